@@ -1,0 +1,20 @@
+# Fails where a source differs from what .clang-format makes of it, and names the files.
+# cmake -DROOT=... -DCLANG_FORMAT=... -P format.cmake
+cmake_minimum_required(VERSION 3.25)
+
+set(files "")
+foreach(folder codec tenants routing gateway bench tests)
+	file(GLOB_RECURSE found ${ROOT}/${folder}/*.c ${ROOT}/${folder}/*.h)
+	list(APPEND files ${found})
+endforeach()
+if(NOT files)
+	message(FATAL_ERROR "no sources under ${ROOT}")
+endif()
+execute_process(COMMAND ${CLANG_FORMAT} --dry-run -Werror ${files} RESULT_VARIABLE result ERROR_VARIABLE output)
+if(result)
+	string(REGEX MATCHALL "[^\n:]+:[0-9]+:[0-9]+: error" places "${output}")
+	list(TRANSFORM places REPLACE ":[0-9]+:[0-9]+: error" "")
+	list(REMOVE_DUPLICATES places)
+	list(JOIN places "\n  clang-format -i " names)
+	message(FATAL_ERROR "format drift:\n  clang-format -i ${names}")
+endif()
