@@ -1,0 +1,120 @@
+#include "codec/base/arena.h"
+
+#include "codec/base/must.h"
+
+#include <stdlib.h>
+
+struct arena_chunk {
+	struct arena_chunk *next;
+	size_t size; /* of the whole allocation; ARENA_CHUNK_BYTES may be kept, others are freed */
+	char bytes[];
+};
+
+enum { CHUNK_ROOM = ARENA_CHUNK_BYTES - sizeof(struct arena_chunk) };
+
+void arena_pool_fini(struct arena_pool *pool)
+{
+	must(pool->out == 0);
+	while (pool->free != NULL) {
+		struct arena_chunk *chunk = pool->free;
+		pool->free = chunk->next;
+		free(chunk);
+	}
+	pool->free_count = 0;
+}
+
+static struct arena_chunk *pool_take(struct arena_pool *pool, size_t size)
+{
+	struct arena_chunk *chunk = pool->free;
+
+	if (pool->fail_next != 0 && --pool->fail_next == 0)
+		return NULL;
+	if (size == ARENA_CHUNK_BYTES && chunk != NULL) {
+		pool->free = chunk->next;
+		pool->free_count--;
+	} else {
+		chunk = malloc(size);
+		if (chunk == NULL)
+			return NULL;
+		pool->mallocs++;
+		chunk->size = size;
+	}
+	if (++pool->out > pool->out_high)
+		pool->out_high = pool->out;
+	return chunk;
+}
+
+static void pool_give(struct arena_pool *pool, struct arena_chunk *chunk)
+{
+	must(pool->out > 0);
+	pool->out--;
+	if (chunk->size != ARENA_CHUNK_BYTES || pool->free_count >= pool->keep_max) {
+		free(chunk);
+		return;
+	}
+	chunk->next = pool->free;
+	pool->free = chunk;
+	pool->free_count++;
+}
+
+void arena_init(struct arena *arena, struct arena_pool *pool, size_t cap)
+{
+	*arena = (struct arena){ .pool = pool, .cap = cap };
+}
+
+void *arena_take(struct arena *arena, size_t size)
+{
+	must(arena->pool != NULL);
+	if (size > arena->cap - arena->used)
+		return NULL;
+	size = (size + 7) & ~(size_t)7;
+	if (size <= (size_t)(arena->end - arena->at)) {
+		void *bytes = arena->at;
+		arena->at += size;
+		arena->used = arena->used + size > arena->cap ? arena->cap : arena->used + size;
+		return bytes;
+	}
+	bool large = size > CHUNK_ROOM;
+	struct arena_chunk *chunk = pool_take(arena->pool, large ? size + sizeof(struct arena_chunk)
+								 : ARENA_CHUNK_BYTES);
+	if (chunk == NULL)
+		return NULL;
+	chunk->next = arena->chunks;
+	arena->chunks = chunk;
+	arena->used = arena->used + size > arena->cap ? arena->cap : arena->used + size;
+	if (large) /* the chunk in use keeps its free bytes */
+		return chunk->bytes;
+	arena->at = chunk->bytes + size;
+	arena->end = chunk->bytes + CHUNK_ROOM;
+	return chunk->bytes;
+}
+
+void *arena_zero(struct arena *arena, size_t size)
+{
+	void *bytes = arena_take(arena, size);
+
+	return bytes == NULL ? NULL : memset(bytes, 0, size);
+}
+
+struct slice arena_copy(struct arena *arena, struct slice s)
+{
+	char *bytes = arena_take(arena, s.len + 1);
+
+	if (bytes == NULL)
+		return (struct slice){ NULL, 0 };
+	if (s.len != 0)
+		(void)memcpy(bytes, s.at, s.len);
+	bytes[s.len] = '\0';
+	return slice_of(bytes, s.len);
+}
+
+void arena_give(struct arena *arena)
+{
+	while (arena->chunks != NULL) {
+		struct arena_chunk *chunk = arena->chunks;
+		arena->chunks = chunk->next;
+		pool_give(arena->pool, chunk);
+	}
+	arena->at = arena->end = NULL;
+	arena->used = 0;
+}

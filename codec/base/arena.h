@@ -1,0 +1,54 @@
+/* arena.h - bump memory under a byte cap, given back at once.
+ *
+ * An arena belongs to one request and one thread. Its memory comes as chunks from an arena_pool,
+ * one per worker, that keeps what was given back, so that a steady load allocates nothing from
+ * libc. Single objects larger than a chunk are allocated on their own and freed with the arena. */
+#ifndef CODEC_BASE_ARENA_H
+#define CODEC_BASE_ARENA_H
+
+#include "codec/base/attr.h"
+#include "codec/base/slice.h"
+
+enum { ARENA_CHUNK_BYTES = 4096 };
+
+struct arena_chunk;
+
+/* Free chunks of one thread. Zero-initialised is ready; `keep_max` chunks are kept, the rest freed.
+ */
+struct arena_pool {
+	struct arena_chunk *free;
+	size_t free_count;
+	size_t keep_max;
+	size_t out;       /* chunks and large objects in arenas now */
+	size_t out_high;  /* its high mark */
+	size_t mallocs;   /* calls into libc; the exact gate reads it */
+	size_t fail_next; /* tests: the n-th take from now on fails; 0 never */
+};
+
+/* Frees what the pool keeps. Every arena must have been given back. */
+void arena_pool_fini(struct arena_pool *pool);
+
+struct arena {
+	struct arena_pool *pool;
+	struct arena_chunk *chunks; /* newest first */
+	char *at, *end;             /* free bytes of the newest chunk */
+	size_t used, cap;           /* bytes handed out, and the most that may be */
+};
+
+/* Takes no memory yet. `cap` in bytes. */
+void arena_init(struct arena *arena, struct arena_pool *pool, size_t cap);
+
+/* `size` bytes, aligned to 8, not zeroed; NULL when the cap or memory is exhausted (answer ERR_BUSY
+ * or ERR_TOO_LARGE). Lives until arena_give. */
+MUST_USE void *arena_take(struct arena *arena, size_t size);
+
+/* The same, zeroed. */
+MUST_USE void *arena_zero(struct arena *arena, size_t size);
+
+/* A copy of `s` with a NUL behind it (not counted); absent when memory is exhausted. */
+MUST_USE struct slice arena_copy(struct arena *arena, struct slice s);
+
+/* Everything back to the pool. The arena may be used again. */
+void arena_give(struct arena *arena);
+
+#endif

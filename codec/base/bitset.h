@@ -1,0 +1,27 @@
+/* bitset.h - a fixed-size set of small numbers; how policy hands the permitted models to routing.
+ */
+#ifndef CODEC_BASE_BITSET_H
+#define CODEC_BASE_BITSET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BITSET_MAX = 1024 };
+
+struct bitset {
+	uint64_t words[BITSET_MAX / 64];
+};
+
+static inline bool bitset_has(const struct bitset *set, size_t n)
+{
+	return n < BITSET_MAX && (set->words[n / 64] >> (n % 64) & 1) != 0;
+}
+
+/* `n` below BITSET_MAX. */
+static inline void bitset_add(struct bitset *set, size_t n)
+{
+	set->words[n / 64] |= (uint64_t)1 << (n % 64);
+}
+
+#endif

@@ -1,0 +1,46 @@
+#include "codec/base/slab.h"
+
+#include "codec/base/must.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool slab_init(struct slab *slab, size_t size, size_t count)
+{
+	must(size >= sizeof(void *));
+	*slab = (struct slab){ .size = (size + 15) & ~(size_t)15, .count = count };
+	slab->objects = calloc(count, slab->size);
+	return slab->objects != NULL;
+}
+
+void slab_fini(struct slab *slab)
+{
+	must(slab->out == 0);
+	free(slab->objects);
+	*slab = (struct slab){ 0 };
+}
+
+void *slab_take(struct slab *slab)
+{
+	void *object = slab->free;
+
+	if (object != NULL)
+		(void)memcpy(&slab->free, object, sizeof(void *));
+	else if (slab->fresh < slab->count)
+		object = slab->objects + slab->size * slab->fresh++;
+	else
+		return NULL;
+	if (++slab->out > slab->out_high)
+		slab->out_high = slab->out;
+	return object;
+}
+
+void slab_give(struct slab *slab, void *object)
+{
+	must(slab->out > 0);
+	must((char *)object >= slab->objects &&
+	     (char *)object < slab->objects + slab->size * slab->count);
+	(void)memcpy(object, &slab->free, sizeof(void *));
+	slab->free = object;
+	slab->out--;
+}

@@ -1,0 +1,104 @@
+#include "codec/base/slice.h"
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+static bool same_nocase(const char *a, const char *b, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (lower(a[i]) != lower(b[i]))
+			return false;
+	return true;
+}
+
+bool slice_eq_nocase(struct slice a, struct slice b)
+{
+	return a.len == b.len && same_nocase(a.at, b.at, a.len);
+}
+
+bool slice_has_nocase(struct slice whole, struct slice part)
+{
+	if (part.len > whole.len)
+		return false;
+	for (size_t i = 0; i + part.len <= whole.len; i++)
+		if (same_nocase(whole.at + i, part.at, part.len))
+			return true;
+	return false;
+}
+
+bool slice_starts(struct slice s, struct slice prefix)
+{
+	return s.len >= prefix.len && memcmp(s.at, prefix.at, prefix.len) == 0;
+}
+
+static bool blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+struct slice slice_trim(struct slice s)
+{
+	while (s.len > 0 && blank(s.at[0])) {
+		s.at++;
+		s.len--;
+	}
+	while (s.len > 0 && blank(s.at[s.len - 1]))
+		s.len--;
+	return s;
+}
+
+struct slice slice_cut(struct slice *rest, char separator)
+{
+	struct slice part = *rest;
+	const char *end = part.len == 0 ? NULL : memchr(part.at, separator, part.len);
+
+	if (end == NULL) {
+		*rest = (struct slice){ NULL, 0 };
+		return part;
+	}
+	part.len = (size_t)(end - part.at);
+	*rest = slice_of(end + 1, rest->len - part.len - 1);
+	return part;
+}
+
+bool slice_to_u64(struct slice s, uint64_t *out)
+{
+	uint64_t value = 0;
+
+	if (s.len == 0)
+		return false;
+	for (size_t i = 0; i < s.len; i++) {
+		if (s.at[i] < '0' || s.at[i] > '9')
+			return false;
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(s.at[i] - '0'), &value))
+			return false;
+	}
+	*out = value;
+	return true;
+}
+
+bool slice_glob(struct slice pattern, struct slice s)
+{
+	size_t p = 0, i = 0, star = SIZE_MAX, resume = 0;
+
+	while (i < s.len) {
+		if (p < pattern.len && pattern.at[p] == '*') {
+			star = p++;
+			resume = i;
+		} else if (p < pattern.len && (pattern.at[p] == '?' || pattern.at[p] == s.at[i])) {
+			p++;
+			i++;
+		} else if (star != SIZE_MAX) {
+			p = star + 1;
+			i = ++resume;
+		} else {
+			return false;
+		}
+	}
+	while (p < pattern.len && pattern.at[p] == '*')
+		p++;
+	return p == pattern.len;
+}

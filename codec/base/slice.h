@@ -1,0 +1,69 @@
+/* slice.h - borrowed bytes.
+ *
+ * A slice never owns and is never freed; whoever made the bytes says how long they live. A slice
+ * with `at` NULL is absent, which is not the same as empty. Slices of JSON strings hold the text
+ * between the quotes, still escaped (see json_read.h). */
+#ifndef CODEC_BASE_SLICE_H
+#define CODEC_BASE_SLICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct slice {
+	const char *at;
+	size_t len;
+};
+
+/* A slice of a string literal. SLICE_INIT is the same as a constant initialiser. */
+#define SLICE_INIT(literal)                     \
+	{                                       \
+		"" literal, sizeof(literal) - 1 \
+	}
+#define SLICE(literal) ((struct slice)SLICE_INIT(literal))
+
+static inline struct slice slice_of(const char *at, size_t len)
+{
+	return (struct slice){ at, len };
+}
+
+/* `text` NUL-terminated; NULL gives the absent slice. */
+static inline struct slice slice_str(const char *text)
+{
+	return (struct slice){ text, text == NULL ? 0 : strlen(text) };
+}
+
+static inline bool slice_absent(struct slice s)
+{
+	return s.at == NULL;
+}
+
+static inline bool slice_eq(struct slice a, struct slice b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
+}
+
+/* ASCII case is ignored. */
+bool slice_eq_nocase(struct slice a, struct slice b);
+
+/* Whether `part` occurs in `whole`, ASCII case ignored; an empty part occurs everywhere. */
+bool slice_has_nocase(struct slice whole, struct slice part);
+
+bool slice_starts(struct slice s, struct slice prefix);
+
+/* Without leading and trailing spaces and tabs. */
+struct slice slice_trim(struct slice s);
+
+/* Cuts the text before the next `separator` off the front of *rest and returns it; the separator is
+ * dropped. Without one it returns all and leaves *rest absent. An absent *rest gives absent. */
+struct slice slice_cut(struct slice *rest, char separator);
+
+/* Decimal digits only, no sign, no spaces. False when empty, not a number or over UINT64_MAX. */
+bool slice_to_u64(struct slice s, uint64_t *out);
+
+/* Glob over plain bytes: '*' any run, '?' one byte, everything else itself. Linear in |s| x
+ * |stars|. */
+bool slice_glob(struct slice pattern, struct slice s);
+
+#endif

@@ -1,0 +1,132 @@
+/* dialect.h - provider formats: one const row each, and one file (contract/providers.md 2, 3, 8,
+ * 9).
+ *
+ * encode() turns a request into the provider's body; decode() turns the provider's whole answer
+ * into a result or into a classified failure. Both are deterministic and append-only: the same
+ * history gives the same bytes, so provider prompt caches work. No I/O, no clock. */
+#ifndef CODEC_DIALECT_H
+#define CODEC_DIALECT_H
+
+#include "codec/sampling.h"
+
+enum max_tokens_field { MAX_TOKENS_FIELD_MAX_TOKENS, MAX_TOKENS_FIELD_COMPLETION };
+enum id_rule { ID_RULE_NONE, ID_RULE_MISTRAL9 };
+
+/* What a model can do: `models[].profile` of the configuration (DESIGN 4.2). */
+struct profile {
+	uint32_t max_output;
+	uint32_t max_stop;
+	bool image, audio, forced_tool, structured_output, prefill;
+	bool temperature_never; /* temperature: null */
+	double temperature_min, temperature_max;
+	enum max_tokens_field max_tokens_field;
+	bool reasoning, tools_need_effort_none, replay_reasoning;
+	bool text_content_as_string, user_after_tool, think_tags;
+	enum id_rule id_rule;
+};
+
+enum dialect_id { DIALECT_ANTHROPIC, DIALECT_OPENAI, DIALECT_COUNT };
+
+/* DESIGN's defaults for a dialect; `version` is anthropic's, e.g. "2026-10-21", ignored by others.
+ */
+void profile_defaults(struct profile *profile, enum dialect_id dialect, struct slice version);
+
+/* What encode needs beside the request. Slices are plain text. */
+struct encode_in {
+	const struct sampling_request *request;
+	const struct profile *profile;
+	struct slice model;  /* what the provider calls it */
+	uint32_t max_tokens; /* the tenant's clamp already applied; encode clamps to
+				profile.max_output */
+	bool final_round;    /* send toolChoice none (tool_rounds_action: final) */
+};
+
+/* One entry per tool whose name had to be changed for the provider. */
+struct tool_alias {
+	struct slice alias; /* plain */
+	struct slice name;  /* raw, the server's own */
+};
+
+/* What the answer has to be read with; lives in the request's arena, no pointers into the snapshot.
+ */
+struct decode_context {
+	enum revision revision;
+	bool tools_present;
+	bool calls_forbidden; /* toolChoice none was sent: calls in the answer are stripped */
+	bool native_schema;   /* __schema__ was sent as native structured output */
+	bool think_tags;
+	bool tool_required; /* the request asked for a call, and it was downgraded to auto */
+	struct slice requested_model; /* plain */
+	struct slice *tool_names;     /* raw: as offered */
+	uint32_t tool_count;
+	struct tool_alias *aliases;
+	uint32_t alias_count;
+	struct slice *emulate_stop; /* raw */
+	uint32_t emulate_stop_count;
+};
+
+struct encode_out {
+	struct gather body;
+	struct decode_context decode;
+	adjust_set adjustments;
+	uint32_t max_tokens; /* what was sent */
+	uint32_t images;     /* images in the body */
+};
+
+/* Headers of a provider's answer that matter; absent when not sent. Plain text. */
+struct provider_headers {
+	struct slice date, retry_after, retry_after_ms, should_retry, request_id;
+};
+
+struct provider_answer {
+	uint16_t status;
+	struct provider_headers headers;
+	struct slice body;
+	uint64_t wall_s; /* now, seconds since the epoch: for an HTTP date without a Date header */
+};
+
+/* What one 400 teaches about the model (contract/providers.md 7); the routing issue resends. */
+enum learn {
+	LEARN_NOTHING,
+	LEARN_NO_TEMPERATURE,
+	LEARN_NO_STOP,
+	LEARN_COMPLETION_TOKENS,
+	LEARN_EFFORT_NONE,
+	LEARN_NO_FORCED_TOOL,
+	LEARN_UNBIND_THINKING,
+};
+
+struct provider_failure {
+	enum err err; /* ERR_PROVIDER_* or ERR_CONTEXT_WINDOW */
+	uint16_t status;
+	bool retryable;
+	int64_t retry_after_ms;  /* < 0: not said */
+	struct slice request_id; /* plain, in the arena; absent when none */
+	enum learn learn;
+	bool usage_known; /* an error answer never carries one, so a full refund is due when false
+			   */
+};
+
+struct dialect {
+	const char *name; /* as in `providers.*.dialect` */
+	const char *path; /* appended to the endpoint's URL */
+	enum dialect_id id;
+
+	/* ERR_OK; ERR_CONTENT_UNSUPPORTED, ERR_MESSAGES_EMPTY and kin with *fault; ERR_BUSY. */
+	enum err (*encode)(const struct encode_in *in, struct json_work *work, struct arena *into,
+			   struct encode_out *out, struct fault *fault);
+
+	/* ERR_OK: *result. Else the error, and *failure has its particulars. Slices of *result
+	 * point into the answer's body or `into`. */
+	enum err (*decode)(const struct decode_context *context,
+			   const struct provider_answer *answer, struct json_work *work,
+			   struct arena *into, struct sampling_result *result,
+			   struct provider_failure *failure);
+};
+
+/* Static row; never NULL for a valid id. */
+const struct dialect *dialect_get(enum dialect_id id);
+/* NULL when there is no dialect of that name. */
+const struct dialect *dialect_find(struct slice name);
+
+#endif

@@ -1,0 +1,97 @@
+/* config.h - one loaded configuration: an immutable snapshot (DESIGN 2 and 4.2).
+ *
+ * Built by settings_load on the control thread (or by a command), published to the workers by
+ * pointer, freed by control when the last worker has let go of it. Every slice and array in it
+ * lives in its own arena. Secrets in it are never printed. */
+#ifndef GATEWAY_CONFIG_H
+#define GATEWAY_CONFIG_H
+
+#include "codec/base/arena.h"
+#include "codec/base/clock.h"
+#include "routing/catalog.h"
+#include "tenants/tenant.h"
+
+#include <stdio.h>
+
+enum {
+	CONFIG_MAGIC = 0x434f4e46,
+	CONFIG_ENDPOINTS_MAX = 64,
+	CONFIG_KEYS_MAX = 16,
+	CONFIG_LISTEN_MAX = 16
+};
+
+/* Where a provider can be reached. Everything a connection pool is keyed by. */
+struct endpoint {
+	struct slice url;  /* as configured, for messages */
+	bool tls;          /* https */
+	struct slice host; /* without brackets; a name or an IP literal; NUL-terminated */
+	uint16_t port;
+	struct slice
+		path; /* everything of the URL's path before the dialect's path; no trailing '/' */
+	struct slice authority; /* value of the Host header */
+	uint32_t weight;
+	struct slice ca_path; /* private CA, or absent */
+	struct slice ca_pem;  /* its content */
+	struct slice
+		identity; /* "https|host|port|sha256 of the CA": pools outlive snapshots by it */
+};
+
+struct provider_timeouts {
+	nsec_t connect, first_byte, idle, total; /* per attempt */
+};
+
+struct provider {
+	struct slice name;
+	bool enabled;
+	enum dialect_id dialect;
+	struct slice version; /* anthropic-version */
+	const struct endpoint *endpoints;
+	uint32_t endpoint_count;
+	const struct slice *keys; /* secrets; never printed */
+	uint32_t key_count;
+	struct provider_timeouts timeouts;
+};
+
+struct listen_address {
+	struct slice text; /* as configured */
+	struct slice host; /* NUL-terminated */
+	uint16_t port;
+};
+
+/* A file that the configuration was read from: the supervisor keeps the texts, so that a restarted
+ * server takes the last configuration that loaded. */
+struct config_file {
+	struct slice path, text;
+};
+
+struct config {
+	uint32_t magic;
+	struct arena_pool pool;
+	struct arena arena; /* owns everything below, and this struct's slices */
+
+	const struct listen_address *listen;
+	uint32_t listen_count;
+	struct listen_address admin; /* host absent: no admin address */
+	struct slice admin_socket;   /* UNIX socket path, or absent */
+	uint32_t workers; /* resolved: "auto" is the number of CPUs this process may use */
+	size_t body_bytes_max;
+	uint32_t connections_max; /* of the whole process */
+	nsec_t drain;
+	const struct slice *origins; /* allowed Origin values */
+	uint32_t origin_count;
+	uint32_t metrics_tenants;
+
+	const struct provider *providers;
+	uint32_t provider_count;
+	const struct slice *model_versions; /* per model: anthropic-version in force */
+	struct catalog catalog;
+	struct tenants tenants;
+
+	const struct config_file *files;
+	uint32_t file_count;
+	char digest[17];   /* hex, of all files' texts: names this configuration in logs and explain
+			    */
+	uint64_t loaded_s; /* wall clock */
+};
+
+#endif

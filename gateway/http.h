@@ -1,0 +1,96 @@
+/* http.h - what the gateway asks of HTTP: requests in, one answer out. http_h2o.c implements it.
+ *
+ * HTTP/1.1 and HTTP/2 with prior knowledge behind the guard (h2_guard). A request is handed over
+ * one tick after h2o has it, so that a client that resets at once costs nothing. All on one thread.
+ */
+#ifndef GATEWAY_HTTP_H
+#define GATEWAY_HTTP_H
+
+#include "codec/base/attr.h"
+#include "codec/base/err.h"
+#include "gateway/net.h"
+
+struct http_server;
+struct http_exchange; /* one request that waits for its answer */
+
+enum http_header {
+	HTTP_AUTHORIZATION,
+	HTTP_CONTENT_TYPE,
+	HTTP_ACCEPT,
+	HTTP_ORIGIN,
+	HTTP_PROTOCOL_VERSION, /* mcp-protocol-version */
+	HTTP_SESSION_ID,       /* mcp-session-id */
+	HTTP_IDEMPOTENCY_KEY,
+	HTTP_TIMEOUT, /* sluice-timeout */
+	HTTP_TRACEPARENT,
+	HTTP_HEADER_COUNT
+};
+
+/* All slices live until the exchange ends (`sent` or `gone`). */
+struct http_incoming {
+	struct slice method;
+	struct slice path;                       /* without the query */
+	struct slice headers[HTTP_HEADER_COUNT]; /* absent when not sent; first one if repeated */
+	struct slice body;
+	bool body_too_large; /* over the limit: body is absent, answer 413 */
+	bool http2;
+};
+
+struct http_handler {
+	void *owner; /* passed to the three callbacks */
+	/* A request, one tick after it was complete. Returns what belongs to it (passed to the
+	 * others), or NULL when the handler cannot take it; then http answers 503 with `busy_body`.
+	 * The handler may answer from inside. */
+	void *(*begin)(void *owner, struct http_exchange *exchange, const struct http_incoming *in);
+	/* The client left, or the stream was reset, before the answer was complete. The exchange is
+	 * invalid from now on. Called at most once, never after `sent`. */
+	void (*gone)(void *owner, void *request);
+	/* The answer has been handed to the kernel or is dropped: its memory may go, the exchange
+	 * too. */
+	void (*sent)(void *owner, void *request);
+};
+
+struct http_limits {
+	size_t body_bytes_max;
+	uint32_t connections_max; /* of this worker */
+	struct slice busy_body;   /* JSON body of 503 when begin returned NULL */
+};
+
+/* Counters of this thread, read by others with relaxed loads. */
+struct http_counters {
+	_Atomic uint64_t connections, connections_open, requests, guard_kills[8], foreign_reads;
+};
+/* Label of guard_kills[n], NULL past the last. */
+const char *http_guard_cause(size_t n);
+
+/* Serves `fds` (listening, non-blocking, the caller keeps them open for the process's life). NULL:
+ * memory. `handler` is copied. */
+struct http_server *http_server_new(struct net_loop *loop, const int *fds, size_t fd_count,
+				    const struct http_handler *handler,
+				    const struct http_limits *limits);
+
+const struct http_counters *http_counters(const struct http_server *server);
+
+/* Limits of a reload; connections over the new cap are left alone. */
+void http_set_limits(struct http_server *server, const struct http_limits *limits);
+
+struct http_field {
+	struct slice name, value; /* name in lower case; both live until `sent` */
+};
+
+/* Answers once. Headers and body stay the caller's until `sent` or `gone`. An empty body is allowed
+ * (202, 204). content-length is added here. */
+void http_answer(struct http_exchange *exchange, int status, const struct http_field *fields,
+		 size_t field_count, const struct iovec *body, size_t body_count,
+		 size_t body_total);
+
+/* Drain: stops accepting on every listener. */
+void http_stop_accepting(struct http_server *server);
+/* Drain: GOAWAY on HTTP/2, idle HTTP/1.1 connections closed, busy ones closed after their answer.
+ */
+void http_shutdown(struct http_server *server);
+/* Requests handed over and not answered, and connections open. */
+size_t http_in_flight(const struct http_server *server);
+size_t http_connections(const struct http_server *server);
+
+#endif

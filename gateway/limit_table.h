@@ -1,0 +1,72 @@
+/* limit_table.h - the shared mapping of 8-byte atomics: limits by slot, exact across workers.
+ *
+ * A memfd owned by the supervisor; it survives a crash of the server and a reload (DESIGN 2). A
+ * slot is named by 16 bytes (a tenant's limit_key) and holds GCRA times, the number in flight and
+ * the money of the current UTC day and month, all updated by compare-and-swap. Taking is all or
+ * nothing: what was taken before a refusal is given back. Times are CLOCK_MONOTONIC, which is the
+ * same in every process. The file is sparse: unused slots cost no memory. */
+#ifndef GATEWAY_LIMIT_TABLE_H
+#define GATEWAY_LIMIT_TABLE_H
+
+#include "tenants/tenant.h"
+
+struct limit_table;
+struct limit_slot;
+
+/* Supervisor: creates the memfd with room for `slots` (rounded up to a power of two, at least twice
+ * what is asked for). Returns its fd (close-on-exec not set) or -1 with errno. */
+int limit_table_create(size_t slots);
+
+/* Any process: maps the table behind `fd`. NULL with errno. */
+struct limit_table *limit_table_map(int fd);
+void limit_table_unmap(struct limit_table *table);
+
+/* A new server, before it accepts: concurrency of the dead server is zeroed, half-done period
+ * changes are finished; its reservations stay spent. */
+void limit_table_recover(struct limit_table *table);
+
+/* The slot of that name, claimed on first use. NULL when the table is full. Thread-safe. */
+struct limit_slot *limit_table_slot(struct limit_table *table, const uint8_t key[16]);
+
+/* Dense number of a slot, stable while the table lives; for metric series. */
+uint32_t limit_slot_index(const struct limit_table *table, const struct limit_slot *slot);
+
+/* What one attempt asks for. */
+struct limit_ask {
+	uint64_t requests; /* 1, or 0 for a further attempt of the same request */
+	uint64_t tokens;
+	uint64_t usd;        /* nano-USD */
+	uint32_t concurrent; /* 1, or 0 when the request already holds its place */
+};
+
+struct limit_refusal {
+	enum err err;      /* ERR_RATE_LIMITED, ERR_OVER_BURST, ERR_CONCURRENCY, ERR_BUDGET */
+	const char *limit; /* requests_per_minute, tokens_per_minute, concurrent, usd_per_day,
+			      usd_per_month */
+	nsec_t wait_ns;    /* of ERR_RATE_LIMITED: exact; of ERR_CONCURRENCY: 1 s */
+};
+
+/* Order: requests, tokens, concurrent, day, month. A money ask above the whole budget of an
+ * untouched period is ERR_BUDGET too. */
+MUST_USE bool limit_take(struct limit_slot *slot, const struct tenant_limits *limits,
+			 const struct limit_ask *ask, nsec_t now, uint64_t wall_s,
+			 struct limit_refusal *refusal);
+
+/* Replaces what an attempt reserved by what it used (more is debt, less is given back); `ask` as
+ * taken at `taken_wall_s`, so that money goes to the period it came from. Does not touch requests
+ * and concurrency. Returns nano-USD used beyond the reservation (0 when none). */
+uint64_t limit_settle(struct limit_slot *slot, const struct tenant_limits *limits,
+		      const struct limit_ask *ask, uint64_t taken_wall_s, uint64_t tokens_used,
+		      uint64_t usd_used, nsec_t now);
+
+/* Ends a request's place; called exactly once per request that took concurrent = 1. */
+void limit_release(struct limit_slot *slot);
+
+struct limit_state {
+	nsec_t requests_tat, tokens_tat;
+	uint32_t concurrent;
+	uint64_t usd_day, usd_month; /* of the periods that `wall_s` lies in */
+};
+struct limit_state limit_read(const struct limit_slot *slot, uint64_t wall_s);
+
+#endif

@@ -1,0 +1,56 @@
+/* log.h - one JSON line per request into the worker's ring; never a body, never a key (DESIGN 4.5).
+ *
+ * A ring has one writer (the worker) and one reader (the control thread, which writes to stdout and
+ * never blocks a worker). A line that does not fit is dropped and counted. */
+#ifndef GATEWAY_LOG_H
+#define GATEWAY_LOG_H
+
+#include "codec/base/clock.h"
+#include "codec/base/err.h"
+#include "codec/sampling.h"
+
+enum { LOG_RING_BYTES = 1 << 20, LOG_LINE_MAX = 8192, LOG_CANDIDATES = 4 };
+
+struct log_ring;
+struct log_ring *log_ring_new(void); /* NULL: memory */
+void log_ring_free(struct log_ring *ring);
+
+struct log_candidate {
+	uint32_t model;
+	double score;
+};
+
+/* Everything the line says; absent slices and zero numbers of parts that did not happen are left
+ * out. */
+struct log_request {
+	uint64_t wall_ns;
+	char request_id[33];         /* hex, NUL */
+	struct slice traceparent;    /* plain, already checked to be printable; or absent */
+	struct slice tenant, server; /* plain */
+	const char *revision;        /* NULL when not known */
+	const char *rpc;             /* JSON-RPC method's name, NULL when not read */
+	struct slice model, provider, endpoint;
+	const char *config_digest;
+	uint64_t seed;
+	struct slice hint; /* raw JSON string: the hint that matched */
+	struct log_candidate candidates[LOG_CANDIDATES];
+	uint32_t candidate_count;
+	uint32_t attempts;
+	struct usage usage;
+	uint64_t usd_nano;
+	const char *stop; /* MCP stop reason, NULL when none */
+	enum err err;
+	int status;         /* HTTP; 499 when cancelled */
+	const char *detail; /* static; why, for the operator; NULL */
+	nsec_t total, queue, provider_ttfb, provider_total;
+};
+
+/* Worker side. False: dropped (and counted in the ring). */
+bool log_request(struct log_ring *ring, const struct log_request *line);
+
+/* Control side: the oldest unread bytes, contiguous; log_ring_read consumes. */
+struct slice log_ring_peek(struct log_ring *ring);
+void log_ring_read(struct log_ring *ring, size_t len);
+uint64_t log_ring_dropped(const struct log_ring *ring);
+
+#endif

@@ -1,0 +1,67 @@
+/* metrics.h - per-worker counters, summed at scrape into Prometheus text (DESIGN 4.5).
+ *
+ * Each worker writes its own block without locks or read-modify-write atomics; the scrape reads
+ * them with relaxed loads. Names, types, units and help are rows of tbl/metrics.h, which also feed
+ * `sluice metrics`. Blocks are sized at start: tenant series appear at first use, at most
+ * `metrics.tenants` in the process (all workers agree on which), the rest is "_other"; model and
+ * provider series are bounded the same way. */
+#ifndef GATEWAY_METRICS_H
+#define GATEWAY_METRICS_H
+
+#include "codec/base/attr.h"
+#include "codec/base/clock.h"
+#include "codec/base/err.h"
+#include "codec/sampling.h"
+
+#include <stdio.h>
+
+struct metrics;        /* of the process */
+struct metrics_worker; /* of one worker */
+
+/* `tenants_max`: tenant series in the process. NULL: memory. */
+struct metrics *metrics_new(uint32_t workers, uint32_t tenants_max);
+void metrics_free(struct metrics *metrics);
+struct metrics_worker *metrics_worker(struct metrics *metrics, uint32_t worker);
+
+/* One finished request. Slices are copied when a series is made. */
+struct metrics_request {
+	uint32_t tenant_series; /* store's number of the tenant (its limit slot); UINT32_MAX: nobody
+				 */
+	struct slice tenant;    /* id, for the label; absent: not authenticated */
+	enum err outcome;
+	struct slice model, provider; /* absent when none was chosen */
+	uint64_t tokens_in, tokens_out, usd_nano;
+	uint64_t usd_overrun_nano; /* used beyond the reserved bound */
+	bool settled_without_usage;
+	nsec_t duration, queue, ttft; /* queue, ttft: 0 when there was no attempt */
+};
+void metrics_request(struct metrics_worker *m, const struct metrics_request *request);
+
+/* One attempt at a provider. `class`: ok, or the err_info reason of its failure. */
+void metrics_attempt(struct metrics_worker *m, struct slice provider, enum err outcome);
+
+/* One decision of a limit: `limit` NULL and taken: all limits granted. */
+void metrics_limit(struct metrics_worker *m, const char *limit, bool refused);
+
+/* Gauges that a worker publishes once per turn at most. */
+struct metrics_gauges {
+	uint64_t in_flight, connections_open, arena_chunks_high, requests_slab_high;
+};
+void metrics_gauges(struct metrics_worker *m, const struct metrics_gauges *gauges);
+
+/* What the scrape adds to the workers' sums. */
+struct metrics_process {
+	uint64_t reloads_ok, reloads_refused, restarts, log_dropped;
+	uint64_t config_loaded_s;
+	const char *version;
+	/* Writes further families (guard kills, pool connections) that live elsewhere; may be NULL.
+	 */
+	void (*more)(FILE *out, void *arg);
+	void *arg;
+};
+void metrics_print(struct metrics *metrics, const struct metrics_process *process, FILE *out);
+
+/* `sluice metrics`: every metric with type, labels, unit, meaning. */
+void metrics_print_manual(FILE *out);
+
+#endif

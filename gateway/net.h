@@ -1,0 +1,123 @@
+/* net.h - loop, timers and outgoing sockets of one worker thread, for worker, upstream and stores.
+ *
+ * net_h2o.c implements it over h2o's own loop; nobody else sees h2o's types. Everything here
+ * belongs to the loop's thread, except net_post. Time is CLOCK_MONOTONIC, read once per turn. */
+#ifndef GATEWAY_NET_H
+#define GATEWAY_NET_H
+
+#include "codec/base/attr.h"
+#include "codec/base/clock.h"
+#include "codec/base/slice.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+struct net_loop;
+struct net_conn;
+struct net_buffer;
+struct ssl_ctx_st; /* OpenSSL's SSL_CTX */
+
+/* NULL when memory or descriptors are refused. Loops live until the process ends. */
+struct net_loop *net_loop_new(void);
+
+/* One turn: waits for sockets at most until the next timer is due (or max_wait), handles them, runs
+ * due timers, posted messages, then what net_soon queued. Nothing is run recursively. */
+void net_turn(struct net_loop *loop, nsec_t max_wait);
+
+/* The time of this turn, and the wall clock's seconds. */
+nsec_t net_now(const struct net_loop *loop);
+uint64_t net_wall_s(const struct net_loop *loop);
+/* Wall clock in nanoseconds, for log lines. */
+uint64_t net_wall_ns(const struct net_loop *loop);
+
+/* ---- timers: embedded in their owner, exact to the turn, O(log n), no allocation once warm ----
+ */
+struct net_timer {
+	nsec_t due;
+	uint32_t place; /* private; 0: not set */
+	void (*fire)(struct net_timer *timer);
+};
+/* Sets or moves. Past times fire in the next turn. */
+void net_timer_set(struct net_loop *loop, struct net_timer *timer, nsec_t due);
+/* Harmless when not set. */
+void net_timer_stop(struct net_loop *loop, struct net_timer *timer);
+
+/* ---- work for the end of this turn (one tick later); embedded ---- */
+struct net_task {
+	struct net_task *next, **prev; /* private; prev NULL: not queued */
+	void (*run)(struct net_task *task);
+};
+void net_soon(struct net_loop *loop, struct net_task *task);
+void net_task_cancel(struct net_task *task);
+
+/* ---- messages from other threads ---- */
+struct net_message {
+	struct net_message *next; /* private */
+	void (*run)(struct net_message *message,
+		    void *owner); /* on the loop's thread; owns message now */
+};
+/* Thread-safe; wakes the loop. `owner` given to net_loop_set_owner is passed on. */
+void net_post(struct net_loop *loop, struct net_message *message);
+void net_loop_set_owner(struct net_loop *loop, void *owner);
+
+/* ---- outgoing connections ---- */
+enum net_end {
+	NET_END_NONE,
+	NET_END_CLOSED, /* the peer closed orderly (FIN or close_notify) */
+	NET_END_FAILED, /* reset, write error, refused, unreachable */
+	NET_END_TLS,    /* handshake or certificate refused; net_conn_error says why */
+};
+
+struct net_conn_events {
+	/* Connected, TLS included. Not called when `ended` is. */
+	void (*opened)(struct net_conn *conn, void *arg);
+	/* New bytes in net_input. */
+	void (*readable)(struct net_conn *conn, void *arg);
+	/* All bytes of net_write have left; its memory is the caller's again. */
+	void (*written)(struct net_conn *conn, void *arg);
+	/* The connection ended; bytes may still be in net_input. net_close must follow (now or
+	 * later). */
+	void (*ended)(struct net_conn *conn, enum net_end end, void *arg);
+};
+
+/* Starts connecting. `tls` NULL: clear text; else a client context that verifies the peer's name
+ * itself (tls.h), with `server_name` for SNI (NUL-terminated, NULL for IP literals). `events` must
+ * be static. NULL when no descriptor or memory is to be had. No callback comes before this returns.
+ */
+struct net_conn *net_connect(struct net_loop *loop, const struct sockaddr *address, socklen_t len,
+			     struct ssl_ctx_st *tls, const char *server_name,
+			     const struct net_conn_events *events, void *arg);
+
+/* The argument of the callbacks may change between requests. */
+void net_conn_set_arg(struct net_conn *conn, void *arg);
+
+/* Sends all of it; one write at a time (must). The bytes stay the caller's and must not change
+ * until `written` or net_close. Under TLS they are flattened into records of at most 16 KiB. */
+void net_write(struct net_conn *conn, const struct iovec *v, size_t count);
+bool net_writing(const struct net_conn *conn);
+
+/* Bytes received and not consumed; writable, so that decoders may work in place. */
+char *net_input(struct net_conn *conn, size_t *len);
+void net_consume(struct net_conn *conn, size_t len);
+
+/* Takes the whole input buffer away from the connection, which goes on with an empty one. NULL when
+ * memory is refused. net_buffer_free(NULL) is harmless. */
+struct net_buffer *net_take_input(struct net_conn *conn);
+char *net_buffer_bytes(struct net_buffer *buffer, size_t *len);
+void net_buffer_free(struct net_buffer *buffer);
+
+/* Back-pressure: while paused nothing is read (nor is the peer's end seen). */
+void net_pause(struct net_conn *conn);
+void net_resume(struct net_conn *conn);
+
+/* Text for the log when the connection ended badly; static or owned by the connection; never NULL.
+ */
+const char *net_conn_error(const struct net_conn *conn);
+
+/* Closes at once; no callback comes any more. */
+void net_close(struct net_conn *conn);
+
+/* True if the TLS session was resumed; false on clear text. For tests and metrics. */
+bool net_conn_resumed(const struct net_conn *conn);
+
+#endif

@@ -1,0 +1,38 @@
+/* settings.h - the YAML file over tbl/settings.h; prints its own manual and schema
+ * (DESIGN 4.1, 4.2).
+ *
+ * libyaml is used here only (settings*.c). Every problem is reported with file, line, key and
+ * remedy; a key that this version does not implement is a problem too. Builds a whole configuration
+ * or none. */
+#ifndef GATEWAY_SETTINGS_H
+#define GATEWAY_SETTINGS_H
+
+#include "gateway/config.h"
+
+/* Problems are written to `problems` as lines "FILE:LINE: KEY: what is wrong, and what would be
+ * right"; secrets are never part of them. Where the texts come from: */
+struct settings_source {
+	const char *path; /* the main file */
+	/* When not NULL, files are taken from here by path (and nothing is read from disk): the
+	 * configuration a crashed server had. */
+	const struct config_file *files;
+	uint32_t file_count;
+};
+
+/* The configuration (the caller's; free with settings_free), or NULL after at least one problem
+ * line. */
+struct config *settings_load(const struct settings_source *source, FILE *problems);
+
+/* Frees *config and sets it to NULL; accepts a pointer to NULL. Secrets are cleansed. */
+void settings_free(struct config **config);
+
+/* The first key that differs and needs a restart (listen, admin, workers, store.kind), NULL if
+ * none. */
+const char *settings_needs_restart(const struct config *running, const struct config *fresh);
+
+/* `sluice settings`: every setting with unit, default, meaning. `sluice schema`: its JSON Schema.
+ */
+void settings_print_manual(FILE *out);
+void settings_print_schema(FILE *out);
+
+#endif

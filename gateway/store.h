@@ -1,0 +1,52 @@
+/* store.h - what flow asks of state. One interface; store_memory.c is the default, over the limit
+ * table. A store may answer at once or later (Redis); the flow does not care. */
+#ifndef GATEWAY_STORE_H
+#define GATEWAY_STORE_H
+
+#include "gateway/limit_table.h"
+
+enum store_outcome {
+	STORE_DONE,    /* reservation.granted and .refusal are filled */
+	STORE_PENDING, /* reservation.done will be called once, unless store_forget comes first */
+};
+
+/* One attempt's claim on its tenant's limits. Lives in the request; the store keeps a pointer to it
+ * while it is pending. */
+struct reservation {
+	/* asked */
+	uint8_t key[16];             /* the tenant's limit_key */
+	struct tenant_limits limits; /* a copy: the snapshot may go while the request waits */
+	struct limit_ask ask;
+	nsec_t now;
+	uint64_t wall_s;
+	void (*done)(struct reservation *reservation);
+	/* answered */
+	bool granted;
+	struct limit_refusal refusal;
+	/* the store's own */
+	struct limit_slot *slot;
+};
+
+struct store {
+	enum store_outcome (*reserve)(struct store *store, struct reservation *reservation);
+	/* The attempt ended: true costs replace the reserved ones. Returns nano-USD beyond the
+	 * bound. */
+	uint64_t (*settle)(struct store *store, struct reservation *reservation, uint64_t tokens,
+			   uint64_t usd, nsec_t now);
+	/* The request ended: its place is free again. Exactly once per granted concurrent ask. */
+	void (*release)(struct store *store, struct reservation *reservation);
+	/* The request is going away while PENDING: the answer, if it comes, is undone by the store.
+	 */
+	void (*forget)(struct store *store, struct reservation *reservation);
+	/* Number of the tenant's slot, for metric series; UINT32_MAX when the store has none. */
+	uint32_t (*series)(struct store *store, const uint8_t key[16]);
+};
+
+/* Over a mapped limit table, which must outlive it. One per worker; the table is shared. */
+struct store_memory {
+	struct store store;
+	struct limit_table *table;
+};
+void store_memory_init(struct store_memory *memory, struct limit_table *table);
+
+#endif

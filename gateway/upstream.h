@@ -1,0 +1,108 @@
+/* upstream.h - provider connections of one worker: our own HTTP/1.1 client over net.h.
+ *
+ * A pool per endpoint identity (scheme, host, port, CA), kept across snapshots: bounded idle list
+ * (LIFO), bounded number of connections, bounded queue of calls that wait for one. Addresses come
+ * from the control thread; all of a name's addresses are used, failed ones last. A call is one
+ * attempt; a kept connection that turns out to be closed before any answer byte is retried once on
+ * a new one. Hostile answers become errors, never crashes (attacks/badup.py). */
+#ifndef GATEWAY_UPSTREAM_H
+#define GATEWAY_UPSTREAM_H
+
+#include "codec/base/err.h"
+#include "codec/dialect.h"
+#include "gateway/config.h"
+#include "gateway/net.h"
+
+struct upstream;      /* all pools of a worker */
+struct upstream_pool; /* one endpoint identity */
+
+struct upstream_limits {
+	uint32_t connections_max; /* per pool */
+	uint32_t idle_max;        /* kept per pool */
+	uint32_t queue_max;       /* calls waiting per pool */
+	nsec_t idle_for;          /* a kept connection is closed after that */
+	size_t head_max;          /* bytes of status line and headers */
+	size_t body_max;          /* bytes of an answer's body */
+};
+extern const struct upstream_limits upstream_limits_default;
+
+/* NULL: memory. `limits` is copied. */
+struct upstream *upstream_new(struct net_loop *loop, const struct upstream_limits *limits);
+
+/* The pool of that identity, made on first use; the endpoint's slices are copied. NULL with a line
+ * in `problem` when its CA cannot be used. Lives until upstream_sweep finds it unmarked. */
+struct upstream_pool *upstream_pool_for(struct upstream *up, const struct endpoint *endpoint,
+					char *problem, size_t room);
+
+/* A new snapshot: mark, call upstream_pool_for for all its endpoints, sweep: pools not asked for
+ * since the mark are closed once their last call has ended. */
+void upstream_mark(struct upstream *up);
+void upstream_sweep(struct upstream *up);
+
+/* Addresses of a pool's host, replacing the old ones; count 0: resolution failed (`why`), calls
+ * fail while no address was ever known. Literal IP hosts are set by upstream_pool_for itself. */
+struct upstream_address {
+	struct sockaddr_storage address;
+	socklen_t len;
+};
+void upstream_set_addresses(struct upstream_pool *pool, const struct upstream_address *addresses,
+			    uint32_t count);
+/* By identity; ignored when there is no such pool. */
+void upstream_resolved(struct upstream *up, struct slice identity,
+		       const struct upstream_address *addresses, uint32_t count);
+
+enum upstream_state {
+	UPSTREAM_IDLE,   /* not started, or over */
+	UPSTREAM_QUEUED, /* waits for a connection or an address */
+	UPSTREAM_CONNECT,
+	UPSTREAM_SENT, /* request being written, or answer awaited */
+	UPSTREAM_BODY, /* head is there */
+};
+
+/* One attempt; embedded in the request that makes it. */
+struct upstream_call {
+	/* set by the caller before upstream_start */
+	const struct iovec *request; /* head and body, ready to send; unchanged until `done` */
+	uint32_t request_count;
+	struct provider_timeouts timeouts;
+	nsec_t deadline; /* of the whole request */
+	void (*done)(struct upstream_call *call);
+	/* the outcome, valid in `done` and after it */
+	enum err err;       /* ERR_OK: an answer is there, whatever its status; ERR_PROVIDER_DOWN
+			     * (connect, reset,       cut short, timeout of the attempt),
+			     * ERR_PROVIDER_NO_ATTEMPT (nothing was sent: no       address, no connection, queue
+			     * full: ERR_BUSY), ERR_PROVIDER_ANSWER (not HTTP, hostile),       ERR_DEADLINE */
+	const char *detail; /* for the log; static; NULL when ERR_OK */
+	struct provider_answer
+		answer;  /* slices point into `buffer` and live until upstream_finish */
+	bool bytes_sent; /* at least one request byte was handed to the kernel */
+	nsec_t sent_at, first_byte_at, done_at, queued_ns;
+	/* private */
+	enum upstream_state state;
+	struct upstream_pool *pool;
+	struct upstream_conn *conn;
+	struct net_buffer *buffer;
+	struct upstream_call *next, **prev;
+	struct net_timer timer;
+	nsec_t attempt_started, last_progress;
+	bool retried;
+};
+
+/* Starts; `done` comes later, exactly once, never from inside this call, unless cancelled. */
+void upstream_start(struct upstream_pool *pool, struct upstream_call *call);
+
+/* Ends a call in any state without `done`: the connection is closed if the call was using it.
+ * Harmless when idle. */
+void upstream_cancel(struct upstream_call *call);
+
+/* Gives the answer's memory back; after `done` (or instead of it, after upstream_cancel).
+ * Idempotent. */
+void upstream_finish(struct upstream_call *call);
+
+/* For metrics: connections by state of all pools of this worker. */
+struct upstream_counts {
+	uint64_t idle, busy, connecting, queued;
+};
+struct upstream_counts upstream_count(const struct upstream *up, struct slice identity);
+
+#endif

@@ -1,0 +1,70 @@
+/* worker.h - one thread, one loop: its requests, pools and connections.
+ *
+ * The control thread talks to a worker by messages only (the functions below may be called from
+ * it); a worker answers through the atomics in struct worker_shared, which control reads. */
+#ifndef GATEWAY_WORKER_H
+#define GATEWAY_WORKER_H
+
+#include "gateway/config.h"
+#include "gateway/http.h"
+#include "gateway/limit_table.h"
+#include "gateway/log.h"
+#include "gateway/metrics.h"
+#include "gateway/upstream.h"
+
+struct worker;
+
+enum { WORKER_SNAPSHOTS_MAX = 4 };
+
+/* Written by the worker with relaxed stores, read by control. */
+struct worker_shared {
+	_Atomic uint64_t
+		turned_ns; /* net_now of the last turn: the watchdog's and healthz's evidence */
+	_Atomic uint64_t config_seq;        /* number of the newest configuration in use */
+	_Atomic uint64_t config_oldest_seq; /* oldest configuration a request may still read */
+	_Atomic uint64_t in_flight;
+	_Atomic uint64_t connections;
+};
+
+struct worker_args {
+	uint32_t index, count;
+	const int *listen_fds; /* this worker's own, one per address */
+	size_t listen_count;
+	struct limit_table *limits;
+	struct metrics_worker *metrics;
+	struct log_ring *log;
+	const struct config *config; /* the first one, sequence number 1 */
+	uint64_t seed;
+};
+
+/* Makes everything a worker needs; no thread yet. NULL with a line on stderr. */
+struct worker *worker_new(const struct worker_args *args);
+
+/* Starts the thread (all signals blocked). 0 or an errno. It ends with the process. */
+int worker_start(struct worker *worker);
+
+const struct worker_shared *worker_shared(const struct worker *worker);
+
+/* ---- from the control thread ---- */
+/* The worker uses `config` from its next turn on and reports `seq` when it does; it lets go of
+ * older ones when config_oldest_seq has passed them. */
+void worker_set_config(struct worker *worker, const struct config *config, uint64_t seq);
+
+/* Result of a name resolution, for the pools of that endpoint identity; copied. count 0: failed. */
+void worker_set_addresses(struct worker *worker, struct slice identity,
+			  const struct upstream_address *addresses, uint32_t count);
+
+/* Stop accepting (new connections are left to others). */
+void worker_stop_accepting(struct worker *worker);
+/* GOAWAY, close idle connections; requests in flight go on. */
+void worker_shutdown(struct worker *worker);
+
+/* Counters of the edge and of the pools, for metrics; safe from control (relaxed loads). */
+const struct http_counters *worker_http_counters(const struct worker *worker);
+/* Connections by state of one provider, summed over its endpoints; published once a second. */
+struct worker_pool_counts {
+	_Atomic uint64_t idle, busy, connecting, queued;
+};
+const struct worker_pool_counts *worker_pool_counts(const struct worker *worker, uint32_t provider);
+
+#endif

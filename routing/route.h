@@ -1,0 +1,58 @@
+/* route.h - the one door of routing: request and permitted models to one model, or why not.
+ *
+ * permitted and capable -> hints in order (exact before substring, ASCII case ignored, over id,
+ * name and aliases) -> score (DESIGN 5): sum of priority x value over sum of priorities, with
+ * cheapness = K/(K + usd of this request), K = 0.01 USD; speed as declared (measured values come
+ * with health); intelligence as declared. An absent priority weighs 0; all absent or 0: the default
+ * model if it is among the candidates that the hint left, else the highest intelligence of these.
+ * Ties by catalogue order. Pure: same inputs, same answer. */
+#ifndef ROUTING_ROUTE_H
+#define ROUTING_ROUTE_H
+
+#include "codec/base/bitset.h"
+#include "codec/sampling.h"
+#include "routing/catalog.h"
+
+enum route_reason {
+	ROUTE_CANDIDATE, /* not refused */
+	ROUTE_DISABLED,
+	ROUTE_NOT_PERMITTED,
+	ROUTE_NO_IMAGE,
+	ROUTE_NO_AUDIO,
+	ROUTE_CONTEXT_TOO_SMALL,
+	ROUTE_REASON_COUNT
+};
+/* Stable name, e.g. "not_permitted"; static. */
+const char *route_reason_name(enum route_reason reason);
+
+/* What routing needs to know of a request. */
+struct route_query {
+	const struct model_preferences *prefer;
+	const struct bitset *permitted;
+	int32_t default_model;
+	bool image, audio;
+	uint64_t input_tokens; /* estimate */
+	uint32_t max_tokens;
+};
+
+struct route_candidate {
+	uint32_t model;
+	enum route_reason reason;
+	bool hinted;  /* left over by the hint that matched */
+	double score; /* of candidates; NAN when no priority was given */
+	double usd, cheapness, speed, intelligence;
+};
+
+struct route {
+	enum err err;   /* ERR_OK, ERR_MODEL_FORBIDDEN, ERR_CONTENT_UNSUPPORTED, ERR_NO_MODEL */
+	uint32_t model; /* the winner's catalogue index */
+	int32_t hint;   /* index of the hint that matched, -1 none */
+	double score;   /* the winner's, NAN when no priority was given */
+};
+
+/* Picks. `trace` NULL on the request path; else catalog->count entries, filled for every model in
+ * catalogue order (for explain and for the no_model error). Hints are raw JSON strings. */
+struct route route_pick(const struct catalog *catalog, const struct route_query *query,
+			struct route_candidate *trace);
+
+#endif

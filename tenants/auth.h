@@ -1,0 +1,19 @@
+/* auth.h - bearer key to tenant, by SHA-256 and in constant time (DESIGN 4.2, keys).
+ *
+ * The digest picks the bucket, the whole digest is compared without an early exit, and a miss costs
+ * what a hit costs. Look-up cost does not grow with the number of tenants. */
+#ifndef TENANTS_AUTH_H
+#define TENANTS_AUTH_H
+
+#include "tenants/tenant.h"
+
+enum { AUTH_KEY_MIN = 16, AUTH_KEY_MAX = 256 };
+
+/* The value of an Authorization header to the bytes after "Bearer " (the scheme's case is ignored);
+ * absent when it is another scheme, or not 16-256 visible ASCII bytes. */
+struct slice auth_bearer(struct slice header);
+
+/* NULL when unknown; a disabled tenant's key is returned, policy refuses it. */
+const struct tenant_key *auth_find(const struct tenants *registry, struct slice key);
+
+#endif

@@ -1,0 +1,24 @@
+/* policy.h - whether a request may pass: an ordered table of rules to a verdict.
+ *
+ * The order is part of the contract: a request that breaks two rules is always refused for the same
+ * one, and the refusal names the rule. */
+#ifndef TENANTS_POLICY_H
+#define TENANTS_POLICY_H
+
+#include "codec/sampling.h"
+#include "tenants/tenant.h"
+
+struct verdict {
+	enum err err;        /* ERR_OK: may pass */
+	const char *rule;    /* name of the rule that refused; NULL when passed */
+	uint32_t max_tokens; /* maxTokens after the tenant's clamp */
+	bool final_round;    /* tool_rounds reached, tool_rounds_action: final */
+	adjust_set adjustments;
+};
+
+struct verdict policy_check(const struct tenant *tenant, const struct sampling_request *request);
+
+/* Name of the n-th rule in order, NULL past the end; for `sluice explain` and tests. */
+const char *policy_rule_name(size_t n);
+
+#endif

@@ -1,0 +1,62 @@
+/* quota.h - one limit as GCRA, and what a request costs before it is known.
+ *
+ * A rate limit's state is one number, the theoretical arrival time (TAT): the time at which the
+ * bucket is full again. It fits an atomic and a Redis key. Time is an argument. Pure: the store
+ * applies what quota_take returns. */
+#ifndef TENANTS_QUOTA_H
+#define TENANTS_QUOTA_H
+
+#include "codec/base/attr.h"
+#include "codec/base/clock.h"
+#include "codec/base/err.h"
+
+struct quota_limit {
+	uint64_t per_minute; /* units a minute, 1 .. QUOTA_RATE_MAX */
+	uint64_t burst;      /* units at once, >= 1 */
+};
+
+#define QUOTA_RATE_MAX UINT64_C(60000000000)
+
+/* Nanoseconds that `n` units occupy: ceil(n * 60e9 / per_minute), exact for every rate. Saturates.
+ */
+nsec_t quota_cost(struct quota_limit limit, uint64_t n);
+
+/* Takes `n` units or none. On success *next is the state to store. ERR_RATE_LIMITED sets *wait_ns
+ * to the shortest time after which the same call can succeed; ERR_OVER_BURST means that none can.
+ */
+MUST_USE enum err quota_take(nsec_t tat, struct quota_limit limit, uint64_t n, nsec_t now,
+			     nsec_t *next, nsec_t *wait_ns);
+
+/* The state after the true cost is known: `taken` units were reserved, `used` are due. Used beyond
+ * taken becomes debt (TAT moves into the future), less is given back, never below `now`'s full
+ * bucket. */
+nsec_t quota_settle(nsec_t tat, struct quota_limit limit, uint64_t taken, uint64_t used,
+		    nsec_t now);
+
+/* Units that could be taken now. */
+uint64_t quota_remaining(nsec_t tat, struct quota_limit limit, nsec_t now);
+
+/* Price of a model in pico-USD (1e-12) per token: 3.0 USD per million tokens = 3,000,000. */
+struct price {
+	uint64_t input, output, cache_read, cache_write;
+};
+
+/* DESIGN 5: (bytes / 4 + 1,600 per image + max_tokens), rounded up. `bytes`: the provider request's
+ * body without the base64 of its images. */
+uint64_t quota_token_estimate(uint64_t bytes, uint32_t images, uint32_t max_tokens);
+
+/* Upper bound in nano-USD, rounded up: (bytes + 1,600 per image + 2,000) x max(input, cache_write)
+ * + max_tokens x output. Saturates. */
+uint64_t quota_usd_bound(uint64_t bytes, uint32_t images, uint32_t max_tokens,
+			 const struct price *price);
+
+/* Nano-USD of a finished attempt, rounded up. `input` includes both cache counters (struct usage).
+ */
+uint64_t quota_usd_used(uint64_t input, uint64_t cache_read, uint64_t cache_write, uint64_t output,
+			const struct price *price);
+
+/* UTC calendar: days since the epoch, and months since year 0, of a wall-clock second. */
+uint32_t quota_day(uint64_t wall_s);
+uint32_t quota_month(uint64_t wall_s);
+
+#endif

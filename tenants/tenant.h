@@ -1,0 +1,84 @@
+/* tenant.h - who may do what: immutable records in a registry that is replaced as a whole.
+ *
+ * Built by the configuration, read by every worker, never changed. Everything lives in the memory
+ * of the snapshot that owns the registry. Tenants that only name a plan share its record. */
+#ifndef TENANTS_TENANT_H
+#define TENANTS_TENANT_H
+
+#include "codec/base/attr.h"
+#include "codec/base/bitset.h"
+#include "codec/base/clock.h"
+#include "codec/base/sha256.h"
+#include "codec/base/slice.h"
+#include "tenants/quota.h"
+
+struct capabilities {
+	bool tools, context, images, audio;
+};
+
+struct tenant_limits {
+	struct quota_limit requests; /* requests a minute */
+	struct quota_limit tokens;   /* tokens a minute */
+	uint32_t concurrent;         /* requests in flight */
+	uint32_t max_tokens;         /* cap on maxTokens */
+	bool max_tokens_refuse;      /* max_tokens_mode: refuse; else clamp */
+	uint32_t tool_rounds;
+	bool tool_rounds_refuse;             /* tool_rounds_action: refuse; else final */
+	uint64_t usd_per_day, usd_per_month; /* nano-USD; UINT64_MAX: no such limit */
+	nsec_t deadline;                     /* of a whole request */
+};
+
+enum { PLAN_MAGIC = 0x504c414e, TENANT_MAGIC = 0x54454e41 };
+
+/* What a plan grants, with a tenant's own keys merged in. */
+struct plan {
+	uint32_t magic;
+	struct capabilities capabilities;
+	struct bitset models;  /* permitted, by catalogue index: allow minus deny */
+	int32_t default_model; /* catalogue index, -1: none */
+	struct tenant_limits limits;
+};
+
+struct tenant {
+	uint32_t magic;
+	bool disabled;
+	struct slice id;
+	const struct plan *plan;
+	uint8_t limit_key[16]; /* names its slot in the limit table: front of SHA-256("tenant\0" id)
+				*/
+};
+
+/* One key of a tenant: what authentication finds. */
+struct tenant_key {
+	uint8_t digest[SHA256_BYTES];
+	const struct tenant *tenant;
+	struct slice server; /* the MCP server that uses the key; absent when not said */
+};
+
+/* Registry. `keys` and `tenants` belong to the snapshot's memory; the two tables are built by
+ * tenants_init from them. */
+struct tenants {
+	const struct tenant *tenants;
+	size_t count;
+	const struct tenant_key *keys;
+	size_t key_count;
+	uint32_t *by_digest; /* open addressing, index + 1 */
+	uint32_t *by_id;
+	size_t digest_mask, id_mask;
+};
+
+struct arena;
+
+/* Fills limit_key. */
+void tenant_name(struct tenant *tenant, struct slice id);
+
+/* Builds the look-up tables over tenants/keys (already set) in `into`. False: memory. Ids and
+ * digests must be unique; on a duplicate *duplicate_key or *duplicate_tenant is its index (else
+ * SIZE_MAX). */
+MUST_USE bool tenants_init(struct tenants *registry, struct arena *into, size_t *duplicate_tenant,
+			   size_t *duplicate_key);
+
+/* NULL when unknown. */
+const struct tenant *tenants_by_id(const struct tenants *registry, struct slice id);
+
+#endif
