@@ -68,13 +68,13 @@ struct upstream_call {
 	nsec_t deadline; /* of the whole request */
 	void (*done)(struct upstream_call *call);
 	/* the outcome, valid in `done` and after it */
-	enum err err;       /* ERR_OK: an answer is there, whatever its status; ERR_PROVIDER_DOWN
-			     * (connect, reset,       cut short, timeout of the attempt),
-			     * ERR_PROVIDER_NO_ATTEMPT (nothing was sent: no       address, no connection, queue
-			     * full: ERR_BUSY), ERR_PROVIDER_ANSWER (not HTTP, hostile),       ERR_DEADLINE */
+	/* ERR_OK: an answer is there, whatever its status. ERR_PROVIDER_DOWN: connect, reset, cut
+	 * short, timeout of the attempt. ERR_PROVIDER_NO_ATTEMPT: nothing was sent (no address, no
+	 * connection). ERR_BUSY: queue full. ERR_PROVIDER_ANSWER: not HTTP, hostile. ERR_DEADLINE. */
+	enum err err;
 	const char *detail; /* for the log; static; NULL when ERR_OK */
-	struct provider_answer
-		answer;  /* slices point into `buffer` and live until upstream_finish */
+	/* slices point into `buffer` and live until upstream_finish */
+	struct provider_answer answer;
 	bool bytes_sent; /* at least one request byte was handed to the kernel */
 	nsec_t sent_at, first_byte_at, done_at, queued_ns;
 	/* private */
