@@ -63,6 +63,7 @@ struct decode_context {
 	uint32_t alias_count;
 	struct slice *emulate_stop; /* raw */
 	uint32_t emulate_stop_count;
+	struct slice audio_format; /* plain, e.g. "wav": audio was asked for; absent: it never is */
 };
 
 struct encode_out {
@@ -83,6 +84,7 @@ struct provider_answer {
 	struct provider_headers headers;
 	struct slice body;
 	uint64_t wall_s; /* now, seconds since the epoch: for an HTTP date without a Date header */
+	uint8_t chance[12]; /* random: ids of calls where the provider sent neither id nor answer id */
 };
 
 /* What one 400 teaches about the model (contract/providers.md 7); the routing issue resends. */
@@ -97,7 +99,8 @@ enum learn {
 };
 
 struct provider_failure {
-	enum err err; /* ERR_PROVIDER_* or ERR_CONTEXT_WINDOW */
+	enum err err;       /* ERR_PROVIDER_*, ERR_CONTEXT_WINDOW, or ERR_BUSY (our memory) */
+	const char *detail; /* what exactly, in our own words; static; NULL: the row's text */
 	uint16_t status;
 	bool retryable;
 	int64_t retry_after_ms;  /* < 0: not said */
