@@ -41,6 +41,11 @@ struct json_work;
 MUST_USE struct json_work *json_work_new(void);
 void json_work_free(struct json_work *work);
 
+/* private: what an open object pushed on the work area (json_keys.h). */
+struct json_level {
+	uint32_t keys, slots;
+};
+
 struct json_reader {
 	const char *begin, *at, *end;
 	struct json_limits limits;
@@ -48,12 +53,15 @@ struct json_reader {
 	uint32_t depth;
 	struct fault fault; /* ERR_OK until the first error */
 	/* private: */
-	uint64_t expect[JSON_DEPTH_MAX / 64 + 1];
-	uint32_t keys_base[JSON_DEPTH_MAX + 1];
-	uint32_t keys_count[JSON_DEPTH_MAX + 1];
+	bool fresh;       /* a container was entered just now: no comma before its first member */
+	const char *due;  /* where the value begins that has to be consumed next */
+	uint64_t objects; /* one bit per open container, innermost lowest: is it an object? */
+	struct json_level levels[JSON_DEPTH_MAX]; /* not cleared by json_open */
 };
 
-/* `text` and `work` must outlive the reader. `limits` NULL: the default. */
+/* `text` and `work` must outlive the reader; text below 4 GiB. `limits` NULL: the default. One reader
+ * at a time uses a work area, json_open ends the one before (json_valid may be called in between).
+ * `work` NULL: `text` was validated before, so duplicate keys are not looked for again. */
 void json_open(struct json_reader *r, struct slice text, const struct json_limits *limits,
 	       struct json_work *work);
 

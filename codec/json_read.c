@@ -1,0 +1,488 @@
+#include "codec/json_read.h"
+
+#include "codec/base/must.h"
+#include "codec/json_keys.h"
+#include "codec/json_scan.h"
+
+const struct json_limits json_limits_default = { JSON_DEPTH_MAX, JSON_KEYS_MAX };
+
+static const char unexpected_end[] = "the text ends too early";
+
+/* ---- failure: the rest of the text is cut off, so that every later call fails by itself ---- */
+
+static bool fail_at(struct json_reader *r, const char *at, enum err err, const char *detail)
+{
+	if (r->fault.err == ERR_OK) {
+		r->fault = (struct fault){ .err = err,
+					   .offset = (uint32_t)(at - r->begin),
+					   .detail = detail };
+		r->at = r->end = at;
+		r->due = NULL;
+	}
+	return false;
+}
+
+/* Not JSON: `detail`, unless the text simply ends at `at`. */
+static bool fail_json(struct json_reader *r, const char *at, const char *detail)
+{
+	return fail_at(r, at, ERR_JSON, at == r->end ? unexpected_end : detail);
+}
+
+bool json_fail(struct json_reader *r, enum err err, const char *detail)
+{
+	return fail_at(r, r->at, err, detail);
+}
+
+uint32_t json_offset(const struct json_reader *r)
+{
+	return (uint32_t)(r->at - r->begin);
+}
+
+void json_open(struct json_reader *r, struct slice text, const struct json_limits *limits,
+	       struct json_work *work)
+{
+	must(text.len < UINT32_MAX);
+	r->begin = r->at = text.at;
+	r->end = text.at == NULL ? NULL : text.at + text.len;
+	r->limits = limits == NULL ? json_limits_default : *limits;
+	must(r->limits.depth_max <= JSON_DEPTH_MAX && r->limits.keys_max <= JSON_KEYS_MAX);
+	r->work = work;
+	r->depth = 0;
+	r->fault = (struct fault){ .err = ERR_OK, .offset = FAULT_NO_OFFSET };
+	r->fresh = false;
+	r->due = NULL;
+	r->objects = 0;
+	if (work != NULL) {
+		work->reader = r;
+		keys_end(work, (struct json_level){ 0, 0 });
+	}
+}
+
+/* ---- strings ---- */
+
+/* Past one UTF-8 character of two to four bytes, or NULL when there is none (RFC 3629). */
+static inline const char *utf8_char(const char *text, const char *end)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	size_t left = (size_t)(end - text);
+
+	if (at[0] < 0xc2)
+		return NULL;
+	if (at[0] < 0xe0)
+		return left >= 2 && (at[1] & 0xc0) == 0x80 ? text + 2 : NULL;
+	if (at[0] < 0xf0) {
+		if (left < 3 || (at[1] & 0xc0) != 0x80 || (at[2] & 0xc0) != 0x80)
+			return NULL;
+		if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] >= 0xa0))
+			return NULL; /* overlong; surrogate */
+		return text + 3;
+	}
+	if (at[0] > 0xf4 || left < 4 || (at[1] & 0xc0) != 0x80 || (at[2] & 0xc0) != 0x80 ||
+	    (at[3] & 0xc0) != 0x80)
+		return NULL;
+	if ((at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] >= 0x90))
+		return NULL; /* overlong; beyond U+10FFFF */
+	return text + 4;
+}
+
+/* Past the escape that begins with the backslash at `at`; NULL after failing. */
+static const char *escape(struct json_reader *r, const char *at)
+{
+	size_t left = (size_t)(r->end - at);
+
+	if (left < 2) {
+		fail_json(r, r->end, "");
+		return NULL;
+	}
+	switch (at[1]) {
+	case '"':
+	case '\\':
+	case '/':
+	case 'b':
+	case 'f':
+	case 'n':
+	case 'r':
+	case 't':
+		return at + 2;
+	case 'u':
+		break;
+	default:
+		fail_json(r, at, "unknown escape in a string");
+		return NULL;
+	}
+	int32_t code = left < 6 ? -1 : scan_hex4(at + 2);
+	if (code < 0) {
+		fail_json(r, at, "\\u needs four hex digits");
+		return NULL;
+	}
+	if (code < 0xd800 || code > 0xdfff)
+		return at + 6;
+	int32_t low = left < 12 || at[6] != '\\' || at[7] != 'u' ? -1 : scan_hex4(at + 8);
+	if (code >= 0xdc00 || low < 0xdc00 || low > 0xdfff) {
+		fail_json(r, at, "lone surrogate in a string");
+		return NULL;
+	}
+	return at + 12;
+}
+
+/* Scans from behind the opening quote: the text into *raw, the place behind the closing quote is
+ * returned; NULL after failing. */
+static inline const char *string_body(struct json_reader *r, const char *at, struct slice *raw,
+				      bool *escaped)
+{
+	const char *begin = at, *end = r->end;
+
+	*escaped = false;
+	for (;;) {
+		while (end - at >= 8) {
+			uint64_t special = scan_special8(scan_load8(at));
+			if (special != 0) {
+				at += scan_first(special);
+				goto found;
+			}
+			at += 8;
+		}
+		while (at < end && (unsigned char)*at >= 0x20 && (unsigned char)*at < 0x80 &&
+		       *at != '"' && *at != '\\')
+			at++;
+	found:
+		if (at == end) {
+			fail_json(r, at, "");
+			return NULL;
+		}
+		if (*at == '"') {
+			*raw = slice_of(begin, (size_t)(at - begin));
+			return at + 1;
+		}
+		if (*at == '\\') {
+			*escaped = true;
+			at = escape(r, at);
+			if (at == NULL)
+				return NULL;
+			continue;
+		}
+		do {
+			const char *next = utf8_char(at, end);
+			if (next == NULL) {
+				fail_json(r, at,
+					  (unsigned char)*at < 0x20
+						  ? "control character in a string"
+						  : "invalid UTF-8");
+				return NULL;
+			}
+			at = next;
+		} while (at < end && (unsigned char)*at >= 0x80);
+	}
+}
+
+/* ---- values ---- */
+
+enum json_kind json_peek(struct json_reader *r)
+{
+	static const uint8_t kinds[256] = {
+		['n'] = JSON_NULL,   ['f'] = JSON_FALSE,  ['t'] = JSON_TRUE,   ['-'] = JSON_NUMBER,
+		['0'] = JSON_NUMBER, ['1'] = JSON_NUMBER, ['2'] = JSON_NUMBER, ['3'] = JSON_NUMBER,
+		['4'] = JSON_NUMBER, ['5'] = JSON_NUMBER, ['6'] = JSON_NUMBER, ['7'] = JSON_NUMBER,
+		['8'] = JSON_NUMBER, ['9'] = JSON_NUMBER, ['"'] = JSON_STRING, ['['] = JSON_ARRAY,
+		['{'] = JSON_OBJECT,
+	};
+	const char *at = scan_space(r->at, r->end);
+
+	if (at == r->end) {
+		fail_json(r, at, "");
+		return JSON_BAD;
+	}
+	uint8_t kind = kinds[(unsigned char)*at];
+	if (kind == JSON_BAD) {
+		fail_json(r, at,
+			  at == r->begin && *at == '\xef' ? "byte order mark before the JSON"
+							  : "expected a value");
+		return JSON_BAD;
+	}
+	r->at = at;
+	return (enum json_kind)kind;
+}
+
+static inline bool expect(struct json_reader *r, enum json_kind kind, const char *detail)
+{
+	enum json_kind next = json_peek(r);
+
+	if (next == kind)
+		return true;
+	return next == JSON_BAD ? false : fail_json(r, r->at, detail);
+}
+
+static inline bool enter(struct json_reader *r, bool object)
+{
+	if (r->depth >= r->limits.depth_max)
+		return fail_at(r, r->at, ERR_TOO_DEEP, NULL);
+	if (r->work != NULL) {
+		must(r->work->reader == r);
+		r->levels[r->depth] = keys_begin(r->work);
+	}
+	r->depth++;
+	r->objects = r->objects << 1 | object;
+	r->at++;
+	r->fresh = true;
+	return true;
+}
+
+static inline void leave(struct json_reader *r, const char *at)
+{
+	r->depth--;
+	r->objects >>= 1;
+	if (r->work != NULL)
+		keys_end(r->work, r->levels[r->depth]);
+	r->at = at + 1;
+	r->fresh = false;
+}
+
+bool json_enter_object(struct json_reader *r)
+{
+	return expect(r, JSON_OBJECT, "expected an object") && enter(r, true);
+}
+
+bool json_enter_array(struct json_reader *r)
+{
+	return expect(r, JSON_ARRAY, "expected an array") && enter(r, false);
+}
+
+/* Steps to the next member of the container that `close` ends: past the comma and white space, or out
+ * of the container. */
+static inline bool next_member(struct json_reader *r, char close, const char *detail)
+{
+	const char *at = scan_space(r->at, r->end);
+
+	if (at == r->end)
+		return fail_json(r, at, "");
+	must(r->depth > 0 && (r->objects & 1) == (close == '}'));
+	must(r->at != r->due); /* the value of the member before was consumed */
+	if (*at == close) {
+		leave(r, at);
+		return false;
+	}
+	if (!r->fresh) {
+		if (*at != ',')
+			return fail_json(r, at, detail);
+		at = scan_space(at + 1, r->end);
+	}
+	r->fresh = false;
+	r->at = at;
+	return true;
+}
+
+static bool key_refused(struct json_reader *r, const char *at, enum keys_answer answer)
+{
+	if (answer == KEYS_DUPLICATE)
+		return fail_at(r, at, ERR_DUPLICATE_KEY, NULL);
+	return fail_at(r, at, ERR_TOO_MANY_KEYS, NULL);
+}
+
+static inline bool next_key(struct json_reader *r, struct slice *key)
+{
+	bool escaped;
+
+	if (!next_member(r, '}', "expected a comma or a closing brace"))
+		return false;
+	const char *quote = r->at, *at;
+	if (quote == r->end || *quote != '"')
+		return fail_json(r, quote, "expected a key");
+	at = string_body(r, quote + 1, key, &escaped);
+	if (at == NULL)
+		return false;
+	at = scan_space(at, r->end);
+	if (at == r->end || *at != ':')
+		return fail_json(r, at, "expected a colon");
+	if (r->work != NULL) {
+		must(r->work->reader == r);
+		enum keys_answer answer = keys_add(r->work, r->levels[r->depth - 1],
+						   r->limits.keys_max, *key, escaped, r->end);
+		if (answer != KEYS_ADDED)
+			return key_refused(r, quote, answer);
+	}
+	r->at = r->due = scan_space(at + 1, r->end);
+	return true;
+}
+
+bool json_next_key(struct json_reader *r, struct slice *key)
+{
+	return next_key(r, key);
+}
+
+static inline bool next_item(struct json_reader *r)
+{
+	if (!next_member(r, ']', "expected a comma or a closing bracket"))
+		return false;
+	r->due = r->at;
+	return true;
+}
+
+bool json_next_item(struct json_reader *r)
+{
+	return next_item(r);
+}
+
+/* Consumes the string whose quote is at r->at. */
+static inline bool take_string(struct json_reader *r, struct slice *raw)
+{
+	bool escaped;
+	const char *at = string_body(r, r->at + 1, raw, &escaped);
+
+	if (at == NULL)
+		return false;
+	r->at = at;
+	return true;
+}
+
+bool json_string(struct json_reader *r, struct slice *raw)
+{
+	return expect(r, JSON_STRING, "expected a string") && take_string(r, raw);
+}
+
+static inline const char *digits(const char *at, const char *end)
+{
+	while (at < end && scan_is_digit(*at))
+		at++;
+	return at;
+}
+
+/* Consumes the number at r->at. What may follow it is for the next call to judge. */
+static inline bool take_number(struct json_reader *r, struct slice *raw)
+{
+	const char *at = r->at + (*r->at == '-'), *end = r->end, *from = at;
+
+	at = digits(at, end);
+	if (at == from || (*from == '0' && at - from > 1))
+		return fail_json(r, at == from ? at : from, "malformed number");
+	if (at < end && *at == '.') {
+		from = at + 1;
+		at = digits(from, end);
+		if (at == from)
+			return fail_json(r, at, "malformed number");
+	}
+	if (at < end && (*at | 0x20) == 'e') {
+		from = at + 1;
+		if (from < end && (*from == '+' || *from == '-'))
+			from++;
+		at = digits(from, end);
+		if (at == from)
+			return fail_json(r, at, "malformed number");
+	}
+	*raw = slice_of(r->at, (size_t)(at - r->at));
+	r->at = at;
+	return true;
+}
+
+bool json_number(struct json_reader *r, struct slice *raw)
+{
+	return expect(r, JSON_NUMBER, "expected a number") && take_number(r, raw);
+}
+
+/* Consumes the word at r->at, whose first letter is known to be right. */
+static inline bool take_word(struct json_reader *r, const char *word, size_t len)
+{
+	if ((size_t)(r->end - r->at) < len || memcmp(r->at, word, len) != 0)
+		return fail_json(r, r->at, "expected a value");
+	r->at += len;
+	return true;
+}
+
+static inline bool take_bool(struct json_reader *r, enum json_kind kind)
+{
+	return kind == JSON_TRUE ? take_word(r, "true", 4) : take_word(r, "false", 5);
+}
+
+bool json_bool(struct json_reader *r, bool *value)
+{
+	enum json_kind kind = json_peek(r);
+
+	if (kind == JSON_BAD)
+		return false;
+	if (kind != JSON_TRUE && kind != JSON_FALSE)
+		return fail_json(r, r->at, "expected true or false");
+	if (!take_bool(r, kind))
+		return false;
+	*value = kind == JSON_TRUE;
+	return true;
+}
+
+bool json_null(struct json_reader *r)
+{
+	return expect(r, JSON_NULL, "expected null") && take_word(r, "null", 4);
+}
+
+/* Consumes a scalar, or enters a container. */
+static inline bool take_any(struct json_reader *r)
+{
+	struct slice raw;
+	enum json_kind kind = json_peek(r);
+
+	switch (kind) {
+	case JSON_STRING:
+		return take_string(r, &raw);
+	case JSON_NUMBER:
+		return take_number(r, &raw);
+	case JSON_OBJECT:
+	case JSON_ARRAY:
+		return enter(r, kind == JSON_OBJECT);
+	case JSON_TRUE:
+	case JSON_FALSE:
+		return take_bool(r, kind);
+	case JSON_NULL:
+		return take_word(r, "null", 4);
+	case JSON_BAD:
+		break;
+	}
+	return false;
+}
+
+bool json_skip(struct json_reader *r, struct slice *raw)
+{
+	uint32_t depth = r->depth;
+	struct slice key;
+
+	if (json_peek(r) == JSON_BAD)
+		return false;
+	const char *from = r->at;
+	do {
+		if (!take_any(r))
+			return false;
+		/* out of every container that ends here, on to the next value of one that does not */
+		while (r->depth > depth && !(r->objects & 1 ? next_key(r, &key) : next_item(r)))
+			if (r->fault.err != ERR_OK)
+				return false;
+	} while (r->depth > depth);
+	if (raw != NULL)
+		*raw = slice_of(from, (size_t)(r->at - from));
+	return true;
+}
+
+bool json_finish(struct json_reader *r)
+{
+	if (r->fault.err != ERR_OK)
+		return false;
+	const char *at = scan_space(r->at, r->end);
+	if (at != r->end)
+		return fail_at(r, at, ERR_JSON, "text after the end of the JSON value");
+	if (r->depth != 0)
+		return fail_at(r, at, ERR_JSON, unexpected_end);
+	r->at = at;
+	return true;
+}
+
+bool json_valid(struct slice text, const struct json_limits *limits, struct json_work *work,
+		struct fault *fault)
+{
+	struct json_reader r;
+	const struct json_reader *outer = work->reader;
+	struct json_level top = keys_begin(work);
+
+	json_open(&r, text, limits, work);
+	keys_end(work, top); /* above what an outer reader keeps there */
+	bool valid = json_skip(&r, NULL) && json_finish(&r);
+	if (!valid && fault != NULL)
+		*fault = r.fault;
+	keys_end(work, top);
+	work->reader = outer;
+	return valid;
+}

@@ -1,0 +1,145 @@
+/* json_scan.h - byte loops of the JSON modules; private to codec/json_*.c.
+ *
+ * Eight bytes at a time in plain C. Nothing here reads outside [at, end). */
+#ifndef CODEC_JSON_SCAN_H
+#define CODEC_JSON_SCAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define SCAN_ONES 0x0101010101010101ull
+
+/* Eight bytes, the first one lowest on every machine. */
+static inline uint64_t scan_load8(const char *at)
+{
+	uint64_t word;
+
+	(void)memcpy(&word, at, sizeof(word));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	word = __builtin_bswap64(word);
+#endif
+	return word;
+}
+
+/* High bits of the bytes that end a run of plain string text: quote, backslash, control, non-ASCII.
+ * Only the lowest bit is exact: a borrow may mark bytes above it. */
+static inline uint64_t scan_special8(uint64_t word)
+{
+	return ((word - SCAN_ONES * 0x20) | ((word ^ SCAN_ONES * '"') - SCAN_ONES) |
+		((word ^ SCAN_ONES * '\\') - SCAN_ONES) | word) &
+	       SCAN_ONES * 0x80;
+}
+
+static inline size_t scan_first(uint64_t mask)
+{
+	return (size_t)__builtin_ctzll(mask) >> 3;
+}
+
+static inline bool scan_is_space(char c)
+{
+	return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* Past white space. Indentation goes eight spaces at a time. */
+static inline const char *scan_space(const char *at, const char *end)
+{
+	while (at < end && scan_is_space(*at)) {
+		at++;
+		while (end - at >= 8 && scan_load8(at) == SCAN_ONES * ' ')
+			at += 8;
+	}
+	return at;
+}
+
+static inline bool scan_is_digit(char c)
+{
+	return (unsigned char)(c - '0') < 10;
+}
+
+/* Value of a hex digit, or -1. */
+static inline int scan_hex(char c)
+{
+	if (scan_is_digit(c))
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Value of four hex digits, or negative. */
+static inline int32_t scan_hex4(const char *at)
+{
+	int32_t value = 0, bad = 0;
+
+	for (int i = 0; i < 4; i++) {
+		int digit = scan_hex(at[i]);
+		bad |= digit;
+		value = value << 4 | (digit & 15);
+	}
+	return bad < 0 ? -1 : value;
+}
+
+/* One character as UTF-8; the count of bytes, 1 to 4. */
+static inline size_t scan_put_utf8(uint32_t code, char out[4])
+{
+	if (code < 0x80) {
+		out[0] = (char)code;
+		return 1;
+	}
+	if (code < 0x800) {
+		out[0] = (char)(0xc0 | code >> 6);
+		out[1] = (char)(0x80 | (code & 0x3f));
+		return 2;
+	}
+	if (code < 0x10000) {
+		out[0] = (char)(0xe0 | code >> 12);
+		out[1] = (char)(0x80 | (code >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (code & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | code >> 18);
+	out[1] = (char)(0x80 | (code >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (code >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (code & 0x3f));
+	return 4;
+}
+
+/* The meaning of the escape at *at (a backslash; the escape is known to be valid), and *at past it;
+ * the count of bytes in `out`. */
+static inline size_t scan_unescape(const char **at, char out[4])
+{
+	const char *p = *at;
+
+	*at = p + 2;
+	switch (p[1]) {
+	case 'b':
+		out[0] = '\b';
+		return 1;
+	case 'f':
+		out[0] = '\f';
+		return 1;
+	case 'n':
+		out[0] = '\n';
+		return 1;
+	case 'r':
+		out[0] = '\r';
+		return 1;
+	case 't':
+		out[0] = '\t';
+		return 1;
+	case 'u':
+		break;
+	default: /* quote, backslash, slash */
+		out[0] = p[1];
+		return 1;
+	}
+	uint32_t code = (uint32_t)scan_hex4(p + 2);
+	*at = p + 6;
+	if (code >= 0xd800 && code < 0xdc00) {
+		code = 0x10000 + ((code - 0xd800) << 10) + ((uint32_t)scan_hex4(p + 8) - 0xdc00);
+		*at = p + 12;
+	}
+	return scan_put_utf8(code, out);
+}
+
+#endif
