@@ -84,7 +84,8 @@ struct provider_answer {
 	struct provider_headers headers;
 	struct slice body;
 	uint64_t wall_s; /* now, seconds since the epoch: for an HTTP date without a Date header */
-	uint8_t chance[12]; /* random: ids of calls where the provider sent neither id nor answer id */
+	uint8_t chance
+		[12]; /* random: ids of calls where the provider sent neither id nor answer id */
 };
 
 /* What one 400 teaches about the model (contract/providers.md 7); the routing issue resends. */
@@ -106,8 +107,8 @@ struct provider_failure {
 	int64_t retry_after_ms;  /* < 0: not said */
 	struct slice request_id; /* plain, in the arena; absent when none */
 	enum learn learn;
-	bool usage_known; /* an error answer never carries one, so a full refund is due when false
-			   */
+	bool usage_known;   /* an error answer never carries one: a full refund is due when false */
+	struct usage usage; /* of an unusable 200 answer, which was paid for all the same */
 };
 
 struct dialect {

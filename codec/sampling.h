@@ -166,9 +166,10 @@ struct usage {
 
 struct result_block {
 	bool is_tool_use;
-	struct slice text;     /* raw string */
-	struct slice id, name; /* raw strings; name as the MCP server knows it */
-	struct slice input;    /* JSON object */
+	struct slice text;       /* raw string */
+	struct slice id, name;   /* raw strings; name as the MCP server knows it */
+	struct slice input;      /* JSON object */
+	struct slice data, mime; /* audio: base64 and type, raw strings; absent: a text or a call */
 };
 
 struct sampling_result {
