@@ -1,0 +1,358 @@
+#include "gateway/log.h"
+
+#include "codec/base/attr.h"
+#include "codec/base/must.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One field's text may take that much of a line, escapes included; longer texts end in "...". So no
+ * field can push the others out of the line. */
+enum { FIELD_MAX = 400, FIELD_COUNT = 14, FIXED_MAX = 2048 };
+_Static_assert(FIELD_COUNT *FIELD_MAX + FIXED_MAX < LOG_LINE_MAX, "the longest line fits");
+_Static_assert((LOG_RING_BYTES & (LOG_RING_BYTES - 1)) == 0, "positions are masked");
+
+/* ---- the ring ------------------------------------------------------------------------------ */
+
+/* Both positions only grow; a position's place is its remainder. The two sides' words are kept on
+ * cache lines of their own. */
+struct log_ring {
+	_Alignas(64) _Atomic uint64_t written; /* the worker's */
+	_Atomic uint64_t dropped;
+	uint64_t second; /* the time text below is of this second */
+	char second_text[20];
+	_Alignas(64) _Atomic uint64_t consumed; /* the reader's */
+	_Alignas(64) char bytes[LOG_RING_BYTES];
+};
+
+struct log_ring *log_ring_new(void)
+{
+	struct log_ring *ring = aligned_alloc(64, sizeof(*ring));
+
+	if (ring == NULL)
+		return NULL;
+	/* The bytes are left alone: pages that were never written cost no memory. */
+	memset(ring, 0, offsetof(struct log_ring, bytes));
+	ring->second = UINT64_MAX;
+	return ring;
+}
+
+void log_ring_free(struct log_ring *ring)
+{
+	free(ring);
+}
+
+static bool ring_add(struct log_ring *ring, const char *line, size_t len)
+{
+	uint64_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
+	uint64_t consumed = atomic_load_explicit(&ring->consumed, memory_order_acquire);
+	size_t at = written % LOG_RING_BYTES;
+	size_t front = len < LOG_RING_BYTES - at ? len : LOG_RING_BYTES - at;
+
+	if (len > LOG_RING_BYTES - (written - consumed)) {
+		uint64_t dropped = atomic_load_explicit(&ring->dropped, memory_order_relaxed);
+		atomic_store_explicit(&ring->dropped, dropped + 1, memory_order_relaxed);
+		return false;
+	}
+	memcpy(ring->bytes + at, line, front);
+	memcpy(ring->bytes, line + front, len - front);
+	atomic_store_explicit(&ring->written, written + len, memory_order_release);
+	return true;
+}
+
+struct slice log_ring_peek(struct log_ring *ring)
+{
+	uint64_t consumed = atomic_load_explicit(&ring->consumed, memory_order_relaxed);
+	uint64_t written = atomic_load_explicit(&ring->written, memory_order_acquire);
+	size_t at = consumed % LOG_RING_BYTES;
+	size_t len = written - consumed;
+
+	return slice_of(ring->bytes + at, len < LOG_RING_BYTES - at ? len : LOG_RING_BYTES - at);
+}
+
+void log_ring_read(struct log_ring *ring, size_t len)
+{
+	uint64_t consumed = atomic_load_explicit(&ring->consumed, memory_order_relaxed);
+
+	must(len <= atomic_load_explicit(&ring->written, memory_order_relaxed) - consumed);
+	atomic_store_explicit(&ring->consumed, consumed + len, memory_order_release);
+}
+
+uint64_t log_ring_dropped(const struct log_ring *ring)
+{
+	return atomic_load_explicit(&ring->dropped, memory_order_relaxed);
+}
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+#define NANO ((uint64_t)1000000000)
+
+static char *put(char *at, const char *text, size_t len)
+{
+	memcpy(at, text, len);
+	return at + len;
+}
+#define put_lit(at, literal) put((at), "" literal, sizeof(literal) - 1)
+
+static char *put_uint(char *at, uint64_t value)
+{
+	char digits[20];
+	size_t n = sizeof(digits);
+
+	do
+		digits[--n] = (char)('0' + value % 10);
+	while ((value /= 10) != 0);
+	return put(at, digits + n, sizeof(digits) - n);
+}
+
+/* Exactly `width` digits, zeros in front. */
+static char *put_padded(char *at, uint64_t value, size_t width)
+{
+	for (size_t n = width; n > 0; value /= 10)
+		at[--n] = (char)('0' + value % 10);
+	return at + width;
+}
+
+/* value / 10^places */
+static char *put_decimal(char *at, uint64_t value, uint64_t unit, size_t places)
+{
+	at = put_uint(at, value / unit);
+	*at++ = '.';
+	return put_padded(at, value % unit, places);
+}
+
+static char *put_hex(char *at, uint64_t value)
+{
+	for (int shift = 60; shift >= 0; shift -= 4)
+		*at++ = "0123456789abcdef"[value >> shift & 15];
+	return at;
+}
+
+/* A score lies within 0..1; anything else would be our bug, and the line stays JSON all the same. */
+static char *put_score(char *at, double score)
+{
+	if (!(score >= 0 && score < 1e9))
+		return put_lit(at, "null");
+	return put_decimal(at, (uint64_t)(score * 1e6 + 0.5), 1000000, 6);
+}
+
+/* "2026-01-31T23:59:59"; days to a date after H. Hinnant, days_from_civil. */
+static void second_text(uint64_t second, char out[19])
+{
+	uint64_t days = second / 86400 + 719468, left = second % 86400;
+	uint64_t era = days / 146097, doe = days % 146097;
+	uint64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
+	uint64_t doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+	uint64_t mp = (5 * doy + 2) / 153, month = mp < 10 ? mp + 3 : mp - 9;
+
+	char *at = put_padded(out, yoe + era * 400 + (month <= 2 ? 1 : 0), 4);
+	*at++ = '-';
+	at = put_padded(at, month, 2);
+	*at++ = '-';
+	at = put_padded(at, doy - (153 * mp + 2) / 5 + 1, 2);
+	*at++ = 'T';
+	at = put_padded(at, left / 3600, 2);
+	*at++ = ':';
+	at = put_padded(at, left / 60 % 60, 2);
+	*at++ = ':';
+	(void)put_padded(at, left % 60, 2);
+}
+
+static char *put_time(char *at, struct log_ring *ring, uint64_t wall_ns)
+{
+	uint64_t second = wall_ns / SEC;
+
+	if (second != ring->second) {
+		second_text(second, ring->second_text);
+		ring->second = second;
+	}
+	at = put(at, ring->second_text, 19);
+	*at++ = '.';
+	at = put_padded(at, wall_ns / MSEC % 1000, 3);
+	*at++ = 'Z';
+	return at;
+}
+
+/* ---- texts from outside --------------------------------------------------------------------- */
+
+/* Bytes of the UTF-8 sequence at the front of `s`, 0 when it is not one (RFC 3629). */
+static size_t utf8_len(struct slice s)
+{
+	const uint8_t *b = (const uint8_t *)s.at;
+	size_t len = b[0] < 0x80 ? 1 : b[0] < 0xc2 ? 0 : b[0] < 0xe0 ? 2 : b[0] < 0xf0 ? 3 : 4;
+
+	if (len == 0 || b[0] > 0xf4 || len > s.len)
+		return 0;
+	for (size_t i = 1; i < len; i++)
+		if ((b[i] & 0xc0) != 0x80)
+			return 0;
+	if ((b[0] == 0xe0 && b[1] < 0xa0) || (b[0] == 0xed && b[1] > 0x9f) ||
+	    (b[0] == 0xf0 && b[1] < 0x90) || (b[0] == 0xf4 && b[1] > 0x8f))
+		return 0;
+	return len;
+}
+
+static bool is_hex(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* Bytes of the JSON escape at the front of `s`, 0 when it is none. */
+static size_t escape_len(struct slice s)
+{
+	if (s.len < 2 || s.at[0] != '\\')
+		return 0;
+	if (s.at[1] != 'u')
+		return memchr("\"\\/bfnrt", s.at[1], 8) == NULL ? 0 : 2;
+	if (s.len < 6)
+		return 0;
+	for (size_t i = 2; i < 6; i++)
+		if (!is_hex(s.at[i]))
+			return 0;
+	return 6;
+}
+
+/* One character of `s` in JSON; *used bytes of it. A raw string's escapes are kept. */
+static char *put_char(char *at, struct slice s, bool raw, size_t *used)
+{
+	uint8_t c = (uint8_t)s.at[0];
+	size_t len = raw ? escape_len(s) : 0;
+
+	*used = 1;
+	if (len == 0 && c == '"')
+		return put_lit(at, "\\\"");
+	if (len == 0 && c == '\\')
+		return put_lit(at, "\\\\");
+	if (c < 0x20 || c == 0x7f) {
+		at = put_lit(at, "\\u00");
+		*at++ = "0123456789abcdef"[c >> 4];
+		*at++ = "0123456789abcdef"[c & 15];
+		return at;
+	}
+	if (len == 0)
+		len = utf8_len(s);
+	if (len == 0)
+		return put_lit(at, "\\ufffd");
+	*used = len;
+	return put(at, s.at, len);
+}
+
+static bool is_clean(char c)
+{
+	return (uint8_t)c >= 0x20 && (uint8_t)c < 0x7f && c != '"' && c != '\\';
+}
+
+/* The quoted text; at most FIELD_MAX bytes. */
+static char *put_text(char *at, struct slice s, bool raw)
+{
+	const char *full = at + FIELD_MAX - 12; /* the longest character, dots and quotes */
+	size_t i = 0;
+
+	*at++ = '"';
+	while (i < s.len && at < full) {
+		size_t used = 1;
+		if (is_clean(s.at[i]))
+			*at++ = s.at[i];
+		else
+			at = put_char(at, slice_of(s.at + i, s.len - i), raw, &used);
+		i += used;
+	}
+	if (i < s.len)
+		at = put_lit(at, "...");
+	*at++ = '"';
+	return at;
+}
+
+/* ---- the line ------------------------------------------------------------------------------ */
+
+/* A member that is left out when it has nothing to say; `key` is ,"name": */
+#define member_text(at, key, s) \
+	(slice_absent(s) ? (at) : put_text(put_lit((at), ",\"" key "\":"), (s), false))
+#define member_raw(at, key, s) \
+	(slice_absent(s) ? (at) : put_text(put_lit((at), ",\"" key "\":"), (s), true))
+#define member_uint(at, key, n) ((n) == 0 ? (at) : put_uint(put_lit((at), ",\"" key "\":"), (n)))
+#define member_ms(at, key, ns) \
+	((ns) == 0 ? (at)      \
+		   : put_decimal(put_lit((at), ",\"" key "\":"), (ns) / USEC, MSEC / USEC, 3))
+
+static char *put_caller(char *at, const struct log_request *line)
+{
+	at = put_text(
+		put_lit(at, ",\"request_id\":"),
+		slice_of(line->request_id, strnlen(line->request_id, sizeof(line->request_id))),
+		false);
+	at = member_text(at, "traceparent", line->traceparent);
+	at = member_text(at, "tenant", line->tenant);
+	at = member_text(at, "server", line->server);
+	at = member_text(at, "revision", slice_str(line->revision));
+	return member_text(at, "method", slice_str(line->rpc));
+}
+
+static char *put_route(char *at, const struct log_request *line)
+{
+	size_t count =
+		line->candidate_count < LOG_CANDIDATES ? line->candidate_count : LOG_CANDIDATES;
+
+	at = member_text(at, "model", line->model);
+	at = member_text(at, "provider", line->provider);
+	at = member_text(at, "endpoint", line->endpoint);
+	at = member_text(at, "config", slice_str(line->config_digest));
+	if (line->seed != 0) { /* text: JSON's numbers do not hold 64 bits everywhere */
+		at = put_hex(put_lit(at, ",\"seed\":\""), line->seed);
+		*at++ = '"';
+	}
+	at = member_raw(at, "hint", line->hint);
+	for (size_t i = 0; i < count; i++) {
+		at = i == 0 ? put_lit(at, ",\"candidates\":[") : put_lit(at, ",");
+		at = put_uint(put_lit(at, "{\"model\":"), line->candidates[i].model);
+		at = put_score(put_lit(at, ",\"score\":"), line->candidates[i].score);
+		*at++ = '}';
+	}
+	return count == 0 ? at : put_lit(at, "]");
+}
+
+static char *put_cost(char *at, const struct log_request *line)
+{
+	const struct usage *usage = &line->usage;
+
+	at = member_uint(at, "attempts", line->attempts);
+	if (usage->known) {
+		at = put_uint(put_lit(at, ",\"input_tokens\":"), usage->input);
+		at = put_uint(put_lit(at, ",\"output_tokens\":"), usage->output);
+		at = member_uint(at, "cache_read_tokens", usage->cache_read);
+		at = member_uint(at, "cache_write_tokens", usage->cache_write);
+		at = member_uint(at, "reasoning_tokens", usage->reasoning);
+	}
+	if (line->usd_nano != 0)
+		at = put_decimal(put_lit(at, ",\"usd\":"), line->usd_nano, NANO, 9);
+	return member_text(at, "stop", slice_str(line->stop));
+}
+
+static char *put_end(char *at, const struct log_request *line)
+{
+	at = put_uint(put_lit(at, ",\"status\":"), line->status < 0 ? 0 : (uint64_t)line->status);
+	if (line->err != ERR_OK)
+		at = put_text(put_lit(at, ",\"error\":"), slice_str(err_info(line->err)->reason),
+			      false);
+	at = member_text(at, "detail", slice_str(line->detail));
+	at = put_decimal(put_lit(at, ",\"total_ms\":"), line->total / USEC, MSEC / USEC, 3);
+	at = member_ms(at, "queue_ms", line->queue);
+	at = member_ms(at, "provider_ttfb_ms", line->provider_ttfb);
+	return member_ms(at, "provider_ms", line->provider_total);
+}
+
+bool log_request(struct log_ring *ring, const struct log_request *line)
+{
+	char text[LOG_LINE_MAX];
+	char *at = put_time(put_lit(text, "{\"time\":\""), ring, line->wall_ns);
+
+	*at++ = '"';
+	at = put_caller(at, line);
+	at = put_end(at, line);
+	at = put_route(at, line);
+	at = put_cost(at, line);
+	at = put_lit(at, "}\n");
+	must((size_t)(at - text) <= sizeof(text));
+	return ring_add(ring, text, (size_t)(at - text));
+}
