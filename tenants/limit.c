@@ -1,0 +1,43 @@
+#include "tenants/limit.h"
+
+#include "codec/base/must.h"
+
+static const struct limit_info limit_rows[] = {
+#define LIMIT(limit, unit, minimum, preset, maximum, meaning) \
+	{ #limit, unit, minimum, preset, maximum, meaning },
+#include "tenants/tbl/limits.h"
+#undef LIMIT
+};
+
+const struct limit_info *limit_info(enum limit limit)
+{
+	must(limit < LIMIT_COUNT);
+	return &limit_rows[limit];
+}
+
+uint64_t limit_requests_burst(uint64_t per_minute)
+{
+	return per_minute < 10 ? 1 : per_minute / 10;
+}
+
+uint64_t limit_tokens_burst(uint64_t per_minute)
+{
+	return per_minute;
+}
+
+struct tenant_limits limit_defaults(void)
+{
+	const uint64_t requests = limit_rows[LIMIT_requests_per_minute].preset;
+	const uint64_t tokens = limit_rows[LIMIT_tokens_per_minute].preset;
+
+	return (struct tenant_limits){
+		.requests = { requests, limit_requests_burst(requests) },
+		.tokens = { tokens, limit_tokens_burst(tokens) },
+		.concurrent = (uint32_t)limit_rows[LIMIT_concurrent].preset,
+		.max_tokens = (uint32_t)limit_rows[LIMIT_max_tokens].preset,
+		.tool_rounds = (uint32_t)limit_rows[LIMIT_tool_rounds].preset,
+		.usd_per_day = limit_rows[LIMIT_usd_per_day].preset,
+		.usd_per_month = limit_rows[LIMIT_usd_per_month].preset,
+		.deadline = limit_rows[LIMIT_deadline].preset,
+	};
+}

@@ -1,0 +1,35 @@
+/* limit.h - the numbers of a plan: names, units, bounds and defaults, from tbl/limits.h. */
+#ifndef TENANTS_LIMIT_H
+#define TENANTS_LIMIT_H
+
+#include "tenants/tenant.h"
+
+/* Special values of the default column. */
+#define LIMIT_DERIVED UINT64_C(0) /* computed from the rate beside it */
+#define LIMIT_NONE UINT64_MAX     /* no such limit */
+
+enum limit {
+#define LIMIT(limit, unit, minimum, preset, maximum, meaning) LIMIT_##limit,
+#include "tenants/tbl/limits.h"
+#undef LIMIT
+	LIMIT_COUNT
+};
+
+struct limit_info {
+	const char *name; /* key in the configuration, data.limit in a refusal */
+	const char *unit;
+	uint64_t minimum, preset, maximum; /* preset: LIMIT_DERIVED and LIMIT_NONE are possible */
+	const char *meaning;
+};
+
+/* `limit` below LIMIT_COUNT. Static, never NULL. */
+const struct limit_info *limit_info(enum limit limit);
+
+/* The burst of a rate whose plan names none: max(1, a tenth) requests, a minute's tokens. */
+uint64_t limit_requests_burst(uint64_t per_minute);
+uint64_t limit_tokens_burst(uint64_t per_minute);
+
+/* What a plan has that says nothing: every preset, derived ones computed; clamp and final. */
+struct tenant_limits limit_defaults(void);
+
+#endif
