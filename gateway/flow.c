@@ -1,0 +1,216 @@
+/* flow.c - the table of steps, what an attempt costs in the end, and the report. */
+#include "gateway/flow.h"
+
+#include "codec/base/must.h"
+#include "gateway/flow_steps.h"
+
+/* The steps that decide; SETTLE, ANSWER and OVER are the runner's own. */
+static flow_step_fn *const flow_steps[] = {
+	[FLOW_STEP_HTTP] = flow_http,       [FLOW_STEP_AUTH] = flow_auth,
+	[FLOW_STEP_HEADERS] = flow_headers, [FLOW_STEP_DECODE] = flow_decode,
+	[FLOW_STEP_METHOD] = flow_method,   [FLOW_STEP_POLICY] = flow_policy,
+	[FLOW_STEP_ROUTE] = flow_route,     [FLOW_STEP_ENCODE] = flow_encode,
+	[FLOW_STEP_RESERVE] = flow_reserve, [FLOW_STEP_SEND] = flow_send,
+	[FLOW_STEP_READ] = flow_read,
+};
+
+const char *flow_step_name(enum flow_step step)
+{
+	static const char *const names[] = {
+#define STEP(symbol, name, meaning) name,
+#include "gateway/tbl/steps.h"
+#undef STEP
+	};
+
+	must((unsigned)step < COUNT_OF(names));
+	return names[step];
+}
+
+/* Only what is certainly a W3C trace context goes into a log line. */
+static bool plausible_traceparent(struct slice s)
+{
+	if (s.len != TRACEPARENT_LEN)
+		return false;
+	for (size_t i = 0; i < s.len; i++)
+		if (s.at[i] != '-' && !(s.at[i] >= '0' && s.at[i] <= '9') &&
+		    !(s.at[i] >= 'a' && s.at[i] <= 'f'))
+			return false;
+	return true;
+}
+
+void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *arena,
+	       const uint8_t random[FLOW_CHANCE_BYTES], nsec_t now, uint64_t wall_ns)
+{
+	*flow = (struct flow){
+		.magic = FLOW_MAGIC,
+		.arena = arena,
+		.in = *in,
+		.started = now,
+		.deadline = NSEC_NEVER,
+		.started_wall_ns = wall_ns,
+	};
+	for (int i = 0; i < REQUEST_ID_HEX; i++)
+		flow->request_id[i] = "0123456789abcdef"[random[i / 2] >> (i % 2 * 4) & 15];
+	(void)memcpy(flow->chance, random + REQUEST_ID_HEX / 2, sizeof(flow->chance));
+	if (plausible_traceparent(in->headers[HTTP_TRACEPARENT]))
+		(void)memcpy(flow->traceparent, in->headers[HTTP_TRACEPARENT].at, TRACEPARENT_LEN);
+}
+
+void flow_begin_as(struct flow *flow, const struct tenant_key *principal, enum revision revision)
+{
+	must(flow->step == FLOW_STEP_HTTP);
+	flow->principal = principal;
+	flow->tenant = principal->tenant->id;
+	flow->authenticated = true;
+	flow->revision = revision;
+	flow->step = FLOW_STEP_DECODE;
+}
+
+/* DESIGN 5, Limits: full refund only if no request byte was written or the provider answered an error
+ * without usage; written but usage never arrived is settled at the full reservation and counted. */
+static void decide_settlement(struct flow *flow)
+{
+	const struct usage *usage = &flow->usage;
+	const struct limit_ask *ask = &flow->reservation.ask;
+	bool answered = flow->called && flow->call.err == ERR_OK;
+	bool refused = answered && flow->outcome != ERR_OK &&
+		       flow->outcome != ERR_PROVIDER_ANSWER && flow->outcome != ERR_CANCELLED;
+
+	if (usage->known) {
+		flow->settle_tokens = usage->input + usage->output;
+		flow->settle_usd = quota_usd_used(usage->input, usage->cache_read,
+						  usage->cache_write, usage->output, &flow->price);
+		flow->usd = flow->settle_usd;
+	} else if (!flow->called || !flow->call.bytes_sent || refused) {
+		flow->settle_tokens = 0;
+		flow->settle_usd = 0;
+	} else {
+		flow->settle_tokens = ask->tokens;
+		flow->settle_usd = ask->usd;
+		flow->usd = ask->usd;
+		flow->settled_without_usage = true;
+	}
+}
+
+/* From here the request only ends: first what it reserved, then its answer. */
+static enum flow_effect finish(struct flow *flow)
+{
+	if (flow->reserved) {
+		flow->step = FLOW_STEP_SETTLE;
+		flow->reserved = false;
+		decide_settlement(flow);
+		return FLOW_SETTLE;
+	}
+	if (flow->outcome == ERR_CANCELLED) {
+		flow->step = FLOW_STEP_OVER;
+		return FLOW_END;
+	}
+	flow->step = FLOW_STEP_ANSWER;
+	if (flow->outcome == ERR_OK && flow->called)
+		flow_answer_result(flow);
+	return FLOW_ANSWER;
+}
+
+enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum flow_event event)
+{
+	must_obj(flow, FLOW_MAGIC);
+	must(flow->step < FLOW_STEP_OVER);
+	if (event == FLOW_CLIENT_GONE) {
+		flow->outcome = ERR_CANCELLED;
+		return finish(flow);
+	}
+	if (event == FLOW_SETTLED)
+		return finish(flow);
+	for (;;) {
+		must(flow->step < COUNT_OF(flow_steps));
+		switch (flow_steps[flow->step](flow, env)) {
+		case FLOW_NEXT:
+			flow->step++;
+			if (flow->step == FLOW_STEP_SETTLE)
+				return finish(flow);
+			continue;
+		case FLOW_DO_RESERVE:
+			return FLOW_RESERVE;
+		case FLOW_DO_SEND:
+			return FLOW_SEND;
+		case FLOW_REFUSED:
+		case FLOW_ANSWERED:
+			return finish(flow);
+		}
+	}
+}
+
+static const char *method_name(const struct flow *flow)
+{
+	static const char *const names[] = {
+		[RPC_CREATE_MESSAGE] = "sampling/createMessage",
+		[RPC_INITIALIZE] = "initialize",
+		[RPC_INITIALIZED] = "notifications/initialized",
+		[RPC_PING] = "ping",
+		[RPC_CANCELLED] = "notifications/cancelled",
+		[RPC_OTHER_NOTIFICATION] = "notification",
+		[RPC_RESPONSE] = "response",
+		[RPC_UNKNOWN] = "unknown",
+	};
+
+	return flow->step > FLOW_STEP_DECODE && flow->rpc_known ? names[flow->rpc.method] : NULL;
+}
+
+static void report_call(const struct flow *flow, struct log_request *line,
+			struct metrics_request *metrics)
+{
+	const struct upstream_call *call = &flow->call;
+
+	line->attempts = 1;
+	line->queue = metrics->queue = call->queued_ns;
+	if (call->first_byte_at > call->sent_at && call->sent_at != 0)
+		line->provider_ttfb = metrics->ttft = call->first_byte_at - call->sent_at;
+	if (call->done_at > call->sent_at && call->sent_at != 0)
+		line->provider_total = call->done_at - call->sent_at;
+}
+
+void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
+		 struct metrics_request *metrics)
+{
+	bool cancelled = flow->outcome == ERR_CANCELLED;
+	bool decoded = flow->step > FLOW_STEP_HEADERS;
+
+	*line = (struct log_request){
+		.wall_ns = flow->started_wall_ns,
+		.tenant = flow->tenant,
+		.server = flow->server,
+		.revision = decoded && flow->authenticated ? revision_name(flow->revision) : NULL,
+		.rpc = method_name(flow),
+		.model = flow->model_id,
+		.provider = flow->provider_name,
+		.endpoint = flow->endpoint_url,
+		.config_digest = flow->config_digest[0] != '\0' ? flow->config_digest : NULL,
+		.hint = flow->hint,
+		.usage = flow->usage,
+		.usd_nano = flow->usd,
+		.err = flow->outcome,
+		.status = cancelled ? 499 : flow->answer.status,
+		.detail = flow->detail,
+		.total = now - flow->started,
+	};
+	(void)memcpy(line->request_id, flow->request_id, sizeof(line->request_id));
+	if (flow->traceparent[0] != '\0')
+		line->traceparent = slice_of(flow->traceparent, TRACEPARENT_LEN);
+	if (flow->outcome == ERR_OK && flow->called)
+		line->stop = stop_reason_name(flow->result.stop);
+	*metrics = (struct metrics_request){
+		.tenant_series = UINT32_MAX,
+		.tenant = flow->tenant,
+		.outcome = flow->outcome,
+		.model = flow->model_id,
+		.provider = flow->provider_name,
+		.tokens_in = flow->usage.input,
+		.tokens_out = flow->usage.output,
+		.usd_nano = flow->usd,
+		.usd_overrun_nano = flow->overrun,
+		.settled_without_usage = flow->settled_without_usage,
+		.duration = line->total,
+	};
+	if (flow->called)
+		report_call(flow, line, metrics);
+}

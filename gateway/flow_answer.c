@@ -1,0 +1,100 @@
+/* flow_answer.c - the answers: results, errors, and the headers that go with them (DESIGN 4.4). */
+#include "gateway/flow_steps.h"
+
+#include "codec/base/must.h"
+
+void flow_answer_field(struct flow *flow, struct slice name, struct slice value)
+{
+	struct flow_answer *answer = &flow->answer;
+
+	must(answer->field_count < COUNT_OF(answer->fields));
+	answer->fields[answer->field_count++] = (struct http_field){ name, value };
+}
+
+static void answer_begin(struct flow *flow, int status)
+{
+	flow->answer.status = status;
+	flow->answer.field_count = 0;
+	gather_init(&flow->answer.body, flow->arena);
+	flow_answer_field(flow, SLICE("sluice-request-id"),
+			  slice_of(flow->request_id, REQUEST_ID_HEX));
+}
+
+void flow_answer_json(struct flow *flow)
+{
+	answer_begin(flow, 200);
+	flow_answer_field(flow, SLICE("content-type"), SLICE("application/json"));
+}
+
+enum flow_move flow_answer_empty(struct flow *flow, int status)
+{
+	answer_begin(flow, status);
+	return FLOW_ANSWERED;
+}
+
+/* Retry-After counts whole seconds, rounded up; data.retryAfterMs is exact. */
+static void add_retry_after(struct flow *flow, int64_t retry_after_ms)
+{
+	char *text = arena_take(flow->arena, 24);
+
+	if (text == NULL)
+		return; /* the header is a courtesy: the body says it too */
+	int len = snprintf(text, 24, "%lld", (long long)((retry_after_ms + 999) / 1000));
+	flow_answer_field(flow, SLICE("retry-after"), slice_of(text, (size_t)len));
+}
+
+static void add_error_headers(struct flow *flow, enum err err, const struct rpc_error_data *data)
+{
+	if (data->retry_after_ms >= 0)
+		add_retry_after(flow, data->retry_after_ms);
+	else if (err == ERR_UNAUTHORIZED)
+		flow_answer_field(flow, SLICE("www-authenticate"), SLICE("Bearer"));
+	else if (err == ERR_HTTP_METHOD)
+		flow_answer_field(flow, SLICE("allow"), SLICE("POST, DELETE"));
+}
+
+enum flow_move flow_refuse(struct flow *flow, const struct fault *fault,
+			   const struct rpc_error_data *data)
+{
+	const struct slice absent = { NULL, 0 };
+
+	must(fault->err != ERR_OK);
+	if (data == NULL)
+		data = &rpc_error_data_none;
+	flow->outcome = fault->err;
+	if (flow->detail == NULL)
+		flow->detail = fault->detail;
+	answer_begin(flow, err_info(fault->err)->status);
+	flow_answer_field(flow, SLICE("content-type"), SLICE("application/json"));
+	add_error_headers(flow, fault->err, data);
+	jsonrpc_write_error(&flow->answer.body, flow->rpc_known ? flow->rpc.id : absent, fault,
+			    data);
+	if (gather_done(&flow->answer.body) == ERR_OK)
+		return FLOW_REFUSED;
+	/* Not even memory for an error: the status alone says it. */
+	answer_begin(flow, err_info(fault->err)->status);
+	return FLOW_REFUSED;
+}
+
+enum flow_move flow_refuse_err(struct flow *flow, enum err err)
+{
+	const struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET };
+
+	return flow_refuse(flow, &fault, NULL);
+}
+
+void flow_answer_result(struct flow *flow)
+{
+	const struct result_meta meta = {
+		.usd_nano = flow->usd,
+		.model_id = flow->model_id,
+		.provider = flow->provider_name,
+		.attempts = 1,
+	};
+
+	flow_answer_json(flow);
+	sampling_write_result(&flow->answer.body, flow->rpc.id, &flow->result, flow->revision,
+			      flow->request.tools_present, &meta);
+	if (gather_done(&flow->answer.body) != ERR_OK)
+		(void)flow_refuse_err(flow, ERR_BUSY);
+}

@@ -1,0 +1,280 @@
+/* flow_model.c - from a decoded request to the provider and back (DESIGN 5). */
+#include "gateway/flow_steps.h"
+
+#include "codec/base/must.h"
+#include "gateway/provider_head.h"
+#include "tenants/policy.h"
+
+enum { IMAGE_TOKENS = 1600, BYTES_PER_TOKEN = 4 };
+
+enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
+{
+	struct verdict verdict = policy_check(flow->principal->tenant, &flow->request);
+	struct rpc_error_data data = rpc_error_data_none;
+	const struct fault fault = { .err = verdict.err, .offset = FAULT_NO_OFFSET };
+
+	(void)env;
+	if (verdict.err != ERR_OK) {
+		data.rule = verdict.rule;
+		return flow_refuse(flow, &fault, &data);
+	}
+	flow->verdict = (struct verdict_copy){ verdict.max_tokens, verdict.final_round };
+	flow->adjustments = flow->request.adjustments | verdict.adjustments;
+	return FLOW_NEXT;
+}
+
+static size_t media_bytes(const struct block *blocks, uint32_t count, uint32_t *images)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (blocks[i].type == BLOCK_IMAGE || blocks[i].type == BLOCK_AUDIO)
+			bytes += blocks[i].media.data.len;
+		*images += blocks[i].type == BLOCK_IMAGE;
+	}
+	return bytes;
+}
+
+/* Before anything is translated the caller's body stands for the provider's. */
+static uint64_t estimate_input(const struct flow *flow)
+{
+	uint32_t images = 0;
+	size_t media = media_bytes(flow->request.blocks, flow->request.block_count, &images) +
+		       media_bytes(flow->request.inner, flow->request.inner_count, &images);
+	size_t body = flow->in.body.len > media ? flow->in.body.len - media : 0;
+
+	return body / BYTES_PER_TOKEN + (uint64_t)images * IMAGE_TOKENS;
+}
+
+/* Every permitted candidate and why it was refused; others' models are not the tenant's business. */
+static enum flow_move refuse_route(struct flow *flow, const struct flow_env *env,
+				   const struct route_query *query, enum err err)
+{
+	const struct catalog *catalog = &env->config->catalog;
+	const struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET };
+	struct rpc_error_data data = rpc_error_data_none;
+	struct route_candidate *trace = arena_take(flow->arena, catalog->count * sizeof(*trace));
+	struct gather list;
+	bool first = true;
+
+	if (trace == NULL)
+		return flow_refuse_err(flow, ERR_BUSY);
+	(void)route_pick(catalog, query, trace);
+	gather_init(&list, flow->arena);
+	gather_lit(&list, "\"candidates\":[");
+	for (uint32_t i = 0; i < catalog->count; i++) {
+		if (trace[i].reason == ROUTE_NOT_PERMITTED)
+			continue;
+		gather_raw(&list, first ? SLICE("{\"model\":") : SLICE(",{\"model\":"));
+		gather_plain(&list, catalog->models[i].id);
+		gather_lit(&list, ",\"reason\":\"");
+		gather_raw(&list, slice_str(route_reason_name(trace[i].reason)));
+		gather_lit(&list, "\"}");
+		first = false;
+	}
+	gather_lit(&list, "]");
+	if (gather_done(&list) == ERR_OK)
+		data.extra = gather_flat(&list, flow->arena);
+	return flow_refuse(flow, &fault, &data);
+}
+
+/* What later steps need of the snapshot, which is not theirs any more once the request waits. */
+static bool copy_choice(struct flow *flow, const struct config *config, const struct model *model)
+{
+	const struct provider *provider = &config->providers[model->provider];
+
+	flow->model_id = arena_copy(flow->arena, model->id);
+	flow->provider_name = arena_copy(flow->arena, provider->name);
+	flow->endpoint_url = arena_copy(flow->arena, provider->endpoints[flow->endpoint].url);
+	flow->price = (struct price){ model->price_input, model->price_output,
+				      model->price_cache_read, model->price_cache_write };
+	flow->dialect = dialect_get(provider->dialect);
+	flow->call.timeouts = provider->timeouts;
+	(void)memcpy(flow->config_digest, config->digest, sizeof(flow->config_digest));
+	return !slice_absent(flow->model_id) && !slice_absent(flow->provider_name) &&
+	       !slice_absent(flow->endpoint_url);
+}
+
+struct route_query flow_route_query(const struct flow *flow, const struct plan *plan)
+{
+	return (struct route_query){
+		.prefer = &flow->request.prefer,
+		.permitted = &plan->models,
+		.default_model = plan->default_model,
+		.image = flow->request.images != 0,
+		.audio = flow->request.audios != 0,
+		.input_tokens = estimate_input(flow),
+		.max_tokens = flow->verdict.max_tokens,
+	};
+}
+
+enum flow_move flow_route(struct flow *flow, const struct flow_env *env)
+{
+	const struct route_query query = flow_route_query(flow, flow->principal->tenant->plan);
+
+	flow->route = route_pick(&env->config->catalog, &query, NULL);
+	if (flow->route.err != ERR_OK)
+		return refuse_route(flow, env, &query, flow->route.err);
+	if (flow->route.hint >= 0) /* a copy: the log line may outlive the body */
+		flow->hint = arena_copy(flow->arena, query.prefer->hints[flow->route.hint]);
+
+	const struct model *model = &env->config->catalog.models[flow->route.model];
+	flow->provider = model->provider;
+	flow->endpoint = pool_pick(env->turns[flow->provider].members,
+				   env->config->providers[flow->provider].endpoint_count);
+	return copy_choice(flow, env->config, model) ? FLOW_NEXT : flow_refuse_err(flow, ERR_BUSY);
+}
+
+static struct slice next_key(const struct provider *provider, struct provider_turn *turn)
+{
+	if (provider->key_count == 0)
+		return (struct slice){ NULL, 0 };
+	return provider->keys[turn->next_key++ % provider->key_count];
+}
+
+/* Head and body as one list for one write. */
+static bool join(struct flow *flow)
+{
+	const struct gather *body = &flow->encoded.body;
+
+	flow->send_count = body->count + 1;
+	flow->send = arena_take(flow->arena, flow->send_count * sizeof(struct iovec));
+	if (flow->send == NULL)
+		return false;
+	flow->send[0] = (struct iovec){ (void *)(uintptr_t)flow->head.at, flow->head.len };
+	(void)memcpy(flow->send + 1, body->v, body->count * sizeof(struct iovec));
+	return true;
+}
+
+enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
+{
+	const struct config *config = env->config;
+	const struct provider *provider = &config->providers[flow->provider];
+	const struct model *model = &config->catalog.models[flow->route.model];
+	const struct encode_in in = {
+		.request = &flow->request,
+		.profile = &model->profile,
+		.model = model->name,
+		.max_tokens = flow->verdict.max_tokens,
+		.final_round = flow->verdict.final_round,
+	};
+	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
+
+	enum err err = flow->dialect->encode(&in, env->json, flow->arena, &flow->encoded, &fault);
+	if (err != ERR_OK) {
+		fault.err = err;
+		return flow_refuse(flow, &fault, NULL);
+	}
+	flow->adjustments |= flow->encoded.adjustments;
+	flow->head = provider_head(provider, &provider->endpoints[flow->endpoint],
+				   next_key(provider, &env->turns[flow->provider]),
+				   config->model_versions[flow->route.model],
+				   flow->encoded.body.total, flow->arena);
+	if (slice_absent(flow->head) || !join(flow))
+		return flow_refuse_err(flow, ERR_BUSY);
+	return FLOW_NEXT;
+}
+
+static void ask_limits(struct flow *flow, const struct flow_env *env)
+{
+	const struct encode_out *encoded = &flow->encoded;
+	uint64_t bytes = encoded->body.total - encoded->body.media;
+	const struct tenant *tenant = flow->principal->tenant;
+	struct reservation *reservation = &flow->reservation;
+
+	*reservation = (struct reservation){
+		.limits = tenant->plan->limits,
+		.ask = {
+			.requests = 1,
+			.tokens = quota_token_estimate(bytes, encoded->images, encoded->max_tokens),
+			.usd = quota_usd_bound(bytes, encoded->images, encoded->max_tokens,
+					       &flow->price),
+			.concurrent = 1,
+		},
+		.now = env->now,
+		.wall_s = env->wall_ns / SEC,
+	};
+	(void)memcpy(reservation->key, tenant->limit_key, sizeof(reservation->key));
+	flow->principal = NULL; /* the snapshot may go from here on */
+}
+
+/* Entered twice: to ask, and with the store's verdict. */
+enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
+{
+	const struct limit_refusal *refusal = &flow->reservation.refusal;
+
+	if (flow->principal != NULL) {
+		ask_limits(flow, env);
+		return FLOW_DO_RESERVE;
+	}
+	if (flow->reservation.granted) {
+		flow->reserved = true;
+		return FLOW_NEXT;
+	}
+	struct rpc_error_data data = rpc_error_data_none;
+	const struct fault fault = { .err = refusal->err, .offset = FAULT_NO_OFFSET };
+	data.limit = refusal->limit;
+	if (refusal->err == ERR_RATE_LIMITED || refusal->err == ERR_CONCURRENCY)
+		data.retry_after_ms = (int64_t)((refusal->wait_ns + MSEC - 1) / MSEC);
+	return flow_refuse(flow, &fault, &data);
+}
+
+/* Entered twice: to start the attempt, and when it is over. */
+enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
+{
+	(void)env;
+	if (flow->called)
+		return FLOW_NEXT;
+	flow->called = true;
+	flow->call.request = flow->send;
+	flow->call.request_count = flow->send_count;
+	flow->call.deadline = flow->deadline;
+	return FLOW_DO_SEND;
+}
+
+static enum flow_move refuse_failure(struct flow *flow, const struct provider_failure *failure)
+{
+	const struct fault fault = { .err = failure->err,
+				     .offset = FAULT_NO_OFFSET,
+				     .detail = failure->detail };
+	struct rpc_error_data data = rpc_error_data_none;
+
+	flow->usage = failure->usage;
+	flow->usage.known = failure->usage_known;
+	data.provider_status = failure->status;
+	data.retryable = failure->retryable;
+	data.retry_after_ms = failure->retry_after_ms;
+	data.provider_request_id = failure->request_id;
+	return flow_refuse(flow, &fault, &data);
+}
+
+/* The attempt brought no answer at all. */
+static enum flow_move refuse_call(struct flow *flow)
+{
+	const struct fault fault = { .err = flow->call.err, .offset = FAULT_NO_OFFSET };
+	struct rpc_error_data data = rpc_error_data_none;
+
+	flow->detail = flow->call.detail;
+	data.retryable = flow->call.err != ERR_DEADLINE;
+	return flow_refuse(flow, &fault, &data);
+}
+
+enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
+{
+	struct provider_failure failure = { .err = ERR_OK, .retry_after_ms = -1 };
+
+	if (flow->call.err != ERR_OK)
+		return refuse_call(flow);
+	flow->call.answer.wall_s = env->wall_ns / SEC;
+	(void)memcpy(flow->call.answer.chance, flow->chance, sizeof(flow->call.answer.chance));
+	enum err err = flow->dialect->decode(&flow->encoded.decode, &flow->call.answer, env->json,
+					     flow->arena, &flow->result, &failure);
+	if (err != ERR_OK) {
+		failure.err = err;
+		return refuse_failure(flow, &failure);
+	}
+	flow->usage = flow->result.usage;
+	flow->adjustments |= flow->result.adjustments;
+	flow->result.adjustments = flow->adjustments;
+	return FLOW_NEXT;
+}

@@ -1,0 +1,247 @@
+/* flow_request.c - from HTTP to a decoded request, and the small methods (DESIGN 4.3). */
+#include "gateway/flow_steps.h"
+
+#include "codec/base/must.h"
+#include "gateway/version.h"
+#include "tenants/auth.h"
+
+#include <string.h>
+
+static struct slice header(const struct flow *flow, enum http_header name)
+{
+	return flow->in.headers[name];
+}
+
+/* Whether an Accept header admits application/json: no header counts as any, a range with q=0 is a no,
+ * and the most specific range decides (RFC 9110, 12.5.1). */
+static bool accepts_json(struct slice accept)
+{
+	static const struct slice ranges[] = { SLICE_INIT("*/*"), SLICE_INIT("application/*"),
+					       SLICE_INIT("application/json") };
+	int best = -1;
+	bool admitted = slice_absent(accept);
+
+	while (!slice_absent(accept)) {
+		struct slice params = slice_cut(&accept, ',');
+		struct slice range = slice_trim(slice_cut(&params, ';'));
+		bool zero = false;
+		while (!slice_absent(params)) {
+			struct slice value = slice_cut(&params, ';');
+			struct slice name = slice_trim(slice_cut(&value, '='));
+			value = slice_trim(value);
+			if (slice_eq_nocase(name, SLICE("q")) && value.len > 0)
+				zero = strspn(value.at, "0.") >= value.len;
+		}
+		for (int i = best + 1; i < (int)COUNT_OF(ranges); i++)
+			if (slice_eq_nocase(range, ranges[i])) {
+				best = i;
+				admitted = !zero;
+			}
+	}
+	return admitted;
+}
+
+static bool is_json(struct slice content_type)
+{
+	if (slice_absent(content_type))
+		return false;
+	struct slice type = slice_trim(slice_cut(&content_type, ';'));
+	return slice_eq_nocase(type, SLICE("application/json"));
+}
+
+static bool origin_allowed(const struct config *config, struct slice origin)
+{
+	for (uint32_t i = 0; i < config->origin_count; i++)
+		if (slice_eq_nocase(config->origins[i], origin))
+			return true;
+	return slice_absent(origin);
+}
+
+enum flow_move flow_http(struct flow *flow, const struct flow_env *env)
+{
+	const struct http_incoming *in = &flow->in;
+	bool post = slice_eq(in->method, SLICE("POST"));
+
+	if (env->draining)
+		return flow_refuse_err(flow, ERR_DRAINING);
+	if (!slice_eq(in->path, SLICE("/v1/sampling")))
+		return flow_refuse_err(flow, ERR_NOT_FOUND);
+	if (!post && !slice_eq(in->method, SLICE("DELETE")))
+		return flow_refuse_err(flow, ERR_HTTP_METHOD);
+	if (!origin_allowed(env->config, header(flow, HTTP_ORIGIN)))
+		return flow_refuse_err(flow, ERR_ORIGIN);
+	if (in->body_too_large)
+		return flow_refuse_err(flow, ERR_BODY_TOO_LARGE);
+	if (post && !is_json(header(flow, HTTP_CONTENT_TYPE)))
+		return flow_refuse_err(flow, ERR_MEDIA_TYPE);
+	if (post && !accepts_json(header(flow, HTTP_ACCEPT)))
+		return flow_refuse_err(flow, ERR_NOT_ACCEPTABLE);
+	return FLOW_NEXT;
+}
+
+enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
+{
+	struct slice key = auth_bearer(header(flow, HTTP_AUTHORIZATION));
+	const struct tenant_key *found =
+		slice_absent(key) ? NULL : auth_find(&env->config->tenants, key);
+
+	if (found == NULL || found->tenant->disabled)
+		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
+	flow->principal = found;
+	flow->tenant = arena_copy(flow->arena, found->tenant->id);
+	if (!slice_absent(found->server))
+		flow->server = arena_copy(flow->arena, found->server);
+	if (slice_absent(flow->tenant))
+		return flow_refuse_err(flow, ERR_BUSY);
+	flow->authenticated = true;
+	return FLOW_NEXT;
+}
+
+/* {"supported": [...]} beside an unknown revision (contract/mcp.md 8.3). */
+static enum flow_move refuse_revision(struct flow *flow)
+{
+	struct rpc_error_data data = rpc_error_data_none;
+	const struct fault fault = { .err = ERR_REVISION, .offset = FAULT_NO_OFFSET };
+	struct gather list;
+
+	gather_init(&list, flow->arena);
+	gather_lit(&list, "\"supported\":[");
+	for (int i = 0; i < REVISION_COUNT; i++) {
+		if (i == REVISION_SEP_1577_DRAFT) /* accepted, but not a revision to offer */
+			continue;
+		gather_raw(&list, i == 0 ? SLICE("\"") : SLICE(",\""));
+		gather_raw(&list, slice_str(revision_name((enum revision)i)));
+		gather_lit(&list, "\"");
+	}
+	gather_lit(&list, "]");
+	if (gather_done(&list) == ERR_OK)
+		data.extra = gather_flat(&list, flow->arena);
+	return flow_refuse(flow, &fault, &data);
+}
+
+/* Sluice-Timeout only lowers the tenant's deadline. */
+static bool take_timeout(struct flow *flow)
+{
+	struct slice text = header(flow, HTTP_TIMEOUT);
+	uint64_t ms;
+
+	if (slice_absent(text))
+		return true;
+	if (!slice_to_u64(slice_trim(text), &ms) || ms == 0)
+		return false;
+	if (ms < (flow->deadline - flow->started) / MSEC)
+		flow->deadline = flow->started + ms * MSEC;
+	return true;
+}
+
+enum flow_move flow_headers(struct flow *flow, const struct flow_env *env)
+{
+	struct slice name = header(flow, HTTP_PROTOCOL_VERSION);
+
+	(void)env;
+	flow->revision = REVISION_2025_11_25;
+	if (!slice_absent(name) && !revision_find(slice_trim(name), &flow->revision))
+		return refuse_revision(flow);
+	bool sessions = flow->revision != REVISION_2026_07_28;
+	if (slice_eq(flow->in.method, SLICE("DELETE")) ||
+	    (sessions && !slice_absent(header(flow, HTTP_SESSION_ID))))
+		return flow_refuse_err(flow, ERR_SESSION_UNKNOWN);
+	if (!slice_absent(header(flow, HTTP_IDEMPOTENCY_KEY))) {
+		const struct fault fault = { .err = ERR_NOT_AVAILABLE,
+					     .offset = FAULT_NO_OFFSET,
+					     .detail = "Idempotency-Key is not available in this "
+						       "version" };
+		return flow_refuse(flow, &fault, NULL);
+	}
+	flow->deadline = flow->started + flow->principal->tenant->plan->limits.deadline;
+	if (!take_timeout(flow))
+		return flow_refuse_err(flow, ERR_TIMEOUT_HEADER);
+	return FLOW_NEXT;
+}
+
+enum flow_move flow_decode(struct flow *flow, const struct flow_env *env)
+{
+	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
+	enum err err = sampling_read(flow->in.body, flow->revision, &sampling_limits_default,
+				     env->json, flow->arena, &flow->rpc, &flow->request, &fault);
+
+	flow->rpc_known = true;
+	if (err == ERR_OK)
+		return FLOW_NEXT;
+	fault.err = err;
+	return flow_refuse(flow, &fault, NULL);
+}
+
+/* The revision that an initialize is answered with: the one asked for, or the newest with sessions. */
+static enum revision negotiate(struct slice params, struct json_work *work)
+{
+	struct json_reader r;
+	struct slice key, asked;
+	enum revision revision = REVISION_2025_11_25;
+
+	json_open(&r, params, NULL, work);
+	if (slice_absent(params) || json_peek(&r) != JSON_OBJECT || !json_enter_object(&r))
+		return revision;
+	while (json_next_key(&r, &key)) {
+		if (!json_str_eq(key, SLICE("protocolVersion")) || json_peek(&r) != JSON_STRING) {
+			(void)json_skip(&r, NULL);
+			continue;
+		}
+		enum revision found;
+		if (json_string(&r, &asked) && revision_find(asked, &found) &&
+		    found != REVISION_2026_07_28)
+			revision = found;
+	}
+	return revision;
+}
+
+static enum flow_move answer_initialize(struct flow *flow, struct json_work *work)
+{
+	const struct capabilities *may = &flow->principal->tenant->plan->capabilities;
+	struct gather *body = &flow->answer.body;
+
+	flow_answer_json(flow);
+	gather_lit(body, "{\"jsonrpc\":\"2.0\",\"id\":");
+	gather_raw(body, flow->rpc.id);
+	gather_lit(body, ",\"result\":{\"protocolVersion\":\"");
+	gather_raw(body, slice_str(revision_name(negotiate(flow->rpc.params, work))));
+	gather_lit(body, "\",\"capabilities\":{\"sampling\":{");
+	if (may->tools)
+		gather_lit(body, "\"tools\":{}");
+	if (may->context)
+		gather_raw(body, may->tools ? SLICE(",\"context\":{}") : SLICE("\"context\":{}"));
+	gather_lit(body,
+		   "}},\"serverInfo\":{\"name\":\"sluice\",\"version\":\"" SLUICE_VERSION "\"}}}");
+	return gather_done(body) == ERR_OK ? FLOW_ANSWERED : flow_refuse_err(flow, ERR_BUSY);
+}
+
+static enum flow_move answer_ping(struct flow *flow)
+{
+	struct gather *body = &flow->answer.body;
+
+	flow_answer_json(flow);
+	gather_lit(body, "{\"jsonrpc\":\"2.0\",\"id\":");
+	gather_raw(body, flow->rpc.id);
+	gather_lit(body, ",\"result\":{}}");
+	return gather_done(body) == ERR_OK ? FLOW_ANSWERED : flow_refuse_err(flow, ERR_BUSY);
+}
+
+enum flow_move flow_method(struct flow *flow, const struct flow_env *env)
+{
+	switch (flow->rpc.method) {
+	case RPC_CREATE_MESSAGE:
+		return FLOW_NEXT;
+	case RPC_INITIALIZE:
+		return answer_initialize(flow, env->json);
+	case RPC_PING:
+		return answer_ping(flow);
+	case RPC_INITIALIZED:
+	case RPC_CANCELLED: /* names a request of its session; without one closing the connection works */
+	case RPC_OTHER_NOTIFICATION:
+	case RPC_RESPONSE:
+		return flow_answer_empty(flow, 202);
+	case RPC_UNKNOWN:
+		break;
+	}
+	return flow_refuse_err(flow, ERR_UNKNOWN_METHOD);
+}

@@ -1,0 +1,76 @@
+#include "gateway/provider_head.h"
+
+#include "codec/base/must.h"
+
+enum { HEAD_PARTS = 14 };
+
+struct head_parts {
+	struct slice parts[HEAD_PARTS];
+	size_t count, bytes;
+};
+
+static void add(struct head_parts *head, struct slice part)
+{
+	must(head->count < HEAD_PARTS);
+	head->parts[head->count++] = part;
+	head->bytes += part.len;
+}
+
+static void add_credentials(struct head_parts *head, enum dialect_id dialect, struct slice key,
+			    struct slice version)
+{
+	if (dialect == DIALECT_ANTHROPIC) {
+		add(head, SLICE("anthropic-version: "));
+		add(head, version);
+		add(head, slice_absent(key) ? SLICE("\r\n") : SLICE("\r\nx-api-key: "));
+	} else if (!slice_absent(key)) {
+		add(head, SLICE("authorization: Bearer "));
+	}
+	if (!slice_absent(key)) {
+		add(head, key);
+		add(head, SLICE("\r\n"));
+	}
+}
+
+/* Decimal digits of `value` at the end of `room`. */
+static struct slice decimal(size_t value, char room[24])
+{
+	char *at = room + 24;
+
+	do {
+		*--at = (char)('0' + value % 10);
+		value /= 10;
+	} while (value != 0);
+	return slice_of(at, (size_t)(room + 24 - at));
+}
+
+struct slice provider_head(const struct provider *provider, const struct endpoint *endpoint,
+			   struct slice key, struct slice version, size_t body_bytes,
+			   struct arena *into)
+{
+	struct head_parts head = { .count = 0 };
+	char digits[24];
+
+	add(&head, SLICE("POST "));
+	add(&head, endpoint->path);
+	add(&head, slice_str(dialect_get(provider->dialect)->path));
+	add(&head, SLICE(" HTTP/1.1\r\nhost: "));
+	add(&head, endpoint->authority);
+	add(&head, SLICE("\r\n"));
+	add_credentials(&head, provider->dialect, key, version);
+	add(&head, SLICE("content-type: application/json\r\naccept: application/json\r\n"
+			 "content-length: "));
+	add(&head, decimal(body_bytes, digits));
+	add(&head, SLICE("\r\n\r\n"));
+
+	char *bytes = arena_take(into, head.bytes);
+	if (bytes == NULL)
+		return (struct slice){ NULL, 0 };
+	char *at = bytes;
+	for (size_t i = 0; i < head.count; i++) {
+		if (head.parts[i].len != 0)
+			(void)memcpy(at, head.parts[i].at, head.parts[i].len);
+		at += head.parts[i].len;
+	}
+	return slice_of(bytes, head.bytes);
+}

@@ -1,0 +1,14 @@
+/* provider_head.h - request line and headers of a provider request. */
+#ifndef GATEWAY_PROVIDER_HEAD_H
+#define GATEWAY_PROVIDER_HEAD_H
+
+#include "gateway/config.h"
+
+/* The head in `into`, ending in the empty line; absent when memory is exhausted. `key` absent: no
+ * credentials are sent. Anthropic takes x-api-key and anthropic-version, the others a bearer token
+ * (contract/providers.md 2, 3). */
+MUST_USE struct slice provider_head(const struct provider *provider,
+				    const struct endpoint *endpoint, struct slice key,
+				    struct slice version, size_t body_bytes, struct arena *into);
+
+#endif
