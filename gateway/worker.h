@@ -14,7 +14,7 @@
 
 struct worker;
 
-enum { WORKER_SNAPSHOTS_MAX = 4 };
+enum { WORKER_SNAPSHOTS_MAX = 4, WORKER_PROVIDERS_MAX = CONFIG_PROVIDERS_MAX };
 
 /* Written by the worker with relaxed stores, read by control. */
 struct worker_shared {
@@ -34,7 +34,6 @@ struct worker_args {
 	struct metrics_worker *metrics;
 	struct log_ring *log;
 	const struct config *config; /* the first one, sequence number 1 */
-	uint64_t seed;
 };
 
 /* Makes everything a worker needs; no thread yet. NULL with a line on stderr. */

@@ -1,0 +1,555 @@
+/* worker.c - drives flows: does what they ask for and comes back with what happened. */
+#include "gateway/worker.h"
+
+#include "codec/base/must.h"
+#include "codec/base/slab.h"
+#include "gateway/flow.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+enum { WORKER_MAGIC = 0x574f524b, REQUEST_MAGIC = 0x52455155 };
+
+/* What the worker made of one snapshot: turns and pools by the snapshot's indices. */
+struct worker_providers {
+	struct provider_turn *turns;
+	struct upstream_pool *(
+		*pools)[CONFIG_ENDPOINTS_MAX]; /* NULL where a CA could not be used */
+	struct worker_pool_counts *counts;
+};
+
+struct worker {
+	uint32_t magic;
+	struct worker_args args;
+	struct worker_shared shared;
+	struct net_loop *loop;
+	struct http_server *http;
+	struct upstream *upstream;
+	struct store_memory memory;
+	struct store *store;
+	struct slab requests;
+	struct arena_pool arenas;
+	struct json_work *json;
+	const struct config *config;
+	struct worker_providers providers;
+	struct net_timer second; /* gauges */
+	uint8_t random[4096];
+	size_t random_left;
+	bool draining;
+};
+
+struct request {
+	uint32_t magic;
+	bool placed;   /* holds a concurrency place in the store */
+	bool answered; /* http_answer was called */
+	struct worker *worker;
+	struct http_exchange *exchange;
+	struct upstream_pool *pool; /* chosen while the snapshot was at hand */
+	struct arena arena;
+	struct flow flow;
+};
+
+static const char busy_body[] = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":503,"
+				"\"message\":\"The gateway is at its "
+				"capacity\",\"data\":{\"reason\":\"overloaded\"}}}";
+
+/* Request ids and invented call ids; the kernel is asked once per some hundred requests. */
+static void take_random(struct worker *worker, uint8_t out[FLOW_CHANCE_BYTES])
+{
+	if (worker->random_left < FLOW_CHANCE_BYTES) {
+		must(getrandom(worker->random, sizeof(worker->random), 0) ==
+		     (ssize_t)sizeof(worker->random));
+		worker->random_left = sizeof(worker->random);
+	}
+	worker->random_left -= FLOW_CHANCE_BYTES;
+	(void)memcpy(out, worker->random + worker->random_left, FLOW_CHANCE_BYTES);
+}
+
+static struct flow_env worker_env(const struct worker *worker)
+{
+	return (struct flow_env){
+		.config = worker->config,
+		.turns = worker->providers.turns,
+		.json = worker->json,
+		.now = net_now(worker->loop),
+		.wall_ns = net_wall_ns(worker->loop),
+		.draining = worker->draining,
+	};
+}
+
+/* ---- a request's end: the one place where everything it holds is given back ---- */
+static void request_report(struct request *r, bool cut_short)
+{
+	struct worker *worker = r->worker;
+	struct log_request line;
+	struct metrics_request sample;
+
+	if (cut_short && r->flow.outcome == ERR_OK)
+		r->flow.outcome = ERR_CANCELLED;
+	flow_report(&r->flow, net_now(worker->loop), &line, &sample);
+	if (r->flow.authenticated && r->flow.reservation.slot != NULL)
+		sample.tenant_series =
+			worker->store->series(worker->store, r->flow.reservation.key);
+	(void)log_request(worker->args.log, &line); /* a full ring counts what it drops */
+	metrics_request(worker->args.metrics, &sample);
+	if (r->flow.called)
+		metrics_attempt(worker->args.metrics, r->flow.provider_name, r->flow.outcome);
+}
+
+static void request_end(struct request *r, bool cut_short)
+{
+	struct worker *worker = r->worker;
+
+	must_obj(r, REQUEST_MAGIC);
+	upstream_cancel(&r->flow.call);
+	upstream_finish(&r->flow.call);
+	if (r->placed)
+		worker->store->release(worker->store, &r->flow.reservation);
+	request_report(r, cut_short);
+	arena_give(&r->arena);
+	r->magic = 0;
+	slab_give(&worker->requests, r);
+}
+
+/* ---- effects ---- */
+static void request_run(struct request *r, enum flow_event event);
+
+static void on_reserved(struct reservation *reservation)
+{
+	struct flow *flow = CONTAINER_OF(reservation, struct flow, reservation);
+
+	request_run(CONTAINER_OF(flow, struct request, flow), FLOW_RESERVED);
+}
+
+static void on_provider_done(struct upstream_call *call)
+{
+	struct flow *flow = CONTAINER_OF(call, struct flow, call);
+
+	request_run(CONTAINER_OF(flow, struct request, flow), FLOW_PROVIDER_DONE);
+}
+
+/* True when the store answered at once. */
+static bool do_reserve(struct request *r)
+{
+	struct worker *worker = r->worker;
+
+	r->pool = worker->providers.pools[r->flow.provider][r->flow.endpoint];
+	r->flow.reservation.done = on_reserved;
+	return worker->store->reserve(worker->store, &r->flow.reservation) == STORE_DONE;
+}
+
+static void note_verdict(struct request *r)
+{
+	const struct reservation *reservation = &r->flow.reservation;
+
+	r->placed = reservation->granted && reservation->ask.concurrent != 0;
+	metrics_limit(r->worker->args.metrics,
+		      reservation->granted ? NULL : reservation->refusal.limit,
+		      !reservation->granted);
+}
+
+/* False when there is no pool to send to: the call is over before it began. */
+static bool do_send(struct request *r)
+{
+	struct upstream_call *call = &r->flow.call;
+
+	call->done = on_provider_done;
+	if (r->pool != NULL) {
+		upstream_start(r->pool, call);
+		return true;
+	}
+	call->err = ERR_PROVIDER_NO_ATTEMPT;
+	call->detail = "the endpoint's CA cannot be used";
+	return false;
+}
+
+static void do_settle(struct request *r)
+{
+	struct store *store = r->worker->store;
+	struct flow *flow = &r->flow;
+
+	flow->overrun = store->settle(store, &flow->reservation, flow->settle_tokens,
+				      flow->settle_usd, net_now(r->worker->loop));
+}
+
+static void do_answer(struct request *r)
+{
+	const struct flow_answer *answer = &r->flow.answer;
+
+	r->answered = true;
+	http_answer(r->exchange, answer->status, answer->fields, answer->field_count,
+		    answer->body.v, answer->body.count, answer->body.total);
+}
+
+/* Until the flow waits or is over; `r` may be gone afterwards. */
+static void request_run(struct request *r, enum flow_event event)
+{
+	const struct flow_env env = worker_env(r->worker);
+
+	must_obj(r, REQUEST_MAGIC);
+	for (;;) {
+		if (event == FLOW_RESERVED)
+			note_verdict(r);
+		switch (flow_run(&r->flow, &env, event)) {
+		case FLOW_RESERVE:
+			if (!do_reserve(r))
+				return;
+			event = FLOW_RESERVED;
+			break;
+		case FLOW_SEND:
+			if (do_send(r))
+				return;
+			event = FLOW_PROVIDER_DONE;
+			break;
+		case FLOW_SETTLE:
+			do_settle(r);
+			event = FLOW_SETTLED;
+			break;
+		case FLOW_ANSWER:
+			do_answer(r);
+			return;
+		case FLOW_END:
+			request_end(r, true);
+			return;
+		}
+	}
+}
+
+/* ---- what HTTP tells us ---- */
+static void *on_begin(void *owner, struct http_exchange *exchange, const struct http_incoming *in)
+{
+	struct worker *worker = owner;
+	struct request *r = slab_take(&worker->requests);
+	uint8_t random[FLOW_CHANCE_BYTES];
+
+	if (r == NULL)
+		return NULL;
+	r->magic = REQUEST_MAGIC;
+	r->placed = r->answered = false;
+	r->worker = worker;
+	r->exchange = exchange;
+	r->pool = NULL;
+	arena_init(&r->arena, &worker->arenas, REQUEST_ARENA_MAX);
+	take_random(worker, random);
+	flow_init(&r->flow, in, &r->arena, random, net_now(worker->loop),
+		  net_wall_ns(worker->loop));
+	request_run(r, FLOW_START);
+	return r;
+}
+
+static void on_gone(void *owner, void *request)
+{
+	struct worker *worker = owner;
+	struct request *r = request;
+
+	must_obj(worker, WORKER_MAGIC);
+	if (r->answered) {
+		request_end(r, true);
+		return;
+	}
+	if (r->flow.step == FLOW_STEP_RESERVE)
+		worker->store->forget(worker->store, &r->flow.reservation);
+	upstream_cancel(&r->flow.call);
+	request_run(r, FLOW_CLIENT_GONE);
+}
+
+static void on_sent(void *owner, void *request)
+{
+	(void)owner;
+	request_end(request, false);
+}
+
+/* ---- snapshots ---- */
+static void providers_free(struct worker_providers *providers)
+{
+	free(providers->turns);
+	free(providers->pools);
+	*providers = (struct worker_providers){ 0 };
+}
+
+static void fill_provider(struct worker *worker, struct worker_providers *fresh, uint32_t p)
+{
+	const struct provider *provider = &worker->config->providers[p];
+	char problem[256];
+
+	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
+		fresh->turns[p].members[e].weight = provider->endpoints[e].weight;
+		fresh->pools[p][e] = upstream_pool_for(worker->upstream, &provider->endpoints[e],
+						       problem, sizeof(problem));
+		if (fresh->pools[p][e] == NULL)
+			(void)fprintf(stderr, "sluice: provider %.*s: %s\n",
+				      (int)provider->name.len, provider->name.at, problem);
+	}
+}
+
+/* Requests do not hold the snapshot while they wait, so that it can be let go of at once. */
+static bool use_config(struct worker *worker, const struct config *config, uint64_t seq)
+{
+	struct worker_providers fresh = {
+		.turns = calloc(config->provider_count + 1, sizeof(*fresh.turns)),
+		.pools = calloc(config->provider_count + 1, sizeof(*fresh.pools)),
+		.counts = worker->providers.counts,
+	};
+
+	if (fresh.turns == NULL || fresh.pools == NULL) {
+		providers_free(&fresh);
+		return false;
+	}
+	worker->config = config;
+	upstream_mark(worker->upstream);
+	for (uint32_t p = 0; p < config->provider_count; p++)
+		fill_provider(worker, &fresh, p);
+	upstream_sweep(worker->upstream);
+	providers_free(&worker->providers);
+	worker->providers = fresh;
+	atomic_store_explicit(&worker->shared.config_seq, seq, memory_order_release);
+	atomic_store_explicit(&worker->shared.config_oldest_seq, seq, memory_order_release);
+	return true;
+}
+
+static struct http_limits http_limits_of(const struct worker *worker, const struct config *config)
+{
+	uint32_t share = config->connections_max / worker->args.count;
+
+	return (struct http_limits){
+		.body_bytes_max = config->body_bytes_max,
+		.connections_max = share == 0 ? 1 : share,
+		.busy_body = slice_of(busy_body, sizeof(busy_body) - 1),
+	};
+}
+
+/* ---- messages from the control thread ---- */
+struct config_message {
+	struct net_message message;
+	const struct config *config;
+	uint64_t seq;
+};
+
+static void run_config(struct net_message *message, void *owner)
+{
+	struct config_message *m = CONTAINER_OF(message, struct config_message, message);
+	struct worker *worker = owner;
+
+	must_obj(worker, WORKER_MAGIC);
+	if (use_config(worker, m->config, m->seq)) {
+		const struct http_limits limits = http_limits_of(worker, m->config);
+		http_set_limits(worker->http, &limits);
+	} else {
+		(void)fprintf(stderr, "sluice: no memory for a new configuration\n");
+	}
+	free(m);
+}
+
+void worker_set_config(struct worker *worker, const struct config *config, uint64_t seq)
+{
+	struct config_message *m = calloc(1, sizeof(*m));
+
+	must(m != NULL); /* a control thread without memory for 40 bytes cannot go on */
+	m->message.run = run_config;
+	m->config = config;
+	m->seq = seq;
+	net_post(worker->loop, &m->message);
+}
+
+struct addresses_message {
+	struct net_message message;
+	struct slice identity;
+	uint32_t count;
+	struct upstream_address addresses[];
+};
+
+static void run_addresses(struct net_message *message, void *owner)
+{
+	struct addresses_message *m = CONTAINER_OF(message, struct addresses_message, message);
+	struct worker *worker = owner;
+
+	must_obj(worker, WORKER_MAGIC);
+	upstream_resolved(worker->upstream, m->identity, m->addresses, m->count);
+	free(m);
+}
+
+void worker_set_addresses(struct worker *worker, struct slice identity,
+			  const struct upstream_address *addresses, uint32_t count)
+{
+	size_t list = count * sizeof(*addresses);
+	struct addresses_message *m = calloc(1, sizeof(*m) + list + identity.len);
+
+	must(m != NULL);
+	m->message.run = run_addresses;
+	m->count = count;
+	if (count != 0)
+		(void)memcpy(m->addresses, addresses, list);
+	char *text = (char *)m->addresses + list;
+	(void)memcpy(text, identity.at, identity.len);
+	m->identity = slice_of(text, identity.len);
+	net_post(worker->loop, &m->message);
+}
+
+static void run_stop_accepting(struct net_message *message, void *owner)
+{
+	struct worker *worker = owner;
+
+	http_stop_accepting(worker->http);
+	free(message);
+}
+
+static void run_shutdown(struct net_message *message, void *owner)
+{
+	struct worker *worker = owner;
+
+	worker->draining = true;
+	http_shutdown(worker->http);
+	free(message);
+}
+
+static void post_plain(struct worker *worker, void (*run)(struct net_message *, void *))
+{
+	struct net_message *message = calloc(1, sizeof(*message));
+
+	must(message != NULL);
+	message->run = run;
+	net_post(worker->loop, message);
+}
+
+void worker_stop_accepting(struct worker *worker)
+{
+	post_plain(worker, run_stop_accepting);
+}
+
+void worker_shutdown(struct worker *worker)
+{
+	post_plain(worker, run_shutdown);
+}
+
+/* ---- the thread ---- */
+static void publish_pools(struct worker *worker)
+{
+	for (uint32_t p = 0; p < worker->config->provider_count; p++) {
+		const struct provider *provider = &worker->config->providers[p];
+		struct upstream_counts sum = { 0 };
+		for (uint32_t e = 0; e < provider->endpoint_count; e++) {
+			struct upstream_counts one =
+				upstream_count(worker->upstream, provider->endpoints[e].identity);
+			sum.idle += one.idle;
+			sum.busy += one.busy;
+			sum.connecting += one.connecting;
+			sum.queued += one.queued;
+		}
+		struct worker_pool_counts *counts = &worker->providers.counts[p];
+		atomic_store_explicit(&counts->idle, sum.idle, memory_order_relaxed);
+		atomic_store_explicit(&counts->busy, sum.busy, memory_order_relaxed);
+		atomic_store_explicit(&counts->connecting, sum.connecting, memory_order_relaxed);
+		atomic_store_explicit(&counts->queued, sum.queued, memory_order_relaxed);
+	}
+}
+
+static void on_second(struct net_timer *timer)
+{
+	struct worker *worker = CONTAINER_OF(timer, struct worker, second);
+
+	publish_pools(worker);
+	net_timer_set(worker->loop, timer, net_now(worker->loop) + SEC);
+}
+
+static void publish_turn(struct worker *worker)
+{
+	struct worker_shared *shared = &worker->shared;
+	const struct metrics_gauges gauges = {
+		.in_flight = http_in_flight(worker->http),
+		.connections_open = http_connections(worker->http),
+		.arena_chunks_high = worker->arenas.out_high,
+		.requests_slab_high = worker->requests.out_high,
+	};
+
+	atomic_store_explicit(&shared->turned_ns, net_now(worker->loop), memory_order_relaxed);
+	atomic_store_explicit(&shared->in_flight, gauges.in_flight, memory_order_relaxed);
+	atomic_store_explicit(&shared->connections, gauges.connections_open, memory_order_relaxed);
+	metrics_gauges(worker->args.metrics, &gauges);
+}
+
+static void *worker_main(void *arg)
+{
+	struct worker *worker = arg;
+
+	for (;;) {
+		net_turn(worker->loop, WORKER_TURN_MAX_MS * MSEC);
+		publish_turn(worker);
+	}
+	return NULL;
+}
+
+static bool worker_build(struct worker *worker)
+{
+	const struct worker_args *args = &worker->args;
+	const struct http_limits limits = http_limits_of(worker, args->config);
+	const struct http_handler handler = {
+		.owner = worker, .begin = on_begin, .gone = on_gone, .sent = on_sent
+	};
+
+	worker->loop = net_loop_new();
+	worker->json = json_work_new();
+	worker->providers.counts = calloc(WORKER_PROVIDERS_MAX, sizeof(*worker->providers.counts));
+	if (worker->loop == NULL || worker->json == NULL || worker->providers.counts == NULL ||
+	    !slab_init(&worker->requests, sizeof(struct request), REQUESTS_MAX))
+		return false;
+	net_loop_set_owner(worker->loop, worker);
+	worker->upstream = upstream_new(worker->loop, &upstream_limits_default);
+	if (worker->upstream == NULL || !use_config(worker, args->config, 1))
+		return false;
+	worker->http = http_server_new(worker->loop, args->listen_fds, args->listen_count, &handler,
+				       &limits);
+	return worker->http != NULL;
+}
+
+struct worker *worker_new(const struct worker_args *args)
+{
+	struct worker *worker = calloc(1, sizeof(*worker));
+
+	must(args->count > 0 && args->index < args->count);
+	if (worker == NULL)
+		return NULL;
+	worker->magic = WORKER_MAGIC;
+	worker->args = *args;
+	worker->arenas.keep_max = ARENA_CHUNKS_KEPT;
+	store_memory_init(&worker->memory, args->limits);
+	worker->store = &worker->memory.store;
+	if (worker_build(worker))
+		return worker;
+	(void)fprintf(stderr, "sluice: worker %u: out of memory or descriptors\n", args->index);
+	return NULL; /* the process ends: nothing to take apart */
+}
+
+int worker_start(struct worker *worker)
+{
+	sigset_t all, before;
+	pthread_t thread;
+
+	worker->second.fire = on_second;
+	net_timer_set(worker->loop, &worker->second, net_now(worker->loop) + SEC);
+	(void)sigfillset(&all);
+	int err = pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (err != 0)
+		return err;
+	err = pthread_create(&thread, NULL, worker_main, worker);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err != 0 ? err : pthread_detach(thread);
+}
+
+const struct worker_shared *worker_shared(const struct worker *worker)
+{
+	return &worker->shared;
+}
+
+const struct http_counters *worker_http_counters(const struct worker *worker)
+{
+	return http_counters(worker->http);
+}
+
+const struct worker_pool_counts *worker_pool_counts(const struct worker *worker, uint32_t provider)
+{
+	must(provider < WORKER_PROVIDERS_MAX);
+	return &worker->providers.counts[provider];
+}
