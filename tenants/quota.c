@@ -1,0 +1,153 @@
+#include "tenants/quota.h"
+
+#include "codec/base/must.h"
+
+__extension__ typedef unsigned __int128 wide; /* products of two 64-bit numbers */
+
+enum {
+	IMAGE_TOKENS = 1600,        /* the most a provider counts for one image (DESIGN 5) */
+	PROMPT_SLACK_TOKENS = 2000, /* what a provider adds to a prompt by itself */
+	BYTES_PER_TOKEN = 4,
+	SECONDS_PER_DAY = 86400,
+};
+
+static uint64_t saturate(wide value)
+{
+	return value > UINT64_MAX ? UINT64_MAX : (uint64_t)value;
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	return saturate((wide)a + b);
+}
+
+static uint64_t subtract(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* ---- rates ---- */
+
+nsec_t quota_cost(struct quota_limit limit, uint64_t n)
+{
+	must(limit.per_minute >= 1 && limit.per_minute <= QUOTA_RATE_MAX);
+	if (n <= (UINT64_MAX - QUOTA_RATE_MAX) / (60 * SEC)) /* 128-bit division is a call */
+		return (n * 60 * SEC + limit.per_minute - 1) / limit.per_minute;
+	return saturate(((wide)n * 60 * SEC + limit.per_minute - 1) / limit.per_minute);
+}
+
+/* How far beyond `now` the bucket may be drained: its burst, cut where time itself would end. */
+static nsec_t room(struct quota_limit limit, nsec_t now)
+{
+	const nsec_t burst = quota_cost(limit, limit.burst);
+
+	return burst < UINT64_MAX - now ? burst : UINT64_MAX - now;
+}
+
+enum err quota_take(nsec_t tat, struct quota_limit limit, uint64_t n, nsec_t now, nsec_t *next,
+		    nsec_t *wait_ns)
+{
+	const nsec_t cost = quota_cost(limit, n), most = room(limit, now);
+	/* Debt may already lie further ahead than the burst reaches. */
+	const nsec_t drained = subtract(tat, now);
+
+	if (n > limit.burst || cost > most)
+		return ERR_OVER_BURST;
+	if (drained > most - cost) {
+		*wait_ns = drained - (most - cost);
+		return ERR_RATE_LIMITED;
+	}
+	*next = now + drained + cost;
+	return ERR_OK;
+}
+
+nsec_t quota_settle(nsec_t tat, struct quota_limit limit, uint64_t taken, uint64_t used, nsec_t now)
+{
+	/* The difference of two costs, not the cost of the difference: rounding then cancels, and a
+	 * settled take leaves what a take of the true number would have left. */
+	const nsec_t reserved = quota_cost(limit, taken), due = quota_cost(limit, used);
+
+	if (due >= reserved)
+		return add(larger(tat, now), due - reserved);
+	return larger(subtract(tat, reserved - due), now);
+}
+
+uint64_t quota_remaining(nsec_t tat, struct quota_limit limit, nsec_t now)
+{
+	const nsec_t left = subtract(room(limit, now), subtract(tat, now));
+	const uint64_t units = saturate((wide)left * limit.per_minute / (60 * SEC));
+
+	return units < limit.burst ? units : limit.burst;
+}
+
+/* ---- what a request costs ---- */
+
+static uint64_t with_images(uint64_t bytes, uint32_t images)
+{
+	return add(bytes, (uint64_t)images * IMAGE_TOKENS);
+}
+
+uint64_t quota_token_estimate(uint64_t bytes, uint32_t images, uint32_t max_tokens)
+{
+	const uint64_t text = bytes / BYTES_PER_TOKEN + (bytes % BYTES_PER_TOKEN != 0);
+
+	return add(with_images(text, images), max_tokens);
+}
+
+/* Adds count x price to a sum of pico-USD that saturates too. */
+static wide plus_price(wide sum, uint64_t count, uint64_t price)
+{
+	return __builtin_add_overflow(sum, (wide)count * price, &sum) ? ~(wide)0 : sum;
+}
+
+static uint64_t pico_to_nano(wide pico)
+{
+	return saturate(pico / 1000 + (pico % 1000 != 0));
+}
+
+uint64_t quota_usd_bound(uint64_t bytes, uint32_t images, uint32_t max_tokens,
+			 const struct price *price)
+{
+	/* No token is shorter than a byte, so bytes bound the prompt's tokens. */
+	const uint64_t prompt = add(with_images(bytes, images), PROMPT_SLACK_TOKENS);
+	wide sum = plus_price(0, prompt, larger(price->input, price->cache_write));
+
+	return pico_to_nano(plus_price(sum, max_tokens, price->output));
+}
+
+uint64_t quota_usd_used(uint64_t input, uint64_t cache_read, uint64_t cache_write, uint64_t output,
+			const struct price *price)
+{
+	/* A provider whose cache counters exceed its total is charged for what it says of the cache. */
+	wide sum = plus_price(0, subtract(input, add(cache_read, cache_write)), price->input);
+
+	sum = plus_price(sum, cache_read, price->cache_read);
+	sum = plus_price(sum, cache_write, price->cache_write);
+	return pico_to_nano(plus_price(sum, output, price->output));
+}
+
+/* ---- calendar ---- */
+
+uint32_t quota_day(uint64_t wall_s)
+{
+	return (uint32_t)(wall_s / SECONDS_PER_DAY);
+}
+
+uint32_t quota_month(uint64_t wall_s)
+{
+	enum { DAYS_PER_ERA = 146097, YEARS_PER_ERA = 400, EPOCH_TO_MARCH_0 = 719468 };
+	/* Years that begin in March end in the leap day, so that months have fixed offsets;
+	 * a Gregorian era of 400 years repeats exactly. */
+	const uint64_t days = wall_s / SECONDS_PER_DAY + EPOCH_TO_MARCH_0;
+	const uint64_t day = days % DAYS_PER_ERA;
+	const uint64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+	const uint64_t day_of_year = day - (365 * year + year / 4 - year / 100);
+	const uint64_t month = (5 * day_of_year + 2) / 153 + 2; /* 0 is January of `year` */
+
+	return (uint32_t)((days / DAYS_PER_ERA * YEARS_PER_ERA + year) * 12 + month);
+}
