@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #define MUST_USE __attribute__((warn_unused_result))
-#define PRINTF_LIKE(format, first) __attribute__((format(printf, format, first)))
+#define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The object of type `type` whose member `member` lives at `ptr`; ptr must not be NULL. */
