@@ -1,0 +1,86 @@
+/* upstream_http.h - reads one HTTP/1.1 answer of a provider; pure (RFC 9112).
+ *
+ * Stricter than the RFC's licence to be lenient: what is ambiguous is refused, because the bytes
+ * come from outside and the next request shares the connection. The reader is given all bytes
+ * received so far, again and again, and goes on where it stopped; it keeps offsets, so that the
+ * buffer may move between calls. Chunked bodies are decoded in place: framing is squeezed out, and
+ * the body becomes one run of bytes. Splitting the input differently never changes the outcome. */
+#ifndef GATEWAY_UPSTREAM_HTTP_H
+#define GATEWAY_UPSTREAM_HTTP_H
+
+#include "codec/base/attr.h"
+#include "codec/dialect.h"
+
+enum {
+	UPSTREAM_HTTP_HEADERS_MAX = 100,   /* lines: headers, trailers, and those of 1xx answers */
+	UPSTREAM_HTTP_CHUNK_LINE_MAX = 256 /* size and extensions of one chunk */
+};
+
+struct upstream_http_limits {
+	size_t head_max; /* bytes of status line and headers, 1xx answers before it included; and of
+			    trailers */
+	size_t body_max; /* bytes of the body; its chunk framing may take body_max + head_max more
+			  */
+};
+
+enum upstream_http_verdict {
+	UPSTREAM_HTTP_MORE,    /* no complete answer yet */
+	UPSTREAM_HTTP_DONE,    /* complete; bytes behind `at` do not belong to it */
+	UPSTREAM_HTTP_REFUSED, /* not HTTP/1.x, ambiguous or too large; `problem` says what */
+};
+
+enum upstream_http_step {
+	UPSTREAM_HTTP_STATUS,
+	UPSTREAM_HTTP_HEADERS,
+	UPSTREAM_HTTP_LENGTH, /* a body of known length */
+	UPSTREAM_HTTP_CHUNK_LINE,
+	UPSTREAM_HTTP_CHUNK_DATA,
+	UPSTREAM_HTTP_CHUNK_END,
+	UPSTREAM_HTTP_TRAILERS,
+	UPSTREAM_HTTP_UNTIL_CLOSE,
+	UPSTREAM_HTTP_OVER, /* done or refused: the verdict stands */
+};
+
+/* A header's value as offsets; `at` 0: not sent. */
+struct upstream_http_span {
+	size_t at, len;
+};
+
+struct upstream_http {
+	struct upstream_http_limits limits;
+	/* the outcome */
+	const char *problem; /* static; NULL unless refused */
+	uint16_t status;
+	bool head;         /* the final head is complete; status and headers are valid */
+	bool keep;         /* the peer allows another request on this connection */
+	size_t at;         /* offset of the first byte not read yet */
+	size_t body, size; /* offset and length of the (decoded) body so far */
+	struct upstream_http_span date, retry_after, retry_after_ms, should_retry, request_id;
+	/* private */
+	enum upstream_http_step step;
+	enum upstream_http_verdict verdict;
+	size_t scanned; /* no line end before this offset */
+	size_t framing; /* bytes squeezed out of the body */
+	size_t left;    /* bytes of the body or chunk still to come */
+	size_t trailers;
+	uint32_t lines;
+	uint8_t minor; /* HTTP/1.minor */
+	bool length_sent, chunked, close, keep_alive;
+};
+
+/* Ready for the first byte; `limits` is copied. */
+void upstream_http_init(struct upstream_http *http, const struct upstream_http_limits *limits);
+
+/* Reads on. `bytes` are all bytes since upstream_http_init, `len` never less than before; decoding
+ * in place moves bytes behind the head. Once done or refused the verdict stays. */
+enum upstream_http_verdict upstream_http_read(struct upstream_http *http, char *bytes, size_t len);
+
+/* The peer closed its side orderly: DONE ends a body that runs until then; MORE means that the
+ * answer was cut short. */
+enum upstream_http_verdict upstream_http_end(struct upstream_http *http);
+
+/* The answer's status, headers and body as slices of `bytes`, after DONE; wall_s is left alone. */
+void upstream_http_answer(const struct upstream_http *http, const char *bytes,
+			  struct provider_answer *answer);
+
+#endif

@@ -1,0 +1,88 @@
+/* One answer however its bytes arrive: whole, byte by byte, or in two pieces. Every piece comes in
+ * a new block of exactly its size, so that ASan sees a pointer kept or a byte read too far. */
+#include "codec/base/must.h"
+#include "gateway/upstream_http.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct upstream_http_limits limits = { .head_max = 1024, .body_max = 256 };
+
+struct outcome {
+	struct upstream_http http;
+	enum upstream_http_verdict verdict;
+	struct provider_answer answer;
+	char *held; /* what the answer's slices point into */
+};
+
+/* The first piece has `first` bytes, each further one `step`; then the peer closes. */
+static struct outcome read_pieces(const uint8_t *data, size_t size, size_t first, size_t step)
+{
+	struct outcome out = { .verdict = UPSTREAM_HTTP_MORE };
+	size_t len = 0, next = first;
+
+	upstream_http_init(&out.http, &limits);
+	do {
+		next = next > size ? size : next;
+		char *moved = malloc(next == 0 ? 1 : next);
+		must(moved != NULL);
+		if (len != 0)
+			(void)memcpy(moved, out.held, len);
+		if (next > len)
+			(void)memcpy(moved + len, data + len, next - len);
+		free(out.held);
+		out.held = moved;
+		len = next;
+		next = step > size ? size : len + step;
+		out.verdict = upstream_http_read(&out.http, out.held, len);
+	} while (out.verdict == UPSTREAM_HTTP_MORE && len < size);
+	if (out.verdict == UPSTREAM_HTTP_MORE)
+		out.verdict = upstream_http_end(&out.http);
+	if (out.verdict == UPSTREAM_HTTP_DONE)
+		upstream_http_answer(&out.http, out.held, &out.answer);
+	return out;
+}
+
+static void same_slice(struct slice a, struct slice b)
+{
+	must(slice_absent(a) == slice_absent(b) && slice_eq(a, b));
+}
+
+static void same(const struct outcome *a, const struct outcome *b)
+{
+	const struct provider_headers *x = &a->answer.headers, *y = &b->answer.headers;
+
+	must(a->verdict == b->verdict);
+	must(a->http.problem == b->http.problem); /* the very same constant */
+	must((a->verdict == UPSTREAM_HTTP_REFUSED) == (a->http.problem != NULL));
+	if (a->verdict != UPSTREAM_HTTP_DONE)
+		return;
+	must(a->answer.status == b->answer.status && a->answer.status >= 200);
+	must(a->http.keep == b->http.keep && a->http.at == b->http.at);
+	must(a->answer.body.len <= limits.body_max && a->http.body <= limits.head_max);
+	same_slice(a->answer.body, b->answer.body);
+	same_slice(x->date, y->date);
+	same_slice(x->retry_after, y->retry_after);
+	same_slice(x->retry_after_ms, y->retry_after_ms);
+	same_slice(x->should_retry, y->should_retry);
+	same_slice(x->request_id, y->request_id);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct outcome whole = read_pieces(data, size, size, 1);
+	size_t cuts = size < 64 ? size : 64; /* spread over the input */
+
+	struct outcome bytes = read_pieces(data, size, 0, 1);
+	same(&whole, &bytes);
+	free(bytes.held);
+	for (size_t i = 1; i < cuts; i++) {
+		struct outcome two = read_pieces(data, size, size * i / cuts, SIZE_MAX);
+		same(&whole, &two);
+		free(two.held);
+	}
+	free(whole.held);
+	return 0;
+}
