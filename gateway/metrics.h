@@ -15,6 +15,13 @@
 
 #include <stdio.h>
 
+enum metric {
+#define METRIC(symbol, name, type, labels, unit, meaning) METRIC_##symbol,
+#include "gateway/tbl/metrics.h"
+#undef METRIC
+	METRIC_COUNT
+};
+
 struct metrics;        /* of the process */
 struct metrics_worker; /* of one worker */
 
@@ -60,6 +67,12 @@ struct metrics_process {
 	void *arg;
 };
 void metrics_print(struct metrics *metrics, const struct metrics_process *process, FILE *out);
+
+/* For `more`: a family's two comment lines, then its samples; each family once. `values` belong to
+ * the row's labels in their order. */
+void metrics_print_head(enum metric metric, FILE *out);
+void metrics_print_sample(enum metric metric, const struct slice *values, uint64_t value,
+			  FILE *out);
 
 /* `sluice metrics`: every metric with type, labels, unit, meaning. */
 void metrics_print_manual(FILE *out);

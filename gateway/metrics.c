@@ -1,0 +1,210 @@
+#include "gateway/metrics.h"
+
+#include "codec/base/must.h"
+#include "gateway/metrics_block.h"
+
+#include <stdlib.h>
+
+const struct metrics_shape metrics_shapes[TABLE_COUNT] = {
+	[TABLE_TENANTS] = { TENANT_CELLS, KIND_TENANT },
+	[TABLE_DURATIONS] = { ERR_COUNT * HISTOGRAM_CELLS, KIND_ROUTE },
+	[TABLE_TTFT] = { HISTOGRAM_CELLS, KIND_ROUTE },
+	[TABLE_ATTEMPTS] = { ERR_COUNT, KIND_PROVIDER },
+	[TABLE_LIMITS] = { LIMIT_CELLS, KIND_LIMIT },
+	[TABLE_SINGLE] = { SINGLE_CELLS, KIND_COUNT },
+};
+
+/* A refusal takes milliseconds, a short answer a second, a long one minutes. */
+const nsec_t metrics_bounds_answer[METRICS_BUCKETS] = {
+	5 * MSEC, 25 * MSEC, 100 * MSEC, 250 * MSEC, 500 * MSEC, 1 * SEC,   2 * SEC,   4 * SEC,
+	8 * SEC,  15 * SEC,  30 * SEC,   60 * SEC,   120 * SEC,  300 * SEC, 600 * SEC,
+};
+const nsec_t metrics_bounds_queue[METRICS_BUCKETS] = {
+	100 * USEC, 500 * USEC, 1 * MSEC, 5 * MSEC, 10 * MSEC, 25 * MSEC, 50 * MSEC, 100 * MSEC,
+	250 * MSEC, 500 * MSEC, 1 * SEC,  2 * SEC,  5 * SEC,   15 * SEC,  60 * SEC,
+};
+
+/* ---- blocks -------------------------------------------------------------------------------- */
+
+static void worker_free(struct metrics_worker *m)
+{
+	if (m == NULL)
+		return;
+	for (size_t i = 0; i < TABLE_COUNT; i++)
+		free(m->tables[i]);
+	free(m);
+}
+
+static struct metrics_worker *worker_alloc(struct metrics *metrics)
+{
+	struct metrics_worker *m = aligned_alloc(64, (sizeof(*m) + 63) / 64 * 64);
+
+	if (m == NULL)
+		return NULL;
+	memset(m, 0, sizeof(*m));
+	m->process = metrics;
+	for (size_t i = 0; i < TABLE_COUNT; i++) {
+		const struct metrics_shape *shape = &metrics_shapes[i];
+		size_t rows = shape->kind == KIND_COUNT ? 1 : metrics->labels[shape->kind].cap;
+		/* calloc'ed: rows that are never used cost no memory */
+		m->tables[i] = calloc(rows * shape->cells, sizeof(metrics_cell));
+		if (m->tables[i] == NULL) {
+			worker_free(m);
+			return NULL;
+		}
+	}
+	return m;
+}
+
+static bool metrics_alloc(struct metrics *metrics, uint32_t workers, uint32_t tenants_max)
+{
+	const uint32_t max[KIND_COUNT] = {
+		[KIND_TENANT] = tenants_max + 1, /* and _none */
+		[KIND_ROUTE] = METRICS_ROUTES_MAX,
+		[KIND_PROVIDER] = METRICS_PROVIDERS_MAX,
+		[KIND_LIMIT] = METRICS_LIMITS_MAX,
+	};
+
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		if (!metrics_labels_init(&metrics->labels[i], max[i]))
+			return false;
+	metrics->workers = calloc(workers, sizeof(struct metrics_worker *));
+	metrics->sum = worker_alloc(metrics);
+	if (metrics->workers == NULL || metrics->sum == NULL)
+		return false;
+	while (metrics->worker_count < workers) {
+		struct metrics_worker *m = worker_alloc(metrics);
+		if (m == NULL)
+			return false;
+		metrics->workers[metrics->worker_count++] = m;
+	}
+	return true;
+}
+
+static uint32_t tenant_number(struct metrics *metrics, uint32_t series, struct slice tenant);
+
+struct metrics *metrics_new(uint32_t workers, uint32_t tenants_max)
+{
+	struct metrics *metrics = calloc(1, sizeof(*metrics));
+
+	if (metrics == NULL)
+		return NULL;
+	if (!metrics_alloc(metrics, workers, tenants_max)) {
+		metrics_free(metrics);
+		return NULL;
+	}
+	(void)tenant_number(metrics, UINT32_MAX,
+			    slice_of(NULL, 0)); /* _none has a place for sure */
+	return metrics;
+}
+
+void metrics_free(struct metrics *metrics)
+{
+	if (metrics == NULL)
+		return;
+	for (uint32_t i = 0; i < metrics->worker_count; i++)
+		worker_free(metrics->workers[i]);
+	free(metrics->workers);
+	worker_free(metrics->sum);
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		if (metrics->labels[i].rows != NULL)
+			metrics_labels_fini(&metrics->labels[i]);
+	free(metrics);
+}
+
+struct metrics_worker *metrics_worker(struct metrics *metrics, uint32_t worker)
+{
+	must(worker < metrics->worker_count);
+	return metrics->workers[worker];
+}
+
+/* ---- counting: one writer per block, so no atomic read-modify-write is needed ---------------- */
+
+static void cell_add(metrics_cell *cell, uint64_t n)
+{
+	atomic_store_explicit(cell, metrics_get(cell) + n, memory_order_relaxed);
+}
+
+static void observe(metrics_cell *histogram, const nsec_t bounds[METRICS_BUCKETS], nsec_t value)
+{
+	size_t bucket = 0;
+
+	while (bucket < METRICS_BUCKETS && value > bounds[bucket])
+		bucket++;
+	cell_add(&histogram[bucket], 1);
+	cell_add(&histogram[HISTOGRAM_SUM_NS], value);
+}
+
+/* An authenticated tenant without a slot (the limit table is full) has no number to go by. */
+static uint32_t tenant_number(struct metrics *metrics, uint32_t series, struct slice tenant)
+{
+	const struct slice none = SLICE("_none");
+
+	if (slice_absent(tenant))
+		return metrics_labels_number(&metrics->labels[KIND_TENANT], UINT32_MAX, none,
+					     slice_of(NULL, 0));
+	if (series == UINT32_MAX || slice_eq(tenant, none))
+		return METRICS_LABEL_OTHER;
+	return metrics_labels_number(&metrics->labels[KIND_TENANT], series, tenant,
+				     slice_of(NULL, 0));
+}
+
+static uint32_t route_number(struct metrics *metrics, struct slice model, struct slice provider)
+{
+	struct slice a = slice_absent(model) ? SLICE("_none") : model;
+	struct slice b = slice_absent(provider) ? SLICE("_none") : provider;
+
+	return metrics_labels_number(&metrics->labels[KIND_ROUTE], metrics_labels_hash(a, b), a, b);
+}
+
+void metrics_request(struct metrics_worker *m, const struct metrics_request *r)
+{
+	must((unsigned)r->outcome < ERR_COUNT);
+	uint32_t route = route_number(m->process, r->model, r->provider);
+	metrics_cell *tenant = metrics_row(m, TABLE_TENANTS,
+					   tenant_number(m->process, r->tenant_series, r->tenant));
+	metrics_cell *single = metrics_row(m, TABLE_SINGLE, 0);
+
+	cell_add(&tenant[TENANT_OUTCOME + r->outcome], 1);
+	cell_add(&tenant[TENANT_TOKENS_IN], r->tokens_in);
+	cell_add(&tenant[TENANT_TOKENS_OUT], r->tokens_out);
+	cell_add(&tenant[TENANT_USD_NANO], r->usd_nano);
+	observe(metrics_row(m, TABLE_DURATIONS, route) + r->outcome * HISTOGRAM_CELLS,
+		metrics_bounds_answer, r->duration);
+	if (r->queue > 0 || r->ttft > 0)
+		observe(single + SINGLE_QUEUE, metrics_bounds_queue, r->queue);
+	if (r->ttft > 0)
+		observe(metrics_row(m, TABLE_TTFT, route), metrics_bounds_answer, r->ttft);
+	cell_add(&single[SINGLE_SETTLED_WITHOUT_USAGE], r->settled_without_usage ? 1 : 0);
+	cell_add(&single[SINGLE_OVERRUN_NANO], r->usd_overrun_nano);
+}
+
+void metrics_attempt(struct metrics_worker *m, struct slice provider, enum err outcome)
+{
+	const struct slice no_second = slice_of(NULL, 0);
+	uint32_t number = metrics_labels_number(&m->process->labels[KIND_PROVIDER],
+						metrics_labels_hash(provider, no_second), provider,
+						no_second);
+
+	must((unsigned)outcome < ERR_COUNT);
+	cell_add(&metrics_row(m, TABLE_ATTEMPTS, number)[outcome], 1);
+}
+
+void metrics_limit(struct metrics_worker *m, const char *limit, bool refused)
+{
+	const struct slice name = limit == NULL ? SLICE("all") : slice_str(limit);
+	const struct slice no_second = slice_of(NULL, 0);
+	uint32_t number =
+		metrics_labels_number(&m->process->labels[KIND_LIMIT],
+				      metrics_labels_hash(name, no_second), name, no_second);
+
+	cell_add(&metrics_row(m, TABLE_LIMITS, number)[refused ? LIMIT_REFUSED : LIMIT_GRANTED], 1);
+}
+
+void metrics_gauges(struct metrics_worker *m, const struct metrics_gauges *g)
+{
+	atomic_store_explicit(&m->in_flight, g->in_flight, memory_order_relaxed);
+	atomic_store_explicit(&m->connections_open, g->connections_open, memory_order_relaxed);
+	atomic_store_explicit(&m->arena_chunks_high, g->arena_chunks_high, memory_order_relaxed);
+	atomic_store_explicit(&m->requests_slab_high, g->requests_slab_high, memory_order_relaxed);
+}

@@ -1,0 +1,44 @@
+/* metrics.h - every metric: METRIC(symbol, name, type, labels, unit, meaning)
+ *
+ * Feeds the scrape, `sluice metrics` and the tests. Names are the contract of DESIGN 4.5. Labels are
+ * a list with commas. The order is that of the scrape. */
+
+METRIC(REQUESTS, "sluice_requests_total", COUNTER, "tenant,outcome", "requests",
+       "Requests answered. tenant is _none where nobody was authenticated, _other beyond metrics.tenants; outcome is ok or the error's reason")
+METRIC(TOKENS, "sluice_tokens_total", COUNTER, "tenant,direction", "tokens",
+       "Tokens that providers counted; direction is input or output")
+METRIC(USD, "sluice_usd_total", COUNTER, "tenant", "US dollars",
+       "Money spent at the prices of the configuration")
+METRIC(REQUEST_DURATION, "sluice_request_duration_seconds", HISTOGRAM, "model,provider,outcome", "seconds",
+       "From the complete request to its answer; model and provider are _none where none was chosen")
+METRIC(QUEUE, "sluice_queue_seconds", HISTOGRAM, "", "seconds",
+       "Time that requests which reached a provider waited for a connection to it")
+METRIC(TTFT, "sluice_ttft_seconds", HISTOGRAM, "model,provider", "seconds",
+       "From the request sent to the provider to the first byte of its answer")
+METRIC(IN_FLIGHT, "sluice_in_flight", GAUGE, "", "requests", "Requests not answered yet")
+METRIC(CONNECTIONS, "sluice_connections", GAUGE, "", "connections", "Client connections open")
+METRIC(ATTEMPTS, "sluice_provider_attempts_total", COUNTER, "provider,class", "attempts",
+       "Attempts at a provider; class is ok or the reason of the failure")
+METRIC(POOL_CONNECTIONS, "sluice_pool_connections", GAUGE, "provider,state", "connections",
+       "Provider connections that are idle, busy or connecting, and calls queued for one")
+METRIC(LIMIT_DECISIONS, "sluice_limit_decisions_total", COUNTER, "limit,decision", "decisions",
+       "Decisions of the tenants' limits; limit is all where every limit granted, else the one that refused")
+METRIC(SETTLED_WITHOUT_USAGE, "sluice_settled_without_usage_total", COUNTER, "", "requests",
+       "Requests charged their full reservation because the provider's usage never arrived")
+METRIC(BUDGET_OVERRUN, "sluice_budget_overrun_usd_total", COUNTER, "", "US dollars",
+       "Money spent beyond what was reserved for the request")
+METRIC(GUARD_KILLS, "sluice_guard_kills_total", COUNTER, "cause", "connections",
+       "Client connections closed by the guard in front of the HTTP reader")
+METRIC(RELOADS, "sluice_reloads_total", COUNTER, "result", "reloads",
+       "Configurations taken over (ok) and refused (refused) since this server process started")
+METRIC(CONFIG_TIMESTAMP, "sluice_config_timestamp_seconds", GAUGE, "", "seconds",
+       "When the configuration in force was loaded, in seconds since 1970")
+METRIC(RESTARTS, "sluice_restarts_total", COUNTER, "", "restarts",
+       "Times the supervisor had to start the server process again; the other counters begin at 0 then")
+METRIC(LOG_DROPPED, "sluice_log_dropped_total", COUNTER, "", "lines",
+       "Log lines dropped because stdout was not read fast enough")
+METRIC(BUILD_INFO, "sluice_build_info", GAUGE, "version", "1", "1, labelled with the version that runs")
+METRIC(ARENA_CHUNKS_HIGH, "sluice_arena_chunks_high", GAUGE, "worker", "chunks of 4 KiB",
+       "Most request memory that a worker had out at once")
+METRIC(REQUESTS_SLAB_HIGH, "sluice_requests_slab_high", GAUGE, "worker", "requests",
+       "Most requests that a worker held at once")
