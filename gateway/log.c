@@ -198,19 +198,36 @@ static bool is_hex(char c)
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* Bytes of the JSON escape at the front of `s`, 0 when it is none. */
+/* The code unit of the escape \uXXXX at the front of `s`, -1 when there is none. */
+static int escape_unit(struct slice s)
+{
+	int unit = 0;
+
+	if (s.len < 6 || s.at[0] != '\\' || s.at[1] != 'u')
+		return -1;
+	for (size_t i = 2; i < 6; i++) {
+		if (!is_hex(s.at[i]))
+			return -1;
+		unit = unit * 16 + (s.at[i] <= '9' ? s.at[i] - '0' : (s.at[i] | 0x20) - 'a' + 10);
+	}
+	return unit;
+}
+
+/* Bytes of the JSON escape at the front of `s`, 0 when it is none; both halves of a surrogate pair,
+ * so that a text is never cut between them. */
 static size_t escape_len(struct slice s)
 {
+	int unit = escape_unit(s);
+
 	if (s.len < 2 || s.at[0] != '\\')
 		return 0;
 	if (s.at[1] != 'u')
 		return memchr("\"\\/bfnrt", s.at[1], 8) == NULL ? 0 : 2;
-	if (s.len < 6)
+	if (unit < 0xd800 || unit > 0xdfff)
+		return unit < 0 ? 0 : 6;
+	if (unit > 0xdbff || s.len < 12)
 		return 0;
-	for (size_t i = 2; i < 6; i++)
-		if (!is_hex(s.at[i]))
-			return 0;
-	return 6;
+	return (escape_unit(slice_of(s.at + 6, s.len - 6)) & ~0x3ff) == 0xdc00 ? 12 : 0;
 }
 
 /* One character of `s` in JSON; *used bytes of it. A raw string's escapes are kept. */
@@ -246,7 +263,7 @@ static bool is_clean(char c)
 /* The quoted text; at most FIELD_MAX bytes. */
 static char *put_text(char *at, struct slice s, bool raw)
 {
-	const char *full = at + FIELD_MAX - 12; /* the longest character, dots and quotes */
+	const char *full = at + FIELD_MAX - 16; /* the longest character, dots and a quote */
 	size_t i = 0;
 
 	*at++ = '"';

@@ -63,28 +63,24 @@ static struct metrics_request answered(uint32_t series, const char *tenant)
 static void a_request_is_found_in_every_family_it_belongs_to(void **state)
 {
 	(void)state;
+	/* clang-format off */
 	static const char *const lines[] = {
 		"sluice_requests_total{tenant=\"acme\",outcome=\"ok\"} 2",
 		"sluice_tokens_total{tenant=\"acme\",direction=\"input\"} 200",
 		"sluice_tokens_total{tenant=\"acme\",direction=\"output\"} 40",
 		"sluice_usd_total{tenant=\"acme\"} 0.001200000",
-		"sluice_request_duration_seconds_bucket{model=\"claude-sonnet\",provider="
-		"\"anthropic\",outcome=\"ok\",le=\"1\"} 0",
-		"sluice_request_duration_seconds_bucket{model=\"claude-sonnet\",provider="
-		"\"anthropic\",outcome=\"ok\",le=\"2\"} 2",
-		"sluice_request_duration_seconds_bucket{model=\"claude-sonnet\",provider="
-		"\"anthropic\",outcome=\"ok\",le=\"+Inf\"} 2",
-		"sluice_request_duration_seconds_sum{model=\"claude-sonnet\",provider="
-		"\"anthropic\",outcome=\"ok\"} 3.000000000",
-		"sluice_request_duration_seconds_count{model=\"claude-sonnet\",provider="
-		"\"anthropic\",outcome=\"ok\"} 2",
-		"sluice_ttft_seconds_bucket{model=\"claude-sonnet\",provider=\"anthropic\",le=\"0."
-		"5\"} 0",
+		"sluice_request_duration_seconds_bucket{model=\"claude-sonnet\",provider=\"anthropic\",outcome=\"ok\",le=\"1\"} 0",
+		"sluice_request_duration_seconds_bucket{model=\"claude-sonnet\",provider=\"anthropic\",outcome=\"ok\",le=\"2\"} 2",
+		"sluice_request_duration_seconds_bucket{model=\"claude-sonnet\",provider=\"anthropic\",outcome=\"ok\",le=\"+Inf\"} 2",
+		"sluice_request_duration_seconds_sum{model=\"claude-sonnet\",provider=\"anthropic\",outcome=\"ok\"} 3.000000000",
+		"sluice_request_duration_seconds_count{model=\"claude-sonnet\",provider=\"anthropic\",outcome=\"ok\"} 2",
+		"sluice_ttft_seconds_bucket{model=\"claude-sonnet\",provider=\"anthropic\",le=\"0.5\"} 0",
 		"sluice_ttft_seconds_count{model=\"claude-sonnet\",provider=\"anthropic\"} 2",
 		"sluice_queue_seconds_bucket{le=\"0.001\"} 0",
 		"sluice_queue_seconds_bucket{le=\"0.005\"} 2",
 		"sluice_settled_without_usage_total 0",
 	};
+	/* clang-format on */
 	struct metrics *metrics = metrics_new(2, 10);
 	struct metrics_request request = answered(3, "acme");
 	metrics_request(metrics_worker(metrics, 0), &request);
@@ -99,11 +95,13 @@ static void a_request_is_found_in_every_family_it_belongs_to(void **state)
 static void tenants_beyond_the_bound_share_one_series_on_all_workers(void **state)
 {
 	(void)state;
+	/* clang-format off */
 	static const char *const lines[] = {
 		"sluice_requests_total{tenant=\"t0\",outcome=\"ok\"} 2",
 		"sluice_requests_total{tenant=\"t1\",outcome=\"ok\"} 2",
 		"sluice_requests_total{tenant=\"_other\",outcome=\"ok\"} 6",
 	};
+	/* clang-format on */
 	struct metrics *metrics = metrics_new(2, 2);
 	for (uint32_t i = 0; i < 10; i++) {
 		char name[] = { 't', (char)('0' + i % 5), '\0' };
@@ -121,14 +119,15 @@ static void tenants_beyond_the_bound_share_one_series_on_all_workers(void **stat
 static void nobody_has_a_series_however_many_tenants_there_are(void **state)
 {
 	(void)state;
+	/* clang-format off */
 	static const char *const lines[] = {
 		"sluice_requests_total{tenant=\"_none\",outcome=\"unauthorized\"} 1",
 		"sluice_requests_total{tenant=\"t\",outcome=\"ok\"} 1",
 		"sluice_requests_total{tenant=\"_other\",outcome=\"ok\"} 2",
-		"sluice_request_duration_seconds_bucket{model=\"_none\",provider=\"_none\",outcome="
-		"\"unauthorized\",le=\"0.005\"} 1",
+		"sluice_request_duration_seconds_bucket{model=\"_none\",provider=\"_none\",outcome=\"unauthorized\",le=\"0.005\"} 1",
 		"sluice_queue_seconds_count 3",
 	};
+	/* clang-format on */
 	struct metrics *metrics = metrics_new(1, 1);
 	struct metrics_request first = answered(0, "t");
 	struct metrics_request without_slot = answered(UINT32_MAX, "u");
@@ -151,10 +150,10 @@ static void nobody_has_a_series_however_many_tenants_there_are(void **state)
 static void attempts_and_limits_are_counted_by_outcome(void **state)
 {
 	(void)state;
+	/* clang-format off */
 	static const char *const lines[] = {
 		"sluice_provider_attempts_total{provider=\"openai\",class=\"ok\"} 1",
-		"sluice_provider_attempts_total{provider=\"openai\",class=\"provider_unavailable\"}"
-		" 2",
+		"sluice_provider_attempts_total{provider=\"openai\",class=\"provider_unavailable\"} 2",
 		"sluice_limit_decisions_total{limit=\"all\",decision=\"granted\"} 2",
 		"sluice_limit_decisions_total{limit=\"concurrent\",decision=\"refused\"} 1",
 		"sluice_settled_without_usage_total 1",
@@ -164,6 +163,7 @@ static void attempts_and_limits_are_counted_by_outcome(void **state)
 		"sluice_arena_chunks_high{worker=\"0\"} 11",
 		"sluice_requests_slab_high{worker=\"1\"} 12",
 	};
+	/* clang-format on */
 	struct metrics *metrics = metrics_new(2, 2);
 	struct metrics_worker *m = metrics_worker(metrics, 0);
 	struct metrics_request request = answered(0, "t");
@@ -197,6 +197,7 @@ static void more_families(FILE *out, void *arg)
 static void the_process_adds_its_own_figures_and_families(void **state)
 {
 	(void)state;
+	/* clang-format off */
 	static const char *const lines[] = {
 		"sluice_reloads_total{result=\"ok\"} 3",
 		"sluice_reloads_total{result=\"refused\"} 2",
@@ -206,6 +207,7 @@ static void the_process_adds_its_own_figures_and_families(void **state)
 		"sluice_build_info{version=\"1.2.3\"} 1",
 		"sluice_guard_kills_total{cause=\"quote\\\" and \\\\ and\\nline\"} 4",
 	};
+	/* clang-format on */
 	const struct metrics_process process = { .reloads_ok = 3,
 						 .reloads_refused = 2,
 						 .restarts = 1,
