@@ -118,3 +118,10 @@ void arena_give(struct arena *arena)
 	arena->at = arena->end = NULL;
 	arena->used = 0;
 }
+
+void arena_wipe(struct arena *arena)
+{
+	for (struct arena_chunk *chunk = arena->chunks; chunk != NULL; chunk = chunk->next)
+		explicit_bzero(chunk->bytes, chunk->size - sizeof(*chunk));
+	arena_give(arena);
+}

@@ -51,4 +51,7 @@ MUST_USE struct slice arena_copy(struct arena *arena, struct slice s);
 /* Everything back to the pool. The arena may be used again. */
 void arena_give(struct arena *arena);
 
+/* The same, after every byte was overwritten: for arenas that held secrets. */
+void arena_wipe(struct arena *arena);
+
 #endif
