@@ -1,0 +1,310 @@
+/* net_h2o.c - net.h's loop over h2o_evloop: turns, clock, timers, tasks and messages.
+ *
+ * h2o's loop keeps its own timers on the wall clock; they serve h2o alone. Ours wait in a heap on
+ * CLOCK_MONOTONIC and only lend h2o the time it may sleep. */
+#include "gateway/net_h2o.h"
+
+#include "codec/base/must.h"
+#include "gateway/net_timer.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+enum { LOOP_MAGIC = 0x4c4f4f50, TIMERS_AT_START = 4096 };
+
+/* Apart from the loop, so that looking at the time does not need a writable loop. */
+struct loop_clock {
+	nsec_t now;
+	uint64_t wall_ns;
+	bool now_read, wall_read; /* in this turn */
+};
+
+/* A queue whose `end` stands behind the last task, so that a task can leave it by itself. */
+struct task_queue {
+	struct net_task *first;
+	struct net_task end;
+};
+
+struct net_loop {
+	uint32_t magic;
+	h2o_loop_t *h2o;
+	struct loop_clock *clock;
+	struct net_timer_heap timers;
+	struct task_queue soon;
+	struct {
+		_Atomic(struct net_message *) newest; /* a stack: newest first */
+		int eventfd;
+		void *owner;
+	} mail;
+	struct {
+		void (*run)(void *owner);
+		void *owner;
+	} before_wait;
+	char staging[NET_TLS_RECORD];
+};
+
+/* ---- clock ---- */
+static uint64_t clock_read(clockid_t id)
+{
+	struct timespec t;
+	must(clock_gettime(id, &t) == 0);
+	return (uint64_t)t.tv_sec * SEC + (uint64_t)t.tv_nsec;
+}
+
+/* Read when first asked in a turn, that is, after the wait. */
+nsec_t net_now(const struct net_loop *loop)
+{
+	struct loop_clock *clock = loop->clock;
+	if (!clock->now_read) {
+		clock->now = clock_read(CLOCK_MONOTONIC);
+		clock->now_read = true;
+	}
+	return clock->now;
+}
+
+uint64_t net_wall_ns(const struct net_loop *loop)
+{
+	struct loop_clock *clock = loop->clock;
+	if (!clock->wall_read) {
+		clock->wall_ns = clock_read(CLOCK_REALTIME);
+		clock->wall_read = true;
+	}
+	return clock->wall_ns;
+}
+
+uint64_t net_wall_s(const struct net_loop *loop)
+{
+	return net_wall_ns(loop) / SEC;
+}
+
+/* ---- timers ---- */
+void net_timer_set(struct net_loop *loop, struct net_timer *timer, nsec_t due)
+{
+	must(timer->fire != NULL);
+	nsec_t now = net_now(loop);
+	net_timer_heap_set(&loop->timers, timer, due > now ? due : now + 1);
+}
+
+void net_timer_stop(struct net_loop *loop, struct net_timer *timer)
+{
+	net_timer_heap_stop(&loop->timers, timer);
+}
+
+static void run_timers(struct net_loop *loop)
+{
+	nsec_t now = net_now(loop);
+	struct net_timer *timer;
+	while ((timer = net_timer_heap_pop(&loop->timers, now)) != NULL)
+		timer->fire(timer);
+}
+
+/* ---- tasks ---- */
+static void queue_init(struct task_queue *queue)
+{
+	queue->first = &queue->end;
+	queue->end.next = NULL;
+	queue->end.prev = &queue->first;
+}
+
+static bool queue_empty(const struct task_queue *queue)
+{
+	return queue->first == &queue->end;
+}
+
+void net_soon(struct net_loop *loop, struct net_task *task)
+{
+	must(task->prev == NULL && task->run != NULL);
+	struct net_task *end = &loop->soon.end;
+	task->next = end;
+	task->prev = end->prev;
+	*end->prev = task;
+	end->prev = &task->next;
+}
+
+void net_task_cancel(struct net_task *task)
+{
+	if (task->prev == NULL)
+		return;
+	*task->prev = task->next;
+	task->next->prev = task->prev;
+	task->prev = NULL;
+}
+
+/* Those queued by now; what they queue waits for the next turn. */
+static void run_tasks(struct net_loop *loop)
+{
+	if (queue_empty(&loop->soon))
+		return;
+	struct task_queue now;
+	now.first = loop->soon.first;
+	now.first->prev = &now.first;
+	now.end.prev = loop->soon.end.prev;
+	*now.end.prev = &now.end;
+	queue_init(&loop->soon);
+	while (!queue_empty(&now)) {
+		struct net_task *task = now.first;
+		net_task_cancel(task);
+		task->run(task);
+	}
+}
+
+/* ---- messages ---- */
+void net_post(struct net_loop *loop, struct net_message *message)
+{
+	must(message->run != NULL);
+	struct net_message *newest = atomic_load_explicit(&loop->mail.newest, memory_order_relaxed);
+	do {
+		message->next = newest;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&loop->mail.newest, &newest, message, memory_order_release, memory_order_relaxed));
+	/* A stack that was not empty has woken the loop already. */
+	if (newest == NULL) {
+		const uint64_t one = 1;
+		ssize_t wrote;
+		do {
+			wrote = write(loop->mail.eventfd, &one, sizeof(one));
+		} while (wrote == -1 && errno == EINTR);
+		must(wrote == sizeof(one) || errno == EAGAIN); /* full: the loop is awake */
+	}
+}
+
+void net_loop_set_owner(struct net_loop *loop, void *owner)
+{
+	loop->mail.owner = owner;
+}
+
+static void on_eventfd(h2o_socket_t *sock, const char *err)
+{
+	uint64_t count;
+	must(err == NULL);
+	/* Emptied before run_messages looks: a message posted in between wakes the loop again. */
+	ssize_t got = read(h2o_socket_get_fd(sock), &count, sizeof(count));
+	must(got == sizeof(count) || errno == EAGAIN || errno == EINTR);
+}
+
+static void run_messages(struct net_loop *loop)
+{
+	if (atomic_load_explicit(&loop->mail.newest, memory_order_relaxed) == NULL)
+		return;
+	struct net_message *newest =
+		atomic_exchange_explicit(&loop->mail.newest, NULL, memory_order_acquire);
+	struct net_message *oldest = NULL;
+	while (newest != NULL) {
+		struct net_message *next = newest->next;
+		newest->next = oldest;
+		oldest = newest;
+		newest = next;
+	}
+	while (oldest != NULL) {
+		struct net_message *message = oldest;
+		oldest = message->next;
+		message->run(message, loop->mail.owner);
+	}
+}
+
+/* ---- the loop ---- */
+static void set_up_h2o(void)
+{
+	/* Else input over 32 MiB is kept in a file under /tmp. */
+	h2o_socket_buffer_mmap_settings.threshold = SIZE_MAX;
+}
+
+static bool mail_init(struct net_loop *loop)
+{
+	loop->mail.eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (loop->mail.eventfd == -1)
+		return false;
+	h2o_socket_t *sock =
+		h2o_evloop_socket_create(loop->h2o, loop->mail.eventfd, H2O_SOCKET_FLAG_DONT_READ);
+	h2o_socket_read_start(sock, on_eventfd);
+	return true;
+}
+
+struct net_loop *net_loop_new(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	(void)pthread_once(&once, set_up_h2o);
+
+	struct net_loop *loop = calloc(1, sizeof(*loop));
+	if (loop == NULL)
+		return NULL;
+	loop->magic = LOOP_MAGIC;
+	queue_init(&loop->soon);
+	atomic_init(&loop->mail.newest, NULL);
+	loop->clock = calloc(1, sizeof(*loop->clock));
+	if (loop->clock == NULL)
+		goto no_clock;
+	if (!net_timer_heap_init(&loop->timers, TIMERS_AT_START))
+		goto no_timers;
+	loop->h2o = h2o_evloop_create(); /* ends the process where it fails */
+	if (!mail_init(loop))
+		goto no_mail;
+	return loop;
+no_mail:
+	h2o_evloop_destroy(loop->h2o);
+	net_timer_heap_fini(&loop->timers);
+no_timers:
+	free(loop->clock);
+no_clock:
+	free(loop);
+	return NULL;
+}
+
+/* Milliseconds to the next timer, rounded up: waking early would only mean to wait once more. */
+static int32_t wait_ms(const struct net_loop *loop, nsec_t max_wait)
+{
+	if (!queue_empty(&loop->soon))
+		return 0;
+	nsec_t due = net_timer_heap_due(&loop->timers), wait = max_wait;
+	if (due != NSEC_NEVER) {
+		nsec_t now = clock_read(CLOCK_MONOTONIC); /* later than the last turn's time */
+		nsec_t left = due > now ? due - now : 0;
+		wait = left < wait ? left : wait;
+	}
+	return wait >= (nsec_t)INT32_MAX * MSEC ? INT32_MAX : (int32_t)((wait + MSEC - 1) / MSEC);
+}
+
+void net_turn(struct net_loop *loop, nsec_t max_wait)
+{
+	must_obj(loop, LOOP_MAGIC);
+	if (loop->before_wait.run != NULL)
+		loop->before_wait.run(loop->before_wait.owner);
+	int32_t wait = wait_ms(loop, max_wait);
+	loop->clock->now_read = loop->clock->wall_read = false;
+	/* Interrupted, h2o has done nothing. Where epoll refuses a socket, h2o has lost track of its
+	 * sockets: nothing but a new process helps. */
+	must(h2o_evloop_run(loop->h2o, wait) == 0 || errno == EINTR);
+	run_timers(loop);
+	run_messages(loop);
+	run_tasks(loop);
+}
+
+/* ---- for the other files over h2o ---- */
+h2o_loop_t *net_h2o_loop(const struct net_loop *loop)
+{
+	must_obj(loop, LOOP_MAGIC);
+	return loop->h2o;
+}
+
+char *net_h2o_staging(struct net_loop *loop)
+{
+	return loop->staging;
+}
+
+void net_h2o_before_wait(struct net_loop *loop, void (*run)(void *owner), void *owner)
+{
+	must(loop->before_wait.run == NULL);
+	loop->before_wait.run = run;
+	loop->before_wait.owner = owner;
+}
+
+size_t net_h2o_trim(const struct iovec *v, size_t count)
+{
+	while (count != 0 && v[count - 1].iov_len == 0)
+		count--;
+	return count;
+}
