@@ -81,6 +81,12 @@ static uint32_t hash_escaped(uint64_t hash, struct slice raw)
 	return hash_end(hash, word, len);
 }
 
+static inline uint32_t hash_of(const struct json_work *work, struct slice raw, bool escaped,
+			       const char *end)
+{
+	return escaped ? hash_escaped(work->seed, raw) : hash_plain(work->seed, raw, end);
+}
+
 static bool key_is(const struct json_key *key, struct slice raw, uint32_t hash)
 {
 	return key->hash == hash && json_str_same(slice_of(key->at, key->len), raw);
@@ -124,11 +130,11 @@ static bool few_have(const struct json_key *key, const struct json_key *end, str
 	return false;
 }
 
-enum keys_answer keys_add(struct json_work *work, struct json_level set, uint32_t max,
-			  struct slice raw, bool escaped, const char *end)
+enum json_keys_answer json_keys_add(struct json_work *work, struct json_level set, uint32_t max,
+				    struct slice raw, bool escaped, const char *end)
 {
 	uint32_t count = work->key_top - set.keys;
-	uint32_t hash = escaped ? hash_escaped(work->seed, raw) : hash_plain(work->seed, raw, end);
+	uint32_t hash = hash_of(work, raw, escaped, end);
 
 	must(max < UINT16_MAX);
 	if (count >= max || work->key_top == KEYS_OPEN_MAX)
@@ -149,10 +155,11 @@ enum keys_answer keys_add(struct json_work *work, struct json_level set, uint32_
 	return KEYS_ADDED;
 }
 
-bool keys_has(const struct json_work *work, struct json_level set, struct json_level top,
-	      struct slice raw)
+bool json_keys_has(const struct json_work *work, struct json_level set, struct json_level top,
+		   struct slice raw, const char *end)
 {
-	uint32_t slots = top.slots - set.slots, hash = hash_escaped(work->seed, raw);
+	bool escaped = raw.len != 0 && memchr(raw.at, '\\', raw.len) != NULL;
+	uint32_t hash = hash_of(work, raw, escaped, end), slots = top.slots - set.slots;
 
 	if (slots != 0)
 		return work->slots[slots_find(work, set, slots, raw, hash)] != 0;

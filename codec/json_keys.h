@@ -29,16 +29,16 @@ struct json_work {
 	uint16_t slots[KEYS_SLOTS_MAX]; /* index into the set's keys + 1; 0 is empty */
 };
 
-enum keys_answer { KEYS_ADDED, KEYS_DUPLICATE, KEYS_FULL };
+enum json_keys_answer { KEYS_ADDED, KEYS_DUPLICATE, KEYS_FULL };
 
 /* Begins a set on top of the stack. */
-static inline struct json_level keys_begin(const struct json_work *work)
+static inline struct json_level json_keys_begin(const struct json_work *work)
 {
 	return (struct json_level){ work->key_top, work->slot_top };
 }
 
 /* Drops the set, and any above it. */
-static inline void keys_end(struct json_work *work, struct json_level set)
+static inline void json_keys_end(struct json_work *work, struct json_level set)
 {
 	work->key_top = set.keys;
 	work->slot_top = set.slots;
@@ -46,11 +46,12 @@ static inline void keys_end(struct json_work *work, struct json_level set)
 
 /* Adds `raw` to the newest set. `escaped`: it may hold a backslash. `end`: bytes are readable up to
  * there. KEYS_FULL when the set has `max` members or the work area is full. */
-MUST_USE enum keys_answer keys_add(struct json_work *work, struct json_level set, uint32_t max,
-				   struct slice raw, bool escaped, const char *end);
+MUST_USE enum json_keys_answer json_keys_add(struct json_work *work, struct json_level set,
+					     uint32_t max, struct slice raw, bool escaped,
+					     const char *end);
 
-/* Whether the set has `raw`; `top` is where its members end: keys_begin of the set above. */
-bool keys_has(const struct json_work *work, struct json_level set, struct json_level top,
-	      struct slice raw);
+/* Whether the set has `raw`; `top` is where its members end: json_keys_begin of the set above. */
+bool json_keys_has(const struct json_work *work, struct json_level set, struct json_level top,
+		   struct slice raw, const char *end);
 
 #endif

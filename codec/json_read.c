@@ -54,7 +54,7 @@ void json_open(struct json_reader *r, struct slice text, const struct json_limit
 	r->objects = 0;
 	if (work != NULL) {
 		work->reader = r;
-		keys_end(work, (struct json_level){ 0, 0 });
+		json_keys_end(work, (struct json_level){ 0, 0 });
 	}
 }
 
@@ -218,7 +218,7 @@ static inline bool enter(struct json_reader *r, bool object)
 		return fail_at(r, r->at, ERR_TOO_DEEP, NULL);
 	if (r->work != NULL) {
 		must(r->work->reader == r);
-		r->levels[r->depth] = keys_begin(r->work);
+		r->levels[r->depth] = json_keys_begin(r->work);
 	}
 	r->depth++;
 	r->objects = r->objects << 1 | object;
@@ -232,7 +232,7 @@ static inline void leave(struct json_reader *r, const char *at)
 	r->depth--;
 	r->objects >>= 1;
 	if (r->work != NULL)
-		keys_end(r->work, r->levels[r->depth]);
+		json_keys_end(r->work, r->levels[r->depth]);
 	r->at = at + 1;
 	r->fresh = false;
 }
@@ -271,7 +271,7 @@ static inline bool next_member(struct json_reader *r, char close, const char *de
 	return true;
 }
 
-static bool key_refused(struct json_reader *r, const char *at, enum keys_answer answer)
+static bool key_refused(struct json_reader *r, const char *at, enum json_keys_answer answer)
 {
 	if (answer == KEYS_DUPLICATE)
 		return fail_at(r, at, ERR_DUPLICATE_KEY, NULL);
@@ -295,8 +295,9 @@ static inline bool next_key(struct json_reader *r, struct slice *key)
 		return fail_json(r, at, "expected a colon");
 	if (r->work != NULL) {
 		must(r->work->reader == r);
-		enum keys_answer answer = keys_add(r->work, r->levels[r->depth - 1],
-						   r->limits.keys_max, *key, escaped, r->end);
+		enum json_keys_answer answer =
+			json_keys_add(r->work, r->levels[r->depth - 1], r->limits.keys_max, *key,
+				      escaped, r->end);
 		if (answer != KEYS_ADDED)
 			return key_refused(r, quote, answer);
 	}
@@ -475,14 +476,14 @@ bool json_valid(struct slice text, const struct json_limits *limits, struct json
 {
 	struct json_reader r;
 	const struct json_reader *outer = work->reader;
-	struct json_level top = keys_begin(work);
+	struct json_level top = json_keys_begin(work);
 
 	json_open(&r, text, limits, work);
-	keys_end(work, top); /* above what an outer reader keeps there */
+	json_keys_end(work, top); /* above what an outer reader keeps there */
 	bool valid = json_skip(&r, NULL) && json_finish(&r);
 	if (!valid && fault != NULL)
 		*fault = r.fault;
-	keys_end(work, top);
+	json_keys_end(work, top);
 	work->reader = outer;
 	return valid;
 }

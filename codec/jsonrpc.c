@@ -1,0 +1,281 @@
+#include "codec/jsonrpc.h"
+
+#include "codec/json_names.h"
+#include "codec/jsonrpc_envelope.h"
+
+#include <stdio.h>
+
+const struct rpc_error_data rpc_error_data_none = { .retry_after_ms = -1, .retryable = -1 };
+
+/* ---- reading ---- */
+
+static const struct method_row {
+	struct slice name;
+	enum rpc_method method;
+	bool needs_id; /* without one it is a notification that means nothing here */
+} methods[] = {
+	{ SLICE_INIT("sampling/createMessage"), RPC_CREATE_MESSAGE, false },
+	{ SLICE_INIT("initialize"), RPC_INITIALIZE, true },
+	{ SLICE_INIT("notifications/initialized"), RPC_INITIALIZED, false },
+	{ SLICE_INIT("ping"), RPC_PING, true },
+	{ SLICE_INIT("notifications/cancelled"), RPC_CANCELLED, false },
+};
+
+static enum rpc_method method_find(struct slice raw, bool has_id)
+{
+	for (size_t i = 0; i < COUNT_OF(methods); i++)
+		if (json_str_eq(raw, methods[i].name) && (has_id || !methods[i].needs_id))
+			return methods[i].method;
+	return has_id ? RPC_UNKNOWN : RPC_OTHER_NOTIFICATION;
+}
+
+void envelope_init(struct envelope *e)
+{
+	*e = (struct envelope){ .fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET } };
+}
+
+static void note(struct envelope *e, const struct json_reader *r, struct slice path,
+		 const char *detail)
+{
+	if (e->fault.err == ERR_OK)
+		e->fault = (struct fault){ ERR_REQUEST, json_offset(r), path, detail };
+}
+
+static bool member_id(struct envelope *e, struct json_reader *r)
+{
+	enum json_kind kind = json_peek(r);
+
+	if (kind == JSON_STRING || kind == JSON_NUMBER || kind == JSON_NULL)
+		return json_skip(r, &e->id);
+	if (kind != JSON_BAD)
+		note(e, r, SLICE("$.id"), "id must be a string, a number or null");
+	return json_skip(r, NULL);
+}
+
+static bool member_method(struct envelope *e, struct json_reader *r)
+{
+	if (json_peek(r) == JSON_STRING)
+		return json_string(r, &e->method);
+	if (r->fault.err == ERR_OK)
+		note(e, r, SLICE("$.method"), "method must be a string");
+	return json_skip(r, NULL);
+}
+
+static bool member_version(struct envelope *e, struct json_reader *r)
+{
+	struct slice version;
+
+	if (json_peek(r) == JSON_STRING) {
+		uint32_t offset = json_offset(r);
+		if (!json_string(r, &version))
+			return false;
+		e->version_ok = json_str_eq(version, SLICE("2.0"));
+		if (!e->version_ok && e->fault.err == ERR_OK)
+			e->fault = (struct fault){ ERR_REQUEST, offset, SLICE("$.jsonrpc"),
+						   "jsonrpc must be \"2.0\"" };
+		return true;
+	}
+	if (r->fault.err == ERR_OK)
+		note(e, r, SLICE("$.jsonrpc"), "jsonrpc must be \"2.0\"");
+	return json_skip(r, NULL);
+}
+
+bool envelope_is_create_message(const struct envelope *e)
+{
+	return !slice_absent(e->method) && json_str_eq(e->method, methods[0].name);
+}
+
+enum member {
+	MEMBER_JSONRPC,
+	MEMBER_ID,
+	MEMBER_METHOD,
+	MEMBER_PARAMS,
+	MEMBER_RESULT,
+	MEMBER_ERROR
+};
+static const struct slice member_names[] = {
+	[MEMBER_JSONRPC] = SLICE_INIT("jsonrpc"), [MEMBER_ID] = SLICE_INIT("id"),
+	[MEMBER_METHOD] = SLICE_INIT("method"),   [MEMBER_PARAMS] = SLICE_INIT("params"),
+	[MEMBER_RESULT] = SLICE_INIT("result"),   [MEMBER_ERROR] = SLICE_INIT("error"),
+};
+
+bool envelope_key_is_params(struct slice key)
+{
+	return names_find(&member_names[MEMBER_PARAMS], 1, key) == 0;
+}
+
+bool envelope_member(struct envelope *e, struct json_reader *r, struct slice key)
+{
+	switch (names_find(member_names, COUNT_OF(member_names), key)) {
+	case MEMBER_JSONRPC:
+		return member_version(e, r);
+	case MEMBER_ID:
+		return member_id(e, r);
+	case MEMBER_METHOD:
+		return member_method(e, r);
+	case MEMBER_PARAMS:
+		return json_skip(r, &e->params);
+	case MEMBER_RESULT:
+	case MEMBER_ERROR:
+		e->answered = true;
+		break;
+	default:
+		break;
+	}
+	return json_skip(r, NULL);
+}
+
+enum err envelope_judge(const struct envelope *e, struct jsonrpc *rpc, struct fault *fault)
+{
+	static const struct fault no_version = { ERR_REQUEST, FAULT_NO_OFFSET,
+						 SLICE_INIT("$.jsonrpc"),
+						 "jsonrpc \"2.0\" is missing" };
+	static const struct fault no_method = { ERR_REQUEST, FAULT_NO_OFFSET,
+						SLICE_INIT("$.method"), "method is missing" };
+	bool has_id = !slice_absent(e->id);
+
+	rpc->id = e->id;
+	rpc->params = e->params;
+	if (e->fault.err != ERR_OK)
+		*fault = e->fault;
+	else if (!e->version_ok)
+		*fault = no_version;
+	else if (slice_absent(e->method) && !e->answered)
+		*fault = no_method;
+	else if (slice_absent(e->method))
+		return rpc->method = RPC_RESPONSE, ERR_OK;
+	else
+		return rpc->method = method_find(e->method, has_id), ERR_OK;
+	return ERR_REQUEST;
+}
+
+/* The place goes into the words too: clients show the message and not the data. */
+static void describe(struct fault *fault, struct arena *into)
+{
+	const char *what = fault->detail != NULL ? fault->detail : err_info(fault->err)->text;
+	char text[160];
+	int len =
+		snprintf(text, sizeof(text), "Malformed JSON at byte %u: %s", fault->offset, what);
+
+	if (len <= 0 || (size_t)len >= sizeof(text))
+		return;
+	struct slice copy = arena_copy(into, slice_of(text, (size_t)len));
+	if (!slice_absent(copy))
+		fault->detail = copy.at;
+}
+
+/* Reads what is not an object to its end: whether it is JSON at all decides the error. */
+static void read_other(struct json_reader *r, struct fault *fault)
+{
+	bool array = json_peek(r) == JSON_ARRAY;
+
+	if (!json_skip(r, NULL) || !json_finish(r))
+		return;
+	*fault = (struct fault){ array ? ERR_BATCH : ERR_REQUEST, 0, SLICE("$"), NULL };
+}
+
+enum err envelope_read(struct slice body, const struct json_limits *limits, struct json_work *work,
+		       struct arena *into, struct jsonrpc *out, struct fault *fault)
+{
+	struct json_reader r;
+	struct envelope e;
+	struct slice key;
+
+	envelope_init(&e);
+	*out = (struct jsonrpc){ .method = RPC_UNKNOWN };
+	*fault = (struct fault){ .err = ERR_OK, .offset = FAULT_NO_OFFSET };
+	json_open(&r, body, limits, work);
+	if (json_peek(&r) == JSON_OBJECT) {
+		(void)json_enter_object(&r);
+		while (json_next_key(&r, &key) && envelope_member(&e, &r, key))
+			;
+		(void)json_finish(&r);
+	} else {
+		read_other(&r, fault);
+	}
+	out->id = e.id;
+	if (r.fault.err != ERR_OK) {
+		*fault = r.fault;
+		describe(fault, into);
+	}
+	return fault->err != ERR_OK ? fault->err : envelope_judge(&e, out, fault);
+}
+
+enum err jsonrpc_read(struct slice body, struct json_work *work, struct arena *into,
+		      struct jsonrpc *out, struct fault *fault)
+{
+	return envelope_read(body, NULL, work, into, out, fault);
+}
+
+/* ---- the error answer ---- */
+
+/* Header values are bytes of any kind; only what is plain ASCII goes on. */
+static bool visible(struct slice s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (s.at[i] < 0x20 || s.at[i] > 0x7e)
+			return false;
+	return s.len != 0;
+}
+
+static void write_text(struct gather *g, struct slice name, struct slice plain)
+{
+	gather_raw(g, name);
+	gather_plain(g, plain);
+}
+
+/* Where in the body: only errors about the body have a place. */
+static void write_place(struct gather *g, const struct fault *fault, int code)
+{
+	if (code != -32700 && code != -32600 && code != -32602)
+		return;
+	if (fault->offset != FAULT_NO_OFFSET) {
+		gather_lit(g, ",\"offset\":");
+		gather_uint(g, fault->offset);
+	}
+	if (fault->path.len != 0)
+		write_text(g, SLICE(",\"path\":"), fault->path);
+}
+
+static void write_data(struct gather *g, const struct rpc_error_data *data)
+{
+	if (data->retry_after_ms >= 0) {
+		gather_lit(g, ",\"retryAfterMs\":");
+		gather_int(g, data->retry_after_ms);
+	}
+	if (data->provider_status != 0) {
+		gather_lit(g, ",\"status\":");
+		gather_int(g, data->provider_status);
+	}
+	if (data->retryable >= 0)
+		gather_raw(g, data->retryable != 0 ? SLICE(",\"retryable\":true")
+						   : SLICE(",\"retryable\":false"));
+	if (visible(data->provider_request_id))
+		write_text(g, SLICE(",\"requestId\":"), data->provider_request_id);
+	if (data->limit != NULL)
+		write_text(g, SLICE(",\"limit\":"), slice_str(data->limit));
+	if (data->rule != NULL)
+		write_text(g, SLICE(",\"rule\":"), slice_str(data->rule));
+	if (data->extra.len != 0) {
+		gather_lit(g, ",");
+		gather_raw(g, data->extra);
+	}
+}
+
+void jsonrpc_write_error(struct gather *g, struct slice id, const struct fault *fault,
+			 const struct rpc_error_data *data)
+{
+	const struct err_info *info = err_info(fault->err);
+
+	gather_lit(g, "{\"jsonrpc\":\"2.0\",\"id\":");
+	gather_raw(g, id.len == 0 ? SLICE("null") : id);
+	gather_lit(g, ",\"error\":{\"code\":");
+	gather_int(g, info->code);
+	write_text(g, SLICE(",\"message\":"),
+		   slice_str(fault->detail != NULL ? fault->detail : info->text));
+	write_text(g, SLICE(",\"data\":{\"reason\":"), slice_str(info->reason));
+	write_place(g, fault, info->code);
+	if (data != NULL)
+		write_data(g, data);
+	gather_lit(g, "}}}");
+}

@@ -1,0 +1,37 @@
+/* jsonrpc_envelope.h - the envelope member by member; private to codec/.
+ *
+ * For readers that decode params while they pass: jsonrpc.c skips them, sampling_read.c does not. */
+#ifndef CODEC_JSONRPC_ENVELOPE_H
+#define CODEC_JSONRPC_ENVELOPE_H
+
+#include "codec/jsonrpc.h"
+
+struct envelope {
+	struct slice id, method, params; /* id and params JSON text, method a raw string */
+	bool version_ok;                 /* jsonrpc is "2.0" */
+	bool answered;                   /* has result or error */
+	struct fault fault;              /* the first member of a wrong kind; err ERR_OK if none */
+};
+
+void envelope_init(struct envelope *e);
+
+/* Consumes the value of member `key`. False when the reader failed; members of a wrong kind are noted
+ * in e->fault, so that malformed JSON behind them is still found. */
+bool envelope_member(struct envelope *e, struct json_reader *r, struct slice key);
+
+/* Whether the method read so far is sampling/createMessage. */
+bool envelope_is_create_message(const struct envelope *e);
+
+/* Whether `key` means "params". */
+bool envelope_key_is_params(struct slice key);
+
+/* After the closing brace and json_finish: classifies into *rpc, or ERR_REQUEST with *fault. */
+MUST_USE enum err envelope_judge(const struct envelope *e, struct jsonrpc *rpc,
+				 struct fault *fault);
+
+/* jsonrpc_read with the limits as an argument; NULL is the default. */
+MUST_USE enum err envelope_read(struct slice body, const struct json_limits *limits,
+				struct json_work *work, struct arena *into, struct jsonrpc *out,
+				struct fault *fault);
+
+#endif

@@ -1,0 +1,113 @@
+/* sampling_decode.h - what the parts of sampling_read share; private to codec/sampling_*.c.
+ *
+ * Each part consumes one value of the reader and returns false when something is wrong. The first
+ * violation is kept in decode.fault; on the way out every level adds its step to the path, so that a
+ * good request pays nothing for it. Malformed JSON leaves decode.fault empty: the reader knows. */
+#ifndef CODEC_SAMPLING_DECODE_H
+#define CODEC_SAMPLING_DECODE_H
+
+#include "codec/sampling.h"
+
+enum { PATH_STEPS_MAX = 12 };
+
+struct path_step {
+	const char *member; /* NULL: an element */
+	uint32_t index;
+};
+
+/* An array in the arena that grows by doubling. */
+struct list {
+	void *at;
+	uint32_t count, cap;
+};
+
+struct decode {
+	struct json_reader *r; /* the body's, or one over a part that was skipped before */
+	struct json_work *work;
+	struct arena *into;
+	const struct sampling_limits *limits;
+	struct sampling_request *out;
+	enum revision revision;
+	struct slice body;
+	struct fault fault;
+	struct path_step path[PATH_STEPS_MAX]; /* innermost first */
+	uint32_t path_count;
+	uint32_t types; /* one bit per enum block_type seen in a message */
+	struct list messages, blocks, inner, tools;
+};
+
+/* A member's value, kept until the whole object has been seen. kind JSON_BAD: missing or null. */
+struct field {
+	enum json_kind kind;
+	struct slice raw; /* text of a string, else JSON text */
+};
+
+/* ---- sampling_decode.c ---- */
+
+/* Notes the first violation, at `at` (a place in the body; elsewhere or NULL: no offset), and stops
+ * the reader. `detail` NULL: the row's text. Returns false. */
+bool decode_refuse(struct decode *d, enum err err, const char *at, const char *detail);
+
+/* The same at the reader's present place. */
+bool decode_refuse_here(struct decode *d, enum err err, const char *detail);
+
+/* The same with a string of the caller's in the words; `format` holds one %.*s. */
+bool decode_refuse_naming(struct decode *d, enum err err, struct slice raw, const char *format);
+
+/* Out of memory: ERR_BUSY. */
+bool decode_busy(struct decode *d);
+
+/* Adds a step to the path of a violation. Both return false. */
+bool decode_in_member(struct decode *d, const char *member);
+bool decode_in_item(struct decode *d, uint32_t index);
+
+/* The path as text in the arena: $.params and what was added. */
+struct slice decode_path(struct decode *d);
+
+/* A new, undefined element; NULL after refusing. */
+void *decode_push(struct decode *d, struct list *list, size_t size);
+
+/* Consumes any value; null becomes missing. */
+bool decode_field(struct decode *d, struct field *field);
+
+/* Whether nothing failed so far; for the end of a loop over members. */
+static inline bool decode_good(const struct decode *d)
+{
+	return d->r->fault.err == ERR_OK && d->fault.err == ERR_OK;
+}
+
+/* Where the value of `field` begins in the text. */
+static inline const char *field_at(const struct field *field)
+{
+	return field->raw.at - (field->kind == JSON_STRING);
+}
+
+/* A part of the text that was skipped, so it is valid, to be read now: *sub becomes d->r until
+ * decode_sub_close. */
+struct json_reader *decode_sub_open(struct decode *d, struct json_reader *sub, struct slice json);
+void decode_sub_close(struct decode *d, struct json_reader *outer);
+
+/* ---- sampling_params.c ---- */
+bool decode_params(struct decode *d);
+
+/* ---- sampling_message.c ---- */
+bool decode_messages(struct decode *d);
+
+/* ---- sampling_tools.c ---- */
+bool decode_tools(struct decode *d);
+bool decode_choice(struct decode *d, const struct field *choice, bool mode_wanted);
+
+/* ---- sampling_prefs.c ---- */
+bool decode_preferences(struct decode *d);
+
+/* ---- sampling_media.c ---- */
+/* base64 without data URI prefix and line breaks; false when it is none (nothing is noted). */
+bool decode_base64(struct decode *d, struct slice raw, struct slice *out);
+/* A media type in lower case and plain, image/jpg as image/jpeg; false when it is none. */
+bool decode_media_type(struct decode *d, struct slice raw, struct slice *out);
+
+/* ---- sampling_check.c: the rules over the whole history ---- */
+bool decode_check_history(struct decode *d);
+bool decode_check_tool_names(struct decode *d);
+
+#endif

@@ -1,0 +1,135 @@
+/* sampling_media.c - base64 and media types as servers really send them, made clean. */
+#include "codec/sampling_decode.h"
+
+#include "codec/json_scan.h"
+
+/* High bits of the bytes of `word` within lo..hi; its bytes are ASCII. */
+static inline uint64_t within8(uint64_t word, unsigned lo, unsigned hi)
+{
+	return (word + SCAN_ONES * (0x80 - lo)) & ~(word + SCAN_ONES * (0x7f - hi));
+}
+
+/* High bits of the bytes that are outside base64's alphabet (RFC 4648, 4). */
+static inline uint64_t outside8(uint64_t word)
+{
+	uint64_t plus = word ^ SCAN_ONES * '+';
+
+	return (~(within8(word | SCAN_ONES * 0x20, 'a', 'z') | /* letters of both cases */
+		  within8(word, '/', '9') |                    /* the slash and the digits */
+		  ~(plus + SCAN_ONES * 0x7f)) |                /* a zero byte: the plus */
+		word) &
+	       SCAN_ONES * 0x80;
+}
+
+static bool is_base64(struct slice s)
+{
+	uint64_t bad = 0;
+
+	if (s.len == 0 || s.len % 4 != 0)
+		return false;
+	const char *at = s.at, *end = s.at + s.len;
+	end -= end[-1] == '=';
+	end -= end[-1] == '=';
+	for (; end - at >= 8; at += 8)
+		bad |= outside8(scan_load8(at));
+	for (; at < end; at++)
+		bad |= outside8((unsigned char)*at | SCAN_ONES * 'A' << 8);
+	return bad == 0;
+}
+
+/* Without "data:image/png;base64,". False when it is a data URI of another kind. */
+static bool without_prefix(struct slice *text)
+{
+	static const struct slice scheme = SLICE_INIT("data:"), coding = SLICE_INIT(";base64");
+	struct slice rest = *text;
+
+	if (rest.len < scheme.len || !slice_eq_nocase(slice_of(rest.at, scheme.len), scheme))
+		return true;
+	struct slice head = slice_cut(&rest, ',');
+	if (slice_absent(rest) || head.len < coding.len)
+		return false;
+	*text = rest;
+	return slice_eq_nocase(slice_of(head.at + head.len - coding.len, coding.len), coding);
+}
+
+/* Drops line breaks, in a copy that is the arena's already. */
+static struct slice without_breaks(struct slice s)
+{
+	char *bytes = (char *)(uintptr_t)s.at, *out = bytes;
+
+	for (size_t i = 0; i < s.len; i++)
+		if (s.at[i] != '\n' && s.at[i] != '\r')
+			*out++ = s.at[i];
+	return slice_of(bytes, (size_t)(out - bytes));
+}
+
+bool decode_base64(struct decode *d, struct slice raw, struct slice *out)
+{
+	struct slice text = json_str_plain(raw, d->into); /* a break is an escape: then it copies */
+
+	if (slice_absent(text))
+		return decode_busy(d);
+	if (text.at != raw.at)
+		text = without_breaks(text);
+	if (!without_prefix(&text) || !is_base64(text))
+		return false;
+	*out = text;
+	return true;
+}
+
+static bool is_type_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || scan_is_digit(c) ||
+	       (c != '\0' && strchr("!#$&^_.+-", c) != NULL);
+}
+
+/* type "/" subtype (RFC 6838, 4.2), lower case. */
+static bool is_type(struct slice s)
+{
+	size_t slash = 0;
+
+	for (size_t i = 0; i < s.len; i++) {
+		if (s.at[i] == '/' && slash == 0)
+			slash = i;
+		else if (!is_type_char(s.at[i]))
+			return false;
+	}
+	return slash != 0 && slash + 1 < s.len;
+}
+
+static bool has_upper(struct slice s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (s.at[i] >= 'A' && s.at[i] <= 'Z')
+			return true;
+	return false;
+}
+
+static struct slice lower_copy(struct slice s, struct arena *into)
+{
+	char *bytes = arena_take(into, s.len);
+
+	if (bytes == NULL)
+		return (struct slice){ NULL, 0 };
+	for (size_t i = 0; i < s.len; i++)
+		bytes[i] = (char)(s.at[i] >= 'A' && s.at[i] <= 'Z' ? s.at[i] | 0x20 : s.at[i]);
+	return slice_of(bytes, s.len);
+}
+
+bool decode_media_type(struct decode *d, struct slice raw, struct slice *out)
+{
+	struct slice rest = json_str_plain(raw, d->into);
+
+	if (slice_absent(rest))
+		return decode_busy(d);
+	struct slice type = slice_trim(slice_cut(&rest, ';')); /* without parameters */
+	if (has_upper(type)) {
+		type = lower_copy(type, d->into);
+		if (slice_absent(type))
+			return decode_busy(d);
+	}
+	if (!is_type(type))
+		return false;
+	*out = slice_eq(type, SLICE("image/jpg")) ? SLICE("image/jpeg") : type;
+	return true;
+}

@@ -1,0 +1,506 @@
+/* sampling_message.c - messages and their blocks (contract/mcp.md 2.2, 2.3, 3.1).
+ *
+ * Members may come in any order, so a block's are kept until its end, where `type` says which of them
+ * count. Only the content of a tool result is decoded where it stands: it may be most of the body. */
+#include "codec/sampling_decode.h"
+
+#include "codec/base/must.h"
+#include "codec/json_names.h"
+
+enum member {
+	MEMBER_TYPE,
+	MEMBER_TEXT,
+	MEMBER_ID,
+	MEMBER_NAME,
+	MEMBER_INPUT,
+	MEMBER_TOOL_USE_ID, /* three spellings, the first that is there counts */
+	MEMBER_TOOL_USE_ID_SNAKE,
+	MEMBER_TOOL_CALL_ID,
+	MEMBER_CONTENT,
+	MEMBER_IS_ERROR,
+	MEMBER_STRUCTURED,
+	MEMBER_DATA,
+	MEMBER_MIME,
+	MEMBER_URI,
+	MEMBER_RESOURCE,
+	MEMBER_BLOB, /* only in a resource's own object */
+	MEMBER_COUNT
+};
+static const struct slice member_names[MEMBER_COUNT] = {
+	[MEMBER_TYPE] = SLICE_INIT("type"),
+	[MEMBER_TEXT] = SLICE_INIT("text"),
+	[MEMBER_ID] = SLICE_INIT("id"),
+	[MEMBER_NAME] = SLICE_INIT("name"),
+	[MEMBER_INPUT] = SLICE_INIT("input"),
+	[MEMBER_TOOL_USE_ID] = SLICE_INIT("toolUseId"),
+	[MEMBER_TOOL_USE_ID_SNAKE] = SLICE_INIT("tool_use_id"),
+	[MEMBER_TOOL_CALL_ID] = SLICE_INIT("tool_call_id"),
+	[MEMBER_CONTENT] = SLICE_INIT("content"),
+	[MEMBER_IS_ERROR] = SLICE_INIT("isError"),
+	[MEMBER_STRUCTURED] = SLICE_INIT("structuredContent"),
+	[MEMBER_DATA] = SLICE_INIT("data"),
+	[MEMBER_MIME] = SLICE_INIT("mimeType"),
+	[MEMBER_URI] = SLICE_INIT("uri"),
+	[MEMBER_RESOURCE] = SLICE_INIT("resource"),
+	[MEMBER_BLOB] = SLICE_INIT("blob"),
+};
+
+enum { TYPE_COUNT = BLOCK_RESOURCE + 1 };
+static const struct slice type_names[TYPE_COUNT] = {
+	[BLOCK_TEXT] = SLICE_INIT("text"),
+	[BLOCK_IMAGE] = SLICE_INIT("image"),
+	[BLOCK_AUDIO] = SLICE_INIT("audio"),
+	[BLOCK_TOOL_USE] = SLICE_INIT("tool_use"),
+	[BLOCK_TOOL_RESULT] = SLICE_INIT("tool_result"),
+	[BLOCK_RESOURCE_LINK] = SLICE_INIT("resource_link"),
+	[BLOCK_RESOURCE] = SLICE_INIT("resource"),
+};
+
+struct members {
+	const char *at; /* the block's brace */
+	bool inside;    /* a tool result's content */
+	size_t type;    /* TYPE_COUNT until a known one was seen */
+	uint32_t seen;  /* one bit per member of `fields` that is there and not null */
+	struct field fields[MEMBER_COUNT]; /* not cleared */
+
+	/* a tool result's content, once decoded */
+	bool content_done;
+	uint32_t first;
+	struct slice implied; /* a content that is an object is structured content as well */
+};
+
+static bool has(const struct members *m, enum member member)
+{
+	return (m->seen >> member & 1) != 0;
+}
+
+static bool wrong(struct decode *d, enum err err, const char *at, const char *detail,
+		  enum member member)
+{
+	(void)decode_refuse(d, err, at, detail);
+	return decode_in_member(d, member_names[member].at);
+}
+
+/* The member as a string, which it must be; missing is wrong too. */
+static bool need_string(struct decode *d, const struct members *m, enum member member, enum err err,
+			const char *detail, struct slice *out)
+{
+	if (!has(m, member))
+		return wrong(d, err, m->at, detail, member);
+	if (m->fields[member].kind != JSON_STRING)
+		return wrong(d, err, field_at(&m->fields[member]), detail, member);
+	*out = m->fields[member].raw;
+	return true;
+}
+
+/* The JSON text of the member, absent when it is missing. */
+static struct slice json_of(const struct members *m, enum member member)
+{
+	const struct field *field = &m->fields[member];
+
+	if (!has(m, member))
+		return (struct slice){ NULL, 0 };
+	return slice_of(field_at(field), field->raw.len + 2 * (size_t)(field->kind == JSON_STRING));
+}
+
+/* ---- blocks by type: from members to a block ---- */
+
+static bool build_text(struct decode *d, const struct members *m, struct block *block)
+{
+	return need_string(d, m, MEMBER_TEXT, ERR_CONTENT, "a text block needs a string text",
+			   &block->text.text);
+}
+
+static bool build_media(struct decode *d, const struct members *m, struct block *block)
+{
+	struct slice data, mime;
+
+	if (!need_string(d, m, MEMBER_DATA, ERR_MEDIA, "data must be a base64 string", &data) ||
+	    !need_string(d, m, MEMBER_MIME, ERR_MEDIA, "mimeType must be a string", &mime))
+		return false;
+	if (!decode_base64(d, data, &block->media.data))
+		return wrong(d, ERR_MEDIA, data.at - 1, "data is not valid base64", MEMBER_DATA);
+	if (!decode_media_type(d, mime, &block->media.mime))
+		return wrong(d, ERR_MEDIA, mime.at - 1, "mimeType is not a media type",
+			     MEMBER_MIME);
+	return true;
+}
+
+/* An object; or, leniently, a string that holds one (V20). */
+static bool build_input(struct decode *d, const struct members *m, struct slice *out)
+{
+	const struct field *input = &m->fields[MEMBER_INPUT];
+	struct slice text;
+
+	if (!has(m, MEMBER_INPUT))
+		return wrong(d, ERR_TOOL_INPUT, m->at, NULL, MEMBER_INPUT);
+	if (input->kind == JSON_OBJECT) {
+		*out = input->raw;
+		return true;
+	}
+	if (input->kind != JSON_STRING)
+		return wrong(d, ERR_TOOL_INPUT, field_at(input), NULL, MEMBER_INPUT);
+	text = json_str_plain(input->raw, d->into);
+	if (slice_absent(text))
+		return decode_busy(d);
+	struct json_reader sub;
+	bool is_object = json_valid(text, &d->limits->json, d->work, NULL);
+	if (is_object) {
+		json_open(&sub, text, &d->limits->json, NULL);
+		is_object = json_peek(&sub) == JSON_OBJECT && json_skip(&sub, out);
+	}
+	return is_object ||
+	       wrong(d, ERR_TOOL_INPUT, field_at(input),
+		     "tool_use.input is a string that holds no JSON object", MEMBER_INPUT);
+}
+
+static bool build_use(struct decode *d, const struct members *m, struct block *block)
+{
+	return need_string(d, m, MEMBER_ID, ERR_CONTENT, "tool_use needs a string id",
+			   &block->use.id) &&
+	       need_string(d, m, MEMBER_NAME, ERR_CONTENT, "tool_use needs a string name",
+			   &block->use.name) &&
+	       build_input(d, m, &block->use.input);
+}
+
+static bool build_link(struct decode *d, const struct members *m, struct block *block)
+{
+	block->link.mime = (struct slice){ NULL, 0 };
+	if (!need_string(d, m, MEMBER_URI, ERR_CONTENT, "resource_link needs a string uri",
+			 &block->link.uri) ||
+	    !need_string(d, m, MEMBER_NAME, ERR_CONTENT, "resource_link needs a string name",
+			 &block->link.name))
+		return false;
+	if (has(m, MEMBER_MIME) &&
+	    (m->fields[MEMBER_MIME].kind != JSON_STRING ||
+	     !decode_media_type(d, m->fields[MEMBER_MIME].raw, &block->link.mime)))
+		return wrong(d, ERR_CONTENT, field_at(&m->fields[MEMBER_MIME]),
+			     "mimeType is not a media type", MEMBER_MIME);
+	return true;
+}
+
+static bool read_members(struct decode *d, struct members *m);
+
+/* The object inside a resource block: uri, and text or blob. */
+static bool build_resource_parts(struct decode *d, const struct members *m, struct block *block)
+{
+	struct slice none = { NULL, 0 };
+
+	block->resource.mime = block->resource.text = block->resource.blob = none;
+	if (!need_string(d, m, MEMBER_URI, ERR_CONTENT, "a resource needs a string uri",
+			 &block->resource.uri))
+		return false;
+	if (has(m, MEMBER_MIME) &&
+	    (m->fields[MEMBER_MIME].kind != JSON_STRING ||
+	     !decode_media_type(d, m->fields[MEMBER_MIME].raw, &block->resource.mime)))
+		return wrong(d, ERR_CONTENT, field_at(&m->fields[MEMBER_MIME]),
+			     "mimeType is not a media type", MEMBER_MIME);
+	if (has(m, MEMBER_TEXT) || !has(m, MEMBER_BLOB))
+		return need_string(d, m, MEMBER_TEXT, ERR_CONTENT,
+				   "a resource needs a string text or blob", &block->resource.text);
+	struct slice blob;
+	if (!need_string(d, m, MEMBER_BLOB, ERR_CONTENT, "blob must be a base64 string", &blob))
+		return false;
+	return decode_base64(d, blob, &block->resource.blob) ||
+	       wrong(d, ERR_MEDIA, blob.at - 1, "blob is not valid base64", MEMBER_BLOB);
+}
+
+static bool build_resource(struct decode *d, const struct members *m, struct block *block)
+{
+	const struct field *resource = &m->fields[MEMBER_RESOURCE];
+	struct json_reader sub;
+	struct members parts;
+
+	if (!has(m, MEMBER_RESOURCE) || resource->kind != JSON_OBJECT)
+		return wrong(d, ERR_CONTENT, has(m, MEMBER_RESOURCE) ? field_at(resource) : m->at,
+			     "a resource block needs an object resource", MEMBER_RESOURCE);
+	struct json_reader *outer = decode_sub_open(d, &sub, resource->raw);
+	parts.inside = true;
+	bool fine = read_members(d, &parts) && build_resource_parts(d, &parts, block);
+	decode_sub_close(d, outer);
+	return fine || decode_in_member(d, "resource");
+}
+
+static bool read_result_content(struct decode *d, struct members *m);
+
+static bool build_result(struct decode *d, struct members *m, struct block *block)
+{
+	enum member id = has(m, MEMBER_TOOL_USE_ID)         ? MEMBER_TOOL_USE_ID
+			 : has(m, MEMBER_TOOL_USE_ID_SNAKE) ? MEMBER_TOOL_USE_ID_SNAKE
+			 : has(m, MEMBER_TOOL_CALL_ID)      ? MEMBER_TOOL_CALL_ID
+							    : MEMBER_TOOL_USE_ID;
+	const struct field *is_error = &m->fields[MEMBER_IS_ERROR];
+	struct json_reader sub;
+
+	if (!need_string(d, m, id, ERR_CONTENT, "tool_result needs a string toolUseId",
+			 &block->result.id))
+		return false;
+	if (has(m, MEMBER_IS_ERROR)) {
+		if (is_error->kind != JSON_TRUE && is_error->kind != JSON_FALSE)
+			return wrong(d, ERR_CONTENT, field_at(is_error),
+				     "isError must be a boolean", MEMBER_IS_ERROR);
+		block->is_error = is_error->kind == JSON_TRUE;
+	}
+	if (!m->content_done && has(m, MEMBER_CONTENT)) { /* it came before `type` */
+		struct json_reader *outer = decode_sub_open(d, &sub, json_of(m, MEMBER_CONTENT));
+		bool fine = read_result_content(d, m);
+		decode_sub_close(d, outer);
+		if (!fine)
+			return false;
+	}
+	block->result.first = m->content_done ? m->first : d->inner.count;
+	block->result.count = d->inner.count - block->result.first;
+	block->result.structured =
+		has(m, MEMBER_STRUCTURED) ? json_of(m, MEMBER_STRUCTURED) : m->implied;
+	return true;
+}
+
+static bool build(struct decode *d, struct members *m, struct block *block)
+{
+	block->type = (uint8_t)m->type;
+	block->is_error = false;
+	switch (block->type) {
+	case BLOCK_TEXT:
+		return build_text(d, m, block);
+	case BLOCK_IMAGE:
+	case BLOCK_AUDIO:
+		return build_media(d, m, block);
+	case BLOCK_TOOL_USE:
+		return build_use(d, m, block);
+	case BLOCK_TOOL_RESULT:
+		return build_result(d, m, block);
+	case BLOCK_RESOURCE_LINK:
+		return build_link(d, m, block);
+	default:
+		return build_resource(d, m, block);
+	}
+}
+
+/* ---- reading ---- */
+
+static bool type_allowed(struct decode *d, const struct members *m)
+{
+	static const char tools_inside[] = "tool_use and tool_result cannot be in a tool_result";
+	static const char resources_outside[] =
+		"resource and resource_link can only be in a tool_result";
+
+	if (m->type == TYPE_COUNT) {
+		bool there = has(m, MEMBER_TYPE);
+		return wrong(d, ERR_CONTENT, there ? field_at(&m->fields[MEMBER_TYPE]) : m->at,
+			     there ? "unknown type of content block"
+				   : "a content block needs a type",
+			     MEMBER_TYPE);
+	}
+	bool tool = m->type == BLOCK_TOOL_USE || m->type == BLOCK_TOOL_RESULT;
+	bool resource = m->type == BLOCK_RESOURCE || m->type == BLOCK_RESOURCE_LINK;
+	if (m->inside ? !tool : !resource)
+		return true;
+	return wrong(d, ERR_CONTENT, m->at, m->inside ? tools_inside : resources_outside,
+		     MEMBER_TYPE);
+}
+
+/* Reads an object's members; m->inside is set by the caller. */
+static bool read_members(struct decode *d, struct members *m)
+{
+	struct slice key;
+	struct field field;
+
+	m->at = d->r->at;
+	m->type = TYPE_COUNT;
+	m->seen = 0;
+	m->content_done = false;
+	m->implied = (struct slice){ NULL, 0 };
+	(void)json_enter_object(d->r);
+	while (json_next_key(d->r, &key)) {
+		size_t member = names_find(member_names, MEMBER_COUNT, key);
+		if (member == MEMBER_CONTENT && m->type == BLOCK_TOOL_RESULT && !m->inside) {
+			if (!read_result_content(d, m))
+				return false;
+			continue;
+		}
+		if (!decode_field(d, &field))
+			return false;
+		if (member == MEMBER_COUNT || field.kind == JSON_BAD)
+			continue;
+		m->seen |= (uint32_t)1 << member;
+		m->fields[member] = field;
+		if (member == MEMBER_TYPE && field.kind == JSON_STRING)
+			m->type = names_find(type_names, TYPE_COUNT, field.raw);
+	}
+	return decode_good(d);
+}
+
+static struct block *block_new(struct decode *d, struct list *list)
+{
+	if (d->blocks.count + d->inner.count >= d->limits->blocks_max) {
+		(void)decode_refuse_here(d, ERR_CONTENT,
+					 "the messages have too many content blocks");
+		return NULL;
+	}
+	return decode_push(d, list, sizeof(struct block));
+}
+
+/* Reads one block. The recursion through read_result_content ends at `inside`. */
+static bool read_block(struct decode *d, bool inside)
+{
+	struct members m;
+	struct block *block;
+
+	if (json_peek(d->r) != JSON_OBJECT)
+		return decode_refuse_here(d, ERR_CONTENT, "a content block must be an object");
+	m.inside = inside;
+	if (!read_members(d, &m) || !type_allowed(d, &m))
+		return false;
+	block = block_new(d, inside ? &d->inner : &d->blocks);
+	if (block == NULL || !build(d, &m, block))
+		return false;
+	if (inside)
+		return true;
+	d->types |= (uint32_t)1 << block->type;
+	d->out->images += block->type == BLOCK_IMAGE;
+	d->out->audios += block->type == BLOCK_AUDIO;
+	return true;
+}
+
+/* Free text, or an object's compact JSON, as the one text block of a tool result. */
+static bool read_result_text(struct decode *d, struct members *m)
+{
+	struct block *block = block_new(d, &d->inner);
+
+	if (block == NULL)
+		return false;
+	block->type = BLOCK_TEXT;
+	block->is_error = false;
+	if (json_peek(d->r) == JSON_STRING)
+		return json_string(d->r, &block->text.text);
+	struct gather g;
+	if (!json_skip(d->r, &m->implied))
+		return false;
+	gather_init(&g, d->into);
+	gather_json_escaped(&g, m->implied);
+	block->text.text = gather_flat(&g, d->into);
+	return !slice_absent(block->text.text) || decode_busy(d);
+}
+
+static bool read_result_content(struct decode *d, struct members *m)
+{
+	uint32_t i = 0;
+
+	m->content_done = true;
+	m->first = d->inner.count;
+	switch (json_peek(d->r)) {
+	case JSON_NULL:
+		return json_null(d->r);
+	case JSON_STRING:
+	case JSON_OBJECT:
+		return read_result_text(d, m) || decode_in_member(d, "content");
+	case JSON_ARRAY:
+		break;
+	default:
+		(void)decode_refuse_here(d, ERR_CONTENT,
+					 "content of a tool_result must be an array of blocks");
+		return decode_in_member(d, "content");
+	}
+	(void)json_enter_array(d->r);
+	for (; json_next_item(d->r); i++)
+		if (!read_block(d, true)) {
+			(void)decode_in_item(d, i);
+			return decode_in_member(d, "content");
+		}
+	return decode_good(d);
+}
+
+static bool read_content(struct decode *d)
+{
+	uint32_t i = 0;
+
+	switch (json_peek(d->r)) {
+	case JSON_OBJECT:
+		return read_block(d, false);
+	case JSON_ARRAY:
+		break;
+	default:
+		return decode_refuse_here(d, ERR_CONTENT, NULL);
+	}
+	(void)json_enter_array(d->r);
+	for (; json_next_item(d->r); i++)
+		if (!read_block(d, false))
+			return decode_in_item(d, i);
+	return decode_good(d);
+}
+
+static bool read_role(struct decode *d, bool *assistant)
+{
+	static const struct slice roles[] = { SLICE_INIT("user"), SLICE_INIT("assistant") };
+	struct slice raw;
+
+	if (json_peek(d->r) != JSON_STRING)
+		return decode_refuse_here(d, ERR_ROLE, NULL);
+	const char *at = d->r->at;
+	if (!json_string(d->r, &raw))
+		return false;
+	size_t role = names_find(roles, COUNT_OF(roles), raw);
+	if (role == COUNT_OF(roles))
+		return decode_refuse(d, ERR_ROLE, at, NULL);
+	*assistant = role == 1;
+	return true;
+}
+
+static bool read_message_members(struct decode *d, struct message *message)
+{
+	enum { ROLE, CONTENT };
+	static const struct slice names[] = { SLICE_INIT("role"), SLICE_INIT("content") };
+	const char *at = d->r->at;
+	bool seen[2] = { false, false };
+	struct slice key;
+
+	(void)json_enter_object(d->r);
+	while (json_next_key(d->r, &key)) {
+		size_t name = names_find(names, COUNT_OF(names), key);
+		if (name == COUNT_OF(names)) {
+			if (!json_skip(d->r, NULL))
+				return false;
+			continue;
+		}
+		seen[name] = true;
+		if (!(name == ROLE ? read_role(d, &message->assistant) : read_content(d)))
+			return decode_in_member(d, names[name].at);
+	}
+	if (!decode_good(d) || (seen[ROLE] && seen[CONTENT]))
+		return decode_good(d);
+	(void)decode_refuse(d, seen[ROLE] ? ERR_CONTENT : ERR_ROLE, at,
+			    seen[ROLE] ? "content is missing" : "role is missing");
+	return decode_in_member(d, seen[ROLE] ? "content" : "role");
+}
+
+static bool read_message(struct decode *d)
+{
+	struct message message = { .first = d->blocks.count };
+
+	if (json_peek(d->r) != JSON_OBJECT)
+		return decode_refuse_here(d, ERR_MESSAGES, "a message must be an object");
+	if (d->messages.count >= d->limits->messages_max)
+		return decode_refuse_here(d, ERR_MESSAGES, "messages has too many entries");
+	if (!read_message_members(d, &message))
+		return false;
+	message.count = d->blocks.count - message.first;
+	struct message *place = decode_push(d, &d->messages, sizeof(*place));
+	if (place == NULL)
+		return false;
+	*place = message;
+	return true;
+}
+
+bool decode_messages(struct decode *d)
+{
+	if (json_peek(d->r) != JSON_ARRAY)
+		return decode_refuse_here(d, ERR_MESSAGES, NULL);
+	const char *at = d->r->at;
+	(void)json_enter_array(d->r);
+	while (json_next_item(d->r))
+		if (!read_message(d))
+			return decode_in_item(d, d->messages.count);
+	if (!decode_good(d))
+		return false;
+	return d->messages.count != 0 || decode_refuse(d, ERR_MESSAGES_EMPTY, at, NULL);
+}

@@ -1,0 +1,264 @@
+/* sampling_params.c - the members of params (contract/mcp.md 2.1), each into its place. */
+#include "codec/sampling_decode.h"
+
+#include "codec/base/must.h"
+#include "codec/json_names.h"
+
+/* Scalars and small things are kept until the end; the large ones are decoded where they stand. */
+enum param {
+	PARAM_MESSAGES,
+	PARAM_MAX_TOKENS,
+	PARAM_SYSTEM_PROMPT,
+	PARAM_TEMPERATURE,
+	PARAM_TOOLS,
+	PARAM_TOOL_CHOICE,
+	PARAM_MODEL_PREFERENCES,
+	PARAM_INCLUDE_CONTEXT,
+	PARAM_STOP_SEQUENCES,
+	PARAM_METADATA,
+	PARAM_META,
+	PARAM_TOOL_CHOICE_DRAFT,
+	PARAM_COUNT
+};
+static const struct slice param_names[PARAM_COUNT] = {
+	[PARAM_MESSAGES] = SLICE_INIT("messages"),
+	[PARAM_MAX_TOKENS] = SLICE_INIT("maxTokens"),
+	[PARAM_SYSTEM_PROMPT] = SLICE_INIT("systemPrompt"),
+	[PARAM_TEMPERATURE] = SLICE_INIT("temperature"),
+	[PARAM_TOOLS] = SLICE_INIT("tools"),
+	[PARAM_TOOL_CHOICE] = SLICE_INIT("toolChoice"),
+	[PARAM_MODEL_PREFERENCES] = SLICE_INIT("modelPreferences"),
+	[PARAM_INCLUDE_CONTEXT] = SLICE_INIT("includeContext"),
+	[PARAM_STOP_SEQUENCES] = SLICE_INIT("stopSequences"),
+	[PARAM_METADATA] = SLICE_INIT("metadata"),
+	[PARAM_META] = SLICE_INIT("_meta"),
+	[PARAM_TOOL_CHOICE_DRAFT] = SLICE_INIT("tool_choice"),
+};
+
+struct choices {
+	struct field now, draft; /* toolChoice, and tool_choice of the SEP-1577 draft */
+};
+
+static bool wrong(struct decode *d, const char *member, enum err err, const char *detail)
+{
+	(void)decode_refuse_here(d, err, detail);
+	return decode_in_member(d, member);
+}
+
+static bool read_max_tokens(struct decode *d)
+{
+	struct slice raw;
+
+	if (json_peek(d->r) != JSON_NUMBER)
+		return wrong(d, "maxTokens", ERR_MAX_TOKENS, NULL);
+	const char *at = d->r->at;
+	if (!json_number(d->r, &raw))
+		return false;
+	if (json_to_int64(raw, &d->out->max_tokens) && d->out->max_tokens >= 1)
+		return true;
+	(void)decode_refuse(d, ERR_MAX_TOKENS, at, NULL);
+	return decode_in_member(d, "maxTokens");
+}
+
+static bool read_system(struct decode *d)
+{
+	struct slice raw;
+
+	if (json_peek(d->r) != JSON_STRING)
+		return wrong(d, "systemPrompt", ERR_FIELD, "systemPrompt must be a string");
+	if (!json_string(d->r, &raw))
+		return false;
+	if (raw.len != 0)
+		d->out->system = raw;
+	return true;
+}
+
+static bool read_temperature(struct decode *d)
+{
+	if (json_peek(d->r) != JSON_NUMBER)
+		return wrong(d, "temperature", ERR_FIELD, "temperature must be a number");
+	return json_number(d->r, &d->out->temperature);
+}
+
+static bool read_include_context(struct decode *d)
+{
+	static const struct slice values[] = {
+		[CONTEXT_NONE] = SLICE_INIT("none"),
+		[CONTEXT_THIS_SERVER] = SLICE_INIT("thisServer"),
+		[CONTEXT_ALL_SERVERS] = SLICE_INIT("allServers"),
+	};
+	static const char detail[] = "includeContext must be none, thisServer or allServers";
+	struct slice raw;
+
+	if (json_peek(d->r) != JSON_STRING)
+		return wrong(d, "includeContext", ERR_FIELD, detail);
+	const char *at = d->r->at;
+	if (!json_string(d->r, &raw))
+		return false;
+	size_t value = names_find(values, COUNT_OF(values), raw);
+	if (value == COUNT_OF(values)) {
+		(void)decode_refuse(d, ERR_FIELD, at, detail);
+		return decode_in_member(d, "includeContext");
+	}
+	d->out->include_context = (enum include_context)value;
+	if (value != CONTEXT_NONE)
+		d->out->adjustments |= ADJUST_BIT(ADJUST_CONTEXT_IGNORED);
+	return true;
+}
+
+static bool read_stop_sequences(struct decode *d)
+{
+	static const char detail[] = "stopSequences must be an array of strings";
+	struct list stops = { 0 };
+
+	if (json_peek(d->r) != JSON_ARRAY)
+		return wrong(d, "stopSequences", ERR_FIELD, detail);
+	(void)json_enter_array(d->r);
+	while (json_next_item(d->r)) {
+		if (json_peek(d->r) != JSON_STRING) {
+			(void)decode_refuse_here(d, ERR_FIELD, detail);
+			(void)decode_in_item(d, stops.count);
+			return decode_in_member(d, "stopSequences");
+		}
+		struct slice *stop = decode_push(d, &stops, sizeof(*stop));
+		if (stop == NULL || !json_string(d->r, stop))
+			return false;
+	}
+	d->out->stop = stops.at;
+	d->out->stop_count = stops.count;
+	return decode_good(d);
+}
+
+/* Only user_id goes on: metadata is provider input in the caller's hand (contract/mcp.md 11). */
+static bool read_metadata(struct decode *d)
+{
+	static const struct slice user_id = SLICE_INIT("user_id");
+	struct slice key;
+	struct field value;
+
+	if (json_peek(d->r) != JSON_OBJECT)
+		return wrong(d, "metadata", ERR_FIELD, "metadata must be an object");
+	(void)json_enter_object(d->r);
+	while (json_next_key(d->r, &key) && decode_field(d, &value)) {
+		if (value.kind == JSON_STRING && names_find(&user_id, 1, key) == 0)
+			d->out->user_id = value.raw;
+		else if (value.kind != JSON_BAD)
+			d->out->adjustments |= ADJUST_BIT(ADJUST_METADATA_DROPPED);
+	}
+	return decode_good(d);
+}
+
+static bool meta_member(struct decode *d, size_t name, const struct field *value)
+{
+	enum { META_PROGRESS, META_EXCHANGE };
+
+	if (name == META_PROGRESS && value->kind != JSON_BAD) {
+		if (value->kind != JSON_STRING && value->kind != JSON_NUMBER) {
+			(void)decode_refuse(d, ERR_FIELD, field_at(value),
+					    "progressToken must be a string or an integer");
+			(void)decode_in_member(d, "progressToken");
+			return decode_in_member(d, "_meta");
+		}
+		bool quoted = value->kind == JSON_STRING;
+		d->out->progress_token = slice_of(field_at(value), value->raw.len + 2 * quoted);
+	} else if (name == META_EXCHANGE) {
+		d->out->exchange_wanted = value->kind == JSON_TRUE;
+	}
+	return true;
+}
+
+static bool read_meta(struct decode *d)
+{
+	static const struct slice names[] = { SLICE_INIT("progressToken"),
+					      SLICE_INIT("sluice/exchange") };
+	struct slice key;
+	struct field value;
+
+	if (json_peek(d->r) != JSON_OBJECT)
+		return wrong(d, "_meta", ERR_FIELD, "_meta must be an object");
+	(void)json_enter_object(d->r);
+	while (json_next_key(d->r, &key) && decode_field(d, &value))
+		if (!meta_member(d, names_find(names, COUNT_OF(names), key), &value))
+			return false;
+	return decode_good(d);
+}
+
+static bool read_param(struct decode *d, size_t param, struct choices *choices)
+{
+	if (json_peek(d->r) == JSON_NULL) /* counts as missing; of messages and maxTokens too */
+		return json_null(d->r);
+	switch (param) {
+	case PARAM_MESSAGES:
+		return decode_messages(d) || decode_in_member(d, "messages");
+	case PARAM_MAX_TOKENS:
+		return read_max_tokens(d);
+	case PARAM_SYSTEM_PROMPT:
+		return read_system(d);
+	case PARAM_TEMPERATURE:
+		return read_temperature(d);
+	case PARAM_TOOLS:
+		return decode_tools(d) || decode_in_member(d, "tools");
+	case PARAM_TOOL_CHOICE:
+		return decode_field(d, &choices->now);
+	case PARAM_TOOL_CHOICE_DRAFT:
+		return decode_field(d, &choices->draft);
+	case PARAM_MODEL_PREFERENCES:
+		return decode_preferences(d) || decode_in_member(d, "modelPreferences");
+	case PARAM_INCLUDE_CONTEXT:
+		return read_include_context(d);
+	case PARAM_STOP_SEQUENCES:
+		return read_stop_sequences(d);
+	case PARAM_METADATA:
+		return read_metadata(d);
+	case PARAM_META:
+		return read_meta(d);
+	default: /* task (V21) and whatever a later revision adds */
+		return json_skip(d->r, NULL);
+	}
+}
+
+/* toolChoice decides the mode, if it is there; the parallel switch may stand in either. */
+static bool apply_choices(struct decode *d, const struct choices *choices)
+{
+	bool now = choices->now.kind != JSON_BAD;
+
+	if (now && !decode_choice(d, &choices->now, true))
+		return decode_in_member(d, "toolChoice");
+	if (choices->draft.kind != JSON_BAD && !decode_choice(d, &choices->draft, !now))
+		return decode_in_member(d, "tool_choice");
+	if (d->out->revision == REVISION_SEP_1577_DRAFT && d->tools.count != 0)
+		d->out->no_parallel = true; /* its answer holds a single block */
+	if (d->out->tool_mode != TOOL_MODE_REQUIRED || d->tools.count != 0)
+		return true;
+	(void)decode_refuse(d, ERR_TOOL_CHOICE_TOOLS,
+			    field_at(now ? &choices->now : &choices->draft), NULL);
+	return decode_in_member(d, now ? "toolChoice" : "tool_choice");
+}
+
+bool decode_params(struct decode *d)
+{
+	struct choices choices = { 0 };
+	bool messages = false, max_tokens = false;
+	struct slice key;
+
+	if (json_peek(d->r) != JSON_OBJECT)
+		return decode_refuse_here(d, ERR_PARAMS, NULL);
+	const char *at = d->r->at;
+	(void)json_enter_object(d->r);
+	while (json_next_key(d->r, &key)) {
+		size_t param = names_find(param_names, PARAM_COUNT, key);
+		bool null = json_peek(d->r) == JSON_NULL;
+		messages |= param == PARAM_MESSAGES && !null;
+		max_tokens |= param == PARAM_MAX_TOKENS && !null;
+		if (!read_param(d, param, &choices))
+			return false;
+	}
+	if (!decode_good(d))
+		return false;
+	if (!messages)
+		return decode_refuse(d, ERR_MESSAGES, at, "messages is missing");
+	if (!max_tokens)
+		return decode_refuse(d, ERR_MAX_TOKENS, at,
+				     "maxTokens is missing; it must be an integer of at least 1");
+	return apply_choices(d, &choices);
+}

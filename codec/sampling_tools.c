@@ -1,0 +1,186 @@
+/* sampling_tools.c - tools and toolChoice (contract/mcp.md 2.4, 3.1). */
+#include "codec/sampling_decode.h"
+
+#include "codec/json_names.h"
+
+static bool wrong(struct decode *d, const char *at, const char *detail, const char *member)
+{
+	(void)decode_refuse(d, ERR_TOOL, at, detail);
+	return decode_in_member(d, member);
+}
+
+/* An object whose member `type` is "object"; everything else in it is opaque. */
+static bool read_schema(struct decode *d, struct slice *out)
+{
+	static const struct slice type = SLICE_INIT("type");
+	static const char detail[] = "inputSchema must be an object whose type is \"object\"";
+	struct slice key;
+	struct field value;
+	bool is_object = false;
+
+	if (json_peek(d->r) != JSON_OBJECT)
+		return wrong(d, d->r->at, detail, "inputSchema");
+	const char *at = d->r->at;
+	(void)json_enter_object(d->r);
+	while (json_next_key(d->r, &key)) {
+		if (names_find(&type, 1, key) != 0) {
+			if (!json_skip(d->r, NULL))
+				return false;
+		} else if (!decode_field(d, &value)) {
+			return false;
+		} else {
+			is_object = value.kind == JSON_STRING &&
+				    json_str_eq(value.raw, SLICE("object"));
+		}
+	}
+	if (!decode_good(d))
+		return false;
+	if (!is_object)
+		return wrong(d, at, detail, "inputSchema");
+	*out = slice_of(at, (size_t)(d->r->at - at));
+	return true;
+}
+
+static bool read_name(struct decode *d, struct slice *out)
+{
+	if (json_peek(d->r) != JSON_STRING)
+		return wrong(d, d->r->at, "a tool name must be a string", "name");
+	const char *at = d->r->at;
+	if (!json_string(d->r, out))
+		return false;
+	return out->len != 0 || wrong(d, at, "a tool name must not be empty", "name");
+}
+
+static bool read_description(struct decode *d, struct slice *out)
+{
+	struct field value;
+
+	if (!decode_field(d, &value))
+		return false;
+	if (value.kind == JSON_STRING)
+		*out = value.raw;
+	else if (value.kind != JSON_BAD)
+		return wrong(d, field_at(&value), "a tool description must be a string",
+			     "description");
+	return true;
+}
+
+static bool read_tool(struct decode *d)
+{
+	enum { NAME, DESCRIPTION, INPUT_SCHEMA };
+	static const struct slice names[] = {
+		[NAME] = SLICE_INIT("name"),
+		[DESCRIPTION] = SLICE_INIT("description"),
+		[INPUT_SCHEMA] = SLICE_INIT("inputSchema"),
+	};
+	struct tool tool = { { NULL, 0 }, { NULL, 0 }, { NULL, 0 } };
+	struct slice key;
+
+	if (json_peek(d->r) != JSON_OBJECT)
+		return decode_refuse_here(d, ERR_TOOL, "a tool must be an object");
+	const char *at = d->r->at;
+	(void)json_enter_object(d->r);
+	while (json_next_key(d->r, &key)) {
+		bool fine;
+		switch (names_find(names, COUNT_OF(names), key)) {
+		case NAME:
+			fine = read_name(d, &tool.name);
+			break;
+		case DESCRIPTION:
+			fine = read_description(d, &tool.description);
+			break;
+		case INPUT_SCHEMA:
+			fine = read_schema(d, &tool.schema);
+			break;
+		default:
+			fine = json_skip(d->r, NULL);
+		}
+		if (!fine)
+			return false;
+	}
+	if (!decode_good(d))
+		return false;
+	if (slice_absent(tool.name))
+		return wrong(d, at, "a tool name is missing", "name");
+	if (slice_absent(tool.schema))
+		return wrong(d, at, "inputSchema is missing", "inputSchema");
+	if (d->tools.count == d->limits->tools_max)
+		return decode_refuse(d, ERR_TOOL, at, "tools has too many entries");
+	struct tool *place = decode_push(d, &d->tools, sizeof(*place));
+	if (place == NULL)
+		return false;
+	*place = tool;
+	return true;
+}
+
+bool decode_tools(struct decode *d)
+{
+	if (json_peek(d->r) != JSON_ARRAY)
+		return decode_refuse_here(d, ERR_TOOL, "tools must be an array");
+	d->out->tools_present = true;
+	(void)json_enter_array(d->r);
+	while (json_next_item(d->r))
+		if (!read_tool(d))
+			return decode_in_item(d, d->tools.count);
+	return decode_good(d);
+}
+
+/* "any" is what Anthropic's API calls "required". */
+static bool choice_mode(struct decode *d, const struct field *mode)
+{
+	static const struct {
+		struct slice name;
+		enum tool_mode mode;
+	} modes[] = {
+		{ SLICE_INIT("auto"), TOOL_MODE_AUTO },
+		{ SLICE_INIT("required"), TOOL_MODE_REQUIRED },
+		{ SLICE_INIT("none"), TOOL_MODE_NONE },
+		{ SLICE_INIT("any"), TOOL_MODE_REQUIRED },
+	};
+
+	if (mode->kind == JSON_STRING)
+		for (size_t i = 0; i < COUNT_OF(modes); i++)
+			if (json_str_eq(mode->raw, modes[i].name)) {
+				d->out->tool_mode = modes[i].mode;
+				return true;
+			}
+	return decode_refuse(d, ERR_TOOL_CHOICE, field_at(mode), NULL);
+}
+
+/* The members of the choice object that d->r is at. */
+static bool choice_members(struct decode *d, struct field *mode, struct field *serial)
+{
+	static const struct slice names[] = { SLICE_INIT("mode"),
+					      SLICE_INIT("disable_parallel_tool_use") };
+	struct field ignored, *const fields[] = { mode, serial, &ignored };
+	struct slice key;
+
+	(void)json_enter_object(d->r);
+	while (json_next_key(d->r, &key))
+		if (!decode_field(d, fields[names_find(names, COUNT_OF(names), key)]))
+			return false;
+	return decode_good(d);
+}
+
+bool decode_choice(struct decode *d, const struct field *choice, bool mode_wanted)
+{
+	struct json_reader sub;
+	struct field mode = { 0 }, serial = { 0 };
+
+	if (choice->kind == JSON_STRING)
+		return !mode_wanted || choice_mode(d, choice);
+	if (choice->kind != JSON_OBJECT)
+		return decode_refuse(d, ERR_TOOL_CHOICE, field_at(choice),
+				     "toolChoice must be an object or a string");
+	struct json_reader *outer = decode_sub_open(d, &sub, choice->raw);
+	bool fine = choice_members(d, &mode, &serial);
+	if (fine && mode_wanted) {
+		d->out->tool_mode = TOOL_MODE_AUTO;
+		fine = mode.kind == JSON_BAD || choice_mode(d, &mode) ||
+		       decode_in_member(d, "mode");
+	}
+	if (fine && serial.kind == JSON_TRUE)
+		d->out->no_parallel = true;
+	decode_sub_close(d, outer);
+	return fine;
+}

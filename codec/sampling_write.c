@@ -1,0 +1,205 @@
+/* sampling_write.c - the result as MCP servers can read it (contract/mcp.md 2.5, 3.2). */
+#include "codec/sampling.h"
+
+#include "codec/base/must.h"
+
+/* What `content` becomes. */
+enum shape {
+	SHAPE_TEXT,  /* one text block, the texts joined */
+	SHAPE_BLOCK, /* one block as an object */
+	SHAPE_ARRAY,
+};
+
+static bool is_text(const struct result_block *block)
+{
+	return !block->is_tool_use && slice_absent(block->data);
+}
+
+static const struct result_block *first_call(const struct sampling_result *result)
+{
+	for (uint32_t i = 0; i < result->block_count; i++)
+		if (result->blocks[i].is_tool_use)
+			return &result->blocks[i];
+	return NULL;
+}
+
+static const struct result_block *first_media(const struct sampling_result *result)
+{
+	for (uint32_t i = 0; i < result->block_count; i++)
+		if (!result->blocks[i].is_tool_use && !slice_absent(result->blocks[i].data))
+			return &result->blocks[i];
+	return NULL;
+}
+
+/* An answer to a request without tools is read with a schema that knows no array and no call, so a
+ * text is always one object. Before 2025-11-25 an array is the last resort; the draft has none, and
+ * in it a call matters more than the words around it. *one is the block of SHAPE_BLOCK. */
+static enum shape shape_of(const struct sampling_result *result, enum revision revision,
+			   bool tools_present, const struct result_block **one)
+{
+	const struct result_block *call = tools_present ? first_call(result) : NULL;
+	const struct result_block *media = first_media(result);
+
+	*one = call != NULL ? call : media;
+	if (!tools_present || revision == REVISION_SEP_1577_DRAFT)
+		return *one != NULL ? SHAPE_BLOCK : SHAPE_TEXT;
+	if (revision < REVISION_2025_11_25) {
+		if (*one == NULL)
+			return SHAPE_TEXT;
+		return result->block_count == 1 ? SHAPE_BLOCK : SHAPE_ARRAY;
+	}
+	*one = result->blocks;
+	return result->block_count == 1 && call == NULL ? SHAPE_BLOCK : SHAPE_ARRAY;
+}
+
+static void write_block(struct gather *g, const struct result_block *block)
+{
+	if (block->is_tool_use) {
+		gather_lit(g, "{\"type\":\"tool_use\",\"id\":");
+		gather_str(g, block->id);
+		gather_lit(g, ",\"name\":");
+		gather_str(g, block->name);
+		gather_lit(g, ",\"input\":");
+		gather_raw(g, block->input);
+	} else if (!is_text(block)) {
+		gather_lit(g, "{\"type\":\"audio\",\"data\":");
+		gather_str(g, block->data);
+		gather_lit(g, ",\"mimeType\":");
+		gather_str(g, block->mime);
+	} else {
+		gather_lit(g, "{\"type\":\"text\",\"text\":");
+		gather_str(g, block->text);
+	}
+	gather_lit(g, "}");
+}
+
+/* Raw strings hold whole escapes, so that one after the other they are one string again. */
+static void write_texts(struct gather *g, const struct sampling_result *result)
+{
+	gather_lit(g, "{\"type\":\"text\",\"text\":\"");
+	for (uint32_t i = 0; i < result->block_count; i++)
+		if (is_text(&result->blocks[i]))
+			gather_raw(g, result->blocks[i].text);
+	gather_lit(g, "\"}");
+}
+
+static void write_content(struct gather *g, const struct sampling_result *result,
+			  enum revision revision, bool tools_present)
+{
+	const struct result_block *one;
+
+	switch (shape_of(result, revision, tools_present, &one)) {
+	case SHAPE_TEXT:
+		write_texts(g, result);
+		return;
+	case SHAPE_BLOCK:
+		write_block(g, one);
+		return;
+	case SHAPE_ARRAY:
+		break;
+	}
+	for (uint32_t i = 0; i < result->block_count; i++) {
+		gather_raw(g, i == 0 ? SLICE("[") : SLICE(","));
+		write_block(g, &result->blocks[i]);
+	}
+	gather_lit(g, "]");
+}
+
+/* ---- _meta and usage (DESIGN 4.3) ---- */
+
+static void write_count(struct gather *g, struct slice name, uint64_t value)
+{
+	gather_raw(g, name);
+	gather_uint(g, value);
+}
+
+/* Nano-dollars as a decimal number without trailing zeros. */
+static void write_usd(struct gather *g, uint64_t nano)
+{
+	enum { PLACES = 9 };
+	uint64_t rest = nano % 1000000000;
+	char digits[PLACES];
+	size_t len = PLACES;
+
+	gather_uint(g, nano / 1000000000);
+	if (rest == 0)
+		return;
+	for (size_t i = PLACES; i-- > 0; rest /= 10)
+		digits[i] = (char)('0' + rest % 10);
+	while (digits[len - 1] == '0')
+		len--;
+	gather_lit(g, ".");
+	gather_raw(g, slice_of(digits, len));
+}
+
+static void write_usage(struct gather *g, const struct usage *usage, uint64_t usd_nano)
+{
+	write_count(g, SLICE("\"sluice/usage\":{\"input_tokens\":"), usage->input);
+	write_count(g, SLICE(",\"output_tokens\":"), usage->output);
+	write_count(g, SLICE(",\"cache_read_tokens\":"), usage->cache_read);
+	write_count(g, SLICE(",\"cache_write_tokens\":"), usage->cache_write);
+	write_count(g, SLICE(",\"reasoning_tokens\":"), usage->reasoning);
+	gather_lit(g, ",\"usd\":");
+	write_usd(g, usd_nano);
+	gather_lit(g, "},");
+}
+
+static void write_adjustments(struct gather *g, adjust_set set)
+{
+	gather_lit(g, "\"sluice/adjustments\":[");
+	for (adjust_set left = set; left != 0; left &= left - 1) {
+		if (left != set)
+			gather_lit(g, ",");
+		gather_plain(g, slice_str(adjustment_code((enum adjustment)__builtin_ctzll(left))));
+	}
+	gather_lit(g, "]");
+}
+
+static void write_meta(struct gather *g, const struct sampling_result *result,
+		       const struct result_meta *meta)
+{
+	gather_lit(g, ",\"_meta\":{");
+	if (result->usage.known)
+		write_usage(g, &result->usage, meta->usd_nano);
+	gather_lit(g, "\"sluice/route\":{\"model\":");
+	gather_plain(g, meta->model_id);
+	gather_lit(g, ",\"provider\":");
+	gather_plain(g, meta->provider);
+	write_count(g, SLICE(",\"attempts\":"), meta->attempts);
+	gather_lit(g, "},");
+	write_adjustments(g, result->adjustments);
+	gather_lit(g, "}");
+	if (!result->usage.known)
+		return;
+	write_count(g, SLICE(",\"usage\":{\"inputTokens\":"), result->usage.input);
+	write_count(g, SLICE(",\"outputTokens\":"), result->usage.output);
+	gather_lit(g, "}");
+}
+
+/* ---- */
+
+void sampling_write_bare(struct gather *g, const struct sampling_result *result,
+			 enum revision revision, bool tools_present, const struct result_meta *meta)
+{
+	must(result->block_count != 0);
+	gather_lit(g, "{\"role\":\"assistant\",\"content\":");
+	write_content(g, result, revision, tools_present);
+	gather_lit(g, ",\"model\":");
+	gather_str(g, result->model);
+	gather_lit(g, ",\"stopReason\":");
+	gather_plain(g, slice_str(stop_reason_name(result->stop)));
+	if (meta != NULL)
+		write_meta(g, result, meta);
+	gather_lit(g, "}");
+}
+
+void sampling_write_result(struct gather *g, struct slice id, const struct sampling_result *result,
+			   enum revision revision, bool tools_present,
+			   const struct result_meta *meta)
+{
+	gather_lit(g, "{\"jsonrpc\":\"2.0\",\"id\":");
+	gather_raw(g, id);
+	gather_lit(g, ",\"result\":");
+	sampling_write_bare(g, result, revision, tools_present, meta);
+	gather_lit(g, "}");
+}
