@@ -2,9 +2,10 @@
  *
  * A memfd owned by the supervisor; it survives a crash of the server and a reload (DESIGN 2). A
  * slot is named by 16 bytes (a tenant's limit_key) and holds GCRA times, the number in flight and
- * the money of the current UTC day and month, all updated by compare-and-swap. Taking is all or
- * nothing: what was taken before a refusal is given back. Times are CLOCK_MONOTONIC, which is the
- * same in every process. The file is sparse: unused slots cost no memory. */
+ * the money of the current UTC day and month and of those before, all updated by compare-and-swap.
+ * Taking is all or nothing: what was taken before a refusal is given back. Times are
+ * CLOCK_MONOTONIC, which is the same in every process. The file is sparse and slots are handed out
+ * in turn: unused ones cost no memory. */
 #ifndef GATEWAY_LIMIT_TABLE_H
 #define GATEWAY_LIMIT_TABLE_H
 
@@ -21,14 +22,14 @@ int limit_table_create(size_t slots);
 struct limit_table *limit_table_map(int fd);
 void limit_table_unmap(struct limit_table *table);
 
-/* A new server, before it accepts: concurrency of the dead server is zeroed, half-done period
- * changes are finished; its reservations stay spent. */
+/* A new server, before it accepts: concurrency of the dead server is zeroed; its reservations stay
+ * spent. Nothing else has to be repaired: a process that dies leaves every word whole. */
 void limit_table_recover(struct limit_table *table);
 
 /* The slot of that name, claimed on first use. NULL when the table is full. Thread-safe. */
 struct limit_slot *limit_table_slot(struct limit_table *table, const uint8_t key[16]);
 
-/* Dense number of a slot, stable while the table lives; for metric series. */
+/* Dense number of a slot, from 0, stable while the table lives; for metric series. */
 uint32_t limit_slot_index(const struct limit_table *table, const struct limit_slot *slot);
 
 /* What one attempt asks for. */
@@ -47,7 +48,9 @@ struct limit_refusal {
 };
 
 /* Order: requests, tokens, concurrent, day, month. A money ask above the whole budget of an
- * untouched period is ERR_BUDGET too. */
+ * untouched period is ERR_BUDGET too. What is not asked for (0) is not refused, whatever is owed.
+ * *refusal is written only when false is returned. Limits other than "none" are within the bounds of
+ * tenants/tbl/limits.h. */
 MUST_USE bool limit_take(struct limit_slot *slot, const struct tenant_limits *limits,
 			 const struct limit_ask *ask, nsec_t now, uint64_t wall_s,
 			 struct limit_refusal *refusal);
