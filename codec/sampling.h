@@ -130,6 +130,7 @@ struct sampling_request {
 				    RESULTS_MERGED */
 };
 
+/* How many of each one request may have; blocks_max and tools_max below 65,535. */
 struct sampling_limits {
 	uint32_t messages_max, blocks_max, tools_max;
 	struct json_limits json;

@@ -79,20 +79,17 @@ static bool add_id(struct history *h, struct json_level set, uint32_t index, uin
 {
 	struct decode *d = h->d;
 	struct slice id = id_of(&h->blocks[i]);
+	bool escaped = memchr(id.at, '\\', id.len) != NULL;
 	const char *detail = h->blocks[i].type == BLOCK_TOOL_USE
 				     ? "Duplicate tool_use id \"%.*s\" in one message"
 				     : "Duplicate tool_result for tool_use \"%.*s\"";
 
-	switch (json_keys_add(d->work, set, IDS_MAX, id, true, d->body.at + d->body.len)) {
-	case KEYS_ADDED:
+	enum json_keys_answer answer =
+		json_keys_add(d->work, set, IDS_MAX, id, escaped, d->body.at + d->body.len);
+	if (answer == KEYS_ADDED)
 		return true;
-	case KEYS_DUPLICATE:
-		(void)decode_refuse_naming(d, ERR_TOOL_ID_DUPLICATE, id, detail);
-		break;
-	case KEYS_FULL:
-		(void)decode_refuse(d, ERR_CONTENT, id.at, "too many tool calls in one message");
-		break;
-	}
+	must(answer == KEYS_DUPLICATE); /* blocks_max is below what a set holds */
+	(void)decode_refuse_naming(d, ERR_TOOL_ID_DUPLICATE, id, detail);
 	return at_block(h, index, i);
 }
 
@@ -254,11 +251,12 @@ bool decode_check_tool_names(struct decode *d)
 	json_keys_end(d->work, (struct json_level){ 0, 0 });
 	names = json_keys_begin(d->work);
 	for (uint32_t i = 0; i < d->tools.count; i++) {
-		if (json_keys_add(d->work, names, IDS_MAX, tools[i].name, true,
+		struct slice name = tools[i].name;
+		bool escaped = memchr(name.at, '\\', name.len) != NULL;
+		if (json_keys_add(d->work, names, IDS_MAX, name, escaped,
 				  d->body.at + d->body.len) == KEYS_ADDED)
 			continue;
-		(void)decode_refuse_naming(d, ERR_TOOL, tools[i].name,
-					   "duplicate tool name \"%.*s\"");
+		(void)decode_refuse_naming(d, ERR_TOOL, name, "duplicate tool name \"%.*s\"");
 		(void)decode_in_member(d, "name");
 		(void)decode_in_item(d, i);
 		return decode_in_member(d, "tools");

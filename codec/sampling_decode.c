@@ -22,7 +22,7 @@ bool decode_refuse_here(struct decode *d, enum err err, const char *detail)
 	return decode_refuse(d, err, d->r->at, detail);
 }
 
-/* The front of `raw` that fits an error text and does not end inside a character or an escape. */
+/* The front of `raw` that fits an error text and does not end inside a character. */
 static struct slice excerpt(struct slice raw)
 {
 	enum { EXCERPT_MAX = 64 };

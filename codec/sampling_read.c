@@ -105,6 +105,7 @@ enum err sampling_read(struct slice body, enum revision revision,
 	d.work = work;
 	d.into = into;
 	d.limits = limits == NULL ? &sampling_limits_default : limits;
+	must(d.limits->blocks_max < UINT16_MAX && d.limits->tools_max < UINT16_MAX);
 	d.out = request;
 	d.revision = revision;
 	d.body = body;

@@ -1,0 +1,132 @@
+#include "codec/base/arena.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void everything_comes_back_and_a_warm_pool_asks_libc_for_nothing(void **state)
+{
+	struct arena_pool pool = { .keep_max = 8 };
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, &pool, 64 * 1024);
+	for (int i = 0; i < 100; i++)
+		assert_non_null(arena_take(&arena, 200));
+	assert_true(pool.out >= 5);
+	arena_give(&arena);
+	assert_int_equal(pool.out, 0);
+	size_t mallocs = pool.mallocs;
+	for (int i = 0; i < 100; i++)
+		assert_non_null(arena_take(&arena, 200));
+	assert_int_equal(pool.mallocs, mallocs);
+	arena_give(&arena);
+	arena_pool_fini(&pool);
+}
+
+static void memory_is_aligned_and_pieces_do_not_overlap(void **state)
+{
+	struct arena_pool pool = { 0 };
+	struct arena arena;
+	char *pieces[300];
+
+	(void)state;
+	arena_init(&arena, &pool, 1024 * 1024);
+	for (size_t i = 0; i < 300; i++) {
+		pieces[i] = arena_take(&arena, i + 1);
+		assert_non_null(pieces[i]);
+		assert_int_equal((uintptr_t)pieces[i] % 8, 0);
+		(void)memset(pieces[i], (int)(i & 0xff), i + 1);
+	}
+	for (size_t i = 0; i < 300; i++)
+		for (size_t at = 0; at <= i; at++)
+			assert_int_equal((unsigned char)pieces[i][at], i & 0xff);
+	arena_give(&arena);
+	arena_pool_fini(&pool);
+}
+
+static void the_cap_refuses_and_smaller_things_still_fit(void **state)
+{
+	struct arena_pool pool = { 0 };
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, &pool, 1000);
+	assert_non_null(arena_take(&arena, 900));
+	assert_null(arena_take(&arena, 101));
+	assert_null(arena_take(&arena, SIZE_MAX));
+	assert_non_null(arena_take(&arena, 90));
+	arena_give(&arena);
+	assert_non_null(arena_take(&arena, 1000)); /* the cap counts anew */
+	arena_give(&arena);
+	arena_pool_fini(&pool);
+}
+
+static void large_objects_are_not_kept(void **state)
+{
+	struct arena_pool pool = { .keep_max = 4 };
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, &pool, 10 * 1024 * 1024);
+	char *small = arena_take(&arena, 16);
+	char *large = arena_take(&arena, 1024 * 1024);
+	char *next = arena_take(&arena, 16);
+	assert_non_null(small);
+	assert_non_null(large);
+	(void)memset(large, 1, 1024 * 1024);
+	assert_ptr_equal(next, small + 16); /* the chunk in use stays in use */
+	arena_give(&arena);
+	assert_int_equal(pool.free_count, 1);
+	arena_pool_fini(&pool);
+}
+
+static void zero_and_copy_do_what_they_say(void **state)
+{
+	struct arena_pool pool = { .keep_max = 1 };
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, &pool, 4096);
+	(void)memset(arena_take(&arena, 64), 0xff, 64);
+	arena_give(&arena);
+	const unsigned char *bytes = arena_zero(&arena, 64);
+	for (size_t i = 0; i < 64; i++)
+		assert_int_equal(bytes[i], 0);
+	struct slice copy = arena_copy(&arena, SLICE("text"));
+	assert_string_equal(copy.at, "text");
+	assert_int_equal(copy.len, 4);
+	assert_string_equal(arena_copy(&arena, slice_str(NULL)).at, "");
+	assert_true(slice_absent(arena_copy(&arena, slice_of(copy.at, 1 << 20))));
+	arena_give(&arena);
+	arena_pool_fini(&pool);
+}
+
+static void a_failing_take_gives_null_and_loses_nothing(void **state)
+{
+	struct arena_pool pool = { .fail_next = 2 };
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, &pool, 1024 * 1024);
+	assert_non_null(arena_take(&arena, 4000));
+	assert_null(arena_take(&arena, 4000));
+	assert_non_null(arena_take(&arena, 4000));
+	assert_int_equal(pool.out, 2);
+	arena_give(&arena);
+	arena_pool_fini(&pool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything_comes_back_and_a_warm_pool_asks_libc_for_nothing),
+		cmocka_unit_test(memory_is_aligned_and_pieces_do_not_overlap),
+		cmocka_unit_test(the_cap_refuses_and_smaller_things_still_fit),
+		cmocka_unit_test(large_objects_are_not_kept),
+		cmocka_unit_test(zero_and_copy_do_what_they_say),
+		cmocka_unit_test(a_failing_take_gives_null_and_loses_nothing),
+	};
+	return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
+}
