@@ -65,9 +65,19 @@ struct tenants {
 	uint32_t *by_digest; /* open addressing, index + 1 */
 	uint32_t *by_id;
 	size_t digest_mask, id_mask;
+	size_t digest_probes; /* places that every look-up of a key visits, known or not */
 };
 
 struct arena;
+
+/* private to tenants/: where in by_digest the run of a digest begins, before the mask. */
+static inline size_t tenants_digest_hash(const uint8_t digest[SHA256_BYTES])
+{
+	size_t hash;
+
+	(void)memcpy(&hash, digest, sizeof(hash)); /* a digest's bytes are chance enough */
+	return hash;
+}
 
 /* Fills limit_key. */
 void tenant_name(struct tenant *tenant, struct slice id);

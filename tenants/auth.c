@@ -1,0 +1,50 @@
+#include "tenants/auth.h"
+
+static bool visible(struct slice s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (s.at[i] <= ' ' || s.at[i] > '~')
+			return false;
+	return true;
+}
+
+struct slice auth_bearer(struct slice header)
+{
+	static const struct slice absent = { NULL, 0 };
+	const struct slice scheme = SLICE("bearer ");
+
+	header = slice_trim(header);
+	if (header.len < scheme.len || !slice_eq_nocase(slice_of(header.at, scheme.len), scheme))
+		return absent;
+	/* One space or more (RFC 9110 11.4); none is part of a key. */
+	struct slice key = slice_trim(slice_of(header.at + scheme.len, header.len - scheme.len));
+	if (key.len < AUTH_KEY_MIN || key.len > AUTH_KEY_MAX || !visible(key))
+		return absent;
+	return key;
+}
+
+/* All bits set when the digests are equal, else 0; no branch depends on their bytes. */
+static uint32_t same_mask(const uint8_t a[SHA256_BYTES], const uint8_t b[SHA256_BYTES])
+{
+	uint32_t difference = 0;
+
+	for (size_t i = 0; i < SHA256_BYTES; i++)
+		difference |= (uint32_t)(a[i] ^ b[i]);
+	return (uint32_t)(((uint64_t)difference - 1) >> 32);
+}
+
+const struct tenant_key *auth_find(const struct tenants *registry, struct slice key)
+{
+	static const uint8_t nobody[SHA256_BYTES] = { 0 }; /* what empty places compare with */
+	uint8_t digest[SHA256_BYTES];
+	uint32_t found = 0;
+
+	sha256(key, digest);
+	const size_t place = tenants_digest_hash(digest);
+	for (size_t i = 0; i < registry->digest_probes; i++) {
+		const uint32_t entry = registry->by_digest[(place + i) & registry->digest_mask];
+		const uint8_t *candidate = entry == 0 ? nobody : registry->keys[entry - 1].digest;
+		found |= entry & same_mask(candidate, digest);
+	}
+	return found == 0 ? NULL : &registry->keys[found - 1];
+}

@@ -1,0 +1,113 @@
+#include "tenants/tenant.h"
+
+#include "codec/base/arena.h"
+#include "codec/base/must.h"
+
+/* Four places a key keep the runs short: look-ups visit as many places as the longest run has. */
+enum { PLACES_PER_KEY = 4, PLACES_PER_TENANT = 2, LIMIT_KEY_TEXT_MAX = 512 };
+
+static const char limit_key_prefix[] = "tenant"; /* hashed with its NUL, which no id holds */
+
+void tenant_name(struct tenant *tenant, struct slice id)
+{
+	char text[LIMIT_KEY_TEXT_MAX];
+	uint8_t digest[SHA256_BYTES];
+	const size_t room = sizeof(text) - sizeof(limit_key_prefix);
+
+	if (id.len > room) { /* nobody has such an id; if somebody does, its digest stands for it */
+		sha256(id, digest);
+		id = slice_of((const char *)digest, sizeof(digest));
+	}
+	(void)memcpy(text, limit_key_prefix, sizeof(limit_key_prefix));
+	if (id.len != 0)
+		(void)memcpy(text + sizeof(limit_key_prefix), id.at, id.len);
+	sha256(slice_of(text, sizeof(limit_key_prefix) + id.len), digest);
+	(void)memcpy(tenant->limit_key, digest, sizeof(tenant->limit_key));
+}
+
+/* A table of zeros with `per_entry` places for each entry, a power of two. NULL: memory. */
+static uint32_t *places_new(struct arena *into, size_t count, size_t per_entry, size_t *mask)
+{
+	size_t places = 4;
+
+	must(count < UINT32_MAX);
+	while (places < count * per_entry)
+		places *= 2;
+	*mask = places - 1;
+	return arena_zero(into, places * sizeof(uint32_t));
+}
+
+/* FNV-1a; the ids are the operator's own, so nobody can make them collide. */
+static size_t id_hash(struct slice id)
+{
+	uint64_t hash = UINT64_C(14695981039346656037);
+
+	for (size_t i = 0; i < id.len; i++)
+		hash = (hash ^ (uint8_t)id.at[i]) * UINT64_C(1099511628211);
+	return (size_t)(hash ^ hash >> 32);
+}
+
+/* The place of that id: its entry's, or the free one where it belongs. */
+static uint32_t *id_place(const struct tenants *registry, struct slice id)
+{
+	for (size_t i = id_hash(id);; i++) {
+		uint32_t *place = &registry->by_id[i & registry->id_mask];
+		if (*place == 0 || slice_eq(registry->tenants[*place - 1].id, id))
+			return place;
+	}
+}
+
+/* The same for a key's digest; *probes becomes the number of places visited. Only while building:
+ * it stops early, which auth_find must not. */
+static uint32_t *digest_place(const struct tenants *registry, const uint8_t digest[SHA256_BYTES],
+			      size_t *probes)
+{
+	const size_t first = tenants_digest_hash(digest);
+
+	for (size_t i = first;; i++) {
+		uint32_t *place = &registry->by_digest[i & registry->digest_mask];
+		*probes = i - first + 1;
+		if (*place == 0 ||
+		    memcmp(registry->keys[*place - 1].digest, digest, SHA256_BYTES) == 0)
+			return place;
+	}
+}
+
+bool tenants_init(struct tenants *registry, struct arena *into, size_t *duplicate_tenant,
+		  size_t *duplicate_key)
+{
+	*duplicate_tenant = *duplicate_key = SIZE_MAX;
+	registry->by_id = places_new(into, registry->count, PLACES_PER_TENANT, &registry->id_mask);
+	registry->by_digest =
+		places_new(into, registry->key_count, PLACES_PER_KEY, &registry->digest_mask);
+	registry->digest_probes = 1;
+	if (registry->by_id == NULL || registry->by_digest == NULL)
+		return false;
+
+	for (size_t i = 0; i < registry->count; i++) {
+		must_obj(&registry->tenants[i], TENANT_MAGIC);
+		uint32_t *place = id_place(registry, registry->tenants[i].id);
+		if (*place == 0)
+			*place = (uint32_t)i + 1;
+		else if (*duplicate_tenant == SIZE_MAX)
+			*duplicate_tenant = i;
+	}
+	for (size_t i = 0; i < registry->key_count; i++) {
+		size_t probes = 0;
+		uint32_t *place = digest_place(registry, registry->keys[i].digest, &probes);
+		if (*place == 0)
+			*place = (uint32_t)i + 1;
+		else if (*duplicate_key == SIZE_MAX)
+			*duplicate_key = i;
+		if (probes > registry->digest_probes)
+			registry->digest_probes = probes;
+	}
+	return true;
+}
+
+const struct tenant *tenants_by_id(const struct tenants *registry, struct slice id)
+{
+	const uint32_t entry = *id_place(registry, id);
+
+	return entry == 0 ? NULL : &registry->tenants[entry - 1];
+}
