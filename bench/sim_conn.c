@@ -132,7 +132,7 @@ static void stream_on(struct sim_conn *conn)
 		sim_loop_at(conn->loop, conn, conn->loop->now + conn->spec.pace);
 		return;
 	}
-	bool cut = conn->spec.fault == SIM_FAULT_CUT || conn->spec.fault == SIM_FAULT_MIDWAY;
+	bool cut = conn->spec.fault == SIM_FAULT_CUT;
 
 	complete(conn, start, cut ? conn->out.len - start : SIZE_MAX);
 }
