@@ -1,0 +1,97 @@
+/* settings_form.h - what the rows of tbl/settings.h fill: the file as typed values, before anything is
+ * resolved.
+ *
+ * Private to settings*.c. Numbers, switches and choices are uint64_t; FORM_UNSET where the key is
+ * absent and the default is not a plain value. Texts are slices of the tree, absent when unset;
+ * resolved ones (secrets, addresses) live in the configuration's arena. */
+#ifndef GATEWAY_SETTINGS_FORM_H
+#define GATEWAY_SETTINGS_FORM_H
+
+#include "gateway/settings_tree.h"
+#include "tenants/limit.h"
+
+#define FORM_UNSET UINT64_MAX
+
+_Static_assert(FORM_UNSET == LIMIT_NONE, "an absent limit is no limit");
+
+struct form_values {
+	struct slice *at;
+	uint32_t count;
+};
+
+/* `at` is an array of the entry scope's struct. */
+struct form_entries {
+	void *at;
+	uint32_t count;
+};
+
+struct form_range {
+	bool set, never; /* never: null */
+	double min, max;
+};
+
+struct main_form {
+	const struct node *node;
+	struct form_entries listen, providers, models, plans;
+	const struct node *tenants;
+	struct slice admin_address, admin_socket;
+	uint64_t workers, body_bytes, connections, drain, store_kind, metrics_tenants;
+	struct form_values origins;
+};
+
+struct listen_form {
+	const struct node *node;
+	struct slice address;
+};
+
+struct endpoint_form {
+	const struct node *node;
+	struct slice url;
+	uint64_t weight;
+};
+
+struct provider_form {
+	const struct node *node;
+	uint64_t dialect, enabled, connect, first_byte, idle, total;
+	struct slice version, ca;
+	struct form_entries endpoints;
+	struct form_values keys;
+};
+
+struct model_form {
+	const struct node *node;
+	struct slice id, provider, name, version;
+	struct form_values aliases;
+	uint64_t context, price_input, price_output, price_cache_read, price_cache_write;
+	double speed, intelligence;
+	uint64_t enabled;
+	/* profile */
+	uint64_t max_output, max_stop, image, audio, forced_tool, structured_output, prefill;
+	struct form_range temperature;
+	uint64_t max_tokens_field, reasoning, tools_need_effort_none, replay_reasoning;
+	uint64_t text_content_as_string, user_after_tool, think_tags, id_rule;
+};
+
+struct plan_form {
+	const struct node *node;
+	uint64_t tools, context, images, audio;
+	struct form_values allow, deny;
+	struct slice default_model;
+	uint64_t limits[LIMIT_COUNT];
+	uint64_t max_tokens_mode, tool_rounds_action;
+};
+
+struct tenant_form {
+	const struct node *node;
+	struct slice id, plan_name, files;
+	struct form_entries keys;
+	uint64_t disabled;
+	struct plan_form plan;
+};
+
+struct tenant_key_form {
+	const struct node *node;
+	struct slice sha256, server;
+};
+
+#endif

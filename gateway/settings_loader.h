@@ -1,0 +1,81 @@
+/* settings_loader.h - one load of a configuration: what its parts share.
+ *
+ * settings.c drives; settings_file finds texts, settings_read fills forms from trees, settings_build
+ * and settings_tenants turn forms into the configuration. Private to settings*.c and their tests. */
+#ifndef GATEWAY_SETTINGS_LOADER_H
+#define GATEWAY_SETTINGS_LOADER_H
+
+#include "gateway/settings.h"
+#include "gateway/settings_form.h"
+#include "gateway/settings_table.h"
+
+#define CONFIG_ARENA_MAX ((size_t)4 << 30)
+
+enum {
+	FILE_TEXT_MAX = 256 << 20,  /* bytes of the main file and of a tenant file */
+	FILE_SECRET_MAX = 64 << 10, /* of what file:PATH names */
+	FILE_CA_MAX = 1 << 20
+};
+
+struct loaded_file {
+	struct config_file file;
+	struct loaded_file *next;
+};
+
+struct loader {
+	const struct settings_source *source;
+	struct problems problems;
+	bool failed;           /* memory: reported once */
+	struct config *config; /* in the making; its arena holds what stays */
+	struct arena scratch;  /* gone when the load ends: trees and forms */
+	struct loaded_file *files, **files_end;
+	uint32_t file_count;
+};
+
+/* ---- memory: NULL or absent after one problem line ---- */
+void *loader_zero(struct loader *l, struct arena *into, size_t count, size_t size);
+/* A copy that lives as long as the configuration; absent stays absent. */
+struct slice loader_keep(struct loader *l, struct slice s);
+void loader_out_of_memory(struct loader *l);
+
+/* ---- settings_file.c ---- */
+/* The text of `path`, read once and recorded in the configuration. `node` names it; NULL for the main
+ * file. False after a problem. */
+MUST_USE bool loader_file(struct loader *l, const struct node *node, struct slice path,
+			  size_t bytes_max, struct slice *text);
+
+/* `path` as seen from the directory of the file that `node` stands in; in the configuration's arena.
+ */
+struct slice loader_path(struct loader *l, const struct node *node, struct slice path);
+
+/* ${NAME} and file:PATH resolved, in the configuration's arena. False after a problem. */
+MUST_USE bool loader_expand(struct loader *l, const struct node *node, struct slice raw,
+			    struct slice *out);
+
+/* Paths that the glob matches, sorted, in scratch. False after a problem; no match is one. */
+MUST_USE bool loader_glob(struct loader *l, const struct node *node, struct slice pattern,
+			  struct slice **paths, size_t *count);
+
+/* ---- settings_read.c ---- */
+/* Fills the zeroed `form` of `scope` from `node`: defaults, then every key. Lists are in `into`. Keys
+ * that are wrong are problems and leave the default. */
+void loader_read(struct loader *l, enum settings_scope scope, const struct node *node, void *form,
+		 struct arena *into);
+
+/* The defaults alone, and the keys alone (a scope's keys over another's values: merging). */
+void loader_presets(enum settings_scope scope, void *form);
+void loader_merge(struct loader *l, enum settings_scope scope, const struct node *node, void *form,
+		  struct arena *into);
+
+/* ---- settings_build.c, settings_tenants.c: forms to configuration ---- */
+/* Providers first, then models, then plans and tenants. Problems are counted in the loader. */
+void loader_build_process(struct loader *l, const struct main_form *form);
+void loader_build_providers(struct loader *l, const struct main_form *form);
+void loader_build_models(struct loader *l, const struct main_form *form);
+void loader_build_tenants(struct loader *l, const struct main_form *form);
+
+/* settings_load with the n-th memory request failing (0: none), for tests. */
+struct config *settings_load_failing(const struct settings_source *source, FILE *problems,
+				     size_t fail_next);
+
+#endif

@@ -1,0 +1,120 @@
+/* settings.h - every key of the configuration (DESIGN 4.2); read, checked and printed from here.
+ *
+ * SETTING(scope, key, type, field, minimum, default, maximum, when, meaning)
+ *     one value; bounds in its base unit (bytes, ns, nano-USD), of texts the length
+ * CHOICE(scope, key, field, choices, default, when, meaning)
+ *     one of "a|b"; "!c" is a choice that this version does not have
+ * LIST(scope, key, type, field, maximum count, when, meaning)
+ *     a list of values; absent is the same as empty
+ * ENTRIES(scope, key, form, field, entry scope, minimum count, default, maximum count, when, meaning)
+ *     a list or map of scopes
+ * LATER(scope, key)
+ *     of DESIGN, without a function in this version: refused
+ *
+ * `key` is the path inside the scope, `field` the member of the scope's struct in settings_form.h.
+ * The default is text as it would stand in the file; NEEDED: there is none; in parentheses: words for
+ * what is computed when the key is absent. `when` says whether a change needs a RESTART or a RELOAD.
+ * Rows of a scope stand together. */
+
+ENTRIES(MAIN, "listen", LIST, listen, LISTEN, 1, "(127.0.0.1:8080 alone)", CONFIG_LISTEN_MAX, RESTART, "public addresses: HTTP/1.1, and HTTP/2 with prior knowledge")
+SETTING(MAIN, "admin.address", ADDRESS, admin_address, 1, "(none)", 256, RESTART, "where healthz, readyz and metrics are served; a reload is taken from loopback only")
+SETTING(MAIN, "admin.socket", PATH, admin_socket, 1, "(none)", 107, RESTART, "UNIX socket for the same, and for reload")
+SETTING(MAIN, "workers", AUTO_COUNT, workers, 1, "auto", 256, RESTART, "worker threads; auto: as many as this process may use CPUs")
+LATER(MAIN, "zone")
+LATER(MAIN, "reload_watch")
+SETTING(MAIN, "limits.body_bytes", SIZE, body_bytes, 1024, "16MiB", 1073741824, RELOAD, "largest request body")
+SETTING(MAIN, "limits.connections", COUNT, connections, 1, "20000", 1000000, RELOAD, "open connections of callers, all workers together")
+LATER(MAIN, "limits.unfinished_bytes")
+SETTING(MAIN, "drain", DURATION, drain, 0, "(longest provider total + 30s)", 86400 * SEC, RELOAD, "time that requests in flight have to finish at shutdown")
+CHOICE(MAIN, "store.kind", store_kind, "memory|!redis", "memory", RESTART, "where limits and state are kept")
+LATER(MAIN, "store.blocks")
+LATER(MAIN, "store.url")
+LATER(MAIN, "store.ca")
+LATER(MAIN, "store.deadline")
+LATER(MAIN, "identity.jwt")
+LATER(MAIN, "identity.certificates")
+LIST(MAIN, "identity.origins", ORIGIN, origins, 1000, RELOAD, "values of an Origin header that are allowed; any other is refused")
+SETTING(MAIN, "metrics.tenants", COUNT, metrics_tenants, 0, "1000", 1000000, RELOAD, "tenants with metric series of their own; the rest is _other")
+ENTRIES(MAIN, "providers", MAP, providers, PROVIDER, 1, NEEDED, CONFIG_PROVIDERS_MAX, RELOAD, "LLM providers by name")
+ENTRIES(MAIN, "models", LIST, models, MODEL, 1, NEEDED, CATALOG_MODELS_MAX, RELOAD, "the catalogue")
+ENTRIES(MAIN, "plans", MAP, plans, PLAN, 0, "(none)", 100000, RELOAD, "what tenants may do, by name")
+ENTRIES(MAIN, "tenants", LATE_LIST, tenants, TENANT, 0, "(none)", 10000000, RELOAD, "who may ask; an entry may have every key of a plan as well: maps merge key by key, lists replace")
+
+SETTING(LISTEN, "address", ADDRESS, address, 1, NEEDED, 256, RESTART, "IP address and port")
+LATER(LISTEN, "tls")
+
+CHOICE(PROVIDER, "dialect", dialect, "anthropic|openai|!openai-responses|!gemini", NEEDED, RELOAD, "wire format: anthropic is the Messages API, openai Chat Completions")
+SETTING(PROVIDER, "version", DATE, version, 10, "(2026-10-21)", 10, RELOAD, "anthropic-version header; dialect anthropic only")
+ENTRIES(PROVIDER, "endpoints", LIST, endpoints, ENDPOINT, 1, NEEDED, CONFIG_ENDPOINTS_MAX, RELOAD, "where the provider is reached")
+LIST(PROVIDER, "keys", SECRET, keys, CONFIG_KEYS_MAX, RELOAD, "API keys: literal, ${NAME} or file:PATH; none for a provider that asks for none")
+SETTING(PROVIDER, "ca", PATH, ca, 1, "(the system's)", 4096, RELOAD, "PEM file of the certificate authority that the provider's certificate must come from")
+SETTING(PROVIDER, "timeouts.connect", DURATION, connect, MSEC, "2s", 3600 * SEC, RELOAD, "of one attempt: until the connection stands, TLS included")
+SETTING(PROVIDER, "timeouts.first_byte", DURATION, first_byte, MSEC, "60s", 3600 * SEC, RELOAD, "of one attempt: from the request to the first byte of the answer")
+SETTING(PROVIDER, "timeouts.idle", DURATION, idle, MSEC, "30s", 3600 * SEC, RELOAD, "of one attempt: between two reads")
+SETTING(PROVIDER, "timeouts.total", DURATION, total, MSEC, "600s", 3600 * SEC, RELOAD, "of one attempt: all of it")
+SETTING(PROVIDER, "enabled", BOOL, enabled, 0, "true", 1, RELOAD, "false: its models are not used")
+
+SETTING(ENDPOINT, "url", URL, url, 1, NEEDED, 2048, RELOAD, "everything before /v1/messages (anthropic) or /chat/completions (openai)")
+SETTING(ENDPOINT, "weight", COUNT, weight, 1, "1", 1000, RELOAD, "share of the provider's calls")
+LATER(ENDPOINT, "zone")
+
+SETTING(MODEL, "id", ID, id, 1, NEEDED, 128, RELOAD, "the name that plans and hints use")
+SETTING(MODEL, "provider", ID, provider, 1, NEEDED, 128, RELOAD, "a name under providers")
+SETTING(MODEL, "name", TEXT, name, 1, "(the id)", 256, RELOAD, "what the provider calls it")
+LIST(MODEL, "aliases", TEXT, aliases, 64, RELOAD, "further names that hints may match")
+SETTING(MODEL, "context", COUNT, context, 1, NEEDED, 1000000000000, RELOAD, "context window in tokens")
+SETTING(MODEL, "price.input", PRICE, price_input, 0, NEEDED, 1000000000000, RELOAD, "USD per million input tokens; 0 is a price")
+SETTING(MODEL, "price.output", PRICE, price_output, 0, NEEDED, 1000000000000, RELOAD, "USD per million output tokens")
+SETTING(MODEL, "price.cache_read", PRICE, price_cache_read, 0, "(price.input)", 1000000000000, RELOAD, "USD per million tokens read from the provider's cache")
+SETTING(MODEL, "price.cache_write", PRICE, price_cache_write, 0, "(price.input)", 1000000000000, RELOAD, "USD per million tokens written to the provider's cache")
+SETTING(MODEL, "speed", FRACTION, speed, 0, "0.5", 1, RELOAD, "declared, 0 to 1")
+SETTING(MODEL, "intelligence", FRACTION, intelligence, 0, "0.5", 1, RELOAD, "declared, 0 to 1")
+SETTING(MODEL, "profile.version", DATE, version, 10, "(the provider's)", 10, RELOAD, "anthropic-version header for this model; dialect anthropic only")
+SETTING(MODEL, "profile.max_output", COUNT, max_output, 1, "4096", 1000000000, RELOAD, "most tokens of one answer")
+SETTING(MODEL, "profile.max_stop", COUNT, max_stop, 0, "(anthropic: 16; openai: 4)", 1000, RELOAD, "stop sequences that the provider takes; more are searched by the gateway")
+SETTING(MODEL, "profile.image", BOOL, image, 0, "false", 1, RELOAD, "takes images")
+SETTING(MODEL, "profile.audio", BOOL, audio, 0, "false", 1, RELOAD, "takes audio")
+SETTING(MODEL, "profile.forced_tool", BOOL, forced_tool, 0, "true", 1, RELOAD, "can be forced to call a tool")
+SETTING(MODEL, "profile.structured_output", BOOL, structured_output, 0, "false", 1, RELOAD, "has native structured output")
+SETTING(MODEL, "profile.prefill", BOOL, prefill, 0, "false", 1, RELOAD, "continues a last message of the assistant")
+SETTING(MODEL, "profile.temperature", RANGE, temperature, 0, "(anthropic: [0, 1] under 2023-06-01, later null; openai: [0, 2])", 10, RELOAD, "range [lowest, highest]; null: never sent")
+CHOICE(MODEL, "profile.max_tokens_field", max_tokens_field, "max_tokens|max_completion_tokens", "(max_completion_tokens on api.openai.com, else max_tokens)", RELOAD, "how the request names its token limit")
+SETTING(MODEL, "profile.reasoning", BOOL, reasoning, 0, "false", 1, RELOAD, "a reasoning model")
+SETTING(MODEL, "profile.tools_need_effort_none", BOOL, tools_need_effort_none, 0, "false", 1, RELOAD, "tools work with reasoning effort none only")
+SETTING(MODEL, "profile.replay_reasoning", BOOL, replay_reasoning, 0, "false", 0, RELOAD, "wants its reasoning back in a tool loop")
+SETTING(MODEL, "profile.text_content_as_string", BOOL, text_content_as_string, 0, "false", 1, RELOAD, "takes text content as one string only")
+SETTING(MODEL, "profile.user_after_tool", BOOL, user_after_tool, 0, "true", 1, RELOAD, "takes a user message right after tool results")
+SETTING(MODEL, "profile.think_tags", BOOL, think_tags, 0, "false", 1, RELOAD, "writes its thoughts between <think> tags")
+CHOICE(MODEL, "profile.id_rule", id_rule, "none|alnum9", "none", RELOAD, "what tool-call ids must look like: alnum9 is nine letters and digits")
+SETTING(MODEL, "enabled", BOOL, enabled, 0, "true", 1, RELOAD, "false: not used")
+
+SETTING(PLAN, "capabilities.tools", BOOL, tools, 0, "false", 1, RELOAD, "may offer tools")
+SETTING(PLAN, "capabilities.context", BOOL, context, 0, "false", 0, RELOAD, "may ask for includeContext")
+SETTING(PLAN, "capabilities.images", BOOL, images, 0, "false", 1, RELOAD, "may send images")
+SETTING(PLAN, "capabilities.audio", BOOL, audio, 0, "false", 1, RELOAD, "may send audio")
+LIST(PLAN, "models.allow", GLOB, allow, 1024, RELOAD, "permitted models: globs over their ids; none without this")
+LIST(PLAN, "models.deny", GLOB, deny, 1024, RELOAD, "wins over allow")
+SETTING(PLAN, "models.default", ID, default_model, 1, "(none)", 128, RELOAD, "taken when a request states no priorities")
+#define LIMIT(limit, unit, minimum, preset, maximum, meaning) \
+	LIMIT_SETTING(PLAN, limit, unit, minimum, preset, maximum, meaning)
+#include "tenants/tbl/limits.h"
+#undef LIMIT
+CHOICE(PLAN, "limits.max_tokens_mode", max_tokens_mode, "clamp|refuse", "clamp", RELOAD, "what happens to a request over max_tokens")
+CHOICE(PLAN, "limits.tool_rounds_action", tool_rounds_action, "final|refuse", "final", RELOAD, "at tool_rounds: one last answer without calls, or a refusal")
+LATER(PLAN, "limits.enforce")
+LATER(PLAN, "limits.deadline_progress")
+LATER(PLAN, "limits.loop_tokens")
+LATER(PLAN, "limits.per_server")
+LATER(PLAN, "limits.per_model")
+LATER(PLAN, "unknown_tool_calls")
+LATER(PLAN, "on_store_failure")
+
+SETTING(TENANT, "id", ID, id, 1, NEEDED, 128, RELOAD, "unique")
+SETTING(TENANT, "plan", ID, plan_name, 1, "(the defaults of a plan)", 128, RELOAD, "a name under plans")
+ENTRIES(TENANT, "keys", LIST, keys, TENANT_KEY, 0, "(none)", 1000, RELOAD, "what it authenticates with; `sluice key` makes one")
+SETTING(TENANT, "disabled", BOOL, disabled, 0, "false", 1, RELOAD, "its keys are known and refused")
+SETTING(TENANT, "files", FILES, files, 1, "(none)", 4096, RELOAD, "instead of a tenant: a glob of files, each a list of tenants")
+LATER(TENANT, "names")
+
+SETTING(TENANT_KEY, "sha256", SHA256, sha256, 64, NEEDED, 64, RELOAD, "lower-case hex SHA-256 of the key")
+SETTING(TENANT_KEY, "server", ID, server, 1, "(not said)", 128, RELOAD, "the MCP server that uses the key")
