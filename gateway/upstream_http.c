@@ -232,7 +232,7 @@ static void skip_interim(struct upstream_http *http)
 		refuse(http, "a 1xx answer announces a body");
 		return;
 	}
-	fresh.at = fresh.scanned = http->at;
+	fresh.start = fresh.at = fresh.scanned = http->at;
 	*http = fresh;
 }
 

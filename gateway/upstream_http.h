@@ -53,6 +53,7 @@ struct upstream_http {
 	uint16_t status;
 	bool head;         /* the final head is complete; status and headers are valid */
 	bool keep;         /* the peer allows another request on this connection */
+	size_t start;      /* offset of the answer itself, behind 1xx answers */
 	size_t at;         /* offset of the first byte not read yet */
 	size_t body, size; /* offset and length of the (decoded) body so far */
 	struct upstream_http_span date, retry_after, retry_after_ms, should_retry, request_id;

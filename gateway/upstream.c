@@ -1,0 +1,582 @@
+#include "gateway/upstream.h"
+
+#include "codec/base/must.h"
+#include "gateway/upstream_pool.h"
+
+#include <stdlib.h>
+
+const struct upstream_limits upstream_limits_default = {
+	.connections_max = 4096,
+	.idle_max = 1024,
+	.queue_max = 4096,
+	.idle_for = 60 * SEC,
+	.head_max = (size_t)64 << 10,
+	.body_max = (size_t)16 << 20,
+};
+
+static const struct net_conn_events conn_events;
+
+static void call_end(struct upstream_call *call, enum err err, const char *detail);
+static void conn_dial(struct upstream_conn *conn, const char *failure);
+
+static nsec_t now_of(const struct upstream_call *call)
+{
+	return net_now(call->pool->up->loop);
+}
+
+/* ---- timeouts --------------------------------------------------------------------------------
+ * One timer per call. It is set again only when it would fire too late; when it fires too early, it
+ * is set to what is due then. */
+
+static nsec_t after(nsec_t since, nsec_t wait)
+{
+	nsec_t due;
+
+	return __builtin_add_overflow(since, wait, &due) ? NSEC_NEVER : due;
+}
+
+/* When the present state has lasted too long. */
+static nsec_t state_due(const struct upstream_call *call)
+{
+	const struct provider_timeouts *timeouts = &call->timeouts;
+
+	must(call->state != UPSTREAM_IDLE);
+	switch (call->state) {
+	case UPSTREAM_QUEUED: /* for an address no longer than for a connection to it */
+		return call->pool->target_count != 0
+			       ? NSEC_NEVER
+			       : after(call->last_progress, timeouts->connect);
+	case UPSTREAM_CONNECT:
+		return call->conn->give_up;
+	case UPSTREAM_SENT:
+		return after(call->last_progress,
+			     call->first_byte_at == 0 ? timeouts->first_byte : timeouts->idle);
+	case UPSTREAM_BODY:
+		return after(call->last_progress, timeouts->idle);
+	case UPSTREAM_IDLE:
+		break;
+	}
+	return NSEC_NEVER;
+}
+
+static nsec_t attempt_due(const struct upstream_call *call)
+{
+	return call->state == UPSTREAM_QUEUED ? NSEC_NEVER
+					      : after(call->attempt_started, call->timeouts.total);
+}
+
+static nsec_t min_of(nsec_t a, nsec_t b)
+{
+	return a < b ? a : b;
+}
+
+static void call_arm(struct upstream_call *call)
+{
+	nsec_t due = min_of(call->deadline, min_of(attempt_due(call), state_due(call)));
+
+	if (due < call->timer.due)
+		net_timer_set(call->pool->up->loop, &call->timer, due);
+}
+
+static void call_disarm(struct upstream_call *call)
+{
+	net_timer_stop(call->pool->up->loop, &call->timer);
+	call->timer.due = NSEC_NEVER;
+}
+
+static void on_deadline(struct upstream_call *call)
+{
+	static const char *const details[] = {
+		[UPSTREAM_IDLE] = "the deadline had passed when the call began",
+		[UPSTREAM_QUEUED] = "the deadline passed while the call waited for a connection",
+		[UPSTREAM_CONNECT] = "the deadline passed while connecting",
+		[UPSTREAM_SENT] = "the deadline passed before the provider answered",
+		[UPSTREAM_BODY] = "the deadline passed within the provider's answer",
+	};
+
+	call_end(call, ERR_DEADLINE, details[call->state]);
+}
+
+static void on_connect_late(struct upstream_call *call)
+{
+	static const char failure[] = "no connection within the connect timeout";
+	struct upstream_conn *conn = call->conn;
+
+	upstream_pool_note_failed(conn);
+	net_close(conn->net);
+	conn->net = NULL;
+	if (now_of(call) >= after(call->last_progress, call->timeouts.connect))
+		call_end(call, ERR_PROVIDER_DOWN, failure);
+	else /* this address has had its share of the time */
+		conn_dial(conn, failure);
+}
+
+static void on_state_late(struct upstream_call *call)
+{
+	switch (call->state) {
+	case UPSTREAM_QUEUED:
+		call_end(call, ERR_PROVIDER_NO_ATTEMPT,
+			 "no address of the host within the connect timeout");
+		break;
+	case UPSTREAM_CONNECT:
+		on_connect_late(call);
+		break;
+	case UPSTREAM_SENT:
+	case UPSTREAM_BODY:
+		call_end(call, ERR_PROVIDER_DOWN,
+			 call->first_byte_at == 0
+				 ? "no answer byte within the first_byte timeout"
+				 : "the answer stalled for longer than the idle timeout");
+		break;
+	case UPSTREAM_IDLE:
+		break;
+	}
+}
+
+static void on_timer(struct net_timer *timer)
+{
+	struct upstream_call *call = CONTAINER_OF(timer, struct upstream_call, timer);
+	nsec_t now = now_of(call);
+
+	must(call->state != UPSTREAM_IDLE);
+	timer->due = NSEC_NEVER;
+	if (now >= call->deadline)
+		on_deadline(call);
+	else if (now >= attempt_due(call))
+		call_end(call, ERR_PROVIDER_DOWN, "the attempt took longer than its total timeout");
+	else if (now >= state_due(call))
+		on_state_late(call);
+	else
+		call_arm(call);
+}
+
+/* ---- beginning ------------------------------------------------------------------------------- */
+
+/* The connection is open and clean. */
+static void conn_send(struct upstream_conn *conn, struct upstream_call *call)
+{
+	const struct upstream_limits *limits = &conn->pool->up->limits;
+
+	conn->call = call;
+	conn->heard = false;
+	call->conn = conn;
+	call->state = UPSTREAM_SENT;
+	call->bytes_sent = true;
+	call->sent_at = call->last_progress = now_of(call);
+	upstream_http_init(&conn->http,
+			   &(struct upstream_http_limits){ .head_max = limits->head_max,
+							   .body_max = limits->body_max });
+	net_write(conn->net, call->request, call->request_count);
+	call_arm(call);
+}
+
+/* Each address gets its share of what is left of the connect timeout, so that one that is silent
+ * does not cost the call. */
+static nsec_t share_of_connect(const struct upstream_conn *conn)
+{
+	const struct upstream_call *call = conn->call;
+	nsec_t now = now_of(call), due = after(call->last_progress, call->timeouts.connect);
+	uint32_t untried = upstream_pool_untried(conn->pool, conn);
+
+	return due == NSEC_NEVER || due <= now || untried < 2 ? due : now + (due - now) / untried;
+}
+
+/* Dials the next address, or ends the call with `failure`, what became of the last one. */
+static void conn_dial(struct upstream_conn *conn, const char *failure)
+{
+	struct upstream_pool *pool = conn->pool;
+	uint32_t n = upstream_pool_next_address(pool, conn);
+
+	if (n == UPSTREAM_NO_ADDRESS) {
+		call_end(conn->call, ERR_PROVIDER_DOWN, failure);
+		return;
+	}
+	conn->give_up = share_of_connect(conn);
+	upstream_pool_note_dialled(conn, n);
+	const struct upstream_address *to = &pool->targets[n].address;
+	conn->net = net_connect(pool->up->loop, (const struct sockaddr *)&to->address, to->len,
+				pool->tls, pool->server_name, &conn_events, conn);
+	if (conn->net == NULL)
+		call_end(conn->call, ERR_PROVIDER_NO_ATTEMPT,
+			 "no memory or descriptor for a connection");
+	else
+		call_arm(conn->call);
+}
+
+static void call_connect(struct upstream_call *call)
+{
+	struct upstream_conn *conn = upstream_conn_new(call->pool);
+
+	if (conn == NULL) {
+		call_end(call, ERR_PROVIDER_NO_ATTEMPT, "no memory for a connection");
+		return;
+	}
+	conn->call = call;
+	call->conn = conn;
+	call->state = UPSTREAM_CONNECT;
+	call->last_progress = now_of(call);
+	conn_dial(conn, NULL);
+}
+
+/* Gives the call a connection, kept or new. False: it has to wait for one. */
+static bool call_begin(struct upstream_call *call)
+{
+	struct upstream_pool *pool = call->pool;
+	nsec_t now = now_of(call);
+
+	if (now >= call->deadline) { /* nothing may be sent, though the timer has not fired yet */
+		on_deadline(call);
+		return true;
+	}
+	struct upstream_conn *conn = upstream_pool_take(pool);
+	if (conn == NULL && !upstream_pool_may_connect(pool))
+		return false;
+	if (call->state == UPSTREAM_QUEUED)
+		upstream_calls_remove(&pool->queue, call);
+	call->queued_ns = now - call->attempt_started;
+	call->attempt_started = now;
+	if (conn != NULL)
+		conn_send(conn, call);
+	else
+		call_connect(call);
+	return true;
+}
+
+/* Something was freed or became known: the first in the queue go on. A call that ends at once comes
+ * back here; the loop below goes on for it. */
+static void pool_serve(struct upstream_pool *pool)
+{
+	if (pool->serving)
+		return;
+	pool->serving = true;
+	while (pool->queue.first != NULL && call_begin(pool->queue.first))
+		;
+	pool->serving = false;
+}
+
+static void call_reset(struct upstream_call *call, struct upstream_pool *pool)
+{
+	nsec_t now = net_now(pool->up->loop);
+
+	call->err = ERR_OK;
+	call->detail = NULL;
+	call->answer = (struct provider_answer){ 0 };
+	call->bytes_sent = call->retried = false;
+	call->sent_at = call->first_byte_at = call->done_at = call->queued_ns = 0;
+	call->pool = pool;
+	call->conn = NULL;
+	call->timer.fire = on_timer;
+	call->timer.due = NSEC_NEVER;
+	call->attempt_started = call->last_progress = now;
+}
+
+void upstream_start(struct upstream_pool *pool, struct upstream_call *call)
+{
+	must(call->state == UPSTREAM_IDLE && call->prev == NULL && call->buffer == NULL);
+	must(call->done != NULL && call->request_count != 0);
+	call_reset(call, pool);
+	pool->calls++;
+	if (pool->queue.first == NULL && call_begin(call))
+		return;
+	if (pool->unresolved) {
+		call_end(call, ERR_PROVIDER_NO_ATTEMPT, "the host's name could not be resolved");
+	} else if (pool->queue.count >= pool->up->limits.queue_max) {
+		call_end(call, ERR_BUSY, "too many calls wait for a connection");
+	} else {
+		call->state = UPSTREAM_QUEUED;
+		upstream_calls_add(&pool->queue, call);
+		call_arm(call);
+	}
+}
+
+/* ---- ending ---------------------------------------------------------------------------------- */
+
+/* Off the queue, the connection and the timer. */
+static void call_detach(struct upstream_call *call)
+{
+	struct upstream_conn *conn = call->conn;
+
+	call_disarm(call);
+	if (call->state == UPSTREAM_QUEUED)
+		upstream_calls_remove(&call->pool->queue, call);
+	call->state = UPSTREAM_IDLE;
+	call->conn = NULL;
+	if (conn != NULL)
+		upstream_conn_drop(conn);
+}
+
+/* The outcome is there; `done` comes at the end of this turn, so that no caller runs in the midst of
+ * a pool's work. */
+static void call_end(struct upstream_call *call, enum err err, const char *detail)
+{
+	struct upstream_pool *pool = call->pool;
+	struct upstream *up = pool->up;
+
+	call->err = err;
+	call->detail = detail;
+	call->done_at = now_of(call);
+	call_detach(call);
+	upstream_calls_add(&up->over, call);
+	if (!up->delivering)
+		net_soon(up->loop, &up->deliver);
+	up->delivering = true;
+	pool_serve(pool);
+}
+
+static void on_deliver(struct net_task *task)
+{
+	struct upstream *up = CONTAINER_OF(task, struct upstream, deliver);
+
+	up->delivering = false; /* those that end meanwhile come with the next turn */
+	for (uint32_t left = up->over.count; left != 0 && up->over.first != NULL; left--) {
+		struct upstream_call *call = up->over.first;
+		struct upstream_pool *pool = call->pool;
+		upstream_calls_remove(&up->over, call);
+		pool->calls--;
+		upstream_pool_let_go(pool);
+		call->done(call);
+	}
+}
+
+void upstream_cancel(struct upstream_call *call)
+{
+	struct upstream_pool *pool = call->pool;
+
+	if (call->state == UPSTREAM_IDLE && call->prev == NULL)
+		return;
+	if (call->state == UPSTREAM_IDLE)
+		upstream_calls_remove(&pool->up->over, call);
+	else
+		call_detach(call);
+	pool->calls--;
+	pool_serve(pool);
+	upstream_pool_let_go(pool);
+}
+
+void upstream_finish(struct upstream_call *call)
+{
+	must(call->state == UPSTREAM_IDLE && call->prev == NULL);
+	net_buffer_free(call->buffer);
+	call->buffer = NULL;
+	call->answer = (struct provider_answer){ 0 };
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* The whole answer is in the input. The connection is kept only if nothing of this exchange can
+ * reach the next one: all sent, nothing behind the answer, and both sides want to go on. */
+static void call_answered(struct upstream_conn *conn)
+{
+	struct upstream_call *call = conn->call;
+	bool clean = conn->http.keep && !conn->ended && !net_writing(conn->net);
+	size_t len;
+
+	call->buffer = net_take_input(conn->net);
+	if (call->buffer == NULL) {
+		call_end(call, ERR_BUSY, "no memory for the answer");
+		return;
+	}
+	const char *bytes = net_buffer_bytes(call->buffer, &len);
+	upstream_http_answer(&conn->http, bytes, &call->answer);
+	call->answer.wall_s = net_wall_s(conn->pool->up->loop);
+	if (clean && conn->http.at == len) {
+		net_task_cancel(&conn->settle);
+		conn->answered = false;
+		conn->call = NULL;
+		call->conn = NULL;
+		upstream_pool_keep(conn);
+	}
+	call_end(call, ERR_OK, NULL);
+}
+
+static void on_settle(struct net_task *task)
+{
+	call_answered(CONTAINER_OF(task, struct upstream_conn, settle));
+}
+
+/* The answer is complete. That the request has left is often told only after this, within the same
+ * turn: so long the connection may still turn out to be clean. */
+static void conn_complete(struct upstream_conn *conn)
+{
+	if (conn->ended || !net_writing(conn->net)) {
+		call_answered(conn);
+	} else if (!conn->answered) {
+		call_disarm(conn->call);
+		conn->answered = true;
+		conn->settle.run = on_settle;
+		net_soon(conn->pool->up->loop, &conn->settle);
+	}
+}
+
+/* A 1xx answer is no progress: the time for the first byte of the real one goes on. */
+static void note_progress(struct upstream_call *call, size_t len)
+{
+	const struct upstream_http *http = &call->conn->http;
+
+	if (len == http->start)
+		return;
+	call->last_progress = now_of(call);
+	if (call->first_byte_at == 0)
+		call->first_byte_at = call->last_progress;
+	call->state = http->head ? UPSTREAM_BODY : UPSTREAM_SENT;
+}
+
+/* Reads what is there. True when the call is over, and conn perhaps gone. */
+static bool conn_read(struct upstream_conn *conn)
+{
+	struct upstream_call *call = conn->call;
+	size_t len;
+	char *bytes = net_input(conn->net, &len);
+
+	if (len == 0)
+		return false;
+	conn->heard = true;
+	enum upstream_http_verdict verdict = upstream_http_read(&conn->http, bytes, len);
+	note_progress(call, len);
+	switch (verdict) {
+	case UPSTREAM_HTTP_MORE:
+		call_arm(call);
+		return false;
+	case UPSTREAM_HTTP_DONE:
+		conn_complete(conn);
+		return true;
+	case UPSTREAM_HTTP_REFUSED:
+		break;
+	}
+	call_end(call, ERR_PROVIDER_ANSWER, conn->http.problem);
+	return true;
+}
+
+/* ---- what the connection tells --------------------------------------------------------------- */
+
+static void on_opened(struct net_conn *net, void *arg)
+{
+	struct upstream_conn *conn = arg;
+	size_t len;
+
+	upstream_pool_note_opened(conn);
+	(void)net_input(net, &len);
+	if (len != 0)
+		call_end(conn->call, ERR_PROVIDER_ANSWER, "the peer spoke before the request");
+	else
+		conn_send(conn, conn->call);
+}
+
+static void on_readable(struct net_conn *net, void *arg)
+{
+	struct upstream_conn *conn = arg;
+
+	(void)net;
+	if (conn->call == NULL)
+		upstream_pool_lose(conn); /* nobody asked */
+	else
+		(void)conn_read(conn);
+}
+
+static void on_written(struct net_conn *net, void *arg)
+{
+	struct upstream_conn *conn = arg;
+
+	(void)net;
+	if (conn->answered)
+		call_answered(conn);
+}
+
+/* A connection that could not be opened. A refused certificate is final: the other addresses are of
+ * the same host. */
+static void conn_refused(struct upstream_conn *conn, enum net_end end)
+{
+	const char *failure = net_conn_error(conn->net);
+
+	upstream_pool_note_failed(conn);
+	net_close(conn->net);
+	conn->net = NULL;
+	if (end == NET_END_TLS)
+		call_end(conn->call, ERR_PROVIDER_DOWN, failure);
+	else
+		conn_dial(conn, failure);
+}
+
+/* A kept connection may have been closed by the peer before it could see this request; once, that
+ * is not the provider's failure (RFC 9112 9.3.1). */
+static void call_retry(struct upstream_call *call)
+{
+	struct upstream_conn *conn = call->conn;
+
+	call->retried = true;
+	call->conn = NULL;
+	upstream_conn_drop(conn);
+	call_connect(call);
+}
+
+/* Closed under a call that was sent. */
+static void conn_cut(struct upstream_conn *conn, enum net_end end)
+{
+	struct upstream_call *call = conn->call;
+
+	if (conn_read(conn))
+		return;
+	if (end == NET_END_CLOSED && upstream_http_end(&conn->http) == UPSTREAM_HTTP_DONE)
+		call_answered(conn);
+	else if (conn->used && !conn->heard && !call->retried)
+		call_retry(call);
+	else
+		call_end(call, ERR_PROVIDER_DOWN,
+			 !conn->heard ? "the connection was closed before any answer byte"
+				      : "the answer was cut short");
+}
+
+static void on_ended(struct net_conn *net, enum net_end end, void *arg)
+{
+	struct upstream_conn *conn = arg;
+
+	(void)net;
+	conn->ended = true;
+	if (conn->call == NULL)
+		upstream_pool_lose(conn);
+	else if (conn->open)
+		conn_cut(conn, end);
+	else
+		conn_refused(conn, end);
+}
+
+static const struct net_conn_events conn_events = {
+	.opened = on_opened,
+	.readable = on_readable,
+	.written = on_written,
+	.ended = on_ended,
+};
+
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+struct upstream *upstream_new(struct net_loop *loop, const struct upstream_limits *limits)
+{
+	struct upstream *up = calloc(1, sizeof(*up));
+
+	if (up == NULL)
+		return NULL;
+	up->loop = loop;
+	up->limits = *limits;
+	up->deliver.run = on_deliver;
+	upstream_calls_init(&up->over);
+	return up;
+}
+
+void upstream_set_addresses(struct upstream_pool *pool, const struct upstream_address *addresses,
+			    uint32_t count)
+{
+	upstream_pool_set_targets(pool, addresses, count);
+	while (pool->unresolved && pool->queue.first != NULL)
+		call_end(pool->queue.first, ERR_PROVIDER_NO_ATTEMPT,
+			 "the host's name could not be resolved");
+	pool_serve(pool);
+}
+
+void upstream_resolved(struct upstream *up, struct slice identity,
+		       const struct upstream_address *addresses, uint32_t count)
+{
+	struct upstream_pool *pool = upstream_pool_find(up, identity);
+
+	if (pool != NULL)
+		upstream_set_addresses(pool, addresses, count);
+}
