@@ -78,6 +78,7 @@ extern const struct setting settings_table[];
 extern const size_t settings_table_count;
 
 struct settings_scope_info {
+	const char *name;            /* "model" */
 	const char *path;            /* in the whole file: "models[]" */
 	const char *what;            /* "a model" */
 	size_t size;                 /* of its struct; the first member is its node */
