@@ -52,8 +52,10 @@ struct http_handler {
 
 struct http_limits {
 	size_t body_bytes_max;
-	uint32_t connections_max; /* of this worker */
-	struct slice busy_body;   /* JSON body of 503 when begin returned NULL */
+	uint32_t connections_max;    /* of this worker */
+	struct slice busy_body;      /* JSON body of 503 when begin returned NULL */
+	size_t unfinished_bytes_max; /* of bodies not yet complete, of this worker; 0: 256 MiB */
+	nsec_t patience;             /* for slow frames, bodies, handshakes and readers; 0: 10 s */
 };
 
 /* Counters of this thread, read by others with relaxed loads. */

@@ -38,6 +38,7 @@ struct net_loop {
 	struct {
 		_Atomic(struct net_message *) newest; /* a stack: newest first */
 		int eventfd;
+		h2o_socket_t *sock; /* watches the eventfd */
 		void *owner;
 	} mail;
 	struct {

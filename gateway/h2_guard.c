@@ -1,0 +1,289 @@
+#include "gateway/h2_guard.h"
+
+#include "codec/base/must.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* RFC 9113 6 and 4.1. */
+enum frame_type {
+	FRAME_DATA,
+	FRAME_HEADERS,
+	FRAME_PRIORITY,
+	FRAME_RST_STREAM,
+	FRAME_SETTINGS,
+	FRAME_PUSH_PROMISE,
+	FRAME_PING,
+	FRAME_GOAWAY,
+	FRAME_WINDOW_UPDATE,
+	FRAME_CONTINUATION,
+	FRAME_TYPES
+};
+enum { FLAG_END_STREAM = 1, FLAG_END_HEADERS = 4 };
+enum { PREFACE_LEN = 24, HEADER_LEN = 9, FRAME_LEN_MAX = 16384 };
+
+/* A connection starts with all its tokens; time and answered requests give some back, so that an
+ * honest client may cancel, ping and update as often as it likes, in proportion to its requests. */
+enum { TOKENS_MAX = 1000, TOKENS_PER_S = 100, TOKENS_PER_ANSWER = 5 };
+
+/* More aborted than answered requests by so many: rapid reset (CVE-2023-44487), by which the client
+ * starts work and pays nothing, or MadeYouReset (CVE-2025-8671), where h2o itself is made to reset. */
+enum { ABORTED_MAX = 100 };
+
+/* A body may take `patience` plus a second for each of these. */
+enum { BYTES_PER_S_MIN = 16384 };
+
+#define FORBIDDEN (-1)
+
+static const int32_t frame_costs[FRAME_TYPES] = {
+	[FRAME_DATA] = 0,
+	[FRAME_HEADERS] = 0,
+	[FRAME_PRIORITY] = 1, /* moves nodes in h2o's tree */
+	[FRAME_RST_STREAM] = 5,
+	[FRAME_SETTINGS] = 50,            /* walks all streams, and is answered */
+	[FRAME_PUSH_PROMISE] = FORBIDDEN, /* from a client: RFC 9113 8.4 */
+	[FRAME_PING] = 5,                 /* is answered */
+	[FRAME_GOAWAY] = 5,
+	[FRAME_WINDOW_UPDATE] = 0, /* honest clients send one per few kilobytes */
+	/* After the second GOAWAY of a shutdown h2o spins on it for ever. Only header blocks over
+	 * 16 KiB need it. */
+	[FRAME_CONTINUATION] = FORBIDDEN,
+};
+enum { COST_UNKNOWN = 50 /* h2o prints a line for each */, COST_EMPTY_DATA = 5 };
+
+static const char *const verdict_names[GUARD_CAUSES] = {
+	[GUARD_FORBIDDEN_FRAME] = "forbidden_frame",
+	[GUARD_FLOOD] = "flood",
+	[GUARD_UPLOADS] = "uploads",
+	[GUARD_UNFINISHED_BYTES] = "unfinished_bytes",
+	[GUARD_BODY_TOO_LARGE] = "body_too_large",
+	[GUARD_SLOW] = "slow",
+	[GUARD_STALLED] = "stalled",
+	[GUARD_ABORTED] = "aborted_requests",
+};
+
+struct frame {
+	uint32_t len, stream;
+	uint8_t type, flags;
+};
+
+const char *guard_verdict_name(enum guard_verdict verdict)
+{
+	return (size_t)verdict < GUARD_CAUSES ? verdict_names[verdict] : NULL;
+}
+
+void h2_guard_init(struct h2_guard *guard, nsec_t now)
+{
+	*guard = (struct h2_guard){ .tokens = TOKENS_MAX,
+				    .tokens_at = now,
+				    .uploads = guard->first,
+				    .upload_room = GUARD_UPLOADS_INLINE };
+}
+
+static void uploads_shrink(struct h2_guard *guard)
+{
+	if (guard->uploads != guard->first)
+		free(guard->uploads);
+	guard->uploads = guard->first;
+	guard->upload_room = GUARD_UPLOADS_INLINE;
+}
+
+void h2_guard_fini(struct h2_guard *guard, struct guard_budget *budget)
+{
+	must(budget->unfinished_bytes >= guard->bytes);
+	budget->unfinished_bytes -= guard->bytes;
+	guard->bytes = 0;
+	guard->upload_count = 0;
+	uploads_shrink(guard);
+}
+
+/* ---- tokens ---- */
+static void tokens_refill(struct h2_guard *guard, nsec_t now)
+{
+	nsec_t got = (now - guard->tokens_at) / (SEC / TOKENS_PER_S);
+	guard->tokens_at += got * (SEC / TOKENS_PER_S);
+	nsec_t room = (nsec_t)(TOKENS_MAX - guard->tokens);
+	guard->tokens += (int32_t)(got < room ? got : room);
+}
+
+static int32_t frame_cost(const struct frame *frame)
+{
+	if (frame->type >= FRAME_TYPES)
+		return COST_UNKNOWN;
+	if (frame->type == FRAME_DATA && frame->len == 0 && (frame->flags & FLAG_END_STREAM) == 0)
+		return COST_EMPTY_DATA;
+	return frame_costs[frame->type];
+}
+
+static bool tokens_pay(struct h2_guard *guard, int32_t cost, nsec_t now)
+{
+	if (cost == 0)
+		return true;
+	tokens_refill(guard, now);
+	guard->tokens -= cost;
+	return guard->tokens >= 0;
+}
+
+/* ---- bodies that have not ended: h2o keeps them all and tells nobody until the last byte ---- */
+static struct guard_upload *upload_find(struct h2_guard *guard, uint32_t stream)
+{
+	for (uint32_t i = 0; i < guard->upload_count; i++)
+		if (guard->uploads[i].stream == stream)
+			return &guard->uploads[i];
+	return NULL;
+}
+
+static void upload_end(struct h2_guard *guard, struct guard_budget *budget,
+		       struct guard_upload *upload)
+{
+	guard->bytes -= upload->bytes;
+	budget->unfinished_bytes -= upload->bytes;
+	*upload = guard->uploads[--guard->upload_count];
+}
+
+static bool uploads_grow(struct h2_guard *guard)
+{
+	struct guard_upload *more = malloc(GUARD_UPLOADS_MAX * sizeof(*more));
+	if (more == NULL)
+		return false;
+	(void)memcpy(more, guard->uploads, guard->upload_count * sizeof(*more));
+	guard->uploads = more;
+	guard->upload_room = GUARD_UPLOADS_MAX;
+	return true;
+}
+
+static enum guard_verdict upload_begin(struct h2_guard *guard, uint32_t stream, nsec_t now)
+{
+	if (guard->upload_count == guard->upload_room &&
+	    (guard->upload_room == GUARD_UPLOADS_MAX || !uploads_grow(guard)))
+		return GUARD_UPLOADS;
+	guard->uploads[guard->upload_count++] =
+		(struct guard_upload){ .stream = stream, .since = now };
+	return GUARD_PASS;
+}
+
+static enum guard_verdict upload_data(struct h2_guard *guard, struct guard_budget *budget,
+				      struct guard_upload *upload, size_t len)
+{
+	upload->bytes += len;
+	guard->bytes += len;
+	budget->unfinished_bytes += len;
+	if (upload->bytes > budget->body_bytes_max)
+		return GUARD_BODY_TOO_LARGE;
+	if (guard->bytes > budget->conn_bytes_max ||
+	    budget->unfinished_bytes > budget->worker_bytes_max)
+		return GUARD_UNFINISHED_BYTES;
+	return GUARD_PASS;
+}
+
+/* A stream that is not known begins with HEADERS whatever its number: PRIORITY can open streams
+ * that take their HEADERS later, below the highest number. The type is looked at before the flags:
+ * bit 1 of PRIORITY or WINDOW_UPDATE means nothing. */
+static enum guard_verdict account_body(struct h2_guard *guard, struct guard_budget *budget,
+				       const struct frame *frame, nsec_t now)
+{
+	if (frame->type != FRAME_DATA && frame->type != FRAME_HEADERS &&
+	    frame->type != FRAME_RST_STREAM)
+		return GUARD_PASS;
+	bool ends = frame->type == FRAME_RST_STREAM || (frame->flags & FLAG_END_STREAM) != 0;
+	struct guard_upload *upload = upload_find(guard, frame->stream);
+	if (upload == NULL)
+		return frame->type == FRAME_HEADERS && !ends
+			       ? upload_begin(guard, frame->stream, now)
+			       : GUARD_PASS;
+	enum guard_verdict verdict = GUARD_PASS;
+	if (frame->type == FRAME_DATA)
+		verdict = upload_data(guard, budget, upload, frame->len);
+	if (ends)
+		upload_end(guard, budget, upload);
+	return verdict;
+}
+
+/* ---- frames ---- */
+static enum guard_verdict judge(struct h2_guard *guard, struct guard_budget *budget,
+				const struct frame *frame, nsec_t now)
+{
+	int32_t cost = frame_cost(frame);
+	if (cost == FORBIDDEN || frame->len > FRAME_LEN_MAX)
+		return GUARD_FORBIDDEN_FRAME;
+	/* Its CONTINUATION would be refused anyhow, but h2o would have taken the first part. */
+	if (frame->type == FRAME_HEADERS && (frame->flags & FLAG_END_HEADERS) == 0)
+		return GUARD_FORBIDDEN_FRAME;
+	if (!tokens_pay(guard, cost, now))
+		return GUARD_FLOOD;
+	return account_body(guard, budget, frame, now);
+}
+
+static struct frame frame_read(const char *at)
+{
+	const uint8_t *p = (const uint8_t *)at;
+	return (struct frame){
+		.len = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2],
+		.type = p[3],
+		.flags = p[4],
+		.stream =
+			((uint32_t)p[5] << 24 | (uint32_t)p[6] << 16 | (uint32_t)p[7] << 8 | p[8]) &
+			0x7fffffff,
+	};
+}
+
+enum guard_verdict h2_guard_scan(struct h2_guard *guard, struct guard_budget *budget,
+				 const char *input, size_t len, nsec_t now)
+{
+	bool moved = false;
+	if (!guard->preface && len >= PREFACE_LEN) {
+		guard->preface = moved = true;
+		guard->next = PREFACE_LEN;
+	}
+	while (guard->preface && len >= guard->next + HEADER_LEN) {
+		struct frame frame = frame_read(input + guard->next);
+		enum guard_verdict verdict = judge(guard, budget, &frame, now);
+		if (verdict != GUARD_PASS)
+			return verdict;
+		guard->next += HEADER_LEN + frame.len;
+		moved = true;
+	}
+	/* The clock of a frame that is not complete starts anew with each frame. */
+	if (guard->next == len)
+		guard->partial_since = 0;
+	else if (moved || guard->partial_since == 0)
+		guard->partial_since = now;
+	return GUARD_PASS;
+}
+
+void h2_guard_ate(struct h2_guard *guard, size_t len)
+{
+	must(guard->next >= len);
+	guard->next -= len;
+}
+
+/* ---- pace ---- */
+bool guard_too_slow(const struct guard_budget *budget, nsec_t since, size_t bytes, nsec_t now)
+{
+	return now - since > budget->patience + bytes * (SEC / BYTES_PER_S_MIN);
+}
+
+enum guard_verdict h2_guard_check_pace(struct h2_guard *guard, const struct guard_budget *budget,
+				       nsec_t now)
+{
+	if (guard->partial_since != 0 && guard_too_slow(budget, guard->partial_since, 0, now))
+		return GUARD_SLOW;
+	for (uint32_t i = 0; i < guard->upload_count; i++)
+		if (guard_too_slow(budget, guard->uploads[i].since, guard->uploads[i].bytes, now))
+			return GUARD_SLOW;
+	if (guard->upload_count == 0)
+		uploads_shrink(guard);
+	return GUARD_PASS;
+}
+
+enum guard_verdict h2_guard_request_over(struct h2_guard *guard, bool answered)
+{
+	if (!answered)
+		return ++guard->aborted > ABORTED_MAX ? GUARD_ABORTED : GUARD_PASS;
+	if (guard->aborted > 0)
+		guard->aborted--;
+	guard->tokens += TOKENS_PER_ANSWER;
+	if (guard->tokens > TOKENS_MAX)
+		guard->tokens = TOKENS_MAX;
+	return GUARD_PASS;
+}

@@ -1,0 +1,85 @@
+/* h2_guard.h - judges what a client does to libh2o 2.2.5 before the library sees it.
+ *
+ * One struct h2_guard per HTTP/2 connection. h2_guard_scan looks at every frame header once, h2o
+ * eats the frames afterwards, h2_guard_ate is told how much. A verdict other than GUARD_PASS means:
+ * close the connection, and let h2o see none of the input. Pure: no socket, no clock; http_h2o_edge
+ * owns both. What it holds off, and why, is in h2_guard.c beside each rule. */
+#ifndef GATEWAY_H2_GUARD_H
+#define GATEWAY_H2_GUARD_H
+
+#include "codec/base/attr.h"
+#include "codec/base/clock.h"
+
+#include <stdbool.h>
+
+enum guard_verdict {
+	GUARD_FORBIDDEN_FRAME,  /* no client of ours needs it, and h2o cannot take it */
+	GUARD_FLOOD,            /* too many frames that cost us more than the client */
+	GUARD_UPLOADS,          /* too many bodies at once */
+	GUARD_UNFINISHED_BYTES, /* too many bytes of bodies that do not end */
+	GUARD_BODY_TOO_LARGE,   /* one body far over the limit */
+	GUARD_SLOW,             /* a frame, body or request that comes too slowly */
+	GUARD_STALLED,          /* the peer does not take what we write */
+	GUARD_ABORTED,          /* too many requests that ended before their answer */
+	GUARD_CAUSES,
+	GUARD_PASS = GUARD_CAUSES
+};
+
+/* Metric label; NULL for GUARD_PASS and beyond. */
+const char *guard_verdict_name(enum guard_verdict verdict);
+
+/* What the connections of one worker share. */
+struct guard_budget {
+	size_t body_bytes_max;   /* of one request, as h2o is told */
+	size_t conn_bytes_max;   /* of one connection's unfinished requests */
+	size_t worker_bytes_max; /* of all connections' */
+	nsec_t patience;         /* for a frame, and for a body beyond what its bytes allow */
+	size_t unfinished_bytes; /* now, all connections */
+};
+
+enum { GUARD_UPLOADS_MAX = 100, GUARD_UPLOADS_INLINE = 8 };
+
+/* A request whose body has not ended. */
+struct guard_upload {
+	nsec_t since;
+	size_t bytes;
+	uint32_t stream;
+};
+
+struct h2_guard {
+	size_t next;          /* offset of the next header to judge; may lie beyond the input */
+	nsec_t partial_since; /* the frame at the end of the input is not complete; 0: it is */
+	nsec_t tokens_at;
+	int32_t tokens;
+	uint32_t aborted;
+	bool preface; /* seen */
+	uint32_t upload_count, upload_room;
+	size_t bytes; /* sum over uploads */
+	struct guard_upload *uploads;
+	struct guard_upload first[GUARD_UPLOADS_INLINE];
+};
+
+void h2_guard_init(struct h2_guard *guard, nsec_t now);
+/* Gives back memory and the connection's share of the budget. */
+void h2_guard_fini(struct h2_guard *guard, struct guard_budget *budget);
+
+/* Judges the frame headers in `input` that were not judged before; `input` begins where h2o has
+ * stopped eating, at the preface or a frame. A frame is judged as soon as its header is there. */
+MUST_USE enum guard_verdict h2_guard_scan(struct h2_guard *guard, struct guard_budget *budget,
+					  const char *input, size_t len, nsec_t now);
+
+/* h2o has eaten the first `len` bytes, whole frames. */
+void h2_guard_ate(struct h2_guard *guard, size_t len);
+
+/* Once a second, while input is being read: has a frame or a body become too slow? Gives back
+ * memory that is not needed. */
+MUST_USE enum guard_verdict h2_guard_check_pace(struct h2_guard *guard,
+						const struct guard_budget *budget, nsec_t now);
+
+/* Whether something that began at `since` and has brought `bytes` is slower than a client may be. */
+bool guard_too_slow(const struct guard_budget *budget, nsec_t since, size_t bytes, nsec_t now);
+
+/* A request has ended, with its whole answer or before it. */
+MUST_USE enum guard_verdict h2_guard_request_over(struct h2_guard *guard, bool answered);
+
+#endif

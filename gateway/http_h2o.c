@@ -1,0 +1,386 @@
+/* http_h2o.c - http.h over libh2o: requests from h2o to the handler, one answer each back.
+ *
+ * An exchange lives in its request's pool. Two h2o callbacks make its life: on_req begins it, and
+ * the access logger, which h2o calls for every request it disposes of, whatever the reason, ends
+ * it. Everything else about a connection is in http_h2o_edge. */
+#include "gateway/http.h"
+
+#include "codec/base/must.h"
+#include "gateway/http_h2o_edge.h"
+#include "gateway/http_h2o_listen.h"
+
+enum { SERVER_MAGIC = 0x48535256, EXCHANGE_MAGIC = 0x45584348 };
+
+/* Between the limit and h2o's own (which resets an HTTP/2 stream as "safe to try again") a body is
+ * still taken, so that the handler can say that it is too large. */
+enum { BODY_SLACK = 64 << 10 };
+
+/* A connection may be unused for so long. Requests that come slowly are the guard's. */
+enum { IDLE_MS = 75000 };
+
+enum { CONN_BYTES_MIN = 8 << 20, WORKER_BYTES_DEFAULT = 256 << 20 };
+#define PATIENCE_DEFAULT (10 * SEC)
+
+_Static_assert(COUNT_OF(((struct http_counters *)NULL)->guard_kills) == GUARD_CAUSES,
+	       "a counter for each cause");
+
+struct http_server {
+	uint32_t magic;
+	struct http_handler handler;
+	struct http_limits limits;
+	struct http_counters counters;
+	struct edge_host edges;
+	struct listeners listeners;
+	h2o_globalconf_t config;
+	h2o_context_t ctx;
+	size_t in_flight;
+	bool draining;
+};
+
+enum exchange_state {
+	EXCHANGE_WAITING, /* for its tick */
+	EXCHANGE_BEGUN,
+	EXCHANGE_ANSWERED,
+	EXCHANGE_LEFT, /* told the handler, or never begun; h2o is still to end the request */
+};
+
+struct http_exchange {
+	uint32_t magic;
+	enum exchange_state state;
+	struct http_server *server;
+	struct edge *edge;
+	h2o_req_t *req;
+	void *request; /* the handler's; NULL: it knows nothing of this exchange */
+	size_t body_total;
+	h2o_timeout_entry_t tick;
+	struct http_incoming in;
+};
+
+/* h2o's records that carry a pointer of ours. */
+struct server_handler {
+	h2o_handler_t super;
+	struct http_server *server;
+};
+
+const char *http_guard_cause(size_t n)
+{
+	return n < GUARD_CAUSES ? guard_verdict_name((enum guard_verdict)n) : NULL;
+}
+
+/* ---- the request as the handler sees it ---- */
+static struct slice to_slice(h2o_iovec_t v)
+{
+	return slice_of(v.base, v.len);
+}
+
+static const struct slice header_names[HTTP_HEADER_COUNT] = {
+	[HTTP_AUTHORIZATION] = SLICE_INIT("authorization"),
+	[HTTP_CONTENT_TYPE] = SLICE_INIT("content-type"),
+	[HTTP_ACCEPT] = SLICE_INIT("accept"),
+	[HTTP_ORIGIN] = SLICE_INIT("origin"),
+	[HTTP_PROTOCOL_VERSION] = SLICE_INIT("mcp-protocol-version"),
+	[HTTP_SESSION_ID] = SLICE_INIT("mcp-session-id"),
+	[HTTP_IDEMPOTENCY_KEY] = SLICE_INIT("idempotency-key"),
+	[HTTP_TIMEOUT] = SLICE_INIT("sluice-timeout"),
+	[HTTP_TRACEPARENT] = SLICE_INIT("traceparent"),
+};
+
+static void read_headers(const h2o_req_t *req, struct slice headers[HTTP_HEADER_COUNT])
+{
+	for (size_t i = 0; i < HTTP_HEADER_COUNT; i++)
+		headers[i] = slice_of(NULL, 0);
+	for (size_t i = 0; i < req->headers.size; i++) {
+		const h2o_header_t *header = &req->headers.entries[i];
+		struct slice name = to_slice(*header->name); /* in lower case */
+		for (size_t n = 0; n < HTTP_HEADER_COUNT; n++)
+			if (slice_absent(headers[n]) && slice_eq(name, header_names[n]))
+				headers[n] = to_slice(header->value);
+	}
+}
+
+static void read_request(const h2o_req_t *req, size_t body_bytes_max, struct http_incoming *in)
+{
+	in->method = to_slice(req->method);
+	in->path = to_slice(req->path);
+	if (req->query_at != SIZE_MAX)
+		in->path.len = req->query_at;
+	read_headers(req, in->headers);
+	in->body_too_large = req->entity.len > body_bytes_max;
+	in->body = in->body_too_large ? slice_of(NULL, 0) : to_slice(req->entity);
+	in->http2 = req->version >= 0x200;
+}
+
+/* ---- an exchange's begin and end ---- */
+static void answer_busy(struct http_exchange *exchange)
+{
+	const struct slice text = exchange->server->limits.busy_body;
+	const struct http_field field = { SLICE_INIT("content-type"),
+					  SLICE_INIT("application/json") };
+	struct iovec body = { .iov_len = text.len };
+
+	/* A reload may replace the text before it has left. */
+	body.iov_base = h2o_mem_alloc_pool(&exchange->req->pool, text.len);
+	(void)memcpy(body.iov_base, text.at, text.len);
+	http_answer(exchange, 503, &field, 1, &body, 1, text.len);
+}
+
+/* One tick after h2o has the request: one that its client has reset at once never gets here. */
+static void on_exchange_tick(h2o_timeout_entry_t *entry)
+{
+	struct http_exchange *exchange = CONTAINER_OF(entry, struct http_exchange, tick);
+	struct http_server *server = exchange->server;
+	must_obj(exchange, EXCHANGE_MAGIC);
+	must(exchange->state == EXCHANGE_WAITING);
+	exchange->state = EXCHANGE_BEGUN;
+	server->in_flight++;
+	edge_count(&server->counters.requests);
+	/* h2o ends no request inside of this call: an answer is only queued. */
+	exchange->request = server->handler.begin(server->handler.owner, exchange, &exchange->in);
+	if (exchange->request == NULL) {
+		must(exchange->state == EXCHANGE_BEGUN);
+		answer_busy(exchange);
+	}
+}
+
+static int on_req(h2o_handler_t *self, h2o_req_t *req)
+{
+	struct http_server *server = CONTAINER_OF(self, struct server_handler, super)->server;
+	struct http_exchange *exchange = h2o_mem_alloc_pool(&req->pool, sizeof(*exchange));
+	*exchange = (struct http_exchange){ .magic = EXCHANGE_MAGIC,
+					    .server = server,
+					    .edge = edge_of(req),
+					    .req = req,
+					    .tick.cb = on_exchange_tick };
+	read_request(req, server->limits.body_bytes_max, &exchange->in);
+	/* The one place of a request that is ours, to find the exchange again in the logger. */
+	h2o_req_getenv(req, H2O_STRLIT("exchange"), 1)->base = (char *)exchange;
+	h2o_timeout_link(server->ctx.loop, &server->ctx.zero_timeout, &exchange->tick);
+	edge_watch(exchange->edge, exchange);
+	return 0;
+}
+
+/* Nothing of the handler's is needed any more, or ever was. */
+static void exchange_drop(struct http_exchange *exchange)
+{
+	struct http_server *server = exchange->server;
+	if (exchange->state == EXCHANGE_WAITING)
+		h2o_timeout_unlink(&exchange->tick);
+	if (exchange->state == EXCHANGE_BEGUN) {
+		server->in_flight--;
+		server->handler.gone(server->handler.owner, exchange->request);
+	}
+}
+
+static void on_request_over(h2o_logger_t *self, h2o_req_t *req)
+{
+	(void)self;
+	const h2o_iovec_t *slot = h2o_req_getenv(req, H2O_STRLIT("exchange"), 0);
+	if (slot == NULL)
+		return; /* refused by h2o itself */
+	struct http_exchange *exchange = (struct http_exchange *)(void *)slot->base;
+	must_obj(exchange, EXCHANGE_MAGIC);
+	const struct http_handler *handler = &exchange->server->handler;
+	bool sent = exchange->state == EXCHANGE_ANSWERED || exchange->state == EXCHANGE_LEFT;
+	bool answered =
+		exchange->state == EXCHANGE_ANSWERED && req->bytes_sent >= exchange->body_total;
+	exchange_drop(exchange);
+	if (exchange->state == EXCHANGE_ANSWERED && exchange->request != NULL)
+		(answered ? handler->sent : handler->gone)(handler->owner, exchange->request);
+	edge_request_over(exchange->edge, sent, answered);
+	exchange->magic = 0;
+}
+
+/* ---- answers ---- */
+static const char *reason_of(int status)
+{
+	static const struct {
+		int status;
+		const char *reason;
+	} reasons[] = {
+		{ 200, "OK" },
+		{ 202, "Accepted" },
+		{ 204, "No Content" },
+		{ 400, "Bad Request" },
+		{ 401, "Unauthorized" },
+		{ 402, "Payment Required" },
+		{ 403, "Forbidden" },
+		{ 404, "Not Found" },
+		{ 405, "Method Not Allowed" },
+		{ 406, "Not Acceptable" },
+		{ 409, "Conflict" },
+		{ 413, "Content Too Large" },
+		{ 415, "Unsupported Media Type" },
+		{ 422, "Unprocessable Content" },
+		{ 429, "Too Many Requests" },
+		{ 499, "Client Closed Request" },
+		{ 500, "Internal Server Error" },
+		{ 502, "Bad Gateway" },
+		{ 503, "Service Unavailable" },
+		{ 504, "Gateway Timeout" },
+	};
+	for (size_t i = 0; i < COUNT_OF(reasons); i++)
+		if (reasons[i].status == status)
+			return reasons[i].reason;
+	return "Unknown"; /* RFC 9110 15: the phrase means nothing */
+}
+
+/* h2o calls neither of these after the one, final send. */
+static h2o_generator_t no_more = { NULL, NULL };
+
+static void response_start(struct http_exchange *exchange, int status)
+{
+	h2o_req_t *req = exchange->req;
+	must(status >= 200 && status <= 599);
+	req->res.status = status;
+	req->res.reason = reason_of(status);
+	if (exchange->server->draining)
+		req->http1_is_persistent = 0;
+}
+
+void http_answer(struct http_exchange *exchange, int status, const struct http_field *fields,
+		 size_t field_count, const struct iovec *body, size_t body_count, size_t body_total)
+{
+	must_obj(exchange, EXCHANGE_MAGIC);
+	must(exchange->state == EXCHANGE_BEGUN);
+	h2o_req_t *req = exchange->req;
+	exchange->state = EXCHANGE_ANSWERED;
+	exchange->server->in_flight--;
+	response_start(exchange, status);
+	if (status != 204) /* RFC 9110 8.6 */
+		req->res.content_length = body_total;
+	for (size_t i = 0; i < field_count; i++)
+		h2o_add_header_by_str(&req->pool, &req->res.headers, fields[i].name.at,
+				      fields[i].name.len, 1, NULL, fields[i].value.at,
+				      fields[i].value.len);
+	body_count = net_h2o_trim(body, body_count);
+	if (slice_eq(exchange->in.method, SLICE("HEAD")) || status == 204)
+		body_count = 0;
+	exchange->body_total = body_count == 0 ? 0 : body_total;
+	h2o_start_response(req, &no_more);
+	/* Header and body at once: a header alone would leave an HTTP/2 stream in the state in which
+	 * h2o can be made to abort (h2o.md 1.4). h2o copies the list and does not write to it. */
+	edge_send(exchange->edge, req, (h2o_iovec_t *)(uintptr_t)body, body_count,
+		  H2O_SEND_STATE_FINAL);
+}
+
+/* HTTP/1.1 has no way to give up a request but to answer it, to a socket that is shut. */
+static void on_left(void *owner, void *watched)
+{
+	(void)owner;
+	struct http_exchange *exchange = watched;
+	must_obj(exchange, EXCHANGE_MAGIC);
+	exchange_drop(exchange);
+	exchange->state = EXCHANGE_LEFT;
+	response_start(exchange, 499);
+	exchange->req->http1_is_persistent = 0;
+	h2o_start_response(exchange->req, &no_more);
+	edge_send(exchange->edge, exchange->req, NULL, 0, H2O_SEND_STATE_ERROR);
+}
+
+/* ---- the server ---- */
+static void on_connection_closed(void *owner)
+{
+	struct http_server *server = owner;
+	listeners_refresh(&server->listeners);
+}
+
+static void configure_h2o(struct http_server *server)
+{
+	h2o_globalconf_t *config = &server->config;
+	h2o_config_init(config);
+	config->server_name.len = 0; /* no Server header */
+	config->http1.req_timeout = IDLE_MS;
+	config->http1.upgrade_to_http2 = 0; /* the guard would miss the change */
+	config->http2.idle_timeout = IDLE_MS;
+	h2o_hostconf_t *host =
+		h2o_config_register_host(config, h2o_iovec_init(H2O_STRLIT("default")), 65535);
+	/* No path is registered, so that every request falls back to this, "*" and all. */
+	h2o_pathconf_t *any = &host->fallback_path;
+	h2o_handler_t *handler = h2o_create_handler(any, sizeof(struct server_handler));
+	CONTAINER_OF(handler, struct server_handler, super)->server = server;
+	handler->on_req = on_req;
+	h2o_create_logger(any, sizeof(h2o_logger_t))->log_access = on_request_over;
+	h2o_context_init(&server->ctx, net_h2o_loop(server->edges.loop), config);
+}
+
+static void apply_limits(struct http_server *server, const struct http_limits *limits)
+{
+	struct guard_budget *budget = &server->edges.budget;
+	size_t body_max = limits->body_bytes_max;
+	must(limits->connections_max > 0 && limits->busy_body.len > 0);
+	server->limits = *limits;
+	server->listeners.connections_max = limits->connections_max;
+	server->config.max_request_entity_size = body_max + BODY_SLACK;
+	budget->body_bytes_max = body_max + BODY_SLACK;
+	budget->conn_bytes_max = 4 * body_max > CONN_BYTES_MIN ? 4 * body_max : CONN_BYTES_MIN;
+	budget->worker_bytes_max = limits->unfinished_bytes_max != 0 ? limits->unfinished_bytes_max
+								     : WORKER_BYTES_DEFAULT;
+	budget->patience = limits->patience != 0 ? limits->patience : PATIENCE_DEFAULT;
+}
+
+void http_set_limits(struct http_server *server, const struct http_limits *limits)
+{
+	must_obj(server, SERVER_MAGIC);
+	apply_limits(server, limits);
+	listeners_refresh(&server->listeners);
+}
+
+struct http_server *http_server_new(struct net_loop *loop, const int *fds, size_t fd_count,
+				    const struct http_handler *handler,
+				    const struct http_limits *limits)
+{
+	struct http_server *server = calloc(1, sizeof(*server));
+	if (server == NULL)
+		return NULL;
+	server->magic = SERVER_MAGIC;
+	server->handler = *handler;
+	edge_host_init(&server->edges);
+	server->edges.loop = loop;
+	server->edges.counters = &server->counters;
+	server->edges.left = on_left;
+	server->edges.closed = on_connection_closed;
+	server->edges.owner = server;
+	configure_h2o(server);
+	server->edges.ctx = &server->ctx;
+	server->edges.hosts = server->config.hosts;
+	apply_limits(server, limits);
+	edge_host_start(&server->edges);
+	listeners_init(&server->listeners, &server->edges, fds, fd_count);
+	return server;
+}
+
+const struct http_counters *http_counters(const struct http_server *server)
+{
+	must_obj(server, SERVER_MAGIC);
+	return &server->counters;
+}
+
+void http_stop_accepting(struct http_server *server)
+{
+	must_obj(server, SERVER_MAGIC);
+	listeners_stop(&server->listeners);
+}
+
+/* h2o sends a GOAWAY now and another in a second, and closes what is idle then. */
+void http_shutdown(struct http_server *server)
+{
+	must_obj(server, SERVER_MAGIC);
+	if (server->draining)
+		return;
+	server->draining = true;
+	listeners_stop(&server->listeners);
+	h2o_context_request_shutdown(&server->ctx);
+	edge_host_shutdown(&server->edges);
+}
+
+size_t http_in_flight(const struct http_server *server)
+{
+	must_obj(server, SERVER_MAGIC);
+	return server->in_flight;
+}
+
+size_t http_connections(const struct http_server *server)
+{
+	must_obj(server, SERVER_MAGIC);
+	return server->edges.count;
+}

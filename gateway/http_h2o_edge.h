@@ -1,0 +1,103 @@
+/* http_h2o_edge.h - one accepted connection: the only owner of its socket's read callback.
+ *
+ * h2o installs its callbacks, edge_settle puts ours in their place: each read goes through the guard
+ * first, and a request in flight over HTTP/1.1 is watched for its client leaving. Every call into
+ * h2o that may touch the connection is followed by edge_settle (edge_send does it). The recipe and
+ * its reasons: h2o arms reading from read, write and timer callbacks alike, and frees connections
+ * under its caller. All on one thread. */
+#ifndef GATEWAY_HTTP_H2O_EDGE_H
+#define GATEWAY_HTTP_H2O_EDGE_H
+
+#include "gateway/h2_guard.h"
+#include "gateway/http.h"
+#include "gateway/net_h2o.h"
+
+#include <stdatomic.h>
+
+/* Counters are written by the server's thread alone. */
+static inline void edge_count(_Atomic uint64_t *counter)
+{
+	uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
+	atomic_store_explicit(counter, value + 1, memory_order_relaxed);
+}
+
+struct edge;
+
+/* What the connections of a server share; filled in by http_h2o.c. */
+struct edge_host {
+	struct net_loop *loop;
+	h2o_context_t *ctx;
+	h2o_hostconf_t **hosts;
+	struct http_counters *counters;
+	struct guard_budget budget;
+	h2o_linklist_t all, unsettled;
+	struct net_timer tick;
+	size_t count;
+	/* The client of a watched request left. edge_send must follow, at once. */
+	void (*left)(void *owner, void *watched);
+	/* A connection is gone: there is room for another. */
+	void (*closed)(void *owner);
+	void *owner;
+};
+
+enum edge_proto { EDGE_OPENING, EDGE_HTTP1, EDGE_HTTP2 };
+
+struct edge {
+	struct edge_host *host;
+	h2o_socket_t *sock;
+	SSL *ssl; /* NULL on clear text; valid while the socket is */
+	enum edge_proto proto;
+	bool gated, killed;
+	h2o_socket_cb h2o_read;  /* what h2o wants called; _cb.read holds ours */
+	h2o_socket_cb h2o_write; /* likewise, while _cb.write holds ours */
+	bool *gone;              /* set when the connection dies under a caller */
+	h2o_linklist_t all, unsettled;
+	struct timeval connected_at; /* for h2o */
+	nsec_t since;                /* opened; HTTP/1.1: first byte of a request, 0: none yet */
+	struct {                     /* writing makes no progress */
+		size_t written;
+		int queued;
+		nsec_t since;
+	} stall;
+	uint32_t unsent; /* answers h2o has not finished with */
+	union {
+		struct h2_guard guard; /* HTTP/2 */
+		struct {
+			void *watched;       /* request in flight, NULL once it is being answered */
+			h2o_buffer_t *held;  /* h2o's input while a request is in flight */
+			h2o_buffer_t *early; /* what came behind that request */
+			size_t bytes_counted; /* in the budget */
+		} h1;
+	};
+};
+
+void edge_host_init(struct edge_host *host);
+/* Before the first of edge_host_init's users: starts the 1 s tick. */
+void edge_host_start(struct edge_host *host);
+
+/* A new record for an accepted socket; on memory refused the socket is closed. It is freed when the
+ * socket closes. */
+struct edge *edge_new(struct edge_host *host, h2o_socket_t *sock);
+
+/* The protocol is known: hands over to h2o what has come so far. The edge may be gone afterwards. */
+void edge_begin(struct edge *edge, enum edge_proto proto);
+
+/* The connection of a request. */
+struct edge *edge_of(const h2o_req_t *req);
+
+/* A request has arrived and is not answered yet; `watched` is passed to host->left if the client
+ * leaves before edge_send (HTTP/1.1 only: h2o tells of the others by disposing the request). */
+void edge_watch(struct edge *edge, void *watched);
+
+/* The whole answer: the only way to h2o_send. */
+void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t count,
+	       h2o_send_state_t state);
+
+/* The request is being disposed of by h2o. `sent`: edge_send was called for it; `answered`: and all
+ * of the answer has left h2o. */
+void edge_request_over(struct edge *edge, bool sent, bool answered);
+
+/* Shutdown has been requested of h2o: closes what is idle and h2o would leave open. */
+void edge_host_shutdown(struct edge_host *host);
+
+#endif

@@ -1,0 +1,104 @@
+#include "gateway/http_h2o_listen.h"
+
+#include "codec/base/must.h"
+
+#include <errno.h>
+
+/* Between batches the connections that are there get their turn. */
+enum { ACCEPT_BATCH = 16 };
+
+#define RETRY_AFTER (100 * MSEC)
+
+static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+enum { PREFACE_LEN = sizeof(preface) - 1 };
+
+/* Clear text: HTTP/2 with prior knowledge is told from HTTP/1.1 here, so that h2o never changes the
+ * protocol of a connection behind the guard's back. */
+static void on_first_bytes(h2o_socket_t *sock, const char *err)
+{
+	struct edge *edge = sock->on_close.data;
+	size_t len = sock->input->size < PREFACE_LEN ? sock->input->size : PREFACE_LEN;
+	if (err != NULL)
+		h2o_socket_close(sock);
+	else if (memcmp(sock->input->bytes, preface, len) != 0)
+		edge_begin(edge, EDGE_HTTP1);
+	else if (len == PREFACE_LEN)
+		edge_begin(edge, EDGE_HTTP2);
+}
+
+/* ---- listening ---- */
+static void on_acceptable(h2o_socket_t *listener, const char *err);
+
+/* The kernel queues what is not accepted. A listener that is readable and not accepted from would
+ * turn the loop for nothing, hence it is not even looked at. */
+static void listeners_set_open(struct listeners *listeners, bool open)
+{
+	if (listeners->open == open)
+		return;
+	listeners->open = open;
+	for (size_t i = 0; i < listeners->count; i++) {
+		if (open)
+			h2o_socket_read_start(listeners->socks[i], on_acceptable);
+		else
+			h2o_socket_read_stop(listeners->socks[i]);
+	}
+}
+
+void listeners_refresh(struct listeners *listeners)
+{
+	bool room = listeners->host->count < listeners->connections_max;
+	bool waiting = listeners->retry.place != 0;
+	listeners_set_open(listeners, room && !waiting && !listeners->stopped);
+}
+
+static void on_retry(struct net_timer *timer)
+{
+	listeners_refresh(CONTAINER_OF(timer, struct listeners, retry));
+}
+
+static bool out_of_resources(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+static void on_acceptable(h2o_socket_t *listener, const char *err)
+{
+	struct listeners *listeners = listener->data;
+	struct edge_host *host = listeners->host;
+	(void)err; /* accept tells */
+	for (int i = 0; i < ACCEPT_BATCH && host->count < listeners->connections_max; i++) {
+		h2o_socket_t *sock = h2o_evloop_socket_accept(listener);
+		if (sock == NULL && errno == ECONNABORTED)
+			continue;
+		if (sock == NULL && out_of_resources(errno))
+			net_timer_set(host->loop, &listeners->retry,
+				      net_now(host->loop) + RETRY_AFTER);
+		if (sock == NULL)
+			break;
+		if (edge_new(host, sock) != NULL)
+			h2o_socket_read_start(sock, on_first_bytes);
+	}
+	listeners_refresh(listeners);
+}
+
+void listeners_init(struct listeners *listeners, struct edge_host *host, const int *fds,
+		    size_t count)
+{
+	must(count <= LISTENERS_MAX && listeners->connections_max > 0);
+	listeners->host = host;
+	listeners->retry.fire = on_retry;
+	for (size_t i = 0; i < count; i++) {
+		h2o_socket_t *sock = h2o_evloop_socket_create(net_h2o_loop(host->loop), fds[i],
+							      H2O_SOCKET_FLAG_DONT_READ);
+		sock->data = listeners;
+		listeners->socks[listeners->count++] = sock;
+	}
+	listeners_refresh(listeners);
+}
+
+void listeners_stop(struct listeners *listeners)
+{
+	listeners->stopped = true;
+	net_timer_stop(listeners->host->loop, &listeners->retry);
+	listeners_refresh(listeners);
+}

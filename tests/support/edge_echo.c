@@ -1,0 +1,375 @@
+/* edge_echo.c - the edge by itself: net.h and http.h under a handler that needs no tenant.
+ *
+ * edge_echo [-p PORT] [-b BODY_MAX] [-c CONNECTIONS_MAX] [-t PATIENCE_MS] [-u UPSTREAM_PORT]
+ * prints "listening on PORT" and serves on loopback:
+ *   /echo    the body, next tick          /b/N     N bytes after 20 ms
+ *   /now/N   N bytes at once              /h/N     a header of N bytes after 20 ms
+ *   /hang    no answer at all             /refuse  begin returns NULL
+ *   /relay   the body goes to UPSTREAM_PORT over a kept connection; its answer's body comes back
+ *   /stats   what has happened so far, as text; not counted itself
+ * SIGTERM: stops accepting, shuts down, ends when no connection is left. */
+#include "codec/base/must.h"
+#include "codec/base/slab.h"
+#include "gateway/http.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { JOBS_MAX = 32768, FILL_MAX = 4 << 20, STATS_ROOM = 2048 };
+
+#define ANSWER_AFTER (20 * MSEC)
+
+struct relay {
+	struct net_conn *conn;
+	struct relay *next; /* idle ones */
+	struct job *job;    /* NULL: idle */
+	struct iovec out[2];
+	char head[128];
+};
+
+struct job {
+	struct http_exchange *exchange;
+	struct slice path, body;
+	struct net_timer timer;
+	struct relay *relay;
+	struct net_buffer *answer; /* of the upstream */
+	struct http_field field;
+	struct iovec out;
+	bool counted, answered;
+};
+
+static struct program {
+	struct net_loop *loop;
+	struct http_server *server;
+	struct slab jobs;
+	struct relay *idle;
+	int upstream_port;
+	bool draining;
+	uint64_t begun, answered, cancelled, sent;
+	char *fill;
+	struct net_message stop;
+} program;
+
+/* ---- answers ---- */
+static void answer(struct job *job, int status, const char *bytes, size_t len)
+{
+	job->answered = true;
+	program.answered += job->counted;
+	job->out = (struct iovec){ (char *)(uintptr_t)bytes, len };
+	http_answer(job->exchange, status, &job->field, slice_absent(job->field.name) ? 0 : 1,
+		    &job->out, 1, len);
+}
+
+/* The number behind `prefix` in the path; false when it is another path. */
+static bool number_after(struct slice path, const char *prefix, size_t *n)
+{
+	uint64_t value;
+	struct slice start = slice_str(prefix);
+	if (!slice_starts(path, start))
+		return false;
+	if (!slice_to_u64(slice_of(path.at + start.len, path.len - start.len), &value))
+		return false;
+	*n = value < FILL_MAX ? (size_t)value : FILL_MAX;
+	return true;
+}
+
+static void on_answer_due(struct net_timer *timer)
+{
+	struct job *job = CONTAINER_OF(timer, struct job, timer);
+	size_t n = 0;
+	if (number_after(job->path, "/h/", &n)) {
+		job->field = (struct http_field){ SLICE("x-big"), slice_of(program.fill, n) };
+		n = 0;
+	} else {
+		must(number_after(job->path, "/b/", &n));
+	}
+	answer(job, 200, program.fill, n);
+}
+
+static void answer_stats(struct job *job)
+{
+	static char text[STATS_ROOM]; /* one asker at a time */
+	const struct http_counters *counters = http_counters(program.server);
+	int len = snprintf(text, sizeof(text),
+			   "open=%" PRIu64 " accepted=%" PRIu64 " begun=%" PRIu64
+			   " answered=%" PRIu64 " sent=%" PRIu64 " cancelled=%" PRIu64
+			   " in_flight=%zu jobs=%zu foreign_reads=%" PRIu64,
+			   atomic_load(&counters->connections_open),
+			   atomic_load(&counters->connections), program.begun, program.answered,
+			   program.sent, program.cancelled, http_in_flight(program.server),
+			   program.jobs.out, atomic_load(&counters->foreign_reads));
+	for (size_t i = 0; http_guard_cause(i) != NULL; i++)
+		len += snprintf(text + len, sizeof(text) - (size_t)len, " %s=%" PRIu64,
+				http_guard_cause(i), atomic_load(&counters->guard_kills[i]));
+	text[len++] = '\n';
+	answer(job, 200, text, (size_t)len);
+}
+
+/* ---- relaying: enough of a client to count system calls and try net.h ---- */
+static void relay_free(struct relay *relay)
+{
+	net_close(relay->conn);
+	free(relay);
+}
+
+static void relay_lose(struct relay *relay)
+{
+	for (struct relay **at = &program.idle; *at != NULL; at = &(*at)->next)
+		if (*at == relay) {
+			*at = relay->next;
+			break;
+		}
+	relay_free(relay);
+}
+
+static void relay_send(struct relay *relay, struct job *job)
+{
+	int head = snprintf(relay->head, sizeof(relay->head),
+			    "POST / HTTP/1.1\r\nHost: upstream\r\nContent-Length: %zu\r\n\r\n",
+			    job->body.len);
+	relay->job = job;
+	job->relay = relay;
+	relay->out[0] = (struct iovec){ relay->head, (size_t)head };
+	relay->out[1] = (struct iovec){ (char *)(uintptr_t)job->body.at, job->body.len };
+	net_write(relay->conn, relay->out, 2);
+}
+
+static void on_relay_opened(struct net_conn *conn, void *arg)
+{
+	(void)conn;
+	struct relay *relay = arg;
+	relay_send(relay, relay->job);
+}
+
+/* An answer with content-length, whole or not yet. */
+static bool answer_whole(const char *input, size_t len, size_t *body)
+{
+	const char *end = memmem(input, len, "\r\n\r\n", 4);
+	const char *field = end == NULL ? NULL : memmem(input, (size_t)(end - input), "ength: ", 7);
+	if (field == NULL)
+		return false;
+	*body = (size_t)(end + 4 - input);
+	return len - *body >= strtoul(field + 7, NULL, 10);
+}
+
+static void on_relay_readable(struct net_conn *conn, void *arg)
+{
+	struct relay *relay = arg;
+	struct job *job = relay->job;
+	size_t len, body;
+	const char *input = net_input(conn, &len);
+	if (job == NULL || !answer_whole(input, len, &body))
+		return;
+	job->answer = net_take_input(conn);
+	job->relay = NULL;
+	relay->job = NULL;
+	relay->next = program.idle;
+	program.idle = relay;
+	answer(job, 200, net_buffer_bytes(job->answer, &len) + body, len - body);
+}
+
+static void on_relay_written(struct net_conn *conn, void *arg)
+{
+	(void)conn;
+	(void)arg;
+}
+
+static void on_relay_ended(struct net_conn *conn, enum net_end end, void *arg)
+{
+	(void)end;
+	struct relay *relay = arg;
+	struct job *job = relay->job;
+	const char *why = net_conn_error(conn);
+	if (job != NULL) {
+		job->relay = NULL;
+		answer(job, 502, why, strlen(why));
+	}
+	relay_lose(relay);
+}
+
+static const struct net_conn_events relay_events = { on_relay_opened, on_relay_readable,
+						     on_relay_written, on_relay_ended };
+
+static bool relay_start(struct job *job)
+{
+	struct relay *relay = program.idle;
+	if (relay != NULL) {
+		program.idle = relay->next;
+		relay_send(relay, job);
+		return true;
+	}
+	const struct sockaddr_in to = { .sin_family = AF_INET,
+					.sin_port = htons((uint16_t)program.upstream_port),
+					.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	relay = calloc(1, sizeof(*relay));
+	must(relay != NULL);
+	relay->job = job;
+	job->relay = relay;
+	relay->conn = net_connect(program.loop, (const struct sockaddr *)&to, sizeof(to), NULL,
+				  NULL, &relay_events, relay);
+	if (relay->conn != NULL)
+		return true;
+	job->relay = NULL;
+	free(relay);
+	return false;
+}
+
+/* ---- the handler ---- */
+static void job_free(struct job *job)
+{
+	net_timer_stop(program.loop, &job->timer);
+	net_buffer_free(job->answer);
+	if (job->relay != NULL)
+		relay_free(job->relay);
+	slab_give(&program.jobs, job);
+}
+
+static void job_start(struct job *job)
+{
+	size_t n;
+	if (slice_eq(job->path, SLICE("/echo")))
+		answer(job, 200, job->body.at, job->body.len);
+	else if (number_after(job->path, "/now/", &n))
+		answer(job, 200, program.fill, n);
+	else if (number_after(job->path, "/b/", &n) || number_after(job->path, "/h/", &n))
+		net_timer_set(program.loop, &job->timer, net_now(program.loop) + ANSWER_AFTER);
+	else if (slice_eq(job->path, SLICE("/stats")))
+		answer_stats(job);
+	else if (slice_eq(job->path, SLICE("/relay")) && relay_start(job))
+		return;
+	else if (!slice_eq(job->path, SLICE("/hang")))
+		answer(job, 404, "no such path\n", 13);
+}
+
+static void *on_begin(void *owner, struct http_exchange *exchange, const struct http_incoming *in)
+{
+	(void)owner;
+	if (slice_eq(in->path, SLICE("/refuse")))
+		return NULL;
+	struct job *job = slab_take(&program.jobs);
+	if (job == NULL)
+		return NULL;
+	*job = (struct job){ .exchange = exchange,
+			     .path = in->path,
+			     .body = in->body,
+			     .timer.fire = on_answer_due,
+			     .counted = !slice_eq(in->path, SLICE("/stats")) };
+	program.begun += job->counted;
+	if (in->body_too_large)
+		answer(job, 413, "too large\n", 10);
+	else
+		job_start(job);
+	return job;
+}
+
+static void on_gone(void *owner, void *request)
+{
+	(void)owner;
+	struct job *job = request;
+	program.cancelled += !job->answered;
+	job_free(job);
+}
+
+static void on_sent(void *owner, void *request)
+{
+	(void)owner;
+	struct job *job = request;
+	program.sent += job->counted;
+	job_free(job);
+}
+
+/* ---- start and stop ---- */
+static void on_stop(struct net_message *message, void *owner)
+{
+	(void)message;
+	(void)owner;
+	program.draining = true;
+	http_shutdown(program.server);
+}
+
+static void on_sigterm(int signal_number)
+{
+	(void)signal_number;
+	static atomic_flag once = ATOMIC_FLAG_INIT;
+	if (!atomic_flag_test_and_set(&once))
+		net_post(program.loop, &program.stop); /* takes no lock */
+}
+
+static int listen_on(int port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons((uint16_t)port),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(address);
+	const int on = 1;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd == -1 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+	    bind(fd, (const struct sockaddr *)&address, len) != 0 || listen(fd, 4096) != 0 ||
+	    getsockname(fd, (struct sockaddr *)&address, &len) != 0) {
+		perror("edge_echo: listen");
+		exit(1);
+	}
+	(void)printf("listening on %u\n", ntohs(address.sin_port));
+	(void)fflush(stdout);
+	return fd;
+}
+
+static void read_options(int argc, char **argv, int *port, struct http_limits *limits)
+{
+	for (int option; (option = getopt(argc, argv, "p:b:c:t:u:")) != -1;) {
+		switch (option) {
+		case 'p':
+			*port = atoi(optarg);
+			break;
+		case 'b':
+			limits->body_bytes_max = (size_t)atol(optarg);
+			break;
+		case 'c':
+			limits->connections_max = (uint32_t)atoi(optarg);
+			break;
+		case 't':
+			limits->patience = (nsec_t)atol(optarg) * MSEC;
+			break;
+		case 'u':
+			program.upstream_port = atoi(optarg);
+			break;
+		default:
+			exit(2);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct http_handler handler = { NULL, on_begin, on_gone, on_sent };
+	struct http_limits limits = { .body_bytes_max = 4 << 20,
+				      .connections_max = 10000,
+				      .busy_body = SLICE("{\"busy\":true}") };
+	int port = 0;
+
+	read_options(argc, argv, &port, &limits);
+	program.stop.run = on_stop;
+	program.fill = malloc(FILL_MAX);
+	program.loop = net_loop_new();
+	if (program.fill == NULL || program.loop == NULL ||
+	    !slab_init(&program.jobs, sizeof(struct job), JOBS_MAX))
+		return 1;
+	(void)memset(program.fill, 'x', FILL_MAX);
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGTERM, on_sigterm);
+	int fd = listen_on(port);
+	program.server = http_server_new(program.loop, &fd, 1, &handler, &limits);
+	if (program.server == NULL)
+		return 1;
+	while (!program.draining || http_connections(program.server) != 0)
+		net_turn(program.loop, SEC);
+	must(http_in_flight(program.server) == 0 && program.jobs.out == 0);
+	while (program.idle != NULL)
+		relay_lose(program.idle);
+	return 0;
+}
