@@ -1,0 +1,482 @@
+#include "codec/json_read.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static struct json_work *work;
+
+static int open_work(void **state)
+{
+	(void)state;
+	work = json_work_new();
+	return work == NULL;
+}
+
+static int close_work(void **state)
+{
+	(void)state;
+	json_work_free(work);
+	return 0;
+}
+
+/* A copy on the heap of exactly that size: a read past the end is seen by the sanitizer. */
+struct exact {
+	struct slice text;
+	char *bytes;
+};
+
+static struct exact exact(struct slice text)
+{
+	char *bytes = malloc(text.len == 0 ? 1 : text.len);
+
+	assert_non_null(bytes);
+	(void)memcpy(bytes, text.at, text.len);
+	return (struct exact){ slice_of(bytes, text.len), bytes };
+}
+
+static enum err judge(struct slice text, struct fault *fault)
+{
+	struct exact copy = exact(text);
+	struct fault own = { .err = ERR_OK };
+	bool valid = json_valid(copy.text, NULL, work, &own);
+
+	assert_int_equal(valid, own.err == ERR_OK);
+	if (fault != NULL)
+		*fault = own;
+	free(copy.bytes);
+	return own.err;
+}
+
+/* ---- what is JSON ---- */
+
+static void texts_are_judged_by_rfc_8259(void **state)
+{
+	static const struct {
+		const char *name;
+		struct slice text;
+		enum err err;
+		uint32_t offset;
+	} rows[] = {
+		{ "scalar", SLICE_INIT(" 0 "), ERR_OK, 0 },
+		{ "everything", SLICE_INIT("{\"a\":[1,-2.5e+3,true,false,null,\"x\"],\"b\":{}}"),
+		  ERR_OK, 0 },
+		{ "white space", SLICE_INIT("\t\r\n [ 1 , 2 ] \n"), ERR_OK, 0 },
+		{ "long indentation", SLICE_INIT("[\n                         1\n]"), ERR_OK, 0 },
+		{ "all escapes", SLICE_INIT("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\""), ERR_OK, 0 },
+		{ "surrogate pair", SLICE_INIT("\"\\ud83d\\uDE00\""), ERR_OK, 0 },
+		{ "escaped NUL", SLICE_INIT("\"\\u0000\""), ERR_OK, 0 },
+		{ "DEL", SLICE_INIT("\"\x7f\""), ERR_OK, 0 },
+		{ "nothing", SLICE_INIT(""), ERR_JSON, 0 },
+		{ "only space", SLICE_INIT("   "), ERR_JSON, 3 },
+		{ "BOM", SLICE_INIT("\xef\xbb\xbf{}"), ERR_JSON, 0 },
+		{ "NUL behind", SLICE_INIT("{}\0"), ERR_JSON, 2 },
+		{ "NUL in a string", SLICE_INIT("\"a\0b\""), ERR_JSON, 2 },
+		{ "two values", SLICE_INIT("{} {}"), ERR_JSON, 3 },
+		{ "form feed", SLICE_INIT("\f1"), ERR_JSON, 0 },
+		{ "trailing comma", SLICE_INIT("[1,]"), ERR_JSON, 3 },
+		{ "trailing comma in an object", SLICE_INIT("{\"a\":1,}"), ERR_JSON, 7 },
+		{ "leading comma", SLICE_INIT("[,1]"), ERR_JSON, 1 },
+		{ "no comma", SLICE_INIT("[1 2]"), ERR_JSON, 3 },
+		{ "no colon", SLICE_INIT("{\"a\" 1}"), ERR_JSON, 5 },
+		{ "no value", SLICE_INIT("{\"a\":}"), ERR_JSON, 5 },
+		{ "bare key", SLICE_INIT("{a:1}"), ERR_JSON, 1 },
+		{ "number as key", SLICE_INIT("{1:1}"), ERR_JSON, 1 },
+		{ "wrong closer", SLICE_INIT("[1}"), ERR_JSON, 2 },
+		{ "closer alone", SLICE_INIT("]"), ERR_JSON, 0 },
+		{ "open array", SLICE_INIT("[1"), ERR_JSON, 2 },
+		{ "open object", SLICE_INIT("{\"a\":1"), ERR_JSON, 6 },
+		{ "open string", SLICE_INIT("\"abcdefghijk"), ERR_JSON, 12 },
+		{ "lone backslash", SLICE_INIT("\"\\"), ERR_JSON, 2 },
+		{ "half an escape", SLICE_INIT("\"\\u00"), ERR_JSON, 1 },
+		{ "bad escape", SLICE_INIT("\"abc\\x\""), ERR_JSON, 4 },
+		{ "bad hex", SLICE_INIT("\"\\u00g0\""), ERR_JSON, 1 },
+		{ "control character", SLICE_INIT("\"a\nb\""), ERR_JSON, 2 },
+		{ "control character, word end", SLICE_INIT("\"abcdefg\x1f\""), ERR_JSON, 8 },
+		{ "lone high surrogate", SLICE_INIT("\"\\ud800\""), ERR_JSON, 1 },
+		{ "lone low surrogate", SLICE_INIT("\"x\\udc00\""), ERR_JSON, 2 },
+		{ "two high surrogates", SLICE_INIT("\"\\ud800\\ud800\""), ERR_JSON, 1 },
+		{ "high surrogate at the end", SLICE_INIT("\"\\ud800\\u"), ERR_JSON, 1 },
+		{ "leading zero", SLICE_INIT("01"), ERR_JSON, 0 },
+		{ "minus alone", SLICE_INIT("-"), ERR_JSON, 1 },
+		{ "plus", SLICE_INIT("+1"), ERR_JSON, 0 },
+		{ "no digit before the dot", SLICE_INIT(".5"), ERR_JSON, 0 },
+		{ "no digit behind the dot", SLICE_INIT("[1.]"), ERR_JSON, 3 },
+		{ "no exponent", SLICE_INIT("1e"), ERR_JSON, 2 },
+		{ "no exponent behind the sign", SLICE_INIT("[1e+]"), ERR_JSON, 4 },
+		{ "hex", SLICE_INIT("0x1"), ERR_JSON, 1 },
+		{ "NaN", SLICE_INIT("NaN"), ERR_JSON, 0 },
+		{ "Infinity", SLICE_INIT("-Infinity"), ERR_JSON, 1 },
+		{ "half a word", SLICE_INIT("tru"), ERR_JSON, 0 },
+		{ "long word", SLICE_INIT("truey"), ERR_JSON, 4 },
+		{ "upper case", SLICE_INIT("True"), ERR_JSON, 0 },
+		{ "single quotes", SLICE_INIT("'a'"), ERR_JSON, 0 },
+		{ "comment", SLICE_INIT("[1/**/]"), ERR_JSON, 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct fault fault;
+		enum err err = judge(rows[i].text, &fault);
+		if (err != rows[i].err || (err != ERR_OK && fault.offset != rows[i].offset))
+			fail_msg("%s: err %d at %u (%s)", rows[i].name, (int)err, fault.offset,
+				 fault.detail == NULL ? "" : fault.detail);
+		if (err != ERR_OK)
+			assert_non_null(fault.detail);
+	}
+}
+
+static void strings_are_utf8_of_rfc_3629(void **state)
+{
+	static const struct {
+		const char *bytes;
+		bool ok;
+	} rows[] = {
+		{ "\xc2\x80", true },
+		{ "\xdf\xbf", true },
+		{ "\xe0\xa0\x80", true },
+		{ "\xed\x9f\xbf", true },
+		{ "\xee\x80\x80", true },
+		{ "\xef\xbf\xbf", true },
+		{ "\xf0\x90\x80\x80", true },
+		{ "\xf4\x8f\xbf\xbf", true },
+		{ "\x80", false },
+		{ "\xbf", false },
+		{ "\xc0\x80", false },
+		{ "\xc1\xbf", false },
+		{ "\xc2", false },
+		{ "\xc2\x41", false },
+		{ "\xe0\x9f\xbf", false },
+		{ "\xed\xa0\x80", false },
+		{ "\xed\xbf\xbf", false },
+		{ "\xe1\x80", false },
+		{ "\xe1\x80\x41", false },
+		{ "\xf0\x8f\xbf\xbf", false },
+		{ "\xf4\x90\x80\x80", false },
+		{ "\xf5\x80\x80\x80", false },
+		{ "\xf1\x80\x80", false },
+		{ "\xf1\x80\x80\xc0", false },
+		{ "\xff", false },
+		{ "\xfe", false },
+	};
+
+	(void)state;
+	/* at every distance from the eight-byte words the scanner takes */
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
+		for (int before = 0; before < 10; before++)
+			for (int after = 0; after < 10; after++) {
+				char text[64];
+				int len =
+					snprintf(text, sizeof(text), "\"%.*s%s%.*s\"", before,
+						 "abcdefghij", rows[i].bytes, after, "klmnopqrst");
+				enum err err = judge(slice_of(text, (size_t)len), NULL);
+				assert_int_equal(err, rows[i].ok ? ERR_OK : ERR_JSON);
+			}
+}
+
+static void every_single_byte_in_a_string_is_judged_wherever_it_stands(void **state)
+{
+	(void)state;
+	for (int byte = 0; byte < 256; byte++)
+		for (size_t at = 1; at < 20; at++) {
+			char text[21];
+			(void)memset(text, 'x', sizeof(text));
+			text[0] = text[20] = '"';
+			text[at] = (char)byte;
+			bool ok = byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+			assert_int_equal(judge(slice_of(text, 21), NULL), ok ? ERR_OK : ERR_JSON);
+		}
+}
+
+static void no_prefix_of_a_text_is_valid(void **state)
+{
+	static const struct slice text = SLICE_INIT("{\"k\\u00e9y\":[1.5e3,-0,true,false,null,"
+						    "\"\xe2\x82\xac\\ud83d\\ude00\",{\"a\":{}}]}");
+
+	(void)state;
+	assert_int_equal(judge(text, NULL), ERR_OK);
+	for (size_t len = 0; len < text.len; len++)
+		assert_int_equal(judge(slice_of(text.at, len), NULL), ERR_JSON);
+}
+
+/* ---- limits ---- */
+
+static void depth_is_bounded_and_the_bound_itself_is_allowed(void **state)
+{
+	char text[4 * JSON_DEPTH_MAX];
+	struct fault fault;
+
+	(void)state;
+	for (uint32_t depth = JSON_DEPTH_MAX - 1; depth <= JSON_DEPTH_MAX + 1; depth++) {
+		(void)memset(text, '[', depth);
+		(void)memset(text + depth, ']', depth);
+		enum err err = judge(slice_of(text, (size_t)2 * depth), &fault);
+		assert_int_equal(err, depth <= JSON_DEPTH_MAX ? ERR_OK : ERR_TOO_DEEP);
+	}
+	assert_int_equal(fault.offset, JSON_DEPTH_MAX);
+	const struct json_limits shallow = { .depth_max = 1, .keys_max = 8 };
+	assert_true(json_valid(SLICE("[1]"), &shallow, work, NULL));
+	assert_false(json_valid(SLICE("[{}]"), &shallow, work, NULL));
+}
+
+static void duplicate_keys_are_found_by_meaning_at_any_depth(void **state)
+{
+	static const struct {
+		const char *text;
+		enum err err;
+	} rows[] = {
+		{ "{\"a\":1,\"a\":2}", ERR_DUPLICATE_KEY },
+		{ "{\"\":1,\"\":2}", ERR_DUPLICATE_KEY },
+		{ "{\"role\":1,\"r\\u006fle\":2}", ERR_DUPLICATE_KEY },
+		{ "{\"r\\u006fle\":1,\"role\":2}", ERR_DUPLICATE_KEY },
+		{ "{\"\\u00e9\":1,\"\xc3\xa9\":2}", ERR_DUPLICATE_KEY },
+		{ "{\"\\ud83d\\ude00\":1,\"\xf0\x9f\x98\x80\":2}", ERR_DUPLICATE_KEY },
+		{ "{\"a/b\":1,\"a\\/b\":2}", ERR_DUPLICATE_KEY },
+		{ "{\"exactly8\":1,\"exactly8\":2}", ERR_DUPLICATE_KEY },
+		{ "{\"more than eight\":1,\"more than\\u0020eight\":2}", ERR_DUPLICATE_KEY },
+		{ "[{\"x\":[{\"a\":{},\"b\":[],\"a\":0}]}]", ERR_DUPLICATE_KEY },
+		{ "{\"a\":{\"a\":{\"a\":1}},\"b\":[{\"a\":1},{\"a\":2}]}", ERR_OK },
+		{ "{\"a\":{\"b\":1,\"c\":2},\"b\":1,\"c\":{\"a\":1},\"a\":9}", ERR_DUPLICATE_KEY },
+		{ "{\"a\":1,\"A\":2,\"a \":3,\"\":4}", ERR_OK },
+		{ "{\"a\\u0000\":1,\"a\":2}", ERR_OK },
+		{ "{\"\\\\u0061\":1,\"a\":2}", ERR_OK },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
+		if (judge(slice_str(rows[i].text), NULL) != rows[i].err)
+			fail_msg("%s", rows[i].text);
+}
+
+/* {"key0":0,...} with `count` keys and, at the end, `last` as one more member. */
+static struct exact many_keys(uint32_t count, const char *last)
+{
+	size_t size = (size_t)count * 24 + 64, len = 1;
+	char *text = malloc(size);
+
+	assert_non_null(text);
+	text[0] = '{';
+	for (uint32_t i = 0; i < count; i++)
+		len += (size_t)snprintf(text + len, size - len, "\"key%u\":{\"a\":1},", i);
+	len += (size_t)snprintf(text + len, size - len, "%s}", last);
+	return (struct exact){ slice_of(text, len), text };
+}
+
+static void a_duplicate_among_many_keys_is_found(void **state)
+{
+	static const uint32_t counts[] = { 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100, 1000, 4095 };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(counts); i++) {
+		char last[32];
+		struct exact fine = many_keys(counts[i], "\"other\":0");
+		assert_true(json_valid(fine.text, NULL, work, NULL));
+		free(fine.bytes);
+		(void)snprintf(last, sizeof(last), "\"\\u006bey%u\":0", counts[i] / 2);
+		struct exact twice = many_keys(counts[i], last);
+		assert_int_equal(judge(twice.text, NULL), ERR_DUPLICATE_KEY);
+		free(twice.bytes);
+	}
+}
+
+static void the_number_of_keys_is_bounded_per_object(void **state)
+{
+	struct exact fits = many_keys(JSON_KEYS_MAX - 1, "\"last\":0");
+	struct exact over = many_keys(JSON_KEYS_MAX, "\"last\":0");
+
+	(void)state;
+	assert_int_equal(judge(fits.text, NULL), ERR_OK);
+	assert_int_equal(judge(over.text, NULL), ERR_TOO_MANY_KEYS);
+	free(fits.bytes);
+	free(over.bytes);
+	const struct json_limits two = { .depth_max = 8, .keys_max = 2 };
+	assert_true(json_valid(SLICE("{\"a\":1,\"b\":{\"c\":1,\"d\":2}}"), &two, work, NULL));
+	assert_false(json_valid(SLICE("{\"a\":1,\"b\":2,\"c\":3}"), &two, work, NULL));
+}
+
+/* 64 objects one in the other with many keys each: more than the work area keeps at once. */
+static void too_many_keys_over_all_open_objects_is_a_refusal(void **state)
+{
+	enum { KEYS = 1500 };
+	size_t size = (size_t)JSON_DEPTH_MAX * KEYS * 12, len = 0;
+	char *text = malloc(size);
+
+	(void)state;
+	assert_non_null(text);
+	for (int depth = 0; depth < JSON_DEPTH_MAX; depth++) {
+		text[len++] = '{';
+		for (int i = 0; i < KEYS; i++)
+			len += (size_t)snprintf(text + len, size - len, "\"%d\":0,", i);
+		len += (size_t)snprintf(text + len, size - len, "\"x\":");
+	}
+	assert_int_equal(judge(slice_of(text, len), NULL), ERR_TOO_MANY_KEYS);
+	free(text);
+	assert_int_equal(judge(SLICE("{\"a\":{\"b\":1}}"), NULL), ERR_OK); /* usable as before */
+}
+
+/* ---- pulling ---- */
+
+static void tokens_are_slices_of_the_text(void **state)
+{
+	static const struct slice text =
+		SLICE_INIT(" {\"s\" : \"a\\nb\" , \"n\":-1.5e2,\"t\":true,\"z\":null,\"list\":[ 1 "
+			   ", {\"x\":[]} ] } ");
+	struct json_reader r;
+	struct slice key, raw;
+	bool flag = false;
+
+	(void)state;
+	json_open(&r, text, NULL, work);
+	assert_int_equal(json_peek(&r), JSON_OBJECT);
+	assert_true(json_enter_object(&r));
+	assert_true(json_next_key(&r, &key) && slice_eq(key, SLICE("s")));
+	assert_int_equal(json_peek(&r), JSON_STRING);
+	assert_true(json_string(&r, &raw) && slice_eq(raw, SLICE("a\\nb")));
+	assert_true(raw.at > text.at && raw.at < text.at + text.len);
+	assert_true(json_next_key(&r, &key));
+	assert_true(json_number(&r, &raw) && slice_eq(raw, SLICE("-1.5e2")));
+	assert_true(json_next_key(&r, &key));
+	assert_true(json_bool(&r, &flag) && flag);
+	assert_true(json_next_key(&r, &key));
+	assert_true(json_null(&r));
+	assert_true(json_next_key(&r, &key));
+	assert_true(json_enter_array(&r));
+	assert_true(json_next_item(&r));
+	assert_int_equal(json_peek(&r), JSON_NUMBER);
+	assert_true(json_skip(&r, &raw) && slice_eq(raw, SLICE("1")));
+	assert_true(json_next_item(&r));
+	assert_true(json_skip(&r, &raw) && slice_eq(raw, SLICE("{\"x\":[]}")));
+	assert_false(json_next_item(&r));
+	assert_false(json_next_key(&r, &key));
+	assert_true(json_finish(&r));
+	assert_int_equal(r.fault.err, ERR_OK);
+	assert_int_equal(json_offset(&r), text.len);
+}
+
+static void the_wrong_kind_is_an_error_that_names_what_was_expected(void **state)
+{
+	static const struct {
+		const char *text, *detail;
+		bool (*take)(struct json_reader *r, struct slice *raw);
+	} rows[] = {
+		{ "1", "expected a string", json_string },
+		{ "\"1\"", "expected a number", json_number },
+	};
+	struct json_reader r;
+	struct slice raw;
+	bool flag;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		json_open(&r, slice_str(rows[i].text), NULL, work);
+		assert_false(rows[i].take(&r, &raw));
+		assert_int_equal(r.fault.err, ERR_JSON);
+		assert_string_equal(r.fault.detail, rows[i].detail);
+	}
+	json_open(&r, SLICE("1"), NULL, work);
+	assert_false(json_bool(&r, &flag));
+	json_open(&r, SLICE("[]"), NULL, work);
+	assert_false(json_enter_object(&r));
+	json_open(&r, SLICE("{}"), NULL, work);
+	assert_false(json_enter_array(&r));
+}
+
+static void the_first_error_stays_and_every_later_call_fails(void **state)
+{
+	struct json_reader r;
+	struct slice raw;
+	bool flag;
+
+	(void)state;
+	json_open(&r, SLICE("[1, x, \"\\q\"]"), NULL, work);
+	assert_true(json_enter_array(&r));
+	assert_true(json_next_item(&r) && json_skip(&r, NULL) && json_next_item(&r));
+	assert_false(json_skip(&r, NULL));
+	const struct fault first = r.fault;
+	assert_int_equal(first.offset, 4);
+	assert_int_equal(json_peek(&r), JSON_BAD);
+	assert_false(json_next_item(&r));
+	assert_false(json_next_key(&r, &raw));
+	assert_false(json_string(&r, &raw) || json_number(&r, &raw) || json_bool(&r, &flag));
+	assert_false(json_null(&r) || json_skip(&r, &raw) || json_finish(&r));
+	assert_false(json_enter_array(&r) || json_enter_object(&r));
+	assert_false(json_fail(&r, ERR_FIELD, "later"));
+	assert_memory_equal(&r.fault, &first, sizeof(first));
+}
+
+static void a_rule_of_the_caller_fails_the_reader_where_it_stands(void **state)
+{
+	struct json_reader r;
+	struct slice key;
+
+	(void)state;
+	json_open(&r, SLICE("{\"a\": 1, \"b\": 2}"), NULL, work);
+	assert_true(json_enter_object(&r) && json_next_key(&r, &key));
+	assert_false(json_fail(&r, ERR_FIELD, "a is not welcome"));
+	assert_false(json_next_key(&r, &key));
+	assert_int_equal(r.fault.err, ERR_FIELD);
+	assert_int_equal(r.fault.offset, 6);
+	assert_string_equal(r.fault.detail, "a is not welcome");
+}
+
+static void what_is_left_over_is_not_finished(void **state)
+{
+	struct json_reader r;
+
+	(void)state;
+	json_open(&r, SLICE("[1]"), NULL, work);
+	assert_true(json_enter_array(&r) && json_next_item(&r) && json_skip(&r, NULL));
+	assert_false(json_finish(&r));
+}
+
+static void another_text_can_be_validated_while_a_reader_is_under_way(void **state)
+{
+	struct json_reader r;
+	struct slice key;
+
+	(void)state;
+	json_open(&r, SLICE("{\"a\":1,\"b\":2,\"a\":3}"), NULL, work);
+	assert_true(json_enter_object(&r));
+	assert_true(json_next_key(&r, &key) && json_skip(&r, NULL));
+	assert_true(json_valid(SLICE("{\"a\":1,\"b\":{\"a\":2}}"), NULL, work, NULL));
+	assert_true(json_next_key(&r, &key) && json_skip(&r, NULL));
+	assert_false(json_valid(SLICE("{\"x\":1,\"x\":2"), NULL, work, NULL));
+	assert_false(json_next_key(&r, &key)); /* still knows its own keys */
+	assert_int_equal(r.fault.err, ERR_DUPLICATE_KEY);
+}
+
+static void a_text_validated_before_needs_no_work_area(void **state)
+{
+	struct json_reader r;
+	struct slice raw;
+
+	(void)state;
+	json_open(&r, SLICE("{\"a\":[{\"b\":1}]}"), NULL, NULL);
+	assert_true(json_skip(&r, &raw) && json_finish(&r));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(texts_are_judged_by_rfc_8259),
+		cmocka_unit_test(strings_are_utf8_of_rfc_3629),
+		cmocka_unit_test(every_single_byte_in_a_string_is_judged_wherever_it_stands),
+		cmocka_unit_test(no_prefix_of_a_text_is_valid),
+		cmocka_unit_test(depth_is_bounded_and_the_bound_itself_is_allowed),
+		cmocka_unit_test(duplicate_keys_are_found_by_meaning_at_any_depth),
+		cmocka_unit_test(a_duplicate_among_many_keys_is_found),
+		cmocka_unit_test(the_number_of_keys_is_bounded_per_object),
+		cmocka_unit_test(too_many_keys_over_all_open_objects_is_a_refusal),
+		cmocka_unit_test(tokens_are_slices_of_the_text),
+		cmocka_unit_test(the_wrong_kind_is_an_error_that_names_what_was_expected),
+		cmocka_unit_test(the_first_error_stays_and_every_later_call_fails),
+		cmocka_unit_test(a_rule_of_the_caller_fails_the_reader_where_it_stands),
+		cmocka_unit_test(what_is_left_over_is_not_finished),
+		cmocka_unit_test(another_text_can_be_validated_while_a_reader_is_under_way),
+		cmocka_unit_test(a_text_validated_before_needs_no_work_area),
+	};
+	return cmocka_run_group_tests_name("json_read", tests, open_work, close_work);
+}
