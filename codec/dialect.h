@@ -84,8 +84,7 @@ struct provider_answer {
 	struct provider_headers headers;
 	struct slice body;
 	uint64_t wall_s; /* now, seconds since the epoch: for an HTTP date without a Date header */
-	uint8_t chance
-		[12]; /* random: ids of calls where the provider sent neither id nor answer id */
+	uint8_t chance[12]; /* random: for the ids of calls when the answer itself has no id */
 };
 
 /* What one 400 teaches about the model (contract/providers.md 7); the routing issue resends. */

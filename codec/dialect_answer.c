@@ -1,0 +1,583 @@
+#include "codec/dialect_answer.h"
+
+#include "codec/base/must.h"
+#include "codec/base/sha256.h"
+#include "codec/dialect_failure.h"
+#include "codec/dialect_names.h"
+#include "codec/dialect_request.h"
+#include "codec/dialect_text.h"
+
+enum { BLOCKS_FIRST = 4 };
+
+static const struct slice nothing = { NULL, 0 };
+static const char no_memory[] = "the answer needs more memory than one request may take";
+
+/* ---- collecting ---- */
+
+void answer_begin(struct answer *a, const struct decode_context *context,
+		  const struct provider_answer *from, struct json_work *work, struct arena *into)
+{
+	*a = (struct answer){ .context = context, .from = from, .work = work, .into = into };
+}
+
+void answer_fail(struct answer *a, const char *detail)
+{
+	if (a->err != ERR_OK)
+		return;
+	a->err = ERR_PROVIDER_ANSWER;
+	a->detail = detail;
+}
+
+static void fail_memory(struct answer *a)
+{
+	if (a->err != ERR_OK)
+		return;
+	a->err = ERR_BUSY;
+	a->detail = no_memory;
+}
+
+void answer_check(struct answer *a, const struct json_reader *r)
+{
+	if (r->fault.err != ERR_OK)
+		answer_fail(a, NULL);
+}
+
+static void *take(struct answer *a, size_t size)
+{
+	void *bytes = arena_take(a->into, size);
+
+	if (bytes == NULL)
+		fail_memory(a);
+	return bytes;
+}
+
+void answer_add(struct answer *a, struct answer_block block)
+{
+	if (a->err != ERR_OK)
+		return;
+	if (a->count == a->cap) {
+		uint32_t cap = a->cap == 0 ? BLOCKS_FIRST : 2 * a->cap;
+		struct answer_block *grown = take(a, cap * sizeof(*grown));
+		if (grown == NULL)
+			return;
+		if (a->count != 0)
+			(void)memcpy(grown, a->blocks, a->count * sizeof(*grown));
+		a->blocks = grown;
+		a->cap = cap;
+	}
+	a->blocks[a->count++] = block;
+}
+
+void answer_take_string(struct json_reader *r, struct slice *out)
+{
+	if (json_peek(r) == JSON_STRING)
+		(void)json_string(r, out);
+	else
+		(void)json_skip(r, NULL);
+}
+
+bool answer_take_count(struct json_reader *r, uint64_t *out)
+{
+	struct slice number;
+	int64_t value;
+
+	if (json_peek(r) != JSON_NUMBER) {
+		(void)json_skip(r, NULL);
+		return false;
+	}
+	if (!json_number(r, &number) || !json_to_int64(number, &value) || value < 0)
+		return false;
+	*out = (uint64_t)value;
+	return true;
+}
+
+void answer_take_member(struct json_reader *r, struct slice member, uint64_t *out)
+{
+	struct slice key;
+
+	if (json_peek(r) != JSON_OBJECT) {
+		(void)json_skip(r, NULL);
+		return;
+	}
+	if (!json_enter_object(r))
+		return;
+	while (json_next_key(r, &key))
+		if (json_str_eq(key, member))
+			(void)answer_take_count(r, out);
+		else
+			(void)json_skip(r, NULL);
+}
+
+static uint64_t at_most(uint64_t value, uint64_t max)
+{
+	return value < max ? value : max;
+}
+
+void answer_set_usage(struct answer *a, struct usage usage)
+{
+	usage.cache_read = at_most(usage.cache_read, usage.input);
+	usage.cache_write = at_most(usage.cache_write, usage.input - usage.cache_read);
+	usage.reasoning = at_most(usage.reasoning, usage.output);
+	a->usage = usage;
+}
+
+/* ---- calls ---- */
+
+/* The arguments of a call as the text of an object: {} for nothing, out of a string where one holds
+ * an object. Absent when they are something else or not JSON. */
+static struct slice args_object(struct answer *a, struct slice args)
+{
+	for (int unwraps = 0;; unwraps++) {
+		args = text_trim_json(args);
+		if (args.len == 0 || slice_eq(args, SLICE("null")))
+			return SLICE("{}");
+		if (args.at[0] == '{')
+			return args;
+		if (args.at[0] != '"' || unwraps == 2)
+			return nothing;
+		args = json_str_plain(slice_of(args.at + 1, args.len - 2), a->into);
+		if (slice_absent(args)) {
+			fail_memory(a);
+			return nothing;
+		}
+		if (text_trim_json(args).len != 0 && !json_valid(args, NULL, a->work, NULL))
+			return nothing;
+	}
+}
+
+/* Whether the call is left out because the token limit cut it. With a limit, no arguments at all are
+ * no arguments yet. */
+static bool is_cut(const struct answer *a, uint32_t index, struct slice object)
+{
+	if (a->stop != ANSWER_LENGTH)
+		return false;
+	struct slice args = a->blocks[index].args;
+	return slice_absent(object) || slice_absent(args) || slice_eq(args, SLICE("\"\"")) ||
+	       (a->last_call_cut && index + 1 == a->count);
+}
+
+/* Leaves only calls that can be handed over, their arguments as objects. */
+static void settle_calls(struct answer *a)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < a->count && a->err == ERR_OK; i++) {
+		struct answer_block block = a->blocks[i];
+		if (block.kind == ANSWER_CALL && a->context->calls_forbidden) {
+			answer_adjust(a, ADJUST_UNKNOWN_BLOCK);
+			continue;
+		}
+		if (block.kind == ANSWER_CALL) {
+			struct slice object = args_object(a, block.args);
+			if (is_cut(a, i, object)) {
+				answer_adjust(a, ADJUST_INCOMPLETE_TOOL_USE);
+				continue;
+			}
+			if (slice_absent(object))
+				answer_fail(a, "The arguments of the provider's tool call are not "
+					       "a JSON object");
+			block.args = object;
+		}
+		a->blocks[kept++] = block;
+	}
+	a->count = kept;
+}
+
+/* ---- names and ids ---- */
+
+/* The way from the provider's names to the server's. */
+static bool names_known(struct answer *a, struct names *known)
+{
+	const struct decode_context *context = a->context;
+
+	names_init(known, a->work, a->into);
+	for (uint32_t i = 0; i < context->tool_count; i++) {
+		struct slice plain = json_str_plain(context->tool_names[i], a->into);
+		uint32_t at = slice_absent(plain) ? NAMES_NONE : names_put(known, plain);
+		if (at == NAMES_NONE)
+			return false;
+		known->entries[at].value = context->tool_names[i];
+		known->entries[at].taken = true; /* was offered */
+	}
+	for (uint32_t i = 0; i < context->alias_count; i++) {
+		const struct tool_alias *alias = &context->aliases[i];
+		struct slice plain = json_str_plain(alias->name, a->into);
+		if (slice_absent(plain))
+			return false;
+		uint32_t own = names_find(known, plain), at = names_put(known, alias->alias);
+		if (at == NAMES_NONE)
+			return false;
+		known->entries[at].value = alias->name;
+		known->entries[at].taken = own != NAMES_NONE && known->entries[own].taken;
+	}
+	return true;
+}
+
+static struct slice name_back(struct answer *a, const struct names *known, struct slice raw)
+{
+	struct slice plain = json_str_plain(raw, a->into);
+
+	if (slice_absent(plain)) {
+		fail_memory(a);
+		return raw;
+	}
+	uint32_t at = names_find(known, plain);
+	if (at == NAMES_NONE || !known->entries[at].taken)
+		answer_adjust(a, ADJUST_UNKNOWN_TOOL_NAME);
+	return at == NAMES_NONE ? raw : known->entries[at].value;
+}
+
+/* The answer's id, or 96 random bits in hex where it has none. */
+static struct slice answer_id(struct answer *a)
+{
+	enum { HEX = 2 * sizeof(a->from->chance) };
+
+	if (a->id.len != 0)
+		return a->id;
+	char *hex = take(a, HEX);
+	if (hex == NULL)
+		return nothing;
+	uint8_t bits[SHA256_BYTES] = { 0 };
+	(void)memcpy(bits, a->from->chance, sizeof(a->from->chance));
+	sha256_hex(bits, HEX, hex);
+	a->id = slice_of(hex, HEX);
+	return a->id;
+}
+
+/* "call_" + answer id + "_" + position among the calls. */
+static struct slice invented_id(struct answer *a, uint32_t position)
+{
+	struct gather g;
+
+	gather_init(&g, a->into);
+	gather_lit(&g, "call_");
+	gather_raw(&g, answer_id(a));
+	gather_lit(&g, "_");
+	gather_uint(&g, position);
+	return gather_flat(&g, a->into);
+}
+
+static void name_calls(struct answer *a)
+{
+	struct names known;
+	struct call_ids ids;
+	uint32_t position = 0;
+
+	call_ids_init(&ids, CALL_ID_ANY, a->work, a->into);
+	for (uint32_t i = 0; i < a->count && a->err == ERR_OK; i++) {
+		struct answer_block *block = &a->blocks[i];
+		if (block->kind != ANSWER_CALL)
+			continue;
+		if (position == 0 && !names_known(a, &known)) {
+			fail_memory(a);
+			return;
+		}
+		block->name = name_back(a, &known, block->name);
+		if (block->id.len == 0)
+			block->id = invented_id(a, position);
+		position++;
+		if (!slice_absent(block->id))
+			block->id = call_id_use(&ids, block->id);
+		if (slice_absent(block->id))
+			fail_memory(a);
+	}
+}
+
+/* ---- text ---- */
+
+/* Adjacent texts become one, empty ones none. */
+static void join_texts(struct answer *a)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < a->count;) {
+		struct answer_block block = a->blocks[i++];
+		size_t len = block.text.len;
+		uint32_t first = i - 1;
+		if (block.kind != ANSWER_TEXT) {
+			a->blocks[kept++] = block;
+			continue;
+		}
+		for (; i < a->count && a->blocks[i].kind == ANSWER_TEXT; i++) {
+			len += a->blocks[i].text.len;
+			if (block.text.len == 0)
+				block.text = a->blocks[i].text;
+		}
+		if (len == 0)
+			continue;
+		if (len != block.text.len) {
+			char *all = take(a, len), *out = all;
+			if (all == NULL)
+				return;
+			for (uint32_t j = first; j < i; j++) {
+				(void)memcpy(out, a->blocks[j].text.at, a->blocks[j].text.len);
+				out += a->blocks[j].text.len;
+			}
+			block.text = slice_of(all, len);
+		}
+		a->blocks[kept++] = block;
+	}
+	a->count = kept;
+}
+
+/* Behind a leading think element and the white space after it; the opening tag may have been in the
+ * prompt. Offsets are into the meaning, because tags may be escaped. */
+static size_t think_len(struct slice plain)
+{
+	static const struct slice open = SLICE_INIT("<think>"), close = SLICE_INIT("</think>");
+	struct slice front = text_trim_json(plain);
+	const char *end = memmem(plain.at, plain.len, close.at, close.len);
+	const char *begin = memmem(plain.at, plain.len, open.at, open.len);
+
+	if (end == NULL)
+		return slice_starts(front, open) ? plain.len : 0;
+	if (begin != NULL && begin < end && !slice_starts(front, open))
+		return 0;
+	size_t len = (size_t)(end - plain.at) + close.len;
+	while (len < plain.len && (plain.at[len] == ' ' || plain.at[len] == '\n' ||
+				   plain.at[len] == '\r' || plain.at[len] == '\t'))
+		len++;
+	return len;
+}
+
+static void strip_thinking(struct answer *a)
+{
+	if (!a->context->think_tags || a->count == 0 || a->blocks[0].kind != ANSWER_TEXT)
+		return;
+	struct slice raw = a->blocks[0].text, plain = json_str_plain(raw, a->into);
+	if (slice_absent(plain)) {
+		fail_memory(a);
+		return;
+	}
+	size_t cut = text_raw_len(raw, think_len(plain));
+	a->blocks[0].text = slice_of(raw.at + cut, raw.len - cut);
+	if (a->blocks[0].text.len == 0) {
+		a->count--;
+		(void)memmove(a->blocks, a->blocks + 1, a->count * sizeof(*a->blocks));
+	}
+}
+
+/* Offset of the first match of any sequence; SIZE_MAX when there is none. */
+static size_t stop_offset(struct answer *a, const struct slice *stops, struct slice plain)
+{
+	size_t first = SIZE_MAX;
+
+	for (uint32_t i = 0; i < a->context->emulate_stop_count; i++) {
+		if (stops[i].len == 0) /* would match anywhere */
+			continue;
+		size_t within = first == SIZE_MAX ? plain.len : first + stops[i].len;
+		const char *found =
+			memmem(plain.at, at_most(within, plain.len), stops[i].at, stops[i].len);
+		if (found != NULL && (size_t)(found - plain.at) < first)
+			first = (size_t)(found - plain.at);
+	}
+	return first;
+}
+
+/* Cuts the answer before the first stop sequence that the provider was not given. */
+static void emulate_stop(struct answer *a)
+{
+	const struct decode_context *context = a->context;
+	uint32_t count = context->emulate_stop_count;
+
+	if (count == 0 || a->count == 0)
+		return;
+	struct slice *stops = take(a, count * sizeof(*stops));
+	for (uint32_t i = 0; i < count && a->err == ERR_OK; i++) {
+		stops[i] = json_str_plain(context->emulate_stop[i], a->into);
+		if (slice_absent(stops[i]))
+			fail_memory(a);
+	}
+	for (uint32_t i = 0; i < a->count && a->err == ERR_OK; i++) {
+		struct answer_block *block = &a->blocks[i];
+		if (block->kind != ANSWER_TEXT)
+			continue;
+		struct slice plain = json_str_plain(block->text, a->into);
+		if (slice_absent(plain)) {
+			fail_memory(a);
+			return;
+		}
+		size_t cut = stop_offset(a, stops, plain);
+		if (cut == SIZE_MAX)
+			continue;
+		block->text.len = text_raw_len(block->text, cut);
+		a->count = i + (block->text.len != 0); /* what follows would not have been said */
+		a->stop = ANSWER_SEQUENCE;
+		return;
+	}
+}
+
+/* ---- structured output ---- */
+
+/* The text inside one code fence around everything, or the text itself. */
+static struct slice without_fence(struct slice plain)
+{
+	static const struct slice fence = SLICE_INIT("```");
+	struct slice text = text_trim_json(plain);
+
+	if (text.len < 2 * fence.len || !slice_starts(text, fence) ||
+	    memcmp(text.at + text.len - fence.len, fence.at, fence.len) != 0)
+		return text;
+	const char *line_end = memchr(text.at, '\n', text.len - fence.len);
+	if (line_end == NULL)
+		return text;
+	const char *end = text.at + text.len - fence.len;
+	return text_trim_json(slice_of(line_end + 1, (size_t)(end - line_end - 1)));
+}
+
+/* A text that is an object becomes the call that the server expects. */
+static void text_to_call(struct answer *a)
+{
+	struct slice object = nothing, id = nothing;
+
+	if (!a->context->native_schema || (a->stop != ANSWER_END && a->stop != ANSWER_SEQUENCE))
+		return;
+	if (a->count == 1 && a->blocks[0].kind == ANSWER_TEXT) {
+		object = json_str_plain(a->blocks[0].text, a->into);
+		if (slice_absent(object))
+			fail_memory(a);
+		else
+			object = without_fence(object);
+	}
+	if (a->err != ERR_OK)
+		return;
+	if (object.len == 0 || object.at[0] != '{' || !json_valid(object, NULL, a->work, NULL)) {
+		if (a->stop == ANSWER_END)
+			answer_fail(a, "The provider's structured output is not a JSON object");
+		return;
+	}
+	id = answer_id(a);
+	if (!slice_absent(id))
+		id = text_join(a->into, SLICE("schema_"), id);
+	if (slice_absent(id))
+		fail_memory(a);
+	a->blocks[0] = (struct answer_block){
+		.kind = ANSWER_CALL, .id = id, .name = SLICE(SCHEMA_TOOL_NAME), .args = object
+	};
+	a->stop = ANSWER_END;
+}
+
+/* ---- the result ---- */
+
+static void refuse(struct answer *a)
+{
+	bool discarded = false;
+
+	for (uint32_t i = 0; i < a->count; i++)
+		discarded |= a->blocks[i].kind != ANSWER_TEXT || a->blocks[i].text.len != 0;
+	if (discarded)
+		answer_adjust(a, ADJUST_PARTIAL_DISCARDED);
+	a->count = 0;
+	if (a->explanation.len != 0)
+		answer_add(a, (struct answer_block){ .kind = ANSWER_TEXT, .text = a->explanation });
+}
+
+static enum stop_reason stop_reason_of(const struct answer *a)
+{
+	switch (a->stop) {
+	case ANSWER_SEQUENCE:
+		return STOP_SEQUENCE;
+	case ANSWER_LENGTH:
+		return STOP_MAX_TOKENS;
+	case ANSWER_REFUSED:
+		return STOP_REFUSAL;
+	case ANSWER_OTHER:
+		return STOP_OTHER;
+	case ANSWER_END:
+		break;
+	}
+	for (uint32_t i = 0; i < a->count; i++)
+		if (a->blocks[i].kind == ANSWER_CALL)
+			return STOP_TOOL_USE;
+	return STOP_END_TURN;
+}
+
+static struct slice audio_type(struct answer *a)
+{
+	struct slice mime = text_join(a->into, SLICE("audio/"), a->context->audio_format);
+
+	if (slice_absent(mime))
+		fail_memory(a);
+	return mime;
+}
+
+static void write_blocks(struct answer *a, struct result_block *blocks)
+{
+	for (uint32_t i = 0; i < a->count; i++) {
+		const struct answer_block *from = &a->blocks[i];
+		blocks[i] = (struct result_block){ 0 };
+		if (from->kind == ANSWER_CALL) {
+			blocks[i].is_tool_use = true;
+			blocks[i].id = from->id;
+			blocks[i].name = from->name;
+			blocks[i].input = from->args;
+		} else if (from->kind == ANSWER_AUDIO) {
+			blocks[i].data = from->text;
+			blocks[i].mime = audio_type(a);
+		} else {
+			blocks[i].text = from->text;
+		}
+	}
+	if (a->count == 0)
+		blocks[0] = (struct result_block){ .text = SLICE("") };
+}
+
+static enum err give_result(struct answer *a, struct sampling_result *result,
+			    struct provider_failure *failure)
+{
+	uint32_t count = a->count == 0 ? 1 : a->count;
+	struct result_block *blocks = take(a, count * sizeof(*blocks));
+	struct slice model = a->model;
+
+	if (model.len == 0)
+		model = text_raw_of(a->context->requested_model, a->into);
+	if (slice_absent(model) && !slice_absent(a->context->requested_model))
+		fail_memory(a);
+	if (a->err == ERR_OK)
+		write_blocks(a, blocks);
+	if (a->err != ERR_OK)
+		return failure_unusable(a->from, a->err, a->detail, &a->usage, a->into, failure);
+	*result = (struct sampling_result){ .model = model,
+					    .stop = stop_reason_of(a),
+					    .blocks = blocks,
+					    .block_count = count,
+					    .usage = a->usage,
+					    .adjustments = a->adjustments };
+	return ERR_OK;
+}
+
+enum err answer_finish(struct answer *a, struct sampling_result *result,
+		       struct provider_failure *failure)
+{
+	if (a->err == ERR_OK && a->stop == ANSWER_REFUSED) {
+		refuse(a);
+		return give_result(a, result, failure);
+	}
+	if (a->err == ERR_OK)
+		settle_calls(a);
+	if (a->err == ERR_OK)
+		join_texts(a);
+	if (a->err == ERR_OK)
+		strip_thinking(a);
+	if (a->err == ERR_OK)
+		emulate_stop(a);
+	if (a->err == ERR_OK)
+		name_calls(a);
+	if (a->err == ERR_OK)
+		text_to_call(a);
+	return give_result(a, result, failure);
+}
+
+enum err answer_from_failure(struct answer *a, struct sampling_result *result,
+			     struct provider_failure *failure)
+{
+	enum err err = failure_classify(a->from, a->work, a->into, failure);
+	const struct decode_context *context = a->context;
+
+	if (err != ERR_OK)
+		return err;
+	/* whatever was read of the body is no answer */
+	answer_begin(a, context, a->from, a->work, a->into);
+	a->stop = ANSWER_REFUSED;
+	return give_result(a, result, failure);
+}

@@ -1,0 +1,381 @@
+#include "codec/dialect_anthropic.h"
+
+#include "codec/dialect_native.h"
+#include "codec/dialect_request.h"
+#include "codec/dialect_text.h"
+
+enum { USER_ID_MAX = 256 };
+
+static const struct request_rules rules = { .blank_refused = true,
+					    .id_rule = CALL_ID_ANTHROPIC,
+					    .user_id_max = USER_ID_MAX,
+					    .native = native_anthropic };
+
+/* ---- encode: everything in front of the messages ---- */
+
+static void put_tools(struct encoder *e)
+{
+	const struct sampling_request *request = e->request;
+	struct gather *g = &e->out.body;
+
+	gather_lit(g, ",\"tools\":[");
+	for (uint32_t i = 0; i < request->tool_count; i++) {
+		const struct tool *tool = &request->tools[i];
+		gather_raw(g, i == 0 ? SLICE("{\"name\":") : SLICE(",{\"name\":"));
+		encoder_put_name(e, tool->name);
+		if (tool->description.len != 0) {
+			gather_lit(g, ",\"description\":");
+			gather_str(g, tool->description);
+		}
+		gather_lit(g, ",\"input_schema\":");
+		encoder_put_schema(e, tool->schema, false);
+		gather_lit(g, "}");
+	}
+	gather_lit(g, "]");
+}
+
+static void put_choice(struct encoder *e)
+{
+	static const struct slice types[] = {
+		[TOOL_MODE_DEFAULT] = SLICE_INIT("auto"),
+		[TOOL_MODE_AUTO] = SLICE_INIT("auto"),
+		[TOOL_MODE_REQUIRED] = SLICE_INIT("any"),
+		[TOOL_MODE_NONE] = SLICE_INIT("none"),
+	};
+	const struct request_plan *plan = &e->plan;
+	struct gather *g = &e->out.body;
+	bool one_at_a_time = plan->no_parallel && plan->mode != TOOL_MODE_NONE;
+
+	if (plan->mode == TOOL_MODE_DEFAULT && !one_at_a_time)
+		return;
+	gather_lit(g, ",\"tool_choice\":{\"type\":\"");
+	gather_raw(g, plan->forced_schema ? SLICE("tool") : types[plan->mode]);
+	gather_lit(g, "\"");
+	if (plan->forced_schema)
+		gather_lit(g, ",\"name\":\"" SCHEMA_TOOL_NAME "\"");
+	if (one_at_a_time)
+		gather_lit(g, ",\"disable_parallel_tool_use\":true");
+	gather_lit(g, "}");
+}
+
+/* Calls in the history need definitions: minimal ones, in order of first use, that are not to be
+ * used. */
+static void put_synthesised(struct encoder *e)
+{
+	const struct sampling_request *request = e->request;
+	struct gather *g = &e->out.body;
+	struct names seen;
+
+	names_init(&seen, e->work, e->into);
+	for (uint32_t i = 0; i < request->block_count && !e->failed; i++) {
+		if (request->blocks[i].type != BLOCK_TOOL_USE)
+			continue;
+		struct slice name = tool_name_sent(&e->tools, request->blocks[i].use.name);
+		uint32_t before = seen.count;
+		if (slice_absent(name) || names_put(&seen, name) == NAMES_NONE)
+			e->failed = true;
+		if (e->failed || seen.count == before)
+			continue;
+		gather_raw(g, before == 0 ? SLICE(",\"tools\":[{\"name\":") : SLICE(",{\"name\":"));
+		gather_str(g, name);
+		gather_lit(g, ",\"input_schema\":{\"type\":\"object\"}}");
+	}
+	if (seen.count == 0)
+		return;
+	gather_lit(g, "],\"tool_choice\":{\"type\":\"none\"}");
+	encoder_adjust(e, ADJUST_TOOLS_SYNTHESISED);
+}
+
+static void put_settings(struct encoder *e)
+{
+	const struct request_plan *plan = &e->plan;
+	struct gather *g = &e->out.body;
+
+	gather_lit(g, "{\"model\":");
+	gather_plain(g, e->in->model);
+	gather_lit(g, ",\"max_tokens\":");
+	gather_uint(g, e->out.max_tokens);
+	if (!slice_absent(plan->temperature)) {
+		gather_lit(g, ",\"temperature\":");
+		gather_raw(g, plan->temperature);
+	}
+	encoder_put_stop(e, SLICE("stop_sequences"));
+	if (!slice_absent(plan->user_id)) {
+		gather_lit(g, ",\"metadata\":{\"user_id\":");
+		gather_str(g, plan->user_id);
+		gather_lit(g, "}");
+	}
+	if (!slice_absent(plan->native)) {
+		gather_lit(g,
+			   ",\"output_config\":{\"format\":{\"type\":\"json_schema\",\"schema\":");
+		gather_raw(g, plan->native);
+		gather_lit(g, "}}");
+	}
+	if (plan->tools) {
+		put_tools(e);
+		put_choice(e);
+	} else {
+		put_synthesised(e);
+	}
+	if (!slice_absent(e->request->system) && !encoder_drops(e, e->request->system)) {
+		gather_lit(g, ",\"system\":");
+		gather_str(g, e->request->system);
+	}
+}
+
+/* ---- encode: blocks ---- */
+
+static void put_text(struct gather *g, struct slice raw)
+{
+	gather_lit(g, "{\"type\":\"text\",\"text\":");
+	gather_str(g, raw);
+	gather_lit(g, "}");
+}
+
+static void put_image(struct encoder *e, const struct block *block)
+{
+	struct gather *g = &e->out.body;
+
+	gather_lit(g, "{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":");
+	gather_str(g, block->media.mime);
+	gather_lit(g, ",\"data\":\"");
+	gather_media(g, block->media.data);
+	gather_lit(g, "\"}}");
+	e->out.images++;
+}
+
+/* A text block around what encoder_put_result_text or a placeholder writes. */
+static void put_replacement(struct encoder *e, const struct block *block)
+{
+	gather_lit(&e->out.body, "{\"type\":\"text\",\"text\":\"");
+	encoder_put_result_text(e, block);
+	gather_lit(&e->out.body, "\"}");
+}
+
+static bool takes_image(const struct encoder *e, const struct block *block)
+{
+	return block->type == BLOCK_IMAGE && e->profile->image &&
+	       encoder_is_image_type(block->media.mime);
+}
+
+static bool is_pdf(const struct block *block)
+{
+	return block->type == BLOCK_RESOURCE && slice_absent(block->resource.text) &&
+	       slice_eq(block->resource.mime, SLICE("application/pdf"));
+}
+
+static void put_result_block(struct encoder *e, const struct block *block, bool is_error)
+{
+	struct gather *g = &e->out.body;
+
+	if (!is_error && takes_image(e, block)) {
+		put_image(e, block);
+	} else if (!is_error && e->profile->image && is_pdf(block)) {
+		gather_lit(g, "{\"type\":\"document\",\"source\":{\"type\":\"base64\","
+			      "\"media_type\":\"application/pdf\",\"data\":\"");
+		gather_raw(g, block->resource.blob); /* no image: its bytes count */
+		gather_lit(g, "\"}}");
+	} else {
+		put_replacement(e, block);
+	}
+}
+
+/* An error may hold text only, and must hold some. */
+static void put_result_content(struct encoder *e, const struct block *block)
+{
+	const struct block *inner = e->request->inner + block->result.first;
+	struct gather *g = &e->out.body;
+	bool first = true;
+
+	if (encoder_result_empty(e, block)) {
+		if (!slice_absent(block->result.structured)) {
+			gather_lit(g, "{\"type\":\"text\",\"text\":\"");
+			gather_json_escaped(g, block->result.structured);
+			gather_lit(g, "\"}");
+		} else if (block->is_error) {
+			put_text(g, SLICE("Error"));
+		}
+		return;
+	}
+	for (uint32_t i = 0; i < block->result.count; i++) {
+		struct slice text = encoder_result_text(&inner[i]);
+		if (!slice_absent(text) && encoder_drops(e, text))
+			continue;
+		if (!first)
+			gather_lit(g, ",");
+		first = false;
+		put_result_block(e, &inner[i], block->is_error);
+	}
+}
+
+static enum err put_block(struct encoder *e, const struct block *block, uint32_t message)
+{
+	struct gather *g = &e->out.body;
+	bool assistant = e->request->messages[message].assistant;
+
+	switch ((enum block_type)block->type) {
+	case BLOCK_TEXT:
+		put_text(g, block->text.text);
+		break;
+	case BLOCK_TOOL_USE:
+		gather_lit(g, "{\"type\":\"tool_use\",\"id\":");
+		encoder_put_call_id(e, block->use.id);
+		gather_lit(g, ",\"name\":");
+		encoder_put_name(e, block->use.name);
+		gather_lit(g, ",\"input\":");
+		gather_raw(g, block->use.input);
+		gather_lit(g, "}");
+		break;
+	case BLOCK_TOOL_RESULT:
+		gather_lit(g, "{\"type\":\"tool_result\",\"tool_use_id\":");
+		encoder_put_result_id(e, block->result.id);
+		gather_lit(g, ",\"content\":[");
+		put_result_content(e, block);
+		gather_raw(g, block->is_error ? SLICE("],\"is_error\":true}") : SLICE("]}"));
+		break;
+	default: /* media, as sampling_read lets nothing else into a message */
+		if (assistant)
+			put_replacement(e, block);
+		else if (takes_image(e, block))
+			put_image(e, block);
+		else
+			return encoder_refuse_media(
+				e, block, message,
+				block->type == BLOCK_IMAGE && e->profile->image
+					? SLICE("image/jpeg, image/png, image/gif and image/webp")
+					: (struct slice){ NULL, 0 });
+	}
+	return ERR_OK;
+}
+
+/* ---- encode: messages ---- */
+
+enum turn { TURN_NONE, TURN_USER, TURN_ASSISTANT };
+
+/* The message being written, and the one text whose end is trimmed (a prefill's last). */
+struct turns {
+	enum turn open;
+	const struct block *trimmed;
+};
+
+static bool is_dropped(const struct encoder *e, const struct block *block)
+{
+	return block->type == BLOCK_TEXT && encoder_drops(e, block->text.text);
+}
+
+/* Brackets so that the next block belongs to a message of `turn`; neighbours of one role are one. */
+static void turn_to(struct encoder *e, struct turns *turns, enum turn turn)
+{
+	struct gather *g = &e->out.body;
+
+	if (turns->open == turn) {
+		gather_lit(g, ",");
+		return;
+	}
+	if (turns->open == TURN_NONE && turn == TURN_ASSISTANT) {
+		gather_lit(g, "{\"role\":\"user\",\"content\":[");
+		put_text(g, SLICE("(conversation continues)"));
+		encoder_adjust(e, ADJUST_USER_TURN_PREPENDED);
+		turns->open = TURN_USER;
+	}
+	if (turns->open != TURN_NONE)
+		gather_lit(g, "]},");
+	gather_raw(g, turn == TURN_USER ? SLICE("{\"role\":\"user\",\"content\":[")
+					: SLICE("{\"role\":\"assistant\",\"content\":["));
+	turns->open = turn;
+}
+
+/* The last block of the conversation if it is an assistant's text, which then is a prefill. */
+static const struct block *find_prefill(const struct encoder *e)
+{
+	const struct sampling_request *request = e->request;
+
+	for (uint32_t m = request->message_count; m > 0; m--) {
+		const struct message *message = &request->messages[m - 1];
+		for (uint32_t i = message->count; i > 0; i--) {
+			const struct block *block = &request->blocks[message->first + i - 1];
+			if (is_dropped(e, block))
+				continue;
+			return message->assistant && block->type == BLOCK_TEXT ? block : NULL;
+		}
+	}
+	return NULL;
+}
+
+static void put_prefill(struct encoder *e, const struct block *block)
+{
+	struct slice trimmed = text_trim_end(block->text.text);
+
+	if (trimmed.len != block->text.text.len)
+		encoder_adjust(e, ADJUST_WHITESPACE_TRIMMED);
+	put_text(&e->out.body, trimmed);
+}
+
+static enum err put_message(struct encoder *e, struct turns *turns, uint32_t index)
+{
+	const struct message *message = &e->request->messages[index];
+	bool empty = true;
+
+	for (uint32_t i = 0; i < message->count; i++) {
+		const struct block *block = &e->request->blocks[message->first + i];
+		if (is_dropped(e, block))
+			continue;
+		empty = false;
+		turn_to(e, turns, message->assistant ? TURN_ASSISTANT : TURN_USER);
+		enum err err = ERR_OK;
+		if (block == turns->trimmed)
+			put_prefill(e, block);
+		else
+			err = put_block(e, block, index);
+		if (err != ERR_OK)
+			return err;
+	}
+	if (empty)
+		encoder_adjust(e, ADJUST_EMPTY_TURN_REMOVED);
+	return ERR_OK;
+}
+
+static enum err put_messages(struct encoder *e)
+{
+	struct gather *g = &e->out.body;
+	/* a prefill would be the beginning of the JSON */
+	bool prefill = e->profile->prefill && slice_absent(e->plan.native);
+	struct turns turns = { .trimmed = prefill ? find_prefill(e) : NULL };
+
+	gather_lit(g, ",\"messages\":[");
+	for (uint32_t i = 0; i < e->request->message_count; i++) {
+		enum err err = put_message(e, &turns, i);
+		if (err != ERR_OK)
+			return err;
+	}
+	if (turns.open == TURN_NONE)
+		return encoder_refuse(e, ERR_MESSAGES_EMPTY, 0,
+				      "messages have no content: only empty or white-space text");
+	if (turns.open == TURN_ASSISTANT && !prefill) {
+		turn_to(e, &turns, TURN_USER);
+		put_text(g, SLICE("Continue."));
+		encoder_adjust(e, ADJUST_USER_TURN_APPENDED);
+	}
+	gather_lit(g, "]}]}");
+	return ERR_OK;
+}
+
+/* The messages come last, so that a longer history's body begins with the shorter one's. */
+static enum err encode(const struct encode_in *in, struct json_work *work, struct arena *into,
+		       struct encode_out *out, struct fault *fault)
+{
+	struct encoder e;
+
+	encoder_begin(&e, &rules, in, work, into, fault);
+	put_settings(&e);
+	enum err err = put_messages(&e);
+	return err == ERR_OK ? encoder_end(&e, out) : err;
+}
+
+const struct dialect dialect_anthropic = {
+	.name = "anthropic",
+	.path = "/v1/messages",
+	.id = DIALECT_ANTHROPIC,
+	.encode = encode,
+	.decode = anthropic_decode,
+};

@@ -1,0 +1,472 @@
+#include "codec/dialect_failure.h"
+
+#include "codec/base/must.h"
+
+enum {
+	REQUEST_ID_MAX = 128,
+	WAIT_MAX_S = 30 * 24 * 3600, /* nobody is asked to wait longer */
+};
+
+/* ---- classes ---- */
+
+enum failure_class {
+	CLASS_NONE,
+	CLASS_CONTEXT,
+	CLASS_BILLING,
+	CLASS_KEY,
+	CLASS_PERMISSION,
+	CLASS_MODEL,
+	CLASS_REDIRECT,
+	CLASS_RATE,
+	CLASS_DOWN,
+	CLASS_TOO_LARGE,
+	CLASS_REJECTED,
+	CLASS_BAD_CALL,
+	CLASS_REFUSAL,
+};
+
+#define OPERATOR "; the operator of this gateway has to look at it"
+
+static const struct class_row {
+	enum err err;
+	bool retryable;
+	const char *detail; /* NULL: the row's text of tbl/errors.h */
+} class_rows[] = {
+	[CLASS_NONE] = { ERR_PROVIDER_REJECTED, false, NULL },
+	[CLASS_CONTEXT] = { ERR_CONTEXT_WINDOW, false, NULL },
+	[CLASS_BILLING] = { ERR_PROVIDER_BILLING, false, NULL },
+	[CLASS_KEY] = { ERR_PROVIDER_OPERATOR, false, "Provider authentication failed" OPERATOR },
+	[CLASS_PERMISSION] = { ERR_PROVIDER_OPERATOR, false,
+			       "Provider permission is missing" OPERATOR },
+	[CLASS_MODEL] = { ERR_PROVIDER_OPERATOR, false,
+			  "The provider does not know this model" OPERATOR },
+	[CLASS_REDIRECT] = { ERR_PROVIDER_OPERATOR, false,
+			     "The provider endpoint redirects elsewhere" OPERATOR },
+	[CLASS_RATE] = { ERR_PROVIDER_RATE, true, NULL },
+	[CLASS_DOWN] = { ERR_PROVIDER_DOWN, true, NULL },
+	[CLASS_TOO_LARGE] = { ERR_PROVIDER_REJECTED, false,
+			      "The provider rejected the request: it is too large" },
+	[CLASS_REJECTED] = { ERR_PROVIDER_REJECTED, false, NULL },
+	[CLASS_BAD_CALL] = { ERR_PROVIDER_ANSWER, true,
+			     "The model wrote a tool call that the provider could not read" },
+	[CLASS_REFUSAL] = { ERR_OK, false, NULL },
+};
+
+/* ---- reading ---- */
+
+/* Raw strings, absent when not there. */
+struct error_body {
+	struct slice type, code, message, param, detail_code, request_id, retry_delay;
+	int64_t number; /* a numeric code; 0: none */
+};
+
+/* The next value if it is a string, else it is skipped and *out stays as it is. */
+static void take_string(struct json_reader *r, struct slice *out)
+{
+	if (json_peek(r) == JSON_STRING)
+		(void)json_string(r, out);
+	else
+		(void)json_skip(r, NULL);
+}
+
+static void take_code(struct json_reader *r, struct error_body *body)
+{
+	struct slice number;
+
+	if (json_peek(r) != JSON_NUMBER) {
+		take_string(r, &body->code);
+		return;
+	}
+	if (json_number(r, &number) && !json_to_int64(number, &body->number))
+		body->number = 0;
+}
+
+/* Anthropic's details: {error_code}. Google's: [{"@type": "...RetryInfo", "retryDelay": "36s"}]. */
+static void take_details(struct json_reader *r, struct error_body *body)
+{
+	bool list = json_peek(r) == JSON_ARRAY;
+	struct slice key;
+
+	if (list && !json_enter_array(r))
+		return;
+	while (!list || json_next_item(r)) {
+		if (json_peek(r) != JSON_OBJECT) {
+			(void)json_skip(r, NULL);
+		} else if (json_enter_object(r)) {
+			while (json_next_key(r, &key))
+				if (json_str_eq(key, SLICE("error_code")))
+					take_string(r, &body->detail_code);
+				else if (json_str_eq(key, SLICE("retryDelay")))
+					take_string(r, &body->retry_delay);
+				else
+					(void)json_skip(r, NULL);
+		}
+		if (!list)
+			return;
+	}
+}
+
+/* One member that means the same inside "error" and beside it; false when it is none. */
+static bool take_member(struct json_reader *r, struct slice key, struct error_body *body)
+{
+	if (json_str_eq(key, SLICE("message")))
+		take_string(r, &body->message);
+	else if (json_str_eq(key, SLICE("code")))
+		take_code(r, body);
+	else if (json_str_eq(key, SLICE("param")))
+		take_string(r, &body->param);
+	else if (json_str_eq(key, SLICE("details")))
+		take_details(r, body);
+	else if (json_str_eq(key, SLICE("request_id")))
+		take_string(r, &body->request_id);
+	else
+		return false;
+	return true;
+}
+
+static void take_error(struct json_reader *r, struct error_body *body)
+{
+	struct slice key;
+
+	if (json_peek(r) != JSON_OBJECT) {
+		take_string(r, &body->message);
+		return;
+	}
+	if (!json_enter_object(r))
+		return;
+	while (json_next_key(r, &key))
+		if (json_str_eq(key, SLICE("type")) ||
+		    (json_str_eq(key, SLICE("status")) && slice_absent(body->type)))
+			take_string(r, &body->type);
+		else if (!take_member(r, key, body))
+			(void)json_skip(r, NULL);
+}
+
+static void read_top(struct json_reader *r, struct error_body *body)
+{
+	struct slice key, flat_type = { NULL, 0 };
+
+	if (json_peek(r) != JSON_OBJECT || !json_enter_object(r))
+		return;
+	while (json_next_key(r, &key))
+		if (json_str_eq(key, SLICE("error")))
+			take_error(r, body);
+		else if (json_str_eq(key, SLICE("type")))
+			take_string(r, &flat_type);
+		else if (!take_member(r, key, body))
+			(void)json_skip(r, NULL);
+	if (slice_absent(body->type))
+		body->type = flat_type;
+}
+
+/* Whatever the body says; nothing when it is not JSON. */
+static struct error_body read_body(struct slice text, struct json_work *work)
+{
+	struct error_body body = { 0 };
+	struct json_reader r;
+
+	json_open(&r, text, NULL, work);
+	if (json_peek(&r) == JSON_ARRAY) {
+		if (json_enter_array(&r) && json_next_item(&r))
+			read_top(&r, &body);
+		while (json_next_item(&r) && json_skip(&r, NULL))
+			; /* only the first counts, but all must be JSON */
+	} else {
+		read_top(&r, &body);
+	}
+	return json_finish(&r) ? body : (struct error_body){ 0 };
+}
+
+/* ---- judging ---- */
+
+/* Names that decide whatever the status is: type, code or details.error_code. */
+static const struct named_class {
+	struct slice name;
+	enum failure_class class;
+} named_classes[] = {
+	{ SLICE_INIT("context_length_exceeded"), CLASS_CONTEXT },
+	{ SLICE_INIT("exceed_context_size_error"), CLASS_CONTEXT },
+	{ SLICE_INIT("insufficient_quota"), CLASS_BILLING },
+	{ SLICE_INIT("credit_balance_exhausted"), CLASS_BILLING },
+	{ SLICE_INIT("organization_spend_limit_exceeded"), CLASS_BILLING },
+	{ SLICE_INIT("organization_usage_limit_exceeded"), CLASS_BILLING },
+	{ SLICE_INIT("project_spend_limit_exceeded"), CLASS_BILLING },
+	{ SLICE_INIT("billing_hard_limit_reached"), CLASS_BILLING },
+	{ SLICE_INIT("billing_not_active"), CLASS_BILLING },
+	{ SLICE_INIT("billing_error"), CLASS_BILLING },
+	{ SLICE_INIT("enforced_spend_limit_reached"), CLASS_BILLING },
+	{ SLICE_INIT("contract_spend_limit_reached"), CLASS_BILLING },
+	{ SLICE_INIT("invalid_api_key"), CLASS_KEY },
+	{ SLICE_INIT("authentication_error"), CLASS_KEY },
+	{ SLICE_INIT("model_not_found"), CLASS_MODEL },
+	{ SLICE_INIT("DeploymentNotFound"), CLASS_MODEL },
+	{ SLICE_INIT("tool_use_failed"), CLASS_BAD_CALL },
+	{ SLICE_INIT("content_filter"), CLASS_REFUSAL },
+	{ SLICE_INIT("request_too_large"), CLASS_TOO_LARGE },
+};
+
+/* Names that decide only where no status does: an error object in a 200 body. */
+static const struct named_class statusless_classes[] = {
+	{ SLICE_INIT("invalid_request_error"), CLASS_REJECTED },
+	{ SLICE_INIT("permission_error"), CLASS_PERMISSION },
+	{ SLICE_INIT("not_found_error"), CLASS_MODEL },
+	{ SLICE_INIT("rate_limit_error"), CLASS_RATE },
+	{ SLICE_INIT("rate_limit_exceeded"), CLASS_RATE },
+	{ SLICE_INIT("slow_down"), CLASS_RATE },
+	{ SLICE_INIT("RESOURCE_EXHAUSTED"), CLASS_RATE },
+};
+
+/* What only a text tells, under the statuses that refuse a request. */
+static const struct named_class told_classes[] = {
+	{ SLICE_INIT("prompt is too long"), CLASS_CONTEXT },
+	{ SLICE_INIT("maximum context length"), CLASS_CONTEXT },
+	{ SLICE_INIT("exceed context limit"), CLASS_CONTEXT },
+	{ SLICE_INIT("context window"), CLASS_CONTEXT },
+	{ SLICE_INIT("context size"), CLASS_CONTEXT },
+	{ SLICE_INIT("credit balance"), CLASS_BILLING },
+	{ SLICE_INIT("spend limit"), CLASS_BILLING },
+	{ SLICE_INIT("usage limits"), CLASS_BILLING },
+	{ SLICE_INIT("api key not valid"), CLASS_KEY },
+};
+
+static bool is_named(const struct error_body *body, struct slice name)
+{
+	return json_str_eq(body->code, name) || json_str_eq(body->type, name) ||
+	       json_str_eq(body->detail_code, name);
+}
+
+static enum failure_class class_by_name(const struct named_class *row, size_t count,
+					const struct error_body *body)
+{
+	for (; count > 0; count--, row++)
+		if (is_named(body, row->name))
+			return row->class;
+	return CLASS_NONE;
+}
+
+static enum failure_class class_by_text(const struct error_body *body)
+{
+	for (size_t i = 0; i < COUNT_OF(told_classes); i++)
+		if (slice_has_nocase(body->message, told_classes[i].name))
+			return told_classes[i].class;
+	return CLASS_NONE;
+}
+
+static enum failure_class class_by_status(int status)
+{
+	switch (status) {
+	case 401:
+		return CLASS_KEY;
+	case 402:
+		return CLASS_BILLING;
+	case 403:
+		return CLASS_PERMISSION;
+	case 404:
+		return CLASS_MODEL;
+	case 413:
+		return CLASS_TOO_LARGE;
+	case 429:
+		return CLASS_RATE;
+	case 408: /* took too long to send */
+	case 409: /* conflict: the SDKs retry it */
+	case 498: /* Groq's flex capacity */
+		return CLASS_DOWN;
+	default:
+		return status >= 500 ? CLASS_DOWN : status < 400 ? CLASS_REDIRECT : CLASS_REJECTED;
+	}
+}
+
+/* `status` 200: an error object without a status of its own. */
+static enum failure_class class_of(const struct error_body *body, int status)
+{
+	enum failure_class class = class_by_name(named_classes, COUNT_OF(named_classes), body);
+
+	if (class == CLASS_REFUSAL && status != 400 && status != 200)
+		class = CLASS_NONE;
+	if (class == CLASS_NONE &&
+	    (status == 400 || status == 413 || status == 422 || status == 200))
+		class = class_by_text(body);
+	if (class != CLASS_NONE)
+		return class;
+	if (status != 200)
+		return class_by_status(status);
+	class = class_by_name(statusless_classes, COUNT_OF(statusless_classes), body);
+	return class == CLASS_NONE ? CLASS_DOWN : class;
+}
+
+/* ---- learning ---- */
+
+/* A 400 that names one parameter: by `param`, or by a text that says it is not supported. */
+static const struct learn_row {
+	struct slice param, word; /* word: has to be in the message too; empty: nothing */
+	enum learn learn;
+} learn_rows[] = {
+	{ SLICE_INIT("max_tokens"), SLICE_INIT("max_completion_tokens"), LEARN_COMPLETION_TOKENS },
+	{ SLICE_INIT("temperature"), SLICE_INIT(""), LEARN_NO_TEMPERATURE },
+	{ SLICE_INIT("stop"), SLICE_INIT(""), LEARN_NO_STOP },
+	{ SLICE_INIT("reasoning_effort"), SLICE_INIT(""), LEARN_EFFORT_NONE },
+	{ SLICE_INIT("tool_choice"), SLICE_INIT(""), LEARN_NO_FORCED_TOOL },
+};
+
+static bool says_unsupported(struct slice message)
+{
+	return slice_has_nocase(message, SLICE("not support")) ||
+	       slice_has_nocase(message, SLICE("unsupported")) ||
+	       slice_has_nocase(message, SLICE("not permitted")) ||
+	       slice_has_nocase(message, SLICE("deprecated"));
+}
+
+/* Anthropic's texts begin with the parameter: "tool_choice: ..."; others put it into quotes. */
+static bool names_param(const struct error_body *body, struct slice param)
+{
+	struct slice message = body->message;
+
+	if (!slice_absent(body->param))
+		return json_str_eq(body->param, param);
+	if (!slice_starts(message, param)) {
+		const char *found = memmem(message.at, message.len, param.at, param.len);
+		return found != NULL && found > message.at &&
+		       (found[-1] == '\'' || found[-1] == '`') &&
+		       found + param.len < message.at + message.len &&
+		       found[param.len] == found[-1];
+	}
+	return message.len > param.len &&
+	       (message.at[param.len] == ':' || message.at[param.len] == ' ');
+}
+
+static enum learn learn_from(const struct error_body *body, int status)
+{
+	if (status != 400 || slice_absent(body->message))
+		return LEARN_NOTHING;
+	if (slice_has_nocase(body->message, SLICE("bound to a different conversation")))
+		return LEARN_UNBIND_THINKING;
+	if (!says_unsupported(body->message))
+		return LEARN_NOTHING;
+	for (size_t i = 0; i < COUNT_OF(learn_rows); i++)
+		if (names_param(body, learn_rows[i].param) &&
+		    slice_has_nocase(body->message, learn_rows[i].word))
+			return learn_rows[i].learn;
+	return LEARN_NOTHING;
+}
+
+/* ---- waiting ---- */
+
+/* "1.5" as 1500, at most three digits behind the point count; false when it is no such number. */
+static bool decimal_ms(struct slice text, int64_t *ms)
+{
+	struct slice rest = text;
+	struct slice whole = slice_cut(&rest, '.');
+	uint64_t value, fraction = 0, unit = 100;
+
+	if (!slice_to_u64(whole, &value) || value > WAIT_MAX_S * UINT64_C(1000))
+		return false;
+	for (size_t i = 0; i < rest.len; i++, unit /= 10) {
+		if (rest.at[i] < '0' || rest.at[i] > '9')
+			return false;
+		fraction += (uint64_t)(rest.at[i] - '0') * unit;
+	}
+	*ms = (int64_t)(value * 1000 + fraction);
+	return true;
+}
+
+static int64_t wait_cap(int64_t ms)
+{
+	return ms > WAIT_MAX_S * INT64_C(1000) ? WAIT_MAX_S * INT64_C(1000) : ms;
+}
+
+int64_t failure_retry_after(const struct provider_headers *headers, uint64_t wall_s)
+{
+	uint64_t then, now = wall_s;
+	int64_t ms;
+
+	if (decimal_ms(slice_trim(headers->retry_after_ms), &ms))
+		return wait_cap(ms / 1000);
+	struct slice text = slice_trim(headers->retry_after);
+	if (decimal_ms(text, &ms))
+		return wait_cap(ms);
+	if (!http_date(text, &then))
+		return -1;
+	if (!http_date(headers->date, &now))
+		now = wall_s;
+	if (then <= now)
+		return 0;
+	return then - now > WAIT_MAX_S ? wait_cap(INT64_MAX) : (int64_t)(then - now) * 1000;
+}
+
+/* RetryInfo: "36s", "0.5s". */
+static int64_t retry_delay_ms(struct slice text)
+{
+	int64_t ms;
+
+	if (text.len < 2 || text.at[text.len - 1] != 's' ||
+	    !decimal_ms(slice_of(text.at, text.len - 1), &ms))
+		return -1;
+	return wait_cap(ms);
+}
+
+/* ---- the whole ---- */
+
+/* Ids go into errors and logs, so they are taken only when they look like one. */
+static struct slice request_id(struct slice header, struct slice body, struct arena *into)
+{
+	struct slice id = slice_absent(header) || header.len == 0 ? body : header;
+
+	for (size_t i = 0; i < id.len; i++)
+		if (id.at[i] <= ' ' || id.at[i] > '~' || id.at[i] == '"' || id.at[i] == '\\')
+			return (struct slice){ NULL, 0 };
+	if (id.len == 0 || id.len > REQUEST_ID_MAX)
+		return (struct slice){ NULL, 0 };
+	return arena_copy(into, id); /* without memory the id is left out */
+}
+
+static bool is_error_status(int64_t status)
+{
+	return status >= 400 && status <= 599;
+}
+
+enum err failure_classify(const struct provider_answer *answer, struct json_work *work,
+			  struct arena *into, struct provider_failure *failure)
+{
+	struct error_body body = read_body(answer->body, work);
+	struct slice should_retry = slice_trim(answer->headers.should_retry);
+	int status = answer->status;
+
+	if (status / 100 == 2)
+		status = is_error_status(body.number) ? (int)body.number : 200;
+	const struct class_row *row = &class_rows[class_of(&body, status)];
+	*failure = (struct provider_failure){
+		.err = row->err,
+		.detail = row->detail,
+		.status = (uint16_t)status,
+		.retryable = row->retryable,
+		.retry_after_ms = failure_retry_after(&answer->headers, answer->wall_s),
+		.request_id = request_id(answer->headers.request_id, body.request_id, into),
+		.learn = learn_from(&body, status),
+	};
+	if (failure->retry_after_ms < 0)
+		failure->retry_after_ms = retry_delay_ms(body.retry_delay);
+	if (slice_eq_nocase(should_retry, SLICE("true")))
+		failure->retryable = true;
+	else if (slice_eq_nocase(should_retry, SLICE("false")))
+		failure->retryable = false;
+	return failure->err;
+}
+
+enum err failure_unusable(const struct provider_answer *answer, enum err err, const char *detail,
+			  const struct usage *usage, struct arena *into,
+			  struct provider_failure *failure)
+{
+	must(err == ERR_PROVIDER_ANSWER || err == ERR_BUSY);
+
+	*failure = (struct provider_failure){
+		.err = err,
+		.detail = detail,
+		.status = answer->status,
+		.retryable = err == ERR_PROVIDER_ANSWER,
+		.retry_after_ms = -1,
+		.request_id = request_id(answer->headers.request_id, (struct slice){ 0 }, into),
+		.usage_known = usage->known,
+		.usage = *usage,
+	};
+	return err;
+}

@@ -1,0 +1,29 @@
+/* dialect_failure.h - error answers of every dialect to one classification (contract/providers.md 2,
+ * 3, 5 and 7); private to codec/.
+ *
+ * The formats overlap so much that one tolerant reader serves all: error as object, string or list,
+ * nested or flat, JSON or a proxy's page. Provider texts are only compared, never passed on. */
+#ifndef CODEC_DIALECT_FAILURE_H
+#define CODEC_DIALECT_FAILURE_H
+
+#include "codec/dialect.h"
+
+/* Classifies an answer that is an error by its status, or by an error object in a 200 body. ERR_OK
+ * means that it is a refusal (a prompt filter's 400), which is a result. Else failure->err is
+ * returned; *failure is always filled. */
+MUST_USE enum err failure_classify(const struct provider_answer *answer, struct json_work *work,
+				   struct arena *into, struct provider_failure *failure);
+
+/* An answer with status 200 that cannot be used: ERR_PROVIDER_ANSWER, or ERR_BUSY for our own want of
+ * memory. `detail` static, NULL: the row's text. */
+enum err failure_unusable(const struct provider_answer *answer, enum err err, const char *detail,
+			  const struct usage *usage, struct arena *into,
+			  struct provider_failure *failure);
+
+/* Milliseconds that the headers ask to wait, or -1. */
+int64_t failure_retry_after(const struct provider_headers *headers, uint64_t wall_s);
+
+/* An HTTP date in any of its three forms, as seconds since the epoch. */
+bool http_date(struct slice text, uint64_t *epoch_s);
+
+#endif

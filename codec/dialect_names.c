@@ -1,0 +1,284 @@
+#include "codec/dialect_names.h"
+
+#include "codec/base/must.h"
+#include "codec/base/sha256.h"
+#include "codec/dialect_text.h"
+#include "codec/json_keys.h"
+
+enum {
+	NAMES_FIRST = 8,
+	NAME_MAX_LEN = 64,
+	ALIAS_KEPT = 55,
+	ALIAS_HEX = 8,
+	ID_HEX = 24,
+	OPENAI_ID_MAX = 40,
+	MISTRAL_ID_LEN = 9,
+	SUFFIX_MAX = 2 + 10, /* __ and a uint32_t */
+};
+
+static const struct slice nothing = { NULL, 0 };
+
+/* ---- a table of plain strings ---- */
+
+void names_init(struct names *names, const struct json_work *work, struct arena *into)
+{
+	*names = (struct names){ .into = into, .seed = work->seed };
+}
+
+/* FNV-1a from a secret start, stirred: enough against collisions chosen without knowing the seed. */
+static uint32_t hash_of(uint64_t seed, struct slice s)
+{
+	uint64_t hash = seed;
+
+	for (size_t i = 0; i < s.len; i++) {
+		hash = (hash ^ (unsigned char)s.at[i]) * 0x100000001b3ull;
+		hash ^= hash >> 29;
+	}
+	hash *= 0x9fb21c651e98df25ull;
+	return (uint32_t)(hash ^ hash >> 32);
+}
+
+/* The slot that holds the entry, or the empty one where it belongs; cap is a power of two. */
+static uint32_t *slot_of(const struct names *names, struct slice plain, uint32_t hash)
+{
+	uint32_t mask = 2 * names->cap - 1, at = hash & mask;
+
+	for (; names->slots[at] != 0; at = (at + 1) & mask) {
+		const struct name_entry *entry = &names->entries[names->slots[at] - 1];
+		if (entry->hash == hash && slice_eq(entry->key, plain))
+			break;
+	}
+	return &names->slots[at];
+}
+
+static bool names_grow(struct names *names)
+{
+	uint32_t cap = names->cap == 0 ? NAMES_FIRST : 2 * names->cap;
+	struct name_entry *entries = arena_take(names->into, cap * sizeof(*entries));
+	uint32_t *slots = arena_zero(names->into, 2 * (size_t)cap * sizeof(*slots));
+
+	if (entries == NULL || slots == NULL)
+		return false;
+	if (names->count != 0)
+		(void)memcpy(entries, names->entries, names->count * sizeof(*entries));
+	names->entries = entries;
+	names->slots = slots;
+	names->cap = cap;
+	for (uint32_t i = 0; i < names->count; i++)
+		*slot_of(names, entries[i].key, entries[i].hash) = i + 1;
+	return true;
+}
+
+uint32_t names_find(const struct names *names, struct slice plain)
+{
+	if (names->count == 0)
+		return NAMES_NONE;
+	return *slot_of(names, plain, hash_of(names->seed, plain)) - 1; /* 0 - 1 is NAMES_NONE */
+}
+
+uint32_t names_put(struct names *names, struct slice plain)
+{
+	uint32_t found = names_find(names, plain), hash = hash_of(names->seed, plain);
+
+	if (found != NAMES_NONE)
+		return found;
+	if (names->count == names->cap && !names_grow(names))
+		return NAMES_NONE;
+	names->entries[names->count] = (struct name_entry){ .key = plain, .hash = hash };
+	*slot_of(names, plain, hash) = ++names->count;
+	return names->count - 1;
+}
+
+/* ---- tools ---- */
+
+static bool is_name_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_' || c == '-';
+}
+
+static bool all_name_chars(struct slice s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (!is_name_char(s.at[i]))
+			return false;
+	return s.len != 0;
+}
+
+void tool_names_init(struct tool_names *tools, const struct json_work *work, struct arena *into)
+{
+	*tools = (struct tool_names){ 0 };
+	names_init(&tools->known, work, into);
+}
+
+/* The first ALIAS_KEPT UTF-16 units of the name with "_" for what no provider takes, then a digest. */
+static struct slice alias_make(struct slice plain, struct arena *into)
+{
+	char *alias = arena_take(into, ALIAS_KEPT + 1 + ALIAS_HEX);
+	uint8_t digest[SHA256_BYTES];
+	size_t len = 0;
+
+	if (alias == NULL)
+		return nothing;
+	for (size_t i = 0; i < plain.len && len < ALIAS_KEPT; i++) {
+		unsigned char c = (unsigned char)plain.at[i];
+		if (c >= 0x80 && c < 0xc0)
+			continue; /* inside a character that was counted */
+		alias[len++] = is_name_char(plain.at[i]) ? plain.at[i] : '_';
+		if (c >= 0xf0 && len < ALIAS_KEPT)
+			alias[len++] = '_'; /* two units */
+	}
+	alias[len++] = '_';
+	sha256(plain, digest);
+	sha256_hex(digest, ALIAS_HEX, alias + len);
+	return slice_of(alias, len + ALIAS_HEX);
+}
+
+static bool alias_add(struct tool_names *tools, struct slice alias, struct slice raw)
+{
+	if (tools->alias_count == tools->alias_cap) {
+		uint32_t cap = tools->alias_cap == 0 ? NAMES_FIRST : 2 * tools->alias_cap;
+		struct tool_alias *grown = arena_take(tools->known.into, cap * sizeof(*grown));
+		if (grown == NULL)
+			return false;
+		if (tools->alias_count != 0)
+			(void)memcpy(grown, tools->aliases, tools->alias_count * sizeof(*grown));
+		tools->aliases = grown;
+		tools->alias_cap = cap;
+	}
+	tools->aliases[tools->alias_count++] = (struct tool_alias){ .alias = alias, .name = raw };
+	return true;
+}
+
+struct slice tool_name_sent(struct tool_names *tools, struct slice raw)
+{
+	if (raw.len <= NAME_MAX_LEN && all_name_chars(raw))
+		return raw;
+	struct slice plain = json_str_plain(raw, tools->known.into);
+	if (slice_absent(plain))
+		return nothing;
+	if (plain.len <= NAME_MAX_LEN && all_name_chars(plain))
+		return plain;
+	uint32_t i = names_put(&tools->known, plain);
+	if (i == NAMES_NONE)
+		return nothing;
+	if (slice_absent(tools->known.entries[i].value)) {
+		struct slice alias = alias_make(plain, tools->known.into);
+		if (slice_absent(alias) || !alias_add(tools, alias, raw))
+			return nothing;
+		tools->known.entries[i].value = alias;
+	}
+	return tools->known.entries[i].value;
+}
+
+/* ---- calls ---- */
+
+void call_ids_init(struct call_ids *ids, enum call_id_rule rule, const struct json_work *work,
+		   struct arena *into)
+{
+	*ids = (struct call_ids){ .rule = rule };
+	names_init(&ids->known, work, into);
+}
+
+static struct slice with_suffix(struct slice id, uint32_t use, struct arena *into)
+{
+	char suffix[SUFFIX_MAX + 1] = "__", *at = suffix + sizeof(suffix);
+	size_t digits = 0;
+
+	for (; use != 0; use /= 10, digits++)
+		*--at = (char)('0' + use % 10);
+	(void)memmove(suffix + 2, at, digits);
+	return text_join(into, id, slice_of(suffix, 2 + digits));
+}
+
+static struct slice hex_id(struct slice prefix, struct slice plain, struct arena *into)
+{
+	uint8_t digest[SHA256_BYTES];
+	char hex[ID_HEX];
+
+	sha256(plain, digest);
+	sha256_hex(digest, ID_HEX, hex);
+	return text_join(into, prefix, slice_of(hex, ID_HEX));
+}
+
+static bool is_mistral_id(struct slice s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (!is_name_char(s.at[i]) || s.at[i] == '_' || s.at[i] == '-')
+			return false;
+	return s.len == MISTRAL_ID_LEN;
+}
+
+static struct slice mistral_id(struct slice plain, struct arena *into)
+{
+	static const char digits[] = "0123456789"
+				     "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "abcdefghijklmnopqrstuvwxyz";
+	char *id = arena_take(into, MISTRAL_ID_LEN);
+	uint8_t digest[SHA256_BYTES];
+
+	if (id == NULL)
+		return nothing;
+	sha256(plain, digest);
+	for (size_t i = 0; i < MISTRAL_ID_LEN; i++)
+		id[i] = digits[digest[i] % (sizeof(digits) - 1)];
+	return slice_of(id, MISTRAL_ID_LEN);
+}
+
+/* What the provider accepts for an id of that meaning; `raw` where it does. */
+static struct slice id_sent(const struct call_ids *ids, struct slice raw, struct slice plain)
+{
+	struct arena *into = ids->known.into;
+
+	switch (ids->rule) {
+	case CALL_ID_ANTHROPIC:
+		return all_name_chars(plain) ? plain : hex_id(SLICE("toolu_"), plain, into);
+	case CALL_ID_OPENAI:
+		return plain.len <= OPENAI_ID_MAX ? raw : hex_id(SLICE("call_"), plain, into);
+	case CALL_ID_MISTRAL:
+		return is_mistral_id(plain) ? plain : mistral_id(plain, into);
+	case CALL_ID_ANY:
+		break;
+	}
+	return raw;
+}
+
+struct slice call_id_use(struct call_ids *ids, struct slice raw)
+{
+	struct names *known = &ids->known;
+	struct slice plain = json_str_plain(raw, known->into), sent_raw = raw, sent_plain = plain;
+	uint32_t own = slice_absent(plain) ? NAMES_NONE : names_put(known, plain), given;
+
+	if (own == NAMES_NONE)
+		return nothing;
+	/* id__2 may be an id of its own, so what was given before is passed over */
+	for (;;) {
+		uint32_t use = ++known->entries[own].uses;
+		if (use > 1) {
+			sent_raw = with_suffix(raw, use, known->into);
+			sent_plain = with_suffix(plain, use, known->into);
+		}
+		given = slice_absent(sent_raw) || slice_absent(sent_plain)
+				? NAMES_NONE
+				: names_put(known, sent_plain);
+		if (given == NAMES_NONE)
+			return nothing;
+		if (!known->entries[given].taken)
+			break;
+	}
+	known->entries[given].taken = true;
+	struct slice sent = id_sent(ids, sent_raw, sent_plain);
+	known->entries[own].value = sent;
+	return sent;
+}
+
+struct slice call_id_last(struct call_ids *ids, struct slice raw)
+{
+	struct slice plain = json_str_plain(raw, ids->known.into);
+
+	if (slice_absent(plain))
+		return nothing;
+	uint32_t own = names_find(&ids->known, plain);
+	must(own != NAMES_NONE); /* sampling_read pairs every result with a call */
+	return ids->known.entries[own].value;
+}

@@ -1,0 +1,456 @@
+#include "codec/dialect_openai.h"
+
+#include "codec/dialect_native.h"
+#include "codec/dialect_request.h"
+
+enum { USER_ID_MAX = 64 };
+
+static const struct request_rules rules = { .id_rule = CALL_ID_OPENAI,
+					    .user_id_max = USER_ID_MAX,
+					    .native = native_openai };
+static const struct request_rules mistral_rules = { .id_rule = CALL_ID_MISTRAL,
+						    .user_id_max = USER_ID_MAX,
+						    .native = native_openai };
+
+/* ---- encode: everything in front of the messages ---- */
+
+static void put_tools(struct encoder *e)
+{
+	const struct sampling_request *request = e->request;
+	struct gather *g = &e->out.body;
+
+	gather_lit(g, ",\"tools\":[");
+	for (uint32_t i = 0; i < request->tool_count; i++) {
+		const struct tool *tool = &request->tools[i];
+		if (i != 0)
+			gather_lit(g, ",");
+		gather_lit(g, "{\"type\":\"function\",\"function\":{\"name\":");
+		encoder_put_name(e, tool->name);
+		if (tool->description.len != 0) {
+			gather_lit(g, ",\"description\":");
+			gather_str(g, tool->description);
+		}
+		gather_lit(g, ",\"parameters\":");
+		encoder_put_schema(e, tool->schema, true);
+		gather_lit(g, "}}");
+	}
+	gather_lit(g, "]");
+}
+
+/* __schema__ alone is forced by "required" too: llama.cpp turns a named choice into auto. */
+static void put_choice(struct encoder *e)
+{
+	const struct request_plan *plan = &e->plan;
+	struct gather *g = &e->out.body;
+
+	if (plan->mode == TOOL_MODE_AUTO)
+		gather_lit(g, ",\"tool_choice\":\"auto\"");
+	else if (plan->mode == TOOL_MODE_REQUIRED)
+		gather_lit(g, ",\"tool_choice\":\"required\"");
+	else if (plan->mode == TOOL_MODE_NONE)
+		gather_lit(g, ",\"tool_choice\":\"none\"");
+	if (plan->no_parallel && plan->mode != TOOL_MODE_NONE)
+		gather_lit(g, ",\"parallel_tool_calls\":false");
+	if (e->profile->tools_need_effort_none)
+		gather_lit(g, ",\"reasoning_effort\":\"none\"");
+}
+
+static void put_settings(struct encoder *e)
+{
+	const struct request_plan *plan = &e->plan;
+	struct gather *g = &e->out.body;
+
+	gather_lit(g, "{\"model\":");
+	gather_plain(g, e->in->model);
+	gather_raw(g, e->profile->max_tokens_field == MAX_TOKENS_FIELD_COMPLETION
+			      ? SLICE(",\"max_completion_tokens\":")
+			      : SLICE(",\"max_tokens\":"));
+	gather_uint(g, e->out.max_tokens);
+	if (!slice_absent(plan->temperature)) {
+		gather_lit(g, ",\"temperature\":");
+		gather_raw(g, plan->temperature);
+	}
+	encoder_put_stop(e, SLICE("stop"));
+	if (!slice_absent(plan->user_id)) {
+		gather_lit(g, ",\"safety_identifier\":");
+		gather_str(g, plan->user_id);
+	}
+	if (!slice_absent(plan->native)) {
+		gather_lit(g, ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":"
+			      "{\"name\":\"" SCHEMA_TOOL_NAME "\",\"strict\":true,\"schema\":");
+		gather_raw(g, plan->native);
+		gather_lit(g, "}}");
+	}
+	if (plan->tools) {
+		put_tools(e);
+		put_choice(e);
+	}
+}
+
+/* ---- encode: content ---- */
+
+/* The message being written, and what may have to come between it and the one before. */
+struct turns {
+	bool any;        /* a message was written */
+	bool after_tool; /* and the last one was of role tool */
+};
+
+static void put_text_part(struct gather *g, struct slice raw)
+{
+	gather_lit(g, "{\"type\":\"text\",\"text\":");
+	gather_str(g, raw);
+	gather_lit(g, "}");
+}
+
+static void put_image_part(struct encoder *e, const struct block *block)
+{
+	struct gather *g = &e->out.body;
+
+	gather_lit(g, "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:");
+	gather_raw(g, block->media.mime);
+	gather_lit(g, ";base64,");
+	gather_media(g, block->media.data);
+	gather_lit(g, "\"}}");
+	e->out.images++;
+}
+
+static bool takes_image(const struct encoder *e, const struct block *block)
+{
+	return block->type == BLOCK_IMAGE && e->profile->image &&
+	       encoder_is_image_type(block->media.mime);
+}
+
+/* "wav" or "mp3", or absent. */
+static struct slice audio_format(struct slice mime)
+{
+	static const struct {
+		struct slice mime, format;
+	} formats[] = {
+		{ SLICE_INIT("audio/wav"), SLICE_INIT("wav") },
+		{ SLICE_INIT("audio/x-wav"), SLICE_INIT("wav") },
+		{ SLICE_INIT("audio/wave"), SLICE_INIT("wav") },
+		{ SLICE_INIT("audio/vnd.wave"), SLICE_INIT("wav") },
+		{ SLICE_INIT("audio/mpeg"), SLICE_INIT("mp3") },
+		{ SLICE_INIT("audio/mp3"), SLICE_INIT("mp3") },
+	};
+
+	for (size_t i = 0; i < COUNT_OF(formats); i++)
+		if (slice_eq(mime, formats[i].mime))
+			return formats[i].format;
+	return (struct slice){ NULL, 0 };
+}
+
+static enum err put_audio_part(struct encoder *e, const struct block *block, uint32_t message)
+{
+	struct slice format = audio_format(block->media.mime);
+	struct gather *g = &e->out.body;
+
+	if (!e->profile->audio || slice_absent(format))
+		return encoder_refuse_media(e, block, message,
+					    e->profile->audio ? SLICE("audio/wav and audio/mpeg")
+							      : (struct slice){ NULL, 0 });
+	gather_lit(g, "{\"type\":\"input_audio\",\"input_audio\":{\"data\":\"");
+	gather_media(g, block->media.data);
+	gather_lit(g, "\",\"format\":\"");
+	gather_raw(g, format);
+	gather_lit(g, "\"}}");
+	return ERR_OK;
+}
+
+static enum err put_part(struct encoder *e, const struct block *block, uint32_t message)
+{
+	struct gather *g = &e->out.body;
+
+	if (block->type == BLOCK_TEXT) {
+		put_text_part(g, block->text.text);
+	} else if (e->request->messages[message].assistant) {
+		gather_lit(g, "{\"type\":\"text\",\"text\":\"");
+		encoder_put_placeholder(e, block);
+		gather_lit(g, "\"}");
+	} else if (takes_image(e, block)) {
+		put_image_part(e, block);
+	} else if (block->type == BLOCK_AUDIO) {
+		return put_audio_part(e, block, message);
+	} else {
+		return encoder_refuse_media(e, block, message,
+					    e->profile->image
+						    ? SLICE("image/jpeg, image/png, image/gif and "
+							    "image/webp")
+						    : (struct slice){ NULL, 0 });
+	}
+	return ERR_OK;
+}
+
+/* Whether the block is part of `content`: not a call, and no empty text. */
+static bool is_content(const struct encoder *e, const struct block *block)
+{
+	return block->type != BLOCK_TOOL_USE &&
+	       !(block->type == BLOCK_TEXT && encoder_drops(e, block->text.text));
+}
+
+/* What of a message becomes `content`. */
+struct content {
+	uint32_t count;
+	bool text_only; /* or what becomes text */
+	bool calls;
+};
+
+static struct content content_of(const struct encoder *e, const struct message *message)
+{
+	struct content content = { .text_only = true };
+
+	for (uint32_t i = 0; i < message->count; i++) {
+		const struct block *block = &e->request->blocks[message->first + i];
+		content.calls |= block->type == BLOCK_TOOL_USE;
+		if (!is_content(e, block))
+			continue;
+		content.count++;
+		content.text_only &= block->type == BLOCK_TEXT || message->assistant;
+	}
+	return content;
+}
+
+/* All texts as one string, a line each. */
+static void put_joined(struct encoder *e, const struct message *message)
+{
+	struct gather *g = &e->out.body;
+	bool first = true;
+
+	gather_lit(g, "\"");
+	for (uint32_t i = 0; i < message->count; i++) {
+		const struct block *block = &e->request->blocks[message->first + i];
+		if (!is_content(e, block))
+			continue;
+		if (!first)
+			gather_lit(g, "\\n");
+		first = false;
+		if (block->type == BLOCK_TEXT)
+			gather_raw(g, block->text.text);
+		else
+			encoder_put_placeholder(e, block);
+	}
+	gather_lit(g, "\"");
+}
+
+static enum err put_content(struct encoder *e, uint32_t index, const struct content *content)
+{
+	const struct message *message = &e->request->messages[index];
+	struct gather *g = &e->out.body;
+	bool first = true;
+
+	if (content->count == 0 && content->calls) {
+		gather_lit(g, "null");
+		return ERR_OK;
+	}
+	if (content->text_only && (content->count <= 1 || e->profile->text_content_as_string)) {
+		put_joined(e, message);
+		return ERR_OK;
+	}
+	for (uint32_t i = 0; i < message->count; i++) {
+		const struct block *block = &e->request->blocks[message->first + i];
+		if (!is_content(e, block))
+			continue;
+		gather_raw(g, first ? SLICE("[") : SLICE(","));
+		first = false;
+		enum err err = put_part(e, block, index);
+		if (err != ERR_OK)
+			return err;
+	}
+	gather_lit(g, "]");
+	return ERR_OK;
+}
+
+static void put_calls(struct encoder *e, const struct message *message)
+{
+	struct gather *g = &e->out.body;
+	bool first = true;
+
+	for (uint32_t i = 0; i < message->count; i++) {
+		const struct block *block = &e->request->blocks[message->first + i];
+		if (block->type != BLOCK_TOOL_USE)
+			continue;
+		gather_raw(g, first ? SLICE(",\"tool_calls\":[{\"id\":") : SLICE(",{\"id\":"));
+		first = false;
+		encoder_put_call_id(e, block->use.id);
+		gather_lit(g, ",\"type\":\"function\",\"function\":{\"name\":");
+		encoder_put_name(e, block->use.name);
+		gather_lit(g, ",\"arguments\":\"");
+		gather_json_escaped(g, block->use.input);
+		gather_lit(g, "\"}}");
+	}
+	gather_lit(g, "]");
+}
+
+/* ---- encode: tool results ---- */
+
+/* "image 1 of tool call ID" */
+static void put_image_label(struct encoder *e, const struct block *result, uint32_t number)
+{
+	struct gather *g = &e->out.body;
+	struct slice id = e->failed ? result->result.id : call_id_last(&e->ids, result->result.id);
+
+	e->failed = e->failed || slice_absent(id);
+	gather_lit(g, "[image ");
+	gather_uint(g, number);
+	gather_lit(g, " of tool call ");
+	gather_raw(g, id);
+}
+
+/* The texts of a result, a line each, as the inside of a string; a moved image leaves a pointer. */
+static void put_result_texts(struct encoder *e, const struct block *result)
+{
+	const struct block *inner = e->request->inner + result->result.first;
+	struct gather *g = &e->out.body;
+	uint32_t images = 0;
+	bool first = true;
+
+	for (uint32_t i = 0; i < result->result.count; i++) {
+		struct slice text = encoder_result_text(&inner[i]);
+		if (!slice_absent(text) && encoder_drops(e, text))
+			continue;
+		if (!first)
+			gather_lit(g, "\\n");
+		first = false;
+		if (takes_image(e, &inner[i])) {
+			put_image_label(e, result, ++images);
+			gather_lit(g, " follows]");
+		} else {
+			encoder_put_result_text(e, &inner[i]);
+		}
+	}
+}
+
+static void put_result(struct encoder *e, const struct block *result)
+{
+	struct gather *g = &e->out.body;
+
+	gather_lit(g, "{\"role\":\"tool\",\"tool_call_id\":");
+	encoder_put_result_id(e, result->result.id);
+	gather_raw(g,
+		   result->is_error ? SLICE(",\"content\":\"Error: ") : SLICE(",\"content\":\""));
+	if (!encoder_result_empty(e, result))
+		put_result_texts(e, result);
+	else if (!slice_absent(result->result.structured))
+		gather_json_escaped(g, result->result.structured);
+	gather_lit(g, "\"}");
+}
+
+/* The comma, and what some dialects want between a tool's message and a user's. */
+static void next_message(struct encoder *e, struct turns *turns, bool user)
+{
+	struct gather *g = &e->out.body;
+
+	if (turns->any)
+		gather_lit(g, ",");
+	if (user && turns->after_tool && !e->profile->user_after_tool) {
+		gather_lit(g, "{\"role\":\"assistant\",\"content\":\"OK.\"},");
+		encoder_adjust(e, ADJUST_ASSISTANT_TURN_INSERTED);
+	}
+	turns->any = true;
+	turns->after_tool = false;
+}
+
+/* Images are for user messages only: one message for all of the turn, behind its last result. */
+static void put_moved_images(struct encoder *e, struct turns *turns, const struct message *message)
+{
+	struct gather *g = &e->out.body;
+	bool any = false;
+
+	for (uint32_t i = 0; i < message->count; i++) {
+		const struct block *result = &e->request->blocks[message->first + i];
+		const struct block *inner = e->request->inner + result->result.first;
+		uint32_t images = 0;
+		for (uint32_t j = 0; j < result->result.count; j++) {
+			if (!takes_image(e, &inner[j]))
+				continue;
+			if (!any) {
+				next_message(e, turns, true);
+				gather_lit(g, "{\"role\":\"user\",\"content\":[");
+			} else {
+				gather_lit(g, ",");
+			}
+			any = true;
+			gather_lit(g, "{\"type\":\"text\",\"text\":\"");
+			put_image_label(e, result, ++images);
+			gather_lit(g, "]\"},");
+			put_image_part(e, &inner[j]);
+		}
+	}
+	if (!any)
+		return;
+	gather_lit(g, "]}");
+	encoder_adjust(e, ADJUST_RESULT_MEDIA_MOVED);
+}
+
+static void put_results(struct encoder *e, struct turns *turns, const struct message *message)
+{
+	for (uint32_t i = 0; i < message->count; i++) {
+		next_message(e, turns, false);
+		put_result(e, &e->request->blocks[message->first + i]);
+	}
+	turns->after_tool = true;
+	put_moved_images(e, turns, message);
+}
+
+/* ---- encode: messages ---- */
+
+static enum err put_message(struct encoder *e, struct turns *turns, uint32_t index)
+{
+	const struct message *message = &e->request->messages[index];
+	struct gather *g = &e->out.body;
+
+	/* results are alone in their message: sampling_read sees to that */
+	if (message->count != 0 && e->request->blocks[message->first].type == BLOCK_TOOL_RESULT) {
+		put_results(e, turns, message);
+		return ERR_OK;
+	}
+	struct content content = content_of(e, message);
+	next_message(e, turns, !message->assistant);
+	gather_raw(g, message->assistant ? SLICE("{\"role\":\"assistant\",\"content\":")
+					 : SLICE("{\"role\":\"user\",\"content\":"));
+	enum err err = put_content(e, index, &content);
+	if (err != ERR_OK)
+		return err;
+	if (content.calls)
+		put_calls(e, message);
+	/* Mistral wants to be told that its own turn is to go on */
+	else if (message->assistant && index + 1 == e->request->message_count &&
+		 e->profile->id_rule == ID_RULE_MISTRAL9)
+		gather_lit(g, ",\"prefix\":true");
+	gather_lit(g, "}");
+	return ERR_OK;
+}
+
+/* The messages come last, so that a longer history's body begins with the shorter one's. */
+static enum err encode(const struct encode_in *in, struct json_work *work, struct arena *into,
+		       struct encode_out *out, struct fault *fault)
+{
+	struct turns turns = { 0 };
+	struct encoder e;
+
+	encoder_begin(&e, in->profile->id_rule == ID_RULE_MISTRAL9 ? &mistral_rules : &rules, in,
+		      work, into, fault);
+	put_settings(&e);
+	gather_lit(&e.out.body, ",\"messages\":[");
+	if (!slice_absent(in->request->system)) {
+		next_message(&e, &turns, false);
+		gather_lit(&e.out.body, "{\"role\":\"system\",\"content\":");
+		gather_str(&e.out.body, in->request->system);
+		gather_lit(&e.out.body, "}");
+	}
+	for (uint32_t i = 0; i < in->request->message_count; i++) {
+		enum err err = put_message(&e, &turns, i);
+		if (err != ERR_OK)
+			return err;
+	}
+	gather_lit(&e.out.body, "]}");
+	return encoder_end(&e, out);
+}
+
+const struct dialect dialect_openai = {
+	.name = "openai",
+	.path = "/chat/completions",
+	.id = DIALECT_OPENAI,
+	.encode = encode,
+	.decode = openai_decode,
+};

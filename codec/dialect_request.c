@@ -1,0 +1,408 @@
+#include "codec/dialect_request.h"
+
+#include "codec/base/must.h"
+#include "codec/dialect_schema.h"
+#include "codec/dialect_text.h"
+
+#include <stdio.h>
+
+static const struct slice nothing = { NULL, 0 };
+
+static const char no_memory[] = "the request needs more memory than one request may take";
+
+static void *take(struct encoder *e, size_t size)
+{
+	void *bytes = arena_take(e->into, size);
+
+	e->failed = e->failed || bytes == NULL;
+	return bytes;
+}
+
+bool encoder_drops(const struct encoder *e, struct slice raw)
+{
+	return raw.len == 0 || (e->rules->blank_refused && text_blank(raw));
+}
+
+/* ---- the plan ---- */
+
+static void plan_max_tokens(struct encoder *e)
+{
+	uint32_t max = e->in->max_tokens;
+
+	if (max > e->profile->max_output)
+		max = e->profile->max_output;
+	if (max < e->request->max_tokens)
+		encoder_adjust(e, ADJUST_MAX_TOKENS_CLAMPED);
+	e->out.max_tokens = max;
+}
+
+static void plan_temperature(struct encoder *e)
+{
+	struct slice text = e->request->temperature;
+	double wanted, clamped;
+
+	if (slice_absent(text))
+		return;
+	if (e->profile->temperature_never || e->profile->reasoning) {
+		encoder_adjust(e, ADJUST_TEMPERATURE_DROPPED);
+		return;
+	}
+	wanted = clamped = json_to_double(text);
+	if (wanted < e->profile->temperature_min)
+		clamped = e->profile->temperature_min;
+	else if (wanted > e->profile->temperature_max)
+		clamped = e->profile->temperature_max;
+	else {
+		e->plan.temperature = text;
+		return;
+	}
+	encoder_adjust(e, ADJUST_TEMPERATURE_CLAMPED);
+	char *digits = take(e, 32);
+	if (digits != NULL)
+		e->plan.temperature =
+			slice_of(digits, (size_t)snprintf(digits, 32, "%.15g", clamped));
+}
+
+/* What the provider cannot take is searched in the answer: those above its number, and white space
+ * where it refuses that. */
+static void plan_stop(struct encoder *e)
+{
+	const struct sampling_request *request = e->request;
+	struct decode_context *decode = &e->out.decode;
+	struct slice *both;
+
+	if (request->stop_count == 0 ||
+	    (both = take(e, 2 * (size_t)request->stop_count * sizeof(*both))) == NULL)
+		return;
+	e->plan.stop = both;
+	decode->emulate_stop = both + request->stop_count;
+	for (uint32_t i = 0; i < request->stop_count; i++) {
+		struct slice stop = request->stop[i];
+		if (stop.len == 0)
+			encoder_adjust(e, ADJUST_STOP_EMPTY_DROPPED);
+		else if (e->plan.stop_count < e->profile->max_stop && !encoder_drops(e, stop))
+			e->plan.stop[e->plan.stop_count++] = stop;
+		else
+			decode->emulate_stop[decode->emulate_stop_count++] = stop;
+	}
+	if (decode->emulate_stop_count != 0)
+		encoder_adjust(e, ADJUST_STOP_EMULATED);
+}
+
+static void plan_user_id(struct encoder *e)
+{
+	if (e->request->user_id.len > e->rules->user_id_max)
+		encoder_adjust(e, ADJUST_METADATA_DROPPED);
+	else
+		e->plan.user_id = e->request->user_id;
+}
+
+/* Structured output in place of the tool, where model and schema allow it. */
+static void plan_native(struct encoder *e)
+{
+	bool moved = false;
+
+	if (!e->profile->structured_output)
+		return;
+	if (!e->rules->native(e->request->tools[0].schema, e->work, e->into, &e->plan.native,
+			      &moved))
+		e->failed = true;
+	if (slice_absent(e->plan.native))
+		return;
+	e->plan.tools = false;
+	e->out.decode.native_schema = true;
+	if (moved)
+		encoder_adjust(e, ADJUST_SCHEMA_CONSTRAINTS_MOVED);
+}
+
+static void plan_tools(struct encoder *e)
+{
+	const struct sampling_request *request = e->request;
+	struct request_plan *plan = &e->plan;
+
+	if (request->tool_count == 0)
+		return;
+	plan->tools = true;
+	plan->mode = request->tool_mode;
+	plan->no_parallel = request->no_parallel || request->revision == REVISION_SEP_1577_DRAFT;
+	if (e->in->final_round && plan->mode != TOOL_MODE_NONE) {
+		plan->mode = TOOL_MODE_NONE;
+		encoder_adjust(e, ADJUST_TOOL_ROUNDS_FINAL);
+	}
+	if (plan->mode != TOOL_MODE_REQUIRED)
+		return;
+	plan->forced_schema = request->tool_count == 1 &&
+			      json_str_eq(request->tools[0].name, SLICE(SCHEMA_TOOL_NAME));
+	if (plan->forced_schema)
+		plan_native(e);
+	if (plan->tools && !e->profile->forced_tool) {
+		plan->mode = TOOL_MODE_AUTO;
+		plan->forced_schema = false;
+		e->out.decode.tool_required = true;
+		encoder_adjust(e, ADJUST_CHOICE_DOWNGRADED);
+	}
+}
+
+/* ---- the way back ---- */
+
+static void decode_begin(struct encoder *e)
+{
+	const struct sampling_request *request = e->request;
+	struct decode_context *decode = &e->out.decode;
+	struct slice model = arena_copy(e->into, e->in->model);
+
+	e->failed = e->failed || slice_absent(model);
+	decode->revision = request->revision;
+	decode->requested_model = model;
+	decode->tools_present = request->tools_present;
+	decode->think_tags = e->profile->think_tags;
+	decode->calls_forbidden = !e->plan.tools || e->plan.mode == TOOL_MODE_NONE;
+	if (request->tool_count == 0)
+		return;
+	decode->tool_names = take(e, request->tool_count * sizeof(*decode->tool_names));
+	if (decode->tool_names == NULL)
+		return;
+	decode->tool_count = request->tool_count;
+	for (uint32_t i = 0; i < request->tool_count; i++)
+		decode->tool_names[i] = request->tools[i].name;
+}
+
+/* An alias may hit a name that another tool has already; providers refuse two of a name. */
+static enum err check_alias_clash(struct encoder *e)
+{
+	struct names sent;
+
+	if (e->tools.alias_count == 0 || !e->plan.tools)
+		return ERR_OK;
+	names_init(&sent, e->work, e->into);
+	for (uint32_t i = 0; i < e->request->tool_count; i++) {
+		struct slice name = tool_name_sent(&e->tools, e->request->tools[i].name);
+		uint32_t at = slice_absent(name) ? NAMES_NONE : names_put(&sent, name);
+		if (at == NAMES_NONE) {
+			e->failed = true;
+			return ERR_OK; /* encoder_end tells */
+		}
+		if (sent.entries[at].uses++ == 0)
+			continue;
+		*e->fault = (struct fault){ .err = ERR_TOOL,
+					    .offset = FAULT_NO_OFFSET,
+					    .path = SLICE("$.params.tools"),
+					    .detail = "two tool names become the same for the "
+						      "provider, which takes [a-zA-Z0-9_-]{1,64}" };
+		return ERR_TOOL;
+	}
+	return ERR_OK;
+}
+
+/* ---- begin and end ---- */
+
+void encoder_begin(struct encoder *e, const struct request_rules *rules, const struct encode_in *in,
+		   struct json_work *work, struct arena *into, struct fault *fault)
+{
+	must(in->request != NULL && in->profile != NULL);
+	must(in->max_tokens > 0 && in->profile->max_output > 0);
+
+	*e = (struct encoder){ .in = in,
+			       .request = in->request,
+			       .profile = in->profile,
+			       .rules = rules,
+			       .work = work,
+			       .into = into,
+			       .fault = fault };
+	e->out.adjustments = in->request->adjustments;
+	gather_init(&e->out.body, into);
+	tool_names_init(&e->tools, work, into);
+	call_ids_init(&e->ids, rules->id_rule, work, into);
+	plan_max_tokens(e);
+	plan_temperature(e);
+	plan_stop(e);
+	plan_user_id(e);
+	plan_tools(e);
+	decode_begin(e);
+}
+
+enum err encoder_end(struct encoder *e, struct encode_out *out)
+{
+	enum err err = check_alias_clash(e);
+
+	if (err != ERR_OK)
+		return err;
+	if (e->failed || gather_done(&e->out.body) != ERR_OK) {
+		*e->fault = (struct fault){ .err = ERR_BUSY,
+					    .offset = FAULT_NO_OFFSET,
+					    .detail = no_memory };
+		return ERR_BUSY;
+	}
+	e->out.decode.aliases = e->tools.aliases;
+	e->out.decode.alias_count = e->tools.alias_count;
+	*out = e->out;
+	return ERR_OK;
+}
+
+enum err encoder_refuse(struct encoder *e, enum err err, uint32_t message, const char *detail)
+{
+	enum { PATH_MAX_LEN = 40 };
+	char *path = take(e, PATH_MAX_LEN);
+	bool merged = e->request->adjustments & ADJUST_BIT(ADJUST_RESULTS_MERGED);
+
+	*e->fault = (struct fault){ .err = err, .offset = FAULT_NO_OFFSET, .detail = detail };
+	if (path != NULL && !merged) /* merged messages have moved the indices */
+		e->fault->path = slice_of(path, (size_t)snprintf(path, PATH_MAX_LEN,
+								 "$.params.messages[%u]", message));
+	return err;
+}
+
+/* The caller's type goes into the message only where it looks like one. */
+static bool is_type_name(struct slice mime)
+{
+	for (size_t i = 0; i < mime.len; i++)
+		if (mime.at[i] <= ' ' || mime.at[i] > '~' || mime.at[i] == '\\')
+			return false;
+	return mime.len != 0 && mime.len <= 64;
+}
+
+enum err encoder_refuse_media(struct encoder *e, const struct block *block, uint32_t message,
+			      struct slice takes)
+{
+	enum { DETAIL_MAX = 200 };
+	const char *kind = block->type == BLOCK_IMAGE ? "image" : "audio";
+	struct slice mime = block->media.mime;
+	char *detail = take(e, DETAIL_MAX);
+
+	if (detail == NULL)
+		return encoder_refuse(e, ERR_CONTENT_UNSUPPORTED, message, NULL);
+	if (!is_type_name(mime))
+		mime = SLICE("(unreadable)");
+	if (slice_absent(takes))
+		(void)snprintf(detail, DETAIL_MAX, "the model takes no %s: %.*s", kind,
+			       (int)mime.len, mime.at);
+	else
+		(void)snprintf(detail, DETAIL_MAX,
+			       "the model does not take %s of type %.*s, only %.*s", kind,
+			       (int)mime.len, mime.at, (int)takes.len, takes.at);
+	return encoder_refuse(e, ERR_CONTENT_UNSUPPORTED, message, detail);
+}
+
+bool encoder_is_image_type(struct slice mime)
+{
+	return slice_eq(mime, SLICE("image/png")) || slice_eq(mime, SLICE("image/jpeg")) ||
+	       slice_eq(mime, SLICE("image/gif")) || slice_eq(mime, SLICE("image/webp"));
+}
+
+/* ---- pieces of a body ---- */
+
+static void put_uri_and_type(struct gather *g, struct slice uri, struct slice mime)
+{
+	gather_raw(g, uri);
+	if (slice_absent(mime))
+		return;
+	gather_lit(g, " ");
+	gather_raw(g, mime);
+}
+
+void encoder_put_placeholder(struct encoder *e, const struct block *block)
+{
+	struct gather *g = &e->out.body;
+
+	encoder_adjust(e, ADJUST_MEDIA_REPLACED);
+	if (block->type == BLOCK_RESOURCE) {
+		gather_lit(g, "[resource omitted: ");
+		put_uri_and_type(g, block->resource.uri, block->resource.mime);
+	} else {
+		must(block->type == BLOCK_IMAGE || block->type == BLOCK_AUDIO);
+		gather_raw(g, block->type == BLOCK_IMAGE ? SLICE("[image omitted: ")
+							 : SLICE("[audio omitted: "));
+		gather_raw(g, block->media.mime);
+	}
+	gather_lit(g, "]");
+}
+
+struct slice encoder_result_text(const struct block *block)
+{
+	if (block->type == BLOCK_TEXT)
+		return block->text.text;
+	return block->type == BLOCK_RESOURCE ? block->resource.text : nothing;
+}
+
+void encoder_put_result_text(struct encoder *e, const struct block *block)
+{
+	struct gather *g = &e->out.body;
+	struct slice text = encoder_result_text(block);
+
+	if (!slice_absent(text)) {
+		gather_raw(g, text);
+	} else if (block->type == BLOCK_RESOURCE_LINK) {
+		gather_lit(g, "[resource link: ");
+		gather_raw(g, block->link.name);
+		gather_lit(g, " <");
+		gather_raw(g, block->link.uri);
+		gather_lit(g, ">");
+		put_uri_and_type(g, (struct slice){ 0 }, block->link.mime);
+		gather_lit(g, "]");
+	} else {
+		encoder_put_placeholder(e, block);
+	}
+}
+
+bool encoder_result_empty(const struct encoder *e, const struct block *result)
+{
+	const struct block *inner = e->request->inner + result->result.first;
+
+	for (uint32_t i = 0; i < result->result.count; i++) {
+		struct slice text = encoder_result_text(&inner[i]);
+		if (slice_absent(text) || !encoder_drops(e, text))
+			return false;
+	}
+	return true;
+}
+
+void encoder_put_schema(struct encoder *e, struct slice schema, bool want_properties)
+{
+	bool folded = false;
+
+	if (!schema_put_folded(&e->out.body, schema, want_properties, e->work, e->into, &folded))
+		e->failed = true;
+	if (folded)
+		encoder_adjust(e, ADJUST_SCHEMA_ROOT_FOLDED);
+}
+
+static void put_string(struct encoder *e, struct slice raw)
+{
+	if (slice_absent(raw))
+		e->failed = true;
+	else
+		gather_str(&e->out.body, raw);
+}
+
+void encoder_put_name(struct encoder *e, struct slice raw)
+{
+	put_string(e, tool_name_sent(&e->tools, raw));
+}
+
+void encoder_put_call_id(struct encoder *e, struct slice raw)
+{
+	put_string(e, call_id_use(&e->ids, raw));
+}
+
+void encoder_put_result_id(struct encoder *e, struct slice raw)
+{
+	if (!e->failed) /* else the call may not have got one */
+		put_string(e, call_id_last(&e->ids, raw));
+}
+
+void encoder_put_stop(struct encoder *e, struct slice key)
+{
+	struct gather *g = &e->out.body;
+
+	if (e->plan.stop_count == 0)
+		return;
+	gather_lit(g, ",\"");
+	gather_raw(g, key);
+	gather_lit(g, "\":[");
+	for (uint32_t i = 0; i < e->plan.stop_count; i++) {
+		if (i != 0)
+			gather_lit(g, ",");
+		gather_str(g, e->plan.stop[i]);
+	}
+	gather_lit(g, "]");
+}

@@ -1,0 +1,105 @@
+/* dialect_request.h - what encoding has in common in all dialects; private to codec/.
+ *
+ * encoder_begin decides everything that is decided once per request (the plan); the dialect then
+ * writes e->out.body in one pass and calls encoder_end. Exhausted memory is sticky in e->failed and
+ * in the gather list, so that writing needs no checks in between. */
+#ifndef CODEC_DIALECT_REQUEST_H
+#define CODEC_DIALECT_REQUEST_H
+
+#include "codec/dialect.h"
+#include "codec/dialect_names.h"
+
+/* The name that makes a lone required tool structured output (contract/providers.md 8.2). */
+#define SCHEMA_TOOL_NAME "__schema__"
+
+/* How the dialects differ in what is decided here. */
+struct request_rules {
+	bool blank_refused; /* text and stop sequences of white space only are errors there */
+	enum call_id_rule id_rule;
+	size_t user_id_max; /* bytes */
+	/* Structured output: *out is the schema to send, absent when it cannot be native. False when
+	 * memory is exhausted. */
+	bool (*native)(struct slice schema, const struct json_work *work, struct arena *into,
+		       struct slice *out, bool *moved);
+};
+
+struct request_plan {
+	struct slice temperature; /* number text; absent: none is sent */
+	struct slice *stop;       /* raw: those that are sent */
+	uint32_t stop_count;
+	struct slice user_id; /* raw, or absent */
+	bool tools;           /* the request's tools are sent */
+	enum tool_mode mode;  /* how they may be used; DEFAULT: nothing is said */
+	bool forced_schema;   /* REQUIRED, and the one tool is __schema__ */
+	bool no_parallel;
+	struct slice native; /* the schema of native structured output, or absent */
+};
+
+struct encoder {
+	const struct encode_in *in;
+	const struct sampling_request *request;
+	const struct profile *profile;
+	const struct request_rules *rules;
+	struct json_work *work;
+	struct arena *into;
+	struct fault *fault;
+	struct request_plan plan;
+	struct tool_names tools;
+	struct call_ids ids;
+	struct encode_out out;
+	bool failed; /* memory is exhausted */
+};
+
+void encoder_begin(struct encoder *e, const struct request_rules *rules, const struct encode_in *in,
+		   struct json_work *work, struct arena *into, struct fault *fault);
+
+/* Whether the result is whole: then *out is written. */
+MUST_USE enum err encoder_end(struct encoder *e, struct encode_out *out);
+
+/* Fills the fault: `detail` static or in the arena; `message` is an index into request->messages. */
+enum err encoder_refuse(struct encoder *e, enum err err, uint32_t message, const char *detail);
+
+static inline void encoder_adjust(struct encoder *e, enum adjustment adjustment)
+{
+	e->out.adjustments |= ADJUST_BIT(adjustment);
+}
+
+/* Whether a text has to be left out: "" everywhere, white space where the dialect refuses it. */
+bool encoder_drops(const struct encoder *e, struct slice raw);
+
+/* ERR_CONTENT_UNSUPPORTED for an image or audio block of a user message that the model does not take,
+ * saying which type and what it takes; `takes` is static, absent when it takes none of the kind. */
+enum err encoder_refuse_media(struct encoder *e, const struct block *block, uint32_t message,
+			      struct slice takes);
+
+/* jpeg, png, gif or webp. */
+bool encoder_is_image_type(struct slice mime);
+
+/* ---- pieces of a body ---- */
+
+/* "[image omitted: image/png]" and its kin, as the inside of a JSON string. */
+void encoder_put_placeholder(struct encoder *e, const struct block *block);
+
+/* The text of a text block or text resource in a tool result; absent for every other block. */
+struct slice encoder_result_text(const struct block *block);
+
+/* What a block of a tool result is as text, as the inside of a JSON string. */
+void encoder_put_result_text(struct encoder *e, const struct block *block);
+
+/* Whether nothing would be left of a tool result's content; structuredContent counts only then. */
+bool encoder_result_empty(const struct encoder *e, const struct block *result);
+
+/* The tool's schema with its root folded (dialect_schema.h). */
+void encoder_put_schema(struct encoder *e, struct slice schema, bool want_properties);
+
+/* The tool's name as a JSON string. */
+void encoder_put_name(struct encoder *e, struct slice raw);
+
+/* A call's id as a JSON string, of the call itself and of its result. */
+void encoder_put_call_id(struct encoder *e, struct slice raw);
+void encoder_put_result_id(struct encoder *e, struct slice raw);
+
+/* [,"stop":["a","b"]] under that key, with its comma; nothing when there are none. */
+void encoder_put_stop(struct encoder *e, struct slice key);
+
+#endif
