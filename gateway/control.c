@@ -1,0 +1,231 @@
+#include "gateway/control.h"
+
+#include "codec/base/must.h"
+#include "gateway/admin.h"
+#include "gateway/control_parts.h"
+#include "gateway/report.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TICK_MS = 50 };
+#define LOG_PATIENCE (1 * SEC) /* for the last lines, when stdout is not read */
+
+nsec_t control_now(void)
+{
+	struct timespec now;
+
+	must(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+	return (nsec_t)now.tv_sec * SEC + (nsec_t)now.tv_nsec;
+}
+
+/* ---- drain ------------------------------------------------------------------------------------- */
+
+struct load {
+	uint64_t in_flight, connections;
+};
+
+static struct load load_now(const struct control *control)
+{
+	struct load sum = { 0, 0 };
+
+	for (uint32_t i = 0; i < control->args.worker_count; i++) {
+		const struct worker_shared *shared = worker_shared(control->args.workers[i]);
+		sum.in_flight += atomic_load_explicit(&shared->in_flight, memory_order_relaxed);
+		sum.connections += atomic_load_explicit(&shared->connections, memory_order_relaxed);
+	}
+	return sum;
+}
+
+static void begin_drain(struct control *control)
+{
+	if (control->drain.phase != DRAIN_NOT)
+		return; /* a terminal's Ctrl-C reaches us directly and through the supervisor */
+	drain_begin(&control->drain, control_now(), control->config->drain);
+	(void)fprintf(stderr, "sluice: draining, for %llu s at most\n",
+		      (unsigned long long)(control->config->drain / SEC));
+}
+
+static void leave(struct control *control)
+{
+	for (uint32_t i = 0; i < control->args.worker_count; i++) {
+		worker_stop_accepting(control->args.workers[i]);
+		worker_shutdown(control->args.workers[i]);
+	}
+}
+
+static void end(struct control *control, struct load load)
+{
+	if (load.in_flight > 0)
+		(void)fprintf(stderr, "sluice: the drain is over, %llu requests are cut off\n",
+			      (unsigned long long)load.in_flight);
+	(void)event_base_loopbreak(control->base);
+}
+
+static void look_at_drain(struct control *control)
+{
+	enum drain_phase before = control->drain.phase;
+	const struct load load = load_now(control);
+
+	if (before == DRAIN_NOT)
+		return;
+	enum drain_phase phase =
+		drain_step(&control->drain, control_now(), load.in_flight, load.connections);
+	if (phase == DRAIN_LEAVING && before != phase)
+		leave(control);
+	if (phase == DRAIN_OVER)
+		end(control, load);
+}
+
+/* ---- timers and signals ------------------------------------------------------------------------- */
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct control *control = arg;
+
+	(void)fd;
+	(void)what;
+	log_writer_run(control->log);
+	(void)control_sweep(control);
+	look_at_drain(control);
+}
+
+static void on_watch(evutil_socket_t fd, short what, void *arg)
+{
+	struct control *control = arg;
+	nsec_t now = control_now(), elapsed = now - control->watched;
+
+	(void)fd;
+	(void)what;
+	control->watched = now;
+	for (uint32_t i = 0; i < control->args.worker_count; i++) {
+		const struct worker_shared *shared = worker_shared(control->args.workers[i]);
+		uint64_t turned = atomic_load_explicit(&shared->turned_ns, memory_order_relaxed);
+		if (!watch_step(&control->watches[i], turned, elapsed))
+			continue;
+		(void)fprintf(stderr,
+			      "sluice: worker %u has not turned its loop for 5 s: aborting\n", i);
+		abort(); /* the supervisor starts another */
+	}
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *arg)
+{
+	struct control *control = arg;
+	struct signalfd_siginfo info;
+
+	(void)what;
+	while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGHUP)
+			(void)control_reload(control, NULL);
+		else
+			begin_drain(control);
+	}
+}
+
+/* ---- DNS ---------------------------------------------------------------------------------------- */
+
+static void tell_workers(struct control *control, const struct endpoint *endpoint,
+			 const struct upstream_address *addresses, uint32_t count)
+{
+	struct upstream_address *with_port = calloc(count + 1, sizeof(*with_port));
+
+	if (with_port == NULL)
+		return; /* the next answer comes in 30 s */
+	for (uint32_t i = 0; i < count; i++) {
+		with_port[i] = addresses[i];
+		control_dns_port(&with_port[i], endpoint->port);
+	}
+	for (uint32_t i = 0; i < control->args.worker_count; i++)
+		worker_set_addresses(control->args.workers[i], endpoint->identity, with_port,
+				     count);
+	free(with_port);
+}
+
+static void on_addresses(void *arg, struct slice host, const struct upstream_address *addresses,
+			 uint32_t count)
+{
+	struct control *control = arg;
+
+	for (uint32_t p = 0; p < control->config->provider_count; p++) {
+		const struct provider *provider = &control->config->providers[p];
+		for (uint32_t e = 0; e < provider->endpoint_count; e++)
+			if (slice_eq(provider->endpoints[e].host, host))
+				tell_workers(control, &provider->endpoints[e], addresses, count);
+	}
+}
+
+/* ---- the thread ---------------------------------------------------------------------------------- */
+
+static int on_reload(void *arg, FILE *out)
+{
+	return control_reload(arg, out);
+}
+
+static bool add_timer(struct control *control, nsec_t period, event_callback_fn fire)
+{
+	const struct timeval wait = { .tv_sec = (time_t)(period / SEC),
+				      .tv_usec = (suseconds_t)(period % SEC / USEC) };
+	struct event *timer = event_new(control->base, -1, EV_PERSIST, fire, control);
+
+	return timer != NULL && event_add(timer, &wait) == 0;
+}
+
+static bool add_signals(struct control *control)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	struct event *signals =
+		event_new(control->base, fd, EV_READ | EV_PERSIST, on_signal, control);
+
+	return fd >= 0 && signals != NULL && event_add(signals, NULL) == 0;
+}
+
+static bool begin(struct control *control)
+{
+	const struct control_args *args = &control->args;
+	const struct admin_hooks hooks = { control_healthz, control_readyz, control_metrics,
+					   on_reload, control };
+
+	control->base = event_base_new();
+	control->watches = calloc(args->worker_count, sizeof(*control->watches));
+	if (control->base == NULL || control->watches == NULL)
+		return false;
+	control->log =
+		log_writer_new(control->base, STDOUT_FILENO, args->rings, args->worker_count);
+	control->dns = control_dns_new(control->base, on_addresses, control);
+	control->admin = admin_new(control->base, &hooks, args->admin_fd, args->admin_socket_fd);
+	return control->log != NULL && control->dns != NULL && control->admin != NULL &&
+	       add_signals(control) && add_timer(control, TICK_MS * MSEC, on_tick) &&
+	       add_timer(control, WATCH_PERIOD, on_watch);
+}
+
+int control_run(const struct control_args *args)
+{
+	struct control control = { .args = *args, .config = args->config, .seq = 1 };
+
+	control.born = control.watched = control_now();
+	control.snapshots[0] = (struct snapshot){ args->config, control.seq };
+	if (!begin(&control)) {
+		(void)fprintf(stderr, "sluice: the control thread cannot begin: %s\n",
+			      strerror(errno));
+		return 1;
+	}
+	control_dns_want(control.dns, control.config);
+	if (!report_ready(args->report_fd))
+		perror("sluice: the supervisor could not be told that the server is ready");
+	(void)fprintf(stderr, "sluice: serving, configuration %s\n", control.config->digest);
+	int looped = event_base_dispatch(control.base);
+	log_writer_finish(control.log, LOG_PATIENCE);
+	return looped == 0 ? 0 : 1;
+}

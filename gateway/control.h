@@ -1,0 +1,26 @@
+/* control.h - the libevent thread: signals, reload, DNS, admin listener, log writer, watchdog, drain.
+ *
+ * Runs on the server process's first thread. It talks to workers by messages and reads what they
+ * publish; no request waits for it. */
+#ifndef GATEWAY_CONTROL_H
+#define GATEWAY_CONTROL_H
+
+#include "gateway/worker.h"
+
+struct control_args {
+	const char *config_path;
+	struct config *config;         /* the first one, number 1; control's own from now on */
+	struct worker *const *workers; /* running */
+	struct log_ring *const *rings; /* one per worker */
+	uint32_t worker_count;
+	struct metrics *metrics;
+	int admin_fd, admin_socket_fd; /* -1: none */
+	int report_fd;                 /* report.h */
+	uint64_t restarts;
+};
+
+/* Serves until SIGTERM or SIGINT (blocked by the caller in all threads) and the drain after it.
+ * Returns the exit code: 0 after a drain, 1 when it could not begin. The log is written out. */
+int control_run(const struct control_args *args);
+
+#endif

@@ -1,0 +1,132 @@
+/* control_admin.c - what the admin listener says about the process. */
+#include "gateway/control_parts.h"
+
+#include "gateway/version.h"
+
+static const double ms_per_s = 1e3;
+
+/* For how long worker `i` has not turned its loop. A worker that never did counts from the start. */
+static nsec_t still_for(const struct control *control, uint32_t i)
+{
+	const struct worker_shared *shared = worker_shared(control->args.workers[i]);
+	nsec_t turned = atomic_load_explicit(&shared->turned_ns, memory_order_relaxed);
+	nsec_t now = control_now();
+
+	turned = turned < control->born ? control->born : turned;
+	return now > turned ? now - turned : 0;
+}
+
+/* Names the workers whose loops stand still; true when there is none. */
+static bool all_turn(const struct control *control, FILE *out)
+{
+	bool turn = true;
+
+	for (uint32_t i = 0; i < control->args.worker_count; i++) {
+		nsec_t still = still_for(control, i);
+		if (still < WATCH_PATIENCE)
+			continue;
+		turn = false;
+		(void)fprintf(out, "worker %u: its loop has not turned for %.1f s\n", i,
+			      (double)(still / MSEC) / ms_per_s);
+	}
+	return turn;
+}
+
+int control_healthz(void *arg, FILE *out)
+{
+	if (!all_turn(arg, out))
+		return 503;
+	(void)fprintf(out, "ok\n");
+	return 200;
+}
+
+int control_readyz(void *arg, FILE *out)
+{
+	const struct control *control = arg;
+
+	if (control->drain.phase != DRAIN_NOT) {
+		(void)fprintf(out, "draining\n");
+		return 503;
+	}
+	if (!all_turn(control, out))
+		return 503;
+	(void)fprintf(out, "ready, configuration %s\n", control->config->digest);
+	return 200;
+}
+
+/* ---- families that live elsewhere -------------------------------------------------------------- */
+
+static void print_guard_kills(const struct control *control, FILE *out)
+{
+	const char *cause;
+
+	metrics_print_head(METRIC_GUARD_KILLS, out);
+	for (size_t n = 0; (cause = http_guard_cause(n)) != NULL; n++) {
+		uint64_t kills = 0;
+		struct slice value = slice_str(cause);
+		for (uint32_t i = 0; i < control->args.worker_count; i++)
+			kills += atomic_load_explicit(
+				&worker_http_counters(control->args.workers[i])->guard_kills[n],
+				memory_order_relaxed);
+		metrics_print_sample(METRIC_GUARD_KILLS, &value, kills, out);
+	}
+}
+
+enum { POOL_STATES = 4 };
+static const char *const pool_states[POOL_STATES] = { "idle", "busy", "connecting", "queued" };
+
+/* Adds one worker's connections to provider `p`. A worker that has not swapped yet numbers the
+ * providers by another configuration. */
+static void add_pool(const struct control *control, uint32_t worker, uint32_t p,
+		     uint64_t sums[POOL_STATES])
+{
+	struct worker *w = control->args.workers[worker];
+	const struct worker_pool_counts *counts = worker_pool_counts(w, p);
+
+	if (atomic_load_explicit(&worker_shared(w)->config_seq, memory_order_acquire) !=
+	    control->seq)
+		return;
+	sums[0] += atomic_load_explicit(&counts->idle, memory_order_relaxed);
+	sums[1] += atomic_load_explicit(&counts->busy, memory_order_relaxed);
+	sums[2] += atomic_load_explicit(&counts->connecting, memory_order_relaxed);
+	sums[3] += atomic_load_explicit(&counts->queued, memory_order_relaxed);
+}
+
+static void print_pools(const struct control *control, FILE *out)
+{
+	metrics_print_head(METRIC_POOL_CONNECTIONS, out);
+	for (uint32_t p = 0; p < control->config->provider_count; p++) {
+		uint64_t sums[POOL_STATES] = { 0 };
+		for (uint32_t i = 0; i < control->args.worker_count; i++)
+			add_pool(control, i, p, sums);
+		for (size_t state = 0; state < POOL_STATES; state++) {
+			struct slice values[] = { control->config->providers[p].name,
+						  slice_str(pool_states[state]) };
+			metrics_print_sample(METRIC_POOL_CONNECTIONS, values, sums[state], out);
+		}
+	}
+}
+
+static void print_more(FILE *out, void *arg)
+{
+	print_guard_kills(arg, out);
+	print_pools(arg, out);
+}
+
+int control_metrics(void *arg, FILE *out)
+{
+	struct control *control = arg;
+	const struct metrics_process process = {
+		.reloads_ok = control->reloads_ok,
+		.reloads_refused = control->reloads_refused,
+		.restarts = control->args.restarts,
+		.log_dropped = log_writer_dropped(control->log),
+		.config_loaded_s = control->config->loaded_s,
+		.version = SLUICE_VERSION,
+		.more = print_more,
+		.arg = control,
+	};
+
+	metrics_print(control->args.metrics, &process, out);
+	return 200;
+}

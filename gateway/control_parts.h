@@ -1,0 +1,54 @@
+/* control_parts.h - what the files of the control thread share: private to control*.c. */
+#ifndef GATEWAY_CONTROL_PARTS_H
+#define GATEWAY_CONTROL_PARTS_H
+
+#include "gateway/control.h"
+#include "gateway/control_dns.h"
+#include "gateway/control_drain.h"
+#include "gateway/control_log.h"
+#include "gateway/control_watch.h"
+
+#include <stdatomic.h>
+
+struct event_base;
+
+struct snapshot {
+	struct config *config; /* NULL: free place */
+	uint64_t seq;
+};
+
+struct control {
+	struct control_args args;
+	struct event_base *base;
+	struct log_writer *log;
+	struct dns *dns;
+	struct admin *admin;
+	struct snapshot snapshots[WORKER_SNAPSHOTS_MAX];
+	struct config *config; /* the newest of them: in force */
+	uint64_t seq;          /* its number */
+	uint64_t reloads_ok, reloads_refused;
+	struct drain drain;
+	nsec_t watched; /* when the watchdog looked last */
+	struct watch *watches;
+	nsec_t born; /* when the loop began */
+};
+
+/* CLOCK_MONOTONIC: the clock that workers publish their turns in. */
+nsec_t control_now(void);
+
+/* ---- control_reload.c ---- */
+
+/* Reads the configuration from disk and puts it into force, or leaves the running one. Returns an HTTP
+ * status: 200 with the new digest in `out`; 422 with the problems; 503 when that is impossible now.
+ * Stderr is told in any case; `out` may be NULL. */
+int control_reload(struct control *control, FILE *out);
+
+/* Frees the snapshots that no worker reads any more; returns how many are alive. */
+uint32_t control_sweep(struct control *control);
+
+/* ---- control_admin.c: admin's hooks ---- */
+int control_healthz(void *control, FILE *out);
+int control_readyz(void *control, FILE *out);
+int control_metrics(void *control, FILE *out);
+
+#endif

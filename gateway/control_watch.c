@@ -1,0 +1,11 @@
+#include "gateway/control_watch.h"
+
+bool watch_step(struct watch *watch, uint64_t turned, nsec_t elapsed)
+{
+	if (watch->turned != turned) {
+		*watch = (struct watch){ .turned = turned };
+		return false;
+	}
+	watch->still += elapsed < 2 * WATCH_PERIOD ? elapsed : 2 * WATCH_PERIOD;
+	return watch->still >= WATCH_PATIENCE;
+}

@@ -1,0 +1,23 @@
+/* control_watch.h - the watchdog's judgement of one worker. Pure.
+ *
+ * A loop that has not turned for 5 s hangs: libh2o 2.2.5 can be made to spin. Time in which the
+ * watchdog did not run itself (a stopped or starved process) is not held against the worker. */
+#ifndef GATEWAY_CONTROL_WATCH_H
+#define GATEWAY_CONTROL_WATCH_H
+
+#include "codec/base/clock.h"
+
+#include <stdbool.h>
+
+#define WATCH_PERIOD (500 * MSEC)
+#define WATCH_PATIENCE (5 * SEC)
+
+struct watch {
+	uint64_t turned; /* as last seen */
+	nsec_t still;    /* for how long it has been that */
+};
+
+/* One look: `elapsed` since the last one. True: the worker hangs. */
+bool watch_step(struct watch *watch, uint64_t turned, nsec_t elapsed);
+
+#endif

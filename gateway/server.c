@@ -1,0 +1,101 @@
+#include "gateway/server.h"
+
+#include "codec/base/must.h"
+#include "gateway/control.h"
+#include "gateway/panic.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct server {
+	const struct server_args *args;
+	struct limit_table *limits;
+	struct metrics *metrics;
+	uint32_t count;
+	struct log_ring **rings;
+	struct worker **workers;
+};
+
+static bool complain(const char *what)
+{
+	perror(what);
+	return false;
+}
+
+static bool make_shared(struct server *server)
+{
+	const struct config *config = server->args->config;
+
+	server->limits = limit_table_map(server->args->limits_fd);
+	if (server->limits == NULL)
+		return complain("sluice: the limit table cannot be mapped");
+	limit_table_recover(server->limits);
+	server->metrics = metrics_new(server->count, config->metrics_tenants);
+	server->rings = calloc(server->count, sizeof(struct log_ring *));
+	server->workers = calloc(server->count, sizeof(struct worker *));
+	if (server->metrics == NULL || server->rings == NULL || server->workers == NULL)
+		return complain("sluice: the server cannot begin");
+	return true;
+}
+
+static bool make_worker(struct server *server, uint32_t i)
+{
+	const struct server_args *args = server->args;
+	struct worker_args worker = {
+		.index = i,
+		.count = server->count,
+		.listen_fds = args->listen_fds + i * args->listen_count,
+		.listen_count = args->listen_count,
+		.limits = server->limits,
+		.metrics = metrics_worker(server->metrics, i),
+		.config = args->config,
+	};
+
+	server->rings[i] = worker.log = log_ring_new();
+	if (worker.log == NULL)
+		return complain("sluice: a log ring cannot be made");
+	server->workers[i] = worker_new(&worker);
+	return server->workers[i] != NULL;
+}
+
+/* All are made before the first one starts: a server accepts when it is whole. */
+static bool start_workers(struct server *server)
+{
+	for (uint32_t i = 0; i < server->count; i++)
+		if (!make_worker(server, i))
+			return false;
+	for (uint32_t i = 0; i < server->count; i++) {
+		int error = worker_start(server->workers[i]);
+		if (error == 0)
+			continue;
+		(void)fprintf(stderr, "sluice: worker %u cannot start: %s\n", i, strerror(error));
+		return false;
+	}
+	return true;
+}
+
+/* What is made here ends with the process, which ends with this function. */
+int server_run(const struct server_args *args)
+{
+	struct server server = { .args = args, .count = args->config->workers };
+
+	panic_install();
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+		perror("sluice: SIGPIPE");
+	if (!make_shared(&server) || !start_workers(&server))
+		return 1;
+	const struct control_args control = {
+		.config_path = args->config_path,
+		.config = args->config,
+		.workers = server.workers,
+		.rings = server.rings,
+		.worker_count = server.count,
+		.metrics = server.metrics,
+		.admin_fd = args->admin_fd,
+		.admin_socket_fd = args->admin_socket_fd,
+		.report_fd = args->report_fd,
+		.restarts = args->restarts,
+	};
+	return control_run(&control);
+}
