@@ -1,0 +1,28 @@
+/* admin.h - the operator's HTTP: /healthz, /readyz, /metrics, /reload (DESIGN 4.2, 4.5).
+ *
+ * Over evhttp on the control thread's loop. What is asked is answered through hooks; a client that is
+ * slow or gone holds up nobody. /reload is allowed only on the UNIX socket and from loopback. */
+#ifndef GATEWAY_ADMIN_H
+#define GATEWAY_ADMIN_H
+
+#include "codec/base/attr.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+struct admin;
+struct event_base;
+
+/* Each writes the answer's text and returns its HTTP status. */
+typedef int admin_answer_fn(void *arg, FILE *out);
+
+struct admin_hooks {
+	admin_answer_fn *healthz, *readyz, *metrics, *reload;
+	void *arg;
+};
+
+/* Serves the listening sockets `tcp_fd` and `unix_fd` (-1: none) until the process ends. NULL: memory. */
+struct admin *admin_new(struct event_base *base, const struct admin_hooks *hooks, int tcp_fd,
+			int unix_fd);
+
+#endif
