@@ -109,6 +109,9 @@ bool json_str_same(struct slice a, struct slice b);
  * when memory is exhausted). */
 MUST_USE struct slice json_str_plain(struct slice raw, struct arena *into);
 
+/* The same without an arena: decoded into `buffer`, absent when that takes more than `room` bytes. */
+struct slice json_str_fit(struct slice raw, char *buffer, size_t room);
+
 /* Number text to int64: false if it is not an integer or does not fit; "100.0" and "1e2" are 100.
  */
 bool json_to_int64(struct slice raw, int64_t *out);

@@ -92,6 +92,22 @@ struct slice json_str_plain(struct slice raw, struct arena *into)
 	return slice_of(bytes, (size_t)(out - bytes));
 }
 
+struct slice json_str_fit(struct slice raw, char *buffer, size_t room)
+{
+	struct meaning m = meaning_of(raw);
+	size_t len = 0;
+	int c;
+
+	if (!has_escape(raw))
+		return raw;
+	while ((c = meaning_next(&m)) >= 0) {
+		if (len == room)
+			return (struct slice){ NULL, 0 };
+		buffer[len++] = (char)c;
+	}
+	return slice_of(buffer, len);
+}
+
 /* ---- numbers ---- */
 
 /* A number's text taken apart: 0.`digits` x 10^exponent without leading or trailing zero digits; the
