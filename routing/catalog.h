@@ -2,6 +2,7 @@
 #ifndef ROUTING_CATALOG_H
 #define ROUTING_CATALOG_H
 
+#include "codec/base/attr.h"
 #include "codec/base/slice.h"
 #include "codec/dialect.h"
 
@@ -21,10 +22,35 @@ struct model {
 	struct profile profile;
 };
 
+/* Which characters and pairs of neighbouring characters the names of a model hold, ASCII case
+ * folded, hashed to 256 bits. A text whose set is not within it cannot be part of any of them. */
+struct name_grams {
+	uint64_t bits[4];
+};
+
 struct catalog {
 	const struct model *models;
-	uint32_t count;
+	uint32_t count;                 /* at most CATALOG_MODELS_MAX */
+	const struct name_grams *grams; /* one per model; NULL: hints match the same, but slower */
 };
+
+struct arena;
+
+/* Sets catalog->grams, which live in `into`; the models must be there. False: memory. */
+MUST_USE bool catalog_index(struct catalog *catalog, struct arena *into);
+
+/* Adds what `text` holds. */
+void name_grams_add(struct name_grams *grams, struct slice text);
+
+/* Whether a text with the grams `part` may occur in one that has `whole`. */
+static inline bool name_grams_within(const struct name_grams *part, const struct name_grams *whole)
+{
+	uint64_t missing = 0;
+
+	for (size_t i = 0; i < COUNT_OF(part->bits); i++)
+		missing |= part->bits[i] & ~whole->bits[i];
+	return missing == 0;
+}
 
 /* Index of the model with that id, -1 when there is none. Exact, case-sensitive. */
 int32_t catalog_find(const struct catalog *catalog, struct slice id);

@@ -2,16 +2,22 @@
  *
  * permitted and capable -> hints in order (exact before substring, ASCII case ignored, over id,
  * name and aliases) -> score (DESIGN 5): sum of priority x value over sum of priorities, with
- * cheapness = K/(K + usd of this request), K = 0.01 USD; speed as declared (measured values come
- * with health); intelligence as declared. An absent priority weighs 0; all absent or 0: the default
- * model if it is among the candidates that the hint left, else the highest intelligence of these.
- * Ties by catalogue order. Pure: same inputs, same answer. */
+ * cheapness = K/(K + usd of this request), K = 0.01 USD, where max_tokens counts as far as the model
+ * can write; speed as declared (measured values come with health); intelligence as declared. An
+ * absent priority weighs 0; all absent or 0: the default model if it is among the candidates that
+ * the hint left, else the highest intelligence of these. Ties by catalogue order. Pure: same inputs,
+ * same answer.
+ *
+ * Hints beyond the first ROUTE_HINTS_MAX and hints longer than ROUTE_HINT_BYTES (decoded) match
+ * nothing: a request of megabytes of hints must not cost more than one of a few. */
 #ifndef ROUTING_ROUTE_H
 #define ROUTING_ROUTE_H
 
 #include "codec/base/bitset.h"
 #include "codec/sampling.h"
 #include "routing/catalog.h"
+
+enum { ROUTE_HINTS_MAX = 64, ROUTE_HINT_BYTES = 256 };
 
 enum route_reason {
 	ROUTE_CANDIDATE, /* not refused */
@@ -39,12 +45,14 @@ struct route_candidate {
 	uint32_t model;
 	enum route_reason reason;
 	bool hinted;  /* left over by the hint that matched */
-	double score; /* of candidates; NAN when no priority was given */
-	double usd, cheapness, speed, intelligence;
+	double score; /* of candidates; NAN when no priority was given, and of others */
+	double usd, cheapness, speed, intelligence; /* of every model, candidate or not */
 };
 
+/* No model: ERR_MODEL_FORBIDDEN when none is permitted, ERR_CONTENT_UNSUPPORTED when image or audio
+ * is all that keeps some permitted model from being one, else ERR_NO_MODEL. */
 struct route {
-	enum err err;   /* ERR_OK, ERR_MODEL_FORBIDDEN, ERR_CONTENT_UNSUPPORTED, ERR_NO_MODEL */
+	enum err err;   /* ERR_OK or one of these; then the rest has no meaning */
 	uint32_t model; /* the winner's catalogue index */
 	int32_t hint;   /* index of the hint that matched, -1 none */
 	double score;   /* the winner's, NAN when no priority was given */

@@ -1,0 +1,257 @@
+#include "routing/route.h"
+
+#include "codec/base/must.h"
+
+#include <math.h>
+
+static const double cheap_usd = 0.01; /* DESIGN 5: K, the cost of middling cheapness */
+static const double pico = 1e-12;
+
+const char *route_reason_name(enum route_reason reason)
+{
+	static const char *const names[] = {
+		[ROUTE_CANDIDATE] = "candidate",
+		[ROUTE_DISABLED] = "disabled",
+		[ROUTE_NOT_PERMITTED] = "not_permitted",
+		[ROUTE_NO_IMAGE] = "no_image",
+		[ROUTE_NO_AUDIO] = "no_audio",
+		[ROUTE_CONTEXT_TOO_SMALL] = "context_too_small",
+	};
+
+	_Static_assert(COUNT_OF(names) == ROUTE_REASON_COUNT, "every reason has a name");
+	must(reason < ROUTE_REASON_COUNT);
+	return names[reason];
+}
+
+/* The first number of the set from `n` on; BITSET_MAX when there is none. */
+static uint32_t next_of(const struct bitset *set, uint32_t n)
+{
+	while (n < BITSET_MAX) {
+		const uint64_t rest = set->words[n / 64] >> n % 64;
+		if (rest != 0)
+			return n + (uint32_t)__builtin_ctzll(rest);
+		n = (n / 64 + 1) * 64;
+	}
+	return BITSET_MAX;
+}
+
+/* ---- who is a candidate ---- */
+
+static enum route_reason reason_of(const struct model *model, uint32_t index,
+				   const struct route_query *query)
+{
+	if (!model->enabled)
+		return ROUTE_DISABLED;
+	if (!bitset_has(query->permitted, index))
+		return ROUTE_NOT_PERMITTED;
+	if (query->image && !model->profile.image)
+		return ROUTE_NO_IMAGE;
+	if (query->audio && !model->profile.audio)
+		return ROUTE_NO_AUDIO;
+	if (query->input_tokens > model->context)
+		return ROUTE_CONTEXT_TOO_SMALL;
+	return ROUTE_CANDIDATE;
+}
+
+/* Fills `out`; ERR_OK when it is not empty. */
+static enum err candidates_find(const struct catalog *catalog, const struct route_query *query,
+				struct bitset *out)
+{
+	bool permitted = false, content = false, any = false;
+
+	for (uint32_t i = 0; i < catalog->count; i++) {
+		const struct model *model = &catalog->models[i];
+		const enum route_reason reason = reason_of(model, i, query);
+
+		if (reason == ROUTE_CANDIDATE) {
+			bitset_add(out, i);
+			any = true;
+			continue;
+		}
+		permitted = permitted || bitset_has(query->permitted, i);
+		if (reason == ROUTE_NO_IMAGE || reason == ROUTE_NO_AUDIO)
+			content = content || query->input_tokens <= model->context;
+	}
+	if (any)
+		return ERR_OK;
+	if (!permitted)
+		return ERR_MODEL_FORBIDDEN;
+	return content ? ERR_CONTENT_UNSUPPORTED : ERR_NO_MODEL;
+}
+
+/* ---- hints ---- */
+
+enum match { MATCH_NONE, MATCH_PART, MATCH_EXACT };
+
+static enum match name_match(struct slice name, struct slice hint, enum match before)
+{
+	if (slice_eq_nocase(name, hint))
+		return MATCH_EXACT;
+	return before == MATCH_NONE && slice_has_nocase(name, hint) ? MATCH_PART : before;
+}
+
+static enum match model_match(const struct model *model, struct slice hint)
+{
+	enum match best = name_match(model->id, hint, MATCH_NONE);
+
+	if (best != MATCH_EXACT)
+		best = name_match(model->name, hint, best);
+	for (uint32_t i = 0; i < model->alias_count && best != MATCH_EXACT; i++)
+		best = name_match(model->aliases[i], hint, best);
+	return best;
+}
+
+/* Narrows `left` to the models that `hint` means: those it names exactly, else those it is a part
+ * of. False: none, and `left` stays. */
+static bool hint_apply(const struct catalog *catalog, struct slice hint, struct bitset *left)
+{
+	struct bitset matched[MATCH_EXACT + 1] = { 0 };
+	bool any[MATCH_EXACT + 1] = { false };
+	struct name_grams grams = { 0 };
+
+	if (catalog->grams != NULL)
+		name_grams_add(&grams, hint);
+	for (uint32_t i = next_of(left, 0); i < catalog->count; i = next_of(left, i + 1)) {
+		if (catalog->grams != NULL && !name_grams_within(&grams, &catalog->grams[i]))
+			continue;
+		const enum match match = model_match(&catalog->models[i], hint);
+		bitset_add(&matched[match], i);
+		any[match] = true;
+	}
+	const enum match best = any[MATCH_EXACT] ? MATCH_EXACT : MATCH_PART;
+	if (any[best])
+		*left = matched[best];
+	return any[best];
+}
+
+/* Index of the first hint that matches a candidate, with *left narrowed by it; -1 when none does. */
+static int32_t hints_apply(const struct catalog *catalog, const struct model_preferences *prefer,
+			   struct bitset *left)
+{
+	char buffer[ROUTE_HINT_BYTES];
+
+	for (uint32_t i = 0; i < prefer->hint_count && i < ROUTE_HINTS_MAX; i++) {
+		const struct slice hint = json_str_fit(prefer->hints[i], buffer, sizeof(buffer));
+		/* Empty would be a part of every name. */
+		if (hint.len != 0 && hint.len <= ROUTE_HINT_BYTES &&
+		    hint_apply(catalog, hint, left))
+			return (int32_t)i;
+	}
+	return -1;
+}
+
+/* ---- scores ---- */
+
+/* Priorities as shares of their sum; none: the request has no preference, all are 0. */
+struct weights {
+	double cost, speed, intelligence;
+	bool none;
+};
+
+static double weight(double priority)
+{
+	return isnan(priority) ? 0 : priority;
+}
+
+static struct weights weights_of(const struct model_preferences *prefer)
+{
+	const double cost = weight(prefer->cost), speed = weight(prefer->speed);
+	const double intelligence = weight(prefer->intelligence);
+	const double sum = cost + speed + intelligence;
+
+	if (sum == 0)
+		return (struct weights){ .none = true };
+	return (struct weights){ cost / sum, speed / sum, intelligence / sum, false };
+}
+
+/* What the request costs if the model writes as much as it may: never more than it can. */
+static double model_usd(const struct model *model, const struct route_query *query)
+{
+	const uint32_t most = model->profile.max_output;
+	const uint32_t output = query->max_tokens < most ? query->max_tokens : most;
+
+	return ((double)query->input_tokens * (double)model->price_input +
+		(double)output * (double)model->price_output) *
+	       pico;
+}
+
+static double cheapness(double usd)
+{
+	return cheap_usd / (cheap_usd + usd);
+}
+
+static double model_score(const struct model *model, const struct route_query *query,
+			  const struct weights *w)
+{
+	return w->cost * cheapness(model_usd(model, query)) + w->speed * model->speed +
+	       w->intelligence * model->intelligence;
+}
+
+/* The best of `left` by score, or without a preference by the tenant's default and intelligence. */
+static uint32_t winner_of(const struct catalog *catalog, const struct route_query *query,
+			  const struct bitset *left, const struct weights *w, double *score)
+{
+	uint32_t winner = UINT32_MAX;
+	double best = 0;
+
+	*score = NAN;
+	if (w->none && query->default_model >= 0 && bitset_has(left, (size_t)query->default_model))
+		return (uint32_t)query->default_model;
+	for (uint32_t i = next_of(left, 0); i < catalog->count; i = next_of(left, i + 1)) {
+		const struct model *model = &catalog->models[i];
+		const double value = w->none ? model->intelligence : model_score(model, query, w);
+
+		if (winner == UINT32_MAX || value > best) {
+			winner = i;
+			best = value;
+		}
+	}
+	must(winner != UINT32_MAX);
+	if (!w->none)
+		*score = best;
+	return winner;
+}
+
+/* ---- the door ---- */
+
+static void trace_fill(const struct catalog *catalog, const struct route_query *query,
+		       const struct bitset *hinted, struct route_candidate *trace)
+{
+	const struct weights w = weights_of(query->prefer);
+
+	for (uint32_t i = 0; i < catalog->count; i++) {
+		const struct model *model = &catalog->models[i];
+		const enum route_reason reason = reason_of(model, i, query);
+		const double usd = model_usd(model, query);
+		const bool scored = reason == ROUTE_CANDIDATE && !w.none;
+
+		trace[i] = (struct route_candidate){
+			.model = i,
+			.reason = reason,
+			.hinted = hinted != NULL && bitset_has(hinted, i),
+			.score = scored ? model_score(model, query, &w) : NAN,
+			.usd = usd,
+			.cheapness = cheapness(usd),
+			.speed = model->speed,
+			.intelligence = model->intelligence,
+		};
+	}
+}
+
+struct route route_pick(const struct catalog *catalog, const struct route_query *query,
+			struct route_candidate *trace)
+{
+	must(catalog->count <= CATALOG_MODELS_MAX);
+	const struct weights w = weights_of(query->prefer);
+	struct route route = { .hint = -1, .score = NAN };
+	struct bitset left = { 0 };
+
+	route.err = candidates_find(catalog, query, &left);
+	if (route.err == ERR_OK) {
+		route.hint = hints_apply(catalog, query->prefer, &left);
+		route.model = winner_of(catalog, query, &left, &w, &route.score);
+	}
+	if (trace != NULL)
+		trace_fill(catalog, query, route.hint >= 0 ? &left : NULL, trace);
+	return route;
+}
