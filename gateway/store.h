@@ -6,7 +6,7 @@
 #include "gateway/limit_table.h"
 
 enum store_outcome {
-	STORE_DONE,    /* reservation.granted and .refusal are filled */
+	STORE_DONE,    /* reservation.granted and, when refused, .refusal are filled */
 	STORE_PENDING, /* reservation.done will be called once, unless store_forget comes first */
 };
 
@@ -22,7 +22,7 @@ struct reservation {
 	void (*done)(struct reservation *reservation);
 	/* answered */
 	bool granted;
-	struct limit_refusal refusal;
+	struct limit_refusal refusal; /* also ERR_BUSY: no room for another tenant */
 	/* the store's own */
 	struct limit_slot *slot;
 };
