@@ -75,9 +75,9 @@ bool decode_in_item(struct decode *d, uint32_t index)
 struct slice decode_path(struct decode *d)
 {
 	char text[PATH_STEPS_MAX * 32];
-	size_t len = 0;
+	size_t len = 1;
 
-	text[0] = '\0';
+	text[0] = '$';
 	for (uint32_t i = d->path_count; i-- > 0;) {
 		const struct path_step *step = &d->path[i];
 		int more = step->member != NULL
