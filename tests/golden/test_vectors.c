@@ -1,0 +1,688 @@
+/* test_vectors.c - golden vectors: requests and answers of contract/providers.md, one test each.
+ *
+ * The folders beside this file hold vectors as they are; pending.txt names those that cannot pass
+ * yet, and why. Where the reference vectors are at hand ($SLUICE_SHARED, or ../shared), the
+ * copies must be identical to them, and every one of them must be in one of the two sets. */
+#include "codec/base/must.h"
+#include "codec/dialect.h"
+#include "codec/dialect_names.h"
+#include "codec/json_read.h"
+#include "codec/jsonrpc.h"
+#include "codec/sampling.h"
+#include "tests/support/json_tree.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum {
+	VECTOR_COUNT = 337, /* of all, passing and pending */
+	ARENA_CAP = 8 * 1024 * 1024,
+	PATH_SIZE = 512,
+	WHY_SIZE = 512,
+};
+
+static const char *const directions[] = { "mcp_to_anthropic", "mcp_to_openai", "anthropic_to_mcp",
+					  "openai_to_mcp" };
+static const char *const all_directions[] = { "mcp_to_anthropic", "mcp_to_openai",
+					      "anthropic_to_mcp", "openai_to_mcp",
+					      "anthropic_sse",    "openai_sse" };
+
+/* ---- files ---- */
+
+/* The project's folder, and where the reference vectors are; NULL when they are not at hand. */
+static const char *source_dir(void)
+{
+	const char *dir = getenv("SLUICE_SOURCE");
+
+	return dir == NULL ? "." : dir;
+}
+
+static const char *shared_dir(void)
+{
+	static char path[PATH_SIZE];
+	const char *shared = getenv("SLUICE_SHARED");
+
+	if (shared == NULL)
+		(void)snprintf(path, sizeof(path), "%s/../shared/vectors", source_dir());
+	else
+		(void)snprintf(path, sizeof(path), "%s/vectors", shared);
+	DIR *dir = opendir(path);
+	if (dir == NULL)
+		return NULL;
+	(void)closedir(dir);
+	return path;
+}
+
+/* The whole file, malloc'ed; absent when it cannot be read. */
+static struct slice read_file(const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	char *bytes = NULL;
+	size_t len = 0, cap = 0;
+
+	if (file == NULL)
+		return (struct slice){ NULL, 0 };
+	for (;;) {
+		if (len == cap) {
+			cap = cap == 0 ? 4096 : 2 * cap;
+			bytes = realloc(bytes, cap);
+			must(bytes != NULL);
+		}
+		size_t got = fread(bytes + len, 1, cap - len, file);
+		if (got == 0)
+			break;
+		len += got;
+	}
+	(void)fclose(file);
+	return slice_of(bytes, len);
+}
+
+static void free_slice(struct slice s)
+{
+	free((void *)(uintptr_t)s.at);
+}
+
+/* ---- one vector ---- */
+
+struct vector {
+	char name[PATH_SIZE]; /* direction/file */
+	struct slice text;
+	struct json_tree *tree;
+	bool request, openai;
+};
+
+/* What one run owns; given back whatever the outcome is. */
+struct run {
+	const struct vector *vector;
+	struct json_work *work;
+	struct arena_pool pool;
+	struct arena arena;
+	char why[WHY_SIZE];
+};
+
+static void run_begin(struct run *run, const struct vector *vector)
+{
+	*run = (struct run){ .vector = vector,
+			     .work = json_work_new(),
+			     .pool = { .keep_max = 64 } };
+	must(run->work != NULL);
+	arena_init(&run->arena, &run->pool, ARENA_CAP);
+}
+
+static void run_end(struct run *run)
+{
+	arena_give(&run->arena);
+	arena_pool_fini(&run->pool);
+	json_work_free(run->work);
+}
+
+static bool wrong(struct run *run, const char *what)
+{
+	if (run->why[0] == '\0')
+		(void)snprintf(run->why, sizeof(run->why), "%s", what);
+	return false;
+}
+
+/* A string of the vector as plain text in the run's arena; absent when it is not there. */
+static struct slice plain_at(struct run *run, const struct json_tree *tree, const char *path)
+{
+	const struct json_tree *node = json_tree_get(tree, path);
+
+	if (node == NULL || node->kind != JSON_STRING)
+		return (struct slice){ NULL, 0 };
+	struct slice plain = json_str_plain(node->text, &run->arena);
+	must(!slice_absent(plain));
+	return plain;
+}
+
+/* Text of a member's whole value, as it stands in the file. */
+static struct slice value_text(const struct run *run, const struct json_tree *node)
+{
+	const char *end = run->vector->text.at + run->vector->text.len;
+	const char *colon = memchr(node->key.at + node->key.len, ':',
+				   (size_t)(end - node->key.at - (ptrdiff_t)node->key.len));
+	struct json_reader r;
+	struct slice text;
+
+	must(colon != NULL);
+	json_open(&r, slice_of(colon + 1, (size_t)(end - colon - 1)), NULL, NULL);
+	must(json_skip(&r, &text));
+	return text;
+}
+
+static bool same_tree(struct run *run, const struct json_tree *want, struct slice text, bool subset)
+{
+	char why[WHY_SIZE / 2] = "";
+	struct json_tree *have = json_tree_parse(text);
+
+	if (have == NULL)
+		return wrong(run, "our output is not JSON");
+	bool same = json_tree_same(want, have, subset, why, sizeof(why));
+	json_tree_free(have);
+	if (!same)
+		(void)snprintf(run->why, sizeof(run->why), "%s\n  have: %.*s", why,
+			       text.len > 200 ? 200 : (int)text.len, text.at);
+	return same;
+}
+
+/* ---- what both kinds have ---- */
+
+static bool same_adjustments(struct run *run, adjust_set have)
+{
+	const struct json_tree *list = json_tree_get(run->vector->tree, "adjustments");
+	adjust_set want = 0;
+
+	for (const struct json_tree *item = list == NULL ? NULL : list->first; item != NULL;
+	     item = item->next) {
+		int found = -1;
+		for (int i = 0; i < ADJUST_COUNT; i++)
+			if (json_str_eq(item->text, slice_str(adjustment_code((enum adjustment)i))))
+				found = i;
+		if (found < 0)
+			return wrong(run, "the vector has an adjustment that we do not know");
+		want |= ADJUST_BIT(found);
+	}
+	for (int i = 0; i < ADJUST_COUNT; i++)
+		if ((want ^ have) & ADJUST_BIT(i)) {
+			(void)snprintf(run->why, sizeof(run->why), "adjustment %s is %s",
+				       adjustment_code((enum adjustment)i),
+				       want & ADJUST_BIT(i) ? "missing" : "too many");
+			return false;
+		}
+	return true;
+}
+
+/* The error as it would leave the gateway, against the vector's. */
+static bool same_error(struct run *run, const struct fault *fault,
+		       const struct rpc_error_data *data)
+{
+	const struct json_tree *want = json_tree_get(run->vector->tree, "error");
+	struct slice contains = plain_at(run, want, "message_contains");
+	struct gather g;
+
+	gather_init(&g, &run->arena);
+	jsonrpc_write_error(&g, SLICE("1"), fault, data);
+	struct slice text = gather_flat(&g, &run->arena);
+	must(!slice_absent(text));
+	if (want == NULL) {
+		(void)snprintf(run->why, sizeof(run->why), "unexpected error: %.*s", (int)text.len,
+			       text.at);
+		return false;
+	}
+	struct json_tree *have = json_tree_parse(text);
+	must(have != NULL);
+	const struct json_tree *code = json_tree_get(have, "error.code");
+	struct slice message = plain_at(run, have, "error.message");
+	bool same = slice_eq(code->text, json_tree_get(want, "code")->text);
+	if (!same)
+		(void)wrong(run, "another error code");
+	if (same && !slice_has_nocase(message, contains)) {
+		(void)snprintf(run->why, sizeof(run->why), "message \"%.*s\" lacks \"%.*s\"",
+			       (int)message.len, message.at, (int)contains.len, contains.at);
+		same = false;
+	}
+	const struct json_tree *want_data = json_tree_get(want, "data");
+	if (same && want_data != NULL)
+		same = json_tree_same(want_data, json_tree_get(have, "error.data"), true, run->why,
+				      sizeof(run->why));
+	json_tree_free(have);
+	return same;
+}
+
+static enum revision revision_at(struct run *run, const char *path)
+{
+	enum revision revision;
+
+	must(revision_find(plain_at(run, run->vector->tree, path), &revision));
+	return revision;
+}
+
+/* ---- requests ---- */
+
+static void set_number(const struct json_tree *caps, const char *key, uint32_t *out)
+{
+	const struct json_tree *node = json_tree_get(caps, key);
+	int64_t value;
+
+	if (node == NULL)
+		return;
+	must(json_to_int64(node->text, &value));
+	*out = (uint32_t)value;
+}
+
+static void set_bool(const struct json_tree *caps, const char *key, bool *out)
+{
+	const struct json_tree *node = json_tree_get(caps, key);
+
+	if (node != NULL)
+		*out = node->kind == JSON_TRUE;
+}
+
+static void set_temperature(const struct json_tree *caps, struct profile *profile)
+{
+	const struct json_tree *range = json_tree_get(caps, "temperature");
+
+	if (range == NULL)
+		return;
+	profile->temperature_never = range->kind == JSON_NULL;
+	if (range->kind != JSON_ARRAY)
+		return;
+	profile->temperature_min = json_to_double(range->first->text);
+	profile->temperature_max = json_to_double(range->last->text);
+}
+
+static struct profile profile_of(struct run *run)
+{
+	const struct json_tree *config = json_tree_get(run->vector->tree, "config");
+	const struct json_tree *caps = json_tree_get(config, "caps");
+	struct profile profile;
+
+	profile_defaults(&profile, run->vector->openai ? DIALECT_OPENAI : DIALECT_ANTHROPIC,
+			 plain_at(run, config, "api_version"));
+	set_number(caps, "max_output", &profile.max_output);
+	set_number(caps, "max_stop", &profile.max_stop);
+	set_bool(caps, "image", &profile.image);
+	set_bool(caps, "audio", &profile.audio);
+	set_bool(caps, "forced_tool", &profile.forced_tool);
+	set_bool(caps, "structured_output", &profile.structured_output);
+	set_bool(caps, "prefill", &profile.prefill);
+	set_bool(caps, "reasoning", &profile.reasoning);
+	set_bool(caps, "tools_need_effort_none", &profile.tools_need_effort_none);
+	set_bool(caps, "replay_reasoning", &profile.replay_reasoning);
+	set_bool(caps, "text_content_as_string", &profile.text_content_as_string);
+	set_bool(caps, "user_after_tool", &profile.user_after_tool);
+	set_temperature(caps, &profile);
+	if (slice_eq(plain_at(run, caps, "max_tokens_field"), SLICE("max_completion_tokens")))
+		profile.max_tokens_field = MAX_TOKENS_FIELD_COMPLETION;
+	if (slice_eq(plain_at(run, caps, "id_rule"), SLICE("alnum9")))
+		profile.id_rule = ID_RULE_MISTRAL9;
+	return profile;
+}
+
+/* Rule V10 is policy's in the product: tools need the capability that was declared. */
+static bool tools_granted(const struct vector *vector)
+{
+	return json_tree_get(vector->tree, "client_capabilities") == NULL ||
+	       json_tree_get(vector->tree, "client_capabilities.sampling.tools") != NULL;
+}
+
+/* Reads and encodes; ERR_OK gives *out. */
+static enum err translate(struct run *run, struct encode_out *out, struct fault *fault)
+{
+	const struct vector *vector = run->vector;
+	struct profile profile = profile_of(run);
+	struct sampling_request *request = arena_zero(&run->arena, sizeof(*request));
+	struct jsonrpc rpc;
+
+	must(request != NULL);
+	enum err err = sampling_read(value_text(run, json_tree_get(vector->tree, "in")),
+				     revision_at(run, "revision"), &sampling_limits_default,
+				     run->work, &run->arena, &rpc, request, fault);
+	if (err != ERR_OK)
+		return err;
+	if (request->tools_present && !tools_granted(vector)) {
+		*fault = (struct fault){ .err = ERR_TOOLS_NOT_GRANTED, .offset = FAULT_NO_OFFSET };
+		return fault->err;
+	}
+	struct encode_in in = { .request = request,
+				.profile = &profile,
+				.model = plain_at(run, vector->tree, "config.model"),
+				.max_tokens = request->max_tokens > UINT32_MAX
+						      ? UINT32_MAX
+						      : (uint32_t)request->max_tokens };
+	return dialect_get(vector->openai ? DIALECT_OPENAI : DIALECT_ANTHROPIC)
+		->encode(&in, run->work, &run->arena, out, fault);
+}
+
+static bool request_passes(struct run *run)
+{
+	const struct json_tree *want = json_tree_get(run->vector->tree, "out");
+	struct encode_out out;
+	struct fault fault = { 0 };
+
+	if (translate(run, &out, &fault) != ERR_OK)
+		return same_error(run, &fault, NULL);
+	if (want == NULL)
+		return wrong(run, "an error was expected");
+	struct slice body = gather_flat(&out.body, &run->arena);
+	must(!slice_absent(body));
+	return same_tree(run, want, body, false) && same_adjustments(run, out.adjustments);
+}
+
+/* ---- answers ---- */
+
+/* The raw strings of an array in the vector. */
+static struct slice *raw_list(struct run *run, const char *path, uint32_t *count)
+{
+	const struct json_tree *list = json_tree_get(run->vector->tree, path);
+	struct slice *items = arena_take(&run->arena, 64 * sizeof(*items));
+
+	must(items != NULL);
+	*count = 0;
+	for (const struct json_tree *item = list == NULL ? NULL : list->first; item != NULL;
+	     item = item->next) {
+		must(*count < 64);
+		items[(*count)++] = item->text;
+	}
+	return items;
+}
+
+static struct decode_context context_of(struct run *run)
+{
+	const struct json_tree *tree = json_tree_get(run->vector->tree, "context");
+	struct decode_context context = { .revision = revision_at(run, "context.revision") };
+	struct tool_names names;
+
+	context.native_schema = json_tree_true(tree, "native_schema");
+	context.think_tags = json_tree_true(tree, "think_tags");
+	context.requested_model = plain_at(run, tree, "requested_model");
+	context.audio_format = plain_at(run, tree, "audio_format");
+	context.tool_names = raw_list(run, "context.tools", &context.tool_count);
+	context.tools_present = context.tool_count != 0;
+	context.calls_forbidden = context.native_schema || context.tool_count == 0;
+	context.emulate_stop = raw_list(run, "context.emulate_stop", &context.emulate_stop_count);
+	tool_names_init(&names, run->work, &run->arena);
+	for (uint32_t i = 0; i < context.tool_count; i++)
+		must(!slice_absent(tool_name_sent(&names, context.tool_names[i])));
+	context.aliases = names.aliases;
+	context.alias_count = names.alias_count;
+	return context;
+}
+
+static struct provider_answer answer_of(struct run *run)
+{
+	const struct json_tree *tree = run->vector->tree;
+	const struct json_tree *headers = json_tree_get(tree, "http.headers");
+	const struct json_tree *in = json_tree_get(tree, "in");
+	int64_t status;
+
+	must(json_to_int64(json_tree_get(tree, "http.status")->text, &status));
+	struct provider_answer answer = {
+		.status = (uint16_t)status,
+		.headers = { .date = plain_at(run, headers, "date"),
+			     .retry_after = plain_at(run, headers, "retry-after"),
+			     .retry_after_ms = plain_at(run, headers, "retry-after-ms"),
+			     .should_retry = plain_at(run, headers, "x-should-retry"),
+			     .request_id = plain_at(run, headers, "request-id") },
+		.body = in->kind == JSON_STRING ? plain_at(run, tree, "in") : value_text(run, in),
+	};
+	if (slice_absent(answer.headers.request_id))
+		answer.headers.request_id = plain_at(run, headers, "x-request-id");
+	return answer;
+}
+
+static bool same_usage(struct run *run, const struct usage *have)
+{
+	const struct json_tree *want = json_tree_get(run->vector->tree, "usage");
+	char text[256];
+
+	if (want == NULL || want->kind == JSON_NULL)
+		return !have->known || wrong(run, "usage was found where there is none");
+	if (!have->known)
+		return wrong(run, "usage is missing");
+	int len = snprintf(text, sizeof(text),
+			   "{\"input_tokens\":%llu,\"output_tokens\":%llu,"
+			   "\"cache_read_tokens\":%llu,\"cache_write_tokens\":%llu,"
+			   "\"reasoning_tokens\":%llu}",
+			   (unsigned long long)have->input, (unsigned long long)have->output,
+			   (unsigned long long)have->cache_read,
+			   (unsigned long long)have->cache_write,
+			   (unsigned long long)have->reasoning);
+	return same_tree(run, want, slice_of(text, (size_t)len), false);
+}
+
+/* What a vector's `learn` looks like. */
+static const char *const learn_texts[] = {
+	[LEARN_NOTHING] = NULL,
+	[LEARN_NO_TEMPERATURE] = "{\"temperature\":null}",
+	[LEARN_NO_STOP] = "{\"max_stop\":0}",
+	[LEARN_COMPLETION_TOKENS] = "{\"max_tokens_field\":\"max_completion_tokens\"}",
+	[LEARN_EFFORT_NONE] = "{\"tools_need_effort_none\":true}",
+	[LEARN_NO_FORCED_TOOL] = "{\"forced_tool\":false}",
+	[LEARN_UNBIND_THINKING] = "{\"unbind_thinking\":true}",
+};
+
+static bool same_learn(struct run *run, enum learn have)
+{
+	const struct json_tree *want = json_tree_get(run->vector->tree, "learn");
+
+	if (want == NULL)
+		return have == LEARN_NOTHING || wrong(run, "something was learnt");
+	if (have == LEARN_NOTHING)
+		return wrong(run, "nothing was learnt");
+	return same_tree(run, want, slice_str(learn_texts[have]), false);
+}
+
+static bool failure_passes(struct run *run, const struct provider_failure *failure)
+{
+	struct fault fault = { .err = failure->err,
+			       .offset = FAULT_NO_OFFSET,
+			       .detail = failure->detail };
+	struct rpc_error_data data = rpc_error_data_none;
+
+	data.retry_after_ms = failure->retry_after_ms;
+	data.provider_status = failure->status;
+	data.retryable = failure->retryable;
+	data.provider_request_id = failure->request_id;
+	return same_error(run, &fault, &data) && same_learn(run, failure->learn);
+}
+
+static bool answer_passes(struct run *run)
+{
+	const struct json_tree *want = json_tree_get(run->vector->tree, "out");
+	struct decode_context context = context_of(run);
+	struct provider_answer answer = answer_of(run);
+	struct sampling_result result;
+	struct provider_failure failure;
+	struct gather g;
+
+	if (dialect_get(run->vector->openai ? DIALECT_OPENAI : DIALECT_ANTHROPIC)
+		    ->decode(&context, &answer, run->work, &run->arena, &result, &failure) !=
+	    ERR_OK)
+		return failure_passes(run, &failure);
+	if (want == NULL)
+		return wrong(run, "an error was expected");
+	gather_init(&g, &run->arena);
+	sampling_write_bare(&g, &result, context.revision, context.tools_present, NULL);
+	struct slice text = gather_flat(&g, &run->arena);
+	must(!slice_absent(text));
+	return same_tree(run, want, text, false) && same_usage(run, &result.usage) &&
+	       same_adjustments(run, result.adjustments);
+}
+
+/* ---- the sets ---- */
+
+struct sets {
+	struct vector *vectors;
+	size_t count;
+	struct slice pending;
+	size_t pending_count;
+};
+
+static int is_json(const struct dirent *entry)
+{
+	size_t len = strlen(entry->d_name);
+
+	return len > 5 && strcmp(entry->d_name + len - 5, ".json") == 0;
+}
+
+static void load_vector(struct sets *sets, const char *direction, const char *file)
+{
+	struct vector *vector = &sets->vectors[sets->count++];
+	char path[2 * PATH_SIZE];
+
+	must(sets->count <= VECTOR_COUNT);
+	(void)snprintf(vector->name, sizeof(vector->name), "%s/%s", direction, file);
+	(void)snprintf(path, sizeof(path), "%s/tests/golden/%s", source_dir(), vector->name);
+	vector->text = read_file(path);
+	vector->tree = json_tree_parse(vector->text);
+	vector->request = strncmp(direction, "mcp_to_", 7) == 0;
+	vector->openai = strstr(direction, "openai") != NULL;
+	if (vector->tree == NULL) {
+		(void)fprintf(stderr, "%s is not readable\n", path);
+		exit(1);
+	}
+}
+
+static void load_direction(struct sets *sets, const char *direction)
+{
+	struct dirent **entries;
+	char path[PATH_SIZE];
+
+	(void)snprintf(path, sizeof(path), "%s/tests/golden/%s", source_dir(), direction);
+	int count = scandir(path, &entries, is_json, alphasort);
+	if (count < 0) {
+		(void)fprintf(stderr, "%s is not there; run from the project's folder\n", path);
+		exit(1);
+	}
+	for (int i = 0; i < count; i++) {
+		load_vector(sets, direction, entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+}
+
+/* Whether a line of pending.txt begins with the name and a space. */
+static bool is_pending(const struct sets *sets, const char *name)
+{
+	struct slice rest = sets->pending;
+
+	while (!slice_absent(rest)) {
+		struct slice line = slice_cut(&rest, '\n');
+		if (slice_eq(slice_cut(&line, ' '), slice_str(name)) && line.len > 0)
+			return true;
+	}
+	return false;
+}
+
+static void load_sets(struct sets *sets)
+{
+	char path[PATH_SIZE];
+
+	*sets = (struct sets){ .vectors = calloc(VECTOR_COUNT + 1, sizeof(*sets->vectors)) };
+	must(sets->vectors != NULL);
+	for (size_t i = 0; i < COUNT_OF(directions); i++)
+		load_direction(sets, directions[i]);
+	(void)snprintf(path, sizeof(path), "%s/tests/golden/pending.txt", source_dir());
+	sets->pending = read_file(path);
+	struct slice rest = sets->pending;
+	while (!slice_absent(rest)) {
+		struct slice line = slice_cut(&rest, '\n');
+		sets->pending_count += line.len != 0 && line.at[0] != '#';
+	}
+}
+
+static void free_sets(struct sets *sets)
+{
+	for (size_t i = 0; i < sets->count; i++) {
+		json_tree_free(sets->vectors[i].tree);
+		free_slice(sets->vectors[i].text);
+	}
+	free(sets->vectors);
+	free_slice(sets->pending);
+}
+
+/* ---- tests ---- */
+
+static size_t passed;
+
+static void vector_holds(void **state)
+{
+	const struct vector *vector = *state;
+	struct run run;
+
+	run_begin(&run, vector);
+	bool holds = vector->request ? request_passes(&run) : answer_passes(&run);
+	run_end(&run);
+	if (!holds)
+		fail_msg("%s: %s", vector->name, run.why);
+	passed++;
+}
+
+static void no_vector_is_both_passing_and_pending(void **state)
+{
+	const struct sets *sets = *state;
+
+	for (size_t i = 0; i < sets->count; i++)
+		if (is_pending(sets, sets->vectors[i].name))
+			fail_msg("%s is in pending.txt and in its folder", sets->vectors[i].name);
+	assert_int_equal(sets->count + sets->pending_count, VECTOR_COUNT);
+}
+
+static const struct vector *find_vector(const struct sets *sets, const char *name)
+{
+	for (size_t i = 0; i < sets->count; i++)
+		if (strcmp(sets->vectors[i].name, name) == 0)
+			return &sets->vectors[i];
+	return NULL;
+}
+
+/* The number of reference vectors in the direction; each must be in a set, copies unchanged. */
+static size_t compare_direction(const struct sets *sets, const char *shared, const char *direction)
+{
+	struct dirent **entries;
+	char path[2 * PATH_SIZE], name[PATH_SIZE];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", shared, direction);
+	int count = scandir(path, &entries, is_json, alphasort);
+	assert_true(count > 0);
+	for (int i = 0; i < count; i++) {
+		(void)snprintf(name, sizeof(name), "%s/%s", direction, entries[i]->d_name);
+		free(entries[i]);
+		const struct vector *vector = find_vector(sets, name);
+		if (vector == NULL && !is_pending(sets, name))
+			fail_msg("%s is in neither set", name);
+		if (vector == NULL)
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/%s", shared, name);
+		struct slice reference = read_file(path);
+		bool same = slice_eq(reference, vector->text);
+		free_slice(reference);
+		if (!same)
+			fail_msg("%s differs from the reference vector", name);
+	}
+	free(entries);
+	return (size_t)count;
+}
+
+static void copies_are_the_reference_vectors_and_none_is_forgotten(void **state)
+{
+	const struct sets *sets = *state;
+	const char *shared = shared_dir();
+	size_t count = 0;
+
+	if (shared == NULL)
+		skip();
+	for (size_t i = 0; i < COUNT_OF(all_directions); i++)
+		count += compare_direction(sets, shared, all_directions[i]);
+	assert_int_equal(count, VECTOR_COUNT);
+}
+
+int main(void)
+{
+	struct sets sets;
+
+	load_sets(&sets);
+	size_t count = sets.count + 2;
+	struct CMUnitTest *tests = calloc(count, sizeof(*tests));
+	must(tests != NULL);
+	for (size_t i = 0; i < sets.count; i++)
+		tests[i] = (struct CMUnitTest){ .name = sets.vectors[i].name,
+						.test_func = vector_holds,
+						.initial_state = &sets.vectors[i] };
+	tests[count - 2] = (struct CMUnitTest)cmocka_unit_test_prestate(
+		no_vector_is_both_passing_and_pending, &sets);
+	tests[count - 1] = (struct CMUnitTest)cmocka_unit_test_prestate(
+		copies_are_the_reference_vectors_and_none_is_forgotten, &sets);
+	int failed = _cmocka_run_group_tests("vectors", tests, count, NULL, NULL);
+	(void)printf("%zu passed, %zu pending by name\n", passed, sets.pending_count);
+	free(tests);
+	free_sets(&sets);
+	return failed != 0;
+}
