@@ -90,7 +90,7 @@ static void request_report(struct request *r, bool cut_short)
 	if (cut_short && r->flow.outcome == ERR_OK)
 		r->flow.outcome = ERR_CANCELLED;
 	flow_report(&r->flow, net_now(worker->loop), &line, &sample);
-	if (r->flow.authenticated && r->flow.reservation.slot != NULL)
+	if (r->flow.authenticated)
 		sample.tenant_series =
 			worker->store->series(worker->store, r->flow.reservation.key);
 	(void)log_request(worker->args.log, &line); /* a full ring counts what it drops */
@@ -473,7 +473,10 @@ static void publish_turn(struct worker *worker)
 static void *worker_main(void *arg)
 {
 	struct worker *worker = arg;
+	char name[16];
 
+	(void)snprintf(name, sizeof(name), "worker-%u", worker->args.index);
+	(void)pthread_setname_np(pthread_self(), name); /* for top, gdb and strace */
 	for (;;) {
 		net_turn(worker->loop, WORKER_TURN_MAX_MS * MSEC);
 		publish_turn(worker);
