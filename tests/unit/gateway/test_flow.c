@@ -1,0 +1,529 @@
+/* The walk of a request without sockets: the test is the driver. */
+#include "gateway/flow.h"
+#include "gateway/settings.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* SHA-256 of the keys below; `sluice key` prints such pairs. */
+#define KEY_ACME "acme-key-0123456789"
+#define KEY_TINY "tiny-key-0123456789"
+#define KEY_GONE "gone-key-0123456789"
+
+static const char config_text[] =
+	"listen: [{address: \"127.0.0.1:8080\"}]\n"
+	"store: {kind: memory}\n"
+	"identity: {origins: [\"https://ok.example\"]}\n"
+	"providers:\n"
+	"  ant: {dialect: anthropic, endpoints: [{url: \"http://127.0.0.1:9001\"}], keys: "
+	"[\"secret-a\"]}\n"
+	"  oai: {dialect: openai, endpoints: [{url: \"http://127.0.0.1:9002/v1\"}], keys: "
+	"[\"secret-o\"]}\n"
+	"models:\n"
+	"  - {id: claude, provider: ant, name: claude-real, context: 100000, price: {input: 3, "
+	"output: 15},"
+	" speed: 0.5, intelligence: 0.9, profile: {image: true}}\n"
+	"  - {id: gpt, provider: oai, name: gpt-real, context: 100000, price: {input: 1, output: "
+	"2},"
+	" speed: 0.9, intelligence: 0.4}\n"
+	"plans:\n"
+	"  full: {capabilities: {tools: true, images: true, audio: true},"
+	" models: {allow: [\"*\"], default: claude}}\n"
+	"tenants:\n"
+	"  - {id: acme, plan: full, keys: [{sha256: %s, server: billing}]}\n"
+	"  - {id: tiny, plan: full, keys: [{sha256: %s}], capabilities: {tools: false},"
+	" limits: {requests_per_minute: 60, requests_burst: 1}}\n"
+	"  - {id: gone, plan: full, keys: [{sha256: %s}], disabled: true}\n";
+
+struct bench {
+	struct config *config;
+	struct limit_table *table;
+	struct store_memory memory;
+	struct json_work *work;
+	struct arena_pool pool;
+	struct arena arena;
+	struct provider_turn turns[2];
+	struct flow flow;
+	nsec_t now;
+	int fd;
+};
+
+static void hex_of(const char *key, char out[65])
+{
+	uint8_t digest[SHA256_BYTES];
+
+	sha256(slice_str(key), digest);
+	sha256_hex(digest, 64, out);
+	out[64] = '\0';
+}
+
+static struct config *load_config(void)
+{
+	char acme[65], tiny[65], gone[65], text[4096];
+
+	hex_of(KEY_ACME, acme);
+	hex_of(KEY_TINY, tiny);
+	hex_of(KEY_GONE, gone);
+	int len = snprintf(text, sizeof(text), config_text, acme, tiny, gone);
+	const struct config_file file = { SLICE("/test/sluice.yaml"), slice_of(text, (size_t)len) };
+	const struct settings_source source = { "/test/sluice.yaml", &file, 1 };
+	return settings_load(&source, stderr);
+}
+
+static int set_up(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	b->config = load_config();
+	assert_non_null(b->config);
+	b->fd = limit_table_create(64);
+	b->table = limit_table_map(b->fd);
+	assert_non_null(b->table);
+	store_memory_init(&b->memory, b->table);
+	b->work = json_work_new();
+	for (int i = 0; i < 2; i++)
+		b->turns[i].members[0].weight = 1;
+	b->now = 1000 * SEC;
+	*state = b;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct bench *b = *state;
+
+	arena_give(&b->arena);
+	arena_pool_fini(&b->pool);
+	json_work_free(b->work);
+	limit_table_unmap(b->table);
+	(void)close(b->fd);
+	settings_free(&b->config);
+	free(b);
+	return 0;
+}
+
+static struct http_incoming incoming(const char *key, const char *body)
+{
+	static char header[300];
+	struct http_incoming in = { .method = SLICE("POST"),
+				    .path = SLICE("/v1/sampling"),
+				    .body = slice_str(body) };
+
+	(void)snprintf(header, sizeof(header), "Bearer %s", key);
+	in.headers[HTTP_AUTHORIZATION] = slice_str(header);
+	in.headers[HTTP_CONTENT_TYPE] = SLICE("application/json");
+	return in;
+}
+
+static enum flow_effect run(struct bench *b, enum flow_event event)
+{
+	const struct flow_env env = { .config = b->config,
+				      .turns = b->turns,
+				      .json = b->work,
+				      .now = b->now,
+				      .wall_ns = 1790000000 * SEC };
+
+	return flow_run(&b->flow, &env, event);
+}
+
+static enum flow_effect start(struct bench *b, const struct http_incoming *in)
+{
+	static const uint8_t random[FLOW_CHANCE_BYTES] = { 1, 2, 3 };
+
+	arena_give(&b->arena);
+	arena_init(&b->arena, &b->pool, REQUEST_ARENA_MAX);
+	flow_init(&b->flow, in, &b->arena, random, b->now, 1790000000 * SEC);
+	return run(b, FLOW_START);
+}
+
+static enum flow_effect reserve(struct bench *b)
+{
+	struct store *store = &b->memory.store;
+
+	assert_int_equal(store->reserve(store, &b->flow.reservation), STORE_DONE);
+	return run(b, FLOW_RESERVED);
+}
+
+static enum flow_effect settle(struct bench *b)
+{
+	struct store *store = &b->memory.store;
+
+	b->flow.overrun = store->settle(store, &b->flow.reservation, b->flow.settle_tokens,
+					b->flow.settle_usd, b->now);
+	return run(b, FLOW_SETTLED);
+}
+
+static void release(struct bench *b)
+{
+	b->memory.store.release(&b->memory.store, &b->flow.reservation);
+}
+
+/* The provider's whole answer. */
+static enum flow_effect provider_says(struct bench *b, uint16_t status, const char *body)
+{
+	b->flow.call.err = ERR_OK;
+	b->flow.call.bytes_sent = true;
+	b->flow.call.answer = (struct provider_answer){ .status = status, .body = slice_str(body) };
+	return run(b, FLOW_PROVIDER_DONE);
+}
+
+static const char *text_of(struct bench *b, const struct gather *g)
+{
+	struct slice flat = gather_flat(g, &b->arena);
+
+	return arena_copy(&b->arena, flat).at;
+}
+
+static const char *answer_text(struct bench *b)
+{
+	return text_of(b, &b->flow.answer.body);
+}
+
+static void assert_has(const char *text, const char *part)
+{
+	if (strstr(text, part) == NULL)
+		fail_msg("expected %s in %s", part, text);
+}
+
+static struct limit_state limits_of(struct bench *b, const char *tenant)
+{
+	const struct tenant *t = tenants_by_id(&b->config->tenants, slice_str(tenant));
+
+	return limit_read(limit_table_slot(b->table, t->limit_key), 1790000000);
+}
+
+#define ASK                                                                                     \
+	"{\"jsonrpc\":\"2.0\",\"id\":\"a-7\",\"method\":\"sampling/createMessage\",\"params\":" \
+	"{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"Hi\"}}],"  \
+	"\"maxTokens\":50}}"
+#define CLAUDE_SAYS                                                                                \
+	"{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"claude-real\"," \
+	"\"content\":[{\"type\":\"text\",\"text\":\"Hello\"}],\"stop_reason\":\"end_turn\","       \
+	"\"usage\":{\"input_tokens\":10,\"output_tokens\":4}}"
+
+static void a_request_walks_to_the_provider_and_back(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY_ACME, ASK);
+
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	assert_int_equal(b->flow.send_count, b->flow.encoded.body.count + 1);
+	const char *head = arena_copy(&b->arena, b->flow.head).at;
+	assert_has(head, "POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1:9001\r\n");
+	assert_has(head, "\r\nx-api-key: secret-a\r\n");
+	assert_has(head, "\r\nanthropic-version: 2026-10-21\r\n");
+	assert_has(text_of(b, &b->flow.encoded.body), "\"model\":\"claude-real\"");
+
+	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 200);
+	const char *answer = answer_text(b);
+	assert_has(answer, "{\"jsonrpc\":\"2.0\",\"id\":\"a-7\",\"result\":{");
+	assert_has(answer, "\"text\":\"Hello\"");
+	assert_has(answer, "\"stopReason\":\"endTurn\"");
+	assert_has(answer, "\"inputTokens\":10");
+	release(b);
+
+	struct limit_state after = limits_of(b, "acme");
+	assert_int_equal(after.concurrent, 0);
+	assert_int_equal(after.usd_day, 10 * 3000 + 4 * 15000); /* nano-USD */
+}
+
+static void a_waiting_request_does_not_need_the_snapshot(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY_ACME, ASK);
+
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	settings_free(&b->config); /* a reload; the sanitizer watches */
+	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_ANSWER);
+	assert_has(answer_text(b), "\"model\":\"claude-real\"");
+	struct log_request line;
+	struct metrics_request sample;
+	flow_report(&b->flow, b->now, &line, &sample);
+	assert_int_equal(line.tenant.len, 4);
+	release(b);
+	b->config = load_config();
+}
+
+/* One refusal before the body is looked at. */
+struct refusal_case {
+	const char *name;
+	const char *method, *path, *key, *body;
+	enum http_header header;
+	const char *value;
+	int status;
+	const char *reason;
+};
+
+static void each_refusal_has_its_status_and_reason(void **state)
+{
+	static const struct refusal_case cases[] = {
+		{ "path", "POST", "/v2", KEY_ACME, ASK, 0, NULL, 404, "not_found" },
+		{ "method", "GET", "/v1/sampling", KEY_ACME, ASK, 0, NULL, 405, "http_method" },
+		{ "delete", "DELETE", "/v1/sampling", KEY_ACME, "", 0, NULL, 404,
+		  "session_unknown" },
+		{ "origin", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_ORIGIN, "https://evil", 403,
+		  "origin_forbidden" },
+		{ "type", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_CONTENT_TYPE, "text/plain",
+		  415, "media_type" },
+		{ "accept", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_ACCEPT, "text/html", 406,
+		  "not_acceptable" },
+		{ "accept q=0", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_ACCEPT,
+		  "*/*, application/json;q=0.0", 406, "not_acceptable" },
+		{ "key", "POST", "/v1/sampling", "unknown-key-0123456", ASK, 0, NULL, 401,
+		  "unauthorized" },
+		{ "scheme", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_AUTHORIZATION,
+		  "Basic YWNtZQ==", 401, "unauthorized" },
+		{ "disabled", "POST", "/v1/sampling", KEY_GONE, ASK, 0, NULL, 401, "unauthorized" },
+		{ "revision", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_PROTOCOL_VERSION,
+		  "2031-01-01", 400, "revision_unsupported" },
+		{ "session", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_SESSION_ID, "x", 404,
+		  "session_unknown" },
+		{ "idempotency", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_IDEMPOTENCY_KEY, "k",
+		  400, "not_available" },
+		{ "timeout", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_TIMEOUT, "soon", 400,
+		  "timeout_invalid" },
+		{ "json", "POST", "/v1/sampling", KEY_ACME, "{\"jsonrpc\":", 0, NULL, 400,
+		  "parse_error" },
+		{ "batch", "POST", "/v1/sampling", KEY_ACME, "[" ASK "]", 0, NULL, 400, "batch" },
+		{ "unknown method", "POST", "/v1/sampling", KEY_ACME,
+		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}", 0, NULL, 404,
+		  "method_not_found" },
+		{ "no id", "POST", "/v1/sampling", KEY_ACME,
+		  "{\"jsonrpc\":\"2.0\",\"method\":\"sampling/createMessage\",\"params\":{}}", 0,
+		  NULL, 400, "id_missing" },
+		{ "tools", "POST", "/v1/sampling", KEY_TINY,
+		  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sampling/createMessage\",\"params\":"
+		  "{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":"
+		  "\"Hi\"}"
+		  "}],\"maxTokens\":50,\"tools\":[{\"name\":\"t\",\"inputSchema\":{\"type\":"
+		  "\"object\"}}]}}",
+		  0, NULL, 400, "tools_not_granted" },
+	};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		const struct refusal_case *c = &cases[i];
+		char reason[64];
+		struct http_incoming in = incoming(c->key, c->body);
+		in.method = slice_str(c->method);
+		in.path = slice_str(c->path);
+		if (c->value != NULL)
+			in.headers[c->header] = slice_str(c->value);
+		if (start(b, &in) != FLOW_ANSWER || b->flow.answer.status != c->status)
+			fail_msg("%s: status %d", c->name, b->flow.answer.status);
+		(void)snprintf(reason, sizeof(reason), "\"reason\":\"%s\"", c->reason);
+		assert_has(answer_text(b), reason);
+	}
+}
+
+static void allowed_origins_and_accepts_pass(void **state)
+{
+	static const char *const accepts[] = { "application/json", "*/*",
+					       "text/html, application/*",
+					       "application/json;q=0.1, text/event-stream" };
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(accepts); i++) {
+		struct http_incoming in = incoming(KEY_ACME, ASK);
+		in.headers[HTTP_ORIGIN] = SLICE("https://ok.example");
+		in.headers[HTTP_ACCEPT] = slice_str(accepts[i]);
+		in.headers[HTTP_CONTENT_TYPE] = SLICE("application/json; charset=utf-8");
+		assert_int_equal(start(b, &in), FLOW_RESERVE);
+	}
+}
+
+static void small_methods_are_answered_at_once(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in =
+		incoming(KEY_TINY, "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"ping\"}");
+
+	assert_int_equal(start(b, &in), FLOW_ANSWER);
+	assert_string_equal(answer_text(b), "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}");
+
+	in.body = SLICE("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}");
+	assert_int_equal(start(b, &in), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 202);
+	assert_int_equal(b->flow.answer.body.total, 0);
+}
+
+static void initialize_reports_what_policy_grants(void **state)
+{
+	static const char ask[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\","
+				  "\"params\":{\"protocolVersion\":\"2025-06-18\"}}";
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY_ACME, ask);
+
+	assert_int_equal(start(b, &in), FLOW_ANSWER);
+	assert_has(answer_text(b), "\"protocolVersion\":\"2025-06-18\"");
+	assert_has(answer_text(b), "\"sampling\":{\"tools\":{}}");
+
+	in = incoming(KEY_TINY, ask);
+	assert_int_equal(start(b, &in), FLOW_ANSWER);
+	assert_has(answer_text(b), "\"sampling\":{}");
+
+	in = incoming(KEY_ACME, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\","
+				"\"params\":{\"protocolVersion\":\"2026-07-28\"}}");
+	assert_int_equal(start(b, &in), FLOW_ANSWER);
+	assert_has(answer_text(b), "\"protocolVersion\":\"2025-11-25\"");
+}
+
+static void a_rate_limit_says_when_to_come_back(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY_TINY, ASK);
+
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_ANSWER);
+	release(b);
+
+	b->now += 250 * MSEC;
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 429);
+	assert_has(answer_text(b), "\"retryAfterMs\":750");
+	assert_has(answer_text(b), "\"limit\":\"requests_per_minute\"");
+	bool found = false;
+	for (size_t i = 0; i < b->flow.answer.field_count; i++)
+		if (slice_eq(b->flow.answer.fields[i].name, SLICE("retry-after")))
+			found = slice_eq(b->flow.answer.fields[i].value, SLICE("1"));
+	assert_true(found);
+
+	b->now += 750 * MSEC;
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+}
+
+struct settle_case {
+	const char *name;
+	enum err err;
+	bool bytes_sent;
+	uint16_t status;
+	const char *body;
+	int answer_status;
+	bool refunded, without_usage;
+};
+
+static void settlement_follows_what_the_provider_did(void **state)
+{
+	static const struct settle_case cases[] = {
+		{ "not sent", ERR_PROVIDER_NO_ATTEMPT, false, 0, NULL, 503, true, false },
+		{ "cut short", ERR_PROVIDER_DOWN, true, 0, NULL, 502, false, true },
+		{ "deadline", ERR_DEADLINE, true, 0, NULL, 504, false, true },
+		{ "overloaded", ERR_OK, true, 529,
+		  "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"no\"}"
+		  "}",
+		  502, true, false },
+		{ "not JSON", ERR_OK, true, 200, "<html>", 502, false, true },
+	};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		const struct settle_case *c = &cases[i];
+		struct http_incoming in = incoming(KEY_ACME, ASK);
+		uint64_t before = limits_of(b, "acme").usd_day;
+		print_message("%s\n", c->name);
+		assert_int_equal(start(b, &in), FLOW_RESERVE);
+		assert_int_equal(reserve(b), FLOW_SEND);
+		if (c->err == ERR_OK) {
+			assert_int_equal(provider_says(b, c->status, c->body), FLOW_SETTLE);
+		} else {
+			b->flow.call.err = c->err;
+			b->flow.call.bytes_sent = c->bytes_sent;
+			assert_int_equal(run(b, FLOW_PROVIDER_DONE), FLOW_SETTLE);
+		}
+		assert_int_equal(settle(b), FLOW_ANSWER);
+		release(b);
+		assert_int_equal(b->flow.answer.status, c->answer_status);
+		assert_int_equal(b->flow.settled_without_usage, c->without_usage);
+		uint64_t spent = limits_of(b, "acme").usd_day - before;
+		assert_int_equal(spent, c->refunded ? 0 : b->flow.reservation.ask.usd);
+	}
+}
+
+static void a_client_that_leaves_gives_everything_back(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY_ACME, ASK);
+
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
+
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	b->flow.call.bytes_sent = false; /* still waiting for a connection */
+	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_END);
+	release(b);
+	struct limit_state after = limits_of(b, "acme");
+	assert_int_equal(after.concurrent, 0);
+	assert_int_equal(after.usd_day, 0);
+	struct log_request line;
+	struct metrics_request sample;
+	flow_report(&b->flow, b->now, &line, &sample);
+	assert_int_equal(line.status, 499);
+}
+
+static void memory_running_out_is_a_named_error_everywhere(void **state)
+{
+	struct bench *b = *state;
+	size_t n = 1;
+
+	for (bool done = false; !done; n++) {
+		struct http_incoming in = incoming(KEY_ACME, ASK);
+		b->pool.keep_max = 0;
+		b->pool.fail_next = n;
+		enum flow_effect effect = start(b, &in);
+		bool placed = false;
+		if (effect == FLOW_RESERVE) {
+			effect = reserve(b);
+			placed = true;
+		}
+		if (effect == FLOW_SEND)
+			effect = provider_says(b, 200, CLAUDE_SAYS);
+		if (effect == FLOW_SETTLE)
+			effect = settle(b);
+		assert_int_equal(effect, FLOW_ANSWER);
+		done = b->flow.answer.status == 200;
+		if (!done)
+			assert_int_equal(b->flow.answer.status, 503);
+		if (placed)
+			release(b);
+		assert_true(n < 100);
+	}
+	b->pool.fail_next = 0;
+	assert_true(n > 2); /* something did fail */
+	assert_int_equal(limits_of(b, "acme").concurrent, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define WALK(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+		WALK(a_request_walks_to_the_provider_and_back),
+		WALK(a_waiting_request_does_not_need_the_snapshot),
+		WALK(each_refusal_has_its_status_and_reason),
+		WALK(allowed_origins_and_accepts_pass),
+		WALK(small_methods_are_answered_at_once),
+		WALK(initialize_reports_what_policy_grants),
+		WALK(a_rate_limit_says_when_to_come_back),
+		WALK(settlement_follows_what_the_provider_did),
+		WALK(a_client_that_leaves_gives_everything_back),
+		WALK(memory_running_out_is_a_named_error_everywhere),
+	};
+	return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
+}
