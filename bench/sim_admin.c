@@ -47,6 +47,7 @@ static unsigned get_stats(struct sim_shared *shared, const struct sim_http *http
 		{ "tool_calls", &c->tool_calls },
 		{ "connections", &c->connections },
 		{ "in_flight", &c->in_flight },
+		{ "in_flight_high", &c->in_flight_high },
 		{ "cancelled", &c->cancelled },
 	};
 

@@ -284,6 +284,17 @@ static void count_behaviour(struct sim_conn *conn)
 		sim_count(&counters->streams);
 }
 
+static void note_in_flight(struct sim_counters *counters)
+{
+	uint64_t now = 1 + atomic_fetch_add_explicit(&counters->in_flight, 1, memory_order_relaxed);
+	uint64_t high = atomic_load_explicit(&counters->in_flight_high, memory_order_relaxed);
+
+	while (now > high &&
+	       !atomic_compare_exchange_weak_explicit(&counters->in_flight_high, &high, now,
+						      memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
 /* False: the connection is gone. */
 static bool take_provider(struct sim_conn *conn, enum sim_dialect dialect)
 {
@@ -307,7 +318,7 @@ static bool take_provider(struct sim_conn *conn, enum sim_dialect dialect)
 		return true;
 	}
 	count_behaviour(conn);
-	sim_count(&shared->counters.in_flight);
+	note_in_flight(&shared->counters);
 	conn->phase = SIM_CONN_WAITING;
 	if (conn->spec.latency == 0)
 		return answer_now(conn);

@@ -14,15 +14,16 @@
 #include "bench/sim_spec.h"
 
 struct sim_counters {
-	_Atomic uint64_t requests;    /* to the provider's paths */
-	_Atomic uint64_t messages;    /* of these, Anthropic's */
-	_Atomic uint64_t chat;        /* of these, OpenAI's */
-	_Atomic uint64_t streams;     /* of these, streamed */
-	_Atomic uint64_t refused;     /* of these, bad in themselves */
-	_Atomic uint64_t tool_calls;  /* answers with tool calls */
-	_Atomic uint64_t connections; /* that brought at least one of these */
-	_Atomic uint64_t in_flight;   /* taken and not yet answered */
-	_Atomic uint64_t cancelled;   /* the peer went away before the answer was complete */
+	_Atomic uint64_t requests;       /* to the provider's paths */
+	_Atomic uint64_t messages;       /* of these, Anthropic's */
+	_Atomic uint64_t chat;           /* of these, OpenAI's */
+	_Atomic uint64_t streams;        /* of these, streamed */
+	_Atomic uint64_t refused;        /* of these, bad in themselves */
+	_Atomic uint64_t tool_calls;     /* answers with tool calls */
+	_Atomic uint64_t connections;    /* that brought at least one of these */
+	_Atomic uint64_t in_flight;      /* taken and not yet answered */
+	_Atomic uint64_t in_flight_high; /* the most there ever were, since the last reset */
+	_Atomic uint64_t cancelled;      /* the peer went away before the answer was complete */
 	_Atomic uint64_t faults[SIM_FAULT_COUNT];
 	_Atomic uint64_t statuses[600]; /* SIM_FAULT_ERROR by status */
 };
