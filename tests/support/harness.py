@@ -14,8 +14,8 @@
     if __name__ == "__main__":
         harness.main()
 
-ctest sets SLUICE_BIN, SLUICE_SIM, SLUICE_SUPPORT, SLUICE_SOURCE and SLUICE_SHARED. A test never sleeps: it waits for
-a condition with wait_for(), which fails the test when the condition does not come true in time.
+ctest sets SLUICE_BIN, SLUICE_SIM, SLUICE_SOURCE and SLUICE_SHARED; programs made from support/*.c lie
+beside SLUICE_BIN. A test never sleeps: it waits for a condition with wait_for(), which fails the test when the condition does not come true in time.
 Whatever a Case started is stopped and checked when the test ends: exit code 0 and no sanitizer
 report, unless the test itself killed it.
 """
@@ -42,7 +42,6 @@ SOURCE = os.environ.get(
 BIN = os.environ.get("SLUICE_BIN", os.path.join(SOURCE, "build", "sluice"))
 SIM = os.environ.get("SLUICE_SIM", os.path.join(SOURCE, "build", "provider_sim"))
 SHARED = os.environ.get("SLUICE_SHARED", os.path.join(SOURCE, "..", "shared"))
-SUPPORT = os.environ.get("SLUICE_SUPPORT", os.path.join(SOURCE, "build", "tests"))  # support/*.c with a main
 
 # Sanitized binaries on a busy machine; a condition that holds is noticed at once all the same.
 PATIENCE_S = 60 if os.environ.get("SLUICE_SANITIZE") else 20
