@@ -1,0 +1,141 @@
+/* test_panic.c - the last words say what is known and fit one line whatever the context holds. */
+#include "gateway/panic.h"
+
+#include "codec/base/attr.h"
+#include "codec/base/must.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char said[8192];
+
+/* What is printed of `context`. */
+static const char *words(const struct panic_context *context)
+{
+	int fds[2];
+
+	assert_int_equal(pipe2(fds, O_NONBLOCK), 0);
+	panic_print(context, fds[1]);
+	(void)close(fds[1]);
+	ssize_t len = read(fds[0], said, sizeof(said) - 1);
+	(void)close(fds[0]);
+	said[len < 0 ? 0 : len] = '\0';
+	return said;
+}
+
+static void step_tenant_and_slabs_are_named(void **state)
+{
+	(void)state;
+	const struct slab requests = { .count = 32768, .out = 3, .out_high = 17 };
+	const struct panic_slab slabs[] = { { "requests", &requests } };
+	const struct panic_context context = { "settle", SLICE("acme"), slabs, 1 };
+
+	assert_string_equal(words(&context),
+			    "sluice: panic: step settle, tenant acme; requests 3 of "
+			    "32768 out, at most 17\n");
+}
+
+static void what_is_not_known_is_left_out(void **state)
+{
+	(void)state;
+	const struct panic_context nothing = { .step = NULL };
+
+	assert_string_equal(words(NULL), "");
+	assert_string_equal(words(&nothing), "sluice: panic: step none\n");
+}
+
+static void a_tenant_that_is_no_plain_text_does_no_harm(void **state)
+{
+	(void)state;
+	char tenant[5000];
+
+	memset(tenant, '\x1b', sizeof(tenant));
+	const struct panic_context context = { "auth", slice_of(tenant, sizeof(tenant)), NULL, 0 };
+	const char *line = words(&context);
+	assert_null(strchr(line, '\x1b'));
+	assert_non_null(strstr(line, "tenant ????"));
+	assert_true(strlen(line) <= 1024);
+	assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
+}
+
+static void many_slabs_fill_the_line_and_no_more(void **state)
+{
+	(void)state;
+	const struct slab slab = { .count = SIZE_MAX, .out = SIZE_MAX, .out_high = SIZE_MAX };
+	struct panic_slab slabs[100];
+
+	for (size_t i = 0; i < COUNT_OF(slabs); i++)
+		slabs[i] = (struct panic_slab){ "slab", &slab };
+	const struct panic_context context = { "auth", SLICE("t"), slabs, COUNT_OF(slabs) };
+	const char *line = words(&context);
+	assert_int_equal(strlen(line), 1024);
+	assert_ptr_equal(strchr(line, '\n'), line + 1023);
+}
+
+/* Runs `die` in a child and returns what it leaves on stderr; it must end by SIGABRT. */
+static const char *last_words(void (*die)(void))
+{
+	int fds[2], status;
+
+	assert_int_equal(pipe(fds), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		static const struct panic_context context = { "reserve", SLICE_INIT("acme"), NULL,
+							      0 };
+		(void)dup2(fds[1], STDERR_FILENO);
+		(void)signal(SIGABRT, SIG_DFL); /* cmocka's */
+		panic_install();
+		panic_set_context(&context);
+		die();
+		_exit(0);
+	}
+	(void)close(fds[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	ssize_t len = read(fds[0], said, sizeof(said) - 1);
+	(void)close(fds[0]);
+	said[len < 0 ? 0 : len] = '\0';
+	return said;
+}
+
+static void break_a_promise(void)
+{
+	must(getpid() == 0);
+}
+
+static void a_broken_promise_says_where_and_for_whom_once(void **state)
+{
+	(void)state;
+	const char *text = last_words(break_a_promise);
+	const char *line = strstr(text, "sluice: panic: step reserve, tenant acme\n");
+
+	assert_non_null(strstr(text, "must(getpid() == 0) failed\n"));
+	assert_non_null(line);
+	assert_null(strstr(line + 1, "sluice: panic"));
+}
+
+static void an_abort_of_a_library_says_for_whom(void **state)
+{
+	(void)state;
+	assert_string_equal(last_words(abort), "sluice: panic: step reserve, tenant acme\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(step_tenant_and_slabs_are_named),
+		cmocka_unit_test(what_is_not_known_is_left_out),
+		cmocka_unit_test(a_tenant_that_is_no_plain_text_does_no_harm),
+		cmocka_unit_test(many_slabs_fill_the_line_and_no_more),
+		cmocka_unit_test(a_broken_promise_says_where_and_for_whom_once),
+		cmocka_unit_test(an_abort_of_a_library_says_for_whom),
+	};
+	return cmocka_run_group_tests_name("panic", tests, NULL, NULL);
+}
