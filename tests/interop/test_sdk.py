@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Official MCP SDKs against Sluice: a real server samples through an official client.
+
+ctest: once serial timeout=300
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../support"))
+import harness
+
+
+def packages():
+    """node_modules as the lock file says, installed once per version of it; the path of node 22."""
+    modules = os.path.join(HERE, "node_modules")
+    lock = os.path.join(HERE, "package-lock.json")
+    mark = os.path.join(modules, ".installed")
+    if not os.path.exists(mark) or os.path.getmtime(mark) < os.path.getmtime(lock):
+        if shutil.which("npm") is None:
+            print("NOT RUN: there is no npm")
+            sys.exit(77)
+        subprocess.run(["npm", "ci", "--silent"], cwd=HERE, check=True)
+        with open(mark, "w", encoding="utf-8"):
+            pass
+    return os.path.join(modules, ".bin", "node")
+
+
+class Sdk(harness.Case):
+    def node(self, script, *args):
+        run = subprocess.run([NODE, os.path.join(HERE, script), *args], capture_output=True, text=True,
+                             timeout=harness.PATIENCE_S * 3, check=False)
+        self.assertEqual(run.returncode, 0, run.stderr + run.stdout)
+        return json.loads(run.stdout)
+
+    def test_server_everything_samples_through_the_handler(self):
+        sim = self.sim()
+        gateway = self.gateway(harness.config(sim))
+        port = harness.free_port()
+        server = subprocess.Popen(
+            [NODE, os.path.join(HERE, "node_modules/@modelcontextprotocol/server-everything/dist/index.js"),
+             "streamableHttp"], env={**os.environ, "PORT": str(port)},
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            def listening():
+                self.assertIsNone(server.poll(), "server-everything ended")
+                try:
+                    return harness.request("GET", f"http://127.0.0.1:{port}/mcp").status
+                except OSError:
+                    return None
+            harness.wait_for(listening, "server-everything listens")
+            seen = self.node("everything.mjs", f"http://127.0.0.1:{port}/mcp", gateway.url, harness.KEY)
+        finally:
+            server.terminate()
+            server.wait()
+        self.assertFalse(seen["result"].get("isError"), seen)
+        self.assertEqual(len(seen["answers"]), 1)
+        answer = seen["answers"][0]
+        self.assertEqual(answer["stopReason"], "endTurn")
+        self.assertIn(answer["content"]["text"], json.dumps(seen["result"]).replace("\\\"", "\"").replace("\\\\", "\\"))
+        self.assertIn("hello from interop", sim.last_body().decode())
+
+    def test_a_two_turn_tool_loop(self):
+        sim = self.sim()
+        gateway = self.gateway(harness.config(sim))
+        for model in ("claude-test", "gpt-test"):
+            settings = harness.config(sim)
+            settings["listen"], settings["admin"] = gateway.settings["listen"], gateway.settings["admin"]
+            settings["plans"]["standard"]["models"]["default"] = model
+            gateway.write_config(settings)
+            self.assertEqual(harness.request("POST", gateway.admin + "/reload", b"").status, 200)
+            seen = self.node("tool_loop.mjs", gateway.url, harness.KEY)
+            self.assertFalse(seen["isError"], seen)
+            self.assertEqual([turn["stopReason"] for turn in seen["turns"]], ["toolUse", "endTurn"])
+            self.assertIn("18 degrees", json.dumps(seen["turns"][1]["content"]))
+
+
+if __name__ == "__main__":
+    NODE = packages()
+    harness.main()
