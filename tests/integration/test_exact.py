@@ -1,0 +1,193 @@
+"""Exact costs of a request, as the difference of two run lengths, against the table exact.json.
+
+ctest: serial once timeout=400
+
+The table holds the present values; only a deliberate commit changes it. A value that is worse than
+its row by more than the row's tolerance fails, and so does one that is better by more: then the
+table is out of date. `test_exact.py --print` prints what was measured, in the table's form.
+"""
+import collections
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import harness
+
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "exact.json")
+SHORT, LONG = 400, 1400
+# 2 KB in, 1 KB out: DESIGN 6.
+BODY = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
+    "messages": [{"role": "user", "content": {"type": "text", "text": ("Tell me about gateways. " * 80)[:1850]}}],
+    "systemPrompt": "You are brief.", "temperature": 1, "maxTokens": 300,
+    "modelPreferences": {"hints": [{"name": "claude-test"}]}}}, separators=(",", ":")).encode()
+OURS = "sluice"  # the object whose calls into malloc are ours
+
+
+class Profile:
+    """One thread of a callgrind run: instructions, and calls from our code into libc's allocator."""
+
+    ALLOCATORS = {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"}
+
+    def __init__(self, path):
+        self.instructions, self.allocations = 0, 0
+        self.functions = set()
+        names = {}
+
+        def name(text):
+            number, _, word = text.partition(" ")
+            if word:
+                names[number] = word
+            return names.get(number, text)
+
+        def function(text):
+            return name("f" + text).split("'")[0]  # recursion levels are the same function
+
+        obj = callee = fn = None
+        with open(path, encoding="latin-1") as file:
+            for line in file:
+                line = line.rstrip("\n")
+                if line.startswith("ob="):
+                    obj = name("o" + line[3:])
+                elif line.startswith("fn="):
+                    fn = function(line[3:])
+                    self.functions.add(fn)
+                elif line.startswith("cob="):
+                    name("o" + line[4:])
+                elif line.startswith("cfn="):
+                    callee = function(line[4:])
+                elif line.startswith("calls="):
+                    if callee in self.ALLOCATORS and os.path.basename(obj or "") == OURS:
+                        self.allocations += int(line[6:].split()[0])
+                elif line.startswith(("totals:", "summary:")):
+                    self.instructions = max(self.instructions, int(line.split()[1]))
+
+
+class Exact(harness.Case):
+    measured, printing = {}, False
+
+    def settings(self, sim):
+        settings = harness.config(sim)
+        settings["plans"]["standard"]["limits"].update(
+            requests_per_minute=6000000000, requests_burst=1000000, concurrent=1000)
+        return settings
+
+    def load(self, gateway, count, clients, streams, http2=True):
+        with tempfile.NamedTemporaryFile() as body:
+            body.write(BODY)
+            body.flush()
+            run = subprocess.run(
+                ["h2load", *([] if http2 else ["--h1"]), "-n", str(count), "-c", str(clients), "-m", str(streams),
+                 "-d", body.name, "-H", "content-type: application/json", "-H",
+                 "authorization: Bearer " + harness.KEY, gateway.url + "/v1/sampling"],
+                capture_output=True, text=True, check=True)
+        self.assertIn(f"status codes: {count} 2xx", run.stdout)
+
+    def check(self, name, value):
+        Exact.measured[name] = value
+        if Exact.printing:
+            return
+        with open(TABLE, encoding="utf-8") as file:
+            row = json.load(file)[name]
+        slack = row["value"] * row["tolerance"] + row.get("absolute", 0)
+        print(f"{name}: {value:.2f}, the table has {row['value']} +- {slack:.2f}")
+        self.assertLessEqual(value, row["value"] + slack, f"{name} got worse")
+        self.assertGreaterEqual(value, row["value"] - slack, f"{name} got better: update {TABLE}")
+
+    # ---- instructions and allocations, by callgrind ----
+    def profile(self, count, clients, streams):
+        """The profile of the worker's thread after `count` requests."""
+        directory = self.directory()
+        sim = self.sim("--default", "size-1024")
+        wrapper = os.path.join(directory, "sluice")
+        with open(wrapper, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\nexec valgrind -q --tool=callgrind --trace-children=yes --separate-threads=yes "
+                       f"--callgrind-out-file={directory}/out.%p {harness.BIN} \"$@\"\n")
+        os.chmod(wrapper, 0o755)
+        before, harness.BIN = harness.BIN, wrapper
+        try:
+            gateway = self.gateway(self.settings(sim))
+        finally:
+            harness.BIN = before
+        self.load(gateway, count, clients, streams)
+        gateway.stop()
+        found = [profile for profile in map(Profile, glob.glob(directory + "/out.*-*"))
+                 if "worker_main" in profile.functions]
+        self.assertEqual(len(found), 1, os.listdir(directory))
+        return found[0]
+
+    def per_request(self, clients, streams):
+        short, long = self.profile(SHORT, clients, streams), self.profile(LONG, clients, streams)
+        count = LONG - SHORT
+        return ((long.instructions - short.instructions) / count,
+                (long.allocations - short.allocations) / count)
+
+    def test_instructions_and_allocations_one_at_a_time(self):
+        instructions, allocations = self.per_request(1, 1)
+        self.check("instructions, h2c, 1 in flight", instructions)
+        self.check("allocations of ours, h2c, 1 in flight", allocations)
+
+    def test_instructions_and_allocations_64_in_flight(self):
+        instructions, allocations = self.per_request(8, 8)
+        self.check("instructions, h2c, 64 in flight", instructions)
+        self.check("allocations of ours, h2c, 64 in flight", allocations)
+
+    # ---- syscalls, by strace ----
+    def syscalls(self, clients, streams, http2=True):
+        sim = self.sim("--default", "size-1024")
+        gateway = self.gateway(self.settings(sim))
+        self.load(gateway, 2 * clients * streams, clients, streams, http2)  # connections to the provider
+        thread = self.worker_thread(gateway.pid)
+        counts = [self.traced(thread, lambda: self.load(gateway, count, clients, streams, http2))
+                  for count in (SHORT, LONG * 4)]
+        return sum((counts[1] - counts[0]).values()) / (LONG * 4 - SHORT)
+
+    def worker_thread(self, supervisor):
+        for path in glob.glob("/proc/[0-9]*/task/*/comm"):
+            with open(path, encoding="utf-8") as file:
+                if file.read().strip() != "worker-0":
+                    continue
+            process = path.split("/")[2]
+            with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+                if int(file.read().rsplit(")", 1)[1].split()[1]) == supervisor:
+                    return path.split("/")[4]
+        self.fail("no thread worker-0")
+
+    def traced(self, thread, work):
+        directory = self.directory()
+        out = os.path.join(directory, "strace")
+        tracer = subprocess.Popen(["strace", "-c", "-o", out, "-p", thread], stderr=subprocess.PIPE, text=True)
+        self.assertIn("attached", tracer.stderr.readline())
+        work()
+        tracer.terminate()
+        tracer.wait()
+        tracer.stderr.close()
+        counts = collections.Counter()
+        with open(out, encoding="utf-8") as file:
+            for line in file:
+                match = re.match(r"\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$", line)
+                if match and match[2] != "total":
+                    counts[match[2]] += int(match[1])
+        return counts
+
+    def test_syscalls(self):
+        self.check("syscalls, h2c, 1 in flight", self.syscalls(1, 1))
+        self.check("syscalls, h2c, 64 in flight", self.syscalls(8, 8))
+        self.check("syscalls, HTTP/1.1, 64 in flight", self.syscalls(64, 1, http2=False))
+
+
+def print_table():
+    rows = {name: {"value": round(value, 2), "tolerance": 0.03} for name, value in Exact.measured.items()}
+    print(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    if "--print" in sys.argv:
+        sys.argv.remove("--print")
+        Exact.printing = True
+        Exact.tearDownClass = staticmethod(print_table)
+    harness.main()
