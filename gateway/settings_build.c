@@ -112,9 +112,11 @@ static void build_admin(struct loader *l, const struct main_form *form)
 	node = node_find(form->node, "admin.address");
 	build_address(l, node, form->admin_address, &config->admin);
 	for (uint32_t i = 0; i < config->listen_count; i++)
-		if (same_address(&config->admin, &config->listen[i]))
+		if (same_address(&config->admin, &config->listen[i])) {
 			problem_at(&l->problems, node,
 				   "is also a public address; write another port");
+			return;
+		}
 }
 
 static const struct slice *keep_list(struct loader *l, const struct form_values *list)

@@ -83,7 +83,8 @@ void node_path(const struct node *node, char *out, size_t room)
 	const struct node *chain[TREE_DEPTH_MAX + 2];
 	size_t depth = 0, n = 0;
 
-	for (const struct node *at = node; at->parent != NULL && depth < TREE_DEPTH_MAX + 2;
+	for (const struct node *at = node;
+	     at->parent != NULL && at->parent->kind != NODE_SCALAR && depth < TREE_DEPTH_MAX + 2;
 	     at = at->parent)
 		chain[depth++] = at;
 	while (depth > 0 && n + 80 < room) {

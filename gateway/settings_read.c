@@ -35,7 +35,7 @@ static void read_number(struct loader *l, const struct setting *row, const struc
 	bool automatic = row->type == TYPE_AUTO_COUNT && slice_eq(node->text, SLICE("auto"));
 
 	if (!node->plain && !any_style) {
-		wrong(l, row, node, "is a text; leave the quotes out");
+		wrong(l, row, node, "is a text: leave the quotes out");
 		return;
 	}
 	enum value_fault fault = value_number(row->type, node->text, &value);
@@ -123,7 +123,7 @@ static bool resolves(const struct setting *row)
 static bool check_raw(struct loader *l, const struct setting *row, const struct node *node)
 {
 	if (node_is_untext(node)) {
-		wrong(l, row, node, "is a number or a YAML word, not a text; put it in quotes");
+		wrong(l, row, node, "is a number or a YAML word, not a text: put it in quotes");
 		return false;
 	}
 	if (resolves(row))

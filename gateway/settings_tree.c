@@ -10,6 +10,7 @@ struct tree {
 	yaml_parser_t parser;
 	struct problems *problems;
 	const char *file;
+	struct slice text;
 	struct node root; /* of a list that is read entry by entry */
 	bool failed;
 };
@@ -28,6 +29,15 @@ static uint32_t line_of(yaml_mark_t mark)
 	return mark.line >= UINT32_MAX ? UINT32_MAX : (uint32_t)mark.line + 1;
 }
 
+static uint32_t line_at(struct slice text, size_t offset)
+{
+	uint32_t line = 1;
+
+	for (size_t i = 0; i < text.len && i < offset; i++)
+		line += text.at[i] == '\n';
+	return line;
+}
+
 /* libyaml's texts are constants: nothing of the file's content is in them. */
 static void syntax_problem(struct tree *tree)
 {
@@ -35,8 +45,8 @@ static void syntax_problem(struct tree *tree)
 	uint32_t line = line_of(parser->problem_mark);
 
 	tree->failed = true;
-	if (parser->error == YAML_READER_ERROR)
-		line = line_of(parser->mark);
+	if (parser->error == YAML_READER_ERROR) /* it reads ahead of its mark */
+		line = line_at(tree->text, parser->problem_offset);
 	if (parser->context != NULL)
 		problem_in(tree->problems, tree->file, line, "(syntax)",
 			   "%s %s that begins in line %u; look at indentation, quotes and brackets",
@@ -294,6 +304,7 @@ struct tree *tree_new(struct problems *problems, const char *file, struct slice 
 	}
 	tree->problems = problems;
 	tree->file = file;
+	tree->text = text;
 	tree->root = (struct node){ .kind = NODE_LIST, .line = 1, .file = file };
 	yaml_parser_set_encoding(&tree->parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&tree->parser, (const unsigned char *)text.at, text.len);
@@ -335,6 +346,7 @@ const struct node *tree_document(struct tree *tree, struct arena *into)
 {
 	yaml_event_t event;
 
+	tree->root.kind = NODE_SCALAR; /* the document is no entry of a list */
 	if (!begin(tree, &event) || !build_value(tree, &event, &tree->root, into))
 		return NULL;
 	if (!skip_event(tree, YAML_DOCUMENT_END_EVENT) || !skip_event(tree, YAML_STREAM_END_EVENT))

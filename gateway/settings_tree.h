@@ -25,7 +25,7 @@ struct node {
 	const char *file;  /* for messages */
 	struct slice key;  /* absent unless the parent is a map */
 	struct slice text; /* of a scalar */
-	struct node *parent, *first, *last, *next;
+	struct node *parent, *first, *last, *next; /* a scalar as parent: not part of paths */
 };
 
 struct problems {
