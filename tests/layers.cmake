@@ -41,6 +41,7 @@ foreach(layer IN LISTS layers)
 	file(GLOB_RECURSE found RELATIVE ${ROOT} ${ROOT}/${folder}/*.c ${ROOT}/${folder}/*.h)
 	list(APPEND seen ${found})
 endforeach()
+list(FILTER seen EXCLUDE REGEX "/node_modules/")
 
 # First pass: every include as "file|number|bracket|name".
 set(includes "")

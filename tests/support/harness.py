@@ -15,9 +15,9 @@
         harness.main()
 
 ctest sets SLUICE_BIN, SLUICE_SIM, SLUICE_SOURCE and SLUICE_SHARED; programs made from support/*.c lie
-beside SLUICE_BIN. A test never sleeps: it waits for a condition with wait_for(), which fails the test when the condition does not come true in time.
-Whatever a Case started is stopped and checked when the test ends: exit code 0 and no sanitizer
-report, unless the test itself killed it.
+beside SLUICE_BIN. A test never sleeps: it waits for a condition with wait_for(), which fails the test
+when the condition does not come true in time. Whatever a Case started is stopped and checked when
+the test ends: exit code 0 and no sanitizer report, unless the test itself killed it.
 """
 
 import copy
