@@ -74,18 +74,12 @@ const char *guard_verdict_name(enum guard_verdict verdict)
 
 void h2_guard_init(struct h2_guard *guard, nsec_t now)
 {
-	*guard = (struct h2_guard){ .tokens = TOKENS_MAX,
-				    .tokens_at = now,
-				    .uploads = guard->first,
-				    .upload_room = GUARD_UPLOADS_INLINE };
+	*guard = (struct h2_guard){ .tokens = TOKENS_MAX, .tokens_at = now };
 }
 
-static void uploads_shrink(struct h2_guard *guard)
+static struct guard_upload *uploads_of(struct h2_guard *guard)
 {
-	if (guard->uploads != guard->first)
-		free(guard->uploads);
-	guard->uploads = guard->first;
-	guard->upload_room = GUARD_UPLOADS_INLINE;
+	return guard->many != NULL ? guard->many : guard->few;
 }
 
 void h2_guard_fini(struct h2_guard *guard, struct guard_budget *budget)
@@ -94,7 +88,8 @@ void h2_guard_fini(struct h2_guard *guard, struct guard_budget *budget)
 	budget->unfinished_bytes -= guard->bytes;
 	guard->bytes = 0;
 	guard->upload_count = 0;
-	uploads_shrink(guard);
+	free(guard->many);
+	guard->many = NULL;
 }
 
 /* ---- tokens ---- */
@@ -127,9 +122,10 @@ static bool tokens_pay(struct h2_guard *guard, int32_t cost, nsec_t now)
 /* ---- bodies that have not ended: h2o keeps them all and tells nobody until the last byte ---- */
 static struct guard_upload *upload_find(struct h2_guard *guard, uint32_t stream)
 {
+	struct guard_upload *uploads = uploads_of(guard);
 	for (uint32_t i = 0; i < guard->upload_count; i++)
-		if (guard->uploads[i].stream == stream)
-			return &guard->uploads[i];
+		if (uploads[i].stream == stream)
+			return &uploads[i];
 	return NULL;
 }
 
@@ -138,26 +134,26 @@ static void upload_end(struct h2_guard *guard, struct guard_budget *budget,
 {
 	guard->bytes -= upload->bytes;
 	budget->unfinished_bytes -= upload->bytes;
-	*upload = guard->uploads[--guard->upload_count];
+	*upload = uploads_of(guard)[--guard->upload_count];
 }
 
 static bool uploads_grow(struct h2_guard *guard)
 {
-	struct guard_upload *more = malloc(GUARD_UPLOADS_MAX * sizeof(*more));
-	if (more == NULL)
+	guard->many = malloc(GUARD_UPLOADS_MAX * sizeof(*guard->many));
+	if (guard->many == NULL)
 		return false;
-	(void)memcpy(more, guard->uploads, guard->upload_count * sizeof(*more));
-	guard->uploads = more;
-	guard->upload_room = GUARD_UPLOADS_MAX;
+	(void)memcpy(guard->many, guard->few, sizeof(guard->few));
 	return true;
 }
 
 static enum guard_verdict upload_begin(struct h2_guard *guard, uint32_t stream, nsec_t now)
 {
-	if (guard->upload_count == guard->upload_room &&
-	    (guard->upload_room == GUARD_UPLOADS_MAX || !uploads_grow(guard)))
+	if (guard->upload_count == GUARD_UPLOADS_MAX)
 		return GUARD_UPLOADS;
-	guard->uploads[guard->upload_count++] =
+	if (guard->upload_count == GUARD_UPLOADS_INLINE && guard->many == NULL &&
+	    !uploads_grow(guard))
+		return GUARD_UPLOADS;
+	uploads_of(guard)[guard->upload_count++] =
 		(struct guard_upload){ .stream = stream, .since = now };
 	return GUARD_PASS;
 }
@@ -268,11 +264,14 @@ enum guard_verdict h2_guard_check_pace(struct h2_guard *guard, const struct guar
 {
 	if (guard->partial_since != 0 && guard_too_slow(budget, guard->partial_since, 0, now))
 		return GUARD_SLOW;
+	const struct guard_upload *uploads = uploads_of(guard);
 	for (uint32_t i = 0; i < guard->upload_count; i++)
-		if (guard_too_slow(budget, guard->uploads[i].since, guard->uploads[i].bytes, now))
+		if (guard_too_slow(budget, uploads[i].since, uploads[i].bytes, now))
 			return GUARD_SLOW;
-	if (guard->upload_count == 0)
-		uploads_shrink(guard);
+	if (guard->upload_count == 0) {
+		free(guard->many);
+		guard->many = NULL;
+	}
 	return GUARD_PASS;
 }
 

@@ -53,10 +53,10 @@ struct h2_guard {
 	int32_t tokens;
 	uint32_t aborted;
 	bool preface; /* seen */
-	uint32_t upload_count, upload_room;
-	size_t bytes; /* sum over uploads */
-	struct guard_upload *uploads;
-	struct guard_upload first[GUARD_UPLOADS_INLINE];
+	uint32_t upload_count;
+	size_t bytes;              /* sum over uploads */
+	struct guard_upload *many; /* room for GUARD_UPLOADS_MAX; NULL: they are in `few` */
+	struct guard_upload few[GUARD_UPLOADS_INLINE];
 };
 
 void h2_guard_init(struct h2_guard *guard, nsec_t now);

@@ -219,9 +219,9 @@ static bool mail_init(struct net_loop *loop)
 	loop->mail.eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (loop->mail.eventfd == -1)
 		return false;
-	h2o_socket_t *sock =
+	loop->mail.sock =
 		h2o_evloop_socket_create(loop->h2o, loop->mail.eventfd, H2O_SOCKET_FLAG_DONT_READ);
-	h2o_socket_read_start(sock, on_eventfd);
+	h2o_socket_read_start(loop->mail.sock, on_eventfd);
 	return true;
 }
 

@@ -1,11 +1,11 @@
 /* edge_echo.c - the edge by itself: net.h and http.h under a handler that needs no tenant.
  *
  * edge_echo [-p PORT] [-b BODY_MAX] [-c CONNECTIONS_MAX] [-t PATIENCE_MS] [-u UPSTREAM_PORT]
- * prints "listening on PORT" and serves on loopback:
+ * prints "listening PORT" and serves on loopback:
  *   /echo    the body, next tick          /b/N     N bytes after 20 ms
  *   /now/N   N bytes at once              /h/N     a header of N bytes after 20 ms
  *   /hang    no answer at all             /refuse  begin returns NULL
- *   /relay   the body goes to UPSTREAM_PORT over a kept connection; its answer's body comes back
+ * /relay   the body goes to /echo at UPSTREAM_PORT over a kept connection, and comes back
  *   /stats   what has happened so far, as text; not counted itself
  * SIGTERM: stops accepting, shuts down, ends when no connection is left. */
 #include "codec/base/must.h"
@@ -130,7 +130,7 @@ static void relay_lose(struct relay *relay)
 static void relay_send(struct relay *relay, struct job *job)
 {
 	int head = snprintf(relay->head, sizeof(relay->head),
-			    "POST / HTTP/1.1\r\nHost: upstream\r\nContent-Length: %zu\r\n\r\n",
+			    "POST /echo HTTP/1.1\r\nHost: upstream\r\nContent-Length: %zu\r\n\r\n",
 			    job->body.len);
 	relay->job = job;
 	job->relay = relay;
@@ -314,7 +314,7 @@ static int listen_on(int port)
 		perror("edge_echo: listen");
 		exit(1);
 	}
-	(void)printf("listening on %u\n", ntohs(address.sin_port));
+	(void)printf("listening %u\n", ntohs(address.sin_port));
 	(void)fflush(stdout);
 	return fd;
 }

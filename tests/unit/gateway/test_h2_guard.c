@@ -1,0 +1,519 @@
+/* Sequences of frames, each with the verdict they must end in; the input is also given byte by byte,
+ * and eaten by h2o at every point at which it may eat. */
+#include "gateway/h2_guard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { DATA, HEADERS, PRIORITY, RST, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION };
+enum { END_STREAM = 1, END_HEADERS = 4, ACK = 1 };
+enum { BODY_MAX = 40000, CONN_MAX = 100000, WORKER_MAX = 150000, INPUT_MAX = 1 << 20 };
+
+#define START (1000 * SEC)
+#define PATIENCE (10 * SEC)
+
+static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+struct frame {
+	uint8_t type, flags;
+	uint32_t stream, len;
+};
+
+struct rig {
+	struct h2_guard guard;
+	struct guard_budget budget;
+	char *input;
+	size_t len;
+	uint32_t next_stream;
+};
+
+static struct rig rig_new(void)
+{
+	struct rig rig = { .budget = { .body_bytes_max = BODY_MAX,
+				       .conn_bytes_max = CONN_MAX,
+				       .worker_bytes_max = WORKER_MAX,
+				       .patience = PATIENCE },
+			   .input = malloc(INPUT_MAX),
+			   .next_stream = 1 };
+	assert_non_null(rig.input);
+	h2_guard_init(&rig.guard, START);
+	(void)memcpy(rig.input, preface, 24);
+	rig.len = 24;
+	return rig;
+}
+
+/* The budget is whole again when the connection goes. */
+static void rig_free(struct rig *rig)
+{
+	h2_guard_fini(&rig->guard, &rig->budget);
+	assert_int_equal(rig->budget.unfinished_bytes, 0);
+	free(rig->input);
+}
+
+static void put(struct rig *rig, struct frame f)
+{
+	const uint8_t head[9] = { (uint8_t)(f.len >> 16),
+				  (uint8_t)(f.len >> 8),
+				  (uint8_t)f.len,
+				  f.type,
+				  f.flags,
+				  (uint8_t)(f.stream >> 24),
+				  (uint8_t)(f.stream >> 16),
+				  (uint8_t)(f.stream >> 8),
+				  (uint8_t)f.stream };
+	assert_true(rig->len + sizeof(head) + f.len <= INPUT_MAX);
+	(void)memcpy(rig->input + rig->len, head, sizeof(head));
+	(void)memset(rig->input + rig->len + sizeof(head), 'x', f.len);
+	rig->len += sizeof(head) + f.len;
+}
+
+/* As http_h2o_edge does it: h2o has eaten all whole frames. */
+static void eat(struct rig *rig)
+{
+	size_t whole = rig->guard.next <= rig->len ? rig->guard.next : 0;
+	h2_guard_ate(&rig->guard, whole);
+	(void)memmove(rig->input, rig->input + whole, rig->len - whole);
+	rig->len -= whole;
+}
+
+static enum guard_verdict scan(struct rig *rig, nsec_t now)
+{
+	enum guard_verdict verdict =
+		h2_guard_scan(&rig->guard, &rig->budget, rig->input, rig->len, now);
+	if (verdict == GUARD_PASS)
+		eat(rig);
+	return verdict;
+}
+
+static enum guard_verdict give(struct rig *rig, struct frame f, nsec_t now)
+{
+	put(rig, f);
+	return scan(rig, now);
+}
+
+/* ---- sequences ---- */
+enum { FRAMES_MAX = 6 };
+
+struct row {
+	const char *name;
+	enum guard_verdict verdict;
+	unsigned times; /* the frames, so often; odd stream numbers go up each time; 0: once */
+	struct frame frames[FRAMES_MAX];
+};
+
+#define REQUEST                           \
+	{ HEADERS, END_HEADERS, 1, 40 },  \
+	{                                 \
+		DATA, END_STREAM, 1, 2000 \
+	}
+#define LAST                      \
+	{                         \
+		.type = UINT8_MAX \
+	}
+
+static const struct row rows[] = {
+	{ "a request without a body",
+	  GUARD_PASS,
+	  500,
+	  { { HEADERS, END_HEADERS | END_STREAM, 1, 40 }, LAST } },
+	{ "a request with a body", GUARD_PASS, 400, { REQUEST, LAST } },
+	{ "a request with trailers",
+	  GUARD_PASS,
+	  200,
+	  { { HEADERS, END_HEADERS, 1, 40 },
+	    { DATA, 0, 1, 9 },
+	    { HEADERS, END_HEADERS | END_STREAM, 1, 9 },
+	    LAST } },
+	{ "the largest frame",
+	  GUARD_PASS,
+	  1,
+	  { { HEADERS, END_HEADERS, 1, 1 }, { DATA, 0, 1, 16384 }, LAST } },
+	{ "a frame of a byte more", GUARD_FORBIDDEN_FRAME, 1, { { DATA, 0, 1, 16385 }, LAST } },
+	{ "a frame as long as can be", GUARD_FORBIDDEN_FRAME, 1, { { PING, 0, 0, 0x8000 }, LAST } },
+	{ "CONTINUATION", GUARD_FORBIDDEN_FRAME, 1, { { CONTINUATION, END_HEADERS, 1, 3 }, LAST } },
+	{ "HEADERS that want a CONTINUATION",
+	  GUARD_FORBIDDEN_FRAME,
+	  1,
+	  { { HEADERS, END_STREAM, 1, 3 }, LAST } },
+	{ "PUSH_PROMISE", GUARD_FORBIDDEN_FRAME, 1, { { PUSH, END_HEADERS, 1, 3 }, LAST } },
+	{ "a frame behind a request is judged too",
+	  GUARD_FORBIDDEN_FRAME,
+	  1,
+	  { REQUEST, { CONTINUATION, 0, 1, 0 }, LAST } },
+	{ "20 SETTINGS", GUARD_PASS, 20, { { SETTINGS, 0, 0, 6 }, LAST } },
+	{ "21 SETTINGS", GUARD_FLOOD, 21, { { SETTINGS, 0, 0, 6 }, LAST } },
+	{ "21 SETTINGS acknowledgements", GUARD_FLOOD, 21, { { SETTINGS, ACK, 0, 0 }, LAST } },
+	{ "200 PINGs", GUARD_PASS, 200, { { PING, 0, 0, 8 }, LAST } },
+	{ "201 PINGs", GUARD_FLOOD, 201, { { PING, 0, 0, 8 }, LAST } },
+	{ "200 resets", GUARD_PASS, 200, { REQUEST, { RST, 0, 1, 4 }, LAST } },
+	{ "201 resets", GUARD_FLOOD, 201, { REQUEST, { RST, 0, 1, 4 }, LAST } },
+	{ "1,000 PRIORITYs", GUARD_PASS, 1000, { { PRIORITY, 0, 1, 5 }, LAST } },
+	{ "1,001 PRIORITYs", GUARD_FLOOD, 1001, { { PRIORITY, 0, 1, 5 }, LAST } },
+	{ "20 frames of an unknown type", GUARD_PASS, 20, { { 0x77, 0, 0, 3 }, LAST } },
+	{ "21 frames of an unknown type", GUARD_FLOOD, 21, { { 0x77, 0, 0, 3 }, LAST } },
+	{ "201 empty DATA", GUARD_FLOOD, 201, { { DATA, 0, 1, 0 }, LAST } },
+	{ "empty DATA that end streams",
+	  GUARD_PASS,
+	  500,
+	  { { HEADERS, END_HEADERS, 1, 9 }, { DATA, END_STREAM, 1, 0 }, LAST } },
+	{ "WINDOW_UPDATE is free", GUARD_PASS, 5000, { { WINDOW, 0, 0, 4 }, LAST } },
+	{ "100 bodies at once", GUARD_PASS, 100, { { HEADERS, END_HEADERS, 1, 9 }, LAST } },
+	{ "101 bodies at once", GUARD_UPLOADS, 101, { { HEADERS, END_HEADERS, 1, 9 }, LAST } },
+	{ "bit 1 of WINDOW_UPDATE ends no body",
+	  GUARD_UPLOADS,
+	  101,
+	  { { HEADERS, END_HEADERS, 1, 9 }, { WINDOW, END_STREAM, 1, 4 }, LAST } },
+	{ "bit 1 of PRIORITY ends no body",
+	  GUARD_UPLOADS,
+	  101,
+	  { { HEADERS, END_HEADERS, 1, 9 }, { PRIORITY, END_STREAM, 1, 5 }, LAST } },
+	{ "a reset ends a body",
+	  GUARD_PASS,
+	  150,
+	  { { HEADERS, END_HEADERS, 1, 9 }, { RST, 0, 1, 4 }, LAST } },
+	{ "a body as large as can be",
+	  GUARD_PASS,
+	  1,
+	  { { HEADERS, END_HEADERS, 1, 9 },
+	    { DATA, 0, 1, 16000 },
+	    { DATA, 0, 1, 16000 },
+	    { DATA, 0, 1, 8000 },
+	    LAST } },
+	{ "a body too large",
+	  GUARD_BODY_TOO_LARGE,
+	  1,
+	  { { HEADERS, END_HEADERS, 1, 9 },
+	    { DATA, 0, 1, 16000 },
+	    { DATA, 0, 1, 16000 },
+	    { DATA, END_STREAM, 1, 8001 },
+	    LAST } },
+	{ "bodies that do not end, 100,000 bytes",
+	  GUARD_PASS,
+	  10,
+	  { { HEADERS, END_HEADERS, 1, 9 }, { DATA, 0, 1, 10000 }, LAST } },
+	{ "bodies that do not end, 110,000 bytes",
+	  GUARD_UNFINISHED_BYTES,
+	  11,
+	  { { HEADERS, END_HEADERS, 1, 9 }, { DATA, 0, 1, 10000 }, LAST } },
+	{ "DATA of a stream that is not known count for nothing",
+	  GUARD_PASS,
+	  50,
+	  { { DATA, 0, 1, 10000 }, LAST } },
+};
+
+static enum guard_verdict run_row(const struct row *row, bool bytewise)
+{
+	struct rig rig = rig_new();
+	enum guard_verdict verdict = GUARD_PASS;
+	for (unsigned i = 0; i < row->times && verdict == GUARD_PASS; i++)
+		for (size_t n = 0; row->frames[n].type != UINT8_MAX && verdict == GUARD_PASS; n++) {
+			struct frame frame = row->frames[n];
+			frame.stream += frame.stream == 0 ? 0 : 2 * i;
+			size_t from = rig.len;
+			put(&rig, frame);
+			size_t whole = rig.len;
+			for (rig.len = bytewise ? from : whole; verdict == GUARD_PASS; rig.len++) {
+				verdict = h2_guard_scan(&rig.guard, &rig.budget, rig.input, rig.len,
+							START);
+				if (rig.len == whole)
+					break;
+			}
+			rig.len = whole;
+			if (verdict == GUARD_PASS)
+				eat(&rig);
+		}
+	rig_free(&rig);
+	return verdict;
+}
+
+static void sequences_end_as_they_must(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		print_message("  %s\n", rows[i].name);
+		assert_int_equal(run_row(&rows[i], false), rows[i].verdict);
+	}
+}
+
+static void sequences_end_the_same_byte_by_byte(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		print_message("  %s\n", rows[i].name);
+		assert_int_equal(run_row(&rows[i], true), rows[i].verdict);
+	}
+}
+
+/* ---- single rules ---- */
+static void a_frame_is_judged_by_its_header_alone(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	put(&rig, (struct frame){ CONTINUATION, 0, 1, 5000 });
+	rig.len -= 5000;
+	assert_int_equal(scan(&rig, START), GUARD_FORBIDDEN_FRAME);
+	rig_free(&rig);
+}
+
+static void nothing_is_judged_before_the_preface_is_whole(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	rig.len = 23;
+	assert_int_equal(scan(&rig, START), GUARD_PASS);
+	assert_false(rig.guard.preface);
+	rig_free(&rig);
+}
+
+static void input_that_h2o_leaves_is_not_judged_again(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	for (int i = 0; i < 20; i++)
+		put(&rig, (struct frame){ SETTINGS, 0, 0, 6 });
+	for (int again = 0; again < 3; again++) /* the gate is closed: h2o eats nothing */
+		assert_int_equal(h2_guard_scan(&rig.guard, &rig.budget, rig.input, rig.len, START),
+				 GUARD_PASS);
+	eat(&rig);
+	assert_int_equal(rig.len, 0);
+	rig_free(&rig);
+}
+
+static void time_gives_tokens_back_up_to_the_full_number(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	const struct frame ping = { PING, 0, 0, 8 };
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(give(&rig, ping, START), GUARD_PASS);
+	/* 100 tokens a second, 5 for a ping */
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(give(&rig, ping, START + SEC), GUARD_PASS);
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(give(&rig, ping, START + 3600 * SEC), GUARD_PASS);
+	assert_int_equal(give(&rig, ping, START + 3600 * SEC), GUARD_FLOOD);
+	rig_free(&rig);
+}
+
+static void time_that_passes_in_small_steps_counts_in_full(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	const struct frame ping = { PING, 0, 0, 8 };
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(give(&rig, ping, START), GUARD_PASS);
+	for (nsec_t ms = 55; ms <= 5500; ms += 55) /* 5.5 tokens each */
+		assert_int_equal(give(&rig, ping, START + ms * MSEC), GUARD_PASS);
+	rig_free(&rig);
+}
+
+static void answered_requests_give_tokens_back(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	const struct frame reset = { RST, 0, 1, 4 };
+	for (int i = 0; i < 5000; i++) {
+		assert_int_equal(give(&rig, reset, START), GUARD_PASS);
+		assert_int_equal(h2_guard_request_over(&rig.guard, true), GUARD_PASS);
+	}
+	rig_free(&rig);
+}
+
+static void more_than_100_aborted_requests_are_too_many(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(h2_guard_request_over(&rig.guard, false), GUARD_PASS);
+	assert_int_equal(h2_guard_request_over(&rig.guard, false), GUARD_ABORTED);
+	rig_free(&rig);
+}
+
+static void an_answered_request_makes_up_for_an_aborted_one(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(h2_guard_request_over(&rig.guard, false), GUARD_PASS);
+		assert_int_equal(h2_guard_request_over(&rig.guard, true), GUARD_PASS);
+	}
+	assert_int_equal(rig.guard.aborted, 0);
+	rig_free(&rig);
+}
+
+static void streams_below_the_highest_may_begin_bodies(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	assert_int_equal(
+		give(&rig, (struct frame){ HEADERS, END_HEADERS | END_STREAM, 101, 9 }, START),
+		GUARD_PASS);
+	for (uint32_t stream = 1; stream <= 9; stream += 2) {
+		assert_int_equal(
+			give(&rig, (struct frame){ HEADERS, END_HEADERS, stream, 9 }, START),
+			GUARD_PASS);
+		assert_int_equal(give(&rig, (struct frame){ DATA, 0, stream, 1000 }, START),
+				 GUARD_PASS);
+	}
+	assert_int_equal(rig.guard.bytes, 5000);
+	rig_free(&rig);
+}
+
+static void the_budget_is_shared_by_connections(void **state)
+{
+	(void)state;
+	struct rig a = rig_new(), b = rig_new();
+	for (uint32_t stream = 1; stream <= 19; stream += 2) {
+		assert_int_equal(give(&a, (struct frame){ HEADERS, END_HEADERS, stream, 9 }, START),
+				 GUARD_PASS);
+		assert_int_equal(give(&a, (struct frame){ DATA, 0, stream, 10000 }, START),
+				 GUARD_PASS);
+	}
+	enum guard_verdict verdict = GUARD_PASS;
+	uint32_t taken = 0;
+	b.budget = a.budget; /* one worker: what a has filled, b sees */
+	while (verdict == GUARD_PASS) {
+		uint32_t stream = 2 * taken + 1;
+		assert_int_equal(give(&b, (struct frame){ HEADERS, END_HEADERS, stream, 9 }, START),
+				 GUARD_PASS);
+		verdict = give(&b, (struct frame){ DATA, 0, stream, 10000 }, START);
+		taken += verdict == GUARD_PASS;
+	}
+	assert_int_equal(verdict, GUARD_UNFINISHED_BYTES);
+	assert_int_equal(taken, 5); /* 150,000 - 100,000 */
+	h2_guard_fini(&b.guard, &b.budget);
+	assert_int_equal(b.budget.unfinished_bytes, 100000);
+	free(b.input);
+	rig_free(&a);
+}
+
+/* ---- pace ---- */
+static enum guard_verdict pace(struct rig *rig, nsec_t now)
+{
+	return h2_guard_check_pace(&rig->guard, &rig->budget, now);
+}
+
+static void a_body_may_take_its_patience_and_no_longer(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	assert_int_equal(give(&rig, (struct frame){ HEADERS, END_HEADERS, 1, 9 }, START),
+			 GUARD_PASS);
+	assert_int_equal(pace(&rig, START + PATIENCE), GUARD_PASS);
+	assert_int_equal(pace(&rig, START + PATIENCE + 1), GUARD_SLOW);
+	rig_free(&rig);
+}
+
+static void bytes_buy_a_body_time(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	assert_int_equal(give(&rig, (struct frame){ HEADERS, END_HEADERS, 1, 9 }, START),
+			 GUARD_PASS);
+	assert_int_equal(give(&rig, (struct frame){ DATA, 0, 1, 16384 }, START), GUARD_PASS);
+	assert_int_equal(pace(&rig, START + PATIENCE + SEC - 10 * USEC), GUARD_PASS);
+	assert_int_equal(pace(&rig, START + PATIENCE + SEC), GUARD_SLOW);
+	rig_free(&rig);
+}
+
+static void a_frame_behind_a_judged_header_must_come_to_its_end(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	put(&rig, (struct frame){ WINDOW, 0, 0, 4 });
+	rig.len -= 1;
+	assert_int_equal(scan(&rig, START), GUARD_PASS);
+	assert_int_equal(pace(&rig, START + PATIENCE), GUARD_PASS);
+	assert_int_equal(scan(&rig, START + PATIENCE), GUARD_PASS); /* a part of it again */
+	assert_int_equal(pace(&rig, START + PATIENCE + 1), GUARD_SLOW);
+	rig_free(&rig);
+}
+
+static void a_stream_of_frames_that_never_ends_on_a_border_is_not_slow(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	put(&rig, (struct frame){ WINDOW, 0, 0, 4 });
+	for (nsec_t s = 0; s < 60; s++) { /* each read ends in the middle of the next header */
+		put(&rig, (struct frame){ WINDOW, 0, 0, 4 });
+		rig.len -= 9;
+		assert_int_equal(scan(&rig, START + s * SEC), GUARD_PASS);
+		assert_int_equal(pace(&rig, START + s * SEC), GUARD_PASS);
+		rig.len += 9;
+	}
+	rig_free(&rig);
+}
+
+static void a_connection_at_rest_is_not_slow(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	assert_int_equal(scan(&rig, START), GUARD_PASS);
+	assert_int_equal(give(&rig, (struct frame){ HEADERS, END_HEADERS, 1, 9 }, START),
+			 GUARD_PASS);
+	assert_int_equal(give(&rig, (struct frame){ DATA, END_STREAM, 1, 9 }, START), GUARD_PASS);
+	assert_int_equal(pace(&rig, START + 3600 * SEC), GUARD_PASS);
+	rig_free(&rig);
+}
+
+static void memory_for_many_bodies_is_given_back_when_they_have_ended(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	for (uint32_t stream = 1; stream <= 199; stream += 2)
+		assert_int_equal(
+			give(&rig, (struct frame){ HEADERS, END_HEADERS, stream, 1 }, START),
+			GUARD_PASS);
+	assert_int_equal(pace(&rig, START), GUARD_PASS);
+	assert_non_null(rig.guard.many);
+	for (uint32_t stream = 1; stream <= 199; stream += 2)
+		assert_int_equal(give(&rig, (struct frame){ DATA, END_STREAM, stream, 1 }, START),
+				 GUARD_PASS);
+	assert_int_equal(pace(&rig, START), GUARD_PASS);
+	assert_null(rig.guard.many);
+	rig_free(&rig);
+}
+
+static void every_cause_has_a_name_of_its_own(void **state)
+{
+	(void)state;
+	for (int i = 0; i < GUARD_CAUSES; i++) {
+		assert_non_null(guard_verdict_name((enum guard_verdict)i));
+		for (int j = 0; j < i; j++)
+			assert_string_not_equal(guard_verdict_name((enum guard_verdict)i),
+						guard_verdict_name((enum guard_verdict)j));
+	}
+	assert_null(guard_verdict_name(GUARD_PASS));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sequences_end_as_they_must),
+		cmocka_unit_test(sequences_end_the_same_byte_by_byte),
+		cmocka_unit_test(a_frame_is_judged_by_its_header_alone),
+		cmocka_unit_test(nothing_is_judged_before_the_preface_is_whole),
+		cmocka_unit_test(input_that_h2o_leaves_is_not_judged_again),
+		cmocka_unit_test(time_gives_tokens_back_up_to_the_full_number),
+		cmocka_unit_test(time_that_passes_in_small_steps_counts_in_full),
+		cmocka_unit_test(answered_requests_give_tokens_back),
+		cmocka_unit_test(more_than_100_aborted_requests_are_too_many),
+		cmocka_unit_test(an_answered_request_makes_up_for_an_aborted_one),
+		cmocka_unit_test(streams_below_the_highest_may_begin_bodies),
+		cmocka_unit_test(the_budget_is_shared_by_connections),
+		cmocka_unit_test(a_body_may_take_its_patience_and_no_longer),
+		cmocka_unit_test(bytes_buy_a_body_time),
+		cmocka_unit_test(a_frame_behind_a_judged_header_must_come_to_its_end),
+		cmocka_unit_test(a_stream_of_frames_that_never_ends_on_a_border_is_not_slow),
+		cmocka_unit_test(a_connection_at_rest_is_not_slow),
+		cmocka_unit_test(memory_for_many_bodies_is_given_back_when_they_have_ended),
+		cmocka_unit_test(every_cause_has_a_name_of_its_own),
+	};
+	return cmocka_run_group_tests_name("h2_guard", tests, NULL, NULL);
+}
