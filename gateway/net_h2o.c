@@ -282,6 +282,8 @@ void net_turn(struct net_loop *loop, nsec_t max_wait)
 	run_timers(loop);
 	run_messages(loop);
 	run_tasks(loop);
+	/* What these wrote is told of now: h2o's next run would first wait for sockets. */
+	h2o_timeout__do_post_callback(loop->h2o);
 }
 
 /* ---- for the other files over h2o ---- */
