@@ -221,8 +221,8 @@ struct slice settings_nearest(enum settings_scope scope, struct slice prefix, st
 		if (rows[i].form == FORM_LATER || name.len == 0 || name.len > KEY_MAX)
 			continue;
 		size_t edits = distance(key, name);
-		/* "a" is not like "ca": more than a third of the key changed is another word */
-		if (edits < best && edits * 3 <= name.len + 2) {
+		/* "cb" is not like "ca": more than a third of the key changed is another word */
+		if (edits < best && edits * 3 <= name.len) {
 			best = edits;
 			nearest = name;
 		}

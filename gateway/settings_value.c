@@ -87,10 +87,10 @@ struct unit {
 	uint64_t factor;
 };
 
-/* Rising, so that the largest that divides a value is found from the end. */
+/* Rising, so that the largest that divides a value is found from the end; plain bytes as a number. */
 static const struct unit size_units[] = {
-	{ "", 1 },
 	{ "B", 1 },
+	{ "", 1 },
 	{ "KiB", UINT64_C(1) << 10 },
 	{ "MiB", UINT64_C(1) << 20 },
 	{ "GiB", UINT64_C(1) << 30 },
@@ -113,10 +113,14 @@ static enum value_fault with_unit(struct slice text, const struct unit *units, s
 	if (!slice_to_u64(slice_of(text.at, digits), &value))
 		return VALUE_TOO_LARGE;
 	struct slice name = slice_of(text.at + digits, text.len - digits);
-	for (size_t i = 0; i < count; i++)
-		if (slice_eq(name, slice_str(units[i].name)))
-			return __builtin_mul_overflow(value, units[i].factor, out) ? VALUE_TOO_LARGE
-										   : VALUE_OK;
+	for (size_t i = 0; i < count; i++) {
+		if (!slice_eq(name, slice_str(units[i].name)))
+			continue;
+		if (__builtin_mul_overflow(value, units[i].factor, &value))
+			return VALUE_TOO_LARGE;
+		*out = value;
+		return VALUE_OK;
+	}
 	return VALUE_UNREADABLE;
 }
 
@@ -164,11 +168,10 @@ static void format_unit(const struct unit *units, size_t count, uint64_t value, 
 {
 	size_t i = count - 1;
 
-	while (i > 0 && (value == 0 || value % units[i].factor != 0))
+	while (i > 0 && value % units[i].factor != 0)
 		i--;
-	/* nobody says 0ns, or one day for 24h of a limit */
-	if (value == 0 && units == duration_units)
-		(void)snprintf(out, room, "0s");
+	if (value == 0)
+		(void)snprintf(out, room, "%s", units == duration_units ? "0s" : "0");
 	else
 		(void)snprintf(out, room, "%" PRIu64 "%s", value / units[i].factor, units[i].name);
 }
