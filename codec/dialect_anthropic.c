@@ -183,7 +183,7 @@ static void put_result_block(struct encoder *e, const struct block *block, bool 
 /* An error may hold text only, and must hold some. */
 static void put_result_content(struct encoder *e, const struct block *block)
 {
-	const struct block *inner = e->request->inner + block->result.first;
+	const struct block *inner = encoder_inner(e, block);
 	struct gather *g = &e->out.body;
 	bool first = true;
 

@@ -146,7 +146,11 @@ static void read_top(struct json_reader *r, struct error_body *body)
 {
 	struct slice key, flat_type = { NULL, 0 };
 
-	if (json_peek(r) != JSON_OBJECT || !json_enter_object(r))
+	if (json_peek(r) != JSON_OBJECT) {
+		(void)json_skip(r, NULL);
+		return;
+	}
+	if (!json_enter_object(r))
 		return;
 	while (json_next_key(r, &key))
 		if (json_str_eq(key, SLICE("error")))
@@ -166,11 +170,13 @@ static struct error_body read_body(struct slice text, struct json_work *work)
 	struct json_reader r;
 
 	json_open(&r, text, NULL, work);
-	if (json_peek(&r) == JSON_ARRAY) {
-		if (json_enter_array(&r) && json_next_item(&r))
-			read_top(&r, &body);
-		while (json_next_item(&r) && json_skip(&r, NULL))
-			; /* only the first counts, but all must be JSON */
+	if (json_peek(&r) == JSON_ARRAY) { /* Google's list: the first counts */
+		bool open = json_enter_array(&r);
+		for (bool first = true; open && json_next_item(&r); first = false)
+			if (first)
+				read_top(&r, &body);
+			else
+				(void)json_skip(&r, NULL);
 	} else {
 		read_top(&r, &body);
 	}

@@ -299,7 +299,7 @@ static void put_image_label(struct encoder *e, const struct block *result, uint3
 /* The texts of a result, a line each, as the inside of a string; a moved image leaves a pointer. */
 static void put_result_texts(struct encoder *e, const struct block *result)
 {
-	const struct block *inner = e->request->inner + result->result.first;
+	const struct block *inner = encoder_inner(e, result);
 	struct gather *g = &e->out.body;
 	uint32_t images = 0;
 	bool first = true;
@@ -358,7 +358,7 @@ static void put_moved_images(struct encoder *e, struct turns *turns, const struc
 
 	for (uint32_t i = 0; i < message->count; i++) {
 		const struct block *result = &e->request->blocks[message->first + i];
-		const struct block *inner = e->request->inner + result->result.first;
+		const struct block *inner = encoder_inner(e, result);
 		uint32_t images = 0;
 		for (uint32_t j = 0; j < result->result.count; j++) {
 			if (!takes_image(e, &inner[j]))

@@ -344,9 +344,14 @@ void encoder_put_result_text(struct encoder *e, const struct block *block)
 	}
 }
 
+const struct block *encoder_inner(const struct encoder *e, const struct block *result)
+{
+	return result->result.count == 0 ? NULL : e->request->inner + result->result.first;
+}
+
 bool encoder_result_empty(const struct encoder *e, const struct block *result)
 {
-	const struct block *inner = e->request->inner + result->result.first;
+	const struct block *inner = encoder_inner(e, result);
 
 	for (uint32_t i = 0; i < result->result.count; i++) {
 		struct slice text = encoder_result_text(&inner[i]);

@@ -86,6 +86,9 @@ struct slice encoder_result_text(const struct block *block);
 /* What a block of a tool result is as text, as the inside of a JSON string. */
 void encoder_put_result_text(struct encoder *e, const struct block *block);
 
+/* The first block of a tool result's content; NULL when it has none. */
+const struct block *encoder_inner(const struct encoder *e, const struct block *result);
+
 /* Whether nothing would be left of a tool result's content; structuredContent counts only then. */
 bool encoder_result_empty(const struct encoder *e, const struct block *result);
 
