@@ -116,6 +116,12 @@ static int listen_tcp(const struct address *address, bool reuse_port, int backlo
 	return -1;
 }
 
+/* To stderr, like everything that is not a request. */
+static void announce(const char *what, struct slice where)
+{
+	(void)fprintf(stderr, "sluice: %s on %.*s\n", what, (int)where.len, where.at);
+}
+
 static bool listen_public(struct supervisor_sockets *sockets, const struct config *config, size_t n)
 {
 	const struct listen_address *listen = &config->listen[n];
@@ -131,6 +137,7 @@ static bool listen_public(struct supervisor_sockets *sockets, const struct confi
 		if (*fd < 0)
 			return complain("listen", listen->text, why(errno));
 	}
+	announce("listening", listen->text);
 	return true;
 }
 
@@ -147,6 +154,7 @@ static bool listen_admin(struct supervisor_sockets *sockets, const struct config
 	sockets->admin_fd = listen_tcp(&address, false, ADMIN_BACKLOG);
 	if (sockets->admin_fd < 0)
 		return complain("admin.address", config->admin.text, why(errno));
+	announce("admin", config->admin.text);
 	return true;
 }
 
@@ -203,6 +211,7 @@ static bool listen_socket(struct supervisor_sockets *sockets, const struct confi
 	memcpy(sockets->admin_path, address.sun_path, path.len + 1);
 	if (listen(fd, ADMIN_BACKLOG) != 0)
 		return complain("admin.socket", path, strerror(errno));
+	announce("admin", path);
 	return true;
 }
 
