@@ -1,8 +1,9 @@
 """The process from outside: start, admin pages, reload, crash, restart, drain, log lines.
 
-ctest: timeout=240
+ctest: worker timeout=240
 """
 
+import ctypes
 import http.client
 import json
 import os
@@ -332,6 +333,61 @@ class Crash(harness.Case):
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (14, 14)))
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assertIn("giving up", run.stderr)
+
+
+class Watchdog(harness.Case):
+    PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
+
+    def stop_thread(self, tid):
+        """Stops one thread as a debugger would; the caller has to wait for its end."""
+        ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+        ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        if ptrace(self.PTRACE_SEIZE, tid, None, None) != 0:
+            self.skipTest("ptrace is not allowed here: " + os.strerror(ctypes.get_errno()))
+        self.assertEqual(ptrace(self.PTRACE_INTERRUPT, tid, None, None), 0)
+
+    def test_a_worker_that_hangs_costs_its_server_and_no_more(self):
+        gateway = self.gateway(harness.config(self.sim()))
+        server = server_pid(gateway)
+        # Nothing else waits in epoll but control, which is the first thread.
+        threads = [int(name) for name in os.listdir(f"/proc/{server}/task") if int(name) != server]
+        worker = max(threads)
+        self.stop_thread(worker)
+        while True:  # until its process has ended; else it would stay as a zombie of ours
+            _, status = os.waitpid(worker, self.WALL)
+            if os.WIFEXITED(status) or os.WIFSIGNALED(status):
+                break
+        wait_stderr(gateway, "worker 0 has not turned its loop for 5 s: aborting")
+        self.assert_result(gateway.sample("hello"))
+        self.assertNotEqual(server_pid(gateway), server)
+
+
+class Commands(harness.Case):
+    def run_it(self, *args):
+        return subprocess.run([harness.BIN, *args], capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=harness.PATIENCE_S)
+
+    def test_help_names_every_command(self):
+        for word in ("help", "--help", "-h"):
+            run = self.run_it(word)
+            self.assertEqual((run.returncode, run.stderr), (0, ""))
+            for name in ("serve", "check", "explain", "translate", "key", "schema", "settings",
+                         "metrics", "version", "help"):
+                self.assertRegex(run.stdout, rf"(?m)^  {name}\b")
+
+    def test_wrong_usage_is_explained(self):
+        for args in ((), ("srve",), ("serve",), ("serve", "file.yaml"), ("metrics", "more")):
+            with self.subTest(args):
+                run = self.run_it(*args)
+                self.assertEqual((run.returncode, run.stdout), (2, ""))
+                self.assertRegex(run.stderr, r"^sluice: .+\n\nusage: ")
+
+    def test_the_manual_names_what_is_scraped(self):
+        manual = self.run_it("metrics").stdout
+        scraped = self.gateway(harness.config(self.sim())).metrics().text
+        names = re.findall(r"(?m)^# TYPE (\S+) ", scraped)
+        self.assertEqual(len(names), len(set(names)))
+        self.assertEqual(sorted(names), sorted(re.findall(r"(?m)^(sluice_\w+)", manual)))
 
 
 class Start(harness.Case):
