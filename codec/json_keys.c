@@ -57,7 +57,7 @@ static inline uint32_t hash_plain(uint64_t hash, struct slice s, const char *end
 }
 
 /* The same for a string with escapes: hashes what hash_plain would see of its meaning. */
-static uint32_t hash_escaped(uint64_t hash, struct slice raw)
+static SCAN_RARE uint32_t hash_escaped(uint64_t hash, struct slice raw)
 {
 	const char *at = raw.at, *end = raw.at + raw.len;
 	size_t len = 0;
@@ -87,9 +87,15 @@ static inline uint32_t hash_of(const struct json_work *work, struct slice raw, b
 	return escaped ? hash_escaped(work->seed, raw) : hash_plain(work->seed, raw, end);
 }
 
-static bool key_is(const struct json_key *key, struct slice raw, uint32_t hash)
+/* Called once the hashes are equal, which hardly ever means anything else. */
+static SCAN_RARE bool same_text(const struct json_key *key, struct slice raw)
 {
-	return key->hash == hash && json_str_same(slice_of(key->at, key->len), raw);
+	return json_str_same(slice_of(key->at, key->len), raw);
+}
+
+static inline bool key_is(const struct json_key *key, struct slice raw, uint32_t hash)
+{
+	return key->hash == hash && same_text(key, raw);
 }
 
 /* A table of `count` slots for the newest set, filled anew. */
@@ -121,13 +127,39 @@ static uint32_t slots_find(const struct json_work *work, struct json_level set, 
 	return set.slots + at;
 }
 
-static bool few_have(const struct json_key *key, const struct json_key *end, struct slice raw,
-		     uint32_t hash)
+static inline bool few_have(const struct json_key *key, const struct json_key *end,
+			    struct slice raw, uint32_t hash)
 {
 	for (; key < end; key++)
 		if (key_is(key, raw, hash))
 			return true;
 	return false;
+}
+
+static inline enum json_keys_answer append(struct json_work *work, struct slice raw, uint32_t hash)
+{
+	struct json_key *key = &work->keys[work->key_top++];
+
+	key->at = raw.at;
+	key->len = (uint32_t)raw.len;
+	key->hash = hash;
+	return KEYS_ADDED;
+}
+
+/* The set has outgrown the comparison one by one. */
+static SCAN_RARE enum json_keys_answer add_to_many(struct json_work *work, struct json_level set,
+						   struct slice raw, uint32_t hash)
+{
+	uint32_t count = work->key_top - set.keys, slots = work->slot_top - set.slots;
+
+	must(count < UINT16_MAX);
+	if (2 * count >= slots)
+		slots_build(work, set, slots == 0 ? 4 * KEYS_FEW : 2 * slots);
+	uint32_t slot = slots_find(work, set, work->slot_top - set.slots, raw, hash);
+	if (work->slots[slot] != 0)
+		return KEYS_DUPLICATE;
+	work->slots[slot] = (uint16_t)(count + 1);
+	return append(work, raw, hash);
 }
 
 enum json_keys_answer json_keys_add(struct json_work *work, struct json_level set, uint32_t max,
@@ -136,23 +168,13 @@ enum json_keys_answer json_keys_add(struct json_work *work, struct json_level se
 	uint32_t count = work->key_top - set.keys;
 	uint32_t hash = hash_of(work, raw, escaped, end);
 
-	must(max < UINT16_MAX);
 	if (count >= max || work->key_top == KEYS_OPEN_MAX)
 		return KEYS_FULL;
-	if (count < KEYS_FEW) {
-		if (few_have(work->keys + set.keys, work->keys + work->key_top, raw, hash))
-			return KEYS_DUPLICATE;
-	} else {
-		uint32_t slots = work->slot_top - set.slots;
-		if (2 * count >= slots)
-			slots_build(work, set, slots == 0 ? 4 * KEYS_FEW : 2 * slots);
-		uint32_t slot = slots_find(work, set, work->slot_top - set.slots, raw, hash);
-		if (work->slots[slot] != 0)
-			return KEYS_DUPLICATE;
-		work->slots[slot] = (uint16_t)(count + 1);
-	}
-	work->keys[work->key_top++] = (struct json_key){ raw.at, (uint32_t)raw.len, hash };
-	return KEYS_ADDED;
+	if (count >= KEYS_FEW)
+		return add_to_many(work, set, raw, hash);
+	if (few_have(work->keys + set.keys, work->keys + work->key_top, raw, hash))
+		return KEYS_DUPLICATE;
+	return append(work, raw, hash);
 }
 
 bool json_keys_has(const struct json_work *work, struct json_level set, struct json_level top,

@@ -10,7 +10,8 @@ static const char unexpected_end[] = "the text ends too early";
 
 /* ---- failure: the rest of the text is cut off, so that every later call fails by itself ---- */
 
-static bool fail_at(struct json_reader *r, const char *at, enum err err, const char *detail)
+static SCAN_RARE bool fail_at(struct json_reader *r, const char *at, enum err err,
+			      const char *detail)
 {
 	if (r->fault.err == ERR_OK) {
 		r->fault = (struct fault){ .err = err,
@@ -23,7 +24,7 @@ static bool fail_at(struct json_reader *r, const char *at, enum err err, const c
 }
 
 /* Not JSON: `detail`, unless the text simply ends at `at`. */
-static bool fail_json(struct json_reader *r, const char *at, const char *detail)
+static SCAN_RARE bool fail_json(struct json_reader *r, const char *at, const char *detail)
 {
 	return fail_at(r, at, ERR_JSON, at == r->end ? unexpected_end : detail);
 }
@@ -85,32 +86,12 @@ static inline const char *utf8_char(const char *text, const char *end)
 	return text + 4;
 }
 
-/* Past the escape that begins with the backslash at `at`; NULL after failing. */
-static const char *escape(struct json_reader *r, const char *at)
+/* Past the \u escape at `at`, or two of them; NULL after failing. */
+static SCAN_RARE const char *unicode_escape(struct json_reader *r, const char *at)
 {
 	size_t left = (size_t)(r->end - at);
-
-	if (left < 2) {
-		fail_json(r, r->end, "");
-		return NULL;
-	}
-	switch (at[1]) {
-	case '"':
-	case '\\':
-	case '/':
-	case 'b':
-	case 'f':
-	case 'n':
-	case 'r':
-	case 't':
-		return at + 2;
-	case 'u':
-		break;
-	default:
-		fail_json(r, at, "unknown escape in a string");
-		return NULL;
-	}
 	int32_t code = left < 6 ? -1 : scan_hex4(at + 2);
+
 	if (code < 0) {
 		fail_json(r, at, "\\u needs four hex digits");
 		return NULL;
@@ -125,6 +106,28 @@ static const char *escape(struct json_reader *r, const char *at)
 	return at + 12;
 }
 
+/* Past the escape that begins with the backslash at `at`; NULL after failing. */
+static inline const char *escape(struct json_reader *r, const char *at)
+{
+	static const bool simple[256] = {
+		['"'] = true, ['\\'] = true, ['/'] = true, ['b'] = true,
+		['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true,
+	};
+
+	if (r->end - at >= 2 && simple[(unsigned char)at[1]])
+		return at + 2;
+	if (r->end - at >= 2 && at[1] == 'u')
+		return unicode_escape(r, at);
+	if (r->end - at < 2)
+		fail_json(r, r->end, "");
+	else
+		fail_json(r, at, "unknown escape in a string");
+	return NULL;
+}
+
+/* Most strings, and most runs between escapes, end before the wide loop would pay. */
+enum { LONG_RUN_WORDS = 4 };
+
 /* Scans from behind the opening quote: the text into *raw, the place behind the closing quote is
  * returned; NULL after failing. */
 static inline const char *string_body(struct json_reader *r, const char *at, struct slice *raw,
@@ -134,13 +137,15 @@ static inline const char *string_body(struct json_reader *r, const char *at, str
 
 	*escaped = false;
 	for (;;) {
-		while (end - at >= 8) {
+		for (int words = 1; end - at >= 8; words++) {
 			uint64_t special = scan_special8(scan_load8(at));
 			if (special != 0) {
 				at += scan_first(special);
 				goto found;
 			}
 			at += 8;
+			if (words == LONG_RUN_WORDS)
+				at = scan_plain16(at, end);
 		}
 		while (at < end && (unsigned char)*at >= 0x20 && (unsigned char)*at < 0x80 &&
 		       *at != '"' && *at != '\\')
@@ -271,7 +276,8 @@ static inline bool next_member(struct json_reader *r, char close, const char *de
 	return true;
 }
 
-static bool key_refused(struct json_reader *r, const char *at, enum json_keys_answer answer)
+static SCAN_RARE bool key_refused(struct json_reader *r, const char *at,
+				  enum json_keys_answer answer)
 {
 	if (answer == KEYS_DUPLICATE)
 		return fail_at(r, at, ERR_DUPLICATE_KEY, NULL);
