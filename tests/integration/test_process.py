@@ -353,6 +353,11 @@ class Watchdog(harness.Case):
         threads = [int(name) for name in os.listdir(f"/proc/{server}/task") if int(name) != server]
         worker = max(threads)
         self.stop_thread(worker)
+        # It cannot let go of its configuration: with the fourth alive there is no room for a fifth.
+        statuses = [reload(gateway).status for _ in range(3)]
+        self.assertEqual(statuses, [200, 200, 200])
+        busy = reload(gateway)
+        self.assertEqual((busy.status, busy.body.split(b":")[0]), (503, b"reload_busy"))
         while True:  # until its process has ended; else it would stay as a zombie of ours
             _, status = os.waitpid(worker, self.WALL)
             if os.WIFEXITED(status) or os.WIFSIGNALED(status):
