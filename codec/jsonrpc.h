@@ -36,7 +36,7 @@ struct rpc_error_data {
 	int64_t retry_after_ms;           /* < 0: left out */
 	int provider_status;              /* 0: left out */
 	int retryable;                    /* < 0: left out */
-	struct slice provider_request_id; /* raw JSON string content or plain ASCII */
+	struct slice provider_request_id; /* plain; left out unless visible ASCII */
 	const char *limit;                /* which limit refused; NULL: left out */
 	const char *rule;                 /* which policy rule refused; NULL: left out */
 	struct slice extra; /* members of `data` as ready JSON text ("\"k\":v"), absent: none */
@@ -45,7 +45,9 @@ struct rpc_error_data {
 /* Zero value with the "left out" markers set. */
 extern const struct rpc_error_data rpc_error_data_none;
 
-/* {"jsonrpc":"2.0","id":ID,"error":{"code","message","data":{"reason",...}}}; absent id: null. */
+/* {"jsonrpc":"2.0","id":ID,"error":{"code","message","data":{"reason",...}}}; absent id: null. The
+ * message is fault->detail or the row's text; offset and path appear with -32700, -32600 and -32602
+ * only. `data` NULL: none. */
 void jsonrpc_write_error(struct gather *g, struct slice id, const struct fault *fault,
 			 const struct rpc_error_data *data);
 
