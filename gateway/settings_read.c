@@ -251,7 +251,7 @@ static void read_entries(struct loader *l, const struct setting *row, const stru
 	char *items = loader_zero(l, into, node->count, info->size);
 	if (items == NULL)
 		return;
-	field->at = items;
+	*field = (struct form_entries){ .at = items };
 	for (const struct node *entry = node->first; entry != NULL && !problems_full(&l->problems);
 	     entry = entry->next) {
 		if (kind == NODE_MAP && !check_name(l, entry))

@@ -184,34 +184,55 @@ static int by_key(const void *a, const void *b)
 	return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-static void given_twice(struct tree *tree, const struct node *first, const struct node *second)
+/* Reported, and taken out of the map: whoever looks for a key finds the first. */
+static void given_twice(struct tree *tree, struct node *first, struct node *second)
 {
+	struct node *before = first;
+
 	problem_at(tree->problems, second, "is given twice, first in line %u; remove one",
 		   first->line);
+	while (before->next != second)
+		before = before->next;
+	before->next = second->next;
+	if (second->parent->last == second)
+		second->parent->last = before;
+	second->parent->count--;
 }
 
-/* Pairwise while that is cheap, else by sorting. */
-static bool check_keys(struct tree *tree, const struct node *map)
+/* Whether a key of a small map stood before `node`. */
+static struct node *same_before(const struct node *map, const struct node *node)
+{
+	struct node *at = map->first;
+
+	while (at != node && !slice_eq(at->key, node->key))
+		at = at->next;
+	return at == node ? NULL : at;
+}
+
+/* Pairwise while that is cheap, else by sorting. False: memory. */
+static bool check_keys(struct tree *tree, struct node *map)
 {
 	if (map->count <= 16) {
-		for (const struct node *a = map->first; a != NULL; a = a->next)
-			for (const struct node *b = map->first; b != a; b = b->next)
-				if (slice_eq(a->key, b->key)) {
-					given_twice(tree, b, a);
-					break;
-				}
+		for (struct node *at = map->first, *next; at != NULL; at = next) {
+			struct node *first = same_before(map, at);
+			next = at->next;
+			if (first != NULL)
+				given_twice(tree, first, at);
+		}
 		return true;
 	}
-	const struct node **all = malloc(map->count * sizeof(struct node *));
+	size_t count = map->count, n = 0;
+	struct node **all = malloc(count * sizeof(struct node *));
 	if (all == NULL)
 		return false;
-	size_t n = 0;
-	for (const struct node *child = map->first; child != NULL; child = child->next)
+	for (struct node *child = map->first; child != NULL; child = child->next)
 		all[n++] = child;
 	qsort(all, n, sizeof(struct node *), by_key);
-	for (size_t i = 1; i < n; i++)
-		if (slice_eq(all[i]->key, all[i - 1]->key))
-			given_twice(tree, all[i - 1], all[i]);
+	for (size_t i = 1, first = 0; i < n; i++)
+		if (!slice_eq(all[i]->key, all[first]->key))
+			first = i;
+		else if (!problems_full(tree->problems))
+			given_twice(tree, all[first], all[i]);
 	free(all);
 	return true;
 }
