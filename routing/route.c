@@ -187,29 +187,38 @@ static double model_score(const struct model *model, const struct route_query *q
 	       w->intelligence * model->intelligence;
 }
 
-/* The best of `left` by score, or without a preference by the tenant's default and intelligence. */
-static uint32_t winner_of(const struct catalog *catalog, const struct route_query *query,
-			  const struct bitset *left, const struct weights *w, double *score)
+static void note_score(struct route *route, uint32_t model, double score)
 {
-	uint32_t winner = UINT32_MAX;
+	if (route->scored_count < ROUTE_SCORED_MAX)
+		route->scored[route->scored_count++] = (struct route_scored){ model, score };
+}
+
+/* The best of `left` by score, or without a preference by the tenant's default and intelligence. */
+static void pick_winner(const struct catalog *catalog, const struct route_query *query,
+			const struct bitset *left, const struct weights *w, struct route *route)
+{
 	double best = 0;
 
-	*score = NAN;
-	if (w->none && query->default_model >= 0 && bitset_has(left, (size_t)query->default_model))
-		return (uint32_t)query->default_model;
+	if (w->none && query->default_model >= 0 &&
+	    bitset_has(left, (size_t)query->default_model)) {
+		route->model = (uint32_t)query->default_model;
+		return;
+	}
+	route->model = UINT32_MAX;
 	for (uint32_t i = next_of(left, 0); i < catalog->count; i = next_of(left, i + 1)) {
 		const struct model *model = &catalog->models[i];
 		const double value = w->none ? model->intelligence : model_score(model, query, w);
 
-		if (winner == UINT32_MAX || value > best) {
-			winner = i;
+		if (!w->none)
+			note_score(route, i, value);
+		if (route->model == UINT32_MAX || value > best) {
+			route->model = i;
 			best = value;
 		}
 	}
-	must(winner != UINT32_MAX);
+	must(route->model != UINT32_MAX);
 	if (!w->none)
-		*score = best;
-	return winner;
+		route->score = best;
 }
 
 /* ---- the door ---- */
@@ -249,7 +258,7 @@ struct route route_pick(const struct catalog *catalog, const struct route_query 
 	route.err = candidates_find(catalog, query, &left);
 	if (route.err == ERR_OK) {
 		route.hint = hints_apply(catalog, query->prefer, &left);
-		route.model = winner_of(catalog, query, &left, &w, &route.score);
+		pick_winner(catalog, query, &left, &w, &route);
 	}
 	if (trace != NULL)
 		trace_fill(catalog, query, route.hint >= 0 ? &left : NULL, trace);

@@ -51,11 +51,19 @@ struct route_candidate {
 
 /* No model: ERR_MODEL_FORBIDDEN when none is permitted, ERR_CONTENT_UNSUPPORTED when image or audio
  * is all that keeps some permitted model from being one, else ERR_NO_MODEL. */
+enum { ROUTE_SCORED_MAX = 4 };
+
 struct route {
 	enum err err;   /* ERR_OK or one of these; then the rest has no meaning */
 	uint32_t model; /* the winner's catalogue index */
 	int32_t hint;   /* index of the hint that matched, -1 none */
 	double score;   /* the winner's, NAN when no priority was given */
+	/* The first candidates that were scored, in catalogue order, for the log line. */
+	struct route_scored {
+		uint32_t model;
+		double score;
+	} scored[ROUTE_SCORED_MAX];
+	uint32_t scored_count;
 };
 
 /* Picks. `trace` NULL on the request path; else catalog->count entries, filled for every model in
