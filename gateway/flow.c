@@ -123,6 +123,8 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 		return finish(flow);
 	for (;;) {
 		must(flow->step < COUNT_OF(flow_steps));
+		if (env->step != NULL)
+			*env->step = flow_step_name(flow->step);
 		switch (flow_steps[flow->step](flow, env)) {
 		case FLOW_NEXT:
 			flow->step++;
@@ -161,6 +163,11 @@ static void report_call(const struct flow *flow, struct log_request *line,
 {
 	const struct upstream_call *call = &flow->call;
 
+	_Static_assert((int)ROUTE_SCORED_MAX <= (int)LOG_CANDIDATES, "every score fits the line");
+	for (uint32_t i = 0; i < flow->route.scored_count; i++)
+		line->candidates[i] = (struct log_candidate){ flow->route.scored[i].model,
+							      flow->route.scored[i].score };
+	line->candidate_count = flow->route.scored_count;
 	line->attempts = 1;
 	line->queue = metrics->queue = call->queued_ns;
 	if (call->first_byte_at > call->sent_at && call->sent_at != 0)

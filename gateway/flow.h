@@ -54,7 +54,8 @@ struct flow_env {
 	struct json_work *json;
 	nsec_t now;
 	uint64_t wall_ns;
-	bool draining; /* what still arrives is refused */
+	bool draining;     /* what still arrives is refused */
+	const char **step; /* told which step runs, for last words; NULL: nobody asks */
 };
 
 struct flow_answer {

@@ -4,6 +4,7 @@
 #include "codec/base/must.h"
 #include "codec/base/slab.h"
 #include "gateway/flow.h"
+#include "gateway/panic.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -39,6 +40,8 @@ struct worker {
 	uint8_t random[4096];
 	size_t random_left;
 	bool draining;
+	struct panic_slab slabs[1];
+	struct panic_context panic; /* what this thread is doing, should a promise break */
 };
 
 struct request {
@@ -68,7 +71,7 @@ static void take_random(struct worker *worker, uint8_t out[FLOW_CHANCE_BYTES])
 	(void)memcpy(out, worker->random + worker->random_left, FLOW_CHANCE_BYTES);
 }
 
-static struct flow_env worker_env(const struct worker *worker)
+static struct flow_env worker_env(struct worker *worker)
 {
 	return (struct flow_env){
 		.config = worker->config,
@@ -77,6 +80,7 @@ static struct flow_env worker_env(const struct worker *worker)
 		.now = net_now(worker->loop),
 		.wall_ns = net_wall_ns(worker->loop),
 		.draining = worker->draining,
+		.step = &worker->panic.step,
 	};
 }
 
@@ -109,6 +113,7 @@ static void request_end(struct request *r, bool cut_short)
 	if (r->placed)
 		worker->store->release(worker->store, &r->flow.reservation);
 	request_report(r, cut_short);
+	worker->panic.tenant = (struct slice){ NULL, 0 }; /* it lies in the arena */
 	arena_give(&r->arena);
 	r->magic = 0;
 	slab_give(&worker->requests, r);
@@ -185,12 +190,13 @@ static void do_answer(struct request *r)
 }
 
 /* Until the flow waits or is over; `r` may be gone afterwards. */
-static void request_run(struct request *r, enum flow_event event)
+static void request_drive(struct request *r, enum flow_event event)
 {
 	const struct flow_env env = worker_env(r->worker);
 
 	must_obj(r, REQUEST_MAGIC);
 	for (;;) {
+		r->worker->panic.tenant = r->flow.tenant;
 		if (event == FLOW_RESERVED)
 			note_verdict(r);
 		switch (flow_run(&r->flow, &env, event)) {
@@ -216,6 +222,15 @@ static void request_run(struct request *r, enum flow_event event)
 			return;
 		}
 	}
+}
+
+static void request_run(struct request *r, enum flow_event event)
+{
+	struct worker *worker = r->worker;
+
+	request_drive(r, event);
+	worker->panic.step = NULL;
+	worker->panic.tenant = (struct slice){ NULL, 0 };
 }
 
 /* ---- what HTTP tells us ---- */
@@ -477,6 +492,10 @@ static void *worker_main(void *arg)
 
 	(void)snprintf(name, sizeof(name), "worker-%u", worker->args.index);
 	(void)pthread_setname_np(pthread_self(), name); /* for top, gdb and strace */
+	worker->slabs[0] = (struct panic_slab){ "requests", &worker->requests };
+	worker->panic.slabs = worker->slabs;
+	worker->panic.slab_count = COUNT_OF(worker->slabs);
+	panic_set_context(&worker->panic);
 	for (;;) {
 		net_turn(worker->loop, WORKER_TURN_MAX_MS * MSEC);
 		publish_turn(worker);
