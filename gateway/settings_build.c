@@ -426,4 +426,6 @@ void loader_build_models(struct loader *l, const struct main_form *form)
 	}
 	l->config->model_versions = versions;
 	l->config->catalog = (struct catalog){ .models = out, .count = count };
+	if (!catalog_index(&l->config->catalog, &l->config->arena))
+		loader_out_of_memory(l);
 }
