@@ -2,6 +2,7 @@
 #include "gateway/settings_loader.h"
 
 #include "codec/base/must.h"
+#include "gateway/settings_value.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -254,7 +255,7 @@ static bool expand_file(struct loader *l, const struct node *node, struct slice 
 {
 	struct slice path, text;
 
-	if (name.len == 0) {
+	if (name.len == 0 || value_text_fault(TYPE_PATH, name) != NULL) {
 		problem_at(&l->problems, node, "names no file; write file:PATH");
 		return false;
 	}
