@@ -37,7 +37,7 @@ enum { BYTES_PER_S_MIN = 16384 };
 
 static const int32_t frame_costs[FRAME_TYPES] = {
 	[FRAME_DATA] = 0,
-	[FRAME_HEADERS] = 0,
+	[FRAME_HEADERS] = 1,  /* made good by the answer; refused streams have none */
 	[FRAME_PRIORITY] = 1, /* moves nodes in h2o's tree */
 	[FRAME_RST_STREAM] = 5,
 	[FRAME_SETTINGS] = 50,            /* walks all streams, and is answered */

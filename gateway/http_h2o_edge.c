@@ -54,6 +54,7 @@ static void edge_kill(struct edge *edge, enum guard_verdict why)
  * meanwhile goes to a buffer of its own. Peeking at the socket would not do under TLS. */
 void edge_watch(struct edge *edge, void *watched)
 {
+	edge->requests++;
 	if (edge->proto != EDGE_HTTP1)
 		return;
 	h2o_socket_t *sock = edge->sock;
@@ -260,6 +261,40 @@ static void settle_all(void *owner)
 	}
 }
 
+/* ---- shutdown ---- */
+/* h2o sends its second GOAWAY after a second. */
+#define LAST_GOAWAY (2 * SEC)
+
+static bool is_idle(const struct edge *edge, nsec_t now)
+{
+	if (edge->requests != 0 || edge->sock->_cb.write != NULL)
+		return false;
+	if (edge->proto == EDGE_HTTP2) /* requests that are on their way may come until then */
+		return now - edge->host->shutdown_at > LAST_GOAWAY;
+	return edge->proto == EDGE_OPENING || edge->sock->input->size == 0;
+}
+
+/* h2o leaves idle HTTP/1.1 connections to their timeout, and HTTP/2 ones too whose last request is
+ * reset after the second GOAWAY. */
+static void shut_if_idle(struct edge *edge, nsec_t now)
+{
+	if (edge->host->shutdown_at != 0 && is_idle(edge, now))
+		(void)shutdown(h2o_socket_get_fd(edge->sock), SHUT_RDWR);
+}
+
+void edge_host_shutdown(struct edge_host *host)
+{
+	nsec_t now = net_now(host->loop);
+	host->shutdown_at = now;
+	for (h2o_linklist_t *at = host->all.next, *next; at != &host->all; at = next) {
+		struct edge *edge = CONTAINER_OF(at, struct edge, all);
+		next = at->next;
+		shut_if_idle(edge, now);
+		if (edge->proto != EDGE_OPENING) /* h2o may have changed callbacks */
+			edge_settle(edge);
+	}
+}
+
 /* ---- once a second ---- */
 static enum guard_verdict check_reading(struct edge *edge, nsec_t now)
 {
@@ -308,6 +343,7 @@ static void edge_check(struct edge *edge, nsec_t now)
 		verdict = check_writing(edge, now);
 	if (verdict != GUARD_PASS)
 		edge_kill(edge, verdict); /* its callbacks close it */
+	shut_if_idle(edge, now);
 }
 
 static void on_tick(struct net_timer *timer)
@@ -433,6 +469,7 @@ void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t body
 
 void edge_request_over(struct edge *edge, bool sent, bool answered)
 {
+	edge->requests--;
 	if (sent)
 		edge->unsent--;
 	if (edge->proto == EDGE_HTTP1) {
@@ -442,20 +479,4 @@ void edge_request_over(struct edge *edge, bool sent, bool answered)
 	enum guard_verdict verdict = h2_guard_request_over(&edge->guard, answered);
 	if (verdict != GUARD_PASS)
 		edge_kill(edge, verdict);
-}
-
-void edge_host_shutdown(struct edge_host *host)
-{
-	for (h2o_linklist_t *at = host->all.next, *next; at != &host->all; at = next) {
-		struct edge *edge = CONTAINER_OF(at, struct edge, all);
-		next = at->next;
-		bool idle = edge->proto == EDGE_OPENING ||
-			    (edge->proto == EDGE_HTTP1 && edge->h1.held == NULL &&
-			     edge->h1.early == NULL && edge->sock->input->size == 0 &&
-			     edge->sock->_cb.write == NULL);
-		if (idle)
-			(void)shutdown(h2o_socket_get_fd(edge->sock), SHUT_RDWR);
-		else if (edge->proto != EDGE_OPENING)
-			edge_settle(edge);
-	}
 }

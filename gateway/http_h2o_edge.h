@@ -32,6 +32,7 @@ struct edge_host {
 	struct guard_budget budget;
 	h2o_linklist_t all, unsettled;
 	struct net_timer tick;
+	nsec_t shutdown_at; /* 0: no shutdown */
 	size_t count;
 	/* The client of a watched request left. edge_send must follow, at once. */
 	void (*left)(void *owner, void *watched);
@@ -59,7 +60,8 @@ struct edge {
 		int queued;
 		nsec_t since;
 	} stall;
-	uint32_t unsent; /* answers h2o has not finished with */
+	uint32_t requests; /* from edge_watch to edge_request_over */
+	uint32_t unsent;   /* those whose answer h2o has not finished with */
 	union {
 		struct h2_guard guard; /* HTTP/2 */
 		struct {
@@ -97,7 +99,7 @@ void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t coun
  * of the answer has left h2o. */
 void edge_request_over(struct edge *edge, bool sent, bool answered);
 
-/* Shutdown has been requested of h2o: closes what is idle and h2o would leave open. */
+/* Shutdown has been requested of h2o: closes what is idle, now or later, and h2o would leave open. */
 void edge_host_shutdown(struct edge_host *host);
 
 #endif

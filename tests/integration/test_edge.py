@@ -1,0 +1,748 @@
+"""The edge by itself (http.h and net.h under support/edge_echo.c) against clients that speak byte by byte.
+
+What hostile clients do is in here frame by frame where it is short; the longer attacks are programs
+beside the checkout (SLUICE_SHARED/attacks), and skipped aloud where there are none.
+ctest: timeout=300
+"""
+
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import harness  # noqa: E402
+
+EDGE = os.environ.get(
+    "SLUICE_EDGE_ECHO", os.path.join(os.path.dirname(harness.BIN), "edge_echo"))
+ATTACKS = os.path.join(harness.SHARED, "attacks", "attacks_tls.py")
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, RST, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
+END_STREAM, END_HEADERS = 1, 4
+
+
+# ---- the server under test ----------------------------------------------------------------------
+
+class Edge(harness.Process):
+    """edge_echo with its options; what it counts is at /stats."""
+
+    def __init__(self, *options, files_max=None):
+        argv = [EDGE, *map(str, options)]
+        if files_max is not None:
+            argv = ["prlimit", f"--nofile={files_max}", *argv]
+        super().__init__(argv)
+        self.port = int(self.wait_line(lambda l: l.startswith("listening "), "listens").split()[1])
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def stats(self):
+        text = harness.request("GET", self.url + "/stats").body.decode()
+        return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", text)}
+
+    def wait_stats(self, condition, what):
+        last = {}
+
+        def holds():
+            last.update(self.stats())
+            return condition(last)
+        try:
+            harness.wait_for(holds, what)
+            return last
+        except harness.Failure as failure:
+            raise harness.Failure(f"{failure}; stats are {last}\n{self.report()}") from None
+
+    def cpu_ms(self):
+        with open(f"/proc/{self.pid}/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[0]) / 1e6
+
+
+# ---- clients ------------------------------------------------------------------------------------
+
+class Client:
+    """A socket; `read` returns b"" at the end of the stream."""
+
+    def __init__(self, edge, receive_buffer=None):
+        self.socket = socket.socket()
+        if receive_buffer is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.settimeout(harness.PATIENCE_S)
+        self.socket.connect(("127.0.0.1", edge.port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.input = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def read(self):
+        try:
+            return self.socket.recv(65536)
+        except ConnectionResetError:
+            return b""
+
+    def read_until(self, condition, what):
+        """Reads until `condition(self.input)` holds, and returns what it returned."""
+        while not condition(self.input):
+            data = self.read()
+            if data == b"":
+                raise harness.Failure(f"the connection ended before {what}: {self.input[-200:]!r}")
+            self.input += data
+        return condition(self.input)
+
+    def read_to_end(self):
+        while (data := self.read()) != b"":
+            self.input += data
+        return self.input
+
+    def send_until_closed(self, data):
+        """Over and over; True once the other side has closed."""
+        deadline = time.monotonic() + harness.PATIENCE_S
+        try:
+            while time.monotonic() < deadline:
+                self.send(data)
+                self.socket.settimeout(0.02)
+                try:
+                    if self.socket.recv(65536) == b"":
+                        return True
+                except TimeoutError:
+                    pass
+        except (BrokenPipeError, ConnectionResetError):
+            return True
+        return False
+
+
+def h1(path, body=b"", *fields):
+    head = [f"POST {path} HTTP/1.1", "Host: edge", f"Content-Length: {len(body)}", *fields]
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
+
+
+def h1_answers(count):
+    """A condition: so many answers with content-length are there, as their bodies."""
+    def condition(data):
+        bodies = []
+        while len(bodies) < count:
+            head, gap, rest = data.partition(b"\r\n\r\n")
+            length = re.search(rb"ontent-[Ll]ength: (\d+)", head)
+            if not gap or length is None or len(rest) < int(length[1]):
+                return None
+            bodies.append(rest[:int(length[1])])
+            data = rest[int(length[1]):]
+        return bodies
+    return condition
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def literal(name, value):
+    return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+def block(path):
+    return (literal(b":method", b"POST") + literal(b":scheme", b"http") + literal(b":path", path.encode())
+            + literal(b":authority", b"edge"))
+
+
+def h2_request(stream, path, body=b"{}"):
+    return frame(HEADERS, END_HEADERS, stream, block(path)) + frame(DATA, END_STREAM, stream, body)
+
+
+def reset(stream):
+    return frame(RST, 0, stream, struct.pack(">I", 8))
+
+
+def window(stream, by):
+    return frame(WINDOW, 0, stream, struct.pack(">I", by))
+
+
+def settings(*pairs):
+    return frame(SETTINGS, 0, 0, b"".join(struct.pack(">HI", *pair) for pair in pairs))
+
+
+def h2_frames(data):
+    frames = []
+    while len(data) >= 9:
+        length = int.from_bytes(data[:3], "big")
+        if len(data) < 9 + length:
+            break
+        stream = int.from_bytes(data[5:9], "big") & 0x7fffffff
+        frames.append((data[3], data[4], stream, data[9:9 + length]))
+        data = data[9 + length:]
+    return frames
+
+
+def h2_answers(*streams):
+    """A condition: these streams have ended; their bodies."""
+    def condition(data):
+        bodies, ended = {}, set()
+        for kind, flags, stream, payload in h2_frames(data):
+            if kind == DATA:
+                bodies[stream] = bodies.get(stream, b"") + payload
+            if kind in (DATA, HEADERS) and flags & END_STREAM:
+                ended.add(stream)
+        return [bodies.get(stream, b"") for stream in streams] if ended.issuperset(streams) else None
+    return condition
+
+
+class EdgeCase(harness.Case):
+    def edge(self, *options, **more):
+        process = Edge(*options, **more)
+        self.addCleanup(process.stop)
+        return process
+
+    def assert_at_rest(self, edge):
+        """Nothing is left of what the clients did; the one exchange is the asker's."""
+        stats = edge.wait_stats(lambda s: (s["open"], s["jobs"], s["in_flight"]) == (1, 1, 1), "rest")
+        self.assertEqual(stats["foreign_reads"], 0)
+        return stats
+
+
+# ---- honest clients -----------------------------------------------------------------------------
+
+class Http1(EdgeCase):
+    def test_connections_are_kept(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            for i in range(5):
+                client.input = b""
+                client.send(h1("/echo", b"body %d" % i))
+                self.assertEqual(client.read_until(h1_answers(1), "an answer"), [b"body %d" % i])
+        self.assertEqual(self.assert_at_rest(edge)["sent"], 5)
+
+    def test_pipelined_requests_are_answered_in_order(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            client.send(h1("/b/3") + h1("/now/1") + h1("/echo", b"second") + h1("/b/2") + h1("/echo", b"last"))
+            self.assertEqual(client.read_until(h1_answers(5), "five answers"),
+                             [b"xxx", b"x", b"second", b"xx", b"last"])
+        self.assert_at_rest(edge)
+
+    def test_requests_that_come_while_another_is_in_flight_are_kept(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            later = h1("/echo", b"e" * 5000) + h1("/b/1") + h1("/echo", b"end")
+            client.send(h1("/b/10"))
+            edge.wait_stats(lambda s: s["begun"] == 1, "the first request")
+            for at in range(0, len(later), 1000):
+                client.send(later[at:at + 1000])
+            self.assertEqual(client.read_until(h1_answers(4), "four answers"),
+                             [b"x" * 10, b"e" * 5000, b"x", b"end"])
+        self.assert_at_rest(edge)
+
+    def test_a_request_may_come_byte_by_byte(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            for byte in h1("/echo", b"slowly"):
+                client.send(bytes([byte]))
+            self.assertEqual(client.read_until(h1_answers(1), "an answer"), [b"slowly"])
+
+    def test_a_chunked_body_arrives_whole(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            client.send(b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+                        b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n" + h1("/now/1"))
+            self.assertEqual(client.read_until(h1_answers(2), "two answers"), [b"hello world", b"x"])
+
+    def test_expect_100_continue_is_answered_before_the_body(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            head, body = h1("/echo", b"after", "Expect: 100-continue").split(b"\r\n\r\n")
+            client.send(head + b"\r\n\r\n")
+            client.read_until(lambda data: data == b"HTTP/1.1 100 Continue\r\n\r\n", "100")
+            client.input = b""
+            client.send(body)
+            self.assertEqual(client.read_until(h1_answers(1), "an answer"), [b"after"])
+        self.assert_at_rest(edge)
+
+    def test_other_methods_reach_the_handler_and_head_has_no_body(self):
+        edge = self.edge()
+        for method in ("GET", "DELETE", "PUT", "OPTIONS"):
+            self.assertEqual(harness.request(method, edge.url + "/now/3").body, b"xxx", method)
+        with Client(edge) as client:
+            client.send(b"HEAD /now/3 HTTP/1.1\r\nHost: x\r\n\r\n" + h1("/now/1"))
+            answers = client.read_until(lambda data: data.endswith(b"\r\n\r\nx") and data, "both answers")
+        self.assertIn(b"Content-Length: 3\r\n", answers)
+        self.assertNotIn(b"xxx", answers)
+
+    def test_no_server_header_and_the_query_is_no_part_of_the_path(self):
+        edge = self.edge()
+        answer = harness.request("GET", edge.url + "/now/3?a=b")
+        self.assertEqual((answer.status, answer.body), (200, b"xxx"))
+        self.assertNotIn("server", answer.headers)
+
+    def test_a_handler_that_refuses_makes_503(self):
+        edge = self.edge()
+        for ask in (harness.request, harness.request_h2):
+            answer = ask("POST", edge.url + "/refuse", b"{}")
+            self.assertEqual((answer.status, answer.body), (503, b'{"busy":true}'))
+        self.assert_at_rest(edge)
+
+
+class Http2(EdgeCase):
+    def test_prior_knowledge_may_come_byte_by_byte(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            for byte in PREFACE + settings() + h2_request(1, "/echo", b"slowly") + h2_request(3, "/b/4"):
+                client.send(bytes([byte]))
+            self.assertEqual(client.read_until(h2_answers(1, 3), "answers"), [b"slowly", b"xxxx"])
+        self.assert_at_rest(edge)
+
+    def test_a_hundred_streams_at_once(self):
+        edge = self.edge()
+        streams = range(1, 201, 2)
+        with Client(edge) as client:
+            client.send(PREFACE + settings() + b"".join(h2_request(s, "/b/100") for s in streams))
+            self.assertEqual(client.read_until(h2_answers(*streams), "100 answers"), [b"x" * 100] * 100)
+        self.assertEqual(self.assert_at_rest(edge)["sent"], 100)
+
+    def test_large_answers_wait_for_the_window(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            client.send(PREFACE + settings() + h2_request(1, "/now/200000"))
+            client.read_until(lambda data: len(data) > 65535, "the first window")
+            client.send(window(0, 1 << 20) + window(1, 1 << 20))
+            self.assertEqual(client.read_until(h2_answers(1), "an answer"), [b"x" * 200000])
+        self.assert_at_rest(edge)
+
+    def test_an_empty_answer_ends_its_stream(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            client.send(PREFACE + settings((4, 0)) + h2_request(1, "/now/0") + h2_request(3, "/now/0"))
+            client.send(window(1, 5) + window(3, 5))
+            client.read_until(h2_answers(1, 3), "answers")
+        self.assert_at_rest(edge)
+
+    def test_cancelled_and_answered_streams_do_not_get_in_each_others_way(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            client.send(PREFACE + settings())
+            for stream in range(1, 401, 4):
+                client.send(h2_request(stream, "/hang") + h2_request(stream + 2, "/b/5"))
+                edge.wait_stats(lambda s, n=stream: s["begun"] >= n // 2, "begun")
+                client.send(reset(stream))
+            client.read_until(h2_answers(*range(3, 403, 4)), "the answers")
+        stats = self.assert_at_rest(edge)
+        self.assertEqual((stats["sent"], stats["cancelled"]), (100, 100))
+
+
+class BodyLimits(EdgeCase):
+    LIMIT = 100000
+
+    def test_a_body_at_the_limit_passes_and_one_over_it_is_413_from_the_handler(self):
+        edge = self.edge("-b", self.LIMIT)
+        for ask in (harness.request, harness.request_h2):
+            self.assertEqual(ask("POST", edge.url + "/echo", b"a" * self.LIMIT).body, b"a" * self.LIMIT)
+            for size in (self.LIMIT + 1, self.LIMIT + 60000):
+                answer = ask("POST", edge.url + "/echo", b"a" * size)
+                self.assertEqual((answer.status, answer.body), (413, b"too large\n"), ask)
+        self.assert_at_rest(edge)
+
+    def test_a_far_larger_body_is_413_over_http1(self):
+        edge = self.edge("-b", self.LIMIT)
+        with Client(edge) as client:
+            client.send(h1("/echo", b"", "X: y").replace(b"Content-Length: 0", b"Content-Length: 10000000"))
+            self.assertTrue(client.read_to_end().startswith(b"HTTP/1.1 413 "))
+        self.assert_at_rest(edge)
+
+    def test_a_far_larger_body_ends_the_connection_over_http2(self):
+        edge = self.edge("-b", self.LIMIT)
+        with Client(edge) as client:
+            client.send(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo")))
+            self.assertTrue(client.send_until_closed(frame(DATA, 0, 1, b"a" * 16384)))
+        self.assertEqual(self.assert_at_rest(edge)["body_too_large"], 1)
+
+
+# ---- clients that leave -------------------------------------------------------------------------
+
+class Gone(EdgeCase):
+    def leave(self, edge, client, how):
+        """The milliseconds until the handler has been told."""
+        before = edge.wait_stats(lambda s: s["in_flight"] == 2, "the request in flight")["cancelled"]
+        started = time.monotonic()
+        how(client)
+        edge.wait_stats(lambda s: s["cancelled"] > before, "cancelled")
+        return (time.monotonic() - started) * 1000
+
+    def soonest(self, first, how):
+        """A loaded machine may be late once, not five times."""
+        edge = self.edge()
+        times = []
+        for _ in range(5):
+            with Client(edge) as client:
+                client.send(first)
+                times.append(self.leave(edge, client, how))
+        self.assertLess(min(times), 100)
+        self.assertEqual(self.assert_at_rest(edge)["cancelled"], 5)
+
+    def test_http1_close(self):
+        self.soonest(h1("/hang"), lambda client: client.socket.close())
+
+    def test_http1_half_close(self):
+        self.soonest(h1("/hang"), lambda client: client.socket.shutdown(socket.SHUT_WR))
+
+    def test_http1_close_behind_a_pipelined_request(self):
+        self.soonest(h1("/hang") + h1("/echo", b"never"), lambda client: client.socket.close())
+
+    def test_http1_reset(self):
+        def linger_zero(client):
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.socket.close()
+        self.soonest(h1("/hang"), linger_zero)
+
+    def test_http2_close(self):
+        self.soonest(PREFACE + settings() + h2_request(1, "/hang"), lambda client: client.socket.close())
+
+    def test_http2_half_close(self):
+        self.soonest(PREFACE + settings() + h2_request(1, "/hang"),
+                     lambda client: client.socket.shutdown(socket.SHUT_WR))
+
+    def test_http2_stream_reset(self):
+        self.soonest(PREFACE + settings() + h2_request(1, "/hang"), lambda client: client.send(reset(1)))
+
+    def test_http1_leaving_while_the_answer_is_being_written(self):
+        edge = self.edge()
+        for _ in range(20):
+            with Client(edge, receive_buffer=4096) as client:
+                client.send(h1("/now/4000000") + h1("/now/4000000"))
+                client.read()
+        stats = self.assert_at_rest(edge)
+        self.assertEqual(stats["begun"], stats["answered"])
+
+
+# ---- hostile clients ----------------------------------------------------------------------------
+
+class Hostile(EdgeCase):
+    def refused(self, data, cause, begun=0):
+        """A connection that is closed without an answer, and counted."""
+        edge = self.edge()
+        with Client(edge) as client:
+            try:
+                client.send(data)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            kinds = [kind for kind, *_ in h2_frames(client.read_to_end())]
+        self.assertNotIn(DATA, kinds)
+        stats = self.assert_at_rest(edge)
+        self.assertEqual((stats[cause], stats["begun"]), (1, begun), stats)
+
+    def test_continuation_is_refused(self):
+        half = len(block("/now/9")) // 2
+        self.refused(PREFACE + settings() + frame(HEADERS, END_STREAM, 1, block("/now/9")[:half])
+                     + frame(CONTINUATION, END_HEADERS, 1, block("/now/9")[half:]), "forbidden_frame")
+
+    def test_the_first_flight_is_judged_as_a_whole(self):
+        self.refused(PREFACE + settings() + h2_request(1, "/now/9") + frame(CONTINUATION, 4, 1),
+                     "forbidden_frame")
+
+    def test_rapid_resets_start_no_work(self):
+        self.refused(PREFACE + settings() + b"".join(
+            h2_request(s, "/hang") + reset(s) for s in range(1, 2001, 2)), "flood")
+
+    def test_fewer_resets_cost_nothing_either(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            client.send(PREFACE + settings() + b"".join(
+                h2_request(s, "/hang") + reset(s) for s in range(1, 101, 2)) + h2_request(101, "/echo", b"honest"))
+            self.assertEqual(client.read_until(h2_answers(101), "the honest answer"), [b"honest"])
+        self.assertEqual(self.assert_at_rest(edge)["begun"], 1)
+
+    def test_streams_that_h2o_is_made_to_reset_start_no_work(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            client.send(PREFACE + settings())
+            overflow = b"".join(h2_request(s, "/hang") + window(s, 0x7fffffff) for s in range(1, 601, 2))
+            try:
+                client.send(overflow)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            client.read_to_end()
+        stats = self.assert_at_rest(edge)
+        self.assertEqual((stats["aborted_requests"], stats["begun"]), (1, 0))
+
+    def test_resets_after_the_start_are_counted(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            client.send(PREFACE + settings())
+            try:
+                for first in range(1, 20001, 100):
+                    streams = range(first, first + 100, 2)
+                    client.send(b"".join(h2_request(s, "/hang") for s in streams))
+                    edge.wait_stats(lambda s: s["in_flight"] > 1 or s["open"] == 1, "begun or refused")
+                    client.send(b"".join(map(reset, streams)))
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            client.read_to_end()
+        stats = self.assert_at_rest(edge)
+        self.assertEqual(stats["aborted_requests"] + stats["flood"], 1)
+        self.assertLessEqual(stats["begun"], 200)
+
+    def test_floods_of_control_frames_are_refused(self):
+        for name, one in (("ping", frame(PING, 0, 0, b"12345678")), ("settings", settings((4, 70000))),
+                          ("unknown", frame(0x77, 0, 0))):
+            with self.subTest(name):
+                self.refused(PREFACE + settings() + one * 2000, "flood")
+
+    def test_upgrade_to_h2c_is_not_followed(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            client.send(h1("/now/3", b"", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c",
+                           "HTTP2-Settings: AAMAAABkAAQAAP__"))
+            self.assertEqual(client.read_until(h1_answers(1), "an answer"), [b"xxx"])
+        self.assertTrue(client.input.startswith(b"HTTP/1.1 200 "))
+        self.assert_at_rest(edge)
+
+    def test_the_preface_as_second_request_is_refused(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            client.send(h1("/now/3") + PREFACE + settings() + frame(PING, 0, 0, b"12345678") * 10)
+            answers = client.read_to_end()
+        self.assertIn(b"HTTP/1.1 400 ", answers)
+        self.assertNotIn(b"12345678", answers)
+        self.assert_at_rest(edge)
+
+    def test_window_update_on_streams_that_wait_for_a_blocked_write(self):
+        """Kills libh2o 2.2.5 unguarded (an assertion in update_stream_output_window)."""
+        edge = self.edge("-t", 1500)
+        size = 1024
+        with Client(edge, receive_buffer=4096) as client:
+            client.send(PREFACE + settings((4, size)) + window(0, 0x7fffffff - 65535))
+            for number in range(0, 20000, 50):
+                streams = range(2 * number + 1, 2 * number + 101, 2)
+                client.send(b"".join(h2_request(s, f"/now/{size}") for s in streams))
+                stats = edge.wait_stats(lambda s, n=number: s["begun"] == n + 50 or s["stalled"], "begun or given up")
+                if stats["stalled"]:
+                    break
+                client.send(b"".join(window(s, 10) for s in streams))
+        stats = self.assert_at_rest(edge)
+        self.assertEqual(stats["stalled"], 1)
+
+    def test_streams_over_the_limit_are_not_refused_for_ever(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            client.send(PREFACE + settings())
+            try:
+                for first in range(1, 20001, 100):
+                    client.send(b"".join(h2_request(s, "/hang") for s in range(first, first + 100, 2)))
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            client.read_to_end()
+        stats = self.assert_at_rest(edge)
+        self.assertEqual((stats["flood"], stats["begun"]), (1, 100))
+
+
+class Slow(EdgeCase):
+    def closed_in_time(self, data, drop, cause="slow", receive_buffer=None):
+        """`drop` dripped for ever."""
+        edge = self.edge("-t", 1000)
+        with Client(edge, receive_buffer) as client:
+            client.send(data)
+            started = time.monotonic()
+            self.assertTrue(client.send_until_closed(drop))
+            self.assertGreater(time.monotonic() - started, 0.9)
+        self.assertEqual(self.assert_at_rest(edge)[cause], 1)
+
+    def test_http1_header(self):
+        self.closed_in_time(b"POST / HTTP/1.1\r\n", b"X: y\r\n")
+
+    def test_http1_body(self):
+        self.closed_in_time(h1("/echo").replace(b"Content-Length: 0", b"Content-Length: 100000"), b"x")
+
+    def test_first_bytes(self):
+        self.closed_in_time(PREFACE[:10], b"")
+
+    def test_http2_body(self):
+        self.closed_in_time(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo")),
+                            frame(DATA, 0, 1, b"x"))
+
+    def test_http2_frame(self):
+        self.closed_in_time(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo"))
+                            + frame(DATA, END_STREAM, 1, b"x" * 5000)[:9], b"x")
+
+    def test_a_window_that_never_opens(self):
+        self.closed_in_time(PREFACE + settings((4, 0)) + h2_request(1, "/now/10"), b"", "stalled")
+
+    def test_an_http1_reader_that_does_not_read(self):
+        edge = self.edge("-t", 1000)
+        with Client(edge, receive_buffer=4096) as client:
+            client.send(h1("/now/4000000") * 10)
+            edge.wait_stats(lambda s: s["stalled"] == 1, "given up")
+        self.assert_at_rest(edge)
+
+    def test_a_slow_but_steady_reader_is_served(self):
+        edge = self.edge("-t", 1000)
+        with Client(edge) as client:
+            client.send(PREFACE + settings((4, 0)) + h2_request(1, "/now/40"))
+            started = time.monotonic()
+            for _ in range(40):
+                got = len(client.input)
+                client.send(window(1, 1))
+                client.read_until(lambda data, n=got: len(data) > n, "a byte")
+                client.socket.settimeout(0.06)
+                try:
+                    client.input += client.socket.recv(65536)
+                except TimeoutError:
+                    pass
+                client.socket.settimeout(harness.PATIENCE_S)
+            self.assertEqual(client.read_until(h2_answers(1), "an answer"), [b"x" * 40])
+            self.assertGreater(time.monotonic() - started, 2)
+
+
+# ---- the listener -------------------------------------------------------------------------------
+
+class Listener(EdgeCase):
+    def test_connections_over_the_cap_wait_for_a_place(self):
+        edge = self.edge("-c", 3)
+        clients = [Client(edge) for _ in range(6)]
+        try:
+            for client in clients:
+                client.send(h1("/now/1"))
+            for client in clients[:3]:
+                client.read_until(h1_answers(1), "an answer")
+            before = edge.cpu_ms()
+            clients[3].socket.settimeout(0.3)
+            with self.assertRaises(TimeoutError):
+                clients[3].socket.recv(1)
+            self.assertLess(edge.cpu_ms() - before, 100, "the loop turns for nothing")
+            for i in range(3):
+                clients[i].socket.close()
+                clients[i + 3].socket.settimeout(harness.PATIENCE_S)
+                clients[i + 3].read_until(h1_answers(1), "an answer")
+        finally:
+            for client in clients:
+                client.socket.close()
+        self.assert_at_rest(edge)
+
+    @unittest.skipUnless(shutil.which("prlimit"), "no prlimit")
+    def test_no_descriptors_left_is_waited_out(self):
+        edge = self.edge(files_max=24)
+        clients = [Client(edge) for _ in range(40)]
+        try:
+            for client in clients:
+                client.send(h1("/now/1"))
+            clients[0].read_until(h1_answers(1), "an answer")
+            before = edge.cpu_ms()
+            clients[39].socket.settimeout(0.5)
+            with self.assertRaises(TimeoutError):
+                clients[39].socket.recv(1)
+            self.assertLess(edge.cpu_ms() - before, 150, "the loop turns for nothing")
+            for client in clients[:25]:
+                client.socket.close()
+            for client in clients[25:]:
+                client.socket.settimeout(harness.PATIENCE_S)
+                client.read_until(h1_answers(1), "an answer")
+        finally:
+            for client in clients:
+                client.socket.close()
+        self.assert_at_rest(edge)
+
+
+class Shutdown(EdgeCase):
+    def test_what_is_in_flight_is_answered_and_the_rest_closed(self):
+        edge = self.edge()
+        with Client(edge) as idle, Client(edge) as opening, Client(edge) as busy, Client(edge) as h2:
+            idle.send(h1("/now/1"))
+            idle.read_until(h1_answers(1), "an answer")
+            opening.send(PREFACE[:5])
+            h2.send(PREFACE + settings() + h2_request(1, "/hang"))
+            edge.wait_stats(lambda s: s["in_flight"] == 2 and s["open"] == 5, "begun")
+            busy.send(h1("/b/7"))
+            edge.wait_stats(lambda s: s["begun"] == 3, "begun")
+            edge.send(15)
+            self.assertEqual(idle.read(), b"")
+            self.assertEqual(opening.read(), b"")
+            answer = busy.read_to_end()
+            self.assertTrue(answer.endswith(b"x" * 7), answer)
+            self.assertIn(b"Connection: close\r\n", answer)
+            h2.read_until(lambda data: [f for f in h2_frames(data) if f[0] == GOAWAY], "GOAWAY")
+            self.assertTrue(edge.running)
+            with self.assertRaises(OSError):
+                for _ in range(2):  # the first may be queued by the kernel; nobody takes it
+                    with socket.create_connection(("127.0.0.1", edge.port), 0.2) as late:
+                        late.sendall(h1("/now/1"))
+                        late.recv(1)
+            h2.send(reset(1))
+            h2.read_to_end()
+        edge.stop()
+
+    def test_continuation_during_shutdown(self):
+        """libh2o 2.2.5 unguarded spins on it for ever."""
+        edge = self.edge()
+        with Client(edge) as client:
+            client.send(PREFACE + settings() + h2_request(1, "/hang"))
+            edge.wait_stats(lambda s: s["in_flight"] == 2, "begun")
+            edge.send(15)
+            goaways = lambda data: len([f for f in h2_frames(data) if f[0] == GOAWAY]) == 2
+            client.read_until(goaways, "the second GOAWAY")
+            client.send(frame(HEADERS, 0, 3, block("/x")) + frame(CONTINUATION, END_HEADERS, 3, b""))
+            client.read_to_end()
+        edge.stop()
+
+
+# ---- outgoing connections -----------------------------------------------------------------------
+
+class Relay(EdgeCase):
+    def test_bodies_come_back_whole(self):
+        upstream = self.edge()
+        edge = self.edge("-u", upstream.port)
+        for size in (1, 2048, 1 << 20):
+            body = os.urandom(size)
+            for ask in (harness.request, harness.request_h2):
+                self.assertEqual(ask("POST", edge.url + "/relay", body).body, body)
+        self.assertEqual(upstream.stats()["accepted"], 2)  # one kept connection, and the asker
+        self.assert_at_rest(edge)
+
+    def test_nobody_listens_there(self):
+        edge = self.edge("-u", harness.free_port())
+        answer = harness.request("POST", edge.url + "/relay", b"{}")
+        self.assertEqual((answer.status, answer.body), (502, b"Connection refused"))
+        self.assert_at_rest(edge)
+
+    def test_a_kept_connection_that_ends_is_noticed(self):
+        upstream = self.edge()
+        edge = self.edge("-u", upstream.port)
+        self.assertEqual(harness.request("POST", edge.url + "/relay", b"{}").body, b"{}")
+        upstream.stop()
+        answer = harness.request("POST", edge.url + "/relay", b"{}")
+        self.assertEqual((answer.status, answer.body), (502, b"Connection refused"))
+
+
+# ---- the attack programs ------------------------------------------------------------------------
+
+@unittest.skipUnless(os.path.exists(ATTACKS), f"NOT RUN: the attack programs are not at {ATTACKS}")
+class Attacks(EdgeCase):
+    def attack(self, name, wanted):
+        edge = self.edge("-t", 2000)
+        run = subprocess.run([sys.executable, ATTACKS, "127.0.0.1", str(edge.port), "clear:" + name, str(edge.pid),
+                              str(edge.port)], capture_output=True, text=True, timeout=100, check=False)
+        self.assertRegex(run.stdout, wanted, run.stderr)
+        self.assertNotIn("DEAD", run.stdout)
+        self.assert_at_rest(edge)
+
+    def test_attacks(self):
+        for name, wanted in (
+                ("winassert", "closed"), ("rst", "closed after"), ("myr", "closed after"),
+                ("rstlate", "closed after"), ("firstcont", "refused"), ("firstrst", "closed;"),
+                ("unknown", "closed;"), ("ping", "closed;"), ("settings", "closed;"), ("emptydata", "closed;"),
+                ("bodies", "closed"), ("idlebodies", "closed"), ("drip", "closed after"),
+                ("dripframe", "closed after"), ("slow", "closed;"), ("bytewise", "answered"),
+                ("outstop", "closed;"), ("latepri", "refused"), ("h1close", "1 request"), ("h1half", "1 request"),
+                ("h1pipelined", "1 request"), ("h2close", "1 request"), ("h2half", "1 request")):
+            with self.subTest(name):
+                self.attack(name, wanted)
+
+
+if __name__ == "__main__":
+    if not os.path.exists(EDGE):
+        print(f"{EDGE} is not there: build it first, or name another by SLUICE_EDGE_ECHO")
+        sys.exit(1)
+    harness.main()
