@@ -84,8 +84,8 @@ static void build(struct loader *l, const struct node *root)
 		return;
 	}
 	loader_read(l, SCOPE_MAIN, root, form, &l->scratch);
-	/* What a wrong value leaves behind would only cause further, misleading problems in memory
-	 * and counts, but texts that are absent are skipped by every step. */
+	/* Problems do not stop the steps, so that those of references are reported, too: a step skips
+	 * what is absent because it was wrong. */
 	for (size_t i = 0; i < COUNT_OF(steps) && !l->failed && !problems_full(&l->problems); i++)
 		steps[i](l, form);
 }
