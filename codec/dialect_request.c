@@ -252,34 +252,24 @@ enum err encoder_refuse(struct encoder *e, enum err err, uint32_t message, const
 	return err;
 }
 
-/* The caller's type goes into the message only where it looks like one. */
-static bool is_type_name(struct slice mime)
-{
-	for (size_t i = 0; i < mime.len; i++)
-		if (mime.at[i] <= ' ' || mime.at[i] > '~' || mime.at[i] == '\\')
-			return false;
-	return mime.len != 0 && mime.len <= 64;
-}
-
 enum err encoder_refuse_media(struct encoder *e, const struct block *block, uint32_t message,
 			      struct slice takes)
 {
-	enum { DETAIL_MAX = 200 };
+	enum { DETAIL_MAX = 200, TYPE_MAX = 64 };
 	const char *kind = block->type == BLOCK_IMAGE ? "image" : "audio";
-	struct slice mime = block->media.mime;
+	struct slice mime = block->media.mime; /* clean: sampling_read sees to that */
+	int mime_len = mime.len > TYPE_MAX ? TYPE_MAX : (int)mime.len;
 	char *detail = take(e, DETAIL_MAX);
 
 	if (detail == NULL)
 		return encoder_refuse(e, ERR_CONTENT_UNSUPPORTED, message, NULL);
-	if (!is_type_name(mime))
-		mime = SLICE("(unreadable)");
 	if (slice_absent(takes))
-		(void)snprintf(detail, DETAIL_MAX, "the model takes no %s: %.*s", kind,
-			       (int)mime.len, mime.at);
+		(void)snprintf(detail, DETAIL_MAX, "the model takes no %s, and this is %.*s", kind,
+			       mime_len, mime.at);
 	else
 		(void)snprintf(detail, DETAIL_MAX,
-			       "the model does not take %s of type %.*s, only %.*s", kind,
-			       (int)mime.len, mime.at, (int)takes.len, takes.at);
+			       "the model does not take %s of type %.*s, only %.*s", kind, mime_len,
+			       mime.at, (int)takes.len, takes.at);
 	return encoder_refuse(e, ERR_CONTENT_UNSUPPORTED, message, detail);
 }
 

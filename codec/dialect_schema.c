@@ -429,8 +429,10 @@ bool schema_put_folded(struct gather *g, struct slice schema, bool want_properti
 		for (int i = 0; i < DEFS_COUNT; i++)
 			names_init(&f.defs[i], work, into);
 		read_root(&f);
+		if (f.failed)
+			return false;
 		put_root(g, &f, &look, want_properties);
-		return !f.failed;
+		return true;
 	}
 	if (look.properties || !want_properties) {
 		gather_raw(g, schema);
