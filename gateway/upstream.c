@@ -503,6 +503,7 @@ static void call_retry(struct upstream_call *call)
 {
 	struct upstream_conn *conn = call->conn;
 
+	must(!call->retried); /* the new connection is not a kept one */
 	call->retried = true;
 	call->conn = NULL;
 	upstream_conn_drop(conn);
@@ -518,7 +519,7 @@ static void conn_cut(struct upstream_conn *conn, enum net_end end)
 		return;
 	if (end == NET_END_CLOSED && upstream_http_end(&conn->http) == UPSTREAM_HTTP_DONE)
 		call_answered(conn);
-	else if (conn->used && !conn->heard && !call->retried)
+	else if (conn->used && !conn->heard)
 		call_retry(call);
 	else
 		call_end(call, ERR_PROVIDER_DOWN,

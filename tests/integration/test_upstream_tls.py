@@ -22,6 +22,7 @@ class Tls(upstream.Case):
 
     def test_only_the_right_name_gets_the_request(self):
         rows = (("localhost", ("DNS:localhost",), True), ("localhost", ("DNS:evil.test",), False),
+                ("a.provider.test", ("DNS:*.provider.test",), True),
                 ("127.0.0.1", ("IP:127.0.0.1",), True), ("127.0.0.1", ("IP:127.0.0.9",), False),
                 ("127.0.0.1", ("DNS:127.0.0.1",), False))
         for version in self.VERSIONS:
