@@ -110,8 +110,7 @@ void net_buffer_free(struct net_buffer *buffer);
 void net_pause(struct net_conn *conn);
 void net_resume(struct net_conn *conn);
 
-/* Text for the log when the connection ended badly; static or owned by the connection; never NULL.
- */
+/* Text for the log when the connection ended badly; static; never NULL. */
 const char *net_conn_error(const struct net_conn *conn);
 
 /* Closes at once; no callback comes any more. */

@@ -213,7 +213,7 @@ static void call_connect(struct upstream_call *call)
 	}
 	conn->call = call;
 	call->conn = conn;
-	call->state = UPSTREAM_CONNECT;
+	call->state = UPSTREAM_CONNECT; /* a retry comes from elsewhere */
 	call->last_progress = now_of(call);
 	conn_dial(conn, NULL);
 }
@@ -233,6 +233,7 @@ static bool call_begin(struct upstream_call *call)
 		return false;
 	if (call->state == UPSTREAM_QUEUED)
 		upstream_calls_remove(&pool->queue, call);
+	call->state = UPSTREAM_CONNECT; /* on no list from here on */
 	call->queued_ns = now - call->attempt_started;
 	call->attempt_started = now;
 	if (conn != NULL)

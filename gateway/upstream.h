@@ -40,7 +40,8 @@ void upstream_mark(struct upstream *up);
 void upstream_sweep(struct upstream *up);
 
 /* Addresses of a pool's host, replacing the old ones; count 0: resolution failed (`why`), calls
- * fail while no address was ever known. Literal IP hosts are set by upstream_pool_for itself. */
+ * fail while no address was ever known. Literal IP hosts are set by upstream_pool_for itself. The
+ * port of an address is replaced by the endpoint's; at most 32 are used. */
 struct upstream_address {
 	struct sockaddr_storage address;
 	socklen_t len;
@@ -88,7 +89,9 @@ struct upstream_call {
 	bool retried;
 };
 
-/* Starts; `done` comes later, exactly once, never from inside this call, unless cancelled. */
+/* Starts; `done` comes at the end of a turn, exactly once, never from inside this call, unless
+ * cancelled. Waiting for a connection is bounded by `deadline` alone, waiting for the host's first
+ * address by timeouts.connect too; the attempt's other timeouts begin with its connection. */
 void upstream_start(struct upstream_pool *pool, struct upstream_call *call);
 
 /* Ends a call in any state without `done`: the connection is closed if the call was using it.
