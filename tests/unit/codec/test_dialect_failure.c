@@ -1,0 +1,341 @@
+#include "codec/dialect_failure.h"
+
+#include "tests/support/dialect_case.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int begin(void **state)
+{
+	static struct dialect_case c;
+
+	case_init(&c, DIALECT_OPENAI);
+	*state = &c;
+	return 0;
+}
+
+static int end(void **state)
+{
+	case_fini(*state);
+	return 0;
+}
+
+static enum err classify(struct dialect_case *c, uint16_t status, const char *body)
+{
+	c->answer.status = status;
+	c->answer.body = slice_str(body);
+	return failure_classify(&c->answer, c->work, &c->arena, &c->failure);
+}
+
+static void status_and_names_decide_the_class(void **state)
+{
+	static const struct {
+		const char *name;
+		uint16_t status;
+		const char *body;
+		enum err err;
+		bool retryable;
+	} rows[] = {
+		{ "bad request", 400, "", ERR_PROVIDER_REJECTED, false },
+		{ "key", 401, "", ERR_PROVIDER_OPERATOR, false },
+		{ "payment", 402, "", ERR_PROVIDER_BILLING, false },
+		{ "permission", 403, "", ERR_PROVIDER_OPERATOR, false },
+		{ "model", 404, "", ERR_PROVIDER_OPERATOR, false },
+		{ "method", 405, "", ERR_PROVIDER_REJECTED, false },
+		{ "timeout", 408, "", ERR_PROVIDER_DOWN, true },
+		{ "conflict", 409, "", ERR_PROVIDER_DOWN, true },
+		{ "size", 413, "<html>", ERR_PROVIDER_REJECTED, false },
+		{ "rate", 429, "", ERR_PROVIDER_RATE, true },
+		{ "flex capacity", 498, "", ERR_PROVIDER_DOWN, true },
+		{ "internal", 500, "{\"error\":null}", ERR_PROVIDER_DOWN, true },
+		{ "overloaded", 529, "", ERR_PROVIDER_DOWN, true },
+		{ "redirect", 302, "", ERR_PROVIDER_OPERATOR, false },
+		{ "rate by the owner's limit", 429,
+		  "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"details\":{"
+		  "\"error_code\":"
+		  "\"contract_spend_limit_reached\"}}}",
+		  ERR_PROVIDER_BILLING, false },
+		{ "quota by type", 429, "{\"error\":{\"type\":\"insufficient_quota\"}}",
+		  ERR_PROVIDER_BILLING, false },
+		{ "no credit, by its text", 400,
+		  "{\"error\":{\"message\":\"Your credit balance is too low\"}}",
+		  ERR_PROVIDER_BILLING, false },
+		{ "a bad key as 400", 400, "{\"error\":{\"message\":\"API key not valid.\"}}",
+		  ERR_PROVIDER_OPERATOR, false },
+		{ "the window, by its text, flat", 400,
+		  "{\"object\":\"error\",\"message\":\"This model's maximum context length is 9\","
+		  "\"type\":\"BadRequestError\",\"code\":400}",
+		  ERR_CONTEXT_WINDOW, false },
+		{ "the window, in a list", 400,
+		  "[{\"error\":{\"code\":400,\"message\":\"exceeds the context window\"}},7]",
+		  ERR_CONTEXT_WINDOW, false },
+		{ "that text under another status means nothing", 500,
+		  "{\"error\":{\"message\":\"context window\"}}", ERR_PROVIDER_DOWN, true },
+		{ "an error in a 200, by its type", 200,
+		  "{\"error\":{\"type\":\"invalid_request_error\"}}", ERR_PROVIDER_REJECTED,
+		  false },
+		{ "by its code", 200, "{\"error\":{\"code\":\"rate_limit_exceeded\"}}",
+		  ERR_PROVIDER_RATE, true },
+		{ "by a numeric code", 200, "{\"error\":{\"code\":404}}", ERR_PROVIDER_OPERATOR,
+		  false },
+		{ "by nothing", 200, "{\"error\":\"boom\"}", ERR_PROVIDER_DOWN, true },
+		{ "a code that is no status", 200, "{\"error\":{\"code\":7}}", ERR_PROVIDER_DOWN,
+		  true },
+		{ "a prompt filter is a refusal", 400, "{\"error\":{\"code\":\"content_filter\"}}",
+		  ERR_OK, false },
+		{ "but not under another status", 500, "{\"error\":{\"code\":\"content_filter\"}}",
+		  ERR_PROVIDER_DOWN, true },
+		{ "JSON that breaks off says nothing", 429,
+		  "{\"error\":{\"type\":\"insufficient_quota\"}", ERR_PROVIDER_RATE, true },
+		{ "wrong types everywhere", 400,
+		  "{\"error\":{\"type\":1,\"code\":[],\"message\":{},\"param\":true,\"details\":7},"
+		  "\"request_id\":{}}",
+		  ERR_PROVIDER_REJECTED, false },
+		{ "details of wrong types", 400,
+		  "{\"error\":{\"details\":[1,[],{\"retryDelay\":7}]}}", ERR_PROVIDER_REJECTED,
+		  false },
+	};
+	struct dialect_case *c = *state;
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		enum err err = classify(c, rows[i].status, rows[i].body);
+		if (err != rows[i].err || c->failure.err != err)
+			fail_msg("%s: %s", rows[i].name, err_info(err)->reason);
+		if (err != ERR_OK && c->failure.retryable != rows[i].retryable)
+			fail_msg("%s: retryable is wrong", rows[i].name);
+		assert_int_equal(c->failure.learn, LEARN_NOTHING);
+		assert_false(c->failure.usage_known);
+		case_reset(c);
+	}
+}
+
+static void a_prompt_filter_is_a_result(void **state)
+{
+	struct dialect_case *c = *state;
+
+	c->answer.status = 400;
+	assert_int_equal(
+		case_decode(c, "{\"error\":{\"message\":\"x\",\"code\":\"content_filter\","
+			       "\"innererror\":{\"code\":\"ResponsibleAIPolicyViolation\"}}}"),
+		ERR_OK);
+	assert_string_equal(case_result(c),
+			    "{\"role\":\"assistant\",\"content\":{\"type\":\"text\",\"text\":\"\"},"
+			    "\"model\":\"asked\",\"stopReason\":\"refusal\"}");
+	assert_false(c->result.usage.known);
+}
+
+static void nothing_of_the_providers_text_gets_out(void **state)
+{
+	struct dialect_case *c = *state;
+
+	for (uint16_t status = 300; status < 600; status++) {
+		(void)classify(c, status,
+			       "{\"error\":{\"message\":\"sk-secret\",\"type\":\"sk-secret\"}}");
+		assert_null(strstr(case_failure_text(c), "secret"));
+	}
+}
+
+static void the_header_decides_about_retries(void **state)
+{
+	struct dialect_case *c = *state;
+
+	c->answer.headers.should_retry = SLICE("true");
+	(void)classify(c, 400, "");
+	assert_true(c->failure.retryable);
+	c->answer.headers.should_retry = SLICE(" FALSE");
+	(void)classify(c, 529, "");
+	assert_false(c->failure.retryable);
+	c->answer.headers.should_retry = SLICE("perhaps");
+	(void)classify(c, 529, "");
+	assert_true(c->failure.retryable);
+}
+
+static void waits_are_read_in_every_form(void **state)
+{
+	static const struct {
+		const char *name, *after_ms, *after, *date;
+		int64_t ms;
+	} rows[] = {
+		{ "nothing", NULL, NULL, NULL, -1 },
+		{ "seconds", NULL, "17", NULL, 17000 },
+		{ "a fraction", NULL, " 1.25 ", NULL, 1250 },
+		{ "more digits than count", NULL, "0.0019", NULL, 1 },
+		{ "zero", NULL, "0", NULL, 0 },
+		{ "milliseconds win", "250.5", "9", NULL, 250 },
+		{ "unless they are none", "soon", "9", NULL, 9000 },
+		{ "negative", NULL, "-3", NULL, -1 },
+		{ "words", NULL, "later", NULL, -1 },
+		{ "two points", NULL, "1.2.3", NULL, -1 },
+		{ "for ever is a month", NULL, "99999999", NULL, INT64_C(2592000000) },
+		{ "more than a number", NULL, "99999999999999999999999", NULL, -1 },
+		{ "a date against the sender's", NULL, "Sat, 21 Nov 2026 20:00:30 GMT",
+		  "Sat, 21 Nov 2026 20:00:00 GMT", 30000 },
+		{ "a date against our clock", NULL, "Fri, 15 Jan 2027 08:00:07 GMT", NULL, 7000 },
+		{ "a sender's date that is none", NULL, "Fri, 15 Jan 2027 08:00:07 GMT", "now",
+		  7000 },
+		{ "a date that has passed", NULL, "Sat, 21 Nov 2020 20:00:30 GMT", NULL, 0 },
+		{ "a date far away", NULL, "Sat, 21 Nov 9999 20:00:30 GMT", NULL,
+		  INT64_C(2592000000) },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct provider_headers headers = { .retry_after_ms = slice_str(rows[i].after_ms),
+						    .retry_after = slice_str(rows[i].after),
+						    .date = slice_str(rows[i].date) };
+		int64_t ms = failure_retry_after(&headers, 1800000000); /* 2027-01-15 08:00:00 */
+		if (ms != rows[i].ms)
+			fail_msg("%s: %lld ms", rows[i].name, (long long)ms);
+	}
+}
+
+static void a_wait_in_the_body_counts_where_no_header_says_one(void **state)
+{
+	static const char body[] =
+		"[{\"error\":{\"code\":429,\"status\":\"RESOURCE_EXHAUSTED\",\"details\":["
+		"{\"@type\":\"QuotaFailure\"},{\"@type\":\"RetryInfo\",\"retryDelay\":"
+		"\"36.5s\"}]}}]";
+	struct dialect_case *c = *state;
+
+	assert_int_equal(classify(c, 429, body), ERR_PROVIDER_RATE);
+	assert_int_equal(c->failure.retry_after_ms, 36500);
+	c->answer.headers.retry_after = SLICE("2");
+	(void)classify(c, 429, body);
+	assert_int_equal(c->failure.retry_after_ms, 2000);
+}
+
+static void http_dates_are_read_in_their_three_forms(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t epoch_s; /* < 0: no date */
+	} rows[] = {
+		{ "Thu, 01 Jan 1970 00:00:00 GMT", 0 },
+		{ "Sun, 06 Nov 1994 08:49:37 GMT", 784111777 },
+		{ "Sunday, 06-Nov-94 08:49:37 GMT", 784111777 },
+		{ "Sun Nov  6 08:49:37 1994", 784111777 },
+		{ "Thu, 29 Feb 2024 23:59:60 GMT", 1709251200 },
+		{ "Wed Feb 28 00:00:00 2029", 1866931200 },
+		{ "Tuesday, 01-Mar-50 00:00:00 GMT", 2529705600 },
+		{ " Sat, 21 Nov 2026 20:00:30 GMT ", 1795291230 },
+		{ "", -1 },
+		{ "Sat,", -1 },
+		{ "Sat, 21 Nov 2026", -1 },
+		{ "Sat, 21 Nov 2026 20:00:30", -1 },
+		{ "Sat, 21 Nov 2026 20:00:30 UTC", -1 },
+		{ "Sat, 21 Nov 2026 24:00:30 GMT", -1 },
+		{ "Sat, 32 Nov 2026 20:00:30 GMT", -1 },
+		{ "Sat, 00 Nov 2026 20:00:30 GMT", -1 },
+		{ "Sat, 21 Nox 2026 20:00:30 GMT", -1 },
+		{ "Sat, 21 Nov 1969 20:00:30 GMT", -1 },
+		{ "Sat, 21 Nov 2026 20:00:30 GMT x", -1 },
+		{ "Sat, 2x Nov 2026 20:00:30 GMT", -1 },
+		{ "Sun Nov 6 08:49:37 1994", -1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		uint64_t epoch_s = 0;
+		bool read = http_date(slice_str(rows[i].text), &epoch_s);
+		if (read != (rows[i].epoch_s >= 0) ||
+		    (read && epoch_s != (uint64_t)rows[i].epoch_s))
+			fail_msg("\"%s\": %d %llu", rows[i].text, read,
+				 (unsigned long long)epoch_s);
+	}
+}
+
+static void a_400_that_names_one_parameter_teaches(void **state)
+{
+#define SAYS(param, message) "{\"error\":{\"param\":" param ",\"message\":\"" message "\"}}"
+	static const struct {
+		uint16_t status;
+		const char *body;
+		enum learn learn;
+	} rows[] = {
+		{ 400, SAYS("\"temperature\"", "Unsupported value: 'temperature'"),
+		  LEARN_NO_TEMPERATURE },
+		{ 400, SAYS("null", "temperature: Extra inputs are not permitted"),
+		  LEARN_NO_TEMPERATURE },
+		{ 400, SAYS("null", "`temperature` is deprecated for this model"),
+		  LEARN_NO_TEMPERATURE },
+		{ 400, SAYS("\"stop\"", "Unsupported parameter: 'stop' is not supported"),
+		  LEARN_NO_STOP },
+		{ 400,
+		  SAYS("\"max_tokens\"",
+		       "'max_tokens' is not supported. Use 'max_completion_tokens'"),
+		  LEARN_COMPLETION_TOKENS },
+		{ 400, SAYS("\"max_tokens\"", "not supported above 9"), LEARN_NOTHING },
+		{ 400,
+		  SAYS("\"reasoning_effort\"",
+		       "Function tools with reasoning_effort are not supported"),
+		  LEARN_EFFORT_NONE },
+		{ 400,
+		  SAYS("null", "tool_choice: type \\\"any\\\" is not supported for this model"),
+		  LEARN_NO_FORCED_TOOL },
+		{ 400, SAYS("null", "messages.3: The block is bound to a different conversation"),
+		  LEARN_UNBIND_THINKING },
+		{ 400, SAYS("\"messages\"", "temperature: not supported"), LEARN_NOTHING },
+		{ 400, SAYS("null", "the temperature of your tone is not supported"),
+		  LEARN_NOTHING },
+		{ 400, SAYS("\"temperature\"", "must be at most 2"), LEARN_NOTHING },
+		{ 422, SAYS("\"temperature\"", "Unsupported value"), LEARN_NOTHING },
+		{ 400, "{\"error\":{\"param\":\"temperature\"}}", LEARN_NOTHING },
+	};
+	struct dialect_case *c = *state;
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		(void)classify(c, rows[i].status, rows[i].body);
+		if (c->failure.learn != rows[i].learn)
+			fail_msg("%s: %d", rows[i].body, c->failure.learn);
+	}
+}
+
+static void request_ids_are_taken_when_they_look_like_one(void **state)
+{
+	static const struct {
+		const char *header, *body, *id;
+	} rows[] = {
+		{ "req_1", "{\"request_id\":\"req_2\"}", "req_1" },
+		{ NULL, "{\"request_id\":\"req_2\"}", "req_2" },
+		{ "", "{\"request_id\":\"req_2\"}", "req_2" },
+		{ "a b", "", NULL },
+		{ "a\"b", "", NULL },
+		{ "\xc3\xa9", "", NULL },
+		{ NULL, "{\"request_id\":\"a\\u0062\"}", NULL },
+		{ NULL, "{\"request_id\":7}", NULL },
+		{ NULL,
+		  "{\"request_id\":"
+		  "\"0123456789012345678901234567890123456789012345678901234567890123456789"
+		  "01234567890123456789012345678901234567890123456789012345678\"}",
+		  NULL },
+	};
+	struct dialect_case *c = *state;
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		c->answer.headers.request_id = slice_str(rows[i].header);
+		(void)classify(c, 500, rows[i].body);
+		assert_true(slice_eq(c->failure.request_id, slice_str(rows[i].id)));
+		assert_int_equal(slice_absent(c->failure.request_id), rows[i].id == NULL);
+	}
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(status_and_names_decide_the_class),
+		TEST(a_prompt_filter_is_a_result),
+		TEST(nothing_of_the_providers_text_gets_out),
+		TEST(the_header_decides_about_retries),
+		TEST(waits_are_read_in_every_form),
+		TEST(a_wait_in_the_body_counts_where_no_header_says_one),
+		TEST(http_dates_are_read_in_their_three_forms),
+		TEST(a_400_that_names_one_parameter_teaches),
+		TEST(request_ids_are_taken_when_they_look_like_one),
+	};
+	return cmocka_run_group_tests_name("dialect_failure", tests, NULL, NULL);
+}
