@@ -68,6 +68,15 @@ void answer_add(struct answer *a, struct answer_block block)
 	a->blocks[a->count++] = block;
 }
 
+bool answer_next_key(struct answer *a, struct json_reader *r, struct slice *key)
+{
+	if (!json_next_key(r, key))
+		return false;
+	if (memchr(key->at, '\\', key->len) != NULL)
+		*key = json_str_fit(*key, a->key, sizeof(a->key));
+	return true;
+}
+
 void answer_take_string(struct json_reader *r, struct slice *out)
 {
 	if (json_peek(r) == JSON_STRING)
@@ -91,7 +100,7 @@ bool answer_take_count(struct json_reader *r, uint64_t *out)
 	return true;
 }
 
-void answer_take_member(struct json_reader *r, struct slice member, uint64_t *out)
+void answer_take_member(struct answer *a, struct json_reader *r, struct slice member, uint64_t *out)
 {
 	struct slice key;
 
@@ -101,8 +110,8 @@ void answer_take_member(struct json_reader *r, struct slice member, uint64_t *ou
 	}
 	if (!json_enter_object(r))
 		return;
-	while (json_next_key(r, &key))
-		if (json_str_eq(key, member))
+	while (answer_next_key(a, r, &key))
+		if (slice_eq(key, member))
 			(void)answer_take_count(r, out);
 		else
 			(void)json_skip(r, NULL);
@@ -186,15 +195,15 @@ static void settle_calls(struct answer *a)
 /* ---- names and ids ---- */
 
 /* The way from the provider's names to the server's. */
-static bool names_known(struct answer *a, struct names *known)
+static bool names_known(struct answer *a, struct name_table *known)
 {
 	const struct decode_context *context = a->context;
 
-	names_init(known, a->work, a->into);
+	name_table_init(known, a->work, a->into);
 	for (uint32_t i = 0; i < context->tool_count; i++) {
 		struct slice plain = json_str_plain(context->tool_names[i], a->into);
-		uint32_t at = slice_absent(plain) ? NAMES_NONE : names_put(known, plain);
-		if (at == NAMES_NONE)
+		uint32_t at = slice_absent(plain) ? NAME_NONE : name_table_put(known, plain);
+		if (at == NAME_NONE)
 			return false;
 		known->entries[at].value = context->tool_names[i];
 		known->entries[at].taken = true; /* was offered */
@@ -204,16 +213,17 @@ static bool names_known(struct answer *a, struct names *known)
 		struct slice plain = json_str_plain(alias->name, a->into);
 		if (slice_absent(plain))
 			return false;
-		uint32_t own = names_find(known, plain), at = names_put(known, alias->alias);
-		if (at == NAMES_NONE)
+		uint32_t own = name_table_find(known, plain),
+			 at = name_table_put(known, alias->alias);
+		if (at == NAME_NONE)
 			return false;
 		known->entries[at].value = alias->name;
-		known->entries[at].taken = own != NAMES_NONE && known->entries[own].taken;
+		known->entries[at].taken = own != NAME_NONE && known->entries[own].taken;
 	}
 	return true;
 }
 
-static struct slice name_back(struct answer *a, const struct names *known, struct slice raw)
+static struct slice name_back(struct answer *a, const struct name_table *known, struct slice raw)
 {
 	struct slice plain = json_str_plain(raw, a->into);
 
@@ -221,10 +231,10 @@ static struct slice name_back(struct answer *a, const struct names *known, struc
 		fail_memory(a);
 		return raw;
 	}
-	uint32_t at = names_find(known, plain);
-	if (at == NAMES_NONE || !known->entries[at].taken)
+	uint32_t at = name_table_find(known, plain);
+	if (at == NAME_NONE || !known->entries[at].taken)
 		answer_adjust(a, ADJUST_UNKNOWN_TOOL_NAME);
-	return at == NAMES_NONE ? raw : known->entries[at].value;
+	return at == NAME_NONE ? raw : known->entries[at].value;
 }
 
 /* The answer's id, or 96 random bits in hex where it has none. */
@@ -259,7 +269,7 @@ static struct slice invented_id(struct answer *a, uint32_t position)
 
 static void name_calls(struct answer *a)
 {
-	struct names known;
+	struct name_table known;
 	struct call_ids ids;
 	uint32_t position = 0;
 

@@ -17,6 +17,8 @@ enum answer_stop {
 	ANSWER_OTHER,
 };
 
+enum { ANSWER_KEY_MAX = 32 };
+
 struct answer_block {
 	enum { ANSWER_TEXT, ANSWER_CALL, ANSWER_AUDIO } kind;
 	struct slice text;     /* TEXT: raw; AUDIO: base64, raw */
@@ -39,6 +41,7 @@ struct answer {
 	adjust_set adjustments;
 	enum err err;
 	const char *detail;
+	char key[ANSWER_KEY_MAX]; /* answer_next_key's */
 };
 
 void answer_begin(struct answer *a, const struct decode_context *context,
@@ -67,6 +70,10 @@ MUST_USE enum err answer_from_failure(struct answer *a, struct sampling_result *
 
 /* ---- reading members of any type ---- */
 
+/* json_next_key with the key in plain, until the next one is asked for; absent when it is an escaped
+ * one that is longer than any that matters. */
+bool answer_next_key(struct answer *a, struct json_reader *r, struct slice *key);
+
 /* The next value when it is a string, else it is skipped and *out stays as it is. */
 void answer_take_string(struct json_reader *r, struct slice *out);
 
@@ -74,7 +81,8 @@ void answer_take_string(struct json_reader *r, struct slice *out);
 bool answer_take_count(struct json_reader *r, uint64_t *out);
 
 /* The count in one member of the next value when that is an object. */
-void answer_take_member(struct json_reader *r, struct slice member, uint64_t *out);
+void answer_take_member(struct answer *a, struct json_reader *r, struct slice member,
+			uint64_t *out);
 
 /* Brings counters into normal form: what is part of another counter is not above it. */
 void answer_set_usage(struct answer *a, struct usage usage);

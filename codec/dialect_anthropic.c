@@ -64,15 +64,15 @@ static void put_synthesised(struct encoder *e)
 {
 	const struct sampling_request *request = e->request;
 	struct gather *g = &e->out.body;
-	struct names seen;
+	struct name_table seen;
 
-	names_init(&seen, e->work, e->into);
+	name_table_init(&seen, e->work, e->into);
 	for (uint32_t i = 0; i < request->block_count && !e->failed; i++) {
 		if (request->blocks[i].type != BLOCK_TOOL_USE)
 			continue;
 		struct slice name = tool_name_sent(&e->tools, request->blocks[i].use.name);
 		uint32_t before = seen.count;
-		if (slice_absent(name) || names_put(&seen, name) == NAMES_NONE)
+		if (slice_absent(name) || name_table_put(&seen, name) == NAME_NONE)
 			e->failed = true;
 		if (e->failed || seen.count == before)
 			continue;

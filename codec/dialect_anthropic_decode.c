@@ -40,17 +40,17 @@ static void read_usage(struct answer *a, struct json_reader *r)
 	}
 	if (!json_enter_object(r))
 		return;
-	while (json_next_key(r, &key)) {
-		if (json_str_eq(key, SLICE("input_tokens")))
+	while (answer_next_key(a, r, &key)) {
+		if (slice_eq(key, SLICE("input_tokens")))
 			usage.known |= answer_take_count(r, &fresh);
-		else if (json_str_eq(key, SLICE("output_tokens")))
+		else if (slice_eq(key, SLICE("output_tokens")))
 			usage.known |= answer_take_count(r, &usage.output);
-		else if (json_str_eq(key, SLICE("cache_read_input_tokens")))
+		else if (slice_eq(key, SLICE("cache_read_input_tokens")))
 			(void)answer_take_count(r, &usage.cache_read);
-		else if (json_str_eq(key, SLICE("cache_creation_input_tokens")))
+		else if (slice_eq(key, SLICE("cache_creation_input_tokens")))
 			(void)answer_take_count(r, &usage.cache_write);
-		else if (json_str_eq(key, SLICE("output_tokens_details")))
-			answer_take_member(r, SLICE("thinking_tokens"), &usage.reasoning);
+		else if (slice_eq(key, SLICE("output_tokens_details")))
+			answer_take_member(a, r, SLICE("thinking_tokens"), &usage.reasoning);
 		else
 			(void)json_skip(r, NULL);
 	}
@@ -100,16 +100,16 @@ static void read_block(struct answer *a, struct json_reader *r)
 
 	if (!json_enter_object(r))
 		return;
-	while (json_next_key(r, &key)) {
-		if (json_str_eq(key, SLICE("type")))
+	while (answer_next_key(a, r, &key)) {
+		if (slice_eq(key, SLICE("type")))
 			answer_take_string(r, &type);
-		else if (json_str_eq(key, SLICE("text")))
+		else if (slice_eq(key, SLICE("text")))
 			answer_take_string(r, &block.text);
-		else if (json_str_eq(key, SLICE("id")))
+		else if (slice_eq(key, SLICE("id")))
 			answer_take_string(r, &block.id);
-		else if (json_str_eq(key, SLICE("name")))
+		else if (slice_eq(key, SLICE("name")))
 			answer_take_string(r, &block.name);
-		else if (json_str_eq(key, SLICE("input")))
+		else if (slice_eq(key, SLICE("input")))
 			(void)json_skip(r, &block.args);
 		else
 			(void)json_skip(r, NULL);
@@ -127,8 +127,8 @@ static void read_explanation(struct answer *a, struct json_reader *r)
 	}
 	if (!json_enter_object(r))
 		return;
-	while (json_next_key(r, &key))
-		if (json_str_eq(key, SLICE("explanation")))
+	while (answer_next_key(a, r, &key))
+		if (slice_eq(key, SLICE("explanation")))
 			answer_take_string(r, &a->explanation);
 		else
 			(void)json_skip(r, NULL);
@@ -142,25 +142,25 @@ struct top {
 
 static void read_member(struct answer *a, struct json_reader *r, struct slice key, struct top *top)
 {
-	if (json_str_eq(key, SLICE("content")) && json_peek(r) == JSON_ARRAY) {
+	if (slice_eq(key, SLICE("content")) && json_peek(r) == JSON_ARRAY) {
 		top->content = true;
 		if (json_enter_array(r))
 			while (json_next_item(r))
 				read_block(a, r);
-	} else if (json_str_eq(key, SLICE("id"))) {
+	} else if (slice_eq(key, SLICE("id"))) {
 		answer_take_string(r, &a->id);
-	} else if (json_str_eq(key, SLICE("model"))) {
+	} else if (slice_eq(key, SLICE("model"))) {
 		answer_take_string(r, &a->model);
-	} else if (json_str_eq(key, SLICE("type"))) {
+	} else if (slice_eq(key, SLICE("type"))) {
 		answer_take_string(r, &top->type);
-	} else if (json_str_eq(key, SLICE("stop_reason"))) {
+	} else if (slice_eq(key, SLICE("stop_reason"))) {
 		answer_take_string(r, &top->reason);
-	} else if (json_str_eq(key, SLICE("stop_details"))) {
+	} else if (slice_eq(key, SLICE("stop_details"))) {
 		read_explanation(a, r);
-	} else if (json_str_eq(key, SLICE("usage"))) {
+	} else if (slice_eq(key, SLICE("usage"))) {
 		read_usage(a, r);
 	} else {
-		top->error |= json_str_eq(key, SLICE("error")) && json_peek(r) != JSON_NULL;
+		top->error |= slice_eq(key, SLICE("error")) && json_peek(r) != JSON_NULL;
 		(void)json_skip(r, NULL);
 	}
 }
@@ -172,7 +172,7 @@ static void read_answer(struct answer *a, struct top *top)
 
 	json_open(&r, a->from->body, NULL, a->work);
 	if (json_enter_object(&r)) {
-		while (json_next_key(&r, &key))
+		while (answer_next_key(a, &r, &key))
 			read_member(a, &r, key, top);
 		(void)json_finish(&r);
 	}

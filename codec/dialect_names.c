@@ -20,9 +20,9 @@ static const struct slice nothing = { NULL, 0 };
 
 /* ---- a table of plain strings ---- */
 
-void names_init(struct names *names, const struct json_work *work, struct arena *into)
+void name_table_init(struct name_table *names, const struct json_work *work, struct arena *into)
 {
-	*names = (struct names){ .into = into, .seed = work->seed };
+	*names = (struct name_table){ .into = into, .seed = work->seed };
 }
 
 /* FNV-1a from a secret start, stirred: enough against collisions chosen without knowing the seed. */
@@ -39,7 +39,7 @@ static uint32_t hash_of(uint64_t seed, struct slice s)
 }
 
 /* The slot that holds the entry, or the empty one where it belongs; cap is a power of two. */
-static uint32_t *slot_of(const struct names *names, struct slice plain, uint32_t hash)
+static uint32_t *slot_of(const struct name_table *names, struct slice plain, uint32_t hash)
 {
 	uint32_t mask = 2 * names->cap - 1, at = hash & mask;
 
@@ -51,7 +51,7 @@ static uint32_t *slot_of(const struct names *names, struct slice plain, uint32_t
 	return &names->slots[at];
 }
 
-static bool names_grow(struct names *names)
+static bool name_table_grow(struct name_table *names)
 {
 	uint32_t cap = names->cap == 0 ? NAMES_FIRST : 2 * names->cap;
 	struct name_entry *entries = arena_take(names->into, cap * sizeof(*entries));
@@ -69,21 +69,21 @@ static bool names_grow(struct names *names)
 	return true;
 }
 
-uint32_t names_find(const struct names *names, struct slice plain)
+uint32_t name_table_find(const struct name_table *names, struct slice plain)
 {
 	if (names->count == 0)
-		return NAMES_NONE;
-	return *slot_of(names, plain, hash_of(names->seed, plain)) - 1; /* 0 - 1 is NAMES_NONE */
+		return NAME_NONE;
+	return *slot_of(names, plain, hash_of(names->seed, plain)) - 1; /* 0 - 1 is NAME_NONE */
 }
 
-uint32_t names_put(struct names *names, struct slice plain)
+uint32_t name_table_put(struct name_table *names, struct slice plain)
 {
-	uint32_t found = names_find(names, plain), hash = hash_of(names->seed, plain);
+	uint32_t found = name_table_find(names, plain), hash = hash_of(names->seed, plain);
 
-	if (found != NAMES_NONE)
+	if (found != NAME_NONE)
 		return found;
-	if (names->count == names->cap && !names_grow(names))
-		return NAMES_NONE;
+	if (names->count == names->cap && !name_table_grow(names))
+		return NAME_NONE;
 	names->entries[names->count] = (struct name_entry){ .key = plain, .hash = hash };
 	*slot_of(names, plain, hash) = ++names->count;
 	return names->count - 1;
@@ -108,7 +108,7 @@ static bool all_name_chars(struct slice s)
 void tool_names_init(struct tool_names *tools, const struct json_work *work, struct arena *into)
 {
 	*tools = (struct tool_names){ 0 };
-	names_init(&tools->known, work, into);
+	name_table_init(&tools->known, work, into);
 }
 
 /* The first ALIAS_KEPT UTF-16 units of the name with "_" for what no provider takes, then a digest. */
@@ -159,8 +159,8 @@ struct slice tool_name_sent(struct tool_names *tools, struct slice raw)
 		return nothing;
 	if (plain.len <= NAME_MAX_LEN && all_name_chars(plain))
 		return plain;
-	uint32_t i = names_put(&tools->known, plain);
-	if (i == NAMES_NONE)
+	uint32_t i = name_table_put(&tools->known, plain);
+	if (i == NAME_NONE)
 		return nothing;
 	if (slice_absent(tools->known.entries[i].value)) {
 		struct slice alias = alias_make(plain, tools->known.into);
@@ -177,7 +177,7 @@ void call_ids_init(struct call_ids *ids, enum call_id_rule rule, const struct js
 		   struct arena *into)
 {
 	*ids = (struct call_ids){ .rule = rule };
-	names_init(&ids->known, work, into);
+	name_table_init(&ids->known, work, into);
 }
 
 static struct slice with_suffix(struct slice id, uint32_t use, struct arena *into)
@@ -245,11 +245,11 @@ static struct slice id_sent(const struct call_ids *ids, struct slice raw, struct
 
 struct slice call_id_use(struct call_ids *ids, struct slice raw)
 {
-	struct names *known = &ids->known;
+	struct name_table *known = &ids->known;
 	struct slice plain = json_str_plain(raw, known->into), sent_raw = raw, sent_plain = plain;
-	uint32_t own = slice_absent(plain) ? NAMES_NONE : names_put(known, plain), given;
+	uint32_t own = slice_absent(plain) ? NAME_NONE : name_table_put(known, plain), given;
 
-	if (own == NAMES_NONE)
+	if (own == NAME_NONE)
 		return nothing;
 	/* id__2 may be an id of its own, so what was given before is passed over */
 	for (;;) {
@@ -259,9 +259,9 @@ struct slice call_id_use(struct call_ids *ids, struct slice raw)
 			sent_plain = with_suffix(plain, use, known->into);
 		}
 		given = slice_absent(sent_raw) || slice_absent(sent_plain)
-				? NAMES_NONE
-				: names_put(known, sent_plain);
-		if (given == NAMES_NONE)
+				? NAME_NONE
+				: name_table_put(known, sent_plain);
+		if (given == NAME_NONE)
 			return nothing;
 		if (!known->entries[given].taken)
 			break;
@@ -278,7 +278,7 @@ struct slice call_id_last(struct call_ids *ids, struct slice raw)
 
 	if (slice_absent(plain))
 		return nothing;
-	uint32_t own = names_find(&ids->known, plain);
-	must(own != NAMES_NONE); /* sampling_read pairs every result with a call */
+	uint32_t own = name_table_find(&ids->known, plain);
+	must(own != NAME_NONE); /* sampling_read pairs every result with a call */
 	return ids->known.entries[own].value;
 }

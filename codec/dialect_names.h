@@ -11,7 +11,7 @@
 
 /* ---- a table of plain strings ---- */
 
-enum { NAMES_NONE = UINT32_MAX };
+enum { NAME_NONE = UINT32_MAX };
 
 struct name_entry {
 	struct slice key;   /* plain */
@@ -21,7 +21,7 @@ struct name_entry {
 	bool taken;    /* the owner's: false in a new entry */
 };
 
-struct names {
+struct name_table {
 	struct arena *into;
 	uint64_t seed;
 	struct name_entry *entries; /* in the order of arrival */
@@ -30,19 +30,19 @@ struct names {
 };
 
 /* `work` gives the seed only. */
-void names_init(struct names *names, const struct json_work *work, struct arena *into);
+void name_table_init(struct name_table *names, const struct json_work *work, struct arena *into);
 
-/* Index of the entry, or NAMES_NONE. */
-uint32_t names_find(const struct names *names, struct slice plain);
+/* Index of the entry, or NAME_NONE. */
+uint32_t name_table_find(const struct name_table *names, struct slice plain);
 
-/* Index of the entry, made when there is none; NAMES_NONE when memory is exhausted. */
-MUST_USE uint32_t names_put(struct names *names, struct slice plain);
+/* Index of the entry, made when there is none; NAME_NONE when memory is exhausted. */
+MUST_USE uint32_t name_table_put(struct name_table *names, struct slice plain);
 
 /* ---- tools ---- */
 
 /* Names as the provider sees them, and the way back. */
 struct tool_names {
-	struct names known; /* names that need an alias -> alias */
+	struct name_table known; /* names that need an alias -> alias */
 	struct tool_alias *aliases;
 	uint32_t alias_count, alias_cap;
 };
@@ -63,7 +63,7 @@ enum call_id_rule {
 };
 
 struct call_ids {
-	struct names known;
+	struct name_table known;
 	enum call_id_rule rule;
 };
 

@@ -16,10 +16,10 @@ static void read_chunk(struct answer *a, struct json_reader *r)
 
 	if (!json_enter_object(r))
 		return;
-	while (json_next_key(r, &key))
-		if (json_str_eq(key, SLICE("type")))
+	while (answer_next_key(a, r, &key))
+		if (slice_eq(key, SLICE("type")))
 			answer_take_string(r, &type);
-		else if (json_str_eq(key, SLICE("text")))
+		else if (slice_eq(key, SLICE("text")))
 			answer_take_string(r, &text);
 		else
 			(void)json_skip(r, NULL);
@@ -58,16 +58,16 @@ static void read_content(struct answer *a, struct json_reader *r)
 	}
 }
 
-static void read_function(struct json_reader *r, struct answer_block *call)
+static void read_function(struct answer *a, struct json_reader *r, struct answer_block *call)
 {
 	struct slice key;
 
 	if (!json_enter_object(r))
 		return;
-	while (json_next_key(r, &key))
-		if (json_str_eq(key, SLICE("name")))
+	while (answer_next_key(a, r, &key))
+		if (slice_eq(key, SLICE("name")))
 			answer_take_string(r, &call->name);
-		else if (json_str_eq(key, SLICE("arguments")))
+		else if (slice_eq(key, SLICE("arguments")))
 			(void)json_skip(r, &call->args);
 		else
 			(void)json_skip(r, NULL);
@@ -87,13 +87,13 @@ static void read_call(struct answer *a, struct json_reader *r)
 
 	if (!json_enter_object(r))
 		return;
-	while (json_next_key(r, &key))
-		if (json_str_eq(key, SLICE("id")))
+	while (answer_next_key(a, r, &key))
+		if (slice_eq(key, SLICE("id")))
 			answer_take_string(r, &call.id);
-		else if (json_str_eq(key, SLICE("type")))
+		else if (slice_eq(key, SLICE("type")))
 			answer_take_string(r, &type);
-		else if (json_str_eq(key, SLICE("function")) && json_peek(r) == JSON_OBJECT)
-			read_function(r, &call);
+		else if (slice_eq(key, SLICE("function")) && json_peek(r) == JSON_OBJECT)
+			read_function(a, r, &call);
 		else
 			(void)json_skip(r, NULL);
 	if (json_str_eq(type, SLICE("custom"))) /* its input is no object; none is ever offered */
@@ -108,7 +108,7 @@ struct parts {
 	struct answer calls; /* only its blocks are used */
 };
 
-static void read_audio(struct parts *parts, struct json_reader *r)
+static void read_audio(struct answer *a, struct json_reader *r, struct parts *parts)
 {
 	struct slice key;
 
@@ -118,8 +118,8 @@ static void read_audio(struct parts *parts, struct json_reader *r)
 	}
 	if (!json_enter_object(r))
 		return;
-	while (json_next_key(r, &key))
-		if (json_str_eq(key, SLICE("data")))
+	while (answer_next_key(a, r, &key))
+		if (slice_eq(key, SLICE("data")))
 			answer_take_string(r, &parts->audio);
 		else
 			(void)json_skip(r, NULL);
@@ -139,18 +139,18 @@ static void read_calls(struct answer *calls, struct json_reader *r)
 static void read_message_member(struct answer *a, struct json_reader *r, struct slice key,
 				struct parts *parts)
 {
-	if (json_str_eq(key, SLICE("content"))) {
+	if (slice_eq(key, SLICE("content"))) {
 		read_content(a, r);
-	} else if (json_str_eq(key, SLICE("tool_calls"))) {
+	} else if (slice_eq(key, SLICE("tool_calls"))) {
 		read_calls(&parts->calls, r);
-	} else if (json_str_eq(key, SLICE("function_call")) && json_peek(r) == JSON_OBJECT) {
+	} else if (slice_eq(key, SLICE("function_call")) && json_peek(r) == JSON_OBJECT) {
 		struct answer_block call = { .kind = ANSWER_CALL };
-		read_function(r, &call);
+		read_function(a, r, &call);
 		add_call(&parts->calls, &call);
-	} else if (json_str_eq(key, SLICE("refusal"))) {
+	} else if (slice_eq(key, SLICE("refusal"))) {
 		answer_take_string(r, &parts->refusal);
-	} else if (json_str_eq(key, SLICE("audio"))) {
-		read_audio(parts, r);
+	} else if (slice_eq(key, SLICE("audio"))) {
+		read_audio(a, r, parts);
 	} else {
 		(void)json_skip(r,
 				NULL); /* role, annotations, and reasoning in all its spellings */
@@ -175,7 +175,7 @@ static void read_message(struct answer *a, struct json_reader *r)
 	answer_begin(&parts.calls, a->context, a->from, a->work, a->into);
 	if (!json_enter_object(r))
 		return;
-	while (json_next_key(r, &key))
+	while (answer_next_key(a, r, &key))
 		read_message_member(a, r, key, &parts);
 	add_audio(a, parts.audio);
 	for (uint32_t i = 0; i < parts.calls.count; i++)
@@ -202,17 +202,17 @@ static void read_choice(struct answer *a, struct json_reader *r, struct choice *
 
 	if (!json_enter_object(r))
 		return;
-	while (json_next_key(r, &key)) {
-		if (json_str_eq(key, SLICE("message"))) {
+	while (answer_next_key(a, r, &key)) {
+		if (slice_eq(key, SLICE("message"))) {
 			choice->message = true;
 			read_message(a, r);
-		} else if (json_str_eq(key, SLICE("finish_reason"))) {
+		} else if (slice_eq(key, SLICE("finish_reason"))) {
 			answer_take_string(r, &choice->reason);
-		} else if (json_str_eq(key, SLICE("stop_reason"))) {
+		} else if (slice_eq(key, SLICE("stop_reason"))) {
 			answer_take_string(r, &choice->match);
 		} else {
 			choice->failed |=
-				json_str_eq(key, SLICE("error")) && json_peek(r) == JSON_OBJECT;
+				slice_eq(key, SLICE("error")) && json_peek(r) == JSON_OBJECT;
 			(void)json_skip(r, NULL);
 		}
 	}
@@ -239,7 +239,7 @@ static enum answer_stop stop_of(const struct choice *choice)
 	return ANSWER_OTHER;
 }
 
-static void read_prompt_details(struct json_reader *r, struct usage *usage)
+static void read_prompt_details(struct answer *a, struct json_reader *r, struct usage *usage)
 {
 	struct slice key;
 
@@ -249,10 +249,10 @@ static void read_prompt_details(struct json_reader *r, struct usage *usage)
 	}
 	if (!json_enter_object(r))
 		return;
-	while (json_next_key(r, &key))
-		if (json_str_eq(key, SLICE("cached_tokens")))
+	while (answer_next_key(a, r, &key))
+		if (slice_eq(key, SLICE("cached_tokens")))
 			(void)answer_take_count(r, &usage->cache_read);
-		else if (json_str_eq(key, SLICE("cache_write_tokens")))
+		else if (slice_eq(key, SLICE("cache_write_tokens")))
 			(void)answer_take_count(r, &usage->cache_write);
 		else
 			(void)json_skip(r, NULL);
@@ -271,17 +271,17 @@ static void read_usage(struct answer *a, struct json_reader *r)
 	}
 	if (!json_enter_object(r))
 		return;
-	while (json_next_key(r, &key)) {
-		if (json_str_eq(key, SLICE("prompt_tokens")))
+	while (answer_next_key(a, r, &key)) {
+		if (slice_eq(key, SLICE("prompt_tokens")))
 			usage.known |= answer_take_count(r, &usage.input);
-		else if (json_str_eq(key, SLICE("completion_tokens")))
+		else if (slice_eq(key, SLICE("completion_tokens")))
 			usage.known |= answer_take_count(r, &usage.output);
-		else if (json_str_eq(key, SLICE("prompt_cache_hit_tokens")))
+		else if (slice_eq(key, SLICE("prompt_cache_hit_tokens")))
 			(void)answer_take_count(r, &hits);
-		else if (json_str_eq(key, SLICE("prompt_tokens_details")))
-			read_prompt_details(r, &usage);
-		else if (json_str_eq(key, SLICE("completion_tokens_details")))
-			answer_take_member(r, SLICE("reasoning_tokens"), &usage.reasoning);
+		else if (slice_eq(key, SLICE("prompt_tokens_details")))
+			read_prompt_details(a, r, &usage);
+		else if (slice_eq(key, SLICE("completion_tokens_details")))
+			answer_take_member(a, r, SLICE("reasoning_tokens"), &usage.reasoning);
 		else
 			(void)json_skip(r, NULL);
 	}
@@ -302,8 +302,8 @@ static void read_x_groq(struct answer *a, struct json_reader *r)
 	}
 	if (!json_enter_object(r))
 		return;
-	while (json_next_key(r, &key))
-		if (json_str_eq(key, SLICE("usage")))
+	while (answer_next_key(a, r, &key))
+		if (slice_eq(key, SLICE("usage")))
 			read_usage(a, r);
 		else
 			(void)json_skip(r, NULL);
@@ -332,18 +332,18 @@ static void read_choices(struct answer *a, struct json_reader *r, struct top *to
 
 static void read_member(struct answer *a, struct json_reader *r, struct slice key, struct top *top)
 {
-	if (json_str_eq(key, SLICE("choices")) && json_peek(r) == JSON_ARRAY) {
+	if (slice_eq(key, SLICE("choices")) && json_peek(r) == JSON_ARRAY) {
 		read_choices(a, r, top);
-	} else if (json_str_eq(key, SLICE("id"))) {
+	} else if (slice_eq(key, SLICE("id"))) {
 		answer_take_string(r, &a->id);
-	} else if (json_str_eq(key, SLICE("model"))) {
+	} else if (slice_eq(key, SLICE("model"))) {
 		answer_take_string(r, &a->model);
-	} else if (json_str_eq(key, SLICE("usage"))) {
+	} else if (slice_eq(key, SLICE("usage"))) {
 		read_usage(a, r);
-	} else if (json_str_eq(key, SLICE("x_groq"))) {
+	} else if (slice_eq(key, SLICE("x_groq"))) {
 		read_x_groq(a, r);
 	} else {
-		top->error |= json_str_eq(key, SLICE("error")) && json_peek(r) != JSON_NULL;
+		top->error |= slice_eq(key, SLICE("error")) && json_peek(r) != JSON_NULL;
 		(void)json_skip(r, NULL);
 	}
 }
@@ -355,7 +355,7 @@ static void read_answer(struct answer *a, struct top *top)
 
 	json_open(&r, a->from->body, NULL, a->work);
 	if (json_enter_object(&r)) {
-		while (json_next_key(&r, &key))
+		while (answer_next_key(a, &r, &key))
 			read_member(a, &r, key, top);
 		(void)json_finish(&r);
 	}

@@ -170,15 +170,15 @@ static void decode_begin(struct encoder *e)
 /* An alias may hit a name that another tool has already; providers refuse two of a name. */
 static enum err check_alias_clash(struct encoder *e)
 {
-	struct names sent;
+	struct name_table sent;
 
 	if (e->tools.alias_count == 0 || !e->plan.tools)
 		return ERR_OK;
-	names_init(&sent, e->work, e->into);
+	name_table_init(&sent, e->work, e->into);
 	for (uint32_t i = 0; i < e->request->tool_count; i++) {
 		struct slice name = tool_name_sent(&e->tools, e->request->tools[i].name);
-		uint32_t at = slice_absent(name) ? NAMES_NONE : names_put(&sent, name);
-		if (at == NAMES_NONE) {
+		uint32_t at = slice_absent(name) ? NAME_NONE : name_table_put(&sent, name);
+		if (at == NAME_NONE) {
 			e->failed = true;
 			return ERR_OK; /* encoder_end tells */
 		}

@@ -32,11 +32,11 @@ struct fold {
 	struct arena *into;
 	const struct json_work *work;
 	struct slice root;
-	struct names property_names; /* same indices as properties */
+	struct name_table property_names; /* same indices as properties */
 	struct property *properties;
 	uint32_t property_cap;
-	struct names required; /* of the result; value: raw */
-	struct names
+	struct name_table required; /* of the result; value: raw */
+	struct name_table
 		defs[DEFS_COUNT]; /* value: the schema's text; uses: the combinator that read it */
 	bool defs_read;
 	uint32_t combinator; /* number of the one under way, from 1 */
@@ -82,9 +82,9 @@ static struct property *property_get(struct fold *f, struct slice key)
 {
 	struct slice plain = json_str_plain(key, f->into);
 	uint32_t before = f->property_names.count;
-	uint32_t at = slice_absent(plain) ? NAMES_NONE : names_put(&f->property_names, plain);
+	uint32_t at = slice_absent(plain) ? NAME_NONE : name_table_put(&f->property_names, plain);
 
-	if (at == NAMES_NONE)
+	if (at == NAME_NONE)
 		return NULL;
 	if (at == f->property_cap) {
 		uint32_t cap = at == 0 ? PROPERTIES_FIRST : 2 * at;
@@ -145,7 +145,8 @@ static void add_properties(struct fold *f, struct slice object, bool either)
 
 /* Adds the strings of the array to `set`; with `branch` only those that every branch before it had,
  * whose count of uses then is branch + 1. */
-static void add_required(struct fold *f, struct names *set, struct slice array, uint32_t branch)
+static void add_required(struct fold *f, struct name_table *set, struct slice array,
+			 uint32_t branch)
 {
 	struct json_reader r;
 	struct slice raw;
@@ -162,8 +163,8 @@ static void add_required(struct fold *f, struct names *set, struct slice array, 
 		if (!json_string(&r, &raw))
 			return;
 		struct slice plain = json_str_plain(raw, f->into);
-		uint32_t at = slice_absent(plain) ? NAMES_NONE : names_put(set, plain);
-		if (at == NAMES_NONE) {
+		uint32_t at = slice_absent(plain) ? NAME_NONE : name_table_put(set, plain);
+		if (at == NAME_NONE) {
 			f->failed = true;
 			return;
 		}
@@ -177,7 +178,7 @@ static void add_required(struct fold *f, struct names *set, struct slice array, 
 
 /* ---- references ---- */
 
-static void read_defs_of(struct fold *f, struct names *defs, struct slice object)
+static void read_defs_of(struct fold *f, struct name_table *defs, struct slice object)
 {
 	struct json_reader r;
 	struct slice key, text;
@@ -187,8 +188,8 @@ static void read_defs_of(struct fold *f, struct names *defs, struct slice object
 		return;
 	while (json_next_key(&r, &key) && json_skip(&r, &text)) {
 		struct slice plain = json_str_plain(key, f->into);
-		uint32_t at = slice_absent(plain) ? NAMES_NONE : names_put(defs, plain);
-		if (at == NAMES_NONE) {
+		uint32_t at = slice_absent(plain) ? NAME_NONE : name_table_put(defs, plain);
+		if (at == NAME_NONE) {
 			f->failed = true;
 			return;
 		}
@@ -225,9 +226,9 @@ static struct name_entry *resolve(struct fold *f, struct slice ref)
 	if (!f->defs_read)
 		read_defs(f);
 	for (int i = 0; i < DEFS_COUNT; i++) {
-		uint32_t at = slice_eq(container, defs_keys[i]) ? names_find(&f->defs[i], rest)
-								: NAMES_NONE;
-		if (at != NAMES_NONE)
+		uint32_t at = slice_eq(container, defs_keys[i]) ? name_table_find(&f->defs[i], rest)
+								: NAME_NONE;
+		if (at != NAME_NONE)
 			return &f->defs[i].entries[at];
 	}
 	return NULL;
@@ -236,7 +237,7 @@ static struct name_entry *resolve(struct fold *f, struct slice ref)
 /* ---- branches ---- */
 
 /* Reads one object of a branch; true when it had properties or required. */
-static bool read_branch_object(struct fold *f, struct slice text, struct names *required,
+static bool read_branch_object(struct fold *f, struct slice text, struct name_table *required,
 			       uint32_t branch, bool either, struct slice *ref)
 {
 	struct json_reader r;
@@ -267,8 +268,8 @@ static bool read_branch_object(struct fold *f, struct slice text, struct names *
 /* Reads a branch and what it refers to; false when it says nothing that was not read before. A
  * definition is read once per combinator: its properties are there already, and not counting its
  * `required` again can only make less required. */
-static bool read_branch(struct fold *f, struct slice text, struct names *required, uint32_t branch,
-			bool either)
+static bool read_branch(struct fold *f, struct slice text, struct name_table *required,
+			uint32_t branch, bool either)
 {
 	struct slice ref;
 	bool counts = read_branch_object(f, text, required, branch, either, &ref);
@@ -290,11 +291,11 @@ static void read_combinator(struct fold *f, struct slice array, bool either)
 {
 	struct json_reader r;
 	struct slice text;
-	struct names common; /* what the branches require */
+	struct name_table common; /* what the branches require */
 	uint32_t branches = 0;
 
 	f->combinator++;
-	names_init(&common, f->work, f->into);
+	name_table_init(&common, f->work, f->into);
 	json_open(&r, array, NULL, NULL);
 	if (!json_enter_array(&r))
 		return;
@@ -304,8 +305,8 @@ static void read_combinator(struct fold *f, struct slice array, bool either)
 	for (uint32_t i = 0; i < common.count && !f->failed; i++) {
 		if (common.entries[i].uses != branches)
 			continue;
-		uint32_t at = names_put(&f->required, common.entries[i].key);
-		if (at == NAMES_NONE)
+		uint32_t at = name_table_put(&f->required, common.entries[i].key);
+		if (at == NAME_NONE)
 			f->failed = true;
 		else
 			f->required.entries[at].value = common.entries[i].value;
@@ -424,10 +425,10 @@ bool schema_put_folded(struct gather *g, struct slice schema, bool want_properti
 	*folded = look.combinators;
 	if (look.combinators) {
 		struct fold f = { .into = into, .work = work, .root = schema };
-		names_init(&f.property_names, work, into);
-		names_init(&f.required, work, into);
+		name_table_init(&f.property_names, work, into);
+		name_table_init(&f.required, work, into);
 		for (int i = 0; i < DEFS_COUNT; i++)
-			names_init(&f.defs[i], work, into);
+			name_table_init(&f.defs[i], work, into);
 		read_root(&f);
 		if (f.failed)
 			return false;

@@ -18,14 +18,14 @@ static const uint64_t strict_keywords =
 static bool all_required(struct walk *w, const struct node *node)
 {
 	struct json_reader r;
-	struct names properties;
+	struct name_table properties;
 	struct slice raw, plain;
 
-	names_init(&properties, w->work, w->into);
+	name_table_init(&properties, w->work, w->into);
 	json_open(&r, node->by[KEY_PROPERTIES]->value, NULL, NULL);
 	for (bool open = json_enter_object(&r); open && json_next_key(&r, &raw);) {
 		plain = json_str_plain(raw, w->into);
-		if (slice_absent(plain) || names_put(&properties, plain) == NAMES_NONE)
+		if (slice_absent(plain) || name_table_put(&properties, plain) == NAME_NONE)
 			w->failed = true;
 		if (w->failed || !json_skip(&r, NULL))
 			return false;
@@ -37,8 +37,8 @@ static bool all_required(struct walk *w, const struct node *node)
 			return false;
 		plain = json_str_plain(raw, w->into);
 		w->failed = w->failed || slice_absent(plain);
-		uint32_t at = w->failed ? NAMES_NONE : names_find(&properties, plain);
-		if (at == NAMES_NONE || properties.entries[at].uses++ != 0)
+		uint32_t at = w->failed ? NAME_NONE : name_table_find(&properties, plain);
+		if (at == NAME_NONE || properties.entries[at].uses++ != 0)
 			return false;
 	}
 	return required == properties.count;
