@@ -86,10 +86,13 @@ void http_answer(struct http_exchange *exchange, int status, const struct http_f
 		 size_t field_count, const struct iovec *body, size_t body_count,
 		 size_t body_total);
 
+/* Drain, first: everything is served as before, but answers over HTTP/1.1 end their connections, so
+ * that callers look elsewhere before it is too late. */
+void http_quiet(struct http_server *server);
 /* Drain: stops accepting on every listener. */
 void http_stop_accepting(struct http_server *server);
-/* Drain: GOAWAY on HTTP/2, idle HTTP/1.1 connections closed, busy ones closed after their answer.
- */
+/* Drain, then: GOAWAY on HTTP/2; every connection is closed as soon as it is idle. Bodies that are
+ * being uploaded and answers that are being read are not; what they ask is served. */
 void http_shutdown(struct http_server *server);
 /* Requests handed over and not answered, and connections open. */
 size_t http_in_flight(const struct http_server *server);

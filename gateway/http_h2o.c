@@ -34,7 +34,7 @@ struct http_server {
 	h2o_globalconf_t config;
 	h2o_context_t ctx;
 	size_t in_flight;
-	bool draining;
+	bool quiet; /* answers over HTTP/1.1 end their connections */
 };
 
 enum exchange_state {
@@ -233,7 +233,7 @@ static void response_start(struct http_exchange *exchange, int status)
 	must(status >= 200 && status <= 599);
 	req->res.status = status;
 	req->res.reason = reason_of(status);
-	if (exchange->server->draining)
+	if (exchange->server->quiet)
 		req->http1_is_persistent = 0;
 }
 
@@ -361,15 +361,19 @@ void http_stop_accepting(struct http_server *server)
 	listeners_stop(&server->listeners);
 }
 
-/* h2o sends a GOAWAY now and another in a second, and closes what is idle then. */
+void http_quiet(struct http_server *server)
+{
+	must_obj(server, SERVER_MAGIC);
+	server->quiet = true;
+}
+
 void http_shutdown(struct http_server *server)
 {
 	must_obj(server, SERVER_MAGIC);
-	if (server->draining)
+	if (server->edges.shutdown_at != 0)
 		return;
-	server->draining = true;
+	server->quiet = true;
 	listeners_stop(&server->listeners);
-	h2o_context_request_shutdown(&server->ctx);
 	edge_host_shutdown(&server->edges);
 }
 

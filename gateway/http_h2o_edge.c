@@ -261,17 +261,52 @@ static void settle_all(void *owner)
 	}
 }
 
-/* ---- shutdown ---- */
-/* h2o sends its second GOAWAY after a second. */
-#define LAST_GOAWAY (2 * SEC)
+/* ---- shutdown ----
+ *
+ * h2o sends a first GOAWAY at once, which ends nothing, and a second one a second later, which makes
+ * it ignore the rest of bodies that are still being uploaded: that one has to wait for them. */
+static h2o_timeout_entry_t *last_goaway(const struct edge_host *host)
+{
+	return &host->ctx->http2._graceful_shutdown_timeout;
+}
+
+static bool is_uploading(const struct edge *edge)
+{
+	return edge->proto == EDGE_HTTP2 && edge->guard.upload_count != 0;
+}
+
+static void send_last_goaway(struct edge_host *host, nsec_t now)
+{
+	if (host->shutdown_at == 0 || host->last_goaway_at != 0 || now - host->shutdown_at < SEC)
+		return;
+	for (h2o_linklist_t *at = host->all.next; at != &host->all; at = at->next)
+		if (is_uploading(CONTAINER_OF(at, struct edge, all)))
+			return;
+	host->last_goaway_at = now;
+	h2o_timeout_link(host->ctx->loop, &host->ctx->zero_timeout, last_goaway(host));
+}
+
+/* A request may lie in the kernel already. */
+static bool has_unread(const struct edge *edge)
+{
+	int unread = 0;
+	return ioctl(h2o_socket_get_fd(edge->sock), FIONREAD, &unread) == 0 && unread > 0;
+}
 
 static bool is_idle(const struct edge *edge, nsec_t now)
 {
-	if (edge->requests != 0 || edge->sock->_cb.write != NULL)
+	nsec_t goaway = edge->host->last_goaway_at;
+	if (edge->requests != 0 || edge->sock->_cb.write != NULL || has_unread(edge))
 		return false;
-	if (edge->proto == EDGE_HTTP2) /* requests that are on their way may come until then */
-		return now - edge->host->shutdown_at > LAST_GOAWAY;
-	return edge->proto == EDGE_OPENING || edge->sock->input->size == 0;
+	switch (edge->proto) {
+	case EDGE_OPENING: /* who has just come is about to say something */
+		return now - edge->since > SEC;
+	case EDGE_HTTP1:
+		return edge->sock->input->size == 0;
+	case EDGE_HTTP2: /* requests that are on their way may come for a while */
+		return goaway != 0 && now - goaway >= SEC && !is_uploading(edge);
+	}
+	return false;
 }
 
 /* h2o leaves idle HTTP/1.1 connections to their timeout, and HTTP/2 ones too whose last request is
@@ -286,6 +321,9 @@ void edge_host_shutdown(struct edge_host *host)
 {
 	nsec_t now = net_now(host->loop);
 	host->shutdown_at = now;
+	h2o_context_request_shutdown(host->ctx);
+	if (h2o_timeout_is_linked(last_goaway(host)))
+		h2o_timeout_unlink(last_goaway(host));
 	for (h2o_linklist_t *at = host->all.next, *next; at != &host->all; at = next) {
 		struct edge *edge = CONTAINER_OF(at, struct edge, all);
 		next = at->next;
@@ -350,6 +388,7 @@ static void on_tick(struct net_timer *timer)
 {
 	struct edge_host *host = CONTAINER_OF(timer, struct edge_host, tick);
 	nsec_t now = net_now(host->loop);
+	send_last_goaway(host, now);
 	for (h2o_linklist_t *at = host->all.next; at != &host->all; at = at->next)
 		edge_check(CONTAINER_OF(at, struct edge, all), now);
 	net_timer_set(host->loop, timer, now + SEC);

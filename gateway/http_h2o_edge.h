@@ -32,7 +32,7 @@ struct edge_host {
 	struct guard_budget budget;
 	h2o_linklist_t all, unsettled;
 	struct net_timer tick;
-	nsec_t shutdown_at; /* 0: no shutdown */
+	nsec_t shutdown_at, last_goaway_at; /* 0: not yet */
 	size_t count;
 	/* The client of a watched request left. edge_send must follow, at once. */
 	void (*left)(void *owner, void *watched);
@@ -99,7 +99,8 @@ void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t coun
  * of the answer has left h2o. */
 void edge_request_over(struct edge *edge, bool sent, bool answered);
 
-/* Shutdown has been requested of h2o: closes what is idle, now or later, and h2o would leave open. */
+/* GOAWAY on HTTP/2; closes what is idle, now or as soon as it is. Bodies that are being uploaded and
+ * answers that are being read are not idle. */
 void edge_host_shutdown(struct edge_host *host);
 
 #endif
