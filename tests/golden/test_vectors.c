@@ -9,7 +9,7 @@
 #include "codec/json_read.h"
 #include "codec/jsonrpc.h"
 #include "codec/sampling.h"
-#include "tests/support/json_tree.h"
+#include "tests/support/golden_set.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -21,81 +21,16 @@
 #include <cmocka.h>
 
 enum {
-	VECTOR_COUNT = 337, /* of all, passing and pending */
 	ARENA_CAP = 8 * 1024 * 1024,
-	PATH_SIZE = 512,
+	PATH_SIZE = 2 * GOLDEN_NAME_MAX,
 	WHY_SIZE = 512,
 };
 
-static const char *const directions[] = { "mcp_to_anthropic", "mcp_to_openai", "anthropic_to_mcp",
-					  "openai_to_mcp" };
 static const char *const all_directions[] = { "mcp_to_anthropic", "mcp_to_openai",
 					      "anthropic_to_mcp", "openai_to_mcp",
 					      "anthropic_sse",    "openai_sse" };
 
-/* ---- files ---- */
-
-/* The project's folder, and where the reference vectors are; NULL when they are not at hand. */
-static const char *source_dir(void)
-{
-	const char *dir = getenv("SLUICE_SOURCE");
-
-	return dir == NULL ? "." : dir;
-}
-
-static const char *shared_dir(void)
-{
-	static char path[PATH_SIZE];
-	const char *shared = getenv("SLUICE_SHARED");
-
-	if (shared == NULL)
-		(void)snprintf(path, sizeof(path), "%s/../shared/vectors", source_dir());
-	else
-		(void)snprintf(path, sizeof(path), "%s/vectors", shared);
-	DIR *dir = opendir(path);
-	if (dir == NULL)
-		return NULL;
-	(void)closedir(dir);
-	return path;
-}
-
-/* The whole file, malloc'ed; absent when it cannot be read. */
-static struct slice read_file(const char *path)
-{
-	FILE *file = fopen(path, "rb");
-	char *bytes = NULL;
-	size_t len = 0, cap = 0;
-
-	if (file == NULL)
-		return (struct slice){ NULL, 0 };
-	for (;;) {
-		if (len == cap) {
-			cap = cap == 0 ? 4096 : 2 * cap;
-			bytes = realloc(bytes, cap);
-			must(bytes != NULL);
-		}
-		size_t got = fread(bytes + len, 1, cap - len, file);
-		if (got == 0)
-			break;
-		len += got;
-	}
-	(void)fclose(file);
-	return slice_of(bytes, len);
-}
-
-static void free_slice(struct slice s)
-{
-	free((void *)(uintptr_t)s.at);
-}
-
 /* ---- one vector ---- */
-
-struct vector {
-	char name[PATH_SIZE]; /* direction/file */
-	struct slice text;
-	struct json_tree *tree;
-	bool request, openai;
-};
 
 /* What one run owns; given back whatever the outcome is. */
 struct run {
@@ -496,98 +431,6 @@ static bool answer_passes(struct run *run)
 	       same_adjustments(run, result.adjustments);
 }
 
-/* ---- the sets ---- */
-
-struct sets {
-	struct vector *vectors;
-	size_t count;
-	struct slice pending;
-	size_t pending_count;
-};
-
-static int is_json(const struct dirent *entry)
-{
-	size_t len = strlen(entry->d_name);
-
-	return len > 5 && strcmp(entry->d_name + len - 5, ".json") == 0;
-}
-
-static void load_vector(struct sets *sets, const char *direction, const char *file)
-{
-	struct vector *vector = &sets->vectors[sets->count++];
-	char path[2 * PATH_SIZE];
-
-	must(sets->count <= VECTOR_COUNT);
-	(void)snprintf(vector->name, sizeof(vector->name), "%s/%s", direction, file);
-	(void)snprintf(path, sizeof(path), "%s/tests/golden/%s", source_dir(), vector->name);
-	vector->text = read_file(path);
-	vector->tree = json_tree_parse(vector->text);
-	vector->request = strncmp(direction, "mcp_to_", 7) == 0;
-	vector->openai = strstr(direction, "openai") != NULL;
-	if (vector->tree == NULL) {
-		(void)fprintf(stderr, "%s is not readable\n", path);
-		exit(1);
-	}
-}
-
-static void load_direction(struct sets *sets, const char *direction)
-{
-	struct dirent **entries;
-	char path[PATH_SIZE];
-
-	(void)snprintf(path, sizeof(path), "%s/tests/golden/%s", source_dir(), direction);
-	int count = scandir(path, &entries, is_json, alphasort);
-	if (count < 0) {
-		(void)fprintf(stderr, "%s is not there; run from the project's folder\n", path);
-		exit(1);
-	}
-	for (int i = 0; i < count; i++) {
-		load_vector(sets, direction, entries[i]->d_name);
-		free(entries[i]);
-	}
-	free(entries);
-}
-
-/* Whether a line of pending.txt begins with the name and a space. */
-static bool is_pending(const struct sets *sets, const char *name)
-{
-	struct slice rest = sets->pending;
-
-	while (!slice_absent(rest)) {
-		struct slice line = slice_cut(&rest, '\n');
-		if (slice_eq(slice_cut(&line, ' '), slice_str(name)) && line.len > 0)
-			return true;
-	}
-	return false;
-}
-
-static void load_sets(struct sets *sets)
-{
-	char path[PATH_SIZE];
-
-	*sets = (struct sets){ .vectors = calloc(VECTOR_COUNT + 1, sizeof(*sets->vectors)) };
-	must(sets->vectors != NULL);
-	for (size_t i = 0; i < COUNT_OF(directions); i++)
-		load_direction(sets, directions[i]);
-	(void)snprintf(path, sizeof(path), "%s/tests/golden/pending.txt", source_dir());
-	sets->pending = read_file(path);
-	struct slice rest = sets->pending;
-	while (!slice_absent(rest)) {
-		struct slice line = slice_cut(&rest, '\n');
-		sets->pending_count += line.len != 0 && line.at[0] != '#';
-	}
-}
-
-static void free_sets(struct sets *sets)
-{
-	for (size_t i = 0; i < sets->count; i++) {
-		json_tree_free(sets->vectors[i].tree);
-		free_slice(sets->vectors[i].text);
-	}
-	free(sets->vectors);
-	free_slice(sets->pending);
-}
-
 /* ---- tests ---- */
 
 static size_t passed;
@@ -607,15 +450,15 @@ static void vector_holds(void **state)
 
 static void no_vector_is_both_passing_and_pending(void **state)
 {
-	const struct sets *sets = *state;
+	const struct golden_set *sets = *state;
 
 	for (size_t i = 0; i < sets->count; i++)
-		if (is_pending(sets, sets->vectors[i].name))
+		if (golden_is_pending(sets, sets->vectors[i].name))
 			fail_msg("%s is in pending.txt and in its folder", sets->vectors[i].name);
-	assert_int_equal(sets->count + sets->pending_count, VECTOR_COUNT);
+	assert_int_equal(sets->count + sets->pending_count, GOLDEN_COUNT);
 }
 
-static const struct vector *find_vector(const struct sets *sets, const char *name)
+static const struct vector *find_vector(const struct golden_set *sets, const char *name)
 {
 	for (size_t i = 0; i < sets->count; i++)
 		if (strcmp(sets->vectors[i].name, name) == 0)
@@ -624,26 +467,27 @@ static const struct vector *find_vector(const struct sets *sets, const char *nam
 }
 
 /* The number of reference vectors in the direction; each must be in a set, copies unchanged. */
-static size_t compare_direction(const struct sets *sets, const char *shared, const char *direction)
+static size_t compare_direction(const struct golden_set *sets, const char *shared,
+				const char *direction)
 {
 	struct dirent **entries;
 	char path[2 * PATH_SIZE], name[PATH_SIZE];
 
 	(void)snprintf(path, sizeof(path), "%s/%s", shared, direction);
-	int count = scandir(path, &entries, is_json, alphasort);
+	int count = scandir(path, &entries, golden_is_json, alphasort);
 	assert_true(count > 0);
 	for (int i = 0; i < count; i++) {
 		(void)snprintf(name, sizeof(name), "%s/%s", direction, entries[i]->d_name);
 		free(entries[i]);
 		const struct vector *vector = find_vector(sets, name);
-		if (vector == NULL && !is_pending(sets, name))
+		if (vector == NULL && !golden_is_pending(sets, name))
 			fail_msg("%s is in neither set", name);
 		if (vector == NULL)
 			continue;
 		(void)snprintf(path, sizeof(path), "%s/%s", shared, name);
-		struct slice reference = read_file(path);
+		struct slice reference = golden_read(path);
 		bool same = slice_eq(reference, vector->text);
-		free_slice(reference);
+		free((void *)(uintptr_t)reference.at);
 		if (!same)
 			fail_msg("%s differs from the reference vector", name);
 	}
@@ -653,22 +497,22 @@ static size_t compare_direction(const struct sets *sets, const char *shared, con
 
 static void copies_are_the_reference_vectors_and_none_is_forgotten(void **state)
 {
-	const struct sets *sets = *state;
-	const char *shared = shared_dir();
+	const struct golden_set *sets = *state;
+	const char *shared = golden_shared();
 	size_t count = 0;
 
 	if (shared == NULL)
 		skip();
 	for (size_t i = 0; i < COUNT_OF(all_directions); i++)
 		count += compare_direction(sets, shared, all_directions[i]);
-	assert_int_equal(count, VECTOR_COUNT);
+	assert_int_equal(count, GOLDEN_COUNT);
 }
 
 int main(void)
 {
-	struct sets sets;
+	struct golden_set sets;
 
-	load_sets(&sets);
+	golden_load(&sets);
 	size_t count = sets.count + 2;
 	struct CMUnitTest *tests = calloc(count, sizeof(*tests));
 	must(tests != NULL);
@@ -683,6 +527,6 @@ int main(void)
 	int failed = _cmocka_run_group_tests("vectors", tests, count, NULL, NULL);
 	(void)printf("%zu passed, %zu pending by name\n", passed, sets.pending_count);
 	free(tests);
-	free_sets(&sets);
+	golden_free(&sets);
 	return failed != 0;
 }

@@ -1,0 +1,44 @@
+/* golden_set.h - the golden vectors in tests/golden: those that hold, and those that are pending. */
+#ifndef TESTS_SUPPORT_GOLDEN_SET_H
+#define TESTS_SUPPORT_GOLDEN_SET_H
+
+#include "tests/support/json_tree.h"
+
+enum {
+	GOLDEN_COUNT = 337, /* of all, passing and pending */
+	GOLDEN_NAME_MAX = 512,
+};
+
+struct vector {
+	char name[GOLDEN_NAME_MAX]; /* direction/file */
+	struct slice text;
+	struct json_tree *tree;
+	bool request, openai;
+};
+
+struct golden_set {
+	struct vector *vectors;
+	size_t count;
+	struct slice pending; /* pending.txt: a path and a reason a line */
+	size_t pending_count;
+};
+
+/* Reads everything below $SLUICE_SOURCE (the working directory without one); exits when it cannot. */
+void golden_load(struct golden_set *set);
+void golden_free(struct golden_set *set);
+
+/* Whether pending.txt names it, with a reason. */
+bool golden_is_pending(const struct golden_set *set, const char *name);
+
+/* The folder of the reference vectors ($SLUICE_SHARED/vectors, or ../shared/vectors), static; NULL
+ * when it is not at hand. */
+const char *golden_shared(void);
+
+/* The whole file, malloc'ed; absent when it cannot be read. */
+struct slice golden_read(const char *path);
+
+struct dirent;
+/* For scandir: names that end in .json. */
+int golden_is_json(const struct dirent *entry);
+
+#endif
