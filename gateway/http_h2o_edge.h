@@ -74,7 +74,7 @@ struct edge {
 };
 
 void edge_host_init(struct edge_host *host);
-/* Before the first of edge_host_init's users: starts the 1 s tick. */
+/* Everything is filled in: starts the 1 s tick and the look before each wait. */
 void edge_host_start(struct edge_host *host);
 
 /* A new record for an accepted socket; on memory refused the socket is closed. It is freed when the

@@ -17,7 +17,8 @@ struct net_conn;
 struct net_buffer;
 struct ssl_ctx_st; /* OpenSSL's SSL_CTX */
 
-/* NULL when memory or descriptors are refused. Loops live until the process ends. */
+/* NULL when memory or descriptors are refused. Loops live until the process ends. The thread that
+ * turns it must ignore or block SIGPIPE. */
 struct net_loop *net_loop_new(void);
 
 /* One turn: waits for sockets at most until the next timer is due (or max_wait), handles them, runs

@@ -227,6 +227,14 @@ class Http1(EdgeCase):
                              [b"xxx", b"x", b"second", b"xx", b"last"])
         self.assert_at_rest(edge)
 
+    def test_an_answer_from_a_timer_lets_the_next_request_in_at_once(self):
+        edge = self.edge()
+        started = time.monotonic()
+        with Client(edge) as client:
+            client.send(h1("/b/1") * 15)  # 20 ms each; a turn of the loop may wait for a second
+            client.read_until(h1_answers(15), "15 answers")
+        self.assertLess(time.monotonic() - started, 7)
+
     def test_requests_that_come_while_another_is_in_flight_are_kept(self):
         edge = self.edge()
         with Client(edge) as client:
@@ -567,6 +575,22 @@ class Slow(EdgeCase):
     def test_http2_frame(self):
         self.closed_in_time(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo"))
                             + frame(DATA, END_STREAM, 1, b"x" * 5000)[:9], b"x")
+
+    def test_a_kept_connection_that_rests_is_not_slow(self):
+        edge = self.edge("-t", 1000)
+        with Client(edge) as kept:
+            for request in (h1("/now/1"), h1("/b/1"), h1("/echo", b"x", "Expect: 100-continue")):
+                kept.input = b""
+                kept.send(request)
+                kept.read_until(lambda data: data.endswith(b"\r\n\r\nx"), "an answer")
+            for _ in range(2):  # given up after they have waited as long
+                with Client(edge) as clock:
+                    clock.send(PREFACE[:5])
+                    clock.read_to_end()
+            kept.input = b""
+            kept.send(h1("/now/2"))
+            self.assertEqual(kept.read_until(h1_answers(1), "an answer"), [b"xx"])
+        self.assertEqual(self.assert_at_rest(edge)["slow"], 2)
 
     def test_a_window_that_never_opens(self):
         self.closed_in_time(PREFACE + settings((4, 0)) + h2_request(1, "/now/10"), b"", "stalled")
