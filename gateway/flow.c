@@ -111,6 +111,16 @@ static enum flow_effect finish(struct flow *flow)
 	return FLOW_ANSWER;
 }
 
+/* A call that was cut short is no answer: it may still cost what was reserved. */
+static enum flow_effect give_up(struct flow *flow)
+{
+	must(flow->step < FLOW_STEP_ANSWER);
+	if (flow->called)
+		flow->call.err = ERR_DRAINING;
+	(void)flow_refuse_err(flow, ERR_DRAINING);
+	return finish(flow);
+}
+
 enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum flow_event event)
 {
 	must_obj(flow, FLOW_MAGIC);
@@ -119,6 +129,8 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 		flow->outcome = ERR_CANCELLED;
 		return finish(flow);
 	}
+	if (event == FLOW_GIVEN_UP)
+		return give_up(flow);
 	if (event == FLOW_SETTLED)
 		return finish(flow);
 	for (;;) {

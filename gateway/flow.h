@@ -31,6 +31,7 @@ enum flow_event {
 	FLOW_PROVIDER_DONE, /* the call is done */
 	FLOW_SETTLED,       /* reservation settled; .overrun is there */
 	FLOW_CLIENT_GONE,   /* in any state but OVER; the driver has cancelled the call */
+	FLOW_GIVEN_UP,      /* in any state but ANSWER and OVER: the process leaves; likewise */
 };
 
 enum flow_effect {

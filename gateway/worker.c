@@ -1,63 +1,13 @@
 /* worker.c - drives flows: does what they ask for and comes back with what happened. */
-#include "gateway/worker.h"
+#include "gateway/worker_parts.h"
 
 #include "codec/base/must.h"
-#include "codec/base/slab.h"
-#include "gateway/flow.h"
-#include "gateway/panic.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/random.h>
-
-enum { WORKER_MAGIC = 0x574f524b, REQUEST_MAGIC = 0x52455155 };
-
-/* What the worker made of one snapshot: turns and pools by the snapshot's indices. */
-struct worker_providers {
-	struct provider_turn *turns;
-	struct upstream_pool *(
-		*pools)[CONFIG_ENDPOINTS_MAX]; /* NULL where a CA could not be used */
-	struct worker_pool_counts *counts;
-};
-
-struct worker {
-	uint32_t magic;
-	struct worker_args args;
-	struct worker_shared shared;
-	struct net_loop *loop;
-	struct http_server *http;
-	struct upstream *upstream;
-	struct store_memory memory;
-	struct store *store;
-	struct slab requests;
-	struct arena_pool arenas;
-	struct json_work *json;
-	const struct config *config;
-	struct worker_providers providers;
-	struct net_timer second; /* gauges */
-	uint8_t random[4096];
-	size_t random_left;
-	bool draining;
-	struct panic_slab slabs[1];
-	struct panic_context panic; /* what this thread is doing, should a promise break */
-};
-
-struct request {
-	uint32_t magic;
-	bool placed;   /* holds a concurrency place in the store */
-	bool answered; /* http_answer was called */
-	struct worker *worker;
-	struct http_exchange *exchange;
-	struct upstream_pool *pool; /* chosen while the snapshot was at hand */
-	struct arena arena;
-	struct flow flow;
-};
-
-static const char busy_body[] = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":503,"
-				"\"message\":\"The gateway is at its "
-				"capacity\",\"data\":{\"reason\":\"overloaded\"}}}";
 
 /* Request ids and invented call ids; the kernel is asked once per some hundred requests. */
 static void take_random(struct worker *worker, uint8_t out[FLOW_CHANCE_BYTES])
@@ -79,9 +29,30 @@ static struct flow_env worker_env(struct worker *worker)
 		.json = worker->json,
 		.now = net_now(worker->loop),
 		.wall_ns = net_wall_ns(worker->loop),
-		.draining = worker->draining,
+		.draining = worker->given_up,
 		.step = &worker->panic.step,
 	};
+}
+
+/* ---- who waits for an answer ---- */
+static void waiting_add(struct worker *worker, struct request *r)
+{
+	r->next = worker->waiting;
+	r->place = &worker->waiting;
+	if (r->next != NULL)
+		r->next->place = &r->next;
+	worker->waiting = r;
+}
+
+/* Harmless when it is not on the list. */
+static void waiting_remove(struct request *r)
+{
+	if (r->place == NULL)
+		return;
+	*r->place = r->next;
+	if (r->next != NULL)
+		r->next->place = r->place;
+	r->place = NULL;
 }
 
 /* ---- a request's end: the one place where everything it holds is given back ---- */
@@ -108,6 +79,7 @@ static void request_end(struct request *r, bool cut_short)
 	struct worker *worker = r->worker;
 
 	must_obj(r, REQUEST_MAGIC);
+	waiting_remove(r);
 	upstream_cancel(&r->flow.call);
 	upstream_finish(&r->flow.call);
 	if (r->placed)
@@ -185,6 +157,7 @@ static void do_answer(struct request *r)
 	const struct flow_answer *answer = &r->flow.answer;
 
 	r->answered = true;
+	waiting_remove(r);
 	http_answer(r->exchange, answer->status, answer->fields, answer->field_count,
 		    answer->body.v, answer->body.count, answer->body.total);
 }
@@ -233,6 +206,18 @@ static void request_run(struct request *r, enum flow_event event)
 	worker->panic.tenant = (struct slice){ NULL, 0 };
 }
 
+/* Whatever it waits for: that does not matter any more. `r` may be gone afterwards. */
+static void request_interrupt(struct request *r, enum flow_event event)
+{
+	struct store *store = r->worker->store;
+
+	must(!r->answered);
+	if (r->flow.step == FLOW_STEP_RESERVE)
+		store->forget(store, &r->flow.reservation);
+	upstream_cancel(&r->flow.call);
+	request_run(r, event);
+}
+
 /* ---- what HTTP tells us ---- */
 static void *on_begin(void *owner, struct http_exchange *exchange, const struct http_incoming *in)
 {
@@ -247,6 +232,7 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 	r->worker = worker;
 	r->exchange = exchange;
 	r->pool = NULL;
+	waiting_add(worker, r);
 	arena_init(&r->arena, &worker->arenas, REQUEST_ARENA_MAX);
 	take_random(worker, random);
 	flow_init(&r->flow, in, &r->arena, random, net_now(worker->loop),
@@ -265,178 +251,20 @@ static void on_gone(void *owner, void *request)
 		request_end(r, true);
 		return;
 	}
-	if (r->flow.step == FLOW_STEP_RESERVE)
-		worker->store->forget(worker->store, &r->flow.reservation);
-	upstream_cancel(&r->flow.call);
-	request_run(r, FLOW_CLIENT_GONE);
+	request_interrupt(r, FLOW_CLIENT_GONE);
+}
+
+void worker_refuse_waiting(struct worker *worker)
+{
+	worker->given_up = true;
+	while (worker->waiting != NULL)
+		request_interrupt(worker->waiting, FLOW_GIVEN_UP);
 }
 
 static void on_sent(void *owner, void *request)
 {
 	(void)owner;
 	request_end(request, false);
-}
-
-/* ---- snapshots ---- */
-static void providers_free(struct worker_providers *providers)
-{
-	free(providers->turns);
-	free(providers->pools);
-	*providers = (struct worker_providers){ 0 };
-}
-
-static void fill_provider(struct worker *worker, struct worker_providers *fresh, uint32_t p)
-{
-	const struct provider *provider = &worker->config->providers[p];
-	char problem[256];
-
-	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
-		fresh->turns[p].members[e].weight = provider->endpoints[e].weight;
-		fresh->pools[p][e] = upstream_pool_for(worker->upstream, &provider->endpoints[e],
-						       problem, sizeof(problem));
-		if (fresh->pools[p][e] == NULL)
-			(void)fprintf(stderr, "sluice: provider %.*s: %s\n",
-				      (int)provider->name.len, provider->name.at, problem);
-	}
-}
-
-/* Requests do not hold the snapshot while they wait, so that it can be let go of at once. */
-static bool use_config(struct worker *worker, const struct config *config, uint64_t seq)
-{
-	struct worker_providers fresh = {
-		.turns = calloc(config->provider_count + 1, sizeof(*fresh.turns)),
-		.pools = calloc(config->provider_count + 1, sizeof(*fresh.pools)),
-		.counts = worker->providers.counts,
-	};
-
-	if (fresh.turns == NULL || fresh.pools == NULL) {
-		providers_free(&fresh);
-		return false;
-	}
-	worker->config = config;
-	upstream_mark(worker->upstream);
-	for (uint32_t p = 0; p < config->provider_count; p++)
-		fill_provider(worker, &fresh, p);
-	upstream_sweep(worker->upstream);
-	providers_free(&worker->providers);
-	worker->providers = fresh;
-	atomic_store_explicit(&worker->shared.config_seq, seq, memory_order_release);
-	atomic_store_explicit(&worker->shared.config_oldest_seq, seq, memory_order_release);
-	return true;
-}
-
-static struct http_limits http_limits_of(const struct worker *worker, const struct config *config)
-{
-	uint32_t share = config->connections_max / worker->args.count;
-
-	return (struct http_limits){
-		.body_bytes_max = config->body_bytes_max,
-		.connections_max = share == 0 ? 1 : share,
-		.busy_body = slice_of(busy_body, sizeof(busy_body) - 1),
-	};
-}
-
-/* ---- messages from the control thread ---- */
-struct config_message {
-	struct net_message message;
-	const struct config *config;
-	uint64_t seq;
-};
-
-static void run_config(struct net_message *message, void *owner)
-{
-	struct config_message *m = CONTAINER_OF(message, struct config_message, message);
-	struct worker *worker = owner;
-
-	must_obj(worker, WORKER_MAGIC);
-	if (use_config(worker, m->config, m->seq)) {
-		const struct http_limits limits = http_limits_of(worker, m->config);
-		http_set_limits(worker->http, &limits);
-	} else {
-		(void)fprintf(stderr, "sluice: no memory for a new configuration\n");
-	}
-	free(m);
-}
-
-void worker_set_config(struct worker *worker, const struct config *config, uint64_t seq)
-{
-	struct config_message *m = calloc(1, sizeof(*m));
-
-	must(m != NULL); /* a control thread without memory for 40 bytes cannot go on */
-	m->message.run = run_config;
-	m->config = config;
-	m->seq = seq;
-	net_post(worker->loop, &m->message);
-}
-
-struct addresses_message {
-	struct net_message message;
-	struct slice identity;
-	uint32_t count;
-	struct upstream_address addresses[];
-};
-
-static void run_addresses(struct net_message *message, void *owner)
-{
-	struct addresses_message *m = CONTAINER_OF(message, struct addresses_message, message);
-	struct worker *worker = owner;
-
-	must_obj(worker, WORKER_MAGIC);
-	upstream_resolved(worker->upstream, m->identity, m->addresses, m->count);
-	free(m);
-}
-
-void worker_set_addresses(struct worker *worker, struct slice identity,
-			  const struct upstream_address *addresses, uint32_t count)
-{
-	size_t list = count * sizeof(*addresses);
-	struct addresses_message *m = calloc(1, sizeof(*m) + list + identity.len);
-
-	must(m != NULL);
-	m->message.run = run_addresses;
-	m->count = count;
-	if (count != 0)
-		(void)memcpy(m->addresses, addresses, list);
-	char *text = (char *)m->addresses + list;
-	(void)memcpy(text, identity.at, identity.len);
-	m->identity = slice_of(text, identity.len);
-	net_post(worker->loop, &m->message);
-}
-
-static void run_stop_accepting(struct net_message *message, void *owner)
-{
-	struct worker *worker = owner;
-
-	http_stop_accepting(worker->http);
-	free(message);
-}
-
-static void run_shutdown(struct net_message *message, void *owner)
-{
-	struct worker *worker = owner;
-
-	worker->draining = true;
-	http_shutdown(worker->http);
-	free(message);
-}
-
-static void post_plain(struct worker *worker, void (*run)(struct net_message *, void *))
-{
-	struct net_message *message = calloc(1, sizeof(*message));
-
-	must(message != NULL);
-	message->run = run;
-	net_post(worker->loop, message);
-}
-
-void worker_stop_accepting(struct worker *worker)
-{
-	post_plain(worker, run_stop_accepting);
-}
-
-void worker_shutdown(struct worker *worker)
-{
-	post_plain(worker, run_shutdown);
 }
 
 /* ---- the thread ---- */
@@ -506,7 +334,7 @@ static void *worker_main(void *arg)
 static bool worker_build(struct worker *worker)
 {
 	const struct worker_args *args = &worker->args;
-	const struct http_limits limits = http_limits_of(worker, args->config);
+	const struct http_limits limits = worker_http_limits(worker, args->config);
 	const struct http_handler handler = {
 		.owner = worker, .begin = on_begin, .gone = on_gone, .sent = on_sent
 	};
@@ -519,7 +347,7 @@ static bool worker_build(struct worker *worker)
 		return false;
 	net_loop_set_owner(worker->loop, worker);
 	worker->upstream = upstream_new(worker->loop, &upstream_limits_default);
-	if (worker->upstream == NULL || !use_config(worker, args->config, 1))
+	if (worker->upstream == NULL || !worker_use_config(worker, args->config, 1))
 		return false;
 	worker->http = http_server_new(worker->loop, args->listen_fds, args->listen_count, &handler,
 				       &limits);

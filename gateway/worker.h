@@ -53,10 +53,13 @@ void worker_set_config(struct worker *worker, const struct config *config, uint6
 void worker_set_addresses(struct worker *worker, struct slice identity,
 			  const struct upstream_address *addresses, uint32_t count);
 
-/* Stop accepting (new connections are left to others). */
+/* Leaving, in this order (control_drain.h): everything is served, but callers over HTTP/1.1 are sent
+ * elsewhere; no connection is accepted; GOAWAY, and connections are closed as they become idle; what
+ * still waits is refused (503, draining), and what still comes. */
+void worker_quiet(struct worker *worker);
 void worker_stop_accepting(struct worker *worker);
-/* GOAWAY, close idle connections; requests in flight go on. */
 void worker_shutdown(struct worker *worker);
+void worker_give_up(struct worker *worker);
 
 /* Counters of the edge and of the pools, for metrics; safe from control (relaxed loads). */
 const struct http_counters *worker_http_counters(const struct worker *worker);

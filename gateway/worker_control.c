@@ -1,0 +1,200 @@
+/* worker_control.c - what the control thread tells a worker: snapshots, addresses, leaving. */
+#include "gateway/worker_parts.h"
+
+#include "codec/base/must.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static const char busy_body[] = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":503,"
+				"\"message\":\"The gateway is at its "
+				"capacity\",\"data\":{\"reason\":\"overloaded\"}}}";
+
+/* ---- snapshots ---- */
+static void providers_free(struct worker_providers *providers)
+{
+	free(providers->turns);
+	free(providers->pools);
+	*providers = (struct worker_providers){ 0 };
+}
+
+static void fill_provider(struct worker *worker, struct worker_providers *fresh, uint32_t p)
+{
+	const struct provider *provider = &worker->config->providers[p];
+	char problem[256];
+
+	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
+		fresh->turns[p].members[e].weight = provider->endpoints[e].weight;
+		fresh->pools[p][e] = upstream_pool_for(worker->upstream, &provider->endpoints[e],
+						       problem, sizeof(problem));
+		if (fresh->pools[p][e] == NULL)
+			(void)fprintf(stderr, "sluice: provider %.*s: %s\n",
+				      (int)provider->name.len, provider->name.at, problem);
+	}
+}
+
+/* Requests do not hold the snapshot while they wait, so that it can be let go of at once. */
+bool worker_use_config(struct worker *worker, const struct config *config, uint64_t seq)
+{
+	struct worker_providers fresh = {
+		.turns = calloc(config->provider_count + 1, sizeof(*fresh.turns)),
+		.pools = calloc(config->provider_count + 1, sizeof(*fresh.pools)),
+		.counts = worker->providers.counts,
+	};
+
+	if (fresh.turns == NULL || fresh.pools == NULL) {
+		providers_free(&fresh);
+		return false;
+	}
+	worker->config = config;
+	upstream_mark(worker->upstream);
+	for (uint32_t p = 0; p < config->provider_count; p++)
+		fill_provider(worker, &fresh, p);
+	upstream_sweep(worker->upstream);
+	providers_free(&worker->providers);
+	worker->providers = fresh;
+	atomic_store_explicit(&worker->shared.config_seq, seq, memory_order_release);
+	atomic_store_explicit(&worker->shared.config_oldest_seq, seq, memory_order_release);
+	return true;
+}
+
+struct http_limits worker_http_limits(const struct worker *worker, const struct config *config)
+{
+	uint32_t share = config->connections_max / worker->args.count;
+
+	return (struct http_limits){
+		.body_bytes_max = config->body_bytes_max,
+		.connections_max = share == 0 ? 1 : share,
+		.busy_body = slice_of(busy_body, sizeof(busy_body) - 1),
+	};
+}
+
+/* ---- messages from the control thread ---- */
+struct config_message {
+	struct net_message message;
+	const struct config *config;
+	uint64_t seq;
+};
+
+static void run_config(struct net_message *message, void *owner)
+{
+	struct config_message *m = CONTAINER_OF(message, struct config_message, message);
+	struct worker *worker = owner;
+
+	must_obj(worker, WORKER_MAGIC);
+	if (worker_use_config(worker, m->config, m->seq)) {
+		const struct http_limits limits = worker_http_limits(worker, m->config);
+		http_set_limits(worker->http, &limits);
+	} else {
+		(void)fprintf(stderr, "sluice: no memory for a new configuration\n");
+	}
+	free(m);
+}
+
+void worker_set_config(struct worker *worker, const struct config *config, uint64_t seq)
+{
+	struct config_message *m = calloc(1, sizeof(*m));
+
+	must(m != NULL); /* a control thread without memory for 40 bytes cannot go on */
+	m->message.run = run_config;
+	m->config = config;
+	m->seq = seq;
+	net_post(worker->loop, &m->message);
+}
+
+struct addresses_message {
+	struct net_message message;
+	struct slice identity;
+	uint32_t count;
+	struct upstream_address addresses[];
+};
+
+static void run_addresses(struct net_message *message, void *owner)
+{
+	struct addresses_message *m = CONTAINER_OF(message, struct addresses_message, message);
+	struct worker *worker = owner;
+
+	must_obj(worker, WORKER_MAGIC);
+	upstream_resolved(worker->upstream, m->identity, m->addresses, m->count);
+	free(m);
+}
+
+void worker_set_addresses(struct worker *worker, struct slice identity,
+			  const struct upstream_address *addresses, uint32_t count)
+{
+	size_t list = count * sizeof(*addresses);
+	struct addresses_message *m = calloc(1, sizeof(*m) + list + identity.len);
+
+	must(m != NULL);
+	m->message.run = run_addresses;
+	m->count = count;
+	if (count != 0)
+		(void)memcpy(m->addresses, addresses, list);
+	char *text = (char *)m->addresses + list;
+	(void)memcpy(text, identity.at, identity.len);
+	m->identity = slice_of(text, identity.len);
+	net_post(worker->loop, &m->message);
+}
+
+/* ---- leaving ---- */
+static void run_quiet(struct net_message *message, void *owner)
+{
+	struct worker *worker = owner;
+
+	http_quiet(worker->http);
+	free(message);
+}
+
+static void run_stop_accepting(struct net_message *message, void *owner)
+{
+	struct worker *worker = owner;
+
+	http_stop_accepting(worker->http);
+	free(message);
+}
+
+static void run_shutdown(struct net_message *message, void *owner)
+{
+	struct worker *worker = owner;
+
+	http_shutdown(worker->http);
+	free(message);
+}
+
+static void run_give_up(struct net_message *message, void *owner)
+{
+	struct worker *worker = owner;
+
+	must_obj(worker, WORKER_MAGIC);
+	worker_refuse_waiting(worker);
+	free(message);
+}
+
+static void post_plain(struct worker *worker, void (*run)(struct net_message *, void *))
+{
+	struct net_message *message = calloc(1, sizeof(*message));
+
+	must(message != NULL);
+	message->run = run;
+	net_post(worker->loop, message);
+}
+
+void worker_quiet(struct worker *worker)
+{
+	post_plain(worker, run_quiet);
+}
+
+void worker_stop_accepting(struct worker *worker)
+{
+	post_plain(worker, run_stop_accepting);
+}
+
+void worker_shutdown(struct worker *worker)
+{
+	post_plain(worker, run_shutdown);
+}
+
+void worker_give_up(struct worker *worker)
+{
+	post_plain(worker, run_give_up);
+}

@@ -1,0 +1,68 @@
+/* worker_parts.h - what the files of a worker share: private to worker*.c. */
+#ifndef GATEWAY_WORKER_PARTS_H
+#define GATEWAY_WORKER_PARTS_H
+
+#include "codec/base/slab.h"
+#include "gateway/flow.h"
+#include "gateway/panic.h"
+#include "gateway/worker.h"
+
+enum { WORKER_MAGIC = 0x574f524b, REQUEST_MAGIC = 0x52455155 };
+
+/* What the worker made of one snapshot: turns and pools by the snapshot's indices. */
+struct worker_providers {
+	struct provider_turn *turns;
+	struct upstream_pool *(
+		*pools)[CONFIG_ENDPOINTS_MAX]; /* NULL where a CA could not be used */
+	struct worker_pool_counts *counts;
+};
+
+struct worker {
+	uint32_t magic;
+	struct worker_args args;
+	struct worker_shared shared;
+	struct net_loop *loop;
+	struct http_server *http;
+	struct upstream *upstream;
+	struct store_memory memory;
+	struct store *store;
+	struct slab requests;
+	struct arena_pool arenas;
+	struct json_work *json;
+	const struct config *config;
+	struct worker_providers providers;
+	struct net_timer second; /* gauges */
+	uint8_t random[4096];
+	size_t random_left;
+	struct request *waiting; /* those without an answer yet */
+	bool given_up;           /* requests are refused */
+	struct panic_slab slabs[1];
+	struct panic_context panic; /* what this thread is doing, should a promise break */
+};
+
+struct request {
+	uint32_t magic;
+	bool placed;                   /* holds a concurrency place in the store */
+	bool answered;                 /* http_answer was called */
+	struct request *next, **place; /* in worker->waiting; place NULL: not on it */
+	struct worker *worker;
+	struct http_exchange *exchange;
+	struct upstream_pool *pool; /* chosen while the snapshot was at hand */
+	struct arena arena;
+	struct flow flow;
+};
+
+/* ---- worker.c ---- */
+
+/* The drain is nearly over: who waits for a provider is told so, and whoever still comes. */
+void worker_refuse_waiting(struct worker *worker);
+
+/* ---- worker_control.c ---- */
+
+/* Takes over a snapshot; false when memory is refused: the one before stays in use. */
+MUST_USE bool worker_use_config(struct worker *worker, const struct config *config, uint64_t seq);
+
+/* What a configuration means for this worker's listeners. */
+struct http_limits worker_http_limits(const struct worker *worker, const struct config *config);
+
+#endif
