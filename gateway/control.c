@@ -26,20 +26,28 @@ nsec_t control_now(void)
 
 /* ---- drain ------------------------------------------------------------------------------------- */
 
-struct load {
-	uint64_t in_flight, connections;
-};
-
-static struct load load_now(const struct control *control)
+/* A worker that hangs is not waited for: nothing of it will end. */
+static struct drain_load load_now(const struct control *control)
 {
-	struct load sum = { 0, 0 };
+	struct drain_load sum = { 0 };
 
 	for (uint32_t i = 0; i < control->args.worker_count; i++) {
-		const struct worker_shared *shared = worker_shared(control->args.workers[i]);
+		const struct worker *worker = control->args.workers[i];
+		const struct worker_shared *shared = worker_shared(worker);
+		if (control->watches[i].hangs)
+			continue;
 		sum.in_flight += atomic_load_explicit(&shared->in_flight, memory_order_relaxed);
 		sum.connections += atomic_load_explicit(&shared->connections, memory_order_relaxed);
+		sum.accepted += atomic_load_explicit(&worker_http_counters(worker)->connections,
+						     memory_order_relaxed);
 	}
 	return sum;
+}
+
+static void tell_all(struct control *control, void (*tell)(struct worker *worker))
+{
+	for (uint32_t i = 0; i < control->args.worker_count; i++)
+		tell(control->args.workers[i]);
 }
 
 static void begin_drain(struct control *control)
@@ -49,37 +57,50 @@ static void begin_drain(struct control *control)
 	drain_begin(&control->drain, control_now(), control->config->drain);
 	(void)fprintf(stderr, "sluice: draining, for %llu s at most\n",
 		      (unsigned long long)(control->config->drain / SEC));
+	tell_all(control, worker_quiet);
 }
 
-static void leave(struct control *control)
+static void end_drain(struct control *control, uint64_t in_flight)
 {
-	for (uint32_t i = 0; i < control->args.worker_count; i++) {
-		worker_stop_accepting(control->args.workers[i]);
-		worker_shutdown(control->args.workers[i]);
-	}
-}
-
-static void end(struct control *control, struct load load)
-{
-	if (load.in_flight > 0)
+	if (in_flight > 0)
 		(void)fprintf(stderr, "sluice: the drain is over, %llu requests are cut off\n",
-			      (unsigned long long)load.in_flight);
+			      (unsigned long long)in_flight);
 	(void)event_base_loopbreak(control->base);
+}
+
+static void enter_phase(struct control *control, const struct drain_load *load)
+{
+	const struct control_args *args = &control->args;
+
+	switch (control->drain.phase) {
+	case DRAIN_NOT:
+	case DRAIN_QUIET:
+		break;
+	case DRAIN_CLOSING:
+		control_listen_hold(args->listen_fds, args->listen_count);
+		break;
+	case DRAIN_LEAVING:
+		tell_all(control, worker_stop_accepting);
+		control_listen_end(args->listen_fds, args->listen_count);
+		tell_all(control, worker_shutdown);
+		break;
+	case DRAIN_GIVING_UP:
+		(void)fprintf(stderr, "sluice: the drain ends, %llu requests are refused\n",
+			      (unsigned long long)load->in_flight);
+		tell_all(control, worker_give_up);
+		break;
+	case DRAIN_OVER:
+		end_drain(control, load->in_flight);
+	}
 }
 
 static void look_at_drain(struct control *control)
 {
 	enum drain_phase before = control->drain.phase;
-	const struct load load = load_now(control);
+	const struct drain_load load = load_now(control);
 
-	if (before == DRAIN_NOT)
-		return;
-	enum drain_phase phase =
-		drain_step(&control->drain, control_now(), load.in_flight, load.connections);
-	if (phase == DRAIN_LEAVING && before != phase)
-		leave(control);
-	if (phase == DRAIN_OVER)
-		end(control, load);
+	if (before != DRAIN_NOT && drain_step(&control->drain, control_now(), &load) != before)
+		enter_phase(control, &load);
 }
 
 /* ---- timers and signals ------------------------------------------------------------------------- */
@@ -95,6 +116,17 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	look_at_drain(control);
 }
 
+/* Another server would begin what this one is about to end. */
+static void on_hang(const struct control *control, uint32_t i)
+{
+	bool draining = control->drain.phase != DRAIN_NOT;
+
+	(void)fprintf(stderr, "sluice: worker %u has not turned its loop for 5 s: %s\n", i,
+		      draining ? "leaving without it" : "aborting");
+	if (!draining)
+		abort(); /* the supervisor starts another */
+}
+
 static void on_watch(evutil_socket_t fd, short what, void *arg)
 {
 	struct control *control = arg;
@@ -106,11 +138,8 @@ static void on_watch(evutil_socket_t fd, short what, void *arg)
 	for (uint32_t i = 0; i < control->args.worker_count; i++) {
 		const struct worker_shared *shared = worker_shared(control->args.workers[i]);
 		uint64_t turned = atomic_load_explicit(&shared->turned_ns, memory_order_relaxed);
-		if (!watch_step(&control->watches[i], turned, elapsed))
-			continue;
-		(void)fprintf(stderr,
-			      "sluice: worker %u has not turned its loop for 5 s: aborting\n", i);
-		abort(); /* the supervisor starts another */
+		if (watch_step(&control->watches[i], turned, elapsed))
+			on_hang(control, i);
 	}
 }
 

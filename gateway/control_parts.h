@@ -5,6 +5,7 @@
 #include "gateway/control.h"
 #include "gateway/control_dns.h"
 #include "gateway/control_drain.h"
+#include "gateway/control_listen.h"
 #include "gateway/control_log.h"
 #include "gateway/control_watch.h"
 

@@ -7,5 +7,8 @@ bool watch_step(struct watch *watch, uint64_t turned, nsec_t elapsed)
 		return false;
 	}
 	watch->still += elapsed < 2 * WATCH_PERIOD ? elapsed : 2 * WATCH_PERIOD;
-	return watch->still >= WATCH_PATIENCE;
+	if (watch->hangs || watch->still < WATCH_PATIENCE)
+		return false;
+	watch->hangs = true;
+	return true;
 }

@@ -15,9 +15,10 @@
 struct watch {
 	uint64_t turned; /* as last seen */
 	nsec_t still;    /* for how long it has been that */
+	bool hangs;      /* said so, and nothing has moved since */
 };
 
-/* One look: `elapsed` since the last one. True: the worker hangs. */
+/* One look: `elapsed` since the last one. True, once: the worker hangs. */
 bool watch_step(struct watch *watch, uint64_t turned, nsec_t elapsed);
 
 #endif

@@ -92,6 +92,8 @@ int server_run(const struct server_args *args)
 		.rings = server.rings,
 		.worker_count = server.count,
 		.metrics = server.metrics,
+		.listen_fds = args->listen_fds,
+		.listen_count = server.count * args->listen_count,
 		.admin_fd = args->admin_fd,
 		.admin_socket_fd = args->admin_socket_fd,
 		.report_fd = args->report_fd,

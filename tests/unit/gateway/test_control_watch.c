@@ -48,6 +48,23 @@ static void time_in_which_the_whole_process_stood_still_does_not_count(void **st
 	assert_false(watch_step(&watch, 43, WATCH_PERIOD));
 }
 
+static void a_hang_is_told_once_until_the_loop_turns_again(void **state)
+{
+	(void)state;
+	struct watch watch = { .turned = 42 };
+	int told = 0;
+
+	for (nsec_t still = 0; still < 4 * WATCH_PATIENCE; still += WATCH_PERIOD)
+		told += watch_step(&watch, 42, WATCH_PERIOD);
+	assert_int_equal(told, 1);
+	assert_true(watch.hangs);
+	assert_false(watch_step(&watch, 43, WATCH_PERIOD));
+	assert_false(watch.hangs);
+	for (nsec_t still = 0; still < WATCH_PATIENCE; still += WATCH_PERIOD)
+		told += watch_step(&watch, 43, WATCH_PERIOD);
+	assert_int_equal(told, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -55,6 +72,7 @@ int main(void)
 		cmocka_unit_test(a_loop_that_stands_still_is_found_after_five_seconds),
 		cmocka_unit_test(a_loop_that_never_turned_is_found_too),
 		cmocka_unit_test(time_in_which_the_whole_process_stood_still_does_not_count),
+		cmocka_unit_test(a_hang_is_told_once_until_the_loop_turns_again),
 	};
 	return cmocka_run_group_tests_name("control_watch", tests, NULL, NULL);
 }

@@ -1,0 +1,20 @@
+/* control_listen.h - how a server stops listening without losing a caller.
+ *
+ * A connection is made by the kernel before anybody accepts it, so that one can be lost between the
+ * last accept and the end of listening: its caller has sent a request by then and cannot tell whether
+ * it was taken. Therefore new connections are held off first, those under way are accepted, and only
+ * then the sockets stop listening. */
+#ifndef GATEWAY_CONTROL_LISTEN_H
+#define GATEWAY_CONTROL_LISTEN_H
+
+#include <stddef.h>
+
+/* From now on the kernel drops the first segment (SYN) of every new connection; callers repeat it
+ * after a second, and are refused or reach somebody else by then. Where the kernel does not know how,
+ * nothing happens. */
+void control_listen_hold(const int *fds, size_t count);
+
+/* Nobody can connect any more: in this process or any other that shares the sockets. */
+void control_listen_end(const int *fds, size_t count);
+
+#endif
