@@ -94,7 +94,7 @@ void http_stop_accepting(struct http_server *server);
 /* Drain, then: GOAWAY on HTTP/2; every connection is closed as soon as it is idle. Bodies that are
  * being uploaded and answers that are being read are not; what they ask is served. */
 void http_shutdown(struct http_server *server);
-/* Requests handed over and not answered, and connections open. */
+/* Requests handed over whose answer has not left to its last byte, and connections open. */
 size_t http_in_flight(const struct http_server *server);
 size_t http_connections(const struct http_server *server);
 

@@ -184,6 +184,8 @@ static void on_request_over(h2o_logger_t *self, h2o_req_t *req)
 	bool answered =
 		exchange->state == EXCHANGE_ANSWERED && req->bytes_sent >= exchange->body_total;
 	exchange_drop(exchange);
+	if (exchange->state == EXCHANGE_ANSWERED)
+		exchange->server->in_flight--;
 	if (exchange->state == EXCHANGE_ANSWERED && exchange->request != NULL)
 		(answered ? handler->sent : handler->gone)(handler->owner, exchange->request);
 	edge_request_over(exchange->edge, sent, answered);
@@ -244,7 +246,6 @@ void http_answer(struct http_exchange *exchange, int status, const struct http_f
 	must(exchange->state == EXCHANGE_BEGUN);
 	h2o_req_t *req = exchange->req;
 	exchange->state = EXCHANGE_ANSWERED;
-	exchange->server->in_flight--;
 	response_start(exchange, status);
 	if (status != 204) /* RFC 9110 8.6 */
 		req->res.content_length = body_total;

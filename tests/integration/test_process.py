@@ -480,6 +480,22 @@ class Drain(harness.Case):
         self.assertIsInstance(outcome[0], Exception)
         self.assertTrue(any("1 requests are cut off" in line for line in gateway.stderr))
 
+    def test_an_answer_that_has_not_left_is_in_flight(self):
+        sim = self.sim("--size", "14000000")  # more than the kernel takes
+        gateway = self.gateway(harness.config(sim, drain="3s"))
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
+            "messages": [{"role": "user", "content": {"type": "text", "text": "x"}}], "maxTokens": 5}}).encode()
+        host, port = gateway.settings["listen"][0]["address"].split(":")
+        with socket.create_connection((host, int(port)), harness.PATIENCE_S) as caller:
+            caller.sendall(b"POST /v1/sampling HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                           b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s"
+                           % (harness.KEY.encode(), len(body), body))
+            self.assertEqual(caller.recv(12), b"HTTP/1.1 200")
+            harness.wait_for(lambda: gateway.metrics().sum("sluice_in_flight") == 1, "it counts")
+            gateway.send(signal.SIGTERM)
+            self.assertEqual(gateway.wait(), 0)
+        self.assertTrue(any("1 requests are cut off" in line for line in gateway.stderr), gateway.stderr)
+
     def test_a_second_interrupt_does_not_wait(self):
         sim = self.sim("--latency", "60s")
         gateway = self.gateway(harness.config(sim, drain="60s"))
