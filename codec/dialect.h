@@ -52,7 +52,7 @@ struct tool_alias {
 struct decode_context {
 	enum revision revision;
 	bool tools_present;
-	bool calls_forbidden; /* toolChoice none was sent: calls in the answer are stripped */
+	bool calls_forbidden; /* none was sent, or no tools: calls in the answer are stripped */
 	bool native_schema;   /* __schema__ was sent as native structured output */
 	bool think_tags;
 	bool tool_required; /* the request asked for a call, and it was downgraded to auto */
@@ -115,7 +115,8 @@ struct dialect {
 	const char *path; /* appended to the endpoint's URL */
 	enum dialect_id id;
 
-	/* ERR_OK; ERR_CONTENT_UNSUPPORTED, ERR_MESSAGES_EMPTY and kin with *fault; ERR_BUSY. */
+	/* ERR_OK; ERR_CONTENT_UNSUPPORTED, ERR_MESSAGES_EMPTY, ERR_TOOL (names that become the
+	 * same, schemas too large to fold) with *fault; ERR_BUSY. */
 	enum err (*encode)(const struct encode_in *in, struct json_work *work, struct arena *into,
 			   struct encode_out *out, struct fault *fault);
 

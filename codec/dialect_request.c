@@ -167,6 +167,15 @@ static void decode_begin(struct encoder *e)
 		decode->tool_names[i] = request->tools[i].name;
 }
 
+static enum err refuse_tools(struct encoder *e, const char *detail)
+{
+	*e->fault = (struct fault){ .err = ERR_TOOL,
+				    .offset = FAULT_NO_OFFSET,
+				    .path = SLICE("$.params.tools"),
+				    .detail = detail };
+	return ERR_TOOL;
+}
+
 /* An alias may hit a name that another tool has already; providers refuse two of a name. */
 static enum err check_alias_clash(struct encoder *e)
 {
@@ -184,12 +193,8 @@ static enum err check_alias_clash(struct encoder *e)
 		}
 		if (sent.entries[at].uses++ == 0)
 			continue;
-		*e->fault = (struct fault){ .err = ERR_TOOL,
-					    .offset = FAULT_NO_OFFSET,
-					    .path = SLICE("$.params.tools"),
-					    .detail = "two tool names become the same for the "
-						      "provider, which takes [a-zA-Z0-9_-]{1,64}" };
-		return ERR_TOOL;
+		return refuse_tools(e, "two tool names become the same for the provider, which "
+				       "takes [a-zA-Z0-9_-]{1,64}");
 	}
 	return ERR_OK;
 }
@@ -208,7 +213,8 @@ void encoder_begin(struct encoder *e, const struct request_rules *rules, const s
 			       .rules = rules,
 			       .work = work,
 			       .into = into,
-			       .fault = fault };
+			       .fault = fault,
+			       .fold_budget = SCHEMA_FOLD_BYTES_MAX };
 	e->out.adjustments = in->request->adjustments;
 	gather_init(&e->out.body, into);
 	tool_names_init(&e->tools, work, into);
@@ -227,6 +233,9 @@ enum err encoder_end(struct encoder *e, struct encode_out *out)
 
 	if (err != ERR_OK)
 		return err;
+	if (e->fold_refused)
+		return refuse_tools(e, "the inputSchemas with anyOf, oneOf or allOf at their root "
+				       "have more than 512 KiB together");
 	if (e->failed || gather_done(&e->out.body) != ERR_OK) {
 		*e->fault = (struct fault){ .err = ERR_BUSY,
 					    .offset = FAULT_NO_OFFSET,
@@ -354,9 +363,11 @@ bool encoder_result_empty(const struct encoder *e, const struct block *result)
 void encoder_put_schema(struct encoder *e, struct slice schema, bool want_properties)
 {
 	bool folded = false;
+	enum err err = schema_put_folded(&e->out.body, schema, want_properties, e->work, e->into,
+					 &e->fold_budget, &folded);
 
-	if (!schema_put_folded(&e->out.body, schema, want_properties, e->work, e->into, &folded))
-		e->failed = true;
+	e->failed = e->failed || err == ERR_BUSY;
+	e->fold_refused = e->fold_refused || err == ERR_TOOL;
 	if (folded)
 		encoder_adjust(e, ADJUST_SCHEMA_ROOT_FOLDED);
 }

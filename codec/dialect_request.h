@@ -47,6 +47,8 @@ struct encoder {
 	struct tool_names tools;
 	struct call_ids ids;
 	struct encode_out out;
+	size_t fold_budget; /* bytes of schemas that may still be folded */
+	bool fold_refused;
 	bool failed; /* memory is exhausted */
 };
 

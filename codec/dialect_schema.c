@@ -414,8 +414,25 @@ static bool may_hold_combinator(struct slice schema)
 	       memmem(schema.at, schema.len, "\\u", 2) != NULL;
 }
 
-bool schema_put_folded(struct gather *g, struct slice schema, bool want_properties,
-		       const struct json_work *work, struct arena *into, bool *folded)
+static enum err put_folded(struct gather *g, struct slice schema, const struct root_look *look,
+			   bool want_properties, const struct json_work *work, struct arena *into)
+{
+	struct fold f = { .into = into, .work = work, .root = schema };
+
+	name_table_init(&f.property_names, work, into);
+	name_table_init(&f.required, work, into);
+	for (int i = 0; i < DEFS_COUNT; i++)
+		name_table_init(&f.defs[i], work, into);
+	read_root(&f);
+	if (f.failed)
+		return ERR_BUSY;
+	put_root(g, &f, look, want_properties);
+	return ERR_OK;
+}
+
+enum err schema_put_folded(struct gather *g, struct slice schema, bool want_properties,
+			   const struct json_work *work, struct arena *into, size_t *budget,
+			   bool *folded)
 {
 	struct root_look look = { .properties = true };
 
@@ -424,22 +441,16 @@ bool schema_put_folded(struct gather *g, struct slice schema, bool want_properti
 		look = look_at(schema);
 	*folded = look.combinators;
 	if (look.combinators) {
-		struct fold f = { .into = into, .work = work, .root = schema };
-		name_table_init(&f.property_names, work, into);
-		name_table_init(&f.required, work, into);
-		for (int i = 0; i < DEFS_COUNT; i++)
-			name_table_init(&f.defs[i], work, into);
-		read_root(&f);
-		if (f.failed)
-			return false;
-		put_root(g, &f, &look, want_properties);
-		return true;
+		if (schema.len > *budget)
+			return ERR_TOOL;
+		*budget -= schema.len;
+		return put_folded(g, schema, &look, want_properties, work, into);
 	}
 	if (look.properties || !want_properties) {
 		gather_raw(g, schema);
-		return true;
+		return ERR_OK;
 	}
 	gather_raw(g, slice_of(schema.at, schema.len - 1)); /* its "type" is there, so a comma */
 	gather_lit(g, ",\"properties\":{}}");
-	return true;
+	return ERR_OK;
 }

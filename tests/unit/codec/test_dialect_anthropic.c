@@ -211,6 +211,22 @@ static void request_is_refused_and_says_why(void **state)
 	}
 }
 
+static void schemas_too_large_to_fold_are_refused(void **state)
+{
+	enum { LEN = 600 * 1024 };
+	static char params[LEN + 300];
+	struct dialect_case *c = *state;
+
+	size_t at =
+		strlen(strcpy(params, HI ",\"tools\":[{\"name\":\"t\",\"inputSchema\":{\"type\":"
+					 "\"object\",\"description\":\""));
+	memset(params + at, 'x', LEN);
+	(void)strcpy(params + at + LEN, "\",\"oneOf\":[]}}]");
+	assert_int_equal(case_encode(c, params), ERR_TOOL);
+	assert_int_equal(c->fault.err, ERR_TOOL);
+	assert_non_null(strstr(case_fault_text(c), "512 KiB"));
+}
+
 static void images_need_a_model_that_takes_them(void **state)
 {
 	struct dialect_case *c = *state;
@@ -379,6 +395,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(request_becomes_exactly_this_body),
 		TEST(request_is_refused_and_says_why),
+		TEST(schemas_too_large_to_fold_are_refused),
 		TEST(images_need_a_model_that_takes_them),
 		TEST(prefill_is_trimmed_and_given_up_for_structured_output),
 		TEST(structured_output_after_a_tool_loop_defines_the_tools_of_the_history),

@@ -1,4 +1,3 @@
-#include "codec/base/must.h"
 #include "codec/dialect.h"
 #include "tests/support/dialect_case.h"
 

@@ -63,9 +63,13 @@ static const char *fold(struct rig *rig, const char *schema, bool want_propertie
 {
 	struct gather g;
 
+	size_t budget = SCHEMA_FOLD_BYTES_MAX;
+
 	gather_init(&g, &rig->arena);
-	assert_true(schema_put_folded(&g, valid(rig, schema), want_properties, rig->work,
-				      &rig->arena, folded));
+	assert_int_equal(schema_put_folded(&g, valid(rig, schema), want_properties, rig->work,
+					   &rig->arena, &budget, folded),
+			 ERR_OK);
+	assert_int_equal(budget, SCHEMA_FOLD_BYTES_MAX - (*folded ? strlen(schema) : 0));
 	struct slice flat = gather_flat(&g, &rig->arena);
 	assert_true(json_valid(flat, NULL, rig->work, NULL));
 	return text_of(rig, flat);
@@ -209,8 +213,10 @@ static size_t bytes_for_branches(struct rig *rig, int branches)
 	size_t before = rig->arena.used;
 	struct gather g;
 	gather_init(&g, &rig->arena);
-	assert_true(
-		schema_put_folded(&g, slice_str(schema), true, rig->work, &rig->arena, &folded));
+	size_t budget = SIZE_MAX;
+	assert_int_equal(schema_put_folded(&g, slice_str(schema), true, rig->work, &rig->arena,
+					   &budget, &folded),
+			 ERR_OK);
 	assert_true(folded);
 	free(schema);
 	return rig->arena.used - before;
@@ -221,6 +227,24 @@ static void work_grows_with_the_schema_and_no_faster(void **state)
 	size_t one = bytes_for_branches(*state, 2000), two = bytes_for_branches(*state, 4000);
 
 	assert_true(two < one * 5 / 2);
+}
+
+static void folding_has_a_budget(void **state)
+{
+	static const char schema[] = "{\"type\":\"object\",\"anyOf\":[]}";
+	struct rig *rig = *state;
+	size_t budget = 2 * strlen(schema) - 1;
+	struct gather g;
+	bool folded;
+
+	gather_init(&g, &rig->arena);
+	assert_int_equal(schema_put_folded(&g, slice_str(schema), false, rig->work, &rig->arena,
+					   &budget, &folded),
+			 ERR_OK);
+	assert_int_equal(schema_put_folded(&g, slice_str(schema), false, rig->work, &rig->arena,
+					   &budget, &folded),
+			 ERR_TOOL);
+	assert_int_equal(budget, strlen(schema) - 1);
 }
 
 /* ---- structured output ---- */
@@ -497,14 +521,15 @@ static void refused_memory_is_told_and_nothing_else_happens(void **state)
 				     "\"$ref\":\"#/$defs/A\"}]}";
 	struct rig *rig = *state;
 	struct slice text = valid(rig, schema), out;
-	size_t failures = 0;
+	size_t failures = 0, budget = SIZE_MAX;
 	struct gather g;
 	bool flag, done = false;
 
 	for (size_t room = 0; !done; room += 8) {
 		rig->arena.cap = rig->arena.used + room;
 		gather_init(&g, &rig->arena);
-		done = schema_put_folded(&g, text, true, rig->work, &rig->arena, &flag) &&
+		done = schema_put_folded(&g, text, true, rig->work, &rig->arena, &budget, &flag) ==
+			       ERR_OK &&
 		       gather_done(&g) == ERR_OK;
 		failures += !done;
 	}
@@ -531,6 +556,7 @@ int main(void)
 		TEST(everything_else_stays_as_it_is),
 		TEST(missing_properties_are_added_where_wanted),
 		TEST(work_grows_with_the_schema_and_no_faster),
+		TEST(folding_has_a_budget),
 		TEST(anthropic_takes_what_it_knows_and_the_rest_as_words),
 		TEST(schemas_that_anthropic_cannot_guarantee_do_not_fit),
 		TEST(openai_takes_only_what_is_strict_already),
