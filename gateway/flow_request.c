@@ -99,8 +99,28 @@ enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
 	return FLOW_NEXT;
 }
 
+/* Refused for a header, but the caller is known: it finds its request by the id (DESIGN 4.4). */
+static enum flow_move refuse_header(struct flow *flow, const struct flow_env *env,
+				    const struct fault *fault, const struct rpc_error_data *data)
+{
+	struct fault unread = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
+
+	/* What may be wrong with the body does not matter any more. */
+	enum err ignored = jsonrpc_read(flow->in.body, env->json, flow->arena, &flow->rpc, &unread);
+	(void)ignored;
+	flow->rpc_known = true;
+	return flow_refuse(flow, fault, data);
+}
+
+static enum flow_move refuse_header_err(struct flow *flow, const struct flow_env *env, enum err err)
+{
+	const struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET };
+
+	return refuse_header(flow, env, &fault, NULL);
+}
+
 /* {"supported": [...]} beside an unknown revision (contract/mcp.md 8.3). */
-static enum flow_move refuse_revision(struct flow *flow)
+static enum flow_move refuse_revision(struct flow *flow, const struct flow_env *env)
 {
 	struct rpc_error_data data = rpc_error_data_none;
 	const struct fault fault = { .err = ERR_REVISION, .offset = FAULT_NO_OFFSET };
@@ -118,7 +138,7 @@ static enum flow_move refuse_revision(struct flow *flow)
 	gather_lit(&list, "]");
 	if (gather_done(&list) == ERR_OK)
 		data.extra = gather_flat(&list, flow->arena);
-	return flow_refuse(flow, &fault, &data);
+	return refuse_header(flow, env, &fault, &data);
 }
 
 /* Sluice-Timeout only lowers the tenant's deadline. */
@@ -140,24 +160,23 @@ enum flow_move flow_headers(struct flow *flow, const struct flow_env *env)
 {
 	struct slice name = header(flow, HTTP_PROTOCOL_VERSION);
 
-	(void)env;
 	flow->revision = REVISION_2025_11_25;
 	if (!slice_absent(name) && !revision_find(slice_trim(name), &flow->revision))
-		return refuse_revision(flow);
+		return refuse_revision(flow, env);
 	bool sessions = flow->revision != REVISION_2026_07_28;
 	if (slice_eq(flow->in.method, SLICE("DELETE")) ||
 	    (sessions && !slice_absent(header(flow, HTTP_SESSION_ID))))
-		return flow_refuse_err(flow, ERR_SESSION_UNKNOWN);
+		return refuse_header_err(flow, env, ERR_SESSION_UNKNOWN);
 	if (!slice_absent(header(flow, HTTP_IDEMPOTENCY_KEY))) {
 		const struct fault fault = { .err = ERR_NOT_AVAILABLE,
 					     .offset = FAULT_NO_OFFSET,
 					     .detail = "Idempotency-Key is not available in this "
 						       "version" };
-		return flow_refuse(flow, &fault, NULL);
+		return refuse_header(flow, env, &fault, NULL);
 	}
 	flow->deadline = flow->started + flow->principal->tenant->plan->limits.deadline;
 	if (!take_timeout(flow))
-		return flow_refuse_err(flow, ERR_TIMEOUT_HEADER);
+		return refuse_header_err(flow, env, ERR_TIMEOUT_HEADER);
 	return FLOW_NEXT;
 }
 

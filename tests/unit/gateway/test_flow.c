@@ -328,6 +328,28 @@ static void each_refusal_has_its_status_and_reason(void **state)
 	}
 }
 
+static void a_refused_header_does_not_cost_the_id(void **state)
+{
+	static const struct {
+		enum http_header header;
+		const char *value, *body, *id;
+	} cases[] = {
+		{ HTTP_PROTOCOL_VERSION, "2031-01-01", ASK, "\"id\":\"a-7\"," },
+		{ HTTP_SESSION_ID, "x", ASK, "\"id\":\"a-7\"," },
+		{ HTTP_IDEMPOTENCY_KEY, "k", ASK, "\"id\":\"a-7\"," },
+		{ HTTP_TIMEOUT, "soon", ASK, "\"id\":\"a-7\"," },
+		{ HTTP_TIMEOUT, "soon", "{\"jsonrpc\":", "\"id\":null," },
+	};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		struct http_incoming in = incoming(KEY_ACME, cases[i].body);
+		in.headers[cases[i].header] = slice_str(cases[i].value);
+		assert_int_equal(start(b, &in), FLOW_ANSWER);
+		assert_has(answer_text(b), cases[i].id);
+	}
+}
+
 static void allowed_origins_and_accepts_pass(void **state)
 {
 	static const char *const accepts[] = { "application/json", "*/*",
@@ -517,6 +539,7 @@ int main(void)
 		WALK(a_request_walks_to_the_provider_and_back),
 		WALK(a_waiting_request_does_not_need_the_snapshot),
 		WALK(each_refusal_has_its_status_and_reason),
+		WALK(a_refused_header_does_not_cost_the_id),
 		WALK(allowed_origins_and_accepts_pass),
 		WALK(small_methods_are_answered_at_once),
 		WALK(initialize_reports_what_policy_grants),
