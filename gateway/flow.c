@@ -66,22 +66,38 @@ void flow_begin_as(struct flow *flow, const struct tenant_key *principal, enum r
 	flow->step = FLOW_STEP_DECODE;
 }
 
+/* The provider answered with an error: by its status (even where MCP calls it a result, a refusal), or
+ * as an error object in a 200 body. */
+static bool provider_refused(const struct flow *flow)
+{
+	uint16_t status = flow->call.answer.status; /* 0: nothing came */
+
+	switch (flow->outcome) {
+	case ERR_PROVIDER_RATE:
+	case ERR_PROVIDER_DOWN:
+	case ERR_PROVIDER_OPERATOR:
+	case ERR_PROVIDER_BILLING:
+	case ERR_PROVIDER_REJECTED:
+	case ERR_CONTEXT_WINDOW:
+		return status != 0;
+	default:
+		return status >= 400;
+	}
+}
+
 /* DESIGN 5, Limits: full refund only if no request byte was written or the provider answered an error
  * without usage; written but usage never arrived is settled at the full reservation and counted. */
 static void decide_settlement(struct flow *flow)
 {
 	const struct usage *usage = &flow->usage;
 	const struct limit_ask *ask = &flow->reservation.ask;
-	bool answered = flow->called && flow->call.err == ERR_OK;
-	bool refused = answered && flow->outcome != ERR_OK &&
-		       flow->outcome != ERR_PROVIDER_ANSWER && flow->outcome != ERR_CANCELLED;
 
 	if (usage->known) {
 		flow->settle_tokens = usage->input + usage->output;
 		flow->settle_usd = quota_usd_used(usage->input, usage->cache_read,
 						  usage->cache_write, usage->output, &flow->price);
 		flow->usd = flow->settle_usd;
-	} else if (!flow->called || !flow->call.bytes_sent || refused) {
+	} else if (!flow->called || !flow->call.bytes_sent || provider_refused(flow)) {
 		flow->settle_tokens = 0;
 		flow->settle_usd = 0;
 	} else {

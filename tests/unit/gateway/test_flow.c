@@ -450,6 +450,10 @@ static void settlement_follows_what_the_provider_did(void **state)
 		  "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"no\"}"
 		  "}",
 		  502, true, false },
+		{ "error in a 200", ERR_OK, true, 200,
+		  "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"no\"}"
+		  "}",
+		  502, true, false },
 		{ "not JSON", ERR_OK, true, 200, "<html>", 502, false, true },
 	};
 	struct bench *b = *state;
@@ -500,6 +504,32 @@ static void a_client_that_leaves_gives_everything_back(void **state)
 	assert_int_equal(line.status, 499);
 }
 
+static void an_answer_without_memory_to_read_it_is_paid_for(void **state)
+{
+	enum { BLOCKS = 4000 };
+	static const char head[] = "{\"id\":\"msg_1\",\"type\":\"message\",\"content\":[";
+	static const char block[] =
+		"{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"t\",\"input\":{}},";
+	static char body[sizeof(head) + BLOCKS * sizeof(block) + 2];
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY_ACME, ASK);
+	char *at = stpcpy(body, head);
+
+	for (int i = 0; i < BLOCKS; i++)
+		at = stpcpy(at, block);
+	(void)strcpy(at - 1, "]}");
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	b->pool.keep_max = 0;
+	b->pool.fail_next = 1;
+	assert_int_equal(provider_says(b, 200, body), FLOW_SETTLE);
+	b->pool.fail_next = 0;
+	assert_int_equal(settle(b), FLOW_ANSWER);
+	release(b);
+	assert_int_equal(b->flow.answer.status, 503);
+	assert_int_equal(limits_of(b, "acme").usd_day, b->flow.reservation.ask.usd);
+}
+
 static void memory_running_out_is_a_named_error_everywhere(void **state)
 {
 	struct bench *b = *state;
@@ -546,6 +576,7 @@ int main(void)
 		WALK(a_rate_limit_says_when_to_come_back),
 		WALK(settlement_follows_what_the_provider_did),
 		WALK(a_client_that_leaves_gives_everything_back),
+		WALK(an_answer_without_memory_to_read_it_is_paid_for),
 		WALK(memory_running_out_is_a_named_error_everywhere),
 	};
 	return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
