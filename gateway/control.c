@@ -85,7 +85,7 @@ static void enter_phase(struct control *control, const struct drain_load *load)
 		tell_all(control, worker_shutdown);
 		break;
 	case DRAIN_GIVING_UP:
-		(void)fprintf(stderr, "sluice: the drain ends, %llu requests are refused\n",
+		(void)fprintf(stderr, "sluice: the drain is nearly over, %llu requests are left\n",
 			      (unsigned long long)load->in_flight);
 		tell_all(control, worker_give_up);
 		break;

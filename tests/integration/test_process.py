@@ -1,4 +1,4 @@
-"""The process from outside: start, admin pages, reload, crash, restart, drain, log lines.
+"""The process from outside: start, admin pages, reload, crash, restart, log lines.
 
 ctest: worker timeout=240
 """
@@ -431,85 +431,6 @@ class Start(harness.Case):
                                      for line in gateway.stderr), "the report", 60)
         self.assert_error(gateway.sample("hello"), 503, -32011)
         self.assert_result(gateway.sample("hello", modelPreferences={"hints": [{"name": "gpt-test"}]}))
-
-
-class Drain(harness.Case):
-    def test_an_idle_gateway_goes_at_once(self):
-        gateway = self.gateway(harness.config(self.sim()))
-        started = time.monotonic()
-        gateway.stop()
-        self.assertLess(time.monotonic() - started, 10 if SANITIZED else 2)
-
-    def test_what_is_in_flight_is_answered(self):
-        sim = self.sim("--latency", "1500ms")
-        gateway = self.gateway(harness.config(sim, drain="20s"))
-        answers = []
-        client = threading.Thread(target=lambda: answers.append(gateway.sample("hello")))
-        client.start()
-        sim.wait_stats(lambda stats: stats["requests"] >= 1, "the request has reached the provider")
-        gateway.send(signal.SIGTERM)
-        harness.wait_for(lambda: get(gateway, "/readyz").status == 503, "readyz fails")
-        self.assertEqual(get(gateway, "/healthz").status, 200)
-        self.assertEqual(reload(gateway).status, 503)
-        client.join()
-        self.assertEqual(answers[0].status, 200)
-        self.assertEqual(gateway.wait(), 0)
-        request_id = answers[0].headers["sluice-request-id"]
-        self.assertTrue(any(request_id in line for line in gateway.stdout), "the last line is written")
-        with self.assertRaises(OSError):
-            harness.request("GET", gateway.admin + "/healthz")
-
-    def test_the_deadline_ends_what_does_not_end(self):
-        sim = self.sim("--latency", "60s")
-        gateway = self.gateway(harness.config(sim, drain="1s"))
-        outcome = []
-
-        def ask():
-            try:
-                outcome.append(gateway.sample("hello"))
-            except (OSError, http.client.HTTPException) as error:
-                outcome.append(error)
-        client = threading.Thread(target=ask)
-        client.start()
-        sim.wait_stats(lambda stats: stats["requests"] >= 1, "the request has reached the provider")
-        started = time.monotonic()
-        gateway.send(signal.SIGTERM)
-        self.assertEqual(gateway.wait(), 0)
-        self.assertGreaterEqual(time.monotonic() - started, 0.9)
-        client.join()
-        self.assertIsInstance(outcome[0], Exception)
-        self.assertTrue(any("1 requests are cut off" in line for line in gateway.stderr))
-
-    def test_an_answer_that_has_not_left_is_in_flight(self):
-        sim = self.sim("--size", "14000000")  # more than the kernel takes
-        gateway = self.gateway(harness.config(sim, drain="3s"))
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
-            "messages": [{"role": "user", "content": {"type": "text", "text": "x"}}], "maxTokens": 5}}).encode()
-        host, port = gateway.settings["listen"][0]["address"].split(":")
-        with socket.create_connection((host, int(port)), harness.PATIENCE_S) as caller:
-            caller.sendall(b"POST /v1/sampling HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-                           b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s"
-                           % (harness.KEY.encode(), len(body), body))
-            self.assertEqual(caller.recv(12), b"HTTP/1.1 200")
-            harness.wait_for(lambda: gateway.metrics().sum("sluice_in_flight") == 1, "it counts")
-            gateway.send(signal.SIGTERM)
-            self.assertEqual(gateway.wait(), 0)
-        self.assertTrue(any("1 requests are cut off" in line for line in gateway.stderr), gateway.stderr)
-
-    def test_a_second_interrupt_does_not_wait(self):
-        sim = self.sim("--latency", "60s")
-        gateway = self.gateway(harness.config(sim, drain="60s"))
-        client = threading.Thread(target=self.ask_in_vain, args=(gateway,))
-        client.start()
-        sim.wait_stats(lambda stats: stats["requests"] >= 1, "the request has reached the provider")
-        gateway.send(signal.SIGINT)
-        harness.wait_for(lambda: get(gateway, "/readyz").status == 503, "readyz fails")
-        gateway.stop(signal.SIGINT, code=1)
-        client.join()
-
-    def ask_in_vain(self, gateway):
-        with self.assertRaises((OSError, http.client.HTTPException)):
-            gateway.sample("hello")
 
 
 class Log(harness.Case):

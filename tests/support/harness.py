@@ -292,6 +292,7 @@ def config(sim, **changes):
     that a test can name a behaviour: models=[model("sim-error-529", "anthropic")]."""
     settings = {
         "workers": 1,
+        "drain": "1s",  # a tenth of it passes at every stop
         "store": {"kind": "memory"},
         "providers": {
             "anthropic": provider(sim, "anthropic"),
