@@ -31,7 +31,7 @@ endfunction()
 
 # The one header that includes h2o.h is h2o as far as the rest is concerned.
 set(h2o_headers "")
-set(h2o_users "gateway/(http_h2o|h2_guard|net_h2o)[a-z0-9_]*\\.[ch]")
+set(h2o_users "(gateway/(http_h2o|h2_guard|net_h2o)[a-z0-9_]*\\.[ch]|bench/plain_h2o\\.c)")
 
 set(seen "")
 foreach(layer IN LISTS layers)
