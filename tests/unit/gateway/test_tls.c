@@ -1,88 +1,7 @@
-/* Client contexts against an OpenSSL server on the other end of a BIO pair; certificates are made
- * here, so nothing expires in the tree. */
+/* Client contexts against an OpenSSL server on the other end of a BIO pair. */
 #include "gateway/tls.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-#include "codec/base/attr.h"
-#include <openssl/ec.h>
-#include <openssl/err.h>
-#include <openssl/pem.h>
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
-
-/* ---- certificates ---- */
-
-struct identity {
-	EVP_PKEY *key;
-	X509 *certificate;
-};
-
-static void add_extension(X509 *certificate, int nid, const char *value)
-{
-	X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, NULL, nid, value);
-
-	assert_non_null(extension);
-	assert_int_equal(X509_add_ext(certificate, extension, -1), 1);
-	X509_EXTENSION_free(extension);
-}
-
-/* `san` NULL: a CA. `issuer` NULL: signed by itself. */
-static struct identity make_identity(const char *name, const char *san,
-				     const struct identity *issuer)
-{
-	static long serial;
-	struct identity id = { EVP_EC_gen("P-256"), X509_new() };
-
-	assert_non_null(id.key);
-	assert_non_null(id.certificate);
-	assert_int_equal(X509_set_version(id.certificate, 2), 1);
-	assert_int_equal(ASN1_INTEGER_set(X509_get_serialNumber(id.certificate), ++serial), 1);
-	assert_non_null(X509_gmtime_adj(X509_getm_notBefore(id.certificate), -3600));
-	assert_non_null(X509_gmtime_adj(X509_getm_notAfter(id.certificate), 3600));
-	assert_int_equal(X509_set_pubkey(id.certificate, id.key), 1);
-	X509_NAME *subject = X509_get_subject_name(id.certificate);
-	assert_int_equal(X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
-						    (const unsigned char *)name, -1, -1, 0),
-			 1);
-	X509 *by = issuer == NULL ? id.certificate : issuer->certificate;
-	assert_int_equal(X509_set_issuer_name(id.certificate, X509_get_subject_name(by)), 1);
-	add_extension(id.certificate, NID_basic_constraints,
-		      san == NULL ? "critical,CA:TRUE" : "critical,CA:FALSE");
-	if (san != NULL)
-		add_extension(id.certificate, NID_subject_alt_name, san);
-	assert_true(X509_sign(id.certificate, issuer == NULL ? id.key : issuer->key, EVP_sha256()) >
-		    0);
-	return id;
-}
-
-static void identity_free(struct identity *id)
-{
-	EVP_PKEY_free(id->key);
-	X509_free(id->certificate);
-}
-
-/* The certificates in PEM form, one behind the other; to be freed. */
-static struct slice pem_of(const struct identity *const *ids, size_t count)
-{
-	BIO *bio = BIO_new(BIO_s_mem());
-	char *at;
-
-	assert_non_null(bio);
-	for (size_t i = 0; i < count; i++)
-		assert_int_equal(PEM_write_bio_X509(bio, ids[i]->certificate), 1);
-	size_t len = (size_t)BIO_get_mem_data(bio, &at);
-	char *copy = malloc(len);
-	assert_non_null(copy);
-	(void)memcpy(copy, at, len);
-	(void)BIO_free(bio);
-	return slice_of(copy, len);
-}
+#include "tests/unit/gateway/tls_rig.h"
 
 struct fixture {
 	struct identity ca, other_ca, middle;
@@ -158,69 +77,18 @@ static SSL_CTX *client_for(const char *host, struct slice ca_pem)
 	return ctx;
 }
 
-struct pair {
-	SSL *client, *server;
-	bool open;     /* both sides think so */
-	bool resumed;  /* the client says so */
-	long verified; /* X509_V_..., as the client sees it */
-};
-
-/* One turn of a side that is not through yet; true when it is. */
-static bool shake(SSL *ssl, bool *failed)
-{
-	int result = SSL_do_handshake(ssl);
-	int error = SSL_get_error(ssl, result);
-
-	if (result != 1 && error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE)
-		*failed = true;
-	return result == 1;
-}
-
-/* Runs the handshake to its end on both sides and passes one byte, so that the client reads the
- * tickets of 1.3. `session` may be NULL; then the context's own is offered. */
+/* The handshake; `session` may be NULL, then the context's own is offered. */
 static struct pair connect_pair(SSL_CTX *client, SSL_CTX *server, SSL_SESSION *session)
 {
-	struct pair pair = { .client = SSL_new(client), .server = SSL_new(server) };
-	BIO *near, *far;
-	bool failed = false;
-	char byte;
+	struct pair pair = pair_new(client, server);
 
-	assert_int_equal(BIO_new_bio_pair(&near, 0, &far, 0), 1);
-	SSL_set_bio(pair.client, near, near);
-	SSL_set_bio(pair.server, far, far);
-	SSL_set_connect_state(pair.client);
-	SSL_set_accept_state(pair.server);
 	if (session != NULL)
 		assert_int_equal(SSL_set_session(pair.client, session), 1);
 	else
 		tls_client_resume(client, pair.client);
-	for (int turn = 0; turn < 20 && !failed && !pair.open; turn++) {
-		bool client_through = shake(pair.client, &failed);
-		pair.open = !failed && shake(pair.server, &failed) && client_through;
-	}
-	pair.verified = SSL_get_verify_result(pair.client);
-	if (pair.open) {
-		assert_int_equal(SSL_write(pair.server, "x", 1), 1);
-		assert_int_equal(SSL_read(pair.client, &byte, 1), 1);
-		pair.resumed = SSL_session_reused(pair.client) == 1;
-	}
-	ERR_clear_error();
+	pair_open(&pair);
 	return pair;
 }
-
-static void pair_free(struct pair *pair)
-{
-	/* as if closed orderly; OpenSSL throws away the sessions of connections that were not */
-	SSL_set_shutdown(pair->client, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
-	SSL_set_shutdown(pair->server, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
-	SSL_free(pair->client);
-	SSL_free(pair->server);
-}
-
-static const struct {
-	const char *name;
-	int number;
-} versions[] = { { "1.2", TLS1_2_VERSION }, { "1.3", TLS1_3_VERSION } };
 
 /* ---- tests ---- */
 
@@ -263,7 +131,8 @@ static void only_the_expected_name_under_the_expected_ca_gets_a_connection(void 
 				if (pair.open != rows[i].accepted)
 					fail_msg("%s, TLS %s, try %d: open %d, verified: %s",
 						 rows[i].name, versions[v].name, attempt, pair.open,
-						 X509_verify_cert_error_string(pair.verified));
+						 X509_verify_cert_error_string(
+							 SSL_get_verify_result(pair.client)));
 				pair_free(&pair);
 			}
 			tls_client_free(client);
@@ -379,7 +248,8 @@ static void without_a_private_ca_the_systems_store_decides(void **state)
 	struct pair pair = connect_pair(client, server, NULL);
 
 	assert_false(pair.open);
-	assert_int_equal(pair.verified, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY);
+	assert_int_equal(SSL_get_verify_result(pair.client),
+			 X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY);
 	pair_free(&pair);
 	tls_client_free(client);
 	SSL_CTX_free(server);
