@@ -75,6 +75,7 @@ struct config {
 	struct listen_address admin; /* host absent: no admin address */
 	struct slice admin_socket;   /* UNIX socket path, or absent */
 	uint32_t workers; /* resolved: "auto" is the number of CPUs this process may use */
+	uint32_t listen_line, admin_line, workers_line; /* in the file; 1 where it says nothing */
 	size_t body_bytes_max;
 	uint32_t connections_max; /* of the whole process */
 	nsec_t drain;

@@ -90,16 +90,17 @@ static struct config *load(const struct control *control, FILE *problems)
 	const struct settings_source source = { .path = control->args.config_path };
 	struct config *fresh = settings_load(&source, problems);
 	const char *key;
+	uint32_t line;
 
 	if (fresh == NULL)
 		return NULL;
-	key = settings_needs_restart(control->config, fresh);
+	key = settings_needs_restart(control->config, fresh, &line);
 	if (key == NULL)
 		return fresh;
 	(void)fprintf(problems,
-		      "%s: %s: cannot change while the gateway runs; restart it, or put "
+		      "%s:%u: %s: cannot change while the gateway runs; restart it, or put "
 		      "the old value back\n",
-		      source.path, key);
+		      source.path, line, key);
 	settings_free(&fresh);
 	return NULL;
 }

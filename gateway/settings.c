@@ -173,13 +173,17 @@ static bool same_admin(const struct config *a, const struct config *b)
 }
 
 /* store.kind has one value in this version. */
-const char *settings_needs_restart(const struct config *running, const struct config *fresh)
+const char *settings_needs_restart(const struct config *running, const struct config *fresh,
+				   uint32_t *line)
 {
 	must_obj(running, CONFIG_MAGIC);
 	must_obj(fresh, CONFIG_MAGIC);
+	*line = fresh->listen_line;
 	if (!same_listen(running, fresh))
 		return "listen";
+	*line = fresh->admin_line;
 	if (!same_admin(running, fresh))
 		return "admin";
+	*line = fresh->workers_line;
 	return running->workers == fresh->workers ? NULL : "workers";
 }

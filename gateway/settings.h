@@ -26,9 +26,10 @@ struct config *settings_load(const struct settings_source *source, FILE *problem
 /* Frees *config and sets it to NULL; accepts a pointer to NULL. Secrets are cleansed. */
 void settings_free(struct config **config);
 
-/* The first key that differs and needs a restart (listen, admin, workers, store.kind), NULL if
- * none. */
-const char *settings_needs_restart(const struct config *running, const struct config *fresh);
+/* The first key that differs and needs a restart (listen, admin, workers), and in *line where the fresh
+ * file says it; NULL if none. store.kind has one value yet. */
+const char *settings_needs_restart(const struct config *running, const struct config *fresh,
+				   uint32_t *line);
 
 /* `sluice settings`: every setting with unit, default, meaning. `sluice schema`: its JSON Schema.
  */

@@ -140,6 +140,13 @@ static nsec_t drain_default(const struct main_form *form)
 	return longest + 30 * SEC;
 }
 
+static uint32_t line_of(const struct main_form *form, const char *key)
+{
+	const struct node *node = node_find(form->node, key);
+
+	return node == NULL ? 1 : node->line;
+}
+
 void loader_build_process(struct loader *l, const struct main_form *form)
 {
 	struct config *config = l->config;
@@ -149,6 +156,9 @@ void loader_build_process(struct loader *l, const struct main_form *form)
 	config->workers = form->workers == 0 ? usable_cpus() : (uint32_t)form->workers;
 	if (config->workers > 256)
 		config->workers = 256;
+	config->listen_line = line_of(form, "listen");
+	config->admin_line = line_of(form, "admin");
+	config->workers_line = line_of(form, "workers");
 	config->body_bytes_max = form->body_bytes;
 	config->connections_max = (uint32_t)form->connections;
 	config->drain = form->drain == FORM_UNSET ? drain_default(form) : form->drain;

@@ -63,9 +63,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(said.len == 0);
 		free((void *)(uintptr_t)said.at);
 		struct config *again = load(config->files, config->file_count, &said);
+		uint32_t line;
 		must(again != NULL && said.len == 0);
 		must(memcmp(again->digest, config->digest, sizeof(config->digest)) == 0);
-		must(settings_needs_restart(config, again) == NULL);
+		must(settings_needs_restart(config, again, &line) == NULL);
 		settings_free(&again);
 	}
 	free((void *)(uintptr_t)said.at);

@@ -332,36 +332,40 @@ static void changes_that_need_a_restart_are_named(void **state)
 				   "admin: {address: \"127.0.0.1:9\", socket: s}\n" REST;
 	static const struct {
 		const char *text, *key;
+		uint32_t line;
 	} rows[] = {
-		{ base, NULL },
+		{ base, NULL, 0 },
 		{ "drain: 1s\nlisten: [{address: \"0.0.0.0:80\"}]\nworkers: 2\n"
 		  "admin: {address: \"127.0.0.1:9\", socket: s}\nmetrics: {tenants: 1}\n" REST,
-		  NULL },
+		  NULL, 0 },
 		{ "listen: [{address: \"0.0.0.0:81\"}]\nworkers: 2\n"
 		  "admin: {address: \"127.0.0.1:9\", socket: s}\n" REST,
-		  "listen" },
+		  "listen", 1 },
 		{ "listen: [{address: \"0.0.0.0:80\"}, {address: \"[::]:80\"}]\nworkers: 2\n"
 		  "admin: {address: \"127.0.0.1:9\", socket: s}\n" REST,
-		  "listen" },
+		  "listen", 1 },
 		{ "listen: [{address: \"0.0.0.0:80\"}]\nworkers: 2\nadmin: {socket: s}\n" REST,
-		  "admin" },
+		  "admin", 3 },
 		{ "listen: [{address: \"0.0.0.0:80\"}]\nworkers: 2\n"
 		  "admin: {address: \"127.0.0.1:9\"}\n" REST,
-		  "admin" },
+		  "admin", 3 },
 		{ "listen: [{address: \"0.0.0.0:80\"}]\nworkers: 3\n"
 		  "admin: {address: \"127.0.0.1:9\", socket: s}\n" REST,
-		  "workers" },
+		  "workers", 2 },
 	};
 	struct rig running, fresh;
 	(void)state;
 	rig_load_good(&running, base);
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		rig_load_good(&fresh, rows[i].text);
-		const char *key = settings_needs_restart(running.config, fresh.config);
-		if (rows[i].key == NULL)
+		uint32_t line;
+		const char *key = settings_needs_restart(running.config, fresh.config, &line);
+		if (rows[i].key == NULL) {
 			assert_null(key);
-		else
+		} else {
 			assert_string_equal(key, rows[i].key);
+			assert_int_equal(line, rows[i].line);
+		}
 		rig_fini(&fresh);
 	}
 	rig_fini(&running);
