@@ -85,7 +85,20 @@ static const struct slice header_names[HTTP_HEADER_COUNT] = {
 	[HTTP_TRACEPARENT] = SLICE_INIT("traceparent"),
 };
 
-static void read_headers(const h2o_req_t *req, struct slice headers[HTTP_HEADER_COUNT])
+/* A list may come in several lines (RFC 9110 5.3); of any other header the first line counts. */
+static void take_header(h2o_req_t *req, enum http_header name, h2o_iovec_t value,
+			struct slice headers[HTTP_HEADER_COUNT])
+{
+	struct slice *at = &headers[name];
+
+	if (slice_absent(*at))
+		*at = to_slice(value);
+	else if (name == HTTP_ACCEPT)
+		*at = to_slice(h2o_concat(&req->pool, h2o_iovec_init(at->at, at->len),
+					  h2o_iovec_init(H2O_STRLIT(", ")), value));
+}
+
+static void read_headers(h2o_req_t *req, struct slice headers[HTTP_HEADER_COUNT])
 {
 	for (size_t i = 0; i < HTTP_HEADER_COUNT; i++)
 		headers[i] = slice_of(NULL, 0);
@@ -93,12 +106,12 @@ static void read_headers(const h2o_req_t *req, struct slice headers[HTTP_HEADER_
 		const h2o_header_t *header = &req->headers.entries[i];
 		struct slice name = to_slice(*header->name); /* in lower case */
 		for (size_t n = 0; n < HTTP_HEADER_COUNT; n++)
-			if (slice_absent(headers[n]) && slice_eq(name, header_names[n]))
-				headers[n] = to_slice(header->value);
+			if (slice_eq(name, header_names[n]))
+				take_header(req, (enum http_header)n, header->value, headers);
 	}
 }
 
-static void read_request(const h2o_req_t *req, size_t body_bytes_max, struct http_incoming *in)
+static void read_request(h2o_req_t *req, size_t body_bytes_max, struct http_incoming *in)
 {
 	in->method = to_slice(req->method);
 	in->path = to_slice(req->path);

@@ -144,6 +144,16 @@ class Walk(harness.Case):
             self.assertEqual(gateway.sample(modelPreferences={"hints": [{"name": "claude-test"}]}).status, 200)
         self.assertEqual((heavy.stats()["requests"], light.stats()["requests"]), (30, 10))
 
+    def test_accept_may_come_in_several_lines(self):
+        gateway = self.gateway(harness.config(self.sim()))
+        body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+        for lines, status in ((b"Accept: text/event-stream\r\nAccept: application/json\r\n", b"200"),
+                              (b"Accept: text/event-stream\r\nAccept: text/html\r\n", b"406")):
+            answer = harness.raw(gateway.url, b"POST /v1/sampling HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + lines
+                                 + b"Content-Type: application/json\r\nAuthorization: Bearer "
+                                 + harness.KEY.encode() + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            self.assertEqual(answer[9:12], status, answer)
+
     def test_a_body_over_the_limit_is_413_with_a_json_rpc_error(self):
         sim = self.sim()
         gateway = self.gateway(harness.config(sim, limits={"body_bytes": "64KiB"}))
