@@ -95,14 +95,27 @@ static bool copy_choice(struct flow *flow, const struct config *config, const st
 	       !slice_absent(flow->endpoint_url);
 }
 
+/* Media of the assistant's turns, and in tool results, becomes a line of text where a model does not
+ * take it (providers.md 8.1): only what the user shows decides who can answer. */
+static bool user_shows(const struct sampling_request *request, enum block_type type)
+{
+	for (uint32_t m = 0; m < request->message_count; m++) {
+		const struct message *message = &request->messages[m];
+		for (uint32_t i = 0; !message->assistant && i < message->count; i++)
+			if (request->blocks[message->first + i].type == type)
+				return true;
+	}
+	return false;
+}
+
 struct route_query flow_route_query(const struct flow *flow, const struct plan *plan)
 {
 	return (struct route_query){
 		.prefer = &flow->request.prefer,
 		.permitted = &plan->models,
 		.default_model = plan->default_model,
-		.image = flow->request.images != 0,
-		.audio = flow->request.audios != 0,
+		.image = flow->request.images != 0 && user_shows(&flow->request, BLOCK_IMAGE),
+		.audio = flow->request.audios != 0 && user_shows(&flow->request, BLOCK_AUDIO),
 		.input_tokens = estimate_input(flow),
 		.max_tokens = flow->verdict.max_tokens,
 	};

@@ -154,6 +154,16 @@ class Walk(harness.Case):
                                  + harness.KEY.encode() + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             self.assertEqual(answer[9:12], status, answer)
 
+    def test_an_image_of_the_assistant_needs_no_model_that_sees(self):
+        gateway = self.gateway(harness.config(self.sim()))
+        image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+        text = {"type": "text", "text": "What did you draw?"}
+        result = self.assert_result(gateway.sample(messages=[{"role": "assistant", "content": image},
+                                                             {"role": "user", "content": text}]))
+        self.assertIn("media_replaced_by_text", result["_meta"]["sluice/adjustments"])
+        self.assert_error(gateway.sample(messages=[{"role": "user", "content": [image, text]}]),
+                          400, -32602, "content_unsupported")
+
     def test_a_body_over_the_limit_is_413_with_a_json_rpc_error(self):
         sim = self.sim()
         gateway = self.gateway(harness.config(sim, limits={"body_bytes": "64KiB"}))
