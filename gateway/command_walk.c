@@ -303,6 +303,15 @@ static void explain_json(struct walk *walk, const struct route *route,
 	(void)fputs("}\n", stdout);
 }
 
+/* Without priorities nothing is scored. */
+static void print_score(double score)
+{
+	if (isnan(score))
+		(void)printf(" %9s", "-");
+	else
+		(void)printf(" %9.6f", score);
+}
+
 static void explain_text(struct walk *walk, const struct route *route,
 			 const struct route_candidate *trace)
 {
@@ -315,10 +324,12 @@ static void explain_text(struct walk *walk, const struct route *route,
 		const struct model *model = &catalog->models[row->model];
 		(void)printf("%-32.*s %-20s", (int)model->id.len, model->id.at,
 			     route_reason_name(row->reason));
-		if (row->reason == ROUTE_CANDIDATE)
-			(void)printf(" %-7s %9.6f %12.9f %9.6f %9.6f %9.6f",
-				     row->hinted ? "yes" : "no", row->score, row->usd,
-				     row->cheapness, row->speed, row->intelligence);
+		if (row->reason == ROUTE_CANDIDATE) {
+			(void)printf(" %-7s", row->hinted ? "yes" : "no");
+			print_score(row->score);
+			(void)printf(" %12.9f %9.6f %9.6f %9.6f", row->usd, row->cheapness,
+				     row->speed, row->intelligence);
+		}
 		(void)fputs("\n", stdout);
 	}
 	if (route->err == ERR_OK)

@@ -198,6 +198,9 @@ class Walk(harness.Case):
             self.assertNotIn(harness.PROVIDER_KEY.encode(), run.stdout)
             return json.loads(run.stdout)
         self.assertEqual(command("explain")["winner"], "gpt-test")
+        text = subprocess.run([harness.BIN, "explain", "--config", gateway.config_path, "--tenant", "acme"],
+                              input=json.dumps(request).encode(), capture_output=True, check=True).stdout
+        self.assertRegex(text.decode(), r"gpt-test +candidate +yes +- ")  # nothing is scored without priorities
         translated = command("translate")
         self.assertEqual(gateway.post(request).status, 200)
         self.assertEqual(translated["body"], json.loads(sim.last_body()))
