@@ -30,10 +30,6 @@ def message(text="hello", model=None):
                        "params": params}).encode()
 
 
-def get(gateway, path):
-    return harness.request("GET", gateway.admin + path)
-
-
 def connect(gateway):
     parts = urllib.parse.urlsplit(gateway.url)
     return socket.create_connection((parts.hostname, parts.port), harness.PATIENCE_S)
@@ -82,7 +78,7 @@ class DrainCase(harness.Case):
 
     def terminate(self, gateway):
         gateway.send(signal.SIGTERM)
-        harness.wait_for(lambda: get(gateway, "/readyz").status == 503, "readyz fails")
+        harness.wait_for(lambda: gateway.get("/readyz").status == 503, "readyz fails")
 
     def terminate_and_wait(self, gateway):
         """Until it has stopped listening."""
@@ -132,8 +128,8 @@ class Quiet(DrainCase):
         for http2 in (False, True):
             answer = gateway.sample("hello", http2=http2)
             self.assert_result(answer)
-        self.assertEqual(get(gateway, "/healthz").status, 200)
-        self.assertEqual(harness.request("POST", gateway.admin + "/reload", b"").status, 503)
+        self.assertEqual(gateway.get("/healthz").status, 200)
+        self.assertEqual(gateway.reload().status, 503)
         self.assert_error(slow.result(), 504)
         self.assert_ends(gateway, 10)
 
@@ -167,7 +163,7 @@ class InFlight(DrainCase):
             request_id = one.outcome.headers["sluice-request-id"]
             self.assertTrue(any(request_id in line for line in gateway.stdout), "its line is written")
         with self.assertRaises(OSError):
-            get(gateway, "/healthz")
+            gateway.get("/healthz")
 
     def test_an_upload_over_http1_is_taken_and_answered(self):
         gateway = self.start(self.sim(), drain="20s")
@@ -267,7 +263,7 @@ class Deadline(DrainCase):
         gateway = self.start(sim, drain="60s")
         slow = self.ask(gateway, sim, modelPreferences={"hints": [{"name": SLOW}]}, timeout_s=60)
         gateway.send(signal.SIGINT)
-        harness.wait_for(lambda: get(gateway, "/readyz").status == 503, "readyz fails")
+        harness.wait_for(lambda: gateway.get("/readyz").status == 503, "readyz fails")
         gateway.stop(signal.SIGINT, code=1)
         self.assertIsInstance(slow.result(), Exception)
 

@@ -1,14 +1,11 @@
-"""The process from outside: start, admin pages, reload, crash, restart, log lines.
+"""The process from outside: start, admin pages, commands, log lines.
 
 ctest: worker timeout=240
 """
 
-import ctypes
-import http.client
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import socket
@@ -21,28 +18,6 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness
-
-SANITIZED = bool(os.environ.get("SLUICE_SANITIZE"))
-OTHER_KEY = "sk-other-0123456789abcdef"
-
-
-def tenant(id, key):
-    return {"id": id, "plan": "standard", "keys": [{"sha256": harness.sha256(key)}]}
-
-
-def server_pid(gateway):
-    """The server process, a child of the supervisor; 0 while there is none."""
-    with open(f"/proc/{gateway.pid}/task/{gateway.pid}/children", encoding="ascii") as file:
-        pids = file.read().split()
-    return int(pids[0]) if pids else 0
-
-
-def get(gateway, path, method="GET"):
-    return harness.request(method, gateway.admin + path)
-
-
-def reload(gateway):
-    return harness.request("POST", gateway.admin + "/reload", b"")
 
 
 def ask_socket(path, text):
@@ -57,11 +32,6 @@ def ask_socket(path, text):
     return b"".join(pieces).decode()
 
 
-def wait_stderr(gateway, text):
-    return harness.wait_for(lambda: any(text in line for line in gateway.stderr),
-                            f"{text!r} on stderr:\n" + "\n".join(gateway.stderr))
-
-
 def ends(gateway, code):
     """Waits until it has ended by itself, with that exit code; returns what it said."""
     got = gateway.wait()
@@ -71,58 +41,21 @@ def ends(gateway, code):
     return "\n".join(gateway.stderr)
 
 
-class Load:
-    """Threads that send one request after the other, each on a connection of its own."""
-
-    def __init__(self, gateway, threads=8):
-        self.gateway, self.results, self.going = gateway, [], True
-        self.lock = threading.Lock()
-        self.threads = [threading.Thread(target=self._run) for _ in range(threads)]
-        for thread in self.threads:
-            thread.start()
-
-    def _run(self):
-        while self.going:
-            started = time.monotonic()
-            try:
-                outcome = self.gateway.sample("hello").status
-            except (OSError, http.client.HTTPException) as error:  # the connection ended too early
-                outcome = error
-            with self.lock:
-                self.results.append((started, time.monotonic(), outcome))
-
-    def snapshot(self):
-        with self.lock:
-            return list(self.results)
-
-    def wait(self, count, since=0.0):
-        """Until that many requests that began after `since` are answered well."""
-        return harness.wait_for(
-            lambda: len([r for r in self.snapshot() if r[0] >= since and r[2] == 200]) >= count,
-            f"{count} answers; got {self.snapshot()[-5:]}")
-
-    def stop(self):
-        self.going = False
-        for thread in self.threads:
-            thread.join()
-        return self.results
-
-
 class Admin(harness.Case):
     def test_a_healthy_gateway_says_so(self):
         gateway = self.gateway(harness.config(self.sim()))
-        self.assertEqual((get(gateway, "/healthz").status, get(gateway, "/healthz").body), (200, b"ok\n"))
-        self.assertRegex(get(gateway, "/readyz").body, rb"^ready, configuration [0-9a-f]{16}\n$")
-        self.assertEqual(get(gateway, "/healthz", "HEAD").status, 200)
+        self.assertEqual((gateway.get("/healthz").status, gateway.get("/healthz").body), (200, b"ok\n"))
+        self.assertRegex(gateway.get("/readyz").body, rb"^ready, configuration [0-9a-f]{16}\n$")
+        self.assertEqual(gateway.get("/healthz", "HEAD").status, 200)
 
     def test_anything_else_is_told_what_there_is(self):
         gateway = self.gateway(harness.config(self.sim()))
-        self.assertEqual(get(gateway, "/v1/sampling").status, 404)
-        self.assertIn(b"GET /readyz", get(gateway, "/").body)
-        wrong = get(gateway, "/reload")
+        self.assertEqual(gateway.get("/v1/sampling").status, 404)
+        self.assertIn(b"GET /readyz", gateway.get("/").body)
+        wrong = gateway.get("/reload")
         self.assertEqual((wrong.status, wrong.headers.get("allow")), (405, "POST"))
         for method in ("POST", "PUT", "DELETE"):
-            wrong = get(gateway, "/metrics", method)
+            wrong = gateway.get("/metrics", method)
             self.assertEqual((wrong.status, wrong.headers.get("allow")), (405, "GET, HEAD"))
 
     def test_metrics_please_promtool(self):
@@ -182,7 +115,7 @@ class Admin(harness.Case):
         gateway = self.gateway(harness.config(self.sim(), admin={"address": f"0.0.0.0:{port}"}))
         self.assertEqual(harness.request("GET", f"http://{mine}:{port}/healthz").status, 200)
         self.assertEqual(harness.request("POST", f"http://{mine}:{port}/reload", b"").status, 403)
-        self.assertEqual(reload(gateway).status, 200)
+        self.assertEqual(gateway.reload().status, 200)
 
     def test_clients_that_do_not_finish_hold_up_nobody(self):
         gateway = self.gateway(harness.config(self.sim()))
@@ -191,180 +124,11 @@ class Admin(harness.Case):
         try:
             for i, peer in enumerate(slow):
                 peer.sendall(b"GET /metrics HTTP/1.1\r\n" if i % 2 else b"POST /reload HTTP/1.1\r\nContent-Length: 9\r\n\r\n")
-            self.assertEqual(get(gateway, "/healthz").status, 200)
+            self.assertEqual(gateway.get("/healthz").status, 200)
             self.assert_result(gateway.sample("hello"))
         finally:
             for peer in slow:
                 peer.close()
-
-
-class Reload(harness.Case):
-    def test_a_good_configuration_is_in_force_at_once(self):
-        gateway = self.gateway(harness.config(self.sim()))
-        self.assert_error(gateway.sample("hello", key=OTHER_KEY), 401)
-        before = get(gateway, "/readyz").body
-        gateway.settings["tenants"].append(tenant("other", OTHER_KEY))
-        gateway.write_config(gateway.settings)
-        answer = reload(gateway)
-        self.assertEqual(answer.status, 200)
-        self.assertRegex(answer.body, rb"^[0-9a-f]{16}\n$")
-        self.assertNotIn(answer.body.strip(), before)
-        self.assertIn(answer.body.strip(), get(gateway, "/readyz").body)
-        harness.wait_for(lambda: gateway.sample("hello", key=OTHER_KEY).status == 200, "the new tenant")
-        self.assert_result(gateway.sample("hello"))
-        self.assertEqual(gateway.metrics().sum("sluice_reloads_total", result="ok"), 1)
-
-    def test_a_signal_does_the_same(self):
-        gateway = self.gateway(harness.config(self.sim()))
-        gateway.settings["tenants"].append(tenant("other", OTHER_KEY))
-        gateway.write_config(gateway.settings)
-        gateway.send(signal.SIGHUP)
-        harness.wait_for(lambda: gateway.sample("hello", key=OTHER_KEY).status == 200, "the new tenant")
-
-    def test_a_bad_one_is_explained_and_the_old_one_stays(self):
-        gateway = self.gateway(harness.config(self.sim()))
-        bad = {**gateway.settings, "wrokers": 3}
-        gateway.write_config(bad)
-        with open(gateway.config_path, encoding="utf-8") as file:
-            line = next(n for n, text in enumerate(file, 1) if "wrokers" in text)
-        answer = reload(gateway)
-        self.assertEqual(answer.status, 422)
-        self.assertIn(f"{gateway.config_path}:{line}: wrokers: ", answer.body.decode())
-        self.assert_result(gateway.sample("hello"))
-        gateway.send(signal.SIGHUP)
-        wait_stderr(gateway, f"{gateway.config_path}:{line}: wrokers: ")
-        harness.wait_for(lambda: gateway.metrics().sum("sluice_reloads_total", result="refused") == 2,
-                         "two refusals counted")
-        self.assert_result(gateway.sample("hello"))
-        self.assertEqual(get(gateway, "/readyz").status, 200)
-
-    def test_what_needs_a_restart_is_refused_by_name(self):
-        gateway = self.gateway(harness.config(self.sim()))
-        for key, value in (("workers", 2), ("listen", [{"address": f"127.0.0.1:{harness.free_port()}"}]),
-                           ("admin", {"address": f"127.0.0.1:{harness.free_port()}"})):
-            with self.subTest(key):
-                gateway.write_config({**gateway.settings, key: value})
-                answer = reload(gateway)
-                self.assertEqual(answer.status, 422)
-                self.assertRegex(answer.body.decode(), rf": {key}\b.*restart")
-        self.assert_result(gateway.sample("hello"))
-
-    def test_many_reloads_under_load_cost_no_request(self):
-        gateway = self.gateway(harness.config(self.sim(), workers=2))
-        load = Load(gateway, 4)
-        done = 0
-        for _ in range(20 if SANITIZED else 100):
-            status = reload(gateway).status
-            self.assertIn(status, (200, 503))
-            done += status == 200
-        load.wait(20)
-        results = load.stop()
-        self.assertGreater(done, 0)
-        self.assertEqual([r for r in results if r[2] != 200], [])
-        self.assertEqual(gateway.metrics().sum("sluice_reloads_total", result="ok"), done)
-
-
-class Crash(harness.Case):
-    def crash(self, gateway):
-        """Kills the server process and returns the moment."""
-        pid = server_pid(gateway)
-        os.kill(pid, signal.SIGKILL)
-        return time.monotonic()
-
-    def test_a_killed_server_is_replaced_and_only_what_was_in_flight_is_lost(self):
-        gateway = self.gateway(harness.config(self.sim("--latency", "20ms"), workers=2))
-        load = Load(gateway, 8)
-        load.wait(50)
-        killed = self.crash(gateway)
-        load.wait(50, since=killed)
-        results = load.stop()
-        lost = [r for r in results if r[2] != 200]
-        self.assertLessEqual(len(lost), 8, lost)
-        self.assertEqual([r for r in lost if r[0] > killed], [], "a request after the crash was lost")
-        served = min(r[1] for r in results if r[0] > killed and r[2] == 200) - killed
-        self.assertLess(served, 2.0 if SANITIZED else 0.2)
-        gateway.wait_ready()
-        self.assertEqual(gateway.metrics().sum("sluice_restarts_total"), 1)
-        self.assertTrue(any("signal 9" in line for line in gateway.stderr))
-
-    def test_the_last_good_configuration_survives_a_broken_file(self):
-        gateway = self.gateway(harness.config(self.sim()))
-        with open(gateway.config_path, "w", encoding="utf-8") as file:
-            file.write("tenants: [")
-        self.crash(gateway)
-        self.assert_result(gateway.sample("hello"))
-        gateway.wait_ready()
-        self.assertEqual(reload(gateway).status, 422)
-        self.assert_result(gateway.sample("hello"))
-
-    def test_a_reloaded_configuration_survives_with_all_its_files(self):
-        directory = self.directory()
-        more = os.path.join(directory, "more.yaml")
-        gateway = self.gateway(harness.config(self.sim()))
-        with open(more, "w", encoding="utf-8") as file:
-            json.dump([tenant("other", OTHER_KEY)], file)
-        gateway.settings["tenants"].append({"files": directory + "/*.yaml"})
-        gateway.write_config(gateway.settings)
-        digest = reload(gateway).body.strip()
-        os.unlink(more)
-        os.unlink(gateway.config_path)
-        self.crash(gateway)
-        self.assert_result(gateway.sample("hello", key=OTHER_KEY))
-        gateway.wait_ready()
-        self.assertIn(digest, get(gateway, "/readyz").body)
-
-    def test_the_server_does_not_outlive_its_supervisor(self):
-        gateway = self.gateway(harness.config(self.sim()))
-        pid = server_pid(gateway)
-        gateway.kill()
-        harness.wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the server is gone too")
-
-    def test_a_server_that_cannot_begin_is_given_up(self):
-        directory = self.directory()
-        path = os.path.join(directory, "sluice.json")
-        settings = harness.config(self.sim(), listen=[{"address": f"127.0.0.1:{harness.free_port()}"}],
-                                  workers=4)
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(settings, file)
-        # Enough descriptors for the supervisor and its listeners, too few for four loops.
-        run = subprocess.run(
-            [harness.BIN, "serve", "--config", path], capture_output=True, text=True, check=False,
-            timeout=harness.PATIENCE_S,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (14, 14)))
-        self.assertEqual(run.returncode, 1, run.stderr)
-        self.assertIn("giving up", run.stderr)
-
-
-class Watchdog(harness.Case):
-    PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
-
-    def stop_thread(self, tid):
-        """Stops one thread as a debugger would; the caller has to wait for its end."""
-        ptrace = ctypes.CDLL(None, use_errno=True).ptrace
-        ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-        if ptrace(self.PTRACE_SEIZE, tid, None, None) != 0:
-            self.skipTest("ptrace is not allowed here: " + os.strerror(ctypes.get_errno()))
-        self.assertEqual(ptrace(self.PTRACE_INTERRUPT, tid, None, None), 0)
-
-    def test_a_worker_that_hangs_costs_its_server_and_no_more(self):
-        gateway = self.gateway(harness.config(self.sim()))
-        server = server_pid(gateway)
-        # Nothing else waits in epoll but control, which is the first thread.
-        threads = [int(name) for name in os.listdir(f"/proc/{server}/task") if int(name) != server]
-        worker = max(threads)
-        self.stop_thread(worker)
-        # It cannot let go of its configuration: with the fourth alive there is no room for a fifth.
-        statuses = [reload(gateway).status for _ in range(3)]
-        self.assertEqual(statuses, [200, 200, 200])
-        busy = reload(gateway)
-        self.assertEqual((busy.status, busy.body.split(b":")[0]), (503, b"reload_busy"))
-        while True:  # until its process has ended; else it would stay as a zombie of ours
-            _, status = os.waitpid(worker, self.WALL)
-            if os.WIFEXITED(status) or os.WIFSIGNALED(status):
-                break
-        wait_stderr(gateway, "worker 0 has not turned its loop for 5 s: aborting")
-        self.assert_result(gateway.sample("hello"))
-        self.assertNotEqual(server_pid(gateway), server)
 
 
 class Commands(harness.Case):
@@ -420,7 +184,7 @@ class Start(harness.Case):
         self.crash_and_ask_again(gateway)
 
     def crash_and_ask_again(self, gateway):
-        os.kill(server_pid(gateway), signal.SIGKILL)
+        os.kill(gateway.server_pid(), signal.SIGKILL)
         self.assert_result(gateway.sample("hello"))
 
     def test_a_name_that_does_not_exist_is_reported(self):

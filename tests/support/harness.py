@@ -210,9 +210,9 @@ class Gateway(Process):
     """`sluice serve` on `settings`, a dict like the YAML file; ready when this returns.
 
     Where listen and admin are absent they are added, on free ports. `directory` is its own and goes
-    with it; `config_path` is the file in it."""
+    with it; `config_path` is the file in it. `binary` may be another that is made like sluice."""
 
-    def __init__(self, settings, env=None, wait_ready=True):
+    def __init__(self, settings, env=None, wait_ready=True, binary=BIN):
         self.directory = tempfile.mkdtemp(prefix="sluice-test-")
         self.config_path = os.path.join(self.directory, "sluice.json")
         settings = copy.deepcopy(settings)
@@ -222,7 +222,7 @@ class Gateway(Process):
         self.url = "http://" + settings["listen"][0]["address"]
         self.admin = "http://" + settings["admin"]["address"]
         self.write_config(settings)
-        super().__init__([BIN, "serve", "--config", self.config_path], env)
+        super().__init__([binary, "serve", "--config", self.config_path], env)
         if wait_ready:
             try:
                 self.wait_ready()
@@ -275,6 +275,28 @@ class Gateway(Process):
             "maxTokens": 100, **params}}
         return self.post(message, headers, key, http2, timeout_s)
 
+    def get(self, path, method="GET"):
+        """Of the admin address."""
+        return request(method, self.admin + path)
+
+    def reload(self):
+        return request("POST", self.admin + "/reload", b"")
+
+    def server_pid(self):
+        """The server process, a child of the supervisor; 0 while there is none."""
+        with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as file:
+            pids = file.read().split()
+        return int(pids[0]) if pids else 0
+
+    def wait_stderr(self, text, count=1):
+        """The `count`-th line on stderr, past or to come, that has `text` in it."""
+        def lines():
+            return [line for line in list(self.stderr) if text in line]
+        try:
+            return wait_for(lambda: len(lines()) >= count and lines()[count - 1], f"{text!r} on stderr")
+        except Failure as failure:
+            raise Failure(f"{failure}\n{self.report()}") from None
+
     def metrics(self):
         return Metrics(request("GET", self.admin + "/metrics").body.decode())
 
@@ -311,6 +333,10 @@ def config(sim, **changes):
     }
     settings.update(changes)
     return settings
+
+
+def tenant(id, key, **changes):
+    return {"id": id, "plan": "standard", "keys": [{"sha256": sha256(key)}], **changes}
 
 
 def provider(sim, dialect, **changes):
@@ -415,6 +441,44 @@ def raw(url, data, timeout_s=None, half_close=False):
             if not piece:
                 return b"".join(pieces)
             pieces.append(piece)
+
+
+class Load:
+    """Threads that send one sampling request after the other, each on a connection of its own.
+    `results`: (when it began, when it ended, status or what went wrong)."""
+
+    def __init__(self, gateway, threads=8, **options):
+        self.gateway, self.options, self.results, self.going = gateway, options, [], True
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self._run) for _ in range(threads)]
+        for thread in self.threads:
+            thread.start()
+
+    def _run(self):
+        while self.going:
+            started = time.monotonic()
+            try:
+                outcome = self.gateway.sample("hello", **self.options).status
+            except (OSError, http.client.HTTPException) as error:  # the connection ended too early
+                outcome = error
+            with self.lock:
+                self.results.append((started, time.monotonic(), outcome))
+
+    def snapshot(self):
+        with self.lock:
+            return list(self.results)
+
+    def wait(self, count, since=0.0):
+        """Until that many requests that began after `since` are answered well."""
+        return wait_for(
+            lambda: len([r for r in self.snapshot() if r[0] >= since and r[2] == 200]) >= count,
+            f"{count} answers; got {self.snapshot()[-5:]}")
+
+    def stop(self):
+        self.going = False
+        for thread in self.threads:
+            thread.join()
+        return self.results
 
 
 # ---- metrics -----------------------------------------------------------------------------------
