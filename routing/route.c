@@ -40,10 +40,11 @@ static uint32_t next_of(const struct bitset *set, uint32_t n)
 static enum route_reason reason_of(const struct model *model, uint32_t index,
 				   const struct route_query *query)
 {
-	if (!model->enabled)
-		return ROUTE_DISABLED;
+	/* First, so that a refusal names no model that is not the tenant's business. */
 	if (!bitset_has(query->permitted, index))
 		return ROUTE_NOT_PERMITTED;
+	if (!model->enabled)
+		return ROUTE_DISABLED;
 	if (query->image && !model->profile.image)
 		return ROUTE_NO_IMAGE;
 	if (query->audio && !model->profile.audio)

@@ -355,6 +355,9 @@ static void every_model_is_refused_for_its_own_reason(void **state)
 	assert_int_equal(trace[HAIKU].reason, ROUTE_NO_AUDIO);
 	assert_int_equal(trace[LOCAL].reason, ROUTE_CONTEXT_TOO_SMALL);
 	assert_false(trace[HAIKU].hinted);
+	forbid(&f, OFF); /* what a tenant may not use is not its business, enabled or not */
+	(void)route_pick(&f.catalog, &f.query, trace);
+	assert_int_equal(trace[OFF].reason, ROUTE_NOT_PERMITTED);
 	fixture_fini(&f);
 }
 
