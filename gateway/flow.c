@@ -127,6 +127,14 @@ static enum flow_effect finish(struct flow *flow)
 	return FLOW_ANSWER;
 }
 
+static void tell_step(const struct flow *flow, const struct flow_env *env)
+{
+	if (env->step == NULL)
+		return;
+	*env->step = flow_step_name(flow->step);
+	*env->tenant = flow->tenant;
+}
+
 /* A call that was cut short is no answer: it may still cost what was reserved. */
 static enum flow_effect give_up(struct flow *flow)
 {
@@ -141,6 +149,7 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 {
 	must_obj(flow, FLOW_MAGIC);
 	must(flow->step < FLOW_STEP_OVER);
+	tell_step(flow, env);
 	if (event == FLOW_CLIENT_GONE) {
 		flow->outcome = ERR_CANCELLED;
 		return finish(flow);
@@ -151,8 +160,7 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 		return finish(flow);
 	for (;;) {
 		must(flow->step < COUNT_OF(flow_steps));
-		if (env->step != NULL)
-			*env->step = flow_step_name(flow->step);
+		tell_step(flow, env);
 		switch (flow_steps[flow->step](flow, env)) {
 		case FLOW_NEXT:
 			flow->step++;

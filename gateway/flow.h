@@ -56,7 +56,9 @@ struct flow_env {
 	nsec_t now;
 	uint64_t wall_ns;
 	bool draining;     /* what still arrives is refused */
-	const char **step; /* told which step runs, for last words; NULL: nobody asks */
+	/* Told which step runs and for whom, for last words; both or neither NULL. */
+	const char **step;
+	struct slice *tenant;
 };
 
 struct flow_answer {

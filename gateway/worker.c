@@ -31,6 +31,7 @@ static struct flow_env worker_env(struct worker *worker)
 		.wall_ns = net_wall_ns(worker->loop),
 		.draining = worker->given_up,
 		.step = &worker->panic.step,
+		.tenant = &worker->panic.tenant,
 	};
 }
 
@@ -169,7 +170,6 @@ static void request_drive(struct request *r, enum flow_event event)
 
 	must_obj(r, REQUEST_MAGIC);
 	for (;;) {
-		r->worker->panic.tenant = r->flow.tenant;
 		if (event == FLOW_RESERVED)
 			note_verdict(r);
 		switch (flow_run(&r->flow, &env, event)) {
@@ -374,12 +374,16 @@ struct worker *worker_new(const struct worker_args *args)
 
 int worker_start(struct worker *worker)
 {
+	/* Of the thread itself: who wants to report on them may. */
+	static const int own_faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT };
 	sigset_t all, before;
 	pthread_t thread;
 
 	worker->second.fire = on_second;
 	net_timer_set(worker->loop, &worker->second, net_now(worker->loop) + SEC);
 	(void)sigfillset(&all);
+	for (size_t i = 0; i < COUNT_OF(own_faults); i++)
+		(void)sigdelset(&all, own_faults[i]);
 	int err = pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (err != 0)
 		return err;

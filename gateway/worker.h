@@ -39,7 +39,7 @@ struct worker_args {
 /* Makes everything a worker needs; no thread yet. NULL with a line on stderr. */
 struct worker *worker_new(const struct worker_args *args);
 
-/* Starts the thread (all signals blocked). 0 or an errno. It ends with the process. */
+/* Starts the thread (all signals blocked but those of its own faults). 0 or an errno. It ends with the process. */
 int worker_start(struct worker *worker);
 
 const struct worker_shared *worker_shared(const struct worker *worker);
