@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#define WATCH_PERIOD (500 * MSEC)
+#define WATCH_PERIOD (250 * MSEC)
 #define WATCH_PATIENCE (5 * SEC)
 
 struct watch {
