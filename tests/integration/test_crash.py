@@ -3,7 +3,9 @@
 ctest: worker timeout=240
 """
 
+import contextlib
 import ctypes
+import http.client
 import json
 import os
 import re
@@ -11,6 +13,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
@@ -20,12 +23,24 @@ SANITIZED = bool(os.environ.get("SLUICE_SANITIZE"))
 OTHER_KEY = "sk-other-0123456789abcdef"
 
 
-class Crash(harness.Case):
+FAULTY = os.path.join(os.path.dirname(harness.BIN), "sluice_faulty")
+
+
+class CrashCase(harness.Case):
     def crash(self, gateway):
         """Kills the server process and returns the moment."""
         pid = gateway.server_pid()
         os.kill(pid, signal.SIGKILL)
         return time.monotonic()
+
+    def limited(self, sim, **limits):
+        """One tenant with these limits; those of money and requests are out of the way else."""
+        settings = harness.config(sim)
+        settings["plans"]["standard"]["limits"].update(limits)
+        return self.gateway(settings)
+
+
+class Crash(CrashCase):
 
     def test_a_killed_server_is_replaced_and_only_what_was_in_flight_is_lost(self):
         gateway = self.gateway(harness.config(self.sim("--latency", "20ms"), workers=2))
@@ -89,6 +104,172 @@ class Crash(harness.Case):
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (14, 14)))
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assertIn("giving up", run.stderr)
+
+    def test_deaths_in_a_row_are_answered_more_and_more_slowly(self):
+        gateway = self.gateway(harness.config(self.sim()))
+        delays = []
+        for deaths in range(1, 7):
+            gateway.wait_stderr("serving, configuration", deaths)
+            self.crash(gateway)
+            line = gateway.wait_stderr("was ended by signal 9; next start in", deaths)
+            delays.append(int(re.search(r"next start in (\d+) ms", line)[1]))
+        self.assertEqual(delays, [0, 0, 0, 100, 200, 400])
+        self.assert_result(gateway.sample("hello"))
+        gateway.wait_ready()
+        self.assertEqual(gateway.metrics().sum("sluice_restarts_total"), 6)
+
+    def test_a_thousand_tenants_are_served_again_at_once(self):
+        """As they were at the start, and then as they came by a reload, from the texts that are kept."""
+        settings = harness.config(self.sim(), workers=2)
+        settings["tenants"] += [harness.tenant(f"tenant-{i}", f"sk-{i:020}") for i in range(1000)]
+        gateway = self.gateway(settings)
+        load = harness.Load(gateway, 4)
+        took = []
+        for crashes in range(1, 6):
+            load.wait(20, since=time.monotonic())
+            if crashes == 3:
+                settings["tenants"].append(harness.tenant("other", OTHER_KEY))
+                gateway.write_config({**gateway.settings, "tenants": settings["tenants"]})
+                self.assertEqual(gateway.reload().status, 200)
+            killed = self.crash(gateway)
+            load.wait(4, since=killed)
+            took.append(min(r[1] for r in load.snapshot() if r[0] > killed and r[2] == 200) - killed)
+            gateway.wait_stderr("serving, configuration", crashes + 1)
+        load.stop()
+        print("crash to served again: " + ", ".join(f"{t * 1000:.0f}" for t in took) + " ms")
+        # The first three are not waited for; the rest has the restart's delay (100 ms, 200 ms) in it.
+        pure = [t - delay for t, delay in zip(took, (0, 0, 0, 0.1, 0.2))]
+        self.assertLess(max(pure), 3.0 if SANITIZED else 0.2)
+        self.assert_result(gateway.sample("hello", key=OTHER_KEY))
+
+
+class LimitsSurvive(CrashCase):
+    """What was spent stays spent: the limit table is the supervisor's."""
+
+    def wait_crash(self, gateway):
+        self.crash(gateway)
+        gateway.wait_stderr("serving, configuration", 2)
+
+    def test_requests(self):
+        gateway = self.limited(self.sim(), requests_per_minute=1, requests_burst=2)
+        for _ in range(2):
+            self.assert_result(gateway.sample("hello"))
+        self.wait_crash(gateway)
+        self.assert_error(gateway.sample("hello"), 429, 429, "rate_limited")
+
+    def test_money_and_what_the_dead_server_had_reserved(self):
+        sim = self.sim("--latency", "60s")
+        gateway = self.limited(sim, usd_per_day=0.015)  # enough for one request's bound
+        asking = threading.Thread(target=self.ask_in_vain, args=(gateway,))
+        asking.start()
+        sim.wait_stats(lambda stats: stats["requests"] == 1, "the request has reached the provider")
+        self.assert_error(gateway.sample("hello"), 402, 402, "budget_exceeded")
+        self.wait_crash(gateway)
+        asking.join()
+        self.assert_error(gateway.sample("hello"), 402, 402, "budget_exceeded")
+
+    def test_places_of_requests_that_died_are_free_again(self):
+        sim = self.sim("--latency", "60s")
+        gateway = self.limited(sim, concurrent=1)
+        asking = threading.Thread(target=self.ask_in_vain, args=(gateway,))
+        asking.start()
+        sim.wait_stats(lambda stats: stats["requests"] == 1, "the request has reached the provider")
+        self.assert_error(gateway.sample("hello"), 429, 429, "concurrency")
+        sim.default("latency-0ms")
+        self.wait_crash(gateway)
+        asking.join()
+        for _ in range(3):
+            self.assert_result(gateway.sample("hello"))
+
+    def ask_in_vain(self, gateway):
+        with self.assertRaises((OSError, http.client.HTTPException)):
+            gateway.sample("hello", timeout_s=60)
+
+
+class Bugs(harness.Case):
+    """Ours, in a binary that has some on purpose: what they cost and what is said of them."""
+
+    PROMPT = "the prompt that nobody may log"
+
+    def start(self, tenant, **changes):
+        settings = harness.config(self.sim(), **changes)
+        settings["tenants"].append(harness.tenant(tenant, OTHER_KEY))
+        return self.gateway(settings, binary=FAULTY)
+
+    def meet(self, gateway):
+        """The request that meets the bug, in the background: its connection ends some time."""
+        def ask():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                gateway.sample(self.PROMPT, key=OTHER_KEY, timeout_s=60)
+        thread = threading.Thread(target=ask)
+        thread.start()
+        self.addCleanup(thread.join)
+
+    def assert_no_secret(self, gateway):
+        text = "\n".join(gateway.stderr + gateway.stdout)
+        for secret in (OTHER_KEY, harness.KEY, harness.PROVIDER_KEY, self.PROMPT, harness.sha256(OTHER_KEY)):
+            self.assertNotIn(secret, text)
+
+    def test_a_broken_promise_is_told_with_step_tenant_and_slabs(self):
+        gateway = self.start("breaks-a-promise")
+        self.meet(gateway)
+        line = gateway.wait_stderr("sluice: panic: ")
+        self.assertRegex(line, r"^sluice: panic: step policy, tenant breaks-a-promise; "
+                               r"requests 1 of 32768 out, at most \d+$")
+        self.assertRegex(gateway.wait_stderr("must("), r"sluice_faulty\.c:\d+: policy_check: must\(.*\) failed$")
+        gateway.wait_stderr("the server process was ended by signal 6; next start in 0 ms")
+        gateway.wait_stderr("serving, configuration", 2)
+        self.assert_result(gateway.sample("hello"))
+        self.assert_no_secret(gateway)
+        gateway.kill()  # stop() would take the line above for a failure of the test
+
+    def test_a_crash_costs_the_requests_of_one_server(self):
+        gateway = self.start("crashes")
+        self.meet(gateway)
+        gateway.wait_stderr("the server process was ended by signal 11; next start in 0 ms")
+        self.assert_result(gateway.sample("hello"))
+        self.assert_no_secret(gateway)
+
+    def test_a_worker_that_spins_is_replaced_within_six_seconds(self):
+        gateway = self.start("spins")
+        began = time.monotonic()
+        self.meet(gateway)
+        # Its queue outlives it: what was asked meanwhile is answered by the next server.
+        gateway.wait_stderr("worker 0 has not turned its loop for 5 s: aborting", timeout_s=30)
+        self.assert_result(gateway.sample("hello"))
+        took = time.monotonic() - began
+        print(f"spinning to served again: {took:.2f} s")
+        self.assertLess(took, 15 if SANITIZED else 6)
+        self.assert_no_secret(gateway)
+
+    def test_a_worker_that_spins_does_not_prevent_the_end_of_a_drain(self):
+        gateway = self.start("spins", drain="1s")
+        self.meet(gateway)
+        self.wait_spinning(gateway)
+        began = time.monotonic()
+        gateway.stop()
+        self.assertLess(time.monotonic() - began, 10 if SANITIZED else 3)
+
+    def test_nobody_waits_for_a_worker_that_spins_until_the_end_of_a_drain(self):
+        gateway = self.start("spins", drain="600s", workers=2)
+        self.meet(gateway)
+        self.wait_spinning(gateway)
+        began = time.monotonic()
+        gateway.send(signal.SIGTERM)
+        gateway.wait_stderr("has not turned its loop for 5 s: leaving without it", timeout_s=30)
+        gateway.stop()
+        self.assertLess(time.monotonic() - began, 30 if SANITIZED else 8)
+
+    def wait_spinning(self, gateway):
+        """Until one thread has used a third of a second of CPU time."""
+        def spins():
+            pid = gateway.server_pid()
+            for name in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{name}/schedstat", encoding="ascii") as file:
+                    if int(file.read().split()[0]) > 300e6:
+                        return True
+            return False
+        harness.wait_for(spins, "a worker that spins")
 
 
 class Watchdog(harness.Case):

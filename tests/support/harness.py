@@ -288,12 +288,13 @@ class Gateway(Process):
             pids = file.read().split()
         return int(pids[0]) if pids else 0
 
-    def wait_stderr(self, text, count=1):
+    def wait_stderr(self, text, count=1, timeout_s=None):
         """The `count`-th line on stderr, past or to come, that has `text` in it."""
         def lines():
             return [line for line in list(self.stderr) if text in line]
         try:
-            return wait_for(lambda: len(lines()) >= count and lines()[count - 1], f"{text!r} on stderr")
+            return wait_for(lambda: len(lines()) >= count and lines()[count - 1], f"{text!r} on stderr",
+                            timeout_s)
         except Failure as failure:
             raise Failure(f"{failure}\n{self.report()}") from None
 
