@@ -108,11 +108,7 @@ class Exact(harness.Case):
             file.write("#!/bin/sh\nexec valgrind -q --tool=callgrind --trace-children=yes --separate-threads=yes "
                        f"--callgrind-out-file={directory}/out.%p {harness.BIN} \"$@\"\n")
         os.chmod(wrapper, 0o755)
-        before, harness.BIN = harness.BIN, wrapper
-        try:
-            gateway = self.gateway(self.settings(sim))
-        finally:
-            harness.BIN = before
+        gateway = self.gateway(self.settings(sim), binary=wrapper)
         self.load(gateway, count, clients, streams)
         gateway.stop()
         found = [profile for profile in map(Profile, glob.glob(directory + "/out.*-*"))
@@ -148,13 +144,17 @@ class Exact(harness.Case):
 
     def worker_thread(self, supervisor):
         for path in glob.glob("/proc/[0-9]*/task/*/comm"):
-            with open(path, encoding="utf-8") as file:
-                if file.read().strip() != "worker-0":
-                    continue
             process = path.split("/")[2]
-            with open(f"/proc/{process}/stat", encoding="utf-8") as file:
-                if int(file.read().rsplit(")", 1)[1].split()[1]) == supervisor:
-                    return path.split("/")[4]
+            try:
+                with open(path, encoding="utf-8") as file:
+                    if file.read().strip() != "worker-0":
+                        continue
+                with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+                    parent = int(file.read().rsplit(")", 1)[1].split()[1])
+            except OSError:  # somebody else's process, which has ended
+                continue
+            if parent == supervisor:
+                return path.split("/")[4]
         self.fail("no thread worker-0")
 
     def traced(self, thread, work):
