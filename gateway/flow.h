@@ -55,7 +55,7 @@ struct flow_env {
 	struct json_work *json;
 	nsec_t now;
 	uint64_t wall_ns;
-	bool draining;     /* what still arrives is refused */
+	bool draining; /* what still arrives is refused */
 	/* Told which step runs and for whom, for last words; both or neither NULL. */
 	const char **step;
 	struct slice *tenant;

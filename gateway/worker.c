@@ -1,7 +1,8 @@
 /* worker.c - drives flows: does what they ask for and comes back with what happened. */
-#include "gateway/worker_parts.h"
+#include "gateway/worker.h"
 
 #include "codec/base/must.h"
+#include "gateway/worker_parts.h"
 
 #include <pthread.h>
 #include <signal.h>
