@@ -15,7 +15,7 @@ METRIC(QUEUE, "sluice_queue_seconds", HISTOGRAM, "", "seconds",
        "Time that requests which reached a provider waited for a connection to it")
 METRIC(TTFT, "sluice_ttft_seconds", HISTOGRAM, "model,provider", "seconds",
        "From the request sent to the provider to the first byte of its answer")
-METRIC(IN_FLIGHT, "sluice_in_flight", GAUGE, "", "requests", "Requests not answered yet")
+METRIC(IN_FLIGHT, "sluice_in_flight", GAUGE, "", "requests", "Requests whose answer has not left yet")
 METRIC(CONNECTIONS, "sluice_connections", GAUGE, "", "connections", "Client connections open")
 METRIC(ATTEMPTS, "sluice_provider_attempts_total", COUNTER, "provider,class", "attempts",
        "Attempts at a provider; class is ok or the reason of the failure")
