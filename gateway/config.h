@@ -53,10 +53,13 @@ struct provider {
 	struct provider_timeouts timeouts;
 };
 
+struct ssl_ctx_st;
+
 struct listen_address {
 	struct slice text; /* as configured */
 	struct slice host; /* NUL-terminated */
 	uint16_t port;
+	struct ssl_ctx_st *tls; /* of tls_server_new, this configuration's own; NULL: clear text */
 };
 
 /* A file that the configuration was read from: the supervisor keeps the texts, so that a restarted

@@ -1,7 +1,8 @@
 /* http.h - what the gateway asks of HTTP: requests in, one answer out. http_h2o.c implements it.
  *
- * HTTP/1.1 and HTTP/2 with prior knowledge behind the guard (h2_guard). A request is handed over
- * one tick after h2o has it, so that a client that resets at once costs nothing. All on one thread.
+ * HTTP/1.1 and HTTP/2 (clear text: with prior knowledge; TLS: by ALPN) behind the guard (h2_guard). A
+ * request is handed over one tick after h2o has it, so that a client that resets at once costs
+ * nothing. All on one thread.
  */
 #ifndef GATEWAY_HTTP_H
 #define GATEWAY_HTTP_H
@@ -10,6 +11,8 @@
 #include "codec/base/err.h"
 #include "gateway/net.h"
 
+struct ssl_ctx_st;
+struct tls_names;
 struct http_server;
 struct http_exchange; /* one request that waits for its answer */
 
@@ -32,7 +35,8 @@ struct http_incoming {
 	struct slice path;                       /* without the query */
 	struct slice headers[HTTP_HEADER_COUNT]; /* absent when not sent; first one if repeated */
 	struct slice body;
-	bool body_too_large; /* over the limit: body is absent, answer 413 */
+	const struct tls_names *names; /* of the client's certificate, verified; NULL: none */
+	bool body_too_large;           /* over the limit: body is absent, answer 413 */
 	bool http2;
 };
 
@@ -61,15 +65,27 @@ struct http_limits {
 /* Counters of this thread, read by others with relaxed loads. */
 struct http_counters {
 	_Atomic uint64_t connections, connections_open, requests, guard_kills[8], foreign_reads;
+	_Atomic uint64_t tls_full, tls_resumed, tls_failed; /* handshakes */
 };
 /* Label of guard_kills[n], NULL past the last. */
 const char *http_guard_cause(size_t n);
 
-/* Serves `fds` (listening, non-blocking, the caller keeps them open for the process's life). NULL:
- * memory. `handler` is copied. */
-struct http_server *http_server_new(struct net_loop *loop, const int *fds, size_t fd_count,
-				    const struct http_handler *handler,
+struct http_listener {
+	int fd;                 /* listening, non-blocking; kept open for the process's life */
+	struct ssl_ctx_st *tls; /* of tls_server_new, prepared; NULL: clear text */
+};
+
+/* Once per server context, before its first connection. */
+void http_prepare_tls(struct ssl_ctx_st *tls);
+
+/* NULL: memory. `listeners` and `handler` are copied, contexts are shared. */
+struct http_server *http_server_new(struct net_loop *loop, const struct http_listener *listeners,
+				    size_t listener_count, const struct http_handler *handler,
 				    const struct http_limits *limits);
+
+/* After a reload: the context of listener `n`'s connections from now on; those that are there go on
+ * with theirs. A listener never changes between clear text and TLS. */
+void http_set_tls(struct http_server *server, size_t n, struct ssl_ctx_st *tls);
 
 const struct http_counters *http_counters(const struct http_server *server);
 

@@ -165,6 +165,7 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
 					    .req = req,
 					    .tick.cb = on_exchange_tick };
 	read_request(req, server->limits.body_bytes_max, &exchange->in);
+	exchange->in.names = exchange->edge->names;
 	/* The one place of a request that is ours, to find the exchange again in the logger. */
 	h2o_req_getenv(req, H2O_STRLIT("exchange"), 1)->base = (char *)exchange;
 	h2o_timeout_link(server->ctx.loop, &server->ctx.zero_timeout, &exchange->tick);
@@ -339,8 +340,8 @@ void http_set_limits(struct http_server *server, const struct http_limits *limit
 	listeners_refresh(&server->listeners);
 }
 
-struct http_server *http_server_new(struct net_loop *loop, const int *fds, size_t fd_count,
-				    const struct http_handler *handler,
+struct http_server *http_server_new(struct net_loop *loop, const struct http_listener *listeners,
+				    size_t listener_count, const struct http_handler *handler,
 				    const struct http_limits *limits)
 {
 	struct http_server *server = calloc(1, sizeof(*server));
@@ -359,8 +360,14 @@ struct http_server *http_server_new(struct net_loop *loop, const int *fds, size_
 	server->edges.hosts = server->config.hosts;
 	apply_limits(server, limits);
 	edge_host_start(&server->edges);
-	listeners_init(&server->listeners, &server->edges, fds, fd_count);
+	listeners_init(&server->listeners, &server->edges, listeners, listener_count);
 	return server;
+}
+
+void http_set_tls(struct http_server *server, size_t n, SSL_CTX *tls)
+{
+	must_obj(server, SERVER_MAGIC);
+	listeners_set_tls(&server->listeners, n, tls);
 }
 
 const struct http_counters *http_counters(const struct http_server *server)

@@ -1,6 +1,8 @@
 #include "gateway/http_h2o_edge.h"
 
 #include "codec/base/must.h"
+#include "gateway/tls.h"
+#include "gateway/tls_names.h"
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -164,9 +166,7 @@ static void h2_read(struct edge *edge, const char *err)
 		edge_pass(edge, err);
 }
 
-/* After close_notify SSL_read takes nothing any more, and h2o's encrypted buffer would grow for as
- * long as the client sends. */
-static bool tls_closed(const struct edge *edge)
+bool edge_tls_closed(const struct edge *edge)
 {
 	return edge->ssl != NULL && (SSL_get_shutdown(edge->ssl) & SSL_RECEIVED_SHUTDOWN) != 0;
 }
@@ -176,7 +176,7 @@ static void on_read(h2o_socket_t *sock, const char *err)
 	struct edge *edge = sock->on_close.data;
 	if (edge->killed)
 		err = killed_text;
-	else if (err == NULL && tls_closed(edge))
+	else if (err == NULL && edge_tls_closed(edge))
 		err = h2o_socket_error_closed;
 	if (edge->proto == EDGE_HTTP2)
 		h2_read(edge, err);
@@ -426,6 +426,8 @@ static void on_closed(void *data)
 		if (edge->h1.early != NULL)
 			h2o_buffer_dispose(&edge->h1.early);
 	}
+	tls_names_free(edge->names);
+	tls_server_free(edge->tls);
 	free(edge);
 	host->count--;
 	atomic_store_explicit(&host->counters->connections_open, host->count, memory_order_relaxed);

@@ -46,7 +46,10 @@ enum edge_proto { EDGE_OPENING, EDGE_HTTP1, EDGE_HTTP2 };
 struct edge {
 	struct edge_host *host;
 	h2o_socket_t *sock;
-	SSL *ssl; /* NULL on clear text; valid while the socket is */
+	SSL *ssl;     /* NULL on clear text and before the ClientHello; valid while the socket is */
+	SSL_CTX *tls; /* ours: h2o makes `ssl` of it with the first bytes only */
+	struct tls_names *names;      /* of the client's certificate, or NULL */
+	uint8_t alert[32], alert_len; /* the last one that the handshake wrote */
 	enum edge_proto proto;
 	bool gated, killed;
 	h2o_socket_cb h2o_read;  /* what h2o wants called; _cb.read holds ours */
@@ -83,6 +86,10 @@ struct edge *edge_new(struct edge_host *host, h2o_socket_t *sock);
 
 /* The protocol is known: hands over to h2o what has come so far. The edge may be gone afterwards. */
 void edge_begin(struct edge *edge, enum edge_proto proto);
+
+/* A TLS connection whose client has said that it sends no more. What it sends all the same, SSL_read
+ * leaves where it is, and h2o would keep it: nothing may be read any more. */
+bool edge_tls_closed(const struct edge *edge);
 
 /* The connection of a request. */
 struct edge *edge_of(const h2o_req_t *req);

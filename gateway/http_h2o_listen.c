@@ -1,6 +1,8 @@
 #include "gateway/http_h2o_listen.h"
 
 #include "codec/base/must.h"
+#include "gateway/http_h2o_tls.h"
+#include "gateway/tls.h"
 
 #include <errno.h>
 
@@ -38,9 +40,9 @@ static void listeners_set_open(struct listeners *listeners, bool open)
 	listeners->open = open;
 	for (size_t i = 0; i < listeners->count; i++) {
 		if (open)
-			h2o_socket_read_start(listeners->socks[i], on_acceptable);
+			h2o_socket_read_start(listeners->at[i].sock, on_acceptable);
 		else
-			h2o_socket_read_stop(listeners->socks[i]);
+			h2o_socket_read_stop(listeners->at[i].sock);
 	}
 }
 
@@ -61,13 +63,22 @@ static bool out_of_resources(int error)
 	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-static void on_acceptable(h2o_socket_t *listener, const char *err)
+static void open_edge(const struct listener *listener, struct edge *edge)
 {
-	struct listeners *listeners = listener->data;
+	if (listener->tls != NULL)
+		edge_open_tls(edge, listener->tls);
+	else
+		h2o_socket_read_start(edge->sock, on_first_bytes);
+}
+
+static void on_acceptable(h2o_socket_t *acceptor, const char *err)
+{
+	struct listener *listener = acceptor->data;
+	struct listeners *listeners = listener->all;
 	struct edge_host *host = listeners->host;
 	(void)err; /* accept tells */
 	for (int i = 0; i < ACCEPT_BATCH && host->count < listeners->connections_max; i++) {
-		h2o_socket_t *sock = h2o_evloop_socket_accept(listener);
+		h2o_socket_t *sock = h2o_evloop_socket_accept(acceptor);
 		if (sock == NULL && errno == ECONNABORTED)
 			continue;
 		if (sock == NULL && out_of_resources(errno))
@@ -75,25 +86,36 @@ static void on_acceptable(h2o_socket_t *listener, const char *err)
 				      net_now(host->loop) + RETRY_AFTER);
 		if (sock == NULL)
 			break;
-		if (edge_new(host, sock) != NULL)
-			h2o_socket_read_start(sock, on_first_bytes);
+		struct edge *edge = edge_new(host, sock);
+		if (edge != NULL)
+			open_edge(listener, edge);
 	}
 	listeners_refresh(listeners);
 }
 
-void listeners_init(struct listeners *listeners, struct edge_host *host, const int *fds,
-		    size_t count)
+void listeners_init(struct listeners *listeners, struct edge_host *host,
+		    const struct http_listener *from, size_t count)
 {
 	must(count <= LISTENERS_MAX && listeners->connections_max > 0);
 	listeners->host = host;
 	listeners->retry.fire = on_retry;
 	for (size_t i = 0; i < count; i++) {
-		h2o_socket_t *sock = h2o_evloop_socket_create(net_h2o_loop(host->loop), fds[i],
-							      H2O_SOCKET_FLAG_DONT_READ);
-		sock->data = listeners;
-		listeners->socks[listeners->count++] = sock;
+		struct listener *listener = &listeners->at[listeners->count++];
+		listener->all = listeners;
+		listener->tls = tls_server_share(from[i].tls);
+		listener->sock = h2o_evloop_socket_create(net_h2o_loop(host->loop), from[i].fd,
+							  H2O_SOCKET_FLAG_DONT_READ);
+		listener->sock->data = listener;
 	}
 	listeners_refresh(listeners);
+}
+
+void listeners_set_tls(struct listeners *listeners, size_t n, SSL_CTX *tls)
+{
+	must(n < listeners->count && (tls != NULL) == (listeners->at[n].tls != NULL));
+	SSL_CTX *before = listeners->at[n].tls;
+	listeners->at[n].tls = tls_server_share(tls);
+	tls_server_free(before);
 }
 
 void listeners_stop(struct listeners *listeners)

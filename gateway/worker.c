@@ -350,8 +350,13 @@ static bool worker_build(struct worker *worker)
 	worker->upstream = upstream_new(worker->loop, &upstream_limits_default);
 	if (worker->upstream == NULL || !worker_use_config(worker, args->config, 1))
 		return false;
-	worker->http = http_server_new(worker->loop, args->listen_fds, args->listen_count, &handler,
-				       &limits);
+	struct http_listener listeners[CONFIG_LISTEN_MAX];
+	must(args->listen_count == args->config->listen_count);
+	for (size_t i = 0; i < args->listen_count; i++)
+		listeners[i] = (struct http_listener){ .fd = args->listen_fds[i],
+						       .tls = args->config->listen[i].tls };
+	worker->http =
+		http_server_new(worker->loop, listeners, args->listen_count, &handler, &limits);
 	return worker->http != NULL;
 }
 

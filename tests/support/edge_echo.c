@@ -1,16 +1,21 @@
 /* edge_echo.c - the edge by itself: net.h and http.h under a handler that needs no tenant.
  *
  * edge_echo [-p PORT] [-b BODY_MAX] [-c CONNECTIONS_MAX] [-t PATIENCE_MS] [-u UPSTREAM_PORT]
- * prints "listening PORT" and serves on loopback:
+ *           [-C CERT.pem -K KEY.pem [-A CLIENT_CA.pem] [-P TLS_PORT]]
+ * prints "listening PORT", with a certificate also "tls PORT", and serves on loopback:
  *   /echo    the body, next tick          /b/N     N bytes after 20 ms
  *   /now/N   N bytes at once              /h/N     a header of N bytes after 20 ms
  *   /hang    no answer at all             /refuse  begin returns NULL
  * /relay   the body goes to /echo at UPSTREAM_PORT over a kept connection, and comes back
+ *   /who     the names of the client's certificate, "uri:... dns:..."
  *   /stats   what has happened so far, as text; not counted itself
  * SIGTERM: stops accepting, shuts down, ends when no connection is left. */
 #include "codec/base/must.h"
 #include "codec/base/slab.h"
 #include "gateway/http.h"
+#include "gateway/tls.h"
+#include "gateway/tls_names.h"
+#include "gateway/tls_tickets.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -35,6 +40,7 @@ struct relay {
 struct job {
 	struct http_exchange *exchange;
 	struct slice path, body;
+	const struct tls_names *names;
 	struct net_timer timer;
 	struct relay *relay;
 	struct net_buffer *answer; /* of the upstream */
@@ -53,6 +59,7 @@ static struct program {
 	uint64_t begun, answered, cancelled, sent;
 	char *fill;
 	struct net_message stop;
+	const char *cert, *key, *client_ca; /* files */
 } program;
 
 /* ---- answers ---- */
@@ -98,16 +105,32 @@ static void answer_stats(struct job *job)
 	int len = snprintf(text, sizeof(text),
 			   "open=%" PRIu64 " accepted=%" PRIu64 " begun=%" PRIu64
 			   " answered=%" PRIu64 " sent=%" PRIu64 " cancelled=%" PRIu64
-			   " in_flight=%zu jobs=%zu foreign_reads=%" PRIu64,
+			   " in_flight=%zu jobs=%zu foreign_reads=%" PRIu64 " tls_full=%" PRIu64
+			   " tls_resumed=%" PRIu64 " tls_failed=%" PRIu64,
 			   atomic_load(&counters->connections_open),
 			   atomic_load(&counters->connections), program.begun, program.answered,
 			   program.sent, program.cancelled, http_in_flight(program.server),
-			   program.jobs.out, atomic_load(&counters->foreign_reads));
+			   program.jobs.out, atomic_load(&counters->foreign_reads),
+			   atomic_load(&counters->tls_full), atomic_load(&counters->tls_resumed),
+			   atomic_load(&counters->tls_failed));
 	for (size_t i = 0; http_guard_cause(i) != NULL; i++)
 		len += snprintf(text + len, sizeof(text) - (size_t)len, " %s=%" PRIu64,
 				http_guard_cause(i), atomic_load(&counters->guard_kills[i]));
 	text[len++] = '\n';
 	answer(job, 200, text, (size_t)len);
+}
+
+static void answer_who(struct job *job)
+{
+	static const char *const kinds[] = { "uri", "dns" };
+	static char text[STATS_ROOM];
+	size_t len = 0;
+	for (size_t i = 0; job->names != NULL && i < job->names->count; i++) {
+		const struct tls_name *name = &job->names->at[i];
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s:%.*s ",
+					kinds[name->kind], (int)name->text.len, name->text.at);
+	}
+	answer(job, 200, text, len);
 }
 
 /* ---- relaying: enough of a client to count system calls and try net.h ---- */
@@ -240,6 +263,8 @@ static void job_start(struct job *job)
 		net_timer_set(program.loop, &job->timer, net_now(program.loop) + ANSWER_AFTER);
 	else if (slice_eq(job->path, SLICE("/stats")))
 		answer_stats(job);
+	else if (slice_eq(job->path, SLICE("/who")))
+		answer_who(job);
 	else if (slice_eq(job->path, SLICE("/relay")) && relay_start(job))
 		return;
 	else if (!slice_eq(job->path, SLICE("/hang")))
@@ -257,6 +282,7 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 	*job = (struct job){ .exchange = exchange,
 			     .path = in->path,
 			     .body = in->body,
+			     .names = in->names,
 			     .timer.fire = on_answer_due,
 			     .counted = !slice_eq(in->path, SLICE("/stats")) };
 	program.begun += job->counted;
@@ -300,7 +326,7 @@ static void on_sigterm(int signal_number)
 		net_post(program.loop, &program.stop); /* takes no lock */
 }
 
-static int listen_on(int port)
+static int listen_on(const char *what, int port)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_port = htons((uint16_t)port),
@@ -314,17 +340,60 @@ static int listen_on(int port)
 		perror("edge_echo: listen");
 		exit(1);
 	}
-	(void)printf("listening %u\n", ntohs(address.sin_port));
+	(void)printf("%s %u\n", what, ntohs(address.sin_port));
 	(void)fflush(stdout);
 	return fd;
 }
 
-static void read_options(int argc, char **argv, int *port, struct http_limits *limits)
+/* The whole of a file; absent without a path. */
+static struct slice slurp(const char *path)
 {
-	for (int option; (option = getopt(argc, argv, "p:b:c:t:u:")) != -1;) {
+	enum { TEXT_MAX = 1 << 20 };
+	FILE *file = path == NULL ? NULL : fopen(path, "re");
+	if (path == NULL)
+		return slice_of(NULL, 0);
+	char *text = malloc(TEXT_MAX);
+	must(file != NULL && text != NULL);
+	size_t len = fread(text, 1, TEXT_MAX, file);
+	(void)fclose(file);
+	return slice_of(text, len);
+}
+
+static struct ssl_ctx_st *tls_context(void)
+{
+	const struct tls_server_texts texts = { SLICE_INIT("edge_echo"), slurp(program.cert),
+						slurp(program.key), slurp(program.client_ca) };
+	struct tls_problem problem;
+	struct ssl_ctx_st *tls = tls_server_new(&texts, tls_tickets_new(0), &problem);
+	if (tls == NULL) {
+		(void)fprintf(stderr, "edge_echo: %s\n", problem.text);
+		exit(1);
+	}
+	http_prepare_tls(tls);
+	free((void *)(uintptr_t)texts.cert.at);
+	free((void *)(uintptr_t)texts.key.at);
+	free((void *)(uintptr_t)texts.client_ca.at);
+	return tls;
+}
+
+static void read_options(int argc, char **argv, int ports[2], struct http_limits *limits)
+{
+	for (int option; (option = getopt(argc, argv, "p:P:b:c:t:u:C:K:A:")) != -1;) {
 		switch (option) {
 		case 'p':
-			*port = atoi(optarg);
+			ports[0] = atoi(optarg);
+			break;
+		case 'P':
+			ports[1] = atoi(optarg);
+			break;
+		case 'C':
+			program.cert = optarg;
+			break;
+		case 'K':
+			program.key = optarg;
+			break;
+		case 'A':
+			program.client_ca = optarg;
 			break;
 		case 'b':
 			limits->body_bytes_max = (size_t)atol(optarg);
@@ -350,9 +419,11 @@ int main(int argc, char **argv)
 	struct http_limits limits = { .body_bytes_max = 4 << 20,
 				      .connections_max = 10000,
 				      .busy_body = SLICE("{\"busy\":true}") };
-	int port = 0;
+	struct http_listener listeners[2] = { { .fd = -1 }, { .fd = -1 } };
+	int ports[2] = { 0, 0 };
+	size_t count = 1;
 
-	read_options(argc, argv, &port, &limits);
+	read_options(argc, argv, ports, &limits);
 	program.stop.run = on_stop;
 	program.fill = malloc(FILL_MAX);
 	program.loop = net_loop_new();
@@ -362,8 +433,11 @@ int main(int argc, char **argv)
 	(void)memset(program.fill, 'x', FILL_MAX);
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGTERM, on_sigterm);
-	int fd = listen_on(port);
-	program.server = http_server_new(program.loop, &fd, 1, &handler, &limits);
+	if (program.cert != NULL)
+		listeners[1] =
+			(struct http_listener){ listen_on("tls", ports[count++]), tls_context() };
+	listeners[0].fd = listen_on("listening", ports[0]);
+	program.server = http_server_new(program.loop, listeners, count, &handler, &limits);
 	if (program.server == NULL)
 		return 1;
 	while (!program.draining || http_connections(program.server) != 0)
