@@ -1,0 +1,461 @@
+"""One program per measure: what a hostile client does, and what shows that it was held off.
+
+A program takes a Target and returns what the client saw, in a word or two; CAPITALS mean that the
+server let itself be used. PROGRAMS at the end is the list, with what is expected of each.
+"""
+
+import dataclasses
+import os
+import signal
+import socket
+import time
+from typing import Callable
+
+from wire import (
+    CONTINUATION, Connection, DATA, END_HEADERS, END_STREAM, FRAME_MAX, GOAWAY, HEADERS, PING,
+    PREFACE, PRIORITY, PUSH_PROMISE, RST_STREAM, WINDOW_DEFAULT, WINDOW_MAX,
+    frame, frames, literal, priority, reset, settings, window)
+
+MEG = 1 << 20
+BATCH = 50  # streams sent at once
+PATIENCE_S = 10  # of the guard; who is slow is closed a second or two later
+
+
+@dataclasses.dataclass
+class Target:
+    """A server, and how to ask it for things. An ask is (path, body)."""
+    host: str
+    port: int
+    way: str
+    quick: tuple  # answered after about 20 ms with `size` bytes of body
+    hang: tuple   # not answered for a long time
+    large: tuple  # answered with about a megabyte
+    size: int
+    key: str = ""
+    pid: int = 0  # of the process to stop, for the programs that attack a shutdown
+    body_max: int = MEG
+
+    def open(self, first=b"", **more):
+        return Connection(self.host, self.port, self.way, first, **more)
+
+    def headers(self, stream, ask=None, end=False, extra=b"", path=None):
+        scheme = b"http" if self.way == "clear" else b"https"
+        block = (literal(b":method", b"POST") + literal(b":scheme", scheme)
+                 + literal(b":path", path or (ask or self.quick)[0].encode()) + literal(b":authority", b"x"))
+        if self.key:
+            block += literal(b"authorization", b"Bearer " + self.key.encode())
+        block += literal(b"content-type", b"application/json") + extra
+        return frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), stream, block)
+
+    def request(self, stream, ask=None):
+        return self.headers(stream, ask) + frame(DATA, END_STREAM, stream, (ask or self.quick)[1])
+
+    def http1(self, ask=None, *fields):
+        path, body = ask or self.quick
+        head = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json",
+                f"Content-Length: {len(body)}", *fields]
+        if self.key:
+            head.append("Authorization: Bearer " + self.key)
+        return "\r\n".join(head).encode() + b"\r\n\r\n" + body
+
+
+# ---- what is seen ------------------------------------------------------------------------------
+
+def ending(connection, most_s=1.5):
+    _, ended = connection.read_for(most_s)
+    return "closed" if ended else "OPEN"
+
+
+def answered_streams(data):
+    return {f[2] for f in frames(data) if f[0] == HEADERS}
+
+
+def stream_batches(last=20000):
+    for first in range(1, 2 * last, 2 * BATCH):
+        yield range(first, first + 2 * BATCH, 2)
+
+
+# ---- floods of frames --------------------------------------------------------------------------
+
+def flood(one, before=lambda target: b"", count=2000):
+    """All in one flight, which is the first."""
+    def run(target):
+        with target.open(PREFACE + settings() + before(target) + one * count) as connection:
+            return ending(connection)
+    return run
+
+
+def single(one):
+    return flood(one, count=1)
+
+
+def window_updates(target):
+    """Costs the client 13 bytes each, and h2o a little; only their number is limited, by the line."""
+    one = window(0, 1) * 5000
+    with target.open(PREFACE + settings()) as connection:
+        for _ in range(200):
+            connection.send(one)
+            connection.drain()
+    return "taken"
+
+
+# ---- streams that end too soon -----------------------------------------------------------------
+
+def given_up(spoil, pause_s=0.0):
+    """20,000 streams; `spoil` ends each at once, or after a pause in which the work begins."""
+    def run(target):
+        with target.open(PREFACE + settings()) as connection:
+            for streams in stream_batches():
+                asks, ends = map(target.request, streams), map(spoil, streams)
+                try:
+                    if pause_s:
+                        connection.send(b"".join(asks))
+                        time.sleep(pause_s)
+                        connection.send(b"".join(ends))
+                    else:
+                        connection.send(b"".join(a + e for a, e in zip(asks, ends)))
+                    connection.drain()
+                except OSError:
+                    return f"closed after {streams[-1] // 2 + 1} streams"
+        return "20000 streams TAKEN"
+    return run
+
+
+def streams_over_the_limit(target):
+    with target.open(PREFACE + settings()) as connection:
+        for streams in stream_batches():
+            try:
+                connection.send(b"".join(target.request(s, target.hang) for s in streams))
+                connection.drain()
+            except OSError:
+                return "closed"
+    return "20000 streams TAKEN"
+
+
+def overflow(stream):
+    return window(stream, WINDOW_MAX)
+
+
+# ---- header blocks -----------------------------------------------------------------------------
+
+def split_block(target):
+    block = target.headers(1)[9:]
+    first = (PREFACE + settings() + frame(HEADERS, END_STREAM, 1, block[:20])
+             + frame(CONTINUATION, END_HEADERS, 1, block[20:]))
+    with target.open(first) as connection:
+        data, ended = connection.read_for(1.5, answered_streams)
+        return "ANSWERED" if answered_streams(data) else "closed" if ended else "OPEN"
+
+
+def endless_block(target):
+    first = PREFACE + settings() + frame(HEADERS, END_STREAM, 1, b"") + frame(CONTINUATION, 0, 1) * 20000
+    with target.open(first) as connection:
+        return ending(connection)
+
+
+def header_bomb(target):
+    """A field of 3 KB in the dynamic table, then 13,000 references of one byte each, 50 times."""
+    fill = literal(b"x-fill", b"a" * 3000, 0x40)
+    first = PREFACE + settings() + target.headers(1, end=True, extra=fill)
+    with target.open(first) as connection:
+        bomb = b"\xbe" * 13000
+        try:
+            connection.send(b"".join(target.headers(s, end=True, extra=bomb) for s in range(3, 103, 2)))
+        except OSError:
+            return "closed"
+        data, ended = connection.read_for(3, lambda d: len(answered_streams(d)) > 50)
+        return "closed" if ended else f"{len(answered_streams(data))} of 51 answered"
+
+
+# ---- answers that cannot leave -----------------------------------------------------------------
+
+def blocked_write(target):
+    """Updates the window of streams whose last bytes wait in a blocked write."""
+    first = PREFACE + settings((4, target.size)) + window(0, WINDOW_MAX - WINDOW_DEFAULT)
+    with target.open(first, receive_buffer=4096) as connection:
+        connection.socket.settimeout(PATIENCE_S + 5)
+        for streams in stream_batches():
+            try:
+                connection.send(b"".join(map(target.request, streams)))
+                time.sleep(0.04)
+                connection.send(b"".join(window(s, 10) for s in streams))
+            except OSError:
+                return "closed"
+        return "20000 streams TAKEN"
+
+
+def reset_before_the_first_byte(target):
+    """Header out, no window for the body, then RST and an update at once: kills who sends a header alone."""
+    with target.open(PREFACE + settings((4, 0))) as connection:
+        for stream in range(1, 41, 2):
+            connection.send(target.request(stream))
+            data, ended = connection.read_for(1, lambda d, s=stream: s in answered_streams(d))
+            if ended:
+                return "closed"
+            connection.send(window(stream, 5) + reset(stream) + window(stream, 5) + window(0, 5))
+        return "served" if ending(connection, 0.2) == "OPEN" else "closed"
+
+
+def unread_answers(target):
+    wide = settings((4, WINDOW_MAX)) + window(0, WINDOW_MAX - WINDOW_DEFAULT)
+    first = PREFACE + wide + b"".join(target.request(s, target.large) for s in range(1, 21, 2))
+    with target.open(first, receive_buffer=4096) as connection:
+        time.sleep(PATIENCE_S + 3)
+        return ending(connection, 8)
+
+
+def unread_http1(target):
+    with target.open(target.http1(target.large) * 4, alpn="http/1.1", receive_buffer=4096) as connection:
+        time.sleep(PATIENCE_S + 3)
+        return ending(connection, 8)
+
+
+def window_never_opened(target):
+    with target.open(PREFACE + settings((4, 0)) + target.request(1)) as connection:
+        return ending(connection, PATIENCE_S + 4)
+
+
+# ---- bodies that do not end --------------------------------------------------------------------
+
+def send_pieces(connection, stream, size):
+    for _ in range(size // FRAME_MAX):
+        connection.send(frame(DATA, 0, stream, b"x" * FRAME_MAX))
+
+
+def unfinished_bodies(target):
+    with target.open(PREFACE + settings()) as connection:
+        try:
+            for stream in range(1, 201, 2):
+                connection.send(target.headers(stream))
+                send_pieces(connection, stream, MEG // 2)
+        except OSError:
+            return "closed"
+        return "50 MB TAKEN" if ending(connection, 0.5) == "OPEN" else "closed"
+
+
+def unfinished_below_the_highest(target):
+    """PRIORITY opens streams that take their headers later, below the highest number."""
+    low = range(1, 31, 2)
+    with target.open(PREFACE + settings() + b"".join(map(priority, low)) + target.request(101)) as connection:
+        try:
+            for stream in low:
+                connection.send(target.headers(stream) + frame(PRIORITY, END_STREAM, stream, b"\0\0\0\0\t"))
+                send_pieces(connection, stream, MEG - FRAME_MAX)
+        except OSError:
+            return "closed"
+        return "15 MB TAKEN" if ending(connection, 0.5) == "OPEN" else "closed"
+
+
+def unfinished_over_connections(target):
+    """Each below what one connection may have."""
+    held = []
+    try:
+        for _ in range(8):
+            connection = target.open(PREFACE + settings())
+            held.append(connection)
+            for stream in range(1, 15, 2):
+                connection.send(target.headers(stream))
+                send_pieces(connection, stream, MEG - FRAME_MAX)
+            time.sleep(0.1)
+    except OSError:
+        return "closed"
+    finally:
+        for connection in held:
+            connection.socket.close()
+    return "55 MB TAKEN"
+
+
+def far_too_large(target):
+    with target.open(PREFACE + settings() + target.headers(1)) as connection:
+        try:
+            send_pieces(connection, 1, 4 * target.body_max)
+        except OSError:
+            return "closed"
+        return "4 times the limit TAKEN" if ending(connection, 0.5) == "OPEN" else "closed"
+
+
+# ---- slowness ----------------------------------------------------------------------------------
+
+def drip(first, drop, alpn="h2"):
+    """`drop`, three times a second."""
+    def run(target):
+        started = time.monotonic()
+        with target.open(first(target), alpn=alpn) as connection:
+            try:
+                while time.monotonic() - started < PATIENCE_S + 6:
+                    if connection.read(0.3) == b"":
+                        return "closed"
+                    connection.send(drop)
+            except OSError:
+                return "closed"
+        return "OPEN"
+    return run
+
+
+def silence(target):
+    with target.open() as connection:
+        return ending(connection, PATIENCE_S + 4)
+
+
+def half_a_handshake(target):
+    with socket.create_connection((target.host, target.port)) as half:
+        half.sendall(b"\x16\x03\x01\x02\x00\x01\x00")
+        half.settimeout(PATIENCE_S + 4)
+        try:
+            while half.recv(4096):
+                pass
+        except TimeoutError:
+            return "OPEN"
+        except OSError:
+            pass
+        return "closed"
+
+
+# ---- HTTP/1.1 ----------------------------------------------------------------------------------
+
+def preface_later(target):
+    """The HTTP/2 preface as second request: a guard that watches HTTP/1.1 must not miss it."""
+    with target.open(target.http1(), alpn="http/1.1") as connection:
+        data, _ = connection.read_for(2, lambda d: b"\r\n\r\n" in d)
+        connection.send(PREFACE + settings() + frame(PING, 0, 0, b"12345678"))
+        data, _ = connection.read_for(1)
+        return "SWITCHED" if b"12345678" in data else "refused"
+
+
+def upgrade(target):
+    ask = target.http1(None, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")
+    with target.open(ask, alpn="http/1.1") as connection:
+        data, _ = connection.read_for(1, lambda d: b"\r\n\r\n" in d)
+        return "SWITCHED" if b" 101 " in data[:16] else "not followed"
+
+
+def pipelined(target):
+    """300 requests in one flight: each waits for the one before."""
+    with target.open(target.http1() * 300, alpn="http/1.1") as connection:
+        data, ended = connection.read_for(0.5)
+        return "closed" if ended else f"{'some' if data.count(b'HTTP/1.1 ') else 'NONE'} answered in turn"
+
+
+def leave(how, alpn):
+    """Leaves with a request in flight."""
+    def run(target):
+        first = (target.http1(target.hang) if alpn != "h2" else
+                 PREFACE + settings() + target.request(1, target.hang))
+        connection = target.open(first, alpn=alpn)
+        time.sleep(0.1)
+        if how == "half":
+            connection.socket.shutdown(socket.SHUT_WR)
+            connection.read_for(0.5)
+        if how == "notify":
+            connection.close_notify()
+            connection.read_for(0.5)
+        connection.socket.close()
+        return "left"
+    return run
+
+
+# ---- TLS ---------------------------------------------------------------------------------------
+
+def after_notify(first, alpn):
+    """After close_notify nothing takes what is sent, unless somebody looks."""
+    def run(target):
+        record = b"\x17\x03\x03\x40\x00" + bytes(16384)
+        with target.open(first, alpn=alpn) as connection:
+            connection.close_notify()
+            try:
+                for _ in range(50):
+                    connection.socket.sendall(record * 64)
+            except OSError:
+                return "closed"
+        return "50 MB TAKEN"
+    return run
+
+
+# ---- shutdown ----------------------------------------------------------------------------------
+
+def continuation_in_a_shutdown(target):
+    """A header block that is open at the second GOAWAY: on its CONTINUATION h2o spins for ever."""
+    first = (PREFACE + settings() + target.request(1, target.hang)
+             + frame(HEADERS, 0, 3, target.headers(3)[9:]))
+    with target.open(first) as connection:
+        _, ended = connection.read_for(0.3)
+        os.kill(target.pid, signal.SIGTERM)
+        if ended:
+            return "closed"
+        connection.read_for(5, lambda data: sum(1 for f in frames(data) if f[0] == GOAWAY) >= 2)
+        connection.send(frame(CONTINUATION, END_HEADERS, 3, literal(b"a", b"b")))
+        return ending(connection)
+
+
+# ---- the list ----------------------------------------------------------------------------------
+
+@dataclasses.dataclass
+class Program:
+    name: str
+    run: Callable
+    seen: str           # what a client of the gateway sees, as a regular expression
+    causes: tuple = ()  # the guard counts one of these for each run; (): none
+    plain: str = ""     # what a client of libh2o alone sees; DEAD: it aborts; "": nothing to see there
+    slow: bool = False  # lasts as long as the guard's patience
+    ways: tuple = ("clear", "tls", "finished")
+    stops: bool = False  # ends the server
+    needs: str = ""     # a setting under "limits" without which the gateway is not expected to care
+
+
+CLOSED = "^closed"
+WITHOUT_FINISHED = ("clear", "tls")
+BOTH_TLS = ("tls",)
+PROGRAMS = [
+    Program("ping_flood", flood(frame(PING, 0, 0, b"12345678")), CLOSED, ("flood",), "OPEN"),
+    Program("settings_flood", flood(settings((4, 70000))), CLOSED, ("flood",), "OPEN"),
+    Program("priority_flood", flood(priority(1), count=5000), CLOSED, ("flood",), "OPEN"),
+    Program("unknown_flood", flood(frame(0x77, 0, 0)), CLOSED, ("flood",), "OPEN"),
+    Program("goaway_flood", flood(frame(GOAWAY, 0, 0, bytes(8))), CLOSED, ("flood",), "OPEN"),
+    Program("empty_data_flood", flood(frame(DATA, 0, 1), lambda t: t.headers(1)), CLOSED, ("flood",), "OPEN"),
+    Program("reset_idle_flood", flood(reset(1), lambda t: t.request(1) + reset(1)), CLOSED, ("flood",), "OPEN"),
+    Program("push_promise", single(frame(PUSH_PROMISE, END_HEADERS, 1, bytes(4))), CLOSED, ("forbidden_frame",)),
+    Program("frame_too_long", single(frame(DATA, 0, 1, bytes(FRAME_MAX + 1))), CLOSED, ("forbidden_frame",)),
+    Program("window_updates", window_updates, "^taken", (), "taken"),
+    Program("rapid_reset", given_up(reset), CLOSED, ("flood", "aborted_requests"), "TAKEN"),
+    Program("late_reset", given_up(reset, 0.003), CLOSED, ("flood", "aborted_requests"), "TAKEN"),
+    Program("made_you_reset", given_up(overflow), CLOSED, ("aborted_requests", "flood"), "TAKEN"),
+    Program("streams_over_the_limit", streams_over_the_limit, CLOSED, ("flood",), "TAKEN"),
+    Program("split_block", split_block, CLOSED, ("forbidden_frame",), "ANSWERED"),
+    Program("endless_block", endless_block, CLOSED, ("forbidden_frame",), "OPEN"),
+    Program("header_bomb", header_bomb, "answered|closed", None, ""),
+    Program("blocked_write", blocked_write, CLOSED, ("stalled",), "DEAD", slow=True),
+    Program("reset_before_the_first_byte", reset_before_the_first_byte, "served|closed", (), ""),
+    Program("unread_answers", unread_answers, CLOSED, ("stalled",), "OPEN", slow=True),
+    Program("unread_http1", unread_http1, CLOSED, ("stalled",), "OPEN", slow=True),
+    Program("window_never_opened", window_never_opened, CLOSED, ("stalled",), "OPEN", slow=True),
+    Program("unfinished_bodies", unfinished_bodies, CLOSED, ("unfinished_bytes",), "TAKEN"),
+    Program("unfinished_below_the_highest", unfinished_below_the_highest, CLOSED, ("unfinished_bytes",), "TAKEN"),
+    Program("unfinished_over_connections", unfinished_over_connections, CLOSED, ("unfinished_bytes",), "TAKEN",
+            needs="unfinished_bytes"),
+    Program("far_too_large", far_too_large, CLOSED, ("body_too_large",), "TAKEN"),
+    Program("drip_body", drip(lambda t: PREFACE + settings() + t.headers(1), frame(DATA, 0, 1, b"x")),
+            CLOSED, ("slow",), "OPEN", slow=True),
+    Program("drip_frame", drip(lambda t: PREFACE + settings() + t.headers(1) + frame(DATA, 0, 1, bytes(5000))[:9], b"x"),
+            CLOSED, ("slow",), "OPEN", slow=True),
+    Program("drip_http1_header", drip(lambda t: b"POST / HTTP/1.1\r\n", b"X: y\r\n", "http/1.1"),
+            CLOSED, ("slow",), "", slow=True),
+    Program("drip_http1_body", drip(lambda t: t.http1((t.quick[0], b" " * 5000))[:-4990], b" ", "http/1.1"),
+            CLOSED, ("slow",), "", slow=True),
+    Program("silence", silence, CLOSED, None, "", slow=True, ways=WITHOUT_FINISHED),
+    Program("half_a_preface", drip(lambda t: PREFACE[:10], b""), CLOSED, None, "", slow=True),
+    Program("half_a_handshake", half_a_handshake, CLOSED, None, "", slow=True, ways=BOTH_TLS),
+    Program("preface_later", preface_later, "^refused", (), "SWITCHED"),
+    Program("upgrade", upgrade, "not followed", (), ""),
+    Program("pipelined", pipelined, "some answered", None, ""),
+    Program("http1_close", leave("close", "http/1.1"), "left", (), "left"),
+    Program("http1_half_close", leave("half", "http/1.1"), "left", (), "left"),
+    Program("http1_close_notify", leave("notify", "http/1.1"), "left", (), "left", ways=("tls", "finished")),
+    Program("http2_close", leave("close", "h2"), "left", (), "left"),
+    Program("http2_half_close", leave("half", "h2"), "left", (), "left"),
+    Program("http2_close_notify", leave("notify", "h2"), "left", (), "left", ways=("tls", "finished")),
+    Program("after_notify_http2", after_notify(PREFACE + settings(), "h2"), CLOSED, None, "TAKEN", ways=BOTH_TLS),
+    Program("after_notify_http1", after_notify(b"POST / HTTP/1.1\r\n", "http/1.1"), CLOSED, None, "TAKEN", ways=BOTH_TLS),
+    Program("continuation_in_a_shutdown", continuation_in_a_shutdown, CLOSED, ("forbidden_frame",), "OPEN", stops=True,
+            ways=WITHOUT_FINISHED),
+]
+BY_NAME = {program.name: program for program in PROGRAMS}
