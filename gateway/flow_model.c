@@ -196,7 +196,8 @@ static void ask_limits(struct flow *flow, const struct flow_env *env)
 	struct reservation *reservation = &flow->reservation;
 
 	*reservation = (struct reservation){
-		.limits = tenant->plan->limits,
+		.scopes = { { .holder = LIMIT_OF_TENANT, .limits = tenant->plan->limits } },
+		.scope_count = 1,
 		.ask = {
 			.requests = 1,
 			.tokens = quota_token_estimate(bytes, encoded->images, encoded->max_tokens),
@@ -207,7 +208,7 @@ static void ask_limits(struct flow *flow, const struct flow_env *env)
 		.now = env->now,
 		.wall_s = env->wall_ns / SEC,
 	};
-	(void)memcpy(reservation->key, tenant->limit_key, sizeof(reservation->key));
+	(void)memcpy(reservation->scopes[0].key, tenant->limit_key, sizeof(tenant->limit_key));
 	flow->principal = NULL; /* the snapshot may go from here on */
 }
 

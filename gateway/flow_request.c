@@ -88,8 +88,8 @@ enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
 	if (found == NULL || found->tenant->disabled)
 		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
 	flow->principal = found;
-	(void)memcpy(flow->reservation.key, found->tenant->limit_key,
-		     sizeof(flow->reservation.key));
+	(void)memcpy(flow->reservation.scopes[0].key, found->tenant->limit_key,
+		     sizeof(found->tenant->limit_key));
 	flow->tenant = arena_copy(flow->arena, found->tenant->id);
 	if (!slice_absent(found->server))
 		flow->server = arena_copy(flow->arena, found->server);

@@ -40,30 +40,52 @@ struct limit_ask {
 	uint32_t concurrent; /* 1, or 0 when the request already holds its place */
 };
 
+/* Whose limits: the tenant's own, those of one of its MCP servers (limits.per_server), those of its
+ * use of some models (limits.per_model). */
+enum limit_holder { LIMIT_OF_TENANT, LIMIT_OF_SERVER, LIMIT_OF_MODEL, LIMIT_HOLDERS };
+
+/* "tenant", "per_server", "per_model"; static. */
+const char *limit_holder_name(enum limit_holder holder);
+
+/* One slot that a request takes its share of, beside others. */
+struct limit_scope {
+	/* asked */
+	uint8_t key[16]; /* names the slot */
+	enum limit_holder holder;
+	struct tenant_limits limits;
+	/* answered, when granted: with limits.count_only the first limit that would have refused,
+	 * else NULL */
+	const char *would_refuse;
+	/* between taking and settling */
+	struct limit_slot *slot;
+	uint32_t passed_over; /* rates that count_only let pass untouched, by step */
+};
+
 struct limit_refusal {
 	enum err err;      /* ERR_RATE_LIMITED, ERR_OVER_BURST, ERR_CONCURRENCY, ERR_BUDGET */
 	const char *limit; /* requests_per_minute, tokens_per_minute, concurrent, usd_per_day,
 			      usd_per_month */
-	nsec_t wait_ns;    /* of ERR_RATE_LIMITED: exact; of ERR_CONCURRENCY: 1 s */
+	enum limit_holder holder;
+	nsec_t wait_ns; /* of ERR_RATE_LIMITED: exact; of ERR_CONCURRENCY: 1 s */
 };
 
-/* Order: requests, tokens, concurrent, day, month. A money ask above the whole budget of an
- * untouched period is ERR_BUDGET too. What is not asked for (0) is not refused, whatever is owed.
- * *refusal is written only when false is returned. Limits other than "none" are within the bounds of
+/* Takes from the slots of all scopes or from none: scope by scope in their order; in each requests,
+ * tokens, concurrent, day, month. A money ask above the whole budget of an untouched period is
+ * ERR_BUDGET too. What is not asked for (0) is not refused, whatever is owed. Limits that count only
+ * refuse nothing: a rate that would have is left as it is, places and money are counted. *refusal is
+ * written only when false is returned. Limits other than "none" are within the bounds of
  * tenants/tbl/limits.h. */
-MUST_USE bool limit_take(struct limit_slot *slot, const struct tenant_limits *limits,
-			 const struct limit_ask *ask, nsec_t now, uint64_t wall_s,
-			 struct limit_refusal *refusal);
+MUST_USE bool limit_take(struct limit_scope *scopes, uint32_t count, const struct limit_ask *ask,
+			 nsec_t now, uint64_t wall_s, struct limit_refusal *refusal);
 
 /* Replaces what an attempt reserved by what it used (more is debt, less is given back); `ask` as
  * taken at `taken_wall_s`, so that money goes to the period it came from. Does not touch requests
  * and concurrency. Returns nano-USD used beyond the reservation (0 when none). */
-uint64_t limit_settle(struct limit_slot *slot, const struct tenant_limits *limits,
-		      const struct limit_ask *ask, uint64_t taken_wall_s, uint64_t tokens_used,
-		      uint64_t usd_used, nsec_t now);
+uint64_t limit_settle(struct limit_scope *scopes, uint32_t count, const struct limit_ask *ask,
+		      uint64_t taken_wall_s, uint64_t tokens_used, uint64_t usd_used, nsec_t now);
 
-/* Ends a request's place; called exactly once per request that took concurrent = 1. */
-void limit_release(struct limit_slot *slot);
+/* Ends a request's place in every scope; called exactly once per request that took concurrent = 1. */
+void limit_release(struct limit_scope *scopes, uint32_t count);
 
 struct limit_state {
 	nsec_t requests_tat, tokens_tat;

@@ -10,21 +10,25 @@ enum store_outcome {
 	STORE_PENDING, /* reservation.done will be called once, unless store_forget comes first */
 };
 
-/* One attempt's claim on its tenant's limits. Lives in the request; the store keeps a pointer to it
- * while it is pending. */
+/* One tenant, one server, and the globs of limits.per_model that one model matches. */
+enum { RESERVATION_SCOPES_MAX = 4 };
+
+/* One attempt's claim on limits: on all of its scopes or on none. Lives in the request; the store keeps
+ * a pointer to it while it is pending. */
 struct reservation {
 	/* asked */
-	uint8_t key[16];             /* the tenant's limit_key */
-	struct tenant_limits limits; /* a copy: the snapshot may go while the request waits */
-	struct limit_ask ask;
+	struct limit_scope
+		scopes[RESERVATION_SCOPES_MAX]; /* [0] is the tenant's own: its key names the
+							    * tenant. Copies: the snapshot may go
+							    * while the request waits */
+	uint32_t scope_count;                   /* at least 1 */
+	struct limit_ask ask;                   /* of every scope */
 	nsec_t now;
 	uint64_t wall_s;
 	void (*done)(struct reservation *reservation);
 	/* answered */
 	bool granted;
-	struct limit_refusal refusal; /* also ERR_BUSY: no room for another tenant */
-	/* the store's own */
-	struct limit_slot *slot;
+	struct limit_refusal refusal; /* also ERR_BUSY: no room for another slot */
 };
 
 struct store {

@@ -8,17 +8,27 @@ static struct store_memory *memory_of(struct store *store)
 	return CONTAINER_OF(store, struct store_memory, store);
 }
 
+/* False: more tenants, servers and globs than the table was sized for. */
+static bool find_slots(struct limit_table *table, struct reservation *reservation)
+{
+	must(reservation->scope_count >= 1 && reservation->scope_count <= RESERVATION_SCOPES_MAX);
+	for (uint32_t i = 0; i < reservation->scope_count; i++) {
+		struct limit_scope *scope = &reservation->scopes[i];
+		scope->slot = limit_table_slot(table, scope->key);
+		if (scope->slot == NULL)
+			return false;
+	}
+	return true;
+}
+
 static enum store_outcome memory_reserve(struct store *store, struct reservation *reservation)
 {
-	/* Without a slot: more tenants than the table was sized for. */
 	struct limit_refusal refusal = { .err = ERR_BUSY };
 
-	reservation->granted = false;
-	reservation->slot = limit_table_slot(memory_of(store)->table, reservation->key);
-	if (reservation->slot != NULL)
-		reservation->granted =
-			limit_take(reservation->slot, &reservation->limits, &reservation->ask,
-				   reservation->now, reservation->wall_s, &refusal);
+	reservation->granted =
+		find_slots(memory_of(store)->table, reservation) &&
+		limit_take(reservation->scopes, reservation->scope_count, &reservation->ask,
+			   reservation->now, reservation->wall_s, &refusal);
 	if (!reservation->granted)
 		reservation->refusal = refusal;
 	return STORE_DONE;
@@ -28,8 +38,8 @@ static uint64_t memory_settle(struct store *store, struct reservation *reservati
 			      uint64_t usd, nsec_t now)
 {
 	(void)store;
-	must(reservation->granted && reservation->slot != NULL);
-	return limit_settle(reservation->slot, &reservation->limits, &reservation->ask,
+	must(reservation->granted);
+	return limit_settle(reservation->scopes, reservation->scope_count, &reservation->ask,
 			    reservation->wall_s, tokens, usd, now);
 }
 
@@ -37,8 +47,7 @@ static uint64_t memory_settle(struct store *store, struct reservation *reservati
 static void memory_release(struct store *store, struct reservation *reservation)
 {
 	(void)store;
-	must(reservation->slot != NULL);
-	limit_release(reservation->slot);
+	limit_release(reservation->scopes, reservation->scope_count);
 }
 
 /* Nothing is ever pending, so there is nothing to undo. */

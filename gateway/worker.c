@@ -69,7 +69,7 @@ static void request_report(struct request *r, bool cut_short)
 	flow_report(&r->flow, net_now(worker->loop), &line, &sample);
 	if (r->flow.authenticated)
 		sample.tenant_series =
-			worker->store->series(worker->store, r->flow.reservation.key);
+			worker->store->series(worker->store, r->flow.reservation.scopes[0].key);
 	(void)log_request(worker->args.log, &line); /* a full ring counts what it drops */
 	metrics_request(worker->args.metrics, &sample);
 	if (r->flow.called)

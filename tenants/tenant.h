@@ -17,9 +17,10 @@ struct capabilities {
 };
 
 struct tenant_limits {
-	struct quota_limit requests; /* requests a minute */
-	struct quota_limit tokens;   /* tokens a minute */
-	uint32_t concurrent;         /* requests in flight */
+	bool count_only;             /* enforce: false; counts and refuses nothing */
+	struct quota_limit requests; /* requests a minute; per_minute 0: no such limit */
+	struct quota_limit tokens;   /* tokens a minute; likewise */
+	uint32_t concurrent;         /* requests in flight; UINT32_MAX: no such limit */
 	uint32_t max_tokens;         /* cap on maxTokens */
 	bool max_tokens_refuse;      /* max_tokens_mode: refuse; else clamp */
 	uint32_t tool_rounds;

@@ -1,6 +1,7 @@
 #include "gateway/limit_table.h"
 
 #include "tenants/limit.h"
+#include "tests/support/one_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -220,11 +221,11 @@ static void every_limit_refuses_by_its_name_and_takes_nothing(void **state)
 	limits.concurrent = 5;
 	limits.usd_per_day = 1000;
 	limits.usd_per_month = 1100;
-	assert_true(limit_take(f.slot, &limits, &most, now, monday, &refusal));
+	assert_true(one_take(f.slot, &limits, &most, now, monday, &refusal));
 	assert_int_equal(refusal.err, ERR_OK);
 	const struct limit_state before = limit_read(f.slot, monday);
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		assert_false(limit_take(f.slot, &limits, &rows[i].ask, now, monday, &refusal));
+		assert_false(one_take(f.slot, &limits, &rows[i].ask, now, monday, &refusal));
 		assert_string_equal(refusal.limit, rows[i].limit);
 		assert_int_equal(refusal.err, rows[i].err);
 		assert_int_equal(refusal.wait_ns, rows[i].wait_ns);
@@ -233,10 +234,10 @@ static void every_limit_refuses_by_its_name_and_takes_nothing(void **state)
 	}
 	/* The next day has a budget of its own, the month is the same. */
 	const struct limit_ask dear = { 1, 1, 201, 1 }, fits = { 1, 100, 200, 1 };
-	assert_false(limit_take(f.slot, &limits, &dear, now, monday + DAY_S, &refusal));
+	assert_false(one_take(f.slot, &limits, &dear, now, monday + DAY_S, &refusal));
 	assert_string_equal(refusal.limit, "usd_per_month");
 	assert_int_equal(refusal.err, ERR_BUDGET);
-	assert_true(limit_take(f.slot, &limits, &fits, now, monday + DAY_S, &refusal));
+	assert_true(one_take(f.slot, &limits, &fits, now, monday + DAY_S, &refusal));
 	fixture_free(&f);
 }
 
@@ -256,7 +257,7 @@ static void of_several_limits_in_the_way_the_first_is_named(void **state)
 	static const char *const order[] = { "requests_per_minute", "tokens_per_minute",
 					     "concurrent", "usd_per_day", "usd_per_month" };
 	for (size_t i = 0; i < COUNT_OF(order); i++) {
-		assert_false(limit_take(f.slot, &limits, &ask, SEC, monday, &refusal));
+		assert_false(one_take(f.slot, &limits, &ask, SEC, monday, &refusal));
 		assert_string_equal(refusal.limit, order[i]);
 		if (i == 0)
 			limits.requests.burst = 100;
@@ -268,7 +269,7 @@ static void of_several_limits_in_the_way_the_first_is_named(void **state)
 			limits.usd_per_day = LIMIT_NONE;
 	}
 	limits.usd_per_month = 200;
-	assert_true(limit_take(f.slot, &limits, &ask, SEC, monday, &refusal));
+	assert_true(one_take(f.slot, &limits, &ask, SEC, monday, &refusal));
 	fixture_free(&f);
 }
 
@@ -285,12 +286,12 @@ static void what_is_not_asked_for_is_not_refused(void **state)
 	limits.concurrent = 1;
 	limits.usd_per_day = 10;
 	limits.usd_per_month = 10;
-	assert_true(limit_take(f.slot, &limits, &ask, SEC, monday, &refusal));
-	assert_int_equal(limit_settle(f.slot, &limits, &ask, monday, 500, 30, SEC), 20);
-	assert_true(limit_take(f.slot, &limits, &nothing, SEC, monday, &refusal));
+	assert_true(one_take(f.slot, &limits, &ask, SEC, monday, &refusal));
+	assert_int_equal(one_settle(f.slot, &limits, &ask, monday, 500, 30, SEC), 20);
+	assert_true(one_take(f.slot, &limits, &nothing, SEC, monday, &refusal));
 	assert_int_equal(limit_read(f.slot, monday).usd_day, 30);
 	limits.concurrent = 0; /* a reload took places away; the request keeps its own */
-	assert_true(limit_take(f.slot, &limits, &nothing, SEC, monday, &refusal));
+	assert_true(one_take(f.slot, &limits, &nothing, SEC, monday, &refusal));
 	fixture_free(&f);
 }
 
@@ -307,20 +308,20 @@ static void settling_gives_back_or_makes_debt(void **state)
 	(void)state;
 	limits.tokens = (struct quota_limit){ 60, 1000 };
 	limits.usd_per_day = 1000;
-	assert_true(limit_take(f.slot, &limits, &ask, now, monday, &refusal));
-	assert_false(limit_take(f.slot, &limits, &ask, now, monday, &refusal));
-	assert_int_equal(limit_settle(f.slot, &limits, &ask, monday, 100, 50, now), 0);
+	assert_true(one_take(f.slot, &limits, &ask, now, monday, &refusal));
+	assert_false(one_take(f.slot, &limits, &ask, now, monday, &refusal));
+	assert_int_equal(one_settle(f.slot, &limits, &ask, monday, 100, 50, now), 0);
 	assert_int_equal(limit_read(f.slot, monday).usd_day, 50);
 	assert_int_equal(limit_read(f.slot, monday).usd_month, 50);
 	assert_int_equal(limit_read(f.slot, monday).tokens_tat, now + 100 * SEC);
-	assert_true(limit_take(f.slot, &limits, &ask, now, monday, &refusal));
-	assert_int_equal(limit_settle(f.slot, &limits, &ask, monday, 1100, 1700, now), 1100);
+	assert_true(one_take(f.slot, &limits, &ask, now, monday, &refusal));
+	assert_int_equal(one_settle(f.slot, &limits, &ask, monday, 1100, 1700, now), 1100);
 	assert_int_equal(limit_read(f.slot, monday).usd_day, 1750); /* over the limit: debt */
-	assert_false(limit_take(f.slot, &limits, &small, now, monday, &refusal));
+	assert_false(one_take(f.slot, &limits, &small, now, monday, &refusal));
 	assert_string_equal(refusal.limit, "tokens_per_minute");
 	assert_int_equal(refusal.wait_ns,
 			 201 * SEC); /* 1,200 of 1,000 used, and one more asked for */
-	assert_false(limit_take(f.slot, &limits, &small, now + refusal.wait_ns, monday, &refusal));
+	assert_false(one_take(f.slot, &limits, &small, now + refusal.wait_ns, monday, &refusal));
 	assert_string_equal(refusal.limit, "usd_per_day");
 	assert_int_equal(limit_read(f.slot, monday).concurrent, 2); /* not settle's business */
 	fixture_free(&f);
@@ -336,16 +337,16 @@ static void money_goes_to_the_day_and_month_it_came_from(void **state)
 	struct limit_refusal refusal;
 
 	(void)state;
-	assert_true(limit_take(f.slot, &limits, &ask, SEC, last_s, &refusal));
-	assert_true(limit_take(f.slot, &limits, &ask, SEC, first_s, &refusal));
-	assert_int_equal(limit_settle(f.slot, &limits, &ask, last_s, 10, 1, 2 * SEC), 0);
+	assert_true(one_take(f.slot, &limits, &ask, SEC, last_s, &refusal));
+	assert_true(one_take(f.slot, &limits, &ask, SEC, first_s, &refusal));
+	assert_int_equal(one_settle(f.slot, &limits, &ask, last_s, 10, 1, 2 * SEC), 0);
 	assert_int_equal(limit_read(f.slot, last_s).usd_day, 1);
 	assert_int_equal(limit_read(f.slot, last_s).usd_month, 1);
 	assert_int_equal(limit_read(f.slot, first_s).usd_day, 1000);
 	assert_int_equal(limit_read(f.slot, first_s).usd_month, 1000);
 	/* Two days on, its word is another day's: settling it late changes nothing. */
-	assert_true(limit_take(f.slot, &limits, &ask, SEC, first_s + DAY_S, &refusal));
-	assert_int_equal(limit_settle(f.slot, &limits, &ask, last_s, 10, 5000, 2 * SEC), 4000);
+	assert_true(one_take(f.slot, &limits, &ask, SEC, first_s + DAY_S, &refusal));
+	assert_int_equal(one_settle(f.slot, &limits, &ask, last_s, 10, 5000, 2 * SEC), 4000);
 	assert_int_equal(limit_read(f.slot, first_s + DAY_S).usd_day, 1000);
 	assert_int_equal(limit_read(f.slot, first_s + DAY_S).usd_month, 2000);
 	assert_int_equal(limit_read(f.slot, first_s).usd_day, 1000);
@@ -360,8 +361,8 @@ static void a_free_attempt_that_turns_out_to_cost_is_charged(void **state)
 	struct limit_refusal refusal;
 
 	(void)state;
-	assert_true(limit_take(f.slot, &limits, &ask, SEC, monday, &refusal));
-	assert_int_equal(limit_settle(f.slot, &limits, &ask, monday, 10, 7, SEC), 7);
+	assert_true(one_take(f.slot, &limits, &ask, SEC, monday, &refusal));
+	assert_int_equal(one_settle(f.slot, &limits, &ask, monday, 10, 7, SEC), 7);
 	assert_int_equal(limit_read(f.slot, monday).usd_day, 7);
 	fixture_free(&f);
 }
@@ -376,16 +377,16 @@ static void the_largest_budget_can_be_spent_to_the_last_unit(void **state)
 	limits.usd_per_day = limit_info(LIMIT_usd_per_day)->maximum;
 	limits.usd_per_month = limit_info(LIMIT_usd_per_month)->maximum;
 	const struct limit_ask most = { 1, 1, limits.usd_per_day - 1, 0 }, one = { 1, 1, 1, 0 };
-	assert_true(limit_take(f.slot, &limits, &most, SEC, monday, &refusal));
-	assert_true(limit_take(f.slot, &limits, &one, SEC, monday, &refusal));
-	assert_false(limit_take(f.slot, &limits, &one, SEC, monday, &refusal));
+	assert_true(one_take(f.slot, &limits, &most, SEC, monday, &refusal));
+	assert_true(one_take(f.slot, &limits, &one, SEC, monday, &refusal));
+	assert_false(one_take(f.slot, &limits, &one, SEC, monday, &refusal));
 	assert_int_equal(limit_read(f.slot, monday).usd_month, limits.usd_per_month);
 	/* Debt beyond what a word can count stays at its end and still refuses. */
-	assert_int_equal(limit_settle(f.slot, &limits, &one, monday, 1, UINT64_MAX, SEC),
+	assert_int_equal(one_settle(f.slot, &limits, &one, monday, 1, UINT64_MAX, SEC),
 			 UINT64_MAX - 1);
 	assert_true(limit_read(f.slot, monday).usd_day > limits.usd_per_day);
-	assert_false(limit_take(f.slot, &limits, &one, SEC, monday, &refusal));
-	assert_true(limit_take(f.slot, &limits, &one, SEC, monday + DAY_S * 40, &refusal));
+	assert_false(one_take(f.slot, &limits, &one, SEC, monday, &refusal));
+	assert_true(one_take(f.slot, &limits, &one, SEC, monday + DAY_S * 40, &refusal));
 	fixture_free(&f);
 }
 
@@ -409,7 +410,7 @@ static void another_process_shares_the_state_and_recovery_frees_its_places(void 
 		key_of(0, key);
 		struct limit_slot *slot = own == NULL ? NULL : limit_table_slot(own, key);
 		for (int i = 0; slot != NULL && i < 3; i++)
-			if (!limit_take(slot, &limits, &ask, SEC, monday, &refusal))
+			if (!one_take(slot, &limits, &ask, SEC, monday, &refusal))
 				_exit(2);
 		_exit(slot == NULL ? 3 : 0);
 	}
@@ -419,7 +420,7 @@ static void another_process_shares_the_state_and_recovery_frees_its_places(void 
 	const struct limit_state before = limit_read(f.slot, monday);
 	assert_int_equal(before.concurrent, 3);
 	assert_int_equal(before.usd_day, 3000);
-	assert_false(limit_take(f.slot, &limits, &ask, SEC, monday, &refusal));
+	assert_false(one_take(f.slot, &limits, &ask, SEC, monday, &refusal));
 	assert_int_equal(refusal.err, ERR_CONCURRENCY);
 
 	limit_table_recover(f.table);
@@ -427,7 +428,7 @@ static void another_process_shares_the_state_and_recovery_frees_its_places(void 
 	assert_int_equal(after.concurrent, 0);
 	after.concurrent = before.concurrent;
 	assert_same(after, before); /* its reservations stay spent */
-	assert_true(limit_take(f.slot, &limits, &ask, SEC, monday, &refusal));
+	assert_true(one_take(f.slot, &limits, &ask, SEC, monday, &refusal));
 	fixture_free(&f);
 }
 
@@ -442,11 +443,11 @@ static _Noreturn void work_forever(struct limit_table *table, const struct tenan
 		const uint64_t wall_s = monday + i * 997;
 		key_of(i % 128, key);
 		struct limit_slot *slot = limit_table_slot(table, key);
-		if (slot == NULL || !limit_take(slot, limits, ask, i, wall_s, &refusal))
+		if (slot == NULL || !one_take(slot, limits, ask, i, wall_s, &refusal))
 			continue;
-		(void)limit_settle(slot, limits, ask, wall_s, 5, 999, i);
+		(void)one_settle(slot, limits, ask, wall_s, 5, 999, i);
 		if (i % 3 != 0)
-			limit_release(slot);
+			one_release(slot);
 	}
 }
 
@@ -478,7 +479,7 @@ static void a_process_killed_at_work_leaves_a_table_that_works(void **state)
 			assert_int_equal(limit_read(slot, monday).concurrent, 0);
 			/* One number may be lost with the claim that was under way. */
 			assert_in_range(limit_slot_index(f.table, slot), i, i + 1);
-			assert_true(limit_take(slot, &limits, &ask, 10000 * SEC, monday, &refusal));
+			assert_true(one_take(slot, &limits, &ask, 10000 * SEC, monday, &refusal));
 		}
 		fixture_free(&f);
 	}

@@ -2,6 +2,7 @@
 #include "gateway/limit_table.h"
 
 #include "tenants/limit.h"
+#include "tests/support/one_limit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -145,7 +146,7 @@ static bool attempt_begins(struct model *m, struct limit_slot *slot, struct held
 	const char *due = model_take(m, &held->ask);
 	struct limit_refusal refusal = { .limit = "none" };
 
-	held->in_use = limit_take(slot, &m->limits, &held->ask, m->now, held->wall_s, &refusal);
+	held->in_use = one_take(slot, &m->limits, &held->ask, m->now, held->wall_s, &refusal);
 	assert_int_equal(held->in_use, due == NULL);
 	if (due != NULL)
 		assert_string_equal(refusal.limit, due);
@@ -162,12 +163,12 @@ static void attempt_ends(struct model *m, struct limit_slot *slot, struct held *
 	/* Days later the slot may have forgotten that day, which the model never does. */
 	if (quota_day(model_wall(m)) - quota_day(held->wall_s) < 2) {
 		model_settle(m, held, tokens, usd);
-		assert_int_equal(limit_settle(slot, &m->limits, &held->ask, held->wall_s, tokens,
-					      usd, m->now),
-				 beyond);
+		assert_int_equal(
+			one_settle(slot, &m->limits, &held->ask, held->wall_s, tokens, usd, m->now),
+			beyond);
 	}
 	if (held->ask.concurrent != 0) {
-		limit_release(slot);
+		one_release(slot);
 		m->concurrent--;
 	}
 	held->in_use = false;

@@ -3,6 +3,7 @@
 #include "gateway/limit_table.h"
 
 #include "tenants/limit.h"
+#include "tests/support/one_limit.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -132,7 +133,7 @@ static void caller_begin(struct scene *scene, struct caller *caller, uint64_t *s
 	caller->ask = (struct limit_ask){ 1, 1 + next_random(seed) % 500,
 					  1 + next_random(seed) % 1000, 1 };
 	caller->in_flight =
-		limit_take(scene->slot, &scene->limits, &caller->ask, noon, monday, &refusal);
+		one_take(scene->slot, &scene->limits, &caller->ask, noon, monday, &refusal);
 	if (!caller->in_flight) {
 		refusal_count(scene, &refusal);
 		return;
@@ -152,9 +153,9 @@ static void caller_end(struct scene *scene, struct caller *caller, uint64_t *see
 	tally_give(&scene->tokens, caller->ask.tokens - tokens);
 	tally_give(&scene->day, caller->ask.usd - usd);
 	tally_give(&scene->month, caller->ask.usd - usd);
-	(void)limit_settle(scene->slot, &scene->limits, &caller->ask, monday, tokens, usd, noon);
+	(void)one_settle(scene->slot, &scene->limits, &caller->ask, monday, tokens, usd, noon);
 	tally_give(&scene->concurrent, 1);
-	limit_release(scene->slot);
+	one_release(scene->slot);
 	caller->in_flight = false;
 }
 
@@ -293,7 +294,7 @@ static void requests_while_time_passes(struct scene *scene, unsigned thread)
 	for (int step = 0; step < STEPS; step++) {
 		const struct limit_ask ask = { 1 + next_random(&seed) % 3, 0, 0, 0 };
 		const nsec_t now = noon + atomic_fetch_add(&ticking, 100 * USEC);
-		if (limit_take(scene->slot, &scene->limits, &ask, now, monday, &refusal))
+		if (one_take(scene->slot, &scene->limits, &ask, now, monday, &refusal))
 			tally_add(&scene->requests, ask.requests);
 	}
 }
@@ -332,15 +333,14 @@ static void spend_over_midnight(struct scene *scene, unsigned thread)
 		(void)pthread_barrier_wait(&scene->together);
 		for (int i = 0; i < PER_DAY; i++) {
 			const struct limit_ask ask = { 0, 0, 1 + next_random(&seed) % 100, 0 };
-			if (!limit_take(scene->slot, &scene->limits, &ask, noon, wall_s, &refusal))
+			if (!one_take(scene->slot, &scene->limits, &ask, noon, wall_s, &refusal))
 				continue;
 			const uint64_t used = next_random(&seed) % (ask.usd + 1);
 			tally_add(&spent[day], ask.usd);
 			tally_add(month, ask.usd);
 			tally_give(&spent[day], ask.usd - used);
 			tally_give(month, ask.usd - used);
-			(void)limit_settle(scene->slot, &scene->limits, &ask, wall_s, 0, used,
-					   noon);
+			(void)one_settle(scene->slot, &scene->limits, &ask, wall_s, 0, used, noon);
 		}
 		(void)pthread_barrier_wait(&scene->together);
 		if (thread == 0 && /* everybody else waits at the top */

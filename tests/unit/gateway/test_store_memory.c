@@ -44,15 +44,15 @@ static void never_called(struct reservation *reservation)
 static struct reservation reservation_of(uint8_t tenant)
 {
 	struct reservation r = {
-		.key = { tenant, 1, 2, 3 },
-		.limits = limit_defaults(),
+		.scopes = { { .key = { tenant, 1, 2, 3 }, .limits = limit_defaults() } },
+		.scope_count = 1,
 		.ask = { .requests = 1, .tokens = 1000, .usd = 100, .concurrent = 1 },
 		.now = 100 * SEC,
 		.wall_s = monday,
 		.done = never_called,
 	};
 
-	r.limits.concurrent = 2;
+	r.scopes[0].limits.concurrent = 2;
 	return r;
 }
 
@@ -65,17 +65,17 @@ static void a_reservation_is_answered_at_once_settled_and_released(void **state)
 	fixture_init(&f, 4);
 	assert_int_equal(f.store->reserve(f.store, &r), STORE_DONE);
 	assert_true(r.granted);
-	assert_ptr_equal(r.slot, limit_table_slot(f.table, r.key));
-	struct limit_state is = limit_read(r.slot, monday);
+	assert_ptr_equal(r.scopes[0].slot, limit_table_slot(f.table, r.scopes[0].key));
+	struct limit_state is = limit_read(r.scopes[0].slot, monday);
 	assert_int_equal(is.concurrent, 1);
 	assert_int_equal(is.usd_day, 100);
 
 	assert_int_equal(f.store->settle(f.store, &r, 10, 40, 101 * SEC), 0);
-	is = limit_read(r.slot, monday);
+	is = limit_read(r.scopes[0].slot, monday);
 	assert_int_equal(is.usd_day, 40);
 	assert_int_equal(is.concurrent, 1);
 	f.store->release(f.store, &r);
-	assert_int_equal(limit_read(r.slot, monday).concurrent, 0);
+	assert_int_equal(limit_read(r.scopes[0].slot, monday).concurrent, 0);
 	fixture_fini(&f);
 }
 
@@ -105,7 +105,7 @@ static void a_further_attempt_keeps_the_place_of_the_first(void **state)
 
 	(void)state;
 	fixture_init(&f, 4);
-	r.limits.usd_per_day = 150;
+	r.scopes[0].limits.usd_per_day = 150;
 	(void)f.store->reserve(f.store, &r);
 	assert_true(r.granted);
 	assert_int_equal(f.store->settle(f.store, &r, 1000, 130, 101 * SEC), 30);
@@ -115,7 +115,7 @@ static void a_further_attempt_keeps_the_place_of_the_first(void **state)
 	assert_false(r.granted);
 	assert_int_equal(r.refusal.err, ERR_BUDGET);
 	f.store->release(f.store, &r);
-	assert_int_equal(limit_read(r.slot, monday).concurrent, 0);
+	assert_int_equal(limit_read(r.scopes[0].slot, monday).concurrent, 0);
 	fixture_fini(&f);
 }
 
@@ -129,13 +129,13 @@ static void more_tenants_than_slots_are_refused_as_overload(void **state)
 	for (uint8_t tenant = 1; tenant <= 5; tenant++) {
 		struct reservation r = reservation_of(tenant);
 		assert_int_equal(f.store->reserve(f.store, &r), STORE_DONE);
-		const uint32_t series = f.store->series(f.store, r.key);
+		const uint32_t series = f.store->series(f.store, r.scopes[0].key);
 		if (r.granted) {
 			assert_int_equal(series, granted++);
 			continue;
 		}
 		refused++;
-		assert_null(r.slot);
+		assert_null(r.scopes[0].slot);
 		assert_int_equal(r.refusal.err, ERR_BUSY);
 		assert_null(r.refusal.limit);
 		assert_int_equal(series, UINT32_MAX);
@@ -158,8 +158,8 @@ static void two_workers_share_one_table(void **state)
 	(void)other.store.reserve(&other.store, &r[1]);
 	(void)f.store->reserve(f.store, &r[2]);
 	assert_true(r[0].granted && r[1].granted && !r[2].granted);
-	assert_int_equal(other.store.series(&other.store, r[0].key),
-			 f.store->series(f.store, r[0].key));
+	assert_int_equal(other.store.series(&other.store, r[0].scopes[0].key),
+			 f.store->series(f.store, r[0].scopes[0].key));
 	fixture_fini(&f);
 }
 

@@ -1,0 +1,24 @@
+/* limit_slot.h - what a slot of the limit table looks like: private to limit_table.c and limit_take.c. */
+#ifndef GATEWAY_LIMIT_SLOT_H
+#define GATEWAY_LIMIT_SLOT_H
+
+#include "gateway/limit_table.h"
+
+#include <stdatomic.h>
+
+enum { SLOT_BYTES = 128 }; /* two cache lines, as the prefetcher takes them */
+
+/* Money of a period: the two latest days (months) have a word each, chosen by parity, so that a
+ * request from before midnight is settled where it was taken. The word names its period: whoever
+ * writes for a newer one replaces name and amount at once, and nobody can add to the wrong one. */
+struct limit_slot {
+	_Alignas(SLOT_BYTES) uint8_t name[16]; /* written before the index shows the slot */
+	_Atomic uint64_t requests_tat, tokens_tat;
+	_Atomic uint64_t concurrent;
+	_Atomic uint64_t day[2], month[2];
+};
+
+_Static_assert(sizeof(struct limit_slot) == SLOT_BYTES, "a slot fills its lines");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "atomics in shared memory must not use a lock");
+
+#endif

@@ -1,0 +1,398 @@
+/* limit_take.c - taking a share of limits, and settling it: compare-and-swap on the words of slots. */
+#include "gateway/limit_slot.h"
+
+#include "codec/base/must.h"
+#include "tenants/limit.h"
+
+/* ---- money ---- */
+
+enum { AMOUNT_BITS = 54 };
+#define AMOUNT_MAX ((UINT64_C(1) << AMOUNT_BITS) - 1) /* 18 million USD in nano-USD */
+
+#define TAG_MAX (UINT64_MAX >> AMOUNT_BITS)
+
+/* A word of the two that a period may use: its tag repeats after 2,048 periods, so that the money of
+ * one day could be taken for another's only where nothing was asked for 5.6 years in between. */
+static _Atomic uint64_t *period_word(_Atomic uint64_t words[2], uint32_t period)
+{
+	return &words[period & 1];
+}
+
+static uint64_t period_tag(uint32_t period)
+{
+	return (period >> 1) & TAG_MAX;
+}
+
+static bool period_is(uint64_t word, uint32_t period)
+{
+	return word >> AMOUNT_BITS == period_tag(period);
+}
+
+static uint64_t period_amount(uint64_t word, uint32_t period)
+{
+	return period_is(word, period) ? word & AMOUNT_MAX : 0;
+}
+
+static uint64_t period_pack(uint32_t period, uint64_t amount)
+{
+	return period_tag(period) << AMOUNT_BITS | (amount < AMOUNT_MAX ? amount : AMOUNT_MAX);
+}
+
+static enum err money_take(uint64_t word, uint32_t period, uint64_t limit, uint64_t ask,
+			   uint64_t *next)
+{
+	const uint64_t used = period_amount(word, period);
+	const uint64_t most = limit < AMOUNT_MAX ? limit : AMOUNT_MAX;
+
+	/* What costs nothing passes even where the budget is overspent. */
+	if (ask != 0 && limit != LIMIT_NONE && (ask > most || used > most - ask))
+		return ERR_BUDGET;
+	*next = period_pack(period, ask < AMOUNT_MAX ? used + ask : AMOUNT_MAX);
+	return ERR_OK;
+}
+
+/* A period that is over, and whose word another one uses by now, needs no settling. */
+static uint64_t money_settle(uint64_t word, uint32_t period, uint64_t taken, uint64_t used)
+{
+	const uint64_t amount = period_amount(word, period);
+	const uint64_t rest = amount > taken ? amount - taken : 0;
+
+	if (!period_is(word, period))
+		return word;
+	return period_pack(period, used < AMOUNT_MAX ? rest + used : AMOUNT_MAX);
+}
+
+/* ---- taking and settling ---- */
+
+/* One attempt at one moment. */
+struct claim {
+	const struct tenant_limits *limits;
+	const struct limit_ask *ask;
+	nsec_t now;
+	uint64_t wall_s; /* when it was taken */
+	uint64_t tokens_used, usd_used;
+};
+
+/* A limit is one word and two pure functions on it. */
+struct limit_step {
+	enum limit limit;
+	bool rate; /* of GCRA: nothing is counted beyond it */
+	_Atomic uint64_t *(*word)(struct limit_slot *slot, uint64_t wall_s);
+	/* ERR_OK and *next, or why not and, for rates, *wait_ns. */
+	enum err (*take)(const struct claim *claim, uint64_t word, uint64_t *next, nsec_t *wait_ns);
+	/* The word once the true cost (claim.*_used) is known. With nothing used it undoes the take. */
+	uint64_t (*settle)(const struct claim *claim, uint64_t word);
+};
+
+static _Atomic uint64_t *requests_word(struct limit_slot *slot, uint64_t wall_s)
+{
+	(void)wall_s;
+	return &slot->requests_tat;
+}
+
+static enum err rate_take(nsec_t tat, struct quota_limit limit, uint64_t n, nsec_t now,
+			  uint64_t *next, nsec_t *wait_ns)
+{
+	if (n == 0 || limit.per_minute == 0) { /* nothing asked: no debt stands in the way */
+		*next = tat;
+		return ERR_OK;
+	}
+	return quota_take(tat, limit, n, now, next, wait_ns);
+}
+
+static enum err requests_take(const struct claim *claim, uint64_t word, uint64_t *next,
+			      nsec_t *wait_ns)
+{
+	return rate_take(word, claim->limits->requests, claim->ask->requests, claim->now, next,
+			 wait_ns);
+}
+
+static uint64_t requests_settle(const struct claim *claim, uint64_t word)
+{
+	if (claim->limits->requests.per_minute == 0)
+		return word;
+	return quota_settle(word, claim->limits->requests, claim->ask->requests, 0, claim->now);
+}
+
+static _Atomic uint64_t *tokens_word(struct limit_slot *slot, uint64_t wall_s)
+{
+	(void)wall_s;
+	return &slot->tokens_tat;
+}
+
+static enum err tokens_take(const struct claim *claim, uint64_t word, uint64_t *next,
+			    nsec_t *wait_ns)
+{
+	return rate_take(word, claim->limits->tokens, claim->ask->tokens, claim->now, next,
+			 wait_ns);
+}
+
+static uint64_t tokens_settle(const struct claim *claim, uint64_t word)
+{
+	if (claim->limits->tokens.per_minute == 0)
+		return word;
+	return quota_settle(word, claim->limits->tokens, claim->ask->tokens, claim->tokens_used,
+			    claim->now);
+}
+
+static _Atomic uint64_t *concurrent_word(struct limit_slot *slot, uint64_t wall_s)
+{
+	(void)wall_s;
+	return &slot->concurrent;
+}
+
+static enum err concurrent_take(const struct claim *claim, uint64_t word, uint64_t *next,
+				nsec_t *wait_ns)
+{
+	const uint64_t n = claim->ask->concurrent;
+
+	if (n != 0 && word + n > claim->limits->concurrent) {
+		*wait_ns = SEC; /* nobody knows when a request ends (DESIGN 4.4) */
+		return ERR_CONCURRENCY;
+	}
+	*next = word + n;
+	return ERR_OK;
+}
+
+static uint64_t concurrent_settle(const struct claim *claim, uint64_t word)
+{
+	must(word >= claim->ask->concurrent);
+	return word - claim->ask->concurrent;
+}
+
+static _Atomic uint64_t *day_word(struct limit_slot *slot, uint64_t wall_s)
+{
+	return period_word(slot->day, quota_day(wall_s));
+}
+
+static enum err day_take(const struct claim *claim, uint64_t word, uint64_t *next, nsec_t *wait_ns)
+{
+	(void)wait_ns;
+	return money_take(word, quota_day(claim->wall_s), claim->limits->usd_per_day,
+			  claim->ask->usd, next);
+}
+
+static uint64_t day_settle(const struct claim *claim, uint64_t word)
+{
+	return money_settle(word, quota_day(claim->wall_s), claim->ask->usd, claim->usd_used);
+}
+
+static _Atomic uint64_t *month_word(struct limit_slot *slot, uint64_t wall_s)
+{
+	return period_word(slot->month, quota_month(wall_s));
+}
+
+static enum err month_take(const struct claim *claim, uint64_t word, uint64_t *next,
+			   nsec_t *wait_ns)
+{
+	(void)wait_ns;
+	return money_take(word, quota_month(claim->wall_s), claim->limits->usd_per_month,
+			  claim->ask->usd, next);
+}
+
+static uint64_t month_settle(const struct claim *claim, uint64_t word)
+{
+	return money_settle(word, quota_month(claim->wall_s), claim->ask->usd, claim->usd_used);
+}
+
+/* The order is part of the contract: of several limits in the way, the first is named. */
+static const struct limit_step limit_steps[] = {
+	{ LIMIT_requests_per_minute, true, requests_word, requests_take, requests_settle },
+	{ LIMIT_tokens_per_minute, true, tokens_word, tokens_take, tokens_settle },
+	{ LIMIT_concurrent, false, concurrent_word, concurrent_take, concurrent_settle },
+	{ LIMIT_usd_per_day, false, day_word, day_take, day_settle },
+	{ LIMIT_usd_per_month, false, month_word, month_take, month_settle },
+};
+
+/* No word says anything about another one, so none needs an order between them. */
+static uint64_t word_load(_Atomic uint64_t *word)
+{
+	return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static bool word_swap(_Atomic uint64_t *word, uint64_t *seen, uint64_t next)
+{
+	return *seen == next ||
+	       atomic_compare_exchange_weak_explicit(word, seen, next, memory_order_relaxed,
+						     memory_order_relaxed);
+}
+
+static void step_settle(const struct limit_step *step, struct limit_slot *slot,
+			const struct claim *claim)
+{
+	_Atomic uint64_t *word = step->word(slot, claim->wall_s);
+	uint64_t seen = word_load(word);
+
+	while (!word_swap(word, &seen, step->settle(claim, seen)))
+		;
+}
+
+/* One look at, or one taking of, one limit. */
+static enum err step_take(const struct limit_step *step, struct limit_slot *slot,
+			  const struct claim *claim, bool only_look, nsec_t *wait_ns)
+{
+	_Atomic uint64_t *word = step->word(slot, claim->wall_s);
+	uint64_t seen = word_load(word), next;
+
+	do {
+		const enum err err = step->take(claim, seen, &next, wait_ns);
+		if (err != ERR_OK)
+			return err;
+	} while (!only_look && !word_swap(word, &seen, next));
+	return ERR_OK;
+}
+
+/* Places and money that count only are counted beyond their limits. */
+static const struct tenant_limits boundless = { .concurrent = UINT32_MAX,
+						.usd_per_day = LIMIT_NONE,
+						.usd_per_month = LIMIT_NONE };
+
+static void step_pass(size_t step, struct limit_scope *scope, const struct claim *claim)
+{
+	struct claim unbound = *claim;
+	nsec_t wait_ns;
+
+	if (scope->would_refuse == NULL)
+		scope->would_refuse = limit_info(limit_steps[step].limit)->name;
+	if (limit_steps[step].rate) {
+		scope->passed_over |= UINT32_C(1) << step;
+		return;
+	}
+	unbound.limits = &boundless;
+	const enum err err = step_take(&limit_steps[step], scope->slot, &unbound, false, &wait_ns);
+	must(err == ERR_OK);
+}
+
+/* Index of the first step that refuses, with *refusal filled, or the number of steps. */
+static size_t scope_walk(struct limit_scope *scope, const struct claim *claim, bool only_look,
+			 struct limit_refusal *refusal)
+{
+	for (size_t i = 0; i < COUNT_OF(limit_steps); i++) {
+		nsec_t wait_ns = 0;
+		const enum err err =
+			step_take(&limit_steps[i], scope->slot, claim, only_look, &wait_ns);
+
+		if (err == ERR_OK)
+			continue;
+		if (scope->limits.count_only) {
+			step_pass(i, scope, claim);
+			continue;
+		}
+		*refusal = (struct limit_refusal){
+			.err = err,
+			.limit = limit_info(limit_steps[i].limit)->name,
+			.holder = scope->holder,
+			.wait_ns = wait_ns,
+		};
+		return i;
+	}
+	return COUNT_OF(limit_steps);
+}
+
+/* Gives back what the first `steps` of a scope took. */
+static void scope_undo(struct limit_scope *scope, const struct claim *claim, size_t steps)
+{
+	while (steps-- > 0)
+		if ((scope->passed_over >> steps & 1) == 0)
+			step_settle(&limit_steps[steps], scope->slot, claim);
+}
+
+static struct claim claim_on(const struct limit_scope *scope, const struct claim *claim)
+{
+	struct claim on = *claim;
+
+	on.limits = &scope->limits;
+	return on;
+}
+
+bool limit_take(struct limit_scope *scopes, uint32_t count, const struct limit_ask *ask, nsec_t now,
+		uint64_t wall_s, struct limit_refusal *refusal)
+{
+	const struct claim claim = { .ask = ask, .now = now, .wall_s = wall_s };
+	uint32_t taken = 0;
+
+	must(count >= 1);
+	/* Looking first keeps a storm of refused requests from holding, for moments, what others
+	 * could have had; what is left to undo are races between two that both saw room. */
+	for (uint32_t i = 0; i < count; i++) {
+		const struct claim on = claim_on(&scopes[i], &claim);
+		scopes[i].would_refuse = NULL;
+		scopes[i].passed_over = 0;
+		if (!scopes[i].limits.count_only &&
+		    scope_walk(&scopes[i], &on, true, refusal) != COUNT_OF(limit_steps))
+			return false;
+	}
+	for (; taken < count; taken++) {
+		const struct claim on = claim_on(&scopes[taken], &claim);
+		const size_t steps = scope_walk(&scopes[taken], &on, false, refusal);
+		if (steps == COUNT_OF(limit_steps))
+			continue;
+		scope_undo(&scopes[taken], &on, steps);
+		break;
+	}
+	if (taken == count)
+		return true;
+	while (taken-- > 0) {
+		const struct claim on = claim_on(&scopes[taken], &claim);
+		scope_undo(&scopes[taken], &on, COUNT_OF(limit_steps));
+	}
+	return false;
+}
+
+uint64_t limit_settle(struct limit_scope *scopes, uint32_t count, const struct limit_ask *ask,
+		      uint64_t taken_wall_s, uint64_t tokens_used, uint64_t usd_used, nsec_t now)
+{
+	const struct claim claim = { .ask = ask,
+				     .now = now,
+				     .wall_s = taken_wall_s,
+				     .tokens_used = tokens_used,
+				     .usd_used = usd_used };
+
+	for (uint32_t s = 0; s < count; s++) {
+		const struct claim on = claim_on(&scopes[s], &claim);
+		for (size_t i = 0; i < COUNT_OF(limit_steps); i++)
+			if (limit_steps[i].limit != LIMIT_requests_per_minute &&
+			    limit_steps[i].limit != LIMIT_concurrent &&
+			    (scopes[s].passed_over >> i & 1) == 0)
+				step_settle(&limit_steps[i], scopes[s].slot, &on);
+	}
+	return usd_used > ask->usd ? usd_used - ask->usd : 0;
+}
+
+void limit_release(struct limit_scope *scopes, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		must(scopes[i].slot != NULL);
+		const uint64_t before = atomic_fetch_sub_explicit(&scopes[i].slot->concurrent, 1,
+								  memory_order_relaxed);
+		must(before > 0);
+	}
+}
+
+const char *limit_holder_name(enum limit_holder holder)
+{
+	static const char *const names[LIMIT_HOLDERS] = {
+		[LIMIT_OF_TENANT] = "tenant",
+		[LIMIT_OF_SERVER] = "per_server",
+		[LIMIT_OF_MODEL] = "per_model",
+	};
+
+	must(holder < LIMIT_HOLDERS);
+	return names[holder];
+}
+
+struct limit_state limit_read(const struct limit_slot *slot, uint64_t wall_s)
+{
+	const uint32_t day = quota_day(wall_s), month = quota_month(wall_s);
+
+	return (struct limit_state){
+		.requests_tat = atomic_load_explicit(&slot->requests_tat, memory_order_relaxed),
+		.tokens_tat = atomic_load_explicit(&slot->tokens_tat, memory_order_relaxed),
+		.concurrent =
+			(uint32_t)atomic_load_explicit(&slot->concurrent, memory_order_relaxed),
+		.usd_day = period_amount(
+			atomic_load_explicit(&slot->day[day & 1], memory_order_relaxed), day),
+		.usd_month = period_amount(
+			atomic_load_explicit(&slot->month[month & 1], memory_order_relaxed), month),
+	};
+}
