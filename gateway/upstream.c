@@ -243,16 +243,21 @@ static bool call_begin(struct upstream_call *call)
 	return true;
 }
 
-/* Something was freed or became known: the first in the queue go on. A call that ends at once comes
- * back here; the loop below goes on for it. */
-static void pool_serve(struct upstream_pool *pool)
+static void on_serve(struct net_task *task)
 {
-	if (pool->serving)
-		return;
-	pool->serving = true;
+	struct upstream_pool *pool = CONTAINER_OF(task, struct upstream_pool, serve);
+
 	while (pool->queue.first != NULL && call_begin(pool->queue.first))
 		;
-	pool->serving = false;
+}
+
+/* Something was freed or became known: the first in the queue go on, at the end of this turn. Callers
+ * that leave together leave the queue first, so that nothing is begun only to be cancelled. */
+static void pool_serve_soon(struct upstream_pool *pool)
+{
+	pool->serve.run = on_serve;
+	if (pool->queue.first != NULL && pool->serve.prev == NULL)
+		net_soon(pool->up->loop, &pool->serve);
 }
 
 static void call_reset(struct upstream_call *call, struct upstream_pool *pool)
@@ -321,7 +326,7 @@ static void call_end(struct upstream_call *call, enum err err, const char *detai
 	if (!up->delivering)
 		net_soon(up->loop, &up->deliver);
 	up->delivering = true;
-	pool_serve(pool);
+	pool_serve_soon(pool);
 }
 
 static void on_deliver(struct net_task *task)
@@ -350,7 +355,7 @@ void upstream_cancel(struct upstream_call *call)
 	else
 		call_detach(call);
 	pool->calls--;
-	pool_serve(pool);
+	pool_serve_soon(pool);
 	upstream_pool_let_go(pool);
 }
 
@@ -571,7 +576,7 @@ void upstream_set_addresses(struct upstream_pool *pool, const struct upstream_ad
 	while (pool->unresolved && pool->queue.first != NULL)
 		call_end(pool->queue.first, ERR_PROVIDER_NO_ATTEMPT,
 			 "the host's name could not be resolved");
-	pool_serve(pool);
+	pool_serve_soon(pool);
 }
 
 void upstream_resolved(struct upstream *up, struct slice identity,

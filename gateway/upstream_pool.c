@@ -318,6 +318,7 @@ static void pool_free(struct upstream_pool *pool)
 	must_obj(pool, POOL_MAGIC);
 	must(pool->conns == 0 && pool->calls == 0);
 	net_timer_stop(pool->up->loop, &pool->idle_timer);
+	net_task_cancel(&pool->serve);
 	tls_client_free(pool->tls);
 	free((void *)pool->identity.at);
 	free(pool->host);

@@ -66,11 +66,11 @@ struct upstream_pool {
 	bool unresolved;     /* no address was ever known, and the last resolution failed */
 	bool marked, doomed;
 	bool idle_armed;
-	bool serving;                          /* the queue is being served further up the stack */
 	struct upstream_conn *newest, *oldest; /* idle */
 	uint32_t idle, connecting, conns;      /* conns: all of them */
 	uint32_t calls;                        /* started and not yet told `done` */
 	struct upstream_calls queue;
+	struct net_task serve; /* of the queue */
 	struct net_timer idle_timer;
 };
 
