@@ -545,7 +545,8 @@ class Hostile(EdgeCase):
                 pass
             client.read_to_end()
         stats = self.assert_at_rest(edge)
-        self.assertEqual((stats["flood"], stats["begun"]), (1, 100))
+        self.assertEqual(stats["flood"], 1)
+        self.assertLessEqual(stats["begun"], 100)  # fewer when much came in one read
 
 
 class Slow(EdgeCase):
