@@ -73,7 +73,7 @@ class Sdk(harness.Case):
             gateway.write_config(settings)
             self.assertEqual(harness.request("POST", gateway.admin + "/reload", b"").status, 200)
             seen = self.node("tool_loop.mjs", gateway.url, harness.KEY)
-            self.assertFalse(seen["isError"], seen)
+            self.assertFalse(seen["isError"], (seen, gateway.report(), sim.report()))
             self.assertEqual([turn["stopReason"] for turn in seen["turns"]], ["toolUse", "endTurn"])
             self.assertIn("18 degrees", json.dumps(seen["turns"][1]["content"]))
 
