@@ -6,13 +6,36 @@
 
 #include <openssl/sha.h>
 
+_Static_assert(sizeof(SHA256_CTX) <= sizeof(struct sha256_sum), "it fits");
+_Static_assert(_Alignof(SHA256_CTX) <= _Alignof(struct sha256_sum), "it fits");
+
+static SHA256_CTX *context(struct sha256_sum *sum)
+{
+	return (SHA256_CTX *)(void *)sum->space;
+}
+
+void sha256_begin(struct sha256_sum *sum)
+{
+	must(SHA256_Init(context(sum)) == 1);
+}
+
+void sha256_add(struct sha256_sum *sum, struct slice piece)
+{
+	must(SHA256_Update(context(sum), piece.at, piece.len) == 1);
+}
+
+void sha256_end(struct sha256_sum *sum, uint8_t digest[SHA256_BYTES])
+{
+	must(SHA256_Final(digest, context(sum)) == 1);
+}
+
 void sha256(struct slice s, uint8_t digest[SHA256_BYTES])
 {
-	SHA256_CTX ctx;
+	struct sha256_sum sum;
 
-	must(SHA256_Init(&ctx) == 1);
-	must(SHA256_Update(&ctx, s.at, s.len) == 1);
-	must(SHA256_Final(digest, &ctx) == 1);
+	sha256_begin(&sum);
+	sha256_add(&sum, s);
+	sha256_end(&sum, digest);
 }
 
 void sha256_hex(const uint8_t digest[SHA256_BYTES], size_t count, char *out)

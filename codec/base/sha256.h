@@ -10,6 +10,14 @@ enum { SHA256_BYTES = 32 };
 
 void sha256(struct slice s, uint8_t digest[SHA256_BYTES]);
 
+/* The same over pieces: sha256_begin, sha256_add as often as there are some, sha256_end. */
+struct sha256_sum {
+	uint64_t space[14]; /* libcrypto's context */
+};
+void sha256_begin(struct sha256_sum *sum);
+void sha256_add(struct sha256_sum *sum, struct slice piece);
+void sha256_end(struct sha256_sum *sum, uint8_t digest[SHA256_BYTES]);
+
 /* `count` lower-case hex digits of the digest's front into `out`; at most 64, no NUL. */
 void sha256_hex(const uint8_t digest[SHA256_BYTES], size_t count, char *out);
 
