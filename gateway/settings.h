@@ -8,6 +8,7 @@
 #define GATEWAY_SETTINGS_H
 
 #include "gateway/config.h"
+#include "gateway/settings_seen.h"
 
 /* Problems are written to `problems` as lines "FILE:LINE: KEY: what is wrong, and what would be
  * right"; secrets are never part of them. Where the texts come from: */
@@ -17,6 +18,8 @@ struct settings_source {
 	 * configuration a crashed server had. */
 	const struct config_file *files;
 	uint32_t file_count;
+	/* When not NULL: told of everything that was looked at on disk, whatever comes of the load. */
+	struct settings_seen *seen;
 };
 
 /* The configuration (the caller's; free with settings_free), or NULL after at least one problem

@@ -99,6 +99,7 @@ static bool from_disk(struct loader *l, const struct node *node, struct slice pa
 
 	if (file == NULL) {
 		file_problem(l, node, path, strerror(errno));
+		settings_seen_file(l->source->seen, path, bytes_max, (struct slice){ NULL, 0 });
 		return false;
 	}
 	(void)setvbuf(file, NULL, _IONBF, 0); /* stdio keeps no copy */
@@ -107,6 +108,8 @@ static bool from_disk(struct loader *l, const struct node *node, struct slice pa
 		file_problem(l, node, path, wrong);
 	else
 		fine = record(l, path, slice_of(bytes.at, bytes.len), text);
+	settings_seen_file(l->source->seen, path, bytes_max,
+			   slice_of(wrong != NULL ? NULL : bytes.at, bytes.len));
 	if (bytes.at != NULL)
 		explicit_bzero(bytes.at, bytes.len);
 	free(bytes.at);
@@ -230,13 +233,13 @@ bool loader_glob(struct loader *l, const struct node *node, struct slice pattern
 	if (l->source->files != NULL ? !glob_kept(l, joined, paths, count)
 				     : !glob_disk(l, joined, paths, count))
 		return false;
-	if (*count == 0) {
-		problem_at(&l->problems, node,
-			   "matches no file; correct the path or remove the entry");
-		return false;
-	}
-	qsort(*paths, *count, sizeof(**paths), by_bytes);
-	return true;
+	if (*count > 0)
+		qsort(*paths, *count, sizeof(**paths), by_bytes);
+	settings_seen_glob(l->source->seen, joined, *paths, *count);
+	if (*count > 0)
+		return true;
+	problem_at(&l->problems, node, "matches no file; correct the path or remove the entry");
+	return false;
 }
 
 /* ---- ${NAME} and file:PATH ---- */
