@@ -82,6 +82,7 @@ struct config {
 	size_t body_bytes_max;
 	uint32_t connections_max; /* of the whole process */
 	nsec_t drain;
+	nsec_t reload_watch; /* 0: never */
 	const struct slice *origins; /* allowed Origin values */
 	uint32_t origin_count;
 	uint32_t metrics_tenants;

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TICK_MS = 50 };
+enum { TICK_MS = 50, SIGNALS_AT_ONCE = 64 };
 #define LOG_PATIENCE (1 * SEC) /* for the last lines, when stdout is not read */
 
 nsec_t control_now(void)
@@ -113,6 +113,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	log_writer_run(control->log);
 	(void)control_sweep(control);
+	control_reload_tick(control);
 	look_at_drain(control);
 }
 
@@ -149,9 +150,11 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 	struct signalfd_siginfo info;
 
 	(void)what;
-	while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+	for (int i = 0; i < SIGNALS_AT_ONCE; i++) {
+		if (read(fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+			break;
 		if (info.ssi_signo == SIGHUP)
-			(void)control_reload(control, NULL);
+			control->reload_due = true; /* many are as good as one */
 		else
 			begin_drain(control);
 	}
@@ -243,7 +246,7 @@ int control_run(const struct control_args *args)
 {
 	struct control control = { .args = *args, .config = args->config, .seq = 1 };
 
-	control.born = control.watched = control_now();
+	control.born = control.watched = control.files.looked = control_now();
 	control.snapshots[0] = (struct snapshot){ args->config, control.seq };
 	if (!begin(&control)) {
 		(void)fprintf(stderr, "sluice: the control thread cannot begin: %s\n",

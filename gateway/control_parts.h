@@ -5,9 +5,11 @@
 #include "gateway/control.h"
 #include "gateway/control_dns.h"
 #include "gateway/control_drain.h"
+#include "gateway/control_files.h"
 #include "gateway/control_listen.h"
 #include "gateway/control_log.h"
 #include "gateway/control_watch.h"
+#include "gateway/settings.h"
 
 #include <stdatomic.h>
 
@@ -28,6 +30,9 @@ struct control {
 	struct config *config; /* the newest of them: in force */
 	uint64_t seq;          /* its number */
 	uint64_t reloads_ok, reloads_refused;
+	bool reload_due; /* asked for by a signal */
+	struct files_watch files;
+	struct settings_seen *seen; /* by the last load; NULL: there was none yet */
 	struct drain drain;
 	nsec_t watched; /* when the watchdog looked last */
 	struct watch *watches;
@@ -43,6 +48,9 @@ nsec_t control_now(void);
  * status: 200 with the new digest in `out`; 422 with the problems; 503 when that is impossible now.
  * Stderr is told in any case; `out` may be NULL. */
 int control_reload(struct control *control, FILE *out);
+
+/* Every 50 ms: reloads if a signal has asked for it or if the files have changed. */
+void control_reload_tick(struct control *control);
 
 /* Frees the snapshots that no worker reads any more; returns how many are alive. */
 uint32_t control_sweep(struct control *control);

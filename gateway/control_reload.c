@@ -2,10 +2,11 @@
 
 #include "codec/base/must.h"
 #include "gateway/report.h"
-#include "gateway/settings.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 /* ---- snapshots -------------------------------------------------------------------------------- */
 
@@ -84,11 +85,25 @@ static int refuse(struct control *control, int status)
 	return status;
 }
 
-/* Reads and judges; NULL with the reasons in `problems`. */
-static struct config *load(const struct control *control, FILE *problems)
+/* What is on disk; what was looked at for it is remembered in any case. */
+static struct config *load_files(struct control *control, FILE *problems)
 {
-	const struct settings_source source = { .path = control->args.config_path };
+	struct settings_seen *seen = settings_seen_new();
+	const struct settings_source source = { .path = control->args.config_path, .seen = seen };
 	struct config *fresh = settings_load(&source, problems);
+
+	if (seen != NULL) {
+		settings_seen_free(&control->seen);
+		control->seen = seen;
+	}
+	files_loaded(&control->files);
+	return fresh;
+}
+
+/* Reads and judges; NULL with the reasons in `problems`. */
+static struct config *load(struct control *control, FILE *problems)
+{
+	struct config *fresh = load_files(control, problems);
 	const char *key;
 	uint32_t line;
 
@@ -100,12 +115,14 @@ static struct config *load(const struct control *control, FILE *problems)
 	(void)fprintf(problems,
 		      "%s:%u: %s: cannot change while the gateway runs; restart it, or put "
 		      "the old value back\n",
-		      source.path, line, key);
+		      control->args.config_path, line, key);
 	settings_free(&fresh);
 	return NULL;
 }
 
-static int reload(struct control *control, FILE *out)
+enum reload_cause { RELOAD_ASKED, RELOAD_FILES_CHANGED };
+
+static int reload(struct control *control, enum reload_cause cause, FILE *out)
 {
 	if (control->drain.phase != DRAIN_NOT) {
 		(void)fprintf(out, "draining: no configuration is taken over any more\n");
@@ -117,10 +134,16 @@ static int reload(struct control *control, FILE *out)
 		return refuse(control, 503);
 	}
 	struct config *fresh = load(control, out);
-	return fresh == NULL ? refuse(control, 422) : take_over(control, fresh, out);
+	if (fresh == NULL)
+		return refuse(control, 422);
+	if (cause == RELOAD_FILES_CHANGED && strcmp(fresh->digest, control->config->digest) == 0) {
+		settings_free(&fresh); /* they are as they were: changed and put back */
+		return 200;
+	}
+	return take_over(control, fresh, out);
 }
 
-int control_reload(struct control *control, FILE *out)
+static int reload_for(struct control *control, enum reload_cause cause, FILE *out)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -128,7 +151,7 @@ int control_reload(struct control *control, FILE *out)
 
 	if (both == NULL)
 		return refuse(control, 503);
-	int status = reload(control, both);
+	int status = reload(control, cause, both);
 	if (fclose(both) != 0)
 		text = NULL;
 	if (text != NULL && out != NULL)
@@ -139,4 +162,41 @@ int control_reload(struct control *control, FILE *out)
 			      text == NULL ? "" : text);
 	free(text);
 	return status;
+}
+
+int control_reload(struct control *control, FILE *out)
+{
+	return reload_for(control, RELOAD_ASKED, out);
+}
+
+/* ---- nobody waits for the answer ---------------------------------------------------------------- */
+
+static bool files_have_changed(struct control *control)
+{
+	uint8_t state[SHA256_BYTES] = { 0 };
+	nsec_t now = control_now();
+	struct timespec wall;
+
+	if (!files_due(&control->files, now, control->config->reload_watch))
+		return false;
+	must(clock_gettime(CLOCK_REALTIME, &wall) == 0);
+	uint64_t wall_ns = (uint64_t)wall.tv_sec * SEC + (uint64_t)wall.tv_nsec;
+	/* A server that was given its configuration has not looked at the disk at all. */
+	bool changed = control->seen == NULL || settings_seen_look(control->seen, wall_ns, state);
+	return files_step(&control->files, now, changed, state);
+}
+
+/* Both wait while there is no room for another configuration. */
+void control_reload_tick(struct control *control)
+{
+	bool leaving = control->drain.phase != DRAIN_NOT;
+
+	if (!leaving && control_sweep(control) == WORKER_SNAPSHOTS_MAX)
+		return;
+	if (control->reload_due) {
+		control->reload_due = false;
+		(void)reload_for(control, RELOAD_ASKED, NULL);
+	} else if (!leaving && files_have_changed(control)) {
+		(void)reload_for(control, RELOAD_FILES_CHANGED, NULL);
+	}
 }

@@ -162,6 +162,7 @@ void loader_build_process(struct loader *l, const struct main_form *form)
 	config->body_bytes_max = form->body_bytes;
 	config->connections_max = (uint32_t)form->connections;
 	config->drain = form->drain == FORM_UNSET ? drain_default(form) : form->drain;
+	config->reload_watch = form->reload_watch == FORM_UNSET ? 0 : form->reload_watch;
 	config->origins = keep_list(l, &form->origins);
 	config->origin_count = form->origins.count;
 	config->metrics_tenants = (uint32_t)form->metrics_tenants;
