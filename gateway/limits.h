@@ -12,6 +12,12 @@ enum {
 	WORKER_TURN_MAX_MS = 1000,    /* the loop turns at least that often: healthz and watchdog */
 	REQUEST_ID_HEX = 32,
 	TRACEPARENT_LEN = 55, /* version 00 of W3C Trace Context */
+	/* A client's connection over HTTP/1.1. */
+	HTTP1_HEAD_MAX =
+		32 << 10, /* request line and headers; over HTTP/2 one frame: 16 KiB packed */
+	HTTP1_EARLY_MAX = 64 << 10, /* pipelined behind a request in flight; then reading stops */
+	LINGER_BYTES_MAX =
+		32 << 20, /* taken from a client whose request was refused while it sent */
 };
 
 _Static_assert(GATHER_IOVEC_MAX + 1 < 1024, "head and body must fit one writev (IOV_MAX)");
