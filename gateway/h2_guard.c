@@ -60,6 +60,7 @@ static const char *const verdict_names[GUARD_CAUSES] = {
 	[GUARD_SLOW] = "slow",
 	[GUARD_STALLED] = "stalled",
 	[GUARD_ABORTED] = "aborted_requests",
+	[GUARD_BAD_HEAD] = "bad_head",
 };
 
 struct frame {

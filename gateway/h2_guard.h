@@ -21,6 +21,7 @@ enum guard_verdict {
 	GUARD_SLOW,             /* a frame, body or request that comes too slowly */
 	GUARD_STALLED,          /* the peer does not take what we write */
 	GUARD_ABORTED,          /* too many requests that ended before their answer */
+	GUARD_BAD_HEAD,         /* HTTP/1.1 that says badly where it ends: h1_guard.h */
 	GUARD_CAUSES,
 	GUARD_PASS = GUARD_CAUSES
 };

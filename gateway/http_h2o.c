@@ -169,7 +169,7 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
 	/* The one place of a request that is ours, to find the exchange again in the logger. */
 	h2o_req_getenv(req, H2O_STRLIT("exchange"), 1)->base = (char *)exchange;
 	h2o_timeout_link(server->ctx.loop, &server->ctx.zero_timeout, &exchange->tick);
-	edge_watch(exchange->edge, exchange);
+	edge_watch(exchange->edge, req, exchange);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #ifndef GATEWAY_HTTP_H2O_EDGE_H
 #define GATEWAY_HTTP_H2O_EDGE_H
 
+#include "gateway/h1_guard.h"
 #include "gateway/h2_guard.h"
 #include "gateway/http.h"
 #include "gateway/net_h2o.h"
@@ -31,6 +32,10 @@ struct edge_host {
 	struct http_counters *counters;
 	struct guard_budget budget;
 	h2o_linklist_t all, unsettled;
+	struct edge_refusal { /* what a faulty head over HTTP/1.1 is answered */
+		char text[H1_ANSWER_ROOM];
+		size_t len;
+	} refusals[H1_FAULTS];
 	struct net_timer tick;
 	nsec_t shutdown_at, last_goaway_at; /* 0: not yet */
 	size_t count;
@@ -52,6 +57,7 @@ struct edge {
 	uint8_t alert[32], alert_len; /* the last one that the handshake wrote */
 	enum edge_proto proto;
 	bool gated, killed;
+	bool refused;            /* gets an answer of ours, and h2o nothing more */
 	h2o_socket_cb h2o_read;  /* what h2o wants called; _cb.read holds ours */
 	h2o_socket_cb h2o_write; /* likewise, while _cb.write holds ours */
 	bool *gone;              /* set when the connection dies under a caller */
@@ -68,10 +74,14 @@ struct edge {
 	union {
 		struct h2_guard guard; /* HTTP/2 */
 		struct {
+			struct h1_guard head; /* of the request that h2o reads */
 			void *watched;       /* request in flight, NULL once it is being answered */
+			h2o_req_t *req;      /* that one, for as long as its input is held */
 			h2o_buffer_t *held;  /* h2o's input while a request is in flight */
+			size_t req_len;      /* of that request, in `held`; then come others */
 			h2o_buffer_t *early; /* what came behind that request */
 			size_t bytes_counted; /* in the budget */
+			size_t discarded;     /* after a refusal */
 		} h1;
 	};
 };
@@ -96,7 +106,7 @@ struct edge *edge_of(const h2o_req_t *req);
 
 /* A request has arrived and is not answered yet; `watched` is passed to host->left if the client
  * leaves before edge_send (HTTP/1.1 only: h2o tells of the others by disposing the request). */
-void edge_watch(struct edge *edge, void *watched);
+void edge_watch(struct edge *edge, h2o_req_t *req, void *watched);
 
 /* The whole answer: the only way to h2o_send. */
 void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t count,

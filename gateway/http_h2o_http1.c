@@ -1,0 +1,178 @@
+/* http_h2o_http1.c - the edge's part that only HTTP/1.1 needs: heads are judged before h2o reads them,
+ * and a client that leaves while its request is in flight is noticed. */
+#include "gateway/http_h2o_parts.h"
+
+#include "codec/base/must.h"
+#include "gateway/limits.h"
+
+/* ---- heads ----
+ *
+ * h2o goes on to the next request by itself when it has answered one, hence there are two places: what
+ * is about to be read, and what lies behind a request that is about to end. */
+static enum h1_fault scan_head(struct edge *edge, size_t from)
+{
+	const h2o_buffer_t *input = edge->sock->input;
+	return h1_guard_scan(&edge->h1.head, input->bytes + from, input->size - from,
+			     edge->host->budget.body_bytes_max);
+}
+
+static enum guard_verdict verdict_of(enum h1_fault fault)
+{
+	return fault == H1_BODY_TOO_LARGE ? GUARD_BODY_TOO_LARGE : GUARD_BAD_HEAD;
+}
+
+static void close_refused(struct edge *edge)
+{
+	if (edge->h2o_read != NULL)
+		edge->h2o_read(edge->sock, edge_killed_text); /* its connection ends */
+	else
+		h2o_socket_close(edge->sock); /* h2o never had it */
+}
+
+static void on_discard(h2o_socket_t *sock, const char *err)
+{
+	struct edge *edge = sock->on_close.data;
+	edge->h1.discarded += sock->input->size;
+	h2o_buffer_consume(&sock->input, sock->input->size);
+	if (err != NULL || edge_tls_closed(edge) || edge->h1.discarded > LINGER_BYTES_MAX)
+		close_refused(edge);
+}
+
+/* RFC 9112 9.6: closing at once, with input unread, could take the answer back from a client that is
+ * still sending. */
+static void on_refusal_wrote(h2o_socket_t *sock, const char *err)
+{
+	struct edge *edge = sock->on_close.data;
+	if (err != NULL) {
+		close_refused(edge);
+		return;
+	}
+	(void)shutdown(h2o_socket_get_fd(sock), SHUT_WR);
+	h2o_socket_read_start(sock, on_discard);
+}
+
+static void refuse(struct edge *edge, enum h1_fault fault)
+{
+	h2o_socket_t *sock = edge->sock;
+	struct edge_refusal *refusal = &edge->host->refusals[fault];
+	h2o_iovec_t answer = h2o_iovec_init(refusal->text, refusal->len);
+
+	must(sock->_cb.write == NULL);
+	edge_count(&edge->host->counters->guard_kills[verdict_of(fault)]);
+	edge->killed = edge->refused = true;
+	h2o_socket_read_stop(sock);
+	h2o_buffer_consume(&sock->input, sock->input->size);
+	http1_count(edge);
+	edge->since = net_now(edge->host->loop); /* for its patience it may go on sending */
+	h2o_socket_write(sock, &answer, 1, on_refusal_wrote);
+}
+
+bool http1_admit(struct edge *edge)
+{
+	if (edge->h1.head.whole != 0) /* what comes now is its body */
+		return true;
+	enum h1_fault fault = scan_head(edge, 0);
+	if (fault != H1_FINE)
+		refuse(edge, fault);
+	return fault == H1_FINE;
+}
+
+/* ---- the client of a request in flight ----
+ *
+ * h2o does not read while a request is in flight, so it cannot see the client leave. The request
+ * points into h2o's input, which therefore must not move: it is put aside, and what is read
+ * meanwhile goes to a buffer of its own. Peeking at the socket would not do under TLS. */
+void http1_watch(struct edge *edge, h2o_req_t *req, void *watched)
+{
+	h2o_socket_t *sock = edge->sock;
+	must(edge->h1.held == NULL && edge->h1.head.whole != 0);
+	edge->h1.watched = watched;
+	edge->h1.req = req;
+	edge->h1.held = sock->input;
+	/* h2o has taken the chunks off a body: its end is where the next request begins. */
+	edge->h1.req_len = edge->h1.head.whole;
+	if (req->entity.base != NULL)
+		edge->h1.req_len =
+			(size_t)(req->entity.base + req->entity.len - sock->input->bytes);
+	must(edge->h1.req_len <= sock->input->size);
+	sock->input = edge->h1.early; /* bytes of the next request but one are there already */
+	if (sock->input == NULL)
+		h2o_buffer_init(&sock->input, &h2o_socket_buffer_prototype);
+	edge->h1.early = NULL;
+	h2o_socket_read_start(sock, edge_on_read);
+}
+
+void http1_release(struct edge *edge)
+{
+	edge->h1.watched = NULL;
+	edge->h1.early = edge->sock->input;
+	edge->sock->input = edge->h1.held;
+	edge->h1.held = NULL;
+	if (edge->h1.early->size == 0)
+		h2o_buffer_dispose(&edge->h1.early);
+	edge->h1.head = (struct h1_guard){ 0 };
+	enum h1_fault fault = scan_head(edge, edge->h1.req_len);
+	if (fault != H1_FINE) { /* no answer to who pipelines that; h2o is made to end it here */
+		edge_kill(edge, verdict_of(fault));
+		edge->h1.req->http1_is_persistent = 0;
+	}
+}
+
+void http1_add_early(struct edge *edge)
+{
+	h2o_buffer_t *early = edge->h1.early;
+	h2o_iovec_t room = h2o_buffer_reserve(&edge->sock->input, early->size);
+	must(room.base != NULL); /* h2o ends the process where memory is refused */
+	(void)memcpy(room.base, early->bytes, early->size);
+	edge->sock->input->size += early->size;
+	h2o_buffer_dispose(&edge->h1.early);
+}
+
+void http1_read_in_flight(struct edge *edge, const char *err)
+{
+	if (err == NULL)
+		http1_count(edge);
+	if (err == NULL && edge->sock->input->size <= HTTP1_EARLY_MAX)
+		return;
+	h2o_socket_read_stop(edge->sock);
+	if (err == NULL)
+		return;
+	void *watched = edge->h1.watched;
+	edge->h1.watched = NULL;
+	(void)shutdown(h2o_socket_get_fd(edge->sock), SHUT_RDWR); /* writing fails now */
+	if (watched != NULL)
+		edge->host->left(edge->host->owner, watched);
+}
+
+/* ---- the budget: what is kept of requests that are not whole, and of those behind one in flight ---- */
+static size_t bytes_kept(const struct edge *edge)
+{
+	size_t bytes = edge->sock->input->size;
+	if (edge->h1.held != NULL)
+		bytes += edge->h1.held->size - edge->h1.req_len;
+	return bytes;
+}
+
+void http1_count(struct edge *edge)
+{
+	struct guard_budget *budget = &edge->host->budget;
+	size_t bytes = bytes_kept(edge);
+	budget->unfinished_bytes += bytes;
+	budget->unfinished_bytes -= edge->h1.bytes_counted;
+	edge->h1.bytes_counted = bytes;
+	if (bytes == 0 || edge->h1.held != NULL)
+		edge->since = 0;
+	else if (edge->since == 0)
+		edge->since = net_now(edge->host->loop);
+	if (bytes != 0 && budget->unfinished_bytes > budget->worker_bytes_max)
+		edge_kill(edge, GUARD_UNFINISHED_BYTES);
+}
+
+void http1_fini(struct edge *edge)
+{
+	edge->host->budget.unfinished_bytes -= edge->h1.bytes_counted;
+	if (edge->h1.held != NULL)
+		h2o_buffer_dispose(&edge->h1.held);
+	if (edge->h1.early != NULL)
+		h2o_buffer_dispose(&edge->h1.early);
+}

@@ -1,0 +1,139 @@
+/* http_h2o_pace.c - the edge's part that time drives: who is too slow, and who leaves at a shutdown. */
+#include "gateway/http_h2o_parts.h"
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
+/* ---- shutdown ----
+ *
+ * h2o sends a first GOAWAY at once, which ends nothing, and a second one a second later, which makes
+ * it ignore the rest of bodies that are still being uploaded: that one has to wait for them. */
+static h2o_timeout_entry_t *last_goaway(const struct edge_host *host)
+{
+	return &host->ctx->http2._graceful_shutdown_timeout;
+}
+
+static bool is_uploading(const struct edge *edge)
+{
+	return edge->proto == EDGE_HTTP2 && edge->guard.upload_count != 0;
+}
+
+static void send_last_goaway(struct edge_host *host, nsec_t now)
+{
+	if (host->shutdown_at == 0 || host->last_goaway_at != 0 || now - host->shutdown_at < SEC)
+		return;
+	for (h2o_linklist_t *at = host->all.next; at != &host->all; at = at->next)
+		if (is_uploading(CONTAINER_OF(at, struct edge, all)))
+			return;
+	host->last_goaway_at = now;
+	h2o_timeout_link(host->ctx->loop, &host->ctx->zero_timeout, last_goaway(host));
+}
+
+/* A request may lie in the kernel already. */
+static bool has_unread(const struct edge *edge)
+{
+	int unread = 0;
+	return ioctl(h2o_socket_get_fd(edge->sock), FIONREAD, &unread) == 0 && unread > 0;
+}
+
+static bool is_idle(const struct edge *edge, nsec_t now)
+{
+	nsec_t goaway = edge->host->last_goaway_at;
+	if (edge->requests != 0 || edge->sock->_cb.write != NULL || has_unread(edge))
+		return false;
+	switch (edge->proto) {
+	case EDGE_OPENING: /* who has just come is about to say something */
+		return now - edge->since > SEC;
+	case EDGE_HTTP1:
+		return edge->sock->input->size == 0;
+	case EDGE_HTTP2: /* requests that are on their way may come for a while */
+		return goaway != 0 && now - goaway >= SEC && !is_uploading(edge);
+	}
+	return false;
+}
+
+/* h2o leaves idle HTTP/1.1 connections to their timeout, and HTTP/2 ones too whose last request is
+ * reset after the second GOAWAY. */
+static void shut_if_idle(struct edge *edge, nsec_t now)
+{
+	if (edge->host->shutdown_at != 0 && is_idle(edge, now))
+		(void)shutdown(h2o_socket_get_fd(edge->sock), SHUT_RDWR);
+}
+
+void edge_host_shutdown(struct edge_host *host)
+{
+	nsec_t now = net_now(host->loop);
+	host->shutdown_at = now;
+	h2o_context_request_shutdown(host->ctx);
+	if (h2o_timeout_is_linked(last_goaway(host)))
+		h2o_timeout_unlink(last_goaway(host));
+	for (h2o_linklist_t *at = host->all.next, *next; at != &host->all; at = next) {
+		struct edge *edge = CONTAINER_OF(at, struct edge, all);
+		next = at->next;
+		shut_if_idle(edge, now);
+		if (edge->proto != EDGE_OPENING) /* h2o may have changed callbacks */
+			edge_settle(edge);
+	}
+}
+
+/* ---- once a second ---- */
+static enum guard_verdict check_reading(struct edge *edge, nsec_t now)
+{
+	const struct guard_budget *budget = &edge->host->budget;
+	switch (edge->proto) {
+	case EDGE_OPENING:
+		return guard_too_slow(budget, edge->since, 0, now) ? GUARD_SLOW : GUARD_PASS;
+	case EDGE_HTTP2: /* while gated it is us who do not read */
+		return edge->gated ? GUARD_PASS : h2_guard_check_pace(&edge->guard, budget, now);
+	case EDGE_HTTP1:
+		break;
+	}
+	if (edge->since == 0 || edge->h1.held != NULL)
+		return GUARD_PASS;
+	return guard_too_slow(budget, edge->since, edge->h1.bytes_counted, now) ? GUARD_SLOW
+										: GUARD_PASS;
+}
+
+/* An answer may wait in the socket, or in h2o for a window that never opens. */
+static enum guard_verdict check_writing(struct edge *edge, nsec_t now)
+{
+	h2o_socket_t *sock = edge->sock;
+	int queued = 0;
+	if (sock->_cb.write == NULL && edge->unsent == 0) {
+		edge->stall.since = 0;
+		return GUARD_PASS;
+	}
+	(void)ioctl(h2o_socket_get_fd(sock), SIOCOUTQ, &queued);
+	if (edge->stall.since == 0 || sock->bytes_written != edge->stall.written ||
+	    queued != edge->stall.queued) {
+		edge->stall.since = now;
+		edge->stall.written = sock->bytes_written;
+		edge->stall.queued = queued;
+		return GUARD_PASS;
+	}
+	return now - edge->stall.since > edge->host->budget.patience ? GUARD_STALLED : GUARD_PASS;
+}
+
+static void edge_check(struct edge *edge, nsec_t now)
+{
+	const h2o_socket_t *sock = edge->sock;
+	if (edge->proto != EDGE_OPENING && !edge->refused && sock->_cb.read != NULL &&
+	    sock->_cb.read != edge_on_read)
+		edge_count(&edge->host->counters->foreign_reads); /* a hole in the guard: stays 0 */
+	enum guard_verdict verdict = check_reading(edge, now);
+	if (verdict == GUARD_PASS)
+		verdict = check_writing(edge, now);
+	if (verdict != GUARD_PASS)
+		edge_kill(edge, verdict); /* its callbacks close it */
+	shut_if_idle(edge, now);
+}
+
+void edge_host_tick(struct net_timer *timer)
+{
+	struct edge_host *host = CONTAINER_OF(timer, struct edge_host, tick);
+	nsec_t now = net_now(host->loop);
+	send_last_goaway(host, now);
+	for (h2o_linklist_t *at = host->all.next; at != &host->all; at = at->next)
+		edge_check(CONTAINER_OF(at, struct edge, all), now);
+	net_timer_set(host->loop, timer, now + SEC);
+}

@@ -1,0 +1,50 @@
+/* http_h2o_parts.h - what the files of the edge share: private to http_h2o_*.c. */
+#ifndef GATEWAY_HTTP_H2O_PARTS_H
+#define GATEWAY_HTTP_H2O_PARTS_H
+
+#include "gateway/http_h2o_edge.h"
+
+/* ---- http_h2o_edge.c: one connection's callbacks ---- */
+
+/* What h2o is told about a connection that it must close. */
+extern const char edge_killed_text[];
+
+/* The read callback of every connection that h2o has. */
+void edge_on_read(h2o_socket_t *sock, const char *err);
+
+/* What has been read, or an error, goes to h2o, unless it is a head that is refused. The edge may be
+ * gone afterwards. */
+void edge_pass(struct edge *edge, const char *err);
+
+/* Puts our callbacks in the place of those that h2o has installed since. */
+void edge_settle(struct edge *edge);
+
+/* Counts why, and shuts the socket; its callbacks close it next. */
+void edge_kill(struct edge *edge, enum guard_verdict why);
+
+/* ---- http_h2o_http1.c: what only HTTP/1.1 needs ---- */
+
+/* Judges the head that h2o is about to read. False: it was refused, and h2o gets nothing any more. */
+bool http1_admit(struct edge *edge);
+
+/* A request is in flight: puts its input aside and reads on. */
+void http1_watch(struct edge *edge, h2o_req_t *req, void *watched);
+void http1_read_in_flight(struct edge *edge, const char *err);
+
+/* h2o is about to end the request in flight: it gets its own input back, if it may see the rest. */
+void http1_release(struct edge *edge);
+
+/* What came while the last request was in flight joins h2o's input. */
+void http1_add_early(struct edge *edge);
+
+/* Brings the budget up to date with what is buffered; kills if that is too much. */
+void http1_count(struct edge *edge);
+
+/* The connection is gone. */
+void http1_fini(struct edge *edge);
+
+/* ---- http_h2o_pace.c: what is looked at once a second ---- */
+
+void edge_host_tick(struct net_timer *timer);
+
+#endif
