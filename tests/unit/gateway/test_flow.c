@@ -73,7 +73,9 @@ static struct config *load_config(void)
 	hex_of(KEY_GONE, gone);
 	int len = snprintf(text, sizeof(text), config_text, acme, tiny, gone);
 	const struct config_file file = { SLICE("/test/sluice.yaml"), slice_of(text, (size_t)len) };
-	const struct settings_source source = { "/test/sluice.yaml", &file, 1 };
+	const struct settings_source source = { .path = "/test/sluice.yaml",
+						.files = &file,
+						.file_count = 1 };
 	return settings_load(&source, stderr);
 }
 
