@@ -56,6 +56,12 @@ void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *
 		(void)memcpy(flow->traceparent, in->headers[HTTP_TRACEPARENT].at, TRACEPARENT_LEN);
 }
 
+void flow_refuse_busy(struct flow *flow)
+{
+	(void)flow_refuse_err(flow, ERR_BUSY);
+	flow->step = FLOW_STEP_ANSWER;
+}
+
 void flow_begin_as(struct flow *flow, const struct tenant_key *principal, enum revision revision)
 {
 	must(flow->step == FLOW_STEP_HTTP);

@@ -88,6 +88,7 @@ struct flow {
 	bool authenticated;
 	struct slice tenant, server;
 	const struct tenant_key *principal; /* the snapshot's: valid up to RESERVE */
+	const struct plan *plan;            /* likewise: what its server is granted */
 
 	/* known after DECODE */
 	enum revision revision;
@@ -95,11 +96,14 @@ struct flow {
 	bool rpc_known;
 	struct sampling_request request;
 
-	/* known after ROUTE */
+	/* known after POLICY */
+	bool judged; /* policy was asked, whatever it said */
 	struct verdict_copy {
 		uint32_t max_tokens;
 		bool final_round;
 	} verdict;
+
+	/* known after ROUTE */
 	struct route route;
 	uint64_t input_estimate;
 	const struct dialect *dialect;
@@ -136,6 +140,9 @@ struct flow {
  * answer was sent. `in` is copied; its slices must live as long. */
 void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *arena,
 	       const uint8_t random[FLOW_CHANCE_BYTES], nsec_t now, uint64_t wall_ns);
+
+/* The answer to a request that there is no room for, without a step. */
+void flow_refuse_busy(struct flow *flow);
 
 /* For the commands: the caller is known already, the walk begins at DECODE. */
 void flow_begin_as(struct flow *flow, const struct tenant_key *principal, enum revision revision);

@@ -43,7 +43,7 @@ struct http_incoming {
 struct http_handler {
 	void *owner; /* passed to the three callbacks */
 	/* A request, one tick after it was complete. Returns what belongs to it (passed to the
-	 * others), or NULL when the handler cannot take it; then http answers 503 with `busy_body`.
+	 * others), or NULL when there is no room for it: then http_refuse must have been called.
 	 * The handler may answer from inside. */
 	void *(*begin)(void *owner, struct http_exchange *exchange, const struct http_incoming *in);
 	/* The client left, or the stream was reset, before the answer was complete. The exchange is
@@ -57,7 +57,6 @@ struct http_handler {
 struct http_limits {
 	size_t body_bytes_max;
 	uint32_t connections_max;    /* of this worker */
-	struct slice busy_body;      /* JSON body of 503 when begin returned NULL */
 	size_t unfinished_bytes_max; /* of bodies not yet complete, of this worker; 0: 256 MiB */
 	nsec_t patience;             /* for slow frames, bodies, handshakes and readers; 0: 10 s */
 };
@@ -105,6 +104,11 @@ void http_answer(struct http_exchange *exchange, int status, const struct http_f
 /* Drain, first: everything is served as before, but answers over HTTP/1.1 end their connections, so
  * that callers look elsewhere before it is too late. */
 void http_quiet(struct http_server *server);
+/* The answer to a request that begin has no room for; only from inside of it. Everything is copied,
+ * neither `sent` nor `gone` follows. */
+void http_refuse(struct http_exchange *exchange, int status, const struct http_field *fields,
+		 size_t field_count, struct slice body);
+
 /* Drain: stops accepting on every listener. */
 void http_stop_accepting(struct http_server *server);
 /* Drain, then: GOAWAY on HTTP/2; every connection is closed as soon as it is idle. Bodies that are

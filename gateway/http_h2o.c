@@ -124,19 +124,6 @@ static void read_request(h2o_req_t *req, size_t body_bytes_max, struct http_inco
 }
 
 /* ---- an exchange's begin and end ---- */
-static void answer_busy(struct http_exchange *exchange)
-{
-	const struct slice text = exchange->server->limits.busy_body;
-	const struct http_field field = { SLICE_INIT("content-type"),
-					  SLICE_INIT("application/json") };
-	struct iovec body = { .iov_len = text.len };
-
-	/* A reload may replace the text before it has left. */
-	body.iov_base = h2o_mem_alloc_pool(&exchange->req->pool, text.len);
-	(void)memcpy(body.iov_base, text.at, text.len);
-	http_answer(exchange, 503, &field, 1, &body, 1, text.len);
-}
-
 /* One tick after h2o has the request: one that its client has reset at once never gets here. */
 static void on_exchange_tick(h2o_timeout_entry_t *entry)
 {
@@ -149,10 +136,7 @@ static void on_exchange_tick(h2o_timeout_entry_t *entry)
 	edge_count(&server->counters.requests);
 	/* h2o ends no request inside of this call: an answer is only queued. */
 	exchange->request = server->handler.begin(server->handler.owner, exchange, &exchange->in);
-	if (exchange->request == NULL) {
-		must(exchange->state == EXCHANGE_BEGUN);
-		answer_busy(exchange);
-	}
+	must(exchange->request != NULL || exchange->state == EXCHANGE_ANSWERED);
 }
 
 static int on_req(h2o_handler_t *self, h2o_req_t *req)
@@ -278,6 +262,25 @@ void http_answer(struct http_exchange *exchange, int status, const struct http_f
 		  H2O_SEND_STATE_FINAL);
 }
 
+static struct slice keep(h2o_req_t *req, struct slice s)
+{
+	return slice_of(h2o_strdup(&req->pool, s.at, s.len).base, s.len);
+}
+
+void http_refuse(struct http_exchange *exchange, int status, const struct http_field *fields,
+		 size_t field_count, struct slice body)
+{
+	must_obj(exchange, EXCHANGE_MAGIC);
+	h2o_req_t *req = exchange->req;
+	struct http_field *kept = h2o_mem_alloc_pool(&req->pool, (field_count + 1) * sizeof(*kept));
+	for (size_t i = 0; i < field_count; i++)
+		kept[i] = (struct http_field){ keep(req, fields[i].name),
+					       keep(req, fields[i].value) };
+	const struct slice text = keep(req, body);
+	const struct iovec v = { (void *)(uintptr_t)text.at, text.len };
+	http_answer(exchange, status, kept, field_count, &v, 1, text.len);
+}
+
 /* HTTP/1.1 has no way to give up a request but to answer it, to a socket that is shut. */
 static void on_left(void *owner, void *watched)
 {
@@ -322,7 +325,7 @@ static void apply_limits(struct http_server *server, const struct http_limits *l
 {
 	struct guard_budget *budget = &server->edges.budget;
 	size_t body_max = limits->body_bytes_max;
-	must(limits->connections_max > 0 && limits->busy_body.len > 0);
+	must(limits->connections_max > 0);
 	server->limits = *limits;
 	server->listeners.connections_max = limits->connections_max;
 	server->config.max_request_entity_size = body_max + BODY_SLACK;

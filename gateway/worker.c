@@ -220,14 +220,37 @@ static void request_interrupt(struct request *r, enum flow_event event)
 }
 
 /* ---- what HTTP tells us ---- */
+/* Every place is taken: the answer, the log line and the counters do without one. */
+static void refuse_busy(struct worker *worker, struct http_exchange *exchange,
+			const struct http_incoming *in, const uint8_t random[FLOW_CHANCE_BYTES])
+{
+	struct flow flow;
+	struct arena arena;
+	struct log_request line;
+	struct metrics_request sample;
+
+	arena_init(&arena, &worker->arenas, REQUEST_ARENA_MAX);
+	flow_init(&flow, in, &arena, random, net_now(worker->loop), net_wall_ns(worker->loop));
+	flow_refuse_busy(&flow);
+	http_refuse(exchange, flow.answer.status, flow.answer.fields, flow.answer.field_count,
+		    gather_flat(&flow.answer.body, &arena));
+	flow_report(&flow, net_now(worker->loop), &line, &sample);
+	(void)log_request(worker->args.log, &line);
+	metrics_request(worker->args.metrics, &sample);
+	arena_give(&arena);
+}
+
 static void *on_begin(void *owner, struct http_exchange *exchange, const struct http_incoming *in)
 {
 	struct worker *worker = owner;
 	struct request *r = slab_take(&worker->requests);
 	uint8_t random[FLOW_CHANCE_BYTES];
 
-	if (r == NULL)
+	take_random(worker, random);
+	if (r == NULL) {
+		refuse_busy(worker, exchange, in, random);
 		return NULL;
+	}
 	r->magic = REQUEST_MAGIC;
 	r->placed = r->answered = false;
 	r->worker = worker;
@@ -235,7 +258,6 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 	r->pool = NULL;
 	waiting_add(worker, r);
 	arena_init(&r->arena, &worker->arenas, REQUEST_ARENA_MAX);
-	take_random(worker, random);
 	flow_init(&r->flow, in, &r->arena, random, net_now(worker->loop),
 		  net_wall_ns(worker->loop));
 	request_run(r, FLOW_START);

@@ -6,10 +6,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-static const char busy_body[] = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":503,"
-				"\"message\":\"The gateway is at its "
-				"capacity\",\"data\":{\"reason\":\"overloaded\"}}}";
-
 /* ---- snapshots ---- */
 static void providers_free(struct worker_providers *providers)
 {
@@ -65,7 +61,6 @@ struct http_limits worker_http_limits(const struct worker *worker, const struct 
 	return (struct http_limits){
 		.body_bytes_max = config->body_bytes_max,
 		.connections_max = share == 0 ? 1 : share,
-		.busy_body = slice_of(busy_body, sizeof(busy_body) - 1),
 	};
 }
 

@@ -273,12 +273,13 @@ static void job_start(struct job *job)
 
 static void *on_begin(void *owner, struct http_exchange *exchange, const struct http_incoming *in)
 {
+	const struct http_field field = { SLICE("x-refused"), SLICE("yes") };
 	(void)owner;
-	if (slice_eq(in->path, SLICE("/refuse")))
+	struct job *job = slice_eq(in->path, SLICE("/refuse")) ? NULL : slab_take(&program.jobs);
+	if (job == NULL) {
+		http_refuse(exchange, 503, &field, 1, SLICE("{\"busy\":true}"));
 		return NULL;
-	struct job *job = slab_take(&program.jobs);
-	if (job == NULL)
-		return NULL;
+	}
 	*job = (struct job){ .exchange = exchange,
 			     .path = in->path,
 			     .body = in->body,
@@ -416,9 +417,7 @@ static void read_options(int argc, char **argv, int ports[2], struct http_limits
 int main(int argc, char **argv)
 {
 	static const struct http_handler handler = { NULL, on_begin, on_gone, on_sent };
-	struct http_limits limits = { .body_bytes_max = 4 << 20,
-				      .connections_max = 10000,
-				      .busy_body = SLICE("{\"busy\":true}") };
+	struct http_limits limits = { .body_bytes_max = 4 << 20, .connections_max = 10000 };
 	struct http_listener listeners[2] = { { .fd = -1 }, { .fd = -1 } };
 	int ports[2] = { 0, 0 };
 	size_t count = 1;
