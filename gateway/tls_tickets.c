@@ -24,14 +24,15 @@ static void write_key(struct tls_tickets *tickets, uint32_t number)
 	uint64_t words[KEY_WORDS];
 
 	must(getrandom(words, sizeof(words), 0) == (ssize_t)sizeof(words));
+	atomic_thread_fence(memory_order_release); /* the present count, before the first word */
 	for (size_t i = 0; i < KEY_WORDS; i++)
 		atomic_store_explicit(&tickets->keys[number % PLACES][i], words[i],
 				      memory_order_relaxed);
 	explicit_bzero(words, sizeof(words));
 }
 
-/* Whoever is stopped for an hour in here reads half of another key: that opens no ticket. */
-static void read_key(const struct tls_tickets *tickets, uint32_t number, struct tls_ticket_key *out)
+/* False for who was stopped in here until the key's place was written again. */
+static bool read_key(const struct tls_tickets *tickets, uint32_t number, struct tls_ticket_key *out)
 {
 	uint64_t words[KEY_WORDS];
 
@@ -40,6 +41,8 @@ static void read_key(const struct tls_tickets *tickets, uint32_t number, struct 
 						memory_order_relaxed);
 	(void)memcpy(out, words, sizeof(words));
 	explicit_bzero(words, sizeof(words));
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&tickets->count, memory_order_relaxed) - number < PLACES;
 }
 
 struct tls_tickets *tls_tickets_new(nsec_t now)
@@ -82,7 +85,9 @@ bool tls_tickets_turn(struct tls_tickets *tickets, nsec_t now)
 void tls_tickets_newest(const struct tls_tickets *tickets, struct tls_ticket_key *out)
 {
 	must_obj(tickets, TICKETS_MAGIC);
-	read_key(tickets, atomic_load_explicit(&tickets->count, memory_order_acquire) - 1, out);
+	while (!read_key(tickets, atomic_load_explicit(&tickets->count, memory_order_acquire) - 1,
+			 out))
+		;
 }
 
 bool tls_tickets_find(const struct tls_tickets *tickets, const uint8_t name[16],
@@ -92,8 +97,8 @@ bool tls_tickets_find(const struct tls_tickets *tickets, const uint8_t name[16],
 	uint32_t count = atomic_load_explicit(&tickets->count, memory_order_acquire);
 	for (uint32_t back = 1; back <= 2 && back <= count; back++) {
 		struct tls_ticket_key key;
-		read_key(tickets, count - back, &key);
-		bool found = memcmp(key.name, name, sizeof(key.name)) == 0;
+		bool found = read_key(tickets, count - back, &key) &&
+			     memcmp(key.name, name, sizeof(key.name)) == 0;
 		if (found) {
 			*out = key;
 			*old = back == 2;
