@@ -3,6 +3,7 @@
 #include "codec/base/must.h"
 #include "gateway/admin.h"
 #include "gateway/control_parts.h"
+#include "gateway/leaks.h"
 #include "gateway/report.h"
 
 #include <errno.h>
@@ -259,5 +260,6 @@ int control_run(const struct control_args *args)
 	(void)fprintf(stderr, "sluice: serving, configuration %s\n", control.config->digest);
 	int looped = event_base_dispatch(control.base);
 	log_writer_finish(control.log, LOG_PATIENCE);
+	leaks_check();
 	return looped == 0 ? 0 : 1;
 }
