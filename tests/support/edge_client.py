@@ -4,12 +4,14 @@
     from edge_client import Client, EdgeCase, h1, h1_answers
 
 Edge is the server, Client a bare connection; the functions make and read messages of HTTP/1.1 and frames
-of HTTP/2.
+of HTTP/2. main() runs every EdgeCase twice, the second time with clients that speak TLS, but for cases
+that say `clear_only`.
 """
 
 import os
 import re
 import socket
+import ssl
 import struct
 import sys
 import time
@@ -26,15 +28,22 @@ END_STREAM, END_HEADERS = 1, 4
 # ---- the server under test ----------------------------------------------------------------------
 
 class Edge(harness.Process):
-    """edge_echo with its options; what it counts is at /stats."""
+    """edge_echo with its options; what it counts is at /stats. With a certificate (paths of it and its key)
+    clients speak TLS, but for `url`."""
 
-    def __init__(self, *options, files_max=None):
+    def __init__(self, *options, files_max=None, certificate=None):
         argv = [EDGE, *map(str, options)]
+        if certificate is not None:
+            argv += ["-C", certificate[0], "-K", certificate[1]]
         if files_max is not None:
             argv = ["prlimit", f"--nofile={files_max}", *argv]
         super().__init__(argv)
         self.port = int(self.wait_line(lambda l: l.startswith("listening "), "listens").split()[1])
         self.url = f"http://127.0.0.1:{self.port}"
+        self.tls = None
+        if certificate is not None:
+            self.tls = ssl.create_default_context(cafile=certificate[0])
+            self.port = int(self.wait_line(lambda l: l.startswith("tls "), "listens").split()[1])
 
     def stats(self):
         text = harness.request("GET", self.url + "/stats").body.decode()
@@ -60,9 +69,12 @@ class Edge(harness.Process):
 # ---- clients ------------------------------------------------------------------------------------
 
 class Client:
-    """A socket; `read` returns b"" at the end of the stream."""
+    """A socket; `read` returns b"" at the end of the stream. Under TLS it shakes hands when it first sends,
+    for HTTP/2 if told so or by what it sends, else for HTTP/1.1."""
 
-    def __init__(self, edge, receive_buffer=None):
+    def __init__(self, edge, receive_buffer=None, http2=False):
+        self.tls = edge.tls
+        self.http2 = http2
         self.socket = socket.socket()
         if receive_buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
@@ -78,12 +90,18 @@ class Client:
         self.socket.close()
 
     def send(self, data):
-        self.socket.sendall(data)
+        if self.tls is not None and not isinstance(self.socket, ssl.SSLSocket):
+            self.tls.set_alpn_protocols(["h2" if self.http2 or data.startswith(PREFACE[:2]) else "http/1.1"])
+            self.socket = self.tls.wrap_socket(self.socket, server_hostname="127.0.0.1")
+        try:
+            self.socket.sendall(data)
+        except ssl.SSLEOFError as error:
+            raise BrokenPipeError(*error.args) from None
 
     def read(self):
         try:
             return self.socket.recv(65536)
-        except ConnectionResetError:
+        except (ConnectionResetError, ssl.SSLEOFError):
             return b""
 
     def read_until(self, condition, what):
@@ -112,7 +130,7 @@ class Client:
                         return True
                 except TimeoutError:
                     pass
-        except (BrokenPipeError, ConnectionResetError):
+        except (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
             return True
         return False
 
@@ -192,7 +210,12 @@ def h2_answers(*streams):
 
 
 class EdgeCase(harness.Case):
+    clear_only = False
+    tls = False
+
     def edge(self, *options, **more):
+        if self.tls:
+            more["certificate"] = self.certificate()
         process = Edge(*options, **more)
         self.addCleanup(process.stop)
         return process
@@ -208,4 +231,8 @@ def main():
     if not os.path.exists(EDGE):
         print(f"{EDGE} is not there: build it first, or name another by SLUICE_EDGE_ECHO")
         sys.exit(1)
+    module = sys.modules["__main__"]
+    for name, case in list(vars(module).items()):
+        if isinstance(case, type) and issubclass(case, EdgeCase) and case is not EdgeCase and not case.clear_only:
+            setattr(module, name + "Tls", type(name + "Tls", (case,), {"tls": True, "__module__": "__main__"}))
     harness.main()
