@@ -80,9 +80,10 @@ struct config {
 	uint32_t workers; /* resolved: "auto" is the number of CPUs this process may use */
 	uint32_t listen_line, admin_line, workers_line; /* in the file; 1 where it says nothing */
 	size_t body_bytes_max;
-	uint32_t connections_max; /* of the whole process */
+	size_t unfinished_bytes_max; /* of the whole process, as is the next */
+	uint32_t connections_max;
 	nsec_t drain;
-	nsec_t reload_watch; /* 0: never */
+	nsec_t reload_watch;         /* 0: never */
 	const struct slice *origins; /* allowed Origin values */
 	uint32_t origin_count;
 	uint32_t metrics_tenants;

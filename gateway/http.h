@@ -56,8 +56,8 @@ struct http_handler {
 
 struct http_limits {
 	size_t body_bytes_max;
-	uint32_t connections_max;    /* of this worker */
-	size_t unfinished_bytes_max; /* of bodies not yet complete, of this worker; 0: 256 MiB */
+	uint32_t connections_max; /* of this worker */
+	size_t unfinished_bytes_max; /* of bodies not yet complete, of this worker; one body at least */
 	nsec_t patience;             /* for slow frames, bodies, handshakes and readers; 0: 10 s */
 };
 

@@ -12,13 +12,13 @@
 enum { SERVER_MAGIC = 0x48535256, EXCHANGE_MAGIC = 0x45584348 };
 
 /* Between the limit and h2o's own (which resets an HTTP/2 stream as "safe to try again") a body is
- * still taken, so that the handler can say that it is too large. */
-enum { BODY_SLACK = 64 << 10 };
+ * still taken, so that the handler can say that it is too large: a quarter of the limit, and this. */
+enum { BODY_SLACK_MIN = 64 << 10 };
 
 /* A connection may be unused for so long. Requests that come slowly are the guard's. */
 enum { IDLE_MS = 75000 };
 
-enum { CONN_BYTES_MIN = 8 << 20, WORKER_BYTES_DEFAULT = 256 << 20 };
+enum { CONN_BYTES_MIN = 8 << 20 };
 #define PATIENCE_DEFAULT (10 * SEC)
 
 _Static_assert(COUNT_OF(((struct http_counters *)NULL)->guard_kills) == GUARD_CAUSES,
@@ -325,14 +325,17 @@ static void apply_limits(struct http_server *server, const struct http_limits *l
 {
 	struct guard_budget *budget = &server->edges.budget;
 	size_t body_max = limits->body_bytes_max;
+	size_t slack = body_max / 4 > BODY_SLACK_MIN ? body_max / 4 : BODY_SLACK_MIN;
+	size_t whole_max = body_max + slack;
 	must(limits->connections_max > 0);
 	server->limits = *limits;
 	server->listeners.connections_max = limits->connections_max;
-	server->config.max_request_entity_size = body_max + BODY_SLACK;
-	budget->body_bytes_max = body_max + BODY_SLACK;
+	server->config.max_request_entity_size = whole_max;
+	budget->body_bytes_max = whole_max;
 	budget->conn_bytes_max = 4 * body_max > CONN_BYTES_MIN ? 4 * body_max : CONN_BYTES_MIN;
-	budget->worker_bytes_max = limits->unfinished_bytes_max != 0 ? limits->unfinished_bytes_max
-								     : WORKER_BYTES_DEFAULT;
+	budget->worker_bytes_max = limits->unfinished_bytes_max;
+	if (budget->worker_bytes_max < whole_max)
+		budget->worker_bytes_max = whole_max;
 	budget->patience = limits->patience != 0 ? limits->patience : PATIENCE_DEFAULT;
 }
 

@@ -35,7 +35,8 @@ struct main_form {
 	struct form_entries listen, providers, models, plans;
 	const struct node *tenants;
 	struct slice admin_address, admin_socket;
-	uint64_t workers, reload_watch, body_bytes, connections, drain, store_kind, metrics_tenants;
+	uint64_t workers, reload_watch, body_bytes, unfinished_bytes, connections, drain,
+		store_kind, metrics_tenants;
 	struct form_values origins;
 };
 

@@ -60,6 +60,7 @@ struct http_limits worker_http_limits(const struct worker *worker, const struct 
 
 	return (struct http_limits){
 		.body_bytes_max = config->body_bytes_max,
+		.unfinished_bytes_max = config->unfinished_bytes_max / worker->args.count,
 		.connections_max = share == 0 ? 1 : share,
 	};
 }

@@ -1,6 +1,7 @@
 /* edge_echo.c - the edge by itself: net.h and http.h under a handler that needs no tenant.
  *
  * edge_echo [-p PORT] [-b BODY_MAX] [-c CONNECTIONS_MAX] [-t PATIENCE_MS] [-u UPSTREAM_PORT]
+ *           [-U UNFINISHED_BYTES_MAX]
  *           [-C CERT.pem -K KEY.pem [-A CLIENT_CA.pem] [-P TLS_PORT]]
  * prints "listening PORT", with a certificate also "tls PORT", and serves on loopback:
  *   /echo    the body, next tick          /b/N     N bytes after 20 ms
@@ -379,7 +380,7 @@ static struct ssl_ctx_st *tls_context(void)
 
 static void read_options(int argc, char **argv, int ports[2], struct http_limits *limits)
 {
-	for (int option; (option = getopt(argc, argv, "p:P:b:c:t:u:C:K:A:")) != -1;) {
+	for (int option; (option = getopt(argc, argv, "p:P:b:c:t:u:U:C:K:A:")) != -1;) {
 		switch (option) {
 		case 'p':
 			ports[0] = atoi(optarg);
@@ -402,6 +403,9 @@ static void read_options(int argc, char **argv, int ports[2], struct http_limits
 		case 'c':
 			limits->connections_max = (uint32_t)atoi(optarg);
 			break;
+		case 'U':
+			limits->unfinished_bytes_max = (size_t)atol(optarg);
+			break;
 		case 't':
 			limits->patience = (nsec_t)atol(optarg) * MSEC;
 			break;
@@ -417,7 +421,9 @@ static void read_options(int argc, char **argv, int ports[2], struct http_limits
 int main(int argc, char **argv)
 {
 	static const struct http_handler handler = { NULL, on_begin, on_gone, on_sent };
-	struct http_limits limits = { .body_bytes_max = 4 << 20, .connections_max = 10000 };
+	struct http_limits limits = { .body_bytes_max = 4 << 20,
+				      .unfinished_bytes_max = 256 << 20,
+				      .connections_max = 10000 };
 	struct http_listener listeners[2] = { { .fd = -1 }, { .fd = -1 } };
 	int ports[2] = { 0, 0 };
 	size_t count = 1;
