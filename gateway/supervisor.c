@@ -1,6 +1,7 @@
 #include "gateway/supervisor.h"
 
 #include "codec/base/must.h"
+#include "gateway/descriptors.h"
 #include "gateway/limit_table.h"
 #include "gateway/report.h"
 #include "gateway/server.h"
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,7 +24,6 @@
 enum {
 	LIMIT_SLOTS_MIN = 65536,
 	LIMIT_SLOTS_PER_TENANT = 4, /* tenants come and go by reload, slots stay */
-	DESCRIPTORS_BESIDE = 512,   /* loops, listeners, admin, DNS, some provider connections */
 };
 #define KILL_GRACE (5 * SEC) /* beyond the drain, before SIGKILL */
 
@@ -333,27 +332,6 @@ static int supervise(struct supervisor *s)
 
 /* ---- before the first server ------------------------------------------------------------------ */
 
-static void raise_descriptors(const struct config *config)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-		perror("sluice: RLIMIT_NOFILE");
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-	    limit.rlim_cur < (rlim_t)config->connections_max + DESCRIPTORS_BESIDE)
-		(void)fprintf(stderr,
-			      "sluice: warning: limits.connections: %" PRIu32
-			      " does not fit into %ju open files (ulimit -n): raise the limit, or "
-			      "configure at most %ju\n",
-			      config->connections_max, (uintmax_t)limit.rlim_cur,
-			      (uintmax_t)(limit.rlim_cur > DESCRIPTORS_BESIDE
-						  ? limit.rlim_cur - DESCRIPTORS_BESIDE
-						  : 1));
-}
-
 static bool make_limits(struct supervisor *s)
 {
 	size_t slots = LIMIT_SLOTS_PER_TENANT * s->first->tenants.count;
@@ -372,7 +350,7 @@ static bool prepare(struct supervisor *s)
 	if (s->first == NULL)
 		return false;
 	s->drain = s->first->drain;
-	raise_descriptors(s->first);
+	descriptors_raise(s->first, stderr);
 	s->signals_fd = take_signals();
 	if (s->signals_fd < 0) {
 		perror("sluice: signalfd");

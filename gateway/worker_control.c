@@ -2,6 +2,7 @@
 #include "gateway/worker_parts.h"
 
 #include "codec/base/must.h"
+#include "gateway/descriptors.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -56,7 +57,7 @@ bool worker_use_config(struct worker *worker, const struct config *config, uint6
 
 struct http_limits worker_http_limits(const struct worker *worker, const struct config *config)
 {
-	uint32_t share = config->connections_max / worker->args.count;
+	uint32_t share = descriptors_callers(config) / worker->args.count;
 
 	return (struct http_limits){
 		.body_bytes_max = config->body_bytes_max,
