@@ -8,6 +8,7 @@
 #include "gateway/settings.h"
 #include "gateway/supervisor_listen.h"
 #include "gateway/supervisor_restart.h"
+#include "gateway/unblock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -368,6 +369,7 @@ int supervisor_run(const char *config_path)
 				.report_fd = -1,
 				.exit_code = -1,
 				.sockets = { .admin_fd = -1, .admin_socket_fd = -1 } };
+	unblock_stderr(); /* a supervisor that waits for a reader restarts nothing */
 	int code = prepare(&s) ? supervise(&s) : 1;
 
 	supervisor_unlisten(&s.sockets);

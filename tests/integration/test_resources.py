@@ -1,0 +1,155 @@
+"""What the machine gives, runs out: open files, memory for bodies, a stderr that nobody reads.
+
+ctest: timeout=300
+"""
+
+import os
+import shutil
+import socket
+import stat
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import harness  # noqa: E402
+
+from edge_client import DATA, END_HEADERS, HEADERS, PREFACE, block, frame, settings  # noqa: E402
+
+
+class ResourceCase(harness.Case):
+    def launcher(self, text):
+        """A program that is started instead of sluice and becomes it."""
+        path = os.path.join(self.directory(), "launcher")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace("BIN", harness.BIN))
+        os.chmod(path, stat.S_IRWXU)
+        return path
+
+    @staticmethod
+    def connect(gateway):
+        host, port = gateway.settings["listen"][0]["address"].split(":")
+        return socket.create_connection((host, int(port)), harness.PATIENCE_S)
+
+    def kills(self, gateway, cause):
+        return gateway.metrics().sum("sluice_guard_kills_total", cause=cause)
+
+
+@unittest.skipUnless(shutil.which("prlimit"), "no prlimit")
+class OpenFiles(ResourceCase):
+    def test_connections_that_do_not_fit_are_not_accepted(self):
+        sim = self.sim()
+        gateway = self.gateway({**harness.config(sim), "limits": {"connections": 1000}}, binary=self.launcher(
+            '#!/bin/sh\nexec prlimit --nofile=400 BIN "$@"\n'))
+        line = gateway.wait_stderr("limits.connections: 1000 callers")
+        cap = int(line.split("at most ")[1].split()[0])
+        self.assertLess(cap, 400)
+        self.assertGreater(cap, 100)
+        crowd = [self.connect(gateway) for _ in range(500)]
+        try:
+            harness.wait_for(lambda: gateway.metrics().sum("sluice_connections") == cap, "as many as fit")
+            # There are files left for the rest: admin, providers.
+            self.assertEqual(gateway.get("/readyz").status, 200)
+        finally:
+            for peer in crowd:
+                peer.close()
+        self.assert_result(gateway.sample())
+
+    def test_where_all_fit_nothing_is_said(self):
+        gateway = self.gateway({**harness.config(self.sim()), "limits": {"connections": 100}})
+        self.assertFalse([line for line in gateway.stderr if "open files" in line])
+
+
+FULL_STDERR = '''#!%s
+import fcntl, os, socket, sys
+kind = %r
+if kind == "pipe":
+    reader, writer = os.pipe()
+else:
+    pair = socket.socketpair()
+    reader, writer = (end.detach() for end in pair)
+os.set_inheritable(reader, True)  # somebody has it, and never reads
+os.set_blocking(writer, False)
+try:
+    while True:
+        os.write(writer, b"x" * 1000)
+except BlockingIOError:
+    pass
+try:
+    while True:
+        os.write(writer, b"x")
+except BlockingIOError:
+    pass
+os.set_blocking(writer, True)
+os.dup2(writer, 2)
+os.execv("BIN", ["BIN", *sys.argv[1:]])
+'''
+
+
+class Stderr(ResourceCase):
+    """libh2o prints a line for each frame of an unknown type."""
+
+    def serves(self, kind):
+        gateway = self.gateway(harness.config(self.sim()), binary=self.launcher(FULL_STDERR % (sys.executable, kind)))
+        for _ in range(20):
+            with self.connect(gateway) as peer:
+                peer.sendall(PREFACE + settings() + frame(0x77, 0, 0, b"abc") * 15 + frame(6, 0, 0, b"12345678"))
+                answer = b""
+                while b"12345678" not in answer:  # all of it was read
+                    data = peer.recv(65536)
+                    self.assertNotEqual(data, b"")
+                    answer += data
+        self.assert_result(gateway.sample())
+        self.assertEqual(gateway.reload().status, 200)  # has something to say, too
+        self.assertEqual(gateway.get("/healthz").status, 200)
+
+    def test_a_full_pipe_stalls_nobody(self):
+        self.serves("pipe")
+
+    def test_a_full_socket_stalls_nobody(self):
+        self.serves("socket")
+
+    def test_lines_reach_who_reads(self):
+        gateway = self.gateway(harness.config(self.sim()))
+        with self.connect(gateway) as peer:
+            peer.sendall(PREFACE + settings() + frame(0x77, 0, 0))
+            gateway.wait_stderr("skipping frame")
+
+
+class UnfinishedBytes(ResourceCase):
+    def fill(self, gateway, count, each):
+        """Bodies of `each` bytes that do not end, one a connection; how many of them are closed."""
+        peers = [self.connect(gateway) for _ in range(count)]
+        closed = 0
+        try:
+            for peer in peers:
+                body = b"".join(frame(DATA, 0, 1, b"a" * 16384) for _ in range(each // 16384))
+                try:
+                    peer.sendall(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/v1/sampling"))
+                                 + body + frame(6, 0, 0, b"12345678"))
+                    answer = b""
+                    while b"12345678" not in answer:
+                        data = peer.recv(65536)
+                        if data == b"":
+                            raise ConnectionResetError
+                        answer += data
+                except (BrokenPipeError, ConnectionResetError):
+                    closed += 1
+        finally:
+            for peer in peers:
+                peer.close()
+        return closed
+
+    def test_the_setting_bounds_all_connections_together_and_follows_a_reload(self):
+        settings_ = {**harness.config(self.sim()), "limits": {"unfinished_bytes": "4MiB", "body_bytes": "1MiB"}}
+        gateway = self.gateway(settings_)
+        self.assertEqual(self.fill(gateway, 6, 1 << 20), 2)  # what is closed gives its bytes back
+        harness.wait_for(lambda: self.kills(gateway, "unfinished_bytes") == 2, "counted")
+        settings_ = {**gateway.settings, "limits": {"unfinished_bytes": "64MiB", "body_bytes": "1MiB"}}
+        gateway.write_config(settings_)
+        self.assertEqual(gateway.reload().status, 200)
+        harness.wait_for(lambda: self.fill(gateway, 6, 1 << 20) == 0, "room")
+        self.assert_result(gateway.sample())
+
+
+if __name__ == "__main__":
+    harness.main()
