@@ -8,6 +8,7 @@
 
 #include "codec/base/arena.h"
 #include "codec/base/clock.h"
+#include "gateway/tls_names.h"
 #include "routing/catalog.h"
 #include "tenants/tenant.h"
 
@@ -83,8 +84,9 @@ struct config {
 	size_t unfinished_bytes_max; /* of the whole process, as is the next */
 	uint32_t connections_max;
 	nsec_t drain;
-	nsec_t reload_watch;         /* 0: never */
-	const struct slice *origins; /* allowed Origin values */
+	nsec_t reload_watch;                /* 0: never */
+	enum tls_name_kind certificates_by; /* the names that lead to a tenant */
+	const struct slice *origins;        /* allowed Origin values */
 	uint32_t origin_count;
 	uint32_t metrics_tenants;
 

@@ -5,6 +5,7 @@
 #include "gateway/control_parts.h"
 #include "gateway/leaks.h"
 #include "gateway/report.h"
+#include "gateway/tls_tickets.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -137,6 +138,7 @@ static void on_watch(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	control->watched = now;
+	(void)tls_tickets_turn(control->args.tickets, now);
 	for (uint32_t i = 0; i < control->args.worker_count; i++) {
 		const struct worker_shared *shared = worker_shared(control->args.workers[i]);
 		uint64_t turned = atomic_load_explicit(&shared->turned_ns, memory_order_relaxed);

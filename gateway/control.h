@@ -14,7 +14,8 @@ struct control_args {
 	struct log_ring *const *rings; /* one per worker */
 	uint32_t worker_count;
 	struct metrics *metrics;
-	const int *listen_fds; /* of all workers */
+	struct tls_tickets *tickets; /* the supervisor's; new keys are made here */
+	const int *listen_fds;       /* of all workers */
 	size_t listen_count;
 	int admin_fd, admin_socket_fd; /* -1: none */
 	int report_fd;                 /* report.h */

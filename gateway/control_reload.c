@@ -89,7 +89,9 @@ static int refuse(struct control *control, int status)
 static struct config *load_files(struct control *control, FILE *problems)
 {
 	struct settings_seen *seen = settings_seen_new();
-	const struct settings_source source = { .path = control->args.config_path, .seen = seen };
+	const struct settings_source source = { .path = control->args.config_path,
+						.tickets = control->args.tickets,
+						.seen = seen };
 	struct config *fresh = settings_load(&source, problems);
 
 	if (seen != NULL) {

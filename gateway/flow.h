@@ -88,6 +88,7 @@ struct flow {
 	bool authenticated;
 	struct slice tenant, server;
 	const struct tenant_key *principal; /* the snapshot's: valid up to RESERVE */
+	struct tenant_key named;            /* `principal` of who showed a certificate, no key */
 	const struct plan *plan;            /* likewise: what its server is granted */
 
 	/* known after DECODE */

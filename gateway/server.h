@@ -5,10 +5,11 @@
 #include "gateway/config.h"
 
 struct server_args {
-	const char *config_path; /* for reloads */
-	struct config *config;   /* the server's own from now on */
-	int limits_fd;           /* the limit table */
-	const int *listen_fds;   /* [worker * listen_count + address] */
+	const char *config_path;     /* for reloads */
+	struct config *config;       /* the server's own from now on */
+	int limits_fd;               /* the limit table */
+	struct tls_tickets *tickets; /* the supervisor's, shared */
+	const int *listen_fds;       /* [worker * listen_count + address] */
 	size_t listen_count;
 	int admin_fd, admin_socket_fd; /* -1: none */
 	int report_fd;                 /* report.h */

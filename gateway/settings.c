@@ -2,6 +2,7 @@
 
 #include "codec/base/must.h"
 #include "gateway/settings_loader.h"
+#include "gateway/tls.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -146,6 +147,8 @@ void settings_free(struct config **config)
 	if (*config == NULL)
 		return;
 	must_obj(*config, CONFIG_MAGIC);
+	for (uint32_t i = 0; i < (*config)->listen_count; i++)
+		tls_server_free((*config)->listen[i].tls);
 	arena_wipe(&(*config)->arena);
 	arena_pool_fini(&(*config)->pool);
 	(*config)->magic = 0;
@@ -161,7 +164,8 @@ static bool same_listen(const struct config *a, const struct config *b)
 		return false;
 	for (uint32_t i = 0; i < a->listen_count; i++)
 		if (!slice_eq(a->listen[i].host, b->listen[i].host) ||
-		    a->listen[i].port != b->listen[i].port)
+		    a->listen[i].port != b->listen[i].port ||
+		    (a->listen[i].tls == NULL) != (b->listen[i].tls == NULL))
 			return false;
 	return true;
 }

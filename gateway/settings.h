@@ -10,6 +10,8 @@
 #include "gateway/config.h"
 #include "gateway/settings_seen.h"
 
+struct tls_tickets;
+
 /* Problems are written to `problems` as lines "FILE:LINE: KEY: what is wrong, and what would be
  * right"; secrets are never part of them. Where the texts come from: */
 struct settings_source {
@@ -20,6 +22,9 @@ struct settings_source {
 	uint32_t file_count;
 	/* When not NULL: told of everything that was looked at on disk, whatever comes of the load. */
 	struct settings_seen *seen;
+	/* Keys of session tickets, for listeners with TLS; they outlive the configuration. NULL where
+	 * nothing will be served. */
+	const struct tls_tickets *tickets;
 };
 
 /* The configuration (the caller's; free with settings_free), or NULL after at least one problem

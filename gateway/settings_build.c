@@ -14,6 +14,7 @@ _Static_assert(DIALECT_ANTHROPIC == 0 && DIALECT_OPENAI == 1,
 	       "the order of choices in tbl/settings.h");
 _Static_assert(ID_RULE_NONE == 0 && ID_RULE_MISTRAL9 == 1,
 	       "the order of choices in tbl/settings.h");
+_Static_assert(TLS_NAME_URI == 0 && TLS_NAME_DNS == 1, "the order of choices in tbl/settings.h");
 _Static_assert((int)CATALOG_MODELS_MAX <= (int)BITSET_MAX, "plans name models by bit");
 
 /* ---- the process ---- */
@@ -76,10 +77,13 @@ static void build_listen(struct loader *l, const struct main_form *form)
 
 	if (out == NULL)
 		return;
-	out[0] = preset;
+	l->config->listen = out;
+	l->config->listen_count = count == 0 ? 1 : count;
+	if (count == 0)
+		out[0] = preset;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct node *node = node_find(forms[i].node, "address");
-		out[i] = (struct listen_address){ 0 };
+		loader_build_tls(l, &forms[i], &out[i]);
 		if (slice_absent(forms[i].address))
 			continue;
 		build_address(l, node, forms[i].address, &out[i]);
@@ -89,8 +93,6 @@ static void build_listen(struct loader *l, const struct main_form *form)
 					   "is the same as that of line %u; remove one",
 					   node_find(forms[j].node, "address")->line);
 	}
-	l->config->listen = out;
-	l->config->listen_count = count == 0 ? 1 : count;
 }
 
 static void build_admin(struct loader *l, const struct main_form *form)
@@ -164,6 +166,7 @@ void loader_build_process(struct loader *l, const struct main_form *form)
 	config->connections_max = (uint32_t)form->connections;
 	config->drain = form->drain == FORM_UNSET ? drain_default(form) : form->drain;
 	config->reload_watch = form->reload_watch == FORM_UNSET ? 0 : form->reload_watch;
+	config->certificates_by = (enum tls_name_kind)form->certificates_san;
 	config->origins = keep_list(l, &form->origins);
 	config->origin_count = form->origins.count;
 	config->metrics_tenants = (uint32_t)form->metrics_tenants;

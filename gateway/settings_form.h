@@ -37,12 +37,13 @@ struct main_form {
 	struct slice admin_address, admin_socket;
 	uint64_t workers, reload_watch, body_bytes, unfinished_bytes, connections, drain,
 		store_kind, metrics_tenants;
+	uint64_t certificates_san;
 	struct form_values origins;
 };
 
 struct listen_form {
 	const struct node *node;
-	struct slice address;
+	struct slice address, tls_cert, tls_key, tls_client_ca;
 };
 
 struct endpoint_form {
@@ -86,6 +87,7 @@ struct tenant_form {
 	const struct node *node;
 	struct slice id, plan_name, files;
 	struct form_entries keys;
+	struct form_values names;
 	uint64_t disabled;
 	struct plan_form plan;
 };

@@ -69,6 +69,8 @@ void loader_merge(struct loader *l, enum settings_scope scope, const struct node
 
 /* ---- settings_build.c, settings_tenants.c: forms to configuration ---- */
 /* Providers first, then models, then plans and tenants. Problems are counted in the loader. */
+/* The TLS context of a listener; none without tls, or after a problem. */
+void loader_build_tls(struct loader *l, const struct listen_form *form, struct listen_address *out);
 void loader_build_process(struct loader *l, const struct main_form *form);
 void loader_build_providers(struct loader *l, const struct main_form *form);
 void loader_build_models(struct loader *l, const struct main_form *form);

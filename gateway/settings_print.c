@@ -332,12 +332,14 @@ static void put_required(struct json_out *j, enum settings_scope scope, struct s
 	size_t count;
 	const struct setting *rows = settings_rows(scope, &count);
 	struct slice last = { NULL, 0 };
+	char part[64];
 	bool group;
 
 	for (size_t i = 0; i < count; i++) {
 		struct slice name = name_below(&rows[i], prefix, &group);
-		if (rows[i].preset != NULL || slice_absent(name) ||
-		    (!slice_absent(last) && slice_eq(name, last)))
+		bool needed = rows[i].preset == NULL ||
+			      (prefix.len > 0 && setting_needed_with(&rows[i], part, sizeof(part)));
+		if (!needed || slice_absent(name) || (!slice_absent(last) && slice_eq(name, last)))
 			continue;
 		if (slice_absent(last)) {
 			put_key(j, SLICE("required"));

@@ -406,6 +406,18 @@ void loader_presets(enum settings_scope scope, void *form)
 			preset(&rows[i], (char *)form + rows[i].offset);
 }
 
+static bool is_needed(const struct setting *row, const struct node *node)
+{
+	char group[64];
+
+	if (row->form == FORM_LATER)
+		return false;
+	if (!setting_needed_with(row, group, sizeof(group)))
+		return row->preset == NULL;
+	node = node_find(node, group);
+	return node != NULL && node->kind == NODE_MAP;
+}
+
 static void check_needed(struct loader *l, enum settings_scope scope, const struct node *node)
 {
 	size_t count;
@@ -413,8 +425,7 @@ static void check_needed(struct loader *l, enum settings_scope scope, const stru
 	const struct setting *rows = settings_rows(scope, &count);
 
 	for (size_t i = 0; i < count; i++) {
-		if (rows[i].form == FORM_LATER || rows[i].preset != NULL ||
-		    node_find(node, rows[i].key) != NULL)
+		if (!is_needed(&rows[i], node) || node_find(node, rows[i].key) != NULL)
 			continue;
 		if (rows[i].form == FORM_VALUE)
 			setting_expects(&rows[i], expects, sizeof(expects));

@@ -18,6 +18,7 @@
 #define TENANT_KEY_FORM struct tenant_key_form
 
 #define NEEDED NULL
+#define WITH_GROUP PRESET_WITH_GROUP
 #define RESTART true
 #define RELOAD false
 #define FORM_LIST_OF FORM_SCOPES
@@ -234,18 +235,32 @@ struct slice settings_nearest(enum settings_scope scope, struct slice prefix, st
 
 bool setting_has_value(const struct setting *row)
 {
-	if (row->preset == NULL || row->preset[0] == '\0' || row->preset[0] == '(')
+	if (row->preset == NULL || row->preset[0] == '\0' || row->preset[0] == '(' ||
+	    strcmp(row->preset, PRESET_WITH_GROUP) == 0)
 		return false;
 	if (strcmp(row->preset, PRESET_RAW) == 0)
 		return row->preset_raw != LIMIT_DERIVED && row->preset_raw != LIMIT_NONE;
 	return true;
 }
 
+bool setting_needed_with(const struct setting *row, char *group, size_t room)
+{
+	if (row->preset == NULL || strcmp(row->preset, PRESET_WITH_GROUP) != 0)
+		return false;
+	const char *dot = strrchr(row->key, '.');
+	must(dot != NULL);
+	(void)snprintf(group, room, "%.*s", (int)(dot - row->key), row->key);
+	return true;
+}
+
 void setting_preset_text(const struct setting *row, char *out, size_t room)
 {
+	char group[64];
 	const char *text = row->preset == NULL ? "" : row->preset;
 
-	if (strcmp(text, PRESET_RAW) != 0)
+	if (setting_needed_with(row, group, sizeof(group)))
+		(void)snprintf(out, room, "(needed in %s)", group);
+	else if (strcmp(text, PRESET_RAW) != 0)
 		(void)snprintf(out, room, "%s", text);
 	else if (setting_has_value(row))
 		value_format(row->type, row->preset_raw, out, room);

@@ -74,6 +74,9 @@ struct setting {
 /* Rows of tenants/tbl/limits.h have numbers as defaults. */
 #define PRESET_RAW "#"
 
+/* Needed where the group is that its key begins with. */
+#define PRESET_WITH_GROUP "+"
+
 extern const struct setting settings_table[];
 extern const size_t settings_table_count;
 
@@ -101,6 +104,9 @@ struct slice settings_nearest(enum settings_scope scope, struct slice prefix, st
 
 /* A preset that can be read as a value; else it is words or there is none. */
 bool setting_has_value(const struct setting *row);
+
+/* Whether the preset is PRESET_WITH_GROUP; then `group` is what stands before the key's last dot. */
+bool setting_needed_with(const struct setting *row, char *group, size_t room);
 
 /* Words for the type and the bounds: "a whole number from 1 to 16". */
 void setting_expects(const struct setting *row, char *out, size_t room);

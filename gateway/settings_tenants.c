@@ -14,10 +14,10 @@ struct plan_entry {
 	const struct plan *plan;
 };
 
-/* Where a tenant or a key stands, for duplicates. */
+/* Where a tenant, or the `item`-th of its keys or names, stands, for duplicates. */
 struct place {
 	const char *file;
-	uint32_t line, entry, key;
+	uint32_t line, entry, item;
 };
 
 struct tenant_row {
@@ -27,6 +27,12 @@ struct tenant_row {
 
 struct key_row {
 	struct tenant_key key;
+	size_t tenant;
+	struct place place;
+};
+
+struct alias_row {
+	struct slice name;
 	size_t tenant;
 	struct place place;
 };
@@ -42,6 +48,8 @@ struct tenants_builder {
 	size_t count, room;
 	struct key_row *keys;
 	size_t key_count, key_room;
+	struct alias_row *aliases;
+	size_t alias_count, alias_room;
 };
 
 /* ---- plans ---- */
@@ -228,8 +236,27 @@ static void add_key(struct tenants_builder *b, const struct tenant_key_form *for
 					      nibble(form->sha256.at[2 * i + 1]));
 	row.key.server = loader_keep(b->l, form->server);
 	row.place.line = named->line;
-	row.place.key = form->node->index;
+	row.place.item = form->node->index;
 	b->keys[b->key_count++] = row;
+}
+
+/* The same name twice for one tenant is reported like one for two. */
+static void add_aliases(struct tenants_builder *b, const struct tenant_form *form,
+			struct place place)
+{
+	for (uint32_t i = 0; i < form->names.count; i++) {
+		void *rows = b->aliases;
+		struct alias_row row = { .tenant = b->count, .place = place };
+		if (!make_room(b->l, &rows, &b->alias_room, b->alias_count, sizeof(row)))
+			return;
+		b->aliases = rows;
+		row.name = loader_keep(b->l, form->names.at[i]);
+		row.place.line = node_find(form->node, "names")->line;
+		row.place.item = i;
+		if (slice_absent(row.name))
+			return;
+		b->aliases[b->alias_count++] = row;
+	}
 }
 
 static void add_tenant(struct tenants_builder *b, const struct tenant_form *form,
@@ -255,6 +282,8 @@ static void add_tenant(struct tenants_builder *b, const struct tenant_form *form
 	row.tenant.id = id;
 	for (uint32_t i = 0; i < form->keys.count; i++)
 		add_key(b, &keys[i], row.place);
+	add_aliases(b, form, row.place);
+	row.tenant.named = form->names.count > 0;
 	b->tenants[b->count++] = row;
 }
 
@@ -331,82 +360,81 @@ static void read_files(struct tenants_builder *b, const struct node *entry)
 
 /* ---- duplicates: only looked for in detail when the registry found one ---- */
 
-static void place_problem(struct loader *l, const struct place *at, bool key,
-			  const struct place *first)
-{
-	char where[96];
-	const char *list = strcmp(at->file, l->source->path) == 0 ? "tenants" : "";
+enum unique_kind { UNIQUE_ID, UNIQUE_KEY, UNIQUE_NAME };
 
-	if (key) {
-		(void)snprintf(where, sizeof(where), "%s[%u].keys[%u].sha256", list, at->entry,
-			       at->key);
-		problem_in(&l->problems, at->file, at->line, where,
-			   "is also a key in %s:%u; make another with `sluice key`", first->file,
-			   first->line);
-	} else {
-		(void)snprintf(where, sizeof(where), "%s[%u].id", list, at->entry);
-		problem_in(&l->problems, at->file, at->line, where,
-			   "is also the id of the tenant in %s:%u; write another", first->file,
-			   first->line);
-	}
-}
+/* What must be there once: an id, a digest, or a name, which may be an id. */
+struct unique {
+	struct slice bytes;
+	const struct place *place;
+	bool alias;   /* place->item is its place in the tenant's names */
+	size_t order; /* as they were read */
+};
 
-/* Orders of rows by what must be unique, then as they were read. */
-static int by_id(const void *a, const void *b)
+static int by_bytes_then_order(const void *a, const void *b)
 {
-	const struct tenant_row *x = *(const struct tenant_row *const *)a;
-	const struct tenant_row *y = *(const struct tenant_row *const *)b;
-	size_t len = x->tenant.id.len < y->tenant.id.len ? x->tenant.id.len : y->tenant.id.len;
-	int order = memcmp(x->tenant.id.at, y->tenant.id.at, len);
+	const struct unique *x = a, *y = b;
+	size_t len = x->bytes.len < y->bytes.len ? x->bytes.len : y->bytes.len;
+	int order = memcmp(x->bytes.at, y->bytes.at, len);
 
 	if (order == 0)
-		order = (x->tenant.id.len > y->tenant.id.len) -
-			(x->tenant.id.len < y->tenant.id.len);
-	return order != 0 ? order : (x > y) - (x < y);
+		order = (x->bytes.len > y->bytes.len) - (x->bytes.len < y->bytes.len);
+	return order != 0 ? order : (x->order > y->order) - (x->order < y->order);
 }
 
-static int by_digest(const void *a, const void *b)
+static void report_twice(struct loader *l, const struct unique *at, const struct unique *first,
+			 enum unique_kind kind)
 {
-	const struct key_row *x = *(const struct key_row *const *)a;
-	const struct key_row *y = *(const struct key_row *const *)b;
-	int order = memcmp(x->key.digest, y->key.digest, SHA256_BYTES);
+	static const char *const words[][2] = {
+		[UNIQUE_ID] = { "the id of the tenant", "write another" },
+		[UNIQUE_KEY] = { "a key", "make another with `sluice key`" },
+		[UNIQUE_NAME] = { "a name of the tenant", "write another" },
+	};
+	char where[96];
+	const struct place *place = at->place;
+	const char *list = strcmp(place->file, l->source->path) == 0 ? "tenants" : "";
+	int len = snprintf(where, sizeof(where), "%s[%u].", list, place->entry);
 
-	return order != 0 ? order : (x > y) - (x < y);
+	must(len > 0 && (size_t)len < sizeof(where));
+	if (kind == UNIQUE_KEY)
+		(void)snprintf(where + len, sizeof(where) - (size_t)len, "keys[%u].sha256",
+			       place->item);
+	else if (at->alias)
+		(void)snprintf(where + len, sizeof(where) - (size_t)len, "names[%u]", place->item);
+	else
+		(void)snprintf(where + len, sizeof(where) - (size_t)len, "id");
+	problem_in(&l->problems, place->file, place->line, where, "is also %s in %s:%u; %s",
+		   words[kind][0], first->place->file, first->place->line, words[kind][1]);
 }
 
-static void report_same_ids(struct tenants_builder *b)
+static void report_duplicates(struct tenants_builder *b, enum unique_kind kind)
 {
-	const struct tenant_row **rows = calloc(b->count, sizeof(struct tenant_row *));
+	size_t count = 0;
+	struct unique *rows =
+		calloc(b->count + b->key_count + b->alias_count, sizeof(struct unique));
 
 	if (rows == NULL) {
 		loader_out_of_memory(b->l);
 		return;
 	}
-	for (size_t i = 0; i < b->count; i++)
-		rows[i] = &b->tenants[i];
-	qsort(rows, b->count, sizeof(struct tenant_row *), by_id);
-	for (size_t i = 1, first = 0; i < b->count; i++)
-		if (slice_eq(rows[i]->tenant.id, rows[first]->tenant.id))
-			place_problem(b->l, &rows[i]->place, false, &rows[first]->place);
-		else
-			first = i;
-	free(rows);
-}
-
-static void report_same_keys(struct tenants_builder *b)
-{
-	const struct key_row **rows = calloc(b->key_count, sizeof(struct key_row *));
-
-	if (rows == NULL) {
-		loader_out_of_memory(b->l);
-		return;
-	}
-	for (size_t i = 0; i < b->key_count; i++)
-		rows[i] = &b->keys[i];
-	qsort(rows, b->key_count, sizeof(struct key_row *), by_digest);
-	for (size_t i = 1, first = 0; i < b->key_count; i++)
-		if (memcmp(rows[i]->key.digest, rows[first]->key.digest, SHA256_BYTES) == 0)
-			place_problem(b->l, &rows[i]->place, true, &rows[first]->place);
+	for (size_t i = 0; kind == UNIQUE_KEY && i < b->key_count; i++)
+		rows[count++] = (struct unique){
+			.bytes = slice_of((const char *)b->keys[i].key.digest, SHA256_BYTES),
+			.place = &b->keys[i].place,
+		};
+	for (size_t i = 0; kind != UNIQUE_KEY && i < b->count; i++)
+		if (kind == UNIQUE_ID || !b->tenants[i].tenant.named)
+			rows[count++] = (struct unique){ .bytes = b->tenants[i].tenant.id,
+							 .place = &b->tenants[i].place };
+	for (size_t i = 0; kind == UNIQUE_NAME && i < b->alias_count; i++)
+		rows[count++] = (struct unique){ .bytes = b->aliases[i].name,
+						 .place = &b->aliases[i].place,
+						 .alias = true };
+	for (size_t i = 0; i < count; i++)
+		rows[i].order = i;
+	qsort(rows, count, sizeof(struct unique), by_bytes_then_order);
+	for (size_t i = 1, first = 0; i < count; i++)
+		if (slice_eq(rows[i].bytes, rows[first].bytes))
+			report_twice(b->l, &rows[i], &rows[first], kind);
 		else
 			first = i;
 	free(rows);
@@ -414,33 +442,51 @@ static void report_same_keys(struct tenants_builder *b)
 
 /* ---- the registry ---- */
 
-static void register_all(struct tenants_builder *b)
+/* The builder's rows as they stay. False: memory. */
+static bool keep_rows(struct tenants_builder *b, struct tenants *out)
 {
-	struct loader *l = b->l;
-	struct tenant *tenants = loader_zero(l, &l->config->arena, b->count, sizeof(struct tenant));
-	struct tenant_key *keys =
-		loader_zero(l, &l->config->arena, b->key_count, sizeof(struct tenant_key));
-	size_t same_tenant = SIZE_MAX, same_key = SIZE_MAX;
+	struct arena *arena = &b->l->config->arena;
+	struct tenant *tenants = loader_zero(b->l, arena, b->count, sizeof(*tenants));
+	struct tenant_key *keys = loader_zero(b->l, arena, b->key_count, sizeof(*keys));
+	struct tenant_alias *aliases = loader_zero(b->l, arena, b->alias_count, sizeof(*aliases));
 
-	if (tenants == NULL || keys == NULL)
-		return;
+	if (tenants == NULL || keys == NULL || aliases == NULL)
+		return false;
 	for (size_t i = 0; i < b->count; i++)
 		tenants[i] = b->tenants[i].tenant;
 	for (size_t i = 0; i < b->key_count; i++) {
 		keys[i] = b->keys[i].key;
 		keys[i].tenant = &tenants[b->keys[i].tenant];
 	}
-	l->config->tenants = (struct tenants){
-		.tenants = tenants, .count = b->count, .keys = keys, .key_count = b->key_count
-	};
-	if (!tenants_init(&l->config->tenants, &l->config->arena, &same_tenant, &same_key)) {
-		loader_out_of_memory(l);
+	for (size_t i = 0; i < b->alias_count; i++)
+		aliases[i] =
+			(struct tenant_alias){ b->aliases[i].name, &tenants[b->aliases[i].tenant] };
+	*out = (struct tenants){ .tenants = tenants,
+				 .count = b->count,
+				 .keys = keys,
+				 .key_count = b->key_count,
+				 .aliases = aliases,
+				 .alias_count = b->alias_count };
+	return true;
+}
+
+static void register_all(struct tenants_builder *b)
+{
+	struct config *config = b->l->config;
+	struct tenants_duplicates twice;
+
+	if (!keep_rows(b, &config->tenants))
+		return;
+	if (!tenants_init(&config->tenants, &config->arena, &twice)) {
+		loader_out_of_memory(b->l);
 		return;
 	}
-	if (same_tenant != SIZE_MAX)
-		report_same_ids(b);
-	if (same_key != SIZE_MAX)
-		report_same_keys(b);
+	if (twice.tenant != SIZE_MAX)
+		report_duplicates(b, UNIQUE_ID);
+	if (twice.key != SIZE_MAX)
+		report_duplicates(b, UNIQUE_KEY);
+	if (twice.alias != SIZE_MAX)
+		report_duplicates(b, UNIQUE_NAME);
 }
 
 void loader_build_tenants(struct loader *l, const struct main_form *form)
@@ -459,4 +505,5 @@ void loader_build_tenants(struct loader *l, const struct main_form *form)
 		register_all(&b);
 	free(b.tenants);
 	free(b.keys);
+	free(b.aliases);
 }

@@ -8,6 +8,7 @@
 #include "gateway/settings.h"
 #include "gateway/supervisor_listen.h"
 #include "gateway/supervisor_restart.h"
+#include "gateway/tls_tickets.h"
 #include "gateway/unblock.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ struct supervisor {
 	const char *config_path;
 	struct supervisor_sockets sockets;
 	int limits_fd, signals_fd;
+	struct tls_tickets *tickets; /* in memory that servers share */
 	/* What the next server begins with: the configuration loaded at start, inherited by fork, until
 	 * a server reports a newer one. */
 	struct config *first;
@@ -81,7 +83,8 @@ static struct config *inherited_config(struct supervisor *s)
 	}
 	const struct settings_source source = { .path = s->config_path,
 						.files = texts.files,
-						.file_count = texts.count };
+						.file_count = texts.count,
+						.tickets = s->tickets };
 	struct config *config = settings_load(&source, stderr);
 	report_texts_free(&texts);
 	return config;
@@ -98,6 +101,7 @@ static _Noreturn void be_server(struct supervisor *s, pid_t parent, int report_f
 		.config_path = s->config_path,
 		.config = inherited_config(s),
 		.limits_fd = s->limits_fd,
+		.tickets = s->tickets,
 		.listen_fds = s->sockets.listen_fds,
 		.listen_count = s->sockets.listen_count,
 		.admin_fd = s->sockets.admin_fd,
@@ -345,8 +349,12 @@ static bool make_limits(struct supervisor *s)
 
 static bool prepare(struct supervisor *s)
 {
-	const struct settings_source source = { .path = s->config_path };
-
+	s->tickets = tls_tickets_new(now_ns());
+	if (s->tickets == NULL) {
+		perror("sluice: keys of TLS tickets");
+		return false;
+	}
+	const struct settings_source source = { .path = s->config_path, .tickets = s->tickets };
 	s->first = settings_load(&source, stderr);
 	if (s->first == NULL)
 		return false;
@@ -374,6 +382,7 @@ int supervisor_run(const char *config_path)
 
 	supervisor_unlisten(&s.sockets);
 	settings_free(&s.first);
+	tls_tickets_free(s.tickets);
 	close_fd(&s.texts_fd);
 	close_fd(&s.limits_fd);
 	close_fd(&s.signals_fd);

@@ -245,7 +245,7 @@ static bool use_certificate(SSL_CTX *ctx, struct slice pem, struct tls_problem *
 	bool used = bio != NULL && add_chain(ctx, bio);
 
 	(void)BIO_free(bio);
-	return used || blame(problem, TLS_PART_CERT, "holds no certificate that can be used");
+	return used || blame(problem, TLS_PART_CERT, "it holds no certificate that can be used");
 }
 
 static bool use_key(SSL_CTX *ctx, struct slice pem, struct tls_problem *problem)
@@ -259,7 +259,8 @@ static bool use_key(SSL_CTX *ctx, struct slice pem, struct tls_problem *problem)
 		ERR_clear_error();
 	if (key == NULL)
 		return blame(problem, TLS_PART_KEY,
-			     encrypted ? "is encrypted" : "holds no private key that can be used");
+			     encrypted ? "it is encrypted"
+				       : "it holds no private key that can be used");
 	bool match = X509_check_private_key(SSL_CTX_get0_certificate(ctx), key) == 1;
 	bool used = match && SSL_CTX_use_PrivateKey(ctx, key) == 1;
 	EVP_PKEY_free(key);
@@ -267,7 +268,8 @@ static bool use_key(SSL_CTX *ctx, struct slice pem, struct tls_problem *problem)
 		return true;
 	if (!match)
 		ERR_clear_error();
-	return blame(problem, TLS_PART_KEY, match ? "cannot be used" : "is not the certificate's");
+	return blame(problem, TLS_PART_KEY,
+		     match ? "it is too weak or of no known kind" : "it is not the certificate's");
 }
 
 /* ---- listeners: callers' certificates ---------------------------------------------------------- */
@@ -294,7 +296,7 @@ static bool ask_for_certificates(SSL_CTX *ctx, struct slice ca, struct tls_probl
 	if (!trust_pem(ctx, ca, problem->text, sizeof(problem->text)))
 		return false;
 	if (!name_authorities(ctx))
-		return blame(problem, TLS_PART_CLIENT_CA, "cannot be used");
+		return blame(problem, TLS_PART_CLIENT_CA, "its names cannot be sent");
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_max_cert_list(ctx, CLIENT_CERTIFICATES_MAX);
 	return true;

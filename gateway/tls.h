@@ -44,7 +44,7 @@ enum tls_part { TLS_PART_OTHER, TLS_PART_CERT, TLS_PART_KEY, TLS_PART_CLIENT_CA 
 
 struct tls_problem {
 	enum tls_part part; /* which text is to blame */
-	char text[160];     /* "holds no certificate: no start line" */
+	char text[160];     /* "it holds no certificate that can be used: no start line" */
 };
 
 /* The context of a listener; any thread may make connections of it. A caller need not show a

@@ -82,6 +82,8 @@ static void run_config(struct net_message *message, void *owner)
 	if (worker_use_config(worker, m->config, m->seq)) {
 		const struct http_limits limits = worker_http_limits(worker, m->config);
 		http_set_limits(worker->http, &limits);
+		for (uint32_t i = 0; i < m->config->listen_count; i++)
+			http_set_tls(worker->http, i, m->config->listen[i].tls);
 	} else {
 		(void)fprintf(stderr, "sluice: no memory for a new configuration\n");
 	}

@@ -37,22 +37,32 @@ static uint32_t *places_new(struct arena *into, size_t count, size_t per_entry, 
 	return arena_zero(into, places * sizeof(uint32_t));
 }
 
-/* FNV-1a; the ids are the operator's own, so nobody can make them collide. */
-static size_t id_hash(struct slice id)
+/* FNV-1a; ids and names are the operator's own, so nobody can make them collide. */
+static size_t text_hash(struct slice text)
 {
 	uint64_t hash = UINT64_C(14695981039346656037);
 
-	for (size_t i = 0; i < id.len; i++)
-		hash = (hash ^ (uint8_t)id.at[i]) * UINT64_C(1099511628211);
+	for (size_t i = 0; i < text.len; i++)
+		hash = (hash ^ (uint8_t)text.at[i]) * UINT64_C(1099511628211);
 	return (size_t)(hash ^ hash >> 32);
 }
 
 /* The place of that id: its entry's, or the free one where it belongs. */
 static uint32_t *id_place(const struct tenants *registry, struct slice id)
 {
-	for (size_t i = id_hash(id);; i++) {
+	for (size_t i = text_hash(id);; i++) {
 		uint32_t *place = &registry->by_id[i & registry->id_mask];
 		if (*place == 0 || slice_eq(registry->tenants[*place - 1].id, id))
+			return place;
+	}
+}
+
+/* The same for a name that is no id. */
+static uint32_t *alias_place(const struct tenants *registry, struct slice name)
+{
+	for (size_t i = text_hash(name);; i++) {
+		uint32_t *place = &registry->by_alias[i & registry->alias_mask];
+		if (*place == 0 || slice_eq(registry->aliases[*place - 1].name, name))
 			return place;
 	}
 }
@@ -73,35 +83,57 @@ static uint32_t *digest_place(const struct tenants *registry, const uint8_t dige
 	}
 }
 
-bool tenants_init(struct tenants *registry, struct arena *into, size_t *duplicate_tenant,
-		  size_t *duplicate_key)
+/* Puts entry `i` into its place, unless there is one like it. */
+static void claim(uint32_t *place, size_t i, size_t *duplicate)
 {
-	*duplicate_tenant = *duplicate_key = SIZE_MAX;
+	if (*place == 0)
+		*place = (uint32_t)i + 1;
+	else if (*duplicate == SIZE_MAX)
+		*duplicate = i;
+}
+
+static void add_keys(struct tenants *registry, size_t *duplicate)
+{
+	registry->digest_probes = 1;
+	for (size_t i = 0; i < registry->key_count; i++) {
+		size_t probes = 0;
+		claim(digest_place(registry, registry->keys[i].digest, &probes), i, duplicate);
+		if (probes > registry->digest_probes)
+			registry->digest_probes = probes;
+	}
+}
+
+/* After the tenants: an id may stand in an alias's way. */
+static void add_aliases(struct tenants *registry, size_t *duplicate)
+{
+	for (size_t i = 0; i < registry->alias_count; i++) {
+		const struct tenant_alias *alias = &registry->aliases[i];
+		must(alias->tenant->named);
+		const struct tenant *same = tenants_by_id(registry, alias->name);
+		if (same != NULL && !same->named && *duplicate == SIZE_MAX)
+			*duplicate = i;
+		claim(alias_place(registry, alias->name), i, duplicate);
+	}
+}
+
+bool tenants_init(struct tenants *registry, struct arena *into,
+		  struct tenants_duplicates *duplicates)
+{
+	*duplicates = (struct tenants_duplicates){ SIZE_MAX, SIZE_MAX, SIZE_MAX };
 	registry->by_id = places_new(into, registry->count, PLACES_PER_TENANT, &registry->id_mask);
 	registry->by_digest =
 		places_new(into, registry->key_count, PLACES_PER_KEY, &registry->digest_mask);
-	registry->digest_probes = 1;
-	if (registry->by_id == NULL || registry->by_digest == NULL)
+	registry->by_alias =
+		places_new(into, registry->alias_count, PLACES_PER_TENANT, &registry->alias_mask);
+	if (registry->by_id == NULL || registry->by_digest == NULL || registry->by_alias == NULL)
 		return false;
 
 	for (size_t i = 0; i < registry->count; i++) {
 		must_obj(&registry->tenants[i], TENANT_MAGIC);
-		uint32_t *place = id_place(registry, registry->tenants[i].id);
-		if (*place == 0)
-			*place = (uint32_t)i + 1;
-		else if (*duplicate_tenant == SIZE_MAX)
-			*duplicate_tenant = i;
+		claim(id_place(registry, registry->tenants[i].id), i, &duplicates->tenant);
 	}
-	for (size_t i = 0; i < registry->key_count; i++) {
-		size_t probes = 0;
-		uint32_t *place = digest_place(registry, registry->keys[i].digest, &probes);
-		if (*place == 0)
-			*place = (uint32_t)i + 1;
-		else if (*duplicate_key == SIZE_MAX)
-			*duplicate_key = i;
-		if (probes > registry->digest_probes)
-			registry->digest_probes = probes;
-	}
+	add_keys(registry, &duplicates->key);
+	add_aliases(registry, &duplicates->alias);
 	return true;
 }
 
@@ -110,4 +142,14 @@ const struct tenant *tenants_by_id(const struct tenants *registry, struct slice 
 	const uint32_t entry = *id_place(registry, id);
 
 	return entry == 0 ? NULL : &registry->tenants[entry - 1];
+}
+
+const struct tenant *tenants_by_name(const struct tenants *registry, struct slice name)
+{
+	const uint32_t entry = *alias_place(registry, name);
+
+	if (entry != 0)
+		return registry->aliases[entry - 1].tenant;
+	const struct tenant *tenant = tenants_by_id(registry, name);
+	return tenant == NULL || tenant->named ? NULL : tenant;
 }

@@ -43,6 +43,7 @@ struct plan {
 struct tenant {
 	uint32_t magic;
 	bool disabled;
+	bool named; /* has aliases, so that its id is no name for it */
 	struct slice id;
 	const struct plan *plan;
 	uint8_t limit_key[16]; /* names its slot in the limit table: front of SHA-256("tenant\0" id)
@@ -56,16 +57,24 @@ struct tenant_key {
 	struct slice server; /* the MCP server that uses the key; absent when not said */
 };
 
-/* Registry. `keys` and `tenants` belong to the snapshot's memory; the two tables are built by
+/* One name that certificates and tokens have for a tenant. */
+struct tenant_alias {
+	struct slice name;
+	const struct tenant *tenant; /* its `named` is set */
+};
+
+/* Registry. `keys`, `aliases` and `tenants` belong to the snapshot's memory; the tables are built by
  * tenants_init from them. */
 struct tenants {
 	const struct tenant *tenants;
 	size_t count;
 	const struct tenant_key *keys;
 	size_t key_count;
+	const struct tenant_alias *aliases;
+	size_t alias_count;
 	uint32_t *by_digest; /* open addressing, index + 1 */
-	uint32_t *by_id;
-	size_t digest_mask, id_mask;
+	uint32_t *by_id, *by_alias;
+	size_t digest_mask, id_mask, alias_mask;
 	size_t digest_probes; /* places that every look-up of a key visits, known or not */
 };
 
@@ -83,13 +92,21 @@ static inline size_t tenants_digest_hash(const uint8_t digest[SHA256_BYTES])
 /* Fills limit_key. */
 void tenant_name(struct tenant *tenant, struct slice id);
 
-/* Builds the look-up tables over tenants/keys (already set) in `into`. False: memory. Ids and
- * digests must be unique; on a duplicate *duplicate_key or *duplicate_tenant is its index (else
- * SIZE_MAX). */
-MUST_USE bool tenants_init(struct tenants *registry, struct arena *into, size_t *duplicate_tenant,
-			   size_t *duplicate_key);
+/* Index of the first one that is there twice, SIZE_MAX when none is. */
+struct tenants_duplicates {
+	size_t tenant, key;
+	size_t alias; /* or the id of a tenant without aliases */
+};
+
+/* Builds the look-up tables over tenants, keys and aliases (already set) in `into`. False: memory.
+ * Ids, digests and names must be unique: *duplicates says whether they are. */
+MUST_USE bool tenants_init(struct tenants *registry, struct arena *into,
+			   struct tenants_duplicates *duplicates);
 
 /* NULL when unknown. */
 const struct tenant *tenants_by_id(const struct tenants *registry, struct slice id);
+
+/* The tenant that has this alias, or this id and no alias; NULL when unknown. */
+const struct tenant *tenants_by_name(const struct tenants *registry, struct slice name);
 
 #endif

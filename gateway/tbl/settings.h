@@ -12,11 +12,12 @@
  *     of DESIGN, without a function in this version: refused
  *
  * `key` is the path inside the scope, `field` the member of the scope's struct in settings_form.h.
- * The default is text as it would stand in the file; NEEDED: there is none; in parentheses: words for
- * what is computed when the key is absent. `when` says whether a change needs a RESTART or a RELOAD.
+ * The default is text as it would stand in the file; NEEDED: there is none; WITH_GROUP: there is none,
+ * and the key is needed where its map is; in parentheses: words for what is computed when the key is
+ * absent. `when` says whether a change needs a RESTART or a RELOAD.
  * Rows of a scope stand together. */
 
-ENTRIES(MAIN, "listen", LIST, listen, LISTEN, 1, "(127.0.0.1:8080 alone)", CONFIG_LISTEN_MAX, RESTART, "public addresses: HTTP/1.1, and HTTP/2 with prior knowledge")
+ENTRIES(MAIN, "listen", LIST, listen, LISTEN, 1, "(127.0.0.1:8080 alone)", CONFIG_LISTEN_MAX, RESTART, "public addresses: HTTP/1.1, and HTTP/2 with prior knowledge or by ALPN")
 SETTING(MAIN, "admin.address", ADDRESS, admin_address, 1, "(none)", 256, RESTART, "where healthz, readyz and metrics are served; a reload is taken from loopback only")
 SETTING(MAIN, "admin.socket", PATH, admin_socket, 1, "(none)", 107, RESTART, "UNIX socket for the same, and for reload")
 SETTING(MAIN, "workers", AUTO_COUNT, workers, 1, "auto", 256, RESTART, "worker threads; auto: as many as this process may use CPUs")
@@ -32,7 +33,7 @@ LATER(MAIN, "store.url")
 LATER(MAIN, "store.ca")
 LATER(MAIN, "store.deadline")
 LATER(MAIN, "identity.jwt")
-LATER(MAIN, "identity.certificates")
+CHOICE(MAIN, "identity.certificates.san", certificates_san, "uri|dns", "uri", RELOAD, "which names in a caller's verified certificate are looked up in tenants[].names")
 LIST(MAIN, "identity.origins", ORIGIN, origins, 1000, RELOAD, "values of an Origin header that are allowed; any other is refused")
 SETTING(MAIN, "metrics.tenants", COUNT, metrics_tenants, 0, "1000", 1000000, RELOAD, "tenants with metric series of their own; the rest is _other")
 ENTRIES(MAIN, "providers", MAP, providers, PROVIDER, 1, NEEDED, CONFIG_PROVIDERS_MAX, RELOAD, "LLM providers by name")
@@ -41,7 +42,9 @@ ENTRIES(MAIN, "plans", MAP, plans, PLAN, 0, "(none)", 100000, RELOAD, "what tena
 ENTRIES(MAIN, "tenants", LATE_LIST, tenants, TENANT, 0, "(none)", 10000000, RELOAD, "who may ask; an entry may have every key of a plan as well: maps merge key by key, lists replace")
 
 SETTING(LISTEN, "address", ADDRESS, address, 1, NEEDED, 256, RESTART, "IP address and port")
-LATER(LISTEN, "tls")
+SETTING(LISTEN, "tls.cert", PATH, tls_cert, 1, WITH_GROUP, 4096, RELOAD, "PEM file of the certificate, then of those that link it to its authority; a listener with tls speaks nothing else")
+SETTING(LISTEN, "tls.key", PATH, tls_key, 1, WITH_GROUP, 4096, RELOAD, "PEM file of the certificate's private key, without a passphrase")
+SETTING(LISTEN, "tls.client_ca", PATH, tls_client_ca, 1, "(none: no certificate is asked for)", 4096, RELOAD, "PEM file of authorities whose certificates callers may show instead of a key")
 
 CHOICE(PROVIDER, "dialect", dialect, "anthropic|openai|!openai-responses|!gemini", NEEDED, RELOAD, "wire format: anthropic is the Messages API, openai Chat Completions")
 SETTING(PROVIDER, "version", DATE, version, 10, "(2026-10-21)", 10, RELOAD, "anthropic-version header; dialect anthropic only")
@@ -114,7 +117,7 @@ SETTING(TENANT, "plan", ID, plan_name, 1, "(the defaults of a plan)", 128, RELOA
 ENTRIES(TENANT, "keys", LIST, keys, TENANT_KEY, 0, "(none)", 1000, RELOAD, "what it authenticates with; `sluice key` makes one")
 SETTING(TENANT, "disabled", BOOL, disabled, 0, "false", 1, RELOAD, "its keys are known and refused")
 SETTING(TENANT, "files", FILES, files, 1, "(none)", 4096, RELOAD, "instead of a tenant: a glob of files, each a list of tenants")
-LATER(TENANT, "names")
+LIST(TENANT, "names", ID, names, 64, RELOAD, "what callers' certificates call it, instead of its id; DNS names in lower case")
 
 SETTING(TENANT_KEY, "sha256", SHA256, sha256, 64, NEEDED, 64, RELOAD, "lower-case hex SHA-256 of the key")
 SETTING(TENANT_KEY, "server", ID, server, 1, "(not said)", 128, RELOAD, "the MCP server that uses the key")

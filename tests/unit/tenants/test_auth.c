@@ -77,7 +77,7 @@ static void every_key_finds_its_own_record_and_others_find_none(void **state)
 	struct arena_pool pool = { 0 };
 	struct arena arena;
 	char text[64];
-	size_t duplicate_tenant = 0, duplicate_key = 0;
+	struct tenants_duplicates twice;
 	const struct tenant tenants[] = {
 		{ .magic = TENANT_MAGIC, .id = SLICE_INIT("one") },
 		{ .magic = TENANT_MAGIC, .id = SLICE_INIT("two"), .disabled = true },
@@ -94,7 +94,7 @@ static void every_key_finds_its_own_record_and_others_find_none(void **state)
 	struct tenants registry = {
 		.tenants = tenants, .count = 2, .keys = keys, .key_count = KEYS
 	};
-	assert_true(tenants_init(&registry, &arena, &duplicate_tenant, &duplicate_key));
+	assert_true(tenants_init(&registry, &arena, &twice));
 	for (size_t i = 0; i < KEYS; i++) {
 		const struct tenant_key *found = auth_find(&registry, key_text(i, text));
 		assert_ptr_equal(found, &keys[i]);
@@ -112,11 +112,11 @@ static void a_registry_without_keys_knows_nobody(void **state)
 	struct arena_pool pool = { 0 };
 	struct arena arena;
 	struct tenants registry = { 0 };
-	size_t duplicate_tenant = 0, duplicate_key = 0;
+	struct tenants_duplicates twice;
 
 	(void)state;
 	arena_init(&arena, &pool, 1 << 20);
-	assert_true(tenants_init(&registry, &arena, &duplicate_tenant, &duplicate_key));
+	assert_true(tenants_init(&registry, &arena, &twice));
 	assert_null(auth_find(&registry, SLICE("0123456789abcdef")));
 	arena_give(&arena);
 	arena_pool_fini(&pool);
@@ -130,7 +130,7 @@ static void the_whole_digest_is_compared(void **state)
 	struct tenant_key keys[SHA256_BYTES - 8];
 	struct tenants registry = { .keys = keys, .key_count = COUNT_OF(keys) };
 	const struct slice key = SLICE("0123456789abcdef");
-	size_t duplicate_tenant = 0, duplicate_key = 0;
+	struct tenants_duplicates twice;
 
 	(void)state;
 	arena_init(&arena, &pool, 1 << 20);
@@ -139,7 +139,7 @@ static void the_whole_digest_is_compared(void **state)
 		sha256(key, keys[i].digest);
 		keys[i].digest[8 + i] ^= (uint8_t)(1 << i % 8);
 	}
-	assert_true(tenants_init(&registry, &arena, &duplicate_tenant, &duplicate_key));
+	assert_true(tenants_init(&registry, &arena, &twice));
 	assert_int_equal(registry.digest_probes, COUNT_OF(keys)); /* all in one run */
 	assert_null(auth_find(&registry, key));
 	keys[17].digest[8 + 17] ^= 1 << 17 % 8;

@@ -50,14 +50,15 @@ static void fixture_fini(struct fixture *f)
 static void every_tenant_is_found_by_its_id_and_nobody_else(void **state)
 {
 	static const size_t counts[] = { 0, 1, 2, 3, 100, 10000 };
-	size_t tenant = 0, key = 0;
+	struct tenants_duplicates twice;
 	struct fixture f;
 
 	(void)state;
 	for (size_t c = 0; c < COUNT_OF(counts); c++) {
 		fixture_init(&f, counts[c]);
-		assert_true(tenants_init(&f.registry, &f.arena, &tenant, &key));
-		assert_true(tenant == SIZE_MAX && key == SIZE_MAX);
+		assert_true(tenants_init(&f.registry, &f.arena, &twice));
+		assert_true(twice.tenant == SIZE_MAX && twice.key == SIZE_MAX &&
+			    twice.alias == SIZE_MAX);
 		for (size_t i = 0; i < counts[c]; i++)
 			assert_ptr_equal(tenants_by_id(&f.registry, f.tenants[i].id),
 					 &f.tenants[i]);
@@ -70,48 +71,117 @@ static void every_tenant_is_found_by_its_id_and_nobody_else(void **state)
 
 static void a_duplicate_is_named_by_its_index(void **state)
 {
-	size_t tenant = 0, key = 0;
+	struct tenants_duplicates twice;
 	struct fixture f;
 
 	(void)state;
 	fixture_init(&f, 10);
 	f.tenants[7].id = f.tenants[2].id;
 	f.tenants[9].id = f.tenants[2].id;
-	assert_true(tenants_init(&f.registry, &f.arena, &tenant, &key));
-	assert_int_equal(tenant, 7);
-	assert_true(key == SIZE_MAX);
+	assert_true(tenants_init(&f.registry, &f.arena, &twice));
+	assert_int_equal(twice.tenant, 7);
+	assert_true(twice.key == SIZE_MAX);
 	fixture_fini(&f);
 
 	fixture_init(&f, 10);
 	(void)memcpy(f.keys[6].digest, f.keys[5].digest, SHA256_BYTES);
-	assert_true(tenants_init(&f.registry, &f.arena, &tenant, &key));
-	assert_true(tenant == SIZE_MAX);
-	assert_int_equal(key, 6);
+	assert_true(tenants_init(&f.registry, &f.arena, &twice));
+	assert_true(twice.tenant == SIZE_MAX);
+	assert_int_equal(twice.key, 6);
 	fixture_fini(&f);
+}
+
+/* Two aliases for each of the first `count` tenants: "alias-N" and "other-N". */
+static void add_aliases(struct fixture *f, size_t count)
+{
+	struct tenant_alias *aliases = arena_zero(&f->arena, 2 * count * sizeof(*aliases));
+
+	assert_non_null(aliases);
+	for (size_t i = 0; i < 2 * count; i++) {
+		char name[32];
+		(void)snprintf(name, sizeof(name), "%s-%zu", i % 2 == 0 ? "alias" : "other", i / 2);
+		f->tenants[i / 2].named = true;
+		aliases[i] = (struct tenant_alias){ arena_copy(&f->arena, slice_str(name)),
+						    &f->tenants[i / 2] };
+	}
+	f->registry.aliases = aliases;
+	f->registry.alias_count = 2 * count;
+}
+
+static void a_tenant_is_found_by_its_aliases_or_else_by_its_id(void **state)
+{
+	struct tenants_duplicates twice;
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f, 1000);
+	add_aliases(&f, 500);
+	assert_true(tenants_init(&f.registry, &f.arena, &twice));
+	assert_true(twice.tenant == SIZE_MAX && twice.key == SIZE_MAX && twice.alias == SIZE_MAX);
+	for (size_t i = 0; i < 1000; i++) {
+		assert_ptr_equal(tenants_by_name(&f.registry, f.registry.aliases[i].name),
+				 &f.tenants[i / 2]);
+		assert_ptr_equal(tenants_by_name(&f.registry, f.tenants[i].id),
+				 i < 500 ? NULL : &f.tenants[i]);
+		assert_ptr_equal(tenants_by_id(&f.registry, f.tenants[i].id), &f.tenants[i]);
+	}
+	assert_null(tenants_by_name(&f.registry, SLICE("alias-500")));
+	assert_null(tenants_by_name(&f.registry, SLICE("")));
+	assert_null(tenants_by_id(&f.registry, SLICE("alias-1")));
+	fixture_fini(&f);
+}
+
+static void a_name_that_is_there_twice_is_told_by_its_index(void **state)
+{
+	static const struct {
+		const char *what, *name;
+		size_t index; /* SIZE_MAX: nothing is wrong with it */
+	} rows[] = {
+		{ "another's alias", "alias-0", 5 },
+		{ "the same tenant's", "alias-2", 5 },
+		{ "the id of a tenant without aliases", "tenant-9", 5 },
+		{ "the id of a tenant with aliases", "tenant-1", SIZE_MAX },
+		{ "its own tenant's id", "tenant-2", SIZE_MAX },
+	};
+	struct tenants_duplicates twice;
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		fixture_init(&f, 10);
+		add_aliases(&f, 3);
+		((struct tenant_alias *)(uintptr_t)f.registry.aliases)[5].name =
+			slice_str(rows[i].name);
+		assert_true(tenants_init(&f.registry, &f.arena, &twice));
+		if (twice.alias != rows[i].index)
+			fail_msg("%s: %zu", rows[i].what, twice.alias);
+		fixture_fini(&f);
+	}
 }
 
 static void memory_that_runs_out_is_said(void **state)
 {
-	size_t tenant = 0, key = 0;
+	struct tenants_duplicates twice;
 	struct fixture f;
 
 	(void)state;
-	for (size_t n = 1; n <= 2; n++) {
+	for (size_t n = 1; n <= 3; n++) {
 		fixture_init(&f, 1000); /* each table is larger than a chunk */
+		add_aliases(&f, 500);
 		f.pool.fail_next = n;
-		assert_false(tenants_init(&f.registry, &f.arena, &tenant, &key));
+		assert_false(tenants_init(&f.registry, &f.arena, &twice));
 		fixture_fini(&f);
 	}
 }
 
 static void the_look_up_of_a_key_does_not_grow_with_the_tenants(void **state)
 {
-	size_t tenant = 0, key = 0;
+	struct tenants_duplicates twice;
 	struct fixture f;
 
 	(void)state;
 	fixture_init(&f, 100000);
-	assert_true(tenants_init(&f.registry, &f.arena, &tenant, &key));
+	assert_true(tenants_init(&f.registry, &f.arena, &twice));
 	assert_in_range(f.registry.digest_probes, 1, 24);
 	fixture_fini(&f);
 }
@@ -148,6 +218,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_tenant_is_found_by_its_id_and_nobody_else),
 		cmocka_unit_test(a_duplicate_is_named_by_its_index),
+		cmocka_unit_test(a_tenant_is_found_by_its_aliases_or_else_by_its_id),
+		cmocka_unit_test(a_name_that_is_there_twice_is_told_by_its_index),
 		cmocka_unit_test(memory_that_runs_out_is_said),
 		cmocka_unit_test(the_look_up_of_a_key_does_not_grow_with_the_tenants),
 		cmocka_unit_test(the_limit_key_is_the_front_of_the_digest_of_the_id),
