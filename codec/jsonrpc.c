@@ -254,6 +254,8 @@ static void write_data(struct gather *g, const struct rpc_error_data *data)
 		write_text(g, SLICE(",\"requestId\":"), data->provider_request_id);
 	if (data->limit != NULL)
 		write_text(g, SLICE(",\"limit\":"), slice_str(data->limit));
+	if (data->scope != NULL)
+		write_text(g, SLICE(",\"scope\":"), slice_str(data->scope));
 	if (data->rule != NULL)
 		write_text(g, SLICE(",\"rule\":"), slice_str(data->rule));
 	if (data->extra.len != 0) {

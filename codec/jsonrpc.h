@@ -38,6 +38,7 @@ struct rpc_error_data {
 	int retryable;                    /* < 0: left out */
 	struct slice provider_request_id; /* plain; left out unless visible ASCII */
 	const char *limit;                /* which limit refused; NULL: left out */
+	const char *scope;                /* and whose it is; NULL: left out */
 	const char *rule;                 /* which policy rule refused; NULL: left out */
 	struct slice extra; /* members of `data` as ready JSON text ("\"k\":v"), absent: none */
 };

@@ -4,6 +4,7 @@
 #include "gateway/flow.h"
 #include "gateway/provider_head.h"
 #include "gateway/settings.h"
+#include "tenants/policy.h"
 
 #include <getopt.h>
 #include <math.h>
@@ -14,7 +15,7 @@
 enum { BODY_MAX = 64 << 20, EXIT_USAGE = 2 };
 
 struct walk {
-	const char *config_path, *tenant_id;
+	const char *config_path, *tenant_id, *server;
 	enum revision revision;
 	bool json;
 	struct config *config;
@@ -26,16 +27,16 @@ struct walk {
 	struct json_work *work;
 	struct provider_turn *turns;
 	struct flow flow;
+	struct sampling_request asked; /* after explain_asked: before policy changed anything */
 	bool refused;
 };
 
 static int usage(const char *command)
 {
-	(void)fprintf(
-		stderr,
-		"usage: sluice %s --config FILE --tenant ID [--revision R] [--format text|json] "
-		"<request.json\n",
-		command);
+	(void)fprintf(stderr,
+		      "usage: sluice %s --config FILE --tenant ID [--server NAME] [--revision R] "
+		      "[--format text|json] <request.json\n",
+		      command);
 	return EXIT_USAGE;
 }
 
@@ -44,6 +45,7 @@ static bool parse_options(struct walk *walk, int argc, char **argv)
 	static const struct option options[] = {
 		{ "config", required_argument, NULL, 'c' },
 		{ "tenant", required_argument, NULL, 't' },
+		{ "server", required_argument, NULL, 's' },
 		{ "revision", required_argument, NULL, 'r' },
 		{ "format", required_argument, NULL, 'f' },
 		{ NULL, 0, NULL, 0 },
@@ -57,6 +59,8 @@ static bool parse_options(struct walk *walk, int argc, char **argv)
 			walk->config_path = optarg;
 		else if (option == 't')
 			walk->tenant_id = optarg;
+		else if (option == 's')
+			walk->server = optarg;
 		else if (option == 'f' &&
 			 (strcmp(optarg, "json") == 0 || strcmp(optarg, "text") == 0))
 			walk->json = optarg[0] == 'j';
@@ -95,6 +99,7 @@ static bool prepare(struct walk *walk)
 		return false;
 	}
 	walk->principal.tenant = walk->tenant;
+	walk->principal.server = slice_str(walk->server);
 	walk->work = json_work_new();
 	walk->turns = calloc(walk->config->provider_count + 1, sizeof(*walk->turns));
 	if (walk->work == NULL || walk->turns == NULL)
@@ -255,6 +260,54 @@ static void print_number(const char *name, double value, const char *format)
 		(void)printf(format, value);
 }
 
+static const struct plan *walk_plan(const struct walk *walk)
+{
+	return plan_for(walk->tenant->plan, walk->principal.server);
+}
+
+/* The request as it was sent: policy has changed the one that was walked. */
+static struct verdict rule_verdict(const struct walk *walk, size_t n)
+{
+	return policy_rule_check(n, walk->tenant, walk_plan(walk), &walk->asked);
+}
+
+static void policy_json(struct walk *walk)
+{
+	const char *name;
+
+	(void)fputs("[", stdout);
+	for (size_t n = 0; (name = policy_rule_name(n)) != NULL; n++) {
+		const struct verdict verdict = rule_verdict(walk, n);
+		(void)printf("%s{\"rule\":\"%s\",\"verdict\":\"%s\"", n == 0 ? "" : ",", name,
+			     verdict.err == ERR_OK ? "permits" : "refuses");
+		if (verdict.err != ERR_OK)
+			(void)printf(",\"reason\":\"%s\"", err_info(verdict.err)->reason);
+		(void)fputs(",\"adjustments\":[", stdout);
+		print_adjustments(verdict.adjustments, "\"", ",");
+		(void)fputs("]}", stdout);
+	}
+	(void)fputs("]", stdout);
+}
+
+static void policy_text(struct walk *walk)
+{
+	const char *name;
+
+	for (size_t n = 0; (name = policy_rule_name(n)) != NULL; n++) {
+		const struct verdict verdict = rule_verdict(walk, n);
+		(void)printf("%-32s %s", name, verdict.err == ERR_OK ? "permits" : "refuses: ");
+		if (verdict.err != ERR_OK)
+			(void)fputs(verdict.detail != NULL ? verdict.detail
+							   : err_info(verdict.err)->text,
+				    stdout);
+		else if (verdict.adjustments != 0)
+			(void)fputs(", ", stdout);
+		print_adjustments(verdict.adjustments, "", ", ");
+		(void)fputs("\n", stdout);
+	}
+	(void)fputs("\n", stdout);
+}
+
 static void explain_json_row(struct walk *walk, const struct route_candidate *row)
 {
 	const struct model *model = &walk->config->catalog.models[row->model];
@@ -282,6 +335,8 @@ static void explain_json(struct walk *walk, const struct route *route,
 
 	(void)printf("{\"config\":\"%s\",\"tenant\":", walk->config->digest);
 	print_json_string(walk, walk->tenant->id);
+	(void)fputs(",\"policy\":", stdout);
+	policy_json(walk);
 	(void)fputs(",\"hint\":", stdout);
 	if (route->err == ERR_OK && route->hint >= 0) {
 		(void)fputs("\"", stdout);
@@ -340,24 +395,53 @@ static void explain_text(struct walk *walk, const struct route *route,
 			     err_info(route->err)->text);
 }
 
+/* Refused by policy, or before or after it: then nothing was routed. */
+static void explain_refusal(struct walk *walk)
+{
+	if (walk->json && walk->flow.judged) {
+		(void)fputs("{\"policy\":", stdout);
+		policy_json(walk);
+		(void)fputs(",\"refusal\":", stdout);
+	} else if (walk->flow.judged) {
+		policy_text(walk);
+	}
+	print_gather(&walk->flow.answer.body);
+	(void)fputs(walk->json && walk->flow.judged ? "}\n" : "\n", stdout);
+}
+
+static void explain_asked(struct walk *walk)
+{
+	struct jsonrpc rpc;
+	struct fault fault;
+
+	if (!walk->flow.judged)
+		return;
+	enum err err = sampling_read(walk->body, walk->revision, &sampling_limits_default,
+				     walk->work, &walk->arena, &rpc, &walk->asked, &fault);
+	if (err != ERR_OK) /* the walk has read it, but twice is more than the arena may hold */
+		walk->asked = walk->flow.request;
+}
+
 static void print_explanation(struct walk *walk)
 {
 	const struct catalog *catalog = &walk->config->catalog;
 	struct route_candidate *trace =
 		arena_zero(&walk->arena, (catalog->count + 1) * sizeof(*trace));
 
+	explain_asked(walk);
 	if (walk->refused && walk->flow.verdict.max_tokens == 0) {
-		print_gather(&walk->flow.answer.body); /* refused before routing was asked */
-		(void)fputs("\n", stdout);
+		explain_refusal(walk);
 		return;
 	}
 	must(trace != NULL);
-	const struct route_query query = flow_route_query(&walk->flow, walk->tenant->plan);
+	const struct route_query query = flow_route_query(&walk->flow, walk_plan(walk));
 	const struct route route = route_pick(catalog, &query, trace);
-	if (walk->json)
+	if (walk->json) {
 		explain_json(walk, &route, trace);
-	else
+	} else {
+		policy_text(walk);
 		explain_text(walk, &route, trace);
+	}
 }
 
 static int walk_command(int argc, char **argv, void (*print)(struct walk *walk))

@@ -66,6 +66,7 @@ void flow_begin_as(struct flow *flow, const struct tenant_key *principal, enum r
 {
 	must(flow->step == FLOW_STEP_HTTP);
 	flow->principal = principal;
+	flow->plan = plan_for(principal->tenant->plan, principal->server);
 	flow->tenant = principal->tenant->id;
 	flow->authenticated = true;
 	flow->revision = revision;

@@ -9,18 +9,22 @@ enum { IMAGE_TOKENS = 1600, BYTES_PER_TOKEN = 4 };
 
 enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 {
-	struct verdict verdict = policy_check(flow->principal->tenant, &flow->request);
+	struct verdict verdict = policy_check(flow->principal->tenant, flow->plan, &flow->request);
 	struct rpc_error_data data = rpc_error_data_none;
-	const struct fault fault = { .err = verdict.err, .offset = FAULT_NO_OFFSET };
+	const struct fault fault = { .err = verdict.err,
+				     .offset = FAULT_NO_OFFSET,
+				     .detail = verdict.detail };
 
 	(void)env;
+	flow->judged = true;
 	if (verdict.err != ERR_OK) {
 		data.rule = verdict.rule;
 		return flow_refuse(flow, &fault, &data);
 	}
 	flow->verdict = (struct verdict_copy){ verdict.max_tokens, verdict.final_round };
 	flow->adjustments = flow->request.adjustments | verdict.adjustments;
-	return FLOW_NEXT;
+	enum err err = policy_apply(flow->plan, flow->arena, &flow->request);
+	return err == ERR_OK ? FLOW_NEXT : flow_refuse_err(flow, err);
 }
 
 static size_t media_bytes(const struct block *blocks, uint32_t count, uint32_t *images)
@@ -123,7 +127,7 @@ struct route_query flow_route_query(const struct flow *flow, const struct plan *
 
 enum flow_move flow_route(struct flow *flow, const struct flow_env *env)
 {
-	const struct route_query query = flow_route_query(flow, flow->principal->tenant->plan);
+	const struct route_query query = flow_route_query(flow, flow->plan);
 
 	flow->route = route_pick(&env->config->catalog, &query, NULL);
 	if (flow->route.err != ERR_OK)
@@ -188,16 +192,45 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 	return FLOW_NEXT;
 }
 
+/* The tenant's own limits, those of its server, and those of the model. */
+static void choose_scopes(struct flow *flow, struct reservation *reservation)
+{
+	const struct tenant *tenant = flow->principal->tenant;
+	const struct plan *plan = flow->plan;
+	struct limit_scope *scope = reservation->scopes;
+
+	_Static_assert(RESERVATION_SCOPES_MAX >= 2 + PLAN_MODEL_LIMITS_MAX, "every scope fits");
+	scope->holder = LIMIT_OF_TENANT;
+	scope->limits = plan->limits;
+	(void)memcpy(scope->key, tenant->limit_key, sizeof(scope->key));
+	scope++;
+	if (plan->server_limited && !slice_absent(flow->principal->server)) {
+		uint8_t part[16];
+		tenant_part(TENANT_PART_SERVER, flow->principal->server, part);
+		tenant_part_key(tenant, part, scope->key);
+		scope->holder = LIMIT_OF_SERVER;
+		scope->limits = plan->server_limits;
+		scope++;
+	}
+	for (uint32_t i = 0; i < plan->model_limit_count; i++) {
+		const struct model_limits *models = &plan->model_limits[i];
+		if (!bitset_has(&models->models, flow->route.model))
+			continue;
+		tenant_part_key(tenant, models->part, scope->key);
+		scope->holder = LIMIT_OF_MODEL;
+		scope->limits = models->limits;
+		scope++;
+	}
+	reservation->scope_count = (uint32_t)(scope - reservation->scopes);
+}
+
 static void ask_limits(struct flow *flow, const struct flow_env *env)
 {
 	const struct encode_out *encoded = &flow->encoded;
 	uint64_t bytes = encoded->body.total - encoded->body.media;
-	const struct tenant *tenant = flow->principal->tenant;
 	struct reservation *reservation = &flow->reservation;
 
 	*reservation = (struct reservation){
-		.scopes = { { .holder = LIMIT_OF_TENANT, .limits = tenant->plan->limits } },
-		.scope_count = 1,
 		.ask = {
 			.requests = 1,
 			.tokens = quota_token_estimate(bytes, encoded->images, encoded->max_tokens),
@@ -208,8 +241,9 @@ static void ask_limits(struct flow *flow, const struct flow_env *env)
 		.now = env->now,
 		.wall_s = env->wall_ns / SEC,
 	};
-	(void)memcpy(reservation->scopes[0].key, tenant->limit_key, sizeof(tenant->limit_key));
+	choose_scopes(flow, reservation);
 	flow->principal = NULL; /* the snapshot may go from here on */
+	flow->plan = NULL;
 }
 
 /* Entered twice: to ask, and with the store's verdict. */
@@ -228,6 +262,8 @@ enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 	struct rpc_error_data data = rpc_error_data_none;
 	const struct fault fault = { .err = refusal->err, .offset = FAULT_NO_OFFSET };
 	data.limit = refusal->limit;
+	if (refusal->limit != NULL)
+		data.scope = limit_holder_name(refusal->holder);
 	if (refusal->err == ERR_RATE_LIMITED || refusal->err == ERR_CONCURRENCY)
 		data.retry_after_ms = (int64_t)((refusal->wait_ns + MSEC - 1) / MSEC);
 	return flow_refuse(flow, &fault, &data);

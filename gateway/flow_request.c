@@ -112,6 +112,7 @@ enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
 	if (found == NULL || found->tenant->disabled)
 		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
 	flow->principal = found;
+	flow->plan = plan_for(found->tenant->plan, found->server);
 	(void)memcpy(flow->reservation.scopes[0].key, found->tenant->limit_key,
 		     sizeof(found->tenant->limit_key));
 	flow->tenant = arena_copy(flow->arena, found->tenant->id);
@@ -198,7 +199,7 @@ enum flow_move flow_headers(struct flow *flow, const struct flow_env *env)
 						       "version" };
 		return refuse_header(flow, env, &fault, NULL);
 	}
-	flow->deadline = flow->started + flow->principal->tenant->plan->limits.deadline;
+	flow->deadline = flow->started + flow->plan->limits.deadline;
 	if (!take_timeout(flow))
 		return refuse_header_err(flow, env, ERR_TIMEOUT_HEADER);
 	return FLOW_NEXT;
@@ -242,7 +243,7 @@ static enum revision negotiate(struct slice params, struct json_work *work)
 
 static enum flow_move answer_initialize(struct flow *flow, struct json_work *work)
 {
-	const struct capabilities *may = &flow->principal->tenant->plan->capabilities;
+	const struct capabilities *may = &flow->plan->capabilities;
 	struct gather *body = &flow->answer.body;
 
 	flow_answer_json(flow);

@@ -242,13 +242,9 @@ static enum err step_take(const struct limit_step *step, struct limit_slot *slot
 	return ERR_OK;
 }
 
-/* Places and money that count only are counted beyond their limits. */
-static const struct tenant_limits boundless = { .concurrent = UINT32_MAX,
-						.usd_per_day = LIMIT_NONE,
-						.usd_per_month = LIMIT_NONE };
-
 static void step_pass(size_t step, struct limit_scope *scope, const struct claim *claim)
 {
+	const struct tenant_limits none = limit_none();
 	struct claim unbound = *claim;
 	nsec_t wait_ns;
 
@@ -258,7 +254,7 @@ static void step_pass(size_t step, struct limit_scope *scope, const struct claim
 		scope->passed_over |= UINT32_C(1) << step;
 		return;
 	}
-	unbound.limits = &boundless;
+	unbound.limits = &none; /* places and money are counted beyond their limits */
 	const enum err err = step_take(&limit_steps[step], scope->slot, &unbound, false, &wait_ns);
 	must(err == ERR_OK);
 }

@@ -10,7 +10,7 @@ const struct metrics_shape metrics_shapes[TABLE_COUNT] = {
 	[TABLE_DURATIONS] = { ERR_COUNT * HISTOGRAM_CELLS, KIND_ROUTE },
 	[TABLE_TTFT] = { HISTOGRAM_CELLS, KIND_ROUTE },
 	[TABLE_ATTEMPTS] = { ERR_COUNT, KIND_PROVIDER },
-	[TABLE_LIMITS] = { LIMIT_CELLS, KIND_LIMIT },
+	[TABLE_LIMITS] = { METRICS_DECISIONS, KIND_LIMIT },
 	[TABLE_SINGLE] = { SINGLE_CELLS, KIND_COUNT },
 };
 
@@ -190,7 +190,7 @@ void metrics_attempt(struct metrics_worker *m, struct slice provider, enum err o
 	cell_add(&metrics_row(m, TABLE_ATTEMPTS, number)[outcome], 1);
 }
 
-void metrics_limit(struct metrics_worker *m, const char *limit, bool refused)
+void metrics_limit(struct metrics_worker *m, const char *limit, enum metrics_decision decision)
 {
 	const struct slice name = limit == NULL ? SLICE("all") : slice_str(limit);
 	const struct slice no_second = slice_of(NULL, 0);
@@ -198,7 +198,8 @@ void metrics_limit(struct metrics_worker *m, const char *limit, bool refused)
 		metrics_labels_number(&m->process->labels[KIND_LIMIT],
 				      metrics_labels_hash(name, no_second), name, no_second);
 
-	cell_add(&metrics_row(m, TABLE_LIMITS, number)[refused ? LIMIT_REFUSED : LIMIT_GRANTED], 1);
+	must(decision < METRICS_DECISIONS);
+	cell_add(&metrics_row(m, TABLE_LIMITS, number)[decision], 1);
 }
 
 void metrics_gauges(struct metrics_worker *m, const struct metrics_gauges *g)

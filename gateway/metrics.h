@@ -47,8 +47,10 @@ void metrics_request(struct metrics_worker *m, const struct metrics_request *req
 /* One attempt at a provider. `class`: ok, or the err_info reason of its failure. */
 void metrics_attempt(struct metrics_worker *m, struct slice provider, enum err outcome);
 
-/* One decision of a limit: `limit` NULL and taken: all limits granted. */
-void metrics_limit(struct metrics_worker *m, const char *limit, bool refused);
+enum metrics_decision { METRICS_GRANTED, METRICS_REFUSED, METRICS_WOULD_REFUSE, METRICS_DECISIONS };
+
+/* One decision of a limit: `limit` NULL: all limits granted. `limit` is copied. */
+void metrics_limit(struct metrics_worker *m, const char *limit, enum metrics_decision decision);
 
 /* Gauges that a worker publishes once per turn at most. */
 struct metrics_gauges {

@@ -211,15 +211,16 @@ static void print_routes(struct metrics *metrics, uint32_t count, FILE *out)
 
 static void print_limits(struct metrics *metrics, uint32_t count, FILE *out)
 {
-	static const char *const decisions[LIMIT_CELLS] = {
-		[LIMIT_GRANTED] = "granted", [LIMIT_REFUSED] = "refused"
-	};
+	static const char *const decisions[METRICS_DECISIONS] = { [METRICS_GRANTED] = "granted",
+								  [METRICS_REFUSED] = "refused",
+								  [METRICS_WOULD_REFUSE] =
+									  "would_refuse" };
 	const struct metrics_label *labels = metrics->labels[KIND_LIMIT].rows;
 
 	metrics_print_head(METRIC_LIMIT_DECISIONS, out);
 	for (uint32_t row = 0; row < count; row++) {
 		const metrics_cell *cells = metrics_row(metrics->sum, TABLE_LIMITS, row);
-		for (size_t i = 0; i < LIMIT_CELLS; i++) {
+		for (size_t i = 0; i < METRICS_DECISIONS; i++) {
 			struct slice values[] = { labels[row].a, slice_str(decisions[i]) };
 			if (metrics_get(&cells[i]) != 0)
 				metrics_print_sample(METRIC_LIMIT_DECISIONS, values,

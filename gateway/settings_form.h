@@ -74,13 +74,29 @@ struct model_form {
 	uint64_t text_content_as_string, user_after_tool, think_tags, id_rule;
 };
 
+/* Limits of a part of a tenant; unset: no such limit. */
+struct limits_form {
+	const struct node *node;
+	uint64_t limits[LIMIT_COUNT];
+	uint64_t enforce;
+};
+
+/* Also what a plan's server is read into, over the plan's own. */
 struct plan_form {
 	const struct node *node;
 	uint64_t tools, context, images, audio;
 	struct form_values allow, deny;
 	struct slice default_model;
+	/* policy */
+	uint64_t max_messages, max_blocks, max_tools, schema_bytes, image_bytes, system_bytes;
+	struct form_values tools_allow, tools_deny;
+	uint64_t choice_auto, choice_required, choice_none, user_id;
+	struct slice system_prefix, system_fixed;
+	/* limits */
 	uint64_t limits[LIMIT_COUNT];
-	uint64_t max_tokens_mode, tool_rounds_action;
+	uint64_t max_tokens_mode, tool_rounds_action, enforce;
+	struct limits_form per_server;
+	const struct node *per_model, *servers; /* read later: maps merge key by key */
 };
 
 struct tenant_form {

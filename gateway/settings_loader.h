@@ -1,7 +1,7 @@
 /* settings_loader.h - one load of a configuration: what its parts share.
  *
  * settings.c drives; settings_file finds texts, settings_read fills forms from trees, settings_build
- * and settings_tenants turn forms into the configuration. Private to settings*.c and their tests. */
+ * settings_plans and settings_tenants turn forms into the configuration. Private to settings*.c and their tests. */
 #ifndef GATEWAY_SETTINGS_LOADER_H
 #define GATEWAY_SETTINGS_LOADER_H
 
@@ -75,6 +75,18 @@ void loader_build_process(struct loader *l, const struct main_form *form);
 void loader_build_providers(struct loader *l, const struct main_form *form);
 void loader_build_models(struct loader *l, const struct main_form *form);
 void loader_build_tenants(struct loader *l, const struct main_form *form);
+
+/* ---- settings_plans.c ---- */
+/* A plan that a tenant's keys were merged over. */
+struct plan_base {
+	const struct plan_form *form;
+	const struct plan *plan;
+};
+
+/* The record of a plan, or of a tenant's own where `base` is its plan. `form` is merged already, but for
+ * the two maps; `node` is what was read, for messages and to see what it says (NULL: nothing). */
+void loader_build_plan(struct loader *l, const struct plan_form *form, const struct node *node,
+		       const struct plan_base *base, struct plan *out);
 
 /* settings_load with the n-th memory request failing (0: none), for tests. */
 struct config *settings_load_failing(const struct settings_source *source, FILE *problems,

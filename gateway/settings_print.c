@@ -9,10 +9,15 @@
 
 enum { WORDS_MAX = 256 };
 
+static bool is_map(const struct setting *row)
+{
+	return row->form == FORM_SCOPE_MAP || row->form == FORM_LATE_MAP;
+}
+
 static bool is_entries(const struct setting *row)
 {
 	return row->form == FORM_SCOPES || row->form == FORM_SCOPE_MAP ||
-	       row->form == FORM_LATE_LIST;
+	       row->form == FORM_LATE_LIST || row->form == FORM_LATE_MAP;
 }
 
 /* ---- the manual ---- */
@@ -23,8 +28,8 @@ static void print_type(FILE *out, const struct setting *row)
 
 	if (is_entries(row)) {
 		(void)fprintf(out, "%s of %" PRIu64 " to %" PRIu64 " entries",
-			      row->form == FORM_SCOPE_MAP ? "a map of names" : "a list",
-			      row->minimum, row->maximum);
+			      is_map(row) ? "a map of names" : "a list", row->minimum,
+			      row->maximum);
 		return;
 	}
 	setting_expects(row, words, sizeof(words));
@@ -148,6 +153,7 @@ static const char *const type_schema[] = {
 	[TYPE_RANGE] = "\"type\": [\"array\", \"null\"], \"minItems\": 2, \"maxItems\": 2",
 	[TYPE_ID] = "\"type\": \"string\", \"pattern\": \"^[!#-\\\\[\\\\]-~]+$\"",
 	[TYPE_TEXT] = "\"type\": \"string\"",
+	[TYPE_PROMPT] = "\"type\": \"string\"",
 	[TYPE_DATE] = "\"type\": \"string\", \"pattern\": \"^[0-9]{4}-[0-9]{2}-[0-9]{2}$\"",
 	[TYPE_GLOB] = "\"type\": \"string\", \"pattern\": \"^[!#-\\\\[\\\\]-~]+$\"",
 	[TYPE_ORIGIN] = "\"type\": \"string\", \"pattern\": \"^(null|[^:/]+://[^/]+)$\"",
@@ -233,7 +239,9 @@ static void put_default(struct json_out *j, const struct setting *row)
 	bool bare = row->type == TYPE_BOOL || row->type == TYPE_COUNT || row->type == TYPE_USD ||
 		    row->type == TYPE_PRICE || row->type == TYPE_FRACTION;
 
-	if (row->form == FORM_LIST) {
+	if (settings_scope_info(row->scope)->instead != NULL) {
+		return;
+	} else if (row->form == FORM_LIST) {
 		put_raw(j, "default", "[]");
 	} else if (row->form == FORM_VALUE && setting_has_value(row)) {
 		setting_preset_text(row, text, sizeof(text));
@@ -258,7 +266,7 @@ static void put_row(struct json_out *j, struct slice name, const struct setting 
 	put_text(j, "description", row->meaning);
 	if (row->form == FORM_VALUE) {
 		put_value(j, row);
-	} else if (row->form == FORM_SCOPE_MAP) {
+	} else if (is_map(row)) {
 		put_text(j, "type", "object");
 		put_number(j, "minProperties", row->minimum);
 		put_number(j, "maxProperties", row->maximum);

@@ -126,7 +126,7 @@ static bool check_raw(struct loader *l, const struct setting *row, const struct 
 		wrong(l, row, node, "is a number or a YAML word, not a text: put it in quotes");
 		return false;
 	}
-	if (resolves(row))
+	if (resolves(row) || row->type == TYPE_PROMPT)
 		return true;
 	bool path = row->type == TYPE_PATH || row->type == TYPE_FILES;
 	if (memmem(node->text.at, node->text.len, "${", 2) != NULL ||
@@ -265,6 +265,22 @@ static void read_entries(struct loader *l, const struct setting *row, const stru
 	}
 }
 
+/* Whether every entry of a map has a name and is a map itself. */
+static bool check_late_map(struct loader *l, const struct setting *row, const struct node *node)
+{
+	bool fit = check_count(l, row, node, NODE_MAP);
+
+	for (const struct node *entry = node->first; fit && entry != NULL; entry = entry->next) {
+		fit = check_name(l, entry);
+		if (!fit || entry->kind == NODE_MAP)
+			continue;
+		problem_at(&l->problems, entry, "is not %s; write a map of its settings",
+			   settings_scope_info(row->entry)->what);
+		fit = false;
+	}
+	return fit;
+}
+
 static void read_row(struct loader *l, const struct setting *row, const struct node *node,
 		     void *form, struct arena *into)
 {
@@ -283,6 +299,10 @@ static void read_row(struct loader *l, const struct setting *row, const struct n
 		break;
 	case FORM_LATE_LIST:
 		if (check_count(l, row, node, NODE_LIST))
+			(void)memcpy(field, &node, sizeof(node));
+		break;
+	case FORM_LATE_MAP:
+		if (check_late_map(l, row, node))
 			(void)memcpy(field, &node, sizeof(node));
 		break;
 	case FORM_LATER:

@@ -16,6 +16,8 @@
 #define PLAN_FORM struct plan_form
 #define TENANT_FORM struct tenant_form
 #define TENANT_KEY_FORM struct tenant_key_form
+#define MODEL_LIMITS_FORM struct limits_form
+#define SERVER_FORM struct plan_form
 
 #define NEEDED NULL
 #define WITH_GROUP PRESET_WITH_GROUP
@@ -24,6 +26,7 @@
 #define FORM_LIST_OF FORM_SCOPES
 #define FORM_MAP_OF FORM_SCOPE_MAP
 #define FORM_LATE_LIST_OF FORM_LATE_LIST
+#define FORM_LATE_MAP_OF FORM_LATE_MAP
 #define LIMIT_TYPE(unit)                                           \
 	(__builtin_strcmp(unit, "ns") == 0         ? TYPE_DURATION \
 	 : __builtin_strcmp(unit, "nano-USD") == 0 ? TYPE_USD      \
@@ -84,6 +87,17 @@ const struct setting settings_table[] = {
 	  .preset = PRESET_RAW,                                 \
 	  .preset_raw = value,                                  \
 	  .meaning = text },
+#define PART_LIMIT(in, prefix, field, limit, unit, low, value, high, text)     \
+	{ .scope = SCOPE_##in,                                                 \
+	  .key = prefix #limit,                                                \
+	  .form = FORM_VALUE,                                                  \
+	  .type = LIMIT_TYPE(unit),                                            \
+	  .offset = offsetof(in##_FORM, field[LIMIT_##limit]),                 \
+	  .minimum = low,                                                      \
+	  .maximum = high,                                                     \
+	  .preset = PRESET_RAW,                                                \
+	  .preset_raw = (value) == LIMIT_DERIVED ? LIMIT_DERIVED : LIMIT_NONE, \
+	  .meaning = text },
 #include "gateway/tbl/settings.h"
 #undef SETTING
 #undef CHOICE
@@ -91,6 +105,7 @@ const struct setting settings_table[] = {
 #undef ENTRIES
 #undef LATER
 #undef LIMIT_SETTING
+#undef PART_LIMIT
 };
 const size_t settings_table_count = COUNT_OF(settings_table);
 
@@ -129,6 +144,15 @@ static const struct settings_scope_info scope_info[SCOPE_COUNT] = {
 			       .path = "tenants[].keys[]",
 			       .what = "a key",
 			       .size = sizeof(TENANT_KEY_FORM) },
+	[SCOPE_MODEL_LIMITS] = { .name = "model_limits",
+				 .path = "plans.*.limits.per_model.*",
+				 .what = "limits of models",
+				 .size = sizeof(MODEL_LIMITS_FORM) },
+	[SCOPE_SERVER] = { .name = "server",
+			   .path = "plans.*.servers.*",
+			   .what = "a server",
+			   .size = sizeof(SERVER_FORM),
+			   .instead = "(the tenant's)" },
 };
 
 const struct settings_scope_info *settings_scope_info(enum settings_scope scope)
@@ -236,6 +260,7 @@ struct slice settings_nearest(enum settings_scope scope, struct slice prefix, st
 bool setting_has_value(const struct setting *row)
 {
 	if (row->preset == NULL || row->preset[0] == '\0' || row->preset[0] == '(' ||
+	    scope_info[row->scope].instead != NULL ||
 	    strcmp(row->preset, PRESET_WITH_GROUP) == 0)
 		return false;
 	if (strcmp(row->preset, PRESET_RAW) == 0)
@@ -260,6 +285,8 @@ void setting_preset_text(const struct setting *row, char *out, size_t room)
 
 	if (setting_needed_with(row, group, sizeof(group)))
 		(void)snprintf(out, room, "(needed in %s)", group);
+	else if (scope_info[row->scope].instead != NULL)
+		(void)snprintf(out, room, "%s", scope_info[row->scope].instead);
 	else if (strcmp(text, PRESET_RAW) != 0)
 		(void)snprintf(out, room, "%s", text);
 	else if (setting_has_value(row))
@@ -309,8 +336,9 @@ static const char *const type_words[] = {
 	[TYPE_RANGE] = "null or [lowest, highest]",
 	[TYPE_ID] = "a name: visible ASCII without quotes and backslashes",
 	[TYPE_TEXT] = "a text without control characters",
+	[TYPE_PROMPT] = "a text",
 	[TYPE_DATE] = "a date such as \"2026-10-21\"",
-	[TYPE_GLOB] = "a model id, * and ? allowed",
+	[TYPE_GLOB] = "a name, * and ? allowed",
 	[TYPE_ORIGIN] = "an origin such as \"https://app.example\"",
 	[TYPE_PATH] = "a path, relative to this file or absolute",
 	[TYPE_FILES] = "a path with * and ?, relative to this file or absolute",

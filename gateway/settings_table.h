@@ -20,6 +20,8 @@ enum settings_scope {
 	SCOPE_PLAN,
 	SCOPE_TENANT,
 	SCOPE_TENANT_KEY,
+	SCOPE_MODEL_LIMITS,
+	SCOPE_SERVER,
 	SCOPE_COUNT
 };
 
@@ -29,6 +31,7 @@ enum setting_form {
 	FORM_SCOPES,    /* list of scopes: struct form_entries */
 	FORM_SCOPE_MAP, /* map of names to scopes: struct form_entries */
 	FORM_LATE_LIST, /* list of scopes that are read one by one later: its node */
+	FORM_LATE_MAP,  /* the same of a map of names to scopes */
 	FORM_LATER      /* not in this version */
 };
 
@@ -45,6 +48,7 @@ enum setting_type {
 	TYPE_RANGE,      /* struct form_range */
 	TYPE_ID,         /* struct slice, as are all below: visible ASCII, no quote, no backslash */
 	TYPE_TEXT,       /* no control characters */
+	TYPE_PROMPT,     /* a text with line breaks, taken literally */
 	TYPE_DATE,       /* 2026-10-21 */
 	TYPE_GLOB,       /* over model ids */
 	TYPE_ORIGIN,
@@ -87,6 +91,7 @@ struct settings_scope_info {
 	size_t size;                 /* of its struct; the first member is its node */
 	enum settings_scope extends; /* its rows may stand here too; SCOPE_MAIN: none */
 	size_t extends_at;           /* where that scope's struct is inside this one */
+	const char *instead; /* where all keys that are left out come from; NULL: defaults */
 };
 
 const struct settings_scope_info *settings_scope_info(enum settings_scope scope);

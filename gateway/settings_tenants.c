@@ -1,4 +1,4 @@
-/* settings_tenants.c - plans and tenants: merging, sharing, and 100,000 of them from files.
+/* settings_tenants.c - tenants: merging with plans, sharing, and 100,000 of them from files.
  *
  * A tenant that only names its plan shares the plan's record; entries of files are read one at a time,
  * so that memory is bounded by the result. */
@@ -54,87 +54,10 @@ struct tenants_builder {
 
 /* ---- plans ---- */
 
-static bool any_glob(const struct form_values *globs, struct slice id)
-{
-	for (uint32_t i = 0; i < globs->count; i++)
-		if (slice_glob(globs->at[i], id))
-			return true;
-	return false;
-}
-
-/* Allow minus deny, and the default among them. `node`: whom to blame. */
-static void build_models(struct loader *l, const struct plan_form *form, const struct node *node,
-			 struct plan *out)
-{
-	const struct catalog *catalog = &l->config->catalog;
-	struct slice wanted = form->default_model;
-
-	(void)memset(&out->models, 0, sizeof(out->models));
-	out->default_model = -1;
-	for (uint32_t i = 0; i < catalog->count; i++) {
-		struct slice id = catalog->models[i].id;
-		if (slice_absent(id))
-			continue; /* reported when it was read */
-		if (any_glob(&form->allow, id) && !any_glob(&form->deny, id))
-			bitset_add(&out->models, i);
-		if (!slice_absent(wanted) && slice_eq(id, wanted))
-			out->default_model = (int32_t)i;
-	}
-	if (slice_absent(wanted))
-		return;
-	if (out->default_model < 0)
-		problem_below(&l->problems, node, "models.default",
-			      "there is no model %.*s; write a model's id", (int)wanted.len,
-			      wanted.at);
-	else if (!bitset_has(&out->models, (size_t)out->default_model))
-		problem_below(&l->problems, node, "models.default",
-			      "%.*s is not permitted by allow and deny; permit it or write another",
-			      (int)wanted.len, wanted.at);
-}
-
-static void build_limits(const struct plan_form *form, struct tenant_limits *out)
-{
-	const uint64_t *v = form->limits;
-	uint64_t requests = v[LIMIT_requests_per_minute], tokens = v[LIMIT_tokens_per_minute];
-
-	*out = (struct tenant_limits){
-		.requests = { requests, v[LIMIT_requests_burst] },
-		.tokens = { tokens, v[LIMIT_tokens_burst] },
-		.concurrent = (uint32_t)v[LIMIT_concurrent],
-		.max_tokens = (uint32_t)v[LIMIT_max_tokens],
-		.max_tokens_refuse = form->max_tokens_mode == 1,
-		.tool_rounds = (uint32_t)v[LIMIT_tool_rounds],
-		.tool_rounds_refuse = form->tool_rounds_action == 1,
-		.usd_per_day = v[LIMIT_usd_per_day],
-		.usd_per_month = v[LIMIT_usd_per_month],
-		.deadline = v[LIMIT_deadline],
-	};
-	if (v[LIMIT_requests_burst] == FORM_UNSET)
-		out->requests.burst = limit_requests_burst(requests);
-	if (v[LIMIT_tokens_burst] == FORM_UNSET)
-		out->tokens.burst = limit_tokens_burst(tokens);
-}
-
-/* All but the models. */
-static void build_grants(const struct plan_form *form, struct plan *out)
-{
-	out->magic = PLAN_MAGIC;
-	out->capabilities = (struct capabilities){
-		.tools = form->tools != 0,
-		.context = form->context != 0,
-		.images = form->images != 0,
-		.audio = form->audio != 0,
-	};
-	build_limits(form, &out->limits);
-}
-
 static int by_name(const void *a, const void *b)
 {
-	const struct slice *x = &((const struct plan_entry *)a)->name;
-	const struct slice *y = &((const struct plan_entry *)b)->name;
-	int order = memcmp(x->at, y->at, x->len < y->len ? x->len : y->len);
-
-	return order != 0 ? order : (x->len > y->len) - (x->len < y->len);
+	return slice_order(((const struct plan_entry *)a)->name,
+			   ((const struct plan_entry *)b)->name);
 }
 
 static void build_plans(struct tenants_builder *b, const struct main_form *form)
@@ -148,12 +71,10 @@ static void build_plans(struct tenants_builder *b, const struct main_form *form)
 	if (plans == NULL || b->plans == NULL)
 		return;
 	loader_presets(SCOPE_PLAN, &b->none_form);
-	plans[count].default_model = -1;
-	build_grants(&b->none_form, &plans[count]);
+	loader_build_plan(l, &b->none_form, NULL, NULL, &plans[count]);
 	b->none = (struct plan_entry){ .form = &b->none_form, .plan = &plans[count] };
 	for (uint32_t i = 0; i < count; i++) {
-		build_grants(&forms[i], &plans[i]);
-		build_models(l, &forms[i], forms[i].node, &plans[i]);
+		loader_build_plan(l, &forms[i], forms[i].node, NULL, &plans[i]);
 		b->plans[i] = (struct plan_entry){ .name = forms[i].node->key,
 						   .form = &forms[i],
 						   .plan = &plans[i] };
@@ -190,10 +111,8 @@ static const struct plan *merged_plan(struct tenants_builder *b, const struct pl
 	own = loader_zero(b->l, &b->l->config->arena, 1, sizeof(*own));
 	if (own == NULL)
 		return NULL;
-	*own = *base->plan;
-	build_grants(form, own);
-	if (node_find(node, "models") != NULL)
-		build_models(b->l, form, node, own);
+	const struct plan_base over = { base->form, base->plan };
+	loader_build_plan(b->l, form, node, &over, own);
 	return own;
 }
 

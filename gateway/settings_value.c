@@ -229,6 +229,17 @@ static bool only(struct slice text, unsigned char low, unsigned char high, const
 	return true;
 }
 
+/* Line breaks and tabs are what makes a long text readable. libyaml has seen to UTF-8. */
+static bool is_prompt(struct slice text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned char c = (unsigned char)text.at[i];
+		if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
+			return false;
+	}
+	return true;
+}
+
 static bool is_date(struct slice text)
 {
 	static const char form[] = "9999-99-99";
@@ -272,6 +283,8 @@ const char *value_text_fault(enum setting_type type, struct slice text)
 	case TYPE_GLOB:
 		return only(text, 0x21, 0x7e, "\"\\") ? NULL
 						      : "has characters that a name may not have";
+	case TYPE_PROMPT:
+		return is_prompt(text) ? NULL : "has control characters";
 	case TYPE_DATE:
 		return is_date(text) ? NULL : "is not a date";
 	case TYPE_SHA256:

@@ -120,14 +120,34 @@ static bool do_reserve(struct request *r)
 	return worker->store->reserve(worker->store, &r->flow.reservation) == STORE_DONE;
 }
 
+/* `limit` NULL: refused for want of room in the table. */
+static void count_limit(struct worker *worker, enum limit_holder holder, const char *limit,
+			enum metrics_decision decision)
+{
+	char name[64];
+
+	if (limit == NULL || holder == LIMIT_OF_TENANT)
+		(void)snprintf(name, sizeof(name), "%s", limit == NULL ? "all" : limit);
+	else
+		(void)snprintf(name, sizeof(name), "%s.%s", limit_holder_name(holder), limit);
+	metrics_limit(worker->args.metrics, name, decision);
+}
+
 static void note_verdict(struct request *r)
 {
 	const struct reservation *reservation = &r->flow.reservation;
 
 	r->placed = reservation->granted && reservation->ask.concurrent != 0;
-	metrics_limit(r->worker->args.metrics,
-		      reservation->granted ? NULL : reservation->refusal.limit,
-		      !reservation->granted);
+	if (!reservation->granted) {
+		count_limit(r->worker, reservation->refusal.holder, reservation->refusal.limit,
+			    METRICS_REFUSED);
+		return;
+	}
+	metrics_limit(r->worker->args.metrics, NULL, METRICS_GRANTED);
+	for (uint32_t i = 0; i < reservation->scope_count; i++)
+		if (reservation->scopes[i].would_refuse != NULL)
+			count_limit(r->worker, reservation->scopes[i].holder,
+				    reservation->scopes[i].would_refuse, METRICS_WOULD_REFUSE);
 }
 
 /* False when there is no pool to send to: the call is over before it began. */

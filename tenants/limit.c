@@ -41,3 +41,15 @@ struct tenant_limits limit_defaults(void)
 		.deadline = limit_rows[LIMIT_deadline].preset,
 	};
 }
+
+struct tenant_limits limit_none(void)
+{
+	return (struct tenant_limits){
+		.concurrent = UINT32_MAX,
+		.max_tokens = UINT32_MAX,
+		.tool_rounds = UINT32_MAX,
+		.usd_per_day = LIMIT_NONE,
+		.usd_per_month = LIMIT_NONE,
+		.deadline = NSEC_NEVER,
+	};
+}

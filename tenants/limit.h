@@ -32,4 +32,7 @@ uint64_t limit_tokens_burst(uint64_t per_minute);
 /* What a plan has that says nothing: every preset, derived ones computed; clamp and final. */
 struct tenant_limits limit_defaults(void);
 
+/* No limit at all; with `count_only` false. */
+struct tenant_limits limit_none(void);
+
 #endif

@@ -6,23 +6,59 @@
 /* Four places a key keep the runs short: look-ups visit as many places as the longest run has. */
 enum { PLACES_PER_KEY = 4, PLACES_PER_TENANT = 2, LIMIT_KEY_TEXT_MAX = 512 };
 
-static const char limit_key_prefix[] = "tenant"; /* hashed with its NUL, which no id holds */
-
-void tenant_name(struct tenant *tenant, struct slice id)
+/* Front of the digest of `kind`, hashed with its NUL, which no name holds, and `name`. */
+static void slot_name(const char *kind, struct slice name, uint8_t out[16])
 {
 	char text[LIMIT_KEY_TEXT_MAX];
 	uint8_t digest[SHA256_BYTES];
-	const size_t room = sizeof(text) - sizeof(limit_key_prefix);
+	const size_t kind_len = strlen(kind) + 1, room = sizeof(text) - kind_len;
 
-	if (id.len > room) { /* nobody has such an id; if somebody does, its digest stands for it */
-		sha256(id, digest);
-		id = slice_of((const char *)digest, sizeof(digest));
+	if (name.len >
+	    room) { /* nobody has such a name; if somebody does, its digest stands for it */
+		sha256(name, digest);
+		name = slice_of((const char *)digest, sizeof(digest));
 	}
-	(void)memcpy(text, limit_key_prefix, sizeof(limit_key_prefix));
-	if (id.len != 0)
-		(void)memcpy(text + sizeof(limit_key_prefix), id.at, id.len);
-	sha256(slice_of(text, sizeof(limit_key_prefix) + id.len), digest);
-	(void)memcpy(tenant->limit_key, digest, sizeof(tenant->limit_key));
+	(void)memcpy(text, kind, kind_len);
+	if (name.len != 0)
+		(void)memcpy(text + kind_len, name.at, name.len);
+	sha256(slice_of(text, kind_len + name.len), digest);
+	(void)memcpy(out, digest, 16);
+}
+
+void tenant_name(struct tenant *tenant, struct slice id)
+{
+	slot_name("tenant", id, tenant->limit_key);
+}
+
+void tenant_part(enum tenant_part kind, struct slice name, uint8_t part[16])
+{
+	slot_name(kind == TENANT_PART_SERVER ? "server" : "models", name, part);
+}
+
+/* Both are fronts of digests, so that two pairs are as unlikely to meet as two digests are. */
+void tenant_part_key(const struct tenant *tenant, const uint8_t part[16], uint8_t key[16])
+{
+	for (size_t i = 0; i < 16; i++)
+		key[i] = tenant->limit_key[i] ^ part[i];
+}
+
+const struct plan *plan_for(const struct plan *plan, struct slice server)
+{
+	uint32_t low = 0, high = plan->server_count;
+
+	while (!slice_absent(server) && low < high) {
+		const uint32_t mid = low + (high - low) / 2;
+		const struct plan_server *found = &plan->servers[mid];
+		const int order = slice_order(server, found->name);
+
+		if (order == 0)
+			return &found->plan;
+		if (order < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return plan;
 }
 
 /* A table of zeros with `per_entry` places for each entry, a power of two. NULL: memory. */

@@ -29,7 +29,37 @@ struct tenant_limits {
 	nsec_t deadline;                     /* of a whole request */
 };
 
+/* Of a tenant's system prompt: what the provider gets. */
+enum system_rule { SYSTEM_AS_SENT, SYSTEM_PREFIXED, SYSTEM_FIXED };
+enum metadata_rule { METADATA_PASS, METADATA_DROP, METADATA_REFUSE };
+
+#define POLICY_ANY UINT64_MAX /* no bound */
+
+/* What a request may look like; zero but for the bounds: everything. */
+struct policy {
+	uint64_t messages_max, blocks_max, tools_max; /* POLICY_ANY: as many as fit */
+	uint64_t schema_bytes_max, image_bytes_max, system_bytes_max;
+	const struct slice *tools_allow, *tools_deny; /* globs over tool names; no allow: all */
+	uint32_t tools_allow_count, tools_deny_count;
+	bool no_auto, no_required, no_none; /* toolChoice modes that are refused */
+	enum metadata_rule user_id;         /* metadata.user_id */
+	enum system_rule system_rule;
+	struct slice system; /* of PREFIXED and FIXED: the inside of a JSON string */
+};
+
+/* limits.per_model: some models, by glob. */
+struct model_limits {
+	struct slice glob;
+	uint8_t part[16]; /* tenant_part(glob): with the tenant's limit_key its slot's name */
+	struct bitset models;
+	struct tenant_limits limits;
+};
+
+enum { PLAN_MODEL_LIMITS_MAX = 2 }; /* globs of limits.per_model that one model may match */
+
 enum { PLAN_MAGIC = 0x504c414e, TENANT_MAGIC = 0x54454e41 };
+
+struct plan_server;
 
 /* What a plan grants, with a tenant's own keys merged in. */
 struct plan {
@@ -37,7 +67,20 @@ struct plan {
 	struct capabilities capabilities;
 	struct bitset models;  /* permitted, by catalogue index: allow minus deny */
 	int32_t default_model; /* catalogue index, -1: none */
+	struct policy policy;
 	struct tenant_limits limits;
+	bool server_limited; /* there are limits of each MCP server */
+	struct tenant_limits server_limits;
+	const struct model_limits *model_limits;
+	uint32_t model_limit_count;
+	const struct plan_server *servers; /* by name */
+	uint32_t server_count;
+};
+
+/* What one MCP server is granted where that differs from the others. */
+struct plan_server {
+	struct slice name;
+	struct plan plan; /* has no servers of its own */
 };
 
 struct tenant {
@@ -91,6 +134,15 @@ static inline size_t tenants_digest_hash(const uint8_t digest[SHA256_BYTES])
 
 /* Fills limit_key. */
 void tenant_name(struct tenant *tenant, struct slice id);
+
+/* Names of a tenant's further slots: that of a part (one server, one glob) is the tenant's limit_key
+ * combined with the part's digest. */
+enum tenant_part { TENANT_PART_SERVER, TENANT_PART_MODELS };
+void tenant_part(enum tenant_part kind, struct slice name, uint8_t part[16]);
+void tenant_part_key(const struct tenant *tenant, const uint8_t part[16], uint8_t key[16]);
+
+/* What `server` is granted (absent: a caller that named none): the plan itself unless it says more. */
+const struct plan *plan_for(const struct plan *plan, struct slice server);
 
 /* Index of the first one that is there twice, SIZE_MAX when none is. */
 struct tenants_duplicates {

@@ -44,6 +44,15 @@ static inline bool slice_eq(struct slice a, struct slice b)
 	return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
+/* Less than, equal to or greater than 0, as memcmp; a prefix comes before what it begins. */
+static inline int slice_order(struct slice a, struct slice b)
+{
+	const size_t len = a.len < b.len ? a.len : b.len;
+	const int order = len == 0 ? 0 : memcmp(a.at, b.at, len);
+
+	return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 /* ASCII case is ignored. */
 bool slice_eq_nocase(struct slice a, struct slice b);
 

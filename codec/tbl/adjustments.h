@@ -1,6 +1,6 @@
 /* adjustments.h - how a request or an answer was changed on the way: ADJUSTMENT(symbol, code, meaning)
  *
- * The codes of contract/providers.md 8, reported in the result's _meta "sluice/adjustments". */
+ * The codes of contract/providers.md 8 and of policy, reported in the result's _meta "sluice/adjustments". */
 ADJUSTMENT(MAX_TOKENS_CLAMPED, "max_tokens_clamped", "maxTokens lowered to the model's or tenant's limit")
 ADJUSTMENT(TEMPERATURE_DROPPED, "temperature_dropped", "the model takes no temperature")
 ADJUSTMENT(TEMPERATURE_CLAMPED, "temperature_clamped", "temperature moved into the model's range")
@@ -19,6 +19,9 @@ ADJUSTMENT(TOOLS_SYNTHESISED, "tools_synthesised", "definitions made for the cal
 ADJUSTMENT(RESULT_MEDIA_MOVED, "tool_result_media_moved", "images of tool results moved into a user message")
 ADJUSTMENT(RESULTS_MERGED, "tool_results_merged", "results in neighbouring messages merged")
 ADJUSTMENT(METADATA_DROPPED, "metadata_dropped", "metadata other than user_id left out")
+ADJUSTMENT(USER_ID_DROPPED, "user_id_dropped", "policy keeps metadata.user_id from the provider")
+ADJUSTMENT(SYSTEM_PREFIXED, "system_prompt_prefixed", "policy put its text before the system prompt")
+ADJUSTMENT(SYSTEM_FIXED, "system_prompt_fixed", "policy's system prompt stands for the request's")
 ADJUSTMENT(CONTEXT_IGNORED, "include_context_ignored", "includeContext is not supported")
 ADJUSTMENT(PRIORITY_CLAMPED, "priority_clamped", "a model priority moved into 0..1")
 ADJUSTMENT(TOOL_ROUNDS_FINAL, "tool_rounds_final", "last round of the tool loop: no more calls")

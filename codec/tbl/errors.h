@@ -44,6 +44,7 @@ ERROR(SESSION_UNKNOWN, 404, 404, "session_unknown", "The session has expired or 
 ERROR(UNAUTHORIZED, 401, 401, "unauthorized", "The key is missing, unknown or disabled")
 ERROR(BUDGET, 402, 402, "budget_exceeded", "The tenant's budget is spent")
 ERROR(ORIGIN, 403, 403, "origin_forbidden", "This Origin is not allowed")
+ERROR(POLICY, 403, 403, "policy_denied", "Policy does not permit this request")
 ERROR(MODEL_FORBIDDEN, 403, 403, "model_forbidden", "Policy permits this tenant no model")
 ERROR(IMAGES_FORBIDDEN, 403, 403, "images_forbidden", "Policy does not permit images")
 ERROR(AUDIO_FORBIDDEN, 403, 403, "audio_forbidden", "Policy does not permit audio")

@@ -22,7 +22,7 @@ METRIC(ATTEMPTS, "sluice_provider_attempts_total", COUNTER, "provider,class", "a
 METRIC(POOL_CONNECTIONS, "sluice_pool_connections", GAUGE, "provider,state", "connections",
        "Provider connections that are idle, busy or connecting, and calls queued for one")
 METRIC(LIMIT_DECISIONS, "sluice_limit_decisions_total", COUNTER, "limit,decision", "decisions",
-       "Decisions of the tenants' limits; limit is all where every limit granted, else the one that refused")
+       "Decisions of the tenants' limits; limit is all where every limit granted, else the one that refused (per_server. and per_model. before its name where it is not the tenant's own); would_refuse is a refusal that enforce: false let pass, counted beside granted")
 METRIC(SETTLED_WITHOUT_USAGE, "sluice_settled_without_usage_total", COUNTER, "", "requests",
        "Requests charged their full reservation because the provider's usage never arrived")
 METRIC(BUDGET_OVERRUN, "sluice_budget_overrun_usd_total", COUNTER, "", "US dollars",

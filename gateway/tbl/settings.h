@@ -11,6 +11,9 @@
  * LATER(scope, key)
  *     of DESIGN, without a function in this version: refused
  *
+ * LIMIT_SETTING(scope, limit, ...), PART_LIMIT(scope, key prefix, field, limit, ...)
+ *     a row of tenants/tbl/limits.h: a tenant's, and a server's or some models', without a default
+ *
  * `key` is the path inside the scope, `field` the member of the scope's struct in settings_form.h.
  * The default is text as it would stand in the file; NEEDED: there is none; WITH_GROUP: there is none,
  * and the key is needed where its map is; in parentheses: words for what is computed when the key is
@@ -91,26 +94,58 @@ SETTING(MODEL, "profile.think_tags", BOOL, think_tags, 0, "false", 1, RELOAD, "w
 CHOICE(MODEL, "profile.id_rule", id_rule, "none|alnum9", "none", RELOAD, "what tool-call ids must look like: alnum9 is nine letters and digits")
 SETTING(MODEL, "enabled", BOOL, enabled, 0, "true", 1, RELOAD, "false: not used")
 
-SETTING(PLAN, "capabilities.tools", BOOL, tools, 0, "false", 1, RELOAD, "may offer tools")
-SETTING(PLAN, "capabilities.context", BOOL, context, 0, "false", 0, RELOAD, "may ask for includeContext")
-SETTING(PLAN, "capabilities.images", BOOL, images, 0, "false", 1, RELOAD, "may send images")
-SETTING(PLAN, "capabilities.audio", BOOL, audio, 0, "false", 1, RELOAD, "may send audio")
-LIST(PLAN, "models.allow", GLOB, allow, 1024, RELOAD, "permitted models: globs over their ids; none without this")
-LIST(PLAN, "models.deny", GLOB, deny, 1024, RELOAD, "wins over allow")
-SETTING(PLAN, "models.default", ID, default_model, 1, "(none)", 128, RELOAD, "taken when a request states no priorities")
+#define GRANT(key, type, field, minimum, preset, maximum, meaning) \
+	SETTING(PLAN, key, type, field, minimum, preset, maximum, RELOAD, meaning)
+#define GRANT_CHOICE(key, field, choices, preset, meaning) CHOICE(PLAN, key, field, choices, preset, RELOAD, meaning)
+#define GRANT_LIST(key, type, field, most, meaning) LIST(PLAN, key, type, field, most, RELOAD, meaning)
+#include "gateway/tbl/grants.h"
+#undef GRANT
+#undef GRANT_CHOICE
+#undef GRANT_LIST
 #define LIMIT(limit, unit, minimum, preset, maximum, meaning) \
 	LIMIT_SETTING(PLAN, limit, unit, minimum, preset, maximum, meaning)
 #include "tenants/tbl/limits.h"
 #undef LIMIT
 CHOICE(PLAN, "limits.max_tokens_mode", max_tokens_mode, "clamp|refuse", "clamp", RELOAD, "what happens to a request over max_tokens")
 CHOICE(PLAN, "limits.tool_rounds_action", tool_rounds_action, "final|refuse", "final", RELOAD, "at tool_rounds: one last answer without calls, or a refusal")
-LATER(PLAN, "limits.enforce")
+SETTING(PLAN, "limits.enforce", BOOL, enforce, 0, "true", 1, RELOAD, "false: all limits here count and refuse nothing (requests that would be refused: sluice_limit_decisions_total)")
 LATER(PLAN, "limits.deadline_progress")
 LATER(PLAN, "limits.loop_tokens")
-LATER(PLAN, "limits.per_server")
-LATER(PLAN, "limits.per_model")
+#define LIMIT(limit, unit, minimum, preset, maximum, meaning)
+#define COUNTED(limit, unit, minimum, preset, maximum, meaning) \
+	PART_LIMIT(PLAN, "limits.per_server.", per_server.limits, limit, unit, minimum, preset, maximum, meaning)
+#include "tenants/tbl/limits.h"
+#undef LIMIT
+SETTING(PLAN, "limits.per_server.enforce", BOOL, per_server.enforce, 0, "true", 1, RELOAD, "false: the limits of each server count and refuse nothing")
+ENTRIES(PLAN, "limits.per_model", LATE_MAP, per_model, MODEL_LIMITS, 0, "(none)", 64, RELOAD, "limits of some models together, by a glob over their ids; at most two globs for one model")
 LATER(PLAN, "unknown_tool_calls")
 LATER(PLAN, "on_store_failure")
+ENTRIES(PLAN, "servers", LATE_MAP, servers, SERVER, 0, "(none)", 1000, RELOAD, "what differs for one MCP server of the tenant (the server of its keys), by name")
+
+#define LIMIT(limit, unit, minimum, preset, maximum, meaning)
+#define COUNTED(limit, unit, minimum, preset, maximum, meaning) \
+	PART_LIMIT(MODEL_LIMITS, "", limits, limit, unit, minimum, preset, maximum, meaning)
+#include "tenants/tbl/limits.h"
+#undef LIMIT
+SETTING(MODEL_LIMITS, "enforce", BOOL, enforce, 0, "(true)", 1, RELOAD, "false: counts and refuses nothing")
+
+#define GRANT(key, type, field, minimum, preset, maximum, meaning) \
+	SETTING(SERVER, key, type, field, minimum, preset, maximum, RELOAD, meaning)
+#define GRANT_CHOICE(key, field, choices, preset, meaning) CHOICE(SERVER, key, field, choices, preset, RELOAD, meaning)
+#define GRANT_LIST(key, type, field, most, meaning) LIST(SERVER, key, type, field, most, RELOAD, meaning)
+#include "gateway/tbl/grants.h"
+#undef GRANT
+#undef GRANT_CHOICE
+#undef GRANT_LIST
+#define LIMIT(limit, unit, minimum, preset, maximum, meaning) \
+	LIMIT_SETTING(SERVER, limit, unit, minimum, preset, maximum, meaning)
+#define COUNTED(limit, unit, minimum, preset, maximum, meaning) \
+	PART_LIMIT(SERVER, "limits.", per_server.limits, limit, unit, minimum, preset, maximum, meaning)
+#include "tenants/tbl/limits.h"
+#undef LIMIT
+CHOICE(SERVER, "limits.max_tokens_mode", max_tokens_mode, "clamp|refuse", "clamp", RELOAD, "what happens to a request over max_tokens")
+CHOICE(SERVER, "limits.tool_rounds_action", tool_rounds_action, "final|refuse", "final", RELOAD, "at tool_rounds: one last answer without calls, or a refusal")
+SETTING(SERVER, "limits.enforce", BOOL, per_server.enforce, 0, "true", 1, RELOAD, "false: this server's own limits count and refuse nothing")
 
 SETTING(TENANT, "id", ID, id, 1, NEEDED, 128, RELOAD, "unique")
 SETTING(TENANT, "plan", ID, plan_name, 1, "(the defaults of a plan)", 128, RELOAD, "a name under plans")

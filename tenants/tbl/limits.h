@@ -4,14 +4,19 @@
  * unit of struct tenant_limits, which the column names: the configuration writes USD and durations,
  * the record holds nano-USD and nanoseconds. LIMIT_DERIVED as a default: computed from the rate when
  * the key is absent (requests_burst max(1, a tenth), tokens_burst a whole minute's figure).
- * LIMIT_NONE as a default: no such limit when the key is absent. DESIGN 4.2. */
-LIMIT(requests_per_minute, "requests", 1, 60, QUOTA_RATE_MAX, "requests a minute")
-LIMIT(requests_burst, "requests", 1, LIMIT_DERIVED, QUOTA_RATE_MAX, "requests at once; default: max(1, a tenth of requests_per_minute)")
-LIMIT(tokens_per_minute, "tokens", 1, 100000, QUOTA_RATE_MAX, "tokens a minute, estimated before and settled after the call")
-LIMIT(tokens_burst, "tokens", 1, LIMIT_DERIVED, QUOTA_RATE_MAX, "tokens at once; default: tokens_per_minute")
-LIMIT(concurrent, "requests", 1, 8, 1000000, "requests in flight")
+ * LIMIT_NONE as a default: no such limit when the key is absent. COUNTED rows, with the same columns,
+ * are what the store counts: they are limits of a server and of models as well. DESIGN 4.2. */
+#ifndef COUNTED
+#define COUNTED LIMIT
+#endif
+COUNTED(requests_per_minute, "requests", 1, 60, QUOTA_RATE_MAX, "requests a minute")
+COUNTED(requests_burst, "requests", 1, LIMIT_DERIVED, QUOTA_RATE_MAX, "requests at once; default: max(1, a tenth of requests_per_minute)")
+COUNTED(tokens_per_minute, "tokens", 1, 100000, QUOTA_RATE_MAX, "tokens a minute, estimated before and settled after the call")
+COUNTED(tokens_burst, "tokens", 1, LIMIT_DERIVED, QUOTA_RATE_MAX, "tokens at once; default: tokens_per_minute")
+COUNTED(concurrent, "requests", 1, 8, 1000000, "requests in flight")
 LIMIT(max_tokens, "tokens", 1, 4096, 1000000000, "highest maxTokens; max_tokens_mode says whether more is clamped or refused")
 LIMIT(tool_rounds, "rounds", 1, 10, 1000000, "rounds of one tool loop; tool_rounds_action says what happens then")
-LIMIT(usd_per_day, "nano-USD", 0, 5000000000, 10000000000000000, "money a UTC day")
-LIMIT(usd_per_month, "nano-USD", 0, LIMIT_NONE, 10000000000000000, "money a UTC month")
+COUNTED(usd_per_day, "nano-USD", 0, 5000000000, 10000000000000000, "money a UTC day")
+COUNTED(usd_per_month, "nano-USD", 0, LIMIT_NONE, 10000000000000000, "money a UTC month")
 LIMIT(deadline, "ns", 1 * MSEC, 55 * SEC, 3600 * SEC, "of a whole request, retries included")
+#undef COUNTED

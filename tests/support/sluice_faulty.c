@@ -19,14 +19,15 @@ static _Noreturn void spin(void)
 		;
 }
 
-struct verdict policy_check(const struct tenant *tenant, const struct sampling_request *request)
+struct verdict policy_check(const struct tenant *tenant, const struct plan *plan,
+			    const struct sampling_request *request)
 {
 	must(!slice_eq(tenant->id, SLICE("breaks-a-promise")));
 	if (slice_eq(tenant->id, SLICE("spins")))
 		spin();
 	if (slice_eq(tenant->id, SLICE("crashes")))
 		*(volatile char *)tenant->id.len = 0; /* a length is no address */
-	return true_policy_check(tenant, request);
+	return true_policy_check(tenant, plan, request);
 }
 
 int main(int argc, char **argv)
