@@ -76,21 +76,6 @@ static struct slice plain_at(struct run *run, const struct json_tree *tree, cons
 	return plain;
 }
 
-/* Text of a member's whole value, as it stands in the file. */
-static struct slice value_text(const struct run *run, const struct json_tree *node)
-{
-	const char *end = run->vector->text.at + run->vector->text.len;
-	const char *colon = memchr(node->key.at + node->key.len, ':',
-				   (size_t)(end - node->key.at - (ptrdiff_t)node->key.len));
-	struct json_reader r;
-	struct slice text;
-
-	must(colon != NULL);
-	json_open(&r, slice_of(colon + 1, (size_t)(end - colon - 1)), NULL, NULL);
-	must(json_skip(&r, &text));
-	return text;
-}
-
 static bool same_tree(struct run *run, const struct json_tree *want, struct slice text, bool subset)
 {
 	char why[WHY_SIZE / 2] = "";
@@ -256,7 +241,7 @@ static enum err translate(struct run *run, struct encode_out *out, struct fault 
 	struct jsonrpc rpc;
 
 	must(request != NULL);
-	enum err err = sampling_read(value_text(run, json_tree_get(vector->tree, "in")),
+	enum err err = sampling_read(golden_value(vector, json_tree_get(vector->tree, "in")),
 				     revision_at(run, "revision"), &sampling_limits_default,
 				     run->work, &run->arena, &rpc, request, fault);
 	if (err != ERR_OK)
@@ -345,7 +330,8 @@ static struct provider_answer answer_of(struct run *run)
 			     .retry_after_ms = plain_at(run, headers, "retry-after-ms"),
 			     .should_retry = plain_at(run, headers, "x-should-retry"),
 			     .request_id = plain_at(run, headers, "request-id") },
-		.body = in->kind == JSON_STRING ? plain_at(run, tree, "in") : value_text(run, in),
+		.body = in->kind == JSON_STRING ? plain_at(run, tree, "in")
+						: golden_value(run->vector, in),
 	};
 	if (slice_absent(answer.headers.request_id))
 		answer.headers.request_id = plain_at(run, headers, "x-request-id");

@@ -67,6 +67,20 @@ static void free_slice(struct slice s)
 	free((void *)(uintptr_t)s.at);
 }
 
+struct slice golden_value(const struct vector *vector, const struct json_tree *member)
+{
+	const char *end = vector->text.at + vector->text.len;
+	const char *key_end = member->key.at + member->key.len;
+	const char *colon = memchr(key_end, ':', (size_t)(end - key_end));
+	struct json_reader r;
+	struct slice text;
+
+	must(colon != NULL);
+	json_open(&r, slice_of(colon + 1, (size_t)(end - colon - 1)), NULL, NULL);
+	must(json_skip(&r, &text));
+	return text;
+}
+
 /* ---- the sets ---- */
 
 int golden_is_json(const struct dirent *entry)

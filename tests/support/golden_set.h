@@ -30,6 +30,9 @@ void golden_free(struct golden_set *set);
 /* Whether pending.txt names it, with a reason. */
 bool golden_is_pending(const struct golden_set *set, const char *name);
 
+/* The whole value of a member, as it stands in the vector's file. */
+struct slice golden_value(const struct vector *vector, const struct json_tree *member);
+
 /* The folder of the reference vectors ($SLUICE_SHARED/vectors, or ../shared/vectors), static; NULL
  * when it is not at hand. */
 const char *golden_shared(void);
