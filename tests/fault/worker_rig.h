@@ -1,0 +1,455 @@
+/* worker_rig.h - a real worker in a world that a test owns: its memory, its store's answers, its
+ * connections on both sides, its clock.
+ *
+ * What is defined here stands in for the modules codec/base/arena, http, net and upstream, whose objects
+ * the linker therefore leaves out. To be included once per program, by its only source. */
+#ifndef TESTS_FAULT_WORKER_RIG_H
+#define TESTS_FAULT_WORKER_RIG_H
+
+/* ---- memory: every take can be made to fail --------------------------------------------------- */
+
+#include "codec/base/arena.h"
+
+#define arena_take true_arena_take
+#define arena_zero true_arena_zero
+#define arena_copy true_arena_copy
+#include "codec/base/arena.c"
+#undef arena_take
+#undef arena_zero
+#undef arena_copy
+
+#include "codec/base/must.h"
+#include "gateway/worker_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The takes of a run, counted; the `fail`-th has no memory. 0: none has to fail. */
+static struct {
+	size_t count, fail;
+} takes;
+
+static bool take_fails(void)
+{
+	return ++takes.count == takes.fail;
+}
+
+void *arena_take(struct arena *arena, size_t size)
+{
+	return take_fails() ? NULL : true_arena_take(arena, size);
+}
+
+void *arena_zero(struct arena *arena, size_t size)
+{
+	return take_fails() ? NULL : true_arena_zero(arena, size);
+}
+
+struct slice arena_copy(struct arena *arena, struct slice s)
+{
+	return take_fails() ? (struct slice){ NULL, 0 } : true_arena_copy(arena, s);
+}
+
+/* ---- the world -------------------------------------------------------------------------------- */
+
+struct http_exchange {
+	int status; /* 0: not answered */
+	char *body; /* malloc'ed, with a NUL behind it */
+	size_t len;
+};
+struct net_loop {
+	char unused;
+};
+struct http_server {
+	char unused;
+};
+struct upstream {
+	char unused;
+};
+struct upstream_pool {
+	char unused;
+};
+
+static struct world {
+	struct worker *worker;
+	struct http_handler handler;
+	struct http_exchange exchange;
+	nsec_t now;
+	uint64_t wall_ns;
+	/* the provider */
+	struct upstream_call *call; /* started, neither done nor cancelled */
+	uint8_t sent[SHA256_BYTES]; /* digest of the last request that was sent */
+	uint32_t buffers;           /* answers that were not given back */
+	/* the store: what it says next, and what it was told */
+	struct store store;
+	enum { STORE_ASKS, STORE_REFUSES, STORE_WAITS } store_mode;
+	struct limit_refusal refusal;
+	struct reservation *pending;
+	uint32_t granted, settled, placed, released, forgotten;
+	uint64_t reserved_usd, settled_usd;
+} world;
+
+static struct net_loop the_loop;
+static struct http_server the_http;
+static struct upstream the_upstream;
+static struct upstream_pool the_pool;
+
+/* ---- net.h ---- */
+struct net_loop *net_loop_new(void)
+{
+	return &the_loop;
+}
+
+void net_loop_set_owner(struct net_loop *loop, void *owner)
+{
+	(void)loop;
+	(void)owner;
+}
+
+nsec_t net_now(const struct net_loop *loop)
+{
+	(void)loop;
+	return world.now;
+}
+
+uint64_t net_wall_ns(const struct net_loop *loop)
+{
+	(void)loop;
+	return world.wall_ns;
+}
+
+void net_turn(struct net_loop *loop, nsec_t max_wait)
+{
+	(void)loop;
+	(void)max_wait;
+	abort(); /* this worker has no thread */
+}
+
+void net_timer_set(struct net_loop *loop, struct net_timer *timer, nsec_t due)
+{
+	(void)loop;
+	timer->due = due;
+}
+
+/* Control's messages arrive at once. */
+void net_post(struct net_loop *loop, struct net_message *message)
+{
+	(void)loop;
+	message->run(message, world.worker);
+}
+
+/* ---- http.h ---- */
+struct http_server *http_server_new(struct net_loop *loop, const struct http_listener *listeners,
+				    size_t listener_count, const struct http_handler *handler,
+				    const struct http_limits *limits)
+{
+	(void)loop;
+	(void)listeners;
+	(void)listener_count;
+	(void)limits;
+	world.handler = *handler;
+	return &the_http;
+}
+
+void http_answer(struct http_exchange *exchange, int status, const struct http_field *fields,
+		 size_t field_count, const struct iovec *body, size_t body_count, size_t body_total)
+{
+	must(exchange == &world.exchange && exchange->status == 0 && status != 0);
+	must(field_count == 0 || fields != NULL);
+	exchange->status = status;
+	exchange->body = malloc(body_total + 1);
+	must(exchange->body != NULL);
+	for (size_t i = 0; i < body_count; i++) {
+		must(exchange->len + body[i].iov_len <= body_total);
+		if (body[i].iov_len > 0)
+			memcpy(exchange->body + exchange->len, body[i].iov_base, body[i].iov_len);
+		exchange->len += body[i].iov_len;
+	}
+	must(exchange->len == body_total);
+	exchange->body[body_total] = '\0';
+}
+
+void http_refuse(struct http_exchange *exchange, int status, const struct http_field *fields,
+		 size_t field_count, struct slice body)
+{
+	const struct iovec whole = { (void *)(uintptr_t)body.at, body.len };
+
+	http_answer(exchange, status, fields, field_count, &whole, 1, body.len);
+}
+
+void http_set_limits(struct http_server *server, const struct http_limits *limits)
+{
+	(void)server;
+	(void)limits;
+}
+
+const struct http_counters *http_counters(const struct http_server *server)
+{
+	(void)server;
+	return NULL;
+}
+
+size_t http_in_flight(const struct http_server *server)
+{
+	(void)server;
+	return 0;
+}
+
+size_t http_connections(const struct http_server *server)
+{
+	(void)server;
+	return 0;
+}
+
+void http_set_tls(struct http_server *server, size_t n, struct ssl_ctx_st *tls)
+{
+	(void)server;
+	(void)n;
+	(void)tls;
+}
+
+void http_prepare_tls(struct ssl_ctx_st *tls)
+{
+	(void)tls;
+}
+
+void http_quiet(struct http_server *server)
+{
+	(void)server;
+}
+
+void http_stop_accepting(struct http_server *server)
+{
+	(void)server;
+}
+
+void http_shutdown(struct http_server *server)
+{
+	(void)server;
+}
+
+/* ---- upstream.h ---- */
+const struct upstream_limits upstream_limits_default;
+
+struct upstream *upstream_new(struct net_loop *loop, const struct upstream_limits *limits)
+{
+	(void)loop;
+	(void)limits;
+	return &the_upstream;
+}
+
+struct upstream_pool *upstream_pool_for(struct upstream *up, const struct endpoint *endpoint,
+					char *problem, size_t room)
+{
+	(void)up;
+	(void)endpoint;
+	(void)snprintf(problem, room, "for a test");
+	return &the_pool;
+}
+
+void upstream_mark(struct upstream *up)
+{
+	(void)up;
+}
+
+void upstream_sweep(struct upstream *up)
+{
+	(void)up;
+}
+
+void upstream_resolved(struct upstream *up, struct slice identity,
+		       const struct upstream_address *addresses, uint32_t count)
+{
+	(void)up;
+	(void)identity;
+	(void)addresses;
+	(void)count;
+}
+
+struct upstream_counts upstream_count(const struct upstream *up, struct slice identity)
+{
+	(void)up;
+	(void)identity;
+	return (struct upstream_counts){ 0 };
+}
+
+void upstream_start(struct upstream_pool *pool, struct upstream_call *call)
+{
+	must(pool == &the_pool && world.call == NULL && call->done != NULL);
+	must(call->request_count > 0 && call->deadline > world.now);
+	struct sha256_sum sum;
+	sha256_begin(&sum);
+	for (uint32_t i = 0; i < call->request_count; i++)
+		sha256_add(&sum, slice_of(call->request[i].iov_base, call->request[i].iov_len));
+	sha256_end(&sum, world.sent);
+	world.call = call;
+}
+
+void upstream_cancel(struct upstream_call *call)
+{
+	if (world.call == call)
+		world.call = NULL;
+}
+
+void upstream_finish(struct upstream_call *call)
+{
+	if (call->buffer == NULL)
+		return;
+	call->buffer = NULL;
+	must(world.buffers > 0);
+	world.buffers--;
+}
+
+/* ---- the store, between the worker and the memory store ---- */
+static struct store *true_store(void)
+{
+	return &world.worker->memory.store;
+}
+
+static void rig_ask(struct reservation *reservation)
+{
+	must(true_store()->reserve(true_store(), reservation) == STORE_DONE);
+	if (!reservation->granted)
+		return;
+	world.granted++;
+	world.placed += reservation->ask.concurrent;
+	world.reserved_usd = reservation->ask.usd;
+}
+
+static enum store_outcome rig_reserve(struct store *store, struct reservation *reservation)
+{
+	(void)store;
+	must(world.pending == NULL);
+	switch (world.store_mode) {
+	case STORE_ASKS:
+		rig_ask(reservation);
+		return STORE_DONE;
+	case STORE_REFUSES:
+		reservation->granted = false;
+		reservation->refusal = world.refusal;
+		return STORE_DONE;
+	case STORE_WAITS:
+		break;
+	}
+	world.pending = reservation;
+	return STORE_PENDING;
+}
+
+static uint64_t rig_settle(struct store *store, struct reservation *reservation, uint64_t tokens,
+			   uint64_t usd, nsec_t now)
+{
+	(void)store;
+	world.settled++;
+	world.settled_usd = usd;
+	return true_store()->settle(true_store(), reservation, tokens, usd, now);
+}
+
+static void rig_release(struct store *store, struct reservation *reservation)
+{
+	(void)store;
+	world.released++;
+	true_store()->release(true_store(), reservation);
+}
+
+static void rig_forget(struct store *store, struct reservation *reservation)
+{
+	(void)store;
+	must(world.pending == reservation || world.pending == NULL);
+	world.forgotten += world.pending != NULL;
+	world.pending = NULL;
+}
+
+static uint32_t rig_series(struct store *store, const uint8_t key[16])
+{
+	(void)store;
+	return true_store()->series(true_store(), key);
+}
+
+/* ---- what a test does ------------------------------------------------------------------------- */
+
+/* The store that has let the worker wait says what STORE_ASKS would have said. */
+static void rig_store_answers(void)
+{
+	struct reservation *reservation = world.pending;
+
+	must(reservation != NULL);
+	world.pending = NULL;
+	rig_ask(reservation);
+	reservation->done(reservation);
+}
+
+/* The call in progress ends: with an answer if `err` is ERR_OK. */
+static void rig_provider_ends(enum err err, bool bytes_sent, const struct provider_answer *answer)
+{
+	struct upstream_call *call = world.call;
+
+	must(call != NULL);
+	world.call = NULL;
+	call->err = err;
+	call->detail = err == ERR_OK ? NULL : "for a test";
+	call->bytes_sent = bytes_sent;
+	call->sent_at = bytes_sent ? world.now : 0;
+	call->done_at = world.now;
+	if (err == ERR_OK) {
+		call->answer = *answer;
+		call->buffer = (struct net_buffer *)(void *)&world; /* somebody's memory */
+		world.buffers++;
+	}
+	call->done(call);
+}
+
+static void rig_start(const struct config *config, struct limit_table *table,
+		      struct metrics *metrics, struct log_ring *ring)
+{
+	static const int no_fds[CONFIG_LISTEN_MAX];
+	const struct worker_args args = {
+		.count = 1,
+		.listen_fds = no_fds,
+		.listen_count = config->listen_count,
+		.limits = table,
+		.metrics = metrics_worker(metrics, 0),
+		.log = ring,
+		.config = config,
+	};
+
+	world.worker = worker_new(&args);
+	must(world.worker != NULL);
+	world.worker->arenas.keep_max = 64;
+	world.store = (struct store){ .reserve = rig_reserve,
+				      .settle = rig_settle,
+				      .release = rig_release,
+				      .forget = rig_forget,
+				      .series = rig_series };
+	world.worker->store = &world.store;
+}
+
+/* A worker is never taken apart in the product: the process ends with it. */
+static void rig_end(void)
+{
+	struct worker *worker = world.worker;
+
+	slab_fini(&worker->requests);
+	arena_pool_fini(&worker->arenas);
+	json_work_free(worker->json);
+	free(worker->providers.turns);
+	free(worker->providers.pools);
+	free(worker->providers.counts);
+	free(worker);
+	world.worker = NULL;
+}
+
+/* The state before a request; a day later, so that no limit remembers the last one. */
+static void rig_reset(void)
+{
+	free(world.exchange.body);
+	world.exchange = (struct http_exchange){ .status = 0 };
+	world.now += 3600 * SEC;
+	world.wall_ns += UINT64_C(86400) * SEC;
+	world.store_mode = STORE_ASKS;
+	world.granted = world.settled = world.placed = world.released = world.forgotten = 0;
+	world.reserved_usd = world.settled_usd = 0;
+	world.worker->given_up = false;
+	takes.count = takes.fail = 0;
+}
+
+#endif
