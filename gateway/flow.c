@@ -142,12 +142,10 @@ static void tell_step(const struct flow *flow, const struct flow_env *env)
 	*env->tenant = flow->tenant;
 }
 
-/* A call that was cut short is no answer: it may still cost what was reserved. */
+/* A call that is cut short here has brought no answer, and is settled like one. */
 static enum flow_effect give_up(struct flow *flow)
 {
 	must(flow->step < FLOW_STEP_ANSWER);
-	if (flow->called)
-		flow->call.err = ERR_DRAINING;
 	(void)flow_refuse_err(flow, ERR_DRAINING);
 	return finish(flow);
 }
