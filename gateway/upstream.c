@@ -276,6 +276,18 @@ static void call_reset(struct upstream_call *call, struct upstream_pool *pool)
 	call->attempt_started = call->last_progress = now;
 }
 
+void upstream_hold(struct upstream_pool *pool)
+{
+	pool->calls++;
+}
+
+void upstream_let_go(struct upstream_pool *pool)
+{
+	must(pool->calls != 0);
+	pool->calls--;
+	upstream_pool_let_go(pool);
+}
+
 void upstream_start(struct upstream_pool *pool, struct upstream_call *call)
 {
 	must(call->state == UPSTREAM_IDLE && call->prev == NULL && call->buffer == NULL);

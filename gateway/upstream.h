@@ -89,6 +89,10 @@ struct upstream_call {
 	bool retried;
 };
 
+/* Keeps a pool through reloads that do not name it any more, until it is let go of as often. */
+void upstream_hold(struct upstream_pool *pool);
+void upstream_let_go(struct upstream_pool *pool);
+
 /* Starts; `done` comes at the end of a turn, exactly once, never from inside this call, unless
  * cancelled. Waiting for a connection is bounded by `deadline` alone, waiting for the host's first
  * address by timeouts.connect too; the attempt's other timeouts begin with its connection. */

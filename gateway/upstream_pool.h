@@ -68,7 +68,7 @@ struct upstream_pool {
 	bool idle_armed;
 	struct upstream_conn *newest, *oldest; /* idle */
 	uint32_t idle, connecting, conns;      /* conns: all of them */
-	uint32_t calls;                        /* started and not yet told `done` */
+	uint32_t calls;                        /* started and not yet told `done`, and holders */
 	struct upstream_calls queue;
 	struct net_task serve; /* of the queue */
 	struct net_timer idle_timer;
