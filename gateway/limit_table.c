@@ -208,3 +208,8 @@ uint32_t limit_slot_index(const struct limit_table *table, const struct limit_sl
 {
 	return (uint32_t)(slot - table->slots);
 }
+
+size_t limit_table_slots(const struct limit_table *table)
+{
+	return table->header->slots;
+}

@@ -32,6 +32,9 @@ struct limit_slot *limit_table_slot(struct limit_table *table, const uint8_t key
 /* Dense number of a slot, from 0, stable while the table lives; for metric series. */
 uint32_t limit_slot_index(const struct limit_table *table, const struct limit_slot *slot);
 
+/* How many slots the table has: their numbers are below it. */
+size_t limit_table_slots(const struct limit_table *table);
+
 /* What one attempt asks for. */
 struct limit_ask {
 	uint64_t requests; /* 1, or 0 for a further attempt of the same request */
@@ -77,6 +80,11 @@ struct limit_refusal {
  * tenants/tbl/limits.h. */
 MUST_USE bool limit_take(struct limit_scope *scopes, uint32_t count, const struct limit_ask *ask,
 			 nsec_t now, uint64_t wall_s, struct limit_refusal *refusal);
+
+/* Counts what another store granted as if these limits counted only: the slots are this machine's own
+ * part. limit_settle and limit_release follow as after limit_take. */
+void limit_count(const struct limit_scope *scopes, uint32_t count, const struct limit_ask *ask,
+		 nsec_t now, uint64_t wall_s);
 
 /* Replaces what an attempt reserved by what it used (more is debt, less is given back); `ask` as
  * taken at `taken_wall_s`, so that money goes to the period it came from. Does not touch requests

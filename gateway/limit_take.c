@@ -365,6 +365,20 @@ void limit_release(struct limit_scope *scopes, uint32_t count)
 	}
 }
 
+void limit_count(const struct limit_scope *scopes, uint32_t count, const struct limit_ask *ask,
+		 nsec_t now, uint64_t wall_s)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct limit_scope scope = scopes[i];
+		const struct claim claim = {
+			.limits = &scope.limits, .ask = ask, .now = now, .wall_s = wall_s
+		};
+		struct limit_refusal none;
+		scope.limits.count_only = true;
+		must(scope_walk(&scope, &claim, false, &none) == COUNT_OF(limit_steps));
+	}
+}
+
 const char *limit_holder_name(enum limit_holder holder)
 {
 	static const char *const names[LIMIT_HOLDERS] = {

@@ -485,6 +485,27 @@ static void a_process_killed_at_work_leaves_a_table_that_works(void **state)
 	}
 }
 
+static void what_another_store_granted_is_counted_beyond_the_limits(void **state)
+{
+	struct fixture f = fixture_new(8);
+	struct limit_scope scope = { .limits = limit_defaults(), .slot = f.slot };
+	const struct limit_ask ask = { .requests = 1, .tokens = 10, .usd = 700, .concurrent = 1 };
+
+	(void)state;
+	scope.limits.concurrent = 1;
+	scope.limits.usd_per_day = 1000;
+	limit_count(&scope, 1, &ask, SEC, (uint64_t)monday);
+	limit_count(&scope, 1, &ask, SEC, (uint64_t)monday);
+	assert_int_equal(limit_read(f.slot, monday).concurrent, 2);
+	assert_int_equal(limit_read(f.slot, monday).usd_day, 1400);
+	assert_true(limit_read(f.slot, monday).requests_tat > SEC);
+	assert_int_equal(limit_settle(&scope, 1, &ask, monday, 5, 100, SEC), 0);
+	limit_release(&scope, 1);
+	assert_int_equal(limit_read(f.slot, monday).concurrent, 1);
+	assert_int_equal(limit_read(f.slot, monday).usd_day, 800);
+	fixture_free(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -502,6 +523,7 @@ int main(void)
 		cmocka_unit_test(a_free_attempt_that_turns_out_to_cost_is_charged),
 		cmocka_unit_test(the_largest_budget_can_be_spent_to_the_last_unit),
 		cmocka_unit_test(another_process_shares_the_state_and_recovery_frees_its_places),
+		cmocka_unit_test(what_another_store_granted_is_counted_beyond_the_limits),
 		cmocka_unit_test(a_process_killed_at_work_leaves_a_table_that_works),
 	};
 
