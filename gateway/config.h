@@ -69,6 +69,20 @@ struct config_file {
 	struct slice path, text;
 };
 
+/* Where limits are kept. */
+struct config_store {
+	bool redis;        /* else this machine's limit table alone, and nothing below */
+	bool tls;          /* rediss */
+	struct slice name; /* the URL without user and password, for messages; NUL-terminated */
+	struct slice host; /* a name or an IP literal; NUL-terminated; absent with a path */
+	struct slice path; /* UNIX socket */
+	uint16_t port;
+	struct slice user, password; /* secrets; absent: not sent */
+	uint32_t database;
+	struct slice ca_pem;
+	nsec_t deadline;
+};
+
 struct config {
 	uint32_t magic;
 	struct arena_pool pool;
@@ -79,7 +93,9 @@ struct config {
 	struct listen_address admin; /* host absent: no admin address */
 	struct slice admin_socket;   /* UNIX socket path, or absent */
 	uint32_t workers; /* resolved: "auto" is the number of CPUs this process may use */
-	uint32_t listen_line, admin_line, workers_line; /* in the file; 1 where it says nothing */
+	struct config_store store;
+	uint32_t listen_line, admin_line, workers_line,
+		store_line; /* in the file; 1 where it says nothing */
 	size_t body_bytes_max;
 	size_t unfinished_bytes_max; /* of the whole process, as is the next */
 	uint32_t connections_max;

@@ -193,6 +193,9 @@ static void on_addresses(void *arg, struct slice host, const struct upstream_add
 			if (slice_eq(provider->endpoints[e].host, host))
 				tell_workers(control, &provider->endpoints[e], addresses, count);
 	}
+	if (slice_eq(control->config->store.host, host))
+		for (uint32_t i = 0; i < control->args.worker_count; i++)
+			worker_set_store_addresses(control->args.workers[i], addresses, count);
 }
 
 /* ---- the thread ---------------------------------------------------------------------------------- */

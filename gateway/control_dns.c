@@ -157,8 +157,8 @@ static void on_failure(struct dns_name *name, int error)
 	struct dns *dns = name->dns;
 
 	if (!name->failing)
-		(void)fprintf(stderr, "sluice: provider host %s cannot be resolved: %s%s\n",
-			      name->host, evutil_gai_strerror(error),
+		(void)fprintf(stderr, "sluice: host %s cannot be resolved: %s%s\n", name->host,
+			      evutil_gai_strerror(error),
 			      name->count > 0 ? "; the last addresses stay in use" : "");
 	name->failing = true;
 	if (name->count == 0)
@@ -172,8 +172,7 @@ static void on_success(struct dns_name *name, const struct upstream_address *add
 	struct dns *dns = name->dns;
 
 	if (name->failing)
-		(void)fprintf(stderr, "sluice: provider host %s can be resolved again\n",
-			      name->host);
+		(void)fprintf(stderr, "sluice: host %s can be resolved again\n", name->host);
 	name->failing = false;
 	memcpy(name->addresses, addresses, count * sizeof(*addresses));
 	name->count = count;
@@ -271,7 +270,7 @@ static void want(struct dns *dns, struct slice host)
 	if (!known)
 		name = add(dns, host);
 	if (name == NULL) {
-		(void)fprintf(stderr, "sluice: no memory to resolve a provider's host\n");
+		(void)fprintf(stderr, "sluice: no memory to resolve a host's name\n");
 		return;
 	}
 	name->wanted = true;
@@ -312,6 +311,8 @@ void control_dns_want(struct dns *dns, const struct config *config)
 	for (uint32_t p = 0; p < config->provider_count; p++)
 		for (uint32_t e = 0; e < config->providers[p].endpoint_count; e++)
 			want(dns, config->providers[p].endpoints[e].host);
+	if (!slice_absent(config->store.host))
+		want(dns, config->store.host);
 	sweep(dns);
 }
 

@@ -24,6 +24,11 @@ const nsec_t metrics_bounds_queue[METRICS_BUCKETS] = {
 	250 * MSEC, 500 * MSEC, 1 * SEC,  2 * SEC,  5 * SEC,   15 * SEC,  60 * SEC,
 };
 
+const nsec_t metrics_bounds_store[METRICS_BUCKETS] = {
+	50 * USEC, 100 * USEC, 200 * USEC, 500 * USEC, 1 * MSEC,   2 * MSEC,   5 * MSEC, 10 * MSEC,
+	15 * MSEC, 20 * MSEC,  30 * MSEC,  50 * MSEC,  100 * MSEC, 500 * MSEC, 1 * SEC,
+};
+
 /* ---- blocks -------------------------------------------------------------------------------- */
 
 static void worker_free(struct metrics_worker *m)
@@ -200,6 +205,21 @@ void metrics_limit(struct metrics_worker *m, const char *limit, enum metrics_dec
 
 	must(decision < METRICS_DECISIONS);
 	cell_add(&metrics_row(m, TABLE_LIMITS, number)[decision], 1);
+}
+
+void metrics_store(struct metrics_worker *m, enum metrics_store_result result, nsec_t took)
+{
+	metrics_cell *single = metrics_row(m, TABLE_SINGLE, 0);
+
+	must(result < STORE_RESULTS);
+	cell_add(&single[SINGLE_STORE_RESULT + result], 1);
+	observe(single + SINGLE_STORE, metrics_bounds_store, took);
+}
+
+void metrics_store_mode(struct metrics_worker *m, bool used, bool away)
+{
+	atomic_store_explicit(&m->store_used, used ? 1 : 0, memory_order_relaxed);
+	atomic_store_explicit(&m->store_away, away ? 1 : 0, memory_order_relaxed);
 }
 
 void metrics_gauges(struct metrics_worker *m, const struct metrics_gauges *g)

@@ -52,6 +52,12 @@ enum metrics_decision { METRICS_GRANTED, METRICS_REFUSED, METRICS_WOULD_REFUSE, 
 /* One decision of a limit: `limit` NULL: all limits granted. `limit` is copied. */
 void metrics_limit(struct metrics_worker *m, const char *limit, enum metrics_decision decision);
 
+/* One request to the shared store: answered in time, refused, answered late, never answered. */
+enum metrics_store_result { STORE_OK, STORE_ERROR, STORE_LATE, STORE_LOST, STORE_RESULTS };
+void metrics_store(struct metrics_worker *m, enum metrics_store_result result, nsec_t took);
+/* Whether the shared store decides now, for this worker. */
+void metrics_store_mode(struct metrics_worker *m, bool used, bool away);
+
 /* Gauges that a worker publishes once per turn at most. */
 struct metrics_gauges {
 	uint64_t in_flight, connections_open, arena_chunks_high, requests_slab_high;

@@ -30,8 +30,10 @@ enum {
 enum {
 	SINGLE_SETTLED_WITHOUT_USAGE,
 	SINGLE_OVERRUN_NANO,
-	SINGLE_QUEUE, /* a histogram */
-	SINGLE_CELLS = SINGLE_QUEUE + HISTOGRAM_CELLS
+	SINGLE_QUEUE,                                         /* a histogram */
+	SINGLE_STORE_RESULT = SINGLE_QUEUE + HISTOGRAM_CELLS, /* one per result */
+	SINGLE_STORE = SINGLE_STORE_RESULT + STORE_RESULTS,   /* a histogram */
+	SINGLE_CELLS = SINGLE_STORE + HISTOGRAM_CELLS
 };
 
 enum metrics_table {
@@ -59,6 +61,7 @@ struct metrics_worker {
 	struct metrics *process;
 	metrics_cell *tables[TABLE_COUNT];
 	_Atomic uint64_t in_flight, connections_open, arena_chunks_high, requests_slab_high;
+	_Atomic uint64_t store_used, store_away;
 };
 
 struct metrics {
@@ -71,6 +74,7 @@ struct metrics {
 /* Bounds of the buckets in nanoseconds, rising. */
 extern const nsec_t metrics_bounds_answer[METRICS_BUCKETS];
 extern const nsec_t metrics_bounds_queue[METRICS_BUCKETS];
+extern const nsec_t metrics_bounds_store[METRICS_BUCKETS];
 
 static inline metrics_cell *metrics_row(const struct metrics_worker *m, enum metrics_table table,
 					uint32_t row)

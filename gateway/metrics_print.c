@@ -260,6 +260,33 @@ static void print_by_worker(struct metrics *metrics, enum metric metric, size_t 
 	}
 }
 
+static void print_store(struct metrics *metrics, const metrics_cell *single, FILE *out)
+{
+	static const char *const results[STORE_RESULTS] = { "ok", "error", "late", "lost" };
+	uint64_t modes[3] = { 0 };
+	static const char *const words[] = { "memory", "shared", "away" };
+
+	for (uint32_t i = 0; i < metrics->worker_count; i++) {
+		const bool used = metrics_get(&metrics->workers[i]->store_used) != 0;
+		const bool away = metrics_get(&metrics->workers[i]->store_away) != 0;
+		modes[!used ? 0 : away ? 2 : 1]++;
+	}
+	metrics_print_head(METRIC_LIMITER_MODE, out);
+	for (size_t i = 0; i < COUNT_OF(words); i++) {
+		const struct slice value = slice_str(words[i]);
+		metrics_print_sample(METRIC_LIMITER_MODE, &value, modes[i], out);
+	}
+	metrics_print_head(METRIC_STORE_COMMANDS, out);
+	for (size_t i = 0; i < STORE_RESULTS; i++) {
+		const struct slice value = slice_str(results[i]);
+		metrics_print_sample(METRIC_STORE_COMMANDS, &value,
+				     metrics_get(&single[SINGLE_STORE_RESULT + i]), out);
+	}
+	metrics_print_head(METRIC_STORE_SECONDS, out);
+	print_histogram(METRIC_STORE_SECONDS, NULL, single + SINGLE_STORE, metrics_bounds_store,
+			out);
+}
+
 static void print_process(const struct metrics_process *process, FILE *out)
 {
 	const struct slice version = slice_str(process->version);
@@ -289,6 +316,7 @@ void metrics_print(struct metrics *metrics, const struct metrics_process *proces
 	print_gauges(metrics, out);
 	print_outcomes(metrics, METRIC_ATTEMPTS, TABLE_ATTEMPTS, used[TABLE_ATTEMPTS], out);
 	print_limits(metrics, used[TABLE_LIMITS], out);
+	print_store(metrics, single, out);
 	print_single(METRIC_SETTLED_WITHOUT_USAGE,
 		     metrics_get(&single[SINGLE_SETTLED_WITHOUT_USAGE]), out);
 	metrics_print_head(METRIC_BUDGET_OVERRUN, out);

@@ -176,7 +176,13 @@ static bool same_admin(const struct config *a, const struct config *b)
 	       slice_eq(a->admin_socket, b->admin_socket);
 }
 
-/* store.kind has one value in this version. */
+static bool same_store(const struct config_store *a, const struct config_store *b)
+{
+	return a->redis == b->redis && a->tls == b->tls && slice_eq(a->name, b->name) &&
+	       slice_eq(a->user, b->user) && slice_eq(a->password, b->password) &&
+	       slice_eq(a->ca_pem, b->ca_pem) && a->deadline == b->deadline;
+}
+
 const char *settings_needs_restart(const struct config *running, const struct config *fresh,
 				   uint32_t *line)
 {
@@ -188,6 +194,9 @@ const char *settings_needs_restart(const struct config *running, const struct co
 	*line = fresh->admin_line;
 	if (!same_admin(running, fresh))
 		return "admin";
+	*line = fresh->store_line;
+	if (!same_store(&running->store, &fresh->store))
+		return "store";
 	*line = fresh->workers_line;
 	return running->workers == fresh->workers ? NULL : "workers";
 }

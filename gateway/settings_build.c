@@ -149,6 +149,92 @@ static uint32_t line_of(const struct main_form *form, const char *key)
 	return node == NULL ? 1 : node->line;
 }
 
+/* ---- the store ---- */
+
+static struct slice keep_unescaped(struct loader *l, const struct node *node, struct slice text)
+{
+	char *out = slice_absent(text) ? NULL : loader_zero(l, &l->config->arena, text.len + 1, 1);
+
+	if (out == NULL)
+		return (struct slice){ NULL, 0 };
+	const size_t len = url_unescape(text, out);
+	if (len != SIZE_MAX)
+		return slice_of(out, len);
+	problem_at(&l->problems, node,
+		   "has a %% in its user or password that is not %%XX; write %%25");
+	return (struct slice){ NULL, 0 };
+}
+
+static void name_store(struct loader *l, const struct redis_url_parts *parts,
+		       struct config_store *out)
+{
+	char text[512];
+	const bool ipv6 = parts->host.len != 0 && memchr(parts->host.at, ':', parts->host.len);
+
+	if (slice_absent(parts->host))
+		(void)snprintf(text, sizeof(text), "unix://%.*s", (int)parts->path.len,
+			       parts->path.at);
+	else
+		(void)snprintf(text, sizeof(text), "%s://%s%.*s%s:%u/%u",
+			       parts->tls ? "rediss" : "redis", ipv6 ? "[" : "",
+			       (int)parts->host.len, parts->host.at, ipv6 ? "]" : "", parts->port,
+			       parts->database);
+	out->name = loader_keep(l, slice_str(text));
+}
+
+static void build_redis(struct loader *l, const struct main_form *form, struct config_store *out)
+{
+	const struct node *node = node_find(form->node, "store.url");
+	const struct node *ca = node_find(form->node, "store.ca");
+	struct redis_url_parts parts;
+
+	if (slice_absent(form->store_url)) {
+		if (node == NULL)
+			problem_below(&l->problems, form->node, "store.url",
+				      "is needed for kind redis; write redis://HOST:6379");
+		return;
+	}
+	const char *wrong = redis_url_parse(form->store_url, &parts);
+	if (wrong != NULL) {
+		problem_at(&l->problems, node, "%s", wrong);
+		return;
+	}
+	out->tls = parts.tls;
+	out->host = loader_keep(l, parts.host);
+	out->path = loader_keep(l, parts.path);
+	out->port = parts.port;
+	out->database = parts.database;
+	out->user = keep_unescaped(l, node, parts.user);
+	out->password = keep_unescaped(l, node, parts.password);
+	name_store(l, &parts, out);
+	if (slice_absent(form->store_ca))
+		return;
+	if (!parts.tls)
+		problem_at(&l->problems, ca,
+			   "is for rediss:// stores; write store.url so, or remove ca");
+	const struct slice path = loader_path(l, ca, form->store_ca);
+	if (!slice_absent(path) && !loader_file(l, ca, path, FILE_CA_MAX, &out->ca_pem))
+		return; /* it said why */
+}
+
+static void build_store(struct loader *l, const struct main_form *form)
+{
+	static const char *const keys[] = { "store.url", "store.ca", "store.deadline" };
+	struct config_store *out = &l->config->store;
+
+	out->redis = form->store_kind == 1;
+	out->deadline = form->store_deadline == FORM_UNSET ? 20 * MSEC : form->store_deadline;
+	if (out->redis) {
+		build_redis(l, form, out);
+		return;
+	}
+	for (size_t i = 0; i < COUNT_OF(keys); i++)
+		if (node_find(form->node, keys[i]) != NULL)
+			problem_at(
+				&l->problems, node_find(form->node, keys[i]),
+				"has no meaning for kind memory; write kind: redis, or remove it");
+}
+
 void loader_build_process(struct loader *l, const struct main_form *form)
 {
 	struct config *config = l->config;
@@ -161,6 +247,8 @@ void loader_build_process(struct loader *l, const struct main_form *form)
 	config->listen_line = line_of(form, "listen");
 	config->admin_line = line_of(form, "admin");
 	config->workers_line = line_of(form, "workers");
+	config->store_line = line_of(form, "store");
+	build_store(l, form);
 	config->body_bytes_max = form->body_bytes;
 	config->unfinished_bytes_max = form->unfinished_bytes;
 	config->connections_max = (uint32_t)form->connections;

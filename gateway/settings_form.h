@@ -34,9 +34,9 @@ struct main_form {
 	const struct node *node;
 	struct form_entries listen, providers, models, plans;
 	const struct node *tenants;
-	struct slice admin_address, admin_socket;
+	struct slice admin_address, admin_socket, store_url, store_ca;
 	uint64_t workers, reload_watch, body_bytes, unfinished_bytes, connections, drain,
-		store_kind, metrics_tenants;
+		store_kind, store_deadline, metrics_tenants;
 	uint64_t certificates_san;
 	struct form_values origins;
 };
@@ -94,7 +94,7 @@ struct plan_form {
 	struct slice system_prefix, system_fixed;
 	/* limits */
 	uint64_t limits[LIMIT_COUNT];
-	uint64_t max_tokens_mode, tool_rounds_action, enforce;
+	uint64_t max_tokens_mode, tool_rounds_action, enforce, away_rates, away_usd;
 	struct limits_form per_server;
 	const struct node *per_model, *servers; /* read later: maps merge key by key */
 };

@@ -150,6 +150,9 @@ static const char *const type_schema[] = {
 	[TYPE_USD] = "\"type\": \"number\"",
 	[TYPE_PRICE] = "\"type\": \"number\"",
 	[TYPE_FRACTION] = "\"type\": \"number\"",
+	[TYPE_AWAY_USD] = "\"anyOf\": [{\"const\": \"closed\"}, {\"type\": \"object\", "
+			  "\"properties\": {\"local\": {\"type\": \"number\"}}, "
+			  "\"required\": [\"local\"], \"additionalProperties\": false}]",
 	[TYPE_RANGE] = "\"type\": [\"array\", \"null\"], \"minItems\": 2, \"maxItems\": 2",
 	[TYPE_ID] = "\"type\": \"string\", \"pattern\": \"^[!#-\\\\[\\\\]-~]+$\"",
 	[TYPE_TEXT] = "\"type\": \"string\"",
@@ -200,6 +203,8 @@ static void put_bounds(struct json_out *j, const struct setting *row)
 		value_format(unit, row->maximum, high, sizeof(high));
 		put_raw(j, "minimum", low);
 		put_raw(j, "maximum", high);
+		break;
+	case TYPE_AWAY_USD:
 		break;
 	case TYPE_BOOL:
 		if (row->maximum == 0)

@@ -91,6 +91,30 @@ static void read_range(struct loader *l, const struct setting *row, const struct
 		*field = range;
 }
 
+/* closed, or {local: USD}. */
+static void read_away_usd(struct loader *l, const struct setting *row, const struct node *node,
+			  uint64_t *field)
+{
+	const struct node *local = node->kind == NODE_MAP ? node_find(node, "local") : NULL;
+
+	if (node->kind == NODE_SCALAR && slice_eq(node->text, SLICE("closed"))) {
+		*field = 0;
+		return;
+	}
+	if (local == NULL || node->count != 1 || local->kind != NODE_SCALAR) {
+		wrong(l, row, node, "is neither closed nor a local budget");
+		return;
+	}
+	uint64_t value;
+	const enum value_fault fault = value_number(TYPE_USD, local->text, &value);
+	if (fault != VALUE_OK)
+		wrong(l, row, local, fault_words[fault]);
+	else if (value < row->minimum || value > row->maximum)
+		wrong(l, row, local, value < row->minimum ? "is too small" : "is too large");
+	else
+		*field = value;
+}
+
 /* ---- texts ---- */
 
 static void read_choice(struct loader *l, const struct setting *row, const struct node *node,
@@ -174,6 +198,8 @@ static void read_value(struct loader *l, const struct setting *row, const struct
 {
 	if (row->type == TYPE_RANGE)
 		read_range(l, row, node, field);
+	else if (row->type == TYPE_AWAY_USD)
+		read_away_usd(l, row, node, field);
 	else if (node->kind != NODE_SCALAR)
 		wrong(l, row, node, kind_words[node->kind]);
 	else if (node_is_null(node))

@@ -333,6 +333,7 @@ static const char *const type_words[] = {
 	[TYPE_PRICE] = "USD per million tokens",
 	[TYPE_CHOICE] = "",
 	[TYPE_FRACTION] = "a number",
+	[TYPE_AWAY_USD] = "closed, or {local: USD} with an amount",
 	[TYPE_RANGE] = "null or [lowest, highest]",
 	[TYPE_ID] = "a name: visible ASCII without quotes and backslashes",
 	[TYPE_TEXT] = "a text without control characters",

@@ -45,6 +45,7 @@ enum setting_type {
 	TYPE_PRICE,      /* uint64_t pico-USD a token, written as USD per million */
 	TYPE_CHOICE,     /* uint64_t, position in choices */
 	TYPE_FRACTION,   /* double */
+	TYPE_AWAY_USD,   /* uint64_t nano-USD of {local: USD}; 0: closed */
 	TYPE_RANGE,      /* struct form_range */
 	TYPE_ID,         /* struct slice, as are all below: visible ASCII, no quote, no backslash */
 	TYPE_TEXT,       /* no control characters */

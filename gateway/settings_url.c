@@ -155,3 +155,98 @@ const char *address_parse(struct slice address, struct slice *host, uint16_t *po
 		return "has no port; write IP:PORT, such as 0.0.0.0:8080";
 	return read_port(text, port);
 }
+
+/* ---- a Redis ---- */
+
+static bool cut_scheme(struct slice *rest, struct slice scheme)
+{
+	if (rest->len < scheme.len || !slice_eq_nocase(slice_of(rest->at, scheme.len), scheme))
+		return false;
+	*rest = slice_of(rest->at + scheme.len, rest->len - scheme.len);
+	return true;
+}
+
+/* user:password, :password or user, up to the last @. */
+static void cut_login(struct slice *rest, struct redis_url_parts *out)
+{
+	const char *at = memrchr(rest->at, '@', rest->len);
+
+	if (at == NULL)
+		return;
+	struct slice login = slice_of(rest->at, (size_t)(at - rest->at));
+	*rest = slice_of(at + 1, rest->len - login.len - 1);
+	out->user = slice_cut(&login, ':');
+	out->password = login;
+	if (out->user.len == 0)
+		out->user = (struct slice){ NULL, 0 };
+}
+
+static const char *read_database(struct slice text, uint32_t *out)
+{
+	uint64_t value = 0;
+
+	if (text.len != 0 && (!slice_to_u64(text, &value) || value > 65535))
+		return "has a path that is no database; write its number, as in "
+		       "redis://HOST:6379/0";
+	*out = (uint32_t)value;
+	return NULL;
+}
+
+const char *redis_url_parse(struct slice url, struct redis_url_parts *out)
+{
+	enum { REDIS_PORT = 6379, UNIX_PATH_MAX = 107 };
+	struct slice rest = url, port;
+	bool ipv6;
+
+	*out = (struct redis_url_parts){ .port = REDIS_PORT };
+	const bool local = cut_scheme(&rest, SLICE("unix://"));
+	out->tls = !local && cut_scheme(&rest, SLICE("rediss://"));
+	if (!local && !out->tls && !cut_scheme(&rest, SLICE("redis://")))
+		return "is not the URL of a Redis; write redis://, rediss:// or unix://";
+	cut_login(&rest, out);
+	if (!slice_absent(out->user) && slice_absent(out->password))
+		return "has a user without a password; write USER:PASSWORD@";
+	if (local && (rest.len < 2 || rest.at[0] != '/' || rest.len > UNIX_PATH_MAX))
+		return "has no absolute path of at most 107 bytes; write unix:///run/redis.sock";
+	if (local) {
+		out->path = rest;
+		return NULL;
+	}
+	struct slice authority = slice_cut(&rest, '/');
+	const char *wrong = split_port(authority, &out->host, &port, &ipv6);
+	if (wrong == NULL && out->host.len == 0)
+		return "has no host; write redis://HOST:6379";
+	if (wrong == NULL && !ipv6)
+		wrong = check_host(out->host);
+	if (wrong == NULL && !slice_absent(port))
+		wrong = read_port(port, &out->port);
+	return wrong != NULL ? wrong : read_database(rest, &out->database);
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+size_t url_unescape(struct slice text, char *out)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < text.len; i++) {
+		if (text.at[i] != '%') {
+			out[len++] = text.at[i];
+			continue;
+		}
+		const int high = text.len - i > 2 ? hex_digit(text.at[i + 1]) : -1;
+		const int low = text.len - i > 2 ? hex_digit(text.at[i + 2]) : -1;
+		if (high < 0 || low < 0)
+			return SIZE_MAX;
+		out[len++] = (char)(high << 4 | low);
+		i += 2;
+	}
+	return len;
+}

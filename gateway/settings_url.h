@@ -23,4 +23,21 @@ const char *url_parse(struct slice url, struct url_parts *out);
 /* The same for "IP:PORT"; IPv6 in brackets. */
 const char *address_parse(struct slice address, struct slice *host, uint16_t *port);
 
+/* Of a Redis: redis://, rediss://, unix://. */
+struct redis_url_parts {
+	bool tls;
+	struct slice user, password; /* as written, %XX and all; absent: none */
+	struct slice host;           /* absent with unix:// */
+	uint16_t port;
+	struct slice path; /* of unix:// */
+	uint32_t database;
+};
+
+/* NULL, or what is wrong, as url_parse says it. */
+const char *redis_url_parse(struct slice url, struct redis_url_parts *out);
+
+/* Undoes %XX into `out`, which has room for text.len bytes; the length, or SIZE_MAX when a % is not
+ * followed by two hex digits. */
+size_t url_unescape(struct slice text, char *out);
+
 #endif

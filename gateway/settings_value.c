@@ -206,6 +206,7 @@ void value_format(enum setting_type type, uint64_t value, char *out, size_t room
 		format_unit(duration_units, COUNT_OF(duration_units), value, out, room);
 		break;
 	case TYPE_USD:
+	case TYPE_AWAY_USD:
 		format_decimal(value, 9, out, room);
 		break;
 	case TYPE_PRICE:

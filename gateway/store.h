@@ -29,6 +29,9 @@ struct reservation {
 	/* answered */
 	bool granted;
 	struct limit_refusal refusal; /* also ERR_BUSY: no room for another slot */
+	/* the store's own */
+	uint64_t ticket; /* of the request to Redis, while pending */
+	bool away;       /* granted while Redis was not there */
 };
 
 struct store {

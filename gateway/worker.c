@@ -84,6 +84,8 @@ static void request_end(struct request *r, bool cut_short)
 	waiting_remove(r);
 	upstream_cancel(&r->flow.call);
 	upstream_finish(&r->flow.call);
+	if (r->pool != NULL)
+		upstream_let_go(r->pool);
 	if (r->placed)
 		worker->store->release(worker->store, &r->flow.reservation);
 	request_report(r, cut_short);
@@ -116,6 +118,8 @@ static bool do_reserve(struct request *r)
 	struct worker *worker = r->worker;
 
 	r->pool = worker->providers.pools[r->flow.provider][r->flow.endpoint];
+	if (r->pool != NULL)
+		upstream_hold(r->pool); /* a reload may come before the store's answer */
 	r->flow.reservation.done = on_reserved;
 	return worker->store->reserve(worker->store, &r->flow.reservation) == STORE_DONE;
 }
@@ -374,6 +378,21 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
+static bool use_redis(struct worker *worker)
+{
+	const struct worker_args *args = &worker->args;
+	char problem[256];
+
+	worker->redis = store_redis_new(worker->loop, &args->config->store, args->limits,
+					args->metrics, args->index, problem, sizeof(problem));
+	if (worker->redis == NULL) {
+		(void)fprintf(stderr, "sluice: store: %s\n", problem);
+		return false;
+	}
+	worker->store = store_redis_store(worker->redis);
+	return true;
+}
+
 static bool worker_build(struct worker *worker)
 {
 	const struct worker_args *args = &worker->args;
@@ -389,6 +408,8 @@ static bool worker_build(struct worker *worker)
 	    !slab_init(&worker->requests, sizeof(struct request), REQUESTS_MAX))
 		return false;
 	net_loop_set_owner(worker->loop, worker);
+	if (args->config->store.redis && !use_redis(worker))
+		return false;
 	worker->upstream = upstream_new(worker->loop, &upstream_limits_default);
 	if (worker->upstream == NULL || !worker_use_config(worker, args->config, 1))
 		return false;

@@ -53,6 +53,10 @@ void worker_set_config(struct worker *worker, const struct config *config, uint6
 void worker_set_addresses(struct worker *worker, struct slice identity,
 			  const struct upstream_address *addresses, uint32_t count);
 
+/* The same for the host of the store; ignored by a worker whose limits are kept in memory. */
+void worker_set_store_addresses(struct worker *worker, const struct upstream_address *addresses,
+				uint32_t count);
+
 /* Leaving, in this order (control_drain.h): everything is served, but callers over HTTP/1.1 are sent
  * elsewhere; no connection is accepted; GOAWAY, and connections are closed as they become idle; what
  * still waits is refused (503, draining), and what still comes. */

@@ -103,7 +103,7 @@ void worker_set_config(struct worker *worker, const struct config *config, uint6
 
 struct addresses_message {
 	struct net_message message;
-	struct slice identity;
+	struct slice identity; /* absent: the store */
 	uint32_t count;
 	struct upstream_address addresses[];
 };
@@ -114,7 +114,10 @@ static void run_addresses(struct net_message *message, void *owner)
 	struct worker *worker = owner;
 
 	must_obj(worker, WORKER_MAGIC);
-	upstream_resolved(worker->upstream, m->identity, m->addresses, m->count);
+	if (!slice_absent(m->identity))
+		upstream_resolved(worker->upstream, m->identity, m->addresses, m->count);
+	else if (worker->redis != NULL)
+		store_redis_resolved(worker->redis, m->addresses, m->count);
 	free(m);
 }
 
@@ -130,9 +133,17 @@ void worker_set_addresses(struct worker *worker, struct slice identity,
 	if (count != 0)
 		(void)memcpy(m->addresses, addresses, list);
 	char *text = (char *)m->addresses + list;
-	(void)memcpy(text, identity.at, identity.len);
-	m->identity = slice_of(text, identity.len);
+	if (!slice_absent(identity)) {
+		(void)memcpy(text, identity.at, identity.len);
+		m->identity = slice_of(text, identity.len);
+	}
 	net_post(worker->loop, &m->message);
+}
+
+void worker_set_store_addresses(struct worker *worker, const struct upstream_address *addresses,
+				uint32_t count)
+{
+	worker_set_addresses(worker, (struct slice){ NULL, 0 }, addresses, count);
 }
 
 /* ---- leaving ---- */

@@ -5,6 +5,7 @@
 #include "codec/base/slab.h"
 #include "gateway/flow.h"
 #include "gateway/panic.h"
+#include "gateway/store_redis.h"
 #include "gateway/worker.h"
 
 enum { WORKER_MAGIC = 0x574f524b, REQUEST_MAGIC = 0x52455155 };
@@ -25,6 +26,7 @@ struct worker {
 	struct http_server *http;
 	struct upstream *upstream;
 	struct store_memory memory;
+	struct store_redis *redis; /* NULL: limits are kept in the table alone */
 	struct store *store;
 	struct slab requests;
 	struct arena_pool arenas;

@@ -23,6 +23,12 @@ METRIC(POOL_CONNECTIONS, "sluice_pool_connections", GAUGE, "provider,state", "co
        "Provider connections that are idle, busy or connecting, and calls queued for one")
 METRIC(LIMIT_DECISIONS, "sluice_limit_decisions_total", COUNTER, "limit,decision", "decisions",
        "Decisions of the tenants' limits; limit is all where every limit granted, else the one that refused (per_server. and per_model. before its name where it is not the tenant's own); would_refuse is a refusal that enforce: false let pass, counted beside granted")
+METRIC(LIMITER_MODE, "sluice_limiter_mode", GAUGE, "mode", "workers",
+       "Workers whose limits are decided by this machine alone (memory), by Redis (shared), or, while Redis is not there, as on_store_failure says (away)")
+METRIC(STORE_COMMANDS, "sluice_store_commands_total", COUNTER, "result", "commands",
+       "Commands sent to Redis: ok, error, late (answered after store.deadline), lost (never answered)")
+METRIC(STORE_SECONDS, "sluice_store_seconds", HISTOGRAM, "", "seconds",
+       "From a command to its answer, or to the loss of the connection")
 METRIC(SETTLED_WITHOUT_USAGE, "sluice_settled_without_usage_total", COUNTER, "", "requests",
        "Requests charged their full reservation because the provider's usage never arrived")
 METRIC(BUDGET_OVERRUN, "sluice_budget_overrun_usd_total", COUNTER, "", "US dollars",

@@ -290,7 +290,7 @@ static void the_schema_bounds_what_the_reader_bounds(void **state)
 	} rows[] = {
 		{ SCOPE_MAIN, "limits.connections", "maximum", "1000000" },
 		{ SCOPE_MAIN, "limits.body_bytes", "maximum", "1073741824" },
-		{ SCOPE_MAIN, "store.kind", "enum", "[\"memory\"]" },
+		{ SCOPE_MAIN, "store.kind", "enum", "[\"memory\", \"redis\"]" },
 		{ SCOPE_MODEL, "price.input", "maximum", "1000000" },
 		{ SCOPE_MODEL, "speed", "maximum", "1" },
 		{ SCOPE_MODEL, "profile.replay_reasoning", "const", "false" },

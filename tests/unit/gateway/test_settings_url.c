@@ -14,6 +14,13 @@ static void assert_text(struct slice s, const char *text)
 	assert_memory_equal(s.at, text, s.len);
 }
 
+static void assert_maybe(struct slice s, const char *text)
+{
+	assert_int_equal(slice_absent(s), text == NULL);
+	if (text != NULL)
+		assert_text(s, text);
+}
+
 static void urls_are_taken_apart(void **state)
 {
 	static const struct {
@@ -128,12 +135,82 @@ static void addresses_are_an_ip_and_a_port(void **state)
 	}
 }
 
+static void urls_of_a_redis_are_taken_apart(void **state)
+{
+	static const struct {
+		const char *url;
+		bool tls;
+		const char *user, *password, *host, *path;
+		uint16_t port;
+		uint32_t database;
+	} rows[] = {
+		{ "redis://cache", false, NULL, NULL, "cache", NULL, 6379, 0 },
+		{ "rediss://me:p%40w@[::1]:7/3", true, "me", "p%40w", "::1", NULL, 7, 3 },
+		{ "redis://:p@w@10.0.0.1/", false, NULL, "p@w", "10.0.0.1", NULL, 6379, 0 },
+		{ "unix:///run/redis.sock", false, NULL, NULL, NULL, "/run/redis.sock", 6379, 0 },
+		{ "unix://u:p@/r", false, "u", "p", NULL, "/r", 6379, 0 },
+	};
+	struct redis_url_parts parts;
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		assert_null(redis_url_parse(slice_str(rows[i].url), &parts));
+		assert_int_equal(parts.tls, rows[i].tls);
+		assert_int_equal(parts.port, rows[i].port);
+		assert_int_equal(parts.database, rows[i].database);
+		assert_maybe(parts.user, rows[i].user);
+		assert_maybe(parts.password, rows[i].password);
+		assert_maybe(parts.host, rows[i].host);
+		assert_maybe(parts.path, rows[i].path);
+	}
+}
+
+static void what_is_no_redis_is_refused(void **state)
+{
+	static const char *const rows[] = {
+		"",
+		"redis",
+		"http://h",
+		"redis://",
+		"redis://h:0",
+		"redis://h:65536",
+		"redis://h/x",
+		"redis://h/65536",
+		"redis://user@h",
+		"redis://:p@",
+		"unix://",
+		"unix://relative",
+		"redis://1.2.3",
+		"redis://h h",
+		"redis://[::1",
+	};
+	struct redis_url_parts parts;
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
+		if (redis_url_parse(slice_str(rows[i]), &parts) == NULL)
+			fail_msg("taken: %s", rows[i]);
+}
+
+static void escapes_are_undone_or_refused(void **state)
+{
+	char out[64];
+	(void)state;
+	assert_int_equal(url_unescape(SLICE("a%2Fb%25%7e"), out), 5);
+	assert_memory_equal(out, "a/b%~", 5);
+	assert_int_equal(url_unescape(SLICE(""), out), 0);
+	assert_true(url_unescape(SLICE("%"), out) == SIZE_MAX);
+	assert_true(url_unescape(SLICE("a%2"), out) == SIZE_MAX);
+	assert_true(url_unescape(SLICE("%zz"), out) == SIZE_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(urls_are_taken_apart),
 		cmocka_unit_test(what_is_no_url_is_refused_without_repeating_it),
 		cmocka_unit_test(addresses_are_an_ip_and_a_port),
+		cmocka_unit_test(urls_of_a_redis_are_taken_apart),
+		cmocka_unit_test(what_is_no_redis_is_refused),
+		cmocka_unit_test(escapes_are_undone_or_refused),
 	};
 	return cmocka_run_group_tests_name("settings_url", tests, NULL, NULL);
 }

@@ -1,0 +1,34 @@
+/* store_redis.h - limits that hold across gateways: state in Redis, one round trip per attempt.
+ *
+ * Redis decides (lua/limits.lua), all or nothing; what an attempt really used, and places given back,
+ * are summed per tenant and follow with the next request of that tenant, or within milliseconds. The
+ * limit table counts along: it is this gateway's own part. While Redis is down, slow, read-only or
+ * full, each tenant's on_store_failure says what happens, and nobody waits longer than the deadline.
+ *
+ * Money: each worker knows what it has told Redis of every tenant's day and month. A hash that does not
+ * know the worker (flushed, evicted, restored) is told all of it again, before it decides. One per
+ * worker; everything belongs to the loop's thread. */
+#ifndef GATEWAY_STORE_REDIS_H
+#define GATEWAY_STORE_REDIS_H
+
+#include "gateway/config.h"
+#include "gateway/metrics.h"
+#include "gateway/net.h"
+#include "gateway/store.h"
+#include "gateway/upstream.h"
+
+struct store_redis;
+
+/* `config` names the Redis (copied); `table` and `metrics` must outlive it. Lives until the process
+ * ends. NULL with words in `problem` when memory is refused or the CA cannot be used. */
+struct store_redis *store_redis_new(struct net_loop *loop, const struct config_store *config,
+				    struct limit_table *table, struct metrics_worker *metrics,
+				    uint32_t worker, char *problem, size_t room);
+
+struct store *store_redis_store(struct store_redis *redis);
+
+/* Addresses of the configured host, ports 0, for the next connection; count 0: none are known. */
+void store_redis_resolved(struct store_redis *redis, const struct upstream_address *addresses,
+			  uint32_t count);
+
+#endif

@@ -1,0 +1,501 @@
+#include "gateway/store_redis_link.h"
+
+#include "codec/base/must.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum link_state {
+	LINK_DOWN,    /* waits for its next attempt */
+	LINK_OPENING, /* connecting, or greeting */
+	LINK_READY,
+	LINK_TROUBLED, /* connected; answers are awaited, or a probe's */
+};
+
+#define CONNECT_MAX (1 * SEC) /* until the connection stands, TLS included */
+#define SILENCE_MAX (1 * SEC) /* an answer that is owed longer will not come */
+#define PROBE_EVERY (200 * MSEC)
+#define PAUSE_MIN (25 * MSEC)
+#define PAUSE_MAX (800 * MSEC)
+
+enum { OUT_MAX = 64 << 20, ERROR_ROOM = 128 };
+
+struct redis_link {
+	struct redis_link_args args;
+	enum link_state state;
+	struct net_conn *conn;
+	redisReader *reader;
+	struct redis_buffer filling, leaving;
+	size_t begun_at; /* where the request that is being filled begins */
+	struct net_task flush;
+	bool flush_queued, reading, broken;
+	struct redis_request *ring;
+	uint64_t first, undue, next; /* oldest, first that is not late, number of the next */
+	struct net_timer deadline;   /* of `undue`, or of silence */
+	struct net_timer retry;      /* the next attempt or probe */
+	nsec_t opened_at, pause;
+	uint32_t target;
+	uint64_t chance;
+	char error[ERROR_ROOM]; /* what was told last */
+};
+
+static void link_close(struct redis_link *link, const char *why);
+static void link_trouble(struct redis_link *link, const char *why);
+static void on_flush(struct net_task *task);
+
+static nsec_t now_of(const struct redis_link *link)
+{
+	return net_now(link->args.loop);
+}
+
+static struct redis_request *request_at(struct redis_link *link, uint64_t number)
+{
+	return &link->ring[number % REDIS_IN_FLIGHT_MAX];
+}
+
+/* ---- messages: once per change ---- */
+
+static void tell(struct redis_link *link, const char *what)
+{
+	if (strncmp(link->error, what, sizeof(link->error) - 1) == 0)
+		return;
+	(void)snprintf(link->error, sizeof(link->error), "%s", what);
+	if (!link->args.quiet)
+		(void)fprintf(stderr, "sluice: store %s: %s\n", link->args.name, link->error);
+}
+
+/* ---- the line of requests ---- */
+
+static void arm(struct redis_link *link)
+{
+	nsec_t due = NSEC_NEVER;
+
+	/* The loop wakes up to a millisecond late. */
+	if (link->undue != link->next && link->args.deadline > 2 * MSEC)
+		due = request_at(link, link->undue)->sent + link->args.deadline - MSEC;
+	else if (link->undue != link->next)
+		due = request_at(link, link->undue)->sent + link->args.deadline;
+	if (link->first != link->next) {
+		const nsec_t silent = request_at(link, link->first)->sent + SILENCE_MAX;
+		due = silent < due ? silent : due;
+	}
+	if (link->state == LINK_OPENING && link->first == link->next)
+		due = link->opened_at + CONNECT_MAX;
+	if (due == NSEC_NEVER)
+		net_timer_stop(link->args.loop, &link->deadline);
+	else
+		net_timer_set(link->args.loop, &link->deadline, due);
+}
+
+static struct redis_request *begin(struct redis_link *link)
+{
+	if (link->next - link->first >= REDIS_IN_FLIGHT_MAX)
+		return NULL;
+	if (link->first ==
+	    link->next) /* back to the ring's begin: it is used no further than needed */
+		link->first = link->undue = link->next =
+			(link->next / REDIS_IN_FLIGHT_MAX + 1) * REDIS_IN_FLIGHT_MAX;
+	struct redis_request *request = request_at(link, link->next);
+	*request = (struct redis_request){ .sent = now_of(link) };
+	link->begun_at = link->filling.len;
+	return request;
+}
+
+struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buffer **buffer,
+				       uint64_t *ticket)
+{
+	struct redis_request *request = link->state == LINK_READY ? begin(link) : NULL;
+
+	*buffer = &link->filling;
+	*ticket = link->next;
+	return request;
+}
+
+bool redis_link_send(struct redis_link *link)
+{
+	const bool first = link->undue == link->next || link->first == link->next;
+
+	if (link->filling.failed) {
+		const size_t whole = link->begun_at;
+		redis_buffer_clear(&link->filling);
+		link->filling.len = whole;
+		return false;
+	}
+	link->next++;
+	if (first)
+		arm(link);
+	if (!link->flush_queued) {
+		link->flush_queued = true;
+		net_soon(link->args.loop, &link->flush);
+	}
+	return true;
+}
+
+struct redis_request *redis_link_request(struct redis_link *link, uint64_t ticket)
+{
+	must(ticket >= link->first && ticket < link->next);
+	return request_at(link, ticket);
+}
+
+bool redis_link_ready(const struct redis_link *link)
+{
+	return link->state == LINK_READY;
+}
+
+static void on_flush(struct net_task *task)
+{
+	struct redis_link *link = CONTAINER_OF(task, struct redis_link, flush);
+
+	link->flush_queued = false;
+	if (link->conn == NULL || link->filling.len == 0 || net_writing(link->conn))
+		return; /* on_written comes back */
+	const struct redis_buffer full = link->filling;
+	link->filling = link->leaving;
+	link->leaving = full;
+	redis_buffer_clear(&link->filling);
+	const struct iovec v = { link->leaving.at, link->leaving.len };
+	net_write(link->conn, &v, 1);
+}
+
+/* ---- the link's own requests ---- */
+
+static void own_send(struct redis_link *link, const struct slice *arguments, uint32_t count)
+{
+	struct redis_request *request = begin(link);
+
+	if (request == NULL)
+		return;
+	request->own = true;
+	redis_put_count(&link->filling, count);
+	for (uint32_t i = 0; i < count; i++)
+		redis_put(&link->filling, arguments[i]);
+	if (!redis_link_send(link))
+		link_close(link, "no memory for a request");
+}
+
+/* A write, so that a replica or a full server does not pass. */
+static void probe(struct redis_link *link)
+{
+	const struct slice arguments[] = { SLICE("SET"), SLICE("sluice:1:probe"), SLICE("1"),
+					   SLICE("PX"), SLICE("60000") };
+
+	own_send(link, arguments, COUNT_OF(arguments));
+}
+
+static void greet(struct redis_link *link)
+{
+	const struct redis_link_args *args = &link->args;
+	char number[16];
+
+	if (!slice_absent(args->password)) {
+		const struct slice with_user[] = { SLICE("AUTH"), args->user, args->password };
+		const struct slice without[] = { SLICE("AUTH"), args->password };
+		if (slice_absent(args->user))
+			own_send(link, without, COUNT_OF(without));
+		else
+			own_send(link, with_user, COUNT_OF(with_user));
+	}
+	(void)snprintf(number, sizeof(number), "%u", args->database);
+	const struct slice select[] = { SLICE("SELECT"), slice_str(number) };
+	if (link->conn != NULL && args->database != 0)
+		own_send(link, select, COUNT_OF(select));
+	if (link->conn != NULL)
+		probe(link);
+}
+
+/* ---- health ---- */
+
+static void become_ready(struct redis_link *link)
+{
+	if (link->error[0] != '\0')
+		tell(link, "in use again");
+	link->error[0] = '\0';
+	link->pause = PAUSE_MIN;
+	link->state = LINK_READY;
+	net_timer_stop(link->args.loop, &link->retry);
+	link->args.events->ready(link->args.owner);
+}
+
+static void probe_later(struct redis_link *link)
+{
+	net_timer_set(link->args.loop, &link->retry, now_of(link) + PROBE_EVERY);
+}
+
+static void link_trouble(struct redis_link *link, const char *why)
+{
+	tell(link, why);
+	if (link->state != LINK_READY)
+		return;
+	link->state = LINK_TROUBLED;
+	link->args.events->unready(link->args.owner);
+}
+
+/* The line is empty: whether things are well again is for a probe to find out. */
+static void on_idle(struct redis_link *link, bool at_once)
+{
+	if (link->state != LINK_TROUBLED || link->conn == NULL)
+		return;
+	if (at_once)
+		probe(link);
+	else
+		probe_later(link);
+}
+
+static void on_own_reply(struct redis_link *link, const struct redis_request *request,
+			 const redisReply *reply)
+{
+	char why[ERROR_ROOM];
+
+	if (reply->type == REDIS_REPLY_ERROR) {
+		(void)snprintf(why, sizeof(why), "%s", reply->str);
+		link_close(link, why); /* after a failover the next address may be another */
+		return;
+	}
+	if (link->first != link->next) /* of the greeting the last counts */
+		return;
+	if (!request->late) {
+		become_ready(link);
+		return;
+	}
+	link->state = LINK_TROUBLED;
+	probe_later(link);
+}
+
+static void on_reply(struct redis_link *link, const redisReply *reply)
+{
+	const struct redis_request request = *request_at(link, link->first);
+	const bool error = reply->type == REDIS_REPLY_ERROR;
+
+	if (link->undue == link->first)
+		link->undue++;
+	link->first++;
+	if (request.own) {
+		on_own_reply(link, &request, reply);
+		return;
+	}
+	const enum redis_outcome outcome = error ? REDIS_REFUSED : REDIS_ANSWERED;
+	if (error && strncmp(reply->str, "NOSCRIPT", 8) != 0)
+		link_trouble(link, reply->str);
+	link->args.events->measured(link->args.owner, outcome, request.late,
+				    now_of(link) - request.sent);
+	link->args.events->done(link->args.owner, &request, outcome, reply);
+	if (link->first == link->next && link->conn != NULL)
+		on_idle(link, request.late || !error);
+}
+
+/* ---- the connection ---- */
+
+static void on_readable(struct net_conn *conn, void *arg)
+{
+	struct redis_link *link = arg;
+	size_t len;
+	const char *bytes = net_input(conn, &len);
+	void *reply = NULL;
+
+	link->broken = redisReaderFeed(link->reader, bytes, len) != REDIS_OK;
+	net_consume(conn, len);
+	link->reading = true;
+	while (!link->broken && link->conn == conn) {
+		link->broken = redisReaderGetReply(link->reader, &reply) != REDIS_OK;
+		if (link->broken || reply == NULL)
+			break;
+		if (link->first == link->next)
+			link->broken = true; /* an answer that nobody asked for */
+		else
+			on_reply(link, reply);
+		freeReplyObject(reply);
+	}
+	link->reading = false;
+	if (link->conn != conn) { /* closed meanwhile: the reader was kept for us */
+		redisReaderFree(link->reader);
+		link->reader = NULL;
+	} else if (link->broken) {
+		link_close(link, "its answer is not of this protocol");
+	} else {
+		arm(link);
+	}
+}
+
+static void on_opened(struct net_conn *conn, void *arg)
+{
+	(void)conn;
+	greet(arg);
+	arm(arg);
+}
+
+static void on_written(struct net_conn *conn, void *arg)
+{
+	struct redis_link *link = arg;
+
+	(void)conn;
+	on_flush(&link->flush);
+}
+
+static void on_ended(struct net_conn *conn, enum net_end end, void *arg)
+{
+	link_close(arg, end == NET_END_CLOSED ? "closed the connection" : net_conn_error(conn));
+}
+
+static const struct net_conn_events conn_events = {
+	.opened = on_opened,
+	.readable = on_readable,
+	.written = on_written,
+	.ended = on_ended,
+};
+
+/* xorshift: pauses of many gateways must not fall together, and nothing else depends on it. */
+static uint64_t chance(struct redis_link *link)
+{
+	link->chance ^= link->chance << 13;
+	link->chance ^= link->chance >> 7;
+	link->chance ^= link->chance << 17;
+	return link->chance;
+}
+
+static void retry_later(struct redis_link *link)
+{
+	const nsec_t pause = link->pause / 2 + chance(link) % (link->pause / 2);
+
+	link->state = LINK_DOWN;
+	link->pause = link->pause * 2 < PAUSE_MAX ? link->pause * 2 : PAUSE_MAX;
+	net_timer_set(link->args.loop, &link->retry, now_of(link) + pause);
+}
+
+static void lose_all(struct redis_link *link)
+{
+	while (link->first != link->next) {
+		const struct redis_request request = *request_at(link, link->first);
+		if (link->undue == link->first)
+			link->undue++;
+		link->first++;
+		if (request.own)
+			continue;
+		link->args.events->measured(link->args.owner, REDIS_LOST, request.late,
+					    now_of(link) - request.sent);
+		link->args.events->done(link->args.owner, &request, REDIS_LOST, NULL);
+	}
+}
+
+static void link_close(struct redis_link *link, const char *why)
+{
+	if (link->conn == NULL)
+		return;
+	link_trouble(link, why);
+	link->state = LINK_DOWN; /* before anybody is told of his request */
+	net_close(link->conn);
+	link->conn = NULL;
+	if (!link->reading) {
+		redisReaderFree(link->reader);
+		link->reader = NULL;
+	}
+	redis_buffer_clear(&link->filling);
+	redis_buffer_clear(&link->leaving);
+	net_task_cancel(&link->flush);
+	link->flush_queued = false;
+	lose_all(link);
+	arm(link);
+	retry_later(link);
+}
+
+static void link_open(struct redis_link *link)
+{
+	const struct redis_link_args *args = &link->args;
+
+	link->state = LINK_OPENING;
+	link->opened_at = now_of(link);
+	if (args->target_count == 0 || link->reader != NULL) {
+		retry_later(link);
+		return;
+	}
+	const struct redis_target *target = &args->targets[link->target++ % args->target_count];
+	link->reader = redisReaderCreate();
+	if (link->reader != NULL)
+		link->conn =
+			net_connect(args->loop, (const struct sockaddr *)&target->address,
+				    target->len, args->tls, args->server_name, &conn_events, link);
+	if (link->conn == NULL) {
+		if (link->reader != NULL)
+			redisReaderFree(link->reader);
+		link->reader = NULL;
+		tell(link, "no memory or descriptor for a connection");
+		retry_later(link);
+		return;
+	}
+	arm(link);
+}
+
+/* ---- time ---- */
+
+static void on_retry(struct net_timer *timer)
+{
+	struct redis_link *link = CONTAINER_OF(timer, struct redis_link, retry);
+
+	if (link->state == LINK_DOWN)
+		link_open(link);
+	else if (link->first == link->next)
+		on_idle(link, true);
+}
+
+static void on_deadline(struct net_timer *timer)
+{
+	struct redis_link *link = CONTAINER_OF(timer, struct redis_link, deadline);
+	const nsec_t now = now_of(link);
+	const nsec_t slack = link->args.deadline > 2 * MSEC ? MSEC : 0;
+
+	if (link->state == LINK_OPENING && link->first == link->next &&
+	    now >= link->opened_at + CONNECT_MAX) {
+		link_close(link, "cannot be reached within a second");
+		return;
+	}
+	while (link->undue != link->next &&
+	       now >= request_at(link, link->undue)->sent + link->args.deadline - slack) {
+		struct redis_request *request = request_at(link, link->undue);
+		link->undue++;
+		request->late = true;
+		link_trouble(link, "answers too late");
+		if (!request->own)
+			link->args.events->late(link->args.owner, request);
+	}
+	if (link->first != link->next && now >= request_at(link, link->first)->sent + SILENCE_MAX)
+		link_close(link, "does not answer");
+	else
+		arm(link);
+}
+
+void redis_link_set_targets(struct redis_link *link, const struct redis_target *targets,
+			    uint32_t count)
+{
+	must(count <= REDIS_ADDRESSES_MAX);
+	if (count == 0)
+		return;
+	(void)memcpy(link->args.targets, targets, count * sizeof(*targets));
+	link->args.target_count = count;
+}
+
+struct redis_link *redis_link_new(const struct redis_link_args *args)
+{
+	struct redis_link *link = calloc(1, sizeof(*link));
+
+	if (link == NULL)
+		return NULL;
+	*link = (struct redis_link){
+		.args = *args,
+		.state = LINK_DOWN,
+		.filling.most = OUT_MAX,
+		.leaving.most = OUT_MAX,
+		.flush.run = on_flush,
+		.deadline.fire = on_deadline,
+		.retry.fire = on_retry,
+		.pause = PAUSE_MIN,
+		.chance = args->seed | 1,
+	};
+	/* Pages that are never used cost no memory. */
+	link->ring = calloc(REDIS_IN_FLIGHT_MAX, sizeof(*link->ring));
+	if (link->ring == NULL) {
+		free(link);
+		return NULL;
+	}
+	net_timer_set(args->loop, &link->retry, now_of(link));
+	return link;
+}

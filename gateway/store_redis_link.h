@@ -1,0 +1,115 @@
+/* store_redis_link.h - one connection to Redis: requests in order, answers in order, and its health.
+ *
+ * All requests of a tick leave in one write. Nothing waits longer than the deadline: a request
+ * without an answer by then is told late; its answer, which may still come, is told too, or that it
+ * never will. From the first late or failed request until a probe, alone, has been written and
+ * answered in time, the link is not ready. A connection that owes an answer for a second is given up
+ * and made again, after a pause that grows and varies. */
+#ifndef GATEWAY_STORE_REDIS_LINK_H
+#define GATEWAY_STORE_REDIS_LINK_H
+
+#include "gateway/net.h"
+#include "gateway/store_redis_wire.h"
+
+struct reservation;
+
+enum {
+	REDIS_ADDRESSES_MAX = 8,
+	REDIS_IN_FLIGHT_MAX = 32768, /* a power of two */
+	REDIS_CHANGES_MAX = 4,       /* two days, two months */
+	REDIS_SCOPES_MAX = 4         /* of one reservation */
+};
+
+/* A change of a money counter that was sent. */
+struct redis_change {
+	bool month;
+	uint32_t period;
+	uint64_t more, less; /* one of them is 0 */
+};
+
+/* What a request told of one limited thing, and what it claims of it. */
+struct redis_part {
+	uint32_t tenant;
+	uint32_t given_back; /* places */
+	uint64_t requests_less, tokens_more, tokens_less;
+	uint64_t requests_cost, tokens_cost;
+	uint8_t change_count;
+	struct redis_change changes[REDIS_CHANGES_MAX];
+};
+
+/* A request on its way: the link's part, then what the store wants to know when it is over. */
+struct redis_request {
+	nsec_t sent;
+	bool late;    /* told so */
+	bool own;     /* the link's: greeting and probe */
+	bool by_text; /* EVAL */
+	uint8_t part_count;
+	bool claim;                      /* else a settlement alone */
+	uint32_t places;                 /* claimed of every part */
+	uint64_t usd;                    /* likewise */
+	struct reservation *reservation; /* NULL: settlement, or nobody waits any more */
+	struct redis_part parts[REDIS_SCOPES_MAX];
+};
+
+enum redis_outcome {
+	REDIS_ANSWERED,
+	REDIS_REFUSED, /* an error: nothing was done */
+	REDIS_LOST,    /* nobody knows whether it was done */
+};
+
+struct redis_link_events {
+	/* The request is over; `reply` is NULL when LOST. */
+	void (*done)(void *owner, const struct redis_request *request, enum redis_outcome outcome,
+		     const struct redisReply *reply);
+	/* No answer by the deadline; done comes later. */
+	void (*late)(void *owner, struct redis_request *request);
+	/* Ready from now on, with nothing on its way; or not any more. */
+	void (*ready)(void *owner);
+	void (*unready)(void *owner);
+	/* Of a request of the store's, for metrics. */
+	void (*measured)(void *owner, enum redis_outcome outcome, bool late, nsec_t took);
+};
+
+struct redis_target {
+	struct sockaddr_storage address;
+	socklen_t len;
+};
+
+struct redis_link_args {
+	struct net_loop *loop;
+	const struct redis_link_events *events;
+	void *owner;
+	struct redis_target targets[REDIS_ADDRESSES_MAX]; /* may be set later */
+	uint32_t target_count;
+	struct ssl_ctx_st *tls;      /* NULL: clear text */
+	const char *server_name;     /* NULL for addresses */
+	struct slice user, password; /* absent: not sent; must outlive the link */
+	uint32_t database;
+	nsec_t deadline;
+	const char *name; /* for messages: no password in it */
+	bool quiet;       /* another worker tells of it */
+	uint64_t seed;    /* of the pauses */
+};
+
+struct redis_link;
+
+/* Begins to connect with the loop's next turn. NULL: memory. Lives until the process ends. */
+struct redis_link *redis_link_new(const struct redis_link_args *args);
+
+/* Other addresses, for the next connection. */
+void redis_link_set_targets(struct redis_link *link, const struct redis_target *targets,
+			    uint32_t count);
+
+bool redis_link_ready(const struct redis_link *link);
+
+/* A new request, to be filled by the caller, whose bytes go to *buffer next; *ticket names it. NULL:
+ * not ready, or too many are on their way. redis_link_send must follow. */
+struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buffer **buffer,
+				       uint64_t *ticket);
+/* False: there was no memory for it, and it never was. */
+MUST_USE bool redis_link_send(struct redis_link *link);
+
+/* A request that is not over. */
+struct redis_request *redis_link_request(struct redis_link *link, uint64_t ticket);
+
+#endif

@@ -1,0 +1,356 @@
+#!/usr/bin/env python3
+"""Limits in Redis: exact across gateways, and what happens while it is gone. ctest: serial timeout=300"""
+
+import os
+import socket
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import harness
+import redis_server
+
+SANITIZED = bool(os.environ.get("SLUICE_SANITIZE"))
+BOUND_USD = 0.02  # more than one request's bound, less than two: see test_money
+
+
+@unittest.skipUnless(redis_server.available(), "redis-server is not installed")
+class RedisCase(harness.Case):
+    def start(self, url, sim, failure=None, ready=True, deadline="1s", store=None, **limits):
+        settings = harness.config(sim, store={"kind": "redis", "url": url, "deadline": deadline, **(store or {})})
+        plan = settings["plans"]["standard"]
+        plan["limits"].update(limits)
+        if failure is not None:
+            plan["on_store_failure"] = failure
+        gateway = self.gateway(settings)
+        if ready:
+            self.wait_mode(gateway, "shared")
+        return gateway
+
+    def mode(self, gateway):
+        values = gateway.metrics()
+        return next(mode for mode in ("away", "memory", "shared")
+                    if sum(values.find("sluice_limiter_mode", mode=mode)))
+
+    def wait_mode(self, gateway, mode, timeout_s=None):
+        harness.wait_for(lambda: self.mode(gateway) == mode, f"limiter mode {mode}", timeout_s)
+
+    def storm(self, gateways, each, callers=8, **params):
+        """Answers of `callers` x `each` requests to every gateway, all at once."""
+        answers, lock = [], threading.Lock()
+
+        def call(gateway):
+            for _ in range(each):
+                answer = gateway.sample("hello", **params)
+                with lock:
+                    answers.append(answer)
+        threads = [threading.Thread(target=call, args=(g,)) for g in gateways for _ in range(callers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return answers
+
+    def statuses(self, answers):
+        found = [a.status for a in answers]
+        return {status: found.count(status) for status in set(found)}
+
+
+class Exact(RedisCase):
+    """Two gateways, one limit: not one too many."""
+
+    def pair(self, sim=None, **limits):
+        self.redis = redis_server.Redis(self)
+        self.provider = sim or self.sim()
+        return [self.start(self.redis.url, self.provider, **limits) for _ in range(2)]
+
+    def test_requests(self):
+        gateways = self.pair(requests_per_minute=1, requests_burst=30)
+        self.assertEqual(self.statuses(self.storm(gateways, 10)), {200: 30, 429: 130})
+        error = self.assert_error(gateways[1].sample("hello"), 429, 429, "rate_limited")
+        self.assertEqual(error["data"]["limit"], "requests_per_minute")
+        self.assertGreater(error["data"]["retryAfterMs"], 0)
+        self.assertLessEqual(error["data"]["retryAfterMs"], 60000)
+
+    def test_tokens_are_settled_on_what_was_used(self):
+        gateways = self.pair(tokens_per_minute=1, tokens_burst=2000)
+        answers = self.storm(gateways, 20)
+        used = sum(a.json()["result"]["_meta"]["sluice/usage"]["input_tokens"] +
+                   a.json()["result"]["_meta"]["sluice/usage"]["output_tokens"] for a in answers if a.status == 200)
+        granted = self.statuses(answers)
+        self.assertEqual(set(granted), {200, 429})
+        self.assertLessEqual(used, 2000 + 300)  # debt of those in flight at most: none reserves less than it uses
+        self.assertGreater(used, 2000 - 600)
+
+    def test_places_are_given_back(self):
+        sim = self.sim("--latency", "300ms")
+        gateways = self.pair(sim, concurrent=5)
+        peak, done = [0], threading.Event()
+
+        def watch():
+            while not done.is_set():
+                peak[0] = max(peak[0], sim.stats().get("in_flight", 0))
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        first = self.statuses(self.storm(gateways, 1))
+        second = self.statuses(self.storm(gateways, 1))
+        done.set()
+        watcher.join()
+        self.assertEqual(first, {200: 5, 429: 11})
+        self.assertEqual(second, {200: 5, 429: 11})
+        self.assertLessEqual(peak[0], 5)
+
+    def test_one_caller_of_one_place_is_never_in_its_own_way(self):
+        gateways = self.pair(concurrent=1)
+        self.assertEqual(self.statuses([gateways[0].sample("hello") for _ in range(50)]), {200: 50})
+
+    def test_money(self):
+        sim = self.sim("--latency", "500ms")
+        gateways = self.pair(sim, usd_per_day=BOUND_USD)  # one bound at a time: two at once would be too much
+        answers = self.storm(gateways, 1)
+        self.assertEqual(set(self.statuses(answers)), {200, 402})
+        reserved = self.statuses(answers)[200]
+        self.assertLess(reserved, 4)
+        spent = self.spent()
+        used = round(sum(a.json()["result"]["_meta"]["sluice/usage"]["usd"] for a in answers if a.status == 200) * 1e9)
+        harness.wait_for(lambda: self.spent() == used, f"{used} nano-USD in Redis; there are {spent}")
+        self.assertLessEqual(used, BOUND_USD * 1e9)
+
+    def spent(self):
+        key = next(k for k in self.redis.ask("KEYS", "sluice:1:{*}"))
+        fields = dict(zip(*[iter(self.redis.ask("HGETALL", key))] * 2))
+        day = str(int(time.time() // 86400) % 2)
+        return int(fields.get(f"d{day}h", 0)) * 10**9 + int(fields.get(f"d{day}l", 0))
+
+    def test_one_round_trip_before_the_provider_and_all_keys_expire(self):
+        gateways = self.pair(sim=self.sim())
+        gateways[0].sample("hello")
+        harness.wait_for(lambda: self.redis.calls("hdel") >= 1, "the place is given back")
+        self.redis.ask("CONFIG", "RESETSTAT")
+        sample = gateways[0].sample("hello")
+        self.assert_result(sample)
+        harness.wait_for(lambda: self.redis.calls("evalsha") >= 2, "the settlement")
+        self.assertEqual(self.redis.calls("evalsha"), 2)  # the claim, then, behind the answer, the settlement
+        self.assertEqual(self.redis.calls("eval"), 0)
+        for key in self.redis.ask("KEYS", "*"):
+            self.assertGreater(self.redis.ask("PTTL", key), 0, key)
+
+
+class Connections(RedisCase):
+    def test_unix_socket(self):
+        redis = redis_server.Redis(self)
+        self.assert_result(self.start("unix://" + redis.socket, self.sim()).sample("hello"))
+
+    def test_password_and_database(self):
+        redis = redis_server.Redis(self, "--requirepass", "s3cret/%", password="s3cret/%")
+        gateway = self.start(f"redis://:s3cret%2F%25@127.0.0.1:{redis.port}/3", self.sim())
+        self.assert_result(gateway.sample("hello"))
+        self.assertIn("db3:", redis.ask("INFO", "keyspace"))
+
+    def test_a_wrong_password_is_named_and_not_shown(self):
+        redis = redis_server.Redis(self, "--requirepass", "right", password="right")
+        gateway = self.start(f"redis://:wr0ngpass@127.0.0.1:{redis.port}", self.sim(), ready=False)
+        gateway.wait_stderr("WRONGPASS")
+        self.assert_error(gateway.sample("hello"), 503, 503, "store_unavailable")
+        self.assertNotIn("wr0ngpass", "\n".join(gateway.stderr))
+
+    def test_acl_user(self):
+        redis = redis_server.Redis(self)
+        redis.ask("ACL", "SETUSER", "gate", "on", ">pw", "~sluice:*", "-@all", "+eval", "+evalsha", "+time", "+hmget",
+                  "+hset", "+hdel", "+hgetall", "+pexpire", "+set", "+select")
+        gateway = self.start(f"redis://gate:pw@127.0.0.1:{redis.port}/0", self.sim())
+        self.assert_result(gateway.sample("hello"))
+
+    def test_tls_and_its_name(self):
+        cert, key = self.certificate()
+        port = harness.free_port()
+        redis_server.Redis(self, "--tls-port", str(port), "--tls-cert-file", cert, "--tls-key-file", key,
+                           "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
+        gateway = self.start(f"rediss://127.0.0.1:{port}", self.sim(), store={"ca": cert})
+        self.assert_result(gateway.sample("hello"))
+        named = self.start(f"rediss://localhost:{port}", self.sim(), store={"ca": cert})
+        self.assert_result(named.sample("hello"))
+
+    def test_another_name_in_the_certificate_is_refused(self):
+        cert, key = self.certificate("other.example", ("DNS:other.example",))
+        port = harness.free_port()
+        redis_server.Redis(self, "--tls-port", str(port), "--tls-cert-file", cert, "--tls-key-file", key,
+                           "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
+        gateway = self.start(f"rediss://127.0.0.1:{port}", self.sim(), store={"ca": cert}, ready=False)
+        gateway.wait_stderr("sluice: store rediss://127.0.0.1")
+        self.assertEqual(self.mode(gateway), "away")
+
+
+class Hostile(RedisCase):
+    """What answers on that port is no Redis, or no honest one."""
+
+    ANSWERS = [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"+OK\r\n" * 64, b"*" * 70000, b"$99999999999999999999\r\n",
+               b"*1\r\n" * 64, b"*1000000000\r\n", b"$536870912\r\nabc", b"-LOADING\r\n", b":\r\n", b"\0" * 4096]
+
+    def test_no_answer_harms(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        answered = []
+
+        def serve():
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                with client:
+                    client.settimeout(1)
+                    try:
+                        client.recv(65536)
+                        client.sendall(self.ANSWERS[len(answered) % len(self.ANSWERS)])
+                        client.recv(65536)
+                    except OSError:
+                        pass
+                answered.append(1)
+        threading.Thread(target=serve, daemon=True).start()
+        gateway = self.start(f"redis://127.0.0.1:{listener.getsockname()[1]}", self.sim(), LOCAL, ready=False,
+                             deadline="20ms")
+        harness.wait_for(lambda: len(answered) > len(self.ANSWERS), "every answer was given")
+        self.assert_result(gateway.sample("hello"))
+
+
+LOCAL = {"rates": "local", "budget": {"local": 500}}
+
+
+class Gone(RedisCase):
+    """Redis is away: what each tenant chose, nobody waits, and back within two seconds."""
+
+    def begin(self, redis_url, **changes):
+        settings = {"failure": LOCAL, "deadline": "20ms", "requests_per_minute": 60000000,
+                    "requests_burst": 1000000, "tokens_per_minute": 60000000000, **changes}
+        return self.start(redis_url, self.sim(), **settings)
+
+    def ride(self, gateway, seconds, during):
+        """Callers all the time, `during` in the midst; no request may fail. Returns the 99th percentile in ms."""
+        answers, stop = [], threading.Event()
+
+        def call():
+            while not stop.is_set():
+                answers.append(gateway.sample("hello"))
+        threads = [threading.Thread(target=call) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            during()
+            until = time.monotonic() + seconds
+            harness.wait_for(lambda: time.monotonic() > until, "the outage to last")
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(set(self.statuses(answers)), {200}, self.statuses(answers))
+        slow = sorted(a.elapsed_s for a in answers)
+        p99 = slow[int(len(slow) * 0.99)] * 1000
+        print(f"{self.id().split('.')[-1]}: {len(answers)} requests, 0 failed, p99 {p99:.1f} ms, "
+              f"slowest {slow[-1] * 1000:.1f} ms")
+        return p99
+
+    def assert_back(self, gateway):
+        began = time.monotonic()
+        self.wait_mode(gateway, "shared", 20 if SANITIZED else 2.5)
+        print(f"{self.id().split('.')[-1]}: back after {(time.monotonic() - began) * 1000:.0f} ms")
+        self.assert_result(gateway.sample("hello"))
+
+    def test_down_at_start(self):
+        port = harness.free_port()
+        gateway = self.begin(f"redis://127.0.0.1:{port}", ready=False)
+        self.assert_result(gateway.sample("hello"))
+        self.assertEqual(self.mode(gateway), "away")
+        redis_server.Redis(self, port=port)
+        self.assert_back(gateway)
+
+    def test_closed_functions_refuse(self):
+        port = harness.free_port()
+        for failure in (None, {"rates": "closed", "budget": {"local": 5}}, {"rates": "local", "budget": "closed"}):
+            gateway = self.start(f"redis://127.0.0.1:{port}", self.sim(), failure, ready=False)
+            self.assert_error(gateway.sample("hello"), 503, 503, "store_unavailable")
+
+    def test_a_local_budget_is_not_exceeded(self):
+        port = harness.free_port()
+        gateway = self.start(f"redis://127.0.0.1:{port}", self.sim("--latency", "300ms"),
+                             {"budget": {"local": BOUND_USD}}, ready=False)
+        self.assertEqual(set(self.statuses(self.storm([gateway], 1))), {200, 503})
+
+    def test_killed(self):
+        redis = redis_server.Redis(self)
+        gateway = self.begin(redis.url)
+        self.ride(gateway, 2, redis.kill)
+        self.assertEqual(self.mode(gateway), "away")
+        redis.start()
+        self.assert_back(gateway)
+
+    def test_stopped(self):
+        redis = redis_server.Redis(self)
+        gateway = self.begin(redis.url)
+        self.ride(gateway, 3, redis.stop)
+        self.assertEqual(self.mode(gateway), "away")
+        redis.go_on()
+        self.assert_back(gateway)
+
+    def test_slow(self):
+        proxy = redis_server.Proxy(self, redis_server.Redis(self).port)
+        gateway = self.begin(proxy.url)
+
+        def slow():
+            proxy.delay_s = 0.5
+        self.ride(gateway, 3, slow)
+        self.assertEqual(self.mode(gateway), "away")
+        proxy.delay_s = 0.0
+        self.assert_back(gateway)
+
+    def test_a_replica_that_only_reads(self):
+        redis = redis_server.Redis(self)
+        gateway = self.begin(redis.url)
+        self.ride(gateway, 2, lambda: redis.ask("REPLICAOF", "127.0.0.1", "1"))
+        self.assertEqual(self.mode(gateway), "away")
+        redis.ask("REPLICAOF", "NO", "ONE")
+        self.assert_back(gateway)
+
+    def test_scripts_flushed(self):
+        redis = redis_server.Redis(self)
+        gateway = self.begin(redis.url, failure=None, deadline="1s")  # closed: it must not even be noticed
+        self.ride(gateway, 1, lambda: [redis.ask("SCRIPT", "FLUSH") for _ in range(20)])
+
+    def test_money_is_told_again_after_a_flush(self):
+        redis = redis_server.Redis(self)
+        gateways = [self.start(redis.url, self.sim(), usd_per_day=1) for _ in range(2)]
+        counter = Exact()
+        counter.redis = redis
+        used = 0
+        for gateway in gateways * 5:
+            result = self.assert_result(gateway.sample("hello"))
+            used += round(result["_meta"]["sluice/usage"]["usd"] * 1e9)
+        harness.wait_for(lambda: counter.spent() == used, "settled")
+        redis.ask("FLUSHALL")
+        for gateway in gateways:
+            result = self.assert_result(gateway.sample("hello"))
+            used += round(result["_meta"]["sluice/usage"]["usd"] * 1e9)
+        harness.wait_for(lambda: counter.spent() == used, f"{used} nano-USD told again")
+
+    def test_what_was_spent_meanwhile_is_told_afterwards(self):
+        redis = redis_server.Redis(self)
+        gateway = self.begin(redis.url)
+        counter = Exact()
+        counter.redis = redis
+        used = 0
+        for at in range(10):
+            if at == 5:
+                redis.kill()
+                self.wait_mode(gateway, "away")
+            result = self.assert_result(gateway.sample("hello"))
+            used += round(result["_meta"]["sluice/usage"]["usd"] * 1e9)
+        redis.start()
+        self.assert_back(gateway)
+        cost = used // 10
+        harness.wait_for(lambda: counter.spent() == used + cost, f"{used + cost} nano-USD; {counter.spent()}")
+
+
+if __name__ == "__main__":
+    harness.main()
