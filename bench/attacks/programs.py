@@ -8,6 +8,7 @@ import dataclasses
 import os
 import signal
 import socket
+import subprocess
 import time
 from typing import Callable
 
@@ -193,7 +194,7 @@ def blocked_write(target):
         for streams in stream_batches():
             try:
                 connection.send(b"".join(map(target.request, streams)))
-                time.sleep(0.04)
+                time.sleep(0.05)
                 connection.send(b"".join(window(s, 10) for s in streams))
             except OSError:
                 return "closed"
@@ -387,6 +388,18 @@ def after_notify(first, alpn):
     return run
 
 
+def key_update(target):
+    """No attack: both kinds of KeyUpdate between three requests."""
+    argv = ["openssl", "s_client", "-connect", f"{target.host}:{target.port}", "-alpn", "http/1.1"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
+        ask = b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"
+        for line in (ask, b"K\n", ask, b"k\n", ask, b"Q\n"):
+            time.sleep(0.2)
+            client.stdin.write(line)
+            client.stdin.flush()
+        return f"{client.stdout.read().count(b'HTTP/1.1 ')} answers"
+
+
 # ---- shutdown ----------------------------------------------------------------------------------
 
 def continuation_in_a_shutdown(target):
@@ -421,7 +434,7 @@ class Program:
 
 CLOSED = "^closed"
 WITHOUT_FINISHED = ("clear", "tls")
-BOTH_TLS = ("tls",)
+TLS_ALONE = ("tls",)
 PROGRAMS = [
     Program("ping_flood", flood(frame(PING, 0, 0, b"12345678")), CLOSED, ("flood",), "OPEN"),
     Program("settings_flood", flood(settings((4, 70000))), CLOSED, ("flood",), "OPEN"),
@@ -461,7 +474,7 @@ PROGRAMS = [
             CLOSED, ("slow",), "", slow=True),
     Program("silence", silence, CLOSED, None, "", slow=True, ways=WITHOUT_FINISHED),
     Program("half_a_preface", drip(lambda t: PREFACE[:10], b""), CLOSED, None, "", slow=True),
-    Program("half_a_handshake", half_a_handshake, CLOSED, None, "", slow=True, ways=BOTH_TLS),
+    Program("half_a_handshake", half_a_handshake, CLOSED, None, "", slow=True, ways=TLS_ALONE),
     Program("preface_later", preface_later, "^refused", (), "SWITCHED"),
     Program("upgrade", upgrade, "not followed", (), ""),
     Program("pipelined", pipelined, "some answered", None, ""),
@@ -471,8 +484,9 @@ PROGRAMS = [
     Program("http2_close", leave("close", "h2"), "left", (), "left"),
     Program("http2_half_close", leave("half", "h2"), "left", (), "left"),
     Program("http2_close_notify", leave("notify", "h2"), "left", (), "left", ways=("tls", "finished")),
-    Program("after_notify_http2", after_notify(PREFACE + settings(), "h2"), CLOSED, None, "TAKEN", ways=BOTH_TLS),
-    Program("after_notify_http1", after_notify(b"POST / HTTP/1.1\r\n", "http/1.1"), CLOSED, None, "TAKEN", ways=BOTH_TLS),
+    Program("after_notify_http2", after_notify(PREFACE + settings(), "h2"), CLOSED, None, "TAKEN", ways=TLS_ALONE),
+    Program("after_notify_http1", after_notify(b"POST / HTTP/1.1\r\n", "http/1.1"), CLOSED, None, "TAKEN", ways=TLS_ALONE),
+    Program("key_update", key_update, "^3 answers", (), "3 answers", ways=TLS_ALONE),
     Program("continuation_in_a_shutdown", continuation_in_a_shutdown, CLOSED, ("forbidden_frame",), "OPEN", stops=True,
             ways=WITHOUT_FINISHED),
 ]

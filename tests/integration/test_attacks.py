@@ -156,10 +156,14 @@ class Unguarded(AttackCase):
         self.addCleanup(server.kill)
         return server
 
-    def harmful(self, way):
+    def harmful(self, *ways):
+        """Each in the first of the ways that it knows."""
         server = self.plain()
-        chosen = {p.name: p for p in programs.PROGRAMS if p.plain and p.plain != "DEAD" and not p.stops and way in p.ways}
-        seen = together({name: lambda p=program: run(p, server.target(way)) for name, program in chosen.items()})
+        chosen = {p.name: p for p in programs.PROGRAMS
+                  if p.plain and p.plain != "DEAD" and not p.stops and set(ways) & set(p.ways)}
+        seen = together({
+            name: lambda p=program: run(p, server.target(next(way for way in ways if way in p.ways)))
+            for name, program in chosen.items()})
         for name, program in chosen.items():
             with self.subTest(name):
                 self.assertIn(program.plain, seen[name])
@@ -168,14 +172,18 @@ class Unguarded(AttackCase):
     def test_clear(self):
         self.harmful("clear")
 
-    def test_in_the_segment_of_finished(self):
-        self.harmful("finished")
+    def test_tls(self):
+        self.harmful("finished", "tls")
 
     def test_deadly(self):
+        """A connection has one chance, when its write begins to block, and may come too early."""
         for way in ("clear", "finished"):
             server = self.plain()
-            run(programs.BY_NAME["blocked_write"], server.target(way))
-            self.assertTrue(server.gone(harness.PATIENCE_S))
+            for _ in range(10):
+                run(programs.BY_NAME["blocked_write"], server.target(way))
+                if server.gone():
+                    break
+            self.assertFalse(server.running)
             self.assertIn("Assertion", "\n".join(server.stderr))
 
     def test_shutdown(self):
@@ -194,8 +202,8 @@ def cpu_s(pid):
 
 TLS_PROGRAM = os.path.join(SHARED, "attacks_tls.py")
 CLOSED = r"closed"
-# What each name of attacks_tls.py says of the gateway. It has no path that never answers, hence what
-# needs one is only held against its 404 here; edge_echo (test_edge) and Guarded do the rest.
+# What each name of attacks_tls.py says of the gateway. It has no paths like /hang and /b/10: names that
+# ask for these get 404 and show only that the gateway lives; edge_echo (test_edge) and Guarded do the rest.
 NAMES = {
     "rst": CLOSED, "myr": CLOSED, "rstlate": CLOSED, "firstcont": "refused", "firstrst": CLOSED, "bodies": CLOSED,
     "idlebodies": CLOSED, "bytewise": "answered", "unknown": CLOSED, "ping": CLOSED, "settings": CLOSED,
@@ -204,7 +212,7 @@ NAMES = {
 }
 SLOW_NAMES = {"winassert": CLOSED, "drip": "alive", "dripframe": "alive", "slow": "alive", "silent": CLOSED}
 TLS_NAMES = {"afternotify": CLOSED, "afternotify1": CLOSED, "h1notify": "alive", "h2notify": "alive",
-             "keyupdate": "3 of 3", "renegotiate": "[01] of 2"}
+             "keyupdate": "alive", "renegotiate": "alive"}
 
 
 @unittest.skipUnless(os.path.exists(TLS_PROGRAM), f"NOT RUN: the attack programs are not at {SHARED}")
