@@ -24,26 +24,47 @@ struct admin {
 #define TEXT "text/plain; charset=utf-8"
 #define PROMETHEUS "text/plain; version=0.0.4; charset=utf-8"
 
+#define JSON "application/json"
+
 static const struct page {
 	const char *path;
-	bool changes; /* POST, from near; else GET and HEAD, from anywhere */
+	const char *tail; /* NULL: that path alone; else a tenant's id stands between the two */
+	bool changes;     /* POST; else GET and HEAD */
+	bool near;        /* only from this machine */
 	const char *type;
-	size_t hook; /* offset in struct admin_hooks */
+	size_t hook; /* offset in struct admin_hooks: admin_tenant_fn where there is a tail */
 } pages[] = {
-	{ "/healthz", false, TEXT, offsetof(struct admin_hooks, healthz) },
-	{ "/readyz", false, TEXT, offsetof(struct admin_hooks, readyz) },
-	{ "/metrics", false, PROMETHEUS, offsetof(struct admin_hooks, metrics) },
-	{ "/reload", true, TEXT, offsetof(struct admin_hooks, reload) },
+	{ "/healthz", NULL, false, false, TEXT, offsetof(struct admin_hooks, healthz) },
+	{ "/readyz", NULL, false, false, TEXT, offsetof(struct admin_hooks, readyz) },
+	{ "/metrics", NULL, false, false, PROMETHEUS, offsetof(struct admin_hooks, metrics) },
+	{ "/reload", NULL, true, true, TEXT, offsetof(struct admin_hooks, reload) },
+	{ "/tenants/", "", false, true, JSON, offsetof(struct admin_hooks, tenant) },
+	{ "/tenants/", "/budget", true, true, JSON, offsetof(struct admin_hooks, budget) },
 };
 
-static const char not_found[] = "There is GET /healthz, GET /readyz, GET /metrics and POST "
-				"/reload. Sampling is on the public "
-				"listeners.\n";
+static const char not_found[] =
+	"There is GET /healthz, GET /readyz, GET /metrics, POST /reload, GET /tenants/ID and POST "
+	"/tenants/ID/budget. Sampling is on the public listeners.\n";
 
-static const struct page *find_page(const char *path)
+/* *id: what stands between path and tail, still percent-encoded, so that it holds no slash. */
+static bool is_page(const struct page *page, struct slice path, struct slice *id)
+{
+	const struct slice tail = slice_str(page->tail);
+	const size_t begin = strlen(page->path);
+
+	if (page->tail == NULL)
+		return slice_eq(path, slice_str(page->path));
+	if (!slice_starts(path, slice_str(page->path)) || path.len <= begin + tail.len)
+		return false;
+	*id = slice_of(path.at + begin, path.len - begin - tail.len);
+	return slice_eq(slice_of(id->at + id->len, tail.len), tail) &&
+	       memchr(id->at, '/', id->len) == NULL;
+}
+
+static const struct page *find_page(const char *path, struct slice *id)
 {
 	for (size_t i = 0; path != NULL && i < COUNT_OF(pages); i++)
-		if (strcmp(pages[i].path, path) == 0)
+		if (is_page(&pages[i], slice_str(path), id))
 			return &pages[i];
 	return NULL;
 }
@@ -103,10 +124,39 @@ static void refuse(struct evhttp_request *request, int status, const char *text)
 	reply(request, status, TEXT, text, strlen(text));
 }
 
-static void answer(const struct admin *admin, struct evhttp_request *request,
-		   const struct page *page)
+static int ask_tenant(const struct admin *admin, struct evhttp_request *request,
+		      const struct page *page, struct slice raw_id, FILE *out)
+{
+	admin_tenant_fn *hook;
+	struct evbuffer *input = evhttp_request_get_input_buffer(request);
+	const size_t body_len = evbuffer_get_length(input);
+	const char *body = (const char *)evbuffer_pullup(input, -1);
+	char *encoded = strndup(raw_id.at, raw_id.len), *id = NULL;
+	size_t id_len = 0;
+	int status = 500;
+
+	memcpy(&hook, (const char *)&admin->hooks + page->hook, sizeof(hook));
+	if (encoded != NULL)
+		id = evhttp_uridecode(encoded, 0, &id_len);
+	if (id != NULL)
+		status = hook(admin->hooks.arg, slice_of(id, id_len),
+			      slice_of(body == NULL ? "" : body, body_len), out);
+	free(id);
+	free(encoded);
+	return status;
+}
+
+static int ask_page(const struct admin *admin, const struct page *page, FILE *out)
 {
 	admin_answer_fn *hook;
+
+	memcpy(&hook, (const char *)&admin->hooks + page->hook, sizeof(hook));
+	return hook(admin->hooks.arg, out);
+}
+
+static void answer(const struct admin *admin, struct evhttp_request *request,
+		   const struct page *page, struct slice id)
+{
 	char *text = NULL;
 	size_t len = 0;
 	FILE *out = open_memstream(&text, &len);
@@ -115,10 +165,11 @@ static void answer(const struct admin *admin, struct evhttp_request *request,
 		refuse(request, 500, "out of memory\n");
 		return;
 	}
-	memcpy(&hook, (const char *)&admin->hooks + page->hook, sizeof(hook));
-	int status = hook(admin->hooks.arg, out);
+	int status = page->tail == NULL ? ask_page(admin, page, out)
+					: ask_tenant(admin, request, page, id, out);
+	const char *type = page->tail != NULL && status != 200 ? TEXT : page->type;
 	if (fclose(out) == 0)
-		reply(request, status, page->type, text, len);
+		reply(request, status, type, text, len);
 	else
 		refuse(request, 500, "out of memory\n");
 	free(text);
@@ -126,19 +177,20 @@ static void answer(const struct admin *admin, struct evhttp_request *request,
 
 static void on_request(struct evhttp_request *request, const struct admin *admin, bool local)
 {
+	struct slice id = { NULL, 0 };
 	const struct page *page =
-		find_page(evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request)));
+		find_page(evhttp_uri_get_path(evhttp_request_get_evhttp_uri(request)), &id);
 
 	if (page == NULL) {
 		refuse(request, 404, not_found);
 	} else if (!method_fits(page, evhttp_request_get_command(request))) {
 		set_header(request, "Allow", page->changes ? "POST" : "GET, HEAD");
 		refuse(request, 405, page->changes ? "Use POST here.\n" : "Use GET here.\n");
-	} else if (page->changes && !is_near(request, local)) {
+	} else if (page->near && !is_near(request, local)) {
 		refuse(request, 403,
 		       "Only from this machine: over the admin socket or a loopback address.\n");
 	} else {
-		answer(admin, request, page);
+		answer(admin, request, page, id);
 	}
 }
 

@@ -1,11 +1,12 @@
-/* admin.h - the operator's HTTP: /healthz, /readyz, /metrics, /reload (DESIGN 4.2, 4.5).
+/* admin.h - the operator's HTTP: /healthz, /readyz, /metrics, /reload, /tenants/ID (DESIGN 4.2, 4.5).
  *
  * Over evhttp on the control thread's loop. What is asked is answered through hooks; a client that is
- * slow or gone holds up nobody. /reload is allowed only on the UNIX socket and from loopback. */
+ * slow or gone holds up nobody. /reload and /tenants are allowed only on the UNIX socket and from loopback. */
 #ifndef GATEWAY_ADMIN_H
 #define GATEWAY_ADMIN_H
 
 #include "codec/base/attr.h"
+#include "codec/base/slice.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,8 +17,12 @@ struct event_base;
 /* Each writes the answer's text and returns its HTTP status. */
 typedef int admin_answer_fn(void *arg, FILE *out);
 
+/* The same of one tenant: its id as the path names it, and what was posted. Writes JSON with 200, else text. */
+typedef int admin_tenant_fn(void *arg, struct slice id, struct slice body, FILE *out);
+
 struct admin_hooks {
 	admin_answer_fn *healthz, *readyz, *metrics, *reload;
+	admin_tenant_fn *tenant, *budget;
 	void *arg;
 };
 

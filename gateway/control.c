@@ -233,7 +233,8 @@ static bool begin(struct control *control)
 {
 	const struct control_args *args = &control->args;
 	const struct admin_hooks hooks = { control_healthz, control_readyz, control_metrics,
-					   on_reload, control };
+					   on_reload,       control_tenant, control_budget,
+					   control };
 
 	control->base = event_base_new();
 	control->watches = calloc(args->worker_count, sizeof(*control->watches));

@@ -16,6 +16,8 @@ struct limit_slot {
 	_Atomic uint64_t requests_tat, tokens_tat;
 	_Atomic uint64_t concurrent;
 	_Atomic uint64_t day[2], month[2];
+	_Atomic uint64_t day_more[2], month_more[2]; /* what limit_top_up added, likewise */
+	_Atomic uint64_t refused[LIMIT_REFUSALS];    /* limit_note's */
 };
 
 _Static_assert(sizeof(struct limit_slot) == SLOT_BYTES, "a slot fills its lines");

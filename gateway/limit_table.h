@@ -95,10 +95,29 @@ uint64_t limit_settle(struct limit_scope *scopes, uint32_t count, const struct l
 /* Ends a request's place in every scope; called exactly once per request that took concurrent = 1. */
 void limit_release(struct limit_scope *scopes, uint32_t count);
 
+/* Adds to what the slot may spend in the day and month of `wall_s`, until these end; over limits that
+ * say nothing about money it has no effect. */
+void limit_top_up(struct limit_slot *slot, uint64_t nano_usd, uint64_t wall_s);
+
+enum { LIMIT_REFUSALS = 3 };
+
+/* A refusal that an operator may ask about; also one by policy. */
+struct limit_note {
+	uint64_t wall_s; /* 0: none */
+	enum err err;
+	const char *limit; /* NULL: none, then `holder` means nothing */
+	enum limit_holder holder;
+};
+
+/* Remembers it: the latest of a second, and of those the latest few. Costs nothing within a second. */
+void limit_note(struct limit_slot *slot, const struct limit_note *note);
+
 struct limit_state {
 	nsec_t requests_tat, tokens_tat;
 	uint32_t concurrent;
-	uint64_t usd_day, usd_month; /* of the periods that `wall_s` lies in */
+	uint64_t usd_day, usd_month;               /* of the periods that `wall_s` lies in */
+	uint64_t usd_day_more, usd_month_more;     /* topped up in these */
+	struct limit_note refused[LIMIT_REFUSALS]; /* the latest first */
 };
 struct limit_state limit_read(const struct limit_slot *slot, uint64_t wall_s);
 

@@ -4,6 +4,8 @@
 #include "codec/base/must.h"
 #include "tenants/limit.h"
 
+#include <stdlib.h>
+
 /* ---- money ---- */
 
 enum { AMOUNT_BITS = 54 };
@@ -38,11 +40,36 @@ static uint64_t period_pack(uint32_t period, uint64_t amount)
 	return period_tag(period) << AMOUNT_BITS | (amount < AMOUNT_MAX ? amount : AMOUNT_MAX);
 }
 
-static enum err money_take(uint64_t word, uint32_t period, uint64_t limit, uint64_t ask,
-			   uint64_t *next)
+/* Of two words, the amount of `period`. */
+static uint64_t period_read(const _Atomic uint64_t words[2], uint32_t period)
+{
+	return period_amount(atomic_load_explicit(&words[period & 1], memory_order_relaxed),
+			     period);
+}
+
+static void period_add(_Atomic uint64_t words[2], uint32_t period, uint64_t amount)
+{
+	_Atomic uint64_t *word = period_word(words, period);
+	uint64_t seen = atomic_load_explicit(word, memory_order_relaxed), sum;
+
+	do {
+		sum = period_amount(seen, period);
+		sum = amount < AMOUNT_MAX - sum ? sum + amount : AMOUNT_MAX;
+	} while (!atomic_compare_exchange_weak_explicit(
+		word, &seen, period_pack(period, sum), memory_order_relaxed, memory_order_relaxed));
+}
+
+void limit_top_up(struct limit_slot *slot, uint64_t nano_usd, uint64_t wall_s)
+{
+	period_add(slot->day_more, quota_day(wall_s), nano_usd);
+	period_add(slot->month_more, quota_month(wall_s), nano_usd);
+}
+
+static enum err money_take(uint64_t word, uint32_t period, uint64_t limit, uint64_t more,
+			   uint64_t ask, uint64_t *next)
 {
 	const uint64_t used = period_amount(word, period);
-	const uint64_t most = limit < AMOUNT_MAX ? limit : AMOUNT_MAX;
+	const uint64_t most = limit < AMOUNT_MAX - more ? limit + more : AMOUNT_MAX;
 
 	/* What costs nothing passes even where the budget is overspent. */
 	if (ask != 0 && limit != LIMIT_NONE && (ask > most || used > most - ask))
@@ -71,6 +98,7 @@ struct claim {
 	nsec_t now;
 	uint64_t wall_s; /* when it was taken */
 	uint64_t tokens_used, usd_used;
+	uint64_t day_more, month_more; /* of the slot: topped up */
 };
 
 /* A limit is one word and two pure functions on it. */
@@ -169,7 +197,7 @@ static enum err day_take(const struct claim *claim, uint64_t word, uint64_t *nex
 {
 	(void)wait_ns;
 	return money_take(word, quota_day(claim->wall_s), claim->limits->usd_per_day,
-			  claim->ask->usd, next);
+			  claim->day_more, claim->ask->usd, next);
 }
 
 static uint64_t day_settle(const struct claim *claim, uint64_t word)
@@ -187,7 +215,7 @@ static enum err month_take(const struct claim *claim, uint64_t word, uint64_t *n
 {
 	(void)wait_ns;
 	return money_take(word, quota_month(claim->wall_s), claim->limits->usd_per_month,
-			  claim->ask->usd, next);
+			  claim->month_more, claim->ask->usd, next);
 }
 
 static uint64_t month_settle(const struct claim *claim, uint64_t word)
@@ -298,6 +326,8 @@ static struct claim claim_on(const struct limit_scope *scope, const struct claim
 	struct claim on = *claim;
 
 	on.limits = &scope->limits;
+	on.day_more = period_read(scope->slot->day_more, quota_day(claim->wall_s));
+	on.month_more = period_read(scope->slot->month_more, quota_month(claim->wall_s));
 	return on;
 }
 
@@ -391,18 +421,75 @@ const char *limit_holder_name(enum limit_holder holder)
 	return names[holder];
 }
 
+/* ---- what an operator asks about ---- */
+
+/* A note is one word: second, error, holder, limit + 1. */
+enum { NOTE_SECOND_SHIFT = 24, NOTE_ERR_SHIFT = 12, NOTE_HOLDER_SHIFT = 8 };
+_Static_assert(ERR_COUNT < 1 << (NOTE_SECOND_SHIFT - NOTE_ERR_SHIFT) && LIMIT_COUNT < 255 &&
+		       (int)LIMIT_HOLDERS <= 16,
+	       "a note fits its word");
+
+static unsigned limit_number(const char *limit)
+{
+	for (unsigned i = 0; limit != NULL && i < LIMIT_COUNT; i++)
+		if (strcmp(limit_info((enum limit)i)->name, limit) == 0)
+			return i + 1;
+	return 0;
+}
+
+/* Seconds take the words in turn, so that none has to move. */
+void limit_note(struct limit_slot *slot, const struct limit_note *note)
+{
+	_Atomic uint64_t *word = &slot->refused[note->wall_s % LIMIT_REFUSALS];
+	const uint64_t seen = word_load(word);
+
+	if (seen >> NOTE_SECOND_SHIFT == note->wall_s)
+		return;
+	atomic_store_explicit(
+		word,
+		note->wall_s << NOTE_SECOND_SHIFT | (uint64_t)note->err << NOTE_ERR_SHIFT |
+			(uint64_t)note->holder << NOTE_HOLDER_SHIFT | limit_number(note->limit),
+		memory_order_relaxed);
+}
+
+static struct limit_note note_of(uint64_t word)
+{
+	const unsigned limit = word & 255;
+
+	return (struct limit_note){
+		.wall_s = word >> NOTE_SECOND_SHIFT,
+		.err = (enum err)(word >> NOTE_ERR_SHIFT &
+				  ((1U << (NOTE_SECOND_SHIFT - NOTE_ERR_SHIFT)) - 1)),
+		.limit = limit == 0 ? NULL : limit_info((enum limit)(limit - 1))->name,
+		.holder = (enum limit_holder)(word >> NOTE_HOLDER_SHIFT & 15),
+	};
+}
+
+static int later_first(const void *a, const void *b)
+{
+	const uint64_t x = ((const struct limit_note *)a)->wall_s;
+	const uint64_t y = ((const struct limit_note *)b)->wall_s;
+
+	return (x < y) - (x > y);
+}
+
 struct limit_state limit_read(const struct limit_slot *slot, uint64_t wall_s)
 {
 	const uint32_t day = quota_day(wall_s), month = quota_month(wall_s);
-
-	return (struct limit_state){
+	struct limit_state state = {
 		.requests_tat = atomic_load_explicit(&slot->requests_tat, memory_order_relaxed),
 		.tokens_tat = atomic_load_explicit(&slot->tokens_tat, memory_order_relaxed),
 		.concurrent =
 			(uint32_t)atomic_load_explicit(&slot->concurrent, memory_order_relaxed),
-		.usd_day = period_amount(
-			atomic_load_explicit(&slot->day[day & 1], memory_order_relaxed), day),
-		.usd_month = period_amount(
-			atomic_load_explicit(&slot->month[month & 1], memory_order_relaxed), month),
+		.usd_day = period_read(slot->day, day),
+		.usd_month = period_read(slot->month, month),
+		.usd_day_more = period_read(slot->day_more, day),
+		.usd_month_more = period_read(slot->month_more, month),
 	};
+
+	for (size_t i = 0; i < LIMIT_REFUSALS; i++)
+		state.refused[i] =
+			note_of(atomic_load_explicit(&slot->refused[i], memory_order_relaxed));
+	qsort(state.refused, LIMIT_REFUSALS, sizeof(state.refused[0]), later_first);
+	return state;
 }

@@ -92,6 +92,7 @@ int server_run(const struct server_args *args)
 		.rings = server.rings,
 		.worker_count = server.count,
 		.metrics = server.metrics,
+		.limits = server.limits,
 		.tickets = args->tickets,
 		.listen_fds = args->listen_fds,
 		.listen_count = server.count * args->listen_count,

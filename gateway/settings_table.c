@@ -260,8 +260,7 @@ struct slice settings_nearest(enum settings_scope scope, struct slice prefix, st
 bool setting_has_value(const struct setting *row)
 {
 	if (row->preset == NULL || row->preset[0] == '\0' || row->preset[0] == '(' ||
-	    scope_info[row->scope].instead != NULL ||
-	    strcmp(row->preset, PRESET_WITH_GROUP) == 0)
+	    scope_info[row->scope].instead != NULL || strcmp(row->preset, PRESET_WITH_GROUP) == 0)
 		return false;
 	if (strcmp(row->preset, PRESET_RAW) == 0)
 		return row->preset_raw != LIMIT_DERIVED && row->preset_raw != LIMIT_NONE;

@@ -186,6 +186,67 @@ class Policy(harness.Case):
         self.assertEqual(metrics.sum("sluice_limit_decisions_total", limit="requests_per_minute",
                                      decision="would_refuse"), 3)
 
+    def tenant(self, gateway, id="acme"):
+        answer = harness.request("GET", gateway.admin + "/tenants/" + id)
+        return answer.json() if answer.status == 200 else answer.status
+
+    def test_an_operator_sees_a_tenant(self):
+        sim = self.sim()
+        gateway = self.gateway(self.settings(sim, {
+            "policy": {"max_tools": 0},
+            "limits": {"requests_per_minute": 1, "requests_burst": 3, "usd_per_day": 7,
+                       "per_server": {"concurrent": 5}, "per_model": {"gpt-*": {"usd_per_day": 2}}}}))
+        self.assertEqual(self.tenant(gateway)["refusals"], [])
+        self.assertEqual([gateway.sample().status for _ in range(4)], [200, 200, 200, 429])
+        harness.wait_for(lambda: self.tenant(gateway)["refusals"], "the refusal is noted")
+        seen = self.tenant(gateway)
+        self.assertEqual((seen["id"], seen["mode"], seen["disabled"]), ("acme", "memory", False))
+        own, server, billing, models = seen["scopes"]
+        self.assertEqual(own["limits"]["requests_per_minute"], {"limit": 1, "burst": 3, "remaining": 0})
+        self.assertEqual(own["limits"]["concurrent"], {"in_flight": 0, "limit": 256})
+        day = own["limits"]["usd_per_day"]
+        self.assertGreater(day["spent"], 0)
+        self.assertAlmostEqual(day["remaining"] + day["spent"], 7)
+        self.assertEqual((server["server"], server["limits"]["concurrent"]["limit"]), ("test-server", 5))
+        self.assertEqual(server["limits"]["usd_per_day"], {"spent": day["spent"]})
+        self.assertEqual(billing["server"], "billing-mcp")
+        self.assertEqual((models["models"], models["limits"]["usd_per_day"]["spent"]), ("gpt-*", 0))
+        refusal = seen["refusals"][0]
+        self.assertEqual((refusal["reason"], refusal["limit"], refusal["scope"]),
+                         ("rate_limited", "requests_per_minute", "tenant"))
+        # The same second may hold a refusal already: until the next one, notes are not added.
+        harness.wait_for(lambda: gateway.sample(tools=[TOOL]).status == 403 and any(
+            r["reason"] == "policy_denied" for r in self.tenant(gateway)["refusals"]), "policy's refusal is noted")
+
+    def test_a_budget_is_topped_up_from_this_machine_only(self):
+        sim = self.sim()
+        gateway = self.gateway(self.settings(sim, {"limits": {"usd_per_day": 0, "usd_per_month": 0}}))
+        self.assert_limited(gateway.sample(), "usd_per_day", "tenant", 402)
+
+        def post(body, id="acme"):
+            return harness.request("POST", f"{gateway.admin}/tenants/{id}/budget", body)
+
+        for body in (b"", b"{}", b'{"usd": 0}', b'{"usd": -1}', b'{"usd": "5"}', b'{"usd": 5, "usd": 5}', b'{"usd": 5} x',
+                     b'{"usd": 10000001}', b'{"usd": 0.0000000001}', b'{"eur": 5}', b"[5]"):
+            self.assertEqual(post(body).status, 400, body)
+        self.assertEqual(post(b'{"usd": 5}', "nobody").status, 404)
+        self.assertEqual(gateway.sample().status, 402)
+        answer = post(b'{"usd": 2.5}')
+        self.assertEqual(answer.status, 200)
+        self.assertEqual(answer.json()["scopes"][0]["limits"]["usd_per_day"],
+                         {"spent": 0, "limit": 0, "topped_up": 2.5, "remaining": 2.5})
+        self.assertEqual(gateway.sample().status, 200)
+        self.assertEqual(post(b'{"usd": 1e-1}').json()["scopes"][0]["limits"]["usd_per_month"]["topped_up"], 2.6)
+        pid = gateway.server_pid()
+        os.kill(pid, 9)  # the supervisor keeps the table
+        harness.wait_for(lambda: gateway.server_pid() not in (0, pid) and gateway.ready(), "another server")
+        self.assertEqual(self.tenant(gateway)["scopes"][0]["limits"]["usd_per_day"]["topped_up"], 2.6)
+        for method, path, status in (("POST", "/tenants/acme", 405), ("GET", "/tenants/acme/budget", 405),
+                                     ("GET", "/tenants/", 404), ("GET", "/tenants/a/b", 404), ("GET", "/tenants/%61cme", 200),
+                                     ("GET", "/tenants/nobody", 404)):
+            self.assertEqual(harness.request(method, gateway.admin + path, b"" if method == "POST" else None).status,
+                             status, path)
+
     def test_explain_shows_the_verdict_of_every_rule(self):
         sim = self.sim()
         gateway = self.gateway(self.settings(sim, {
