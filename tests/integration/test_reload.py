@@ -6,6 +6,7 @@ ctest: worker timeout=240
 import json
 import os
 import signal
+import ssl
 import sys
 import time
 
@@ -210,6 +211,30 @@ class Watch(harness.Case):
             self.assert_result(gateway.sample("hello"))
             return sim.last()["headers"]["x-api-key"] == "sk-second-key-of-all"
         harness.wait_for(rotated, "the new key")
+
+    def test_a_certificate_and_its_key_that_are_renewed(self):
+        """Two files, so that one of them may be seen without the other: that is refused, and tried again."""
+        cert, key = self.certificate()
+        port = harness.free_port()
+        settings = harness.config(self.sim(), reload_watch="100ms", listen=[
+            {"address": f"127.0.0.1:{harness.free_port()}"},
+            {"address": f"127.0.0.1:{port}", "tls": {"cert": cert, "key": key}}])
+        gateway = self.gateway(settings)
+
+        def served():
+            return ssl.get_server_certificate(("127.0.0.1", port)).strip()
+
+        def text(path):
+            with open(path, encoding="ascii") as file:
+                return file.read().strip()
+        self.assertEqual(served(), text(cert))
+        fresh_cert, fresh_key = self.certificate()
+        os.replace(fresh_cert, cert)
+        gateway.wait_stderr("reload refused")
+        self.assertNotEqual(served(), text(cert))
+        os.replace(fresh_key, key)
+        harness.wait_for(lambda: served() == text(cert), "the new certificate")
+        self.assert_result(gateway.sample("hello"))
 
     def test_a_broken_file_is_reported_once_and_the_running_configuration_stays(self):
         directory = self.directory()
