@@ -329,7 +329,7 @@ class Caller(threading.Thread):
 
 
 class RollingRestart(DrainCase):
-    ROUNDS = 2
+    ROUNDS = int(os.environ.get("ROLLING_ROUNDS", "2"))
 
     def restart(self, gateway, callers):
         """Ends it, and starts another in its place when its callers have noticed."""
