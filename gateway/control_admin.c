@@ -72,6 +72,24 @@ static void print_guard_kills(const struct control *control, FILE *out)
 	}
 }
 
+static void print_handshakes(const struct control *control, FILE *out)
+{
+	static const struct slice results[] = { SLICE_INIT("full"), SLICE_INIT("resumed"),
+						SLICE_INIT("failed") };
+	uint64_t sums[COUNT_OF(results)] = { 0 };
+
+	for (uint32_t i = 0; i < control->args.worker_count; i++) {
+		const struct http_counters *counters =
+			worker_http_counters(control->args.workers[i]);
+		sums[0] += atomic_load_explicit(&counters->tls_full, memory_order_relaxed);
+		sums[1] += atomic_load_explicit(&counters->tls_resumed, memory_order_relaxed);
+		sums[2] += atomic_load_explicit(&counters->tls_failed, memory_order_relaxed);
+	}
+	metrics_print_head(METRIC_TLS_HANDSHAKES, out);
+	for (size_t i = 0; i < COUNT_OF(results); i++)
+		metrics_print_sample(METRIC_TLS_HANDSHAKES, &results[i], sums[i], out);
+}
+
 enum { POOL_STATES = 4 };
 static const char *const pool_states[POOL_STATES] = { "idle", "busy", "connecting", "queued" };
 
@@ -110,6 +128,7 @@ static void print_pools(const struct control *control, FILE *out)
 static void print_more(FILE *out, void *arg)
 {
 	print_guard_kills(arg, out);
+	print_handshakes(arg, out);
 	print_pools(arg, out);
 }
 

@@ -35,6 +35,8 @@ METRIC(BUDGET_OVERRUN, "sluice_budget_overrun_usd_total", COUNTER, "", "US dolla
        "Money spent beyond what was reserved for the request")
 METRIC(GUARD_KILLS, "sluice_guard_kills_total", COUNTER, "cause", "connections",
        "Client connections closed by the guard in front of the HTTP reader")
+METRIC(TLS_HANDSHAKES, "sluice_tls_handshakes_total", COUNTER, "result", "handshakes",
+       "TLS handshakes of clients; result is full, resumed or failed")
 METRIC(RELOADS, "sluice_reloads_total", COUNTER, "result", "reloads",
        "Configurations taken over (ok) and refused (refused) since this server process started")
 METRIC(CONFIG_TIMESTAMP, "sluice_config_timestamp_seconds", GAUGE, "", "seconds",
