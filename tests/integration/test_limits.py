@@ -41,6 +41,20 @@ class Limits(harness.Case):
         self.assertEqual(codes, {"2xx": 300, "4xx": 3700, "5xx": 0})
         self.assertEqual(sim.stats()["requests"], 300)
 
+    def test_of_a_server_and_of_models_beside_the_tenant(self):
+        sim = self.sim()
+        gateway = self.limited(sim, requests_per_minute=1, requests_burst=1000,
+                               per_server={"requests_per_minute": 1, "requests_burst": 300},
+                               per_model={"claude-*": {"requests_per_minute": 1, "requests_burst": 250}})
+        codes = self.storm(gateway, 3000)
+        self.assertEqual(codes, {"2xx": 250, "4xx": 2750, "5xx": 0})
+        left = {next(iter(scope)): scope["limits"]["requests_per_minute"]["remaining"]
+                for scope in gateway.get("/tenants/acme").json()["scopes"]}
+        # What was refused was taken from none of them; a minute's worth may have come back meanwhile.
+        self.assertLessEqual(abs(left["tenant"] - 750), 1)
+        self.assertLessEqual(abs(left["server"] - 50), 1)
+        self.assertEqual(left["models"], 0)
+
     def test_money_of_the_day(self):
         sim = self.sim()
         # Every request reserves the same bound and the simulator reports no usage: the bound stays spent.
