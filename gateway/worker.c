@@ -365,7 +365,7 @@ static void publish_pools(struct worker *worker)
 			sum.connecting += one.connecting;
 			sum.queued += one.queued;
 		}
-		struct worker_pool_counts *counts = &worker->providers.counts[p];
+		struct worker_pool_counts *counts = &worker->pool_counts[p];
 		atomic_store_explicit(&counts->idle, sum.idle, memory_order_relaxed);
 		atomic_store_explicit(&counts->busy, sum.busy, memory_order_relaxed);
 		atomic_store_explicit(&counts->connecting, sum.connecting, memory_order_relaxed);
@@ -440,8 +440,8 @@ static bool worker_build(struct worker *worker)
 
 	worker->loop = net_loop_new();
 	worker->json = json_work_new();
-	worker->providers.counts = calloc(WORKER_PROVIDERS_MAX, sizeof(*worker->providers.counts));
-	if (worker->loop == NULL || worker->json == NULL || worker->providers.counts == NULL ||
+	worker->pool_counts = calloc(WORKER_PROVIDERS_MAX, sizeof(*worker->pool_counts));
+	if (worker->loop == NULL || worker->json == NULL || worker->pool_counts == NULL ||
 	    !slab_init(&worker->requests, sizeof(struct request), REQUESTS_MAX))
 		return false;
 	net_loop_set_owner(worker->loop, worker);
@@ -511,5 +511,5 @@ const struct http_counters *worker_http_counters(const struct worker *worker)
 const struct worker_pool_counts *worker_pool_counts(const struct worker *worker, uint32_t provider)
 {
 	must(provider < WORKER_PROVIDERS_MAX);
-	return &worker->providers.counts[provider];
+	return &worker->pool_counts[provider];
 }

@@ -36,7 +36,6 @@ bool worker_use_config(struct worker *worker, const struct config *config, uint6
 	struct worker_providers fresh = {
 		.turns = calloc(config->provider_count + 1, sizeof(*fresh.turns)),
 		.pools = calloc(config->provider_count + 1, sizeof(*fresh.pools)),
-		.counts = worker->providers.counts,
 	};
 
 	if (fresh.turns == NULL || fresh.pools == NULL) {

@@ -15,7 +15,6 @@ struct worker_providers {
 	struct provider_turn *turns;
 	struct upstream_pool *(
 		*pools)[CONFIG_ENDPOINTS_MAX]; /* NULL where a CA could not be used */
-	struct worker_pool_counts *counts;
 };
 
 struct worker {
@@ -33,7 +32,8 @@ struct worker {
 	struct json_work *json;
 	const struct config *config;
 	struct worker_providers providers;
-	struct net_timer second; /* gauges */
+	struct worker_pool_counts *pool_counts; /* by provider; stays, because control reads it */
+	struct net_timer second;                /* gauges */
 	uint8_t random[4096];
 	size_t random_left;
 	struct request *waiting; /* those without an answer yet */

@@ -443,7 +443,7 @@ static void rig_end(void)
 	json_work_free(worker->json);
 	free(worker->providers.turns);
 	free(worker->providers.pools);
-	free(worker->providers.counts);
+	free(worker->pool_counts);
 	free(worker);
 	world.worker = NULL;
 }
