@@ -61,6 +61,7 @@ static const char *const verdict_names[GUARD_CAUSES] = {
 	[GUARD_STALLED] = "stalled",
 	[GUARD_ABORTED] = "aborted_requests",
 	[GUARD_BAD_HEAD] = "bad_head",
+	[GUARD_EVICTED] = "evicted",
 };
 
 struct frame {

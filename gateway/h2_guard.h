@@ -19,9 +19,10 @@ enum guard_verdict {
 	GUARD_UNFINISHED_BYTES, /* too many bytes of bodies that do not end */
 	GUARD_BODY_TOO_LARGE,   /* one body far over the limit */
 	GUARD_SLOW,             /* a frame, body or request that comes too slowly */
-	GUARD_STALLED,          /* the peer does not take what we write */
+	GUARD_STALLED,          /* the peer takes what we write too slowly, or not at all */
 	GUARD_ABORTED,          /* too many requests that ended before their answer */
 	GUARD_BAD_HEAD,         /* HTTP/1.1 that says badly where it ends: h1_guard.h */
+	GUARD_EVICTED,          /* idle, and another needed the place */
 	GUARD_CAUSES,
 	GUARD_PASS = GUARD_CAUSES
 };

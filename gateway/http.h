@@ -63,7 +63,7 @@ struct http_limits {
 
 /* Counters of this thread, read by others with relaxed loads. */
 struct http_counters {
-	_Atomic uint64_t connections, connections_open, requests, guard_kills[9], foreign_reads;
+	_Atomic uint64_t connections, connections_open, requests, guard_kills[10], foreign_reads;
 	_Atomic uint64_t tls_full, tls_resumed, tls_failed; /* handshakes */
 };
 /* Label of guard_kills[n], NULL past the last. */

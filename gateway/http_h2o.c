@@ -8,6 +8,7 @@
 #include "codec/base/must.h"
 #include "gateway/http_h2o_edge.h"
 #include "gateway/http_h2o_listen.h"
+#include "gateway/limits.h"
 
 enum { SERVER_MAGIC = 0x48535256, EXCHANGE_MAGIC = 0x45584348 };
 
@@ -31,6 +32,7 @@ struct http_server {
 	struct http_counters counters;
 	struct edge_host edges;
 	struct listeners listeners;
+	h2o_linklist_t answered; /* exchanges whose answer has not left, oldest first */
 	h2o_globalconf_t config;
 	h2o_context_t ctx;
 	size_t in_flight;
@@ -52,6 +54,13 @@ struct http_exchange {
 	h2o_req_t *req;
 	void *request; /* the handler's; NULL: it knows nothing of this exchange */
 	size_t body_total;
+	h2o_linklist_t answered;
+	nsec_t answered_at;
+	struct { /* of an answer over HTTP/2 */
+		nsec_t moved_at;
+		uint64_t sent;  /* of it, by then */
+		size_t written; /* by its connection, by then */
+	} progress;
 	h2o_timeout_entry_t tick;
 	struct http_incoming in;
 };
@@ -182,8 +191,10 @@ static void on_request_over(h2o_logger_t *self, h2o_req_t *req)
 	bool answered =
 		exchange->state == EXCHANGE_ANSWERED && req->bytes_sent >= exchange->body_total;
 	exchange_drop(exchange);
-	if (exchange->state == EXCHANGE_ANSWERED)
+	if (exchange->state == EXCHANGE_ANSWERED) {
 		exchange->server->in_flight--;
+		h2o_linklist_unlink(&exchange->answered);
+	}
 	if (exchange->state == EXCHANGE_ANSWERED && exchange->request != NULL)
 		(answered ? handler->sent : handler->gone)(handler->owner, exchange->request);
 	edge_request_over(exchange->edge, sent, answered);
@@ -255,6 +266,9 @@ void http_answer(struct http_exchange *exchange, int status, const struct http_f
 	if (slice_eq(exchange->in.method, SLICE("HEAD")) || status == 204)
 		body_count = 0;
 	exchange->body_total = body_count == 0 ? 0 : body_total;
+	exchange->answered_at = exchange->progress.moved_at = net_now(exchange->server->edges.loop);
+	exchange->progress.written = exchange->edge->sock->bytes_written;
+	h2o_linklist_insert(&exchange->server->answered, &exchange->answered);
 	h2o_start_response(req, &no_more);
 	/* Header and body at once: a header alone would leave an HTTP/2 stream in the state in which
 	 * h2o can be made to abort (h2o.md 1.4). h2o copies the list and does not write to it. */
@@ -295,7 +309,39 @@ static void on_left(void *owner, void *watched)
 	edge_send(exchange->edge, exchange->req, NULL, 0, H2O_SEND_STATE_ERROR);
 }
 
+/* ---- answers that are not taken ----
+ *
+ * The connection as a whole is the edge's (http_h2o_pace). Over HTTP/2 a single answer can also wait for
+ * a window of its own, while others flow. */
+static bool is_stalled(struct http_exchange *exchange, nsec_t now)
+{
+	const nsec_t patience = exchange->server->edges.budget.patience;
+	const size_t written = exchange->edge->sock->bytes_written;
+	if (now - exchange->answered_at > ANSWER_PATIENCES_MAX * patience)
+		return true;
+	if (!exchange->in.http2)
+		return false;
+	if (exchange->progress.sent != exchange->req->bytes_sent) {
+		exchange->progress.sent = exchange->req->bytes_sent;
+		exchange->progress.moved_at = now;
+		exchange->progress.written = written;
+	}
+	return now - exchange->progress.moved_at > patience &&
+	       written - exchange->progress.written > ANSWER_PASSED_MAX;
+}
+
 /* ---- the server ---- */
+static void on_second(void *owner, nsec_t now)
+{
+	struct http_server *server = owner;
+	for (h2o_linklist_t *at = server->answered.next; at != &server->answered; at = at->next) {
+		struct http_exchange *exchange = CONTAINER_OF(at, struct http_exchange, answered);
+		if (is_stalled(exchange, now))
+			edge_stalled(exchange->edge);
+	}
+	listeners_refresh(&server->listeners); /* somebody may have been idle for long enough */
+}
+
 static void on_connection_closed(void *owner)
 {
 	struct http_server *server = owner;
@@ -355,11 +401,13 @@ struct http_server *http_server_new(struct net_loop *loop, const struct http_lis
 		return NULL;
 	server->magic = SERVER_MAGIC;
 	server->handler = *handler;
+	h2o_linklist_init_anchor(&server->answered);
 	edge_host_init(&server->edges);
 	server->edges.loop = loop;
 	server->edges.counters = &server->counters;
 	server->edges.left = on_left;
 	server->edges.closed = on_connection_closed;
+	server->edges.second = on_second;
 	server->edges.owner = server;
 	configure_h2o(server);
 	server->edges.ctx = &server->ctx;

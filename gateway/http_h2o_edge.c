@@ -42,6 +42,11 @@ void edge_kill(struct edge *edge, enum guard_verdict why)
 	(void)shutdown(h2o_socket_get_fd(edge->sock), SHUT_RDWR);
 }
 
+void edge_stalled(struct edge *edge)
+{
+	edge_kill(edge, GUARD_STALLED);
+}
+
 /* ---- reading ---- */
 void edge_pass(struct edge *edge, const char *err)
 {
@@ -190,6 +195,7 @@ void edge_host_init(struct edge_host *host)
 {
 	h2o_linklist_init_anchor(&host->all);
 	h2o_linklist_init_anchor(&host->unsettled);
+	h2o_linklist_init_anchor(&host->idle);
 	for (size_t fault = H1_FINE + 1; fault < H1_FAULTS; fault++)
 		host->refusals[fault].len =
 			h1_guard_answer((enum h1_fault)fault, host->refusals[fault].text);
@@ -210,6 +216,9 @@ static void on_closed(void *data)
 	if (edge->gone != NULL)
 		*edge->gone = true;
 	h2o_linklist_unlink(&edge->all);
+	if (h2o_linklist_is_linked(&edge->idle))
+		h2o_linklist_unlink(&edge->idle);
+	host->leaving -= edge->evicted;
 	if (h2o_linklist_is_linked(&edge->unsettled))
 		h2o_linklist_unlink(&edge->unsettled);
 	if (edge->proto == EDGE_HTTP2)
@@ -239,6 +248,8 @@ struct edge *edge_new(struct edge_host *host, h2o_socket_t *sock)
 	sock->on_close.cb = on_closed;
 	sock->on_close.data = edge;
 	h2o_linklist_insert(&host->all, &edge->all);
+	edge->idle_since = edge->since;
+	h2o_linklist_insert(&host->idle, &edge->idle);
 	host->count++;
 	edge_count(&host->counters->connections);
 	atomic_store_explicit(&host->counters->connections_open, host->count, memory_order_relaxed);
@@ -289,7 +300,8 @@ struct edge *edge_of(const h2o_req_t *req)
 
 void edge_watch(struct edge *edge, h2o_req_t *req, void *watched)
 {
-	edge->requests++;
+	if (edge->requests++ == 0)
+		h2o_linklist_unlink(&edge->idle);
 	if (edge->proto == EDGE_HTTP1)
 		http1_watch(edge, req, watched);
 }
@@ -309,7 +321,10 @@ void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t body
 
 void edge_request_over(struct edge *edge, bool sent, bool answered)
 {
-	edge->requests--;
+	if (--edge->requests == 0) {
+		edge->idle_since = net_now(edge->host->loop);
+		h2o_linklist_insert(&edge->host->idle, &edge->idle);
+	}
 	if (sent)
 		edge->unsent--;
 	if (edge->proto == EDGE_HTTP1) {

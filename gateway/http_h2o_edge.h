@@ -32,6 +32,7 @@ struct edge_host {
 	struct http_counters *counters;
 	struct guard_budget budget;
 	h2o_linklist_t all, unsettled;
+	h2o_linklist_t idle;  /* without a request; first who has been so for longest */
 	struct edge_refusal { /* what a faulty head over HTTP/1.1 is answered */
 		char text[H1_ANSWER_ROOM];
 		size_t len;
@@ -39,10 +40,13 @@ struct edge_host {
 	struct net_timer tick;
 	nsec_t shutdown_at, last_goaway_at; /* 0: not yet */
 	size_t count;
+	size_t leaving; /* of those: evicted, not closed yet */
 	/* The client of a watched request left. edge_send must follow, at once. */
 	void (*left)(void *owner, void *watched);
 	/* A connection is gone: there is room for another. */
 	void (*closed)(void *owner);
+	/* Once a second. */
+	void (*second)(void *owner, nsec_t now);
 	void *owner;
 };
 
@@ -57,18 +61,19 @@ struct edge {
 	uint8_t alert[32], alert_len; /* the last one that the handshake wrote */
 	enum edge_proto proto;
 	bool gated, killed;
+	bool evicted;
 	bool refused;            /* gets an answer of ours, and h2o nothing more */
 	h2o_socket_cb h2o_read;  /* what h2o wants called; _cb.read holds ours */
 	h2o_socket_cb h2o_write; /* likewise, while _cb.write holds ours */
 	bool *gone;              /* set when the connection dies under a caller */
-	h2o_linklist_t all, unsettled;
-	struct timeval connected_at; /* for h2o */
-	nsec_t since;                /* opened; HTTP/1.1: first byte of a request, 0: none yet */
-	struct {                     /* writing makes no progress */
-		size_t written;
-		int queued;
-		nsec_t since;
-	} stall;
+	h2o_linklist_t all, unsettled, idle;
+	struct timeval connected_at;   /* for h2o */
+	nsec_t since;                  /* opened; HTTP/1.1: first byte of a request, 0: none yet */
+	struct {                       /* an answer waits to be taken */
+		nsec_t since, moved;   /* 0: none does */
+		uint64_t first, taken; /* bytes acknowledged, then and when they last moved */
+	} reader;
+	nsec_t idle_since;
 	uint32_t requests; /* from edge_watch to edge_request_over */
 	uint32_t unsent;   /* those whose answer h2o has not finished with */
 	union {
@@ -115,6 +120,14 @@ void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t coun
 /* The request is being disposed of by h2o. `sent`: edge_send was called for it; `answered`: and all
  * of the answer has left h2o. */
 void edge_request_over(struct edge *edge, bool sent, bool answered);
+
+/* One of its answers is not taken. */
+void edge_stalled(struct edge *edge);
+
+/* At the cap: whether somebody has been idle for long enough to make room, and makes one do so; false
+ * when there is none after all. Its place is free once it has closed. */
+bool edge_host_has_idle(const struct edge_host *host);
+bool edge_host_evict(struct edge_host *host);
 
 /* GOAWAY on HTTP/2; closes what is idle, now or as soon as it is. Bodies that are being uploaded and
  * answers that are being read are not idle. */

@@ -48,7 +48,9 @@ static void listeners_set_open(struct listeners *listeners, bool open)
 
 void listeners_refresh(struct listeners *listeners)
 {
-	bool room = listeners->host->count < listeners->connections_max;
+	const struct edge_host *host = listeners->host;
+	bool room = host->count < listeners->connections_max ||
+		    (host->leaving == 0 && edge_host_has_idle(host));
 	bool waiting = listeners->retry.place != 0;
 	listeners_set_open(listeners, room && !waiting && !listeners->stopped);
 }
@@ -71,19 +73,31 @@ static void open_edge(const struct listener *listener, struct edge *edge)
 		h2o_socket_read_start(edge->sock, on_first_bytes);
 }
 
+/* Somebody waits, and there is no place for him, or no descriptor. */
+static void make_room(struct listeners *listeners)
+{
+	struct edge_host *host = listeners->host;
+	if (host->leaving == 0 && !edge_host_evict(host))
+		net_timer_set(host->loop, &listeners->retry, net_now(host->loop) + RETRY_AFTER);
+}
+
 static void on_acceptable(h2o_socket_t *acceptor, const char *err)
 {
 	struct listener *listener = acceptor->data;
 	struct listeners *listeners = listener->all;
 	struct edge_host *host = listeners->host;
 	(void)err; /* accept tells */
+	if (host->count >= listeners->connections_max)
+		make_room(listeners);
 	for (int i = 0; i < ACCEPT_BATCH && host->count < listeners->connections_max; i++) {
 		h2o_socket_t *sock = h2o_evloop_socket_accept(acceptor);
 		if (sock == NULL && errno == ECONNABORTED)
 			continue;
-		if (sock == NULL && out_of_resources(errno))
+		if (sock == NULL && out_of_resources(errno)) {
+			make_room(listeners);
 			net_timer_set(host->loop, &listeners->retry,
 				      net_now(host->loop) + RETRY_AFTER);
+		}
 		if (sock == NULL)
 			break;
 		struct edge *edge = edge_new(host, sock);

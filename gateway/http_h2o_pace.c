@@ -1,7 +1,9 @@
 /* http_h2o_pace.c - the edge's part that time drives: who is too slow, and who leaves at a shutdown. */
 #include "gateway/http_h2o_parts.h"
 
-#include <linux/sockios.h>
+#include "gateway/limits.h"
+
+#include <linux/tcp.h>
 #include <sys/ioctl.h>
 
 /* ---- shutdown ----
@@ -94,24 +96,36 @@ static enum guard_verdict check_reading(struct edge *edge, nsec_t now)
 										: GUARD_PASS;
 }
 
-/* An answer may wait in the socket, or in h2o for a window that never opens. */
-static enum guard_verdict check_writing(struct edge *edge, nsec_t now)
+/* What its kernel has acknowledged is the only thing about a reader that h2o and ours do not hide: how
+ * much waits here says nothing, as h2o hands over a whole answer at once. */
+static uint64_t bytes_taken(h2o_socket_t *sock)
 {
-	h2o_socket_t *sock = edge->sock;
-	int queued = 0;
-	if (sock->_cb.write == NULL && edge->unsent == 0) {
-		edge->stall.since = 0;
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+	(void)getsockopt(h2o_socket_get_fd(sock), IPPROTO_TCP, TCP_INFO, &info, &len);
+	return info.tcpi_bytes_acked;
+}
+
+/* An answer may wait in the socket, or in h2o for a window that never opens. */
+static enum guard_verdict check_reader(struct edge *edge, nsec_t now)
+{
+	const nsec_t patience = edge->host->budget.patience;
+	if (edge->sock->_cb.write == NULL && edge->unsent == 0) {
+		edge->reader.since = 0;
 		return GUARD_PASS;
 	}
-	(void)ioctl(h2o_socket_get_fd(sock), SIOCOUTQ, &queued);
-	if (edge->stall.since == 0 || sock->bytes_written != edge->stall.written ||
-	    queued != edge->stall.queued) {
-		edge->stall.since = now;
-		edge->stall.written = sock->bytes_written;
-		edge->stall.queued = queued;
-		return GUARD_PASS;
+	uint64_t taken = bytes_taken(edge->sock);
+	if (edge->reader.since == 0) {
+		edge->reader.since = edge->reader.moved = now;
+		edge->reader.first = edge->reader.taken = taken;
 	}
-	return now - edge->stall.since > edge->host->budget.patience ? GUARD_STALLED : GUARD_PASS;
+	if (taken != edge->reader.taken) {
+		edge->reader.moved = now;
+		edge->reader.taken = taken;
+	}
+	nsec_t allowed = patience + (taken - edge->reader.first) * (SEC / ANSWER_BYTES_PER_S_MIN);
+	bool stalled = now - edge->reader.moved > patience || now - edge->reader.since > allowed;
+	return stalled ? GUARD_STALLED : GUARD_PASS;
 }
 
 static void edge_check(struct edge *edge, nsec_t now)
@@ -122,7 +136,7 @@ static void edge_check(struct edge *edge, nsec_t now)
 		edge_count(&edge->host->counters->foreign_reads); /* a hole in the guard: stays 0 */
 	enum guard_verdict verdict = check_reading(edge, now);
 	if (verdict == GUARD_PASS)
-		verdict = check_writing(edge, now);
+		verdict = check_reader(edge, now);
 	if (verdict != GUARD_PASS)
 		edge_kill(edge, verdict); /* its callbacks close it */
 	shut_if_idle(edge, now);
@@ -135,5 +149,61 @@ void edge_host_tick(struct net_timer *timer)
 	send_last_goaway(host, now);
 	for (h2o_linklist_t *at = host->all.next; at != &host->all; at = at->next)
 		edge_check(CONTAINER_OF(at, struct edge, all), now);
+	host->second(host->owner, now);
 	net_timer_set(host->loop, timer, now + SEC);
+}
+
+/* ---- room for another connection ---- */
+enum { EVICT_TRIES = 16 };
+
+static bool long_idle(const struct edge *edge, nsec_t now)
+{
+	return now - edge->idle_since > edge->host->budget.patience / IDLE_PATIENCE_PART;
+}
+
+/* One that is in the middle of asking is no idle one; it has bounds of its own. */
+static bool may_go(const struct edge *edge)
+{
+	if (edge->killed || edge->sock->_cb.write != NULL || has_unread(edge))
+		return false;
+	switch (edge->proto) {
+	case EDGE_OPENING:
+		break;
+	case EDGE_HTTP1:
+		return edge->sock->input->size == 0;
+	case EDGE_HTTP2:
+		return edge->guard.upload_count == 0 && edge->guard.partial_since == 0;
+	}
+	return true;
+}
+
+static struct edge *first_idle(const struct edge_host *host)
+{
+	return h2o_linklist_is_empty((h2o_linklist_t *)(uintptr_t)&host->idle)
+		       ? NULL
+		       : CONTAINER_OF(host->idle.next, struct edge, idle);
+}
+
+bool edge_host_has_idle(const struct edge_host *host)
+{
+	const struct edge *first = first_idle(host);
+	return first != NULL && long_idle(first, net_now(host->loop));
+}
+
+bool edge_host_evict(struct edge_host *host)
+{
+	nsec_t now = net_now(host->loop);
+	for (int i = 0; i < EVICT_TRIES && edge_host_has_idle(host); i++) {
+		struct edge *edge = first_idle(host);
+		edge->idle_since = now; /* passed over: asked again when it is its turn */
+		h2o_linklist_unlink(&edge->idle);
+		h2o_linklist_insert(&host->idle, &edge->idle);
+		if (!may_go(edge))
+			continue;
+		edge->evicted = true;
+		host->leaving++;
+		edge_kill(edge, GUARD_EVICTED);
+		return true;
+	}
+	return false;
 }

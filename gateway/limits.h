@@ -16,6 +16,18 @@ enum {
 	HTTP1_HEAD_MAX =
 		32 << 10, /* request line and headers; over HTTP/2 one frame: 16 KiB packed */
 	HTTP1_EARLY_MAX = 64 << 10, /* pipelined behind a request in flight; then reading stops */
+	/* A reader's pace, once it has used up its patience (10 s): a modem's. One that is slower holds
+	 * an answer for as long as it likes by taking a byte now and then. */
+	ANSWER_BYTES_PER_S_MIN = 4096,
+	/* Bytes of others that may pass an answer over HTTP/2: h2o takes turns, 16 KiB each, and there are
+	 * 100 streams. */
+	ANSWER_PASSED_MAX = 2 << 20,
+	/* So many times the patience (10 min) an answer may be on its way, however much else its
+	 * connection takes meanwhile: beside fast ones a single answer could be held for ever. */
+	ANSWER_PATIENCES_MAX = 60,
+	/* Where connections are at their cap, one that has been idle for a fifth of the patience (2 s)
+	 * makes room for another. */
+	IDLE_PATIENCE_PART = 5,
 	LINGER_BYTES_MAX =
 		32 << 20, /* taken from a client whose request was refused while it sent */
 };

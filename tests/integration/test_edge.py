@@ -6,7 +6,6 @@ ctest: timeout=300
 """
 
 import os
-import shutil
 import socket
 import struct
 import subprocess
@@ -366,129 +365,7 @@ class Hostile(EdgeCase):
         self.assertLessEqual(stats["begun"], 100)  # fewer when much came in one read
 
 
-class Slow(EdgeCase):
-    def closed_in_time(self, data, drop, cause="slow", receive_buffer=None):
-        """`drop` dripped for ever."""
-        edge = self.edge("-t", 1000)
-        with Client(edge, receive_buffer) as client:
-            client.send(data)
-            started = time.monotonic()
-            self.assertTrue(client.send_until_closed(drop))
-            self.assertGreater(time.monotonic() - started, 0.9)
-        self.assertEqual(self.assert_at_rest(edge)[cause], 1)
-
-    def test_http1_header(self):
-        self.closed_in_time(b"POST / HTTP/1.1\r\n", b"X: y\r\n")
-
-    def test_http1_body(self):
-        self.closed_in_time(h1("/echo").replace(b"Content-Length: 0", b"Content-Length: 100000"), b"x")
-
-    def test_first_bytes(self):
-        self.closed_in_time(PREFACE[:10], b"")
-
-    def test_http2_body(self):
-        self.closed_in_time(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo")),
-                            frame(DATA, 0, 1, b"x"))
-
-    def test_http2_frame(self):
-        self.closed_in_time(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo"))
-                            + frame(DATA, END_STREAM, 1, b"x" * 5000)[:9], b"x")
-
-    def test_a_kept_connection_that_rests_is_not_slow(self):
-        edge = self.edge("-t", 1000)
-        with Client(edge) as kept:
-            for request in (h1("/now/1"), h1("/b/1"), h1("/echo", b"x", "Expect: 100-continue")):
-                kept.input = b""
-                kept.send(request)
-                kept.read_until(lambda data: data.endswith(b"\r\n\r\nx"), "an answer")
-            for _ in range(2):  # given up after they have waited as long
-                with Client(edge) as clock:
-                    clock.send(PREFACE[:5])
-                    clock.read_to_end()
-            kept.input = b""
-            kept.send(h1("/now/2"))
-            self.assertEqual(kept.read_until(h1_answers(1), "an answer"), [b"xx"])
-        self.assertEqual(self.assert_at_rest(edge)["slow"], 2)
-
-    def test_a_window_that_never_opens(self):
-        self.closed_in_time(PREFACE + settings((4, 0)) + h2_request(1, "/now/10"), b"", "stalled")
-
-    def test_an_http1_reader_that_does_not_read(self):
-        edge = self.edge("-t", 1000)
-        with Client(edge, receive_buffer=4096) as client:
-            client.send(h1("/now/4000000") * 10)
-            edge.wait_stats(lambda s: s["stalled"] == 1, "given up")
-        self.assert_at_rest(edge)
-
-    def test_a_slow_but_steady_reader_is_served(self):
-        edge = self.edge("-t", 1000)
-        with Client(edge) as client:
-            client.send(PREFACE + settings((4, 0)) + h2_request(1, "/now/40"))
-            started = time.monotonic()
-            for _ in range(40):
-                got = len(client.input)
-                client.send(window(1, 1))
-                client.read_until(lambda data, n=got: len(data) > n, "a byte")
-                client.socket.settimeout(0.06)
-                try:
-                    client.input += client.socket.recv(65536)
-                except TimeoutError:
-                    pass
-                client.socket.settimeout(harness.PATIENCE_S)
-            self.assertEqual(client.read_until(h2_answers(1), "an answer"), [b"x" * 40])
-            self.assertGreater(time.monotonic() - started, 2)
-
-
-# ---- the listener -------------------------------------------------------------------------------
-
-class Listener(EdgeCase):
-    clear_only = True  # who waits for a place waits for his handshake
-
-    def test_connections_over_the_cap_wait_for_a_place(self):
-        edge = self.edge("-c", 3)
-        clients = [Client(edge) for _ in range(6)]
-        try:
-            for client in clients:
-                client.send(h1("/now/1"))
-            for client in clients[:3]:
-                client.read_until(h1_answers(1), "an answer")
-            before = edge.cpu_ms()
-            clients[3].socket.settimeout(0.3)
-            with self.assertRaises(TimeoutError):
-                clients[3].socket.recv(1)
-            self.assertLess(edge.cpu_ms() - before, 100, "the loop turns for nothing")
-            for i in range(3):
-                clients[i].socket.close()
-                clients[i + 3].socket.settimeout(harness.PATIENCE_S)
-                clients[i + 3].read_until(h1_answers(1), "an answer")
-        finally:
-            for client in clients:
-                client.socket.close()
-        self.assert_at_rest(edge)
-
-    @unittest.skipUnless(shutil.which("prlimit"), "no prlimit")
-    def test_no_descriptors_left_is_waited_out(self):
-        edge = self.edge(files_max=24)
-        clients = [Client(edge) for _ in range(40)]
-        try:
-            for client in clients:
-                client.send(h1("/now/1"))
-            clients[0].read_until(h1_answers(1), "an answer")
-            before = edge.cpu_ms()
-            clients[39].socket.settimeout(0.5)
-            with self.assertRaises(TimeoutError):
-                clients[39].socket.recv(1)
-            self.assertLess(edge.cpu_ms() - before, 150, "the loop turns for nothing")
-            for client in clients[:25]:
-                client.socket.close()
-            for client in clients[25:]:
-                client.socket.settimeout(harness.PATIENCE_S)
-                client.read_until(h1_answers(1), "an answer")
-        finally:
-            for client in clients:
-                client.socket.close()
-        self.assert_at_rest(edge)
-
+# ---- the end ------------------------------------------------------------------------------------
 
 class Shutdown(EdgeCase):
     def test_what_is_in_flight_is_answered_and_the_rest_closed(self):

@@ -69,7 +69,7 @@ class Admin(harness.Case):
         self.assertEqual(metrics.sum("sluice_requests_total", tenant="_none", outcome="unauthorized"), 1)
         self.assertEqual(metrics.sum("sluice_restarts_total"), 0)
         self.assertEqual(metrics.sum("sluice_build_info"), 1)
-        self.assertEqual(len(metrics.find("sluice_guard_kills_total")), 9)
+        self.assertEqual(len(metrics.find("sluice_guard_kills_total")), 10)
         self.assertEqual(len(metrics.find("sluice_pool_connections", provider="anthropic")), 4)
         self.assertAlmostEqual(metrics.sum("sluice_config_timestamp_seconds"), time.time(), delta=3600)
         if shutil.which("promtool") is None:
