@@ -159,8 +159,10 @@ int control_tenant(void *arg, struct slice id, struct slice body, FILE *out)
 	if (slot == NULL)
 		return answer_full(out);
 	const struct limit_state state = limit_read(slot, wall_now());
-	(void)fprintf(out, "{\"id\":\"%.*s\",\"disabled\":%s,\"mode\":\"memory\",", (int)id.len,
-		      id.at, tenant->disabled ? "true" : "false");
+	/* With a store, what follows is this gateway's own share of what was granted. */
+	(void)fprintf(out, "{\"id\":\"%.*s\",\"disabled\":%s,\"mode\":\"%s\",", (int)id.len, id.at,
+		      tenant->disabled ? "true" : "false",
+		      control->config->store.redis ? "redis" : "memory");
 	put_refusals(&state, out);
 	(void)fputs(",\"scopes\":[{\"tenant\":\"", out);
 	(void)fprintf(out, "%.*s\",", (int)id.len, id.at);
@@ -205,6 +207,12 @@ int control_budget(void *arg, struct slice id, struct slice body, FILE *out)
 
 	if (tenant == NULL)
 		return answer_unknown(id, out);
+	if (control->config->store.redis) {
+		(void)fputs("Budgets are kept in the store, and this version cannot top them up "
+			    "there: raise the tenant's limit in the configuration instead.\n",
+			    out);
+		return 409;
+	}
 	struct json_work *work = json_work_new();
 	if (work == NULL) {
 		(void)fputs("out of memory\n", out);

@@ -139,6 +139,13 @@ class Exact(RedisCase):
 
 
 class Connections(RedisCase):
+    def test_a_top_up_is_refused_rather_than_lost(self):
+        gateway = self.start(f"redis://127.0.0.1:{redis_server.Redis(self).port}", self.sim())
+        answer = harness.request("POST", gateway.admin + "/tenants/acme/budget", b'{"usd": 5}')
+        self.assertEqual(answer.status, 409, answer)
+        self.assertIn(b"raise the tenant's limit", answer.body)
+        self.assertEqual(harness.request("GET", gateway.admin + "/tenants/acme").json()["mode"], "redis")
+
     def test_unix_socket(self):
         redis = redis_server.Redis(self)
         self.assert_result(self.start("unix://" + redis.socket, self.sim()).sample("hello"))
