@@ -106,6 +106,12 @@ void edge_begin(struct edge *edge, enum edge_proto proto);
  * leaves where it is, and h2o would keep it: nothing may be read any more. */
 bool edge_tls_closed(const struct edge *edge);
 
+/* Whether h2o writes each slice of an answer as a TLS record of its own. */
+static inline bool edge_seals_slices(const struct edge *edge)
+{
+	return edge->ssl != NULL && edge->proto == EDGE_HTTP1;
+}
+
 /* The connection of a request. */
 struct edge *edge_of(const h2o_req_t *req);
 

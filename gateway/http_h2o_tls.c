@@ -46,6 +46,8 @@ static void send_alert(const struct edge *edge)
 }
 
 /* ---- the handshake ---- */
+enum { SMALL_RECORDS_UNTIL = 200 << 10 };
+
 /* h2o keeps the SSL to itself, but its BIO knows the socket. */
 static int on_hello(SSL *ssl, int *alert, void *arg)
 {
@@ -97,6 +99,8 @@ static void on_handshake(h2o_socket_t *sock, const char *err)
 	BIO_set_callback_ex(SSL_get_rbio(edge->ssl), NULL);
 	edge_count(SSL_session_reused(edge->ssl) ? &counters->tls_resumed : &counters->tls_full);
 	edge->names = tls_names_of(edge->ssl);
+	/* h2o keeps to records of 1,400 bytes until so much has been written; answers are read whole. */
+	sock->bytes_written = SMALL_RECORDS_UNTIL;
 	/* What came along with the client's Finished has been decrypted and waits in the input. */
 	h2o_socket_read_start(sock, on_first_bytes);
 	if (sock->input->size != 0 || edge_tls_closed(edge))

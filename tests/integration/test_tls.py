@@ -127,6 +127,46 @@ class Listener(TlsCase):
             answer, _ = curl(gateway.port, self.authority.cert, body, "--http2")
             self.assertEqual(len(harness.text_of(self.assert_result(answer))), 2000000)
 
+    def records_of_an_answer(self, gateway, context):
+        """Lengths of the TLS records that bring the second answer of a connection."""
+        incoming, outgoing, raw = ssl.MemoryBIO(), ssl.MemoryBIO(), bytearray()
+        client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+        body = message()
+        head = (f"POST /v1/sampling HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                f"Authorization: Bearer {harness.KEY}\r\nContent-Length: {len(body)}\r\n\r\n").encode()
+        with socket.create_connection(("127.0.0.1", gateway.port), harness.PATIENCE_S) as peer:
+            def until(call):
+                while True:
+                    try:
+                        result = call()
+                        peer.sendall(outgoing.read())
+                        return result
+                    except ssl.SSLWantReadError:
+                        peer.sendall(outgoing.read())
+                        data = peer.recv(65536)
+                        raw.extend(data)
+                        incoming.write(data)
+            until(client.do_handshake)
+            for _ in range(2):
+                raw.clear()
+                until(lambda: client.write(head + body))
+                answer = b""
+                while not answer.endswith(b"}}}"):
+                    answer += until(lambda: client.read(65536))
+        lengths = []
+        while raw:
+            lengths.append(int.from_bytes(raw[3:5], "big"))
+            del raw[:5 + lengths[-1]]
+        return lengths
+
+    def test_an_answer_is_sealed_in_few_records(self):
+        """libh2o would make one of every slice, of which an answer has dozens, and none over 1,400 bytes."""
+        gateway = self.serve(self.sim("--size", "10000"))
+        for version in VERSIONS:
+            lengths = self.records_of_an_answer(gateway, self.authority.context(version))
+            self.assertLessEqual(len(lengths), 2, lengths)
+            self.assertGreater(sum(lengths), 10000)
+
     def test_keys_are_changed_in_the_middle_of_a_connection(self):
         gateway = self.serve(self.sim())
         request = message()
