@@ -298,6 +298,7 @@ static void the_schema_bounds_what_the_reader_bounds(void **state)
 		{ SCOPE_PLAN, "limits.usd_per_day", "default", "5" },
 		{ SCOPE_PLAN, "limits.requests_per_minute", "minimum", "1" },
 		{ SCOPE_PLAN, "limits.max_tokens_mode", "enum", "[\"clamp\", \"refuse\"]" },
+		{ SCOPE_MAIN, "identity.certificates.san", "enum", "[\"uri\", \"dns\"]" },
 	};
 	char *text = printed(settings_print_schema);
 	(void)state;
@@ -309,6 +310,22 @@ static void the_schema_bounds_what_the_reader_bounds(void **state)
 			member(schema_of(slice_str(text), &row), slice_str(rows[i].member));
 		assert_slice(value, rows[i].value);
 	}
+	free(text);
+}
+
+/* A group that may be absent as a whole, but not in parts. */
+static void what_a_group_needs_is_required_in_the_group_alone(void **state)
+{
+	char *text = printed(settings_print_schema), *manual = printed(settings_print_manual);
+	struct slice listen = member(member(slice_str(text), SLICE("$defs")), SLICE("listen"));
+	(void)state;
+	assert_slice(member(listen, SLICE("required")), "[\"address\"]");
+	assert_slice(member(member(member(listen, SLICE("properties")), SLICE("tls")),
+			    SLICE("required")),
+		     "[\"cert\", \"key\"]");
+	assert_non_null(strstr(manual, "\nlisten[].tls.cert\n\ta path, relative to this file or "
+				       "absolute; default (needed in tls);"));
+	free(manual);
 	free(text);
 }
 
@@ -385,6 +402,7 @@ int main(void)
 		cmocka_unit_test(the_manual_prints_units),
 		cmocka_unit_test(the_schema_is_json_and_has_exactly_the_available_settings),
 		cmocka_unit_test(the_schema_bounds_what_the_reader_bounds),
+		cmocka_unit_test(what_a_group_needs_is_required_in_the_group_alone),
 		cmocka_unit_test(a_tenant_may_have_every_key_of_a_plan_in_the_schema),
 		cmocka_unit_test(no_key_stands_twice_and_scopes_stand_together),
 		cmocka_unit_test(a_mistyped_key_is_answered_with_the_nearest),
