@@ -19,7 +19,7 @@ enum frame_type {
 	FRAME_CONTINUATION,
 	FRAME_TYPES
 };
-enum { FLAG_END_STREAM = 1, FLAG_END_HEADERS = 4 };
+enum { FLAG_END_STREAM = 1, FLAG_END_HEADERS = 4, FLAG_PADDED = 8, FLAG_PRIORITY = 0x20 };
 enum { PREFACE_LEN = 24, HEADER_LEN = 9, FRAME_LEN_MAX = 16384 };
 
 /* A connection starts with all its tokens; time and answered requests give some back, so that an
@@ -134,8 +134,9 @@ static struct guard_upload *upload_find(struct h2_guard *guard, uint32_t stream)
 static void upload_end(struct h2_guard *guard, struct guard_budget *budget,
 		       struct guard_upload *upload)
 {
-	guard->bytes -= upload->bytes;
-	budget->unfinished_bytes -= upload->bytes;
+	size_t kept = upload->bytes + upload->cost;
+	guard->bytes -= kept;
+	budget->unfinished_bytes -= kept;
 	*upload = uploads_of(guard)[--guard->upload_count];
 }
 
@@ -148,30 +149,38 @@ static bool uploads_grow(struct h2_guard *guard)
 	return true;
 }
 
-static enum guard_verdict upload_begin(struct h2_guard *guard, uint32_t stream, nsec_t now)
+static enum guard_verdict budget_take(struct h2_guard *guard, struct guard_budget *budget,
+				      size_t len)
+{
+	guard->bytes += len;
+	budget->unfinished_bytes += len;
+	return guard->bytes > budget->conn_bytes_max ||
+			       budget->unfinished_bytes > budget->worker_bytes_max
+		       ? GUARD_UNFINISHED_BYTES
+		       : GUARD_PASS;
+}
+
+static enum guard_verdict upload_begin(struct h2_guard *guard, struct guard_budget *budget,
+				       const struct frame *frame, nsec_t now)
 {
 	if (guard->upload_count == GUARD_UPLOADS_MAX)
 		return GUARD_UPLOADS;
 	if (guard->upload_count == GUARD_UPLOADS_INLINE && guard->many == NULL &&
 	    !uploads_grow(guard))
 		return GUARD_UPLOADS;
+	/* Unpacked, texts take up to 8/5 of their room in the frame (RFC 7541 appendix B). */
+	uint32_t cost = GUARD_UPLOAD_COST + 2 * frame->len;
 	uploads_of(guard)[guard->upload_count++] =
-		(struct guard_upload){ .stream = stream, .since = now };
-	return GUARD_PASS;
+		(struct guard_upload){ .stream = frame->stream, .since = now, .cost = cost };
+	return budget_take(guard, budget, cost);
 }
 
 static enum guard_verdict upload_data(struct h2_guard *guard, struct guard_budget *budget,
 				      struct guard_upload *upload, size_t len)
 {
 	upload->bytes += len;
-	guard->bytes += len;
-	budget->unfinished_bytes += len;
-	if (upload->bytes > budget->body_bytes_max)
-		return GUARD_BODY_TOO_LARGE;
-	if (guard->bytes > budget->conn_bytes_max ||
-	    budget->unfinished_bytes > budget->worker_bytes_max)
-		return GUARD_UNFINISHED_BYTES;
-	return GUARD_PASS;
+	enum guard_verdict verdict = budget_take(guard, budget, len);
+	return upload->bytes > budget->body_bytes_max ? GUARD_BODY_TOO_LARGE : verdict;
 }
 
 /* A stream that is not known begins with HEADERS whatever its number: PRIORITY can open streams
@@ -187,7 +196,7 @@ static enum guard_verdict account_body(struct h2_guard *guard, struct guard_budg
 	struct guard_upload *upload = upload_find(guard, frame->stream);
 	if (upload == NULL)
 		return frame->type == FRAME_HEADERS && !ends
-			       ? upload_begin(guard, frame->stream, now)
+			       ? upload_begin(guard, budget, frame, now)
 			       : GUARD_PASS;
 	enum guard_verdict verdict = GUARD_PASS;
 	if (frame->type == FRAME_DATA)
@@ -195,6 +204,88 @@ static enum guard_verdict account_body(struct h2_guard *guard, struct guard_budg
 	if (ends)
 		upload_end(guard, budget, upload);
 	return verdict;
+}
+
+/* ---- header blocks (RFC 7541 6) ----
+ *
+ * One byte may stand for a field of 4 KiB that was sent before. h2o does not copy it, but makes some
+ * hundred bytes of each: 16 KiB become megabytes. So fields are counted, which needs no table. What is
+ * malformed counts as it goes; h2o refuses it. */
+struct block {
+	const uint8_t *at, *end;
+};
+
+/* An integer whose first byte has `bits` bits of it; SIZE_MAX when it is cut off or absurd. */
+static size_t block_int(struct block *block, unsigned bits)
+{
+	const size_t most = (1U << bits) - 1;
+	if (block->at == block->end)
+		return SIZE_MAX;
+	size_t value = *block->at++ & most;
+	if (value < most)
+		return value;
+	for (unsigned shift = 0; shift <= 21 && block->at < block->end; shift += 7) {
+		uint8_t byte = *block->at++;
+		value += (size_t)(byte & 0x7f) << shift;
+		if ((byte & 0x80) == 0)
+			return value;
+	}
+	return SIZE_MAX;
+}
+
+static bool block_skip_text(struct block *block)
+{
+	size_t len = block_int(block, 7);
+	if (len > (size_t)(block->end - block->at))
+		return false;
+	block->at += len;
+	return true;
+}
+
+/* A field, or a change of the table's size. False: malformed. */
+static bool block_skip_field(struct block *block)
+{
+	const uint8_t first = *block->at;
+	if ((first & 0x80) != 0) /* indexed */
+		return block_int(block, 7) != SIZE_MAX;
+	if ((first & 0xe0) == 0x20)
+		return block_int(block, 5) != SIZE_MAX;
+	size_t name = block_int(block, (first & 0x40) != 0 ? 6 : 4);
+	if (name == SIZE_MAX || (name == 0 && !block_skip_text(block)))
+		return false;
+	return block_skip_text(block);
+}
+
+static enum guard_verdict judge_block(const char *bytes, size_t len, uint8_t flags)
+{
+	struct block block = { (const uint8_t *)bytes, (const uint8_t *)bytes + len };
+	size_t padding = 0, before = 0;
+	if ((flags & FLAG_PADDED) != 0 && len > 0) {
+		padding = *block.at;
+		before = 1;
+	}
+	if ((flags & FLAG_PRIORITY) != 0)
+		before += 5;
+	if (before + padding > len)
+		return GUARD_PASS;
+	block.at += before;
+	block.end -= padding;
+	for (unsigned fields = 0; block.at < block.end; fields++)
+		if (fields == GUARD_FIELDS_MAX)
+			return GUARD_FORBIDDEN_FRAME;
+		else if (!block_skip_field(&block))
+			break;
+	return GUARD_PASS;
+}
+
+/* The one whose frame header was judged already, once it is whole. */
+static enum guard_verdict judge_waiting_block(struct h2_guard *guard, const char *input, size_t len)
+{
+	size_t block_len = guard->block_len;
+	if (block_len == 0 || len < guard->block + block_len)
+		return GUARD_PASS;
+	guard->block_len = 0;
+	return judge_block(input + guard->block, block_len, guard->block_flags);
 }
 
 /* ---- frames ---- */
@@ -229,6 +320,9 @@ enum guard_verdict h2_guard_scan(struct h2_guard *guard, struct guard_budget *bu
 				 const char *input, size_t len, nsec_t now)
 {
 	bool moved = false;
+	enum guard_verdict waiting = judge_waiting_block(guard, input, len);
+	if (waiting != GUARD_PASS)
+		return waiting;
 	if (!guard->preface && len >= PREFACE_LEN) {
 		guard->preface = moved = true;
 		guard->next = PREFACE_LEN;
@@ -236,6 +330,12 @@ enum guard_verdict h2_guard_scan(struct h2_guard *guard, struct guard_budget *bu
 	while (guard->preface && len >= guard->next + HEADER_LEN) {
 		struct frame frame = frame_read(input + guard->next);
 		enum guard_verdict verdict = judge(guard, budget, &frame, now);
+		if (frame.type == FRAME_HEADERS && verdict == GUARD_PASS) {
+			guard->block = guard->next + HEADER_LEN;
+			guard->block_len = frame.len;
+			guard->block_flags = frame.flags;
+			verdict = judge_waiting_block(guard, input, len);
+		}
 		if (verdict != GUARD_PASS)
 			return verdict;
 		guard->next += HEADER_LEN + frame.len;
@@ -251,8 +351,10 @@ enum guard_verdict h2_guard_scan(struct h2_guard *guard, struct guard_budget *bu
 
 void h2_guard_ate(struct h2_guard *guard, size_t len)
 {
-	must(guard->next >= len);
+	must(guard->next >= len && (guard->block_len == 0 || guard->block >= len));
 	guard->next -= len;
+	if (guard->block_len != 0)
+		guard->block -= len;
 }
 
 /* ---- pace ---- */

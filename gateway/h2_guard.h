@@ -41,22 +41,32 @@ struct guard_budget {
 
 enum { GUARD_UPLOADS_MAX = 100, GUARD_UPLOADS_INLINE = 8 };
 
+/* What h2o keeps of a request from its HEADERS on, besides what these carry: stream and pool. */
+enum { GUARD_UPLOAD_COST = 6 << 10 };
+
+/* Header fields of one request; over HTTP/1.1 h2o takes 100. */
+enum { GUARD_FIELDS_MAX = 128 };
+
 /* A request whose body has not ended. */
 struct guard_upload {
 	nsec_t since;
-	size_t bytes;
+	size_t bytes; /* of its body */
 	uint32_t stream;
+	uint32_t cost; /* and besides; both count into the budget */
 };
 
 struct h2_guard {
 	size_t next;          /* offset of the next header to judge; may lie beyond the input */
+	size_t block;         /* where a header block begins that has not come to its end */
+	uint32_t block_len;   /* 0: there is none */
+	uint8_t block_flags;  /* of its HEADERS */
 	nsec_t partial_since; /* the frame at the end of the input is not complete; 0: it is */
 	nsec_t tokens_at;
 	int32_t tokens;
 	uint32_t aborted;
 	bool preface; /* seen */
 	uint32_t upload_count;
-	size_t bytes;              /* sum over uploads */
+	size_t bytes;              /* sum over uploads, costs included */
 	struct guard_upload *many; /* room for GUARD_UPLOADS_MAX; NULL: they are in `few` */
 	struct guard_upload few[GUARD_UPLOADS_INLINE];
 };
@@ -66,7 +76,8 @@ void h2_guard_init(struct h2_guard *guard, nsec_t now);
 void h2_guard_fini(struct h2_guard *guard, struct guard_budget *budget);
 
 /* Judges the frame headers in `input` that were not judged before; `input` begins where h2o has
- * stopped eating, at the preface or a frame. A frame is judged as soon as its header is there. */
+ * stopped eating, at the preface or a frame. A frame is judged as soon as its header is there, a header
+ * block when it is there as a whole. */
 MUST_USE enum guard_verdict h2_guard_scan(struct h2_guard *guard, struct guard_budget *budget,
 					  const char *input, size_t len, nsec_t now);
 

@@ -13,7 +13,10 @@
 
 enum { DATA, HEADERS, PRIORITY, RST, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION };
 enum { END_STREAM = 1, END_HEADERS = 4, ACK = 1 };
-enum { BODY_MAX = 40000, CONN_MAX = 100000, WORKER_MAX = 150000, INPUT_MAX = 1 << 20 };
+enum { BODY_MAX = 40000, INPUT_MAX = 1 << 20 };
+/* Room for 14 uploads of three frames, and so for 100 of none; a worker has room for five more. */
+enum { EACH = 39000, KEPT = EACH + GUARD_UPLOAD_COST + 2 * 9, FIT = 14, MORE = 5 };
+enum { CONN_MAX = FIT * KEPT, WORKER_MAX = (FIT + MORE) * KEPT };
 
 #define START (1000 * SEC)
 #define PATIENCE (10 * SEC)
@@ -112,6 +115,11 @@ struct row {
 	{                                 \
 		DATA, END_STREAM, 1, 2000 \
 	}
+#define UPLOAD                                                                              \
+	{ HEADERS, END_HEADERS, 1, 9 }, { DATA, 0, 1, EACH / 3 }, { DATA, 0, 1, EACH / 3 }, \
+	{                                                                                   \
+		DATA, 0, 1, EACH / 3                                                        \
+	}
 #define LAST                      \
 	{                         \
 		.type = UINT8_MAX \
@@ -197,14 +205,12 @@ static const struct row rows[] = {
 	    { DATA, 0, 1, 16000 },
 	    { DATA, END_STREAM, 1, 8001 },
 	    LAST } },
-	{ "bodies that do not end, 100,000 bytes",
-	  GUARD_PASS,
-	  10,
-	  { { HEADERS, END_HEADERS, 1, 9 }, { DATA, 0, 1, 10000 }, LAST } },
-	{ "bodies that do not end, 110,000 bytes",
+	{ "bodies that do not end, as many as fit", GUARD_PASS, FIT, { UPLOAD, LAST } },
+	{ "bodies that do not end, one more", GUARD_UNFINISHED_BYTES, FIT + 1, { UPLOAD, LAST } },
+	{ "headers count as what h2o makes of them",
 	  GUARD_UNFINISHED_BYTES,
-	  11,
-	  { { HEADERS, END_HEADERS, 1, 9 }, { DATA, 0, 1, 10000 }, LAST } },
+	  CONN_MAX / (GUARD_UPLOAD_COST + 2 * 15000) + 1,
+	  { { HEADERS, END_HEADERS, 1, 15000 }, LAST } },
 	{ "DATA of a stream that is not known count for nothing",
 	  GUARD_PASS,
 	  50,
@@ -365,36 +371,140 @@ static void streams_below_the_highest_may_begin_bodies(void **state)
 		assert_int_equal(give(&rig, (struct frame){ DATA, 0, stream, 1000 }, START),
 				 GUARD_PASS);
 	}
-	assert_int_equal(rig.guard.bytes, 5000);
+	assert_int_equal(rig.guard.bytes, 5 * (1000 + GUARD_UPLOAD_COST + 2 * 9));
 	rig_free(&rig);
+}
+
+/* Its verdict; `stream` is new. */
+static enum guard_verdict upload(struct rig *rig, uint32_t stream)
+{
+	enum guard_verdict verdict =
+		give(rig, (struct frame){ HEADERS, END_HEADERS, stream, 9 }, START);
+	for (int i = 0; i < 3 && verdict == GUARD_PASS; i++)
+		verdict = give(rig, (struct frame){ DATA, 0, stream, EACH / 3 }, START);
+	return verdict;
 }
 
 static void the_budget_is_shared_by_connections(void **state)
 {
 	(void)state;
 	struct rig a = rig_new(), b = rig_new();
-	for (uint32_t stream = 1; stream <= 19; stream += 2) {
-		assert_int_equal(give(&a, (struct frame){ HEADERS, END_HEADERS, stream, 9 }, START),
-				 GUARD_PASS);
-		assert_int_equal(give(&a, (struct frame){ DATA, 0, stream, 10000 }, START),
-				 GUARD_PASS);
-	}
-	enum guard_verdict verdict = GUARD_PASS;
-	uint32_t taken = 0;
+	for (uint32_t i = 0; i < FIT; i++)
+		assert_int_equal(upload(&a, 2 * i + 1), GUARD_PASS);
 	b.budget = a.budget; /* one worker: what a has filled, b sees */
-	while (verdict == GUARD_PASS) {
-		uint32_t stream = 2 * taken + 1;
-		assert_int_equal(give(&b, (struct frame){ HEADERS, END_HEADERS, stream, 9 }, START),
-				 GUARD_PASS);
-		verdict = give(&b, (struct frame){ DATA, 0, stream, 10000 }, START);
-		taken += verdict == GUARD_PASS;
-	}
-	assert_int_equal(verdict, GUARD_UNFINISHED_BYTES);
-	assert_int_equal(taken, 5); /* 150,000 - 100,000 */
+	for (uint32_t i = 0; i < MORE; i++)
+		assert_int_equal(upload(&b, 2 * i + 1), GUARD_PASS);
+	assert_int_equal(upload(&b, 2 * MORE + 1), GUARD_UNFINISHED_BYTES);
 	h2_guard_fini(&b.guard, &b.budget);
-	assert_int_equal(b.budget.unfinished_bytes, 100000);
+	assert_int_equal(b.budget.unfinished_bytes, FIT * KEPT);
 	free(b.input);
 	rig_free(&a);
+}
+
+/* ---- header blocks ---- */
+struct block {
+	uint8_t bytes[16384];
+	size_t len;
+};
+
+static void add_fields(struct block *block, const char *bytes, size_t len, unsigned times)
+{
+	for (unsigned i = 0; i < times; i++) {
+		assert_true(block->len + len <= sizeof(block->bytes));
+		(void)memcpy(block->bytes + block->len, bytes, len);
+		block->len += len;
+	}
+}
+
+/* Whole, and cut in two at some places. */
+static enum guard_verdict judge_block(const struct block *block, uint8_t flags)
+{
+	const size_t cuts[] = { 0, 1, 9, 10, block->len / 2, block->len + 8 };
+	enum guard_verdict verdict = GUARD_PASS;
+	for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+		struct rig rig = rig_new();
+		put(&rig, (struct frame){ HEADERS, END_HEADERS | END_STREAM | flags, 1,
+					  (uint32_t)block->len });
+		(void)memcpy(rig.input + 24 + 9, block->bytes, block->len);
+		assert_int_equal(
+			h2_guard_scan(&rig.guard, &rig.budget, rig.input, 24 + cuts[i], START),
+			GUARD_PASS);
+		enum guard_verdict one = scan(&rig, START);
+		if (i != 0)
+			assert_int_equal(one, verdict);
+		verdict = one;
+		rig_free(&rig);
+	}
+	return verdict;
+}
+
+static const struct field_row {
+	const char *name, *bytes;
+	size_t len;
+} fields[] = {
+#define FIELD(name, text)                    \
+	{                                    \
+		name, text, sizeof(text) - 1 \
+	}
+	FIELD("indexed, static", "\x82"),
+	FIELD("indexed, dynamic, two bytes", "\xff\x00"),
+	FIELD("indexed, as far as an index goes", "\xff\xff\xff\xff\x07"),
+	FIELD("a change of the table's size", "\x20"),
+	FIELD("literal, indexed name", "\x44\x01/"),
+	FIELD("literal, new name", "\x40\x01n\x02vv"),
+	FIELD("not indexed, indexed name", "\x04\x01/"),
+	FIELD("not indexed, new name", "\x00\x01n\x02vv"),
+	FIELD("never indexed, name by two bytes", "\x1f\x01\x01v"),
+	FIELD("empty value", "\x00\x01n\x00"),
+	FIELD("packed texts", "\x00\x81\xff\x82\xff\xff"),
+#undef FIELD
+};
+
+static void so_many_fields_and_no_more(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		struct block block = { .len = 0 };
+		print_message("  %s\n", fields[i].name);
+		add_fields(&block, fields[i].bytes, fields[i].len, GUARD_FIELDS_MAX);
+		assert_int_equal(judge_block(&block, 0), GUARD_PASS);
+		add_fields(&block, fields[i].bytes, fields[i].len, 1);
+		assert_int_equal(judge_block(&block, 0), GUARD_FORBIDDEN_FRAME);
+	}
+}
+
+static void what_stands_around_a_block_is_no_field(void **state)
+{
+	(void)state;
+	struct block block = { .len = 0 };
+	add_fields(&block, "\x03", 1, 1); /* padding */
+	add_fields(&block, "\x82", 1, 5); /* priority */
+	add_fields(&block, "\x82", 1, GUARD_FIELDS_MAX);
+	add_fields(&block, "\x82", 1, 3);
+	assert_int_equal(judge_block(&block, 0x28), GUARD_PASS);
+	add_fields(&block, "\x82", 1, 1);
+	assert_int_equal(judge_block(&block, 0x28), GUARD_FORBIDDEN_FRAME);
+}
+
+static void malformed_blocks_are_h2os(void **state)
+{
+	(void)state;
+	const struct field_row rows_[] = {
+		{ "a text longer than the frame", "\x00\x01n\x7f\xff\x7f", 6 },
+		{ "a text of 2^28 bytes", "\x00\x7f\xff\xff\xff\x7fn", 7 },
+		{ "an integer without an end", "\xff\xff\xff\xff\xff\xff\xff", 7 },
+		{ "cut off behind the name", "\x00\x01n", 3 },
+	};
+	for (size_t i = 0; i < sizeof(rows_) / sizeof(rows_[0]); i++) {
+		struct block block = { .len = 0 };
+		print_message("  %s\n", rows_[i].name);
+		add_fields(&block, rows_[i].bytes, rows_[i].len, 1);
+		assert_int_equal(judge_block(&block, 0), GUARD_PASS);
+	}
+	struct block padded = { .bytes = { 200 }, .len = 10 };
+	assert_int_equal(judge_block(&padded, 0x08), GUARD_PASS);
+	struct block empty = { .len = 0 };
+	assert_int_equal(judge_block(&empty, 0x28), GUARD_PASS);
 }
 
 /* ---- pace ---- */
@@ -511,6 +621,9 @@ int main(void)
 		cmocka_unit_test(an_answered_request_makes_up_for_an_aborted_one),
 		cmocka_unit_test(streams_below_the_highest_may_begin_bodies),
 		cmocka_unit_test(the_budget_is_shared_by_connections),
+		cmocka_unit_test(so_many_fields_and_no_more),
+		cmocka_unit_test(what_stands_around_a_block_is_no_field),
+		cmocka_unit_test(malformed_blocks_are_h2os),
 		cmocka_unit_test(a_body_may_take_its_patience_and_no_longer),
 		cmocka_unit_test(bytes_buy_a_body_time),
 		cmocka_unit_test(a_frame_behind_a_judged_header_must_come_to_its_end),
