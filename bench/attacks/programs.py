@@ -391,13 +391,31 @@ def after_notify(first, alpn):
 def key_update(target):
     """No attack: both kinds of KeyUpdate between three requests."""
     argv = ["openssl", "s_client", "-connect", f"{target.host}:{target.port}", "-alpn", "http/1.1"]
+    ask = b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
-        ask = b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"
-        for line in (ask, b"K\n", ask, b"k\n", ask, b"Q\n"):
-            time.sleep(0.2)
+        said = b""
+
+        def hear(words, times):
+            nonlocal said
+            while said.count(words) < times:  # ends at the latest when the server ends the connection
+                more = os.read(client.stdout.fileno(), 65536)
+                if not more:
+                    return
+                said += more
+
+        hear(b"Verify return code", 1)  # the handshake is over
+        for answers, line in enumerate((b"", b"K\n", b"k\n"), 1):
             client.stdin.write(line)
             client.stdin.flush()
-        return f"{client.stdout.read().count(b'HTTP/1.1 ')} answers"
+            if line:
+                hear(b"KEYUPDATE", answers - 1)
+            client.stdin.write(ask)
+            client.stdin.flush()
+            hear(b"HTTP/1.1 ", answers)
+        client.stdin.write(b"Q\n")
+        client.stdin.flush()
+        said += client.stdout.read()
+        return f"{said.count(b'HTTP/1.1 ')} answers"
 
 
 # ---- shutdown ----------------------------------------------------------------------------------
