@@ -441,12 +441,13 @@ class Program:
     name: str
     run: Callable
     seen: str           # what a client of the gateway sees, as a regular expression
-    causes: tuple = ()  # the guard counts one of these for each run; (): none
+    causes: tuple = ()  # the guard counts one of these for each run; (): none; None: that depends
     plain: str = ""     # what a client of libh2o alone sees; DEAD: it aborts; "": nothing to see there
     slow: bool = False  # lasts as long as the guard's patience
     ways: tuple = ("clear", "tls", "finished")
     stops: bool = False  # ends the server
     undefended: str = ""  # not held off yet: what a client of the gateway sees until it is
+    several: bool = False  # has several connections, each of which may be counted
     needs: str = ""     # a setting under "limits" without which the gateway is not expected to care
 
 
@@ -480,7 +481,7 @@ PROGRAMS = [
     Program("unfinished_bodies", unfinished_bodies, CLOSED, ("unfinished_bytes",), "TAKEN"),
     Program("unfinished_below_the_highest", unfinished_below_the_highest, CLOSED, ("unfinished_bytes",), "TAKEN"),
     Program("unfinished_over_connections", unfinished_over_connections, CLOSED, ("unfinished_bytes",), "TAKEN",
-            needs="unfinished_bytes"),
+            needs="unfinished_bytes", several=True),
     Program("far_too_large", far_too_large, CLOSED, ("body_too_large",), "TAKEN"),
     Program("drip_body", drip(lambda t: PREFACE + settings() + t.headers(1), frame(DATA, 0, 1, b"x")),
             CLOSED, ("slow",), "OPEN", slow=True),
