@@ -446,7 +446,6 @@ class Program:
     slow: bool = False  # lasts as long as the guard's patience
     ways: tuple = ("clear", "tls", "finished")
     stops: bool = False  # ends the server
-    undefended: str = ""  # not held off yet: what a client of the gateway sees until it is
     several: bool = False  # has several connections, each of which may be counted
     needs: str = ""     # a setting under "limits" without which the gateway is not expected to care
 
