@@ -140,7 +140,8 @@ class UnfinishedBytes(ResourceCase):
         return closed
 
     def test_the_setting_bounds_all_connections_together_and_follows_a_reload(self):
-        settings_ = {**harness.config(self.sim()), "limits": {"unfinished_bytes": "4MiB", "body_bytes": "1MiB"}}
+        # Four bodies and what their requests cost beside them.
+        settings_ = {**harness.config(self.sim()), "limits": {"unfinished_bytes": "4608KiB", "body_bytes": "1MiB"}}
         gateway = self.gateway(settings_)
         self.assertEqual(self.fill(gateway, 6, 1 << 20), 2)  # what is closed gives its bytes back
         harness.wait_for(lambda: self.kills(gateway, "unfinished_bytes") == 2, "counted")
