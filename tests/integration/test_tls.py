@@ -506,6 +506,29 @@ class Slow(TlsCase):
             client.do_handshake()
         return outgoing.read()
 
+    def test_a_goodbye_before_the_first_request_ends_the_connection(self):
+        """What comes after it SSL_read would leave where it is, and libh2o would keep it all."""
+        gateway = self.serve(self.sim())
+        for version in VERSIONS:
+            for protocol in ("h2", "http/1.1"):
+                with Client(gateway.port, self.authority.context(version, [protocol])) as client:
+                    begun = time.monotonic()
+                    bare = socket.socket(fileno=os.dup(client.socket.fileno()))
+                    with bare:
+                        client.socket.setblocking(False)
+                        try:
+                            client.socket.unwrap()
+                        except ssl.SSLError:
+                            pass
+                        bare.settimeout(harness.PATIENCE_S)
+                        try:
+                            while bare.recv(65536):
+                                pass
+                        except ConnectionResetError:
+                            pass
+                    self.assertLess(time.monotonic() - begun, 5)
+        self.assertEqual(gateway.metrics().sum("sluice_guard_kills_total"), 0)
+
     def test_a_handshake_has_ten_seconds_and_so_have_the_first_bytes_of_http(self):
         gateway = self.serve(self.sim())
         hello = self.hello()
