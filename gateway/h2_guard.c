@@ -44,12 +44,16 @@ static const int32_t frame_costs[FRAME_TYPES] = {
 	[FRAME_PUSH_PROMISE] = FORBIDDEN, /* from a client: RFC 9113 8.4 */
 	[FRAME_PING] = 5,                 /* is answered */
 	[FRAME_GOAWAY] = 5,
-	[FRAME_WINDOW_UPDATE] = 0, /* honest clients send one per few kilobytes */
+	[FRAME_WINDOW_UPDATE] = 0, /* honest clients send one per few kilobytes: SMALL_PER_S */
 	/* After the second GOAWAY of a shutdown h2o spins on it for ever. Only header blocks over
 	 * 16 KiB need it. */
 	[FRAME_CONTINUATION] = FORBIDDEN,
 };
 enum { COST_UNKNOWN = 50 /* h2o prints a line for each */, COST_EMPTY_DATA = 5 };
+
+/* WINDOW_UPDATE, and DATA hardly larger than its frame header: a client that takes or sends a gigabyte
+ * a second needs no more, one that fills its line with them sends millions. */
+enum { SMALL_PER_S = 100000, SMALL_DATA = 64 };
 
 static const char *const verdict_names[GUARD_CAUSES] = {
 	[GUARD_FORBIDDEN_FRAME] = "forbidden_frame",
@@ -119,6 +123,18 @@ static bool tokens_pay(struct h2_guard *guard, int32_t cost, nsec_t now)
 	tokens_refill(guard, now);
 	guard->tokens -= cost;
 	return guard->tokens >= 0;
+}
+
+static bool small_pays(struct h2_guard *guard, const struct frame *frame, nsec_t now)
+{
+	if (frame->type != FRAME_WINDOW_UPDATE &&
+	    (frame->type != FRAME_DATA || frame->len >= SMALL_DATA))
+		return true;
+	if (now - guard->small_at >= SEC) {
+		guard->small_at = now;
+		guard->small = 0;
+	}
+	return ++guard->small <= SMALL_PER_S;
 }
 
 /* ---- bodies that have not ended: h2o keeps them all and tells nobody until the last byte ---- */
@@ -298,7 +314,7 @@ static enum guard_verdict judge(struct h2_guard *guard, struct guard_budget *bud
 	/* Its CONTINUATION would be refused anyhow, but h2o would have taken the first part. */
 	if (frame->type == FRAME_HEADERS && (frame->flags & FLAG_END_HEADERS) == 0)
 		return GUARD_FORBIDDEN_FRAME;
-	if (!tokens_pay(guard, cost, now))
+	if (!tokens_pay(guard, cost, now) || !small_pays(guard, frame, now))
 		return GUARD_FLOOD;
 	return account_body(guard, budget, frame, now);
 }

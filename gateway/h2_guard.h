@@ -63,6 +63,8 @@ struct h2_guard {
 	nsec_t partial_since; /* the frame at the end of the input is not complete; 0: it is */
 	nsec_t tokens_at;
 	int32_t tokens;
+	uint32_t small; /* frames that cost no tokens, in the second that began at small_at */
+	nsec_t small_at;
 	uint32_t aborted;
 	bool preface; /* seen */
 	uint32_t upload_count;

@@ -174,7 +174,11 @@ static const struct row rows[] = {
 	  GUARD_PASS,
 	  500,
 	  { { HEADERS, END_HEADERS, 1, 9 }, { DATA, END_STREAM, 1, 0 }, LAST } },
-	{ "WINDOW_UPDATE is free", GUARD_PASS, 5000, { { WINDOW, 0, 0, 4 }, LAST } },
+	{ "100,000 WINDOW_UPDATEs", GUARD_PASS, 100000, { { WINDOW, 0, 0, 4 }, LAST } },
+	{ "100,001 WINDOW_UPDATEs", GUARD_FLOOD, 100001, { { WINDOW, 0, 0, 4 }, LAST } },
+	{ "100,000 DATA of a byte", GUARD_PASS, 100000, { { DATA, 0, 1, 1 }, LAST } },
+	{ "100,001 DATA of a byte", GUARD_FLOOD, 100001, { { DATA, 0, 1, 1 }, LAST } },
+	{ "DATA of 64 bytes are as good as any", GUARD_PASS, 100001, { { DATA, 0, 1, 64 }, LAST } },
 	{ "100 bodies at once", GUARD_PASS, 100, { { HEADERS, END_HEADERS, 1, 9 }, LAST } },
 	{ "101 bodies at once", GUARD_UPLOADS, 101, { { HEADERS, END_HEADERS, 1, 9 }, LAST } },
 	{ "bit 1 of WINDOW_UPDATE ends no body",
@@ -320,6 +324,19 @@ static void time_that_passes_in_small_steps_counts_in_full(void **state)
 		assert_int_equal(give(&rig, ping, START), GUARD_PASS);
 	for (nsec_t ms = 55; ms <= 5500; ms += 55) /* 5.5 tokens each */
 		assert_int_equal(give(&rig, ping, START + ms * MSEC), GUARD_PASS);
+	rig_free(&rig);
+}
+
+static void small_frames_are_counted_by_the_second(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	const struct frame window = { WINDOW, 0, 0, 4 };
+	for (nsec_t s = 1; s <= 2; s++)
+		for (int i = 0; i < 100000; i++)
+			assert_int_equal(give(&rig, window, START + s * SEC + (nsec_t)i),
+					 GUARD_PASS);
+	assert_int_equal(give(&rig, window, START + 3 * SEC - 1), GUARD_FLOOD);
 	rig_free(&rig);
 }
 
@@ -616,6 +633,7 @@ int main(void)
 		cmocka_unit_test(input_that_h2o_leaves_is_not_judged_again),
 		cmocka_unit_test(time_gives_tokens_back_up_to_the_full_number),
 		cmocka_unit_test(time_that_passes_in_small_steps_counts_in_full),
+		cmocka_unit_test(small_frames_are_counted_by_the_second),
 		cmocka_unit_test(answered_requests_give_tokens_back),
 		cmocka_unit_test(more_than_100_aborted_requests_are_too_many),
 		cmocka_unit_test(an_answered_request_makes_up_for_an_aborted_one),
