@@ -272,7 +272,7 @@ def pieces(rng, data):
     how = rng.random()
     if how < 0.4:
         return [data]
-    if how < 0.5 and len(data) < 600:
+    if how < 0.5 and 0 < len(data) < 600:
         return [data[i:i + 1] for i in range(len(data))]
     cuts = sorted(rng.randrange(len(data) + 1) for _ in range(rng.choice([1, 3, 10, 30])))
     return [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)])]
