@@ -28,7 +28,7 @@ static void put_tools(struct encoder *e)
 			gather_str(g, tool->description);
 		}
 		gather_lit(g, ",\"input_schema\":");
-		encoder_put_schema(e, tool->schema, false);
+		encoder_put_schema(e, tool, false);
 		gather_lit(g, "}");
 	}
 	gather_lit(g, "]");

@@ -31,7 +31,7 @@ static void put_tools(struct encoder *e)
 			gather_str(g, tool->description);
 		}
 		gather_lit(g, ",\"parameters\":");
-		encoder_put_schema(e, tool->schema, true);
+		encoder_put_schema(e, tool, true);
 		gather_lit(g, "}}");
 	}
 	gather_lit(g, "]");

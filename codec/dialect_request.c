@@ -360,11 +360,11 @@ bool encoder_result_empty(const struct encoder *e, const struct block *result)
 	return true;
 }
 
-void encoder_put_schema(struct encoder *e, struct slice schema, bool want_properties)
+void encoder_put_schema(struct encoder *e, const struct tool *tool, bool want_properties)
 {
 	bool folded = false;
-	enum err err = schema_put_folded(&e->out.body, schema, want_properties, e->work, e->into,
-					 &e->fold_budget, &folded);
+	enum err err = schema_put_folded(&e->out.body, tool->schema, tool->root, want_properties,
+					 e->work, e->into, &e->fold_budget, &folded);
 
 	e->failed = e->failed || err == ERR_BUSY;
 	e->fold_refused = e->fold_refused || err == ERR_TOOL;

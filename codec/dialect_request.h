@@ -95,7 +95,7 @@ const struct block *encoder_inner(const struct encoder *e, const struct block *r
 bool encoder_result_empty(const struct encoder *e, const struct block *result);
 
 /* The tool's schema with its root folded (dialect_schema.h). */
-void encoder_put_schema(struct encoder *e, struct slice schema, bool want_properties);
+void encoder_put_schema(struct encoder *e, const struct tool *tool, bool want_properties);
 
 /* The tool's name as a JSON string. */
 void encoder_put_name(struct encoder *e, struct slice raw);

@@ -43,37 +43,10 @@ struct fold {
 	bool failed;
 };
 
-/* The root's members that matter here. */
-struct root_look {
-	bool combinators, properties, required;
-};
-
 static bool is_combinator(struct slice key)
 {
 	return json_str_eq(key, SLICE("anyOf")) || json_str_eq(key, SLICE("oneOf")) ||
 	       json_str_eq(key, SLICE("allOf"));
-}
-
-static struct root_look look_at(struct slice schema)
-{
-	struct root_look look = { 0 };
-	struct json_reader r;
-	struct slice key;
-
-	json_open(&r, schema, NULL, NULL);
-	if (!json_enter_object(&r))
-		return look;
-	while (json_next_key(&r, &key)) {
-		if (is_combinator(key))
-			look.combinators |= json_peek(&r) == JSON_ARRAY;
-		else if (json_str_eq(key, SLICE("properties")))
-			look.properties = true;
-		else if (json_str_eq(key, SLICE("required")))
-			look.required = true;
-		if (!json_skip(&r, NULL))
-			break;
-	}
-	return look;
 }
 
 /* ---- collecting ---- */
@@ -370,8 +343,7 @@ static void put_required(struct gather *g, const struct fold *f)
 }
 
 /* The root in its own order, without its combinators. */
-static void put_root(struct gather *g, const struct fold *f, const struct root_look *look,
-		     bool want_properties)
+static void put_root(struct gather *g, const struct fold *f, uint8_t root, bool want_properties)
 {
 	struct json_reader r;
 	struct slice key, text;
@@ -395,26 +367,20 @@ static void put_root(struct gather *g, const struct fold *f, const struct root_l
 		else
 			gather_raw(g, text);
 	}
-	if (!look->properties && (want_properties || f->property_names.count != 0)) {
+	if ((root & SCHEMA_ROOT_PROPERTIES) == 0 &&
+	    (want_properties || f->property_names.count != 0)) {
 		gather_raw(g, first ? SLICE("\"properties\":") : SLICE(",\"properties\":"));
 		first = false;
 		put_properties(g, f);
 	}
-	if (!look->required && f->required.count != 0) {
+	if ((root & SCHEMA_ROOT_REQUIRED) == 0 && f->required.count != 0) {
 		gather_raw(g, first ? SLICE("\"required\":") : SLICE(",\"required\":"));
 		put_required(g, f);
 	}
 	gather_lit(g, "}");
 }
 
-static bool may_hold_combinator(struct slice schema)
-{
-	/* an escape could spell one as well */
-	return memmem(schema.at, schema.len, "Of\"", 3) != NULL ||
-	       memmem(schema.at, schema.len, "\\u", 2) != NULL;
-}
-
-static enum err put_folded(struct gather *g, struct slice schema, const struct root_look *look,
+static enum err put_folded(struct gather *g, struct slice schema, uint8_t root,
 			   bool want_properties, const struct json_work *work, struct arena *into)
 {
 	struct fold f = { .into = into, .work = work, .root = schema };
@@ -426,27 +392,23 @@ static enum err put_folded(struct gather *g, struct slice schema, const struct r
 	read_root(&f);
 	if (f.failed)
 		return ERR_BUSY;
-	put_root(g, &f, look, want_properties);
+	put_root(g, &f, root, want_properties);
 	return ERR_OK;
 }
 
-enum err schema_put_folded(struct gather *g, struct slice schema, bool want_properties,
-			   const struct json_work *work, struct arena *into, size_t *budget,
-			   bool *folded)
+enum err schema_put_folded(struct gather *g, struct slice schema, uint8_t root,
+			   bool want_properties, const struct json_work *work, struct arena *into,
+			   size_t *budget, bool *folded)
 {
-	struct root_look look = { .properties = true };
-
 	must(schema.len >= 2 && schema.at[0] == '{' && schema.at[schema.len - 1] == '}');
-	if (want_properties || may_hold_combinator(schema))
-		look = look_at(schema);
-	*folded = look.combinators;
-	if (look.combinators) {
+	*folded = (root & SCHEMA_ROOT_COMBINATORS) != 0;
+	if (*folded) {
 		if (schema.len > *budget)
 			return ERR_TOOL;
 		*budget -= schema.len;
-		return put_folded(g, schema, &look, want_properties, work, into);
+		return put_folded(g, schema, root, want_properties, work, into);
 	}
-	if (look.properties || !want_properties) {
+	if ((root & SCHEMA_ROOT_PROPERTIES) != 0 || !want_properties) {
 		gather_raw(g, schema);
 		return ERR_OK;
 	}

@@ -9,16 +9,17 @@
 #include "codec/base/arena.h"
 #include "codec/json_read.h"
 #include "codec/json_write.h"
+#include "codec/sampling.h"
 
 enum { SCHEMA_FOLD_BYTES_MAX = 512 * 1024 };
 
 /* Writes `schema`, the validated text of an object, with its root folded; *folded tells whether it
- * was. `want_properties`: a root without "properties" gets an empty one. `work` gives a seed only.
+ * was. `root`: enum schema_root, what sampling_read saw. `want_properties`: a root without "properties" gets an empty one. `work` gives a seed only.
  * Folding reads a schema several times, so a request has a budget for it: *budget, at first
  * SCHEMA_FOLD_BYTES_MAX, is lowered by the length of each schema that is folded. ERR_TOOL when it is
  * spent, ERR_BUSY when memory is exhausted. */
-MUST_USE enum err schema_put_folded(struct gather *g, struct slice schema, bool want_properties,
-				    const struct json_work *work, struct arena *into,
-				    size_t *budget, bool *folded);
+MUST_USE enum err schema_put_folded(struct gather *g, struct slice schema, uint8_t root,
+				    bool want_properties, const struct json_work *work,
+				    struct arena *into, size_t *budget, bool *folded);
 
 #endif

@@ -88,10 +88,18 @@ struct message {
 	uint32_t first, count; /* request.blocks[first .. first+count) */
 };
 
+/* What the root of a tool's schema has: seen on the way, because the dialects may have to fold it. */
+enum schema_root {
+	SCHEMA_ROOT_COMBINATORS = 1, /* anyOf, oneOf or allOf that is an array */
+	SCHEMA_ROOT_PROPERTIES = 2,
+	SCHEMA_ROOT_REQUIRED = 4,
+};
+
 struct tool {
 	struct slice name;        /* raw */
 	struct slice description; /* raw, or absent */
 	struct slice schema;      /* JSON object whose type is "object" */
+	uint8_t root;             /* enum schema_root, of the schema */
 };
 
 enum tool_mode { TOOL_MODE_DEFAULT, TOOL_MODE_AUTO, TOOL_MODE_REQUIRED, TOOL_MODE_NONE };

@@ -9,10 +9,29 @@ static bool wrong(struct decode *d, const char *at, const char *detail, const ch
 	return decode_in_member(d, member);
 }
 
-/* An object whose member `type` is "object"; everything else in it is opaque. */
-static bool read_schema(struct decode *d, struct slice *out)
+/* The bit of tool.root that a member of a schema sets. */
+static uint8_t root_bit(struct decode *d, size_t name)
 {
-	static const struct slice type = SLICE_INIT("type");
+	static const uint8_t bits[] = { 0,
+					SCHEMA_ROOT_PROPERTIES,
+					SCHEMA_ROOT_REQUIRED,
+					SCHEMA_ROOT_COMBINATORS,
+					SCHEMA_ROOT_COMBINATORS,
+					SCHEMA_ROOT_COMBINATORS,
+					0 };
+
+	if (bits[name] == SCHEMA_ROOT_COMBINATORS && json_peek(d->r) != JSON_ARRAY)
+		return 0;
+	return bits[name];
+}
+
+/* An object whose member `type` is "object"; everything else in it is opaque. */
+static bool read_schema(struct decode *d, struct tool *tool)
+{
+	/* in the order of root_bit */
+	static const struct slice names[] = { SLICE_INIT("type"),     SLICE_INIT("properties"),
+					      SLICE_INIT("required"), SLICE_INIT("anyOf"),
+					      SLICE_INIT("oneOf"),    SLICE_INIT("allOf") };
 	static const char detail[] = "inputSchema must be an object whose type is \"object\"";
 	struct slice key;
 	struct field value;
@@ -23,7 +42,9 @@ static bool read_schema(struct decode *d, struct slice *out)
 	const char *at = d->r->at;
 	(void)json_enter_object(d->r);
 	while (json_next_key(d->r, &key)) {
-		if (names_find(&type, 1, key) != 0) {
+		size_t name = names_find(names, COUNT_OF(names), key);
+		tool->root |= root_bit(d, name);
+		if (name != 0) {
 			if (!json_skip(d->r, NULL))
 				return false;
 		} else if (!decode_field(d, &value)) {
@@ -37,7 +58,7 @@ static bool read_schema(struct decode *d, struct slice *out)
 		return false;
 	if (!is_object)
 		return wrong(d, at, detail, "inputSchema");
-	*out = slice_of(at, (size_t)(d->r->at - at));
+	tool->schema = slice_of(at, (size_t)(d->r->at - at));
 	return true;
 }
 
@@ -73,7 +94,7 @@ static bool read_tool(struct decode *d)
 		[DESCRIPTION] = SLICE_INIT("description"),
 		[INPUT_SCHEMA] = SLICE_INIT("inputSchema"),
 	};
-	struct tool tool = { { NULL, 0 }, { NULL, 0 }, { NULL, 0 } };
+	struct tool tool = { .root = 0 };
 	struct slice key;
 
 	if (json_peek(d->r) != JSON_OBJECT)
@@ -90,7 +111,7 @@ static bool read_tool(struct decode *d)
 			fine = read_description(d, &tool.description);
 			break;
 		case INPUT_SCHEMA:
-			fine = read_schema(d, &tool.schema);
+			fine = read_schema(d, &tool);
 			break;
 		default:
 			fine = json_skip(d->r, NULL);

@@ -59,14 +59,42 @@ static const char *text_of(struct rig *rig, struct slice s)
 
 /* ---- folding ---- */
 
+/* What sampling_read sees of a schema's root. */
+static uint8_t root_of(struct rig *rig, struct slice schema)
+{
+	static const char body[] =
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":"
+		"\"sampling/createMessage\",\"params\":{\"maxTokens\":1,"
+		"\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\","
+		"\"text\":\"x\"}}],\"tools\":[{\"name\":\"t\",\"inputSchema\":%.*s}]}}";
+	struct arena_pool pool = { 0 };
+	struct arena arena;
+	struct sampling_request request;
+	struct jsonrpc rpc;
+	struct fault fault;
+	char *text = malloc(sizeof(body) + schema.len);
+
+	must(text != NULL);
+	size_t len = (size_t)sprintf(text, body, (int)schema.len, schema.at);
+	arena_init(&arena, &pool, (size_t)1024 * 1024);
+	assert_int_equal(sampling_read(slice_of(text, len), REVISION_2025_11_25, NULL, rig->work,
+				       &arena, &rpc, &request, &fault),
+			 ERR_OK);
+	uint8_t root = request.tools[0].root;
+	arena_give(&arena);
+	arena_pool_fini(&pool);
+	free(text);
+	return root;
+}
+
 static const char *fold(struct rig *rig, const char *schema, bool want_properties, bool *folded)
 {
+	struct slice text = valid(rig, schema);
+	size_t budget = SCHEMA_FOLD_BYTES_MAX;
 	struct gather g;
 
-	size_t budget = SCHEMA_FOLD_BYTES_MAX;
-
 	gather_init(&g, &rig->arena);
-	assert_int_equal(schema_put_folded(&g, valid(rig, schema), want_properties, rig->work,
+	assert_int_equal(schema_put_folded(&g, text, root_of(rig, text), want_properties, rig->work,
 					   &rig->arena, &budget, folded),
 			 ERR_OK);
 	assert_int_equal(budget, SCHEMA_FOLD_BYTES_MAX - (*folded ? strlen(schema) : 0));
@@ -164,7 +192,7 @@ static void combinators_at_the_root_are_folded(void **state)
 static void everything_else_stays_as_it_is(void **state)
 {
 	static const char *const schemas[] = {
-		"{}",
+		"{\"type\":\"object\"}",
 		"{ \"type\" : \"object\" , \"properties\" : { \"anyOf\" : { \"anyOf\" : [ ] } } }",
 		"{\"type\":\"object\",\"properties\":{},\"anyOf\":{}}", /* no list: not ours to judge */
 		"{\"type\":\"object\",\"properties\":{},\"description\":\"\\u0022anyOf\\u0022\"}",
@@ -214,8 +242,8 @@ static size_t bytes_for_branches(struct rig *rig, int branches)
 	struct gather g;
 	gather_init(&g, &rig->arena);
 	size_t budget = SIZE_MAX;
-	assert_int_equal(schema_put_folded(&g, slice_str(schema), true, rig->work, &rig->arena,
-					   &budget, &folded),
+	assert_int_equal(schema_put_folded(&g, slice_str(schema), SCHEMA_ROOT_COMBINATORS, true,
+					   rig->work, &rig->arena, &budget, &folded),
 			 ERR_OK);
 	assert_true(folded);
 	free(schema);
@@ -238,11 +266,11 @@ static void folding_has_a_budget(void **state)
 	bool folded;
 
 	gather_init(&g, &rig->arena);
-	assert_int_equal(schema_put_folded(&g, slice_str(schema), false, rig->work, &rig->arena,
-					   &budget, &folded),
+	assert_int_equal(schema_put_folded(&g, slice_str(schema), SCHEMA_ROOT_COMBINATORS, false,
+					   rig->work, &rig->arena, &budget, &folded),
 			 ERR_OK);
-	assert_int_equal(schema_put_folded(&g, slice_str(schema), false, rig->work, &rig->arena,
-					   &budget, &folded),
+	assert_int_equal(schema_put_folded(&g, slice_str(schema), SCHEMA_ROOT_COMBINATORS, false,
+					   rig->work, &rig->arena, &budget, &folded),
 			 ERR_TOOL);
 	assert_int_equal(budget, strlen(schema) - 1);
 }
@@ -528,8 +556,8 @@ static void refused_memory_is_told_and_nothing_else_happens(void **state)
 	for (size_t room = 0; !done; room += 8) {
 		rig->arena.cap = rig->arena.used + room;
 		gather_init(&g, &rig->arena);
-		done = schema_put_folded(&g, text, true, rig->work, &rig->arena, &budget, &flag) ==
-			       ERR_OK &&
+		done = schema_put_folded(&g, text, root_of(rig, text), true, rig->work, &rig->arena,
+					 &budget, &flag) == ERR_OK &&
 		       gather_done(&g) == ERR_OK;
 		failures += !done;
 	}
