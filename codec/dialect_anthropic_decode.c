@@ -1,11 +1,9 @@
 /* dialect_anthropic_decode.c - Messages answers to results. */
 #include "codec/dialect_anthropic.h"
 
-#include "codec/dialect_answer.h"
-
 /* ---- decode ---- */
 
-static enum answer_stop stop_of(struct slice reason)
+enum answer_stop anthropic_stop(struct slice reason)
 {
 	static const struct {
 		struct slice reason;
@@ -27,11 +25,9 @@ static enum answer_stop stop_of(struct slice reason)
 	return ANSWER_OTHER;
 }
 
-/* Input counts without what came from and went into the cache, output with the thinking. */
-static void read_usage(struct answer *a, struct json_reader *r)
+void anthropic_read_usage(struct answer *a, struct json_reader *r, struct usage *counters)
 {
-	struct usage usage = { 0 };
-	uint64_t fresh = 0;
+	struct usage usage;
 	struct slice key;
 
 	if (json_peek(r) != JSON_OBJECT) {
@@ -42,25 +38,26 @@ static void read_usage(struct answer *a, struct json_reader *r)
 		return;
 	while (answer_next_key(a, r, &key)) {
 		if (slice_eq(key, SLICE("input_tokens")))
-			usage.known |= answer_take_count(r, &fresh);
+			counters->known |= answer_take_count(r, &counters->input);
 		else if (slice_eq(key, SLICE("output_tokens")))
-			usage.known |= answer_take_count(r, &usage.output);
+			counters->known |= answer_take_count(r, &counters->output);
 		else if (slice_eq(key, SLICE("cache_read_input_tokens")))
-			(void)answer_take_count(r, &usage.cache_read);
+			(void)answer_take_count(r, &counters->cache_read);
 		else if (slice_eq(key, SLICE("cache_creation_input_tokens")))
-			(void)answer_take_count(r, &usage.cache_write);
+			(void)answer_take_count(r, &counters->cache_write);
 		else if (slice_eq(key, SLICE("output_tokens_details")))
-			answer_take_member(a, r, SLICE("thinking_tokens"), &usage.reasoning);
+			answer_take_member(a, r, SLICE("thinking_tokens"), &counters->reasoning);
 		else
 			(void)json_skip(r, NULL);
 	}
 	/* each is below 2^63, so two of them cannot overflow; three could */
-	if (__builtin_add_overflow(fresh + usage.cache_read, usage.cache_write, &usage.input))
+	usage = *counters;
+	if (__builtin_add_overflow(usage.input + usage.cache_read, usage.cache_write, &usage.input))
 		usage.input = UINT64_MAX;
 	answer_set_usage(a, usage);
 }
 
-static bool is_private(struct slice type)
+bool anthropic_is_private(struct slice type)
 {
 	static const struct slice prefixes[] = { SLICE_INIT("thinking"),
 						 SLICE_INIT("redacted_thinking"),
@@ -88,7 +85,7 @@ static void add_block(struct answer *a, struct slice type, struct answer_block b
 		if (block.name.len == 0)
 			answer_fail(a, "The provider's tool call has no name: malformed");
 		answer_add(a, block);
-	} else if (!is_private(type)) {
+	} else if (!anthropic_is_private(type)) {
 		answer_adjust(a, ADJUST_UNKNOWN_BLOCK);
 	}
 }
@@ -117,7 +114,7 @@ static void read_block(struct answer *a, struct json_reader *r)
 	add_block(a, type, block);
 }
 
-static void read_explanation(struct answer *a, struct json_reader *r)
+void anthropic_read_explanation(struct answer *a, struct json_reader *r)
 {
 	struct slice key;
 
@@ -137,6 +134,7 @@ static void read_explanation(struct answer *a, struct json_reader *r)
 /* What the top level says beside the blocks. */
 struct top {
 	struct slice type, reason;
+	struct usage counters;
 	bool content, error;
 };
 
@@ -156,9 +154,9 @@ static void read_member(struct answer *a, struct json_reader *r, struct slice ke
 	} else if (slice_eq(key, SLICE("stop_reason"))) {
 		answer_take_string(r, &top->reason);
 	} else if (slice_eq(key, SLICE("stop_details"))) {
-		read_explanation(a, r);
+		anthropic_read_explanation(a, r);
 	} else if (slice_eq(key, SLICE("usage"))) {
-		read_usage(a, r);
+		anthropic_read_usage(a, r, &top->counters);
 	} else {
 		top->error |= slice_eq(key, SLICE("error")) && json_peek(r) != JSON_NULL;
 		(void)json_skip(r, NULL);
@@ -177,7 +175,7 @@ static void read_answer(struct answer *a, struct top *top)
 		(void)json_finish(&r);
 	}
 	answer_check(a, &r);
-	a->stop = stop_of(top->reason);
+	a->stop = anthropic_stop(top->reason);
 	a->last_call_cut = true;
 }
 

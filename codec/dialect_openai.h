@@ -3,7 +3,7 @@
 #ifndef CODEC_DIALECT_OPENAI_H
 #define CODEC_DIALECT_OPENAI_H
 
-#include "codec/dialect.h"
+#include "codec/dialect_answer.h"
 
 extern const struct dialect dialect_openai;
 
@@ -12,5 +12,20 @@ MUST_USE enum err openai_decode(const struct decode_context *context,
 				const struct provider_answer *answer, struct json_work *work,
 				struct arena *into, struct sampling_result *result,
 				struct provider_failure *failure);
+
+/* ---- private to codec/: what an answer and a stream of one have in common ---- */
+
+/* `reason` is finish_reason, `match` vLLM's stop_reason where that is a string; both raw or absent. */
+enum answer_stop openai_stop(struct slice reason, struct slice match);
+
+/* Adds the content that is next as text blocks: a string, null, or a list of parts. */
+void openai_read_content(struct answer *a, struct json_reader *r);
+
+/* Reads the usage object that is next into a->usage; anything else, and one without counters, is
+ * skipped. */
+void openai_read_usage(struct answer *a, struct json_reader *r);
+
+/* The same inside Groq's own member, unless usage is known already. */
+void openai_read_x_groq(struct answer *a, struct json_reader *r);
 
 #endif

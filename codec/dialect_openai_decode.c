@@ -1,8 +1,6 @@
 /* dialect_openai_decode.c - Chat Completions answers to results. */
 #include "codec/dialect_openai.h"
 
-#include "codec/dialect_answer.h"
-
 /* ---- decode: message ---- */
 
 static void add_text(struct answer *a, struct slice raw)
@@ -34,7 +32,7 @@ static void read_chunk(struct answer *a, struct json_reader *r)
 }
 
 /* A string, null, or a list of chunks (Mistral). */
-static void read_content(struct answer *a, struct json_reader *r)
+void openai_read_content(struct answer *a, struct json_reader *r)
 {
 	struct slice raw;
 
@@ -140,7 +138,7 @@ static void read_message_member(struct answer *a, struct json_reader *r, struct 
 				struct parts *parts)
 {
 	if (slice_eq(key, SLICE("content"))) {
-		read_content(a, r);
+		openai_read_content(a, r);
 	} else if (slice_eq(key, SLICE("tool_calls"))) {
 		read_calls(&parts->calls, r);
 	} else if (slice_eq(key, SLICE("function_call")) && json_peek(r) == JSON_OBJECT) {
@@ -218,7 +216,7 @@ static void read_choice(struct answer *a, struct json_reader *r, struct choice *
 	}
 }
 
-static enum answer_stop stop_of(const struct choice *choice)
+enum answer_stop openai_stop(struct slice reason, struct slice match)
 {
 	static const struct {
 		struct slice reason;
@@ -231,10 +229,10 @@ static enum answer_stop stop_of(const struct choice *choice)
 		{ SLICE_INIT("content_filter"), ANSWER_REFUSED },
 	};
 
-	if (slice_absent(choice->reason) || json_str_eq(choice->reason, SLICE("stop")))
-		return choice->match.len != 0 ? ANSWER_SEQUENCE : ANSWER_END;
+	if (slice_absent(reason) || json_str_eq(reason, SLICE("stop")))
+		return match.len != 0 ? ANSWER_SEQUENCE : ANSWER_END;
 	for (size_t i = 0; i < COUNT_OF(stops); i++)
-		if (json_str_eq(choice->reason, stops[i].reason))
+		if (json_str_eq(reason, stops[i].reason))
 			return stops[i].stop;
 	return ANSWER_OTHER;
 }
@@ -259,7 +257,7 @@ static void read_prompt_details(struct answer *a, struct json_reader *r, struct 
 }
 
 /* Input and output are whole here. DeepSeek counts cache hits in a member of its own. */
-static void read_usage(struct answer *a, struct json_reader *r)
+void openai_read_usage(struct answer *a, struct json_reader *r)
 {
 	struct usage usage = { 0 };
 	uint64_t hits = 0;
@@ -292,7 +290,7 @@ static void read_usage(struct answer *a, struct json_reader *r)
 }
 
 /* Groq repeats its usage in there, and is the only place on some answers. */
-static void read_x_groq(struct answer *a, struct json_reader *r)
+void openai_read_x_groq(struct answer *a, struct json_reader *r)
 {
 	struct slice key;
 
@@ -304,7 +302,7 @@ static void read_x_groq(struct answer *a, struct json_reader *r)
 		return;
 	while (answer_next_key(a, r, &key))
 		if (slice_eq(key, SLICE("usage")))
-			read_usage(a, r);
+			openai_read_usage(a, r);
 		else
 			(void)json_skip(r, NULL);
 }
@@ -339,9 +337,9 @@ static void read_member(struct answer *a, struct json_reader *r, struct slice ke
 	} else if (slice_eq(key, SLICE("model"))) {
 		answer_take_string(r, &a->model);
 	} else if (slice_eq(key, SLICE("usage"))) {
-		read_usage(a, r);
+		openai_read_usage(a, r);
 	} else if (slice_eq(key, SLICE("x_groq"))) {
-		read_x_groq(a, r);
+		openai_read_x_groq(a, r);
 	} else {
 		top->error |= slice_eq(key, SLICE("error")) && json_peek(r) != JSON_NULL;
 		(void)json_skip(r, NULL);
@@ -360,7 +358,8 @@ static void read_answer(struct answer *a, struct top *top)
 		(void)json_finish(&r);
 	}
 	answer_check(a, &r);
-	a->stop = a->explanation.len != 0 ? ANSWER_REFUSED : stop_of(&top->choice);
+	a->stop = a->explanation.len != 0 ? ANSWER_REFUSED
+					  : openai_stop(top->choice.reason, top->choice.match);
 }
 
 enum err openai_decode(const struct decode_context *context, const struct provider_answer *answer,
