@@ -1,0 +1,78 @@
+"""Runs codec_drive over inputs: instructions by callgrind, allocations, copies, times."""
+import collections
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+TOP = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+
+
+def binary(name="codec_drive"):
+    """The program beside SLUICE_BIN (as ctest has it), or of build/."""
+    sluice = os.environ.get("SLUICE_BIN", os.path.join(TOP, "build/sluice"))
+    return os.path.join(os.path.dirname(sluice), name)
+
+
+# error is the reason, "ok" when there was none; instructions None unless counted; ns: one per round
+Cost = collections.namedtuple("Cost", "error size out entries allocations long borrowed ns instructions")
+
+
+def instructions(directory):
+    """{input's argument: instructions} of a run's dumps."""
+    found = {}
+    for path in glob.glob(os.path.join(directory, "out.*")):
+        with open(path, encoding="utf-8") as file:
+            dump = file.read()
+        trigger = re.search(r"^desc: Trigger: Client Request: (.*)$", dump, re.MULTILINE)
+        if trigger:
+            found[trigger[1]] = int(re.search(r"^totals: (\d+)$", dump, re.MULTILINE)[1])
+    return found
+
+
+def run(arguments, rounds=0, count=False, program=None):
+    """{argument: Cost} of `arguments`, each "TASK:FILE"."""
+    command = [program or binary()]
+    if rounds:
+        command += ["--rounds", str(rounds)]
+    with tempfile.TemporaryDirectory() as directory:
+        if count:
+            command = ["valgrind", "-q", "--tool=callgrind", "--collect-atstart=no",
+                       f"--callgrind-out-file={directory}/out", *command]
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(command)} returned {done.returncode}:\n{done.stderr[-2000:]}")
+        counted = instructions(directory) if count else {}
+    rows = {}
+    for line in done.stdout.splitlines()[1:]:
+        argument, error, *numbers, times = line.split("\t")
+        rows[argument] = Cost(error, *map(int, numbers), [float(ns) for ns in times.split(",") if ns],
+                              counted.get(argument))
+    if count and None in (row.instructions for row in rows.values()):
+        raise RuntimeError("codec_drive was built without <valgrind/callgrind.h>")
+    return rows
+
+
+def write_table(path, table):
+    """As JSON, a row of a part on each line, so that a change of the table can be read."""
+    def part(value):
+        if not isinstance(value, dict):
+            return json.dumps(value)
+        rows = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in value.items()]
+        return "{\n" + ",\n".join(rows) + "\n }" if rows else "{}"
+
+    with open(path, "w", encoding="utf-8") as file:
+        parts = [f" {json.dumps(name)}: {part(value)}" for name, value in table.items()]
+        file.write("{\n" + ",\n".join(parts) + "\n}\n")
+
+
+def ready():
+    """None, or why nothing can be counted here."""
+    if not os.access(binary(), os.X_OK):
+        return f"{binary()} was not built"
+    if not shutil.which("valgrind"):
+        return "there is no valgrind"
+    return None

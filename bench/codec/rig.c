@@ -1,0 +1,222 @@
+#include "bench/codec/rig.h"
+
+#include "codec/base/must.h"
+#include "codec/dialect.h"
+
+#include <stdlib.h>
+
+enum {
+	ARENA_CAP = 256 * 1024 * 1024,
+	CHUNKS_KEPT = 1 << 16, /* all: what is measured is the steady state */
+	WALL_S = 1800000000,
+};
+
+struct rig {
+	struct json_work *work;
+	struct arena_pool pool;
+	struct arena arena;
+	struct profile profiles[DIALECT_COUNT];
+	/* of the last run: */
+	struct jsonrpc rpc;
+	struct sampling_request request;
+	struct sampling_result result;
+	struct encode_out encoded;
+	struct gather response;
+	const struct gather *output;
+	struct fault fault;
+};
+
+static const struct {
+	const char *name;
+	enum dialect_id dialect; /* DIALECT_COUNT: none takes part */
+} tasks[TASK_COUNT] = {
+	[TASK_REQUEST_ANTHROPIC] = { "request.anthropic", DIALECT_ANTHROPIC },
+	[TASK_REQUEST_OPENAI] = { "request.openai", DIALECT_OPENAI },
+	[TASK_ANSWER_ANTHROPIC] = { "answer.anthropic", DIALECT_ANTHROPIC },
+	[TASK_ANSWER_OPENAI] = { "answer.openai", DIALECT_OPENAI },
+	[TASK_DECODE] = { "decode", DIALECT_COUNT },
+	[TASK_VALID] = { "valid", DIALECT_COUNT },
+};
+
+const char *task_name(enum task task)
+{
+	must(task < TASK_COUNT);
+	return tasks[task].name;
+}
+
+enum task task_find(struct slice name)
+{
+	unsigned task = 0;
+
+	while (task < TASK_COUNT && !slice_eq(name, slice_str(tasks[task].name)))
+		task++;
+	return (enum task)task;
+}
+
+struct rig *rig_new(void)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	must(rig != NULL);
+	rig->work = json_work_new();
+	must(rig->work != NULL);
+	rig->pool.keep_max = CHUNKS_KEPT;
+	arena_init(&rig->arena, &rig->pool, ARENA_CAP);
+	for (unsigned i = 0; i < DIALECT_COUNT; i++) {
+		profile_defaults(&rig->profiles[i], (enum dialect_id)i, SLICE("2023-06-01"));
+		rig->profiles[i].image = true;
+	}
+	return rig;
+}
+
+void rig_free(struct rig *rig)
+{
+	arena_give(&rig->arena);
+	arena_pool_fini(&rig->pool);
+	json_work_free(rig->work);
+	free(rig);
+}
+
+struct arena *rig_begin(struct rig *rig)
+{
+	arena_give(&rig->arena);
+	rig->output = NULL;
+	rig->fault = (struct fault){ .err = ERR_OK, .offset = FAULT_NO_OFFSET };
+	return &rig->arena;
+}
+
+enum err rig_write_request(struct rig *rig, enum task task, const struct sampling_request *request)
+{
+	enum dialect_id dialect = tasks[task].dialect;
+	const struct encode_in in = { .request = request,
+				      .profile = &rig->profiles[dialect],
+				      .model = SLICE("claude-sonnet-4-6"),
+				      .max_tokens = (uint32_t)request->max_tokens };
+	enum err err = dialect_get(dialect)->encode(&in, rig->work, &rig->arena, &rig->encoded,
+						    &rig->fault);
+
+	if (err == ERR_OK)
+		rig->output = &rig->encoded.body;
+	return err;
+}
+
+enum err rig_write_answer(struct rig *rig, const struct sampling_result *result)
+{
+	static const struct result_meta meta = { .usd_nano = 117000,
+						 .model_id = SLICE_INIT("claude-sonnet"),
+						 .provider = SLICE_INIT("anthropic"),
+						 .attempts = 1 };
+
+	gather_init(&rig->response, &rig->arena);
+	sampling_write_result(&rig->response, SLICE("1"), result, REVISION_2025_11_25, true, &meta);
+	rig->output = &rig->response;
+	return gather_done(&rig->response);
+}
+
+static enum err read_request(struct rig *rig, struct slice in)
+{
+	enum err err = sampling_read(in, REVISION_2025_11_25, &sampling_limits_default, rig->work,
+				     &rig->arena, &rig->rpc, &rig->request, &rig->fault);
+
+	return err == ERR_OK && rig->rpc.method != RPC_CREATE_MESSAGE ? ERR_UNKNOWN_METHOD : err;
+}
+
+static enum err run_answer(struct rig *rig, enum task task, struct slice in)
+{
+	static struct slice names[] = { SLICE_INIT("tool_3_search_repository") };
+	static const struct decode_context context = { .revision = REVISION_2025_11_25,
+						       .tools_present = true,
+						       .requested_model = SLICE_INIT("asked"),
+						       .tool_names = names,
+						       .tool_count = COUNT_OF(names) };
+	const struct provider_answer answer = { .status = 200, .body = in, .wall_s = WALL_S };
+	struct provider_failure failure;
+	enum err err =
+		dialect_get(tasks[task].dialect)
+			->decode(&context, &answer, rig->work, &rig->arena, &rig->result, &failure);
+
+	if (err == ERR_OK)
+		return rig_write_answer(rig, &rig->result);
+	rig->fault.detail = failure.detail;
+	return err;
+}
+
+enum err rig_run(struct rig *rig, enum task task, struct slice in)
+{
+	enum err err;
+
+	must(task < TASK_COUNT);
+	(void)rig_begin(rig);
+	switch (task) {
+	case TASK_VALID:
+		return json_valid(in, NULL, rig->work, &rig->fault) ? ERR_OK : rig->fault.err;
+	case TASK_ANSWER_ANTHROPIC:
+	case TASK_ANSWER_OPENAI:
+		return run_answer(rig, task, in);
+	default:
+		err = read_request(rig, in);
+		return err == ERR_OK && task != TASK_DECODE
+			       ? rig_write_request(rig, task, &rig->request)
+			       : err;
+	}
+}
+
+const struct gather *rig_output(const struct rig *rig)
+{
+	return rig->output;
+}
+
+const struct fault *rig_fault(const struct rig *rig)
+{
+	return &rig->fault;
+}
+
+/* ---- what was copied ---- */
+
+static size_t long_bytes(struct slice s)
+{
+	return s.len > GATHER_COPY_MAX ? s.len : 0;
+}
+
+static size_t block_long_bytes(const struct block *block)
+{
+	switch ((enum block_type)block->type) {
+	case BLOCK_TEXT:
+		return long_bytes(block->text.text);
+	case BLOCK_IMAGE:
+	case BLOCK_AUDIO:
+		return long_bytes(block->media.data);
+	case BLOCK_TOOL_USE:
+		return long_bytes(block->use.input);
+	default: /* a result's content is among `inner`; links become one text */
+		return 0;
+	}
+}
+
+size_t rig_long_bytes(const struct rig *rig)
+{
+	const struct sampling_request *q = &rig->request;
+	size_t bytes = long_bytes(q->system);
+
+	for (uint32_t i = 0; i < q->block_count; i++)
+		bytes += block_long_bytes(&q->blocks[i]);
+	for (uint32_t i = 0; i < q->inner_count; i++)
+		bytes += block_long_bytes(&q->inner[i]);
+	for (uint32_t i = 0; i < q->tool_count; i++)
+		bytes += long_bytes(q->tools[i].description) + long_bytes(q->tools[i].schema);
+	return bytes;
+}
+
+size_t rig_borrowed_bytes(const struct rig *rig, struct slice in)
+{
+	size_t bytes = 0;
+
+	must(rig->output != NULL);
+	for (uint32_t i = 0; i < rig->output->count; i++) {
+		struct iovec v = rig->output->v[i];
+		uintptr_t offset = (uintptr_t)v.iov_base - (uintptr_t)in.at;
+		if (offset < in.len && v.iov_len > GATHER_COPY_MAX)
+			bytes += v.iov_len;
+	}
+	return bytes;
+}

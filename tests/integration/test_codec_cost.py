@@ -1,0 +1,130 @@
+"""What the codec takes for the inputs of bench/codec/corpus.py, against the table codec_cost.json.
+
+ctest: once timeout=300
+
+Counts, not times: instructions by callgrind, allocations, bytes copied out of long spans. Each row
+has the present value and, where issue 5 sets one, the floor. A value more than 1 % over its row fails;
+once a row is within its floor, the floor is the limit, too. One that is better by more than 1 % says
+so: `test_codec_cost.py --write` makes the table anew, keeping the floors.
+"""
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../../bench/codec"))
+import corpus
+import drive
+
+TABLE = os.path.join(HERE, "codec_cost.json")
+TOLERANCE = 0.01
+
+# row -> what is run; the value is in instructions per byte of the input
+PER_BYTE = {
+    "small": "request.anthropic:small",
+    "typical": "request.anthropic:typical",
+    "pretty": "request.anthropic:pretty",
+    "tool loop": "request.anthropic:tool_loop",
+    "many": "request.anthropic:many",
+    "long escapes": "request.anthropic:long_escapes",
+    "CJK": "request.anthropic:cjk",
+    "image": "request.anthropic:image",
+    "typical to OpenAI": "request.openai:typical",
+    "tool loop to OpenAI": "request.openai:tool_loop",
+    "small answer of Anthropic": "answer.anthropic:answer_small.anthropic",
+    "tools in an answer of Anthropic": "answer.anthropic:answer_tools.anthropic",
+    "long answer of Anthropic": "answer.anthropic:answer_long.anthropic",
+    "small answer of OpenAI": "answer.openai:answer_small.openai",
+    "tools in an answer of OpenAI": "answer.openai:answer_tools.openai",
+    "long answer of OpenAI": "answer.openai:answer_long.openai",
+}
+# Whose long spans must not be copied: at most 200 of them (a list has 512 entries), and no JSON that
+# has to be escaped into a string.
+BORROWED = [row for row in PER_BYTE.values() if row.startswith("request.") and row not in (
+    "request.anthropic:many", "request.openai:tool_loop")]
+
+
+def table():
+    with open(TABLE, encoding="utf-8") as file:
+        return json.load(file)
+
+
+class Costs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.directory.cleanup)
+        inputs, cls.digest = corpus.write(cls.directory.name)
+        cls.mix = ["request.anthropic:" + name for name in inputs if name.startswith("mix")]
+        wanted = [*PER_BYTE.values(), *cls.mix]
+        cls.costs = {row.replace(cls.directory.name + "/", ""): cost for row, cost in drive.run(
+            [row.replace(":", f":{cls.directory.name}/", 1) for row in wanted], count=True).items()}
+
+    @classmethod
+    def values(cls):
+        """{row: instructions per byte}"""
+        found = {name: cls.costs[row].instructions / cls.costs[row].size for name, row in PER_BYTE.items()}
+        found["mix of 160"] = (sum(cls.costs[row].instructions for row in cls.mix) /
+                               sum(cls.costs[row].size for row in cls.mix))
+        return found
+
+    def test_inputs_are_the_ones_of_the_table(self):
+        self.assertEqual(self.digest, table()["digest"], "bench/codec/corpus.py makes other bytes than before")
+
+    def test_every_input_is_translated(self):
+        for row, cost in self.costs.items():
+            with self.subTest(row):
+                self.assertEqual(cost.error, "ok")
+                self.assertGreater(cost.out, 0)
+
+    def test_instructions_per_byte(self):
+        rows = table()["instructions per byte"]
+        values = self.values()
+        self.assertEqual(sorted(rows), sorted(values))
+        for name, value in values.items():
+            have, floor = rows[name]["value"], rows[name].get("floor")
+            limit = have * (1 + TOLERANCE)
+            if floor is not None and have <= floor:
+                limit = min(limit, floor)
+            state = "" if floor is None else f", floor {floor}{'' if value <= floor else ' NOT REACHED'}"
+            better = "; better: update the table" if value < have * (1 - TOLERANCE) else ""
+            print(f"{name}: {value:.3f} a byte, the table has {have}{state}{better}")
+            with self.subTest(name):
+                self.assertLessEqual(value, limit, f"{name} got worse")
+
+    def test_nothing_is_allocated(self):
+        """The arena's chunks come from a pool, so a request in the steady state asks libc for nothing."""
+        known = table()["allocations"]
+        for row, cost in self.costs.items():
+            with self.subTest(row):
+                self.assertLessEqual(cost.allocations, known.get(row, 0))
+
+    def test_long_spans_are_borrowed(self):
+        for row in [*BORROWED, *self.mix]:
+            with self.subTest(row):
+                self.assertGreaterEqual(self.costs[row].borrowed, self.costs[row].long)
+
+
+def write_table():
+    Costs.setUpClass()
+    rows = table()["instructions per byte"] if os.path.exists(TABLE) else {}
+    fresh = {
+        "digest": Costs.digest,
+        "instructions per byte": {name: {**rows.get(name, {}), "value": round(value, 3)}
+                                  for name, value in Costs.values().items()},
+        "allocations": {row: cost.allocations for row, cost in Costs.costs.items() if cost.allocations},
+    }
+    drive.write_table(TABLE, fresh)
+    Costs.doClassCleanups()
+
+
+if __name__ == "__main__":
+    if drive.ready():
+        print("SKIPPED:", drive.ready())
+        sys.exit(77)
+    if "--write" in sys.argv:
+        write_table()
+    else:
+        unittest.main(verbosity=2)
