@@ -1,0 +1,73 @@
+"""Four gateways, a thousand callers at each, one Redis: limits hold exactly while it is there, and as far as
+deploy/docs/limits.md says while it is not. bench/redis_outage.py is the long form. ctest: serial timeout=200"""
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import harness
+import redis_fleet
+import redis_server
+
+SANITIZED = bool(os.environ.get("SLUICE_SANITIZE"))
+CALLERS = 250 if SANITIZED else 1000  # at each gateway
+GATEWAYS = 4
+MODEL = "fleet"
+REQUESTS, PLACES, BUDGET_USD = 500, 300, 5
+
+
+@unittest.skipIf(redis_fleet.missing(), redis_fleet.missing())
+class Crowd(harness.Case):
+    """Redis is there, with a deadline that it meets however long the line: not one too many."""
+
+    def setUp(self):
+        self.sim = self.sim("--default", redis_fleet.USAGE_WORDS)
+        tenants = [redis_fleet.Tenant("requests", {"requests_per_minute": 1, "requests_burst": REQUESTS}),
+                   redis_fleet.Tenant("places", {"concurrent": PLACES}),
+                   redis_fleet.Tenant("money", {"usd_per_day": BUDGET_USD})]
+        self.fleet = redis_fleet.Fleet(self, redis_server.Redis(self).url, tenants, {MODEL: self.sim}, GATEWAYS, "10s")
+
+    def storm(self, tenant, rounds=1, latency="2s"):
+        """Every caller asks so many times; `latency`: of the provider, longer than it takes to ask Redis for all."""
+        self.sim.reset()
+        self.sim.default("latency-" + latency)
+        rows = self.fleet.storm(tenant, MODEL, CALLERS * rounds, connections=CALLERS // 50, streams=50)
+        self.fleet.settle()
+        self.assertEqual(self.fleet.metric("sluice_store_commands_total", result="late"), 0)
+        self.assertEqual(self.fleet.metric("sluice_store_commands_total", result="lost"), 0)
+        return redis_fleet.statuses(rows)
+
+    def spend_the_rest(self):
+        """One after the other, until less is left than one may cost: answers."""
+        for count in range(200):
+            answer = self.fleet.gateways[count % GATEWAYS].sample("hello", key=self.fleet.tenants["money"].key,
+                                                                  maxTokens=redis_fleet.MAX_TOKENS)
+            if answer.status != 200:
+                self.assert_error(answer, 402, 402)
+                self.fleet.settle()
+                return count
+        self.fail("the budget has no end")
+
+    def test_requests(self):
+        self.assertEqual(self.storm("requests"), {200: REQUESTS, 429: GATEWAYS * CALLERS - REQUESTS})
+        self.assertEqual(self.sim.stats()["requests"], REQUESTS)
+
+    def test_places(self):
+        self.assertEqual(self.storm("places"), {200: PLACES, 429: GATEWAYS * CALLERS - PLACES})
+        self.assertEqual(self.sim.stats()["in_flight_high"], PLACES)
+
+    def test_money(self):
+        answers = self.storm("money", rounds=3, latency="300ms")
+        self.assertEqual(set(answers), {200, 402})
+        self.sim.default("latency-0ms")
+        answers[200] += self.spend_the_rest()
+        self.assertEqual(self.fleet.metric("sluice_log_dropped_total"), 0)
+        spent = redis_fleet.spent_nano(self.fleet.lines("money"))
+        self.assertEqual(spent, answers[200] * redis_fleet.COST_NANO)
+        self.assertLessEqual(spent, BUDGET_USD * 10**9)
+        self.assertGreater(spent, BUDGET_USD * 10**9 - 2 * redis_fleet.COST_NANO)
+
+
+if __name__ == "__main__":
+    harness.main()
