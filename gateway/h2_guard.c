@@ -26,9 +26,11 @@ enum { PREFACE_LEN = 24, HEADER_LEN = 9, FRAME_LEN_MAX = 16384 };
  * honest client may cancel, ping and update as often as it likes, in proportion to its requests. */
 enum { TOKENS_MAX = 1000, TOKENS_PER_S = 100, TOKENS_PER_ANSWER = 5 };
 
-/* More aborted than answered requests by so many: rapid reset (CVE-2023-44487), by which the client
- * starts work and pays nothing, or MadeYouReset (CVE-2025-8671), where h2o itself is made to reset. */
-enum { ABORTED_MAX = 100 };
+/* More aborted than answered requests: rapid reset (CVE-2023-44487), by which the client starts work
+ * and pays nothing, or MadeYouReset (CVE-2025-8671), where h2o itself is made to reset. One that was at
+ * a provider has cost a connection there, and counts twice. Those in flight count as if they were given
+ * up: together they are never more than 100, which is also what one connection may have at once. */
+enum { ABORTED_MAX = 100, ABORTED_UNBEGUN = 1, ABORTED_GIVEN_UP = 2, BEGUN_MAX = 100 };
 
 /* A body may take `patience` plus a second for each of these. */
 enum { BYTES_PER_S_MIN = 16384 };
@@ -395,14 +397,32 @@ enum guard_verdict h2_guard_check_pace(struct h2_guard *guard, const struct guar
 	return GUARD_PASS;
 }
 
-enum guard_verdict h2_guard_request_over(struct h2_guard *guard, bool answered)
+/* ---- requests ---- */
+static void note_answered(struct h2_guard *guard)
 {
-	if (!answered)
-		return ++guard->aborted > ABORTED_MAX ? GUARD_ABORTED : GUARD_PASS;
-	if (guard->aborted > 0)
-		guard->aborted--;
+	guard->aborted -= guard->aborted < ABORTED_GIVEN_UP ? guard->aborted : ABORTED_GIVEN_UP;
 	guard->tokens += TOKENS_PER_ANSWER;
 	if (guard->tokens > TOKENS_MAX)
 		guard->tokens = TOKENS_MAX;
-	return GUARD_PASS;
+}
+
+enum guard_verdict h2_guard_request_over(struct h2_guard *guard, enum guard_ending ending)
+{
+	switch (ending) {
+	case GUARD_ANSWERED:
+		note_answered(guard);
+		return GUARD_PASS;
+	case GUARD_UNBEGUN:
+		guard->aborted += ABORTED_UNBEGUN;
+		break;
+	case GUARD_GIVEN_UP:
+		guard->aborted += ABORTED_GIVEN_UP;
+		break;
+	}
+	return guard->aborted > ABORTED_MAX ? GUARD_ABORTED : GUARD_PASS;
+}
+
+bool h2_guard_may_begin(const struct h2_guard *guard, uint32_t begun)
+{
+	return guard->aborted + ABORTED_GIVEN_UP * (begun + 1) <= ABORTED_GIVEN_UP * BEGUN_MAX;
 }

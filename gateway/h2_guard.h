@@ -65,8 +65,8 @@ struct h2_guard {
 	int32_t tokens;
 	uint32_t small; /* frames that cost no tokens, in the second that began at small_at */
 	nsec_t small_at;
-	uint32_t aborted;
-	bool preface; /* seen */
+	uint32_t aborted; /* what requests cost that ended before their answer */
+	bool preface;     /* seen */
 	uint32_t upload_count;
 	size_t bytes;              /* sum over uploads, costs included */
 	struct guard_upload *many; /* room for GUARD_UPLOADS_MAX; NULL: they are in `few` */
@@ -94,7 +94,17 @@ MUST_USE enum guard_verdict h2_guard_check_pace(struct h2_guard *guard,
 /* Whether something that began at `since` and has brought `bytes` is slower than a client may be. */
 bool guard_too_slow(const struct guard_budget *budget, nsec_t since, size_t bytes, nsec_t now);
 
-/* A request has ended, with its whole answer or before it. */
-MUST_USE enum guard_verdict h2_guard_request_over(struct h2_guard *guard, bool answered);
+/* How a request ended. */
+enum guard_ending {
+	GUARD_ANSWERED, /* with its whole answer */
+	GUARD_UNBEGUN,  /* before anything was done for it */
+	GUARD_GIVEN_UP, /* what was done for it was for nothing */
+};
+
+MUST_USE enum guard_verdict h2_guard_request_over(struct h2_guard *guard, enum guard_ending ending);
+
+/* Whether something may be done for another request, while `begun` are being worked on: a client must
+ * not be able to have more work begun and then give it up than the guard bears. */
+bool h2_guard_may_begin(const struct h2_guard *guard, uint32_t begun);
 
 #endif

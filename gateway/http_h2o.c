@@ -40,7 +40,7 @@ struct http_server {
 };
 
 enum exchange_state {
-	EXCHANGE_WAITING, /* for its tick */
+	EXCHANGE_WAITING, /* for its tick, or until its connection may have another */
 	EXCHANGE_BEGUN,
 	EXCHANGE_ANSWERED,
 	EXCHANGE_LEFT, /* told the handler, or never begun; h2o is still to end the request */
@@ -49,12 +49,13 @@ enum exchange_state {
 struct http_exchange {
 	uint32_t magic;
 	enum exchange_state state;
+	bool begun; /* was handed over */
 	struct http_server *server;
 	struct edge *edge;
 	h2o_req_t *req;
 	void *request; /* the handler's; NULL: it knows nothing of this exchange */
 	size_t body_total;
-	h2o_linklist_t answered;
+	h2o_linklist_t listed; /* among its edge's held ones, later among its server's answered */
 	nsec_t answered_at;
 	struct { /* of an answer over HTTP/2 */
 		nsec_t moved_at;
@@ -133,6 +134,22 @@ static void read_request(h2o_req_t *req, size_t body_bytes_max, struct http_inco
 }
 
 /* ---- an exchange's begin and end ---- */
+static void tick_soon(struct http_exchange *exchange)
+{
+	struct http_server *server = exchange->server;
+	h2o_timeout_link(server->ctx.loop, &server->ctx.zero_timeout, &exchange->tick);
+}
+
+/* The end of another may have made room. One at a time: the next is asked for when this has begun. */
+static void begin_held(struct edge *edge)
+{
+	if (h2o_linklist_is_empty(&edge->held) || !edge_may_begin(edge))
+		return;
+	h2o_linklist_t *first = edge->held.next;
+	h2o_linklist_unlink(first);
+	tick_soon(CONTAINER_OF(first, struct http_exchange, listed));
+}
+
 /* One tick after h2o has the request: one that its client has reset at once never gets here. */
 static void on_exchange_tick(h2o_timeout_entry_t *entry)
 {
@@ -140,12 +157,19 @@ static void on_exchange_tick(h2o_timeout_entry_t *entry)
 	struct http_server *server = exchange->server;
 	must_obj(exchange, EXCHANGE_MAGIC);
 	must(exchange->state == EXCHANGE_WAITING);
+	if (!edge_may_begin(exchange->edge)) {
+		h2o_linklist_insert(&exchange->edge->held, &exchange->listed);
+		return;
+	}
 	exchange->state = EXCHANGE_BEGUN;
+	exchange->begun = true;
+	edge_begun(exchange->edge);
 	server->in_flight++;
 	edge_count(&server->counters.requests);
 	/* h2o ends no request inside of this call: an answer is only queued. */
 	exchange->request = server->handler.begin(server->handler.owner, exchange, &exchange->in);
 	must(exchange->request != NULL || exchange->state == EXCHANGE_ANSWERED);
+	begin_held(exchange->edge);
 }
 
 static int on_req(h2o_handler_t *self, h2o_req_t *req)
@@ -161,7 +185,7 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
 	exchange->in.names = exchange->edge->names;
 	/* The one place of a request that is ours, to find the exchange again in the logger. */
 	h2o_req_getenv(req, H2O_STRLIT("exchange"), 1)->base = (char *)exchange;
-	h2o_timeout_link(server->ctx.loop, &server->ctx.zero_timeout, &exchange->tick);
+	tick_soon(exchange);
 	edge_watch(exchange->edge, req, exchange);
 	return 0;
 }
@@ -170,12 +194,23 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
 static void exchange_drop(struct http_exchange *exchange)
 {
 	struct http_server *server = exchange->server;
-	if (exchange->state == EXCHANGE_WAITING)
+	if (exchange->state == EXCHANGE_WAITING && h2o_linklist_is_linked(&exchange->listed))
+		h2o_linklist_unlink(&exchange->listed);
+	else if (exchange->state == EXCHANGE_WAITING)
 		h2o_timeout_unlink(&exchange->tick);
 	if (exchange->state == EXCHANGE_BEGUN) {
 		server->in_flight--;
 		server->handler.gone(server->handler.owner, exchange->request);
 	}
+}
+
+static enum guard_ending ending_of(const struct http_exchange *exchange)
+{
+	if (!exchange->begun)
+		return GUARD_UNBEGUN;
+	bool answered = exchange->state == EXCHANGE_ANSWERED &&
+			exchange->req->bytes_sent >= exchange->body_total;
+	return answered ? GUARD_ANSWERED : GUARD_GIVEN_UP;
 }
 
 static void on_request_over(h2o_logger_t *self, h2o_req_t *req)
@@ -187,17 +222,18 @@ static void on_request_over(h2o_logger_t *self, h2o_req_t *req)
 	struct http_exchange *exchange = (struct http_exchange *)(void *)slot->base;
 	must_obj(exchange, EXCHANGE_MAGIC);
 	const struct http_handler *handler = &exchange->server->handler;
+	enum guard_ending ending = ending_of(exchange);
 	bool sent = exchange->state == EXCHANGE_ANSWERED || exchange->state == EXCHANGE_LEFT;
-	bool answered =
-		exchange->state == EXCHANGE_ANSWERED && req->bytes_sent >= exchange->body_total;
 	exchange_drop(exchange);
 	if (exchange->state == EXCHANGE_ANSWERED) {
 		exchange->server->in_flight--;
-		h2o_linklist_unlink(&exchange->answered);
+		h2o_linklist_unlink(&exchange->listed);
 	}
 	if (exchange->state == EXCHANGE_ANSWERED && exchange->request != NULL)
-		(answered ? handler->sent : handler->gone)(handler->owner, exchange->request);
-	edge_request_over(exchange->edge, sent, answered);
+		(ending == GUARD_ANSWERED ? handler->sent : handler->gone)(handler->owner,
+									   exchange->request);
+	edge_request_over(exchange->edge, sent, ending);
+	begin_held(exchange->edge);
 	exchange->magic = 0;
 }
 
@@ -292,7 +328,7 @@ void http_answer(struct http_exchange *exchange, int status, const struct http_f
 	}
 	exchange->answered_at = exchange->progress.moved_at = net_now(exchange->server->edges.loop);
 	exchange->progress.written = exchange->edge->sock->bytes_written;
-	h2o_linklist_insert(&exchange->server->answered, &exchange->answered);
+	h2o_linklist_insert(&exchange->server->answered, &exchange->listed);
 	h2o_start_response(req, &no_more);
 	/* Header and body at once: a header alone would leave an HTTP/2 stream in the state in which
 	 * h2o can be made to abort (h2o.md 1.4). h2o copies the list and does not write to it. */
@@ -359,7 +395,7 @@ static void on_second(void *owner, nsec_t now)
 {
 	struct http_server *server = owner;
 	for (h2o_linklist_t *at = server->answered.next; at != &server->answered; at = at->next) {
-		struct http_exchange *exchange = CONTAINER_OF(at, struct http_exchange, answered);
+		struct http_exchange *exchange = CONTAINER_OF(at, struct http_exchange, listed);
 		if (is_stalled(exchange, now))
 			edge_stalled(exchange->edge);
 	}

@@ -248,6 +248,7 @@ struct edge *edge_new(struct edge_host *host, h2o_socket_t *sock)
 	sock->on_close.cb = on_closed;
 	sock->on_close.data = edge;
 	h2o_linklist_insert(&host->all, &edge->all);
+	h2o_linklist_init_anchor(&edge->held);
 	edge->idle_since = edge->since;
 	h2o_linklist_insert(&host->idle, &edge->idle);
 	host->count++;
@@ -306,6 +307,17 @@ void edge_watch(struct edge *edge, h2o_req_t *req, void *watched)
 		http1_watch(edge, req, watched);
 }
 
+bool edge_may_begin(const struct edge *edge)
+{
+	return !edge->killed &&
+	       (edge->proto != EDGE_HTTP2 || h2_guard_may_begin(&edge->guard, edge->begun));
+}
+
+void edge_begun(struct edge *edge)
+{
+	edge->begun++;
+}
+
 void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t body_count,
 	       h2o_send_state_t state)
 {
@@ -319,8 +331,10 @@ void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t body
 		edge_settle(edge);
 }
 
-void edge_request_over(struct edge *edge, bool sent, bool answered)
+void edge_request_over(struct edge *edge, bool sent, enum guard_ending ending)
 {
+	if (ending != GUARD_UNBEGUN)
+		edge->begun--;
 	if (--edge->requests == 0) {
 		edge->idle_since = net_now(edge->host->loop);
 		h2o_linklist_insert(&edge->host->idle, &edge->idle);
@@ -331,7 +345,7 @@ void edge_request_over(struct edge *edge, bool sent, bool answered)
 		edge->h1.watched = NULL;
 		return;
 	}
-	enum guard_verdict verdict = h2_guard_request_over(&edge->guard, answered);
+	enum guard_verdict verdict = h2_guard_request_over(&edge->guard, ending);
 	if (verdict != GUARD_PASS)
 		edge_kill(edge, verdict);
 }

@@ -74,8 +74,10 @@ struct edge {
 		uint64_t first, taken; /* bytes acknowledged, then and when they last moved */
 	} reader;
 	nsec_t idle_since;
-	uint32_t requests; /* from edge_watch to edge_request_over */
-	uint32_t unsent;   /* those whose answer h2o has not finished with */
+	uint32_t requests;   /* from edge_watch to edge_request_over */
+	uint32_t begun;      /* of those: handed over */
+	uint32_t unsent;     /* those whose answer h2o has not finished with */
+	h2o_linklist_t held; /* requests that may not be handed over yet; http_h2o.c's */
 	union {
 		struct h2_guard guard; /* HTTP/2 */
 		struct {
@@ -123,9 +125,14 @@ void edge_watch(struct edge *edge, h2o_req_t *req, void *watched);
 void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t count,
 	       h2o_send_state_t state);
 
-/* The request is being disposed of by h2o. `sent`: edge_send was called for it; `answered`: and all
- * of the answer has left h2o. */
-void edge_request_over(struct edge *edge, bool sent, bool answered);
+/* Whether a watched request may be handed over now; if not, ask again when another one is over. */
+bool edge_may_begin(const struct edge *edge);
+
+/* It is handed over. */
+void edge_begun(struct edge *edge);
+
+/* The request is being disposed of by h2o. `sent`: edge_send was called for it. */
+void edge_request_over(struct edge *edge, bool sent, enum guard_ending ending);
 
 /* One of its answers is not taken. */
 void edge_stalled(struct edge *edge);

@@ -308,7 +308,40 @@ class Hostile(EdgeCase):
             client.read_to_end()
         stats = self.assert_at_rest(edge)
         self.assertEqual(stats["aborted_requests"] + stats["flood"], 1)
-        self.assertLessEqual(stats["begun"], 200)
+        self.assertLessEqual(stats["begun"], 100)
+
+    def give_up_forty(self, edge, client):
+        """Which leaves room for 60."""
+        client.send(PREFACE + settings() + b"".join(h2_request(s, "/hang") for s in range(1, 81, 2)))
+        edge.wait_stats(lambda s: s["begun"] == 40, "begun")
+        client.send(b"".join(map(reset, range(1, 81, 2))))
+        edge.wait_stats(lambda s: s["cancelled"] == 40, "given up")
+
+    def test_who_has_given_up_many_is_served_all_the_same(self):
+        edge = self.edge()
+        streams = range(101, 301, 2)
+        with Client(edge) as client:
+            self.give_up_forty(edge, client)
+            client.send(b"".join(h2_request(s, "/b/5") for s in streams))
+            self.assertEqual(client.read_until(h2_answers(*streams), "100 answers"), [b"xxxxx"] * 100)
+        self.assertEqual(self.assert_at_rest(edge)["sent"], 100)
+
+    def test_but_may_have_fewer_at_once_and_the_others_wait(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            self.give_up_forty(edge, client)
+            client.send(b"".join(h2_request(s, "/hang") for s in range(101, 221, 2))
+                        + h2_request(301, "/echo", b"one") + h2_request(303, "/echo", b"two"))
+            stats = edge.wait_stats(lambda s: s["in_flight"] == 61, "60 at once")
+            self.assertEqual(stats["begun"], 100)
+            client.send(frame(PING, 0, 0, b"12345678"))  # its answer comes when the others have had their turn
+            client.read_until(lambda data: [f for f in h2_frames(data) if f[0] == PING], "the PING's answer")
+            self.assertEqual(edge.stats()["begun"], 100)
+            client.send(reset(101))  # makes no room: it was given up as well
+            edge.wait_stats(lambda s: s["cancelled"] == 41, "given up")
+            self.assertEqual(edge.stats()["begun"], 100)
+            self.assertNotIn(HEADERS, [kind for kind, *_ in h2_frames(client.input)])
+        self.assert_at_rest(edge)
 
     def test_floods_of_control_frames_are_refused(self):
         for name, one in (("ping", frame(PING, 0, 0, b"12345678")), ("settings", settings((4, 70000))),

@@ -347,18 +347,62 @@ static void answered_requests_give_tokens_back(void **state)
 	const struct frame reset = { RST, 0, 1, 4 };
 	for (int i = 0; i < 5000; i++) {
 		assert_int_equal(give(&rig, reset, START), GUARD_PASS);
-		assert_int_equal(h2_guard_request_over(&rig.guard, true), GUARD_PASS);
+		assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_ANSWERED), GUARD_PASS);
 	}
 	rig_free(&rig);
 }
 
-static void more_than_100_aborted_requests_are_too_many(void **state)
+/* How many may end so before it is too many. */
+static int endings_borne(enum guard_ending ending)
+{
+	struct rig rig = rig_new();
+	int count = 0;
+	while (h2_guard_request_over(&rig.guard, ending) == GUARD_PASS && count < 1000)
+		count++;
+	rig_free(&rig);
+	return count;
+}
+
+static void so_many_requests_may_end_before_their_answer(void **state)
+{
+	(void)state;
+	assert_int_equal(endings_borne(GUARD_UNBEGUN), 100);
+	assert_int_equal(endings_borne(GUARD_GIVEN_UP), 50);
+	assert_int_equal(endings_borne(GUARD_ANSWERED), 1000);
+}
+
+/* Of those that are begun and given up at last. */
+static void no_more_than_100_are_begun_for_nothing_however_they_are_given_up(void **state)
+{
+	(void)state;
+	for (uint32_t at_once = 1; at_once <= 110; at_once++) {
+		struct rig rig = rig_new();
+		enum guard_verdict verdict = GUARD_PASS;
+		uint32_t begun = 0, all = 0;
+		while (verdict == GUARD_PASS) { /* fills up, and gives up so many of them */
+			for (; h2_guard_may_begin(&rig.guard, begun); begun++)
+				all++;
+			for (uint32_t i = 0; i < at_once && begun != 0 && verdict == GUARD_PASS;
+			     i++, begun--)
+				verdict = h2_guard_request_over(&rig.guard, GUARD_GIVEN_UP);
+		}
+		assert_int_equal(verdict, GUARD_ABORTED);
+		assert_int_equal(all, 100);
+		rig_free(&rig);
+	}
+}
+
+static void a_hundred_requests_are_worked_on_at_once_by_who_gives_up_none(void **state)
 {
 	(void)state;
 	struct rig rig = rig_new();
-	for (int i = 0; i < 100; i++)
-		assert_int_equal(h2_guard_request_over(&rig.guard, false), GUARD_PASS);
-	assert_int_equal(h2_guard_request_over(&rig.guard, false), GUARD_ABORTED);
+	assert_true(h2_guard_may_begin(&rig.guard, 99));
+	assert_false(h2_guard_may_begin(&rig.guard, 100));
+	assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_GIVEN_UP), GUARD_PASS);
+	assert_false(h2_guard_may_begin(&rig.guard, 99));
+	assert_true(h2_guard_may_begin(&rig.guard, 98));
+	assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_ANSWERED), GUARD_PASS);
+	assert_true(h2_guard_may_begin(&rig.guard, 99));
 	rig_free(&rig);
 }
 
@@ -367,8 +411,8 @@ static void an_answered_request_makes_up_for_an_aborted_one(void **state)
 	(void)state;
 	struct rig rig = rig_new();
 	for (int i = 0; i < 1000; i++) {
-		assert_int_equal(h2_guard_request_over(&rig.guard, false), GUARD_PASS);
-		assert_int_equal(h2_guard_request_over(&rig.guard, true), GUARD_PASS);
+		assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_GIVEN_UP), GUARD_PASS);
+		assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_ANSWERED), GUARD_PASS);
 	}
 	assert_int_equal(rig.guard.aborted, 0);
 	rig_free(&rig);
@@ -635,7 +679,9 @@ int main(void)
 		cmocka_unit_test(time_that_passes_in_small_steps_counts_in_full),
 		cmocka_unit_test(small_frames_are_counted_by_the_second),
 		cmocka_unit_test(answered_requests_give_tokens_back),
-		cmocka_unit_test(more_than_100_aborted_requests_are_too_many),
+		cmocka_unit_test(so_many_requests_may_end_before_their_answer),
+		cmocka_unit_test(no_more_than_100_are_begun_for_nothing_however_they_are_given_up),
+		cmocka_unit_test(a_hundred_requests_are_worked_on_at_once_by_who_gives_up_none),
 		cmocka_unit_test(an_answered_request_makes_up_for_an_aborted_one),
 		cmocka_unit_test(streams_below_the_highest_may_begin_bodies),
 		cmocka_unit_test(the_budget_is_shared_by_connections),
