@@ -199,15 +199,16 @@ static struct slice description_of(struct transform *t, const struct node *node)
 
 	gather_init(&g, t->walk.into);
 	gather_lit(&g, "\"");
+	struct slice own = { NULL, 0 };
 	if (node_has(node, KEY_DESCRIPTION))
-		gather_raw(&g, node_string(node, KEY_DESCRIPTION));
-	bool own = g.total > 1;
+		own = node_string(node, KEY_DESCRIPTION);
+	gather_raw(&g, own);
 	for (uint32_t i = 0; i < node->count; i++) {
 		const struct member *m = &node->members[i];
 		if (fate_of(node, m) != FATE_MOVE)
 			continue;
 		if (moved++ == 0)
-			gather_raw(&g, own ? SLICE("\\n\\n{") : SLICE("{"));
+			gather_raw(&g, own.len != 0 ? SLICE("\\n\\n{") : SLICE("{"));
 		else
 			gather_lit(&g, ", ");
 		gather_raw(&g, m->key);

@@ -99,22 +99,23 @@ static bool list_grow(struct gather *g)
 	return true;
 }
 
-static bool fail(struct gather *g)
+/* No room is left from now on, so that every write comes to gather_stage, which says no. */
+static SCAN_RARE bool fail(struct gather *g)
 {
 	g->failed = true;
+	g->from = g->at = g->end = NULL;
 	return false;
 }
 
 /* Appends the bytes as an entry, or to the last one when they follow it in memory. */
-static inline bool list_add(struct gather *g, const char *at, size_t len)
+static bool list_add(struct gather *g, const char *at, size_t len)
 {
-	if (g->count != 0) {
-		struct iovec *last = &g->v[g->count - 1];
-		if ((const char *)last->iov_base + last->iov_len == at) {
-			last->iov_len += len;
-			g->total += len;
-			return true;
-		}
+	struct iovec *last = g->count == 0 ? NULL : &g->v[g->count - 1];
+
+	if (last != NULL && (const char *)last->iov_base + last->iov_len == at) {
+		last->iov_len += len;
+		g->total += len;
+		return true;
 	}
 	if (g->count == g->cap && !list_grow(g))
 		return fail(g);
@@ -126,52 +127,60 @@ static inline bool list_add(struct gather *g, const char *at, size_t len)
 
 /* ---- the stage ---- */
 
-static bool stage_new(struct gather *g, size_t need)
+/* What was staged becomes an entry. */
+static bool stage_close(struct gather *g)
 {
-	size_t size = g->total / STAGE_SHARE;
+	char *from = g->from;
 
+	if (g->failed || g->at == from)
+		return !g->failed;
+	g->from = g->at;
+	return list_add(g, from, (size_t)(g->at - from));
+}
+
+bool gather_stage(struct gather *g, size_t need)
+{
+	if (!stage_close(g))
+		return false;
+	size_t size = g->total / STAGE_SHARE;
 	size = size < STAGE_FIRST ? STAGE_FIRST : size > STAGE_MAX ? STAGE_MAX : size;
 	size = size < need ? need : size;
-	g->stage = arena_take(g->into, size);
-	g->stage_end = g->stage == NULL ? NULL : g->stage + size;
-	return g->stage != NULL || fail(g);
-}
-
-/* Room for `need` bytes in one piece at g->stage; what is written there goes in by stage_commit. */
-static inline bool stage_room(struct gather *g, size_t need)
-{
-	if (g->failed)
-		return false;
-	return (size_t)(g->stage_end - g->stage) >= need || stage_new(g, need);
-}
-
-static inline void stage_commit(struct gather *g, size_t len)
-{
-	if (len != 0 && list_add(g, g->stage, len))
-		g->stage += len;
+	char *stage = arena_take(g->into, size);
+	if (stage == NULL)
+		return fail(g);
+	g->from = g->at = stage;
+	g->end = stage + size;
+	return true;
 }
 
 static inline void put(struct gather *g, struct slice text)
 {
-	if (!stage_room(g, text.len))
-		return;
-	(void)memcpy(g->stage, text.at, text.len);
-	stage_commit(g, text.len);
+	char *pen = gather_pen(g, text.len);
+
+	if (pen != NULL)
+		g->at = pen_slice(pen, text);
 }
 
 /* ---- texts ---- */
 
-void gather_raw(struct gather *g, struct slice text)
+/* A text of more than GATHER_COPY_MAX bytes. */
+static void put_long(struct gather *g, struct slice text)
 {
-	if (text.len == 0 || g->failed)
-		return;
 	if (text.len > g->copy_max) {
-		(void)list_add(g, text.at, text.len);
+		if (stage_close(g))
+			(void)list_add(g, text.at, text.len);
 		return;
 	}
-	if (text.len > GATHER_COPY_MAX)
-		g->copied += text.len;
+	g->copied += text.len;
 	put(g, text);
+}
+
+void gather_raw(struct gather *g, struct slice text)
+{
+	if (text.len > GATHER_COPY_MAX)
+		put_long(g, text);
+	else
+		put(g, text);
 }
 
 void gather_media(struct gather *g, struct slice base64)
@@ -184,17 +193,16 @@ void gather_str(struct gather *g, struct slice raw)
 {
 	if (raw.len > GATHER_COPY_MAX) {
 		gather_lit(g, "\"");
-		gather_raw(g, raw);
+		put_long(g, raw);
 		gather_lit(g, "\"");
 		return;
 	}
-	if (!stage_room(g, raw.len + 2))
+	char *pen = gather_pen(g, raw.len + 2);
+	if (pen == NULL)
 		return;
-	g->stage[0] = '"';
-	if (raw.len != 0)
-		(void)memcpy(g->stage + 1, raw.at, raw.len);
-	g->stage[raw.len + 1] = '"';
-	stage_commit(g, raw.len + 2);
+	pen = pen_lit(pen, "\"");
+	pen = pen_slice(pen, raw);
+	g->at = pen_lit(pen, "\"");
 }
 
 /* The length of the front of [at, end) that needs no escape inside a JSON string. */
@@ -213,22 +221,24 @@ static inline size_t clean_run(const char *at, const char *end)
 	return (size_t)(at - from);
 }
 
-/* The escape of one byte that needs one; its length. */
-static size_t escape_byte(char c, char out[ESCAPE_MAX])
+/* The escape of one byte that needs one; behind it is returned. */
+static char *pen_escape(char *pen, char c)
 {
 	static const char letters[0x20] = {
 		['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't',
 	};
 	static const char hex[] = "0123456789abcdef";
+	char letter = (unsigned char)c < 0x20 ? letters[(unsigned char)c] : c;
 
-	out[0] = '\\';
-	out[1] = (unsigned char)c < 0x20 ? letters[(unsigned char)c] : c;
-	if (out[1] != '\0')
-		return 2;
-	(void)memcpy(out + 1, "u00", 3);
-	out[4] = hex[(unsigned char)c >> 4];
-	out[5] = hex[c & 15];
-	return 6;
+	*pen++ = '\\';
+	if (letter != '\0') {
+		*pen++ = letter;
+		return pen;
+	}
+	pen = pen_lit(pen, "u00");
+	*pen++ = hex[(unsigned char)c >> 4];
+	*pen++ = hex[c & 15];
+	return pen;
 }
 
 void gather_escaped(struct gather *g, struct slice plain)
@@ -239,73 +249,55 @@ void gather_escaped(struct gather *g, struct slice plain)
 		size_t run = clean_run(at, end);
 		gather_raw(g, slice_of(at, run));
 		at += run;
-		if (at == end)
-			break;
-		if (!stage_room(g, ESCAPE_MAX))
-			return;
-		stage_commit(g, escape_byte(*at++, g->stage));
+		char *pen = at == end ? NULL : gather_pen(g, ESCAPE_MAX);
+		if (pen != NULL)
+			g->at = pen_escape(pen, *at++);
 	}
 }
 
 void gather_plain(struct gather *g, struct slice plain)
 {
+	const char *end = plain.len == 0 ? plain.at : plain.at + plain.len;
+
+	if (clean_run(plain.at, end) == plain.len) {
+		gather_str(g, plain);
+		return;
+	}
 	gather_lit(g, "\"");
 	gather_escaped(g, plain);
 	gather_lit(g, "\"");
 }
 
-/* The JSON string that begins at `at` (its quote), escaped once more; behind it is returned. */
-static const char *string_escaped(struct gather *g, const char *at, const char *end)
-{
-	gather_lit(g, "\\\"");
-	for (at++; at < end && !g->failed;) {
-		size_t run = clean_run(at, end);
-		gather_raw(g, slice_of(at, run));
-		at += run;
-		if (at == end)
-			break;
-		if (*at == '"') {
-			gather_lit(g, "\\\"");
-			return at + 1;
-		}
-		/* an escape: its backslash is doubled; a quote or backslash behind it as well */
-		if (!stage_room(g, 4))
-			break;
-		(void)memcpy(g->stage, "\\\\\\", 3);
-		g->stage[3] = at[1];
-		bool both = at[1] == '"' || at[1] == '\\';
-		stage_commit(g, both ? 4 : 2);
-		at += both ? 2 : 1;
-	}
-	return end;
-}
-
-void gather_json_escaped(struct gather *g, struct slice json)
-{
-	const char *at = json.at, *end = json.len == 0 ? at : at + json.len;
-
-	while (at < end && !g->failed) {
-		const char *from = at;
-		while (at < end && *at != '"' && !scan_is_space(*at))
-			at++;
-		gather_raw(g, slice_of(from, (size_t)(at - from)));
-		at = scan_space(at, end);
-		if (at < end && *at == '"')
-			at = string_escaped(g, at, end);
-	}
-}
-
 /* ---- numbers ---- */
+
+char *pen_uint(char *pen, uint64_t value)
+{
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+				    "25262728293031323334353637383940414243444546474849"
+				    "50515253545556575859606162636465666768697071727374"
+				    "75767778798081828384858687888990919293949596979899";
+	size_t count = 1;
+
+	for (uint64_t rest = value; rest >= 10; rest /= 10)
+		count++;
+	char *behind = pen + count, *at = behind;
+	for (; value >= 100; value /= 100) {
+		at -= 2;
+		(void)memcpy(at, pairs + 2 * (value % 100), 2);
+	}
+	if (value >= 10)
+		(void)memcpy(at - 2, pairs + 2 * value, 2);
+	else
+		at[-1] = (char)('0' + value);
+	return behind;
+}
 
 void gather_uint(struct gather *g, uint64_t value)
 {
-	char digits[20], *at = digits + sizeof(digits);
+	char *pen = gather_pen(g, PEN_UINT_MAX);
 
-	do {
-		*--at = (char)('0' + value % 10);
-		value /= 10;
-	} while (value != 0);
-	put(g, slice_of(at, (size_t)(digits + sizeof(digits) - at)));
+	if (pen != NULL)
+		g->at = pen_uint(pen, value);
 }
 
 void gather_int(struct gather *g, int64_t value)
@@ -317,21 +309,20 @@ void gather_int(struct gather *g, int64_t value)
 
 /* ---- the end ---- */
 
-enum err gather_done(const struct gather *g)
+enum err gather_done(struct gather *g)
 {
-	return g->failed ? ERR_BUSY : ERR_OK;
+	return stage_close(g) ? ERR_OK : ERR_BUSY;
 }
 
 struct slice gather_flat(const struct gather *g, struct arena *into)
 {
-	char *bytes = g->failed ? NULL : arena_take(into, g->total == 0 ? 1 : g->total),
-	     *out = bytes;
+	size_t staged = (size_t)(g->at - g->from), total = g->total + staged;
+	char *bytes = g->failed ? NULL : arena_take(into, total == 0 ? 1 : total), *out = bytes;
 
 	if (bytes == NULL)
 		return (struct slice){ NULL, 0 };
-	for (uint32_t i = 0; i < g->count; i++) {
-		(void)memcpy(out, g->v[i].iov_base, g->v[i].iov_len);
-		out += g->v[i].iov_len;
-	}
-	return slice_of(bytes, g->total);
+	for (uint32_t i = 0; i < g->count; i++)
+		out = pen_const(out, g->v[i].iov_base, g->v[i].iov_len);
+	(void)pen_slice(out, slice_of(g->from, staged));
+	return slice_of(bytes, total);
 }

@@ -3,7 +3,8 @@
  * Spans of up to GATHER_COPY_MAX bytes are copied into the staging area, larger ones are borrowed
  * and must outlive the gather list; the threshold doubles whenever the list would pass
  * GATHER_IOVEC_MAX entries (the kernel's limit is 1,024). Output is compact and deterministic.
- * Failure (memory) is sticky and reported by gather_done. */
+ * Failure (memory) is sticky and reported by gather_done, which also brings the list to its end:
+ * entries, their count and their total are those of what was written before it. */
 #ifndef CODEC_JSON_WRITE_H
 #define CODEC_JSON_WRITE_H
 
@@ -24,15 +25,20 @@ struct gather {
 	size_t copy_max; /* present threshold */
 	struct arena *into;
 	bool failed;
-	/* private: the open staging chunk */
-	char *stage, *stage_end;
+	/* private: the stage. [from, at) is written and not in the list yet, [at, end) is free; all
+	 * three NULL before the first write and after a failure */
+	char *from, *at, *end;
 };
 
 void gather_init(struct gather *g, struct arena *into);
 
 /* JSON text, or a part of one, exactly as it is. */
 void gather_raw(struct gather *g, struct slice text);
-#define gather_lit(g, literal) gather_raw((g), SLICE(literal))
+
+/* Our own words: never borrowed, and free of any test but the one for room. */
+static inline __attribute__((always_inline)) void gather_const(struct gather *g, const char *text,
+							       size_t len);
+#define gather_lit(g, literal) gather_const((g), "" literal, sizeof(literal) - 1)
 
 /* The same, counted as media: base64 is left out of token estimates (DESIGN 5). */
 void gather_media(struct gather *g, struct slice base64);
@@ -53,10 +59,69 @@ void gather_json_escaped(struct gather *g, struct slice json);
 void gather_int(struct gather *g, int64_t value);
 void gather_uint(struct gather *g, uint64_t value);
 
-/* ERR_OK, or ERR_BUSY when memory ran out on the way. */
-MUST_USE enum err gather_done(const struct gather *g);
+/* ---- the pen: several short pieces after one look for room ----
+ *
+ *	char *pen = gather_pen(g, most);
+ *	if (pen == NULL)
+ *		return;
+ *	pen = pen_lit(pen, "\"attempts\":");
+ *	pen = pen_uint(pen, attempts);
+ *	gather_pen_end(g, pen);
+ */
 
-/* All entries as one slice in `into` (absent when memory is exhausted). For tests, TLS and logs. */
+/* Room for at least `most` bytes in one piece; NULL when memory is exhausted. Nothing else may be
+ * done with `g` before gather_pen_end, which gets the place behind the last byte. */
+static inline char *gather_pen(struct gather *g, size_t most);
+static inline void gather_pen_end(struct gather *g, char *pen);
+
+enum { PEN_UINT_MAX = 20 };
+
+/* Each writes at `pen` and returns the place behind: at most PEN_UINT_MAX bytes, text.len bytes. */
+char *pen_uint(char *pen, uint64_t value);
+static inline char *pen_slice(char *pen, struct slice text);
+#define pen_lit(pen, literal) pen_const((pen), "" literal, sizeof(literal) - 1)
+
+/* ---- the end ---- */
+
+/* Closes the list: ERR_OK, or ERR_BUSY when memory ran out on the way. Writing may go on behind it. */
+MUST_USE enum err gather_done(struct gather *g);
+
+/* All that was written as one slice in `into` (absent when memory is exhausted). For tests, TLS and
+ * logs. */
 MUST_USE struct slice gather_flat(const struct gather *g, struct arena *into);
+
+/* ---- private ---- */
+
+/* A new stage with room for `need` bytes; false when memory is exhausted. */
+bool gather_stage(struct gather *g, size_t need);
+
+static inline char *gather_pen(struct gather *g, size_t most)
+{
+	return (size_t)(g->end - g->at) >= most || gather_stage(g, most) ? g->at : NULL;
+}
+
+static inline void gather_pen_end(struct gather *g, char *pen)
+{
+	g->at = pen;
+}
+
+static inline char *pen_const(char *pen, const char *text, size_t len)
+{
+	(void)memcpy(pen, text, len);
+	return pen + len;
+}
+
+static inline char *pen_slice(char *pen, struct slice text)
+{
+	return text.len == 0 ? pen : pen_const(pen, text.at, text.len);
+}
+
+static inline void gather_const(struct gather *g, const char *text, size_t len)
+{
+	char *pen = gather_pen(g, len);
+
+	if (pen != NULL)
+		g->at = pen_const(pen, text, len);
+}
 
 #endif

@@ -16,10 +16,11 @@ struct drive {
 };
 
 /* Our output is JSON; only deeper than we read it may be what was deep before. */
-static void check_output(struct drive *d, const struct gather *g)
+static void check_output(struct drive *d, struct gather *g)
 {
 	struct fault fault = { 0 };
-	struct slice text = gather_flat(g, &d->arena);
+	struct slice text =
+		gather_done(g) == ERR_OK ? gather_flat(g, &d->arena) : (struct slice){ NULL, 0 };
 
 	if (slice_absent(text))
 		return; /* the arena's end */

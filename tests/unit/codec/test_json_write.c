@@ -64,9 +64,9 @@ static void short_texts_are_copied_into_one_entry(void **state)
 	gather_int(&rig->g, -42);
 	gather_raw(&rig->g, slice_str(NULL));
 	gather_lit(&rig->g, "}");
+	assert_text(rig, "{\"a\":\"x\\ny\",\"b\":-42}");
 	assert_int_equal(rig->g.count, 1);
 	assert_int_equal(rig->g.copied, 0);
-	assert_text(rig, "{\"a\":\"x\\ny\",\"b\":-42}");
 }
 
 static void long_texts_are_borrowed_and_the_threshold_is_exact(void **state)
@@ -82,6 +82,7 @@ static void long_texts_are_borrowed_and_the_threshold_is_exact(void **state)
 	assert_true(borrowed(&rig->g, text));
 	gather_str(&rig->g, slice_of(big, sizeof(big)));
 	assert_true(borrowed(&rig->g, big));
+	assert_int_equal(gather_done(&rig->g), ERR_OK);
 	assert_int_equal(rig->g.total, 2 * GATHER_COPY_MAX + 1 + sizeof(big) + 2);
 	assert_int_equal(rig->g.copied, 0);
 	assert_int_equal(flat(rig).at[rig->g.total - 1], '"');
@@ -108,6 +109,7 @@ static void media_is_counted_by_itself(void **state)
 	gather_media(&rig->g, slice_of(data, sizeof(data)));
 	gather_media(&rig->g, slice_of(data, 8));
 	gather_lit(&rig->g, "\"");
+	assert_int_equal(gather_done(&rig->g), ERR_OK);
 	assert_int_equal(rig->g.media, 5008);
 	assert_int_equal(rig->g.total, 5010);
 }
@@ -224,6 +226,7 @@ static void up_to_two_hundred_long_texts_nothing_long_is_copied(void **state)
 		gather_lit(&rig->g, ",");
 		gather_str(&rig->g, slice_of(text, sizeof(text)));
 	}
+	assert_int_equal(gather_done(&rig->g), ERR_OK);
 	assert_int_equal(rig->g.copied, 0);
 	assert_int_equal(rig->g.total, 200 * (257 + 3));
 }

@@ -1,0 +1,153 @@
+#include "codec/json_escape.h"
+
+#include "codec/json_mask.h"
+#include "codec/json_write.h"
+
+enum {
+	CHUNK = 16, /* short runs are copied so many bytes at a time, past their end */
+};
+
+/* The block at `at`; near the end, where nothing may be read behind the text, a copy in `room` with
+ * harmless letters behind it. */
+static inline const char *block_at(const char *at, const char *end, char room[MASK_BLOCK + CHUNK])
+{
+	size_t left = (size_t)(end - at);
+
+	if (left >= MASK_BLOCK + CHUNK)
+		return at;
+	(void)memset(room, 'x', MASK_BLOCK + CHUNK);
+	(void)memcpy(room, at, left < MASK_BLOCK ? left : MASK_BLOCK);
+	return room;
+}
+
+/* Copies `len` bytes; up to CHUNK - 1 more are read and written behind them. */
+static inline char *copy_past(char *out, const char *from, size_t len)
+{
+	for (size_t i = 0; i < len; i += CHUNK)
+		(void)memcpy(out + i, from + i, CHUNK);
+	return out + len;
+}
+
+/* ---- in ---- */
+
+/* Where the next run begins, and what the blocks before say about this one. */
+struct escaping {
+	const char *from, *end;
+	uint64_t escaped; /* 1: the first character stands behind a backslash */
+	uint64_t inside;  /* all ones: within a string */
+};
+
+/* The run up to `to`: short ones are copied, long ones borrowed. */
+static inline void put_run(struct gather *g, const struct escaping *s, const char *to)
+{
+	size_t len = (size_t)(to - s->from);
+
+	if (len > GATHER_COPY_MAX || (size_t)(s->end - s->from) < len + CHUNK) {
+		gather_raw(g, slice_of(s->from, len));
+		return;
+	}
+	char *pen = gather_pen(g, len + CHUNK);
+	if (pen != NULL)
+		gather_pen_end(g, copy_past(pen, s->from, len));
+}
+
+/* Quotes and backslashes get one more backslash, white space between tokens goes. */
+static inline void escape_block(struct gather *g, struct escaping *s, const char *at,
+				const char *block)
+{
+	struct mask_text m = mask_text(block);
+	uint64_t ends = m.quote & ~mask_escaped(m.backslash, &s->escaped), drops = 0;
+
+	if (m.space != 0)
+		drops = m.space & ~(mask_parity(ends) ^ s->inside);
+	if (__builtin_parityll(ends))
+		s->inside = ~s->inside;
+	for (uint64_t stops = m.quote | m.backslash | drops; stops != 0; stops &= stops - 1) {
+		const char *to = at + __builtin_ctzll(stops);
+		put_run(g, s, to);
+		s->from = to;
+		if ((drops & stops & -stops) != 0)
+			s->from = to + 1;
+		else
+			gather_lit(g, "\\");
+	}
+}
+
+void gather_json_escaped(struct gather *g, struct slice json)
+{
+	char room[MASK_BLOCK + CHUNK];
+	struct escaping s = { .from = json.at, .end = json.at };
+
+	if (json.len == 0)
+		return;
+	s.end += json.len;
+	for (const char *at = json.at; at < s.end && !g->failed; at += MASK_BLOCK) {
+		escape_block(g, &s, at, block_at(at, s.end, room));
+		if (s.end - at <= MASK_BLOCK)
+			break;
+	}
+	put_run(g, &s, s.end);
+}
+
+/* ---- out ---- */
+
+/* The meaning of the escape at *at, and *at behind it. */
+static inline char *put_meaning(char *out, const char **at)
+{
+	static const char letters[256] = {
+		['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+		['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
+	};
+	char letter = letters[(unsigned char)(*at)[1]];
+
+	if (letter != '\0') {
+		*at += 2;
+		*out = letter;
+		return out + 1;
+	}
+	char bytes[4]; /* \u: one character, of up to four bytes */
+	size_t count = scan_unescape(at, bytes);
+	(void)memcpy(out, bytes, sizeof(bytes));
+	return out + count;
+}
+
+/* The escapes of the block at *at, and what lies between them; *at is behind the block, or behind the
+ * escape that ends outside of it. */
+static inline char *unescape_block(char *out, const char **at, const char *block, size_t len)
+{
+	const char *begin = *at, *from = begin, *end = begin + len;
+	uint64_t escapes = mask_backslash(block);
+
+	while (escapes != 0) {
+		const char *escape = begin + __builtin_ctzll(escapes);
+		out = copy_past(out, block + (from - begin), (size_t)(escape - from));
+		from = escape;
+		out = put_meaning(out, &from);
+		if (from >= end) {
+			*at = from;
+			return out;
+		}
+		escapes &= ~(uint64_t)0 << (from - begin);
+	}
+	*at = end;
+	return copy_past(out, block + (from - begin), (size_t)(end - from));
+}
+
+struct slice json_unescape(struct slice raw, struct arena *into)
+{
+	const char *at = raw.at, *end = raw.len == 0 ? at : at + raw.len;
+	char room[MASK_BLOCK + CHUNK];
+
+	if (raw.len == 0 || memchr(at, '\\', raw.len) == NULL)
+		return raw;
+	/* nothing becomes longer, and a chunk may be written past the end */
+	char *bytes = arena_take(into, raw.len + CHUNK), *out = bytes;
+	if (bytes == NULL)
+		return (struct slice){ NULL, 0 };
+	while (at < end) {
+		size_t left = (size_t)(end - at);
+		out = unescape_block(out, &at, block_at(at, end, room),
+				     left < MASK_BLOCK ? left : MASK_BLOCK);
+	}
+	return slice_of(bytes, (size_t)(out - bytes));
+}
