@@ -52,25 +52,37 @@ static enum shape shape_of(const struct sampling_result *result, enum revision r
 	return result->block_count == 1 && call == NULL ? SHAPE_BLOCK : SHAPE_ARRAY;
 }
 
+static void write_call(struct gather *g, const struct result_block *block)
+{
+	gather_lit(g, "{\"type\":\"tool_use\",\"id\":");
+	gather_str(g, block->id);
+	gather_lit(g, ",\"name\":");
+	gather_str(g, block->name);
+	gather_lit(g, ",\"input\":");
+	gather_raw(g, block->input);
+	gather_lit(g, "}");
+}
+
+static void write_audio(struct gather *g, const struct result_block *block)
+{
+	gather_lit(g, "{\"type\":\"audio\",\"data\":");
+	gather_str(g, block->data);
+	gather_lit(g, ",\"mimeType\":");
+	gather_str(g, block->mime);
+	gather_lit(g, "}");
+}
+
 static void write_block(struct gather *g, const struct result_block *block)
 {
 	if (block->is_tool_use) {
-		gather_lit(g, "{\"type\":\"tool_use\",\"id\":");
-		gather_str(g, block->id);
-		gather_lit(g, ",\"name\":");
-		gather_str(g, block->name);
-		gather_lit(g, ",\"input\":");
-		gather_raw(g, block->input);
+		write_call(g, block);
 	} else if (!is_text(block)) {
-		gather_lit(g, "{\"type\":\"audio\",\"data\":");
-		gather_str(g, block->data);
-		gather_lit(g, ",\"mimeType\":");
-		gather_str(g, block->mime);
+		write_audio(g, block);
 	} else {
-		gather_lit(g, "{\"type\":\"text\",\"text\":");
-		gather_str(g, block->text);
+		gather_lit(g, "{\"type\":\"text\",\"text\":\"");
+		gather_raw(g, block->text);
+		gather_lit(g, "\"}");
 	}
-	gather_lit(g, "}");
 }
 
 /* Raw strings hold whole escapes, so that one after the other they are one string again. */
@@ -107,41 +119,42 @@ static void write_content(struct gather *g, const struct sampling_result *result
 
 /* ---- _meta and usage (DESIGN 4.3) ---- */
 
-static void write_count(struct gather *g, struct slice name, uint64_t value)
-{
-	gather_raw(g, name);
-	gather_uint(g, value);
-}
+/* More than what the fixed words and numbers of _meta and usage take together. */
+enum { META_MAX = 512 };
 
 /* Nano-dollars as a decimal number without trailing zeros. */
-static void write_usd(struct gather *g, uint64_t nano)
+static char *pen_usd(char *pen, uint64_t nano)
 {
 	enum { PLACES = 9 };
 	uint64_t rest = nano % 1000000000;
-	char digits[PLACES];
 	size_t len = PLACES;
 
-	gather_uint(g, nano / 1000000000);
+	pen = pen_uint(pen, nano / 1000000000);
 	if (rest == 0)
-		return;
+		return pen;
+	*pen++ = '.';
 	for (size_t i = PLACES; i-- > 0; rest /= 10)
-		digits[i] = (char)('0' + rest % 10);
-	while (digits[len - 1] == '0')
+		pen[i] = (char)('0' + rest % 10);
+	while (pen[len - 1] == '0')
 		len--;
-	gather_lit(g, ".");
-	gather_raw(g, slice_of(digits, len));
+	return pen + len;
 }
 
-static void write_usage(struct gather *g, const struct usage *usage, uint64_t usd_nano)
+static char *pen_usage(char *pen, const struct usage *usage, uint64_t usd_nano)
 {
-	write_count(g, SLICE("\"sluice/usage\":{\"input_tokens\":"), usage->input);
-	write_count(g, SLICE(",\"output_tokens\":"), usage->output);
-	write_count(g, SLICE(",\"cache_read_tokens\":"), usage->cache_read);
-	write_count(g, SLICE(",\"cache_write_tokens\":"), usage->cache_write);
-	write_count(g, SLICE(",\"reasoning_tokens\":"), usage->reasoning);
-	gather_lit(g, ",\"usd\":");
-	write_usd(g, usd_nano);
-	gather_lit(g, "},");
+	pen = pen_lit(pen, "\"sluice/usage\":{\"input_tokens\":");
+	pen = pen_uint(pen, usage->input);
+	pen = pen_lit(pen, ",\"output_tokens\":");
+	pen = pen_uint(pen, usage->output);
+	pen = pen_lit(pen, ",\"cache_read_tokens\":");
+	pen = pen_uint(pen, usage->cache_read);
+	pen = pen_lit(pen, ",\"cache_write_tokens\":");
+	pen = pen_uint(pen, usage->cache_write);
+	pen = pen_lit(pen, ",\"reasoning_tokens\":");
+	pen = pen_uint(pen, usage->reasoning);
+	pen = pen_lit(pen, ",\"usd\":");
+	pen = pen_usd(pen, usd_nano);
+	return pen_lit(pen, "},");
 }
 
 static void write_adjustments(struct gather *g, adjust_set set)
@@ -150,30 +163,43 @@ static void write_adjustments(struct gather *g, adjust_set set)
 	for (adjust_set left = set; left != 0; left &= left - 1) {
 		if (left != set)
 			gather_lit(g, ",");
-		gather_plain(g, slice_str(adjustment_code((enum adjustment)__builtin_ctzll(left))));
+		gather_str(g, slice_str(adjustment_code((enum adjustment)__builtin_ctzll(left))));
 	}
-	gather_lit(g, "]");
+	gather_lit(g, "]}");
 }
 
 static void write_meta(struct gather *g, const struct sampling_result *result,
 		       const struct result_meta *meta)
 {
-	gather_lit(g, ",\"_meta\":{");
+	char *pen = gather_pen(g, META_MAX);
+
+	if (pen == NULL)
+		return;
+	pen = pen_lit(pen, ",\"_meta\":{");
 	if (result->usage.known)
-		write_usage(g, &result->usage, meta->usd_nano);
-	gather_lit(g, "\"sluice/route\":{\"model\":");
+		pen = pen_usage(pen, &result->usage, meta->usd_nano);
+	pen = pen_lit(pen, "\"sluice/route\":{\"model\":");
+	gather_pen_end(g, pen);
 	gather_plain(g, meta->model_id);
 	gather_lit(g, ",\"provider\":");
 	gather_plain(g, meta->provider);
-	write_count(g, SLICE(",\"attempts\":"), meta->attempts);
+	gather_lit(g, ",\"attempts\":");
+	gather_uint(g, meta->attempts);
 	gather_lit(g, "},");
 	write_adjustments(g, result->adjustments);
-	gather_lit(g, "}");
-	if (!result->usage.known)
+}
+
+static void write_plain_usage(struct gather *g, const struct usage *usage)
+{
+	char *pen = gather_pen(g, META_MAX);
+
+	if (pen == NULL)
 		return;
-	write_count(g, SLICE(",\"usage\":{\"inputTokens\":"), result->usage.input);
-	write_count(g, SLICE(",\"outputTokens\":"), result->usage.output);
-	gather_lit(g, "}");
+	pen = pen_lit(pen, ",\"usage\":{\"inputTokens\":");
+	pen = pen_uint(pen, usage->input);
+	pen = pen_lit(pen, ",\"outputTokens\":");
+	pen = pen_uint(pen, usage->output);
+	gather_pen_end(g, pen_lit(pen, "}"));
 }
 
 /* ---- */
@@ -187,9 +213,11 @@ void sampling_write_bare(struct gather *g, const struct sampling_result *result,
 	gather_lit(g, ",\"model\":");
 	gather_str(g, result->model);
 	gather_lit(g, ",\"stopReason\":");
-	gather_plain(g, slice_str(stop_reason_name(result->stop)));
+	gather_str(g, slice_str(stop_reason_name(result->stop)));
 	if (meta != NULL)
 		write_meta(g, result, meta);
+	if (meta != NULL && result->usage.known)
+		write_plain_usage(g, &result->usage);
 	gather_lit(g, "}");
 }
 
