@@ -182,6 +182,28 @@ bool json_to_int64(struct slice raw, int64_t *out)
 	return true;
 }
 
+/* 15 digits and a power of ten up to the 22nd are exact in a double, so that their product or quotient
+ * is rounded once, which is rounded right. */
+static bool double_exact(const struct number *n, double *out)
+{
+	enum { DIGITS_EXACT = 15, POWER_EXACT = 22 };
+	static const double powers[POWER_EXACT + 1] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,
+							1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+							1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
+							1e18, 1e19, 1e20, 1e21, 1e22 };
+	int64_t power = n->exponent - (int64_t)n->count, digits = 0;
+
+	if (n->count > DIGITS_EXACT || power < -POWER_EXACT || power > POWER_EXACT)
+		return false;
+	for (const char *at = n->first; at < n->last; at++)
+		if (*at != '.')
+			digits = digits * 10 + (*at - '0');
+	*out = power < 0 ? (double)digits / powers[-power] : (double)digits * powers[power];
+	if (n->negative)
+		*out = -*out;
+	return true;
+}
+
 double json_to_double(struct slice raw)
 {
 	enum { DIGITS_MAX = 40 }; /* more than a double tells apart; a dropped rest leaves a 1 */
@@ -189,8 +211,12 @@ double json_to_double(struct slice raw)
 	char text[DIGITS_MAX + 32], *out = text;
 	int64_t exponent = n.exponent;
 
+	double exact;
+
 	if (n.count == 0)
 		return n.negative ? -0.0 : 0.0;
+	if (double_exact(&n, &exact))
+		return exact;
 	if (n.negative)
 		*out++ = '-';
 	size_t taken = 0;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -121,12 +122,34 @@ static void numbers_are_the_doubles_strtod_gives(void **state)
 	assert_true(json_to_double(SLICE("0e99999999999")) == 0);
 }
 
+/* Every length of digits and every small exponent, so that both sides of what is exact are met. */
+static void any_number_of_digits_is_rounded_right(void **state)
+{
+	uint64_t digits = 1;
+	char text[48];
+
+	(void)state;
+	for (uint32_t i = 0; i < 20000; i++) {
+		digits = digits * 6364136223846793005ull + 1442695040888963407ull;
+		uint64_t shown = digits >> (i % 60);
+		int exponent = (int)(digits >> 20 & 63) - 32, point = (int)(digits >> 30 & 3);
+		if (point == 0)
+			(void)sprintf(text, "-%llue%d", (unsigned long long)shown, exponent);
+		else
+			(void)sprintf(text, "%llu.%0*llue%d", (unsigned long long)(shown >> 20),
+				      point, (unsigned long long)(shown & 7), exponent);
+		if (json_to_double(slice_str(text)) != strtod(text, NULL))
+			fail_msg("%s: %.17g", text, json_to_double(slice_str(text)));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(strings_are_compared_by_meaning),
 		cmocka_unit_test(numbers_are_integers_by_value_not_by_spelling),
 		cmocka_unit_test(numbers_are_the_doubles_strtod_gives),
+		cmocka_unit_test(any_number_of_digits_is_rounded_right),
 	};
 	return cmocka_run_group_tests_name("json_value", tests, NULL, NULL);
 }
