@@ -4,6 +4,7 @@
 #include "codec/base/sha256.h"
 #include "codec/dialect_text.h"
 #include "codec/json_keys.h"
+#include "codec/json_scan.h"
 
 enum {
 	NAMES_FIRST = 8,
@@ -25,16 +26,41 @@ void name_table_init(struct name_table *names, const struct json_work *work, str
 	*names = (struct name_table){ .into = into, .seed = work->seed };
 }
 
-/* FNV-1a from a secret start, stirred: enough against collisions chosen without knowing the seed. */
+static inline uint64_t mix(uint64_t a, uint64_t b)
+{
+	__extension__ typedef unsigned __int128 wide;
+	wide product = (wide)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* The last one to eight bytes of `s` as a word; bytes before them may be in it again. */
+static inline uint64_t last_word(struct slice s)
+{
+	uint32_t head, tail;
+
+	if (s.len >= 8)
+		return scan_load8(s.at + s.len - 8);
+	if (s.len < 4)
+		return s.len == 0 ? 0
+				  : (uint64_t)(unsigned char)s.at[0] << 16 |
+					    (uint64_t)(unsigned char)s.at[s.len / 2] << 8 |
+					    (unsigned char)s.at[s.len - 1];
+	(void)memcpy(&head, s.at, sizeof(head));
+	(void)memcpy(&tail, s.at + s.len - sizeof(tail), sizeof(tail));
+	return (uint64_t)head << 32 | tail;
+}
+
+/* Multiplied from a secret start: enough against collisions chosen without knowing the seed. */
 static uint32_t hash_of(uint64_t seed, struct slice s)
 {
+	const uint64_t word = 0x9fb21c651e98df25ull, end = 0xd6e8feb86659fd93ull;
 	uint64_t hash = seed;
 
-	for (size_t i = 0; i < s.len; i++) {
-		hash = (hash ^ (unsigned char)s.at[i]) * 0x100000001b3ull;
-		hash ^= hash >> 29;
-	}
-	hash *= 0x9fb21c651e98df25ull;
+	for (size_t i = 0; i + 8 < s.len; i += 8)
+		hash = mix(hash ^ scan_load8(s.at + i), word);
+	hash = mix(hash ^ last_word(s), word);
+	hash = mix(hash ^ s.len, end);
 	return (uint32_t)(hash ^ hash >> 32);
 }
 
@@ -78,14 +104,20 @@ uint32_t name_table_find(const struct name_table *names, struct slice plain)
 
 uint32_t name_table_put(struct name_table *names, struct slice plain)
 {
-	uint32_t found = name_table_find(names, plain), hash = hash_of(names->seed, plain);
+	uint32_t hash = hash_of(names->seed, plain);
+	uint32_t *slot = names->count == 0 ? NULL : slot_of(names, plain, hash);
 
-	if (found != NAME_NONE)
-		return found;
-	if (names->count == names->cap && !name_table_grow(names))
-		return NAME_NONE;
+	if (slot != NULL && *slot != 0)
+		return *slot - 1;
+	if (names->count == names->cap) {
+		if (!name_table_grow(names))
+			return NAME_NONE;
+		slot = NULL;
+	}
+	if (slot == NULL)
+		slot = slot_of(names, plain, hash);
 	names->entries[names->count] = (struct name_entry){ .key = plain, .hash = hash };
-	*slot_of(names, plain, hash) = ++names->count;
+	*slot = ++names->count;
 	return names->count - 1;
 }
 
@@ -97,8 +129,29 @@ static bool is_name_char(char c)
 	       c == '_' || c == '-';
 }
 
+enum { NAME_BLOCK = 16 };
+
+/* The same for a block; the compiler's own vectors. */
+static inline bool block_is_name(const char *at)
+{
+	typedef unsigned char bytes __attribute__((vector_size(NAME_BLOCK)));
+	typedef uint64_t words __attribute__((vector_size(NAME_BLOCK)));
+	bytes block;
+
+	(void)memcpy(&block, at, sizeof(block));
+	words good = (words)((((block | 0x20) - 'a') < 26) | ((block - '0') < 10) | (block == '_') |
+			     (block == '-'));
+	return (good[0] & good[1]) == UINT64_MAX;
+}
+
 static bool all_name_chars(struct slice s)
 {
+	if (s.len >= NAME_BLOCK) {
+		for (size_t i = 0; i + NAME_BLOCK < s.len; i += NAME_BLOCK)
+			if (!block_is_name(s.at + i))
+				return false;
+		return block_is_name(s.at + s.len - NAME_BLOCK);
+	}
 	for (size_t i = 0; i < s.len; i++)
 		if (!is_name_char(s.at[i]))
 			return false;
@@ -247,7 +300,7 @@ struct slice call_id_use(struct call_ids *ids, struct slice raw)
 {
 	struct name_table *known = &ids->known;
 	struct slice plain = json_str_plain(raw, known->into), sent_raw = raw, sent_plain = plain;
-	uint32_t own = slice_absent(plain) ? NAME_NONE : name_table_put(known, plain), given;
+	uint32_t own = slice_absent(plain) ? NAME_NONE : name_table_put(known, plain), given = own;
 
 	if (own == NAME_NONE)
 		return nothing;
@@ -257,10 +310,10 @@ struct slice call_id_use(struct call_ids *ids, struct slice raw)
 		if (use > 1) {
 			sent_raw = with_suffix(raw, use, known->into);
 			sent_plain = with_suffix(plain, use, known->into);
+			given = slice_absent(sent_raw) || slice_absent(sent_plain)
+					? NAME_NONE
+					: name_table_put(known, sent_plain);
 		}
-		given = slice_absent(sent_raw) || slice_absent(sent_plain)
-				? NAME_NONE
-				: name_table_put(known, sent_plain);
 		if (given == NAME_NONE)
 			return nothing;
 		if (!known->entries[given].taken)
