@@ -6,6 +6,7 @@
 #include "codec/dialect_names.h"
 #include "codec/dialect_request.h"
 #include "codec/dialect_text.h"
+#include "codec/json_escape.h"
 
 enum { BLOCKS_FIRST = 4 };
 
@@ -144,7 +145,7 @@ static struct slice args_object(struct answer *a, struct slice args)
 			return args;
 		if (args.at[0] != '"' || unwraps == 2)
 			return nothing;
-		args = json_str_plain(slice_of(args.at + 1, args.len - 2), a->into);
+		args = json_unescape(slice_of(args.at + 1, args.len - 2), a->into);
 		if (slice_absent(args)) {
 			fail_memory(a);
 			return nothing;

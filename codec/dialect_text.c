@@ -52,6 +52,9 @@ static bool is_space(uint32_t code)
 
 bool text_blank(struct slice raw)
 {
+	/* nearly every text begins with a letter */
+	if (raw.len != 0 && raw.at[0] > ' ' && raw.at[0] != '\\')
+		return false;
 	for (size_t i = 0; i < raw.len;) {
 		struct character c = next_character(raw.at + i);
 		if (!is_space(c.code))

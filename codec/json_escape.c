@@ -32,23 +32,27 @@ static inline char *copy_past(char *out, const char *from, size_t len)
 
 /* Where the next run begins, and what the blocks before say about this one. */
 struct escaping {
-	const char *from, *end;
+	const char *from;
 	uint64_t escaped; /* 1: the first character stands behind a backslash */
 	uint64_t inside;  /* all ones: within a string */
 };
 
-/* The run up to `to`: short ones are copied, long ones borrowed. */
-static inline void put_run(struct gather *g, const struct escaping *s, const char *to)
-{
-	size_t len = (size_t)(to - s->from);
+/* What one block may take: what was left before it, itself, a backslash for each of its bytes. */
+enum { BLOCK_ROOM = GATHER_COPY_MAX + 2 * MASK_BLOCK + CHUNK };
 
-	if (len > GATHER_COPY_MAX || (size_t)(s->end - s->from) < len + CHUNK) {
-		gather_raw(g, slice_of(s->from, len));
-		return;
+/* Ends the run in front of `to`, at a pen with BLOCK_ROOM: short ones are copied, long ones borrowed.
+ * `past`: CHUNK bytes behind the run are the text's, too. NULL when memory is exhausted. */
+static inline char *end_run(struct gather *g, char *pen, const char *from, const char *to,
+			    bool past)
+{
+	size_t len = (size_t)(to - from);
+
+	if (len > GATHER_COPY_MAX) {
+		gather_pen_end(g, pen);
+		gather_raw(g, slice_of(from, len));
+		return gather_pen(g, BLOCK_ROOM);
 	}
-	char *pen = gather_pen(g, len + CHUNK);
-	if (pen != NULL)
-		gather_pen_end(g, copy_past(pen, s->from, len));
+	return past ? copy_past(pen, from, len) : pen_slice(pen, slice_of(from, len));
 }
 
 /* Quotes and backslashes get one more backslash, white space between tokens goes. */
@@ -57,36 +61,36 @@ static inline void escape_block(struct gather *g, struct escaping *s, const char
 {
 	struct mask_text m = mask_text(block);
 	uint64_t ends = m.quote & ~mask_escaped(m.backslash, &s->escaped), drops = 0;
+	char *pen = gather_pen(g, BLOCK_ROOM);
 
 	if (m.space != 0)
 		drops = m.space & ~(mask_parity(ends) ^ s->inside);
 	if (__builtin_parityll(ends))
 		s->inside = ~s->inside;
-	for (uint64_t stops = m.quote | m.backslash | drops; stops != 0; stops &= stops - 1) {
+	for (uint64_t stops = m.quote | m.backslash | drops; stops != 0 && pen != NULL;
+	     stops &= stops - 1) {
 		const char *to = at + __builtin_ctzll(stops);
-		put_run(g, s, to);
+		pen = end_run(g, pen, s->from, to, block == at);
 		s->from = to;
 		if ((drops & stops & -stops) != 0)
 			s->from = to + 1;
-		else
-			gather_lit(g, "\\");
+		else if (pen != NULL)
+			*pen++ = '\\';
 	}
+	if (pen != NULL)
+		gather_pen_end(g, pen);
 }
 
 void gather_json_escaped(struct gather *g, struct slice json)
 {
 	char room[MASK_BLOCK + CHUNK];
-	struct escaping s = { .from = json.at, .end = json.at };
+	struct escaping s = { .from = json.at };
+	const char *end = json.len == 0 ? json.at : json.at + json.len;
 
-	if (json.len == 0)
-		return;
-	s.end += json.len;
-	for (const char *at = json.at; at < s.end && !g->failed; at += MASK_BLOCK) {
-		escape_block(g, &s, at, block_at(at, s.end, room));
-		if (s.end - at <= MASK_BLOCK)
-			break;
-	}
-	put_run(g, &s, s.end);
+	for (const char *at = json.at; at < end && !g->failed;
+	     at = end - at > MASK_BLOCK ? at + MASK_BLOCK : end)
+		escape_block(g, &s, at, block_at(at, end, room));
+	gather_raw(g, slice_of(s.from, (size_t)(end - s.from)));
 }
 
 /* ---- out ---- */
