@@ -1,7 +1,6 @@
 """Runs codec_drive over inputs: instructions by callgrind, allocations, copies, times."""
 import collections
 import glob
-import json
 import os
 import re
 import shutil
@@ -54,19 +53,6 @@ def run(arguments, rounds=0, count=False, program=None):
     if count and None in (row.instructions for row in rows.values()):
         raise RuntimeError("codec_drive was built without <valgrind/callgrind.h>")
     return rows
-
-
-def write_table(path, table):
-    """As JSON, a row of a part on each line, so that a change of the table can be read."""
-    def part(value):
-        if not isinstance(value, dict):
-            return json.dumps(value)
-        rows = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in value.items()]
-        return "{\n" + ",\n".join(rows) + "\n }" if rows else "{}"
-
-    with open(path, "w", encoding="utf-8") as file:
-        parts = [f" {json.dumps(name)}: {part(value)}" for name, value in table.items()]
-        file.write("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def ready():

@@ -2,24 +2,21 @@
 
 ctest: once timeout=300
 
-Counts, not times: instructions by callgrind, allocations, bytes copied out of long spans. Each row
-has the present value and, where issue 5 sets one, the floor. A value more than 1 % over its row fails;
-once a row is within its floor, the floor is the limit, too. One that is better by more than 1 % says
-so: `test_codec_cost.py --write` makes the table anew, keeping the floors.
+Counts, not times: instructions by callgrind, allocations, bytes copied out of long spans. How a value
+is judged: tests/support/exact_table.py; `test_codec_cost.py --write` makes the table anew.
 """
-import json
 import os
 import sys
 import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../../bench/codec"))
+sys.path[:0] = [os.path.join(HERE, "../../bench/codec"), os.path.join(HERE, "../support")]
 import corpus
 import drive
+from exact_table import ExactTable
 
-TABLE = os.path.join(HERE, "codec_cost.json")
-TOLERANCE = 0.01
+TABLE = ExactTable(os.path.join(HERE, "codec_cost.json"))
 
 # row -> what is run; the value is in instructions per byte of the input
 PER_BYTE = {
@@ -46,11 +43,6 @@ BORROWED = [row for row in PER_BYTE.values() if row.startswith("request.") and r
     "request.anthropic:many", "request.openai:tool_loop")]
 
 
-def table():
-    with open(TABLE, encoding="utf-8") as file:
-        return json.load(file)
-
-
 class Costs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -71,7 +63,7 @@ class Costs(unittest.TestCase):
         return found
 
     def test_inputs_are_the_ones_of_the_table(self):
-        self.assertEqual(self.digest, table()["digest"], "bench/codec/corpus.py makes other bytes than before")
+        self.assertEqual(self.digest, TABLE.read()["digest"], "bench/codec/corpus.py makes other bytes than before")
 
     def test_every_input_is_translated(self):
         for row, cost in self.costs.items():
@@ -80,23 +72,11 @@ class Costs(unittest.TestCase):
                 self.assertGreater(cost.out, 0)
 
     def test_instructions_per_byte(self):
-        rows = table()["instructions per byte"]
-        values = self.values()
-        self.assertEqual(sorted(rows), sorted(values))
-        for name, value in values.items():
-            have, floor = rows[name]["value"], rows[name].get("floor")
-            limit = have * (1 + TOLERANCE)
-            if floor is not None and have <= floor:
-                limit = min(limit, floor)
-            state = "" if floor is None else f", floor {floor}{'' if value <= floor else ' NOT REACHED'}"
-            better = "; better: update the table" if value < have * (1 - TOLERANCE) else ""
-            print(f"{name}: {value:.3f} a byte, the table has {have}{state}{better}")
-            with self.subTest(name):
-                self.assertLessEqual(value, limit, f"{name} got worse")
+        TABLE.check(self, "instructions per byte", self.values())
 
     def test_nothing_is_allocated(self):
         """The arena's chunks come from a pool, so a request in the steady state asks libc for nothing."""
-        known = table()["allocations"]
+        known = TABLE.read()["allocations"]
         for row, cost in self.costs.items():
             with self.subTest(row):
                 self.assertLessEqual(cost.allocations, known.get(row, 0))
@@ -109,14 +89,11 @@ class Costs(unittest.TestCase):
 
 def write_table():
     Costs.setUpClass()
-    rows = table()["instructions per byte"] if os.path.exists(TABLE) else {}
-    fresh = {
+    TABLE.write({
         "digest": Costs.digest,
-        "instructions per byte": {name: {**rows.get(name, {}), "value": round(value, 3)}
-                                  for name, value in Costs.values().items()},
+        "instructions per byte": TABLE.renewed("instructions per byte", Costs.values()),
         "allocations": {row: cost.allocations for row, cost in Costs.costs.items() if cost.allocations},
-    }
-    drive.write_table(TABLE, fresh)
+    })
     Costs.doClassCleanups()
 
 
