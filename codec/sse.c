@@ -1,0 +1,240 @@
+#include "codec/sse.h"
+
+#include "codec/base/must.h"
+
+enum { SIZE_MIN = 64 };
+
+static const struct slice nothing = { NULL, 0 };
+
+void sse_init(struct sse *sse, char *buffer, size_t size)
+{
+	must(buffer != NULL && size >= SIZE_MIN);
+	*sse = (struct sse){ .buffer = buffer, .size = size };
+}
+
+/* The next `c` that was not looked at yet, or the end of the bytes. */
+static const char *next_of(const struct sse *sse, char c)
+{
+	const char *found = memchr(sse->at, c, (size_t)(sse->end - sse->at));
+
+	return found == NULL ? sse->end : found;
+}
+
+void sse_feed(struct sse *sse, struct slice bytes)
+{
+	must(sse->at == sse->end || sse->too_large);
+	sse->at = sse->end = sse->lf = sse->cr = bytes.at;
+	if (bytes.len == 0)
+		return;
+	sse->end += bytes.len;
+	sse->lf = next_of(sse, '\n');
+	sse->cr = next_of(sse, '\r');
+}
+
+/* ---- what has to be kept ---- */
+
+/* Whether the event so far and a line of `len` bytes fit, with a line feed between. */
+static bool fits(const struct sse *sse, size_t len)
+{
+	return len < sse->size && sse->event.data.len + sse->event.name.len < sse->size - len;
+}
+
+static char *data_end(const struct sse *sse)
+{
+	return sse->buffer + sse->event.data.len;
+}
+
+static void store_data(struct sse *sse)
+{
+	if (sse->data_stored || slice_absent(sse->event.data))
+		return;
+	(void)memmove(sse->buffer, sse->event.data.at, sse->event.data.len);
+	sse->event.data.at = sse->buffer;
+	sse->data_stored = true;
+}
+
+static void store_name(struct sse *sse)
+{
+	if (sse->name_stored || slice_absent(sse->event.name))
+		return;
+	char *to = sse->buffer + sse->size - sse->event.name.len;
+	(void)memmove(to, sse->event.name.at, sse->event.name.len);
+	sse->event.name.at = to;
+	sse->name_stored = true;
+}
+
+/* The unfinished line: behind the data and the line feed that will join it to them. */
+static char *line_begin(const struct sse *sse)
+{
+	return data_end(sse) + 1;
+}
+
+static bool refuse(struct sse *sse)
+{
+	sse->too_large = true;
+	return false;
+}
+
+/* Keeps what the bytes fed still say: they are the caller's again. False when it is too much. */
+static bool store_rest(struct sse *sse)
+{
+	size_t len = (size_t)(sse->end - sse->at);
+
+	if (len != 0 && sse->line_len == 0 && *sse->at == ':')
+		sse->comment = true;
+	if (sse->comment)
+		len = 0;
+	if (!fits(sse, sse->line_len + len))
+		return refuse(sse);
+	store_name(sse);
+	store_data(sse);
+	if (len != 0)
+		(void)memcpy(line_begin(sse) + sse->line_len, sse->at, len);
+	sse->line_len += len;
+	sse->at = sse->end;
+	return true;
+}
+
+/* ---- lines ---- */
+
+static void take_data(struct sse *sse, struct slice value, bool stored)
+{
+	if (slice_absent(sse->event.data)) {
+		sse->event.data = value;
+		sse->data_stored = false;
+		if (stored)
+			store_data(sse);
+		return;
+	}
+	store_data(sse);
+	char *to = data_end(sse);
+	*to = '\n'; /* in front of the line, when that is in the buffer */
+	(void)memmove(to + 1, value.at, value.len);
+	sse->event.data.len += 1 + value.len;
+}
+
+static void take_name(struct sse *sse, struct slice value, bool stored)
+{
+	sse->event.name = value;
+	sse->name_stored = false;
+	if (stored)
+		store_name(sse);
+}
+
+/* Past "field:" and one space when the line has that field; absent when it has another. */
+static struct slice field_value(struct slice line, struct slice field)
+{
+	if (!slice_starts(line, field))
+		return nothing;
+	if (line.len == field.len)
+		return slice_of(line.at + line.len, 0);
+	if (line.at[field.len] != ':')
+		return nothing;
+	size_t skip = field.len + 1;
+	skip += skip < line.len && line.at[skip] == ' ';
+	return slice_of(line.at + skip, line.len - skip);
+}
+
+/* `stored`: the line lies in the buffer. */
+static void take_line(struct sse *sse, struct slice line, bool stored)
+{
+	struct slice value = field_value(line, SLICE("data"));
+
+	if (!slice_absent(value)) {
+		take_data(sse, value, stored);
+		return;
+	}
+	value = field_value(line, SLICE("event"));
+	if (!slice_absent(value))
+		take_name(sse, value, stored);
+}
+
+/* The end of the line at `at`: the next line feed or carriage return; `end` when there is none. */
+static const char *line_end(struct sse *sse)
+{
+	if (sse->lf < sse->at)
+		sse->lf = next_of(sse, '\n');
+	if (sse->cr < sse->at)
+		sse->cr = next_of(sse, '\r');
+	return sse->lf < sse->cr ? sse->lf : sse->cr;
+}
+
+/* The line that ends at `end`, in one piece; false when the event is too large with it. */
+static bool whole_line(struct sse *sse, const char *end, struct slice *line, bool *stored)
+{
+	*line = slice_of(sse->at, (size_t)(end - sse->at));
+	*stored = sse->line_len != 0;
+	if (*stored) {
+		size_t len = sse->line_len + line->len;
+		if (!fits(sse, len))
+			return refuse(sse);
+		char *begin = line_begin(sse);
+		(void)memcpy(begin + sse->line_len, line->at, line->len);
+		*line = slice_of(begin, len);
+		sse->line_len = 0;
+	} else if (sse->comment || (line->len != 0 && line->at[0] == ':')) {
+		sse->comment = true;
+	} else if (!fits(sse, line->len)) {
+		return refuse(sse);
+	}
+	sse->after_cr = *end == '\r';
+	sse->at = end + 1;
+	return true;
+}
+
+static struct slice without_mark(struct slice line)
+{
+	static const struct slice mark = SLICE_INIT("\xef\xbb\xbf");
+
+	return slice_starts(line, mark) ? slice_of(line.at + mark.len, line.len - mark.len) : line;
+}
+
+static void begin_event(struct sse *sse)
+{
+	sse->event = (struct sse_event){ .name = nothing, .data = nothing };
+	sse->given = false;
+}
+
+enum sse_got sse_next(struct sse *sse, struct sse_event *event)
+{
+	struct slice line;
+	bool stored;
+
+	if (sse->given)
+		begin_event(sse);
+	while (sse->at < sse->end && !sse->too_large) {
+		if (sse->after_cr) {
+			sse->after_cr = false;
+			if (*sse->at == '\n') {
+				sse->at++;
+				continue;
+			}
+		}
+		const char *end = line_end(sse);
+		if (end == sse->end || !whole_line(sse, end, &line, &stored))
+			break;
+		if (!sse->begun)
+			line = without_mark(line);
+		sse->begun = true;
+		if (sse->comment) {
+			sse->comment = false;
+		} else if (line.len != 0) {
+			take_line(sse, line, stored);
+		} else if (slice_absent(sse->event.data)) {
+			begin_event(sse);
+		} else {
+			sse->given = true;
+			*event = sse->event;
+			return SSE_EVENT;
+		}
+	}
+	return !sse->too_large && store_rest(sse) ? SSE_NOTHING : SSE_TOO_LARGE;
+}
+
+char *sse_writable(struct sse *sse, struct sse_event *event)
+{
+	must(sse->given && sse->line_len == 0);
+	store_data(sse);
+	event->data = sse->event.data;
+	return sse->buffer;
+}

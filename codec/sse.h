@@ -1,0 +1,63 @@
+/* sse.h - splits an event stream into its events (WHATWG HTML 9.2.5 and 9.2.6), however its bytes were
+ * cut into reads.
+ *
+ * Lines end in LF, CR LF or CR; a byte order mark in front, comments and fields that are not `event`
+ * or `data` are dropped; several data lines are joined by a line feed; an event that no blank line
+ * closes never was one. Nothing is scanned twice. An event whose lines came in one read is not
+ * copied; what a read leaves unfinished is, into the caller's buffer, which is all the memory there
+ * is: an event that would not fit is an error, whether it had to be kept or not, so that the same
+ * bytes give the same events however they were cut. Comments may have any length.
+ *
+ *   sse_feed(&sse, bytes);
+ *   while (sse_next(&sse, &event) == SSE_EVENT) ...
+ */
+#ifndef CODEC_SSE_H
+#define CODEC_SSE_H
+
+#include "codec/base/attr.h"
+#include "codec/base/slice.h"
+
+enum { SSE_EVENT_MAX = 64 * 1024 }; /* what the product gives an event */
+
+struct sse_event {
+	struct slice name; /* the last `event` field; absent when there was none */
+	struct slice data; /* may be empty, never absent */
+};
+
+enum sse_got {
+	SSE_NOTHING, /* everything that was fed is used up */
+	SSE_EVENT,
+	SSE_TOO_LARGE, /* one event and its unfinished line exceed the buffer; for good */
+};
+
+struct sse {
+	char *buffer; /* data from the front, then the unfinished line; the name at the very end */
+	size_t size;
+	/* private: */
+	const char *at, *end; /* of the bytes fed: not used up yet */
+	const char *lf, *cr;  /* the next one of each, or `end`; stale below `at` */
+	struct sse_event event;
+	size_t line_len;               /* of the unfinished line */
+	bool data_stored, name_stored; /* in the buffer already, not in the bytes fed */
+	bool comment;                  /* the unfinished line is one: its bytes are dropped */
+	bool after_cr;                 /* a line feed now would belong to the line end before */
+	bool begun;                    /* the first line is over, so no byte order mark can come */
+	bool given;                    /* `event` was handed out, the next one begins afresh */
+	bool too_large;
+};
+
+/* `buffer` is the caller's and lives as long as `sse`; its `size`, at least 64 bytes, bounds an event:
+ * data, name, its longest line and one byte. */
+void sse_init(struct sse *sse, char *buffer, size_t size);
+
+/* The next bytes of the stream, borrowed until sse_next has answered anything but SSE_EVENT. What was
+ * fed before must be used up. */
+void sse_feed(struct sse *sse, struct slice bytes);
+
+/* The next event; its slices live until the next call of either function. */
+MUST_USE enum sse_got sse_next(struct sse *sse, struct sse_event *event);
+
+/* The event handed out last, its data moved into the buffer, where they may be written to. */
+char *sse_writable(struct sse *sse, struct sse_event *event);
+
+#endif
