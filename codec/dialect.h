@@ -39,6 +39,7 @@ struct encode_in {
 	uint32_t max_tokens; /* the tenant's clamp already applied; encode clamps to
 				profile.max_output */
 	bool final_round;    /* send toolChoice none (tool_rounds_action: final) */
+	bool stream;         /* ask for the answer as a stream, with its usage (codec/stream.h) */
 };
 
 /* One entry per tool whose name had to be changed for the provider. */
@@ -114,6 +115,7 @@ struct dialect {
 	const char *name; /* as in `providers.*.dialect` */
 	const char *path; /* appended to the endpoint's URL */
 	enum dialect_id id;
+	const struct stream_dialect *stream; /* how an answer streams: codec/stream.h */
 
 	/* ERR_OK; ERR_CONTENT_UNSUPPORTED, ERR_MESSAGES_EMPTY, ERR_TOOL (names that become the
 	 * same, schemas too large to fold) with *fault; ERR_BUSY. */

@@ -29,7 +29,7 @@ void answer_fail(struct answer *a, const char *detail)
 	a->detail = detail;
 }
 
-static void fail_memory(struct answer *a)
+void answer_no_memory(struct answer *a)
 {
 	if (a->err != ERR_OK)
 		return;
@@ -48,7 +48,7 @@ static void *take(struct answer *a, size_t size)
 	void *bytes = arena_take(a->into, size);
 
 	if (bytes == NULL)
-		fail_memory(a);
+		answer_no_memory(a);
 	return bytes;
 }
 
@@ -147,7 +147,7 @@ static struct slice args_object(struct answer *a, struct slice args)
 			return nothing;
 		args = json_unescape(slice_of(args.at + 1, args.len - 2), a->into);
 		if (slice_absent(args)) {
-			fail_memory(a);
+			answer_no_memory(a);
 			return nothing;
 		}
 		if (text_trim_json(args).len != 0 && !json_valid(args, NULL, a->work, NULL))
@@ -229,7 +229,7 @@ static struct slice name_back(struct answer *a, const struct name_table *known, 
 	struct slice plain = json_str_plain(raw, a->into);
 
 	if (slice_absent(plain)) {
-		fail_memory(a);
+		answer_no_memory(a);
 		return raw;
 	}
 	uint32_t at = name_table_find(known, plain);
@@ -280,7 +280,7 @@ static void name_calls(struct answer *a)
 		if (block->kind != ANSWER_CALL)
 			continue;
 		if (position == 0 && !names_known(a, &known)) {
-			fail_memory(a);
+			answer_no_memory(a);
 			return;
 		}
 		block->name = name_back(a, &known, block->name);
@@ -290,7 +290,7 @@ static void name_calls(struct answer *a)
 		if (!slice_absent(block->id))
 			block->id = call_id_use(&ids, block->id);
 		if (slice_absent(block->id))
-			fail_memory(a);
+			answer_no_memory(a);
 	}
 }
 
@@ -357,7 +357,7 @@ static void strip_thinking(struct answer *a)
 		return;
 	struct slice raw = a->blocks[0].text, plain = json_str_plain(raw, a->into);
 	if (slice_absent(plain)) {
-		fail_memory(a);
+		answer_no_memory(a);
 		return;
 	}
 	size_t cut = text_raw_len(raw, think_len(plain));
@@ -397,7 +397,7 @@ static void emulate_stop(struct answer *a)
 	for (uint32_t i = 0; i < count && a->err == ERR_OK; i++) {
 		stops[i] = json_str_plain(context->emulate_stop[i], a->into);
 		if (slice_absent(stops[i]))
-			fail_memory(a);
+			answer_no_memory(a);
 	}
 	for (uint32_t i = 0; i < a->count && a->err == ERR_OK; i++) {
 		struct answer_block *block = &a->blocks[i];
@@ -405,7 +405,7 @@ static void emulate_stop(struct answer *a)
 			continue;
 		struct slice plain = json_str_plain(block->text, a->into);
 		if (slice_absent(plain)) {
-			fail_memory(a);
+			answer_no_memory(a);
 			return;
 		}
 		size_t cut = stop_offset(a, stops, plain);
@@ -446,7 +446,7 @@ static void text_to_call(struct answer *a)
 	if (a->count == 1 && a->blocks[0].kind == ANSWER_TEXT) {
 		object = json_str_plain(a->blocks[0].text, a->into);
 		if (slice_absent(object))
-			fail_memory(a);
+			answer_no_memory(a);
 		else
 			object = without_fence(object);
 	}
@@ -461,7 +461,7 @@ static void text_to_call(struct answer *a)
 	if (!slice_absent(id))
 		id = text_join(a->into, SLICE("schema_"), id);
 	if (slice_absent(id))
-		fail_memory(a);
+		answer_no_memory(a);
 	a->blocks[0] = (struct answer_block){
 		.kind = ANSWER_CALL, .id = id, .name = SLICE(SCHEMA_TOOL_NAME), .args = object
 	};
@@ -508,7 +508,7 @@ static struct slice audio_type(struct answer *a)
 	struct slice mime = text_join(a->into, SLICE("audio/"), a->context->audio_format);
 
 	if (slice_absent(mime))
-		fail_memory(a);
+		answer_no_memory(a);
 	return mime;
 }
 
@@ -543,7 +543,7 @@ static enum err give_result(struct answer *a, struct sampling_result *result,
 	if (model.len == 0)
 		model = text_raw_of(a->context->requested_model, a->into);
 	if (slice_absent(model) && !slice_absent(a->context->requested_model))
-		fail_memory(a);
+		answer_no_memory(a);
 	if (a->err == ERR_OK)
 		write_blocks(a, blocks);
 	if (a->err != ERR_OK)

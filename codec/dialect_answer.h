@@ -50,6 +50,9 @@ void answer_begin(struct answer *a, const struct decode_context *context,
 /* The answer cannot be used: `detail` is static. */
 void answer_fail(struct answer *a, const char *detail);
 
+/* The same for our own want of memory: ERR_BUSY. */
+void answer_no_memory(struct answer *a);
+
 /* The same for the state of the reader: its first error, if any, becomes the answer's. */
 void answer_check(struct answer *a, const struct json_reader *r);
 

@@ -95,6 +95,8 @@ static void put_settings(struct encoder *e)
 	gather_plain(g, e->in->model);
 	gather_lit(g, ",\"max_tokens\":");
 	gather_uint(g, e->out.max_tokens);
+	if (e->in->stream)
+		gather_lit(g, ",\"stream\":true");
 	if (!slice_absent(plan->temperature)) {
 		gather_lit(g, ",\"temperature\":");
 		gather_raw(g, plan->temperature);
@@ -376,6 +378,7 @@ const struct dialect dialect_anthropic = {
 	.name = "anthropic",
 	.path = "/v1/messages",
 	.id = DIALECT_ANTHROPIC,
+	.stream = &stream_anthropic,
 	.encode = encode,
 	.decode = anthropic_decode,
 };

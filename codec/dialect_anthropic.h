@@ -6,6 +6,9 @@
 
 extern const struct dialect dialect_anthropic;
 
+/* private: how its answers stream, in stream_anthropic.c. */
+extern const struct stream_dialect stream_anthropic;
+
 /* private: its decode, which is in dialect_anthropic_decode.c. */
 MUST_USE enum err anthropic_decode(const struct decode_context *context,
 				   const struct provider_answer *answer, struct json_work *work,

@@ -66,6 +66,8 @@ static void put_settings(struct encoder *e)
 			      ? SLICE(",\"max_completion_tokens\":")
 			      : SLICE(",\"max_tokens\":"));
 	gather_uint(g, e->out.max_tokens);
+	if (e->in->stream)
+		gather_lit(g, ",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
 	if (!slice_absent(plan->temperature)) {
 		gather_lit(g, ",\"temperature\":");
 		gather_raw(g, plan->temperature);
@@ -451,6 +453,7 @@ const struct dialect dialect_openai = {
 	.name = "openai",
 	.path = "/chat/completions",
 	.id = DIALECT_OPENAI,
+	.stream = &stream_openai,
 	.encode = encode,
 	.decode = openai_decode,
 };

@@ -7,6 +7,9 @@
 
 extern const struct dialect dialect_openai;
 
+/* private: how its answers stream, in stream_openai.c. */
+extern const struct stream_dialect stream_openai;
+
 /* private: its decode, which is in dialect_openai_decode.c. */
 MUST_USE enum err openai_decode(const struct decode_context *context,
 				const struct provider_answer *answer, struct json_work *work,

@@ -1,0 +1,298 @@
+#include "codec/stream.h"
+
+#include "codec/base/must.h"
+#include "codec/dialect_text.h"
+#include "codec/stream_parts.h"
+
+#include <stddef.h>
+
+enum { BLOCKS_FIRST = 4 };
+
+static const struct slice nothing = { NULL, 0 };
+
+void stream_open(struct stream *s, const struct dialect *dialect,
+		 const struct decode_context *context, const struct provider_answer *head,
+		 const struct stream_limits *limits, struct json_work *work, struct arena *into)
+{
+	must(head->status / 100 == 2);
+	(void)memset(s, 0, offsetof(struct stream, halves));
+	s->magic = STREAM_MAGIC;
+	s->dialect = dialect;
+	s->head = *head;
+	s->head.body = nothing;
+	s->limits = *limits;
+	sse_init(&s->sse, s->buffer, sizeof(s->buffer));
+	answer_begin(&s->answer, context, &s->head, work, into);
+}
+
+/* ---- what an event may say ---- */
+
+void stream_check(struct stream *s, const struct json_reader *r)
+{
+	if (r->fault.err != ERR_OK)
+		answer_fail(&s->answer, "An event of the provider's stream is not valid JSON");
+}
+
+void stream_error(struct stream *s, struct slice data)
+{
+	if (s->answer.err != ERR_OK || s->state != STREAM_OPEN)
+		return;
+	s->state = STREAM_FAILED;
+	s->error_body = arena_copy(s->answer.into, data);
+	if (slice_absent(s->error_body))
+		answer_no_memory(&s->answer);
+}
+
+void stream_stop(struct stream *s, enum answer_stop stop)
+{
+	s->stop = stop;
+	s->stopped = true;
+}
+
+void stream_done(struct stream *s)
+{
+	s->state = STREAM_DONE;
+}
+
+/* Whether `len` more bytes may be kept. */
+static bool spend(struct stream *s, size_t len)
+{
+	if (len > s->limits.answer_bytes_max - s->kept) {
+		answer_fail(&s->answer,
+			    "The provider's answer is larger than this gateway accepts");
+		return false;
+	}
+	s->kept += len;
+	return true;
+}
+
+void stream_keep(struct stream *s, struct slice raw, struct slice *out)
+{
+	if (!slice_absent(*out) && slice_eq(raw, *out))
+		return;
+	if (stream_halves_inside(s, raw)) {
+		answer_fail(&s->answer, "A string of the provider's stream has half a character");
+		return;
+	}
+	if (s->answer.err != ERR_OK || !spend(s, raw.len))
+		return;
+	struct slice copy = arena_copy(s->answer.into, raw);
+	if (slice_absent(copy))
+		answer_no_memory(&s->answer);
+	else
+		*out = copy;
+}
+
+/* ---- blocks ---- */
+
+static bool blocks_grow(struct stream *s)
+{
+	uint32_t cap = s->block_cap == 0 ? BLOCKS_FIRST : 2 * s->block_cap;
+	struct stream_block *grown = arena_take(s->answer.into, cap * sizeof(*grown));
+
+	if (grown == NULL) {
+		answer_no_memory(&s->answer);
+		return false;
+	}
+	if (s->block_count != 0)
+		(void)memcpy(grown, s->blocks, s->block_count * sizeof(*grown));
+	s->blocks = grown;
+	s->block_cap = cap;
+	return true;
+}
+
+uint32_t stream_block_new(struct stream *s, uint64_t index, enum stream_kind kind)
+{
+	if (index >= STREAM_BLOCKS_MAX || s->block_count == STREAM_BLOCKS_MAX)
+		answer_fail(&s->answer, "The provider's stream has too many blocks");
+	if (s->answer.err != ERR_OK || (s->block_count == s->block_cap && !blocks_grow(s)))
+		return STREAM_NO_BLOCK;
+	struct stream_block *block = &s->blocks[s->block_count];
+	*block = (struct stream_block){ .kind = kind };
+	if (kind == STREAM_CALL)
+		stream_text_put(s, &block->text, SLICE("\""));
+	s->at_index[index] = (uint16_t)++s->block_count;
+	return s->block_count - 1;
+}
+
+uint32_t stream_block_at(const struct stream *s, uint64_t index)
+{
+	if (index >= STREAM_BLOCKS_MAX || s->at_index[index] == 0)
+		return STREAM_NO_BLOCK;
+	return s->at_index[index] - 1u;
+}
+
+static void count_output(struct stream *s, size_t len)
+{
+	s->progress.output_bytes += len;
+	s->progress.begun |= len != 0;
+}
+
+static void add_text(struct stream *s, struct stream_text *text, struct slice raw)
+{
+	bool front = false, back = false;
+
+	if (raw.len == 0)
+		return;
+	if (s->half_count != 0)
+		stream_halves_take(s, raw, &front, &back);
+	if (front != text->half)
+		answer_fail(&s->answer, "A text of the provider's stream has half a character");
+	text->half = back;
+	if (s->answer.err == ERR_OK && spend(s, raw.len))
+		stream_text_put(s, text, raw);
+}
+
+void stream_add(struct stream *s, uint32_t block, struct slice raw)
+{
+	s->now.fragments++;
+	s->now.fragment = raw;
+	s->now.block = block;
+	count_output(s, raw.len);
+	if (block != STREAM_NO_BLOCK && s->blocks[block].kind != STREAM_IGNORED)
+		add_text(s, &s->blocks[block].text, raw);
+}
+
+/* ---- events ---- */
+
+static void read_event(struct stream *s, struct sse_event *event)
+{
+	s->shape.set = false;
+	s->now = (struct stream_now){ .data = stream_halves_mask(s, event) };
+	s->dialect->stream->event(s, event->name, s->now.data);
+	if (s->half_count == 0 && s->state == STREAM_OPEN)
+		stream_shape_learn(s);
+}
+
+static void take_event(struct stream *s, struct sse_event *event)
+{
+	struct slice fragment;
+
+	s->progress.events++;
+	if (!slice_eq(event->name, SLICE("error")) &&
+	    stream_shape_match(s, event->data, &fragment)) {
+		count_output(s, fragment.len);
+		if (s->shape.block != STREAM_NO_BLOCK)
+			add_text(s, &s->blocks[s->shape.block].text, fragment);
+	} else if (text_trim_json(event->data).len != 0) {
+		read_event(s, event);
+	}
+	if (s->answer.err != ERR_OK)
+		s->state = STREAM_FAILED;
+}
+
+enum stream_state stream_feed(struct stream *s, struct slice bytes)
+{
+	struct sse_event event;
+
+	must_obj(s, STREAM_MAGIC);
+	if (s->state != STREAM_OPEN)
+		return s->state;
+	sse_feed(&s->sse, bytes);
+	for (;;) {
+		enum sse_got got = sse_next(&s->sse, &event);
+		if (got == SSE_NOTHING)
+			return s->state;
+		if (got == SSE_TOO_LARGE) {
+			answer_fail(&s->answer, "An event of the provider's stream is too large");
+			s->state = STREAM_FAILED;
+			return s->state;
+		}
+		take_event(s, &event);
+		if (s->state != STREAM_OPEN)
+			return s->state;
+	}
+}
+
+/* ---- the end ---- */
+
+static void end_call(struct stream *s, struct stream_block *block)
+{
+	struct answer_block call = {
+		.kind = ANSWER_CALL, .id = block->id, .name = block->name, .args = block->args
+	};
+
+	if (call.name.len == 0)
+		answer_fail(&s->answer, "The provider's tool call has no name: malformed");
+	if (slice_absent(call.args) || stream_has_arguments(block)) {
+		stream_text_end_half(s, &block->text);
+		stream_text_put(s, &block->text, SLICE("\""));
+		call.args = stream_text_whole(s, &block->text);
+	}
+	answer_add(&s->answer, call);
+}
+
+static void end_block(struct stream *s, struct stream_block *block)
+{
+	struct answer_block audio = { .kind = ANSWER_AUDIO };
+
+	switch (block->kind) {
+	case STREAM_TEXT:
+		stream_text_end_half(s, &block->text);
+		stream_text_blocks(s, &block->text);
+		break;
+	case STREAM_CALL:
+		end_call(s, block);
+		break;
+	case STREAM_AUDIO:
+		audio.text = stream_text_whole(s, &block->text);
+		answer_add(&s->answer, audio);
+		break;
+	case STREAM_REFUSAL:
+		stream_text_end_half(s, &block->text);
+		s->answer.explanation = stream_text_whole(s, &block->text);
+		break;
+	case STREAM_IGNORED:
+		break;
+	}
+}
+
+static void end_blocks(struct stream *s)
+{
+	bool calls_last = s->dialect->stream->calls_last;
+
+	for (uint32_t i = 0; i < s->block_count; i++)
+		if (!calls_last || s->blocks[i].kind != STREAM_CALL)
+			end_block(s, &s->blocks[i]);
+	for (uint32_t i = 0; calls_last && i < s->block_count; i++)
+		if (s->blocks[i].kind == STREAM_CALL)
+			end_block(s, &s->blocks[i]);
+}
+
+/* The provider said what went wrong; what it had counted until then may be billed. */
+static enum err end_error(struct stream *s, struct sampling_result *result,
+			  struct provider_failure *failure)
+{
+	struct usage usage = s->answer.usage;
+
+	s->head.body = s->error_body;
+	enum err err = answer_from_failure(&s->answer, result, failure);
+	if (err == ERR_OK) {
+		result->usage = usage;
+	} else {
+		failure->usage_known = usage.known;
+		failure->usage = usage;
+	}
+	return err;
+}
+
+enum err stream_end(struct stream *s, enum stream_ending ending, struct sampling_result *result,
+		    struct provider_failure *failure)
+{
+	must_obj(s, STREAM_MAGIC);
+	s->magic = 0;
+	if (s->answer.err == ERR_OK && !slice_absent(s->error_body))
+		return end_error(s, result, failure);
+	if (!s->stopped)
+		answer_fail(&s->answer,
+			    ending == STREAM_ENDED
+				    ? "The provider's stream ended before the answer did"
+				    : "The connection to the provider broke before its "
+				      "stream ended");
+	s->answer.stop = s->stop;
+	if (s->answer.err == ERR_OK) {
+		s->dialect->stream->finish(s);
+		end_blocks(s);
+	}
+	return answer_finish(&s->answer, result, failure);
+}

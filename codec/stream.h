@@ -1,0 +1,163 @@
+/* stream.h - a provider's answer read while it streams in (contract/providers.md 2, 3, 8 and 10).
+ *
+ * Bytes go in as they come off the connection, cut anywhere; what comes out is what the dialect's
+ * decode() makes of a whole body: a result or a classified failure, once, at the end. Nothing of a
+ * stream that fails is handed over (section 7). In between there is only what a caller may be told:
+ * how many bytes the model has produced, and whether it has begun.
+ *
+ *   stream_open(&s, ...);                          // the answer's head: 2xx and text/event-stream
+ *   while (bytes come && stream_feed(&s, bytes) == STREAM_OPEN) ... // progress: s.progress
+ *   err = stream_end(&s, STREAM_ENDED, &result, &failure);
+ *
+ * Memory: an event that reads cut in two is kept in the stream's own buffer (STREAM_EVENT_MAX; a
+ * larger event is a failure). What the answer needs is taken from the arena in pieces: its text is
+ * copied there once, and once more in the end only if it fills more than one piece. Together that is
+ * at most three times limits.answer_bytes_max, plus 1 KiB a block. An event costs no allocation unless
+ * a piece is full.
+ *
+ * One thread. A stream is large (STREAM_EVENT_MAX and some KiB, of which most is never touched), so it
+ * belongs into a slab; it must not be moved, and has nothing to give back.
+ *
+ * What the gateway has to do around it:
+ * - encode with `stream` set, unless audio is asked for, whose pieces do not join; answers that are not 2xx, or whose Content-Type is not
+ *   text/event-stream (hosts that ignore `stream`), go to decode() with their whole body instead;
+ * - the idle timeout begins anew with every byte, comments and pings too; no total timeout but the
+ *   request's deadline;
+ * - the first byte of a body is the moment after which no retry happens unless nothing was handed to
+ *   the caller; progress is nothing that was handed over;
+ * - STREAM_DONE: the rest of the body is read and dropped, if it ends soon the connection is reused;
+ *   STREAM_FAILED: the connection is closed. Both: stream_end says what it was;
+ * - an aborted stream (deadline, caller gone) needs no call at all; s.answer.usage has the counters so
+ *   far, which a provider may bill. */
+#ifndef CODEC_STREAM_H
+#define CODEC_STREAM_H
+
+#include "codec/dialect_answer.h"
+#include "codec/sse.h"
+
+enum {
+	STREAM_EVENT_MAX = SSE_EVENT_MAX,
+	STREAM_BLOCKS_MAX = 1024, /* blocks of an answer, and their indexes in the stream */
+	STREAM_SHAPE_MAX = 1024,  /* bytes of an event beside what differs from the next one */
+	STREAM_HALVES_MAX = 32, /* halves of surrogate pairs at the edges of one event's strings */
+};
+
+/* What bounds a stream's memory beside its buffer. */
+struct stream_limits {
+	size_t answer_bytes_max; /* of text, arguments, ids and names, as they are escaped */
+};
+
+/* What may be told while the answer is on its way. */
+struct stream_progress {
+	uint64_t output_bytes; /* what the model has said, thinking and arguments too; only rises */
+	uint64_t events;       /* without comments */
+	bool begun;            /* output_bytes is over 0: the first token was seen */
+};
+
+enum stream_state {
+	STREAM_OPEN,   /* more is to come */
+	STREAM_DONE,   /* the provider said that this was all; what follows is not read */
+	STREAM_FAILED, /* no answer will come of it */
+};
+
+/* How the bytes came to their end. */
+enum stream_ending {
+	STREAM_ENDED, /* the body was complete */
+	STREAM_BROKE, /* the connection was closed or failed inside it */
+};
+
+struct stream_piece;
+
+/* private: a raw string that arrives in fragments. */
+struct stream_text {
+	struct stream_piece *first, *last;
+	size_t len;
+	bool half; /* its end is the first half of a surrogate pair */
+};
+
+/* private: what a block of the answer is. */
+enum stream_kind {
+	STREAM_TEXT,
+	STREAM_CALL,
+	STREAM_AUDIO,
+	STREAM_REFUSAL,
+	STREAM_IGNORED, /* thinking and the like: counted, not kept */
+};
+
+struct stream_block {
+	enum stream_kind kind;
+	struct stream_text text; /* CALL: arguments, as a JSON string with its quotes */
+	struct slice id, name;   /* CALL: raw */
+	struct slice args;       /* CALL: JSON value, when they came as one; else absent */
+};
+
+/* private: the last event, if all that it did was to add one string to one block: the next one mostly
+ * differs from it in nothing but that string (and OpenAI's padding), and need not be read as JSON. */
+struct stream_shape {
+	uint32_t block;
+	uint32_t front, middle, back; /* bytes of each, one behind the other in `bytes` */
+	bool set, padded;             /* padded: a second string between middle and back */
+	char bytes[STREAM_SHAPE_MAX];
+};
+
+/* private: the event that is being read. */
+struct stream_now {
+	struct slice data;
+	struct slice fragment; /* the last one added */
+	struct slice padding;  /* a string that means nothing, behind it; or absent */
+	uint32_t block, fragments;
+	bool fixed; /* did something that would not be the same if it was done again */
+};
+
+/* private: half a surrogate pair at the edge of a string, masked so that the event is JSON. */
+struct stream_half {
+	char *at; /* its backslash */
+	char digits[4];
+	bool low;
+};
+
+struct stream {
+	uint32_t magic;
+	struct stream_progress progress; /* read it whenever you like */
+	/* private: */
+	enum stream_state state;
+	const struct dialect *dialect;
+	struct provider_answer head;
+	struct answer answer;
+	struct stream_limits limits;
+	size_t kept; /* of limits.answer_bytes_max */
+	struct sse sse;
+	struct stream_block *blocks; /* in order of appearance */
+	uint32_t block_count, block_cap;
+	struct usage counters; /* anthropic's, see anthropic_read_usage */
+	enum answer_stop stop;
+	bool stopped;            /* the terminal condition was seen */
+	bool started;            /* message_start was */
+	struct slice error_body; /* the event that was an error; absent when there was none */
+	struct stream_now now;
+	uint32_t half_count;
+	uint16_t at_index[STREAM_BLOCKS_MAX]; /* index in the stream -> 1 + place in blocks */
+	struct stream_shape shape;
+	/* not cleared by stream_open: */
+	struct stream_half halves[STREAM_HALVES_MAX];
+	char buffer[STREAM_EVENT_MAX];
+};
+
+/* Begins an answer. `head` is its status (2xx), headers and chance; its body is not looked at. Copied:
+ * *head, *limits. Borrowed until stream_end: what head and context point to, work, into. The result
+ * will live as long as `into` and what context points to. */
+void stream_open(struct stream *s, const struct dialect *dialect,
+		 const struct decode_context *context, const struct provider_answer *head,
+		 const struct stream_limits *limits, struct json_work *work, struct arena *into);
+
+/* The next bytes of the body, borrowed during the call. Costs nothing once the state is not OPEN. */
+enum stream_state stream_feed(struct stream *s, struct slice bytes);
+
+/* There are no more bytes. ERR_OK: *result. Else as decode(): *failure, among others
+ * ERR_PROVIDER_ANSWER (retryable) when the stream ended before its terminal condition, which is a stop
+ * reason, with OpenAI [DONE] as well; afterwards STREAM_BROKE is no failure. failure->usage is what
+ * had been counted until then. Once per stream. */
+MUST_USE enum err stream_end(struct stream *s, enum stream_ending ending,
+			     struct sampling_result *result, struct provider_failure *failure);
+
+#endif

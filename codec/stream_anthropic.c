@@ -1,0 +1,304 @@
+/* stream_anthropic.c - events of a Messages stream (contract/providers.md 2, 10).
+ *
+ * message_start, then blocks (start, deltas, stop) that are told apart by their index and may overlap,
+ * message_delta with the stop reason, message_stop. Events and deltas of other types are passed over. */
+#include "codec/dialect_anthropic.h"
+#include "codec/stream_parts.h"
+
+/* What an event's top level says; objects as text, to be read when the type is known. */
+struct event {
+	struct slice type, message, block, delta, usage;
+	uint64_t index;
+	bool indexed, error;
+};
+
+/* The parts of a delta, of content blocks and of the message alike. */
+struct delta {
+	struct slice type, text, json, thinking, reason, details;
+};
+
+static void read_top(struct stream *s, struct slice data, struct event *e)
+{
+	struct answer *a = &s->answer;
+	struct json_reader r;
+	struct slice key;
+
+	json_open(&r, data, NULL, a->work);
+	if (json_enter_object(&r)) {
+		while (answer_next_key(a, &r, &key)) {
+			if (slice_eq(key, SLICE("type")))
+				answer_take_string(&r, &e->type);
+			else if (slice_eq(key, SLICE("index")))
+				e->indexed = answer_take_count(&r, &e->index);
+			else if (slice_eq(key, SLICE("delta")))
+				(void)json_skip(&r, &e->delta);
+			else if (slice_eq(key, SLICE("content_block")))
+				(void)json_skip(&r, &e->block);
+			else if (slice_eq(key, SLICE("message")))
+				(void)json_skip(&r, &e->message);
+			else if (slice_eq(key, SLICE("usage")))
+				(void)json_skip(&r, &e->usage);
+			else {
+				e->error |=
+					slice_eq(key, SLICE("error")) && json_peek(&r) != JSON_NULL;
+				(void)json_skip(&r, NULL);
+			}
+		}
+		(void)json_finish(&r);
+	}
+	stream_check(s, &r);
+}
+
+/* Opens an object of the event, which was validated with it; false when it is something else. */
+static bool open_part(struct json_reader *r, struct slice part)
+{
+	if (part.len == 0 || part.at[0] != '{')
+		return false;
+	json_open(r, part, NULL, NULL);
+	return json_enter_object(r);
+}
+
+static void read_counters(struct stream *s, struct slice usage)
+{
+	struct json_reader r;
+
+	if (slice_absent(usage))
+		return;
+	json_open(&r, usage, NULL, NULL);
+	anthropic_read_usage(&s->answer, &r, &s->counters);
+}
+
+/* ---- the message ---- */
+
+static void on_message_start(struct stream *s, const struct event *e)
+{
+	struct answer *a = &s->answer;
+	struct slice key, id = { NULL, 0 }, model = { NULL, 0 }, usage = { NULL, 0 };
+	struct json_reader r;
+
+	if (s->started)
+		answer_fail(a, "The provider's stream begins twice");
+	s->started = true;
+	if (!open_part(&r, e->message))
+		return;
+	while (answer_next_key(a, &r, &key))
+		if (slice_eq(key, SLICE("id")))
+			answer_take_string(&r, &id);
+		else if (slice_eq(key, SLICE("model")))
+			answer_take_string(&r, &model);
+		else if (slice_eq(key, SLICE("usage")))
+			(void)json_skip(&r, &usage);
+		else
+			(void)json_skip(&r, NULL);
+	if (id.len != 0)
+		stream_keep(s, id, &a->id);
+	if (model.len != 0)
+		stream_keep(s, model, &a->model);
+	read_counters(s, usage);
+}
+
+static void read_delta(struct stream *s, struct slice part, struct delta *d)
+{
+	struct json_reader r;
+	struct slice key;
+
+	if (!open_part(&r, part))
+		return;
+	while (answer_next_key(&s->answer, &r, &key))
+		if (slice_eq(key, SLICE("type")))
+			answer_take_string(&r, &d->type);
+		else if (slice_eq(key, SLICE("text")))
+			answer_take_string(&r, &d->text);
+		else if (slice_eq(key, SLICE("partial_json")))
+			answer_take_string(&r, &d->json);
+		else if (slice_eq(key, SLICE("thinking")))
+			answer_take_string(&r, &d->thinking);
+		else if (slice_eq(key, SLICE("stop_reason")))
+			answer_take_string(&r, &d->reason);
+		else if (slice_eq(key, SLICE("stop_details")))
+			(void)json_skip(&r, &d->details);
+		else
+			(void)json_skip(&r, NULL);
+}
+
+static void read_details(struct stream *s, struct slice details)
+{
+	struct answer *a = &s->answer;
+	struct slice kept = a->explanation;
+	struct json_reader r;
+
+	if (slice_absent(details))
+		return;
+	json_open(&r, details, NULL, NULL);
+	a->explanation = (struct slice){ NULL, 0 };
+	anthropic_read_explanation(a, &r);
+	struct slice said = a->explanation; /* of the event */
+	a->explanation = kept;
+	if (said.len != 0)
+		stream_keep(s, said, &a->explanation);
+}
+
+static void on_message_delta(struct stream *s, const struct event *e)
+{
+	struct delta d = { 0 };
+
+	read_delta(s, e->delta, &d);
+	read_counters(s, e->usage);
+	read_details(s, d.details);
+	if (!slice_absent(d.reason))
+		stream_stop(s, anthropic_stop(d.reason));
+}
+
+static void on_message_stop(struct stream *s, const struct event *e)
+{
+	(void)e;
+	stream_done(s);
+}
+
+/* ---- blocks ---- */
+
+/* What a block has from its beginning. */
+struct start {
+	struct slice type, id, name, text, input;
+};
+
+static void read_start(struct stream *s, struct slice part, struct start *b)
+{
+	struct json_reader r;
+	struct slice key;
+
+	if (!open_part(&r, part))
+		return;
+	while (answer_next_key(&s->answer, &r, &key))
+		if (slice_eq(key, SLICE("type")))
+			answer_take_string(&r, &b->type);
+		else if (slice_eq(key, SLICE("id")))
+			answer_take_string(&r, &b->id);
+		else if (slice_eq(key, SLICE("name")))
+			answer_take_string(&r, &b->name);
+		else if (slice_eq(key, SLICE("text")))
+			answer_take_string(&r, &b->text);
+		else if (slice_eq(key, SLICE("input")))
+			(void)json_skip(&r, &b->input);
+		else
+			(void)json_skip(&r, NULL);
+}
+
+static void begin_call(struct stream *s, uint64_t index, const struct start *b)
+{
+	uint32_t at = stream_block_new(s, index, STREAM_CALL);
+
+	if (at == STREAM_NO_BLOCK)
+		return;
+	stream_keep(s, b->id, &s->blocks[at].id);
+	stream_keep(s, b->name, &s->blocks[at].name);
+	/* mostly a placeholder, {}; some hosts have all of it here and send no delta. Deltas replace it */
+	if (b->input.len != 0 && b->input.at[0] == '{')
+		stream_keep(s, b->input, &s->blocks[at].args);
+}
+
+static void on_block_start(struct stream *s, const struct event *e)
+{
+	struct start b = { 0 };
+
+	if (!e->indexed)
+		answer_fail(&s->answer, "A block of the provider's stream has no index");
+	else if (stream_block_at(s, e->index) != STREAM_NO_BLOCK)
+		answer_fail(&s->answer, "A block of the provider's stream begins twice");
+	read_start(s, e->block, &b);
+	if (json_str_eq(b.type, SLICE("tool_use"))) {
+		begin_call(s, e->index, &b);
+	} else if (json_str_eq(b.type, SLICE("text"))) {
+		uint32_t at = stream_block_new(s, e->index, STREAM_TEXT);
+		if (at != STREAM_NO_BLOCK)
+			stream_add(s, at, b.text);
+	} else {
+		(void)stream_block_new(s, e->index, STREAM_IGNORED);
+		if (!anthropic_is_private(b.type))
+			answer_adjust(&s->answer, ADJUST_UNKNOWN_BLOCK);
+	}
+	s->now.fixed = true;
+}
+
+/* The string of a delta that adds to blocks of kind `*fits`; absent when it adds nothing we know. */
+static struct slice delta_string(const struct delta *d, enum stream_kind *fits)
+{
+	*fits = STREAM_IGNORED;
+	if (json_str_eq(d->type, SLICE("text_delta"))) {
+		*fits = STREAM_TEXT;
+		return d->text;
+	}
+	if (json_str_eq(d->type, SLICE("input_json_delta"))) {
+		*fits = STREAM_CALL;
+		return d->json;
+	}
+	if (json_str_eq(d->type, SLICE("thinking_delta")))
+		return d->thinking;
+	return (struct slice){ NULL, 0 };
+}
+
+static void on_block_delta(struct stream *s, const struct event *e)
+{
+	struct delta d = { 0 };
+	enum stream_kind fits;
+
+	uint32_t at = e->indexed ? stream_block_at(s, e->index) : STREAM_NO_BLOCK;
+	if (at == STREAM_NO_BLOCK) {
+		answer_fail(&s->answer,
+			    "A delta of the provider's stream belongs to no block that has begun");
+		return;
+	}
+	read_delta(s, e->delta, &d);
+	struct slice string = delta_string(&d, &fits);
+	if (slice_absent(string))
+		return;
+	struct stream_block *block = &s->blocks[at];
+	if (block->kind != STREAM_IGNORED && block->kind != fits)
+		answer_fail(&s->answer, "A delta of the provider's stream does not fit its block");
+	stream_add(s, at, string);
+}
+
+/* ---- events ---- */
+
+static void on_event(struct stream *s, struct slice name, struct slice data)
+{
+	static const struct {
+		struct slice type;
+		void (*on)(struct stream *s, const struct event *e);
+	} rows[] = {
+		{ SLICE_INIT("content_block_delta"), on_block_delta },
+		{ SLICE_INIT("content_block_start"), on_block_start },
+		{ SLICE_INIT("message_start"), on_message_start },
+		{ SLICE_INIT("message_delta"), on_message_delta },
+		{ SLICE_INIT("message_stop"), on_message_stop },
+	};
+	struct event e = { 0 };
+
+	if (slice_eq(name, SLICE("error"))) {
+		stream_error(s, data);
+		return;
+	}
+	read_top(s, data, &e);
+	if (s->answer.err != ERR_OK)
+		return;
+	if (slice_absent(e.type) && name.len != 0 && memchr(name.at, '\\', name.len) == NULL) {
+		e.type = name; /* plain, but now as good as raw */
+		s->now.fixed = true;
+	}
+	if (e.error || json_str_eq(e.type, SLICE("error"))) {
+		stream_error(s, data);
+		return;
+	}
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
+		if (json_str_eq(e.type, rows[i].type)) {
+			rows[i].on(s, &e);
+			return;
+		}
+}
+
+static void on_finish(struct stream *s)
+{
+	s->answer.last_call_cut = true;
+}
+
+const struct stream_dialect stream_anthropic = { .event = on_event, .finish = on_finish };

@@ -1,0 +1,400 @@
+/* stream_openai.c - events of a Chat Completions stream, in all its dialects (contract/providers.md 3,
+ * 5, 10).
+ *
+ * Every event is a chunk: deltas of choice 0, and around them, in any chunk, id, model, usage and the
+ * reason to stop. [DONE] ends the stream, where it is not forgotten. */
+#include "codec/dialect_openai.h"
+#include "codec/dialect_text.h"
+#include "codec/stream_parts.h"
+
+/* Places in at_index: calls have the indexes of the wire, and what exists once is behind them. */
+enum {
+	INDEX_CALLS = STREAM_BLOCKS_MAX - 4,
+	INDEX_TEXT = INDEX_CALLS,
+	INDEX_REFUSAL,
+	INDEX_AUDIO,
+	INDEX_OLD_CALL, /* function_call, from before there were several */
+};
+
+/* ---- deltas ---- */
+
+/* Adds to the one block of that kind, which begins with its first string. */
+static void add_to(struct stream *s, uint64_t index, enum stream_kind kind, struct slice raw)
+{
+	uint32_t at = stream_block_at(s, index);
+
+	if (at == STREAM_NO_BLOCK) {
+		at = stream_block_new(s, index, kind);
+		if (at == STREAM_NO_BLOCK)
+			return;
+	}
+	stream_add(s, at, raw);
+}
+
+/* Text, null, or parts: what a whole answer may have as content, too. */
+static void read_content(struct stream *s, struct json_reader *r)
+{
+	struct answer *a = &s->answer;
+
+	openai_read_content(a, r);
+	for (uint32_t i = 0; i < a->count; i++)
+		add_to(s, INDEX_TEXT, STREAM_TEXT, a->blocks[i].text);
+	a->count = 0;
+}
+
+static void read_refusal(struct stream *s, struct json_reader *r)
+{
+	struct slice raw = { NULL, 0 };
+
+	answer_take_string(r, &raw);
+	if (!slice_absent(raw))
+		add_to(s, INDEX_REFUSAL, STREAM_REFUSAL, raw);
+}
+
+static void read_reasoning(struct stream *s, struct json_reader *r)
+{
+	struct slice raw = { NULL, 0 };
+
+	answer_take_string(r, &raw);
+	if (!slice_absent(raw))
+		stream_add(s, STREAM_NO_BLOCK, raw);
+}
+
+static void add_audio(struct stream *s, struct slice data)
+{
+	if (slice_absent(s->answer.context->audio_format)) { /* nobody asked for any */
+		answer_adjust(&s->answer, ADJUST_UNKNOWN_BLOCK);
+		stream_add(s, STREAM_NO_BLOCK, data);
+		return;
+	}
+	add_to(s, INDEX_AUDIO, STREAM_AUDIO, data);
+}
+
+static void read_audio(struct stream *s, struct json_reader *r)
+{
+	struct slice key, data = { NULL, 0 };
+
+	if (json_peek(r) != JSON_OBJECT) {
+		(void)json_skip(r, NULL);
+		return;
+	}
+	if (!json_enter_object(r))
+		return;
+	while (answer_next_key(&s->answer, r, &key))
+		if (slice_eq(key, SLICE("data")))
+			answer_take_string(r, &data);
+		else
+			(void)json_skip(r, NULL);
+	if (!slice_absent(data))
+		add_audio(s, data);
+}
+
+/* ---- calls ---- */
+
+/* One entry of tool_calls, or a function_call. */
+struct fragment {
+	uint64_t index;
+	struct slice id, type, name;
+	struct slice string; /* arguments as a raw string */
+	struct slice value;  /* arguments as a JSON value; absent for null */
+};
+
+static void read_function(struct stream *s, struct json_reader *r, struct fragment *f)
+{
+	struct slice key;
+
+	if (json_peek(r) != JSON_OBJECT) {
+		(void)json_skip(r, NULL);
+		return;
+	}
+	if (!json_enter_object(r))
+		return;
+	while (answer_next_key(&s->answer, r, &key)) {
+		if (slice_eq(key, SLICE("name")))
+			answer_take_string(r, &f->name);
+		else if (!slice_eq(key, SLICE("arguments")) || json_peek(r) == JSON_NULL)
+			(void)json_skip(r, NULL);
+		else if (json_peek(r) == JSON_STRING)
+			(void)json_string(r, &f->string);
+		else
+			(void)json_skip(r, &f->value);
+	}
+}
+
+/* The call that a fragment belongs to: a known index has it, unless it brings another id (hosts that
+ * say index 0 for every call). */
+static uint32_t call_of(struct stream *s, const struct fragment *f)
+{
+	uint32_t at = stream_block_at(s, f->index);
+	bool custom = json_str_eq(f->type, SLICE("custom"));
+
+	if (at != STREAM_NO_BLOCK &&
+	    (f->id.len == 0 || s->blocks[at].id.len == 0 || json_str_same(f->id, s->blocks[at].id)))
+		return at;
+	if (custom) /* its input is no object; none is ever offered */
+		answer_adjust(&s->answer, ADJUST_UNKNOWN_BLOCK);
+	return stream_block_new(s, f->index, custom ? STREAM_IGNORED : STREAM_CALL);
+}
+
+/* Arguments as an object, as some hosts send them: then that is all of them. */
+static void keep_value(struct stream *s, struct stream_block *call, struct slice value)
+{
+	if (!slice_absent(call->args))
+		answer_fail(&s->answer, "A tool call of the provider's stream has two arguments");
+	stream_keep(s, value, &call->args);
+	s->now.fixed = true;
+}
+
+static void take_fragment(struct stream *s, const struct fragment *f)
+{
+	uint32_t at = call_of(s, f);
+
+	if (at == STREAM_NO_BLOCK)
+		return;
+	struct stream_block *call = &s->blocks[at];
+	if (f->id.len != 0)
+		stream_keep(s, f->id, &call->id);
+	if (f->name.len != 0)
+		stream_keep(s, f->name, &call->name);
+	if (!slice_absent(f->value))
+		keep_value(s, call, f->value);
+	if (!slice_absent(f->string))
+		stream_add(s, at, f->string);
+}
+
+static void read_call(struct stream *s, struct json_reader *r, uint64_t position)
+{
+	struct fragment f = { .index = position };
+	struct slice key;
+
+	if (!json_enter_object(r))
+		return;
+	while (answer_next_key(&s->answer, r, &key))
+		if (slice_eq(key, SLICE("index")))
+			(void)answer_take_count(r, &f.index);
+		else if (slice_eq(key, SLICE("id")))
+			answer_take_string(r, &f.id);
+		else if (slice_eq(key, SLICE("type")))
+			answer_take_string(r, &f.type);
+		else if (slice_eq(key, SLICE("function")))
+			read_function(s, r, &f);
+		else
+			(void)json_skip(r, NULL);
+	if (r->fault.err != ERR_OK)
+		return;
+	if (f.index >= INDEX_CALLS)
+		answer_fail(&s->answer, "The provider's stream has too many tool calls");
+	else
+		take_fragment(s, &f);
+}
+
+static void read_calls(struct stream *s, struct json_reader *r)
+{
+	uint64_t position = 0;
+
+	if (json_peek(r) == JSON_NULL) {
+		(void)json_null(r);
+		return;
+	}
+	if (json_enter_array(r))
+		while (json_next_item(r))
+			read_call(s, r, position++);
+}
+
+static void read_old_call(struct stream *s, struct json_reader *r)
+{
+	struct fragment f = { .index = INDEX_OLD_CALL };
+
+	if (json_peek(r) != JSON_OBJECT) {
+		(void)json_skip(r, NULL);
+		return;
+	}
+	read_function(s, r, &f);
+	if (r->fault.err == ERR_OK)
+		take_fragment(s, &f);
+}
+
+/* ---- chunks ---- */
+
+static void read_delta(struct stream *s, struct json_reader *r)
+{
+	static const struct {
+		struct slice key;
+		void (*read)(struct stream *s, struct json_reader *r);
+	} rows[] = {
+		{ SLICE_INIT("content"), read_content },
+		{ SLICE_INIT("tool_calls"), read_calls },
+		{ SLICE_INIT("function_call"), read_old_call },
+		{ SLICE_INIT("refusal"), read_refusal },
+		{ SLICE_INIT("audio"), read_audio },
+		{ SLICE_INIT("reasoning_content"), read_reasoning },
+		{ SLICE_INIT("reasoning"), read_reasoning },
+	};
+	struct slice key;
+
+	if (json_peek(r) != JSON_OBJECT) {
+		(void)json_skip(r, NULL);
+		return;
+	}
+	if (!json_enter_object(r))
+		return;
+	while (answer_next_key(&s->answer, r, &key)) {
+		size_t i = 0;
+		while (i < COUNT_OF(rows) && !slice_eq(key, rows[i].key))
+			i++;
+		if (i < COUNT_OF(rows))
+			rows[i].read(s, r);
+		else
+			(void)json_skip(r, NULL); /* role, and what is not ours */
+	}
+}
+
+/* What a choice says beside its delta. */
+struct choice {
+	uint64_t index;
+	struct slice delta, reason, match; /* delta: its text; match: vLLM's stop_reason */
+	bool failed;
+};
+
+static void read_choice(struct stream *s, struct json_reader *r, struct choice *choice)
+{
+	struct slice key;
+
+	if (!json_enter_object(r))
+		return;
+	while (answer_next_key(&s->answer, r, &key)) {
+		if (slice_eq(key, SLICE("index"))) {
+			(void)answer_take_count(r, &choice->index);
+		} else if (slice_eq(key, SLICE("delta"))) {
+			(void)json_skip(r, &choice->delta);
+		} else if (slice_eq(key, SLICE("finish_reason"))) {
+			answer_take_string(r, &choice->reason);
+		} else if (slice_eq(key, SLICE("stop_reason"))) {
+			answer_take_string(r, &choice->match);
+		} else {
+			choice->failed |=
+				slice_eq(key, SLICE("error")) && json_peek(r) == JSON_OBJECT;
+			(void)json_skip(r, NULL);
+		}
+	}
+	choice->failed |= json_str_eq(choice->reason, SLICE("error"));
+}
+
+/* A chunk, until all of it was read: what is in it counts only if it is no error. */
+struct chunk {
+	struct slice id, model;
+	struct choice choice; /* choice 0 */
+	bool error;
+};
+
+static void read_choices(struct stream *s, struct json_reader *r, struct chunk *c)
+{
+	uint64_t position = 0;
+
+	if (json_peek(r) != JSON_ARRAY) {
+		(void)json_skip(r, NULL);
+		return;
+	}
+	if (!json_enter_array(r))
+		return;
+	while (json_next_item(r)) {
+		struct choice choice = { .index = position++ };
+		read_choice(s, r, &choice);
+		if (choice.index == 0) /* one was asked for */
+			c->choice = choice;
+	}
+}
+
+static void read_member(struct stream *s, struct json_reader *r, struct slice key, struct chunk *c)
+{
+	struct answer *a = &s->answer;
+
+	if (slice_eq(key, SLICE("choices"))) {
+		read_choices(s, r, c);
+	} else if (slice_eq(key, SLICE("id"))) {
+		answer_take_string(r, &c->id);
+	} else if (slice_eq(key, SLICE("model"))) {
+		answer_take_string(r, &c->model);
+	} else if (slice_eq(key, SLICE("usage"))) {
+		openai_read_usage(a, r);
+	} else if (slice_eq(key, SLICE("x_groq"))) {
+		openai_read_x_groq(a, r);
+	} else if (slice_eq(key, SLICE("obfuscation"))) {
+		answer_take_string(r, &s->now.padding);
+	} else {
+		c->error |= slice_eq(key, SLICE("error")) && json_peek(r) != JSON_NULL;
+		(void)json_skip(r, NULL);
+	}
+}
+
+static void read_chunk(struct stream *s, struct slice data, struct chunk *c)
+{
+	struct json_reader r;
+	struct slice key;
+
+	json_open(&r, data, NULL, s->answer.work);
+	if (json_enter_object(&r)) {
+		while (answer_next_key(&s->answer, &r, &key))
+			read_member(s, &r, key, c);
+		(void)json_finish(&r);
+	}
+	stream_check(s, &r);
+}
+
+static void take_chunk(struct stream *s, const struct chunk *c)
+{
+	struct answer *a = &s->answer;
+	struct json_reader r;
+
+	if (c->id.len != 0 && slice_absent(a->id))
+		stream_keep(s, c->id, &a->id);
+	if (c->model.len != 0 && slice_absent(a->model))
+		stream_keep(s, c->model, &a->model);
+	if (!slice_absent(c->choice.delta)) {
+		json_open(&r, c->choice.delta, NULL, NULL); /* validated with the chunk */
+		read_delta(s, &r);
+		stream_check(s, &r);
+	}
+	if (!slice_absent(c->choice.reason))
+		stream_stop(s, openai_stop(c->choice.reason, c->choice.match));
+}
+
+static void on_event(struct stream *s, struct slice name, struct slice data)
+{
+	struct chunk c = { 0 };
+
+	if (slice_eq(name, SLICE("error"))) {
+		stream_error(s, data);
+		return;
+	}
+	if (slice_eq(text_trim_json(data), SLICE("[DONE]"))) {
+		if (!s->stopped)
+			stream_stop(s, ANSWER_END);
+		stream_done(s);
+		return;
+	}
+	read_chunk(s, data, &c);
+	if (s->answer.err != ERR_OK)
+		return;
+	if (c.error || c.choice.failed)
+		stream_error(s, data);
+	else
+		take_chunk(s, &c);
+}
+
+static void on_finish(struct stream *s)
+{
+	uint32_t refusal = stream_block_at(s, INDEX_REFUSAL);
+
+	if (refusal != STREAM_NO_BLOCK && s->blocks[refusal].text.len != 0)
+		s->answer.stop = ANSWER_REFUSED;
+	for (uint32_t i = 0; i < s->block_count; i++)
+		if (s->blocks[i].kind == STREAM_CALL && !slice_absent(s->blocks[i].args) &&
+		    stream_has_arguments(&s->blocks[i]))
+			answer_fail(&s->answer,
+				    "A tool call of the provider's stream has two arguments");
+}
+
+const struct stream_dialect stream_openai = { .event = on_event,
+					      .finish = on_finish,
+					      .calls_last = true };

@@ -1,0 +1,99 @@
+/* stream_parts.h - what the dialects' event decoders are made of; private to codec/.
+ *
+ * A dialect reads each event (struct stream_dialect), says which strings belong to which block
+ * (stream_add), and whether the answer is at its end. The first failure is kept in s->answer and makes
+ * the rest no-ops. */
+#ifndef CODEC_STREAM_PARTS_H
+#define CODEC_STREAM_PARTS_H
+
+#include "codec/stream.h"
+
+#define STREAM_MAGIC 0x5e57ea17u
+
+#define STREAM_NO_BLOCK UINT32_MAX
+
+/* One row per dialect (struct dialect). */
+struct stream_dialect {
+	/* Reads one event; `name` may be absent, `data` is not blank. Failures go into s->answer. */
+	void (*event)(struct stream *s, struct slice name, struct slice data);
+	/* The stream is over and did not fail: says what only the whole tells, before the blocks are
+	 * added to s->answer, in order of appearance, calls behind everything else if `calls_last`. */
+	void (*finish)(struct stream *s);
+	bool calls_last;
+};
+
+/* ---- what an event may say ---- */
+
+/* If the reader of an event has failed, so has the stream: a JSON error is fatal (section 10). */
+void stream_check(struct stream *s, const struct json_reader *r);
+
+/* The event is an error, whatever else was in it: the stream fails with what the provider says. */
+void stream_error(struct stream *s, struct slice data);
+
+/* The terminal condition of section 10; may be called again, the last one counts. */
+void stream_stop(struct stream *s, enum answer_stop stop);
+
+/* Nothing more will follow. */
+void stream_done(struct stream *s);
+
+/* Copies a raw string or JSON text of the event into the arena, unless *out says the same already. */
+void stream_keep(struct stream *s, struct slice raw, struct slice *out);
+
+/* ---- blocks ---- */
+
+/* A new block at `index` of the stream, below STREAM_BLOCKS_MAX or it fails; deltas of that index are
+ * its own from now on. Its place in s->blocks, or STREAM_NO_BLOCK after failing. */
+uint32_t stream_block_new(struct stream *s, uint64_t index, enum stream_kind kind);
+
+/* The place of the block that `index` means now; STREAM_NO_BLOCK when there is none. */
+uint32_t stream_block_at(const struct stream *s, uint64_t index);
+
+/* Adds the raw string, which lies in the event's data, to a block; STREAM_NO_BLOCK: it is only
+ * counted. */
+void stream_add(struct stream *s, uint32_t block, struct slice raw);
+
+/* Whether a call's arguments have come as fragments that are not empty. */
+static inline bool stream_has_arguments(const struct stream_block *call)
+{
+	return call->text.len > 1; /* the opening quote */
+}
+
+/* ---- texts (stream_text.c) ---- */
+
+/* Bytes at the end of a text, as they are. */
+void stream_text_put(struct stream *s, struct stream_text *text, struct slice bytes);
+
+/* No more will come: a half at its end is left out when the answer was cut by its token limit
+ * (s->answer.stop), and fails it otherwise. */
+void stream_text_end_half(struct stream *s, struct stream_text *text);
+
+/* The whole of it; absent when it has no bytes or memory is exhausted. */
+struct slice stream_text_whole(struct stream *s, struct stream_text *text);
+
+/* Adds it to s->answer as text blocks, a piece each. */
+void stream_text_blocks(struct stream *s, struct stream_text *text);
+
+/* ---- halves of surrogate pairs (stream_half.c) ----
+ *
+ * A provider that escapes everything may cut between the halves of a pair: a lone one at the edge of a
+ * string is JSON's business no longer. They are masked before the event is read and put back into what
+ * is kept of it, where the other half has to follow. */
+
+/* The event's data with such halves masked: itself when there are none, else the stream's copy. */
+struct slice stream_halves_mask(struct stream *s, struct sse_event *event);
+
+/* Puts back those at the edges of `raw`; whether there was one at its front and at its back. */
+void stream_halves_take(struct stream *s, struct slice raw, bool *front, bool *back);
+
+/* Whether any is inside `raw`. */
+bool stream_halves_inside(const struct stream *s, struct slice raw);
+
+/* ---- shapes (stream_shape.c) ---- */
+
+/* Remembers the event that was read just now, when the next one may be like it. */
+void stream_shape_learn(struct stream *s);
+
+/* Whether `data` is an event of the remembered shape; then *fragment is its string. */
+bool stream_shape_match(struct stream *s, struct slice data, struct slice *fragment);
+
+#endif

@@ -1,0 +1,101 @@
+#include "codec/base/must.h"
+#include "codec/stream_parts.h"
+
+/* A piece and what the arena puts before it fit its chunk, so that none is allocated but by a pool. */
+struct stream_piece {
+	struct stream_piece *next;
+	uint32_t len, room;
+	char bytes[];
+};
+
+enum {
+	PIECE_FIRST = 1024 - sizeof(struct stream_piece),
+	PIECE_NEXT = ARENA_CHUNK_BYTES - 64 - sizeof(struct stream_piece),
+	HALF = 6, /* bytes of an escaped half: \ud83d */
+};
+
+static bool text_grow(struct stream *s, struct stream_text *text)
+{
+	uint32_t room = text->first == NULL ? PIECE_FIRST : PIECE_NEXT;
+	struct stream_piece *piece = arena_take(s->answer.into, sizeof(*piece) + room);
+
+	if (piece == NULL) {
+		answer_no_memory(&s->answer);
+		return false;
+	}
+	*piece = (struct stream_piece){ .room = room };
+	if (text->first == NULL)
+		text->first = piece;
+	else
+		text->last->next = piece;
+	text->last = piece;
+	return true;
+}
+
+void stream_text_put(struct stream *s, struct stream_text *text, struct slice bytes)
+{
+	while (bytes.len != 0) {
+		struct stream_piece *piece = text->last;
+		if (piece == NULL || piece->len == piece->room) {
+			if (!text_grow(s, text))
+				return;
+			piece = text->last;
+		}
+		size_t free = piece->room - piece->len, len = bytes.len < free ? bytes.len : free;
+		(void)memcpy(piece->bytes + piece->len, bytes.at, len);
+		piece->len += (uint32_t)len;
+		text->len += len;
+		bytes = slice_of(bytes.at + len, bytes.len - len);
+	}
+}
+
+void stream_text_end_half(struct stream *s, struct stream_text *text)
+{
+	size_t cut = HALF;
+
+	if (!text->half)
+		return;
+	text->half = false;
+	if (s->answer.stop != ANSWER_LENGTH) {
+		answer_fail(&s->answer, "A text of the provider's stream ends in half a character");
+		return;
+	}
+	must(text->len >= cut);
+	text->len -= cut;
+	if (text->last->len < cut) { /* it lies across two pieces */
+		struct stream_piece *before = text->first;
+		while (before->next != text->last)
+			before = before->next;
+		cut -= text->last->len;
+		text->last = before;
+		before->next = NULL;
+	}
+	text->last->len -= (uint32_t)cut;
+}
+
+struct slice stream_text_whole(struct stream *s, struct stream_text *text)
+{
+	if (text->len == 0)
+		return (struct slice){ NULL, 0 };
+	if (text->first == text->last)
+		return slice_of(text->first->bytes, text->len);
+	char *all = arena_take(s->answer.into, text->len), *out = all;
+	if (all == NULL) {
+		answer_no_memory(&s->answer);
+		return (struct slice){ NULL, 0 };
+	}
+	for (const struct stream_piece *piece = text->first; piece != NULL; piece = piece->next) {
+		(void)memcpy(out, piece->bytes, piece->len);
+		out += piece->len;
+	}
+	must(out == all + text->len);
+	return slice_of(all, text->len);
+}
+
+void stream_text_blocks(struct stream *s, struct stream_text *text)
+{
+	for (const struct stream_piece *piece = text->first; piece != NULL; piece = piece->next)
+		answer_add(&s->answer,
+			   (struct answer_block){ .kind = ANSWER_TEXT,
+						  .text = slice_of(piece->bytes, piece->len) });
+}
