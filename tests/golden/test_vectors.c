@@ -10,6 +10,7 @@
 #include "codec/jsonrpc.h"
 #include "codec/sampling.h"
 #include "tests/support/golden_set.h"
+#include "tests/support/stream_cut.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -24,6 +25,7 @@ enum {
 	ARENA_CAP = 8 * 1024 * 1024,
 	PATH_SIZE = 2 * GOLDEN_NAME_MAX,
 	WHY_SIZE = 512,
+	SPLIT_MAX = 700, /* streams of up to so many bytes are cut in two at every place */
 };
 
 static const char *const all_directions[] = { "mcp_to_anthropic", "mcp_to_openai",
@@ -91,7 +93,12 @@ static bool same_tree(struct run *run, const struct json_tree *want, struct slic
 	return same;
 }
 
-/* ---- what both kinds have ---- */
+/* ---- what all kinds have ---- */
+
+static const struct dialect *dialect_of(const struct run *run)
+{
+	return dialect_get(run->vector->openai ? DIALECT_OPENAI : DIALECT_ANTHROPIC);
+}
 
 static bool same_adjustments(struct run *run, adjust_set have)
 {
@@ -253,11 +260,11 @@ static enum err translate(struct run *run, struct encode_out *out, struct fault 
 	struct encode_in in = { .request = request,
 				.profile = &profile,
 				.model = plain_at(run, vector->tree, "config.model"),
+				.stream = json_tree_true(vector->tree, "config.stream"),
 				.max_tokens = request->max_tokens > UINT32_MAX
 						      ? UINT32_MAX
 						      : (uint32_t)request->max_tokens };
-	return dialect_get(vector->openai ? DIALECT_OPENAI : DIALECT_ANTHROPIC)
-		->encode(&in, run->work, &run->arena, out, fault);
+	return dialect_of(run)->encode(&in, run->work, &run->arena, out, fault);
 }
 
 static bool request_passes(struct run *run)
@@ -394,27 +401,75 @@ static bool failure_passes(struct run *run, const struct provider_failure *failu
 	return same_error(run, &fault, &data) && same_learn(run, failure->learn);
 }
 
-static bool answer_passes(struct run *run)
+/* What came of an answer, against the vector's `out` or `error`. */
+static bool outcome_passes(struct run *run, const struct decode_context *context, enum err err,
+			   const struct sampling_result *result,
+			   const struct provider_failure *failure)
 {
 	const struct json_tree *want = json_tree_get(run->vector->tree, "out");
+	struct gather g;
+
+	if (err != ERR_OK)
+		return failure_passes(run, failure);
+	if (want == NULL)
+		return wrong(run, "an error was expected");
+	gather_init(&g, &run->arena);
+	sampling_write_bare(&g, result, context->revision, context->tools_present, NULL);
+	struct slice text = gather_flat(&g, &run->arena);
+	must(!slice_absent(text));
+	return same_tree(run, want, text, false) && same_usage(run, &result->usage) &&
+	       same_adjustments(run, result->adjustments);
+}
+
+static bool answer_passes(struct run *run)
+{
 	struct decode_context context = context_of(run);
 	struct provider_answer answer = answer_of(run);
 	struct sampling_result result;
 	struct provider_failure failure;
-	struct gather g;
+	enum err err = dialect_of(run)->decode(&context, &answer, run->work, &run->arena, &result,
+					       &failure);
 
-	if (dialect_get(run->vector->openai ? DIALECT_OPENAI : DIALECT_ANTHROPIC)
-		    ->decode(&context, &answer, run->work, &run->arena, &result, &failure) !=
-	    ERR_OK)
-		return failure_passes(run, &failure);
-	if (want == NULL)
-		return wrong(run, "an error was expected");
-	gather_init(&g, &run->arena);
-	sampling_write_bare(&g, &result, context.revision, context.tools_present, NULL);
-	struct slice text = gather_flat(&g, &run->arena);
-	must(!slice_absent(text));
-	return same_tree(run, want, text, false) && same_usage(run, &result.usage) &&
-	       same_adjustments(run, result.adjustments);
+	return outcome_passes(run, &context, err, &result, &failure);
+}
+
+/* ---- streams ---- */
+
+static bool stream_passes_cut(struct run *run, struct stream *s, struct slice body,
+			      struct stream_cut cut)
+{
+	static const struct stream_limits limits = { .answer_bytes_max = 1 << 20 };
+	struct decode_context context = context_of(run);
+	struct provider_answer head = answer_of(run);
+	struct sampling_result result;
+	struct provider_failure failure;
+
+	stream_open(s, dialect_of(run), &context, &head, &limits, run->work, &run->arena);
+	(void)stream_feed_cut(s, body, cut);
+	enum err err = stream_end(s, STREAM_ENDED, &result, &failure);
+	bool passes = outcome_passes(run, &context, err, &result, &failure);
+	arena_give(&run->arena);
+	return passes;
+}
+
+/* As it was recorded, in one piece, byte by byte, and in two pieces. */
+static bool stream_passes(struct run *run)
+{
+	struct slice body = json_tree_string(run->vector->tree, "in");
+	const struct json_tree *sizes = json_tree_get(run->vector->tree, "chunk_sizes");
+	struct stream *s = malloc(sizeof(*s));
+
+	must(!slice_absent(body) && s != NULL);
+	bool passes = stream_passes_cut(run, s, body, (struct stream_cut){ .step = 0 }) &&
+		      stream_passes_cut(run, s, body, (struct stream_cut){ .step = 1 });
+	if (passes && sizes->kind == JSON_ARRAY && sizes->first != NULL)
+		passes = stream_passes_cut(run, s, body,
+					   (struct stream_cut){ .sizes = sizes->first });
+	for (size_t at = 1; passes && body.len <= SPLIT_MAX && at < body.len; at++)
+		passes = stream_passes_cut(run, s, body, (struct stream_cut){ .once = at });
+	free(s);
+	free((void *)(uintptr_t)body.at);
+	return passes;
 }
 
 /* ---- tests ---- */
@@ -427,7 +482,9 @@ static void vector_holds(void **state)
 	struct run run;
 
 	run_begin(&run, vector);
-	bool holds = vector->request ? request_passes(&run) : answer_passes(&run);
+	bool holds = vector->request    ? request_passes(&run)
+		     : vector->streamed ? stream_passes(&run)
+					: answer_passes(&run);
 	run_end(&run);
 	if (!holds)
 		fail_msg("%s: %s", vector->name, run.why);

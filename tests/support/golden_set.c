@@ -10,7 +10,7 @@
 enum { PATH_SIZE = 2 * GOLDEN_NAME_MAX };
 
 static const char *const directions[] = { "mcp_to_anthropic", "mcp_to_openai", "anthropic_to_mcp",
-					  "openai_to_mcp" };
+					  "openai_to_mcp",    "anthropic_sse", "openai_sse" };
 
 /* ---- files ---- */
 
@@ -101,6 +101,7 @@ static void load_vector(struct golden_set *sets, const char *direction, const ch
 	vector->text = golden_read(path);
 	vector->tree = json_tree_parse(vector->text);
 	vector->request = strncmp(direction, "mcp_to_", 7) == 0;
+	vector->streamed = strstr(direction, "_sse") != NULL;
 	vector->openai = strstr(direction, "openai") != NULL;
 	if (vector->tree == NULL) {
 		(void)fprintf(stderr, "%s is not readable\n", path);

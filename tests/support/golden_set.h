@@ -13,7 +13,7 @@ struct vector {
 	char name[GOLDEN_NAME_MAX]; /* direction/file */
 	struct slice text;
 	struct json_tree *tree;
-	bool request, openai;
+	bool request, openai, streamed; /* streamed: `in` is the text of an event stream */
 };
 
 struct golden_set {
