@@ -149,7 +149,10 @@ static void print_json_string(struct walk *walk, struct slice plain)
 
 	gather_init(&g, &walk->arena);
 	gather_plain(&g, plain);
-	print_gather(&g);
+	if (gather_done(&g) == ERR_OK)
+		print_gather(&g);
+	else
+		(void)fputs("null", stdout); /* no memory for it, and still JSON */
 }
 
 static void print_adjustments(adjust_set set, const char *quote, const char *between)
