@@ -30,8 +30,9 @@ struct reservation {
 	bool granted;
 	struct limit_refusal refusal; /* also ERR_BUSY: no room for another slot */
 	/* the store's own */
-	uint64_t ticket; /* of the request to Redis, while pending */
-	bool away;       /* granted while Redis was not there */
+	uint64_t ticket;                  /* of the request to Redis, while pending */
+	bool away;                        /* granted while Redis was not there */
+	struct reservation *next_waiting; /* for the first connection to Redis */
 };
 
 struct store {

@@ -15,6 +15,10 @@
 #include <sys/un.h>
 
 #define RENEW_EVERY (10 * SEC) /* a third of a lease */
+#define FLUSH_AFTER (2 * MSEC)
+
+/* Far more than a worker's traffic needs; what comes at once, when Redis is back, is spread out. */
+enum { FLUSHED_AT_ONCE = 64 };
 
 static struct store_redis *redis_of(struct store *store)
 {
@@ -26,69 +30,8 @@ static struct store_redis *redis_of(struct store *store)
 
 /* ---- verdicts ---- */
 
-static void refuse(struct reservation *reservation, enum err err, const char *limit, nsec_t wait_ns)
-{
-	reservation->granted = false;
-	reservation->refusal =
-		(struct limit_refusal){ .err = err, .limit = limit, .wait_ns = wait_ns };
-}
-
-static void hold_places(struct store_redis *redis, const struct reservation *reservation)
-{
-	for (uint32_t i = 0; reservation->ask.concurrent != 0 && i < reservation->scope_count; i++)
-		store_redis_hold_place(redis, store_redis_tenant(redis, reservation, i));
-}
-
-/* What the tenant may spend in a day while Redis is not there, by all workers of this gateway: a slot of
- * its own. False: no room for one. */
-static bool away_scope(struct store_redis *redis, const struct reservation *reservation,
-		       struct limit_scope *out)
-{
-	*out = (struct limit_scope){ .limits = limit_none() };
-	out->limits.usd_per_day = reservation->scopes[0].limits.away_usd;
-	(void)memcpy(out->key, reservation->scopes[0].key, sizeof(out->key));
-	out->key[sizeof(out->key) - 1] ^= UINT8_MAX; /* of a digest: as good as another one */
-	out->slot = limit_table_slot(redis->table, out->key);
-	return out->slot != NULL;
-}
-
-static void away_settle(struct store_redis *redis, const struct reservation *reservation,
-			uint64_t usd)
-{
-	const struct limit_ask ask = { .usd = reservation->ask.usd };
-	struct limit_scope away;
-
-	if (away_scope(redis, reservation, &away))
-		(void)limit_settle(&away, 1, &ask, reservation->wall_s, 0, usd, 0);
-}
-
-/* Redis is not there: the tenant's own choice (on_store_failure). */
-static void decide_away(struct store_redis *redis, struct reservation *reservation)
-{
-	const struct limit_ask money = { .usd = reservation->ask.usd };
-	struct limit_refusal refusal = { .err = ERR_STORE };
-	struct limit_scope away;
-
-	reservation->granted = false;
-	if (reservation->scopes[0].limits.away_rates_closed ||
-	    !away_scope(redis, reservation, &away) ||
-	    !limit_take(&away, 1, &money, reservation->now, reservation->wall_s, &refusal)) {
-		refuse(reservation, ERR_STORE, NULL, 0);
-		return;
-	}
-	reservation->granted =
-		limit_take(reservation->scopes, reservation->scope_count, &reservation->ask,
-			   reservation->now, reservation->wall_s, &reservation->refusal);
-	if (!reservation->granted) {
-		away_settle(redis, reservation, 0);
-		return;
-	}
-	reservation->away = true;
-	hold_places(redis, reservation);
-}
-
 /* Of limits that count only: which would have refused, and rates that were left as they are. */
-static void note_over(struct limit_scope *scope, uint64_t over)
+static void note_over(struct limit_scope *scope, uint32_t over)
 {
 	static const enum limit limits[] = { LIMIT_requests_per_minute, LIMIT_tokens_per_minute,
 					     LIMIT_concurrent, LIMIT_usd_per_day,
@@ -96,7 +39,7 @@ static void note_over(struct limit_scope *scope, uint64_t over)
 	enum { RATES = 3 }; /* the first two bits */
 
 	scope->would_refuse = NULL;
-	scope->passed_over = (uint32_t)(over & RATES);
+	scope->passed_over = over & RATES;
 	for (size_t i = COUNT_OF(limits); i-- > 0;)
 		if ((over >> i & 1) != 0)
 			scope->would_refuse = limit_info(limits[i])->name;
@@ -116,7 +59,7 @@ static void grant(struct store_redis *redis, struct reservation *reservation,
 	}
 	limit_count(reservation->scopes, reservation->scope_count, &reservation->ask,
 		    net_now(redis->loop), verdict->server_s);
-	hold_places(redis, reservation);
+	store_redis_hold_places(redis, reservation);
 }
 
 /* Granted, but nobody waits for it any more. */
@@ -128,7 +71,7 @@ static void undo(struct store_redis *redis, const struct redis_request *request,
 	for (uint32_t i = 0; i < request->part_count; i++) {
 		const struct redis_part *part = &request->parts[i];
 		struct redis_tenant *tenant = &redis->tenants[part->tenant];
-		const uint64_t over = verdict->over >> (i * BITS);
+		const uint32_t over = verdict->over >> (i * BITS);
 		store_redis_note_told(tenant, verdict->server_s, request->usd);
 		store_redis_owe(tenant, verdict->server_s, 0, request->usd);
 		if ((over & 1) == 0)
@@ -155,8 +98,8 @@ static void take_refusal(struct reservation *reservation, const struct redis_ver
 	};
 
 	must(verdict->code > 0 && verdict->code < COUNT_OF(rows));
-	refuse(reservation, rows[verdict->code].err, limit_info(rows[verdict->code].limit)->name,
-	       verdict->wait_ns);
+	store_refuse(reservation, rows[verdict->code].err,
+		     limit_info(rows[verdict->code].limit)->name, verdict->wait_ns);
 	if (verdict->scope < reservation->scope_count)
 		reservation->refusal.holder = reservation->scopes[verdict->scope].holder;
 }
@@ -173,6 +116,39 @@ static bool ask_again(struct store_redis *redis, const struct redis_request *req
 	return request->reservation != NULL && store_redis_claim(redis, request->reservation);
 }
 
+/* The state of every scope as Redis has it now knows all that this worker has told. One that is new,
+ * though it was told of before, is a sign that all are. */
+static void note_births(struct store_redis *redis, const struct redis_request *request,
+			const struct redis_verdict *verdict)
+{
+	static const uint8_t never[REDIS_BIRTH_BYTES];
+
+	for (uint32_t i = 0; i < request->part_count; i++) {
+		uint8_t *birth = redis->tenants[request->parts[i].tenant].birth;
+		if (memcmp(birth, verdict->births[i], REDIS_BIRTH_BYTES) == 0)
+			continue;
+		if (memcmp(birth, never, sizeof(never)) != 0)
+			store_redis_ask_birth(redis);
+		(void)memcpy(birth, verdict->births[i], REDIS_BIRTH_BYTES);
+	}
+}
+
+static void take_verdict(struct store_redis *redis, const struct redis_request *request,
+			 const struct redis_verdict *verdict)
+{
+	struct reservation *reservation = request->reservation;
+
+	note_births(redis, request, verdict);
+	if (request->kind == REDIS_TOP_UP)
+		store_redis_note_top_up(redis, request, REDIS_ANSWERED, verdict->server_s);
+	else if (reservation == NULL && request->kind == REDIS_CLAIM && verdict->code == 0)
+		undo(redis, request, verdict);
+	else if (reservation != NULL && verdict->code == 0)
+		grant(redis, reservation, verdict);
+	else if (reservation != NULL)
+		take_refusal(reservation, verdict);
+}
+
 static void on_done(void *owner, const struct redis_request *request, enum redis_outcome outcome,
 		    const struct redisReply *reply)
 {
@@ -180,20 +156,27 @@ static void on_done(void *owner, const struct redis_request *request, enum redis
 	struct reservation *reservation = request->reservation;
 	struct redis_verdict verdict;
 
-	if (outcome != REDIS_ANSWERED || !redis_read_verdict(reply, &verdict)) {
+	if (request->kind == REDIS_READ) {
+		store_redis_note_read(request, outcome, reply);
+		return;
+	}
+	if (request->kind == REDIS_BIRTH) {
+		store_redis_note_birth(redis, outcome, reply);
+		return;
+	}
+	if (outcome == REDIS_ANSWERED && redis_read_verdict(reply, request->part_count, &verdict)) {
+		take_verdict(redis, request, &verdict);
+	} else {
 		for (uint32_t i = 0; i < request->part_count; i++)
 			store_redis_part_back(redis, &request->parts[i], outcome != REDIS_REFUSED);
 		if (outcome == REDIS_REFUSED && ask_again(redis, request, reply))
 			return;
+		if (request->kind == REDIS_TOP_UP)
+			store_redis_note_top_up(redis, request,
+						outcome == REDIS_ANSWERED ? REDIS_LOST : outcome,
+						0);
 		if (reservation != NULL)
-			decide_away(redis, reservation);
-	} else if (reservation == NULL) {
-		if (request->claim && verdict.code == 0)
-			undo(redis, request, &verdict);
-	} else if (verdict.code == 0) {
-		grant(redis, reservation, &verdict);
-	} else {
-		take_refusal(reservation, &verdict);
+			store_redis_decide_away(redis, reservation);
 	}
 	if (reservation != NULL)
 		reservation->done(reservation);
@@ -206,22 +189,41 @@ static void on_late(void *owner, struct redis_request *request)
 	if (reservation == NULL)
 		return;
 	request->reservation = NULL;
-	decide_away(owner, reservation);
+	store_redis_decide_away(owner, reservation);
 	reservation->done(reservation);
 }
 
 /* ---- write-behind ---- */
 
-static void flush(struct store_redis *redis)
+void store_redis_flush_soon(struct store_redis *redis)
 {
-	while (redis->dirty.count != 0) {
+	if (redis->flush.place == 0 && redis_link_ready(redis->link))
+		net_timer_set(redis->loop, &redis->flush, net_now(redis->loop) + FLUSH_AFTER);
+}
+
+/* False: not all of it. */
+static bool flush_dirty(struct store_redis *redis)
+{
+	for (uint32_t left = FLUSHED_AT_ONCE; redis->dirty.count != 0; left--) {
 		struct redis_tenant *tenant =
 			&redis->tenants[redis->dirty.at[redis->dirty.count - 1]];
+		if (left == 0)
+			return false;
 		if (store_redis_has_news(tenant) && !store_redis_tell(redis, tenant))
-			return; /* on_ready, or the next change, comes back */
+			return false;
 		redis->dirty.count--;
 		tenant->dirty = false;
 	}
+	return true;
+}
+
+/* What does not leave now does a little later, or when Redis is back (on_ready). */
+static void flush(struct store_redis *redis)
+{
+	const bool all = flush_dirty(redis);
+
+	if (!store_redis_tell_again(redis) || !all)
+		store_redis_flush_soon(redis);
 }
 
 static void on_flush(struct net_timer *timer)
@@ -252,6 +254,7 @@ static void on_renew(struct net_timer *timer)
 	struct store_redis *redis = CONTAINER_OF(timer, struct store_redis, renew);
 
 	renew(redis);
+	store_redis_ask_birth(redis);
 	net_timer_set(redis->loop, timer, net_now(redis->loop) + RENEW_EVERY);
 }
 
@@ -263,6 +266,8 @@ static void on_ready(void *owner)
 	metrics_store_mode(redis->metrics, true, false);
 	redis->generation++;
 	redis->loaded = false;
+	store_redis_ask_birth(redis);
+	store_redis_end_waiting(redis);
 	renew(redis);
 	flush(redis);
 }
@@ -272,6 +277,12 @@ static void on_unready(void *owner)
 	struct store_redis *redis = owner;
 
 	metrics_store_mode(redis->metrics, true, true);
+}
+
+/* An attempt to connect: who waits for the first one need not wait for the next. */
+static void on_failed(void *owner)
+{
+	store_redis_end_waiting(owner);
 }
 
 static void on_measured(void *owner, enum redis_outcome outcome, bool late, nsec_t took)
@@ -289,6 +300,7 @@ static const struct redis_link_events link_events = { .done = on_done,
 						      .late = on_late,
 						      .ready = on_ready,
 						      .unready = on_unready,
+						      .failed = on_failed,
 						      .measured = on_measured };
 
 /* ---- the interface ---- */
@@ -303,13 +315,13 @@ static enum store_outcome redis_reserve(struct store *store, struct reservation 
 		struct limit_scope *scope = &reservation->scopes[i];
 		scope->slot = limit_table_slot(redis->table, scope->key);
 		if (scope->slot == NULL) { /* more than the table was sized for */
-			refuse(reservation, ERR_BUSY, NULL, 0);
+			store_refuse(reservation, ERR_BUSY, NULL, 0);
 			return STORE_DONE;
 		}
 	}
-	if (store_redis_claim(redis, reservation))
+	if (store_redis_claim(redis, reservation) || store_redis_await(redis, reservation))
 		return STORE_PENDING;
-	decide_away(redis, reservation);
+	store_redis_decide_away(redis, reservation);
 	return STORE_DONE;
 }
 
@@ -333,7 +345,7 @@ static uint64_t redis_settle(struct store *store, struct reservation *reservatio
 
 	must(reservation->granted);
 	if (reservation->away)
-		away_settle(redis, reservation, usd);
+		store_redis_settle_away(redis, reservation, usd);
 	for (uint32_t i = 0; i < reservation->scope_count; i++) {
 		struct redis_tenant *tenant = store_redis_tenant(redis, reservation, i);
 		store_redis_owe(tenant, reservation->wall_s, usd, reservation->away ? 0 : ask->usd);
@@ -361,7 +373,10 @@ static void redis_release(struct store *store, struct reservation *reservation)
 
 static void redis_forget(struct store *store, struct reservation *reservation)
 {
-	redis_link_request(redis_of(store)->link, reservation->ticket)->reservation = NULL;
+	struct store_redis *redis = redis_of(store);
+
+	if (!store_redis_await_no_more(redis, reservation))
+		redis_link_request(redis->link, reservation->ticket)->reservation = NULL;
 }
 
 static uint32_t redis_series(struct store *store, const uint8_t key[16])
@@ -385,16 +400,14 @@ static void *map_slots(const struct limit_table *table, size_t size)
 
 static bool redis_build(struct store_redis *redis)
 {
-	uint8_t chance[ID_HEX / 2];
-
 	redis->tenants = map_slots(redis->table, sizeof(*redis->tenants));
 	redis->dirty.at = map_slots(redis->table, sizeof(*redis->dirty.at));
 	redis->active.at = map_slots(redis->table, sizeof(*redis->active.at));
-	if (redis->tenants == NULL || redis->dirty.at == NULL || redis->active.at == NULL)
+	redis->known.at = map_slots(redis->table, sizeof(*redis->known.at));
+	if (redis->tenants == NULL || redis->dirty.at == NULL || redis->active.at == NULL ||
+	    redis->known.at == NULL)
 		return false;
-	must(getrandom(chance, sizeof(chance), 0) == (ssize_t)sizeof(chance));
-	for (size_t i = 0; i < sizeof(chance); i++)
-		(void)snprintf(redis->me + 2 * i, 3, "%02x", chance[i]);
+	must(getrandom(redis->me, sizeof(redis->me), 0) == (ssize_t)sizeof(redis->me));
 	return true;
 }
 
@@ -445,6 +458,7 @@ static bool redis_connect(struct store_redis *redis, const struct config_store *
 		if (args.tls == NULL)
 			return false;
 	}
+	_Static_assert(sizeof(args.seed) == sizeof(redis->me), "chance for the pauses");
 	(void)memcpy(&args.seed, redis->me, sizeof(args.seed));
 	redis->link = redis_link_new(&args);
 	return redis->link != NULL;
@@ -472,7 +486,9 @@ struct store_redis *store_redis_new(struct net_loop *loop, const struct config_s
 		.flush.fire = on_flush,
 		.renew.fire = on_renew,
 		.port = config->port,
+		.deadline = config->deadline,
 	};
+	store_redis_begin_waiting(redis);
 	if (!redis_build(redis) || !redis_connect(redis, config, worker, problem, room))
 		return NULL;                     /* the process ends: nothing to take apart */
 	metrics_store_mode(metrics, true, true); /* until it is connected */

@@ -15,6 +15,7 @@
 #include "gateway/metrics.h"
 #include "gateway/net.h"
 #include "gateway/store.h"
+#include "gateway/store_question.h"
 #include "gateway/upstream.h"
 
 struct store_redis;
@@ -26,6 +27,9 @@ struct store_redis *store_redis_new(struct net_loop *loop, const struct config_s
 				    uint32_t worker, char *problem, size_t room);
 
 struct store *store_redis_store(struct store_redis *redis);
+
+/* Answers it within a second or so: what was sent is answered or lost by then. On the loop's thread. */
+void store_redis_ask(struct store_redis *redis, struct store_question *question);
 
 /* Addresses of the configured host, ports 0, for the next connection; count 0: none are known. */
 void store_redis_resolved(struct store_redis *redis, const struct upstream_address *addresses,

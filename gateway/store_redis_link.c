@@ -14,7 +14,8 @@ enum link_state {
 };
 
 #define CONNECT_MAX (1 * SEC) /* until the connection stands, TLS included */
-#define SILENCE_MAX (1 * SEC) /* an answer that is owed longer will not come */
+#define SILENCE_MAX \
+	(1 * SEC) /* who owes answers and gave none for longer will not; or the deadline */
 #define PROBE_EVERY (200 * MSEC)
 #define PAUSE_MIN (25 * MSEC)
 #define PAUSE_MAX (800 * MSEC)
@@ -35,6 +36,7 @@ struct redis_link {
 	struct net_timer deadline;   /* of `undue`, or of silence */
 	struct net_timer retry;      /* the next attempt or probe */
 	nsec_t opened_at, pause;
+	nsec_t heard; /* the latest answer */
 	uint32_t target;
 	uint64_t chance;
 	char error[ERROR_ROOM]; /* what was told last */
@@ -67,6 +69,16 @@ static void tell(struct redis_link *link, const char *what)
 
 /* ---- the line of requests ---- */
 
+/* When the answers that are owed will not come any more. Who is slow but answers is not silent. */
+static nsec_t silent_at(struct redis_link *link)
+{
+	const nsec_t sent = request_at(link, link->first)->sent;
+	const nsec_t patience =
+		link->args.deadline > SILENCE_MAX ? link->args.deadline : SILENCE_MAX;
+
+	return (sent > link->heard ? sent : link->heard) + patience;
+}
+
 static void arm(struct redis_link *link)
 {
 	nsec_t due = NSEC_NEVER;
@@ -77,7 +89,7 @@ static void arm(struct redis_link *link)
 	else if (link->undue != link->next)
 		due = request_at(link, link->undue)->sent + link->args.deadline;
 	if (link->first != link->next) {
-		const nsec_t silent = request_at(link, link->first)->sent + SILENCE_MAX;
+		const nsec_t silent = silent_at(link);
 		due = silent < due ? silent : due;
 	}
 	if (link->state == LINK_OPENING && link->first == link->next)
@@ -177,7 +189,7 @@ static void own_send(struct redis_link *link, const struct slice *arguments, uin
 /* A write, so that a replica or a full server does not pass. */
 static void probe(struct redis_link *link)
 {
-	const struct slice arguments[] = { SLICE("SET"), SLICE("sluice:1:probe"), SLICE("1"),
+	const struct slice arguments[] = { SLICE("SET"), SLICE("sluice:2:probe"), SLICE("1"),
 					   SLICE("PX"), SLICE("60000") };
 
 	own_send(link, arguments, COUNT_OF(arguments));
@@ -270,6 +282,7 @@ static void on_reply(struct redis_link *link, const redisReply *reply)
 	if (link->undue == link->first)
 		link->undue++;
 	link->first++;
+	link->heard = now_of(link);
 	if (request.own) {
 		on_own_reply(link, &request, reply);
 		return;
@@ -381,6 +394,7 @@ static void link_close(struct redis_link *link, const char *why)
 {
 	if (link->conn == NULL)
 		return;
+	const bool opening = link->state == LINK_OPENING;
 	link_trouble(link, why);
 	link->state = LINK_DOWN; /* before anybody is told of his request */
 	net_close(link->conn);
@@ -396,6 +410,8 @@ static void link_close(struct redis_link *link, const char *why)
 	lose_all(link);
 	arm(link);
 	retry_later(link);
+	if (opening)
+		link->args.events->failed(link->args.owner);
 }
 
 static void link_open(struct redis_link *link)
@@ -420,6 +436,7 @@ static void link_open(struct redis_link *link)
 		link->reader = NULL;
 		tell(link, "no memory or descriptor for a connection");
 		retry_later(link);
+		link->args.events->failed(link->args.owner);
 		return;
 	}
 	arm(link);
@@ -457,7 +474,7 @@ static void on_deadline(struct net_timer *timer)
 		if (!request->own)
 			link->args.events->late(link->args.owner, request);
 	}
-	if (link->first != link->next && now >= request_at(link, link->first)->sent + SILENCE_MAX)
+	if (link->first != link->next && now >= silent_at(link))
 		link_close(link, "does not answer");
 	else
 		arm(link);
@@ -469,6 +486,8 @@ void redis_link_set_targets(struct redis_link *link, const struct redis_target *
 	must(count <= REDIS_ADDRESSES_MAX);
 	if (count == 0)
 		return;
+	if (link->args.target_count == 0 && link->state == LINK_DOWN)
+		net_timer_set(link->args.loop, &link->retry, now_of(link));
 	(void)memcpy(link->args.targets, targets, count * sizeof(*targets));
 	link->args.target_count = count;
 }

@@ -3,8 +3,8 @@
  * All requests of a tick leave in one write. Nothing waits longer than the deadline: a request
  * without an answer by then is told late; its answer, which may still come, is told too, or that it
  * never will. From the first late or failed request until a probe, alone, has been written and
- * answered in time, the link is not ready. A connection that owes an answer for a second is given up
- * and made again, after a pause that grows and varies. */
+ * answered in time, the link is not ready. A connection that owes answers and has given none for a second,
+ * or for the deadline if that is longer, is given up and made again, after a pause that grows and varies. */
 #ifndef GATEWAY_STORE_REDIS_LINK_H
 #define GATEWAY_STORE_REDIS_LINK_H
 
@@ -12,6 +12,7 @@
 #include "gateway/store_redis_wire.h"
 
 struct reservation;
+struct asking;
 
 enum {
 	REDIS_ADDRESSES_MAX = 8,
@@ -37,6 +38,9 @@ struct redis_part {
 	struct redis_change changes[REDIS_CHANGES_MAX];
 };
 
+/* What limits.lua is asked, by its numbers; or something else. */
+enum redis_kind { REDIS_TELL, REDIS_CLAIM, REDIS_TOP_UP, REDIS_READ, REDIS_BIRTH };
+
 /* A request on its way: the link's part, then what the store wants to know when it is over. */
 struct redis_request {
 	nsec_t sent;
@@ -44,10 +48,11 @@ struct redis_request {
 	bool own;     /* the link's: greeting and probe */
 	bool by_text; /* EVAL */
 	uint8_t part_count;
-	bool claim;                      /* else a settlement alone */
+	enum redis_kind kind;
 	uint32_t places;                 /* claimed of every part */
-	uint64_t usd;                    /* likewise */
-	struct reservation *reservation; /* NULL: settlement, or nobody waits any more */
+	uint64_t usd;                    /* likewise; or of the top-up */
+	struct reservation *reservation; /* of a claim; NULL: nobody waits any more */
+	struct asking *asking;           /* of a top-up and of what is read */
 	struct redis_part parts[REDIS_SCOPES_MAX];
 };
 
@@ -66,6 +71,8 @@ struct redis_link_events {
 	/* Ready from now on, with nothing on its way; or not any more. */
 	void (*ready)(void *owner);
 	void (*unready)(void *owner);
+	/* An attempt to connect ended without success. */
+	void (*failed)(void *owner);
 	/* Of a request of the store's, for metrics. */
 	void (*measured)(void *owner, enum redis_outcome outcome, bool late, nsec_t took);
 };
@@ -96,7 +103,7 @@ struct redis_link;
 /* Begins to connect with the loop's next turn. NULL: memory. Lives until the process ends. */
 struct redis_link *redis_link_new(const struct redis_link_args *args);
 
-/* Other addresses, for the next connection. */
+/* Other addresses, for the next connection; if none were known, it begins with the loop's next turn. */
 void redis_link_set_targets(struct redis_link *link, const struct redis_target *targets,
 			    uint32_t count);
 

@@ -8,7 +8,6 @@
 
 enum {
 	REDIS_MAGIC = 0x52454453,
-	ID_HEX = 16,
 	PERIODS = 4, /* two days, two months */
 };
 
@@ -16,12 +15,14 @@ enum {
 struct redis_money {
 	uint32_t period;
 	uint64_t told, more, less;
+	uint64_t topped_up; /* by this worker; Redis has it */
 };
 
 /* A tenant, or a part of one that has limits of its own, as this worker knows it: by its slot's number
  * in the limit table. */
 struct redis_tenant {
-	uint8_t tag[16], key[16]; /* the tenant's, which is the hash tag, and its own */
+	uint8_t tag[16], key[16];         /* the tenant's, which is the hash tag, and its own */
+	uint8_t birth[REDIS_BIRTH_BYTES]; /* of the state that has what was told */
 	bool known, dirty;
 	bool active;         /* on the list of those whose places are renewed */
 	bool renew;          /* its leases begin anew with the next request */
@@ -45,12 +46,22 @@ struct store_redis {
 	struct metrics_worker *metrics;
 	struct redis_link *link;
 	struct redis_tenant *tenants; /* pages that are never used cost no memory */
-	struct tenant_list dirty, active;
+	struct tenant_list dirty, active, known;
 	struct net_timer flush, renew;
-	char me[ID_HEX + 1]; /* chance: process and worker */
-	uint64_t generation; /* of the connection */
-	bool loaded;         /* Redis has the script */
+	uint8_t me[REDIS_WORKER_BYTES]; /* chance: process and worker */
+	uint32_t generation;            /* of the connection */
+	bool loaded;                    /* Redis has the script */
 	uint16_t port;
+	nsec_t deadline;
+	bool hopeful;                /* the first attempt to connect has not ended */
+	struct reservation *waiting; /* for that */
+	struct net_timer patience;
+	/* store_redis_birth.c; names of length 0: none */
+	struct redis_pack birth,
+		asked_birth; /* of Redis's whole store; what it is called if it is new */
+	uint32_t names;
+	bool asks_birth;
+	uint32_t untold; /* of `known`, from the first on: to be told again */
 };
 
 static inline uint64_t plus(uint64_t a, uint64_t b)
@@ -66,6 +77,9 @@ static inline uint64_t plus(uint64_t a, uint64_t b)
 struct redis_tenant *store_redis_tenant(struct store_redis *redis,
 					const struct reservation *reservation, uint32_t scope);
 
+/* The tenant itself; NULL: the table is full. */
+struct redis_tenant *store_redis_tenant_of(struct store_redis *redis, const uint8_t tag[16]);
+
 /* There is something to tell: it leaves with the tenant's next claim, or within milliseconds. */
 void store_redis_touch(struct store_redis *redis, struct redis_tenant *tenant);
 bool store_redis_has_news(const struct redis_tenant *tenant);
@@ -75,14 +89,59 @@ void store_redis_owe(struct redis_tenant *tenant, uint64_t wall_s, uint64_t more
 /* Redis has counted that for this worker. */
 void store_redis_note_told(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd);
 
-void store_redis_hold_place(struct store_redis *redis, struct redis_tenant *tenant);
+/* Redis has added that to the budgets of its current periods, on behalf of this worker. */
+void store_redis_topped_up(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd);
+
+/* Of a claim on concurrency; nothing for others. */
+void store_redis_hold_places(struct store_redis *redis, const struct reservation *reservation);
 
 /* A request that told something was refused, or `lost`: nobody knows whether it was done. */
 void store_redis_part_back(struct store_redis *redis, const struct redis_part *part, bool lost);
 
+void store_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const uint8_t own[16]);
+
 /* Sends what there is to tell; the second with a claim on all of the reservation's scopes, whose
- * ticket it fills in. False: not now. */
+ * ticket it fills in; the third with money for the current periods of Redis's clock. False: not now. */
 MUST_USE bool store_redis_tell(struct store_redis *redis, struct redis_tenant *tenant);
 MUST_USE bool store_redis_claim(struct store_redis *redis, struct reservation *reservation);
+MUST_USE bool store_redis_top_up(struct store_redis *redis, struct redis_tenant *tenant,
+				 uint64_t usd, struct asking *asking);
+
+/* ---- store_redis.c ---- */
+/* What there is to tell leaves within milliseconds; unless Redis is away: then when it is back. */
+void store_redis_flush_soon(struct store_redis *redis);
+
+/* ---- store_redis_birth.c: whether Redis still has what it was told ---- */
+void store_redis_ask_birth(struct store_redis *redis);
+void store_redis_note_birth(struct store_redis *redis, enum redis_outcome outcome,
+			    const struct redisReply *reply);
+/* Some of what was lost. False: there is more. */
+bool store_redis_tell_again(struct store_redis *redis);
+
+/* ---- store_redis_away.c: while Redis does not decide ---- */
+
+void store_refuse(struct reservation *reservation, enum err err, const char *limit, nsec_t wait_ns);
+
+/* As the tenant's on_store_failure says; fills the answer in. What was granted so is settled as `usd`
+ * in what may be spent meanwhile, beside the rest. */
+void store_redis_decide_away(struct store_redis *redis, struct reservation *reservation);
+void store_redis_settle_away(struct store_redis *redis, const struct reservation *reservation,
+			     uint64_t usd);
+
+/* Requests that come before the first attempt to connect has ended wait for that, within the
+ * deadline of the first of them; then they are claimed, or decided here. */
+void store_redis_begin_waiting(struct store_redis *redis);
+/* False: that time is over. */
+MUST_USE bool store_redis_await(struct store_redis *redis, struct reservation *reservation);
+/* False: it does not wait here. */
+bool store_redis_await_no_more(struct store_redis *redis, const struct reservation *reservation);
+void store_redis_end_waiting(struct store_redis *redis);
+
+/* ---- store_redis_ask.c: what the control thread asks ---- */
+
+void store_redis_note_top_up(struct store_redis *redis, const struct redis_request *request,
+			     enum redis_outcome outcome, uint64_t server_s);
+void store_redis_note_read(const struct redis_request *request, enum redis_outcome outcome,
+			   const struct redisReply *reply);
 
 #endif

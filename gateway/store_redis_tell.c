@@ -5,12 +5,10 @@
 #include "gateway/store_redis_script.h"
 #include "tenants/limit.h"
 
-#include <stdio.h>
+#include <string.h>
 
-enum { KEY_ROOM = 96 };
-
-#define FLUSH_AFTER (2 * MSEC)
-#define ROOM_MAX (UINT64_MAX / 4 * 3) /* of a burst in ns: time itself must not end */
+#define ROOM_MAX \
+	(UINT64_C(2000000000) * SEC) /* of a burst: 63 years, so that a time fits (limits.lua) */
 
 static uint64_t minus(uint64_t a, uint64_t b)
 {
@@ -19,23 +17,38 @@ static uint64_t minus(uint64_t a, uint64_t b)
 
 /* ---- tenants ---- */
 
-struct redis_tenant *store_redis_tenant(struct store_redis *redis,
-					const struct reservation *reservation, uint32_t scope)
+static uint32_t number_of(const struct store_redis *redis, const struct redis_tenant *tenant)
 {
-	const struct limit_scope *of = &reservation->scopes[scope];
-	struct redis_tenant *tenant = &redis->tenants[limit_slot_index(redis->table, of->slot)];
+	return (uint32_t)(tenant - redis->tenants);
+}
+
+static struct redis_tenant *tenant_at(struct store_redis *redis, const struct limit_slot *slot,
+				      const uint8_t tag[16], const uint8_t key[16])
+{
+	struct redis_tenant *tenant = &redis->tenants[limit_slot_index(redis->table, slot)];
 
 	if (!tenant->known) {
-		(void)memcpy(tenant->tag, reservation->scopes[0].key, sizeof(tenant->tag));
-		(void)memcpy(tenant->key, of->key, sizeof(tenant->key));
+		(void)memcpy(tenant->tag, tag, sizeof(tenant->tag));
+		(void)memcpy(tenant->key, key, sizeof(tenant->key));
 		tenant->known = true;
+		redis->known.at[redis->known.count++] = number_of(redis, tenant);
 	}
 	return tenant;
 }
 
-static uint32_t number_of(const struct store_redis *redis, const struct redis_tenant *tenant)
+struct redis_tenant *store_redis_tenant(struct store_redis *redis,
+					const struct reservation *reservation, uint32_t scope)
 {
-	return (uint32_t)(tenant - redis->tenants);
+	const struct limit_scope *of = &reservation->scopes[scope];
+
+	return tenant_at(redis, of->slot, reservation->scopes[0].key, of->key);
+}
+
+struct redis_tenant *store_redis_tenant_of(struct store_redis *redis, const uint8_t tag[16])
+{
+	const struct limit_slot *slot = limit_table_slot(redis->table, tag);
+
+	return slot == NULL ? NULL : tenant_at(redis, slot, tag, tag);
 }
 
 void store_redis_touch(struct store_redis *redis, struct redis_tenant *tenant)
@@ -44,8 +57,7 @@ void store_redis_touch(struct store_redis *redis, struct redis_tenant *tenant)
 		tenant->dirty = true;
 		redis->dirty.at[redis->dirty.count++] = number_of(redis, tenant);
 	}
-	if (redis->flush.place == 0 && redis_link_ready(redis->link))
-		net_timer_set(redis->loop, &redis->flush, net_now(redis->loop) + FLUSH_AFTER);
+	store_redis_flush_soon(redis);
 }
 
 /* The counter of that period; NULL when a later one has taken its place: then it is over, and what
@@ -86,7 +98,18 @@ void store_redis_note_told(struct redis_tenant *tenant, uint64_t server_s, uint6
 		month->told = plus(month->told, usd);
 }
 
-void store_redis_hold_place(struct store_redis *redis, struct redis_tenant *tenant)
+void store_redis_topped_up(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd)
+{
+	struct redis_money *day = money_of(tenant, false, quota_day(server_s));
+	struct redis_money *month = money_of(tenant, true, quota_month(server_s));
+
+	if (day != NULL)
+		day->topped_up = plus(day->topped_up, usd);
+	if (month != NULL)
+		month->topped_up = plus(month->topped_up, usd);
+}
+
+static void hold_place(struct store_redis *redis, struct redis_tenant *tenant)
 {
 	tenant->held++;
 	if (tenant->active)
@@ -95,122 +118,155 @@ void store_redis_hold_place(struct store_redis *redis, struct redis_tenant *tena
 	redis->active.at[redis->active.count++] = number_of(redis, tenant);
 }
 
+void store_redis_hold_places(struct store_redis *redis, const struct reservation *reservation)
+{
+	for (uint32_t i = 0; reservation->ask.concurrent != 0 && i < reservation->scope_count; i++)
+		hold_place(redis, store_redis_tenant(redis, reservation, i));
+}
+
 /* ---- requests ---- */
 
-static void hex(const uint8_t *bytes, size_t len, char *out)
+static char *put_hex(char *out, const uint8_t *bytes, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		(void)snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < len; i++) {
+		*out++ = digits[bytes[i] >> 4];
+		*out++ = digits[bytes[i] & 15];
+	}
+	return out;
 }
 
-static void put_keys(struct redis_buffer *to, const struct redis_tenant *tenant)
+void store_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const uint8_t own[16])
 {
-	char tag[33], own[33] = "", key[KEY_ROOM];
+	static const char prefix[] = "sluice:2:{"; /* the number is that of the state's layout */
+	enum { BYTES = 16 };
+	char key[sizeof(prefix) + 2 * (2 * BYTES) + 1];
+	char *end = key + sizeof(prefix) - 1;
 
-	hex(tenant->tag, sizeof(tenant->tag), tag);
-	if (memcmp(tenant->tag, tenant->key, sizeof(tenant->tag)) != 0)
-		hex(tenant->key, sizeof(tenant->key), own);
-	(void)snprintf(key, sizeof(key), "sluice:1:{%s}%s", tag, own);
-	redis_put(to, slice_str(key));
-	(void)snprintf(key, sizeof(key), "sluice:1:{%s}%s:places", tag, own);
-	redis_put(to, slice_str(key));
+	(void)memcpy(key, prefix, sizeof(prefix) - 1);
+	end = put_hex(end, tag, BYTES);
+	*end++ = '}';
+	if (memcmp(tag, own, BYTES) != 0)
+		end = put_hex(end, own, BYTES);
+	redis_put(to, slice_of(key, (size_t)(end - key)));
 }
 
-static uint32_t periods_of(const struct redis_tenant *tenant)
-{
-	uint32_t periods = 0;
-
-	for (uint32_t i = 0; i < PERIODS; i++)
-		periods += tenant->money[i].period != 0;
-	return periods;
-}
-
-/* Two keys, and what put_part writes. */
-static uint32_t part_arguments(const struct redis_tenant *tenant, bool claim)
-{
-	enum { KEYS = 2, FIXED = 8, PER_PERIOD = 7, CLAIM = 14 };
-
-	return KEYS + FIXED + periods_of(tenant) * PER_PERIOD + (claim ? CLAIM : 0);
-}
-
-/* EVALSHA with the script's digest, or EVAL with its text, which makes Redis know it. */
+/* EVALSHA with the script's digest, or EVAL with its text, which makes Redis know it; the keys; and the
+ * first argument. Two for each scope follow. */
 static void put_script(struct store_redis *redis, struct redis_buffer *to,
 		       struct redis_request *request, struct redis_tenant *const *tenants)
 {
-	enum { FIXED = 9 };
-	char link[24];
-	uint32_t arguments = FIXED;
+	enum { FIXED = 4, PER_SCOPE = 3 };
+	struct redis_pack header = { 0 };
 
-	for (uint32_t i = 0; i < request->part_count; i++)
-		arguments += part_arguments(tenants[i], request->claim);
-	redis_put_count(to, arguments);
+	redis_put_count(to, FIXED + request->part_count * (uint32_t)PER_SCOPE);
 	request->by_text = !redis->loaded;
 	redis->loaded = true; /* by the time that Redis gets to what comes behind this */
 	redis_put(to, request->by_text ? SLICE("EVAL") : SLICE("EVALSHA"));
 	redis_put(to, request->by_text ? slice_of(limits_lua, limits_lua_len)
 				       : slice_str(limits_lua_sha1));
-	redis_put_number(to, (int64_t)request->part_count * 2);
+	redis_put_number(to, request->part_count);
 	for (uint32_t i = 0; i < request->part_count; i++)
-		put_keys(to, tenants[i]);
-	(void)snprintf(link, sizeof(link), "%llu", (unsigned long long)redis->generation);
-	redis_put(to, slice_str(redis->me));
-	redis_put(to, slice_str(link));
-	redis_put_number(to, request->claim);
-	redis_put_number(to, request->places);
-	redis_put_pair(to, request->usd);
+		store_redis_put_key(to, tenants[i]->tag, tenants[i]->key);
+	redis_pack_bytes(&header, redis->me, sizeof(redis->me));
+	redis_pack_number(&header, redis->generation);
+	redis_pack_byte(&header, (uint8_t)request->kind);
+	redis_pack_number(&header, request->places);
+	redis_pack_amount(&header, request->usd);
+	redis_put_pack(to, &header);
 }
 
-/* A sign and the difference of two sums. */
-static void put_change(struct redis_buffer *to, uint64_t more, uint64_t less)
+/* A sign, 0 for more, and the difference of two sums. */
+static void pack_change(struct redis_pack *news, uint64_t more, uint64_t less)
 {
-	redis_put_number(to, more >= less ? 1 : -1);
-	redis_put_pair(to, more >= less ? more - less : less - more);
+	redis_pack_byte(news, more < less);
+	redis_pack_amount(news, more >= less ? more - less : less - more);
 }
 
-static void put_money(struct redis_buffer *to, struct redis_part *part,
-		      const struct redis_money *money, bool month)
+static bool is_month(uint32_t place)
 {
-	redis_put(to, month ? SLICE("m") : SLICE("d"));
-	redis_put_number(to, money->period);
-	redis_put_pair(to, money->told);
-	put_change(to, money->more, money->less);
-	if (money->more == money->less)
-		return;
-	part->changes[part->change_count++] = (struct redis_change){
-		.month = month,
-		.period = money->period,
-		.more = minus(money->more, money->less),
-		.less = minus(money->less, money->more),
-	};
+	return place >= PERIODS / 2;
 }
 
-/* Everything that Redis has to be told of the tenant. */
-static void put_part(struct store_redis *redis, struct redis_buffer *to, struct redis_part *part,
-		     const struct redis_tenant *tenant)
+static void pack_money(struct redis_pack *news, struct redis_part *part,
+		       const struct redis_tenant *tenant)
 {
-	redis_put_number(to, (int64_t)tenant->held + tenant->given_back);
-	redis_put_number(to, tenant->given_back);
-	redis_put_pair(to, tenant->requests_less);
-	put_change(to, tenant->tokens_more, tenant->tokens_less);
-	redis_put_number(to, periods_of(tenant));
+	uint32_t count = 0;
+
 	for (uint32_t i = 0; i < PERIODS; i++)
-		if (tenant->money[i].period != 0)
-			put_money(to, part, &tenant->money[i], i >= 2);
+		count += tenant->money[i].more != tenant->money[i].less;
+	redis_pack_byte(news, (uint8_t)count);
+	for (uint32_t i = 0; i < PERIODS; i++) {
+		const struct redis_money *money = &tenant->money[i];
+		if (money->more == money->less)
+			continue;
+		redis_pack_byte(news, is_month(i));
+		redis_pack_number(news, money->period);
+		pack_change(news, money->more, money->less);
+		part->changes[part->change_count++] = (struct redis_change){
+			.month = is_month(i),
+			.period = money->period,
+			.more = minus(money->more, money->less),
+			.less = minus(money->less, money->more),
+		};
+	}
+}
+
+/* Rates or money. */
+static bool used_more(const struct redis_tenant *tenant)
+{
+	bool more = tenant->requests_less != 0 || tenant->tokens_more != tenant->tokens_less;
+
+	for (uint32_t i = 0; i < PERIODS; i++)
+		more = more || tenant->money[i].more != tenant->money[i].less;
+	return more;
+}
+
+/* What Redis has to be told of the tenant. */
+static void pack_news(struct store_redis *redis, struct redis_pack *news, struct redis_part *part,
+		      const struct redis_tenant *tenant)
+{
 	part->tenant = number_of(redis, tenant);
 	part->given_back = tenant->given_back;
 	part->requests_less = tenant->requests_less;
 	part->tokens_more = tenant->tokens_more;
 	part->tokens_less = tenant->tokens_less;
+	redis_pack_bytes(news, tenant->birth, sizeof(tenant->birth));
+	redis_pack_number(news, tenant->held + tenant->given_back);
+	redis_pack_number(news, tenant->given_back);
+	redis_pack_byte(news, used_more(tenant));
+	if (!used_more(tenant))
+		return;
+	redis_pack_amount(news, tenant->requests_less);
+	pack_change(news, tenant->tokens_more, tenant->tokens_less);
+	pack_money(news, part, tenant);
+}
+
+/* All that Redis has ever been told, in case that it has forgotten. */
+static void put_told(struct redis_buffer *to, const struct redis_tenant *tenant)
+{
+	struct redis_pack told = { 0 };
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < PERIODS; i++)
+		count += tenant->money[i].period != 0;
+	redis_pack_byte(&told, (uint8_t)count);
+	for (uint32_t i = 0; i < PERIODS; i++) {
+		const struct redis_money *money = &tenant->money[i];
+		if (money->period == 0)
+			continue;
+		redis_pack_byte(&told, is_month(i));
+		redis_pack_number(&told, money->period);
+		redis_pack_amount(&told, money->told);
+		redis_pack_amount(&told, money->topped_up);
+	}
+	redis_put_pack(to, &told);
 }
 
 bool store_redis_has_news(const struct redis_tenant *tenant)
 {
-	bool news = tenant->renew || tenant->given_back != 0 || tenant->requests_less != 0 ||
-		    tenant->tokens_more != tenant->tokens_less;
-
-	for (uint32_t i = 0; i < PERIODS; i++)
-		news = news || tenant->money[i].more != tenant->money[i].less;
-	return news;
+	return tenant->renew || tenant->given_back != 0 || used_more(tenant);
 }
 
 /* The request has been taken: what it tells counts as told. */
@@ -251,8 +307,19 @@ void store_redis_part_back(struct store_redis *redis, const struct redis_part *p
 	store_redis_touch(redis, tenant);
 }
 
-/* Without a claim. False: not now. */
-bool store_redis_tell(struct store_redis *redis, struct redis_tenant *tenant)
+/* One scope's news, without a claim. */
+static void put_scope(struct store_redis *redis, struct redis_buffer *to,
+		      struct redis_request *request, const struct redis_tenant *tenant)
+{
+	struct redis_pack news = { 0 };
+
+	pack_news(redis, &news, &request->parts[0], tenant);
+	redis_put_pack(to, &news);
+	put_told(to, tenant);
+}
+
+static bool send_alone(struct store_redis *redis, struct redis_tenant *tenant,
+		       const struct redis_request *as)
 {
 	struct redis_buffer *to;
 	uint64_t ticket;
@@ -261,12 +328,31 @@ bool store_redis_tell(struct store_redis *redis, struct redis_tenant *tenant)
 	if (request == NULL)
 		return false;
 	request->part_count = 1;
+	request->kind = as->kind;
+	request->usd = as->usd;
+	request->asking = as->asking;
 	put_script(redis, to, request, &tenant);
-	put_part(redis, to, &request->parts[0], tenant);
+	put_scope(redis, to, request, tenant);
 	if (!redis_link_send(redis->link))
 		return false;
 	part_left(tenant);
 	return true;
+}
+
+bool store_redis_tell(struct store_redis *redis, struct redis_tenant *tenant)
+{
+	const struct redis_request as = { .kind = REDIS_TELL };
+
+	return send_alone(redis, tenant, &as);
+}
+
+bool store_redis_top_up(struct store_redis *redis, struct redis_tenant *tenant, uint64_t usd,
+			struct asking *asking)
+{
+	const struct redis_request as = { .kind = REDIS_TOP_UP, .usd = usd, .asking = asking };
+
+	redis->loaded = false; /* with the script's text: it need not be asked twice */
+	return send_alone(redis, tenant, &as);
 }
 
 static uint64_t room_of(struct quota_limit limit)
@@ -286,29 +372,27 @@ static uint64_t cost_of(struct quota_limit limit, uint64_t n)
 	return n > limit.burst || cost > most ? most : cost;
 }
 
-static void put_budget(struct redis_buffer *to, uint64_t most)
+static void pack_budget(struct redis_pack *news, uint64_t most)
 {
-	if (most == LIMIT_NONE) {
-		redis_put_number(to, -1);
-		redis_put_number(to, 0);
-	} else {
-		redis_put_pair(to, most);
-	}
+	if (most == LIMIT_NONE)
+		redis_pack_unbound(news);
+	else
+		redis_pack_amount(news, most);
 }
 
-static void put_claim(struct redis_buffer *to, struct redis_part *part,
-		      const struct tenant_limits *limits, const struct limit_ask *ask)
+static void pack_claim(struct redis_pack *news, struct redis_part *part,
+		       const struct tenant_limits *limits, const struct limit_ask *ask)
 {
 	part->requests_cost = cost_of(limits->requests, ask->requests);
 	part->tokens_cost = cost_of(limits->tokens, ask->tokens);
-	redis_put_number(to, limits->count_only);
-	redis_put_pair(to, part->requests_cost);
-	redis_put_pair(to, room_of(limits->requests));
-	redis_put_pair(to, part->tokens_cost);
-	redis_put_pair(to, room_of(limits->tokens));
-	redis_put_number(to, limits->concurrent);
-	put_budget(to, limits->usd_per_day);
-	put_budget(to, limits->usd_per_month);
+	redis_pack_byte(news, limits->count_only);
+	redis_pack_amount(news, part->requests_cost);
+	redis_pack_amount(news, room_of(limits->requests));
+	redis_pack_amount(news, part->tokens_cost);
+	redis_pack_amount(news, room_of(limits->tokens));
+	redis_pack_number(news, limits->concurrent);
+	pack_budget(news, limits->usd_per_day);
+	pack_budget(news, limits->usd_per_month);
 }
 
 bool store_redis_claim(struct store_redis *redis, struct reservation *reservation)
@@ -317,21 +401,26 @@ bool store_redis_claim(struct store_redis *redis, struct reservation *reservatio
 	struct redis_buffer *to;
 	struct redis_request *request = redis_link_begin(redis->link, &to, &reservation->ticket);
 
-	_Static_assert((int)REDIS_SCOPES_MAX >= (int)RESERVATION_SCOPES_MAX, "every scope fits");
+	_Static_assert((int)REDIS_SCOPES_MAX == (int)RESERVATION_SCOPES_MAX &&
+			       (int)REDIS_SCOPES_MAX == (int)REDIS_VERDICT_SCOPES,
+		       "every scope fits");
 	if (request == NULL)
 		return false;
 	for (uint32_t i = 0; i < reservation->scope_count; i++)
 		tenants[i] = store_redis_tenant(redis, reservation, i);
-	request->claim = true;
+	request->kind = REDIS_CLAIM;
 	request->reservation = reservation;
 	request->part_count = (uint8_t)reservation->scope_count;
 	request->places = reservation->ask.concurrent;
 	request->usd = reservation->ask.usd;
 	put_script(redis, to, request, tenants);
 	for (uint32_t i = 0; i < request->part_count; i++) {
-		put_part(redis, to, &request->parts[i], tenants[i]);
-		put_claim(to, &request->parts[i], &reservation->scopes[i].limits,
-			  &reservation->ask);
+		struct redis_pack news = { 0 };
+		pack_news(redis, &news, &request->parts[i], tenants[i]);
+		pack_claim(&news, &request->parts[i], &reservation->scopes[i].limits,
+			   &reservation->ask);
+		redis_put_pack(to, &news);
+		put_told(to, tenants[i]);
 	}
 	if (!redis_link_send(redis->link))
 		return false;

@@ -1,7 +1,10 @@
 #include "gateway/store_redis_wire.h"
 
 #include "codec/base/clock.h"
+#include "codec/base/must.h"
+#include "tenants/quota.h"
 
+#include <endian.h>
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,6 +12,7 @@
 #include <string.h>
 
 enum { BUFFER_AT_START = 16384, NUMBER_ROOM = 24 };
+enum { NUMBER_BYTES = 4, AMOUNT_BYTES = 2 * NUMBER_BYTES };
 
 #define PAIR_BASE UINT64_C(1000000000)
 
@@ -84,35 +88,182 @@ void redis_put_number(struct redis_buffer *buffer, int64_t number)
 	redis_put(buffer, slice_of(text, (size_t)len));
 }
 
-void redis_put_pair(struct redis_buffer *buffer, uint64_t value)
+void redis_put_pack(struct redis_buffer *buffer, const struct redis_pack *pack)
 {
-	redis_put_number(buffer, (int64_t)(value / PAIR_BASE));
-	redis_put_number(buffer, (int64_t)(value % PAIR_BASE));
+	redis_put(buffer, slice_of((const char *)pack->at, pack->len));
+}
+
+/* ---- packed numbers ---- */
+
+void redis_pack_bytes(struct redis_pack *pack, const void *bytes, size_t len)
+{
+	must(len <= sizeof(pack->at) - pack->len);
+	(void)memcpy(pack->at + pack->len, bytes, len);
+	pack->len += len;
+}
+
+static void pack_low(struct redis_pack *pack, uint64_t value, size_t bytes)
+{
+	value = htole64(value);
+	redis_pack_bytes(pack, &value, bytes);
+}
+
+void redis_pack_byte(struct redis_pack *pack, uint8_t value)
+{
+	pack_low(pack, value, 1);
+}
+
+void redis_pack_number(struct redis_pack *pack, uint32_t value)
+{
+	pack_low(pack, value, NUMBER_BYTES);
+}
+
+void redis_pack_amount(struct redis_pack *pack, uint64_t value)
+{
+	const uint64_t high = value / PAIR_BASE;
+
+	pack_low(pack, high < UINT32_MAX ? high : UINT32_MAX, NUMBER_BYTES);
+	pack_low(pack, value % PAIR_BASE, NUMBER_BYTES);
+}
+
+void redis_pack_unbound(struct redis_pack *pack)
+{
+	pack_low(pack, UINT32_MAX, NUMBER_BYTES);
+	pack_low(pack, 0, NUMBER_BYTES);
+}
+
+/* What is left of a packed answer. Its length is checked before anything is taken. */
+struct unpacked {
+	const char *at;
+};
+
+static uint64_t unpack_low(struct unpacked *from, size_t bytes)
+{
+	uint64_t value = 0;
+
+	(void)memcpy(&value, from->at, bytes);
+	from->at += bytes;
+	return le64toh(value);
+}
+
+static uint64_t unpack_amount(struct unpacked *from)
+{
+	const uint64_t high = unpack_low(from, NUMBER_BYTES);
+
+	return high * PAIR_BASE + unpack_low(from, NUMBER_BYTES);
 }
 
 /* ---- answers ---- */
 
-bool redis_read_verdict(const struct redisReply *reply, struct redis_verdict *out)
+static bool is_string(const struct redisReply *reply)
 {
-	enum { ELEMENTS = 6, VERDICTS = 7, SCOPES = 4 };
+	return reply->type == REDIS_REPLY_STRING;
+}
 
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != ELEMENTS)
+bool redis_read_verdict(const struct redisReply *reply, uint32_t scopes, struct redis_verdict *out)
+{
+	enum { VERDICTS = 7, FIXED = 1 + 1 + 2 * NUMBER_BYTES + AMOUNT_BYTES };
+
+	must(scopes >= 1 && scopes <= REDIS_VERDICT_SCOPES);
+	if (!is_string(reply) || (size_t)reply->len != FIXED + scopes * REDIS_BIRTH_BYTES)
 		return false;
-	for (size_t i = 0; i < ELEMENTS; i++)
-		if (reply->element[i]->type != REDIS_REPLY_INTEGER ||
-		    reply->element[i]->integer < 0)
-			return false;
-	const uint64_t code = (uint64_t)reply->element[0]->integer;
-	const uint64_t wait_h = (uint64_t)reply->element[2]->integer;
-	const uint64_t wait_l = (uint64_t)reply->element[3]->integer;
-	const uint64_t scope = (uint64_t)reply->element[4]->integer;
-	if (code >= VERDICTS || wait_l >= PAIR_BASE || scope >= SCOPES)
+	struct unpacked from = { reply->str };
+	struct redis_verdict verdict = { .code = (uint32_t)unpack_low(&from, 1) };
+	verdict.scope = (uint32_t)unpack_low(&from, 1);
+	verdict.over = (uint32_t)unpack_low(&from, NUMBER_BYTES);
+	verdict.server_s = unpack_low(&from, NUMBER_BYTES);
+	verdict.wait_ns = unpack_amount(&from);
+	if (verdict.code >= VERDICTS || verdict.scope >= scopes)
 		return false;
-	out->code = (uint32_t)code;
-	out->scope = (uint32_t)scope;
-	out->over = (uint64_t)reply->element[5]->integer;
-	out->server_s = (uint64_t)reply->element[1]->integer;
-	out->wait_ns =
-		wait_h > UINT64_MAX / PAIR_BASE - 1 ? UINT64_MAX : wait_h * PAIR_BASE + wait_l;
+	(void)memcpy(verdict.births, from.at, scopes * REDIS_BIRTH_BYTES);
+	*out = verdict;
+	return true;
+}
+
+static bool read_digits(const struct redisReply *reply, uint64_t *out)
+{
+	char *end;
+
+	if (!is_string(reply) || reply->len == 0 || reply->len > 18) /* below 10^18 */
+		return false;
+	*out = strtoull(reply->str, &end, 10);
+	return end == reply->str + reply->len && reply->str[0] != '-';
+}
+
+bool redis_read_time(const struct redisReply *reply, uint64_t *wall_ns)
+{
+	uint64_t s, us;
+
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+	    !read_digits(reply->element[0], &s) || !read_digits(reply->element[1], &us) ||
+	    s >= UINT64_MAX / SEC || us >= SEC / USEC)
+		return false;
+	*wall_ns = s * SEC + us * USEC;
+	return true;
+}
+
+/* Two places of a kind of period: the amount of the one that counts, and its place. */
+static uint64_t read_period(struct unpacked *from, uint32_t period, uint32_t *place)
+{
+	uint64_t spent = 0;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		const bool counts = unpack_low(from, NUMBER_BYTES) == period;
+		const uint64_t amount = unpack_amount(from);
+		if (counts) {
+			spent = amount;
+			*place = i;
+		}
+	}
+	return spent;
+}
+
+/* Of the period that is at `place` of two, or at none. */
+static uint64_t read_top_up(struct unpacked *from, uint32_t place)
+{
+	const uint64_t first = unpack_amount(from), second = unpack_amount(from);
+
+	return place == 0 ? first : place == 1 ? second : 0;
+}
+
+static uint64_t read_places(struct unpacked *from, const char *end, uint64_t wall_s)
+{
+	uint64_t places = 0;
+
+	while (from->at != end) {
+		from->at += REDIS_WORKER_BYTES + NUMBER_BYTES;
+		const uint64_t count = unpack_low(from, NUMBER_BYTES);
+		if (unpack_low(from, NUMBER_BYTES) > wall_s)
+			places += count;
+	}
+	return places;
+}
+
+bool redis_read_state(const struct redisReply *reply, uint64_t wall_ns, struct redis_state *out)
+{
+	enum {
+		PERIOD = NUMBER_BYTES + 2 * AMOUNT_BYTES, /* top-up included */
+		FIXED = REDIS_BIRTH_BYTES + 2 * AMOUNT_BYTES + 2 * NUMBER_BYTES + 4 * PERIOD,
+		ENTRY = REDIS_WORKER_BYTES + 3 * NUMBER_BYTES,
+	};
+	struct redis_state state = { 0 };
+	uint32_t day = UINT32_MAX, month = UINT32_MAX; /* their places: none yet */
+
+	if (reply->type == REDIS_REPLY_NIL) {
+		*out = state;
+		return true;
+	}
+	if (!is_string(reply) || reply->len < FIXED || (reply->len - FIXED) % ENTRY != 0)
+		return false;
+	struct unpacked from = { reply->str + REDIS_BIRTH_BYTES };
+	state.requests_ns = unpack_amount(&from);
+	state.tokens_ns = unpack_amount(&from);
+	from.at += 2 * NUMBER_BYTES; /* the sum of places, as of the last sweep */
+	state.day = read_period(&from, quota_day(wall_ns / SEC), &day);
+	state.month = read_period(&from, quota_month(wall_ns / SEC), &month);
+	state.day_more = read_top_up(&from, day);
+	state.month_more = read_top_up(&from, month);
+	state.places = read_places(&from, reply->str + reply->len, wall_ns / SEC);
+	*out = state;
 	return true;
 }

@@ -1,6 +1,7 @@
 /* store_redis_wire.h - requests to Redis as bytes, and the few numbers that its answers hold.
  *
- * Pure, but for memory. Requests of a tick gather in one buffer. */
+ * Pure, but for memory. Requests of a tick gather in one buffer. What is packed has the formats that
+ * lua/limits.lua names. */
 #ifndef GATEWAY_STORE_REDIS_WIRE_H
 #define GATEWAY_STORE_REDIS_WIRE_H
 
@@ -27,17 +28,49 @@ void redis_buffer_fini(struct redis_buffer *buffer);
 void redis_put_count(struct redis_buffer *buffer, uint32_t count);
 void redis_put(struct redis_buffer *buffer, struct slice argument);
 void redis_put_number(struct redis_buffer *buffer, int64_t number);
-/* Two arguments, value / 10^9 and the rest: Lua's numbers are exact up to 2^53 only. */
-void redis_put_pair(struct redis_buffer *buffer, uint64_t value);
 
-/* What limits.lua returns. False when the reply is anything else. */
+/* One argument of numbers as limits.lua unpacks them: little-endian, of 1, 4 or 8 bytes. */
+enum { REDIS_PACK_ROOM = 256 };
+struct redis_pack {
+	size_t len;
+	uint8_t at[REDIS_PACK_ROOM]; /* enough for everything that is packed: more is our bug */
+};
+void redis_pack_byte(struct redis_pack *pack, uint8_t value);
+void redis_pack_number(struct redis_pack *pack, uint32_t value);
+void redis_pack_bytes(struct redis_pack *pack, const void *bytes, size_t len);
+/* Time in ns or money in nano-USD: value / 10^9 and the rest, 4 bytes each, because Lua's numbers are
+ * exact up to 2^53 only. Saturates at 2^32 seconds, or USD. */
+void redis_pack_amount(struct redis_pack *pack, uint64_t value);
+/* An amount that no other one exceeds. */
+void redis_pack_unbound(struct redis_pack *pack);
+void redis_put_pack(struct redis_buffer *buffer, const struct redis_pack *pack);
+
+enum { REDIS_BIRTH_BYTES = 8, REDIS_WORKER_BYTES = 8, REDIS_VERDICT_SCOPES = 4 };
+
+/* What limits.lua returns for `scopes` scopes. False when the reply is anything else. */
 struct redis_verdict {
 	uint32_t code;
 	uint32_t scope; /* which refuses */
+	uint32_t over;  /* five bits a scope: limits that would have refused, but count only */
 	uint64_t server_s;
-	uint64_t wait_ns; /* saturates */
-	uint64_t over;    /* five bits a scope: limits that would have refused, but count only */
+	uint64_t wait_ns;
+	uint8_t births[REDIS_VERDICT_SCOPES][REDIS_BIRTH_BYTES]; /* of each scope's state */
 };
-MUST_USE bool redis_read_verdict(const struct redisReply *reply, struct redis_verdict *out);
+MUST_USE bool redis_read_verdict(const struct redisReply *reply, uint32_t scopes,
+				 struct redis_verdict *out);
+
+/* The reply to TIME. False when it is anything else. */
+MUST_USE bool redis_read_time(const struct redisReply *reply, uint64_t *wall_ns);
+
+/* A scope's state, as limits.lua keeps it; with `reply` nil, all zero. Times are Redis's wall clock in
+ * ns; money is that of the periods which `wall_ns` lies in; of the places those whose lease lasts. False
+ * when the reply is no such state. */
+struct redis_state {
+	uint64_t requests_ns, tokens_ns;
+	uint64_t places;
+	uint64_t day, day_more, month, month_more;
+};
+MUST_USE bool redis_read_state(const struct redisReply *reply, uint64_t wall_ns,
+			       struct redis_state *out);
 
 #endif

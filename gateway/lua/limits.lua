@@ -1,228 +1,215 @@
 -- Limits of a tenant and of its parts: what was used since the last call, then one attempt's claim on all
--- of them or on none.
+-- of them or on none, or a top-up.
 --
--- KEYS     per scope two hashes: rates, money, and who has told his share    sluice:1:{tenant}...
---          places in use, by worker                                         sluice:1:{tenant}...:places
--- ARGV     process and worker; its connection; 1 for a claim, else 0; places and money (h l) claimed;
---          then per scope: places it holds as far as the hash must know; places given back;
---          requests to give back (time h l); tokens settled (sign h l);
---          number of periods told of, each: d or m, number, share h l, change (sign h l);
---          for a claim: 1 if it counts only; requests cost, most (h l each); tokens cost, most;
---          most places; most money a day; a month (-1: no limit)
--- returns  {0: granted (or no claim), 1..5: the limit in the way, 6: more tokens than its burst;
---           the server's second; wait h l; the scope in the way, from 0;
---           limits that would have refused but count only, a bit each, five a scope}
+-- KEYS     one per scope, sluice:2:{tenant}...: a STATE, TOPPED_UP, then an ENTRY per worker that spoke lately
+-- ARGV[1]  HEADER: the worker, its connection, what is asked (0 nothing, 1 a claim, 2 a top-up), the places
+--          and the money claimed, or the money of the top-up
+-- then two for each scope:
+--   NEWS   the state's birth as the worker knows it; places it holds as far as the state must know; places
+--          given back; 1 if USED follows: requests given back, sign and amount of tokens, number of periods,
+--          each a CHANGE: 0 day or 1 month, its number, sign and amount; for a claim: CLAIM
+--   TOLD   all that this worker has ever told: number of periods, each: kind, number, money, topped up.
+--          Read only when the state was lost since
+-- returns  ANSWER: 0 granted (or no claim), 1..5 the limit in the way, or 6 more tokens than its burst; the
+--          scope in the way, from 0; limits that would have refused but count only, a bit each, five a
+--          scope; the server's second; how long to wait; then the birth of each scope's state
 --
--- Lua's numbers are exact up to 2^53 only, so that times (ns) and money (nano-USD) are pairs of a
--- billion's worth: h * 1e9 + l. tenants/quota.c has the same arithmetic in 64 bits.
-local BASE, TTL_MS, PLACES_TTL_MS, LEASE_MS = 1000000000, 40 * 86400000, 60000, 30000
-
-local function less(ah, al, bh, bl) return ah < bh or (ah == bh and al < bl) end
-local function plus(ah, al, bh, bl)
-	local h, l = ah + bh, al + bl
-	if l >= BASE then h, l = h + 1, l - BASE end
-	return h, l
-end
-local function minus(ah, al, bh, bl) -- never below nothing
-	if less(ah, al, bh, bl) then return 0, 0 end
-	local h, l = ah - bh, al - bl
-	if l < 0 then h, l = h - 1, l + BASE end
-	return h, l
-end
-local function later(ah, al, bh, bl)
-	if less(ah, al, bh, bl) then return bh, bl end
-	return ah, al
-end
-local function month_of(days) -- quota_month
-	days = days + 719468
-	local day = days % 146097
-	local year = math.floor((day - math.floor(day / 1460) + math.floor(day / 36524) - math.floor(day / 146096)) / 365)
-	local of_year = day - (365 * year + math.floor(year / 4) - math.floor(year / 100))
-	return (math.floor(days / 146097) * 400 + year) * 12 + math.floor((5 * of_year + 2) / 153) + 2
-end
-
+-- One GET and one SET a scope, few and long strings, nothing unpacked that is not needed, and few functions
+-- that capture little, since all of them are made anew at every call: that is what makes it cheap, and why
+-- formats and places stand here as literals:
+--   HEADER <c8I4BI4I4I4   ANSWER <BBI4I4I4I4   NEWS <c8I4I4B   USED <I4I4BI4I4B   CHANGE <BI4BI4I4
+--   TOLD <BI4I4I4I4I4   CLAIM <B 13 I4: counts only; requests, tokens: cost, most; places; a day's, a month's money
+--   STATE <c8 18 I4, 80 bytes: 1 birth; 2 when requests, 4 when tokens are free again; 6 places in use; 7 when to
+--     sweep the entries; 8 and 11 two days, 14 and 17 two months, by parity: number, money spent
+--   TOPPED_UP of these four periods: 4 x <I4I4, 32 bytes
+--   ENTRY <c8I4I4I4, 20 bytes: the worker, its connection, its places, the second until which they are leased
+-- Lua's numbers are exact up to 2^53 only, so that times (ns) and money (nano-USD) are pairs of a billion's
+-- worth: h * 1e9 + l. tenants/quota.c has the same arithmetic in 64 bits; store_redis_wire.c reads a state too.
 local time = redis.call('TIME')
-local nh, nl = tonumber(time[1]), tonumber(time[2]) * 1000
-local now_ms = nh * 1000 + math.floor(nl / 1000000)
-local next_arg = 0
-local function arg()
-	next_arg = next_arg + 1
-	return ARGV[next_arg]
-end
-local function number() return tonumber(arg()) end
-local me, link, claiming = arg(), arg(), number() == 1
-local places_asked, uh, ul = number(), number(), number()
-local today = math.floor(nh / 86400)
-local this_month = month_of(today)
+local now, now_l = tonumber(time[1]), time[2] * 1000
+local me, link, asked, places, uh, ul = struct.unpack('<c8I4BI4I4I4', ARGV[1])
 
-local NAMES = { 'rh', 'rl', 'th', 'tl', 'd0', 'd0h', 'd0l', 'd1', 'd1h', 'd1l',
-	'm0', 'm0h', 'm0l', 'm1', 'm1h', 'm1l' }
-
--- ---- what is there, with what this worker tells ----
-
-local function period(new, kind, n) -- the slot's name; nil when a later period has it
-	local slot = kind .. (n % 2)
-	if new[slot] > n then return nil end
-	if new[slot] < n then new[slot], new[slot .. 'h'], new[slot .. 'l'] = n, 0, 0 end
-	return slot
+local function add(s, i, h, l) -- never beyond what 4 bytes hold, 136 years or 4 billion USD
+	h, l = s[i] + h, s[i + 1] + l
+	if l >= 1000000000 then h, l = h + 1, l - 1000000000 end
+	if h > 4294967295 then h = 4294967295 end
+	s[i], s[i + 1] = h, l
 end
 
-local function read_money(new, told)
-	for _ = 1, number() do
-		local kind, n = arg(), number()
-		local bh, bl, sign, ch, cl = number(), number(), number(), number(), number()
-		local slot = period(new, kind, n)
-		if slot then
-			local h, l = new[slot .. 'h'], new[slot .. 'l']
-			if not told then h, l = plus(h, l, bh, bl) end
-			if sign < 0 then h, l = minus(h, l, ch, cl) else h, l = plus(h, l, ch, cl) end
-			new[slot .. 'h'], new[slot .. 'l'] = h, l
+local function subtract(s, i, h, l, least_h, least_l) -- never below the least
+	h, l = s[i] - h, s[i + 1] - l
+	if l < 0 then h, l = h - 1, l + 1000000000 end
+	if h < least_h or (h == least_h and l < least_l) then h, l = least_h, least_l end
+	s[i], s[i + 1] = h, l
+end
+
+local function top_up(s, i, h, l)
+	local at = (i - 8) / 3 * 8 + 1
+	local sum = { struct.unpack('<I4I4', s.rest, at) }
+	add(sum, 1, h, l)
+	s.rest = string.sub(s.rest, 1, at - 1) .. struct.pack('<I4I4', sum[1], sum[2]) .. string.sub(s.rest, at + 8)
+end
+
+-- Where the money of a period (kind 0: day, 1: month) is. Nil when a later one has taken the place.
+local function period(s, kind, n)
+	local i = 8 + kind * 6 + n % 2 * 3
+	if s[i] == n then return i end
+	if s[i] > n then return nil end
+	s[i], s[i + 1], s[i + 2] = n, 0, 0
+	local at = (i - 8) / 3 * 8 + 1
+	s.rest = string.sub(s.rest, 1, at - 1) .. string.rep('\0', 8) .. string.sub(s.rest, at + 8)
+	return i
+end
+
+-- Places whose lease is over are free, and workers that were silent for two minutes are forgotten.
+local function sweep(s)
+	local kept, used, next_sweep = { string.sub(s.rest, 1, 32) }, 0, now + 30
+	for i = 33, #s.rest, 20 do
+		local worker, its_link, count, until_s = struct.unpack('<c8I4I4I4', s.rest, i)
+		if until_s <= now then count = 0 end
+		if until_s + 90 > now then
+			kept[#kept + 1] = struct.pack('<c8I4I4I4', worker, its_link, count, until_s)
+			used = used + count
+			if count > 0 and until_s < next_sweep then next_sweep = until_s end
 		end
 	end
+	s.rest, s[6], s[7] = table.concat(kept), used, next_sweep
 end
 
-local function read_places(s, held, given_back) -- leases of this and of all other workers
-	local places = redis.call('HGETALL', s.places_key)
-	s.others, s.gone = 0, {}
-	for i = 1, #places, 2 do
-		local count, expiry = string.match(places[i + 1], '^(%d+) (%d+)$')
-		if places[i] == me .. '/' .. link then
-			s.had = tonumber(count)
-		elseif string.sub(places[i], 1, #me + 1) == me .. '/' or not expiry or tonumber(expiry) <= now_ms then
-			s.gone[#s.gone + 1] = places[i]
-		else
-			s.others = s.others + tonumber(count)
+-- A state that is new, because nobody has one yet, or because it was lost.
+local function hear_again(s, told)
+	local at = 2
+	for _ = 1, string.byte(told) do
+		local kind, n, h, l, more_h, more_l, after = struct.unpack('<BI4I4I4I4I4', told, at)
+		local i = period(s, kind, n)
+		if i then
+			add(s, i + 1, h, l)
+			top_up(s, i, more_h, more_l)
 		end
+		at = after
 	end
-	s.mine = math.max(0, (s.had or held) - given_back)
 end
 
-local function read_scope(key, places_key)
-	local s = { key = key, places_key = places_key, old = {}, new = {} }
-	local values = redis.call('HMGET', key, 'rh', 'rl', 'th', 'tl', 'd0', 'd0h', 'd0l', 'd1', 'd1h', 'd1l',
-		'm0', 'm0h', 'm0l', 'm1', 'm1h', 'm1l', 'w:' .. me)
-	for i = 1, #NAMES do
-		local value = tonumber(values[i] or 0)
-		s.old[NAMES[i]], s.new[NAMES[i]] = value, value
-	end
-	s.told = values[#NAMES + 1] -- false: what this worker had told is lost, or was never told
-	local new, held, given_back = s.new, number(), number()
-	read_places(s, held, given_back)
-	new.rh, new.rl = later(new.rh, new.rl, nh, nl)
-	new.th, new.tl = later(new.th, new.tl, nh, nl)
-	new.rh, new.rl = minus(new.rh, new.rl, number(), number())
-	new.rh, new.rl = later(new.rh, new.rl, nh, nl)
-	local sign, ch, cl = number(), number(), number()
-	if sign < 0 then
-		new.th, new.tl = minus(new.th, new.tl, ch, cl)
-		new.th, new.tl = later(new.th, new.tl, nh, nl)
-	else
-		new.th, new.tl = plus(new.th, new.tl, ch, cl)
-	end
-	read_money(new, s.told)
-	return s
-end
-
--- ---- the claim ----
-
-local verdict, wh, wl, in_the_way, over = 0, 0, 0, 0, 0
+local verdict, in_the_way, wait_h, wait_l, over = 0, 0, 0, 0, 0
 
 -- Refuses, or remembers that it would have.
 local function exceed(s, limit, code, h, l)
 	if s.count_only then
 		over = over + 2 ^ (s.number * 5 + limit - 1)
-		return
-	end
-	if verdict == 0 then verdict, wh, wl, in_the_way = code, h, l, s.number end
-end
-
-local function rate(s, limit, h, l)
-	local qh, ql, mh, ml = number(), number(), number(), number()
-	local th, tl = s.new[h], s.new[l]
-	if qh == 0 and ql == 0 then return th, tl end
-	local ah, al = plus(th, tl, qh, ql)
-	local dh, dl = minus(ah, al, nh, nl)
-	if not less(mh, ml, dh, dl) then return ah, al end
-	if less(mh, ml, qh, ql) then
-		exceed(s, limit, 6, 0, 0)
-	else
-		exceed(s, limit, limit, minus(dh, dl, mh, ml))
-	end
-	return th, tl
-end
-
-local function budget(s, limit, slot)
-	local mh, ml = number(), number()
-	if mh < 0 or (uh == 0 and ul == 0) or not slot then return end
-	local h, l = plus(s.new[slot .. 'h'], s.new[slot .. 'l'], uh, ul)
-	if less(mh, ml, h, l) then exceed(s, limit, limit, 0, 0) end
-end
-
-local function look(s)
-	s.count_only = number() == 1
-	s.rh, s.rl = rate(s, 1, 'rh', 'rl')
-	s.th, s.tl = rate(s, 2, 'th', 'tl')
-	local most = number()
-	if places_asked > 0 and s.others + s.mine + places_asked > most then exceed(s, 3, 3, 1, 0) end
-	s.day, s.month = period(s.new, 'd', today), period(s.new, 'm', this_month)
-	budget(s, 4, s.day)
-	budget(s, 5, s.month)
-end
-
-local function take(s)
-	local new = s.new
-	new.rh, new.rl, new.th, new.tl = s.rh, s.rl, s.th, s.tl
-	s.mine = s.mine + places_asked
-	if s.day then new[s.day .. 'h'], new[s.day .. 'l'] = plus(new[s.day .. 'h'], new[s.day .. 'l'], uh, ul) end
-	if s.month then
-		new[s.month .. 'h'], new[s.month .. 'l'] = plus(new[s.month .. 'h'], new[s.month .. 'l'], uh, ul)
+	elseif verdict == 0 then
+		verdict, wait_h, wait_l, in_the_way = code, h, l, s.number
 	end
 end
 
--- ---- what is left ----
-
--- The first word of this worker this month: who was silent for two is forgotten.
-local function forget_silent(key)
-	local fields = redis.call('HGETALL', key)
-	for i = 1, #fields, 2 do
-		if string.sub(fields[i], 1, 2) == 'w:' and tonumber(fields[i + 1]) < this_month - 1 then
-			redis.call('HDEL', key, fields[i])
-		end
+local function rate_fits(s, i, h, l, most_h, most_l) -- at 2 requests, limit 1; at 4 tokens, limit 2
+	if h == 0 and l == 0 then return true end
+	if h > most_h or (h == most_h and l > most_l) then
+		exceed(s, i / 2, 6, 0, 0)
+		return false
 	end
+	h, l = s[i] + h - now - most_h, s[i + 1] + l - now_l - most_l -- beyond what may be
+	while l < 0 do h, l = h - 1, l + 1000000000 end
+	if l >= 1000000000 then h, l = h + 1, l - 1000000000 end
+	if h < 0 or (h == 0 and l == 0) then return true end
+	exceed(s, i / 2, i / 2, h, l)
+	return false
 end
 
-local function write(s)
-	local changed = {}
-	for name, value in pairs(s.new) do
-		if value ~= s.old[name] then
-			changed[#changed + 1] = name
-			changed[#changed + 1] = string.format('%.0f', value)
-		end
-	end
-	if tonumber(s.told or 0) ~= this_month then
-		forget_silent(s.key)
-		changed[#changed + 1] = 'w:' .. me
-		changed[#changed + 1] = string.format('%.0f', this_month)
-	end
-	if #changed > 0 then redis.call('HSET', s.key, unpack(changed)) end
-	redis.call('PEXPIRE', s.key, TTL_MS)
-	if s.mine > 0 then
-		redis.call('HSET', s.places_key, me .. '/' .. link, string.format('%.0f %.0f', s.mine, now_ms + LEASE_MS))
-		redis.call('PEXPIRE', s.places_key, PLACES_TTL_MS)
-	elseif s.had then
-		s.gone[#s.gone + 1] = me .. '/' .. link
-	end
-	if #s.gone > 0 then redis.call('HDEL', s.places_key, unpack(s.gone)) end
+-- Of the differences only the sign is used, which is right for any h.
+local function check_money(s, limit, i, most_h, most_l)
+	if not i or (uh == 0 and ul == 0) then return end
+	local h, l = s[i + 1] + uh - most_h, s[i + 2] + ul - most_l
+	if h * 1000000000 + l <= 0 then return end
+	local more_h, more_l = struct.unpack('<I4I4', s.rest, (i - 8) / 3 * 8 + 1)
+	if (h - more_h) * 1000000000 + l - more_l > 0 then exceed(s, limit, limit, 0, 0) end
+end
+
+local today, this_month = math.floor(now / 86400), nil
+if asked ~= 0 then -- quota_month
+	local floor, day = math.floor, today + 719468
+	local era = floor(day / 146097)
+	day = day - era * 146097
+	local year = floor((day - floor(day / 1460) + floor(day / 36524) - floor(day / 146096)) / 365)
+	day = day - (365 * year + floor(year / 4) - floor(year / 100))
+	this_month = (era * 400 + year) * 12 + floor((5 * day + 2) / 153) + 2
 end
 
 local scopes = {}
-for i = 1, #KEYS / 2 do
-	scopes[i] = read_scope(KEYS[2 * i - 1], KEYS[2 * i])
-	scopes[i].number = i - 1
-	if claiming then look(scopes[i]) end
+for number = 1, #KEYS do
+	-- what is there
+	local text, news = redis.call('GET', KEYS[number]), ARGV[2 * number]
+	if not text or #text < 112 or (#text - 112) % 20 ~= 0 then
+		text = struct.pack('<I4I4', now, now_l) .. string.rep('\0', 104)
+	end
+	local s = { rest = string.sub(text, 81), at = nil, mine = 0, changed = false, number = number - 1,
+		count_only = false, claim = nil, struct.unpack('<c8I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4', text) }
+	if now >= s[7] then sweep(s) end
+	local at, had = string.find(s.rest, me, 33, true), nil
+	while at and at % 20 ~= 13 do at = string.find(s.rest, me, at + 1, true) end
+	if at then
+		local _, its_link, count = struct.unpack('<c8I4I4', s.rest, at)
+		if its_link == link then had = count end
+		s[6] = s[6] - count -- those of all others from now on
+		s.at = at
+	end
+
+	-- what the worker tells
+	local birth, held, given_back, used, after = struct.unpack('<c8I4I4B', news)
+	s.mine = math.max((had or held) - given_back, 0)
+	s.changed = asked ~= 1 or given_back > 0 or used > 0 or not at
+	subtract(s, 2, 0, 0, now, now_l)
+	subtract(s, 4, 0, 0, now, now_l)
+	if birth ~= s[1] and not at then hear_again(s, ARGV[2 * number + 1]) end
+	if used > 0 then
+		local less_h, less_l, sign, h, l, changes, kind, n
+		less_h, less_l, sign, h, l, changes, after = struct.unpack('<I4I4BI4I4B', news, after)
+		subtract(s, 2, less_h, less_l, now, now_l)
+		if sign == 0 then add(s, 4, h, l) else subtract(s, 4, h, l, now, now_l) end
+		for _ = 1, changes do
+			kind, n, sign, h, l, after = struct.unpack('<BI4BI4I4', news, after)
+			local i = period(s, kind, n)
+			if i and sign == 0 then add(s, i + 1, h, l) elseif i then subtract(s, i + 1, h, l, 0, 0) end
+		end
+	end
+
+	-- what it claims
+	if asked ~= 0 then s.day, s.month = period(s, 0, today), period(s, 1, this_month) end
+	if asked == 1 then
+		local c = { struct.unpack('<BI4I4I4I4I4I4I4I4I4I4I4I4I4', news, after) }
+		s.count_only = c[1] == 1
+		if not rate_fits(s, 2, c[2], c[3], c[4], c[5]) then c[2], c[3] = 0, 0 end
+		if not rate_fits(s, 4, c[6], c[7], c[8], c[9]) then c[6], c[7] = 0, 0 end
+		if places > 0 and s[6] + s.mine + places > c[10] then exceed(s, 3, 3, 1, 0) end
+		check_money(s, 4, s.day, c[11], c[12])
+		check_money(s, 5, s.month, c[13], c[14])
+		s.claim = c
+	elseif asked == 2 then
+		if s.day then top_up(s, s.day, uh, ul) end
+		if s.month then top_up(s, s.month, uh, ul) end
+	end
+	scopes[number] = s
 end
-for i = 1, #scopes do
-	if claiming and verdict == 0 then take(scopes[i]) end
-	write(scopes[i])
+
+local answer = struct.pack('<BBI4I4I4I4', verdict, in_the_way, over, now, wait_h, wait_l)
+for number = 1, #KEYS do
+	local s = scopes[number]
+	if asked == 1 and verdict == 0 then
+		local c = s.claim
+		add(s, 2, c[2], c[3])
+		add(s, 4, c[6], c[7])
+		if s.day then add(s, s.day + 1, uh, ul) end
+		if s.month then add(s, s.month + 1, uh, ul) end
+		s.mine, s.changed = s.mine + places, true
+	end
+	if s.changed then
+		local rest, at = s.rest, s.at or #s.rest + 1
+		s[6] = s[6] + s.mine
+		if s[7] > now + 30 then s[7] = now + 30 end
+		redis.call('SET', KEYS[number],
+			struct.pack('<c8I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4', unpack(s, 1, 19)) ..
+			string.sub(rest, 1, at - 1) .. struct.pack('<c8I4I4I4', me, link, s.mine, now + 30) ..
+			string.sub(rest, at + 20), 'PX', 3456000000) -- 40 days: longer than a month
+	end
+	answer = answer .. s[1]
 end
-return { verdict, nh, wh, wl, in_the_way, over }
+return answer

@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
@@ -87,10 +88,25 @@ class Redis:
         if kind == b":":
             return int(rest)
         if kind == b"$":
-            return None if rest == b"-1" else stream.read(int(rest) + 2)[:-2].decode()
+            return None if rest == b"-1" else stream.read(int(rest) + 2)[:-2].decode(errors="surrogateescape")
         if kind == b"*":
             return [self._read(stream) for _ in range(int(rest))]
         return rest.decode()
+
+    def tenant(self, key="sluice:2:{*}"):
+        """What limits.lua keeps of the tenant: of today and of this month nano-USD spent and topped up; places."""
+        key = next(iter(self.ask("KEYS", key)), key)
+        text = (self.ask("GET", key) or "").encode(errors="surrogateescape")
+        state = struct.unpack_from("<8s18I8I", text.ljust(112, b"\0"))
+        now = time.gmtime()
+        day, month = int(time.time() // 86400), now.tm_year * 12 + now.tm_mon - 1
+        found = {"places": sum(struct.unpack_from("<8xII4x", text, at)[1] for at in range(112, len(text), 20))}
+        for name, at, period in (("day", 7 + day % 2 * 3, day), ("month", 13 + month % 2 * 3, month)):
+            more = 19 + (at - 7) // 3 * 2
+            current = state[at] == period
+            found[name] = state[at + 1] * 10**9 + state[at + 2] if current else 0
+            found[name + "_more"] = state[more] * 10**9 + state[more + 1] if current else 0
+        return found
 
     def calls(self, command):
         """How often that command has been run since CONFIG RESETSTAT."""

@@ -1,4 +1,5 @@
 /* Requests to Redis byte by byte, and answers that are none. */
+#include "codec/base/clock.h"
 #include "gateway/store_redis_wire.h"
 
 #include <hiredis/hiredis.h>
@@ -27,27 +28,44 @@ static void a_request_is_a_count_and_its_arguments(void **state)
 	redis_buffer_fini(&buffer);
 }
 
-static void a_pair_holds_every_64_bit_number(void **state)
+static void an_amount_is_a_billions_worth_and_the_rest(void **state)
 {
 	static const struct {
 		uint64_t value;
-		const char *text;
+		uint8_t bytes[8];
 	} rows[] = {
-		{ 0, "$1\r\n0\r\n$1\r\n0\r\n" },
-		{ 999999999, "$1\r\n0\r\n$9\r\n999999999\r\n" },
-		{ 1000000000, "$1\r\n1\r\n$1\r\n0\r\n" },
-		{ (UINT64_C(1) << 53) + 1, "$7\r\n9007199\r\n$9\r\n254740993\r\n" },
-		{ UINT64_MAX, "$11\r\n18446744073\r\n$9\r\n709551615\r\n" },
+		{ 0, { 0 } },
+		{ 999999999, { 0, 0, 0, 0, 0xff, 0xc9, 0x9a, 0x3b } },
+		{ 1000000000, { 1 } },
+		{ (UINT64_C(1) << 53) + 1, { 0x5f, 0x70, 0x89, 0, 0x01, 0x0a, 0x2f, 0x0f } },
+		{ UINT64_C(4294967295000000001), { 0xff, 0xff, 0xff, 0xff, 1 } },
+		{ UINT64_C(5000000000000000001), { 0xff, 0xff, 0xff, 0xff, 1 } },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		struct redis_buffer buffer = { .most = MOST };
-		redis_put_pair(&buffer, rows[i].value);
-		assert_int_equal(buffer.len, strlen(rows[i].text));
-		assert_memory_equal(buffer.at, rows[i].text, buffer.len);
-		redis_buffer_fini(&buffer);
+		struct redis_pack pack = { 0 };
+		redis_pack_amount(&pack, rows[i].value);
+		assert_int_equal(pack.len, sizeof(rows[i].bytes));
+		assert_memory_equal(pack.at, rows[i].bytes, pack.len);
 	}
+}
+
+static void what_is_packed_is_one_argument(void **state)
+{
+	static const char wanted[] = "$15\r\n\7\2\1\0\0\377\377\377\377\0\0\0\0\r\n\r\n";
+	struct redis_buffer buffer = { .most = MOST };
+	struct redis_pack pack = { 0 };
+
+	(void)state;
+	redis_pack_byte(&pack, 7);
+	redis_pack_number(&pack, 258);
+	redis_pack_unbound(&pack);
+	redis_pack_bytes(&pack, "\r\n", 2);
+	redis_put_pack(&buffer, &pack);
+	assert_int_equal(buffer.len, sizeof(wanted) - 1);
+	assert_memory_equal(buffer.at, wanted, buffer.len);
+	redis_buffer_fini(&buffer);
 }
 
 static void a_buffer_grows_up_to_its_bound_and_no_further(void **state)
@@ -71,10 +89,9 @@ static void a_buffer_grows_up_to_its_bound_and_no_further(void **state)
 }
 
 /* As the link reads: what comes in pieces of `step` bytes. NULL: more is awaited, or a protocol error. */
-static redisReply *read_in_steps(const char *bytes, size_t step)
+static redisReply *read_in_steps(const char *bytes, size_t len, size_t step)
 {
 	redisReader *reader = redisReaderCreate();
-	const size_t len = strlen(bytes);
 	void *reply = NULL;
 	int ok = REDIS_OK;
 
@@ -88,77 +105,189 @@ static redisReply *read_in_steps(const char *bytes, size_t step)
 	return reply;
 }
 
+#define READ(bytes) read_in_steps(bytes, sizeof(bytes) - 1, sizeof(bytes))
+
 static void a_verdict_is_read_however_it_is_split(void **state)
 {
-	static const char bytes[] = "*6\r\n:2\r\n:1795307724\r\n:3\r\n:250000000\r\n:1\r\n:33\r\n";
+	static const char bytes[] = "$34\r\n\2\1"
+				    "\41\0\0\0"
+				    "\314\112\2\153"
+				    "\3\0\0\0\200\262\346\16"
+				    "birth--1birth--2\r\n";
 
 	(void)state;
 	for (size_t step = 1; step <= sizeof(bytes); step++) {
 		struct redis_verdict verdict;
-		redisReply *reply = read_in_steps(bytes, step);
+		redisReply *reply = read_in_steps(bytes, sizeof(bytes) - 1, step);
 		assert_non_null(reply);
-		assert_true(redis_read_verdict(reply, &verdict));
+		assert_true(redis_read_verdict(reply, 2, &verdict));
 		assert_int_equal(verdict.code, 2);
-		assert_int_equal(verdict.server_s, 1795307724);
+		assert_int_equal(verdict.server_s, 1795312332);
 		assert_int_equal(verdict.wait_ns, 3250000000);
 		assert_int_equal(verdict.scope, 1);
 		assert_int_equal(verdict.over, 33);
+		assert_memory_equal(verdict.births, "birth--1birth--2", 16);
 		freeReplyObject(reply);
 	}
 }
 
+#define ZEROS8 "\0\0\0\0\0\0\0\0"
+#define ZEROS16 ZEROS8 ZEROS8
+
+/* Each of the right length for one scope but the first rows. */
 static void what_is_no_verdict_is_refused(void **state)
 {
-	static const char *const rows[] = {
-		"+OK\r\n",
-		"$-1\r\n",
-		"*-1\r\n",
-		"*0\r\n",
-		":0\r\n",
-		"-ERR no\r\n",
-		"*5\r\n:0\r\n:1\r\n:0\r\n:0\r\n:0\r\n",
-		"*7\r\n:0\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n",
-		"*6\r\n:7\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n",
-		"*6\r\n:-1\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n",
-		"*6\r\n:0\r\n:-1\r\n:0\r\n:0\r\n:0\r\n:0\r\n",
-		"*6\r\n:0\r\n:1\r\n:0\r\n:1000000000\r\n:0\r\n:0\r\n",
-		"*6\r\n:0\r\n:1\r\n:0\r\n:0\r\n:4\r\n:0\r\n",
-		"*6\r\n$1\r\n0\r\n:1\r\n:0\r\n:0\r\n:0\r\n:0\r\n",
+	static const struct {
+		const char *name, *bytes;
+		size_t len;
+	} rows[] = {
+#define ROW(name, text) { name, text, sizeof(text) - 1 }
+		ROW("a status", "+OK\r\n"),
+		ROW("nil", "$-1\r\n"),
+		ROW("no array", "*-1\r\n"),
+		ROW("an empty array", "*0\r\n"),
+		ROW("a number", ":0\r\n"),
+		ROW("an error", "-ERR no\r\n"),
+		ROW("nothing in it", "$0\r\n\r\n"),
+		ROW("one byte short", "$25\r\n" ZEROS16 ZEROS8 "\0\r\n"),
+		ROW("of two scopes", "$34\r\n" ZEROS16 ZEROS16 "\0\0\r\n"),
+		ROW("an unknown limit", "$26\r\n\7\0" ZEROS16 ZEROS8 "\r\n"),
+		ROW("a scope that was not asked", "$26\r\n\1\1" ZEROS16 ZEROS8 "\r\n"),
+#undef ROW
 	};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct redis_verdict verdict;
-		redisReply *reply = read_in_steps(rows[i], 4096);
+		redisReply *reply = read_in_steps(rows[i].bytes, rows[i].len, 4096);
 		assert_non_null(reply);
-		if (redis_read_verdict(reply, &verdict))
-			fail_msg("taken for a verdict: %s", rows[i]);
+		if (redis_read_verdict(reply, 1, &verdict))
+			fail_msg("taken for a verdict: %s", rows[i].name);
 		freeReplyObject(reply);
 	}
 }
 
-static void a_wait_beyond_64_bits_saturates(void **state)
+static void the_clock_is_seconds_and_microseconds(void **state)
 {
-	struct redis_verdict verdict;
-	redisReply *reply = read_in_steps(
-		"*6\r\n:1\r\n:1\r\n:9007199254740991\r\n:999999999\r\n:0\r\n:0\r\n", 4096);
+	static const char *const not_clocks[] = {
+		"*2\r\n$1\r\n1\r\n$7\r\n1000000\r\n",
+		"*1\r\n$1\r\n1\r\n",
+		"*2\r\n$2\r\n-1\r\n$1\r\n0\r\n",
+		"*2\r\n$1\r\nx\r\n$1\r\n0\r\n",
+		"*2\r\n$0\r\n\r\n$1\r\n0\r\n",
+		"*2\r\n:1\r\n:2\r\n",
+		"*2\r\n$18\r\n999999999999999999\r\n$1\r\n0\r\n",
+	};
+	redisReply *reply = READ("*2\r\n$10\r\n1795312332\r\n$6\r\n000250\r\n");
+	uint64_t wall_ns = 0;
 
 	(void)state;
 	assert_non_null(reply);
-	assert_true(redis_read_verdict(reply, &verdict));
-	assert_true(verdict.wait_ns == UINT64_MAX);
+	assert_true(redis_read_time(reply, &wall_ns));
+	assert_true(wall_ns == UINT64_C(1795312332000250000));
 	freeReplyObject(reply);
+	for (size_t i = 0; i < COUNT_OF(not_clocks); i++) {
+		reply = read_in_steps(not_clocks[i], strlen(not_clocks[i]), 4096);
+		assert_non_null(reply);
+		if (redis_read_time(reply, &wall_ns))
+			fail_msg("taken for a clock: %s", not_clocks[i]);
+		freeReplyObject(reply);
+	}
+}
+
+/* A state as limits.lua writes it, for a wall clock in January 2026. */
+static size_t make_state(uint8_t out[256], uint32_t day, uint32_t month, uint32_t lease_until_s)
+{
+	struct redis_pack state = { 0 };
+
+	redis_pack_bytes(&state, "birthday", REDIS_BIRTH_BYTES);
+	redis_pack_amount(&state, 11);
+	redis_pack_amount(&state, 12);
+	redis_pack_number(&state, 7);
+	redis_pack_number(&state, 1);
+	for (uint32_t i = 0; i < 2;
+	     i++) { /* today's is where its parity is, yesterday's beside it */
+		redis_pack_number(&state, (day & 1) == i ? day : day - 1);
+		redis_pack_amount(&state, (day & 1) == i ? 100 : 1);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		redis_pack_number(&state, (month & 1) == i ? month : month - 1);
+		redis_pack_amount(&state, (month & 1) == i ? 200 : 2);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		redis_pack_amount(&state, (day & 1) == i ? 30 : 3);
+	for (uint32_t i = 0; i < 2; i++)
+		redis_pack_amount(&state, (month & 1) == i ? 40 : 4);
+	for (uint32_t i = 0; i < 2; i++) { /* the second is over */
+		redis_pack_bytes(&state, "workers8", REDIS_WORKER_BYTES);
+		redis_pack_number(&state, 1);
+		redis_pack_number(&state, 5);
+		redis_pack_number(&state, lease_until_s - i);
+	}
+	(void)memcpy(out, state.at, state.len);
+	return state.len;
+}
+
+static void a_state_shows_the_periods_of_the_clock_and_leases_that_last(void **state)
+{
+	enum { JANUARY_1_2026 = 20454, JANUARY = 2026 * 12 };
+	const uint64_t noon = (UINT64_C(86400) * JANUARY_1_2026 + 43200) * SEC;
+	struct redis_state out;
+	char bytes[256];
+
+	(void)state;
+	for (uint32_t day = JANUARY_1_2026; day < JANUARY_1_2026 + 2; day++) {
+		const uint64_t now = noon + (day - JANUARY_1_2026) * 86400 * SEC;
+		const uint32_t until_s = (uint32_t)(now / SEC + 1);
+		const size_t len = make_state((uint8_t *)bytes, day, JANUARY, until_s);
+		const redisReply reply = { .type = REDIS_REPLY_STRING,
+					   .str = bytes,
+					   .len = (size_t)len };
+		assert_true(redis_read_state(&reply, now, &out));
+		assert_int_equal(out.requests_ns, 11);
+		assert_int_equal(out.tokens_ns, 12);
+		assert_int_equal(out.places, 5);
+		assert_int_equal(out.day, 100);
+		assert_int_equal(out.day_more, 30);
+		assert_int_equal(out.month, 200);
+		assert_int_equal(out.month_more, 40);
+		/* Another day of another month: what is kept is over. */
+		assert_true(redis_read_state(&reply, now + 70 * 86400 * SEC, &out));
+		assert_int_equal(out.day + out.day_more + out.month + out.month_more, 0);
+		assert_int_equal(out.places, 0);
+	}
+}
+
+static void what_is_no_state_is_refused_and_none_is_zero(void **state)
+{
+	struct redis_state out = { .day = 1 };
+	redisReply reply = { .type = REDIS_REPLY_NIL };
+	char bytes[256] = { 0 };
+
+	(void)state;
+	assert_true(redis_read_state(&reply, SEC, &out));
+	assert_int_equal(out.day, 0);
+	for (size_t len = 0; len < sizeof(bytes); len++) {
+		reply = (redisReply){ .type = REDIS_REPLY_STRING, .str = bytes, .len = len };
+		assert_int_equal(redis_read_state(&reply, SEC, &out),
+				 len >= 112 && (len - 112) % 20 == 0);
+	}
+	reply = (redisReply){ .type = REDIS_REPLY_ERROR, .str = bytes, .len = 112 };
+	assert_false(redis_read_state(&reply, SEC, &out));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_is_a_count_and_its_arguments),
-		cmocka_unit_test(a_pair_holds_every_64_bit_number),
+		cmocka_unit_test(an_amount_is_a_billions_worth_and_the_rest),
+		cmocka_unit_test(what_is_packed_is_one_argument),
 		cmocka_unit_test(a_buffer_grows_up_to_its_bound_and_no_further),
 		cmocka_unit_test(a_verdict_is_read_however_it_is_split),
 		cmocka_unit_test(what_is_no_verdict_is_refused),
-		cmocka_unit_test(a_wait_beyond_64_bits_saturates),
+		cmocka_unit_test(the_clock_is_seconds_and_microseconds),
+		cmocka_unit_test(a_state_shows_the_periods_of_the_clock_and_leases_that_last),
+		cmocka_unit_test(what_is_no_state_is_refused_and_none_is_zero),
 	};
 
 	return cmocka_run_group_tests_name("store_redis_wire", tests, NULL, NULL);
