@@ -1,12 +1,14 @@
 #include "codec/dialect.h"
 
 #include "codec/base/must.h"
-#include "codec/dialect_anthropic.h"
-#include "codec/dialect_openai.h"
+#define DIALECT_OBJECT(symbol, name) extern const struct dialect dialect_##name;
+DIALECTS(DIALECT_OBJECT)
+#undef DIALECT_OBJECT
 
 static const struct dialect *const dialects[DIALECT_COUNT] = {
-	[DIALECT_ANTHROPIC] = &dialect_anthropic,
-	[DIALECT_OPENAI] = &dialect_openai,
+#define DIALECT_ROW(symbol, name) [DIALECT_##symbol] = &dialect_##name,
+	DIALECTS(DIALECT_ROW)
+#undef DIALECT_ROW
 };
 
 const struct dialect *dialect_get(enum dialect_id id)
@@ -32,12 +34,5 @@ void profile_defaults(struct profile *profile, enum dialect_id dialect, struct s
 				     .user_after_tool = true,
 				     .max_tokens_field = MAX_TOKENS_FIELD_MAX_TOKENS,
 				     .id_rule = ID_RULE_NONE };
-	if (dialect == DIALECT_ANTHROPIC) {
-		profile->max_stop = 16;
-		profile->temperature_max = 1;
-		profile->temperature_never = !slice_eq(version, SLICE("2023-06-01"));
-	} else {
-		profile->max_stop = 4;
-		profile->temperature_max = 2;
-	}
+	dialects[dialect]->defaults(profile, version);
 }

@@ -25,7 +25,19 @@ struct profile {
 	enum id_rule id_rule;
 };
 
-enum dialect_id { DIALECT_ANTHROPIC, DIALECT_OPENAI, DIALECT_COUNT };
+/* The provider formats: one row each, and dialect_<name> in dialect_<name>.c (CONTRIBUTING.md tells how
+ * to add one). The name is what `providers.*.dialect` says. */
+#define DIALECTS(ROW)             \
+	ROW(ANTHROPIC, anthropic) \
+	ROW(OPENAI, openai)
+
+#define DIALECT_ID(symbol, name) DIALECT_##symbol,
+enum dialect_id { DIALECTS(DIALECT_ID) DIALECT_COUNT };
+#undef DIALECT_ID
+
+/* "anthropic|openai|": their names in that order, each with a bar behind it. */
+#define DIALECT_CHOICE(symbol, name) #name "|"
+#define DIALECT_CHOICES DIALECTS(DIALECT_CHOICE)
 
 /* DESIGN's defaults for a dialect; `version` is anthropic's, e.g. "2026-10-21", ignored by others.
  */
@@ -116,6 +128,13 @@ struct dialect {
 	const char *path; /* appended to the endpoint's URL */
 	enum dialect_id id;
 	const struct stream_dialect *stream; /* how an answer streams: codec/stream.h */
+	const char *key_header;     /* what stands before the provider's key: "x-api-key: " */
+	const char *version_header; /* the same of `version`; NULL: the format knows none */
+	const char *version;        /* what is sent where the settings name none; NULL likewise */
+
+	/* What a model of this dialect can do that the settings say nothing of, over what is common to
+	 * all; `version` is the one in force, absent when the format knows none. */
+	void (*defaults)(struct profile *profile, struct slice version);
 
 	/* ERR_OK; ERR_CONTENT_UNSUPPORTED, ERR_MESSAGES_EMPTY, ERR_TOOL (names that become the
 	 * same, schemas too large to fold) with *fault; ERR_BUSY. */

@@ -374,11 +374,23 @@ static enum err encode(const struct encode_in *in, struct json_work *work, struc
 	return err == ERR_OK ? encoder_end(&e, out) : err;
 }
 
+/* The first version takes a temperature, the ones after it answer 400 to any. */
+static void defaults(struct profile *profile, struct slice version)
+{
+	profile->max_stop = 16;
+	profile->temperature_max = 1;
+	profile->temperature_never = !slice_eq(version, SLICE("2023-06-01"));
+}
+
 const struct dialect dialect_anthropic = {
 	.name = "anthropic",
 	.path = "/v1/messages",
 	.id = DIALECT_ANTHROPIC,
 	.stream = &stream_anthropic,
+	.key_header = "x-api-key: ",
+	.version_header = "anthropic-version: ",
+	.version = "2026-10-21",
+	.defaults = defaults,
 	.encode = encode,
 	.decode = anthropic_decode,
 };

@@ -449,11 +449,20 @@ static enum err encode(const struct encode_in *in, struct json_work *work, struc
 	return encoder_end(&e, out);
 }
 
+static void defaults(struct profile *profile, struct slice version)
+{
+	(void)version;
+	profile->max_stop = 4;
+	profile->temperature_max = 2;
+}
+
 const struct dialect dialect_openai = {
 	.name = "openai",
 	.path = "/chat/completions",
 	.id = DIALECT_OPENAI,
 	.stream = &stream_openai,
+	.key_header = "authorization: Bearer ",
+	.defaults = defaults,
 	.encode = encode,
 	.decode = openai_decode,
 };

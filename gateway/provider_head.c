@@ -2,7 +2,7 @@
 
 #include "codec/base/must.h"
 
-enum { HEAD_PARTS = 14 };
+enum { HEAD_PARTS = 16 };
 
 struct head_parts {
 	struct slice parts[HEAD_PARTS];
@@ -16,20 +16,12 @@ static void add(struct head_parts *head, struct slice part)
 	head->bytes += part.len;
 }
 
-static void add_credentials(struct head_parts *head, enum dialect_id dialect, struct slice key,
-			    struct slice version)
+/* A header whose name and colon are `name`. */
+static void add_header(struct head_parts *head, const char *name, struct slice value)
 {
-	if (dialect == DIALECT_ANTHROPIC) {
-		add(head, SLICE("anthropic-version: "));
-		add(head, version);
-		add(head, slice_absent(key) ? SLICE("\r\n") : SLICE("\r\nx-api-key: "));
-	} else if (!slice_absent(key)) {
-		add(head, SLICE("authorization: Bearer "));
-	}
-	if (!slice_absent(key)) {
-		add(head, key);
-		add(head, SLICE("\r\n"));
-	}
+	add(head, slice_str(name));
+	add(head, value);
+	add(head, SLICE("\r\n"));
 }
 
 /* Decimal digits of `value` at the end of `room`. */
@@ -48,16 +40,20 @@ struct slice provider_head(const struct provider *provider, const struct endpoin
 			   struct slice key, struct slice version, size_t body_bytes,
 			   struct arena *into)
 {
+	const struct dialect *dialect = dialect_get(provider->dialect);
 	struct head_parts head = { .count = 0 };
 	char digits[24];
 
 	add(&head, SLICE("POST "));
 	add(&head, endpoint->path);
-	add(&head, slice_str(dialect_get(provider->dialect)->path));
+	add(&head, slice_str(dialect->path));
 	add(&head, SLICE(" HTTP/1.1\r\nhost: "));
 	add(&head, endpoint->authority);
 	add(&head, SLICE("\r\n"));
-	add_credentials(&head, provider->dialect, key, version);
+	if (dialect->version_header != NULL)
+		add_header(&head, dialect->version_header, version);
+	if (!slice_absent(key))
+		add_header(&head, dialect->key_header, key);
 	add(&head, SLICE("content-type: application/json\r\naccept: application/json\r\n"
 			 "content-length: "));
 	add(&head, decimal(body_bytes, digits));

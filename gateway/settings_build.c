@@ -10,8 +10,6 @@
 
 _Static_assert(MAX_TOKENS_FIELD_MAX_TOKENS == 0 && MAX_TOKENS_FIELD_COMPLETION == 1,
 	       "the order of choices in tbl/settings.h");
-_Static_assert(DIALECT_ANTHROPIC == 0 && DIALECT_OPENAI == 1,
-	       "the order of choices in tbl/settings.h");
 _Static_assert(ID_RULE_NONE == 0 && ID_RULE_MISTRAL9 == 1,
 	       "the order of choices in tbl/settings.h");
 _Static_assert(TLS_NAME_URI == 0 && TLS_NAME_DNS == 1, "the order of choices in tbl/settings.h");
@@ -362,6 +360,21 @@ static void load_ca(struct loader *l, const struct provider_form *form, struct s
 			   path->at, mark);
 }
 
+static void build_dialect(struct loader *l, const struct provider_form *form, struct provider *out)
+{
+	if (form->dialect == FORM_UNSET)
+		return; /* reported when it was read */
+	const struct dialect *dialect = dialect_get((enum dialect_id)form->dialect);
+	out->dialect = dialect->id;
+	if (slice_absent(form->version))
+		out->version = slice_str(dialect->version);
+	else if (dialect->version_header != NULL)
+		out->version = loader_keep(l, form->version);
+	else
+		problem_below(&l->problems, form->node, "version",
+			      "has no meaning for this dialect; remove it");
+}
+
 static void build_provider(struct loader *l, const struct provider_form *form, struct provider *out)
 {
 	struct slice ca_path = { NULL, 0 }, ca_pem = { NULL, 0 };
@@ -371,14 +384,7 @@ static void build_provider(struct loader *l, const struct provider_form *form, s
 
 	out->name = loader_keep(l, form->node->key);
 	out->enabled = form->enabled != 0;
-	out->dialect =
-		form->dialect == FORM_UNSET ? DIALECT_OPENAI : (enum dialect_id)form->dialect;
-	if (form->dialect == DIALECT_ANTHROPIC)
-		out->version = slice_absent(form->version) ? SLICE("2026-10-21")
-							   : loader_keep(l, form->version);
-	else if (!slice_absent(form->version) && form->dialect != FORM_UNSET)
-		problem_below(&l->problems, form->node, "version",
-			      "has no meaning for this dialect; remove it");
+	build_dialect(l, form, out);
 	out->timeouts = (struct provider_timeouts){
 		.connect = form->connect,
 		.first_byte = form->first_byte,
@@ -474,7 +480,7 @@ static struct slice model_version(struct loader *l, const struct model_form *for
 {
 	if (slice_absent(form->version))
 		return provider->version;
-	if (provider->dialect != DIALECT_ANTHROPIC) {
+	if (dialect_get(provider->dialect)->version_header == NULL) {
 		problem_below(&l->problems, form->node, "profile.version",
 			      "has no meaning for this provider's dialect; remove it");
 		return provider->version;

@@ -49,7 +49,7 @@ SETTING(LISTEN, "tls.cert", PATH, tls_cert, 1, WITH_GROUP, 4096, RELOAD, "PEM fi
 SETTING(LISTEN, "tls.key", PATH, tls_key, 1, WITH_GROUP, 4096, RELOAD, "PEM file of the certificate's private key, without a passphrase")
 SETTING(LISTEN, "tls.client_ca", PATH, tls_client_ca, 1, "(none: no certificate is asked for)", 4096, RELOAD, "PEM file of authorities whose certificates callers may show instead of a key")
 
-CHOICE(PROVIDER, "dialect", dialect, "anthropic|openai|!openai-responses|!gemini", NEEDED, RELOAD, "wire format: anthropic is the Messages API, openai Chat Completions")
+CHOICE(PROVIDER, "dialect", dialect, DIALECT_CHOICES "!openai-responses|!gemini", NEEDED, RELOAD, "wire format: anthropic is the Messages API, openai Chat Completions")
 SETTING(PROVIDER, "version", DATE, version, 10, "(2026-10-21)", 10, RELOAD, "anthropic-version header; dialect anthropic only")
 ENTRIES(PROVIDER, "endpoints", LIST, endpoints, ENDPOINT, 1, NEEDED, CONFIG_ENDPOINTS_MAX, RELOAD, "where the provider is reached")
 LIST(PROVIDER, "keys", SECRET, keys, CONFIG_KEYS_MAX, RELOAD, "API keys: literal, ${NAME} or file:PATH; none for a provider that asks for none")
