@@ -8,7 +8,7 @@ static bool visible(struct slice s)
 	return true;
 }
 
-struct slice auth_bearer(struct slice header)
+struct slice auth_credentials(struct slice header)
 {
 	static const struct slice absent = { NULL, 0 };
 	const struct slice scheme = SLICE("bearer ");
@@ -17,10 +17,17 @@ struct slice auth_bearer(struct slice header)
 	if (header.len < scheme.len || !slice_eq_nocase(slice_of(header.at, scheme.len), scheme))
 		return absent;
 	/* One space or more (RFC 9110 11.4); none is part of a key. */
-	struct slice key = slice_trim(slice_of(header.at + scheme.len, header.len - scheme.len));
-	if (key.len < AUTH_KEY_MIN || key.len > AUTH_KEY_MAX || !visible(key))
-		return absent;
-	return key;
+	const struct slice found =
+		slice_trim(slice_of(header.at + scheme.len, header.len - scheme.len));
+	return visible(found) ? found : absent;
+}
+
+struct slice auth_bearer(struct slice header)
+{
+	static const struct slice absent = { NULL, 0 };
+	const struct slice key = auth_credentials(header);
+
+	return key.len < AUTH_KEY_MIN || key.len > AUTH_KEY_MAX ? absent : key;
 }
 
 /* All bits set when the digests are equal, else 0; no branch depends on their bytes. */

@@ -10,7 +10,10 @@
 enum { AUTH_KEY_MIN = 16, AUTH_KEY_MAX = 256 };
 
 /* The value of an Authorization header to the bytes after "Bearer " (the scheme's case is ignored);
- * absent when it is another scheme, or not 16-256 visible ASCII bytes. */
+ * absent when it is another scheme, or not visible ASCII: a key or a token, of any length. */
+struct slice auth_credentials(struct slice header);
+
+/* The same where it can be a key: absent when it is not of 16-256 bytes, too. */
 struct slice auth_bearer(struct slice header);
 
 /* NULL when unknown; a disabled tenant's key is returned, policy refuses it. */
