@@ -30,7 +30,7 @@ void stream_open(struct stream *s, const struct dialect *dialect,
 void stream_check(struct stream *s, const struct json_reader *r)
 {
 	if (r->fault.err != ERR_OK)
-		answer_fail(&s->answer, "An event of the provider's stream is not valid JSON");
+		answer_fail(&s->answer, "An event of the provider's stream is malformed");
 }
 
 void stream_error(struct stream *s, struct slice data)

@@ -152,7 +152,7 @@ static void take_fragment(struct stream *s, const struct fragment *f)
 	if (at == STREAM_NO_BLOCK)
 		return;
 	struct stream_block *call = &s->blocks[at];
-	if (f->id.len != 0)
+	if (f->id.len != 0 && call->id.len == 0)
 		stream_keep(s, f->id, &call->id);
 	if (f->name.len != 0)
 		stream_keep(s, f->name, &call->name);

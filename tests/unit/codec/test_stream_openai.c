@@ -1,0 +1,425 @@
+#include "tests/support/stream_case.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define DATA(json) "data: " json "\n\n"
+#define CHUNK(choices, more) \
+	DATA("{\"id\":\"c1\",\"model\":\"gpt\",\"choices\":[" choices "]" more "}")
+#define CHOICE(delta, more) "{\"index\":0,\"delta\":{" delta "}" more "}"
+#define DELTA(delta) CHUNK(CHOICE(delta, ",\"finish_reason\":null"), "")
+#define SAY(text) DELTA("\"content\":\"" text "\"")
+#define FINISH(reason) CHUNK(CHOICE("", ",\"finish_reason\":\"" reason "\""), "")
+#define FUNCTION(name, args) "\"function\":{\"name\":\"" name "\",\"arguments\":\"" args "\"}"
+#define CALL(index, id, name, args) \
+	DELTA("\"tool_calls\":[{\"index\":" index ",\"id\":\"" id "\"," FUNCTION(name, args) "}]")
+#define ARGS(index, args) \
+	DELTA("\"tool_calls\":[{\"index\":" index ",\"function\":{\"arguments\":\"" args "\"}}]")
+#define CALLS(calls) DELTA("\"tool_calls\":[" calls "]")
+#define USAGE(in, out) "\"usage\":{\"prompt_tokens\":" in ",\"completion_tokens\":" out "}"
+#define DONE DATA("[DONE]")
+#define MALFORMED "-32015 An event of the provider's stream is malformed | retryable"
+#define ENDED "-32015 The provider's stream ended before the answer did | retryable"
+#define TWO_ARGUMENTS "-32015 A tool call of the provider's stream has two arguments | retryable"
+#define NO_OBJECT \
+	"-32015 The arguments of the provider's tool call are not a JSON object | retryable"
+
+struct row {
+	const char *name, *body, *expect;
+};
+
+static void run_rows_in(struct stream_case *c, const struct row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const char *why = stream_case_differs(c, rows[i].body, rows[i].expect);
+		if (why != NULL)
+			fail_msg("%s: %s", rows[i].name, why);
+	}
+}
+
+static void run_rows(const struct row *rows, size_t count)
+{
+	struct stream_case c;
+
+	stream_case_init(&c, DIALECT_OPENAI);
+	run_rows_in(&c, rows, count);
+	stream_case_fini(&c);
+}
+
+static void texts_are_assembled(void **state)
+{
+	static const struct row rows[] = {
+		{ "text",
+		  DELTA("\"role\":\"assistant\",\"content\":\"\"") SAY("a") SAY("b") SAY("")
+			  SAY("c") FINISH("stop") DONE,
+		  "endTurn | \"abc\"" },
+		{ "padding of any length",
+		  CHUNK(CHOICE("\"content\":\"a\"", ""), ",\"obfuscation\":\"x\"") CHUNK(
+			  CHOICE("\"content\":\"b\"", ""), ",\"obfuscation\":\"yyyyyy\"")
+			  CHUNK(CHOICE("\"content\":\"c\"", ""), ",\"obfuscation\":\"\"")
+				  CHUNK(CHOICE("\"content\":\"d\"", ""), "") FINISH("stop") DONE,
+		  "endTurn | \"abcd\"" },
+		{ "padding in front of the choices",
+		  DATA("{\"obfuscation\":\"x\",\"choices\":[{\"delta\":{\"content\":\"a\"}}]}")
+			  DATA("{\"obfuscation\":\"yy\",\"choices\":[{\"delta\":{\"content\":\"b\"}"
+			       "}]}") FINISH("stop"),
+		  "endTurn | \"ab\"" },
+		{ "padding that is no string",
+		  CHUNK(CHOICE("\"content\":\"a\"", ""), ",\"obfuscation\":1")
+			  CHUNK(CHOICE("\"content\":\"b\"", ""), ",\"obfuscation\":[\"x\"]")
+				  FINISH("stop"),
+		  "endTurn | \"ab\"" },
+		{ "text and finish in one",
+		  CHUNK(CHOICE("\"content\":\"a\"", ",\"finish_reason\":\"stop\""), ""),
+		  "endTurn | \"a\"" },
+		{ "text behind the finish", FINISH("stop") SAY("a"), "endTurn | \"a\"" },
+		{ "null content",
+		  DELTA("\"content\":null") SAY("a") DELTA("\"content\":null") FINISH("stop"),
+		  "endTurn | \"a\"" },
+		{ "a delta that is null", CHUNK("{\"delta\":null}", "") SAY("a") FINISH("stop"),
+		  "endTurn | \"a\"" },
+		{ "content as parts",
+		  DELTA("\"content\":[{\"type\":\"thinking\",\"thinking\":[]},"
+			"{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]")
+			  DELTA("\"content\":[{\"type\":\"text\",\"text\":\"c\"}]")
+				  DELTA("\"content\":[{\"type\":\"text\",\"text\":\"d\"}]")
+					  FINISH("stop"),
+		  "endTurn | \"abcd\"" },
+		{ "a part that nobody knows",
+		  DELTA("\"content\":[{\"type\":\"hologram\"}]") SAY("a") FINISH("stop"),
+		  "endTurn | \"a\" | unknown_block_dropped" },
+		{ "reasoning is left out",
+		  DELTA("\"reasoning_content\":\"x\"") DELTA("\"reasoning_content\":\"y\"")
+			  DELTA("\"reasoning\":\"z\",\"content\":\"a\"")
+				  DELTA("\"reasoning\":null,\"content\":\"b\"") FINISH("stop"),
+		  "endTurn | \"ab\"" },
+		{ "another choice",
+		  CHUNK("{\"index\":1,\"delta\":{\"content\":\"no\"},"
+			"\"finish_reason\":\"length\"}," CHOICE("\"content\":\"a\"", ""),
+			"") CHUNK("{\"delta\":{\"content\":\"no\"},\"index\":1}", "")
+			  FINISH("stop"),
+		  "endTurn | \"a\"" },
+		{ "choices without index",
+		  CHUNK("{\"delta\":{\"content\":\"a\"}},"
+			"{\"delta\":{\"content\":\"no\"}}",
+			"") FINISH("stop"),
+		  "endTurn | \"a\"" },
+		{ "members in another order",
+		  DATA("{\"choices\":[{\"finish_reason\":null,\"delta\":{\"content\":\"a\"},"
+		       "\"index\":0}],\"model\":\"m\"}") FINISH("stop"),
+		  "endTurn | \"a\"" },
+		{ "[DONE] and no finish", SAY("a") DONE, "endTurn | \"a\"" },
+		{ "[DONE] with blanks", SAY("a") DATA(" [DONE] "), "endTurn | \"a\"" },
+		{ "what follows [DONE] is not read", SAY("a") DONE SAY("b") "data: {\n\n",
+		  "endTurn | \"a\"" },
+		{ "blank data", SAY("a") "data:\n\ndata: \n\n: x\n\n" SAY("b") FINISH("stop"),
+		  "endTurn | \"ab\"" },
+		{ "a pair in two deltas", SAY("\\ud83d") SAY("\\ude00") FINISH("stop"),
+		  "endTurn | \"\\ud83d\\ude00\"" },
+		{ "a pair of two parts",
+		  DELTA("\"content\":[{\"type\":\"text\",\"text\":\"\\ud83d\"},"
+			"{\"type\":\"text\",\"text\":\"\\ude00\"}]") FINISH("stop"),
+		  "endTurn | \"\\ud83d\\ude00\"" },
+		{ "halves in what is left out",
+		  DELTA("\"reasoning\":\"\\ud83d\"") DELTA("\"reasoning\":\"\\ude00\"") SAY("a")
+			  FINISH("stop"),
+		  "endTurn | \"a\"" },
+	};
+
+	(void)state;
+	run_rows(rows, COUNT_OF(rows));
+}
+
+static void calls_are_assembled(void **state)
+{
+	static const struct row rows[] = {
+		{ "one",
+		  CALL("0", "c", "a", "") ARGS("0", "{\\\"x\\\"") ARGS("0", ":1") ARGS("0", "}")
+			  FINISH("tool_calls") DONE,
+		  "toolUse | c a {\"x\":1}" },
+		{ "two that overlap",
+		  CALL("0", "c", "a", "") CALL("1", "d", "b", "{") ARGS("0", "{") ARGS("1", "}")
+			  ARGS("0", "}") FINISH("tool_calls"),
+		  "toolUse | c a {} | d b {}" },
+		{ "behind the text, wherever they stood",
+		  SAY("x") CALL("0", "c", "a", "{}") SAY("y") FINISH("stop"),
+		  "toolUse | \"xy\" | c a {}" },
+		{ "before any text", CALL("0", "c", "a", "{}") SAY("x") FINISH("stop"),
+		  "toolUse | \"x\" | c a {}" },
+		{ "all in one chunk",
+		  CHUNK(CHOICE("\"content\":\"x\",\"tool_calls\":[{\"index\":0,\"id\":"
+			       "\"c\"," FUNCTION("a", "{}") "},{\"index\":1,\"id\":\"d\"," FUNCTION(
+				       "b", "") "}]",
+			       ",\"finish_reason\":\"stop\""),
+			""),
+		  "toolUse | \"x\" | c a {} | d b {}" },
+		{ "id and name in every fragment",
+		  CALL("0", "c", "a", "{") CALL("0", "c", "a", "\\\"x\\\":")
+			  CALL("0", "c", "a", "1}") FINISH("tool_calls"),
+		  "toolUse | c a {\"x\":1}" },
+		{ "empty id and name in later fragments",
+		  CALL("0", "c", "a", "{") CALL("0", "", "", "}") FINISH("tool_calls"),
+		  "toolUse | c a {}" },
+		{ "the id later than the arguments",
+		  ARGS("0", "{") CALL("0", "c", "a", "}") FINISH("tool_calls"),
+		  "toolUse | c a {}" },
+		{ "every call at index 0",
+		  CALL("0", "c", "a", "{\\\"x\\\"") ARGS("0", ":1}") CALL("0", "d", "b", "{")
+			  ARGS("0", "}") CALL("0", "d", "b", "") FINISH("tool_calls"),
+		  "toolUse | c a {\"x\":1} | d b {}" },
+		{ "an id that is escaped is the same",
+		  CALL("0", "c", "a", "{") CALL("0", "\\u0063", "a", "}") FINISH("tool_calls"),
+		  "toolUse | c a {}" },
+		{ "no index",
+		  CALLS("{\"id\":\"c\"," FUNCTION("a", "{}") "},{\"id\":\"d\"," FUNCTION(
+			  "b", "{}") "}") FINISH("stop"),
+		  "toolUse | c a {} | d b {}" },
+		{ "no index, one after the other",
+		  CALLS("{\"id\":\"c\"," FUNCTION("a", "{}") "}")
+			  CALLS("{\"id\":\"d\"," FUNCTION("b", "{}") "}") FINISH("stop"),
+		  "toolUse | c a {} | d b {}" },
+		{ "an index that is null",
+		  CALLS("{\"index\":null,\"id\":\"c\"," FUNCTION("a", "{}") "}") FINISH("stop"),
+		  "toolUse | c a {}" },
+		{ "no id", CALLS("{\"index\":0," FUNCTION("a", "{}") "}") FINISH("stop"),
+		  "toolUse | call_c1_0 a {}" },
+		{ "the last index there may be", CALL("1019", "c", "a", "{}") FINISH("stop"),
+		  "toolUse | c a {}" },
+		{ "arguments as an object",
+		  CALLS("{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"a\",\"arguments\":"
+			"{\"x\": [1]}}}") ARGS("0", "") FINISH("tool_calls"),
+		  "toolUse | c a {\"x\": [1]}" },
+		{ "arguments in a string in a string",
+		  CALL("0", "c", "a", "\\\"{\\\\\\\"x\\\\\\\"") ARGS("0", ":1}\\\"")
+			  FINISH("tool_calls"),
+		  "toolUse | c a {\"x\":1}" },
+		{ "arguments that are null",
+		  CALLS("{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"a\",\"arguments\":null}"
+			"}") FINISH("tool_calls"),
+		  "toolUse | c a {}" },
+		{ "the old way",
+		  DELTA("\"function_call\":{\"name\":\"a\",\"arguments\":\"{\"}")
+			  DELTA("\"function_call\":{\"arguments\":\"}\"}")
+				  DELTA("\"function_call\":null") FINISH("function_call"),
+		  "toolUse | call_c1_0 a {}" },
+		{ "a custom one is left out",
+		  CALLS("{\"index\":0,\"id\":\"c\",\"type\":\"custom\",\"custom\":{\"name\":\"a\","
+			"\"input\":\"x\"}}") CALLS("{\"index\":0,\"custom\":{\"input\":\"y\"}}")
+			  CALL("1", "d", "b", "{}") FINISH("tool_calls"),
+		  "toolUse | d b {} | unknown_block_dropped" },
+		{ "cut by the token limit",
+		  CALL("0", "c", "a", "{}") CALL("1", "d", "b", "{\\\"x") FINISH("length"),
+		  "maxTokens | c a {} | incomplete_tool_use_dropped" },
+		{ "halves in arguments",
+		  CALL("0", "c", "a", "{\\\"x\\\":\\\"\\ud83d") ARGS("0", "\\ude00\\\"}")
+			  FINISH("tool_calls"),
+		  "toolUse | c a {\"x\":\"\xf0\x9f\x98\x80\"}" },
+	};
+
+	(void)state;
+	run_rows(rows, COUNT_OF(rows));
+}
+
+static void usage_is_the_last_that_was_said(void **state)
+{
+	static const struct row rows[] = {
+		{ "behind the finish", SAY("a") FINISH("stop") CHUNK("", "," USAGE("1", "2")) DONE,
+		  "endTurn | \"a\" | usage 1/2/0/0/0" },
+		{ "null, then a value",
+		  CHUNK(CHOICE("\"content\":\"a\"", ""), ",\"usage\":null")
+			  CHUNK(CHOICE("\"content\":\"b\"", ""), ",\"usage\":null") FINISH("stop")
+				  CHUNK("", "," USAGE("1", "2")),
+		  "endTurn | \"ab\" | usage 1/2/0/0/0" },
+		{ "a value, then null",
+		  CHUNK("", "," USAGE("1", "2")) CHUNK("", ",\"usage\":null") FINISH("stop"),
+		  "endTurn | \"\" | usage 1/2/0/0/0" },
+		{ "running totals",
+		  CHUNK(CHOICE("\"content\":\"a\"", ""), "," USAGE("1", "1"))
+			  CHUNK(CHOICE("\"content\":\"b\"", ""), "," USAGE("1", "2"))
+				  CHUNK(CHOICE("\"content\":\"c\"", ""), "," USAGE("1", "3"))
+					  FINISH("stop"),
+		  "endTurn | \"abc\" | usage 1/3/0/0/0" },
+		{ "Groq's own",
+		  SAY("a") CHUNK(CHOICE("", ",\"finish_reason\":\"stop\""),
+				 ",\"x_groq\":{\"id\":\"r\"," USAGE("3", "4") "}"),
+		  "endTurn | \"a\" | usage 3/4/0/0/0" },
+	};
+
+	(void)state;
+	run_rows(rows, COUNT_OF(rows));
+}
+
+static void the_reason_decides_how_it_stopped(void **state)
+{
+	static const struct row rows[] = {
+		{ "length", SAY("a") FINISH("length"), "maxTokens | \"a\"" },
+		{ "content_filter", SAY("a") FINISH("content_filter"),
+		  "refusal | \"\" | partial_output_discarded" },
+		{ "a refusal",
+		  SAY("x") DELTA("\"refusal\":\"n\"") DELTA("\"refusal\":\"o\"") FINISH("stop"),
+		  "refusal | \"no\" | partial_output_discarded" },
+		{ "a refusal that says nothing",
+		  DELTA("\"refusal\":\"\"") SAY("a") DELTA("\"refusal\":null") FINISH("stop"),
+		  "endTurn | \"a\"" },
+		{ "a stop sequence that vLLM tells",
+		  SAY("a") CHUNK(CHOICE("", ",\"finish_reason\":\"stop\",\"stop_reason\":\"E\""),
+				 ""),
+		  "stopSequence | \"a\"" },
+		{ "the number of a stop token",
+		  SAY("a") CHUNK(CHOICE("", ",\"stop_reason\":7,\"finish_reason\":\"stop\""), ""),
+		  "endTurn | \"a\"" },
+		{ "one that nobody knows", SAY("a") FINISH("tired"), "other | \"a\"" },
+		{ "[DONE] does not overrule it", SAY("a") FINISH("length") DONE,
+		  "maxTokens | \"a\"" },
+	};
+
+	(void)state;
+	run_rows(rows, COUNT_OF(rows));
+}
+
+static void broken_streams_are_refused(void **state)
+{
+	static const struct row rows[] = {
+		{ "nothing", "", ENDED },
+		{ "no finish", SAY("a"), ENDED },
+		{ "half an event", SAY("a") "data: {\"id\"", ENDED },
+		{ "an event that is not JSON", SAY("a") "data: {\n\n", MALFORMED },
+		{ "two values", SAY("a") "data: {} {}\n\n", MALFORMED },
+		{ "no object", SAY("a") "data: []\n\n", MALFORMED },
+		{ "[DONE] and more", SAY("a") "data: [DONE] x\n\n", MALFORMED },
+		{ "an unfinished string", SAY("a") SAY("b\\"), MALFORMED },
+		{ "a key twice in a delta",
+		  DELTA("\"content\":\"a\"") DELTA("\"content\":\"a\",\"content\":\"b\""),
+		  MALFORMED },
+		{ "an unknown escape", SAY("a") SAY("\\q"), MALFORMED },
+		{ "padding with an unknown escape",
+		  CHUNK(CHOICE("\"content\":\"a\"", ""), ",\"obfuscation\":\"x\"")
+			  CHUNK(CHOICE("\"content\":\"a\"", ""), ",\"obfuscation\":\"\\q\""),
+		  MALFORMED },
+		{ "content that is a number", DELTA("\"content\":1"),
+		  "-32015 The content of the provider's answer is neither text nor parts: "
+		  "malformed "
+		  "| retryable" },
+		{ "tool_calls that are no list", DELTA("\"tool_calls\":{}"), MALFORMED },
+		{ "a call without a name", CALLS("{\"index\":0,\"id\":\"c\"}") FINISH("tool_calls"),
+		  "-32015 The provider's tool call has no name: malformed | retryable" },
+		{ "an index that is too large", CALL("1020", "c", "a", "{}") FINISH("tool_calls"),
+		  "-32015 The provider's stream has too many tool calls | retryable" },
+		{ "arguments that are no object", CALL("0", "c", "a", "[1]") FINISH("tool_calls"),
+		  NO_OBJECT },
+		{ "arguments that are not JSON", CALL("0", "c", "a", "{\\\"x") FINISH("tool_calls"),
+		  NO_OBJECT },
+		{ "arguments of two calls without ids",
+		  CALLS("{" FUNCTION("a", "{}") "}") CALLS("{" FUNCTION("b", "{}") "}")
+			  FINISH("tool_calls"),
+		  NO_OBJECT },
+		{ "an object, then another",
+		  CALLS("{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"a\",\"arguments\":{}}}")
+			  CALLS("{\"index\":0,\"function\":{\"arguments\":{}}}")
+				  FINISH("tool_calls"),
+		  TWO_ARGUMENTS },
+		{ "an object, then a string",
+		  CALLS("{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"a\",\"arguments\":{}}}")
+			  ARGS("0", "") ARGS("0", "{}") FINISH("tool_calls"),
+		  TWO_ARGUMENTS },
+	};
+
+	(void)state;
+	run_rows(rows, COUNT_OF(rows));
+}
+
+static void errors_of_the_provider_are_what_the_stream_came_to(void **state)
+{
+	static const struct row rows[] = {
+		{ "an error and nothing else",
+		  SAY("a") DATA("{\"error\":{\"message\":\"x\","
+				"\"type\":\"server_error\"}}"),
+		  "-32011 The provider is overloaded or unavailable | retryable" },
+		{ "beside a delta, which does not count",
+		  CHUNK(CHOICE("\"content\":\"a\"", ""), "," USAGE("1", "2"))
+			  CHUNK(CHOICE("\"content\":\"b\"", ""), ",\"error\":{\"code\":502}"),
+		  "-32011 The provider is overloaded or unavailable | retryable | usage "
+		  "1/2/0/0/0" },
+		{ "in the choice", CHUNK(CHOICE("", ",\"error\":{\"code\":429}"), ""),
+		  "-32011 The provider is overloaded or unavailable | retryable" },
+		{ "as a reason", SAY("a") FINISH("error"),
+		  "-32011 The provider is overloaded or unavailable | retryable" },
+		{ "by its name", SAY("a") SAY("b") "event: error\n" SAY("c"),
+		  "-32011 The provider is overloaded or unavailable | retryable" },
+		{ "null is none",
+		  CHUNK(CHOICE("\"content\":\"a\"", ""), ",\"error\":null") FINISH("stop"),
+		  "endTurn | \"a\"" },
+	};
+
+	(void)state;
+	run_rows(rows, COUNT_OF(rows));
+}
+
+/* Tags and sequences may lie across deltas: they are looked for in the whole text. */
+static void thinking_and_stop_sequences_are_found_across_deltas(void **state)
+{
+	static struct slice stops[] = { SLICE_INIT("END"), SLICE_INIT("\\n\\n") };
+	static const struct row rows[] = {
+		{ "a tag in pieces",
+		  SAY("<th") SAY("ink>x</thi") SAY("nk>\\n") SAY("a") FINISH("stop"),
+		  "endTurn | \"a\"" },
+		{ "a tag in pieces, escaped",
+		  SAY("\\u003cthin") SAY("k>x<\\/th") SAY("ink>a") FINISH("stop"),
+		  "endTurn | \"a\"" },
+		{ "thinking that does not end", SAY("<thi") SAY("nk>x") FINISH("length"),
+		  "maxTokens | \"\"" },
+		{ "a sequence in pieces", SAY("a E") SAY("N") SAY("D b") FINISH("stop"),
+		  "stopSequence | \"a \"" },
+		{ "half a sequence", SAY("a E") SAY("N") FINISH("stop"), "endTurn | \"a EN\"" },
+		{ "an escaped sequence in pieces", SAY("a\\n") SAY("\\u000ab") FINISH("length"),
+		  "stopSequence | \"a\"" },
+		{ "a call behind it",
+		  SAY("aE") SAY("ND") CALL("0", "c", "a", "{}") FINISH("tool_calls"),
+		  "stopSequence | \"a\"" },
+	};
+	struct stream_case c;
+
+	(void)state;
+	stream_case_init(&c, DIALECT_OPENAI);
+	c.context.think_tags = true;
+	c.context.emulate_stop = stops;
+	c.context.emulate_stop_count = COUNT_OF(stops);
+	run_rows_in(&c, rows, COUNT_OF(rows));
+	stream_case_fini(&c);
+}
+
+static void audio_is_kept_where_it_was_asked_for(void **state)
+{
+	static const char body[] = DELTA("\"audio\":{\"id\":\"x\",\"data\":\"QUJD\"}")
+		DELTA("\"audio\":{\"data\":\"REVG\",\"transcript\":\"t\"}") DELTA("\"audio\":null")
+			FINISH("stop");
+	static const struct row without = { "not asked for", body,
+					    "endTurn | \"\" | unknown_block_dropped" };
+	static const struct row with = { "asked for", body, "endTurn | \"QUJDREVG\"" };
+	struct stream_case c;
+
+	(void)state;
+	stream_case_init(&c, DIALECT_OPENAI);
+	run_rows_in(&c, &without, 1);
+	c.context.audio_format = SLICE("wav");
+	run_rows_in(&c, &with, 1);
+	stream_case_fini(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(texts_are_assembled),
+		cmocka_unit_test(calls_are_assembled),
+		cmocka_unit_test(usage_is_the_last_that_was_said),
+		cmocka_unit_test(the_reason_decides_how_it_stopped),
+		cmocka_unit_test(broken_streams_are_refused),
+		cmocka_unit_test(errors_of_the_provider_are_what_the_stream_came_to),
+		cmocka_unit_test(thinking_and_stop_sequences_are_found_across_deltas),
+		cmocka_unit_test(audio_is_kept_where_it_was_asked_for),
+	};
+	return cmocka_run_group_tests_name("stream_openai", tests, NULL, NULL);
+}
