@@ -10,6 +10,7 @@
 #include "codec/base/clock.h"
 #include "gateway/tls_names.h"
 #include "routing/catalog.h"
+#include "tenants/jwt.h"
 #include "tenants/tenant.h"
 
 #include <stdio.h>
@@ -69,6 +70,15 @@ struct config_file {
 	struct slice path, text;
 };
 
+/* Where the keys of an issuer's tokens are fetched from. */
+struct jwks_place {
+	struct endpoint endpoint; /* its path is not used: that of a JWKS is taken as it stands */
+	struct slice path;        /* begins with '/' */
+	nsec_t refresh;
+	struct slice
+		name; /* "URL|sha256 of the CA": what is known of it outlives snapshots by it */
+};
+
 /* Where limits are kept. */
 struct config_store {
 	bool redis;        /* else this machine's limit table alone, and nothing below */
@@ -100,9 +110,12 @@ struct config {
 	size_t unfinished_bytes_max; /* of the whole process, as is the next */
 	uint32_t connections_max;
 	nsec_t drain;
-	nsec_t reload_watch;                /* 0: never */
-	enum tls_name_kind certificates_by; /* the names that lead to a tenant */
-	const struct slice *origins;        /* allowed Origin values */
+	nsec_t reload_watch;                  /* 0: never */
+	enum tls_name_kind certificates_by;   /* the names that lead to a tenant */
+	const struct jwt_issuer *jwt_issuers; /* whose tokens are taken */
+	const struct jwks_place *jwks;        /* of each */
+	uint32_t jwt_issuer_count;
+	const struct slice *origins; /* allowed Origin values */
 	uint32_t origin_count;
 	uint32_t metrics_tenants;
 

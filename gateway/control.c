@@ -105,6 +105,36 @@ static void look_at_drain(struct control *control)
 		enter_phase(control, &load);
 }
 
+/* ---- keys of issuers ---------------------------------------------------------------------------- */
+
+static void on_keys(void *arg, struct slice place, struct jwt_keys *keys)
+{
+	struct control *control = arg;
+
+	for (uint32_t i = 0; i < control->args.worker_count; i++) {
+		struct jwt_keys *one = jwt_keys_share(keys);
+		worker_set_keys(control->args.workers[i], place, &one);
+	}
+}
+
+/* A worker that has not swapped yet numbers the issuers by another configuration: later, then. */
+static void hear_wishes(struct control *control)
+{
+	const struct config *config = control->config;
+
+	for (uint32_t w = 0; w < control->args.worker_count; w++) {
+		struct worker *worker = control->args.workers[w];
+		if (atomic_load_explicit(&worker_shared(worker)->config_seq,
+					 memory_order_acquire) != control->seq)
+			continue;
+		const uint32_t wishes = worker_take_key_wishes(worker);
+		for (uint32_t i = 0; i < config->jwt_issuer_count; i++)
+			if ((wishes >> i & 1) != 0)
+				control_jwks_wish(control->jwks, config->jwks[i].name,
+						  control_now());
+	}
+}
+
 /* ---- timers and signals ------------------------------------------------------------------------- */
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -116,6 +146,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	log_writer_run(control->log);
 	(void)control_sweep(control);
 	control_reload_tick(control);
+	hear_wishes(control);
+	control_jwks_tick(control->jwks, control_now());
 	look_at_drain(control);
 }
 
@@ -193,6 +225,7 @@ static void on_addresses(void *arg, struct slice host, const struct upstream_add
 			if (slice_eq(provider->endpoints[e].host, host))
 				tell_workers(control, &provider->endpoints[e], addresses, count);
 	}
+	control_jwks_resolved(control->jwks, host, addresses, count);
 	if (slice_eq(control->config->store.host, host))
 		for (uint32_t i = 0; i < control->args.worker_count; i++)
 			worker_set_store_addresses(control->args.workers[i], addresses, count);
@@ -243,9 +276,11 @@ static bool begin(struct control *control)
 	control->log =
 		log_writer_new(control->base, STDOUT_FILENO, args->rings, args->worker_count);
 	control->dns = control_dns_new(control->base, on_addresses, control);
+	control->jwks = control_jwks_new(control->base, on_keys, control);
 	control->admin = admin_new(control->base, &hooks, args->admin_fd, args->admin_socket_fd);
-	return control->log != NULL && control->dns != NULL && control->admin != NULL &&
-	       add_signals(control) && add_timer(control, TICK_MS * MSEC, on_tick) &&
+	return control->log != NULL && control->dns != NULL && control->jwks != NULL &&
+	       control->admin != NULL && add_signals(control) &&
+	       add_timer(control, TICK_MS * MSEC, on_tick) &&
 	       add_timer(control, WATCH_PERIOD, on_watch);
 }
 
@@ -260,6 +295,7 @@ int control_run(const struct control_args *args)
 			      strerror(errno));
 		return 1;
 	}
+	control_jwks_want(control.jwks, control.config, control_now());
 	control_dns_want(control.dns, control.config);
 	if (!report_ready(args->report_fd))
 		perror("sluice: the supervisor could not be told that the server is ready");

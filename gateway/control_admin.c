@@ -125,11 +125,27 @@ static void print_pools(const struct control *control, FILE *out)
 	}
 }
 
+static void print_tokens(const struct control *control, FILE *out)
+{
+	metrics_print_head(METRIC_JWT_CHECKS, out);
+	for (uint32_t result = 0; result < JWT_RESULTS; result++) {
+		const struct slice label = slice_str(jwt_result_name(result));
+		uint64_t sum = 0;
+		for (uint32_t i = 0; i < control->args.worker_count; i++)
+			sum += worker_token_count(control->args.workers[i], result);
+		metrics_print_sample(METRIC_JWT_CHECKS, &label, sum, out);
+	}
+}
+
 static void print_more(FILE *out, void *arg)
 {
-	print_guard_kills(arg, out);
-	print_handshakes(arg, out);
-	print_pools(arg, out);
+	const struct control *control = arg;
+
+	print_guard_kills(control, out);
+	print_handshakes(control, out);
+	print_pools(control, out);
+	print_tokens(control, out);
+	control_jwks_print(control->jwks, control_now(), out);
 }
 
 int control_metrics(void *arg, FILE *out)

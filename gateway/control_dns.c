@@ -311,6 +311,8 @@ void control_dns_want(struct dns *dns, const struct config *config)
 	for (uint32_t p = 0; p < config->provider_count; p++)
 		for (uint32_t e = 0; e < config->providers[p].endpoint_count; e++)
 			want(dns, config->providers[p].endpoints[e].host);
+	for (uint32_t i = 0; i < config->jwt_issuer_count; i++)
+		want(dns, config->jwks[i].endpoint.host);
 	if (!slice_absent(config->store.host))
 		want(dns, config->store.host);
 	sweep(dns);

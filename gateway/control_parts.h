@@ -6,6 +6,7 @@
 #include "gateway/control_dns.h"
 #include "gateway/control_drain.h"
 #include "gateway/control_files.h"
+#include "gateway/control_jwks.h"
 #include "gateway/control_listen.h"
 #include "gateway/control_log.h"
 #include "gateway/control_watch.h"
@@ -25,6 +26,7 @@ struct control {
 	struct event_base *base;
 	struct log_writer *log;
 	struct dns *dns;
+	struct jwks *jwks;
 	struct admin *admin;
 	struct snapshot snapshots[WORKER_SNAPSHOTS_MAX];
 	struct config *config; /* the newest of them: in force */

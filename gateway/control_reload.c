@@ -51,6 +51,7 @@ static void publish(struct control *control, struct config *fresh)
 	control->config = fresh;
 	for (uint32_t i = 0; i < control->args.worker_count; i++)
 		worker_set_config(control->args.workers[i], fresh, control->seq);
+	control_jwks_want(control->jwks, fresh, control_now());
 	control_dns_want(control->dns, fresh);
 }
 

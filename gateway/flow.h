@@ -9,6 +9,7 @@
 
 #include "gateway/config.h"
 #include "gateway/http.h"
+#include "gateway/jwt_checker.h"
 #include "gateway/limits.h"
 #include "gateway/log.h"
 #include "gateway/metrics.h"
@@ -53,6 +54,7 @@ struct flow_env {
 	const struct config *config;
 	struct provider_turn *turns; /* by provider index */
 	struct json_work *json;
+	struct jwt_checker *tokens; /* of the worker; NULL: no tokens (JWT) are taken */
 	nsec_t now;
 	uint64_t wall_ns;
 	bool draining; /* what still arrives is refused */
@@ -88,8 +90,9 @@ struct flow {
 	bool authenticated;
 	struct slice tenant, server;
 	const struct tenant_key *principal; /* the snapshot's: valid up to RESERVE */
-	struct tenant_key named;            /* `principal` of who showed a certificate, no key */
-	const struct plan *plan;            /* likewise: what its server is granted */
+	struct tenant_key named; /* `principal` of who has a certificate or a token, no key */
+	bool bad_token;          /* refused for it */
+	const struct plan *plan; /* likewise: what its server is granted */
 
 	/* known after DECODE */
 	enum revision revision;

@@ -47,8 +47,10 @@ static void add_error_headers(struct flow *flow, enum err err, const struct rpc_
 {
 	if (data->retry_after_ms >= 0)
 		add_retry_after(flow, data->retry_after_ms);
-	else if (err == ERR_UNAUTHORIZED)
-		flow_answer_field(flow, SLICE("www-authenticate"), SLICE("Bearer"));
+	else if (err == ERR_UNAUTHORIZED) /* RFC 6750 3.1 */
+		flow_answer_field(flow, SLICE("www-authenticate"),
+				  flow->bad_token ? SLICE("Bearer error=\"invalid_token\"")
+						  : SLICE("Bearer"));
 	else if (err == ERR_HTTP_METHOD)
 		flow_answer_field(flow, SLICE("allow"), SLICE("POST, DELETE"));
 }

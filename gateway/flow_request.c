@@ -3,8 +3,6 @@
 
 #include "codec/base/must.h"
 #include "gateway/version.h"
-#include "tenants/auth.h"
-#include "tenants/identity.h"
 
 #include <string.h>
 
@@ -77,50 +75,6 @@ enum flow_move flow_http(struct flow *flow, const struct flow_env *env)
 		return flow_refuse_err(flow, ERR_MEDIA_TYPE);
 	if (post && !accepts_json(header(flow, HTTP_ACCEPT)))
 		return flow_refuse_err(flow, ERR_NOT_ACCEPTABLE);
-	return FLOW_NEXT;
-}
-
-static const struct tenant_key *by_key(const struct config *config, struct slice authorization)
-{
-	struct slice key = auth_bearer(authorization);
-
-	return slice_absent(key) ? NULL : auth_find(&config->tenants, key);
-}
-
-/* The name that led to the tenant stands for one of its servers. */
-static const struct tenant_key *by_certificate(struct flow *flow, const struct config *config)
-{
-	const struct tls_names *names = flow->in.names;
-	struct identity identity = { 0 };
-
-	for (size_t i = 0; names != NULL && i < names->count; i++)
-		if (names->at[i].kind == config->certificates_by)
-			identity_add(&identity, &config->tenants, names->at[i].text);
-	flow->named = (struct tenant_key){ .tenant = identity_tenant(&identity),
-					   .server = identity.server };
-	return flow->named.tenant == NULL ? NULL : &flow->named;
-}
-
-/* Who shows a key is judged by it alone: a wrong one is not made good by a certificate. */
-enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
-{
-	struct slice authorization = header(flow, HTTP_AUTHORIZATION);
-	const struct tenant_key *found = slice_absent(authorization)
-						 ? by_certificate(flow, env->config)
-						 : by_key(env->config, authorization);
-
-	if (found == NULL || found->tenant->disabled)
-		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
-	flow->principal = found;
-	flow->plan = plan_for(found->tenant->plan, found->server);
-	(void)memcpy(flow->reservation.scopes[0].key, found->tenant->limit_key,
-		     sizeof(found->tenant->limit_key));
-	flow->tenant = arena_copy(flow->arena, found->tenant->id);
-	if (!slice_absent(found->server))
-		flow->server = arena_copy(flow->arena, found->server);
-	if (slice_absent(flow->tenant))
-		return flow_refuse_err(flow, ERR_BUSY);
-	flow->authenticated = true;
 	return FLOW_NEXT;
 }
 

@@ -16,7 +16,9 @@ enum flow_move {
 typedef enum flow_move flow_step_fn(struct flow *flow, const struct flow_env *env);
 
 /* flow_request.c: from HTTP to a decoded request */
-flow_step_fn flow_http, flow_auth, flow_headers, flow_decode, flow_method;
+flow_step_fn flow_http, flow_headers, flow_decode, flow_method;
+/* flow_auth.c: who asks */
+flow_step_fn flow_auth;
 /* flow_model.c: from a decoded request to the provider and back */
 flow_step_fn flow_policy, flow_route, flow_encode, flow_reserve, flow_send, flow_read;
 

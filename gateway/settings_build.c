@@ -253,6 +253,7 @@ void loader_build_process(struct loader *l, const struct main_form *form)
 	config->drain = form->drain == FORM_UNSET ? drain_default(form) : form->drain;
 	config->reload_watch = form->reload_watch == FORM_UNSET ? 0 : form->reload_watch;
 	config->certificates_by = (enum tls_name_kind)form->certificates_san;
+	loader_build_issuers(l, form);
 	config->origins = keep_list(l, &form->origins);
 	config->origin_count = form->origins.count;
 	config->metrics_tenants = (uint32_t)form->metrics_tenants;
@@ -289,12 +290,14 @@ static bool ends_with(struct slice s, struct slice end)
 	return s.len >= end.len && slice_eq(slice_of(s.at + s.len - end.len, end.len), end);
 }
 
-static void name_endpoint(struct loader *l, struct endpoint *out, const struct url_parts *parts)
+void loader_name_endpoint(struct loader *l, const struct url_parts *parts, struct endpoint *out)
 {
 	char ca[65] = "";
 	uint8_t digest[SHA256_BYTES];
 	const char *open = parts->ipv6 ? "[" : "", *close = parts->ipv6 ? "]" : "";
 
+	out->tls = parts->tls;
+	out->port = parts->port;
 	out->host = keep_lower(l, parts->host);
 	if (slice_absent(out->host))
 		return;
@@ -336,22 +339,19 @@ static void build_endpoint(struct loader *l, const struct endpoint_form *form,
 		problem_at(&l->problems, node,
 			   "is not https, and its provider has a ca; write https:// or remove ca");
 	out->url = loader_keep(l, form->url);
-	out->tls = parts.tls;
-	out->port = parts.port;
 	out->path = loader_keep(l, parts.path);
-	name_endpoint(l, out, &parts);
+	loader_name_endpoint(l, &parts, out);
 }
 
-/* The private CA of all of a provider's endpoints. */
-static void load_ca(struct loader *l, const struct provider_form *form, struct slice *path,
-		    struct slice *pem)
+void loader_ca(struct loader *l, const struct node *parent, struct slice ca, struct slice *path,
+	       struct slice *pem)
 {
 	static const char mark[] = "-----BEGIN CERTIFICATE-----";
 
-	if (slice_absent(form->ca))
+	if (slice_absent(ca))
 		return;
-	const struct node *node = node_find(form->node, "ca");
-	*path = loader_path(l, node, form->ca);
+	const struct node *node = node_find(parent, "ca");
+	*path = loader_path(l, node, ca);
 	if (slice_absent(*path) || !loader_file(l, node, *path, FILE_CA_MAX, pem))
 		return;
 	if (memmem(pem->at, pem->len, mark, sizeof(mark) - 1) == NULL)
@@ -393,7 +393,7 @@ static void build_provider(struct loader *l, const struct provider_form *form, s
 	};
 	out->keys = keep_list(l, &form->keys);
 	out->key_count = form->keys.count;
-	load_ca(l, form, &ca_path, &ca_pem);
+	loader_ca(l, form->node, form->ca, &ca_path, &ca_pem);
 	if (made == NULL)
 		return;
 	for (uint32_t i = 0; i < form->endpoints.count; i++) {

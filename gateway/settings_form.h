@@ -32,7 +32,7 @@ struct form_range {
 
 struct main_form {
 	const struct node *node;
-	struct form_entries listen, providers, models, plans;
+	struct form_entries listen, jwt, providers, models, plans;
 	const struct node *tenants;
 	struct slice admin_address, admin_socket, store_url, store_ca;
 	uint64_t workers, reload_watch, body_bytes, unfinished_bytes, connections, drain,
@@ -44,6 +44,13 @@ struct main_form {
 struct listen_form {
 	const struct node *node;
 	struct slice address, tls_cert, tls_key, tls_client_ca;
+};
+
+struct issuer_form {
+	const struct node *node;
+	struct slice issuer, audience, jwks, ca, tenant_claim, server_claim;
+	struct form_values algorithms;
+	uint64_t skew, refresh;
 };
 
 struct endpoint_form {

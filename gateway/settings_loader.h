@@ -71,10 +71,21 @@ void loader_merge(struct loader *l, enum settings_scope scope, const struct node
 /* Providers first, then models, then plans and tenants. Problems are counted in the loader. */
 /* The TLS context of a listener; none without tls, or after a problem. */
 void loader_build_tls(struct loader *l, const struct listen_form *form, struct listen_address *out);
+/* identity.jwt. */
+void loader_build_issuers(struct loader *l, const struct main_form *form);
 void loader_build_process(struct loader *l, const struct main_form *form);
 void loader_build_providers(struct loader *l, const struct main_form *form);
 void loader_build_models(struct loader *l, const struct main_form *form);
 void loader_build_tenants(struct loader *l, const struct main_form *form);
+
+struct url_parts;
+
+/* The private CA that key `ca` of `parent` names: its path and PEM text. Both stay absent without one,
+ * and after a problem. */
+void loader_ca(struct loader *l, const struct node *parent, struct slice ca, struct slice *path,
+	       struct slice *pem);
+/* Fills in everything of *out that follows from the URL's parts and from ca_pem, which is set. */
+void loader_name_endpoint(struct loader *l, const struct url_parts *parts, struct endpoint *out);
 
 /* ---- settings_plans.c ---- */
 /* A plan that a tenant's keys were merged over. */

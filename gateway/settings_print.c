@@ -160,6 +160,7 @@ static const char *const type_schema[] = {
 	[TYPE_DATE] = "\"type\": \"string\", \"pattern\": \"^[0-9]{4}-[0-9]{2}-[0-9]{2}$\"",
 	[TYPE_GLOB] = "\"type\": \"string\", \"pattern\": \"^[!#-\\\\[\\\\]-~]+$\"",
 	[TYPE_ORIGIN] = "\"type\": \"string\", \"pattern\": \"^(null|[^:/]+://[^/]+)$\"",
+	[TYPE_ALGORITHM] = "\"enum\": [\"RS256\", \"ES256\", \"EdDSA\"]",
 	[TYPE_PATH] = "\"type\": \"string\"",
 	[TYPE_FILES] = "\"type\": \"string\"",
 	[TYPE_SHA256] = "\"type\": \"string\", \"pattern\": \"^[0-9a-f]{64}$\"",
@@ -205,6 +206,7 @@ static void put_bounds(struct json_out *j, const struct setting *row)
 		put_raw(j, "maximum", high);
 		break;
 	case TYPE_AWAY_USD:
+	case TYPE_ALGORITHM:
 		break;
 	case TYPE_BOOL:
 		if (row->maximum == 0)

@@ -428,6 +428,11 @@ static void preset(const struct setting *row, void *field)
 		must(value && value_fraction(slice_str(row->preset), field) == VALUE_OK);
 		return;
 	}
+	if (row->type >= TYPE_ID && value) {
+		const struct slice text = slice_str(row->preset);
+		(void)memcpy(field, &text, sizeof(text));
+		return;
+	}
 	if (row->type > TYPE_CHOICE)
 		return; /* absent, as zeroed */
 	if (value && strcmp(row->preset, PRESET_RAW) == 0)

@@ -10,6 +10,7 @@
 
 #define MAIN_FORM struct main_form
 #define LISTEN_FORM struct listen_form
+#define ISSUER_FORM struct issuer_form
 #define PROVIDER_FORM struct provider_form
 #define ENDPOINT_FORM struct endpoint_form
 #define MODEL_FORM struct model_form
@@ -118,6 +119,10 @@ static const struct settings_scope_info scope_info[SCOPE_COUNT] = {
 			   .path = "listen[]",
 			   .what = "an address",
 			   .size = sizeof(LISTEN_FORM) },
+	[SCOPE_ISSUER] = { .name = "issuer",
+			   .path = "identity.jwt[]",
+			   .what = "an issuer",
+			   .size = sizeof(ISSUER_FORM) },
 	[SCOPE_PROVIDER] = { .name = "provider",
 			     .path = "providers.*",
 			     .what = "a provider",
@@ -340,6 +345,7 @@ static const char *const type_words[] = {
 	[TYPE_DATE] = "a date such as \"2026-10-21\"",
 	[TYPE_GLOB] = "a name, * and ? allowed",
 	[TYPE_ORIGIN] = "an origin such as \"https://app.example\"",
+	[TYPE_ALGORITHM] = "RS256, ES256 or EdDSA",
 	[TYPE_PATH] = "a path, relative to this file or absolute",
 	[TYPE_FILES] = "a path with * and ?, relative to this file or absolute",
 	[TYPE_SHA256] = "64 lower-case hex digits, as `sluice key` prints them",

@@ -14,6 +14,7 @@
 enum settings_scope {
 	SCOPE_MAIN,
 	SCOPE_LISTEN,
+	SCOPE_ISSUER,
 	SCOPE_PROVIDER,
 	SCOPE_ENDPOINT,
 	SCOPE_MODEL,
@@ -53,7 +54,8 @@ enum setting_type {
 	TYPE_DATE,       /* 2026-10-21 */
 	TYPE_GLOB,       /* over model ids */
 	TYPE_ORIGIN,
-	TYPE_PATH, /* relative to the file that names it */
+	TYPE_ALGORITHM, /* of a JWT */
+	TYPE_PATH,      /* relative to the file that names it */
 	TYPE_FILES,
 	TYPE_SHA256,
 	TYPE_ADDRESS, /* here and below ${NAME} and file:PATH are resolved */

@@ -3,6 +3,7 @@
 #include "codec/base/attr.h"
 #include "codec/base/clock.h"
 #include "codec/base/must.h"
+#include "tenants/jwt.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -277,6 +278,13 @@ static bool is_origin(struct slice text)
 	       only(text, 0x21, 0x7e, "\"\\@?#");
 }
 
+static bool is_algorithm(struct slice text)
+{
+	enum jwt_alg ignored;
+
+	return jwt_alg_find(text, &ignored);
+}
+
 const char *value_text_fault(enum setting_type type, struct slice text)
 {
 	switch (type) {
@@ -292,6 +300,8 @@ const char *value_text_fault(enum setting_type type, struct slice text)
 		return is_sha256(text) ? NULL : "is not a SHA-256 in lower-case hex";
 	case TYPE_ORIGIN:
 		return is_origin(text) ? NULL : "is not an origin";
+	case TYPE_ALGORITHM:
+		return is_algorithm(text) ? NULL : "is no algorithm that tokens may use here";
 	case TYPE_SECRET:
 		return only(text, 0x21, 0x7e, "")
 			       ? NULL

@@ -195,6 +195,38 @@ void tls_client_free(SSL_CTX *ctx)
 	SSL_CTX_free(ctx);
 }
 
+SSL *tls_client_connection(SSL_CTX *ctx, const char *host)
+{
+	unsigned char address[sizeof(struct in6_addr)];
+	SSL *ssl = SSL_new(ctx);
+
+	(void)client_of(ctx);
+	/* No name is sent for an address (RFC 6066 3). */
+	const bool is_address =
+		inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
+	if (ssl != NULL && !is_address && SSL_set_tlsext_host_name(ssl, host) != 1) {
+		SSL_free(ssl);
+		ssl = NULL;
+	}
+	if (ssl == NULL)
+		ERR_clear_error();
+	return ssl;
+}
+
+void tls_client_why(const SSL *ssl, unsigned long code, char *problem, size_t room)
+{
+	const long verdict = SSL_get_verify_result(ssl);
+	const char *reason = ERR_reason_error_string(code);
+
+	if (verdict != X509_V_OK)
+		(void)snprintf(problem, room, "its certificate is not accepted: %s",
+			       X509_verify_cert_error_string(verdict));
+	else
+		(void)snprintf(problem, room, "TLS failed: %s",
+			       reason == NULL ? "no reason is known" : reason);
+	ERR_clear_error();
+}
+
 /* ---- listeners: certificate and key ----------------------------------------------------------- */
 
 /* Says which text is to blame, what is wrong, and what OpenSSL says of it. */

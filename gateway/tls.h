@@ -30,6 +30,13 @@ void tls_client_free(struct ssl_ctx_st *ctx);
 /* Offers the context's last session to a connection that has not shaken hands yet. */
 void tls_client_resume(struct ssl_ctx_st *ctx, struct ssl_st *ssl);
 
+/* For those who speak OpenSSL by themselves: a connection that has not shaken hands yet and asks for
+ * `host`, the context's own. NULL: memory. The context must outlive it. */
+struct ssl_st *tls_client_connection(struct ssl_ctx_st *ctx, const char *host);
+
+/* What OpenSSL has against the peer of a connection that failed with its error `code`. */
+void tls_client_why(const struct ssl_st *ssl, unsigned long code, char *problem, size_t room);
+
 /* ---- listeners ---- */
 
 /* Everything in PEM form. */

@@ -28,6 +28,7 @@ static struct flow_env worker_env(struct worker *worker)
 		.config = worker->config,
 		.turns = worker->providers.turns,
 		.json = worker->json,
+		.tokens = worker->tokens,
 		.now = net_now(worker->loop),
 		.wall_ns = net_wall_ns(worker->loop),
 		.draining = worker->given_up,
@@ -440,8 +441,10 @@ static bool worker_build(struct worker *worker)
 
 	worker->loop = net_loop_new();
 	worker->json = json_work_new();
+	worker->tokens = jwt_checker_new();
 	worker->pool_counts = calloc(WORKER_PROVIDERS_MAX, sizeof(*worker->pool_counts));
-	if (worker->loop == NULL || worker->json == NULL || worker->pool_counts == NULL ||
+	if (worker->loop == NULL || worker->json == NULL || worker->tokens == NULL ||
+	    worker->pool_counts == NULL ||
 	    !slab_init(&worker->requests, sizeof(struct request), REQUESTS_MAX))
 		return false;
 	net_loop_set_owner(worker->loop, worker);

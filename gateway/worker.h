@@ -7,6 +7,7 @@
 
 #include "gateway/config.h"
 #include "gateway/http.h"
+#include "gateway/jwt_checker.h"
 #include "gateway/limit_table.h"
 #include "gateway/log.h"
 #include "gateway/metrics.h"
@@ -57,6 +58,13 @@ void worker_set_addresses(struct worker *worker, struct slice identity,
 void worker_set_store_addresses(struct worker *worker, const struct upstream_address *addresses,
 				uint32_t count);
 
+/* The keys that lie at a place of that name (struct jwks_place), taken over; NULL inside: none. */
+void worker_set_keys(struct worker *worker, struct slice place, struct jwt_keys **keys);
+
+/* Bit i: a token came for which issuer i of the configuration in use (worker_shared) has no key; each
+ * is told once. */
+uint32_t worker_take_key_wishes(struct worker *worker);
+
 /* Leaving, in this order (control_drain.h): everything is served, but callers over HTTP/1.1 are sent
  * elsewhere; no connection is accepted; GOAWAY, and connections are closed as they become idle; what
  * still waits is refused (503, draining), and what still comes. */
@@ -65,6 +73,8 @@ void worker_stop_accepting(struct worker *worker);
 void worker_shutdown(struct worker *worker);
 void worker_give_up(struct worker *worker);
 
+/* Tokens by result (jwt_checker.h); safe from control. */
+uint64_t worker_token_count(const struct worker *worker, uint32_t result);
 /* Counters of the edge and of the pools, for metrics; safe from control (relaxed loads). */
 const struct http_counters *worker_http_counters(const struct worker *worker);
 /* Connections by state of one provider, summed over its endpoints; published once a second. */

@@ -43,6 +43,7 @@ bool worker_use_config(struct worker *worker, const struct config *config, uint6
 		return false;
 	}
 	worker->config = config;
+	jwt_checker_use_config(worker->tokens, config);
 	upstream_mark(worker->upstream);
 	for (uint32_t p = 0; p < config->provider_count; p++)
 		fill_provider(worker, &fresh, p);
@@ -143,6 +144,47 @@ void worker_set_store_addresses(struct worker *worker, const struct upstream_add
 				uint32_t count)
 {
 	worker_set_addresses(worker, (struct slice){ NULL, 0 }, addresses, count);
+}
+
+/* ---- keys of issuers ---- */
+struct keys_message {
+	struct net_message message;
+	struct jwt_keys *keys;
+	size_t place_len;
+	char place[];
+};
+
+static void run_keys(struct net_message *message, void *owner)
+{
+	struct keys_message *m = CONTAINER_OF(message, struct keys_message, message);
+	struct worker *worker = owner;
+
+	must_obj(worker, WORKER_MAGIC);
+	jwt_checker_set_keys(worker->tokens, slice_of(m->place, m->place_len), &m->keys);
+	free(m);
+}
+
+void worker_set_keys(struct worker *worker, struct slice place, struct jwt_keys **keys)
+{
+	struct keys_message *m = calloc(1, sizeof(*m) + place.len);
+
+	must(m != NULL);
+	m->message.run = run_keys;
+	m->keys = *keys;
+	*keys = NULL;
+	m->place_len = place.len;
+	(void)memcpy(m->place, place.at, place.len);
+	net_post(worker->loop, &m->message);
+}
+
+uint32_t worker_take_key_wishes(struct worker *worker)
+{
+	return jwt_checker_take_wishes(worker->tokens);
+}
+
+uint64_t worker_token_count(const struct worker *worker, uint32_t result)
+{
+	return jwt_checker_count(worker->tokens, result);
 }
 
 /* ---- leaving ---- */

@@ -30,6 +30,7 @@ struct worker {
 	struct slab requests;
 	struct arena_pool arenas;
 	struct json_work *json;
+	struct jwt_checker *tokens;
 	const struct config *config;
 	struct worker_providers providers;
 	struct worker_pool_counts *pool_counts; /* by provider; stays, because control reads it */

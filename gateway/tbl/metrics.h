@@ -37,6 +37,14 @@ METRIC(GUARD_KILLS, "sluice_guard_kills_total", COUNTER, "cause", "connections",
        "Client connections closed by the guard in front of the HTTP reader")
 METRIC(TLS_HANDSHAKES, "sluice_tls_handshakes_total", COUNTER, "result", "handshakes",
        "TLS handshakes of clients; result is full, resumed or failed")
+METRIC(JWT_CHECKS, "sluice_jwt_checks_total", COUNTER, "result", "tokens",
+       "Tokens (JWT) of callers; result is remembered (its signature was found right before), verified, or why it was refused: the data.token of the answer. signature that grows is somebody guessing, or an issuer whose keys are not those at jwks")
+METRIC(JWKS_FETCHES, "sluice_jwks_fetches_total", COUNTER, "jwks,result", "fetches",
+       "Attempts to fetch the keys of an issuer; result is ok or failed")
+METRIC(JWKS_KEYS, "sluice_jwks_keys", GAUGE, "jwks", "keys",
+       "Keys of an issuer that can be used now; 0: its tokens are refused")
+METRIC(JWKS_AGE, "sluice_jwks_age_seconds", GAUGE, "jwks", "seconds",
+       "Since the keys of an issuer were last fetched; after a day they are not used any longer")
 METRIC(RELOADS, "sluice_reloads_total", COUNTER, "result", "reloads",
        "Configurations taken over (ok) and refused (refused) since this server process started")
 METRIC(CONFIG_TIMESTAMP, "sluice_config_timestamp_seconds", GAUGE, "", "seconds",

@@ -1,0 +1,93 @@
+/* flow_auth.c - who asks: by a key, a token (JWT) or a certificate (DESIGN 4.2, identity). */
+#include "gateway/flow_steps.h"
+
+#include "tenants/auth.h"
+#include "tenants/identity.h"
+
+/* The name that led to the tenant stands for one of its servers. */
+static const struct tenant_key *by_certificate(struct flow *flow, const struct config *config)
+{
+	const struct tls_names *names = flow->in.names;
+	struct identity identity = { 0 };
+
+	for (size_t i = 0; names != NULL && i < names->count; i++)
+		if (names->at[i].kind == config->certificates_by)
+			identity_add(&identity, &config->tenants, names->at[i].text);
+	flow->named = (struct tenant_key){ .tenant = identity_tenant(&identity),
+					   .server = identity.server };
+	return flow->named.tenant == NULL ? NULL : &flow->named;
+}
+
+static const struct tenant_key *by_key(const struct config *config, struct slice authorization)
+{
+	const struct slice key = auth_bearer(authorization);
+
+	return slice_absent(key) ? NULL : auth_find(&config->tenants, key);
+}
+
+/* JWT_OK with *found NULL: it is not meant to be a token, or none is taken. */
+static enum jwt_fault by_token(struct flow *flow, const struct flow_env *env,
+			       struct slice authorization, const struct tenant_key **found)
+{
+	const struct slice token = auth_credentials(authorization);
+	struct jwt_caller caller;
+
+	if (env->tokens == NULL || env->config->jwt_issuer_count == 0 || !jwt_plausible(token))
+		return JWT_OK;
+	const enum jwt_fault fault =
+		jwt_checker_ask(env->tokens, token, env->wall_ns / SEC, env->json, &caller);
+	if (fault != JWT_OK)
+		return fault;
+	flow->named = (struct tenant_key){ .tenant = caller.tenant, .server = caller.server };
+	*found = &flow->named;
+	return JWT_OK;
+}
+
+/* Says what is wrong with it: whoever sent the token can read it, too. */
+static enum flow_move refuse_token(struct flow *flow, enum jwt_fault why)
+{
+	const struct fault fault = { .err = ERR_UNAUTHORIZED,
+				     .offset = FAULT_NO_OFFSET,
+				     .detail = jwt_fault_text(why) };
+	struct rpc_error_data data = rpc_error_data_none;
+	struct gather list;
+
+	flow->bad_token = true;
+	gather_init(&list, flow->arena);
+	gather_lit(&list, "\"token\":\"");
+	gather_raw(&list, slice_str(jwt_fault_reason(why)));
+	gather_lit(&list, "\"");
+	if (gather_done(&list) == ERR_OK)
+		data.extra = gather_flat(&list, flow->arena);
+	return flow_refuse(flow, &fault, &data);
+}
+
+/* Who shows a key or a token is judged by it alone: a wrong one is not made good by a certificate. */
+enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
+{
+	const struct slice authorization = flow->in.headers[HTTP_AUTHORIZATION];
+	const bool shown = !slice_absent(authorization);
+	const struct tenant_key *found =
+		shown ? by_key(env->config, authorization) : by_certificate(flow, env->config);
+
+	if (shown && found == NULL) {
+		const enum jwt_fault fault = by_token(flow, env, authorization, &found);
+		if (fault != JWT_OK)
+			return refuse_token(flow, fault);
+	}
+	if (found == NULL || found->tenant->disabled)
+		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
+	flow->principal = found;
+	flow->plan = plan_for(found->tenant->plan, found->server);
+	(void)memcpy(flow->reservation.scopes[0].key, found->tenant->limit_key,
+		     sizeof(found->tenant->limit_key));
+	flow->tenant = arena_copy(flow->arena, found->tenant->id);
+	if (!slice_absent(found->server))
+		flow->server = arena_copy(flow->arena, found->server);
+	if (slice_absent(flow->tenant))
+		return flow_refuse_err(flow, ERR_BUSY);
+	flow->named.server =
+		flow->server; /* the token's is remembered elsewhere, and not for ever */
+	flow->authenticated = true;
+	return FLOW_NEXT;
+}
