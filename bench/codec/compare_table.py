@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Our codec against simdjson: parse, validate and translate, as a Markdown table of ratios.
+
+compare_table.py [--rounds N] [--sets avx2,portable] [CLASS...]    (9 rounds, both, all)
+
+Installs Debian's libsimdjson-dev when it is missing (as root), builds codec_compare into build/ or where
+SLUICE_BIN is, checks that all competitors wrote the same JSON, and measures. A ratio is theirs to ours:
+2.0 means that we take half the time. The README beside this folder says what is compared.
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import corpus
+import drive
+
+RIVALS = ["On-Demand, raw spans", "On-Demand, all validated", "DOM"]
+# The floors of issue 5, for the mix of requests and for each class: against raw spans, and the DOM.
+MIX, MIX_FLOORS, CLASS_FLOORS = "mix of 160", (1.6, None, 3.0), (1.0, None, None)
+
+
+def classes(directory):
+    """[(class, ["TASK:FILE"])]"""
+    inputs, _ = corpus.write(directory)
+    found = {}
+    for name, (kind, path, _) in inputs.items():
+        if kind.startswith("stream"):
+            continue
+        task = "request.anthropic" if kind == "request" else kind
+        found.setdefault(MIX if name.startswith("mix") else name, []).append(f"{task}:{path}")
+    for name in ("typical", "tool_loop"):
+        found[name + " to OpenAI"] = ["request.openai:" + inputs[name][1]]
+    return found
+
+
+def build(sets):
+    if subprocess.run(["dpkg-query", "-W", "libsimdjson-dev"], capture_output=True).returncode:
+        subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "libsimdjson-dev", "g++"],
+                       check=True)
+    directory = os.path.dirname(drive.binary())
+    subprocess.run(["cmake", "-S", drive.TOP, "-B", directory, "-DCMAKE_BUILD_TYPE=Release", "-DSLUICE_TESTS=ON"],
+                   check=True, stdout=subprocess.DEVNULL)
+    targets = [f"codec_compare_{name}" for name in sets]
+    subprocess.run(["cmake", "--build", directory, "--parallel", "2", "--target", *targets],
+                   check=True, stdout=subprocess.DEVNULL)
+
+
+def check_outputs(directory):
+    """What the competitors wrote, as JSON values: the order of members and the spelling may differ."""
+    outputs = {}
+    for name in sorted(os.listdir(directory)):
+        job, number, rival = name.rsplit(".", 2)
+        with open(os.path.join(directory, name), "rb") as file:
+            outputs.setdefault((job, number), {})[rival] = json.load(file)
+    for key, values in outputs.items():
+        for rival, value in values.items():
+            if value != values["ours"]:
+                sys.exit(f"{'.'.join(key)}: {rival} and we wrote different JSON")
+    return len(outputs)
+
+
+def run(name, jobs, rounds):
+    """Yields [class, inputs, bytes, ns, ratio...]"""
+    program = drive.binary(f"codec_compare_{name}")
+    arguments = [f"{job}:{argument}" for job, some in jobs.items() for argument in some]
+    with tempfile.TemporaryDirectory() as outputs:
+        subprocess.run([program, "--rounds", "1", "--outputs", outputs, *arguments], check=True,
+                       stdout=subprocess.DEVNULL)
+        print(f"\n{name}: {check_outputs(outputs)} inputs, the same JSON from all\n")
+    done = subprocess.run([program, "--rounds", str(rounds), *arguments], check=True, capture_output=True, text=True)
+    for line in done.stdout.splitlines()[1:]:
+        job, inputs, size, ns, *ratios = line.split("\t")
+        yield job, int(inputs), int(size), float(ns), *map(float, ratios)
+
+
+def cell(ratio, floor):
+    return f"{ratio:.2f}" if floor is None or ratio >= floor else f"**{ratio:.2f}**"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--sets", default="avx2,portable")
+    parser.add_argument("classes", nargs="*")
+    options = parser.parse_args()
+    sets = options.sets.split(",")
+    build(sets)
+    directory = tempfile.mkdtemp()
+    try:
+        jobs = classes(directory)
+        for name in options.classes:
+            if name not in jobs:
+                parser.error(f"{name} is none of {', '.join(jobs)}")
+        jobs = {name: some for name, some in jobs.items() if name in (options.classes or jobs)}
+        below = 0
+        for name in sets:
+            rows = run(name, jobs, options.rounds)
+            for number, (job, inputs, size, ns, *ratios) in enumerate(rows):
+                if number == 0:
+                    print(f"| class | bytes | ours, ns | {' | '.join(RIVALS)} |\n|---|---|---|---|---|---|")
+                floors = MIX_FLOORS if job == MIX else CLASS_FLOORS
+                below += any(floor is not None and ratio < floor for ratio, floor in zip(ratios, floors))
+                print(f"| {job} | {size // inputs} | {ns:.0f} | {' | '.join(map(cell, ratios, floors))} |", flush=True)
+    finally:
+        shutil.rmtree(directory)
+    sys.exit(below != 0)
+
+
+if __name__ == "__main__":
+    main()
