@@ -6,12 +6,10 @@
 
 #include <endian.h>
 #include <hiredis/hiredis.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER_AT_START = 16384, NUMBER_ROOM = 24 };
+enum { BUFFER_AT_START = 16384, NUMBER_ROOM = 20, LINE_ROOM = NUMBER_ROOM + 3 };
 enum { NUMBER_BYTES = 4, AMOUNT_BYTES = 2 * NUMBER_BYTES };
 
 #define PAIR_BASE UINT64_C(1000000000)
@@ -51,41 +49,56 @@ static bool make_room(struct redis_buffer *buffer, size_t more)
 	return true;
 }
 
-static void put_bytes(struct redis_buffer *buffer, const char *bytes, size_t len)
+/* The digits of `number` at the end of `text`; returns where they begin. */
+static size_t digits_of(char text[NUMBER_ROOM], uint64_t number)
 {
-	if (len == 0 || !make_room(buffer, len))
-		return;
-	(void)memcpy(buffer->at + buffer->len, bytes, len);
-	buffer->len += len;
+	size_t at = NUMBER_ROOM;
+
+	do {
+		text[--at] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number != 0);
+	return at;
 }
 
-/* '*' or '$', a number, the line's end. */
-static void put_line(struct redis_buffer *buffer, char type, size_t number)
+/* '*' or '$', a number, the line's end: at `to`, which has room for it. Returns how long it is. */
+static size_t write_line(char *to, char type, uint64_t number)
 {
 	char text[NUMBER_ROOM];
-	int len = snprintf(text, sizeof(text), "%c%zu\r\n", type, number);
+	const size_t at = digits_of(text, number), digits = NUMBER_ROOM - at;
 
-	put_bytes(buffer, text, (size_t)len);
+	to[0] = type;
+	(void)memcpy(to + 1, text + at, digits);
+	(void)memcpy(to + 1 + digits, "\r\n", 2);
+	return 1 + digits + 2;
 }
 
 void redis_put_count(struct redis_buffer *buffer, uint32_t count)
 {
-	put_line(buffer, '*', count);
+	if (make_room(buffer, LINE_ROOM))
+		buffer->len += write_line(buffer->at + buffer->len, '*', count);
 }
 
 void redis_put(struct redis_buffer *buffer, struct slice argument)
 {
-	put_line(buffer, '$', argument.len);
-	put_bytes(buffer, argument.at, argument.len);
-	put_bytes(buffer, "\r\n", 2);
+	if (argument.len > buffer->most || !make_room(buffer, 2 * LINE_ROOM + argument.len)) {
+		buffer->failed = true;
+		return;
+	}
+	char *to = buffer->at + buffer->len;
+	to += write_line(to, '$', argument.len);
+	if (argument.len != 0)
+		(void)memcpy(to, argument.at, argument.len);
+	(void)memcpy(to + argument.len, "\r\n", 2);
+	buffer->len = (size_t)(to - buffer->at) + argument.len + 2;
 }
 
-void redis_put_number(struct redis_buffer *buffer, int64_t number)
+void redis_put_number(struct redis_buffer *buffer, uint32_t number)
 {
 	char text[NUMBER_ROOM];
-	int len = snprintf(text, sizeof(text), "%" PRId64, number);
+	const size_t at = digits_of(text, number);
 
-	redis_put(buffer, slice_of(text, (size_t)len));
+	redis_put(buffer, slice_of(text + at, NUMBER_ROOM - at));
 }
 
 void redis_put_pack(struct redis_buffer *buffer, const struct redis_pack *pack)

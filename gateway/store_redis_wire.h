@@ -27,7 +27,7 @@ void redis_buffer_fini(struct redis_buffer *buffer);
 /* A request is its number of arguments, then each of them. */
 void redis_put_count(struct redis_buffer *buffer, uint32_t count);
 void redis_put(struct redis_buffer *buffer, struct slice argument);
-void redis_put_number(struct redis_buffer *buffer, int64_t number);
+void redis_put_number(struct redis_buffer *buffer, uint32_t number);
 
 /* One argument of numbers as limits.lua unpacks them: little-endian, of 1, 4 or 8 bytes. */
 enum { REDIS_PACK_ROOM = 256 };

@@ -14,14 +14,14 @@ enum { MOST = 1 << 20 };
 
 static void a_request_is_a_count_and_its_arguments(void **state)
 {
-	static const char wanted[] = "*3\r\n$3\r\nSET\r\n$0\r\n\r\n$2\r\n-7\r\n";
+	static const char wanted[] = "*3\r\n$3\r\nSET\r\n$0\r\n\r\n$10\r\n4294967295\r\n";
 	struct redis_buffer buffer = { .most = MOST };
 
 	(void)state;
 	redis_put_count(&buffer, 3);
 	redis_put(&buffer, SLICE("SET"));
 	redis_put(&buffer, SLICE(""));
-	redis_put_number(&buffer, -7);
+	redis_put_number(&buffer, UINT32_MAX);
 	assert_false(buffer.failed);
 	assert_int_equal(buffer.len, sizeof(wanted) - 1);
 	assert_memory_equal(buffer.at, wanted, buffer.len);
