@@ -2,6 +2,7 @@
 
 #include "codec/base/must.h"
 #include "codec/json_scan.h"
+#include "codec/set.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
@@ -12,6 +13,7 @@ struct json_work *json_work_new(void)
 
 	if (work == NULL)
 		return NULL;
+	work->set = codec_set_best();
 	/* Early in a boot the pool may be empty; the address alone (ASLR) must do then. */
 	if (getrandom(&work->seed, sizeof(work->seed), GRND_NONBLOCK) != sizeof(work->seed))
 		work->seed = (uint64_t)(uintptr_t)work * 0x9e3779b97f4a7c15ull;
@@ -23,45 +25,43 @@ void json_work_free(struct json_work *work)
 	free(work);
 }
 
-static inline uint64_t mix(uint64_t a, uint64_t b)
-{
-	__extension__ typedef unsigned __int128 wide;
-	wide product = (wide)a * b;
-
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
 static const uint64_t mix_word = 0x9fb21c651e98df25ull, mix_end = 0xd6e8feb86659fd93ull;
 
 static inline uint32_t hash_end(uint64_t hash, uint64_t tail, size_t len)
 {
-	hash = mix(hash ^ tail, mix_word);
-	hash = mix(hash ^ len, mix_end);
+	hash = json_keys_mix(hash ^ tail, mix_word);
+	hash = json_keys_mix(hash ^ len, mix_end);
 	return (uint32_t)(hash ^ hash >> 32);
+}
+
+static inline uint64_t load_front(const char *at, size_t len)
+{
+	uint64_t word = 0;
+
+	for (size_t i = 0; i < len; i++)
+		word |= (uint64_t)(unsigned char)at[i] << (8 * i);
+	return word;
 }
 
 static inline uint32_t hash_plain(uint64_t hash, struct slice s, const char *end)
 {
 	const char *at = s.at;
 	size_t left = s.len;
-	uint64_t tail = 0;
 
+	if (left <= KEYS_WORDS)
+		return end - at >= 8 ? json_keys_hash_short(hash, at, left)
+				     : json_keys_hash2(hash, load_front(at, left), 0, left);
 	for (; left >= 8; at += 8, left -= 8)
-		hash = mix(hash ^ scan_load8(at), mix_word);
-	if (left != 0 && end - at >= 8)
-		tail = scan_load8(at) & (UINT64_MAX >> (64 - 8 * left));
-	else
-		for (size_t i = 0; i < left; i++)
-			tail |= (uint64_t)(unsigned char)at[i] << (8 * i);
-	return hash_end(hash, tail, s.len);
+		hash = json_keys_mix(hash ^ scan_load8(at), mix_word);
+	return hash_end(hash, load_front(at, left), s.len);
 }
 
 /* The same for a string with escapes: hashes what hash_plain would see of its meaning. */
-static SCAN_RARE uint32_t hash_escaped(uint64_t hash, struct slice raw)
+static SCAN_RARE uint32_t hash_escaped(uint64_t seed, struct slice raw)
 {
 	const char *at = raw.at, *end = raw.at + raw.len;
+	uint64_t hash = seed, front[2] = { 0, 0 }, word = 0;
 	size_t len = 0;
-	uint64_t word = 0;
 
 	while (at < end) {
 		char out[4] = { *at };
@@ -71,14 +71,18 @@ static SCAN_RARE uint32_t hash_escaped(uint64_t hash, struct slice raw)
 		else
 			at++;
 		for (size_t i = 0; i < count; i++) {
-			word |= (uint64_t)(unsigned char)out[i] << (8 * (len % 8));
+			uint64_t byte = (uint64_t)(unsigned char)out[i] << (8 * (len % 8));
+			word |= byte;
+			if (len < KEYS_WORDS)
+				front[len / 8] |= byte;
 			if (++len % 8 == 0) {
-				hash = mix(hash ^ word, mix_word);
+				hash = json_keys_mix(hash ^ word, mix_word);
 				word = 0;
 			}
 		}
 	}
-	return hash_end(hash, word, len);
+	return len <= KEYS_WORDS ? json_keys_hash2(seed, front[0], front[1], len)
+				 : hash_end(hash, word, len);
 }
 
 static inline uint32_t hash_of(const struct json_work *work, struct slice raw, bool escaped,
@@ -162,17 +166,20 @@ static SCAN_RARE enum json_keys_answer add_to_many(struct json_work *work, struc
 	return append(work, raw, hash);
 }
 
-enum json_keys_answer json_keys_add(struct json_work *work, struct json_level set, uint32_t max,
+enum json_keys_answer json_keys_add(struct json_work *work, struct json_level *set, uint32_t max,
 				    struct slice raw, bool escaped, const char *end)
 {
-	uint32_t count = work->key_top - set.keys;
+	uint32_t count = work->key_top - set->keys;
 	uint32_t hash = hash_of(work, raw, escaped, end);
+	uint64_t bit = json_keys_bit(hash), filter = set->filter;
 
 	if (count >= max || work->key_top == KEYS_OPEN_MAX)
 		return KEYS_FULL;
 	if (count >= KEYS_FEW)
-		return add_to_many(work, set, raw, hash);
-	if (few_have(work->keys + set.keys, work->keys + work->key_top, raw, hash))
+		return add_to_many(work, *set, raw, hash);
+	set->filter |= bit;
+	if ((filter & bit) != 0 &&
+	    few_have(work->keys + set->keys, work->keys + work->key_top, raw, hash))
 		return KEYS_DUPLICATE;
 	return append(work, raw, hash);
 }

@@ -1,8 +1,6 @@
 #include "codec/json_read.h"
 
-#include "codec/base/must.h"
-#include "codec/json_keys.h"
-#include "codec/json_scan.h"
+#include "codec/json_reader.h"
 
 const struct json_limits json_limits_default = { JSON_DEPTH_MAX, JSON_KEYS_MAX };
 
@@ -10,8 +8,7 @@ static const char unexpected_end[] = "the text ends too early";
 
 /* ---- failure: the rest of the text is cut off, so that every later call fails by itself ---- */
 
-static SCAN_RARE bool fail_at(struct json_reader *r, const char *at, enum err err,
-			      const char *detail)
+SCAN_RARE bool reader_fail(struct json_reader *r, const char *at, enum err err, const char *detail)
 {
 	if (r->fault.err == ERR_OK) {
 		r->fault = (struct fault){ .err = err,
@@ -23,15 +20,14 @@ static SCAN_RARE bool fail_at(struct json_reader *r, const char *at, enum err er
 	return false;
 }
 
-/* Not JSON: `detail`, unless the text simply ends at `at`. */
-static SCAN_RARE bool fail_json(struct json_reader *r, const char *at, const char *detail)
+SCAN_RARE bool reader_fail_json(struct json_reader *r, const char *at, const char *detail)
 {
-	return fail_at(r, at, ERR_JSON, at == r->end ? unexpected_end : detail);
+	return reader_fail(r, at, ERR_JSON, at == r->end ? unexpected_end : detail);
 }
 
 bool json_fail(struct json_reader *r, enum err err, const char *detail)
 {
-	return fail_at(r, r->at, err, detail);
+	return reader_fail(r, r->at, err, detail);
 }
 
 uint32_t json_offset(const struct json_reader *r)
@@ -53,130 +49,12 @@ void json_open(struct json_reader *r, struct slice text, const struct json_limit
 	r->fresh = false;
 	r->due = NULL;
 	r->objects = 0;
+	r->window = (uintptr_t)text.at - ISA_BLOCK;
+	r->specials = 0;
+	r->escape_last = NULL;
 	if (work != NULL) {
 		work->reader = r;
-		json_keys_end(work, (struct json_level){ 0, 0 });
-	}
-}
-
-/* ---- strings ---- */
-
-/* Past one UTF-8 character of two to four bytes, or NULL when there is none (RFC 3629). */
-static inline const char *utf8_char(const char *text, const char *end)
-{
-	const unsigned char *at = (const unsigned char *)text;
-	size_t left = (size_t)(end - text);
-
-	if (at[0] < 0xc2)
-		return NULL;
-	if (at[0] < 0xe0)
-		return left >= 2 && (at[1] & 0xc0) == 0x80 ? text + 2 : NULL;
-	if (at[0] < 0xf0) {
-		if (left < 3 || (at[1] & 0xc0) != 0x80 || (at[2] & 0xc0) != 0x80)
-			return NULL;
-		if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] >= 0xa0))
-			return NULL; /* overlong; surrogate */
-		return text + 3;
-	}
-	if (at[0] > 0xf4 || left < 4 || (at[1] & 0xc0) != 0x80 || (at[2] & 0xc0) != 0x80 ||
-	    (at[3] & 0xc0) != 0x80)
-		return NULL;
-	if ((at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] >= 0x90))
-		return NULL; /* overlong; beyond U+10FFFF */
-	return text + 4;
-}
-
-/* Past the \u escape at `at`, or two of them; NULL after failing. */
-static SCAN_RARE const char *unicode_escape(struct json_reader *r, const char *at)
-{
-	size_t left = (size_t)(r->end - at);
-	int32_t code = left < 6 ? -1 : scan_hex4(at + 2);
-
-	if (code < 0) {
-		fail_json(r, at, "\\u needs four hex digits");
-		return NULL;
-	}
-	if (code < 0xd800 || code > 0xdfff)
-		return at + 6;
-	int32_t low = left < 12 || at[6] != '\\' || at[7] != 'u' ? -1 : scan_hex4(at + 8);
-	if (code >= 0xdc00 || low < 0xdc00 || low > 0xdfff) {
-		fail_json(r, at, "lone surrogate in a string");
-		return NULL;
-	}
-	return at + 12;
-}
-
-/* Past the escape that begins with the backslash at `at`; NULL after failing. */
-static inline const char *escape(struct json_reader *r, const char *at)
-{
-	static const bool simple[256] = {
-		['"'] = true, ['\\'] = true, ['/'] = true, ['b'] = true,
-		['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true,
-	};
-
-	if (r->end - at >= 2 && simple[(unsigned char)at[1]])
-		return at + 2;
-	if (r->end - at >= 2 && at[1] == 'u')
-		return unicode_escape(r, at);
-	if (r->end - at < 2)
-		fail_json(r, r->end, "");
-	else
-		fail_json(r, at, "unknown escape in a string");
-	return NULL;
-}
-
-/* Most strings, and most runs between escapes, end before the wide loop would pay. */
-enum { LONG_RUN_WORDS = 4 };
-
-/* Scans from behind the opening quote: the text into *raw, the place behind the closing quote is
- * returned; NULL after failing. */
-static inline const char *string_body(struct json_reader *r, const char *at, struct slice *raw,
-				      bool *escaped)
-{
-	const char *begin = at, *end = r->end;
-
-	*escaped = false;
-	for (;;) {
-		for (int words = 1; end - at >= 8; words++) {
-			uint64_t special = scan_special8(scan_load8(at));
-			if (special != 0) {
-				at += scan_first(special);
-				goto found;
-			}
-			at += 8;
-			if (words == LONG_RUN_WORDS)
-				at = scan_plain16(at, end);
-		}
-		while (at < end && (unsigned char)*at >= 0x20 && (unsigned char)*at < 0x80 &&
-		       *at != '"' && *at != '\\')
-			at++;
-	found:
-		if (at == end) {
-			fail_json(r, at, "");
-			return NULL;
-		}
-		if (*at == '"') {
-			*raw = slice_of(begin, (size_t)(at - begin));
-			return at + 1;
-		}
-		if (*at == '\\') {
-			*escaped = true;
-			at = escape(r, at);
-			if (at == NULL)
-				return NULL;
-			continue;
-		}
-		do {
-			const char *next = utf8_char(at, end);
-			if (next == NULL) {
-				fail_json(r, at,
-					  (unsigned char)*at < 0x20
-						  ? "control character in a string"
-						  : "invalid UTF-8");
-				return NULL;
-			}
-			at = next;
-		} while (at < end && (unsigned char)*at >= 0x80);
+		json_keys_end(work, (struct json_level){ 0 });
 	}
 }
 
@@ -194,14 +72,14 @@ enum json_kind json_peek(struct json_reader *r)
 	const char *at = scan_space(r->at, r->end);
 
 	if (at == r->end) {
-		fail_json(r, at, "");
+		reader_fail_json(r, at, "");
 		return JSON_BAD;
 	}
 	uint8_t kind = kinds[(unsigned char)*at];
 	if (kind == JSON_BAD) {
-		fail_json(r, at,
-			  at == r->begin && *at == '\xef' ? "byte order mark before the JSON"
-							  : "expected a value");
+		reader_fail_json(r, at,
+				 at == r->begin && *at == '\xef' ? "byte order mark before the JSON"
+								 : "expected a value");
 		return JSON_BAD;
 	}
 	r->at = at;
@@ -214,32 +92,16 @@ static inline bool expect(struct json_reader *r, enum json_kind kind, const char
 
 	if (next == kind)
 		return true;
-	return next == JSON_BAD ? false : fail_json(r, r->at, detail);
+	return next == JSON_BAD ? false : reader_fail_json(r, r->at, detail);
 }
 
 static inline bool enter(struct json_reader *r, bool object)
 {
 	if (r->depth >= r->limits.depth_max)
-		return fail_at(r, r->at, ERR_TOO_DEEP, NULL);
-	if (r->work != NULL) {
-		must(r->work->reader == r);
-		r->levels[r->depth] = json_keys_begin(r->work);
-	}
-	r->depth++;
-	r->objects = r->objects << 1 | object;
-	r->at++;
-	r->fresh = true;
+		return reader_fail(r, r->at, ERR_TOO_DEEP, NULL);
+	must(r->work == NULL || r->work->reader == r);
+	reader_enter(r, object, r->at);
 	return true;
-}
-
-static inline void leave(struct json_reader *r, const char *at)
-{
-	r->depth--;
-	r->objects >>= 1;
-	if (r->work != NULL)
-		json_keys_end(r->work, r->levels[r->depth]);
-	r->at = at + 1;
-	r->fresh = false;
 }
 
 bool json_enter_object(struct json_reader *r)
@@ -259,16 +121,16 @@ static inline bool next_member(struct json_reader *r, char close, const char *de
 	const char *at = scan_space(r->at, r->end);
 
 	if (at == r->end)
-		return fail_json(r, at, "");
+		return reader_fail_json(r, at, "");
 	must(r->depth > 0 && (r->objects & 1) == (close == '}'));
 	must(r->at != r->due); /* the value of the member before was consumed */
 	if (*at == close) {
-		leave(r, at);
+		reader_leave(r, at);
 		return false;
 	}
 	if (!r->fresh) {
 		if (*at != ',')
-			return fail_json(r, at, detail);
+			return reader_fail_json(r, at, detail);
 		at = scan_space(at + 1, r->end);
 	}
 	r->fresh = false;
@@ -280,30 +142,29 @@ static SCAN_RARE bool key_refused(struct json_reader *r, const char *at,
 				  enum json_keys_answer answer)
 {
 	if (answer == KEYS_DUPLICATE)
-		return fail_at(r, at, ERR_DUPLICATE_KEY, NULL);
-	return fail_at(r, at, ERR_TOO_MANY_KEYS, NULL);
+		return reader_fail(r, at, ERR_DUPLICATE_KEY, NULL);
+	return reader_fail(r, at, ERR_TOO_MANY_KEYS, NULL);
 }
 
 static inline bool next_key(struct json_reader *r, struct slice *key)
 {
-	bool escaped;
-
 	if (!next_member(r, '}', "expected a comma or a closing brace"))
 		return false;
-	const char *quote = r->at, *at;
+	const char *quote = r->at;
 	if (quote == r->end || *quote != '"')
-		return fail_json(r, quote, "expected a key");
-	at = string_body(r, quote + 1, key, &escaped);
+		return reader_fail_json(r, quote, "expected a key");
+	const char *at = reader_string_end(r, quote + 1);
 	if (at == NULL)
 		return false;
-	at = scan_space(at, r->end);
+	*key = slice_of(quote + 1, (size_t)(at - quote - 1));
+	at = scan_space(at + 1, r->end);
 	if (at == r->end || *at != ':')
-		return fail_json(r, at, "expected a colon");
+		return reader_fail_json(r, at, "expected a colon");
 	if (r->work != NULL) {
 		must(r->work->reader == r);
 		enum json_keys_answer answer =
-			json_keys_add(r->work, r->levels[r->depth - 1], r->limits.keys_max, *key,
-				      escaped, r->end);
+			json_keys_add(r->work, &r->levels[r->depth - 1], r->limits.keys_max, *key,
+				      reader_escaped(r, key->at), r->end);
 		if (answer != KEYS_ADDED)
 			return key_refused(r, quote, answer);
 	}
@@ -332,12 +193,12 @@ bool json_next_item(struct json_reader *r)
 /* Consumes the string whose quote is at r->at. */
 static inline bool take_string(struct json_reader *r, struct slice *raw)
 {
-	bool escaped;
-	const char *at = string_body(r, r->at + 1, raw, &escaped);
+	const char *from = r->at + 1, *at = reader_string_end(r, from);
 
 	if (at == NULL)
 		return false;
-	r->at = at;
+	*raw = slice_of(from, (size_t)(at - from));
+	r->at = at + 1;
 	return true;
 }
 
@@ -353,19 +214,18 @@ static inline const char *digits(const char *at, const char *end)
 	return at;
 }
 
-/* Consumes the number at r->at. What may follow it is for the next call to judge. */
-static inline bool take_number(struct json_reader *r, struct slice *raw)
+bool reader_number(struct json_reader *r, struct slice *raw)
 {
 	const char *at = r->at + (*r->at == '-'), *end = r->end, *from = at;
 
 	at = digits(at, end);
 	if (at == from || (*from == '0' && at - from > 1))
-		return fail_json(r, at == from ? at : from, "malformed number");
+		return reader_fail_json(r, at == from ? at : from, "malformed number");
 	if (at < end && *at == '.') {
 		from = at + 1;
 		at = digits(from, end);
 		if (at == from)
-			return fail_json(r, at, "malformed number");
+			return reader_fail_json(r, at, "malformed number");
 	}
 	if (at < end && (*at | 0x20) == 'e') {
 		from = at + 1;
@@ -373,7 +233,7 @@ static inline bool take_number(struct json_reader *r, struct slice *raw)
 			from++;
 		at = digits(from, end);
 		if (at == from)
-			return fail_json(r, at, "malformed number");
+			return reader_fail_json(r, at, "malformed number");
 	}
 	*raw = slice_of(r->at, (size_t)(at - r->at));
 	r->at = at;
@@ -382,14 +242,14 @@ static inline bool take_number(struct json_reader *r, struct slice *raw)
 
 bool json_number(struct json_reader *r, struct slice *raw)
 {
-	return expect(r, JSON_NUMBER, "expected a number") && take_number(r, raw);
+	return expect(r, JSON_NUMBER, "expected a number") && reader_number(r, raw);
 }
 
 /* Consumes the word at r->at, whose first letter is known to be right. */
 static inline bool take_word(struct json_reader *r, const char *word, size_t len)
 {
 	if ((size_t)(r->end - r->at) < len || memcmp(r->at, word, len) != 0)
-		return fail_json(r, r->at, "expected a value");
+		return reader_fail_json(r, r->at, "expected a value");
 	r->at += len;
 	return true;
 }
@@ -406,7 +266,7 @@ bool json_bool(struct json_reader *r, bool *value)
 	if (kind == JSON_BAD)
 		return false;
 	if (kind != JSON_TRUE && kind != JSON_FALSE)
-		return fail_json(r, r->at, "expected true or false");
+		return reader_fail_json(r, r->at, "expected true or false");
 	if (!take_bool(r, kind))
 		return false;
 	*value = kind == JSON_TRUE;
@@ -428,7 +288,7 @@ static inline bool take_any(struct json_reader *r)
 	case JSON_STRING:
 		return take_string(r, &raw);
 	case JSON_NUMBER:
-		return take_number(r, &raw);
+		return reader_number(r, &raw);
 	case JSON_OBJECT:
 	case JSON_ARRAY:
 		return enter(r, kind == JSON_OBJECT);
@@ -454,6 +314,8 @@ bool json_skip(struct json_reader *r, struct slice *raw)
 	do {
 		if (!take_any(r))
 			return false;
+		if (r->depth > depth && reader_skip_members(r, depth) == SKIPPED_TO_VALUE)
+			continue;
 		/* out of every container that ends here, on to the next value of one that does not */
 		while (r->depth > depth && !(r->objects & 1 ? next_key(r, &key) : next_item(r)))
 			if (r->fault.err != ERR_OK)
@@ -470,9 +332,9 @@ bool json_finish(struct json_reader *r)
 		return false;
 	const char *at = scan_space(r->at, r->end);
 	if (at != r->end)
-		return fail_at(r, at, ERR_JSON, "text after the end of the JSON value");
+		return reader_fail(r, at, ERR_JSON, "text after the end of the JSON value");
 	if (r->depth != 0)
-		return fail_at(r, at, ERR_JSON, unexpected_end);
+		return reader_fail(r, at, ERR_JSON, unexpected_end);
 	r->at = at;
 	return true;
 }

@@ -41,9 +41,11 @@ struct json_work;
 MUST_USE struct json_work *json_work_new(void);
 void json_work_free(struct json_work *work);
 
-/* private: what an open object pushed on the work area (json_keys.h). */
+/* private: what an open object pushed on the work area (json_keys.h), and which keys it cannot have
+ * yet: the bits of their hashes are not in `filter`. */
 struct json_level {
 	uint32_t keys, slots;
+	uint64_t filter;
 };
 
 struct json_reader {
@@ -53,9 +55,12 @@ struct json_reader {
 	uint32_t depth;
 	struct fault fault; /* ERR_OK until the first error */
 	/* private: */
-	bool fresh;       /* a container was entered just now: no comma before its first member */
-	const char *due;  /* where the value begins that has to be consumed next */
-	uint64_t objects; /* one bit per open container, innermost lowest: is it an object? */
+	bool fresh;        /* a container was entered just now: no comma before its first member */
+	const char *due;   /* where the value begins that has to be consumed next */
+	uint64_t objects;  /* one bit per open container, innermost lowest: is it an object? */
+	uintptr_t window;  /* where the 64 bytes begin that `specials` is about */
+	uint64_t specials; /* of these, what ends plain string text (isa/isa.h) */
+	const char *escape_last; /* the last escape passed in a string; NULL: none so far */
 	struct json_level levels[JSON_DEPTH_MAX]; /* not cleared by json_open */
 };
 

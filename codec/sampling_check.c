@@ -75,7 +75,7 @@ static struct slice id_of(const struct block *block)
 /* ---- sets of ids ---- */
 
 /* Adds the id of block `i`; V17. */
-static bool add_id(struct history *h, struct json_level set, uint32_t index, uint32_t i)
+static bool add_id(struct history *h, struct json_level *set, uint32_t index, uint32_t i)
 {
 	struct decode *d = h->d;
 	struct slice id = id_of(&h->blocks[i]);
@@ -107,7 +107,7 @@ static bool begin_calls(struct history *h, const struct message *message, uint32
 	h->calls_index = index;
 	h->uses = json_keys_begin(h->d->work);
 	for (uint32_t i = message->first; i < message->first + message->count; i++)
-		if (h->blocks[i].type == BLOCK_TOOL_USE && !add_id(h, h->uses, index, i))
+		if (h->blocks[i].type == BLOCK_TOOL_USE && !add_id(h, &h->uses, index, i))
 			return false;
 	return true;
 }
@@ -138,7 +138,7 @@ static bool end_calls(struct history *h, uint32_t index, uint32_t first, uint32_
 	struct json_level results = json_keys_begin(h->d->work), top;
 
 	for (uint32_t i = first; i < end; i++) {
-		if (!add_id(h, results, index, i))
+		if (!add_id(h, &results, index, i))
 			return false;
 		if (!ids_have(h, h->uses, results, h->blocks[i].result.id))
 			return orphan(h, index, i);
@@ -233,7 +233,7 @@ bool decode_check_history(struct decode *d)
 
 	if ((d->types & (1u << BLOCK_TOOL_USE | 1u << BLOCK_TOOL_RESULT)) == 0)
 		return true;
-	json_keys_end(d->work, (struct json_level){ 0, 0 });
+	json_keys_end(d->work, (struct json_level){ 0 });
 	for (uint32_t i = 0; i < h.count; i = next) {
 		if (!check_message(&h, i, &next))
 			return false;
@@ -248,12 +248,12 @@ bool decode_check_tool_names(struct decode *d)
 	const struct tool *tools = d->tools.at;
 	struct json_level names;
 
-	json_keys_end(d->work, (struct json_level){ 0, 0 });
+	json_keys_end(d->work, (struct json_level){ 0 });
 	names = json_keys_begin(d->work);
 	for (uint32_t i = 0; i < d->tools.count; i++) {
 		struct slice name = tools[i].name;
 		bool escaped = memchr(name.at, '\\', name.len) != NULL;
-		if (json_keys_add(d->work, names, IDS_MAX, name, escaped,
+		if (json_keys_add(d->work, &names, IDS_MAX, name, escaped,
 				  d->body.at + d->body.len) == KEYS_ADDED)
 			continue;
 		(void)decode_refuse_naming(d, ERR_TOOL, name, "duplicate tool name \"%.*s\"");

@@ -3,6 +3,7 @@
 
 #include "codec/base/must.h"
 #include "codec/jsonrpc_envelope.h"
+#include "codec/set.h"
 
 #include <math.h>
 
@@ -90,10 +91,10 @@ static enum err failed(struct decode *d, struct jsonrpc *rpc, struct fault *faul
 	return fault->err;
 }
 
-enum err sampling_read(struct slice body, enum revision revision,
-		       const struct sampling_limits *limits, struct json_work *work,
-		       struct arena *into, struct jsonrpc *rpc, struct sampling_request *request,
-		       struct fault *fault)
+enum err sampling_read_here(struct slice body, enum revision revision,
+			    const struct sampling_limits *limits, struct json_work *work,
+			    struct arena *into, struct jsonrpc *rpc,
+			    struct sampling_request *request, struct fault *fault)
 {
 	struct json_reader reader;
 	struct envelope e;

@@ -177,7 +177,8 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 	};
 	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
 
-	enum err err = flow->dialect->encode(&in, env->json, flow->arena, &flow->encoded, &fault);
+	enum err err =
+		dialect_encode(flow->dialect, &in, env->json, flow->arena, &flow->encoded, &fault);
 	if (err != ERR_OK) {
 		fault.err = err;
 		return flow_refuse(flow, &fault, NULL);
@@ -317,8 +318,8 @@ enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 		return refuse_call(flow);
 	flow->call.answer.wall_s = env->wall_ns / SEC;
 	(void)memcpy(flow->call.answer.chance, flow->chance, sizeof(flow->call.answer.chance));
-	enum err err = flow->dialect->decode(&flow->encoded.decode, &flow->call.answer, env->json,
-					     flow->arena, &flow->result, &failure);
+	enum err err = dialect_decode(flow->dialect, &flow->encoded.decode, &flow->call.answer,
+				      env->json, flow->arena, &flow->result, &failure);
 	if (err != ERR_OK) {
 		failure.err = err;
 		return refuse_failure(flow, &failure);

@@ -264,7 +264,7 @@ static enum err translate(struct run *run, struct encode_out *out, struct fault 
 				.max_tokens = request->max_tokens > UINT32_MAX
 						      ? UINT32_MAX
 						      : (uint32_t)request->max_tokens };
-	return dialect_of(run)->encode(&in, run->work, &run->arena, out, fault);
+	return dialect_encode(dialect_of(run), &in, run->work, &run->arena, out, fault);
 }
 
 static bool request_passes(struct run *run)
@@ -427,8 +427,8 @@ static bool answer_passes(struct run *run)
 	struct provider_answer answer = answer_of(run);
 	struct sampling_result result;
 	struct provider_failure failure;
-	enum err err = dialect_of(run)->decode(&context, &answer, run->work, &run->arena, &result,
-					       &failure);
+	enum err err = dialect_decode(dialect_of(run), &context, &answer, run->work, &run->arena,
+				      &result, &failure);
 
 	return outcome_passes(run, &context, err, &result, &failure);
 }

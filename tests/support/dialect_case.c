@@ -79,7 +79,7 @@ enum err case_encode_again(struct dialect_case *c)
 				.model = SLICE("m"),
 				.max_tokens = 100,
 				.final_round = c->final_round };
-	enum err err = c->dialect->encode(&in, c->work, &c->arena, &c->out, &c->fault);
+	enum err err = dialect_encode(c->dialect, &in, c->work, &c->arena, &c->out, &c->fault);
 
 	if (err == ERR_OK)
 		c->context = c->out.decode;
@@ -94,8 +94,8 @@ const char *case_body(struct dialect_case *c)
 enum err case_decode(struct dialect_case *c, const char *body)
 {
 	c->answer.body = slice_str(body);
-	return c->dialect->decode(&c->context, &c->answer, c->work, &c->arena, &c->result,
-				  &c->failure);
+	return dialect_decode(c->dialect, &c->context, &c->answer, c->work, &c->arena, &c->result,
+			      &c->failure);
 }
 
 const char *case_result(struct dialect_case *c)

@@ -76,7 +76,7 @@ static void drive_request(struct drive *d)
 				.model = SLICE("model \"x\""),
 				.max_tokens = 100,
 				.final_round = d->second & 128 };
-	enum err err = d->dialect->encode(&in, d->work, &d->arena, &out, &fault);
+	enum err err = dialect_encode(d->dialect, &in, d->work, &d->arena, &out, &fault);
 	if (err != ERR_OK) {
 		must(fault.err == err);
 		must(err == ERR_BUSY || err_info(err)->code == -32602);
@@ -84,7 +84,7 @@ static void drive_request(struct drive *d)
 	}
 	check_output(d, &out.body);
 	must(out.body.media <= out.body.total);
-	if (d->dialect->encode(&in, d->work, &d->arena, &again, &fault) == ERR_OK)
+	if (dialect_encode(d->dialect, &in, d->work, &d->arena, &again, &fault) == ERR_OK)
 		check_same(d, &out, &again);
 }
 
@@ -130,7 +130,8 @@ static void drive_answer(struct drive *d)
 	if (d->second & 16) /* the body's front as a header: it may be a date or a number */
 		answer.headers.retry_after =
 			slice_of(d->body.at, d->body.len < 40 ? d->body.len : 40);
-	enum err err = d->dialect->decode(&context, &answer, d->work, &d->arena, &result, &failure);
+	enum err err = dialect_decode(d->dialect, &context, &answer, d->work, &d->arena, &result,
+				      &failure);
 	if (err != ERR_OK) {
 		must(failure.err == err);
 		must(err == ERR_BUSY || err == ERR_CONTEXT_WINDOW ||

@@ -1,0 +1,41 @@
+/* isa.h - 64 bytes at once: classes of bytes as bit masks; private to codec/.
+ *
+ * The one place that differs between instruction sets. codec/ is compiled once for each (see
+ * codec/set.h); which body is taken here is decided by CODEC_ISA_*, set by codec/CMakeLists.txt.
+ * Bit n of a mask stands for byte n. Nothing is read outside the 64 bytes at the address given.
+ *
+ * Every body has:
+ *   struct isa_block          64 bytes
+ *   isa_load(at)              from any address
+ *   isa_special(b)            quote, backslash, control, non-ASCII: what ends plain string text
+ *   isa_unclean(b)            quote, backslash, control: what has to be escaped in a JSON string
+ *   isa_equal(b, byte)        that byte
+ *   isa_space(b)              the four bytes of JSON white space
+ *   isa_plain(at, end)        past whole blocks without a special byte
+ *   isa_base64(at, end)       past whole blocks of nothing but base64's alphabet (RFC 4648, 4)
+ * and where ISA_WIDE is 1, that is where masks are cheap enough to judge dense text by them:
+ *   isa_control(b), isa_high(b)
+ *   isa_escape_letters(b)     the bytes that may follow a backslash, the u aside
+ *   struct isa_utf8, isa_utf8_start()
+ *   isa_utf8_errors(b, utf8)  where UTF-8 is broken (RFC 3629), given the blocks before; a character
+ *                             cut short shows at the byte that is not its continuation
+ */
+#ifndef CODEC_ISA_ISA_H
+#define CODEC_ISA_ISA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { ISA_BLOCK = 64 };
+
+#if defined(CODEC_ISA_AVX2)
+#include "codec/isa/isa_avx2.h"
+#elif defined(CODEC_ISA_NEON)
+#include "codec/isa/isa_neon.h"
+#else
+#include "codec/isa/isa_portable.h"
+#endif
+
+#endif

@@ -1,0 +1,224 @@
+/* isa_avx2.h - isa.h by AVX2: two vectors of 32 bytes a block. */
+#ifndef CODEC_ISA_ISA_AVX2_H
+#define CODEC_ISA_ISA_AVX2_H
+
+#include "codec/isa/isa_utf8.h"
+
+#include <immintrin.h>
+
+#define ISA_NAME "avx2"
+#define ISA_WIDE 1
+
+struct isa_block {
+	__m256i low, high;
+};
+
+static inline __m256i isa_load32(const char *at)
+{
+	return _mm256_loadu_si256((const __m256i *)(const void *)at);
+}
+
+static inline struct isa_block isa_load(const char *at)
+{
+	return (struct isa_block){ isa_load32(at), isa_load32(at + 32) };
+}
+
+/* The high bit of every byte. */
+static inline uint64_t isa_bits(__m256i low, __m256i high)
+{
+	return (uint64_t)(uint32_t)_mm256_movemask_epi8(low) |
+	       (uint64_t)(uint32_t)_mm256_movemask_epi8(high) << 32;
+}
+
+static inline __m256i isa_same32(__m256i v, char byte)
+{
+	return _mm256_cmpeq_epi8(v, _mm256_set1_epi8(byte));
+}
+
+static inline uint64_t isa_equal(struct isa_block b, char byte)
+{
+	return isa_bits(isa_same32(b.low, byte), isa_same32(b.high, byte));
+}
+
+static inline uint64_t isa_high(struct isa_block b)
+{
+	return isa_bits(b.low, b.high);
+}
+
+/* Signed, so that everything that is not ASCII lies below the space as well. */
+static inline __m256i isa_special32(__m256i v)
+{
+	return _mm256_or_si256(_mm256_or_si256(isa_same32(v, '"'), isa_same32(v, '\\')),
+			       _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), v));
+}
+
+static inline uint64_t isa_special(struct isa_block b)
+{
+	return isa_bits(isa_special32(b.low), isa_special32(b.high));
+}
+
+static inline __m256i isa_control32(__m256i v)
+{
+	return _mm256_cmpeq_epi8(_mm256_min_epu8(v, _mm256_set1_epi8(0x1f)), v);
+}
+
+static inline uint64_t isa_control(struct isa_block b)
+{
+	return isa_bits(isa_control32(b.low), isa_control32(b.high));
+}
+
+static inline __m256i isa_unclean32(__m256i v)
+{
+	return _mm256_or_si256(_mm256_or_si256(isa_same32(v, '"'), isa_same32(v, '\\')),
+			       isa_control32(v));
+}
+
+static inline uint64_t isa_unclean(struct isa_block b)
+{
+	return isa_bits(isa_unclean32(b.low), isa_unclean32(b.high));
+}
+
+/* A table of 16 rows, looked up by the low nibble of bytes below 0x80; others give 0. */
+static inline __m256i isa_lookup(__m128i table, __m256i by)
+{
+	return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), by);
+}
+
+static inline __m256i isa_high_nibbles(__m256i v)
+{
+	return _mm256_and_si256(_mm256_srli_epi16(v, 4), _mm256_set1_epi8(0x0f));
+}
+
+/* Each white space byte is the row of its own low nibble; 0x64 and its like are rows of no byte. */
+static inline __m256i isa_space32(__m256i v)
+{
+	const __m128i own = _mm_setr_epi8(' ', 100, 100, 100, 17, 100, 113, 2, 100, '\t', '\n', 112,
+					  100, '\r', 100, 100);
+
+	return _mm256_cmpeq_epi8(isa_lookup(own, v), v);
+}
+
+static inline uint64_t isa_space(struct isa_block b)
+{
+	return isa_bits(isa_space32(b.low), isa_space32(b.high));
+}
+
+/* A class of bytes as rows by low and by high nibble: a byte is in it when the two share a bit. Bytes
+ * beyond ASCII have no row. */
+static inline __m256i isa_class(__m128i by_low, __m128i by_high, __m256i v)
+{
+	return _mm256_and_si256(isa_lookup(by_low, v), isa_lookup(by_high, isa_high_nibbles(v)));
+}
+
+/* 1: the quote and the slash, 2: the backslash, 4: b f n, 8: r t. */
+static inline __m256i isa_letters32(__m256i v)
+{
+	const __m128i by_low =
+		_mm_setr_epi8(0, 0, 1 | 4 | 8, 0, 8, 0, 4, 0, 0, 0, 0, 0, 2, 0, 4, 1);
+	const __m128i by_high = _mm_setr_epi8(0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0);
+
+	return _mm256_cmpeq_epi8(isa_class(by_low, by_high, v), _mm256_setzero_si256());
+}
+
+static inline uint64_t isa_escape_letters(struct isa_block b)
+{
+	return ~isa_bits(isa_letters32(b.low), isa_letters32(b.high));
+}
+
+/* Zero where the byte is outside. 1: plus and slash, 2: digits, 4: A-O a-o, 8: P-Z p-z. */
+static inline __m256i isa_base64_class(__m256i v)
+{
+	const __m128i by_low = _mm_setr_epi8(2 | 8, 14, 14, 14, 14, 14, 14, 14, 14, 14, 4 | 8,
+					     1 | 4, 4, 4, 4, 1 | 4);
+	const __m128i by_high = _mm_setr_epi8(0, 0, 1, 2, 4, 8, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0);
+
+	return isa_class(by_low, by_high, v);
+}
+
+/* Whether every byte of v is something else than zero. */
+static inline bool isa_none_zero(__m256i v)
+{
+	return _mm256_movemask_epi8(_mm256_cmpeq_epi8(v, _mm256_setzero_si256())) == 0;
+}
+
+static inline const char *isa_base64(const char *at, const char *end)
+{
+	for (; end - at >= 4 * 32; at += 4 * 32) {
+		__m256i a = isa_base64_class(isa_load32(at));
+		__m256i b = isa_base64_class(isa_load32(at + 32));
+		__m256i c = isa_base64_class(isa_load32(at + 64));
+		__m256i d = isa_base64_class(isa_load32(at + 96));
+		if (!isa_none_zero(_mm256_min_epu8(_mm256_min_epu8(a, b), _mm256_min_epu8(c, d))))
+			break;
+	}
+	for (; end - at >= 32; at += 32)
+		if (!isa_none_zero(isa_base64_class(isa_load32(at))))
+			break;
+	return at;
+}
+
+static inline const char *isa_plain(const char *at, const char *end)
+{
+	for (; end - at >= 4 * 32; at += 4 * 32) {
+		__m256i a = isa_special32(isa_load32(at));
+		__m256i b = isa_special32(isa_load32(at + 32));
+		__m256i c = isa_special32(isa_load32(at + 64));
+		__m256i d = isa_special32(isa_load32(at + 96));
+		__m256i any = _mm256_or_si256(_mm256_or_si256(a, b), _mm256_or_si256(c, d));
+		if (!_mm256_testz_si256(any, any))
+			break;
+	}
+	return at;
+}
+
+/* ---- UTF-8 ---- */
+
+struct isa_utf8 {
+	__m256i before; /* the 32 bytes before the next block */
+};
+
+static inline struct isa_utf8 isa_utf8_start(void)
+{
+	return (struct isa_utf8){ _mm256_setzero_si256() };
+}
+
+/* The mistakes of every byte of v with the one before it. */
+static inline __m256i isa_utf8_pairs(__m256i before, __m256i v)
+{
+	const __m128i before_high = _mm_setr_epi8(ISA_UTF8_FIRST_HIGH);
+	const __m128i before_low = _mm_setr_epi8(ISA_UTF8_FIRST_LOW);
+	const __m128i high = _mm_setr_epi8(ISA_UTF8_SECOND_HIGH);
+	__m256i low_nibbles = _mm256_and_si256(before, _mm256_set1_epi8(0x0f));
+
+	return _mm256_and_si256(_mm256_and_si256(isa_lookup(before_high, isa_high_nibbles(before)),
+						 isa_lookup(before_low, low_nibbles)),
+				isa_lookup(high, isa_high_nibbles(v)));
+}
+
+/* Not zero where something is wrong; `before` are the 32 bytes in front of v. */
+static inline __m256i isa_utf8_wrong(__m256i before, __m256i v)
+{
+	__m256i across = _mm256_permute2x128_si256(before, v, 0x21);
+	__m256i one = _mm256_alignr_epi8(v, across, 15), two = _mm256_alignr_epi8(v, across, 14);
+	__m256i three = _mm256_alignr_epi8(v, across, 13);
+	/* the third byte of three, the third and fourth of four: there two continuations are due */
+	__m256i due = _mm256_or_si256(_mm256_subs_epu8(two, _mm256_set1_epi8(0xe0 - 0x80)),
+				      _mm256_subs_epu8(three, _mm256_set1_epi8(0xf0 - 0x80)));
+
+	return _mm256_xor_si256(_mm256_and_si256(due, _mm256_set1_epi8((char)0x80)),
+				isa_utf8_pairs(one, v));
+}
+
+static inline uint64_t isa_utf8_errors(struct isa_block b, struct isa_utf8 *utf8)
+{
+	const __m256i zero = _mm256_setzero_si256();
+	__m256i low = isa_utf8_wrong(utf8->before, b.low), high = isa_utf8_wrong(b.low, b.high);
+	__m256i any = _mm256_or_si256(low, high);
+
+	utf8->before = b.high;
+	if (_mm256_testz_si256(any, any))
+		return 0;
+	return ~isa_bits(_mm256_cmpeq_epi8(low, zero), _mm256_cmpeq_epi8(high, zero));
+}
+
+#endif

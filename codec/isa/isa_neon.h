@@ -1,0 +1,202 @@
+/* isa_neon.h - isa.h by NEON (aarch64): four vectors of 16 bytes a block. */
+#ifndef CODEC_ISA_ISA_NEON_H
+#define CODEC_ISA_ISA_NEON_H
+
+#include "codec/isa/isa_utf8.h"
+
+#include <arm_neon.h>
+
+#define ISA_NAME "neon"
+#define ISA_WIDE 1
+
+enum { ISA_VECTORS = 4 };
+
+struct isa_block {
+	uint8x16_t v[ISA_VECTORS];
+};
+
+static inline uint8x16_t isa_load16(const char *at)
+{
+	return vld1q_u8((const uint8_t *)at);
+}
+
+static inline struct isa_block isa_load(const char *at)
+{
+	return (struct isa_block){ { isa_load16(at), isa_load16(at + 16), isa_load16(at + 32),
+				     isa_load16(at + 48) } };
+}
+
+/* One bit for every byte, which is 0 or 0xff. */
+static inline uint64_t isa_bits(struct isa_block b)
+{
+	const uint8x16_t own = { 1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128 };
+	uint8x16_t low = vpaddq_u8(vandq_u8(b.v[0], own), vandq_u8(b.v[1], own));
+	uint8x16_t high = vpaddq_u8(vandq_u8(b.v[2], own), vandq_u8(b.v[3], own));
+	uint8x16_t all = vpaddq_u8(low, high);
+
+	return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(all, all)), 0);
+}
+
+static inline uint64_t isa_equal(struct isa_block b, char byte)
+{
+	for (int i = 0; i < ISA_VECTORS; i++)
+		b.v[i] = vceqq_u8(b.v[i], vdupq_n_u8((uint8_t)byte));
+	return isa_bits(b);
+}
+
+static inline uint64_t isa_high(struct isa_block b)
+{
+	for (int i = 0; i < ISA_VECTORS; i++)
+		b.v[i] = vcgeq_u8(b.v[i], vdupq_n_u8(0x80));
+	return isa_bits(b);
+}
+
+static inline uint64_t isa_control(struct isa_block b)
+{
+	for (int i = 0; i < ISA_VECTORS; i++)
+		b.v[i] = vcltq_u8(b.v[i], vdupq_n_u8(0x20));
+	return isa_bits(b);
+}
+
+static inline uint8x16_t isa_marks16(uint8x16_t v)
+{
+	return vorrq_u8(vceqq_u8(v, vdupq_n_u8('"')), vceqq_u8(v, vdupq_n_u8('\\')));
+}
+
+/* Signed, so that everything that is not ASCII lies below the space as well. */
+static inline uint8x16_t isa_special16(uint8x16_t v)
+{
+	return vorrq_u8(isa_marks16(v), vcltq_s8(vreinterpretq_s8_u8(v), vdupq_n_s8(0x20)));
+}
+
+static inline uint64_t isa_special(struct isa_block b)
+{
+	for (int i = 0; i < ISA_VECTORS; i++)
+		b.v[i] = isa_special16(b.v[i]);
+	return isa_bits(b);
+}
+
+static inline uint64_t isa_unclean(struct isa_block b)
+{
+	for (int i = 0; i < ISA_VECTORS; i++)
+		b.v[i] = vorrq_u8(isa_marks16(b.v[i]), vcltq_u8(b.v[i], vdupq_n_u8(0x20)));
+	return isa_bits(b);
+}
+
+static inline uint8x16_t isa_low_nibbles(uint8x16_t v)
+{
+	return vandq_u8(v, vdupq_n_u8(0x0f));
+}
+
+/* Each white space byte is the row of its own low nibble; the others are rows of no byte. */
+static inline uint64_t isa_space(struct isa_block b)
+{
+	const uint8x16_t own = { ' ', 100,  100,  100, 17,  100,  113, 2,
+				 100, '\t', '\n', 112, 100, '\r', 100, 100 };
+
+	for (int i = 0; i < ISA_VECTORS; i++)
+		b.v[i] = vceqq_u8(vqtbl1q_u8(own, isa_low_nibbles(b.v[i])), b.v[i]);
+	return isa_bits(b);
+}
+
+/* A class of bytes as rows by low and by high nibble: a byte is in it when the two share a bit. */
+static inline uint8x16_t isa_class(uint8x16_t by_low, uint8x16_t by_high, uint8x16_t v)
+{
+	return vandq_u8(vqtbl1q_u8(by_low, isa_low_nibbles(v)),
+			vqtbl1q_u8(by_high, vshrq_n_u8(v, 4)));
+}
+
+/* 1: the quote and the slash, 2: the backslash, 4: b f n, 8: r t. */
+static inline uint64_t isa_escape_letters(struct isa_block b)
+{
+	const uint8x16_t by_low = { 0, 0, 1 | 4 | 8, 0, 8, 0, 4, 0, 0, 0, 0, 0, 2, 0, 4, 1 };
+	const uint8x16_t by_high = { 0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0 };
+
+	for (int i = 0; i < ISA_VECTORS; i++)
+		b.v[i] = vtstq_u8(isa_class(by_low, by_high, b.v[i]), vdupq_n_u8(0xff));
+	return isa_bits(b);
+}
+
+/* Zero where the byte is outside. 1: plus and slash, 2: digits, 4: A-O a-o, 8: P-Z p-z. */
+static inline uint8x16_t isa_base64_class(uint8x16_t v)
+{
+	const uint8x16_t by_low = { 2 | 8, 14, 14,    14,    14, 14, 14, 14,
+				    14,    14, 4 | 8, 1 | 4, 4,  4,  4,  1 | 4 };
+	const uint8x16_t by_high = { 0, 0, 1, 2, 4, 8, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0 };
+
+	return isa_class(by_low, by_high, v);
+}
+
+static inline const char *isa_base64(const char *at, const char *end)
+{
+	for (; end - at >= ISA_BLOCK; at += ISA_BLOCK) {
+		struct isa_block b = isa_load(at);
+		uint8x16_t low = vminq_u8(isa_base64_class(b.v[0]), isa_base64_class(b.v[1]));
+		uint8x16_t high = vminq_u8(isa_base64_class(b.v[2]), isa_base64_class(b.v[3]));
+		if (vminvq_u8(vminq_u8(low, high)) == 0)
+			break;
+	}
+	return at;
+}
+
+static inline const char *isa_plain(const char *at, const char *end)
+{
+	for (; end - at >= ISA_BLOCK; at += ISA_BLOCK) {
+		struct isa_block b = isa_load(at);
+		uint8x16_t low = vorrq_u8(isa_special16(b.v[0]), isa_special16(b.v[1]));
+		uint8x16_t high = vorrq_u8(isa_special16(b.v[2]), isa_special16(b.v[3]));
+		if (vmaxvq_u8(vorrq_u8(low, high)) != 0)
+			break;
+	}
+	return at;
+}
+
+/* ---- UTF-8 ---- */
+
+struct isa_utf8 {
+	uint8x16_t before; /* the 16 bytes before the next block */
+};
+
+static inline struct isa_utf8 isa_utf8_start(void)
+{
+	return (struct isa_utf8){ vdupq_n_u8(0) };
+}
+
+/* The mistakes of every byte of v with the one before it. */
+static inline uint8x16_t isa_utf8_pairs(uint8x16_t before, uint8x16_t v)
+{
+	const int8x16_t first_high = { ISA_UTF8_FIRST_HIGH };
+	const int8x16_t first_low = { ISA_UTF8_FIRST_LOW };
+	const int8x16_t second_high = { ISA_UTF8_SECOND_HIGH };
+	uint8x16_t first =
+		vandq_u8(vqtbl1q_u8(vreinterpretq_u8_s8(first_high), vshrq_n_u8(before, 4)),
+			 vqtbl1q_u8(vreinterpretq_u8_s8(first_low), isa_low_nibbles(before)));
+
+	return vandq_u8(first, vqtbl1q_u8(vreinterpretq_u8_s8(second_high), vshrq_n_u8(v, 4)));
+}
+
+/* Not zero where something is wrong; `before` are the 16 bytes in front of v. */
+static inline uint8x16_t isa_utf8_wrong(uint8x16_t before, uint8x16_t v)
+{
+	uint8x16_t two = vextq_u8(before, v, 14), three = vextq_u8(before, v, 13);
+	/* the third byte of three, the third and fourth of four: there two continuations are due */
+	uint8x16_t due = vorrq_u8(vqsubq_u8(two, vdupq_n_u8(0xe0 - 0x80)),
+				  vqsubq_u8(three, vdupq_n_u8(0xf0 - 0x80)));
+
+	return veorq_u8(vandq_u8(due, vdupq_n_u8(0x80)),
+			isa_utf8_pairs(vextq_u8(before, v, 15), v));
+}
+
+static inline uint64_t isa_utf8_errors(struct isa_block b, struct isa_utf8 *utf8)
+{
+	struct isa_block wrong;
+
+	for (int i = 0; i < ISA_VECTORS; i++) {
+		uint8x16_t found = isa_utf8_wrong(i == 0 ? utf8->before : b.v[i - 1], b.v[i]);
+		wrong.v[i] = vtstq_u8(found, found);
+	}
+	utf8->before = b.v[ISA_VECTORS - 1];
+	return isa_bits(wrong);
+}
+
+#endif

@@ -1,0 +1,90 @@
+/* json_reader.h - the inner half of json_read.h, for what is worth having in line; private to codec/.
+ *
+ * Strings are not searched one by one: 64 bytes are classified at once and the mask of what ends plain
+ * text is kept, so that where the next string ends depends on a shift and a count of zeros, not on a
+ * load (the latency of the latter is what bounds a reader that does without). */
+#ifndef CODEC_JSON_READER_H
+#define CODEC_JSON_READER_H
+
+#include "codec/base/must.h"
+#include "codec/isa/isa.h"
+#include "codec/json_keys.h"
+#include "codec/json_scan.h"
+
+/* ---- json_string.c ---- */
+
+/* The closing quote of the string that has `found` in it: a byte that is not plain text, or the end
+ * of the text. NULL after failing. */
+const char *reader_string_rest(struct json_reader *r, const char *found);
+
+/* The same for a string whose text goes on plainly at least to the end of the window. */
+const char *reader_string_far(struct json_reader *r, const char *at);
+
+/* ---- json_read.c ---- */
+
+/* Fails at `at`. Returns false. */
+bool reader_fail(struct json_reader *r, const char *at, enum err err, const char *detail);
+
+/* Not JSON: `detail`, unless the text simply ends at `at`. Returns false. */
+bool reader_fail_json(struct json_reader *r, const char *at, const char *detail);
+
+/* Consumes the number at r->at. What may follow it is for the next call to judge. */
+bool reader_number(struct json_reader *r, struct slice *raw);
+
+/* ---- json_skip.c ---- */
+
+enum reader_skipped {
+	SKIPPED_TO_MEMBER, /* in front of a member or of a closing bracket, or behind the latter */
+	SKIPPED_TO_VALUE,  /* behind a key or, in an array, a comma: a value is next */
+};
+
+/* Consumes members of the innermost container, and what is in them, as long as they are well-formed
+ * and well inside the text, until the depth is `depth` again. The reader may have failed. */
+enum reader_skipped reader_skip_members(struct json_reader *r, uint32_t depth);
+
+/* ---- inline ---- */
+
+/* The closing quote of the string whose text begins at `at`; NULL after failing. */
+static inline const char *reader_string_end(struct json_reader *r, const char *at)
+{
+	uintptr_t offset = (uintptr_t)at - r->window;
+
+	if (offset < ISA_BLOCK) {
+		uint64_t specials = r->specials >> offset;
+		if (specials != 0) {
+			const char *found = at + __builtin_ctzll(specials);
+			return *found == '"' ? found : reader_string_rest(r, found);
+		}
+	}
+	return reader_string_far(r, at);
+}
+
+/* Whether the string whose text begins at `at`, the one read last, has an escape. */
+static inline bool reader_escaped(const struct json_reader *r, const char *at)
+{
+	return (uintptr_t)r->escape_last >= (uintptr_t)at;
+}
+
+/* Opens the container at `at`, which is within the limits. */
+static inline void reader_enter(struct json_reader *r, bool object, const char *at)
+{
+	if (r->work != NULL)
+		r->levels[r->depth] = json_keys_begin(r->work);
+	r->depth++;
+	r->objects = r->objects << 1 | object;
+	r->at = at + 1;
+	r->fresh = true;
+}
+
+/* Closes the innermost container at `at`. */
+static inline void reader_leave(struct json_reader *r, const char *at)
+{
+	r->depth--;
+	r->objects >>= 1;
+	if (r->work != NULL)
+		json_keys_end(r->work, r->levels[r->depth]);
+	r->at = at + 1;
+	r->fresh = false;
+}
+
+#endif

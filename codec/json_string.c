@@ -1,0 +1,295 @@
+/* json_string.c - the inside of strings: escapes, UTF-8, and the window over plain text. */
+#include "codec/json_reader.h"
+
+/* ---- the window ---- */
+
+/* The window over the last bytes of the text; the next special byte from `at` on, or the end. */
+static SCAN_RARE const char *tail_special(struct json_reader *r, const char *at)
+{
+	size_t len = (size_t)(r->end - r->begin);
+	const char *base = r->begin;
+
+	if (at == r->end)
+		return at;
+	if (len >= ISA_BLOCK) {
+		base = r->end - ISA_BLOCK;
+		r->specials = isa_special(isa_load(base));
+	} else {
+		char copy[ISA_BLOCK] = { 0 };
+		(void)memcpy(copy, base, len);
+		r->specials = isa_special(isa_load(copy)) & ((UINT64_C(1) << len) - 1);
+	}
+	r->window = (uintptr_t)base;
+	uint64_t specials = r->specials >> (at - base);
+	return specials == 0 ? r->end : at + __builtin_ctzll(specials);
+}
+
+/* The next special byte at or behind `at`, from where the window shows none; or the end. */
+static inline const char *far_special(struct json_reader *r, const char *at)
+{
+	uintptr_t offset = (uintptr_t)at - r->window;
+
+	if (offset < ISA_BLOCK) { /* the rest of the window is plain */
+		if ((size_t)(r->end - at) <= ISA_BLOCK - offset)
+			return r->end;
+		at += ISA_BLOCK - offset;
+	}
+	if (r->end - at < ISA_BLOCK)
+		return tail_special(r, at);
+	r->window = (uintptr_t)at;
+	r->specials = isa_special(isa_load(at));
+	if (r->specials != 0)
+		return at + __builtin_ctzll(r->specials);
+	for (at += ISA_BLOCK; (at = isa_plain(at, r->end), r->end - at >= ISA_BLOCK);
+	     at += ISA_BLOCK) {
+		r->window = (uintptr_t)at;
+		r->specials = isa_special(isa_load(at));
+		if (r->specials != 0)
+			return at + __builtin_ctzll(r->specials);
+	}
+	return tail_special(r, at);
+}
+
+static inline const char *next_special(struct json_reader *r, const char *at)
+{
+	uintptr_t offset = (uintptr_t)at - r->window;
+	uint64_t specials = offset < ISA_BLOCK ? r->specials >> offset : 0;
+
+	return specials != 0 ? at + __builtin_ctzll(specials) : far_special(r, at);
+}
+
+/* ---- one by one ---- */
+
+/* Past one UTF-8 character of two to four bytes, or NULL when there is none (RFC 3629). */
+static inline const char *utf8_char(const char *text, const char *end)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	size_t left = (size_t)(end - text);
+
+	if (at[0] < 0xc2)
+		return NULL;
+	if (at[0] < 0xe0)
+		return left >= 2 && (at[1] & 0xc0) == 0x80 ? text + 2 : NULL;
+	if (at[0] < 0xf0) {
+		if (left < 3 || (at[1] & 0xc0) != 0x80 || (at[2] & 0xc0) != 0x80)
+			return NULL;
+		if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] >= 0xa0))
+			return NULL; /* overlong; surrogate */
+		return text + 3;
+	}
+	if (at[0] > 0xf4 || left < 4 || (at[1] & 0xc0) != 0x80 || (at[2] & 0xc0) != 0x80 ||
+	    (at[3] & 0xc0) != 0x80)
+		return NULL;
+	if ((at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] >= 0x90))
+		return NULL; /* overlong; beyond U+10FFFF */
+	return text + 4;
+}
+
+/* Past the run of characters beyond ASCII at `at`; NULL after failing. */
+static inline const char *utf8_run(struct json_reader *r, const char *at)
+{
+	do {
+		const char *next = utf8_char(at, r->end);
+		if (next == NULL) {
+			reader_fail_json(r, at,
+					 (unsigned char)*at < 0x20 ? "control character in a string"
+								   : "invalid UTF-8");
+			return NULL;
+		}
+		at = next;
+	} while (at < r->end && (unsigned char)*at >= 0x80);
+	return at;
+}
+
+/* Past the \u escape at `at`, or two of them; NULL after failing. */
+static SCAN_RARE const char *unicode_escape(struct json_reader *r, const char *at)
+{
+	size_t left = (size_t)(r->end - at);
+	int32_t code = left < 6 ? -1 : scan_hex4(at + 2);
+
+	if (code < 0) {
+		reader_fail_json(r, at, "\\u needs four hex digits");
+		return NULL;
+	}
+	if (code < 0xd800 || code > 0xdfff)
+		return at + 6;
+	int32_t low = left < 12 || at[6] != '\\' || at[7] != 'u' ? -1 : scan_hex4(at + 8);
+	if (code >= 0xdc00 || low < 0xdc00 || low > 0xdfff) {
+		reader_fail_json(r, at, "lone surrogate in a string");
+		return NULL;
+	}
+	return at + 12;
+}
+
+/* Past the escape that begins with the backslash at `at`; NULL after failing. */
+static inline const char *escape(struct json_reader *r, const char *at)
+{
+	static const bool simple[256] = {
+		['"'] = true, ['\\'] = true, ['/'] = true, ['b'] = true,
+		['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true,
+	};
+
+	r->escape_last = at;
+	if (r->end - at >= 2 && simple[(unsigned char)at[1]])
+		return at + 2;
+	if (r->end - at >= 2 && at[1] == 'u')
+		return unicode_escape(r, at);
+	if (r->end - at < 2)
+		reader_fail_json(r, r->end, "");
+	else
+		reader_fail_json(r, at, "unknown escape in a string");
+	return NULL;
+}
+
+/* ---- by blocks, where there is much that is not plain ---- */
+
+#if ISA_WIDE
+enum {
+	DENSE_FROM = 8,                 /* special bytes ahead in the window */
+	DENSE_TO = 3,                   /* fewer in a block, and it is not worth it any more */
+	DENSE_ROOM = ISA_BLOCK + 2 * 6, /* a block, and what a \u in its last byte looks at */
+};
+
+/* What one block hands to the next. */
+struct dense {
+	struct isa_utf8 utf8;
+	bool utf8_open;           /* the block before ended in something beyond ASCII */
+	uint64_t escape_open;     /* 1: it ended in a backslash that escapes */
+	const char *low_expected; /* the u of a low surrogate that has been seen already */
+	int count;                /* of bytes beyond ASCII and backslashes */
+};
+
+/* The bytes of a block that a backslash escapes (simdjson's arithmetic on runs of backslashes). */
+static inline uint64_t dense_escaped(struct dense *d, uint64_t slashes)
+{
+	const uint64_t odd = UINT64_C(0xaaaaaaaaaaaaaaaa);
+
+	if ((slashes | d->escape_open) == 0)
+		return 0;
+	uint64_t begin = slashes & ~d->escape_open;
+	uint64_t turned = (((begin << 1) | odd) - begin) ^ odd;
+	uint64_t escaped = turned ^ (slashes | d->escape_open);
+	d->escape_open = (turned & slashes) >> 63;
+	return escaped;
+}
+
+/* Whether the u at `at`, behind a backslash, begins a good escape. */
+static inline bool dense_unicode(struct dense *d, const char *at)
+{
+	int32_t code = *at == 'u' ? scan_hex4(at + 1) : -1;
+
+	if (code < 0xd800 || code > 0xdfff)
+		return code >= 0;
+	if (code >= 0xdc00)
+		return at == d->low_expected;
+	int32_t low = at[5] == '\\' && at[6] == 'u' ? scan_hex4(at + 7) : -1;
+	d->low_expected = at + 6;
+	return low >= 0xdc00 && low <= 0xdfff;
+}
+
+/* Whether what stands in front of the closing quote in the block at `at` is good; *close is the bit
+ * of that quote, 0 when it is not in there. */
+static inline bool dense_block(struct dense *d, const char *at, uint64_t *close)
+{
+	struct isa_block b = isa_load(at);
+	uint64_t slashes = isa_equal(b, '\\'), high = isa_high(b);
+	uint64_t escaped = dense_escaped(d, slashes), quotes = isa_equal(b, '"') & ~escaped;
+
+	*close = quotes & (0 - quotes);
+	d->count = __builtin_popcountll(slashes | high);
+	uint64_t inside = *close - 1; /* all of it when there is none */
+	if ((isa_control(b) & inside) != 0)
+		return false;
+	if ((high & inside) != 0 || d->utf8_open) {
+		/* a character cut short shows at the quote */
+		if ((isa_utf8_errors(b, &d->utf8) & (inside | *close)) != 0)
+			return false;
+		d->utf8_open = high >> 61 != 0;
+	} else {
+		d->utf8 = isa_utf8_start();
+	}
+	for (uint64_t left = escaped & inside & ~isa_escape_letters(b); left != 0; left &= left - 1)
+		if (!dense_unicode(d, at + __builtin_ctzll(left)))
+			return false;
+	return true;
+}
+
+/* From `at`, inside a string and between two characters, on to a place like that: the closing quote
+ * or, if that is far, one behind which the text is plainer or ends. NULL when something is wrong,
+ * which is for others to name. */
+static const char *dense_run(struct json_reader *r, const char *at)
+{
+	struct dense d = { .utf8 = isa_utf8_start(), .low_expected = at };
+	const char *resume = at;
+	uint64_t close;
+
+	for (; r->end - at >= DENSE_ROOM; at += ISA_BLOCK) {
+		if (!dense_block(&d, at, &close))
+			return NULL;
+		if (close != 0)
+			return at + __builtin_ctzll(close);
+		if (d.escape_open != 0 || d.utf8_open || d.low_expected >= at + ISA_BLOCK)
+			continue;
+		resume = at + ISA_BLOCK;
+		if (d.count < DENSE_TO)
+			break;
+	}
+	return resume;
+}
+
+static inline bool is_dense(const struct json_reader *r, const char *at)
+{
+	return __builtin_popcountll(r->specials >> ((uintptr_t)at - r->window)) >= DENSE_FROM &&
+	       r->end - at >= DENSE_ROOM;
+}
+#else
+static inline const char *dense_run(struct json_reader *r, const char *at)
+{
+	(void)r;
+	return at;
+}
+
+static inline bool is_dense(const struct json_reader *r, const char *at)
+{
+	(void)r;
+	(void)at;
+	return false;
+}
+#endif
+
+/* ---- both ---- */
+
+/* Blocks only ever say that all is well; what is wrong, and where, is found one by one. */
+SCAN_RARE const char *reader_string_rest(struct json_reader *r, const char *found)
+{
+	bool by_blocks = true;
+
+	for (;;) {
+		const char *at = NULL;
+		if (found == r->end) {
+			reader_fail_json(r, found, "");
+			return NULL;
+		}
+		if (*found == '"')
+			return found;
+		if (by_blocks && is_dense(r, found)) {
+			const char *from = found;
+			at = dense_run(r, found);
+			by_blocks = at != NULL && at != from;
+			r->escape_last = from; /* perhaps: it holds for all of the string */
+		}
+		if (at == NULL || at == found) {
+			at = *found == '\\' ? escape(r, found) : utf8_run(r, found);
+			if (at == NULL)
+				return NULL;
+		}
+		found = next_special(r, at);
+	}
+}
+
+SCAN_RARE const char *reader_string_far(struct json_reader *r, const char *at)
+{
+	const char *found = far_special(r, at);
+
+	return found < r->end && *found == '"' ? found : reader_string_rest(r, found);
+}

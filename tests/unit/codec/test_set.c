@@ -1,0 +1,248 @@
+/* Every instruction set gives the same answer to every text: those of the other tests, and texts made
+ * here, in which each place of a 64-byte block is hit by everything that ends plain text. */
+#include "codec/set.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static struct json_work *work;
+
+static int open_work(void **state)
+{
+	(void)state;
+	work = json_work_new();
+	return work == NULL;
+}
+
+static int close_work(void **state)
+{
+	(void)state;
+	json_work_free(work);
+	return 0;
+}
+
+/* Whether all sets agree about a copy of `text` on the heap, of exactly that size. */
+static bool agree(struct slice text)
+{
+	const struct codec_set *set;
+	struct fault first = { .err = ERR_OK };
+	bool valid = false;
+	char *bytes = malloc(text.len == 0 ? 1 : text.len);
+
+	assert_non_null(bytes);
+	(void)memcpy(bytes, text.at, text.len);
+	for (size_t i = 0; (set = codec_set_at(i)) != NULL; i++) {
+		struct fault fault = { .err = ERR_OK };
+		bool now = set->json_valid(slice_of(bytes, text.len), NULL, work, &fault);
+		if (i == 0) {
+			first = fault;
+			valid = now;
+		}
+		if (now != valid || fault.err != first.err || fault.offset != first.offset ||
+		    !slice_eq(slice_str(fault.detail), slice_str(first.detail)))
+			fail_msg("%s says %u at %u (%s), plain C %u at %u (%s): %.*s", set->name,
+				 fault.err, fault.offset, fault.detail, first.err, first.offset,
+				 first.detail, (int)text.len, text.at);
+	}
+	free(bytes);
+	return valid;
+}
+
+static uint32_t chance(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return *state >> 8;
+}
+
+/* What stands between plain bytes in the strings made here; not all of it is allowed there. */
+static const struct slice pieces[] = {
+	SLICE_INIT("\\n"),
+	SLICE_INIT("\\\\"),
+	SLICE_INIT("\\\""),
+	SLICE_INIT("\\u00e9"),
+	SLICE_INIT("\\ud83d\\ude00"),
+	SLICE_INIT("\\ud83d"),
+	SLICE_INIT("\\ude00"),
+	SLICE_INIT("\\x"),
+	SLICE_INIT("\\u12g4"),
+	SLICE_INIT("\\"),
+	SLICE_INIT("\""),
+	SLICE_INIT("\x01"),
+	SLICE_INIT("\x1f"),
+	SLICE_INIT("\x7f"),
+	SLICE_INIT("\xc3\xa9"),
+	SLICE_INIT("\xe6\xa8\xa1"),
+	SLICE_INIT("\xf0\x9f\x9a\x80"),
+	SLICE_INIT("\xc3"),
+	SLICE_INIT("\xa9"),
+	SLICE_INIT("\xe6\xa8"),
+	SLICE_INIT("\xf0\x9f\x9a"),
+	SLICE_INIT("\xc0\x80"),
+	SLICE_INIT("\xe0\x80\x80"),
+	SLICE_INIT("\xed\xa0\x80"),
+	SLICE_INIT("\xf0\x80\x80\x80"),
+	SLICE_INIT("\xf4\x90\x80\x80"),
+	SLICE_INIT("\xf5\x80\x80\x80"),
+	SLICE_INIT("\xff"),
+	SLICE_INIT("\\\\\\\""),
+	SLICE_INIT("\\\\\\\\"),
+};
+enum { TEXT_MAX = 1024 };
+
+static size_t put(char *text, size_t len, struct slice piece)
+{
+	(void)memcpy(text + len, piece.at, piece.len);
+	return len + piece.len;
+}
+
+static size_t put_plain(char *text, size_t len, size_t count)
+{
+	(void)memset(text + len, 'x', count);
+	return len + count;
+}
+
+static void every_piece_at_every_place_of_a_block_is_judged_alike(void **state)
+{
+	char text[TEXT_MAX];
+
+	(void)state;
+	for (size_t p = 0; p < COUNT_OF(pieces); p++)
+		for (size_t before = 0; before < 140; before++)
+			for (size_t after = 0; after < 150; after += after < 3 ? 1 : 73) {
+				size_t len = put(text, 0, SLICE("[\""));
+				len = put_plain(text, len, before);
+				len = put(text, len, pieces[p]);
+				len = put_plain(text, len, after);
+				len = put(text, len, SLICE("\"]"));
+				(void)agree(slice_of(text, len));
+			}
+}
+
+/* A string of up to 40 pieces, dense or not; bad ones one time in `bad`, never if 0. */
+static size_t put_string(char *text, size_t len, uint32_t *seed, uint32_t bad)
+{
+	static const uint32_t good[] = { 0, 1, 2, 3, 4, 13, 14, 15, 16, 28, 29 };
+	uint32_t count = chance(seed) % 40, plain = chance(seed) % 3 == 0 ? 1 : 12;
+
+	len = put(text, len, SLICE("\""));
+	for (uint32_t i = 0; i < count; i++) {
+		bool wrong = bad != 0 && chance(seed) % bad == 0;
+		size_t piece = wrong ? chance(seed) % COUNT_OF(pieces)
+				     : good[chance(seed) % COUNT_OF(good)];
+		len = put_plain(text, len, chance(seed) % plain);
+		if (piece != 28) /* its quote is open */
+			len = put(text, len, pieces[piece]);
+	}
+	return put(text, len, SLICE("\""));
+}
+
+static void strings_of_many_pieces_are_judged_alike(void **state)
+{
+	enum { ROUNDS = 20000 };
+	char text[TEXT_MAX];
+	uint32_t seed = 7, valid = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		size_t len = put(text, 0, SLICE("{\"k\":"));
+		len = put_string(text, len, &seed, i % 2 == 0 ? 0 : 60);
+		len = put(text, len, SLICE("}"));
+		bool fine = agree(slice_of(text, len));
+		assert_true(fine || i % 2 != 0);
+		valid += fine;
+	}
+	assert_in_range(valid, ROUNDS / 2, ROUNDS - 1);
+}
+
+static const struct slice texts[] = {
+	SLICE_INIT(
+		"{\"type\":\"object\",\"properties\":{\"query\":{\"type\":\"string\","
+		"\"description\":"
+		"\"what to look for\",\"minLength\":1,\"maxLength\":512},\"limit\":{\"type\":"
+		"\"integer\",\"minimum\":-1.5e+3,\"default\":20},\"labels\":{\"type\":\"array\","
+		"\"items\":{\"type\":\"string\"},\"uniqueItems\":true}},\"required\":[\"query\"],"
+		"\"additionalProperties\":false,\"a longer key than sixteen bytes\":null}"),
+	SLICE_INIT(
+		"{\n  \"a\" : [ 1 , 2.25,\t-0.5e-7, true , false,null ],\r\n\n        \"b\"  :  {  "
+		"}, \"c\\u0041\" : \"\\\"\", \"cB\": [[[[[]]]]], \"\xc3\xa9\":\"\xe6\xa8\xa1\" } "
+		" "),
+	SLICE_INIT("[{\"a\":1,\"b\":2,\"c\":3,\"d\":4,\"e\":5,\"f\":6,\"g\":7,\"h\":8,\"i\":9,"
+		   "\"j\":10,"
+		   "\"k\":11,\"l\":12,\"m\":13,\"n\":14,\"o\":15,\"p\":16,\"q\":17,\"r\":18},"
+		   "{\"\":0,\"a\":0,\"aa\":0,\"aaaaaaa\":0,\"aaaaaaaa\":0,\"aaaaaaaaa\":0}]"),
+};
+
+static void a_text_with_one_byte_changed_is_judged_alike(void **state)
+{
+	static const char bytes[] = "\"\\{}[],:0-.eEtfn a\n\x01\x80\xc3\xff";
+	char text[TEXT_MAX];
+
+	(void)state;
+	for (size_t t = 0; t < COUNT_OF(texts); t++)
+		for (size_t at = 0; at < texts[t].len; at++)
+			for (size_t b = 0; b < sizeof(bytes) - 1; b++) {
+				(void)put(text, 0, texts[t]);
+				text[at] = bytes[b];
+				(void)agree(slice_of(text, texts[t].len));
+			}
+}
+
+static void every_front_and_rear_of_a_text_is_judged_alike(void **state)
+{
+	(void)state;
+	for (size_t t = 0; t < COUNT_OF(texts); t++)
+		for (size_t cut = 0; cut <= texts[t].len; cut++) {
+			bool front = agree(slice_of(texts[t].at, cut));
+			assert_true(front == (cut == texts[t].len) || texts[t].at[cut] == ' ');
+			(void)agree(slice_of(texts[t].at + cut, texts[t].len - cut));
+		}
+}
+
+static void a_duplicate_key_is_found_wherever_it_stands(void **state)
+{
+	enum { KEYS = 40 };
+	char text[TEXT_MAX];
+
+	(void)state;
+	for (int first = 0; first < KEYS; first++)
+		for (int second = first + 1; second < KEYS; second++) {
+			size_t len = put(text, 0, SLICE("{\"deep\":{"));
+			for (int i = 0; i < KEYS; i++)
+				len += (size_t)sprintf(text + len, "%s\"k%d\":%d",
+						       i == 0 ? "" : ",", i == second ? first : i,
+						       i);
+			len = put(text, len, SLICE("}}"));
+			assert_false(agree(slice_of(text, len)));
+		}
+}
+
+static void the_best_set_is_taken_unless_another_one_is_wished(void **state)
+{
+	const struct codec_set *best = codec_set_best();
+
+	(void)state;
+	assert_ptr_equal(json_work_set(work), best);
+	assert_string_equal(codec_set_at(0)->name, "portable");
+	assert_ptr_equal(codec_set_find(slice_str(best->name)), best);
+	assert_null(codec_set_find(SLICE("sse9")));
+	json_work_use(work, codec_set_at(0));
+	assert_ptr_equal(json_work_set(work), codec_set_at(0));
+	json_work_use(work, best);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_piece_at_every_place_of_a_block_is_judged_alike),
+		cmocka_unit_test(strings_of_many_pieces_are_judged_alike),
+		cmocka_unit_test(a_text_with_one_byte_changed_is_judged_alike),
+		cmocka_unit_test(every_front_and_rear_of_a_text_is_judged_alike),
+		cmocka_unit_test(a_duplicate_key_is_found_wherever_it_stands),
+		cmocka_unit_test(the_best_set_is_taken_unless_another_one_is_wished),
+	};
+	return cmocka_run_group_tests_name("set", tests, open_work, close_work);
+}
