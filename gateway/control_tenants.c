@@ -6,12 +6,15 @@
 #include "codec/base/must.h"
 #include "gateway/limit_table.h"
 #include "gateway/settings_value.h"
+#include "gateway/store_question.h"
 #include "tenants/limit.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define TOP_UP_MAX UINT64_C(10000000000000000) /* nano-USD; as much as a budget may have */
+#define ASKED_MAX (1 * SEC) /* of store.deadline: this thread has other things to do */
 
 static uint64_t wall_now(void)
 {
@@ -69,23 +72,6 @@ static void put_limits(FILE *out, const struct tenant_limits *limits,
 	(void)fputc('}', out);
 }
 
-/* One of the tenant's parts; nothing when the table is full. */
-static void put_part(const struct control *control, const struct tenant *tenant, const char *kind,
-		     struct slice name, const uint8_t part[16], const struct tenant_limits *limits,
-		     FILE *out)
-{
-	uint8_t key[16];
-
-	tenant_part_key(tenant, part, key);
-	const struct limit_slot *slot = limit_table_slot(control->args.limits, key);
-	if (slot == NULL)
-		return;
-	const struct limit_state state = limit_read(slot, wall_now());
-	(void)fprintf(out, ",{\"%s\":\"%.*s\",", kind, (int)name.len, name.at);
-	put_limits(out, limits, &state);
-	(void)fputc('}', out);
-}
-
 /* Whether an earlier key of the same tenant names the same server. */
 static bool is_repeated(const struct tenants *registry, size_t at)
 {
@@ -97,27 +83,127 @@ static bool is_repeated(const struct tenants *registry, size_t at)
 	return false;
 }
 
-/* Each behind a comma: the tenant itself comes first. */
-static void put_parts(const struct control *control, const struct tenant *tenant, FILE *out)
+/* What has limits of its own: the tenant, its servers, its use of some models. */
+struct holding {
+	const char *kind;
+	struct slice name;
+	const struct tenant_limits *limits;
+	struct limit_state state;
+};
+
+struct holdings {
+	const struct tenant *tenant;
+	uint32_t count; /* the tenant first */
+	struct holding *at;
+	uint8_t (*keys)[16];
+	const char *
+		mode; /* whose figures these are: memory, redis; or what is done while that is away */
+};
+
+static void holdings_free(struct holdings *holdings)
 {
-	const struct tenants *registry = &control->config->tenants;
+	free(holdings->at);
+	free(holdings->keys);
+}
+
+static void hold_part(struct holdings *holdings, const char *kind, struct slice name,
+		      const uint8_t part[16], const struct tenant_limits *limits)
+{
+	holdings->at[holdings->count] =
+		(struct holding){ .kind = kind, .name = name, .limits = limits };
+	tenant_part_key(holdings->tenant, part, holdings->keys[holdings->count]);
+	holdings->count++;
+}
+
+static void hold_servers(struct holdings *holdings, const struct tenants *registry)
+{
 	uint8_t part[16];
 
 	for (size_t i = 0; i < registry->key_count; i++) {
 		const struct tenant_key *key = &registry->keys[i];
-		if (key->tenant != tenant || slice_absent(key->server) || is_repeated(registry, i))
+		if (key->tenant != holdings->tenant || slice_absent(key->server) ||
+		    is_repeated(registry, i))
 			continue;
-		const struct plan *plan = plan_for(tenant->plan, key->server);
+		const struct plan *plan = plan_for(holdings->tenant->plan, key->server);
 		if (!plan->server_limited)
 			continue;
 		tenant_part(TENANT_PART_SERVER, key->server, part);
-		put_part(control, tenant, "server", key->server, part, &plan->server_limits, out);
+		hold_part(holdings, "server", key->server, part, &plan->server_limits);
 	}
+}
+
+/* False: memory. */
+static bool holdings_init(struct holdings *holdings, const struct tenants *registry,
+			  const struct tenant *tenant)
+{
+	size_t most = 1 + (size_t)tenant->plan->model_limit_count;
+
+	for (size_t i = 0; i < registry->key_count; i++)
+		most += registry->keys[i].tenant == tenant;
+	*holdings = (struct holdings){ .tenant = tenant,
+				       .count = 1,
+				       .at = calloc(most, sizeof(struct holding)),
+				       .keys = calloc(most, sizeof(holdings->keys[0])) };
+	if (holdings->at == NULL || holdings->keys == NULL) {
+		holdings_free(holdings);
+		return false;
+	}
+	holdings->at[0] = (struct holding){
+		"tenant", tenant->id, &tenant->plan->limits, { .concurrent = 0 }
+	};
+	(void)memcpy(holdings->keys[0], tenant->limit_key, sizeof(tenant->limit_key));
+	hold_servers(holdings, registry);
 	for (uint32_t i = 0; i < tenant->plan->model_limit_count; i++) {
 		const struct model_limits *models = &tenant->plan->model_limits[i];
-		put_part(control, tenant, "models", models->glob, models->part, &models->limits,
-			 out);
+		hold_part(holdings, "models", models->glob, models->part, &models->limits);
 	}
+	return true;
+}
+
+/* ---- where the figures come from ---- */
+
+/* This gateway's own. False: the table is full. */
+static bool read_table(const struct control *control, struct holdings *holdings)
+{
+	for (uint32_t i = 0; i < holdings->count; i++) {
+		const struct limit_slot *slot =
+			limit_table_slot(control->args.limits, holdings->keys[i]);
+		if (slot == NULL)
+			return false;
+		holdings->at[i].state = limit_read(slot, wall_now());
+	}
+	return true;
+}
+
+/* The first worker's connection is as good as any. Control waits no longer than a request does. */
+static enum store_said ask_store(const struct control *control, struct holdings *holdings,
+				 uint64_t top_up)
+{
+	const nsec_t deadline = control->config->store.deadline;
+	struct store_question *question =
+		store_question_new(holdings->tenant->limit_key,
+				   (const uint8_t(*)[16])holdings->keys, holdings->count, top_up);
+
+	if (question == NULL)
+		return STORE_SAID_AWAY;
+	worker_ask_store(control->args.workers[0], question);
+	const enum store_said said =
+		store_question_wait(question, deadline < ASKED_MAX ? deadline : ASKED_MAX);
+	for (uint32_t i = 0; said == STORE_SAID_DONE && i < holdings->count; i++) {
+		struct limit_state *state = &holdings->at[i].state;
+		const struct limit_state own = *state;
+		*state = *store_question_state(question, i);
+		(void)memcpy(state->refused, own.refused, sizeof(own.refused));
+	}
+	if (said == STORE_SAID_DONE)
+		holdings->mode = "redis";
+	store_question_free(question);
+	return said;
+}
+
+static const char *away_mode(const struct tenant_limits *limits)
+{
+	return limits->away_rates_closed || limits->away_usd == 0 ? "closed" : "local";
 }
 
 static void put_refusals(const struct limit_state *state, FILE *out)
@@ -147,30 +233,50 @@ static int answer_full(FILE *out)
 	return 503;
 }
 
+static int answer_no_memory(FILE *out)
+{
+	(void)fputs("out of memory\n", out);
+	return 500;
+}
+
+static void put_holdings(const struct holdings *holdings, FILE *out)
+{
+	const struct tenant *tenant = holdings->tenant;
+
+	(void)fprintf(out, "{\"id\":\"%.*s\",\"disabled\":%s,\"mode\":\"%s\",", (int)tenant->id.len,
+		      tenant->id.at, tenant->disabled ? "true" : "false", holdings->mode);
+	put_refusals(&holdings->at[0].state, out);
+	(void)fputs(",\"scopes\":[", out);
+	for (uint32_t i = 0; i < holdings->count; i++) {
+		const struct holding *holding = &holdings->at[i];
+		(void)fprintf(out, "%s{\"%s\":\"%.*s\",", i == 0 ? "" : ",", holding->kind,
+			      (int)holding->name.len, holding->name.at);
+		put_limits(out, holding->limits, &holding->state);
+		(void)fputc('}', out);
+	}
+	(void)fputs("]}\n", out);
+}
+
 int control_tenant(void *arg, struct slice id, struct slice body, FILE *out)
 {
 	const struct control *control = arg;
 	const struct tenant *tenant = tenants_by_id(&control->config->tenants, id);
+	struct holdings holdings;
 
 	(void)body;
 	if (tenant == NULL)
 		return answer_unknown(id, out);
-	const struct limit_slot *slot = limit_table_slot(control->args.limits, tenant->limit_key);
-	if (slot == NULL)
-		return answer_full(out);
-	const struct limit_state state = limit_read(slot, wall_now());
-	/* With a store, what follows is this gateway's own share of what was granted. */
-	(void)fprintf(out, "{\"id\":\"%.*s\",\"disabled\":%s,\"mode\":\"%s\",", (int)id.len, id.at,
-		      tenant->disabled ? "true" : "false",
-		      control->config->store.redis ? "redis" : "memory");
-	put_refusals(&state, out);
-	(void)fputs(",\"scopes\":[{\"tenant\":\"", out);
-	(void)fprintf(out, "%.*s\",", (int)id.len, id.at);
-	put_limits(out, &tenant->plan->limits, &state);
-	(void)fputc('}', out);
-	put_parts(control, tenant, out);
-	(void)fputs("]}\n", out);
-	return 200;
+	if (!holdings_init(&holdings, &control->config->tenants, tenant))
+		return answer_no_memory(out);
+	const bool redis = control->config->store.redis;
+	const bool known = read_table(control, &holdings);
+	holdings.mode = redis ? away_mode(&tenant->plan->limits) : "memory";
+	if (known && redis)
+		(void)ask_store(control, &holdings, 0); /* else: this gateway's own share */
+	if (known)
+		put_holdings(&holdings, out);
+	holdings_free(&holdings);
+	return known ? 200 : answer_full(out);
 }
 
 /* ---- POST ---- */
@@ -199,6 +305,36 @@ static bool read_amount(struct slice body, struct json_work *work, uint64_t *nan
 	       *nano_usd > 0 && *nano_usd <= TOP_UP_MAX;
 }
 
+static int top_up_store(const struct control *control, const struct tenant *tenant,
+			uint64_t nano_usd, FILE *out)
+{
+	struct holdings holdings;
+
+	if (!holdings_init(&holdings, &control->config->tenants, tenant))
+		return answer_no_memory(out);
+	if (!read_table(control, &holdings)) {
+		holdings_free(&holdings);
+		return answer_full(out);
+	}
+	const enum store_said said = ask_store(control, &holdings, nano_usd);
+	if (said == STORE_SAID_DONE) { /* the own share may be decided by, while Redis is away */
+		limit_top_up(limit_table_slot(control->args.limits, tenant->limit_key), nano_usd,
+			     wall_now());
+		put_holdings(&holdings, out);
+	}
+	holdings_free(&holdings);
+	if (said == STORE_SAID_DONE)
+		return 200;
+	(void)fputs(said == STORE_SAID_AWAY ? "Redis, where budgets are kept, is not there: "
+					      "nothing was added. Try again "
+					      "when it is back.\n"
+					    : "Redis, where budgets are kept, did not answer in "
+					      "time: look at topped_up "
+					      "of GET /tenants/ID before adding again.\n",
+		    out);
+	return said == STORE_SAID_AWAY ? 503 : 504;
+}
+
 int control_budget(void *arg, struct slice id, struct slice body, FILE *out)
 {
 	const struct control *control = arg;
@@ -207,17 +343,9 @@ int control_budget(void *arg, struct slice id, struct slice body, FILE *out)
 
 	if (tenant == NULL)
 		return answer_unknown(id, out);
-	if (control->config->store.redis) {
-		(void)fputs("Budgets are kept in the store, and this version cannot top them up "
-			    "there: raise the tenant's limit in the configuration instead.\n",
-			    out);
-		return 409;
-	}
 	struct json_work *work = json_work_new();
-	if (work == NULL) {
-		(void)fputs("out of memory\n", out);
-		return 500;
-	}
+	if (work == NULL)
+		return answer_no_memory(out);
 	const bool readable = read_amount(body, work, &nano_usd);
 	json_work_free(work);
 	if (!readable) {
@@ -227,6 +355,8 @@ int control_budget(void *arg, struct slice id, struct slice body, FILE *out)
 			    out);
 		return 400;
 	}
+	if (control->config->store.redis)
+		return top_up_store(control, tenant, nano_usd, out);
 	struct limit_slot *slot = limit_table_slot(control->args.limits, tenant->limit_key);
 	if (slot == NULL)
 		return answer_full(out);

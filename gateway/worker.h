@@ -11,6 +11,7 @@
 #include "gateway/limit_table.h"
 #include "gateway/log.h"
 #include "gateway/metrics.h"
+#include "gateway/store_question.h"
 #include "gateway/upstream.h"
 
 struct worker;
@@ -64,6 +65,10 @@ void worker_set_keys(struct worker *worker, struct slice place, struct jwt_keys 
 /* Bit i: a token came for which issuer i of the configuration in use (worker_shared) has no key; each
  * is told once. */
 uint32_t worker_take_key_wishes(struct worker *worker);
+
+/* Passes it on to the worker's store, which answers it; where limits are kept in memory it is answered
+ * as if the store were away. */
+void worker_ask_store(struct worker *worker, struct store_question *question);
 
 /* Leaving, in this order (control_drain.h): everything is served, but callers over HTTP/1.1 are sent
  * elsewhere; no connection is accepted; GOAWAY, and connections are closed as they become idle; what

@@ -187,6 +187,38 @@ uint64_t worker_token_count(const struct worker *worker, uint32_t result)
 	return jwt_checker_count(worker->tokens, result);
 }
 
+/* ---- questions ---- */
+struct question_message {
+	struct net_message message;
+	struct store_question *question;
+};
+
+static void run_question(struct net_message *message, void *owner)
+{
+	struct question_message *m = CONTAINER_OF(message, struct question_message, message);
+	struct worker *worker = owner;
+
+	must_obj(worker, WORKER_MAGIC);
+	if (worker->redis != NULL)
+		store_redis_ask(worker->redis, m->question);
+	else
+		store_question_answer(m->question, STORE_SAID_AWAY);
+	free(m);
+}
+
+void worker_ask_store(struct worker *worker, struct store_question *question)
+{
+	struct question_message *m = calloc(1, sizeof(*m));
+
+	if (m == NULL) {
+		store_question_answer(question, STORE_SAID_AWAY);
+		return;
+	}
+	m->message.run = run_question;
+	m->question = question;
+	net_post(worker->loop, &m->message);
+}
+
 /* ---- leaving ---- */
 static void run_quiet(struct net_message *message, void *owner)
 {

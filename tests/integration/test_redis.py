@@ -136,14 +136,123 @@ class Exact(RedisCase):
             self.assertGreater(self.redis.ask("PTTL", key), 0, key)
 
 
-class Connections(RedisCase):
-    def test_a_top_up_is_refused_rather_than_lost(self):
-        gateway = self.start(f"redis://127.0.0.1:{redis_server.Redis(self).port}", self.sim())
-        answer = harness.request("POST", gateway.admin + "/tenants/acme/budget", b'{"usd": 5}')
-        self.assertEqual(answer.status, 409, answer)
-        self.assertIn(b"raise the tenant's limit", answer.body)
-        self.assertEqual(harness.request("GET", gateway.admin + "/tenants/acme").json()["mode"], "redis")
+class Operator(RedisCase):
+    """GET /tenants/ID and POST /tenants/ID/budget: the shared figures, by any gateway."""
 
+    def show(self, gateway, scope=0):
+        answer = harness.request("GET", gateway.admin + "/tenants/acme")
+        self.assertEqual(answer.status, 200, answer)
+        return answer.json()["mode"], answer.json()["scopes"][scope]["limits"]
+
+    def top_up(self, gateway, usd):
+        return harness.request("POST", gateway.admin + "/tenants/acme/budget", b'{"usd": %s}' % str(usd).encode())
+
+    def test_every_gateway_shows_what_all_have_used(self):
+        redis = redis_server.Redis(self)
+        sim = self.sim()
+        gateways = [self.start(redis.url, sim, requests_per_minute=60, requests_burst=100, usd_per_day=2)
+                    for _ in range(2)]
+        used = sum(self.assert_result(g.sample("hello"))["_meta"]["sluice/usage"]["usd"] for g in gateways * 5)
+
+        def settled():
+            shown = [self.show(g) for g in gateways]
+            return all(mode == "redis" and abs(limits["usd_per_day"]["spent"] - used) < 1e-9 and
+                       limits["concurrent"]["in_flight"] == 0 for mode, limits in shown) and shown
+        shown = harness.wait_for(settled, f"both show {used} USD")
+        for _, limits in shown:
+            self.assertIn(limits["requests_per_minute"]["remaining"], range(90, 100))
+            self.assertAlmostEqual(limits["usd_per_day"]["remaining"], 2 - used, 9)
+            self.assertAlmostEqual(limits["usd_per_month"]["spent"], used, 9)
+
+    def test_places_of_other_gateways_are_shown(self):
+        redis = redis_server.Redis(self)
+        sim = self.sim("--latency", "60s")
+        gateways = [self.start(redis.url, sim) for _ in range(2)]
+        callers = [threading.Thread(target=self.give_up, args=(g,)) for g in gateways]
+        for caller in callers:
+            caller.start()
+        for gateway in gateways:
+            harness.wait_for(lambda: self.show(gateway)[1]["concurrent"]["in_flight"] == 2, "two places are in use")
+        for gateway in gateways:
+            gateway.stop()
+        for caller in callers:
+            caller.join()
+
+    @staticmethod
+    def give_up(gateway):
+        try:
+            gateway.sample("hello")
+        except OSError:
+            pass  # the gateway was stopped
+
+    def test_a_top_up_counts_for_all_gateways_and_survives_a_flush(self):
+        redis = redis_server.Redis(self)
+        sim = self.sim()
+        gateways = [self.start(redis.url, sim, usd_per_day=0.005, usd_per_month=1) for _ in range(2)]
+        for gateway in gateways:
+            self.assert_error(gateway.sample("hello"), 402, 402, "budget_exceeded")
+        answer = self.top_up(gateways[0], 0.1)
+        self.assertEqual(answer.status, 200, answer)
+        budget = answer.json()["scopes"][0]["limits"]["usd_per_day"]
+        self.assertEqual(budget, {"spent": 0, "limit": 0.005, "topped_up": 0.1, "remaining": 0.105})
+        self.assert_result(gateways[1].sample("hello"))
+        self.assertEqual(self.show(gateways[1])[1]["usd_per_month"]["topped_up"], 0.1)
+        redis.ask("FLUSHALL")  # the gateway that added it tells of it again
+        self.assert_error(gateways[0].sample("hello" * 40000), 402, 402, "budget_exceeded")
+        harness.wait_for(lambda: self.show(gateways[1])[1]["usd_per_day"]["topped_up"] == 0.1, "topped up again")
+        self.assert_result(gateways[1].sample("hello"))
+
+    def test_while_redis_is_away_a_top_up_is_refused_and_the_mode_says_so(self):
+        redis = redis_server.Redis(self)
+        local = self.start(redis.url, self.sim(), LOCAL)
+        closed = self.start(redis.url, self.sim())
+        self.assert_result(local.sample("hello"))
+        redis.kill()
+        for gateway, mode in ((local, "local"), (closed, "closed")):
+            self.wait_mode(gateway, "away")
+            self.assertEqual(self.show(gateway)[0], mode)
+            answer = self.top_up(gateway, 5)
+            self.assertEqual(answer.status, 503, answer)
+            self.assertIn(b"nothing was added", answer.body)
+        redis.start()
+        self.wait_mode(local, "shared")
+        self.assertEqual(self.show(local)[1]["usd_per_day"]["topped_up"], 0)
+        self.assertEqual(self.top_up(local, 5).status, 200)
+
+    def test_a_top_up_that_is_not_answered_in_time_says_that_it_may_be_done(self):
+        redis = redis_server.Redis(self)
+        gateway = self.start(redis.url, self.sim(), LOCAL, deadline="20ms")
+        redis.stop()
+        answer = self.top_up(gateway, 5)
+        self.assertEqual(answer.status, 504, answer)
+        self.assertIn(b"before adding again", answer.body)
+        redis.go_on()
+        self.wait_mode(gateway, "shared")
+        harness.wait_for(lambda: self.show(gateway)[1]["usd_per_day"]["topped_up"] == 5, "done after all")
+
+    def test_servers_and_models_have_limits_of_their_own(self):
+        redis = redis_server.Redis(self)
+        sim = self.sim()
+        none = {"requests_per_minute": 1, "requests_burst": 3}
+        gateways = [self.start(redis.url, sim, requests_per_minute=60000, per_server=none,
+                               per_model={"gpt-*": {"requests_per_minute": 1, "requests_burst": 2}})
+                    for _ in range(2)]
+        gpt = {"modelPreferences": {"hints": [{"name": "gpt-test"}]}}
+        answers = [gateways[i % 2].sample("hello", **gpt) for i in range(4)]
+        self.assertEqual(self.statuses(answers), {200: 2, 429: 2})
+        self.assertEqual(answers[2].json()["error"]["data"]["scope"], "per_model")
+        answers = [gateways[i % 2].sample("hello") for i in range(3)]
+        self.assertEqual([a.status for a in answers], [200, 429, 429])
+        self.assertEqual(answers[1].json()["error"]["data"]["scope"], "per_server")
+        mode, scopes = self.show(gateways[0])[0], harness.request(
+            "GET", gateways[0].admin + "/tenants/acme").json()["scopes"]
+        self.assertEqual(mode, "redis")
+        self.assertEqual([next(iter(s.items())) for s in scopes],
+                         [("tenant", "acme"), ("server", "test-server"), ("models", "gpt-*")])
+        self.assertEqual([s["limits"]["requests_per_minute"]["remaining"] for s in scopes[1:]], [0, 0])
+
+
+class Connections(RedisCase):
     def test_unix_socket(self):
         redis = redis_server.Redis(self)
         self.assert_result(self.start("unix://" + redis.socket, self.sim()).sample("hello"))
