@@ -280,6 +280,61 @@ def in_answer_input(value):
             b'}}],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}')
 
 
+def stream_event(kind, members):
+    return b"event: " + kind + b'\ndata: {"type":"' + kind + b'",' + members + b"}\n\n"
+
+
+def streamed(events):
+    return (stream_event(b"message_start", b'"message":{"id":"a","type":"message","role":"assistant","model":"m",'
+                         b'"content":[],"stop_reason":null,"usage":{"input_tokens":1,"output_tokens":1}}') + events +
+            stream_event(b"message_delta", b'"delta":{"stop_reason":"tool_use","stop_sequence":null},'
+                         b'"usage":{"output_tokens":15}') + b'event: message_stop\ndata: {"type":"message_stop"}\n\n')
+
+
+def in_partial_json(value):
+    """As the input of a call that comes in pieces, each JSON in a string."""
+    whole = '{"v":' + value.decode("utf-8", "replace") + "}"
+    pieces = [json.dumps(whole[at:at + 200], ensure_ascii=False).encode("utf-8") for at in range(0, len(whole), 200)]
+    return streamed(stream_event(b"content_block_start", b'"index":0,"content_block":{"type":"tool_use","id":"c",'
+                                 b'"name":"tool_3_search_repository","input":{}}') +
+                    b"".join(stream_event(b"content_block_delta", b'"index":0,"delta":{"type":"input_json_delta",'
+                                          b'"partial_json":' + piece + b"}") for piece in pieces) +
+                    stream_event(b"content_block_stop", b'"index":0'))
+
+
+def in_text_block(events):
+    return streamed(stream_event(b"content_block_start", b'"index":0,"content_block":{"type":"text","text":""}') +
+                    events + stream_event(b"content_block_stop", b'"index":0'))
+
+
+def tiny_events(size):
+    return in_text_block(filled(size, lambda i: stream_event(
+        b"content_block_delta", b'"index":0,"delta":{"type":"text_delta","text":"%c"}' % (97 + i % 26)), b"", b"", b""))
+
+
+def halves_of_pairs(size):
+    """Every pair of surrogates is cut between two events."""
+    return in_text_block(filled(size, lambda i: stream_event(
+        b"content_block_delta", b'"index":0,"delta":{"type":"text_delta","text":"' +
+        (b"\\ude00\\ud83d" if i else b"\\ud83d") + b'"}'), b"", b"", b"") + stream_event(
+            b"content_block_delta", b'"index":0,"delta":{"type":"text_delta","text":"\\ude00"}'))
+
+
+def comments(size):
+    return in_text_block(b": ping\n" * (size // 7))
+
+
+def empty_events(size):
+    return in_text_block(b"data:\r\n\r\n" * (size // 9))
+
+
+def tiny_lines(size):
+    """Events of many lines of data, which have to be joined."""
+    return in_text_block((b"event: ping\n" + b"data: \n" * 500 + b'data: {"type": "ping"}\n\n') * (size // 3500 + 1))
+
+
+STREAMS = [tiny_events, halves_of_pairs, comments, empty_events, tiny_lines]
+
 PLACES = {
     "text": ("valid", lambda value: value),
     "envelope": ("decode", lambda value: b'{"x":' + value + b"," + of_params(USER)[1:]),
@@ -292,6 +347,7 @@ PLACES = {
     "inputSchema": ("request.anthropic", in_schema),
     "answer's input": ("answer.anthropic", in_answer_input),
     "answer's arguments": ("answer.openai", in_arguments),
+    "streamed input": ("stream.anthropic", in_partial_json),
 }
 
 
@@ -304,6 +360,8 @@ def everything(size):
     for made in REQUESTS:
         yield made.__name__, "whole, to Anthropic", "request.anthropic", made(size)
         yield made.__name__, "whole, to OpenAI", "request.openai", made(size)
+    for made in STREAMS:
+        yield made.__name__, "stream of Anthropic", "stream.anthropic", made(size)
 
 
 def write(directory, size):

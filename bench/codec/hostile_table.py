@@ -40,7 +40,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("generators", nargs="*")
     options = parser.parse_args()
-    names = [made.__name__ for made in hostile.VALUES + hostile.REQUESTS]
+    names = [made.__name__ for made in hostile.VALUES + hostile.REQUESTS + hostile.STREAMS]
     for name in options.generators:
         if name not in names:
             parser.error(f"{name} is none of {', '.join(names)}")

@@ -2,12 +2,14 @@
 
 #include "codec/base/must.h"
 #include "codec/dialect.h"
+#include "codec/stream.h"
 
 #include <stdlib.h>
 
 enum {
 	ARENA_CAP = 256 * 1024 * 1024,
 	CHUNKS_KEPT = 1 << 16, /* all: what is measured is the steady state */
+	ANSWER_BYTES_MAX = 16 * 1024 * 1024,
 	WALL_S = 1800000000,
 };
 
@@ -21,6 +23,7 @@ struct rig {
 	struct sampling_request request;
 	struct sampling_result result;
 	struct encode_out encoded;
+	struct stream *stream;
 	struct gather response;
 	const struct gather *output;
 	struct fault fault;
@@ -34,6 +37,8 @@ static const struct {
 	[TASK_REQUEST_OPENAI] = { "request.openai", DIALECT_OPENAI },
 	[TASK_ANSWER_ANTHROPIC] = { "answer.anthropic", DIALECT_ANTHROPIC },
 	[TASK_ANSWER_OPENAI] = { "answer.openai", DIALECT_OPENAI },
+	[TASK_STREAM_ANTHROPIC] = { "stream.anthropic", DIALECT_ANTHROPIC },
+	[TASK_STREAM_OPENAI] = { "stream.openai", DIALECT_OPENAI },
 	[TASK_DECODE] = { "decode", DIALECT_COUNT },
 	[TASK_VALID] = { "valid", DIALECT_COUNT },
 };
@@ -59,7 +64,8 @@ struct rig *rig_new(void)
 
 	must(rig != NULL);
 	rig->work = json_work_new();
-	must(rig->work != NULL);
+	rig->stream = calloc(1, sizeof(*rig->stream));
+	must(rig->work != NULL && rig->stream != NULL);
 	rig->pool.keep_max = CHUNKS_KEPT;
 	arena_init(&rig->arena, &rig->pool, ARENA_CAP);
 	for (unsigned i = 0; i < DIALECT_COUNT; i++) {
@@ -74,6 +80,7 @@ void rig_free(struct rig *rig)
 	arena_give(&rig->arena);
 	arena_pool_fini(&rig->pool);
 	json_work_free(rig->work);
+	free(rig->stream);
 	free(rig);
 }
 
@@ -121,24 +128,48 @@ static enum err read_request(struct rig *rig, struct slice in)
 	return err == ERR_OK && rig->rpc.method != RPC_CREATE_MESSAGE ? ERR_UNKNOWN_METHOD : err;
 }
 
+static struct slice tool_names[] = { SLICE_INIT("tool_3_search_repository") };
+static const struct decode_context context = { .revision = REVISION_2025_11_25,
+					       .tools_present = true,
+					       .requested_model = SLICE_INIT("asked"),
+					       .tool_names = tool_names,
+					       .tool_count = COUNT_OF(tool_names) };
+
+static enum err finish_answer(struct rig *rig, enum err err, const struct provider_failure *failure)
+{
+	if (err == ERR_OK)
+		return rig_write_answer(rig, &rig->result);
+	rig->fault.detail = failure->detail;
+	return err;
+}
+
 static enum err run_answer(struct rig *rig, enum task task, struct slice in)
 {
-	static struct slice names[] = { SLICE_INIT("tool_3_search_repository") };
-	static const struct decode_context context = { .revision = REVISION_2025_11_25,
-						       .tools_present = true,
-						       .requested_model = SLICE_INIT("asked"),
-						       .tool_names = names,
-						       .tool_count = COUNT_OF(names) };
 	const struct provider_answer answer = { .status = 200, .body = in, .wall_s = WALL_S };
 	struct provider_failure failure;
 	enum err err =
 		dialect_get(tasks[task].dialect)
 			->decode(&context, &answer, rig->work, &rig->arena, &rig->result, &failure);
 
-	if (err == ERR_OK)
-		return rig_write_answer(rig, &rig->result);
-	rig->fault.detail = failure.detail;
-	return err;
+	return finish_answer(rig, err, &failure);
+}
+
+static enum err run_stream(struct rig *rig, enum task task, struct slice in)
+{
+	static const struct stream_limits limits = { .answer_bytes_max = ANSWER_BYTES_MAX };
+	const struct provider_answer head = { .status = 200, .wall_s = WALL_S };
+	enum stream_state state = STREAM_OPEN;
+	struct provider_failure failure;
+
+	stream_open(rig->stream, dialect_get(tasks[task].dialect), &context, &head, &limits,
+		    rig->work, &rig->arena);
+	while (in.len != 0 && state == STREAM_OPEN) {
+		size_t len = in.len < RIG_READ_BYTES ? in.len : RIG_READ_BYTES;
+		state = stream_feed(rig->stream, slice_of(in.at, len));
+		in = slice_of(in.at + len, in.len - len);
+	}
+	enum err err = stream_end(rig->stream, STREAM_ENDED, &rig->result, &failure);
+	return finish_answer(rig, err, &failure);
 }
 
 enum err rig_run(struct rig *rig, enum task task, struct slice in)
@@ -153,6 +184,9 @@ enum err rig_run(struct rig *rig, enum task task, struct slice in)
 	case TASK_ANSWER_ANTHROPIC:
 	case TASK_ANSWER_OPENAI:
 		return run_answer(rig, task, in);
+	case TASK_STREAM_ANTHROPIC:
+	case TASK_STREAM_OPENAI:
+		return run_stream(rig, task, in);
 	default:
 		err = read_request(rig, in);
 		return err == ERR_OK && task != TASK_DECODE

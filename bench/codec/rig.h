@@ -12,10 +12,14 @@ enum task {
 	TASK_REQUEST_OPENAI,
 	TASK_ANSWER_ANTHROPIC, /* a provider's answer: read, written as the JSON-RPC response */
 	TASK_ANSWER_OPENAI,
+	TASK_STREAM_ANTHROPIC, /* the same, off an event stream that comes in reads of RIG_READ_BYTES */
+	TASK_STREAM_OPENAI,
 	TASK_DECODE, /* a createMessage body, only read */
 	TASK_VALID,  /* any JSON text, only judged */
 	TASK_COUNT
 };
+
+enum { RIG_READ_BYTES = 1400 };
 
 /* Static: "request.anthropic" and so on. */
 const char *task_name(enum task task);

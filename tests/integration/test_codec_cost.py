@@ -37,6 +37,11 @@ PER_BYTE = {
     "tools in an answer of OpenAI": "answer.openai:answer_tools.openai",
     "long answer of OpenAI": "answer.openai:answer_long.openai",
 }
+# row -> what is run; the value is in instructions per event of the stream
+PER_EVENT = {
+    "events of Anthropic": "stream.anthropic:stream.anthropic",
+    "events of OpenAI": "stream.openai:stream.openai",
+}
 # Whose long spans must not be copied: at most 200 of them (a list has 512 entries), and no JSON that
 # has to be escaped into a string.
 BORROWED = [row for row in PER_BYTE.values() if row.startswith("request.") and row not in (
@@ -49,10 +54,19 @@ class Costs(unittest.TestCase):
         cls.directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.directory.cleanup)
         inputs, cls.digest = corpus.write(cls.directory.name)
+        cls.events = {}
+        for row in PER_EVENT.values():
+            with open(inputs[row.partition(":")[2]][1], "rb") as file:
+                cls.events[row] = file.read().count(b"\ndata: ") + 1
         cls.mix = ["request.anthropic:" + name for name in inputs if name.startswith("mix")]
-        wanted = [*PER_BYTE.values(), *cls.mix]
+        wanted = [*PER_BYTE.values(), *PER_EVENT.values(), *cls.mix]
         cls.costs = {row.replace(cls.directory.name + "/", ""): cost for row, cost in drive.run(
             [row.replace(":", f":{cls.directory.name}/", 1) for row in wanted], count=True).items()}
+
+    @classmethod
+    def event_values(cls):
+        """{row: instructions per event}"""
+        return {name: cls.costs[row].instructions / cls.events[row] for name, row in PER_EVENT.items()}
 
     @classmethod
     def values(cls):
@@ -74,6 +88,10 @@ class Costs(unittest.TestCase):
     def test_instructions_per_byte(self):
         TABLE.check(self, "instructions per byte", self.values())
 
+    def test_instructions_per_event(self):
+        """From the bytes of the connection to the JSON-RPC response; 1,200 instructions are about 100 ns."""
+        TABLE.check(self, "instructions per event", self.event_values())
+
     def test_nothing_is_allocated(self):
         """The arena's chunks come from a pool, so a request in the steady state asks libc for nothing."""
         known = TABLE.read()["allocations"]
@@ -92,6 +110,7 @@ def write_table():
     TABLE.write({
         "digest": Costs.digest,
         "instructions per byte": TABLE.renewed("instructions per byte", Costs.values()),
+        "instructions per event": TABLE.renewed("instructions per event", Costs.event_values(), 1),
         "allocations": {row: cost.allocations for row, cost in Costs.costs.items() if cost.allocations},
     })
     Costs.doClassCleanups()
