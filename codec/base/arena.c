@@ -6,7 +6,7 @@
 
 struct arena_chunk {
 	struct arena_chunk *next;
-	size_t size; /* of the whole allocation; ARENA_CHUNK_BYTES may be kept, others are freed */
+	size_t size; /* of the whole allocation */
 	char bytes[];
 };
 
@@ -15,24 +15,38 @@ enum { CHUNK_ROOM = ARENA_CHUNK_BYTES - sizeof(struct arena_chunk) };
 void arena_pool_fini(struct arena_pool *pool)
 {
 	must(pool->out == 0);
-	while (pool->free != NULL) {
-		struct arena_chunk *chunk = pool->free;
-		pool->free = chunk->next;
-		free(chunk);
-	}
+	for (size_t i = 0; i < ARENA_SIZES; i++)
+		while (pool->free[i] != NULL) {
+			struct arena_chunk *chunk = pool->free[i];
+			pool->free[i] = chunk->next;
+			free(chunk);
+		}
 	pool->free_count = 0;
+}
+
+/* Which list holds allocations of at least `size` bytes; ARENA_SIZES: none does. */
+static inline size_t size_index(size_t size)
+{
+	size_t index = 0;
+
+	while (index < ARENA_SIZES && (size_t)ARENA_CHUNK_BYTES << index < size)
+		index++;
+	return index;
 }
 
 static struct arena_chunk *pool_take(struct arena_pool *pool, size_t size)
 {
-	struct arena_chunk *chunk = pool->free;
+	size_t index = size_index(size);
+	struct arena_chunk *chunk = index == ARENA_SIZES ? NULL : pool->free[index];
 
 	if (pool->fail_next != 0 && --pool->fail_next == 0)
 		return NULL;
-	if (size == ARENA_CHUNK_BYTES && chunk != NULL) {
-		pool->free = chunk->next;
-		pool->free_count--;
+	if (chunk != NULL) {
+		pool->free[index] = chunk->next;
+		pool->free_count -= (size_t)1 << index;
 	} else {
+		if (index < ARENA_SIZES)
+			size = (size_t)ARENA_CHUNK_BYTES << index;
 		chunk = malloc(size);
 		if (chunk == NULL)
 			return NULL;
@@ -46,15 +60,17 @@ static struct arena_chunk *pool_take(struct arena_pool *pool, size_t size)
 
 static void pool_give(struct arena_pool *pool, struct arena_chunk *chunk)
 {
+	size_t index = size_index(chunk->size), chunks = (size_t)1 << index;
+
 	must(pool->out > 0);
 	pool->out--;
-	if (chunk->size != ARENA_CHUNK_BYTES || pool->free_count >= pool->keep_max) {
+	if (index == ARENA_SIZES || pool->free_count + chunks > pool->keep_max) {
 		free(chunk);
 		return;
 	}
-	chunk->next = pool->free;
-	pool->free = chunk;
-	pool->free_count++;
+	chunk->next = pool->free[index];
+	pool->free[index] = chunk;
+	pool->free_count += chunks;
 }
 
 void arena_init(struct arena *arena, struct arena_pool *pool, size_t cap)

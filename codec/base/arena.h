@@ -2,22 +2,27 @@
  *
  * An arena belongs to one request and one thread. Its memory comes as chunks from an arena_pool,
  * one per worker, that keeps what was given back, so that a steady load allocates nothing from
- * libc. Single objects larger than a chunk are allocated on their own and freed with the arena. */
+ * libc. Single objects larger than a chunk are allocated on their own, in sizes that double; those of
+ * up to ARENA_KEEP_BYTES are kept, larger ones are freed with the arena. */
 #ifndef CODEC_BASE_ARENA_H
 #define CODEC_BASE_ARENA_H
 
 #include "codec/base/attr.h"
 #include "codec/base/slice.h"
 
-enum { ARENA_CHUNK_BYTES = 4096 };
+enum {
+	ARENA_CHUNK_BYTES = 4096,
+	ARENA_SIZES = 8, /* of what is kept: a chunk, twice that, and so on */
+	ARENA_KEEP_BYTES = ARENA_CHUNK_BYTES << (ARENA_SIZES - 1),
+};
 
 struct arena_chunk;
 
-/* Free chunks of one thread. Zero-initialised is ready; `keep_max` chunks are kept, the rest freed.
- */
+/* Free chunks of one thread. Zero-initialised is ready; what `keep_max` chunks take is kept, the rest
+ * freed. */
 struct arena_pool {
-	struct arena_chunk *free;
-	size_t free_count;
+	struct arena_chunk *free[ARENA_SIZES];
+	size_t free_count; /* in chunks, by size */
 	size_t keep_max;
 	size_t out;       /* chunks and large objects in arenas now */
 	size_t out_high;  /* its high mark */

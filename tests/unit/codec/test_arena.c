@@ -63,7 +63,35 @@ static void the_cap_refuses_and_smaller_things_still_fit(void **state)
 	arena_pool_fini(&pool);
 }
 
-static void large_objects_are_not_kept(void **state)
+static void large_objects_are_kept_up_to_a_size_and_within_the_same_bound(void **state)
+{
+	struct arena_pool pool = { .keep_max = 1 + 2 + 16 };
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, &pool, 10 * 1024 * 1024);
+	for (int round = 0; round < 3; round++) {
+		char *small = arena_take(&arena, 16);
+		char *two = arena_take(&arena, ARENA_CHUNK_BYTES);
+		char *sixteen = arena_take(&arena, 12 * ARENA_CHUNK_BYTES);
+		char *over = arena_take(&arena, ARENA_KEEP_BYTES);
+		assert_true(small != NULL && two != NULL && sixteen != NULL && over != NULL);
+		(void)memset(two, 1, ARENA_CHUNK_BYTES);
+		(void)memset(sixteen, 2, 12 * ARENA_CHUNK_BYTES);
+		(void)memset(over, 3, ARENA_KEEP_BYTES);
+		assert_int_equal(two[ARENA_CHUNK_BYTES - 1], 1);
+		arena_give(&arena);
+		assert_int_equal(pool.free_count, pool.keep_max);
+	}
+	assert_int_equal(pool.mallocs, 3 + 3); /* what is over the size comes anew every time */
+	assert_non_null(arena_take(&arena, 12 * ARENA_CHUNK_BYTES));
+	assert_non_null(arena_take(&arena, 12 * ARENA_CHUNK_BYTES));
+	arena_give(&arena);
+	assert_int_equal(pool.free_count, pool.keep_max);
+	arena_pool_fini(&pool);
+}
+
+static void the_largest_objects_are_not_kept(void **state)
 {
 	struct arena_pool pool = { .keep_max = 4 };
 	struct arena arena;
@@ -124,7 +152,8 @@ int main(void)
 		cmocka_unit_test(everything_comes_back_and_a_warm_pool_asks_libc_for_nothing),
 		cmocka_unit_test(memory_is_aligned_and_pieces_do_not_overlap),
 		cmocka_unit_test(the_cap_refuses_and_smaller_things_still_fit),
-		cmocka_unit_test(large_objects_are_not_kept),
+		cmocka_unit_test(large_objects_are_kept_up_to_a_size_and_within_the_same_bound),
+		cmocka_unit_test(the_largest_objects_are_not_kept),
 		cmocka_unit_test(zero_and_copy_do_what_they_say),
 		cmocka_unit_test(a_failing_take_gives_null_and_loses_nothing),
 	};
