@@ -20,10 +20,20 @@ static const char *next_of(const struct sse *sse, char c)
 	return found == NULL ? sse->end : found;
 }
 
+/* Whether what comes next is the first byte of an event, and cannot be a byte order mark. */
+static bool between_events(const struct sse *sse)
+{
+	bool fresh = slice_absent(sse->event.data) && slice_absent(sse->event.name) &&
+		     sse->line_len == 0 && !sse->comment;
+
+	return sse->begun && !sse->after_cr && (sse->given || fresh);
+}
+
 void sse_feed(struct sse *sse, struct slice bytes)
 {
 	must(sse->at == sse->end || sse->too_large);
 	sse->at = sse->end = sse->lf = sse->cr = bytes.at;
+	sse->begin = between_events(sse) ? sse->at : NULL;
 	if (bytes.len == 0)
 		return;
 	sse->end += bytes.len;
@@ -177,8 +187,11 @@ static bool whole_line(struct sse *sse, const char *end, struct slice *line, boo
 	} else if (!fits(sse, line->len)) {
 		return refuse(sse);
 	}
-	sse->after_cr = *end == '\r';
 	sse->at = end + 1;
+	if (*end == '\r') {
+		sse->after_cr = sse->at == sse->end;
+		sse->at += !sse->after_cr && *sse->at == '\n';
+	}
 	return true;
 }
 
@@ -193,6 +206,7 @@ static void begin_event(struct sse *sse)
 {
 	sse->event = (struct sse_event){ .name = nothing, .data = nothing };
 	sse->given = false;
+	sse->begin = between_events(sse) ? sse->at : NULL;
 }
 
 enum sse_got sse_next(struct sse *sse, struct sse_event *event)
@@ -229,6 +243,28 @@ enum sse_got sse_next(struct sse *sse, struct sse_event *event)
 		}
 	}
 	return !sse->too_large && store_rest(sse) ? SSE_NOTHING : SSE_TOO_LARGE;
+}
+
+struct slice sse_written(const struct sse *sse)
+{
+	must(sse->given);
+	if (sse->begin == NULL || sse->data_stored || sse->after_cr)
+		return nothing;
+	return slice_of(sse->begin, (size_t)(sse->at - sse->begin));
+}
+
+struct slice sse_ahead(const struct sse *sse)
+{
+	if (!between_events(sse) || sse->at == sse->end)
+		return nothing;
+	return slice_of(sse->at, (size_t)(sse->end - sse->at));
+}
+
+void sse_skip(struct sse *sse, size_t len)
+{
+	must(len <= (size_t)(sse->end - sse->at));
+	sse->at += len;
+	begin_event(sse);
 }
 
 char *sse_writable(struct sse *sse, struct sse_event *event)

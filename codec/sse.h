@@ -36,6 +36,7 @@ struct sse {
 	/* private: */
 	const char *at, *end; /* of the bytes fed: not used up yet */
 	const char *lf, *cr;  /* the next one of each, or `end`; stale below `at` */
+	const char *begin;    /* of the event, NULL when it began in bytes fed before */
 	struct sse_event event;
 	size_t line_len;               /* of the unfinished line */
 	bool data_stored, name_stored; /* in the buffer already, not in the bytes fed */
@@ -56,6 +57,21 @@ void sse_feed(struct sse *sse, struct slice bytes);
 
 /* The next event; its slices live until the next call of either function. */
 MUST_USE enum sse_got sse_next(struct sse *sse, struct sse_event *event);
+
+/* ---- for callers that know an event when they see it ----
+ *
+ * What was handed out lay somewhere in the bytes fed; the same bytes again are the same event, which
+ * need not be split into lines to be known. */
+
+/* The event handed out last as it was written, its data a slice of it; absent when its end is not to be
+ * seen yet, or its data did not lie in one line of one read. */
+struct slice sse_written(const struct sse *sse);
+
+/* What was fed and not used up yet, when an event begins there; else absent. */
+struct slice sse_ahead(const struct sse *sse);
+
+/* The next `len` bytes are one whole event, which would have fitted the buffer. */
+void sse_skip(struct sse *sse, size_t len);
 
 /* The event handed out last, its data moved into the buffer, where they may be written to. */
 char *sse_writable(struct sse *sse, struct sse_event *event);

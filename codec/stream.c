@@ -155,53 +155,86 @@ void stream_add(struct stream *s, uint32_t block, struct slice raw)
 
 /* ---- events ---- */
 
+/* An event of the remembered shape: all that it does is to add its string. */
+static void take_fragment(struct stream *s, struct slice fragment)
+{
+	s->progress.events++;
+	count_output(s, fragment.len);
+	if (s->shape.block != STREAM_NO_BLOCK && s->blocks[s->shape.block].kind != STREAM_IGNORED)
+		add_text(s, &s->blocks[s->shape.block].text, fragment);
+}
+
 static void read_event(struct stream *s, struct sse_event *event)
 {
+	s->progress.events++;
 	s->shape.set = false;
+	if (text_trim_json(event->data).len == 0)
+		return;
 	s->now = (struct stream_now){ .data = stream_halves_mask(s, event) };
 	s->dialect->stream->event(s, event->name, s->now.data);
 	if (s->half_count == 0 && s->state == STREAM_OPEN)
-		stream_shape_learn(s);
+		stream_shape_learn(s, sse_written(&s->sse));
 }
 
 static void take_event(struct stream *s, struct sse_event *event)
 {
 	struct slice fragment;
 
-	s->progress.events++;
-	if (!slice_eq(event->name, SLICE("error")) &&
-	    stream_shape_match(s, event->data, &fragment)) {
-		count_output(s, fragment.len);
-		if (s->shape.block != STREAM_NO_BLOCK)
-			add_text(s, &s->blocks[s->shape.block].text, fragment);
-	} else if (text_trim_json(event->data).len != 0) {
+	if (!slice_eq(event->name, SLICE("error")) && stream_shape_match(s, event->data, &fragment))
+		take_fragment(s, fragment);
+	else
 		read_event(s, event);
+}
+
+/* Events that need not even be split: as long as they come. */
+static void take_ahead(struct stream *s)
+{
+	struct slice ahead, fragment;
+	size_t len;
+
+	while (s->answer.err == ERR_OK) {
+		ahead = sse_ahead(&s->sse);
+		if (ahead.len == 0)
+			return;
+		len = stream_shape_ahead(s, ahead, &fragment);
+		if (len == 0)
+			return;
+		sse_skip(&s->sse, len);
+		take_fragment(s, fragment);
+	}
+}
+
+/* The next event or events. False when there is nothing to go on with. */
+static bool take_next(struct stream *s)
+{
+	struct sse_event event;
+
+	switch (sse_next(&s->sse, &event)) {
+	case SSE_NOTHING:
+		return false;
+	case SSE_TOO_LARGE:
+		answer_fail(&s->answer, "An event of the provider's stream is too large");
+		break;
+	case SSE_EVENT:
+		take_event(s, &event);
+		take_ahead(s);
+		break;
 	}
 	if (s->answer.err != ERR_OK)
 		s->state = STREAM_FAILED;
+	return s->state == STREAM_OPEN;
 }
 
 enum stream_state stream_feed(struct stream *s, struct slice bytes)
 {
-	struct sse_event event;
-
 	must_obj(s, STREAM_MAGIC);
 	if (s->state != STREAM_OPEN)
 		return s->state;
 	sse_feed(&s->sse, bytes);
-	for (;;) {
-		enum sse_got got = sse_next(&s->sse, &event);
-		if (got == SSE_NOTHING)
-			return s->state;
-		if (got == SSE_TOO_LARGE) {
-			answer_fail(&s->answer, "An event of the provider's stream is too large");
-			s->state = STREAM_FAILED;
-			return s->state;
-		}
-		take_event(s, &event);
-		if (s->state != STREAM_OPEN)
-			return s->state;
-	}
+	take_ahead(s);
+	while (take_next(s))
+		;
+	return s->state;
 }
 
 /* ---- the end ---- */

@@ -92,11 +92,15 @@ struct stream_block {
 };
 
 /* private: the last event, if all that it did was to add one string to one block: the next one mostly
- * differs from it in nothing but that string (and OpenAI's padding), and need not be read as JSON. */
+ * differs from it in nothing but that string (and some hosts' padding), and need not be read as JSON, nor
+ * split into lines. */
 struct stream_shape {
 	uint32_t block;
-	uint32_t front, middle, back; /* bytes of each, one behind the other in `bytes` */
-	bool set, padded;             /* padded: a second string between middle and back */
+	/* Bytes of each part, one behind the other in `bytes`: in front of the data, in front of the
+	 * string, behind it, behind the padding, behind the data. */
+	uint32_t lead, front, middle, back, tail;
+	bool set, padded; /* padded: a second string between middle and back */
+	bool written;     /* lead and tail are there */
 	char bytes[STREAM_SHAPE_MAX];
 };
 
@@ -104,7 +108,7 @@ struct stream_shape {
 struct stream_now {
 	struct slice data;
 	struct slice fragment; /* the last one added */
-	struct slice padding;  /* a string that means nothing, behind it; or absent */
+	struct slice padding;  /* the last string that means nothing; or absent */
 	uint32_t block, fragments;
 	bool fixed; /* did something that would not be the same if it was done again */
 };

@@ -319,11 +319,10 @@ static void read_member(struct stream *s, struct json_reader *r, struct slice ke
 		openai_read_usage(a, r);
 	} else if (slice_eq(key, SLICE("x_groq"))) {
 		openai_read_x_groq(a, r);
-	} else if (slice_eq(key, SLICE("obfuscation"))) {
-		answer_take_string(r, &s->now.padding);
 	} else {
+		/* OpenAI's obfuscation, Mistral's p, or whatever comes last and is a string */
 		c->error |= slice_eq(key, SLICE("error")) && json_peek(r) != JSON_NULL;
-		(void)json_skip(r, NULL);
+		answer_take_string(r, &s->now.padding);
 	}
 }
 

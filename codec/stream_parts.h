@@ -90,10 +90,15 @@ bool stream_halves_inside(const struct stream *s, struct slice raw);
 
 /* ---- shapes (stream_shape.c) ---- */
 
-/* Remembers the event that was read just now, when the next one may be like it. */
-void stream_shape_learn(struct stream *s);
+/* Remembers the event that was read just now, when the next one may be like it; `written`: sse_written.
+ */
+void stream_shape_learn(struct stream *s, struct slice written);
 
-/* Whether `data` is an event of the remembered shape; then *fragment is its string. */
-bool stream_shape_match(struct stream *s, struct slice data, struct slice *fragment);
+/* Whether `data` is of the remembered shape; then *fragment is its string. */
+bool stream_shape_match(const struct stream *s, struct slice data, struct slice *fragment);
+
+/* Whether an event of the remembered shape is written in front of `ahead`; then *fragment is its string.
+ * The bytes that it takes, or 0. */
+size_t stream_shape_ahead(const struct stream *s, struct slice ahead, struct slice *fragment);
 
 #endif

@@ -4,49 +4,56 @@
  * was to add its string to a block, or things that are the same when they are done again (an index, an
  * id that is known). One that has the same bytes around another valid string is therefore valid and
  * adds that string; and nothing else happened in between, because every event that does not match is
- * read, and remembered or not in its turn. */
+ * read, and remembered or not in its turn. A JSON string has no line end in it, so that the lines in
+ * front of the data and behind it may be compared with it. */
 
-/* Bytes of `data` from `begin` to `end`. */
+/* An event that is longer is left to the splitter, which knows whether it may be. */
+enum { AHEAD_MAX = STREAM_EVENT_MAX / 2 };
+
+/* Bytes of a text from `begin` to `end`. */
 static struct slice between(const char *begin, const char *end)
 {
 	return slice_of(begin, (size_t)(end - begin));
 }
 
-static uint32_t shape_put(struct stream_shape *shape, uint32_t at, struct slice part)
-{
-	(void)memcpy(shape->bytes + at, part.at, part.len);
-	return (uint32_t)part.len;
-}
-
-void stream_shape_learn(struct stream *s)
+void stream_shape_learn(struct stream *s, struct slice written)
 {
 	const struct stream_now *now = &s->now;
 	struct stream_shape *shape = &s->shape;
-	const char *end = now->data.at + now->data.len;
+	const char *data = now->data.at, *data_end = data + now->data.len;
 
 	if (now->fragments != 1 || now->fixed || s->answer.err != ERR_OK)
 		return;
-	struct slice front = between(now->data.at, now->fragment.at);
-	struct slice middle = between(now->fragment.at + now->fragment.len, end);
-	struct slice back = slice_of(end, 0);
-	shape->padded = !slice_absent(now->padding) && now->padding.at > middle.at;
-	if (shape->padded) {
-		middle.len = (size_t)(now->padding.at - middle.at);
-		back = between(now->padding.at + now->padding.len, end);
-	}
-	if (front.len + middle.len + back.len > sizeof(shape->bytes))
+	shape->written = !slice_absent(written);
+	if (!shape->written)
+		written = now->data;
+	const char *behind = now->fragment.at + now->fragment.len, *end = written.at + written.len;
+	const char *padding = now->padding.at, *back = data_end;
+	shape->padded = padding != NULL && padding > behind;
+	if (shape->padded)
+		back = padding + now->padding.len;
+	else
+		padding = data_end;
+	const struct slice front = between(written.at, now->fragment.at);
+	const struct slice middle = between(behind, padding), rest = between(back, end);
+	if (front.len + middle.len + rest.len > sizeof(shape->bytes))
 		return;
-	shape->front = shape_put(shape, 0, front);
-	shape->middle = shape_put(shape, shape->front, middle);
-	shape->back = shape_put(shape, shape->front + shape->middle, back);
+	(void)memcpy(shape->bytes, front.at, front.len);
+	(void)memcpy(shape->bytes + front.len, middle.at, middle.len);
+	(void)memcpy(shape->bytes + front.len + middle.len, rest.at, rest.len);
+	shape->lead = (uint32_t)(data - written.at);
+	shape->front = (uint32_t)front.len - shape->lead;
+	shape->middle = (uint32_t)middle.len;
+	shape->back = (uint32_t)(data_end - back);
+	shape->tail = (uint32_t)(end - data_end);
 	shape->block = now->block;
 	shape->set = true;
 }
 
-/* Whether *rest goes on with those bytes of the shape; if so, it is behind them. */
-static bool go_on(const struct stream_shape *shape, uint32_t at, uint32_t len, struct slice *rest)
+/* Whether *rest goes on with those bytes; if so, it is behind them. */
+static bool go_on(struct slice *rest, const char *bytes, size_t len)
 {
-	if (rest->len < len || memcmp(rest->at, shape->bytes + at, len) != 0)
+	if (rest->len < len || memcmp(rest->at, bytes, len) != 0)
 		return false;
 	*rest = slice_of(rest->at + len, rest->len - len);
 	return true;
@@ -65,16 +72,35 @@ static bool string_goes_on(struct slice *rest, struct slice *string)
 	return true;
 }
 
-bool stream_shape_match(struct stream *s, struct slice data, struct slice *fragment)
+/* Takes an event off the front of *rest: its data, with `lead` and `tail` bytes around it. */
+static bool take(const struct stream_shape *shape, size_t lead, size_t tail, struct slice *rest,
+		 struct slice *fragment)
+{
+	const char *front = shape->bytes + shape->lead, *middle = front + shape->front;
+	const char *back = middle + shape->middle;
+	struct slice padding;
+
+	if (!go_on(rest, front - lead, lead + shape->front) || !string_goes_on(rest, fragment))
+		return false;
+	if (!shape->padded)
+		return go_on(rest, middle, shape->middle + tail);
+	return go_on(rest, middle, shape->middle) && string_goes_on(rest, &padding) &&
+	       go_on(rest, back, shape->back + tail);
+}
+
+bool stream_shape_match(const struct stream *s, struct slice data, struct slice *fragment)
+{
+	return s->shape.set && take(&s->shape, 0, 0, &data, fragment) && data.len == 0;
+}
+
+size_t stream_shape_ahead(const struct stream *s, struct slice ahead, struct slice *fragment)
 {
 	const struct stream_shape *shape = &s->shape;
-	struct slice rest = data, padding;
+	struct slice rest = ahead;
 
-	if (!shape->set || !go_on(shape, 0, shape->front, &rest) ||
-	    !string_goes_on(&rest, fragment) || !go_on(shape, shape->front, shape->middle, &rest))
-		return false;
-	if (shape->padded && (!string_goes_on(&rest, &padding) ||
-			      !go_on(shape, shape->front + shape->middle, shape->back, &rest)))
-		return false;
-	return rest.len == 0;
+	if (!shape->set || !shape->written ||
+	    !take(shape, shape->lead, shape->tail, &rest, fragment))
+		return 0;
+	size_t len = ahead.len - rest.len;
+	return len <= AHEAD_MAX ? len : 0;
 }

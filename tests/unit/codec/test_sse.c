@@ -286,6 +286,93 @@ static void an_event_in_one_read_is_handed_out_where_it_lies(void **state)
 	end(&s);
 }
 
+/* What was written between two events is theirs only when it is in the same read as they are. */
+static void an_event_is_known_as_it_was_written(void **state)
+{
+	static const struct {
+		const char *name;
+		struct slice before, body; /* two reads; the last event of the second */
+		const char *written;       /* NULL: not to be seen */
+	} rows[] = {
+		{ "one", SLICE_INIT("data: x\n\n"), SLICE_INIT("data: a\n\n"), "data: a\n\n" },
+		{ "with a name", SLICE_INIT("\n"), SLICE_INIT("event: n\ndata: a\nid: 1\n\n"),
+		  "event: n\ndata: a\nid: 1\n\n" },
+		{ "with comments", SLICE_INIT("\n"), SLICE_INIT(": c\ndata: a\n\n"),
+		  ": c\ndata: a\n\n" },
+		{ "behind blank lines", SLICE_INIT("\n"), SLICE_INIT("\n\ndata: a\n\n"),
+		  "data: a\n\n" },
+		{ "CR LF", SLICE_INIT("\n"), SLICE_INIT("data: a\r\n\r\n"), "data: a\r\n\r\n" },
+		{ "CR, behind which a line feed may come", SLICE_INIT("\n"),
+		  SLICE_INIT("data: a\r\r"), NULL },
+		{ "the first of all, which may have a mark", SLICE_INIT(""),
+		  SLICE_INIT("data: a\n\n"), NULL },
+		{ "begun in the read before", SLICE_INIT("\nda"), SLICE_INIT("ta: a\n\n"), NULL },
+		{ "a comment in the read before", SLICE_INIT("\n: c\n"), SLICE_INIT("data: a\n\n"),
+		  "data: a\n\n" },
+		{ "its name in the read before", SLICE_INIT("\nevent: n\n"),
+		  SLICE_INIT("data: a\n\n"), NULL },
+		{ "several lines of data", SLICE_INIT("\n"), SLICE_INIT("data: a\ndata: b\n\n"),
+		  NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct slice written = { NULL, 0 };
+		struct sse_event event;
+		struct splitter s;
+		begin(&s, BUFFER);
+		(void)feed(&s, rows[i].before);
+		sse_feed(&s.sse, rows[i].body);
+		while (sse_next(&s.sse, &event) == SSE_EVENT)
+			written = sse_written(&s.sse);
+		if (rows[i].written == NULL ? !slice_absent(written)
+					    : !slice_eq(written, slice_str(rows[i].written)))
+			fail_msg("%s: %.*s", rows[i].name, (int)written.len, written.at);
+		end(&s);
+	}
+}
+
+static void what_is_ahead_is_seen_between_events_only(void **state)
+{
+	static const struct {
+		const char *name;
+		struct slice before;
+		bool seen;
+	} rows[] = {
+		{ "at the very beginning", SLICE_INIT(""), false },
+		{ "behind an event", SLICE_INIT("data: a\n\n"), true },
+		{ "behind a blank line", SLICE_INIT("\n"), true },
+		{ "behind a comment", SLICE_INIT("\n: c\n"), true },
+		{ "inside a comment", SLICE_INIT("\n: c"), false },
+		{ "inside a line", SLICE_INIT("\nda"), false },
+		{ "behind data", SLICE_INIT("\ndata: a\n"), false },
+		{ "behind a name", SLICE_INIT("\nevent: a\n"), false },
+		{ "behind half a line end", SLICE_INIT("data: a\n\r"), false },
+	};
+	static const struct slice body = SLICE_INIT("data: b\n\ndata: c\n\n");
+	struct sse_event event;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct splitter s;
+		begin(&s, BUFFER);
+		(void)feed(&s, rows[i].before);
+		sse_feed(&s.sse, body);
+		struct slice ahead = sse_ahead(&s.sse);
+		if (slice_absent(ahead) == rows[i].seen)
+			fail_msg("%s", rows[i].name);
+		if (rows[i].seen) {
+			assert_true(slice_eq(ahead, body));
+			sse_skip(&s.sse, 9);
+			assert_int_equal(sse_next(&s.sse, &event), SSE_EVENT);
+			assert_true(slice_eq(event.data, SLICE("c")));
+			assert_true(slice_eq(sse_written(&s.sse), SLICE("data: c\n\n")));
+			assert_true(slice_absent(sse_ahead(&s.sse)));
+		}
+		end(&s);
+	}
+}
+
 static void empty_reads_change_nothing(void **state)
 {
 	struct splitter s;
@@ -310,6 +397,8 @@ int main(void)
 		cmocka_unit_test(a_comment_may_have_any_length),
 		cmocka_unit_test(a_line_that_never_ends_is_refused_for_good),
 		cmocka_unit_test(an_event_in_one_read_is_handed_out_where_it_lies),
+		cmocka_unit_test(an_event_is_known_as_it_was_written),
+		cmocka_unit_test(what_is_ahead_is_seen_between_events_only),
 		cmocka_unit_test(empty_reads_change_nothing),
 	};
 	return cmocka_run_group_tests_name("sse", tests, NULL, NULL);

@@ -62,6 +62,14 @@ static void texts_are_assembled(void **state)
 			  CHUNK(CHOICE("\"content\":\"c\"", ""), ",\"obfuscation\":\"\"")
 				  CHUNK(CHOICE("\"content\":\"d\"", ""), "") FINISH("stop") DONE,
 		  "endTurn | \"abcd\"" },
+		{ "padding of another name, and more behind it",
+		  CHUNK(CHOICE("\"content\":\"a\"", ""), ",\"x\":\"u\",\"p\":\"v\",\"n\":1") CHUNK(
+			  CHOICE("\"content\":\"b\"", ""), ",\"x\":\"u\",\"p\":\"\",\"n\":1")
+			  CHUNK(CHOICE("\"content\":\"c\"", ""),
+				",\"x\":\"v\",\"p\":\"ww\",\"n\":1")
+				  CHUNK(CHOICE("\"content\":\"d\"", ""),
+					",\"x\":\"v\",\"p\":\"ww\",\"error\":{}") FINISH("stop"),
+		  "-32011 The provider is overloaded or unavailable | retryable" },
 		{ "padding in front of the choices",
 		  DATA("{\"obfuscation\":\"x\",\"choices\":[{\"delta\":{\"content\":\"a\"}}]}")
 			  DATA("{\"obfuscation\":\"yy\",\"choices\":[{\"delta\":{\"content\":\"b\"}"
