@@ -75,7 +75,7 @@ class Crowd(harness.Case):
 class Outage(harness.Case):
     """Redis goes, and comes back: nobody fails who need not, nobody waits, and the published bounds hold."""
 
-    CALM_S, FAULT_S = 1.2, 3
+    CALM_S, FAULT_S = 1, 2.5
     DEADLINE_MS, TIMER_MS = 20, 5  # store.deadline, and the loop's own lateness
     MOST = 0.9  # of the requests: whom a busy machine kept waiting is not Redis's matter, and they are fewer
     RECOVERY_S = 10 if SANITIZED else 2
@@ -83,7 +83,6 @@ class Outage(harness.Case):
     def suffer(self, name):
         result = redis_outage.run(self, redis_outage.FAULTS[name], self.CALM_S, self.FAULT_S)
         print(result)
-        self.assertTrue(result.were_used_up(), "limits that were in nobody's way")
         self.assertEqual(result.failed, 0)
         self.assertLessEqual(redis_outage.percentile(result.waits_ms(), self.MOST), self.DEADLINE_MS + self.TIMER_MS)
         self.assertLess(result.added_ms(0.5)[1], self.TIMER_MS, "to every second request")

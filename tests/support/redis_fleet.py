@@ -107,7 +107,9 @@ class Fleet:
         settings["providers"] = {"of-" + id: harness.provider(sim, "anthropic") for id, sim in providers.items()}
         settings["models"] = [harness.model(id, "of-" + id) for id in providers]
         settings["plans"]["standard"]["models"] = {"allow": ["*"], "default": next(iter(providers))}
-        self.gateways = [case.gateway(settings) for _ in range(count)]
+        self.gateways = [case.gateway(settings, wait_ready=False) for _ in range(count)]
+        for gateway in self.gateways:
+            gateway.wait_ready()
         self.wait_shared()
 
     @staticmethod

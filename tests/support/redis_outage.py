@@ -12,6 +12,7 @@ import collections
 import dataclasses
 import datetime
 import math
+import os
 import statistics
 import time
 
@@ -21,8 +22,8 @@ import redis_fleet
 import redis_server
 
 GATEWAYS = 4
-AFTER_S = 2.5  # callers go on for so long after the fault: longer than the return may take
-SETTLING_S = 0.8  # connections are made, bursts used up; not yet calm
+AFTER_S = 2  # callers go on for so long after the fault: as long as the return may take
+SETTLING_S = 4 if os.environ.get("SLUICE_SANITIZE") else 1.5  # callers' time to come up against every limit, before it is calm
 QUICK, SLOW = "quick", "slow"  # models; places are scarce at the slow one
 BURST, A_MINUTE = 20, 60
 PLACES = 8
@@ -43,6 +44,8 @@ TENANTS = {
 RATES = {"wide": 50, "rates": 20, "places": 30, "money": 20, "strict": 20, "closed": 20}
 # What an answer may be, besides 200, where nothing has failed.
 REFUSALS = {"wide": (), "rates": (429,), "places": (429,)}
+# Refusals by which one sees that a limit is in the way.
+USED_UP = {"rates": "rate_limited", "places": "concurrency", "money": "budget_exceeded", "strict": "budget_exceeded"}
 
 
 # ---- faults ------------------------------------------------------------------------------------
@@ -142,13 +145,20 @@ def suffer(world, fault, seconds):
     return blows, time.time()
 
 
+def used_up(fleet):
+    """Whether every limit is in its tenant's way: nothing can be exceeded before."""
+    metrics = [gateway.metrics() for gateway in fleet.gateways]
+    return all(any(one.sum("sluice_requests_total", tenant=id, outcome=reason) for one in metrics)
+               for id, reason in USED_UP.items())
+
+
 def run(case, fault, calm_s, fault_s):
     """A Result. Processes end with the case."""
     world = World(case, fault)
     seconds = SETTLING_S + calm_s + fault_s + AFTER_S
     callers = {id: world.fleet.callers(id, SLOW if id == "places" else QUICK, math.ceil(RATES[id] * seconds), 2, 100,
                                        RATES[id]) for id in TENANTS}
-    linger(SETTLING_S)
+    harness.wait_for(lambda: used_up(world.fleet), "every limit to be in the way")
     world.sims[SLOW].reset()
     calm_began = time.time()
     linger(calm_s)
@@ -164,11 +174,11 @@ def run(case, fault, calm_s, fault_s):
 
 
 def timed(lines):
-    """With the time at which each request began (as far as milliseconds go), by tenant."""
+    """With the times at which each request began and ended, as far as milliseconds go; by tenant."""
     found = collections.defaultdict(list)
     for line in lines:
-        line["ended"] = datetime.datetime.fromisoformat(line["time"]).timestamp()
-        line["began"] = line["ended"] - line["total_ms"] / 1000
+        line["began"] = datetime.datetime.fromisoformat(line["time"]).timestamp()
+        line["ended"] = line["began"] + line["total_ms"] / 1000 + 0.001
         found[line.get("tenant")].append(line)
     return found
 
@@ -229,9 +239,9 @@ class Result:
         """Of tenants who would rather be refused than counted without Redis."""
         return sum(1 for row in self.rows["closed"] if row.status == 503)
 
-    def _was_away(self):
+    def _was_away(self, since=0):
         """Whether a gateway took Redis for gone; a busy machine may have let it."""
-        return self.fault.away or any(row.status == 503 and row.began >= self.during.begin for row in self.rows["closed"])
+        return self.fault.away or any(row.status == 503 and row.began >= since for row in self.rows["closed"])
 
     # ---- too much
     @property
@@ -241,7 +251,8 @@ class Result:
         granted = sum(1 for row in self.rows["rates"] if row.status == 200 and row.began >= self.during.begin)
         fair = math.ceil(seconds * A_MINUTE / 60) + 1
         lost = BURST * len(self.blows) if self.fault.loses else 0
-        away = GATEWAYS * BURST + (GATEWAYS - 1) * seconds * A_MINUTE / 60 if self._was_away() else 0
+        away = GATEWAYS * BURST + (GATEWAYS - 1) * seconds * A_MINUTE / 60 \
+            if self._was_away(self.during.begin) else 0
         return Overshoot(max(0, granted - fair), math.floor(lost + away))
 
     @property
@@ -283,14 +294,6 @@ class Result:
     @property
     def strict_money(self):
         return self._money("strict", 0)
-
-    def were_used_up(self):
-        """Whether the limits were in anybody's way before the fault: else nothing could be exceeded."""
-        def spent(id):
-            return redis_fleet.spent_nano(line for line in self.lines[id] if line["ended"] < self.during.begin)
-        most_left = 2 * redis_fleet.COST_NANO
-        return self.calm_high >= PLACES and min(spent("money"), spent("strict")) > BUDGET_NANO - most_left and \
-            any(row.status == 429 and row.began < self.during.begin for row in self.rows["rates"])
 
     def __str__(self):
         calm, added = self.added_ms(0.99)
