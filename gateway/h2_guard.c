@@ -1,6 +1,7 @@
 #include "gateway/h2_guard.h"
 
 #include "codec/base/must.h"
+#include "gateway/h2_guard_block.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,8 @@ enum frame_type {
 	FRAME_CONTINUATION,
 	FRAME_TYPES
 };
-enum { FLAG_END_STREAM = 1, FLAG_END_HEADERS = 4, FLAG_PADDED = 8, FLAG_PRIORITY = 0x20 };
-enum { PREFACE_LEN = 24, HEADER_LEN = 9, FRAME_LEN_MAX = 16384 };
+enum { FLAG_END_STREAM = 1, FLAG_END_HEADERS = 4 };
+enum { PREFACE_LEN = 24, HEADER_LEN = 9, LENGTH_LEN = 3, FLAGS_AT = 4 };
 
 /* A connection starts with all its tokens; time and answered requests give some back, so that an
  * honest client may cancel, ping and update as often as it likes, in proportion to its requests. */
@@ -29,8 +30,10 @@ enum { TOKENS_MAX = 1000, TOKENS_PER_S = 100, TOKENS_PER_ANSWER = 5 };
 /* More aborted than answered requests: rapid reset (CVE-2023-44487), by which the client starts work
  * and pays nothing, or MadeYouReset (CVE-2025-8671), where h2o itself is made to reset. One that was at
  * a provider has cost a connection there, and counts twice. Those in flight count as if they were given
- * up: together they are never more than 100, which is also what one connection may have at once. */
+ * up: together they are never more than 100, which is also what one connection may have at once. Answers
+ * may take long, so five a second may be given up without any. */
 enum { ABORTED_MAX = 100, ABORTED_UNBEGUN = 1, ABORTED_GIVEN_UP = 2, BEGUN_MAX = 100 };
+enum { ABORTED_PER_S = 5 * ABORTED_GIVEN_UP };
 
 /* A body may take `patience` plus a second for each of these. */
 enum { BYTES_PER_S_MIN = 16384 };
@@ -71,9 +74,24 @@ static const char *const verdict_names[GUARD_CAUSES] = {
 };
 
 struct frame {
+	char *at; /* in the input */
 	uint32_t len, stream;
 	uint8_t type, flags;
 };
+
+static struct frame frame_read(char *at)
+{
+	const uint8_t *p = (const uint8_t *)at;
+	return (struct frame){
+		.at = at,
+		.len = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2],
+		.type = p[3],
+		.flags = p[FLAGS_AT],
+		.stream =
+			((uint32_t)p[5] << 24 | (uint32_t)p[6] << 16 | (uint32_t)p[7] << 8 | p[8]) &
+			0x7fffffff,
+	};
+}
 
 const char *guard_verdict_name(enum guard_verdict verdict)
 {
@@ -193,12 +211,66 @@ static enum guard_verdict upload_begin(struct h2_guard *guard, struct guard_budg
 	return budget_take(guard, budget, cost);
 }
 
-static enum guard_verdict upload_data(struct h2_guard *guard, struct guard_budget *budget,
-				      struct guard_upload *upload, size_t len)
+/* ---- bodies that are too large ----
+ *
+ * h2o would reset such a stream as "safe to try again", and once more for each frame that follows. So it
+ * is told that the request ends where the limit is passed, and answers it as any other; what the client
+ * still sends of it never gets to h2o. Where a content-length is spelled out that is too large, h2o is
+ * told that it is 0, and that the request ends with the first DATA: without that it would not open the
+ * connection's window. Where a content-length is but referred to, h2o finds that another has come, and
+ * resets the stream with PROTOCOL_ERROR. */
+static struct guard_refused *refused_find(struct h2_guard *guard, uint32_t stream)
 {
-	upload->bytes += len;
-	enum guard_verdict verdict = budget_take(guard, budget, len);
-	return upload->bytes > budget->body_bytes_max ? GUARD_BODY_TOO_LARGE : verdict;
+	for (uint32_t i = 0; i < guard->refused_count; i++)
+		if (guard->refused[i].stream == stream)
+			return &guard->refused[i];
+	return NULL;
+}
+
+static void drop(struct h2_guard *guard, uint32_t len)
+{
+	guard->dropping = len;
+	guard->dropped += len;
+}
+
+/* `frame`, of DATA, is the last of its request that h2o sees, and without its payload. */
+static enum guard_verdict refuse(struct h2_guard *guard, struct guard_budget *budget,
+				 struct guard_upload *upload, const struct frame *frame)
+{
+	upload_end(guard, budget, upload);
+	if (guard->refused_count == GUARD_REFUSED_MAX)
+		return GUARD_BODY_TOO_LARGE;
+	guard->refused[guard->refused_count++] = (struct guard_refused){ .stream = frame->stream };
+	(void)memset(frame->at, 0, LENGTH_LEN);
+	frame->at[FLAGS_AT] = FLAG_END_STREAM;
+	drop(guard, frame->len);
+	return guard->dropped > GUARD_DROPPED_MAX ? GUARD_BODY_TOO_LARGE : GUARD_PASS;
+}
+
+/* Whether h2o must not see the frame; takes notice if nothing more will come. */
+static bool is_refused(struct h2_guard *guard, const struct frame *frame)
+{
+	struct guard_refused *refused = refused_find(guard, frame->stream);
+	if (refused == NULL || refused->ended)
+		return false;
+	refused->ended = frame->type == FRAME_RST_STREAM ||
+			 (frame->type == FRAME_DATA && (frame->flags & FLAG_END_STREAM) != 0);
+	return frame->type == FRAME_DATA;
+}
+
+bool h2_guard_refuses(const struct h2_guard *guard, uint32_t stream)
+{
+	return refused_find((struct h2_guard *)(uintptr_t)guard, stream) != NULL;
+}
+
+/* ---- what a frame does to bodies ---- */
+static enum guard_verdict upload_data(struct h2_guard *guard, struct guard_budget *budget,
+				      struct guard_upload *upload, const struct frame *frame)
+{
+	upload->bytes += frame->len;
+	enum guard_verdict verdict = budget_take(guard, budget, frame->len);
+	bool too_large = upload->too_large || upload->bytes > budget->body_bytes_max;
+	return too_large ? refuse(guard, budget, upload, frame) : verdict;
 }
 
 /* A stream that is not known begins with HEADERS whatever its number: PRIORITY can open streams
@@ -216,94 +288,35 @@ static enum guard_verdict account_body(struct h2_guard *guard, struct guard_budg
 		return frame->type == FRAME_HEADERS && !ends
 			       ? upload_begin(guard, budget, frame, now)
 			       : GUARD_PASS;
-	enum guard_verdict verdict = GUARD_PASS;
-	if (frame->type == FRAME_DATA)
-		verdict = upload_data(guard, budget, upload, frame->len);
+	if (frame->type == FRAME_DATA && !ends)
+		return upload_data(guard, budget, upload, frame);
 	if (ends)
 		upload_end(guard, budget, upload);
-	return verdict;
-}
-
-/* ---- header blocks (RFC 7541 6) ----
- *
- * One byte may stand for a field of 4 KiB that was sent before. h2o does not copy it, but makes some
- * hundred bytes of each: 16 KiB become megabytes. So fields are counted, which needs no table. What is
- * malformed counts as it goes; h2o refuses it. */
-struct block {
-	const uint8_t *at, *end;
-};
-
-/* An integer whose first byte has `bits` bits of it; SIZE_MAX when it is cut off or absurd. */
-static size_t block_int(struct block *block, unsigned bits)
-{
-	const size_t most = (1U << bits) - 1;
-	if (block->at == block->end)
-		return SIZE_MAX;
-	size_t value = *block->at++ & most;
-	if (value < most)
-		return value;
-	for (unsigned shift = 0; shift <= 21 && block->at < block->end; shift += 7) {
-		uint8_t byte = *block->at++;
-		value += (size_t)(byte & 0x7f) << shift;
-		if ((byte & 0x80) == 0)
-			return value;
-	}
-	return SIZE_MAX;
-}
-
-static bool block_skip_text(struct block *block)
-{
-	size_t len = block_int(block, 7);
-	if (len > (size_t)(block->end - block->at))
-		return false;
-	block->at += len;
-	return true;
-}
-
-/* A field, or a change of the table's size. False: malformed. */
-static bool block_skip_field(struct block *block)
-{
-	const uint8_t first = *block->at;
-	if ((first & 0x80) != 0) /* indexed */
-		return block_int(block, 7) != SIZE_MAX;
-	if ((first & 0xe0) == 0x20)
-		return block_int(block, 5) != SIZE_MAX;
-	size_t name = block_int(block, (first & 0x40) != 0 ? 6 : 4);
-	if (name == SIZE_MAX || (name == 0 && !block_skip_text(block)))
-		return false;
-	return block_skip_text(block);
-}
-
-static enum guard_verdict judge_block(const char *bytes, size_t len, uint8_t flags)
-{
-	struct block block = { (const uint8_t *)bytes, (const uint8_t *)bytes + len };
-	size_t padding = 0, before = 0;
-	if ((flags & FLAG_PADDED) != 0 && len > 0) {
-		padding = *block.at;
-		before = 1;
-	}
-	if ((flags & FLAG_PRIORITY) != 0)
-		before += 5;
-	if (before + padding > len)
-		return GUARD_PASS;
-	block.at += before;
-	block.end -= padding;
-	for (unsigned fields = 0; block.at < block.end; fields++)
-		if (fields == GUARD_FIELDS_MAX)
-			return GUARD_FORBIDDEN_FRAME;
-		else if (!block_skip_field(&block))
-			break;
 	return GUARD_PASS;
 }
 
+/* ---- header blocks ----
+ *
+ * One byte may stand for a field of 4 KiB that was sent before. h2o does not copy it, but makes some
+ * hundred bytes of each: 16 KiB become megabytes. So fields are counted, which needs no table. */
+
 /* The one whose frame header was judged already, once it is whole. */
-static enum guard_verdict judge_waiting_block(struct h2_guard *guard, const char *input, size_t len)
+static enum guard_verdict judge_waiting_block(struct h2_guard *guard, struct guard_budget *budget,
+					      char *input, size_t len)
 {
-	size_t block_len = guard->block_len;
-	if (block_len == 0 || len < guard->block + block_len)
+	if (guard->block_len == 0 || len < guard->block + guard->block_len)
 		return GUARD_PASS;
+	struct frame frame = frame_read(input + guard->block - HEADER_LEN);
+	struct guard_block block = guard_block_read(frame.at + HEADER_LEN, frame.len, frame.flags);
 	guard->block_len = 0;
-	return judge_block(input + guard->block, block_len, guard->block_flags);
+	if (block.fields > GUARD_FIELDS_MAX)
+		return GUARD_FORBIDDEN_FRAME;
+	struct guard_upload *upload = upload_find(guard, frame.stream);
+	if (upload != NULL && block.content_length > budget->body_bytes_max) {
+		upload->too_large = true;
+		guard_block_clear_length(&block, frame.at + HEADER_LEN);
+	}
+	return GUARD_PASS;
 }
 
 /* ---- frames ---- */
@@ -311,7 +324,7 @@ static enum guard_verdict judge(struct h2_guard *guard, struct guard_budget *bud
 				const struct frame *frame, nsec_t now)
 {
 	int32_t cost = frame_cost(frame);
-	if (cost == FORBIDDEN || frame->len > FRAME_LEN_MAX)
+	if (cost == FORBIDDEN || frame->len > GUARD_FRAME_MAX)
 		return GUARD_FORBIDDEN_FRAME;
 	/* Its CONTINUATION would be refused anyhow, but h2o would have taken the first part. */
 	if (frame->type == FRAME_HEADERS && (frame->flags & FLAG_END_HEADERS) == 0)
@@ -321,46 +334,79 @@ static enum guard_verdict judge(struct h2_guard *guard, struct guard_budget *bud
 	return account_body(guard, budget, frame, now);
 }
 
-static struct frame frame_read(const char *at)
+/* ---- the input ---- */
+struct pass {
+	char *input;
+	size_t len;
+	size_t from; /* is looked at next */
+	size_t to;   /* what h2o is to see goes here */
+};
+
+/* Of the next `len` bytes, what is there. */
+static void pass_keep(struct pass *pass, size_t len)
 {
-	const uint8_t *p = (const uint8_t *)at;
-	return (struct frame){
-		.len = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2],
-		.type = p[3],
-		.flags = p[4],
-		.stream =
-			((uint32_t)p[5] << 24 | (uint32_t)p[6] << 16 | (uint32_t)p[7] << 8 | p[8]) &
-			0x7fffffff,
-	};
+	size_t there = pass->len - pass->from < len ? pass->len - pass->from : len;
+	if (pass->to != pass->from)
+		(void)memmove(pass->input + pass->to, pass->input + pass->from, there);
+	pass->from += there;
+	pass->to += there;
 }
 
-enum guard_verdict h2_guard_scan(struct h2_guard *guard, struct guard_budget *budget,
-				 const char *input, size_t len, nsec_t now)
+static void pass_drop(struct pass *pass, struct h2_guard *guard)
+{
+	size_t left = pass->len - pass->from;
+	size_t there = left < guard->dropping ? left : guard->dropping;
+	pass->from += there;
+	guard->dropping -= (uint32_t)there;
+}
+
+static enum guard_verdict pass_frame(struct pass *pass, struct h2_guard *guard,
+				     struct guard_budget *budget, nsec_t now)
+{
+	struct frame frame = frame_read(pass->input + pass->from);
+	const bool unseen = is_refused(guard, &frame);
+	enum guard_verdict verdict = judge(guard, budget, &frame, now);
+	if (verdict != GUARD_PASS)
+		return verdict;
+	if (unseen) {
+		drop(guard, HEADER_LEN + frame.len);
+		pass_drop(pass, guard);
+		return guard->dropped > GUARD_DROPPED_MAX ? GUARD_BODY_TOO_LARGE : GUARD_PASS;
+	}
+	if (frame.type == FRAME_HEADERS) {
+		guard->block = guard->next + HEADER_LEN;
+		guard->block_len = frame.len;
+	}
+	uint32_t kept = HEADER_LEN + frame.len - guard->dropping; /* its payload may have to go */
+	guard->next += kept;
+	pass_keep(pass, kept);
+	pass_drop(pass, guard);
+	return judge_waiting_block(guard, budget, pass->input, pass->to);
+}
+
+enum guard_verdict h2_guard_scan(struct h2_guard *guard, struct guard_budget *budget, char *input,
+				 size_t *len, nsec_t now)
 {
 	bool moved = false;
-	enum guard_verdict waiting = judge_waiting_block(guard, input, len);
-	if (waiting != GUARD_PASS)
-		return waiting;
-	if (!guard->preface && len >= PREFACE_LEN) {
+	enum guard_verdict verdict = judge_waiting_block(guard, budget, input, *len);
+	if (!guard->preface && *len >= PREFACE_LEN) {
 		guard->preface = moved = true;
 		guard->next = PREFACE_LEN;
 	}
-	while (guard->preface && len >= guard->next + HEADER_LEN) {
-		struct frame frame = frame_read(input + guard->next);
-		enum guard_verdict verdict = judge(guard, budget, &frame, now);
-		if (frame.type == FRAME_HEADERS && verdict == GUARD_PASS) {
-			guard->block = guard->next + HEADER_LEN;
-			guard->block_len = frame.len;
-			guard->block_flags = frame.flags;
-			verdict = judge_waiting_block(guard, input, len);
-		}
-		if (verdict != GUARD_PASS)
-			return verdict;
-		guard->next += HEADER_LEN + frame.len;
+	size_t known = guard->next < *len ? guard->next : *len;
+	struct pass pass = { .input = input, .len = *len, .from = known, .to = known };
+	pass_drop(&pass, guard);
+	while (verdict == GUARD_PASS && guard->preface && pass.to == guard->next &&
+	       pass.len - pass.from >= HEADER_LEN) {
+		verdict = pass_frame(&pass, guard, budget, now);
 		moved = true;
 	}
+	if (verdict != GUARD_PASS)
+		return verdict;
+	pass_keep(&pass, pass.len - pass.from);
+	*len = pass.to;
 	/* The clock of a frame that is not complete starts anew with each frame. */
-	if (guard->next == len)
+	if (guard->next == *len && guard->dropping == 0)
 		guard->partial_since = 0;
 	else if (moved || guard->partial_since == 0)
 		guard->partial_since = now;
@@ -373,9 +419,17 @@ void h2_guard_ate(struct h2_guard *guard, size_t len)
 	guard->next -= len;
 	if (guard->block_len != 0)
 		guard->block -= len;
+	for (uint32_t i = guard->refused_count; i-- != 0;) /* h2o knows of them now */
+		if (guard->refused[i].ended)
+			guard->refused[i] = guard->refused[--guard->refused_count];
 }
 
 /* ---- pace ---- */
+static void forgive(struct h2_guard *guard, uint32_t aborted)
+{
+	guard->aborted -= guard->aborted < aborted ? guard->aborted : aborted;
+}
+
 bool guard_too_slow(const struct guard_budget *budget, nsec_t since, size_t bytes, nsec_t now)
 {
 	return now - since > budget->patience + bytes * (SEC / BYTES_PER_S_MIN);
@@ -384,6 +438,7 @@ bool guard_too_slow(const struct guard_budget *budget, nsec_t since, size_t byte
 enum guard_verdict h2_guard_check_pace(struct h2_guard *guard, const struct guard_budget *budget,
 				       nsec_t now)
 {
+	forgive(guard, ABORTED_PER_S);
 	if (guard->partial_since != 0 && guard_too_slow(budget, guard->partial_since, 0, now))
 		return GUARD_SLOW;
 	const struct guard_upload *uploads = uploads_of(guard);
@@ -400,7 +455,7 @@ enum guard_verdict h2_guard_check_pace(struct h2_guard *guard, const struct guar
 /* ---- requests ---- */
 static void note_answered(struct h2_guard *guard)
 {
-	guard->aborted -= guard->aborted < ABORTED_GIVEN_UP ? guard->aborted : ABORTED_GIVEN_UP;
+	forgive(guard, ABORTED_GIVEN_UP);
 	guard->tokens += TOKENS_PER_ANSWER;
 	if (guard->tokens > TOKENS_MAX)
 		guard->tokens = TOKENS_MAX;

@@ -2,7 +2,8 @@
  *
  * One struct h2_guard per HTTP/2 connection. h2_guard_scan looks at every frame header once, h2o
  * eats the frames afterwards, h2_guard_ate is told how much. A verdict other than GUARD_PASS means:
- * close the connection, and let h2o see none of the input. Pure: no socket, no clock; http_h2o_edge
+ * close the connection, and let h2o see none of the input. A body that is too large does not end the
+ * connection at once: its request is made to end early, so that it can be answered. Pure: no socket, no clock; http_h2o_edge
  * owns both. What it holds off, and why, is in h2_guard.c beside each rule. */
 #ifndef GATEWAY_H2_GUARD_H
 #define GATEWAY_H2_GUARD_H
@@ -17,7 +18,7 @@ enum guard_verdict {
 	GUARD_FLOOD,            /* too many frames that cost us more than the client */
 	GUARD_UPLOADS,          /* too many bodies at once */
 	GUARD_UNFINISHED_BYTES, /* too many bytes of bodies that do not end */
-	GUARD_BODY_TOO_LARGE,   /* one body far over the limit */
+	GUARD_BODY_TOO_LARGE,   /* a body over the limit that goes on after it was refused */
 	GUARD_SLOW,             /* a frame, body or request that comes too slowly */
 	GUARD_STALLED,          /* the peer takes what we write too slowly, or not at all */
 	GUARD_ABORTED,          /* too many requests that ended before their answer */
@@ -44,29 +45,42 @@ enum { GUARD_UPLOADS_MAX = 100, GUARD_UPLOADS_INLINE = 8 };
 /* What h2o keeps of a request from its HEADERS on, besides what these carry: stream and pool. */
 enum { GUARD_UPLOAD_COST = 6 << 10 };
 
-/* Header fields of one request; over HTTP/1.1 h2o takes 100. */
-enum { GUARD_FIELDS_MAX = 128 };
+enum { GUARD_FRAME_MAX = 16384 }; /* RFC 9113 4.2: we ask for no more */
+
+/* Bodies too large that a connection may be sending at the same time, and what it may send of them after
+ * their refusal. h2o does not see that and so never opens the connection's window (16 MiB) for it again:
+ * were it more than half, other requests could come to a stop. */
+enum { GUARD_REFUSED_MAX = 8, GUARD_DROPPED_MAX = 2 << 20 };
 
 /* A request whose body has not ended. */
 struct guard_upload {
 	nsec_t since;
 	size_t bytes; /* of its body */
 	uint32_t stream;
-	uint32_t cost; /* and besides; both count into the budget */
+	uint32_t cost;  /* and besides; both count into the budget */
+	bool too_large; /* its headers say so */
+};
+
+struct guard_refused {
+	uint32_t stream;
+	bool ended; /* nothing more will come */
 };
 
 struct h2_guard {
 	size_t next;          /* offset of the next header to judge; may lie beyond the input */
 	size_t block;         /* where a header block begins that has not come to its end */
 	uint32_t block_len;   /* 0: there is none */
-	uint8_t block_flags;  /* of its HEADERS */
 	nsec_t partial_since; /* the frame at the end of the input is not complete; 0: it is */
 	nsec_t tokens_at;
 	int32_t tokens;
 	uint32_t small; /* frames that cost no tokens, in the second that began at small_at */
 	nsec_t small_at;
-	uint32_t aborted; /* what requests cost that ended before their answer */
-	bool preface;     /* seen */
+	uint32_t aborted;  /* what requests cost that ended before their answer */
+	bool preface;      /* seen */
+	uint32_t dropping; /* of a frame that h2o does not see, so much is still to come */
+	uint32_t dropped;  /* of all of them */
+	uint32_t refused_count;
+	struct guard_refused refused[GUARD_REFUSED_MAX];
 	uint32_t upload_count;
 	size_t bytes;              /* sum over uploads, costs included */
 	struct guard_upload *many; /* room for GUARD_UPLOADS_MAX; NULL: they are in `few` */
@@ -79,15 +93,20 @@ void h2_guard_fini(struct h2_guard *guard, struct guard_budget *budget);
 
 /* Judges the frame headers in `input` that were not judged before; `input` begins where h2o has
  * stopped eating, at the preface or a frame. A frame is judged as soon as its header is there, a header
- * block when it is there as a whole. */
+ * block when it is there as a whole. What h2o must not see is taken out of the input, and *len becomes
+ * less. */
 MUST_USE enum guard_verdict h2_guard_scan(struct h2_guard *guard, struct guard_budget *budget,
-					  const char *input, size_t len, nsec_t now);
+					  char *input, size_t *len, nsec_t now);
+
+/* Whether the request on this stream was made to end because its body is too large: what h2o has of it
+ * is not what was sent. Ask before h2o has eaten the rest of the input. */
+bool h2_guard_refuses(const struct h2_guard *guard, uint32_t stream);
 
 /* h2o has eaten the first `len` bytes, whole frames. */
 void h2_guard_ate(struct h2_guard *guard, size_t len);
 
 /* Once a second, while input is being read: has a frame or a body become too slow? Gives back
- * memory that is not needed. */
+ * memory that is not needed, and forgives a few requests that were given up. */
 MUST_USE enum guard_verdict h2_guard_check_pace(struct h2_guard *guard,
 						const struct guard_budget *budget, nsec_t now);
 

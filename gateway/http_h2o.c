@@ -12,8 +12,9 @@
 
 enum { SERVER_MAGIC = 0x48535256, EXCHANGE_MAGIC = 0x45584348 };
 
-/* Between the limit and h2o's own (which resets an HTTP/2 stream as "safe to try again") a body is
- * still taken, so that the handler can say that it is too large: a quarter of the limit, and this. */
+/* A body is taken for a quarter of the limit more, and this, so that the handler can say that it is too
+ * large; what is larger than that the guards cut off. h2o's own answers would be worse: over HTTP/2 it
+ * resets the stream as "safe to try again". So its limit is out of reach. */
 enum { BODY_SLACK_MIN = 64 << 10 };
 
 /* A connection may be unused for so long. Requests that come slowly are the guard's. */
@@ -121,14 +122,15 @@ static void read_headers(h2o_req_t *req, struct slice headers[HTTP_HEADER_COUNT]
 	}
 }
 
-static void read_request(h2o_req_t *req, size_t body_bytes_max, struct http_incoming *in)
+static void read_request(h2o_req_t *req, const struct edge *edge, size_t body_bytes_max,
+			 struct http_incoming *in)
 {
 	in->method = to_slice(req->method);
 	in->path = to_slice(req->path);
 	if (req->query_at != SIZE_MAX)
 		in->path.len = req->query_at;
 	read_headers(req, in->headers);
-	in->body_too_large = req->entity.len > body_bytes_max;
+	in->body_too_large = req->entity.len > body_bytes_max || edge_body_refused(edge, req);
 	in->body = in->body_too_large ? slice_of(NULL, 0) : to_slice(req->entity);
 	in->http2 = req->version >= 0x200;
 }
@@ -181,7 +183,7 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
 					    .edge = edge_of(req),
 					    .req = req,
 					    .tick.cb = on_exchange_tick };
-	read_request(req, server->limits.body_bytes_max, &exchange->in);
+	read_request(req, exchange->edge, server->limits.body_bytes_max, &exchange->in);
 	exchange->in.names = exchange->edge->names;
 	/* The one place of a request that is ours, to find the exchange again in the logger. */
 	h2o_req_getenv(req, H2O_STRLIT("exchange"), 1)->base = (char *)exchange;
@@ -416,6 +418,7 @@ static void configure_h2o(struct http_server *server)
 	config->http1.req_timeout = IDLE_MS;
 	config->http1.upgrade_to_http2 = 0; /* the guard would miss the change */
 	config->http2.idle_timeout = IDLE_MS;
+	config->max_request_entity_size = SIZE_MAX;
 	h2o_hostconf_t *host =
 		h2o_config_register_host(config, h2o_iovec_init(H2O_STRLIT("default")), 65535);
 	/* No path is registered, so that every request falls back to this, "*" and all. */
@@ -436,7 +439,6 @@ static void apply_limits(struct http_server *server, const struct http_limits *l
 	must(limits->connections_max > 0);
 	server->limits = *limits;
 	server->listeners.connections_max = limits->connections_max;
-	server->config.max_request_entity_size = whole_max;
 	budget->body_bytes_max = whole_max;
 	budget->conn_bytes_max = 4 * body_max > CONN_BYTES_MIN ? 4 * body_max : CONN_BYTES_MIN;
 	budget->worker_bytes_max = limits->unfinished_bytes_max;

@@ -63,7 +63,7 @@ void edge_pass(struct edge *edge, const char *err)
 	if (edge->proto == EDGE_HTTP2)
 		h2_guard_ate(&edge->guard, before - edge->sock->input->size);
 	else
-		http1_count(edge);
+		http1_ate(edge);
 	edge_settle(edge);
 }
 
@@ -79,9 +79,9 @@ static void h2_gate(struct edge *edge)
 static void h2_read(struct edge *edge, const char *err)
 {
 	if (err == NULL) {
-		const h2o_buffer_t *input = edge->sock->input;
+		h2o_buffer_t *input = edge->sock->input;
 		enum guard_verdict verdict =
-			h2_guard_scan(&edge->guard, &edge->host->budget, input->bytes, input->size,
+			h2_guard_scan(&edge->guard, &edge->host->budget, input->bytes, &input->size,
 				      net_now(edge->host->loop));
 		if (verdict != GUARD_PASS) {
 			edge_kill(edge, verdict);
@@ -263,15 +263,14 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 	h2o_socket_t *sock = edge->sock;
 	h2o_accept_ctx_t accept_ctx = { .ctx = host->ctx, .hosts = host->hosts };
 	struct h2o_call call;
-	size_t before = sock->input->size;
 
 	must(edge->proto == EDGE_OPENING);
 	edge->proto = proto;
 	if (proto == EDGE_HTTP2) { /* the first flight, before h2o sees it */
 		nsec_t now = net_now(host->loop);
 		h2_guard_init(&edge->guard, now);
-		enum guard_verdict verdict =
-			h2_guard_scan(&edge->guard, &host->budget, sock->input->bytes, before, now);
+		enum guard_verdict verdict = h2_guard_scan(
+			&edge->guard, &host->budget, sock->input->bytes, &sock->input->size, now);
 		if (verdict != GUARD_PASS) {
 			edge_kill(edge, verdict);
 			h2o_socket_close(sock);
@@ -280,6 +279,7 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 	}
 	if (proto == EDGE_HTTP1 && !http1_admit(edge))
 		return;
+	size_t before = sock->input->size;
 	call_begin(edge, &call);
 	if (proto == EDGE_HTTP2)
 		h2o_http2_accept(&accept_ctx, sock, edge->connected_at);
@@ -289,9 +289,9 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 		return;
 	if (proto == EDGE_HTTP2)
 		h2_guard_ate(&edge->guard, before - sock->input->size);
-	else
-		http1_count(edge);
 	edge_settle(edge);
+	if (proto == EDGE_HTTP1) /* may need h2o's callback, which is known now */
+		http1_ate(edge);
 }
 
 struct edge *edge_of(const h2o_req_t *req)
@@ -305,6 +305,17 @@ void edge_watch(struct edge *edge, h2o_req_t *req, void *watched)
 		h2o_linklist_unlink(&edge->idle);
 	if (edge->proto == EDGE_HTTP1)
 		http1_watch(edge, req, watched);
+}
+
+bool edge_body_refused(const struct edge *edge, h2o_req_t *req)
+{
+	uint64_t stream;
+
+	if (edge->proto != EDGE_HTTP2 || edge->guard.refused_count == 0)
+		return false;
+	h2o_iovec_t id = req->conn->callbacks->log_.http2.stream_id(req);
+	must(slice_to_u64(slice_of(id.base, id.len), &stream));
+	return h2_guard_refuses(&edge->guard, (uint32_t)stream);
 }
 
 bool edge_may_begin(const struct edge *edge)

@@ -125,6 +125,9 @@ void edge_watch(struct edge *edge, h2o_req_t *req, void *watched);
 void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t count,
 	       h2o_send_state_t state);
 
+/* Whether the body of a request that has just arrived is cut off, because it was too large. */
+bool edge_body_refused(const struct edge *edge, h2o_req_t *req);
+
 /* Whether a watched request may be handed over now; if not, ask again when another one is over. */
 bool edge_may_begin(const struct edge *edge);
 

@@ -168,6 +168,22 @@ void http1_count(struct edge *edge)
 		edge_kill(edge, GUARD_UNFINISHED_BYTES);
 }
 
+/* Whether h2o is in the middle of a body. A length that is too large was refused with the head, so it is
+ * chunked, and what is in the input has been unpacked, but for the beginning of a chunk. */
+static bool is_taking_body(const struct edge *edge)
+{
+	return edge->h1.held == NULL && edge->h1.head.whole != 0 && !edge->killed &&
+	       edge->sock->_cb.read != NULL && edge->sock->_cb.write == NULL;
+}
+
+void http1_ate(struct edge *edge)
+{
+	const size_t most = edge->h1.head.whole + edge->host->budget.body_bytes_max;
+	http1_count(edge);
+	if (is_taking_body(edge) && edge->sock->input->size > most)
+		refuse(edge, H1_BODY_TOO_LARGE);
+}
+
 void http1_fini(struct edge *edge)
 {
 	edge->host->budget.unfinished_bytes -= edge->h1.bytes_counted;

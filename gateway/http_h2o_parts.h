@@ -40,6 +40,9 @@ void http1_add_early(struct edge *edge);
 /* Brings the budget up to date with what is buffered; kills if that is too much. */
 void http1_count(struct edge *edge);
 
+/* h2o has seen the input: likewise, and refuses a chunked body that has become too large. */
+void http1_ate(struct edge *edge);
+
 /* The connection is gone. */
 void http1_fini(struct edge *edge);
 

@@ -286,12 +286,13 @@ def unfinished_over_connections(target):
 
 
 def far_too_large(target):
+    """It is answered where it passes the limit, and goes on."""
     with target.open(PREFACE + settings() + target.headers(1)) as connection:
         try:
-            send_pieces(connection, 1, 4 * target.body_max)
+            send_pieces(connection, 1, 10 * target.body_max)
         except OSError:
             return "closed"
-        return "4 times the limit TAKEN" if ending(connection, 0.5) == "OPEN" else "closed"
+        return "10 times the limit TAKEN" if ending(connection, 0.5) == "OPEN" else "closed"
 
 
 # ---- slowness ----------------------------------------------------------------------------------

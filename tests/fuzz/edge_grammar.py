@@ -35,6 +35,7 @@ from wire import (  # noqa: E402
 THREADS = 24
 LOG_KEPT = 2000      # lines of the gateway that stay in memory
 RESTART_EVERY_S = 60
+BODY_MAX = 30000     # so that bodies become too large now and then: 95,536 bytes, after which the guard refuses them
 PING_BODY = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
 
@@ -122,6 +123,20 @@ class Http2:
             block, flags = bytes([pad]) + block + bytes(pad if rng.random() < 0.98 else 0), flags | 8
         return frame(HEADERS, flags, stream, block)
 
+    def length(self, body):
+        """A content-length, which the guard looks for if its name is that of the static table."""
+        rng = self.rng
+        value = rng.choice([b"%d" % len(body), b"95537", b"1000000", b"9999999999999", b"0"])
+        if rng.random() < 0.2:
+            value = rng.choice([b"\x64\x4e\xba\xeb\xff", b"\x64\x02"])
+            return rng.choice([b"\x5c", b"\x0f\x0d"]) + integer(len(value), 7, 0x80) + value
+        return rng.choice([b"\x5c", b"\x0f\x0d", b"\x1f\x0d"]) + string(value)
+
+    def flood(self):
+        """A body that becomes too large."""
+        stream = self.any_stream()
+        return b"".join(frame(DATA, 0, stream, bytes(self.rng.choice([16384, 9000]))) for _ in range(12))
+
     def begin(self):
         stream = self.next
         self.next += 2 * self.rng.choice([1, 1, 1, 1, 2, 50])
@@ -129,7 +144,8 @@ class Http2:
         path, body = self.ask()
         if self.rng.random() < 0.1:
             return self.framed_block(stream, self.block(path), END_HEADERS | END_STREAM)
-        head = self.framed_block(stream, self.block(path), END_HEADERS)
+        length = self.length(body) if self.rng.random() < 0.1 else b""
+        head = self.framed_block(stream, self.block(path) + length, END_HEADERS)
         if self.rng.random() < 0.75:
             return head + frame(DATA, END_STREAM, stream, body)
         self.open.append(stream)
@@ -197,9 +213,9 @@ class Http2:
         rng = self.rng
         frames = [PREFACE + (self.some_settings() if rng.random() < 0.95 else b"")]
         makers = [self.begin, self.more_data, self.window, self.some_settings, self.priority, self.reset, self.trailers,
-                  lambda: frame(PING, rng.choice([0, 0, 1]), 0, rng.randbytes(8)), self.wrong]
+                  lambda: frame(PING, rng.choice([0, 0, 1]), 0, rng.randbytes(8)), self.wrong, self.flood]
         weights = [rng.choice([1, 5, 20]), 4, rng.choice([1, 4, 30]), 1, rng.choice([0, 1, 5]), rng.choice([0, 1, 4]), 1, 1,
-                   rng.choice([0, 0, 0.1, 1])]
+                   rng.choice([0, 0, 0.1, 1]), rng.choice([0, 0, 0.3])]
         for _ in range(rng.choice([3, 10, 30, 100])):
             maker = rng.choices(makers, weights)[0] if self.seen else self.begin
             frames.append(maker())
@@ -218,6 +234,8 @@ class Http1:
 
     def chunked(self, body):
         rng, out = self.rng, b""
+        if rng.random() < 0.03:
+            body = bytes(200000)
         while body:
             size = rng.randrange(1, len(body) + 1)
             extension = b";x=y" if rng.random() < 0.1 else b""
@@ -333,7 +351,7 @@ class Fuzzer:
 
     # The gateway.
     def start(self):
-        settings = servers.settings(self.sim, *(self.cert if self.tls else ()))
+        settings = servers.settings(self.sim, *(self.cert if self.tls else ()), limits={"body_bytes": BODY_MAX})
         self.gateway = harness.Gateway(settings)
         self.size = servers.answer_size(self.gateway)
 

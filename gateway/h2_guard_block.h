@@ -1,0 +1,28 @@
+/* h2_guard_block.h - what the guard learns from a header block (RFC 7541 6) without unpacking it.
+ *
+ * No table is kept, so references to fields sent before remain closed. What is malformed is read as far
+ * as it goes; h2o refuses it. Pure. */
+#ifndef GATEWAY_H2_GUARD_BLOCK_H
+#define GATEWAY_H2_GUARD_BLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Header fields of one request; over HTTP/1.1 h2o takes 100. */
+enum { GUARD_FIELDS_MAX = 128 };
+
+struct guard_block {
+	unsigned fields; /* and changes of the table's size; not counted beyond one too many */
+	uint64_t content_length; /* if it is spelled out: the last one, as h2o takes it; else 0 */
+	size_t length_at, length_len; /* its digits, within the block */
+	bool length_packed;
+};
+
+/* `bytes` is the payload of a HEADERS frame with END_HEADERS and these `flags`. */
+struct guard_block guard_block_read(const char *bytes, size_t len, uint8_t flags);
+
+/* Makes the content-length, which is not 0, 0. */
+void guard_block_clear_length(const struct guard_block *block, char *bytes);
+
+#endif
