@@ -181,7 +181,10 @@ void compare(int argc, char **argv)
 	rivals.push_back(rival_ondemand(false));
 	rivals.push_back(rival_ondemand(true));
 	rivals.push_back(rival_dom());
-	struct rig *rig = rig_new();
+	const struct codec_set *set = codec_set_find(slice_str(CODEC_SET));
+	if (set == nullptr)
+		throw std::runtime_error("no instruction set " CODEC_SET " here");
+	struct rig *rig = rig_new(set);
 	if (!outputs.empty())
 		for (const Class &work : classes)
 			for (auto &rival : rivals)

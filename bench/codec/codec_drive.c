@@ -1,6 +1,6 @@
 /* codec_drive - what the codec takes for given inputs.
  *
- * codec_drive [--rounds N] TASK:FILE...    TASK as in rig.h, each line of the output as in `columns`
+ * codec_drive [--rounds N] [--set NAME] TASK:FILE...    TASK as in rig.h, each line of the output as in `columns`
  *
  * Under callgrind with --collect-atstart=no every input has a dump of its own, with the input's
  * argument as its trigger, of one run in the steady state. With --rounds the time is taken N times,
@@ -172,7 +172,7 @@ static void count(struct rig *rig, const struct input *input, unsigned rounds)
 
 int main(int argc, char **argv)
 {
-	struct rig *rig = rig_new();
+	const struct codec_set *set = codec_set_best();
 	struct input *inputs = calloc((size_t)argc, sizeof(*inputs));
 	unsigned rounds = 0;
 	size_t found = 0;
@@ -181,11 +181,16 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
 			rounds = (unsigned)strtoul(argv[++i], NULL, 10);
+		else if (strcmp(argv[i], "--set") == 0 && i + 1 < argc)
+			set = codec_set_find(slice_str(argv[++i]));
 		else
 			inputs[found++] = input_of(argv[i]);
 	}
 	if (found == 0 || rounds > ROUNDS_MAX)
-		give_up("usage", "codec_drive [--rounds N] TASK:FILE...");
+		give_up("usage", "codec_drive [--rounds N] [--set NAME] TASK:FILE...");
+	if (set == NULL)
+		give_up("--set", "this build or this machine has it not");
+	struct rig *rig = rig_new(set);
 	(void)printf("%s\n", columns);
 	time_all(rig, inputs, found, rounds);
 	for (size_t i = 0; i < found; i++)

@@ -32,9 +32,9 @@ def instructions(directory):
     return found
 
 
-def run(arguments, rounds=0, count=False, program=None):
-    """{argument: Cost} of `arguments`, each "TASK:FILE"."""
-    command = [program or binary()]
+def run(arguments, rounds=0, count=False, name=None):
+    """{argument: Cost} of `arguments`, each "TASK:FILE", by the instruction set `name` or the best one."""
+    command = [binary(), *(["--set", name] if name else [])]
     if rounds:
         command += ["--rounds", str(rounds)]
     with tempfile.TemporaryDirectory() as directory:
@@ -55,10 +55,12 @@ def run(arguments, rounds=0, count=False, program=None):
     return rows
 
 
-def ready():
-    """None, or why nothing can be counted here."""
+def ready(name):
+    """None, or why nothing can be counted here for the instruction set `name`."""
     if not os.access(binary(), os.X_OK):
         return f"{binary()} was not built"
     if not shutil.which("valgrind"):
         return "there is no valgrind"
+    if subprocess.run([binary(), "--set", name, "valid:/dev/null"], capture_output=True).returncode:
+        return f"neither this machine nor this build has {name}"
     return None

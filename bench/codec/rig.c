@@ -58,7 +58,7 @@ enum task task_find(struct slice name)
 	return (enum task)task;
 }
 
-struct rig *rig_new(void)
+struct rig *rig_new(const struct codec_set *set)
 {
 	struct rig *rig = calloc(1, sizeof(*rig));
 
@@ -66,6 +66,8 @@ struct rig *rig_new(void)
 	rig->work = json_work_new();
 	rig->stream = calloc(1, sizeof(*rig->stream));
 	must(rig->work != NULL && rig->stream != NULL);
+	if (set != NULL)
+		json_work_use(rig->work, set);
 	rig->pool.keep_max = CHUNKS_KEPT;
 	arena_init(&rig->arena, &rig->pool, ARENA_CAP);
 	for (unsigned i = 0; i < DIALECT_COUNT; i++) {
@@ -99,8 +101,8 @@ enum err rig_write_request(struct rig *rig, enum task task, const struct samplin
 				      .profile = &rig->profiles[dialect],
 				      .model = SLICE("claude-sonnet-4-6"),
 				      .max_tokens = (uint32_t)request->max_tokens };
-	enum err err = dialect_get(dialect)->encode(&in, rig->work, &rig->arena, &rig->encoded,
-						    &rig->fault);
+	enum err err = dialect_encode(dialect_get(dialect), &in, rig->work, &rig->arena,
+				      &rig->encoded, &rig->fault);
 
 	if (err == ERR_OK)
 		rig->output = &rig->encoded.body;
@@ -147,9 +149,8 @@ static enum err run_answer(struct rig *rig, enum task task, struct slice in)
 {
 	const struct provider_answer answer = { .status = 200, .body = in, .wall_s = WALL_S };
 	struct provider_failure failure;
-	enum err err =
-		dialect_get(tasks[task].dialect)
-			->decode(&context, &answer, rig->work, &rig->arena, &rig->result, &failure);
+	enum err err = dialect_decode(dialect_get(tasks[task].dialect), &context, &answer,
+				      rig->work, &rig->arena, &rig->result, &failure);
 
 	return finish_answer(rig, err, &failure);
 }
@@ -180,7 +181,9 @@ enum err rig_run(struct rig *rig, enum task task, struct slice in)
 	(void)rig_begin(rig);
 	switch (task) {
 	case TASK_VALID:
-		return json_valid(in, NULL, rig->work, &rig->fault) ? ERR_OK : rig->fault.err;
+		return json_work_set(rig->work)->json_valid(in, NULL, rig->work, &rig->fault)
+			       ? ERR_OK
+			       : rig->fault.err;
 	case TASK_ANSWER_ANTHROPIC:
 	case TASK_ANSWER_OPENAI:
 		return run_answer(rig, task, in);

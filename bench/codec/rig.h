@@ -6,6 +6,7 @@
 #define BENCH_CODEC_RIG_H
 
 #include "codec/sampling.h"
+#include "codec/set.h"
 
 enum task {
 	TASK_REQUEST_ANTHROPIC, /* a createMessage body: read, judged, written for a provider */
@@ -29,7 +30,8 @@ enum task task_find(struct slice name);
 
 struct rig;
 
-struct rig *rig_new(void);
+/* Works with that instruction set; NULL: the best one here. */
+struct rig *rig_new(const struct codec_set *set);
 void rig_free(struct rig *rig);
 
 /* Gives back what the run before took and does `task` with `in`, which must live until the next run
