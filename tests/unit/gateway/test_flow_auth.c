@@ -1,0 +1,185 @@
+/* Who asks: the walk up to a ping's answer, by key, token and certificate. */
+#include "gateway/flow.h"
+
+#include "gateway/tls_names.h"
+#include "tests/unit/gateway/token_rig.h"
+
+#define KEY "acme-key-0123456789"
+
+struct bench {
+	struct token_rig tokens;
+	struct arena_pool pool;
+	struct arena arena;
+	struct flow flow;
+	struct tls_names *names; /* of the caller's certificate */
+	char *token;             /* of tenant beta */
+};
+
+static int set_up(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	char config[4096], digest[65] = "";
+	uint8_t bytes[SHA256_BYTES];
+
+	assert_non_null(b);
+	sha256(SLICE(KEY), bytes);
+	sha256_hex(bytes, 64, digest);
+	(void)snprintf(
+		config, sizeof(config),
+		TOKEN_CONFIG("{id: acme, keys: [{sha256: %s, server: billing}]}, {id: beta}, "
+			     "{id: gamma, names: [\"spiffe://x/gamma\"]}"),
+		digest);
+	token_rig_init(&b->tokens, config);
+	token_rig_tell(&b->tokens, b->tokens.key);
+	b->token = sign_token(b->tokens.key, TOKEN_HEADER,
+			      TOKEN_CLAIMS("\"tenant\":\"beta\",\"azp\":\"crm\""));
+	b->names = calloc(1, sizeof(*b->names) + sizeof(b->names->at[0]));
+	assert_non_null(b->names);
+	b->names->count = 1;
+	b->names->at[0] = (struct tls_name){ TLS_NAME_URI, SLICE("spiffe://x/gamma") };
+	*state = b;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct bench *b = *state;
+
+	arena_give(&b->arena);
+	arena_pool_fini(&b->pool);
+	free(b->names);
+	free(b->token);
+	token_rig_fini(&b->tokens);
+	free(b);
+	return 0;
+}
+
+/* Sends a ping with that Authorization (NULL: none), with a certificate if `certified`. */
+static int ask(struct bench *b, const char *authorization, bool certified)
+{
+	static const uint8_t random[FLOW_CHANCE_BYTES] = { 1 };
+	const uint64_t wall_ns = TOKEN_NOW * SEC;
+	struct http_incoming in = {
+		.method = SLICE("POST"),
+		.path = SLICE("/v1/sampling"),
+		.body = SLICE("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"),
+		.names = certified ? b->names : NULL,
+	};
+	const struct flow_env env = { .config = b->tokens.rig.config,
+				      .json = b->tokens.work,
+				      .tokens = b->tokens.checker,
+				      .now = SEC,
+				      .wall_ns = wall_ns };
+
+	in.headers[HTTP_AUTHORIZATION] = slice_str(authorization);
+	in.headers[HTTP_CONTENT_TYPE] = SLICE("application/json");
+	arena_give(&b->arena);
+	arena_init(&b->arena, &b->pool, REQUEST_ARENA_MAX);
+	flow_init(&b->flow, &in, &b->arena, random, SEC, wall_ns);
+	assert_int_equal(flow_run(&b->flow, &env, FLOW_START), FLOW_ANSWER);
+	return b->flow.answer.status;
+}
+
+static const char *bearer(const char *credentials)
+{
+	static char header[2048];
+
+	(void)snprintf(header, sizeof(header), "Bearer %s", credentials);
+	return header;
+}
+
+static void each_way_leads_to_its_tenant(void **state)
+{
+	struct bench *b = *state;
+
+	assert_int_equal(ask(b, bearer(KEY), false), 200);
+	assert_slice(b->flow.tenant, "acme");
+	assert_slice(b->flow.server, "billing");
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(ask(b, bearer(b->token), false), 200);
+		assert_slice(b->flow.tenant, "beta");
+		assert_slice(b->flow.server, "crm");
+		/* not the memory's, which the next request may change */
+		assert_ptr_equal(b->flow.principal->server.at, b->flow.server.at);
+		assert_ptr_equal(b->flow.plan, b->flow.principal->tenant->plan);
+	}
+	assert_int_equal(ask(b, NULL, true), 200);
+	assert_slice(b->flow.tenant, "gamma");
+	assert_slice(b->flow.server, "spiffe://x/gamma");
+}
+
+static void who_shows_something_is_judged_by_it_alone(void **state)
+{
+	struct bench *b = *state;
+	char *expired = sign_token(b->tokens.key, TOKEN_HEADER,
+				   "{\"iss\":\"https://id.example\",\"aud\":\"sluice\",\"exp\":1,"
+				   "\"tenant\":\"beta\"}");
+
+	assert_int_equal(ask(b, bearer(KEY), true), 200);
+	assert_slice(b->flow.tenant, "acme");
+	assert_int_equal(ask(b, bearer(b->token), true), 200);
+	assert_slice(b->flow.tenant, "beta");
+	assert_int_equal(ask(b, bearer("0123456789abcdef"), true), 401);
+	assert_int_equal(ask(b, bearer(expired), true), 401);
+	assert_int_equal(ask(b, "Basic eDp5", true), 401);
+	assert_int_equal(ask(b, "", true), 401);
+	assert_int_equal(ask(b, NULL, false), 401);
+	free(expired);
+}
+
+static struct slice field(const struct bench *b, struct slice name)
+{
+	for (size_t i = 0; i < b->flow.answer.field_count; i++)
+		if (slice_eq(b->flow.answer.fields[i].name, name))
+			return b->flow.answer.fields[i].value;
+	return (struct slice){ NULL, 0 };
+}
+
+static void a_token_is_told_why_and_a_key_is_not(void **state)
+{
+	struct bench *b = *state;
+	char *token = strdup(b->token);
+
+	assert_non_null(token);
+	token[strlen(token) - 3] ^= 1;
+	assert_int_equal(ask(b, bearer(token), false), 401);
+	struct slice body = gather_flat(&b->flow.answer.body, &b->arena);
+	assert_true(slice_has_nocase(body, SLICE("\"reason\":\"unauthorized\"")));
+	assert_true(slice_has_nocase(body, SLICE("\"token\":\"signature\"")));
+	assert_true(slice_has_nocase(body, SLICE("\"id\":null")));
+	assert_slice(field(b, SLICE("www-authenticate")), "Bearer error=\"invalid_token\"");
+	assert_string_equal(b->flow.detail, jwt_fault_text(JWT_SIGNATURE));
+	assert_false(b->flow.authenticated);
+	assert_int_equal(ask(b, bearer("0123456789abcdef"), false), 401);
+	body = gather_flat(&b->flow.answer.body, &b->arena);
+	assert_false(slice_has_nocase(body, SLICE("token\"")));
+	assert_slice(field(b, SLICE("www-authenticate")), "Bearer");
+	free(token);
+}
+
+/* A key is looked for first: one that looks like a token is still a key. */
+static void where_no_tokens_are_taken_they_are_keys_that_nobody_has(void **state)
+{
+	struct bench *b = *state;
+	struct jwt_checker *checker = b->tokens.checker;
+
+	b->tokens.checker = NULL;
+	assert_int_equal(ask(b, bearer(b->token), false), 401);
+	assert_slice(field(b, SLICE("www-authenticate")), "Bearer");
+	assert_int_equal(ask(b, bearer(KEY), false), 200);
+	b->tokens.checker = checker;
+	assert_int_equal(jwt_checker_count(checker, JWT_OK), 0);
+}
+
+int main(void)
+{
+#define FRESH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		FRESH(each_way_leads_to_its_tenant),
+		FRESH(who_shows_something_is_judged_by_it_alone),
+		FRESH(a_token_is_told_why_and_a_key_is_not),
+		FRESH(where_no_tokens_are_taken_they_are_keys_that_nobody_has),
+	};
+
+	return cmocka_run_group_tests_name("flow_auth", tests, NULL, NULL);
+}
