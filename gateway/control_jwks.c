@@ -157,10 +157,10 @@ static void take_keys(struct source *source, struct jwt_keys *fresh, const char 
 
 	jwt_keys_free(&source->keys);
 	source->keys = fresh;
-	say_good(source, changed, skipped);
-	source->failing = false;
 	if (changed)
 		jwks->told(jwks->arg, source->name, source->keys);
+	say_good(source, changed, skipped);
+	source->failing = false;
 }
 
 static void end(struct source *source, bool good, nsec_t now)
