@@ -66,7 +66,7 @@ local function sweep(s)
 	local kept, used, next_sweep = { string.sub(s.rest, 1, 32) }, 0, now + 30
 	for i = 33, #s.rest, 20 do
 		local worker, its_link, count, until_s = struct.unpack('<c8I4I4I4', s.rest, i)
-		if until_s <= now then count = 0 end
+		if until_s <= now then its_link, count = 0, 0 end -- it says what it holds when it speaks again
 		if until_s + 90 > now then
 			kept[#kept + 1] = struct.pack('<c8I4I4I4', worker, its_link, count, until_s)
 			used = used + count

@@ -1,0 +1,617 @@
+/* lua/limits.lua in a real Redis, behind the real store, against the limit table: random histories of three
+ * gateways end in the same decisions, the same waits to the nanosecond and the same figures as with one
+ * table that all of them share. Redis's clock is the test's: the script's TIME reads a list.
+ *
+ * ctest: timeout=60 */
+#include "tests/unit/gateway/store_redis_rig.h"
+
+#include "tenants/limit.h"
+
+#include <openssl/sha.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+enum {
+	WORKERS = 3,
+	SCOPES = 3,
+	HELD = 10,
+	HISTORIES = 2000,
+	LOSSES = 60, /* histories of these */
+	STEPS = 24,
+	DAY_S = 86400,
+	MICROS = 1000000,
+};
+
+/* In place of the ones that CMake makes: the same script, but for its clock. */
+char limits_lua[1 << 15];
+size_t limits_lua_len;
+char limits_lua_sha1[2 * SHA_DIGEST_LENGTH + 1];
+
+static char directory[] = "/tmp/sluice-redis-XXXXXX";
+static pid_t server;
+static redisContext *connection;
+static struct net_loop loop;
+static uint64_t clock_us;
+static struct store_redis *workers[WORKERS];
+
+/* ---- chance (xorshift64*) ---- */
+
+static uint64_t chance(uint64_t *seed, uint64_t below)
+{
+	*seed ^= *seed >> 12;
+	*seed ^= *seed << 25;
+	*seed ^= *seed >> 27;
+	return (*seed * UINT64_C(2685821657736338717) >> 11) % below;
+}
+
+/* Up to 10^digits, of any size. */
+static uint64_t any_size(uint64_t *seed, unsigned digits)
+{
+	uint64_t most = 10;
+
+	for (uint64_t i = chance(seed, digits); i > 0; i--)
+		most *= 10;
+	return 1 + chance(seed, most);
+}
+
+/* ---- Redis ---- */
+
+static void command(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	redisReply *reply = redisvCommand(connection, format, args);
+	va_end(args);
+	assert_non_null(reply);
+	assert_int_not_equal(reply->type, REDIS_REPLY_ERROR);
+	freeReplyObject(reply);
+}
+
+static void tell_time(void)
+{
+	loop.now = clock_us * USEC;
+	loop.wall_s = clock_us / MICROS;
+	command("DEL clock");
+	command("RPUSH clock %llu %llu", (unsigned long long)(clock_us / MICROS),
+		(unsigned long long)(clock_us % MICROS));
+}
+
+/* But for TIME, which asks the test's clock. */
+static void append(const struct redis_buffer *out)
+{
+	static const char was[] = "*1\r\n$4\r\nTIME\r\n";
+	static const char is[] = "*4\r\n$6\r\nLRANGE\r\n$5\r\nclock\r\n$1\r\n0\r\n$1\r\n1\r\n";
+	const char *from = out->at, *end = from + out->len;
+	const char *clock = memmem(from, out->len, was, sizeof(was) - 1);
+
+	if (clock != NULL) {
+		assert_int_equal(
+			redisAppendFormattedCommand(connection, from, (size_t)(clock - from)),
+			REDIS_OK);
+		assert_int_equal(redisAppendFormattedCommand(connection, is, sizeof(is) - 1),
+				 REDIS_OK);
+		from = clock + sizeof(was) - 1;
+	}
+	assert_int_equal(redisAppendFormattedCommand(connection, from, (size_t)(end - from)),
+			 REDIS_OK);
+}
+
+/* Everything that a worker has sent is done; `answered`: and it learns what became of it. */
+static void exchange(struct store_redis *redis, bool answered)
+{
+	struct redis_buffer *out = &redis->link->out;
+	uint64_t count = rig_waiting(redis);
+
+	append(out);
+	redis_buffer_clear(out);
+	for (; count > 0; count--) {
+		void *reply = NULL;
+		assert_int_equal(redisGetReply(connection, &reply), REDIS_OK);
+		const bool error = ((redisReply *)reply)->type == REDIS_REPLY_ERROR;
+		if (error && strncmp(((redisReply *)reply)->str, "NOSCRIPT", 8) != 0)
+			fail_msg("%s", ((redisReply *)reply)->str);
+		rig_answer(redis,
+			   !answered ? REDIS_LOST
+			   : error   ? REDIS_REFUSED
+				     : REDIS_ANSWERED,
+			   answered ? reply : NULL);
+		freeReplyObject(reply);
+	}
+}
+
+/* Until nothing is left to be told. */
+static void settle_down(struct store_redis *redis)
+{
+	do {
+		while (rig_waiting(redis) != 0)
+			exchange(redis, true);
+	} while (rig_fire(&redis->flush));
+}
+
+static void all_settle_down(void)
+{
+	for (uint32_t i = 0; i < WORKERS; i++)
+		settle_down(workers[i]);
+}
+
+static void all_renew(void)
+{
+	for (uint32_t i = 0; i < WORKERS; i++)
+		assert_true(rig_fire(&workers[i]->renew));
+	all_settle_down();
+}
+
+static struct redis_state state_in_redis(const struct limit_scope scopes[], uint32_t scope)
+{
+	struct redis_buffer out = { .most = 1024 };
+	struct redis_state state;
+	void *reply = NULL;
+
+	redis_put_count(&out, 2);
+	redis_put(&out, SLICE("GET"));
+	store_redis_put_key(&out, scopes[0].key, scopes[scope].key);
+	assert_int_equal(redisAppendFormattedCommand(connection, out.at, out.len), REDIS_OK);
+	assert_int_equal(redisGetReply(connection, &reply), REDIS_OK);
+	assert_true(redis_read_state(reply, clock_us * USEC, &state));
+	freeReplyObject(reply);
+	redis_buffer_fini(&out);
+	return state;
+}
+
+/* ---- one history ---- */
+
+struct held {
+	bool in_use, placed, settled;
+	struct store_redis *at;
+	struct reservation ours, model;
+};
+
+struct history {
+	uint64_t seed;
+	struct limit_scope scopes[SCOPES];
+	uint32_t scope_count;
+	struct store_memory model;
+	uint64_t renewed_us;
+	struct held held[HELD];
+};
+
+static bool is_done;
+
+static void on_done(struct reservation *reservation)
+{
+	(void)reservation;
+	is_done = true;
+}
+
+static struct tenant_limits any_limits(uint64_t *seed)
+{
+	struct tenant_limits limits = limit_none();
+
+	limits.count_only = chance(seed, 6) == 0;
+	if (chance(seed, 4) != 0)
+		limits.requests = (struct quota_limit){ any_size(seed, 5), any_size(seed, 2) };
+	if (chance(seed, 4) != 0)
+		limits.tokens = (struct quota_limit){ any_size(seed, 7), any_size(seed, 7) };
+	if (chance(seed, 3) != 0)
+		limits.concurrent = (uint32_t)chance(seed, 6);
+	if (chance(seed, 3) != 0)
+		limits.usd_per_day = any_size(seed, 15);
+	if (chance(seed, 3) != 0)
+		limits.usd_per_month = any_size(seed, 15);
+	return limits;
+}
+
+/* A new tenant, whose keys nobody had before. `table` NULL: without a model. */
+static void history_init(struct history *history, uint64_t number, struct limit_table *table)
+{
+	*history = (struct history){ .seed = (number + 1) * UINT64_C(0x9e3779b97f4a7c15) };
+	history->scope_count = 1 + (uint32_t)chance(&history->seed, SCOPES);
+	for (uint32_t i = 0; i < history->scope_count; i++) {
+		const uint64_t name[2] = { number * UINT64_C(0x9e3779b97f4a7c15) + i,
+					   (number * SCOPES + i + 1) << 32 };
+		struct limit_scope *scope = &history->scopes[i];
+		(void)memcpy(scope->key, name, sizeof(scope->key));
+		scope->holder = (enum limit_holder)i;
+		scope->limits = any_limits(&history->seed);
+	}
+	if (table != NULL)
+		store_memory_init(&history->model, table);
+	history->renewed_us = clock_us;
+}
+
+/* Mostly moments, now and then days: then all leases are over and have to be renewed. */
+static void time_passes(struct history *history)
+{
+	static const uint64_t spans[] = { 1, 1000, MICROS / 10, 3 * MICROS, 100 * MICROS };
+	uint64_t span = chance(&history->seed, spans[chance(&history->seed, COUNT_OF(spans))]) + 1;
+
+	if (chance(&history->seed, 30) == 0)
+		span = chance(&history->seed, 4 * (uint64_t)DAY_S) * MICROS;
+	if (chance(&history->seed, 500) == 0)
+		span = chance(&history->seed, 70 * (uint64_t)DAY_S) * MICROS;
+	clock_us += span;
+	tell_time();
+	if (clock_us - history->renewed_us > 10 * MICROS) {
+		all_renew();
+		history->renewed_us = clock_us;
+	}
+}
+
+static uint64_t any_part(uint64_t *seed, uint64_t whole)
+{
+	return chance(seed, (whole < UINT64_MAX / 8 ? whole : 1000000) + 2) / (1 + chance(seed, 8));
+}
+
+static struct reservation any_claim(struct history *history)
+{
+	uint64_t *seed = &history->seed;
+	const struct tenant_limits *limits =
+		&history->scopes[chance(seed, history->scope_count)].limits;
+	struct reservation claim = {
+		.scope_count = history->scope_count,
+		.ask = { .requests = chance(seed, 5) != 0,
+			 .tokens = any_part(seed, limits->tokens.burst),
+			 .usd = any_part(seed, limits->usd_per_day),
+			 .concurrent = chance(seed, 2) != 0 },
+		.now = loop.now,
+		.wall_s = loop.wall_s,
+		.done = on_done,
+	};
+
+	(void)memcpy(claim.scopes, history->scopes, sizeof(history->scopes));
+	return claim;
+}
+
+static void same_text(const char *a, const char *b)
+{
+	assert_int_equal(a == NULL, b == NULL);
+	if (a != NULL)
+		assert_string_equal(a, b);
+}
+
+static void same_answer(const struct reservation *ours, const struct reservation *model)
+{
+	assert_int_equal(ours->granted, model->granted);
+	if (!model->granted) {
+		assert_int_equal(ours->refusal.err, model->refusal.err);
+		same_text(ours->refusal.limit, model->refusal.limit);
+		assert_int_equal(ours->refusal.holder, model->refusal.holder);
+		assert_true(ours->refusal.wait_ns == model->refusal.wait_ns);
+		return;
+	}
+	for (uint32_t i = 0; i < model->scope_count; i++) {
+		same_text(ours->scopes[i].would_refuse, model->scopes[i].would_refuse);
+		assert_int_equal(ours->scopes[i].passed_over, model->scopes[i].passed_over);
+	}
+}
+
+static void begin(struct history *history, struct held *held)
+{
+	*held = (struct held){ .at = workers[chance(&history->seed, WORKERS)] };
+	held->ours = held->model = any_claim(history);
+	struct store *store = store_redis_store(held->at);
+	struct store *model = &history->model.store;
+
+	is_done = false;
+	assert_int_equal(store->reserve(store, &held->ours), STORE_PENDING);
+	settle_down(held->at);
+	assert_true(is_done);
+	assert_int_equal(model->reserve(model, &held->model), STORE_DONE);
+	same_answer(&held->ours, &held->model);
+	held->in_use = held->model.granted;
+	held->placed = held->in_use && held->model.ask.concurrent != 0;
+}
+
+/* Settled, or released, or both. */
+static void go_on(struct history *history, struct held *held)
+{
+	struct store *store = store_redis_store(held->at), *model = &history->model.store;
+	const struct limit_ask *ask = &held->model.ask;
+	const uint64_t tokens = any_part(&history->seed, 2 * ask->tokens);
+	const uint64_t usd = any_part(&history->seed, 2 * ask->usd);
+
+	if (!held->settled)
+		assert_true(store->settle(store, &held->ours, tokens, usd, loop.now) ==
+			    model->settle(model, &held->model, tokens, usd, loop.now));
+	held->settled = true;
+	if (held->placed && chance(&history->seed, 2) == 0) {
+		store->release(store, &held->ours);
+		model->release(model, &held->model);
+		held->placed = false;
+	}
+	held->in_use = held->placed;
+	settle_down(held->at);
+}
+
+static nsec_t not_past(nsec_t tat)
+{
+	return tat > loop.now ? tat : loop.now;
+}
+
+/* By any gateway; what it shows then is what the table shows. */
+static void top_up(struct history *history, struct limit_table *table)
+{
+	const struct limit_scope *tenant = &history->scopes[0];
+	const uint64_t usd = any_part(&history->seed, tenant->limits.usd_per_day);
+	struct limit_slot *slot = limit_table_slot(table, tenant->key);
+	struct store_redis *redis = workers[chance(&history->seed, WORKERS)];
+	struct store_question *question = store_question_new(tenant->key, &tenant->key, 1, usd);
+
+	store_redis_ask(redis, question);
+	settle_down(redis);
+	limit_top_up(slot, usd, loop.wall_s);
+	assert_int_equal(store_question_wait(question, 0), STORE_SAID_DONE);
+	const struct limit_state ours = *store_question_state(question, 0);
+	const struct limit_state model = limit_read(slot, loop.wall_s);
+	store_question_free(question);
+	assert_true(ours.usd_day == model.usd_day && ours.usd_month == model.usd_month);
+	assert_true(ours.usd_day_more == model.usd_day_more);
+	assert_true(ours.usd_month_more == model.usd_month_more);
+	assert_true(not_past(ours.tokens_tat) == not_past(model.tokens_tat));
+	assert_int_equal(ours.concurrent, model.concurrent);
+}
+
+static void same_figures(const struct history *history, struct limit_table *table)
+{
+	for (uint32_t i = 0; i < history->scope_count; i++) {
+		const struct redis_state ours = state_in_redis(history->scopes, i);
+		const struct limit_state model =
+			limit_read(limit_table_slot(table, history->scopes[i].key), loop.wall_s);
+		assert_true(not_past(ours.requests_ns) == not_past(model.requests_tat));
+		assert_true(not_past(ours.tokens_ns) == not_past(model.tokens_tat));
+		assert_int_equal(ours.places, model.concurrent);
+		assert_true(ours.day == model.usd_day);
+		assert_true(ours.month == model.usd_month);
+	}
+}
+
+static void live(struct history *history, struct limit_table *table)
+{
+	for (uint32_t step = 0; step < STEPS; step++) {
+		struct held *held = &history->held[chance(&history->seed, HELD)];
+		time_passes(history);
+		if (chance(&history->seed, 16) == 0)
+			top_up(history, table);
+		else if (held->in_use)
+			go_on(history, held);
+		else
+			begin(history, held);
+	}
+	same_figures(history, table);
+	for (uint32_t i = 0; i < HELD; i++)
+		while (history->held[i].in_use)
+			go_on(history, &history->held[i]);
+	same_figures(history, table);
+}
+
+static void three_gateways_decide_as_one_table_would(void **state)
+{
+	const uint64_t count = getenv("SLUICE_SANITIZE") != NULL && getenv("SLUICE_SANITIZE")[0]
+				       ? HISTORIES / 10
+				       : HISTORIES;
+	const int fd = limit_table_create(HISTORIES * SCOPES);
+	struct limit_table *table = limit_table_map(fd);
+	static struct history history;
+
+	(void)state;
+	assert_non_null(table);
+	(void)close(fd);
+	for (uint64_t number = 0; number < count; number++) {
+		print_message(number % 500 == 0 ? "history %llu\n" : "",
+			      (unsigned long long)number);
+		history_init(&history, number, table);
+		live(&history, table);
+	}
+	limit_table_unmap(table);
+}
+
+/* ---- losses ---- */
+
+/* Money that was granted and not settled yet, or settled: what Redis ought to have. */
+static uint64_t truth(const struct history *history, uint64_t settled)
+{
+	for (uint32_t i = 0; i < HELD; i++)
+		if (history->held[i].in_use)
+			settled += history->held[i].ours.ask.usd;
+	return settled;
+}
+
+/* No answer is awaited: the claim may wait in line with whatever else is to be sent. */
+static void begin_unlimited(struct history *history, struct held *held)
+{
+	*held = (struct held){ .in_use = true,
+			       .at = workers[chance(&history->seed, WORKERS)],
+			       .ours = any_claim(history) };
+	held->ours.ask.usd = any_size(&history->seed, 12);
+	held->ours.ask.concurrent = 0;
+	struct store *store = store_redis_store(held->at);
+	assert_int_equal(store->reserve(store, &held->ours), STORE_PENDING);
+}
+
+static uint64_t end_unlimited(struct history *history, struct held *held)
+{
+	struct store *store = store_redis_store(held->at);
+	const uint64_t usd = any_part(&history->seed, 2 * held->ours.ask.usd);
+
+	assert_true(held->ours.granted);
+	(void)store->settle(store, &held->ours, 0, usd, loop.now);
+	held->in_use = false;
+	return usd;
+}
+
+static void unlimited(struct history *history, uint64_t number)
+{
+	history_init(history, number, NULL);
+	history->scope_count = 1;
+	history->scopes[0].limits = limit_none();
+	history->scopes[0].limits.away_usd = UINT64_C(1) << 50;
+}
+
+/* Requests stand in line, unsent, when Redis loses everything; gateways without a word to say learn of it too. */
+static void a_flush_loses_no_money_and_counts_none_twice(void **state)
+{
+	static struct history history;
+
+	(void)state;
+	for (uint64_t number = 0; number < LOSSES; number++) {
+		uint64_t settled = 0;
+		unlimited(&history, HISTORIES + number);
+		for (uint32_t step = 0; step < 40; step++) {
+			struct held *held = &history.held[chance(&history.seed, HELD)];
+			if (held->in_use) {
+				settle_down(held->at);
+				settled += end_unlimited(&history, held);
+			} else {
+				begin_unlimited(&history, held);
+			}
+			if (chance(&history.seed, 3) == 0)
+				all_settle_down();
+			if (chance(&history.seed, 8) == 0) {
+				command("FLUSHALL");
+				clock_us++; /* a state is known by the moment of its birth */
+				tell_time();
+			}
+		}
+		all_settle_down();
+		all_renew(); /* here a gateway without traffic looks after its money */
+		const struct redis_state found = state_in_redis(history.scopes, 0);
+		assert_true(found.day == truth(&history, settled));
+		assert_true(found.month == truth(&history, settled));
+	}
+}
+
+/* Whether it was done is not known then: the tenant may get less, never more. */
+static void a_lost_connection_loses_no_money(void **state)
+{
+	static struct history history;
+
+	(void)state;
+	for (uint64_t number = 0; number < LOSSES; number++) {
+		uint64_t settled = 0;
+		unlimited(&history, HISTORIES + LOSSES + number);
+		for (uint32_t step = 0; step < 40; step++) {
+			struct held *held = &history.held[chance(&history.seed, HELD)];
+			if (held->in_use) {
+				settle_down(held->at);
+				settled += end_unlimited(&history, held);
+			} else {
+				begin_unlimited(&history, held);
+			}
+			struct store_redis *redis = workers[chance(&history.seed, WORKERS)];
+			if (chance(&history.seed, 6) == 0 && rig_waiting(redis) != 0) {
+				rig_unready(redis);
+				exchange(redis, false);
+				rig_ready(redis);
+			}
+		}
+		all_settle_down();
+		assert_true(state_in_redis(history.scopes, 0).day >= truth(&history, settled));
+	}
+}
+
+/* ---- around it ---- */
+
+static void read_script(void)
+{
+	static const char was[] = "redis.call('TIME')",
+			  is[] = "redis.call('LRANGE', 'clock', 0, 1)";
+	static char text[sizeof(limits_lua)];
+	const char *source = getenv("SLUICE_SOURCE");
+	uint8_t digest[SHA_DIGEST_LENGTH];
+	char path[4096];
+
+	(void)snprintf(path, sizeof(path), "%s/gateway/lua/limits.lua",
+		       source == NULL ? "." : source);
+	FILE *file = fopen(path, "rb");
+	assert_non_null(file);
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	assert_true(feof(file));
+	(void)fclose(file);
+	char *at = strstr(text, was);
+	assert_non_null(at);
+	assert_null(strstr(at + 1, was));
+	limits_lua_len = (size_t)snprintf(limits_lua, sizeof(limits_lua), "%.*s%s%s",
+					  (int)(at - text), text, is, at + sizeof(was) - 1);
+	assert_true(limits_lua_len < sizeof(limits_lua));
+	(void)SHA1((const uint8_t *)limits_lua, limits_lua_len, digest);
+	for (size_t i = 0; i < sizeof(digest); i++)
+		(void)snprintf(limits_lua_sha1 + 2 * i, 3, "%02x", digest[i]);
+}
+
+static int begin_server(void **state)
+{
+	char path[128];
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	(void)snprintf(path, sizeof(path), "%s/socket", directory);
+	server = fork();
+	assert_true(server >= 0);
+	if (server == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)!freopen("/dev/null", "w", stdout);
+		(void)execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", path,
+			     "--save", "", "--appendonly", "no", "--dir", directory, (char *)NULL);
+		_exit(77);
+	}
+	do {
+		int status;
+		if (waitpid(server, &status, WNOHANG) == server)
+			exit(77); /* there is no redis-server: ctest knows it as skipped */
+		redisFree(connection);
+		connection = redisConnectUnix(path);
+		assert_non_null(connection);
+	} while (connection->err != 0);
+	read_script();
+	clock_us = UINT64_C(1767571200) * MICROS; /* 2026-01-05 */
+	tell_time();
+	return 0;
+}
+
+/* Nobody knows a tenant yet. They live until the process ends. */
+static int begin_workers(void **state)
+{
+	static struct store_redis *all[8 * WORKERS];
+	static uint32_t made;
+
+	(void)state;
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		assert_true(made < COUNT_OF(all));
+		workers[i] = all[made++] = rig_new(&loop, HISTORIES * SCOPES);
+		rig_ready(workers[i]);
+		settle_down(workers[i]);
+	}
+	return 0;
+}
+
+static int end_server(void **state)
+{
+	char path[128];
+
+	(void)state;
+	redisFree(connection);
+	(void)kill(server, SIGKILL);
+	(void)waitpid(server, NULL, 0);
+	(void)snprintf(path, sizeof(path), "%s/socket", directory);
+	(void)unlink(path);
+	(void)rmdir(directory);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(three_gateways_decide_as_one_table_would, begin_workers),
+		cmocka_unit_test_setup(a_flush_loses_no_money_and_counts_none_twice, begin_workers),
+		cmocka_unit_test_setup(a_lost_connection_loses_no_money, begin_workers),
+	};
+
+	return cmocka_run_group_tests_name("store_redis_script", tests, begin_server, end_server);
+}

@@ -1,0 +1,169 @@
+/* store_redis_rig.h - a loop and a connection that the test is, in place of net_h2o.c and store_redis_link.c:
+ * what the store sends gathers in `out`, and the test says what comes back, and when.
+ *
+ * To be included once; it defines functions of net.h and store_redis_link.h, so that neither is linked. */
+#ifndef TESTS_STORE_REDIS_RIG_H
+#define TESTS_STORE_REDIS_RIG_H
+
+#include "codec/base/must.h"
+#include "gateway/store_redis.h"
+#include "gateway/store_redis_parts.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct net_loop {
+	nsec_t now;
+	uint64_t wall_s;
+};
+
+nsec_t net_now(const struct net_loop *loop)
+{
+	return loop->now;
+}
+
+uint64_t net_wall_s(const struct net_loop *loop)
+{
+	return loop->wall_s;
+}
+
+void net_timer_set(struct net_loop *loop, struct net_timer *timer, nsec_t due)
+{
+	(void)loop;
+	timer->due = due;
+	timer->place = 1;
+}
+
+void net_timer_stop(struct net_loop *loop, struct net_timer *timer)
+{
+	(void)loop;
+	timer->place = 0;
+}
+
+enum { RIG_REQUESTS = 256 };
+
+struct redis_link {
+	const struct redis_link_events *events;
+	void *owner;
+	bool ready;
+	struct redis_buffer out;
+	struct redis_request ring[RIG_REQUESTS];
+	uint64_t first, next; /* numbers of those that are not over */
+};
+
+struct redis_link *redis_link_new(const struct redis_link_args *args)
+{
+	struct redis_link *link = calloc(1, sizeof(*link));
+
+	must(link != NULL);
+	link->events = args->events;
+	link->owner = args->owner;
+	link->out.most = 1 << 20;
+	return link;
+}
+
+void redis_link_set_targets(struct redis_link *link, const struct redis_target *targets,
+			    uint32_t count)
+{
+	(void)link;
+	(void)targets;
+	(void)count;
+}
+
+bool redis_link_ready(const struct redis_link *link)
+{
+	return link->ready;
+}
+
+struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buffer **buffer,
+				       uint64_t *ticket)
+{
+	struct redis_request *request = &link->ring[link->next % RIG_REQUESTS];
+
+	if (!link->ready || link->next - link->first == RIG_REQUESTS)
+		return NULL;
+	*request = (struct redis_request){ .late = false };
+	*buffer = &link->out;
+	*ticket = link->next;
+	return request;
+}
+
+bool redis_link_send(struct redis_link *link)
+{
+	must(!link->out.failed);
+	link->next++;
+	return true;
+}
+
+struct redis_request *redis_link_request(struct redis_link *link, uint64_t ticket)
+{
+	must(ticket >= link->first && ticket < link->next);
+	return &link->ring[ticket % RIG_REQUESTS];
+}
+
+/* ---- what the test does ---- */
+
+/* Over a limit table of its own, with room for `slots`. */
+static struct store_redis *rig_new(struct net_loop *loop, size_t slots)
+{
+	const struct config_store config = { .redis = true,
+					     .host = SLICE("127.0.0.1"),
+					     .name = SLICE("redis://127.0.0.1"),
+					     .port = 6379,
+					     .deadline = 20 * MSEC };
+	const int fd = limit_table_create(slots);
+	struct metrics *metrics = metrics_new(1, 1);
+	char problem[256];
+
+	must(fd >= 0 && metrics != NULL);
+	struct limit_table *table = limit_table_map(fd);
+	must(table != NULL);
+	(void)close(fd);
+	struct store_redis *redis = store_redis_new(
+		loop, &config, table, metrics_worker(metrics, 0), 0, problem, sizeof(problem));
+	must(redis != NULL);
+	return redis;
+}
+
+static void rig_ready(struct store_redis *redis)
+{
+	redis->link->ready = true;
+	redis->link->events->ready(redis->link->owner);
+}
+
+static void rig_unready(struct store_redis *redis)
+{
+	redis->link->ready = false;
+	redis->link->events->unready(redis->link->owner);
+}
+
+/* True if it was set. */
+static bool rig_fire(struct net_timer *timer)
+{
+	if (timer->place == 0)
+		return false;
+	timer->place = 0;
+	timer->fire(timer);
+	return true;
+}
+
+/* The oldest request is over. */
+static void rig_answer(struct store_redis *redis, enum redis_outcome outcome,
+		       const struct redisReply *reply)
+{
+	struct redis_link *link = redis->link;
+	must(link->first < link->next);
+	const struct redis_request request = link->ring[link->first % RIG_REQUESTS];
+
+	link->first++;
+	link->events->done(link->owner, &request, outcome, reply);
+}
+
+static uint64_t rig_waiting(const struct store_redis *redis)
+{
+	return redis->link->next - redis->link->first;
+}
+
+#endif
