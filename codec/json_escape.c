@@ -1,6 +1,8 @@
 #include "codec/json_escape.h"
 
+#include "codec/isa/isa.h"
 #include "codec/json_mask.h"
+#include "codec/json_scan.h"
 #include "codec/json_write.h"
 
 enum {
@@ -9,14 +11,14 @@ enum {
 
 /* The block at `at`; near the end, where nothing may be read behind the text, a copy in `room` with
  * harmless letters behind it. */
-static inline const char *block_at(const char *at, const char *end, char room[MASK_BLOCK + CHUNK])
+static inline const char *block_at(const char *at, const char *end, char room[ISA_BLOCK + CHUNK])
 {
 	size_t left = (size_t)(end - at);
 
-	if (left >= MASK_BLOCK + CHUNK)
+	if (left >= ISA_BLOCK + CHUNK)
 		return at;
-	(void)memset(room, 'x', MASK_BLOCK + CHUNK);
-	(void)memcpy(room, at, left < MASK_BLOCK ? left : MASK_BLOCK);
+	(void)memset(room, 'x', ISA_BLOCK + CHUNK);
+	(void)memcpy(room, at, left < ISA_BLOCK ? left : ISA_BLOCK);
 	return room;
 }
 
@@ -38,7 +40,7 @@ struct escaping {
 };
 
 /* What one block may take: what was left before it, itself, a backslash for each of its bytes. */
-enum { BLOCK_ROOM = GATHER_COPY_MAX + 2 * MASK_BLOCK + CHUNK };
+enum { BLOCK_ROOM = GATHER_COPY_MAX + 2 * ISA_BLOCK + CHUNK };
 
 /* Ends the run in front of `to`, at a pen with BLOCK_ROOM: short ones are copied, long ones borrowed.
  * `past`: CHUNK bytes behind the run are the text's, too. NULL when memory is exhausted. */
@@ -59,15 +61,16 @@ static inline char *end_run(struct gather *g, char *pen, const char *from, const
 static inline void escape_block(struct gather *g, struct escaping *s, const char *at,
 				const char *block)
 {
-	struct mask_text m = mask_text(block);
-	uint64_t ends = m.quote & ~mask_escaped(m.backslash, &s->escaped), drops = 0;
+	struct isa_block b = isa_load(block);
+	uint64_t quotes = isa_equal(b, '"'), backslashes = isa_equal(b, '\\');
+	uint64_t ends = quotes & ~mask_escaped(backslashes, &s->escaped), drops = isa_space(b);
 	char *pen = gather_pen(g, BLOCK_ROOM);
 
-	if (m.space != 0)
-		drops = m.space & ~(mask_parity(ends) ^ s->inside);
+	if (drops != 0)
+		drops &= ~(mask_parity(ends) ^ s->inside);
 	if (__builtin_parityll(ends))
 		s->inside = ~s->inside;
-	for (uint64_t stops = m.quote | m.backslash | drops; stops != 0 && pen != NULL;
+	for (uint64_t stops = quotes | backslashes | drops; stops != 0 && pen != NULL;
 	     stops &= stops - 1) {
 		const char *to = at + __builtin_ctzll(stops);
 		pen = end_run(g, pen, s->from, to, block == at);
@@ -83,12 +86,12 @@ static inline void escape_block(struct gather *g, struct escaping *s, const char
 
 void gather_json_escaped(struct gather *g, struct slice json)
 {
-	char room[MASK_BLOCK + CHUNK];
+	char room[ISA_BLOCK + CHUNK];
 	struct escaping s = { .from = json.at };
 	const char *end = json.len == 0 ? json.at : json.at + json.len;
 
 	for (const char *at = json.at; at < end && !g->failed;
-	     at = end - at > MASK_BLOCK ? at + MASK_BLOCK : end)
+	     at = end - at > ISA_BLOCK ? at + ISA_BLOCK : end)
 		escape_block(g, &s, at, block_at(at, end, room));
 	gather_raw(g, slice_of(s.from, (size_t)(end - s.from)));
 }
@@ -120,7 +123,7 @@ static inline char *put_meaning(char *out, const char **at)
 static inline char *unescape_block(char *out, const char **at, const char *block, size_t len)
 {
 	const char *begin = *at, *from = begin, *end = begin + len;
-	uint64_t escapes = mask_backslash(block);
+	uint64_t escapes = isa_equal(isa_load(block), '\\');
 
 	while (escapes != 0) {
 		const char *escape = begin + __builtin_ctzll(escapes);
@@ -140,7 +143,7 @@ static inline char *unescape_block(char *out, const char **at, const char *block
 struct slice json_unescape(struct slice raw, struct arena *into)
 {
 	const char *at = raw.at, *end = raw.len == 0 ? at : at + raw.len;
-	char room[MASK_BLOCK + CHUNK];
+	char room[ISA_BLOCK + CHUNK];
 
 	if (raw.len == 0 || memchr(at, '\\', raw.len) == NULL)
 		return raw;
@@ -151,7 +154,7 @@ struct slice json_unescape(struct slice raw, struct arena *into)
 	while (at < end) {
 		size_t left = (size_t)(end - at);
 		out = unescape_block(out, &at, block_at(at, end, room),
-				     left < MASK_BLOCK ? left : MASK_BLOCK);
+				     left < ISA_BLOCK ? left : ISA_BLOCK);
 	}
 	return slice_of(bytes, (size_t)(out - bytes));
 }
