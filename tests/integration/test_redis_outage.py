@@ -72,6 +72,29 @@ class Crowd(harness.Case):
 
 
 @unittest.skipIf(redis_fleet.missing(), redis_fleet.missing())
+class Trips(harness.Case):
+    def test_one_before_the_provider_whoever_asks(self):
+        sim, redis = self.sim("--default", "hang"), redis_server.Redis(self)
+        part = {"requests_per_minute": 60000, "usd_per_day": 1000}
+        tenants = [redis_fleet.Tenant("plain"),
+                   redis_fleet.Tenant("parted", {"per_server": part, "per_model": {"*": part, "fl*": part}})]
+        fleet = redis_fleet.Fleet(self, redis.url, tenants, {MODEL: sim}, 1, "1s")
+        # The first of each makes what the second finds. What was used is told of each scope by itself.
+        for tenant, scopes in (("plain", 1), ("plain", 1), ("parted", 3), ("parted", 3)):
+            redis.ask("CONFIG", "RESETSTAT")
+            callers = fleet.callers(tenant, MODEL, 1, connections=1)
+            sim.wait_stats(lambda stats: stats["in_flight"] == 1, "the provider has it")
+            self.assertEqual(self.scripts(redis), 1)
+            callers[0].kill()
+            harness.wait_for(lambda: self.scripts(redis) == 1 + scopes, "what it used is told")
+            sim.wait_stats(lambda stats: stats["in_flight"] == 0, "the provider is left alone")
+
+    @staticmethod
+    def scripts(redis):
+        return redis.calls("evalsha") + redis.calls("eval")
+
+
+@unittest.skipIf(redis_fleet.missing(), redis_fleet.missing())
 class Outage(harness.Case):
     """Redis goes, and comes back: nobody fails who need not, nobody waits, and the published bounds hold."""
 
