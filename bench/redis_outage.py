@@ -16,8 +16,8 @@ import harness  # noqa: E402
 import redis_fleet  # noqa: E402
 import redis_outage  # noqa: E402
 
-COLUMNS = ("Redis is", "requests", "failed", "p99 calm, ms", "added", "waited for Redis: p99, most, ms", "requests too much",
-           "places too much", "USD too much: local", "closed", "back after, s")
+COLUMNS = ("Redis is", "requests", "failed", "p99 calm, ms", "added", "waited for Redis: p99, most, ms",
+           "requests too much", "places too much", "USD too much: local", "closed", "back after, s")
 
 
 def usd(nano):

@@ -72,8 +72,8 @@ class Callers:
         self.count = count
         with open(self.log + ".body", "wb") as file:
             file.write(body(model))
-        argv = ["h2load", "-t", 1, "-n", count, "-c", connections, "-m", streams, "-d", self.log + ".body", "--log-file",
-                self.log, "-H", "content-type: application/json", "-H", "authorization: Bearer " + key]
+        argv = ["h2load", "-t", 1, "-n", count, "-c", connections, "-m", streams, "-d", self.log + ".body",
+                "--log-file", self.log, "-H", "content-type: application/json", "-H", "authorization: Bearer " + key]
         if rps is not None:
             argv += ["--rps", rps / connections]
         self.child = subprocess.Popen([*map(str, argv), url + "/v1/sampling"], stdout=subprocess.DEVNULL,
@@ -136,7 +136,8 @@ class Fleet:
     def callers(self, tenant, model, each, connections=10, streams=100, rps=None):
         """Of that tenant at every gateway, begun and not waited for."""
         key = self.tenants[tenant].key
-        return [Callers(self.case, gateway.url, key, model, each, connections, streams, rps) for gateway in self.gateways]
+        return [Callers(self.case, gateway.url, key, model, each, connections, streams, rps)
+                for gateway in self.gateways]
 
     def storm(self, tenant, model, each, **options):
         """`each` requests at every gateway, as many at once as the connections' streams allow."""

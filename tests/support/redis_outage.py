@@ -23,22 +23,26 @@ import redis_server
 
 GATEWAYS = 4
 AFTER_S = 2  # callers go on for so long after the fault: as long as the return may take
-SETTLING_S = 4 if os.environ.get("SLUICE_SANITIZE") else 1.5  # callers' time to come up against every limit, before it is calm
+# Callers' time to come up against every limit, before it is calm.
+SETTLING_S = 4 if os.environ.get("SLUICE_SANITIZE") else 1.5
 QUICK, SLOW = "quick", "slow"  # models; places are scarce at the slow one
 BURST, A_MINUTE = 20, 60
 PLACES = 8
 BUDGET_NANO, AWAY_NANO = 500 * 10**6, 100 * 10**6
-MOST_NANO = 10**18
 LOCAL = {"rates": "local", "budget": {"local": 1000000}}
-
-# who                  limits                                       on_store_failure
+LOCAL_TO_A_POINT = {"rates": "local", "budget": {"local": AWAY_NANO / 10**9}}
+CLOSED_TO_MONEY = {"rates": "local", "budget": "closed"}
+CLOSED = {"rates": "closed", "budget": "closed"}
+RATE = {"requests_per_minute": A_MINUTE, "requests_burst": BURST}
+BUDGET = {"usd_per_day": BUDGET_NANO / 10**9}
+# Who, his limits, and what he wants while Redis is away.
 TENANTS = {
-    "wide":   ({},                                                  LOCAL),  # whose answers are timed
-    "rates":  ({"requests_per_minute": A_MINUTE, "requests_burst": BURST}, LOCAL),
-    "places": ({"concurrent": PLACES},                              LOCAL),
-    "money":  ({"usd_per_day": BUDGET_NANO / 10**9},                {"rates": "local", "budget": {"local": AWAY_NANO / 10**9}}),
-    "strict": ({"usd_per_day": BUDGET_NANO / 10**9},                {"rates": "local", "budget": "closed"}),
-    "closed": ({},                                                  {"rates": "closed", "budget": "closed"}),
+    "wide": ({}, LOCAL),  # whose answers are timed
+    "rates": (RATE, LOCAL),
+    "places": ({"concurrent": PLACES}, LOCAL),
+    "money": (BUDGET, LOCAL_TO_A_POINT),
+    "strict": (BUDGET, CLOSED_TO_MONEY),
+    "closed": ({}, CLOSED),
 }
 # Requests a second at each gateway.
 RATES = {"wide": 50, "rates": 20, "places": 30, "money": 20, "strict": 20, "closed": 20}
@@ -298,9 +302,10 @@ class Result:
     def __str__(self):
         calm, added = self.added_ms(0.99)
         waits = self.waits_ms()
-        return (f"{self.fault.name}: {self.requests} requests, {self.failed} failed; p99 {calm:.1f} ms {added:+.1f}, median "
-                f"{self.added_ms(0.5)[1]:+.1f}; waits p99 {percentile(waits, 0.99):.1f} most {max(waits):.1f} ms "
-                f"(median {statistics.median(waits):.2f}); too much: requests {self.rates.had}/{self.rates.bound}, places "
-                f"{self.places.had}/{self.places.bound}, money {self.money.had / 1e9}/{self.money.bound / 1e9} USD, closed "
-                f"{self.strict_money.had / 1e9}/{self.strict_money.bound / 1e9} USD; {self.refused} refused; "
+        over = [f"{name} {had}/{bound}" for name, (had, bound) in (
+            ("requests", self.rates), ("places", self.places), ("nano-USD", self.money),
+            ("strictly", self.strict_money))]
+        return (f"{self.fault.name}: {self.requests} requests, {self.failed} failed; p99 {calm:.1f} ms {added:+.1f}, "
+                f"median {self.added_ms(0.5)[1]:+.1f}; waits p99 {percentile(waits, 0.99):.1f} most {max(waits):.1f} ms "
+                f"(median {statistics.median(waits):.2f}); too much: {', '.join(over)}; {self.refused} refused; "
                 f"back after {self.recovery_s:.2f} s")
