@@ -17,6 +17,7 @@ struct stream_case {
 	bool without_shapes; /* every event is read as JSON */
 	struct stream *stream;
 	struct stream_progress progress; /* of the last run */
+	size_t used;                     /* bytes of the arena before the end */
 	enum stream_state state;         /* the last one, before the end */
 	enum err err;
 	struct sampling_result result;
@@ -32,6 +33,11 @@ void stream_case_fini(struct stream_case *c);
  *   known and the codes of adjustments, all separated by " | "; or
  *   code, text, "retryable" where it is, usage where known. */
 const char *stream_case_run(struct stream_case *c, const char *body, struct stream_cut cut);
+
+/* The same for any bytes; absent when memory was refused on the way to the text. */
+struct slice stream_case_read(struct stream_case *c, struct slice body, struct stream_cut cut);
+
+bool stream_progress_same(const struct stream_progress *a, const struct stream_progress *b);
 
 /* The same in one read, byte by byte, cut in two at every place (of long bodies at every 37th), and with
  * every event read as JSON. NULL when all of them come to `expect`; else what the first other one came
