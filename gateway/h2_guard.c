@@ -25,7 +25,7 @@ enum { PREFACE_LEN = 24, HEADER_LEN = 9, LENGTH_LEN = 3, FLAGS_AT = 4 };
 
 /* A connection starts with all its tokens; time and answered requests give some back, so that an
  * honest client may cancel, ping and update as often as it likes, in proportion to its requests. */
-enum { TOKENS_MAX = 1000, TOKENS_PER_S = 100, TOKENS_PER_ANSWER = 5 };
+enum { TOKENS_MAX = 1000, TOKENS_PER_S = 100, TOKENS_PER_ANSWER = 7 };
 
 /* More aborted than answered requests: rapid reset (CVE-2023-44487), by which the client starts work
  * and pays nothing, or MadeYouReset (CVE-2025-8671), where h2o itself is made to reset. One that was at
@@ -42,7 +42,7 @@ enum { BYTES_PER_S_MIN = 16384 };
 
 static const int32_t frame_costs[FRAME_TYPES] = {
 	[FRAME_DATA] = 0,
-	[FRAME_HEADERS] = 1,  /* made good by the answer; refused streams have none */
+	[FRAME_HEADERS] = 3,  /* made good by the answer; streams over the limit of 100 have none */
 	[FRAME_PRIORITY] = 1, /* moves nodes in h2o's tree */
 	[FRAME_RST_STREAM] = 5,
 	[FRAME_SETTINGS] = 50,            /* walks all streams, and is answered */

@@ -20,7 +20,7 @@ enum { BODY_SLACK_MIN = 64 << 10 };
 /* A connection may be unused for so long. Requests that come slowly are the guard's. */
 enum { IDLE_MS = 75000 };
 
-enum { CONN_BYTES_MIN = 8 << 20 };
+enum { CONN_BYTES_MIN = 4 << 20 };
 #define PATIENCE_DEFAULT (10 * SEC)
 
 _Static_assert(COUNT_OF(((struct http_counters *)NULL)->guard_kills) == GUARD_CAUSES,

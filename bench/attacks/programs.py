@@ -273,7 +273,7 @@ def unfinished_over_connections(target):
         for _ in range(8):
             connection = target.open(PREFACE + settings())
             held.append(connection)
-            for stream in range(1, 15, 2):
+            for stream in range(1, 7, 2):
                 connection.send(target.headers(stream))
                 send_pieces(connection, stream, MEG - FRAME_MAX)
             time.sleep(0.1)
@@ -282,7 +282,7 @@ def unfinished_over_connections(target):
     finally:
         for connection in held:
             connection.socket.close()
-    return "55 MB TAKEN"
+    return "24 MB TAKEN"
 
 
 def far_too_large(target):
