@@ -146,7 +146,7 @@ static SCAN_RARE bool key_refused(struct json_reader *r, const char *at,
 	return reader_fail(r, at, ERR_TOO_MANY_KEYS, NULL);
 }
 
-static inline bool next_key(struct json_reader *r, struct slice *key)
+bool reader_next_key(struct json_reader *r, struct slice *key)
 {
 	if (!next_member(r, '}', "expected a comma or a closing brace"))
 		return false;
@@ -160,16 +160,21 @@ static inline bool next_key(struct json_reader *r, struct slice *key)
 	at = scan_space(at + 1, r->end);
 	if (at == r->end || *at != ':')
 		return reader_fail_json(r, at, "expected a colon");
-	if (r->work != NULL) {
-		must(r->work->reader == r);
-		enum json_keys_answer answer =
-			json_keys_add(r->work, &r->levels[r->depth - 1], r->limits.keys_max, *key,
-				      reader_escaped(r, key->at), r->end);
-		if (answer != KEYS_ADDED)
-			return key_refused(r, quote, answer);
-	}
 	r->at = r->due = scan_space(at + 1, r->end);
 	return true;
+}
+
+static inline bool next_key(struct json_reader *r, struct slice *key)
+{
+	if (!reader_next_key(r, key))
+		return false;
+	if (r->work == NULL)
+		return true;
+	must(r->work->reader == r);
+	enum json_keys_answer answer =
+		json_keys_add(r->work, &r->levels[r->depth - 1], r->limits.keys_max, *key,
+			      reader_escaped(r, key->at), r->end);
+	return answer == KEYS_ADDED || key_refused(r, key->at - 1, answer);
 }
 
 bool json_next_key(struct json_reader *r, struct slice *key)

@@ -28,6 +28,10 @@ bool reader_fail(struct json_reader *r, const char *at, enum err err, const char
 /* Not JSON: `detail`, unless the text simply ends at `at`. Returns false. */
 bool reader_fail_json(struct json_reader *r, const char *at, const char *detail);
 
+/* Moves to the next member of the innermost container, which is an object: true with its key, false at
+ * the closing brace (which is consumed) or on error. Whether the key is there twice is not looked at. */
+bool reader_next_key(struct json_reader *r, struct slice *key);
+
 /* Consumes the number at r->at. What may follow it is for the next call to judge. */
 bool reader_number(struct json_reader *r, struct slice *raw);
 

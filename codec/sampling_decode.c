@@ -89,7 +89,7 @@ struct slice decode_path(struct decode *d)
 	return arena_copy(d->into, slice_of(text, len));
 }
 
-static bool list_grow(struct decode *d, struct list *list, size_t size)
+bool decode_grow(struct decode *d, struct list *list, size_t size)
 {
 	enum { LIST_FIRST = 8 };
 	uint32_t cap = list->cap == 0 ? LIST_FIRST : 2 * list->cap;
@@ -104,14 +104,7 @@ static bool list_grow(struct decode *d, struct list *list, size_t size)
 	return true;
 }
 
-void *decode_push(struct decode *d, struct list *list, size_t size)
-{
-	if (list->count == list->cap && !list_grow(d, list, size))
-		return NULL;
-	return (char *)list->at + list->count++ * size;
-}
-
-bool decode_field(struct decode *d, struct field *field)
+bool decode_field_other(struct decode *d, struct field *field)
 {
 	field->kind = json_peek(d->r);
 	switch (field->kind) {

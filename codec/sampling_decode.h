@@ -6,6 +6,7 @@
 #ifndef CODEC_SAMPLING_DECODE_H
 #define CODEC_SAMPLING_DECODE_H
 
+#include "codec/json_fields.h"
 #include "codec/sampling.h"
 
 enum { PATH_STEPS_MAX = 12 };
@@ -64,11 +65,28 @@ bool decode_in_item(struct decode *d, uint32_t index);
 /* The path as text in the arena: $.params and what was added. */
 struct slice decode_path(struct decode *d);
 
+/* Makes room for one more element; false after refusing. */
+bool decode_grow(struct decode *d, struct list *list, size_t size);
+
 /* A new, undefined element; NULL after refusing. */
-void *decode_push(struct decode *d, struct list *list, size_t size);
+static inline void *decode_push(struct decode *d, struct list *list, size_t size)
+{
+	if (list->count == list->cap && !decode_grow(d, list, size))
+		return NULL;
+	return (char *)list->at + list->count++ * size;
+}
+
+/* Consumes any value but a string; null becomes missing. */
+bool decode_field_other(struct decode *d, struct field *field);
 
 /* Consumes any value; null becomes missing. */
-bool decode_field(struct decode *d, struct field *field);
+static inline bool decode_field(struct decode *d, struct field *field)
+{
+	if (d->r->at == d->r->end || *d->r->at != '"')
+		return decode_field_other(d, field);
+	field->kind = JSON_STRING;
+	return json_take_string(d->r, &field->raw);
+}
 
 /* Whether nothing failed so far; for the end of a loop over members. */
 static inline bool decode_good(const struct decode *d)
@@ -101,8 +119,11 @@ bool decode_choice(struct decode *d, const struct field *choice, bool mode_wante
 bool decode_preferences(struct decode *d);
 
 /* ---- sampling_media.c ---- */
-/* base64 without data URI prefix and line breaks; false when it is none (nothing is noted). */
-bool decode_base64(struct decode *d, struct slice raw, struct slice *out);
+/* Consumes the string at the reader's place; its front up to *clean is base64's alphabet. */
+bool decode_base64_string(struct decode *d, struct slice *raw, const char **clean);
+/* base64 without data URI prefix and line breaks; false when it is none (nothing is noted). `clean`:
+ * raw is base64's alphabet up to there; NULL: not known. */
+bool decode_base64(struct decode *d, struct slice raw, const char *clean, struct slice *out);
 /* A media type in lower case and plain, image/jpg as image/jpeg; false when it is none. */
 bool decode_media_type(struct decode *d, struct slice raw, struct slice *out);
 

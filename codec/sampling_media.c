@@ -21,15 +21,17 @@ static inline uint64_t outside8(uint64_t word)
 	       SCAN_ONES * 0x80;
 }
 
-static bool is_base64(struct slice s)
+/* `clean`: the alphabet is known to hold up to there; or NULL. */
+static bool is_base64(struct slice s, const char *clean)
 {
 	uint64_t bad = 0;
 
 	if (s.len == 0 || s.len % 4 != 0)
 		return false;
-	const char *at = s.at, *end = s.at + s.len;
+	const char *at = clean == NULL ? s.at : clean, *end = s.at + s.len;
 	end -= end[-1] == '=';
 	end -= end[-1] == '=';
+	at = isa_base64(at, end);
 	for (; end - at >= 8; at += 8)
 		bad |= outside8(scan_load8(at));
 	for (; at < end; at++)
@@ -63,15 +65,34 @@ static struct slice without_breaks(struct slice s)
 	return slice_of(bytes, (size_t)(out - bytes));
 }
 
-bool decode_base64(struct decode *d, struct slice raw, struct slice *out)
+/* Most of an image is looked at once: what is base64 is plain text, too. */
+bool decode_base64_string(struct decode *d, struct slice *raw, const char **clean)
 {
-	struct slice text = json_str_plain(raw, d->into); /* a break is an escape: then it copies */
+	const char *from = d->r->at + 1;
 
-	if (slice_absent(text))
-		return decode_busy(d);
-	if (text.at != raw.at)
+	*clean = isa_base64(from, d->r->end);
+	const char *at = reader_string_end(d->r, *clean);
+	if (at == NULL)
+		return false;
+	*raw = slice_of(from, (size_t)(at - from));
+	d->r->at = at + 1;
+	return true;
+}
+
+bool decode_base64(struct decode *d, struct slice raw, const char *clean, struct slice *out)
+{
+	const char *rest = clean == NULL ? raw.at : clean;
+	size_t rest_len = (size_t)(raw.at + raw.len - rest);
+	struct slice text = raw;
+
+	if (rest_len != 0 && memchr(rest, '\\', rest_len) != NULL) {
+		text = json_str_plain(raw, d->into); /* a break is an escape */
+		if (slice_absent(text))
+			return decode_busy(d);
 		text = without_breaks(text);
-	if (!without_prefix(&text) || !is_base64(text))
+		clean = NULL;
+	}
+	if (!without_prefix(&text) || !is_base64(text, text.at == raw.at ? clean : NULL))
 		return false;
 	*out = text;
 	return true;

@@ -7,6 +7,7 @@
 #include "codec/base/must.h"
 #include "codec/json_names.h"
 
+/* Beside each other what follows each other. */
 enum member {
 	MEMBER_TYPE,
 	MEMBER_TEXT,
@@ -14,35 +15,55 @@ enum member {
 	MEMBER_NAME,
 	MEMBER_INPUT,
 	MEMBER_TOOL_USE_ID, /* three spellings, the first that is there counts */
-	MEMBER_TOOL_USE_ID_SNAKE,
-	MEMBER_TOOL_CALL_ID,
 	MEMBER_CONTENT,
 	MEMBER_IS_ERROR,
-	MEMBER_STRUCTURED,
 	MEMBER_DATA,
 	MEMBER_MIME,
+	MEMBER_STRUCTURED,
+	MEMBER_TOOL_USE_ID_SNAKE,
+	MEMBER_TOOL_CALL_ID,
 	MEMBER_URI,
 	MEMBER_RESOURCE,
 	MEMBER_BLOB, /* only in a resource's own object */
 	MEMBER_COUNT
 };
-static const struct slice member_names[MEMBER_COUNT] = {
-	[MEMBER_TYPE] = SLICE_INIT("type"),
-	[MEMBER_TEXT] = SLICE_INIT("text"),
-	[MEMBER_ID] = SLICE_INIT("id"),
-	[MEMBER_NAME] = SLICE_INIT("name"),
-	[MEMBER_INPUT] = SLICE_INIT("input"),
-	[MEMBER_TOOL_USE_ID] = SLICE_INIT("toolUseId"),
-	[MEMBER_TOOL_USE_ID_SNAKE] = SLICE_INIT("tool_use_id"),
-	[MEMBER_TOOL_CALL_ID] = SLICE_INIT("tool_call_id"),
-	[MEMBER_CONTENT] = SLICE_INIT("content"),
-	[MEMBER_IS_ERROR] = SLICE_INIT("isError"),
-	[MEMBER_STRUCTURED] = SLICE_INIT("structuredContent"),
-	[MEMBER_DATA] = SLICE_INIT("data"),
-	[MEMBER_MIME] = SLICE_INIT("mimeType"),
-	[MEMBER_URI] = SLICE_INIT("uri"),
-	[MEMBER_RESOURCE] = SLICE_INIT("resource"),
-	[MEMBER_BLOB] = SLICE_INIT("blob"),
+static const struct json_name member_names[MEMBER_COUNT] = {
+	[MEMBER_TYPE] = JSON_NAME("type"),
+	[MEMBER_TEXT] = JSON_NAME("text"),
+	[MEMBER_ID] = JSON_NAME("id"),
+	[MEMBER_NAME] = JSON_NAME("name"),
+	[MEMBER_INPUT] = JSON_NAME("input"),
+	[MEMBER_TOOL_USE_ID] = JSON_NAME("toolUseId"),
+	[MEMBER_CONTENT] = JSON_NAME("content"),
+	[MEMBER_IS_ERROR] = JSON_NAME("isError"),
+	[MEMBER_DATA] = JSON_NAME("data"),
+	[MEMBER_MIME] = JSON_NAME("mimeType"),
+	[MEMBER_STRUCTURED] = JSON_NAME("structuredContent"),
+	[MEMBER_TOOL_USE_ID_SNAKE] = JSON_NAME("tool_use_id"),
+	[MEMBER_TOOL_CALL_ID] = JSON_NAME("tool_call_id"),
+	[MEMBER_URI] = JSON_NAME("uri"),
+	[MEMBER_RESOURCE] = JSON_NAME("resource"),
+	[MEMBER_BLOB] = JSON_NAME("blob"),
+};
+
+/* The same for paths. */
+static const char *const member_paths[MEMBER_COUNT] = {
+	[MEMBER_TYPE] = "type",
+	[MEMBER_TEXT] = "text",
+	[MEMBER_ID] = "id",
+	[MEMBER_NAME] = "name",
+	[MEMBER_INPUT] = "input",
+	[MEMBER_TOOL_USE_ID] = "toolUseId",
+	[MEMBER_CONTENT] = "content",
+	[MEMBER_IS_ERROR] = "isError",
+	[MEMBER_DATA] = "data",
+	[MEMBER_MIME] = "mimeType",
+	[MEMBER_STRUCTURED] = "structuredContent",
+	[MEMBER_TOOL_USE_ID_SNAKE] = "tool_use_id",
+	[MEMBER_TOOL_CALL_ID] = "tool_call_id",
+	[MEMBER_URI] = "uri",
+	[MEMBER_RESOURCE] = "resource",
+	[MEMBER_BLOB] = "blob",
 };
 
 enum { TYPE_COUNT = BLOCK_RESOURCE + 1 };
@@ -62,6 +83,7 @@ struct members {
 	size_t type;    /* TYPE_COUNT until a known one was seen */
 	uint32_t seen;  /* one bit per member of `fields` that is there and not null */
 	struct field fields[MEMBER_COUNT]; /* not cleared */
+	const char *clean;                 /* data or blob is base64's alphabet up to there */
 
 	/* a tool result's content, once decoded */
 	bool content_done;
@@ -78,7 +100,7 @@ static bool wrong(struct decode *d, enum err err, const char *at, const char *de
 		  enum member member)
 {
 	(void)decode_refuse(d, err, at, detail);
-	return decode_in_member(d, member_names[member].at);
+	return decode_in_member(d, member_paths[member]);
 }
 
 /* The member as a string, which it must be; missing is wrong too. */
@@ -118,7 +140,7 @@ static bool build_media(struct decode *d, const struct members *m, struct block 
 	if (!need_string(d, m, MEMBER_DATA, ERR_MEDIA, "data must be a base64 string", &data) ||
 	    !need_string(d, m, MEMBER_MIME, ERR_MEDIA, "mimeType must be a string", &mime))
 		return false;
-	if (!decode_base64(d, data, &block->media.data))
+	if (!decode_base64(d, data, m->clean, &block->media.data))
 		return wrong(d, ERR_MEDIA, data.at - 1, "data is not valid base64", MEMBER_DATA);
 	if (!decode_media_type(d, mime, &block->media.mime))
 		return wrong(d, ERR_MEDIA, mime.at - 1, "mimeType is not a media type",
@@ -201,7 +223,7 @@ static bool build_resource_parts(struct decode *d, const struct members *m, stru
 	struct slice blob;
 	if (!need_string(d, m, MEMBER_BLOB, ERR_CONTENT, "blob must be a base64 string", &blob))
 		return false;
-	return decode_base64(d, blob, &block->resource.blob) ||
+	return decode_base64(d, blob, m->clean, &block->resource.blob) ||
 	       wrong(d, ERR_MEDIA, blob.at - 1, "blob is not valid base64", MEMBER_BLOB);
 }
 
@@ -299,35 +321,64 @@ static bool type_allowed(struct decode *d, const struct members *m)
 		     MEMBER_TYPE);
 }
 
+/* Notes a member that is there and not null. */
+static inline void note(struct members *m, uint32_t member, struct field field)
+{
+	m->seen |= (uint32_t)1 << member;
+	m->fields[member] = field;
+	if (member == MEMBER_TYPE && field.kind == JSON_STRING)
+		m->type = names_find(type_names, TYPE_COUNT, field.raw);
+}
+
+/* Reads the value of a member. */
+static inline bool read_member(struct decode *d, struct members *m, uint32_t member)
+{
+	struct field field = { .kind = JSON_STRING };
+
+	if (member == MEMBER_CONTENT && m->type == BLOCK_TOOL_RESULT && !m->inside)
+		return read_result_content(d, m);
+	if ((member == MEMBER_DATA || member == MEMBER_BLOB) && d->r->at < d->r->end &&
+	    *d->r->at == '"') {
+		if (!decode_base64_string(d, &field.raw, &m->clean))
+			return false;
+	} else if (!decode_field(d, &field)) {
+		return false;
+	}
+	if (member != FIELD_OTHER && field.kind != JSON_BAD)
+		note(m, member, field);
+	return true;
+}
+
+/* Reads the members that are left of the object that was entered. */
+static bool read_rest(struct decode *d, struct members *m, struct json_fields *fields)
+{
+	struct slice key;
+	uint32_t member;
+
+	while ((member = json_next_field(d->r, fields, &key)) != FIELD_END)
+		if (!read_member(d, m, member))
+			return false;
+	return decode_good(d);
+}
+
+static inline void members_init(struct members *m, const char *at)
+{
+	m->at = at;
+	m->type = TYPE_COUNT;
+	m->seen = 0;
+	m->clean = NULL;
+	m->content_done = false;
+	m->implied = (struct slice){ NULL, 0 };
+}
+
 /* Reads an object's members; m->inside is set by the caller. */
 static bool read_members(struct decode *d, struct members *m)
 {
-	struct slice key;
-	struct field field;
+	struct json_fields fields = JSON_FIELDS(member_names);
 
-	m->at = d->r->at;
-	m->type = TYPE_COUNT;
-	m->seen = 0;
-	m->content_done = false;
-	m->implied = (struct slice){ NULL, 0 };
+	members_init(m, d->r->at);
 	(void)json_enter_object(d->r);
-	while (json_next_key(d->r, &key)) {
-		size_t member = names_find(member_names, MEMBER_COUNT, key);
-		if (member == MEMBER_CONTENT && m->type == BLOCK_TOOL_RESULT && !m->inside) {
-			if (!read_result_content(d, m))
-				return false;
-			continue;
-		}
-		if (!decode_field(d, &field))
-			return false;
-		if (member == MEMBER_COUNT || field.kind == JSON_BAD)
-			continue;
-		m->seen |= (uint32_t)1 << member;
-		m->fields[member] = field;
-		if (member == MEMBER_TYPE && field.kind == JSON_STRING)
-			m->type = names_find(type_names, TYPE_COUNT, field.raw);
-	}
-	return decode_good(d);
+	return read_rest(d, m, &fields);
 }
 
 static struct block *block_new(struct decode *d, struct list *list)
@@ -340,26 +391,77 @@ static struct block *block_new(struct decode *d, struct list *list)
 	return decode_push(d, list, sizeof(struct block));
 }
 
-/* Reads one block. The recursion through read_result_content ends at `inside`. */
-static bool read_block(struct decode *d, bool inside)
+/* The block that m describes. */
+static bool add_block(struct decode *d, struct members *m)
 {
-	struct members m;
-	struct block *block;
-
-	if (json_peek(d->r) != JSON_OBJECT)
-		return decode_refuse_here(d, ERR_CONTENT, "a content block must be an object");
-	m.inside = inside;
-	if (!read_members(d, &m) || !type_allowed(d, &m))
+	if (!type_allowed(d, m))
 		return false;
-	block = block_new(d, inside ? &d->inner : &d->blocks);
-	if (block == NULL || !build(d, &m, block))
+	struct block *block = block_new(d, m->inside ? &d->inner : &d->blocks);
+	if (block == NULL || !build(d, m, block))
 		return false;
-	if (inside)
+	if (m->inside)
 		return true;
 	d->types |= (uint32_t)1 << block->type;
 	d->out->images += block->type == BLOCK_IMAGE;
 	d->out->audios += block->type == BLOCK_AUDIO;
 	return true;
+}
+
+/* Goes on with the object at `brace`, which began with "type" and this "text". */
+static SCAN_RARE bool resume_text(struct decode *d, bool inside, const char *brace,
+				  struct slice text)
+{
+	struct json_fields fields = JSON_FIELDS(member_names);
+	struct field type = { JSON_STRING, SLICE("text") };
+	struct members m;
+
+	if (!json_resume_object(d->r, brace))
+		return false;
+	members_init(&m, brace);
+	m.inside = inside;
+	note(&m, MEMBER_TYPE, type);
+	note(&m, MEMBER_TEXT, (struct field){ JSON_STRING, text });
+	fields.seen = m.seen;
+	return read_rest(d, &m, &fields) && add_block(d, &m);
+}
+
+/* Behind {"type":"text","text": at `brace`: mostly that is all, but for a string. */
+static bool read_text_block(struct decode *d, bool inside, const char *brace)
+{
+	struct json_reader *r = d->r;
+	struct slice text;
+
+	if (!json_take_string(r, &text))
+		return false;
+	if (r->at == r->end || *r->at != '}')
+		return resume_text(d, inside, brace, text);
+	r->at++;
+	struct block *block = block_new(d, inside ? &d->inner : &d->blocks);
+	if (block == NULL)
+		return false;
+	block->type = BLOCK_TEXT;
+	block->is_error = false;
+	block->text.text = text;
+	if (!inside)
+		d->types |= (uint32_t)1 << BLOCK_TEXT;
+	return true;
+}
+
+/* Reads one block. The recursion through read_result_content ends at `inside`. */
+static bool read_block(struct decode *d, bool inside)
+{
+	static const struct slice text = SLICE_INIT("{\"type\":\"text\",\"text\":");
+	struct json_reader *r = d->r;
+	struct members m;
+
+	/* one byte more: the string's quote */
+	if (r->depth < r->limits.depth_max && (size_t)(r->end - r->at) > text.len &&
+	    r->at[text.len] == '"' && json_guess(r, text.at, text.len))
+		return read_text_block(d, inside, r->at - text.len);
+	if (json_peek(r) != JSON_OBJECT)
+		return decode_refuse_here(d, ERR_CONTENT, "a content block must be an object");
+	m.inside = inside;
+	return read_members(d, &m) && add_block(d, &m);
 }
 
 /* Free text, or an object's compact JSON, as the one text block of a tool result. */
@@ -446,31 +548,55 @@ static bool read_role(struct decode *d, bool *assistant)
 	return true;
 }
 
+enum message_member { MESSAGE_ROLE, MESSAGE_CONTENT, MESSAGE_MEMBERS };
+
+/* Enters the message and reads its beginning, if that is the usual one; returns the members read. */
+static uint32_t guess_message(struct decode *d, struct message *message)
+{
+	const char *brace = d->r->at;
+
+	if (json_guess_lit(d->r, "{\"role\":\"user\",\"content\":"))
+		message->assistant = false;
+	else if (json_guess_lit(d->r, "{\"role\":\"assistant\",\"content\":"))
+		message->assistant = true;
+	else
+		return json_enter_object(d->r), 0;
+	return json_resume_object(d->r, brace) ? 1u << MESSAGE_ROLE : 0;
+}
+
 static bool read_message_members(struct decode *d, struct message *message)
 {
-	enum { ROLE, CONTENT };
-	static const struct slice names[] = { SLICE_INIT("role"), SLICE_INIT("content") };
+	static const struct json_name names[] = {
+		[MESSAGE_ROLE] = JSON_NAME("role"),
+		[MESSAGE_CONTENT] = JSON_NAME("content"),
+	};
+	struct json_fields fields = JSON_FIELDS(names);
 	const char *at = d->r->at;
-	bool seen[2] = { false, false };
 	struct slice key;
+	uint32_t name;
 
-	(void)json_enter_object(d->r);
-	while (json_next_key(d->r, &key)) {
-		size_t name = names_find(names, COUNT_OF(names), key);
-		if (name == COUNT_OF(names)) {
-			if (!json_skip(d->r, NULL))
-				return false;
-			continue;
-		}
-		seen[name] = true;
-		if (!(name == ROLE ? read_role(d, &message->assistant) : read_content(d)))
-			return decode_in_member(d, names[name].at);
+	fields.seen = guess_message(d, message);
+	if (fields.seen != 0) {
+		if (!read_content(d))
+			return decode_in_member(d, "content");
+		fields.seen |= 1u << MESSAGE_CONTENT;
+		if (json_guess_end(d->r))
+			return true;
 	}
-	if (!decode_good(d) || (seen[ROLE] && seen[CONTENT]))
+	while ((name = json_next_field(d->r, &fields, &key)) != FIELD_END) {
+		if (name == MESSAGE_ROLE && !read_role(d, &message->assistant))
+			return decode_in_member(d, "role");
+		if (name == MESSAGE_CONTENT && !read_content(d))
+			return decode_in_member(d, "content");
+		if (name == FIELD_OTHER && !json_skip(d->r, NULL))
+			return false;
+	}
+	if (!decode_good(d) || fields.seen == (1u << MESSAGE_MEMBERS) - 1)
 		return decode_good(d);
-	(void)decode_refuse(d, seen[ROLE] ? ERR_CONTENT : ERR_ROLE, at,
-			    seen[ROLE] ? "content is missing" : "role is missing");
-	return decode_in_member(d, seen[ROLE] ? "content" : "role");
+	bool role = (fields.seen >> MESSAGE_ROLE & 1) != 0;
+	(void)decode_refuse(d, role ? ERR_CONTENT : ERR_ROLE, at,
+			    role ? "content is missing" : "role is missing");
+	return decode_in_member(d, role ? "content" : "role");
 }
 
 static bool read_message(struct decode *d)

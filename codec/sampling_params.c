@@ -20,19 +20,19 @@ enum param {
 	PARAM_TOOL_CHOICE_DRAFT,
 	PARAM_COUNT
 };
-static const struct slice param_names[PARAM_COUNT] = {
-	[PARAM_MESSAGES] = SLICE_INIT("messages"),
-	[PARAM_MAX_TOKENS] = SLICE_INIT("maxTokens"),
-	[PARAM_SYSTEM_PROMPT] = SLICE_INIT("systemPrompt"),
-	[PARAM_TEMPERATURE] = SLICE_INIT("temperature"),
-	[PARAM_TOOLS] = SLICE_INIT("tools"),
-	[PARAM_TOOL_CHOICE] = SLICE_INIT("toolChoice"),
-	[PARAM_MODEL_PREFERENCES] = SLICE_INIT("modelPreferences"),
-	[PARAM_INCLUDE_CONTEXT] = SLICE_INIT("includeContext"),
-	[PARAM_STOP_SEQUENCES] = SLICE_INIT("stopSequences"),
-	[PARAM_METADATA] = SLICE_INIT("metadata"),
-	[PARAM_META] = SLICE_INIT("_meta"),
-	[PARAM_TOOL_CHOICE_DRAFT] = SLICE_INIT("tool_choice"),
+static const struct json_name param_names[PARAM_COUNT] = {
+	[PARAM_MESSAGES] = JSON_NAME("messages"),
+	[PARAM_MAX_TOKENS] = JSON_NAME("maxTokens"),
+	[PARAM_SYSTEM_PROMPT] = JSON_NAME("systemPrompt"),
+	[PARAM_TEMPERATURE] = JSON_NAME("temperature"),
+	[PARAM_TOOLS] = JSON_NAME("tools"),
+	[PARAM_TOOL_CHOICE] = JSON_NAME("toolChoice"),
+	[PARAM_MODEL_PREFERENCES] = JSON_NAME("modelPreferences"),
+	[PARAM_INCLUDE_CONTEXT] = JSON_NAME("includeContext"),
+	[PARAM_STOP_SEQUENCES] = JSON_NAME("stopSequences"),
+	[PARAM_METADATA] = JSON_NAME("metadata"),
+	[PARAM_META] = JSON_NAME("_meta"),
+	[PARAM_TOOL_CHOICE_DRAFT] = JSON_NAME("tool_choice"),
 };
 
 struct choices {
@@ -183,10 +183,8 @@ static bool read_meta(struct decode *d)
 	return decode_good(d);
 }
 
-static bool read_param(struct decode *d, size_t param, struct choices *choices)
+static bool read_param(struct decode *d, uint32_t param, struct choices *choices)
 {
-	if (json_peek(d->r) == JSON_NULL) /* counts as missing; of messages and maxTokens too */
-		return json_null(d->r);
 	switch (param) {
 	case PARAM_MESSAGES:
 		return decode_messages(d) || decode_in_member(d, "messages");
@@ -237,27 +235,32 @@ static bool apply_choices(struct decode *d, const struct choices *choices)
 
 bool decode_params(struct decode *d)
 {
+	struct json_fields fields = JSON_FIELDS(param_names);
 	struct choices choices = { 0 };
-	bool messages = false, max_tokens = false;
 	struct slice key;
+	uint32_t param, missing = 0;
 
 	if (json_peek(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_PARAMS, NULL);
 	const char *at = d->r->at;
 	(void)json_enter_object(d->r);
-	while (json_next_key(d->r, &key)) {
-		size_t param = names_find(param_names, PARAM_COUNT, key);
-		bool null = json_peek(d->r) == JSON_NULL;
-		messages |= param == PARAM_MESSAGES && !null;
-		max_tokens |= param == PARAM_MAX_TOKENS && !null;
-		if (!read_param(d, param, &choices))
-			return false;
+	while ((param = json_next_field(d->r, &fields, &key)) != FIELD_END) {
+		if (d->r->at == d->r->end || *d->r->at != 'n') {
+			if (!read_param(d, param, &choices))
+				return false;
+		} else { /* null counts as missing; of messages and maxTokens too */
+			if (!json_null(d->r))
+				return false;
+			if (param < PARAM_COUNT)
+				missing |= (uint32_t)1 << param;
+		}
 	}
 	if (!decode_good(d))
 		return false;
-	if (!messages)
+	missing |= ~fields.seen;
+	if ((missing >> PARAM_MESSAGES & 1) != 0)
 		return decode_refuse(d, ERR_MESSAGES, at, "messages is missing");
-	if (!max_tokens)
+	if ((missing >> PARAM_MAX_TOKENS & 1) != 0)
 		return decode_refuse(d, ERR_MAX_TOKENS, at,
 				     "maxTokens is missing; it must be an integer of at least 1");
 	return apply_choices(d, &choices);

@@ -1,8 +1,6 @@
 /* sampling_prefs.c - modelPreferences (contract/mcp.md 5). */
 #include "codec/sampling_decode.h"
 
-#include "codec/json_names.h"
-
 static bool wrong(struct decode *d, const char *at, const char *detail, const char *member)
 {
 	(void)decode_refuse(d, ERR_PREFERENCES, at, detail);
@@ -12,15 +10,18 @@ static bool wrong(struct decode *d, const char *at, const char *detail, const ch
 /* One hint; those without a name say nothing, an empty one would match every model. */
 static bool read_hint(struct decode *d, struct list *hints)
 {
-	static const struct slice name = SLICE_INIT("name");
+	static const struct json_name names[] = { JSON_NAME("name") };
+	struct json_fields fields = JSON_FIELDS(names);
 	struct field value;
+	uint32_t name;
 	struct slice key, found = { NULL, 0 };
 
 	if (json_peek(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_PREFERENCES, "a hint must be an object");
 	(void)json_enter_object(d->r);
-	while (json_next_key(d->r, &key) && decode_field(d, &value)) {
-		if (names_find(&name, 1, key) != 0 || value.kind == JSON_BAD)
+	while ((name = json_next_field(d->r, &fields, &key)) != FIELD_END &&
+	       decode_field(d, &value)) {
+		if (name != 0 || value.kind == JSON_BAD)
 			continue;
 		if (value.kind != JSON_STRING)
 			return wrong(d, field_at(&value), "a hint's name must be a string", "name");
@@ -79,29 +80,39 @@ static bool read_priority(struct decode *d, double *out, const char *member)
 
 bool decode_preferences(struct decode *d)
 {
-	enum { COST, SPEED, INTELLIGENCE, HINTS };
-	static const struct slice names[] = {
-		[COST] = SLICE_INIT("costPriority"),
-		[SPEED] = SLICE_INIT("speedPriority"),
-		[INTELLIGENCE] = SLICE_INIT("intelligencePriority"),
-		[HINTS] = SLICE_INIT("hints"),
+	enum { HINTS, COST, SPEED, INTELLIGENCE };
+	static const struct json_name names[] = {
+		[HINTS] = JSON_NAME("hints"),
+		[COST] = JSON_NAME("costPriority"),
+		[SPEED] = JSON_NAME("speedPriority"),
+		[INTELLIGENCE] = JSON_NAME("intelligencePriority"),
 	};
+	struct json_fields fields = JSON_FIELDS(names);
 	struct model_preferences *prefer = &d->out->prefer;
-	double *const priorities[] = { &prefer->cost, &prefer->speed, &prefer->intelligence };
 	struct slice key;
+	uint32_t name;
 
 	if (json_peek(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_PREFERENCES, "modelPreferences must be an object");
 	(void)json_enter_object(d->r);
-	while (json_next_key(d->r, &key)) {
-		size_t name = names_find(names, COUNT_OF(names), key);
+	while ((name = json_next_field(d->r, &fields, &key)) != FIELD_END) {
 		bool fine = true;
-		if (name < HINTS)
-			fine = read_priority(d, priorities[name], names[name].at);
-		else if (name == HINTS)
+		switch (name) {
+		case HINTS:
 			fine = read_hints(d) || decode_in_member(d, "hints");
-		else
+			break;
+		case COST:
+			fine = read_priority(d, &prefer->cost, "costPriority");
+			break;
+		case SPEED:
+			fine = read_priority(d, &prefer->speed, "speedPriority");
+			break;
+		case INTELLIGENCE:
+			fine = read_priority(d, &prefer->intelligence, "intelligencePriority");
+			break;
+		default:
 			fine = json_skip(d->r, NULL);
+		}
 		if (!fine)
 			return false;
 	}

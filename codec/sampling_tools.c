@@ -9,42 +9,62 @@ static bool wrong(struct decode *d, const char *at, const char *detail, const ch
 	return decode_in_member(d, member);
 }
 
-/* The bit of tool.root that a member of a schema sets. */
-static uint8_t root_bit(struct decode *d, size_t name)
-{
-	static const uint8_t bits[] = { 0,
-					SCHEMA_ROOT_PROPERTIES,
-					SCHEMA_ROOT_REQUIRED,
-					SCHEMA_ROOT_COMBINATORS,
-					SCHEMA_ROOT_COMBINATORS,
-					SCHEMA_ROOT_COMBINATORS,
-					0 };
+/* Members of a schema's root; those at the end mean nothing here, but are often there. */
+enum root {
+	ROOT_TYPE,
+	ROOT_PROPERTIES,
+	ROOT_REQUIRED,
+	ROOT_ADDITIONAL,
+	ROOT_ANY_OF,
+	ROOT_ONE_OF,
+	ROOT_ALL_OF,
+	ROOT_SCHEMA,
+};
+static const struct json_name root_names[] = {
+	[ROOT_TYPE] = JSON_NAME("type"),
+	[ROOT_PROPERTIES] = JSON_NAME("properties"),
+	[ROOT_REQUIRED] = JSON_NAME("required"),
+	[ROOT_ADDITIONAL] = JSON_NAME("additionalProperties"),
+	[ROOT_ANY_OF] = JSON_NAME("anyOf"),
+	[ROOT_ONE_OF] = JSON_NAME("oneOf"),
+	[ROOT_ALL_OF] = JSON_NAME("allOf"),
+	[ROOT_SCHEMA] = JSON_NAME("$schema"),
+};
 
-	if (bits[name] == SCHEMA_ROOT_COMBINATORS && json_peek(d->r) != JSON_ARRAY)
+/* The bit of tool.root that a member of a schema sets. */
+static uint8_t root_bit(struct decode *d, uint32_t name)
+{
+	switch (name) {
+	case ROOT_PROPERTIES:
+		return SCHEMA_ROOT_PROPERTIES;
+	case ROOT_REQUIRED:
+		return SCHEMA_ROOT_REQUIRED;
+	case ROOT_ANY_OF:
+	case ROOT_ONE_OF:
+	case ROOT_ALL_OF:
+		return json_peek(d->r) == JSON_ARRAY ? SCHEMA_ROOT_COMBINATORS : 0;
+	default:
 		return 0;
-	return bits[name];
+	}
 }
 
 /* An object whose member `type` is "object"; everything else in it is opaque. */
 static bool read_schema(struct decode *d, struct tool *tool)
 {
-	/* in the order of root_bit */
-	static const struct slice names[] = { SLICE_INIT("type"),     SLICE_INIT("properties"),
-					      SLICE_INIT("required"), SLICE_INIT("anyOf"),
-					      SLICE_INIT("oneOf"),    SLICE_INIT("allOf") };
 	static const char detail[] = "inputSchema must be an object whose type is \"object\"";
+	struct json_fields fields = JSON_FIELDS(root_names);
 	struct slice key;
 	struct field value;
 	bool is_object = false;
+	uint32_t name;
 
 	if (json_peek(d->r) != JSON_OBJECT)
 		return wrong(d, d->r->at, detail, "inputSchema");
 	const char *at = d->r->at;
 	(void)json_enter_object(d->r);
-	while (json_next_key(d->r, &key)) {
-		size_t name = names_find(names, COUNT_OF(names), key);
+	while ((name = json_next_field(d->r, &fields, &key)) != FIELD_END) {
 		tool->root |= root_bit(d, name);
-		if (name != 0) {
+		if (name != ROOT_TYPE) {
 			if (!json_skip(d->r, NULL))
 				return false;
 		} else if (!decode_field(d, &value)) {
@@ -88,22 +108,26 @@ static bool read_description(struct decode *d, struct slice *out)
 
 static bool read_tool(struct decode *d)
 {
-	enum { NAME, DESCRIPTION, INPUT_SCHEMA };
-	static const struct slice names[] = {
-		[NAME] = SLICE_INIT("name"),
-		[DESCRIPTION] = SLICE_INIT("description"),
-		[INPUT_SCHEMA] = SLICE_INIT("inputSchema"),
+	enum { NAME, DESCRIPTION, INPUT_SCHEMA, ANNOTATIONS, TITLE };
+	static const struct json_name names[] = {
+		[NAME] = JSON_NAME("name"),
+		[DESCRIPTION] = JSON_NAME("description"),
+		[INPUT_SCHEMA] = JSON_NAME("inputSchema"),
+		[ANNOTATIONS] = JSON_NAME("annotations"),
+		[TITLE] = JSON_NAME("title"),
 	};
+	struct json_fields fields = JSON_FIELDS(names);
 	struct tool tool = { .root = 0 };
 	struct slice key;
+	uint32_t name;
 
 	if (json_peek(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_TOOL, "a tool must be an object");
 	const char *at = d->r->at;
 	(void)json_enter_object(d->r);
-	while (json_next_key(d->r, &key)) {
+	while ((name = json_next_field(d->r, &fields, &key)) != FIELD_END) {
 		bool fine;
-		switch (names_find(names, COUNT_OF(names), key)) {
+		switch (name) {
 		case NAME:
 			fine = read_name(d, &tool.name);
 			break;
