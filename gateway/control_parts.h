@@ -39,6 +39,7 @@ struct control {
 	nsec_t watched; /* when the watchdog looked last */
 	struct watch *watches;
 	nsec_t born; /* when the loop began */
+	uint64_t away_usd_bound, away_seq; /* nano-USD, of that configuration */
 };
 
 /* CLOCK_MONOTONIC: the clock that workers publish their turns in. */

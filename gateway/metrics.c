@@ -216,6 +216,15 @@ void metrics_store(struct metrics_worker *m, enum metrics_store_result result, n
 	observe(single + SINGLE_STORE, metrics_bounds_store, took);
 }
 
+void metrics_away(struct metrics_worker *m, enum metrics_away decision, uint64_t usd)
+{
+	metrics_cell *single = metrics_row(m, TABLE_SINGLE, 0);
+
+	must(decision < AWAY_DECISIONS);
+	cell_add(&single[SINGLE_AWAY + decision], 1);
+	cell_add(&single[SINGLE_AWAY_NANO], usd);
+}
+
 void metrics_store_mode(struct metrics_worker *m, bool used, bool away)
 {
 	atomic_store_explicit(&m->store_used, used ? 1 : 0, memory_order_relaxed);

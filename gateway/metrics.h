@@ -55,6 +55,15 @@ void metrics_limit(struct metrics_worker *m, const char *limit, enum metrics_dec
 /* One request to the shared store: answered in time, refused, answered late, never answered. */
 enum metrics_store_result { STORE_OK, STORE_ERROR, STORE_LATE, STORE_LOST, STORE_RESULTS };
 void metrics_store(struct metrics_worker *m, enum metrics_store_result result, nsec_t took);
+/* One request decided while the shared store was not there, and by which function; `usd` was granted. */
+enum metrics_away {
+	AWAY_RATES_LOCAL,
+	AWAY_RATES_CLOSED,
+	AWAY_BUDGET_LOCAL,
+	AWAY_BUDGET_CLOSED,
+	AWAY_DECISIONS
+};
+void metrics_away(struct metrics_worker *m, enum metrics_away decision, uint64_t usd);
 /* Whether the shared store decides now, for this worker. */
 void metrics_store_mode(struct metrics_worker *m, bool used, bool away);
 
@@ -68,6 +77,7 @@ void metrics_gauges(struct metrics_worker *m, const struct metrics_gauges *gauge
 struct metrics_process {
 	uint64_t reloads_ok, reloads_refused, restarts, log_dropped;
 	uint64_t config_loaded_s;
+	uint64_t away_usd_bound; /* nano-USD a day */
 	const char *version;
 	/* Writes further families (guard kills, pool connections) that live elsewhere; may be NULL.
 	 */

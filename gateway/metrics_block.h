@@ -33,7 +33,9 @@ enum {
 	SINGLE_QUEUE,                                         /* a histogram */
 	SINGLE_STORE_RESULT = SINGLE_QUEUE + HISTOGRAM_CELLS, /* one per result */
 	SINGLE_STORE = SINGLE_STORE_RESULT + STORE_RESULTS,   /* a histogram */
-	SINGLE_CELLS = SINGLE_STORE + HISTOGRAM_CELLS
+	SINGLE_AWAY = SINGLE_STORE + HISTOGRAM_CELLS,         /* one per enum metrics_away */
+	SINGLE_AWAY_NANO = SINGLE_AWAY + AWAY_DECISIONS,
+	SINGLE_CELLS
 };
 
 enum metrics_table {

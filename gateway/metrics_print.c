@@ -78,6 +78,13 @@ static void print_nano(uint64_t nano, FILE *out)
 	(void)fprintf(out, "%" PRIu64 ".%09" PRIu64 "\n", nano / SEC, nano % SEC);
 }
 
+static void print_single_nano(enum metric metric, uint64_t nano, FILE *out)
+{
+	metrics_print_head(metric, out);
+	print_name(metric, "", NULL, NULL, out);
+	print_nano(nano, out);
+}
+
 static void print_histogram(enum metric metric, const struct slice *values,
 			    const metrics_cell *cells, const nsec_t bounds[METRICS_BUCKETS],
 			    FILE *out)
@@ -260,7 +267,25 @@ static void print_by_worker(struct metrics *metrics, enum metric metric, size_t 
 	}
 }
 
-static void print_store(struct metrics *metrics, const metrics_cell *single, FILE *out)
+static void print_away(const metrics_cell *single, uint64_t bound, FILE *out)
+{
+	static const struct slice labels[AWAY_DECISIONS][2] = {
+		[AWAY_RATES_LOCAL] = { SLICE("rates"), SLICE("local") },
+		[AWAY_RATES_CLOSED] = { SLICE("rates"), SLICE("closed") },
+		[AWAY_BUDGET_LOCAL] = { SLICE("budget"), SLICE("local") },
+		[AWAY_BUDGET_CLOSED] = { SLICE("budget"), SLICE("closed") },
+	};
+
+	metrics_print_head(METRIC_AWAY_DECISIONS, out);
+	for (size_t i = 0; i < AWAY_DECISIONS; i++)
+		metrics_print_sample(METRIC_AWAY_DECISIONS, labels[i],
+				     metrics_get(&single[SINGLE_AWAY + i]), out);
+	print_single_nano(METRIC_AWAY_USD, metrics_get(&single[SINGLE_AWAY_NANO]), out);
+	print_single_nano(METRIC_AWAY_USD_BOUND, bound, out);
+}
+
+static void print_store(struct metrics *metrics, const metrics_cell *single,
+			uint64_t away_usd_bound, FILE *out)
 {
 	static const char *const results[STORE_RESULTS] = { "ok", "error", "late", "lost" };
 	uint64_t modes[3] = { 0 };
@@ -276,6 +301,7 @@ static void print_store(struct metrics *metrics, const metrics_cell *single, FIL
 		const struct slice value = slice_str(words[i]);
 		metrics_print_sample(METRIC_LIMITER_MODE, &value, modes[i], out);
 	}
+	print_away(single, away_usd_bound, out);
 	metrics_print_head(METRIC_STORE_COMMANDS, out);
 	for (size_t i = 0; i < STORE_RESULTS; i++) {
 		const struct slice value = slice_str(results[i]);
@@ -316,12 +342,10 @@ void metrics_print(struct metrics *metrics, const struct metrics_process *proces
 	print_gauges(metrics, out);
 	print_outcomes(metrics, METRIC_ATTEMPTS, TABLE_ATTEMPTS, used[TABLE_ATTEMPTS], out);
 	print_limits(metrics, used[TABLE_LIMITS], out);
-	print_store(metrics, single, out);
+	print_store(metrics, single, process->away_usd_bound, out);
 	print_single(METRIC_SETTLED_WITHOUT_USAGE,
 		     metrics_get(&single[SINGLE_SETTLED_WITHOUT_USAGE]), out);
-	metrics_print_head(METRIC_BUDGET_OVERRUN, out);
-	print_name(METRIC_BUDGET_OVERRUN, "", NULL, NULL, out);
-	print_nano(metrics_get(&single[SINGLE_OVERRUN_NANO]), out);
+	print_single_nano(METRIC_BUDGET_OVERRUN, metrics_get(&single[SINGLE_OVERRUN_NANO]), out);
 	print_process(process, out);
 	print_by_worker(metrics, METRIC_ARENA_CHUNKS_HIGH,
 			offsetof(struct metrics_worker, arena_chunks_high), out);

@@ -38,30 +38,43 @@ void store_redis_settle_away(struct store_redis *redis, const struct reservation
 		(void)limit_settle(&away, 1, &ask, reservation->wall_s, 0, usd, 0);
 }
 
-void store_redis_decide_away(struct store_redis *redis, struct reservation *reservation)
+/* False: refused, whatever the limits say. Else the money, if any, is taken from what may be spent. */
+static bool away_allows(struct store_redis *redis, struct reservation *reservation)
 {
 	const struct limit_ask money = { .usd = reservation->ask.usd };
-	/* It may have waited for Redis, while others moved the table's times. */
-	const nsec_t now = net_now(redis->loop);
-	struct limit_refusal refusal = { .err = ERR_STORE };
+	struct limit_refusal refusal;
 	struct limit_scope away;
 
-	reservation->granted = false;
-	reservation->now = now;
+	if (reservation->scopes[0].limits.away_rates_closed) {
+		metrics_away(redis->metrics, AWAY_RATES_CLOSED, 0);
+		return false;
+	}
+	if (away_scope(redis, reservation, &away) &&
+	    limit_take(&away, 1, &money, reservation->now, reservation->wall_s, &refusal))
+		return true;
+	metrics_away(redis->metrics, AWAY_BUDGET_CLOSED, 0);
+	return false;
+}
+
+void store_redis_decide_away(struct store_redis *redis, struct reservation *reservation)
+{
+	/* It may have waited for Redis, while others moved the table's times. */
+	reservation->now = net_now(redis->loop);
 	reservation->wall_s = net_wall_s(redis->loop);
-	if (reservation->scopes[0].limits.away_rates_closed ||
-	    !away_scope(redis, reservation, &away) ||
-	    !limit_take(&away, 1, &money, now, reservation->wall_s, &refusal)) {
+	if (!away_allows(redis, reservation)) {
 		store_refuse(reservation, ERR_STORE, NULL, 0);
 		return;
 	}
 	reservation->granted =
-		limit_take(reservation->scopes, reservation->scope_count, &reservation->ask, now,
-			   reservation->wall_s, &reservation->refusal);
+		limit_take(reservation->scopes, reservation->scope_count, &reservation->ask,
+			   reservation->now, reservation->wall_s, &reservation->refusal);
+	metrics_away(redis->metrics, AWAY_RATES_LOCAL, 0);
 	if (!reservation->granted) {
 		store_redis_settle_away(redis, reservation, 0);
 		return;
 	}
+	if (reservation->ask.usd != 0)
+		metrics_away(redis->metrics, AWAY_BUDGET_LOCAL, reservation->ask.usd);
 	reservation->away = true;
 	store_redis_hold_places(redis, reservation);
 }

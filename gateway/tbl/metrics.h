@@ -25,6 +25,12 @@ METRIC(LIMIT_DECISIONS, "sluice_limit_decisions_total", COUNTER, "limit,decision
        "Decisions of the tenants' limits; limit is all where every limit granted, else the one that refused (per_server. and per_model. before its name where it is not the tenant's own); would_refuse is a refusal that enforce: false let pass, counted beside granted")
 METRIC(LIMITER_MODE, "sluice_limiter_mode", GAUGE, "mode", "workers",
        "Workers whose limits are decided by this machine alone (memory), by Redis (shared), or, while Redis is not there, as on_store_failure says (away)")
+METRIC(AWAY_DECISIONS, "sluice_away_decisions_total", COUNTER, "function,decision", "requests",
+       "Requests decided while Redis is not there: function is rates, or budget for those that cost money; decision is local (by this gateway's own limits) or closed (refused)")
+METRIC(AWAY_USD, "sluice_away_usd_total", COUNTER, "", "US dollars",
+       "Money reserved while Redis is not there: what all gateways together may have granted too much")
+METRIC(AWAY_USD_BOUND, "sluice_away_usd_bound", GAUGE, "", "US dollars",
+       "The most that sluice_away_usd_total can grow in a UTC day: the sum of the tenants' on_store_failure.budget")
 METRIC(STORE_COMMANDS, "sluice_store_commands_total", COUNTER, "result", "commands",
        "Commands sent to Redis: ok, error, late (answered after store.deadline), lost (never answered)")
 METRIC(STORE_SECONDS, "sluice_store_seconds", HISTOGRAM, "", "seconds",

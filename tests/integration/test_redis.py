@@ -85,7 +85,7 @@ class Exact(RedisCase):
         self.assertGreater(used, 2000 - 600)
 
     def test_places_are_given_back(self):
-        sim = self.sim("--latency", "300ms")
+        sim = self.sim("--latency", "4s" if SANITIZED else "1s")  # longer than it takes to ask 16 times
         gateways = self.pair(sim, concurrent=5)
         peak, done = [0], threading.Event()
 
@@ -391,6 +391,12 @@ class Gone(RedisCase):
         gateway = self.start(f"redis://127.0.0.1:{port}", self.sim("--latency", "300ms"),
                              {"budget": {"local": BOUND_USD}}, ready=False)
         self.assertEqual(set(self.statuses(self.storm([gateway], 1))), {200, 503})
+        metrics = gateway.metrics()
+        self.assertEqual(metrics.sum("sluice_away_usd_bound"), BOUND_USD)
+        self.assertTrue(0 < metrics.sum("sluice_away_usd_total") <= BOUND_USD, metrics.text)
+        for function, decision in (("rates", "local"), ("budget", "local"), ("budget", "closed")):
+            self.assertGreater(metrics.sum("sluice_away_decisions_total", function=function, decision=decision), 0)
+        self.assertEqual(metrics.sum("sluice_away_decisions_total", function="rates", decision="closed"), 0)
 
     def test_killed(self):
         redis = redis_server.Redis(self)

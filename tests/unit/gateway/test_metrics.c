@@ -270,6 +270,30 @@ static void workers_that_meet_new_tenants_at_once_agree_on_their_series(void **s
 	metrics_free(metrics);
 }
 
+static void what_is_decided_without_redis_is_counted_by_function(void **state)
+{
+	struct metrics *metrics = metrics_new(2, 3);
+	const struct metrics_process process = { .version = "1", .away_usd_bound = 2500000000 };
+
+	(void)state;
+	metrics_away(metrics_worker(metrics, 0), AWAY_RATES_LOCAL, 0);
+	metrics_away(metrics_worker(metrics, 0), AWAY_BUDGET_LOCAL, 1);
+	metrics_away(metrics_worker(metrics, 1), AWAY_BUDGET_LOCAL, 2000000000);
+	metrics_away(metrics_worker(metrics, 1), AWAY_BUDGET_CLOSED, 0);
+	char *text = scrape(metrics, &process);
+	expect_lines(
+		text,
+		(const char *const[]){
+			"sluice_away_decisions_total{function=\"rates\",decision=\"local\"} 1",
+			"sluice_away_decisions_total{function=\"rates\",decision=\"closed\"} 0",
+			"sluice_away_decisions_total{function=\"budget\",decision=\"local\"} 2",
+			"sluice_away_decisions_total{function=\"budget\",decision=\"closed\"} 1",
+			"sluice_away_usd_total 2.000000001", "sluice_away_usd_bound 2.500000000" },
+		6);
+	free(text);
+	metrics_free(metrics);
+}
+
 static void promtool_has_nothing_to_say_about_the_scrape(void **state)
 {
 	(void)state;
@@ -320,6 +344,7 @@ int main(void)
 		cmocka_unit_test(attempts_and_limits_are_counted_by_outcome),
 		cmocka_unit_test(the_process_adds_its_own_figures_and_families),
 		cmocka_unit_test(workers_that_meet_new_tenants_at_once_agree_on_their_series),
+		cmocka_unit_test(what_is_decided_without_redis_is_counted_by_function),
 		cmocka_unit_test(promtool_has_nothing_to_say_about_the_scrape),
 		cmocka_unit_test(the_manual_names_every_metric),
 	};
