@@ -16,6 +16,7 @@ import urllib.parse
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness  # noqa: E402
 import h2_client  # noqa: E402
+import tls_client  # noqa: E402
 
 SANITIZED = bool(os.environ.get("SLUICE_SANITIZE"))
 FIELDS = {"Content-Type": "application/json", "Authorization": "Bearer " + harness.KEY}
@@ -222,6 +223,53 @@ class InFlight(DrainCase):
                       if line.startswith(b"content-length:"))
         self.assertGreater(length, 4000000)
         self.assertEqual(len(rest), length)
+        self.assert_ends(gateway, 10)
+
+
+class UnderTls(DrainCase):
+    def serve(self):
+        """A gateway with a second listener, and a function that makes contexts of its callers."""
+        authority = tls_client.Authority(self.directory())
+        cert, key = authority.issue("DNS:localhost")
+        settings = harness.config(self.sim(), drain="30s")
+        settings["listen"] = [{"address": f"127.0.0.1:{harness.free_port()}"},
+                              {"address": f"127.0.0.1:{harness.free_port()}", "tls": {"cert": cert, "key": key}}]
+        gateway = self.gateway(settings)
+        gateway.tls_port = int(settings["listen"][1]["address"].rpartition(":")[2])
+        return gateway, authority.context
+
+    def test_uploads_are_taken_and_answered_and_who_is_idle_is_closed(self):
+        gateway, context = self.serve()
+        body, tls_url = message("x" * 100000), f"https://127.0.0.1:{gateway.tls_port}"
+        head = "POST /v1/sampling HTTP/1.1\r\nHost: gateway\r\n" + "".join(
+            f"{name}: {value}\r\n" for name, value in FIELDS.items()) + f"Content-Length: {len(body)}\r\n\r\n"
+        with tls_client.Client(gateway.tls_port, context()) as idle, \
+                tls_client.Client(gateway.tls_port, context()) as uploading, \
+                tls_client.Client(gateway.tls_port, context(), shake=False) as opening, \
+                h2_client.Client(tls_url, context=context(alpn=("h2",))) as idle_h2, \
+                h2_client.Client(tls_url, context=context(alpn=("h2",))) as uploading_h2:
+            self.assert_result(idle.post(message()))
+            idle_h2.request(1, "/v1/sampling", FIELDS, message())
+            self.assertIn(b'"result"', idle_h2.answer(1))
+            uploading.socket.sendall(head.encode() + body[:50000])
+            uploading_h2.request(1, "/v1/sampling", FIELDS, body[:50000], end=False)
+            self.terminate_and_wait(gateway)
+            self.assertEqual(idle.socket.recv(1), b"")
+            for client in (idle_h2, uploading_h2):
+                client.wait(lambda c: c.count(h2_client.GOAWAY) == 1, "the first GOAWAY")
+            with self.assertRaises(OSError):
+                tls_client.Client(gateway.tls_port, context())
+            self.assertEqual(opening.socket.recv(1), b"")
+            uploading.socket.sendall(body[50000:])
+            answer = uploading.answer()
+            self.assert_result(answer)
+            self.assertEqual((answer.headers["connection"], uploading.socket.recv(1)), ("close", b""))
+            self.assertTrue(gateway.running)
+            uploading_h2.data(1, body[50000:])
+            self.assertIn(b'"result"', uploading_h2.answer(1))
+            for client in (idle_h2, uploading_h2):
+                client.read_to_end()
+                self.assertEqual(client.count(h2_client.GOAWAY), 2)
         self.assert_ends(gateway, 10)
 
 

@@ -167,10 +167,11 @@ class Walk(harness.Case):
     def test_a_body_over_the_limit_is_413_with_a_json_rpc_error(self):
         sim = self.sim()
         gateway = self.gateway(harness.config(sim, limits={"body_bytes": "64KiB"}))
-        for http2 in (False, True):
-            answer = gateway.sample("x" * 70000, http2=http2)
-            self.assertEqual(answer.status, 413, answer)
-            self.assertEqual(answer.json()["error"]["data"]["reason"], "body_too_large")
+        for size in (70000, 1000000):
+            for http2 in (False, True):
+                answer = gateway.sample("x" * size, http2=http2)
+                self.assertEqual(answer.status, 413, answer)
+                self.assertEqual(answer.json()["error"]["data"]["reason"], "body_too_large")
 
     def test_images_and_large_bodies_pass(self):
         sim = self.sim()

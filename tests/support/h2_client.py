@@ -40,12 +40,14 @@ def literal(name, value):
 class Client:
     """One connection. `frames` are those that have come: (type, flags, stream, payload)."""
 
-    def __init__(self, url, windows=True):
-        """`windows`: answers may be as long as they like."""
+    def __init__(self, url, windows=True, context=None):
+        """`windows`: answers may be as long as they like. With an ssl `context` under TLS, which must offer h2."""
         parts = urllib.parse.urlsplit(url)
         self.authority = parts.netloc
         self.socket = socket.create_connection((parts.hostname, parts.port), harness.PATIENCE_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context is not None:
+            self.socket = context.wrap_socket(self.socket, server_hostname="localhost")
         self.frames, self.closed = [], False
         self._rest = b""
         settings = struct.pack(">HI", 4, 0x7fffffff) if windows else b""
