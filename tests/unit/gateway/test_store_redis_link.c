@@ -1,0 +1,653 @@
+/* The connection to Redis over sockets and a clock that the test is: deadlines, one probe at a time, pauses. */
+#include "gateway/store_redis_link.h"
+
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- the loop and its one connection ---- */
+
+enum { INPUT_ROOM = 4096, TIMERS_MAX = 8 };
+
+struct net_loop {
+	nsec_t now;
+	struct net_timer *timers[TIMERS_MAX];
+	struct net_task *soon;
+};
+
+struct net_conn {
+	const struct net_conn_events *events;
+	void *arg;
+	uint16_t port;
+	bool open, writing;
+	char input[INPUT_ROOM], written[INPUT_ROOM];
+	size_t input_len, written_len, writes;
+};
+
+static struct net_loop loop;
+static struct net_conn conn;
+static uint32_t connects;
+
+nsec_t net_now(const struct net_loop *of)
+{
+	return of->now;
+}
+
+void net_timer_set(struct net_loop *of, struct net_timer *timer, nsec_t due)
+{
+	timer->due = due;
+	for (size_t i = 0; timer->place == 0; i++) {
+		assert_true(i < TIMERS_MAX);
+		if (of->timers[i] != NULL)
+			continue;
+		of->timers[i] = timer;
+		timer->place = 1;
+	}
+}
+
+void net_timer_stop(struct net_loop *of, struct net_timer *timer)
+{
+	for (size_t i = 0; i < TIMERS_MAX; i++)
+		if (of->timers[i] == timer)
+			of->timers[i] = NULL;
+	timer->place = 0;
+}
+
+void net_soon(struct net_loop *of, struct net_task *task)
+{
+	assert_true(of->soon == NULL || of->soon == task);
+	of->soon = task;
+}
+
+void net_task_cancel(struct net_task *task)
+{
+	if (loop.soon == task)
+		loop.soon = NULL;
+}
+
+struct net_conn *net_connect(struct net_loop *of, const struct sockaddr *address, socklen_t len,
+			     struct ssl_ctx_st *tls, const char *server_name,
+			     const struct net_conn_events *events, void *arg)
+{
+	(void)of;
+	(void)len;
+	(void)tls;
+	(void)server_name;
+	assert_false(conn.open);
+	connects++;
+	conn = (struct net_conn){ .events = events,
+				  .arg = arg,
+				  .open = true,
+				  .port = ntohs(((const struct sockaddr_in *)address)->sin_port) };
+	return &conn;
+}
+
+void net_write(struct net_conn *to, const struct iovec *v, size_t count)
+{
+	assert_int_equal(count, 1);
+	assert_false(to->writing);
+	assert_true(v->iov_len < sizeof(to->written) - to->written_len);
+	(void)memcpy(to->written + to->written_len, v->iov_base, v->iov_len);
+	to->written_len += v->iov_len;
+	to->writes++;
+	to->writing = true;
+}
+
+bool net_writing(const struct net_conn *of)
+{
+	return of->writing;
+}
+
+char *net_input(struct net_conn *of, size_t *len)
+{
+	*len = of->input_len;
+	return of->input;
+}
+
+void net_consume(struct net_conn *of, size_t len)
+{
+	assert_int_equal(len, of->input_len);
+	of->input_len = 0;
+}
+
+const char *net_conn_error(const struct net_conn *of)
+{
+	(void)of;
+	return "refused";
+}
+
+void net_close(struct net_conn *of)
+{
+	assert_true(of->open);
+	of->open = false;
+}
+
+/* ---- what the test does to it ---- */
+
+/* The end of a tick: what was put off is written, and the socket takes it. */
+static void turn(void)
+{
+	struct net_task *task = loop.soon;
+
+	loop.soon = NULL;
+	if (task != NULL)
+		task->run(task);
+	while (conn.open && conn.writing) {
+		conn.writing = false;
+		conn.events->written(&conn, conn.arg);
+	}
+}
+
+/* Time passes, timer by timer. */
+static void pass(nsec_t span)
+{
+	const nsec_t until = loop.now + span;
+
+	for (;;) {
+		struct net_timer *next = NULL;
+		for (size_t i = 0; i < TIMERS_MAX; i++)
+			if (loop.timers[i] != NULL && loop.timers[i]->due <= until &&
+			    (next == NULL || loop.timers[i]->due < next->due))
+				next = loop.timers[i];
+		if (next == NULL)
+			break;
+		loop.now = next->due > loop.now ? next->due : loop.now;
+		net_timer_stop(&loop, next);
+		next->fire(next);
+		turn();
+	}
+	loop.now = until;
+}
+
+static void opened(void)
+{
+	assert_true(conn.open);
+	conn.events->opened(&conn, conn.arg);
+	turn();
+}
+
+static void ended(enum net_end end)
+{
+	assert_true(conn.open);
+	conn.events->ended(&conn, end, conn.arg);
+	turn();
+}
+
+static void says(const char *bytes)
+{
+	assert_true(conn.open);
+	conn.input_len = strlen(bytes);
+	(void)memcpy(conn.input, bytes, conn.input_len);
+	conn.events->readable(&conn, conn.arg);
+	turn();
+}
+
+/* What was written since the last look. */
+static void assert_written(const char *bytes)
+{
+	conn.written[conn.written_len] = '\0';
+	assert_string_equal(conn.written, bytes);
+	conn.written_len = 0;
+}
+
+#define PROBE "*5\r\n$3\r\nSET\r\n$14\r\nsluice:2:probe\r\n$1\r\n1\r\n$2\r\nPX\r\n$5\r\n60000\r\n"
+
+/* ---- what the link tells ---- */
+
+static struct {
+	uint32_t ready, unready, failed, late, answered, refused, lost;
+} told;
+
+static void on_done(void *owner, const struct redis_request *request, enum redis_outcome outcome,
+		    const struct redisReply *reply)
+{
+	(void)owner;
+	(void)request;
+	assert_int_equal(reply == NULL, outcome == REDIS_LOST);
+	told.answered += outcome == REDIS_ANSWERED;
+	told.refused += outcome == REDIS_REFUSED;
+	told.lost += outcome == REDIS_LOST;
+}
+
+static void on_late(void *owner, struct redis_request *request)
+{
+	(void)owner;
+	(void)request;
+	told.late++;
+}
+
+static void on_ready(void *owner)
+{
+	(void)owner;
+	told.ready++;
+}
+
+static void on_unready(void *owner)
+{
+	(void)owner;
+	told.unready++;
+}
+
+static void on_failed(void *owner)
+{
+	(void)owner;
+	told.failed++;
+}
+
+static void on_measured(void *owner, enum redis_outcome outcome, bool late, nsec_t took)
+{
+	(void)owner;
+	(void)outcome;
+	(void)late;
+	(void)took;
+}
+
+static const struct redis_link_events events = { .done = on_done,
+						 .late = on_late,
+						 .ready = on_ready,
+						 .unready = on_unready,
+						 .failed = on_failed,
+						 .measured = on_measured };
+
+static struct redis_link_args arguments(uint32_t targets)
+{
+	struct redis_link_args args = { .loop = &loop,
+					.events = &events,
+					.target_count = targets,
+					.deadline = 20 * MSEC,
+					.name = "redis://test",
+					.quiet = true,
+					.seed = 7 };
+
+	for (uint32_t i = 0; i < targets; i++) {
+		struct sockaddr_in *address = (struct sockaddr_in *)&args.targets[i].address;
+		address->sin_family = AF_INET;
+		address->sin_port = htons((uint16_t)(1000 + i));
+		args.targets[i].len = sizeof(*address);
+	}
+	return args;
+}
+
+/* Links live until the process ends, and so does what they hold. */
+static struct redis_link *link_of(struct redis_link_args args)
+{
+	static struct redis_link *all[64];
+	static size_t count;
+
+	(void)memset(&told, 0, sizeof(told));
+	loop = (struct net_loop){ .now = SEC };
+	conn = (struct net_conn){ .open = false };
+	connects = 0;
+	assert_true(count < COUNT_OF(all));
+	all[count] = redis_link_new(&args);
+	assert_non_null(all[count]);
+	return all[count++];
+}
+
+static struct redis_link *ready_link(void)
+{
+	struct redis_link *link = link_of(arguments(2));
+
+	pass(0);
+	opened();
+	says("+OK\r\n");
+	assert_int_equal(told.ready, 1);
+	conn.written_len = 0;
+	return link;
+}
+
+static bool ask(struct redis_link *link)
+{
+	struct redis_buffer *to;
+	uint64_t ticket;
+
+	if (redis_link_begin(link, &to, &ticket) == NULL)
+		return false;
+	redis_put_count(to, 1);
+	redis_put(to, SLICE("PING"));
+	return redis_link_send(link);
+}
+
+#define PING "*1\r\n$4\r\nPING\r\n"
+
+/* ---- tests ---- */
+
+static void a_link_is_ready_when_its_greeting_and_a_write_were_answered(void **state)
+{
+	struct redis_link_args args = arguments(1);
+
+	(void)state;
+	args.user = SLICE("gate");
+	args.password = SLICE("pw");
+	args.database = 3;
+	struct redis_link *link = link_of(args);
+	assert_false(ask(link));
+	pass(0);
+	assert_int_equal(conn.port, 1000);
+	assert_false(ask(link));
+	opened();
+	assert_written("*3\r\n$4\r\nAUTH\r\n$4\r\ngate\r\n$2\r\npw\r\n*2\r\n$6\r\nSELECT\r\n$"
+		       "1\r\n3\r\n" PROBE);
+	says("+OK\r\n+OK\r\n");
+	assert_int_equal(told.ready, 0);
+	assert_false(ask(link));
+	says("+OK\r\n");
+	assert_int_equal(told.ready, 1);
+	assert_true(ask(link));
+}
+
+static void requests_of_a_tick_leave_in_one_write_and_are_answered_in_order(void **state)
+{
+	struct redis_link *link = ready_link();
+	const size_t writes = conn.writes;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_true(ask(link));
+	assert_int_equal(conn.writes, writes);
+	turn();
+	assert_int_equal(conn.writes, writes + 1);
+	assert_written(PING PING PING);
+	says("+PO");
+	assert_int_equal(told.answered, 0);
+	says("NG\r\n:1\r\n+PONG\r\n");
+	assert_int_equal(told.answered, 3);
+	assert_int_equal(told.unready, 0);
+}
+
+static void one_late_answer_stops_all_until_one_probe_alone_was_answered_in_time(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	assert_true(ask(link));
+	turn();
+	pass(10 * MSEC);
+	assert_true(ask(link));
+	turn();
+	assert_written(PING PING);
+	pass(10 * MSEC);
+	assert_int_equal(told.late, 1); /* the second has 10 ms more */
+	assert_int_equal(told.unready, 1);
+	assert_false(ask(link));
+	pass(50 * MSEC);
+	assert_int_equal(told.late, 2);
+	assert_written(""); /* no probe while anything is owed */
+	says("+PONG\r\n+PONG\r\n");
+	assert_int_equal(told.answered, 2);
+	assert_false(ask(link));
+	assert_written(PROBE);
+	pass(19 * MSEC - 1);
+	says("+OK\r\n");
+	assert_int_equal(told.ready, 2);
+	assert_int_equal(told.lost, 0);
+	assert_true(ask(link));
+}
+
+static void a_slow_server_is_probed_once_at_a_time(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	assert_true(ask(link));
+	turn();
+	pass(30 * MSEC);
+	says("+PONG\r\n");
+	conn.written_len = 0;
+	for (int i = 0; i < 5;
+	     i++) { /* each probe is answered late, and the next comes 200 ms later */
+		pass(500 * MSEC);
+		assert_int_equal(told.ready, 1);
+		assert_written(i == 0 ? "" : PROBE);
+		says("+OK\r\n");
+		pass(199 * MSEC);
+		assert_written("");
+		pass(1 * MSEC);
+	}
+	says("+OK\r\n");
+	assert_int_equal(told.ready, 2);
+	assert_int_equal(connects, 1);
+}
+
+static void an_error_stops_all_and_a_refused_probe_goes_to_the_next_address(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	assert_true(ask(link));
+	turn();
+	says("-READONLY You can't write against a read only replica.\r\n");
+	assert_int_equal(told.refused, 1);
+	assert_int_equal(told.unready, 1);
+	assert_false(ask(link));
+	assert_written(PING);
+	pass(200 * MSEC);
+	assert_written(PROBE);
+	says("-READONLY You can't write against a read only replica.\r\n");
+	assert_false(conn.open);
+	pass(25 * MSEC);
+	assert_int_equal(conn.port, 1001);
+	opened();
+	says("+OK\r\n");
+	assert_int_equal(told.ready, 2);
+}
+
+static void a_script_that_is_not_known_is_no_trouble(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	assert_true(ask(link));
+	turn();
+	says("-NOSCRIPT No matching script.\r\n");
+	assert_int_equal(told.refused, 1);
+	assert_int_equal(told.unready, 0);
+	assert_true(ask(link));
+}
+
+/* The pauses between ten attempts that are refused. */
+static void pauses_of(uint64_t seed, nsec_t pauses[10])
+{
+	struct redis_link_args args = arguments(1);
+
+	args.seed = seed;
+	(void)link_of(args);
+	pass(0);
+	for (uint32_t i = 0; i < 10; i++) {
+		const nsec_t from = loop.now;
+		const uint32_t before = connects;
+		ended(NET_END_FAILED);
+		assert_int_equal(told.failed, i + 1);
+		while (connects == before)
+			pass(100 * USEC);
+		pauses[i] = loop.now - from;
+	}
+}
+
+static void pauses_grow_to_a_bound_and_differ_between_gateways(void **state)
+{
+	static const nsec_t most[10] = {
+		25 * MSEC,  50 * MSEC,  100 * MSEC, 200 * MSEC, 400 * MSEC,
+		800 * MSEC, 800 * MSEC, 800 * MSEC, 800 * MSEC, 800 * MSEC
+	};
+	nsec_t a[10], b[10];
+	uint32_t different = 0;
+
+	(void)state;
+	pauses_of(1, a);
+	pauses_of(UINT64_C(0x123456789abcdef), b);
+	for (uint32_t i = 0; i < 10; i++) {
+		assert_in_range(a[i], most[i] / 2, most[i]);
+		assert_in_range(b[i], most[i] / 2, most[i]);
+		different += a[i] != b[i];
+	}
+	assert_true(different >= 8);
+}
+
+static void after_a_good_connection_the_first_pause_is_short_again(void **state)
+{
+	(void)state;
+	(void)link_of(arguments(1));
+	pass(0);
+	for (uint32_t i = 0; i < 8; i++) {
+		ended(NET_END_FAILED);
+		pass(800 * MSEC);
+	}
+	opened();
+	says("+OK\r\n");
+	ended(NET_END_CLOSED);
+	assert_int_equal(told.unready, 1);
+	assert_false(conn.open);
+	pass(25 * MSEC);
+	assert_true(conn.open);
+}
+
+static void who_gives_no_answer_for_a_second_is_given_up_and_all_is_lost(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_true(ask(link));
+	turn();
+	pass(999 * MSEC);
+	assert_int_equal(told.late, 3);
+	assert_true(conn.open);
+	pass(1 * MSEC);
+	assert_int_equal(told.lost, 3);
+	assert_int_equal(told.failed, 0); /* that is for attempts to connect */
+	pass(25 * MSEC);
+	assert_int_equal(connects, 2);
+}
+
+static void who_is_slow_but_answers_is_not_silent(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_true(ask(link));
+	turn();
+	for (int i = 0; i < 4; i++) {
+		pass(900 * MSEC);
+		says("+PONG\r\n");
+	}
+	assert_int_equal(told.lost, 0);
+	assert_int_equal(told.answered, 4);
+	assert_int_equal(connects, 1);
+}
+
+static void a_longer_deadline_is_kept(void **state)
+{
+	struct redis_link_args args = arguments(1);
+
+	(void)state;
+	args.deadline = 10 * SEC;
+	struct redis_link *link = link_of(args);
+	pass(0);
+	opened();
+	says("+OK\r\n");
+	assert_true(ask(link));
+	turn();
+	pass(9 * SEC);
+	assert_int_equal(told.late + told.lost, 0);
+	says("+PONG\r\n");
+	assert_int_equal(told.answered, 1);
+	assert_int_equal(told.unready, 0);
+}
+
+static void an_address_that_does_not_answer_is_left_after_a_second(void **state)
+{
+	(void)state;
+	(void)link_of(arguments(2));
+	pass(0);
+	pass(999 * MSEC);
+	assert_int_equal(connects, 1);
+	pass(26 * MSEC);
+	assert_int_equal(connects, 2);
+	assert_int_equal(conn.port, 1001);
+	assert_int_equal(told.failed, 1);
+}
+
+static void addresses_that_come_later_are_used_at_once(void **state)
+{
+	struct redis_link *link = link_of(arguments(0));
+	const struct redis_link_args later = arguments(2);
+
+	(void)state;
+	pass(5 * SEC);
+	assert_int_equal(connects, 0);
+	assert_int_equal(told.failed, 0);
+	redis_link_set_targets(link, later.targets, 2);
+	pass(0);
+	assert_int_equal(connects, 1);
+}
+
+static void what_is_no_answer_ends_the_connection(void **state)
+{
+	static const struct {
+		const char *name, *bytes;
+	} rows[] = {
+		{ "HTTP", "HTTP/1.1 400 Bad Request\r\n\r\n" },
+		{ "an answer that nobody asked for", "+PONG\r\n+PONG\r\n" },
+		{ "a length that overflows", "$99999999999999999999\r\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct redis_link *link = ready_link();
+		assert_true(ask(link));
+		turn();
+		says(rows[i].bytes);
+		if (conn.open)
+			fail_msg("still open after %s", rows[i].name);
+		assert_int_equal(told.answered + told.lost, 1);
+		assert_false(redis_link_ready(link));
+	}
+}
+
+static void what_is_too_much_is_not_sent(void **state)
+{
+	struct redis_link *link = ready_link();
+	uint32_t sent = 0;
+
+	(void)state;
+	while (sent <= REDIS_IN_FLIGHT_MAX && ask(link)) {
+		sent++;
+		if (sent % 128 == 0) {
+			turn();
+			conn.written_len = 0;
+		}
+	}
+	assert_int_equal(sent, REDIS_IN_FLIGHT_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_link_is_ready_when_its_greeting_and_a_write_were_answered),
+		cmocka_unit_test(requests_of_a_tick_leave_in_one_write_and_are_answered_in_order),
+		cmocka_unit_test(
+			one_late_answer_stops_all_until_one_probe_alone_was_answered_in_time),
+		cmocka_unit_test(a_slow_server_is_probed_once_at_a_time),
+		cmocka_unit_test(an_error_stops_all_and_a_refused_probe_goes_to_the_next_address),
+		cmocka_unit_test(a_script_that_is_not_known_is_no_trouble),
+		cmocka_unit_test(pauses_grow_to_a_bound_and_differ_between_gateways),
+		cmocka_unit_test(after_a_good_connection_the_first_pause_is_short_again),
+		cmocka_unit_test(who_gives_no_answer_for_a_second_is_given_up_and_all_is_lost),
+		cmocka_unit_test(who_is_slow_but_answers_is_not_silent),
+		cmocka_unit_test(a_longer_deadline_is_kept),
+		cmocka_unit_test(an_address_that_does_not_answer_is_left_after_a_second),
+		cmocka_unit_test(addresses_that_come_later_are_used_at_once),
+		cmocka_unit_test(what_is_no_answer_ends_the_connection),
+		cmocka_unit_test(what_is_too_much_is_not_sent),
+	};
+
+	return cmocka_run_group_tests_name("store_redis_link", tests, NULL, NULL);
+}
