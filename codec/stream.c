@@ -2,6 +2,7 @@
 
 #include "codec/base/must.h"
 #include "codec/dialect_text.h"
+#include "codec/set.h"
 #include "codec/stream_parts.h"
 
 #include <stddef.h>
@@ -17,7 +18,7 @@ void stream_open(struct stream *s, const struct dialect *dialect,
 	must(head->status / 100 == 2);
 	(void)memset(s, 0, offsetof(struct stream, halves));
 	s->magic = STREAM_MAGIC;
-	s->dialect = dialect;
+	s->dialect = json_work_set(work)->dialect_get(dialect->id);
 	s->head = *head;
 	s->head.body = nothing;
 	s->limits = *limits;
@@ -225,9 +226,8 @@ static bool take_next(struct stream *s)
 	return s->state == STREAM_OPEN;
 }
 
-enum stream_state stream_feed(struct stream *s, struct slice bytes)
+enum stream_state stream_feed_here(struct stream *s, struct slice bytes)
 {
-	must_obj(s, STREAM_MAGIC);
 	if (s->state != STREAM_OPEN)
 		return s->state;
 	sse_feed(&s->sse, bytes);
@@ -309,11 +309,9 @@ static enum err end_error(struct stream *s, struct sampling_result *result,
 	return err;
 }
 
-enum err stream_end(struct stream *s, enum stream_ending ending, struct sampling_result *result,
-		    struct provider_failure *failure)
+enum err stream_end_here(struct stream *s, enum stream_ending ending,
+			 struct sampling_result *result, struct provider_failure *failure)
 {
-	must_obj(s, STREAM_MAGIC);
-	s->magic = 0;
 	if (s->answer.err == ERR_OK && !slice_absent(s->error_body))
 		return end_error(s, result, failure);
 	if (!s->stopped)
@@ -328,4 +326,20 @@ enum err stream_end(struct stream *s, enum stream_ending ending, struct sampling
 		end_blocks(s);
 	}
 	return answer_finish(&s->answer, result, failure);
+}
+
+/* ---- the way to the instruction set of the work area ---- */
+
+enum stream_state stream_feed(struct stream *s, struct slice bytes)
+{
+	must_obj(s, STREAM_MAGIC);
+	return s->dialect->stream->feed(s, bytes);
+}
+
+enum err stream_end(struct stream *s, enum stream_ending ending, struct sampling_result *result,
+		    struct provider_failure *failure)
+{
+	must_obj(s, STREAM_MAGIC);
+	s->magic = 0;
+	return s->dialect->stream->end(s, ending, result, failure);
 }

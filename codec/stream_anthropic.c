@@ -301,4 +301,9 @@ static void on_finish(struct stream *s)
 	s->answer.last_call_cut = true;
 }
 
-const struct stream_dialect stream_anthropic = { .event = on_event, .finish = on_finish };
+const struct stream_dialect stream_anthropic = {
+	.event = on_event,
+	.finish = on_finish,
+	.feed = stream_feed_here,
+	.end = stream_end_here,
+};

@@ -394,6 +394,10 @@ static void on_finish(struct stream *s)
 				    "A tool call of the provider's stream has two arguments");
 }
 
-const struct stream_dialect stream_openai = { .event = on_event,
-					      .finish = on_finish,
-					      .calls_last = true };
+const struct stream_dialect stream_openai = {
+	.event = on_event,
+	.finish = on_finish,
+	.calls_last = true,
+	.feed = stream_feed_here,
+	.end = stream_end_here,
+};

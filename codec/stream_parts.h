@@ -20,7 +20,16 @@ struct stream_dialect {
 	 * added to s->answer, in order of appearance, calls behind everything else if `calls_last`. */
 	void (*finish)(struct stream *s);
 	bool calls_last;
+	/* stream_feed_here and stream_end_here of the row's instruction set. */
+	enum stream_state (*feed)(struct stream *s, struct slice bytes);
+	enum err (*end)(struct stream *s, enum stream_ending ending, struct sampling_result *result,
+			struct provider_failure *failure);
 };
+
+/* stream_feed and stream_end of the instruction set that this file is compiled for (set.h). */
+enum stream_state stream_feed_here(struct stream *s, struct slice bytes);
+MUST_USE enum err stream_end_here(struct stream *s, enum stream_ending ending,
+				  struct sampling_result *result, struct provider_failure *failure);
 
 /* ---- what an event may say ---- */
 

@@ -39,8 +39,8 @@ struct slice stream_case_read(struct stream_case *c, struct slice body, struct s
 
 bool stream_progress_same(const struct stream_progress *a, const struct stream_progress *b);
 
-/* The same in one read, byte by byte, cut in two at every place (of long bodies at every 37th), and with
- * every event read as JSON. NULL when all of them come to `expect`; else what the first other one came
+/* The same in one read with every instruction set, byte by byte, cut in two at every place (of long
+ * bodies at every 37th), and with every event read as JSON. NULL when all of them come to `expect`; else what the first other one came
  * to, and how it was cut. */
 const char *stream_case_differs(struct stream_case *c, const char *body, const char *expect);
 
