@@ -1,3 +1,4 @@
+#include "codec/isa/isa.h"
 #include "codec/stream_parts.h"
 
 /* Why a match may stand for reading the event: the remembered event was valid JSON, and all that it did
@@ -59,15 +60,29 @@ static bool go_on(struct slice *rest, const char *bytes, size_t len)
 	return true;
 }
 
+/* The string in front of `rest` up to its closing quote, when it is short and holds nothing but plain
+ * text; absent: ask the reader. */
+static inline struct slice plain_string(struct slice rest)
+{
+	if (rest.len < ISA_BLOCK)
+		return (struct slice){ NULL, 0 };
+	uint64_t special = isa_special(isa_load(rest.at));
+	const size_t len = special == 0 ? 0 : (size_t)__builtin_ctzll(special);
+	return slice_of(rest.at[len] == '"' ? rest.at : NULL, len);
+}
+
 /* Whether *rest goes on with a string, whose opening quote was passed already; if so, *rest begins with
  * its closing quote. */
-static bool string_goes_on(struct slice *rest, struct slice *string)
+static inline bool string_goes_on(struct slice *rest, struct slice *string)
 {
 	struct json_reader r;
 
-	json_open(&r, slice_of(rest->at - 1, rest->len + 1), NULL, NULL);
-	if (!json_string(&r, string))
-		return false;
+	*string = plain_string(*rest);
+	if (slice_absent(*string)) {
+		json_open(&r, slice_of(rest->at - 1, rest->len + 1), NULL, NULL);
+		if (!json_string(&r, string))
+			return false;
+	}
 	*rest = slice_of(rest->at + string->len, rest->len - string->len);
 	return true;
 }
