@@ -404,8 +404,8 @@ static void three_gateways_decide_as_one_table_would(void **state)
 	assert_non_null(table);
 	(void)close(fd);
 	for (uint64_t number = 0; number < count; number++) {
-		print_message(number % 500 == 0 ? "history %llu\n" : "",
-			      (unsigned long long)number);
+		if (number % 500 == 0)
+			print_message("history %llu\n", (unsigned long long)number);
 		history_init(&history, number, table);
 		live(&history, table);
 	}
