@@ -18,18 +18,10 @@ static const struct tenant_key *by_certificate(struct flow *flow, const struct c
 	return flow->named.tenant == NULL ? NULL : &flow->named;
 }
 
-static const struct tenant_key *by_key(const struct config *config, struct slice authorization)
-{
-	const struct slice key = auth_bearer(authorization);
-
-	return slice_absent(key) ? NULL : auth_find(&config->tenants, key);
-}
-
 /* JWT_OK with *found NULL: it is not meant to be a token, or none is taken. */
-static enum jwt_fault by_token(struct flow *flow, const struct flow_env *env,
-			       struct slice authorization, const struct tenant_key **found)
+static enum jwt_fault by_token(struct flow *flow, const struct flow_env *env, struct slice token,
+			       const struct tenant_key **found)
 {
-	const struct slice token = auth_credentials(authorization);
 	struct jwt_caller caller;
 
 	if (env->tokens == NULL || env->config->jwt_issuer_count == 0 || !jwt_plausible(token))
@@ -43,16 +35,29 @@ static enum jwt_fault by_token(struct flow *flow, const struct flow_env *env,
 	return JWT_OK;
 }
 
+/* A key is looked for first: it may look like anything. */
+static enum jwt_fault by_credentials(struct flow *flow, const struct flow_env *env,
+				     struct slice authorization, const struct tenant_key **found)
+{
+	const struct slice credentials = auth_credentials(authorization);
+
+	if (auth_may_be_key(credentials))
+		*found = auth_find(&env->config->tenants, credentials);
+	return *found == NULL ? by_token(flow, env, credentials, found) : JWT_OK;
+}
+
 /* Says what is wrong with it: whoever sent the token can read it, too. */
 static enum flow_move refuse_token(struct flow *flow, enum jwt_fault why)
 {
-	const struct fault fault = { .err = ERR_UNAUTHORIZED,
+	const struct fault fault = { .err = why == JWT_BUSY ? ERR_BUSY : ERR_UNAUTHORIZED,
 				     .offset = FAULT_NO_OFFSET,
 				     .detail = jwt_fault_text(why) };
 	struct rpc_error_data data = rpc_error_data_none;
 	struct gather list;
 
 	flow->bad_token = true;
+	if (why == JWT_BUSY)
+		data.retry_after_ms = 1000;
 	gather_init(&list, flow->arena);
 	gather_lit(&list, "\"token\":\"");
 	gather_raw(&list, slice_str(jwt_fault_reason(why)));
@@ -66,12 +71,12 @@ static enum flow_move refuse_token(struct flow *flow, enum jwt_fault why)
 enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
 {
 	const struct slice authorization = flow->in.headers[HTTP_AUTHORIZATION];
-	const bool shown = !slice_absent(authorization);
-	const struct tenant_key *found =
-		shown ? by_key(env->config, authorization) : by_certificate(flow, env->config);
+	const struct tenant_key *found = NULL;
 
-	if (shown && found == NULL) {
-		const enum jwt_fault fault = by_token(flow, env, authorization, &found);
+	if (slice_absent(authorization)) {
+		found = by_certificate(flow, env->config);
+	} else {
+		const enum jwt_fault fault = by_credentials(flow, env, authorization, &found);
 		if (fault != JWT_OK)
 			return refuse_token(flow, fault);
 	}
@@ -84,10 +89,10 @@ enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
 	flow->tenant = arena_copy(flow->arena, found->tenant->id);
 	if (!slice_absent(found->server))
 		flow->server = arena_copy(flow->arena, found->server);
-	if (slice_absent(flow->tenant))
+	if (slice_absent(flow->tenant) || slice_absent(flow->server) != slice_absent(found->server))
 		return flow_refuse_err(flow, ERR_BUSY);
-	flow->named.server =
-		flow->server; /* the token's is remembered elsewhere, and not for ever */
+	/* A token's server is remembered elsewhere, and not for ever. */
+	flow->named.server = flow->server;
 	flow->authenticated = true;
 	return FLOW_NEXT;
 }

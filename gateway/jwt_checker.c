@@ -9,11 +9,18 @@
 
 enum { CHECKER_MAGIC = 0x4a575443 };
 
+/* Wrong signatures that are looked at in a second: at most 6 % of a core, if all are EdDSA. Beyond that
+ * tokens that are not remembered are told to come again, and share what there is with whoever sends so
+ * many wrong ones. */
+enum { WRONG_PER_S_MAX = 500 };
+
 struct jwt_checker {
 	uint32_t magic;
 	const struct config *config;            /* NULL: none yet, and no issuers */
 	struct jwt_keys *keys[JWT_ISSUERS_MAX]; /* by its issuers; NULL: not known */
-	struct jwt_memory memory;
+	struct jwt_memory right, wrong;         /* signatures */
+	uint64_t wrong_s;                       /* the second that `wrong_count` counts in */
+	uint32_t wrong_count;
 	struct jwt_space space;
 	_Atomic uint32_t wishes;
 	_Atomic uint64_t counts[JWT_RESULTS];
@@ -26,7 +33,8 @@ struct jwt_checker *jwt_checker_new(void)
 	if (checker == NULL)
 		return NULL;
 	checker->magic = CHECKER_MAGIC;
-	if (!jwt_memory_init(&checker->memory, JWT_MEMORY_TOKENS)) {
+	if (!jwt_memory_init(&checker->right, JWT_MEMORY_TOKENS) ||
+	    !jwt_memory_init(&checker->wrong, JWT_MEMORY_REFUSED)) {
 		jwt_checker_free(checker);
 		return NULL;
 	}
@@ -40,12 +48,20 @@ void jwt_checker_free(struct jwt_checker *checker)
 	must_obj(checker, CHECKER_MAGIC);
 	for (size_t i = 0; i < COUNT_OF(checker->keys); i++)
 		jwt_keys_free(&checker->keys[i]);
-	jwt_memory_fini(&checker->memory);
+	jwt_memory_fini(&checker->right);
+	jwt_memory_fini(&checker->wrong);
 	checker->magic = 0;
 	free(checker);
 }
 
 /* ---- issuers and keys ------------------------------------------------------------------------ */
+
+/* Nothing of what was let in or refused holds any longer. */
+static void forget(struct jwt_checker *checker)
+{
+	jwt_memory_renew(&checker->right);
+	jwt_memory_renew(&checker->wrong);
+}
 
 /* Another owner of what lies at the place, for the issuer of another configuration. */
 static struct jwt_keys *known_at(const struct jwt_checker *checker, struct slice place)
@@ -69,7 +85,7 @@ void jwt_checker_use_config(struct jwt_checker *checker, const struct config *co
 		checker->keys[i] = fresh[i];
 	}
 	checker->config = config;
-	jwt_memory_renew(&checker->memory); /* tenants are the old configuration's */
+	forget(checker); /* tenants are the old configuration's */
 }
 
 void jwt_checker_set_keys(struct jwt_checker *checker, struct slice place, struct jwt_keys **keys)
@@ -81,7 +97,7 @@ void jwt_checker_set_keys(struct jwt_checker *checker, struct slice place, struc
 			continue;
 		jwt_keys_free(&checker->keys[i]);
 		checker->keys[i] = jwt_keys_share(*keys);
-		jwt_memory_renew(&checker->memory); /* who was let in by a key that is gone */
+		forget(checker); /* a key may be gone, or new */
 	}
 	jwt_keys_free(keys);
 }
@@ -101,15 +117,33 @@ static void wish(struct jwt_checker *checker, uint32_t issuer)
 				       memory_order_relaxed);
 }
 
-static enum jwt_fault check_signature(struct jwt_checker *checker, const struct jwt_token *token)
+/* A signature costs as much as ten or forty requests: nobody may have as many looked at as he likes. */
+static bool patient(struct jwt_checker *checker, uint64_t now_s)
+{
+	if (checker->wrong_s != now_s) {
+		checker->wrong_s = now_s;
+		checker->wrong_count = 0;
+	}
+	return checker->wrong_count < WRONG_PER_S_MAX;
+}
+
+static enum jwt_fault check_signature(struct jwt_checker *checker, const struct jwt_token *token,
+				      const uint8_t digest[SHA256_BYTES], uint64_t now_s)
 {
 	const struct jwt_keys *keys = checker->keys[token->issuer];
 
 	if (keys == NULL)
 		return JWT_NO_KEYS; /* control asks again and again by itself */
+	if (!patient(checker, now_s))
+		return JWT_BUSY;
 	const enum jwt_fault fault = jwt_keys_check(keys, token);
 	if (fault == JWT_KEY_UNKNOWN)
 		wish(checker, token->issuer);
+	if (fault == JWT_SIGNATURE) {
+		checker->wrong_count++;
+		(void)jwt_memory_add(&checker->wrong, digest, NULL, (struct slice){ NULL, 0 },
+				     token->good_until_s, now_s);
+	}
 	return fault;
 }
 
@@ -121,18 +155,21 @@ static enum jwt_fault judge(struct jwt_checker *checker, struct slice text,
 	const struct config *config = checker->config;
 	struct identity identity = { 0 };
 	struct jwt_token token;
+
+	if (jwt_memory_find(&checker->wrong, digest, now_s) != NULL)
+		return JWT_SIGNATURE; /* who errs again and again costs no more than who does not */
 	enum jwt_fault fault = jwt_read(text, config->jwt_issuers, config->jwt_issuer_count, now_s,
 					work, &checker->space, &token);
 
 	if (fault == JWT_OK)
-		fault = check_signature(checker, &token);
+		fault = check_signature(checker, &token, digest, now_s);
 	if (fault != JWT_OK)
 		return fault;
 	identity_add(&identity, &config->tenants, token.tenant);
 	const struct tenant *tenant = identity_tenant(&identity);
 	if (tenant == NULL || tenant->disabled)
 		return JWT_TENANT_UNKNOWN;
-	*out = jwt_memory_add(&checker->memory, digest, tenant, token.server, token.good_until_s,
+	*out = jwt_memory_add(&checker->right, digest, tenant, token.server, token.good_until_s,
 			      now_s);
 	return JWT_OK;
 }
@@ -145,7 +182,7 @@ enum jwt_fault jwt_checker_ask(struct jwt_checker *checker, struct slice token, 
 	must_obj(checker, CHECKER_MAGIC);
 	must(checker->config != NULL);
 	sha256(token, digest);
-	const struct jwt_known *known = jwt_memory_find(&checker->memory, digest, now_s);
+	const struct jwt_known *known = jwt_memory_find(&checker->right, digest, now_s);
 	enum jwt_fault fault = JWT_OK;
 	if (known != NULL) {
 		count(checker, JWT_REMEMBERED);

@@ -27,7 +27,7 @@ static struct jwt_known *set_of(const struct jwt_memory *memory, const uint8_t d
 {
 	size_t hash;
 
-	/* Nobody can choose it: only tokens with a right signature are kept. */
+	/* Who makes tokens meet in a set can only make himself be forgotten. */
 	(void)memcpy(&hash, digest, sizeof(hash));
 	return memory->places + (hash & (memory->sets - 1)) * JWT_MEMORY_WAYS;
 }

@@ -1,4 +1,4 @@
-/* jwt_memory.h - tokens whose signature was found right, so that the next request costs a digest only.
+/* jwt_memory.h - tokens whose signature was checked, so that the next request costs a digest only.
  *
  * A bounded table of one thread. What was known about a token holds in the generation in which it was
  * learnt: another configuration or another set of keys begins a new one, and everything is checked
@@ -16,7 +16,7 @@ struct jwt_known {
 	uint64_t generation;          /* 0: a free place */
 	uint64_t seen;
 	uint64_t good_until_s;
-	const struct tenant *tenant; /* of the configuration of that generation */
+	const struct tenant *tenant; /* of the configuration of that generation; NULL: refused */
 	uint8_t server_len;          /* 0: not said */
 	char server[JWT_SERVER_MAX];
 };
@@ -27,7 +27,7 @@ struct jwt_memory {
 	uint64_t generation, clock;
 };
 
-enum { JWT_MEMORY_WAYS = 4, JWT_MEMORY_TOKENS = 8192 };
+enum { JWT_MEMORY_WAYS = 4, JWT_MEMORY_TOKENS = 8192, JWT_MEMORY_REFUSED = 256 };
 
 /* Room for `tokens`, a power of two and at least JWT_MEMORY_WAYS. False when memory is refused. */
 MUST_USE bool jwt_memory_init(struct jwt_memory *memory, size_t tokens);

@@ -22,14 +22,6 @@ struct slice auth_credentials(struct slice header)
 	return visible(found) ? found : absent;
 }
 
-struct slice auth_bearer(struct slice header)
-{
-	static const struct slice absent = { NULL, 0 };
-	const struct slice key = auth_credentials(header);
-
-	return key.len < AUTH_KEY_MIN || key.len > AUTH_KEY_MAX ? absent : key;
-}
-
 /* All bits set when the digests are equal, else 0; no branch depends on their bytes. */
 static uint32_t same_mask(const uint8_t a[SHA256_BYTES], const uint8_t b[SHA256_BYTES])
 {

@@ -13,8 +13,11 @@ enum { AUTH_KEY_MIN = 16, AUTH_KEY_MAX = 256 };
  * absent when it is another scheme, or not visible ASCII: a key or a token, of any length. */
 struct slice auth_credentials(struct slice header);
 
-/* The same where it can be a key: absent when it is not of 16-256 bytes, too. */
-struct slice auth_bearer(struct slice header);
+/* Whether such credentials can be a key: 16-256 bytes. */
+static inline bool auth_may_be_key(struct slice credentials)
+{
+	return credentials.len >= AUTH_KEY_MIN && credentials.len <= AUTH_KEY_MAX;
+}
 
 /* NULL when unknown; a disabled tenant's key is returned, policy refuses it. */
 const struct tenant_key *auth_find(const struct tenants *registry, struct slice key);

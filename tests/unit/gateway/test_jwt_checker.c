@@ -135,6 +135,56 @@ static void a_wrong_signature_wishes_for_nothing(void **state)
 	free(token);
 }
 
+static void a_wrong_signature_is_checked_once_until_the_keys_change(void **state)
+{
+	struct token_rig *t = *state;
+	EVP_PKEY *other = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
+	char *token = sign_token(other, TOKEN_HEADER, TOKEN_CLAIMS("\"tenant\":\"acme\""));
+	struct jwt_caller caller;
+
+	token_rig_tell(t, t->key);
+	for (int i = 0; i < 2000; i++) /* far more than are looked at in a second */
+		expect(t, token, JWT_SIGNATURE);
+	char *right = token_for(t, TOKEN_CLAIMS("\"tenant\":\"acme\""));
+	expect(t, right, JWT_OK);
+	assert_int_equal(ask_at(t, token, TOKEN_NOW + 600, &caller), JWT_EXPIRED);
+	token_rig_tell(t, other);
+	expect(t, token, JWT_OK);
+	EVP_PKEY_free(other);
+	free(right);
+	free(token);
+}
+
+static void only_so_many_wrong_signatures_are_looked_at_in_a_second(void **state)
+{
+	struct token_rig *t = *state;
+	EVP_PKEY *other = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
+	char *known = token_for(t, TOKEN_CLAIMS("\"tenant\":\"acme\"")), claims[256];
+	char *fresh = token_for(t, TOKEN_CLAIMS("\"tenant\":\"plain\""));
+	struct jwt_caller caller;
+	uint32_t wrong = 0, busy = 0;
+
+	token_rig_tell(t, t->key);
+	expect(t, known, JWT_OK);
+	for (int i = 0; i < 600; i++) {
+		(void)snprintf(claims, sizeof(claims),
+			       TOKEN_CLAIMS("\"tenant\":\"acme\",\"jti\":%d"), i);
+		char *token = sign_token(other, TOKEN_HEADER, claims);
+		const enum jwt_fault fault = ask_at(t, token, TOKEN_NOW, &caller);
+		wrong += fault == JWT_SIGNATURE;
+		busy += fault == JWT_BUSY;
+		free(token);
+	}
+	assert_int_equal(wrong, 500);
+	assert_int_equal(busy, 100);
+	expect(t, known, JWT_OK); /* remembered ones do not notice */
+	expect(t, fresh, JWT_BUSY);
+	assert_int_equal(ask_at(t, fresh, TOKEN_NOW + 1, &caller), JWT_OK);
+	EVP_PKEY_free(other);
+	free(fresh);
+	free(known);
+}
+
 static void another_set_of_keys_ends_what_the_last_one_let_in(void **state)
 {
 	struct token_rig *t = *state;
@@ -200,6 +250,8 @@ int main(void)
 		FRESH(without_keys_there_is_nobody_and_nobody_is_asked),
 		FRESH(an_unknown_key_is_wished_for),
 		FRESH(a_wrong_signature_wishes_for_nothing),
+		FRESH(a_wrong_signature_is_checked_once_until_the_keys_change),
+		FRESH(only_so_many_wrong_signatures_are_looked_at_in_a_second),
 		FRESH(another_set_of_keys_ends_what_the_last_one_let_in),
 		FRESH(another_configuration_ends_what_the_last_one_let_in_and_keeps_the_keys),
 		FRESH(keys_of_a_place_that_nobody_has_are_let_go_of),
