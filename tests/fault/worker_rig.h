@@ -491,4 +491,10 @@ void store_redis_resolved(struct store_redis *redis, const struct upstream_addre
 	(void)count;
 }
 
+void store_redis_ask(struct store_redis *redis, struct store_question *question)
+{
+	(void)redis;
+	(void)question;
+}
+
 #endif
