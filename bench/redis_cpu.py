@@ -24,7 +24,7 @@ from attack_table import GATEWAY_CPU, LOAD_CPU, cpu_s, pinned  # noqa: E402
 
 CONNECTIONS, STREAMS = 20, 32
 MODEL = "claude-test"
-DEADLINE = "1s"  # a busy machine keeps it, so that every request takes its round trip
+DEADLINE = "10s"  # a busy machine keeps it, so that every request takes its round trip
 ANSWER_TEXT = 640  # bytes of text that make an answer of about 1 KB
 BODY = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
     "messages": [{"role": "user", "content": {"type": "text", "text": ("Tell me about gateways. " * 80)[:1850]}}],
