@@ -79,12 +79,32 @@ void edge_host_shutdown(struct edge_host *host)
 }
 
 /* ---- once a second ---- */
+static struct tcp_info tcp_info_of(h2o_socket_t *sock)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+	(void)getsockopt(h2o_socket_get_fd(sock), IPPROTO_TCP, TCP_INFO, &info, &len);
+	return info;
+}
+
+/* OpenSSL keeps a ClientHello until it is whole, up to 128 KiB; honest ones have some hundred bytes, and a
+ * few thousand with the keys of tomorrow and a ticket. */
+enum { HELLO_MAX = 32 << 10 };
+
+static enum guard_verdict check_opening(const struct edge *edge, nsec_t now)
+{
+	if (edge->tls != NULL && edge->ssl == NULL &&
+	    tcp_info_of(edge->sock).tcpi_bytes_received > HELLO_MAX)
+		return GUARD_FLOOD;
+	return guard_too_slow(&edge->host->budget, edge->since, 0, now) ? GUARD_SLOW : GUARD_PASS;
+}
+
 static enum guard_verdict check_reading(struct edge *edge, nsec_t now)
 {
 	const struct guard_budget *budget = &edge->host->budget;
 	switch (edge->proto) {
 	case EDGE_OPENING:
-		return guard_too_slow(budget, edge->since, 0, now) ? GUARD_SLOW : GUARD_PASS;
+		return check_opening(edge, now);
 	case EDGE_HTTP2: /* while gated it is us who do not read */
 		return edge->gated ? GUARD_PASS : h2_guard_check_pace(&edge->guard, budget, now);
 	case EDGE_HTTP1:
@@ -100,10 +120,7 @@ static enum guard_verdict check_reading(struct edge *edge, nsec_t now)
  * much waits here says nothing, as h2o hands over a whole answer at once. */
 static uint64_t bytes_taken(h2o_socket_t *sock)
 {
-	struct tcp_info info = { 0 };
-	socklen_t len = sizeof(info);
-	(void)getsockopt(h2o_socket_get_fd(sock), IPPROTO_TCP, TCP_INFO, &info, &len);
-	return info.tcpi_bytes_acked;
+	return tcp_info_of(sock).tcpi_bytes_acked;
 }
 
 /* An answer may wait in the socket, or in h2o for a window that never opens. */

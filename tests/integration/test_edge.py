@@ -248,6 +248,18 @@ class BodyLimits(EdgeCase):
                               if (kind, stream) == (RST, 3)], [b"\0\0\0\1"])
         self.assert_at_rest(edge)
 
+    def test_its_trailers_end_the_connection(self):
+        """h2o must see them, for the sake of its table of fields, and does not know their stream any more."""
+        edge = self.edge("-b", self.LIMIT)
+        with Client(edge) as client:
+            client.send(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo"))
+                        + frame(DATA, 0, 1, b"a" * 16384) * 20)
+            self.assertEqual(client.read_until(h2_answers(1), "an answer"), [b"too large\n"])
+            client.send(frame(HEADERS, END_HEADERS | END_STREAM, 1, b"\0\1x\1y"))
+            goaways = [payload for kind, _, _, payload in h2_frames(client.read_to_end()) if kind == GOAWAY]
+            self.assertEqual([goaway[4:8] for goaway in goaways], [b"\0\0\0\5"])
+        self.assert_at_rest(edge)
+
     def test_who_goes_on_with_it_is_closed(self):
         edge = self.edge("-b", self.LIMIT)
         with Client(edge) as client:

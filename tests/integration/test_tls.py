@@ -529,6 +529,24 @@ class Slow(TlsCase):
                     self.assertLess(time.monotonic() - begun, 5)
         self.assertEqual(gateway.metrics().sum("sluice_guard_kills_total"), 0)
 
+    def test_a_hello_that_grows_and_grows_is_closed_long_before_that(self):
+        """OpenSSL would keep 128 KiB of it."""
+        gateway = self.serve(self.sim())
+        hello = b"\x01" + (131000).to_bytes(3, "big") + b"\x03\x03" + bytes(60000)
+        begun = time.monotonic()
+        with socket.create_connection(("127.0.0.1", gateway.port), harness.PATIENCE_S) as peer:
+            for at in range(0, len(hello), 16000):
+                piece = hello[at:at + 16000]
+                peer.sendall(b"\x16\x03\x01" + len(piece).to_bytes(2, "big") + piece)
+            try:
+                self.assertEqual(peer.recv(1), b"")
+            except ConnectionResetError:
+                pass
+        self.assertLess(time.monotonic() - begun, 5)
+        self.assertEqual(gateway.metrics().sum("sluice_guard_kills_total", cause="flood"), 1)
+        with Client(gateway.port, self.authority.context()) as client:
+            self.assert_result(client.post(message()))
+
     def test_a_handshake_has_ten_seconds_and_so_have_the_first_bytes_of_http(self):
         gateway = self.serve(self.sim())
         hello = self.hello()
