@@ -78,12 +78,22 @@ bool answer_next_key(struct answer *a, struct json_reader *r, struct slice *key)
 	return true;
 }
 
-void answer_take_string(struct json_reader *r, struct slice *out)
+/* Digits that an int64_t holds whatever they are, in front of what ends a member. */
+static bool take_digits(struct json_reader *r, uint64_t *out)
 {
-	if (json_peek(r) == JSON_STRING)
-		(void)json_string(r, out);
-	else
-		(void)json_skip(r, NULL);
+	enum { DIGITS_MAX = 18 };
+	const char *at = r->at;
+	uint64_t value = 0;
+
+	if (r->end - at <= DIGITS_MAX)
+		return false;
+	for (; scan_is_digit(*at) && at - r->at < DIGITS_MAX; at++)
+		value = value * 10 + (uint64_t)(*at - '0');
+	if (at == r->at || (*r->at == '0' && at - r->at > 1) || (*at != ',' && *at != '}'))
+		return false;
+	r->at = at;
+	*out = value;
+	return true;
 }
 
 bool answer_take_count(struct json_reader *r, uint64_t *out)
@@ -91,6 +101,8 @@ bool answer_take_count(struct json_reader *r, uint64_t *out)
 	struct slice number;
 	int64_t value;
 
+	if (take_digits(r, out))
+		return true;
 	if (json_peek(r) != JSON_NUMBER) {
 		(void)json_skip(r, NULL);
 		return false;
@@ -99,23 +111,6 @@ bool answer_take_count(struct json_reader *r, uint64_t *out)
 		return false;
 	*out = (uint64_t)value;
 	return true;
-}
-
-void answer_take_member(struct answer *a, struct json_reader *r, struct slice member, uint64_t *out)
-{
-	struct slice key;
-
-	if (json_peek(r) != JSON_OBJECT) {
-		(void)json_skip(r, NULL);
-		return;
-	}
-	if (!json_enter_object(r))
-		return;
-	while (answer_next_key(a, r, &key))
-		if (slice_eq(key, member))
-			(void)answer_take_count(r, out);
-		else
-			(void)json_skip(r, NULL);
 }
 
 static uint64_t at_most(uint64_t value, uint64_t max)

@@ -7,6 +7,7 @@
 #define CODEC_DIALECT_ANSWER_H
 
 #include "codec/dialect.h"
+#include "codec/json_fields.h"
 
 /* How the provider says that the answer stopped. */
 enum answer_stop {
@@ -71,23 +72,113 @@ MUST_USE enum err answer_finish(struct answer *a, struct sampling_result *result
 MUST_USE enum err answer_from_failure(struct answer *a, struct sampling_result *result,
 				      struct provider_failure *failure);
 
-/* ---- reading members of any type ---- */
+/* ---- reading members of any type ----
+ *
+ *	struct json_fields fields = JSON_FIELDS(names);
+ *	uint32_t member;
+ *
+ *	if (!answer_enter(r))
+ *		return;
+ *	while (answer_next(r, &fields, &member))
+ *		switch (member) { ... default: answer_skip(r); }
+ *
+ * What comes in a type that nobody expects is skipped, as an answer of a host that adds things. */
 
-/* json_next_key with the key in plain, until the next one is asked for; absent when it is an escaped
- * one that is longer than any that matters. */
-bool answer_next_key(struct answer *a, struct json_reader *r, struct slice *key);
+static inline bool answer_is_at(const struct json_reader *r, char first)
+{
+	return r->at < r->end && *r->at == first;
+}
 
-/* The next value when it is a string, else it is skipped and *out stays as it is. */
-void answer_take_string(struct json_reader *r, struct slice *out);
+/* Enters the value that is next if it is an object, else skips it: false. */
+static inline bool answer_enter(struct json_reader *r)
+{
+	if (answer_is_at(r, '{') && r->depth < r->limits.depth_max) {
+		reader_enter(r, true, r->at);
+		return true;
+	}
+	if (json_peek(r) == JSON_OBJECT)
+		return json_enter_object(r);
+	(void)json_skip(r, NULL);
+	return false;
+}
+
+/* The value of the member whose colon is at `colon`. */
+static inline void answer_go_to_value(struct json_reader *r, const char *colon)
+{
+	const char *at = colon + 1;
+
+	r->fresh = false;
+	r->at = r->due = (unsigned char)*at > ' ' ? at : scan_space(at, r->end);
+}
+
+/* The next member of the object: its index in the table, or FIELD_OTHER; false at the end. The end and
+ * the member that is next in the table are looked for here, everything else by json_next_field. */
+static inline bool answer_next(struct json_reader *r, struct json_fields *fields, uint32_t *member)
+{
+	enum { ROOM = FIELD_NAME_MAX + 12 }; /* a comma, a name, a colon, a value's first byte */
+	const struct json_name *name = &fields->names[fields->next];
+	const char *at = r->at;
+	struct slice other;
+
+	if (r->end - at >= ROOM && at != r->due) {
+		uint32_t bit = (uint32_t)1 << fields->next;
+		if (*at == '}') {
+			reader_leave(r, at);
+			return false;
+		}
+		if (*at == ',' && (fields->seen & bit) == 0 && at[name->len + 3] == ':' &&
+		    json_name_at(name, at + 1, scan_load8(at + 1))) {
+			*member = fields->next;
+			fields->seen |= bit;
+			fields->next = *member + 1 < fields->count ? *member + 1 : 0;
+			answer_go_to_value(r, at + name->len + 3);
+			return true;
+		}
+	}
+	*member = json_next_field(r, fields, &other);
+	return *member != FIELD_END;
+}
 
 /* The next value when it is a whole number of at least 0: true. Else it is skipped and *out stays. */
 bool answer_take_count(struct json_reader *r, uint64_t *out);
 
-/* The count in one member of the next value when that is an object. */
-void answer_take_member(struct answer *a, struct json_reader *r, struct slice member,
-			uint64_t *out);
+/* Skips the next value. */
+static inline void answer_skip(struct json_reader *r)
+{
+	struct slice raw;
+	uint64_t count;
+
+	if (answer_is_at(r, '"'))
+		(void)json_take_string(r, &raw);
+	else if (!json_guess_lit(r, "null"))
+		(void)answer_take_count(r, &count);
+}
+
+/* The next value when it is a string, else it is skipped and *out stays as it is. */
+static inline void answer_take_string(struct json_reader *r, struct slice *out)
+{
+	if (answer_is_at(r, '"') || json_peek(r) == JSON_STRING)
+		(void)json_take_string(r, out);
+	else
+		(void)json_skip(r, NULL);
+}
+
+/* Enters the value that is next if it is an array, else skips it: false. */
+static inline bool answer_enter_list(struct json_reader *r)
+{
+	if (json_peek(r) == JSON_ARRAY)
+		return json_enter_array(r);
+	(void)json_skip(r, NULL);
+	return false;
+}
 
 /* Brings counters into normal form: what is part of another counter is not above it. */
 void answer_set_usage(struct answer *a, struct usage usage);
+
+/* ---- the same without a table, where a member is rare ---- */
+
+/* json_next_key with the key in plain, until the next one is asked for; absent when it is an escaped
+ * one that is longer than any that matters. */
+bool answer_next_key(struct answer *a, struct json_reader *r, struct slice *key);
 
 #endif

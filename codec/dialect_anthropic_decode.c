@@ -25,31 +25,66 @@ enum answer_stop anthropic_stop(struct slice reason)
 	return ANSWER_OTHER;
 }
 
+/* Counters that are part of another one. */
+static void read_output_details(struct json_reader *r, struct usage *counters)
+{
+	static const struct json_name names[] = { JSON_NAME("thinking_tokens") };
+	struct json_fields fields = JSON_FIELDS(names);
+	uint32_t member;
+
+	if (!answer_enter(r))
+		return;
+	while (answer_next(r, &fields, &member))
+		if (member == 0)
+			(void)answer_take_count(r, &counters->reasoning);
+		else
+			answer_skip(r);
+}
+
+static void read_counters(struct json_reader *r, struct usage *counters)
+{
+	enum { INPUT, CACHE_WRITE, CACHE_READ, CACHE_DETAILS, OUTPUT, OUTPUT_DETAILS, TIER };
+	static const struct json_name names[] = {
+		[INPUT] = JSON_NAME("input_tokens"),
+		[CACHE_WRITE] = JSON_NAME("cache_creation_input_tokens"),
+		[CACHE_READ] = JSON_NAME("cache_read_input_tokens"),
+		[CACHE_DETAILS] = JSON_NAME("cache_creation"),
+		[OUTPUT] = JSON_NAME("output_tokens"),
+		[OUTPUT_DETAILS] = JSON_NAME("output_tokens_details"),
+		[TIER] = JSON_NAME("service_tier"),
+	};
+	struct json_fields fields = JSON_FIELDS(names);
+	uint32_t member;
+
+	while (answer_next(r, &fields, &member))
+		switch (member) {
+		case INPUT:
+			counters->known |= answer_take_count(r, &counters->input);
+			break;
+		case OUTPUT:
+			counters->known |= answer_take_count(r, &counters->output);
+			break;
+		case CACHE_READ:
+			(void)answer_take_count(r, &counters->cache_read);
+			break;
+		case CACHE_WRITE:
+			(void)answer_take_count(r, &counters->cache_write);
+			break;
+		case OUTPUT_DETAILS:
+			read_output_details(r, counters);
+			break;
+		default:
+			answer_skip(r);
+		}
+}
+
 void anthropic_read_usage(struct answer *a, struct json_reader *r, struct usage *counters)
 {
 	struct usage usage;
-	struct slice key;
 
-	if (json_peek(r) != JSON_OBJECT) {
-		(void)json_skip(r, NULL);
+	if (!answer_enter(r))
 		return;
-	}
-	if (!json_enter_object(r))
-		return;
-	while (answer_next_key(a, r, &key)) {
-		if (slice_eq(key, SLICE("input_tokens")))
-			counters->known |= answer_take_count(r, &counters->input);
-		else if (slice_eq(key, SLICE("output_tokens")))
-			counters->known |= answer_take_count(r, &counters->output);
-		else if (slice_eq(key, SLICE("cache_read_input_tokens")))
-			(void)answer_take_count(r, &counters->cache_read);
-		else if (slice_eq(key, SLICE("cache_creation_input_tokens")))
-			(void)answer_take_count(r, &counters->cache_write);
-		else if (slice_eq(key, SLICE("output_tokens_details")))
-			answer_take_member(a, r, SLICE("thinking_tokens"), &counters->reasoning);
-		else
-			(void)json_skip(r, NULL);
-	}
+	read_counters(r, counters);
 	/* each is below 2^63, so two of them cannot overflow; three could */
 	usage = *counters;
 	if (__builtin_add_overflow(usage.input + usage.cache_read, usage.cache_write, &usage.input))
@@ -90,45 +125,88 @@ static void add_block(struct answer *a, struct slice type, struct answer_block b
 	}
 }
 
+enum part { PART_TYPE, PART_TEXT, PART_ID, PART_NAME, PART_INPUT };
+
+static const struct json_name part_names[] = {
+	[PART_TYPE] = JSON_NAME("type"),   [PART_TEXT] = JSON_NAME("text"),
+	[PART_ID] = JSON_NAME("id"),       [PART_NAME] = JSON_NAME("name"),
+	[PART_INPUT] = JSON_NAME("input"),
+};
+
+/* The members of a block that are left. */
+static void read_block_members(struct json_reader *r, struct json_fields *fields,
+			       struct slice *type, struct answer_block *block)
+{
+	uint32_t member;
+
+	while (answer_next(r, fields, &member))
+		switch (member) {
+		case PART_TYPE:
+			answer_take_string(r, type);
+			break;
+		case PART_TEXT:
+			answer_take_string(r, &block->text);
+			break;
+		case PART_ID:
+			answer_take_string(r, &block->id);
+			break;
+		case PART_NAME:
+			answer_take_string(r, &block->name);
+			break;
+		case PART_INPUT:
+			(void)json_skip(r, &block->args);
+			break;
+		default:
+			answer_skip(r);
+		}
+}
+
+/* Most answers are one text, and it begins like this. */
+static bool read_guessed_text(struct json_reader *r, struct json_fields *fields,
+			      struct answer_block *block)
+{
+	const char *brace = r->at;
+
+	if (!json_guess_lit(r, "{\"type\":\"text\",\"text\":"))
+		return false;
+	if (!answer_is_at(r, '"')) {
+		r->at = brace;
+		return false;
+	}
+	fields->seen = 1 << PART_TYPE | 1 << PART_TEXT;
+	if (json_resume_object(r, brace))
+		(void)json_take_string(r, &block->text);
+	return true;
+}
+
 static void read_block(struct answer *a, struct json_reader *r)
 {
+	struct json_fields fields = JSON_FIELDS(part_names);
 	struct answer_block block = { 0 };
-	struct slice key, type = { NULL, 0 };
+	struct slice type = { NULL, 0 };
 
-	if (!json_enter_object(r))
+	if (read_guessed_text(r, &fields, &block))
+		type = SLICE("text");
+	else if (!json_enter_object(r))
 		return;
-	while (answer_next_key(a, r, &key)) {
-		if (slice_eq(key, SLICE("type")))
-			answer_take_string(r, &type);
-		else if (slice_eq(key, SLICE("text")))
-			answer_take_string(r, &block.text);
-		else if (slice_eq(key, SLICE("id")))
-			answer_take_string(r, &block.id);
-		else if (slice_eq(key, SLICE("name")))
-			answer_take_string(r, &block.name);
-		else if (slice_eq(key, SLICE("input")))
-			(void)json_skip(r, &block.args);
-		else
-			(void)json_skip(r, NULL);
-	}
+	if (!json_guess_end(r))
+		read_block_members(r, &fields, &type, &block);
 	add_block(a, type, block);
 }
 
 void anthropic_read_explanation(struct answer *a, struct json_reader *r)
 {
-	struct slice key;
+	static const struct json_name names[] = { JSON_NAME("explanation") };
+	struct json_fields fields = JSON_FIELDS(names);
+	uint32_t member;
 
-	if (json_peek(r) != JSON_OBJECT) {
-		(void)json_skip(r, NULL);
+	if (!answer_enter(r))
 		return;
-	}
-	if (!json_enter_object(r))
-		return;
-	while (answer_next_key(a, r, &key))
-		if (slice_eq(key, SLICE("explanation")))
+	while (answer_next(r, &fields, &member))
+		if (member == 0)
 			answer_take_string(r, &a->explanation);
 		else
-			(void)json_skip(r, NULL);
+			answer_skip(r);
 }
 
 /* What the top level says beside the blocks. */
@@ -138,40 +216,84 @@ struct top {
 	bool content, error;
 };
 
-static void read_member(struct answer *a, struct json_reader *r, struct slice key, struct top *top)
+static void read_content(struct answer *a, struct json_reader *r, struct top *top)
 {
-	if (slice_eq(key, SLICE("content")) && json_peek(r) == JSON_ARRAY) {
-		top->content = true;
-		if (json_enter_array(r))
-			while (json_next_item(r))
-				read_block(a, r);
-	} else if (slice_eq(key, SLICE("id"))) {
+	if (!answer_enter_list(r))
+		return;
+	top->content = true;
+	while (json_next_item(r))
+		read_block(a, r);
+}
+
+enum top_member {
+	TOP_MODEL,
+	TOP_ID,
+	TOP_TYPE,
+	TOP_ROLE,
+	TOP_CONTENT,
+	TOP_REASON,
+	TOP_SEQUENCE,
+	TOP_DETAILS,
+	TOP_USAGE,
+	TOP_ERROR,
+};
+
+static const struct json_name top_names[] = {
+	[TOP_MODEL] = JSON_NAME("model"),
+	[TOP_ID] = JSON_NAME("id"),
+	[TOP_TYPE] = JSON_NAME("type"),
+	[TOP_ROLE] = JSON_NAME("role"),
+	[TOP_CONTENT] = JSON_NAME("content"),
+	[TOP_REASON] = JSON_NAME("stop_reason"),
+	[TOP_SEQUENCE] = JSON_NAME("stop_sequence"),
+	[TOP_DETAILS] = JSON_NAME("stop_details"),
+	[TOP_USAGE] = JSON_NAME("usage"),
+	[TOP_ERROR] = JSON_NAME("error"),
+};
+
+static void read_member(struct answer *a, struct json_reader *r, uint32_t member, struct top *top)
+{
+	switch (member) {
+	case TOP_CONTENT:
+		read_content(a, r, top);
+		break;
+	case TOP_ID:
 		answer_take_string(r, &a->id);
-	} else if (slice_eq(key, SLICE("model"))) {
+		break;
+	case TOP_MODEL:
 		answer_take_string(r, &a->model);
-	} else if (slice_eq(key, SLICE("type"))) {
+		break;
+	case TOP_TYPE:
 		answer_take_string(r, &top->type);
-	} else if (slice_eq(key, SLICE("stop_reason"))) {
+		break;
+	case TOP_REASON:
 		answer_take_string(r, &top->reason);
-	} else if (slice_eq(key, SLICE("stop_details"))) {
+		break;
+	case TOP_DETAILS:
 		anthropic_read_explanation(a, r);
-	} else if (slice_eq(key, SLICE("usage"))) {
+		break;
+	case TOP_USAGE:
 		anthropic_read_usage(a, r, &top->counters);
-	} else {
-		top->error |= slice_eq(key, SLICE("error")) && json_peek(r) != JSON_NULL;
-		(void)json_skip(r, NULL);
+		break;
+	case TOP_ERROR:
+		top->error = json_peek(r) != JSON_NULL;
+		answer_skip(r);
+		break;
+	default:
+		answer_skip(r);
 	}
 }
 
 static void read_answer(struct answer *a, struct top *top)
 {
+	struct json_fields fields = JSON_FIELDS(top_names);
 	struct json_reader r;
-	struct slice key;
+	uint32_t member;
 
 	json_open(&r, a->from->body, NULL, a->work);
 	if (json_enter_object(&r)) {
-		while (answer_next_key(a, &r, &key))
-			read_member(a, &r, key, top);
+		while (answer_next(&r, &fields, &member))
+			read_member(a, &r, member, top);
 		(void)json_finish(&r);
 	}
 	answer_check(a, &r);

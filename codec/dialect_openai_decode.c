@@ -10,17 +10,23 @@ static void add_text(struct answer *a, struct slice raw)
 
 static void read_chunk(struct answer *a, struct json_reader *r)
 {
-	struct slice key, type = { NULL, 0 }, text = { NULL, 0 };
+	enum { TYPE, TEXT };
+	static const struct json_name names[] = {
+		[TYPE] = JSON_NAME("type"), [TEXT] = JSON_NAME("text")
+	};
+	struct json_fields fields = JSON_FIELDS(names);
+	struct slice type = { NULL, 0 }, text = { NULL, 0 };
+	uint32_t member;
 
 	if (!json_enter_object(r))
 		return;
-	while (answer_next_key(a, r, &key))
-		if (slice_eq(key, SLICE("type")))
+	while (answer_next(r, &fields, &member))
+		if (member == TYPE)
 			answer_take_string(r, &type);
-		else if (slice_eq(key, SLICE("text")))
+		else if (member == TEXT)
 			answer_take_string(r, &text);
 		else
-			(void)json_skip(r, NULL);
+			answer_skip(r);
 	if (json_str_eq(type, SLICE("text")) || json_str_eq(type, SLICE("output_text"))) {
 		if (slice_absent(text))
 			answer_fail(a,
@@ -38,7 +44,7 @@ void openai_read_content(struct answer *a, struct json_reader *r)
 
 	switch (json_peek(r)) {
 	case JSON_STRING:
-		if (json_string(r, &raw))
+		if (json_take_string(r, &raw))
 			add_text(a, raw);
 		break;
 	case JSON_ARRAY:
@@ -56,19 +62,24 @@ void openai_read_content(struct answer *a, struct json_reader *r)
 	}
 }
 
-static void read_function(struct answer *a, struct json_reader *r, struct answer_block *call)
+static void read_function(struct json_reader *r, struct answer_block *call)
 {
-	struct slice key;
+	enum { NAME, ARGUMENTS };
+	static const struct json_name names[] = {
+		[NAME] = JSON_NAME("name"), [ARGUMENTS] = JSON_NAME("arguments")
+	};
+	struct json_fields fields = JSON_FIELDS(names);
+	uint32_t member;
 
-	if (!json_enter_object(r))
+	if (!answer_enter(r))
 		return;
-	while (answer_next_key(a, r, &key))
-		if (slice_eq(key, SLICE("name")))
+	while (answer_next(r, &fields, &member))
+		if (member == NAME)
 			answer_take_string(r, &call->name);
-		else if (slice_eq(key, SLICE("arguments")))
+		else if (member == ARGUMENTS)
 			(void)json_skip(r, &call->args);
 		else
-			(void)json_skip(r, NULL);
+			answer_skip(r);
 }
 
 static void add_call(struct answer *a, const struct answer_block *call)
@@ -80,79 +91,70 @@ static void add_call(struct answer *a, const struct answer_block *call)
 
 static void read_call(struct answer *a, struct json_reader *r)
 {
+	enum { ID, TYPE, FUNCTION, INDEX };
+	static const struct json_name names[] = {
+		[ID] = JSON_NAME("id"),
+		[TYPE] = JSON_NAME("type"),
+		[FUNCTION] = JSON_NAME("function"),
+		[INDEX] = JSON_NAME("index"),
+	};
+	struct json_fields fields = JSON_FIELDS(names);
 	struct answer_block call = { .kind = ANSWER_CALL };
-	struct slice key, type = { NULL, 0 };
+	struct slice type = { NULL, 0 };
+	uint32_t member;
 
 	if (!json_enter_object(r))
 		return;
-	while (answer_next_key(a, r, &key))
-		if (slice_eq(key, SLICE("id")))
+	while (answer_next(r, &fields, &member))
+		if (member == ID)
 			answer_take_string(r, &call.id);
-		else if (slice_eq(key, SLICE("type")))
+		else if (member == TYPE)
 			answer_take_string(r, &type);
-		else if (slice_eq(key, SLICE("function")) && json_peek(r) == JSON_OBJECT)
-			read_function(a, r, &call);
+		else if (member == FUNCTION)
+			read_function(r, &call);
 		else
-			(void)json_skip(r, NULL);
+			answer_skip(r);
 	if (json_str_eq(type, SLICE("custom"))) /* its input is no object; none is ever offered */
 		answer_adjust(a, ADJUST_UNKNOWN_BLOCK);
 	else
 		add_call(a, &call);
 }
 
-/* What a message holds; calls are added behind the text, wherever they stood. */
-struct parts {
-	struct slice refusal, audio;
-	struct answer calls; /* only its blocks are used */
-};
-
-static void read_audio(struct answer *a, struct json_reader *r, struct parts *parts)
+static void read_calls(struct answer *a, struct json_reader *r)
 {
-	struct slice key;
-
-	if (json_peek(r) != JSON_OBJECT) {
-		(void)json_skip(r, NULL);
+	if (json_guess_lit(r, "null"))
 		return;
-	}
-	if (!json_enter_object(r))
-		return;
-	while (answer_next_key(a, r, &key))
-		if (slice_eq(key, SLICE("data")))
-			answer_take_string(r, &parts->audio);
-		else
-			(void)json_skip(r, NULL);
-}
-
-static void read_calls(struct answer *calls, struct json_reader *r)
-{
-	if (json_peek(r) == JSON_NULL) {
-		(void)json_null(r);
-		return;
-	}
 	if (json_enter_array(r))
 		while (json_next_item(r))
-			read_call(calls, r);
+			read_call(a, r);
 }
 
-static void read_message_member(struct answer *a, struct json_reader *r, struct slice key,
-				struct parts *parts)
+/* The form that tools had before there were several. */
+static void read_lone_call(struct answer *a, struct json_reader *r)
 {
-	if (slice_eq(key, SLICE("content"))) {
-		openai_read_content(a, r);
-	} else if (slice_eq(key, SLICE("tool_calls"))) {
-		read_calls(&parts->calls, r);
-	} else if (slice_eq(key, SLICE("function_call")) && json_peek(r) == JSON_OBJECT) {
-		struct answer_block call = { .kind = ANSWER_CALL };
-		read_function(a, r, &call);
-		add_call(&parts->calls, &call);
-	} else if (slice_eq(key, SLICE("refusal"))) {
-		answer_take_string(r, &parts->refusal);
-	} else if (slice_eq(key, SLICE("audio"))) {
-		read_audio(a, r, parts);
-	} else {
-		(void)json_skip(r,
-				NULL); /* role, annotations, and reasoning in all its spellings */
+	struct answer_block call = { .kind = ANSWER_CALL };
+
+	if (json_peek(r) != JSON_OBJECT) {
+		answer_skip(r);
+		return;
 	}
+	read_function(r, &call);
+	add_call(a, &call);
+}
+
+static void read_audio(struct json_reader *r, struct slice *audio)
+{
+	static const struct json_name names[] = { JSON_NAME("data") };
+	struct json_fields fields = JSON_FIELDS(names);
+	uint32_t member;
+
+	if (!answer_enter(r))
+		return;
+	while (answer_next(r, &fields, &member))
+		if (member == 0)
+			answer_take_string(r, audio);
+		else
+			answer_skip(r);
 }
 
 static void add_audio(struct answer *a, struct slice audio)
@@ -165,25 +167,71 @@ static void add_audio(struct answer *a, struct slice audio)
 		answer_add(a, (struct answer_block){ .kind = ANSWER_AUDIO, .text = audio });
 }
 
+/* Calls come behind everything else, wherever their member stood; the order is kept otherwise. */
+static void put_calls_last(struct answer *a)
+{
+	uint32_t out = 0, calls = 0;
+
+	for (uint32_t i = 0; i < a->count; i++) {
+		bool call = a->blocks[i].kind == ANSWER_CALL;
+		out += !call && calls != 0;
+		calls += call;
+	}
+	if (out == 0 || a->err != ERR_OK)
+		return;
+	struct answer_block *sorted = arena_take(a->into, a->count * sizeof(*sorted));
+	if (sorted == NULL) {
+		answer_no_memory(a);
+		return;
+	}
+	uint32_t first = 0, last = a->count - calls;
+	for (uint32_t i = 0; i < a->count; i++)
+		sorted[a->blocks[i].kind == ANSWER_CALL ? last++ : first++] = a->blocks[i];
+	a->blocks = sorted;
+	a->cap = a->count;
+}
+
+/* Whatever is not named here is skipped: annotations, and reasoning in all its spellings. */
 static void read_message(struct answer *a, struct json_reader *r)
 {
-	struct parts parts = { 0 };
-	struct slice key;
+	enum { ROLE, CONTENT, CALLS, REFUSAL, ANNOTATIONS, AUDIO, CALL };
+	static const struct json_name names[] = {
+		[ROLE] = JSON_NAME("role"),
+		[CONTENT] = JSON_NAME("content"),
+		[CALLS] = JSON_NAME("tool_calls"),
+		[REFUSAL] = JSON_NAME("refusal"),
+		[ANNOTATIONS] = JSON_NAME("annotations"),
+		[AUDIO] = JSON_NAME("audio"),
+		[CALL] = JSON_NAME("function_call"),
+	};
+	struct json_fields fields = JSON_FIELDS(names);
+	struct slice audio = { NULL, 0 };
+	uint32_t member;
 
-	answer_begin(&parts.calls, a->context, a->from, a->work, a->into);
 	if (!json_enter_object(r))
 		return;
-	while (answer_next_key(a, r, &key))
-		read_message_member(a, r, key, &parts);
-	add_audio(a, parts.audio);
-	for (uint32_t i = 0; i < parts.calls.count; i++)
-		answer_add(a, parts.calls.blocks[i]);
-	a->adjustments |= parts.calls.adjustments;
-	if (a->err == ERR_OK) {
-		a->err = parts.calls.err;
-		a->detail = parts.calls.detail;
-	}
-	a->explanation = parts.refusal;
+	while (answer_next(r, &fields, &member))
+		switch (member) {
+		case CONTENT:
+			openai_read_content(a, r);
+			break;
+		case CALLS:
+			read_calls(a, r);
+			break;
+		case CALL:
+			read_lone_call(a, r);
+			break;
+		case REFUSAL:
+			answer_take_string(r, &a->explanation);
+			break;
+		case AUDIO:
+			read_audio(r, &audio);
+			break;
+		default:
+			answer_skip(r);
+		}
+	add_audio(a, audio);
+	put_calls_last(a);
 }
 
 /* ---- decode: choice and usage ---- */
@@ -196,24 +244,36 @@ struct choice {
 
 static void read_choice(struct answer *a, struct json_reader *r, struct choice *choice)
 {
-	struct slice key;
+	enum { INDEX, MESSAGE, LOGPROBS, REASON, MATCH, ERROR };
+	static const struct json_name names[] = {
+		[INDEX] = JSON_NAME("index"),       [MESSAGE] = JSON_NAME("message"),
+		[LOGPROBS] = JSON_NAME("logprobs"), [REASON] = JSON_NAME("finish_reason"),
+		[MATCH] = JSON_NAME("stop_reason"), [ERROR] = JSON_NAME("error"),
+	};
+	struct json_fields fields = JSON_FIELDS(names);
+	uint32_t member;
 
 	if (!json_enter_object(r))
 		return;
-	while (answer_next_key(a, r, &key)) {
-		if (slice_eq(key, SLICE("message"))) {
+	while (answer_next(r, &fields, &member))
+		switch (member) {
+		case MESSAGE:
 			choice->message = true;
 			read_message(a, r);
-		} else if (slice_eq(key, SLICE("finish_reason"))) {
+			break;
+		case REASON:
 			answer_take_string(r, &choice->reason);
-		} else if (slice_eq(key, SLICE("stop_reason"))) {
+			break;
+		case MATCH:
 			answer_take_string(r, &choice->match);
-		} else {
-			choice->failed |=
-				slice_eq(key, SLICE("error")) && json_peek(r) == JSON_OBJECT;
-			(void)json_skip(r, NULL);
+			break;
+		case ERROR:
+			choice->failed = json_peek(r) == JSON_OBJECT;
+			answer_skip(r);
+			break;
+		default:
+			answer_skip(r);
 		}
-	}
 }
 
 enum answer_stop openai_stop(struct slice reason, struct slice match)
@@ -237,23 +297,83 @@ enum answer_stop openai_stop(struct slice reason, struct slice match)
 	return ANSWER_OTHER;
 }
 
-static void read_prompt_details(struct answer *a, struct json_reader *r, struct usage *usage)
+static void read_prompt_details(struct json_reader *r, struct usage *usage)
 {
-	struct slice key;
+	enum { CACHED, AUDIO, WRITTEN };
+	static const struct json_name names[] = {
+		[CACHED] = JSON_NAME("cached_tokens"),
+		[AUDIO] = JSON_NAME("audio_tokens"),
+		[WRITTEN] = JSON_NAME("cache_write_tokens"),
+	};
+	struct json_fields fields = JSON_FIELDS(names);
+	uint32_t member;
 
-	if (json_peek(r) != JSON_OBJECT) {
-		(void)json_skip(r, NULL);
+	if (!answer_enter(r))
 		return;
-	}
-	if (!json_enter_object(r))
-		return;
-	while (answer_next_key(a, r, &key))
-		if (slice_eq(key, SLICE("cached_tokens")))
+	while (answer_next(r, &fields, &member))
+		if (member == CACHED)
 			(void)answer_take_count(r, &usage->cache_read);
-		else if (slice_eq(key, SLICE("cache_write_tokens")))
+		else if (member == WRITTEN)
 			(void)answer_take_count(r, &usage->cache_write);
 		else
-			(void)json_skip(r, NULL);
+			answer_skip(r);
+}
+
+static void read_completion_details(struct json_reader *r, struct usage *usage)
+{
+	enum { REASONING, AUDIO, ACCEPTED, REJECTED };
+	static const struct json_name names[] = {
+		[REASONING] = JSON_NAME("reasoning_tokens"),
+		[AUDIO] = JSON_NAME("audio_tokens"),
+		[ACCEPTED] = JSON_NAME("accepted_prediction_tokens"),
+		[REJECTED] = JSON_NAME("rejected_prediction_tokens"),
+	};
+	struct json_fields fields = JSON_FIELDS(names);
+	uint32_t member;
+
+	if (!answer_enter(r))
+		return;
+	while (answer_next(r, &fields, &member))
+		if (member == REASONING)
+			(void)answer_take_count(r, &usage->reasoning);
+		else
+			answer_skip(r);
+}
+
+static void read_counters(struct json_reader *r, struct usage *usage, uint64_t *hits)
+{
+	enum { INPUT, OUTPUT, TOTAL, INPUT_DETAILS, OUTPUT_DETAILS, HITS };
+	static const struct json_name names[] = {
+		[INPUT] = JSON_NAME("prompt_tokens"),
+		[OUTPUT] = JSON_NAME("completion_tokens"),
+		[TOTAL] = JSON_NAME("total_tokens"),
+		[INPUT_DETAILS] = JSON_NAME("prompt_tokens_details"),
+		[OUTPUT_DETAILS] = JSON_NAME("completion_tokens_details"),
+		[HITS] = JSON_NAME("prompt_cache_hit_tokens"),
+	};
+	struct json_fields fields = JSON_FIELDS(names);
+	uint32_t member;
+
+	while (answer_next(r, &fields, &member))
+		switch (member) {
+		case INPUT:
+			usage->known |= answer_take_count(r, &usage->input);
+			break;
+		case OUTPUT:
+			usage->known |= answer_take_count(r, &usage->output);
+			break;
+		case HITS:
+			(void)answer_take_count(r, hits);
+			break;
+		case INPUT_DETAILS:
+			read_prompt_details(r, usage);
+			break;
+		case OUTPUT_DETAILS:
+			read_completion_details(r, usage);
+			break;
+		default:
+			answer_skip(r);
+		}
 }
 
 /* Input and output are whole here. DeepSeek counts cache hits in a member of its own. */
@@ -261,28 +381,10 @@ void openai_read_usage(struct answer *a, struct json_reader *r)
 {
 	struct usage usage = { 0 };
 	uint64_t hits = 0;
-	struct slice key;
 
-	if (json_peek(r) != JSON_OBJECT) {
-		(void)json_skip(r, NULL);
+	if (!answer_enter(r))
 		return;
-	}
-	if (!json_enter_object(r))
-		return;
-	while (answer_next_key(a, r, &key)) {
-		if (slice_eq(key, SLICE("prompt_tokens")))
-			usage.known |= answer_take_count(r, &usage.input);
-		else if (slice_eq(key, SLICE("completion_tokens")))
-			usage.known |= answer_take_count(r, &usage.output);
-		else if (slice_eq(key, SLICE("prompt_cache_hit_tokens")))
-			(void)answer_take_count(r, &hits);
-		else if (slice_eq(key, SLICE("prompt_tokens_details")))
-			read_prompt_details(a, r, &usage);
-		else if (slice_eq(key, SLICE("completion_tokens_details")))
-			answer_take_member(a, r, SLICE("reasoning_tokens"), &usage.reasoning);
-		else
-			(void)json_skip(r, NULL);
-	}
+	read_counters(r, &usage, &hits);
 	if (usage.cache_read == 0)
 		usage.cache_read = hits;
 	if (usage.known)
@@ -292,19 +394,21 @@ void openai_read_usage(struct answer *a, struct json_reader *r)
 /* Groq repeats its usage in there, and is the only place on some answers. */
 void openai_read_x_groq(struct answer *a, struct json_reader *r)
 {
-	struct slice key;
+	static const struct json_name names[] = { JSON_NAME("usage") };
+	struct json_fields fields = JSON_FIELDS(names);
+	uint32_t member;
 
-	if (json_peek(r) != JSON_OBJECT || a->usage.known) {
-		(void)json_skip(r, NULL);
+	if (a->usage.known) {
+		answer_skip(r);
 		return;
 	}
-	if (!json_enter_object(r))
+	if (!answer_enter(r))
 		return;
-	while (answer_next_key(a, r, &key))
-		if (slice_eq(key, SLICE("usage")))
+	while (answer_next(r, &fields, &member))
+		if (member == 0)
 			openai_read_usage(a, r);
 		else
-			(void)json_skip(r, NULL);
+			answer_skip(r);
 }
 
 /* ---- decode: the whole ---- */
@@ -316,7 +420,7 @@ struct top {
 
 static void read_choices(struct answer *a, struct json_reader *r, struct top *top)
 {
-	if (!json_enter_array(r))
+	if (!answer_enter_list(r))
 		return;
 	while (json_next_item(r)) {
 		if (top->choices) {
@@ -328,33 +432,69 @@ static void read_choices(struct answer *a, struct json_reader *r, struct top *to
 	}
 }
 
-static void read_member(struct answer *a, struct json_reader *r, struct slice key, struct top *top)
+enum top_member {
+	TOP_ID,
+	TOP_OBJECT,
+	TOP_CREATED,
+	TOP_MODEL,
+	TOP_CHOICES,
+	TOP_USAGE,
+	TOP_TIER,
+	TOP_FINGERPRINT,
+	TOP_ERROR,
+	TOP_GROQ,
+};
+
+static const struct json_name top_names[] = {
+	[TOP_ID] = JSON_NAME("id"),
+	[TOP_OBJECT] = JSON_NAME("object"),
+	[TOP_CREATED] = JSON_NAME("created"),
+	[TOP_MODEL] = JSON_NAME("model"),
+	[TOP_CHOICES] = JSON_NAME("choices"),
+	[TOP_USAGE] = JSON_NAME("usage"),
+	[TOP_TIER] = JSON_NAME("service_tier"),
+	[TOP_FINGERPRINT] = JSON_NAME("system_fingerprint"),
+	[TOP_ERROR] = JSON_NAME("error"),
+	[TOP_GROQ] = JSON_NAME("x_groq"),
+};
+
+static void read_member(struct answer *a, struct json_reader *r, uint32_t member, struct top *top)
 {
-	if (slice_eq(key, SLICE("choices")) && json_peek(r) == JSON_ARRAY) {
+	switch (member) {
+	case TOP_CHOICES:
 		read_choices(a, r, top);
-	} else if (slice_eq(key, SLICE("id"))) {
+		break;
+	case TOP_ID:
 		answer_take_string(r, &a->id);
-	} else if (slice_eq(key, SLICE("model"))) {
+		break;
+	case TOP_MODEL:
 		answer_take_string(r, &a->model);
-	} else if (slice_eq(key, SLICE("usage"))) {
+		break;
+	case TOP_USAGE:
 		openai_read_usage(a, r);
-	} else if (slice_eq(key, SLICE("x_groq"))) {
+		break;
+	case TOP_GROQ:
 		openai_read_x_groq(a, r);
-	} else {
-		top->error |= slice_eq(key, SLICE("error")) && json_peek(r) != JSON_NULL;
-		(void)json_skip(r, NULL);
+		break;
+	case TOP_ERROR:
+		top->error = json_peek(r) != JSON_NULL;
+		answer_skip(r);
+		break;
+	default:
+		answer_skip(r);
 	}
 }
 
 static void read_answer(struct answer *a, struct top *top)
 {
+	struct json_fields fields = JSON_FIELDS(top_names);
 	struct json_reader r;
-	struct slice key;
+	uint32_t member;
 
 	json_open(&r, a->from->body, NULL, a->work);
 	if (json_enter_object(&r)) {
-		while (answer_next_key(a, &r, &key))
-			read_member(a, &r, key, top);
+		while (answer_next(&r, &fields, &member))
+			read_member(a, &r, member, top);
 		(void)json_finish(&r);
 	}
 	answer_check(a, &r);

@@ -10,7 +10,7 @@
 #include "codec/json_reader.h"
 
 enum {
-	FIELD_NAME_MAX = 30, /* those beyond 22 are always found the general way */
+	FIELD_NAME_MAX = 30,
 	FIELDS_MAX = 32,
 	FIELD_END = FIELDS_MAX, /* the closing brace was consumed, or the reader has failed */
 	FIELD_OTHER,            /* a member that is not in the table */
@@ -59,7 +59,9 @@ static inline bool json_name_at(const struct json_name *name, const char *at, ui
 		return true;
 	if (scan_load8(at + len - 8) != scan_load8(name->quoted + len - 8))
 		return false;
-	return len <= 16 || (len <= 24 && scan_load8(at + 8) == scan_load8(name->quoted + 8));
+	if (len > 16 && scan_load8(at + 8) != scan_load8(name->quoted + 8))
+		return false;
+	return len <= 24 || scan_load8(at + 16) == scan_load8(name->quoted + 16);
 }
 
 /* ---- texts that are guessed ---- */
