@@ -135,6 +135,20 @@ static void hear_wishes(struct control *control)
 	}
 }
 
+/* While Redis is away its name may have come to mean another server, which is not to be noticed only
+ * when the name is due. */
+static void find_store(struct control *control)
+{
+	const struct slice host = control->config->store.host;
+	const nsec_t now = control_now();
+
+	if (slice_absent(host) || !metrics_store_is_away(control->args.metrics) ||
+	    now < control->store_sought + SEC)
+		return;
+	control->store_sought = now;
+	control_dns_again(control->dns, host);
+}
+
 /* ---- timers and signals ------------------------------------------------------------------------- */
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -147,6 +161,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	(void)control_sweep(control);
 	control_reload_tick(control);
 	hear_wishes(control);
+	find_store(control);
 	control_jwks_tick(control->jwks, control_now());
 	look_at_drain(control);
 }

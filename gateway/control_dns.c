@@ -318,6 +318,16 @@ void control_dns_want(struct dns *dns, const struct config *config)
 	sweep(dns);
 }
 
+void control_dns_again(struct dns *dns, struct slice host)
+{
+	struct dns_name *name = find(dns, host);
+
+	if (name == NULL || name->asking)
+		return;
+	(void)event_del(name->due);
+	ask(name);
+}
+
 struct dns *control_dns_new(struct event_base *base, dns_found_fn *found, void *arg)
 {
 	struct dns *dns = calloc(1, sizeof(*dns));

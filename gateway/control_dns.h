@@ -24,6 +24,9 @@ struct dns *control_dns_new(struct event_base *base, dns_found_fn *found, void *
  * once, for pools that are new. */
 void control_dns_want(struct dns *dns, const struct config *config);
 
+/* Asks for that name now, rather than when it is due; nothing for names that are not wanted. */
+void control_dns_again(struct dns *dns, struct slice host);
+
 /* Puts the port into an address. */
 void control_dns_port(struct upstream_address *address, uint16_t port);
 

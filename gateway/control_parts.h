@@ -38,7 +38,8 @@ struct control {
 	struct drain drain;
 	nsec_t watched; /* when the watchdog looked last */
 	struct watch *watches;
-	nsec_t born; /* when the loop began */
+	nsec_t born;                       /* when the loop began */
+	nsec_t store_sought;               /* when its name was asked for because it is away */
 	uint64_t away_usd_bound, away_seq; /* nano-USD, of that configuration */
 };
 

@@ -231,6 +231,14 @@ void metrics_store_mode(struct metrics_worker *m, bool used, bool away)
 	atomic_store_explicit(&m->store_away, away ? 1 : 0, memory_order_relaxed);
 }
 
+bool metrics_store_is_away(const struct metrics *metrics)
+{
+	for (uint32_t i = 0; i < metrics->worker_count; i++)
+		if (metrics_get(&metrics->workers[i]->store_away) != 0)
+			return true;
+	return false;
+}
+
 void metrics_gauges(struct metrics_worker *m, const struct metrics_gauges *g)
 {
 	atomic_store_explicit(&m->in_flight, g->in_flight, memory_order_relaxed);

@@ -66,6 +66,8 @@ enum metrics_away {
 void metrics_away(struct metrics_worker *m, enum metrics_away decision, uint64_t usd);
 /* Whether the shared store decides now, for this worker. */
 void metrics_store_mode(struct metrics_worker *m, bool used, bool away);
+/* Whether it is so for any worker. */
+bool metrics_store_is_away(const struct metrics *metrics);
 
 /* Gauges that a worker publishes once per turn at most. */
 struct metrics_gauges {

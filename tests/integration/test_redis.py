@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Limits in Redis: exact across gateways, and what happens while it is gone. ctest: serial timeout=300"""
 
+import json
 import os
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -18,13 +20,13 @@ BOUND_USD = 0.02  # more than one request's bound, less than two: see test_money
 
 @unittest.skipUnless(redis_server.available(), "redis-server is not installed")
 class RedisCase(harness.Case):
-    def start(self, url, sim, failure=None, ready=True, deadline="1s", store=None, **limits):
+    def start(self, url, sim, failure=None, ready=True, deadline="1s", store=None, binary=harness.BIN, **limits):
         settings = harness.config(sim, store={"kind": "redis", "url": url, "deadline": deadline, **(store or {})})
         plan = settings["plans"]["standard"]
         plan["limits"].update(limits)
         if failure is not None:
             plan["on_store_failure"] = failure
-        gateway = self.gateway(settings)
+        gateway = self.gateway(settings, binary=binary)
         if ready:
             self.wait_mode(gateway, "shared")
         return gateway
@@ -432,6 +434,104 @@ class Gone(RedisCase):
         self.assertEqual(self.mode(gateway), "away")
         redis.ask("REPLICAOF", "NO", "ONE")
         self.assert_back(gateway)
+
+    def masters(self, second_host="127.0.0.1"):
+        """Two servers, the second a replica of the first that has all that it has; at another address on the same
+        port, or at the same on another."""
+        first = redis_server.Redis(self, "--repl-diskless-sync-delay", "0")
+        replica = redis_server.Redis(self, "--repl-diskless-sync-delay", "0", "--replica-announce-ip", second_host,
+                                     host=second_host,
+                                     port=None if second_host == first.host else first.port)
+        replica.ask("REPLICAOF", first.host, str(first.port))
+        harness.wait_for(lambda: "master_link_status:up" in replica.ask("INFO", "replication"), "the replica is in step")
+        return first, replica
+
+    def fail_over(self, old, new):
+        """In good order: the old master waits for the replica, then serves on, but refuses writes."""
+        old.ask("FAILOVER", "TO", new.host, str(new.port))
+        harness.wait_for(lambda: "role:master" in new.ask("INFO", "replication") and
+                         "role:slave" in old.ask("INFO", "replication"), "the roles are changed")
+
+    def test_a_failover_behind_the_same_address(self):
+        old, new = self.masters()
+        proxy = redis_server.Proxy(self, old.port)
+        gateway = self.begin(proxy.url)
+        used = self.assert_result(gateway.sample("hello"))["_meta"]["sluice/usage"]["usd"]
+        harness.wait_for(lambda: old.tenant()["day"] == round(used * 1e9), "settled")
+        self.ride(gateway, 2, lambda: self.fail_over(old, new))
+        self.assertEqual(self.mode(gateway), "away")  # READONLY, again and again
+        away = gateway.metrics().sum("sluice_away_decisions_total", function="rates", decision="local")
+        self.assertGreater(away, 0)
+        proxy.target = new.port
+        self.assert_back(gateway)
+        spent = round(gateway.metrics().sum("sluice_usd_total") * 1e9)
+        harness.wait_for(lambda: new.tenant()["places"] == 0, "all is settled")
+        harness.wait_for(lambda: spent <= new.tenant()["day"], f"{spent} nano-USD: nothing is lost")
+        # What was on its way when the connection broke may be counted twice.
+        self.assertLess(new.tenant()["day"], spent + 8 * BOUND_USD * 1e9)
+
+    def test_a_failover_with_closed_functions_refuses_until_it_is_over(self):
+        old, new = self.masters()
+        proxy = redis_server.Proxy(self, old.port)
+        gateway = self.begin(proxy.url, failure={"rates": "closed"})
+        self.assert_result(gateway.sample("hello"))
+        self.fail_over(old, new)
+        self.assert_error(gateway.sample("hello"), 503, 503, "store_unavailable")
+        proxy.target = new.port
+        self.assert_back(gateway)
+
+    def test_a_failover_to_another_address_of_the_same_name(self):
+        hosts = os.path.join(self.directory(), "hosts")
+        binary = self.with_hosts(hosts)
+        old, new = self.masters("127.0.0.2")
+        port = old.port
+        self.write(hosts, "127.0.0.1 redis.test\n")
+        gateway = self.begin(f"redis://redis.test:{port}", binary=binary)
+        self.assert_result(gateway.sample("hello"))
+        self.fail_over(old, new)
+        harness.wait_for(lambda: self.assert_result(gateway.sample("hello")) and self.mode(gateway) == "away", "away")
+        self.write(hosts, "127.0.0.2 redis.test\n")
+        self.assert_back(gateway)
+
+    @staticmethod
+    def write(path, text):
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+
+    def with_hosts(self, hosts):
+        """A program that runs the gateway where that file is /etc/hosts."""
+        self.write(hosts, "127.0.0.1 localhost\n")
+        if subprocess.run(["unshare", "-m", "mount", "--bind", hosts, "/etc/hosts"], capture_output=True,
+                          check=False).returncode != 0:
+            self.skipTest("may not mount in a namespace of its own")
+        program = os.path.join(self.directory(), "sluice")
+        self.write(program, "#!/bin/sh\nexec unshare -m sh -c 'mount --bind \"$0\" /etc/hosts && exec \"$@\"' "
+                            f"{hosts} {harness.BIN} \"$@\"\n")
+        os.chmod(program, 0o755)
+        return program
+
+    def test_a_reload_while_a_claim_waits_does_not_lose_its_provider(self):
+        redis = redis_server.Redis(self)
+        gateway = self.begin(redis.url, deadline="10s")
+        self.assert_result(gateway.sample("hello"))
+        redis.stop()
+        answers = []
+        caller = threading.Thread(target=lambda: answers.append(gateway.sample("hello")))
+        caller.start()
+        harness.wait_for(lambda: gateway.metrics().sum("sluice_in_flight") == 1, "a request waits for Redis")
+        with open(gateway.config_path, encoding="utf-8") as file:
+            settings = json.load(file)
+        other = self.sim()
+        for name, provider in settings["providers"].items():
+            provider["endpoints"] = harness.provider(other, provider["dialect"])["endpoints"]
+        gateway.write_config(settings)
+        self.assertEqual(gateway.reload().status, 200)
+        redis.go_on()
+        caller.join()
+        self.assert_result(answers[0])
+        self.assertEqual(other.stats()["requests"], 0)  # it was to go to the provider it was routed to
+        self.assert_result(gateway.sample("hello"))
+        self.assertEqual(other.stats()["requests"], 1)
 
     def test_scripts_flushed(self):
         redis = redis_server.Redis(self)

@@ -23,11 +23,12 @@ class Error(Exception):
 
 
 class Redis:
-    def __init__(self, case, *options, port=None, password=None):
+    def __init__(self, case, *options, port=None, password=None, host="127.0.0.1"):
+        self.host = host
         self.directory = case.directory()
         self.port = port or harness.free_port()
         self.socket = os.path.join(self.directory, "redis.sock")
-        self.url = f"redis://127.0.0.1:{self.port}"
+        self.url = f"redis://{host}:{self.port}"
         self.options = options
         self.password = password
         self.child = None
@@ -37,7 +38,7 @@ class Redis:
     def start(self):
         """Empty: nothing is kept on disk."""
         self.child = subprocess.Popen(
-            ["redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--unixsocket", self.socket,
+            ["redis-server", "--bind", self.host, "--port", str(self.port), "--unixsocket", self.socket,
              "--save", "", "--appendonly", "no", "--dir", self.directory, *self.options],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
