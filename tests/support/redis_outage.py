@@ -48,6 +48,7 @@ TENANTS = {
 RATES = {"wide": 50, "rates": 20, "places": 30, "money": 20, "strict": 20, "closed": 20}
 # What an answer may be, besides 200, where nothing has failed.
 REFUSALS = {"wide": (), "rates": (429,), "places": (429,)}
+AWAY = "sluice_away_decisions_total"
 # Refusals by which one sees that a limit is in the way.
 USED_UP = {"rates": "rate_limited", "places": "concurrency", "money": "budget_exceeded", "strict": "budget_exceeded"}
 
@@ -168,13 +169,15 @@ def run(case, fault, calm_s, fault_s):
     linger(calm_s)
     calm_high = world.sims[SLOW].stats()["in_flight_high"]
     world.sims[SLOW].reset()
+    away_before = world.fleet.metric(AWAY)
     blows, ended = suffer(world, fault, fault_s)
     world.fleet.wait_shared(30)
     back = time.time()
     rows = {id: [row for one in those for row in one.rows()] for id, those in callers.items()}
     world.fleet.settle()
     return Result(fault, Stretch(calm_began, blows[0].begin), Stretch(blows[0].begin, ended), blows, back, rows,
-                  timed(world.fleet.lines()), calm_high, world.sims[SLOW].stats()["in_flight_high"])
+                  timed(world.fleet.lines()), (calm_high, world.sims[SLOW].stats()["in_flight_high"]),
+                  (away_before, world.fleet.metric(AWAY)))
 
 
 def timed(lines):
@@ -200,10 +203,13 @@ def percentile(values, share):
 class Result:
     """Times in seconds, waits in ms, money in nano-USD."""
 
-    def __init__(self, fault, calm, during, blows, back, rows, lines, calm_high, fault_high):
+    def __init__(self, fault, calm, during, blows, back, rows, lines, high, away):
+        """`high`: most at the provider of `places` in the calm, and from the fault on; `away`: requests decided
+        without Redis until the fault, and in all: a busy machine may have let a gateway take Redis for gone."""
         self.fault, self.calm, self.during, self.blows, self.back = fault, calm, during, blows, back
         self.rows, self.lines = rows, lines
-        self.calm_high, self.fault_high = calm_high, fault_high
+        self.calm_high, self.fault_high = high
+        self.away_in_the_calm, self.away = away
 
     # ---- callers of tenants with local functions
     @property
@@ -243,10 +249,6 @@ class Result:
         """Of tenants who would rather be refused than counted without Redis."""
         return sum(1 for row in self.rows["closed"] if row.status == 503)
 
-    def _was_away(self, since=0):
-        """Whether a gateway took Redis for gone; a busy machine may have let it."""
-        return self.fault.away or any(row.status == 503 and row.began >= since for row in self.rows["closed"])
-
     # ---- too much
     @property
     def rates(self):
@@ -255,8 +257,7 @@ class Result:
         granted = sum(1 for row in self.rows["rates"] if row.status == 200 and row.began >= self.during.begin)
         fair = math.ceil(seconds * A_MINUTE / 60) + 1
         lost = BURST * len(self.blows) if self.fault.loses else 0
-        away = GATEWAYS * BURST + (GATEWAYS - 1) * seconds * A_MINUTE / 60 \
-            if self._was_away(self.during.begin) else 0
+        away = GATEWAYS * BURST + (GATEWAYS - 1) * seconds * A_MINUTE / 60 if self.away > self.away_in_the_calm else 0
         return Overshoot(max(0, granted - fair), math.floor(lost + away))
 
     @property
@@ -287,7 +288,7 @@ class Result:
     def _money(self, id, away_nano):
         """What local budgets granted is spent by the day, however often Redis goes."""
         spent = redis_fleet.spent_nano(self.lines[id])
-        away = GATEWAYS * away_nano if self._was_away() else 0
+        away = GATEWAYS * away_nano if self.away > 0 else 0
         return Overshoot(max(0, spent - BUDGET_NANO), away + self._unspoken(id) * redis_fleet.COST_NANO)
 
     @property
