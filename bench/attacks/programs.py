@@ -476,7 +476,7 @@ PROGRAMS = [
     Program("endless_block", endless_block, CLOSED, ("forbidden_frame",), "OPEN"),
     Program("header_bomb", header_bomb, CLOSED, ("flood", "forbidden_frame"), "ANSWERED"),
     Program("header_bomb_held", header_bomb_held, CLOSED, ("flood", "forbidden_frame"), "HELD"),
-    Program("blocked_write", blocked_write, CLOSED, ("stalled",), "DEAD", slow=True),
+    Program("blocked_write", blocked_write, CLOSED, ("stalled", "flood"), "DEAD", slow=True),
     Program("reset_before_the_first_byte", reset_before_the_first_byte, "served|closed", (), ""),
     Program("unread_answers", unread_answers, CLOSED, ("stalled",), "OPEN", slow=True),
     Program("unread_http1", unread_http1, CLOSED, ("stalled",), "OPEN", slow=True),
