@@ -72,10 +72,14 @@ static void judge(struct fetch *fetch, const char *bytes)
 static void read_on(struct fetch *fetch, bool ended)
 {
 	struct evbuffer *input = bufferevent_get_input(fetch->stream);
+	const size_t len = evbuffer_get_length(input);
 	char *bytes = (char *)evbuffer_pullup(input, -1);
-	enum upstream_http_verdict verdict =
-		upstream_http_read(&fetch->http, bytes, evbuffer_get_length(input));
 
+	if (bytes == NULL && len != 0) {
+		fail(fetch, "there is no memory for it");
+		return;
+	}
+	enum upstream_http_verdict verdict = upstream_http_read(&fetch->http, bytes, len);
 	if (verdict == UPSTREAM_HTTP_MORE && ended)
 		verdict = upstream_http_end(&fetch->http);
 	switch (verdict) {

@@ -252,6 +252,22 @@ class Jwt(harness.Case):
         issuer.hold.set()
         self.wait_served(gateway, issuer.token(key), "the keys are fetched")
 
+    def test_an_issuer_may_go_while_it_is_asked(self):
+        issuer = jwt_issuer.Issuer(self)
+        key = issuer.add("EdDSA")
+        issuer.hold.clear()
+        gateway = self.gateway(self.settings(issuer.settings()))
+        harness.wait_for(lambda: issuer.requests == 1, "it is asked")
+        identity = gateway.settings.pop("identity")
+        gateway.write_config(gateway.settings)
+        self.assertEqual(gateway.reload().status, 200)
+        self.assert_result(gateway.sample())
+        gateway.write_config({**gateway.settings, "identity": identity})
+        self.assertEqual(gateway.reload().status, 200)
+        harness.wait_for(lambda: issuer.requests == 2, "it is asked again")
+        issuer.hold.set()
+        self.wait_served(gateway, issuer.token(key), "the keys are fetched")
+
     def test_lies_are_not_believed(self):
         evil = jwt_issuer.Issuer(self)
         forged = evil.add("ES256", kid="key-1")
@@ -261,6 +277,9 @@ class Jwt(harness.Case):
         good, bad = issuer.token(key), evil.token(forged)
         self.assert_result(gateway.sample(key=good))
         document = evil.document()
+        chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"".join(
+            b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (issuer.document()[:10], issuer.document()[10:])
+        ) + b"0\r\n\r\n"
         lies = {
             "redirects are not followed": (302, {"Location": f"http://127.0.0.1:{evil.port}/jwks"}, b""),
             "status 404": (404, {}, document),
@@ -270,17 +289,19 @@ class Jwt(harness.Case):
             "duplicate_key": (200, {}, document[:-1] + b', "keys": []}'),
             "trailing": (200, {}, document + b"{}"),
             "its answer is no good": (200, {}, document + b" " * 300000),
+            "cut short": b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + document,
+            "was cut short": b"",
+            "answer is no good": b"SSH-2.0-OpenSSH_9.2\r\n",
             "more than 64 keys": (200, {}, json.dumps({"keys": [forged.jwk] * 65}).encode()),
         }
         for count, (said, lie) in enumerate(lies.items(), 1):
             issuer.answer = lie
-            gateway.wait_stderr("cannot be fetched", count)
             line = gateway.wait_stderr("cannot be fetched", count)
             if said != "trailing":
                 self.assertIn(said, line)
             self.refused(gateway.sample(key=bad), "signature")
             self.assert_result(gateway.sample(key=good))
-            issuer.answer = None
+            issuer.answer = chunked if count % 2 else None
             gateway.wait_stderr("fetched again", count)
         self.assertEqual(evil.requests, 0)
 

@@ -73,8 +73,8 @@ class Key:
 
 class Issuer:
     """Serves its JWKS on 127.0.0.1. What it answers can be changed at any time:
-    `keys` (published), `answer` ((status, headers, body) instead of them), `hold` (an Event: answers
-    wait until it is set). `requests` counts."""
+    `keys` (published), `answer` ((status, headers, body) instead of them, or all bytes up to the end of
+    the connection), `hold` (an Event: answers wait until it is set). `requests` counts."""
 
     def __init__(self, case, name="https://id.example", cert=None):
         self.case, self.name, self.directory = case, name, case.directory()
@@ -97,6 +97,10 @@ class Issuer:
             def do_GET(self):
                 issuer.requests += 1
                 issuer.hold.wait(60)
+                if isinstance(issuer.answer, bytes):
+                    self.wfile.write(issuer.answer)
+                    self.close_connection = True
+                    return
                 status, headers, body = issuer.answer or (200, {}, issuer.document())
                 with contextlib.suppress(OSError):  # the gateway may have given up
                     self.send_response(status)
