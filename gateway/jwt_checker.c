@@ -9,9 +9,9 @@
 
 enum { CHECKER_MAGIC = 0x4a575443 };
 
-/* Wrong signatures that are looked at in a second: at most 6 % of a core, if all are EdDSA. Beyond that
- * tokens that are not remembered are told to come again, and share what there is with whoever sends so
- * many wrong ones. */
+/* Wrong signatures that are looked at in a second: a tenth of a core at most, if all are EdDSA. Beyond
+ * that, tokens that are not remembered are told to come again, and share what there is with whoever
+ * sends so many wrong ones. */
 enum { WRONG_PER_S_MAX = 500 };
 
 struct jwt_checker {

@@ -3,7 +3,7 @@
  * Holds the issuers of the configuration in use, their keys as the control thread has last told, and
  * the tokens that were checked (jwt_memory). One per worker; control reads the counters and takes the
  * wishes for keys. Tokens are judged cheapest check first; the signature comes last and costs the
- * worker 30 to 120 us, once per token. Wrong ones are bounded: beyond 500 a second tokens that are not
+ * worker 30 to 190 us, once per token. Wrong ones are bounded: beyond 500 a second tokens that are not
  * remembered are JWT_BUSY. */
 #ifndef GATEWAY_JWT_CHECKER_H
 #define GATEWAY_JWT_CHECKER_H

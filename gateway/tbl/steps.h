@@ -3,7 +3,7 @@
  * One function each in flow*.c; the name is the panic line's and the log's word for where a request
  * stood. */
 STEP(HTTP, "http", "path, method, Origin, media types, size")
-STEP(AUTH, "auth", "bearer key to tenant")
+STEP(AUTH, "auth", "key, token or certificate to tenant")
 STEP(HEADERS, "headers", "revision, session, idempotency, deadline")
 STEP(DECODE, "decode", "body to JSON-RPC envelope and createMessage request")
 STEP(METHOD, "method", "the small methods are answered here")
