@@ -2,6 +2,7 @@
 
 #include "codec/base/must.h"
 #include "gateway/store_redis_parts.h"
+#include "gateway/store_redis_script.h"
 #include "gateway/tls.h"
 #include "tenants/limit.h"
 
@@ -201,18 +202,38 @@ void store_redis_flush_soon(struct store_redis *redis)
 		net_timer_set(redis->loop, &redis->flush, net_now(redis->loop) + FLUSH_AFTER);
 }
 
+/* The last of those that are dirty, and, of the same tenant, what became dirty with it. Returns how many
+ * places of the list that is; *count of them have something to tell. */
+static uint32_t last_dirty(const struct store_redis *redis,
+			   struct redis_tenant *tenants[REDIS_SCOPES_MAX], uint32_t *count)
+{
+	uint32_t taken = 0;
+
+	*count = 0;
+	while (taken < redis->dirty.count && *count < REDIS_SCOPES_MAX) {
+		struct redis_tenant *tenant =
+			&redis->tenants[redis->dirty.at[redis->dirty.count - taken - 1]];
+		if (*count != 0 && memcmp(tenant->tag, tenants[0]->tag, sizeof(tenant->tag)) != 0)
+			break;
+		if (store_redis_has_news(tenant))
+			tenants[(*count)++] = tenant;
+		taken++;
+	}
+	return taken;
+}
+
 /* False: not all of it. */
 static bool flush_dirty(struct store_redis *redis)
 {
+	struct redis_tenant *tenants[REDIS_SCOPES_MAX];
+	uint32_t count;
+
 	for (uint32_t left = FLUSHED_AT_ONCE; redis->dirty.count != 0; left--) {
-		struct redis_tenant *tenant =
-			&redis->tenants[redis->dirty.at[redis->dirty.count - 1]];
-		if (left == 0)
+		uint32_t taken = last_dirty(redis, tenants, &count);
+		if (left == 0 || (count != 0 && !store_redis_tell(redis, tenants, count)))
 			return false;
-		if (store_redis_has_news(tenant) && !store_redis_tell(redis, tenant))
-			return false;
-		redis->dirty.count--;
-		tenant->dirty = false;
+		for (; taken > 0; taken--)
+			redis->tenants[redis->dirty.at[--redis->dirty.count]].dirty = false;
 	}
 	return true;
 }
@@ -265,7 +286,7 @@ static void on_ready(void *owner)
 
 	metrics_store_mode(redis->metrics, true, false);
 	redis->generation++;
-	redis->loaded = false;
+	redis->loaded = true; /* with the greeting */
 	store_redis_ask_birth(redis);
 	store_redis_end_waiting(redis);
 	renew(redis);
@@ -448,6 +469,7 @@ static bool redis_connect(struct store_redis *redis, const struct config_store *
 		.password = config->password,
 		.database = config->database,
 		.deadline = config->deadline,
+		.script = slice_of(limits_lua, limits_lua_len),
 		.name = config->name.at,
 		.quiet = worker != 0,
 	};

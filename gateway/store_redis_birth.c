@@ -84,7 +84,7 @@ bool store_redis_tell_again(struct store_redis *redis)
 	while (redis->untold != 0 && left != 0) {
 		struct redis_tenant *tenant = &redis->tenants[redis->known.at[redis->untold - 1]];
 		if (has_told(tenant)) {
-			if (!store_redis_tell(redis, tenant))
+			if (!store_redis_tell(redis, &tenant, 1))
 				return false;
 			left--;
 		}

@@ -212,6 +212,9 @@ static void greet(struct redis_link *link)
 	const struct slice select[] = { SLICE("SELECT"), slice_str(number) };
 	if (link->conn != NULL && args->database != 0)
 		own_send(link, select, COUNT_OF(select));
+	const struct slice load[] = { SLICE("EVAL"), args->script, SLICE("0") };
+	if (link->conn != NULL && !slice_absent(args->script))
+		own_send(link, load, COUNT_OF(load));
 	if (link->conn != NULL)
 		probe(link);
 }

@@ -92,6 +92,7 @@ struct redis_link_args {
 	const char *server_name;     /* NULL for addresses */
 	struct slice user, password; /* absent: not sent; must outlive the link */
 	uint32_t database;
+	struct slice script; /* run once without keys, so that Redis knows it; likewise */
 	nsec_t deadline;
 	const char *name; /* for messages: no password in it */
 	bool quiet;       /* another worker tells of it */

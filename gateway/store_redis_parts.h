@@ -100,9 +100,11 @@ void store_redis_part_back(struct store_redis *redis, const struct redis_part *p
 
 void store_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const uint8_t own[16]);
 
-/* Sends what there is to tell; the second with a claim on all of the reservation's scopes, whose
+/* Sends what there is to tell of a tenant and parts of it, `count` of them, at most REDIS_SCOPES_MAX and
+ * all of one tag; the second with a claim on all of the reservation's scopes, whose
  * ticket it fills in; the third with money for the current periods of Redis's clock. False: not now. */
-MUST_USE bool store_redis_tell(struct store_redis *redis, struct redis_tenant *tenant);
+MUST_USE bool store_redis_tell(struct store_redis *redis, struct redis_tenant *const *tenants,
+			       uint32_t count);
 MUST_USE bool store_redis_claim(struct store_redis *redis, struct reservation *reservation);
 MUST_USE bool store_redis_top_up(struct store_redis *redis, struct redis_tenant *tenant,
 				 uint64_t usd, struct asking *asking);

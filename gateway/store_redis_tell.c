@@ -307,43 +307,41 @@ void store_redis_part_back(struct store_redis *redis, const struct redis_part *p
 	store_redis_touch(redis, tenant);
 }
 
-/* One scope's news, without a claim. */
-static void put_scope(struct store_redis *redis, struct redis_buffer *to,
-		      struct redis_request *request, const struct redis_tenant *tenant)
-{
-	struct redis_pack news = { 0 };
-
-	pack_news(redis, &news, &request->parts[0], tenant);
-	redis_put_pack(to, &news);
-	put_told(to, tenant);
-}
-
-static bool send_alone(struct store_redis *redis, struct redis_tenant *tenant,
-		       const struct redis_request *as)
+/* The news of a tenant and its parts, without a claim. */
+static bool send_news(struct store_redis *redis, struct redis_tenant *const *tenants,
+		      uint32_t count, const struct redis_request *as)
 {
 	struct redis_buffer *to;
 	uint64_t ticket;
 	struct redis_request *request = redis_link_begin(redis->link, &to, &ticket);
 
+	must(count >= 1 && count <= REDIS_SCOPES_MAX);
 	if (request == NULL)
 		return false;
-	request->part_count = 1;
+	request->part_count = (uint8_t)count;
 	request->kind = as->kind;
 	request->usd = as->usd;
 	request->asking = as->asking;
-	put_script(redis, to, request, &tenant);
-	put_scope(redis, to, request, tenant);
+	put_script(redis, to, request, tenants);
+	for (uint32_t i = 0; i < count; i++) {
+		struct redis_pack news = { 0 };
+		pack_news(redis, &news, &request->parts[i], tenants[i]);
+		redis_put_pack(to, &news);
+		put_told(to, tenants[i]);
+	}
 	if (!redis_link_send(redis->link))
 		return false;
-	part_left(tenant);
+	for (uint32_t i = 0; i < count; i++)
+		part_left(tenants[i]);
 	return true;
 }
 
-bool store_redis_tell(struct store_redis *redis, struct redis_tenant *tenant)
+bool store_redis_tell(struct store_redis *redis, struct redis_tenant *const *tenants,
+		      uint32_t count)
 {
 	const struct redis_request as = { .kind = REDIS_TELL };
 
-	return send_alone(redis, tenant, &as);
+	return send_news(redis, tenants, count, &as);
 }
 
 bool store_redis_top_up(struct store_redis *redis, struct redis_tenant *tenant, uint64_t usd,
@@ -352,7 +350,7 @@ bool store_redis_top_up(struct store_redis *redis, struct redis_tenant *tenant, 
 	const struct redis_request as = { .kind = REDIS_TOP_UP, .usd = usd, .asking = asking };
 
 	redis->loaded = false; /* with the script's text: it need not be asked twice */
-	return send_alone(redis, tenant, &as);
+	return send_news(redis, &tenant, 1, &as);
 }
 
 static uint64_t room_of(struct quota_limit limit)

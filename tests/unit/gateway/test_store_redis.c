@@ -54,8 +54,8 @@ static struct reservation reservation_of(uint64_t away_usd)
 
 /* ---- Redis's side ---- */
 
-/* The script grants, in a state born at `birth`. */
-static void grants(const char birth[9])
+/* The script grants, in states of those births. */
+static void grants_all(const char *births)
 {
 	struct redis_pack answer = { 0 };
 
@@ -64,11 +64,16 @@ static void grants(const char birth[9])
 	redis_pack_number(&answer, 0);
 	redis_pack_number(&answer, (uint32_t)loop.wall_s);
 	redis_pack_amount(&answer, 0);
-	redis_pack_bytes(&answer, birth, REDIS_BIRTH_BYTES);
+	redis_pack_bytes(&answer, births, strlen(births));
 	const redisReply reply = { .type = REDIS_REPLY_STRING,
 				   .str = (char *)answer.at,
 				   .len = answer.len };
 	rig_answer(redis, REDIS_ANSWERED, &reply);
+}
+
+static void grants(const char birth[9])
+{
+	grants_all(birth);
 }
 
 /* The whole store is called so. */
@@ -207,6 +212,37 @@ static void what_is_used_within_a_tick_is_told_at_once_and_summed(void **state)
 		assert_int_equal(tell->parts[0].changes[i].less, 300 - (40 + 41 + 42));
 		assert_int_equal(tell->parts[0].changes[i].more, 0);
 	}
+	grants("birth--1");
+	assert_false(rig_fire(&redis->flush));
+}
+
+static void a_tenant_and_its_parts_are_told_of_in_one_request(void **state)
+{
+	static const uint8_t other_tenant[16] = { 9 };
+	struct reservation r = reservation_of(0), other = reservation_of(0);
+
+	(void)state;
+	r.scope_count = 3;
+	for (uint8_t i = 1; i < 3; i++) {
+		r.scopes[i] = r.scopes[0];
+		r.scopes[i].key[0] = i;
+	}
+	(void)memcpy(other.scopes[0].key, other_tenant, sizeof(other_tenant));
+	connected();
+	assert_int_equal(store->reserve(store, &other), STORE_PENDING);
+	grants("birth--1");
+	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
+	grants_all("birth--1birth--2birth--3");
+	assert_true(r.granted && other.granted);
+	(void)store->settle(store, &other, 0, 5, loop.now);
+	(void)store->settle(store, &r, 0, 5, loop.now);
+	assert_true(rig_fire(&redis->flush));
+	assert_int_equal(rig_waiting(redis), 2);
+	assert_int_equal(sent(0)->part_count, 3);
+	assert_int_equal(sent(1)->part_count, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(sent(0)->parts[i].changes[0].less, 95);
+	grants_all("birth--1birth--2birth--3");
 	grants("birth--1");
 	assert_false(rig_fire(&redis->flush));
 }
@@ -405,6 +441,7 @@ int main(void)
 		TEST(a_first_attempt_that_fails_ends_the_wait),
 		TEST(who_goes_away_meanwhile_is_not_claimed_for),
 		TEST(what_is_used_within_a_tick_is_told_at_once_and_summed),
+		TEST(a_tenant_and_its_parts_are_told_of_in_one_request),
 		TEST(the_next_claim_takes_along_what_is_to_be_told),
 		TEST(what_was_refused_is_told_again_and_what_was_lost_only_if_it_is_owed),
 		TEST(a_claim_that_nobody_waits_for_any_more_is_undone),

@@ -326,6 +326,7 @@ static void a_link_is_ready_when_its_greeting_and_a_write_were_answered(void **s
 	args.user = SLICE("gate");
 	args.password = SLICE("pw");
 	args.database = 3;
+	args.script = SLICE("return 1");
 	struct redis_link *link = link_of(args);
 	assert_false(ask(link));
 	pass(0);
@@ -333,8 +334,9 @@ static void a_link_is_ready_when_its_greeting_and_a_write_were_answered(void **s
 	assert_false(ask(link));
 	opened();
 	assert_written("*3\r\n$4\r\nAUTH\r\n$4\r\ngate\r\n$2\r\npw\r\n*2\r\n$6\r\nSELECT\r\n$"
-		       "1\r\n3\r\n" PROBE);
-	says("+OK\r\n+OK\r\n");
+		       "1\r\n3\r\n"
+		       "*3\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n$1\r\n0\r\n" PROBE);
+	says("+OK\r\n+OK\r\n$0\r\n\r\n");
 	assert_int_equal(told.ready, 0);
 	assert_false(ask(link));
 	says("+OK\r\n");
