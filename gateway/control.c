@@ -143,7 +143,7 @@ static void find_store(struct control *control)
 	const nsec_t now = control_now();
 
 	if (slice_absent(host) || !metrics_store_is_away(control->args.metrics) ||
-	    now < control->store_sought + SEC)
+	    now < control->store_sought + SEEK_EVERY)
 		return;
 	control->store_sought = now;
 	control_dns_again(control->dns, host);
