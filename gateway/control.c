@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 enum { TICK_MS = 50, SIGNALS_AT_ONCE = 64 };
-#define LOG_PATIENCE (1 * SEC) /* for the last lines, when stdout is not read */
+#define SEEK_EVERY (500 * MSEC) /* with the pauses between connections: found within two seconds */
+#define LOG_PATIENCE (1 * SEC)  /* for the last lines, when stdout is not read */
 
 nsec_t control_now(void)
 {
