@@ -8,6 +8,7 @@ enum {
 	DEFINITIONS_COMPARED = 16, /* of one property, when looking for an identical one */
 	REF_HOPS_MAX = 16,
 	PROPERTIES_FIRST = 16,
+	MEMBERS_FIRST = 8,
 };
 
 /* One definition of a property. */
@@ -28,10 +29,16 @@ enum { DEFS, DEFINITIONS, DEFS_COUNT };
 static const struct slice defs_keys[DEFS_COUNT] = { SLICE_INIT("$defs"),
 						    SLICE_INIT("definitions") };
 
+/* One member of the root. */
+struct root_member {
+	struct slice key, text;
+};
+
 struct fold {
 	struct arena *into;
 	const struct json_work *work;
-	struct slice root;
+	struct root_member *root; /* in their order; read once, for all that looks at them */
+	uint32_t root_count, root_cap;
 	struct name_table property_names; /* same indices as properties */
 	struct property *properties;
 	uint32_t property_cap;
@@ -104,49 +111,91 @@ static void add_property(struct fold *f, struct slice key, struct slice text, bo
 	property->either |= property->count++ != 0 && either;
 }
 
-static void add_properties(struct fold *f, struct slice object, bool either)
+/* Adds the members of the object that is next; anything else is skipped. */
+static void add_properties(struct fold *f, struct json_reader *r, bool either)
+{
+	struct slice key, text;
+
+	if (json_peek(r) != JSON_OBJECT) {
+		(void)json_skip(r, NULL);
+		return;
+	}
+	if (!json_enter_object(r))
+		return;
+	while (!f->failed && json_next_key(r, &key) && json_skip(r, &text))
+		add_property(f, key, text, either);
+}
+
+static void add_required_name(struct fold *f, struct name_table *set, struct slice raw,
+			      uint32_t branch)
+{
+	struct slice plain = json_str_plain(raw, f->into);
+	uint32_t at = slice_absent(plain) ? NAME_NONE : name_table_put(set, plain);
+
+	if (at == NAME_NONE) {
+		f->failed = true;
+		return;
+	}
+	struct name_entry *entry = &set->entries[at];
+	if (slice_absent(entry->value))
+		entry->value = raw;
+	if (entry->uses == branch)
+		entry->uses = branch + 1;
+}
+
+/* Adds the strings of the array that is next to `set`, anything else is skipped; with `branch` only
+ * those that every branch before it had, whose count of uses then is branch + 1. */
+static void add_required(struct fold *f, struct name_table *set, struct json_reader *r,
+			 uint32_t branch)
+{
+	struct slice raw;
+
+	if (json_peek(r) != JSON_ARRAY) {
+		(void)json_skip(r, NULL);
+		return;
+	}
+	if (!json_enter_array(r))
+		return;
+	while (!f->failed && json_next_item(r))
+		if (json_peek(r) != JSON_STRING)
+			(void)json_skip(r, NULL);
+		else if (json_string(r, &raw))
+			add_required_name(f, set, raw, branch);
+}
+
+/* ---- the root ---- */
+
+static void root_add(struct fold *f, struct slice key, struct slice text)
+{
+	if (f->root_count == f->root_cap) {
+		uint32_t cap = f->root_cap == 0 ? MEMBERS_FIRST : 2 * f->root_cap;
+		struct root_member *grown = arena_take(f->into, cap * sizeof(*grown));
+		if (grown == NULL) {
+			f->failed = true;
+			return;
+		}
+		if (f->root_count != 0)
+			(void)memcpy(grown, f->root, f->root_count * sizeof(*grown));
+		f->root = grown;
+		f->root_cap = cap;
+	}
+	f->root[f->root_count++] = (struct root_member){ key, text };
+}
+
+static void root_read(struct fold *f, struct slice schema)
 {
 	struct json_reader r;
 	struct slice key, text;
 
-	json_open(&r, object, NULL, NULL);
-	if (json_peek(&r) != JSON_OBJECT || !json_enter_object(&r))
-		return;
-	while (!f->failed && json_next_key(&r, &key) && json_skip(&r, &text))
-		add_property(f, key, text, either);
+	json_open(&r, schema, NULL, NULL);
+	for (bool open = json_enter_object(&r);
+	     open && !f->failed && json_next_key(&r, &key) && json_skip(&r, &text);)
+		root_add(f, key, text);
 }
 
-/* Adds the strings of the array to `set`; with `branch` only those that every branch before it had,
- * whose count of uses then is branch + 1. */
-static void add_required(struct fold *f, struct name_table *set, struct slice array,
-			 uint32_t branch)
+static bool is_combinator_list(const struct root_member *m)
 {
-	struct json_reader r;
-	struct slice raw;
-
-	json_open(&r, array, NULL, NULL);
-	if (json_peek(&r) != JSON_ARRAY || !json_enter_array(&r))
-		return;
-	while (json_next_item(&r)) {
-		if (json_peek(&r) != JSON_STRING) {
-			if (!json_skip(&r, NULL))
-				return;
-			continue;
-		}
-		if (!json_string(&r, &raw))
-			return;
-		struct slice plain = json_str_plain(raw, f->into);
-		uint32_t at = slice_absent(plain) ? NAME_NONE : name_table_put(set, plain);
-		if (at == NAME_NONE) {
-			f->failed = true;
-			return;
-		}
-		struct name_entry *entry = &set->entries[at];
-		if (slice_absent(entry->value))
-			entry->value = raw;
-		if (entry->uses == branch)
-			entry->uses = branch + 1;
-	}
+	return m->text.at[0] == '[' && is_combinator(m->key);
 }
 
 /* ---- references ---- */
@@ -172,17 +221,11 @@ static void read_defs_of(struct fold *f, struct name_table *defs, struct slice o
 
 static void read_defs(struct fold *f)
 {
-	struct json_reader r;
-	struct slice key, text;
-
 	f->defs_read = true;
-	json_open(&r, f->root, NULL, NULL);
-	if (!json_enter_object(&r))
-		return;
-	while (json_next_key(&r, &key) && json_skip(&r, &text))
+	for (uint32_t m = 0; m < f->root_count; m++)
 		for (int i = 0; i < DEFS_COUNT; i++)
-			if (json_str_eq(key, defs_keys[i]))
-				read_defs_of(f, &f->defs[i], text);
+			if (json_str_eq(f->root[m].key, defs_keys[i]))
+				read_defs_of(f, &f->defs[i], f->root[m].text);
 }
 
 /* The entry that "#/$defs/NAME" or "#/definitions/NAME" means; NULL for every other reference. */
@@ -209,53 +252,69 @@ static struct name_entry *resolve(struct fold *f, struct slice ref)
 
 /* ---- branches ---- */
 
-/* Reads one object of a branch; true when it had properties or required. */
-static bool read_branch_object(struct fold *f, struct slice text, struct name_table *required,
+/* The string that is next, or absent. */
+static struct slice string_or_nothing(struct json_reader *r)
+{
+	struct slice raw = { NULL, 0 };
+
+	if (json_peek(r) == JSON_STRING)
+		(void)json_string(r, &raw);
+	else
+		(void)json_skip(r, NULL);
+	return raw;
+}
+
+/* Reads the object of a branch that is next; true when it had properties or required, or is no object:
+ * then it may say anything. */
+static bool read_branch_object(struct fold *f, struct json_reader *r, struct name_table *required,
 			       uint32_t branch, bool either, struct slice *ref)
 {
-	struct json_reader r;
-	struct slice key, value;
+	struct slice key;
 	bool own = false;
 
 	*ref = (struct slice){ NULL, 0 };
-	json_open(&r, text, NULL, NULL);
-	if (json_peek(&r) != JSON_OBJECT || !json_enter_object(&r))
+	if (json_peek(r) != JSON_OBJECT) {
+		(void)json_skip(r, NULL);
 		return true;
-	while (json_next_key(&r, &key)) {
-		bool string = json_peek(&r) == JSON_STRING;
-		if (!json_skip(&r, &value))
-			break;
+	}
+	if (!json_enter_object(r))
+		return true;
+	while (!f->failed && json_next_key(r, &key)) {
 		if (json_str_eq(key, SLICE("properties"))) {
 			own = true;
-			add_properties(f, value, either);
+			add_properties(f, r, either);
 		} else if (json_str_eq(key, SLICE("required"))) {
 			own = true;
-			add_required(f, required, value, branch);
-		} else if (string && json_str_eq(key, SLICE("$ref"))) {
-			*ref = slice_of(value.at + 1, value.len - 2);
+			add_required(f, required, r, branch);
+		} else if (json_str_eq(key, SLICE("$ref"))) {
+			*ref = string_or_nothing(r);
+		} else {
+			(void)json_skip(r, NULL);
 		}
 	}
 	return own;
 }
 
-/* Reads a branch and what it refers to; false when it says nothing that was not read before. A
- * definition is read once per combinator: its properties are there already, and not counting its
- * `required` again can only make less required. */
-static bool read_branch(struct fold *f, struct slice text, struct name_table *required,
+/* Reads the branch that is next, and what it refers to; false when it says nothing that was not read
+ * before. A definition is read once per combinator: its properties are there already, and not counting
+ * its `required` again can only make less required. */
+static bool read_branch(struct fold *f, struct json_reader *r, struct name_table *required,
 			uint32_t branch, bool either)
 {
 	struct slice ref;
-	bool counts = read_branch_object(f, text, required, branch, either, &ref);
+	bool counts = read_branch_object(f, r, required, branch, either, &ref);
 
 	for (int hop = 0; hop < REF_HOPS_MAX && !slice_absent(ref); hop++) {
 		struct name_entry *target = resolve(f, ref);
+		struct json_reader at_target;
 		if (target == NULL)
 			return true; /* it may say anything */
 		if (target->uses == f->combinator)
 			return counts;
 		target->uses = f->combinator;
 		counts = true;
-		(void)read_branch_object(f, target->value, required, branch, either, &ref);
+		json_open(&at_target, target->value, NULL, NULL);
+		(void)read_branch_object(f, &at_target, required, branch, either, &ref);
 	}
 	return counts;
 }
@@ -263,7 +322,6 @@ static bool read_branch(struct fold *f, struct slice text, struct name_table *re
 static void read_combinator(struct fold *f, struct slice array, bool either)
 {
 	struct json_reader r;
-	struct slice text;
 	struct name_table common; /* what the branches require */
 	uint32_t branches = 0;
 
@@ -272,8 +330,8 @@ static void read_combinator(struct fold *f, struct slice array, bool either)
 	json_open(&r, array, NULL, NULL);
 	if (!json_enter_array(&r))
 		return;
-	while (!f->failed && json_next_item(&r) && json_skip(&r, &text))
-		branches += read_branch(f, text, either ? &common : &f->required,
+	while (!f->failed && json_next_item(&r))
+		branches += read_branch(f, &r, either ? &common : &f->required,
 					either ? branches : 0, either);
 	for (uint32_t i = 0; i < common.count && !f->failed; i++) {
 		if (common.entries[i].uses != branches)
@@ -286,24 +344,21 @@ static void read_combinator(struct fold *f, struct slice array, bool either)
 	}
 }
 
-static void read_root(struct fold *f)
+/* The root's own first, wherever they stand. */
+static void read_all(struct fold *f)
 {
-	struct json_reader r;
-	struct slice key, text;
-
-	/* the root's own first, wherever they stand */
-	json_open(&r, f->root, NULL, NULL);
-	for (bool more = json_enter_object(&r);
-	     more && json_next_key(&r, &key) && json_skip(&r, &text);)
-		if (json_str_eq(key, SLICE("properties")))
-			add_properties(f, text, false);
-		else if (json_str_eq(key, SLICE("required")))
-			add_required(f, &f->required, text, 0);
-	json_open(&r, f->root, NULL, NULL);
-	for (bool more = json_enter_object(&r);
-	     more && json_next_key(&r, &key) && json_skip(&r, &text);)
-		if (is_combinator(key) && text.at[0] == '[')
-			read_combinator(f, text, !json_str_eq(key, SLICE("allOf")));
+	for (uint32_t i = 0; i < f->root_count; i++) {
+		struct json_reader r;
+		json_open(&r, f->root[i].text, NULL, NULL);
+		if (json_str_eq(f->root[i].key, SLICE("properties")))
+			add_properties(f, &r, false);
+		else if (json_str_eq(f->root[i].key, SLICE("required")))
+			add_required(f, &f->required, &r, 0);
+	}
+	for (uint32_t i = 0; i < f->root_count; i++)
+		if (is_combinator_list(&f->root[i]))
+			read_combinator(f, f->root[i].text,
+					!json_str_eq(f->root[i].key, SLICE("allOf")));
 }
 
 /* ---- writing ---- */
@@ -345,27 +400,24 @@ static void put_required(struct gather *g, const struct fold *f)
 /* The root in its own order, without its combinators. */
 static void put_root(struct gather *g, const struct fold *f, uint8_t root, bool want_properties)
 {
-	struct json_reader r;
-	struct slice key, text;
 	bool first = true;
 
-	json_open(&r, f->root, NULL, NULL);
-	bool open = json_enter_object(&r);
 	gather_lit(g, "{");
-	while (open && json_next_key(&r, &key) && json_skip(&r, &text)) {
-		if (is_combinator(key) && text.at[0] == '[')
+	for (uint32_t i = 0; i < f->root_count; i++) {
+		const struct root_member *m = &f->root[i];
+		if (is_combinator_list(m))
 			continue;
 		if (!first)
 			gather_lit(g, ",");
 		first = false;
-		gather_str(g, key);
+		gather_str(g, m->key);
 		gather_lit(g, ":");
-		if (json_str_eq(key, SLICE("properties")))
+		if (json_str_eq(m->key, SLICE("properties")))
 			put_properties(g, f);
-		else if (json_str_eq(key, SLICE("required")))
+		else if (json_str_eq(m->key, SLICE("required")))
 			put_required(g, f);
 		else
-			gather_raw(g, text);
+			gather_raw(g, m->text);
 	}
 	if ((root & SCHEMA_ROOT_PROPERTIES) == 0 &&
 	    (want_properties || f->property_names.count != 0)) {
@@ -383,13 +435,15 @@ static void put_root(struct gather *g, const struct fold *f, uint8_t root, bool 
 static enum err put_folded(struct gather *g, struct slice schema, uint8_t root,
 			   bool want_properties, const struct json_work *work, struct arena *into)
 {
-	struct fold f = { .into = into, .work = work, .root = schema };
+	struct fold f = { .into = into, .work = work };
 
 	name_table_init(&f.property_names, work, into);
 	name_table_init(&f.required, work, into);
 	for (int i = 0; i < DEFS_COUNT; i++)
 		name_table_init(&f.defs[i], work, into);
-	read_root(&f);
+	root_read(&f, schema);
+	if (!f.failed)
+		read_all(&f);
 	if (f.failed)
 		return ERR_BUSY;
 	put_root(g, &f, root, want_properties);
