@@ -57,6 +57,12 @@ static inline char *end_run(struct gather *g, char *pen, const char *from, const
 	return past ? copy_past(pen, from, len) : pen_slice(pen, slice_of(from, len));
 }
 
+/* How many bits from the lowest on are set. */
+static inline unsigned ones(uint64_t mask)
+{
+	return ~mask == 0 ? 64 : (unsigned)__builtin_ctzll(~mask);
+}
+
 /* Quotes and backslashes get one more backslash, white space between tokens goes. */
 static inline void escape_block(struct gather *g, struct escaping *s, const char *at,
 				const char *block)
@@ -70,15 +76,18 @@ static inline void escape_block(struct gather *g, struct escaping *s, const char
 		drops &= ~(mask_parity(ends) ^ s->inside);
 	if (__builtin_parityll(ends))
 		s->inside = ~s->inside;
-	for (uint64_t stops = quotes | backslashes | drops; stops != 0 && pen != NULL;
-	     stops &= stops - 1) {
-		const char *to = at + __builtin_ctzll(stops);
-		pen = end_run(g, pen, s->from, to, block == at);
-		s->from = to;
-		if ((drops & stops & -stops) != 0)
-			s->from = to + 1;
-		else if (pen != NULL)
+	for (uint64_t stops = quotes | backslashes | drops; stops != 0 && pen != NULL;) {
+		unsigned first = (unsigned)__builtin_ctzll(stops);
+		pen = end_run(g, pen, s->from, at + first, block == at);
+		stops &= stops - 1;
+		s->from = at + first;
+		if ((drops >> first & 1) != 0) {
+			unsigned behind = first + ones(drops >> first);
+			s->from = at + behind;
+			stops = behind == ISA_BLOCK ? 0 : stops & UINT64_MAX << behind;
+		} else if (pen != NULL) {
 			*pen++ = '\\';
+		}
 	}
 	if (pen != NULL)
 		gather_pen_end(g, pen);
