@@ -92,23 +92,28 @@ struct stream_block {
 };
 
 /* private: the last event, if all that it did was to add one string to one block: the next one mostly
- * differs from it in nothing but that string (and some hosts' padding), and need not be read as JSON, nor
+ * differs from it in nothing but that string and one part behind it, and need not be read as JSON, nor
  * split into lines. */
 struct stream_shape {
 	uint32_t block;
 	/* Bytes of each part, one behind the other in `bytes`: in front of the data, in front of the
-	 * string, behind it, behind the padding, behind the data. */
+	 * string, behind it, behind the other part, behind the data. */
 	uint32_t lead, front, middle, back, tail;
-	bool set, padded; /* padded: a second string between middle and back */
-	bool written;     /* lead and tail are there */
+	enum stream_part {
+		STREAM_PART_NONE,
+		STREAM_PART_PADDING, /* a string that means nothing */
+		STREAM_PART_USAGE,   /* running totals, an object */
+	} part;
+	bool set;
+	bool written; /* lead and tail are there */
 	char bytes[STREAM_SHAPE_MAX];
 };
 
 /* private: the event that is being read. */
 struct stream_now {
 	struct slice data;
-	struct slice fragment; /* the last one added */
-	struct slice padding;  /* the last string that means nothing; or absent */
+	struct slice fragment;       /* the last one added */
+	struct slice padding, usage; /* the last of either in the data; or absent */
 	uint32_t block, fragments;
 	bool fixed; /* did something that would not be the same if it was done again */
 };

@@ -305,6 +305,16 @@ static void read_choices(struct stream *s, struct json_reader *r, struct chunk *
 	}
 }
 
+static void read_usage(struct stream *s, struct json_reader *r)
+{
+	bool object = json_peek(r) == JSON_OBJECT;
+	const uint32_t from = json_offset(r);
+
+	openai_read_usage(&s->answer, r);
+	if (object)
+		s->now.usage = slice_of(s->now.data.at + from, json_offset(r) - from);
+}
+
 static void read_member(struct stream *s, struct json_reader *r, struct slice key, struct chunk *c)
 {
 	struct answer *a = &s->answer;
@@ -316,7 +326,7 @@ static void read_member(struct stream *s, struct json_reader *r, struct slice ke
 	} else if (slice_eq(key, SLICE("model"))) {
 		answer_take_string(r, &c->model);
 	} else if (slice_eq(key, SLICE("usage"))) {
-		openai_read_usage(a, r);
+		read_usage(s, r);
 	} else if (slice_eq(key, SLICE("x_groq"))) {
 		openai_read_x_groq(a, r);
 	} else {
@@ -397,6 +407,7 @@ static void on_finish(struct stream *s)
 const struct stream_dialect stream_openai = {
 	.event = on_event,
 	.finish = on_finish,
+	.usage = openai_read_usage,
 	.calls_last = true,
 	.feed = stream_feed_here,
 	.end = stream_end_here,

@@ -19,6 +19,9 @@ struct stream_dialect {
 	/* The stream is over and did not fail: says what only the whole tells, before the blocks are
 	 * added to s->answer, in order of appearance, calls behind everything else if `calls_last`. */
 	void (*finish)(struct stream *s);
+	/* Reads the usage object of an event that is known by its shape; never called when no event
+	 * sets s->now.usage. */
+	void (*usage)(struct answer *a, struct json_reader *r);
 	bool calls_last;
 	/* stream_feed_here and stream_end_here of the row's instruction set. */
 	enum stream_state (*feed)(struct stream *s, struct slice bytes);
@@ -103,11 +106,12 @@ bool stream_halves_inside(const struct stream *s, struct slice raw);
  */
 void stream_shape_learn(struct stream *s, struct slice written);
 
-/* Whether `data` is of the remembered shape; then *fragment is its string. */
-bool stream_shape_match(const struct stream *s, struct slice data, struct slice *fragment);
+/* Whether `data` is of the remembered shape; then *fragment is its string. Its usage has been read then,
+ * and may have been otherwise: who reads the event reads it again. */
+bool stream_shape_match(struct stream *s, struct slice data, struct slice *fragment);
 
 /* Whether an event of the remembered shape is written in front of `ahead`; then *fragment is its string.
  * The bytes that it takes, or 0. */
-size_t stream_shape_ahead(const struct stream *s, struct slice ahead, struct slice *fragment);
+size_t stream_shape_ahead(struct stream *s, struct slice ahead, struct slice *fragment);
 
 #endif

@@ -4,7 +4,7 @@
 /* Why a match may stand for reading the event: the remembered event was valid JSON, and all that it did
  * was to add its string to a block, or things that are the same when they are done again (an index, an
  * id that is known). One that has the same bytes around another valid string is therefore valid and
- * adds that string; and nothing else happened in between, because every event that does not match is
+ * adds that string; what its usage says is read each time; and nothing else happened in between, because every event that does not match is
  * read, and remembered or not in its turn. A JSON string has no line end in it, so that the lines in
  * front of the data and behind it may be compared with it. */
 
@@ -15,6 +15,21 @@ enum { AHEAD_MAX = STREAM_EVENT_MAX / 2 };
 static struct slice between(const char *begin, const char *end)
 {
 	return slice_of(begin, (size_t)(end - begin));
+}
+
+/* What else will differ in the next event, behind the string; *part is as it was if nothing will. */
+static enum stream_part other_part(const struct stream_now *now, const char *behind,
+				   struct slice *part)
+{
+	if (!slice_absent(now->usage) && now->usage.at > behind) {
+		*part = now->usage;
+		return STREAM_PART_USAGE;
+	}
+	if (!slice_absent(now->padding) && now->padding.at > behind) {
+		*part = now->padding;
+		return STREAM_PART_PADDING;
+	}
+	return STREAM_PART_NONE;
 }
 
 void stream_shape_learn(struct stream *s, struct slice written)
@@ -29,14 +44,11 @@ void stream_shape_learn(struct stream *s, struct slice written)
 	if (!shape->written)
 		written = now->data;
 	const char *behind = now->fragment.at + now->fragment.len, *end = written.at + written.len;
-	const char *padding = now->padding.at, *back = data_end;
-	shape->padded = padding != NULL && padding > behind;
-	if (shape->padded)
-		back = padding + now->padding.len;
-	else
-		padding = data_end;
+	struct slice other = slice_of(data_end, 0);
+	shape->part = other_part(now, behind, &other);
+	const char *back = other.at + other.len;
 	const struct slice front = between(written.at, now->fragment.at);
-	const struct slice middle = between(behind, padding), rest = between(back, end);
+	const struct slice middle = between(behind, other.at), rest = between(back, end);
 	if (front.len + middle.len + rest.len > sizeof(shape->bytes))
 		return;
 	(void)memcpy(shape->bytes, front.at, front.len);
@@ -87,35 +99,63 @@ static inline bool string_goes_on(struct slice *rest, struct slice *string)
 	return true;
 }
 
+/* Whether *rest goes on with a usage object; if so it was read, and *rest is behind it. */
+static bool usage_goes_on(struct stream *s, struct slice *rest)
+{
+	/* it is inside an object of the event */
+	static const struct json_limits limits = { JSON_DEPTH_MAX - 1, JSON_KEYS_MAX };
+	struct json_reader r;
+
+	json_open(&r, *rest, &limits, s->answer.work);
+	s->dialect->stream->usage(&s->answer, &r);
+	if (r.fault.err != ERR_OK)
+		return false;
+	*rest = slice_of(rest->at + json_offset(&r), rest->len - json_offset(&r));
+	return true;
+}
+
+static bool part_goes_on(struct stream *s, struct slice *rest)
+{
+	struct slice padding;
+
+	switch (s->shape.part) {
+	case STREAM_PART_PADDING:
+		return string_goes_on(rest, &padding);
+	case STREAM_PART_USAGE:
+		return usage_goes_on(s, rest);
+	case STREAM_PART_NONE:
+		break;
+	}
+	return true;
+}
+
 /* Takes an event off the front of *rest: its data, with `lead` and `tail` bytes around it. */
-static bool take(const struct stream_shape *shape, size_t lead, size_t tail, struct slice *rest,
+static bool take(struct stream *s, size_t lead, size_t tail, struct slice *rest,
 		 struct slice *fragment)
 {
+	const struct stream_shape *shape = &s->shape;
 	const char *front = shape->bytes + shape->lead, *middle = front + shape->front;
-	const char *back = middle + shape->middle;
-	struct slice padding;
 
 	if (!go_on(rest, front - lead, lead + shape->front) || !string_goes_on(rest, fragment))
 		return false;
-	if (!shape->padded)
+	if (shape->part == STREAM_PART_NONE)
 		return go_on(rest, middle, shape->middle + tail);
-	return go_on(rest, middle, shape->middle) && string_goes_on(rest, &padding) &&
-	       go_on(rest, back, shape->back + tail);
+	return go_on(rest, middle, shape->middle) && part_goes_on(s, rest) &&
+	       go_on(rest, middle + shape->middle, shape->back + tail);
 }
 
-bool stream_shape_match(const struct stream *s, struct slice data, struct slice *fragment)
+bool stream_shape_match(struct stream *s, struct slice data, struct slice *fragment)
 {
-	return s->shape.set && take(&s->shape, 0, 0, &data, fragment) && data.len == 0;
+	return s->shape.set && take(s, 0, 0, &data, fragment) && data.len == 0;
 }
 
-size_t stream_shape_ahead(const struct stream *s, struct slice ahead, struct slice *fragment)
+size_t stream_shape_ahead(struct stream *s, struct slice ahead, struct slice *fragment)
 {
 	const struct stream_shape *shape = &s->shape;
 	struct slice rest = ahead;
 
-	if (!shape->set || !shape->written ||
-	    !take(shape, shape->lead, shape->tail, &rest, fragment))
+	if (!shape->set || !shape->written || !take(s, shape->lead, shape->tail, &rest, fragment))
 		return 0;
-	size_t len = ahead.len - rest.len;
+	const size_t len = ahead.len - rest.len;
 	return len <= AHEAD_MAX ? len : 0;
 }

@@ -96,6 +96,12 @@ static void texts_are_assembled(void **state)
 				  DELTA("\"content\":[{\"type\":\"text\",\"text\":\"d\"}]")
 					  FINISH("stop"),
 		  "endTurn | \"abcd\"" },
+		{ "two parts, of which one stays the same",
+		  DELTA("\"content\":[{\"type\":\"text\",\"text\":\"x\"},"
+			"{\"type\":\"text\",\"text\":\"a\"}]")
+			  DELTA("\"content\":[{\"type\":\"text\",\"text\":\"x\"},"
+				"{\"type\":\"text\",\"text\":\"b\"}]") FINISH("stop"),
+		  "endTurn | \"xaxb\"" },
 		{ "a part that nobody knows",
 		  DELTA("\"content\":[{\"type\":\"hologram\"}]") SAY("a") FINISH("stop"),
 		  "endTurn | \"a\" | unknown_block_dropped" },
@@ -250,6 +256,20 @@ static void usage_is_the_last_that_was_said(void **state)
 				  CHUNK(CHOICE("\"content\":\"c\"", ""), "," USAGE("1", "3"))
 					  FINISH("stop"),
 		  "endTurn | \"abc\" | usage 1/3/0/0/0" },
+		{ "running totals of other shapes",
+		  CHUNK(CHOICE("\"content\":\"a\"", ""), "," USAGE("1", "1"))
+			  CHUNK(CHOICE("\"content\":\"b\"", ""),
+				",\"usage\": {\"completion_tokens\":2,\"prompt_tokens_details\":"
+				"{\"cached_tokens\":1},\"prompt_tokens\":10}")
+				  CHUNK(CHOICE("\"content\":\"c\"", ""), ",\"usage\": {} ")
+					  CHUNK(CHOICE("\"content\":\"d\"", ""), ",\"usage\": null")
+						  FINISH("stop"),
+		  "endTurn | \"abcd\" | usage 10/2/1/0/0" },
+		{ "running totals in front of the choices",
+		  DATA("{" USAGE("1", "1") ",\"choices\":[{\"delta\":{\"content\":\"a\"}}]}") DATA(
+			  "{" USAGE("1", "2") ",\"choices\":[{\"delta\":{\"content\":\"b\"}}]}")
+			  FINISH("stop"),
+		  "endTurn | \"ab\" | usage 1/2/0/0/0" },
 		{ "Groq's own",
 		  SAY("a") CHUNK(CHOICE("", ",\"finish_reason\":\"stop\""),
 				 ",\"x_groq\":{\"id\":\"r\"," USAGE("3", "4") "}"),
@@ -296,6 +316,10 @@ static void broken_streams_are_refused(void **state)
 		{ "half an event", SAY("a") "data: {\"id\"", ENDED },
 		{ "an event that is not JSON", SAY("a") "data: {\n\n", MALFORMED },
 		{ "two values", SAY("a") "data: {} {}\n\n", MALFORMED },
+		{ "text behind an event like those before",
+		  SAY("a") SAY("b") "data: {\"id\":\"c1\",\"model\":\"gpt\",\"choices\":[" CHOICE(
+			  "\"content\":\"c\"", ",\"finish_reason\":null") "]}x\n\n",
+		  MALFORMED },
 		{ "no object", SAY("a") "data: []\n\n", MALFORMED },
 		{ "[DONE] and more", SAY("a") "data: [DONE] x\n\n", MALFORMED },
 		{ "an unfinished string", SAY("a") SAY("b\\"), MALFORMED },
@@ -307,6 +331,18 @@ static void broken_streams_are_refused(void **state)
 		  CHUNK(CHOICE("\"content\":\"a\"", ""), ",\"obfuscation\":\"x\"")
 			  CHUNK(CHOICE("\"content\":\"a\"", ""), ",\"obfuscation\":\"\\q\""),
 		  MALFORMED },
+		{ "running totals with a key twice",
+		  CHUNK(CHOICE("\"content\":\"a\"", ""), "," USAGE("1", "1"))
+			  CHUNK(CHOICE("\"content\":\"b\"", ""),
+				",\"usage\":{\"a\":1,\"prompt_tokens\":2,\"a\":1}"),
+		  MALFORMED " | usage 2/0/0/0/0" },
+		{ "running totals and no end of the event",
+		  CHUNK(CHOICE("\"content\":\"a\"", ""),
+			"," USAGE("1", "1")) "data: "
+					     "{\"id\":\"c1\",\"model\":\"gpt\",\"choices\":"
+					     "[" CHOICE("\"content\":\"b\"",
+							"") "]," USAGE("1", "2") "\n\n",
+		  MALFORMED " | usage 1/2/0/0/0" },
 		{ "content that is a number", DELTA("\"content\":1"),
 		  "-32015 The content of the provider's answer is neither text nor parts: "
 		  "malformed "
