@@ -75,8 +75,11 @@ static void read_on(struct fetch *fetch, bool ended)
 	const size_t len = evbuffer_get_length(input);
 	char *bytes = (char *)evbuffer_pullup(input, -1);
 
-	if (bytes == NULL && len != 0) {
-		fail(fetch, "there is no memory for it");
+	if (bytes == NULL) { /* of no bytes there is no run */
+		if (len != 0)
+			fail(fetch, "there is no memory for it");
+		else if (ended)
+			fail(fetch, "the connection was closed without an answer");
 		return;
 	}
 	enum upstream_http_verdict verdict = upstream_http_read(&fetch->http, bytes, len);

@@ -291,7 +291,7 @@ class Jwt(harness.Case):
             "trailing": (200, {}, document + b"{}"),
             "its answer is no good": (200, {}, document + b" " * 300000),
             "cut short": b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + document,
-            "was cut short": b"",
+            "closed without an answer": b"",
             "answer is no good": b"SSH-2.0-OpenSSH_9.2\r\n",
             "more than 64 keys": (200, {}, json.dumps({"keys": [forged.jwk] * 65}).encode()),
         }
