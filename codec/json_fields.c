@@ -2,7 +2,7 @@
 
 #include "codec/json_names.h"
 
-enum { ROOM = 8 + FIELD_NAME_MAX + 2 }; /* a comma, a name, a colon, and a value's first byte */
+enum { ROOM = FIELD_NAME_MAX + 6 }; /* a comma, a name, its colon, and a byte of the value */
 
 static inline const char *space(const char *at, const char *end)
 {
@@ -27,7 +27,14 @@ static uint32_t find(const struct json_fields *fields, struct slice raw, bool es
 	return fields->count;
 }
 
-/* Marks the member whose key is at `quote`. */
+/* How many members of the object are not in the table. */
+static inline uint32_t others(const struct json_reader *r)
+{
+	return r->work == NULL ? 0 : r->work->key_top - r->levels[r->depth - 1].keys;
+}
+
+/* Marks the member whose key is at `quote`. The limit of keys is far above what a table has, unless
+ * somebody wants it otherwise. */
 static inline uint32_t found(struct json_reader *r, struct json_fields *fields, uint32_t i,
 			     const char *quote)
 {
@@ -35,6 +42,9 @@ static inline uint32_t found(struct json_reader *r, struct json_fields *fields, 
 
 	if ((fields->seen & bit) != 0)
 		return fail(r, quote, ERR_DUPLICATE_KEY);
+	if (r->limits.keys_max <= FIELDS_MAX &&
+	    (uint32_t)__builtin_popcount(fields->seen) + others(r) >= r->limits.keys_max)
+		return fail(r, quote, ERR_TOO_MANY_KEYS);
 	fields->seen |= bit;
 	fields->next = i + 1 < fields->count ? i + 1 : 0;
 	return i;
@@ -65,31 +75,69 @@ static SCAN_RARE uint32_t next_general(struct json_reader *r, struct json_fields
 	return FIELD_OTHER;
 }
 
+/* The index of the name that the text at `at` begins with, from the likeliest on and around;
+ * fields->count when it is none of them. ROOM bytes are readable. */
+static inline uint32_t guess(const struct json_fields *fields, const char *at)
+{
+	const struct json_name *end = fields->names + fields->count, *name;
+	const struct json_name *likely = fields->names + fields->next;
+	uint64_t first = scan_load8(at);
+
+	for (name = likely; name < end; name++)
+		if (json_name_at(name, at, first))
+			return (uint32_t)(name - fields->names);
+	for (name = fields->names; name < likely; name++)
+		if (json_name_at(name, at, first))
+			return (uint32_t)(name - fields->names);
+	return fields->count;
+}
+
+/* White space, or the general way. */
+static SCAN_RARE uint32_t next_unlikely(struct json_reader *r, struct json_fields *fields,
+					struct slice *other)
+{
+	const char *at = space(r->at, r->end);
+
+	if (r->end - at < ROOM || (!r->fresh && *at != ','))
+		return next_general(r, fields, other);
+	if (!r->fresh)
+		at = space(at + 1, r->end);
+	if (r->end - at < ROOM)
+		return next_general(r, fields, other);
+	uint32_t i = guess(fields, at);
+	if (i == fields->count)
+		return next_general(r, fields, other);
+	const char *colon = at + fields->names[i].len + 2;
+	if (*colon != ':')
+		return next_general(r, fields, other);
+	r->fresh = false;
+	r->at = r->due = space(colon + 1, r->end);
+	return found(r, fields, i, at);
+}
+
 uint32_t json_next_field(struct json_reader *r, struct json_fields *fields, struct slice *other)
 {
 	const char *at = r->at;
 
-	if (r->end - at < ROOM)
+	must(at != r->due || at == r->end); /* the value of the member before was consumed */
+	if (r->end - at < ROOM || r->limits.keys_max <= FIELDS_MAX)
 		return next_general(r, fields, other);
-	must(at != r->due); /* the value of the member before was consumed */
-	if (!r->fresh) {
-		if (*at != ',')
-			return next_general(r, fields, other);
-		at++;
+	if (*at == '}') {
+		must(r->depth > 0 && (r->objects & 1) != 0);
+		reader_leave(r, at);
+		return FIELD_END;
 	}
-	at = space(at, r->end);
-	if (r->end - at < ROOM)
-		return next_general(r, fields, other);
-	uint64_t first = scan_load8(at);
-	for (uint32_t i = fields->next, left = fields->count; left != 0; left--) {
-		const struct json_name *name = &fields->names[i];
-		const char *colon = at + name->len + 2;
-		if (json_name_at(name, at, first) && *colon == ':') {
-			r->fresh = false;
-			r->at = r->due = space(colon + 1, r->end);
-			return found(r, fields, i, at);
-		}
-		i = i + 1 < fields->count ? i + 1 : 0;
-	}
-	return next_general(r, fields, other);
+	if (!r->fresh && *at++ != ',')
+		return next_unlikely(r, fields, other);
+	uint32_t i = guess(fields, at);
+	if (i == fields->count || (fields->seen >> i & 1) != 0)
+		return next_unlikely(r, fields, other);
+	const char *value = at + fields->names[i].len + 3;
+	if (value[-1] != ':' || (unsigned char)*value <= ' ')
+		return next_unlikely(r, fields, other);
+	r->fresh = false;
+	r->at = r->due = value;
+	fields->seen |= (uint32_t)1 << i;
+	fields->next = i + 1 < fields->count ? i + 1 : 0;
+	return i;
 }

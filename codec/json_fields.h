@@ -1,7 +1,7 @@
 /* json_fields.h - objects whose members are known by name; private to codec/.
  *
- * A text mostly goes on as one would guess: with the member that is next in the table, written without
- * escapes. So the names are compared in place, beginning with the likeliest; the general way, by
+ * A text mostly goes on as one would guess: with the member that is next in the table, or one further
+ * on, written without escapes (SDKs write members in the order of the schema). So the names are compared in place, beginning with the likeliest; the general way, by
  * json_next_key's rules, is taken for everything else and alone decides what is right. Known members
  * that come twice are found by a bit mask, the others by the sets of json_keys.h. */
 #ifndef CODEC_JSON_FIELDS_H
@@ -62,6 +62,52 @@ static inline bool json_name_at(const struct json_name *name, const char *at, ui
 	if (len > 16 && scan_load8(at + 8) != scan_load8(name->quoted + 8))
 		return false;
 	return len <= 24 || scan_load8(at + 16) == scan_load8(name->quoted + 16);
+}
+
+/* ---- the calls of json_read.h, for a reader in front of a value or behind one ---- */
+
+/* json_peek. */
+static inline enum json_kind json_here(struct json_reader *r)
+{
+	char c = r->at < r->end ? *r->at : '\0';
+
+	return c == '"'           ? JSON_STRING
+	       : c == '{'         ? JSON_OBJECT
+	       : c == '['         ? JSON_ARRAY
+	       : scan_is_digit(c) ? JSON_NUMBER
+				  : json_peek(r);
+}
+
+/* Enters the container whose bracket is here: json_here has just said so. False after failing. */
+static inline bool json_begin(struct json_reader *r)
+{
+	if (r->depth >= r->limits.depth_max)
+		return reader_fail(r, r->at, ERR_TOO_DEEP, NULL);
+	must(r->work == NULL || r->work->reader == r);
+	reader_enter(r, *r->at == '{', r->at);
+	return true;
+}
+
+/* json_next_item. */
+static inline bool json_next(struct json_reader *r)
+{
+	if (r->end - r->at < 2)
+		return json_next_item(r);
+	if (r->fresh) {
+		if (*r->at == '{' || *r->at == '"') {
+			r->fresh = false;
+			r->due = r->at;
+			return true;
+		}
+	} else if (r->at[0] == ']') {
+		must(r->depth > 0 && (r->objects & 1) == 0);
+		reader_leave(r, r->at);
+		return false;
+	} else if (r->at[0] == ',' && (unsigned char)r->at[1] > ' ') {
+		r->due = ++r->at;
+		return true;
+	}
+	return json_next_item(r);
 }
 
 /* ---- texts that are guessed ---- */

@@ -312,10 +312,18 @@ bool json_skip(struct json_reader *r, struct slice *raw)
 {
 	uint32_t depth = r->depth;
 	struct slice key;
+	enum json_kind kind = json_peek(r);
 
-	if (json_peek(r) == JSON_BAD)
+	if (kind == JSON_BAD)
 		return false;
 	const char *from = r->at;
+	if (kind == JSON_STRING || kind == JSON_NUMBER) {
+		if (!(kind == JSON_STRING ? take_string(r, &key) : reader_number(r, &key)))
+			return false;
+		if (raw != NULL)
+			*raw = slice_of(from, (size_t)(r->at - from));
+		return true;
+	}
 	do {
 		if (!take_any(r))
 			return false;

@@ -52,16 +52,10 @@ static inline bool scalar(struct json_reader *r, const char *at)
 	return (*at == '-' || scan_is_digit(*at)) && reader_number(r, &raw);
 }
 
-/* Consumes the value at `at`; of a container only the bracket. False: not as it should be, or the
+/* Consumes the value at `at`, which is no string; of a container only the bracket. False: not as it should be, or the
  * reader has failed. */
 static inline bool value(struct json_reader *r, const char *at)
 {
-	if (*at == '"') {
-		at = reader_string_end(r, at + 1);
-		if (at != NULL)
-			r->at = at + 1;
-		return at != NULL;
-	}
 	if (*at != '{' && *at != '[')
 		return scalar(r, at);
 	if (r->depth >= r->limits.depth_max)
@@ -70,40 +64,46 @@ static inline bool value(struct json_reader *r, const char *at)
 	return true;
 }
 
-/* From the end of a member on to the value of the next one; NULL: not as it should be. */
-static inline const char *next(struct json_reader *r, const char *at)
+/* Behind the comma at `at`, and white space; NULL: there is none. */
+static inline const char *comma(const char *at, const char *end)
 {
-	if (!r->fresh) {
-		if (*at != ',')
-			return NULL;
-		at = space(at + 1, r->end);
-	}
-	if (r->end - at < ROOM)
-		return NULL;
-	return (r->objects & 1) != 0 ? key(r, at) : at;
+	return *at == ',' ? space(at + 1, end) : NULL;
 }
 
 enum reader_skipped reader_skip_members(struct json_reader *r, uint32_t depth)
 {
-	while (r->end - r->at >= ROOM) {
-		const char *at = space(r->at, r->end);
+	const char *at = r->at;
+
+	while (r->end - at >= ROOM) {
+		at = space(at, r->end);
 		if (at == r->end)
 			break;
 		if (*at == '}' || *at == ']') {
 			if ((*at == '}') != (r->objects & 1))
 				break;
-			reader_leave(r, at);
+			reader_leave(r, at++);
 			if (r->depth == depth)
 				break;
 			continue;
 		}
-		at = next(r, at);
-		if (at == NULL)
-			break;
+		r->at = at; /* what is not as it should be is looked at from here */
+		if (!r->fresh && (at = comma(at, r->end)) == NULL)
+			return SKIPPED_TO_MEMBER;
+		if (r->end - at < ROOM || ((r->objects & 1) != 0 && (at = key(r, at)) == NULL))
+			return SKIPPED_TO_MEMBER;
 		r->fresh = false;
+		if (r->end - at >= ROOM && *at == '"' &&
+		    (at = reader_string_end(r, at + 1)) != NULL) {
+			at++;
+			continue;
+		}
+		if (at == NULL) /* the string failed */
+			return SKIPPED_TO_VALUE;
 		r->at = at;
 		if (r->end - at < ROOM || !value(r, at))
 			return SKIPPED_TO_VALUE;
+		at = r->at;
 	}
+	r->at = at;
 	return SKIPPED_TO_MEMBER;
 }

@@ -43,8 +43,10 @@ bool json_str_eq(struct slice raw, struct slice plain)
 {
 	if (raw.len < plain.len) /* an escape is never shorter than what it means */
 		return false;
+	if (raw.len == plain.len) /* so it would be longer than what it means if it had one */
+		return slice_eq(raw, plain) && !has_escape(plain);
 	if (!has_escape(raw))
-		return slice_eq(raw, plain);
+		return false;
 	struct meaning m = meaning_of(raw);
 	for (size_t i = 0; i < plain.len; i++)
 		if (meaning_next(&m) != (unsigned char)plain.at[i])
@@ -160,8 +162,26 @@ static struct number number_of(struct slice raw)
 	return n;
 }
 
+/* Up to 18 digits and nothing else. */
+static inline bool int_short(struct slice raw, int64_t *out)
+{
+	int64_t value = 0;
+
+	if (raw.len > 18)
+		return false;
+	for (size_t i = 0; i < raw.len; i++) {
+		if (!scan_is_digit(raw.at[i]))
+			return false;
+		value = value * 10 + (raw.at[i] - '0');
+	}
+	*out = value;
+	return true;
+}
+
 bool json_to_int64(struct slice raw, int64_t *out)
 {
+	if (int_short(raw, out))
+		return true;
 	struct number n = number_of(raw);
 	uint64_t value = 0, limit = (uint64_t)INT64_MAX + n.negative;
 
@@ -204,14 +224,41 @@ static bool double_exact(const struct number *n, double *out)
 	return true;
 }
 
+/* "0.25", "7" and their like: 15 digits at most around a dot. Exact, as above. */
+static bool double_short(struct slice raw, double *out)
+{
+	enum { SHORT_MAX = 16 };
+	static const double powers[SHORT_MAX] = { 1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+						  1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
+	size_t dot = raw.len - 1;
+	int64_t digits = 0;
+
+	if (raw.len > SHORT_MAX || raw.at[0] == '-')
+		return false;
+	for (size_t i = 0; i < raw.len; i++) {
+		if (scan_is_digit(raw.at[i]))
+			digits = digits * 10 + (raw.at[i] - '0');
+		else if (raw.at[i] == '.')
+			dot = i;
+		else
+			return false;
+	}
+	if (dot + 1 == raw.len && raw.len == SHORT_MAX)
+		return false; /* 16 digits */
+	*out = (double)digits / powers[raw.len - 1 - dot];
+	return true;
+}
+
 double json_to_double(struct slice raw)
 {
 	enum { DIGITS_MAX = 40 }; /* more than a double tells apart; a dropped rest leaves a 1 */
+	double exact;
+
+	if (double_short(raw, &exact))
+		return exact;
 	struct number n = number_of(raw);
 	char text[DIGITS_MAX + 32], *out = text;
 	int64_t exponent = n.exponent;
-
-	double exact;
 
 	if (n.count == 0)
 		return n.negative ? -0.0 : 0.0;

@@ -1,7 +1,7 @@
 #include "codec/jsonrpc.h"
 
-#include "codec/json_names.h"
 #include "codec/jsonrpc_envelope.h"
+#include "codec/set.h"
 
 #include <stdio.h>
 
@@ -29,9 +29,23 @@ static enum rpc_method method_find(struct slice raw, bool has_id)
 	return has_id ? RPC_UNKNOWN : RPC_OTHER_NOTIFICATION;
 }
 
+static const struct json_name member_names[] = {
+	[ENVELOPE_JSONRPC] = JSON_NAME("jsonrpc"), [ENVELOPE_ID] = JSON_NAME("id"),
+	[ENVELOPE_METHOD] = JSON_NAME("method"),   [ENVELOPE_PARAMS] = JSON_NAME("params"),
+	[ENVELOPE_RESULT] = JSON_NAME("result"),   [ENVELOPE_ERROR] = JSON_NAME("error"),
+};
+
 void envelope_init(struct envelope *e)
 {
-	*e = (struct envelope){ .fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET } };
+	*e = (struct envelope){ .fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET },
+				.fields = JSON_FIELDS(member_names) };
+}
+
+uint32_t envelope_next(struct envelope *e, struct json_reader *r)
+{
+	struct slice other;
+
+	return json_next_field(r, &e->fields, &other);
 }
 
 static void note(struct envelope *e, const struct json_reader *r, struct slice path,
@@ -43,7 +57,7 @@ static void note(struct envelope *e, const struct json_reader *r, struct slice p
 
 static bool member_id(struct envelope *e, struct json_reader *r)
 {
-	enum json_kind kind = json_peek(r);
+	enum json_kind kind = json_here(r);
 
 	if (kind == JSON_STRING || kind == JSON_NUMBER || kind == JSON_NULL)
 		return json_skip(r, &e->id);
@@ -54,8 +68,12 @@ static bool member_id(struct envelope *e, struct json_reader *r)
 
 static bool member_method(struct envelope *e, struct json_reader *r)
 {
-	if (json_peek(r) == JSON_STRING)
-		return json_string(r, &e->method);
+	if (json_here(r) == JSON_STRING) {
+		if (!json_take_string(r, &e->method))
+			return false;
+		e->create_message = json_str_eq(e->method, methods[0].name);
+		return true;
+	}
 	if (r->fault.err == ERR_OK)
 		note(e, r, SLICE("$.method"), "method must be a string");
 	return json_skip(r, NULL);
@@ -65,6 +83,10 @@ static bool member_version(struct envelope *e, struct json_reader *r)
 {
 	struct slice version;
 
+	if (json_guess_lit(r, "\"2.0\"")) {
+		e->version_ok = true;
+		return true;
+	}
 	if (json_peek(r) == JSON_STRING) {
 		uint32_t offset = json_offset(r);
 		if (!json_string(r, &version))
@@ -80,43 +102,19 @@ static bool member_version(struct envelope *e, struct json_reader *r)
 	return json_skip(r, NULL);
 }
 
-bool envelope_is_create_message(const struct envelope *e)
+bool envelope_member(struct envelope *e, struct json_reader *r, uint32_t member)
 {
-	return !slice_absent(e->method) && json_str_eq(e->method, methods[0].name);
-}
-
-enum member {
-	MEMBER_JSONRPC,
-	MEMBER_ID,
-	MEMBER_METHOD,
-	MEMBER_PARAMS,
-	MEMBER_RESULT,
-	MEMBER_ERROR
-};
-static const struct slice member_names[] = {
-	[MEMBER_JSONRPC] = SLICE_INIT("jsonrpc"), [MEMBER_ID] = SLICE_INIT("id"),
-	[MEMBER_METHOD] = SLICE_INIT("method"),   [MEMBER_PARAMS] = SLICE_INIT("params"),
-	[MEMBER_RESULT] = SLICE_INIT("result"),   [MEMBER_ERROR] = SLICE_INIT("error"),
-};
-
-bool envelope_key_is_params(struct slice key)
-{
-	return names_find(&member_names[MEMBER_PARAMS], 1, key) == 0;
-}
-
-bool envelope_member(struct envelope *e, struct json_reader *r, struct slice key)
-{
-	switch (names_find(member_names, COUNT_OF(member_names), key)) {
-	case MEMBER_JSONRPC:
+	switch (member) {
+	case ENVELOPE_JSONRPC:
 		return member_version(e, r);
-	case MEMBER_ID:
+	case ENVELOPE_ID:
 		return member_id(e, r);
-	case MEMBER_METHOD:
+	case ENVELOPE_METHOD:
 		return member_method(e, r);
-	case MEMBER_PARAMS:
+	case ENVELOPE_PARAMS:
 		return json_skip(r, &e->params);
-	case MEMBER_RESULT:
-	case MEMBER_ERROR:
+	case ENVELOPE_RESULT:
+	case ENVELOPE_ERROR:
 		e->answered = true;
 		break;
 	default:
@@ -142,6 +140,8 @@ enum err envelope_judge(const struct envelope *e, struct jsonrpc *rpc, struct fa
 		*fault = no_version;
 	else if (slice_absent(e->method) && !e->answered)
 		*fault = no_method;
+	else if (e->create_message)
+		return rpc->method = RPC_CREATE_MESSAGE, ERR_OK;
 	else if (slice_absent(e->method))
 		return rpc->method = RPC_RESPONSE, ERR_OK;
 	else
@@ -179,7 +179,7 @@ enum err envelope_read(struct slice body, const struct json_limits *limits, stru
 {
 	struct json_reader r;
 	struct envelope e;
-	struct slice key;
+	uint32_t member;
 
 	envelope_init(&e);
 	*out = (struct jsonrpc){ .method = RPC_UNKNOWN };
@@ -187,7 +187,8 @@ enum err envelope_read(struct slice body, const struct json_limits *limits, stru
 	json_open(&r, body, limits, work);
 	if (json_peek(&r) == JSON_OBJECT) {
 		(void)json_enter_object(&r);
-		while (json_next_key(&r, &key) && envelope_member(&e, &r, key))
+		while ((member = envelope_next(&e, &r)) != FIELD_END &&
+		       envelope_member(&e, &r, member))
 			;
 		(void)json_finish(&r);
 	} else {
@@ -201,8 +202,8 @@ enum err envelope_read(struct slice body, const struct json_limits *limits, stru
 	return fault->err != ERR_OK ? fault->err : envelope_judge(&e, out, fault);
 }
 
-enum err jsonrpc_read(struct slice body, struct json_work *work, struct arena *into,
-		      struct jsonrpc *out, struct fault *fault)
+enum err jsonrpc_read_here(struct slice body, struct json_work *work, struct arena *into,
+			   struct jsonrpc *out, struct fault *fault)
 {
 	return envelope_read(body, NULL, work, into, out, fault);
 }

@@ -4,26 +4,36 @@
 #ifndef CODEC_JSONRPC_ENVELOPE_H
 #define CODEC_JSONRPC_ENVELOPE_H
 
+#include "codec/json_fields.h"
 #include "codec/jsonrpc.h"
+
+enum envelope_member {
+	ENVELOPE_JSONRPC,
+	ENVELOPE_ID,
+	ENVELOPE_METHOD,
+	ENVELOPE_PARAMS,
+	ENVELOPE_RESULT,
+	ENVELOPE_ERROR,
+	ENVELOPE_MEMBERS
+};
 
 struct envelope {
 	struct slice id, method, params; /* id and params JSON text, method a raw string */
+	bool create_message;             /* the method is sampling/createMessage */
 	bool version_ok;                 /* jsonrpc is "2.0" */
 	bool answered;                   /* has result or error */
 	struct fault fault;              /* the first member of a wrong kind; err ERR_OK if none */
+	struct json_fields fields;
 };
 
 void envelope_init(struct envelope *e);
 
-/* Consumes the value of member `key`. False when the reader failed; members of a wrong kind are noted
- * in e->fault, so that malformed JSON behind them is still found. */
-bool envelope_member(struct envelope *e, struct json_reader *r, struct slice key);
+/* Moves to the next member: enum envelope_member, FIELD_OTHER or FIELD_END. */
+uint32_t envelope_next(struct envelope *e, struct json_reader *r);
 
-/* Whether the method read so far is sampling/createMessage. */
-bool envelope_is_create_message(const struct envelope *e);
-
-/* Whether `key` means "params". */
-bool envelope_key_is_params(struct slice key);
+/* Consumes the value of that member. False when the reader failed; members of a wrong kind are noted in
+ * e->fault, so that malformed JSON behind them is still found. */
+bool envelope_member(struct envelope *e, struct json_reader *r, uint32_t member);
 
 /* After the closing brace and json_finish: classifies into *rpc, or ERR_REQUEST with *fault. */
 MUST_USE enum err envelope_judge(const struct envelope *e, struct jsonrpc *rpc,

@@ -91,8 +91,8 @@ struct slice decode_path(struct decode *d)
 
 bool decode_grow(struct decode *d, struct list *list, size_t size)
 {
-	enum { LIST_FIRST = 8 };
-	uint32_t cap = list->cap == 0 ? LIST_FIRST : 2 * list->cap;
+	enum { LIST_FIRST = 8, LIST_GROWTH = 4 };
+	uint32_t cap = list->cap == 0 ? LIST_FIRST : LIST_GROWTH * list->cap;
 	void *at = arena_take(d->into, cap * size);
 
 	if (at == NULL)
@@ -106,10 +106,10 @@ bool decode_grow(struct decode *d, struct list *list, size_t size)
 
 bool decode_field_other(struct decode *d, struct field *field)
 {
-	field->kind = json_peek(d->r);
+	field->kind = json_here(d->r);
 	switch (field->kind) {
 	case JSON_STRING:
-		return json_string(d->r, &field->raw);
+		return json_take_string(d->r, &field->raw);
 	case JSON_NULL:
 		field->kind = JSON_BAD;
 		return json_null(d->r);

@@ -27,7 +27,7 @@ enum member {
 	MEMBER_BLOB, /* only in a resource's own object */
 	MEMBER_COUNT
 };
-static const struct json_name member_names[MEMBER_COUNT] = {
+static const struct json_name member_names[] = {
 	[MEMBER_TYPE] = JSON_NAME("type"),
 	[MEMBER_TEXT] = JSON_NAME("text"),
 	[MEMBER_ID] = JSON_NAME("id"),
@@ -326,12 +326,30 @@ static inline void note(struct members *m, uint32_t member, struct field field)
 {
 	m->seen |= (uint32_t)1 << member;
 	m->fields[member] = field;
-	if (member == MEMBER_TYPE && field.kind == JSON_STRING)
+}
+
+/* Notes the type, which tells what is likely to come next. */
+static inline void note_type(struct members *m, struct json_fields *fields, struct field field)
+{
+	static const uint8_t nexts[TYPE_COUNT + 1] = {
+		[BLOCK_TEXT] = MEMBER_TEXT,
+		[BLOCK_IMAGE] = MEMBER_DATA,
+		[BLOCK_AUDIO] = MEMBER_DATA,
+		[BLOCK_TOOL_USE] = MEMBER_ID,
+		[BLOCK_TOOL_RESULT] = MEMBER_TOOL_USE_ID,
+		[BLOCK_RESOURCE_LINK] = MEMBER_NAME,
+		[BLOCK_RESOURCE] = MEMBER_RESOURCE,
+	};
+
+	note(m, MEMBER_TYPE, field);
+	if (field.kind == JSON_STRING)
 		m->type = names_find(type_names, TYPE_COUNT, field.raw);
+	fields->next = nexts[m->type];
 }
 
 /* Reads the value of a member. */
-static inline bool read_member(struct decode *d, struct members *m, uint32_t member)
+static inline bool read_member(struct decode *d, struct members *m, struct json_fields *fields,
+			       uint32_t member)
 {
 	struct field field = { .kind = JSON_STRING };
 
@@ -344,7 +362,11 @@ static inline bool read_member(struct decode *d, struct members *m, uint32_t mem
 	} else if (!decode_field(d, &field)) {
 		return false;
 	}
-	if (member != FIELD_OTHER && field.kind != JSON_BAD)
+	if (member == FIELD_OTHER || field.kind == JSON_BAD)
+		return true;
+	if (member == MEMBER_TYPE)
+		note_type(m, fields, field);
+	else
 		note(m, member, field);
 	return true;
 }
@@ -356,7 +378,7 @@ static bool read_rest(struct decode *d, struct members *m, struct json_fields *f
 	uint32_t member;
 
 	while ((member = json_next_field(d->r, fields, &key)) != FIELD_END)
-		if (!read_member(d, m, member))
+		if (!read_member(d, m, fields, member))
 			return false;
 	return decode_good(d);
 }
@@ -377,7 +399,7 @@ static bool read_members(struct decode *d, struct members *m)
 	struct json_fields fields = JSON_FIELDS(member_names);
 
 	members_init(m, d->r->at);
-	(void)json_enter_object(d->r);
+	(void)json_begin(d->r);
 	return read_rest(d, m, &fields);
 }
 
@@ -412,14 +434,14 @@ static SCAN_RARE bool resume_text(struct decode *d, bool inside, const char *bra
 				  struct slice text)
 {
 	struct json_fields fields = JSON_FIELDS(member_names);
-	struct field type = { JSON_STRING, SLICE("text") };
+	const struct field type = { JSON_STRING, SLICE("text") };
 	struct members m;
 
 	if (!json_resume_object(d->r, brace))
 		return false;
 	members_init(&m, brace);
 	m.inside = inside;
-	note(&m, MEMBER_TYPE, type);
+	note_type(&m, &fields, type);
 	note(&m, MEMBER_TEXT, (struct field){ JSON_STRING, text });
 	fields.seen = m.seen;
 	return read_rest(d, &m, &fields) && add_block(d, &m);
@@ -458,7 +480,7 @@ static bool read_block(struct decode *d, bool inside)
 	if (r->depth < r->limits.depth_max && (size_t)(r->end - r->at) > text.len &&
 	    r->at[text.len] == '"' && json_guess(r, text.at, text.len))
 		return read_text_block(d, inside, r->at - text.len);
-	if (json_peek(r) != JSON_OBJECT)
+	if (json_here(r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_CONTENT, "a content block must be an object");
 	m.inside = inside;
 	return read_members(d, &m) && add_block(d, &m);
@@ -473,8 +495,8 @@ static bool read_result_text(struct decode *d, struct members *m)
 		return false;
 	block->type = BLOCK_TEXT;
 	block->is_error = false;
-	if (json_peek(d->r) == JSON_STRING)
-		return json_string(d->r, &block->text.text);
+	if (json_here(d->r) == JSON_STRING)
+		return json_take_string(d->r, &block->text.text);
 	struct gather g;
 	if (!json_skip(d->r, &m->implied))
 		return false;
@@ -490,7 +512,7 @@ static bool read_result_content(struct decode *d, struct members *m)
 
 	m->content_done = true;
 	m->first = d->inner.count;
-	switch (json_peek(d->r)) {
+	switch (json_here(d->r)) {
 	case JSON_NULL:
 		return json_null(d->r);
 	case JSON_STRING:
@@ -503,8 +525,8 @@ static bool read_result_content(struct decode *d, struct members *m)
 					 "content of a tool_result must be an array of blocks");
 		return decode_in_member(d, "content");
 	}
-	(void)json_enter_array(d->r);
-	for (; json_next_item(d->r); i++)
+	(void)json_begin(d->r);
+	for (; json_next(d->r); i++)
 		if (!read_block(d, true)) {
 			(void)decode_in_item(d, i);
 			return decode_in_member(d, "content");
@@ -516,7 +538,7 @@ static bool read_content(struct decode *d)
 {
 	uint32_t i = 0;
 
-	switch (json_peek(d->r)) {
+	switch (json_here(d->r)) {
 	case JSON_OBJECT:
 		return read_block(d, false);
 	case JSON_ARRAY:
@@ -524,8 +546,8 @@ static bool read_content(struct decode *d)
 	default:
 		return decode_refuse_here(d, ERR_CONTENT, NULL);
 	}
-	(void)json_enter_array(d->r);
-	for (; json_next_item(d->r); i++)
+	(void)json_begin(d->r);
+	for (; json_next(d->r); i++)
 		if (!read_block(d, false))
 			return decode_in_item(d, i);
 	return decode_good(d);
@@ -536,10 +558,10 @@ static bool read_role(struct decode *d, bool *assistant)
 	static const struct slice roles[] = { SLICE_INIT("user"), SLICE_INIT("assistant") };
 	struct slice raw;
 
-	if (json_peek(d->r) != JSON_STRING)
+	if (json_here(d->r) != JSON_STRING)
 		return decode_refuse_here(d, ERR_ROLE, NULL);
 	const char *at = d->r->at;
-	if (!json_string(d->r, &raw))
+	if (!json_take_string(d->r, &raw))
 		return false;
 	size_t role = names_find(roles, COUNT_OF(roles), raw);
 	if (role == COUNT_OF(roles))
@@ -560,7 +582,7 @@ static uint32_t guess_message(struct decode *d, struct message *message)
 	else if (json_guess_lit(d->r, "{\"role\":\"assistant\",\"content\":"))
 		message->assistant = true;
 	else
-		return json_enter_object(d->r), 0;
+		return json_begin(d->r), 0;
 	return json_resume_object(d->r, brace) ? 1u << MESSAGE_ROLE : 0;
 }
 
@@ -603,7 +625,7 @@ static bool read_message(struct decode *d)
 {
 	struct message message = { .first = d->blocks.count };
 
-	if (json_peek(d->r) != JSON_OBJECT)
+	if (json_here(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_MESSAGES, "a message must be an object");
 	if (d->messages.count >= d->limits->messages_max)
 		return decode_refuse_here(d, ERR_MESSAGES, "messages has too many entries");
@@ -619,11 +641,11 @@ static bool read_message(struct decode *d)
 
 bool decode_messages(struct decode *d)
 {
-	if (json_peek(d->r) != JSON_ARRAY)
+	if (json_here(d->r) != JSON_ARRAY)
 		return decode_refuse_here(d, ERR_MESSAGES, NULL);
 	const char *at = d->r->at;
-	(void)json_enter_array(d->r);
-	while (json_next_item(d->r))
+	(void)json_begin(d->r);
+	while (json_next(d->r))
 		if (!read_message(d))
 			return decode_in_item(d, d->messages.count);
 	if (!decode_good(d))

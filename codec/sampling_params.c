@@ -7,30 +7,31 @@
 /* Scalars and small things are kept until the end; the large ones are decoded where they stand. */
 enum param {
 	PARAM_MESSAGES,
-	PARAM_MAX_TOKENS,
-	PARAM_SYSTEM_PROMPT,
-	PARAM_TEMPERATURE,
-	PARAM_TOOLS,
-	PARAM_TOOL_CHOICE,
 	PARAM_MODEL_PREFERENCES,
+	PARAM_SYSTEM_PROMPT,
 	PARAM_INCLUDE_CONTEXT,
+	PARAM_TEMPERATURE,
+	PARAM_MAX_TOKENS,
 	PARAM_STOP_SEQUENCES,
 	PARAM_METADATA,
+	PARAM_TOOLS,
+	PARAM_TOOL_CHOICE,
 	PARAM_META,
 	PARAM_TOOL_CHOICE_DRAFT,
 	PARAM_COUNT
 };
-static const struct json_name param_names[PARAM_COUNT] = {
+/* In the order of the schema. */
+static const struct json_name param_names[] = {
 	[PARAM_MESSAGES] = JSON_NAME("messages"),
-	[PARAM_MAX_TOKENS] = JSON_NAME("maxTokens"),
-	[PARAM_SYSTEM_PROMPT] = JSON_NAME("systemPrompt"),
-	[PARAM_TEMPERATURE] = JSON_NAME("temperature"),
-	[PARAM_TOOLS] = JSON_NAME("tools"),
-	[PARAM_TOOL_CHOICE] = JSON_NAME("toolChoice"),
 	[PARAM_MODEL_PREFERENCES] = JSON_NAME("modelPreferences"),
+	[PARAM_SYSTEM_PROMPT] = JSON_NAME("systemPrompt"),
 	[PARAM_INCLUDE_CONTEXT] = JSON_NAME("includeContext"),
+	[PARAM_TEMPERATURE] = JSON_NAME("temperature"),
+	[PARAM_MAX_TOKENS] = JSON_NAME("maxTokens"),
 	[PARAM_STOP_SEQUENCES] = JSON_NAME("stopSequences"),
 	[PARAM_METADATA] = JSON_NAME("metadata"),
+	[PARAM_TOOLS] = JSON_NAME("tools"),
+	[PARAM_TOOL_CHOICE] = JSON_NAME("toolChoice"),
 	[PARAM_META] = JSON_NAME("_meta"),
 	[PARAM_TOOL_CHOICE_DRAFT] = JSON_NAME("tool_choice"),
 };
@@ -49,7 +50,7 @@ static bool read_max_tokens(struct decode *d)
 {
 	struct slice raw;
 
-	if (json_peek(d->r) != JSON_NUMBER)
+	if (json_here(d->r) != JSON_NUMBER)
 		return wrong(d, "maxTokens", ERR_MAX_TOKENS, NULL);
 	const char *at = d->r->at;
 	if (!json_number(d->r, &raw))
@@ -64,9 +65,9 @@ static bool read_system(struct decode *d)
 {
 	struct slice raw;
 
-	if (json_peek(d->r) != JSON_STRING)
+	if (json_here(d->r) != JSON_STRING)
 		return wrong(d, "systemPrompt", ERR_FIELD, "systemPrompt must be a string");
-	if (!json_string(d->r, &raw))
+	if (!json_take_string(d->r, &raw))
 		return false;
 	if (raw.len != 0)
 		d->out->system = raw;
@@ -75,7 +76,7 @@ static bool read_system(struct decode *d)
 
 static bool read_temperature(struct decode *d)
 {
-	if (json_peek(d->r) != JSON_NUMBER)
+	if (json_here(d->r) != JSON_NUMBER)
 		return wrong(d, "temperature", ERR_FIELD, "temperature must be a number");
 	return json_number(d->r, &d->out->temperature);
 }
@@ -90,10 +91,10 @@ static bool read_include_context(struct decode *d)
 	static const char detail[] = "includeContext must be none, thisServer or allServers";
 	struct slice raw;
 
-	if (json_peek(d->r) != JSON_STRING)
+	if (json_here(d->r) != JSON_STRING)
 		return wrong(d, "includeContext", ERR_FIELD, detail);
 	const char *at = d->r->at;
-	if (!json_string(d->r, &raw))
+	if (!json_take_string(d->r, &raw))
 		return false;
 	size_t value = names_find(values, COUNT_OF(values), raw);
 	if (value == COUNT_OF(values)) {
@@ -111,17 +112,17 @@ static bool read_stop_sequences(struct decode *d)
 	static const char detail[] = "stopSequences must be an array of strings";
 	struct list stops = { 0 };
 
-	if (json_peek(d->r) != JSON_ARRAY)
+	if (json_here(d->r) != JSON_ARRAY)
 		return wrong(d, "stopSequences", ERR_FIELD, detail);
-	(void)json_enter_array(d->r);
-	while (json_next_item(d->r)) {
-		if (json_peek(d->r) != JSON_STRING) {
+	(void)json_begin(d->r);
+	while (json_next(d->r)) {
+		if (json_here(d->r) != JSON_STRING) {
 			(void)decode_refuse_here(d, ERR_FIELD, detail);
 			(void)decode_in_item(d, stops.count);
 			return decode_in_member(d, "stopSequences");
 		}
 		struct slice *stop = decode_push(d, &stops, sizeof(*stop));
-		if (stop == NULL || !json_string(d->r, stop))
+		if (stop == NULL || !json_take_string(d->r, stop))
 			return false;
 	}
 	d->out->stop = stops.at;
@@ -136,9 +137,9 @@ static bool read_metadata(struct decode *d)
 	struct slice key;
 	struct field value;
 
-	if (json_peek(d->r) != JSON_OBJECT)
+	if (json_here(d->r) != JSON_OBJECT)
 		return wrong(d, "metadata", ERR_FIELD, "metadata must be an object");
-	(void)json_enter_object(d->r);
+	(void)json_begin(d->r);
 	while (json_next_key(d->r, &key) && decode_field(d, &value)) {
 		if (value.kind == JSON_STRING && names_find(&user_id, 1, key) == 0)
 			d->out->user_id = value.raw;
@@ -174,9 +175,9 @@ static bool read_meta(struct decode *d)
 	struct slice key;
 	struct field value;
 
-	if (json_peek(d->r) != JSON_OBJECT)
+	if (json_here(d->r) != JSON_OBJECT)
 		return wrong(d, "_meta", ERR_FIELD, "_meta must be an object");
-	(void)json_enter_object(d->r);
+	(void)json_begin(d->r);
 	while (json_next_key(d->r, &key) && decode_field(d, &value))
 		if (!meta_member(d, names_find(names, COUNT_OF(names), key), &value))
 			return false;
@@ -240,10 +241,10 @@ bool decode_params(struct decode *d)
 	struct slice key;
 	uint32_t param, missing = 0;
 
-	if (json_peek(d->r) != JSON_OBJECT)
+	if (json_here(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_PARAMS, NULL);
 	const char *at = d->r->at;
-	(void)json_enter_object(d->r);
+	(void)json_begin(d->r);
 	while ((param = json_next_field(d->r, &fields, &key)) != FIELD_END) {
 		if (d->r->at == d->r->end || *d->r->at != 'n') {
 			if (!read_param(d, param, &choices))

@@ -10,15 +10,17 @@ static bool wrong(struct decode *d, const char *at, const char *detail, const ch
 /* One hint; those without a name say nothing, an empty one would match every model. */
 static bool read_hint(struct decode *d, struct list *hints)
 {
-	static const struct json_name names[] = { JSON_NAME("name") };
+	static const struct json_name names[] = {
+		JSON_NAME("name"),
+	};
 	struct json_fields fields = JSON_FIELDS(names);
 	struct field value;
 	uint32_t name;
 	struct slice key, found = { NULL, 0 };
 
-	if (json_peek(d->r) != JSON_OBJECT)
+	if (json_here(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_PREFERENCES, "a hint must be an object");
-	(void)json_enter_object(d->r);
+	(void)json_begin(d->r);
 	while ((name = json_next_field(d->r, &fields, &key)) != FIELD_END &&
 	       decode_field(d, &value)) {
 		if (name != 0 || value.kind == JSON_BAD)
@@ -41,7 +43,7 @@ static bool read_hints(struct decode *d)
 	struct list hints = { 0 };
 	uint32_t i = 0;
 
-	switch (json_peek(d->r)) {
+	switch (json_here(d->r)) {
 	case JSON_NULL:
 		return json_null(d->r);
 	case JSON_ARRAY:
@@ -49,8 +51,8 @@ static bool read_hints(struct decode *d)
 	default:
 		return decode_refuse_here(d, ERR_PREFERENCES, "hints must be an array of objects");
 	}
-	(void)json_enter_array(d->r);
-	for (; json_next_item(d->r); i++)
+	(void)json_begin(d->r);
+	for (; json_next(d->r); i++)
 		if (!read_hint(d, &hints))
 			return decode_in_item(d, i);
 	d->out->prefer.hints = hints.at;
@@ -92,9 +94,9 @@ bool decode_preferences(struct decode *d)
 	struct slice key;
 	uint32_t name;
 
-	if (json_peek(d->r) != JSON_OBJECT)
+	if (json_here(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_PREFERENCES, "modelPreferences must be an object");
-	(void)json_enter_object(d->r);
+	(void)json_begin(d->r);
 	while ((name = json_next_field(d->r, &fields, &key)) != FIELD_END) {
 		bool fine = true;
 		switch (name) {

@@ -39,20 +39,19 @@ static bool finish_params(struct decode *d)
  * were. False when anything failed. */
 static bool read_envelope(struct decode *d, struct envelope *e, bool *decoded)
 {
-	struct slice key;
+	uint32_t member;
 
 	if (json_peek(d->r) != JSON_OBJECT)
 		return false;
-	(void)json_enter_object(d->r);
-	while (json_next_key(d->r, &key)) {
-		if (envelope_is_create_message(e) && envelope_key_is_params(key)) {
-			(void)json_peek(d->r);
+	(void)json_begin(d->r);
+	while ((member = envelope_next(e, d->r)) != FIELD_END) {
+		if (member == ENVELOPE_PARAMS && e->create_message) {
 			const char *at = d->r->at;
 			if (!read_params(d))
 				return false;
 			e->params = slice_of(at, (size_t)(d->r->at - at));
 			*decoded = true;
-		} else if (!envelope_member(e, d->r, key)) {
+		} else if (!envelope_member(e, d->r, member)) {
 			return false;
 		}
 	}

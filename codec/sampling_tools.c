@@ -42,7 +42,7 @@ static uint8_t root_bit(struct decode *d, uint32_t name)
 	case ROOT_ANY_OF:
 	case ROOT_ONE_OF:
 	case ROOT_ALL_OF:
-		return json_peek(d->r) == JSON_ARRAY ? SCHEMA_ROOT_COMBINATORS : 0;
+		return json_here(d->r) == JSON_ARRAY ? SCHEMA_ROOT_COMBINATORS : 0;
 	default:
 		return 0;
 	}
@@ -58,10 +58,10 @@ static bool read_schema(struct decode *d, struct tool *tool)
 	bool is_object = false;
 	uint32_t name;
 
-	if (json_peek(d->r) != JSON_OBJECT)
+	if (json_here(d->r) != JSON_OBJECT)
 		return wrong(d, d->r->at, detail, "inputSchema");
 	const char *at = d->r->at;
-	(void)json_enter_object(d->r);
+	(void)json_begin(d->r);
 	while ((name = json_next_field(d->r, &fields, &key)) != FIELD_END) {
 		tool->root |= root_bit(d, name);
 		if (name != ROOT_TYPE) {
@@ -84,10 +84,10 @@ static bool read_schema(struct decode *d, struct tool *tool)
 
 static bool read_name(struct decode *d, struct slice *out)
 {
-	if (json_peek(d->r) != JSON_STRING)
+	if (json_here(d->r) != JSON_STRING)
 		return wrong(d, d->r->at, "a tool name must be a string", "name");
 	const char *at = d->r->at;
-	if (!json_string(d->r, out))
+	if (!json_take_string(d->r, out))
 		return false;
 	return out->len != 0 || wrong(d, at, "a tool name must not be empty", "name");
 }
@@ -108,23 +108,23 @@ static bool read_description(struct decode *d, struct slice *out)
 
 static bool read_tool(struct decode *d)
 {
-	enum { NAME, DESCRIPTION, INPUT_SCHEMA, ANNOTATIONS, TITLE };
+	enum { NAME, TITLE, DESCRIPTION, INPUT_SCHEMA, ANNOTATIONS };
 	static const struct json_name names[] = {
 		[NAME] = JSON_NAME("name"),
+		[TITLE] = JSON_NAME("title"),
 		[DESCRIPTION] = JSON_NAME("description"),
 		[INPUT_SCHEMA] = JSON_NAME("inputSchema"),
 		[ANNOTATIONS] = JSON_NAME("annotations"),
-		[TITLE] = JSON_NAME("title"),
 	};
 	struct json_fields fields = JSON_FIELDS(names);
 	struct tool tool = { .root = 0 };
 	struct slice key;
 	uint32_t name;
 
-	if (json_peek(d->r) != JSON_OBJECT)
+	if (json_here(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_TOOL, "a tool must be an object");
 	const char *at = d->r->at;
-	(void)json_enter_object(d->r);
+	(void)json_begin(d->r);
 	while ((name = json_next_field(d->r, &fields, &key)) != FIELD_END) {
 		bool fine;
 		switch (name) {
@@ -160,11 +160,11 @@ static bool read_tool(struct decode *d)
 
 bool decode_tools(struct decode *d)
 {
-	if (json_peek(d->r) != JSON_ARRAY)
+	if (json_here(d->r) != JSON_ARRAY)
 		return decode_refuse_here(d, ERR_TOOL, "tools must be an array");
 	d->out->tools_present = true;
-	(void)json_enter_array(d->r);
-	while (json_next_item(d->r))
+	(void)json_begin(d->r);
+	while (json_next(d->r))
 		if (!read_tool(d))
 			return decode_in_item(d, d->tools.count);
 	return decode_good(d);
@@ -200,7 +200,7 @@ static bool choice_members(struct decode *d, struct field *mode, struct field *s
 	struct field ignored, *const fields[] = { mode, serial, &ignored };
 	struct slice key;
 
-	(void)json_enter_object(d->r);
+	(void)json_begin(d->r);
 	while (json_next_key(d->r, &key))
 		if (!decode_field(d, fields[names_find(names, COUNT_OF(names), key)]))
 			return false;

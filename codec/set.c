@@ -95,3 +95,9 @@ enum err dialect_decode(const struct dialect *dialect, const struct decode_conte
 	return work->set->dialect_get(dialect->id)
 		->decode(context, answer, work, into, result, failure);
 }
+
+enum err jsonrpc_read(struct slice body, struct json_work *work, struct arena *into,
+		      struct jsonrpc *out, struct fault *fault)
+{
+	return work->set->jsonrpc_read(body, work, into, out, fault);
+}

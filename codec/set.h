@@ -22,6 +22,8 @@ struct codec_set {
 				  struct sampling_request *request, struct fault *fault);
 	bool (*json_valid)(struct slice text, const struct json_limits *limits,
 			   struct json_work *work, struct fault *fault);
+	enum err (*jsonrpc_read)(struct slice body, struct json_work *work, struct arena *into,
+				 struct jsonrpc *out, struct fault *fault);
 	const struct dialect *(*dialect_get)(enum dialect_id id);
 };
 
@@ -38,10 +40,11 @@ const struct codec_set *codec_set_find(struct slice name);
 void json_work_use(struct json_work *work, const struct codec_set *set);
 const struct codec_set *json_work_set(const struct json_work *work);
 
-/* private: sampling_read of the set that this file is compiled for. */
+/* private: the functions without _here, of the set that the file is compiled for. */
 MUST_USE enum err sampling_read_here(struct slice body, enum revision revision,
 				     const struct sampling_limits *limits, struct json_work *work,
 				     struct arena *into, struct jsonrpc *rpc,
 				     struct sampling_request *request, struct fault *fault);
-
+MUST_USE enum err jsonrpc_read_here(struct slice body, struct json_work *work, struct arena *into,
+				    struct jsonrpc *out, struct fault *fault);
 #endif

@@ -9,5 +9,6 @@ const struct codec_set CODEC_SET_SYMBOL = {
 	.name = ISA_NAME,
 	.sampling_read = sampling_read_here,
 	.json_valid = json_valid,
+	.jsonrpc_read = jsonrpc_read_here,
 	.dialect_get = dialect_get,
 };

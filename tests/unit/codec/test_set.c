@@ -202,6 +202,139 @@ static void every_front_and_rear_of_a_text_is_judged_alike(void **state)
 		}
 }
 
+/* Requests with members as every SDK writes them, as nobody does, and with all kinds of blocks. */
+static const struct slice requests[] = {
+	SLICE_INIT(
+		"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"sampling/createMessage\",\"params\":{"
+		"\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"a\\n\"}"
+		"},"
+		"{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"b\",\"_meta\":{"
+		"}},"
+		"{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"f\",\"input\":{\"x\":[1]}}]},{"
+		"\"role\":"
+		"\"user\",\"content\":[{\"type\":\"tool_result\",\"toolUseId\":\"t1\",\"content\":["
+		"{"
+		"\"type\":\"text\",\"text\":\"c\"}],\"isError\":false}]}],\"modelPreferences\":{"
+		"\"hints\":["
+		"{\"name\":\"m\"}],\"costPriority\":0.3},\"maxTokens\":100,\"tools\":[{\"name\":"
+		"\"f\","
+		"\"inputSchema\":{\"type\":\"object\",\"properties\":{\"x\":{}}}}],\"toolChoice\":{"
+		"\"mode\":"
+		"\"auto\"},\"_meta\":{\"progressToken\":1}}}"),
+	SLICE_INIT("{ \"method\" : \"sampling/createMessage\", \"params\" : { \"maxTokens\" : 1e2 "
+		   ",\n  \"messages\""
+		   ": [ { \"content\" : [ { \"data\" : "
+		   "\"aGVsbG8gd29ybGQhaGVsbG8gd29ybGQhaGVsbG8gd29ybGQhaGVsbG8gd29"
+		   "ybGQhaGVsbG8gd29ybGQh\", \"type\" : \"image\", \"mimeType\" : \"image/png\" } "
+		   ", { \"text\" : "
+		   "\"\\u00e9\", \"t\\u0079pe\" : \"text\" } ] , \"role\" : \"user\" } ] , "
+		   "\"temperature\" : 0.5 } ,"
+		   " \"id\" : \"r\" , \"jsonrpc\" : \"2.0\" }"),
+};
+
+static bool same_slice(struct slice a, struct slice b)
+{
+	return slice_absent(a) == slice_absent(b) && slice_eq(a, b);
+}
+
+/* What all sets have to agree about after reading a request. */
+struct outcome {
+	enum err err;
+	struct fault fault;
+	struct jsonrpc rpc;
+	struct sampling_request request;
+};
+
+static void read_request(const struct codec_set *set, struct slice body, struct arena *arena,
+			 struct outcome *out)
+{
+	*out = (struct outcome){ .err = ERR_OK };
+	out->err = set->sampling_read(body, REVISION_2025_11_25, NULL, work, arena, &out->rpc,
+				      &out->request, &out->fault);
+}
+
+static bool same_outcome(const struct outcome *a, const struct outcome *b)
+{
+	if (a->err != b->err || !same_slice(a->rpc.id, b->rpc.id))
+		return false;
+	if (a->err != ERR_OK)
+		return a->fault.offset == b->fault.offset &&
+		       same_slice(a->fault.path, b->fault.path) &&
+		       slice_eq(slice_str(a->fault.detail), slice_str(b->fault.detail));
+	return a->rpc.method == b->rpc.method &&
+	       a->request.message_count == b->request.message_count &&
+	       a->request.block_count == b->request.block_count &&
+	       a->request.inner_count == b->request.inner_count &&
+	       a->request.tool_count == b->request.tool_count &&
+	       a->request.max_tokens == b->request.max_tokens;
+}
+
+static enum err requests_agree(struct slice body)
+{
+	const struct codec_set *set;
+	struct arena_pool pool = { .keep_max = 64 };
+	struct outcome first, now;
+	struct arena arena;
+	char *bytes = malloc(body.len);
+
+	assert_non_null(bytes);
+	(void)memcpy(bytes, body.at, body.len);
+	arena_init(&arena, &pool, 1 << 20);
+	read_request(codec_set_at(0), slice_of(bytes, body.len), &arena, &first);
+	for (size_t i = 1; (set = codec_set_at(i)) != NULL; i++) {
+		read_request(set, slice_of(bytes, body.len), &arena, &now);
+		if (!same_outcome(&first, &now))
+			fail_msg("%s says %u at %u, plain C %u at %u: %.*s", set->name, now.err,
+				 now.fault.offset, first.err, first.fault.offset, (int)body.len,
+				 body.at);
+	}
+	arena_give(&arena);
+	arena_pool_fini(&pool);
+	free(bytes);
+	return first.err;
+}
+
+static void a_request_with_one_byte_changed_is_read_alike(void **state)
+{
+	static const char bytes[] = "\"\\{}[],:1n a\n\x01\xc3";
+	char text[2 * TEXT_MAX];
+
+	(void)state;
+	for (size_t t = 0; t < COUNT_OF(requests); t++) {
+		assert_int_equal(requests_agree(requests[t]), ERR_OK);
+		for (size_t at = 0; at < requests[t].len; at++)
+			for (size_t b = 0; b < sizeof(bytes) - 1; b++) {
+				(void)put(text, 0, requests[t]);
+				text[at] = bytes[b];
+				(void)requests_agree(slice_of(text, requests[t].len));
+			}
+	}
+}
+
+/* Members that are known come twice, too, and where they stand makes no difference. */
+static void a_known_member_that_comes_twice_is_refused(void **state)
+{
+	static const struct {
+		const char *once;
+	} rows[] = {
+		{ "\"role\":\"user\"," }, { "\"maxTokens\":100," }, { "\"type\":\"tool_use\"," },
+		{ "\"name\":\"f\"," },    { "\"id\":7," },          { "\"jsonrpc\":\"2.0\"," },
+	};
+	char text[2 * TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct slice body = requests[0], once = slice_str(rows[i].once);
+		const char *found = memmem(body.at, body.len, once.at, once.len);
+		assert_non_null(found);
+		size_t len = put(text, 0, slice_of(body.at, (size_t)(found - body.at)));
+		len = put(text, len, once);
+		len = put(text, len, slice_of(found, (size_t)(body.at + body.len - found)));
+		if (requests_agree(slice_of(text, len)) != ERR_DUPLICATE_KEY)
+			fail_msg("%s twice was not refused as such", rows[i].once);
+	}
+}
+
 static void a_duplicate_key_is_found_wherever_it_stands(void **state)
 {
 	enum { KEYS = 40 };
@@ -241,6 +374,8 @@ int main(void)
 		cmocka_unit_test(strings_of_many_pieces_are_judged_alike),
 		cmocka_unit_test(a_text_with_one_byte_changed_is_judged_alike),
 		cmocka_unit_test(every_front_and_rear_of_a_text_is_judged_alike),
+		cmocka_unit_test(a_request_with_one_byte_changed_is_read_alike),
+		cmocka_unit_test(a_known_member_that_comes_twice_is_refused),
 		cmocka_unit_test(a_duplicate_key_is_found_wherever_it_stands),
 		cmocka_unit_test(the_best_set_is_taken_unless_another_one_is_wished),
 	};
