@@ -11,20 +11,20 @@
  *
  * Memory: an event that reads cut in two is kept in the stream's own buffer (STREAM_EVENT_MAX; a
  * larger event is a failure). What the answer needs is taken from the arena in pieces: its text is
- * copied there once, and once more in the end only if it fills more than one piece. Together that is
- * at most three times limits.answer_bytes_max, plus 1 KiB a block. An event costs no allocation unless
- * a piece is full.
+ * copied there once, and once more in the end only if it fills more than one piece: at most twice
+ * limits.answer_bytes_max, and 6 KiB a block (short ones 1 KiB); what decode() would take for an answer
+ * of that size comes on top. An event costs no allocation unless a piece is full.
  *
  * One thread. A stream is large (STREAM_EVENT_MAX and some KiB, of which most is never touched), so it
  * belongs into a slab; it must not be moved, and has nothing to give back.
  *
  * What the gateway has to do around it:
- * - encode with `stream` set, unless audio is asked for, whose pieces do not join; answers that are not 2xx, or whose Content-Type is not
- *   text/event-stream (hosts that ignore `stream`), go to decode() with their whole body instead;
+ * - encode with `stream` set, unless audio is asked for, whose pieces do not join;
+ * - answers that are not 2xx, or whose Content-Type is not text/event-stream (hosts that ignore
+ *   `stream`), go to decode() with their whole body instead;
  * - the idle timeout begins anew with every byte, comments and pings too; no total timeout but the
  *   request's deadline;
- * - the first byte of a body is the moment after which no retry happens unless nothing was handed to
- *   the caller; progress is nothing that was handed over;
+ * - progress is not an answer: after it a failure may still be retried, which is paid for twice;
  * - STREAM_DONE: the rest of the body is read and dropped, if it ends soon the connection is reused;
  *   STREAM_FAILED: the connection is closed. Both: stream_end says what it was;
  * - an aborted stream (deadline, caller gone) needs no call at all; s.answer.usage has the counters so
