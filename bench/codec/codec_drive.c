@@ -1,10 +1,10 @@
 /* codec_drive - what the codec takes for given inputs.
  *
- * codec_drive [--rounds N] [--set NAME] TASK:FILE...    TASK as in rig.h, each line of the output as in `columns`
+ * codec_drive [--rounds N] [--set NAME] TASK:FILE...    TASK as in rig.h, output as in `columns`
  *
- * Under callgrind with --collect-atstart=no every input has a dump of its own, with the input's
- * argument as its trigger, of one run in the steady state. With --rounds the time is taken N times,
- * all inputs in turn, so that a phase of the machine meets all of them alike. */
+ * Under callgrind with --collect-atstart=no every input has a dump of its own, with the input's argument
+ * as its trigger, of one run in the steady state. With --rounds the time is taken N times, all inputs in turn, so that a phase of
+ * the machine meets all of them alike. */
 #include "bench/codec/rig.h"
 #include "codec/base/must.h"
 
@@ -15,12 +15,11 @@
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
 #else
-#define CALLGRIND_ZERO_STATS ((void)0)
 #define CALLGRIND_TOGGLE_COLLECT ((void)0)
 #define CALLGRIND_DUMP_STATS_AT(name) ((void)(name))
 #endif
 
-enum { ROUND_NS = 400 * 1000, ROUNDS_MAX = 1000, WARM_RUNS = 1 };
+enum { ROUND_NS = 400 * 1000, ROUNDS_MAX = 1000, WARM_RUNS = 2 };
 
 static const char columns[] = "input\terror\tbytes\tout\tentries\tallocations\tlong\tborrowed\tns";
 
@@ -147,8 +146,7 @@ static void count(struct rig *rig, const struct input *input, unsigned rounds)
 	for (unsigned i = 0; i < WARM_RUNS; i++)
 		err = rig_run(rig, input->task, input->text);
 	size_t before = allocations;
-	CALLGRIND_ZERO_STATS;
-	CALLGRIND_TOGGLE_COLLECT;
+	CALLGRIND_TOGGLE_COLLECT; /* on: zeroing instead leaves some of the runs before in the sum */
 	must(rig_run(rig, input->task, input->text) == err);
 	CALLGRIND_TOGGLE_COLLECT;
 	size_t taken = allocations - before;

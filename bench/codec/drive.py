@@ -1,10 +1,15 @@
-"""Runs codec_drive over inputs: instructions by callgrind, allocations, copies, times."""
+#!/usr/bin/env python3
+"""Runs codec_drive over inputs: instructions by callgrind, allocations, copies, times.
+
+drive.py TASK:FILE    prints which functions a run's instructions are in (SLUICE_BIN: which build)
+"""
 import collections
 import glob
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
@@ -18,6 +23,25 @@ def binary(name="codec_drive"):
 
 # error is the reason, "ok" when there was none; instructions None unless counted; ns: one per round
 Cost = collections.namedtuple("Cost", "error size out entries allocations long borrowed ns instructions")
+
+
+def by_function(path):
+    """{function: its own instructions} of one dump; callgrind_annotate makes nothing of a part of a run."""
+    found, names, function, of_call = collections.Counter(), {}, None, False
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            name = re.match(r"(c?)fn=\((\d+)\)(?: (.*))?", line)
+            cost = re.match(r"[-+*\d]+ (\d+)$", line)
+            if name:
+                if name[3]:
+                    names[name[2]] = name[3]
+                function = function if name[1] else name[2]
+            elif line.startswith("calls="):
+                of_call = True
+            elif cost:
+                found[function] += 0 if of_call else int(cost[1])
+                of_call = False
+    return collections.Counter({names.get(number, "?"): cost for number, cost in found.items()})
 
 
 def instructions(directory):
@@ -64,3 +88,18 @@ def ready(name):
     if subprocess.run([binary(), "--set", name, "valid:/dev/null"], capture_output=True).returncode:
         return f"neither this machine nor this build has {name}"
     return None
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run(["valgrind", "-q", "--tool=callgrind", "--collect-atstart=no",
+                       f"--callgrind-out-file={directory}/out", binary(),
+                        sys.argv[1]], check=True)
+        for function, cost in by_function(directory + "/out.1").most_common(40):
+            print(f"{cost:10} {function}")
+
+
+if __name__ == "__main__":
+    main()
