@@ -111,23 +111,48 @@ static inline void answer_go_to_value(struct json_reader *r, const char *colon)
 	r->at = r->due = (unsigned char)*at > ' ' ? at : scan_space(at, r->end);
 }
 
+/* Steps over `literal`, whole members with the comma before each, if the text goes on so. `members` are
+ * their bits, `next` is the likeliest one behind them; none of them may have been before. */
+static inline bool answer_guess(struct json_reader *r, struct json_fields *fields,
+				struct slice literal, uint32_t members, uint32_t next)
+{
+	if ((fields->seen & members) != 0 || !json_guess(r, literal.at, literal.len))
+		return false;
+	fields->seen |= members;
+	fields->next = next;
+	return true;
+}
+
+/* Whether the text at `at` is the quoted name and a colon. */
+static inline bool answer_name_at(const struct json_reader *r, const struct json_name *name,
+				  const char *at)
+{
+	size_t left = (size_t)(r->end - at), len = name->len + (size_t)2;
+
+	if (left <= len + 1 || at[len] != ':')
+		return false;
+	if (left < FIELD_NAME_MAX + 2)
+		return memcmp(at, name->quoted, len) == 0;
+	return json_name_at(name, at, scan_load8(at));
+}
+
 /* The next member of the object: its index in the table, or FIELD_OTHER; false at the end. The end and
  * the member that is next in the table are looked for here, everything else by json_next_field. */
-static inline bool answer_next(struct json_reader *r, struct json_fields *fields, uint32_t *member)
+static inline __attribute__((always_inline)) bool answer_next(struct json_reader *r,
+							      struct json_fields *fields,
+							      uint32_t *member)
 {
-	enum { ROOM = FIELD_NAME_MAX + 12 }; /* a comma, a name, a colon, a value's first byte */
 	const struct json_name *name = &fields->names[fields->next];
 	const char *at = r->at;
+	uint32_t bit = (uint32_t)1 << fields->next;
 	struct slice other;
 
-	if (r->end - at >= ROOM && at != r->due) {
-		uint32_t bit = (uint32_t)1 << fields->next;
+	if (at < r->end && at != r->due) {
 		if (*at == '}') {
 			reader_leave(r, at);
 			return false;
 		}
-		if (*at == ',' && (fields->seen & bit) == 0 && at[name->len + 3] == ':' &&
-		    json_name_at(name, at + 1, scan_load8(at + 1))) {
+		if (*at == ',' && (fields->seen & bit) == 0 && answer_name_at(r, name, at + 1)) {
 			*member = fields->next;
 			fields->seen |= bit;
 			fields->next = *member + 1 < fields->count ? *member + 1 : 0;

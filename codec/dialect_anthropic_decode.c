@@ -251,7 +251,8 @@ static const struct json_name top_names[] = {
 	[TOP_ERROR] = JSON_NAME("error"),
 };
 
-static void read_member(struct answer *a, struct json_reader *r, uint32_t member, struct top *top)
+static void read_member(struct answer *a, struct json_reader *r, struct json_fields *fields,
+			uint32_t member, struct top *top)
 {
 	switch (member) {
 	case TOP_CONTENT:
@@ -259,15 +260,22 @@ static void read_member(struct answer *a, struct json_reader *r, uint32_t member
 		break;
 	case TOP_ID:
 		answer_take_string(r, &a->id);
+		(void)answer_guess(r, fields, SLICE(",\"type\":\"message\",\"role\":\"assistant\""),
+				   1 << TOP_TYPE | 1 << TOP_ROLE,
+				   fields->seen >> TOP_MODEL & 1 ? TOP_CONTENT : TOP_MODEL);
 		break;
 	case TOP_MODEL:
 		answer_take_string(r, &a->model);
+		if ((fields->seen >> TOP_TYPE & 1) != 0) /* it may be first, or behind these */
+			fields->next = TOP_CONTENT;
 		break;
 	case TOP_TYPE:
 		answer_take_string(r, &top->type);
 		break;
 	case TOP_REASON:
 		answer_take_string(r, &top->reason);
+		(void)answer_guess(r, fields, SLICE(",\"stop_sequence\":null"), 1 << TOP_SEQUENCE,
+				   TOP_USAGE);
 		break;
 	case TOP_DETAILS:
 		anthropic_read_explanation(a, r);
@@ -293,7 +301,7 @@ static void read_answer(struct answer *a, struct top *top)
 	json_open(&r, a->from->body, NULL, a->work);
 	if (json_enter_object(&r)) {
 		while (answer_next(&r, &fields, &member))
-			read_member(a, &r, member, top);
+			read_member(a, &r, &fields, member, top);
 		(void)json_finish(&r);
 	}
 	answer_check(a, &r);

@@ -214,6 +214,10 @@ static void read_message(struct answer *a, struct json_reader *r)
 		switch (member) {
 		case CONTENT:
 			openai_read_content(a, r);
+			(void)answer_guess(r, &fields, SLICE(",\"refusal\":null"), 1 << REFUSAL,
+					   ANNOTATIONS);
+			(void)answer_guess(r, &fields, SLICE(",\"annotations\":[]"),
+					   1 << ANNOTATIONS, CALLS);
 			break;
 		case CALLS:
 			read_calls(a, r);
@@ -260,6 +264,8 @@ static void read_choice(struct answer *a, struct json_reader *r, struct choice *
 		case MESSAGE:
 			choice->message = true;
 			read_message(a, r);
+			(void)answer_guess(r, &fields, SLICE(",\"logprobs\":null"), 1 << LOGPROBS,
+					   REASON);
 			break;
 		case REASON:
 			answer_take_string(r, &choice->reason);
@@ -308,7 +314,7 @@ static void read_prompt_details(struct json_reader *r, struct usage *usage)
 	struct json_fields fields = JSON_FIELDS(names);
 	uint32_t member;
 
-	if (!answer_enter(r))
+	if (json_guess_lit(r, "{\"cached_tokens\":0,\"audio_tokens\":0}") || !answer_enter(r))
 		return;
 	while (answer_next(r, &fields, &member))
 		if (member == CACHED)
@@ -331,7 +337,10 @@ static void read_completion_details(struct json_reader *r, struct usage *usage)
 	struct json_fields fields = JSON_FIELDS(names);
 	uint32_t member;
 
-	if (!answer_enter(r))
+	if (json_guess_lit(r, "{\"reasoning_tokens\":0,\"audio_tokens\":0,"
+			      "\"accepted_prediction_tokens\":0,"
+			      "\"rejected_prediction_tokens\":0}") ||
+	    !answer_enter(r))
 		return;
 	while (answer_next(r, &fields, &member))
 		if (member == REASONING)
@@ -458,7 +467,8 @@ static const struct json_name top_names[] = {
 	[TOP_GROQ] = JSON_NAME("x_groq"),
 };
 
-static void read_member(struct answer *a, struct json_reader *r, uint32_t member, struct top *top)
+static void read_member(struct answer *a, struct json_reader *r, struct json_fields *fields,
+			uint32_t member, struct top *top)
 {
 	switch (member) {
 	case TOP_CHOICES:
@@ -466,6 +476,8 @@ static void read_member(struct answer *a, struct json_reader *r, uint32_t member
 		break;
 	case TOP_ID:
 		answer_take_string(r, &a->id);
+		(void)answer_guess(r, fields, SLICE(",\"object\":\"chat.completion\""),
+				   1 << TOP_OBJECT, TOP_CREATED);
 		break;
 	case TOP_MODEL:
 		answer_take_string(r, &a->model);
@@ -494,7 +506,7 @@ static void read_answer(struct answer *a, struct top *top)
 	json_open(&r, a->from->body, NULL, a->work);
 	if (json_enter_object(&r)) {
 		while (answer_next(&r, &fields, &member))
-			read_member(a, &r, member, top);
+			read_member(a, &r, &fields, member, top);
 		(void)json_finish(&r);
 	}
 	answer_check(a, &r);
