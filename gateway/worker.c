@@ -2,6 +2,7 @@
 #include "gateway/worker.h"
 
 #include "codec/base/must.h"
+#include "codec/set.h"
 #include "gateway/worker_parts.h"
 
 #include <pthread.h>
@@ -431,6 +432,25 @@ static bool use_redis(struct worker *worker)
 	return true;
 }
 
+/* The codec is there once for every instruction set: the best one of this machine is used, unless the
+ * environment names another (README). */
+static bool use_codec(struct json_work *work)
+{
+	const char *wanted = getenv("SLUICE_CODEC");
+	const struct codec_set *set =
+		wanted == NULL ? codec_set_best() : codec_set_find(slice_str(wanted));
+
+	if (set == NULL) {
+		(void)fprintf(stderr,
+			      "sluice: SLUICE_CODEC is \"%s\", which is no instruction set of this "
+			      "build and machine\n",
+			      wanted);
+		return false;
+	}
+	json_work_use(work, set);
+	return true;
+}
+
 static bool worker_build(struct worker *worker)
 {
 	const struct worker_args *args = &worker->args;
@@ -448,6 +468,8 @@ static bool worker_build(struct worker *worker)
 	    !slab_init(&worker->requests, sizeof(struct request), REQUESTS_MAX))
 		return false;
 	net_loop_set_owner(worker->loop, worker);
+	if (!use_codec(worker->json))
+		return false;
 	if (args->config->store.redis && !use_redis(worker))
 		return false;
 	worker->upstream = upstream_new(worker->loop, &upstream_limits_default);
