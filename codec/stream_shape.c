@@ -4,9 +4,9 @@
 /* Why a match may stand for reading the event: the remembered event was valid JSON, and all that it did
  * was to add its string to a block, or things that are the same when they are done again (an index, an
  * id that is known). One that has the same bytes around another valid string is therefore valid and
- * adds that string; what its usage says is read each time; and nothing else happened in between, because every event that does not match is
- * read, and remembered or not in its turn. A JSON string has no line end in it, so that the lines in
- * front of the data and behind it may be compared with it. */
+ * adds that string; its usage is read each time. And nothing else happened in between, because every
+ * event that does not match is read, and remembered or not in its turn. A JSON string has no line end
+ * in it, so that the lines in front of the data and behind it may be compared with it. */
 
 /* An event that is longer is left to the splitter, which knows whether it may be. */
 enum { AHEAD_MAX = STREAM_EVENT_MAX / 2 };
