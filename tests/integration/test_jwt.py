@@ -64,7 +64,8 @@ class Jwt(harness.Case):
                 self.assertNotIn(token.split(".")[2], "\n".join(gateway.stdout))
         self.assertEqual(self.checks(gateway, "verified"), 6)
         self.assert_result(gateway.sample())  # a key, as ever
-        self.assertEqual(gateway.metrics().sum("sluice_requests_total", tenant="acme", outcome="ok"), 7)
+        harness.wait_for(  # counted when the answer has left
+            lambda: gateway.metrics().sum("sluice_requests_total", tenant="acme", outcome="ok") == 7, "7 requests")
 
     def test_what_is_wrong_with_a_token_is_said(self):
         issuer = jwt_issuer.Issuer(self)
