@@ -1,0 +1,67 @@
+"""The codec for NEON, cross-compiled, agrees with plain C about every text of unit.codec.set.
+
+ctest: once timeout=600
+
+Needs a compiler for aarch64 and an emulator of it, which tests/run installs.
+"""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import harness
+
+TOOLS = "aarch64-linux-gnu-"
+EMULATOR = "qemu-aarch64"
+FLAGS = ["-std=c17", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror",
+         "-I", harness.SOURCE]
+# Nothing in the test comes to what these need: a digest of libcrypto's.
+NOT_HERE = ["codec/base/sha256.c"]
+
+
+class Neon(unittest.TestCase):
+    def setUp(self):
+        for program in (TOOLS + "gcc", EMULATOR):
+            if shutil.which(program) is None:
+                print(f"SKIPPED: there is no {program}")
+                os._exit(77)
+        self.place = tempfile.TemporaryDirectory(prefix="sluice-neon-")
+        self.addCleanup(self.place.cleanup)
+
+    def run_tool(self, *argv):
+        done = subprocess.run(argv, cwd=harness.SOURCE, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, f"{' '.join(argv)}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def compile(self, sources, prefix, *flags):
+        objects = []
+        for source in sources:
+            objects.append(os.path.join(self.place.name, prefix + source.replace("/", "_") + ".o"))
+            self.run_tool(TOOLS + "gcc", *FLAGS, *flags, "-c", source, "-o", objects[-1])
+        return objects
+
+    def sources(self, pattern):
+        found = glob.glob(pattern, root_dir=harness.SOURCE)
+        return sorted(source for source in found if source not in NOT_HERE)
+
+    def test_neon_agrees_with_plain_c(self):
+        codec, base = self.sources("codec/*.c"), self.sources("codec/base/*.c")
+        neon = os.path.join(self.place.name, "neon.o")
+        plain = self.compile(codec + base, "plain-", "-DCODEC_SET_SYMBOL=codec_set_portable", "-DCODEC_HAS_NEON")
+        wide = self.compile([source for source in codec if source != "codec/set.c"], "neon-",
+                            "-DCODEC_SET_SYMBOL=codec_set_neon", "-DCODEC_ISA_NEON")
+        self.run_tool(TOOLS + "ld", "-r", "-o", neon + ".all", *wide)
+        self.run_tool(TOOLS + "objcopy", "--keep-global-symbol=codec_set_neon", neon + ".all", neon)
+        test = os.path.join(self.place.name, "test_set")
+        self.run_tool(TOOLS + "gcc", *FLAGS, "-I", os.path.join(harness.SOURCE, "tests/support/cross"),
+                      "tests/unit/codec/test_set.c", *plain, neon, "-static", "-lm",
+                      "-Wl,--unresolved-symbols=ignore-in-object-files", "-o", test)
+        self.assertIn("read_alike: OK", self.run_tool(EMULATOR, test))
+
+
+if __name__ == "__main__":
+    unittest.main()
