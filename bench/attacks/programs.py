@@ -277,12 +277,12 @@ def unfinished_over_connections(target):
                 connection.send(target.headers(stream))
                 send_pieces(connection, stream, MEG - FRAME_MAX)
             time.sleep(0.1)
+        return "closed" if any(ending(connection, 0.5) == "closed" for connection in held) else "24 MB TAKEN"
     except OSError:
         return "closed"
     finally:
         for connection in held:
             connection.socket.close()
-    return "24 MB TAKEN"
 
 
 def far_too_large(target):
