@@ -19,6 +19,7 @@
 #undef arena_copy
 
 #include "codec/base/must.h"
+#include "gateway/jwt_checker.h"
 #include "gateway/worker_parts.h"
 
 #include <stdio.h>
@@ -441,6 +442,7 @@ static void rig_end(void)
 	slab_fini(&worker->requests);
 	arena_pool_fini(&worker->arenas);
 	json_work_free(worker->json);
+	jwt_checker_free(worker->tokens);
 	free(worker->providers.turns);
 	free(worker->providers.pools);
 	free(worker->pool_counts);
