@@ -443,7 +443,8 @@ class Gone(RedisCase):
                                      host=second_host,
                                      port=None if second_host == first.host else first.port)
         replica.ask("REPLICAOF", first.host, str(first.port))
-        harness.wait_for(lambda: "master_link_status:up" in replica.ask("INFO", "replication"), "the replica is in step")
+        harness.wait_for(lambda: "master_link_status:up" in replica.ask("INFO", "replication") and
+                         "state=online" in first.ask("INFO", "replication"), "both say that the replica is in step")
         return first, replica
 
     def fail_over(self, old, new):
