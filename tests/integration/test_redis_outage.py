@@ -1,5 +1,6 @@
 """Four gateways, a thousand callers at each, one Redis: limits hold exactly while it is there, and as far as
-deploy/docs/limits.md says while it is not. bench/redis_outage.py is the long form. ctest: serial timeout=180"""
+deploy/docs/limits.md says while it is not. bench/redis_outage.py is the long form. ctest: serial once timeout=180
+Under ASan it is a section of .ci/nightly; the store's own tests run under it every time."""
 
 import os
 import sys
