@@ -256,9 +256,11 @@ class Result:
         seconds = max(row.began for row in self.rows["rates"]) - self.during.begin
         granted = sum(1 for row in self.rows["rates"] if row.status == 200 and row.began >= self.during.begin)
         fair = math.ceil(seconds * A_MINUTE / 60) + 1
-        lost = BURST * len(self.blows) if self.fault.loses else 0
+        # What Redis had forgotten, or had let refill while nobody told it.
+        back = BURST * len(self.blows) if self.fault.loses else \
+            min(BURST, (self.back - self.during.begin) * A_MINUTE / 60)
         away = GATEWAYS * BURST + (GATEWAYS - 1) * seconds * A_MINUTE / 60 if self.away > self.away_in_the_calm else 0
-        return Overshoot(max(0, granted - fair), math.floor(lost + away))
+        return Overshoot(max(0, granted - fair), math.floor(back + away))
 
     @property
     def places(self):
