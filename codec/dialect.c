@@ -36,3 +36,38 @@ void profile_defaults(struct profile *profile, enum dialect_id dialect, struct s
 				     .id_rule = ID_RULE_NONE };
 	dialects[dialect]->defaults(profile, version);
 }
+
+bool profile_learn(struct profile *profile, enum learn fact)
+{
+	const struct profile before = *profile;
+
+	switch (fact) {
+	case LEARN_NO_TEMPERATURE:
+		profile->temperature_never = true;
+		return !before.temperature_never && !before.reasoning;
+	case LEARN_NO_STOP:
+		profile->max_stop = 0;
+		return before.max_stop != 0;
+	case LEARN_COMPLETION_TOKENS:
+		profile->max_tokens_field = MAX_TOKENS_FIELD_COMPLETION;
+		return before.max_tokens_field != MAX_TOKENS_FIELD_COMPLETION;
+	case LEARN_EFFORT_NONE:
+		profile->tools_need_effort_none = true;
+		return !before.tools_need_effort_none;
+	case LEARN_NO_FORCED_TOOL:
+		profile->forced_tool = false;
+		return before.forced_tool;
+	case LEARN_UNBIND_THINKING: /* thinking is not sent back in this version */
+	case LEARN_NOTHING:
+	case LEARN_COUNT:
+		break;
+	}
+	return false;
+}
+
+void profile_learn_all(struct profile *profile, learn_set facts)
+{
+	for (int fact = 0; fact < LEARN_COUNT; fact++)
+		if (facts & LEARN_BIT(fact))
+			(void)profile_learn(profile, (enum learn)fact);
+}

@@ -100,7 +100,8 @@ struct provider_answer {
 	uint8_t chance[12]; /* random: for the ids of calls when the answer itself has no id */
 };
 
-/* What one 400 teaches about the model (contract/providers.md 7); the routing issue resends. */
+/* What one 400 teaches about the model (contract/providers.md 7): profile_learn makes it so, and then the
+ * request may be sent once more. */
 enum learn {
 	LEARN_NOTHING,
 	LEARN_NO_TEMPERATURE,
@@ -109,16 +110,47 @@ enum learn {
 	LEARN_EFFORT_NONE,
 	LEARN_NO_FORCED_TOOL,
 	LEARN_UNBIND_THINKING,
+	LEARN_COUNT
+};
+
+/* A set of facts: what is remembered of a model. */
+typedef uint8_t learn_set;
+#define LEARN_BIT(fact) ((learn_set)(1 << (fact)))
+
+/* Applies a fact to the profile that a request is encoded with. False when the profile was so already,
+ * or knows no such thing: sending the request again would change nothing. */
+bool profile_learn(struct profile *profile, enum learn fact);
+
+/* The same for each fact of a set. */
+void profile_learn_all(struct profile *profile, learn_set facts);
+
+/* Whether the same request may be sent again (contract/providers.md 2, 3, 7), from the least. */
+enum retry {
+	RETRY_NEVER,     /* every provider would refuse it, or we have no memory for it */
+	RETRY_ELSEWHERE, /* what is to blame stays so for now, another of its kind may do */
+	RETRY_ONCE,      /* the model's slip: once more, with whatever */
+	RETRY_AGAIN,     /* with whatever; with the same only after retry_after_ms */
+};
+
+/* What a failure is counted against, and what therefore has to be another one under RETRY_ELSEWHERE. */
+enum blame {
+	BLAME_REQUEST,  /* nothing of the provider's; our own want of memory, too */
+	BLAME_KEY,      /* its rate, its money, its rights */
+	BLAME_MODEL,    /* the provider does not know it */
+	BLAME_ENDPOINT, /* overloaded, out of order, or not what it should be */
+	BLAME_ANSWER,   /* what the model wrote */
 };
 
 struct provider_failure {
 	enum err err;       /* ERR_PROVIDER_*, ERR_CONTEXT_WINDOW, or ERR_BUSY (our memory) */
 	const char *detail; /* what exactly, in our own words; static; NULL: the row's text */
 	uint16_t status;
-	bool retryable;
+	enum retry retry;
+	enum blame blame;
+	bool retryable;          /* what the caller is told: RETRY_ONCE or more */
 	int64_t retry_after_ms;  /* < 0: not said */
 	struct slice request_id; /* plain, in the arena; absent when none */
-	enum learn learn;
+	enum learn learn;        /* only with RETRY_NEVER: the request as it is will not do */
 	bool usage_known;   /* an error answer never carries one: a full refund is due when false */
 	struct usage usage; /* of an unusable 200 answer, which was paid for all the same */
 };

@@ -18,6 +18,7 @@ enum failure_class {
 	CLASS_MODEL,
 	CLASS_REDIRECT,
 	CLASS_RATE,
+	CLASS_DAY,
 	CLASS_DOWN,
 	CLASS_TOO_LARGE,
 	CLASS_REJECTED,
@@ -29,27 +30,31 @@ enum failure_class {
 
 static const struct class_row {
 	enum err err;
-	bool retryable;
+	enum retry retry;
+	enum blame blame;
 	const char *detail; /* NULL: the row's text of tbl/errors.h */
 } class_rows[] = {
-	[CLASS_NONE] = { ERR_PROVIDER_REJECTED, false, NULL },
-	[CLASS_CONTEXT] = { ERR_CONTEXT_WINDOW, false, NULL },
-	[CLASS_BILLING] = { ERR_PROVIDER_BILLING, false, NULL },
-	[CLASS_KEY] = { ERR_PROVIDER_OPERATOR, false, "Provider authentication failed" OPERATOR },
-	[CLASS_PERMISSION] = { ERR_PROVIDER_OPERATOR, false,
+	[CLASS_NONE] = { ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST, NULL },
+	[CLASS_CONTEXT] = { ERR_CONTEXT_WINDOW, RETRY_NEVER, BLAME_REQUEST, NULL },
+	[CLASS_BILLING] = { ERR_PROVIDER_BILLING, RETRY_ELSEWHERE, BLAME_KEY, NULL },
+	[CLASS_KEY] = { ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_KEY,
+			"Provider authentication failed" OPERATOR },
+	[CLASS_PERMISSION] = { ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_KEY,
 			       "Provider permission is missing" OPERATOR },
-	[CLASS_MODEL] = { ERR_PROVIDER_OPERATOR, false,
+	[CLASS_MODEL] = { ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_MODEL,
 			  "The provider does not know this model" OPERATOR },
-	[CLASS_REDIRECT] = { ERR_PROVIDER_OPERATOR, false,
+	[CLASS_REDIRECT] = { ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_ENDPOINT,
 			     "The provider endpoint redirects elsewhere" OPERATOR },
-	[CLASS_RATE] = { ERR_PROVIDER_RATE, true, NULL },
-	[CLASS_DOWN] = { ERR_PROVIDER_DOWN, true, NULL },
-	[CLASS_TOO_LARGE] = { ERR_PROVIDER_REJECTED, false,
+	[CLASS_RATE] = { ERR_PROVIDER_RATE, RETRY_AGAIN, BLAME_KEY, NULL },
+	[CLASS_DAY] = { ERR_PROVIDER_RATE, RETRY_ELSEWHERE, BLAME_KEY,
+			"The provider's quota of the day is used up" },
+	[CLASS_DOWN] = { ERR_PROVIDER_DOWN, RETRY_AGAIN, BLAME_ENDPOINT, NULL },
+	[CLASS_TOO_LARGE] = { ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST,
 			      "The provider rejected the request: it is too large" },
-	[CLASS_REJECTED] = { ERR_PROVIDER_REJECTED, false, NULL },
-	[CLASS_BAD_CALL] = { ERR_PROVIDER_ANSWER, true,
+	[CLASS_REJECTED] = { ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST, NULL },
+	[CLASS_BAD_CALL] = { ERR_PROVIDER_ANSWER, RETRY_ONCE, BLAME_ANSWER,
 			     "The model wrote a tool call that the provider could not read" },
-	[CLASS_REFUSAL] = { ERR_OK, false, NULL },
+	[CLASS_REFUSAL] = { ERR_OK, RETRY_NEVER, BLAME_REQUEST, NULL },
 };
 
 /* ---- reading ---- */
@@ -58,6 +63,7 @@ static const struct class_row {
 struct error_body {
 	struct slice type, code, message, param, detail_code, request_id, retry_delay;
 	int64_t number; /* a numeric code; 0: none */
+	bool day;       /* what is used up comes back the next day */
 };
 
 /* The next value if it is a string, else it is skipped and *out stays as it is. */
@@ -81,6 +87,16 @@ static void take_code(struct json_reader *r, struct error_body *body)
 		body->number = 0;
 }
 
+/* Google's QuotaFailure: [{"quotaId": "GenerateRequestsPerDayPerProject-FreeTier"}]. */
+static void take_violations(struct json_reader *r, struct error_body *body)
+{
+	static const struct slice mark = SLICE_INIT("PerDay");
+	struct slice text;
+
+	if (json_skip(r, &text))
+		body->day |= memmem(text.at, text.len, mark.at, mark.len) != NULL;
+}
+
 /* Anthropic's details: {error_code}. Google's: [{"@type": "...RetryInfo", "retryDelay": "36s"}]. */
 static void take_details(struct json_reader *r, struct error_body *body)
 {
@@ -98,6 +114,8 @@ static void take_details(struct json_reader *r, struct error_body *body)
 					take_string(r, &body->detail_code);
 				else if (json_str_eq(key, SLICE("retryDelay")))
 					take_string(r, &body->retry_delay);
+				else if (json_str_eq(key, SLICE("violations")))
+					take_violations(r, body);
 				else
 					(void)json_skip(r, NULL);
 		}
@@ -294,6 +312,8 @@ static enum failure_class class_of(const struct error_body *body, int status)
 		class = class_by_text(body);
 	if (class != CLASS_NONE)
 		return class;
+	if (status == 429 && body->day)
+		return CLASS_DAY;
 	if (status != 200)
 		return class_by_status(status);
 	class = class_by_name(statusless_classes, COUNT_OF(statusless_classes), body);
@@ -430,11 +450,19 @@ static bool is_error_status(int64_t status)
 	return status >= 400 && status <= 599;
 }
 
+/* x-should-retry decides (contract/providers.md 2); but it knows nothing of other keys and providers. */
+static void heed_header(struct provider_failure *failure, struct slice should_retry)
+{
+	if (slice_eq_nocase(should_retry, SLICE("true")))
+		failure->retry = RETRY_AGAIN;
+	else if (slice_eq_nocase(should_retry, SLICE("false")) && failure->retry > RETRY_ELSEWHERE)
+		failure->retry = RETRY_ELSEWHERE;
+}
+
 enum err failure_classify(const struct provider_answer *answer, struct json_work *work,
 			  struct arena *into, struct provider_failure *failure)
 {
 	struct error_body body = read_body(answer->body, work);
-	struct slice should_retry = slice_trim(answer->headers.should_retry);
 	int status = answer->status;
 
 	if (status / 100 == 2)
@@ -444,17 +472,18 @@ enum err failure_classify(const struct provider_answer *answer, struct json_work
 		.err = row->err,
 		.detail = row->detail,
 		.status = (uint16_t)status,
-		.retryable = row->retryable,
+		.retry = row->retry,
+		.blame = row->blame,
 		.retry_after_ms = failure_retry_after(&answer->headers, answer->wall_s),
 		.request_id = request_id(answer->headers.request_id, body.request_id, into),
 		.learn = learn_from(&body, status),
 	};
 	if (failure->retry_after_ms < 0)
 		failure->retry_after_ms = retry_delay_ms(body.retry_delay);
-	if (slice_eq_nocase(should_retry, SLICE("true")))
-		failure->retryable = true;
-	else if (slice_eq_nocase(should_retry, SLICE("false")))
-		failure->retryable = false;
+	heed_header(failure, slice_trim(answer->headers.should_retry));
+	failure->retryable = failure->retry >= RETRY_ONCE;
+	if (failure->retry != RETRY_NEVER)
+		failure->learn = LEARN_NOTHING;
 	return failure->err;
 }
 
@@ -468,6 +497,8 @@ enum err failure_unusable(const struct provider_answer *answer, enum err err, co
 		.err = err,
 		.detail = detail,
 		.status = answer->status,
+		.retry = err == ERR_PROVIDER_ANSWER ? RETRY_ONCE : RETRY_NEVER,
+		.blame = err == ERR_PROVIDER_ANSWER ? BLAME_ANSWER : BLAME_REQUEST,
 		.retryable = err == ERR_PROVIDER_ANSWER,
 		.retry_after_ms = -1,
 		.request_id = request_id(answer->headers.request_id, (struct slice){ 0 }, into),

@@ -312,9 +312,11 @@ static enum err end_error(struct stream *s, struct sampling_result *result,
 enum err stream_end_here(struct stream *s, enum stream_ending ending,
 			 struct sampling_result *result, struct provider_failure *failure)
 {
+	const bool cut = s->answer.err == ERR_OK && !s->stopped;
+
 	if (s->answer.err == ERR_OK && !slice_absent(s->error_body))
 		return end_error(s, result, failure);
-	if (!s->stopped)
+	if (cut)
 		answer_fail(&s->answer,
 			    ending == STREAM_ENDED
 				    ? "The provider's stream ended before the answer did"
@@ -325,7 +327,10 @@ enum err stream_end_here(struct stream *s, enum stream_ending ending,
 		s->dialect->stream->finish(s);
 		end_blocks(s);
 	}
-	return answer_finish(&s->answer, result, failure);
+	enum err err = answer_finish(&s->answer, result, failure);
+	if (cut) /* the model has not slipped: it was not heard to its end */
+		failure->blame = BLAME_ENDPOINT;
+	return err;
 }
 
 /* ---- the way to the instruction set of the work area ---- */

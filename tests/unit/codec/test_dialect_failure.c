@@ -37,66 +37,83 @@ static void status_and_names_decide_the_class(void **state)
 		uint16_t status;
 		const char *body;
 		enum err err;
-		bool retryable;
+		enum retry retry;
+		enum blame blame;
 	} rows[] = {
-		{ "bad request", 400, "", ERR_PROVIDER_REJECTED, false },
-		{ "key", 401, "", ERR_PROVIDER_OPERATOR, false },
-		{ "payment", 402, "", ERR_PROVIDER_BILLING, false },
-		{ "permission", 403, "", ERR_PROVIDER_OPERATOR, false },
-		{ "model", 404, "", ERR_PROVIDER_OPERATOR, false },
-		{ "method", 405, "", ERR_PROVIDER_REJECTED, false },
-		{ "timeout", 408, "", ERR_PROVIDER_DOWN, true },
-		{ "conflict", 409, "", ERR_PROVIDER_DOWN, true },
-		{ "size", 413, "<html>", ERR_PROVIDER_REJECTED, false },
-		{ "rate", 429, "", ERR_PROVIDER_RATE, true },
-		{ "flex capacity", 498, "", ERR_PROVIDER_DOWN, true },
-		{ "internal", 500, "{\"error\":null}", ERR_PROVIDER_DOWN, true },
-		{ "overloaded", 529, "", ERR_PROVIDER_DOWN, true },
-		{ "redirect", 302, "", ERR_PROVIDER_OPERATOR, false },
+		{ "bad request", 400, "", ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST },
+		{ "key", 401, "", ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_KEY },
+		{ "payment", 402, "", ERR_PROVIDER_BILLING, RETRY_ELSEWHERE, BLAME_KEY },
+		{ "permission", 403, "", ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_KEY },
+		{ "model", 404, "", ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_MODEL },
+		{ "method", 405, "", ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST },
+		{ "timeout", 408, "", ERR_PROVIDER_DOWN, RETRY_AGAIN, BLAME_ENDPOINT },
+		{ "conflict", 409, "", ERR_PROVIDER_DOWN, RETRY_AGAIN, BLAME_ENDPOINT },
+		{ "size", 413, "<html>", ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST },
+		{ "rate", 429, "", ERR_PROVIDER_RATE, RETRY_AGAIN, BLAME_KEY },
+		{ "flex capacity", 498, "", ERR_PROVIDER_DOWN, RETRY_AGAIN, BLAME_ENDPOINT },
+		{ "internal", 500, "{\"error\":null}", ERR_PROVIDER_DOWN, RETRY_AGAIN,
+		  BLAME_ENDPOINT },
+		{ "overloaded", 529, "", ERR_PROVIDER_DOWN, RETRY_AGAIN, BLAME_ENDPOINT },
+		{ "redirect", 302, "", ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_ENDPOINT },
 		{ "rate by the owner's limit", 429,
 		  "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"details\":{"
 		  "\"error_code\":"
 		  "\"contract_spend_limit_reached\"}}}",
-		  ERR_PROVIDER_BILLING, false },
+		  ERR_PROVIDER_BILLING, RETRY_ELSEWHERE, BLAME_KEY },
 		{ "quota by type", 429, "{\"error\":{\"type\":\"insufficient_quota\"}}",
-		  ERR_PROVIDER_BILLING, false },
+		  ERR_PROVIDER_BILLING, RETRY_ELSEWHERE, BLAME_KEY },
 		{ "no credit, by its text", 400,
 		  "{\"error\":{\"message\":\"Your credit balance is too low\"}}",
-		  ERR_PROVIDER_BILLING, false },
+		  ERR_PROVIDER_BILLING, RETRY_ELSEWHERE, BLAME_KEY },
 		{ "a bad key as 400", 400, "{\"error\":{\"message\":\"API key not valid.\"}}",
-		  ERR_PROVIDER_OPERATOR, false },
+		  ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_KEY },
 		{ "the window, by its text, flat", 400,
 		  "{\"object\":\"error\",\"message\":\"This model's maximum context length is 9\","
 		  "\"type\":\"BadRequestError\",\"code\":400}",
-		  ERR_CONTEXT_WINDOW, false },
+		  ERR_CONTEXT_WINDOW, RETRY_NEVER, BLAME_REQUEST },
 		{ "the window, in a list", 400,
 		  "[{\"error\":{\"code\":400,\"message\":\"exceeds the context window\"}},7]",
-		  ERR_CONTEXT_WINDOW, false },
+		  ERR_CONTEXT_WINDOW, RETRY_NEVER, BLAME_REQUEST },
 		{ "that text under another status means nothing", 500,
-		  "{\"error\":{\"message\":\"context window\"}}", ERR_PROVIDER_DOWN, true },
+		  "{\"error\":{\"message\":\"context window\"}}", ERR_PROVIDER_DOWN, RETRY_AGAIN,
+		  BLAME_ENDPOINT },
 		{ "an error in a 200, by its type", 200,
 		  "{\"error\":{\"type\":\"invalid_request_error\"}}", ERR_PROVIDER_REJECTED,
-		  false },
+		  RETRY_NEVER, BLAME_REQUEST },
 		{ "by its code", 200, "{\"error\":{\"code\":\"rate_limit_exceeded\"}}",
-		  ERR_PROVIDER_RATE, true },
+		  ERR_PROVIDER_RATE, RETRY_AGAIN, BLAME_KEY },
 		{ "by a numeric code", 200, "{\"error\":{\"code\":404}}", ERR_PROVIDER_OPERATOR,
-		  false },
-		{ "by nothing", 200, "{\"error\":\"boom\"}", ERR_PROVIDER_DOWN, true },
+		  RETRY_ELSEWHERE, BLAME_MODEL },
+		{ "by nothing", 200, "{\"error\":\"boom\"}", ERR_PROVIDER_DOWN, RETRY_AGAIN,
+		  BLAME_ENDPOINT },
 		{ "a code that is no status", 200, "{\"error\":{\"code\":7}}", ERR_PROVIDER_DOWN,
-		  true },
+		  RETRY_AGAIN, BLAME_ENDPOINT },
 		{ "a prompt filter is a refusal", 400, "{\"error\":{\"code\":\"content_filter\"}}",
-		  ERR_OK, false },
+		  ERR_OK, RETRY_NEVER, BLAME_REQUEST },
 		{ "but not under another status", 500, "{\"error\":{\"code\":\"content_filter\"}}",
-		  ERR_PROVIDER_DOWN, true },
+		  ERR_PROVIDER_DOWN, RETRY_AGAIN, BLAME_ENDPOINT },
 		{ "JSON that breaks off says nothing", 429,
-		  "{\"error\":{\"type\":\"insufficient_quota\"}", ERR_PROVIDER_RATE, true },
+		  "{\"error\":{\"type\":\"insufficient_quota\"}", ERR_PROVIDER_RATE, RETRY_AGAIN,
+		  BLAME_KEY },
+		{ "a day's quota", 429,
+		  "[{\"error\":{\"code\":429,\"status\":\"RESOURCE_EXHAUSTED\",\"details\":[{"
+		  "\"violations\":[{\"quotaId\":\"GenerateRequestsPerDayPerProject\"}]},{"
+		  "\"retryDelay\":\"36s\"}]}}]",
+		  ERR_PROVIDER_RATE, RETRY_ELSEWHERE, BLAME_KEY },
+		{ "a minute's quota", 429,
+		  "[{\"error\":{\"code\":429,\"details\":[{\"violations\":[{\"quotaId\":"
+		  "\"GenerateRequestsPerMinute\"}]}]}}]",
+		  ERR_PROVIDER_RATE, RETRY_AGAIN, BLAME_KEY },
+		{ "a call that the host could not read", 400,
+		  "{\"error\":{\"code\":\"tool_use_failed\"}}", ERR_PROVIDER_ANSWER, RETRY_ONCE,
+		  BLAME_ANSWER },
 		{ "wrong types everywhere", 400,
 		  "{\"error\":{\"type\":1,\"code\":[],\"message\":{},\"param\":true,\"details\":7},"
 		  "\"request_id\":{}}",
-		  ERR_PROVIDER_REJECTED, false },
+		  ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST },
 		{ "details of wrong types", 400,
 		  "{\"error\":{\"details\":[1,[],{\"retryDelay\":7}]}}", ERR_PROVIDER_REJECTED,
-		  false },
+		  RETRY_NEVER, BLAME_REQUEST },
 	};
 	struct dialect_case *c = *state;
 
@@ -104,8 +121,10 @@ static void status_and_names_decide_the_class(void **state)
 		enum err err = classify(c, rows[i].status, rows[i].body);
 		if (err != rows[i].err || c->failure.err != err)
 			fail_msg("%s: %s", rows[i].name, err_info(err)->reason);
-		if (err != ERR_OK && c->failure.retryable != rows[i].retryable)
-			fail_msg("%s: retryable is wrong", rows[i].name);
+		if (c->failure.retry != rows[i].retry || c->failure.blame != rows[i].blame)
+			fail_msg("%s: retry %d, blame %d", rows[i].name, c->failure.retry,
+				 c->failure.blame);
+		assert_int_equal(c->failure.retryable, rows[i].retry >= RETRY_ONCE);
 		assert_int_equal(c->failure.learn, LEARN_NOTHING);
 		assert_false(c->failure.usage_known);
 		case_reset(c);
@@ -140,17 +159,24 @@ static void nothing_of_the_providers_text_gets_out(void **state)
 
 static void the_header_decides_about_retries(void **state)
 {
+	static const struct {
+		const char *header;
+		uint16_t status;
+		enum retry retry;
+	} rows[] = {
+		{ "true", 400, RETRY_AGAIN },      { " FALSE", 529, RETRY_ELSEWHERE },
+		{ "false", 401, RETRY_ELSEWHERE }, { "false", 400, RETRY_NEVER },
+		{ "perhaps", 529, RETRY_AGAIN },
+	};
 	struct dialect_case *c = *state;
 
-	c->answer.headers.should_retry = SLICE("true");
-	(void)classify(c, 400, "");
-	assert_true(c->failure.retryable);
-	c->answer.headers.should_retry = SLICE(" FALSE");
-	(void)classify(c, 529, "");
-	assert_false(c->failure.retryable);
-	c->answer.headers.should_retry = SLICE("perhaps");
-	(void)classify(c, 529, "");
-	assert_true(c->failure.retryable);
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		c->answer.headers.should_retry = slice_str(rows[i].header);
+		(void)classify(c, rows[i].status, "");
+		if (c->failure.retry != rows[i].retry)
+			fail_msg("%s: retry %d", rows[i].header, c->failure.retry);
+		assert_int_equal(c->failure.retryable, rows[i].retry >= RETRY_ONCE);
+	}
 }
 
 static void waits_are_read_in_every_form(void **state)
@@ -293,6 +319,43 @@ static void a_400_that_names_one_parameter_teaches(void **state)
 	}
 }
 
+/* A request is sent again for what was learnt, so that must make a difference. */
+static void a_fact_is_learnt_once(void **state)
+{
+	static const struct {
+		enum learn fact;
+		bool learnt;
+	} rows[] = {
+		{ LEARN_NOTHING, false },         { LEARN_NO_TEMPERATURE, true },
+		{ LEARN_NO_STOP, true },          { LEARN_COMPLETION_TOKENS, true },
+		{ LEARN_EFFORT_NONE, true },      { LEARN_NO_FORCED_TOOL, true },
+		{ LEARN_UNBIND_THINKING, false },
+	};
+	struct profile profile, all, none;
+	learn_set facts = 0;
+
+	(void)state;
+	assert_int_equal(COUNT_OF(rows), LEARN_COUNT);
+	profile_defaults(&profile, DIALECT_OPENAI, (struct slice){ NULL, 0 });
+	all = none = profile;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		assert_int_equal(profile_learn(&profile, rows[i].fact), rows[i].learnt);
+		assert_false(profile_learn(&profile, rows[i].fact));
+		facts |= LEARN_BIT(rows[i].fact);
+	}
+	assert_true(profile.temperature_never && profile.max_stop == 0 &&
+		    profile.max_tokens_field == MAX_TOKENS_FIELD_COMPLETION &&
+		    profile.tools_need_effort_none && !profile.forced_tool);
+	profile_learn_all(&none, 0);
+	assert_int_equal(none.max_stop, all.max_stop);
+	profile_learn_all(&all, facts);
+	for (int fact = 0; fact < LEARN_COUNT; fact++)
+		assert_false(profile_learn(&all, (enum learn)fact));
+	all.temperature_never = false;
+	all.reasoning = true; /* then it is not sent either */
+	assert_false(profile_learn(&all, LEARN_NO_TEMPERATURE));
+}
+
 static void request_ids_are_taken_when_they_look_like_one(void **state)
 {
 	static const struct {
@@ -335,6 +398,7 @@ int main(void)
 		TEST(a_wait_in_the_body_counts_where_no_header_says_one),
 		TEST(http_dates_are_read_in_their_three_forms),
 		TEST(a_400_that_names_one_parameter_teaches),
+		TEST(a_fact_is_learnt_once),
 		TEST(request_ids_are_taken_when_they_look_like_one),
 	};
 	return cmocka_run_group_tests_name("dialect_failure", tests, NULL, NULL);

@@ -72,6 +72,32 @@ static void a_connection_that_breaks_is_a_failure_only_before_the_reason(void **
 	stream_case_fini(&c);
 }
 
+static void a_stream_cut_short_is_its_endpoints_fault(void **state)
+{
+	static const struct {
+		const char *body;
+		enum blame blame;
+	} rows[] = {
+		{ SAY("a"), BLAME_ENDPOINT },
+		{ "", BLAME_ENDPOINT },
+		{ "data: {\"error\":{}}\n\n", BLAME_ENDPOINT },
+		{ "data: {\n\n", BLAME_ANSWER },
+		{ "data: {\"error\":{\"code\":\"rate_limit_exceeded\"}}\n\n", BLAME_KEY },
+	};
+	struct stream_case c;
+
+	(void)state;
+	stream_case_init(&c, DIALECT_OPENAI);
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		(void)stream_case_run(&c, rows[i].body, (struct stream_cut){ 0 });
+		assert_int_not_equal(c.err, ERR_OK);
+		if (c.failure.blame != rows[i].blame)
+			fail_msg("%s: %d", rows[i].body, c.failure.blame);
+		assert_true(c.failure.retryable);
+	}
+	stream_case_fini(&c);
+}
+
 static void the_state_tells_when_nothing_more_is_read(void **state)
 {
 	static const struct {
@@ -324,6 +350,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_connection_that_breaks_is_a_failure_only_before_the_reason),
+		cmocka_unit_test(a_stream_cut_short_is_its_endpoints_fault),
 		cmocka_unit_test(the_state_tells_when_nothing_more_is_read),
 		cmocka_unit_test(progress_counts_what_the_model_says),
 		cmocka_unit_test(long_texts_and_arguments_are_whole),
