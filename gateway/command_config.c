@@ -32,7 +32,7 @@ int command_check(int argc, char **argv)
 {
 	if (argc != 3)
 		return usage("check FILE");
-	struct settings_source source = { .path = argv[2] };
+	struct settings_source source = { .path = argv[2], .warnings = stderr };
 	struct config *config = settings_load(&source, stdout);
 	if (config == NULL) {
 		(void)written(stdout);

@@ -102,7 +102,8 @@ struct config {
 	uint32_t listen_count;
 	struct listen_address admin; /* host absent: no admin address */
 	struct slice admin_socket;   /* UNIX socket path, or absent */
-	uint32_t workers; /* resolved: "auto" is the number of CPUs this process may use */
+	uint32_t workers;  /* resolved: "auto" is the number of CPUs this process may use */
+	bool workers_auto; /* the file says auto, or nothing */
 	struct config_store store;
 	uint32_t listen_line, admin_line, workers_line,
 		store_line; /* in the file; 1 where it says nothing */

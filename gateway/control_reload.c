@@ -86,12 +86,20 @@ static int refuse(struct control *control, int status)
 	return status;
 }
 
+/* The CPUs may have become others since: no reason to refuse what else has changed. */
+static uint32_t auto_workers(const struct control *control)
+{
+	return control->config->workers_auto ? control->args.worker_count : 0;
+}
+
 /* What is on disk; what was looked at for it is remembered in any case. */
 static struct config *load_files(struct control *control, FILE *problems)
 {
 	struct settings_seen *seen = settings_seen_new();
 	const struct settings_source source = { .path = control->args.config_path,
 						.tickets = control->args.tickets,
+						.auto_workers = auto_workers(control),
+						.warnings = stderr,
 						.seen = seen };
 	struct config *fresh = settings_load(&source, problems);
 

@@ -115,7 +115,9 @@ static void load(struct loader *l)
 struct config *settings_load_failing(const struct settings_source *source, FILE *problems,
 				     size_t fail_next)
 {
-	struct loader l = { .source = source, .problems = { .out = problems } };
+	struct loader l = { .source = source,
+			    .problems = { .out = problems },
+			    .warnings = { .out = source->warnings } };
 
 	must(source->path != NULL);
 	must(problems != NULL);

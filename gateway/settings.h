@@ -25,6 +25,11 @@ struct settings_source {
 	/* Keys of session tickets, for listeners with TLS; they outlive the configuration. NULL where
 	 * nothing will be served. */
 	const struct tls_tickets *tickets;
+	/* What is right, but hardly meant is written here in the same form; NULL: it is not. */
+	FILE *warnings;
+	/* What `workers: auto` means where workers run already, whatever CPUs there are by now: their
+	 * number. 0: as many as this process may use CPUs. */
+	uint32_t auto_workers;
 };
 
 /* The configuration (the caller's; free with settings_free), or NULL after at least one problem

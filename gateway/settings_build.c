@@ -233,15 +233,26 @@ static void build_store(struct loader *l, const struct main_form *form)
 				"has no meaning for kind memory; write kind: redis, or remove it");
 }
 
+static void build_workers(struct loader *l, const struct main_form *form)
+{
+	const uint32_t running = l->source->auto_workers;
+	struct config *config = l->config;
+
+	config->workers_auto = form->workers == 0;
+	config->workers = (uint32_t)form->workers;
+	if (config->workers_auto)
+		config->workers = running != 0 ? running : usable_cpus();
+	if (config->workers > 256)
+		config->workers = 256;
+}
+
 void loader_build_process(struct loader *l, const struct main_form *form)
 {
 	struct config *config = l->config;
 
 	build_listen(l, form);
 	build_admin(l, form);
-	config->workers = form->workers == 0 ? usable_cpus() : (uint32_t)form->workers;
-	if (config->workers > 256)
-		config->workers = 256;
+	build_workers(l, form);
 	config->listen_line = line_of(form, "listen");
 	config->admin_line = line_of(form, "admin");
 	config->workers_line = line_of(form, "workers");

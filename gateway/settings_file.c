@@ -236,10 +236,7 @@ bool loader_glob(struct loader *l, const struct node *node, struct slice pattern
 	if (*count > 0)
 		qsort(*paths, *count, sizeof(**paths), by_bytes);
 	settings_seen_glob(l->source->seen, joined, *paths, *count);
-	if (*count > 0)
-		return true;
-	problem_at(&l->problems, node, "matches no file; correct the path or remove the entry");
-	return false;
+	return true;
 }
 
 /* ---- ${NAME} and file:PATH ---- */

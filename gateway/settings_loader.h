@@ -25,6 +25,7 @@ struct loaded_file {
 struct loader {
 	const struct settings_source *source;
 	struct problems problems;
+	struct problems warnings; /* out NULL: nobody wants them */
 	bool failed;           /* memory: reported once */
 	struct config *config; /* in the making; its arena holds what stays */
 	struct arena scratch;  /* gone when the load ends: trees and forms */
@@ -52,7 +53,7 @@ struct slice loader_path(struct loader *l, const struct node *node, struct slice
 MUST_USE bool loader_expand(struct loader *l, const struct node *node, struct slice raw,
 			    struct slice *out);
 
-/* Paths that the glob matches, sorted, in scratch. False after a problem; no match is one. */
+/* Paths that the glob matches, sorted, in scratch; there may be none. False after a problem. */
 MUST_USE bool loader_glob(struct loader *l, const struct node *node, struct slice pattern,
 			  struct slice **paths, size_t *count);
 

@@ -273,6 +273,9 @@ static void read_files(struct tenants_builder *b, const struct node *entry)
 	loader_merge(b->l, SCOPE_TENANT, entry, &form, &b->l->scratch);
 	if (slice_absent(form.files) || !loader_glob(b->l, named, form.files, &paths, &count))
 		return;
+	/* A folder that is still empty is no mistake: tenants come and go while the gateway runs. */
+	if (count == 0 && b->l->warnings.out != NULL)
+		problem_at(&b->l->warnings, named, "matches no file: no tenants come from it");
 	for (size_t i = 0; i < count && going_on(b); i++)
 		read_file(b, named, paths[i]);
 }

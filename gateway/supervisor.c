@@ -84,7 +84,8 @@ static struct config *inherited_config(struct supervisor *s)
 	const struct settings_source source = { .path = s->config_path,
 						.files = texts.files,
 						.file_count = texts.count,
-						.tickets = s->tickets };
+						.tickets = s->tickets,
+						.auto_workers = s->sockets.workers };
 	struct config *config = settings_load(&source, stderr);
 	report_texts_free(&texts);
 	return config;
@@ -354,7 +355,9 @@ static bool prepare(struct supervisor *s)
 		perror("sluice: keys of TLS tickets");
 		return false;
 	}
-	const struct settings_source source = { .path = s->config_path, .tickets = s->tickets };
+	const struct settings_source source = { .path = s->config_path,
+						.tickets = s->tickets,
+						.warnings = stderr };
 	s->first = settings_load(&source, stderr);
 	if (s->first == NULL)
 		return false;

@@ -9,6 +9,7 @@ import signal
 import ssl
 import sys
 import time
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness  # noqa: E402
@@ -67,6 +68,37 @@ class Reload(harness.Case):
                 self.assertEqual(answer.status, 422)
                 self.assertRegex(answer.body.decode(), rf": {key}\b.*restart")
         self.assert_result(gateway.sample("hello"))
+
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "there is one CPU only")
+    def test_other_cpus_refuse_no_reload_to_automatic_workers(self):
+        gateway = self.gateway(harness.config(self.sim(), workers="auto"))
+        before = len(os.sched_getaffinity(0))
+        everybody = [gateway.pid, gateway.server_pid()]
+        for pid in everybody:
+            os.sched_setaffinity(pid, {min(os.sched_getaffinity(0))})
+        gateway.settings["tenants"].append(harness.tenant("other", OTHER_KEY))
+        gateway.write_config(gateway.settings)
+        self.assertEqual(gateway.reload().status, 200)
+        harness.wait_for(lambda: gateway.sample("hello", key=OTHER_KEY).status == 200, "the new tenant")
+        os.kill(gateway.server_pid(), signal.SIGKILL)
+        harness.wait_for(lambda: gateway.server_pid() not in (0, *everybody), "the next server")
+        gateway.wait_ready()
+        self.assert_result(gateway.sample("hello", key=OTHER_KEY))
+        harness.wait_for(lambda: gateway.metrics().sum("sluice_limiter_mode") == before, "as many workers as before")
+
+    def test_a_folder_of_tenants_may_be_empty(self):
+        gateway = self.gateway(harness.config(self.sim()))
+        folder = os.path.join(os.path.dirname(gateway.config_path), "tenants.d")
+        os.mkdir(folder)
+        gateway.settings["tenants"].append({"files": "tenants.d/*.yaml"})
+        gateway.write_config(gateway.settings)
+        self.assertEqual(gateway.reload().status, 200)
+        gateway.wait_stderr("matches no file")
+        with open(os.path.join(folder, "other.yaml"), "w", encoding="utf-8") as file:
+            json.dump([harness.tenant("other", OTHER_KEY)], file)
+        self.assertEqual(gateway.reload().status, 200)
+        harness.wait_for(lambda: gateway.sample("hello", key=OTHER_KEY).status == 200, "the new tenant")
 
 
 class Many(harness.Case):

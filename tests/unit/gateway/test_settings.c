@@ -371,6 +371,31 @@ static void changes_that_need_a_restart_are_named(void **state)
 	rig_fini(&running);
 }
 
+/* A container's CPUs may change while the gateway runs. */
+static void auto_workers_are_those_that_run(void **state)
+{
+	const char *const text = "workers: auto\n" RIG_PROVIDERS RIG_MODELS;
+	const struct config_file file = { SLICE("sluice.yaml"), slice_str(text) };
+	struct settings_source source = { .path = "sluice.yaml", .files = &file, .file_count = 1 };
+	uint32_t line;
+	(void)state;
+	source.auto_workers = 77;
+	struct config *running = settings_load(&source, stderr);
+	struct config *fresh = settings_load(&source, stderr);
+	assert_non_null(running);
+	assert_non_null(fresh);
+	assert_true(running->workers_auto);
+	assert_int_equal(running->workers, 77);
+	assert_null(settings_needs_restart(running, fresh, &line));
+	settings_free(&fresh);
+	source.auto_workers = 0;
+	fresh = settings_load(&source, stderr);
+	assert_non_null(fresh);
+	assert_true(fresh->workers >= 1 && fresh->workers <= 256);
+	settings_free(&fresh);
+	settings_free(&running);
+}
+
 static void freeing_nothing_is_allowed(void **state)
 {
 	struct config *config = NULL;
@@ -396,6 +421,7 @@ int main(void)
 		cmocka_unit_test(models_of_a_disabled_provider_are_disabled),
 		cmocka_unit_test(json_is_read_too),
 		cmocka_unit_test(changes_that_need_a_restart_are_named),
+		cmocka_unit_test(auto_workers_are_those_that_run),
 		cmocka_unit_test(freeing_nothing_is_allowed),
 	};
 	return cmocka_run_group_tests_name("settings", tests, NULL, NULL);

@@ -132,6 +132,31 @@ static void files_of_the_disk_are_found_from_the_file_that_names_them(void **sta
 	assert_int_equal(rmdir(directory), 0);
 }
 
+/* The first tenant may come later; but a pattern that never matches is worth a word. */
+static void a_pattern_that_matches_no_file_gives_no_tenants_and_a_warning(void **state)
+{
+	static const char text[] = RIG_PROVIDERS RIG_MODELS "tenants:\n"
+							    "  - {id: acme}\n"
+							    "  - {files: \"tenants.d/*.yaml\"}\n";
+	const struct config_file file = { SLICE("conf/sluice.yaml"), slice_str(text) };
+	struct settings_source source = { .path = file.path.at, .files = &file, .file_count = 1 };
+	char *said = NULL;
+	size_t len = 0;
+	(void)state;
+	struct config *config = settings_load(&source, stderr);
+	assert_non_null(config);
+	assert_int_equal(config->tenants.count, 1);
+	settings_free(&config);
+	source.warnings = open_memstream(&said, &len);
+	config = settings_load(&source, stderr);
+	assert_non_null(config);
+	assert_int_equal(fclose(source.warnings), 0);
+	assert_string_equal(said, "conf/sluice.yaml:11: tenants[1].files: matches no file: no "
+				  "tenants come from it\n");
+	free(said);
+	settings_free(&config);
+}
+
 static void a_problem_in_a_tenant_file_names_that_file(void **state)
 {
 	static const char text[] = RIG_PROVIDERS RIG_MODELS
@@ -179,6 +204,7 @@ int main(void)
 		cmocka_unit_test(a_configuration_can_be_loaded_again_from_its_own_files),
 		cmocka_unit_test(the_digest_depends_on_every_file),
 		cmocka_unit_test(files_of_the_disk_are_found_from_the_file_that_names_them),
+		cmocka_unit_test(a_pattern_that_matches_no_file_gives_no_tenants_and_a_warning),
 		cmocka_unit_test(a_problem_in_a_tenant_file_names_that_file),
 	};
 	return cmocka_run_group_tests_name("settings_file", tests, NULL, NULL);
