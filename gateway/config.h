@@ -33,14 +33,35 @@ struct endpoint {
 		path; /* everything of the URL's path before the dialect's path; no trailing '/' */
 	struct slice authority; /* value of the Host header */
 	uint32_t weight;
-	struct slice ca_path; /* private CA, or absent */
-	struct slice ca_pem;  /* its content */
+	struct slice zone;     /* absent: none */
+	uint32_t concurrent;   /* calls in flight, all workers together; UINT32_MAX: no bound */
+	uint32_t queue;        /* calls that may wait for a place, all workers together */
+	nsec_t queue_deadline; /* how long a call waits for one; 0: no bound of its own */
+	struct slice ca_path;  /* private CA, or absent */
+	struct slice ca_pem;   /* its content */
 	struct slice
 		identity; /* "https|host|port|sha256 of the CA": pools outlive snapshots by it */
 };
 
 struct provider_timeouts {
 	nsec_t connect, first_byte, idle, total; /* per attempt */
+};
+
+/* When an endpoint that fails is left alone, and for how long. */
+struct provider_breaker {
+	uint32_t failures;     /* in a row */
+	double ratio;          /* of failed calls in `window`; 0: not looked at */
+	uint32_t calls;        /* in `window`: from that many on `ratio` counts */
+	nsec_t window;         /* > 0 */
+	nsec_t open, open_max; /* the first time alone, and the longest; open <= open_max */
+	nsec_t slow_start;     /* from closing to its whole share; 0: at once */
+};
+
+/* Active checks of a provider's endpoints. */
+struct provider_check {
+	struct slice path; /* begins with '/'; absent: there are none */
+	nsec_t interval, timeout;
+	uint32_t unhealthy, healthy; /* checks in a row that change the verdict */
 };
 
 struct provider {
@@ -53,6 +74,8 @@ struct provider {
 	const struct slice *keys; /* secrets; never printed */
 	uint32_t key_count;
 	struct provider_timeouts timeouts;
+	struct provider_breaker breaker;
+	struct provider_check check;
 };
 
 struct ssl_ctx_st;
@@ -93,6 +116,13 @@ struct config_store {
 	nsec_t deadline;
 };
 
+/* What a request may try again (DESIGN 5). */
+struct config_retries {
+	uint32_t attempts; /* of one request, the first included; at least 1 */
+	double budget;     /* retries per request, of each tenant and of each provider */
+	uint32_t floor;    /* retries in ten seconds that both have in any case, on each worker */
+};
+
 struct config {
 	uint32_t magic;
 	struct arena_pool pool;
@@ -104,6 +134,8 @@ struct config {
 	struct slice admin_socket;   /* UNIX socket path, or absent */
 	uint32_t workers;  /* resolved: "auto" is the number of CPUs this process may use */
 	bool workers_auto; /* the file says auto, or nothing */
+	struct slice zone; /* where this gateway runs; absent: not said */
+	struct config_retries retries;
 	struct config_store store;
 	uint32_t listen_line, admin_line, workers_line,
 		store_line; /* in the file; 1 where it says nothing */

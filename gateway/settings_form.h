@@ -34,10 +34,11 @@ struct main_form {
 	const struct node *node;
 	struct form_entries listen, jwt, providers, models, plans;
 	const struct node *tenants;
-	struct slice admin_address, admin_socket, store_url, store_ca;
+	struct slice admin_address, admin_socket, zone, store_url, store_ca;
 	uint64_t workers, reload_watch, body_bytes, unfinished_bytes, connections, drain,
 		store_kind, store_deadline, metrics_tenants;
-	uint64_t certificates_san;
+	uint64_t certificates_san, attempts, retry_floor;
+	double retry_budget;
 	struct form_values origins;
 };
 
@@ -55,13 +56,18 @@ struct issuer_form {
 
 struct endpoint_form {
 	const struct node *node;
-	struct slice url;
-	uint64_t weight;
+	struct slice url, zone;
+	uint64_t weight, concurrent, queue, queue_deadline;
 };
 
 struct provider_form {
 	const struct node *node;
 	uint64_t dialect, enabled, connect, first_byte, idle, total;
+	uint64_t breaker_failures, breaker_calls, breaker_window, breaker_open, breaker_open_max,
+		breaker_slow_start;
+	double breaker_ratio;
+	struct slice check_path;
+	uint64_t check_interval, check_timeout, check_unhealthy, check_healthy;
 	struct slice version, ca;
 	struct form_entries endpoints;
 	struct form_values keys;

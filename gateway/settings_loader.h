@@ -1,7 +1,8 @@
 /* settings_loader.h - one load of a configuration: what its parts share.
  *
- * settings.c drives; settings_file finds texts, settings_read fills forms from trees, settings_build
- * settings_plans and settings_tenants turn forms into the configuration. Private to settings*.c and their tests. */
+ * settings.c drives; settings_file finds texts, settings_read fills forms from trees, settings_build,
+ * settings_providers, settings_models, settings_plans and settings_tenants turn forms into the
+ * configuration. Private to settings*.c and their tests. */
 #ifndef GATEWAY_SETTINGS_LOADER_H
 #define GATEWAY_SETTINGS_LOADER_H
 
@@ -26,9 +27,9 @@ struct loader {
 	const struct settings_source *source;
 	struct problems problems;
 	struct problems warnings; /* out NULL: nobody wants them */
-	bool failed;           /* memory: reported once */
-	struct config *config; /* in the making; its arena holds what stays */
-	struct arena scratch;  /* gone when the load ends: trees and forms */
+	bool failed;              /* memory: reported once */
+	struct config *config;    /* in the making; its arena holds what stays */
+	struct arena scratch;     /* gone when the load ends: trees and forms */
 	struct loaded_file *files, **files_end;
 	uint32_t file_count;
 };
@@ -68,7 +69,7 @@ void loader_presets(enum settings_scope scope, void *form);
 void loader_merge(struct loader *l, enum settings_scope scope, const struct node *node, void *form,
 		  struct arena *into);
 
-/* ---- settings_build.c, settings_tenants.c: forms to configuration ---- */
+/* ---- settings_build.c and what is named like a part of the file: forms to configuration ---- */
 /* Providers first, then models, then plans and tenants. Problems are counted in the loader. */
 /* The TLS context of a listener; none without tls, or after a problem. */
 void loader_build_tls(struct loader *l, const struct listen_form *form, struct listen_address *out);
@@ -78,6 +79,9 @@ void loader_build_process(struct loader *l, const struct main_form *form);
 void loader_build_providers(struct loader *l, const struct main_form *form);
 void loader_build_models(struct loader *l, const struct main_form *form);
 void loader_build_tenants(struct loader *l, const struct main_form *form);
+
+/* Copies that live as long as the configuration; NULL after a problem. */
+const struct slice *loader_keep_list(struct loader *l, const struct form_values *list);
 
 struct url_parts;
 
