@@ -210,47 +210,18 @@ const struct setting *settings_row(enum settings_scope scope, struct slice prefi
 
 /* ---- the nearest key ---- */
 
-enum { KEY_MAX = 32 };
-
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Edits from `a` to `b`, both at most KEY_MAX bytes. */
-static size_t distance(struct slice a, struct slice b)
-{
-	size_t row[KEY_MAX + 1];
-
-	for (size_t j = 0; j <= b.len; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= a.len; i++) {
-		size_t corner = row[0];
-		row[0] = i;
-		for (size_t j = 1; j <= b.len; j++) {
-			size_t above = row[j];
-			row[j] = least(least(above, row[j - 1]) + 1,
-				       corner + (a.at[i - 1] != b.at[j - 1]));
-			corner = above;
-		}
-	}
-	return row[b.len];
-}
-
 struct slice settings_nearest(enum settings_scope scope, struct slice prefix, struct slice key)
 {
 	struct slice nearest = { NULL, 0 };
 	size_t best = 4, count;
 	const struct setting *rows = settings_rows(scope, &count);
 
-	if (key.len > KEY_MAX)
-		return nearest;
 	for (size_t i = 0; i < count; i++) {
 		struct slice rest = below(rows[i].key, prefix);
 		struct slice name = slice_cut(&rest, '.');
-		if (rows[i].form == FORM_LATER || name.len == 0 || name.len > KEY_MAX)
+		if (rows[i].form == FORM_LATER || name.len == 0)
 			continue;
-		size_t edits = distance(key, name);
+		const size_t edits = slice_edits(key, name);
 		/* "cb" is not like "ca": more than a third of the key changed is another word */
 		if (edits < best && edits * 3 <= name.len) {
 			best = edits;

@@ -102,3 +102,30 @@ bool slice_glob(struct slice pattern, struct slice s)
 		p++;
 	return p == pattern.len;
 }
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+size_t slice_edits(struct slice a, struct slice b)
+{
+	size_t row[SLICE_EDITS_MAX +
+		   1]; /* from the first i bytes of `a` to each beginning of `b` */
+
+	if (a.len > SLICE_EDITS_MAX || b.len > SLICE_EDITS_MAX)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= b.len; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= a.len; i++) {
+		size_t corner = row[0];
+		row[0] = i;
+		for (size_t j = 1; j <= b.len; j++) {
+			const size_t above = row[j];
+			row[j] = least(least(above, row[j - 1]) + 1,
+				       corner + (a.at[i - 1] != b.at[j - 1]));
+			corner = above;
+		}
+	}
+	return row[b.len];
+}

@@ -75,4 +75,10 @@ bool slice_to_u64(struct slice s, uint64_t *out);
  * |stars|. */
 bool slice_glob(struct slice pattern, struct slice s);
 
+enum { SLICE_EDITS_MAX = 64 };
+
+/* How many bytes must be put in, taken out or changed to make `b` of `a`, for messages that guess what
+ * was meant. SIZE_MAX when one of them is longer than SLICE_EDITS_MAX. */
+size_t slice_edits(struct slice a, struct slice b);
+
 #endif

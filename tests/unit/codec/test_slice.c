@@ -133,6 +133,28 @@ static void a_hostile_glob_ends_soon(void **state)
 	assert_false(slice_glob(slice_of(pattern, sizeof(pattern)), slice_of(text, sizeof(text))));
 }
 
+static void edits_are_counted(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		size_t edits;
+	} rows[] = {
+		{ "", "", 0 },       { "", "abc", 3 },           { "abc", "", 3 },
+		{ "abc", "abc", 0 }, { "abc", "abd", 1 },        { "abc", "ac", 1 },
+		{ "ac", "abc", 1 },  { "kitten", "sitting", 3 }, { "ab", "ba", 2 },
+	};
+	char longer[SLICE_EDITS_MAX + 1];
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
+		assert_int_equal(slice_edits(slice_str(rows[i].a), slice_str(rows[i].b)),
+				 rows[i].edits);
+	(void)memset(longer, 'x', sizeof(longer));
+	assert_int_equal(slice_edits(slice_of(longer, sizeof(longer) - 1), SLICE("x")),
+			 SLICE_EDITS_MAX - 1);
+	assert_true(slice_edits(slice_of(longer, sizeof(longer)), SLICE("x")) == SIZE_MAX);
+	assert_true(slice_edits(SLICE("x"), slice_of(longer, sizeof(longer))) == SIZE_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +166,7 @@ int main(void)
 		cmocka_unit_test(only_decimal_digits_that_fit_are_a_number),
 		cmocka_unit_test(globs_match_whole_texts),
 		cmocka_unit_test(a_hostile_glob_ends_soon),
+		cmocka_unit_test(edits_are_counted),
 	};
 	return cmocka_run_group_tests_name("slice", tests, NULL, NULL);
 }
