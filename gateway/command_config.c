@@ -30,15 +30,20 @@ static int written(FILE *out)
 
 int command_check(int argc, char **argv)
 {
-	if (argc != 3)
-		return usage("check FILE");
-	struct settings_source source = { .path = argv[2], .warnings = stderr };
+	const bool verbose = argc == 4 && strcmp(argv[2], "--verbose") == 0;
+
+	if (argc != 3 && !verbose)
+		return usage("check [--verbose] FILE");
+	const char *path = argv[argc - 1];
+	struct settings_source source = { .path = path,
+					  .warnings = stderr,
+					  .models = verbose ? stdout : NULL };
 	struct config *config = settings_load(&source, stdout);
 	if (config == NULL) {
 		(void)written(stdout);
 		return 1;
 	}
-	(void)printf("%s: ok (%u providers, %u models, %zu tenants)\n", argv[2],
+	(void)printf("%s: ok (%u providers, %u models, %zu tenants)\n", path,
 		     config->provider_count, config->catalog.count, config->tenants.count);
 	settings_free(&config);
 	return written(stdout);

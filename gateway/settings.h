@@ -27,6 +27,8 @@ struct settings_source {
 	const struct tls_tickets *tickets;
 	/* What is right, but hardly meant is written here in the same form; NULL: it is not. */
 	FILE *warnings;
+	/* What is in force of each model, and whether file, catalogue or default says so; NULL: nowhere. */
+	FILE *models;
 	/* What `workers: auto` means where workers run already, whatever CPUs there are by now: their
 	 * number. 0: as many as this process may use CPUs. */
 	uint32_t auto_workers;

@@ -1,13 +1,217 @@
-/* settings_models.c - forms to configuration: the models. */
+/* settings_models.c - forms to configuration: the models.
+ *
+ * What the file says wins; what it leaves out is taken from the catalogue of known models, if that knows
+ * what the provider calls this one, and else from the dialect. */
 #include "gateway/settings_loader.h"
 
 #include "codec/base/must.h"
+#include "gateway/settings_value.h"
+#include "routing/known.h"
+
+#include <inttypes.h>
 
 _Static_assert(MAX_TOKENS_FIELD_MAX_TOKENS == 0 && MAX_TOKENS_FIELD_COMPLETION == 1,
 	       "the order of choices in tbl/settings.h");
 _Static_assert(ID_RULE_NONE == 0 && ID_RULE_MISTRAL9 == 1,
 	       "the order of choices in tbl/settings.h");
 _Static_assert((int)CATALOG_MODELS_MAX <= (int)BITSET_MAX, "plans name models by bit");
+
+/* ---- known models ---- */
+
+enum { FACTS_MAX = 24 };
+
+/* What the catalogue says where the file does not: the key, and the number for the form's field. */
+struct fact {
+	const char *key;
+	size_t field;
+	uint64_t value; /* FORM_UNSET: nothing after all */
+};
+
+#define FACT(key, field, value)                                  \
+	{                                                        \
+		key, offsetof(struct model_form, field), (value) \
+	}
+_Static_assert(FORM_UNSET == KNOWN_UNSAID, "what is not said is not set");
+
+static size_t known_facts(const struct known_model *known, struct fact out[FACTS_MAX])
+{
+	const struct fact facts[] = {
+		FACT("context", context, known->context),
+		FACT("price.input", price_input, known->price_input),
+		FACT("price.output", price_output, known->price_output),
+		FACT("price.cache_read", price_cache_read, known->price_cache_read),
+		FACT("price.cache_write", price_cache_write, known->price_cache_write),
+		FACT("profile.max_output", max_output, known->max_output),
+		FACT("profile.max_stop", max_stop, known->stops_never ? 0 : FORM_UNSET),
+		FACT("profile.image", image, known->image),
+		FACT("profile.audio", audio, known->audio),
+		FACT("profile.forced_tool", forced_tool, known->forced_tool),
+		FACT("profile.structured_output", structured_output, known->structured_output),
+		FACT("profile.prefill", prefill, known->prefill),
+		FACT("profile.max_tokens_field", max_tokens_field,
+		     known->completion_tokens ? MAX_TOKENS_FIELD_COMPLETION : FORM_UNSET),
+		FACT("profile.reasoning", reasoning, known->reasoning),
+		FACT("profile.tools_need_effort_none", tools_need_effort_none,
+		     known->tools_need_effort_none),
+		FACT("profile.user_after_tool", user_after_tool, known->user_after_tool),
+		FACT("profile.think_tags", think_tags, known->think_tags),
+		FACT("profile.id_rule", id_rule,
+		     known->nine_character_ids ? ID_RULE_MISTRAL9 : ID_RULE_NONE),
+	};
+
+	_Static_assert(COUNT_OF(facts) <= FACTS_MAX, "all of them fit");
+	(void)memcpy(out, facts, sizeof(facts));
+	return COUNT_OF(facts);
+}
+
+/* A price is taken as a whole: half of somebody's own beside half of the list would be nobody's. */
+static bool file_says(const struct model_form *form, const char *key)
+{
+	const bool price = strncmp(key, "price.", strlen("price.")) == 0;
+
+	return node_find(form->node, price ? "price" : key) != NULL;
+}
+
+static void take_known(struct model_form *form, const struct known_model *known)
+{
+	struct fact facts[FACTS_MAX];
+	const size_t count = known_facts(known, facts);
+
+	for (size_t i = 0; i < count; i++)
+		if (facts[i].value != FORM_UNSET && !file_says(form, facts[i].key))
+			(void)memcpy((char *)form + facts[i].field, &facts[i].value,
+				     sizeof(facts[i].value));
+	if (!file_says(form, "speed"))
+		form->speed = known->speed;
+	if (!file_says(form, "intelligence"))
+		form->intelligence = known->intelligence;
+	if (known->temperature_never && !file_says(form, "profile.temperature"))
+		form->temperature = (struct form_range){ .set = true, .never = true };
+}
+
+/* Says that `key` is missing, and who could have known it. */
+static void miss(struct loader *l, const struct model_form *form, const char *key,
+		 const struct known_model *known)
+{
+	const struct slice name = slice_absent(form->name) ? form->id : form->name;
+	const struct known_model *nearest = known_nearest(name);
+	char expects[128];
+	bool group;
+
+	setting_expects(settings_row(SCOPE_MODEL, SLICE(""), slice_str(key), &group), expects,
+			sizeof(expects));
+	if (known != NULL || slice_absent(name))
+		problem_below(&l->problems, form->node, key, "is missing; write %s", expects);
+	else
+		problem_below(&l->problems, form->node, key,
+			      "is missing, and %.*s is no model that this version knows%s%s%s; "
+			      "write %s",
+			      (int)name.len, name.at, nearest == NULL ? "" : " (",
+			      nearest == NULL ? "" : nearest->name, nearest == NULL ? "" : " is)",
+			      expects);
+}
+
+static void check_complete(struct loader *l, const struct model_form *form,
+			   const struct known_model *known)
+{
+	const struct {
+		const char *key;
+		uint64_t value;
+	} needed[] = {
+		{ "context", form->context },
+		{ "price.input", form->price_input },
+		{ "price.output", form->price_output },
+	};
+
+	/* one that stands there and is wrong was reported when it was read */
+	for (size_t i = 0; i < COUNT_OF(needed); i++)
+		if (needed[i].value == FORM_UNSET && node_find(form->node, needed[i].key) == NULL)
+			miss(l, form, needed[i].key, known);
+}
+
+/* ---- sluice check --verbose: what is in force, and who says so ---- */
+
+static const char *origin(const struct model_form *form, const struct setting *row,
+			  const struct known_model *known)
+{
+	struct fact facts[FACTS_MAX];
+	const size_t count = known == NULL ? 0 : known_facts(known, facts);
+
+	if (node_find(form->node, row->key) != NULL)
+		return "file";
+	if (file_says(form, row->key)) /* a price, of which this is not said */
+		return "default";
+	for (size_t i = 0; i < count; i++)
+		if (facts[i].value != FORM_UNSET && strcmp(facts[i].key, row->key) == 0)
+			return "catalogue";
+	if (known != NULL &&
+	    (row->type == TYPE_FRACTION || (row->type == TYPE_RANGE && known->temperature_never)))
+		return "catalogue";
+	return "default";
+}
+
+static void print_range(FILE *out, const struct form_range *range, const char *preset)
+{
+	if (!range->set)
+		(void)fprintf(out, "%-24s", preset);
+	else if (range->never)
+		(void)fprintf(out, "%-24s", "null");
+	else
+		(void)fprintf(out, "[%g, %g]%*s", range->min, range->max, 14, "");
+}
+
+static void print_value(FILE *out, const struct setting *row, const void *field)
+{
+	char text[128];
+	uint64_t number;
+	double fraction;
+	struct slice s;
+	bool later;
+
+	setting_preset_text(row, text, sizeof(text));
+	if (row->type == TYPE_RANGE) {
+		print_range(out, field, text);
+		return;
+	}
+	if (row->type == TYPE_FRACTION) {
+		(void)memcpy(&fraction, field, sizeof(fraction));
+		(void)fprintf(out, "%-24g", fraction);
+		return;
+	}
+	if (row->type >= TYPE_ID) {
+		(void)memcpy(&s, field, sizeof(s));
+		s = slice_absent(s) ? slice_str(text) : s;
+	} else {
+		(void)memcpy(&number, field, sizeof(number));
+		if (number != FORM_UNSET && row->type != TYPE_CHOICE)
+			value_format(row->type, number, text, sizeof(text));
+		s = number == FORM_UNSET || row->type != TYPE_CHOICE
+			    ? slice_str(text)
+			    : setting_choice(row, number, &later);
+	}
+	(void)fprintf(out, "%-24.*s", (int)s.len, s.at);
+}
+
+static void print_model(FILE *out, const struct model_form *form, const struct known_model *known)
+{
+	size_t count;
+	const struct setting *rows = settings_rows(SCOPE_MODEL, &count);
+
+	(void)fprintf(out, "models[%u] %.*s", form->node->index, (int)form->id.len, form->id.at);
+	if (known != NULL)
+		(void)fprintf(out, ": %s of %s is in the catalogue (%s)", known->name,
+			      known->vendor, known->source);
+	(void)fputs("\n", out);
+	for (size_t i = 0; i < count; i++) {
+		if (rows[i].form != FORM_VALUE)
+			continue;
+		(void)fprintf(out, "  %-32s ", rows[i].key);
+		print_value(out, &rows[i], (const char *)form + rows[i].offset);
+		(void)fprintf(out, " %s\n", origin(form, &rows[i], known));
+	}
+}
+
+/* ---- models ---- */
 
 static bool is_openai(const struct provider *provider)
 {
@@ -76,12 +280,20 @@ static struct slice model_version(struct loader *l, const struct model_form *for
 	return loader_keep(l, form->version);
 }
 
-static void build_model(struct loader *l, const struct model_form *form, struct model *out,
+static void build_model(struct loader *l, const struct model_form *read, struct model *out,
 			struct slice *version)
 {
+	struct model_form own = *read, *form = &own;
+	const struct known_model *known =
+		known_find(slice_absent(form->name) ? form->id : form->name);
 	int64_t provider = find_provider(l, form);
 	const struct provider *owner;
 
+	if (known != NULL)
+		take_known(form, known);
+	check_complete(l, form, known);
+	if (l->source->models != NULL)
+		print_model(l->source->models, form, known);
 	if (provider < 0)
 		return;
 	owner = &l->config->providers[provider];

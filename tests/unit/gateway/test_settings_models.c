@@ -1,0 +1,164 @@
+#include "tests/unit/gateway/settings_rig.h"
+
+#include <string.h>
+
+#define PROVIDERS                                                                                  \
+	"providers:\n"                                                                             \
+	"  a: {dialect: anthropic, endpoints: [{url: \"http://localhost\"}]}\n"                    \
+	"  old: {dialect: anthropic, version: \"2023-06-01\", endpoints: [{url: \"http://b\"}]}\n" \
+	"  o: {dialect: openai, endpoints: [{url: \"http://localhost/v1\"}]}\n"
+
+static void a_known_model_needs_no_more_than_its_name(void **state)
+{
+	struct rig rig;
+	(void)state;
+	rig_load_good(&rig, PROVIDERS "models:\n"
+				      "  - {id: opus, provider: a, name: claude-opus-5-5}\n"
+				      "  - {id: gpt-5.4-mini, provider: o}\n"
+				      "  - {id: mistral-small-latest, provider: o}\n");
+	const struct model *m = rig.config->catalog.models;
+	assert_int_equal(m[0].context, 1000000);
+	assert_int_equal(m[0].price_input, 4000000);
+	assert_int_equal(m[0].price_output, 20000000);
+	assert_int_equal(m[0].price_cache_read, 200000);
+	assert_int_equal(m[0].price_cache_write, 5000000);
+	assert_true(m[0].intelligence == 0.95 && m[0].speed == 0.45);
+	assert_int_equal(m[0].profile.max_output, 128000);
+	assert_true(m[0].profile.image && m[0].profile.structured_output);
+	assert_true(m[0].profile.temperature_never);
+	assert_false(m[0].profile.forced_tool || m[0].profile.audio || m[0].profile.prefill);
+	assert_int_equal(m[0].profile.max_stop, 16);
+	assert_int_equal(m[1].context, 272000); /* of its input */
+	assert_int_equal(m[1].price_cache_write, 750000);
+	assert_int_equal(m[1].profile.max_stop, 0);
+	assert_int_equal(m[1].profile.max_tokens_field, MAX_TOKENS_FIELD_COMPLETION);
+	assert_true(m[1].profile.reasoning && m[1].profile.tools_need_effort_none);
+	assert_int_equal(m[2].profile.id_rule, ID_RULE_MISTRAL9);
+	assert_false(m[2].profile.user_after_tool);
+	assert_int_equal(m[2].profile.max_stop, 4);
+	assert_int_equal(m[2].profile.max_tokens_field, MAX_TOKENS_FIELD_MAX_TOKENS);
+	rig_fini(&rig);
+}
+
+static void what_the_file_says_wins_over_the_catalogue(void **state)
+{
+	struct rig rig;
+	(void)state;
+	rig_load_good(&rig,
+		      PROVIDERS "models:\n"
+				"  - id: opus\n"
+				"    provider: a\n"
+				"    name: claude-opus-5-5\n"
+				"    context: 5000\n"
+				"    speed: 0\n"
+				"    intelligence: 0.5\n"
+				"    price: {input: 0, output: 0}\n"
+				"    profile: {max_output: 100, image: false, forced_tool: true,"
+				" structured_output: false, temperature: [0, 1], max_stop: 3}\n");
+	const struct model *m = rig.config->catalog.models;
+	assert_int_equal(m->context, 5000);
+	assert_true(m->speed == 0 && m->intelligence == 0.5);
+	assert_int_equal(m->price_input, 0);
+	assert_int_equal(m->price_output, 0);
+	assert_int_equal(m->price_cache_read, 0); /* the catalogue's price is taken whole or not */
+	assert_int_equal(m->price_cache_write, 0);
+	assert_int_equal(m->profile.max_output, 100);
+	assert_int_equal(m->profile.max_stop, 3);
+	assert_true(m->profile.forced_tool);
+	assert_false(m->profile.image || m->profile.structured_output ||
+		     m->profile.temperature_never);
+	rig_fini(&rig);
+}
+
+static void a_version_still_decides_about_temperature_where_the_model_would_take_it(void **state)
+{
+	struct rig rig;
+	(void)state;
+	rig_load_good(&rig, PROVIDERS "models:\n"
+				      "  - {id: claude-haiku-4-5, provider: a}\n"
+				      "  - {id: h, provider: old, name: claude-haiku-4-5}\n"
+				      "  - {id: s, provider: old, name: claude-sonnet-5}\n");
+	const struct model *m = rig.config->catalog.models;
+	assert_true(m[0].profile.temperature_never); /* nobody takes one under that version */
+	assert_false(m[1].profile.temperature_never);
+	assert_true(m[2].profile.temperature_never);
+	assert_true(m[0].profile.prefill && m[1].profile.prefill);
+	assert_false(m[2].profile.prefill);
+	rig_fini(&rig);
+}
+
+static void what_is_missing_of_an_unknown_model_is_named_with_a_neighbour(void **state)
+{
+	struct rig rig;
+	(void)state;
+	rig_load(&rig, PROVIDERS "models:\n"
+				 "  - {id: sonnet, provider: a, name: claude-sonnet-4.6,"
+				 " price: {input: 1, output: 2}}\n"
+				 "  - {id: own, provider: o, context: 8000}\n"
+				 "  - {id: gpt-4.1, provider: o, price: {output: 1}}\n");
+	assert_null(rig.config);
+	assert_string_equal(
+		rig.problems,
+		"conf/sluice.yaml:6: models[0].context: is missing, and claude-sonnet-4.6 is no "
+		"model that this version knows (claude-sonnet-4-6 is); write a whole number from 1 "
+		"to 1000000000000\n"
+		"conf/sluice.yaml:7: models[1].price.input: is missing, and own is no model that "
+		"this version knows; write USD per million tokens from 0 to 1000000\n"
+		"conf/sluice.yaml:7: models[1].price.output: is missing, and own is no model that "
+		"this version knows; write USD per million tokens from 0 to 1000000\n"
+		"conf/sluice.yaml:8: models[2].price.input: is missing; write USD per million "
+		"tokens from 0 to 1000000\n");
+	rig_fini(&rig);
+}
+
+static void who_says_what_is_in_force_is_told_on_demand(void **state)
+{
+	static const char text[] = PROVIDERS "models:\n"
+					     "  - {id: opus, provider: a, name: claude-opus-4-8,"
+					     " context: 9, aliases: [o]}\n"
+					     "  - {id: own, provider: o, context: 8, price: "
+					     "{input: 1.5, output: 2}}\n";
+	static const char *const lines[] = {
+		"models[0] opus: claude-opus-4-8 of anthropic is in the catalogue (models.dev@",
+		"  context                          9                        file\n",
+		"  price.output                     25                       catalogue\n",
+		"  speed                            0.45                     catalogue\n",
+		"  profile.temperature              null                     catalogue\n",
+		"  profile.text_content_as_string   false                    default\n",
+		"models[1] own\n",
+		"  price.input                      1.5                      file\n",
+		"  price.cache_read                 (price.input)            default\n",
+		"  intelligence                     0.5                      default\n",
+		"  profile.id_rule                  none                     default\n",
+	};
+	const struct config_file file = { SLICE("sluice.yaml"), slice_str(text) };
+	struct settings_source source = { .path = "sluice.yaml", .files = &file, .file_count = 1 };
+	char *said = NULL;
+	size_t len = 0;
+	(void)state;
+	source.models = open_memstream(&said, &len);
+	struct config *config = settings_load(&source, stderr);
+	assert_non_null(config);
+	assert_int_equal(fclose(source.models), 0);
+	const char *at = said;
+	for (size_t i = 0; i < COUNT_OF(lines); i++) {
+		at = strstr(at, lines[i]);
+		if (at == NULL)
+			fail_msg("there is no line \"%s\" in its place in:\n%s", lines[i], said);
+	}
+	free(said);
+	settings_free(&config);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_known_model_needs_no_more_than_its_name),
+		cmocka_unit_test(what_the_file_says_wins_over_the_catalogue),
+		cmocka_unit_test(
+			a_version_still_decides_about_temperature_where_the_model_would_take_it),
+		cmocka_unit_test(what_is_missing_of_an_unknown_model_is_named_with_a_neighbour),
+		cmocka_unit_test(who_says_what_is_in_force_is_told_on_demand),
+	};
+	return cmocka_run_group_tests_name("settings_models", tests, NULL, NULL);
+}
