@@ -47,7 +47,8 @@ static void usage(FILE *out)
 		    out);
 	sim_spec_print(out);
 	(void)fputs("Times: 20ms, 150us, 2s, or milliseconds.\n"
-		    "\nGET /stats, GET /last, GET /last/body, POST /reset, POST /default with "
+		    "\nGET /health, GET /stats, GET /last, GET /last/body, POST /reset, POST "
+		    "/default with "
 		    "words as body.\n",
 		    out);
 }
@@ -259,7 +260,8 @@ int main(int argc, char **argv)
 	sigset_t stop_signals;
 
 	sim_shared_init(&shared);
-	shared.start_spec = shared.spec = options.spec;
+	shared.start_spec = options.spec;
+	sim_shared_set_spec(&shared, &options.spec);
 	shared.api_key = options.api_key;
 	if (options.tls.cert != NULL) {
 		shared.tls = sim_io_context(&options.tls);

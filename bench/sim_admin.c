@@ -49,6 +49,7 @@ static unsigned get_stats(struct sim_shared *shared, const struct sim_http *http
 		{ "in_flight", &c->in_flight },
 		{ "in_flight_high", &c->in_flight_high },
 		{ "cancelled", &c->cancelled },
+		{ "health", &c->health },
 	};
 
 	(void)http;
@@ -58,7 +59,9 @@ static unsigned get_stats(struct sim_shared *shared, const struct sim_http *http
 			       atomic_load(rows[i].counter));
 	sim_buf_text(body, "\"behaviours\":{");
 	put_behaviours(c, body);
-	sim_buf_text(body, "}}\n");
+	sim_buf_text(body, "},\"keys\":");
+	sim_keys_print(&shared->keys, body);
+	sim_buf_text(body, "}\n");
 	return 200;
 }
 

@@ -349,6 +349,7 @@ static void good_head(const struct sim_answer *a, const char *type, struct sim_b
 		       a->number);
 	if (!a->keep_alive)
 		sim_buf_text(out, "connection: close\r\n");
+	sim_keys_headers(a->quota, a->ask->dialect, out);
 }
 
 /* Half of the body and a bracket too many: complete as HTTP, broken as JSON. */
@@ -388,7 +389,7 @@ void sim_answer_whole(const struct sim_answer *a, struct sim_buf *out, size_t *c
 		sim_buf_format(out, "content-length: #\r\n\r\n", (uint64_t)body.len);
 		sim_buf_add(out, body);
 	}
-	if (a->spec->fault == SIM_FAULT_CUT)
+	if (a->spec->fault == SIM_FAULT_CUT || a->spec->fault == SIM_FAULT_STALL)
 		*cut_at = out->len - start - body.len / 2;
 	else if (a->spec->fault == SIM_FAULT_CUTHEAD)
 		*cut_at = 40; /* inside content-type, the first header */
@@ -419,6 +420,7 @@ uint64_t sim_answer_steps(const struct sim_answer *a)
 		return 1;
 	case SIM_FAULT_CUT:
 	case SIM_FAULT_MIDWAY:
+	case SIM_FAULT_STALL:
 		return full_steps(a) / 2 + 1;
 	default:
 		return full_steps(a);
@@ -477,7 +479,8 @@ static void error_event(const struct sim_answer *a, struct sim_buf *out)
 void sim_answer_step(const struct sim_answer *a, uint64_t step, struct sim_buf *out)
 {
 	struct sim_buf *scratch = a->scratch;
-	bool last = step == sim_answer_steps(a) - 1, cut = a->spec->fault == SIM_FAULT_CUT;
+	bool last = step == sim_answer_steps(a) - 1;
+	bool cut = a->spec->fault == SIM_FAULT_CUT || a->spec->fault == SIM_FAULT_STALL;
 	size_t start = out->len;
 
 	scratch->len = 0;

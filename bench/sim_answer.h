@@ -7,6 +7,7 @@
 
 #include "bench/sim_ask.h"
 #include "bench/sim_buf.h"
+#include "bench/sim_keys.h"
 #include "bench/sim_spec.h"
 
 /* Words that appear in errors only, so that a test can look for provider text that leaked. */
@@ -16,7 +17,8 @@
 struct sim_answer {
 	const struct sim_ask *ask;
 	const struct sim_spec *spec;
-	uint64_t number; /* makes the ids of answer and calls unique */
+	const struct sim_quota *quota; /* what is left to the request's key */
+	uint64_t number;               /* makes the ids of answer and calls unique */
 	bool keep_alive;
 	struct sim_buf *scratch, *input;
 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "codec/base/must.h"
 
@@ -73,6 +74,18 @@ void sim_buf_format(struct sim_buf *buf, const char *format, ...)
 		format++;
 	}
 	va_end(arguments);
+}
+
+void sim_buf_date(struct sim_buf *buf, const char *form, nsec_t ahead)
+{
+	struct timespec wall;
+	struct tm parts;
+	char text[64];
+
+	must(clock_gettime(CLOCK_REALTIME, &wall) == 0);
+	const time_t then = wall.tv_sec + (time_t)((ahead + (nsec_t)wall.tv_nsec + SEC - 1) / SEC);
+	must(gmtime_r(&then, &parts) != NULL);
+	sim_buf_add(buf, slice_of(text, strftime(text, sizeof(text), form, &parts)));
 }
 
 void sim_buf_escaped(struct sim_buf *buf, struct slice s)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "codec/base/clock.h"
 #include "codec/base/slice.h"
 
 struct sim_buf {
@@ -32,6 +33,9 @@ void sim_buf_hex(struct sim_buf *buf, uint64_t n);
 /* `format` with each '$' replaced by the next argument, a struct slice, and each '#' by the next
  * argument, a uint64_t, in decimal. Several times faster than printf. */
 void sim_buf_format(struct sim_buf *buf, const char *format, ...);
+
+/* The time so far ahead, UTC, rounded up to the second, in the form that strftime makes of `form`. */
+void sim_buf_date(struct sim_buf *buf, const char *form, nsec_t ahead);
 
 /* The inside of a JSON string, without its quotes. Bytes above 0x7f pass as they are. */
 void sim_buf_escaped(struct sim_buf *buf, struct slice s);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "bench/sim_admin.h"
+#include "bench/sim_due.h"
 #include "bench/sim_error.h"
 #include "codec/base/must.h"
 
@@ -77,12 +78,19 @@ static void peer_gone(struct sim_conn *conn)
 
 /* ---- the request in work ---- */
 
+/* Whether the connection ends with this answer. */
+static bool worn_out(const struct sim_conn *conn)
+{
+	return conn->spec.once || (conn->spec.uses > 0 && conn->requests >= conn->spec.uses);
+}
+
 static struct sim_answer answer_of(struct sim_conn *conn)
 {
 	return (struct sim_answer){ .ask = &conn->ask,
 				    .spec = &conn->spec,
+				    .quota = &conn->quota,
 				    .number = conn->number,
-				    .keep_alive = conn->http.keep_alive && !conn->spec.once,
+				    .keep_alive = conn->http.keep_alive && !worn_out(conn),
 				    .scratch = &conn->loop->scratch,
 				    .input = &conn->loop->input };
 }
@@ -107,6 +115,10 @@ static void complete(struct sim_conn *conn, size_t start, size_t cut_at)
 {
 	if (cut_at != SIZE_MAX && start + cut_at < conn->out.len)
 		conn->out.len = start + cut_at;
+	if (conn->spec.fault == SIM_FAULT_STALL) {
+		conn->phase = SIM_CONN_HANGING;
+		return;
+	}
 	if (cut_at != SIZE_MAX)
 		conn->end = SIM_IO_CUT;
 	if (conn->spec.dribble > 0) {
@@ -114,7 +126,7 @@ static void complete(struct sim_conn *conn, size_t start, size_t cut_at)
 		sim_loop_at(conn->loop, conn, conn->loop->now + conn->spec.dribble);
 		return;
 	}
-	leave(conn, conn->spec.once || conn->end != SIM_IO_ORDERLY);
+	leave(conn, worn_out(conn) || conn->end != SIM_IO_ORDERLY);
 }
 
 /* Writes the steps that are due: one, or all of a stream that does not pause. */
@@ -193,20 +205,8 @@ static bool answer_now(struct sim_conn *conn)
 
 /* ---- taking a request ---- */
 
-/* `every` and `first` let some requests off. */
-static void spare(struct sim_shared *shared, struct sim_spec *spec)
-{
-	if (spec->fault == SIM_FAULT_NONE || (spec->every <= 1 && spec->first_only == 0))
-		return;
-	uint64_t nth = atomic_fetch_add(&shared->faults_due, 1) + 1;
-
-	if ((spec->every > 1 && nth % spec->every != 0) ||
-	    (spec->first_only > 0 && nth > spec->first_only))
-		spec->fault = SIM_FAULT_NONE;
-}
-
 /* Header X-Sim, else a model name that begins with "sim-", on top of the default. */
-static bool choose_spec(struct sim_conn *conn, struct slice *wrong)
+static bool choose_spec(struct sim_conn *conn, struct slice key, struct slice *wrong)
 {
 	static const struct slice prefix = SLICE_INIT("sim-");
 	struct slice words = sim_http_header(&conn->http, SLICE("x-sim"));
@@ -215,24 +215,33 @@ static bool choose_spec(struct sim_conn *conn, struct slice *wrong)
 		words = slice_of(conn->ask.model.at + prefix.len, conn->ask.model.len - prefix.len);
 	if (!slice_absent(words) && !sim_spec_parse(&conn->spec, words, wrong))
 		return false;
-	spare(conn->loop->shared, &conn->spec);
+	sim_due_spare(conn->loop->shared, &conn->spec, key, conn->id, conn->loop->now);
 	return true;
 }
 
-/* The key as a provider would look for it; NULL when it will do. */
-static const char *key_problem(const struct sim_conn *conn, enum sim_dialect dialect)
+/* What the key has left; a key with nothing left meets the provider's refusal, and no other fault. */
+static void take_quota(struct sim_conn *conn, struct slice key)
+{
+	struct sim_spec *spec = &conn->spec;
+
+	conn->quota = sim_keys_take(&conn->loop->shared->keys, key, spec,
+				    (conn->ask.body_len + spec->size) / 4, conn->loop->now);
+	if (!conn->quota.refused)
+		return;
+	spec->fault = SIM_FAULT_ERROR;
+	spec->status = 429;
+	spec->retry_after = conn->quota.reset;
+}
+
+/* What is wrong with the key; NULL when it will do. */
+static const char *key_problem(const struct sim_conn *conn, struct slice key)
 {
 	struct slice wanted = slice_str(conn->loop->shared->api_key);
-	struct slice key = sim_http_header(&conn->http, SLICE("x-api-key"));
-	struct slice authorization = sim_http_header(&conn->http, SLICE("authorization"));
 
 	if (slice_absent(wanted))
 		return NULL;
-	if (dialect == SIM_OPENAI || slice_absent(key)) {
-		if (!slice_starts(authorization, SLICE("Bearer ")))
-			return "no API key";
-		key = slice_of(authorization.at + 7, authorization.len - 7);
-	}
+	if (key.len == 0)
+		return "no API key";
 	return slice_eq(key, wanted) ? NULL : "wrong API key";
 }
 
@@ -243,14 +252,15 @@ static void refuse(struct sim_conn *conn, enum sim_dialect dialect, unsigned sta
 
 	sim_count(&conn->loop->shared->counters.refused);
 	sim_error_answer(&answer, dialect, status, problem, &conn->out);
-	leave(conn, false);
+	leave(conn, worn_out(conn));
 }
 
 /* What is wrong with the request in itself, with its status; NULL: nothing. */
 static const char *check(struct sim_conn *conn, enum sim_dialect dialect, unsigned *status)
 {
 	struct slice type = sim_http_header(&conn->http, SLICE("content-type")), wrong;
-	const char *problem = key_problem(conn, dialect);
+	struct slice key = sim_keys_of(&conn->http, dialect);
+	const char *problem = key_problem(conn, key);
 
 	*status = 401;
 	if (problem != NULL)
@@ -265,8 +275,10 @@ static const char *check(struct sim_conn *conn, enum sim_dialect dialect, unsign
 	if (problem != NULL)
 		return problem;
 	*status = 404;
-	if (choose_spec(conn, &wrong))
+	if (choose_spec(conn, key, &wrong)) {
+		take_quota(conn, key);
 		return NULL;
+	}
 	(void)snprintf(conn->problem, sizeof(conn->problem),
 		       "model: no such behaviour, or a bad argument: %.*s",
 		       wrong.len > 32 ? 32 : (int)wrong.len, wrong.at);
@@ -311,6 +323,7 @@ static bool take_provider(struct sim_conn *conn, enum sim_dialect dialect)
 	sim_shared_get_spec(shared, &conn->loop->spec, &conn->loop->spec_version);
 	conn->spec = conn->loop->spec;
 	conn->step = 0;
+	conn->quota = (struct sim_quota){ 0 };
 	const char *problem = check(conn, dialect, &status);
 
 	if (problem != NULL) {
@@ -326,6 +339,40 @@ static bool take_provider(struct sim_conn *conn, enum sim_dialect dialect)
 	return true;
 }
 
+/* GET /health. It tells the truth unless the behaviour says otherwise; a fault that is not a status
+ * ends the connection, or leaves the question without an answer. False: the connection is gone. */
+static bool take_health(struct sim_conn *conn)
+{
+	struct sim_loop *loop = conn->loop;
+	const struct sim_spec *spec = &loop->spec;
+
+	sim_count(&loop->shared->counters.health);
+	sim_shared_get_spec(loop->shared, &loop->spec, &loop->spec_version);
+	const bool ill =
+		spec->fault != SIM_FAULT_NONE && !spec->well && sim_due_by_time(spec, loop->now);
+
+	if (ill && spec->fault == SIM_FAULT_HANG) {
+		note_in_flight(&loop->shared->counters);
+		conn->phase = SIM_CONN_HANGING;
+		return true;
+	}
+	if (ill && (spec->fault == SIM_FAULT_CLOSE || spec->fault == SIM_FAULT_RESET)) {
+		conn->end = SIM_IO_RESET;
+		sim_conn_free(&conn);
+		return false;
+	}
+	unsigned status = ill || spec->sick ? 503 : 200;
+
+	if (ill && spec->status != 0)
+		status = (unsigned)spec->status;
+	sim_answer_plain(&conn->out, status, "application/json", NULL,
+			 status == 200 ? SLICE("{\"status\":\"ok\"}\n")
+				       : SLICE("{\"status\":\"unavailable\"}\n"),
+			 conn->http.keep_alive);
+	leave(conn, false);
+	return true;
+}
+
 /* A complete request is at the front of `in`. False: the connection is gone. */
 static bool take(struct sim_conn *conn)
 {
@@ -334,6 +381,8 @@ static bool take(struct sim_conn *conn)
 
 	if (sim_ask_dialect(path, &dialect) && slice_eq(conn->http.method, SLICE("POST")))
 		return take_provider(conn, dialect);
+	if (slice_eq(path, SLICE("/health")) && slice_eq(conn->http.method, SLICE("GET")))
+		return take_health(conn);
 	sim_admin_answer(conn->loop->shared, &conn->http, path, &conn->loop->scratch, &conn->out);
 	leave(conn, false);
 	return true;
@@ -489,7 +538,7 @@ static void dribble_on(struct sim_conn *conn)
 		sim_loop_at(conn->loop, conn, conn->loop->now + conn->spec.dribble);
 		return;
 	}
-	leave(conn, conn->spec.once || conn->end != SIM_IO_ORDERLY);
+	leave(conn, worn_out(conn) || conn->end != SIM_IO_ORDERLY);
 	settle(conn);
 }
 

@@ -39,6 +39,7 @@ struct sim_conn {
 	struct sim_http http;
 	struct sim_ask ask;
 	struct sim_spec spec;
+	struct sim_quota quota;
 	uint64_t number, step;
 	char problem[96]; /* why it is refused, where that names a part of it */
 };

@@ -86,6 +86,15 @@ void sim_error_answer(const struct sim_answer *a, enum sim_dialect dialect, unsi
 			       (a->spec->retry_after + SEC - 1) / SEC);
 	if (a->spec->retry_ms != NSEC_NEVER)
 		sim_buf_format(headers, "retry-after-ms: #\r\n", a->spec->retry_ms / MSEC);
+	if (a->spec->retry_date != NSEC_NEVER) {
+		sim_buf_text(headers, "retry-after: ");
+		sim_buf_date(headers, "%a, %d %b %Y %H:%M:%S GMT", a->spec->retry_date);
+		sim_buf_text(headers, "\r\n");
+	}
+	if (a->spec->should_retry != UINT64_MAX)
+		sim_buf_format(headers, "x-should-retry: $\r\n",
+			       slice_str(a->spec->should_retry ? "true" : "false"));
+	sim_keys_headers(a->quota, dialect, headers);
 	sim_buf_add(headers, slice_of("", 1)); /* NUL */
 	sim_answer_plain(out, status, "application/json", headers->at,
 			 slice_of(body->at, body->len), a->keep_alive);

@@ -14,14 +14,6 @@
 
 #define EVENTS_MAX 256
 
-static nsec_t clock_now(void)
-{
-	struct timespec now;
-
-	must(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
-	return (nsec_t)now.tv_sec * SEC + (nsec_t)now.tv_nsec;
-}
-
 /* ---- timers: a binary heap, the earliest first ---- */
 
 static void put(struct sim_loop *loop, size_t at, struct sim_conn *conn)
@@ -180,7 +172,7 @@ static int wait(struct sim_loop *loop, struct epoll_event *events)
 	int milliseconds = -1;
 
 	if (loop->timer_count > 0) {
-		nsec_t now = clock_now(), due = loop->timers[0]->due;
+		nsec_t now = sim_clock(), due = loop->timers[0]->due;
 		nsec_t left = due > now ? due - now : 0;
 
 		timeout.tv_sec = (time_t)(left / SEC);
@@ -193,7 +185,7 @@ static int wait(struct sim_loop *loop, struct epoll_event *events)
 	if (count < 0 && errno == ENOSYS)
 		count = epoll_wait(loop->epoll_fd, events, EVENTS_MAX, milliseconds);
 	must(count >= 0 || errno == EINTR);
-	loop->now = clock_now();
+	loop->now = sim_clock();
 	return count;
 }
 

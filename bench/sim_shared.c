@@ -1,20 +1,31 @@
 #include "bench/sim_shared.h"
 
 #include <stdio.h>
+#include <time.h>
 
 #include "codec/base/must.h"
+
+nsec_t sim_clock(void)
+{
+	struct timespec now;
+
+	must(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+	return (nsec_t)now.tv_sec * SEC + (nsec_t)now.tv_nsec;
+}
 
 void sim_shared_init(struct sim_shared *shared)
 {
 	*shared = (struct sim_shared){ .start_spec = sim_spec_default, .spec = sim_spec_default };
 	must(pthread_mutex_init(&shared->spec_lock, NULL) == 0);
 	must(pthread_mutex_init(&shared->last.lock, NULL) == 0);
+	sim_keys_init(&shared->keys);
 }
 
 void sim_shared_fini(struct sim_shared *shared)
 {
 	SSL_CTX_free(shared->tls);
 	sim_buf_free(&shared->last.bytes);
+	sim_keys_fini(&shared->keys);
 	must(pthread_mutex_destroy(&shared->spec_lock) == 0);
 	must(pthread_mutex_destroy(&shared->last.lock) == 0);
 }
@@ -23,6 +34,7 @@ void sim_shared_set_spec(struct sim_shared *shared, const struct sim_spec *spec)
 {
 	must(pthread_mutex_lock(&shared->spec_lock) == 0);
 	shared->spec = *spec;
+	shared->spec.since = sim_clock();
 	sim_count(&shared->spec_version);
 	must(pthread_mutex_unlock(&shared->spec_lock) == 0);
 }
@@ -69,10 +81,10 @@ void sim_shared_remember(struct sim_shared *shared, const struct sim_http *http,
 void sim_shared_reset(struct sim_shared *shared)
 {
 	struct sim_counters *c = &shared->counters;
-	_Atomic uint64_t *const plain[] = { &c->requests,       &c->messages,  &c->chat,
-					    &c->streams,        &c->refused,   &c->tool_calls,
-					    &c->connections,    &c->cancelled, &c->in_flight_high,
-					    &shared->faults_due };
+	_Atomic uint64_t *const plain[] = { &c->requests,    &c->messages,       &c->chat,
+					    &c->streams,     &c->refused,        &c->tool_calls,
+					    &c->connections, &c->cancelled,      &c->in_flight_high,
+					    &c->health,      &shared->faults_due };
 
 	for (size_t i = 0; i < COUNT_OF(plain); i++)
 		atomic_store(plain[i], 0);
@@ -83,5 +95,6 @@ void sim_shared_reset(struct sim_shared *shared)
 	must(pthread_mutex_lock(&shared->last.lock) == 0);
 	shared->last.number = 0;
 	must(pthread_mutex_unlock(&shared->last.lock) == 0);
+	sim_keys_reset(&shared->keys);
 	sim_shared_set_spec(shared, &shared->start_spec);
 }

@@ -11,6 +11,7 @@
 
 #include "bench/sim_buf.h"
 #include "bench/sim_http.h"
+#include "bench/sim_keys.h"
 #include "bench/sim_spec.h"
 
 struct sim_counters {
@@ -24,6 +25,7 @@ struct sim_counters {
 	_Atomic uint64_t in_flight;      /* taken and not yet answered */
 	_Atomic uint64_t in_flight_high; /* the most there ever were, since the last reset */
 	_Atomic uint64_t cancelled;      /* the peer went away before the answer was complete */
+	_Atomic uint64_t health;         /* GET /health */
 	_Atomic uint64_t faults[SIM_FAULT_COUNT];
 	_Atomic uint64_t statuses[600]; /* SIM_FAULT_ERROR by status */
 };
@@ -53,8 +55,12 @@ struct sim_shared {
 	_Atomic uint64_t connections; /* ids */
 	_Atomic uint64_t faults_due;  /* requests with a fault so far, for `every` and `first` */
 	struct sim_counters counters;
+	struct sim_keys keys;
 	struct sim_last last;
 };
+
+/* The simulator's clock: CLOCK_MONOTONIC. */
+nsec_t sim_clock(void);
 
 void sim_shared_init(struct sim_shared *shared);
 void sim_shared_fini(struct sim_shared *shared);
@@ -69,7 +75,7 @@ static inline void sim_uncount(_Atomic uint64_t *counter)
 	atomic_fetch_sub_explicit(counter, 1, memory_order_relaxed);
 }
 
-/* Replaces the default behaviour in all threads, from their next request on. */
+/* Replaces the default behaviour in all threads, from their next request on; it is in force since now. */
 void sim_shared_set_spec(struct sim_shared *shared, const struct sim_spec *spec);
 
 /* Refreshes *spec if *version is not the current one. */
@@ -79,7 +85,7 @@ void sim_shared_get_spec(struct sim_shared *shared, struct sim_spec *spec, uint6
 void sim_shared_remember(struct sim_shared *shared, const struct sim_http *http, const char *bytes,
 			 uint64_t number, uint64_t connection, uint64_t position, SSL *ssl);
 
-/* Counters to 0 (not those of what is open), no last request, the default behaviour of the start. */
+/* Counters to 0 (not those of what is open), keys unused, no last request, the default behaviour of the start. */
 void sim_shared_reset(struct sim_shared *shared);
 
 #endif

@@ -7,14 +7,17 @@
 const struct sim_spec sim_spec_default = {
 	.retry_after = NSEC_NEVER,
 	.retry_ms = NSEC_NEVER,
+	.retry_date = NSEC_NEVER,
+	.should_retry = UINT64_MAX,
 	.size = 256,
 	.chunk = 16,
 	.calls = 1,
 	.input = UINT64_MAX,
 	.output = UINT64_MAX,
+	.window = 60 * SEC,
 };
 
-enum argument { NONE, NUMBER, TIME, CODE };
+enum argument { NONE, NUMBER, TIME, TEXT };
 
 /* A word sets the member at `offset` to its argument, or to 1; and the fault, if it names one. */
 static const struct word {
@@ -47,7 +50,10 @@ static const struct word {
 	{ "retry", TIME, MEMBER(retry_after), 0, 86400 * SEC, 0,
 	  "Retry-After of an error; a bare number is seconds" },
 	{ "retryms", TIME, MEMBER(retry_ms), 0, 86400 * SEC, 0, "retry-after-ms of an error" },
-	{ "code", CODE, MEMBER(code), 0, 0, 0, "error code in the body" },
+	{ "retrydate", TIME, MEMBER(retry_date), 0, 86400 * SEC, 0,
+	  "Retry-After of an error, as a date so far ahead" },
+	{ "shouldretry", NUMBER, MEMBER(should_retry), 0, 1, 0, "x-should-retry of an error" },
+	{ "code", TEXT, MEMBER(code), 0, 0, 0, "error code in the body" },
 	{ "context", NONE, MEMBER(context), 0, 1, 0, "the error is that of a full context window" },
 	{ "hang", NONE, SIZE_MAX, 0, 1, SIM_FAULT_HANG, "never answers" },
 	{ "close", NONE, SIZE_MAX, 0, 1, SIM_FAULT_CLOSE, "closes before the answer" },
@@ -63,16 +69,33 @@ static const struct word {
 	{ "garbage", NONE, SIZE_MAX, 0, 1, SIM_FAULT_GARBAGE, "bytes that are not HTTP" },
 	{ "midway", NONE, SIZE_MAX, 0, 1, SIM_FAULT_MIDWAY,
 	  "an error event in the middle of a stream" },
+	{ "stall", NONE, SIZE_MAX, 0, 1, SIM_FAULT_STALL,
+	  "stops in the middle of the body or stream, and stays connected" },
 	{ "every", NUMBER, MEMBER(every), 1, UINT32_MAX, 0,
 	  "the fault hits each n-th request only" },
 	{ "first", NUMBER, MEMBER(first_only), 1, UINT32_MAX, 0,
 	  "the fault hits the first n requests only" },
+	{ "conns", NUMBER, MEMBER(every_connection), 1, UINT32_MAX, 0,
+	  "the fault hits each n-th connection only" },
+	{ "key", TEXT, MEMBER(key), 0, 0, 0, "the fault hits keys only that end in this word" },
+	{ "after", TIME, MEMBER(after), 0, 86400 * SEC, 0,
+	  "the fault begins so long after it became the default" },
+	{ "for", TIME, MEMBER(lasts), 1, 86400 * SEC, 0, "and lasts so long" },
+	{ "uses", NUMBER, MEMBER(uses), 1, UINT32_MAX, 0,
+	  "closes each connection after its n-th answer" },
+	{ "quota", NUMBER, MEMBER(quota), 1, UINT32_MAX, 0,
+	  "requests of each key in a window; then 429" },
+	{ "tokenquota", NUMBER, MEMBER(token_quota), 1, UINT32_MAX, 0,
+	  "tokens of each key in a window; then 429" },
+	{ "window", TIME, MEMBER(window), 1, 86400 * SEC, 0, "length of it, 60s" },
+	{ "sick", NONE, MEMBER(sick), 0, 1, 0, "GET /health fails though all is well" },
+	{ "well", NONE, MEMBER(well), 0, 1, 0, "GET /health is 200 though nothing is well" },
 #undef MEMBER
 };
 
 static const char *const fault_names[SIM_FAULT_COUNT] = {
-	"ok",      "error",   "hang",  "close", "reset",   "cut",
-	"cuthead", "badjson", "empty", "html",  "garbage", "midway",
+	"ok",      "error", "hang", "close",   "reset",  "cut",   "cuthead",
+	"badjson", "empty", "html", "garbage", "midway", "stall",
 };
 
 const char *sim_spec_fault_name(enum sim_fault fault)
@@ -105,15 +128,15 @@ static bool read_time(struct slice s, nsec_t unit, nsec_t *out)
 	return slice_to_u64(s, &count) && !__builtin_mul_overflow(count, unit, out);
 }
 
-static bool set_code(struct sim_spec *spec, struct slice code)
+static bool set_text(char into[SIM_SPEC_CODE_MAX], struct slice text)
 {
-	if (code.len == 0 || code.len >= SIM_SPEC_CODE_MAX)
+	if (text.len == 0 || text.len >= SIM_SPEC_CODE_MAX)
 		return false;
-	for (size_t i = 0; i < code.len; i++) /* it goes into a JSON string as it is */
-		if (code.at[i] < ' ' || code.at[i] == '"' || code.at[i] == '\\')
+	for (size_t i = 0; i < text.len; i++) /* it goes into a JSON string as it is */
+		if (text.at[i] < ' ' || text.at[i] == '"' || text.at[i] == '\\')
 			return false;
-	memcpy(spec->code, code.at, code.len);
-	spec->code[code.len] = '\0';
+	memcpy(into, text.at, text.len);
+	into[text.len] = '\0';
 	return true;
 }
 
@@ -127,8 +150,8 @@ static bool apply(struct sim_spec *spec, const struct word *word, struct slice *
 
 		if (slice_absent(argument))
 			return false;
-		if (word->argument == CODE)
-			return set_code(spec, argument);
+		if (word->argument == TEXT)
+			return set_text((char *)spec + word->offset, argument);
 		if (word->argument == TIME &&
 		    !read_time(argument, strcmp(word->name, "retry") == 0 ? SEC : MSEC, &value))
 			return false;

@@ -30,6 +30,7 @@ enum sim_fault {
 	SIM_FAULT_HTML,    /* `status`, else 502, with a page of a proxy */
 	SIM_FAULT_GARBAGE, /* bytes that are not HTTP */
 	SIM_FAULT_MIDWAY,  /* an error event in the middle of a stream */
+	SIM_FAULT_STALL,   /* stops in the middle of the body or stream, and stays connected */
 	SIM_FAULT_COUNT,
 };
 
@@ -38,6 +39,8 @@ struct sim_spec {
 	uint64_t status;
 	nsec_t retry_after;           /* sent as whole seconds; NSEC_NEVER: no header */
 	nsec_t retry_ms;              /* header retry-after-ms; NSEC_NEVER: none */
+	nsec_t retry_date;            /* Retry-After as a date so far ahead; NSEC_NEVER: none */
+	uint64_t should_retry;        /* x-should-retry of an error: 0, 1; UINT64_MAX: none */
 	char code[SIM_SPEC_CODE_MAX]; /* error code in the body; "" = what the status usually has */
 	uint64_t context;             /* the error is that of a full context window */
 
@@ -45,20 +48,34 @@ struct sim_spec {
 	nsec_t pace;    /* between two events of a stream */
 	nsec_t dribble; /* between two single bytes of the answer; 0: not dribbled */
 
-	uint64_t size;       /* bytes of text */
-	uint64_t chunk;      /* bytes of text in an event */
-	uint64_t calls;      /* tool calls in one answer */
-	uint64_t loop;       /* calls tools again after results, for ever */
-	uint64_t length;     /* ends for the token limit */
-	uint64_t refusal;    /* ends as refused */
-	uint64_t obey;       /* cuts the text at the request's token limit */
-	uint64_t input;      /* reported tokens; UINT64_MAX: bytes / 4 */
-	uint64_t output;     /* the same */
-	uint64_t nousage;    /* reports none */
-	uint64_t chunked;    /* a plain answer without Content-Length */
-	uint64_t once;       /* closes the connection after a good answer */
-	uint64_t every;      /* the fault hits each n-th request only; 0, 1: all */
-	uint64_t first_only; /* the fault hits the first n requests only; 0: all */
+	uint64_t size;    /* bytes of text */
+	uint64_t chunk;   /* bytes of text in an event */
+	uint64_t calls;   /* tool calls in one answer */
+	uint64_t loop;    /* calls tools again after results, for ever */
+	uint64_t length;  /* ends for the token limit */
+	uint64_t refusal; /* ends as refused */
+	uint64_t obey;    /* cuts the text at the request's token limit */
+	uint64_t input;   /* reported tokens; UINT64_MAX: bytes / 4 */
+	uint64_t output;  /* the same */
+	uint64_t nousage; /* reports none */
+	uint64_t chunked; /* a plain answer without Content-Length */
+	uint64_t once;    /* closes the connection after a good answer */
+	uint64_t uses;    /* closes a connection after its n-th answer; 0: never */
+
+	/* whom the fault hits: all of these must hold (sim_due.h) */
+	uint64_t every;              /* each n-th request; 0, 1: all */
+	uint64_t first_only;         /* the first n requests; 0: all */
+	uint64_t every_connection;   /* requests of each n-th connection; 0, 1: of all */
+	char key[SIM_SPEC_CODE_MAX]; /* requests with a key that ends so; "": all */
+	nsec_t after, lasts; /* requests from `since` + after on, for so long; lasts 0: for ever */
+	nsec_t since;        /* when this became the default behaviour */
+
+	/* what a key may do in each window (sim_keys.h) */
+	uint64_t quota, token_quota; /* requests, tokens; 0: as many as it likes */
+	nsec_t window;
+
+	uint64_t sick; /* GET /health fails, whatever the rest does */
+	uint64_t well; /* it does not, whatever the rest does */
 };
 
 /* 256 bytes of text at once, in events of 16 bytes, no fault. */

@@ -1,5 +1,7 @@
 """The provider simulator itself: what other tests and the benchmarks rely on."""
 # ctest: worker timeout=120
+import datetime
+import email.utils
 import http.client
 import json
 import os
@@ -244,6 +246,66 @@ class Faults(harness.Case):
         got = [ask(sim, messages("sim-error-500-every-3")).status for _ in range(6)]
         self.assertEqual(got, [200, 200, 500, 200, 200, 500])
 
+    def test_a_stalled_answer_stays_half_as_long_as_its_client_waits(self):
+        sim = self.sim()
+        for body, want, never in [(messages("sim-stall-size-400"), b"This text", b"stop_reason"),
+                                  (messages("sim-stall", stream=True), b"content_block_delta", b"message_stop")]:
+            data = json.dumps(body).encode()
+            head = (b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nanthropic-version: 1\r\nContent-Type: "
+                    b"application/json\r\nContent-Length: %d\r\n\r\n" % len(data))
+            with socket.create_connection(("127.0.0.1", sim.port), harness.PATIENCE_S) as peer:
+                peer.sendall(head + data)
+                got = b""
+                while want not in got:
+                    got += peer.recv(65536)
+                sim.wait_stats(lambda s: s["in_flight"] == 1, "it to be busy with this one alone")
+                peer.setblocking(False)
+                try:
+                    got += peer.recv(65536)
+                except BlockingIOError:
+                    pass
+                self.assertNotIn(never, got)
+            sim.wait_stats(lambda s: s["in_flight"] == 0, "the client's leaving to be noticed")
+        stats = sim.stats()
+        self.assertEqual((stats["behaviours"], stats["cancelled"]), ({"stall": 2}, 2))
+
+    def test_a_fault_may_have_its_time(self):
+        sim = self.sim("--default", "error-529-for-300ms")
+        harness.wait_for(lambda: ask(sim, messages()).status == 200, "the end of the storm")
+        sim.default("error-529-for-3600s")
+        self.assertEqual(ask(sim, messages()).status, 529)
+        sim.default("error-529-after-300ms")
+        self.assertEqual(ask(sim, messages()).status, 200)
+        harness.wait_for(lambda: ask(sim, messages()).status == 529, "its begin")
+
+    def test_a_fault_may_have_its_connections_and_keys(self):
+        sim = self.sim()
+        peers = [http.client.HTTPConnection("127.0.0.1", sim.port) for _ in range(4)]
+        got = []
+        for peer in peers * 2:
+            peer.request("POST", "/v1/messages", json.dumps(messages("sim-error-500-conns-2")), ANTHROPIC)
+            answer = peer.getresponse()
+            answer.read()
+            got.append(answer.status)
+        for peer in peers:
+            peer.close()
+        self.assertEqual(sorted(got[:4]), [200, 200, 500, 500])
+        self.assertEqual(got[4:], got[:4])
+        for key, status in [("sk-one", 200), ("sk-two", 503), ("two", 503), ("wo", 200)]:
+            answer = harness.request("POST", sim.url + "/v1/messages",
+                                     json.dumps(messages("sim-error-503-key-two")).encode(),
+                                     {**ANTHROPIC, "x-api-key": key})
+            self.assertEqual(answer.status, status, key)
+
+    def test_retry_after_comes_in_every_form(self):
+        sim = self.sim()
+        headers = ask(sim, messages("sim-error-529-retrydate-90s-shouldretry-1")).headers
+        ahead = email.utils.parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time()
+        self.assertTrue(88 < ahead <= 91, ahead)
+        self.assertEqual(headers["x-should-retry"], "true")
+        headers = ask(sim, messages("sim-error-529-shouldretry-0")).headers
+        self.assertEqual((headers["x-should-retry"], headers.get("retry-after")), ("false", None))
+
     def test_requests_that_no_provider_would_take_are_refused(self):
         sim = self.sim()
         cases = [("not JSON", b"{", 400), ("behind it", json.dumps(messages()).encode() + b"x", 400),
@@ -266,6 +328,74 @@ class Faults(harness.Case):
             answer = harness.request("POST", sim.url + "/v1/messages", json.dumps(messages()).encode(),
                                      {**ANTHROPIC, **headers})
             self.assertEqual(answer.status, status)
+
+
+class Quotas(harness.Case):
+    """What a key has left is told with every answer, and a key with nothing left is refused until its window ends."""
+
+    def ask(self, sim, key, model="claude", path="/v1/messages"):
+        header = {"x-api-key": key} if path.endswith("messages") else {"Authorization": "Bearer " + key}
+        return harness.request("POST", sim.url + path, json.dumps(messages(model)).encode(), {**ANTHROPIC, **header})
+
+    def test_requests_of_each_key_count_down_until_none_is_left(self):
+        sim = self.sim("--default", "quota-2-window-3600s")
+        answers = [self.ask(sim, "a") for _ in range(3)]
+        self.assertEqual([answer.status for answer in answers], [200, 200, 429])
+        self.assertEqual([answer.headers["anthropic-ratelimit-requests-remaining"] for answer in answers],
+                         ["1", "0", "0"])
+        self.assertEqual(answers[0].headers["anthropic-ratelimit-requests-limit"], "2")
+        self.assertTrue(3590 < int(answers[2].headers["retry-after"]) <= 3600)
+        self.assertNotIn("retry-after", answers[1].headers)
+        reset = datetime.datetime.fromisoformat(answers[0].headers["anthropic-ratelimit-requests-reset"])
+        self.assertTrue(3590 < reset.timestamp() - time.time() <= 3601)
+        self.assertEqual(self.ask(sim, "b").status, 200)
+        self.assertEqual(sim.stats()["keys"],
+                         {"a": {"requests": 3, "refused": 1}, "b": {"requests": 1, "refused": 0}})
+        sim.reset()
+        self.assertEqual((self.ask(sim, "a").status, sim.stats()["keys"]["a"]["requests"]), (200, 1))
+
+    def test_a_window_ends(self):
+        sim = self.sim("--default", "quota-1-window-300ms")
+        self.assertEqual(self.ask(sim, "a").status, 200)
+        harness.wait_for(lambda: self.ask(sim, "a").status == 200, "the next window")
+
+    def test_tokens_count_too(self):
+        sim = self.sim("--default", "tokenquota-100-window-3600s-size-200")
+        first = self.ask(sim, "a")
+        left = int(first.headers["anthropic-ratelimit-tokens-remaining"])
+        self.assertTrue(0 < left < 100, left)
+        harness.wait_for(lambda: self.ask(sim, "a").status == 429, "the last token")
+
+    def test_the_other_dialect_has_headers_of_its_own(self):
+        sim = self.sim("--default", "quota-9-tokenquota-1000")
+        path = "/v1/chat/completions"
+        for window, form in [("5ms", r"\dms"), ("30s", r"(29|30)(\.\d{3})?s"), ("400s", r"6m\d+(\.\d{3})?s"),
+                             ("7200s", r"(1h59m\d+(\.\d{3})?s|2h0m0s)")]:
+            headers = self.ask(sim, "key of " + window, "sim-window-" + window, path).headers
+            self.assertEqual((headers["x-ratelimit-limit-requests"], headers["x-ratelimit-remaining-requests"]),
+                             ("9", "8"))
+            self.assertRegex(headers["x-ratelimit-reset-tokens"], f"^{form}$")
+        self.assertNotIn("x-ratelimit-limit-tokens", ask_chat(self.sim(), chat()).headers)
+
+
+class Health(harness.Case):
+    def test_it_tells_the_truth_unless_told_otherwise(self):
+        sim = self.sim()
+        for words, status in [("", 200), ("error-529", 529), ("badjson", 503), ("sick", 503), ("error-500-well", 200),
+                              ("error-500-after-3600s", 200)]:
+            sim.default(words)
+            self.assertEqual(harness.request("GET", sim.url + "/health").status, status, words)
+        for words in ("close", "reset"):
+            sim.default(words)
+            with self.assertRaises(OSError):
+                harness.request("GET", sim.url + "/health")
+        sim.default("hang")
+        peer = http.client.HTTPConnection("127.0.0.1", sim.port)
+        peer.request("GET", "/health")
+        sim.wait_stats(lambda s: s["in_flight"] == 1, "the question")
+        peer.close()
+        sim.wait_stats(lambda s: s["in_flight"] == 0, "its end")
+        self.assertEqual((sim.stats()["health"], sim.stats()["requests"]), (9, 0))
 
 
 class Timing(harness.Case):
@@ -347,6 +477,19 @@ class Connections(harness.Case):
         self.assertEqual((sim.stats()["connections"], sim.stats()["requests"]), (1, 3))
         sim.reset()
         self.assertEqual(sim.stats()["requests"], 0)
+
+    def test_a_connection_may_wear_out(self):
+        sim = self.sim("--default", "uses-2")
+        peer = http.client.HTTPConnection("127.0.0.1", sim.port)
+        ends = []
+        for _ in range(5):  # reconnects by itself
+            peer.request("POST", "/v1/messages", json.dumps(messages()), ANTHROPIC)
+            answer = peer.getresponse()
+            answer.read()
+            ends.append(answer.will_close)
+        peer.close()
+        self.assertEqual(ends, [False, True, False, True, False])
+        self.assertEqual(sim.stats()["connections"], 3)
 
     def test_ambiguous_framing_is_refused(self):
         sim = self.sim()
