@@ -1,0 +1,293 @@
+/* What a connection may use up: tokens, requests given up, bytes of bodies that are not complete, time. */
+#include "tests/unit/gateway/h2_guard_rig.h"
+
+/* ---- tokens ---- */
+static void time_gives_tokens_back_up_to_the_full_number(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	const struct frame ping = { PING, 0, 0, 8 };
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(give(&rig, ping, START), GUARD_PASS);
+	/* 100 tokens a second, 5 for a ping */
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(give(&rig, ping, START + SEC), GUARD_PASS);
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(give(&rig, ping, START + 3600 * SEC), GUARD_PASS);
+	assert_int_equal(give(&rig, ping, START + 3600 * SEC), GUARD_FLOOD);
+	rig_free(&rig);
+}
+
+static void time_that_passes_in_small_steps_counts_in_full(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	const struct frame ping = { PING, 0, 0, 8 };
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(give(&rig, ping, START), GUARD_PASS);
+	for (nsec_t ms = 55; ms <= 5500; ms += 55) /* 5.5 tokens each */
+		assert_int_equal(give(&rig, ping, START + ms * MSEC), GUARD_PASS);
+	rig_free(&rig);
+}
+
+static void small_frames_are_counted_by_the_second(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	const struct frame window = { WINDOW, 0, 0, 4 };
+	for (nsec_t s = 1; s <= 2; s++)
+		for (int i = 0; i < 100000; i++)
+			assert_int_equal(give(&rig, window, START + s * SEC + (nsec_t)i),
+					 GUARD_PASS);
+	assert_int_equal(give(&rig, window, START + 3 * SEC - 1), GUARD_FLOOD);
+	rig_free(&rig);
+}
+
+static void answered_requests_give_tokens_back(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	const struct frame reset = { RST, 0, 1, 4 };
+	for (int i = 0; i < 5000; i++) {
+		assert_int_equal(give(&rig, reset, START), GUARD_PASS);
+		assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_ANSWERED), GUARD_PASS);
+	}
+	rig_free(&rig);
+}
+/* ---- requests that end early ---- */
+/* How many may end so before it is too many. */
+static int endings_borne(enum guard_ending ending)
+{
+	struct rig rig = rig_new();
+	int count = 0;
+	while (h2_guard_request_over(&rig.guard, ending) == GUARD_PASS && count < 1000)
+		count++;
+	rig_free(&rig);
+	return count;
+}
+
+static void so_many_requests_may_end_before_their_answer(void **state)
+{
+	(void)state;
+	assert_int_equal(endings_borne(GUARD_UNBEGUN), 100);
+	assert_int_equal(endings_borne(GUARD_GIVEN_UP), 50);
+	assert_int_equal(endings_borne(GUARD_ANSWERED), 1000);
+}
+
+/* Of those that are begun and given up at last. */
+static void no_more_than_100_are_begun_for_nothing_however_they_are_given_up(void **state)
+{
+	(void)state;
+	for (uint32_t at_once = 1; at_once <= 110; at_once++) {
+		struct rig rig = rig_new();
+		enum guard_verdict verdict = GUARD_PASS;
+		uint32_t begun = 0, all = 0;
+		while (verdict == GUARD_PASS) { /* fills up, and gives up so many of them */
+			for (; h2_guard_may_begin(&rig.guard, begun); begun++)
+				all++;
+			for (uint32_t i = 0; i < at_once && begun != 0 && verdict == GUARD_PASS;
+			     i++, begun--)
+				verdict = h2_guard_request_over(&rig.guard, GUARD_GIVEN_UP);
+		}
+		assert_int_equal(verdict, GUARD_ABORTED);
+		assert_int_equal(all, 100);
+		rig_free(&rig);
+	}
+}
+
+static void a_hundred_requests_are_worked_on_at_once_by_who_gives_up_none(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	assert_true(h2_guard_may_begin(&rig.guard, 99));
+	assert_false(h2_guard_may_begin(&rig.guard, 100));
+	assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_GIVEN_UP), GUARD_PASS);
+	assert_false(h2_guard_may_begin(&rig.guard, 99));
+	assert_true(h2_guard_may_begin(&rig.guard, 98));
+	assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_ANSWERED), GUARD_PASS);
+	assert_true(h2_guard_may_begin(&rig.guard, 99));
+	rig_free(&rig);
+}
+
+static void an_answered_request_makes_up_for_an_aborted_one(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_GIVEN_UP), GUARD_PASS);
+		assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_ANSWERED), GUARD_PASS);
+	}
+	assert_int_equal(rig.guard.aborted, 0);
+	rig_free(&rig);
+}
+
+static void five_a_second_may_be_given_up(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	for (nsec_t s = 1; s <= 100; s++) {
+		for (int i = 0; i < 5; i++)
+			assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_GIVEN_UP),
+					 GUARD_PASS);
+		assert_int_equal(h2_guard_check_pace(&rig.guard, &rig.budget, START + s * SEC),
+				 GUARD_PASS);
+	}
+	assert_int_equal(rig.guard.aborted, 0);
+	rig_free(&rig);
+}
+
+static void streams_below_the_highest_may_begin_bodies(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	assert_int_equal(
+		give(&rig, (struct frame){ HEADERS, END_HEADERS | END_STREAM, 101, 9 }, START),
+		GUARD_PASS);
+	for (uint32_t stream = 1; stream <= 9; stream += 2) {
+		assert_int_equal(
+			give(&rig, (struct frame){ HEADERS, END_HEADERS, stream, 9 }, START),
+			GUARD_PASS);
+		assert_int_equal(give(&rig, (struct frame){ DATA, 0, stream, 1000 }, START),
+				 GUARD_PASS);
+	}
+	assert_int_equal(rig.guard.bytes, 5 * (1000 + GUARD_UPLOAD_COST + 2 * 9));
+	rig_free(&rig);
+}
+
+/* Its verdict; `stream` is new. */
+static enum guard_verdict upload(struct rig *rig, uint32_t stream)
+{
+	enum guard_verdict verdict =
+		give(rig, (struct frame){ HEADERS, END_HEADERS, stream, 9 }, START);
+	for (int i = 0; i < 3 && verdict == GUARD_PASS; i++)
+		verdict = give(rig, (struct frame){ DATA, 0, stream, EACH / 3 }, START);
+	return verdict;
+}
+
+static void the_budget_is_shared_by_connections(void **state)
+{
+	(void)state;
+	struct rig a = rig_new(), b = rig_new();
+	for (uint32_t i = 0; i < FIT; i++)
+		assert_int_equal(upload(&a, 2 * i + 1), GUARD_PASS);
+	b.budget = a.budget; /* one worker: what a has filled, b sees */
+	for (uint32_t i = 0; i < MORE; i++)
+		assert_int_equal(upload(&b, 2 * i + 1), GUARD_PASS);
+	assert_int_equal(upload(&b, 2 * MORE + 1), GUARD_UNFINISHED_BYTES);
+	h2_guard_fini(&b.guard, &b.budget);
+	assert_int_equal(b.budget.unfinished_bytes, FIT * KEPT);
+	free(b.input);
+	free(b.sent);
+	rig_free(&a);
+}
+
+/* ---- pace ---- */
+static enum guard_verdict pace(struct rig *rig, nsec_t now)
+{
+	return h2_guard_check_pace(&rig->guard, &rig->budget, now);
+}
+
+static void a_body_may_take_its_patience_and_no_longer(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	assert_int_equal(give(&rig, (struct frame){ HEADERS, END_HEADERS, 1, 9 }, START),
+			 GUARD_PASS);
+	assert_int_equal(pace(&rig, START + PATIENCE), GUARD_PASS);
+	assert_int_equal(pace(&rig, START + PATIENCE + 1), GUARD_SLOW);
+	rig_free(&rig);
+}
+
+static void bytes_buy_a_body_time(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	assert_int_equal(give(&rig, (struct frame){ HEADERS, END_HEADERS, 1, 9 }, START),
+			 GUARD_PASS);
+	assert_int_equal(give(&rig, (struct frame){ DATA, 0, 1, 16384 }, START), GUARD_PASS);
+	assert_int_equal(pace(&rig, START + PATIENCE + SEC - 10 * USEC), GUARD_PASS);
+	assert_int_equal(pace(&rig, START + PATIENCE + SEC), GUARD_SLOW);
+	rig_free(&rig);
+}
+
+static void a_frame_behind_a_judged_header_must_come_to_its_end(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	put(&rig, (struct frame){ WINDOW, 0, 0, 4 });
+	rig.len -= 1;
+	assert_int_equal(scan(&rig, START), GUARD_PASS);
+	assert_int_equal(pace(&rig, START + PATIENCE), GUARD_PASS);
+	assert_int_equal(scan(&rig, START + PATIENCE), GUARD_PASS); /* a part of it again */
+	assert_int_equal(pace(&rig, START + PATIENCE + 1), GUARD_SLOW);
+	rig_free(&rig);
+}
+
+static void a_stream_of_frames_that_never_ends_on_a_border_is_not_slow(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	put(&rig, (struct frame){ WINDOW, 0, 0, 4 });
+	for (nsec_t s = 0; s < 60; s++) { /* each read ends in the middle of the next header */
+		put(&rig, (struct frame){ WINDOW, 0, 0, 4 });
+		rig.len -= 9;
+		assert_int_equal(scan(&rig, START + s * SEC), GUARD_PASS);
+		assert_int_equal(pace(&rig, START + s * SEC), GUARD_PASS);
+		rig.len += 9;
+	}
+	rig_free(&rig);
+}
+
+static void a_connection_at_rest_is_not_slow(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	assert_int_equal(scan(&rig, START), GUARD_PASS);
+	assert_int_equal(give(&rig, (struct frame){ HEADERS, END_HEADERS, 1, 9 }, START),
+			 GUARD_PASS);
+	assert_int_equal(give(&rig, (struct frame){ DATA, END_STREAM, 1, 9 }, START), GUARD_PASS);
+	assert_int_equal(pace(&rig, START + 3600 * SEC), GUARD_PASS);
+	rig_free(&rig);
+}
+
+static void memory_for_many_bodies_is_given_back_when_they_have_ended(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	for (uint32_t stream = 1; stream <= 199; stream += 2)
+		assert_int_equal(
+			give(&rig, (struct frame){ HEADERS, END_HEADERS, stream, 1 }, START),
+			GUARD_PASS);
+	assert_int_equal(pace(&rig, START), GUARD_PASS);
+	assert_non_null(rig.guard.many);
+	for (uint32_t stream = 1; stream <= 199; stream += 2)
+		assert_int_equal(give(&rig, (struct frame){ DATA, END_STREAM, stream, 1 }, START),
+				 GUARD_PASS);
+	assert_int_equal(pace(&rig, START), GUARD_PASS);
+	assert_null(rig.guard.many);
+	rig_free(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(time_gives_tokens_back_up_to_the_full_number),
+		cmocka_unit_test(time_that_passes_in_small_steps_counts_in_full),
+		cmocka_unit_test(small_frames_are_counted_by_the_second),
+		cmocka_unit_test(answered_requests_give_tokens_back),
+		cmocka_unit_test(so_many_requests_may_end_before_their_answer),
+		cmocka_unit_test(no_more_than_100_are_begun_for_nothing_however_they_are_given_up),
+		cmocka_unit_test(a_hundred_requests_are_worked_on_at_once_by_who_gives_up_none),
+		cmocka_unit_test(an_answered_request_makes_up_for_an_aborted_one),
+		cmocka_unit_test(five_a_second_may_be_given_up),
+		cmocka_unit_test(streams_below_the_highest_may_begin_bodies),
+		cmocka_unit_test(the_budget_is_shared_by_connections),
+		cmocka_unit_test(a_body_may_take_its_patience_and_no_longer),
+		cmocka_unit_test(bytes_buy_a_body_time),
+		cmocka_unit_test(a_frame_behind_a_judged_header_must_come_to_its_end),
+		cmocka_unit_test(a_stream_of_frames_that_never_ends_on_a_border_is_not_slow),
+		cmocka_unit_test(a_connection_at_rest_is_not_slow),
+		cmocka_unit_test(memory_for_many_bodies_is_given_back_when_they_have_ended),
+	};
+	return cmocka_run_group_tests_name("h2_guard_budgets", tests, NULL, NULL);
+}
