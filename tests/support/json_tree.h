@@ -7,7 +7,7 @@
 struct json_tree {
 	enum json_kind kind;
 	struct slice key;  /* raw; of a member of an object, else absent */
-	struct slice text; /* string: raw, without quotes; number: its text; else the whole value */
+	struct slice text; /* string: raw, without quotes; object, array: absent; else the value's text */
 	struct json_tree *parent, *first, *last, *next;
 };
 
