@@ -90,6 +90,7 @@ struct encode_out {
 /* Headers of a provider's answer that matter; absent when not sent. Plain text. */
 struct provider_headers {
 	struct slice date, retry_after, retry_after_ms, should_retry, request_id;
+	struct slice content_type;
 };
 
 struct provider_answer {

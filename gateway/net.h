@@ -111,6 +111,10 @@ void net_buffer_free(struct net_buffer *buffer);
 void net_pause(struct net_conn *conn);
 void net_resume(struct net_conn *conn);
 
+/* For input that is used up as it comes: asks the kernel to keep at most about `bytes` of it unread, so
+ * that one turn cannot bring more. From then on, as long as the connection lives. */
+void net_limit_input(struct net_conn *conn, size_t bytes);
+
 /* Text for the log when the connection ended badly; static; never NULL. */
 const char *net_conn_error(const struct net_conn *conn);
 

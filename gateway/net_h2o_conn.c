@@ -13,6 +13,9 @@
 
 enum { CONN_MAGIC = 0x434f4e4e };
 
+/* An empty input buffer of at most so many bytes stays with its connection. */
+enum { INPUT_KEPT_MAX = 16 << 10 };
+
 #define LINGER (2 * SEC)
 
 struct net_conn {
@@ -113,6 +116,19 @@ void net_consume(struct net_conn *conn, size_t len)
 		return;
 	must(conn->sock != NULL && len <= conn->sock->input->size);
 	h2o_buffer_consume(&conn->sock->input, len);
+	if (conn->sock->input->size != 0 || conn->sock->input->capacity <= INPUT_KEPT_MAX)
+		return;
+	h2o_buffer_dispose(&conn->sock->input); /* it stays as large as its largest read */
+	h2o_buffer_init(&conn->sock->input, &h2o_socket_buffer_prototype);
+}
+
+void net_limit_input(struct net_conn *conn, size_t bytes)
+{
+	must_obj(conn, CONN_MAGIC);
+	const int size = (int)bytes; /* the kernel takes twice that; a refusal changes nothing */
+	if (conn->sock != NULL)
+		(void)setsockopt(h2o_socket_get_fd(conn->sock), SOL_SOCKET, SO_RCVBUF, &size,
+				 sizeof(size));
 }
 
 /* A struct net_buffer is an h2o_buffer_t under another name. */

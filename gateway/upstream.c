@@ -1,7 +1,7 @@
 #include "gateway/upstream.h"
 
 #include "codec/base/must.h"
-#include "gateway/upstream_pool.h"
+#include "gateway/upstream_parts.h"
 
 #include <stdlib.h>
 
@@ -16,13 +16,7 @@ const struct upstream_limits upstream_limits_default = {
 
 static const struct net_conn_events conn_events;
 
-static void call_end(struct upstream_call *call, enum err err, const char *detail);
 static void conn_dial(struct upstream_conn *conn, const char *failure);
-
-static nsec_t now_of(const struct upstream_call *call)
-{
-	return net_now(call->pool->up->loop);
-}
 
 /* ---- timeouts --------------------------------------------------------------------------------
  * One timer per call. It is set again only when it would fire too late; when it fires too early, it
@@ -52,7 +46,7 @@ static nsec_t state_due(const struct upstream_call *call)
 		return after(call->last_progress,
 			     call->first_byte_at == 0 ? timeouts->first_byte : timeouts->idle);
 	case UPSTREAM_BODY:
-		return after(call->last_progress, timeouts->idle);
+		return call->paused ? NSEC_NEVER : after(call->last_progress, timeouts->idle);
 	case UPSTREAM_IDLE:
 		break;
 	}
@@ -61,8 +55,9 @@ static nsec_t state_due(const struct upstream_call *call)
 
 static nsec_t attempt_due(const struct upstream_call *call)
 {
-	return call->state == UPSTREAM_QUEUED ? NSEC_NEVER
-					      : after(call->attempt_started, call->timeouts.total);
+	return call->state == UPSTREAM_QUEUED || call->in_pieces
+		       ? NSEC_NEVER
+		       : after(call->attempt_started, call->timeouts.total);
 }
 
 static nsec_t min_of(nsec_t a, nsec_t b)
@@ -70,7 +65,7 @@ static nsec_t min_of(nsec_t a, nsec_t b)
 	return a < b ? a : b;
 }
 
-static void call_arm(struct upstream_call *call)
+void upstream_call_arm(struct upstream_call *call)
 {
 	nsec_t due = min_of(call->deadline, min_of(attempt_due(call), state_due(call)));
 
@@ -78,7 +73,7 @@ static void call_arm(struct upstream_call *call)
 		net_timer_set(call->pool->up->loop, &call->timer, due);
 }
 
-static void call_disarm(struct upstream_call *call)
+void upstream_call_disarm(struct upstream_call *call)
 {
 	net_timer_stop(call->pool->up->loop, &call->timer);
 	call->timer.due = NSEC_NEVER;
@@ -94,7 +89,7 @@ static void on_deadline(struct upstream_call *call)
 		[UPSTREAM_BODY] = "the deadline passed within the provider's answer",
 	};
 
-	call_end(call, ERR_DEADLINE, details[call->state]);
+	upstream_call_end(call, ERR_DEADLINE, details[call->state]);
 }
 
 static void on_connect_late(struct upstream_call *call)
@@ -105,8 +100,8 @@ static void on_connect_late(struct upstream_call *call)
 	upstream_pool_note_failed(conn);
 	net_close(conn->net);
 	conn->net = NULL;
-	if (now_of(call) >= after(call->last_progress, call->timeouts.connect))
-		call_end(call, ERR_PROVIDER_DOWN, failure);
+	if (upstream_now(call) >= after(call->last_progress, call->timeouts.connect))
+		upstream_call_end(call, ERR_PROVIDER_DOWN, failure);
 	else /* this address has had its share of the time */
 		conn_dial(conn, failure);
 }
@@ -115,18 +110,18 @@ static void on_state_late(struct upstream_call *call)
 {
 	switch (call->state) {
 	case UPSTREAM_QUEUED:
-		call_end(call, ERR_PROVIDER_NO_ATTEMPT,
-			 "no address of the host within the connect timeout");
+		upstream_call_end(call, ERR_PROVIDER_NO_ATTEMPT,
+				  "no address of the host within the connect timeout");
 		break;
 	case UPSTREAM_CONNECT:
 		on_connect_late(call);
 		break;
 	case UPSTREAM_SENT:
 	case UPSTREAM_BODY:
-		call_end(call, ERR_PROVIDER_DOWN,
-			 call->first_byte_at == 0
-				 ? "no answer byte within the first_byte timeout"
-				 : "the answer stalled for longer than the idle timeout");
+		upstream_call_end(call, ERR_PROVIDER_DOWN,
+				  call->first_byte_at == 0
+					  ? "no answer byte within the first_byte timeout"
+					  : "the answer stalled for longer than the idle timeout");
 		break;
 	case UPSTREAM_IDLE:
 		break;
@@ -136,18 +131,19 @@ static void on_state_late(struct upstream_call *call)
 static void on_timer(struct net_timer *timer)
 {
 	struct upstream_call *call = CONTAINER_OF(timer, struct upstream_call, timer);
-	nsec_t now = now_of(call);
+	nsec_t now = upstream_now(call);
 
 	must(call->state != UPSTREAM_IDLE);
 	timer->due = NSEC_NEVER;
 	if (now >= call->deadline)
 		on_deadline(call);
 	else if (now >= attempt_due(call))
-		call_end(call, ERR_PROVIDER_DOWN, "the attempt took longer than its total timeout");
+		upstream_call_end(call, ERR_PROVIDER_DOWN,
+				  "the attempt took longer than its total timeout");
 	else if (now >= state_due(call))
 		on_state_late(call);
 	else
-		call_arm(call);
+		upstream_call_arm(call);
 }
 
 /* ---- beginning ------------------------------------------------------------------------------- */
@@ -162,12 +158,14 @@ static void conn_send(struct upstream_conn *conn, struct upstream_call *call)
 	call->conn = conn;
 	call->state = UPSTREAM_SENT;
 	call->bytes_sent = true;
-	call->sent_at = call->last_progress = now_of(call);
+	call->sent_at = call->last_progress = upstream_now(call);
 	upstream_http_init(&conn->http,
 			   &(struct upstream_http_limits){ .head_max = limits->head_max,
 							   .body_max = limits->body_max });
+	if (call->head != NULL)
+		upstream_http_ask(&conn->http);
 	net_write(conn->net, call->request, call->request_count);
-	call_arm(call);
+	upstream_call_arm(call);
 }
 
 /* Each address gets its share of what is left of the connect timeout, so that one that is silent
@@ -175,7 +173,7 @@ static void conn_send(struct upstream_conn *conn, struct upstream_call *call)
 static nsec_t share_of_connect(const struct upstream_conn *conn)
 {
 	const struct upstream_call *call = conn->call;
-	nsec_t now = now_of(call), due = after(call->last_progress, call->timeouts.connect);
+	nsec_t now = upstream_now(call), due = after(call->last_progress, call->timeouts.connect);
 	uint32_t untried = upstream_pool_untried(conn->pool, conn);
 
 	return due == NSEC_NEVER || due <= now || untried < 2 ? due : now + (due - now) / untried;
@@ -188,7 +186,7 @@ static void conn_dial(struct upstream_conn *conn, const char *failure)
 	uint32_t n = upstream_pool_next_address(pool, conn);
 
 	if (n == UPSTREAM_NO_ADDRESS) {
-		call_end(conn->call, ERR_PROVIDER_DOWN, failure);
+		upstream_call_end(conn->call, ERR_PROVIDER_DOWN, failure);
 		return;
 	}
 	conn->give_up = share_of_connect(conn);
@@ -197,10 +195,10 @@ static void conn_dial(struct upstream_conn *conn, const char *failure)
 	conn->net = net_connect(pool->up->loop, (const struct sockaddr *)&to->address, to->len,
 				pool->tls, pool->server_name, &conn_events, conn);
 	if (conn->net == NULL)
-		call_end(conn->call, ERR_PROVIDER_NO_ATTEMPT,
-			 "no memory or descriptor for a connection");
+		upstream_call_end(conn->call, ERR_PROVIDER_NO_ATTEMPT,
+				  "no memory or descriptor for a connection");
 	else
-		call_arm(conn->call);
+		upstream_call_arm(conn->call);
 }
 
 static void call_connect(struct upstream_call *call)
@@ -208,13 +206,13 @@ static void call_connect(struct upstream_call *call)
 	struct upstream_conn *conn = upstream_conn_new(call->pool);
 
 	if (conn == NULL) {
-		call_end(call, ERR_PROVIDER_NO_ATTEMPT, "no memory for a connection");
+		upstream_call_end(call, ERR_PROVIDER_NO_ATTEMPT, "no memory for a connection");
 		return;
 	}
 	conn->call = call;
 	call->conn = conn;
 	call->state = UPSTREAM_CONNECT; /* a retry comes from elsewhere */
-	call->last_progress = now_of(call);
+	call->last_progress = upstream_now(call);
 	conn_dial(conn, NULL);
 }
 
@@ -222,7 +220,7 @@ static void call_connect(struct upstream_call *call)
 static bool call_begin(struct upstream_call *call)
 {
 	struct upstream_pool *pool = call->pool;
-	nsec_t now = now_of(call);
+	nsec_t now = upstream_now(call);
 
 	if (now >= call->deadline) { /* nothing may be sent, though the timer has not fired yet */
 		on_deadline(call);
@@ -253,7 +251,7 @@ static void on_serve(struct net_task *task)
 
 /* Something was freed or became known: the first in the queue go on, at the end of this turn. Callers
  * that leave together leave the queue first, so that nothing is begun only to be cancelled. */
-static void pool_serve_soon(struct upstream_pool *pool)
+void upstream_serve_soon(struct upstream_pool *pool)
 {
 	pool->serve.run = on_serve;
 	if (pool->queue.first != NULL && pool->serve.prev == NULL)
@@ -267,7 +265,8 @@ static void call_reset(struct upstream_call *call, struct upstream_pool *pool)
 	call->err = ERR_OK;
 	call->detail = NULL;
 	call->answer = (struct provider_answer){ 0 };
-	call->bytes_sent = call->retried = false;
+	call->bytes_sent = call->retried = call->in_pieces = call->paused = false;
+	call->wish = UPSTREAM_WANTED;
 	call->sent_at = call->first_byte_at = call->done_at = call->queued_ns = 0;
 	call->pool = pool;
 	call->conn = NULL;
@@ -292,18 +291,20 @@ void upstream_start(struct upstream_pool *pool, struct upstream_call *call)
 {
 	must(call->state == UPSTREAM_IDLE && call->prev == NULL && call->buffer == NULL);
 	must(call->done != NULL && call->request_count != 0);
+	must((call->head == NULL) == (call->piece == NULL));
 	call_reset(call, pool);
 	pool->calls++;
 	if (pool->queue.first == NULL && call_begin(call))
 		return;
 	if (pool->unresolved) {
-		call_end(call, ERR_PROVIDER_NO_ATTEMPT, "the host's name could not be resolved");
+		upstream_call_end(call, ERR_PROVIDER_NO_ATTEMPT,
+				  "the host's name could not be resolved");
 	} else if (pool->queue.count >= pool->up->limits.queue_max) {
-		call_end(call, ERR_BUSY, "too many calls wait for a connection");
+		upstream_call_end(call, ERR_BUSY, "too many calls wait for a connection");
 	} else {
 		call->state = UPSTREAM_QUEUED;
 		upstream_calls_add(&pool->queue, call);
-		call_arm(call);
+		upstream_call_arm(call);
 	}
 }
 
@@ -314,7 +315,7 @@ static void call_detach(struct upstream_call *call)
 {
 	struct upstream_conn *conn = call->conn;
 
-	call_disarm(call);
+	upstream_call_disarm(call);
 	if (call->state == UPSTREAM_QUEUED)
 		upstream_calls_remove(&call->pool->queue, call);
 	call->state = UPSTREAM_IDLE;
@@ -325,20 +326,20 @@ static void call_detach(struct upstream_call *call)
 
 /* The outcome is there; `done` comes at the end of this turn, so that no caller runs in the midst of
  * a pool's work. */
-static void call_end(struct upstream_call *call, enum err err, const char *detail)
+void upstream_call_end(struct upstream_call *call, enum err err, const char *detail)
 {
 	struct upstream_pool *pool = call->pool;
 	struct upstream *up = pool->up;
 
 	call->err = err;
 	call->detail = detail;
-	call->done_at = now_of(call);
+	call->done_at = upstream_now(call);
 	call_detach(call);
 	upstream_calls_add(&up->over, call);
 	if (!up->delivering)
 		net_soon(up->loop, &up->deliver);
 	up->delivering = true;
-	pool_serve_soon(pool);
+	upstream_serve_soon(pool);
 }
 
 static void on_deliver(struct net_task *task)
@@ -367,7 +368,7 @@ void upstream_cancel(struct upstream_call *call)
 	else
 		call_detach(call);
 	pool->calls--;
-	pool_serve_soon(pool);
+	upstream_serve_soon(pool);
 	upstream_pool_let_go(pool);
 }
 
@@ -377,92 +378,6 @@ void upstream_finish(struct upstream_call *call)
 	net_buffer_free(call->buffer);
 	call->buffer = NULL;
 	call->answer = (struct provider_answer){ 0 };
-}
-
-/* ---- answers --------------------------------------------------------------------------------- */
-
-/* The whole answer is in the input. The connection is kept only if nothing of this exchange can
- * reach the next one: all sent, nothing behind the answer, and both sides want to go on. */
-static void call_answered(struct upstream_conn *conn)
-{
-	struct upstream_call *call = conn->call;
-	bool clean = conn->http.keep && !conn->ended && !net_writing(conn->net);
-	size_t len;
-
-	call->buffer = net_take_input(conn->net);
-	if (call->buffer == NULL) {
-		call_end(call, ERR_BUSY, "no memory for the answer");
-		return;
-	}
-	const char *bytes = net_buffer_bytes(call->buffer, &len);
-	upstream_http_answer(&conn->http, bytes, &call->answer);
-	call->answer.wall_s = net_wall_s(conn->pool->up->loop);
-	if (clean && conn->http.at == len) {
-		net_task_cancel(&conn->settle);
-		conn->answered = false;
-		conn->call = NULL;
-		call->conn = NULL;
-		upstream_pool_keep(conn);
-	}
-	call_end(call, ERR_OK, NULL);
-}
-
-static void on_settle(struct net_task *task)
-{
-	call_answered(CONTAINER_OF(task, struct upstream_conn, settle));
-}
-
-/* The answer is complete. That the request has left is often told only after this, within the same
- * turn: so long the connection may still turn out to be clean. */
-static void conn_complete(struct upstream_conn *conn)
-{
-	if (conn->ended || !net_writing(conn->net)) {
-		call_answered(conn);
-	} else if (!conn->answered) {
-		call_disarm(conn->call);
-		conn->answered = true;
-		conn->settle.run = on_settle;
-		net_soon(conn->pool->up->loop, &conn->settle);
-	}
-}
-
-/* A 1xx answer is no progress: the time for the first byte of the real one goes on. */
-static void note_progress(struct upstream_call *call, size_t len)
-{
-	const struct upstream_http *http = &call->conn->http;
-
-	if (len == http->start)
-		return;
-	call->last_progress = now_of(call);
-	if (call->first_byte_at == 0)
-		call->first_byte_at = call->last_progress;
-	call->state = http->head ? UPSTREAM_BODY : UPSTREAM_SENT;
-}
-
-/* Reads what is there. True when the call is over, and conn perhaps gone. */
-static bool conn_read(struct upstream_conn *conn)
-{
-	struct upstream_call *call = conn->call;
-	size_t len;
-	char *bytes = net_input(conn->net, &len);
-
-	if (len == 0)
-		return false;
-	conn->heard = true;
-	enum upstream_http_verdict verdict = upstream_http_read(&conn->http, bytes, len);
-	note_progress(call, len);
-	switch (verdict) {
-	case UPSTREAM_HTTP_MORE:
-		call_arm(call);
-		return false;
-	case UPSTREAM_HTTP_DONE:
-		conn_complete(conn);
-		return true;
-	case UPSTREAM_HTTP_REFUSED:
-		break;
-	}
-	call_end(call, ERR_PROVIDER_ANSWER, conn->http.problem);
-	return true;
 }
 
 /* ---- what the connection tells --------------------------------------------------------------- */
@@ -475,7 +390,8 @@ static void on_opened(struct net_conn *net, void *arg)
 	upstream_pool_note_opened(conn);
 	(void)net_input(net, &len);
 	if (len != 0)
-		call_end(conn->call, ERR_PROVIDER_ANSWER, "the peer spoke before the request");
+		upstream_call_end(conn->call, ERR_PROVIDER_ANSWER,
+				  "the peer spoke before the request");
 	else
 		conn_send(conn, conn->call);
 }
@@ -485,10 +401,12 @@ static void on_readable(struct net_conn *net, void *arg)
 	struct upstream_conn *conn = arg;
 
 	(void)net;
-	if (conn->call == NULL)
+	if (conn->draining)
+		upstream_drain_read(conn);
+	else if (conn->call == NULL)
 		upstream_pool_lose(conn); /* nobody asked */
 	else
-		(void)conn_read(conn);
+		(void)upstream_read(conn);
 }
 
 static void on_written(struct net_conn *net, void *arg)
@@ -497,7 +415,7 @@ static void on_written(struct net_conn *net, void *arg)
 
 	(void)net;
 	if (conn->answered)
-		call_answered(conn);
+		upstream_answered(conn);
 }
 
 /* A connection that could not be opened. A refused certificate is final: the other addresses are of
@@ -510,7 +428,7 @@ static void conn_refused(struct upstream_conn *conn, enum net_end end)
 	net_close(conn->net);
 	conn->net = NULL;
 	if (end == NET_END_TLS)
-		call_end(conn->call, ERR_PROVIDER_DOWN, failure);
+		upstream_call_end(conn->call, ERR_PROVIDER_DOWN, failure);
 	else
 		conn_dial(conn, failure);
 }
@@ -533,16 +451,16 @@ static void conn_cut(struct upstream_conn *conn, enum net_end end)
 {
 	struct upstream_call *call = conn->call;
 
-	if (conn_read(conn))
+	if (upstream_read(conn))
 		return;
 	if (end == NET_END_CLOSED && upstream_http_end(&conn->http) == UPSTREAM_HTTP_DONE)
-		call_answered(conn);
+		upstream_answered(conn);
 	else if (conn->used && !conn->heard)
 		call_retry(call);
 	else
-		call_end(call, ERR_PROVIDER_DOWN,
-			 !conn->heard ? "the connection was closed before any answer byte"
-				      : "the answer was cut short");
+		upstream_call_end(call, ERR_PROVIDER_DOWN,
+				  !conn->heard ? "the connection was closed before any answer byte"
+					       : "the answer was cut short");
 }
 
 static void on_ended(struct net_conn *net, enum net_end end, void *arg)
@@ -551,7 +469,9 @@ static void on_ended(struct net_conn *net, enum net_end end, void *arg)
 
 	(void)net;
 	conn->ended = true;
-	if (conn->call == NULL)
+	if (conn->draining)
+		upstream_drain_end(conn, false);
+	else if (conn->call == NULL)
 		upstream_pool_lose(conn);
 	else if (conn->open)
 		conn_cut(conn, end);
@@ -586,9 +506,9 @@ void upstream_set_addresses(struct upstream_pool *pool, const struct upstream_ad
 {
 	upstream_pool_set_targets(pool, addresses, count);
 	while (pool->unresolved && pool->queue.first != NULL)
-		call_end(pool->queue.first, ERR_PROVIDER_NO_ATTEMPT,
-			 "the host's name could not be resolved");
-	pool_serve_soon(pool);
+		upstream_call_end(pool->queue.first, ERR_PROVIDER_NO_ATTEMPT,
+				  "the host's name could not be resolved");
+	upstream_serve_soon(pool);
 }
 
 void upstream_resolved(struct upstream *up, struct slice identity,

@@ -4,7 +4,11 @@
  * (LIFO), bounded number of connections, bounded queue of calls that wait for one. Addresses come
  * from the control thread; all of a name's addresses are used, failed ones last. A call is one
  * attempt; a kept connection that turns out to be closed before any answer byte is retried once on
- * a new one. Hostile answers become errors, never crashes (attacks/badup.py). */
+ * a new one. Hostile answers become errors, never crashes (attacks/badup.py).
+ *
+ * An answer is collected whole, up to limits.body_max, or handed over in pieces as it comes, of any
+ * length and without being kept: then no total timeout runs, only the idle one, anew with every byte,
+ * and the deadline. Reading can be paused, so that memory stays bounded whoever is slow. */
 #ifndef GATEWAY_UPSTREAM_H
 #define GATEWAY_UPSTREAM_H
 
@@ -68,13 +72,22 @@ struct upstream_call {
 	struct provider_timeouts timeouts;
 	nsec_t deadline; /* of the whole request */
 	void (*done)(struct upstream_call *call);
+	/* Both or neither NULL. `head` is asked once the head of an answer that has a body is there:
+	 * true, and the body comes in pieces; false, and it is collected whole, as with NULL. In it
+	 * answer.status and .headers are valid, the headers until it returns. */
+	bool (*head)(struct upstream_call *call);
+	/* The next bytes of the body, never none, borrowed during the call. In here neither
+	 * upstream_cancel nor upstream_finish may be called, but upstream_pause and
+	 * upstream_enough. */
+	void (*piece)(struct upstream_call *call, struct slice bytes);
 	/* the outcome, valid in `done` and after it */
 	/* ERR_OK: an answer is there, whatever its status. ERR_PROVIDER_DOWN: connect, reset, cut
 	 * short, timeout of the attempt. ERR_PROVIDER_NO_ATTEMPT: nothing was sent (no address, no
 	 * connection). ERR_BUSY: queue full. ERR_PROVIDER_ANSWER: not HTTP, hostile. ERR_DEADLINE. */
 	enum err err;
 	const char *detail; /* for the log; static; NULL when ERR_OK */
-	/* slices point into `buffer` and live until upstream_finish */
+	/* slices point into `buffer` and live until upstream_finish; after an answer in pieces there is
+	 * the status alone */
 	struct provider_answer answer;
 	bool bytes_sent; /* at least one request byte was handed to the kernel */
 	nsec_t sent_at, first_byte_at, done_at, queued_ns;
@@ -87,6 +100,8 @@ struct upstream_call {
 	struct net_timer timer;
 	nsec_t attempt_started, last_progress;
 	bool retried;
+	bool in_pieces, paused;
+	enum upstream_wish { UPSTREAM_WANTED, UPSTREAM_ENOUGH, UPSTREAM_BAD } wish;
 };
 
 /* Keeps a pool through reloads that do not name it any more, until it is let go of as often. */
@@ -105,6 +120,16 @@ void upstream_cancel(struct upstream_call *call);
 /* Gives the answer's memory back; after `done` (or instead of it, after upstream_cancel).
  * Idempotent. */
 void upstream_finish(struct upstream_call *call);
+
+/* Stops and goes on reading an answer in pieces; while paused only the deadline runs, and the peer's end
+ * is not seen. Harmless in other states, and when it is so already. */
+void upstream_pause(struct upstream_call *call);
+void upstream_resume(struct upstream_call *call);
+
+/* Only from inside `piece`: what there is will do. No piece comes any more; `done` does, with ERR_OK.
+ * `good`: the rest of the answer is read and dropped, if it ends soon, and the connection kept; else it
+ * is closed. */
+void upstream_enough(struct upstream_call *call, bool good);
 
 /* For metrics: connections by state of all pools of this worker. */
 struct upstream_counts {

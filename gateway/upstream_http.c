@@ -166,6 +166,7 @@ static const struct header_row {
 	{ SLICE_INIT("x-should-retry"), NULL, offsetof(struct upstream_http, should_retry) },
 	{ SLICE_INIT("request-id"), NULL, offsetof(struct upstream_http, request_id) },
 	{ SLICE_INIT("x-request-id"), NULL, offsetof(struct upstream_http, request_id) },
+	{ SLICE_INIT("content-type"), NULL, offsetof(struct upstream_http, content_type) },
 };
 
 static const char *keep_header(struct upstream_http *http, const struct header_row *row,
@@ -226,7 +227,9 @@ static bool take_head_line(struct upstream_http *http, const char *bytes, size_t
 /* A 1xx answer is over with its head; the final one follows (RFC 9110 15.2). */
 static void skip_interim(struct upstream_http *http)
 {
-	struct upstream_http fresh = { .limits = http->limits, .lines = http->lines };
+	struct upstream_http fresh = { .limits = http->limits,
+				       .lines = http->lines,
+				       .ask = http->ask };
 
 	if (http->chunked || http->length_sent) {
 		refuse(http, "a 1xx answer announces a body");
@@ -243,9 +246,13 @@ static const char *framing_problem(const struct upstream_http *http)
 		return "both content-length and transfer-encoding";
 	if (http->chunked && http->minor == 0)
 		return "transfer-encoding in HTTP/1.0";
-	if (http->length_sent && http->left > http->limits.body_max)
-		return "the body is too large";
 	return NULL;
+}
+
+static void check_length(struct upstream_http *http)
+{
+	if (http->length_sent && http->left > http->limits.body_max)
+		refuse(http, "the body is too large");
 }
 
 /* How the body is delimited: RFC 9112 6.3, without its leniencies. */
@@ -266,7 +273,10 @@ static void end_head(struct upstream_http *http)
 	http->keep = !http->close && (http->minor == 1 || http->keep_alive);
 	if (http->status == 204 || http->status == 304) {
 		done(http);
-	} else if (http->chunked) {
+		return;
+	}
+	http->waits = http->ask;
+	if (http->chunked) {
 		http->step = UPSTREAM_HTTP_CHUNK_LINE;
 	} else if (http->length_sent) {
 		http->step = UPSTREAM_HTTP_LENGTH;
@@ -274,6 +284,23 @@ static void end_head(struct upstream_http *http)
 		http->keep = false;
 		http->step = UPSTREAM_HTTP_UNTIL_CLOSE;
 	}
+	if (!http->waits)
+		check_length(http);
+}
+
+void upstream_http_ask(struct upstream_http *http)
+{
+	must(http->step == UPSTREAM_HTTP_STATUS && http->at == 0);
+	http->ask = true;
+}
+
+void upstream_http_go_on(struct upstream_http *http, bool pieces)
+{
+	must(http->waits);
+	http->waits = false;
+	if (pieces)
+		http->limits.body_max = SIZE_MAX / 2; /* sums with it do not overflow */
+	check_length(http);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------
@@ -464,7 +491,7 @@ enum upstream_http_verdict upstream_http_read(struct upstream_http *http, char *
 	must(len >= http->at);
 	do {
 		step = http->step;
-		if (step == UPSTREAM_HTTP_OVER)
+		if (step == UPSTREAM_HTTP_OVER || http->waits)
 			break;
 		steps[step](http, bytes, len);
 	} while (http->step != step);
@@ -478,6 +505,19 @@ enum upstream_http_verdict upstream_http_end(struct upstream_http *http)
 	return http->verdict;
 }
 
+size_t upstream_http_take(struct upstream_http *http, const char *bytes, struct slice *piece)
+{
+	/* Trailers stay until they are whole: their bound counts from where they begin. */
+	size_t used = http->step == UPSTREAM_HTTP_TRAILERS ? http->trailers : http->at;
+
+	must(http->head && !http->waits);
+	*piece = slice_of(bytes + http->body, http->size);
+	http->at -= used;
+	http->scanned = http->scanned > used ? http->scanned - used : 0;
+	http->start = http->body = http->size = http->framing = http->trailers = 0;
+	return used;
+}
+
 static struct slice span_slice(struct upstream_http_span span, const char *bytes)
 {
 	return span.at == 0 ? slice_of(NULL, 0) : slice_of(bytes + span.at, span.len);
@@ -486,7 +526,7 @@ static struct slice span_slice(struct upstream_http_span span, const char *bytes
 void upstream_http_answer(const struct upstream_http *http, const char *bytes,
 			  struct provider_answer *answer)
 {
-	must(http->verdict == UPSTREAM_HTTP_DONE);
+	must(http->verdict == UPSTREAM_HTTP_DONE || http->waits);
 	answer->status = http->status;
 	answer->headers = (struct provider_headers){
 		.date = span_slice(http->date, bytes),
@@ -494,6 +534,7 @@ void upstream_http_answer(const struct upstream_http *http, const char *bytes,
 		.retry_after_ms = span_slice(http->retry_after_ms, bytes),
 		.should_retry = span_slice(http->should_retry, bytes),
 		.request_id = span_slice(http->request_id, bytes),
+		.content_type = span_slice(http->content_type, bytes),
 	};
 	answer->body = slice_of(bytes + http->body, http->size);
 }

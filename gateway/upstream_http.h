@@ -4,7 +4,10 @@
  * come from outside and the next request shares the connection. The reader is given all bytes
  * received so far, again and again, and goes on where it stopped; it keeps offsets, so that the
  * buffer may move between calls. Chunked bodies are decoded in place: framing is squeezed out, and
- * the body becomes one run of bytes. Splitting the input differently never changes the outcome. */
+ * the body becomes one run of bytes. Splitting the input differently never changes the outcome.
+ *
+ * A body may also be taken in pieces, whatever its length: then the bytes that were read are given
+ * back with each piece, and the offsets begin anew. */
 #ifndef GATEWAY_UPSTREAM_HTTP_H
 #define GATEWAY_UPSTREAM_HTTP_H
 
@@ -56,7 +59,9 @@ struct upstream_http {
 	size_t start;      /* offset of the answer itself, behind 1xx answers */
 	size_t at;         /* offset of the first byte not read yet */
 	size_t body, size; /* offset and length of the (decoded) body so far */
-	struct upstream_http_span date, retry_after, retry_after_ms, should_retry, request_id;
+	struct upstream_http_span date, retry_after, retry_after_ms, should_retry, request_id,
+		content_type;
+	bool waits; /* behind the head, for upstream_http_go_on */
 	/* private */
 	enum upstream_http_step step;
 	enum upstream_http_verdict verdict;
@@ -67,20 +72,34 @@ struct upstream_http {
 	uint32_t lines;
 	uint8_t minor; /* HTTP/1.minor */
 	bool length_sent, chunked, close, keep_alive;
+	bool ask; /* stop behind the head */
 };
 
 /* Ready for the first byte; `limits` is copied. */
 void upstream_http_init(struct upstream_http *http, const struct upstream_http_limits *limits);
 
+/* Makes the reader wait behind the head of an answer that has a body. Before the first read. */
+void upstream_http_ask(struct upstream_http *http);
+
+/* It waits: goes on with the next read. `pieces`: the body is taken piece by piece, so limits.body_max
+ * does not bound it. */
+void upstream_http_go_on(struct upstream_http *http, bool pieces);
+
 /* Reads on. `bytes` are all bytes since upstream_http_init, `len` never less than before; decoding
  * in place moves bytes behind the head. Once done or refused the verdict stays. */
 enum upstream_http_verdict upstream_http_read(struct upstream_http *http, char *bytes, size_t len);
+
+/* A body in pieces: what has been decoded of it since the last time, a slice of `bytes` (perhaps empty),
+ * and how many of the bytes are done with: the caller removes these from the front before it reads on.
+ * The spans of the headers are not valid any more. */
+size_t upstream_http_take(struct upstream_http *http, const char *bytes, struct slice *piece);
 
 /* The peer closed its side orderly: DONE ends a body that runs until then; MORE means that the
  * answer was cut short. */
 enum upstream_http_verdict upstream_http_end(struct upstream_http *http);
 
-/* The answer's status, headers and body as slices of `bytes`, after DONE; wall_s is left alone. */
+/* The answer's status, headers and body as slices of `bytes`: after DONE, and while it waits, then with
+ * an empty body. wall_s is left alone. */
 void upstream_http_answer(const struct upstream_http *http, const char *bytes,
 			  struct provider_answer *answer);
 

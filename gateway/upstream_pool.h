@@ -1,4 +1,4 @@
-/* upstream_pool.h - private to upstream.c: endpoints, their addresses and their connections.
+/* upstream_pool.h - private to upstream*.c: endpoints, their addresses and their connections.
  *
  * A pool knows nothing of how a call goes on; upstream.c does. A connection is connecting, busy
  * with its call, or idle; all are counted, and the idle ones are on the pool's list. */
@@ -30,6 +30,11 @@ struct upstream_conn {
 	bool heard;    /* a byte has come since the request */
 	bool ended;    /* the peer closed; never to be kept */
 	bool answered; /* `settle` is queued */
+	bool narrow;   /* the kernel was asked to keep little unread input */
+	/* The rest of an answer that nobody waits for any more; `call` is NULL then. */
+	bool draining;
+	size_t drained;
+	struct net_timer drain_timer;
 };
 
 /* First in, first out. A call is on one list at most; `prev` NULL: on none. */

@@ -68,6 +68,52 @@ static void same(const struct outcome *a, const struct outcome *b)
 	same_slice(x->retry_after_ms, y->retry_after_ms);
 	same_slice(x->should_retry, y->should_retry);
 	same_slice(x->request_id, y->request_id);
+	same_slice(x->content_type, y->content_type);
+}
+
+/* The same with a body that is taken in pieces, `step` bytes a read: what was done with is gone. */
+static void same_taken(const struct outcome *whole, const uint8_t *data, size_t size, size_t step)
+{
+	enum upstream_http_verdict verdict = UPSTREAM_HTTP_MORE;
+	char *held = malloc(size + 1), *body = malloc(size + 1);
+	size_t len = 0, fed = 0, taken = 0;
+	struct upstream_http http;
+	struct slice piece;
+
+	must(held != NULL && body != NULL);
+	upstream_http_init(&http, &limits);
+	upstream_http_ask(&http);
+	while (verdict == UPSTREAM_HTTP_MORE && fed < size) {
+		size_t more = step < size - fed ? step : size - fed;
+		(void)memcpy(held + len, data + fed, more);
+		len += more;
+		fed += more;
+		verdict = upstream_http_read(&http, held, len);
+		if (http.waits) {
+			upstream_http_go_on(&http, true);
+			verdict = upstream_http_read(&http, held, len);
+		}
+		if (!http.head)
+			continue;
+		size_t used = upstream_http_take(&http, held, &piece);
+		must(used <= len && taken + piece.len <= size);
+		(void)memcpy(body + taken, piece.at, piece.len);
+		taken += piece.len;
+		(void)memmove(held, held + used, len - used);
+		len -= used;
+		must(len <= limits.head_max + UPSTREAM_HTTP_CHUNK_LINE_MAX + step);
+	}
+	if (verdict == UPSTREAM_HTTP_MORE)
+		verdict = upstream_http_end(&http);
+	if (whole->verdict ==
+	    UPSTREAM_HTTP_DONE) { /* else it may be that only the limit is passed */
+		must(verdict == UPSTREAM_HTTP_DONE);
+		must(http.status == whole->http.status && http.keep == whole->http.keep);
+		must(slice_eq(slice_of(body, taken), whole->answer.body));
+		must(size - fed + len == size - whole->http.at);
+	}
+	free(held);
+	free(body);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -78,6 +124,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct outcome bytes = read_pieces(data, size, 0, 1);
 	same(&whole, &bytes);
 	free(bytes.held);
+	same_taken(&whole, data, size, size + 1);
+	same_taken(&whole, data, size, 1);
+	same_taken(&whole, data, size, 7);
 	for (size_t i = 1; i < cuts; i++) {
 		struct outcome two = read_pieces(data, size, size * i / cuts, SIZE_MAX);
 		same(&whole, &two);

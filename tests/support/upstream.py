@@ -74,6 +74,20 @@ class Probe(harness.Process):
         self._write("call", self._ids, name, body, deadline, connect, first_byte, idle, total)
         return str(self._ids)
 
+    def start_pieces(self, name="p", body=10, deadline=LONG_MS, connect=LONG_MS, first_byte=LONG_MS,
+                     idle=LONG_MS, total=LONG_MS, enough=0):
+        """The same for an answer in pieces; see upstream_probe.c for `enough`."""
+        self._ids += 1
+        self._write("pieces", self._ids, name, body, deadline, connect, first_byte, idle, total, enough)
+        return str(self._ids)
+
+    def pieces(self, *args, **options):
+        return self.wait_done(self.start_pieces(*args, **options))
+
+    def got(self, call):
+        """Bytes of its pieces so far."""
+        return self.ask("got", call)["bytes"]
+
     def is_done(self, call):
         return call in self._done
 

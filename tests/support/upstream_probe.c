@@ -7,7 +7,10 @@
  *   sweep NAME...                  a new snapshot that has only these pools
  *   resolve NAME [ADDRESS...]      no address: the resolution failed
  *   call ID NAME BODY_BYTES DEADLINE CONNECT FIRST_BYTE IDLE TOTAL     all in ms
- *   state ID   cancel ID   count NAME
+ *   pieces ID NAME BODY_BYTES DEADLINE CONNECT FIRST_BYTE IDLE TOTAL ENOUGH
+ *                                  the same, but a 200 comes in pieces; ENOUGH: no more of them after
+ *                                  so many bytes, the connection to be closed if negative; 0: never
+ *   state ID   cancel ID   count NAME   pause ID   resume ID   got ID
  * The end of the input ends it, with whatever is in flight. */
 #include "codec/base/must.h"
 #include "gateway/upstream.h"
@@ -38,6 +41,12 @@ struct probe_call {
 	char head[256];
 	char *body;
 	struct iovec request[2];
+	struct {
+		char *bytes;
+		size_t len, room, largest;
+		unsigned count;
+		long enough;
+	} pieces;
 };
 
 static struct probe {
@@ -220,6 +229,40 @@ static void print_answer(const struct provider_answer *answer)
 	print_text("request_id", answer->headers.request_id);
 }
 
+static bool on_head(struct upstream_call *call)
+{
+	must(call->answer.status != 0 && slice_absent(call->answer.body) == false &&
+	     call->answer.body.len == 0);
+	return call->answer.status == 200;
+}
+
+static void on_piece(struct upstream_call *of, struct slice bytes)
+{
+	struct probe_call *call = CONTAINER_OF(of, struct probe_call, call);
+	long most = labs(call->pieces.enough);
+
+	must(bytes.len != 0 && of->state == UPSTREAM_BODY);
+	if (call->pieces.len + bytes.len > call->pieces.room) {
+		call->pieces.room = 2 * (call->pieces.len + bytes.len);
+		call->pieces.bytes = realloc(call->pieces.bytes, call->pieces.room);
+		must(call->pieces.bytes != NULL);
+	}
+	(void)memcpy(call->pieces.bytes + call->pieces.len, bytes.at, bytes.len);
+	call->pieces.len += bytes.len;
+	call->pieces.count++;
+	if (bytes.len > call->pieces.largest)
+		call->pieces.largest = bytes.len;
+	if (most != 0 && call->pieces.len >= (size_t)most)
+		upstream_enough(of, call->pieces.enough > 0);
+}
+
+static void print_pieces(const struct probe_call *call)
+{
+	printf(",\"pieces\":%u,\"largest\":%zu,\"bytes\":%zu", call->pieces.count,
+	       call->pieces.largest, call->pieces.len);
+	print_hex("taken", slice_of(call->pieces.bytes, call->pieces.len));
+}
+
 static void on_done(struct upstream_call *done)
 {
 	struct probe_call *call = CONTAINER_OF(done, struct probe_call, call);
@@ -236,6 +279,8 @@ static void on_done(struct upstream_call *done)
 		print_ms("sent_to_first_ms", done->sent_at, done->first_byte_at);
 	if (done->err == ERR_OK)
 		print_answer(&done->answer);
+	if (call->pieces.count != 0)
+		print_pieces(call);
 	print_end();
 	upstream_finish(done);
 	free(call->body);
@@ -249,7 +294,8 @@ static nsec_t ms(const char *word)
 
 static void do_call(char **words, size_t count)
 {
-	must(count == 9);
+	bool pieces = strcmp(words[0], "pieces") == 0;
+	must(count == (pieces ? 10 : 9));
 	struct probe_call *call = calloc(1, sizeof(*call));
 	size_t bytes = strtoul(words[3], NULL, 10);
 	must(call != NULL);
@@ -272,6 +318,11 @@ static void do_call(char **words, size_t count)
 			      .total = ms(words[8]) },
 		.done = on_done,
 	};
+	if (pieces) {
+		call->call.head = on_head;
+		call->call.piece = on_piece;
+		call->pieces.enough = atol(words[9]);
+	}
 	call->next = probe.calls;
 	probe.calls = call;
 	upstream_start(find_pool(words[2])->pool, &call->call);
@@ -300,15 +351,33 @@ static void do_state(char **words, size_t count)
 	print_end();
 }
 
+static void do_pause(char **words, size_t count)
+{
+	must(count == 2);
+	if (strcmp(words[0], "pause") == 0)
+		upstream_pause(&find_call(words[1])->call);
+	else
+		upstream_resume(&find_call(words[1])->call);
+	print_ok(words[0]);
+}
+
+static void do_got(char **words, size_t count)
+{
+	must(count == 2);
+	printf("{\"event\":\"got\",\"bytes\":%zu", find_call(words[1])->pieces.len);
+	print_end();
+}
+
 /* ---- commands -------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;
 	void (*run)(char **words, size_t count);
 } commands[] = {
-	{ "pool", do_pool },   { "sweep", do_sweep }, { "resolve", do_resolve },
-	{ "count", do_count }, { "call", do_call },   { "cancel", do_cancel },
-	{ "state", do_state },
+	{ "pool", do_pool },    { "sweep", do_sweep }, { "resolve", do_resolve },
+	{ "count", do_count },  { "call", do_call },   { "cancel", do_cancel },
+	{ "state", do_state },  { "pieces", do_call }, { "pause", do_pause },
+	{ "resume", do_pause }, { "got", do_got },
 };
 
 static void run_command(char *text)
@@ -361,6 +430,7 @@ static void clean_up(void)
 	for (struct probe_call *call = probe.calls, *next; call != NULL; call = next) {
 		next = call->next;
 		cancel_call(call);
+		free(call->pieces.bytes);
 		free(call);
 	}
 	upstream_mark(probe.up);

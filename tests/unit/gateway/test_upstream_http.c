@@ -485,6 +485,92 @@ static void headers_that_were_not_sent_are_absent_and_empty_ones_are_empty(void 
 	assert_int_equal(answer.headers.request_id.len, 0);
 }
 
+/* Reads `input` in reads of `step` bytes, the body in pieces; what was done with is gone at once. */
+static enum upstream_http_verdict read_taking(struct upstream_http *http, struct slice input,
+					      size_t step, char body[512], size_t *taken)
+{
+	enum upstream_http_verdict verdict = UPSTREAM_HTTP_MORE;
+	char held[1024];
+	size_t len = 0;
+	struct slice piece;
+
+	*taken = 0;
+	upstream_http_init(http, &small);
+	upstream_http_ask(http);
+	for (size_t fed = 0; fed < input.len && verdict == UPSTREAM_HTTP_MORE;) {
+		size_t more = step < input.len - fed ? step : input.len - fed;
+		(void)memcpy(held + len, input.at + fed, more);
+		len += more;
+		fed += more;
+		verdict = upstream_http_read(http, held, len);
+		if (http->waits) {
+			upstream_http_go_on(http, true);
+			verdict = upstream_http_read(http, held, len);
+		}
+		if (!http->head)
+			continue;
+		size_t used = upstream_http_take(http, held, &piece);
+		(void)memcpy(body + *taken, piece.at, piece.len);
+		*taken += piece.len;
+		(void)memmove(held, held + used, len - used);
+		len -= used;
+	}
+	return verdict;
+}
+
+static void a_body_may_be_taken_in_pieces_beyond_the_limit_of_a_whole_one(void **state)
+{
+	(void)state;
+	static const char hundred[] =
+		"0123456789012345678901234567890123456789012345678901234567890123"
+		"456789012345678901234567890123456789";
+	const struct slice rows[] = {
+		SLICE(HEAD "Transfer-Encoding: chunked\r\n\r\n"
+			   "32\r\n01234567890123456789012345678901234567890123456789\r\n"
+			   "32;x=y\r\n01234567890123456789012345678901234567890123456789\r\n"
+			   "0\r\nX-Trailer: 1\r\nY: 2\r\n\r\n"),
+		SLICE(HEAD "Content-Length: 100\r\n\r\n"
+			   "01234567890123456789012345678901234567890123456789"
+			   "01234567890123456789012345678901234567890123456789"),
+	};
+	struct upstream_http http;
+	char body[512];
+	size_t taken;
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		for (size_t step = 1; step <= rows[i].len; step++) {
+			assert_int_equal(read_taking(&http, rows[i], step, body, &taken),
+					 UPSTREAM_HTTP_DONE);
+			assert_int_equal(taken, 100);
+			assert_memory_equal(body, hundred, 100);
+			assert_true(http.keep);
+		}
+	}
+}
+
+static void a_reader_that_was_asked_to_waits_behind_the_head_and_knows_it(void **state)
+{
+	(void)state;
+	struct upstream_http http;
+	struct provider_answer answer = { .wall_s = 0 };
+	char bytes[] = "HTTP/1.1 103 Early\r\n\r\n" HEAD
+		       "Content-Type: text/event-stream\r\nContent-Length: 65\r\n\r\nabc";
+	const size_t len = sizeof(bytes) - 1;
+
+	upstream_http_init(&http, &small);
+	upstream_http_ask(&http);
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(upstream_http_read(&http, bytes, len), UPSTREAM_HTTP_MORE);
+		assert_true(http.waits && http.head && http.size == 0);
+	}
+	upstream_http_answer(&http, bytes, &answer);
+	assert_int_equal(answer.status, 200);
+	assert_true(slice_eq(answer.headers.content_type, SLICE("text/event-stream")));
+	upstream_http_go_on(&http, false); /* whole it is one byte too long */
+	assert_int_equal(upstream_http_read(&http, bytes, len), UPSTREAM_HTTP_REFUSED);
+	assert_non_null(strstr(http.problem, "too large"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -497,6 +583,8 @@ int main(void)
 		cmocka_unit_test(
 			the_headers_that_matter_are_collected_and_the_first_of_each_counts),
 		cmocka_unit_test(headers_that_were_not_sent_are_absent_and_empty_ones_are_empty),
+		cmocka_unit_test(a_body_may_be_taken_in_pieces_beyond_the_limit_of_a_whole_one),
+		cmocka_unit_test(a_reader_that_was_asked_to_waits_behind_the_head_and_knows_it),
 	};
 	return cmocka_run_group_tests_name("upstream_http", tests, NULL, NULL);
 }

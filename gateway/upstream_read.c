@@ -1,0 +1,263 @@
+/* upstream_read.c - what a connection brings: an answer as a whole, one in pieces, or the rest of one
+ * that nobody waits for any more. */
+#include "gateway/upstream_parts.h"
+
+#include "codec/base/must.h"
+
+enum {
+	/* Of an answer in pieces the kernel keeps about so much, and so much comes in one turn. */
+	UNREAD_MAX = 64 << 10,
+	/* So much of a rest is dropped for the sake of the connection. */
+	DRAIN_BYTES_MAX = 64 << 10,
+};
+
+/* And for so long. */
+#define DRAIN_FOR SEC
+
+/* ---- whole answers --------------------------------------------------------------------------- */
+
+/* Takes the input as the answer. *left: bytes behind it. False: no memory. */
+static bool take_whole(struct upstream_conn *conn, size_t *left)
+{
+	struct upstream_call *call = conn->call;
+	size_t len;
+
+	call->buffer = net_take_input(conn->net);
+	if (call->buffer == NULL)
+		return false;
+	const char *bytes = net_buffer_bytes(call->buffer, &len);
+	upstream_http_answer(&conn->http, bytes, &call->answer);
+	call->answer.wall_s = net_wall_s(conn->pool->up->loop);
+	*left = len - conn->http.at;
+	return true;
+}
+
+/* The call is over; its connection goes back. */
+static void give_back(struct upstream_conn *conn)
+{
+	net_task_cancel(&conn->settle);
+	conn->answered = false;
+	conn->call->conn = NULL;
+	conn->call = NULL;
+	upstream_pool_keep(conn);
+}
+
+/* The connection is kept only if nothing of this exchange can reach the next one: all sent, nothing
+ * behind the answer, and both sides want to go on. */
+void upstream_answered(struct upstream_conn *conn)
+{
+	struct upstream_call *call = conn->call;
+	bool clean = conn->http.keep && !conn->ended && !net_writing(conn->net);
+	size_t left;
+
+	upstream_resume(call); /* the connection's next answer is to be heard */
+	if (call->in_pieces) {
+		(void)net_input(conn->net, &left); /* the answer itself was consumed */
+	} else if (!take_whole(conn, &left)) {
+		upstream_call_end(call, ERR_BUSY, "no memory for the answer");
+		return;
+	}
+	if (clean && left == 0)
+		give_back(conn);
+	upstream_call_end(call, ERR_OK, NULL);
+}
+
+static void on_settle(struct net_task *task)
+{
+	upstream_answered(CONTAINER_OF(task, struct upstream_conn, settle));
+}
+
+/* The answer is complete. That the request has left is often told only after this, within the same
+ * turn: so long the connection may still turn out to be clean. */
+static void conn_complete(struct upstream_conn *conn)
+{
+	if (conn->ended || !net_writing(conn->net)) {
+		upstream_answered(conn);
+	} else if (!conn->answered) {
+		upstream_call_disarm(conn->call);
+		conn->answered = true;
+		conn->settle.run = on_settle;
+		net_soon(conn->pool->up->loop, &conn->settle);
+	}
+}
+
+/* ---- the rest of an answer ------------------------------------------------------------------- */
+
+void upstream_drain_end(struct upstream_conn *conn, bool clean)
+{
+	struct upstream_pool *pool = conn->pool;
+
+	must(conn->draining);
+	conn->draining = false;
+	net_timer_stop(pool->up->loop, &conn->drain_timer);
+	if (clean)
+		upstream_pool_keep(conn);
+	else
+		upstream_conn_drop(conn);
+	upstream_serve_soon(pool);
+	upstream_let_go(pool);
+}
+
+void upstream_drain_read(struct upstream_conn *conn)
+{
+	struct slice dropped;
+	size_t len, left;
+	char *bytes = net_input(conn->net, &len);
+
+	enum upstream_http_verdict verdict = upstream_http_read(&conn->http, bytes, len);
+	size_t used = upstream_http_take(&conn->http, bytes, &dropped);
+	net_consume(conn->net, used);
+	(void)net_input(conn->net, &left);
+	conn->drained += used;
+	if (verdict != UPSTREAM_HTTP_MORE)
+		upstream_drain_end(conn, verdict == UPSTREAM_HTTP_DONE && left == 0);
+	else if (conn->drained > DRAIN_BYTES_MAX)
+		upstream_drain_end(conn, false);
+}
+
+static void on_drain_late(struct net_timer *timer)
+{
+	upstream_drain_end(CONTAINER_OF(timer, struct upstream_conn, drain_timer), false);
+}
+
+/* The call goes, the connection stays to read on; the pool must not go before it. */
+static void drain_begin(struct upstream_conn *conn)
+{
+	conn->call->conn = NULL;
+	conn->call = NULL;
+	conn->draining = true;
+	conn->drained = 0;
+	conn->drain_timer.fire = on_drain_late;
+	upstream_hold(conn->pool);
+	net_timer_set(conn->pool->up->loop, &conn->drain_timer,
+		      net_now(conn->pool->up->loop) + DRAIN_FOR);
+}
+
+/* ---- answers in pieces ----------------------------------------------------------------------- */
+
+/* The call's owner says how the body is to come. */
+static void ask_how(struct upstream_conn *conn, const char *bytes)
+{
+	struct upstream_call *call = conn->call;
+
+	upstream_http_answer(&conn->http, bytes, &call->answer);
+	call->answer.wall_s = net_wall_s(conn->pool->up->loop);
+	call->in_pieces = call->head(call);
+	upstream_http_go_on(&conn->http, call->in_pieces);
+	call->answer.headers = (struct provider_headers){ 0 };
+	call->answer.body = slice_of(NULL, 0);
+	if (call->in_pieces && !conn->narrow) {
+		net_limit_input(conn->net, UNREAD_MAX);
+		conn->narrow = true;
+	}
+}
+
+static void hand_over(struct upstream_conn *conn, const char *bytes)
+{
+	struct upstream_call *call = conn->call;
+	struct slice piece;
+	size_t used = upstream_http_take(&conn->http, bytes, &piece);
+
+	if (piece.len != 0)
+		call->piece(call, piece);
+	must(conn->call == call);
+	net_consume(conn->net, used);
+}
+
+/* No more pieces are wanted. A rest that can be told from what follows it may save the connection. */
+static void had_enough(struct upstream_conn *conn, bool complete)
+{
+	struct upstream_call *call = conn->call;
+	bool good = call->wish == UPSTREAM_ENOUGH && conn->http.keep && !conn->ended;
+
+	if (complete && good) {
+		conn_complete(conn);
+		return;
+	}
+	if (good && conn->http.verdict == UPSTREAM_HTTP_MORE && !net_writing(conn->net)) {
+		upstream_resume(call);
+		drain_begin(conn);
+	}
+	upstream_call_end(call, ERR_OK, NULL);
+}
+
+void upstream_pause(struct upstream_call *call)
+{
+	if (call->state != UPSTREAM_BODY || !call->in_pieces || call->paused)
+		return;
+	call->paused = true;
+	net_pause(call->conn->net);
+}
+
+/* The peer did not have to say anything while nobody listened. */
+void upstream_resume(struct upstream_call *call)
+{
+	if (call->state != UPSTREAM_BODY || !call->paused)
+		return;
+	call->paused = false;
+	call->last_progress = upstream_now(call);
+	net_resume(call->conn->net);
+	upstream_call_arm(call);
+}
+
+void upstream_enough(struct upstream_call *call, bool good)
+{
+	must(call->in_pieces && call->state == UPSTREAM_BODY);
+	call->wish = good ? UPSTREAM_ENOUGH : UPSTREAM_BAD;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* A 1xx answer is no progress: the time for the first byte of the real one goes on. */
+static void note_progress(struct upstream_call *call, size_t len)
+{
+	const struct upstream_http *http = &call->conn->http;
+
+	if (len == http->start)
+		return;
+	call->last_progress = upstream_now(call);
+	if (call->first_byte_at == 0)
+		call->first_byte_at = call->last_progress;
+	call->state = http->head ? UPSTREAM_BODY : UPSTREAM_SENT;
+}
+
+static enum upstream_http_verdict read_on(struct upstream_conn *conn, char *bytes, size_t len)
+{
+	enum upstream_http_verdict verdict = upstream_http_read(&conn->http, bytes, len);
+
+	note_progress(conn->call, len);
+	if (!conn->http.waits)
+		return verdict;
+	ask_how(conn, bytes);
+	return upstream_http_read(&conn->http, bytes, len);
+}
+
+bool upstream_read(struct upstream_conn *conn)
+{
+	struct upstream_call *call = conn->call;
+	size_t len;
+	char *bytes = net_input(conn->net, &len);
+
+	if (len == 0)
+		return false;
+	conn->heard = true;
+	enum upstream_http_verdict verdict = read_on(conn, bytes, len);
+	if (call->in_pieces)
+		hand_over(conn, bytes);
+	if (call->wish != UPSTREAM_WANTED) {
+		had_enough(conn, verdict == UPSTREAM_HTTP_DONE);
+		return true;
+	}
+	switch (verdict) {
+	case UPSTREAM_HTTP_MORE:
+		upstream_call_arm(call);
+		return false;
+	case UPSTREAM_HTTP_DONE:
+		conn_complete(conn);
+		return true;
+	case UPSTREAM_HTTP_REFUSED:
+		break;
+	}
+	upstream_call_end(call, ERR_PROVIDER_ANSWER, conn->http.problem);
+	return true;
+}
