@@ -1,4 +1,5 @@
-/* http.h - what the gateway asks of HTTP: requests in, one answer out. http_h2o.c implements it.
+/* http.h - what the gateway asks of HTTP: requests in, one answer out, whole or in pieces.
+ * http_h2o.c and http_h2o_answer.c implement it.
  *
  * HTTP/1.1 and HTTP/2 (clear text: with prior knowledge; TLS: by ALPN) behind the guard (h2_guard). A
  * request is handed over one tick after h2o has it, so that a client that resets at once costs
@@ -41,7 +42,7 @@ struct http_incoming {
 };
 
 struct http_handler {
-	void *owner; /* passed to the three callbacks */
+	void *owner; /* passed to the callbacks */
 	/* A request, one tick after it was complete. Returns what belongs to it (passed to the
 	 * others), or NULL when there is no room for it: then http_refuse must have been called.
 	 * The handler may answer from inside. */
@@ -52,6 +53,9 @@ struct http_handler {
 	/* The answer has been handed to the kernel or is dropped: its memory may go, the exchange
 	 * too. */
 	void (*sent)(void *owner, void *request);
+	/* What http_begin_pieces or http_more was given has left: its memory may go, and the answer
+	 * may go on. From inside too. NULL where no answer comes in pieces. */
+	void (*ready)(void *owner, void *request);
 };
 
 struct http_limits {
@@ -100,6 +104,19 @@ struct http_field {
 void http_answer(struct http_exchange *exchange, int status, const struct http_field *fields,
 		 size_t field_count, const struct iovec *body, size_t body_count,
 		 size_t body_total);
+
+/* ---- answers in pieces: event streams ----
+ *
+ * http_begin_pieces once, http_more as often as there is something to tell, http_end once. There is one
+ * piece at a time: each call but the first needs that `ready` has come for the one before. What is
+ * given stays the caller's, unchanged, until then, that of http_end until `sent`; or until `gone`. No
+ * piece is empty. A client that leaves is noticed meanwhile (`gone`); one that waits for us is not a
+ * slow reader, one that does not take what is there for it is. */
+void http_begin_pieces(struct http_exchange *exchange, int status, const struct http_field *fields,
+		       size_t field_count, struct slice first);
+void http_more(struct http_exchange *exchange, struct slice piece);
+void http_end(struct http_exchange *exchange, const struct iovec *body, size_t body_count,
+	      size_t body_total);
 
 /* Drain, first: everything is served as before, but answers over HTTP/1.1 end their connections, so
  * that callers look elsewhere before it is too late. */

@@ -1,4 +1,5 @@
-/* http_h2o.c - http.h over libh2o: requests from h2o to the handler, one answer each back.
+/* http_h2o.c - http.h over libh2o: requests from h2o to the handler; their answers are in
+ * http_h2o_answer.c.
  *
  * An exchange lives in its request's pool. Two h2o callbacks make its life: on_req begins it, and
  * the access logger, which h2o calls for every request it disposes of, whatever the reason, ends
@@ -6,11 +7,8 @@
 #include "gateway/http.h"
 
 #include "codec/base/must.h"
-#include "gateway/http_h2o_edge.h"
-#include "gateway/http_h2o_listen.h"
+#include "gateway/http_h2o_exchange.h"
 #include "gateway/limits.h"
-
-enum { SERVER_MAGIC = 0x48535256, EXCHANGE_MAGIC = 0x45584348 };
 
 /* A body is taken for a quarter of the limit more, and this, so that the handler can say that it is too
  * large; what is larger than that the guards cut off. h2o's own answers would be worse: over HTTP/2 it
@@ -25,47 +23,6 @@ enum { CONN_BYTES_MIN = 4 << 20 };
 
 _Static_assert(COUNT_OF(((struct http_counters *)NULL)->guard_kills) == GUARD_CAUSES,
 	       "a counter for each cause");
-
-struct http_server {
-	uint32_t magic;
-	struct http_handler handler;
-	struct http_limits limits;
-	struct http_counters counters;
-	struct edge_host edges;
-	struct listeners listeners;
-	h2o_linklist_t answered; /* exchanges whose answer has not left, oldest first */
-	h2o_globalconf_t config;
-	h2o_context_t ctx;
-	size_t in_flight;
-	bool quiet; /* answers over HTTP/1.1 end their connections */
-};
-
-enum exchange_state {
-	EXCHANGE_WAITING, /* for its tick, or until its connection may have another */
-	EXCHANGE_BEGUN,
-	EXCHANGE_ANSWERED,
-	EXCHANGE_LEFT, /* told the handler, or never begun; h2o is still to end the request */
-};
-
-struct http_exchange {
-	uint32_t magic;
-	enum exchange_state state;
-	bool begun; /* was handed over */
-	struct http_server *server;
-	struct edge *edge;
-	h2o_req_t *req;
-	void *request; /* the handler's; NULL: it knows nothing of this exchange */
-	size_t body_total;
-	h2o_linklist_t listed; /* among its edge's held ones, later among its server's answered */
-	nsec_t answered_at;
-	struct { /* of an answer over HTTP/2 */
-		nsec_t moved_at;
-		uint64_t sent;  /* of it, by then */
-		size_t written; /* by its connection, by then */
-	} progress;
-	h2o_timeout_entry_t tick;
-	struct http_incoming in;
-};
 
 /* h2o's records that carry a pointer of ours. */
 struct server_handler {
@@ -192,15 +149,14 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
 	return 0;
 }
 
-/* Nothing of the handler's is needed any more, or ever was. */
-static void exchange_drop(struct http_exchange *exchange)
+void exchange_drop(struct http_exchange *exchange)
 {
 	struct http_server *server = exchange->server;
 	if (exchange->state == EXCHANGE_WAITING && h2o_linklist_is_linked(&exchange->listed))
 		h2o_linklist_unlink(&exchange->listed);
 	else if (exchange->state == EXCHANGE_WAITING)
 		h2o_timeout_unlink(&exchange->tick);
-	if (exchange->state == EXCHANGE_BEGUN) {
+	if (exchange->state == EXCHANGE_BEGUN || exchange->state == EXCHANGE_STREAMING) {
 		server->in_flight--;
 		server->handler.gone(server->handler.owner, exchange->request);
 	}
@@ -225,171 +181,17 @@ static void on_request_over(h2o_logger_t *self, h2o_req_t *req)
 	must_obj(exchange, EXCHANGE_MAGIC);
 	const struct http_handler *handler = &exchange->server->handler;
 	enum guard_ending ending = ending_of(exchange);
-	bool sent = exchange->state == EXCHANGE_ANSWERED || exchange->state == EXCHANGE_LEFT;
 	exchange_drop(exchange);
-	if (exchange->state == EXCHANGE_ANSWERED) {
-		exchange->server->in_flight--;
+	if (h2o_linklist_is_linked(&exchange->listed))
 		h2o_linklist_unlink(&exchange->listed);
-	}
+	if (exchange->state == EXCHANGE_ANSWERED)
+		exchange->server->in_flight--;
 	if (exchange->state == EXCHANGE_ANSWERED && exchange->request != NULL)
 		(ending == GUARD_ANSWERED ? handler->sent : handler->gone)(handler->owner,
 									   exchange->request);
-	edge_request_over(exchange->edge, sent, ending);
+	edge_request_over(exchange->edge, exchange->unsent, ending);
 	begin_held(exchange->edge);
 	exchange->magic = 0;
-}
-
-/* ---- answers ---- */
-static const char *reason_of(int status)
-{
-	static const struct {
-		int status;
-		const char *reason;
-	} reasons[] = {
-		{ 200, "OK" },
-		{ 202, "Accepted" },
-		{ 204, "No Content" },
-		{ 400, "Bad Request" },
-		{ 401, "Unauthorized" },
-		{ 402, "Payment Required" },
-		{ 403, "Forbidden" },
-		{ 404, "Not Found" },
-		{ 405, "Method Not Allowed" },
-		{ 406, "Not Acceptable" },
-		{ 409, "Conflict" },
-		{ 413, "Content Too Large" },
-		{ 415, "Unsupported Media Type" },
-		{ 422, "Unprocessable Content" },
-		{ 429, "Too Many Requests" },
-		{ 499, "Client Closed Request" },
-		{ 500, "Internal Server Error" },
-		{ 502, "Bad Gateway" },
-		{ 503, "Service Unavailable" },
-		{ 504, "Gateway Timeout" },
-	};
-	for (size_t i = 0; i < COUNT_OF(reasons); i++)
-		if (reasons[i].status == status)
-			return reasons[i].reason;
-	return "Unknown"; /* RFC 9110 15: the phrase means nothing */
-}
-
-/* h2o calls neither of these after the one, final send. */
-static h2o_generator_t no_more = { NULL, NULL };
-
-static void response_start(struct http_exchange *exchange, int status)
-{
-	h2o_req_t *req = exchange->req;
-	must(status >= 200 && status <= 599);
-	req->res.status = status;
-	req->res.reason = reason_of(status);
-	if (exchange->server->quiet)
-		req->http1_is_persistent = 0;
-}
-
-/* Under TLS h2o seals every slice by itself, which costs more than to copy what fits into one record;
- * over HTTP/2 it has put them together before. */
-static struct iovec join_slices(struct http_exchange *exchange, const struct iovec *body,
-				size_t count, size_t total)
-{
-	struct iovec joined = { h2o_mem_alloc_pool(&exchange->req->pool, total), 0 };
-
-	for (size_t i = 0; i < count; i++) {
-		if (body[i].iov_len == 0)
-			continue;
-		(void)memcpy((char *)joined.iov_base + joined.iov_len, body[i].iov_base,
-			     body[i].iov_len);
-		joined.iov_len += body[i].iov_len;
-	}
-	must(joined.iov_len == total);
-	return joined;
-}
-
-void http_answer(struct http_exchange *exchange, int status, const struct http_field *fields,
-		 size_t field_count, const struct iovec *body, size_t body_count, size_t body_total)
-{
-	must_obj(exchange, EXCHANGE_MAGIC);
-	must(exchange->state == EXCHANGE_BEGUN);
-	h2o_req_t *req = exchange->req;
-	exchange->state = EXCHANGE_ANSWERED;
-	response_start(exchange, status);
-	if (status != 204) /* RFC 9110 8.6 */
-		req->res.content_length = body_total;
-	for (size_t i = 0; i < field_count; i++)
-		h2o_add_header_by_str(&req->pool, &req->res.headers, fields[i].name.at,
-				      fields[i].name.len, 1, NULL, fields[i].value.at,
-				      fields[i].value.len);
-	body_count = net_h2o_trim(body, body_count);
-	if (slice_eq(exchange->in.method, SLICE("HEAD")) || status == 204)
-		body_count = 0;
-	exchange->body_total = body_count == 0 ? 0 : body_total;
-	struct iovec joined;
-	if (edge_seals_slices(exchange->edge) && body_count > 1 && body_total <= NET_TLS_RECORD) {
-		joined = join_slices(exchange, body, body_count, body_total);
-		body = &joined;
-		body_count = 1;
-	}
-	exchange->answered_at = exchange->progress.moved_at = net_now(exchange->server->edges.loop);
-	exchange->progress.written = exchange->edge->sock->bytes_written;
-	h2o_linklist_insert(&exchange->server->answered, &exchange->listed);
-	h2o_start_response(req, &no_more);
-	/* Header and body at once: a header alone would leave an HTTP/2 stream in the state in which
-	 * h2o can be made to abort (h2o.md 1.4). h2o copies the list and does not write to it. */
-	edge_send(exchange->edge, req, (h2o_iovec_t *)(uintptr_t)body, body_count,
-		  H2O_SEND_STATE_FINAL);
-}
-
-static struct slice keep(h2o_req_t *req, struct slice s)
-{
-	return slice_of(h2o_strdup(&req->pool, s.at, s.len).base, s.len);
-}
-
-void http_refuse(struct http_exchange *exchange, int status, const struct http_field *fields,
-		 size_t field_count, struct slice body)
-{
-	must_obj(exchange, EXCHANGE_MAGIC);
-	h2o_req_t *req = exchange->req;
-	struct http_field *kept = h2o_mem_alloc_pool(&req->pool, (field_count + 1) * sizeof(*kept));
-	for (size_t i = 0; i < field_count; i++)
-		kept[i] = (struct http_field){ keep(req, fields[i].name),
-					       keep(req, fields[i].value) };
-	const struct slice text = keep(req, body);
-	const struct iovec v = { (void *)(uintptr_t)text.at, text.len };
-	http_answer(exchange, status, kept, field_count, &v, 1, text.len);
-}
-
-/* HTTP/1.1 has no way to give up a request but to answer it, to a socket that is shut. */
-static void on_left(void *owner, void *watched)
-{
-	(void)owner;
-	struct http_exchange *exchange = watched;
-	must_obj(exchange, EXCHANGE_MAGIC);
-	exchange_drop(exchange);
-	exchange->state = EXCHANGE_LEFT;
-	response_start(exchange, 499);
-	exchange->req->http1_is_persistent = 0;
-	h2o_start_response(exchange->req, &no_more);
-	edge_send(exchange->edge, exchange->req, NULL, 0, H2O_SEND_STATE_ERROR);
-}
-
-/* ---- answers that are not taken ----
- *
- * The connection as a whole is the edge's (http_h2o_pace). Over HTTP/2 a single answer can also wait for
- * a window of its own, while others flow. */
-static bool is_stalled(struct http_exchange *exchange, nsec_t now)
-{
-	const nsec_t patience = exchange->server->edges.budget.patience;
-	const size_t written = exchange->edge->sock->bytes_written;
-	if (now - exchange->answered_at > ANSWER_PATIENCES_MAX * patience)
-		return true;
-	if (!exchange->in.http2)
-		return false;
-	if (exchange->progress.sent != exchange->req->bytes_sent) {
-		exchange->progress.sent = exchange->req->bytes_sent;
-		exchange->progress.moved_at = now;
-		exchange->progress.written = written;
-	}
-	return now - exchange->progress.moved_at > patience &&
-	       written - exchange->progress.written > ANSWER_PASSED_MAX;
 }
 
 /* ---- the server ---- */
@@ -398,7 +200,7 @@ static void on_second(void *owner, nsec_t now)
 	struct http_server *server = owner;
 	for (h2o_linklist_t *at = server->answered.next; at != &server->answered; at = at->next) {
 		struct http_exchange *exchange = CONTAINER_OF(at, struct http_exchange, listed);
-		if (is_stalled(exchange, now))
+		if (exchange_stalled(exchange, now))
 			edge_stalled(exchange->edge);
 	}
 	listeners_refresh(&server->listeners); /* somebody may have been idle for long enough */
@@ -467,7 +269,7 @@ struct http_server *http_server_new(struct net_loop *loop, const struct http_lis
 	edge_host_init(&server->edges);
 	server->edges.loop = loop;
 	server->edges.counters = &server->counters;
-	server->edges.left = on_left;
+	server->edges.left = exchange_left;
 	server->edges.closed = on_connection_closed;
 	server->edges.second = on_second;
 	server->edges.owner = server;

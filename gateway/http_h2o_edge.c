@@ -122,7 +122,7 @@ static void on_wrote(h2o_socket_t *sock, const char *err)
 	size_t before = sock->bytes_written;
 	h2o_socket_cb write = edge->h2o_write;
 
-	if (edge->proto == EDGE_HTTP1 && edge->h1.held != NULL)
+	if (edge->proto == EDGE_HTTP1 && edge->h1.held != NULL && edge->h1.last)
 		http1_release(edge);
 	if (edge->gated) /* h2o is to see a socket that reads; NULL afterwards means it stopped it */
 		h2o_socket_read_start(sock, edge_on_read);
@@ -333,8 +333,10 @@ void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t body
 	       h2o_send_state_t state)
 {
 	struct h2o_call call;
-	if (edge->proto == EDGE_HTTP1)
+	if (edge->proto == EDGE_HTTP1 && state != H2O_SEND_STATE_IN_PROGRESS) {
 		edge->h1.watched = NULL;
+		edge->h1.last = true;
+	}
 	edge->unsent++;
 	call_begin(edge, &call);
 	h2o_send(req, body, body_count, state);
@@ -342,7 +344,15 @@ void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t body
 		edge_settle(edge);
 }
 
-void edge_request_over(struct edge *edge, bool sent, enum guard_ending ending)
+/* A reader that has caught up is not a slow one, however often something new waits for it just when it
+ * is looked at. */
+void edge_taken(struct edge *edge)
+{
+	if (--edge->unsent == 0)
+		edge->reader.since = 0;
+}
+
+void edge_request_over(struct edge *edge, bool unsent, enum guard_ending ending)
 {
 	if (ending != GUARD_UNBEGUN)
 		edge->begun--;
@@ -350,7 +360,7 @@ void edge_request_over(struct edge *edge, bool sent, enum guard_ending ending)
 		edge->idle_since = net_now(edge->host->loop);
 		h2o_linklist_insert(&edge->host->idle, &edge->idle);
 	}
-	if (sent)
+	if (unsent)
 		edge->unsent--;
 	if (edge->proto == EDGE_HTTP1) {
 		edge->h1.watched = NULL;

@@ -76,7 +76,7 @@ struct edge {
 	nsec_t idle_since;
 	uint32_t requests;   /* from edge_watch to edge_request_over */
 	uint32_t begun;      /* of those: handed over */
-	uint32_t unsent;     /* those whose answer h2o has not finished with */
+	uint32_t unsent;     /* those of which h2o has something that has not left */
 	h2o_linklist_t held; /* requests that may not be handed over yet; http_h2o.c's */
 	union {
 		struct h2_guard guard; /* HTTP/2 */
@@ -85,6 +85,7 @@ struct edge {
 			void *watched;       /* request in flight, NULL once it is being answered */
 			h2o_req_t *req;      /* that one, for as long as its input is held */
 			h2o_buffer_t *held;  /* h2o's input while a request is in flight */
+			bool last;           /* the end of its answer was sent */
 			size_t req_len;      /* of that request, in `held`; then come others */
 			h2o_buffer_t *early; /* what came behind that request */
 			size_t bytes_counted; /* in the budget */
@@ -121,9 +122,13 @@ struct edge *edge_of(const h2o_req_t *req);
  * leaves before edge_send (HTTP/1.1 only: h2o tells of the others by disposing the request). */
 void edge_watch(struct edge *edge, h2o_req_t *req, void *watched);
 
-/* The whole answer: the only way to h2o_send. */
+/* The next bytes of an answer, or all: the only way to h2o_send. With any state but IN_PROGRESS they are
+ * the last, and the request is not watched any more. */
 void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t count,
 	       h2o_send_state_t state);
+
+/* What edge_send was called with has left, and the answer goes on. */
+void edge_taken(struct edge *edge);
 
 /* Whether the body of a request that has just arrived is cut off, because it was too large. */
 bool edge_body_refused(const struct edge *edge, h2o_req_t *req);
@@ -134,8 +139,9 @@ bool edge_may_begin(const struct edge *edge);
 /* It is handed over. */
 void edge_begun(struct edge *edge);
 
-/* The request is being disposed of by h2o. `sent`: edge_send was called for it. */
-void edge_request_over(struct edge *edge, bool sent, enum guard_ending ending);
+/* The request is being disposed of by h2o. `unsent`: edge_send was called for it, and edge_taken not
+ * since. */
+void edge_request_over(struct edge *edge, bool unsent, enum guard_ending ending);
 
 /* One of its answers is not taken. */
 void edge_stalled(struct edge *edge);

@@ -87,6 +87,7 @@ void http1_watch(struct edge *edge, h2o_req_t *req, void *watched)
 	h2o_socket_t *sock = edge->sock;
 	must(edge->h1.held == NULL && edge->h1.head.whole != 0);
 	edge->h1.watched = watched;
+	edge->h1.last = false;
 	edge->h1.req = req;
 	edge->h1.held = sock->input;
 	/* h2o has taken the chunks off a body: its end is where the next request begins. */

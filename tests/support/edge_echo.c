@@ -7,6 +7,9 @@
  *   /echo    the body, next tick          /b/N     N bytes after 20 ms
  *   /now/N   N bytes at once              /h/N     a header of N bytes after 20 ms
  *   /hang    no answer at all             /refuse  begin returns NULL
+ *   /pieces/N  N pieces of 1,000 bytes, each as soon as the one before has left, then "end"
+ *   /drip/N    N pieces of 10 bytes, each 20 ms after the one before has left, then "end"
+ *   /open      one piece, and no end
  * /relay   the body goes to /echo at UPSTREAM_PORT over a kept connection, and comes back
  *   /who     the names of the client's certificate, "uri:... dns:..."
  *   /stats   what has happened so far, as text; not counted itself
@@ -47,7 +50,8 @@ struct job {
 	struct net_buffer *answer; /* of the upstream */
 	struct http_field field;
 	struct iovec out;
-	bool counted, answered;
+	bool counted, answered, drips, endless;
+	size_t pieces, piece_bytes; /* still to come */
 };
 
 static struct program {
@@ -86,10 +90,49 @@ static bool number_after(struct slice path, const char *prefix, size_t *n)
 	return true;
 }
 
+/* ---- answers in pieces ---- */
+static const char the_end[] = "end";
+
+static void next_piece(struct job *job)
+{
+	if (job->pieces-- != 0) {
+		http_more(job->exchange, slice_of(program.fill, job->piece_bytes));
+		return;
+	}
+	job->answered = true;
+	program.answered++;
+	job->out = (struct iovec){ (char *)(uintptr_t)the_end, sizeof(the_end) - 1 };
+	http_end(job->exchange, &job->out, 1, job->out.iov_len);
+}
+
+static void begin_pieces(struct job *job, size_t count, size_t bytes)
+{
+	const struct http_field field = { SLICE("content-type"), SLICE("text/event-stream") };
+
+	job->piece_bytes = bytes;
+	job->pieces = count == 0 ? 0 : count - 1;
+	http_begin_pieces(job->exchange, 200, &field, 1, slice_of(program.fill, bytes));
+}
+
+static void on_ready(void *owner, void *request)
+{
+	struct job *job = request;
+
+	(void)owner;
+	if (job->drips)
+		net_timer_set(program.loop, &job->timer, net_now(program.loop) + ANSWER_AFTER);
+	else if (!job->endless)
+		next_piece(job);
+}
+
 static void on_answer_due(struct net_timer *timer)
 {
 	struct job *job = CONTAINER_OF(timer, struct job, timer);
 	size_t n = 0;
+	if (job->drips) {
+		next_piece(job);
+		return;
+	}
 	if (number_after(job->path, "/h/", &n)) {
 		job->field = (struct http_field){ SLICE("x-big"), slice_of(program.fill, n) };
 		n = 0;
@@ -262,6 +305,12 @@ static void job_start(struct job *job)
 		answer(job, 200, program.fill, n);
 	else if (number_after(job->path, "/b/", &n) || number_after(job->path, "/h/", &n))
 		net_timer_set(program.loop, &job->timer, net_now(program.loop) + ANSWER_AFTER);
+	else if (number_after(job->path, "/pieces/", &n))
+		begin_pieces(job, n, 1000);
+	else if ((job->drips = number_after(job->path, "/drip/", &n)))
+		begin_pieces(job, n, 10);
+	else if ((job->endless = slice_eq(job->path, SLICE("/open"))))
+		begin_pieces(job, 1, 10);
 	else if (slice_eq(job->path, SLICE("/stats")))
 		answer_stats(job);
 	else if (slice_eq(job->path, SLICE("/who")))
@@ -420,7 +469,7 @@ static void read_options(int argc, char **argv, int ports[2], struct http_limits
 
 int main(int argc, char **argv)
 {
-	static const struct http_handler handler = { NULL, on_begin, on_gone, on_sent };
+	static const struct http_handler handler = { NULL, on_begin, on_gone, on_sent, on_ready };
 	struct http_limits limits = { .body_bytes_max = 4 << 20,
 				      .unfinished_bytes_max = 256 << 20,
 				      .connections_max = 10000 };
