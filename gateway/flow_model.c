@@ -118,6 +118,8 @@ struct route_query flow_route_query(const struct flow *flow, const struct plan *
 		.prefer = &flow->request.prefer,
 		.permitted = &plan->models,
 		.default_model = plan->default_model,
+		.aliases = plan->aliases,
+		.alias_count = plan->alias_count,
 		.image = flow->request.images != 0 && user_shows(&flow->request, BLOCK_IMAGE),
 		.audio = flow->request.audios != 0 && user_shows(&flow->request, BLOCK_AUDIO),
 		.input_tokens = estimate_input(flow),

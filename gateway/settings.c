@@ -42,6 +42,17 @@ struct slice loader_keep(struct loader *l, struct slice s)
 	return copy;
 }
 
+struct slice loader_keep_lower(struct loader *l, struct slice s)
+{
+	if (slice_absent(s))
+		return s;
+	char *text = loader_zero(l, &l->config->arena, s.len + 1, 1);
+
+	for (size_t i = 0; text != NULL && i < s.len; i++)
+		text[i] = (char)(s.at[i] >= 'A' && s.at[i] <= 'Z' ? s.at[i] + 32 : s.at[i]);
+	return text == NULL ? (struct slice){ NULL, 0 } : slice_of(text, s.len);
+}
+
 /* ---- the load ---- */
 
 /* Over the digests of all texts, in the order in which they were read. */

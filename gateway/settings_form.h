@@ -99,6 +99,7 @@ struct plan_form {
 	const struct node *node;
 	uint64_t tools, context, images, audio;
 	struct form_values allow, deny;
+	struct form_entries aliases;
 	struct slice default_model;
 	/* policy */
 	uint64_t max_messages, max_blocks, max_tools, schema_bytes, image_bytes, system_bytes;
@@ -110,6 +111,12 @@ struct plan_form {
 	uint64_t max_tokens_mode, tool_rounds_action, enforce, away_rates, away_usd;
 	struct limits_form per_server;
 	const struct node *per_model, *servers; /* read later: maps merge key by key */
+};
+
+struct alias_form {
+	const struct node *node;
+	struct slice hint;
+	struct form_values models;
 };
 
 struct tenant_form {

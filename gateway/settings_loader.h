@@ -38,6 +38,8 @@ struct loader {
 void *loader_zero(struct loader *l, struct arena *into, size_t count, size_t size);
 /* A copy that lives as long as the configuration; absent stays absent. */
 struct slice loader_keep(struct loader *l, struct slice s);
+/* The same with ASCII letters in lower case; NUL-terminated. */
+struct slice loader_keep_lower(struct loader *l, struct slice s);
 void loader_out_of_memory(struct loader *l);
 
 /* ---- settings_file.c ---- */

@@ -19,7 +19,57 @@ static bool any_glob(const struct form_values *globs, struct slice id)
 	return false;
 }
 
-/* Allow minus deny, and the default among them. `node`: whom to blame. */
+static bool is_glob(struct slice s)
+{
+	return memchr(s.at, '*', s.len) != NULL || memchr(s.at, '?', s.len) != NULL;
+}
+
+/* Adds what `wanted` names; an id that there is not is a mistake, a glob may be ahead of its time. */
+static void add_models(struct loader *l, const struct alias_form *form, struct slice wanted,
+		       struct bitset *out)
+{
+	const struct catalog *catalog = &l->config->catalog;
+	bool any = false;
+
+	for (uint32_t i = 0; i < catalog->count; i++) {
+		const struct slice id = catalog->models[i].id;
+		if (slice_absent(id) || !slice_glob(wanted, id))
+			continue;
+		bitset_add(out, i);
+		any = true;
+	}
+	if (!any && !is_glob(wanted))
+		problem_below(&l->problems, form->node, "models",
+			      "there is no model %.*s; write a model's id, or a glob over ids",
+			      (int)wanted.len, wanted.at);
+}
+
+static void build_aliases(struct loader *l, const struct plan_form *form, struct plan *out)
+{
+	const struct alias_form *forms = form->aliases.at;
+	struct hint_alias *made = NULL;
+
+	out->aliases = NULL;
+	out->alias_count = 0;
+	if (form->aliases.count != 0)
+		made = loader_zero(l, &l->config->arena, form->aliases.count, sizeof(*made));
+	if (made == NULL)
+		return;
+	for (uint32_t i = 0; i < form->aliases.count; i++) {
+		if (slice_absent(forms[i].hint))
+			continue; /* reported when it was read */
+		made[i].hint = loader_keep_lower(l, forms[i].hint);
+		if (forms[i].models.count == 0 && node_find(forms[i].node, "models") == NULL)
+			problem_below(&l->problems, forms[i].node, "models",
+				      "is missing; write the ids of models that do as well");
+		for (uint32_t j = 0; j < forms[i].models.count; j++)
+			add_models(l, &forms[i], forms[i].models.at[j], &made[i].models);
+	}
+	out->aliases = made;
+	out->alias_count = form->aliases.count;
+}
+
+/* Allow minus deny, the default among them, and what hints may mean besides. `node`: whom to blame. */
 static void build_models(struct loader *l, const struct plan_form *form, const struct node *node,
 			 struct plan *out)
 {
@@ -37,6 +87,7 @@ static void build_models(struct loader *l, const struct plan_form *form, const s
 		if (!slice_absent(wanted) && slice_eq(id, wanted))
 			out->default_model = (int32_t)i;
 	}
+	build_aliases(l, form, out);
 	if (slice_absent(wanted))
 		return;
 	if (out->default_model < 0)

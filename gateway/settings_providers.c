@@ -21,16 +21,6 @@ static struct slice keep_format(struct loader *l, const char *format, ...)
 	return loader_keep(l, slice_of(text, (size_t)len));
 }
 
-static struct slice keep_lower(struct loader *l, struct slice host)
-{
-	char *text = loader_zero(l, &l->config->arena, host.len + 1, 1);
-
-	for (size_t i = 0; text != NULL && i < host.len; i++)
-		text[i] = (char)(host.at[i] >= 'A' && host.at[i] <= 'Z' ? host.at[i] + 32
-									: host.at[i]);
-	return text == NULL ? (struct slice){ NULL, 0 } : slice_of(text, host.len);
-}
-
 static bool ends_with(struct slice s, struct slice end)
 {
 	return s.len >= end.len && slice_eq(slice_of(s.at + s.len - end.len, end.len), end);
@@ -44,7 +34,7 @@ void loader_name_endpoint(struct loader *l, const struct url_parts *parts, struc
 
 	out->tls = parts->tls;
 	out->port = parts->port;
-	out->host = keep_lower(l, parts->host);
+	out->host = loader_keep_lower(l, parts->host);
 	if (slice_absent(out->host))
 		return;
 	if (parts->port == (parts->tls ? 443 : 80))

@@ -19,6 +19,7 @@
 #define TENANT_KEY_FORM struct tenant_key_form
 #define MODEL_LIMITS_FORM struct limits_form
 #define SERVER_FORM struct plan_form
+#define ALIAS_FORM struct alias_form
 
 #define NEEDED NULL
 #define WITH_GROUP PRESET_WITH_GROUP
@@ -158,6 +159,10 @@ static const struct settings_scope_info scope_info[SCOPE_COUNT] = {
 			   .what = "a server",
 			   .size = sizeof(SERVER_FORM),
 			   .instead = "(the tenant's)" },
+	[SCOPE_ALIAS] = { .name = "alias",
+			  .path = "plans.*.models.aliases[]",
+			  .what = "an alias",
+			  .size = sizeof(ALIAS_FORM) },
 };
 
 const struct settings_scope_info *settings_scope_info(enum settings_scope scope)

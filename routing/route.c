@@ -125,20 +125,54 @@ static bool hint_apply(const struct catalog *catalog, struct slice hint, struct 
 	return any[best];
 }
 
-/* Index of the first hint that matches a candidate, with *left narrowed by it; -1 when none does. */
-static int32_t hints_apply(const struct catalog *catalog, const struct model_preferences *prefer,
-			   struct bitset *left)
+static void lower_case(struct slice s, char *out)
 {
+	for (size_t i = 0; i < s.len; i++)
+		out[i] = (char)(s.at[i] >= 'A' && s.at[i] <= 'Z' ? s.at[i] + 32 : s.at[i]);
+}
+
+/* Narrows `left` to what the first alias has that stands for `hint` and for one of them. Its index; -1:
+ * none, and `left` stays. */
+static int32_t alias_apply(const struct route_query *query, struct slice hint, struct bitset *left)
+{
+	char text[ROUTE_HINT_BYTES];
+
+	if (query->alias_count == 0)
+		return -1;
+	lower_case(hint, text);
+	for (uint32_t i = 0; i < query->alias_count; i++) {
+		struct bitset both = *left;
+		bitset_and(&both, &query->aliases[i].models);
+		if (next_of(&both, 0) == BITSET_MAX ||
+		    !slice_glob(query->aliases[i].hint, slice_of(text, hint.len)))
+			continue;
+		*left = both;
+		return (int32_t)i;
+	}
+	return -1;
+}
+
+/* Finds the first hint that means a candidate, in route->hint and ->alias, and narrows *left by it; -1
+ * when none does. */
+static void hints_apply(const struct catalog *catalog, const struct route_query *query,
+			struct bitset *left, struct route *route)
+{
+	const struct model_preferences *prefer = query->prefer;
 	char buffer[ROUTE_HINT_BYTES];
 
 	for (uint32_t i = 0; i < prefer->hint_count && i < ROUTE_HINTS_MAX; i++) {
 		const struct slice hint = json_str_fit(prefer->hints[i], buffer, sizeof(buffer));
 		/* Empty would be a part of every name. */
-		if (hint.len != 0 && hint.len <= ROUTE_HINT_BYTES &&
-		    hint_apply(catalog, hint, left))
-			return (int32_t)i;
+		if (hint.len == 0 || hint.len > ROUTE_HINT_BYTES)
+			continue;
+		if (!hint_apply(catalog, hint, left)) {
+			route->alias = alias_apply(query, hint, left);
+			if (route->alias < 0)
+				continue;
+		}
+		route->hint = (int32_t)i;
+		return;
 	}
-	return -1;
 }
 
 /* ---- scores ---- */
@@ -253,12 +287,12 @@ struct route route_pick(const struct catalog *catalog, const struct route_query 
 {
 	must(catalog->count <= CATALOG_MODELS_MAX);
 	const struct weights w = weights_of(query->prefer);
-	struct route route = { .hint = -1, .score = NAN };
+	struct route route = { .hint = -1, .alias = -1, .score = NAN };
 	struct bitset left = { 0 };
 
 	route.err = candidates_find(catalog, query, &left);
 	if (route.err == ERR_OK) {
-		route.hint = hints_apply(catalog, query->prefer, &left);
+		hints_apply(catalog, query, &left, &route);
 		pick_winner(catalog, query, &left, &w, &route);
 	}
 	if (trace != NULL)

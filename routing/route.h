@@ -1,7 +1,8 @@
 /* route.h - the one door of routing: request and permitted models to one model, or why not.
  *
  * permitted and capable -> hints in order (exact before substring, ASCII case ignored, over id,
- * name and aliases) -> score (DESIGN 5): sum of priority x value over sum of priorities, with
+ * name and aliases; a hint that no candidate answers to goes through the tenant's table of equivalent
+ * models before the next one's turn) -> score (DESIGN 5): sum of priority x value over sum of priorities, with
  * cheapness = K/(K + usd of this request), K = 0.01 USD, where max_tokens counts as far as the model
  * can write; speed as declared (measured values come with health); intelligence as declared. An
  * absent priority weighs 0; all absent or 0: the default model if it is among the candidates that
@@ -14,6 +15,7 @@
 #define ROUTING_ROUTE_H
 
 #include "codec/base/bitset.h"
+#include "codec/hint_alias.h"
 #include "codec/sampling.h"
 #include "routing/catalog.h"
 
@@ -35,6 +37,8 @@ const char *route_reason_name(enum route_reason reason);
 struct route_query {
 	const struct model_preferences *prefer;
 	const struct bitset *permitted;
+	const struct hint_alias *aliases; /* in order; NULL: none */
+	uint32_t alias_count;
 	int32_t default_model;
 	bool image, audio;
 	uint64_t input_tokens; /* estimate */
@@ -57,6 +61,7 @@ struct route {
 	enum err err;   /* ERR_OK or one of these; then the rest has no meaning */
 	uint32_t model; /* the winner's catalogue index */
 	int32_t hint;   /* index of the hint that matched, -1 none */
+	int32_t alias;  /* of query->aliases, by which it did; -1: by a name of the model */
 	double score;   /* the winner's, NAN when no priority was given */
 	/* The first candidates that were scored, in catalogue order, for the log line. */
 	struct route_scored {

@@ -10,6 +10,7 @@
 #include "codec/base/clock.h"
 #include "codec/base/sha256.h"
 #include "codec/base/slice.h"
+#include "codec/hint_alias.h"
 #include "tenants/quota.h"
 
 struct capabilities {
@@ -68,8 +69,10 @@ struct plan_server;
 struct plan {
 	uint32_t magic;
 	struct capabilities capabilities;
-	struct bitset models;  /* permitted, by catalogue index: allow minus deny */
-	int32_t default_model; /* catalogue index, -1: none */
+	struct bitset models;             /* permitted, by catalogue index: allow minus deny */
+	int32_t default_model;            /* catalogue index, -1: none */
+	const struct hint_alias *aliases; /* what else hints may mean, in order */
+	uint32_t alias_count;
 	struct policy policy;
 	struct tenant_limits limits;
 	bool server_limited; /* there are limits of each MCP server */

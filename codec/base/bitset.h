@@ -24,4 +24,11 @@ static inline void bitset_add(struct bitset *set, size_t n)
 	set->words[n / 64] |= (uint64_t)1 << (n % 64);
 }
 
+/* What is in both. */
+static inline void bitset_and(struct bitset *set, const struct bitset *other)
+{
+	for (size_t i = 0; i < BITSET_MAX / 64; i++)
+		set->words[i] &= other->words[i];
+}
+
 #endif

@@ -1,14 +1,16 @@
 /* grants.h - what a plan grants, and an MCP server of its own: rows that stand in both places.
  *
  * GRANT(key, type, field, minimum, default, maximum, meaning), GRANT_CHOICE(key, field, choices, default,
- * meaning), GRANT_LIST(key, type, field, maximum count, meaning): as SETTING, CHOICE and LIST of
- * settings.h, without the scope; a change needs a reload. Rows of a group stand together. */
+ * meaning), GRANT_LIST(key, type, field, maximum count, meaning), GRANT_ENTRIES(key, field, entry scope,
+ * maximum count, meaning): as SETTING, CHOICE, LIST and ENTRIES (of a list) of settings.h, without the
+ * scope; a change needs a reload. Rows of a group stand together. */
 GRANT("capabilities.tools", BOOL, tools, 0, "false", 1, "may offer tools")
 GRANT("capabilities.context", BOOL, context, 0, "false", 0, "may ask for includeContext")
 GRANT("capabilities.images", BOOL, images, 0, "false", 1, "may send images")
 GRANT("capabilities.audio", BOOL, audio, 0, "false", 1, "may send audio")
 GRANT_LIST("models.allow", GLOB, allow, 1024, "permitted models: globs over their ids; none without this")
 GRANT_LIST("models.deny", GLOB, deny, 1024, "wins over allow")
+GRANT_ENTRIES("models.aliases", aliases, ALIAS, 64, "models that do as well as what a hint names: they are meant where no permitted model answers to it")
 GRANT("models.default", ID, default_model, 1, "(none)", 128, "taken when a request states no priorities")
 GRANT("policy.max_messages", COUNT, max_messages, 1, "(no bound)", 1000000, "messages of a request")
 GRANT("policy.max_blocks", COUNT, max_blocks, 1, "(no bound)", 1000000, "content blocks of a request, those in tool results too")

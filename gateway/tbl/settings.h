@@ -126,10 +126,13 @@ SETTING(MODEL, "enabled", BOOL, enabled, 0, "true", 1, RELOAD, "false: not used"
 	SETTING(PLAN, key, type, field, minimum, preset, maximum, RELOAD, meaning)
 #define GRANT_CHOICE(key, field, choices, preset, meaning) CHOICE(PLAN, key, field, choices, preset, RELOAD, meaning)
 #define GRANT_LIST(key, type, field, most, meaning) LIST(PLAN, key, type, field, most, RELOAD, meaning)
+#define GRANT_ENTRIES(key, field, entry, most, meaning) \
+	ENTRIES(PLAN, key, LIST, field, entry, 0, "(none)", most, RELOAD, meaning)
 #include "gateway/tbl/grants.h"
 #undef GRANT
 #undef GRANT_CHOICE
 #undef GRANT_LIST
+#undef GRANT_ENTRIES
 #define LIMIT(limit, unit, minimum, preset, maximum, meaning) \
 	LIMIT_SETTING(PLAN, limit, unit, minimum, preset, maximum, meaning)
 #include "tenants/tbl/limits.h"
@@ -162,10 +165,13 @@ SETTING(MODEL_LIMITS, "enforce", BOOL, enforce, 0, "(true)", 1, RELOAD, "false: 
 	SETTING(SERVER, key, type, field, minimum, preset, maximum, RELOAD, meaning)
 #define GRANT_CHOICE(key, field, choices, preset, meaning) CHOICE(SERVER, key, field, choices, preset, RELOAD, meaning)
 #define GRANT_LIST(key, type, field, most, meaning) LIST(SERVER, key, type, field, most, RELOAD, meaning)
+#define GRANT_ENTRIES(key, field, entry, most, meaning) \
+	ENTRIES(SERVER, key, LIST, field, entry, 0, "(none)", most, RELOAD, meaning)
 #include "gateway/tbl/grants.h"
 #undef GRANT
 #undef GRANT_CHOICE
 #undef GRANT_LIST
+#undef GRANT_ENTRIES
 #define LIMIT(limit, unit, minimum, preset, maximum, meaning) \
 	LIMIT_SETTING(SERVER, limit, unit, minimum, preset, maximum, meaning)
 #define COUNTED(limit, unit, minimum, preset, maximum, meaning) \
@@ -175,6 +181,9 @@ SETTING(MODEL_LIMITS, "enforce", BOOL, enforce, 0, "(true)", 1, RELOAD, "false: 
 CHOICE(SERVER, "limits.max_tokens_mode", max_tokens_mode, "clamp|refuse", "clamp", RELOAD, "what happens to a request over max_tokens")
 CHOICE(SERVER, "limits.tool_rounds_action", tool_rounds_action, "final|refuse", "final", RELOAD, "at tool_rounds: one last answer without calls, or a refusal")
 SETTING(SERVER, "limits.enforce", BOOL, per_server.enforce, 0, "true", 1, RELOAD, "false: this server's own limits count and refuse nothing")
+
+SETTING(ALIAS, "hint", GLOB, hint, 1, NEEDED, 128, RELOAD, "what callers name: a glob over the whole hint, upper and lower case alike")
+LIST(ALIAS, "models", GLOB, models, 64, RELOAD, "the models meant: ids, or globs over them; the score chooses among those that are permitted")
 
 SETTING(TENANT, "id", ID, id, 1, NEEDED, 128, RELOAD, "unique")
 SETTING(TENANT, "plan", ID, plan_name, 1, "(the defaults of a plan)", 128, RELOAD, "a name under plans")

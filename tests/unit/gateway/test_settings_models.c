@@ -150,6 +150,38 @@ static void who_says_what_is_in_force_is_told_on_demand(void **state)
 	settings_free(&config);
 }
 
+static void hints_may_mean_other_models_as_the_plan_or_the_tenant_says(void **state)
+{
+	struct rig rig;
+	(void)state;
+	rig_load_good(&rig, RIG_PROVIDERS RIG_MODELS
+		      "plans:\n"
+		      "  basic: {models: {allow: [\"*\"], aliases: ["
+		      "{hint: \"Claude-*\", models: [large, \"g*\", \"later-*\"]},"
+		      " {hint: o3, models: [small]}]}}\n"
+		      "tenants:\n"
+		      "  - {id: a, plan: basic}\n"
+		      "  - {id: b, plan: basic, models: {aliases: [{hint: x, models: [gpt]}]}}\n"
+		      "  - {id: c, plan: basic, limits: {concurrent: 3},"
+		      " servers: {s: {models: {aliases: []}}}}\n");
+	const struct plan *a = tenants_by_id(&rig.config->tenants, SLICE("a"))->plan;
+	const struct plan *b = tenants_by_id(&rig.config->tenants, SLICE("b"))->plan;
+	const struct plan *c = tenants_by_id(&rig.config->tenants, SLICE("c"))->plan;
+	assert_int_equal(a->alias_count, 2);
+	assert_slice(a->aliases[0].hint, "claude-*");
+	assert_false(bitset_has(&a->aliases[0].models, 0));
+	assert_true(bitset_has(&a->aliases[0].models, 1));
+	assert_true(bitset_has(&a->aliases[0].models, 2));
+	assert_slice(a->aliases[1].hint, "o3");
+	assert_true(bitset_has(&a->aliases[1].models, 0));
+	assert_int_equal(b->alias_count, 1);
+	assert_slice(b->aliases[0].hint, "x");
+	assert_true(bitset_has(&b->models, 0)); /* allow stays the plan's */
+	assert_int_equal(c->alias_count, 2);
+	assert_int_equal(plan_for(c, SLICE("s"))->alias_count, 0);
+	rig_fini(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +191,7 @@ int main(void)
 			a_version_still_decides_about_temperature_where_the_model_would_take_it),
 		cmocka_unit_test(what_is_missing_of_an_unknown_model_is_named_with_a_neighbour),
 		cmocka_unit_test(who_says_what_is_in_force_is_told_on_demand),
+		cmocka_unit_test(hints_may_mean_other_models_as_the_plan_or_the_tenant_says),
 	};
 	return cmocka_run_group_tests_name("settings_models", tests, NULL, NULL);
 }

@@ -97,6 +97,7 @@ static struct route pick(struct fixture *f)
 		assert_int_equal(others[i].err, route.err);
 		assert_int_equal(others[i].model, route.model);
 		assert_int_equal(others[i].hint, route.hint);
+		assert_int_equal(others[i].alias, route.alias);
 		assert_true(others[i].score == route.score ||
 			    (isnan(others[i].score) && isnan(route.score)));
 	}
@@ -296,6 +297,79 @@ static void hints_match_only_what_the_tenant_may_use(void **state)
 	fixture_fini(&f);
 }
 
+/* What a caller asks of one vendor, others have as well. */
+static void a_hint_that_no_candidate_answers_to_goes_through_the_aliases(void **state)
+{
+	struct hint_alias aliases[] = {
+		{ .hint = SLICE_INIT("gemini-*-flash") },
+		{ .hint = SLICE_INIT("gemini-*") },
+		{ .hint = SLICE_INIT("claude-o*") },
+	};
+	static const struct {
+		const char *name;
+		const char *hints[2];
+		int32_t hint, alias;
+		uint32_t model;
+	} rows[] = {
+		{ "the first that fits", { "gemini-3-flash" }, 0, 0, HAIKU },
+		{ "case does not matter", { "GEMINI-3-PRO" }, 0, 1, OPUS },
+		{ "the whole hint counts", { "a gemini-3-pro" }, -1, -1, OPUS },
+		{ "escapes are no other letters", { "gemini\\u002d3-pro" }, 0, 1, OPUS },
+		{ "a model's own name goes first", { "claude-opus" }, 0, -1, OPUS },
+		{ "a hint's alias goes before the next hint",
+		  { "gemini-x", "gpt-4o" },
+		  0,
+		  1,
+		  OPUS },
+		{ "a hint without one leaves it the turn", { "llava", "gpt-4o" }, 1, -1, GPT },
+	};
+	(void)state;
+	bitset_add(&aliases[0].models, HAIKU);
+	bitset_add(&aliases[0].models, GPT_MINI);
+	bitset_add(&aliases[1].models, OPUS);
+	bitset_add(&aliases[1].models, SONNET);
+	bitset_add(&aliases[2].models, GPT);
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct fixture f;
+		fixture_init(&f);
+		f.query.aliases = aliases;
+		f.query.alias_count = COUNT_OF(aliases);
+		for (size_t h = 0; h < 2 && rows[i].hints[h] != NULL; h++)
+			hint(&f, slice_str(rows[i].hints[h]));
+		const struct route route = pick(&f);
+		if (route.err != ERR_OK || route.hint != rows[i].hint ||
+		    route.alias != rows[i].alias || route.model != rows[i].model)
+			fail_msg("%s: hint %d, alias %d, model %u", rows[i].name, route.hint,
+				 route.alias, route.model);
+		fixture_fini(&f);
+	}
+}
+
+static void an_alias_means_only_what_the_tenant_may_use(void **state)
+{
+	struct hint_alias aliases[] = { { .hint = SLICE_INIT("claude-opus*") },
+					{ .hint = SLICE_INIT("claude-*") } };
+	struct fixture f;
+	(void)state;
+	fixture_init(&f);
+	bitset_add(&aliases[0].models, SONNET);
+	bitset_add(&aliases[1].models, GPT);
+	bitset_add(&aliases[1].models, SONNET);
+	f.query.aliases = aliases;
+	f.query.alias_count = 2;
+	forbid(&f, OPUS);
+	hint(&f, SLICE("claude-opus"));
+	assert_int_equal(pick(&f).alias, 0);
+	assert_int_equal(pick(&f).model, SONNET);
+	forbid(&f, SONNET);
+	assert_int_equal(pick(&f).alias, 1);
+	assert_int_equal(pick(&f).model, GPT);
+	forbid(&f, GPT);
+	assert_int_equal(pick(&f).hint, -1);
+	assert_int_equal(pick(&f).alias, -1);
+	fixture_fini(&f);
+}
+
 static void overlong_hints_and_too_many_of_them_match_nothing(void **state)
 {
 	char escaped[6 * (ROUTE_HINT_BYTES + 1)];
@@ -469,6 +543,8 @@ int main(void)
 		cmocka_unit_test(hints_are_evaluated_in_order_and_exact_before_part),
 		cmocka_unit_test(a_hint_goes_before_priorities_and_the_default),
 		cmocka_unit_test(hints_match_only_what_the_tenant_may_use),
+		cmocka_unit_test(a_hint_that_no_candidate_answers_to_goes_through_the_aliases),
+		cmocka_unit_test(an_alias_means_only_what_the_tenant_may_use),
 		cmocka_unit_test(overlong_hints_and_too_many_of_them_match_nothing),
 		cmocka_unit_test(every_model_is_refused_for_its_own_reason),
 		cmocka_unit_test(the_error_says_what_would_have_to_change),
