@@ -87,10 +87,18 @@ struct encode_out {
 	uint32_t images;     /* images in the body */
 };
 
+/* What a key may still use of a limit, as the answer's headers say (contract/providers.md 2, 3). */
+enum rate_kind { RATE_REQUESTS, RATE_TOKENS, RATE_INPUT_TOKENS, RATE_OUTPUT_TOKENS, RATE_KINDS };
+struct rate_header {
+	struct slice limit, remaining, reset;
+};
+
 /* Headers of a provider's answer that matter; absent when not sent. Plain text. */
 struct provider_headers {
 	struct slice date, retry_after, retry_after_ms, should_retry, request_id;
 	struct slice content_type;
+	bool rates_sent; /* else there is nothing in `rates` */
+	struct rate_header rates[RATE_KINDS];
 };
 
 struct provider_answer {

@@ -25,7 +25,8 @@ struct walk {
 	struct arena_pool pool;
 	struct arena arena;
 	struct json_work *work;
-	struct provider_turn *turns;
+	struct health *health; /* nothing is known of any endpoint */
+	struct health_view *view;
 	struct flow flow;
 	struct sampling_request asked; /* after explain_asked: before policy changed anything */
 	bool refused;
@@ -101,13 +102,11 @@ static bool prepare(struct walk *walk)
 	walk->principal.tenant = walk->tenant;
 	walk->principal.server = slice_str(walk->server);
 	walk->work = json_work_new();
-	walk->turns = calloc(walk->config->provider_count + 1, sizeof(*walk->turns));
-	if (walk->work == NULL || walk->turns == NULL)
+	walk->health = health_new();
+	if (walk->health != NULL)
+		walk->view = health_view_new(walk->health, walk->config, 1, 0);
+	if (walk->work == NULL || walk->view == NULL)
 		return false;
-	for (uint32_t p = 0; p < walk->config->provider_count; p++)
-		for (uint32_t e = 0; e < walk->config->providers[p].endpoint_count; e++)
-			walk->turns[p].members[e].weight =
-				walk->config->providers[p].endpoints[e].weight;
 	arena_init(&walk->arena, &walk->pool, REQUEST_ARENA_MAX);
 	return read_stdin(walk);
 }
@@ -120,7 +119,7 @@ static void run(struct walk *walk)
 					  .body = walk->body };
 	const struct flow_env env = {
 		.config = walk->config,
-		.turns = walk->turns,
+		.health = walk->view,
 		.json = walk->work,
 		.wall_ns = (uint64_t)time(NULL) * SEC,
 	};
@@ -464,7 +463,9 @@ static int walk_command(int argc, char **argv, void (*print)(struct walk *walk))
 	arena_give(&walk->arena);
 	arena_pool_fini(&walk->pool);
 	free((void *)(uintptr_t)walk->body.at);
-	free(walk->turns);
+	health_ended(&walk->flow.choice, NULL, 0);
+	health_view_free(walk->view);
+	health_free(walk->health);
 	json_work_free(walk->work);
 	settings_free(&walk->config);
 	free(walk);

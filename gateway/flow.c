@@ -52,6 +52,7 @@ void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *
 	for (int i = 0; i < REQUEST_ID_HEX; i++)
 		flow->request_id[i] = "0123456789abcdef"[random[i / 2] >> (i % 2 * 4) & 15];
 	(void)memcpy(flow->chance, random + REQUEST_ID_HEX / 2, sizeof(flow->chance));
+	(void)memcpy(&flow->seed, random, sizeof(flow->seed));
 	if (plausible_traceparent(in->headers[HTTP_TRACEPARENT]))
 		(void)memcpy(flow->traceparent, in->headers[HTTP_TRACEPARENT].at, TRACEPARENT_LEN);
 }
@@ -116,8 +117,9 @@ static void decide_settlement(struct flow *flow)
 }
 
 /* From here the request only ends: first what it reserved, then its answer. */
-static enum flow_effect finish(struct flow *flow)
+static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 {
+	flow_end_choice(flow, env, NULL);
 	if (flow->reserved) {
 		flow->step = FLOW_STEP_SETTLE;
 		flow->reserved = false;
@@ -143,11 +145,11 @@ static void tell_step(const struct flow *flow, const struct flow_env *env)
 }
 
 /* A call that is cut short here has brought no answer, and is settled like one. */
-static enum flow_effect give_up(struct flow *flow)
+static enum flow_effect give_up(struct flow *flow, const struct flow_env *env)
 {
 	must(flow->step < FLOW_STEP_ANSWER);
 	(void)flow_refuse_err(flow, ERR_DRAINING);
-	return finish(flow);
+	return finish(flow, env);
 }
 
 enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum flow_event event)
@@ -157,12 +159,12 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 	tell_step(flow, env);
 	if (event == FLOW_CLIENT_GONE) {
 		flow->outcome = ERR_CANCELLED;
-		return finish(flow);
+		return finish(flow, env);
 	}
 	if (event == FLOW_GIVEN_UP)
-		return give_up(flow);
+		return give_up(flow, env);
 	if (event == FLOW_SETTLED)
-		return finish(flow);
+		return finish(flow, env);
 	for (;;) {
 		must(flow->step < COUNT_OF(flow_steps));
 		tell_step(flow, env);
@@ -170,7 +172,7 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 		case FLOW_NEXT:
 			flow->step++;
 			if (flow->step == FLOW_STEP_SETTLE)
-				return finish(flow);
+				return finish(flow, env);
 			continue;
 		case FLOW_DO_RESERVE:
 			return FLOW_RESERVE;
@@ -178,7 +180,7 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 			return FLOW_SEND;
 		case FLOW_REFUSED:
 		case FLOW_ANSWERED:
-			return finish(flow);
+			return finish(flow, env);
 		}
 	}
 }

@@ -8,6 +8,7 @@
 #define GATEWAY_FLOW_H
 
 #include "gateway/config.h"
+#include "gateway/health.h"
 #include "gateway/http.h"
 #include "gateway/jwt_checker.h"
 #include "gateway/limits.h"
@@ -15,7 +16,6 @@
 #include "gateway/metrics.h"
 #include "gateway/store.h"
 #include "gateway/upstream.h"
-#include "routing/pool.h"
 #include "routing/route.h"
 
 enum flow_step {
@@ -43,16 +43,10 @@ enum flow_effect {
 	FLOW_END,    /* nothing to send (client gone): log, metrics, free */
 };
 
-/* Turn-taking of one provider's endpoints and keys on one worker. */
-struct provider_turn {
-	struct pool_member members[CONFIG_ENDPOINTS_MAX];
-	uint32_t next_key;
-};
-
 /* What the driver lends a flow for one call of flow_run. */
 struct flow_env {
 	const struct config *config;
-	struct provider_turn *turns; /* by provider index */
+	struct health_view *health; /* of that configuration */
 	struct json_work *json;
 	struct jwt_checker *tokens; /* of the worker; NULL: no tokens (JWT) are taken */
 	nsec_t now;
@@ -82,6 +76,8 @@ struct flow {
 	struct http_incoming in;
 	char request_id[REQUEST_ID_HEX + 1];
 	uint8_t chance[FLOW_CHANCE_BYTES - REQUEST_ID_HEX / 2];
+	uint64_t seed; /* of every choice by chance */
+	uint64_t draws;
 	char traceparent[TRACEPARENT_LEN + 1]; /* "" when none, or not one */
 	nsec_t started, deadline;
 	uint64_t started_wall_ns;
@@ -112,6 +108,7 @@ struct flow {
 	uint64_t input_estimate;
 	const struct dialect *dialect;
 	uint32_t provider, endpoint;
+	struct health_choice choice; /* ended when the attempt is over, whatever becomes of it */
 	struct slice model_id, provider_name, endpoint_url; /* copies */
 	struct slice hint;                                  /* raw; the one that matched */
 	struct price price;

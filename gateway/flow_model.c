@@ -127,10 +127,35 @@ struct route_query flow_route_query(const struct flow *flow, const struct plan *
 	};
 }
 
+/* The next 64 bits of chance (splitmix64): the seed in the log line gives all of them again. */
+static uint64_t flow_draw(struct flow *flow)
+{
+	uint64_t z = flow->seed + ++flow->draws * UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+/* Everybody is busy, cools or is down. */
+static enum flow_move refuse_choice(struct flow *flow, enum err err, nsec_t wait)
+{
+	const struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET };
+	struct rpc_error_data data = rpc_error_data_none;
+
+	data.retryable = err != ERR_PROVIDER_BILLING;
+	if (data.retryable)
+		data.retry_after_ms = (int64_t)((wait + MSEC - 1) / MSEC);
+	return flow_refuse(flow, &fault, &data);
+}
+
 enum flow_move flow_route(struct flow *flow, const struct flow_env *env)
 {
-	const struct route_query query = flow_route_query(flow, flow->plan);
+	struct route_query query = flow_route_query(flow, flow->plan);
+	nsec_t wait;
 
+	query.down = health_down(env->health, env->now);
+	query.speeds = health_speeds(env->health);
 	flow->route = route_pick(&env->config->catalog, &query, NULL);
 	if (flow->route.err != ERR_OK)
 		return refuse_route(flow, env, &query, flow->route.err);
@@ -138,17 +163,18 @@ enum flow_move flow_route(struct flow *flow, const struct flow_env *env)
 		flow->hint = arena_copy(flow->arena, query.prefer->hints[flow->route.hint]);
 
 	const struct model *model = &env->config->catalog.models[flow->route.model];
-	flow->provider = model->provider;
-	flow->endpoint = pool_pick(env->turns[flow->provider].members,
-				   env->config->providers[flow->provider].endpoint_count);
+	enum err err = health_choose(env->health, flow->route.model, NULL, env->now,
+				     flow_draw(flow), &flow->choice, &wait);
+	if (err != ERR_OK)
+		return refuse_choice(flow, err, wait);
+	flow->provider = flow->choice.provider;
+	flow->endpoint = flow->choice.endpoint;
 	return copy_choice(flow, env->config, model) ? FLOW_NEXT : flow_refuse_err(flow, ERR_BUSY);
 }
 
-static struct slice next_key(const struct provider *provider, struct provider_turn *turn)
+static struct slice chosen_key(const struct provider *provider, uint32_t key)
 {
-	if (provider->key_count == 0)
-		return (struct slice){ NULL, 0 };
-	return provider->keys[turn->next_key++ % provider->key_count];
+	return key == UINT32_MAX ? slice_of(NULL, 0) : provider->keys[key];
 }
 
 /* Head and body as one list for one write. */
@@ -187,7 +213,7 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 	}
 	flow->adjustments |= flow->encoded.adjustments;
 	flow->head = provider_head(provider, &provider->endpoints[flow->endpoint],
-				   next_key(provider, &env->turns[flow->provider]),
+				   chosen_key(provider, flow->choice.key),
 				   config->model_versions[flow->route.model],
 				   flow->encoded.body.total, flow->arena);
 	if (slice_absent(flow->head) || !join(flow))
@@ -275,14 +301,36 @@ enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 /* Entered twice: to start the attempt, and when it is over. */
 enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
 {
-	(void)env;
 	if (flow->called)
 		return FLOW_NEXT;
 	flow->called = true;
+	health_began(&flow->choice, env->now);
 	flow->call.request = flow->send;
 	flow->call.request_count = flow->send_count;
 	flow->call.deadline = flow->deadline;
 	return FLOW_DO_SEND;
+}
+
+void flow_end_choice(struct flow *flow, const struct flow_env *env,
+		     const struct provider_failure *failure)
+{
+	const struct upstream_call *call = &flow->call;
+
+	if (flow->choice.at == NULL)
+		return;
+	struct health_outcome outcome = {
+		.err = failure != NULL ? failure->err : flow->outcome,
+		.retry_after_ms = failure != NULL ? failure->retry_after_ms : -1,
+		.status = call->answer.status,
+		.patience = call->timeouts.first_byte,
+		.answered = call->first_byte_at != 0,
+		.output_tokens = flow->usage.output,
+		.headers = &call->answer.headers,
+		.wall_ns = env->wall_ns,
+	};
+	if (call->sent_at != 0)
+		outcome.took = (call->done_at != 0 ? call->done_at : env->now) - call->sent_at;
+	health_ended(&flow->choice, &outcome, env->now);
 }
 
 static enum flow_move refuse_failure(struct flow *flow, const struct provider_failure *failure)
@@ -324,6 +372,7 @@ enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 				      env->json, flow->arena, &flow->result, &failure);
 	if (err != ERR_OK) {
 		failure.err = err;
+		flow_end_choice(flow, env, &failure);
 		return refuse_failure(flow, &failure);
 	}
 	flow->usage = flow->result.usage;

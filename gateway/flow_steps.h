@@ -21,6 +21,10 @@ flow_step_fn flow_http, flow_headers, flow_decode, flow_method;
 flow_step_fn flow_auth;
 /* flow_model.c: from a decoded request to the provider and back */
 flow_step_fn flow_policy, flow_route, flow_encode, flow_reserve, flow_send, flow_read;
+/* The attempt is over, if there was one: its endpoint and key are told. `failure` NULL: what
+ * flow->outcome says. Harmless when they were told before. */
+void flow_end_choice(struct flow *flow, const struct flow_env *env,
+		     const struct provider_failure *failure);
 
 /* flow_answer.c */
 /* Makes the JSON-RPC error answer. `data` NULL: none. Always returns FLOW_REFUSED. */

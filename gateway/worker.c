@@ -27,7 +27,7 @@ static struct flow_env worker_env(struct worker *worker)
 {
 	return (struct flow_env){
 		.config = worker->config,
-		.turns = worker->providers.turns,
+		.health = worker->providers.health,
 		.json = worker->json,
 		.tokens = worker->tokens,
 		.now = net_now(worker->loop),
@@ -379,6 +379,7 @@ static void on_second(struct net_timer *timer)
 {
 	struct worker *worker = CONTAINER_OF(timer, struct worker, second);
 
+	health_tick(worker->providers.health, net_now(worker->loop));
 	publish_pools(worker);
 	net_timer_set(worker->loop, timer, net_now(worker->loop) + SEC);
 }
@@ -461,10 +462,11 @@ static bool worker_build(struct worker *worker)
 
 	worker->loop = net_loop_new();
 	worker->json = json_work_new();
+	worker->health = health_new();
 	worker->tokens = jwt_checker_new();
 	worker->pool_counts = calloc(WORKER_PROVIDERS_MAX, sizeof(*worker->pool_counts));
-	if (worker->loop == NULL || worker->json == NULL || worker->tokens == NULL ||
-	    worker->pool_counts == NULL ||
+	if (worker->loop == NULL || worker->json == NULL || worker->health == NULL ||
+	    worker->tokens == NULL || worker->pool_counts == NULL ||
 	    !slab_init(&worker->requests, sizeof(struct request), REQUESTS_MAX))
 		return false;
 	net_loop_set_owner(worker->loop, worker);

@@ -10,7 +10,7 @@
 /* ---- snapshots ---- */
 static void providers_free(struct worker_providers *providers)
 {
-	free(providers->turns);
+	health_view_free(providers->health);
 	free(providers->pools);
 	*providers = (struct worker_providers){ 0 };
 }
@@ -21,7 +21,6 @@ static void fill_provider(struct worker *worker, struct worker_providers *fresh,
 	char problem[256];
 
 	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
-		fresh->turns[p].members[e].weight = provider->endpoints[e].weight;
 		fresh->pools[p][e] = upstream_pool_for(worker->upstream, &provider->endpoints[e],
 						       problem, sizeof(problem));
 		if (fresh->pools[p][e] == NULL)
@@ -34,11 +33,12 @@ static void fill_provider(struct worker *worker, struct worker_providers *fresh,
 bool worker_use_config(struct worker *worker, const struct config *config, uint64_t seq)
 {
 	struct worker_providers fresh = {
-		.turns = calloc(config->provider_count + 1, sizeof(*fresh.turns)),
+		.health = health_view_new(worker->health, config, worker->args.count,
+					  net_now(worker->loop)),
 		.pools = calloc(config->provider_count + 1, sizeof(*fresh.pools)),
 	};
 
-	if (fresh.turns == NULL || fresh.pools == NULL) {
+	if (fresh.health == NULL || fresh.pools == NULL) {
 		providers_free(&fresh);
 		return false;
 	}

@@ -10,9 +10,9 @@
 
 enum { WORKER_MAGIC = 0x574f524b, REQUEST_MAGIC = 0x52455155 };
 
-/* What the worker made of one snapshot: turns and pools by the snapshot's indices. */
+/* What the worker made of one snapshot: health and pools by the snapshot's indices. */
 struct worker_providers {
-	struct provider_turn *turns;
+	struct health_view *health;
 	struct upstream_pool *(
 		*pools)[CONFIG_ENDPOINTS_MAX]; /* NULL where a CA could not be used */
 };
@@ -30,6 +30,7 @@ struct worker {
 	struct slab requests;
 	struct arena_pool arenas;
 	struct json_work *json;
+	struct health *health;
 	struct jwt_checker *tokens;
 	const struct config *config;
 	struct worker_providers providers;

@@ -5,6 +5,7 @@
 #include <math.h>
 
 static const double cheap_usd = 0.01; /* DESIGN 5: K, the cost of middling cheapness */
+static const double fast_ms = 5000;   /* T, the duration of middling speed */
 static const double pico = 1e-12;
 
 const char *route_reason_name(enum route_reason reason)
@@ -16,6 +17,7 @@ const char *route_reason_name(enum route_reason reason)
 		[ROUTE_NO_IMAGE] = "no_image",
 		[ROUTE_NO_AUDIO] = "no_audio",
 		[ROUTE_CONTEXT_TOO_SMALL] = "context_too_small",
+		[ROUTE_UNHEALTHY] = "unhealthy",
 	};
 
 	_Static_assert(COUNT_OF(names) == ROUTE_REASON_COUNT, "every reason has a name");
@@ -51,6 +53,9 @@ static enum route_reason reason_of(const struct model *model, uint32_t index,
 		return ROUTE_NO_AUDIO;
 	if (query->input_tokens > model->context)
 		return ROUTE_CONTEXT_TOO_SMALL;
+	/* Last: what health alone keeps out is worth waiting for. */
+	if (query->down != NULL && bitset_has(query->down, index))
+		return ROUTE_UNHEALTHY;
 	return ROUTE_CANDIDATE;
 }
 
@@ -58,7 +63,7 @@ static enum route_reason reason_of(const struct model *model, uint32_t index,
 static enum err candidates_find(const struct catalog *catalog, const struct route_query *query,
 				struct bitset *out)
 {
-	bool permitted = false, content = false, any = false;
+	bool permitted = false, content = false, down = false, any = false;
 
 	for (uint32_t i = 0; i < catalog->count; i++) {
 		const struct model *model = &catalog->models[i];
@@ -70,6 +75,7 @@ static enum err candidates_find(const struct catalog *catalog, const struct rout
 			continue;
 		}
 		permitted = permitted || bitset_has(query->permitted, i);
+		down = down || reason == ROUTE_UNHEALTHY;
 		if (reason == ROUTE_NO_IMAGE || reason == ROUTE_NO_AUDIO)
 			content = content || query->input_tokens <= model->context;
 	}
@@ -77,6 +83,8 @@ static enum err candidates_find(const struct catalog *catalog, const struct rout
 		return ERR_OK;
 	if (!permitted)
 		return ERR_MODEL_FORBIDDEN;
+	if (down)
+		return ERR_PROVIDER_NO_ATTEMPT;
 	return content ? ERR_CONTENT_UNSUPPORTED : ERR_NO_MODEL;
 }
 
@@ -199,15 +207,31 @@ static struct weights weights_of(const struct model_preferences *prefer)
 	return (struct weights){ cost / sum, speed / sum, intelligence / sum, false };
 }
 
-/* What the request costs if the model writes as much as it may: never more than it can. */
-static double model_usd(const struct model *model, const struct route_query *query)
+/* What it will write at most: never more than it can. */
+static uint32_t model_output(const struct model *model, const struct route_query *query)
 {
 	const uint32_t most = model->profile.max_output;
-	const uint32_t output = query->max_tokens < most ? query->max_tokens : most;
 
+	return query->max_tokens < most ? query->max_tokens : most;
+}
+
+/* What the request costs if the model writes as much as it may. */
+static double model_usd(const struct model *model, const struct route_query *query)
+{
 	return ((double)query->input_tokens * (double)model->price_input +
-		(double)output * (double)model->price_output) *
+		(double)model_output(model, query) * (double)model->price_output) *
 	       pico;
+}
+
+static double model_speed(const struct model *model, uint32_t index,
+			  const struct route_query *query)
+{
+	const struct model_speed *speed = query->speeds == NULL ? NULL : &query->speeds[index];
+
+	if (speed == NULL || !speed->measured)
+		return model->speed;
+	return fast_ms / (fast_ms + (double)speed->ttft_ms +
+			  (double)model_output(model, query) * (double)speed->token_ms);
 }
 
 static double cheapness(double usd)
@@ -215,11 +239,11 @@ static double cheapness(double usd)
 	return cheap_usd / (cheap_usd + usd);
 }
 
-static double model_score(const struct model *model, const struct route_query *query,
-			  const struct weights *w)
+static double model_score(const struct model *model, uint32_t index,
+			  const struct route_query *query, const struct weights *w)
 {
-	return w->cost * cheapness(model_usd(model, query)) + w->speed * model->speed +
-	       w->intelligence * model->intelligence;
+	return w->cost * cheapness(model_usd(model, query)) +
+	       w->speed * model_speed(model, index, query) + w->intelligence * model->intelligence;
 }
 
 static void note_score(struct route *route, uint32_t model, double score)
@@ -242,7 +266,8 @@ static void pick_winner(const struct catalog *catalog, const struct route_query 
 	route->model = UINT32_MAX;
 	for (uint32_t i = next_of(left, 0); i < catalog->count; i = next_of(left, i + 1)) {
 		const struct model *model = &catalog->models[i];
-		const double value = w->none ? model->intelligence : model_score(model, query, w);
+		const double value =
+			w->none ? model->intelligence : model_score(model, i, query, w);
 
 		if (!w->none)
 			note_score(route, i, value);
@@ -273,10 +298,10 @@ static void trace_fill(const struct catalog *catalog, const struct route_query *
 			.model = i,
 			.reason = reason,
 			.hinted = hinted != NULL && bitset_has(hinted, i),
-			.score = scored ? model_score(model, query, &w) : NAN,
+			.score = scored ? model_score(model, i, query, &w) : NAN,
 			.usd = usd,
 			.cheapness = cheapness(usd),
-			.speed = model->speed,
+			.speed = model_speed(model, i, query),
 			.intelligence = model->intelligence,
 		};
 	}

@@ -4,7 +4,8 @@
  * name and aliases; a hint that no candidate answers to goes through the tenant's table of equivalent
  * models before the next one's turn) -> score (DESIGN 5): sum of priority x value over sum of priorities, with
  * cheapness = K/(K + usd of this request), K = 0.01 USD, where max_tokens counts as far as the model
- * can write; speed as declared (measured values come with health); intelligence as declared. An
+ * can write; speed = T/(T + ms), T = 5,000, ms = measured time to the first token + max_tokens x
+ * measured time per token, or as declared until enough was measured; intelligence as declared. An
  * absent priority weighs 0; all absent or 0: the default model if it is among the candidates that
  * the hint left, else the highest intelligence of these. Ties by catalogue order. Pure: same inputs,
  * same answer.
@@ -18,6 +19,7 @@
 #include "codec/hint_alias.h"
 #include "codec/sampling.h"
 #include "routing/catalog.h"
+#include "routing/speed.h"
 
 enum { ROUTE_HINTS_MAX = 64, ROUTE_HINT_BYTES = 256 };
 
@@ -28,6 +30,7 @@ enum route_reason {
 	ROUTE_NO_IMAGE,
 	ROUTE_NO_AUDIO,
 	ROUTE_CONTEXT_TOO_SMALL,
+	ROUTE_UNHEALTHY, /* every endpoint's breaker is open, or every key cools */
 	ROUTE_REASON_COUNT
 };
 /* Stable name, e.g. "not_permitted"; static. */
@@ -43,6 +46,8 @@ struct route_query {
 	bool image, audio;
 	uint64_t input_tokens; /* estimate */
 	uint32_t max_tokens;
+	const struct bitset *down;        /* models that cannot be had now; NULL: none */
+	const struct model_speed *speeds; /* measured, by catalogue index; NULL: nothing is */
 };
 
 struct route_candidate {
@@ -54,7 +59,8 @@ struct route_candidate {
 };
 
 /* No model: ERR_MODEL_FORBIDDEN when none is permitted, ERR_CONTENT_UNSUPPORTED when image or audio
- * is all that keeps some permitted model from being one, else ERR_NO_MODEL. */
+ * is all that keeps some permitted model from being one, ERR_PROVIDER_NO_ATTEMPT when health alone
+ * does, else ERR_NO_MODEL. */
 enum { ROUTE_SCORED_MAX = 4 };
 
 struct route {

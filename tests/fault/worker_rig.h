@@ -443,7 +443,8 @@ static void rig_end(void)
 	arena_pool_fini(&worker->arenas);
 	json_work_free(worker->json);
 	jwt_checker_free(worker->tokens);
-	free(worker->providers.turns);
+	health_view_free(worker->providers.health);
+	health_free(worker->health);
 	free(worker->providers.pools);
 	free(worker->pool_counts);
 	free(worker);

@@ -49,7 +49,8 @@ struct bench {
 	struct json_work *work;
 	struct arena_pool pool;
 	struct arena arena;
-	struct provider_turn turns[2];
+	struct health *health;
+	struct health_view *view;
 	struct flow flow;
 	nsec_t now;
 	int fd;
@@ -90,8 +91,9 @@ static int set_up(void **state)
 	assert_non_null(b->table);
 	store_memory_init(&b->memory, b->table);
 	b->work = json_work_new();
-	for (int i = 0; i < 2; i++)
-		b->turns[i].members[0].weight = 1;
+	b->health = health_new();
+	b->view = health_view_new(b->health, b->config, 1, b->now);
+	assert_non_null(b->view);
 	b->now = 1000 * SEC;
 	*state = b;
 	return 0;
@@ -103,6 +105,9 @@ static int tear_down(void **state)
 
 	arena_give(&b->arena);
 	arena_pool_fini(&b->pool);
+	health_ended(&b->flow.choice, NULL, b->now);
+	health_view_free(b->view);
+	health_free(b->health);
 	json_work_free(b->work);
 	limit_table_unmap(b->table);
 	(void)close(b->fd);
@@ -127,7 +132,7 @@ static struct http_incoming incoming(const char *key, const char *body)
 static enum flow_effect run(struct bench *b, enum flow_event event)
 {
 	const struct flow_env env = { .config = b->config,
-				      .turns = b->turns,
+				      .health = b->view,
 				      .json = b->work,
 				      .now = b->now,
 				      .wall_ns = 1790000000 * SEC };
@@ -139,6 +144,8 @@ static enum flow_effect start(struct bench *b, const struct http_incoming *in)
 {
 	static const uint8_t random[FLOW_CHANCE_BYTES] = { 1, 2, 3 };
 
+	health_ended(&b->flow.choice, NULL,
+		     b->now); /* of a request that a test left in the midst */
 	arena_give(&b->arena);
 	arena_init(&b->arena, &b->pool, REQUEST_ARENA_MAX);
 	flow_init(&b->flow, in, &b->arena, random, b->now, 1790000000 * SEC);

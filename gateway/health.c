@@ -1,0 +1,343 @@
+/* health.c - the states, and the views of them. */
+#include "gateway/health.h"
+
+#include "codec/base/must.h"
+#include "gateway/health_parts.h"
+
+#include <stdlib.h>
+
+_Static_assert((int)CONFIG_ENDPOINTS_MAX <= (int)POOL_MEMBERS_MAX, "every endpoint is a member");
+_Static_assert((int)CONFIG_KEYS_MAX <= (int)KEYS_MAX, "every key can be picked");
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+static const size_t sizes[HEALTH_KINDS] = {
+	[HEALTH_PROVIDER] = sizeof(struct provider_state),
+	[HEALTH_ENDPOINT] = sizeof(struct endpoint_state),
+	[HEALTH_KEY] = sizeof(struct key_state),
+	[HEALTH_MODEL] = sizeof(struct model_state),
+};
+
+static struct health_entry **bucket_of(struct health *health, enum health_kind kind,
+				       const uint8_t id[SHA256_BYTES])
+{
+	return &health->buckets[kind][id[0] % HEALTH_BUCKETS];
+}
+
+/* What a state belongs to. Lengths come first, so that no two lists of parts look the same. */
+static void identify(const struct slice *parts, size_t count, uint8_t id[SHA256_BYTES])
+{
+	struct sha256_sum sum;
+
+	sha256_begin(&sum);
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t len = parts[i].len;
+		sha256_add(&sum, slice_of((const char *)&len, sizeof(len)));
+		if (len != 0)
+			sha256_add(&sum, parts[i]);
+	}
+	sha256_end(&sum, id);
+}
+
+static struct health_entry *find(struct health *health, enum health_kind kind,
+				 const uint8_t id[SHA256_BYTES])
+{
+	struct health_entry *entry = *bucket_of(health, kind, id);
+
+	while (entry != NULL && memcmp(entry->id, id, SHA256_BYTES) != 0)
+		entry = entry->next;
+	return entry;
+}
+
+/* The state of that kind and identity, with one reference more; NULL: memory. */
+static void *state_for(struct health *health, enum health_kind kind, const struct slice *parts,
+		       size_t count)
+{
+	uint8_t id[SHA256_BYTES];
+
+	identify(parts, count, id);
+	struct health_entry *entry = find(health, kind, id);
+	if (entry == NULL) {
+		struct health_entry **bucket = bucket_of(health, kind, id);
+		entry = calloc(1, sizes[kind]);
+		if (entry == NULL)
+			return NULL;
+		entry->kind = kind;
+		(void)memcpy(entry->id, id, sizeof(id));
+		entry->next = *bucket;
+		*bucket = entry;
+		health->states++;
+	}
+	entry->refs++;
+	return entry;
+}
+
+void health_hold(struct health_entry *entry)
+{
+	must(entry->refs > 0);
+	entry->refs++;
+}
+
+void health_let_go(struct health *health, struct health_entry *entry)
+{
+	must(entry->refs > 0);
+	if (--entry->refs > 0)
+		return;
+	health_trouble(health, entry, false);
+	struct health_entry **at = bucket_of(health, entry->kind, entry->id);
+	while (*at != entry)
+		at = &(*at)->next;
+	*at = entry->next;
+	health->states--;
+	free(entry);
+}
+
+void health_trouble(struct health *health, struct health_entry *entry, bool troubled)
+{
+	if (troubled == entry->troubled)
+		return;
+	entry->troubled = troubled;
+	if (troubled)
+		health->troubles++;
+	else
+		health->troubles--;
+}
+
+struct health *health_new(void)
+{
+	struct health *health = calloc(1, sizeof(*health));
+
+	if (health == NULL)
+		return NULL;
+	health->breaker = breaker_settings_default;
+	health->retry = retry_settings_default;
+	return health;
+}
+
+void health_free(struct health *health)
+{
+	must(health == NULL || health->states == 0);
+	free(health);
+}
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+static bool fill_endpoints(struct health *health, const struct provider *provider,
+			   struct health_provider *out)
+{
+	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
+		const struct endpoint *endpoint = &provider->endpoints[e];
+		const struct slice parts[] = { provider->name, endpoint->identity, endpoint->path };
+		struct endpoint_state *state =
+			state_for(health, HEALTH_ENDPOINT, parts, COUNT_OF(parts));
+
+		if (state == NULL)
+			return false;
+		out->endpoints[e] = state;
+		out->members[e] =
+			(struct pool_member){ .load = &state->load, .weight = endpoint->weight };
+		out->endpoint_count = e + 1;
+	}
+	return true;
+}
+
+static bool fill_keys(struct health *health, const struct provider *provider,
+		      struct health_provider *out)
+{
+	for (uint32_t k = 0; k < provider->key_count; k++) {
+		const struct slice parts[] = { provider->name, provider->keys[k] };
+		struct key_state *state = state_for(health, HEALTH_KEY, parts, COUNT_OF(parts));
+
+		if (state == NULL)
+			return false;
+		out->with[k] = state;
+		out->keys[k] = &state->key;
+		out->key_count = k + 1;
+	}
+	return true;
+}
+
+static bool fill_providers(struct health_view *view, const struct config *config)
+{
+	struct health *health = view->health;
+
+	for (uint32_t p = 0; p < config->provider_count; p++) {
+		const struct provider *provider = &config->providers[p];
+		struct health_provider *out = &view->providers[p];
+
+		view->provider_count = p + 1;
+		out->state = state_for(health, HEALTH_PROVIDER, &provider->name, 1);
+		out->calls_max = UINT32_MAX;
+		if (out->state == NULL || !fill_endpoints(health, provider, out) ||
+		    !fill_keys(health, provider, out))
+			return false;
+	}
+	return true;
+}
+
+static bool fill_models(struct health_view *view, const struct config *config)
+{
+	for (uint32_t m = 0; m < config->catalog.count; m++) {
+		const struct model *model = &config->catalog.models[m];
+		const struct slice parts[] = { config->providers[model->provider].name,
+					       model->name };
+
+		view->models[m] = state_for(view->health, HEALTH_MODEL, parts, COUNT_OF(parts));
+		if (view->models[m] == NULL)
+			return false;
+		view->speeds[m] = speed_estimate(&view->models[m]->speed);
+	}
+	return true;
+}
+
+struct health_view *health_view_new(struct health *health, const struct config *config,
+				    uint32_t workers, nsec_t now)
+{
+	struct health_view *view = calloc(1, sizeof(*view));
+
+	must(workers > 0);
+	(void)now;
+	if (view == NULL)
+		return NULL;
+	view->health = health;
+	view->catalog = &config->catalog;
+	view->model_count = config->catalog.count;
+	view->providers = calloc(config->provider_count + 1, sizeof(*view->providers));
+	view->models = calloc(config->catalog.count + 1, sizeof(struct model_state *));
+	view->speeds = calloc(config->catalog.count + 1, sizeof(*view->speeds));
+	if (view->providers != NULL && view->models != NULL && view->speeds != NULL &&
+	    fill_providers(view, config) && fill_models(view, config))
+		return view;
+	health_view_free(view);
+	return NULL;
+}
+
+static void let_go_of_provider(struct health *health, struct health_provider *provider)
+{
+	for (uint32_t e = 0; e < provider->endpoint_count; e++)
+		health_let_go(health, &provider->endpoints[e]->entry);
+	for (uint32_t k = 0; k < provider->key_count; k++)
+		health_let_go(health, &provider->with[k]->entry);
+	if (provider->state != NULL)
+		health_let_go(health, &provider->state->entry);
+}
+
+void health_view_free(struct health_view *view)
+{
+	if (view == NULL)
+		return;
+	for (uint32_t p = 0; p < view->provider_count; p++)
+		let_go_of_provider(view->health, &view->providers[p]);
+	for (uint32_t m = 0; view->models != NULL && m < view->model_count; m++)
+		if (view->models[m] != NULL)
+			health_let_go(view->health, &view->models[m]->entry);
+	free(view->providers);
+	free(view->models);
+	free(view->speeds);
+	free(view);
+}
+
+/* ---- what routing asks ----------------------------------------------------------------------- */
+
+static bool provider_up(const struct health_provider *provider, nsec_t now)
+{
+	bool admits = false;
+
+	for (uint32_t e = 0; e < provider->endpoint_count && !admits; e++)
+		admits = breaker_admits(&provider->endpoints[e]->breaker, now);
+	return admits && keys_any(provider->keys, provider->key_count, now);
+}
+
+const struct bitset *health_down(struct health_view *view, nsec_t now)
+{
+	uint64_t down[CONFIG_PROVIDERS_MAX / 64] = { 0 }, any = 0;
+
+	if (view->health->troubles == 0)
+		return NULL;
+	for (uint32_t p = 0; p < view->provider_count; p++)
+		if (!provider_up(&view->providers[p], now))
+			any |= down[p / 64] |= UINT64_C(1) << p % 64;
+	if (any == 0)
+		return NULL;
+	view->down = (struct bitset){ 0 };
+	for (uint32_t m = 0; m < view->model_count; m++) {
+		const uint32_t p = view->catalog->models[m].provider;
+		if ((down[p / 64] >> p % 64 & 1) != 0)
+			bitset_add(&view->down, m);
+	}
+	return &view->down;
+}
+
+const struct model_speed *health_speeds(const struct health_view *view)
+{
+	return view->speeds;
+}
+
+/* ---- facts ----------------------------------------------------------------------------------- */
+
+void health_learn(struct health_view *view, uint32_t model, enum learn fact)
+{
+	must(model < view->model_count);
+	view->models[model]->facts |= UINT32_C(1) << fact;
+}
+
+static bool knows(uint32_t facts, enum learn fact)
+{
+	return (facts >> fact & 1) != 0;
+}
+
+void health_apply(const struct health_view *view, uint32_t model, struct profile *profile)
+{
+	must(model < view->model_count);
+	const uint32_t facts = view->models[model]->facts;
+
+	if (knows(facts, LEARN_NO_TEMPERATURE))
+		profile->temperature_never = true;
+	if (knows(facts, LEARN_NO_STOP))
+		profile->max_stop = 0;
+	if (knows(facts, LEARN_COMPLETION_TOKENS))
+		profile->max_tokens_field = MAX_TOKENS_FIELD_COMPLETION;
+	if (knows(facts, LEARN_EFFORT_NONE))
+		profile->tools_need_effort_none = true;
+	if (knows(facts, LEARN_NO_FORCED_TOOL))
+		profile->forced_tool = false;
+}
+
+/* ---- once a second --------------------------------------------------------------------------- */
+
+void health_tick(struct health_view *view, nsec_t now)
+{
+	for (uint32_t p = 0; p < view->provider_count; p++) {
+		struct health_provider *provider = &view->providers[p];
+		if (provider->endpoint_count > 1)
+			pool_review(provider->members, provider->endpoint_count, now);
+	}
+	for (uint32_t m = 0; m < view->model_count; m++)
+		view->speeds[m] = speed_estimate(&view->models[m]->speed);
+}
+
+uint32_t health_breaker(const struct health_view *view, uint32_t provider, uint32_t endpoint,
+			nsec_t now)
+{
+	return breaker_state(&view->providers[provider].endpoints[endpoint]->breaker, now);
+}
+
+nsec_t health_cools(const struct health_view *view, uint32_t provider, uint32_t key, nsec_t now)
+{
+	return key_cools(view->providers[provider].keys[key], now);
+}
+
+void health_checked(struct health *health, struct slice provider, struct slice identity,
+		    struct slice path, bool up, nsec_t now)
+{
+	const struct slice parts[] = { provider, identity, path };
+	uint8_t id[SHA256_BYTES];
+
+	identify(parts, COUNT_OF(parts), id);
+	struct health_entry *entry = find(health, HEALTH_ENDPOINT, id);
+	if (entry == NULL)
+		return;
+	struct endpoint_state *state = CONTAINER_OF(entry, struct endpoint_state, entry);
+	breaker_checked(&state->breaker, up, now);
+	health_trouble(health, entry, state->breaker.open || state->breaker.failing);
+}

@@ -1,0 +1,254 @@
+/* health_call.c - one attempt: where it goes, and what its outcome tells. */
+#include "gateway/health.h"
+
+#include "codec/base/must.h"
+#include "gateway/health_parts.h"
+
+/* An answer that was not streamed is divided by what writing its tokens takes, so that a long one does
+ * not make its endpoint look slow: about so many tokens are written while one waits for the first. */
+static const double tokens_like_first = 50;
+
+/* Where all endpoints have as many calls as they may: when it makes sense to ask again. */
+static const nsec_t busy_wait = 1 * SEC;
+
+/* ---- choosing -------------------------------------------------------------------------------- */
+
+/* Endpoints that a call may go to. None: why not, and for how long. */
+static enum err admitted(struct health *health, struct health_provider *provider, nsec_t now,
+			 uint64_t *may, nsec_t *wait)
+{
+	bool busy = false;
+	nsec_t first = NSEC_NEVER;
+
+	*may = 0;
+	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
+		const struct endpoint_state *state = provider->endpoints[e];
+		const bool admits = breaker_admits(&state->breaker, now);
+
+		if (!admits && state->breaker.until > now && state->breaker.until < first)
+			first = state->breaker.until;
+		if (admits && state->load.in_flight >= provider->calls_max)
+			busy = true;
+		else if (admits)
+			*may |= UINT64_C(1) << e;
+		provider->members[e].share = breaker_share(&state->breaker, &health->breaker, now);
+	}
+	if (*may != 0)
+		return ERR_OK;
+	*wait = busy || first == NSEC_NEVER ? busy_wait : first - now;
+	return busy ? ERR_BUSY : ERR_PROVIDER_NO_ATTEMPT;
+}
+
+static enum err choose_key(struct health_provider *provider, uint32_t tried, nsec_t now,
+			   struct health_choice *choice, nsec_t *wait)
+{
+	choice->key = UINT32_MAX;
+	if (provider->key_count == 0)
+		return ERR_OK;
+	enum err err = keys_pick(provider->keys, provider->key_count, tried, provider->key_turn,
+				 now, &choice->key, wait);
+	if (err != ERR_OK)
+		return err;
+	provider->key_turn = (choice->key + 1) % provider->key_count;
+	choice->with = provider->with[choice->key];
+	return ERR_OK;
+}
+
+static void choose_endpoint(struct health_provider *provider, uint64_t may, uint64_t tried,
+			    nsec_t now, uint64_t random, struct health_choice *choice)
+{
+	const uint64_t fresh = may & ~tried;
+	const struct pool_choice picked = pool_pick(provider->members, provider->endpoint_count,
+						    fresh != 0 ? fresh : may, now, random);
+
+	choice->endpoint = picked.member;
+	choice->at = provider->endpoints[picked.member];
+	choice->drawn_count = picked.drawn_count;
+	for (uint32_t i = 0; i < picked.drawn_count; i++)
+		choice->drawn[i] = picked.drawn[i];
+}
+
+/* Everything the call will report to stays until it has. */
+static void hold(struct health *health, struct health_choice *choice, nsec_t now)
+{
+	struct endpoint_state *at = choice->at;
+
+	choice->probe = breaker_began(&at->breaker, &health->breaker, now);
+	at->load.in_flight++;
+	health_hold(&at->entry);
+	health_hold(&choice->model->entry);
+	if (choice->with != NULL)
+		health_hold(&choice->with->entry);
+}
+
+enum err health_choose(struct health_view *view, uint32_t model, const struct health_tried *tried,
+		       nsec_t now, uint64_t random, struct health_choice *choice, nsec_t *wait)
+{
+	static const struct health_tried nowhere = { 0 };
+	uint64_t may;
+
+	must(model < view->model_count && choice->at == NULL);
+	const uint32_t p = view->catalog->models[model].provider;
+	struct health_provider *provider = &view->providers[p];
+	struct health_choice made = { .health = view->health,
+				      .model = view->models[model],
+				      .provider = p };
+	if (tried == NULL)
+		tried = &nowhere;
+	enum err err = admitted(view->health, provider, now, &may, wait);
+	if (err == ERR_OK)
+		err = choose_key(provider, tried->keys, now, &made, wait);
+	if (err != ERR_OK)
+		return err;
+	choose_endpoint(provider, may, tried->endpoints, now, random, &made);
+	hold(view->health, &made, now);
+	*choice = made;
+	return ERR_OK;
+}
+
+void health_began(struct health_choice *choice, nsec_t now)
+{
+	must(choice->at != NULL);
+	choice->began = true;
+	if (choice->with != NULL)
+		key_began(&choice->with->key, now);
+}
+
+/* ---- what an outcome tells ------------------------------------------------------------------- */
+
+static enum breaker_result judge_status(const struct health_outcome *outcome)
+{
+	if (outcome->status >= 500 || outcome->err == ERR_PROVIDER_DOWN)
+		return BREAKER_BAD; /* 529 and an overload told within a 200, too */
+	return outcome->status == 429 ? BREAKER_MUTE : BREAKER_GOOD;
+}
+
+/* Who else answered, with whatever refusal, is there. */
+static enum breaker_result judge(const struct health_outcome *outcome)
+{
+	if (outcome->err == ERR_OK)
+		return BREAKER_GOOD;
+	if (outcome->status != 0)
+		return judge_status(outcome);
+	switch (outcome->err) {
+	case ERR_PROVIDER_DOWN:
+	case ERR_PROVIDER_NO_ATTEMPT: /* no address, no connection */
+	case ERR_PROVIDER_ANSWER:     /* not HTTP */
+		return BREAKER_BAD;
+	case ERR_DEADLINE: /* ours; its fault only if it had the time that it is given */
+		return !outcome->answered && outcome->took >= outcome->patience ? BREAKER_BAD
+										: BREAKER_MUTE;
+	default:
+		return BREAKER_MUTE;
+	}
+}
+
+static nsec_t latency(const struct health_outcome *outcome)
+{
+	if (outcome->first != 0)
+		return outcome->first;
+	return (nsec_t)((double)outcome->took * tokens_like_first /
+			(tokens_like_first + (double)outcome->output_tokens));
+}
+
+static void tell_endpoint(struct health *health, const struct health_choice *choice,
+			  const struct health_outcome *outcome, nsec_t now)
+{
+	struct endpoint_state *at = choice->at;
+	const enum breaker_result result = judge(outcome);
+
+	breaker_ended(&at->breaker, &health->breaker, choice->probe, result, now);
+	health_trouble(health, &at->entry, at->breaker.open || at->breaker.failing);
+	if (outcome->err == ERR_OK)
+		pool_note(&at->load, true, latency(outcome), now);
+	else if (result == BREAKER_BAD)
+		pool_note(&at->load, false, outcome->status == 0 ? outcome->took : 0, now);
+	else if (!outcome->answered)
+		pool_waited(&at->load, outcome->took, now);
+}
+
+static void tell_key(struct health *health, struct key_state *with,
+		     const struct health_outcome *outcome, nsec_t now)
+{
+	struct key *key = &with->key;
+
+	if (outcome->headers != NULL && outcome->headers->rates_sent)
+		key_note_rates(key, outcome->headers->rates, now, outcome->wall_ns);
+	switch (outcome->err) {
+	case ERR_OK:
+		key_accepted(key, now);
+		break;
+	case ERR_PROVIDER_OPERATOR: /* also an unknown model, which is not the key's fault */
+		if (outcome->status == 401 || outcome->status == 403)
+			key_refused(key, outcome->err, -1, now);
+		break;
+	case ERR_PROVIDER_RATE:
+	case ERR_PROVIDER_BILLING:
+		key_refused(key, outcome->err, outcome->retry_after_ms, now);
+		break;
+	default:
+		break;
+	}
+	health_trouble(health, &with->entry, key->why != ERR_OK);
+}
+
+void health_ended(struct health_choice *choice, const struct health_outcome *outcome, nsec_t now)
+{
+	static const struct health_outcome nothing = { .err = ERR_CANCELLED, .retry_after_ms = -1 };
+	struct health *health = choice->health;
+
+	if (choice->at == NULL)
+		return;
+	if (outcome == NULL || !choice->began)
+		outcome = &nothing;
+	must(choice->at->load.in_flight > 0);
+	choice->at->load.in_flight--;
+	tell_endpoint(health, choice, outcome, now);
+	if (choice->with != NULL) {
+		tell_key(health, choice->with, outcome, now);
+		health_let_go(health, &choice->with->entry);
+	}
+	if (outcome->err == ERR_OK && outcome->took != 0)
+		speed_note(&choice->model->speed, outcome->first, outcome->took,
+			   outcome->output_tokens);
+	health_let_go(health, &choice->model->entry);
+	health_let_go(health, &choice->at->entry);
+	choice->at = NULL;
+	choice->with = NULL;
+	choice->model = NULL;
+}
+
+/* ---- retries --------------------------------------------------------------------------------- */
+
+static struct retry_budget *budget_of(struct health *health, const uint8_t tenant[16])
+{
+	uint32_t number; /* limit keys are digests: any bytes of them will do */
+
+	(void)memcpy(&number, tenant, sizeof(number));
+	return &health->tenants[number % HEALTH_TENANTS];
+}
+
+void health_note_request(struct health_view *view, const uint8_t tenant[16], uint32_t provider,
+			 nsec_t now)
+{
+	struct health *health = view->health;
+
+	must(provider < view->provider_count);
+	retry_note_request(budget_of(health, tenant), &health->retry, now);
+	retry_note_request(&view->providers[provider].state->retries, &health->retry, now);
+}
+
+bool health_may_retry(struct health_view *view, const uint8_t tenant[16], uint32_t provider,
+		      nsec_t now)
+{
+	struct health *health = view->health;
+
+	must(provider < view->provider_count);
+	struct retry_budget *own = budget_of(health, tenant);
+	struct retry_budget *shared = &view->providers[provider].state->retries;
+	if (!retry_has(own, &health->retry, now) || !retry_has(shared, &health->retry, now))
+		return false;
+	retry_take(own);
+	retry_take(shared);
+	return true;
+}

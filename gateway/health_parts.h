@@ -1,0 +1,88 @@
+/* health_parts.h - the states behind health.h: private to health*.c. */
+#ifndef GATEWAY_HEALTH_PARTS_H
+#define GATEWAY_HEALTH_PARTS_H
+
+#include "codec/base/sha256.h"
+#include "gateway/health.h"
+#include "routing/breaker.h"
+#include "routing/keys.h"
+#include "routing/retry.h"
+
+enum {
+	HEALTH_BUCKETS = 256,
+	HEALTH_TENANTS = 4096, /* retry budgets; tenants whose keys agree in 12 bits share one */
+};
+
+enum health_kind { HEALTH_PROVIDER, HEALTH_ENDPOINT, HEALTH_KEY, HEALTH_MODEL, HEALTH_KINDS };
+
+/* The beginning of every state: what it belongs to, and how many refer to it. */
+struct health_entry {
+	struct health_entry *next; /* of its bucket */
+	uint32_t refs;             /* views and calls in flight; freed at 0 */
+	enum health_kind kind;
+	bool troubled; /* counted in health->troubles */
+	uint8_t id[SHA256_BYTES];
+};
+
+struct provider_state {
+	struct health_entry entry;
+	struct retry_budget retries;
+};
+
+struct endpoint_state {
+	struct health_entry entry;
+	struct breaker breaker;
+	struct pool_load load;
+};
+
+struct key_state {
+	struct health_entry entry;
+	struct key key;
+};
+
+struct model_state {
+	struct health_entry entry;
+	struct speed speed;
+	uint32_t facts; /* bit per enum learn */
+};
+
+struct health {
+	struct health_entry *buckets[HEALTH_KINDS][HEALTH_BUCKETS];
+	uint32_t states;   /* all there are */
+	uint32_t troubles; /* endpoints whose breaker is not closed, and keys that cool */
+	struct breaker_settings breaker;
+	struct retry_settings retry;
+	struct retry_budget tenants[HEALTH_TENANTS];
+};
+
+struct health_provider {
+	struct provider_state *state;
+	struct endpoint_state *endpoints[CONFIG_ENDPOINTS_MAX];
+	struct pool_member members[CONFIG_ENDPOINTS_MAX];
+	uint32_t endpoint_count;
+	struct key_state *with[CONFIG_KEYS_MAX];
+	struct key *keys[CONFIG_KEYS_MAX]; /* within those */
+	uint32_t key_count, key_turn;
+	uint32_t calls_max; /* in flight and waiting, per endpoint */
+};
+
+struct health_view {
+	struct health *health;
+	const struct catalog *catalog;
+	struct health_provider *providers;
+	uint32_t provider_count;
+	struct model_state **models;
+	uint32_t model_count;
+	struct model_speed *speeds;
+	struct bitset down;
+};
+
+/* One reference more. */
+void health_hold(struct health_entry *entry);
+/* One less; `entry` may be gone afterwards. */
+void health_let_go(struct health *health, struct health_entry *entry);
+
+/* To be called after whatever may have changed the state's breaker or cool-down. */
+void health_trouble(struct health *health, struct health_entry *entry, bool troubled);
+
+#endif

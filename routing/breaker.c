@@ -1,0 +1,147 @@
+#include "routing/breaker.h"
+
+#include "codec/base/must.h"
+
+const struct breaker_settings breaker_settings_default = {
+	.row = 5,
+	.percent = 50,
+	.calls = 20,
+	.window = 10 * SEC,
+	.open_first = 1 * SEC,
+	.open_max = 30 * SEC,
+	.ramp = 10 * SEC,
+};
+
+enum { SHARE_LEAST = BREAKER_SHARE_FULL / 16, DOUBLINGS_MAX = 16 };
+
+enum breaker_state breaker_state(const struct breaker *breaker, nsec_t now)
+{
+	if (breaker->failing)
+		return BREAKER_OPEN;
+	if (!breaker->open)
+		return BREAKER_CLOSED;
+	return now >= breaker->until ? BREAKER_HALF_OPEN : BREAKER_OPEN;
+}
+
+bool breaker_admits(const struct breaker *breaker, nsec_t now)
+{
+	return breaker_state(breaker, now) != BREAKER_OPEN;
+}
+
+static nsec_t open_for(const struct breaker *breaker, const struct breaker_settings *settings)
+{
+	uint32_t doublings = breaker->openings - 1;
+
+	must(breaker->openings > 0);
+	doublings = doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX;
+	const nsec_t wait = settings->open_first << doublings;
+	return wait < settings->open_max ? wait : settings->open_max;
+}
+
+bool breaker_began(struct breaker *breaker, const struct breaker_settings *settings, nsec_t now)
+{
+	if (!breaker->open)
+		return false;
+	breaker->until =
+		now + open_for(breaker, settings); /* for the next one, should this be slow */
+	return true;
+}
+
+static void open_up(struct breaker *breaker, const struct breaker_settings *settings, nsec_t now)
+{
+	breaker->open = true;
+	breaker->openings++;
+	breaker->until = now + open_for(breaker, settings);
+	breaker->row = 0;
+	breaker->halves[0] = breaker->halves[1] = (struct breaker_half){ 0 };
+}
+
+static void close_down(struct breaker *breaker, nsec_t now)
+{
+	breaker->open = false;
+	breaker->row = 0;
+	breaker->closed_at = now;
+	breaker->half_from = now;
+}
+
+/* Two halves in place of a list of all calls: the older half counts whole until it is dropped. */
+static void turn_window(struct breaker *breaker, nsec_t window, nsec_t now)
+{
+	const nsec_t half = window / 2;
+
+	if (now - breaker->half_from < half)
+		return;
+	breaker->halves[1] = breaker->halves[0];
+	breaker->halves[0] = (struct breaker_half){ 0 };
+	if (now - breaker->half_from >= window)
+		breaker->halves[1] = (struct breaker_half){ 0 };
+	breaker->half_from = now;
+}
+
+static bool too_many(const struct breaker *breaker, const struct breaker_settings *settings)
+{
+	const uint64_t calls = (uint64_t)breaker->halves[0].calls + breaker->halves[1].calls;
+	const uint64_t bad = (uint64_t)breaker->halves[0].bad + breaker->halves[1].bad;
+
+	return breaker->row >= settings->row ||
+	       (calls >= settings->calls && bad * 100 >= calls * settings->percent);
+}
+
+static void count(struct breaker *breaker, const struct breaker_settings *settings, bool bad,
+		  nsec_t now)
+{
+	turn_window(breaker, settings->window, now);
+	breaker->halves[0].calls++;
+	if (bad) {
+		breaker->halves[0].bad++;
+		breaker->row++;
+		if (too_many(breaker, settings))
+			open_up(breaker, settings, now);
+		return;
+	}
+	breaker->row = 0;
+	if (breaker->openings != 0 && now - breaker->closed_at >= settings->open_max)
+		breaker->openings = 0; /* it has stayed well: the next time is a first time */
+}
+
+void breaker_ended(struct breaker *breaker, const struct breaker_settings *settings, bool probe,
+		   enum breaker_result result, nsec_t now)
+{
+	if (!breaker->open) {
+		if (result != BREAKER_MUTE)
+			count(breaker, settings, result == BREAKER_BAD, now);
+		return;
+	}
+	if (!probe)
+		return;
+	if (result == BREAKER_GOOD)
+		close_down(breaker, now);
+	else if (result == BREAKER_BAD)
+		open_up(breaker, settings, now);
+	else
+		breaker->until = now;
+}
+
+void breaker_checked(struct breaker *breaker, bool passes, nsec_t now)
+{
+	const bool recovered = passes && breaker->failing;
+
+	breaker->failing = !passes;
+	if (!passes)
+		return;
+	if (recovered && !breaker->open)
+		close_down(breaker, now); /* slow start for it, too */
+	if (breaker->open && breaker->until > now)
+		breaker->until = now;
+}
+
+uint32_t breaker_share(const struct breaker *breaker, const struct breaker_settings *settings,
+		       nsec_t now)
+{
+	const nsec_t since = now - breaker->closed_at;
+
+	if (breaker->closed_at == 0 || since >= settings->ramp)
+		return BREAKER_SHARE_FULL;
+	const uint64_t share = since * BREAKER_SHARE_FULL / settings->ramp;
+	return share < SHARE_LEAST ? SHARE_LEAST : (uint32_t)share;
+}

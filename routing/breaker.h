@@ -1,0 +1,73 @@
+/* breaker.h - whether an endpoint gets calls: closed, open, half open.
+ *
+ * Closed, it counts: a row of failures, or a share of a window's calls, opens it. Open, it admits
+ * nothing until its time is over, then one call at a time (half open): one that succeeds closes it,
+ * one that fails opens it again for twice as long. A probe that takes long does not lock the endpoint
+ * out: after the same time the next one may go. Once closed, its share of the traffic rises slowly.
+ *
+ * Active checks speak too: while they fail, nothing is admitted; when they pass again, nothing has to
+ * be waited for. Pure: time is an argument; what counts as a failure is the caller's judgement (never
+ * what the request itself, its key or its deadline is to blame for). */
+#ifndef ROUTING_BREAKER_H
+#define ROUTING_BREAKER_H
+
+#include "codec/base/clock.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct breaker_settings {
+	uint32_t row;     /* failures in a row that open it; at least 1 */
+	uint32_t percent; /* failures among a window's calls that open it; over 100: never */
+	uint32_t calls;   /* the window has to have at least so many */
+	nsec_t window;
+	nsec_t open_first, open_max; /* how long it stays open: doubled with each failed probe */
+	nsec_t ramp;                 /* slow start after closing; 0: none */
+};
+extern const struct breaker_settings breaker_settings_default;
+
+/* As the metric sluice_breaker_state counts them. */
+enum breaker_state { BREAKER_CLOSED, BREAKER_HALF_OPEN, BREAKER_OPEN };
+
+enum breaker_result {
+	BREAKER_GOOD,
+	BREAKER_BAD,
+	BREAKER_MUTE /* the call says nothing about the endpoint: cancelled, refused by its key */
+};
+
+enum { BREAKER_SHARE_FULL = 256 };
+
+/* Zero-initialised: closed, nothing known. */
+struct breaker {
+	bool open;
+	bool failing;      /* active checks say so */
+	uint32_t row;      /* failures since the last success */
+	uint32_t openings; /* since it last stayed closed for a while */
+	nsec_t until;      /* open: nothing is admitted before */
+	nsec_t closed_at;  /* the last time; 0: it was never open */
+	nsec_t half_from;  /* the window as two halves, of which the older one fades */
+	struct breaker_half {
+		uint32_t calls, bad;
+	} halves[2];
+};
+
+enum breaker_state breaker_state(const struct breaker *breaker, nsec_t now);
+
+/* Whether a call may go; half open: as a probe. */
+bool breaker_admits(const struct breaker *breaker, nsec_t now);
+
+/* An admitted call begins. The answer is whether it is a probe, which breaker_ended wants to know. */
+bool breaker_began(struct breaker *breaker, const struct breaker_settings *settings, nsec_t now);
+
+/* It ended. What began before the breaker opened has no say while it is open. */
+void breaker_ended(struct breaker *breaker, const struct breaker_settings *settings, bool probe,
+		   enum breaker_result result, nsec_t now);
+
+/* What an active check found. */
+void breaker_checked(struct breaker *breaker, bool passes, nsec_t now);
+
+/* Of its full traffic, in 1/256: less during slow start, never 0. */
+uint32_t breaker_share(const struct breaker *breaker, const struct breaker_settings *settings,
+		       nsec_t now);
+
+#endif

@@ -1,0 +1,14 @@
+/* rate_reset.h - the forms in which providers say when a limit is renewed (contract/providers.md 2, 3). */
+#ifndef ROUTING_RATE_RESET_H
+#define ROUTING_RATE_RESET_H
+
+#include "codec/base/attr.h"
+#include "codec/base/clock.h"
+#include "codec/base/slice.h"
+
+/* Nanoseconds from now: of RFC 3339 ("2026-11-22T06:00:00Z"), a Go duration ("6m0s", "20ms"), seconds
+ * ("1.5"), or seconds or milliseconds since the epoch; 0 when the time is over. `wall_ns`: now, since
+ * the epoch. False: none of these. */
+MUST_USE bool rate_reset(struct slice text, uint64_t wall_ns, nsec_t *in);
+
+#endif

@@ -1,0 +1,64 @@
+#include "routing/retry.h"
+
+#include "codec/base/must.h"
+
+const struct retry_settings retry_settings_default = {
+	.percent = 15,
+	.floor = 5,
+	.window = 10 * SEC,
+};
+
+static double share(const struct retry_settings *settings)
+{
+	return (double)settings->percent / 100;
+}
+
+/* The most that may be saved up: a window's share, or the floor. */
+static double most(const struct retry_budget *budget, const struct retry_settings *settings)
+{
+	const double saved = budget->recent * share(settings);
+
+	return saved > settings->floor ? saved : settings->floor;
+}
+
+/* The floor is refilled over a window, and only for those whose requests do not fill it. */
+static void bring_up(struct retry_budget *budget, const struct retry_settings *settings, nsec_t now)
+{
+	const double passed = (double)(now - budget->at) / (double)settings->window;
+
+	must(settings->window > 0);
+	if (budget->at == 0) {
+		budget->left = settings->floor;
+		budget->at = now;
+		return;
+	}
+	budget->at = now;
+	budget->recent *= passed < 1 ? 1 - passed : 0;
+	const double own = budget->recent * share(settings);
+	if (own < settings->floor)
+		budget->left += passed * (settings->floor - own);
+	if (budget->left > most(budget, settings))
+		budget->left = most(budget, settings);
+}
+
+void retry_note_request(struct retry_budget *budget, const struct retry_settings *settings,
+			nsec_t now)
+{
+	bring_up(budget, settings, now);
+	budget->recent += 1;
+	budget->left += share(settings);
+	if (budget->left > most(budget, settings))
+		budget->left = most(budget, settings);
+}
+
+bool retry_has(struct retry_budget *budget, const struct retry_settings *settings, nsec_t now)
+{
+	bring_up(budget, settings, now);
+	return budget->left >= 1;
+}
+
+void retry_take(struct retry_budget *budget)
+{
+	must(budget->left >= 1);
+	budget->left -= 1;
+}
