@@ -320,6 +320,7 @@ void flow_end_choice(struct flow *flow, const struct flow_env *env,
 		return;
 	struct health_outcome outcome = {
 		.err = failure != NULL ? failure->err : flow->outcome,
+		.blame = failure != NULL ? failure->blame : BLAME_REQUEST,
 		.retry_after_ms = failure != NULL ? failure->retry_after_ms : -1,
 		.status = call->answer.status,
 		.patience = call->timeouts.first_byte,

@@ -278,29 +278,13 @@ const struct model_speed *health_speeds(const struct health_view *view)
 void health_learn(struct health_view *view, uint32_t model, enum learn fact)
 {
 	must(model < view->model_count);
-	view->models[model]->facts |= UINT32_C(1) << fact;
-}
-
-static bool knows(uint32_t facts, enum learn fact)
-{
-	return (facts >> fact & 1) != 0;
+	view->models[model]->facts |= LEARN_BIT(fact);
 }
 
 void health_apply(const struct health_view *view, uint32_t model, struct profile *profile)
 {
 	must(model < view->model_count);
-	const uint32_t facts = view->models[model]->facts;
-
-	if (knows(facts, LEARN_NO_TEMPERATURE))
-		profile->temperature_never = true;
-	if (knows(facts, LEARN_NO_STOP))
-		profile->max_stop = 0;
-	if (knows(facts, LEARN_COMPLETION_TOKENS))
-		profile->max_tokens_field = MAX_TOKENS_FIELD_COMPLETION;
-	if (knows(facts, LEARN_EFFORT_NONE))
-		profile->tools_need_effort_none = true;
-	if (knows(facts, LEARN_NO_FORCED_TOOL))
-		profile->forced_tool = false;
+	profile_learn_all(profile, view->models[model]->facts);
 }
 
 /* ---- once a second --------------------------------------------------------------------------- */

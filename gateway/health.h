@@ -78,6 +78,7 @@ void health_began(struct health_choice *choice, nsec_t now);
 /* What became of an attempt. */
 struct health_outcome {
 	enum err err;           /* ERR_OK, ERR_PROVIDER_*, ERR_DEADLINE, ERR_CANCELLED, ... */
+	enum blame blame;       /* of a failure that was answered */
 	uint16_t status;        /* 0: no answer came */
 	int64_t retry_after_ms; /* below 0: not said */
 	nsec_t took;     /* from the request sent to the answer's end, or until given up; 0: not

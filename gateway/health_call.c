@@ -116,20 +116,22 @@ void health_began(struct health_choice *choice, nsec_t now)
 
 /* ---- what an outcome tells ------------------------------------------------------------------- */
 
-static enum breaker_result judge_status(const struct health_outcome *outcome)
+/* Who answers, with whatever refusal, is there. 408, 409 and the like are nobody's failure. */
+static enum breaker_result judge_answered(const struct health_outcome *outcome)
 {
-	if (outcome->status >= 500 || outcome->err == ERR_PROVIDER_DOWN)
-		return BREAKER_BAD; /* 529 and an overload told within a 200, too */
-	return outcome->status == 429 ? BREAKER_MUTE : BREAKER_GOOD;
+	if (outcome->blame == BLAME_KEY)
+		return BREAKER_MUTE;
+	if (outcome->blame != BLAME_ENDPOINT)
+		return BREAKER_GOOD;
+	return outcome->status / 100 == 4 ? BREAKER_MUTE : BREAKER_BAD;
 }
 
-/* Who else answered, with whatever refusal, is there. */
 static enum breaker_result judge(const struct health_outcome *outcome)
 {
 	if (outcome->err == ERR_OK)
 		return BREAKER_GOOD;
 	if (outcome->status != 0)
-		return judge_status(outcome);
+		return judge_answered(outcome);
 	switch (outcome->err) {
 	case ERR_PROVIDER_DOWN:
 	case ERR_PROVIDER_NO_ATTEMPT: /* no address, no connection */
@@ -167,6 +169,12 @@ static void tell_endpoint(struct health *health, const struct health_choice *cho
 		pool_waited(&at->load, outcome->took, now);
 }
 
+static bool blames_key(enum err err)
+{
+	return err == ERR_PROVIDER_RATE || err == ERR_PROVIDER_OPERATOR ||
+	       err == ERR_PROVIDER_BILLING;
+}
+
 static void tell_key(struct health *health, struct key_state *with,
 		     const struct health_outcome *outcome, nsec_t now)
 {
@@ -174,21 +182,10 @@ static void tell_key(struct health *health, struct key_state *with,
 
 	if (outcome->headers != NULL && outcome->headers->rates_sent)
 		key_note_rates(key, outcome->headers->rates, now, outcome->wall_ns);
-	switch (outcome->err) {
-	case ERR_OK:
+	if (outcome->err == ERR_OK)
 		key_accepted(key, now);
-		break;
-	case ERR_PROVIDER_OPERATOR: /* also an unknown model, which is not the key's fault */
-		if (outcome->status == 401 || outcome->status == 403)
-			key_refused(key, outcome->err, -1, now);
-		break;
-	case ERR_PROVIDER_RATE:
-	case ERR_PROVIDER_BILLING:
+	else if (outcome->status != 0 && outcome->blame == BLAME_KEY && blames_key(outcome->err))
 		key_refused(key, outcome->err, outcome->retry_after_ms, now);
-		break;
-	default:
-		break;
-	}
 	health_trouble(health, &with->entry, key->why != ERR_OK);
 }
 

@@ -43,7 +43,7 @@ struct key_state {
 struct model_state {
 	struct health_entry entry;
 	struct speed speed;
-	uint32_t facts; /* bit per enum learn */
+	learn_set facts;
 };
 
 struct health {

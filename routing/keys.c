@@ -33,17 +33,25 @@ static void cool(struct key *key, enum err why, nsec_t until, nsec_t again)
 	key->again = again;
 }
 
+/* Calls side by side are refused side by side: that is one strike. */
+static void limited(struct key *key, int64_t retry_after_ms, nsec_t now)
+{
+	const bool cools = key->why == ERR_PROVIDER_RATE && key_cools(key, now) != 0;
+
+	if (cools && retry_after_ms < 0)
+		return;
+	const nsec_t until = now + rate_wait(key, retry_after_ms);
+	if (!cools && key->strikes < STRIKES_MAX)
+		key->strikes++;
+	cool(key, ERR_PROVIDER_RATE, until, until);
+}
+
 void key_refused(struct key *key, enum err why, int64_t retry_after_ms, nsec_t now)
 {
 	switch (why) {
-	case ERR_PROVIDER_RATE: {
-		const nsec_t until = now + rate_wait(key, retry_after_ms);
-		/* Calls side by side are refused side by side: that is one strike. */
-		if (key_cools(key, now) == 0 && key->strikes < STRIKES_MAX)
-			key->strikes++;
-		cool(key, why, until, until);
+	case ERR_PROVIDER_RATE:
+		limited(key, retry_after_ms, now);
 		break;
-	}
 	case ERR_PROVIDER_OPERATOR:
 		cool(key, why, now + refused_for, now);
 		break;
