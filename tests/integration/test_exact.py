@@ -14,9 +14,12 @@ import re
 import subprocess
 import sys
 import tempfile
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness
+import redis_fleet
+import redis_server
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "exact.json")
 SHORT, LONG = 400, 1400
@@ -70,8 +73,10 @@ class Profile:
 class Exact(harness.Case):
     measured, printing = {}, False
 
-    def settings(self, sim):
-        settings = harness.config(sim)
+    def settings(self, sim, redis=None):
+        """Redis has all the time that it needs: each request asks it."""
+        store = {} if redis is None else {"store": {"kind": "redis", "url": redis.url, "deadline": "10s"}}
+        settings = harness.config(sim, **store)
         settings["plans"]["standard"]["limits"].update(
             requests_per_minute=6000000000, requests_burst=1000000, concurrent=1000)
         return settings
@@ -99,7 +104,7 @@ class Exact(harness.Case):
         self.assertGreaterEqual(value, row["value"] - slack, f"{name} got better: update {TABLE}")
 
     # ---- instructions and allocations, by callgrind ----
-    def profile(self, count, clients, streams):
+    def profile(self, count, clients, streams, redis=None):
         """The profile of the worker's thread after `count` requests."""
         directory = self.directory()
         sim = self.sim("--default", "size-1024")
@@ -108,7 +113,7 @@ class Exact(harness.Case):
             file.write("#!/bin/sh\nexec valgrind -q --tool=callgrind --trace-children=yes --separate-threads=yes "
                        f"--callgrind-out-file={directory}/out.%p {harness.BIN} \"$@\"\n")
         os.chmod(wrapper, 0o755)
-        gateway = self.gateway(self.settings(sim), binary=wrapper)
+        gateway = self.started(self.settings(sim, redis), binary=wrapper)
         self.load(gateway, count, clients, streams)
         gateway.stop()
         found = [profile for profile in map(Profile, glob.glob(directory + "/out.*-*"))
@@ -116,8 +121,15 @@ class Exact(harness.Case):
         self.assertEqual(len(found), 1, os.listdir(directory))
         return found[0]
 
-    def per_request(self, clients, streams):
-        short, long = self.profile(SHORT, clients, streams), self.profile(LONG, clients, streams)
+    def started(self, settings, **options):
+        """With Redis: once it is in use."""
+        gateway = self.gateway(settings, **options)
+        if settings["store"]["kind"] == "redis":
+            harness.wait_for(lambda: gateway.metrics().sum("sluice_limiter_mode", mode="shared"), "Redis in use")
+        return gateway
+
+    def per_request(self, clients, streams, redis=None):
+        short, long = (self.profile(count, clients, streams, redis) for count in (SHORT, LONG))
         count = LONG - SHORT
         return ((long.instructions - short.instructions) / count,
                 (long.allocations - short.allocations) / count)
@@ -133,9 +145,9 @@ class Exact(harness.Case):
         self.check("allocations of ours, h2c, 64 in flight", allocations)
 
     # ---- syscalls, by strace ----
-    def syscalls(self, clients, streams, http2=True):
+    def syscalls(self, clients, streams, http2=True, redis=None):
         sim = self.sim("--default", "size-1024")
-        gateway = self.gateway(self.settings(sim))
+        gateway = self.started(self.settings(sim, redis))
         self.load(gateway, 2 * clients * streams, clients, streams, http2)  # connections to the provider
         thread = self.worker_thread(gateway.pid)
         counts = [self.traced(thread, lambda: self.load(gateway, count, clients, streams, http2))
@@ -178,6 +190,30 @@ class Exact(harness.Case):
         self.check("syscalls, h2c, 1 in flight", self.syscalls(1, 1))
         self.check("syscalls, h2c, 64 in flight", self.syscalls(8, 8))
         self.check("syscalls, HTTP/1.1, 64 in flight", self.syscalls(64, 1, http2=False))
+
+    # ---- with Redis ----
+    def scripts(self, redis):
+        """Round trips of a request, by Redis's own count of scripts: what comes before its provider, and what is told
+        afterwards for as many requests as have ended by then."""
+        gateway = self.started(self.settings(self.sim("--default", "size-1024"), redis))
+        counts = []
+        for count in (SHORT, LONG):
+            redis.ask("CONFIG", "RESETSTAT")
+            self.load(gateway, count, 1, 1)
+            harness.wait_for(lambda: not gateway.metrics().sum("sluice_in_flight"), "nothing in flight")
+            stats = redis.ask("INFO", "commandstats")
+            counts.append(sum(int(calls) for calls in re.findall(r"cmdstat_evalsha:calls=(\d+)", stats)))
+        return (counts[1] - counts[0]) / (LONG - SHORT)
+
+    @unittest.skipIf(redis_fleet.missing(), redis_fleet.missing())
+    def test_with_redis(self):
+        redis = redis_server.Redis(self)
+        instructions, allocations = self.per_request(8, 8, redis)
+        self.check("instructions, h2c, 64 in flight, Redis", instructions)
+        self.check("allocations of ours, h2c, 64 in flight, Redis", allocations)
+        self.check("syscalls, h2c, 1 in flight, Redis", self.syscalls(1, 1, redis=redis))
+        self.check("syscalls, h2c, 64 in flight, Redis", self.syscalls(8, 8, redis=redis))
+        self.check("scripts, h2c, 1 in flight, Redis", self.scripts(redis))
 
 
 def print_table():
