@@ -1,0 +1,79 @@
+"""deploy/quickstart as a user runs it, in a copy of the tree: builds with what cmake takes by default, answers,
+cleans up. ctest: once timeout=300"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import harness  # noqa: E402
+
+BUILD_S = 240  # a cold build on two busy cores
+
+
+class Quickstart(harness.Case):
+    def copy(self, to):
+        """Of what is tracked, as it is now."""
+        names = subprocess.run(["git", "-C", harness.SOURCE, "ls-files", "-z"], capture_output=True,
+                               check=False)
+        if names.returncode != 0:
+            self.skipTest("not a git checkout")
+        for name in names.stdout.decode().split("\0")[:-1]:
+            source, path = os.path.join(harness.SOURCE, name), os.path.join(to, name)
+            if os.path.exists(source):  # it may be about to be removed
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                shutil.copy(source, path)
+
+    def setUp(self):
+        self.tree, self.scratch = self.directory(), self.directory()
+        self.copy(self.tree)
+
+    def start(self, *arguments):
+        """In a user's environment: no keys of providers and no generator; with a compiler cache, if there is one, that
+        knows the sources in another place."""
+        absent = [name for name in os.environ if name.endswith("_API_KEY") or name.startswith(("CMAKE_", "SLUICE_"))]
+        env = {"TMPDIR": self.scratch}
+        if shutil.which("ccache"):
+            env |= {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": self.tree, "CCACHE_NOHASHDIR": "1"}
+        process = harness.Process(["env", *(f"--unset={name}" for name in absent if name not in env),
+                                   *(f"{name}={value}" for name, value in env.items()),
+                                   os.path.join(self.tree, "deploy/quickstart"), *arguments])
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        """By a signal that it can act on, so that what it started ends too."""
+        if process.running:
+            process.send(signal.SIGTERM)
+        process.wait(BUILD_S)
+
+    def test_it_shows_a_request_and_a_tool_loop_and_leaves_nothing_behind(self):
+        before = set(os.listdir(self.tree))
+        process = self.start()
+        self.assertEqual(process.wait(BUILD_S), 0, process.report())
+        text = "\n".join(process.stdout)
+        self.assertEqual(re.findall(r"^stopReason: (\w+)$", text, re.M), ["endTurn", "toolUse", "endTurn"], text)
+        self.assertIn("The tools answered: 18 degrees and sunny", text)
+        self.assertRegex(text, r'sluice_requests_total\{[^}]*tenant="quickstart"[^}]*\} 3')
+        self.assertEqual(set(os.listdir(self.tree)) - before, {"build"})
+        self.assertEqual(os.listdir(self.scratch), [])
+
+        # Again, now that it is built: it goes on until Ctrl-C, and what it says one may ask is answered.
+        process = self.start("--serve")
+        process.wait_line(lambda line: line.startswith("== Running"), "it serves", BUILD_S)
+        process.wait_line(lambda line: line.startswith("  -H "), "the command to try")
+        at = next(i for i, line in enumerate(process.stdout) if line.startswith("curl "))
+        command = "\n".join(process.stdout[at:at + 2])
+        answer = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout
+        self.assertIn('"stopReason":"toolUse"', answer)
+        process.send(signal.SIGINT)
+        self.assertEqual(process.wait(), 130, process.report())
+        self.assertEqual(os.listdir(self.scratch), [])
+
+
+if __name__ == "__main__":
+    harness.main()
