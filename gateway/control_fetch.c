@@ -56,7 +56,7 @@ static void judge(struct fetch *fetch, const char *bytes)
 	struct provider_answer answer;
 
 	upstream_http_answer(&fetch->http, bytes, &answer);
-	if (answer.status == 200) {
+	if (answer.status == 200 || (fetch->ask.any_success && answer.status / 100 == 2)) {
 		finish(fetch, NULL, answer.body);
 		return;
 	}
@@ -165,10 +165,10 @@ static bool put_request(struct fetch *fetch)
 
 	return evbuffer_add_printf(bufferevent_get_output(fetch->stream),
 				   "GET %.*s HTTP/1.1\r\nHost: %.*s\r\n"
-				   "Accept: application/jwk-set+json, application/json\r\n"
+				   "Accept: %s\r\n"
 				   "User-Agent: sluice\r\nConnection: close\r\n\r\n",
 				   (int)ask->path.len, ask->path.at, (int)ask->authority.len,
-				   ask->authority.at) > 0;
+				   ask->authority.at, ask->accept) > 0;
 }
 
 /* Begins at the next address; false when that failed at once. */

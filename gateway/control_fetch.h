@@ -12,7 +12,7 @@ struct event_base;
 struct fetch;
 struct ssl_ctx_st;
 
-/* `problem` NULL: status 200, and `body` is what came, valid during the call. Else what went wrong, in
+/* `problem` NULL: status 200 (or, if asked so, any of 2xx), and `body` is what came, valid during the call. Else what went wrong, in
  * words for the log; nothing of what the peer has sent is in it. The fetch is gone when this returns. */
 typedef void fetch_done_fn(void *arg, const char *problem, struct slice body);
 
@@ -21,6 +21,8 @@ struct fetch_ask {
 	struct event_base *base;
 	const char *host;                         /* for SNI */
 	struct slice authority, path;             /* Host header and target */
+	const char *accept;                       /* Accept header */
+	bool any_success;                         /* all of 2xx are as good as 200 */
 	struct ssl_ctx_st *tls;                   /* of tls_client_new; NULL: clear text */
 	const struct upstream_address *addresses; /* with ports */
 	uint32_t address_count;                   /* at least 1 */

@@ -1,17 +1,15 @@
 #include "gateway/control_jwks.h"
 
 #include "codec/base/must.h"
-#include "gateway/control_dns.h"
 #include "gateway/control_fetch.h"
 #include "gateway/control_jwks_plan.h"
 #include "gateway/control_parts.h"
+#include "gateway/control_place.h"
 #include "gateway/metrics.h"
-#include "gateway/tls.h"
 
-#include <arpa/inet.h>
 #include <stdlib.h>
 
-enum { SOURCE_MAGIC = 0x4a574b50, ADDRESSES_MAX = 8, BODY_MAX = 256 << 10 };
+enum { SOURCE_MAGIC = 0x4a574b50, BODY_MAX = 256 << 10 };
 #define FETCH_DEADLINE (10 * SEC)
 
 /* Copies of what a snapshot says of its place. */
@@ -19,17 +17,11 @@ struct source {
 	uint32_t magic;
 	struct jwks *jwks;
 	struct source *next;
-	struct slice name, url, authority, path, ca_pem;
-	char *host;
-	uint16_t port;
-	bool tls;
+	struct slice name, path;
+	struct place place;
 	nsec_t refresh;
 	bool wanted; /* by the configuration in force */
 
-	struct upstream_address addresses[ADDRESSES_MAX];
-	uint32_t address_count;
-	bool resolved;          /* DNS has said something: there is a list, or none */
-	struct ssl_ctx_st *ctx; /* of TLS; made when it is needed */
 	struct jwks_plan plan;
 	struct fetch *fetch; /* NULL: none is under way */
 	bool failing;
@@ -47,82 +39,33 @@ struct jwks {
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
-static struct slice copy(struct slice s)
-{
-	if (slice_absent(s))
-		return s;
-	char *text = malloc(s.len + 1);
-	if (text == NULL)
-		return slice_of(NULL, 0);
-	(void)memcpy(text, s.at, s.len);
-	text[s.len] = '\0';
-	return slice_of(text, s.len);
-}
-
 static void source_free(struct source *source)
 {
-	const struct slice texts[] = { source->name, source->url, source->authority, source->path,
-				       source->ca_pem };
-
 	fetch_cancel(&source->fetch);
-	tls_client_free(source->ctx);
+	place_fini(&source->place);
 	jwt_keys_free(&source->keys);
-	for (size_t i = 0; i < COUNT_OF(texts); i++)
-		free((void *)(uintptr_t)texts[i].at);
-	free(source->host);
+	free((void *)(uintptr_t)source->name.at);
+	free((void *)(uintptr_t)source->path.at);
 	source->magic = 0;
 	free(source);
 }
 
-/* An address instead of a name is known already. */
-static void take_literal(struct source *source)
-{
-	struct upstream_address *out = &source->addresses[0];
-	struct sockaddr_in *v4 = (struct sockaddr_in *)&out->address;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&out->address;
-
-	if (inet_pton(AF_INET, source->host, &v4->sin_addr) == 1) {
-		v4->sin_family = AF_INET;
-		out->len = sizeof(*v4);
-	} else if (inet_pton(AF_INET6, source->host, &v6->sin6_addr) == 1) {
-		v6->sin6_family = AF_INET6;
-		out->len = sizeof(*v6);
-	} else {
-		return;
-	}
-	control_dns_port(out, source->port);
-	source->address_count = 1;
-	source->resolved = true;
-}
-
 static struct source *source_new(struct jwks *jwks, const struct jwks_place *place, nsec_t now)
 {
-	const struct endpoint *endpoint = &place->endpoint;
 	struct source *source = calloc(1, sizeof(*source));
 
 	if (source == NULL)
 		return NULL;
 	source->magic = SOURCE_MAGIC;
 	source->jwks = jwks;
-	source->name = copy(place->name);
-	source->url = copy(endpoint->url);
-	source->authority = copy(endpoint->authority);
-	source->path = copy(place->path);
-	source->ca_pem = copy(endpoint->ca_pem);
-	source->host = strndup(endpoint->host.at, endpoint->host.len);
-	source->port = endpoint->port;
-	source->tls = endpoint->tls;
+	source->name = place_copy(place->name);
+	source->path = place_copy(place->path);
 	jwks_plan_init(&source->plan, now);
-	const bool complete = !slice_absent(source->name) && !slice_absent(source->url) &&
-			      !slice_absent(source->authority) && !slice_absent(source->path) &&
-			      slice_absent(source->ca_pem) == slice_absent(endpoint->ca_pem) &&
-			      source->host != NULL;
-	if (!complete) {
-		source_free(source);
-		return NULL;
-	}
-	take_literal(source);
-	return source;
+	if (place_init(&source->place, &place->endpoint) && !slice_absent(source->name) &&
+	    !slice_absent(source->path))
+		return source;
+	source_free(source);
+	return NULL;
 }
 
 static struct source *find(const struct jwks *jwks, struct slice place)
@@ -141,11 +84,12 @@ static void say_good(const struct source *source, bool changed, const char *skip
 
 	if (!changed && !source->failing)
 		return;
-	(void)fprintf(stderr, "sluice: keys of %s: %u%s\n", source->url.at,
+	(void)fprintf(stderr, "sluice: keys of %s: %u%s\n", source->place.url.at,
 		      jwt_keys_count(source->keys), source->failing ? ", fetched again" : "");
 	while (changed && *(line = skipped) != '\0') {
 		const int len = (int)strcspn(line, "\n");
-		(void)fprintf(stderr, "sluice: keys of %s: %.*s\n", source->url.at, len, line);
+		(void)fprintf(stderr, "sluice: keys of %s: %.*s\n", source->place.url.at, len,
+			      line);
 		skipped = line + len + (line[len] == '\n');
 	}
 }
@@ -174,7 +118,7 @@ static void on_failure(struct source *source, const char *problem, nsec_t now)
 	source->failed++;
 	if (!source->failing)
 		(void)fprintf(stderr, "sluice: keys of %s cannot be fetched: %s; %s\n",
-			      source->url.at, problem,
+			      source->place.url.at, problem,
 			      source->keys != NULL
 				      ? "the last ones stay in use, for a day at most"
 				      : "tokens of that issuer are refused until they can");
@@ -215,42 +159,27 @@ static void on_fetched(void *arg, const char *problem, struct slice body)
 
 /* ---- fetching -------------------------------------------------------------------------------- */
 
-static bool prepare_tls(struct source *source, char *problem, size_t room)
-{
-	if (!source->tls || source->ctx != NULL)
-		return true;
-	source->ctx = tls_client_new(source->host, source->ca_pem, problem, room);
-	return source->ctx != NULL;
-}
-
 static void begin(struct source *source, nsec_t now)
 {
-	const struct fetch_ask ask = {
+	struct fetch_ask ask = {
 		.base = source->jwks->base,
-		.host = source->host,
-		.authority = source->authority,
 		.path = source->path,
-		.addresses = source->addresses,
-		.address_count = source->address_count,
+		.accept = "application/jwk-set+json, application/json",
 		.deadline = FETCH_DEADLINE,
 		.body_max = BODY_MAX,
 		.done = on_fetched,
 		.arg = source,
 	};
-	char problem[160];
+	char room[160];
 
 	jwks_plan_begin(&source->plan);
-	if (source->address_count == 0) {
-		on_failure(source, "its host has no address", now);
-	} else if (!prepare_tls(source, problem, sizeof(problem))) {
-		on_failure(source, problem, now);
-	} else {
-		struct fetch_ask whole = ask;
-		whole.tls = source->ctx;
-		source->fetch = fetch_start(&whole);
-		if (source->fetch == NULL)
-			on_failure(source, "there is no memory for it", now);
+	const char *problem = place_ask(&source->place, &ask, room, sizeof(room));
+	if (problem == NULL) {
+		source->fetch = fetch_start(&ask);
+		problem = source->fetch == NULL ? "there is no memory for it" : NULL;
 	}
+	if (problem != NULL)
+		on_failure(source, problem, now);
 }
 
 static void expire(struct source *source)
@@ -260,7 +189,7 @@ static void expire(struct source *source)
 	(void)fprintf(stderr,
 		      "sluice: keys of %s are a day old and not used any longer; tokens of that "
 		      "issuer are refused until they can be fetched\n",
-		      source->url.at);
+		      source->place.url.at);
 	jwt_keys_free(&source->keys);
 	jwks->told(jwks->arg, source->name, NULL);
 }
@@ -270,7 +199,7 @@ void control_jwks_tick(struct jwks *jwks, nsec_t now)
 	for (struct source *source = jwks->sources; source != NULL; source = source->next) {
 		if (jwks_plan_expires(&source->plan, now))
 			expire(source);
-		if (source->resolved && jwks_plan_is_due(&source->plan, now))
+		if (source->place.resolved && jwks_plan_is_due(&source->plan, now))
 			begin(source, now);
 	}
 }
@@ -288,21 +217,10 @@ void control_jwks_wish(struct jwks *jwks, struct slice place, nsec_t now)
 void control_jwks_resolved(struct jwks *jwks, struct slice host,
 			   const struct upstream_address *addresses, uint32_t count)
 {
-	if (count > ADDRESSES_MAX)
-		count = ADDRESSES_MAX;
-	for (struct source *source = jwks->sources; source != NULL; source = source->next) {
+	for (struct source *source = jwks->sources; source != NULL; source = source->next)
 		/* One that is being tried needs its list; the next answer comes in 30 s. */
-		if (!slice_eq(slice_str(source->host), host) || source->fetch != NULL)
-			continue;
-		for (uint32_t i = 0; i < count; i++) {
-			source->addresses[i] = addresses[i];
-			control_dns_port(&source->addresses[i], source->port);
-		}
-		if (source->address_count == 0 && count != 0)
+		if (source->fetch == NULL && place_resolved(&source->place, host, addresses, count))
 			jwks_plan_hurry(&source->plan);
-		source->address_count = count;
-		source->resolved = true;
-	}
 }
 
 /* ---- configurations -------------------------------------------------------------------------- */
@@ -372,18 +290,18 @@ void control_jwks_print(const struct jwks *jwks, nsec_t now, FILE *out)
 
 	metrics_print_head(METRIC_JWKS_FETCHES, out);
 	for (source = jwks->sources; source != NULL; source = source->next) {
-		const struct slice ok[] = { source->url, SLICE("ok") };
-		const struct slice failed[] = { source->url, SLICE("failed") };
+		const struct slice ok[] = { source->place.url, SLICE("ok") };
+		const struct slice failed[] = { source->place.url, SLICE("failed") };
 		metrics_print_sample(METRIC_JWKS_FETCHES, ok, source->fetched, out);
 		metrics_print_sample(METRIC_JWKS_FETCHES, failed, source->failed, out);
 	}
 	metrics_print_head(METRIC_JWKS_KEYS, out);
 	for (source = jwks->sources; source != NULL; source = source->next)
-		metrics_print_sample(METRIC_JWKS_KEYS, &source->url,
+		metrics_print_sample(METRIC_JWKS_KEYS, &source->place.url,
 				     source->keys == NULL ? 0 : jwt_keys_count(source->keys), out);
 	metrics_print_head(METRIC_JWKS_AGE, out);
 	for (source = jwks->sources; source != NULL; source = source->next)
 		if (source->keys != NULL)
-			metrics_print_sample(METRIC_JWKS_AGE, &source->url,
+			metrics_print_sample(METRIC_JWKS_AGE, &source->place.url,
 					     (now - source->plan.good_at) / SEC, out);
 }
