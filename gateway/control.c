@@ -118,6 +118,15 @@ static void on_keys(void *arg, struct slice place, struct jwt_keys *keys)
 	}
 }
 
+static void on_verdict(void *arg, struct slice provider, struct slice identity, struct slice path,
+		       bool up)
+{
+	struct control *control = arg;
+
+	for (uint32_t i = 0; i < control->args.worker_count; i++)
+		worker_set_endpoint_up(control->args.workers[i], provider, identity, path, up);
+}
+
 /* A worker that has not swapped yet numbers the issuers by another configuration: later, then. */
 static void hear_wishes(struct control *control)
 {
@@ -164,6 +173,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	hear_wishes(control);
 	find_store(control);
 	control_jwks_tick(control->jwks, control_now());
+	control_checks_tick(control->checks, control_now());
 	look_at_drain(control);
 }
 
@@ -242,6 +252,7 @@ static void on_addresses(void *arg, struct slice host, const struct upstream_add
 				tell_workers(control, &provider->endpoints[e], addresses, count);
 	}
 	control_jwks_resolved(control->jwks, host, addresses, count);
+	control_checks_resolved(control->checks, host, addresses, count);
 	if (slice_eq(control->config->store.host, host))
 		for (uint32_t i = 0; i < control->args.worker_count; i++)
 			worker_set_store_addresses(control->args.workers[i], addresses, count);
@@ -293,9 +304,10 @@ static bool begin(struct control *control)
 		log_writer_new(control->base, STDOUT_FILENO, args->rings, args->worker_count);
 	control->dns = control_dns_new(control->base, on_addresses, control);
 	control->jwks = control_jwks_new(control->base, on_keys, control);
+	control->checks = control_checks_new(control->base, on_verdict, control);
 	control->admin = admin_new(control->base, &hooks, args->admin_fd, args->admin_socket_fd);
 	return control->log != NULL && control->dns != NULL && control->jwks != NULL &&
-	       control->admin != NULL && add_signals(control) &&
+	       control->checks != NULL && control->admin != NULL && add_signals(control) &&
 	       add_timer(control, TICK_MS * MSEC, on_tick) &&
 	       add_timer(control, WATCH_PERIOD, on_watch);
 }
@@ -312,6 +324,7 @@ int control_run(const struct control_args *args)
 		return 1;
 	}
 	control_jwks_want(control.jwks, control.config, control_now());
+	control_checks_want(control.checks, control.config, control_now());
 	control_dns_want(control.dns, control.config);
 	if (!report_ready(args->report_fd))
 		perror("sluice: the supervisor could not be told that the server is ready");

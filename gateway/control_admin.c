@@ -145,6 +145,7 @@ static void print_more(FILE *out, void *arg)
 	print_handshakes(control, out);
 	print_pools(control, out);
 	print_tokens(control, out);
+	control_checks_print(control->checks, out);
 	control_jwks_print(control->jwks, control_now(), out);
 }
 

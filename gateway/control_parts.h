@@ -3,6 +3,7 @@
 #define GATEWAY_CONTROL_PARTS_H
 
 #include "gateway/control.h"
+#include "gateway/control_checks.h"
 #include "gateway/control_dns.h"
 #include "gateway/control_drain.h"
 #include "gateway/control_files.h"
@@ -27,6 +28,7 @@ struct control {
 	struct log_writer *log;
 	struct dns *dns;
 	struct jwks *jwks;
+	struct checks *checks;
 	struct admin *admin;
 	struct snapshot snapshots[WORKER_SNAPSHOTS_MAX];
 	struct config *config; /* the newest of them: in force */

@@ -52,6 +52,7 @@ static void publish(struct control *control, struct config *fresh)
 	for (uint32_t i = 0; i < control->args.worker_count; i++)
 		worker_set_config(control->args.workers[i], fresh, control->seq);
 	control_jwks_want(control->jwks, fresh, control_now());
+	control_checks_want(control->checks, fresh, control_now());
 	control_dns_want(control->dns, fresh);
 }
 

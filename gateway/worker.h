@@ -62,6 +62,11 @@ void worker_set_store_addresses(struct worker *worker, const struct upstream_add
 /* The keys that lie at a place of that name (struct jwks_place), taken over; NULL inside: none. */
 void worker_set_keys(struct worker *worker, struct slice place, struct jwt_keys **keys);
 
+/* An active check has come to a new verdict about a provider's endpoint (its identity and the path of its
+ * URL); copied. */
+void worker_set_endpoint_up(struct worker *worker, struct slice provider, struct slice identity,
+			    struct slice path, bool up);
+
 /* Bit i: a token came for which issuer i of the configuration in use (worker_shared) has no key; each
  * is told once. */
 uint32_t worker_take_key_wishes(struct worker *worker);

@@ -187,6 +187,50 @@ uint64_t worker_token_count(const struct worker *worker, uint32_t result)
 	return jwt_checker_count(worker->tokens, result);
 }
 
+/* ---- active checks ---- */
+struct endpoint_up_message {
+	struct net_message message;
+	struct slice provider, identity, path; /* in `texts` */
+	bool up;
+	char texts[];
+};
+
+static void run_endpoint_up(struct net_message *message, void *owner)
+{
+	struct endpoint_up_message *m = CONTAINER_OF(message, struct endpoint_up_message, message);
+	struct worker *worker = owner;
+
+	must_obj(worker, WORKER_MAGIC);
+	health_checked(worker->health, m->provider, m->identity, m->path, m->up,
+		       net_now(worker->loop));
+	free(m);
+}
+
+static struct slice put_text(char **at, struct slice s)
+{
+	const struct slice copy = slice_of(*at, s.len);
+
+	(void)memcpy(*at, s.at, s.len);
+	*at += s.len;
+	return copy;
+}
+
+void worker_set_endpoint_up(struct worker *worker, struct slice provider, struct slice identity,
+			    struct slice path, bool up)
+{
+	struct endpoint_up_message *m =
+		calloc(1, sizeof(*m) + provider.len + identity.len + path.len + 1);
+
+	must(m != NULL);
+	char *at = m->texts;
+	m->message.run = run_endpoint_up;
+	m->provider = put_text(&at, provider);
+	m->identity = put_text(&at, identity);
+	m->path = put_text(&at, path);
+	m->up = up;
+	net_post(worker->loop, &m->message);
+}
+
 /* ---- questions ---- */
 struct question_message {
 	struct net_message message;

@@ -21,6 +21,10 @@ METRIC(ATTEMPTS, "sluice_provider_attempts_total", COUNTER, "provider,class", "a
        "Attempts at a provider; class is ok or the reason of the failure")
 METRIC(POOL_CONNECTIONS, "sluice_pool_connections", GAUGE, "provider,state", "connections",
        "Provider connections that are idle, busy or connecting, and calls queued for one")
+METRIC(CHECKS, "sluice_endpoint_checks_total", COUNTER, "provider,endpoint,result", "checks",
+       "Active checks of endpoints (providers.*.check); result is ok or failed")
+METRIC(ENDPOINT_UP, "sluice_endpoint_up", GAUGE, "provider,endpoint", "1 or 0",
+       "Whether active checks let an endpoint get calls")
 METRIC(LIMIT_DECISIONS, "sluice_limit_decisions_total", COUNTER, "limit,decision", "decisions",
        "Decisions of the tenants' limits; limit is all where every limit granted, else the one that refused (per_server. and per_model. before its name where it is not the tenant's own); would_refuse is a refusal that enforce: false let pass, counted beside granted")
 METRIC(LIMITER_MODE, "sluice_limiter_mode", GAUGE, "mode", "workers",
