@@ -197,9 +197,9 @@ class Result:
 
     @property
     def amplification(self):
-        """Attempts for each request that ended while the fault lasted, by the count of whoever saw more."""
-        ended = sum(1 for row in self.rows if self.during.begin <= row.began + row.took_ms / 1000 < self.during.end)
-        return max(self.counted, sum(self.watch.between(*self.during))) / max(ended, 1)
+        """Attempts for each request that began while the fault lasted, by the count of whoever saw more."""
+        began = sum(1 for row in self.rows if self.during.begin <= row.began < self.during.end)
+        return max(self.counted, sum(self.watch.between(*self.during))) / max(began, 1)
 
     def added_ms(self, share):
         """(in the calm, what the fault added) of that percentile; of answered requests."""
