@@ -26,8 +26,8 @@ static enum jwt_fault by_token(struct flow *flow, const struct flow_env *env, st
 
 	if (env->tokens == NULL || env->config->jwt_issuer_count == 0 || !jwt_plausible(token))
 		return JWT_OK;
-	const enum jwt_fault fault =
-		jwt_checker_ask(env->tokens, token, env->wall_ns / SEC, env->json, &caller);
+	const enum jwt_fault fault = jwt_checker_ask(env->tokens, token, env->wall_ns / SEC,
+						     env->json, flow->in.wrongs, &caller);
 	if (fault != JWT_OK)
 		return fault;
 	flow->named = (struct tenant_key){ .tenant = caller.tenant, .server = caller.server };

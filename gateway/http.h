@@ -11,6 +11,7 @@
 #include "codec/base/attr.h"
 #include "codec/base/err.h"
 #include "gateway/net.h"
+#include "gateway/tally.h"
 
 struct ssl_ctx_st;
 struct tls_names;
@@ -37,6 +38,9 @@ struct http_incoming {
 	struct slice headers[HTTP_HEADER_COUNT]; /* absent when not sent; first one if repeated */
 	struct slice body;
 	const struct tls_names *names; /* of the client's certificate, verified; NULL: none */
+	/* The connection's, shared by all its requests, for the handler to count what is wrong with
+	 * them; NULL: there is no connection. */
+	struct tally *wrongs;
 	bool body_too_large;           /* over the limit: body is absent, answer 413 */
 	bool http2;
 };

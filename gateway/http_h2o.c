@@ -142,6 +142,7 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
 					    .tick.cb = on_exchange_tick };
 	read_request(req, exchange->edge, server->limits.body_bytes_max, &exchange->in);
 	exchange->in.names = exchange->edge->names;
+	exchange->in.wrongs = &exchange->edge->wrongs;
 	/* The one place of a request that is ours, to find the exchange again in the logger. */
 	h2o_req_getenv(req, H2O_STRLIT("exchange"), 1)->base = (char *)exchange;
 	tick_soon(exchange);

@@ -58,6 +58,7 @@ struct edge {
 	SSL *ssl;     /* NULL on clear text and before the ClientHello; valid while the socket is */
 	SSL_CTX *tls; /* ours: h2o makes `ssl` of it with the first bytes only */
 	struct tls_names *names;      /* of the client's certificate, or NULL */
+	struct tally wrongs;          /* the handler's */
 	uint8_t alert[32], alert_len; /* the last one that the handshake wrote */
 	enum edge_proto proto;
 	bool gated, killed;

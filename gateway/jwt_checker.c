@@ -14,13 +14,15 @@ enum { CHECKER_MAGIC = 0x4a575443 };
  * sends so many wrong ones. */
 enum { WRONG_PER_S_MAX = 500 };
 
+/* And of one connection: few enough that who opens ten a second leaves most of it to others. */
+enum { WRONG_PER_CONNECTION_MAX = 16 };
+
 struct jwt_checker {
 	uint32_t magic;
 	const struct config *config;            /* NULL: none yet, and no issuers */
 	struct jwt_keys *keys[JWT_ISSUERS_MAX]; /* by its issuers; NULL: not known */
 	struct jwt_memory right, wrong;         /* signatures */
-	uint64_t wrong_s;                       /* the second that `wrong_count` counts in */
-	uint32_t wrong_count;
+	struct tally wrongs;
 	struct jwt_space space;
 	_Atomic uint32_t wishes;
 	_Atomic uint64_t counts[JWT_RESULTS];
@@ -118,29 +120,34 @@ static void wish(struct jwt_checker *checker, uint32_t issuer)
 }
 
 /* A signature costs as much as ten or forty requests: nobody may have as many looked at as he likes. */
-static bool patient(struct jwt_checker *checker, uint64_t now_s)
+static bool patient(const struct jwt_checker *checker, const struct tally *wrongs, uint64_t now_s)
 {
-	if (checker->wrong_s != now_s) {
-		checker->wrong_s = now_s;
-		checker->wrong_count = 0;
-	}
-	return checker->wrong_count < WRONG_PER_S_MAX;
+	return tally_below(&checker->wrongs, now_s, WRONG_PER_S_MAX) &&
+	       (wrongs == NULL || tally_below(wrongs, now_s, WRONG_PER_CONNECTION_MAX));
+}
+
+static void count_wrong(struct jwt_checker *checker, struct tally *wrongs, uint64_t now_s)
+{
+	tally_add(&checker->wrongs, now_s);
+	if (wrongs != NULL)
+		tally_add(wrongs, now_s);
 }
 
 static enum jwt_fault check_signature(struct jwt_checker *checker, const struct jwt_token *token,
-				      const uint8_t digest[SHA256_BYTES], uint64_t now_s)
+				      const uint8_t digest[SHA256_BYTES], uint64_t now_s,
+				      struct tally *wrongs)
 {
 	const struct jwt_keys *keys = checker->keys[token->issuer];
 
 	if (keys == NULL)
 		return JWT_NO_KEYS; /* control asks again and again by itself */
-	if (!patient(checker, now_s))
+	if (!patient(checker, wrongs, now_s))
 		return JWT_BUSY;
 	const enum jwt_fault fault = jwt_keys_check(keys, token);
 	if (fault == JWT_KEY_UNKNOWN)
 		wish(checker, token->issuer);
 	if (fault == JWT_SIGNATURE) {
-		checker->wrong_count++;
+		count_wrong(checker, wrongs, now_s);
 		(void)jwt_memory_add(&checker->wrong, digest, NULL, (struct slice){ NULL, 0 },
 				     token->good_until_s, now_s);
 	}
@@ -150,7 +157,8 @@ static enum jwt_fault check_signature(struct jwt_checker *checker, const struct 
 /* All of it, for a token that is not remembered. */
 static enum jwt_fault judge(struct jwt_checker *checker, struct slice text,
 			    const uint8_t digest[SHA256_BYTES], uint64_t now_s,
-			    struct json_work *work, const struct jwt_known **out)
+			    struct json_work *work, struct tally *wrongs,
+			    const struct jwt_known **out)
 {
 	const struct config *config = checker->config;
 	struct identity identity = { 0 };
@@ -162,7 +170,7 @@ static enum jwt_fault judge(struct jwt_checker *checker, struct slice text,
 					work, &checker->space, &token);
 
 	if (fault == JWT_OK)
-		fault = check_signature(checker, &token, digest, now_s);
+		fault = check_signature(checker, &token, digest, now_s, wrongs);
 	if (fault != JWT_OK)
 		return fault;
 	identity_add(&identity, &config->tenants, token.tenant);
@@ -175,7 +183,7 @@ static enum jwt_fault judge(struct jwt_checker *checker, struct slice text,
 }
 
 enum jwt_fault jwt_checker_ask(struct jwt_checker *checker, struct slice token, uint64_t now_s,
-			       struct json_work *work, struct jwt_caller *out)
+			       struct json_work *work, struct tally *wrongs, struct jwt_caller *out)
 {
 	uint8_t digest[SHA256_BYTES];
 
@@ -187,7 +195,7 @@ enum jwt_fault jwt_checker_ask(struct jwt_checker *checker, struct slice token, 
 	if (known != NULL) {
 		count(checker, JWT_REMEMBERED);
 	} else {
-		fault = judge(checker, token, digest, now_s, work, &known);
+		fault = judge(checker, token, digest, now_s, work, wrongs, &known);
 		count(checker, fault);
 	}
 	if (fault != JWT_OK)

@@ -3,13 +3,14 @@
  * Holds the issuers of the configuration in use, their keys as the control thread has last told, and
  * the tokens that were checked (jwt_memory). One per worker; control reads the counters and takes the
  * wishes for keys. Tokens are judged cheapest check first; the signature comes last and costs the
- * worker 30 to 190 us, once per token. Wrong ones are bounded: beyond 500 a second tokens that are not
- * remembered are JWT_BUSY. */
+ * worker 30 to 190 us, once per token. Wrong ones are bounded: beyond 500 a second, or 16 a second of one
+ * connection, tokens that are not remembered are JWT_BUSY. */
 #ifndef GATEWAY_JWT_CHECKER_H
 #define GATEWAY_JWT_CHECKER_H
 
 #include "gateway/config.h"
 #include "gateway/jwt_keys.h"
+#include "gateway/tally.h"
 
 struct jwt_checker;
 
@@ -32,10 +33,11 @@ struct jwt_caller {
 };
 
 /* *out is written on JWT_OK only; the tenant may be disabled only if this returns otherwise. `now_s`:
- * seconds since 1970. `work` is lent for the call. */
+ * seconds since 1970. `work` is lent for the call. `wrongs`: the caller's connection's wrong signatures,
+ * which are counted there; NULL: not bounded by connection. */
 MUST_USE enum jwt_fault jwt_checker_ask(struct jwt_checker *checker, struct slice token,
 					uint64_t now_s, struct json_work *work,
-					struct jwt_caller *out);
+					struct tally *wrongs, struct jwt_caller *out);
 
 /* ---- from the control thread ---- */
 

@@ -5,12 +5,14 @@ ctest: worker timeout=240
 import base64
 import hashlib
 import hmac
+import http.client
 import http.server
 import json
 import os
 import sys
 import threading
 import time
+import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness
@@ -138,6 +140,26 @@ class Jwt(harness.Case):
         self.refused(gateway.sample(key=token), "tenant_unknown")
         self.assert_result(gateway.sample(key=issuer.token(key, tenant="other")))
         self.assertEqual(issuer.requests, 1)  # reloads ask nobody
+
+    def test_who_guesses_on_a_connection_is_in_nobody_else_s_way(self):
+        issuer = jwt_issuer.Issuer(self)
+        key = issuer.add("EdDSA")
+        gateway = self.start(issuer)
+        head, claims, _ = issuer.token(key).split(".")
+        guess = iter(".".join([head, claims, b64(os.urandom(63) + b"\0")]) for _ in range(2000))
+        stranger = http.client.HTTPConnection(urllib.parse.urlsplit(gateway.url).netloc, timeout=harness.PATIENCE_S)
+
+        def ask(token):
+            stranger.request("POST", "/v1/sampling", b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {
+                "Content-Type": "application/json", "Authorization": "Bearer " + token})
+            answer = stranger.getresponse()
+            answer.read()
+            return answer.status
+        statuses = [ask(next(guess)) for _ in range(16)]
+        self.assertEqual(statuses, [401] * 16)
+        harness.wait_for(lambda: ask(next(guess)) == 503, "the end of patience")
+        self.assert_result(gateway.sample(key=issuer.token(key)))  # never seen before
+        stranger.close()
 
     def test_a_remembered_token_ends_with_its_exp(self):
         issuer = jwt_issuer.Issuer(self)

@@ -23,7 +23,7 @@ static int tear_down(void **state)
 static enum jwt_fault ask_at(struct token_rig *t, const char *token, uint64_t now_s,
 			     struct jwt_caller *out)
 {
-	return jwt_checker_ask(t->checker, slice_str(token), now_s, t->work, out);
+	return jwt_checker_ask(t->checker, slice_str(token), now_s, t->work, NULL, out);
 }
 
 static void expect(struct token_rig *t, const char *token, enum jwt_fault wanted)
@@ -185,6 +185,53 @@ static void only_so_many_wrong_signatures_are_looked_at_in_a_second(void **state
 	free(known);
 }
 
+/* So many of 30 wrong tokens, the first of them number `first`, are looked at for that connection. */
+static uint32_t looked_at(struct token_rig *t, EVP_PKEY *other, int first, uint64_t now_s,
+			  struct tally *connection)
+{
+	char claims[200];
+	struct jwt_caller caller;
+	uint32_t wrong = 0;
+
+	for (int i = first; i < first + 30; i++) {
+		(void)snprintf(claims, sizeof(claims),
+			       TOKEN_CLAIMS("\"tenant\":\"acme\",\"jti\":%d"), i);
+		char *token = sign_token(other, TOKEN_HEADER, claims);
+		const enum jwt_fault fault = jwt_checker_ask(t->checker, slice_str(token), now_s,
+							     t->work, connection, &caller);
+		assert_true(fault == JWT_SIGNATURE || fault == JWT_BUSY);
+		wrong += fault == JWT_SIGNATURE;
+		free(token);
+	}
+	return wrong;
+}
+
+static void wrong_signatures_are_bounded_by_connection_too(void **state)
+{
+	struct token_rig *t = *state;
+	EVP_PKEY *other = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
+	struct tally a = { 0 }, b = { 0 };
+	struct jwt_caller caller;
+	char *good = token_for(t, TOKEN_CLAIMS("\"tenant\":\"acme\""));
+
+	token_rig_tell(t, t->key);
+	assert_int_equal(looked_at(t, other, 0, TOKEN_NOW, &a), 16);
+	assert_int_equal(looked_at(t, other, 100, TOKEN_NOW, &a), 0);
+	assert_int_equal(looked_at(t, other, 200, TOKEN_NOW, &b), 16);
+	assert_int_equal(
+		jwt_checker_ask(t->checker, slice_str(good), TOKEN_NOW, t->work, &a, &caller),
+		JWT_BUSY);
+	assert_int_equal(
+		jwt_checker_ask(t->checker, slice_str(good), TOKEN_NOW, t->work, NULL, &caller),
+		JWT_OK);
+	assert_int_equal(
+		jwt_checker_ask(t->checker, slice_str(good), TOKEN_NOW, t->work, &a, &caller),
+		JWT_OK); /* it is remembered */
+	assert_int_equal(looked_at(t, other, 300, TOKEN_NOW + 1, &a), 16);
+	EVP_PKEY_free(other);
+	free(good);
+}
+
 static void another_set_of_keys_ends_what_the_last_one_let_in(void **state)
 {
 	struct token_rig *t = *state;
@@ -252,6 +299,7 @@ int main(void)
 		FRESH(a_wrong_signature_wishes_for_nothing),
 		FRESH(a_wrong_signature_is_checked_once_until_the_keys_change),
 		FRESH(only_so_many_wrong_signatures_are_looked_at_in_a_second),
+		FRESH(wrong_signatures_are_bounded_by_connection_too),
 		FRESH(another_set_of_keys_ends_what_the_last_one_let_in),
 		FRESH(another_configuration_ends_what_the_last_one_let_in_and_keeps_the_keys),
 		FRESH(keys_of_a_place_that_nobody_has_are_let_go_of),
