@@ -104,7 +104,7 @@ static bool prepare(struct walk *walk)
 	walk->work = json_work_new();
 	walk->health = health_new();
 	if (walk->health != NULL)
-		walk->view = health_view_new(walk->health, walk->config, 1, 0);
+		walk->view = health_view_new(walk->health, walk->config, 1);
 	if (walk->work == NULL || walk->view == NULL)
 		return false;
 	arena_init(&walk->arena, &walk->pool, REQUEST_ARENA_MAX);

@@ -43,6 +43,14 @@ struct endpoint {
 		identity; /* "https|host|port|sha256 of the CA": pools outlive snapshots by it */
 };
 
+/* One worker's share of a bound of all; none and nothing stay so. */
+static inline uint32_t config_share(uint32_t bound, uint32_t workers)
+{
+	if (bound == UINT32_MAX || bound == 0)
+		return bound;
+	return bound < workers ? 1 : bound / workers;
+}
+
 struct provider_timeouts {
 	nsec_t connect, first_byte, idle, total; /* per attempt */
 };

@@ -93,16 +93,21 @@ static void print_handshakes(const struct control *control, FILE *out)
 enum { POOL_STATES = 4 };
 static const char *const pool_states[POOL_STATES] = { "idle", "busy", "connecting", "queued" };
 
-/* Adds one worker's connections to provider `p`. A worker that has not swapped yet numbers the
- * providers by another configuration. */
+/* A worker that has not swapped yet numbers the providers by another configuration. */
+static bool uses_this(const struct control *control, const struct worker *worker)
+{
+	return atomic_load_explicit(&worker_shared(worker)->config_seq, memory_order_acquire) ==
+	       control->seq;
+}
+
+/* Adds one worker's connections to provider `p`. */
 static void add_pool(const struct control *control, uint32_t worker, uint32_t p,
 		     uint64_t sums[POOL_STATES])
 {
 	struct worker *w = control->args.workers[worker];
 	const struct worker_pool_counts *counts = worker_pool_counts(w, p);
 
-	if (atomic_load_explicit(&worker_shared(w)->config_seq, memory_order_acquire) !=
-	    control->seq)
+	if (!uses_this(control, w))
 		return;
 	sums[0] += atomic_load_explicit(&counts->idle, memory_order_relaxed);
 	sums[1] += atomic_load_explicit(&counts->busy, memory_order_relaxed);
@@ -121,6 +126,74 @@ static void print_pools(const struct control *control, FILE *out)
 			struct slice values[] = { control->config->providers[p].name,
 						  slice_str(pool_states[state]) };
 			metrics_print_sample(METRIC_POOL_CONNECTIONS, values, sums[state], out);
+		}
+	}
+}
+
+/* The worst of the workers that use this configuration. */
+static uint64_t worst_breaker(const struct control *control, uint32_t p, uint32_t e)
+{
+	uint64_t worst = 0;
+
+	for (uint32_t i = 0; i < control->args.worker_count; i++) {
+		const struct worker *w = control->args.workers[i];
+		const uint64_t state = atomic_load_explicit(&worker_health(w, p)->breakers[e],
+							    memory_order_relaxed);
+		if (uses_this(control, w) && state > worst)
+			worst = state;
+	}
+	return worst;
+}
+
+static uint64_t longest_cooling(const struct control *control, uint32_t p, uint32_t k)
+{
+	uint64_t longest = 0;
+
+	for (uint32_t i = 0; i < control->args.worker_count; i++) {
+		const struct worker *w = control->args.workers[i];
+		const uint64_t s = atomic_load_explicit(&worker_health(w, p)->cools_s[k],
+							memory_order_relaxed);
+		if (uses_this(control, w) && s > longest)
+			longest = s;
+	}
+	return longest;
+}
+
+/* A series has to have a name of its own: of endpoints with the same URL the first stands for all. */
+static bool url_is_new(const struct provider *provider, uint32_t e)
+{
+	for (uint32_t i = 0; i < e; i++)
+		if (slice_eq(provider->endpoints[i].url, provider->endpoints[e].url))
+			return false;
+	return true;
+}
+
+static void print_breakers(const struct control *control, FILE *out)
+{
+	metrics_print_head(METRIC_BREAKER_STATE, out);
+	for (uint32_t p = 0; p < control->config->provider_count; p++) {
+		const struct provider *provider = &control->config->providers[p];
+		for (uint32_t e = 0; e < provider->endpoint_count; e++) {
+			const struct slice values[] = { provider->name,
+							provider->endpoints[e].url };
+			if (url_is_new(provider, e))
+				metrics_print_sample(METRIC_BREAKER_STATE, values,
+						     worst_breaker(control, p, e), out);
+		}
+	}
+}
+
+static void print_keys(const struct control *control, FILE *out)
+{
+	metrics_print_head(METRIC_KEY_COOLDOWN, out);
+	for (uint32_t p = 0; p < control->config->provider_count; p++) {
+		const struct provider *provider = &control->config->providers[p];
+		for (uint32_t k = 0; k < provider->key_count; k++) {
+			char number[16];
+			(void)snprintf(number, sizeof(number), "%u", k);
+			const struct slice values[] = { provider->name, slice_str(number) };
+			metrics_print_sample(METRIC_KEY_COOLDOWN, values,
+					     longest_cooling(control, p, k), out);
 		}
 	}
 }
@@ -144,6 +217,8 @@ static void print_more(FILE *out, void *arg)
 	print_guard_kills(control, out);
 	print_handshakes(control, out);
 	print_pools(control, out);
+	print_breakers(control, out);
+	print_keys(control, out);
 	print_tokens(control, out);
 	control_checks_print(control->checks, out);
 	control_jwks_print(control->jwks, control_now(), out);

@@ -109,7 +109,6 @@ struct health *health_new(void)
 
 	if (health == NULL)
 		return NULL;
-	health->breaker = breaker_settings_default;
 	health->retry = retry_settings_default;
 	return health;
 }
@@ -122,7 +121,19 @@ void health_free(struct health *health)
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
-static bool fill_endpoints(struct health *health, const struct provider *provider,
+/* Calls that an endpoint may have from one worker, those that wait for a connection included. */
+static uint32_t calls_max(const struct endpoint *endpoint, uint32_t workers)
+{
+	uint32_t sum;
+
+	return __builtin_add_overflow(config_share(endpoint->concurrent, workers),
+				      config_share(endpoint->queue, workers), &sum)
+		       ? UINT32_MAX
+		       : sum;
+}
+
+static bool fill_endpoints(struct health *health, const struct config *config,
+			   const struct provider *provider, uint32_t workers,
 			   struct health_provider *out)
 {
 	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
@@ -134,8 +145,13 @@ static bool fill_endpoints(struct health *health, const struct provider *provide
 		if (state == NULL)
 			return false;
 		out->endpoints[e] = state;
-		out->members[e] =
-			(struct pool_member){ .load = &state->load, .weight = endpoint->weight };
+		out->members[e] = (struct pool_member){
+			.load = &state->load,
+			.weight = endpoint->weight,
+			.own_zone = !slice_absent(config->zone) &&
+				    slice_eq(config->zone, endpoint->zone),
+		};
+		out->calls_max[e] = calls_max(endpoint, workers);
 		out->endpoint_count = e + 1;
 	}
 	return true;
@@ -157,7 +173,20 @@ static bool fill_keys(struct health *health, const struct provider *provider,
 	return true;
 }
 
-static bool fill_providers(struct health_view *view, const struct config *config)
+static struct breaker_settings breaker_settings(const struct provider_breaker *breaker)
+{
+	return (struct breaker_settings){
+		.row = breaker->failures,
+		.ratio = breaker->ratio,
+		.calls = breaker->calls,
+		.window = breaker->window,
+		.open_first = breaker->open,
+		.open_max = breaker->open_max,
+		.ramp = breaker->slow_start,
+	};
+}
+
+static bool fill_providers(struct health_view *view, const struct config *config, uint32_t workers)
 {
 	struct health *health = view->health;
 
@@ -167,8 +196,10 @@ static bool fill_providers(struct health_view *view, const struct config *config
 
 		view->provider_count = p + 1;
 		out->state = state_for(health, HEALTH_PROVIDER, &provider->name, 1);
-		out->calls_max = UINT32_MAX;
-		if (out->state == NULL || !fill_endpoints(health, provider, out) ||
+		if (out->state == NULL)
+			return false;
+		out->state->breaker = breaker_settings(&provider->breaker);
+		if (!fill_endpoints(health, config, provider, workers, out) ||
 		    !fill_keys(health, provider, out))
 			return false;
 	}
@@ -191,22 +222,23 @@ static bool fill_models(struct health_view *view, const struct config *config)
 }
 
 struct health_view *health_view_new(struct health *health, const struct config *config,
-				    uint32_t workers, nsec_t now)
+				    uint32_t workers)
 {
 	struct health_view *view = calloc(1, sizeof(*view));
 
 	must(workers > 0);
-	(void)now;
 	if (view == NULL)
 		return NULL;
 	view->health = health;
 	view->catalog = &config->catalog;
 	view->model_count = config->catalog.count;
+	health->retry.share = config->retries.budget;
+	health->retry.floor = config->retries.floor;
 	view->providers = calloc(config->provider_count + 1, sizeof(*view->providers));
 	view->models = calloc(config->catalog.count + 1, sizeof(struct model_state *));
 	view->speeds = calloc(config->catalog.count + 1, sizeof(*view->speeds));
 	if (view->providers != NULL && view->models != NULL && view->speeds != NULL &&
-	    fill_providers(view, config) && fill_models(view, config))
+	    fill_providers(view, config, workers) && fill_models(view, config))
 		return view;
 	health_view_free(view);
 	return NULL;

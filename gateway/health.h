@@ -14,6 +14,7 @@
 
 struct health;         /* of a worker */
 struct health_view;    /* of one snapshot */
+struct provider_state; /* of a provider: retry budget */
 struct endpoint_state; /* of an endpoint: breaker, latency, calls in flight */
 struct key_state;      /* of a key: cool-down, head-room */
 struct model_state;    /* of a model: speed, facts learned */
@@ -23,10 +24,11 @@ struct health *health_new(void);
 /* Every view must have been freed and every choice ended. Accepts NULL. */
 void health_free(struct health *health);
 
-/* The states of a snapshot's providers and models, made where they are new. The configuration must
- * outlive the view. `workers`: among so many the caps of an endpoint are shared out. NULL: memory. */
+/* The states of a snapshot's providers and models, made where they are new; its settings of breakers and
+ * retries are in force from here on. The configuration must outlive the view. `workers`: among so many
+ * the caps of an endpoint are shared out. NULL: memory. */
 struct health_view *health_view_new(struct health *health, const struct config *config,
-				    uint32_t workers, nsec_t now);
+				    uint32_t workers);
 /* States that no other view and no call in flight refers to go with it. Accepts NULL. */
 void health_view_free(struct health_view *view);
 
@@ -56,6 +58,7 @@ struct health_choice {
 	uint32_t drawn_count;          /* 0: there was but one */
 	/* private */
 	struct health *health;
+	struct provider_state *of;
 	struct endpoint_state *at; /* NULL: ended, or never made */
 	struct key_state *with;
 	struct model_state *model;
@@ -74,6 +77,11 @@ MUST_USE enum err health_choose(struct health_view *view, uint32_t model,
 
 /* The attempt is being sent. Without it health_ended takes nothing from the outcome. */
 void health_began(struct health_choice *choice, nsec_t now);
+
+/* The head of its answer is there: what it says of the key's limits. Not needed where the outcome has the
+ * headers: they are gone when an answer in pieces has ended. */
+void health_note_rates(struct health_choice *choice, const struct provider_headers *headers,
+		       nsec_t now, uint64_t wall_ns);
 
 /* What became of an attempt. */
 struct health_outcome {

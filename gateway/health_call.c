@@ -14,8 +14,7 @@ static const nsec_t busy_wait = 1 * SEC;
 /* ---- choosing -------------------------------------------------------------------------------- */
 
 /* Endpoints that a call may go to. None: why not, and for how long. */
-static enum err admitted(struct health *health, struct health_provider *provider, nsec_t now,
-			 uint64_t *may, nsec_t *wait)
+static enum err admitted(struct health_provider *provider, nsec_t now, uint64_t *may, nsec_t *wait)
 {
 	bool busy = false;
 	nsec_t first = NSEC_NEVER;
@@ -27,11 +26,12 @@ static enum err admitted(struct health *health, struct health_provider *provider
 
 		if (!admits && state->breaker.until > now && state->breaker.until < first)
 			first = state->breaker.until;
-		if (admits && state->load.in_flight >= provider->calls_max)
+		if (admits && state->load.in_flight >= provider->calls_max[e])
 			busy = true;
 		else if (admits)
 			*may |= UINT64_C(1) << e;
-		provider->members[e].share = breaker_share(&state->breaker, &health->breaker, now);
+		provider->members[e].share =
+			breaker_share(&state->breaker, &provider->state->breaker, now);
 	}
 	if (*may != 0)
 		return ERR_OK;
@@ -69,12 +69,13 @@ static void choose_endpoint(struct health_provider *provider, uint64_t may, uint
 }
 
 /* Everything the call will report to stays until it has. */
-static void hold(struct health *health, struct health_choice *choice, nsec_t now)
+static void hold(struct health_choice *choice, nsec_t now)
 {
 	struct endpoint_state *at = choice->at;
 
-	choice->probe = breaker_began(&at->breaker, &health->breaker, now);
+	choice->probe = breaker_began(&at->breaker, &choice->of->breaker, now);
 	at->load.in_flight++;
+	health_hold(&choice->of->entry);
 	health_hold(&at->entry);
 	health_hold(&choice->model->entry);
 	if (choice->with != NULL)
@@ -91,17 +92,18 @@ enum err health_choose(struct health_view *view, uint32_t model, const struct he
 	const uint32_t p = view->catalog->models[model].provider;
 	struct health_provider *provider = &view->providers[p];
 	struct health_choice made = { .health = view->health,
+				      .of = provider->state,
 				      .model = view->models[model],
 				      .provider = p };
 	if (tried == NULL)
 		tried = &nowhere;
-	enum err err = admitted(view->health, provider, now, &may, wait);
+	enum err err = admitted(provider, now, &may, wait);
 	if (err == ERR_OK)
 		err = choose_key(provider, tried->keys, now, &made, wait);
 	if (err != ERR_OK)
 		return err;
 	choose_endpoint(provider, may, tried->endpoints, now, random, &made);
-	hold(view->health, &made, now);
+	hold(&made, now);
 	*choice = made;
 	return ERR_OK;
 }
@@ -112,6 +114,14 @@ void health_began(struct health_choice *choice, nsec_t now)
 	choice->began = true;
 	if (choice->with != NULL)
 		key_began(&choice->with->key, now);
+}
+
+void health_note_rates(struct health_choice *choice, const struct provider_headers *headers,
+		       nsec_t now, uint64_t wall_ns)
+{
+	must(choice->at != NULL);
+	if (choice->with != NULL && headers->rates_sent)
+		key_note_rates(&choice->with->key, headers->rates, now, wall_ns);
 }
 
 /* ---- what an outcome tells ------------------------------------------------------------------- */
@@ -159,7 +169,7 @@ static void tell_endpoint(struct health *health, const struct health_choice *cho
 	struct endpoint_state *at = choice->at;
 	const enum breaker_result result = judge(outcome);
 
-	breaker_ended(&at->breaker, &health->breaker, choice->probe, result, now);
+	breaker_ended(&at->breaker, &choice->of->breaker, choice->probe, result, now);
 	health_trouble(health, &at->entry, at->breaker.open || at->breaker.failing);
 	if (outcome->err == ERR_OK)
 		pool_note(&at->load, true, latency(outcome), now);
@@ -210,9 +220,11 @@ void health_ended(struct health_choice *choice, const struct health_outcome *out
 			   outcome->output_tokens);
 	health_let_go(health, &choice->model->entry);
 	health_let_go(health, &choice->at->entry);
+	health_let_go(health, &choice->of->entry);
 	choice->at = NULL;
 	choice->with = NULL;
 	choice->model = NULL;
+	choice->of = NULL;
 }
 
 /* ---- retries --------------------------------------------------------------------------------- */

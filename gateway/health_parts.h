@@ -26,6 +26,7 @@ struct health_entry {
 
 struct provider_state {
 	struct health_entry entry;
+	struct breaker_settings breaker; /* of its endpoints, by the newest configuration */
 	struct retry_budget retries;
 };
 
@@ -48,10 +49,9 @@ struct model_state {
 
 struct health {
 	struct health_entry *buckets[HEALTH_KINDS][HEALTH_BUCKETS];
-	uint32_t states;   /* all there are */
-	uint32_t troubles; /* endpoints whose breaker is not closed, and keys that cool */
-	struct breaker_settings breaker;
-	struct retry_settings retry;
+	uint32_t states;             /* all there are */
+	uint32_t troubles;           /* endpoints whose breaker is not closed, and keys that cool */
+	struct retry_settings retry; /* by the newest configuration */
 	struct retry_budget tenants[HEALTH_TENANTS];
 };
 
@@ -63,7 +63,7 @@ struct health_provider {
 	struct key_state *with[CONFIG_KEYS_MAX];
 	struct key *keys[CONFIG_KEYS_MAX]; /* within those */
 	uint32_t key_count, key_turn;
-	uint32_t calls_max; /* in flight and waiting, per endpoint */
+	uint32_t calls_max[CONFIG_ENDPOINTS_MAX]; /* in flight and waiting, of this worker */
 };
 
 struct health_view {

@@ -37,9 +37,9 @@ static nsec_t state_due(const struct upstream_call *call)
 	must(call->state != UPSTREAM_IDLE);
 	switch (call->state) {
 	case UPSTREAM_QUEUED: /* for an address no longer than for a connection to it */
-		return call->pool->target_count != 0
-			       ? NSEC_NEVER
-			       : after(call->last_progress, timeouts->connect);
+		return after(call->last_progress, call->pool->target_count != 0
+							  ? call->pool->queue_deadline
+							  : timeouts->connect);
 	case UPSTREAM_CONNECT:
 		return call->conn->give_up;
 	case UPSTREAM_SENT:
@@ -110,8 +110,12 @@ static void on_state_late(struct upstream_call *call)
 {
 	switch (call->state) {
 	case UPSTREAM_QUEUED:
-		upstream_call_end(call, ERR_PROVIDER_NO_ATTEMPT,
-				  "no address of the host within the connect timeout");
+		if (call->pool->target_count != 0)
+			upstream_call_end(call, ERR_BUSY,
+					  "no connection was free within the queue's deadline");
+		else
+			upstream_call_end(call, ERR_PROVIDER_NO_ATTEMPT,
+					  "no address of the host within the connect timeout");
 		break;
 	case UPSTREAM_CONNECT:
 		on_connect_late(call);
@@ -299,7 +303,7 @@ void upstream_start(struct upstream_pool *pool, struct upstream_call *call)
 	if (pool->unresolved) {
 		upstream_call_end(call, ERR_PROVIDER_NO_ATTEMPT,
 				  "the host's name could not be resolved");
-	} else if (pool->queue.count >= pool->up->limits.queue_max) {
+	} else if (pool->queue.count >= pool->queue_max) {
 		upstream_call_end(call, ERR_BUSY, "too many calls wait for a connection");
 	} else {
 		call->state = UPSTREAM_QUEUED;

@@ -21,9 +21,10 @@ struct upstream;      /* all pools of a worker */
 struct upstream_pool; /* one endpoint identity */
 
 struct upstream_limits {
-	uint32_t connections_max; /* per pool */
+	uint32_t connections_max; /* per pool; an endpoint's own bounds may be lower */
 	uint32_t idle_max;        /* kept per pool */
-	uint32_t queue_max;       /* calls waiting per pool */
+	uint32_t queue_max;       /* calls waiting per pool; likewise */
+	uint32_t workers;         /* an endpoint's own bounds are of so many together; 0: one */
 	nsec_t idle_for;          /* a kept connection is closed after that */
 	size_t head_max;          /* bytes of status line and headers */
 	size_t body_max;          /* bytes of an answer's body */
@@ -33,7 +34,8 @@ extern const struct upstream_limits upstream_limits_default;
 /* NULL: memory. `limits` is copied. */
 struct upstream *upstream_new(struct net_loop *loop, const struct upstream_limits *limits);
 
-/* The pool of that identity, made on first use; the endpoint's slices are copied. NULL with a line
+/* The pool of that identity, made on first use; the endpoint's slices are copied. Its bounds (concurrent,
+ * queue, queue_deadline) are those of the endpoint, or the widest of all that share it. NULL with a line
  * in `problem` when its CA cannot be used. Lives until upstream_sweep finds it unmarked. */
 struct upstream_pool *upstream_pool_for(struct upstream *up, const struct endpoint *endpoint,
 					char *problem, size_t room);
@@ -41,6 +43,8 @@ struct upstream_pool *upstream_pool_for(struct upstream *up, const struct endpoi
 /* A new snapshot: mark, call upstream_pool_for for all its endpoints, sweep: pools not asked for
  * since the mark are closed once their last call has ended. */
 void upstream_mark(struct upstream *up);
+/* Whether the pool of that identity was asked for since. */
+bool upstream_is_marked(const struct upstream *up, struct slice identity);
 void upstream_sweep(struct upstream *up);
 
 /* Addresses of a pool's host, replacing the old ones; count 0: resolution failed (`why`), calls

@@ -150,8 +150,7 @@ static const char *on_connection(struct upstream_http *http, struct slice value)
 	return NULL;
 }
 
-/* The headers that matter: framing goes through a function, the rest is remembered; sent twice, the
- * first counts. */
+/* The headers that matter: framing goes through a function, the rest is remembered. */
 static const struct header_row {
 	struct slice name;
 	header_fn *read;
@@ -169,14 +168,31 @@ static const struct header_row {
 	{ SLICE_INIT("content-type"), NULL, offsetof(struct upstream_http, content_type) },
 };
 
+/* Sent twice, the first counts. */
+static void keep_span(struct upstream_http_span *span, const char *bytes, struct slice value)
+{
+	if (span->at == 0)
+		*span = (struct upstream_http_span){ (size_t)(value.at - bytes), value.len };
+}
+
+static void keep_rate(struct upstream_http *http, struct slice name, const char *bytes,
+		      struct slice value)
+{
+	enum rate_field field;
+	uint32_t kind;
+
+	if (!rate_name_find(name, &kind, &field))
+		return;
+	http->rates_sent = true;
+	keep_span(&http->rates[kind][field], bytes, value);
+}
+
 static const char *keep_header(struct upstream_http *http, const struct header_row *row,
 			       const char *bytes, struct slice value)
 {
 	if (row->read != NULL)
 		return row->read(http, value);
-	struct upstream_http_span *span = (void *)((char *)http + row->span);
-	if (span->at == 0)
-		*span = (struct upstream_http_span){ (size_t)(value.at - bytes), value.len };
+	keep_span((void *)((char *)http + row->span), bytes, value);
 	return NULL;
 }
 
@@ -203,6 +219,7 @@ static const char *parse_header(struct upstream_http *http, const char *bytes, s
 	for (size_t i = 0; i < COUNT_OF(header_rows); i++)
 		if (slice_eq_nocase(name, header_rows[i].name))
 			return keep_header(http, &header_rows[i], bytes, value);
+	keep_rate(http, name, bytes, value);
 	return NULL;
 }
 
@@ -523,6 +540,18 @@ static struct slice span_slice(struct upstream_http_span span, const char *bytes
 	return span.at == 0 ? slice_of(NULL, 0) : slice_of(bytes + span.at, span.len);
 }
 
+static void answer_rates(const struct upstream_http *http, const char *bytes,
+			 struct provider_headers *headers)
+{
+	headers->rates_sent = http->rates_sent;
+	for (uint32_t i = 0; i < RATE_KINDS && http->rates_sent; i++)
+		headers->rates[i] = (struct rate_header){
+			.limit = span_slice(http->rates[i][RATE_LIMIT], bytes),
+			.remaining = span_slice(http->rates[i][RATE_REMAINING], bytes),
+			.reset = span_slice(http->rates[i][RATE_RESET], bytes),
+		};
+}
+
 void upstream_http_answer(const struct upstream_http *http, const char *bytes,
 			  struct provider_answer *answer)
 {
@@ -536,5 +565,6 @@ void upstream_http_answer(const struct upstream_http *http, const char *bytes,
 		.request_id = span_slice(http->request_id, bytes),
 		.content_type = span_slice(http->content_type, bytes),
 	};
+	answer_rates(http, bytes, &answer->headers);
 	answer->body = slice_of(bytes + http->body, http->size);
 }

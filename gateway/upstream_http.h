@@ -13,6 +13,7 @@
 
 #include "codec/base/attr.h"
 #include "codec/dialect.h"
+#include "gateway/rate_names.h"
 
 enum {
 	UPSTREAM_HTTP_HEADERS_MAX = 100,   /* lines: headers, trailers, and those of 1xx answers */
@@ -61,6 +62,8 @@ struct upstream_http {
 	size_t body, size; /* offset and length of the (decoded) body so far */
 	struct upstream_http_span date, retry_after, retry_after_ms, should_retry, request_id,
 		content_type;
+	bool rates_sent;
+	struct upstream_http_span rates[RATE_KINDS][RATE_FIELDS];
 	bool waits; /* behind the head, for upstream_http_go_on */
 	/* private */
 	enum upstream_http_step step;

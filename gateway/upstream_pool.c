@@ -189,7 +189,7 @@ void upstream_pool_note_opened(struct upstream_conn *conn)
 
 bool upstream_pool_may_connect(const struct upstream_pool *pool)
 {
-	return pool->target_count != 0 && pool->conns < pool->up->limits.connections_max;
+	return pool->target_count != 0 && pool->conns < pool->connections_max;
 }
 
 struct upstream_conn *upstream_conn_new(struct upstream_pool *pool)
@@ -372,6 +372,33 @@ static struct upstream_pool *pool_new(struct upstream *up, const struct endpoint
 	return pool;
 }
 
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint32_t most(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The first endpoint of a snapshot that names the pool sets its bounds, a further one widens them. */
+static void take_bounds(struct upstream_pool *pool, const struct endpoint *endpoint)
+{
+	const struct upstream_limits *limits = &pool->up->limits;
+	const uint32_t workers = limits->workers == 0 ? 1 : limits->workers;
+	const uint32_t connections =
+		least(config_share(endpoint->concurrent, workers), limits->connections_max);
+	const uint32_t queue = least(config_share(endpoint->queue, workers), limits->queue_max);
+	const nsec_t wait = endpoint->queue_deadline == 0 ? NSEC_NEVER : endpoint->queue_deadline;
+
+	pool->connections_max =
+		pool->marked ? most(pool->connections_max, connections) : connections;
+	pool->queue_max = pool->marked ? most(pool->queue_max, queue) : queue;
+	if (!pool->marked || wait > pool->queue_deadline)
+		pool->queue_deadline = wait;
+}
+
 struct upstream_pool *upstream_pool_for(struct upstream *up, const struct endpoint *endpoint,
 					char *problem, size_t room)
 {
@@ -381,6 +408,7 @@ struct upstream_pool *upstream_pool_for(struct upstream *up, const struct endpoi
 		pool = pool_new(up, endpoint, problem, room);
 	if (pool == NULL)
 		return NULL;
+	take_bounds(pool, endpoint);
 	pool->marked = true;
 	pool->doomed = false;
 	return pool;
@@ -402,6 +430,13 @@ void upstream_mark(struct upstream *up)
 {
 	for (struct upstream_pool *pool = up->pools; pool != NULL; pool = pool->next)
 		pool->marked = false;
+}
+
+bool upstream_is_marked(const struct upstream *up, struct slice identity)
+{
+	const struct upstream_pool *pool = upstream_pool_find(up, identity);
+
+	return pool != NULL && pool->marked;
 }
 
 void upstream_sweep(struct upstream *up)

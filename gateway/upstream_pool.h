@@ -69,6 +69,8 @@ struct upstream_pool {
 	uint32_t target_count, turn;
 	uint32_t generation; /* of the targets */
 	bool unresolved;     /* no address was ever known, and the last resolution failed */
+	uint32_t connections_max, queue_max;
+	nsec_t queue_deadline; /* how long a call waits for a connection; NSEC_NEVER: no bound */
 	bool marked, doomed;
 	bool idle_armed;
 	struct upstream_conn *newest, *oldest; /* idle */

@@ -354,33 +354,12 @@ static void on_sent(void *owner, void *request)
 }
 
 /* ---- the thread ---- */
-static void publish_pools(struct worker *worker)
-{
-	for (uint32_t p = 0; p < worker->config->provider_count; p++) {
-		const struct provider *provider = &worker->config->providers[p];
-		struct upstream_counts sum = { 0 };
-		for (uint32_t e = 0; e < provider->endpoint_count; e++) {
-			struct upstream_counts one =
-				upstream_count(worker->upstream, provider->endpoints[e].identity);
-			sum.idle += one.idle;
-			sum.busy += one.busy;
-			sum.connecting += one.connecting;
-			sum.queued += one.queued;
-		}
-		struct worker_pool_counts *counts = &worker->pool_counts[p];
-		atomic_store_explicit(&counts->idle, sum.idle, memory_order_relaxed);
-		atomic_store_explicit(&counts->busy, sum.busy, memory_order_relaxed);
-		atomic_store_explicit(&counts->connecting, sum.connecting, memory_order_relaxed);
-		atomic_store_explicit(&counts->queued, sum.queued, memory_order_relaxed);
-	}
-}
-
 static void on_second(struct net_timer *timer)
 {
 	struct worker *worker = CONTAINER_OF(timer, struct worker, second);
 
 	health_tick(worker->providers.health, net_now(worker->loop));
-	publish_pools(worker);
+	worker_publish(worker);
 	net_timer_set(worker->loop, timer, net_now(worker->loop) + SEC);
 }
 
@@ -465,8 +444,9 @@ static bool worker_build(struct worker *worker)
 	worker->health = health_new();
 	worker->tokens = jwt_checker_new();
 	worker->pool_counts = calloc(WORKER_PROVIDERS_MAX, sizeof(*worker->pool_counts));
+	worker->healths = calloc(WORKER_PROVIDERS_MAX, sizeof(*worker->healths));
 	if (worker->loop == NULL || worker->json == NULL || worker->health == NULL ||
-	    worker->tokens == NULL || worker->pool_counts == NULL ||
+	    worker->tokens == NULL || worker->pool_counts == NULL || worker->healths == NULL ||
 	    !slab_init(&worker->requests, sizeof(struct request), REQUESTS_MAX))
 		return false;
 	net_loop_set_owner(worker->loop, worker);
@@ -474,7 +454,9 @@ static bool worker_build(struct worker *worker)
 		return false;
 	if (args->config->store.redis && !use_redis(worker))
 		return false;
-	worker->upstream = upstream_new(worker->loop, &upstream_limits_default);
+	struct upstream_limits bounds = upstream_limits_default;
+	bounds.workers = args->count;
+	worker->upstream = upstream_new(worker->loop, &bounds);
 	if (worker->upstream == NULL || !worker_use_config(worker, args->config, 1))
 		return false;
 	struct http_listener listeners[CONFIG_LISTEN_MAX];
@@ -533,10 +515,4 @@ const struct worker_shared *worker_shared(const struct worker *worker)
 const struct http_counters *worker_http_counters(const struct worker *worker)
 {
 	return http_counters(worker->http);
-}
-
-const struct worker_pool_counts *worker_pool_counts(const struct worker *worker, uint32_t provider)
-{
-	must(provider < WORKER_PROVIDERS_MAX);
-	return &worker->pool_counts[provider];
 }

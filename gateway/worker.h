@@ -92,5 +92,11 @@ struct worker_pool_counts {
 	_Atomic uint64_t idle, busy, connecting, queued;
 };
 const struct worker_pool_counts *worker_pool_counts(const struct worker *worker, uint32_t provider);
+/* What it knows of one provider; published once a second. */
+struct worker_health {
+	_Atomic uint8_t breakers[CONFIG_ENDPOINTS_MAX]; /* enum breaker_state */
+	_Atomic uint32_t cools_s[CONFIG_KEYS_MAX];      /* rounded up */
+};
+const struct worker_health *worker_health(const struct worker *worker, uint32_t provider);
 
 #endif

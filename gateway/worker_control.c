@@ -12,6 +12,7 @@ static void providers_free(struct worker_providers *providers)
 {
 	health_view_free(providers->health);
 	free(providers->pools);
+	free(providers->firsts);
 	*providers = (struct worker_providers){ 0 };
 }
 
@@ -21,6 +22,8 @@ static void fill_provider(struct worker *worker, struct worker_providers *fresh,
 	char problem[256];
 
 	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
+		if (!upstream_is_marked(worker->upstream, provider->endpoints[e].identity))
+			fresh->firsts[p] |= UINT64_C(1) << e;
 		fresh->pools[p][e] = upstream_pool_for(worker->upstream, &provider->endpoints[e],
 						       problem, sizeof(problem));
 		if (fresh->pools[p][e] == NULL)
@@ -33,12 +36,12 @@ static void fill_provider(struct worker *worker, struct worker_providers *fresh,
 bool worker_use_config(struct worker *worker, const struct config *config, uint64_t seq)
 {
 	struct worker_providers fresh = {
-		.health = health_view_new(worker->health, config, worker->args.count,
-					  net_now(worker->loop)),
+		.health = health_view_new(worker->health, config, worker->args.count),
 		.pools = calloc(config->provider_count + 1, sizeof(*fresh.pools)),
+		.firsts = calloc(config->provider_count + 1, sizeof(*fresh.firsts)),
 	};
 
-	if (fresh.health == NULL || fresh.pools == NULL) {
+	if (fresh.health == NULL || fresh.pools == NULL || fresh.firsts == NULL) {
 		providers_free(&fresh);
 		return false;
 	}

@@ -15,6 +15,7 @@ struct worker_providers {
 	struct health_view *health;
 	struct upstream_pool *(
 		*pools)[CONFIG_ENDPOINTS_MAX]; /* NULL where a CA could not be used */
+	uint64_t *firsts; /* by provider, a bit per endpoint: no earlier one has its pool */
 };
 
 struct worker {
@@ -35,6 +36,7 @@ struct worker {
 	const struct config *config;
 	struct worker_providers providers;
 	struct worker_pool_counts *pool_counts; /* by provider; stays, because control reads it */
+	struct worker_health *healths;          /* likewise */
 	struct net_timer second;                /* gauges */
 	uint8_t random[4096];
 	size_t random_left;
@@ -60,6 +62,11 @@ struct request {
 
 /* The drain is nearly over: who waits for a provider is told so, and whoever still comes. */
 void worker_refuse_waiting(struct worker *worker);
+
+/* ---- worker_publish.c ---- */
+
+/* Pools, breakers and keys, for the scrape. */
+void worker_publish(struct worker *worker);
 
 /* ---- worker_control.c ---- */
 

@@ -4,7 +4,7 @@
 
 const struct breaker_settings breaker_settings_default = {
 	.row = 5,
-	.percent = 50,
+	.ratio = 0.5,
 	.calls = 20,
 	.window = 10 * SEC,
 	.open_first = 1 * SEC,
@@ -83,8 +83,10 @@ static bool too_many(const struct breaker *breaker, const struct breaker_setting
 	const uint64_t calls = (uint64_t)breaker->halves[0].calls + breaker->halves[1].calls;
 	const uint64_t bad = (uint64_t)breaker->halves[0].bad + breaker->halves[1].bad;
 
-	return breaker->row >= settings->row ||
-	       (calls >= settings->calls && bad * 100 >= calls * settings->percent);
+	if (breaker->row >= settings->row)
+		return true;
+	return settings->ratio > 0 && calls >= settings->calls &&
+	       (double)bad >= (double)calls * settings->ratio;
 }
 
 static void count(struct breaker *breaker, const struct breaker_settings *settings, bool bad,

@@ -17,9 +17,9 @@
 #include <stdint.h>
 
 struct breaker_settings {
-	uint32_t row;     /* failures in a row that open it; at least 1 */
-	uint32_t percent; /* failures among a window's calls that open it; over 100: never */
-	uint32_t calls;   /* the window has to have at least so many */
+	uint32_t row;   /* failures in a row that open it; at least 1 */
+	double ratio;   /* failed calls in a window that open it; 0: these are not looked at */
+	uint32_t calls; /* the window has to have at least so many */
 	nsec_t window;
 	nsec_t open_first, open_max; /* how long it stays open: doubled with each failed probe */
 	nsec_t ramp;                 /* slow start after closing; 0: none */

@@ -3,20 +3,15 @@
 #include "codec/base/must.h"
 
 const struct retry_settings retry_settings_default = {
-	.percent = 15,
+	.share = 0.15,
 	.floor = 5,
 	.window = 10 * SEC,
 };
 
-static double share(const struct retry_settings *settings)
-{
-	return (double)settings->percent / 100;
-}
-
 /* The most that may be saved up: a window's share, or the floor. */
 static double most(const struct retry_budget *budget, const struct retry_settings *settings)
 {
-	const double saved = budget->recent * share(settings);
+	const double saved = budget->recent * settings->share;
 
 	return saved > settings->floor ? saved : settings->floor;
 }
@@ -34,7 +29,7 @@ static void bring_up(struct retry_budget *budget, const struct retry_settings *s
 	}
 	budget->at = now;
 	budget->recent *= passed < 1 ? 1 - passed : 0;
-	const double own = budget->recent * share(settings);
+	const double own = budget->recent * settings->share;
 	if (own < settings->floor)
 		budget->left += passed * (settings->floor - own);
 	if (budget->left > most(budget, settings))
@@ -46,7 +41,7 @@ void retry_note_request(struct retry_budget *budget, const struct retry_settings
 {
 	bring_up(budget, settings, now);
 	budget->recent += 1;
-	budget->left += share(settings);
+	budget->left += settings->share;
 	if (budget->left > most(budget, settings))
 		budget->left = most(budget, settings);
 }

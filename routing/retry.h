@@ -2,8 +2,7 @@
  *
  * Every request puts in a part of a retry, every retry takes a whole one out. What was not used is
  * kept for the length of the window only, and who sends little gets a few retries per window all the
- * same. In the long run there are at most RETRY_PERCENT retries per 100 requests and RETRY_FLOOR per
- * window. Pure: time is an argument. */
+ * same. In the long run there are at most `share` retries per request, or `floor` per window. Pure: time is an argument. */
 #ifndef ROUTING_RETRY_H
 #define ROUTING_RETRY_H
 
@@ -13,9 +12,9 @@
 #include <stdint.h>
 
 struct retry_settings {
-	uint32_t percent; /* retries per 100 requests; 0: only the floor's */
-	uint32_t floor;   /* retries per window for who has few requests; 0: none */
-	nsec_t window;    /* at least 1 */
+	double share;   /* retries per request; 0: only the floor's */
+	uint32_t floor; /* retries per window for who has few requests; 0: none */
+	nsec_t window;  /* at least 1 */
 };
 extern const struct retry_settings retry_settings_default;
 

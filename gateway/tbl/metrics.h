@@ -25,6 +25,10 @@ METRIC(CHECKS, "sluice_endpoint_checks_total", COUNTER, "provider,endpoint,resul
        "Active checks of endpoints (providers.*.check); result is ok or failed")
 METRIC(ENDPOINT_UP, "sluice_endpoint_up", GAUGE, "provider,endpoint", "1 or 0",
        "Whether active checks let an endpoint get calls")
+METRIC(BREAKER_STATE, "sluice_breaker_state", GAUGE, "provider,endpoint", "state",
+       "Whether an endpoint gets calls: 0 closed (yes), 1 half open (one at a time, to see), 2 open (no); of the workers that see it worst")
+METRIC(KEY_COOLDOWN, "sluice_key_cooldown_seconds", GAUGE, "provider,key", "seconds",
+       "For how long a provider's key is left alone, after a rate limit, a refusal or spent money; key is its place in providers.*.keys, from 0; the longest of the workers'")
 METRIC(LIMIT_DECISIONS, "sluice_limit_decisions_total", COUNTER, "limit,decision", "decisions",
        "Decisions of the tenants' limits; limit is all where every limit granted, else the one that refused (per_server. and per_model. before its name where it is not the tenant's own); would_refuse is a refusal that enforce: false let pass, counted beside granted")
 METRIC(LIMITER_MODE, "sluice_limiter_mode", GAUGE, "mode", "workers",

@@ -253,6 +253,13 @@ void upstream_mark(struct upstream *up)
 	(void)up;
 }
 
+bool upstream_is_marked(const struct upstream *up, struct slice identity)
+{
+	(void)up;
+	(void)identity;
+	return false;
+}
+
 void upstream_sweep(struct upstream *up)
 {
 	(void)up;
@@ -446,6 +453,8 @@ static void rig_end(void)
 	health_view_free(worker->providers.health);
 	health_free(worker->health);
 	free(worker->providers.pools);
+	free(worker->providers.firsts);
+	free(worker->healths);
 	free(worker->pool_counts);
 	free(worker);
 	world.worker = NULL;

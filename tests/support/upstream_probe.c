@@ -159,6 +159,8 @@ static void do_pool(char **words, size_t count)
 		.host = own(words[3]),
 		.port = (uint16_t)atoi(words[4]),
 		.identity = own(identity),
+		.concurrent = UINT32_MAX, /* the command line's bounds count */
+		.queue = UINT32_MAX,
 	};
 	if (count > 5)
 		pool->endpoint.ca_pem = read_file(words[5]);

@@ -92,7 +92,7 @@ static int set_up(void **state)
 	store_memory_init(&b->memory, b->table);
 	b->work = json_work_new();
 	b->health = health_new();
-	b->view = health_view_new(b->health, b->config, 1, b->now);
+	b->view = health_view_new(b->health, b->config, 1);
 	assert_non_null(b->view);
 	b->now = 1000 * SEC;
 	*state = b;

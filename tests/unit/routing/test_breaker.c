@@ -11,7 +11,7 @@
 
 static const struct breaker_settings settings = {
 	.row = 3,
-	.percent = 50,
+	.ratio = 0.5,
 	.calls = 10,
 	.window = 10 * SEC,
 	.open_first = 1 * SEC,

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static const struct retry_settings settings = { .percent = 15, .floor = 5, .window = 10 * SEC };
+static const struct retry_settings settings = { .share = 0.15, .floor = 5, .window = 10 * SEC };
 
 /* Everything fails: every request is retried as often as may be, at most thrice. */
 static uint32_t outage(struct retry_budget *b, nsec_t *now, int requests, nsec_t apart)
@@ -88,9 +88,9 @@ static void what_is_not_used_is_not_kept_for_ever(void **state)
 	assert_int_equal(left, 5);
 }
 
-static void no_percent_and_no_floor_mean_no_retries(void **state)
+static void no_share_and_no_floor_mean_no_retries(void **state)
 {
-	static const struct retry_settings never = { .percent = 0, .floor = 0, .window = SEC };
+	static const struct retry_settings never = { .share = 0, .floor = 0, .window = SEC };
 	struct retry_budget b = { 0 };
 	nsec_t now = 1000 * SEC;
 
@@ -107,7 +107,7 @@ int main(void)
 		cmocka_unit_test(retries_stay_below_a_fifth_in_the_worst_outage),
 		cmocka_unit_test(who_asks_little_has_a_few_retries_all_the_same),
 		cmocka_unit_test(what_is_not_used_is_not_kept_for_ever),
-		cmocka_unit_test(no_percent_and_no_floor_mean_no_retries),
+		cmocka_unit_test(no_share_and_no_floor_mean_no_retries),
 	};
 
 	return cmocka_run_group_tests_name("retry", tests, NULL, NULL);

@@ -1,0 +1,528 @@
+/* One worker's knowledge of providers, over configurations from texts. */
+#include "gateway/health.h"
+#include "tests/unit/gateway/settings_rig.h"
+
+#include <string.h>
+
+static const char two_of_each[] =
+	"zone: a\n"
+	"retries: {budget: 0.1, floor: 2}\n"
+	"providers:\n"
+	"  one:\n"
+	"    dialect: openai\n"
+	"    endpoints: [{url: \"https://a.example/v1\", concurrent: 4, queue: 2},\n"
+	"                {url: \"https://b.example/v1\", concurrent: 4, queue: 2}]\n"
+	"    keys: [key-number-one, key-number-two]\n"
+	"    breaker: {failures: 3, open: 2s, open_max: 8s, slow_start: 0s}\n"
+	"  other:\n"
+	"    dialect: openai\n"
+	"    endpoints: [{url: \"https://b.example/v1\"}]\n"
+	"models:\n"
+	"  - {id: m, provider: one, context: 8000, price: {input: 1, output: 2}}\n"
+	"  - {id: n, provider: other, context: 8000, price: {input: 1, output: 2}}\n"
+	"  - {id: same, name: m, provider: one, context: 8000, price: {input: 1, output: 2}}\n";
+
+/* The same things at other places, and something new. */
+static const char moved[] =
+	"providers:\n"
+	"  new: {dialect: openai, endpoints: [{url: \"https://c.example/v1\"}]}\n"
+	"  one:\n"
+	"    dialect: openai\n"
+	"    endpoints: [{url: \"https://c.example/v1\"}, {url: \"https://b.example/v1\"}]\n"
+	"    keys: [key-number-two]\n"
+	"models:\n"
+	"  - {id: l, provider: new, context: 8000, price: {input: 1, output: 2}}\n"
+	"  - {id: m, provider: one, context: 8000, price: {input: 1, output: 2}}\n";
+
+enum { M, N, SAME };
+
+struct bench {
+	struct rig rig, next;
+	struct health *health;
+	struct health_view *view;
+	nsec_t now;
+	uint64_t random;
+};
+
+static const uint64_t wall = 1790000000 * SEC;
+
+static void load(struct rig *rig, const char *text)
+{
+	rig_load(rig, text);
+	if (rig->config == NULL)
+		fail_msg("%s", rig->problems);
+}
+
+static int set_up(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	load(&b->rig, two_of_each);
+	b->health = health_new();
+	assert_non_null(b->health);
+	b->view = health_view_new(b->health, b->rig.config, 1);
+	assert_non_null(b->view);
+	b->now = 1000 * SEC;
+	*state = b;
+	return 0;
+}
+
+/* health_free insists that every state was let go of. */
+static int tear_down(void **state)
+{
+	struct bench *b = *state;
+
+	health_view_free(b->view);
+	health_free(b->health);
+	rig_fini(&b->rig);
+	if (b->next.problems != NULL)
+		rig_fini(&b->next);
+	free(b);
+	return 0;
+}
+
+static enum err choose(struct bench *b, uint32_t model, struct health_choice *choice)
+{
+	nsec_t wait;
+
+	return health_choose(b->view, model, NULL, b->now, b->random++, choice, &wait);
+}
+
+static const struct health_outcome well = { .retry_after_ms = -1,
+					    .status = 200,
+					    .took = 500 * MSEC,
+					    .answered = true,
+					    .output_tokens = 50 };
+static const struct health_outcome cut = { .err = ERR_PROVIDER_DOWN,
+					   .retry_after_ms = -1,
+					   .took = 10 * MSEC };
+
+static struct health_outcome refused(enum err err, enum blame blame, uint16_t status)
+{
+	return (struct health_outcome){ .err = err,
+					.blame = blame,
+					.status = status,
+					.retry_after_ms = -1,
+					.took = 50 * MSEC,
+					.answered = true };
+}
+
+/* A whole attempt at `model`; the endpoint it went to. */
+static uint32_t attempt(struct bench *b, uint32_t model, const struct health_outcome *outcome)
+{
+	struct health_choice choice = { 0 };
+
+	assert_int_equal(choose(b, model, &choice), ERR_OK);
+	health_began(&choice, b->now);
+	health_ended(&choice, outcome, b->now);
+	return choice.endpoint;
+}
+
+/* Fails endpoint `e` of model M until its breaker opens. */
+static void break_endpoint(struct bench *b, uint32_t e)
+{
+	const struct health_tried tried = { .endpoints = e == 0 ? 2 : 1 };
+
+	for (int i = 0; i < 3; i++) {
+		struct health_choice choice = { 0 };
+		nsec_t wait;
+		assert_int_equal(health_choose(b->view, M, &tried, b->now, 0, &choice, &wait),
+				 ERR_OK);
+		assert_int_equal(choice.endpoint, e);
+		health_began(&choice, b->now);
+		health_ended(&choice, &cut, b->now);
+	}
+	assert_int_equal(health_breaker(b->view, 0, e, b->now), 2);
+}
+
+/* ---- choosing ---- */
+
+static void attempts_take_turns_among_endpoints_and_keys(void **state)
+{
+	struct bench *b = *state;
+	uint32_t endpoints[2] = { 0 }, keys[2] = { 0 };
+
+	for (int i = 0; i < 100; i++) {
+		struct health_choice choice = { 0 };
+		assert_int_equal(choose(b, M, &choice), ERR_OK);
+		assert_int_equal(choice.provider, 0);
+		assert_int_equal(choice.drawn_count, 2);
+		endpoints[choice.endpoint]++;
+		keys[choice.key]++;
+		health_began(&choice, b->now);
+		health_ended(&choice, &well, b->now);
+	}
+	assert_int_equal(endpoints[0], 50);
+	assert_int_equal(keys[0], 50);
+	struct health_choice choice = { 0 };
+	assert_int_equal(choose(b, N, &choice), ERR_OK);
+	assert_int_equal(choice.provider, 1);
+	assert_int_equal(choice.key, UINT32_MAX);
+	health_ended(&choice, NULL, b->now);
+	health_ended(&choice, NULL, b->now); /* harmless */
+}
+
+static void what_was_tried_comes_last(void **state)
+{
+	struct bench *b = *state;
+	const struct health_tried first = { .endpoints = 1, .keys = 1 };
+	const struct health_tried both = { .endpoints = 3, .keys = 3 };
+
+	for (int i = 0; i < 10; i++) {
+		struct health_choice choice = { 0 };
+		nsec_t wait;
+		assert_int_equal(health_choose(b->view, M, &first, b->now, 0, &choice, &wait),
+				 ERR_OK);
+		assert_int_equal(choice.endpoint, 1);
+		assert_int_equal(choice.key, 1);
+		health_ended(&choice, NULL, b->now);
+		assert_int_equal(health_choose(b->view, M, &both, b->now, 0, &choice, &wait),
+				 ERR_OK);
+		health_ended(&choice, NULL, b->now);
+	}
+}
+
+static void no_more_calls_than_the_bounds_allow(void **state)
+{
+	struct bench *b = *state;
+	struct health_choice choices[13] = { 0 };
+	nsec_t wait = 0;
+
+	for (int i = 0; i < 12; i++) /* four and two, twice */
+		assert_int_equal(choose(b, M, &choices[i]), ERR_OK);
+	assert_int_equal(health_choose(b->view, M, NULL, b->now, 0, &choices[12], &wait), ERR_BUSY);
+	assert_true(wait != 0);
+	assert_null(health_down(b->view, b->now)); /* busy is not down */
+	health_ended(&choices[5], NULL, b->now);
+	assert_int_equal(choose(b, M, &choices[12]), ERR_OK);
+	for (int i = 0; i < 13; i++)
+		health_ended(&choices[i], NULL, b->now);
+}
+
+/* ---- outcomes ---- */
+
+static void outcomes_count_against_whom_they_blame(void **state)
+{
+	static const struct {
+		const char *name;
+		struct health_outcome outcome;
+		uint32_t breaker, cools_s;
+	} rows[] = {
+		{ "answered", { .status = 200, .took = SEC, .answered = true }, 0, 0 },
+		{ "cut off", { .err = ERR_PROVIDER_DOWN, .took = MSEC }, 2, 0 },
+		{ "no connection", { .err = ERR_PROVIDER_NO_ATTEMPT }, 2, 0 },
+		{ "not HTTP", { .err = ERR_PROVIDER_ANSWER, .took = MSEC }, 2, 0 },
+		{ "500",
+		  { .err = ERR_PROVIDER_DOWN, .blame = BLAME_ENDPOINT, .status = 500 },
+		  2,
+		  0 },
+		{ "529",
+		  { .err = ERR_PROVIDER_DOWN, .blame = BLAME_ENDPOINT, .status = 529 },
+		  2,
+		  0 },
+		{ "overloaded, told in a 200",
+		  { .err = ERR_PROVIDER_DOWN, .blame = BLAME_ENDPOINT, .status = 200 },
+		  2,
+		  0 },
+		{ "409",
+		  { .err = ERR_PROVIDER_DOWN, .blame = BLAME_ENDPOINT, .status = 409 },
+		  0,
+		  0 },
+		{ "400", { .err = ERR_PROVIDER_REJECTED, .status = 400 }, 0, 0 },
+		{ "404",
+		  { .err = ERR_PROVIDER_OPERATOR, .blame = BLAME_MODEL, .status = 404 },
+		  0,
+		  0 },
+		{ "429",
+		  { .err = ERR_PROVIDER_RATE,
+		    .blame = BLAME_KEY,
+		    .status = 429,
+		    .retry_after_ms = 7000 },
+		  0,
+		  7 },
+		{ "401",
+		  { .err = ERR_PROVIDER_OPERATOR, .blame = BLAME_KEY, .status = 401 },
+		  0,
+		  60 },
+		{ "402",
+		  { .err = ERR_PROVIDER_BILLING, .blame = BLAME_KEY, .status = 402 },
+		  0,
+		  3600 },
+		{ "a bad tool call",
+		  { .err = ERR_PROVIDER_ANSWER, .blame = BLAME_ANSWER, .status = 200 },
+		  0,
+		  0 },
+		{ "a deadline shorter than its patience",
+		  { .err = ERR_DEADLINE, .took = 5 * SEC, .patience = 60 * SEC },
+		  0,
+		  0 },
+		{ "a deadline longer than its patience",
+		  { .err = ERR_DEADLINE, .took = 61 * SEC, .patience = 60 * SEC },
+		  2,
+		  0 },
+		{ "a deadline within its answer",
+		  { .err = ERR_DEADLINE, .took = 61 * SEC, .patience = 60 * SEC, .answered = true },
+		  0,
+		  0 },
+		{ "the caller went away", { .err = ERR_CANCELLED, .took = 90 * SEC }, 0, 0 },
+	};
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct bench *b;
+		set_up((void **)&b);
+		uint32_t cools = 0;
+
+		for (int n = 0; n < 6; n++) {
+			struct health_choice choice = { 0 };
+			struct health_outcome outcome = rows[i].outcome;
+			nsec_t wait;
+			if (outcome.retry_after_ms == 0)
+				outcome.retry_after_ms = -1;
+			if (health_choose(b->view, M, NULL, b->now, 0, &choice, &wait) != ERR_OK)
+				break;
+			health_began(&choice, b->now);
+			health_ended(&choice, &outcome, b->now);
+		}
+		for (uint32_t k = 0; k < 2; k++) {
+			const nsec_t one = health_cools(b->view, 0, k, b->now);
+			cools = one / SEC > cools ? (uint32_t)(one / SEC) : cools;
+		}
+		if (health_breaker(b->view, 0, 0, b->now) != rows[i].breaker ||
+		    cools != rows[i].cools_s)
+			fail_msg("%s: breaker %u, cools %u s", rows[i].name,
+				 health_breaker(b->view, 0, 0, b->now), cools);
+		tear_down((void **)&b);
+	}
+	(void)state;
+}
+
+static void what_was_never_sent_tells_nothing(void **state)
+{
+	struct bench *b = *state;
+
+	for (int i = 0; i < 20; i++) {
+		struct health_choice choice = { 0 };
+		assert_int_equal(choose(b, M, &choice), ERR_OK);
+		health_ended(&choice, &cut, b->now);
+	}
+	assert_int_equal(health_breaker(b->view, 0, 0, b->now), 0);
+}
+
+static void an_open_breaker_sends_everybody_to_the_other_and_a_probe_closes_it(void **state)
+{
+	struct bench *b = *state;
+
+	break_endpoint(b, 0);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(attempt(b, M, &well), 1);
+	assert_null(health_down(b->view, b->now));
+	b->now += 2 * SEC;
+	bool probed = false;
+	for (int i = 0; i < 20 && !probed; i++)
+		probed = attempt(b, M, &well) == 0;
+	assert_true(probed);
+	assert_int_equal(health_breaker(b->view, 0, 0, b->now), 0);
+}
+
+static void a_probe_that_is_never_sent_gives_its_place_back(void **state)
+{
+	struct bench *b = *state;
+
+	break_endpoint(b, 0);
+	break_endpoint(b, 1);
+	b->now += 2 * SEC;
+	struct health_choice one = { 0 }, two = { 0 }, three = { 0 };
+	nsec_t wait = 0;
+	assert_int_equal(choose(b, M, &one), ERR_OK);
+	assert_int_equal(choose(b, M, &two), ERR_OK);
+	assert_int_equal(health_choose(b->view, M, NULL, b->now, 0, &three, &wait),
+			 ERR_PROVIDER_NO_ATTEMPT);
+	assert_int_equal(wait, 2 * SEC);
+	health_ended(&one, NULL, b->now);
+	assert_int_equal(choose(b, M, &three), ERR_OK);
+	health_ended(&two, NULL, b->now);
+	health_ended(&three, NULL, b->now);
+}
+
+/* ---- routing ---- */
+
+static void models_are_down_when_every_endpoint_or_every_key_is(void **state)
+{
+	struct bench *b = *state;
+
+	assert_null(health_down(b->view, b->now));
+	break_endpoint(b, 0);
+	assert_null(health_down(b->view, b->now));
+	break_endpoint(b, 1);
+	const struct bitset *down = health_down(b->view, b->now);
+	assert_non_null(down);
+	assert_true(bitset_has(down, M) && bitset_has(down, SAME));
+	assert_false(bitset_has(down, N)); /* another provider's endpoint is another one's */
+	b->now += 2 * SEC;
+	assert_null(health_down(b->view, b->now)); /* half open */
+	assert_int_equal(attempt(b, M, &well), attempt(b, M, &well) ^ 1);
+	const struct health_outcome slow_down = refused(ERR_PROVIDER_RATE, BLAME_KEY, 429);
+	(void)attempt(b, M, &slow_down);
+	assert_null(health_down(b->view, b->now));
+	(void)attempt(b, M, &slow_down);
+	down = health_down(b->view, b->now);
+	assert_true(down != NULL && bitset_has(down, M) && !bitset_has(down, N));
+	b->now += SEC;
+	assert_null(health_down(b->view, b->now));
+}
+
+static void speeds_are_those_of_the_models_name_after_twenty_answers(void **state)
+{
+	struct bench *b = *state;
+
+	for (int i = 0; i < 19; i++)
+		(void)attempt(b, M, &well);
+	health_tick(b->view, b->now);
+	assert_false(health_speeds(b->view)[M].measured);
+	(void)attempt(b, SAME, &well);
+	(void)attempt(b, M, &cut);
+	health_tick(b->view, b->now);
+	assert_true(health_speeds(b->view)[M].measured);
+	assert_true(health_speeds(b->view)[SAME].measured);
+	assert_false(health_speeds(b->view)[N].measured);
+}
+
+static void facts_are_remembered_for_the_model_alone(void **state)
+{
+	struct bench *b = *state;
+	struct profile profile = { .forced_tool = true, .max_stop = 4 };
+
+	health_learn(b->view, M, LEARN_NO_FORCED_TOOL);
+	health_learn(b->view, SAME, LEARN_NO_STOP);
+	health_apply(b->view, N, &profile);
+	assert_true(profile.forced_tool && profile.max_stop == 4);
+	health_apply(b->view, M, &profile);
+	assert_true(!profile.forced_tool && profile.max_stop == 0);
+}
+
+/* ---- keys ---- */
+
+static void a_key_without_head_room_is_spared(void **state)
+{
+	struct bench *b = *state;
+	const struct provider_headers headers = {
+		.rates_sent = true,
+		.rates[RATE_TOKENS] = { SLICE("1000000"), SLICE("12"), SLICE("6m0s") },
+	};
+	struct health_choice choice = { 0 };
+
+	assert_int_equal(choose(b, M, &choice), ERR_OK);
+	const uint32_t poor = choice.key;
+	health_began(&choice, b->now);
+	health_note_rates(&choice, &headers, b->now, wall);
+	health_ended(&choice, &well, b->now);
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(choose(b, M, &choice), ERR_OK);
+		assert_int_not_equal(choice.key, poor);
+		health_ended(&choice, NULL, b->now);
+	}
+}
+
+/* ---- retries ---- */
+
+static void a_retry_needs_the_budget_of_tenant_and_provider(void **state)
+{
+	static const uint8_t a[16] = { 1 }, c[16] = { 2 }, d[16] = { 3 };
+	struct bench *b = *state;
+
+	assert_true(health_may_retry(b->view, a, 0, b->now));
+	assert_true(health_may_retry(b->view, a, 1, b->now));
+	assert_false(health_may_retry(b->view, a, 0, b->now)); /* the tenant's two */
+	assert_true(health_may_retry(b->view, c, 0, b->now));
+	assert_false(health_may_retry(b->view, d, 0, b->now)); /* the provider's two */
+	for (int i = 0; i < 1000; i++)
+		health_note_request(b->view, d, 0, b->now += MSEC);
+	uint32_t retries = 0;
+	while (health_may_retry(b->view, d, 0, b->now))
+		retries++;
+	assert_in_range(retries, 90, 105);
+}
+
+/* ---- configurations ---- */
+
+static void states_go_with_what_they_belong_to_over_a_reload(void **state)
+{
+	struct bench *b = *state;
+	const struct health_outcome no = refused(ERR_PROVIDER_OPERATOR, BLAME_KEY, 401);
+
+	break_endpoint(b, 1);
+	while (health_cools(b->view, 0, 1, b->now) == 0)
+		(void)attempt(b, M, &no);
+	health_learn(b->view, M, LEARN_NO_STOP);
+	load(&b->next, moved);
+	struct health_view *fresh = health_view_new(b->health, b->next.config, 1);
+	assert_non_null(fresh);
+	health_view_free(b->view);
+	b->view = fresh;
+	assert_int_equal(health_breaker(fresh, 1, 0, b->now), 0); /* c is new */
+	assert_int_equal(health_breaker(fresh, 1, 1, b->now), 2); /* b */
+	assert_true(health_cools(fresh, 1, 0, b->now) != 0);      /* the second key */
+	struct profile profile = { .max_stop = 4 };
+	health_apply(fresh, 0, &profile);
+	assert_int_equal(profile.max_stop, 4);
+	health_apply(fresh, 1, &profile);
+	assert_int_equal(profile.max_stop, 0);
+}
+
+static void a_call_in_flight_outlives_the_configuration_that_made_it(void **state)
+{
+	struct bench *b = *state;
+	struct health_choice first = { 0 }, second = { 0 };
+
+	assert_int_equal(choose(b, M, &first), ERR_OK);
+	assert_int_equal(choose(b, M, &second), ERR_OK);
+	health_began(&first, b->now);
+	health_began(&second, b->now);
+	load(&b->next, moved);
+	struct health_view *fresh = health_view_new(b->health, b->next.config, 1);
+	assert_non_null(fresh);
+	health_view_free(b->view);
+	b->view = fresh;
+	health_ended(&first, &cut, b->now); /* one of them was the gone endpoint's last */
+	health_ended(&second, &cut, b->now);
+	assert_int_equal(health_breaker(fresh, 1, 1, b->now), 0);
+}
+
+static void active_checks_keep_an_endpoint_out(void **state)
+{
+	struct bench *b = *state;
+	const struct endpoint *e = &b->rig.config->providers[0].endpoints[0];
+
+	health_checked(b->health, SLICE("one"), e->identity, e->path, false, b->now);
+	health_checked(b->health, SLICE("nobody"), e->identity, e->path, false, b->now);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(attempt(b, M, &well), 1);
+	assert_int_equal(health_breaker(b->view, 0, 0, b->now), 2);
+	health_checked(b->health, SLICE("one"), e->identity, e->path, true, b->now);
+	assert_int_equal(health_breaker(b->view, 0, 0, b->now), 0);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(attempts_take_turns_among_endpoints_and_keys),
+		CASE(what_was_tried_comes_last),
+		CASE(no_more_calls_than_the_bounds_allow),
+		CASE(outcomes_count_against_whom_they_blame),
+		CASE(what_was_never_sent_tells_nothing),
+		CASE(an_open_breaker_sends_everybody_to_the_other_and_a_probe_closes_it),
+		CASE(a_probe_that_is_never_sent_gives_its_place_back),
+		CASE(models_are_down_when_every_endpoint_or_every_key_is),
+		CASE(speeds_are_those_of_the_models_name_after_twenty_answers),
+		CASE(facts_are_remembered_for_the_model_alone),
+		CASE(a_key_without_head_room_is_spared),
+		CASE(a_retry_needs_the_budget_of_tenant_and_provider),
+		CASE(states_go_with_what_they_belong_to_over_a_reload),
+		CASE(a_call_in_flight_outlives_the_configuration_that_made_it),
+		CASE(active_checks_keep_an_endpoint_out),
+	};
+
+	return cmocka_run_group_tests_name("health", tests, NULL, NULL);
+#undef CASE
+}
