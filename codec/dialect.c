@@ -1,12 +1,12 @@
 #include "codec/dialect.h"
 
 #include "codec/base/must.h"
-#define DIALECT_OBJECT(symbol, name) extern const struct dialect dialect_##name;
+#define DIALECT_OBJECT(symbol, file, name) extern const struct dialect dialect_##file;
 DIALECTS(DIALECT_OBJECT)
 #undef DIALECT_OBJECT
 
 static const struct dialect *const dialects[DIALECT_COUNT] = {
-#define DIALECT_ROW(symbol, name) [DIALECT_##symbol] = &dialect_##name,
+#define DIALECT_ROW(symbol, file, name) [DIALECT_##symbol] = &dialect_##file,
 	DIALECTS(DIALECT_ROW)
 #undef DIALECT_ROW
 };

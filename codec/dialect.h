@@ -25,18 +25,19 @@ struct profile {
 	enum id_rule id_rule;
 };
 
-/* The provider formats: one row each, and dialect_<name> in dialect_<name>.c (CONTRIBUTING.md tells how
- * to add one). The name is what `providers.*.dialect` says. */
-#define DIALECTS(ROW)             \
-	ROW(ANTHROPIC, anthropic) \
-	ROW(OPENAI, openai)
+/* The provider formats: ROW(symbol, file, name), and dialect_<file> in dialect_<file>.c (CONTRIBUTING.md
+ * tells how to add one). The name is what `providers.*.dialect` says. */
+#define DIALECTS(ROW)                          \
+	ROW(ANTHROPIC, anthropic, "anthropic") \
+	ROW(OPENAI, openai, "openai")          \
+	ROW(RESPONSES, responses, "openai-responses")
 
-#define DIALECT_ID(symbol, name) DIALECT_##symbol,
+#define DIALECT_ID(symbol, file, name) DIALECT_##symbol,
 enum dialect_id { DIALECTS(DIALECT_ID) DIALECT_COUNT };
 #undef DIALECT_ID
 
-/* "anthropic|openai|": their names in that order, each with a bar behind it. */
-#define DIALECT_CHOICE(symbol, name) #name "|"
+/* "anthropic|openai|...|": their names in that order, each with a bar behind it. */
+#define DIALECT_CHOICE(symbol, file, name) name "|"
 #define DIALECT_CHOICES DIALECTS(DIALECT_CHOICE)
 
 /* DESIGN's defaults for a dialect; `version` is anthropic's, e.g. "2026-10-21", ignored by others.

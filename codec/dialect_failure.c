@@ -238,6 +238,18 @@ static const struct named_class statusless_classes[] = {
 	{ SLICE_INIT("rate_limit_exceeded"), CLASS_RATE },
 	{ SLICE_INIT("slow_down"), CLASS_RATE },
 	{ SLICE_INIT("RESOURCE_EXHAUSTED"), CLASS_RATE },
+	/* of a response that failed */
+	{ SLICE_INIT("invalid_prompt"), CLASS_REJECTED },
+	{ SLICE_INIT("invalid_image"), CLASS_REJECTED },
+	{ SLICE_INIT("invalid_image_format"), CLASS_REJECTED },
+	{ SLICE_INIT("invalid_base64_image"), CLASS_REJECTED },
+	{ SLICE_INIT("image_too_large"), CLASS_REJECTED },
+	{ SLICE_INIT("image_too_small"), CLASS_REJECTED },
+	{ SLICE_INIT("image_parse_error"), CLASS_REJECTED },
+	{ SLICE_INIT("image_file_too_large"), CLASS_REJECTED },
+	{ SLICE_INIT("unsupported_image_media_type"), CLASS_REJECTED },
+	{ SLICE_INIT("empty_image_file"), CLASS_REJECTED },
+	{ SLICE_INIT("image_content_policy_violation"), CLASS_REFUSAL },
 };
 
 /* What only a text tells, under the statuses that refuse a request. */
@@ -331,6 +343,7 @@ static const struct learn_row {
 	{ SLICE_INIT("temperature"), SLICE_INIT(""), LEARN_NO_TEMPERATURE },
 	{ SLICE_INIT("stop"), SLICE_INIT(""), LEARN_NO_STOP },
 	{ SLICE_INIT("reasoning_effort"), SLICE_INIT(""), LEARN_EFFORT_NONE },
+	{ SLICE_INIT("reasoning.effort"), SLICE_INIT(""), LEARN_EFFORT_NONE },
 	{ SLICE_INIT("tool_choice"), SLICE_INIT(""), LEARN_NO_FORCED_TOOL },
 };
 

@@ -69,6 +69,7 @@ static void plan_stop(struct encoder *e)
 {
 	const struct sampling_request *request = e->request;
 	struct decode_context *decode = &e->out.decode;
+	const uint32_t most = e->rules->stop_unknown ? 0 : e->profile->max_stop;
 	struct slice *both;
 
 	if (request->stop_count == 0 ||
@@ -80,7 +81,7 @@ static void plan_stop(struct encoder *e)
 		struct slice stop = request->stop[i];
 		if (stop.len == 0)
 			encoder_adjust(e, ADJUST_STOP_EMPTY_DROPPED);
-		else if (e->plan.stop_count < e->profile->max_stop && !encoder_drops(e, stop))
+		else if (e->plan.stop_count < most && !encoder_drops(e, stop))
 			e->plan.stop[e->plan.stop_count++] = stop;
 		else
 			decode->emulate_stop[decode->emulate_stop_count++] = stop;

@@ -15,6 +15,7 @@
 /* How the dialects differ in what is decided here. */
 struct request_rules {
 	bool blank_refused; /* text and stop sequences of white space only are errors there */
+	bool stop_unknown;  /* there are no stop sequences: all are searched in the answer */
 	enum call_id_rule id_rule;
 	size_t user_id_max; /* bytes */
 	/* Structured output: *out is the schema to send, absent when it cannot be native. False when

@@ -237,6 +237,15 @@ enum stream_state stream_feed_here(struct stream *s, struct slice bytes)
 	return s->state;
 }
 
+enum stream_state stream_feed_skimmed_here(struct stream *s, struct slice bytes)
+{
+	struct slice part;
+
+	while (s->state == STREAM_OPEN && stream_skim_next(&s->skim, &bytes, &part))
+		(void)stream_feed_here(s, part);
+	return s->state;
+}
+
 /* ---- the end ---- */
 
 static void end_call(struct stream *s, struct stream_block *block)

@@ -34,6 +34,7 @@
 
 #include "codec/dialect_answer.h"
 #include "codec/sse.h"
+#include "codec/stream_skim.h"
 
 enum {
 	STREAM_EVENT_MAX = SSE_EVENT_MAX,
@@ -134,7 +135,8 @@ struct stream {
 	struct provider_answer head;
 	struct answer answer;
 	struct stream_limits limits;
-	size_t kept; /* of limits.answer_bytes_max */
+	size_t kept;             /* of limits.answer_bytes_max */
+	struct stream_skim skim; /* of dialects that repeat themselves */
 	struct sse sse;
 	struct stream_block *blocks; /* in order of appearance */
 	uint32_t block_count, block_cap;

@@ -23,7 +23,8 @@ struct stream_dialect {
 	 * sets s->now.usage. */
 	void (*usage)(struct answer *a, struct json_reader *r);
 	bool calls_last;
-	/* stream_feed_here and stream_end_here of the row's instruction set. */
+	/* stream_feed_here (or, for a dialect that repeats itself, stream_feed_skimmed_here) and
+	 * stream_end_here of the row's instruction set. */
 	enum stream_state (*feed)(struct stream *s, struct slice bytes);
 	enum err (*end)(struct stream *s, enum stream_ending ending, struct sampling_result *result,
 			struct provider_failure *failure);
@@ -31,6 +32,7 @@ struct stream_dialect {
 
 /* stream_feed and stream_end of the instruction set that this file is compiled for (set.h). */
 enum stream_state stream_feed_here(struct stream *s, struct slice bytes);
+enum stream_state stream_feed_skimmed_here(struct stream *s, struct slice bytes);
 MUST_USE enum err stream_end_here(struct stream *s, enum stream_ending ending,
 				  struct sampling_result *result, struct provider_failure *failure);
 

@@ -92,7 +92,7 @@ static void print_config(const struct walk *walk, FILE *out)
 	(void)fprintf(out,
 		      "providers:\n"
 		      "  p: {dialect: %s, endpoints: [{url: \"http://127.0.0.1:9\"}], keys: [sk-p]",
-		      walk->vector->openai ? "openai" : "anthropic");
+		      dialect_get(walk->vector->dialect)->name);
 	if (!slice_absent(version))
 		(void)fprintf(out, ", version: \"%.*s\"", (int)version.len, version.at);
 	(void)fprintf(out,
@@ -198,14 +198,23 @@ static void make_request(struct walk *walk)
 
 /* ---- the answer ---- */
 
-static const char anthropic_says[] =
-	"{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"x\","
-	"\"content\":[{\"type\":\"text\",\"text\":\"{}\"}],\"stop_reason\":\"end_turn\","
-	"\"usage\":{\"input_tokens\":10,\"output_tokens\":4}}";
-static const char openai_says[] =
-	"{\"id\":\"c-1\",\"object\":\"chat.completion\",\"model\":\"x\",\"choices\":[{\"index\":0,"
-	"\"finish_reason\":\"stop\",\"message\":{\"role\":\"assistant\",\"content\":\"{}\"}}],"
-	"\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":4,\"total_tokens\":14}}";
+static const char *const says[DIALECT_COUNT] = {
+	[DIALECT_ANTHROPIC] =
+		"{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"x\","
+		"\"content\":[{\"type\":\"text\",\"text\":\"{}\"}],\"stop_reason\":\"end_turn\","
+		"\"usage\":{\"input_tokens\":10,\"output_tokens\":4}}",
+	[DIALECT_OPENAI] =
+		"{\"id\":\"c-1\",\"object\":\"chat.completion\",\"model\":\"x\",\"choices\":[{"
+		"\"index\":0,\"finish_reason\":\"stop\",\"message\":{\"role\":\"assistant\","
+		"\"content\":\"{}\"}}],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":4,"
+		"\"total_tokens\":14}}",
+	[DIALECT_RESPONSES] =
+		"{\"id\":\"resp_1\",\"object\":\"response\",\"status\":\"completed\",\"model\":"
+		"\"x\","
+		"\"output\":[{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{"
+		"\"type\":\"output_text\",\"text\":\"{}\"}]}],\"usage\":{\"input_tokens\":10,"
+		"\"output_tokens\":4,\"total_tokens\":14}}",
+};
 
 static void make_answer(struct walk *walk)
 {
@@ -215,7 +224,7 @@ static void make_answer(struct walk *walk)
 	if (walk->vector->request) {
 		walk->answer = (struct provider_answer){
 			.status = 200,
-			.body = slice_str(walk->vector->openai ? openai_says : anthropic_says),
+			.body = slice_str(says[walk->vector->dialect]),
 		};
 		return;
 	}

@@ -2,7 +2,7 @@
  * shape or read.
  *
  * Three bytes in front choose: [0] bit 0 the dialect, the others what the answer is read with; [1] the
- * length of reads and, bit 6, a small limit; [2] which take of memory fails, '0' none. */
+ * length of reads and, bit 6, a small limit, bit 7, a third dialect; [2] which take of memory fails, '0' none. */
 #include "codec/base/must.h"
 #include "tests/support/stream_case.h"
 
@@ -78,7 +78,9 @@ static void choose(struct stream_case *c, const uint8_t *header)
 	static struct slice stops[] = { SLICE_INIT("END"), SLICE_INIT("\\n\\n") };
 	uint8_t bits = header[0];
 
-	c->dialect = dialect_get(bits & 1 ? DIALECT_OPENAI : DIALECT_ANTHROPIC);
+	c->dialect = dialect_get(header[1] & 128 ? DIALECT_RESPONSES
+				 : bits & 1      ? DIALECT_OPENAI
+						 : DIALECT_ANTHROPIC);
 	c->context.native_schema = bits & 2;
 	c->context.think_tags = bits & 4;
 	c->context.emulate_stop = stops;

@@ -9,8 +9,21 @@
 
 enum { PATH_SIZE = 2 * GOLDEN_NAME_MAX };
 
-static const char *const directions[] = { "mcp_to_anthropic", "mcp_to_openai", "anthropic_to_mcp",
-					  "openai_to_mcp",    "anthropic_sse", "openai_sse" };
+static const struct direction {
+	const char *path; /* below tests/golden */
+	enum dialect_id dialect;
+	bool request, streamed, own;
+} directions[] = {
+	{ "mcp_to_anthropic", DIALECT_ANTHROPIC, true, false, false },
+	{ "mcp_to_openai", DIALECT_OPENAI, true, false, false },
+	{ "anthropic_to_mcp", DIALECT_ANTHROPIC, false, false, false },
+	{ "openai_to_mcp", DIALECT_OPENAI, false, false, false },
+	{ "anthropic_sse", DIALECT_ANTHROPIC, false, true, false },
+	{ "openai_sse", DIALECT_OPENAI, false, true, false },
+	{ "responses/mcp_to_responses", DIALECT_RESPONSES, true, false, true },
+	{ "responses/responses_to_mcp", DIALECT_RESPONSES, false, false, true },
+	{ "responses/responses_sse", DIALECT_RESPONSES, false, true, true },
+};
 
 /* ---- files ---- */
 
@@ -90,31 +103,34 @@ int golden_is_json(const struct dirent *entry)
 	return len > 5 && strcmp(entry->d_name + len - 5, ".json") == 0;
 }
 
-static void load_vector(struct golden_set *sets, const char *direction, const char *file)
+static void load_vector(struct golden_set *sets, const struct direction *direction,
+			const char *file)
 {
 	struct vector *vector = &sets->vectors[sets->count++];
 	char path[PATH_SIZE];
 
-	must(sets->count <= GOLDEN_COUNT);
-	(void)snprintf(vector->name, sizeof(vector->name), "%s/%s", direction, file);
+	must(sets->count <= GOLDEN_COUNT + GOLDEN_OWN_MAX);
+	(void)snprintf(vector->name, sizeof(vector->name), "%s/%s", direction->path, file);
 	(void)snprintf(path, sizeof(path), "%s/tests/golden/%s", source_dir(), vector->name);
 	vector->text = golden_read(path);
 	vector->tree = json_tree_parse(vector->text);
-	vector->request = strncmp(direction, "mcp_to_", 7) == 0;
-	vector->streamed = strstr(direction, "_sse") != NULL;
-	vector->openai = strstr(direction, "openai") != NULL;
+	vector->own = direction->own;
+	vector->request = direction->request;
+	vector->streamed = direction->streamed;
+	vector->dialect = direction->dialect;
+	sets->own_count += direction->own;
 	if (vector->tree == NULL) {
 		(void)fprintf(stderr, "%s is not readable\n", path);
 		exit(1);
 	}
 }
 
-static void load_direction(struct golden_set *sets, const char *direction)
+static void load_direction(struct golden_set *sets, const struct direction *direction)
 {
 	struct dirent **entries;
 	char path[PATH_SIZE];
 
-	(void)snprintf(path, sizeof(path), "%s/tests/golden/%s", source_dir(), direction);
+	(void)snprintf(path, sizeof(path), "%s/tests/golden/%s", source_dir(), direction->path);
 	int count = scandir(path, &entries, golden_is_json, alphasort);
 	if (count < 0) {
 		(void)fprintf(stderr, "%s is not there; run from the project's folder\n", path);
@@ -144,10 +160,11 @@ void golden_load(struct golden_set *sets)
 {
 	char path[PATH_SIZE];
 
-	*sets = (struct golden_set){ .vectors = calloc(GOLDEN_COUNT + 1, sizeof(*sets->vectors)) };
+	*sets = (struct golden_set){ .vectors = calloc(GOLDEN_COUNT + GOLDEN_OWN_MAX + 1,
+						       sizeof(*sets->vectors)) };
 	must(sets->vectors != NULL);
 	for (size_t i = 0; i < COUNT_OF(directions); i++)
-		load_direction(sets, directions[i]);
+		load_direction(sets, &directions[i]);
 	(void)snprintf(path, sizeof(path), "%s/tests/golden/pending.txt", source_dir());
 	sets->pending = golden_read(path);
 	struct slice rest = sets->pending;

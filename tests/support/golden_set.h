@@ -1,11 +1,14 @@
-/* golden_set.h - the golden vectors in tests/golden: those that hold, and those that are pending. */
+/* golden_set.h - the golden vectors in tests/golden: those of the reference that hold, those that are
+ * pending, and our own, for formats that the reference has none of. */
 #ifndef TESTS_SUPPORT_GOLDEN_SET_H
 #define TESTS_SUPPORT_GOLDEN_SET_H
 
+#include "codec/dialect.h"
 #include "tests/support/json_tree.h"
 
 enum {
-	GOLDEN_COUNT = 337, /* of all, passing and pending */
+	GOLDEN_COUNT = 337,   /* of the reference, passing and pending */
+	GOLDEN_OWN_MAX = 100, /* of our own */
 	GOLDEN_NAME_MAX = 512,
 };
 
@@ -13,13 +16,15 @@ struct vector {
 	char name[GOLDEN_NAME_MAX]; /* direction/file */
 	struct slice text;
 	struct json_tree *tree;
-	bool request, openai, streamed; /* streamed: `in` is the text of an event stream */
+	bool own;
+	bool request, streamed; /* streamed: `in` is the text of an event stream */
+	enum dialect_id dialect;
 };
 
 struct golden_set {
 	struct vector *vectors;
-	size_t count;
-	struct slice pending; /* pending.txt: a path and a reason a line */
+	size_t count, own_count; /* own_count: of count */
+	struct slice pending;    /* pending.txt: a path and a reason a line */
 	size_t pending_count;
 };
 

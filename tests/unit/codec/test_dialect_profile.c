@@ -488,7 +488,7 @@ static void each_dialect_stands_at_its_place(void **state)
 		assert_int_equal(dialect->version == NULL, dialect->version_header == NULL);
 		assert_non_null(strstr("|" DIALECT_CHOICES, dialect->name));
 	}
-	assert_null(dialect_find(SLICE("openai-responses")));
+	assert_null(dialect_find(SLICE("gemini")));
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)

@@ -234,7 +234,7 @@ static void anthropic_version_has_a_default(void **state)
 /* The table repeats for its readers what codec has for its own; they must not differ. */
 static void profile_defaults_are_those_of_codec(void **state)
 {
-	static const char *const dialects[] = { "anthropic", "openai" };
+	static const char *const dialects[] = { "anthropic", "openai", "openai-responses" };
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(dialects); i++) {
 		char text[512];

@@ -209,7 +209,7 @@ static void the_manual_prints_units(void **state)
 		"(no limit);",
 		"\nplans.*.limits.requests_burst\n\ta whole number from 1 to 60000000000; default "
 		"(from the rate);",
-		"\nproviders.*.dialect\n\tanthropic or openai; needed;",
+		"\nproviders.*.dialect\n\tanthropic or openai or openai-responses; needed;",
 		"\nmodels[].profile.replay_reasoning\n\tfalse (true is not available in this "
 		"version); default false;",
 	};
