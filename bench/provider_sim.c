@@ -1,7 +1,8 @@
 /* provider_sim - an LLM provider for tests, benchmarks and the quickstart.
  *
- * Speaks Anthropic Messages and OpenAI Chat Completions over HTTP/1.1, with or without TLS, and
- * misbehaves on demand (sim_spec.h). Prints "listening PORT" once it accepts connections. */
+ * Speaks Anthropic Messages, OpenAI Chat Completions and OpenAI Responses over HTTP/1.1, with or
+ * without TLS, and misbehaves on demand (sim_spec.h). Prints "listening PORT" once it accepts
+ * connections. */
 #include <arpa/inet.h>
 #include <getopt.h>
 #include <netinet/tcp.h>
@@ -41,7 +42,8 @@ static void usage(FILE *out)
 		    "  --tls-min V, --tls-max V    1.2 or 1.3\n"
 		    "  --api-key K    refuse any other key\n"
 		    "  --help\n"
-		    "\nPOST /v1/messages, POST .../chat/completions. A model \"sim-WORD-WORD...\" "
+		    "\nPOST /v1/messages, .../chat/completions, .../responses. A model "
+		    "\"sim-WORD-WORD...\" "
 		    "or a header X-Sim\n"
 		    "chooses the behaviour:\n",
 		    out);

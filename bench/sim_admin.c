@@ -40,8 +40,9 @@ static unsigned get_stats(struct sim_shared *shared, const struct sim_http *http
 		const _Atomic uint64_t *counter;
 	} rows[] = {
 		{ "requests", &c->requests },
-		{ "messages", &c->messages },
-		{ "chat", &c->chat },
+		{ "messages", &c->by_dialect[SIM_ANTHROPIC] },
+		{ "chat", &c->by_dialect[SIM_OPENAI] },
+		{ "responses", &c->by_dialect[SIM_RESPONSES] },
 		{ "streams", &c->streams },
 		{ "refused", &c->refused },
 		{ "tool_calls", &c->tool_calls },

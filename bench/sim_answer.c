@@ -1,11 +1,13 @@
 #include "bench/sim_answer.h"
 
 #include "bench/sim_http.h"
+#include "bench/sim_responses.h"
+#include "bench/sim_wire.h"
 #include "codec/base/must.h"
 
 #define CREATED ((uint64_t)1763750000)
 
-/* ---- text, counts, reasons: the same in both dialects ---- */
+/* ---- text, counts, reasons: the same in all dialects ---- */
 
 /* Bytes `from` to `from + len` of the endless text. */
 static void add_filler(struct sim_buf *out, uint64_t from, uint64_t len)
@@ -25,17 +27,17 @@ static void add_filler(struct sim_buf *out, uint64_t from, uint64_t len)
 	}
 }
 
-static bool calls(const struct sim_answer *a)
+bool sim_answer_calls(const struct sim_answer *a)
 {
 	return !a->spec->refusal && sim_ask_wants_calls(a->ask, a->spec->loop != 0);
 }
 
-static bool quotes(const struct sim_answer *a)
+bool sim_answer_quotes(const struct sim_answer *a)
 {
 	return !slice_absent(a->ask->results);
 }
 
-static bool at_limit(const struct sim_answer *a)
+bool sim_answer_at_limit(const struct sim_answer *a)
 {
 	return a->spec->length || (a->spec->obey && a->spec->size / 4 > a->ask->max_tokens);
 }
@@ -48,11 +50,11 @@ static uint64_t text_size(const struct sim_answer *a)
 	return a->spec->size;
 }
 
-static void add_text(const struct sim_answer *a, struct sim_buf *out)
+void sim_answer_text(const struct sim_answer *a, struct sim_buf *out)
 {
 	if (a->spec->refusal)
 		return;
-	if (!quotes(a)) {
+	if (!sim_answer_quotes(a)) {
 		add_filler(out, 0, text_size(a));
 		return;
 	}
@@ -60,22 +62,22 @@ static void add_text(const struct sim_answer *a, struct sim_buf *out)
 	sim_ask_quote_results(a->ask, out);
 }
 
-static uint64_t tokens_in(const struct sim_answer *a)
+uint64_t sim_answer_tokens_in(const struct sim_answer *a)
 {
 	return a->spec->input != UINT64_MAX ? a->spec->input : a->ask->body_len / 4;
 }
 
-static uint64_t tokens_out(const struct sim_answer *a)
+uint64_t sim_answer_tokens_out(const struct sim_answer *a)
 {
 	if (a->spec->output != UINT64_MAX)
 		return a->spec->output;
-	if (calls(a))
+	if (sim_answer_calls(a))
 		return 16 * a->spec->calls;
-	if (!quotes(a))
+	if (!sim_answer_quotes(a))
 		return (text_size(a) + 3) / 4;
 	size_t mark = a->input->len;
 
-	add_text(a, a->input);
+	sim_answer_text(a, a->input);
 	uint64_t count = (a->input->len - mark + 3) / 4;
 
 	a->input->len = mark;
@@ -88,9 +90,9 @@ static struct slice end_reason(const struct sim_answer *a)
 
 	if (a->spec->refusal)
 		return anthropic ? SLICE("refusal") : SLICE("content_filter");
-	if (calls(a))
+	if (sim_answer_calls(a))
 		return anthropic ? SLICE("tool_use") : SLICE("tool_calls");
-	if (at_limit(a))
+	if (sim_answer_at_limit(a))
 		return anthropic ? SLICE("max_tokens") : SLICE("length");
 	return anthropic ? SLICE("end_turn") : SLICE("stop");
 }
@@ -104,7 +106,7 @@ static void anthropic_usage(const struct sim_answer *a, struct sim_buf *out, uin
 	sim_buf_format(out,
 		       ",\"usage\":{\"input_tokens\":#,\"cache_creation_input_tokens\":0,"
 		       "\"cache_read_input_tokens\":0,\"output_tokens\":#}",
-		       tokens_in(a), output);
+		       sim_answer_tokens_in(a), output);
 }
 
 static void anthropic_call(const struct sim_answer *a, uint64_t i, struct sim_buf *out)
@@ -124,18 +126,18 @@ static void anthropic_whole(const struct sim_answer *a, struct sim_buf *out)
 		       "{\"id\":\"msg_sim_#\",\"type\":\"message\",\"role\":\"assistant\","
 		       "\"model\":\"$\",\"content\":[",
 		       a->number, a->ask->model);
-	if (calls(a)) {
+	if (sim_answer_calls(a)) {
 		for (uint64_t i = 0; i < a->spec->calls; i++) {
 			sim_buf_text(out, i == 0 ? "" : ",");
 			anthropic_call(a, i, out);
 		}
 	} else {
 		sim_buf_text(out, "{\"type\":\"text\",\"text\":\"");
-		add_text(a, out);
+		sim_answer_text(a, out);
 		sim_buf_text(out, "\"}");
 	}
 	sim_buf_format(out, "],\"stop_reason\":\"$\",\"stop_sequence\":null", end_reason(a));
-	anthropic_usage(a, out, tokens_out(a));
+	anthropic_usage(a, out, sim_answer_tokens_out(a));
 	sim_buf_text(out, "}");
 }
 
@@ -148,7 +150,7 @@ static void anthropic_start(const struct sim_answer *a, struct sim_buf *out)
 		       a->number, a->ask->model);
 	anthropic_usage(a, out, 1);
 	sim_buf_text(out, "}}\n\n");
-	if (!calls(a))
+	if (!sim_answer_calls(a))
 		sim_buf_text(out, "event: content_block_start\ndata: "
 				  "{\"type\":\"content_block_start\",\"index\":0,"
 				  "\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n");
@@ -190,13 +192,13 @@ static void anthropic_call_events(const struct sim_answer *a, uint64_t i, struct
 
 static void anthropic_end(const struct sim_answer *a, struct sim_buf *out)
 {
-	if (!calls(a))
+	if (!sim_answer_calls(a))
 		anthropic_block_stop(out, 0);
 	sim_buf_format(out,
 		       "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{"
 		       "\"stop_reason\":\"$\",\"stop_sequence\":null}",
 		       end_reason(a));
-	anthropic_usage(a, out, tokens_out(a));
+	anthropic_usage(a, out, sim_answer_tokens_out(a));
 	sim_buf_text(out, "}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
 }
 
@@ -204,7 +206,7 @@ static void anthropic_end(const struct sim_answer *a, struct sim_buf *out)
 
 static void openai_usage(const struct sim_answer *a, struct sim_buf *out)
 {
-	uint64_t in = tokens_in(a), output = tokens_out(a);
+	uint64_t in = sim_answer_tokens_in(a), output = sim_answer_tokens_out(a);
 
 	sim_buf_format(out,
 		       ",\"usage\":{\"prompt_tokens\":#,\"completion_tokens\":#,\"total_tokens\":#,"
@@ -213,8 +215,7 @@ static void openai_usage(const struct sim_answer *a, struct sim_buf *out)
 		       in, output, in + output);
 }
 
-/* The tool's input, ready to stand inside a JSON string; lives until the next call. */
-static struct slice escaped_input(const struct sim_answer *a, uint64_t i)
+struct slice sim_answer_input(const struct sim_answer *a, uint64_t i)
 {
 	struct sim_buf *buf = a->input;
 	size_t mark;
@@ -244,16 +245,16 @@ static void openai_whole(const struct sim_answer *a, struct sim_buf *out)
 		"\"model\":\"$\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\","
 		"\"content\":",
 		a->number, CREATED, a->ask->model);
-	if (calls(a)) {
+	if (sim_answer_calls(a)) {
 		sim_buf_text(out, "null,\"tool_calls\":[");
 		for (uint64_t i = 0; i < a->spec->calls; i++) {
 			sim_buf_text(out, i == 0 ? "{" : ",{");
-			openai_call(a, i, escaped_input(a, i), out);
+			openai_call(a, i, sim_answer_input(a, i), out);
 		}
 		sim_buf_text(out, "]");
 	} else {
 		sim_buf_text(out, "\"");
-		add_text(a, out);
+		sim_answer_text(a, out);
 		sim_buf_text(out, "\"");
 	}
 	sim_buf_format(out, ",\"refusal\":null},\"logprobs\":null,\"finish_reason\":\"$\"}]",
@@ -311,6 +312,44 @@ static void openai_end(const struct sim_answer *a, struct sim_buf *out)
 	sim_buf_text(out, "data: [DONE]\n\n");
 }
 
+/* ---- dialects ---- */
+
+static void anthropic_text(const struct sim_answer *a, uint64_t piece, struct slice text,
+			   struct sim_buf *out)
+{
+	(void)a;
+	(void)piece;
+	anthropic_delta(out, 0, "text_delta", "text", text);
+}
+
+static void openai_start(const struct sim_answer *a, struct sim_buf *out)
+{
+	openai_delta(a, "\"role\":\"assistant\",\"content\":\"\"", SLICE(""), "", out);
+}
+
+static void openai_text(const struct sim_answer *a, uint64_t piece, struct slice text,
+			struct sim_buf *out)
+{
+	(void)piece;
+	openai_delta(a, "\"content\":\"", text, "\"", out);
+}
+
+static const struct sim_wire wires[] = {
+	[SIM_ANTHROPIC] = { anthropic_whole, anthropic_start, anthropic_text, anthropic_call_events,
+			    anthropic_end,
+			    "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":"
+			    "\"overloaded_error\",\"message\":\"" SIM_CANARY
+			    " overloaded\"},\"request_id\":null}\n\n" },
+	[SIM_OPENAI] = { openai_whole, openai_start, openai_text, openai_call_events, openai_end,
+			 "data: {\"error\":{\"message\":\"" SIM_CANARY " server error\",\"type\":"
+			 "\"server_error\",\"param\":null,\"code\":null}}\n\n" },
+	[SIM_RESPONSES] = { sim_responses_whole, sim_responses_start, sim_responses_text,
+			    sim_responses_call, sim_responses_end,
+			    "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\","
+			    "\"message\":\"" SIM_CANARY " server error\",\"param\":null,"
+			    "\"sequence_number\":9}\n\n" },
+};
+
 /* ---- HTTP ---- */
 
 static void status_line(struct sim_buf *out, unsigned status, const char *type)
@@ -367,10 +406,7 @@ void sim_answer_whole(const struct sim_answer *a, struct sim_buf *out, size_t *c
 
 	*cut_at = SIZE_MAX;
 	scratch->len = 0;
-	if (a->ask->dialect == SIM_ANTHROPIC)
-		anthropic_whole(a, scratch);
-	else
-		openai_whole(a, scratch);
+	wires[a->ask->dialect].whole(a, scratch);
 	struct slice body = slice_of(scratch->at, scratch->len);
 
 	if (a->spec->fault == SIM_FAULT_BADJSON)
@@ -404,11 +440,11 @@ void sim_answer_head(const struct sim_answer *a, struct sim_buf *out)
 /* Steps of a stream without a fault: start, one for each piece of text or call, end. */
 static uint64_t full_steps(const struct sim_answer *a)
 {
-	if (calls(a))
+	if (sim_answer_calls(a))
 		return 2 + a->spec->calls;
 	if (a->spec->refusal)
 		return 2;
-	if (quotes(a))
+	if (sim_answer_quotes(a))
 		return 3;
 	return 2 + (text_size(a) + a->spec->chunk - 1) / a->spec->chunk;
 }
@@ -433,47 +469,26 @@ static void text_step(const struct sim_answer *a, uint64_t piece, struct sim_buf
 	uint64_t from = piece * a->spec->chunk, size = text_size(a);
 
 	text->len = 0;
-	if (quotes(a))
-		add_text(a, text);
+	if (sim_answer_quotes(a))
+		sim_answer_text(a, text);
 	else
 		add_filler(text, from, size - from < a->spec->chunk ? size - from : a->spec->chunk);
-	if (a->ask->dialect == SIM_ANTHROPIC)
-		anthropic_delta(out, 0, "text_delta", "text", slice_of(text->at, text->len));
-	else
-		openai_delta(a, "\"content\":\"", slice_of(text->at, text->len), "\"", out);
+	wires[a->ask->dialect].text(a, piece, slice_of(text->at, text->len), out);
 }
 
 /* The events of one step of a stream without a fault. */
 static void events(const struct sim_answer *a, uint64_t step, struct sim_buf *out)
 {
-	bool anthropic = a->ask->dialect == SIM_ANTHROPIC;
+	const struct sim_wire *wire = &wires[a->ask->dialect];
 
-	if (step == 0 && anthropic)
-		anthropic_start(a, out);
-	else if (step == 0)
-		openai_delta(a, "\"role\":\"assistant\",\"content\":\"\"", SLICE(""), "", out);
-	else if (step == full_steps(a) - 1 && anthropic)
-		anthropic_end(a, out);
+	if (step == 0)
+		wire->start(a, out);
 	else if (step == full_steps(a) - 1)
-		openai_end(a, out);
-	else if (!calls(a))
+		wire->end(a, out);
+	else if (sim_answer_calls(a))
+		wire->call(a, step - 1, sim_answer_input(a, step - 1), out);
+	else
 		text_step(a, step - 1, out);
-	else if (anthropic)
-		anthropic_call_events(a, step - 1, escaped_input(a, step - 1), out);
-	else
-		openai_call_events(a, step - 1, escaped_input(a, step - 1), out);
-}
-
-static void error_event(const struct sim_answer *a, struct sim_buf *out)
-{
-	if (a->ask->dialect == SIM_ANTHROPIC)
-		sim_buf_text(out, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":"
-				  "\"overloaded_error\",\"message\":\"" SIM_CANARY
-				  " overloaded\"},\"request_id\":null}\n\n");
-	else
-		sim_buf_text(out, "data: {\"error\":{\"message\":\"" SIM_CANARY
-				  " server error\",\"type\":"
-				  "\"server_error\",\"param\":null,\"code\":null}}\n\n");
 }
 
 void sim_answer_step(const struct sim_answer *a, uint64_t step, struct sim_buf *out)
@@ -485,7 +500,7 @@ void sim_answer_step(const struct sim_answer *a, uint64_t step, struct sim_buf *
 
 	scratch->len = 0;
 	if (a->spec->fault == SIM_FAULT_MIDWAY && last)
-		error_event(a, scratch);
+		sim_buf_text(scratch, wires[a->ask->dialect].error);
 	else if (a->spec->fault != SIM_FAULT_EMPTY)
 		events(a, step, scratch);
 	if (a->spec->fault == SIM_FAULT_BADJSON && step == full_steps(a) / 2)

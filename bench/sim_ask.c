@@ -1,6 +1,7 @@
 #include "bench/sim_ask.h"
 
 #include "bench/sim_json.h"
+#include "bench/sim_responses.h"
 
 static bool ends_with(struct slice s, struct slice end)
 {
@@ -11,6 +12,8 @@ bool sim_ask_dialect(struct slice path, enum sim_dialect *out)
 {
 	if (ends_with(path, SLICE("/chat/completions")))
 		*out = SIM_OPENAI;
+	else if (ends_with(path, SLICE("/responses")))
+		*out = SIM_RESPONSES;
 	else if (ends_with(path, SLICE("/v1/messages")))
 		*out = SIM_ANTHROPIC;
 	else
@@ -21,7 +24,7 @@ bool sim_ask_dialect(struct slice path, enum sim_dialect *out)
 /* The members of the body that are looked at, raw. */
 struct members {
 	struct slice model, messages, tools, tool_choice, stream, stream_options, max_tokens;
-	struct slice max_completion_tokens;
+	struct slice max_completion_tokens, max_output_tokens, input;
 };
 
 static const struct {
@@ -32,8 +35,16 @@ static const struct {
 	{                                                         \
 		SLICE_INIT(#name), offsetof(struct members, name) \
 	}
-	MEMBER(model),  MEMBER(messages),       MEMBER(tools),      MEMBER(tool_choice),
-	MEMBER(stream), MEMBER(stream_options), MEMBER(max_tokens), MEMBER(max_completion_tokens),
+	MEMBER(model),
+	MEMBER(messages),
+	MEMBER(tools),
+	MEMBER(tool_choice),
+	MEMBER(stream),
+	MEMBER(stream_options),
+	MEMBER(max_tokens),
+	MEMBER(max_completion_tokens),
+	MEMBER(max_output_tokens),
+	MEMBER(input),
 #undef MEMBER
 };
 
@@ -117,21 +128,41 @@ static void read_tool_choice(struct slice choice, struct sim_ask *ask)
 			 slice_eq(mode, SLICE("required"));
 }
 
+/* What was said so far; finds the results that end it. */
+static const char *read_history(struct slice body, const struct members *members,
+				struct sim_ask *ask)
+{
+	if (ask->dialect == SIM_RESPONSES)
+		return sim_responses_read(body, members->input, ask);
+	return read_messages(members->messages, ask) ? NULL
+						     : "messages: at least one message is required";
+}
+
+/* The token limit, by whichever name. */
+static struct slice limit_member(const struct members *members)
+{
+	if (!slice_absent(members->max_output_tokens))
+		return members->max_output_tokens;
+	return slice_absent(members->max_completion_tokens) ? members->max_tokens
+							    : members->max_completion_tokens;
+}
+
 const char *sim_ask_read(enum sim_dialect dialect, struct slice body, struct sim_ask *out)
 {
 	struct members members;
 	struct sim_ask ask = { .dialect = dialect, .body_len = body.len, .max_tokens = UINT64_MAX };
 	struct slice max_tokens;
+	const char *problem;
 
 	if (body.len == 0 || !read_members(body, &members))
 		return "the body is not a JSON object";
 	ask.model = sim_json_string(members.model);
 	if (ask.model.len == 0)
 		return "model: a non-empty string is required";
-	if (!read_messages(members.messages, &ask))
-		return "messages: at least one message is required";
-	max_tokens = slice_absent(members.max_completion_tokens) ? members.max_tokens
-								 : members.max_completion_tokens;
+	problem = read_history(body, &members, &ask);
+	if (problem != NULL)
+		return problem;
+	max_tokens = limit_member(&members);
 	if (sim_json_present(max_tokens) &&
 	    (!slice_to_u64(max_tokens, &ask.max_tokens) || ask.max_tokens == 0))
 		return "max_tokens: a positive integer is required";
@@ -197,9 +228,9 @@ static struct slice tool_schema(const struct sim_ask *ask, struct slice name)
 		struct slice body = tool_body(ask, tool);
 
 		if (slice_eq(sim_json_string(sim_json_field(body, SLICE("name"))), name))
-			return sim_json_field(body, ask->dialect == SIM_OPENAI
-							    ? SLICE("parameters")
-							    : SLICE("input_schema"));
+			return sim_json_field(body, ask->dialect == SIM_ANTHROPIC
+							    ? SLICE("input_schema")
+							    : SLICE("parameters"));
 	}
 	return (struct slice){ NULL, 0 };
 }
@@ -273,6 +304,9 @@ void sim_ask_quote_results(const struct sim_ask *ask, struct sim_buf *out)
 	bool first = true;
 
 	while (sim_json_element(&walk, &result))
-		if (ask->dialect == SIM_OPENAI || has_type(result, SLICE("tool_result")))
-			quote(sim_json_field(result, SLICE("content")), out, &first);
+		if (ask->dialect != SIM_ANTHROPIC || has_type(result, SLICE("tool_result")))
+			quote(sim_json_field(result, ask->dialect == SIM_RESPONSES
+							     ? SLICE("output")
+							     : SLICE("content")),
+			      out, &first);
 }

@@ -11,7 +11,7 @@
 #include "codec/base/attr.h"
 #include "codec/base/slice.h"
 
-enum sim_dialect { SIM_ANTHROPIC, SIM_OPENAI };
+enum sim_dialect { SIM_ANTHROPIC, SIM_OPENAI, SIM_RESPONSES, SIM_DIALECTS };
 
 struct sim_ask {
 	enum sim_dialect dialect;
@@ -28,7 +28,7 @@ struct sim_ask {
 };
 
 /* Whether requests for `path` (without a query) belong to a dialect: any path that ends in
- * /chat/completions, or in /v1/messages. */
+ * /chat/completions, /responses or /v1/messages. */
 MUST_USE bool sim_ask_dialect(struct slice path, enum sim_dialect *out);
 
 /* NULL on success; else what a provider would complain about, and *out is not to be used. */

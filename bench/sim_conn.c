@@ -314,7 +314,7 @@ static bool take_provider(struct sim_conn *conn, enum sim_dialect dialect)
 	unsigned status;
 
 	sim_count(&shared->counters.requests);
-	sim_count(dialect == SIM_OPENAI ? &shared->counters.chat : &shared->counters.messages);
+	sim_count(&shared->counters.by_dialect[dialect]);
 	if (conn->requests++ == 0)
 		sim_count(&shared->counters.connections);
 	conn->number = atomic_fetch_add(&shared->numbers, 1) + 1;

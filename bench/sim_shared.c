@@ -81,13 +81,15 @@ void sim_shared_remember(struct sim_shared *shared, const struct sim_http *http,
 void sim_shared_reset(struct sim_shared *shared)
 {
 	struct sim_counters *c = &shared->counters;
-	_Atomic uint64_t *const plain[] = { &c->requests,    &c->messages,       &c->chat,
-					    &c->streams,     &c->refused,        &c->tool_calls,
-					    &c->connections, &c->cancelled,      &c->in_flight_high,
-					    &c->health,      &shared->faults_due };
+	_Atomic uint64_t *const plain[] = {
+		&c->requests,  &c->streams,        &c->refused, &c->tool_calls,     &c->connections,
+		&c->cancelled, &c->in_flight_high, &c->health,  &shared->faults_due
+	};
 
 	for (size_t i = 0; i < COUNT_OF(plain); i++)
 		atomic_store(plain[i], 0);
+	for (size_t i = 0; i < COUNT_OF(c->by_dialect); i++)
+		atomic_store(&c->by_dialect[i], 0);
 	for (size_t i = 0; i < COUNT_OF(c->faults); i++)
 		atomic_store(&c->faults[i], 0);
 	for (size_t i = 0; i < COUNT_OF(c->statuses); i++)

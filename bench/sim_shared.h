@@ -15,9 +15,8 @@
 #include "bench/sim_spec.h"
 
 struct sim_counters {
-	_Atomic uint64_t requests;       /* to the provider's paths */
-	_Atomic uint64_t messages;       /* of these, Anthropic's */
-	_Atomic uint64_t chat;           /* of these, OpenAI's */
+	_Atomic uint64_t requests; /* to the provider's paths */
+	_Atomic uint64_t by_dialect[SIM_DIALECTS];
 	_Atomic uint64_t streams;        /* of these, streamed */
 	_Atomic uint64_t refused;        /* of these, bad in themselves */
 	_Atomic uint64_t tool_calls;     /* answers with tool calls */

@@ -38,6 +38,10 @@ def ask_chat(sim, body, **options):
     return ask(sim, body, "/openai/v1/chat/completions", **options)
 
 
+def ask_responses(sim, model="gpt", input="hi", **members):
+    return ask(sim, {"model": model, "input": input, **members}, "/v1/responses")
+
+
 def events(body):
     """The data of every event of a stream; JSON where it is."""
     found = []
@@ -47,6 +51,66 @@ def events(body):
                 data = line[6:]
                 found.append(data if data == "[DONE]" else json.loads(data))
     return found
+
+
+class Responses(harness.Case):
+    TOOL = {"type": "function", "name": "weather", "parameters": TOOL_SCHEMA, "strict": False}
+    INPUT = {"city": "simulated", "days": 1, "unit": "celsius", "exact": True}
+
+    def test_texts_and_calls_have_the_formats_own_form(self):
+        sim = self.sim("--size", "77")
+        answer = ask_responses(sim).json()
+        self.assertEqual((answer["object"], answer["status"], answer["model"]), ("response", "completed", "gpt"))
+        self.assertEqual(len(answer["output"][0]["content"][0]["text"]), 77)
+        self.assertEqual(answer["usage"]["output_tokens"], 20)
+        answer = ask_responses(sim, "sim-calls-2", tools=[self.TOOL]).json()
+        self.assertEqual([(c["type"], c["name"], json.loads(c["arguments"])) for c in answer["output"]],
+                         [("function_call", "weather", self.INPUT)] * 2)
+        answer = ask_responses(sim, "sim-length").json()
+        self.assertEqual((answer["status"], answer["incomplete_details"]),
+                         ("incomplete", {"reason": "max_output_tokens"}))
+        answer = ask_responses(sim, "sim-refusal").json()
+        self.assertEqual(answer["output"][0]["content"], [{"type": "refusal", "refusal": "No."}])
+        self.assertEqual(sim.stats()["responses"], 4)
+
+    def test_a_stream_says_the_same_in_pieces_and_then_as_a_whole(self):
+        sim = self.sim("--size", "50", "--chunk", "20")
+        for model, members in ("gpt", {}), ("sim-calls-2", {"tools": [self.TOOL]}):
+            parts = events(ask_responses(sim, model, stream=True, **members).body)
+            self.assertEqual([part["sequence_number"] for part in parts], list(range(len(parts))))
+            whole = parts[-1]["response"]
+            self.assertEqual(parts[-1]["type"], "response.completed")
+            pieces = {}
+            for part in parts:
+                if part["type"].endswith(".delta"):
+                    pieces[part["output_index"]] = pieces.get(part["output_index"], "") + part["delta"]
+            self.assertEqual(list(pieces.values()),
+                             [item["arguments"] if members else item["content"][0]["text"]
+                              for item in whole["output"]])
+
+    def test_results_are_quoted_in_the_text_that_follows(self):
+        call = {"type": "function_call", "call_id": "c", "name": "weather", "arguments": "{}"}
+        history = [{"role": "user", "content": "hi"}, call,
+                   {"type": "function_call_output", "call_id": "c", "output": "rain]}"},
+                   {"type": "function_call_output", "call_id": "c",
+                    "output": [{"type": "input_text", "text": "sun"}]}]
+        answer = ask_responses(self.sim(), input=history, tools=[self.TOOL]).json()
+        self.assertEqual(answer["output"][0]["content"][0]["text"], "The tools answered: rain]}, sun")
+
+    def test_what_the_format_does_not_know_is_refused(self):
+        sim = self.sim()
+        said = {"role": "assistant", "content": [{"type": "input_text", "text": "x"}]}
+        nested = {"type": "function", "function": {"name": "weather", "parameters": {}}}
+        for name, members in {
+                "messages": {"messages": []}, "stop": {"stop": ["x"]}, "max_tokens": {"max_tokens": 9},
+                "strict": {"tools": [{k: v for k, v in self.TOOL.items() if k != "strict"}]},
+                "tools[0].name": {"tools": [nested]}, "output_text": {"input": [said]},
+                "No tool call": {"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]},
+                "at least one": {"input": []}}.items():
+            with self.subTest(name):
+                answer = ask_responses(sim, **members)
+                self.assertEqual(answer.status, 400)
+                self.assertIn(name, answer.json()["error"]["message"])
 
 
 class Answers(harness.Case):

@@ -341,7 +341,7 @@ def tenant(id, key, **changes):
 
 
 def provider(sim, dialect, **changes):
-    url = sim.url + ("/v1" if dialect == "openai" else "")
+    url = sim.url + ("/v1" if dialect.startswith("openai") else "")
     return {"dialect": dialect, "endpoints": [{"url": url}], "keys": [PROVIDER_KEY], **changes}
 
 
