@@ -61,8 +61,8 @@ static void a_file_that_says_nothing_has_the_defaults(void **state)
 	const struct provider *p = &rig.config->providers[0];
 	assert_true(slice_absent(rig.config->zone));
 	assert_int_equal(rig.config->retries.attempts, 4);
-	assert_true(rig.config->retries.budget == 0.2);
-	assert_int_equal(rig.config->retries.floor, 2);
+	assert_true(rig.config->retries.budget == 0.15);
+	assert_int_equal(rig.config->retries.floor, 5);
 	assert_int_equal(p->breaker.failures, 5);
 	assert_int_equal(p->breaker.open, 1 * SEC);
 	assert_int_equal(p->breaker.open_max, 30 * SEC);
