@@ -17,6 +17,7 @@ const char *route_reason_name(enum route_reason reason)
 		[ROUTE_NO_IMAGE] = "no_image",
 		[ROUTE_NO_AUDIO] = "no_audio",
 		[ROUTE_CONTEXT_TOO_SMALL] = "context_too_small",
+		[ROUTE_TRIED] = "tried",
 		[ROUTE_UNHEALTHY] = "unhealthy",
 	};
 
@@ -53,6 +54,8 @@ static enum route_reason reason_of(const struct model *model, uint32_t index,
 		return ROUTE_NO_AUDIO;
 	if (query->input_tokens > model->context)
 		return ROUTE_CONTEXT_TOO_SMALL;
+	if (query->tried != NULL && bitset_has(query->tried, index))
+		return ROUTE_TRIED;
 	/* Last: what health alone keeps out is worth waiting for. */
 	if (query->down != NULL && bitset_has(query->down, index))
 		return ROUTE_UNHEALTHY;
@@ -181,6 +184,20 @@ static void hints_apply(const struct catalog *catalog, const struct route_query 
 		route->hint = (int32_t)i;
 		return;
 	}
+}
+
+/* Without the models of `late`, unless none is left then. */
+static void spare_late(const struct bitset *late, struct bitset *left)
+{
+	struct bitset rest;
+	uint64_t any = 0;
+
+	for (size_t i = 0; i < COUNT_OF(rest.words); i++) {
+		rest.words[i] = left->words[i] & ~late->words[i];
+		any |= rest.words[i];
+	}
+	if (any != 0)
+		*left = rest;
 }
 
 /* ---- scores ---- */
@@ -316,11 +333,14 @@ struct route route_pick(const struct catalog *catalog, const struct route_query 
 	struct bitset left = { 0 };
 
 	route.err = candidates_find(catalog, query, &left);
-	if (route.err == ERR_OK) {
+	if (route.err == ERR_OK)
 		hints_apply(catalog, query, &left, &route);
-		pick_winner(catalog, query, &left, &w, &route);
-	}
 	if (trace != NULL)
 		trace_fill(catalog, query, route.hint >= 0 ? &left : NULL, trace);
+	if (route.err != ERR_OK)
+		return route;
+	if (query->late != NULL)
+		spare_late(query->late, &left);
+	pick_winner(catalog, query, &left, &w, &route);
 	return route;
 }

@@ -30,6 +30,7 @@ enum route_reason {
 	ROUTE_NO_IMAGE,
 	ROUTE_NO_AUDIO,
 	ROUTE_CONTEXT_TOO_SMALL,
+	ROUTE_TRIED,     /* by an earlier attempt at the same request */
 	ROUTE_UNHEALTHY, /* every endpoint's breaker is open, or every key cools */
 	ROUTE_REASON_COUNT
 };
@@ -46,6 +47,10 @@ struct route_query {
 	bool image, audio;
 	uint64_t input_tokens; /* estimate */
 	uint32_t max_tokens;
+	/* Of a further attempt at the same request; NULL: none. Models that were tried are no candidates
+	 * any more; late ones, whose provider has failed, are picked only where the hint left no other. So
+	 * asking again with what was picked last gives the candidates in their order. */
+	const struct bitset *tried, *late;
 	const struct bitset *down;        /* models that cannot be had now; NULL: none */
 	const struct model_speed *speeds; /* measured, by catalogue index; NULL: nothing is */
 };

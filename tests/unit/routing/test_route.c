@@ -392,6 +392,124 @@ static void overlong_hints_and_too_many_of_them_match_nothing(void **state)
 	fixture_fini(&f);
 }
 
+/* ---- further attempts ---- */
+
+/* Asks until nobody is left; each pick is tried then. */
+static size_t pick_all(struct fixture *f, uint32_t order[MODELS])
+{
+	struct bitset tried = { 0 };
+	size_t count = 0;
+
+	f->query.tried = &tried;
+	for (struct route route; (route = pick(f)).err == ERR_OK; count++) {
+		assert_true(count < MODELS && !bitset_has(&tried, route.model));
+		order[count] = route.model;
+		bitset_add(&tried, route.model);
+	}
+	return count;
+}
+
+static void further_attempts_get_the_candidates_in_their_order(void **state)
+{
+	static const struct {
+		const char *name;
+		struct slice hints[2];
+		double speed;
+		int32_t default_model;
+		uint64_t late;
+		uint32_t order[MODELS];
+		size_t count;
+	} rows[] = {
+		{ "by intelligence",
+		  { { NULL, 0 } },
+		  NAN,
+		  -1,
+		  0,
+		  { OPUS, SONNET, GPT, HAIKU, GPT_MINI, LOCAL },
+		  6 },
+		{ "the default first",
+		  { { NULL, 0 } },
+		  NAN,
+		  HAIKU,
+		  0,
+		  { HAIKU, OPUS, SONNET, GPT, GPT_MINI, LOCAL },
+		  6 },
+		{ "by score",
+		  { { NULL, 0 } },
+		  1,
+		  -1,
+		  0,
+		  { HAIKU, GPT_MINI, SONNET, GPT, OPUS, LOCAL },
+		  6 },
+		{ "the hint's set stays the set as long as it has candidates",
+		  { SLICE_INIT("claude") },
+		  1,
+		  -1,
+		  0,
+		  { HAIKU, SONNET, OPUS, GPT_MINI, GPT, LOCAL },
+		  6 },
+		{ "what a hint names, then what it is a part of, then the next hint",
+		  { SLICE_INIT("gpt-4o"), SLICE_INIT("haiku") },
+		  NAN,
+		  -1,
+		  0,
+		  { GPT, GPT_MINI, HAIKU, OPUS, SONNET, LOCAL },
+		  6 },
+		{ "a provider that failed comes last",
+		  { { NULL, 0 } },
+		  NAN,
+		  -1,
+		  1 << OPUS | 1 << SONNET | 1 << HAIKU,
+		  { GPT, GPT_MINI, LOCAL, OPUS, SONNET, HAIKU },
+		  6 },
+		{ "but within the hint's set",
+		  { SLICE_INIT("claude") },
+		  NAN,
+		  -1,
+		  1 << OPUS | 1 << SONNET,
+		  { HAIKU, OPUS, SONNET, GPT, GPT_MINI, LOCAL },
+		  6 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		const struct bitset late = { { rows[i].late } };
+		uint32_t order[MODELS];
+		struct fixture f;
+
+		fixture_init(&f);
+		for (size_t h = 0; h < 2 && !slice_absent(rows[i].hints[h]); h++)
+			hint(&f, rows[i].hints[h]);
+		f.prefer.speed = rows[i].speed;
+		f.query.default_model = rows[i].default_model;
+		f.query.late = &late;
+		const size_t count = pick_all(&f, order);
+		for (size_t n = 0; n < rows[i].count; n++)
+			if (n >= count || order[n] != rows[i].order[n])
+				fail_msg("%s: pick %zu is model %u", rows[i].name, n, order[n]);
+		assert_int_equal(count, rows[i].count);
+		fixture_fini(&f);
+	}
+}
+
+static void a_tried_model_has_its_reason(void **state)
+{
+	const struct bitset tried = { { 1 << OPUS | 1 << GPT } };
+	struct route_candidate trace[MODELS];
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	f.query.tried = &tried;
+	(void)route_pick(&f.catalog, &f.query, trace);
+	assert_int_equal(trace[OPUS].reason, ROUTE_TRIED);
+	assert_int_equal(trace[SONNET].reason, ROUTE_CANDIDATE);
+	forbid(&f, GPT);
+	(void)route_pick(&f.catalog, &f.query, trace);
+	assert_int_equal(trace[GPT].reason, ROUTE_NOT_PERMITTED);
+	fixture_fini(&f);
+}
+
 /* ---- refusals ---- */
 
 static void every_model_is_refused_for_its_own_reason(void **state)
@@ -496,6 +614,7 @@ static void reasons_have_stable_names(void **state)
 	assert_string_equal(route_reason_name(ROUTE_NO_IMAGE), "no_image");
 	assert_string_equal(route_reason_name(ROUTE_NO_AUDIO), "no_audio");
 	assert_string_equal(route_reason_name(ROUTE_CONTEXT_TOO_SMALL), "context_too_small");
+	assert_string_equal(route_reason_name(ROUTE_TRIED), "tried");
 }
 
 /* ---- the largest catalogue ---- */
@@ -546,6 +665,8 @@ int main(void)
 		cmocka_unit_test(a_hint_that_no_candidate_answers_to_goes_through_the_aliases),
 		cmocka_unit_test(an_alias_means_only_what_the_tenant_may_use),
 		cmocka_unit_test(overlong_hints_and_too_many_of_them_match_nothing),
+		cmocka_unit_test(further_attempts_get_the_candidates_in_their_order),
+		cmocka_unit_test(a_tried_model_has_its_reason),
 		cmocka_unit_test(every_model_is_refused_for_its_own_reason),
 		cmocka_unit_test(the_error_says_what_would_have_to_change),
 		cmocka_unit_test(an_empty_catalogue_permits_nothing),
