@@ -156,6 +156,7 @@ enum flow_move flow_route(struct flow *flow, const struct flow_env *env)
 
 	query.down = health_down(env->health, env->now);
 	query.speeds = health_speeds(env->health);
+	query.memory = health_hints(env->health);
 	flow->route = route_pick(&env->config->catalog, &query, NULL);
 	if (flow->route.err != ERR_OK)
 		return refuse_route(flow, env, &query, flow->route.err);

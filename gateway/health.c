@@ -305,6 +305,11 @@ const struct model_speed *health_speeds(const struct health_view *view)
 	return view->speeds;
 }
 
+struct hint_memory *health_hints(struct health_view *view)
+{
+	return &view->hints;
+}
+
 /* ---- facts ----------------------------------------------------------------------------------- */
 
 void health_learn(struct health_view *view, uint32_t model, enum learn fact)

@@ -38,6 +38,9 @@ void health_view_free(struct health_view *view);
  * cools. NULL: none (the usual case, which costs nothing). Valid until the next call for this view. */
 const struct bitset *health_down(struct health_view *view, nsec_t now);
 
+/* Of hints seen before, for routing over that catalogue. */
+struct hint_memory *health_hints(struct health_view *view);
+
 /* How fast models answered, by catalogue index; brought up to date by health_tick. */
 const struct model_speed *health_speeds(const struct health_view *view);
 

@@ -74,6 +74,7 @@ struct health_view {
 	struct model_state **models;
 	uint32_t model_count;
 	struct model_speed *speeds;
+	struct hint_memory hints;
 	struct bitset down;
 };
 

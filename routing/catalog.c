@@ -37,20 +37,55 @@ void name_grams_add(struct name_grams *grams, struct slice text)
 	}
 }
 
+static void index_names(const struct model *model, struct name_grams *grams)
+{
+	name_grams_add(grams, model->id);
+	name_grams_add(grams, model->name);
+	for (uint32_t i = 0; i < model->alias_count; i++)
+		name_grams_add(grams, model->aliases[i]);
+}
+
+static void index_sets(const struct model *model, uint32_t i, struct catalog_index *index)
+{
+	if (!model->enabled)
+		return;
+	bitset_add(&index->enabled, i);
+	if (model->profile.image)
+		bitset_add(&index->image, i);
+	if (model->profile.audio)
+		bitset_add(&index->audio, i);
+	if (model->context < index->context_least)
+		index->context_least = model->context;
+}
+
+struct model_figures model_figures(const struct model *model)
+{
+	return (struct model_figures){
+		.price_input = (double)model->price_input,
+		.price_output = (double)model->price_output,
+		.speed = model->speed,
+		.intelligence = model->intelligence,
+		.max_output = model->profile.max_output,
+	};
+}
+
 bool catalog_index(struct catalog *catalog, struct arena *into)
 {
 	must(catalog->count <= CATALOG_MODELS_MAX);
+	struct catalog_index *index = arena_zero(into, sizeof(*index));
 	struct name_grams *grams = arena_zero(into, catalog->count * sizeof(*grams));
+	struct model_figures *figures = arena_zero(into, catalog->count * sizeof(*figures));
 
-	if (grams == NULL)
+	if (index == NULL || grams == NULL || figures == NULL)
 		return false;
+	index->context_least = UINT64_MAX;
 	for (uint32_t i = 0; i < catalog->count; i++) {
-		const struct model *model = &catalog->models[i];
-		name_grams_add(&grams[i], model->id);
-		name_grams_add(&grams[i], model->name);
-		for (uint32_t j = 0; j < model->alias_count; j++)
-			name_grams_add(&grams[i], model->aliases[j]);
+		index_names(&catalog->models[i], &grams[i]);
+		index_sets(&catalog->models[i], i, index);
+		figures[i] = model_figures(&catalog->models[i]);
 	}
-	catalog->grams = grams;
+	index->grams = grams;
+	index->figures = figures;
+	catalog->index = index;
 	return true;
 }

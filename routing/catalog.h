@@ -3,6 +3,7 @@
 #define ROUTING_CATALOG_H
 
 #include "codec/base/attr.h"
+#include "codec/base/bitset.h"
 #include "codec/base/slice.h"
 #include "codec/dialect.h"
 
@@ -28,16 +29,33 @@ struct name_grams {
 	uint64_t bits[4];
 };
 
+/* What a score is made of, of one model. */
+struct model_figures {
+	double price_input, price_output; /* pico-USD per token */
+	double speed, intelligence;       /* declared */
+	uint32_t max_output;
+};
+
+/* What picking reads of all models, close together. */
+struct catalog_index {
+	struct bitset enabled, image, audio;
+	uint64_t context_least; /* of the enabled ones */
+	const struct name_grams *grams;
+	const struct model_figures *figures;
+};
+
 struct catalog {
 	const struct model *models;
-	uint32_t count;                 /* at most CATALOG_MODELS_MAX */
-	const struct name_grams *grams; /* one per model; NULL: hints match the same, but slower */
+	uint32_t count;                    /* at most CATALOG_MODELS_MAX */
+	const struct catalog_index *index; /* NULL: everything is the same, but slower */
 };
 
 struct arena;
 
-/* Sets catalog->grams, which live in `into`; the models must be there. False: memory. */
+/* Sets catalog->index, which lives in `into`; the models must be there. False: memory. */
 MUST_USE bool catalog_index(struct catalog *catalog, struct arena *into);
+
+struct model_figures model_figures(const struct model *model);
 
 /* Adds what `text` holds. */
 void name_grams_add(struct name_grams *grams, struct slice text);

@@ -62,28 +62,20 @@ static enum route_reason reason_of(const struct model *model, uint32_t index,
 	return ROUTE_CANDIDATE;
 }
 
-/* Fills `out`; ERR_OK when it is not empty. */
-static enum err candidates_find(const struct catalog *catalog, const struct route_query *query,
-				struct bitset *out)
+/* Why there is no candidate. */
+static enum err refusal_of(const struct catalog *catalog, const struct route_query *query)
 {
-	bool permitted = false, content = false, down = false, any = false;
+	bool permitted = false, content = false, down = false;
 
 	for (uint32_t i = 0; i < catalog->count; i++) {
 		const struct model *model = &catalog->models[i];
 		const enum route_reason reason = reason_of(model, i, query);
 
-		if (reason == ROUTE_CANDIDATE) {
-			bitset_add(out, i);
-			any = true;
-			continue;
-		}
 		permitted = permitted || bitset_has(query->permitted, i);
 		down = down || reason == ROUTE_UNHEALTHY;
 		if (reason == ROUTE_NO_IMAGE || reason == ROUTE_NO_AUDIO)
 			content = content || query->input_tokens <= model->context;
 	}
-	if (any)
-		return ERR_OK;
 	if (!permitted)
 		return ERR_MODEL_FORBIDDEN;
 	if (down)
@@ -91,49 +83,69 @@ static enum err candidates_find(const struct catalog *catalog, const struct rout
 	return content ? ERR_CONTENT_UNSUPPORTED : ERR_NO_MODEL;
 }
 
-/* ---- hints ---- */
-
-enum match { MATCH_NONE, MATCH_PART, MATCH_EXACT };
-
-static enum match name_match(struct slice name, struct slice hint, enum match before)
+static void remove_all(struct bitset *set, const struct bitset *of)
 {
-	if (slice_eq_nocase(name, hint))
-		return MATCH_EXACT;
-	return before == MATCH_NONE && slice_has_nocase(name, hint) ? MATCH_PART : before;
+	for (size_t i = 0; of != NULL && i < COUNT_OF(set->words); i++)
+		set->words[i] &= ~of->words[i];
 }
 
-static enum match model_match(const struct model *model, struct slice hint)
+/* As reason_of says of each. With the index whole words of models are judged at once, and none is looked
+ * at alone unless the request is larger than the smallest context. */
+static struct bitset candidates_find(const struct catalog *catalog, const struct route_query *query)
 {
-	enum match best = name_match(model->id, hint, MATCH_NONE);
+	const struct catalog_index *index = catalog->index;
+	struct bitset out = { 0 };
 
-	if (best != MATCH_EXACT)
-		best = name_match(model->name, hint, best);
-	for (uint32_t i = 0; i < model->alias_count && best != MATCH_EXACT; i++)
-		best = name_match(model->aliases[i], hint, best);
-	return best;
+	if (index == NULL || query->input_tokens > index->context_least) {
+		for (uint32_t i = next_of(query->permitted, 0); i < catalog->count;
+		     i = next_of(query->permitted, i + 1))
+			if (reason_of(&catalog->models[i], i, query) == ROUTE_CANDIDATE)
+				bitset_add(&out, i);
+		return out;
+	}
+	out = *query->permitted;
+	bitset_and(&out, &index->enabled);
+	if (query->image)
+		bitset_and(&out, &index->image);
+	if (query->audio)
+		bitset_and(&out, &index->audio);
+	remove_all(&out, query->tried);
+	remove_all(&out, query->down);
+	return out;
+}
+
+static bool is_empty(const struct bitset *set)
+{
+	uint64_t any = 0;
+
+	for (size_t i = 0; i < COUNT_OF(set->words); i++)
+		any |= set->words[i];
+	return any == 0;
+}
+
+/* ---- hints ---- */
+
+/* Narrows `left` to `matched`. False: nothing would be left, and `left` stays. */
+static bool narrow(struct bitset *left, const struct bitset *matched)
+{
+	struct bitset both = *left;
+
+	bitset_and(&both, matched);
+	if (is_empty(&both))
+		return false;
+	*left = both;
+	return true;
 }
 
 /* Narrows `left` to the models that `hint` means: those it names exactly, else those it is a part
  * of. False: none, and `left` stays. */
-static bool hint_apply(const struct catalog *catalog, struct slice hint, struct bitset *left)
+static bool hint_apply(const struct catalog *catalog, const struct route_query *query,
+		       struct slice hint, struct bitset *left)
 {
-	struct bitset matched[MATCH_EXACT + 1] = { 0 };
-	bool any[MATCH_EXACT + 1] = { false };
-	struct name_grams grams = { 0 };
+	struct hint_models scratch;
+	const struct hint_models *meant = hint_recall(query->memory, catalog, hint, &scratch);
 
-	if (catalog->grams != NULL)
-		name_grams_add(&grams, hint);
-	for (uint32_t i = next_of(left, 0); i < catalog->count; i = next_of(left, i + 1)) {
-		if (catalog->grams != NULL && !name_grams_within(&grams, &catalog->grams[i]))
-			continue;
-		const enum match match = model_match(&catalog->models[i], hint);
-		bitset_add(&matched[match], i);
-		any[match] = true;
-	}
-	const enum match best = any[MATCH_EXACT] ? MATCH_EXACT : MATCH_PART;
-	if (any[best])
-		*left = matched[best];
-	return any[best];
+	return narrow(left, &meant->exact) || narrow(left, &meant->part);
 }
 
 static void lower_case(struct slice s, char *out)
@@ -152,13 +164,9 @@ static int32_t alias_apply(const struct route_query *query, struct slice hint, s
 		return -1;
 	lower_case(hint, text);
 	for (uint32_t i = 0; i < query->alias_count; i++) {
-		struct bitset both = *left;
-		bitset_and(&both, &query->aliases[i].models);
-		if (next_of(&both, 0) == BITSET_MAX ||
-		    !slice_glob(query->aliases[i].hint, slice_of(text, hint.len)))
-			continue;
-		*left = both;
-		return (int32_t)i;
+		if (slice_glob(query->aliases[i].hint, slice_of(text, hint.len)) &&
+		    narrow(left, &query->aliases[i].models))
+			return (int32_t)i;
 	}
 	return -1;
 }
@@ -176,7 +184,7 @@ static void hints_apply(const struct catalog *catalog, const struct route_query 
 		/* Empty would be a part of every name. */
 		if (hint.len == 0 || hint.len > ROUTE_HINT_BYTES)
 			continue;
-		if (!hint_apply(catalog, hint, left)) {
+		if (!hint_apply(catalog, query, hint, left)) {
 			route->alias = alias_apply(query, hint, left);
 			if (route->alias < 0)
 				continue;
@@ -189,14 +197,10 @@ static void hints_apply(const struct catalog *catalog, const struct route_query 
 /* Without the models of `late`, unless none is left then. */
 static void spare_late(const struct bitset *late, struct bitset *left)
 {
-	struct bitset rest;
-	uint64_t any = 0;
+	struct bitset rest = *left;
 
-	for (size_t i = 0; i < COUNT_OF(rest.words); i++) {
-		rest.words[i] = left->words[i] & ~late->words[i];
-		any |= rest.words[i];
-	}
-	if (any != 0)
+	remove_all(&rest, late);
+	if (!is_empty(&rest))
 		*left = rest;
 }
 
@@ -224,31 +228,35 @@ static struct weights weights_of(const struct model_preferences *prefer)
 	return (struct weights){ cost / sum, speed / sum, intelligence / sum, false };
 }
 
-/* What it will write at most: never more than it can. */
-static uint32_t model_output(const struct model *model, const struct route_query *query)
+static struct model_figures figures_of(const struct catalog *catalog, uint32_t model)
 {
-	const uint32_t most = model->profile.max_output;
+	return catalog->index != NULL ? catalog->index->figures[model]
+				      : model_figures(&catalog->models[model]);
+}
 
-	return query->max_tokens < most ? query->max_tokens : most;
+/* What it will write at most: never more than it can. */
+static double output_of(const struct model_figures *model, const struct route_query *query)
+{
+	return query->max_tokens < model->max_output ? query->max_tokens : model->max_output;
 }
 
 /* What the request costs if the model writes as much as it may. */
-static double model_usd(const struct model *model, const struct route_query *query)
+static double usd_of(const struct model_figures *model, const struct route_query *query)
 {
-	return ((double)query->input_tokens * (double)model->price_input +
-		(double)model_output(model, query) * (double)model->price_output) *
+	return ((double)query->input_tokens * model->price_input +
+		output_of(model, query) * model->price_output) *
 	       pico;
 }
 
-static double model_speed(const struct model *model, uint32_t index,
-			  const struct route_query *query)
+static double speed_of(const struct model_figures *model, uint32_t index,
+		       const struct route_query *query)
 {
 	const struct model_speed *speed = query->speeds == NULL ? NULL : &query->speeds[index];
 
 	if (speed == NULL || !speed->measured)
 		return model->speed;
 	return fast_ms / (fast_ms + (double)speed->ttft_ms +
-			  (double)model_output(model, query) * (double)speed->token_ms);
+			  output_of(model, query) * (double)speed->token_ms);
 }
 
 static double cheapness(double usd)
@@ -256,11 +264,11 @@ static double cheapness(double usd)
 	return cheap_usd / (cheap_usd + usd);
 }
 
-static double model_score(const struct model *model, uint32_t index,
-			  const struct route_query *query, const struct weights *w)
+static double score_of(const struct model_figures *model, uint32_t index,
+		       const struct route_query *query, const struct weights *w)
 {
-	return w->cost * cheapness(model_usd(model, query)) +
-	       w->speed * model_speed(model, index, query) + w->intelligence * model->intelligence;
+	return w->cost * cheapness(usd_of(model, query)) +
+	       w->speed * speed_of(model, index, query) + w->intelligence * model->intelligence;
 }
 
 static void note_score(struct route *route, uint32_t model, double score)
@@ -282,9 +290,8 @@ static void pick_winner(const struct catalog *catalog, const struct route_query 
 	}
 	route->model = UINT32_MAX;
 	for (uint32_t i = next_of(left, 0); i < catalog->count; i = next_of(left, i + 1)) {
-		const struct model *model = &catalog->models[i];
-		const double value =
-			w->none ? model->intelligence : model_score(model, i, query, w);
+		const struct model_figures model = figures_of(catalog, i);
+		const double value = w->none ? model.intelligence : score_of(&model, i, query, w);
 
 		if (!w->none)
 			note_score(route, i, value);
@@ -308,17 +315,18 @@ static void trace_fill(const struct catalog *catalog, const struct route_query *
 	for (uint32_t i = 0; i < catalog->count; i++) {
 		const struct model *model = &catalog->models[i];
 		const enum route_reason reason = reason_of(model, i, query);
-		const double usd = model_usd(model, query);
+		const struct model_figures figures = figures_of(catalog, i);
+		const double usd = usd_of(&figures, query);
 		const bool scored = reason == ROUTE_CANDIDATE && !w.none;
 
 		trace[i] = (struct route_candidate){
 			.model = i,
 			.reason = reason,
 			.hinted = hinted != NULL && bitset_has(hinted, i),
-			.score = scored ? model_score(model, i, query, &w) : NAN,
+			.score = scored ? score_of(&figures, i, query, &w) : NAN,
 			.usd = usd,
 			.cheapness = cheapness(usd),
-			.speed = model_speed(model, i, query),
+			.speed = speed_of(&figures, i, query),
 			.intelligence = model->intelligence,
 		};
 	}
@@ -330,9 +338,9 @@ struct route route_pick(const struct catalog *catalog, const struct route_query 
 	must(catalog->count <= CATALOG_MODELS_MAX);
 	const struct weights w = weights_of(query->prefer);
 	struct route route = { .hint = -1, .alias = -1, .score = NAN };
-	struct bitset left = { 0 };
+	struct bitset left = candidates_find(catalog, query);
 
-	route.err = candidates_find(catalog, query, &left);
+	route.err = is_empty(&left) ? refusal_of(catalog, query) : ERR_OK;
 	if (route.err == ERR_OK)
 		hints_apply(catalog, query, &left, &route);
 	if (trace != NULL)

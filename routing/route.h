@@ -19,6 +19,7 @@
 #include "codec/hint_alias.h"
 #include "codec/sampling.h"
 #include "routing/catalog.h"
+#include "routing/hint.h"
 #include "routing/speed.h"
 
 enum { ROUTE_HINTS_MAX = 64, ROUTE_HINT_BYTES = 256 };
@@ -53,6 +54,7 @@ struct route_query {
 	const struct bitset *tried, *late;
 	const struct bitset *down;        /* models that cannot be had now; NULL: none */
 	const struct model_speed *speeds; /* measured, by catalogue index; NULL: nothing is */
+	struct hint_memory *memory;       /* of hints seen before; NULL: none */
 };
 
 struct route_candidate {

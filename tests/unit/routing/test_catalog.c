@@ -40,7 +40,7 @@ static bool may_occur(const struct catalog *catalog, uint32_t model, struct slic
 	struct name_grams grams = { 0 };
 
 	name_grams_add(&grams, text);
-	return name_grams_within(&grams, &catalog->grams[model]);
+	return name_grams_within(&grams, &catalog->index->grams[model]);
 }
 
 static void the_index_never_hides_a_part_of_a_name(void **state)
@@ -93,7 +93,7 @@ static void memory_that_runs_out_is_said(void **state)
 	(void)state;
 	arena_init(&arena, &pool, 1 << 20);
 	assert_false(catalog_index(&catalog, &arena));
-	assert_null(catalog.grams);
+	assert_null(catalog.index);
 	arena_give(&arena);
 	arena_pool_fini(&pool);
 }

@@ -647,6 +647,7 @@ static void a_thousand_models_are_all_reachable(void **state)
 	}
 	f.hints[0] = SLICE("m-");
 	many[CATALOG_MODELS_MAX - 1].intelligence = 0.6;
+	assert_true(catalog_index(&catalog, &f.arena));
 	assert_int_equal(route_pick(&catalog, &f.query, NULL).model, CATALOG_MODELS_MAX - 1);
 	fixture_fini(&f);
 }
