@@ -20,7 +20,11 @@ static void *take(struct encoder *e, size_t size)
 
 bool encoder_drops(const struct encoder *e, struct slice raw)
 {
-	return raw.len == 0 || (e->rules->blank_refused && text_blank(raw));
+	if (raw.len == 0)
+		return true;
+	/* nearly every text begins with a letter */
+	return e->rules->blank_refused && ((signed char)raw.at[0] <= ' ' || raw.at[0] == '\\') &&
+	       text_blank(raw);
 }
 
 /* ---- the plan ---- */

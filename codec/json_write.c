@@ -107,8 +107,13 @@ static SCAN_RARE bool fail(struct gather *g)
 	return false;
 }
 
+static SCAN_RARE bool list_grow_or_fail(struct gather *g)
+{
+	return list_grow(g) || fail(g);
+}
+
 /* Appends the bytes as an entry, or to the last one when they follow it in memory. */
-static bool list_add(struct gather *g, const char *at, size_t len)
+static inline bool list_add(struct gather *g, const char *at, size_t len)
 {
 	struct iovec *last = g->count == 0 ? NULL : &g->v[g->count - 1];
 
@@ -117,8 +122,8 @@ static bool list_add(struct gather *g, const char *at, size_t len)
 		g->total += len;
 		return true;
 	}
-	if (g->count == g->cap && !list_grow(g))
-		return fail(g);
+	if (g->count == g->cap && !list_grow_or_fail(g))
+		return false;
 	/* iovec is for writing and for reading; this list is only ever read */
 	g->v[g->count++] = (struct iovec){ (void *)(uintptr_t)at, len };
 	g->total += len;
@@ -128,7 +133,7 @@ static bool list_add(struct gather *g, const char *at, size_t len)
 /* ---- the stage ---- */
 
 /* What was staged becomes an entry. */
-static bool stage_close(struct gather *g)
+static inline bool stage_close(struct gather *g)
 {
 	char *from = g->from;
 

@@ -111,9 +111,23 @@ static inline char *pen_const(char *pen, const char *text, size_t len)
 	return pen + len;
 }
 
+/* A few bytes are copied as two pieces that may overlap. */
 static inline char *pen_slice(char *pen, struct slice text)
 {
-	return text.len == 0 ? pen : pen_const(pen, text.at, text.len);
+	uint64_t front, rear;
+
+	if (text.len > 16) {
+		(void)memcpy(pen, text.at, text.len);
+	} else if (text.len >= 8) {
+		(void)memcpy(&front, text.at, 8);
+		(void)memcpy(&rear, text.at + text.len - 8, 8);
+		(void)memcpy(pen, &front, 8);
+		(void)memcpy(pen + text.len - 8, &rear, 8);
+	} else {
+		for (size_t i = 0; i < text.len; i++)
+			pen[i] = text.at[i];
+	}
+	return pen + text.len;
 }
 
 static inline void gather_const(struct gather *g, const char *text, size_t len)

@@ -78,7 +78,7 @@ void arena_init(struct arena *arena, struct arena_pool *pool, size_t cap)
 	*arena = (struct arena){ .pool = pool, .cap = cap };
 }
 
-void *arena_take(struct arena *arena, size_t size)
+void *arena_take_more(struct arena *arena, size_t size)
 {
 	must(arena->pool != NULL);
 	if (size > arena->cap - arena->used)

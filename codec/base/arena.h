@@ -45,7 +45,7 @@ void arena_init(struct arena *arena, struct arena_pool *pool, size_t cap);
 
 /* `size` bytes, aligned to 8, not zeroed; NULL when the cap or memory is exhausted (answer ERR_BUSY
  * or ERR_TOO_LARGE). Lives until arena_give. */
-MUST_USE void *arena_take(struct arena *arena, size_t size);
+MUST_USE static inline void *arena_take(struct arena *arena, size_t size);
 
 /* The same, zeroed. */
 MUST_USE void *arena_zero(struct arena *arena, size_t size);
@@ -58,5 +58,20 @@ void arena_give(struct arena *arena);
 
 /* The same, after every byte was overwritten: for arenas that held secrets. */
 void arena_wipe(struct arena *arena);
+
+/* private: arena_take where the newest chunk or the cap does not do. */
+MUST_USE void *arena_take_more(struct arena *arena, size_t size);
+
+static inline void *arena_take(struct arena *arena, size_t size)
+{
+	char *at = arena->at;
+	size_t whole = (size + 7) & ~(size_t)7;
+
+	if (size > (size_t)(arena->end - at) || whole > arena->cap - arena->used)
+		return arena_take_more(arena, size);
+	arena->at = at + whole; /* which is not beyond the end: that is aligned, too */
+	arena->used += whole;
+	return at;
+}
 
 #endif
