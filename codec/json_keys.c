@@ -27,11 +27,20 @@ void json_work_free(struct json_work *work)
 
 static const uint64_t mix_word = 0x9fb21c651e98df25ull, mix_end = 0xd6e8feb86659fd93ull;
 
+static inline uint64_t mix(uint64_t a, uint64_t b)
+{
+	__extension__ typedef unsigned __int128 wide;
+	wide product = (wide)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Never 0, which is no hash. */
 static inline uint32_t hash_end(uint64_t hash, uint64_t tail, size_t len)
 {
-	hash = json_keys_mix(hash ^ tail, mix_word);
-	hash = json_keys_mix(hash ^ len, mix_end);
-	return (uint32_t)(hash ^ hash >> 32);
+	hash = mix(hash ^ tail, mix_word);
+	hash = mix(hash ^ len, mix_end);
+	return (uint32_t)(hash ^ hash >> 32) | 1;
 }
 
 static inline uint64_t load_front(const char *at, size_t len)
@@ -43,16 +52,13 @@ static inline uint64_t load_front(const char *at, size_t len)
 	return word;
 }
 
-static inline uint32_t hash_plain(uint64_t hash, struct slice s, const char *end)
+static inline uint32_t hash_plain(uint64_t hash, struct slice s)
 {
 	const char *at = s.at;
 	size_t left = s.len;
 
-	if (left <= KEYS_WORDS)
-		return end - at >= 8 ? json_keys_hash_short(hash, at, left)
-				     : json_keys_hash2(hash, load_front(at, left), 0, left);
 	for (; left >= 8; at += 8, left -= 8)
-		hash = json_keys_mix(hash ^ scan_load8(at), mix_word);
+		hash = mix(hash ^ scan_load8(at), mix_word);
 	return hash_end(hash, load_front(at, left), s.len);
 }
 
@@ -60,7 +66,7 @@ static inline uint32_t hash_plain(uint64_t hash, struct slice s, const char *end
 static SCAN_RARE uint32_t hash_escaped(uint64_t seed, struct slice raw)
 {
 	const char *at = raw.at, *end = raw.at + raw.len;
-	uint64_t hash = seed, front[2] = { 0, 0 }, word = 0;
+	uint64_t hash = seed, word = 0;
 	size_t len = 0;
 
 	while (at < end) {
@@ -71,35 +77,45 @@ static SCAN_RARE uint32_t hash_escaped(uint64_t seed, struct slice raw)
 		else
 			at++;
 		for (size_t i = 0; i < count; i++) {
-			uint64_t byte = (uint64_t)(unsigned char)out[i] << (8 * (len % 8));
-			word |= byte;
-			if (len < KEYS_WORDS)
-				front[len / 8] |= byte;
+			word |= (uint64_t)(unsigned char)out[i] << (8 * (len % 8));
 			if (++len % 8 == 0) {
-				hash = json_keys_mix(hash ^ word, mix_word);
+				hash = mix(hash ^ word, mix_word);
 				word = 0;
 			}
 		}
 	}
-	return len <= KEYS_WORDS ? json_keys_hash2(seed, front[0], front[1], len)
-				 : hash_end(hash, word, len);
+	return hash_end(hash, word, len);
 }
 
-static inline uint32_t hash_of(const struct json_work *work, struct slice raw, bool escaped,
-			       const char *end)
+/* Under the seed, which nobody who sends a text can know: without it there is no making keys that
+ * collide. */
+static inline uint32_t hash_of(const struct json_work *work, struct slice raw, bool escaped)
 {
-	return escaped ? hash_escaped(work->seed, raw) : hash_plain(work->seed, raw, end);
+	return escaped ? hash_escaped(work->seed, raw) : hash_plain(work->seed, raw);
+}
+
+static inline bool has_escape(struct slice raw)
+{
+	return raw.len != 0 && memchr(raw.at, '\\', raw.len) != NULL;
+}
+
+static inline struct slice text_of(const struct json_key *key)
+{
+	return slice_of(key->at, key->len);
+}
+
+/* The key's hash, which is kept. */
+static inline uint32_t hash_known(const struct json_work *work, struct json_key *key)
+{
+	if (key->hash == 0)
+		key->hash = hash_of(work, text_of(key), has_escape(text_of(key)));
+	return key->hash;
 }
 
 /* Called once the hashes are equal, which hardly ever means anything else. */
 static SCAN_RARE bool same_text(const struct json_key *key, struct slice raw)
 {
-	return json_str_same(slice_of(key->at, key->len), raw);
-}
-
-static inline bool key_is(const struct json_key *key, struct slice raw, uint32_t hash)
-{
-	return key->hash == hash && same_text(key, raw);
+	return json_str_same(text_of(key), raw);
 }
 
 /* A table of `count` slots for the newest set, filled anew. */
@@ -112,7 +128,7 @@ static void slots_build(struct json_work *work, struct json_level set, uint32_t 
 	work->slot_top = set.slots + count;
 	(void)memset(slots, 0, count * sizeof(*slots));
 	for (uint32_t i = 0; i < members; i++) {
-		uint32_t at = work->keys[set.keys + i].hash & mask;
+		uint32_t at = hash_known(work, &work->keys[set.keys + i]) & mask;
 		while (slots[at] != 0)
 			at = (at + 1) & mask;
 		slots[at] = (uint16_t)(i + 1);
@@ -126,40 +142,51 @@ static uint32_t slots_find(const struct json_work *work, struct json_level set, 
 	const uint16_t *slots = work->slots + set.slots;
 	uint32_t mask = count - 1, at = hash & mask;
 
-	while (slots[at] != 0 && !key_is(&work->keys[set.keys + slots[at] - 1], raw, hash))
-		at = (at + 1) & mask;
+	for (; slots[at] != 0; at = (at + 1) & mask) {
+		const struct json_key *key = &work->keys[set.keys + slots[at] - 1];
+		if (key->hash == hash && same_text(key, raw))
+			break;
+	}
 	return set.slots + at;
 }
 
-static inline bool few_have(const struct json_key *key, const struct json_key *end,
-			    struct slice raw, uint32_t hash)
+/* Whether a key of [key, end) is written like `raw`. */
+static bool few_have_text(const struct json_key *key, const struct json_key *end, struct slice raw)
 {
 	for (; key < end; key++)
-		if (key_is(key, raw, hash))
+		if (key->len == raw.len && memcmp(key->at, raw.at, raw.len) == 0)
+			return true;
+	return false;
+}
+
+/* Whether a key of [key, end) means the same as `raw`. */
+static bool few_mean(const struct json_work *work, struct json_key *key, const struct json_key *end,
+		     struct slice raw, uint32_t hash)
+{
+	for (; key < end; key++)
+		if (hash_known(work, key) == hash && same_text(key, raw))
 			return true;
 	return false;
 }
 
 static inline enum json_keys_answer append(struct json_work *work, struct slice raw, uint32_t hash)
 {
-	struct json_key *key = &work->keys[work->key_top++];
-
-	key->at = raw.at;
-	key->len = (uint32_t)raw.len;
-	key->hash = hash;
+	work->keys[work->key_top++] = (struct json_key){ raw.at, (uint32_t)raw.len, hash };
 	return KEYS_ADDED;
 }
 
 /* The set has outgrown the comparison one by one. */
-static SCAN_RARE enum json_keys_answer add_to_many(struct json_work *work, struct json_level set,
-						   struct slice raw, uint32_t hash)
+static SCAN_RARE enum json_keys_answer add_to_many(struct json_work *work, struct json_level *set,
+						   struct slice raw, bool escaped)
 {
-	uint32_t count = work->key_top - set.keys, slots = work->slot_top - set.slots;
+	uint32_t count = work->key_top - set->keys, slots = work->slot_top - set->slots;
+	uint32_t hash = hash_of(work, raw, escaped);
 
 	must(count < UINT16_MAX);
 	if (2 * count >= slots)
-		slots_build(work, set, slots == 0 ? 4 * KEYS_FEW : 2 * slots);
-	uint32_t slot = slots_find(work, set, work->slot_top - set.slots, raw, hash);
+		slots_build(work, *set, slots == 0 ? 4 * KEYS_NEW_MAX : 2 * slots);
+	set->filter = KEYS_FILTER_FULL;
+	uint32_t slot = slots_find(work, *set, work->slot_top - set->slots, raw, hash);
 	if (work->slots[slot] != 0)
 		return KEYS_DUPLICATE;
 	work->slots[slot] = (uint16_t)(count + 1);
@@ -170,27 +197,41 @@ enum json_keys_answer json_keys_add(struct json_work *work, struct json_level *s
 				    struct slice raw, bool escaped, const char *end)
 {
 	uint32_t count = work->key_top - set->keys;
-	uint32_t hash = hash_of(work, raw, escaped, end);
-	uint64_t bit = json_keys_bit(hash), filter = set->filter;
+	struct json_key *first = work->keys + set->keys, *top = work->keys + work->key_top;
 
-	if (count >= max || work->key_top == KEYS_OPEN_MAX)
+	if (count >= max || work->key_top >= KEYS_OPEN_MAX)
 		return KEYS_FULL;
 	if (count >= KEYS_FEW)
-		return add_to_many(work, *set, raw, hash);
-	set->filter |= bit;
-	if ((filter & bit) != 0 &&
-	    few_have(work->keys + set->keys, work->keys + work->key_top, raw, hash))
+		return add_to_many(work, set, raw, escaped);
+	if (escaped)
+		set->filter = KEYS_FILTER_FULL;
+	if (set->filter == KEYS_FILTER_FULL) {
+		uint32_t hash = hash_of(work, raw, escaped);
+		return few_mean(work, first, top, raw, hash) ? KEYS_DUPLICATE
+							     : append(work, raw, hash);
+	}
+	bool last = end - raw.at <
+		    8; /* of the text, so it is compared with all, and what follows, too */
+	uint64_t bit = last ? KEYS_FILTER_FULL : json_keys_bit(raw.at, raw.len);
+	if ((last || (set->filter & bit) != 0) && few_have_text(first, top, raw))
 		return KEYS_DUPLICATE;
-	return append(work, raw, hash);
+	set->filter |= bit;
+	return append(work, raw, 0);
 }
 
-bool json_keys_has(const struct json_work *work, struct json_level set, struct json_level top,
-		   struct slice raw, const char *end)
+bool json_keys_has(struct json_work *work, struct json_level set, struct json_level top,
+		   struct slice raw)
 {
-	bool escaped = raw.len != 0 && memchr(raw.at, '\\', raw.len) != NULL;
-	uint32_t hash = hash_of(work, raw, escaped, end), slots = top.slots - set.slots;
+	struct json_key *first = work->keys + set.keys, *end = work->keys + top.keys;
+	uint32_t slots = top.slots - set.slots;
+	bool escaped = has_escape(raw);
 
 	if (slots != 0)
-		return work->slots[slots_find(work, set, slots, raw, hash)] != 0;
-	return few_have(work->keys + set.keys, work->keys + top.keys, raw, hash);
+		return work->slots[slots_find(work, set, slots, raw,
+					      hash_of(work, raw, escaped))] != 0;
+	if (few_have_text(first, end, raw))
+		return true;
+	if (!escaped && set.filter != KEYS_FILTER_FULL)
+		return false;
+	return few_mean(work, first, end, raw, hash_of(work, raw, escaped));
 }

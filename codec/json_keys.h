@@ -1,8 +1,9 @@
 /* json_keys.h - sets of raw JSON strings, compared by meaning; private to codec/.
  *
  * One work area holds a stack of sets: only the newest takes members, so keys and hash slots are two
- * stacks as well. Up to KEYS_FEW members are compared one by one, beyond that an open-addressing table
- * under a random seed keeps the cost linear whatever the keys are. */
+ * stacks as well. Up to KEYS_FEW members are compared one by one, where a filter of 64 bits does not show
+ * that there is no need; beyond that an open-addressing table under a random seed keeps the cost linear
+ * whatever the keys are. */
 #ifndef CODEC_JSON_KEYS_H
 #define CODEC_JSON_KEYS_H
 
@@ -13,14 +14,19 @@
 
 enum {
 	KEYS_FEW = 16,
-	KEYS_WORDS = 16,       /* bytes of a key that its hash takes in one step */
-	KEYS_OPEN_MAX = 65536, /* members of all sets on the stack */
+	KEYS_OPEN_MAX = 65536, /* members of all sets on the stack, more or less */
 	KEYS_SLOTS_MAX = 4 * KEYS_OPEN_MAX,
+	KEYS_NEW_MAX =
+		64, /* members of a set that each left a bit of their own: its filter has so many */
 };
+
+/* A set's filter that shows nothing as new: a key has an escape, so how one is written says nothing; or
+ * there is a table. */
+#define KEYS_FILTER_FULL UINT64_MAX
 
 struct json_key {
 	const char *at;
-	uint32_t len, hash;
+	uint32_t len, hash; /* 0: the hash was not needed so far */
 };
 
 struct json_work {
@@ -28,11 +34,17 @@ struct json_work {
 	const struct codec_set *set;
 	const struct json_reader *reader; /* the one under way; compared, never followed */
 	uint32_t key_top, slot_top;
-	struct json_key keys[KEYS_OPEN_MAX];
+	struct json_key keys[KEYS_OPEN_MAX + KEYS_NEW_MAX * (JSON_DEPTH_MAX + 2)];
 	uint16_t slots[KEYS_SLOTS_MAX]; /* index into the set's keys + 1; 0 is empty */
 };
 
 enum json_keys_answer { KEYS_ADDED, KEYS_DUPLICATE, KEYS_FULL };
+
+/* What the filter of a new set is, of at most `max` keys: json_keys_add_new does not count them. */
+static inline uint64_t json_keys_filter(uint32_t max)
+{
+	return max >= KEYS_NEW_MAX ? 0 : KEYS_FILTER_FULL;
+}
 
 /* Begins a set on top of the stack. */
 static inline struct json_level json_keys_begin(const struct json_work *work)
@@ -54,63 +66,38 @@ MUST_USE enum json_keys_answer json_keys_add(struct json_work *work, struct json
 					     const char *end);
 
 /* Whether the set has `raw`; `top` is where its members end: json_keys_begin of the set above. */
-bool json_keys_has(const struct json_work *work, struct json_level set, struct json_level top,
-		   struct slice raw, const char *end);
+bool json_keys_has(struct json_work *work, struct json_level set, struct json_level top,
+		   struct slice raw);
 
 /* ---- inline: the common key is short and new ---- */
 
-static inline uint64_t json_keys_mix(uint64_t a, uint64_t b)
+/* What a key leaves in the filter of a set: one bit. It is no more than a guess, known to whoever sends
+ * the text: a bit that is there already means KEYS_FEW comparisons at most. 8 bytes at `at` are readable
+ * however few `len` is. */
+static inline uint64_t json_keys_bit(const char *at, size_t len)
 {
-	__extension__ typedef unsigned __int128 wide;
-	wide product = (wide)a * b;
+	uint64_t word = scan_load8(at);
 
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
+	if (len < 8) {
+		word &= ((uint64_t)1 << (8 * len)) - 1;
+	} else {
+		uint64_t rear = scan_load8(at + len - 8);
+		word += rear << 5 | rear >> 59;
+	}
+	return (uint64_t)1 << ((word * UINT64_C(0x9fb21c651e98df25)) >> 58);
 }
 
-/* The hash of a key whose meaning is the first `len` bytes, KEYS_WORDS at most, of `low` and `high`.
- * The seed goes into both factors: without it nobody can make keys that collide. */
-static inline uint32_t json_keys_hash2(uint64_t seed, uint64_t low, uint64_t high, size_t len)
+/* Adds the key if its bit shows that it is new: it is without escapes, 8 bytes are readable, and the set
+ * may have KEYS_NEW_MAX members. False: nothing happened, json_keys_add knows more. */
+static inline bool json_keys_add_new(struct json_work *work, struct json_level *set, const char *at,
+				     size_t len)
 {
-	uint64_t hash = json_keys_mix(low ^ seed, (high + len * UINT64_C(0x9fb21c651e98df25)) ^
-							  (seed >> 32 | seed << 32));
+	uint64_t bit = json_keys_bit(at, len), filter = set->filter;
 
-	return (uint32_t)(hash ^ hash >> 32);
-}
-
-/* The same for `len` bytes at `at`, of which 8 are readable however few they are. */
-static inline uint32_t json_keys_hash_short(uint64_t seed, const char *at, size_t len)
-{
-	uint64_t low = scan_load8(at), high = 0;
-
-	if (len < 8)
-		low &= ((uint64_t)1 << (8 * len)) - 1;
-	else if (len > 8)
-		high = scan_load8(at + len - 8) >> (8 * (KEYS_WORDS - len));
-	return json_keys_hash2(seed, low, high, len);
-}
-
-/* What `hash` leaves in the filter of a set. */
-static inline uint64_t json_keys_bit(uint32_t hash)
-{
-	return (uint64_t)1 << (hash >> 26);
-}
-
-/* Adds the key if that is easily done: KEYS_WORDS bytes at most, without escapes, 8 bytes readable, few
- * members and none like it. False: nothing happened, json_keys_add knows more. */
-static inline bool json_keys_add_new(struct json_work *work, struct json_level *set, uint32_t max,
-				     struct slice raw)
-{
-	if (raw.len > KEYS_WORDS)
+	if ((filter & bit) != 0)
 		return false;
-	uint32_t hash = json_keys_hash_short(work->seed, raw.at, raw.len), top = work->key_top;
-	uint64_t bit = json_keys_bit(hash);
-
-	if ((set->filter & bit) != 0 || top - set->keys >= (max < KEYS_FEW ? max : KEYS_FEW) ||
-	    top == KEYS_OPEN_MAX)
-		return false;
-	set->filter |= bit;
-	work->keys[top] = (struct json_key){ raw.at, (uint32_t)raw.len, hash };
-	work->key_top = top + 1;
+	set->filter = filter | bit;
+	work->keys[work->key_top++] = (struct json_key){ at, (uint32_t)len, 0 };
 	return true;
 }
 

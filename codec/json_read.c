@@ -15,6 +15,7 @@ SCAN_RARE bool reader_fail(struct json_reader *r, const char *at, enum err err, 
 					   .offset = (uint32_t)(at - r->begin),
 					   .detail = detail };
 		r->at = r->end = at;
+		r->guess_last = r->begin;
 		r->due = NULL;
 	}
 	return false;
@@ -52,6 +53,8 @@ void json_open(struct json_reader *r, struct slice text, const struct json_limit
 	r->window = (uintptr_t)text.at - ISA_BLOCK;
 	r->specials = 0;
 	r->escape_last = NULL;
+	r->filter = json_keys_filter(r->limits.keys_max);
+	r->guess_last = r->filter == 0 && text.len > READER_GUESS ? r->end - READER_GUESS : text.at;
 	if (work != NULL) {
 		work->reader = r;
 		json_keys_end(work, (struct json_level){ 0 });
@@ -287,8 +290,10 @@ bool json_null(struct json_reader *r)
 static inline bool take_any(struct json_reader *r)
 {
 	struct slice raw;
-	enum json_kind kind = json_peek(r);
 
+	if (r->at < r->end && (*r->at == '{' || *r->at == '['))
+		return enter(r, *r->at == '{');
+	enum json_kind kind = json_peek(r);
 	switch (kind) {
 	case JSON_STRING:
 		return take_string(r, &raw);
@@ -308,32 +313,39 @@ static inline bool take_any(struct json_reader *r)
 	return false;
 }
 
-bool json_skip(struct json_reader *r, struct slice *raw)
+/* Consumes what is left of the value whose outermost container was entered just now. */
+static bool skip_rest(struct json_reader *r)
 {
-	uint32_t depth = r->depth;
+	uint32_t depth = r->depth - 1;
 	struct slice key;
-	enum json_kind kind = json_peek(r);
 
-	if (kind == JSON_BAD)
-		return false;
-	const char *from = r->at;
-	if (kind == JSON_STRING || kind == JSON_NUMBER) {
-		if (!(kind == JSON_STRING ? take_string(r, &key) : reader_number(r, &key)))
-			return false;
-		if (raw != NULL)
-			*raw = slice_of(from, (size_t)(r->at - from));
-		return true;
-	}
-	do {
+	for (;;) {
+		if (r->depth > depth && reader_skip_members(r, depth) == SKIPPED_TO_MEMBER)
+			/* out of every container that ends here, on to the next value of one that
+			 * does not */
+			while (r->depth > depth &&
+			       !(r->objects & 1 ? next_key(r, &key) : next_item(r)))
+				if (r->fault.err != ERR_OK)
+					return false;
+		if (r->depth == depth)
+			return true;
 		if (!take_any(r))
 			return false;
-		if (r->depth > depth && reader_skip_members(r, depth) == SKIPPED_TO_VALUE)
-			continue;
-		/* out of every container that ends here, on to the next value of one that does not */
-		while (r->depth > depth && !(r->objects & 1 ? next_key(r, &key) : next_item(r)))
-			if (r->fault.err != ERR_OK)
-				return false;
-	} while (r->depth > depth);
+	}
+}
+
+bool json_skip(struct json_reader *r, struct slice *raw)
+{
+	const char *from = r->at;
+
+	if (from == r->end || (*from != '{' && *from != '[')) {
+		if (json_peek(r) == JSON_BAD)
+			return false;
+		from = r->at;
+	}
+	uint32_t depth = r->depth;
+	if (!take_any(r) || (r->depth > depth && !skip_rest(r)))
+		return false;
 	if (raw != NULL)
 		*raw = slice_of(from, (size_t)(r->at - from));
 	return true;

@@ -60,6 +60,8 @@ struct json_reader {
 	uint64_t objects;  /* one bit per open container, innermost lowest: is it an object? */
 	uintptr_t window;  /* where the 64 bytes begin that `specials` is about */
 	uint64_t specials; /* of these, what ends plain string text (isa/isa.h) */
+	uint64_t filter;   /* of a new level */
+	const char *guess_last;  /* up to here names may be guessed (json_fields.h) */
 	const char *escape_last; /* the last escape passed in a string; NULL: none so far */
 	struct json_level levels[JSON_DEPTH_MAX]; /* not cleared by json_open */
 };

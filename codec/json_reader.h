@@ -11,6 +11,9 @@
 #include "codec/json_keys.h"
 #include "codec/json_scan.h"
 
+/* A name, its quotes and colon, a comma in front, and a byte behind: what a guess looks at. */
+enum { READER_GUESS = 28 };
+
 /* ---- json_string.c ---- */
 
 /* The closing quote of the string that has `found` in it: a byte that is not plain text, or the end
@@ -72,8 +75,10 @@ static inline bool reader_escaped(const struct json_reader *r, const char *at)
 /* Opens the container at `at`, which is within the limits. */
 static inline void reader_enter(struct json_reader *r, bool object, const char *at)
 {
-	if (r->work != NULL)
+	if (r->work != NULL) {
 		r->levels[r->depth] = json_keys_begin(r->work);
+		r->levels[r->depth].filter = r->filter;
+	}
 	r->depth++;
 	r->objects = r->objects << 1 | object;
 	r->at = at + 1;

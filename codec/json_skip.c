@@ -7,103 +7,169 @@
 
 enum {
 	/* Bytes ahead that let a member be looked at without asking again: what is between its
-	 * strings when there is no white space, and the first word of a key. */
-	ROOM = 16,
+	 * strings when there is no white space, a word, a short number, the first bytes of a key. */
+	ROOM = 24,
+	DIGITS_MAX = 16,
 };
 
-/* Past white space; mostly there is none. */
-static inline const char *space(const char *at, const char *end)
+/* What json_keys_add_new leaves to others. False: the key is there twice, or one too many. */
+static SCAN_RARE bool add_key(struct json_reader *r, struct json_level *set, const char *at,
+			      size_t len)
 {
-	if ((unsigned char)*at > ' ')
-		return at;
-	return scan_space(at, end);
+	return json_keys_add(r->work, set, r->limits.keys_max, slice_of(at, len),
+			     reader_escaped(r, at), r->end) == KEYS_ADDED;
 }
 
-/* Past a key, its colon, and white space: to the value. NULL: not as it should be. */
-static inline const char *key(struct json_reader *r, const char *at)
+/* The closing quote of the key whose quote is at `at`, as long as that, a colon and ROOM - 2 bytes more
+ * are there. NULL: not as it should be. */
+static inline const char *key(struct json_reader *r, struct json_level *set, const char *at,
+			      const char *last, bool unique)
 {
 	if (*at != '"')
 		return NULL;
-	const char *quote = reader_string_end(r, at + 1);
-	if (quote == NULL || r->end - quote < ROOM || quote[1] != ':')
+	const char *from = at + 1, *quote = reader_string_end(r, from);
+	if ((uintptr_t)quote - 1 >= (uintptr_t)last || quote[1] != ':') /* or it is NULL */
 		return NULL;
-	if (r->work == NULL)
-		return space(quote + 2, r->end);
-	struct slice raw = slice_of(at + 1, (size_t)(quote - at - 1));
-	struct json_level *set = &r->levels[r->depth - 1];
-	bool escaped = reader_escaped(r, raw.at);
-	if ((escaped || !json_keys_add_new(r->work, set, r->limits.keys_max, raw)) &&
-	    json_keys_add(r->work, set, r->limits.keys_max, raw, escaped, r->end) != KEYS_ADDED)
-		return NULL;
-	return space(quote + 2, r->end);
+	if (!unique)
+		return quote;
+	size_t len = (size_t)(quote - from);
+	if (reader_escaped(r, from) || !json_keys_add_new(r->work, set, from, len))
+		return add_key(r, set, from, len) ? quote : NULL;
+	return quote;
 }
 
-/* Consumes a number or a word at `at`. */
-static inline bool scalar(struct json_reader *r, const char *at)
+/* Behind the short integer at `at`, the usual number; NULL: it is another one. */
+static inline const char *integer(const char *at)
+{
+	const char *from = at;
+
+	do
+		at++;
+	while (at - from < DIGITS_MAX && scan_is_digit(*at));
+	bool whole = *at != '.' && (*at | 0x20) != 'e' && !scan_is_digit(*at);
+	return whole && (*from != '0' || at - from == 1) ? at : NULL;
+}
+
+/* Consumes a number or a word at `at`, with ROOM - 2 bytes ahead. NULL: not as it should be, or the
+ * reader has failed. */
+static inline const char *scalar(struct json_reader *r, const char *at)
 {
 	struct slice raw;
-	bool value;
 
+	if (scan_is_digit(*at)) {
+		const char *behind = integer(at);
+		if (behind != NULL)
+			return behind;
+	}
+	if (memcmp(at, "true", 4) == 0 || memcmp(at, "null", 4) == 0)
+		return at + 4;
+	if (memcmp(at, "false", 5) == 0)
+		return at + 5;
 	r->at = at;
-	if (*at == 't' || *at == 'f')
-		return json_bool(r, &value);
-	if (*at == 'n')
-		return json_null(r);
-	return (*at == '-' || scan_is_digit(*at)) && reader_number(r, &raw);
+	return (*at == '-' || scan_is_digit(*at)) && reader_number(r, &raw) ? r->at : NULL;
 }
 
-/* Consumes the value at `at`, which is no string; of a container only the bracket. False: not as it should be, or the
- * reader has failed. */
-static inline bool value(struct json_reader *r, const char *at)
+/* Where the loop below stops, for the pull calls to go on unless the reader has failed. */
+static inline enum reader_skipped stop_at(struct json_reader *r, const char *at, bool fresh,
+					  enum reader_skipped where)
 {
-	if (*at != '{' && *at != '[')
-		return scalar(r, at);
-	if (r->depth >= r->limits.depth_max)
-		return false;
-	reader_enter(r, *at == '{', at);
-	return true;
+	if (r->fault.err == ERR_OK)
+		r->at = at;
+	r->fresh = fresh;
+	return where;
 }
 
-/* Behind the comma at `at`, and white space; NULL: there is none. */
-static inline const char *comma(const char *at, const char *end)
+/* One state machine over all levels; clearer whole. `unique`: keys are looked at for being there twice. */
+static inline __attribute__((always_inline)) enum reader_skipped skip_members(struct json_reader *r,
+									      uint32_t depth,
+									      bool unique)
 {
-	return *at == ',' ? space(at + 1, end) : NULL;
+	struct json_level *set = &r->levels[r->depth - 1];
+	const char *at = r->at, *last, *from, *quote;
+	bool fresh = r->fresh;
+
+	if (r->end - at < ROOM)
+		return SKIPPED_TO_MEMBER;
+	last = r->end - ROOM;
+	if (!fresh)
+		goto behind_value;
+
+behind_bracket:
+	fresh = true;
+	from = at;
+	if ((unsigned char)*at <= ' ')
+		at = scan_space(at, r->end);
+	if (at > last)
+		return stop_at(r, from, fresh, SKIPPED_TO_MEMBER);
+	if (*at == '}' || *at == ']')
+		goto closing_bracket;
+	goto member;
+
+behind_value:
+	fresh = false;
+	if (at > last)
+		return stop_at(r, at, false, SKIPPED_TO_MEMBER);
+	if (*at != ',') {
+		if (*at == '}' || *at == ']')
+			goto closing_bracket;
+		if (!scan_is_space(*at))
+			return stop_at(r, at, false, SKIPPED_TO_MEMBER);
+		at = scan_space(at, r->end);
+		goto behind_value;
+	}
+	from = at++; /* a key that is not as it should be is looked at from here */
+	if ((unsigned char)*at <= ' ') {
+		at = scan_space(at, r->end);
+		if (at > last)
+			return stop_at(r, from, fresh, SKIPPED_TO_MEMBER);
+	}
+
+member:
+	if ((r->objects & 1) == 0)
+		goto value;
+	quote = key(r, set, at, last, unique);
+	if (quote == NULL)
+		return stop_at(r, from, fresh, SKIPPED_TO_MEMBER);
+	at = quote + 2;
+	if ((unsigned char)*at <= ' ') {
+		at = scan_space(at, r->end);
+		if (at > last)
+			return stop_at(r, at, false, SKIPPED_TO_VALUE);
+	}
+
+value:
+	if (*at == '"') {
+		quote = reader_string_end(r, at + 1);
+		if (quote == NULL)
+			return stop_at(r, at, false, SKIPPED_TO_VALUE);
+		at = quote + 1;
+		goto behind_value;
+	}
+	if (*at == '{' || *at == '[') {
+		if (r->depth >= r->limits.depth_max)
+			return stop_at(r, at, false, SKIPPED_TO_VALUE);
+		reader_enter(r, *at == '{', at);
+		at++;
+		set++;
+		goto behind_bracket;
+	}
+	from = at;
+	at = scalar(r, at);
+	if (at == NULL)
+		return stop_at(r, from, false, SKIPPED_TO_VALUE);
+	goto behind_value;
+
+closing_bracket:
+	if ((*at == '}') != (r->objects & 1))
+		return stop_at(r, at, fresh, SKIPPED_TO_MEMBER);
+	reader_leave(r, at++);
+	if (r->depth == depth)
+		return SKIPPED_TO_MEMBER;
+	set--;
+	goto behind_value;
 }
 
 enum reader_skipped reader_skip_members(struct json_reader *r, uint32_t depth)
 {
-	const char *at = r->at;
-
-	while (r->end - at >= ROOM) {
-		at = space(at, r->end);
-		if (at == r->end)
-			break;
-		if (*at == '}' || *at == ']') {
-			if ((*at == '}') != (r->objects & 1))
-				break;
-			reader_leave(r, at++);
-			if (r->depth == depth)
-				break;
-			continue;
-		}
-		r->at = at; /* what is not as it should be is looked at from here */
-		if (!r->fresh && (at = comma(at, r->end)) == NULL)
-			return SKIPPED_TO_MEMBER;
-		if (r->end - at < ROOM || ((r->objects & 1) != 0 && (at = key(r, at)) == NULL))
-			return SKIPPED_TO_MEMBER;
-		r->fresh = false;
-		if (r->end - at >= ROOM && *at == '"' &&
-		    (at = reader_string_end(r, at + 1)) != NULL) {
-			at++;
-			continue;
-		}
-		if (at == NULL) /* the string failed */
-			return SKIPPED_TO_VALUE;
-		r->at = at;
-		if (r->end - at < ROOM || !value(r, at))
-			return SKIPPED_TO_VALUE;
-		at = r->at;
-	}
-	r->at = at;
-	return SKIPPED_TO_MEMBER;
+	return r->work != NULL ? skip_members(r, depth, true) : skip_members(r, depth, false);
 }

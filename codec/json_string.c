@@ -36,18 +36,19 @@ static inline const char *far_special(struct json_reader *r, const char *at)
 	}
 	if (r->end - at < ISA_BLOCK)
 		return tail_special(r, at);
-	r->window = (uintptr_t)at;
-	r->specials = isa_special(isa_load(at));
-	if (r->specials != 0)
-		return at + __builtin_ctzll(r->specials);
-	for (at += ISA_BLOCK; (at = isa_plain(at, r->end), r->end - at >= ISA_BLOCK);
-	     at += ISA_BLOCK) {
-		r->window = (uintptr_t)at;
-		r->specials = isa_special(isa_load(at));
-		if (r->specials != 0)
-			return at + __builtin_ctzll(r->specials);
+	for (unsigned blocks = 1;; blocks++) {
+		uint64_t specials = isa_special(isa_load(at));
+		if (specials != 0) {
+			r->window = (uintptr_t)at;
+			r->specials = specials;
+			return at + __builtin_ctzll(specials);
+		}
+		at += ISA_BLOCK;
+		if (blocks > 2) /* long and plain */
+			at = isa_plain(at, r->end);
+		if (r->end - at < ISA_BLOCK)
+			return tail_special(r, at);
 	}
-	return tail_special(r, at);
 }
 
 static inline const char *next_special(struct json_reader *r, const char *at)
@@ -121,15 +122,15 @@ static SCAN_RARE const char *unicode_escape(struct json_reader *r, const char *a
 	return at + 12;
 }
 
-/* Past the escape that begins with the backslash at `at`; NULL after failing. */
-static inline const char *escape(struct json_reader *r, const char *at)
-{
-	static const bool simple[256] = {
-		['"'] = true, ['\\'] = true, ['/'] = true, ['b'] = true,
-		['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true,
-	};
+/* The letters of the escapes that are two characters long. */
+static const bool simple[256] = {
+	['"'] = true, ['\\'] = true, ['/'] = true, ['b'] = true,
+	['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true,
+};
 
-	r->escape_last = at;
+/* Past the escape that begins with the backslash at `at`; NULL after failing. */
+static SCAN_RARE const char *escape(struct json_reader *r, const char *at)
+{
 	if (r->end - at >= 2 && simple[(unsigned char)at[1]])
 		return at + 2;
 	if (r->end - at >= 2 && at[1] == 'u')
@@ -259,11 +260,40 @@ static inline bool is_dense(const struct json_reader *r, const char *at)
 
 /* ---- both ---- */
 
+/* From the backslash at `at`, in the window, past simple escapes and the plain text behind each: to the
+ * next special byte that the window has, which may begin another kind of escape; or, with *more, to
+ * where the window ends or the text behind it is. */
+static inline const char *simple_escapes(struct json_reader *r, const char *at, bool *more)
+{
+	uint64_t specials = r->specials >> ((uintptr_t)at - r->window);
+
+	*more = false;
+	while (*at == '\\' && r->end - at >= 2 && simple[(unsigned char)at[1]]) {
+		at += 2;
+		specials >>= 2;
+		if (specials == 0) {
+			*more = true;
+			break;
+		}
+		at += __builtin_ctzll(specials);
+		specials >>= __builtin_ctzll(specials);
+	}
+	return at;
+}
+
+/* Past what cannot be plain text at `at`, which is no quote, one by one; NULL after failing. */
+static inline const char *one_by_one(struct json_reader *r, const char *at)
+{
+	return *at == '\\' ? escape(r, at) : utf8_run(r, at);
+}
+
 /* Blocks only ever say that all is well; what is wrong, and where, is found one by one. */
 SCAN_RARE const char *reader_string_rest(struct json_reader *r, const char *found)
 {
-	bool by_blocks = true;
+	bool by_blocks = true, more;
+	uintptr_t judged = 0; /* the window that was looked at */
 
+	r->escape_last = found; /* perhaps: it holds for all of the string */
 	for (;;) {
 		const char *at = NULL;
 		if (found == r->end) {
@@ -272,24 +302,45 @@ SCAN_RARE const char *reader_string_rest(struct json_reader *r, const char *foun
 		}
 		if (*found == '"')
 			return found;
-		if (by_blocks && is_dense(r, found)) {
-			const char *from = found;
+		if (judged != r->window && by_blocks && is_dense(r, found)) {
 			at = dense_run(r, found);
-			by_blocks = at != NULL && at != from;
-			r->escape_last = from; /* perhaps: it holds for all of the string */
+			by_blocks = at != NULL && at != found;
 		}
+		judged = r->window;
 		if (at == NULL || at == found) {
-			at = *found == '\\' ? escape(r, found) : utf8_run(r, found);
-			if (at == NULL)
+			at = simple_escapes(r, found, &more);
+			if (!more && at != found) {
+				found = at;
+				continue;
+			}
+			if (!more && (at = one_by_one(r, found)) == NULL)
 				return NULL;
 		}
 		found = next_special(r, at);
 	}
 }
 
-SCAN_RARE const char *reader_string_far(struct json_reader *r, const char *at)
+static SCAN_RARE const char *string_farther(struct json_reader *r, const char *at)
 {
 	const char *found = far_special(r, at);
 
 	return found < r->end && *found == '"' ? found : reader_string_rest(r, found);
+}
+
+/* Mostly the string ends in the 64 bytes behind the window. */
+SCAN_RARE const char *reader_string_far(struct json_reader *r, const char *at)
+{
+	uintptr_t offset = (uintptr_t)at - r->window;
+	size_t plain = offset < ISA_BLOCK ? ISA_BLOCK - offset : 0;
+
+	if ((size_t)(r->end - at) < plain + ISA_BLOCK)
+		return string_farther(r, at);
+	at += plain;
+	uint64_t specials = isa_special(isa_load(at));
+	r->window = (uintptr_t)at;
+	r->specials = specials;
+	if (specials == 0)
+		return string_farther(r, at);
+	at += __builtin_ctzll(specials);
+	return *at == '"' ? at : reader_string_rest(r, at);
 }
