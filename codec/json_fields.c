@@ -2,8 +2,6 @@
 
 #include "codec/json_names.h"
 
-enum { ROOM = FIELD_NAME_MAX + 6 }; /* a comma, a name, its colon, and a byte of the value */
-
 static inline const char *space(const char *at, const char *end)
 {
 	return (unsigned char)*at > ' ' ? at : scan_space(at, end);
@@ -76,7 +74,7 @@ static SCAN_RARE uint32_t next_general(struct json_reader *r, struct json_fields
 }
 
 /* The index of the name that the text at `at` begins with, from the likeliest on and around;
- * fields->count when it is none of them. ROOM bytes are readable. */
+ * fields->count when it is none of them. FIELD_ROOM bytes are readable. */
 static inline uint32_t guess(const struct json_fields *fields, const char *at)
 {
 	const struct json_name *end = fields->names + fields->count, *name;
@@ -98,11 +96,11 @@ static SCAN_RARE uint32_t next_unlikely(struct json_reader *r, struct json_field
 {
 	const char *at = space(r->at, r->end);
 
-	if (r->end - at < ROOM || (!r->fresh && *at != ','))
+	if (r->end - at < FIELD_ROOM || (!r->fresh && *at != ','))
 		return next_general(r, fields, other);
 	if (!r->fresh)
 		at = space(at + 1, r->end);
-	if (r->end - at < ROOM)
+	if (r->end - at < FIELD_ROOM)
 		return next_general(r, fields, other);
 	uint32_t i = guess(fields, at);
 	if (i == fields->count)
@@ -120,13 +118,13 @@ uint32_t json_next_field(struct json_reader *r, struct json_fields *fields, stru
 	const char *at = r->at;
 
 	must(at != r->due || at == r->end); /* the value of the member before was consumed */
-	if (r->end - at < ROOM || r->limits.keys_max <= FIELDS_MAX)
-		return next_general(r, fields, other);
-	if (*at == '}') {
+	if (at != r->end && *at == '}') {
 		must(r->depth > 0 && (r->objects & 1) != 0);
 		reader_leave(r, at);
 		return FIELD_END;
 	}
+	if (r->end - at < FIELD_ROOM || r->limits.keys_max <= FIELDS_MAX)
+		return next_general(r, fields, other);
 	if (!r->fresh && *at++ != ',')
 		return next_unlikely(r, fields, other);
 	uint32_t i = guess(fields, at);

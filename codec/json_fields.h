@@ -14,6 +14,7 @@ enum {
 	FIELDS_MAX = 32,
 	FIELD_END = FIELDS_MAX, /* the closing brace was consumed, or the reader has failed */
 	FIELD_OTHER,            /* a member that is not in the table */
+	FIELD_ROOM = FIELD_NAME_MAX + 6, /* a comma, a name, its colon, and a byte of the value */
 };
 
 /* The name in quotes, as it stands in a text. */
@@ -112,6 +113,13 @@ static inline bool json_next(struct json_reader *r)
 
 /* ---- texts that are guessed ---- */
 
+/* Whether what an object's members are may be guessed before they are counted: always, unless somebody
+ * wants fewer of them than usual. */
+static inline bool json_may_guess(const struct json_reader *r)
+{
+	return r->filter == 0;
+}
+
 /* Steps behind `literal`, JSON text of the caller's, if the text at the reader's place goes on so.
  * What was stepped over has to be accounted for by the caller: see json_resume_object. */
 static inline bool json_guess(struct json_reader *r, const char *literal, size_t len)
@@ -146,6 +154,141 @@ static inline bool json_guess_end(struct json_reader *r)
 	reader_leave(r, r->at);
 	return true;
 }
+
+/* The whole number at the reader's place, up to 18 digits with something behind them: true with its
+ * value, and it is consumed. False: it is another value, nothing happened. */
+static inline bool json_guess_uint(struct json_reader *r, uint64_t *out)
+{
+	enum { DIGITS_MAX = 18 };
+	const char *at = r->at, *from = at;
+	uint64_t value = 0;
+
+	if (r->end - at < DIGITS_MAX + 1)
+		return false;
+	for (; scan_is_digit(*at) && at - from < DIGITS_MAX; at++)
+		value = value * 10 + (uint64_t)(*at - '0');
+	if (at == from || (*from == '0' && at - from > 1) || scan_is_digit(*at) || *at == '.' ||
+	    (*at | 0x20) == 'e')
+		return false;
+	r->at = at;
+	*out = value;
+	return true;
+}
+
+/* "0." and up to 15 digits at the reader's place, with something behind them: the same. */
+static inline bool json_guess_fraction(struct json_reader *r, struct slice *raw, double *out)
+{
+	enum { PLACES_MAX = 15 };
+	static const double powers[PLACES_MAX + 1] = {
+		1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15
+	};
+	const char *at = r->at + 2, *from = at;
+	int64_t value = 0;
+
+	if (r->end - r->at < PLACES_MAX + 3 || r->at[0] != '0' || r->at[1] != '.')
+		return false;
+	for (; scan_is_digit(*at) && at - from < PLACES_MAX; at++)
+		value = value * 10 + (*at - '0');
+	if (at == from || scan_is_digit(*at) || (*at | 0x20) == 'e')
+		return false;
+	*raw = slice_of(r->at, (size_t)(at - r->at));
+	*out = (double)value / powers[at - from]; /* both exact, so rounded once */
+	r->at = at;
+	return true;
+}
+
+/* json_skip, where the value is likely to be short. */
+static inline bool json_pass(struct json_reader *r)
+{
+	const char *at = r->at, *quote;
+
+	if (r->end - at < 8)
+		return json_skip(r, NULL);
+	if (*at == '"') {
+		quote = reader_string_end(r, at + 1);
+		r->at = quote == NULL ? r->at : quote + 1;
+		return quote != NULL;
+	}
+	if (memcmp(at, "true", 4) == 0)
+		r->at += 4;
+	else if (memcmp(at, "false", 5) == 0)
+		r->at += 5;
+	else
+		return json_skip(r, NULL);
+	return true;
+}
+
+/* ---- members that are guessed, in any order: by the first four letters of the name ----
+ *
+ *	const char *name = json_guess_name(r);
+ *
+ *	if (name != NULL)
+ *		switch (json_letters(name)) {
+ *		case JSON_LETTERS('m', 'o', 'd', 'e'):
+ *			if (json_guess_member(r, fields, MODE, name, "mode"))
+ *				return MODE;
+ *			break;
+ *		}
+ *	return json_next_field(r, fields, other);
+ */
+/* The quote of the next member's name, if that is right here and enough of the text with it; NULL: that
+ * cannot be said. */
+static inline const char *json_guess_name(const struct json_reader *r)
+{
+	const char *at = r->at;
+
+	if (at >= r->guess_last)
+		return NULL;
+	if (*at == ',')
+		return at + 1;
+	return r->fresh ? at : NULL;
+}
+
+#define JSON_LETTERS(a, b, c, d) \
+	((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
+
+/* The first four letters of the name whose quote is at `at`, quote and colon counted for short ones. */
+static inline uint32_t json_letters(const char *at)
+{
+	return (uint32_t)(scan_load8(at) >> 8);
+}
+
+/* Moves to the value of member `i`, if the text at `at` is "name" and a colon, a value follows, and the
+ * member was not there before. */
+static inline __attribute__((always_inline)) bool json_guess_quoted(struct json_reader *r,
+								    struct json_fields *fields,
+								    uint32_t i, const char *at,
+								    const char *quoted, size_t len)
+{
+	uint32_t bit = (uint32_t)1 << i;
+
+	if (memcmp(at, quoted, len) != 0 || (unsigned char)at[len] <= ' ' ||
+	    (fields->seen & bit) != 0)
+		return false;
+	fields->seen |= bit;
+	r->fresh = false;
+	r->at = at + len;
+	return true;
+}
+#define json_guess_member(r, fields, i, at, name) \
+	json_guess_quoted((r), (fields), (i), (at), "\"" name "\":", sizeof("\"" name "\":") - 1)
+
+/* Steps behind `literal`, which ends in a quote, and behind the string that this one opens. False: it is
+ * something else, or the reader has failed; where it stands is not said. */
+static inline bool json_guess_string(struct json_reader *r, const char *literal, size_t len,
+				     struct slice *raw)
+{
+	if (!json_guess(r, literal, len))
+		return false;
+	const char *from = r->at, *quote = reader_string_end(r, from);
+	if (quote == NULL)
+		return false;
+	*raw = slice_of(from, (size_t)(quote - from));
+	r->at = quote + 1;
+	return true;
+}
+#define json_guess_string_lit(r, literal, raw) \
+	json_guess_string((r), "" literal, sizeof(literal) - 1, (raw))
 
 /* The string at the reader's place, whose quote is known to be there: its text. */
 static inline bool json_take_string(struct json_reader *r, struct slice *raw)

@@ -1,5 +1,6 @@
 #include "codec/jsonrpc.h"
 
+#include "codec/json_path.h"
 #include "codec/jsonrpc_envelope.h"
 #include "codec/set.h"
 
@@ -43,8 +44,29 @@ void envelope_init(struct envelope *e)
 
 uint32_t envelope_next(struct envelope *e, struct json_reader *r)
 {
+	const char *name = json_guess_name(r);
+	struct json_fields *fields = &e->fields;
 	struct slice other;
 
+	if (name != NULL)
+		switch (json_letters(name)) {
+		case JSON_LETTERS('j', 's', 'o', 'n'):
+			if (json_guess_member(r, fields, ENVELOPE_JSONRPC, name, "jsonrpc"))
+				return ENVELOPE_JSONRPC;
+			break;
+		case JSON_LETTERS('i', 'd', '"', ':'):
+			if (json_guess_member(r, fields, ENVELOPE_ID, name, "id"))
+				return ENVELOPE_ID;
+			break;
+		case JSON_LETTERS('m', 'e', 't', 'h'):
+			if (json_guess_member(r, fields, ENVELOPE_METHOD, name, "method"))
+				return ENVELOPE_METHOD;
+			break;
+		case JSON_LETTERS('p', 'a', 'r', 'a'):
+			if (json_guess_member(r, fields, ENVELOPE_PARAMS, name, "params"))
+				return ENVELOPE_PARAMS;
+			break;
+		}
 	return json_next_field(r, &e->fields, &other);
 }
 
@@ -57,8 +79,14 @@ static void note(struct envelope *e, const struct json_reader *r, struct slice p
 
 static bool member_id(struct envelope *e, struct json_reader *r)
 {
-	enum json_kind kind = json_here(r);
+	const char *from = r->at;
+	uint64_t number;
 
+	if (json_guess_uint(r, &number)) {
+		e->id = slice_of(from, (size_t)(r->at - from));
+		return true;
+	}
+	enum json_kind kind = json_here(r);
 	if (kind == JSON_STRING || kind == JSON_NUMBER || kind == JSON_NULL)
 		return json_skip(r, &e->id);
 	if (kind != JSON_BAD)
@@ -68,6 +96,13 @@ static bool member_id(struct envelope *e, struct json_reader *r)
 
 static bool member_method(struct envelope *e, struct json_reader *r)
 {
+	const char *from = r->at + 1;
+
+	if (json_guess_lit(r, "\"sampling/createMessage\"")) {
+		e->method = slice_of(from, (size_t)(r->at - 1 - from));
+		e->create_message = true;
+		return true;
+	}
 	if (json_here(r) == JSON_STRING) {
 		if (!json_take_string(r, &e->method))
 			return false;
@@ -197,6 +232,7 @@ enum err envelope_read(struct slice body, const struct json_limits *limits, stru
 	out->id = e.id;
 	if (r.fault.err != ERR_OK) {
 		*fault = r.fault;
+		fault->path = json_path(body, fault->offset, into);
 		describe(fault, into);
 	}
 	return fault->err != ERR_OK ? fault->err : envelope_judge(&e, out, fault);

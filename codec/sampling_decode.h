@@ -88,6 +88,10 @@ static inline bool decode_field(struct decode *d, struct field *field)
 	return json_take_string(d->r, &field->raw);
 }
 
+/* Steps over an object of one member whose value is a string, into *raw; `front` is what stands in front
+ * of the string. False: it is another object, nothing happened, or the reader has failed. */
+bool decode_guess_only(struct decode *d, struct slice front, struct slice *raw);
+
 /* Whether nothing failed so far; for the end of a loop over members. */
 static inline bool decode_good(const struct decode *d)
 {

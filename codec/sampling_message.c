@@ -371,13 +371,59 @@ static inline bool read_member(struct decode *d, struct members *m, struct json_
 	return true;
 }
 
+/* json_next_field of a block. */
+static inline uint32_t next_member(struct json_reader *r, struct json_fields *fields,
+				   struct slice *other)
+{
+	const char *name = json_guess_name(r);
+
+#define MEMBER(member, text)                                           \
+	if (json_guess_member(r, fields, MEMBER_##member, name, text)) \
+	return MEMBER_##member
+	if (name != NULL)
+		switch (json_letters(name)) {
+		case JSON_LETTERS('t', 'y', 'p', 'e'):
+			MEMBER(TYPE, "type");
+			break;
+		case JSON_LETTERS('t', 'e', 'x', 't'):
+			MEMBER(TEXT, "text");
+			break;
+		case JSON_LETTERS('i', 'd', '"', ':'):
+			MEMBER(ID, "id");
+			break;
+		case JSON_LETTERS('n', 'a', 'm', 'e'):
+			MEMBER(NAME, "name");
+			break;
+		case JSON_LETTERS('i', 'n', 'p', 'u'):
+			MEMBER(INPUT, "input");
+			break;
+		case JSON_LETTERS('t', 'o', 'o', 'l'):
+			MEMBER(TOOL_USE_ID, "toolUseId");
+			break;
+		case JSON_LETTERS('c', 'o', 'n', 't'):
+			MEMBER(CONTENT, "content");
+			break;
+		case JSON_LETTERS('i', 's', 'E', 'r'):
+			MEMBER(IS_ERROR, "isError");
+			break;
+		case JSON_LETTERS('d', 'a', 't', 'a'):
+			MEMBER(DATA, "data");
+			break;
+		case JSON_LETTERS('m', 'i', 'm', 'e'):
+			MEMBER(MIME, "mimeType");
+			break;
+		}
+#undef MEMBER
+	return json_next_field(r, fields, other);
+}
+
 /* Reads the members that are left of the object that was entered. */
 static bool read_rest(struct decode *d, struct members *m, struct json_fields *fields)
 {
 	struct slice key;
 	uint32_t member;
 
-	while ((member = json_next_field(d->r, fields, &key)) != FIELD_END)
+	while ((member = next_member(d->r, fields, &key)) != FIELD_END)
 		if (!read_member(d, m, fields, member))
 			return false;
 	return decode_good(d);
@@ -429,22 +475,50 @@ static bool add_block(struct decode *d, struct members *m)
 	return true;
 }
 
+/* Goes on with an object that was guessed up to here: what is in *m, and maybe more. */
+static bool resume_block(struct decode *d, struct members *m)
+{
+	struct json_fields fields = JSON_FIELDS(member_names);
+
+	fields.seen = m->seen;
+	if (m->content_done)
+		fields.seen |= 1u << MEMBER_CONTENT;
+	return read_rest(d, m, &fields) && add_block(d, m);
+}
+
+static inline void note_string(struct members *m, enum member member, struct slice raw)
+{
+	note(m, member, (struct field){ JSON_STRING, raw });
+}
+
 /* Goes on with the object at `brace`, which began with "type" and this "text". */
 static SCAN_RARE bool resume_text(struct decode *d, bool inside, const char *brace,
 				  struct slice text)
 {
-	struct json_fields fields = JSON_FIELDS(member_names);
-	const struct field type = { JSON_STRING, SLICE("text") };
 	struct members m;
 
 	if (!json_resume_object(d->r, brace))
 		return false;
 	members_init(&m, brace);
 	m.inside = inside;
-	note_type(&m, &fields, type);
-	note(&m, MEMBER_TEXT, (struct field){ JSON_STRING, text });
-	fields.seen = m.seen;
-	return read_rest(d, &m, &fields) && add_block(d, &m);
+	m.type = BLOCK_TEXT;
+	note_string(&m, MEMBER_TYPE, type_names[BLOCK_TEXT]);
+	note_string(&m, MEMBER_TEXT, text);
+	return resume_block(d, &m);
+}
+
+static bool add_text(struct decode *d, bool inside, struct slice text)
+{
+	struct block *block = block_new(d, inside ? &d->inner : &d->blocks);
+
+	if (block == NULL)
+		return false;
+	block->type = BLOCK_TEXT;
+	block->is_error = false;
+	block->text.text = text;
+	if (!inside)
+		d->types |= (uint32_t)1 << BLOCK_TEXT;
+	return true;
 }
 
 /* Behind {"type":"text","text": at `brace`: mostly that is all, but for a string. */
@@ -458,14 +532,77 @@ static bool read_text_block(struct decode *d, bool inside, const char *brace)
 	if (r->at == r->end || *r->at != '}')
 		return resume_text(d, inside, brace, text);
 	r->at++;
-	struct block *block = block_new(d, inside ? &d->inner : &d->blocks);
-	if (block == NULL)
+	return add_text(d, inside, text);
+}
+
+/* Reads a call whose members come in the usual order. *fine: how that went. False: it is another block,
+ * nothing happened, or the reader has failed. */
+static bool guess_use(struct decode *d, bool *fine)
+{
+	struct json_reader *r = d->r;
+	const char *brace = r->at;
+	struct slice id, name, input;
+	struct members m;
+
+	if (!json_guess_string_lit(r, "{\"type\":\"tool_use\",\"id\":\"", &id) ||
+	    !json_guess_string_lit(r, ",\"name\":\"", &name) || !json_guess_lit(r, ",\"input\":") ||
+	    json_here(r) != JSON_OBJECT) {
+		if (r->fault.err == ERR_OK)
+			r->at = brace;
 		return false;
-	block->type = BLOCK_TEXT;
-	block->is_error = false;
-	block->text.text = text;
-	if (!inside)
-		d->types |= (uint32_t)1 << BLOCK_TEXT;
+	}
+	*fine = json_resume_object(r, brace) && json_skip(r, &input);
+	if (!*fine)
+		return true;
+	if (json_guess_end(r)) {
+		struct block *block = block_new(d, &d->blocks);
+		*fine = block != NULL;
+		if (block == NULL)
+			return true;
+		block->type = BLOCK_TOOL_USE;
+		block->is_error = false;
+		block->use.id = id;
+		block->use.name = name;
+		block->use.input = input;
+		d->types |= 1u << BLOCK_TOOL_USE;
+		return true;
+	}
+	members_init(&m, brace);
+	m.inside = false;
+	m.type = BLOCK_TOOL_USE;
+	note_string(&m, MEMBER_TYPE, type_names[BLOCK_TOOL_USE]);
+	note_string(&m, MEMBER_ID, id);
+	note_string(&m, MEMBER_NAME, name);
+	note(&m, MEMBER_INPUT, (struct field){ JSON_OBJECT, input });
+	*fine = resume_block(d, &m);
+	return true;
+}
+
+/* The same for a tool's result. */
+static bool guess_result(struct decode *d, bool *fine)
+{
+	struct json_reader *r = d->r;
+	const char *brace = r->at;
+	struct members m;
+	struct slice id;
+
+	if (!json_guess_string_lit(r, "{\"type\":\"tool_result\",\"toolUseId\":\"", &id) ||
+	    !json_guess_lit(r, ",\"content\":") || json_here(r) != JSON_ARRAY) {
+		if (r->fault.err == ERR_OK)
+			r->at = brace;
+		return false;
+	}
+	members_init(&m, brace);
+	m.inside = false;
+	m.type = BLOCK_TOOL_RESULT;
+	note_string(&m, MEMBER_TYPE, type_names[BLOCK_TOOL_RESULT]);
+	note_string(&m, MEMBER_TOOL_USE_ID, id);
+	*fine = json_resume_object(r, brace) && read_result_content(d, &m);
+	if (!*fine)
+		return true;
+	if (json_guess_lit(r, ",\"isError\":false"))
+		note(&m, MEMBER_IS_ERROR, (struct field){ JSON_FALSE, { r->at - 5, 5 } });
+	*fine = json_guess_end(r) ? add_block(d, &m) : resume_block(d, &m);
 	return true;
 }
 
@@ -475,12 +612,15 @@ static bool read_block(struct decode *d, bool inside)
 	static const struct slice text = SLICE_INIT("{\"type\":\"text\",\"text\":");
 	struct json_reader *r = d->r;
 	struct members m;
+	bool fine;
 
 	/* one byte more: the string's quote */
 	if (r->depth < r->limits.depth_max && (size_t)(r->end - r->at) > text.len &&
 	    r->at[text.len] == '"' && json_guess(r, text.at, text.len))
 		return read_text_block(d, inside, r->at - text.len);
-	if (json_here(r) != JSON_OBJECT)
+	if (!inside && json_may_guess(r) && (guess_use(d, &fine) || guess_result(d, &fine)))
+		return fine;
+	if (json_here(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_CONTENT, "a content block must be an object");
 	m.inside = inside;
 	return read_members(d, &m) && add_block(d, &m);
@@ -621,22 +761,59 @@ static bool read_message_members(struct decode *d, struct message *message)
 	return decode_in_member(d, role ? "content" : "role");
 }
 
+static bool add_message(struct decode *d, struct message message)
+{
+	struct message *place = decode_push(d, &d->messages, sizeof(*place));
+
+	if (place == NULL)
+		return false;
+	message.count = d->blocks.count - message.first;
+	*place = message;
+	return true;
+}
+
+/* The inside of the string in a message that is nothing but a role and a text, as most are: then
+ * r->at is behind it. Absent: it is another one, nothing happened, or the reader has failed. */
+static inline struct slice guess_text_message(struct decode *d, bool *assistant)
+{
+	static const char user[] = "{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"";
+	static const char other[] =
+		"{\"role\":\"assistant\",\"content\":{\"type\":\"text\",\"text\":\"";
+	const struct slice none = { NULL, 0 };
+	struct json_reader *r = d->r;
+	const char *from = r->at;
+
+	if (r->end - from < (ptrdiff_t)sizeof(other) || !json_may_guess(r) ||
+	    r->depth + 2 > r->limits.depth_max)
+		return none;
+	if (memcmp(from, user, sizeof(user) - 1) == 0) {
+		*assistant = false;
+		from += sizeof(user) - 1;
+	} else if (memcmp(from, other, sizeof(other) - 1) == 0) {
+		*assistant = true;
+		from += sizeof(other) - 1;
+	} else {
+		return none;
+	}
+	const char *quote = reader_string_end(r, from);
+	if (quote == NULL || r->end - quote < 3 || quote[1] != '}' || quote[2] != '}')
+		return none;
+	r->at = quote + 3;
+	return slice_of(from, (size_t)(quote - from));
+}
+
 static bool read_message(struct decode *d)
 {
 	struct message message = { .first = d->blocks.count };
 
-	if (json_here(d->r) != JSON_OBJECT)
-		return decode_refuse_here(d, ERR_MESSAGES, "a message must be an object");
 	if (d->messages.count >= d->limits->messages_max)
 		return decode_refuse_here(d, ERR_MESSAGES, "messages has too many entries");
-	if (!read_message_members(d, &message))
-		return false;
-	message.count = d->blocks.count - message.first;
-	struct message *place = decode_push(d, &d->messages, sizeof(*place));
-	if (place == NULL)
-		return false;
-	*place = message;
-	return true;
+	struct slice text = guess_text_message(d, &message.assistant);
+	if (!slice_absent(text))
+		return add_text(d, false, text) && add_message(d, message);
+	if (json_here(d->r) != JSON_OBJECT)
+		return decode_refuse_here(d, ERR_MESSAGES, "a message must be an object");
+	return read_message_members(d, &message) && add_message(d, message);
 }
 
 bool decode_messages(struct decode *d)

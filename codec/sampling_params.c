@@ -36,6 +36,53 @@ static const struct json_name param_names[] = {
 	[PARAM_TOOL_CHOICE_DRAFT] = JSON_NAME("tool_choice"),
 };
 
+/* json_next_field of params. */
+static inline uint32_t next_param(struct json_reader *r, struct json_fields *fields,
+				  struct slice *other)
+{
+	const char *name = json_guess_name(r);
+
+#define PARAM(param, text)                                           \
+	if (json_guess_member(r, fields, PARAM_##param, name, text)) \
+	return PARAM_##param
+	if (name != NULL)
+		switch (json_letters(name)) {
+		case JSON_LETTERS('m', 'e', 's', 's'):
+			PARAM(MESSAGES, "messages");
+			break;
+		case JSON_LETTERS('m', 'o', 'd', 'e'):
+			PARAM(MODEL_PREFERENCES, "modelPreferences");
+			break;
+		case JSON_LETTERS('s', 'y', 's', 't'):
+			PARAM(SYSTEM_PROMPT, "systemPrompt");
+			break;
+		case JSON_LETTERS('i', 'n', 'c', 'l'):
+			PARAM(INCLUDE_CONTEXT, "includeContext");
+			break;
+		case JSON_LETTERS('t', 'e', 'm', 'p'):
+			PARAM(TEMPERATURE, "temperature");
+			break;
+		case JSON_LETTERS('m', 'a', 'x', 'T'):
+			PARAM(MAX_TOKENS, "maxTokens");
+			break;
+		case JSON_LETTERS('s', 't', 'o', 'p'):
+			PARAM(STOP_SEQUENCES, "stopSequences");
+			break;
+		case JSON_LETTERS('m', 'e', 't', 'a'):
+			PARAM(METADATA, "metadata");
+			break;
+		case JSON_LETTERS('t', 'o', 'o', 'l'):
+			PARAM(TOOLS, "tools");
+			PARAM(TOOL_CHOICE, "toolChoice");
+			break;
+		case JSON_LETTERS('_', 'm', 'e', 't'):
+			PARAM(META, "_meta");
+			break;
+		}
+#undef PARAM
+	return json_next_field(r, fields, other);
+}
+
 struct choices {
 	struct field now, draft; /* toolChoice, and tool_choice of the SEP-1577 draft */
 };
@@ -49,7 +96,12 @@ static bool wrong(struct decode *d, const char *member, enum err err, const char
 static bool read_max_tokens(struct decode *d)
 {
 	struct slice raw;
+	uint64_t value;
 
+	if (*d->r->at != '0' && json_guess_uint(d->r, &value)) {
+		d->out->max_tokens = (int64_t)value;
+		return true;
+	}
 	if (json_here(d->r) != JSON_NUMBER)
 		return wrong(d, "maxTokens", ERR_MAX_TOKENS, NULL);
 	const char *at = d->r->at;
@@ -76,6 +128,10 @@ static bool read_system(struct decode *d)
 
 static bool read_temperature(struct decode *d)
 {
+	double value;
+
+	if (json_guess_fraction(d->r, &d->out->temperature, &value))
+		return true;
 	if (json_here(d->r) != JSON_NUMBER)
 		return wrong(d, "temperature", ERR_FIELD, "temperature must be a number");
 	return json_number(d->r, &d->out->temperature);
@@ -91,6 +147,8 @@ static bool read_include_context(struct decode *d)
 	static const char detail[] = "includeContext must be none, thisServer or allServers";
 	struct slice raw;
 
+	if (json_guess_lit(d->r, "\"none\""))
+		return true;
 	if (json_here(d->r) != JSON_STRING)
 		return wrong(d, "includeContext", ERR_FIELD, detail);
 	const char *at = d->r->at;
@@ -137,6 +195,10 @@ static bool read_metadata(struct decode *d)
 	struct slice key;
 	struct field value;
 
+	if (decode_guess_only(d, SLICE("{\"user_id\":"), &key)) {
+		d->out->user_id = key;
+		return true;
+	}
 	if (json_here(d->r) != JSON_OBJECT)
 		return wrong(d, "metadata", ERR_FIELD, "metadata must be an object");
 	(void)json_begin(d->r);
@@ -175,6 +237,10 @@ static bool read_meta(struct decode *d)
 	struct slice key;
 	struct field value;
 
+	if (decode_guess_only(d, SLICE("{\"progressToken\":"), &key)) {
+		d->out->progress_token = slice_of(key.at - 1, key.len + 2);
+		return true;
+	}
 	if (json_here(d->r) != JSON_OBJECT)
 		return wrong(d, "_meta", ERR_FIELD, "_meta must be an object");
 	(void)json_begin(d->r);
@@ -245,7 +311,7 @@ bool decode_params(struct decode *d)
 		return decode_refuse_here(d, ERR_PARAMS, NULL);
 	const char *at = d->r->at;
 	(void)json_begin(d->r);
-	while ((param = json_next_field(d->r, &fields, &key)) != FIELD_END) {
+	while ((param = next_param(d->r, &fields, &key)) != FIELD_END) {
 		if (d->r->at == d->r->end || *d->r->at != 'n') {
 			if (!read_param(d, param, &choices))
 				return false;

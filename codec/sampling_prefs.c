@@ -7,13 +7,23 @@ static bool wrong(struct decode *d, const char *at, const char *detail, const ch
 	return decode_in_member(d, member);
 }
 
+static bool add_hint(struct decode *d, struct list *hints, struct slice name)
+{
+	struct slice *hint = decode_push(d, hints, sizeof(*hint));
+
+	if (hint == NULL)
+		return false;
+	*hint = name;
+	return true;
+}
+
 /* One hint; those without a name say nothing, an empty one would match every model. */
 static bool read_hint(struct decode *d, struct list *hints)
 {
-	static const struct json_name names[] = {
+	static const struct json_name hint_names[] = {
 		JSON_NAME("name"),
 	};
-	struct json_fields fields = JSON_FIELDS(names);
+	struct json_fields fields = JSON_FIELDS(hint_names);
 	struct field value;
 	uint32_t name;
 	struct slice key, found = { NULL, 0 };
@@ -31,11 +41,28 @@ static bool read_hint(struct decode *d, struct list *hints)
 	}
 	if (!decode_good(d) || found.len == 0)
 		return decode_good(d);
-	struct slice *hint = decode_push(d, hints, sizeof(*hint));
-	if (hint == NULL)
-		return false;
-	*hint = found;
-	return true;
+	return add_hint(d, hints, found);
+}
+
+/* Steps over a list of hints that have nothing but names. False: it is another one, nothing happened,
+ * or something failed. */
+static bool guess_hints(struct decode *d, struct list *hints)
+{
+	struct json_reader *r = d->r;
+	const char *bracket = r->at;
+	struct slice name;
+	bool fine = json_may_guess(r) && r->depth + 2 <= r->limits.depth_max &&
+		    json_guess_string_lit(r, "[{\"name\":\"", &name);
+
+	while (fine && name.len != 0 && add_hint(d, hints, name)) {
+		if (json_guess_lit(r, "}]"))
+			return true;
+		fine = json_guess_string_lit(r, "},{\"name\":\"", &name);
+	}
+	if (decode_good(d))
+		r->at = bracket;
+	hints->count = 0;
+	return false;
 }
 
 static bool read_hints(struct decode *d)
@@ -43,6 +70,11 @@ static bool read_hints(struct decode *d)
 	struct list hints = { 0 };
 	uint32_t i = 0;
 
+	if (guess_hints(d, &hints)) {
+		d->out->prefer.hints = hints.at;
+		d->out->prefer.hint_count = hints.count;
+		return true;
+	}
 	switch (json_here(d->r)) {
 	case JSON_NULL:
 		return json_null(d->r);
@@ -64,6 +96,8 @@ static bool read_priority(struct decode *d, double *out, const char *member)
 {
 	struct field value;
 
+	if (json_guess_fraction(d->r, &value.raw, out))
+		return true;
 	if (!decode_field(d, &value))
 		return false;
 	if (value.kind == JSON_BAD)
@@ -80,15 +114,45 @@ static bool read_priority(struct decode *d, double *out, const char *member)
 	return true;
 }
 
+enum { HINTS, COST, SPEED, INTELLIGENCE };
+static const struct json_name names[] = {
+	[HINTS] = JSON_NAME("hints"),
+	[COST] = JSON_NAME("costPriority"),
+	[SPEED] = JSON_NAME("speedPriority"),
+	[INTELLIGENCE] = JSON_NAME("intelligencePriority"),
+};
+
+/* json_next_field of modelPreferences. */
+static inline uint32_t next_preference(struct json_reader *r, struct json_fields *fields,
+				       struct slice *other)
+{
+	const char *name = json_guess_name(r);
+
+	if (name != NULL)
+		switch (json_letters(name)) {
+		case JSON_LETTERS('h', 'i', 'n', 't'):
+			if (json_guess_member(r, fields, HINTS, name, "hints"))
+				return HINTS;
+			break;
+		case JSON_LETTERS('c', 'o', 's', 't'):
+			if (json_guess_member(r, fields, COST, name, "costPriority"))
+				return COST;
+			break;
+		case JSON_LETTERS('s', 'p', 'e', 'e'):
+			if (json_guess_member(r, fields, SPEED, name, "speedPriority"))
+				return SPEED;
+			break;
+		case JSON_LETTERS('i', 'n', 't', 'e'):
+			if (json_guess_member(r, fields, INTELLIGENCE, name,
+					      "intelligencePriority"))
+				return INTELLIGENCE;
+			break;
+		}
+	return json_next_field(r, fields, other);
+}
+
 bool decode_preferences(struct decode *d)
 {
-	enum { HINTS, COST, SPEED, INTELLIGENCE };
-	static const struct json_name names[] = {
-		[HINTS] = JSON_NAME("hints"),
-		[COST] = JSON_NAME("costPriority"),
-		[SPEED] = JSON_NAME("speedPriority"),
-		[INTELLIGENCE] = JSON_NAME("intelligencePriority"),
-	};
 	struct json_fields fields = JSON_FIELDS(names);
 	struct model_preferences *prefer = &d->out->prefer;
 	struct slice key;
@@ -97,7 +161,7 @@ bool decode_preferences(struct decode *d)
 	if (json_here(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_PREFERENCES, "modelPreferences must be an object");
 	(void)json_begin(d->r);
-	while ((name = json_next_field(d->r, &fields, &key)) != FIELD_END) {
+	while ((name = next_preference(d->r, &fields, &key)) != FIELD_END) {
 		bool fine = true;
 		switch (name) {
 		case HINTS:

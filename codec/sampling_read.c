@@ -35,21 +35,73 @@ static bool finish_params(struct decode *d)
 	return true;
 }
 
+/* Steps over the usual front of a request, {"jsonrpc":"2.0","id":…,"method":"sampling/createMessage",
+ * "params": or without the first two, and enters it. False: it is another one, nothing happened, or
+ * the reader has failed. */
+static bool guess_front(struct envelope *e, struct json_reader *r)
+{
+	const char *brace = r->at, *id = NULL, *id_end = NULL;
+	struct slice text;
+	uint64_t number;
+
+	if (!json_may_guess(r))
+		return false;
+	if (json_guess_lit(r, "{\"jsonrpc\":\"2.0\",\"id\":")) {
+		id = r->at;
+		if (!json_guess_uint(r, &number) &&
+		    (r->at == r->end || *r->at != '"' || !json_take_string(r, &text)))
+			goto other;
+		id_end = r->at;
+		if (!json_guess_lit(r, ",\"method\":\"sampling/createMessage\",\"params\":"))
+			goto other;
+		e->id = slice_of(id, (size_t)(id_end - id));
+		e->version_ok = true;
+		e->fields.seen = 1u << ENVELOPE_JSONRPC | 1u << ENVELOPE_ID;
+	} else if (!json_guess_lit(r, "{\"method\":\"sampling/createMessage\",\"params\":")) {
+		return false;
+	}
+	e->method = SLICE("sampling/createMessage");
+	e->create_message = true;
+	e->fields.seen |= 1u << ENVELOPE_METHOD | 1u << ENVELOPE_PARAMS;
+	return json_resume_object(r, brace);
+other:
+	if (r->fault.err == ERR_OK)
+		r->at = brace;
+	return false;
+}
+
+/* Decodes params in passing. */
+static bool read_params_here(struct decode *d, struct envelope *e)
+{
+	const char *at = d->r->at;
+
+	if (!read_params(d))
+		return false;
+	e->params = slice_of(at, (size_t)(d->r->at - at));
+	return true;
+}
+
 /* Reads the envelope; params are decoded in passing if the method is known by then. *decoded: they
  * were. False when anything failed. */
 static bool read_envelope(struct decode *d, struct envelope *e, bool *decoded)
 {
 	uint32_t member;
 
-	if (json_peek(d->r) != JSON_OBJECT)
-		return false;
-	(void)json_begin(d->r);
+	if (guess_front(e, d->r)) {
+		if (!read_params_here(d, e))
+			return false;
+		*decoded = true;
+		if (json_guess_end(d->r))
+			return json_finish(d->r);
+	} else {
+		if (json_peek(d->r) != JSON_OBJECT)
+			return false;
+		(void)json_begin(d->r);
+	}
 	while ((member = envelope_next(e, d->r)) != FIELD_END) {
 		if (member == ENVELOPE_PARAMS && e->create_message) {
-			const char *at = d->r->at;
-			if (!read_params(d))
+			if (!read_params_here(d, e))
 				return false;
-			e->params = slice_of(at, (size_t)(d->r->at - at));
 			*decoded = true;
 		} else if (!envelope_member(e, d->r, member)) {
 			return false;

@@ -31,6 +31,35 @@ static const struct json_name root_names[] = {
 	[ROOT_SCHEMA] = JSON_NAME("$schema"),
 };
 
+/* json_next_field of a schema's root. */
+static inline uint32_t next_root(struct json_reader *r, struct json_fields *fields,
+				 struct slice *other)
+{
+	const char *name = json_guess_name(r);
+
+	if (name != NULL)
+		switch (json_letters(name)) {
+		case JSON_LETTERS('t', 'y', 'p', 'e'):
+			if (json_guess_member(r, fields, ROOT_TYPE, name, "type"))
+				return ROOT_TYPE;
+			break;
+		case JSON_LETTERS('p', 'r', 'o', 'p'):
+			if (json_guess_member(r, fields, ROOT_PROPERTIES, name, "properties"))
+				return ROOT_PROPERTIES;
+			break;
+		case JSON_LETTERS('r', 'e', 'q', 'u'):
+			if (json_guess_member(r, fields, ROOT_REQUIRED, name, "required"))
+				return ROOT_REQUIRED;
+			break;
+		case JSON_LETTERS('a', 'd', 'd', 'i'):
+			if (json_guess_member(r, fields, ROOT_ADDITIONAL, name,
+					      "additionalProperties"))
+				return ROOT_ADDITIONAL;
+			break;
+		}
+	return json_next_field(r, fields, other);
+}
+
 /* The bit of tool.root that a member of a schema sets. */
 static uint8_t root_bit(struct decode *d, uint32_t name)
 {
@@ -62,11 +91,13 @@ static bool read_schema(struct decode *d, struct tool *tool)
 		return wrong(d, d->r->at, detail, "inputSchema");
 	const char *at = d->r->at;
 	(void)json_begin(d->r);
-	while ((name = json_next_field(d->r, &fields, &key)) != FIELD_END) {
+	while ((name = next_root(d->r, &fields, &key)) != FIELD_END) {
 		tool->root |= root_bit(d, name);
 		if (name != ROOT_TYPE) {
-			if (!json_skip(d->r, NULL))
+			if (!json_pass(d->r))
 				return false;
+		} else if (json_guess_lit(d->r, "\"object\"")) {
+			is_object = true;
 		} else if (!decode_field(d, &value)) {
 			return false;
 		} else {
@@ -106,16 +137,45 @@ static bool read_description(struct decode *d, struct slice *out)
 	return true;
 }
 
+enum { NAME, TITLE, DESCRIPTION, INPUT_SCHEMA, ANNOTATIONS };
+static const struct json_name names[] = {
+	[NAME] = JSON_NAME("name"),
+	[TITLE] = JSON_NAME("title"),
+	[DESCRIPTION] = JSON_NAME("description"),
+	[INPUT_SCHEMA] = JSON_NAME("inputSchema"),
+	[ANNOTATIONS] = JSON_NAME("annotations"),
+};
+
+/* json_next_field of a tool. */
+static inline uint32_t next_member(struct json_reader *r, struct json_fields *fields,
+				   struct slice *other)
+{
+	const char *name = json_guess_name(r);
+
+	if (name != NULL)
+		switch (json_letters(name)) {
+		case JSON_LETTERS('n', 'a', 'm', 'e'):
+			if (json_guess_member(r, fields, NAME, name, "name"))
+				return NAME;
+			break;
+		case JSON_LETTERS('t', 'i', 't', 'l'):
+			if (json_guess_member(r, fields, TITLE, name, "title"))
+				return TITLE;
+			break;
+		case JSON_LETTERS('d', 'e', 's', 'c'):
+			if (json_guess_member(r, fields, DESCRIPTION, name, "description"))
+				return DESCRIPTION;
+			break;
+		case JSON_LETTERS('i', 'n', 'p', 'u'):
+			if (json_guess_member(r, fields, INPUT_SCHEMA, name, "inputSchema"))
+				return INPUT_SCHEMA;
+			break;
+		}
+	return json_next_field(r, fields, other);
+}
+
 static bool read_tool(struct decode *d)
 {
-	enum { NAME, TITLE, DESCRIPTION, INPUT_SCHEMA, ANNOTATIONS };
-	static const struct json_name names[] = {
-		[NAME] = JSON_NAME("name"),
-		[TITLE] = JSON_NAME("title"),
-		[DESCRIPTION] = JSON_NAME("description"),
-		[INPUT_SCHEMA] = JSON_NAME("inputSchema"),
-		[ANNOTATIONS] = JSON_NAME("annotations"),
-	};
 	struct json_fields fields = JSON_FIELDS(names);
 	struct tool tool = { .root = 0 };
 	struct slice key;
@@ -125,7 +185,7 @@ static bool read_tool(struct decode *d)
 		return decode_refuse_here(d, ERR_TOOL, "a tool must be an object");
 	const char *at = d->r->at;
 	(void)json_begin(d->r);
-	while ((name = json_next_field(d->r, &fields, &key)) != FIELD_END) {
+	while ((name = next_member(d->r, &fields, &key)) != FIELD_END) {
 		bool fine;
 		switch (name) {
 		case NAME:
@@ -138,7 +198,7 @@ static bool read_tool(struct decode *d)
 			fine = read_schema(d, &tool);
 			break;
 		default:
-			fine = json_skip(d->r, NULL);
+			fine = json_pass(d->r);
 		}
 		if (!fine)
 			return false;
@@ -195,14 +255,14 @@ static bool choice_mode(struct decode *d, const struct field *mode)
 /* The members of the choice object that d->r is at. */
 static bool choice_members(struct decode *d, struct field *mode, struct field *serial)
 {
-	static const struct slice names[] = { SLICE_INIT("mode"),
-					      SLICE_INIT("disable_parallel_tool_use") };
+	static const struct slice choices[] = { SLICE_INIT("mode"),
+						SLICE_INIT("disable_parallel_tool_use") };
 	struct field ignored, *const fields[] = { mode, serial, &ignored };
 	struct slice key;
 
 	(void)json_begin(d->r);
 	while (json_next_key(d->r, &key))
-		if (!decode_field(d, fields[names_find(names, COUNT_OF(names), key)]))
+		if (!decode_field(d, fields[names_find(choices, COUNT_OF(choices), key)]))
 			return false;
 	return decode_good(d);
 }
