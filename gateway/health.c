@@ -158,18 +158,31 @@ static bool fill_endpoints(struct health *health, const struct config *config,
 }
 
 static bool fill_keys(struct health *health, const struct provider *provider,
-		      struct health_provider *out)
+		      const struct endpoint *endpoint, struct health_keys *out)
 {
 	for (uint32_t k = 0; k < provider->key_count; k++) {
-		const struct slice parts[] = { provider->name, provider->keys[k] };
+		const struct slice parts[] = { provider->name, endpoint->identity, endpoint->path,
+					       provider->keys[k] };
 		struct key_state *state = state_for(health, HEALTH_KEY, parts, COUNT_OF(parts));
 
 		if (state == NULL)
 			return false;
 		out->with[k] = state;
-		out->keys[k] = &state->key;
-		out->key_count = k + 1;
+		out->at[k] = &state->key;
+		out->count = k + 1;
 	}
+	return true;
+}
+
+static bool fill_all_keys(struct health *health, const struct provider *provider,
+			  struct health_provider *out)
+{
+	out->keys = calloc(provider->endpoint_count, sizeof(*out->keys));
+	if (out->keys == NULL)
+		return false;
+	for (uint32_t e = 0; e < provider->endpoint_count; e++)
+		if (!fill_keys(health, provider, &provider->endpoints[e], &out->keys[e]))
+			return false;
 	return true;
 }
 
@@ -200,7 +213,7 @@ static bool fill_providers(struct health_view *view, const struct config *config
 			return false;
 		out->state->breaker = breaker_settings(&provider->breaker);
 		if (!fill_endpoints(health, config, provider, workers, out) ||
-		    !fill_keys(health, provider, out))
+		    !fill_all_keys(health, provider, out))
 			return false;
 	}
 	return true;
@@ -246,10 +259,14 @@ struct health_view *health_view_new(struct health *health, const struct config *
 
 static void let_go_of_provider(struct health *health, struct health_provider *provider)
 {
-	for (uint32_t e = 0; e < provider->endpoint_count; e++)
+	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
+		const struct health_keys *keys = provider->keys == NULL ? NULL : &provider->keys[e];
+
+		for (uint32_t k = 0; keys != NULL && k < keys->count; k++)
+			health_let_go(health, &keys->with[k]->entry);
 		health_let_go(health, &provider->endpoints[e]->entry);
-	for (uint32_t k = 0; k < provider->key_count; k++)
-		health_let_go(health, &provider->with[k]->entry);
+	}
+	free(provider->keys);
 	if (provider->state != NULL)
 		health_let_go(health, &provider->state->entry);
 }
@@ -276,8 +293,9 @@ static bool provider_up(const struct health_provider *provider, nsec_t now)
 	bool admits = false;
 
 	for (uint32_t e = 0; e < provider->endpoint_count && !admits; e++)
-		admits = breaker_admits(&provider->endpoints[e]->breaker, now);
-	return admits && keys_any(provider->keys, provider->key_count, now);
+		admits = breaker_admits(&provider->endpoints[e]->breaker, now) &&
+			 keys_any(provider->keys[e].at, provider->keys[e].count, now);
+	return admits;
 }
 
 const struct bitset *health_down(struct health_view *view, nsec_t now)
@@ -345,7 +363,14 @@ uint32_t health_breaker(const struct health_view *view, uint32_t provider, uint3
 
 nsec_t health_cools(const struct health_view *view, uint32_t provider, uint32_t key, nsec_t now)
 {
-	return key_cools(view->providers[provider].keys[key], now);
+	const struct health_provider *at = &view->providers[provider];
+	nsec_t longest = 0;
+
+	for (uint32_t e = 0; e < at->endpoint_count; e++) {
+		const nsec_t cools = key_cools(at->keys[e].at[key], now);
+		longest = cools > longest ? cools : longest;
+	}
+	return longest;
 }
 
 void health_checked(struct health *health, struct slice provider, struct slice identity,

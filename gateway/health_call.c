@@ -13,7 +13,7 @@ static const nsec_t busy_wait = 1 * SEC;
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-/* Endpoints that a call may go to. None: why not, and for how long. */
+/* Endpoints that a call may go to, whatever their keys. None: why not, and for how long. */
 static enum err admitted(struct health_provider *provider, nsec_t now, uint64_t *may, nsec_t *wait)
 {
 	bool busy = false;
@@ -39,19 +39,53 @@ static enum err admitted(struct health_provider *provider, nsec_t now, uint64_t 
 	return busy ? ERR_BUSY : ERR_PROVIDER_NO_ATTEMPT;
 }
 
-static enum err choose_key(struct health_provider *provider, uint32_t tried, nsec_t now,
-			   struct health_choice *choice, nsec_t *wait)
+/* Takes those endpoints out of *may at which every key cools: each has limits of its own. None is left:
+ * why the one that is back first cools, and for how long. */
+static enum err with_keys(struct health_provider *provider, nsec_t now, uint64_t *may, nsec_t *wait)
 {
-	choice->key = UINT32_MAX;
-	if (provider->key_count == 0)
-		return ERR_OK;
-	enum err err = keys_pick(provider->keys, provider->key_count, tried, provider->key_turn,
-				 now, &choice->key, wait);
-	if (err != ERR_OK)
-		return err;
-	provider->key_turn = (choice->key + 1) % provider->key_count;
-	choice->with = provider->with[choice->key];
+	enum err why = ERR_OK;
+	nsec_t first = NSEC_NEVER;
+	uint64_t left = 0;
+
+	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
+		const struct health_keys *keys = &provider->keys[e];
+		uint32_t picked;
+		nsec_t cools;
+
+		if ((*may >> e & 1) == 0)
+			continue;
+		const enum err err = keys->count == 0 ? ERR_OK
+						      : keys_pick(keys->at, keys->count, 0, 0, now,
+								  &picked, &cools);
+		if (err == ERR_OK) {
+			left |= UINT64_C(1) << e;
+		} else if (cools < first) {
+			first = cools;
+			why = err;
+		}
+	}
+	if (left == 0) {
+		*wait = first;
+		return why;
+	}
+	*may = left;
 	return ERR_OK;
+}
+
+/* The endpoint has one. */
+static void choose_key(struct health_provider *provider, uint32_t tried, nsec_t now,
+		       struct health_choice *choice)
+{
+	struct health_keys *keys = &provider->keys[choice->endpoint];
+	nsec_t wait;
+
+	choice->key = UINT32_MAX;
+	if (keys->count == 0)
+		return;
+	must(keys_pick(keys->at, keys->count, tried, keys->turn, now, &choice->key, &wait) ==
+	     ERR_OK);
+	keys->turn = (choice->key + 1) % keys->count;
+	choice->with = keys->with[choice->key];
 }
 
 static void choose_endpoint(struct health_provider *provider, uint64_t may, uint64_t tried,
@@ -98,11 +132,12 @@ enum err health_choose(struct health_view *view, uint32_t model, const struct he
 	if (tried == NULL)
 		tried = &nowhere;
 	enum err err = admitted(provider, now, &may, wait);
-	if (err == ERR_OK)
-		err = choose_key(provider, tried->keys, now, &made, wait);
+	if (err == ERR_OK && view->health->troubles != 0)
+		err = with_keys(provider, now, &may, wait);
 	if (err != ERR_OK)
 		return err;
 	choose_endpoint(provider, may, tried->endpoints, now, random, &made);
+	choose_key(provider, tried->keys, now, &made);
 	hold(&made, now);
 	*choice = made;
 	return ERR_OK;

@@ -55,14 +55,19 @@ struct health {
 	struct retry_budget tenants[HEALTH_TENANTS];
 };
 
+/* A provider's keys, as one endpoint knows them. */
+struct health_keys {
+	struct key_state *with[CONFIG_KEYS_MAX];
+	struct key *at[CONFIG_KEYS_MAX]; /* within those */
+	uint32_t count, turn;
+};
+
 struct health_provider {
 	struct provider_state *state;
 	struct endpoint_state *endpoints[CONFIG_ENDPOINTS_MAX];
 	struct pool_member members[CONFIG_ENDPOINTS_MAX];
 	uint32_t endpoint_count;
-	struct key_state *with[CONFIG_KEYS_MAX];
-	struct key *keys[CONFIG_KEYS_MAX]; /* within those */
-	uint32_t key_count, key_turn;
+	struct health_keys *keys;                 /* of each endpoint */
 	uint32_t calls_max[CONFIG_ENDPOINTS_MAX]; /* in flight and waiting, of this worker */
 };
 
