@@ -53,7 +53,7 @@ bool profile_learn(struct profile *profile, enum learn fact)
 		return before.max_tokens_field != MAX_TOKENS_FIELD_COMPLETION;
 	case LEARN_EFFORT_NONE:
 		profile->tools_need_effort_none = true;
-		return !before.tools_need_effort_none;
+		return !before.tools_need_effort_none && !before.effort_said;
 	case LEARN_NO_FORCED_TOOL:
 		profile->forced_tool = false;
 		return before.forced_tool;

@@ -23,6 +23,11 @@ struct profile {
 	bool reasoning, tools_need_effort_none, replay_reasoning;
 	bool text_content_as_string, user_after_tool, think_tags;
 	enum id_rule id_rule;
+	/* Members that every request has as well: JSON text of an object without its braces, or empty.
+	 * None of them is one that a dialect writes; effort_said: one is about reasoning, which then is
+	 * not written either. */
+	struct slice body;
+	bool effort_said;
 };
 
 /* The provider formats: ROW(symbol, file, name), and dialect_<file> in dialect_<file>.c (CONTRIBUTING.md
@@ -170,7 +175,7 @@ struct dialect {
 	const char *path; /* appended to the endpoint's URL */
 	enum dialect_id id;
 	const struct stream_dialect *stream; /* how an answer streams: codec/stream.h */
-	const char *key_header;     /* what stands before the provider's key: "x-api-key: " */
+	const char *key_header;              /* what mostly stands before the key: "x-api-key: " */
 	const char *version_header; /* the same of `version`; NULL: the format knows none */
 	const char *version;        /* what is sent where the settings name none; NULL likewise */
 

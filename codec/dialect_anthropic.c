@@ -101,6 +101,7 @@ static void put_settings(struct encoder *e)
 		gather_lit(g, ",\"temperature\":");
 		gather_raw(g, plan->temperature);
 	}
+	encoder_put_body(e);
 	encoder_put_stop(e, SLICE("stop_sequences"));
 	if (!slice_absent(plan->user_id)) {
 		gather_lit(g, ",\"metadata\":{\"user_id\":");

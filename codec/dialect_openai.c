@@ -51,7 +51,7 @@ static void put_choice(struct encoder *e)
 		gather_lit(g, ",\"tool_choice\":\"none\"");
 	if (plan->no_parallel && plan->mode != TOOL_MODE_NONE)
 		gather_lit(g, ",\"parallel_tool_calls\":false");
-	if (e->profile->tools_need_effort_none)
+	if (e->profile->tools_need_effort_none && !e->profile->effort_said)
 		gather_lit(g, ",\"reasoning_effort\":\"none\"");
 }
 
@@ -72,6 +72,7 @@ static void put_settings(struct encoder *e)
 		gather_lit(g, ",\"temperature\":");
 		gather_raw(g, plan->temperature);
 	}
+	encoder_put_body(e);
 	encoder_put_stop(e, SLICE("stop"));
 	if (!slice_absent(plan->user_id)) {
 		gather_lit(g, ",\"safety_identifier\":");

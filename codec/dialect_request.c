@@ -401,6 +401,16 @@ void encoder_put_result_id(struct encoder *e, struct slice raw)
 		put_string(e, call_id_last(&e->ids, raw));
 }
 
+void encoder_put_body(struct encoder *e)
+{
+	if (e->profile->body.len == 0)
+		return;
+	struct slice members = arena_copy(e->into, e->profile->body); /* outlives the snapshot */
+	e->failed = e->failed || slice_absent(members);
+	gather_lit(&e->out.body, ",");
+	gather_raw(&e->out.body, members);
+}
+
 void encoder_put_stop(struct encoder *e, struct slice key)
 {
 	struct gather *g = &e->out.body;

@@ -105,6 +105,9 @@ void encoder_put_name(struct encoder *e, struct slice raw);
 void encoder_put_call_id(struct encoder *e, struct slice raw);
 void encoder_put_result_id(struct encoder *e, struct slice raw);
 
+/* The profile's own members, with their comma. */
+void encoder_put_body(struct encoder *e);
+
 /* [,"stop":["a","b"]] under that key, with its comma; nothing when there are none. */
 void encoder_put_stop(struct encoder *e, struct slice key);
 

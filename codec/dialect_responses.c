@@ -49,7 +49,7 @@ static void put_choice(struct encoder *e)
 		gather_lit(g, ",\"tool_choice\":\"none\"");
 	if (plan->no_parallel && plan->mode != TOOL_MODE_NONE)
 		gather_lit(g, ",\"parallel_tool_calls\":false");
-	if (e->profile->tools_need_effort_none)
+	if (e->profile->tools_need_effort_none && !e->profile->effort_said)
 		gather_lit(g, ",\"reasoning\":{\"effort\":\"none\"}");
 }
 
@@ -65,6 +65,7 @@ static void put_settings(struct encoder *e)
 	gather_lit(g, ",\"store\":false");
 	if (e->in->stream)
 		gather_lit(g, ",\"stream\":true");
+	encoder_put_body(e);
 	if (e->profile->replay_reasoning) /* what is not stored there has to be carried */
 		gather_lit(g, ",\"include\":[\"reasoning.encrypted_content\"]");
 	if (!slice_absent(plan->temperature)) {

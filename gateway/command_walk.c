@@ -199,6 +199,7 @@ static void translate_json(struct walk *walk, const struct provider *provider, s
 	gather_init(&g, &walk->arena);
 	gather_raw(&g, url);
 	gather_raw(&g, slice_str(dialect_get(provider->dialect)->path));
+	gather_raw(&g, provider->query);
 	print_json_string(walk, gather_flat(&g, &walk->arena));
 	(void)fputs(",\"headers\":{", stdout);
 	(void)next_line(&head);

@@ -81,6 +81,8 @@ struct provider {
 	uint32_t endpoint_count;
 	const struct slice *keys; /* secrets; never printed */
 	uint32_t key_count;
+	const char *key_header; /* what stands before a key: "api-key: "; static */
+	struct slice query;     /* with its '?'; empty when there is none */
 	struct provider_timeouts timeouts;
 	struct provider_breaker breaker;
 	struct provider_check check;

@@ -2,7 +2,7 @@
 
 #include "codec/base/must.h"
 
-enum { HEAD_PARTS = 16 };
+enum { HEAD_PARTS = 17 };
 
 struct head_parts {
 	struct slice parts[HEAD_PARTS];
@@ -47,13 +47,14 @@ struct slice provider_head(const struct provider *provider, const struct endpoin
 	add(&head, SLICE("POST "));
 	add(&head, endpoint->path);
 	add(&head, slice_str(dialect->path));
+	add(&head, provider->query);
 	add(&head, SLICE(" HTTP/1.1\r\nhost: "));
 	add(&head, endpoint->authority);
 	add(&head, SLICE("\r\n"));
 	if (dialect->version_header != NULL)
 		add_header(&head, dialect->version_header, version);
 	if (!slice_absent(key))
-		add_header(&head, dialect->key_header, key);
+		add_header(&head, provider->key_header, key);
 	add(&head, SLICE("content-type: application/json\r\naccept: application/json\r\n"
 			 "content-length: "));
 	add(&head, decimal(body_bytes, digits));

@@ -62,13 +62,13 @@ struct endpoint_form {
 
 struct provider_form {
 	const struct node *node;
-	uint64_t dialect, enabled, connect, first_byte, idle, total;
+	uint64_t dialect, key_header, enabled, connect, first_byte, idle, total;
 	uint64_t breaker_failures, breaker_calls, breaker_window, breaker_open, breaker_open_max,
 		breaker_slow_start;
 	double breaker_ratio;
 	struct slice check_path;
 	uint64_t check_interval, check_timeout, check_unhealthy, check_healthy;
-	struct slice version, ca;
+	struct slice version, query, ca;
 	struct form_entries endpoints;
 	struct form_values keys;
 };
@@ -85,6 +85,7 @@ struct model_form {
 	struct form_range temperature;
 	uint64_t max_tokens_field, reasoning, tools_need_effort_none, replay_reasoning;
 	uint64_t text_content_as_string, user_after_tool, think_tags, id_rule;
+	struct slice body;
 };
 
 /* Limits of a part of a tenant; unset: no such limit. */

@@ -221,6 +221,86 @@ static bool is_openai(const struct provider *provider)
 	return false;
 }
 
+/* What the dialects write; beside it, a second one of the name would make the body ambiguous. */
+static const struct slice written_members[] = {
+	SLICE_INIT("model"),
+	SLICE_INIT("messages"),
+	SLICE_INIT("input"),
+	SLICE_INIT("system"),
+	SLICE_INIT("instructions"),
+	SLICE_INIT("max_tokens"),
+	SLICE_INIT("max_completion_tokens"),
+	SLICE_INIT("max_output_tokens"),
+	SLICE_INIT("stream"),
+	SLICE_INIT("stream_options"),
+	SLICE_INIT("temperature"),
+	SLICE_INIT("stop"),
+	SLICE_INIT("stop_sequences"),
+	SLICE_INIT("metadata"),
+	SLICE_INIT("safety_identifier"),
+	SLICE_INIT("store"),
+	SLICE_INIT("include"),
+	SLICE_INIT("tools"),
+	SLICE_INIT("tool_choice"),
+	SLICE_INIT("parallel_tool_calls"),
+	SLICE_INIT("response_format"),
+	SLICE_INIT("output_config"),
+	SLICE_INIT("text"),
+};
+
+/* What is wrong with a member's name, or NULL. */
+static const char *judge_member(struct slice key, struct profile *out)
+{
+	for (size_t i = 0; i < COUNT_OF(written_members); i++)
+		if (json_str_eq(key, written_members[i]))
+			return "has a member that the gateway writes itself; leave that out";
+	out->effort_said |=
+		json_str_eq(key, SLICE("reasoning_effort")) || json_str_eq(key, SLICE("reasoning"));
+	return NULL;
+}
+
+/* NULL, or what is wrong with the members. */
+static const char *read_body(struct slice text, struct json_work *work, struct profile *out)
+{
+	static const char no_object[] = "is not a JSON object; write one in quotes, such as "
+					"'{\"reasoning_effort\": \"high\"}'";
+	const char *wrong = NULL;
+	struct json_reader r;
+	struct slice key;
+
+	if (!json_valid(text, NULL, work, NULL))
+		return no_object;
+	json_open(&r, text, NULL, work);
+	if (json_peek(&r) != JSON_OBJECT || !json_enter_object(&r))
+		return no_object;
+	const uint32_t begin = json_offset(&r);
+	uint32_t end = begin;
+	while (wrong == NULL && json_next_key(&r, &key)) {
+		wrong = judge_member(key, out);
+		(void)json_skip(&r, NULL);
+		end = json_offset(&r);
+	}
+	out->body = slice_of(text.at + begin, end - begin);
+	return wrong;
+}
+
+static void build_body(struct loader *l, const struct model_form *form, struct profile *out)
+{
+	if (slice_absent(form->body))
+		return;
+	struct json_work *work = json_work_new();
+	if (work == NULL) {
+		loader_out_of_memory(l);
+		return;
+	}
+	const char *wrong = read_body(form->body, work, out);
+	if (wrong != NULL)
+		problem_below(&l->problems, form->node, "profile.body", "%s", wrong);
+	else
+		out->body = loader_keep(l, out->body);
+	json_work_free(work);
+}
+
 /* What the file says over what the dialect has. */
 static void build_profile(const struct model_form *form, const struct provider *provider,
 			  struct slice version, struct profile *out)
@@ -244,7 +324,10 @@ static void build_profile(const struct model_form *form, const struct provider *
 	else if (is_openai(provider))
 		out->max_tokens_field = MAX_TOKENS_FIELD_COMPLETION;
 	out->reasoning = form->reasoning != 0;
-	out->tools_need_effort_none = form->tools_need_effort_none != 0;
+	/* a fact about Chat Completions: with Responses, tools take any effort */
+	out->tools_need_effort_none = form->tools_need_effort_none != 0 &&
+				      (provider->dialect != DIALECT_RESPONSES ||
+				       file_says(form, "profile.tools_need_effort_none"));
 	out->replay_reasoning = form->replay_reasoning != 0;
 	out->text_content_as_string = form->text_content_as_string != 0;
 	out->user_after_tool = form->user_after_tool != 0;
@@ -314,6 +397,7 @@ static void build_model(struct loader *l, const struct model_form *read, struct 
 	out->speed = form->speed;
 	out->intelligence = form->intelligence;
 	build_profile(form, owner, *version, &out->profile);
+	build_body(l, form, &out->profile);
 }
 
 void loader_build_models(struct loader *l, const struct main_form *form)

@@ -115,6 +115,43 @@ static void build_dialect(struct loader *l, const struct provider_form *form, st
 			      "has no meaning for this dialect; remove it");
 }
 
+/* Names by which keys are sent, in the order of the setting's choices. */
+static const char *const key_headers[] = { "authorization: Bearer ", "x-api-key: ", "api-key: " };
+
+static const char *key_header(const struct provider_form *form, const struct provider *provider)
+{
+	if (form->key_header == FORM_UNSET)
+		return dialect_get(provider->dialect)->key_header;
+	must(form->key_header < COUNT_OF(key_headers));
+	return key_headers[form->key_header];
+}
+
+/* What may stand in a request line behind a '?'. */
+static bool is_query(struct slice text)
+{
+	for (size_t i = 0; i < text.len; i++)
+		if ((unsigned char)text.at[i] <= ' ' || (unsigned char)text.at[i] >= 0x7f ||
+		    text.at[i] == '#' || text.at[i] == '"')
+			return false;
+	return text.len > 0 && text.at[0] != '?';
+}
+
+static struct slice build_query(struct loader *l, const struct provider_form *form)
+{
+	if (slice_absent(form->query))
+		return SLICE("");
+	if (!is_query(form->query))
+		problem_below(&l->problems, form->node, "query",
+			      "is not the query of a URL; write one without its ?, such as "
+			      "api-version=2024-10-21");
+	char *bytes = loader_zero(l, &l->config->arena, (uint32_t)form->query.len + 1, 1);
+	if (bytes == NULL)
+		return SLICE("");
+	bytes[0] = '?';
+	(void)memcpy(bytes + 1, form->query.at, form->query.len);
+	return slice_of(bytes, form->query.len + 1);
+}
+
 static void build_breaker(struct loader *l, const struct provider_form *form,
 			  struct provider_breaker *out)
 {
@@ -187,6 +224,8 @@ static void build_provider(struct loader *l, const struct provider_form *form, s
 	build_check(l, form, &out->check);
 	out->keys = loader_keep_list(l, &form->keys);
 	out->key_count = form->keys.count;
+	out->key_header = key_header(form, out);
+	out->query = build_query(l, form);
 	loader_ca(l, form->node, form->ca, &ca_path, &ca_pem);
 	if (made == NULL)
 		return;

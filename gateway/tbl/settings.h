@@ -66,6 +66,8 @@ CHOICE(PROVIDER, "dialect", dialect, DIALECT_CHOICES "!gemini", NEEDED, RELOAD, 
 SETTING(PROVIDER, "version", DATE, version, 10, "(2026-10-21)", 10, RELOAD, "anthropic-version header; dialect anthropic only")
 ENTRIES(PROVIDER, "endpoints", LIST, endpoints, ENDPOINT, 1, NEEDED, CONFIG_ENDPOINTS_MAX, RELOAD, "where the provider is reached")
 LIST(PROVIDER, "keys", SECRET, keys, CONFIG_KEYS_MAX, RELOAD, "API keys: literal, ${NAME} or file:PATH; none for a provider that asks for none")
+CHOICE(PROVIDER, "key_header", key_header, "authorization|x-api-key|api-key", "(anthropic: x-api-key; openai, openai-responses: authorization)", RELOAD, "the header that carries the key; authorization has it as Bearer")
+SETTING(PROVIDER, "query", TEXT, query, 1, "(none)", 1024, RELOAD, "what every call has behind its path and a ?, such as api-version=2024-10-21")
 SETTING(PROVIDER, "ca", PATH, ca, 1, "(the system's)", 4096, RELOAD, "PEM file of the certificate authority that the provider's certificate must come from")
 SETTING(PROVIDER, "timeouts.connect", DURATION, connect, MSEC, "2s", 3600 * SEC, RELOAD, "of one attempt: until the connection stands, TLS included")
 SETTING(PROVIDER, "timeouts.first_byte", DURATION, first_byte, MSEC, "60s", 3600 * SEC, RELOAD, "of one attempt: from the request to the first byte of the answer")
@@ -120,6 +122,7 @@ SETTING(MODEL, "profile.text_content_as_string", BOOL, text_content_as_string, 0
 SETTING(MODEL, "profile.user_after_tool", BOOL, user_after_tool, 0, "true", 1, RELOAD, "takes a user message right after tool results")
 SETTING(MODEL, "profile.think_tags", BOOL, think_tags, 0, "false", 1, RELOAD, "writes its thoughts between <think> tags")
 CHOICE(MODEL, "profile.id_rule", id_rule, "none|alnum9", "none", RELOAD, "what tool-call ids must look like: alnum9 is nine letters and digits")
+SETTING(MODEL, "profile.body", TEXT, body, 2, "(none)", 4096, RELOAD, "JSON object whose members every request to the model has as well, such as {\"reasoning_effort\": \"high\"}; none that the gateway writes itself")
 SETTING(MODEL, "enabled", BOOL, enabled, 0, "true", 1, RELOAD, "false: not used")
 
 #define GRANT(key, type, field, minimum, preset, maximum, meaning) \

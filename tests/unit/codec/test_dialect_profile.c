@@ -138,6 +138,23 @@ static void id_rule(struct profile *p)
 	p->id_rule = ID_RULE_MISTRAL9;
 }
 
+static void body(struct profile *p)
+{
+	p->body = SLICE("\"thinking\":{\"type\":\"disabled\"}");
+}
+
+static void body_of_anthropic(struct profile *p)
+{
+	p->body = SLICE("\"service_tier\": \"standard_only\"");
+}
+
+static void body_of_responses(struct profile *p)
+{
+	p->tools_need_effort_none = true;
+	p->body = SLICE("\"reasoning\":{\"effort\":\"high\"}");
+	p->effort_said = true;
+}
+
 /* What is in the body (or in the refusal's text) without the key and not with it, and the other way
  * round; NULL: nothing is looked for. */
 static const struct key_row {
@@ -182,6 +199,12 @@ static const struct key_row {
 	  "" },
 	{ "user_after_tool", DIALECT_OPENAI, user_after_tool, LOOP, NULL,
 	  "{\"role\":\"assistant\",\"content\":\"OK.\"}", "assistant_turn_inserted" },
+	{ "body", DIALECT_OPENAI, body, HI, NULL,
+	  "\"max_tokens\":100,\"thinking\":{\"type\":\"disabled\"},\"messages\"", "" },
+	{ "body", DIALECT_ANTHROPIC, body_of_anthropic, HI, NULL,
+	  ",\"service_tier\": \"standard_only\",", "" },
+	{ "body", DIALECT_RESPONSES, body_of_responses, HI "," PING, "\"store\":false,\"tools\"",
+	  "\"store\":false,\"reasoning\":{\"effort\":\"high\"},", "" },
 	{ "id_rule", DIALECT_OPENAI, id_rule, LOOP, "\"tool_call_id\":\"call_1\"",
 	  "\"tool_call_id\":\"sPnjkEYJU\"", "" },
 };
@@ -268,7 +291,7 @@ static void every_key_of_the_settings_has_a_test(void **state)
 			fail_msg("%s has no row", path);
 		found++;
 	}
-	assert_int_equal(found, 17);
+	assert_int_equal(found, 18);
 }
 
 static void versions_decide_the_temperature(void **state)

@@ -182,6 +182,36 @@ static void hints_may_mean_other_models_as_the_plan_or_the_tenant_says(void **st
 	rig_fini(&rig);
 }
 
+static void what_the_body_says_is_sent_as_it_stands(void **state)
+{
+	struct rig rig;
+	(void)state;
+	rig_load_good(
+		&rig,
+		"providers:\n"
+		"  r: {dialect: openai-responses, endpoints: [{url: \"http://localhost/v1\"}]}\n"
+		"  o: {dialect: openai, endpoints: [{url: \"http://localhost/v1\"}]}\n"
+		"models:\n"
+		"  - {id: a, provider: r, context: 1, price: {input: 0, output: 0},\n"
+		"     profile: {body: '{ \"reasoning\": {\"effort\": \"high\"}, \"x\":[1] }'}}\n"
+		"  - {id: b, provider: o, context: 1, price: {input: 0, output: 0},\n"
+		"     profile: {body: '{\"top_k\": 1}'}}\n"
+		"  - {id: c, provider: o, context: 1, price: {input: 0, output: 0},\n"
+		"     profile: {body: '{}'}}\n"
+		"  - {id: gpt-5.4, provider: r}\n"
+		"  - {id: d, name: gpt-5.4, provider: o}\n");
+	const struct model *m = rig.config->catalog.models;
+	assert_slice(m[0].profile.body, " \"reasoning\": {\"effort\": \"high\"}, \"x\":[1]");
+	assert_true(m[0].profile.effort_said);
+	assert_slice(m[1].profile.body, "\"top_k\": 1");
+	assert_false(m[1].profile.effort_said);
+	assert_int_equal(m[2].profile.body.len, 0);
+	/* tools beside an effort are what Responses is there for */
+	assert_false(m[3].profile.tools_need_effort_none);
+	assert_true(m[4].profile.tools_need_effort_none);
+	rig_fini(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +222,7 @@ int main(void)
 		cmocka_unit_test(what_is_missing_of_an_unknown_model_is_named_with_a_neighbour),
 		cmocka_unit_test(who_says_what_is_in_force_is_told_on_demand),
 		cmocka_unit_test(hints_may_mean_other_models_as_the_plan_or_the_tenant_says),
+		cmocka_unit_test(what_the_body_says_is_sent_as_it_stands),
 	};
 	return cmocka_run_group_tests_name("settings_models", tests, NULL, NULL);
 }

@@ -53,6 +53,28 @@ static void retries_and_breakers_are_as_the_file_says(void **state)
 	rig_fini(&rig);
 }
 
+static void keys_and_queries_go_where_the_host_wants_them(void **state)
+{
+	struct rig rig;
+	(void)state;
+	rig_load_good(&rig, "providers:\n"
+			    "  main: {dialect: openai, endpoints: [{url: \"https://a.example\"}],"
+			    " key_header: api-key, query: api-version=2024-10-21}\n"
+			    "  b: {dialect: anthropic, endpoints: [{url: \"https://b.example\"}]}\n"
+			    "  c: {dialect: anthropic, endpoints: [{url: \"https://c.example\"}],"
+			    " key_header: authorization}\n"
+			    "  d: {dialect: openai-responses, endpoints: [{url: "
+			    "\"https://d.example\"}]}\n" RIG_MODELS);
+	const struct provider *p = rig.config->providers;
+	assert_string_equal(p[0].key_header, "api-key: ");
+	assert_slice(p[0].query, "?api-version=2024-10-21");
+	assert_string_equal(p[1].key_header, "x-api-key: ");
+	assert_slice(p[1].query, "");
+	assert_string_equal(p[2].key_header, "authorization: Bearer ");
+	assert_string_equal(p[3].key_header, "authorization: Bearer ");
+	rig_fini(&rig);
+}
+
 static void a_file_that_says_nothing_has_the_defaults(void **state)
 {
 	struct rig rig;
@@ -105,6 +127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_endpoint_has_its_zone_and_its_bounds),
 		cmocka_unit_test(retries_and_breakers_are_as_the_file_says),
+		cmocka_unit_test(keys_and_queries_go_where_the_host_wants_them),
 		cmocka_unit_test(a_file_that_says_nothing_has_the_defaults),
 		cmocka_unit_test(a_path_is_all_that_checks_need),
 	};
