@@ -1,0 +1,218 @@
+"""The recipes of deploy/docs/providers.md, each against a stand-in of its host (tests/support/hosts.py).
+
+Whatever a stand-in refuses is a failure here: the recipe or the translation is wrong then.
+"""
+import json
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import harness
+import hosts
+
+GUIDE = os.path.join(harness.SOURCE, "deploy/docs/providers.md")
+TOOL = {"name": "get.weather", "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}}}
+SCHEMA = {"name": "__schema__", "inputSchema": {"type": "object", "properties": {"answer": {"type": "string"}},
+                                                "required": ["answer"], "additionalProperties": False}}
+REQUIRED = {"mode": "required"}
+
+
+def recipes():
+    """Heading -> the recipe below it."""
+    with open(GUIDE, encoding="utf-8") as file:
+        sections = re.split(r"^## ", file.read(), flags=re.M)[1:]
+    found = {}
+    for section in sections:
+        code = re.search(r"^```yaml\n(.*?)^```$", section, flags=re.M | re.S)
+        found[section.split("\n", 1)[0]] = code[1]
+    return found
+
+
+class RecipeGateway(harness.Gateway):
+    """`sluice serve` with a recipe's own text in front of what every configuration needs."""
+
+    recipe = ""
+
+    def write_config(self, settings):
+        with open(self.config_path, "w", encoding="utf-8") as file:
+            file.write(self.recipe)
+            for key, value in settings.items():
+                file.write(f"{key}: {json.dumps(value)}\n")
+
+
+def text(text):
+    return {"type": "text", "text": text}
+
+
+def user(*blocks):
+    return {"role": "user", "content": list(blocks)}
+
+
+# What each stand-in's own errors are to a caller: the JSON-RPC code, or the stop reason.
+OUTCOMES = {
+    "OpenAI, Chat Completions": {},
+    "Azure OpenAI": {"filter": "refusal", "busy": -32010, "deployment": -32012},
+    "OpenRouter": {"in-200": -32011, "credits": -32012, "reason": -32011},
+    "vLLM": {"context": -32014, "parser": -32013},
+    "llama.cpp": {"loading": -32011, "context": -32014},
+    "Ollama": {"model": -32012},
+    "Mistral": {"invalid": -32013, "length": "maxTokens"},
+    "Groq": {"bad-call": -32015, "capacity": -32011},
+    "DeepSeek": {"balance": -32012, "resources": "other"},
+    "Gemini": {"rate": -32010, "overloaded": -32011, "key": -32012},
+    "Hosts of the Messages format": {"overloaded": -32011},
+}
+STAND_INS = {
+    "OpenAI, Chat Completions": hosts.OpenAI, "Azure OpenAI": hosts.Azure, "OpenRouter": hosts.OpenRouter,
+    "vLLM": hosts.Vllm, "llama.cpp": hosts.LlamaCpp, "Ollama": hosts.Ollama, "Mistral": hosts.Mistral,
+    "Groq": hosts.Groq, "DeepSeek": hosts.DeepSeek, "Gemini": hosts.Gemini,
+    "Hosts of the Messages format": hosts.Messages,
+}
+OWN_SIMULATOR = {"OpenAI"}  # Responses: the simulator's own rules are as strict
+
+
+class Hosts(harness.Case):
+    def start(self, recipe, url, key):
+        """The gateway on that recipe, its hosts replaced by `url`."""
+        env = {name: key for name in re.findall(r"\$\{(\w+)\}", recipe)}
+        RecipeGateway.recipe = re.sub(r'(url: ")https?://[^/"]+', rf"\g<1>{url}", recipe)
+        settings = {
+            "workers": 1, "drain": "1s", "retries": {"attempts": 1},
+            "plans": {"standard": {"capabilities": {"tools": True, "images": True},
+                                   "models": {"allow": ["*"]},
+                                   "limits": {"requests_per_minute": 60000, "requests_burst": 1000,
+                                              "tokens_per_minute": 100000000, "tokens_burst": 100000000,
+                                              "max_tokens": 1000000}}},
+            "tenants": [harness.tenant("acme", harness.KEY)],
+        }
+        gateway = RecipeGateway(settings, env=env)
+        self.addCleanup(gateway.remove)
+        self.addCleanup(gateway.stop)
+        return gateway
+
+    def result(self, gateway, host, *messages, **params):
+        answer = gateway.sample(messages=list(messages), **params)
+        self.assertEqual((answer.status, host.problems), (200, []), answer)
+        return answer.json()["result"]
+
+    def check_text(self, gateway, host):
+        result = self.result(gateway, host, user(text("earlier"), text("more")),
+                             {"role": "assistant", "content": text("well")}, user(text("say:Hello there")),
+                             systemPrompt="Be brief.", temperature=0.5)
+        self.assertEqual(harness.text_of(result), "Hello there")
+        self.assertEqual(result["stopReason"], "endTurn")
+        usage = result["_meta"]["sluice/usage"]
+        self.assertEqual((usage["input_tokens"], usage["output_tokens"], usage["cache_read_tokens"],
+                          usage["reasoning_tokens"]), (20, 10, 5, 4))
+
+    def check_stops(self, gateway, host):
+        result = self.result(gateway, host, user(text("stop:one two :four")),
+                             stopSequences=["three", "four", "five", "six", "seven"])
+        self.assertEqual(harness.text_of(result), "one two ")
+        self.assertIn(result["stopReason"], ("endTurn", "stopSequence"))
+        if isinstance(host, hosts.Vllm):
+            self.assertEqual(result["stopReason"], "stopSequence")
+
+    def check_loop(self, gateway, host):
+        history = [user(text("weather?"))]
+        first = self.result(gateway, host, *history, tools=[TOOL], toolChoice=REQUIRED)
+        calls = first["content"]
+        self.assertEqual(first["stopReason"], "toolUse")
+        self.assertEqual({(call["name"], json.dumps(call["input"])) for call in calls},
+                         {("get.weather", '{"city": "Paris"}')})
+        self.assertEqual(len({call["id"] for call in calls}), len(calls))
+        # ids as another provider has made them, and two turns of the user behind the results
+        renamed = [{**call, "id": f"toolu_01A09q90qw90lq917835lq9_{i}"} for i, call in enumerate(calls)]
+        history += [{"role": "assistant", "content": renamed},
+                    user(*({"type": "tool_result", "toolUseId": call["id"], "content": [text("sunny")]}
+                           for call in renamed))]
+        second = self.result(gateway, host, *history, tools=[TOOL])
+        self.assertEqual(harness.text_of(second), "results: " + ", ".join(["sunny"] * len(calls)))
+        third = self.result(gateway, host, *history, user(text("say:and so on")), tools=[TOOL])
+        self.assertEqual(harness.text_of(third), "and so on")
+
+    def check_schema(self, gateway, host):
+        if isinstance(host, hosts.Messages):
+            return  # the stand-in calls with the city alone
+        result = self.result(gateway, host, user(text("answer")), tools=[SCHEMA], toolChoice=REQUIRED)
+        call = result["content"][0]
+        self.assertEqual((result["stopReason"], call["name"]), ("toolUse", "__schema__"))
+        if "response_format" in host.requests[-1]:
+            self.assertEqual(call["input"], {"answer": "42"})
+
+    def check_long(self, gateway, host):
+        """So many tokens that the answer may be asked for as a stream."""
+        if isinstance(host, hosts.Messages):
+            return
+        result = self.result(gateway, host, user(text("say:Hello there")), maxTokens=1000000)
+        self.assertEqual((harness.text_of(result), result["stopReason"]), ("Hello there", "endTurn"))
+        self.assertEqual(result["_meta"]["sluice/usage"]["output_tokens"], 10)
+        result = self.result(gateway, host, user(text("weather?")), maxTokens=1000000, tools=[TOOL])
+        self.assertEqual({json.dumps(call["input"]) for call in result["content"]}, {'{"city": "Paris"}'})
+
+    def check_errors(self, name, host):
+        """Each with a gateway of its own: what fails is left alone for a while."""
+        self.assertEqual(set(OUTCOMES[name]), set(host.errors))
+        for error, want in OUTCOMES[name].items():
+            with self.subTest(error=error):
+                gateway = self.start(recipes()[name], host.url, host.key or "")
+                answer = gateway.sample("fail:" + error).json()
+                if isinstance(want, str):
+                    self.assertEqual(answer["result"]["stopReason"], want, answer)
+                else:
+                    self.assertEqual(answer["error"]["code"], want, answer)
+                gateway.stop()
+
+    def check_key(self, name, host):
+        """A host that wants a key has refused every other one so far; here is another."""
+        if host.key is None:
+            return
+        gateway = self.start(recipes()[name], host.url, "sk-another")
+        self.assert_error(gateway.sample("say:x"), 502, -32012)
+
+    def test_every_recipe_has_a_host(self):
+        self.assertEqual(set(recipes()), set(STAND_INS) | OWN_SIMULATOR)
+        self.assertEqual(set(STAND_INS), set(OUTCOMES))
+
+    def test_openai_with_responses(self):
+        sim = self.sim("--api-key", harness.PROVIDER_KEY, "--default", "output-10-input-20")
+        gateway = self.start(recipes()["OpenAI"], sim.url, harness.PROVIDER_KEY)
+        first = gateway.sample(tools=[TOOL], toolChoice=REQUIRED).json()["result"]
+        self.assertEqual(first["content"][0]["input"], {"city": "simulated"})
+        sent = sim.last()["body"]
+        self.assertEqual((sent["reasoning"], sent["tool_choice"]), ({"effort": "medium"}, "required"))
+        history = [user(text("q")), {"role": "assistant", "content": first["content"]},
+                   user({"type": "tool_result", "toolUseId": first["content"][0]["id"], "content": [text("sunny")]})]
+        second = gateway.sample(messages=history, tools=[TOOL]).json()["result"]
+        self.assertEqual(harness.text_of(second), "The tools answered: sunny")
+
+    def test_a_call_that_ollama_leaves_out_is_not_made_up(self):
+        host = hosts.Ollama()
+        self.addCleanup(host.close)
+        gateway = self.start(recipes()["Ollama"], host.url, "")
+        result = self.result(gateway, host, user(text("no call, please")), tools=[TOOL], toolChoice=REQUIRED)
+        self.assertEqual(harness.text_of(result), "I would rather not.")
+        self.assertIn("tool_choice_required_downgraded", result["_meta"]["sluice/adjustments"])
+        self.assertEqual(host.requests[0]["tool_choice"], "auto")
+
+
+def make_test(name, stand_in):
+    def test(self):
+        host = stand_in()
+        self.addCleanup(host.close)
+        gateway = self.start(recipes()[name], host.url, host.key or "")
+        for check in (self.check_text, self.check_stops, self.check_loop, self.check_schema, self.check_long):
+            with self.subTest(check.__name__):
+                check(gateway, host)
+        gateway.stop()
+        self.check_errors(name, host)
+        self.check_key(name, host)
+    return test
+
+
+for heading, host_class in STAND_INS.items():
+    setattr(Hosts, "test_" + re.sub(r"\W+", "_", heading.lower()), make_test(heading, host_class))
+
+if __name__ == "__main__":
+    harness.main()
