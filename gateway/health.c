@@ -94,6 +94,7 @@ void health_let_go(struct health *health, struct health_entry *entry)
 
 void health_trouble(struct health *health, struct health_entry *entry, bool troubled)
 {
+	health->changes += troubled || entry->troubled;
 	if (troubled == entry->troubled)
 		return;
 	entry->troubled = troubled;
@@ -288,34 +289,68 @@ void health_view_free(struct health_view *view)
 
 /* ---- what routing asks ----------------------------------------------------------------------- */
 
-static bool provider_up(const struct health_provider *provider, nsec_t now)
+uint64_t health_model_tag(const struct model_state *model)
 {
-	bool admits = false;
+	uint64_t tag; /* ids are digests: any bytes of them will do */
 
-	for (uint32_t e = 0; e < provider->endpoint_count && !admits; e++)
-		admits = breaker_admits(&provider->endpoints[e]->breaker, now) &&
-			 keys_any(provider->keys[e].at, provider->keys[e].count, now);
-	return admits;
+	(void)memcpy(&tag, model->entry.id, sizeof(tag));
+	return tag | 1;
+}
+
+enum err health_key_for(const struct health_keys *keys, uint64_t model, uint32_t tried, nsec_t now,
+			uint32_t *picked, nsec_t *wait)
+{
+	const struct key_lane *lanes[CONFIG_KEYS_MAX];
+
+	for (uint32_t k = 0; k < keys->count; k++)
+		lanes[k] = key_lane_of(&keys->with[k]->lanes, model);
+	*picked = UINT32_MAX;
+	return keys->count == 0 ? ERR_OK
+				: keys_pick(keys->at, lanes, keys->count, tried, keys->turn, now,
+					    picked, wait);
+}
+
+static bool model_up(const struct health_view *view, uint32_t model, nsec_t now)
+{
+	const struct health_provider *provider =
+		&view->providers[view->catalog->models[model].provider];
+	const uint64_t tag = health_model_tag(view->models[model]);
+	uint32_t picked;
+	nsec_t wait;
+
+	for (uint32_t e = 0; e < provider->endpoint_count; e++)
+		if (breaker_admits(&provider->endpoints[e]->breaker, now) &&
+		    health_key_for(&provider->keys[e], tag, 0, now, &picked, &wait) == ERR_OK)
+			return true;
+	return false;
+}
+
+/* A breaker half opens and a key is back by time alone, so that nothing is believed for longer. */
+static const nsec_t down_for = 5 * MSEC;
+
+static void find_down(struct health_view *view, nsec_t now)
+{
+	view->down = (struct bitset){ 0 };
+	view->any_down = false;
+	for (uint32_t m = 0; m < view->model_count; m++) {
+		if (model_up(view, m, now))
+			continue;
+		bitset_add(&view->down, m);
+		view->any_down = true;
+	}
+	view->down_changes = view->health->changes;
+	view->down_until = now + down_for;
 }
 
 const struct bitset *health_down(struct health_view *view, nsec_t now)
 {
-	uint64_t down[CONFIG_PROVIDERS_MAX / 64] = { 0 }, any = 0;
+	const struct health *health = view->health;
 
-	if (view->health->troubles == 0)
+	if (health->troubles == 0)
 		return NULL;
-	for (uint32_t p = 0; p < view->provider_count; p++)
-		if (!provider_up(&view->providers[p], now))
-			any |= down[p / 64] |= UINT64_C(1) << p % 64;
-	if (any == 0)
-		return NULL;
-	view->down = (struct bitset){ 0 };
-	for (uint32_t m = 0; m < view->model_count; m++) {
-		const uint32_t p = view->catalog->models[m].provider;
-		if ((down[p / 64] >> p % 64 & 1) != 0)
-			bitset_add(&view->down, m);
-	}
-	return &view->down;
+	if (view->down_changes != health->changes || now >= view->down_until)
+		find_down(view, now);
+	return view->any_down ? &view->down : NULL;
 }
 
 const struct model_speed *health_speeds(const struct health_view *view)
@@ -344,12 +379,24 @@ void health_apply(const struct health_view *view, uint32_t model, struct profile
 
 /* ---- once a second --------------------------------------------------------------------------- */
 
+/* Rate limits end by time alone. */
+static void review_keys(struct health *health, const struct health_keys *keys, nsec_t now)
+{
+	for (uint32_t k = 0; k < keys->count; k++) {
+		struct key_state *with = keys->with[k];
+		health_trouble(health, &with->entry,
+			       with->key.why != ERR_OK || key_lanes_cool(&with->lanes, now) != 0);
+	}
+}
+
 void health_tick(struct health_view *view, nsec_t now)
 {
 	for (uint32_t p = 0; p < view->provider_count; p++) {
 		struct health_provider *provider = &view->providers[p];
 		if (provider->endpoint_count > 1)
 			pool_review(provider->members, provider->endpoint_count, now);
+		for (uint32_t e = 0; e < provider->endpoint_count; e++)
+			review_keys(view->health, &provider->keys[e], now);
 	}
 	for (uint32_t m = 0; m < view->model_count; m++)
 		view->speeds[m] = speed_estimate(&view->models[m]->speed);
@@ -367,7 +414,10 @@ nsec_t health_cools(const struct health_view *view, uint32_t provider, uint32_t 
 	nsec_t longest = 0;
 
 	for (uint32_t e = 0; e < at->endpoint_count; e++) {
-		const nsec_t cools = key_cools(at->keys[e].at[key], now);
+		const struct key_state *with = at->keys[e].with[key];
+		const nsec_t whole = key_cools(&with->key, now);
+		const nsec_t lane = key_lanes_cool(&with->lanes, now);
+		const nsec_t cools = whole > lane ? whole : lane;
 		longest = cools > longest ? cools : longest;
 	}
 	return longest;

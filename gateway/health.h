@@ -1,6 +1,7 @@
 /* health.h - what one worker knows of providers: their endpoints, keys and models (DESIGN 2, 5).
  *
- * The state is kept by what it belongs to (provider, endpoint, path; these and a key; provider, model), so
+ * The state is kept by what it belongs to (provider, endpoint, path; these and a key, with
+ * what that means for single models; provider, model), so
  * that it outlives configurations; a view finds it by the indices of one snapshot. Whatever a call in
  * flight refers to stays until the call has ended, even if no view names it any more. One worker's own:
  * no lock, no clock; the rules are those of routing/breaker, pool, keys, speed and retry. */
@@ -138,7 +139,7 @@ void health_tick(struct health_view *view, nsec_t now);
 /* enum breaker_state (routing/breaker.h), as the metric counts it. */
 uint32_t health_breaker(const struct health_view *view, uint32_t provider, uint32_t endpoint,
 			nsec_t now);
-/* For how long a key cools, at the endpoint where it cools for longest; 0: it does nowhere. */
+/* For how long a key cools, at the endpoint and for the model where it does for longest; 0: nowhere. */
 nsec_t health_cools(const struct health_view *view, uint32_t provider, uint32_t key, nsec_t now);
 
 #endif

@@ -39,24 +39,21 @@ static enum err admitted(struct health_provider *provider, nsec_t now, uint64_t 
 	return busy ? ERR_BUSY : ERR_PROVIDER_NO_ATTEMPT;
 }
 
-/* Takes those endpoints out of *may at which every key cools: each has limits of its own. None is left:
- * why the one that is back first cools, and for how long. */
-static enum err with_keys(struct health_provider *provider, nsec_t now, uint64_t *may, nsec_t *wait)
+/* Takes those endpoints out of *may at which every key cools for the model: each has limits of its own.
+ * None is left: why the one that is back first cools, and for how long. */
+static enum err with_keys(const struct health_provider *provider, uint64_t model, nsec_t now,
+			  uint64_t *may, nsec_t *wait)
 {
 	enum err why = ERR_OK;
-	nsec_t first = NSEC_NEVER;
+	nsec_t first = NSEC_NEVER, cools;
 	uint64_t left = 0;
+	uint32_t picked;
 
 	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
-		const struct health_keys *keys = &provider->keys[e];
-		uint32_t picked;
-		nsec_t cools;
-
 		if ((*may >> e & 1) == 0)
 			continue;
-		const enum err err = keys->count == 0 ? ERR_OK
-						      : keys_pick(keys->at, keys->count, 0, 0, now,
-								  &picked, &cools);
+		const enum err err =
+			health_key_for(&provider->keys[e], model, 0, now, &picked, &cools);
 		if (err == ERR_OK) {
 			left |= UINT64_C(1) << e;
 		} else if (cools < first) {
@@ -73,17 +70,15 @@ static enum err with_keys(struct health_provider *provider, nsec_t now, uint64_t
 }
 
 /* The endpoint has one. */
-static void choose_key(struct health_provider *provider, uint32_t tried, nsec_t now,
+static void choose_key(struct health_provider *provider, uint64_t model, uint32_t tried, nsec_t now,
 		       struct health_choice *choice)
 {
 	struct health_keys *keys = &provider->keys[choice->endpoint];
 	nsec_t wait;
 
-	choice->key = UINT32_MAX;
+	must(health_key_for(keys, model, tried, now, &choice->key, &wait) == ERR_OK);
 	if (keys->count == 0)
 		return;
-	must(keys_pick(keys->at, keys->count, tried, keys->turn, now, &choice->key, &wait) ==
-	     ERR_OK);
 	keys->turn = (choice->key + 1) % keys->count;
 	choice->with = keys->with[choice->key];
 }
@@ -131,13 +126,14 @@ enum err health_choose(struct health_view *view, uint32_t model, const struct he
 				      .provider = p };
 	if (tried == NULL)
 		tried = &nowhere;
+	const uint64_t tag = health_model_tag(made.model);
 	enum err err = admitted(provider, now, &may, wait);
 	if (err == ERR_OK && view->health->troubles != 0)
-		err = with_keys(provider, now, &may, wait);
+		err = with_keys(provider, tag, now, &may, wait);
 	if (err != ERR_OK)
 		return err;
 	choose_endpoint(provider, may, tried->endpoints, now, random, &made);
-	choose_key(provider, tried->keys, now, &made);
+	choose_key(provider, tag, tried->keys, now, &made);
 	hold(&made, now);
 	*choice = made;
 	return ERR_OK;
@@ -148,7 +144,7 @@ void health_began(struct health_choice *choice, nsec_t now)
 	must(choice->at != NULL);
 	choice->began = true;
 	if (choice->with != NULL)
-		key_began(&choice->with->key, now);
+		key_lanes_began(&choice->with->lanes, health_model_tag(choice->model), now);
 }
 
 void health_note_rates(struct health_choice *choice, const struct provider_headers *headers,
@@ -156,7 +152,9 @@ void health_note_rates(struct health_choice *choice, const struct provider_heade
 {
 	must(choice->at != NULL);
 	if (choice->with != NULL && headers->rates_sent)
-		key_note_rates(&choice->with->key, headers->rates, now, wall_ns);
+		key_lane_note_rates(
+			key_lane_for(&choice->with->lanes, health_model_tag(choice->model)),
+			headers->rates, now, wall_ns);
 }
 
 /* ---- what an outcome tells ------------------------------------------------------------------- */
@@ -214,24 +212,32 @@ static void tell_endpoint(struct health *health, const struct health_choice *cho
 		pool_waited(&at->load, outcome->took, now);
 }
 
-static bool blames_key(enum err err)
+static void refuse_key(struct health_choice *choice, const struct health_outcome *outcome,
+		       nsec_t now)
 {
-	return err == ERR_PROVIDER_RATE || err == ERR_PROVIDER_OPERATOR ||
-	       err == ERR_PROVIDER_BILLING;
+	struct key_state *with = choice->with;
+
+	if (outcome->err == ERR_PROVIDER_RATE)
+		key_lane_limited(key_lane_for(&with->lanes, health_model_tag(choice->model)),
+				 outcome->retry_after_ms, now);
+	else if (outcome->err == ERR_PROVIDER_OPERATOR || outcome->err == ERR_PROVIDER_BILLING)
+		key_refused(&with->key, outcome->err, now);
 }
 
-static void tell_key(struct health *health, struct key_state *with,
-		     const struct health_outcome *outcome, nsec_t now)
+static void tell_key(struct health_choice *choice, const struct health_outcome *outcome, nsec_t now)
 {
-	struct key *key = &with->key;
+	struct key_state *with = choice->with;
 
-	if (outcome->headers != NULL && outcome->headers->rates_sent)
-		key_note_rates(key, outcome->headers->rates, now, outcome->wall_ns);
-	if (outcome->err == ERR_OK)
-		key_accepted(key, now);
-	else if (outcome->status != 0 && outcome->blame == BLAME_KEY && blames_key(outcome->err))
-		key_refused(key, outcome->err, outcome->retry_after_ms, now);
-	health_trouble(health, &with->entry, key->why != ERR_OK);
+	if (outcome->headers != NULL)
+		health_note_rates(choice, outcome->headers, now, outcome->wall_ns);
+	if (outcome->err == ERR_OK) {
+		key_accepted(&with->key);
+		key_lanes_accepted(&with->lanes, health_model_tag(choice->model), now);
+	} else if (outcome->status != 0 && outcome->blame == BLAME_KEY) {
+		refuse_key(choice, outcome, now);
+	}
+	health_trouble(choice->health, &with->entry,
+		       with->key.why != ERR_OK || key_lanes_cool(&with->lanes, now) != 0);
 }
 
 void health_ended(struct health_choice *choice, const struct health_outcome *outcome, nsec_t now)
@@ -247,7 +253,7 @@ void health_ended(struct health_choice *choice, const struct health_outcome *out
 	choice->at->load.in_flight--;
 	tell_endpoint(health, choice, outcome, now);
 	if (choice->with != NULL) {
-		tell_key(health, choice->with, outcome, now);
+		tell_key(choice, outcome, now);
 		health_let_go(health, &choice->with->entry);
 	}
 	if (outcome->err == ERR_OK && outcome->took != 0)

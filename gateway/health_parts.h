@@ -39,6 +39,7 @@ struct endpoint_state {
 struct key_state {
 	struct health_entry entry;
 	struct key key;
+	struct key_lanes lanes;
 };
 
 struct model_state {
@@ -51,6 +52,7 @@ struct health {
 	struct health_entry *buckets[HEALTH_KINDS][HEALTH_BUCKETS];
 	uint32_t states;             /* all there are */
 	uint32_t troubles;           /* endpoints whose breaker is not closed, and keys that cool */
+	uint64_t changes;            /* of these, counted */
 	struct retry_settings retry; /* by the newest configuration */
 	struct retry_budget tenants[HEALTH_TENANTS];
 };
@@ -80,7 +82,11 @@ struct health_view {
 	uint32_t model_count;
 	struct model_speed *speeds;
 	struct hint_memory hints;
+	/* What health_down found: as long as nothing changed, for a little while. */
 	struct bitset down;
+	bool any_down;
+	uint64_t down_changes;
+	nsec_t down_until;
 };
 
 /* One reference more. */
@@ -88,7 +94,15 @@ void health_hold(struct health_entry *entry);
 /* One less; `entry` may be gone afterwards. */
 void health_let_go(struct health *health, struct health_entry *entry);
 
-/* To be called after whatever may have changed the state's breaker or cool-down. */
+/* What stands for the model in the lanes of keys; not 0. */
+uint64_t health_model_tag(const struct model_state *model);
+
+/* Whether keys_pick would find one of them for the model, and if not, why and for how long. */
+MUST_USE enum err health_key_for(const struct health_keys *keys, uint64_t model, uint32_t tried,
+				 nsec_t now, uint32_t *picked, nsec_t *wait);
+
+/* To be called after whatever may have changed the state's breaker or cool-down. A rate limit that merely
+ * ends in time is seen at the next tick. */
 void health_trouble(struct health *health, struct health_entry *entry, bool troubled);
 
 #endif

@@ -20,7 +20,8 @@ static const char two_of_each[] =
 	"models:\n"
 	"  - {id: m, provider: one, context: 8000, price: {input: 1, output: 2}}\n"
 	"  - {id: n, provider: other, context: 8000, price: {input: 1, output: 2}}\n"
-	"  - {id: same, name: m, provider: one, context: 8000, price: {input: 1, output: 2}}\n";
+	"  - {id: same, name: m, provider: one, context: 8000, price: {input: 1, output: 2}}\n"
+	"  - {id: else, provider: one, context: 8000, price: {input: 1, output: 2}}\n";
 
 /* The same things at other places, and something new. */
 static const char moved[] =
@@ -34,7 +35,7 @@ static const char moved[] =
 	"  - {id: l, provider: new, context: 8000, price: {input: 1, output: 2}}\n"
 	"  - {id: m, provider: one, context: 8000, price: {input: 1, output: 2}}\n";
 
-enum { M, N, SAME };
+enum { M, N, SAME, ELSE };
 
 struct bench {
 	struct rig rig, next;
@@ -443,6 +444,46 @@ static void a_key_without_head_room_is_spared(void **state)
 	}
 }
 
+static void a_models_rate_limit_leaves_the_keys_to_the_others(void **state)
+{
+	struct bench *b = *state;
+	struct health_outcome limited = refused(ERR_PROVIDER_RATE, BLAME_KEY, 429);
+	const struct health_outcome no_money = refused(ERR_PROVIDER_BILLING, BLAME_KEY, 402);
+	struct health_choice choice = { 0 };
+
+	limited.retry_after_ms = 30000;
+	for (int i = 0; i < 4; i++) /* two keys at two endpoints */
+		(void)attempt(b, M, &limited);
+	assert_int_equal(choose(b, M, &choice), ERR_PROVIDER_RATE);
+	assert_int_equal(choose(b, SAME, &choice), ERR_PROVIDER_RATE); /* is the same model */
+	const struct bitset *down = health_down(b->view, b->now);
+	assert_true(bitset_has(down, M) && bitset_has(down, SAME) && !bitset_has(down, ELSE));
+	(void)attempt(b, ELSE, &well);
+	for (int i = 0; i < 4; i++)
+		(void)attempt(b, ELSE, &no_money); /* that is the whole key's */
+	assert_int_equal(choose(b, ELSE, &choice), ERR_PROVIDER_BILLING);
+	b->now += 30 * SEC;
+	assert_int_equal(choose(b, M, &choice), ERR_PROVIDER_BILLING);
+	assert_true(health_cools(b->view, 0, 0, b->now) > 3000 * SEC);
+	assert_true(bitset_has(health_down(b->view, b->now), ELSE));
+}
+
+static void a_rate_limit_that_has_ended_is_no_trouble_any_more(void **state)
+{
+	struct bench *b = *state;
+	const struct health_outcome limited = refused(ERR_PROVIDER_RATE, BLAME_KEY, 429);
+
+	for (int i = 0; i < 4; i++)
+		(void)attempt(b, M, &limited);
+	assert_non_null(health_down(b->view, b->now));
+	assert_int_equal(health_cools(b->view, 0, 0, b->now), SEC);
+	b->now += SEC;
+	assert_null(health_down(b->view, b->now));
+	health_tick(b->view, b->now);
+	assert_int_equal(health_cools(b->view, 0, 0, b->now), 0);
+	(void)attempt(b, M, &well);
+}
+
 /* ---- retries ---- */
 
 static void a_retry_needs_the_budget_of_tenant_and_provider(void **state)
@@ -541,6 +582,8 @@ int main(void)
 		CASE(facts_are_remembered_for_the_model_alone),
 		CASE(a_key_cools_where_it_was_refused),
 		CASE(a_key_without_head_room_is_spared),
+		CASE(a_models_rate_limit_leaves_the_keys_to_the_others),
+		CASE(a_rate_limit_that_has_ended_is_no_trouble_any_more),
 		CASE(a_retry_needs_the_budget_of_tenant_and_provider),
 		CASE(states_go_with_what_they_belong_to_over_a_reload),
 		CASE(a_call_in_flight_outlives_the_configuration_that_made_it),
