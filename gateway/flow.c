@@ -1,17 +1,17 @@
-/* flow.c - the table of steps, what an attempt costs in the end, and the report. */
+/* flow.c - the table of steps, how it is gone through, and the report. */
 #include "gateway/flow.h"
 
 #include "codec/base/must.h"
 #include "gateway/flow_steps.h"
 
-/* The steps that decide; SETTLE, ANSWER and OVER are the runner's own. */
+/* The steps that decide; the others are the runner's own. */
 static flow_step_fn *const flow_steps[] = {
 	[FLOW_STEP_HTTP] = flow_http,       [FLOW_STEP_AUTH] = flow_auth,
 	[FLOW_STEP_HEADERS] = flow_headers, [FLOW_STEP_DECODE] = flow_decode,
 	[FLOW_STEP_METHOD] = flow_method,   [FLOW_STEP_POLICY] = flow_policy,
 	[FLOW_STEP_ROUTE] = flow_route,     [FLOW_STEP_ENCODE] = flow_encode,
 	[FLOW_STEP_RESERVE] = flow_reserve, [FLOW_STEP_SEND] = flow_send,
-	[FLOW_STEP_READ] = flow_read,
+	[FLOW_STEP_READ] = flow_read,       [FLOW_STEP_RETRY] = flow_retry,
 };
 
 const char *flow_step_name(enum flow_step step)
@@ -74,64 +74,25 @@ void flow_begin_as(struct flow *flow, const struct tenant_key *principal, enum r
 	flow->step = FLOW_STEP_DECODE;
 }
 
-/* The provider answered with an error: by its status (even where MCP calls it a result, a refusal), or
- * as an error object in a 200 body. */
-static bool provider_refused(const struct flow *flow)
+static enum flow_effect settle(struct flow *flow, const struct flow_env *env)
 {
-	uint16_t status = flow->call.answer.status; /* 0: nothing came */
-
-	switch (flow->outcome) {
-	case ERR_PROVIDER_RATE:
-	case ERR_PROVIDER_DOWN:
-	case ERR_PROVIDER_OPERATOR:
-	case ERR_PROVIDER_BILLING:
-	case ERR_PROVIDER_REJECTED:
-	case ERR_CONTEXT_WINDOW:
-		return status != 0;
-	default:
-		return status >= 400;
-	}
-}
-
-/* DESIGN 5, Limits: full refund only if no request byte was written or the provider answered an error
- * without usage; written but usage never arrived is settled at the full reservation and counted. */
-static void decide_settlement(struct flow *flow)
-{
-	const struct usage *usage = &flow->usage;
-	const struct limit_ask *ask = &flow->reservation.ask;
-
-	if (usage->known) {
-		flow->settle_tokens = usage->input + usage->output;
-		flow->settle_usd = quota_usd_used(usage->input, usage->cache_read,
-						  usage->cache_write, usage->output, &flow->price);
-		flow->usd = flow->settle_usd;
-	} else if (!flow->called || !flow->call.bytes_sent || provider_refused(flow)) {
-		flow->settle_tokens = 0;
-		flow->settle_usd = 0;
-	} else {
-		flow->settle_tokens = ask->tokens;
-		flow->settle_usd = ask->usd;
-		flow->usd = ask->usd;
-		flow->settled_without_usage = true;
-	}
+	flow->step = FLOW_STEP_SETTLE;
+	flow_settle_up(flow, env);
+	return FLOW_SETTLE;
 }
 
 /* From here the request only ends: first what it reserved, then its answer. */
 static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 {
-	flow_end_choice(flow, env, NULL);
-	if (flow->reserved) {
-		flow->step = FLOW_STEP_SETTLE;
-		flow->reserved = false;
-		decide_settlement(flow);
-		return FLOW_SETTLE;
-	}
+	if (flow->reserved)
+		return settle(flow, env);
+	health_ended(&flow->choice, NULL, env->now); /* of an attempt that was not made */
 	if (flow->outcome == ERR_CANCELLED) {
 		flow->step = FLOW_STEP_OVER;
 		return FLOW_END;
 	}
 	flow->step = FLOW_STEP_ANSWER;
-	if (flow->outcome == ERR_OK && flow->called)
+	if (flow->outcome == ERR_OK && flow->has_result)
 		flow_answer_result(flow);
 	return FLOW_ANSWER;
 }
@@ -152,21 +113,19 @@ static enum flow_effect give_up(struct flow *flow, const struct flow_env *env)
 	return finish(flow, env);
 }
 
-enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum flow_event event)
+/* The snapshot may go while the request waits. */
+static enum flow_effect wait(struct flow *flow)
 {
-	must_obj(flow, FLOW_MAGIC);
-	must(flow->step < FLOW_STEP_OVER);
-	tell_step(flow, env);
-	if (event == FLOW_CLIENT_GONE) {
-		flow->outcome = ERR_CANCELLED;
-		return finish(flow, env);
-	}
-	if (event == FLOW_GIVEN_UP)
-		return give_up(flow, env);
-	if (event == FLOW_SETTLED)
-		return finish(flow, env);
+	flow->principal = NULL;
+	flow->plan = NULL;
+	return FLOW_WAIT;
+}
+
+/* Steps, until one of them has to wait or nothing is left but the end. */
+static enum flow_effect walk(struct flow *flow, const struct flow_env *env)
+{
 	for (;;) {
-		must(flow->step < COUNT_OF(flow_steps));
+		must(flow->step < COUNT_OF(flow_steps) && flow_steps[flow->step] != NULL);
 		tell_step(flow, env);
 		switch (flow_steps[flow->step](flow, env)) {
 		case FLOW_NEXT:
@@ -174,15 +133,50 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 			if (flow->step == FLOW_STEP_SETTLE)
 				return finish(flow, env);
 			continue;
+		case FLOW_GO:
+			continue;
 		case FLOW_DO_RESERVE:
 			return FLOW_RESERVE;
 		case FLOW_DO_SEND:
 			return FLOW_SEND;
+		case FLOW_DO_WAIT:
+			return wait(flow);
+		case FLOW_FAILED:
+			flow->failing = true;
+			return settle(flow, env);
 		case FLOW_REFUSED:
 		case FLOW_ANSWERED:
 			return finish(flow, env);
 		}
 	}
+}
+
+enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum flow_event event)
+{
+	must_obj(flow, FLOW_MAGIC);
+	must(flow->step < FLOW_STEP_OVER);
+	tell_step(flow, env);
+	switch (event) {
+	case FLOW_CLIENT_GONE:
+		flow->outcome = ERR_CANCELLED;
+		return finish(flow, env);
+	case FLOW_GIVEN_UP:
+		return give_up(flow, env);
+	case FLOW_SETTLED:
+		if (!flow->failing)
+			return finish(flow, env);
+		flow->failing = false;
+		flow->step = FLOW_STEP_RETRY;
+		break;
+	case FLOW_WAITED:
+		flow->step = FLOW_STEP_ROUTE;
+		break;
+	case FLOW_START:
+	case FLOW_RESERVED:
+	case FLOW_PROVIDER_DONE:
+		break;
+	}
+	return walk(flow, env);
 }
 
 static const char *method_name(const struct flow *flow)
@@ -211,10 +205,14 @@ static void report_call(const struct flow *flow, struct log_request *line,
 		line->candidates[i] = (struct log_candidate){ flow->route.scored[i].model,
 							      flow->route.scored[i].score };
 	line->candidate_count = flow->route.scored_count;
-	line->attempts = 1;
+	line->attempts = flow->attempts;
+	for (uint32_t i = 0; i < flow->attempts; i++)
+		line->attempt_classes[i] = flow->tried[i].err;
+	line->seed = flow->seed;
+	metrics->attempted = true;
 	line->queue = metrics->queue = call->queued_ns;
 	if (call->first_byte_at > call->sent_at && call->sent_at != 0)
-		line->provider_ttfb = metrics->ttft = call->first_byte_at - call->sent_at;
+		line->provider_ttfb = call->first_byte_at - call->sent_at;
 	if (call->done_at > call->sent_at && call->sent_at != 0)
 		line->provider_total = call->done_at - call->sent_at;
 }
@@ -246,7 +244,7 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 	(void)memcpy(line->request_id, flow->request_id, sizeof(line->request_id));
 	if (flow->traceparent[0] != '\0')
 		line->traceparent = slice_of(flow->traceparent, TRACEPARENT_LEN);
-	if (flow->outcome == ERR_OK && flow->called)
+	if (flow->outcome == ERR_OK && flow->has_result)
 		line->stop = stop_reason_name(flow->result.stop);
 	*metrics = (struct metrics_request){
 		.tenant_series = UINT32_MAX,
@@ -257,10 +255,8 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 		.tokens_in = flow->usage.input,
 		.tokens_out = flow->usage.output,
 		.usd_nano = flow->usd,
-		.usd_overrun_nano = flow->overrun,
-		.settled_without_usage = flow->settled_without_usage,
 		.duration = line->total,
 	};
-	if (flow->called)
+	if (flow->attempts != 0)
 		report_call(flow, line, metrics);
 }

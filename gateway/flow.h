@@ -2,8 +2,9 @@
  *
  * flow_run goes through tbl/steps.h until the request has to wait or is answered, and returns what is
  * to be done; the driver (worker.c, tests, the two commands) does it and comes back with the event.
- * A flow owns nothing but what lies in its arena. It reads the configuration only up to RESERVE and
- * copies what later steps need, so that a snapshot is never held while a request waits. */
+ * A flow owns nothing but what lies in its arena. It reads the configuration from ROUTE to RESERVE and
+ * copies what later steps need, so that a snapshot is never held while a request waits: a further
+ * attempt is made with the snapshot that is in force then. */
 #ifndef GATEWAY_FLOW_H
 #define GATEWAY_FLOW_H
 
@@ -31,6 +32,7 @@ enum flow_event {
 	FLOW_RESERVED,      /* reservation.granted or .refusal is there */
 	FLOW_PROVIDER_DONE, /* the call is done */
 	FLOW_SETTLED,       /* reservation settled; .overrun is there */
+	FLOW_WAITED,        /* wait_until has come */
 	FLOW_CLIENT_GONE,   /* in any state but OVER; the driver has cancelled the call */
 	FLOW_GIVEN_UP,      /* in any state but ANSWER and OVER: the process leaves; likewise */
 };
@@ -38,9 +40,10 @@ enum flow_event {
 enum flow_effect {
 	FLOW_RESERVE, /* store->reserve(&flow->reservation) */
 	FLOW_SEND,    /* start flow->call at flow->endpoint of flow->provider */
-	FLOW_SETTLE, /* store->settle with flow->settle_tokens, settle_usd; then release if asked */
-	FLOW_ANSWER, /* http_answer with flow->answer */
-	FLOW_END,    /* nothing to send (client gone): log, metrics, free */
+	FLOW_SETTLE,  /* store->settle with flow->settle_tokens, settle_usd; the attempt is over */
+	FLOW_WAIT,    /* nothing, until flow->wait_until */
+	FLOW_ANSWER,  /* http_answer with flow->answer */
+	FLOW_END,     /* nothing to send (client gone): log, metrics, free */
 };
 
 /* What the driver lends a flow for one call of flow_run. */
@@ -67,6 +70,25 @@ struct flow_answer {
 /* Random bytes of one request: 16 for its id, 12 for call ids that a provider left out. */
 enum { FLOW_MAGIC = 0x464c4f57, FLOW_CHANCE_BYTES = REQUEST_ID_HEX / 2 + 12 };
 
+enum { FLOW_ATTEMPTS_MAX = 8 };
+
+/* An attempt, for the log line and so that the next one goes elsewhere. Slices are the flow's. */
+struct flow_tried {
+	enum err err; /* how it ended; ERR_OK: with an answer, or it has not yet */
+	enum blame blame;
+	bool answered; /* by the provider, if only with an error */
+	uint32_t round;
+	uint32_t key;
+	struct slice model, provider, endpoint;
+};
+
+/* Why an attempt brought nothing. */
+struct flow_failure {
+	struct provider_failure why; /* err ERR_OK: it has not failed */
+	const char *detail;          /* for the log; static; NULL: why.detail */
+	bool sent;                   /* the provider may have seen the request */
+};
+
 struct flow {
 	uint32_t magic;
 	enum flow_step step;
@@ -76,8 +98,6 @@ struct flow {
 	struct http_incoming in;
 	char request_id[REQUEST_ID_HEX + 1];
 	uint8_t chance[FLOW_CHANCE_BYTES - REQUEST_ID_HEX / 2];
-	uint64_t seed; /* of every choice by chance */
-	uint64_t draws;
 	char traceparent[TRACEPARENT_LEN + 1]; /* "" when none, or not one */
 	nsec_t started, deadline;
 	uint64_t started_wall_ns;
@@ -103,7 +123,7 @@ struct flow {
 		bool final_round;
 	} verdict;
 
-	/* known after ROUTE */
+	/* known after ROUTE, and anew for each attempt */
 	struct route route;
 	uint64_t input_estimate;
 	const struct dialect *dialect;
@@ -114,23 +134,44 @@ struct flow {
 	struct price price;
 	char config_digest[17];
 
-	/* known after ENCODE */
+	/* known after ENCODE, likewise */
+	struct profile profile; /* the model's, and what was learned of it */
 	struct encode_out encoded;
 	struct slice head;
 	struct iovec *send;
 	uint32_t send_count;
 
 	struct reservation reservation;
-	bool reserved; /* granted and not settled yet */
+	struct reservation *first; /* that took the place, once a further attempt has its own */
+	bool reserved;             /* granted and not settled yet */
 	uint64_t settle_tokens, settle_usd, overrun;
 	bool settled_without_usage;
 
+	/* the attempt under way, or the last one */
 	struct upstream_call call;
 	bool called;
-	struct sampling_result result;
-	struct usage usage;
-	uint64_t usd;
+	struct usage attempt_usage;
+	struct flow_failure failure;
 
+	/* all of them */
+	uint64_t seed; /* of every choice by chance */
+	uint64_t draws;
+	struct flow_tried tried[FLOW_ATTEMPTS_MAX];
+	uint32_t attempts;
+	uint32_t round;              /* how often all had failed, and were asked anew */
+	struct flow_failure telling; /* of the failures, what the caller is told in the end */
+	bool failing;                /* while it is settled: RETRY follows */
+	bool learned;                /* from a refusal: the request was sent once more for it */
+	bool repeating, repeated; /* an answer without the tool call is asked for once more; was */
+	bool handed_on;           /* something of the answer was told: no further attempt */
+	nsec_t wait_until;        /* of FLOW_WAIT */
+
+	struct sampling_result result;
+	bool has_result;
+	struct usage usage; /* of all attempts */
+	uint64_t usd;       /* likewise */
+
+	adjust_set asked_adjustments; /* before it was known who is asked */
 	adjust_set adjustments;
 	enum err outcome; /* ERR_OK, why it was refused or failed */
 	const char *detail;
@@ -153,6 +194,12 @@ struct route_query flow_route_query(const struct flow *flow, const struct plan *
 
 /* Goes on as far as possible. */
 enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum flow_event event);
+
+/* The reservation that holds the request's place: store->release wants it. */
+struct reservation *flow_place(struct flow *flow);
+
+/* What metrics want to know of the attempt that was just settled. */
+struct metrics_attempt flow_attempt_report(const struct flow *flow);
 
 /* What log and metrics want to know; after the flow is over or answered. */
 void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,

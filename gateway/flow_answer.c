@@ -85,15 +85,44 @@ enum flow_move flow_refuse_err(struct flow *flow, enum err err)
 	return flow_refuse(flow, &fault, NULL);
 }
 
+/* "attempts":N as a member of data; absent without memory, or when there was none. */
+static struct slice attempts_member(struct flow *flow)
+{
+	char *text = flow->attempts == 0 ? NULL : arena_take(flow->arena, 32);
+
+	if (text == NULL)
+		return (struct slice){ NULL, 0 };
+	return slice_of(text, (size_t)snprintf(text, 32, "\"attempts\":%u", flow->attempts));
+}
+
+enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure *failure)
+{
+	const struct provider_failure *why = &failure->why;
+	const struct fault fault = { .err = why->err,
+				     .offset = FAULT_NO_OFFSET,
+				     .detail = why->detail };
+	struct rpc_error_data data = rpc_error_data_none;
+
+	flow->detail = failure->detail;
+	data.provider_status = why->status;
+	data.retryable = why->retryable;
+	data.retry_after_ms = why->retry_after_ms;
+	data.provider_request_id = why->request_id;
+	data.extra = attempts_member(flow);
+	return flow_refuse(flow, &fault, &data);
+}
+
 void flow_answer_result(struct flow *flow)
 {
 	const struct result_meta meta = {
 		.usd_nano = flow->usd,
 		.model_id = flow->model_id,
 		.provider = flow->provider_name,
-		.attempts = 1,
+		.attempts = flow->attempts,
 	};
 
+	flow->result.usage = flow->usage;
+	flow->result.adjustments = flow->adjustments | flow->result.adjustments;
 	flow_answer_json(flow);
 	sampling_write_result(&flow->answer.body, flow->rpc.id, &flow->result, flow->revision,
 			      flow->request.tools_present, &meta);

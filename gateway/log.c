@@ -383,11 +383,29 @@ static char *put_route(char *at, const struct log_request *line)
 	return count == 0 ? at : put_lit(at, "]");
 }
 
+/* How each attempt ended is said where the request's own end does not tell. */
+static char *put_attempts(char *at, const struct log_request *line)
+{
+	const uint32_t count = line->attempts < LOG_ATTEMPTS ? line->attempts : LOG_ATTEMPTS;
+
+	at = member_uint(at, "attempts", line->attempts);
+	if (count < 2)
+		return at;
+	at = put_lit(at, ",\"attempt_classes\":[");
+	for (uint32_t i = 0; i < count; i++) {
+		const char *reason = err_info(line->attempt_classes[i])->reason;
+		at = put_lit(at, "\"");
+		at = put(at, reason, strlen(reason));
+		at = i + 1 < count ? put_lit(at, "\",") : put_lit(at, "\"]");
+	}
+	return at;
+}
+
 static char *put_cost(char *at, const struct log_request *line)
 {
 	const struct usage *usage = &line->usage;
 
-	at = member_uint(at, "attempts", line->attempts);
+	at = put_attempts(at, line);
 	if (usage->known) {
 		at = put_uint(put_lit(at, ",\"input_tokens\":"), usage->input);
 		at = put_uint(put_lit(at, ",\"output_tokens\":"), usage->output);

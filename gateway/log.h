@@ -9,7 +9,7 @@
 #include "codec/base/err.h"
 #include "codec/sampling.h"
 
-enum { LOG_RING_BYTES = 1 << 20, LOG_LINE_MAX = 8192, LOG_CANDIDATES = 4 };
+enum { LOG_RING_BYTES = 1 << 20, LOG_LINE_MAX = 8192, LOG_CANDIDATES = 4, LOG_ATTEMPTS = 8 };
 
 struct log_ring;
 struct log_ring *log_ring_new(void); /* NULL: memory */
@@ -36,6 +36,7 @@ struct log_request {
 	struct log_candidate candidates[LOG_CANDIDATES];
 	uint32_t candidate_count;
 	uint32_t attempts;
+	enum err attempt_classes[LOG_ATTEMPTS]; /* how each of them ended */
 	struct usage usage;
 	uint64_t usd_nano;
 	const char *stop; /* MCP stop reason, NULL when none */

@@ -168,7 +168,6 @@ void metrics_request(struct metrics_worker *m, const struct metrics_request *r)
 	uint32_t route = route_number(m->process, r->model, r->provider);
 	metrics_cell *tenant = metrics_row(m, TABLE_TENANTS,
 					   tenant_number(m->process, r->tenant_series, r->tenant));
-	metrics_cell *single = metrics_row(m, TABLE_SINGLE, 0);
 
 	cell_add(&tenant[TENANT_OUTCOME + r->outcome], 1);
 	cell_add(&tenant[TENANT_TOKENS_IN], r->tokens_in);
@@ -176,23 +175,26 @@ void metrics_request(struct metrics_worker *m, const struct metrics_request *r)
 	cell_add(&tenant[TENANT_USD_NANO], r->usd_nano);
 	observe(metrics_row(m, TABLE_DURATIONS, route) + r->outcome * HISTOGRAM_CELLS,
 		metrics_bounds_answer, r->duration);
-	if (r->queue > 0 || r->ttft > 0)
-		observe(single + SINGLE_QUEUE, metrics_bounds_queue, r->queue);
-	if (r->ttft > 0)
-		observe(metrics_row(m, TABLE_TTFT, route), metrics_bounds_answer, r->ttft);
-	cell_add(&single[SINGLE_SETTLED_WITHOUT_USAGE], r->settled_without_usage ? 1 : 0);
-	cell_add(&single[SINGLE_OVERRUN_NANO], r->usd_overrun_nano);
+	if (r->attempted)
+		observe(metrics_row(m, TABLE_SINGLE, 0) + SINGLE_QUEUE, metrics_bounds_queue,
+			r->queue);
 }
 
-void metrics_attempt(struct metrics_worker *m, struct slice provider, enum err outcome)
+void metrics_attempt(struct metrics_worker *m, const struct metrics_attempt *a)
 {
 	const struct slice no_second = slice_of(NULL, 0);
 	uint32_t number = metrics_labels_number(&m->process->labels[KIND_PROVIDER],
-						metrics_labels_hash(provider, no_second), provider,
-						no_second);
+						metrics_labels_hash(a->provider, no_second),
+						a->provider, no_second);
+	metrics_cell *single = metrics_row(m, TABLE_SINGLE, 0);
 
-	must((unsigned)outcome < ERR_COUNT);
-	cell_add(&metrics_row(m, TABLE_ATTEMPTS, number)[outcome], 1);
+	must((unsigned)a->outcome < ERR_COUNT);
+	cell_add(&metrics_row(m, TABLE_ATTEMPTS, number)[a->outcome], 1);
+	if (a->ttft > 0)
+		observe(metrics_row(m, TABLE_TTFT, route_number(m->process, a->model, a->provider)),
+			metrics_bounds_answer, a->ttft);
+	cell_add(&single[SINGLE_SETTLED_WITHOUT_USAGE], a->settled_without_usage ? 1 : 0);
+	cell_add(&single[SINGLE_OVERRUN_NANO], a->usd_overrun_nano);
 }
 
 void metrics_limit(struct metrics_worker *m, const char *limit, enum metrics_decision decision)

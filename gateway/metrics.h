@@ -36,16 +36,22 @@ struct metrics_request {
 				 */
 	struct slice tenant;    /* id, for the label; absent: not authenticated */
 	enum err outcome;
-	struct slice model, provider; /* absent when none was chosen */
-	uint64_t tokens_in, tokens_out, usd_nano;
-	uint64_t usd_overrun_nano; /* used beyond the reserved bound */
-	bool settled_without_usage;
-	nsec_t duration, queue, ttft; /* queue, ttft: 0 when there was no attempt */
+	struct slice model, provider;             /* absent when none was chosen */
+	uint64_t tokens_in, tokens_out, usd_nano; /* of all its attempts */
+	bool attempted;
+	nsec_t duration, queue; /* queue: of the last attempt */
 };
 void metrics_request(struct metrics_worker *m, const struct metrics_request *request);
 
-/* One attempt at a provider. `class`: ok, or the err_info reason of its failure. */
-void metrics_attempt(struct metrics_worker *m, struct slice provider, enum err outcome);
+/* One attempt at a provider, when it is settled. Slices likewise. */
+struct metrics_attempt {
+	struct slice model, provider;
+	enum err outcome; /* its class: ok, or the err_info reason of its failure */
+	nsec_t ttft;      /* 0: no byte of an answer came */
+	bool settled_without_usage;
+	uint64_t usd_overrun_nano; /* used beyond the reserved bound */
+};
+void metrics_attempt(struct metrics_worker *m, const struct metrics_attempt *attempt);
 
 enum metrics_decision { METRICS_GRANTED, METRICS_REFUSED, METRICS_WOULD_REFUSE, METRICS_DECISIONS };
 

@@ -111,8 +111,6 @@ static void request_report(struct request *r, bool cut_short)
 		remember_refusal(r);
 	(void)log_request(worker->args.log, &line); /* a full ring counts what it drops */
 	metrics_request(worker->args.metrics, &sample);
-	if (r->flow.called)
-		metrics_attempt(worker->args.metrics, r->flow.provider_name, r->flow.outcome);
 }
 
 static void request_end(struct request *r, bool cut_short)
@@ -121,12 +119,13 @@ static void request_end(struct request *r, bool cut_short)
 
 	must_obj(r, REQUEST_MAGIC);
 	waiting_remove(r);
+	net_timer_stop(worker->loop, &r->wait);
 	upstream_cancel(&r->flow.call);
 	upstream_finish(&r->flow.call);
 	if (r->pool != NULL)
 		upstream_let_go(r->pool);
 	if (r->placed)
-		worker->store->release(worker->store, &r->flow.reservation);
+		worker->store->release(worker->store, flow_place(&r->flow));
 	request_report(r, cut_short);
 	worker->panic.tenant = (struct slice){ NULL, 0 }; /* it lies in the arena */
 	arena_give(&r->arena);
@@ -156,6 +155,8 @@ static bool do_reserve(struct request *r)
 {
 	struct worker *worker = r->worker;
 
+	if (r->pool != NULL) /* of the attempt before */
+		upstream_let_go(r->pool);
 	r->pool = worker->providers.pools[r->flow.provider][r->flow.endpoint];
 	if (r->pool != NULL)
 		upstream_hold(r->pool); /* a reload may come before the store's answer */
@@ -180,7 +181,8 @@ static void note_verdict(struct request *r)
 {
 	const struct reservation *reservation = &r->flow.reservation;
 
-	r->placed = reservation->granted && reservation->ask.concurrent != 0;
+	if (reservation->granted && reservation->ask.concurrent != 0)
+		r->placed = true;
 	if (!reservation->granted) {
 		count_limit(r->worker, reservation->refusal.holder, reservation->refusal.limit,
 			    METRICS_REFUSED);
@@ -198,6 +200,7 @@ static bool do_send(struct request *r)
 {
 	struct upstream_call *call = &r->flow.call;
 
+	upstream_finish(call); /* the attempt before */
 	call->done = on_provider_done;
 	if (r->pool != NULL) {
 		upstream_start(r->pool, call);
@@ -215,6 +218,22 @@ static void do_settle(struct request *r)
 
 	flow->overrun = store->settle(store, &flow->reservation, flow->settle_tokens,
 				      flow->settle_usd, net_now(r->worker->loop));
+	if (!flow->called)
+		return;
+	const struct metrics_attempt attempt = flow_attempt_report(flow);
+	metrics_attempt(r->worker->args.metrics, &attempt);
+}
+
+static void on_waited(struct net_timer *timer)
+{
+	request_run(CONTAINER_OF(timer, struct request, wait), FLOW_WAITED);
+}
+
+static void do_wait(struct request *r)
+{
+	upstream_finish(&r->flow.call); /* the answer of one that failed is not kept so long */
+	r->wait.fire = on_waited;
+	net_timer_set(r->worker->loop, &r->wait, r->flow.wait_until);
 }
 
 static void do_answer(struct request *r)
@@ -251,6 +270,9 @@ static void request_drive(struct request *r, enum flow_event event)
 			do_settle(r);
 			event = FLOW_SETTLED;
 			break;
+		case FLOW_WAIT:
+			do_wait(r);
+			return;
 		case FLOW_ANSWER:
 			do_answer(r);
 			return;
@@ -278,6 +300,7 @@ static void request_interrupt(struct request *r, enum flow_event event)
 	must(!r->answered);
 	if (r->flow.step == FLOW_STEP_RESERVE)
 		store->forget(store, &r->flow.reservation);
+	net_timer_stop(r->worker->loop, &r->wait);
 	upstream_cancel(&r->flow.call);
 	request_run(r, event);
 }
@@ -319,6 +342,7 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 	r->worker = worker;
 	r->exchange = exchange;
 	r->pool = NULL;
+	r->wait = (struct net_timer){ .place = 0 };
 	waiting_add(worker, r);
 	arena_init(&r->arena, &worker->arenas, REQUEST_ARENA_MAX);
 	flow_init(&r->flow, in, &r->arena, random, net_now(worker->loop),

@@ -54,6 +54,7 @@ struct request {
 	struct worker *worker;
 	struct http_exchange *exchange;
 	struct upstream_pool *pool; /* chosen while the snapshot was at hand */
+	struct net_timer wait;      /* before another attempt */
 	struct arena arena;
 	struct flow flow;
 };

@@ -43,10 +43,10 @@ METRIC(STORE_COMMANDS, "sluice_store_commands_total", COUNTER, "result", "comman
        "Commands sent to Redis: ok, error, late (answered after store.deadline), lost (never answered)")
 METRIC(STORE_SECONDS, "sluice_store_seconds", HISTOGRAM, "", "seconds",
        "From a command to its answer, or to the loss of the connection")
-METRIC(SETTLED_WITHOUT_USAGE, "sluice_settled_without_usage_total", COUNTER, "", "requests",
-       "Requests charged their full reservation because the provider's usage never arrived")
+METRIC(SETTLED_WITHOUT_USAGE, "sluice_settled_without_usage_total", COUNTER, "", "attempts",
+       "Attempts charged their full reservation because the provider's usage never arrived")
 METRIC(BUDGET_OVERRUN, "sluice_budget_overrun_usd_total", COUNTER, "", "US dollars",
-       "Money spent beyond what was reserved for the request")
+       "Money spent beyond what was reserved for the attempt")
 METRIC(GUARD_KILLS, "sluice_guard_kills_total", COUNTER, "cause", "connections",
        "Client connections closed by the guard in front of the HTTP reader")
 METRIC(TLS_HANDSHAKES, "sluice_tls_handshakes_total", COUNTER, "result", "handshakes",

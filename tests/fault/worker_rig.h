@@ -77,7 +77,7 @@ static struct world {
 	struct limit_refusal refusal;
 	struct reservation *pending;
 	uint32_t granted, settled, placed, released, forgotten;
-	uint64_t reserved_usd, settled_usd;
+	uint64_t reserved_usd, settled_usd; /* of all attempts */
 } world;
 
 static struct net_loop the_loop;
@@ -120,6 +120,13 @@ void net_timer_set(struct net_loop *loop, struct net_timer *timer, nsec_t due)
 {
 	(void)loop;
 	timer->due = due;
+	timer->place = 1;
+}
+
+void net_timer_stop(struct net_loop *loop, struct net_timer *timer)
+{
+	(void)loop;
+	timer->place = 0;
 }
 
 /* Control's messages arrive at once. */
@@ -321,7 +328,7 @@ static void rig_ask(struct reservation *reservation)
 		return;
 	world.granted++;
 	world.placed += reservation->ask.concurrent;
-	world.reserved_usd = reservation->ask.usd;
+	world.reserved_usd += reservation->ask.usd;
 }
 
 static enum store_outcome rig_reserve(struct store *store, struct reservation *reservation)
@@ -348,7 +355,7 @@ static uint64_t rig_settle(struct store *store, struct reservation *reservation,
 {
 	(void)store;
 	world.settled++;
-	world.settled_usd = usd;
+	world.settled_usd += usd;
 	return true_store()->settle(true_store(), reservation, tokens, usd, now);
 }
 
@@ -404,6 +411,17 @@ static void rig_provider_ends(enum err err, bool bytes_sent, const struct provid
 		world.buffers++;
 	}
 	call->done(call);
+}
+
+/* The time has come for which the request waits. */
+static void rig_time_comes(struct request *request)
+{
+	struct net_timer *timer = &request->wait;
+
+	must(timer->place != 0 && timer->due >= world.now);
+	world.now = timer->due;
+	timer->place = 0;
+	timer->fire(timer);
 }
 
 static void rig_start(const struct config *config, struct limit_table *table,

@@ -1,18 +1,6 @@
 /* The walk of a request without sockets: the test is the driver. */
-#include "gateway/flow.h"
-#include "gateway/settings.h"
+#include "tests/support/flow_bench.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-/* SHA-256 of the keys below; `sluice key` prints such pairs. */
 #define KEY_ACME "acme-key-0123456789"
 #define KEY_TINY "tiny-key-0123456789"
 #define KEY_GONE "gone-key-0123456789"
@@ -20,6 +8,7 @@
 static const char config_text[] =
 	"listen: [{address: \"127.0.0.1:8080\"}]\n"
 	"store: {kind: memory}\n"
+	"retries: {attempts: 1}\n"
 	"identity: {origins: [\"https://ok.example\"]}\n"
 	"providers:\n"
 	"  ant: {dialect: anthropic, endpoints: [{url: \"http://127.0.0.1:9001\"}], keys: "
@@ -42,170 +31,23 @@ static const char config_text[] =
 	" limits: {requests_per_minute: 60, requests_burst: 1}}\n"
 	"  - {id: gone, plan: full, keys: [{sha256: %s}], disabled: true}\n";
 
-struct bench {
-	struct config *config;
-	struct limit_table *table;
-	struct store_memory memory;
-	struct json_work *work;
-	struct arena_pool pool;
-	struct arena arena;
-	struct health *health;
-	struct health_view *view;
-	struct flow flow;
-	nsec_t now;
-	int fd;
-};
-
-static void hex_of(const char *key, char out[65])
-{
-	uint8_t digest[SHA256_BYTES];
-
-	sha256(slice_str(key), digest);
-	sha256_hex(digest, 64, out);
-	out[64] = '\0';
-}
-
 static struct config *load_config(void)
 {
-	char acme[65], tiny[65], gone[65], text[4096];
+	static const char *const keys[] = { KEY_ACME, KEY_TINY, KEY_GONE, NULL };
 
-	hex_of(KEY_ACME, acme);
-	hex_of(KEY_TINY, tiny);
-	hex_of(KEY_GONE, gone);
-	int len = snprintf(text, sizeof(text), config_text, acme, tiny, gone);
-	const struct config_file file = { SLICE("/test/sluice.yaml"), slice_of(text, (size_t)len) };
-	const struct settings_source source = { .path = "/test/sluice.yaml",
-						.files = &file,
-						.file_count = 1 };
-	return settings_load(&source, stderr);
+	return bench_config(config_text, keys);
 }
 
 static int set_up(void **state)
 {
-	struct bench *b = calloc(1, sizeof(*b));
-
-	b->config = load_config();
-	assert_non_null(b->config);
-	b->fd = limit_table_create(64);
-	b->table = limit_table_map(b->fd);
-	assert_non_null(b->table);
-	store_memory_init(&b->memory, b->table);
-	b->work = json_work_new();
-	b->health = health_new();
-	b->view = health_view_new(b->health, b->config, 1);
-	assert_non_null(b->view);
-	b->now = 1000 * SEC;
-	*state = b;
+	*state = bench_new(load_config());
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	struct bench *b = *state;
-
-	arena_give(&b->arena);
-	arena_pool_fini(&b->pool);
-	health_ended(&b->flow.choice, NULL, b->now);
-	health_view_free(b->view);
-	health_free(b->health);
-	json_work_free(b->work);
-	limit_table_unmap(b->table);
-	(void)close(b->fd);
-	settings_free(&b->config);
-	free(b);
+	bench_free(*state);
 	return 0;
-}
-
-static struct http_incoming incoming(const char *key, const char *body)
-{
-	static char header[300];
-	struct http_incoming in = { .method = SLICE("POST"),
-				    .path = SLICE("/v1/sampling"),
-				    .body = slice_str(body) };
-
-	(void)snprintf(header, sizeof(header), "Bearer %s", key);
-	in.headers[HTTP_AUTHORIZATION] = slice_str(header);
-	in.headers[HTTP_CONTENT_TYPE] = SLICE("application/json");
-	return in;
-}
-
-static enum flow_effect run(struct bench *b, enum flow_event event)
-{
-	const struct flow_env env = { .config = b->config,
-				      .health = b->view,
-				      .json = b->work,
-				      .now = b->now,
-				      .wall_ns = 1790000000 * SEC };
-
-	return flow_run(&b->flow, &env, event);
-}
-
-static enum flow_effect start(struct bench *b, const struct http_incoming *in)
-{
-	static const uint8_t random[FLOW_CHANCE_BYTES] = { 1, 2, 3 };
-
-	health_ended(&b->flow.choice, NULL,
-		     b->now); /* of a request that a test left in the midst */
-	arena_give(&b->arena);
-	arena_init(&b->arena, &b->pool, REQUEST_ARENA_MAX);
-	flow_init(&b->flow, in, &b->arena, random, b->now, 1790000000 * SEC);
-	return run(b, FLOW_START);
-}
-
-static enum flow_effect reserve(struct bench *b)
-{
-	struct store *store = &b->memory.store;
-
-	assert_int_equal(store->reserve(store, &b->flow.reservation), STORE_DONE);
-	return run(b, FLOW_RESERVED);
-}
-
-static enum flow_effect settle(struct bench *b)
-{
-	struct store *store = &b->memory.store;
-
-	b->flow.overrun = store->settle(store, &b->flow.reservation, b->flow.settle_tokens,
-					b->flow.settle_usd, b->now);
-	return run(b, FLOW_SETTLED);
-}
-
-static void release(struct bench *b)
-{
-	b->memory.store.release(&b->memory.store, &b->flow.reservation);
-}
-
-/* The provider's whole answer. */
-static enum flow_effect provider_says(struct bench *b, uint16_t status, const char *body)
-{
-	b->flow.call.err = ERR_OK;
-	b->flow.call.bytes_sent = true;
-	b->flow.call.answer = (struct provider_answer){ .status = status, .body = slice_str(body) };
-	return run(b, FLOW_PROVIDER_DONE);
-}
-
-static const char *text_of(struct bench *b, const struct gather *g)
-{
-	struct slice flat = gather_flat(g, &b->arena);
-
-	return arena_copy(&b->arena, flat).at;
-}
-
-static const char *answer_text(struct bench *b)
-{
-	return text_of(b, &b->flow.answer.body);
-}
-
-static void assert_has(const char *text, const char *part)
-{
-	if (strstr(text, part) == NULL)
-		fail_msg("expected %s in %s", part, text);
-}
-
-static struct limit_state limits_of(struct bench *b, const char *tenant)
-{
-	const struct tenant *t = tenants_by_id(&b->config->tenants, slice_str(tenant));
-
-	return limit_read(limit_table_slot(b->table, t->limit_key), 1790000000);
 }
 
 #define ASK                                                                                     \

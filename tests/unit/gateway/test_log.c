@@ -69,7 +69,9 @@ static void a_full_line_says_everything_in_one_object(void **state)
 		",\"endpoint\":\"https://api.example\",\"config\":\"0123456789abcdef\""
 		",\"seed\":\"00000000deadbeef\",\"hint\":\"son\\u006eet\",\"candidates\":[{"
 		"\"model\":3,\"score\":0.812346}"
-		",{\"model\":1,\"score\":0.000000}],\"attempts\":2,\"input_tokens\":1000,\"output_"
+		",{\"model\":1,\"score\":0.000000}],\"attempts\":2,\"attempt_classes\":["
+		"\"provider_rate_limited\",\"provider_unavailable\"],\"input_tokens\":1000,"
+		"\"output_"
 		"tokens\":0"
 		",\"cache_read_tokens\":900,\"usd\":0.003000001,\"stop\":\"endTurn\"}";
 	const struct log_request line = {
@@ -89,6 +91,7 @@ static void a_full_line_says_everything_in_one_object(void **state)
 		.candidates = { { 3, 0.8123456 }, { 1, 0 } },
 		.candidate_count = 2,
 		.attempts = 2,
+		.attempt_classes = { ERR_PROVIDER_RATE, ERR_PROVIDER_DOWN },
 		.usage = { .known = true, .input = 1000, .cache_read = 900 },
 		.usd_nano = 3000001,
 		.stop = "endTurn",

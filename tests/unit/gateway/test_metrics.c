@@ -55,7 +55,17 @@ static struct metrics_request answered(uint32_t series, const char *tenant)
 		.tokens_out = 20,
 		.usd_nano = 600000,
 		.duration = 1500 * MSEC,
+		.attempted = true,
 		.queue = 2 * MSEC,
+	};
+}
+
+static struct metrics_attempt attempt(const char *provider, enum err outcome)
+{
+	return (struct metrics_attempt){
+		.model = SLICE("claude-sonnet"),
+		.provider = slice_str(provider),
+		.outcome = outcome,
 		.ttft = 700 * MSEC,
 	};
 }
@@ -83,8 +93,11 @@ static void a_request_is_found_in_every_family_it_belongs_to(void **state)
 	/* clang-format on */
 	struct metrics *metrics = metrics_new(2, 10);
 	struct metrics_request request = answered(3, "acme");
-	metrics_request(metrics_worker(metrics, 0), &request);
-	metrics_request(metrics_worker(metrics, 1), &request);
+	struct metrics_attempt good = attempt("anthropic", ERR_OK);
+	for (uint32_t i = 0; i < 2; i++) {
+		metrics_attempt(metrics_worker(metrics, i), &good);
+		metrics_request(metrics_worker(metrics, i), &request);
+	}
 
 	char *text = scrape(metrics, NULL);
 	expect_lines(text, lines, COUNT_OF(lines));
@@ -167,12 +180,14 @@ static void attempts_and_limits_are_counted_by_outcome(void **state)
 	struct metrics *metrics = metrics_new(2, 2);
 	struct metrics_worker *m = metrics_worker(metrics, 0);
 	struct metrics_request request = answered(0, "t");
-	request.settled_without_usage = true;
-	request.usd_overrun_nano = 2000000005;
+	struct metrics_attempt good = attempt("openai", ERR_OK);
+	struct metrics_attempt bad = attempt("openai", ERR_PROVIDER_DOWN);
+	good.usd_overrun_nano = 2000000005;
 	metrics_request(m, &request);
-	metrics_attempt(m, SLICE("openai"), ERR_OK);
-	metrics_attempt(m, SLICE("openai"), ERR_PROVIDER_DOWN);
-	metrics_attempt(metrics_worker(metrics, 1), SLICE("openai"), ERR_PROVIDER_DOWN);
+	metrics_attempt(m, &good);
+	metrics_attempt(m, &bad);
+	bad.settled_without_usage = true;
+	metrics_attempt(metrics_worker(metrics, 1), &bad);
 	metrics_limit(m, NULL, false);
 	metrics_limit(metrics_worker(metrics, 1), NULL, false);
 	metrics_limit(m, "concurrent", true);

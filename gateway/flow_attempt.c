@@ -1,0 +1,332 @@
+/* flow_attempt.c - one attempt: what it reserves, sends and reads, and what it costs in the end. */
+#include "gateway/flow_steps.h"
+
+#include "codec/base/must.h"
+
+/* ---- limits ---- */
+
+/* The tenant's own limits, those of its server, and those of the model. */
+static void choose_scopes(struct flow *flow, struct reservation *reservation)
+{
+	const struct tenant *tenant = flow->principal->tenant;
+	const struct plan *plan = flow->plan;
+	struct limit_scope *scope = reservation->scopes;
+
+	_Static_assert(RESERVATION_SCOPES_MAX >= 2 + PLAN_MODEL_LIMITS_MAX, "every scope fits");
+	scope->holder = LIMIT_OF_TENANT;
+	scope->limits = plan->limits;
+	(void)memcpy(scope->key, tenant->limit_key, sizeof(scope->key));
+	scope++;
+	if (plan->server_limited && !slice_absent(flow->principal->server)) {
+		uint8_t part[16];
+		tenant_part(TENANT_PART_SERVER, flow->principal->server, part);
+		tenant_part_key(tenant, part, scope->key);
+		scope->holder = LIMIT_OF_SERVER;
+		scope->limits = plan->server_limits;
+		scope++;
+	}
+	for (uint32_t i = 0; i < plan->model_limit_count; i++) {
+		const struct model_limits *models = &plan->model_limits[i];
+		if (!bitset_has(&models->models, flow->route.model))
+			continue;
+		tenant_part_key(tenant, models->part, scope->key);
+		scope->holder = LIMIT_OF_MODEL;
+		scope->limits = models->limits;
+		scope++;
+	}
+	reservation->scope_count = (uint32_t)(scope - reservation->scopes);
+}
+
+/* A further attempt is no further request, and keeps the request's place. */
+static void ask_limits(struct flow *flow, const struct flow_env *env)
+{
+	const struct encode_out *encoded = &flow->encoded;
+	const bool first = flow->attempts == 0;
+	uint64_t bytes = encoded->body.total - encoded->body.media;
+	struct reservation *reservation = &flow->reservation;
+
+	*reservation = (struct reservation){
+		.ask = {
+			.requests = first ? 1 : 0,
+			.tokens = quota_token_estimate(bytes, encoded->images, encoded->max_tokens),
+			.usd = quota_usd_bound(bytes, encoded->images, encoded->max_tokens,
+					       &flow->price),
+			.concurrent = first ? 1 : 0,
+		},
+		.now = env->now,
+		.wall_s = env->wall_ns / SEC,
+	};
+	choose_scopes(flow, reservation);
+	flow->principal = NULL; /* the snapshot may go from here on */
+	flow->plan = NULL;
+	flow->called = flow->repeating = false;
+	flow->failure = (struct flow_failure){ .why = { .err = ERR_OK } };
+	flow->attempt_usage = (struct usage){ .known = false };
+}
+
+/* The first reservation holds the request's place to its end. False: no memory. */
+static bool keep_place(struct flow *flow)
+{
+	if (flow->attempts == 0 || flow->first != NULL)
+		return true;
+	flow->first = arena_take(flow->arena, sizeof(*flow->first));
+	if (flow->first != NULL)
+		*flow->first = flow->reservation;
+	return flow->first != NULL;
+}
+
+struct reservation *flow_place(struct flow *flow)
+{
+	return flow->first != NULL ? flow->first : &flow->reservation;
+}
+
+static enum flow_move refuse_limit(struct flow *flow, const struct limit_refusal *refusal)
+{
+	struct rpc_error_data data = rpc_error_data_none;
+	const struct fault fault = { .err = refusal->err, .offset = FAULT_NO_OFFSET };
+
+	data.limit = refusal->limit;
+	if (refusal->limit != NULL)
+		data.scope = limit_holder_name(refusal->holder);
+	if (refusal->err == ERR_RATE_LIMITED || refusal->err == ERR_CONCURRENCY)
+		data.retry_after_ms = (int64_t)((refusal->wait_ns + MSEC - 1) / MSEC);
+	return flow_refuse(flow, &fault, &data);
+}
+
+/* Entered twice: to ask, and with the store's verdict. */
+enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
+{
+	if (flow->principal != NULL) {
+		if (!keep_place(flow))
+			return flow_give_up(flow);
+		ask_limits(flow, env);
+		return FLOW_DO_RESERVE;
+	}
+	if (flow->reservation.granted) {
+		flow->reserved = true;
+		return FLOW_NEXT;
+	}
+	/* A limit that has no room for one more attempt does not hide why the last one failed. */
+	return flow->attempts != 0 ? flow_give_up(flow)
+				   : refuse_limit(flow, &flow->reservation.refusal);
+}
+
+/* ---- the call ---- */
+
+static void note_tried(struct flow *flow)
+{
+	must(flow->attempts < COUNT_OF(flow->tried));
+	flow->tried[flow->attempts++] = (struct flow_tried){
+		.round = flow->round,
+		.key = flow->choice.key,
+		.model = flow->model_id,
+		.provider = flow->provider_name,
+		.endpoint = flow->endpoint_url,
+	};
+}
+
+/* For the budgets of retries. While the store was asked, the provider's number may have become that of
+ * another one: a request among many. */
+static void note_request(const struct flow *flow, const struct flow_env *env)
+{
+	if (flow->attempts == 0 &&
+	    memcmp(flow->config_digest, env->config->digest, sizeof(flow->config_digest)) == 0)
+		health_note_request(env->health, flow->reservation.scopes[0].key, flow->provider,
+				    env->now);
+}
+
+/* Entered twice: to start the attempt, and when it is over. */
+enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
+{
+	if (flow->called)
+		return FLOW_NEXT;
+	flow->called = true;
+	note_request(flow, env);
+	note_tried(flow);
+	health_began(&flow->choice, env->now);
+	flow->call.request = flow->send;
+	flow->call.request_count = flow->send_count;
+	flow->call.deadline = flow->deadline;
+	return FLOW_DO_SEND;
+}
+
+/* ---- its answer ---- */
+
+/* The attempt brought no answer at all. */
+static enum flow_move call_failed(struct flow *flow)
+{
+	const struct upstream_call *call = &flow->call;
+	struct provider_failure why = { .err = call->err,
+					.retry = RETRY_AGAIN,
+					.blame = BLAME_ENDPOINT,
+					.retryable = call->err != ERR_DEADLINE,
+					.retry_after_ms = -1 };
+
+	if (call->err == ERR_DEADLINE)
+		why.retry = RETRY_NEVER;
+	else if (call->err == ERR_BUSY) /* a full queue; or no memory for what was answered */
+		why.retry = call->bytes_sent ? RETRY_NEVER : RETRY_ELSEWHERE;
+	else if (call->err == ERR_PROVIDER_ANSWER)
+		why.retry = RETRY_ONCE;
+	flow->failure = (struct flow_failure){ .why = why,
+					       .detail = call->detail,
+					       .sent = call->bytes_sent };
+	return FLOW_FAILED;
+}
+
+/* A call of a tool was asked for and could not be forced: an answer without one is given a second
+ * chance (providers.md 8.1), unless the model has said that it will not, or could not end. */
+static bool lacks_call(const struct flow *flow, const struct sampling_result *result)
+{
+	if (!flow->encoded.decode.tool_required || flow->repeated || result->stop == STOP_REFUSAL ||
+	    result->stop == STOP_MAX_TOKENS)
+		return false;
+	for (uint32_t i = 0; i < result->block_count; i++)
+		if (result->blocks[i].is_tool_use)
+			return false;
+	return true;
+}
+
+/* What the answer's slices point to is given back before a second one is asked for. */
+static bool keep_answer(struct flow *flow)
+{
+	struct provider_answer *answer = &flow->call.answer;
+
+	if (!flow->encoded.decode.tool_required || flow->repeated)
+		return true;
+	answer->body = arena_copy(flow->arena, answer->body);
+	return !slice_absent(answer->body);
+}
+
+enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
+{
+	struct provider_failure why = { .err = ERR_OK, .retry_after_ms = -1 };
+	struct sampling_result result;
+
+	if (flow->call.err != ERR_OK)
+		return call_failed(flow);
+	flow->call.answer.wall_s = env->wall_ns / SEC;
+	(void)memcpy(flow->call.answer.chance, flow->chance, sizeof(flow->call.answer.chance));
+	enum err err = ERR_BUSY;
+	if (keep_answer(flow))
+		err = dialect_decode(flow->dialect, &flow->encoded.decode, &flow->call.answer,
+				     env->json, flow->arena, &result, &why);
+	if (err != ERR_OK) {
+		why.err = err;
+		flow->attempt_usage = why.usage;
+		flow->attempt_usage.known = why.usage_known;
+		flow->failure = (struct flow_failure){ .why = why, .sent = true };
+		return FLOW_FAILED;
+	}
+	flow->attempt_usage = result.usage;
+	flow->result = result;
+	flow->has_result = true;
+	flow->repeating = lacks_call(flow, &result);
+	return flow->repeating ? FLOW_FAILED : FLOW_NEXT;
+}
+
+/* ---- what it costs ---- */
+
+/* The provider answered with an error: by its status (even where MCP calls it a result, a refusal), or
+ * as an error object in a 200 body. */
+static bool provider_refused(const struct flow *flow)
+{
+	uint16_t status = flow->call.answer.status; /* 0: nothing came */
+
+	switch (flow->failure.why.err) {
+	case ERR_PROVIDER_RATE:
+	case ERR_PROVIDER_DOWN:
+	case ERR_PROVIDER_OPERATOR:
+	case ERR_PROVIDER_BILLING:
+	case ERR_PROVIDER_REJECTED:
+	case ERR_CONTEXT_WINDOW:
+		return status != 0;
+	default:
+		return status >= 400;
+	}
+}
+
+/* DESIGN 5, Limits: full refund only if no request byte was written or the provider answered an error
+ * without usage; written but usage never arrived is settled at the full reservation and counted. */
+static void decide_settlement(struct flow *flow)
+{
+	const struct usage *usage = &flow->attempt_usage;
+	const struct limit_ask *ask = &flow->reservation.ask;
+
+	flow->settled_without_usage = false;
+	flow->settle_tokens = flow->settle_usd = 0;
+	if (usage->known) {
+		flow->settle_tokens = usage->input + usage->output;
+		flow->settle_usd = quota_usd_used(usage->input, usage->cache_read,
+						  usage->cache_write, usage->output, &flow->price);
+	} else if (flow->called && flow->call.bytes_sent && !provider_refused(flow)) {
+		flow->settle_tokens = ask->tokens;
+		flow->settle_usd = ask->usd;
+		flow->settled_without_usage = true;
+	}
+}
+
+static void add_usage(struct usage *sum, const struct usage *usage)
+{
+	sum->known = sum->known || usage->known;
+	sum->input += usage->input;
+	sum->output += usage->output;
+	sum->cache_read += usage->cache_read;
+	sum->cache_write += usage->cache_write;
+	sum->reasoning += usage->reasoning;
+}
+
+static void tell_health(struct flow *flow, const struct flow_env *env)
+{
+	const struct upstream_call *call = &flow->call;
+	const struct provider_failure *why = &flow->failure.why;
+	struct health_outcome outcome = {
+		.err = why->err != ERR_OK ? why->err : flow->outcome,
+		.blame = why->err != ERR_OK ? why->blame : BLAME_REQUEST,
+		.status = call->answer.status,
+		.retry_after_ms = why->err != ERR_OK ? why->retry_after_ms : -1,
+		.patience = call->timeouts.first_byte,
+		.answered = call->first_byte_at != 0,
+		.output_tokens = flow->attempt_usage.output,
+		.headers = &call->answer.headers,
+		.wall_ns = env->wall_ns,
+	};
+
+	if (call->sent_at != 0)
+		outcome.took = (call->done_at != 0 ? call->done_at : env->now) - call->sent_at;
+	health_ended(&flow->choice, &outcome, env->now);
+}
+
+void flow_settle_up(struct flow *flow, const struct flow_env *env)
+{
+	must(flow->reserved);
+	flow->reserved = false;
+	tell_health(flow, env);
+	decide_settlement(flow);
+	flow->usd += flow->settle_usd;
+	if (flow->attempt_usage.known)
+		add_usage(&flow->usage, &flow->attempt_usage);
+	if (!flow->called)
+		return;
+	struct flow_tried *tried = &flow->tried[flow->attempts - 1];
+	const enum err failed = flow->failure.why.err;
+	tried->err = failed != ERR_OK ? failed : flow->outcome;
+	tried->blame = flow->failure.why.blame;
+	tried->answered = flow->call.answer.status != 0;
+}
+
+struct metrics_attempt flow_attempt_report(const struct flow *flow)
+{
+	const struct upstream_call *call = &flow->call;
+	const bool heard = call->first_byte_at > call->sent_at && call->sent_at != 0;
+
+	must(flow->called && flow->attempts != 0);
+	return (struct metrics_attempt){
+		.model = flow->model_id,
+		.provider = flow->provider_name,
+		.outcome = flow->tried[flow->attempts - 1].err,
+		.ttft = heard ? call->first_byte_at - call->sent_at : 0,
+		.settled_without_usage = flow->settled_without_usage,
+		.usd_overrun_nano = flow->overrun,
+	};
+}

@@ -1,0 +1,154 @@
+/* flow_retry.c - after an attempt that failed: whether, when and where the next one is made.
+ *
+ * Whoever failed is asked again only after a wait: what he wants (Retry-After), or 0.5 s doubling to 8 s
+ * and up to a quarter less by chance. Elsewhere (another key, endpoint, model) there is nothing to wait
+ * for. Always within the deadline, within config's number of attempts, and only before anything of an
+ * answer was handed on (contract/providers.md 7). */
+#include "gateway/flow_steps.h"
+
+#include "codec/base/must.h"
+
+static const nsec_t retry_first = 500 * MSEC, retry_longest = 8 * SEC;
+static const nsec_t retry_needs = 1 * SEC; /* of the deadline (DESIGN 4.3) */
+
+/* ---- what failed ---- */
+
+/* An answer that cannot be used is paid for: one is enough. */
+static enum retry retry_of(const struct flow *flow)
+{
+	uint32_t slips = 0;
+
+	if (flow->failure.why.retry != RETRY_ONCE)
+		return flow->failure.why.retry;
+	for (uint32_t i = 0; i < flow->attempts; i++)
+		slips += flow->tried[i].err == ERR_PROVIDER_ANSWER;
+	return slips > 1 ? RETRY_NEVER : RETRY_ONCE;
+}
+
+/* The more a failure says about the provider. */
+static int told_by(const struct flow_failure *failure)
+{
+	if (failure->why.status != 0)
+		return 2;
+	return failure->sent ? 1 : 0;
+}
+
+/* The deadline's passing is how a request ends, whatever came before it. */
+static void note_telling(struct flow *flow)
+{
+	struct flow_failure *telling = &flow->telling;
+
+	if (flow->failure.why.err == ERR_OK)
+		return;
+	if (telling->why.err == ERR_OK || flow->failure.why.err == ERR_DEADLINE ||
+	    told_by(&flow->failure) >= told_by(telling))
+		*telling = flow->failure;
+}
+
+enum flow_move flow_give_up(struct flow *flow)
+{
+	if (flow->has_result) /* a second answer was wished for, and did not come */
+		return FLOW_ANSWERED;
+	must(flow->telling.why.err != ERR_OK);
+	return flow_refuse_failure(flow, &flow->telling);
+}
+
+/* ---- when ---- */
+
+bool flow_fits(const struct flow *flow, nsec_t now, nsec_t wait)
+{
+	return flow->deadline > now && flow->deadline - now >= retry_needs &&
+	       flow->deadline - now - retry_needs >= wait;
+}
+
+static nsec_t back_off(struct flow *flow)
+{
+	nsec_t wait = retry_first;
+
+	for (uint32_t i = 0; i < flow->round && wait < retry_longest; i++)
+		wait *= 2;
+	if (wait > retry_longest)
+		wait = retry_longest;
+	return wait - (nsec_t)((double)(wait / 4) * ((double)(flow_draw(flow) >> 11) * 0x1p-53));
+}
+
+static nsec_t wait_for(struct flow *flow)
+{
+	const int64_t wanted_ms = flow->failure.why.retry_after_ms;
+
+	return wanted_ms >= 0 ? (nsec_t)wanted_ms * MSEC : back_off(flow);
+}
+
+/* ---- where ---- */
+
+/* A further attempt adds to a provider's load, unless it never saw the last one. */
+static bool may_ask(const struct flow *flow, const struct flow_env *env, uint32_t provider)
+{
+	return !flow->failure.sent ||
+	       health_may_retry(env->health, flow->reservation.scopes[0].key, provider, env->now);
+}
+
+static enum flow_move again_at_once(struct flow *flow)
+{
+	flow->step = FLOW_STEP_ENCODE;
+	return FLOW_GO;
+}
+
+/* The same request once more at the same model: better translated, or in the hope of another answer. */
+static enum flow_move resend(struct flow *flow, const struct flow_env *env)
+{
+	flow->repeated = flow->repeated || flow->repeating;
+	return flow_stay(flow, env, false) == ERR_OK ? again_at_once(flow) : flow_give_up(flow);
+}
+
+/* Learns what a refusal says of the model. True: the request can be sent better now. */
+static bool learn(struct flow *flow, const struct flow_env *env)
+{
+	const enum learn fact = flow->failure.why.learn;
+	const int32_t model = catalog_find(&env->config->catalog, flow->model_id);
+
+	if (flow->learned || model < 0 || !profile_learn(&flow->profile, fact))
+		return false;
+	health_learn(env->health, (uint32_t)model, fact);
+	flow->learned = true;
+	return true;
+}
+
+static enum flow_move again_later(struct flow *flow, const struct flow_env *env)
+{
+	const nsec_t wait = wait_for(flow);
+	const int32_t model = catalog_find(&env->config->catalog, flow->model_id);
+
+	if (!flow_fits(flow, env->now, wait) || model < 0 ||
+	    !may_ask(flow, env, env->config->catalog.models[model].provider))
+		return flow_give_up(flow);
+	flow->round++;
+	flow->wait_until = env->now + wait;
+	return FLOW_DO_WAIT;
+}
+
+static enum flow_move retry(struct flow *flow, const struct flow_env *env)
+{
+	const enum retry retry = retry_of(flow);
+
+	if (retry == RETRY_NEVER)
+		return flow_give_up(flow);
+	if (flow_stay(flow, env, true) == ERR_OK || flow_move_on(flow, env) == ERR_OK)
+		return may_ask(flow, env, flow->provider) ? again_at_once(flow)
+							  : flow_give_up(flow);
+	return retry == RETRY_ELSEWHERE ? flow_give_up(flow) : again_later(flow, env);
+}
+
+enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
+{
+	const uint32_t most = env->config->retries.attempts;
+
+	const bool kept = flow->has_result && !flow->repeating; /* the second answer failed */
+
+	note_telling(flow);
+	if (kept || flow->handed_on || flow->attempts >= most ||
+	    flow->attempts >= FLOW_ATTEMPTS_MAX || !flow_fits(flow, env->now, 0) ||
+	    !flow_find_caller(flow, env))
+		return flow_give_up(flow);
+	return flow->repeating || learn(flow, env) ? resend(flow, env) : retry(flow, env);
+}

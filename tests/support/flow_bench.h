@@ -1,0 +1,200 @@
+/* flow_bench.h - a flow with a store, a configuration and a clock of the test's own: the test is its
+ * driver. Included once, by a test's only source. */
+#ifndef TESTS_SUPPORT_FLOW_BENCH_H
+#define TESTS_SUPPORT_FLOW_BENCH_H
+
+#include "gateway/flow.h"
+#include "gateway/settings.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { BENCH_WALL_S = 1790000000 };
+
+struct bench {
+	struct config *config;
+	struct limit_table *table;
+	struct store_memory memory;
+	struct json_work *work;
+	struct arena_pool pool;
+	struct arena arena;
+	struct health *health;
+	struct health_view *view;
+	struct flow flow;
+	nsec_t now;
+	int fd;
+};
+
+/* `text` is the file; its %s are filled with the SHA-256 of `keys`, which end in NULL. */
+static inline struct config *bench_config(const char *text, const char *const *keys)
+{
+	char *whole = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&whole, &len);
+
+	assert_non_null(out);
+	for (const char *hole; (hole = strstr(text, "%s")) != NULL; text = hole + 2, keys++) {
+		uint8_t digest[SHA256_BYTES];
+		char hex[64];
+		assert_non_null(*keys);
+		sha256(slice_str(*keys), digest);
+		sha256_hex(digest, sizeof(hex), hex);
+		(void)fprintf(out, "%.*s%.64s", (int)(hole - text), text, hex);
+	}
+	(void)fprintf(out, "%s", text);
+	assert_int_equal(fclose(out), 0);
+	const struct config_file file = { SLICE("/test/sluice.yaml"), slice_of(whole, len) };
+	const struct settings_source source = { .path = "/test/sluice.yaml",
+						.files = &file,
+						.file_count = 1 };
+	struct config *config = settings_load(&source, stderr);
+	free(whole);
+	return config;
+}
+
+/* Takes the configuration over. */
+static inline struct bench *bench_new(struct config *config)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	assert_non_null(b);
+	assert_non_null(config);
+	b->config = config;
+	b->now = 1000 * SEC;
+	b->fd = limit_table_create(64);
+	b->table = limit_table_map(b->fd);
+	assert_non_null(b->table);
+	store_memory_init(&b->memory, b->table);
+	b->work = json_work_new();
+	b->health = health_new();
+	b->view = health_view_new(b->health, b->config, 1);
+	assert_non_null(b->view);
+	return b;
+}
+
+/* A reload. */
+static inline void bench_use(struct bench *b, struct config *config)
+{
+	assert_non_null(config);
+	struct health_view *view = health_view_new(b->health, config, 1);
+	assert_non_null(view);
+	health_view_free(b->view);
+	settings_free(&b->config);
+	b->view = view;
+	b->config = config;
+}
+
+static inline void bench_free(struct bench *b)
+{
+	arena_give(&b->arena);
+	arena_pool_fini(&b->pool);
+	health_ended(&b->flow.choice, NULL, b->now);
+	health_view_free(b->view);
+	health_free(b->health);
+	json_work_free(b->work);
+	limit_table_unmap(b->table);
+	(void)close(b->fd);
+	settings_free(&b->config);
+	free(b);
+}
+
+static inline struct http_incoming incoming(const char *key, const char *body)
+{
+	static char header[300];
+	struct http_incoming in = { .method = SLICE("POST"),
+				    .path = SLICE("/v1/sampling"),
+				    .body = slice_str(body) };
+
+	(void)snprintf(header, sizeof(header), "Bearer %s", key);
+	in.headers[HTTP_AUTHORIZATION] = slice_str(header);
+	in.headers[HTTP_CONTENT_TYPE] = SLICE("application/json");
+	return in;
+}
+
+static inline enum flow_effect run(struct bench *b, enum flow_event event)
+{
+	const struct flow_env env = { .config = b->config,
+				      .health = b->view,
+				      .json = b->work,
+				      .now = b->now,
+				      .wall_ns = (uint64_t)BENCH_WALL_S * SEC };
+
+	return flow_run(&b->flow, &env, event);
+}
+
+static inline enum flow_effect start(struct bench *b, const struct http_incoming *in)
+{
+	static const uint8_t random[FLOW_CHANCE_BYTES] = { 1, 2, 3 };
+
+	health_ended(&b->flow.choice, NULL,
+		     b->now); /* of a request that a test left in the midst */
+	arena_give(&b->arena);
+	arena_init(&b->arena, &b->pool, REQUEST_ARENA_MAX);
+	flow_init(&b->flow, in, &b->arena, random, b->now, (uint64_t)BENCH_WALL_S * SEC);
+	return run(b, FLOW_START);
+}
+
+static inline enum flow_effect reserve(struct bench *b)
+{
+	struct store *store = &b->memory.store;
+
+	assert_int_equal(store->reserve(store, &b->flow.reservation), STORE_DONE);
+	return run(b, FLOW_RESERVED);
+}
+
+static inline enum flow_effect settle(struct bench *b)
+{
+	struct store *store = &b->memory.store;
+
+	b->flow.overrun = store->settle(store, &b->flow.reservation, b->flow.settle_tokens,
+					b->flow.settle_usd, b->now);
+	return run(b, FLOW_SETTLED);
+}
+
+static inline void release(struct bench *b)
+{
+	b->memory.store.release(&b->memory.store, flow_place(&b->flow));
+}
+
+/* The provider's whole answer. */
+static inline enum flow_effect provider_says(struct bench *b, uint16_t status, const char *body)
+{
+	b->flow.call.err = ERR_OK;
+	b->flow.call.bytes_sent = true;
+	b->flow.call.answer = (struct provider_answer){ .status = status, .body = slice_str(body) };
+	return run(b, FLOW_PROVIDER_DONE);
+}
+
+static inline const char *text_of(struct bench *b, const struct gather *g)
+{
+	struct slice flat = gather_flat(g, &b->arena);
+
+	return arena_copy(&b->arena, flat).at;
+}
+
+static inline const char *answer_text(struct bench *b)
+{
+	return text_of(b, &b->flow.answer.body);
+}
+
+static inline void assert_has(const char *text, const char *part)
+{
+	if (strstr(text, part) == NULL)
+		fail_msg("expected %s in %s", part, text);
+}
+
+static inline struct limit_state limits_of(struct bench *b, const char *tenant)
+{
+	const struct tenant *t = tenants_by_id(&b->config->tenants, slice_str(tenant));
+
+	return limit_read(limit_table_slot(b->table, t->limit_key), BENCH_WALL_S);
+}
+
+#endif
