@@ -40,7 +40,7 @@ def row_of(result):
     medians, tails = result.added_ms(0.5), result.added_ms(0.99)
     back = result.shared_after_s
     added = ["none answered" if one != one else f"{one:+.1f}" for one in (medians[1], tails[1])]  # NaN
-    return (result.fault.name, result.requests, result.lost, f"{result.amplification:.2f}", f"{medians[0]:.1f}",
+    return (result.fault.name, result.requests, result.lost, f"{result.amplification(result.during):.2f}", f"{medians[0]:.1f}",
             added[0], f"{tails[0]:.1f}", added[1], f"{result.share(result.during):.2f}",
             f"{result.well_after_s:.2f}", "more than this run" if back is None else f"{back:.2f}")
 

@@ -105,10 +105,11 @@ FAULTS = {fault.name: fault for fault in (
 # ---- a run -------------------------------------------------------------------------------------
 
 class Watch:
-    """Samples how many requests each endpoint has had, all the time: (seconds since 1970, [count, ...])."""
+    """Samples how many requests each endpoint has had, and last how many attempts the gateway has counted, all the time:
+    (seconds since 1970, [count, ...])."""
 
-    def __init__(self, case, endpoints):
-        self.endpoints, self.samples = endpoints, []
+    def __init__(self, case, world):
+        self.world, self.samples = world, []
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
@@ -116,8 +117,8 @@ class Watch:
 
     def _run(self):
         while not self.over.is_set():
-            counts = [endpoint.requests() for endpoint in self.endpoints]
-            self.samples.append((time.time(), counts))
+            counts = [endpoint.requests() for endpoint in self.world.endpoints]
+            self.samples.append((time.time(), [*counts, self.world.attempts()]))
             self.over.wait(TICK_S)
 
     def stop(self):
@@ -125,7 +126,7 @@ class Watch:
         self.thread.join()
 
     def between(self, begin, end):
-        """Requests that each endpoint had in that time, as far as samples go."""
+        """Requests that each endpoint had in that time, and attempts that were counted, as far as samples go."""
         first, last = ([counts for at, counts in list(self.samples) if at <= when][-1] for when in (begin, end))
         return [now - before for before, now in zip(first, last)]
 
@@ -153,31 +154,29 @@ class World:
         return self.gateway.metrics().sum("sluice_provider_attempts_total")
 
 
-def run(case, fault, calm_s, fault_s, after_s):
-    """A Result. Processes end with the case."""
-    world = World(case)
+def run(case, fault, calm_s, fault_s, after_s, **more):
+    """A Result. Processes end with the case. `more` of the provider's settings."""
+    world = World(case, **more)
     callers = world.callers(int(RATE * (SETTLING_S + calm_s + fault_s + after_s)), rps=RATE)
-    watch = Watch(case, world.endpoints)
+    watch = Watch(case, world)
     linger(SETTLING_S)
     calm_began = time.time()
     linger(calm_s)
-    attempts, began = world.attempts(), time.time()
+    began = time.time()
     fault.begin(world.endpoints)
     linger(fault_s)
     fault.end(world.endpoints)
-    ended, attempts = time.time(), world.attempts() - attempts
+    ended = time.time()
     rows = callers.rows()
     watch.stop()
-    return Result(fault, Stretch(calm_began, began), Stretch(began, ended), rows, attempts, watch)
+    return Result(fault, Stretch(calm_began, began), Stretch(began, ended), rows, watch)
 
 
 # ---- what became of it -------------------------------------------------------------------------
 
 class Result:
-    def __init__(self, fault, calm, during, rows, attempts, watch):
-        """`attempts`: what the gateway counted while the fault lasted."""
-        self.fault, self.calm, self.during, self.rows = fault, calm, during, rows
-        self.counted, self.watch = attempts, watch
+    def __init__(self, fault, calm, during, rows, watch):
+        self.fault, self.calm, self.during, self.rows, self.watch = fault, calm, during, rows, watch
 
     def _of(self, stretch):
         """Rows that were in flight in that stretch."""
@@ -195,11 +194,17 @@ class Result:
     def statuses(self):
         return redis_fleet.statuses(self.rows)
 
+    def amplification(self, stretch):
+        """Attempts for each request that began in that stretch, by the count of whoever saw more. What was saved up in
+        the calm may be spent at once: a short fault by itself may see more than the budget's share."""
+        began = sum(1 for row in self.rows if stretch.begin <= row.began < stretch.end)
+        *arrived, counted = self.watch.between(*stretch)
+        return max(counted, sum(arrived)) / max(began, 1)
+
     @property
-    def amplification(self):
-        """Attempts for each request that began while the fault lasted, by the count of whoever saw more."""
-        began = sum(1 for row in self.rows if self.during.begin <= row.began < self.during.end)
-        return max(self.counted, sum(self.watch.between(*self.during))) / max(began, 1)
+    def both(self):
+        """The calm and the fault."""
+        return Stretch(self.calm.begin, self.during.end)
 
     def added_ms(self, share):
         """(in the calm, what the fault added) of that percentile; of answered requests."""
@@ -209,8 +214,8 @@ class Result:
 
     def share(self, stretch):
         """Of the first endpoint, of all that the endpoints had."""
-        counts = self.watch.between(*stretch)
-        return counts[0] / max(sum(counts), 1)
+        *arrived, _ = self.watch.between(*stretch)
+        return arrived[0] / max(sum(arrived), 1)
 
     @property
     def well_after_s(self):
@@ -232,7 +237,7 @@ class Result:
         calm, added = self.added_ms(0.99)
         shared = self.shared_after_s
         return (f"{self.fault.name}: {self.requests} requests, {self.lost} lost {self.statuses()}; amplification "
-                f"{self.amplification:.3f}; p50 {self.added_ms(0.5)[1]:+.1f}, p99 {calm:.1f} ms {added:+.1f}; its share "
+                f"{self.amplification(self.during):.3f}, with the calm {self.amplification(self.both):.3f}; p50 {self.added_ms(0.5)[1]:+.1f}, p99 {calm:.1f} ms {added:+.1f}; its share "
                 f"{self.share(self.during):.3f}; well after {self.well_after_s:.2f} s, its share back after "
                 f"{'more than that run' if shared is None else f'{shared:.2f} s'}")
 
