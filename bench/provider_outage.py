@@ -57,13 +57,13 @@ def balance(options):
     ratios = alone(provider_outage.shares, WEIGHTS, 12000)
     print("Shares over weights, at equal latency: " +
           ", ".join(f"weight {weight}: {ratio:.3f}" for weight, ratio in zip(WEIGHTS, ratios)) + "\n", flush=True)
-    print_row(f"latencies of {', '.join(map(str, LATENCIES_MS))} ms", "p50, ms", "p90", "p99", "mean")
-    print("|---" * 5 + "|")
+    print_row(f"latencies of {', '.join(map(str, LATENCIES_MS))} ms", "p50, ms", "p90", "p99", "mean", "requests")
+    print("|---" * 6 + "|")
     for name, binary in (("this gateway", harness.BIN), ("the one before", options.before)):
         if binary is not None:
-            times = alone(provider_outage.times_ms, LATENCIES_MS, 6000, 150, binary=binary)
+            times, counts = alone(provider_outage.unequal, LATENCIES_MS, 6000, 150, binary=binary)
             print_row(name, *(f"{redis_outage.percentile(times, share):.1f}" for share in (0.5, 0.9, 0.99)),
-                      f"{sum(times) / len(times):.1f}")
+                      f"{sum(times) / len(times):.1f}", ", ".join(map(str, counts)))
 
 
 def main():

@@ -253,10 +253,10 @@ def shares(case, weights, count):
     return [endpoint.requests() / count * sum(weights) / weight for endpoint, weight in zip(world.endpoints, weights)]
 
 
-def times_ms(case, latencies_ms, count, rps, binary=harness.BIN):
-    """How long requests took at endpoints of such latencies, in order."""
-    words = tuple(f"latency-{latency}ms-" + redis_fleet.USAGE_WORDS for latency in latencies_ms)
-    rows = World(case, words, binary=binary).callers(count, rps=rps).rows()
+def unequal(case, latencies_ms, count, rps, binary=harness.BIN):
+    """At endpoints of such latencies: how long requests took, in order, and how many each endpoint had."""
+    world = World(case, tuple(f"latency-{latency}ms-" + redis_fleet.USAGE_WORDS for latency in latencies_ms), binary=binary)
+    rows = world.callers(count, rps=rps).rows()
     if redis_fleet.statuses(rows) != {200: count}:
         raise harness.Failure(f"not all were answered: {redis_fleet.statuses(rows)}")
-    return sorted(row.took_ms for row in rows)
+    return sorted(row.took_ms for row in rows), [endpoint.requests() for endpoint in world.endpoints]
