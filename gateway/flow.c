@@ -195,20 +195,45 @@ static const char *method_name(const struct flow *flow)
 	return flow->step > FLOW_STEP_DECODE && flow->rpc_known ? names[flow->rpc.method] : NULL;
 }
 
+static struct log_route report_route(const struct flow *flow)
+{
+	const struct route *route = &flow->route;
+	const struct model_preferences *prefer = &flow->request.prefer;
+	struct log_route out = {
+		.config_digest = flow->config_digest,
+		.seed = flow->draws == 0 ? 0 : flow->seed,
+		.hint = flow->hint,
+		.alias = route->alias,
+		.input_tokens = route->input_tokens,
+		.max_tokens = route->max_tokens,
+		.image = route->image,
+		.audio = route->audio,
+		.cost = prefer->cost,
+		.speed = prefer->speed,
+		.intelligence = prefer->intelligence,
+		.candidate_count = route->scored_count,
+		.drawn_count = flow->choice.drawn_count,
+	};
+
+	_Static_assert((int)ROUTE_SCORED_MAX <= (int)LOG_CANDIDATES, "every score fits the line");
+	for (uint32_t i = 0; i < route->scored_count; i++)
+		out.candidates[i] =
+			(struct log_candidate){ route->scored[i].model, route->scored[i].score };
+	_Static_assert((int)POOL_DRAWN_MAX <= (int)LOG_DRAWN, "every draw fits the line");
+	for (uint32_t i = 0; i < flow->choice.drawn_count; i++)
+		out.drawn[i] = (struct log_drawn){ flow->choice.drawn[i].member,
+						   (double)flow->choice.drawn[i].cost };
+	return out;
+}
+
 static void report_call(const struct flow *flow, struct log_request *line,
 			struct metrics_request *metrics)
 {
 	const struct upstream_call *call = &flow->call;
 
-	_Static_assert((int)ROUTE_SCORED_MAX <= (int)LOG_CANDIDATES, "every score fits the line");
-	for (uint32_t i = 0; i < flow->route.scored_count; i++)
-		line->candidates[i] = (struct log_candidate){ flow->route.scored[i].model,
-							      flow->route.scored[i].score };
-	line->candidate_count = flow->route.scored_count;
 	line->attempts = flow->attempts;
 	for (uint32_t i = 0; i < flow->attempts; i++)
 		line->attempt_classes[i] = flow->tried[i].err;
-	line->seed = flow->seed;
 	metrics->attempted = true;
 	line->queue = metrics->queue = call->queued_ns;
 	if (call->first_byte_at > call->sent_at && call->sent_at != 0)
@@ -232,8 +257,6 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 		.model = flow->model_id,
 		.provider = flow->provider_name,
 		.endpoint = flow->endpoint_url,
-		.config_digest = flow->config_digest[0] != '\0' ? flow->config_digest : NULL,
-		.hint = flow->hint,
 		.usage = flow->usage,
 		.usd_nano = flow->usd,
 		.err = flow->outcome,
@@ -244,6 +267,8 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 	(void)memcpy(line->request_id, flow->request_id, sizeof(line->request_id));
 	if (flow->traceparent[0] != '\0')
 		line->traceparent = slice_of(flow->traceparent, TRACEPARENT_LEN);
+	if (flow->config_digest[0] != '\0')
+		line->route = report_route(flow);
 	if (flow->outcome == ERR_OK && flow->has_result)
 		line->stop = stop_reason_name(flow->result.stop);
 	*metrics = (struct metrics_request){

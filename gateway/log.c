@@ -3,13 +3,14 @@
 #include "codec/base/attr.h"
 #include "codec/base/must.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* One field's text may take that much of a line, escapes included; longer texts end in "...". So no
  * field can push the others out of the line. */
-enum { FIELD_MAX = 400, FIELD_COUNT = 14, FIXED_MAX = 2048 };
+enum { FIELD_MAX = 400, FIELD_COUNT = 14, FIXED_MAX = 2560 };
 _Static_assert(FIELD_COUNT *FIELD_MAX + FIXED_MAX < LOG_LINE_MAX, "the longest line fits");
 _Static_assert((LOG_RING_BYTES & (LOG_RING_BYTES - 1)) == 0, "positions are masked");
 
@@ -136,7 +137,8 @@ static char *put_hex(char *at, uint64_t value)
 	return at;
 }
 
-/* A score lies within 0..1; anything else would be our bug, and the line stays JSON all the same. */
+/* A score lies within 0..1, a cost is a few; anything else would be our bug, and the line stays JSON all
+ * the same. */
 static char *put_score(char *at, double score)
 {
 	if (!(score >= 0 && score < 1e9))
@@ -360,27 +362,79 @@ static char *put_caller(char *at, const struct log_request *line)
 	return member_text(at, "method", slice_str(line->rpc));
 }
 
+/* Priorities that were stated. */
+static char *put_preferences(char *at, const struct log_route *route)
+{
+	if (!isnan(route->cost))
+		at = put_score(put_lit(at, ",\"cost\":"), route->cost);
+	if (!isnan(route->speed))
+		at = put_score(put_lit(at, ",\"speed\":"), route->speed);
+	if (!isnan(route->intelligence))
+		at = put_score(put_lit(at, ",\"intelligence\":"), route->intelligence);
+	return at;
+}
+
+static char *put_asked(char *at, const struct log_route *route)
+{
+	at = member_raw(at, "hint", route->hint);
+	if (route->alias >= 0 && !slice_absent(route->hint))
+		at = put_uint(put_lit(at, ",\"alias\":"), (uint64_t)route->alias);
+	at = member_uint(at, "input", route->input_tokens);
+	at = member_uint(at, "output", route->max_tokens);
+	if (route->image)
+		at = put_lit(at, ",\"image\":true");
+	if (route->audio)
+		at = put_lit(at, ",\"audio\":true");
+	return put_preferences(at, route);
+}
+
+static char *put_candidates(char *at, const struct log_route *route)
+{
+	const size_t count =
+		route->candidate_count < LOG_CANDIDATES ? route->candidate_count : LOG_CANDIDATES;
+
+	for (size_t i = 0; i < count; i++) {
+		at = i == 0 ? put_lit(at, ",\"candidates\":[") : put_lit(at, ",");
+		at = put_uint(put_lit(at, "{\"model\":"), route->candidates[i].model);
+		at = put_score(put_lit(at, ",\"score\":"), route->candidates[i].score);
+		*at++ = '}';
+	}
+	return count == 0 ? at : put_lit(at, "]");
+}
+
+static char *put_drawn(char *at, const struct log_route *route)
+{
+	const size_t count = route->drawn_count < LOG_DRAWN ? route->drawn_count : LOG_DRAWN;
+
+	for (size_t i = 0; i < count; i++) {
+		at = i == 0 ? put_lit(at, ",\"endpoints\":[") : put_lit(at, ",");
+		at = put_uint(put_lit(at, "{\"endpoint\":"), route->drawn[i].endpoint);
+		at = put_score(put_lit(at, ",\"cost\":"), route->drawn[i].cost);
+		*at++ = '}';
+	}
+	return count == 0 ? at : put_lit(at, "]");
+}
+
 static char *put_route(char *at, const struct log_request *line)
 {
-	size_t count =
-		line->candidate_count < LOG_CANDIDATES ? line->candidate_count : LOG_CANDIDATES;
+	const struct log_route *route = &line->route;
 
 	at = member_text(at, "model", line->model);
 	at = member_text(at, "provider", line->provider);
 	at = member_text(at, "endpoint", line->endpoint);
-	at = member_text(at, "config", slice_str(line->config_digest));
-	if (line->seed != 0) { /* text: JSON's numbers do not hold 64 bits everywhere */
-		at = put_hex(put_lit(at, ",\"seed\":\""), line->seed);
+	if (route->config_digest == NULL)
+		return at;
+	at = put_text(put_lit(at, ",\"route\":{\"config\":"), slice_str(route->config_digest),
+		      false);
+	if (route->seed != 0) { /* text: JSON's numbers do not hold 64 bits everywhere */
+		at = put_hex(put_lit(at, ",\"seed\":\""), route->seed);
 		*at++ = '"';
 	}
-	at = member_raw(at, "hint", line->hint);
-	for (size_t i = 0; i < count; i++) {
-		at = i == 0 ? put_lit(at, ",\"candidates\":[") : put_lit(at, ",");
-		at = put_uint(put_lit(at, "{\"model\":"), line->candidates[i].model);
-		at = put_score(put_lit(at, ",\"score\":"), line->candidates[i].score);
-		*at++ = '}';
-	}
-	return count == 0 ? at : put_lit(at, "]");
+	at = put_asked(at, route);
+	at = put_candidates(at, route);
+	at = put_drawn(at, route);
+	*at++ = '}';
+	return at;
 }
 
 /* How each attempt ended is said where the request's own end does not tell. */

@@ -9,7 +9,13 @@
 #include "codec/base/err.h"
 #include "codec/sampling.h"
 
-enum { LOG_RING_BYTES = 1 << 20, LOG_LINE_MAX = 8192, LOG_CANDIDATES = 4, LOG_ATTEMPTS = 8 };
+enum {
+	LOG_RING_BYTES = 1 << 20,
+	LOG_LINE_MAX = 8192,
+	LOG_CANDIDATES = 4,
+	LOG_DRAWN = 2,
+	LOG_ATTEMPTS = 8
+};
 
 struct log_ring;
 struct log_ring *log_ring_new(void); /* NULL: memory */
@@ -18,6 +24,28 @@ void log_ring_free(struct log_ring *ring);
 struct log_candidate {
 	uint32_t model;
 	double score;
+};
+
+struct log_drawn {
+	uint32_t endpoint;
+	double cost;
+};
+
+/* Everything that `sluice explain --log` needs to route the request once more: the member "route". */
+struct log_route {
+	const char *config_digest; /* NULL: it was not routed, and the member is left out */
+	uint64_t seed;             /* of all chance; 0: none was needed */
+	struct slice hint;         /* raw JSON string: the one that matched; absent: none */
+	int32_t alias;             /* of the tenant's, by which it did; -1: by a model's name */
+	uint64_t input_tokens;     /* estimate */
+	uint32_t max_tokens;
+	bool image, audio;                               /* the model had to take them */
+	double cost, speed, intelligence;                /* priorities; NAN: not stated */
+	struct log_candidate candidates[LOG_CANDIDATES]; /* the first that were scored */
+	uint32_t candidate_count;
+	struct log_drawn
+		drawn[LOG_DRAWN]; /* the endpoints between which the last attempt's was chosen */
+	uint32_t drawn_count;
 };
 
 /* Everything the line says; absent slices and zero numbers of parts that did not happen are left
@@ -30,11 +58,7 @@ struct log_request {
 	const char *revision;        /* NULL when not known */
 	const char *rpc;             /* JSON-RPC method's name, NULL when not read */
 	struct slice model, provider, endpoint;
-	const char *config_digest;
-	uint64_t seed;
-	struct slice hint; /* raw JSON string: the hint that matched */
-	struct log_candidate candidates[LOG_CANDIDATES];
-	uint32_t candidate_count;
+	struct log_route route;
 	uint32_t attempts;
 	enum err attempt_classes[LOG_ATTEMPTS]; /* how each of them ended */
 	struct usage usage;

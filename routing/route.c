@@ -337,7 +337,13 @@ struct route route_pick(const struct catalog *catalog, const struct route_query 
 {
 	must(catalog->count <= CATALOG_MODELS_MAX);
 	const struct weights w = weights_of(query->prefer);
-	struct route route = { .hint = -1, .alias = -1, .score = NAN };
+	struct route route = { .hint = -1,
+			       .alias = -1,
+			       .score = NAN,
+			       .input_tokens = query->input_tokens,
+			       .max_tokens = query->max_tokens,
+			       .image = query->image,
+			       .audio = query->audio };
 	struct bitset left = candidates_find(catalog, query);
 
 	route.err = is_empty(&left) ? refusal_of(catalog, query) : ERR_OK;

@@ -71,11 +71,14 @@ struct route_candidate {
 enum { ROUTE_SCORED_MAX = 4 };
 
 struct route {
-	enum err err;   /* ERR_OK or one of these; then the rest has no meaning */
-	uint32_t model; /* the winner's catalogue index */
-	int32_t hint;   /* index of the hint that matched, -1 none */
-	int32_t alias;  /* of query->aliases, by which it did; -1: by a name of the model */
-	double score;   /* the winner's, NAN when no priority was given */
+	enum err err;          /* ERR_OK or one of these; then the rest has no meaning */
+	uint32_t model;        /* the winner's catalogue index */
+	int32_t hint;          /* index of the hint that matched, -1 none */
+	int32_t alias;         /* of query->aliases, by which it did; -1: by a name of the model */
+	double score;          /* the winner's, NAN when no priority was given */
+	uint64_t input_tokens; /* as the query said: for the log line, too */
+	uint32_t max_tokens;
+	bool image, audio;
 	/* The first candidates that were scored, in catalogue order, for the log line. */
 	struct route_scored {
 		uint32_t model;

@@ -4,6 +4,7 @@
 #include "codec/base/attr.h"
 #include "codec/json_read.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,10 +67,15 @@ static void a_full_line_says_everything_in_one_object(void **state)
 		",\"detail\":\"reset\",\"total_ms\":1234.567,\"queue_ms\":0.050,\"provider_ttfb_"
 		"ms\":700.000"
 		",\"provider_ms\":1200.000,\"model\":\"claude-sonnet\",\"provider\":\"anthropic\""
-		",\"endpoint\":\"https://api.example\",\"config\":\"0123456789abcdef\""
-		",\"seed\":\"00000000deadbeef\",\"hint\":\"son\\u006eet\",\"candidates\":[{"
+		",\"endpoint\":\"https://api.example\",\"route\":{\"config\":\"0123456789abcdef\""
+		",\"seed\":\"00000000deadbeef\",\"hint\":\"son\\u006eet\",\"alias\":0,\"input\":"
+		"1234,"
+		"\"output\":100,\"image\":true,\"audio\":true,\"cost\":0.500000,"
+		"\"intelligence\":1.000000,\"candidates\":[{"
 		"\"model\":3,\"score\":0.812346}"
-		",{\"model\":1,\"score\":0.000000}],\"attempts\":2,\"attempt_classes\":["
+		",{\"model\":1,\"score\":0.000000}],\"endpoints\":[{\"endpoint\":7,\"cost\":12."
+		"500000}"
+		",{\"endpoint\":0,\"cost\":0.250000}]},\"attempts\":2,\"attempt_classes\":["
 		"\"provider_rate_limited\",\"provider_unavailable\"],\"input_tokens\":1000,"
 		"\"output_"
 		"tokens\":0"
@@ -85,11 +91,23 @@ static void a_full_line_says_everything_in_one_object(void **state)
 		.model = SLICE("claude-sonnet"),
 		.provider = SLICE("anthropic"),
 		.endpoint = SLICE("https://api.example"),
-		.config_digest = "0123456789abcdef",
-		.seed = 0xdeadbeef,
-		.hint = SLICE("son\\u006eet"),
-		.candidates = { { 3, 0.8123456 }, { 1, 0 } },
-		.candidate_count = 2,
+		.route = {
+			.config_digest = "0123456789abcdef",
+			.seed = 0xdeadbeef,
+			.hint = SLICE("son\\u006eet"),
+			.alias = 0,
+			.input_tokens = 1234,
+			.max_tokens = 100,
+			.image = true,
+			.audio = true,
+			.cost = 0.5,
+			.speed = NAN,
+			.intelligence = 1,
+			.candidates = { { 3, 0.8123456 }, { 1, 0 } },
+			.candidate_count = 2,
+			.drawn = { { 7, 12.5 }, { 0, 0.25 } },
+			.drawn_count = 2,
+		},
 		.attempts = 2,
 		.attempt_classes = { ERR_PROVIDER_RATE, ERR_PROVIDER_DOWN },
 		.usage = { .known = true, .input = 1000, .cache_read = 900 },
@@ -163,10 +181,20 @@ static struct log_request all_say(struct slice s, const char *terminated)
 		.model = s,
 		.provider = s,
 		.endpoint = s,
-		.config_digest = terminated,
-		.seed = UINT64_MAX,
-		.hint = s,
-		.candidate_count = UINT32_MAX,
+		.route = { .config_digest = terminated,
+			   .seed = UINT64_MAX,
+			   .hint = s,
+			   .alias = INT32_MAX,
+			   .input_tokens = UINT64_MAX,
+			   .max_tokens = UINT32_MAX,
+			   .image = true,
+			   .audio = true,
+			   .cost = 999999999,
+			   .speed = 999999999,
+			   .intelligence = -1,
+			   .candidate_count = UINT32_MAX,
+			   .drawn = { { UINT32_MAX, 1e300 }, { UINT32_MAX, 999999999 } },
+			   .drawn_count = UINT32_MAX },
 		.attempts = UINT32_MAX,
 		.usage = { true, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX },
 		.usd_nano = UINT64_MAX,
@@ -182,10 +210,10 @@ static struct log_request all_say(struct slice s, const char *terminated)
 	};
 
 	memcpy(line.request_id, s.at, s.len < 33 ? s.len : 33); /* may lack its NUL */
-	line.candidates[0].score = (double)__builtin_nanf("");
-	line.candidates[1].score = -1;
-	line.candidates[2].score = 1e300;
-	line.candidates[3].score = (double)__builtin_inff();
+	line.route.candidates[0].score = (double)__builtin_nanf("");
+	line.route.candidates[1].score = -1;
+	line.route.candidates[2].score = 1e300;
+	line.route.candidates[3].score = (double)__builtin_inff();
 	return line;
 }
 
@@ -247,7 +275,8 @@ static void every_byte_alone_and_every_pair_with_an_escape_is_valid(void **state
 
 	for (int c = 0; c < 256; c++) {
 		const char bytes[] = { (char)c, '\\', (char)c, '\0' };
-		const struct log_request line = { .hint = slice_of(bytes, 3),
+		const struct log_request line = { .route = { .config_digest = "0",
+							     .hint = slice_of(bytes, 3) },
 						  .tenant = slice_of(bytes, 3),
 						  .server = slice_of(bytes, 1) };
 		struct slice text = one_line(ring, &line);
@@ -334,7 +363,8 @@ static void a_long_raw_text_is_not_cut_inside_a_character(void **state)
 			memcpy(text + len + strlen(pair), euro, strlen(euro));
 			len += strlen(pair) + strlen(euro);
 		}
-		const struct log_request line = { .hint = slice_of(text, len) };
+		const struct log_request line = { .route = { .config_digest = "0",
+							     .hint = slice_of(text, len) } };
 		struct slice out = one_line(ring, &line);
 		expect_valid(out);
 		log_ring_read(ring, out.len + 1);
