@@ -1,36 +1,16 @@
 #include "gateway/command_walk.h"
 
 #include "codec/base/must.h"
-#include "gateway/flow.h"
+#include "gateway/command_walk_parts.h"
 #include "gateway/provider_head.h"
 #include "gateway/settings.h"
-#include "tenants/policy.h"
 
 #include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
 
 enum { BODY_MAX = 64 << 20, EXIT_USAGE = 2 };
-
-struct walk {
-	const char *config_path, *tenant_id, *server;
-	enum revision revision;
-	bool json;
-	struct config *config;
-	const struct tenant *tenant;
-	struct tenant_key principal;
-	struct slice body;
-	struct arena_pool pool;
-	struct arena arena;
-	struct json_work *work;
-	struct health *health; /* nothing is known of any endpoint */
-	struct health_view *view;
-	struct flow flow;
-	struct sampling_request asked; /* after explain_asked: before policy changed anything */
-	bool refused;
-};
 
 static int usage(const char *command)
 {
@@ -38,6 +18,11 @@ static int usage(const char *command)
 		      "usage: sluice %s --config FILE --tenant ID [--server NAME] [--revision R] "
 		      "[--format text|json] <request.json\n",
 		      command);
+	if (strcmp(command, "explain") == 0)
+		(void)fputs("       sluice explain --config FILE --log LINE [--format text|json]\n"
+			    "              (LINE: a line of the log as it stands; - reads it from "
+			    "standard input)\n",
+			    stderr);
 	return EXIT_USAGE;
 }
 
@@ -49,6 +34,7 @@ static bool parse_options(struct walk *walk, int argc, char **argv)
 		{ "server", required_argument, NULL, 's' },
 		{ "revision", required_argument, NULL, 'r' },
 		{ "format", required_argument, NULL, 'f' },
+		{ "log", required_argument, NULL, 'l' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int option;
@@ -62,13 +48,16 @@ static bool parse_options(struct walk *walk, int argc, char **argv)
 			walk->tenant_id = optarg;
 		else if (option == 's')
 			walk->server = optarg;
+		else if (option == 'l' && strcmp(argv[1], "explain") == 0)
+			walk->log = optarg;
 		else if (option == 'f' &&
 			 (strcmp(optarg, "json") == 0 || strcmp(optarg, "text") == 0))
 			walk->json = optarg[0] == 'j';
 		else if (option != 'r' || !revision_find(slice_str(optarg), &walk->revision))
 			return false;
 	}
-	return optind == argc && walk->config_path != NULL && walk->tenant_id != NULL;
+	return optind == argc && walk->config_path != NULL &&
+	       (walk->tenant_id == NULL) == (walk->log != NULL);
 }
 
 static bool read_stdin(struct walk *walk)
@@ -86,6 +75,30 @@ static bool read_stdin(struct walk *walk)
 	return true;
 }
 
+static bool find_tenant(struct walk *walk, struct slice id, struct slice server)
+{
+	walk->tenant = tenants_by_id(&walk->config->tenants, id);
+	if (walk->tenant == NULL)
+		(void)fprintf(stderr, "sluice: %s has no tenant \"%.*s\"\n", walk->config_path,
+			      (int)id.len, id.at);
+	walk->principal.tenant = walk->tenant;
+	walk->principal.server = server;
+	return walk->tenant != NULL;
+}
+
+static bool read_log(struct walk *walk)
+{
+	const char *problem;
+
+	if (strcmp(walk->log, "-") == 0 && !read_stdin(walk))
+		return false;
+	const struct slice line = slice_absent(walk->body) ? slice_str(walk->log) : walk->body;
+	if (logged_read(line, walk->work, &walk->arena, &walk->logged, &problem))
+		return find_tenant(walk, walk->logged.tenant, walk->logged.server);
+	(void)fprintf(stderr, "sluice: --log: %s\n", problem);
+	return false;
+}
+
 static bool prepare(struct walk *walk)
 {
 	const struct settings_source source = { .path = walk->config_path };
@@ -93,14 +106,6 @@ static bool prepare(struct walk *walk)
 	walk->config = settings_load(&source, stderr);
 	if (walk->config == NULL)
 		return false;
-	walk->tenant = tenants_by_id(&walk->config->tenants, slice_str(walk->tenant_id));
-	if (walk->tenant == NULL) {
-		(void)fprintf(stderr, "sluice: %s has no tenant \"%s\"\n", walk->config_path,
-			      walk->tenant_id);
-		return false;
-	}
-	walk->principal.tenant = walk->tenant;
-	walk->principal.server = slice_str(walk->server);
 	walk->work = json_work_new();
 	walk->health = health_new();
 	if (walk->health != NULL)
@@ -108,7 +113,10 @@ static bool prepare(struct walk *walk)
 	if (walk->work == NULL || walk->view == NULL)
 		return false;
 	arena_init(&walk->arena, &walk->pool, REQUEST_ARENA_MAX);
-	return read_stdin(walk);
+	if (walk->log != NULL)
+		return read_log(walk);
+	return find_tenant(walk, slice_str(walk->tenant_id), slice_str(walk->server)) &&
+	       read_stdin(walk);
 }
 
 /* Up to the point where the store would be asked, or to the refusal. */
@@ -137,15 +145,24 @@ static void print_gather(const struct gather *g)
 		(void)fwrite(g->v[i].iov_base, 1, g->v[i].iov_len, stdout);
 }
 
-static void print_slice(struct slice s)
+void walk_print_answer(const struct walk *walk)
+{
+	print_gather(&walk->flow.answer.body);
+}
+
+void walk_print_slice(struct slice s)
 {
 	(void)fwrite(s.at, 1, s.len, stdout);
 }
 
-static void print_json_string(struct walk *walk, struct slice plain)
+void walk_print_string(struct walk *walk, struct slice plain)
 {
 	struct gather g;
 
+	if (slice_absent(plain)) {
+		(void)fputs("null", stdout);
+		return;
+	}
 	gather_init(&g, &walk->arena);
 	gather_plain(&g, plain);
 	if (gather_done(&g) == ERR_OK)
@@ -154,7 +171,7 @@ static void print_json_string(struct walk *walk, struct slice plain)
 		(void)fputs("null", stdout); /* no memory for it, and still JSON */
 }
 
-static void print_adjustments(adjust_set set, const char *quote, const char *between)
+void walk_print_adjustments(adjust_set set, const char *quote, const char *between)
 {
 	bool first = true;
 
@@ -200,21 +217,21 @@ static void translate_json(struct walk *walk, const struct provider *provider, s
 	gather_raw(&g, url);
 	gather_raw(&g, slice_str(dialect_get(provider->dialect)->path));
 	gather_raw(&g, provider->query);
-	print_json_string(walk, gather_flat(&g, &walk->arena));
+	walk_print_string(walk, gather_flat(&g, &walk->arena));
 	(void)fputs(",\"headers\":{", stdout);
 	(void)next_line(&head);
 	for (struct slice line = next_line(&head); !slice_absent(line); line = next_line(&head)) {
 		struct slice name = slice_cut(&line, ':');
 		(void)fputs(first ? "" : ",", stdout);
-		print_json_string(walk, name);
+		walk_print_string(walk, name);
 		(void)fputs(":", stdout);
-		print_json_string(walk, slice_trim(line));
+		walk_print_string(walk, slice_trim(line));
 		first = false;
 	}
 	(void)fputs("},\"body\":", stdout);
 	print_gather(&walk->flow.encoded.body);
 	(void)fputs(",\"adjustments\":[", stdout);
-	print_adjustments(walk->flow.adjustments, "\"", ",");
+	walk_print_adjustments(walk->flow.adjustments, "\"", ",");
 	(void)fputs("]}\n", stdout);
 }
 
@@ -223,24 +240,24 @@ static void translate_text(struct walk *walk, const struct provider *provider, s
 	const struct endpoint *endpoint = &provider->endpoints[walk->flow.endpoint];
 
 	(void)fputs("POST ", stdout);
-	print_slice(endpoint->url);
+	walk_print_slice(endpoint->url);
 	(void)printf("%s\n", dialect_get(provider->dialect)->path);
 	(void)next_line(&head);
 	for (struct slice line = next_line(&head); !slice_absent(line); line = next_line(&head)) {
-		print_slice(line);
+		walk_print_slice(line);
 		(void)fputs("\n", stdout);
 	}
 	(void)fputs("\n", stdout);
 	print_gather(&walk->flow.encoded.body);
 	(void)fputs("\n\nadjustments: ", stdout);
-	print_adjustments(walk->flow.adjustments, "", ", ");
+	walk_print_adjustments(walk->flow.adjustments, "", ", ");
 	(void)fputs(walk->flow.adjustments == 0 ? "none\n" : "\n", stdout);
 }
 
 static void print_translation(struct walk *walk)
 {
 	if (walk->refused) {
-		print_gather(&walk->flow.answer.body);
+		walk_print_answer(walk);
 		(void)fputs("\n", stdout);
 		return;
 	}
@@ -253,200 +270,6 @@ static void print_translation(struct walk *walk)
 		translate_text(walk, provider, head);
 }
 
-/* ---- explain ---- */
-static void print_number(const char *name, double value, const char *format)
-{
-	(void)printf(",\"%s\":", name);
-	if (isnan(value))
-		(void)fputs("null", stdout);
-	else
-		(void)printf(format, value);
-}
-
-static const struct plan *walk_plan(const struct walk *walk)
-{
-	return plan_for(walk->tenant->plan, walk->principal.server);
-}
-
-/* The request as it was sent: policy has changed the one that was walked. */
-static struct verdict rule_verdict(const struct walk *walk, size_t n)
-{
-	return policy_rule_check(n, walk->tenant, walk_plan(walk), &walk->asked);
-}
-
-static void policy_json(struct walk *walk)
-{
-	const char *name;
-
-	(void)fputs("[", stdout);
-	for (size_t n = 0; (name = policy_rule_name(n)) != NULL; n++) {
-		const struct verdict verdict = rule_verdict(walk, n);
-		(void)printf("%s{\"rule\":\"%s\",\"verdict\":\"%s\"", n == 0 ? "" : ",", name,
-			     verdict.err == ERR_OK ? "permits" : "refuses");
-		if (verdict.err != ERR_OK)
-			(void)printf(",\"reason\":\"%s\"", err_info(verdict.err)->reason);
-		(void)fputs(",\"adjustments\":[", stdout);
-		print_adjustments(verdict.adjustments, "\"", ",");
-		(void)fputs("]}", stdout);
-	}
-	(void)fputs("]", stdout);
-}
-
-static void policy_text(struct walk *walk)
-{
-	const char *name;
-
-	for (size_t n = 0; (name = policy_rule_name(n)) != NULL; n++) {
-		const struct verdict verdict = rule_verdict(walk, n);
-		(void)printf("%-32s %s", name, verdict.err == ERR_OK ? "permits" : "refuses: ");
-		if (verdict.err != ERR_OK)
-			(void)fputs(verdict.detail != NULL ? verdict.detail
-							   : err_info(verdict.err)->text,
-				    stdout);
-		else if (verdict.adjustments != 0)
-			(void)fputs(", ", stdout);
-		print_adjustments(verdict.adjustments, "", ", ");
-		(void)fputs("\n", stdout);
-	}
-	(void)fputs("\n", stdout);
-}
-
-static void explain_json_row(struct walk *walk, const struct route_candidate *row)
-{
-	const struct model *model = &walk->config->catalog.models[row->model];
-
-	(void)fputs("{\"model\":", stdout);
-	print_json_string(walk, model->id);
-	(void)fputs(",\"provider\":", stdout);
-	print_json_string(walk, walk->config->providers[model->provider].name);
-	(void)printf(",\"verdict\":\"%s\"", route_reason_name(row->reason));
-	if (row->reason == ROUTE_CANDIDATE) {
-		(void)printf(",\"hinted\":%s", row->hinted ? "true" : "false");
-		print_number("score", row->score, "%.6f");
-		print_number("usd", row->usd, "%.9f");
-		print_number("cheapness", row->cheapness, "%.6f");
-		print_number("speed", row->speed, "%.6f");
-		print_number("intelligence", row->intelligence, "%.6f");
-	}
-	(void)fputs("}", stdout);
-}
-
-static void explain_json(struct walk *walk, const struct route *route,
-			 const struct route_candidate *trace)
-{
-	const struct catalog *catalog = &walk->config->catalog;
-
-	(void)printf("{\"config\":\"%s\",\"tenant\":", walk->config->digest);
-	print_json_string(walk, walk->tenant->id);
-	(void)fputs(",\"policy\":", stdout);
-	policy_json(walk);
-	(void)fputs(",\"hint\":", stdout);
-	if (route->err == ERR_OK && route->hint >= 0) {
-		(void)fputs("\"", stdout);
-		print_slice(walk->flow.request.prefer.hints[route->hint]);
-		(void)fputs("\"", stdout);
-	} else {
-		(void)fputs("null", stdout);
-	}
-	(void)fputs(",\"candidates\":[", stdout);
-	for (uint32_t i = 0; i < catalog->count; i++) {
-		(void)fputs(i == 0 ? "" : ",", stdout);
-		explain_json_row(walk, &trace[i]);
-	}
-	(void)fputs("],\"winner\":", stdout);
-	if (route->err == ERR_OK)
-		print_json_string(walk, catalog->models[route->model].id);
-	else
-		(void)printf("null,\"reason\":\"%s\"", err_info(route->err)->reason);
-	(void)fputs("}\n", stdout);
-}
-
-/* Without priorities nothing is scored. */
-static void print_score(double score)
-{
-	if (isnan(score))
-		(void)printf(" %9s", "-");
-	else
-		(void)printf(" %9.6f", score);
-}
-
-static void explain_text(struct walk *walk, const struct route *route,
-			 const struct route_candidate *trace)
-{
-	const struct catalog *catalog = &walk->config->catalog;
-
-	(void)printf("%-32s %-20s %-7s %9s %12s %9s %9s %9s\n", "model", "verdict", "hinted",
-		     "score", "usd", "cheap", "speed", "intel");
-	for (uint32_t i = 0; i < catalog->count; i++) {
-		const struct route_candidate *row = &trace[i];
-		const struct model *model = &catalog->models[row->model];
-		(void)printf("%-32.*s %-20s", (int)model->id.len, model->id.at,
-			     route_reason_name(row->reason));
-		if (row->reason == ROUTE_CANDIDATE) {
-			(void)printf(" %-7s", row->hinted ? "yes" : "no");
-			print_score(row->score);
-			(void)printf(" %12.9f %9.6f %9.6f %9.6f", row->usd, row->cheapness,
-				     row->speed, row->intelligence);
-		}
-		(void)fputs("\n", stdout);
-	}
-	if (route->err == ERR_OK)
-		(void)printf("\nwinner: %.*s\n", (int)catalog->models[route->model].id.len,
-			     catalog->models[route->model].id.at);
-	else
-		(void)printf("\nno winner: %s: %s\n", err_info(route->err)->reason,
-			     err_info(route->err)->text);
-}
-
-/* Refused by policy, or before or after it: then nothing was routed. */
-static void explain_refusal(struct walk *walk)
-{
-	if (walk->json && walk->flow.judged) {
-		(void)fputs("{\"policy\":", stdout);
-		policy_json(walk);
-		(void)fputs(",\"refusal\":", stdout);
-	} else if (walk->flow.judged) {
-		policy_text(walk);
-	}
-	print_gather(&walk->flow.answer.body);
-	(void)fputs(walk->json && walk->flow.judged ? "}\n" : "\n", stdout);
-}
-
-static void explain_asked(struct walk *walk)
-{
-	struct jsonrpc rpc;
-	struct fault fault;
-
-	if (!walk->flow.judged)
-		return;
-	enum err err = sampling_read(walk->body, walk->revision, &sampling_limits_default,
-				     walk->work, &walk->arena, &rpc, &walk->asked, &fault);
-	if (err != ERR_OK) /* the walk has read it, but twice is more than the arena may hold */
-		walk->asked = walk->flow.request;
-}
-
-static void print_explanation(struct walk *walk)
-{
-	const struct catalog *catalog = &walk->config->catalog;
-	struct route_candidate *trace =
-		arena_zero(&walk->arena, (catalog->count + 1) * sizeof(*trace));
-
-	explain_asked(walk);
-	if (walk->refused && walk->flow.verdict.max_tokens == 0) {
-		explain_refusal(walk);
-		return;
-	}
-	must(trace != NULL);
-	const struct route_query query = flow_route_query(&walk->flow, walk_plan(walk));
-	const struct route route = route_pick(catalog, &query, trace);
-	if (walk->json) {
-		explain_json(walk, &route, trace);
-	} else {
-		policy_text(walk);
-		explain_text(walk, &route, trace);
-	}
-}
-
 static int walk_command(int argc, char **argv, void (*print)(struct walk *walk))
 {
 	struct walk *walk = calloc(1, sizeof(*walk));
@@ -457,7 +280,8 @@ static int walk_command(int argc, char **argv, void (*print)(struct walk *walk))
 	if (!parse_options(walk, argc, argv)) {
 		status = usage(argv[1]);
 	} else if (prepare(walk)) {
-		run(walk);
+		if (walk->log == NULL)
+			run(walk);
 		print(walk);
 		status = walk->refused ? EXIT_FAILURE : EXIT_SUCCESS;
 	}
@@ -480,5 +304,5 @@ int command_translate(int argc, char **argv)
 
 int command_explain(int argc, char **argv)
 {
-	return walk_command(argc, argv, print_explanation);
+	return walk_command(argc, argv, walk_explain);
 }

@@ -90,7 +90,8 @@ enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, 
 	if (trace == NULL)
 		return flow_refuse_err(flow, ERR_BUSY);
 	query.down = health_down(env->health, env->now);
-	(void)route_pick(catalog, &query, trace);
+	flow->route = route_pick(catalog, &query, trace); /* for the log line, too */
+	(void)memcpy(flow->config_digest, env->config->digest, sizeof(flow->config_digest));
 	gather_init(&list, flow->arena);
 	gather_lit(&list, "\"candidates\":[");
 	for (uint32_t i = 0; i < catalog->count; i++) {
