@@ -157,6 +157,22 @@ static void json_candidates(const struct explained *e)
 		(void)printf(",\"reason\":\"%s\"", err_info(e->route.err)->reason);
 }
 
+/* Between which endpoints the walked request's was chosen, and which that is: by a pool that knows of no
+ * latency, so by weight and chance alone. */
+static const char *draw_of(const struct explained *e, uint32_t endpoint)
+{
+	const struct health_choice *choice = &e->walk->flow.choice;
+
+	if (e->walk->log != NULL || e->walk->refused)
+		return NULL;
+	if (choice->endpoint == endpoint)
+		return "chosen";
+	for (uint32_t i = 0; i < choice->drawn_count; i++)
+		if (choice->drawn[i].member == endpoint)
+			return "drawn";
+	return NULL;
+}
+
 static void json_endpoints(const struct explained *e)
 {
 	const struct provider *provider = winner_provider(e);
@@ -168,6 +184,7 @@ static void json_endpoints(const struct explained *e)
 		put_text(e, "url", endpoint->url);
 		(void)printf(",\"weight\":%u", endpoint->weight);
 		put_text(e, "zone", endpoint->zone);
+		put_text(e, "draw", slice_str(draw_of(e, i)));
 		(void)fputs("}", stdout);
 	}
 	(void)fputs("]", stdout);
@@ -333,6 +350,8 @@ static void text_winner(const struct explained *e)
 			     endpoint->weight);
 		if (!slice_absent(endpoint->zone))
 			(void)printf(", zone %.*s", (int)endpoint->zone.len, endpoint->zone.at);
+		if (draw_of(e, i) != NULL)
+			(void)printf(", %s", draw_of(e, i));
 		(void)fputs("\n", stdout);
 	}
 }

@@ -113,6 +113,11 @@ class Explain(harness.Case):
         self.assertEqual([row["endpoint"] for row in logged["route"]["endpoints"]],
                          [[sim.url, sim.url + "/second"].index(row["url"]) for row in drawn])
         self.assertIn("drawn: endpoint", self.explain(gateway.config_path, "--log", line))
+        request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
+            "maxTokens": 100, "messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}]}})
+        said = json.loads(self.explain(gateway.config_path, "--tenant", "acme", "--format", "json", stdin=request))
+        self.assertEqual([row["draw"] for row in said["endpoints"]].count("chosen"), 1)
+        self.assertIn(", chosen", self.explain(gateway.config_path, "--tenant", "acme", stdin=request))
 
     def test_another_configuration_is_told(self):
         gateway = self.gateway(settings_of(self.sim()))
