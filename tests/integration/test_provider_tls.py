@@ -25,7 +25,7 @@ class ProviderTls(harness.Case):
 
     def serve(self, sim, *hosts, ca=None):
         """A gateway that knows `sim` by each of `hosts`; the model of the n-th is "model-n"."""
-        settings = harness.config(sim)
+        settings = harness.config(sim, retries={"attempts": 1})  # no other model is to step in
         settings["providers"] = {
             f"provider-{n}": {"dialect": "anthropic", "keys": [harness.PROVIDER_KEY], "ca": ca or self.authority.cert,
                               "endpoints": [{"url": f"https://{host}:{sim.port}"}]} for n, host in enumerate(hosts)}
