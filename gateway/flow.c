@@ -71,6 +71,7 @@ void flow_begin_as(struct flow *flow, const struct tenant_key *principal, enum r
 	flow->tenant = principal->tenant->id;
 	flow->authenticated = true;
 	flow->revision = revision;
+	flow->takes_json = true;
 	flow->step = FLOW_STEP_DECODE;
 }
 
@@ -94,6 +95,8 @@ static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 	flow->step = FLOW_STEP_ANSWER;
 	if (flow->outcome == ERR_OK && flow->has_result)
 		flow_answer_result(flow);
+	if (flow->progress.begun || (flow->progress.wanted && flow->outcome == ERR_OK))
+		flow_answer_event(flow);
 	return FLOW_ANSWER;
 }
 

@@ -8,7 +8,10 @@
 #ifndef GATEWAY_FLOW_H
 #define GATEWAY_FLOW_H
 
+#include "codec/base/slab.h"
+#include "codec/stream.h"
 #include "gateway/config.h"
+#include "gateway/flow_progress.h"
 #include "gateway/health.h"
 #include "gateway/http.h"
 #include "gateway/jwt_checker.h"
@@ -42,8 +45,8 @@ enum flow_effect {
 	FLOW_SEND,    /* start flow->call at flow->endpoint of flow->provider */
 	FLOW_SETTLE,  /* store->settle with flow->settle_tokens, settle_usd; the attempt is over */
 	FLOW_WAIT,    /* nothing, until flow->wait_until */
-	FLOW_ANSWER,  /* http_answer with flow->answer */
-	FLOW_END,     /* nothing to send (client gone): log, metrics, free */
+	FLOW_ANSWER, /* http_answer with flow->answer; if progress.begun, its body ends the stream */
+	FLOW_END,    /* nothing to send (client gone): log, metrics, free */
 };
 
 /* What the driver lends a flow for one call of flow_run. */
@@ -52,6 +55,7 @@ struct flow_env {
 	struct health_view *health; /* of that configuration */
 	struct json_work *json;
 	struct jwt_checker *tokens; /* of the worker; NULL: no tokens (JWT) are taken */
+	struct slab *streams;       /* struct stream; not NULL where anything is sent */
 	nsec_t now;
 	uint64_t wall_ns;
 	bool draining; /* what still arrives is refused */
@@ -102,6 +106,8 @@ struct flow {
 	nsec_t started, deadline;
 	uint64_t started_wall_ns;
 
+	bool takes_json, takes_stream; /* Accept */
+
 	/* known after AUTH; texts are copies */
 	bool authenticated;
 	struct slice tenant, server;
@@ -115,6 +121,7 @@ struct flow {
 	struct jsonrpc rpc;
 	bool rpc_known;
 	struct sampling_request request;
+	struct flow_progress progress; /* what the caller is told meanwhile */
 
 	/* known after POLICY */
 	bool judged; /* policy was asked, whatever it said */
@@ -137,6 +144,7 @@ struct flow {
 	/* known after ENCODE, likewise */
 	struct profile profile; /* the model's, and what was learned of it */
 	struct encode_out encoded;
+	bool wants_stream; /* the provider was asked for one */
 	struct slice head;
 	struct iovec *send;
 	uint32_t send_count;
@@ -150,11 +158,14 @@ struct flow {
 	/* the attempt under way, or the last one */
 	struct upstream_call call;
 	bool called;
+	bool streaming;         /* the answer comes in `stream` */
+	nsec_t first_output_at; /* of a stream; 0: not yet */
 	struct usage attempt_usage;
 	struct flow_failure failure;
 
 	/* all of them */
-	uint64_t seed; /* of every choice by chance */
+	struct stream *stream; /* of env->streams; the driver gives it back when the flow is over */
+	uint64_t seed;         /* of every choice by chance */
 	uint64_t draws;
 	struct flow_tried tried[FLOW_ATTEMPTS_MAX];
 	uint32_t attempts;
@@ -194,6 +205,17 @@ struct route_query flow_route_query(const struct flow *flow, const struct plan *
 
 /* Goes on as far as possible. */
 enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum flow_event event);
+
+/* ---- streams; the driver's, while FLOW_SEND is under way ---- */
+
+/* The head of the provider's answer is in flow->call.answer. True: it is a stream, its body comes in
+ * pieces. Only where flow->wants_stream. */
+bool flow_stream_head(struct flow *flow, struct json_work *json);
+/* The next piece. After any state but OPEN nothing more is wanted. */
+enum stream_state flow_stream_take(struct flow *flow, struct slice bytes, nsec_t now);
+/* The notification that flow_progress_due says is due, as an event. The first one begins the answer:
+ * its status and fields are in flow->answer. */
+struct slice flow_tell(struct flow *flow, nsec_t now);
 
 /* The reservation that holds the request's place: store->release wants it. */
 struct reservation *flow_place(struct flow *flow);

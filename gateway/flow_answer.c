@@ -2,6 +2,7 @@
 #include "gateway/flow_steps.h"
 
 #include "codec/base/must.h"
+#include "codec/sse_write.h"
 
 void flow_answer_field(struct flow *flow, struct slice name, struct slice value)
 {
@@ -11,7 +12,7 @@ void flow_answer_field(struct flow *flow, struct slice name, struct slice value)
 	answer->fields[answer->field_count++] = (struct http_field){ name, value };
 }
 
-static void answer_begin(struct flow *flow, int status)
+static void begin_answer(struct flow *flow, int status)
 {
 	flow->answer.status = status;
 	flow->answer.field_count = 0;
@@ -22,13 +23,13 @@ static void answer_begin(struct flow *flow, int status)
 
 void flow_answer_json(struct flow *flow)
 {
-	answer_begin(flow, 200);
+	begin_answer(flow, 200);
 	flow_answer_field(flow, SLICE("content-type"), SLICE("application/json"));
 }
 
 enum flow_move flow_answer_empty(struct flow *flow, int status)
 {
-	answer_begin(flow, status);
+	begin_answer(flow, status);
 	return FLOW_ANSWERED;
 }
 
@@ -66,7 +67,7 @@ enum flow_move flow_refuse(struct flow *flow, const struct fault *fault,
 	flow->outcome = fault->err;
 	if (flow->detail == NULL)
 		flow->detail = fault->detail;
-	answer_begin(flow, err_info(fault->err)->status);
+	begin_answer(flow, err_info(fault->err)->status);
 	flow_answer_field(flow, SLICE("content-type"), SLICE("application/json"));
 	add_error_headers(flow, fault->err, data);
 	jsonrpc_write_error(&flow->answer.body, flow->rpc_known ? flow->rpc.id : absent, fault,
@@ -74,7 +75,7 @@ enum flow_move flow_refuse(struct flow *flow, const struct fault *fault,
 	if (gather_done(&flow->answer.body) == ERR_OK)
 		return FLOW_REFUSED;
 	/* Not even memory for an error: the status alone says it. */
-	answer_begin(flow, err_info(fault->err)->status);
+	begin_answer(flow, err_info(fault->err)->status);
 	return FLOW_REFUSED;
 }
 
@@ -127,5 +128,51 @@ void flow_answer_result(struct flow *flow)
 	sampling_write_result(&flow->answer.body, flow->rpc.id, &flow->result, flow->revision,
 			      flow->request.tools_present, &meta);
 	if (gather_done(&flow->answer.body) != ERR_OK)
+		(void)flow_refuse_err(flow, ERR_BUSY);
+}
+
+/* ---- event streams ---- */
+
+/* What keeps proxies from holding events back is what MCP's servers send (contract/mcp.md 11). */
+static void stream_begin(struct flow *flow)
+{
+	begin_answer(flow, 200);
+	flow_answer_field(flow, SLICE("content-type"), SLICE("text/event-stream"));
+	flow_answer_field(flow, SLICE("cache-control"), SLICE("no-cache, no-transform"));
+	flow_answer_field(flow, SLICE("x-accel-buffering"), SLICE("no"));
+}
+
+struct slice flow_tell(struct flow *flow, nsec_t now)
+{
+	if (!flow->progress.begun)
+		stream_begin(flow);
+	if (flow->progress.output != 0)
+		flow->handed_on = true;
+	return flow_progress_tell(&flow->progress, now);
+}
+
+/* A stream that has begun has to end, memory or not; the log line says why it did so. */
+static void end_without_memory(struct flow *flow)
+{
+	static const char comment[] = ": out of memory\n\n";
+	static const struct iovec ending = { (void *)(uintptr_t)comment, sizeof(comment) - 1 };
+
+	stream_begin(flow);
+	flow->answer.body = (struct gather){ .v = (struct iovec *)(uintptr_t)&ending,
+					     .count = 1,
+					     .total = ending.iov_len };
+}
+
+void flow_answer_event(struct flow *flow)
+{
+	const struct gather json = flow->answer.body;
+
+	stream_begin(flow);
+	sse_write_message(&flow->answer.body, &json);
+	if (json.total != 0 && gather_done(&flow->answer.body) == ERR_OK)
+		return;
+	if (flow->progress.begun)
+		end_without_memory(flow);
+	else
 		(void)flow_refuse_err(flow, ERR_BUSY);
 }

@@ -104,6 +104,7 @@ enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 	}
 	if (flow->reservation.granted) {
 		flow->reserved = true;
+		flow_progress_admit(&flow->progress, env->now);
 		return FLOW_NEXT;
 	}
 	/* A limit that has no room for one more attempt does not hide why the last one failed. */
@@ -135,11 +136,26 @@ static void note_request(const struct flow *flow, const struct flow_env *env)
 				    env->now);
 }
 
+/* False: as many answers are on their way as streams as there may be. */
+static bool take_stream(struct flow *flow, const struct flow_env *env)
+{
+	flow->streaming = false;
+	flow->first_output_at = 0;
+	flow->progress.output = 0;
+	if (flow->wants_stream && flow->stream == NULL) {
+		must(env->streams != NULL);
+		flow->stream = slab_take(env->streams);
+	}
+	return !flow->wants_stream || flow->stream != NULL;
+}
+
 /* Entered twice: to start the attempt, and when it is over. */
 enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
 {
 	if (flow->called)
 		return FLOW_NEXT;
+	if (!take_stream(flow, env))
+		return flow->attempts != 0 ? flow_give_up(flow) : flow_refuse_err(flow, ERR_BUSY);
 	flow->called = true;
 	note_request(flow, env);
 	note_tried(flow);
@@ -198,23 +214,35 @@ static bool keep_answer(struct flow *flow)
 	return !slice_absent(answer->body);
 }
 
+static enum err read_answer(struct flow *flow, const struct flow_env *env,
+			    struct sampling_result *result, struct provider_failure *why)
+{
+	struct provider_answer *answer = &flow->call.answer;
+
+	if (flow->streaming)
+		return flow_stream_end(flow, result, why);
+	answer->wall_s = env->wall_ns / SEC;
+	(void)memcpy(answer->chance, flow->chance, sizeof(answer->chance));
+	if (!keep_answer(flow))
+		return ERR_BUSY;
+	return dialect_decode(flow->dialect, &flow->encoded.decode, answer, env->json, flow->arena,
+			      result, why);
+}
+
 enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 {
 	struct provider_failure why = { .err = ERR_OK, .retry_after_ms = -1 };
 	struct sampling_result result;
 
-	if (flow->call.err != ERR_OK)
+	if (flow->call.err != ERR_OK && (!flow->streaming || flow->call.err == ERR_DEADLINE))
 		return call_failed(flow);
-	flow->call.answer.wall_s = env->wall_ns / SEC;
-	(void)memcpy(flow->call.answer.chance, flow->chance, sizeof(flow->call.answer.chance));
-	enum err err = ERR_BUSY;
-	if (keep_answer(flow))
-		err = dialect_decode(flow->dialect, &flow->encoded.decode, &flow->call.answer,
-				     env->json, flow->arena, &result, &why);
+	enum err err = read_answer(flow, env, &result, &why);
 	if (err != ERR_OK) {
 		why.err = err;
 		flow->attempt_usage = why.usage;
 		flow->attempt_usage.known = why.usage_known;
+		if (flow->call.timed_out) /* within its answer */
+			return call_failed(flow);
 		flow->failure = (struct flow_failure){ .why = why, .sent = true };
 		return FLOW_FAILED;
 	}
@@ -292,6 +320,8 @@ static void tell_health(struct flow *flow, const struct flow_env *env)
 		.wall_ns = env->wall_ns,
 	};
 
+	if (call->sent_at != 0 && flow->first_output_at > call->sent_at)
+		outcome.first = flow->first_output_at - call->sent_at;
 	if (call->sent_at != 0)
 		outcome.took = (call->done_at != 0 ? call->done_at : env->now) - call->sent_at;
 	health_ended(&flow->choice, &outcome, env->now);
@@ -318,14 +348,17 @@ void flow_settle_up(struct flow *flow, const struct flow_env *env)
 struct metrics_attempt flow_attempt_report(const struct flow *flow)
 {
 	const struct upstream_call *call = &flow->call;
-	const bool heard = call->first_byte_at > call->sent_at && call->sent_at != 0;
+	/* A stream's first token is not its first byte. */
+	const nsec_t first =
+		flow->first_output_at != 0 ? flow->first_output_at : call->first_byte_at;
+	const bool heard = first > call->sent_at && call->sent_at != 0;
 
 	must(flow->called && flow->attempts != 0);
 	return (struct metrics_attempt){
 		.model = flow->model_id,
 		.provider = flow->provider_name,
 		.outcome = flow->tried[flow->attempts - 1].err,
-		.ttft = heard ? call->first_byte_at - call->sent_at : 0,
+		.ttft = heard ? first - call->sent_at : 0,
 		.settled_without_usage = flow->settled_without_usage,
 		.usd_overrun_nano = flow->overrun,
 	};

@@ -134,17 +134,20 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 	const struct config *config = env->config;
 	const struct provider *provider = &config->providers[flow->provider];
 	const struct model *model = &config->catalog.models[flow->route.model];
+
+	flow->profile = model->profile;
+	health_apply(env->health, flow->route.model, &flow->profile);
+	flow->wants_stream = flow_stream_wanted(flow);
 	const struct encode_in in = {
 		.request = &flow->request,
 		.profile = &flow->profile,
 		.model = model->name,
 		.max_tokens = flow->verdict.max_tokens,
 		.final_round = flow->verdict.final_round,
+		.stream = flow->wants_stream,
 	};
 	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
 
-	flow->profile = model->profile;
-	health_apply(env->health, flow->route.model, &flow->profile);
 	enum err err =
 		dialect_encode(flow->dialect, &in, env->json, flow->arena, &flow->encoded, &fault);
 	if (err == ERR_OK) {

@@ -11,33 +11,53 @@ static struct slice header(const struct flow *flow, enum http_header name)
 	return flow->in.headers[name];
 }
 
-/* Whether an Accept header admits application/json: no header counts as any, a range with q=0 is a no,
- * and the most specific range decides (RFC 9110, 12.5.1). */
-static bool accepts_json(struct slice accept)
+struct acceptable {
+	int best; /* of the ranges that were seen, the most specific; -1: none */
+	bool json, stream;
+};
+
+/* Zero is a no (RFC 9110, 12.4.2). */
+static bool is_zero(struct slice params)
 {
-	static const struct slice ranges[] = { SLICE_INIT("*/*"), SLICE_INIT("application/*"),
-					       SLICE_INIT("application/json") };
-	int best = -1;
-	bool admitted = slice_absent(accept);
+	bool zero = false;
+
+	while (!slice_absent(params)) {
+		struct slice value = slice_cut(&params, ';');
+		struct slice name = slice_trim(slice_cut(&value, '='));
+		value = slice_trim(value);
+		if (slice_eq_nocase(name, SLICE("q")) && value.len > 0)
+			zero = strspn(value.at, "0.") >= value.len;
+	}
+	return zero;
+}
+
+static void take_range(struct acceptable *take, struct slice range, bool zero)
+{
+	static const struct slice json[] = { SLICE_INIT("*/*"), SLICE_INIT("application/*"),
+					     SLICE_INIT("application/json") };
+
+	for (int i = take->best + 1; i < (int)COUNT_OF(json); i++)
+		if (slice_eq_nocase(range, json[i])) {
+			take->best = i;
+			take->json = !zero;
+		}
+	if (slice_eq_nocase(range, SLICE("text/event-stream")))
+		take->stream = !zero;
+}
+
+/* What an Accept header admits: no header counts as any, and the most specific range decides (RFC 9110,
+ * 12.5.1); but a stream has to be asked for by its name (DESIGN 4.3). */
+static void read_accept(struct flow *flow, struct slice accept)
+{
+	struct acceptable take = { .best = -1, .json = slice_absent(accept) };
 
 	while (!slice_absent(accept)) {
 		struct slice params = slice_cut(&accept, ',');
 		struct slice range = slice_trim(slice_cut(&params, ';'));
-		bool zero = false;
-		while (!slice_absent(params)) {
-			struct slice value = slice_cut(&params, ';');
-			struct slice name = slice_trim(slice_cut(&value, '='));
-			value = slice_trim(value);
-			if (slice_eq_nocase(name, SLICE("q")) && value.len > 0)
-				zero = strspn(value.at, "0.") >= value.len;
-		}
-		for (int i = best + 1; i < (int)COUNT_OF(ranges); i++)
-			if (slice_eq_nocase(range, ranges[i])) {
-				best = i;
-				admitted = !zero;
-			}
+		take_range(&take, range, is_zero(params));
 	}
-	return admitted;
+	flow->takes_json = take.json;
+	flow->takes_stream = take.stream;
 }
 
 static bool is_json(struct slice content_type)
@@ -73,7 +93,8 @@ enum flow_move flow_http(struct flow *flow, const struct flow_env *env)
 		return flow_refuse_err(flow, ERR_BODY_TOO_LARGE);
 	if (post && !is_json(header(flow, HTTP_CONTENT_TYPE)))
 		return flow_refuse_err(flow, ERR_MEDIA_TYPE);
-	if (post && !accepts_json(header(flow, HTTP_ACCEPT)))
+	read_accept(flow, header(flow, HTTP_ACCEPT));
+	if (post && !flow->takes_json && !flow->takes_stream)
 		return flow_refuse_err(flow, ERR_NOT_ACCEPTABLE);
 	return FLOW_NEXT;
 }
@@ -159,6 +180,43 @@ enum flow_move flow_headers(struct flow *flow, const struct flow_env *env)
 	return FLOW_NEXT;
 }
 
+/* The caller is told meanwhile, and may therefore wait for longer. */
+static enum flow_move begin_progress(struct flow *flow)
+{
+	const struct slice token = flow->request.progress_token;
+	const struct fault too_long = {
+		.err = ERR_FIELD,
+		.offset = FAULT_NO_OFFSET,
+		.detail = "params._meta.progressToken is longer than 1,024 bytes",
+	};
+
+	_Static_assert(PROGRESS_TOKEN_MAX == 1024, "what the detail says");
+	if (token.len > PROGRESS_TOKEN_MAX)
+		return flow_refuse(flow, &too_long, NULL);
+	if (!flow_progress_want(&flow->progress, token, flow->arena))
+		return flow_refuse_err(flow, ERR_BUSY);
+	flow->deadline = flow->started + flow->plan->limits.deadline_progress;
+	must(take_timeout(flow)); /* it was good before */
+	return FLOW_NEXT;
+}
+
+static bool has_answer(enum rpc_method method)
+{
+	return method == RPC_CREATE_MESSAGE || method == RPC_INITIALIZE || method == RPC_PING ||
+	       method == RPC_UNKNOWN;
+}
+
+/* DESIGN 4.3: an event stream for whom there is something to tell, else JSON. */
+static enum flow_move choose_form(struct flow *flow)
+{
+	if (flow->takes_stream && flow->rpc.method == RPC_CREATE_MESSAGE &&
+	    !slice_absent(flow->request.progress_token))
+		return begin_progress(flow);
+	if (!flow->takes_json && has_answer(flow->rpc.method))
+		return flow_refuse_err(flow, ERR_NOT_ACCEPTABLE);
+	return FLOW_NEXT;
+}
+
 enum flow_move flow_decode(struct flow *flow, const struct flow_env *env)
 {
 	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
@@ -167,7 +225,7 @@ enum flow_move flow_decode(struct flow *flow, const struct flow_env *env)
 
 	flow->rpc_known = true;
 	if (err == ERR_OK)
-		return FLOW_NEXT;
+		return choose_form(flow);
 	fault.err = err;
 	return flow_refuse(flow, &fault, NULL);
 }

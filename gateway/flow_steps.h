@@ -51,6 +51,14 @@ uint64_t flow_draw(struct flow *flow);
  * what became of it to those who keep health. */
 void flow_settle_up(struct flow *flow, const struct flow_env *env);
 
+/* flow_stream.c */
+/* Whether the answer is asked for as a stream: when somebody is told meanwhile, or when the whole one
+ * could take longer than anybody waits in silence. */
+bool flow_stream_wanted(const struct flow *flow);
+/* The stream is over; what dialect_decode says of a whole body. */
+MUST_USE enum err flow_stream_end(struct flow *flow, struct sampling_result *result,
+				  struct provider_failure *why);
+
 /* flow_retry.c */
 /* Whether the deadline leaves that wait, and time for an attempt after it. */
 bool flow_fits(const struct flow *flow, nsec_t now, nsec_t wait);
@@ -73,5 +81,7 @@ void flow_answer_json(struct flow *flow);
 void flow_answer_field(struct flow *flow, struct slice name, struct slice value);
 /* The createMessage result. */
 void flow_answer_result(struct flow *flow);
+/* Makes the JSON answer that is there the last event of a stream. */
+void flow_answer_event(struct flow *flow);
 
 #endif

@@ -6,7 +6,10 @@
 #include "codec/json_write.h"
 
 enum {
-	REQUESTS_MAX = 32768,         /* in flight per worker; beyond: 503 */
+	REQUESTS_MAX = 32768, /* in flight per worker; beyond: 503 */
+	STREAMS_MAX = 12288,  /* answers at once that come as streams, likewise */
+	STREAM_ANSWER_MAX =
+		12 << 20, /* bytes of an answer that comes as one: is kept up to twice */
 	REQUEST_ARENA_MAX = 64 << 20, /* bytes a request's typed slices and small texts may take */
 	ARENA_CHUNKS_KEPT = 4096,     /* free chunks a worker keeps */
 	WORKER_TURN_MAX_MS = 1000,    /* the loop turns at least that often: healthz and watchdog */

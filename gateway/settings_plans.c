@@ -125,6 +125,7 @@ static void build_limits(const struct plan_form *form, struct tenant_limits *out
 		.usd_per_day = v[LIMIT_usd_per_day],
 		.usd_per_month = v[LIMIT_usd_per_month],
 		.deadline = v[LIMIT_deadline],
+		.deadline_progress = v[LIMIT_deadline_progress],
 		.away_rates_closed = form->away_rates == 1,
 		.away_usd = form->away_usd,
 	};

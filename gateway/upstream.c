@@ -122,6 +122,7 @@ static void on_state_late(struct upstream_call *call)
 		break;
 	case UPSTREAM_SENT:
 	case UPSTREAM_BODY:
+		call->timed_out = true;
 		upstream_call_end(call, ERR_PROVIDER_DOWN,
 				  call->first_byte_at == 0
 					  ? "no answer byte within the first_byte timeout"
@@ -269,7 +270,7 @@ static void call_reset(struct upstream_call *call, struct upstream_pool *pool)
 	call->err = ERR_OK;
 	call->detail = NULL;
 	call->answer = (struct provider_answer){ 0 };
-	call->bytes_sent = call->retried = call->in_pieces = call->paused = false;
+	call->bytes_sent = call->timed_out = call->retried = call->in_pieces = call->paused = false;
 	call->wish = UPSTREAM_WANTED;
 	call->sent_at = call->first_byte_at = call->done_at = call->queued_ns = 0;
 	call->pool = pool;

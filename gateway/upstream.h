@@ -78,7 +78,8 @@ struct upstream_call {
 	void (*done)(struct upstream_call *call);
 	/* Both or neither NULL. `head` is asked once the head of an answer that has a body is there:
 	 * true, and the body comes in pieces; false, and it is collected whole, as with NULL. In it
-	 * answer.status and .headers are valid, the headers until it returns. */
+	 * answer.status and .headers are valid, the headers until it returns: for pieces it leaves
+	 * copies of its own there, or nothing. */
 	bool (*head)(struct upstream_call *call);
 	/* The next bytes of the body, never none, borrowed during the call. In here neither
 	 * upstream_cancel nor upstream_finish may be called, but upstream_pause and
@@ -90,10 +91,11 @@ struct upstream_call {
 	 * connection). ERR_BUSY: queue full. ERR_PROVIDER_ANSWER: not HTTP, hostile. ERR_DEADLINE. */
 	enum err err;
 	const char *detail; /* for the log; static; NULL when ERR_OK */
-	/* slices point into `buffer` and live until upstream_finish; after an answer in pieces there is
-	 * the status alone */
+	/* slices point into `buffer` and live until upstream_finish; of an answer in pieces there are
+	 * the status and what `head` left of the headers */
 	struct provider_answer answer;
 	bool bytes_sent; /* at least one request byte was handed to the kernel */
+	bool timed_out;  /* ERR_PROVIDER_DOWN for want of bytes, before or within an answer */
 	nsec_t sent_at, first_byte_at, done_at, queued_ns;
 	/* private */
 	enum upstream_state state;

@@ -144,8 +144,9 @@ static void ask_how(struct upstream_conn *conn, const char *bytes)
 	call->answer.wall_s = net_wall_s(conn->pool->up->loop);
 	call->in_pieces = call->head(call);
 	upstream_http_go_on(&conn->http, call->in_pieces);
-	call->answer.headers = (struct provider_headers){ 0 };
 	call->answer.body = slice_of(NULL, 0);
+	if (!call->in_pieces)
+		call->answer = (struct provider_answer){ 0 };
 	if (call->in_pieces && !conn->narrow) {
 		net_limit_input(conn->net, UNREAD_MAX);
 		conn->narrow = true;

@@ -30,6 +30,7 @@ static struct flow_env worker_env(struct worker *worker)
 		.health = worker->providers.health,
 		.json = worker->json,
 		.tokens = worker->tokens,
+		.streams = &worker->streams,
 		.now = net_now(worker->loop),
 		.wall_ns = net_wall_ns(worker->loop),
 		.draining = worker->given_up,
@@ -120,6 +121,7 @@ static void request_end(struct request *r, bool cut_short)
 	must_obj(r, REQUEST_MAGIC);
 	waiting_remove(r);
 	net_timer_stop(worker->loop, &r->wait);
+	worker_stream_fini(r);
 	upstream_cancel(&r->flow.call);
 	upstream_finish(&r->flow.call);
 	if (r->pool != NULL)
@@ -202,6 +204,7 @@ static bool do_send(struct request *r)
 
 	upstream_finish(call); /* the attempt before */
 	call->done = on_provider_done;
+	worker_stream_begin(r);
 	if (r->pool != NULL) {
 		upstream_start(r->pool, call);
 		return true;
@@ -242,6 +245,11 @@ static void do_answer(struct request *r)
 
 	r->answered = true;
 	waiting_remove(r);
+	worker_stream_fini(r);
+	if (r->flow.progress.begun) {
+		worker_stream_end(r);
+		return;
+	}
 	http_answer(r->exchange, answer->status, answer->fields, answer->field_count,
 		    answer->body.v, answer->body.count, answer->body.total);
 }
@@ -343,6 +351,7 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 	r->exchange = exchange;
 	r->pool = NULL;
 	r->wait = (struct net_timer){ .place = 0 };
+	worker_stream_init(r);
 	waiting_add(worker, r);
 	arena_init(&r->arena, &worker->arenas, REQUEST_ARENA_MAX);
 	flow_init(&r->flow, in, &r->arena, random, net_now(worker->loop),
@@ -375,6 +384,12 @@ static void on_sent(void *owner, void *request)
 {
 	(void)owner;
 	request_end(request, false);
+}
+
+static void on_ready(void *owner, void *request)
+{
+	(void)owner;
+	worker_stream_ready(request);
 }
 
 /* ---- the thread ---- */
@@ -411,6 +426,7 @@ static void *worker_main(void *arg)
 	(void)snprintf(name, sizeof(name), "worker-%u", worker->args.index);
 	(void)pthread_setname_np(pthread_self(), name); /* for top, gdb and strace */
 	worker->slabs[0] = (struct panic_slab){ "requests", &worker->requests };
+	worker->slabs[1] = (struct panic_slab){ "streams", &worker->streams };
 	worker->panic.slabs = worker->slabs;
 	worker->panic.slab_count = COUNT_OF(worker->slabs);
 	panic_set_context(&worker->panic);
@@ -459,9 +475,11 @@ static bool worker_build(struct worker *worker)
 {
 	const struct worker_args *args = &worker->args;
 	const struct http_limits limits = worker_http_limits(worker, args->config);
-	const struct http_handler handler = {
-		.owner = worker, .begin = on_begin, .gone = on_gone, .sent = on_sent
-	};
+	const struct http_handler handler = { .owner = worker,
+					      .begin = on_begin,
+					      .gone = on_gone,
+					      .sent = on_sent,
+					      .ready = on_ready };
 
 	worker->loop = net_loop_new();
 	worker->json = json_work_new();
@@ -471,7 +489,8 @@ static bool worker_build(struct worker *worker)
 	worker->healths = calloc(WORKER_PROVIDERS_MAX, sizeof(*worker->healths));
 	if (worker->loop == NULL || worker->json == NULL || worker->health == NULL ||
 	    worker->tokens == NULL || worker->pool_counts == NULL || worker->healths == NULL ||
-	    !slab_init(&worker->requests, sizeof(struct request), REQUESTS_MAX))
+	    !slab_init(&worker->requests, sizeof(struct request), REQUESTS_MAX) ||
+	    !slab_init(&worker->streams, sizeof(struct stream), STREAMS_MAX))
 		return false;
 	net_loop_set_owner(worker->loop, worker);
 	if (!use_codec(worker->json))

@@ -29,6 +29,7 @@ struct worker {
 	struct store_redis *redis; /* NULL: limits are kept in the table alone */
 	struct store *store;
 	struct slab requests;
+	struct slab streams; /* of answers that come as one */
 	struct arena_pool arenas;
 	struct json_work *json;
 	struct health *health;
@@ -42,19 +43,24 @@ struct worker {
 	size_t random_left;
 	struct request *waiting; /* those without an answer yet */
 	bool given_up;           /* requests are refused */
-	struct panic_slab slabs[1];
+	struct panic_slab slabs[2];
 	struct panic_context panic; /* what this thread is doing, should a promise break */
 };
 
 struct request {
 	uint32_t magic;
-	bool placed;                   /* holds a concurrency place in the store */
-	bool answered;                 /* http_answer was called */
+	bool placed;   /* holds a concurrency place in the store */
+	bool answered; /* the answer is there: http_answer was called, or it ends a stream */
 	struct request *next, **place; /* in worker->waiting; place NULL: not on it */
 	struct worker *worker;
 	struct http_exchange *exchange;
 	struct upstream_pool *pool; /* chosen while the snapshot was at hand */
 	struct net_timer wait;      /* before another attempt */
+	struct {
+		struct net_timer timer; /* of the next notification */
+		bool unsent;            /* the last one has not left */
+		bool late;              /* and the next was due: the provider is held up */
+	} told;
 	struct arena arena;
 	struct flow flow;
 };
@@ -68,6 +74,21 @@ void worker_refuse_waiting(struct worker *worker);
 
 /* Pools, breakers and keys, for the scrape. */
 void worker_publish(struct worker *worker);
+
+/* ---- worker_stream.c ---- */
+
+/* A new request; one that waits for no answer any more, in whatever state; harmless when repeated. */
+void worker_stream_init(struct request *r);
+void worker_stream_fini(struct request *r);
+
+/* An attempt is about to be sent: its answer may come as a stream, and the caller be told. */
+void worker_stream_begin(struct request *r);
+
+/* The answer of a request whose stream has begun is there: it is sent as soon as it can. */
+void worker_stream_end(struct request *r);
+
+/* What was told last has left. */
+void worker_stream_ready(struct request *r);
 
 /* ---- worker_control.c ---- */
 

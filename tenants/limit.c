@@ -39,6 +39,7 @@ struct tenant_limits limit_defaults(void)
 		.usd_per_day = limit_rows[LIMIT_usd_per_day].preset,
 		.usd_per_month = limit_rows[LIMIT_usd_per_month].preset,
 		.deadline = limit_rows[LIMIT_deadline].preset,
+		.deadline_progress = limit_rows[LIMIT_deadline_progress].preset,
 	};
 }
 
@@ -51,5 +52,6 @@ struct tenant_limits limit_none(void)
 		.usd_per_day = LIMIT_NONE,
 		.usd_per_month = LIMIT_NONE,
 		.deadline = NSEC_NEVER,
+		.deadline_progress = NSEC_NEVER,
 	};
 }

@@ -28,6 +28,7 @@ struct tenant_limits {
 	bool tool_rounds_refuse;             /* tool_rounds_action: refuse; else final */
 	uint64_t usd_per_day, usd_per_month; /* nano-USD; UINT64_MAX: no such limit */
 	nsec_t deadline;                     /* of a whole request */
+	nsec_t deadline_progress;            /* of one whose caller is told about progress */
 	/* on_store_failure: what happens while the shared store is not there */
 	bool away_rates_closed; /* rates: closed; else local */
 	uint64_t away_usd;      /* budget: nano-USD a day and gateway; 0: closed */

@@ -143,7 +143,6 @@ SETTING(MODEL, "enabled", BOOL, enabled, 0, "true", 1, RELOAD, "false: not used"
 CHOICE(PLAN, "limits.max_tokens_mode", max_tokens_mode, "clamp|refuse", "clamp", RELOAD, "what happens to a request over max_tokens")
 CHOICE(PLAN, "limits.tool_rounds_action", tool_rounds_action, "final|refuse", "final", RELOAD, "at tool_rounds: one last answer without calls, or a refusal")
 SETTING(PLAN, "limits.enforce", BOOL, enforce, 0, "true", 1, RELOAD, "false: all limits here count and refuse nothing (requests that would be refused: sluice_limit_decisions_total)")
-LATER(PLAN, "limits.deadline_progress")
 LATER(PLAN, "limits.loop_tokens")
 #define LIMIT(limit, unit, minimum, preset, maximum, meaning)
 #define COUNTED(limit, unit, minimum, preset, maximum, meaning) \

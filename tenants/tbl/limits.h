@@ -19,4 +19,5 @@ LIMIT(tool_rounds, "rounds", 1, 10, 1000000, "rounds of one tool loop; tool_roun
 COUNTED(usd_per_day, "nano-USD", 0, 5000000000, 10000000000000000, "money a UTC day")
 COUNTED(usd_per_month, "nano-USD", 0, LIMIT_NONE, 10000000000000000, "money a UTC month")
 LIMIT(deadline, "ns", 1 * MSEC, 55 * SEC, 3600 * SEC, "of a whole request, retries included")
+LIMIT(deadline_progress, "ns", 1 * MSEC, 600 * SEC, 3600 * SEC, "the same where the caller is told about progress (an event stream)")
 #undef COUNTED

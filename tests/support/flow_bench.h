@@ -23,6 +23,7 @@ struct bench {
 	struct limit_table *table;
 	struct store_memory memory;
 	struct json_work *work;
+	struct slab streams; /* one */
 	struct arena_pool pool;
 	struct arena arena;
 	struct health *health;
@@ -73,6 +74,7 @@ static inline struct bench *bench_new(struct config *config)
 	assert_non_null(b->table);
 	store_memory_init(&b->memory, b->table);
 	b->work = json_work_new();
+	assert_true(slab_init(&b->streams, sizeof(struct stream), 1));
 	b->health = health_new();
 	b->view = health_view_new(b->health, b->config, 1);
 	assert_non_null(b->view);
@@ -91,10 +93,19 @@ static inline void bench_use(struct bench *b, struct config *config)
 	b->config = config;
 }
 
+static inline void give_stream(struct bench *b)
+{
+	if (b->flow.stream != NULL)
+		slab_give(&b->streams, b->flow.stream);
+	b->flow.stream = NULL;
+}
+
 static inline void bench_free(struct bench *b)
 {
 	arena_give(&b->arena);
 	arena_pool_fini(&b->pool);
+	give_stream(b);
+	slab_fini(&b->streams);
 	health_ended(&b->flow.choice, NULL, b->now);
 	health_view_free(b->view);
 	health_free(b->health);
@@ -123,6 +134,7 @@ static inline enum flow_effect run(struct bench *b, enum flow_event event)
 	const struct flow_env env = { .config = b->config,
 				      .health = b->view,
 				      .json = b->work,
+				      .streams = &b->streams,
 				      .now = b->now,
 				      .wall_ns = (uint64_t)BENCH_WALL_S * SEC };
 
@@ -135,6 +147,7 @@ static inline enum flow_effect start(struct bench *b, const struct http_incoming
 
 	health_ended(&b->flow.choice, NULL,
 		     b->now); /* of a request that a test left in the midst */
+	give_stream(b);
 	arena_give(&b->arena);
 	arena_init(&b->arena, &b->pool, REQUEST_ARENA_MAX);
 	flow_init(&b->flow, in, &b->arena, random, b->now, (uint64_t)BENCH_WALL_S * SEC);

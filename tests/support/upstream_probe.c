@@ -235,6 +235,8 @@ static bool on_head(struct upstream_call *call)
 {
 	must(call->answer.status != 0 && slice_absent(call->answer.body) == false &&
 	     call->answer.body.len == 0);
+	if (call->answer.status == 200)
+		call->answer.headers = (struct provider_headers){ 0 };
 	return call->answer.status == 200;
 }
 

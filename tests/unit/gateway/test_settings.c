@@ -214,6 +214,7 @@ static void defaults_are_those_of_the_design(void **state)
 	assert_int_equal(p->limits.usd_per_day, 5000000000);
 	assert_int_equal(p->limits.usd_per_month, UINT64_MAX);
 	assert_int_equal(p->limits.deadline, 55 * SEC);
+	assert_int_equal(p->limits.deadline_progress, 600 * SEC);
 	rig_fini(&rig);
 }
 

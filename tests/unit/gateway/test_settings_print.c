@@ -151,6 +151,7 @@ static void the_plan_of_defaults_in_the_example_is_that_of_a_tenant_without_a_pl
 	assert_int_equal(x->limits.usd_per_day, y->limits.usd_per_day);
 	assert_int_equal(x->limits.usd_per_month, y->limits.usd_per_month);
 	assert_int_equal(x->limits.deadline, y->limits.deadline);
+	assert_int_equal(x->limits.deadline_progress, y->limits.deadline_progress);
 	assert_memory_equal(&x->models, &y->models, sizeof(x->models));
 	assert_int_equal(x->default_model, y->default_model);
 	assert_memory_equal(&x->capabilities, &y->capabilities, sizeof(x->capabilities));

@@ -25,6 +25,7 @@ static void the_defaults_are_those_of_the_design(void **state)
 	assert_int_equal(limits.usd_per_day, UINT64_C(5000000000));
 	assert_true(limits.usd_per_month == LIMIT_NONE);
 	assert_int_equal(limits.deadline, 55 * SEC);
+	assert_int_equal(limits.deadline_progress, 600 * SEC);
 }
 
 static void a_burst_that_is_not_said_follows_its_rate(void **state)

@@ -1,0 +1,98 @@
+/* flow_stream.c - the provider's answer as a stream: whether to ask for one, and what comes of it
+ * (codec/stream.h, contract/providers.md 2). */
+#include "gateway/flow_steps.h"
+
+#include "codec/base/must.h"
+
+/* 3600 s * max_tokens / 128000 is over 10 minutes: so long no provider holds a connection on which
+ * nothing is said, and some refuse to. */
+enum { STREAM_TOKENS_OVER = 21333 };
+
+static const struct stream_limits limits = { .answer_bytes_max = STREAM_ANSWER_MAX };
+
+bool flow_stream_wanted(const struct flow *flow)
+{
+	const uint32_t most = flow->verdict.max_tokens < flow->profile.max_output
+				      ? flow->verdict.max_tokens
+				      : flow->profile.max_output;
+
+	return flow->dialect->stream != NULL &&
+	       (flow->progress.wanted || most > STREAM_TOKENS_OVER);
+}
+
+/* ---- its head ---- */
+
+static bool is_event_stream(struct slice content_type)
+{
+	if (slice_absent(content_type))
+		return false;
+	struct slice type = slice_trim(slice_cut(&content_type, ';'));
+	return slice_eq_nocase(type, SLICE("text/event-stream"));
+}
+
+/* A copy that outlives the connection's buffer; without memory it was never sent. */
+static void keep(struct flow *flow, struct slice *header)
+{
+	if (!slice_absent(*header))
+		*header = arena_copy(flow->arena, *header);
+}
+
+static void keep_headers(struct flow *flow, struct provider_headers *headers)
+{
+	struct slice *const kept[] = { &headers->date,           &headers->retry_after,
+				       &headers->retry_after_ms, &headers->should_retry,
+				       &headers->request_id,     &headers->content_type };
+
+	for (size_t i = 0; i < COUNT_OF(kept); i++)
+		keep(flow, kept[i]);
+	for (size_t i = 0; headers->rates_sent && i < RATE_KINDS; i++) {
+		keep(flow, &headers->rates[i].limit);
+		keep(flow, &headers->rates[i].remaining);
+		keep(flow, &headers->rates[i].reset);
+	}
+}
+
+/* A host that does not know `stream`, or an error, answers in one piece. */
+bool flow_stream_head(struct flow *flow, struct json_work *json)
+{
+	struct provider_answer *answer = &flow->call.answer;
+
+	must_obj(flow, FLOW_MAGIC);
+	must(flow->stream != NULL);
+	if (answer->status / 100 != 2 || !is_event_stream(answer->headers.content_type))
+		return false;
+	keep_headers(flow, &answer->headers);
+	(void)memcpy(answer->chance, flow->chance, sizeof(answer->chance));
+	stream_open(flow->stream, flow->dialect, &flow->encoded.decode, answer, &limits, json,
+		    flow->arena);
+	flow->streaming = true;
+	flow->progress.heard = true;
+	return true;
+}
+
+/* ---- its body ---- */
+
+enum stream_state flow_stream_take(struct flow *flow, struct slice bytes, nsec_t now)
+{
+	must(flow->streaming);
+	enum stream_state state = stream_feed(flow->stream, bytes);
+	const struct stream_progress *progress = &flow->stream->progress;
+
+	if (progress->begun && flow->first_output_at == 0)
+		flow->first_output_at = now;
+	flow->progress.output = progress->output_bytes;
+	return state;
+}
+
+enum err flow_stream_end(struct flow *flow, struct sampling_result *result,
+			 struct provider_failure *why)
+{
+	const bool broke = flow->call.err != ERR_OK;
+
+	must(flow->streaming);
+	flow->streaming = false;
+	enum err err = stream_end(flow->stream, broke ? STREAM_BROKE : STREAM_ENDED, result, why);
+	if (err != ERR_OK && broke)
+		why->blame = BLAME_ENDPOINT;
+	return err;
+}

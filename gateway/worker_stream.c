@@ -1,0 +1,133 @@
+/* worker_stream.c - a request's streams: the provider's, as it comes, and the caller's progress.
+ *
+ * The two are coupled by time alone: pieces of the provider's change what is to be told, and a timer
+ * tells it. While a notification has not left, the next one waits; if it becomes due meanwhile, the
+ * caller does not keep up, and nothing more is read for it. */
+#include "gateway/worker_parts.h"
+
+#include "codec/base/must.h"
+
+static struct request *of_call(struct upstream_call *call)
+{
+	struct flow *flow = CONTAINER_OF(call, struct flow, call);
+
+	return CONTAINER_OF(flow, struct request, flow);
+}
+
+/* ---- to the caller ---- */
+
+/* The timer is set again only when it would fire too late. */
+static void arm(struct request *r)
+{
+	nsec_t due = flow_progress_due(&r->flow.progress);
+
+	if (due < r->told.timer.due)
+		net_timer_set(r->worker->loop, &r->told.timer, due);
+}
+
+static void tell(struct request *r, nsec_t now)
+{
+	struct flow *flow = &r->flow;
+	const bool first = !flow->progress.begun;
+	const struct slice event = flow_tell(flow, now);
+
+	r->told.unsent = true;
+	if (first)
+		http_begin_pieces(r->exchange, flow->answer.status, flow->answer.fields,
+				  flow->answer.field_count, event);
+	else
+		http_more(r->exchange, event);
+}
+
+static void on_due(struct net_timer *timer)
+{
+	struct request *r = CONTAINER_OF(timer, struct request, told.timer);
+	nsec_t now = net_now(r->worker->loop);
+
+	must_obj(r, REQUEST_MAGIC);
+	must(!r->answered);
+	timer->due = NSEC_NEVER;
+	if (flow_progress_due(&r->flow.progress) > now) {
+		arm(r);
+	} else if (r->told.unsent) {
+		r->told.late = true;
+		upstream_pause(&r->flow.call);
+	} else {
+		tell(r, now);
+		arm(r);
+	}
+}
+
+static void end(struct request *r)
+{
+	const struct gather *body = &r->flow.answer.body;
+
+	http_end(r->exchange, body->v, body->count, body->total);
+}
+
+void worker_stream_ready(struct request *r)
+{
+	r->told.unsent = false;
+	if (r->answered) {
+		end(r);
+		return;
+	}
+	if (r->told.late) {
+		r->told.late = false;
+		upstream_resume(&r->flow.call);
+	}
+	arm(r);
+}
+
+void worker_stream_end(struct request *r)
+{
+	if (!r->told.unsent)
+		end(r);
+}
+
+/* ---- from the provider ---- */
+
+static bool on_head(struct upstream_call *call)
+{
+	struct request *r = of_call(call);
+
+	if (!flow_stream_head(&r->flow, r->worker->json))
+		return false;
+	arm(r);
+	return true;
+}
+
+static void on_piece(struct upstream_call *call, struct slice bytes)
+{
+	struct request *r = of_call(call);
+	enum stream_state state = flow_stream_take(&r->flow, bytes, net_now(r->worker->loop));
+
+	if (state != STREAM_OPEN)
+		upstream_enough(call, state == STREAM_DONE);
+	arm(r);
+}
+
+void worker_stream_begin(struct request *r)
+{
+	struct upstream_call *call = &r->flow.call;
+
+	call->head = r->flow.wants_stream ? on_head : NULL;
+	call->piece = r->flow.wants_stream ? on_piece : NULL;
+	arm(r);
+}
+
+/* ---- both ---- */
+
+void worker_stream_init(struct request *r)
+{
+	r->told.timer = (struct net_timer){ .due = NSEC_NEVER, .fire = on_due };
+	r->told.unsent = r->told.late = false;
+}
+
+void worker_stream_fini(struct request *r)
+{
+	net_timer_stop(r->worker->loop, &r->told.timer);
+	if (r->flow.stream != NULL)
+		slab_give(&r->worker->streams, r->flow.stream);
+	r->flow.stream = NULL;
+}

@@ -1,0 +1,144 @@
+"""Streams and those who are slow, leave, or send too much.
+ctest: serial timeout=300
+"""
+
+import os
+import queue
+import socket
+import struct
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import h2_client  # noqa: E402
+import harness  # noqa: E402
+import streams  # noqa: E402
+
+MEGABYTE = 1 << 20
+
+
+def thinking(size):
+    """Output that is counted and not kept."""
+    return streams.anthropic("content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": "t" * size})
+
+
+def pss(pid):
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
+
+
+class Pressure(streams.Case):
+    def flood(self, megabytes):
+        """A provider that sends so much, a hundred megabytes a second at most; `sent` has how much is away."""
+        piece = streams.chunk(thinking(16000) * 64)
+        sent, pause = [0], threading.Event()
+
+        def serve(peer, _):
+            peer.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
+            while (request := peer.request()) is not None:
+                count = 10 if b"warm" in request[1] else megabytes * MEGABYTE // len(piece)
+                peer.send(streams.HEAD + streams.chunk(streams.begin().replace(b'"type": "text", "text"',
+                                                                               b'"type": "thinking", "thinking"')))
+                for _ in range(count):
+                    peer.send(piece)
+                    sent[0] += len(piece)
+                    pause.wait(0.01)
+                peer.send(streams.chunk(streams.anthropic("content_block_stop", index=0)
+                                        + streams.anthropic("content_block_start", index=1,
+                                                            content_block={"type": "text", "text": ""})
+                                        + streams.text("done").replace(b'"index": 0', b'"index": 1')
+                                        + streams.end().replace(b'"index": 0', b'"index": 1')) + streams.END)
+        _, gateway = self.scripted(serve)
+        for _ in range(3):  # what stays after the first requests is not growth
+            with streams.Call(gateway, text="warm") as call:
+                self.assertIn("result", call.split()[1])
+        sent[0] = 0
+        return sent, gateway
+
+    def test_a_hundred_megabytes_go_through_a_bounded_room(self):
+        sent, gateway = self.flood(100)
+        pid = gateway.server_pid()
+        before = pss(pid)
+        going = threading.Event()
+        peaks = []
+
+        def watch():
+            while not going.wait(0.01):
+                peaks.append(pss(pid))
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        with streams.Call(gateway, timeout_s=120) as call:
+            told, answer = call.split()
+        going.set()
+        watcher.join()
+        most = max(peaks)
+        self.assertGreater(sent[0], 98 * MEGABYTE)
+        self.assertGreater(told[-1][1]["params"]["progress"], 0)
+        self.assertEqual(harness.text_of(answer["result"]), "done")
+        print(f"PSS grew by {(most - before) / 1024:.0f} KiB of 100 MB")
+        self.assertLess(most - before, MEGABYTE)
+
+    def test_a_caller_that_takes_nothing_stops_the_provider_and_goes_on_when_he_does(self):
+        sent, gateway = self.flood(100)
+        pid = gateway.server_pid()
+        before = pss(pid)
+        with h2_client.Client(gateway.url, windows=False) as client:
+            client.socket.sendall(h2_client.frame(h2_client.SETTINGS, 0, 0, struct.pack(">HI", 4, 0)))
+            client.request(1, "/v1/sampling", streams.fields(), streams.message())
+            seen = []
+
+            def held_up():
+                seen.append(sent[0])
+                return sent[0] > 0 and len(seen) > 100 and len(set(seen[-100:])) == 1
+            harness.wait_for(held_up, "the provider is held up")
+            self.assertLess(sent[0], 70 * MEGABYTE)
+            grown = pss(pid) - before
+            client.socket.sendall(h2_client.frame(h2_client.WINDOW_UPDATE, 0, 1, struct.pack(">I", 1 << 20)))
+            *told, answer = streams.events_of(client.answer(1))
+        print(f"held up after {sent[0] / MEGABYTE:.0f} MB in all; PSS had grown by {grown / 1024:.0f} KiB")
+        self.assertLess(grown, MEGABYTE)
+        self.assertEqual(harness.text_of(answer["result"]), "done")
+        numbers = [event["params"]["progress"] for event in told]
+        self.assertEqual(numbers, sorted(set(numbers)))
+
+
+class Leaving(streams.Case):
+    def soonest(self, leave):
+        """Milliseconds until the provider notices that its caller has gone; of five, the best."""
+        left = queue.Queue()
+
+        def serve(peer, _):
+            peer.request()
+            peer.send(streams.HEAD + streams.chunk(streams.begin() + streams.text("x" * 100)))
+            left.put(peer.wait_end())
+        _, gateway = self.scripted(serve)
+        times = []
+        for _ in range(5):
+            gone_at = leave(gateway)
+            times.append(left.get(timeout=harness.PATIENCE_S) - gone_at)
+        harness.wait_for(lambda: gateway.metrics().sum("sluice_in_flight") == 0, "nothing is in flight")
+        self.assertLess(min(times), 0.1)
+        self.assertEqual(gateway.metrics().sum("sluice_requests_total", outcome="cancelled"), 5)
+
+    def test_over_http1_the_call_is_cancelled_at_once(self):
+        def leave(gateway):
+            call = streams.Call(gateway)
+            next(iter(call))
+            call.reply.close()
+            call.connection.close()
+            return time.monotonic()
+        self.soonest(leave)
+
+    def test_over_http2_too(self):
+        def leave(gateway):
+            with h2_client.Client(gateway.url) as client:
+                client.request(1, "/v1/sampling", streams.fields(), streams.message())
+                client.wait(lambda c: c.count(h2_client.DATA), "the first event")
+                client.socket.sendall(h2_client.frame(h2_client.RST_STREAM, 0, 1, struct.pack(">I", 8)))
+                return time.monotonic()
+        self.soonest(leave)
+
+
+if __name__ == "__main__":
+    harness.main()
