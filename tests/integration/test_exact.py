@@ -81,13 +81,13 @@ class Exact(harness.Case):
             requests_per_minute=6000000000, requests_burst=1000000, concurrent=1000)
         return settings
 
-    def load(self, gateway, count, clients, streams, http2=True):
-        with tempfile.NamedTemporaryFile() as body:
-            body.write(BODY)
-            body.flush()
+    def load(self, gateway, count, clients, streams, http2=True, body=BODY, fields=()):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(body)
+            file.flush()
             run = subprocess.run(
                 ["h2load", *([] if http2 else ["--h1"]), "-n", str(count), "-c", str(clients), "-m", str(streams),
-                 "-d", body.name, "-H", "content-type: application/json", "-H",
+                 "-d", file.name, *[word for field in fields for word in ("-H", field)], "-H", "content-type: application/json", "-H",
                  "authorization: Bearer " + harness.KEY, gateway.url + "/v1/sampling"],
                 capture_output=True, text=True, check=True)
         self.assertIn(f"status codes: {count} 2xx", run.stdout)
@@ -106,15 +106,18 @@ class Exact(harness.Case):
     # ---- instructions and allocations, by callgrind ----
     def profile(self, count, clients, streams, redis=None):
         """The profile of the worker's thread after `count` requests."""
+        return self.profiled(self.settings(self.sim("--default", "size-1024"), redis),
+                             lambda gateway: self.load(gateway, count, clients, streams))
+
+    def profiled(self, settings, work):
         directory = self.directory()
-        sim = self.sim("--default", "size-1024")
         wrapper = os.path.join(directory, "sluice")
         with open(wrapper, "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\nexec valgrind -q --tool=callgrind --trace-children=yes --separate-threads=yes "
                        f"--callgrind-out-file={directory}/out.%p {harness.BIN} \"$@\"\n")
         os.chmod(wrapper, 0o755)
-        gateway = self.started(self.settings(sim, redis), binary=wrapper)
-        self.load(gateway, count, clients, streams)
+        gateway = self.started(settings, binary=wrapper)
+        work(gateway)
         gateway.stop()
         found = [profile for profile in map(Profile, glob.glob(directory + "/out.*-*"))
                  if "worker_main" in profile.functions]
@@ -143,6 +146,45 @@ class Exact(harness.Case):
         instructions, allocations = self.per_request(8, 8)
         self.check("instructions, h2c, 64 in flight", instructions)
         self.check("allocations of ours, h2c, 64 in flight", allocations)
+
+    # ---- an event of a provider's stream ----
+    STREAMS, FEW, MANY = 8, 100, 500
+
+    def stream_body(self, events):
+        return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
+            "messages": [{"role": "user", "content": {"type": "text", "text": "Tell me about gateways."}}],
+            "maxTokens": 4000, "_meta": {"progressToken": 1},
+            "modelPreferences": {"hints": [{"name": self.stream_model(events)}]}}}).encode()
+
+    def stream_model(self, events):
+        return f"sim-pace-10ms-chunk-20-size-{20 * events}"  # slow enough for each to be a read of its own
+
+    def stream_settings(self, sim):
+        settings = self.settings(sim)
+        settings["models"] = [harness.model(self.stream_model(events), "anthropic") for events in (self.FEW, self.MANY)]
+        settings["plans"]["standard"]["models"] = {"allow": ["*"]}
+        return settings
+
+    def per_event(self, few, many):
+        return (many - few) / (self.STREAMS * (self.MANY - self.FEW))
+
+    def stream(self, gateway, events):
+        self.load(gateway, self.STREAMS, 1, self.STREAMS, body=self.stream_body(events),
+                  fields=["accept: application/json, text/event-stream"])
+
+    def test_instructions_and_allocations_of_an_event(self):
+        profiles = [self.profiled(self.stream_settings(self.sim()), lambda gateway, n=events: self.stream(gateway, n))
+                    for events in (self.FEW, self.MANY)]
+        self.check("instructions, event of a stream", self.per_event(*[p.instructions for p in profiles]))
+        self.check("allocations of ours, event of a stream", self.per_event(*[p.allocations for p in profiles]))
+
+    def test_syscalls_of_an_event(self):
+        gateway = self.gateway(self.stream_settings(self.sim()))
+        self.stream(gateway, self.FEW)
+        thread = self.worker_thread(gateway.pid)
+        counts = [sum(self.traced(thread, lambda n=events: self.stream(gateway, n)).values())
+                  for events in (self.FEW, self.MANY)]
+        self.check("syscalls, event of a stream", self.per_event(*counts))
 
     # ---- syscalls, by strace ----
     def syscalls(self, clients, streams, http2=True, redis=None):
