@@ -63,6 +63,19 @@ class Sdk(harness.Case):
         self.assertIn(answer["content"]["text"], json.dumps(seen["result"]).replace("\\\"", "\"").replace("\\\\", "\\"))
         self.assertIn("hello from interop", sim.last_body().decode())
 
+    def test_a_client_that_is_told_about_progress_waits_for_longer_than_its_timeout(self):
+        models = [harness.model("claude-test", "anthropic"),
+                  harness.model("slow", "anthropic", name="sim-pace-20ms-size-2000-chunk-16"),
+                  harness.model("bad", "anthropic", name="sim-midway-pace-20ms-size-2000-chunk-16")]
+        gateway = self.gateway(harness.config(self.sim(), models=models))
+        seen = self.node("progress.mjs", gateway.url, harness.KEY, "slow", "1500")
+        self.assertIsNone(seen["error"], seen)
+        self.assertEqual(len(harness.text_of(seen["result"])), 2000)
+        self.assertGreater(len(seen["progress"]), 4)
+        self.assertEqual(seen["progress"], sorted(set(seen["progress"])))
+        seen = self.node("progress.mjs", gateway.url, harness.KEY, "bad", "1500")
+        self.assertEqual(seen["error"]["code"], -32011, seen)
+
     def test_a_two_turn_tool_loop(self):
         sim = self.sim()
         gateway = self.gateway(harness.config(sim))
