@@ -5,11 +5,12 @@
 #include <math.h>
 #include <stddef.h>
 
-static const double half_life_ns =
-	7.0 * 1e9; /* of a peak: a slow endpoint is tried again by and by */
+/* What was seen fades: a peak soon, as one may be chance, the mean more slowly, so that a slow endpoint is
+ * tried again by and by. */
+static const double peak_half_ns = 2.0 * 1e9, mean_half_ns = 7.0 * 1e9;
 
 /* Differences below these are noise: they must not keep equal endpoints from their shares. */
-static const double latency_slack_ns = 20.0 * 1e6;
+static const double latency_slack_ns = 50.0 * 1e6;
 /* A peak stands out from the mean by that factor at least. */
 static const double peak_times = 2;
 static const double flight_slack = 8;
@@ -29,15 +30,15 @@ static const nsec_t eject_for = 10 * SEC;       /* the first time; then twice th
 
 /* ---- latency --------------------------------------------------------------------------------- */
 
-static double faded(double ns, nsec_t since, nsec_t now)
+static double faded(double ns, double half_ns, nsec_t since, nsec_t now)
 {
-	return now <= since ? ns : ns * exp2(-(double)(now - since) / half_life_ns);
+	return now <= since ? ns : ns * exp2(-(double)(now - since) / half_ns);
 }
 
 /* Up at once; down with time, but never below what was just seen. */
 static void raise_peak(struct pool_load *load, nsec_t took, nsec_t now)
 {
-	const double before = faded(load->peak_ns, load->seen_at, now);
+	const double before = faded(load->peak_ns, peak_half_ns, load->seen_at, now);
 
 	load->peak_ns = (double)took > before ? (double)took : before;
 	load->seen_at = now;
@@ -47,10 +48,10 @@ static void raise_peak(struct pool_load *load, nsec_t took, nsec_t now)
  * ones than who has few. What has not been seen for a while fades. */
 static double expected(const struct pool_load *load, nsec_t now)
 {
-	const double ns =
-		load->peak_ns > load->mean_ns * peak_times ? load->peak_ns : load->mean_ns;
+	const double peak = faded(load->peak_ns, peak_half_ns, load->seen_at, now);
+	const double mean = faded(load->mean_ns, mean_half_ns, load->seen_at, now);
 
-	return faded(ns, load->seen_at, now);
+	return peak > mean * peak_times ? peak : mean;
 }
 
 void pool_note(struct pool_load *load, bool good, nsec_t took, nsec_t now)
@@ -66,7 +67,8 @@ void pool_note(struct pool_load *load, bool good, nsec_t took, nsec_t now)
 	if (good) {
 		/* What is old counts less than what is new. */
 		const double kept =
-			load->mean_ns == 0 ? 0 : faded(1 - mean_fade, load->seen_at, now);
+			load->mean_ns == 0 ? 0
+					   : faded(1 - mean_fade, mean_half_ns, load->seen_at, now);
 		load->mean_ns = (double)took + kept * (load->mean_ns - (double)took);
 	}
 	raise_peak(load, took, now);
