@@ -10,13 +10,26 @@ enum {
 	BESIDE_PER_WORKER = 4, /* epoll, eventfd, and some to spare */
 };
 
+/* A call has a connection of its own, so that a bound of calls is one of connections. */
+static uint64_t provider_most(const struct provider *provider, uint32_t workers)
+{
+	const uint64_t pool = upstream_limits_default.connections_max;
+	uint64_t sum = 0;
+
+	for (uint32_t e = 0; provider->enabled && e < provider->endpoint_count; e++) {
+		const uint64_t share = config_share(provider->endpoints[e].concurrent, workers);
+		sum += (share < pool ? share : pool) * workers;
+	}
+	return sum;
+}
+
 static uint64_t providers_most(const struct config *config)
 {
-	uint64_t pools = 0;
+	uint64_t sum = 0;
 
 	for (uint32_t p = 0; p < config->provider_count; p++)
-		pools += config->providers[p].enabled ? config->providers[p].endpoint_count : 0;
-	return pools * config->workers * upstream_limits_default.connections_max;
+		sum += provider_most(&config->providers[p], config->workers);
+	return sum;
 }
 
 /* Neither takes more than half of what there is from the other. */

@@ -17,26 +17,38 @@ static const struct row {
 	uint32_t callers, workers, endpoints;
 	uint64_t files;
 	uint32_t fit;
+	uint32_t concurrent; /* of each endpoint; 0: no bound */
 } rows[] = {
-	{ "room for all", 20000, 2, 1, 1 << 20, 20000 },
-	{ "just room for all", 20000, 1, 1, 134 + 4096 + 20000, 20000 },
-	{ "one file less", 20000, 1, 1, 134 + 4096 + 19999, 19999 },
-	{ "no limit", 1000000, 256, 256, UINT64_MAX, 1000000 },
-	{ "providers take no more than half", 20000, 2, 64, 20000, (20000 - 140) / 2 },
-	{ "providers never take more than there are callers", 1000, 1, 64, 134 + 2000, 1000 },
-	{ "without providers callers get everything", 20000, 1, 0, 1134, 1000 },
-	{ "a common soft limit", 20000, 2, 1, 1024, (1024 - 140) / 2 },
-	{ "hardly any", 20000, 1, 1, 136, 1 },
-	{ "fewer than the gateway itself needs", 20000, 1, 1, 100, 1 },
+	{ "room for all", 20000, 2, 1, 1 << 20, 20000, 0 },
+	{ "just room for all", 20000, 1, 1, 134 + 4096 + 20000, 20000, 0 },
+	{ "one file less", 20000, 1, 1, 134 + 4096 + 19999, 19999, 0 },
+	{ "no limit", 1000000, 256, 256, UINT64_MAX, 1000000, 0 },
+	{ "providers take no more than half", 20000, 2, 64, 20000, (20000 - 140) / 2, 0 },
+	{ "providers never take more than there are callers", 1000, 1, 64, 134 + 2000, 1000, 0 },
+	{ "without providers callers get everything", 20000, 1, 0, 1134, 1000, 0 },
+	{ "a common soft limit", 20000, 2, 1, 1024, (1024 - 140) / 2, 0 },
+	{ "bounds of endpoints leave more to callers", 20000, 2, 3, 20000, 20000 - 140 - 3 * 100,
+	  101 },
+	{ "a bound of less than one for each worker", 20000, 4, 1, 1152, 1152 - 152 - 4, 3 },
+	{ "hardly any", 20000, 1, 1, 136, 1, 0 },
+	{ "fewer than the gateway itself needs", 20000, 1, 1, 100, 1, 0 },
 };
 
 static void files_are_shared_out(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct endpoint endpoints[CONFIG_PROVIDERS_MAX];
+		for (size_t e = 0; e < COUNT_OF(endpoints); e++)
+			endpoints[e] = (struct endpoint){
+				.concurrent =
+					rows[i].concurrent == 0 ? UINT32_MAX : rows[i].concurrent,
+			};
 		const struct provider providers[] = {
-			{ .enabled = true, .endpoint_count = rows[i].endpoints },
-			{ .enabled = false, .endpoint_count = 64 },
+			{ .enabled = true,
+			  .endpoints = endpoints,
+			  .endpoint_count = rows[i].endpoints },
+			{ .enabled = false, .endpoints = endpoints, .endpoint_count = 64 },
 		};
 		const struct config config = { .connections_max = rows[i].callers,
 					       .workers = rows[i].workers,
