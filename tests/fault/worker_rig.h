@@ -47,6 +47,7 @@ struct http_exchange {
 	int status; /* 0: not answered */
 	char *body; /* malloc'ed, with a NUL behind it */
 	size_t len;
+	bool unsent, ended; /* of an answer in pieces */
 };
 struct net_loop {
 	char unused;
@@ -165,6 +166,47 @@ void http_answer(struct http_exchange *exchange, int status, const struct http_f
 	}
 	must(exchange->len == body_total);
 	exchange->body[body_total] = '\0';
+}
+
+static void take_piece(struct http_exchange *exchange, const struct iovec *body, size_t count,
+		       size_t total)
+{
+	exchange->body = realloc(exchange->body, exchange->len + total + 1);
+	must(exchange->body != NULL);
+	for (size_t i = 0; i < count; i++) {
+		(void)memcpy(exchange->body + exchange->len, body[i].iov_base, body[i].iov_len);
+		exchange->len += body[i].iov_len;
+	}
+	exchange->body[exchange->len] = '\0';
+}
+
+void http_begin_pieces(struct http_exchange *exchange, int status, const struct http_field *fields,
+		       size_t field_count, struct slice first)
+{
+	const struct iovec piece = { (void *)(uintptr_t)first.at, first.len };
+
+	must(exchange == &world.exchange && exchange->status == 0 && first.len != 0);
+	must(field_count != 0 && fields != NULL);
+	exchange->status = status;
+	exchange->unsent = true;
+	take_piece(exchange, &piece, 1, first.len);
+}
+
+void http_more(struct http_exchange *exchange, struct slice more)
+{
+	const struct iovec piece = { (void *)(uintptr_t)more.at, more.len };
+
+	must(exchange->status != 0 && !exchange->unsent && !exchange->ended && more.len != 0);
+	exchange->unsent = true;
+	take_piece(exchange, &piece, 1, more.len);
+}
+
+void http_end(struct http_exchange *exchange, const struct iovec *body, size_t body_count,
+	      size_t body_total)
+{
+	must(exchange->status != 0 && !exchange->unsent && !exchange->ended && body_total != 0);
+	exchange->ended = true;
+	take_piece(exchange, body, body_count, body_total);
 }
 
 void http_refuse(struct http_exchange *exchange, int status, const struct http_field *fields,
@@ -294,6 +336,22 @@ void upstream_cancel(struct upstream_call *call)
 {
 	if (world.call == call)
 		world.call = NULL;
+}
+
+void upstream_pause(struct upstream_call *call)
+{
+	call->paused = true;
+}
+
+void upstream_resume(struct upstream_call *call)
+{
+	call->paused = false;
+}
+
+void upstream_enough(struct upstream_call *call, bool good)
+{
+	must(call == world.call && call->in_pieces);
+	call->wish = good ? UPSTREAM_ENOUGH : UPSTREAM_BAD;
 }
 
 void upstream_hold(struct upstream_pool *pool)
@@ -455,6 +513,7 @@ static void rig_end(void)
 	struct worker *worker = world.worker;
 
 	slab_fini(&worker->requests);
+	slab_fini(&worker->streams);
 	arena_pool_fini(&worker->arenas);
 	json_work_free(worker->json);
 	jwt_checker_free(worker->tokens);
