@@ -172,7 +172,8 @@ struct flow {
 	uint32_t round;              /* how often all had failed, and were asked anew */
 	struct flow_failure telling; /* of the failures, what the caller is told in the end */
 	bool failing;                /* while it is settled: RETRY follows */
-	bool learned;                /* from a refusal: the request was sent once more for it */
+	enum learn lesson;           /* of a refusal: the request was sent once more for it */
+	struct slice lesson_of;      /* the model that refused; absent: none has */
 	bool repeating, repeated; /* an answer without the tool call is asked for once more; was */
 	bool handed_on;           /* something of the answer was told: no further attempt */
 	nsec_t wait_until;        /* of FLOW_WAIT */

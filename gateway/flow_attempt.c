@@ -327,6 +327,16 @@ static void tell_health(struct flow *flow, const struct flow_env *env)
 	health_ended(&flow->choice, &outcome, env->now);
 }
 
+/* What was learned of the model has proved right. */
+static void remember(const struct flow *flow, const struct flow_env *env)
+{
+	if (!slice_eq(flow->lesson_of, flow->model_id))
+		return;
+	const int32_t model = catalog_find(&env->config->catalog, flow->model_id);
+	if (model >= 0)
+		health_learn(env->health, (uint32_t)model, flow->lesson);
+}
+
 void flow_settle_up(struct flow *flow, const struct flow_env *env)
 {
 	must(flow->reserved);
@@ -341,6 +351,8 @@ void flow_settle_up(struct flow *flow, const struct flow_env *env)
 	struct flow_tried *tried = &flow->tried[flow->attempts - 1];
 	const enum err failed = flow->failure.why.err;
 	tried->err = failed != ERR_OK ? failed : flow->outcome;
+	if (tried->err == ERR_OK)
+		remember(flow, env);
 	tried->blame = flow->failure.why.blame;
 	tried->answered = flow->call.answer.status != 0;
 }

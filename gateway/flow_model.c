@@ -137,6 +137,8 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 
 	flow->profile = model->profile;
 	health_apply(env->health, flow->route.model, &flow->profile);
+	if (slice_eq(flow->lesson_of, model->id))
+		(void)profile_learn(&flow->profile, flow->lesson);
 	flow->wants_stream = flow_stream_wanted(flow);
 	const struct encode_in in = {
 		.request = &flow->request,

@@ -101,16 +101,16 @@ static enum flow_move resend(struct flow *flow, const struct flow_env *env)
 	return flow_stay(flow, env, false) == ERR_OK ? again_at_once(flow) : flow_give_up(flow);
 }
 
-/* Learns what a refusal says of the model. True: the request can be sent better now. */
-static bool learn(struct flow *flow, const struct flow_env *env)
+/* Learns what a refusal says of the model. True: the request can be sent better now. The model's other
+ * requests profit once that was of use: what a refusal says may be the request's own words. */
+static bool learn(struct flow *flow)
 {
 	const enum learn fact = flow->failure.why.learn;
-	const int32_t model = catalog_find(&env->config->catalog, flow->model_id);
 
-	if (flow->learned || model < 0 || !profile_learn(&flow->profile, fact))
+	if (!slice_absent(flow->lesson_of) || !profile_learn(&flow->profile, fact))
 		return false;
-	health_learn(env->health, (uint32_t)model, fact);
-	flow->learned = true;
+	flow->lesson = fact;
+	flow->lesson_of = flow->model_id;
 	return true;
 }
 
@@ -150,5 +150,5 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 	    flow->attempts >= FLOW_ATTEMPTS_MAX || !flow_fits(flow, env->now, 0) ||
 	    !flow_find_caller(flow, env))
 		return flow_give_up(flow);
-	return flow->repeating || learn(flow, env) ? resend(flow, env) : retry(flow, env);
+	return flow->repeating || learn(flow) ? resend(flow, env) : retry(flow, env);
 }

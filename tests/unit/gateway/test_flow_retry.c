@@ -449,18 +449,33 @@ static void what_a_refusal_teaches_is_sent_once_more_and_remembered(void **state
 	bench_free(b);
 }
 
-static void what_cannot_be_learned_is_not_sent_again(void **state)
+static void what_was_learned_for_nothing_is_not_remembered(void **state)
 {
+	static const char ask[] = ASK_WITH(",\"temperature\":0.5");
 	const struct outcome twice[] = { NO_TEMPERATURE, NO_TEMPERATURE };
+	const struct outcome good[] = { GOOD };
+	struct bench *b = bench_new(load(warm));
+
+	(void)state;
+	char *trace = play(b, ask, 0, twice, COUNT_OF(twice));
+	assert_string_equal(trace, "claude-Aa claude-Aa");
+	free(trace);
+	assert_int_equal(b->flow.answer.status, 422);
+	trace = play(b, ask, 0, good, COUNT_OF(good));
+	assert_has(text_of(b, &b->flow.encoded.body), "temperature");
+	free(trace);
+	bench_free(b);
+}
+
+static void what_is_known_already_is_not_learned_again(void **state)
+{
+	const struct outcome taught[] = { NO_TEMPERATURE, GOOD };
 	const struct outcome once[] = { NO_TEMPERATURE };
 	struct bench *b = bench_new(load(warm));
 
 	(void)state;
-	char *trace = play(b, ASK_WITH(",\"temperature\":0.5"), 0, twice, COUNT_OF(twice));
-	assert_string_equal(trace, "claude-Aa claude-Aa");
-	free(trace);
-	assert_int_equal(b->flow.answer.status, 422);
-	trace = play(b, ASK, 0, once, COUNT_OF(once)); /* it is known already */
+	free(play(b, ASK_WITH(",\"temperature\":0.5"), 0, taught, COUNT_OF(taught)));
+	char *trace = play(b, ASK, 0, once, COUNT_OF(once));
 	assert_string_equal(trace, "claude-Aa");
 	free(trace);
 	bench_free(b);
@@ -639,7 +654,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_failure_is_tried_again_where_it_may_do_better),
 		cmocka_unit_test(what_a_refusal_teaches_is_sent_once_more_and_remembered),
-		cmocka_unit_test(what_cannot_be_learned_is_not_sent_again),
+		cmocka_unit_test(what_was_learned_for_nothing_is_not_remembered),
+		cmocka_unit_test(what_is_known_already_is_not_learned_again),
 		cmocka_unit_test(a_call_that_cannot_be_forced_is_asked_for_twice),
 		cmocka_unit_test(usage_and_money_are_those_of_all_attempts),
 		cmocka_unit_test(a_caller_that_leaves_meanwhile_leaves_nothing),
