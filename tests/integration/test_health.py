@@ -127,6 +127,7 @@ class Health(harness.Case):
         settings = self.settings(sim, endpoints=[{
             "url": sim.url, "concurrent": 1, "queue": 1, "queue_deadline": "200ms"}])
         settings["plans"]["standard"]["models"]["allow"] = ["claude-*"]  # nowhere else to go
+        settings["providers"]["openai"] = harness.provider(self.sim(), "openai")  # shares no connections
         gateway = self.gateway(settings)
         answers = []
         def ask():
