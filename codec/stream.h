@@ -10,7 +10,8 @@
  *   err = stream_end(&s, STREAM_ENDED, &result, &failure);
  *
  * Memory: an event that reads cut in two is kept in the stream's own buffer (STREAM_EVENT_MAX; a
- * larger event is a failure). What the answer needs is taken from the arena in pieces: its text is
+ * larger event is a failure; where a format repeats whole answers in an event, what nobody reads of it
+ * is left out first: stream_skim.h). What the answer needs is taken from the arena in pieces: its text is
  * copied there once, and once more in the end only if it fills more than one piece: at most twice
  * limits.answer_bytes_max, and 6 KiB a block (short ones 1 KiB); what decode() would take for an answer
  * of that size comes on top. An event costs no allocation unless a piece is full.

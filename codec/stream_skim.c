@@ -59,6 +59,7 @@ static void structure_byte(struct stream_skim *skim, char c)
 		skim->in_string = true;
 		skim->in_key = skim->key_next;
 		skim->string_len = 0;
+		skim->string_tail = 0;
 		if (skim->in_key)
 			skim->name_len = 0;
 		skim->key_next = false;
@@ -87,6 +88,16 @@ static void structure_byte(struct stream_skim *skim, char c)
 	}
 }
 
+/* A string is over: whether it is the type of a delta. */
+static bool is_delta(const struct stream_skim *skim)
+{
+	const uint64_t tail = ((uint64_t)'.' << 40) | ((uint64_t)'d' << 32) |
+			      ((uint64_t)'e' << 24) | 'l' << 16 | 't' << 8 | 'a';
+
+	return skim->depth == 1 && !skim->in_key && (skim->string_tail & 0xffffffffffff) == tail &&
+	       slice_eq(slice_of(skim->name, skim->name_len), SLICE("type"));
+}
+
 /* One byte inside a string. */
 static void string_byte(struct stream_skim *skim, char c)
 {
@@ -96,9 +107,14 @@ static void string_byte(struct stream_skim *skim, char c)
 		skim->escape = 5; /* what it is will be known with the next byte */
 	} else if (c == '"') {
 		skim->in_string = false;
+		if (is_delta(skim)) {
+			skim->passes = true;
+			skim->place = SKIM_OTHER;
+		}
 		return;
 	}
 	skim->string_len++;
+	skim->string_tail = skim->string_tail << 8 | (unsigned char)c;
 	if (skim->in_key && skim->name_len < SKIM_NAME_MAX)
 		skim->name[skim->name_len++] = c;
 }
@@ -130,6 +146,8 @@ static const char *pass_json(struct stream_skim *skim, const char *at, const cha
 			return at;
 		}
 		string_byte(skim, *at);
+		if (skim->place != SKIM_JSON)
+			return at + 1;
 	}
 	return at;
 }
@@ -189,12 +207,13 @@ static void line_byte(struct stream_skim *skim, char c)
 	if (c != field[skim->matched]) {
 		skim->place = SKIM_OTHER;
 	} else if (++skim->matched == sizeof(field) - 1) {
-		skim->place = skim->depth == 0 ? SKIM_DATA : SKIM_JSON;
+		skim->place = skim->passes ? SKIM_OTHER : skim->depth == 0 ? SKIM_DATA : SKIM_JSON;
 	}
 }
 
-/* Whether the text that begins with `at` is certainly an event that is a delta: most are. */
-static bool is_delta(const char *at, const char *end)
+/* Whether the text that begins with `at` is to be seen as a delta at once: most are. What is not will be
+ * known by its type all the same (is_delta). */
+static bool begins_delta(const char *at, const char *end)
 {
 	static const struct slice front = SLICE_INIT("{\"type\":\"response.");
 	static const struct slice back = SLICE_INIT(".delta");
@@ -212,7 +231,8 @@ static void begin_data(struct stream_skim *skim, const char *at, const char *end
 {
 	if (*at == ' ' || *at == '\t')
 		return;
-	skim->place = *at != '{' || is_delta(at, end) ? SKIM_OTHER : SKIM_JSON;
+	skim->passes = begins_delta(at, end);
+	skim->place = *at != '{' || skim->passes ? SKIM_OTHER : SKIM_JSON;
 }
 
 static const char *pass_line(const char *at, const char *end)
@@ -253,7 +273,7 @@ static const char *pass(struct stream_skim *skim, const char *at, const char *en
 			break;
 		case SKIM_JSON:
 			at = pass_json(skim, at, end);
-			if (skim->skip == SKIM_NOTHING)
+			if (skim->skip == SKIM_NOTHING && skim->place == SKIM_JSON)
 				leave_line(skim, at, end);
 			break;
 		case SKIM_OTHER:

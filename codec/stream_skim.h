@@ -4,8 +4,8 @@
  * and in the first and last events the whole response, with the request's tools and instructions in it.
  * Such an event may be larger than STREAM_EVENT_MAX, and nobody reads most of it. So the bytes come through
  * here before they are split into events: members of the upper two levels that are not wanted become null,
- * and strings end after SKIM_STRING_MAX bytes; only a `delta` is left alone. Whatever is wanted passes
- * unchanged, however the bytes are cut.
+ * and strings end after SKIM_STRING_MAX bytes. Behind a `type` that ends in ".delta" everything passes, and
+ * so does a `delta`. What passes does not depend on how the bytes are cut.
  *
  * What is left out is not validated, only stepped over by its quotes and brackets; what passes is JSON if
  * the event was. No memory but the struct's; {0} is the beginning of a stream. */
@@ -26,13 +26,14 @@ struct stream_skim {
 	/* private: where in the stream, in a line's JSON, and in its string the next byte is */
 	enum skim_place { SKIM_LINE, SKIM_DATA, SKIM_JSON, SKIM_OTHER } place;
 	enum skim_skip { SKIM_NOTHING, SKIM_VALUE, SKIM_STRING } skip;
-	uint8_t matched; /* bytes of "data:" */
-	bool after_cr, owed;
+	uint8_t matched;             /* bytes of "data:" */
+	bool after_cr, owed, passes; /* passes: the rest of the event */
 	bool in_string, in_key, key_next;
 	uint8_t escape; /* bytes of an escape that are still to come */
 	bool second_is_object, second_is_thinned, whole; /* of the member of the first level */
 	uint32_t depth, value_depth; /* open brackets; those around the value that is left out */
 	uint32_t string_len;
+	uint64_t string_tail; /* its last eight bytes */
 	uint8_t name_len;
 	char name[SKIM_NAME_MAX];
 };
