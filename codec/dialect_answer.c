@@ -113,6 +113,34 @@ bool answer_take_count(struct json_reader *r, uint64_t *out)
 	return true;
 }
 
+void answer_take_count_of(struct json_reader *r, const struct json_name *name, uint64_t *out)
+{
+	struct json_fields fields = { .names = name, .count = 1 };
+	uint32_t member;
+
+	if (!answer_enter(r))
+		return;
+	while (answer_next(r, &fields, &member))
+		if (member == 0)
+			(void)answer_take_count(r, out);
+		else
+			answer_skip(r);
+}
+
+void answer_take_string_of(struct json_reader *r, const struct json_name *name, struct slice *out)
+{
+	struct json_fields fields = { .names = name, .count = 1 };
+	uint32_t member;
+
+	if (!answer_enter(r))
+		return;
+	while (answer_next(r, &fields, &member))
+		if (member == 0)
+			answer_take_string(r, out);
+		else
+			answer_skip(r);
+}
+
 static uint64_t at_most(uint64_t value, uint64_t max)
 {
 	return value < max ? value : max;

@@ -188,6 +188,11 @@ static inline void answer_take_string(struct json_reader *r, struct slice *out)
 		(void)json_skip(r, NULL);
 }
 
+/* Of the object that is next, if it is one, the member of that name: a whole number, or a string. *out
+ * stays as it is where there is none. */
+void answer_take_count_of(struct json_reader *r, const struct json_name *name, uint64_t *out);
+void answer_take_string_of(struct json_reader *r, const struct json_name *name, struct slice *out);
+
 /* Enters the value that is next if it is an array, else skips it: false. */
 static inline bool answer_enter_list(struct json_reader *r)
 {

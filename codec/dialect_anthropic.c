@@ -155,12 +155,6 @@ static void put_replacement(struct encoder *e, const struct block *block)
 	gather_lit(&e->out.body, "\"}");
 }
 
-static bool takes_image(const struct encoder *e, const struct block *block)
-{
-	return block->type == BLOCK_IMAGE && e->profile->image &&
-	       encoder_is_image_type(block->media.mime);
-}
-
 static bool is_pdf(const struct block *block)
 {
 	return block->type == BLOCK_RESOURCE && slice_absent(block->resource.text) &&
@@ -171,7 +165,7 @@ static void put_result_block(struct encoder *e, const struct block *block, bool 
 {
 	struct gather *g = &e->out.body;
 
-	if (!is_error && takes_image(e, block)) {
+	if (!is_error && encoder_takes_image(e, block)) {
 		put_image(e, block);
 	} else if (!is_error && e->profile->image && is_pdf(block)) {
 		gather_lit(g, "{\"type\":\"document\",\"source\":{\"type\":\"base64\","
@@ -239,14 +233,10 @@ static enum err put_block(struct encoder *e, const struct block *block, uint32_t
 	default: /* media, as sampling_read lets nothing else into a message */
 		if (assistant)
 			put_replacement(e, block);
-		else if (takes_image(e, block))
+		else if (encoder_takes_image(e, block))
 			put_image(e, block);
 		else
-			return encoder_refuse_media(
-				e, block, message,
-				block->type == BLOCK_IMAGE && e->profile->image
-					? SLICE("image/jpeg, image/png, image/gif and image/webp")
-					: (struct slice){ NULL, 0 });
+			return encoder_refuse_media(e, block, message, (struct slice){ NULL, 0 });
 	}
 	return ERR_OK;
 }
@@ -260,11 +250,6 @@ struct turns {
 	enum turn open;
 	const struct block *trimmed;
 };
-
-static bool is_dropped(const struct encoder *e, const struct block *block)
-{
-	return block->type == BLOCK_TEXT && encoder_drops(e, block->text.text);
-}
 
 /* Brackets so that the next block belongs to a message of `turn`; neighbours of one role are one. */
 static void turn_to(struct encoder *e, struct turns *turns, enum turn turn)
@@ -297,7 +282,7 @@ static const struct block *find_prefill(const struct encoder *e)
 		const struct message *message = &request->messages[m - 1];
 		for (uint32_t i = message->count; i > 0; i--) {
 			const struct block *block = &request->blocks[message->first + i - 1];
-			if (is_dropped(e, block))
+			if (encoder_drops_block(e, block))
 				continue;
 			return message->assistant && block->type == BLOCK_TEXT ? block : NULL;
 		}
@@ -321,7 +306,7 @@ static enum err put_message(struct encoder *e, struct turns *turns, uint32_t ind
 
 	for (uint32_t i = 0; i < message->count; i++) {
 		const struct block *block = &e->request->blocks[message->first + i];
-		if (is_dropped(e, block))
+		if (encoder_drops_block(e, block))
 			continue;
 		empty = false;
 		turn_to(e, turns, message->assistant ? TURN_ASSISTANT : TURN_USER);

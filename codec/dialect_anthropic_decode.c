@@ -25,22 +25,6 @@ enum answer_stop anthropic_stop(struct slice reason)
 	return ANSWER_OTHER;
 }
 
-/* Counters that are part of another one. */
-static void read_output_details(struct json_reader *r, struct usage *counters)
-{
-	static const struct json_name names[] = { JSON_NAME("thinking_tokens") };
-	struct json_fields fields = JSON_FIELDS(names);
-	uint32_t member;
-
-	if (!answer_enter(r))
-		return;
-	while (answer_next(r, &fields, &member))
-		if (member == 0)
-			(void)answer_take_count(r, &counters->reasoning);
-		else
-			answer_skip(r);
-}
-
 static void read_counters(struct json_reader *r, struct usage *counters)
 {
 	enum { INPUT, CACHE_WRITE, CACHE_READ, CACHE_DETAILS, OUTPUT, OUTPUT_DETAILS, TIER };
@@ -53,6 +37,7 @@ static void read_counters(struct json_reader *r, struct usage *counters)
 		[OUTPUT_DETAILS] = JSON_NAME("output_tokens_details"),
 		[TIER] = JSON_NAME("service_tier"),
 	};
+	static const struct json_name thinking = JSON_NAME("thinking_tokens");
 	struct json_fields fields = JSON_FIELDS(names);
 	uint32_t member;
 
@@ -71,7 +56,7 @@ static void read_counters(struct json_reader *r, struct usage *counters)
 			(void)answer_take_count(r, &counters->cache_write);
 			break;
 		case OUTPUT_DETAILS:
-			read_output_details(r, counters);
+			answer_take_count_of(r, &thinking, &counters->reasoning);
 			break;
 		default:
 			answer_skip(r);
@@ -196,17 +181,9 @@ static void read_block(struct answer *a, struct json_reader *r)
 
 void anthropic_read_explanation(struct answer *a, struct json_reader *r)
 {
-	static const struct json_name names[] = { JSON_NAME("explanation") };
-	struct json_fields fields = JSON_FIELDS(names);
-	uint32_t member;
+	static const struct json_name name = JSON_NAME("explanation");
 
-	if (!answer_enter(r))
-		return;
-	while (answer_next(r, &fields, &member))
-		if (member == 0)
-			answer_take_string(r, &a->explanation);
-		else
-			answer_skip(r);
+	answer_take_string_of(r, &name, &a->explanation);
 }
 
 /* What the top level says beside the blocks. */

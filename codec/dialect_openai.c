@@ -40,19 +40,9 @@ static void put_tools(struct encoder *e)
 /* __schema__ alone is forced by "required" too: llama.cpp turns a named choice into auto. */
 static void put_choice(struct encoder *e)
 {
-	const struct request_plan *plan = &e->plan;
-	struct gather *g = &e->out.body;
-
-	if (plan->mode == TOOL_MODE_AUTO)
-		gather_lit(g, ",\"tool_choice\":\"auto\"");
-	else if (plan->mode == TOOL_MODE_REQUIRED)
-		gather_lit(g, ",\"tool_choice\":\"required\"");
-	else if (plan->mode == TOOL_MODE_NONE)
-		gather_lit(g, ",\"tool_choice\":\"none\"");
-	if (plan->no_parallel && plan->mode != TOOL_MODE_NONE)
-		gather_lit(g, ",\"parallel_tool_calls\":false");
+	encoder_put_choice(e);
 	if (e->profile->tools_need_effort_none && !e->profile->effort_said)
-		gather_lit(g, ",\"reasoning_effort\":\"none\"");
+		gather_lit(&e->out.body, ",\"reasoning_effort\":\"none\"");
 }
 
 static void put_settings(struct encoder *e)
@@ -117,12 +107,6 @@ static void put_image_part(struct encoder *e, const struct block *block)
 	e->out.images++;
 }
 
-static bool takes_image(const struct encoder *e, const struct block *block)
-{
-	return block->type == BLOCK_IMAGE && e->profile->image &&
-	       encoder_is_image_type(block->media.mime);
-}
-
 /* "wav" or "mp3", or absent. */
 static struct slice audio_format(struct slice mime)
 {
@@ -170,16 +154,12 @@ static enum err put_part(struct encoder *e, const struct block *block, uint32_t 
 		gather_lit(g, "{\"type\":\"text\",\"text\":\"");
 		encoder_put_placeholder(e, block);
 		gather_lit(g, "\"}");
-	} else if (takes_image(e, block)) {
+	} else if (encoder_takes_image(e, block)) {
 		put_image_part(e, block);
 	} else if (block->type == BLOCK_AUDIO) {
 		return put_audio_part(e, block, message);
 	} else {
-		return encoder_refuse_media(e, block, message,
-					    e->profile->image
-						    ? SLICE("image/jpeg, image/png, image/gif and "
-							    "image/webp")
-						    : (struct slice){ NULL, 0 });
+		return encoder_refuse_media(e, block, message, (struct slice){ NULL, 0 });
 	}
 	return ERR_OK;
 }
@@ -187,8 +167,7 @@ static enum err put_part(struct encoder *e, const struct block *block, uint32_t 
 /* Whether the block is part of `content`: not a call, and no empty text. */
 static bool is_content(const struct encoder *e, const struct block *block)
 {
-	return block->type != BLOCK_TOOL_USE &&
-	       !(block->type == BLOCK_TEXT && encoder_drops(e, block->text.text));
+	return block->type != BLOCK_TOOL_USE && !encoder_drops_block(e, block);
 }
 
 /* What of a message becomes `content`. */
@@ -314,7 +293,7 @@ static void put_result_texts(struct encoder *e, const struct block *result)
 		if (!first)
 			gather_lit(g, "\\n");
 		first = false;
-		if (takes_image(e, &inner[i])) {
+		if (encoder_takes_image(e, &inner[i])) {
 			put_image_label(e, result, ++images);
 			gather_lit(g, " follows]");
 		} else {
@@ -364,7 +343,7 @@ static void put_moved_images(struct encoder *e, struct turns *turns, const struc
 		const struct block *inner = encoder_inner(e, result);
 		uint32_t images = 0;
 		for (uint32_t j = 0; j < result->result.count; j++) {
-			if (!takes_image(e, &inner[j]))
+			if (!encoder_takes_image(e, &inner[j]))
 				continue;
 			if (!any) {
 				next_message(e, turns, true);

@@ -142,21 +142,6 @@ static void read_lone_call(struct answer *a, struct json_reader *r)
 	add_call(a, &call);
 }
 
-static void read_audio(struct json_reader *r, struct slice *audio)
-{
-	static const struct json_name names[] = { JSON_NAME("data") };
-	struct json_fields fields = JSON_FIELDS(names);
-	uint32_t member;
-
-	if (!answer_enter(r))
-		return;
-	while (answer_next(r, &fields, &member))
-		if (member == 0)
-			answer_take_string(r, audio);
-		else
-			answer_skip(r);
-}
-
 static void add_audio(struct answer *a, struct slice audio)
 {
 	if (slice_absent(audio))
@@ -204,6 +189,7 @@ static void read_message(struct answer *a, struct json_reader *r)
 		[AUDIO] = JSON_NAME("audio"),
 		[CALL] = JSON_NAME("function_call"),
 	};
+	static const struct json_name audio_data = JSON_NAME("data");
 	struct json_fields fields = JSON_FIELDS(names);
 	struct slice audio = { NULL, 0 };
 	uint32_t member;
@@ -229,7 +215,7 @@ static void read_message(struct answer *a, struct json_reader *r)
 			answer_take_string(r, &a->explanation);
 			break;
 		case AUDIO:
-			read_audio(r, &audio);
+			answer_take_string_of(r, &audio_data, &audio);
 			break;
 		default:
 			answer_skip(r);

@@ -266,11 +266,26 @@ enum err encoder_refuse(struct encoder *e, enum err err, uint32_t message, const
 	return err;
 }
 
-enum err encoder_refuse_media(struct encoder *e, const struct block *block, uint32_t message,
-			      struct slice takes)
+static bool is_image_type(struct slice mime)
 {
+	return slice_eq(mime, SLICE("image/png")) || slice_eq(mime, SLICE("image/jpeg")) ||
+	       slice_eq(mime, SLICE("image/gif")) || slice_eq(mime, SLICE("image/webp"));
+}
+
+bool encoder_takes_image(const struct encoder *e, const struct block *block)
+{
+	return block->type == BLOCK_IMAGE && e->profile->image && is_image_type(block->media.mime);
+}
+
+enum err encoder_refuse_media(struct encoder *e, const struct block *block, uint32_t message,
+			      struct slice audio)
+{
+	static const struct slice images =
+		SLICE_INIT("image/jpeg, image/png, image/gif and image/webp");
 	enum { DETAIL_MAX = 200, TYPE_MAX = 64 };
-	const char *kind = block->type == BLOCK_IMAGE ? "image" : "audio";
+	const bool image = block->type == BLOCK_IMAGE;
+	const char *kind = image ? "image" : "audio";
+	struct slice takes = !image ? audio : e->profile->image ? images : nothing;
 	struct slice mime = block->media.mime; /* clean: sampling_read sees to that */
 	int mime_len = mime.len > TYPE_MAX ? TYPE_MAX : (int)mime.len;
 	char *detail = take(e, DETAIL_MAX);
@@ -285,12 +300,6 @@ enum err encoder_refuse_media(struct encoder *e, const struct block *block, uint
 			       "the model does not take %s of type %.*s, only %.*s", kind, mime_len,
 			       mime.at, (int)takes.len, takes.at);
 	return encoder_refuse(e, ERR_CONTENT_UNSUPPORTED, message, detail);
-}
-
-bool encoder_is_image_type(struct slice mime)
-{
-	return slice_eq(mime, SLICE("image/png")) || slice_eq(mime, SLICE("image/jpeg")) ||
-	       slice_eq(mime, SLICE("image/gif")) || slice_eq(mime, SLICE("image/webp"));
 }
 
 /* ---- pieces of a body ---- */
@@ -388,6 +397,21 @@ static void put_string(struct encoder *e, struct slice raw)
 void encoder_put_name(struct encoder *e, struct slice raw)
 {
 	put_string(e, tool_name_sent(&e->tools, raw));
+}
+
+void encoder_put_choice(struct encoder *e)
+{
+	const struct request_plan *plan = &e->plan;
+	struct gather *g = &e->out.body;
+
+	if (plan->mode == TOOL_MODE_AUTO)
+		gather_lit(g, ",\"tool_choice\":\"auto\"");
+	else if (plan->mode == TOOL_MODE_REQUIRED)
+		gather_lit(g, ",\"tool_choice\":\"required\"");
+	else if (plan->mode == TOOL_MODE_NONE)
+		gather_lit(g, ",\"tool_choice\":\"none\"");
+	if (plan->no_parallel && plan->mode != TOOL_MODE_NONE)
+		gather_lit(g, ",\"parallel_tool_calls\":false");
 }
 
 void encoder_put_call_id(struct encoder *e, struct slice raw)

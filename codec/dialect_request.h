@@ -70,13 +70,20 @@ static inline void encoder_adjust(struct encoder *e, enum adjustment adjustment)
 /* Whether a text has to be left out: "" everywhere, white space where the dialect refuses it. */
 bool encoder_drops(const struct encoder *e, struct slice raw);
 
-/* ERR_CONTENT_UNSUPPORTED for an image or audio block of a user message that the model does not take,
- * saying which type and what it takes; `takes` is static, absent when it takes none of the kind. */
-enum err encoder_refuse_media(struct encoder *e, const struct block *block, uint32_t message,
-			      struct slice takes);
+/* Whether a block is a text that has to be left out. */
+static inline bool encoder_drops_block(const struct encoder *e, const struct block *block)
+{
+	return block->type == BLOCK_TEXT && encoder_drops(e, block->text.text);
+}
 
-/* jpeg, png, gif or webp. */
-bool encoder_is_image_type(struct slice mime);
+/* Whether the block is an image that the model takes: jpeg, png, gif or webp. */
+bool encoder_takes_image(const struct encoder *e, const struct block *block);
+
+/* ERR_CONTENT_UNSUPPORTED for an image or audio block of a user message that the model does not take,
+ * saying which type and what it takes; `audio` are the types of audio, static, absent when it takes
+ * none. */
+enum err encoder_refuse_media(struct encoder *e, const struct block *block, uint32_t message,
+			      struct slice audio);
 
 /* ---- pieces of a body ---- */
 
@@ -100,6 +107,9 @@ void encoder_put_schema(struct encoder *e, const struct tool *tool, bool want_pr
 
 /* The tool's name as a JSON string. */
 void encoder_put_name(struct encoder *e, struct slice raw);
+
+/* How tools may be used, as both of OpenAI's formats say it; nothing where the plan says nothing. */
+void encoder_put_choice(struct encoder *e);
 
 /* A call's id as a JSON string, of the call itself and of its result. */
 void encoder_put_call_id(struct encoder *e, struct slice raw);

@@ -38,19 +38,9 @@ static void put_tools(struct encoder *e)
 
 static void put_choice(struct encoder *e)
 {
-	const struct request_plan *plan = &e->plan;
-	struct gather *g = &e->out.body;
-
-	if (plan->mode == TOOL_MODE_AUTO)
-		gather_lit(g, ",\"tool_choice\":\"auto\"");
-	else if (plan->mode == TOOL_MODE_REQUIRED)
-		gather_lit(g, ",\"tool_choice\":\"required\"");
-	else if (plan->mode == TOOL_MODE_NONE)
-		gather_lit(g, ",\"tool_choice\":\"none\"");
-	if (plan->no_parallel && plan->mode != TOOL_MODE_NONE)
-		gather_lit(g, ",\"parallel_tool_calls\":false");
+	encoder_put_choice(e);
 	if (e->profile->tools_need_effort_none && !e->profile->effort_said)
-		gather_lit(g, ",\"reasoning\":{\"effort\":\"none\"}");
+		gather_lit(&e->out.body, ",\"reasoning\":{\"effort\":\"none\"}");
 }
 
 static void put_settings(struct encoder *e)
@@ -125,32 +115,16 @@ static void put_image_part(struct encoder *e, const struct block *block)
 	e->out.images++;
 }
 
-static bool takes_image(const struct encoder *e, const struct block *block)
-{
-	return block->type == BLOCK_IMAGE && e->profile->image &&
-	       encoder_is_image_type(block->media.mime);
-}
-
-static bool is_dropped(const struct encoder *e, const struct block *block)
-{
-	return block->type == BLOCK_TEXT && encoder_drops(e, block->text.text);
-}
-
 /* ---- encode: what the user says ---- */
 
 static enum err put_user_part(struct encoder *e, const struct block *block, uint32_t message)
 {
-	static const struct slice images =
-		SLICE_INIT("image/jpeg, image/png, image/gif and image/webp");
-	bool image = block->type == BLOCK_IMAGE && e->profile->image;
-
 	if (block->type == BLOCK_TEXT)
 		put_text_part(&e->out.body, block->text.text);
-	else if (takes_image(e, block))
+	else if (encoder_takes_image(e, block))
 		put_image_part(e, block);
 	else
-		return encoder_refuse_media(e, block, message,
-					    image ? images : (struct slice){ NULL, 0 });
+		return encoder_refuse_media(e, block, message, (struct slice){ NULL, 0 });
 	return ERR_OK;
 }
 
@@ -162,7 +136,7 @@ static uint32_t count_blocks(const struct encoder *e, const struct message *mess
 
 	for (uint32_t i = 0; i < message->count; i++) {
 		const struct block *block = &e->request->blocks[message->first + i];
-		if (is_dropped(e, block))
+		if (encoder_drops_block(e, block))
 			continue;
 		*only = block;
 		count++;
@@ -177,7 +151,7 @@ static enum err put_user_parts(struct encoder *e, const struct message *message,
 
 	for (uint32_t i = 0; i < message->count; i++) {
 		const struct block *block = &e->request->blocks[message->first + i];
-		if (is_dropped(e, block))
+		if (encoder_drops_block(e, block))
 			continue;
 		gather_raw(g, first ? SLICE("[") : SLICE(","));
 		first = false;
@@ -249,7 +223,7 @@ static void put_assistant(struct encoder *e, struct items *items, const struct m
 
 	for (uint32_t i = 0; i < message->count; i++) {
 		const struct block *block = &e->request->blocks[message->first + i];
-		if (is_dropped(e, block))
+		if (encoder_drops_block(e, block))
 			continue;
 		empty = false;
 		next_item(e, items);
@@ -269,7 +243,7 @@ static bool has_image(const struct encoder *e, const struct block *result)
 	const struct block *inner = encoder_inner(e, result);
 
 	for (uint32_t i = 0; i < result->result.count; i++)
-		if (takes_image(e, &inner[i]))
+		if (encoder_takes_image(e, &inner[i]))
 			return true;
 	return false;
 }
@@ -298,7 +272,7 @@ static void put_output_parts(struct encoder *e, const struct block *result)
 		if (!first)
 			gather_lit(g, ",");
 		first = false;
-		if (takes_image(e, &inner[i])) {
+		if (encoder_takes_image(e, &inner[i])) {
 			put_image_part(e, &inner[i]);
 			continue;
 		}

@@ -13,21 +13,6 @@ const struct json_name responses_names[RESPONSES_MEMBERS] = {
 	[RESPONSES_USAGE] = JSON_NAME("usage"),
 };
 
-/* The one counter of the object that is next. */
-static void read_detail(struct json_reader *r, const struct json_name *name, uint64_t *out)
-{
-	struct json_fields fields = { .names = name, .count = 1 };
-	uint32_t member;
-
-	if (!answer_enter(r))
-		return;
-	while (answer_next(r, &fields, &member))
-		if (member == 0)
-			(void)answer_take_count(r, out);
-		else
-			answer_skip(r);
-}
-
 /* Input includes what came from the cache, output includes reasoning: as in the normal form. */
 static void read_usage(struct answer *a, struct json_reader *r)
 {
@@ -55,10 +40,10 @@ static void read_usage(struct answer *a, struct json_reader *r)
 			usage.known |= answer_take_count(r, &usage.output);
 			break;
 		case INPUT_DETAILS:
-			read_detail(r, &cached, &usage.cache_read);
+			answer_take_count_of(r, &cached, &usage.cache_read);
 			break;
 		case OUTPUT_DETAILS:
-			read_detail(r, &reasoning, &usage.reasoning);
+			answer_take_count_of(r, &reasoning, &usage.reasoning);
 			break;
 		default:
 			answer_skip(r);
@@ -67,24 +52,11 @@ static void read_usage(struct answer *a, struct json_reader *r)
 		answer_set_usage(a, usage);
 }
 
-static void read_incomplete(struct json_reader *r, struct responses_end *end)
-{
-	static const struct json_name names[] = { JSON_NAME("reason") };
-	struct json_fields fields = JSON_FIELDS(names);
-	uint32_t member;
-
-	if (!answer_enter(r))
-		return;
-	while (answer_next(r, &fields, &member))
-		if (member == 0)
-			answer_take_string(r, &end->reason);
-		else
-			answer_skip(r);
-}
-
 void responses_read_member(struct answer *a, struct json_reader *r, uint32_t member,
 			   struct responses_end *end)
 {
+	static const struct json_name reason = JSON_NAME("reason");
+
 	switch (member) {
 	case RESPONSES_ID:
 		answer_take_string(r, &a->id);
@@ -97,7 +69,7 @@ void responses_read_member(struct answer *a, struct json_reader *r, uint32_t mem
 		answer_skip(r);
 		break;
 	case RESPONSES_INCOMPLETE:
-		read_incomplete(r, end);
+		answer_take_string_of(r, &reason, &end->reason);
 		break;
 	case RESPONSES_MODEL:
 		answer_take_string(r, &a->model);

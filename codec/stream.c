@@ -55,6 +55,29 @@ void stream_done(struct stream *s)
 	s->state = STREAM_DONE;
 }
 
+void stream_read_members(struct stream *s, struct slice object, const struct stream_member *members,
+			 size_t count, void *into)
+{
+	struct json_reader r;
+	struct slice key;
+
+	if (object.len == 0 || object.at[0] != '{')
+		return;
+	json_open(&r, object, NULL, NULL);
+	if (!json_enter_object(&r))
+		return;
+	while (answer_next_key(&s->answer, &r, &key)) {
+		size_t i = 0;
+		while (i < count && !slice_eq(key, members[i].name))
+			i++;
+		struct slice *value = i < count ? (void *)((char *)into + members[i].offset) : NULL;
+		if (value == NULL || members[i].whole)
+			(void)json_skip(&r, value);
+		else
+			answer_take_string(&r, value);
+	}
+}
+
 /* Whether `len` more bytes may be kept. */
 static bool spend(struct stream *s, size_t len)
 {

@@ -49,15 +49,6 @@ static void read_top(struct stream *s, struct slice data, struct event *e)
 	stream_check(s, &r);
 }
 
-/* Opens an object of the event, which was validated with it; false when it is something else. */
-static bool open_part(struct json_reader *r, struct slice part)
-{
-	if (part.len == 0 || part.at[0] != '{')
-		return false;
-	json_open(r, part, NULL, NULL);
-	return json_enter_object(r);
-}
-
 static void read_counters(struct stream *s, struct slice usage)
 {
 	struct json_reader r;
@@ -70,55 +61,43 @@ static void read_counters(struct stream *s, struct slice usage)
 
 /* ---- the message ---- */
 
+struct opening {
+	struct slice id, model, usage;
+};
+
 static void on_message_start(struct stream *s, const struct event *e)
 {
+	static const struct stream_member members[] = {
+		STREAM_STRING(opening, id, "id"),
+		STREAM_STRING(opening, model, "model"),
+		STREAM_WHOLE(opening, usage, "usage"),
+	};
 	struct answer *a = &s->answer;
-	struct slice key, id = { NULL, 0 }, model = { NULL, 0 }, usage = { NULL, 0 };
-	struct json_reader r;
+	struct opening m = { 0 };
 
 	if (s->started)
 		answer_fail(a, "The provider's stream begins twice");
 	s->started = true;
-	if (!open_part(&r, e->message))
-		return;
-	while (answer_next_key(a, &r, &key))
-		if (slice_eq(key, SLICE("id")))
-			answer_take_string(&r, &id);
-		else if (slice_eq(key, SLICE("model")))
-			answer_take_string(&r, &model);
-		else if (slice_eq(key, SLICE("usage")))
-			(void)json_skip(&r, &usage);
-		else
-			(void)json_skip(&r, NULL);
-	if (id.len != 0)
-		stream_keep(s, id, &a->id);
-	if (model.len != 0)
-		stream_keep(s, model, &a->model);
-	read_counters(s, usage);
+	stream_read_members(s, e->message, members, COUNT_OF(members), &m);
+	if (m.id.len != 0)
+		stream_keep(s, m.id, &a->id);
+	if (m.model.len != 0)
+		stream_keep(s, m.model, &a->model);
+	read_counters(s, m.usage);
 }
 
 static void read_delta(struct stream *s, struct slice part, struct delta *d)
 {
-	struct json_reader r;
-	struct slice key;
+	static const struct stream_member members[] = {
+		STREAM_STRING(delta, type, "type"),
+		STREAM_STRING(delta, text, "text"),
+		STREAM_STRING(delta, json, "partial_json"),
+		STREAM_STRING(delta, thinking, "thinking"),
+		STREAM_STRING(delta, reason, "stop_reason"),
+		STREAM_WHOLE(delta, details, "stop_details"),
+	};
 
-	if (!open_part(&r, part))
-		return;
-	while (answer_next_key(&s->answer, &r, &key))
-		if (slice_eq(key, SLICE("type")))
-			answer_take_string(&r, &d->type);
-		else if (slice_eq(key, SLICE("text")))
-			answer_take_string(&r, &d->text);
-		else if (slice_eq(key, SLICE("partial_json")))
-			answer_take_string(&r, &d->json);
-		else if (slice_eq(key, SLICE("thinking")))
-			answer_take_string(&r, &d->thinking);
-		else if (slice_eq(key, SLICE("stop_reason")))
-			answer_take_string(&r, &d->reason);
-		else if (slice_eq(key, SLICE("stop_details")))
-			(void)json_skip(&r, &d->details);
-		else
-			(void)json_skip(&r, NULL);
+	stream_read_members(s, part, members, COUNT_OF(members), d);
 }
 
 static void read_details(struct stream *s, struct slice details)
@@ -164,24 +143,13 @@ struct start {
 
 static void read_start(struct stream *s, struct slice part, struct start *b)
 {
-	struct json_reader r;
-	struct slice key;
+	static const struct stream_member members[] = {
+		STREAM_STRING(start, type, "type"),  STREAM_STRING(start, id, "id"),
+		STREAM_STRING(start, name, "name"),  STREAM_STRING(start, text, "text"),
+		STREAM_WHOLE(start, input, "input"),
+	};
 
-	if (!open_part(&r, part))
-		return;
-	while (answer_next_key(&s->answer, &r, &key))
-		if (slice_eq(key, SLICE("type")))
-			answer_take_string(&r, &b->type);
-		else if (slice_eq(key, SLICE("id")))
-			answer_take_string(&r, &b->id);
-		else if (slice_eq(key, SLICE("name")))
-			answer_take_string(&r, &b->name);
-		else if (slice_eq(key, SLICE("text")))
-			answer_take_string(&r, &b->text);
-		else if (slice_eq(key, SLICE("input")))
-			(void)json_skip(&r, &b->input);
-		else
-			(void)json_skip(&r, NULL);
+	stream_read_members(s, part, members, COUNT_OF(members), b);
 }
 
 static void begin_call(struct stream *s, uint64_t index, const struct start *b)

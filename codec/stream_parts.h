@@ -8,6 +8,8 @@
 
 #include "codec/stream.h"
 
+#include <stddef.h>
+
 #define STREAM_MAGIC 0x5e57ea17u
 
 #define STREAM_NO_BLOCK UINT32_MAX
@@ -49,6 +51,26 @@ void stream_stop(struct stream *s, enum answer_stop stop);
 
 /* Nothing more will follow. */
 void stream_done(struct stream *s);
+
+/* A member of an object that matters, and where in the struct that is read its slice is. */
+struct stream_member {
+	struct slice name;
+	size_t offset;
+	bool whole; /* its JSON text, whatever it is; else its raw string, if it is one */
+};
+#define STREAM_STRING(type, member, name)                              \
+	{                                                              \
+		SLICE_INIT(name), offsetof(struct type, member), false \
+	}
+#define STREAM_WHOLE(type, member, name)                              \
+	{                                                             \
+		SLICE_INIT(name), offsetof(struct type, member), true \
+	}
+
+/* Reads these members of `object`, a part of the event, which was validated with it, into the struct at
+ * `into`; nothing where it is no object. */
+void stream_read_members(struct stream *s, struct slice object, const struct stream_member *members,
+			 size_t count, void *into);
 
 /* Copies a raw string or JSON text of the event into the arena, unless *out says the same already. */
 void stream_keep(struct stream *s, struct slice raw, struct slice *out);

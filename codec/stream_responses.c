@@ -190,27 +190,13 @@ struct item {
 
 static void read_item(struct stream *s, struct slice text, struct item *item)
 {
-	struct slice key;
-	struct json_reader r;
+	static const struct stream_member members[] = {
+		STREAM_STRING(item, type, "type"),           STREAM_STRING(item, status, "status"),
+		STREAM_STRING(item, id, "call_id"),          STREAM_STRING(item, name, "name"),
+		STREAM_STRING(item, arguments, "arguments"),
+	};
 
-	if (text.len == 0 || text.at[0] != '{')
-		return;
-	json_open(&r, text, NULL, NULL); /* validated with the event */
-	if (!json_enter_object(&r))
-		return;
-	while (answer_next_key(&s->answer, &r, &key))
-		if (slice_eq(key, SLICE("type")))
-			answer_take_string(&r, &item->type);
-		else if (slice_eq(key, SLICE("status")))
-			answer_take_string(&r, &item->status);
-		else if (slice_eq(key, SLICE("call_id")))
-			answer_take_string(&r, &item->id);
-		else if (slice_eq(key, SLICE("name")))
-			answer_take_string(&r, &item->name);
-		else if (slice_eq(key, SLICE("arguments")))
-			answer_take_string(&r, &item->arguments);
-		else
-			(void)json_skip(&r, NULL);
+	stream_read_members(s, text, members, COUNT_OF(members), item);
 }
 
 /* Id and name of a call; in front of its arguments, and again behind them. */
