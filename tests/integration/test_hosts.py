@@ -73,12 +73,12 @@ OWN_SIMULATOR = {"OpenAI"}  # Responses: the simulator's own rules are as strict
 
 
 class Hosts(harness.Case):
-    def start(self, recipe, url, key):
+    def start(self, recipe, url, key, attempts=1):
         """The gateway on that recipe, its hosts replaced by `url`."""
         env = {name: key for name in re.findall(r"\$\{(\w+)\}", recipe)}
         RecipeGateway.recipe = re.sub(r'(url: ")https?://[^/"]+', rf"\g<1>{url}", recipe)
         settings = {
-            "workers": 1, "drain": "1s", "retries": {"attempts": 1},
+            "workers": 1, "drain": "1s", "retries": {"attempts": attempts},
             "plans": {"standard": {"capabilities": {"tools": True, "images": True},
                                    "models": {"allow": ["*"]},
                                    "limits": {"requests_per_minute": 60000, "requests_burst": 1000,
@@ -190,11 +190,30 @@ class Hosts(harness.Case):
     def test_a_call_that_ollama_leaves_out_is_not_made_up(self):
         host = hosts.Ollama()
         self.addCleanup(host.close)
-        gateway = self.start(recipes()["Ollama"], host.url, "")
+        gateway = self.start(recipes()["Ollama"], host.url, "", attempts=2)
         result = self.result(gateway, host, user(text("no call, please")), tools=[TOOL], toolChoice=REQUIRED)
         self.assertEqual(harness.text_of(result), "I would rather not.")
         self.assertIn("tool_choice_required_downgraded", result["_meta"]["sluice/adjustments"])
-        self.assertEqual(host.requests[0]["tool_choice"], "auto")
+        self.assertEqual([request["tool_choice"] for request in host.requests], ["auto"] * 2)
+
+    def test_what_a_host_refuses_is_learnt_once(self):
+        for stand_in, params, learnt in (
+                (hosts.OpenAI, {}, lambda body: "max_completion_tokens" in body),
+                (hosts.Reasoner, {"temperature": 0.5}, lambda body: "temperature" not in body),
+                (hosts.Reasoner, {"stopSequences": ["END"]}, lambda body: "stop" not in body)):
+            with self.subTest(stand_in.__name__, **params):
+                host = stand_in()
+                self.addCleanup(host.close)
+                recipe = recipes()["OpenAI, Chat Completions"]
+                if stand_in is hosts.OpenAI:
+                    recipe = recipe.replace("max_completion_tokens", "max_tokens")
+                gateway = self.start(recipe, host.url, host.key, attempts=2)
+                for requests in (2, 3):  # the first is refused and sent again, the next is right at once
+                    result = self.assert_result(gateway.sample("say:Hello", **params))
+                    self.assertEqual(harness.text_of(result), "Hello")
+                    self.assertEqual(len(host.requests), requests)
+                    self.assertTrue(learnt(host.requests[-1]), host.requests[-1])
+                self.assertEqual(len(host.problems), 1)
 
 
 def make_test(name, stand_in):

@@ -219,6 +219,20 @@ class Host:
 class OpenAI(Host):
     members = (STANDARD - {"max_tokens"}) | {"max_completion_tokens"}
 
+    def check(self, body):
+        need("max_tokens" not in body, "Unsupported parameter: 'max_tokens' is not supported with this model. "
+             "Use 'max_completion_tokens' instead.", param="max_tokens", code="unsupported_parameter")
+        super().check(body)
+
+
+class Reasoner(OpenAI):
+    """A model that takes neither a temperature nor stop sequences."""
+
+    def check(self, body):
+        super().check(body)
+        for name in ("temperature", "stop"):
+            need(name not in body, f"Unsupported parameter: '{name}' is not supported with this model.", param=name)
+
 
 class Azure(OpenAI):
     path = "/openai/deployments/chat/chat/completions"
