@@ -51,6 +51,10 @@ static void plan_temperature(struct encoder *e)
 		encoder_adjust(e, ADJUST_TEMPERATURE_DROPPED);
 		return;
 	}
+	if (json_surely_within(text, e->profile->temperature_min, e->profile->temperature_max)) {
+		e->plan.temperature = text;
+		return;
+	}
 	wanted = clamped = json_to_double(text);
 	if (wanted < e->profile->temperature_min)
 		clamped = e->profile->temperature_min;

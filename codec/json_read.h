@@ -123,6 +123,10 @@ struct slice json_str_fit(struct slice raw, char *buffer, size_t room);
  */
 bool json_to_int64(struct slice raw, int64_t *out);
 
+/* Whether a number is within min..max as a double, where that shows at its first digits. False says
+ * nothing: json_to_double does. */
+bool json_surely_within(struct slice raw, double min, double max);
+
 /* Number text to double; overflow gives infinity. */
 double json_to_double(struct slice raw);
 
