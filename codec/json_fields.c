@@ -4,7 +4,7 @@
 
 static inline const char *space(const char *at, const char *end)
 {
-	return (unsigned char)*at > ' ' ? at : scan_space(at, end);
+	return (unsigned char)*at > ' ' ? at : reader_space(at, end);
 }
 
 static SCAN_RARE uint32_t fail(struct json_reader *r, const char *at, enum err err)
@@ -113,11 +113,19 @@ static SCAN_RARE uint32_t next_unlikely(struct json_reader *r, struct json_field
 	return found(r, fields, i, at);
 }
 
+const char *json_guess_spaced_name(const struct json_reader *r, const char *at)
+{
+	at = reader_space(at, r->end);
+	return at < r->guess_last ? at : NULL;
+}
+
 uint32_t json_next_field(struct json_reader *r, struct json_fields *fields, struct slice *other)
 {
 	const char *at = r->at;
 
 	must(at != r->due || at == r->end); /* the value of the member before was consumed */
+	if (at != r->end && (unsigned char)*at <= ' ')
+		r->at = at = reader_space(at, r->end);
 	if (at != r->end && *at == '}') {
 		must(r->depth > 0 && (r->objects & 1) != 0);
 		reader_leave(r, at);

@@ -197,6 +197,13 @@ static inline bool json_guess_fraction(struct json_reader *r, struct slice *raw,
 	return true;
 }
 
+/* json_next_field where no name could be guessed: mostly at the end. */
+static inline uint32_t json_unguessed_field(struct json_reader *r, struct json_fields *fields,
+					    struct slice *other)
+{
+	return json_guess_end(r) ? (uint32_t)FIELD_END : json_next_field(r, fields, other);
+}
+
 /* json_skip, where the value is likely to be short. */
 static inline bool json_pass(struct json_reader *r)
 {
@@ -229,10 +236,13 @@ static inline bool json_pass(struct json_reader *r)
  *				return MODE;
  *			break;
  *		}
- *	return json_next_field(r, fields, other);
+ *	return json_unguessed_field(r, fields, other);
  */
-/* The quote of the next member's name, if that is right here and enough of the text with it; NULL: that
- * cannot be said. */
+/* json_guess_name behind the comma or the bracket, where there is white space at `at`. */
+const char *json_guess_spaced_name(const struct json_reader *r, const char *at);
+
+/* The quote of the next member's name, if there is nothing but a comma and white space behind it in
+ * between, and enough of the text with it; NULL: that cannot be said. */
 static inline const char *json_guess_name(const struct json_reader *r)
 {
 	const char *at = r->at;
@@ -240,8 +250,10 @@ static inline const char *json_guess_name(const struct json_reader *r)
 	if (at >= r->guess_last)
 		return NULL;
 	if (*at == ',')
-		return at + 1;
-	return r->fresh ? at : NULL;
+		at++;
+	else if (!r->fresh)
+		return NULL;
+	return (unsigned char)*at > ' ' ? at : json_guess_spaced_name(r, at);
 }
 
 #define JSON_LETTERS(a, b, c, d) \
@@ -262,12 +274,14 @@ static inline __attribute__((always_inline)) bool json_guess_quoted(struct json_
 {
 	uint32_t bit = (uint32_t)1 << i;
 
-	if (memcmp(at, quoted, len) != 0 || (unsigned char)at[len] <= ' ' ||
-	    (fields->seen & bit) != 0)
+	if (memcmp(at, quoted, len) != 0 || (fields->seen & bit) != 0)
+		return false;
+	at += len;
+	if ((unsigned char)*at <= ' ' && (*at != ' ' || (unsigned char)*++at <= ' '))
 		return false;
 	fields->seen |= bit;
 	r->fresh = false;
-	r->at = at + len;
+	r->at = at;
 	return true;
 }
 #define json_guess_member(r, fields, i, at, name) \

@@ -212,7 +212,7 @@ enum json_keys_answer json_keys_add(struct json_work *work, struct json_level *s
 	}
 	bool last = end - raw.at <
 		    8; /* of the text, so it is compared with all, and what follows, too */
-	uint64_t bit = last ? KEYS_FILTER_FULL : json_keys_bit(raw.at, raw.len);
+	uint64_t bit = last ? KEYS_FILTER_FULL : (uint64_t)1 << json_keys_bit(raw.at, raw.len);
 	if ((last || (set->filter & bit) != 0) && few_have_text(first, top, raw))
 		return KEYS_DUPLICATE;
 	set->filter |= bit;

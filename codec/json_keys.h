@@ -71,10 +71,10 @@ bool json_keys_has(struct json_work *work, struct json_level set, struct json_le
 
 /* ---- inline: the common key is short and new ---- */
 
-/* What a key leaves in the filter of a set: one bit. It is no more than a guess, known to whoever sends
+/* Which bit a key leaves in the filter of a set. It is no more than a guess, known to whoever sends
  * the text: a bit that is there already means KEYS_FEW comparisons at most. 8 bytes at `at` are readable
  * however few `len` is. */
-static inline uint64_t json_keys_bit(const char *at, size_t len)
+static inline unsigned json_keys_bit(const char *at, size_t len)
 {
 	uint64_t word = scan_load8(at);
 
@@ -84,7 +84,7 @@ static inline uint64_t json_keys_bit(const char *at, size_t len)
 		uint64_t rear = scan_load8(at + len - 8);
 		word += rear << 5 | rear >> 59;
 	}
-	return (uint64_t)1 << ((word * UINT64_C(0x9fb21c651e98df25)) >> 58);
+	return (unsigned)((word * UINT64_C(0x9fb21c651e98df25)) >> 58);
 }
 
 /* Adds the key if its bit shows that it is new: it is without escapes, 8 bytes are readable, and the set
@@ -92,11 +92,12 @@ static inline uint64_t json_keys_bit(const char *at, size_t len)
 static inline bool json_keys_add_new(struct json_work *work, struct json_level *set, const char *at,
 				     size_t len)
 {
-	uint64_t bit = json_keys_bit(at, len), filter = set->filter;
+	uint64_t filter = set->filter;
+	unsigned bit = json_keys_bit(at, len);
 
-	if ((filter & bit) != 0)
+	if ((filter >> bit & 1) != 0)
 		return false;
-	set->filter = filter | bit;
+	set->filter = filter | (uint64_t)1 << bit;
 	work->keys[work->key_top++] = (struct json_key){ at, (uint32_t)len, 0 };
 	return true;
 }

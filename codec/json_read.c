@@ -291,9 +291,8 @@ static inline bool take_any(struct json_reader *r)
 {
 	struct slice raw;
 
-	if (r->at < r->end && (*r->at == '{' || *r->at == '['))
-		return enter(r, *r->at == '{');
 	enum json_kind kind = json_peek(r);
+
 	switch (kind) {
 	case JSON_STRING:
 		return take_string(r, &raw);
@@ -313,10 +312,9 @@ static inline bool take_any(struct json_reader *r)
 	return false;
 }
 
-/* Consumes what is left of the value whose outermost container was entered just now. */
-static bool skip_rest(struct json_reader *r)
+/* Consumes what is left of the value whose outermost container was entered just now, at `depth`. */
+static inline bool skip_rest(struct json_reader *r, uint32_t depth)
 {
-	uint32_t depth = r->depth - 1;
 	struct slice key;
 
 	for (;;) {
@@ -337,15 +335,18 @@ static bool skip_rest(struct json_reader *r)
 bool json_skip(struct json_reader *r, struct slice *raw)
 {
 	const char *from = r->at;
+	uint32_t depth = r->depth;
 
-	if (from == r->end || (*from != '{' && *from != '[')) {
+	if (from < r->end && (*from == '{' || *from == '[')) {
+		if (!enter(r, *from == '{') || !skip_rest(r, depth))
+			return false;
+	} else {
 		if (json_peek(r) == JSON_BAD)
 			return false;
 		from = r->at;
+		if (!take_any(r) || (r->depth > depth && !skip_rest(r, depth)))
+			return false;
 	}
-	uint32_t depth = r->depth;
-	if (!take_any(r) || (r->depth > depth && !skip_rest(r)))
-		return false;
 	if (raw != NULL)
 		*raw = slice_of(from, (size_t)(r->at - from));
 	return true;

@@ -23,6 +23,9 @@ const char *reader_string_rest(struct json_reader *r, const char *found);
 /* The same for a string whose text goes on plainly at least to the end of the window. */
 const char *reader_string_far(struct json_reader *r, const char *at);
 
+/* scan_space where there is some. */
+const char *reader_space(const char *at, const char *end);
+
 /* ---- json_read.c ---- */
 
 /* Fails at `at`. Returns false. */

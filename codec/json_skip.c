@@ -98,7 +98,7 @@ behind_bracket:
 	fresh = true;
 	from = at;
 	if ((unsigned char)*at <= ' ')
-		at = scan_space(at, r->end);
+		at = reader_space(at, r->end);
 	if (at > last)
 		return stop_at(r, from, fresh, SKIPPED_TO_MEMBER);
 	if (*at == '}' || *at == ']')
@@ -114,12 +114,12 @@ behind_value:
 			goto closing_bracket;
 		if (!scan_is_space(*at))
 			return stop_at(r, at, false, SKIPPED_TO_MEMBER);
-		at = scan_space(at, r->end);
+		at = reader_space(at, r->end);
 		goto behind_value;
 	}
 	from = at++; /* a key that is not as it should be is looked at from here */
 	if ((unsigned char)*at <= ' ') {
-		at = scan_space(at, r->end);
+		at = reader_space(at, r->end);
 		if (at > last)
 			return stop_at(r, from, fresh, SKIPPED_TO_MEMBER);
 	}
@@ -132,7 +132,7 @@ member:
 		return stop_at(r, from, fresh, SKIPPED_TO_MEMBER);
 	at = quote + 2;
 	if ((unsigned char)*at <= ' ') {
-		at = scan_space(at, r->end);
+		at = reader_space(at, r->end);
 		if (at > last)
 			return stop_at(r, at, false, SKIPPED_TO_VALUE);
 	}

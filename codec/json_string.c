@@ -59,6 +59,17 @@ static inline const char *next_special(struct json_reader *r, const char *at)
 	return specials != 0 ? at + __builtin_ctzll(specials) : far_special(r, at);
 }
 
+SCAN_RARE const char *reader_space(const char *at, const char *end)
+{
+	while (end - at >= ISA_BLOCK) {
+		uint64_t others = ~isa_space(isa_load(at));
+		if (others != 0)
+			return at + __builtin_ctzll(others);
+		at += ISA_BLOCK;
+	}
+	return scan_space(at, end);
+}
+
 /* ---- one by one ---- */
 
 /* Past one UTF-8 character of two to four bytes, or NULL when there is none (RFC 3629). */
@@ -146,8 +157,7 @@ static SCAN_RARE const char *escape(struct json_reader *r, const char *at)
 
 #if ISA_WIDE
 enum {
-	DENSE_FROM = 8,                 /* special bytes ahead in the window */
-	DENSE_TO = 3,                   /* fewer in a block, and it is not worth it any more */
+	DENSE_PLAIN = 4,                /* blocks of nothing but plain text end a run */
 	DENSE_ROOM = ISA_BLOCK + 2 * 6, /* a block, and what a \u in its last byte looks at */
 };
 
@@ -157,7 +167,7 @@ struct dense {
 	bool utf8_open;           /* the block before ended in something beyond ASCII */
 	uint64_t escape_open;     /* 1: it ended in a backslash that escapes */
 	const char *low_expected; /* the u of a low surrogate that has been seen already */
-	int count;                /* of bytes beyond ASCII and backslashes */
+	uint64_t specials;        /* of the block: isa_special */
 };
 
 /* The bytes of a block that a backslash escapes (simdjson's arithmetic on runs of backslashes). */
@@ -193,13 +203,14 @@ static inline bool dense_unicode(struct dense *d, const char *at)
 static inline bool dense_block(struct dense *d, const char *at, uint64_t *close)
 {
 	struct isa_block b = isa_load(at);
-	uint64_t slashes = isa_equal(b, '\\'), high = isa_high(b);
-	uint64_t escaped = dense_escaped(d, slashes), quotes = isa_equal(b, '"') & ~escaped;
+	uint64_t slashes = isa_equal(b, '\\'), high = isa_high(b), marks = isa_equal(b, '"');
+	uint64_t control = isa_control(b), escaped = dense_escaped(d, slashes);
+	uint64_t quotes = marks & ~escaped;
 
+	d->specials = slashes | high | marks | control;
 	*close = quotes & (0 - quotes);
-	d->count = __builtin_popcountll(slashes | high);
 	uint64_t inside = *close - 1; /* all of it when there is none */
-	if ((isa_control(b) & inside) != 0)
+	if ((control & inside) != 0)
 		return false;
 	if ((high & inside) != 0 || d->utf8_open) {
 		/* a character cut short shows at the quote */
@@ -209,10 +220,27 @@ static inline bool dense_block(struct dense *d, const char *at, uint64_t *close)
 	} else {
 		d->utf8 = isa_utf8_start();
 	}
+	if ((escaped & inside) == 0)
+		return true;
 	for (uint64_t left = escaped & inside & ~isa_escape_letters(b); left != 0; left &= left - 1)
 		if (!dense_unicode(d, at + __builtin_ctzll(left)))
 			return false;
 	return true;
+}
+
+/* The last place between two characters, escapes counted as such and pairs of them too, in front of the
+ * block at `at` or at its beginning. */
+static inline const char *dense_resume(const struct dense *d, const char *at)
+{
+	if (d->low_expected != NULL && d->low_expected >= at)
+		return d->low_expected - 7;
+	if (d->escape_open != 0)
+		return at - 1;
+	if ((unsigned char)at[-1] >= 0x80) /* of a character that is perhaps not whole */
+		do
+			at--;
+		while (((unsigned char)*at & 0xc0) == 0x80);
+	return at;
 }
 
 /* From `at`, inside a string and between two characters, on to a place like that: the closing quote
@@ -220,41 +248,30 @@ static inline bool dense_block(struct dense *d, const char *at, uint64_t *close)
  * which is for others to name. */
 static const char *dense_run(struct json_reader *r, const char *at)
 {
-	struct dense d = { .utf8 = isa_utf8_start(), .low_expected = at };
-	const char *resume = at;
+	struct dense d = { .utf8 = isa_utf8_start(), .low_expected = NULL };
+	const char *last = r->end - DENSE_ROOM;
+	unsigned plain = 0;
 	uint64_t close;
 
-	for (; r->end - at >= DENSE_ROOM; at += ISA_BLOCK) {
+	if (r->end - at < DENSE_ROOM)
+		return at;
+	for (; at <= last && plain < DENSE_PLAIN; at += ISA_BLOCK) {
 		if (!dense_block(&d, at, &close))
 			return NULL;
-		if (close != 0)
+		if (close != 0) {
+			r->window = (uintptr_t)at;
+			r->specials = d.specials;
 			return at + __builtin_ctzll(close);
-		if (d.escape_open != 0 || d.utf8_open || d.low_expected >= at + ISA_BLOCK)
-			continue;
-		resume = at + ISA_BLOCK;
-		if (d.count < DENSE_TO)
-			break;
+		}
+		plain = d.specials != 0 ? 0 : plain + 1;
 	}
-	return resume;
-}
-
-static inline bool is_dense(const struct json_reader *r, const char *at)
-{
-	return __builtin_popcountll(r->specials >> ((uintptr_t)at - r->window)) >= DENSE_FROM &&
-	       r->end - at >= DENSE_ROOM;
+	return dense_resume(&d, at);
 }
 #else
 static inline const char *dense_run(struct json_reader *r, const char *at)
 {
 	(void)r;
 	return at;
-}
-
-static inline bool is_dense(const struct json_reader *r, const char *at)
-{
-	(void)r;
-	(void)at;
-	return false;
 }
 #endif
 
@@ -291,7 +308,6 @@ static inline const char *one_by_one(struct json_reader *r, const char *at)
 SCAN_RARE const char *reader_string_rest(struct json_reader *r, const char *found)
 {
 	bool by_blocks = true, more;
-	uintptr_t judged = 0; /* the window that was looked at */
 
 	r->escape_last = found; /* perhaps: it holds for all of the string */
 	for (;;) {
@@ -302,12 +318,11 @@ SCAN_RARE const char *reader_string_rest(struct json_reader *r, const char *foun
 		}
 		if (*found == '"')
 			return found;
-		if (judged != r->window && by_blocks && is_dense(r, found)) {
+		if (by_blocks) {
 			at = dense_run(r, found);
 			by_blocks = at != NULL && at != found;
 		}
-		judged = r->window;
-		if (at == NULL || at == found) {
+		if (!by_blocks) {
 			at = simple_escapes(r, found, &more);
 			if (!more && at != found) {
 				found = at;
@@ -339,8 +354,16 @@ SCAN_RARE const char *reader_string_far(struct json_reader *r, const char *at)
 	uint64_t specials = isa_special(isa_load(at));
 	r->window = (uintptr_t)at;
 	r->specials = specials;
-	if (specials == 0)
-		return string_farther(r, at);
+	if (specials == 0) {
+		at += ISA_BLOCK; /* perhaps in the next 64 */
+		if (r->end - at < ISA_BLOCK)
+			return string_farther(r, at);
+		specials = isa_special(isa_load(at));
+		r->window = (uintptr_t)at;
+		r->specials = specials;
+		if (specials == 0)
+			return string_farther(r, at);
+	}
 	at += __builtin_ctzll(specials);
 	return *at == '"' ? at : reader_string_rest(r, at);
 }

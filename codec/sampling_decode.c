@@ -91,7 +91,7 @@ struct slice decode_path(struct decode *d)
 
 bool decode_grow(struct decode *d, struct list *list, size_t size)
 {
-	enum { LIST_FIRST = 8, LIST_GROWTH = 4 };
+	enum { LIST_GROWTH = 4 };
 	uint32_t cap = list->cap == 0 ? LIST_FIRST : LIST_GROWTH * list->cap;
 	void *at = arena_take(d->into, cap * size);
 

@@ -414,7 +414,7 @@ static inline uint32_t next_member(struct json_reader *r, struct json_fields *fi
 			break;
 		}
 #undef MEMBER
-	return json_next_field(r, fields, other);
+	return json_unguessed_field(r, fields, other);
 }
 
 /* Reads the members that are left of the object that was entered. */
@@ -610,6 +610,7 @@ static bool guess_result(struct decode *d, bool *fine)
 static bool read_block(struct decode *d, bool inside)
 {
 	static const struct slice text = SLICE_INIT("{\"type\":\"text\",\"text\":");
+	const size_t tool = sizeof("{\"type\":\"tool_") - 1; /* tool_use or tool_result */
 	struct json_reader *r = d->r;
 	struct members m;
 	bool fine;
@@ -618,8 +619,12 @@ static bool read_block(struct decode *d, bool inside)
 	if (r->depth < r->limits.depth_max && (size_t)(r->end - r->at) > text.len &&
 	    r->at[text.len] == '"' && json_guess(r, text.at, text.len))
 		return read_text_block(d, inside, r->at - text.len);
-	if (!inside && json_may_guess(r) && (guess_use(d, &fine) || guess_result(d, &fine)))
-		return fine;
+	if (!inside && json_may_guess(r) && (size_t)(r->end - r->at) > tool) {
+		if (r->at[tool] == 'u' && guess_use(d, &fine))
+			return fine;
+		if (r->at[tool] == 'r' && guess_result(d, &fine))
+			return fine;
+	}
 	if (json_here(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_CONTENT, "a content block must be an object");
 	m.inside = inside;
@@ -726,13 +731,34 @@ static uint32_t guess_message(struct decode *d, struct message *message)
 	return json_resume_object(d->r, brace) ? 1u << MESSAGE_ROLE : 0;
 }
 
+static const struct json_name message_names[] = {
+	[MESSAGE_ROLE] = JSON_NAME("role"),
+	[MESSAGE_CONTENT] = JSON_NAME("content"),
+};
+
+/* json_next_field of a message. */
+static inline uint32_t next_message_member(struct json_reader *r, struct json_fields *fields,
+					   struct slice *other)
+{
+	const char *name = json_guess_name(r);
+
+	if (name != NULL)
+		switch (json_letters(name)) {
+		case JSON_LETTERS('r', 'o', 'l', 'e'):
+			if (json_guess_member(r, fields, MESSAGE_ROLE, name, "role"))
+				return MESSAGE_ROLE;
+			break;
+		case JSON_LETTERS('c', 'o', 'n', 't'):
+			if (json_guess_member(r, fields, MESSAGE_CONTENT, name, "content"))
+				return MESSAGE_CONTENT;
+			break;
+		}
+	return json_unguessed_field(r, fields, other);
+}
+
 static bool read_message_members(struct decode *d, struct message *message)
 {
-	static const struct json_name names[] = {
-		[MESSAGE_ROLE] = JSON_NAME("role"),
-		[MESSAGE_CONTENT] = JSON_NAME("content"),
-	};
-	struct json_fields fields = JSON_FIELDS(names);
+	struct json_fields fields = JSON_FIELDS(message_names);
 	const char *at = d->r->at;
 	struct slice key;
 	uint32_t name;
@@ -745,7 +771,7 @@ static bool read_message_members(struct decode *d, struct message *message)
 		if (json_guess_end(d->r))
 			return true;
 	}
-	while ((name = json_next_field(d->r, &fields, &key)) != FIELD_END) {
+	while ((name = next_message_member(d->r, &fields, &key)) != FIELD_END) {
 		if (name == MESSAGE_ROLE && !read_role(d, &message->assistant))
 			return decode_in_member(d, "role");
 		if (name == MESSAGE_CONTENT && !read_content(d))

@@ -80,7 +80,7 @@ static inline uint32_t next_param(struct json_reader *r, struct json_fields *fie
 			break;
 		}
 #undef PARAM
-	return json_next_field(r, fields, other);
+	return json_unguessed_field(r, fields, other);
 }
 
 struct choices {

@@ -92,12 +92,10 @@ static bool read_hints(struct decode *d)
 	return decode_good(d);
 }
 
-static bool read_priority(struct decode *d, double *out, const char *member)
+static SCAN_RARE bool read_any_priority(struct decode *d, double *out, const char *member)
 {
 	struct field value;
 
-	if (json_guess_fraction(d->r, &value.raw, out))
-		return true;
 	if (!decode_field(d, &value))
 		return false;
 	if (value.kind == JSON_BAD)
@@ -112,6 +110,13 @@ static bool read_priority(struct decode *d, double *out, const char *member)
 	}
 	*out = priority;
 	return true;
+}
+
+static inline bool read_priority(struct decode *d, double *out, const char *member)
+{
+	struct slice raw;
+
+	return json_guess_fraction(d->r, &raw, out) || read_any_priority(d, out, member);
 }
 
 enum { HINTS, COST, SPEED, INTELLIGENCE };
@@ -148,7 +153,7 @@ static inline uint32_t next_preference(struct json_reader *r, struct json_fields
 				return INTELLIGENCE;
 			break;
 		}
-	return json_next_field(r, fields, other);
+	return json_unguessed_field(r, fields, other);
 }
 
 bool decode_preferences(struct decode *d)

@@ -7,6 +7,14 @@
 
 #include <math.h>
 
+/* Every request has messages and blocks; exhausted memory shows when there are some. */
+static inline struct list first_list(struct arena *into, size_t size)
+{
+	void *at = arena_take(into, LIST_FIRST * size);
+
+	return (struct list){ at, 0, at == NULL ? 0 : LIST_FIRST };
+}
+
 /* Decodes params into a fresh request. */
 static bool read_params(struct decode *d)
 {
@@ -14,6 +22,8 @@ static bool read_params(struct decode *d)
 		.revision = d->revision,
 		.prefer = { .cost = NAN, .speed = NAN, .intelligence = NAN },
 	};
+	d->messages = first_list(d->into, sizeof(struct message));
+	d->blocks = first_list(d->into, sizeof(struct block));
 	return decode_params(d);
 }
 

@@ -57,7 +57,7 @@ static inline uint32_t next_root(struct json_reader *r, struct json_fields *fiel
 				return ROOT_ADDITIONAL;
 			break;
 		}
-	return json_next_field(r, fields, other);
+	return json_unguessed_field(r, fields, other);
 }
 
 /* The bit of tool.root that a member of a schema sets. */
@@ -171,7 +171,7 @@ static inline uint32_t next_member(struct json_reader *r, struct json_fields *fi
 				return INPUT_SCHEMA;
 			break;
 		}
-	return json_next_field(r, fields, other);
+	return json_unguessed_field(r, fields, other);
 }
 
 static bool read_tool(struct decode *d)

@@ -30,8 +30,26 @@ static inline uint64_t isa_bits(__m256i low, __m256i high)
 	       (uint64_t)(uint32_t)_mm256_movemask_epi8(high) << 32;
 }
 
+/* Constants of every loop over text. Defined in another file, so that they are operands in memory: known
+ * ones are made anew by three instructions each time round. */
+extern const struct isa_constants {
+	_Alignas(32) char quote[32];
+	_Alignas(32) char slash[32];
+	_Alignas(32) char space[32];
+	_Alignas(32) char control[32];
+} isa_constants __attribute__((visibility("hidden")));
+
+static inline __m256i isa_constant(const char bytes[32])
+{
+	return _mm256_load_si256((const __m256i *)(const void *)bytes);
+}
+
 static inline __m256i isa_same32(__m256i v, char byte)
 {
+	if (byte == '"')
+		return _mm256_cmpeq_epi8(v, isa_constant(isa_constants.quote));
+	if (byte == '\\')
+		return _mm256_cmpeq_epi8(v, isa_constant(isa_constants.slash));
 	return _mm256_cmpeq_epi8(v, _mm256_set1_epi8(byte));
 }
 
@@ -49,7 +67,7 @@ static inline uint64_t isa_high(struct isa_block b)
 static inline __m256i isa_special32(__m256i v)
 {
 	return _mm256_or_si256(_mm256_or_si256(isa_same32(v, '"'), isa_same32(v, '\\')),
-			       _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), v));
+			       _mm256_cmpgt_epi8(isa_constant(isa_constants.space), v));
 }
 
 static inline uint64_t isa_special(struct isa_block b)
@@ -59,7 +77,7 @@ static inline uint64_t isa_special(struct isa_block b)
 
 static inline __m256i isa_control32(__m256i v)
 {
-	return _mm256_cmpeq_epi8(_mm256_min_epu8(v, _mm256_set1_epi8(0x1f)), v);
+	return _mm256_cmpeq_epi8(_mm256_min_epu8(v, isa_constant(isa_constants.control)), v);
 }
 
 static inline uint64_t isa_control(struct isa_block b)
