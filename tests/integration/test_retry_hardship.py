@@ -16,14 +16,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import h2_client  # noqa: E402
 import harness  # noqa: E402
 import redis_server  # noqa: E402
+import streams  # noqa: E402
 
 SANITIZED = bool(os.environ.get("SLUICE_SANITIZE"))
-FIELDS = {"Content-Type": "application/json", "Authorization": "Bearer " + harness.KEY}
-
-
-def message(**params):
-    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
-        "messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}], "maxTokens": 100, **params}}).encode()
 
 
 def settings(*endpoints, **changes):
@@ -36,19 +31,20 @@ def settings(*endpoints, **changes):
 
 
 class Caller:
-    """Asks and may leave. Of HTTP/2 he resets his stream and stays."""
+    """Asks and may leave. Of HTTP/2 he resets his stream and stays. `told`: he wants to hear of progress."""
 
-    def __init__(self, gateway, http2):
+    def __init__(self, gateway, http2, told=False):
         self.http2 = http2
+        body, fields = streams.message(token=7 if told else None), streams.fields()
         if http2:
             self.client = h2_client.Client(gateway.url)
-            self.client.request(1, "/v1/sampling", FIELDS, message())
+            self.client.request(1, "/v1/sampling", fields, body)
             return
         place = urllib.parse.urlsplit(gateway.url)
         self.socket = socket.create_connection((place.hostname, place.port), harness.PATIENCE_S)
-        head = "".join(f"{name}: {value}\r\n" for name, value in FIELDS.items())
-        self.socket.sendall(f"POST /v1/sampling HTTP/1.1\r\nHost: x\r\n{head}Content-Length: {len(message())}\r\n\r\n"
-                            .encode() + message())
+        head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        self.socket.sendall(f"POST /v1/sampling HTTP/1.1\r\nHost: x\r\n{head}Content-Length: {len(body)}\r\n\r\n"
+                            .encode() + body)
 
     def leave(self):
         if self.http2:
@@ -86,19 +82,18 @@ class Hardship(harness.Case):
 class Leaving(Hardship):
     """A tenant with one place: who leaves gives it back, wherever his request was."""
 
-    def walk_away(self, *moods, when, provider=None):
+    def walk_away(self, *moods, when):
         """One endpoint of each mood; callers who leave as soon as `when` is true of (gateway, endpoints). What is logged of
         them, after somebody else was served."""
         sims = [self.sim() for _ in moods]
         config = settings(*sims)
         config["plans"]["standard"]["limits"]["concurrent"] = 1
-        config["providers"]["anthropic"].update(provider or {})
         gateway = self.gateway(config)
-        for http2 in (False, True, False, True):
+        for http2, told in ((False, False), (True, False), (False, True), (True, True)):
             for sim, mood in zip(sims, moods):
                 sim.reset()
                 sim.default(mood)
-            caller = Caller(gateway, http2)
+            caller = Caller(gateway, http2, told)
             harness.wait_for(lambda: when(gateway, sims), f"the moment; {[sim.stats() for sim in sims]}")
             caller.leave()
             self.wait_quiet(gateway)
@@ -118,6 +113,9 @@ class Leaving(Hardship):
 
     def test_in_the_middle_of_an_answer(self):
         self.walk_away("stall-size-100000", when=lambda _, sims: sims[0].stats()["behaviours"].get("stall") == 1)
+
+    def test_in_the_middle_of_a_stream(self):
+        self.walk_away("stall-pace-20ms-size-100000", when=lambda _, sims: sims[0].stats()["in_flight"] == 1)
 
     def test_between_two_attempts(self):
         before = [0]
@@ -215,7 +213,8 @@ class Storm(Hardship):
     SECONDS = 10 if SANITIZED else 6
     MOODS = ("", "", "", "error-529", "error-429-retryms-200", "error-500-every-2", "stall-every-3", "reset-every-2", "cut",
              "badjson-every-2", "hang-every-4", "latency-150ms", "once", "quota-20-window-300ms", "close", "garbage",
-             "latency-5ms-chunked", "cuthead-every-2", "html-every-2", "empty-every-3")
+             "latency-5ms-chunked", "cuthead-every-2", "html-every-2", "empty-every-3", "midway-every-2", "pace-2ms",
+             "pace-1ms-size-20000-chunk-400", "dribble-20us")
 
     def config(self, sims, chance):
         config = settings(*sims)
@@ -236,13 +235,20 @@ class Storm(Hardship):
     def ask(self, gateway, chance, over, answers):
         while not over.is_set():
             if chance.random() < 0.2:
-                caller = Caller(gateway, chance.random() < 0.5)
+                caller = Caller(gateway, chance.random() < 0.5, chance.random() < 0.5)
                 over.wait(chance.random() * 0.3)
                 caller.leave()
                 caller.close()
                 continue
-            answer = gateway.sample(headers={"Sluice-Timeout": str(chance.choice((1200, 3000, 6000)))})
-            answers.append((answer.status, answer.json()))
+            timeout = {"Sluice-Timeout": str(chance.choice((1200, 3000, 6000)))}
+            told = chance.random() < 0.5
+            answer = gateway.post(streams.message(token=7 if told else None), {**streams.fields(), **timeout})
+            if answer.headers["content-type"] == "text/event-stream":
+                *progress, last = streams.events_of(answer.body)
+                rising = [event["params"]["progress"] for event in progress]
+                answers.append((200, last, rising))
+            else:
+                answers.append((answer.status, answer.json(), None))
 
     def test_every_answer_can_be_read_and_nothing_stays_behind(self):
         seed = int(os.environ.get("SLUICE_SEED", time.time_ns() % 1000000))
@@ -270,11 +276,17 @@ class Storm(Hardship):
             for thread in threads:
                 thread.join()
         self.assertGreater(len(answers), 50)
-        for status, answer in answers:
-            self.assertTrue(("result" in answer) == (status == 200), (status, answer))
-            if status != 200:
+        for status, answer, progress in answers:
+            self.assertNotEqual("result" in answer, "error" in answer)
+            if "error" in answer:
                 self.assertIn("reason", answer["error"]["data"], answer)
-        self.assertIn(200, {status for status, _ in answers})
+            if progress is None:
+                self.assertEqual("result" in answer, status == 200, answer)
+            else:
+                self.assertEqual(progress, sorted(set(progress)))
+        for streamed in (False, True):
+            self.assertTrue([answer for _, answer, progress in answers
+                             if (progress is not None) == streamed and "result" in answer])
         self.wait_quiet(gateway)
         for sim in sims:
             sim.default("")
