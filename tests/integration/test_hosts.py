@@ -10,6 +10,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness
 import hosts
+import streams
 
 GUIDE = os.path.join(harness.SOURCE, "deploy/docs/providers.md")
 TOOL = {"name": "get.weather", "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}}}
@@ -141,15 +142,22 @@ class Hosts(harness.Case):
         if "response_format" in host.requests[-1]:
             self.assertEqual(call["input"], {"answer": "42"})
 
-    def check_long(self, gateway, host):
-        """So many tokens that the answer may be asked for as a stream."""
-        if isinstance(host, hosts.Messages):
-            return
-        result = self.result(gateway, host, user(text("say:Hello there")), maxTokens=1000000)
+    def check_stream(self, gateway, host):
+        """To a caller that wants to hear of progress, so that the host is asked for a stream."""
+        def streamed(*messages, **params):
+            answer = gateway.sample(messages=list(messages), headers={"Accept": streams.BOTH},
+                                    _meta={"progressToken": 1}, **params)
+            self.assertEqual((answer.status, host.problems), (200, []), answer)
+            self.assertTrue(host.requests[-1]["stream"])
+            return streams.events_of(answer.body)[-1]["result"]
+
+        result = streamed(user(text("say:Hello there")))
         self.assertEqual((harness.text_of(result), result["stopReason"]), ("Hello there", "endTurn"))
-        self.assertEqual(result["_meta"]["sluice/usage"]["output_tokens"], 10)
-        result = self.result(gateway, host, user(text("weather?")), maxTokens=1000000, tools=[TOOL])
-        self.assertEqual({json.dumps(call["input"]) for call in result["content"]}, {'{"city": "Paris"}'})
+        usage = result["_meta"]["sluice/usage"]
+        self.assertEqual((usage["input_tokens"], usage["output_tokens"]), (20, 10))
+        whole = self.result(gateway, host, user(text("weather?")), tools=[TOOL])
+        result = streamed(user(text("weather?")), tools=[TOOL])
+        self.assertEqual(result["content"], whole["content"])
 
     def check_errors(self, name, host):
         """Each with a gateway of its own: what fails is left alone for a while."""
@@ -221,7 +229,7 @@ def make_test(name, stand_in):
         host = stand_in()
         self.addCleanup(host.close)
         gateway = self.start(recipes()[name], host.url, host.key or "")
-        for check in (self.check_text, self.check_stops, self.check_loop, self.check_schema, self.check_long):
+        for check in (self.check_text, self.check_stops, self.check_loop, self.check_schema, self.check_stream):
             with self.subTest(check.__name__):
                 check(gateway, host)
         gateway.stop()

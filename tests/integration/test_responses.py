@@ -5,6 +5,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness
+import streams
 
 WEATHER = {"name": "files.weather", "inputSchema": {
     "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}
@@ -22,9 +23,11 @@ class Responses(harness.Case):
         return self.gateway(harness.config(
             self.provider,
             providers={"openai": harness.provider(self.provider, "openai-responses")},
-            models=[harness.model(name, "openai", profile=profile)]) | {
+            models=[harness.model(name, "openai", profile=profile)],
+            retries={"attempts": 1}) | {
                 "plans": {"standard": {"capabilities": {"tools": True, "images": True},
-                                       "models": {"allow": ["*"]}}}})
+                                       "models": {"allow": ["*"]},
+                                       "limits": {"tokens_per_minute": 100000000, "tokens_burst": 100000000}}}})
 
     def sample(self, gateway, **params):
         answer = gateway.sample(**params)
@@ -60,6 +63,26 @@ class Responses(harness.Case):
         second = self.sample(gateway, messages=history, tools=[WEATHER])
         self.assertEqual(second["content"]["text"], "The tools answered: sunny, Error:, no such city")
         self.assertEqual(second["stopReason"], "endTurn")
+
+    def test_streams_say_the_same(self):
+        """Text of any size: the last events repeat all of it, and the request's tools, in one line each."""
+        for words in ("size-200000-chunk-3000", "calls-3", "length", "refusal"):
+            tools = [WEATHER, {**WEATHER, "name": "other", "description": "x" * 100000}]
+            params = {"tools": tools} if words == "calls-3" else {"systemPrompt": "y" * 100000}
+            with self.subTest(words):
+                gateway = self.start("sim-" + words)
+                whole = self.sample(gateway, **params)
+                answer = gateway.sample(headers={"Accept": streams.BOTH}, _meta={"progressToken": 1}, **params)
+                self.assertEqual(answer.status, 200, answer)
+                streamed = streams.events_of(answer.body)[-1]["result"]
+                self.assertTrue(self.provider.last()["body"]["stream"])
+                for result in (whole, streamed):  # ids are numbered, and bytes of the request counted
+                    for block in result["content"] if isinstance(result["content"], list) else []:
+                        block.pop("id")
+                    result["_meta"]["sluice/usage"].pop("input_tokens")
+                    result["_meta"]["sluice/usage"].pop("usd")
+                    result.pop("usage")
+                self.assertEqual(streamed, whole)
 
     def test_structured_output_is_native(self):
         gateway = self.start()

@@ -504,3 +504,20 @@ class Messages(Host):
                 "stop_reason": "tool_use" if order[0] == "call" else "end_turn", "stop_sequence": None,
                 "usage": {"input_tokens": 15, "cache_read_input_tokens": 5, "output_tokens": 10,
                           "output_tokens_details": {"thinking_tokens": 4}}}
+
+    done = ""
+
+    def chunks(self, body, answer):
+        block = answer["content"][0]
+        yield {"type": "message_start", "message": {**answer, "content": [], "stop_reason": None}}
+        if block["type"] == "text":
+            yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+            yield {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": block["text"]}}
+        else:
+            yield {"type": "content_block_start", "index": 0, "content_block": {**block, "input": {}}}
+            yield {"type": "content_block_delta", "index": 0, "delta": {
+                "type": "input_json_delta", "partial_json": json.dumps(block["input"])}}
+        yield {"type": "content_block_stop", "index": 0}
+        yield {"type": "message_delta", "delta": {"stop_reason": answer["stop_reason"]},
+               "usage": {"output_tokens": 10}}
+        yield {"type": "message_stop"}
