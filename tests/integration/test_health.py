@@ -126,6 +126,7 @@ class Health(harness.Case):
         sim.default("latency-2000ms")
         settings = self.settings(sim, endpoints=[{
             "url": sim.url, "concurrent": 1, "queue": 1, "queue_deadline": "200ms"}])
+        settings["providers"]["openai"] = harness.provider(self.sim(), "openai")  # shares no connections
         settings["plans"]["standard"]["models"]["allow"] = ["claude-*"]  # nowhere else to go
         settings["providers"]["openai"] = harness.provider(self.sim(), "openai")  # shares no connections
         gateway = self.gateway(settings)
