@@ -8,10 +8,14 @@ const struct retry_settings retry_settings_default = {
 	.window = 10 * SEC,
 };
 
-/* The most that may be saved up: a window's share, or the floor. */
+/* What can be saved up in good times: so much of a window's share. More of it would make a short outage
+ * worse than the share allows. */
+static const double kept_of_window = 0.1;
+
+/* The most that may be there: that, or the floor. */
 static double most(const struct retry_budget *budget, const struct retry_settings *settings)
 {
-	const double saved = budget->recent * settings->share;
+	const double saved = budget->recent * settings->share * kept_of_window;
 
 	return saved > settings->floor ? saved : settings->floor;
 }

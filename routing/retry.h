@@ -1,8 +1,9 @@
 /* retry.h - a retry budget: retries are a share of the requests, so that an outage is not multiplied.
  *
- * Every request puts in a part of a retry, every retry takes a whole one out. What was not used is
- * kept for the length of the window only, and who sends little gets a few retries per window all the
- * same. In the long run there are at most `share` retries per request, or `floor` per window. Pure: time is an argument. */
+ * Every request puts in a part of a retry, every retry takes a whole one out. What was not used is kept
+ * up to a tenth of what a window's requests put in, and who sends little gets a few retries per window
+ * all the same. In the long run there are at most `share` retries per request, or `floor` per window.
+ * Pure: time is an argument. */
 #ifndef ROUTING_RETRY_H
 #define ROUTING_RETRY_H
 

@@ -501,7 +501,7 @@ static void a_retry_needs_the_budget_of_tenant_and_provider(void **state)
 	uint32_t retries = 0;
 	while (health_may_retry(b->view, d, 0, b->now))
 		retries++;
-	assert_in_range(retries, 90, 105);
+	assert_in_range(retries, 9, 11);
 }
 
 /* ---- configurations ---- */
