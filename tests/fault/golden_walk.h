@@ -171,6 +171,8 @@ static void print_request(const struct walk *walk, FILE *out)
 		(void)fprintf(out, ",\"toolChoice\":{\"mode\":\"required\"}");
 	if (!slice_absent(stops))
 		(void)fprintf(out, ",\"stopSequences\":%.*s", (int)stops.len, stops.at);
+	if (walk->vector->streamed) /* the caller is told meanwhile */
+		(void)fprintf(out, ",\"_meta\":{\"progressToken\":1}");
 	(void)fprintf(out, "}}");
 }
 
@@ -192,6 +194,8 @@ static void make_request(struct walk *walk)
 					   .body = slice_of(walk->body, len) };
 	walk->in.headers[HTTP_AUTHORIZATION] = SLICE("Bearer " WALK_KEY);
 	walk->in.headers[HTTP_CONTENT_TYPE] = SLICE("application/json");
+	if (walk->vector->streamed)
+		walk->in.headers[HTTP_ACCEPT] = SLICE("application/json, text/event-stream");
 	walk->in.headers[HTTP_PROTOCOL_VERSION] =
 		walk_raw(walk, request ? "revision" : "context.revision");
 }
@@ -235,7 +239,8 @@ static void make_answer(struct walk *walk)
 			     .retry_after = walk_text(walk, "http.headers.retry-after"),
 			     .retry_after_ms = walk_text(walk, "http.headers.retry-after-ms"),
 			     .should_retry = walk_text(walk, "http.headers.x-should-retry"),
-			     .request_id = walk_text(walk, "http.headers.request-id") },
+			     .request_id = walk_text(walk, "http.headers.request-id"),
+			     .content_type = walk_text(walk, "http.headers.content-type") },
 		.body = in->kind == JSON_STRING ? walk_text(walk, "in") : walk_value(walk, "in"),
 	};
 }

@@ -47,7 +47,7 @@ struct http_exchange {
 	int status; /* 0: not answered */
 	char *body; /* malloc'ed, with a NUL behind it */
 	size_t len;
-	bool unsent, ended; /* of an answer in pieces */
+	bool pieces, unsent, ended; /* an answer in pieces */
 };
 struct net_loop {
 	char unused;
@@ -188,7 +188,7 @@ void http_begin_pieces(struct http_exchange *exchange, int status, const struct 
 	must(exchange == &world.exchange && exchange->status == 0 && first.len != 0);
 	must(field_count != 0 && fields != NULL);
 	exchange->status = status;
-	exchange->unsent = true;
+	exchange->pieces = exchange->unsent = true;
 	take_piece(exchange, &piece, 1, first.len);
 }
 
@@ -468,6 +468,56 @@ static void rig_provider_ends(enum err err, bool bytes_sent, const struct provid
 		call->buffer = (struct net_buffer *)(void *)&world; /* somebody's memory */
 		world.buffers++;
 	}
+	call->done(call);
+}
+
+/* A notification that is due is written, and leaves. */
+static void rig_tell(struct request *request)
+{
+	struct net_timer *timer = &request->told.timer;
+
+	if (timer->place == 0 || timer->due > world.now)
+		return;
+	timer->place = 0;
+	timer->fire(timer);
+	if (!world.exchange.unsent)
+		return;
+	world.exchange.unsent = false;
+	world.handler.ready(world.handler.owner, request);
+}
+
+/* The call in progress brings its answer as a stream, in two pieces; in between the caller is told. False:
+ * it is not taken as one. The call still has to end. */
+static bool rig_provider_streams(struct request *request, const struct provider_answer *answer)
+{
+	struct upstream_call *call = world.call;
+	size_t half = answer->body.len / 2;
+
+	call->answer = *answer;
+	call->answer.body = slice_of(NULL, 0);
+	call->sent_at = call->first_byte_at = world.now;
+	call->wish = UPSTREAM_WANTED;
+	call->in_pieces = call->head != NULL && call->head(call);
+	if (!call->in_pieces)
+		return false;
+	if (half != 0)
+		call->piece(call, slice_of(answer->body.at, half));
+	if (call->wish == UPSTREAM_WANTED)
+		rig_tell(request);
+	if (call->wish == UPSTREAM_WANTED && answer->body.len != 0)
+		call->piece(call, slice_of(answer->body.at + half, answer->body.len - half));
+	return true;
+}
+
+/* The end of its stream. */
+static void rig_stream_ends(void)
+{
+	struct upstream_call *call = world.call;
+
+	world.call = NULL;
+	call->err = ERR_OK;
+	call->bytes_sent = true;
+	call->done_at = world.now;
 	call->done(call);
 }
 
