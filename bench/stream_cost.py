@@ -56,11 +56,18 @@ class Gateway:
         settings = harness.config(sim, models=[harness.model(name, "anthropic") for name in names])
         settings["providers"]["anthropic"]["endpoints"] = [
             {"url": f"http://127.0.0.{n + 1}:{sim.port}"} for n in range(ADDRESSES)]
+        # All connections are opened at once: that takes its time, and nobody is to be left out for it.
+        settings["providers"]["anthropic"].update(
+            timeouts={"connect": "60s", "first_byte": "60s"}, breaker={"failures": 1000, "ratio": 0})
         settings["plans"]["standard"]["models"] = {"allow": ["*"]}
         settings["plans"]["standard"]["limits"].update(ENDLESS)
         self.process = pinned(GATEWAY_CPU, lambda: case.gateway(settings))
         self.pid, self.url = self.process.pid, self.process.url + "/v1/sampling"
         self.fields = {"authorization": "Bearer " + harness.KEY, "accept": "application/json, text/event-stream"}
+
+    def complaint(self):
+        return "\n".join(line for line in self.process.metrics().text.splitlines()
+                         if line.startswith("sluice_provider_attempts_total"))
 
     def body(self, events):
         return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
@@ -84,6 +91,9 @@ class Nginx:
         self.pid, self.url = self.child.pid, f"http://127.0.0.1:{port}/v1/messages"
         self.fields = {"x-api-key": harness.PROVIDER_KEY, "anthropic-version": "2026-10-21"}
 
+    def complaint(self):
+        return ""
+
     def body(self, events):
         return json.dumps({"model": model(events, self.options.pace), "max_tokens": 1000, "stream": True, "messages": [
             {"role": "user", "content": [{"type": "text", "text": "Tell me about gateways."}]}]}).encode()
@@ -106,7 +116,7 @@ def run(case, server, streams, events):
     done = pinned(LOAD_CPU, lambda: subprocess.run([*map(str, argv), server.url], capture_output=True, text=True,
                                                    check=True))
     if f"status codes: {streams} 2xx" not in done.stdout:
-        raise harness.Failure(done.stdout)
+        raise harness.Failure(done.stdout + server.complaint())
     return cpu_s(server.pid) - before
 
 
