@@ -171,8 +171,18 @@ static enum breaker_result judge_answered(const struct health_outcome *outcome)
 
 static enum breaker_result judge(const struct health_outcome *outcome)
 {
-	if (outcome->err == ERR_OK)
+	switch (outcome->err) {
+	case ERR_OK:
 		return BREAKER_GOOD;
+	case ERR_DEADLINE: /* ours; its fault only if it had the time that it is given */
+		return !outcome->answered && outcome->took >= outcome->patience ? BREAKER_BAD
+										: BREAKER_MUTE;
+	case ERR_CANCELLED: /* ours as well, however far its answer had come */
+	case ERR_DRAINING:
+		return BREAKER_MUTE;
+	default:
+		break;
+	}
 	if (outcome->status != 0)
 		return judge_answered(outcome);
 	switch (outcome->err) {
@@ -180,9 +190,6 @@ static enum breaker_result judge(const struct health_outcome *outcome)
 	case ERR_PROVIDER_NO_ATTEMPT: /* no address, no connection */
 	case ERR_PROVIDER_ANSWER:     /* not HTTP */
 		return BREAKER_BAD;
-	case ERR_DEADLINE: /* ours; its fault only if it had the time that it is given */
-		return !outcome->answered && outcome->took >= outcome->patience ? BREAKER_BAD
-										: BREAKER_MUTE;
 	default:
 		return BREAKER_MUTE;
 	}

@@ -265,6 +265,15 @@ static void outcomes_count_against_whom_they_blame(void **state)
 		  { .err = ERR_DEADLINE, .took = 61 * SEC, .patience = 60 * SEC, .answered = true },
 		  0,
 		  0 },
+		{ "a deadline within a stream",
+		  { .err = ERR_DEADLINE,
+		    .blame = BLAME_ENDPOINT,
+		    .status = 200,
+		    .took = 61 * SEC,
+		    .patience = 60 * SEC,
+		    .answered = true },
+		  0,
+		  0 },
 		{ "the caller went away", { .err = ERR_CANCELLED, .took = 90 * SEC }, 0, 0 },
 	};
 
@@ -323,6 +332,28 @@ static void an_open_breaker_sends_everybody_to_the_other_and_a_probe_closes_it(v
 		probed = attempt(b, M, &well) == 0;
 	assert_true(probed);
 	assert_int_equal(health_breaker(b->view, 0, 0, b->now), 0);
+}
+
+/* It may have said no more than its head. */
+static void a_stream_that_we_cut_short_closes_no_breaker(void **state)
+{
+	static const enum err ours[] = { ERR_CANCELLED, ERR_DRAINING, ERR_DEADLINE };
+	struct bench *b = *state;
+
+	break_endpoint(b, 0);
+	b->now += 2 * SEC;
+	for (size_t i = 0; i < COUNT_OF(ours); i++) {
+		const struct health_tried tried = { .endpoints = 2 };
+		struct health_outcome cut_short = refused(ours[i], BLAME_REQUEST, 200);
+		struct health_choice choice = { 0 };
+		nsec_t wait;
+		assert_int_equal(health_choose(b->view, M, &tried, b->now, 0, &choice, &wait),
+				 ERR_OK);
+		assert_int_equal(choice.endpoint, 0);
+		health_began(&choice, b->now);
+		health_ended(&choice, &cut_short, b->now);
+		assert_int_equal(health_breaker(b->view, 0, 0, b->now), 1);
+	}
 }
 
 static void a_probe_that_is_never_sent_gives_its_place_back(void **state)
@@ -576,6 +607,7 @@ int main(void)
 		CASE(outcomes_count_against_whom_they_blame),
 		CASE(what_was_never_sent_tells_nothing),
 		CASE(an_open_breaker_sends_everybody_to_the_other_and_a_probe_closes_it),
+		CASE(a_stream_that_we_cut_short_closes_no_breaker),
 		CASE(a_probe_that_is_never_sent_gives_its_place_back),
 		CASE(models_are_down_when_every_endpoint_or_every_key_is),
 		CASE(speeds_are_those_of_the_models_name_after_twenty_answers),
