@@ -150,5 +150,6 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 	    flow->attempts >= FLOW_ATTEMPTS_MAX || !flow_fits(flow, env->now, 0) ||
 	    !flow_find_caller(flow, env))
 		return flow_give_up(flow);
+	flow->progress.output = 0; /* of what failed, nothing more is told */
 	return flow->repeating || learn(flow) ? resend(flow, env) : retry(flow, env);
 }

@@ -311,6 +311,59 @@ static void before_that_it_is_tried_again_and_the_numbers_still_rise(void **stat
 	assert_has(answer_text(b), "\"attempts\":2");
 }
 
+static const struct {
+	const char *name;
+	enum err end;
+	bool timed_out;
+} cuts[] = {
+	{ "an end before its end", ERR_OK, false },
+	{ "a connection that broke", ERR_PROVIDER_DOWN, false },
+	{ "silence", ERR_PROVIDER_DOWN, true },
+	{ "the deadline", ERR_DEADLINE, false },
+};
+
+static void a_stream_that_breaks_off_is_settled_at_the_bound(void **state)
+{
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < 2 * COUNT_OF(cuts); i++) {
+		const bool counted = i >= COUNT_OF(cuts); /* message_start has counters */
+		print_message("%s\n", cuts[i % COUNT_OF(cuts)].name);
+		send_it(b, BOTH, ASK("100", TOKEN));
+		stream_begins(b);
+		(void)says(b, counted ? START WORDS("hello") : ": ping\n\n");
+		assert_int_equal(provider_ends(b, cuts[i % COUNT_OF(cuts)].end,
+					       cuts[i % COUNT_OF(cuts)].timed_out),
+				 FLOW_SETTLE);
+		assert_true(b->flow.settled_without_usage);
+		assert_int_equal(b->flow.settle_tokens, b->flow.reservation.ask.tokens);
+		assert_int_equal(b->flow.settle_usd, b->flow.reservation.ask.usd);
+		(void)settle(b);
+		(void)run(b, FLOW_CLIENT_GONE);
+		b->now += 60 * SEC;
+	}
+}
+
+static void what_a_broken_stream_brought_is_not_told_while_the_next_attempt_is_due(void **state)
+{
+	struct bench *b = *state;
+
+	send_it(b, BOTH, ASK("100", TOKEN));
+	stream_begins(b);
+	(void)says(b, START);
+	(void)flow_tell(&b->flow, b->now);
+	const nsec_t told = b->now;
+	b->now += 100 * MSEC;
+	(void)says(b, WORDS("hello"));
+	assert_true(flow_progress_due(&b->flow.progress) == told + PROGRESS_EVERY);
+	assert_int_equal(provider_ends(b, ERR_PROVIDER_DOWN, true), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_WAIT);
+	assert_true(flow_progress_due(&b->flow.progress) == told + PROGRESS_SILENCE_MAX);
+	(void)flow_tell(&b->flow, told + PROGRESS_SILENCE_MAX);
+	assert_false(b->flow.handed_on);
+	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
+}
+
 static void refusals_before_anything_was_told_keep_their_status(void **state)
 {
 	struct bench *b = *state;
@@ -376,6 +429,8 @@ int main(void)
 		TEST(other_answers_are_read_whole),
 		TEST(once_output_was_told_a_failure_is_the_last_event),
 		TEST(before_that_it_is_tried_again_and_the_numbers_still_rise),
+		TEST(a_stream_that_breaks_off_is_settled_at_the_bound),
+		TEST(what_a_broken_stream_brought_is_not_told_while_the_next_attempt_is_due),
 		TEST(refusals_before_anything_was_told_keep_their_status),
 		TEST(a_caller_that_leaves_is_settled_at_the_bound),
 		TEST(a_process_that_leaves_says_so_in_the_stream),
