@@ -112,7 +112,10 @@ static void tell_step(const struct flow *flow, const struct flow_env *env)
 static enum flow_effect give_up(struct flow *flow, const struct flow_env *env)
 {
 	must(flow->step < FLOW_STEP_ANSWER);
-	(void)flow_refuse_err(flow, ERR_DRAINING);
+	if (flow->has_result) /* a second answer was wished for: the first one will do */
+		flow->failure.why.err = ERR_DRAINING;
+	else
+		(void)flow_refuse_err(flow, ERR_DRAINING);
 	return finish(flow, env);
 }
 

@@ -579,6 +579,28 @@ static void a_process_that_leaves_meanwhile_says_so(void **state)
 	bench_free(b);
 }
 
+static void a_process_that_leaves_during_the_second_answer_gives_the_first(void **state)
+{
+	struct bench *b = bench_new(load(not_forced));
+	struct http_incoming in = incoming(KEY, ASK_TOOL);
+
+	(void)state;
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS(TEXT("one"))), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	b->flow.call.bytes_sent = true;
+	assert_int_equal(run(b, FLOW_GIVEN_UP), FLOW_SETTLE);
+	assert_true(b->flow.settled_without_usage);
+	assert_int_equal(settle(b), FLOW_ANSWER);
+	release(b);
+	assert_int_equal(b->flow.answer.status, 200);
+	assert_has(answer_text(b), "\"text\":\"one\"");
+	assert_int_equal(b->flow.tried[1].err, ERR_DRAINING);
+	bench_free(b);
+}
+
 static const struct reload_case {
 	const char *name, *after;
 	enum flow_effect effect;
@@ -660,6 +682,7 @@ int main(void)
 		cmocka_unit_test(usage_and_money_are_those_of_all_attempts),
 		cmocka_unit_test(a_caller_that_leaves_meanwhile_leaves_nothing),
 		cmocka_unit_test(a_process_that_leaves_meanwhile_says_so),
+		cmocka_unit_test(a_process_that_leaves_during_the_second_answer_gives_the_first),
 		cmocka_unit_test(the_next_attempt_goes_by_the_configuration_in_force),
 		cmocka_unit_test(an_outage_is_not_multiplied),
 	};
