@@ -211,6 +211,8 @@ static bool do_send(struct request *r)
 	}
 	call->err = ERR_PROVIDER_NO_ATTEMPT;
 	call->detail = "the endpoint's CA cannot be used";
+	call->bytes_sent = call->timed_out = false; /* as the attempt before may have been */
+	call->sent_at = call->first_byte_at = call->done_at = call->queued_ns = 0;
 	return false;
 }
 
