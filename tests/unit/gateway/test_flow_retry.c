@@ -48,6 +48,10 @@ static const char poor[] = BEGIN ANT(E1, "a") MODELS CLAUDE("") TENANT("usd_per_
 static const char budgeted[] =
 	LISTEN "providers:\n" ANT(E1 ", " E2, "a") MODELS CLAUDE("") TENANT(PLENTY);
 
+/* One request at a time may go to claude. */
+static const char one_at_a_time[] = BEGIN ANT(E1, "a") OAI MODELS CLAUDE("")
+	GPT TENANT(PLENTY ", per_model: {claude: {concurrent: 1}, gpt: {concurrent: 1}}");
+
 static struct config *load(const char *text)
 {
 	static const char *const keys[] = { KEY, NULL };
@@ -538,6 +542,23 @@ static void usage_and_money_are_those_of_all_attempts(void **state)
 	bench_free(b);
 }
 
+/* The first attempt's limits hold it, whatever limits the others had to pass. */
+static void a_request_gives_back_the_place_of_its_first_attempt(void **state)
+{
+	const struct outcome outcomes[] = { OVERLOADED, GOOD_GPT };
+	struct bench *b = bench_new(load(one_at_a_time));
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		char *trace = play(b, ASK, 0, outcomes, COUNT_OF(outcomes));
+		assert_string_equal(trace, "claude-Aa gpt-Ba");
+		free(trace);
+		assert_int_equal(b->flow.answer.status, 200);
+		b->now += 60 * SEC; /* the breaker has forgotten */
+	}
+	bench_free(b);
+}
+
 /* ---- while it waits ------------------------------------------------------------------------------ */
 
 /* Up to the wait after a first attempt that failed. */
@@ -680,6 +701,7 @@ int main(void)
 		cmocka_unit_test(what_is_known_already_is_not_learned_again),
 		cmocka_unit_test(a_call_that_cannot_be_forced_is_asked_for_twice),
 		cmocka_unit_test(usage_and_money_are_those_of_all_attempts),
+		cmocka_unit_test(a_request_gives_back_the_place_of_its_first_attempt),
 		cmocka_unit_test(a_caller_that_leaves_meanwhile_leaves_nothing),
 		cmocka_unit_test(a_process_that_leaves_meanwhile_says_so),
 		cmocka_unit_test(a_process_that_leaves_during_the_second_answer_gives_the_first),
