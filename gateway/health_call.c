@@ -179,6 +179,7 @@ static enum breaker_result judge(const struct health_outcome *outcome)
 										: BREAKER_MUTE;
 	case ERR_CANCELLED: /* ours as well, however far its answer had come */
 	case ERR_DRAINING:
+	case ERR_BUSY: /* our memory, or our queue */
 		return BREAKER_MUTE;
 	default:
 		break;

@@ -274,6 +274,10 @@ static void outcomes_count_against_whom_they_blame(void **state)
 		    .answered = true },
 		  0,
 		  0 },
+		{ "our own want of memory",
+		  { .err = ERR_BUSY, .blame = BLAME_ENDPOINT, .status = 200, .took = SEC },
+		  0,
+		  0 },
 		{ "the caller went away", { .err = ERR_CANCELLED, .took = 90 * SEC }, 0, 0 },
 	};
 
