@@ -310,6 +310,15 @@ enum err health_key_for(const struct health_keys *keys, uint64_t model, uint32_t
 					    picked, wait);
 }
 
+/* As health_choose sees it, where there is no other one. */
+static bool may_admit(const struct health_provider *provider, uint32_t e, nsec_t now)
+{
+	const struct breaker *breaker = &provider->endpoints[e]->breaker;
+
+	return breaker_admits(breaker, now) ||
+	       breaker_early(breaker, &provider->state->breaker) <= now;
+}
+
 static bool model_up(const struct health_view *view, uint32_t model, nsec_t now)
 {
 	const struct health_provider *provider =
@@ -319,7 +328,7 @@ static bool model_up(const struct health_view *view, uint32_t model, nsec_t now)
 	nsec_t wait;
 
 	for (uint32_t e = 0; e < provider->endpoint_count; e++)
-		if (breaker_admits(&provider->endpoints[e]->breaker, now) &&
+		if (may_admit(provider, e, now) &&
 		    health_key_for(&provider->keys[e], tag, 0, now, &picked, &wait) == ERR_OK)
 			return true;
 	return false;

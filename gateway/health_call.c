@@ -13,26 +13,31 @@ static const nsec_t busy_wait = 1 * SEC;
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-/* Endpoints that a call may go to, whatever their keys. None: why not, and for how long. */
+/* Endpoints that a call may go to, whatever their keys: whose breakers admit it, else those that have been
+ * left alone as long as the first time. None: why not, and for how long. */
 static enum err admitted(struct health_provider *provider, nsec_t now, uint64_t *may, nsec_t *wait)
 {
 	bool busy = false;
 	nsec_t first = NSEC_NEVER;
+	uint64_t early = 0;
 
 	*may = 0;
 	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
 		const struct endpoint_state *state = provider->endpoints[e];
+		const struct breaker_settings *settings = &provider->state->breaker;
 		const bool admits = breaker_admits(&state->breaker, now);
+		const nsec_t from = admits ? now : breaker_early(&state->breaker, settings);
 
-		if (!admits && state->breaker.until > now && state->breaker.until < first)
-			first = state->breaker.until;
-		if (admits && state->load.in_flight >= provider->calls_max[e])
+		provider->members[e].share = breaker_share(&state->breaker, settings, now);
+		if (from > now)
+			first = from < first ? from : first;
+		else if (state->load.in_flight >= provider->calls_max[e])
 			busy = true;
-		else if (admits)
-			*may |= UINT64_C(1) << e;
-		provider->members[e].share =
-			breaker_share(&state->breaker, &provider->state->breaker, now);
+		else
+			*(admits ? may : &early) |= UINT64_C(1) << e;
 	}
+	if (*may == 0 && !busy)
+		*may = early;
 	if (*may != 0)
 		return ERR_OK;
 	*wait = busy || first == NSEC_NEVER ? busy_wait : first - now;

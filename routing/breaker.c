@@ -38,6 +38,15 @@ static nsec_t open_for(const struct breaker *breaker, const struct breaker_setti
 	return wait < settings->open_max ? wait : settings->open_max;
 }
 
+nsec_t breaker_early(const struct breaker *breaker, const struct breaker_settings *settings)
+{
+	if (breaker->failing)
+		return NSEC_NEVER;
+	const nsec_t open = open_for(breaker, settings);
+	const nsec_t longer = open > settings->open_first ? open - settings->open_first : 0;
+	return breaker->until > longer ? breaker->until - longer : 0;
+}
+
 bool breaker_began(struct breaker *breaker, const struct breaker_settings *settings, nsec_t now)
 {
 	if (!breaker->open)

@@ -56,6 +56,11 @@ enum breaker_state breaker_state(const struct breaker *breaker, nsec_t now);
 /* Whether a call may go; half open: as a probe. */
 bool breaker_admits(const struct breaker *breaker, nsec_t now);
 
+/* When a call may go if there is nobody else to ask: open for as long as the first time. To wait longer
+ * spares nobody then, and keeps callers from a provider that is well again. NSEC_NEVER: active checks
+ * fail. Not for one that admits. */
+nsec_t breaker_early(const struct breaker *breaker, const struct breaker_settings *settings);
+
 /* An admitted call begins. The answer is whether it is a probe, which breaker_ended wants to know. */
 bool breaker_began(struct breaker *breaker, const struct breaker_settings *settings, nsec_t now);
 

@@ -408,6 +408,27 @@ static void models_are_down_when_every_endpoint_or_every_key_is(void **state)
 	assert_null(health_down(b->view, b->now));
 }
 
+static void the_last_endpoints_are_tried_as_soon_as_the_first_time(void **state)
+{
+	struct bench *b = *state;
+
+	break_endpoint(b, 0);
+	break_endpoint(b, 1);
+	for (int i = 0; i < 10; i++) { /* open is 2 s, open_max 8 s */
+		struct health_choice none = { 0 };
+		assert_int_equal(choose(b, M, &none), ERR_PROVIDER_NO_ATTEMPT);
+		b->now += 2 * SEC;
+		assert_null(health_down(b->view, b->now));
+		(void)attempt(b, M, &cut);
+		(void)attempt(b, M, &cut);
+	}
+	b->now += 2 * SEC;
+	const uint32_t well_again = attempt(b, M, &well);
+	b->now += 2 * SEC;
+	for (int i = 0; i < 10; i++) /* the other one has to wait now */
+		assert_int_equal(attempt(b, M, &well), well_again);
+}
+
 static void speeds_are_those_of_the_models_name_after_twenty_answers(void **state)
 {
 	struct bench *b = *state;
@@ -614,6 +635,7 @@ int main(void)
 		CASE(a_stream_that_we_cut_short_closes_no_breaker),
 		CASE(a_probe_that_is_never_sent_gives_its_place_back),
 		CASE(models_are_down_when_every_endpoint_or_every_key_is),
+		CASE(the_last_endpoints_are_tried_as_soon_as_the_first_time),
 		CASE(speeds_are_those_of_the_models_name_after_twenty_answers),
 		CASE(facts_are_remembered_for_the_model_alone),
 		CASE(a_key_cools_where_it_was_refused),

@@ -133,6 +133,26 @@ static void failed_probes_double_its_time_up_to_a_bound(void **state)
 	assert_true(breaker_admits(&b, now + 8 * SEC));
 }
 
+static void where_there_is_nobody_else_it_may_be_tried_as_soon_as_the_first_time(void **state)
+{
+	struct breaker b = { 0 };
+	nsec_t now = begin;
+
+	(void)state;
+	calls(&b, 3, BREAKER_BAD, now);
+	assert_int_equal(breaker_early(&b, &settings), now + SEC);
+	for (int i = 0; i < 10; i++) {
+		now = breaker_early(&b, &settings);
+		assert_true(breaker_began(&b, &settings, now));
+		assert_int_equal(breaker_early(&b, &settings), now + SEC); /* should it be slow */
+		breaker_ended(&b, &settings, true, BREAKER_BAD, now);
+		assert_int_equal(breaker_early(&b, &settings), now + SEC);
+	}
+	assert_false(breaker_admits(&b, now + 8 * SEC - 1)); /* as ever, where there are others */
+	breaker_checked(&b, false, now);
+	assert_true(breaker_early(&b, &settings) == NSEC_NEVER);
+}
+
 static void who_opens_again_soon_is_away_longer_and_who_stayed_well_is_not(void **state)
 {
 	struct breaker b = { 0 };
@@ -214,6 +234,8 @@ int main(void)
 		cmocka_unit_test(failures_of_long_ago_are_forgotten),
 		cmocka_unit_test(half_open_it_admits_one_at_a_time),
 		cmocka_unit_test(failed_probes_double_its_time_up_to_a_bound),
+		cmocka_unit_test(
+			where_there_is_nobody_else_it_may_be_tried_as_soon_as_the_first_time),
 		cmocka_unit_test(who_opens_again_soon_is_away_longer_and_who_stayed_well_is_not),
 		cmocka_unit_test(what_began_before_it_opened_has_no_say),
 		cmocka_unit_test(its_share_rises_after_closing),
