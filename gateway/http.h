@@ -41,7 +41,7 @@ struct http_incoming {
 	/* The connection's, shared by all its requests, for the handler to count what is wrong with
 	 * them; NULL: there is no connection. */
 	struct tally *wrongs;
-	bool body_too_large;           /* over the limit: body is absent, answer 413 */
+	bool body_too_large; /* over the limit: body is absent, answer 413 */
 	bool http2;
 };
 

@@ -6,8 +6,9 @@
 
 struct json_tree {
 	enum json_kind kind;
-	struct slice key;  /* raw; of a member of an object, else absent */
-	struct slice text; /* string: raw, without quotes; object, array: absent; else the value's text */
+	struct slice key; /* raw; of a member of an object, else absent */
+	struct slice
+		text; /* string: raw, without quotes; object, array: absent; else the value's text */
 	struct json_tree *parent, *first, *last, *next;
 };
 
