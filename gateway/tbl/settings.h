@@ -77,7 +77,7 @@ SETTING(PROVIDER, "breaker.failures", COUNT, breaker_failures, 1, "5", 1000, REL
 SETTING(PROVIDER, "breaker.ratio", FRACTION, breaker_ratio, 0, "0.5", 1, RELOAD, "share of an endpoint's calls in the window that fail after which it is left alone; 0: the share does not matter")
 SETTING(PROVIDER, "breaker.calls", COUNT, breaker_calls, 1, "20", 1000000, RELOAD, "calls in the window that a share is taken from, at least")
 SETTING(PROVIDER, "breaker.window", DURATION, breaker_window, 1 * SEC, "10s", 600 * SEC, RELOAD, "the window of ratio")
-SETTING(PROVIDER, "breaker.open", DURATION, breaker_open, 10 * MSEC, "1s", 3600 * SEC, RELOAD, "how long an endpoint is left alone before one call tries it; twice as long each time that this call fails")
+SETTING(PROVIDER, "breaker.open", DURATION, breaker_open, 10 * MSEC, "1s", 3600 * SEC, RELOAD, "how long an endpoint is left alone before one call tries it; twice as long each time that this call fails, unless the provider has no other one left")
 SETTING(PROVIDER, "breaker.open_max", DURATION, breaker_open_max, 10 * MSEC, "30s", 3600 * SEC, RELOAD, "how long at most")
 SETTING(PROVIDER, "breaker.slow_start", DURATION, breaker_slow_start, 0, "10s", 600 * SEC, RELOAD, "in which an endpoint that has come back gets its whole share again; 0s: at once")
 SETTING(PROVIDER, "check.path", TEXT, check_path, 1, "(none: no checks)", 1024, RELOAD, "asked by GET at each endpoint's host, without a key: an endpoint that does not answer with a status of 2xx gets no calls")
