@@ -6,9 +6,8 @@
 
 struct json_tree {
 	enum json_kind kind;
-	struct slice key; /* raw; of a member of an object, else absent */
-	struct slice
-		text; /* string: raw, without quotes; object, array: absent; else the value's text */
+	struct slice key;  /* raw; of a member of an object, else absent */
+	struct slice text; /* string: raw, without quotes; container: absent; else all of it */
 	struct json_tree *parent, *first, *last, *next;
 };
 
