@@ -280,10 +280,19 @@ static enum failure_class class_by_name(const struct named_class *row, size_t co
 	return CLASS_NONE;
 }
 
+/* A text may quote the request, which may say anything; one that blames a key is believed only if it
+ * speaks to the key's owner: otherwise a caller could take the key from all others. */
+static bool is_credible(enum failure_class class, struct slice message)
+{
+	return class_rows[class].blame != BLAME_KEY || slice_starts(message, SLICE("You")) ||
+	       slice_starts(message, SLICE("API key"));
+}
+
 static enum failure_class class_by_text(const struct error_body *body)
 {
 	for (size_t i = 0; i < COUNT_OF(told_classes); i++)
-		if (slice_has_nocase(body->message, told_classes[i].name))
+		if (slice_has_nocase(body->message, told_classes[i].name) &&
+		    is_credible(told_classes[i].class, body->message))
 			return told_classes[i].class;
 	return CLASS_NONE;
 }

@@ -67,6 +67,13 @@ static void status_and_names_decide_the_class(void **state)
 		  ERR_PROVIDER_BILLING, RETRY_ELSEWHERE, BLAME_KEY },
 		{ "a bad key as 400", 400, "{\"error\":{\"message\":\"API key not valid.\"}}",
 		  ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_KEY },
+		{ "a schema that speaks of credit, quoted", 400,
+		  "{\"error\":{\"message\":\"Invalid schema for function 'f': In context="
+		  "('properties', 'Your credit balance'), schema must have a type\"}}",
+		  ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST },
+		{ "one that speaks of keys, quoted", 400,
+		  "{\"error\":{\"message\":\"'API key not valid' is not of type 'object'\"}}",
+		  ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST },
 		{ "the window, by its text, flat", 400,
 		  "{\"object\":\"error\",\"message\":\"This model's maximum context length is 9\","
 		  "\"type\":\"BadRequestError\",\"code\":400}",
