@@ -211,7 +211,7 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 
 /* The head of the provider's answer is in flow->call.answer. True: it is a stream, its body comes in
  * pieces. Only where flow->wants_stream. */
-bool flow_stream_head(struct flow *flow, struct json_work *json);
+bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uint64_t wall_ns);
 /* The next piece. After any state but OPEN nothing more is wanted. */
 enum stream_state flow_stream_take(struct flow *flow, struct slice bytes, nsec_t now);
 /* The notification that flow_progress_due says is due, as an event. The first one begins the answer:

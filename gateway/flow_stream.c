@@ -45,15 +45,11 @@ static void keep_headers(struct flow *flow, struct provider_headers *headers)
 
 	for (size_t i = 0; i < COUNT_OF(kept); i++)
 		keep(flow, kept[i]);
-	for (size_t i = 0; headers->rates_sent && i < RATE_KINDS; i++) {
-		keep(flow, &headers->rates[i].limit);
-		keep(flow, &headers->rates[i].remaining);
-		keep(flow, &headers->rates[i].reset);
-	}
+	headers->rates_sent = false; /* told already; when the stream ends they are old */
 }
 
 /* A host that does not know `stream`, or an error, answers in one piece. */
-bool flow_stream_head(struct flow *flow, struct json_work *json)
+bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uint64_t wall_ns)
 {
 	struct provider_answer *answer = &flow->call.answer;
 
@@ -61,6 +57,7 @@ bool flow_stream_head(struct flow *flow, struct json_work *json)
 	must(flow->stream != NULL);
 	if (answer->status / 100 != 2 || !is_event_stream(answer->headers.content_type))
 		return false;
+	health_note_rates(&flow->choice, &answer->headers, now, wall_ns);
 	keep_headers(flow, &answer->headers);
 	(void)memcpy(answer->chance, flow->chance, sizeof(answer->chance));
 	stream_open(flow->stream, flow->dialect, &flow->encoded.decode, answer, &limits, json,

@@ -90,8 +90,10 @@ void worker_stream_end(struct request *r)
 static bool on_head(struct upstream_call *call)
 {
 	struct request *r = of_call(call);
+	const struct worker *worker = r->worker;
 
-	if (!flow_stream_head(&r->flow, r->worker->json))
+	if (!flow_stream_head(&r->flow, worker->json, net_now(worker->loop),
+			      net_wall_ns(worker->loop)))
 		return false;
 	arm(r);
 	return true;

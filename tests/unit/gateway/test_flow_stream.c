@@ -75,6 +75,11 @@ static const char *sent_body(struct bench *b)
 	return text_of(b, &b->flow.encoded.body);
 }
 
+static bool is_stream(struct bench *b)
+{
+	return flow_stream_head(&b->flow, b->work, b->now, BENCH_WALL_S * SEC);
+}
+
 /* The head of an event stream is there. */
 static void stream_begins(struct bench *b)
 {
@@ -85,7 +90,7 @@ static void stream_begins(struct bench *b)
 		.headers = { .content_type = SLICE("Text/Event-Stream; charset=utf-8"),
 			     .request_id = SLICE("req_9") },
 	};
-	assert_true(flow_stream_head(&b->flow, b->work));
+	assert_true(is_stream(b));
 }
 
 static enum stream_state says(struct bench *b, const char *bytes)
@@ -187,6 +192,37 @@ static void a_stream_becomes_the_last_event_and_is_paid_by_its_counters(void **s
 	assert_string_equal(event + strlen(event) - 3, "}\n\n");
 }
 
+static uint32_t next_key(struct bench *b)
+{
+	struct health_choice choice = { 0 };
+	nsec_t wait;
+
+	assert_int_equal(health_choose(b->view, 0, NULL, b->now, 0, &choice, &wait), ERR_OK);
+	health_ended(&choice, NULL, b->now);
+	return choice.key;
+}
+
+static void what_a_head_says_of_limits_counts_from_then_on(void **state)
+{
+	struct bench *b = *state;
+
+	send_it(b, BOTH, ASK("100", TOKEN));
+	const uint32_t key = b->flow.choice.key;
+	b->flow.call.answer = (struct provider_answer){
+		.status = 200,
+		.headers = { .content_type = SLICE("text/event-stream"),
+			     .rates_sent = true,
+			     .rates = { [RATE_REQUESTS] = { SLICE("100"), SLICE("0"),
+							    SLICE("60s") } } },
+	};
+	assert_true(is_stream(b));
+	assert_true(next_key(b) != key && next_key(b) != key); /* spared at once */
+	(void)says(b, START WORDS("hello") STOP);
+	b->now += 61 * SEC;
+	assert_int_equal(provider_ends(b, ERR_OK, false), FLOW_SETTLE);
+	assert_true(next_key(b) == key || next_key(b) == key); /* has its turn again */
+}
+
 static void an_answer_that_is_there_at_once_is_one_event(void **state)
 {
 	struct bench *b = *state;
@@ -228,7 +264,7 @@ static void other_answers_are_read_whole(void **state)
 	send_it(b, BOTH, ASK("100", TOKEN));
 	for (size_t i = 0; i < COUNT_OF(others); i++) {
 		b->flow.call.answer = others[i];
-		assert_false(flow_stream_head(&b->flow, b->work));
+		assert_false(is_stream(b));
 	}
 	assert_int_equal(provider_says(b, 200,
 				       "{\"id\":\"m\",\"type\":\"message\",\"role\":\"assistant\","
@@ -424,6 +460,7 @@ int main(void)
 		TEST(accept_and_token_decide_the_form_and_length_what_the_provider_is_asked),
 		TEST(a_token_that_is_too_long_is_refused),
 		TEST(a_stream_becomes_the_last_event_and_is_paid_by_its_counters),
+		TEST(what_a_head_says_of_limits_counts_from_then_on),
 		TEST(an_answer_that_is_there_at_once_is_one_event),
 		TEST(who_gets_json_gets_it_from_a_stream_too),
 		TEST(other_answers_are_read_whole),
