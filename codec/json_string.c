@@ -61,6 +61,8 @@ static inline const char *next_special(struct json_reader *r, const char *at)
 
 SCAN_RARE const char *reader_space(const char *at, const char *end)
 {
+	if (end - at >= 2 && scan_is_space(*at) && (unsigned char)at[1] > ' ')
+		return at + 1;
 	while (end - at >= ISA_BLOCK) {
 		uint64_t others = ~isa_space(isa_load(at));
 		if (others != 0)
@@ -200,7 +202,8 @@ static inline bool dense_unicode(struct dense *d, const char *at)
 
 /* Whether what stands in front of the closing quote in the block at `at` is good; *close is the bit
  * of that quote, 0 when it is not in there. */
-static inline bool dense_block(struct dense *d, const char *at, uint64_t *close)
+static inline __attribute__((always_inline)) bool dense_block(struct dense *d, const char *at,
+							      uint64_t *close)
 {
 	struct isa_block b = isa_load(at);
 	uint64_t slashes = isa_equal(b, '\\'), high = isa_high(b), marks = isa_equal(b, '"');
@@ -267,10 +270,29 @@ static const char *dense_run(struct json_reader *r, const char *at)
 	}
 	return dense_resume(&d, at);
 }
+
+/* From where dense_run gave NULL on to where the block begins that is not good, more or less. */
+static SCAN_RARE const char *dense_good(const char *at)
+{
+	struct dense before, d = { .utf8 = isa_utf8_start(), .low_expected = NULL };
+	const char *from = at;
+	uint64_t close;
+
+	for (;; at += ISA_BLOCK) {
+		before = d;
+		if (!dense_block(&d, at, &close))
+			return at == from ? at : dense_resume(&before, at);
+	}
+}
 #else
 static inline const char *dense_run(struct json_reader *r, const char *at)
 {
 	(void)r;
+	return at;
+}
+
+static inline const char *dense_good(const char *at)
+{
 	return at;
 }
 #endif
@@ -304,35 +326,40 @@ static inline const char *one_by_one(struct json_reader *r, const char *at)
 	return *at == '\\' ? escape(r, at) : utf8_run(r, at);
 }
 
-/* Blocks only ever say that all is well; what is wrong, and where, is found one by one. */
-SCAN_RARE const char *reader_string_rest(struct json_reader *r, const char *found)
+/* reader_string_rest without blocks: which mistake it is, and where, is found one by one. */
+static SCAN_RARE const char *string_slowly(struct json_reader *r, const char *found)
 {
-	bool by_blocks = true, more;
+	bool more;
 
-	r->escape_last = found; /* perhaps: it holds for all of the string */
-	for (;;) {
-		const char *at = NULL;
-		if (found == r->end) {
-			reader_fail_json(r, found, "");
+	while (found != r->end && *found != '"') {
+		const char *at = simple_escapes(r, found, &more);
+		if (!more && at != found) {
+			found = at;
+			continue;
+		}
+		if (!more && (at = one_by_one(r, found)) == NULL)
 			return NULL;
-		}
-		if (*found == '"')
-			return found;
-		if (by_blocks) {
-			at = dense_run(r, found);
-			by_blocks = at != NULL && at != found;
-		}
-		if (!by_blocks) {
-			at = simple_escapes(r, found, &more);
-			if (!more && at != found) {
-				found = at;
-				continue;
-			}
-			if (!more && (at = one_by_one(r, found)) == NULL)
-				return NULL;
-		}
 		found = next_special(r, at);
 	}
+	if (found != r->end)
+		return found;
+	reader_fail_json(r, found, "");
+	return NULL;
+}
+
+/* Blocks only ever say that all is well. */
+SCAN_RARE const char *reader_string_rest(struct json_reader *r, const char *found)
+{
+	r->escape_last = found; /* perhaps: it holds for all of the string */
+	while (found != r->end && *found != '"') {
+		const char *at = dense_run(r, found);
+		if (at == found)
+			return string_slowly(r, found);
+		if (at == NULL)
+			return string_slowly(r, next_special(r, dense_good(found)));
+		found = next_special(r, at);
+	}
+	return found != r->end ? found : string_slowly(r, found);
 }
 
 static SCAN_RARE const char *string_farther(struct json_reader *r, const char *at)

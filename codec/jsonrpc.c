@@ -209,6 +209,17 @@ static void read_other(struct json_reader *r, struct fault *fault)
 	*fault = (struct fault){ array ? ERR_BATCH : ERR_REQUEST, 0, SLICE("$"), NULL };
 }
 
+enum err envelope_malformed(const struct envelope *e, const struct json_reader *r,
+			    struct slice body, struct arena *into, struct jsonrpc *out,
+			    struct fault *fault)
+{
+	out->id = e->id;
+	*fault = r->fault;
+	fault->path = json_path(body, fault->offset, into);
+	describe(fault, into);
+	return fault->err;
+}
+
 enum err envelope_read(struct slice body, const struct json_limits *limits, struct json_work *work,
 		       struct arena *into, struct jsonrpc *out, struct fault *fault)
 {
@@ -229,12 +240,9 @@ enum err envelope_read(struct slice body, const struct json_limits *limits, stru
 	} else {
 		read_other(&r, fault);
 	}
+	if (r.fault.err != ERR_OK)
+		return envelope_malformed(&e, &r, body, into, out, fault);
 	out->id = e.id;
-	if (r.fault.err != ERR_OK) {
-		*fault = r.fault;
-		fault->path = json_path(body, fault->offset, into);
-		describe(fault, into);
-	}
 	return fault->err != ERR_OK ? fault->err : envelope_judge(&e, out, fault);
 }
 

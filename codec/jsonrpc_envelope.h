@@ -39,6 +39,12 @@ bool envelope_member(struct envelope *e, struct json_reader *r, uint32_t member)
 MUST_USE enum err envelope_judge(const struct envelope *e, struct jsonrpc *rpc,
 				 struct fault *fault);
 
+/* The reader has failed on the way: *fault says why, with a path and the place in words, and out->id is
+ * the id if it was there before. */
+MUST_USE enum err envelope_malformed(const struct envelope *e, const struct json_reader *r,
+				     struct slice body, struct arena *into, struct jsonrpc *out,
+				     struct fault *fault);
+
 /* jsonrpc_read with the limits as an argument; NULL is the default. */
 MUST_USE enum err envelope_read(struct slice body, const struct json_limits *limits,
 				struct json_work *work, struct arena *into, struct jsonrpc *out,

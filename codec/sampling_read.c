@@ -135,10 +135,14 @@ static bool read_params_late(struct decode *d, struct slice params)
 
 /* Something failed. What is not JSON or not JSON-RPC comes first, wherever it stands; the violation
  * that stopped the decoder is the error of a text that is otherwise sound. */
-static enum err failed(struct decode *d, struct jsonrpc *rpc, struct fault *fault)
+static enum err failed(struct decode *d, const struct envelope *e, struct jsonrpc *rpc,
+		       struct fault *fault)
 {
-	enum err err = envelope_read(d->body, &d->limits->json, d->work, d->into, rpc, fault);
+	enum err err;
 
+	if (d->fault.err == ERR_OK && d->r->fault.err != ERR_OK)
+		return envelope_malformed(e, d->r, d->body, d->into, rpc, fault);
+	err = envelope_read(d->body, &d->limits->json, d->work, d->into, rpc, fault);
 	if (err != ERR_OK)
 		return err;
 	if (rpc->method == RPC_CREATE_MESSAGE && slice_absent(rpc->id)) {
@@ -180,11 +184,11 @@ enum err sampling_read_here(struct slice body, enum revision revision,
 	*rpc = (struct jsonrpc){ .method = RPC_UNKNOWN };
 	json_open(&reader, body, &d.limits->json, work);
 	if (!read_envelope(&d, &e, &decoded) || envelope_judge(&e, rpc, fault) != ERR_OK)
-		return failed(&d, rpc, fault);
+		return failed(&d, &e, rpc, fault);
 	if (rpc->method != RPC_CREATE_MESSAGE)
 		return ERR_OK;
 	if (slice_absent(rpc->id) || (!decoded && !read_params_late(&d, e.params)) ||
 	    !finish_params(&d))
-		return failed(&d, rpc, fault);
+		return failed(&d, &e, rpc, fault);
 	return ERR_OK;
 }

@@ -1,5 +1,6 @@
-/* JSONTestSuite (test_parsing): y_ must be accepted, n_ refused, i_ is up to us and listed here. */
-#include "codec/json_read.h"
+/* JSONTestSuite (test_parsing): y_ must be accepted, n_ refused, i_ is up to us and listed here; by every
+ * instruction set of the machine. */
+#include "codec/set.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -61,12 +62,17 @@ static struct slice load(const char *directory, const char *name)
 static void check_file(struct json_work *work, const char *directory, const char *name)
 {
 	struct slice text = load(directory, name);
-	struct fault fault = { .err = ERR_OK };
-	bool any_error, valid = json_valid(text, NULL, work, &fault);
+	const struct codec_set *set;
+	bool any_error;
 	enum err want = expected(name, &any_error);
 
-	if (any_error ? valid : fault.err != want)
-		fail_msg("%s: err %d at %u", name, (int)fault.err, fault.offset);
+	for (size_t i = 0; (set = codec_set_at(i)) != NULL; i++) {
+		struct fault fault = { .err = ERR_OK };
+		bool valid = set->json_valid(text, NULL, work, &fault);
+		if (any_error ? valid : fault.err != want)
+			fail_msg("%s: %s: err %d at %u", set->name, name, (int)fault.err,
+				 fault.offset);
+	}
 	free((void *)(uintptr_t)text.at);
 }
 
