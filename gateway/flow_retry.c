@@ -76,7 +76,8 @@ static nsec_t wait_for(struct flow *flow)
 {
 	const int64_t wanted_ms = flow->failure.why.retry_after_ms;
 
-	return wanted_ms >= 0 ? (nsec_t)wanted_ms * MSEC : back_off(flow);
+	/* At once, or at a time that has passed, is no wait: whoever has just failed is spared. */
+	return wanted_ms > 0 ? (nsec_t)wanted_ms * MSEC : back_off(flow);
 }
 
 /* ---- where ---- */

@@ -46,12 +46,12 @@ nsec_t key_cools(const struct key *key, nsec_t now)
 void key_lane_limited(struct key_lane *lane, int64_t retry_after_ms, nsec_t now)
 {
 	const bool cools = key_lane_cools(lane, now) != 0;
+	const bool said = retry_after_ms > 0; /* 0 is a date that has passed, or says nothing */
 
-	if (cools && retry_after_ms < 0)
+	if (cools && !said)
 		return;
-	const nsec_t until =
-		now + (retry_after_ms < 0 ? least(rate_first << lane->strikes, rate_most)
-					  : least((nsec_t)retry_after_ms * MSEC, said_most));
+	const nsec_t until = now + (said ? least((nsec_t)retry_after_ms * MSEC, said_most)
+					 : least(rate_first << lane->strikes, rate_most));
 	if (!cools && lane->strikes < STRIKES_MAX)
 		lane->strikes++;
 	if (until > lane->until)

@@ -73,7 +73,7 @@ nsec_t key_cools(const struct key *key, nsec_t now);
 void key_lanes_began(struct key_lanes *lanes, uint64_t model, nsec_t now);
 /* It was good for an answer. */
 void key_lanes_accepted(struct key_lanes *lanes, uint64_t model, nsec_t now);
-/* Its rate limit was hit; `retry_after_ms` below 0: the provider said nothing of a time. */
+/* Its rate limit was hit; `retry_after_ms` 0 or less: the provider said nothing of a time. */
 void key_lane_limited(struct key_lane *lane, int64_t retry_after_ms, nsec_t now);
 /* What the headers of an answer say of its limits; `wall_ns` is now since the epoch. */
 void key_lane_note_rates(struct key_lane *lane, const struct rate_header rates[RATE_KINDS],

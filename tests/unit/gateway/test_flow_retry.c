@@ -104,6 +104,11 @@ struct outcome {
 	{                                                                     \
 		.status = 529, .body = CLAUDE_ERROR("overloaded_error", "no") \
 	}
+#define OVERLOADED_AT_ONCE                                                     \
+	{                                                                      \
+		.status = 529, .body = CLAUDE_ERROR("overloaded_error", "no"), \
+		.retry_after = "0"                                             \
+	}
 #define BROKEN                                                         \
 	{                                                              \
 		.status = 500, .body = CLAUDE_ERROR("api_error", "no") \
@@ -357,6 +362,8 @@ static const struct retry_case {
 	  0 },
 	{ "Retry-After is honoured", alone, OUTCOMES(LIMITED("3"), GOOD),
 	  "claude-Aa 3000ms claude-Aa", 200, NULL, 0 },
+	{ "at once is no time", alone, OUTCOMES(OVERLOADED_AT_ONCE, GOOD),
+	  "claude-Aa <500 claude-Aa", 200, NULL, 0 },
 	{ "but not beyond the deadline", alone, OUTCOMES(LIMITED("100")), "claude-Aa", 503,
 	  "provider_rate_limited", 0 },
 	{ "a retry needs a second", alone, OUTCOMES(OVERLOADED), "claude-Aa", 502,
