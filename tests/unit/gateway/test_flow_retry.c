@@ -104,10 +104,9 @@ struct outcome {
 	{                                                                     \
 		.status = 529, .body = CLAUDE_ERROR("overloaded_error", "no") \
 	}
-#define OVERLOADED_AT_ONCE                                                     \
-	{                                                                      \
-		.status = 529, .body = CLAUDE_ERROR("overloaded_error", "no"), \
-		.retry_after = "0"                                             \
+#define OVERLOADED_AT_ONCE                                                                        \
+	{                                                                                         \
+		.status = 529, .body = CLAUDE_ERROR("overloaded_error", "no"), .retry_after = "0" \
 	}
 #define BROKEN                                                         \
 	{                                                              \
