@@ -174,7 +174,23 @@ static void round_trip(struct dialect_case *c, const char *name)
 {
 	enum { ROOM = 4096 };
 	static char object[ROOM], inside[2 * ROOM], text[4 * ROOM];
-	bool openai = c->dialect->id == DIALECT_OPENAI;
+	/* What calls a tool, as each dialect answers. */
+	static const struct {
+		bool quoted; /* the arguments are JSON in a string */
+		const char *form;
+	} answers[] = {
+		[DIALECT_ANTHROPIC] = { false, "{\"content\":[{\"type\":\"tool_use\",\"id\":\"c\","
+					       "\"name\":\"get_weather\",\"input\":%s}]}" },
+		[DIALECT_OPENAI] = { true,
+				     "{\"choices\":[{\"message\":{\"tool_calls\":[{\"id\":\"c\","
+				     "\"function\":{\"name\":\"get_weather\","
+				     "\"arguments\":\"%s\"}}]}}]}" },
+		[DIALECT_RESPONSES] = { true, "{\"status\":\"completed\",\"output\":[{\"type\":"
+					      "\"function_call\",\"call_id\":\"c\","
+					      "\"name\":\"get_weather\",\"arguments\":\"%s\"}]}" },
+	};
+	_Static_assert(COUNT_OF(answers) == DIALECT_COUNT, "every dialect answers");
+	const bool quoted = answers[c->dialect->id].quoted;
 
 	for (uint32_t seed = 0; seed < 600; seed++) {
 		(void)make_object(seed * 2654435761u, object);
@@ -188,15 +204,10 @@ static void round_trip(struct dialect_case *c, const char *name)
 			       "\"get_weather\",\"inputSchema\":{\"type\":\"object\"}}]",
 			       object);
 		assert_int_equal(case_encode(c, text), ERR_OK);
-		if (strstr(case_body(c), openai ? inside : object) == NULL)
+		if (strstr(case_body(c), quoted ? inside : object) == NULL)
 			fail_msg("%s: %s is not in %s", name, object, case_body(c));
-		(void)snprintf(text, sizeof(text),
-			       openai ? "{\"choices\":[{\"message\":{\"tool_calls\":[{\"id\":\"c\","
-					"\"function\":{\"name\":\"get_weather\",\"arguments\":"
-					"\"%s\"}}]}}]}"
-				      : "{\"content\":[{\"type\":\"tool_use\",\"id\":\"c\","
-					"\"name\":\"get_weather\",\"input\":%s}]}",
-			       openai ? inside : object);
+		(void)snprintf(text, sizeof(text), answers[c->dialect->id].form,
+			       quoted ? inside : object);
 		assert_int_equal(case_decode(c, text), ERR_OK);
 		if (strstr(case_result(c), object) == NULL)
 			fail_msg("%s: %s is not in %s", name, object, case_result(c));
