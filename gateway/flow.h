@@ -59,6 +59,7 @@ struct flow_env {
 	nsec_t now;
 	uint64_t wall_ns;
 	bool draining; /* what still arrives is refused */
+	bool crowded;  /* enough requests wait that no limit has counted yet */
 	/* Told which step runs and for whom, for last words; both or neither NULL. */
 	const char **step;
 	struct slice *tenant;

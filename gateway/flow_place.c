@@ -259,7 +259,9 @@ static enum flow_move nobody_now(struct flow *flow, const struct flow_env *env, 
 			 .retry_after_ms = -1 },
 	};
 
-	if (err == ERR_PROVIDER_RATE && outlasts(flow, env->now, wait))
+	/* Before its limits were asked a request costs its tenant nothing: not many may wait so. */
+	const bool may_wait = flow->attempts != 0 || !env->crowded;
+	if (err == ERR_PROVIDER_RATE && may_wait && outlasts(flow, env->now, wait))
 		return FLOW_DO_WAIT;
 	if (flow->attempts != 0)
 		return flow_give_up(flow);

@@ -7,7 +7,10 @@
 
 enum {
 	REQUESTS_MAX = 32768, /* in flight per worker; beyond: 503 */
-	STREAMS_MAX = 12288,  /* answers at once that come as streams, likewise */
+	/* Of these, requests that wait for a key that cools, before their tenants' limits were asked;
+	 * beyond: the provider's 503. */
+	WAITING_EARLY_MAX = 1024,
+	STREAMS_MAX = 12288, /* answers at once that come as streams, likewise */
 	STREAM_ANSWER_MAX =
 		12 << 20, /* bytes of an answer that comes as one: is kept up to twice */
 	REQUEST_ARENA_MAX = 64 << 20, /* bytes a request's typed slices and small texts may take */
@@ -36,6 +39,7 @@ enum {
 };
 
 _Static_assert(GATHER_IOVEC_MAX + 1 < 1024, "head and body must fit one writev (IOV_MAX)");
+_Static_assert(WAITING_EARLY_MAX <= REQUESTS_MAX / 16, "who waits leaves room for the others");
 _Static_assert(REQUEST_ARENA_MAX > 64 * ARENA_CHUNK_BYTES, "an arena holds many chunks");
 
 #endif

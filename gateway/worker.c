@@ -34,12 +34,21 @@ static struct flow_env worker_env(struct worker *worker)
 		.now = net_now(worker->loop),
 		.wall_ns = net_wall_ns(worker->loop),
 		.draining = worker->given_up,
+		.crowded = worker->waiting_early >= WAITING_EARLY_MAX,
 		.step = &worker->panic.step,
 		.tenant = &worker->panic.tenant,
 	};
 }
 
 /* ---- who waits for an answer ---- */
+/* What do_wait began; harmless when nothing did. */
+static void wait_over(struct request *r)
+{
+	net_timer_stop(r->worker->loop, &r->wait);
+	r->worker->waiting_early -= r->early;
+	r->early = false;
+}
+
 static void waiting_add(struct worker *worker, struct request *r)
 {
 	r->next = worker->waiting;
@@ -120,7 +129,7 @@ static void request_end(struct request *r, bool cut_short)
 
 	must_obj(r, REQUEST_MAGIC);
 	waiting_remove(r);
-	net_timer_stop(worker->loop, &r->wait);
+	wait_over(r);
 	worker_stream_fini(r);
 	upstream_cancel(&r->flow.call);
 	upstream_finish(&r->flow.call);
@@ -231,12 +240,17 @@ static void do_settle(struct request *r)
 
 static void on_waited(struct net_timer *timer)
 {
-	request_run(CONTAINER_OF(timer, struct request, wait), FLOW_WAITED);
+	struct request *r = CONTAINER_OF(timer, struct request, wait);
+
+	wait_over(r);
+	request_run(r, FLOW_WAITED);
 }
 
 static void do_wait(struct request *r)
 {
 	upstream_finish(&r->flow.call); /* the answer of one that failed is not kept so long */
+	r->early = !r->placed;
+	r->worker->waiting_early += r->early;
 	r->wait.fire = on_waited;
 	net_timer_set(r->worker->loop, &r->wait, r->flow.wait_until);
 }
@@ -310,7 +324,7 @@ static void request_interrupt(struct request *r, enum flow_event event)
 	must(!r->answered);
 	if (r->flow.step == FLOW_STEP_RESERVE)
 		store->forget(store, &r->flow.reservation);
-	net_timer_stop(r->worker->loop, &r->wait);
+	wait_over(r);
 	upstream_cancel(&r->flow.call);
 	request_run(r, event);
 }
@@ -348,7 +362,7 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 		return NULL;
 	}
 	r->magic = REQUEST_MAGIC;
-	r->placed = r->answered = false;
+	r->placed = r->answered = r->early = false;
 	r->worker = worker;
 	r->exchange = exchange;
 	r->pool = NULL;

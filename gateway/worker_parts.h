@@ -42,7 +42,9 @@ struct worker {
 	uint8_t random[4096];
 	size_t random_left;
 	struct request *waiting; /* those without an answer yet */
-	bool given_up;           /* requests are refused */
+	uint32_t
+		waiting_early; /* of them, with a timer and without a place: nothing counts them yet */
+	bool given_up;         /* requests are refused */
 	struct panic_slab slabs[2];
 	struct panic_context panic; /* what this thread is doing, should a promise break */
 };
@@ -56,6 +58,7 @@ struct request {
 	struct http_exchange *exchange;
 	struct upstream_pool *pool; /* chosen while the snapshot was at hand */
 	struct net_timer wait;      /* before another attempt */
+	bool early;                 /* one of waiting_early */
 	struct {
 		struct net_timer timer; /* of the next notification */
 		bool unsent;            /* the last one has not left */

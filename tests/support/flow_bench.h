@@ -30,6 +30,7 @@ struct bench {
 	struct health_view *view;
 	struct flow flow;
 	nsec_t now;
+	bool crowded; /* as the worker tells its flows */
 	int fd;
 };
 
@@ -135,6 +136,7 @@ static inline enum flow_effect run(struct bench *b, enum flow_event event)
 				      .health = b->view,
 				      .json = b->work,
 				      .streams = &b->streams,
+				      .crowded = b->crowded,
 				      .now = b->now,
 				      .wall_ns = (uint64_t)BENCH_WALL_S * SEC };
 

@@ -628,6 +628,31 @@ static void a_process_that_leaves_during_the_second_answer_gives_the_first(void 
 	bench_free(b);
 }
 
+/* What no limit has counted yet waits for a key only while few others do. */
+static void a_first_attempt_waits_for_a_key_unless_many_do(void **state)
+{
+	static const struct outcome limited[] = { LIMITED("3") };
+	struct bench *b = bench_new(load(alone));
+	struct http_incoming in = incoming(KEY, ASK);
+
+	(void)state;
+	free(play(b, ASK, 2000, limited, COUNT_OF(limited)));
+	assert_int_equal(b->flow.answer.status, 503);
+	b->crowded = true;
+	assert_int_equal(start(b, &in), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 503);
+	assert_has(answer_text(b), "\"reason\":\"provider_rate_limited\"");
+	assert_has(answer_text(b), "\"retryAfterMs\":3000");
+	b->crowded = false;
+	assert_int_equal(start(b, &in), FLOW_WAIT);
+	assert_int_equal(b->flow.attempts, 0);
+	b->now = b->flow.wait_until;
+	b->crowded = true; /* the others' business by now: the key is there */
+	assert_int_equal(run(b, FLOW_WAITED), FLOW_RESERVE);
+	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
+	bench_free(b);
+}
+
 static const struct reload_case {
 	const char *name, *after;
 	enum flow_effect effect;
@@ -708,6 +733,7 @@ int main(void)
 		cmocka_unit_test(a_call_that_cannot_be_forced_is_asked_for_twice),
 		cmocka_unit_test(usage_and_money_are_those_of_all_attempts),
 		cmocka_unit_test(a_request_gives_back_the_place_of_its_first_attempt),
+		cmocka_unit_test(a_first_attempt_waits_for_a_key_unless_many_do),
 		cmocka_unit_test(a_caller_that_leaves_meanwhile_leaves_nothing),
 		cmocka_unit_test(a_process_that_leaves_meanwhile_says_so),
 		cmocka_unit_test(a_process_that_leaves_during_the_second_answer_gives_the_first),
