@@ -196,6 +196,10 @@ static enum err take_candidate(struct flow *flow, const struct flow_env *env,
 	return take_place(flow, env);
 }
 
+/* So many of the best are asked whether they can be had: with every provider away a catalogue of a
+ * thousand models would be gone through for each request. */
+enum { CANDIDATES_ASKED_MAX = 32 };
+
 /* The best candidate that can be asked, beside those in `tried`. Routing's refusal if there is no
  * candidate, else why none can be asked, and *wait until one can. `late` not NULL: of a further
  * attempt. */
@@ -211,7 +215,7 @@ static enum err find_candidate(struct flow *flow, const struct flow_env *env,
 	query.speeds = health_speeds(env->health);
 	query.memory = health_hints(env->health);
 	*wait = NSEC_NEVER;
-	for (;;) {
+	for (uint32_t asked = 0; asked < CANDIDATES_ASKED_MAX;) {
 		const struct route route = route_pick(&env->config->catalog, &query, NULL);
 		if (route.err == ERR_PROVIDER_NO_ATTEMPT && query.down != NULL) {
 			query.down = NULL; /* nobody is up: so they tell themselves why not */
@@ -225,7 +229,9 @@ static enum err find_candidate(struct flow *flow, const struct flow_env *env,
 		why = sooner(why, err);
 		bitset_add(tried, route.model);
 		query.tried = tried;
+		asked++;
 	}
+	return why;
 }
 
 enum err flow_move_on(struct flow *flow, const struct flow_env *env)
