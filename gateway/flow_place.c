@@ -243,15 +243,14 @@ enum err flow_move_on(struct flow *flow, const struct flow_env *env)
 	return find_candidate(flow, env, &late, &tried, &wait);
 }
 
-/* All candidates' keys cool: that may be worth a short wait, in which a caller would not do better. So
- * that not all who wait come back at once, it is up to a quarter longer, by chance. */
+/* All candidates' keys cool: that may be worth a short wait, in which a caller would not do better. */
 static bool outlasts(struct flow *flow, nsec_t now, nsec_t wait)
 {
 	static const nsec_t longest = 8 * SEC;
 
 	if (wait > longest || !flow_fits(flow, now, wait + wait / 4))
 		return false;
-	flow->wait_until = now + wait + wait / 4 * (flow_draw(flow) >> 32) / UINT32_MAX;
+	flow->wait_until = now + flow_spread(flow, wait);
 	return true;
 }
 

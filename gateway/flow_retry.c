@@ -1,7 +1,7 @@
 /* flow_retry.c - after an attempt that failed: whether, when and where the next one is made.
  *
- * Whoever failed is asked again only after a wait: what he wants (Retry-After), or 0.5 s doubling to 8 s
- * and up to a quarter less by chance. Elsewhere (another key, endpoint, model) there is nothing to wait
+ * Whoever failed is asked again only after a wait: what he wants (Retry-After) and up to a quarter more
+ * by chance, or 0.5 s doubling to 8 s and up to a quarter less. Elsewhere (another key, endpoint, model) there is nothing to wait
  * for. Always within the deadline, within config's number of attempts, and only before anything of an
  * answer was handed on (contract/providers.md 7). */
 #include "gateway/flow_steps.h"
@@ -72,12 +72,17 @@ static nsec_t back_off(struct flow *flow)
 	return wait - (nsec_t)((double)(wait / 4) * ((double)(flow_draw(flow) >> 11) * 0x1p-53));
 }
 
+nsec_t flow_spread(struct flow *flow, nsec_t wait)
+{
+	return wait + (nsec_t)((double)(wait / 4) * ((double)(flow_draw(flow) >> 11) * 0x1p-53));
+}
+
 static nsec_t wait_for(struct flow *flow)
 {
 	const int64_t wanted_ms = flow->failure.why.retry_after_ms;
 
 	/* At once, or at a time that has passed, is no wait: whoever has just failed is spared. */
-	return wanted_ms > 0 ? (nsec_t)wanted_ms * MSEC : back_off(flow);
+	return wanted_ms > 0 ? flow_spread(flow, (nsec_t)wanted_ms * MSEC) : back_off(flow);
 }
 
 /* ---- where ---- */

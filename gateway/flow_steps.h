@@ -62,6 +62,9 @@ MUST_USE enum err flow_stream_end(struct flow *flow, struct sampling_result *res
 /* flow_retry.c */
 /* Whether the deadline leaves that wait, and time for an attempt after it. */
 bool flow_fits(const struct flow *flow, nsec_t now, nsec_t wait);
+/* That wait and up to a quarter more, by chance: so that those who were sent away together do not come
+ * back together. */
+nsec_t flow_spread(struct flow *flow, nsec_t wait);
 /* No further attempt: the answer that is kept, or the most telling failure. */
 enum flow_move flow_give_up(struct flow *flow);
 
