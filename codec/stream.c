@@ -228,6 +228,12 @@ static void take_ahead(struct stream *s)
 	}
 }
 
+void stream_too_large(struct stream *s, const char *detail)
+{
+	s->too_large = true;
+	answer_fail(&s->answer, detail);
+}
+
 /* The next event or events. False when there is nothing to go on with. */
 static bool take_next(struct stream *s)
 {
@@ -237,7 +243,7 @@ static bool take_next(struct stream *s)
 	case SSE_NOTHING:
 		return false;
 	case SSE_TOO_LARGE:
-		answer_fail(&s->answer, "An event of the provider's stream is too large");
+		stream_too_large(s, "An event of the provider's stream is too large");
 		break;
 	case SSE_EVENT:
 		take_event(s, &event);

@@ -25,6 +25,7 @@
  *   `stream`), go to decode() with their whole body instead;
  * - the idle timeout begins anew with every byte, comments and pings too; no total timeout but the
  *   request's deadline;
+ * - too_large: a second attempt is made without `stream`;
  * - progress is not an answer: after it a failure may still be retried, which is paid for twice;
  * - STREAM_DONE: the rest of the body is read and dropped, if it ends soon the connection is reused;
  *   STREAM_FAILED: the connection is closed. Both: stream_end says what it was;
@@ -130,6 +131,9 @@ struct stream_half {
 struct stream {
 	uint32_t magic;
 	struct stream_progress progress; /* read it whenever you like */
+	/* It failed because an event was larger than a stream may hold: hosts that put the whole of a
+	 * call's arguments into one. Asked for in one piece the answer may pass. */
+	bool too_large;
 	/* private: */
 	enum stream_state state;
 	const struct dialect *dialect;

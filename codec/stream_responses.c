@@ -128,8 +128,8 @@ static void on_text_delta(struct stream *s, const struct event *e)
 static void add_whole(struct stream *s, uint32_t at, struct slice raw)
 {
 	if (raw.len >= SKIM_STRING_MAX) /* its end may have been left out */
-		answer_fail(&s->answer,
-			    "A text of the provider's stream came at once and is too large");
+		stream_too_large(s,
+				 "A text of the provider's stream came at once and is too large");
 	add(s, at, raw);
 	s->now.fixed = true;
 }

@@ -146,6 +146,7 @@ struct flow {
 	struct profile profile; /* the model's, and what was learned of it */
 	struct encode_out encoded;
 	bool wants_stream; /* the provider was asked for one */
+	bool in_one_piece; /* it did not pass as one */
 	struct slice head;
 	struct iovec *send;
 	uint32_t send_count;

@@ -16,7 +16,7 @@ bool flow_stream_wanted(const struct flow *flow)
 				      ? flow->verdict.max_tokens
 				      : flow->profile.max_output;
 
-	return flow->dialect->stream != NULL &&
+	return flow->dialect->stream != NULL && !flow->in_one_piece &&
 	       (flow->progress.wanted || most > STREAM_TOKENS_OVER);
 }
 
@@ -89,6 +89,7 @@ enum err flow_stream_end(struct flow *flow, struct sampling_result *result,
 	must(flow->streaming);
 	flow->streaming = false;
 	enum err err = stream_end(flow->stream, broke ? STREAM_BROKE : STREAM_ENDED, result, why);
+	flow->in_one_piece = flow->in_one_piece || flow->stream->too_large;
 	if (err != ERR_OK && broke)
 		why->blame = BLAME_ENDPOINT;
 	return err;

@@ -347,6 +347,30 @@ static void before_that_it_is_tried_again_and_the_numbers_still_rise(void **stat
 	assert_has(answer_text(b), "\"attempts\":2");
 }
 
+static void what_is_too_large_for_a_stream_is_asked_for_in_one_piece(void **state)
+{
+	enum { PIECE = 1024 };
+	static char piece[PIECE + 1];
+	struct bench *b = *state;
+	enum stream_state stream = STREAM_OPEN;
+
+	send_it(b, BOTH, ASK("100", TOKEN));
+	assert_true(b->flow.encoded.body.count != 0 && b->flow.wants_stream);
+	stream_begins(b);
+	(void)memset(piece, 'x', PIECE);
+	(void)says(b, START "data: \"");
+	for (int i = 0; stream == STREAM_OPEN; i++) {
+		assert_true(i <= 2 * STREAM_EVENT_MAX / PIECE);
+		stream = says(b, piece);
+	}
+	assert_int_equal(stream, STREAM_FAILED);
+	assert_int_equal(provider_ends(b, ERR_OK, false), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	assert_int_equal(b->flow.attempts, 2);
+	assert_false(b->flow.wants_stream);
+}
+
 static const struct {
 	const char *name;
 	enum err end;
@@ -466,6 +490,7 @@ int main(void)
 		TEST(other_answers_are_read_whole),
 		TEST(once_output_was_told_a_failure_is_the_last_event),
 		TEST(before_that_it_is_tried_again_and_the_numbers_still_rise),
+		TEST(what_is_too_large_for_a_stream_is_asked_for_in_one_piece),
 		TEST(a_stream_that_breaks_off_is_settled_at_the_bound),
 		TEST(what_a_broken_stream_brought_is_not_told_while_the_next_attempt_is_due),
 		TEST(refusals_before_anything_was_told_keep_their_status),
