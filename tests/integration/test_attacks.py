@@ -282,6 +282,7 @@ class Shared(AttackCase):
                 harness.wait_for(lambda p=port: connects(p), "badup.py listens")
                 settings = harness.config(self.sim())
                 settings["providers"]["anthropic"]["endpoints"] = [{"url": f"http://127.0.0.1:{port}"}]
+                settings["retries"] = {"attempts": 1}  # else another model answers
                 gateway = self.gateway(settings)
                 for _ in range(3):
                     answer = gateway.sample("hello", headers={"Sluice-Timeout": "3000"})
