@@ -1,5 +1,6 @@
 """A provider with three endpoints, some of which fail under load: nobody notices as long as one is well, and no outage is
-multiplied by retries. bench/provider_outage.py is the long form. ctest: serial once timeout=300"""
+multiplied by retries. bench/provider_outage.py is the long form; with SLUICE_LONG in the environment (.ci/nightly outage)
+all rows are played. ctest: serial once timeout=300"""
 
 import os
 import sys
@@ -11,6 +12,7 @@ import provider_outage  # noqa: E402
 import redis_fleet  # noqa: E402
 
 CALM_S, FAULT_S = 2, 4
+long_form = unittest.skipUnless(os.environ.get("SLUICE_LONG"), "a quarter of a minute: .ci/nightly outage plays it")
 # An endpoint that failed is tried again 1, 2 and 4 s later: with 4 s of fault once more within 4 s of its end.
 BACK_S = 4
 BREAKER = {"slow_start": "2s"}
@@ -41,15 +43,19 @@ class Outage(harness.Case):
     def test_one_dead(self):
         self.unnoticed("one dead", 0.1)
 
+    @long_form
     def test_one_slow(self):
         self.unnoticed("one slow", 0.15, back=False)
 
+    @long_form
     def test_one_limited(self):
         self.unnoticed("one limited", 0.3)
 
+    @long_form
     def test_one_overloaded(self):
         self.unnoticed("one overloaded", 0.1)
 
+    @long_form
     def test_one_half_dead(self):
         self.unnoticed("one half dead", 0.15, back=False)
 
@@ -57,6 +63,7 @@ class Outage(harness.Case):
         result = self.suffer("storm")
         self.assertLessEqual(set(result.statuses()), {200, 502, 503})
 
+    @long_form
     def test_all_overloaded(self):
         result = self.suffer("all overloaded")
         self.assertLessEqual(set(result.statuses()), {200, 502, 503})
@@ -73,6 +80,7 @@ class Balance(harness.Case):
         for ratio in provider_outage.shares(self, (1, 2, 3), 6000):
             self.assertAlmostEqual(ratio, 1, delta=0.05)
 
+    @long_form
     def test_a_slow_endpoint_is_not_asked_as_often(self):
         """In turn, it would have a third of the requests. That answers come sooner for it shows on a quiet machine only."""
         _, counts = provider_outage.unequal(self, (20, 20, 1000), 1500, 150)
