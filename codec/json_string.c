@@ -165,12 +165,17 @@ enum {
 
 /* What one block hands to the next. */
 struct dense {
-	struct isa_utf8 utf8;
-	bool utf8_open;           /* the block before ended in something beyond ASCII */
+	struct isa_utf8 utf8;     /* if utf8_open; else it begins anew */
+	uint64_t utf8_open;       /* not 0: the block before ended in something beyond ASCII */
 	uint64_t escape_open;     /* 1: it ended in a backslash that escapes */
 	const char *low_expected; /* the u of a low surrogate that has been seen already */
 	uint64_t specials;        /* of the block: isa_special */
 };
+
+static inline struct dense dense_begin(void)
+{
+	return (struct dense){ .utf8_open = 0, .escape_open = 0, .low_expected = NULL };
+}
 
 /* The bytes of a block that a backslash escapes (simdjson's arithmetic on runs of backslashes). */
 static inline uint64_t dense_escaped(struct dense *d, uint64_t slashes)
@@ -186,11 +191,12 @@ static inline uint64_t dense_escaped(struct dense *d, uint64_t slashes)
 	return escaped;
 }
 
-/* Whether the u at `at`, behind a backslash, begins a good escape. */
-static inline bool dense_unicode(struct dense *d, const char *at)
+/* Whether the letter at `at`, behind a backslash, is a b or begins a good escape with a u. */
+static inline bool dense_letter(struct dense *d, const char *at)
 {
+	if (*at == 'b')
+		return true;
 	int32_t code = *at == 'u' ? scan_hex4(at + 1) : -1;
-
 	if (code < 0xd800 || code > 0xdfff)
 		return code >= 0;
 	if (code >= 0xdc00)
@@ -200,33 +206,45 @@ static inline bool dense_unicode(struct dense *d, const char *at)
 	return low >= 0xdc00 && low <= 0xdfff;
 }
 
+/* Whether what is not plain text in front of the bit `close`, and neither a quote nor a backslash, is
+ * characters beyond ASCII, all of them good; `others` are those bytes. A character cut short shows at
+ * the quote. */
+static inline bool dense_beyond(struct dense *d, struct isa_block b, uint64_t others,
+				uint64_t close)
+{
+	uint64_t high = isa_high(b);
+
+	if ((others & ~high) != 0) /* a control character */
+		return false;
+	if (d->utf8_open == 0)
+		d->utf8 = isa_utf8_start();
+	d->utf8_open = high >> 61;
+	return (isa_utf8_errors(b, &d->utf8) & (close | (close - 1))) == 0;
+}
+
 /* Whether what stands in front of the closing quote in the block at `at` is good; *close is the bit
  * of that quote, 0 when it is not in there. */
 static inline __attribute__((always_inline)) bool dense_block(struct dense *d, const char *at,
 							      uint64_t *close)
 {
 	struct isa_block b = isa_load(at);
-	uint64_t slashes = isa_equal(b, '\\'), high = isa_high(b), marks = isa_equal(b, '"');
-	uint64_t control = isa_control(b), escaped = dense_escaped(d, slashes);
-	uint64_t quotes = marks & ~escaped;
 
-	d->specials = slashes | high | marks | control;
+	*close = 0;
+	d->specials = isa_special(b);
+	if ((d->specials | d->escape_open | d->utf8_open) == 0)
+		return true;
+	uint64_t slashes = isa_equal(b, '\\'), marks = isa_equal(b, '"');
+	uint64_t escaped = dense_escaped(d, slashes), quotes = marks & ~escaped;
 	*close = quotes & (0 - quotes);
 	uint64_t inside = *close - 1; /* all of it when there is none */
-	if ((control & inside) != 0)
+	uint64_t others = d->specials & ~(slashes | marks) & inside;
+	if ((others | d->utf8_open) != 0 && !dense_beyond(d, b, others, *close))
 		return false;
-	if ((high & inside) != 0 || d->utf8_open) {
-		/* a character cut short shows at the quote */
-		if ((isa_utf8_errors(b, &d->utf8) & (inside | *close)) != 0)
-			return false;
-		d->utf8_open = high >> 61 != 0;
-	} else {
-		d->utf8 = isa_utf8_start();
-	}
-	if ((escaped & inside) == 0)
+	escaped &= inside & ~marks;
+	if (escaped == 0)
 		return true;
-	for (uint64_t left = escaped & inside & ~isa_escape_letters(b); left != 0; left &= left - 1)
-		if (!dense_unicode(d, at + __builtin_ctzll(left)))
+	for (uint64_t left = escaped & ~isa_escape_letters(b); left != 0; left &= left - 1)
+		if (!dense_letter(d, at + __builtin_ctzll(left)))
 			return false;
 	return true;
 }
@@ -251,7 +269,7 @@ static inline const char *dense_resume(const struct dense *d, const char *at)
  * which is for others to name. */
 static const char *dense_run(struct json_reader *r, const char *at)
 {
-	struct dense d = { .utf8 = isa_utf8_start(), .low_expected = NULL };
+	struct dense d = dense_begin();
 	const char *last = r->end - DENSE_ROOM;
 	unsigned plain = 0;
 	uint64_t close;
@@ -274,7 +292,7 @@ static const char *dense_run(struct json_reader *r, const char *at)
 /* From where dense_run gave NULL on to where the block begins that is not good, more or less. */
 static SCAN_RARE const char *dense_good(const char *at)
 {
-	struct dense before, d = { .utf8 = isa_utf8_start(), .low_expected = NULL };
+	struct dense before, d = dense_begin();
 	const char *from = at;
 	uint64_t close;
 

@@ -37,6 +37,7 @@ extern const struct isa_constants {
 	_Alignas(32) char slash[32];
 	_Alignas(32) char space[32];
 	_Alignas(32) char control[32];
+	_Alignas(32) char letters[32];
 } isa_constants __attribute__((visibility("hidden")));
 
 static inline __m256i isa_constant(const char bytes[32])
@@ -78,11 +79,6 @@ static inline uint64_t isa_special(struct isa_block b)
 static inline __m256i isa_control32(__m256i v)
 {
 	return _mm256_cmpeq_epi8(_mm256_min_epu8(v, isa_constant(isa_constants.control)), v);
-}
-
-static inline uint64_t isa_control(struct isa_block b)
-{
-	return isa_bits(isa_control32(b.low), isa_control32(b.high));
 }
 
 static inline __m256i isa_unclean32(__m256i v)
@@ -128,19 +124,13 @@ static inline __m256i isa_class(__m128i by_low, __m128i by_high, __m256i v)
 	return _mm256_and_si256(isa_lookup(by_low, v), isa_lookup(by_high, isa_high_nibbles(v)));
 }
 
-/* 1: the quote and the slash, 2: the backslash, 4: b f n, 8: r t. */
-static inline __m256i isa_letters32(__m256i v)
-{
-	const __m128i by_low =
-		_mm_setr_epi8(0, 0, 1 | 4 | 8, 0, 8, 0, 4, 0, 0, 0, 0, 0, 2, 0, 4, 1);
-	const __m128i by_high = _mm_setr_epi8(0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0);
-
-	return _mm256_cmpeq_epi8(isa_class(by_low, by_high, v), _mm256_setzero_si256());
-}
-
+/* By the low nibble, as isa_space32. */
 static inline uint64_t isa_escape_letters(struct isa_block b)
 {
-	return ~isa_bits(isa_letters32(b.low), isa_letters32(b.high));
+	__m256i own = isa_constant(isa_constants.letters);
+
+	return isa_bits(_mm256_cmpeq_epi8(_mm256_shuffle_epi8(own, b.low), b.low),
+			_mm256_cmpeq_epi8(_mm256_shuffle_epi8(own, b.high), b.high));
 }
 
 /* Zero where the byte is outside. 1: plus and slash, 2: digits, 4: A-O a-o, 8: P-Z p-z. */
