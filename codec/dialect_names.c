@@ -52,7 +52,7 @@ static inline uint64_t last_word(struct slice s)
 }
 
 /* Multiplied from a secret start: enough against collisions chosen without knowing the seed. */
-static uint32_t hash_of(uint64_t seed, struct slice s)
+uint32_t name_hash(uint64_t seed, struct slice s)
 {
 	const uint64_t word = 0x9fb21c651e98df25ull, end = 0xd6e8feb86659fd93ull;
 	uint64_t hash = seed;
@@ -99,12 +99,12 @@ uint32_t name_table_find(const struct name_table *names, struct slice plain)
 {
 	if (names->count == 0)
 		return NAME_NONE;
-	return *slot_of(names, plain, hash_of(names->seed, plain)) - 1; /* 0 - 1 is NAME_NONE */
+	return *slot_of(names, plain, name_hash(names->seed, plain)) - 1; /* 0 - 1 is NAME_NONE */
 }
 
 uint32_t name_table_put(struct name_table *names, struct slice plain)
 {
-	uint32_t hash = hash_of(names->seed, plain);
+	uint32_t hash = name_hash(names->seed, plain);
 	uint32_t *slot = names->count == 0 ? NULL : slot_of(names, plain, hash);
 
 	if (slot != NULL && *slot != 0)

@@ -29,6 +29,9 @@ struct name_table {
 	uint32_t count, cap;
 };
 
+/* The hash that tables use. */
+uint32_t name_hash(uint64_t seed, struct slice s);
+
 /* `work` gives the seed only. */
 void name_table_init(struct name_table *names, const struct json_work *work, struct arena *into);
 

@@ -2,6 +2,7 @@
 #include "codec/json_read.h"
 
 #include "codec/base/must.h"
+#include "codec/json_number.h"
 #include "codec/json_scan.h"
 
 #include <math.h>
@@ -112,15 +113,6 @@ struct slice json_str_fit(struct slice raw, char *buffer, size_t room)
 
 /* ---- numbers ---- */
 
-/* A number's text taken apart: 0.`digits` x 10^exponent without leading or trailing zero digits; the
- * digits are in [first, last) of the text, with perhaps a dot among them. */
-struct number {
-	bool negative;
-	const char *first, *last;
-	size_t count; /* digits, the dot not counted; 0 means zero */
-	int64_t exponent;
-};
-
 /* Far outside what any type holds, and far from overflow when added to a text's length. */
 enum { EXPONENT_LIMIT = 1 << 30 };
 
@@ -137,9 +129,9 @@ static int64_t exponent_of(const char *at, const char *end)
 	return negative ? -value : value;
 }
 
-static struct number number_of(struct slice raw)
+struct json_number json_number_of(struct slice raw)
 {
-	struct number n = { .negative = raw.len != 0 && raw.at[0] == '-' };
+	struct json_number n = { .negative = raw.len != 0 && raw.at[0] == '-' };
 	const char *at = raw.at + n.negative, *end = raw.at + raw.len;
 	const char *dot = NULL, *stop = at;
 
@@ -182,7 +174,7 @@ bool json_to_int64(struct slice raw, int64_t *out)
 {
 	if (int_short(raw, out))
 		return true;
-	struct number n = number_of(raw);
+	struct json_number n = json_number_of(raw);
 	uint64_t value = 0, limit = (uint64_t)INT64_MAX + n.negative;
 
 	if (n.count == 0) {
@@ -204,7 +196,7 @@ bool json_to_int64(struct slice raw, int64_t *out)
 
 /* 15 digits and a power of ten up to the 22nd are exact in a double, so that their product or quotient
  * is rounded once, which is rounded right. */
-static bool double_exact(const struct number *n, double *out)
+static bool double_exact(const struct json_number *n, double *out)
 {
 	enum { DIGITS_EXACT = 15, POWER_EXACT = 22 };
 	static const double powers[POWER_EXACT + 1] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,
@@ -279,7 +271,7 @@ double json_to_double(struct slice raw)
 
 	if (double_short(raw, &exact))
 		return exact;
-	struct number n = number_of(raw);
+	struct json_number n = json_number_of(raw);
 	char text[DIGITS_MAX + 32], *out = text;
 	int64_t exponent = n.exponent;
 

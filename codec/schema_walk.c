@@ -63,7 +63,7 @@ void walk_turn_over(struct walk *w, uint32_t from)
 
 /* ---- reading a node ---- */
 
-static enum keyword keyword_of(struct slice key)
+enum keyword schema_keyword(struct slice key)
 {
 	bool escaped = memchr(key.at, '\\', key.len) != NULL;
 
@@ -102,7 +102,7 @@ bool node_read(struct walk *w, struct slice text, struct node *node)
 	}
 	while (json_next_key(&r, &m.key)) {
 		m.kind = json_peek(&r);
-		m.keyword = keyword_of(m.key);
+		m.keyword = schema_keyword(m.key);
 		if (!json_skip(&r, &m.value) || (node->count == w->member_cap && !members_grow(w)))
 			return false;
 		w->members[node->count++] = m;

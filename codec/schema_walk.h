@@ -129,6 +129,9 @@ bool walk_type_list_fits(struct walk *w, struct slice array);
 /* A "format" that both providers know. */
 bool schema_format_known(struct slice raw);
 
+/* Of a raw key. */
+enum keyword schema_keyword(struct slice key);
+
 /* A raw key with the quotes that stand around it in the schema. */
 struct slice schema_quoted(struct slice key);
 
