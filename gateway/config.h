@@ -112,9 +112,17 @@ struct jwks_place {
 		name; /* "URL|sha256 of the CA": what is known of it outlives snapshots by it */
 };
 
-/* Where limits are kept. */
+/* Private blocks of tool loops (state.h). */
+struct config_blocks {
+	uint64_t bytes; /* of all, in this process; 0: none are kept */
+	uint64_t each;  /* of one answer */
+	nsec_t ttl;     /* after their last use */
+};
+
+/* Where limits, sessions and tool loops are kept. */
 struct config_store {
-	bool redis;        /* else this machine's limit table alone, and nothing below */
+	struct config_blocks blocks;
+	bool redis;        /* else this machine alone, and nothing below */
 	bool tls;          /* rediss */
 	struct slice name; /* the URL without user and password, for messages; NUL-terminated */
 	struct slice host; /* a name or an IP literal; NUL-terminated; absent with a path */

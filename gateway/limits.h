@@ -36,6 +36,11 @@ enum {
 	IDLE_PATIENCE_PART = 5,
 	LINGER_BYTES_MAX =
 		32 << 20, /* taken from a client whose request was refused while it sent */
+	/* Kept for whoever comes back, in this process (state_memory.h); beyond, those not used for
+	 * longest go. */
+	KEPT_SESSIONS_MAX = 1 << 18,
+	KEPT_LOOPS_MAX = 1 << 18,
+	KEPT_CALLS_MAX = 1 << 20, /* issued to callers, who are to come back with their results */
 };
 
 _Static_assert(GATHER_IOVEC_MAX + 1 < 1024, "head and body must fit one writev (IOV_MAX)");

@@ -2,6 +2,7 @@
 
 #include "codec/base/must.h"
 #include "gateway/control.h"
+#include "gateway/limits.h"
 #include "gateway/panic.h"
 
 #include <signal.h>
@@ -12,6 +13,7 @@ struct server {
 	const struct server_args *args;
 	struct limit_table *limits;
 	struct metrics *metrics;
+	struct state_memory *state;
 	uint32_t count;
 	struct log_ring **rings;
 	struct worker **workers;
@@ -23,6 +25,20 @@ static bool complain(const char *what)
 	return false;
 }
 
+static struct state_memory *make_state(const struct config_blocks *blocks)
+{
+	const struct state_bounds bounds = {
+		.sessions = KEPT_SESSIONS_MAX,
+		.calls = KEPT_CALLS_MAX,
+		.loops = KEPT_LOOPS_MAX,
+		.blocks_bytes = blocks->bytes,
+		.blocks_each = blocks->each,
+		.blocks_ttl = blocks->ttl,
+	};
+
+	return state_memory_new(&bounds);
+}
+
 static bool make_shared(struct server *server)
 {
 	const struct config *config = server->args->config;
@@ -32,9 +48,11 @@ static bool make_shared(struct server *server)
 		return complain("sluice: the limit table cannot be mapped");
 	limit_table_recover(server->limits);
 	server->metrics = metrics_new(server->count, config->metrics_tenants);
+	server->state = make_state(&config->store.blocks);
 	server->rings = calloc(server->count, sizeof(struct log_ring *));
 	server->workers = calloc(server->count, sizeof(struct worker *));
-	if (server->metrics == NULL || server->rings == NULL || server->workers == NULL)
+	if (server->metrics == NULL || server->state == NULL || server->rings == NULL ||
+	    server->workers == NULL)
 		return complain("sluice: the server cannot begin");
 	return true;
 }
@@ -49,6 +67,7 @@ static bool make_worker(struct server *server, uint32_t i)
 		.listen_count = args->listen_count,
 		.limits = server->limits,
 		.metrics = metrics_worker(server->metrics, i),
+		.state = server->state,
 		.config = args->config,
 	};
 

@@ -189,11 +189,17 @@ static bool same_admin(const struct config *a, const struct config *b)
 	       slice_eq(a->admin_socket, b->admin_socket);
 }
 
+static bool same_blocks(const struct config_blocks *a, const struct config_blocks *b)
+{
+	return a->bytes == b->bytes && a->each == b->each && a->ttl == b->ttl;
+}
+
 static bool same_store(const struct config_store *a, const struct config_store *b)
 {
 	return a->redis == b->redis && a->tls == b->tls && slice_eq(a->name, b->name) &&
 	       slice_eq(a->user, b->user) && slice_eq(a->password, b->password) &&
-	       slice_eq(a->ca_pem, b->ca_pem) && a->deadline == b->deadline;
+	       slice_eq(a->ca_pem, b->ca_pem) && a->deadline == b->deadline &&
+	       same_blocks(&a->blocks, &b->blocks);
 }
 
 const char *settings_needs_restart(const struct config *running, const struct config *fresh,

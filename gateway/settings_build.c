@@ -214,6 +214,9 @@ static void build_store(struct loader *l, const struct main_form *form)
 	struct config_store *out = &l->config->store;
 
 	out->redis = form->store_kind == 1;
+	out->blocks = (struct config_blocks){ .bytes = form->blocks_bytes,
+					      .each = form->blocks_each,
+					      .ttl = form->blocks_ttl };
 	out->deadline = form->store_deadline == FORM_UNSET ? 20 * MSEC : form->store_deadline;
 	if (out->redis) {
 		build_redis(l, form, out);

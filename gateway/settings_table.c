@@ -5,6 +5,7 @@
 #include "gateway/config.h"
 #include "gateway/settings_form.h"
 #include "gateway/settings_value.h"
+#include "gateway/state.h"
 
 #include <stdio.h>
 

@@ -540,6 +540,7 @@ struct worker *worker_new(const struct worker_args *args)
 	worker->arenas.keep_max = ARENA_CHUNKS_KEPT;
 	store_memory_init(&worker->memory, args->limits);
 	worker->store = &worker->memory.store;
+	worker->state = state_memory_state(args->state);
 	if (worker_build(worker))
 		return worker;
 	(void)fprintf(stderr, "sluice: worker %u: out of memory or descriptors\n", args->index);

@@ -11,6 +11,7 @@
 #include "gateway/limit_table.h"
 #include "gateway/log.h"
 #include "gateway/metrics.h"
+#include "gateway/state_memory.h"
 #include "gateway/store_question.h"
 #include "gateway/upstream.h"
 
@@ -34,6 +35,7 @@ struct worker_args {
 	size_t listen_count;
 	struct limit_table *limits;
 	struct metrics_worker *metrics;
+	struct state_memory *state; /* of the process; outlives the worker */
 	struct log_ring *log;
 	const struct config *config; /* the first one, sequence number 1 */
 };

@@ -28,6 +28,7 @@ struct worker {
 	struct store_memory memory;
 	struct store_redis *redis; /* NULL: limits are kept in the table alone */
 	struct store *store;
+	struct state *state; /* sessions, loops, private blocks */
 	struct slab requests;
 	struct slab streams; /* of answers that come as one */
 	struct arena_pool arenas;

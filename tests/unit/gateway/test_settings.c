@@ -353,6 +353,9 @@ static void changes_that_need_a_restart_are_named(void **state)
 		{ "listen: [{address: \"0.0.0.0:80\"}]\nworkers: 3\n"
 		  "admin: {address: \"127.0.0.1:9\", socket: s}\n" REST,
 		  "workers", 2 },
+		{ "listen: [{address: \"0.0.0.0:80\"}]\nworkers: 2\n"
+		  "admin: {address: \"127.0.0.1:9\", socket: s}\nstore: {blocks: {ttl: 2h}}\n" REST,
+		  "store", 4 },
 	};
 	struct rig running, fresh;
 	(void)state;
