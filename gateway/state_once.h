@@ -1,0 +1,84 @@
+/* state_once.h - requests that are not made twice (DESIGN 4.3, Idempotency): who is the first of a key,
+ * who waits for it, and what it was answered with.
+ *
+ * Shared by all workers of the process: 64 shards with a mutex each. A copy that comes while the first
+ * is in flight waits, on whatever worker, and gets the same answer, an error too; when the first's
+ * caller leaves, the next of those who wait goes on. Only successes are remembered: that there was one
+ * for ONCE_REMEMBERED, the answer for ONCE_KEPT if it is not too long, the oldest going first where
+ * there is no room. */
+#ifndef GATEWAY_STATE_ONCE_H
+#define GATEWAY_STATE_ONCE_H
+
+#include "codec/base/sha256.h"
+#include "gateway/inbox.h"
+#include "gateway/state.h"
+
+#define ONCE_REMEMBERED (600 * SEC)
+#define ONCE_KEPT (60 * SEC)
+
+enum {
+	ONCE_ANSWER_MAX = 64 << 10,   /* bytes of an answer that is kept */
+	ONCE_ANSWERS_MAX = 64 << 20,  /* of memory that all of them take */
+	ONCE_ENTRIES_MAX = 64 * 4096, /* keys, in flight and remembered */
+};
+
+enum once_verdict {
+	ONCE_WAITS, /* the first is in flight: `decided` will be called once, unless once_leave comes first */
+	ONCE_LEADS, /* it goes on, as the first or in its place; once_end or once_leave must follow */
+	ONCE_ANSWERED,  /* the first has its answer: `answer` */
+	ONCE_DONE,      /* it had one, which is not kept any more */
+	ONCE_CONFLICT,  /* another body came under that key */
+	ONCE_ELSEWHERE, /* another gateway has it in flight; the caller's, not said here */
+	ONCE_FULL,      /* no room for another key */
+};
+
+/* What the first was answered with, but for the envelope. */
+struct once_answer {
+	uint32_t err; /* enum err; ERR_OK: a result */
+	struct slice
+		member; /* `"result":...` or `"error":...`; absent: there was no memory for it */
+	int64_t retry_after_s; /* < 0: none */
+};
+
+/* One request's part. Lives in the request. */
+struct once_call {
+	/* asked */
+	struct state_key key;
+	uint8_t body[SHA256_BYTES];              /* digest of what is asked */
+	struct arena *arena;                     /* answers lie here */
+	void (*decided)(struct once_call *call); /* on the worker's own thread */
+	/* answered */
+	enum once_verdict verdict;
+	struct once_answer answer;
+	/* private */
+	struct once *once; /* NULL: it has no part in anything */
+	struct once_entry *entry;
+	struct once_call *next, **place; /* among those who wait; place NULL: does not */
+	struct inbox *inbox;
+	struct inbox_item item;
+};
+
+struct once;
+
+/* NULL: memory. Lives until the process ends, but for tests. */
+struct once *once_new(void);
+void once_free(struct once *once); /* nobody may have a part in it */
+
+/* Joins the others of its key: fills call->verdict and, with ONCE_ANSWERED, .answer in. `inbox` is that of
+ * the calling worker. */
+void once_join(struct once *once, struct once_call *call, struct inbox *inbox, nsec_t now);
+
+/* Who leads has its answer: those who wait get it; a success is remembered. */
+void once_end(struct once_call *call, const struct once_answer *answer, nsec_t now);
+
+/* It goes away, whether it waits or leads: of those who wait the next one leads. Harmless when it has no
+ * part in anything. */
+void once_leave(struct once_call *call);
+
+/* Whether it leads, and its end is due. */
+static inline bool once_leads(const struct once_call *call)
+{
+	return call->once != NULL && call->verdict == ONCE_LEADS;
+}
+
+#endif
