@@ -8,7 +8,8 @@
 static flow_step_fn *const flow_steps[] = {
 	[FLOW_STEP_HTTP] = flow_http,       [FLOW_STEP_AUTH] = flow_auth,
 	[FLOW_STEP_HEADERS] = flow_headers, [FLOW_STEP_DECODE] = flow_decode,
-	[FLOW_STEP_METHOD] = flow_method,   [FLOW_STEP_POLICY] = flow_policy,
+	[FLOW_STEP_RECALL] = flow_recall,   [FLOW_STEP_METHOD] = flow_method,
+	[FLOW_STEP_JOIN] = flow_join,       [FLOW_STEP_POLICY] = flow_policy,
 	[FLOW_STEP_ROUTE] = flow_route,     [FLOW_STEP_ENCODE] = flow_encode,
 	[FLOW_STEP_RESERVE] = flow_reserve, [FLOW_STEP_SEND] = flow_send,
 	[FLOW_STEP_READ] = flow_read,       [FLOW_STEP_RETRY] = flow_retry,
@@ -88,13 +89,23 @@ static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 	if (flow->reserved)
 		return settle(flow, env);
 	health_ended(&flow->choice, NULL, env->now); /* of an attempt that was not made */
-	if (flow->outcome == ERR_CANCELLED) {
+	if (flow_has_news(flow, env)) {
+		flow->step = FLOW_STEP_REMEMBER;
+		return FLOW_REMEMBER;
+	}
+	if (flow->outcome == ERR_CANCELLED && !flow->called_off) {
 		flow->step = FLOW_STEP_OVER;
 		return FLOW_END;
 	}
 	flow->step = FLOW_STEP_ANSWER;
+	if (flow->called_off) {
+		flow_answer_called_off(flow);
+		return FLOW_ANSWER;
+	}
 	if (flow->outcome == ERR_OK && flow->has_result)
 		flow_answer_result(flow);
+	if (flow->state != NULL && once_leads(&flow->state->once))
+		flow->state->ends = flow_answer_member(flow, &flow->state->end);
 	if (flow->progress.begun || (flow->progress.wanted && flow->outcome == ERR_OK))
 		flow_answer_event(flow);
 	return FLOW_ANSWER;
@@ -112,6 +123,11 @@ static void tell_step(const struct flow *flow, const struct flow_env *env)
 static enum flow_effect give_up(struct flow *flow, const struct flow_env *env)
 {
 	must(flow->step < FLOW_STEP_ANSWER);
+	if (flow->step == FLOW_STEP_REMEMBER) { /* its answer is there */
+		flow->state->note.away = true;
+		flow_remembered(flow);
+		return finish(flow, env);
+	}
 	if (flow->has_result) /* a second answer was wished for: the first one will do */
 		flow->failure.why.err = ERR_DRAINING;
 	else
@@ -120,11 +136,11 @@ static enum flow_effect give_up(struct flow *flow, const struct flow_env *env)
 }
 
 /* The snapshot may go while the request waits. */
-static enum flow_effect wait(struct flow *flow)
+static enum flow_effect let_go(struct flow *flow, enum flow_effect effect)
 {
 	flow->principal = NULL;
 	flow->plan = NULL;
-	return FLOW_WAIT;
+	return effect;
 }
 
 /* Steps, until one of them has to wait or nothing is left but the end. */
@@ -141,12 +157,16 @@ static enum flow_effect walk(struct flow *flow, const struct flow_env *env)
 			continue;
 		case FLOW_GO:
 			continue;
+		case FLOW_DO_RECALL:
+			return let_go(flow, FLOW_RECALL);
+		case FLOW_DO_JOIN:
+			return let_go(flow, FLOW_JOIN);
 		case FLOW_DO_RESERVE:
 			return FLOW_RESERVE;
 		case FLOW_DO_SEND:
 			return FLOW_SEND;
 		case FLOW_DO_WAIT:
-			return wait(flow);
+			return let_go(flow, FLOW_WAIT);
 		case FLOW_FAILED:
 			flow->failing = true;
 			return settle(flow, env);
@@ -166,8 +186,15 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 	case FLOW_CLIENT_GONE:
 		flow->outcome = ERR_CANCELLED;
 		return finish(flow, env);
+	case FLOW_CALLED_OFF:
+		flow->outcome = ERR_CANCELLED;
+		flow->called_off = true;
+		return finish(flow, env);
 	case FLOW_GIVEN_UP:
 		return give_up(flow, env);
+	case FLOW_REMEMBERED:
+		flow_remembered(flow);
+		return finish(flow, env);
 	case FLOW_SETTLED:
 		if (!flow->failing)
 			return finish(flow, env);
@@ -178,6 +205,8 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 		flow->step = FLOW_STEP_ROUTE;
 		break;
 	case FLOW_START:
+	case FLOW_RECALLED:
+	case FLOW_JOINED:
 	case FLOW_RESERVED:
 	case FLOW_PROVIDER_DONE:
 		break;

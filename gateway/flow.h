@@ -12,6 +12,7 @@
 #include "codec/stream.h"
 #include "gateway/config.h"
 #include "gateway/flow_progress.h"
+#include "gateway/flow_state.h"
 #include "gateway/health.h"
 #include "gateway/http.h"
 #include "gateway/jwt_checker.h"
@@ -32,19 +33,26 @@ const char *flow_step_name(enum flow_step step);
 
 enum flow_event {
 	FLOW_START,         /* the first */
+	FLOW_RECALLED,      /* state->recall is answered */
+	FLOW_JOINED,        /* state->once.verdict is there, and it does not wait */
+	FLOW_REMEMBERED,    /* state->note is answered */
 	FLOW_RESERVED,      /* reservation.granted or .refusal is there */
 	FLOW_PROVIDER_DONE, /* the call is done */
 	FLOW_SETTLED,       /* reservation settled; .overrun is there */
 	FLOW_WAITED,        /* wait_until has come */
 	FLOW_CLIENT_GONE,   /* in any state but OVER; the driver has cancelled the call */
+	FLOW_CALLED_OFF,    /* likewise, but ANSWER: by another request of its session */
 	FLOW_GIVEN_UP,      /* in any state but ANSWER and OVER: the process leaves; likewise */
 };
 
 enum flow_effect {
-	FLOW_RESERVE, /* store->reserve(&flow->reservation) */
-	FLOW_SEND,    /* start flow->call at flow->endpoint of flow->provider */
-	FLOW_SETTLE,  /* store->settle with flow->settle_tokens, settle_usd; the attempt is over */
-	FLOW_WAIT,    /* nothing, until flow->wait_until */
+	FLOW_RECALL, /* state->recall(&flow->state->recall) */
+	FLOW_JOIN, /* once_join(&flow->state->once), and where copies are known elsewhere ask there */
+	FLOW_REMEMBER, /* state->remember(&flow->state->note) */
+	FLOW_RESERVE,  /* store->reserve(&flow->reservation) */
+	FLOW_SEND,     /* start flow->call at flow->endpoint of flow->provider */
+	FLOW_SETTLE,   /* store->settle with flow->settle_tokens, settle_usd; the attempt is over */
+	FLOW_WAIT,     /* nothing, until flow->wait_until */
 	FLOW_ANSWER, /* http_answer with flow->answer; if progress.begun, its body ends the stream */
 	FLOW_END,    /* nothing to send (client gone): log, metrics, free */
 };
@@ -58,6 +66,7 @@ struct flow_env {
 	struct slab *streams;       /* struct stream; not NULL where anything is sent */
 	nsec_t now;
 	uint64_t wall_ns;
+	bool stateful; /* there are stores of sessions, loops and copies: the first three effects */
 	bool draining; /* what still arrives is refused */
 	bool crowded;  /* enough requests wait that no limit has counted yet */
 	/* Told which step runs and for whom, for last words; both or neither NULL. */
@@ -72,8 +81,9 @@ struct flow_answer {
 	struct gather body; /* count 0: no body */
 };
 
-/* Random bytes of one request: 16 for its id, 12 for call ids that a provider left out. */
-enum { FLOW_MAGIC = 0x464c4f57, FLOW_CHANCE_BYTES = REQUEST_ID_HEX / 2 + 12 };
+/* Random bytes of one request: 16 for its id, 16 that nobody else gets to know: for the id of a session
+ * that it begins, or the first 12 for ids of calls that a provider left out. */
+enum { FLOW_MAGIC = 0x464c4f57, FLOW_CHANCE_BYTES = REQUEST_ID_HEX / 2 + SESSION_ID_HEX / 2 };
 
 enum { FLOW_ATTEMPTS_MAX = 8 };
 
@@ -123,6 +133,8 @@ struct flow {
 	bool rpc_known;
 	struct sampling_request request;
 	struct flow_progress progress; /* what the caller is told meanwhile */
+
+	struct flow_state *state; /* NULL: not needed so far */
 
 	/* known after POLICY */
 	bool judged; /* policy was asked, whatever it said */
@@ -184,9 +196,11 @@ struct flow {
 	bool has_result;
 	struct usage usage; /* of all attempts */
 	uint64_t usd;       /* likewise */
+	uint64_t tokens;    /* likewise, as they were settled */
 
 	adjust_set asked_adjustments; /* before it was known who is asked */
 	adjust_set adjustments;
+	bool called_off;  /* with ERR_CANCELLED: who asked is still there */
 	enum err outcome; /* ERR_OK, why it was refused or failed */
 	const char *detail;
 	struct flow_answer answer;

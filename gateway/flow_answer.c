@@ -33,21 +33,20 @@ enum flow_move flow_answer_empty(struct flow *flow, int status)
 	return FLOW_ANSWERED;
 }
 
-/* Retry-After counts whole seconds, rounded up; data.retryAfterMs is exact. */
-static void add_retry_after(struct flow *flow, int64_t retry_after_ms)
+static void add_retry_after(struct flow *flow, int64_t seconds)
 {
 	char *text = arena_take(flow->arena, 24);
 
 	if (text == NULL)
 		return; /* the header is a courtesy: the body says it too */
-	int len = snprintf(text, 24, "%lld", (long long)((retry_after_ms + 999) / 1000));
+	int len = snprintf(text, 24, "%lld", (long long)seconds);
 	flow_answer_field(flow, SLICE("retry-after"), slice_of(text, (size_t)len));
 }
 
 static void add_error_headers(struct flow *flow, enum err err, const struct rpc_error_data *data)
 {
-	if (data->retry_after_ms >= 0)
-		add_retry_after(flow, data->retry_after_ms);
+	if (data->retry_after_ms >= 0) /* whole seconds, rounded up; data.retryAfterMs is exact */
+		add_retry_after(flow, (data->retry_after_ms + 999) / 1000);
 	else if (err == ERR_UNAUTHORIZED) /* RFC 6750 3.1 */
 		flow_answer_field(flow, SLICE("www-authenticate"),
 				  flow->bad_token ? SLICE("Bearer error=\"invalid_token\"")
@@ -131,6 +130,59 @@ void flow_answer_result(struct flow *flow)
 		(void)flow_refuse_err(flow, ERR_BUSY);
 }
 
+/* ---- copies of a request ---- */
+
+static const struct slice before_id = SLICE_INIT("{\"jsonrpc\":\"2.0\",\"id\":");
+
+static int64_t retry_after_of(const struct flow_answer *answer)
+{
+	uint64_t seconds;
+
+	for (size_t i = 0; i < answer->field_count; i++)
+		if (slice_eq(answer->fields[i].name, SLICE("retry-after")) &&
+		    slice_to_u64(answer->fields[i].value, &seconds) && seconds <= INT64_MAX)
+			return (int64_t)seconds;
+	return -1;
+}
+
+bool flow_answer_member(struct flow *flow, struct once_answer *out)
+{
+	const struct slice id =
+		flow->rpc_known && !slice_absent(flow->rpc.id) ? flow->rpc.id : SLICE("null");
+	const struct slice whole = gather_flat(&flow->answer.body, flow->arena);
+	const size_t front = before_id.len + id.len + 1; /* the comma */
+
+	if (slice_absent(whole) || whole.len == 0)
+		return false;
+	must(whole.len > front + 1 && slice_starts(whole, before_id));
+	*out = (struct once_answer){ .err = flow->outcome,
+				     .member = slice_of(whole.at + front, whole.len - front - 1),
+				     .retry_after_s = retry_after_of(&flow->answer) };
+	return true;
+}
+
+enum flow_move flow_answer_copy(struct flow *flow, const struct once_answer *from)
+{
+	struct gather *body = &flow->answer.body;
+
+	must(from->err < ERR_COUNT);
+	if (slice_absent(from->member))
+		return flow_refuse_err(flow, from->err != ERR_OK ? (enum err)from->err : ERR_BUSY);
+	flow->outcome = (enum err)from->err;
+	begin_answer(flow, flow->outcome == ERR_OK ? 200 : err_info(flow->outcome)->status);
+	flow_answer_field(flow, SLICE("content-type"), SLICE("application/json"));
+	if (from->retry_after_s >= 0)
+		add_retry_after(flow, from->retry_after_s);
+	gather_raw(body, before_id);
+	gather_raw(body, flow->rpc.id);
+	gather_lit(body, ",");
+	gather_raw(body, from->member);
+	gather_lit(body, "}");
+	if (gather_done(body) != ERR_OK)
+		return flow_refuse_err(flow, ERR_BUSY);
+	return flow->outcome == ERR_OK ? FLOW_ANSWERED : FLOW_REFUSED;
+}
+
 /* ---- event streams ---- */
 
 /* What keeps proxies from holding events back is what MCP's servers send (contract/mcp.md 11). */
@@ -151,16 +203,32 @@ struct slice flow_tell(struct flow *flow, nsec_t now)
 	return flow_progress_tell(&flow->progress, now);
 }
 
-/* A stream that has begun has to end, memory or not; the log line says why it did so. */
+/* A stream that has begun has to end, with words for whoever looks at it; the log line says why. */
+static void end_with(struct flow *flow, const struct iovec *comment)
+{
+	stream_begin(flow);
+	flow->answer.body = (struct gather){ .v = (struct iovec *)(uintptr_t)comment,
+					     .count = 1,
+					     .total = comment->iov_len };
+}
+
 static void end_without_memory(struct flow *flow)
 {
-	static const char comment[] = ": out of memory\n\n";
-	static const struct iovec ending = { (void *)(uintptr_t)comment, sizeof(comment) - 1 };
+	static const char text[] = ": out of memory\n\n";
+	static const struct iovec comment = { (void *)(uintptr_t)text, sizeof(text) - 1 };
 
-	stream_begin(flow);
-	flow->answer.body = (struct gather){ .v = (struct iovec *)(uintptr_t)&ending,
-					     .count = 1,
-					     .total = ending.iov_len };
+	end_with(flow, &comment);
+}
+
+void flow_answer_called_off(struct flow *flow)
+{
+	static const char text[] = ": cancelled\n\n";
+	static const struct iovec comment = { (void *)(uintptr_t)text, sizeof(text) - 1 };
+
+	if (flow->progress.begun)
+		end_with(flow, &comment);
+	else
+		(void)flow_answer_empty(flow, 202);
 }
 
 void flow_answer_event(struct flow *flow)

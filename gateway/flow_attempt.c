@@ -353,6 +353,7 @@ void flow_settle_up(struct flow *flow, const struct flow_env *env)
 	tell_health(flow, env);
 	decide_settlement(flow);
 	flow->usd += flow->settle_usd;
+	flow->tokens += flow->settle_tokens;
 	if (flow->attempt_usage.known)
 		add_usage(&flow->usage, &flow->attempt_usage);
 	if (!flow->called)

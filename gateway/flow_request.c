@@ -1,8 +1,7 @@
-/* flow_request.c - from HTTP to a decoded request, and the small methods (DESIGN 4.3). */
+/* flow_request.c - from HTTP to a decoded request (DESIGN 4.3). */
 #include "gateway/flow_steps.h"
 
 #include "codec/base/must.h"
-#include "gateway/version.h"
 
 #include <string.h>
 
@@ -156,6 +155,19 @@ static bool take_timeout(struct flow *flow)
 	return true;
 }
 
+/* Visible ASCII, and not too much of it; none is as good. */
+static bool good_key(struct slice key)
+{
+	enum { KEY_MAX = 128 };
+
+	if (slice_absent(key))
+		return true;
+	for (size_t i = 0; i < key.len; i++)
+		if (key.at[i] < '!' || key.at[i] > '~')
+			return false;
+	return key.len != 0 && key.len <= KEY_MAX;
+}
+
 enum flow_move flow_headers(struct flow *flow, const struct flow_env *env)
 {
 	struct slice name = header(flow, HTTP_PROTOCOL_VERSION);
@@ -163,17 +175,10 @@ enum flow_move flow_headers(struct flow *flow, const struct flow_env *env)
 	flow->revision = REVISION_2025_11_25;
 	if (!slice_absent(name) && !revision_find(slice_trim(name), &flow->revision))
 		return refuse_revision(flow, env);
-	bool sessions = flow->revision != REVISION_2026_07_28;
-	if (slice_eq(flow->in.method, SLICE("DELETE")) ||
-	    (sessions && !slice_absent(header(flow, HTTP_SESSION_ID))))
-		return refuse_header_err(flow, env, ERR_SESSION_UNKNOWN);
-	if (!slice_absent(header(flow, HTTP_IDEMPOTENCY_KEY))) {
-		const struct fault fault = { .err = ERR_NOT_AVAILABLE,
-					     .offset = FAULT_NO_OFFSET,
-					     .detail = "Idempotency-Key is not available in this "
-						       "version" };
-		return refuse_header(flow, env, &fault, NULL);
-	}
+	if (slice_eq(flow->in.method, SLICE("DELETE")))
+		return flow_end_session(flow, env);
+	if (!good_key(header(flow, HTTP_IDEMPOTENCY_KEY)))
+		return refuse_header_err(flow, env, ERR_IDEMPOTENCY_KEY);
 	flow->deadline = flow->started + flow->plan->limits.deadline;
 	if (!take_timeout(flow))
 		return refuse_header_err(flow, env, ERR_TIMEOUT_HEADER);
@@ -228,78 +233,4 @@ enum flow_move flow_decode(struct flow *flow, const struct flow_env *env)
 		return choose_form(flow);
 	fault.err = err;
 	return flow_refuse(flow, &fault, NULL);
-}
-
-/* The revision that an initialize is answered with: the one asked for, or the newest with sessions. */
-static enum revision negotiate(struct slice params, struct json_work *work)
-{
-	struct json_reader r;
-	struct slice key, asked;
-	enum revision revision = REVISION_2025_11_25;
-
-	json_open(&r, params, NULL, work);
-	if (slice_absent(params) || json_peek(&r) != JSON_OBJECT || !json_enter_object(&r))
-		return revision;
-	while (json_next_key(&r, &key)) {
-		if (!json_str_eq(key, SLICE("protocolVersion")) || json_peek(&r) != JSON_STRING) {
-			(void)json_skip(&r, NULL);
-			continue;
-		}
-		enum revision found;
-		if (json_string(&r, &asked) && revision_find(asked, &found) &&
-		    found != REVISION_2026_07_28)
-			revision = found;
-	}
-	return revision;
-}
-
-static enum flow_move answer_initialize(struct flow *flow, struct json_work *work)
-{
-	const struct capabilities *may = &flow->plan->capabilities;
-	struct gather *body = &flow->answer.body;
-
-	flow_answer_json(flow);
-	gather_lit(body, "{\"jsonrpc\":\"2.0\",\"id\":");
-	gather_raw(body, flow->rpc.id);
-	gather_lit(body, ",\"result\":{\"protocolVersion\":\"");
-	gather_raw(body, slice_str(revision_name(negotiate(flow->rpc.params, work))));
-	gather_lit(body, "\",\"capabilities\":{\"sampling\":{");
-	if (may->tools)
-		gather_lit(body, "\"tools\":{}");
-	if (may->context)
-		gather_raw(body, may->tools ? SLICE(",\"context\":{}") : SLICE("\"context\":{}"));
-	gather_lit(body,
-		   "}},\"serverInfo\":{\"name\":\"sluice\",\"version\":\"" SLUICE_VERSION "\"}}}");
-	return gather_done(body) == ERR_OK ? FLOW_ANSWERED : flow_refuse_err(flow, ERR_BUSY);
-}
-
-static enum flow_move answer_ping(struct flow *flow)
-{
-	struct gather *body = &flow->answer.body;
-
-	flow_answer_json(flow);
-	gather_lit(body, "{\"jsonrpc\":\"2.0\",\"id\":");
-	gather_raw(body, flow->rpc.id);
-	gather_lit(body, ",\"result\":{}}");
-	return gather_done(body) == ERR_OK ? FLOW_ANSWERED : flow_refuse_err(flow, ERR_BUSY);
-}
-
-enum flow_move flow_method(struct flow *flow, const struct flow_env *env)
-{
-	switch (flow->rpc.method) {
-	case RPC_CREATE_MESSAGE:
-		return FLOW_NEXT;
-	case RPC_INITIALIZE:
-		return answer_initialize(flow, env->json);
-	case RPC_PING:
-		return answer_ping(flow);
-	case RPC_INITIALIZED:
-	case RPC_CANCELLED: /* names a request of its session; without one closing the connection works */
-	case RPC_OTHER_NOTIFICATION:
-	case RPC_RESPONSE:
-		return flow_answer_empty(flow, 202);
-	case RPC_UNKNOWN:
-		break;
-	}
-	return flow_refuse_err(flow, ERR_UNKNOWN_METHOD);
 }

@@ -7,6 +7,8 @@
 /* What a step wants next. */
 enum flow_move {
 	FLOW_NEXT,       /* the next row of tbl/steps.h */
+	FLOW_DO_RECALL,  /* wait for what is known */
+	FLOW_DO_JOIN,    /* wait for copies of the request */
 	FLOW_DO_RESERVE, /* wait for the store */
 	FLOW_DO_SEND,    /* wait for the provider */
 	FLOW_DO_WAIT,    /* wait until flow->wait_until, then ROUTE */
@@ -19,7 +21,11 @@ enum flow_move {
 typedef enum flow_move flow_step_fn(struct flow *flow, const struct flow_env *env);
 
 /* flow_request.c: from HTTP to a decoded request */
-flow_step_fn flow_http, flow_headers, flow_decode, flow_method;
+flow_step_fn flow_http, flow_headers, flow_decode;
+/* flow_state.c: what it has to do with others */
+flow_step_fn flow_recall, flow_join;
+/* flow_method.c: the small methods */
+flow_step_fn flow_method;
 /* flow_auth.c: who asks */
 flow_step_fn flow_auth;
 /* flow_model.c: whether it may pass; the provider's request */
@@ -30,6 +36,27 @@ flow_step_fn flow_route;
 flow_step_fn flow_reserve, flow_send, flow_read;
 /* flow_retry.c: what comes after one that failed */
 flow_step_fn flow_retry;
+
+/* flow_state.c */
+/* flow->state, made at its first use; NULL: no memory. */
+struct flow_state *flow_state_of(struct flow *flow);
+/* The session that the header names, in flow->state, which is there. False: no session has such an id. */
+MUST_USE bool flow_use_session(struct flow *flow);
+/* Whether the request is of a session that is known. */
+bool flow_in_session(const struct flow *flow);
+/* What a session's id is known by. */
+struct state_key flow_key_of_session(const struct flow *flow, struct slice id);
+/* What a JSON-RPC id, raw, is known by in the request's session. */
+struct state_key flow_key_of_id(const struct flow *flow, struct slice id);
+/* The request is about to be answered, or to end: whether something is to be told first, in
+ * flow->state->note. Once. */
+bool flow_has_news(struct flow *flow, const struct flow_env *env);
+/* It was told, or not: what that means for the answer. */
+void flow_remembered(struct flow *flow);
+
+/* flow_method.c */
+/* DELETE: the session that the request names ends. */
+enum flow_move flow_end_session(struct flow *flow, const struct flow_env *env);
 
 /* flow_model.c */
 /* Every permitted candidate and why it was refused; others' models are not the tenant's business. */
@@ -84,6 +111,13 @@ void flow_answer_json(struct flow *flow);
 void flow_answer_field(struct flow *flow, struct slice name, struct slice value);
 /* The createMessage result. */
 void flow_answer_result(struct flow *flow);
+/* To a request that was called off: 202, or the end of its stream. */
+void flow_answer_called_off(struct flow *flow);
+/* The answer that the first of several copies got, under this one's id. */
+enum flow_move flow_answer_copy(struct flow *flow, const struct once_answer *from);
+/* The other way: of the answer that is there what other ids may be answered with, in the flow's arena. False:
+ * there is none, or no memory for it. */
+MUST_USE bool flow_answer_member(struct flow *flow, struct once_answer *out);
 /* Makes the JSON answer that is there the last event of a stream. */
 void flow_answer_event(struct flow *flow);
 

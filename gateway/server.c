@@ -14,6 +14,8 @@ struct server {
 	struct limit_table *limits;
 	struct metrics *metrics;
 	struct state_memory *state;
+	struct once *once;
+	struct flights *flights;
 	uint32_t count;
 	struct log_ring **rings;
 	struct worker **workers;
@@ -49,10 +51,12 @@ static bool make_shared(struct server *server)
 	limit_table_recover(server->limits);
 	server->metrics = metrics_new(server->count, config->metrics_tenants);
 	server->state = make_state(&config->store.blocks);
+	server->once = once_new();
+	server->flights = flights_new();
 	server->rings = calloc(server->count, sizeof(struct log_ring *));
 	server->workers = calloc(server->count, sizeof(struct worker *));
-	if (server->metrics == NULL || server->state == NULL || server->rings == NULL ||
-	    server->workers == NULL)
+	if (server->metrics == NULL || server->state == NULL || server->once == NULL ||
+	    server->flights == NULL || server->rings == NULL || server->workers == NULL)
 		return complain("sluice: the server cannot begin");
 	return true;
 }
@@ -68,6 +72,8 @@ static bool make_worker(struct server *server, uint32_t i)
 		.limits = server->limits,
 		.metrics = metrics_worker(server->metrics, i),
 		.state = server->state,
+		.once = server->once,
+		.flights = server->flights,
 		.config = args->config,
 	};
 

@@ -33,6 +33,7 @@ static struct flow_env worker_env(struct worker *worker)
 		.streams = &worker->streams,
 		.now = net_now(worker->loop),
 		.wall_ns = net_wall_ns(worker->loop),
+		.stateful = true,
 		.draining = worker->given_up,
 		.crowded = worker->waiting_early >= WAITING_EARLY_MAX,
 		.step = &worker->panic.step,
@@ -131,6 +132,7 @@ static void request_end(struct request *r, bool cut_short)
 	waiting_remove(r);
 	wait_over(r);
 	worker_stream_fini(r);
+	worker_state_end(r);
 	upstream_cancel(&r->flow.call);
 	upstream_finish(&r->flow.call);
 	if (r->pool != NULL)
@@ -145,20 +147,19 @@ static void request_end(struct request *r, bool cut_short)
 }
 
 /* ---- effects ---- */
-static void request_run(struct request *r, enum flow_event event);
 
 static void on_reserved(struct reservation *reservation)
 {
 	struct flow *flow = CONTAINER_OF(reservation, struct flow, reservation);
 
-	request_run(CONTAINER_OF(flow, struct request, flow), FLOW_RESERVED);
+	worker_run(CONTAINER_OF(flow, struct request, flow), FLOW_RESERVED);
 }
 
 static void on_provider_done(struct upstream_call *call)
 {
 	struct flow *flow = CONTAINER_OF(call, struct flow, call);
 
-	request_run(CONTAINER_OF(flow, struct request, flow), FLOW_PROVIDER_DONE);
+	worker_run(CONTAINER_OF(flow, struct request, flow), FLOW_PROVIDER_DONE);
 }
 
 /* True when the store answered at once. */
@@ -243,7 +244,7 @@ static void on_waited(struct net_timer *timer)
 	struct request *r = CONTAINER_OF(timer, struct request, wait);
 
 	wait_over(r);
-	request_run(r, FLOW_WAITED);
+	worker_run(r, FLOW_WAITED);
 }
 
 static void do_wait(struct request *r)
@@ -262,6 +263,7 @@ static void do_answer(struct request *r)
 	r->answered = true;
 	waiting_remove(r);
 	worker_stream_fini(r);
+	worker_state_end(r);
 	if (r->flow.progress.begun) {
 		worker_stream_end(r);
 		return;
@@ -280,6 +282,21 @@ static void request_drive(struct request *r, enum flow_event event)
 		if (event == FLOW_RESERVED)
 			note_verdict(r);
 		switch (flow_run(&r->flow, &env, event)) {
+		case FLOW_RECALL:
+			if (!worker_recall(r))
+				return;
+			event = FLOW_RECALLED;
+			break;
+		case FLOW_JOIN:
+			if (!worker_join(r))
+				return;
+			event = FLOW_JOINED;
+			break;
+		case FLOW_REMEMBER:
+			if (!worker_remember(r))
+				return;
+			event = FLOW_REMEMBERED;
+			break;
 		case FLOW_RESERVE:
 			if (!do_reserve(r))
 				return;
@@ -307,7 +324,7 @@ static void request_drive(struct request *r, enum flow_event event)
 	}
 }
 
-static void request_run(struct request *r, enum flow_event event)
+void worker_run(struct request *r, enum flow_event event)
 {
 	struct worker *worker = r->worker;
 
@@ -316,17 +333,17 @@ static void request_run(struct request *r, enum flow_event event)
 	worker->panic.tenant = (struct slice){ NULL, 0 };
 }
 
-/* Whatever it waits for: that does not matter any more. `r` may be gone afterwards. */
-static void request_interrupt(struct request *r, enum flow_event event)
+void worker_interrupt(struct request *r, enum flow_event event)
 {
 	struct store *store = r->worker->store;
 
 	must(!r->answered);
 	if (r->flow.step == FLOW_STEP_RESERVE)
 		store->forget(store, &r->flow.reservation);
+	worker_state_forget(r);
 	wait_over(r);
 	upstream_cancel(&r->flow.call);
-	request_run(r, event);
+	worker_run(r, event);
 }
 
 /* ---- what HTTP tells us ---- */
@@ -372,7 +389,7 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 	arena_init(&r->arena, &worker->arenas, REQUEST_ARENA_MAX);
 	flow_init(&r->flow, in, &r->arena, random, net_now(worker->loop),
 		  net_wall_ns(worker->loop));
-	request_run(r, FLOW_START);
+	worker_run(r, FLOW_START);
 	return r;
 }
 
@@ -386,14 +403,14 @@ static void on_gone(void *owner, void *request)
 		request_end(r, true);
 		return;
 	}
-	request_interrupt(r, FLOW_CLIENT_GONE);
+	worker_interrupt(r, FLOW_CLIENT_GONE);
 }
 
 void worker_refuse_waiting(struct worker *worker)
 {
 	worker->given_up = true;
 	while (worker->waiting != NULL)
-		request_interrupt(worker->waiting, FLOW_GIVEN_UP);
+		worker_interrupt(worker->waiting, FLOW_GIVEN_UP);
 }
 
 static void on_sent(void *owner, void *request)
@@ -509,6 +526,7 @@ static bool worker_build(struct worker *worker)
 	    !slab_init(&worker->streams, sizeof(struct stream), STREAMS_MAX))
 		return false;
 	net_loop_set_owner(worker->loop, worker);
+	inbox_init(&worker->inbox, worker->loop);
 	if (!use_codec(worker->json))
 		return false;
 	if (args->config->store.redis && !use_redis(worker))

@@ -11,7 +11,9 @@
 #include "gateway/limit_table.h"
 #include "gateway/log.h"
 #include "gateway/metrics.h"
+#include "gateway/state_flight.h"
 #include "gateway/state_memory.h"
+#include "gateway/state_once.h"
 #include "gateway/store_question.h"
 #include "gateway/upstream.h"
 
@@ -35,7 +37,9 @@ struct worker_args {
 	size_t listen_count;
 	struct limit_table *limits;
 	struct metrics_worker *metrics;
-	struct state_memory *state; /* of the process; outlives the worker */
+	struct state_memory *state; /* of the process, as the next two; outlives the worker */
+	struct once *once;
+	struct flights *flights;
 	struct log_ring *log;
 	const struct config *config; /* the first one, sequence number 1 */
 };

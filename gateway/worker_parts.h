@@ -4,6 +4,7 @@
 
 #include "codec/base/slab.h"
 #include "gateway/flow.h"
+#include "gateway/inbox.h"
 #include "gateway/panic.h"
 #include "gateway/store_redis.h"
 #include "gateway/worker.h"
@@ -29,6 +30,7 @@ struct worker {
 	struct store_redis *redis; /* NULL: limits are kept in the table alone */
 	struct store *store;
 	struct state *state; /* sessions, loops, private blocks */
+	struct inbox inbox;
 	struct slab requests;
 	struct slab streams; /* of answers that come as one */
 	struct arena_pool arenas;
@@ -74,6 +76,25 @@ struct request {
 /* The drain is nearly over: who waits for a provider is told so, and whoever still comes. */
 void worker_refuse_waiting(struct worker *worker);
 
+/* What a request waited for is there. It may be gone afterwards. */
+void worker_run(struct request *r, enum flow_event event);
+
+/* Whatever it waits for, that does not matter any more: likewise. Not once it is answered. */
+void worker_interrupt(struct request *r, enum flow_event event);
+
+/* ---- worker_state.c ---- */
+
+/* The effects of these names; true when it is done at once. */
+MUST_USE bool worker_recall(struct request *r);
+MUST_USE bool worker_join(struct request *r);
+MUST_USE bool worker_remember(struct request *r);
+
+/* It does not wait for any of them any more; harmless when it did not. */
+void worker_state_forget(struct request *r);
+
+/* Its answer is there, or it ends without one: others hear of it. Harmless when repeated. */
+void worker_state_end(struct request *r);
+
 /* ---- worker_publish.c ---- */
 
 /* Pools, breakers and keys, for the scrape. */
@@ -84,6 +105,9 @@ void worker_publish(struct worker *worker);
 /* A new request; one that waits for no answer any more, in whatever state; harmless when repeated. */
 void worker_stream_init(struct request *r);
 void worker_stream_fini(struct request *r);
+
+/* The caller may be told from now on. */
+void worker_stream_tell(struct request *r);
 
 /* An attempt is about to be sent: its answer may come as a stream, and the caller be told. */
 void worker_stream_begin(struct request *r);

@@ -109,6 +109,11 @@ static void on_piece(struct upstream_call *call, struct slice bytes)
 	arm(r);
 }
 
+void worker_stream_tell(struct request *r)
+{
+	arm(r);
+}
+
 void worker_stream_begin(struct request *r)
 {
 	struct upstream_call *call = &r->flow.call;

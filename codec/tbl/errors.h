@@ -37,6 +37,7 @@ ERROR(TOOL_INPUT, -32602, 400, "tool_input_invalid", "tool_use.input must be an 
 ERROR(CONTENT_UNSUPPORTED, -32602, 400, "content_unsupported", "No permitted model can take this content")
 ERROR(REVISION, -32602, 400, "revision_unsupported", "This MCP protocol version is not supported")
 ERROR(NOT_AVAILABLE, -32602, 400, "not_available", "This version does not have that function")
+ERROR(IDEMPOTENCY_KEY, -32602, 400, "idempotency_key_invalid", "Idempotency-Key must be 1 to 128 visible ASCII characters")
 ERROR(TIMEOUT_HEADER, -32602, 400, "timeout_invalid", "Sluice-Timeout must be whole milliseconds of at least 1")
 
 /* who asks, and what may be asked */
@@ -53,6 +54,9 @@ ERROR(TOOL_ROUNDS, 403, 403, "tool_rounds", "The tool loop has reached the tenan
 ERROR(NOT_FOUND, -32601, 404, "not_found", "There is nothing at this path")
 ERROR(HTTP_METHOD, 405, 405, "http_method", "This HTTP method is not allowed here")
 ERROR(NOT_ACCEPTABLE, 406, 406, "not_acceptable", "Accept allows neither application/json nor text/event-stream")
+ERROR(DUPLICATE_IN_FLIGHT, 409, 409, "duplicate_in_flight", "The same request is under way at another gateway")
+ERROR(DUPLICATE_DONE, 409, 409, "duplicate_done", "The same request was answered before, and its answer is not kept any more")
+ERROR(DUPLICATE_CONFLICT, 409, 409, "duplicate_conflict", "Another request came under the same id or Idempotency-Key before")
 ERROR(BODY_TOO_LARGE, 413, 413, "body_too_large", "The body is too large")
 ERROR(OVER_BURST, 413, 413, "request_over_burst", "The request is larger than the limit's burst and can never pass")
 ERROR(MEDIA_TYPE, 415, 415, "media_type", "The body must be application/json")

@@ -30,7 +30,8 @@ struct bench {
 	struct health_view *view;
 	struct flow flow;
 	nsec_t now;
-	bool crowded; /* as the worker tells its flows */
+	bool crowded;  /* as the worker tells its flows */
+	bool stateful; /* likewise */
 	int fd;
 };
 
@@ -137,6 +138,7 @@ static inline enum flow_effect run(struct bench *b, enum flow_event event)
 				      .json = b->work,
 				      .streams = &b->streams,
 				      .crowded = b->crowded,
+				      .stateful = b->stateful,
 				      .now = b->now,
 				      .wall_ns = (uint64_t)BENCH_WALL_S * SEC };
 

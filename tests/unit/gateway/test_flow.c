@@ -141,8 +141,10 @@ static void each_refusal_has_its_status_and_reason(void **state)
 		  "2031-01-01", 400, "revision_unsupported" },
 		{ "session", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_SESSION_ID, "x", 404,
 		  "session_unknown" },
-		{ "idempotency", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_IDEMPOTENCY_KEY, "k",
-		  400, "not_available" },
+		{ "idempotency", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_IDEMPOTENCY_KEY,
+		  "two words", 400, "idempotency_key_invalid" },
+		{ "idempotency, none", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_IDEMPOTENCY_KEY,
+		  "", 400, "idempotency_key_invalid" },
 		{ "timeout", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_TIMEOUT, "soon", 400,
 		  "timeout_invalid" },
 		{ "json", "POST", "/v1/sampling", KEY_ACME, "{\"jsonrpc\":", 0, NULL, 400,
@@ -187,7 +189,7 @@ static void a_refused_header_does_not_cost_the_id(void **state)
 	} cases[] = {
 		{ HTTP_PROTOCOL_VERSION, "2031-01-01", ASK, "\"id\":\"a-7\"," },
 		{ HTTP_SESSION_ID, "x", ASK, "\"id\":\"a-7\"," },
-		{ HTTP_IDEMPOTENCY_KEY, "k", ASK, "\"id\":\"a-7\"," },
+		{ HTTP_IDEMPOTENCY_KEY, "\x7f", ASK, "\"id\":\"a-7\"," },
 		{ HTTP_TIMEOUT, "soon", ASK, "\"id\":\"a-7\"," },
 		{ HTTP_TIMEOUT, "soon", "{\"jsonrpc\":", "\"id\":null," },
 	};

@@ -1,0 +1,296 @@
+/* flow_state.c - what a request has to do with others: sessions, copies, and what it leaves behind
+ * (DESIGN 4.3, 5 State). What is asked and told of tool loops is flow_loop.c's. */
+#include "gateway/flow_state.h"
+
+#include "codec/base/must.h"
+#include "gateway/flow_steps.h"
+
+static struct slice header(const struct flow *flow, enum http_header name)
+{
+	return flow->in.headers[name];
+}
+
+struct flow_state *flow_state_of(struct flow *flow)
+{
+	if (flow->state == NULL) {
+		flow->state = arena_zero(flow->arena, sizeof(*flow->state));
+		if (flow->state != NULL)
+			flow->state->flow = flow;
+	}
+	return flow->state;
+}
+
+/* ---- keys ---- */
+
+/* What limits know the tenant by. */
+static struct state_key tenant_key_of(const struct flow *flow)
+{
+	const struct limit_scope *own = &flow->reservation.scopes[0];
+	struct state_key key;
+
+	_Static_assert(sizeof(key.at) == sizeof(own->key), "the same digest");
+	(void)memcpy(key.at, own->key, sizeof(key.at));
+	return key;
+}
+
+static struct state_key key_of(const struct flow *flow, enum state_kind kind, struct slice session,
+			       struct slice name)
+{
+	return state_key_of(kind, flow->tenant, flow->server, session, name);
+}
+
+struct state_key flow_key_of_session(const struct flow *flow, struct slice id)
+{
+	return key_of(flow, STATE_SESSION, (struct slice){ NULL, 0 }, id);
+}
+
+struct state_key flow_key_of_id(const struct flow *flow, struct slice id)
+{
+	must(flow_in_session(flow));
+	return key_of(flow, STATE_ONCE, flow->state->session, id);
+}
+
+/* ---- the session ---- */
+
+bool flow_in_session(const struct flow *flow)
+{
+	return flow->state != NULL && !state_key_none(&flow->state->session_key);
+}
+
+static bool is_hex(struct slice s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (!(s.at[i] >= '0' && s.at[i] <= '9') && !(s.at[i] >= 'a' && s.at[i] <= 'f'))
+			return false;
+	return true;
+}
+
+bool flow_use_session(struct flow *flow)
+{
+	const struct slice id = slice_trim(header(flow, HTTP_SESSION_ID));
+
+	if (id.len != SESSION_ID_HEX || !is_hex(id))
+		return false;
+	flow->state->session = id;
+	flow->state->session_key = flow_key_of_session(flow, id);
+	return true;
+}
+
+/* Sessions are no part of the revision without them; and who begins one may still hold another. */
+static bool names_session(const struct flow *flow)
+{
+	return !slice_absent(header(flow, HTTP_SESSION_ID)) &&
+	       flow->revision != REVISION_2026_07_28 && flow->rpc.method != RPC_INITIALIZE;
+}
+
+/* The session fixes the revision. The request was read by the default: what the draft's answers, of a
+ * single block, mean for it is made good. */
+static enum flow_move take_revision(struct flow *flow, enum revision revision)
+{
+	static const struct fault other = {
+		.err = ERR_REVISION,
+		.offset = FAULT_NO_OFFSET,
+		.detail = "MCP-Protocol-Version is not the one that the session was begun with",
+	};
+
+	must((unsigned)revision < REVISION_COUNT);
+	if (flow->revision == revision)
+		return FLOW_NEXT;
+	if (!slice_absent(header(flow, HTTP_PROTOCOL_VERSION)))
+		return flow_refuse(flow, &other, NULL);
+	flow->revision = flow->request.revision = revision;
+	if (revision == REVISION_SEP_1577_DRAFT && flow->request.tool_count != 0)
+		flow->request.no_parallel = true;
+	return FLOW_NEXT;
+}
+
+/* ---- RECALL ---- */
+
+/* False: there is nothing to ask. */
+static bool fill_recall(struct flow *flow, const struct flow_env *env)
+{
+	struct flow_state *state = flow->state;
+
+	state->recall = (struct state_recall){
+		.tenant = tenant_key_of(flow),
+		.session = state->session_key,
+		.arena = flow->arena,
+		.now = env->now,
+	};
+	return !state_key_none(&state->recall.session);
+}
+
+static enum flow_move take_recall(struct flow *flow, const struct flow_env *env)
+{
+	const struct state_recall *recall = &flow->state->recall;
+
+	if (!flow_find_caller(flow, env))
+		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
+	if (state_key_none(&recall->session))
+		return FLOW_NEXT;
+	/* Also when the store could not be asked: who begins anew is served (DESIGN 4.4). */
+	if (recall->session_is == STATE_SESSION_KNOWN)
+		return take_revision(flow, (enum revision)recall->revision);
+	flow->state->session_key = (struct state_key){ { 0 } };
+	return flow_refuse_err(flow, ERR_SESSION_UNKNOWN);
+}
+
+/* Entered twice: to ask, and with what is known. */
+enum flow_move flow_recall(struct flow *flow, const struct flow_env *env)
+{
+	if (flow->state != NULL && flow->state->asked)
+		return take_recall(flow, env);
+	if (!names_session(flow))
+		return FLOW_NEXT;
+	if (flow_state_of(flow) == NULL)
+		return flow_refuse_err(flow, ERR_BUSY);
+	if (!env->stateful || !flow_use_session(flow))
+		return flow_refuse_err(flow, ERR_SESSION_UNKNOWN);
+	flow->state->asked = fill_recall(flow, env);
+	return flow->state->asked ? FLOW_DO_RECALL : FLOW_NEXT;
+}
+
+/* ---- JOIN ---- */
+
+static void add_member(struct sha256_sum *sum, struct slice key, struct slice value)
+{
+	sha256_add(sum, key);
+	sha256_add(sum, SLICE(":"));
+	sha256_add(sum, value);
+	sha256_add(sum, SLICE(","));
+}
+
+/* All of it but the progress token; an empty one is none. */
+static void add_meta(struct sha256_sum *sum, struct slice meta)
+{
+	struct json_reader r;
+	struct slice key, value;
+
+	json_open(&r, meta, NULL, NULL);
+	if (json_peek(&r) != JSON_OBJECT || !json_enter_object(&r))
+		return;
+	while (json_next_key(&r, &key))
+		if (json_skip(&r, &value) && !json_str_eq(key, SLICE("progressToken")))
+			add_member(sum, key, value);
+}
+
+/* What the caller asks for: its params, whichever way progress is to be told, and the revision, which
+ * shapes the answer. */
+static void digest_request(const struct flow *flow, uint8_t digest[SHA256_BYTES])
+{
+	struct sha256_sum sum;
+	struct json_reader r;
+	struct slice key, value;
+
+	sha256_begin(&sum);
+	sha256_add(&sum, slice_str(revision_name(flow->revision)));
+	json_open(&r, flow->rpc.params, NULL, NULL);
+	if (json_enter_object(&r))
+		while (json_next_key(&r, &key)) {
+			if (!json_skip(&r, &value))
+				break;
+			if (json_str_eq(key, SLICE("_meta")))
+				add_meta(&sum, value);
+			else
+				add_member(&sum, key, value);
+		}
+	sha256_end(&sum, digest);
+}
+
+/* An id of null names nothing. */
+static bool has_name(const struct flow *flow)
+{
+	return flow_in_session(flow) && !slice_eq(flow->rpc.id, SLICE("null"));
+}
+
+/* The header goes before the id. */
+static bool fill_once(struct flow *flow)
+{
+	const struct slice name = header(flow, HTTP_IDEMPOTENCY_KEY);
+	struct once_call *once;
+
+	if (flow_state_of(flow) == NULL)
+		return false;
+	if (has_name(flow))
+		flow->state->flight.key = flow_key_of_id(flow, flow->rpc.id);
+	once = &flow->state->once;
+	*once = (struct once_call){ .key = flow->state->flight.key, .arena = flow->arena };
+	if (!slice_absent(name))
+		once->key = key_of(flow, STATE_ONCE, (struct slice){ NULL, 0 }, name);
+	digest_request(flow, once->body);
+	return true;
+}
+
+/* Entered twice: to ask, and with what has become of the first. */
+enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
+{
+	static const enum err refusals[] = {
+		[ONCE_DONE] = ERR_DUPLICATE_DONE,
+		[ONCE_CONFLICT] = ERR_DUPLICATE_CONFLICT,
+		[ONCE_ELSEWHERE] = ERR_DUPLICATE_IN_FLIGHT,
+		[ONCE_FULL] = ERR_BUSY,
+	};
+
+	if (flow->state == NULL || !flow->state->joining) {
+		const bool named = !slice_absent(header(flow, HTTP_IDEMPOTENCY_KEY));
+		if (!env->stateful || (!named && !has_name(flow)))
+			return FLOW_NEXT;
+		if (!fill_once(flow))
+			return flow_refuse_err(flow, ERR_BUSY);
+		flow->state->joining = true;
+		return FLOW_DO_JOIN;
+	}
+	switch (flow->state->once.verdict) {
+	case ONCE_LEADS:
+		return flow_find_caller(flow, env) ? FLOW_NEXT
+						   : flow_refuse_err(flow, ERR_UNAUTHORIZED);
+	case ONCE_ANSWERED:
+		return flow_answer_copy(flow, &flow->state->once.answer);
+	case ONCE_WAITS: /* its own deadline has passed before the first was answered */
+		return flow_refuse_err(flow, ERR_DEADLINE);
+	case ONCE_DONE:
+	case ONCE_CONFLICT:
+	case ONCE_ELSEWHERE:
+	case ONCE_FULL:
+		break;
+	}
+	return flow_refuse_err(flow, refusals[flow->state->once.verdict]);
+}
+
+/* ---- REMEMBER ---- */
+
+/* A session's counts: of requests that were tried. */
+static bool counts(const struct flow *flow)
+{
+	return flow_in_session(flow) && flow->attempts != 0;
+}
+
+bool flow_has_news(struct flow *flow, const struct flow_env *env)
+{
+	struct flow_state *state = flow->state;
+
+	if (state == NULL || !env->stateful || state->noted)
+		return false;
+	struct state_note *note = &state->note;
+	state->heeded = flow->outcome == ERR_OK && (note->begin_session || note->end_session);
+	if (!state->heeded && !counts(flow))
+		return false;
+	note->tenant = tenant_key_of(flow);
+	note->session = state->session_key;
+	note->now = env->now;
+	if (counts(flow)) {
+		note->requests = 1;
+		note->tokens = flow->tokens;
+		note->usd = flow->usd;
+	}
+	state->noted = true;
+	return true;
+}
+
+void flow_remembered(struct flow *flow)
+{
+	const struct state_note *note = &flow->state->note;
+
+	if (note->end_session && !note->ended)
+		(void)flow_refuse_err(flow, note->away ? ERR_STORE : ERR_SESSION_UNKNOWN);
+}

@@ -1,0 +1,36 @@
+/* flow_state.h - what a request has to do with others: those before it (its session, its tool loop), those
+ * at the same time (copies of it), and those to come.
+ *
+ * Lies in the arena of a request that needs it; one without session, tools and idempotency key has none. */
+#ifndef GATEWAY_FLOW_STATE_H
+#define GATEWAY_FLOW_STATE_H
+
+#include "gateway/state.h"
+#include "gateway/state_flight.h"
+#include "gateway/state_once.h"
+
+struct flow;
+
+enum { SESSION_ID_HEX = 32 };
+
+struct flow_state {
+	struct flow *flow;
+	struct slice
+		session; /* its id as the caller names it; absent: none, or none that there is */
+	struct state_key session_key; /* none: the request has no session */
+	struct state_recall recall;   /* FLOW_RECALL */
+	bool asked;
+	struct state_note note; /* FLOW_REMEMBER */
+	bool noted;             /* it was filled in, and the effect asked for */
+	bool heeded;            /* the answer depends on what becomes of it: else nobody waits */
+	struct once_call once;  /* FLOW_JOIN */
+	bool joining;           /* it was asked; .once.verdict counts */
+	bool ends;              /* with its answer, if it leads: those who wait are answered with */
+	struct once_answer end;
+	struct flight flight; /* the driver's; .key: what the request is known by in its session */
+	bool calls_off;       /* with its answer, all of its session that have the key: */
+	struct state_key called_off;
+	char begun[SESSION_ID_HEX]; /* id of the session that initialize begins */
+};
+
+#endif

@@ -1,0 +1,139 @@
+/* worker_state.c - what a worker's requests have to do with others: stores of what outlives them, copies of
+ * them on whatever worker, and who calls them off. */
+#include "gateway/worker_parts.h"
+
+#include "codec/base/must.h"
+
+static struct request *of_state(struct flow_state *state)
+{
+	return CONTAINER_OF(state->flow, struct request, flow);
+}
+
+/* ---- what is known, and what it leaves ---- */
+
+static void on_recalled(struct state_recall *recall)
+{
+	worker_run(of_state(CONTAINER_OF(recall, struct flow_state, recall)), FLOW_RECALLED);
+}
+
+bool worker_recall(struct request *r)
+{
+	struct state *state = r->worker->state;
+	struct state_recall *recall = &r->flow.state->recall;
+
+	recall->done = on_recalled;
+	return state->recall(state, recall) == STATE_DONE;
+}
+
+static void on_remembered(struct state_note *note)
+{
+	worker_run(of_state(CONTAINER_OF(note, struct flow_state, note)), FLOW_REMEMBERED);
+}
+
+bool worker_remember(struct request *r)
+{
+	struct state *state = r->worker->state;
+	struct state_note *note = &r->flow.state->note;
+
+	note->done = r->flow.state->heeded ? on_remembered : NULL;
+	return state->remember(state, note) == STATE_DONE;
+}
+
+/* ---- copies ---- */
+
+static void wait_no_more(struct request *r)
+{
+	net_timer_stop(r->worker->loop, &r->wait);
+}
+
+static void on_decided(struct once_call *once)
+{
+	struct request *r = of_state(CONTAINER_OF(once, struct flow_state, once));
+
+	wait_no_more(r);
+	worker_run(r, FLOW_JOINED);
+}
+
+/* Its own deadline has passed; the first may have more time. */
+static void on_late(struct net_timer *timer)
+{
+	struct request *r = CONTAINER_OF(timer, struct request, wait);
+
+	wait_no_more(r);
+	once_leave(&r->flow.state->once);
+	worker_run(r, FLOW_JOINED);
+}
+
+static void on_called_off(struct flight *flight)
+{
+	worker_interrupt(of_state(CONTAINER_OF(flight, struct flow_state, flight)),
+			 FLOW_CALLED_OFF);
+}
+
+static void enter_flight(struct request *r)
+{
+	struct flight *flight = &r->flow.state->flight;
+
+	if (state_key_none(&flight->key))
+		return;
+	flight->called_off = on_called_off;
+	flights_enter(r->worker->args.flights, flight, &r->worker->inbox);
+}
+
+/* Whoever waits for another may be told that it still does. */
+static void wait_for_first(struct request *r)
+{
+	const nsec_t now = net_now(r->worker->loop);
+
+	r->wait.fire = on_late;
+	net_timer_set(r->worker->loop, &r->wait, r->flow.deadline);
+	flow_progress_admit(&r->flow.progress, now);
+	worker_stream_tell(r);
+}
+
+bool worker_join(struct request *r)
+{
+	struct once_call *once = &r->flow.state->once;
+
+	enter_flight(r);
+	once->decided = on_decided;
+	once_join(r->worker->args.once, once, &r->worker->inbox, net_now(r->worker->loop));
+	if (once->verdict == ONCE_WAITS)
+		wait_for_first(r);
+	return once->verdict != ONCE_WAITS;
+}
+
+/* ---- an end ---- */
+
+void worker_state_forget(struct request *r)
+{
+	struct flow_state *mine = r->flow.state;
+	struct state *state = r->worker->state;
+
+	if (mine == NULL)
+		return;
+	if (r->flow.step == FLOW_STEP_RECALL)
+		state->forget_recall(state, &mine->recall);
+	else if (r->flow.step == FLOW_STEP_REMEMBER)
+		state->forget_note(state, &mine->note);
+	else if (r->flow.step == FLOW_STEP_JOIN)
+		once_leave(&mine->once);
+}
+
+/* A leader whose caller has left is succeeded by the next of those who wait. */
+void worker_state_end(struct request *r)
+{
+	struct flow_state *mine = r->flow.state;
+
+	if (mine == NULL)
+		return;
+	flights_leave(&mine->flight);
+	if (once_leads(&mine->once) && r->flow.outcome != ERR_CANCELLED) {
+		const struct once_answer nothing = { .err = ERR_BUSY, .retry_after_s = -1 };
+		once_end(&mine->once, mine->ends ? &mine->end : &nothing, net_now(r->worker->loop));
+	}
+	once_leave(&mine->once);
+	if (mine->calls_off)
+		(void)flights_call_off(r->worker->args.flights, mine->called_off);
+	mine->calls_off = false;
+}

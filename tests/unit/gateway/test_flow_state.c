@@ -1,0 +1,561 @@
+/* A request and what it has to do with others: the test is the driver, and the stores are its own. */
+#include "tests/support/flow_bench.h"
+
+#define KEY "acme-key-0123456789"
+#define SESSION "0123456789abcdef0123456789abcdef"
+
+static const char config_text[] =
+	"retries: {attempts: 1}\n"
+	"providers:\n"
+	"  ant: {dialect: anthropic, endpoints: [{url: \"http://127.0.0.1:9001\"}], keys: [sk]}\n"
+	"models:\n"
+	"  - {id: claude, provider: ant, context: 100000, price: {input: 3, output: 15}}\n"
+	"tenants:\n"
+	"  - {id: acme, models: {allow: [\"*\"]}, capabilities: {tools: true}, keys: [{sha256: "
+	"%s}]}\n";
+
+#define MESSAGE(id, extra)                                                                     \
+	"{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"sampling/createMessage\",\"params\":" \
+	"{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"Hi\"}}]," \
+	"\"maxTokens\":50" extra "}}"
+#define ASK MESSAGE("\"a-7\"", "")
+#define SMALL(method, params) \
+	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":" params "}"
+#define NOTIFICATION(method, params) \
+	"{\"jsonrpc\":\"2.0\",\"method\":\"" method "\",\"params\":" params "}"
+#define CLAUDE_SAYS                                                                                \
+	"{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"claude-real\"," \
+	"\"content\":[{\"type\":\"text\",\"text\":\"Hello\"}],\"stop_reason\":\"end_turn\","       \
+	"\"usage\":{\"input_tokens\":10,\"output_tokens\":4}}"
+
+static struct config *load_config(void)
+{
+	static const char *const keys[] = { KEY, NULL };
+
+	return bench_config(config_text, keys);
+}
+
+static int set_up(void **state)
+{
+	struct bench *b = bench_new(load_config());
+
+	b->stateful = true;
+	*state = b;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	bench_free(*state);
+	return 0;
+}
+
+static struct http_incoming in_session(const char *body)
+{
+	struct http_incoming in = incoming(KEY, body);
+
+	in.headers[HTTP_SESSION_ID] = SLICE(SESSION);
+	return in;
+}
+
+/* The store's answer to FLOW_RECALL. */
+static enum flow_effect recalled(struct bench *b, enum state_session is, enum revision revision)
+{
+	struct state_recall *recall = &b->flow.state->recall;
+
+	assert_false(state_key_none(&recall->session));
+	recall->session_is = is;
+	recall->revision = (uint32_t)revision;
+	return run(b, FLOW_RECALLED);
+}
+
+static enum flow_effect known(struct bench *b)
+{
+	return recalled(b, STATE_SESSION_KNOWN, REVISION_2025_11_25);
+}
+
+static enum flow_effect joined(struct bench *b, enum once_verdict verdict)
+{
+	b->flow.state->once.verdict = verdict;
+	return run(b, FLOW_JOINED);
+}
+
+static const char *field(struct bench *b, const char *name)
+{
+	const struct flow_answer *answer = &b->flow.answer;
+
+	for (size_t i = 0; i < answer->field_count; i++)
+		if (slice_eq(answer->fields[i].name, slice_str(name)))
+			return arena_copy(&b->arena, answer->fields[i].value).at;
+	return NULL;
+}
+
+/* ---- sessions --------------------------------------------------------------------------------- */
+
+static void without_session_tools_and_key_nobody_is_asked(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY, ASK);
+
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_ANSWER);
+	assert_null(b->flow.state);
+	release(b);
+}
+
+static void initialize_begins_a_session_before_it_is_answered(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in =
+		incoming(KEY, SMALL("initialize", "{\"protocolVersion\":\"2025-06-18\"}"));
+
+	assert_int_equal(start(b, &in), FLOW_REMEMBER);
+	const struct state_note note = b->flow.state->note;
+	assert_true(note.begin_session && !note.end_session && b->flow.state->heeded);
+	assert_int_equal(note.revision, REVISION_2025_06_18);
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	const char *id = field(b, "mcp-session-id");
+	assert_non_null(id);
+	assert_int_equal(strlen(id), SESSION_ID_HEX);
+	assert_int_equal(strspn(id, "0123456789abcdef"), SESSION_ID_HEX);
+	assert_null(strstr(id, b->flow.request_id));
+
+	/* It is known by what its caller computes of the id. */
+	char named[SESSION_ID_HEX + 1];
+	(void)strcpy(named, id);
+	in = incoming(KEY, ASK);
+	in.headers[HTTP_SESSION_ID] = slice_str(named);
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_true(state_key_eq(&b->flow.state->recall.session, &note.session));
+}
+
+static void whoever_begins_anew_may_still_name_the_old_session(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = in_session(SMALL("initialize", "{}"));
+
+	assert_int_equal(start(b, &in), FLOW_REMEMBER);
+}
+
+static void a_session_that_is_not_known_is_404(void **state)
+{
+	static const struct {
+		const char *name, *id;
+		enum state_session is;
+	} cases[] = {
+		{ "unknown", SESSION, STATE_SESSION_UNKNOWN },
+		{ "the store is away", SESSION, STATE_SESSION_UNSURE },
+		{ "too short", "0123", STATE_SESSION_KNOWN },
+		{ "no hex", "0123456789abcdef0123456789abcdeX", STATE_SESSION_KNOWN },
+		{ "empty", "", STATE_SESSION_KNOWN },
+	};
+	static const char *const bodies[] = { ASK, SMALL("ping", "{}"),
+					      NOTIFICATION("notifications/initialized", "{}") };
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(cases) * COUNT_OF(bodies); i++) {
+		struct http_incoming in = in_session(bodies[i % COUNT_OF(bodies)]);
+		const size_t c = i / COUNT_OF(bodies);
+		print_message("%s\n", cases[c].name);
+		in.headers[HTTP_SESSION_ID] = slice_str(cases[c].id);
+		enum flow_effect effect = start(b, &in);
+		if (effect == FLOW_RECALL)
+			effect = recalled(b, cases[c].is, REVISION_2025_11_25);
+		assert_int_equal(effect, FLOW_ANSWER);
+		assert_int_equal(b->flow.answer.status, 404);
+		assert_has(answer_text(b), "\"reason\":\"session_unknown\"");
+	}
+}
+
+static void a_session_fixes_the_revision(void **state)
+{
+	static const struct {
+		const char *header;
+		enum revision session, becomes;
+		enum flow_effect effect;
+	} cases[] = {
+		{ NULL, REVISION_2025_06_18, REVISION_2025_06_18, FLOW_JOIN },
+		{ "2025-06-18", REVISION_2025_06_18, REVISION_2025_06_18, FLOW_JOIN },
+		{ "2025-11-25", REVISION_2025_06_18, REVISION_2025_11_25, FLOW_ANSWER },
+		{ NULL, REVISION_SEP_1577_DRAFT, REVISION_SEP_1577_DRAFT, FLOW_JOIN },
+	};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		struct http_incoming in = in_session(MESSAGE(
+			"1",
+			",\"tools\":[{\"name\":\"t\",\"inputSchema\":{\"type\":\"object\"}}]"));
+		if (cases[i].header != NULL)
+			in.headers[HTTP_PROTOCOL_VERSION] = slice_str(cases[i].header);
+		assert_int_equal(start(b, &in), FLOW_RECALL);
+		assert_int_equal(recalled(b, STATE_SESSION_KNOWN, cases[i].session),
+				 cases[i].effect);
+		assert_int_equal(b->flow.revision, cases[i].becomes);
+		assert_int_equal(b->flow.request.no_parallel,
+				 cases[i].becomes == REVISION_SEP_1577_DRAFT);
+		if (cases[i].effect != FLOW_ANSWER)
+			continue;
+		assert_int_equal(b->flow.answer.status, 400);
+		assert_has(answer_text(b), "\"reason\":\"revision_unsupported\"");
+	}
+}
+
+static void the_revision_without_sessions_ignores_them(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = in_session(ASK);
+
+	in.headers[HTTP_PROTOCOL_VERSION] = SLICE("2026-07-28");
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	in.method = SLICE("DELETE");
+	assert_int_equal(start(b, &in), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 404);
+	in = incoming(KEY, SMALL("initialize", "{}"));
+	in.headers[HTTP_PROTOCOL_VERSION] = SLICE("2026-07-28");
+	assert_int_equal(start(b, &in), FLOW_ANSWER);
+	assert_null(field(b, "mcp-session-id"));
+}
+
+static void delete_ends_a_session_that_there_is(void **state)
+{
+	static const struct {
+		const char *name;
+		bool ended, away;
+		int status;
+	} cases[] = {
+		{ "there was one", true, false, 204 },
+		{ "there was none", false, false, 404 },
+		{ "the store is away", false, true, 503 },
+		{ "the store is away, and it was this process's", true, true, 204 },
+	};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		struct http_incoming in = in_session("");
+		in.method = SLICE("DELETE");
+		print_message("%s\n", cases[i].name);
+		assert_int_equal(start(b, &in), FLOW_REMEMBER);
+		assert_true(b->flow.state->note.end_session && b->flow.state->heeded);
+		b->flow.state->note.ended = cases[i].ended;
+		b->flow.state->note.away = cases[i].away;
+		assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+		assert_int_equal(b->flow.answer.status, cases[i].status);
+	}
+}
+
+static void a_session_counts_what_its_requests_cost(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = in_session(ASK);
+
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(known(b), FLOW_JOIN);
+	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_REMEMBER);
+	const struct flow_state *mine = b->flow.state;
+	assert_false(mine->heeded);
+	assert_true(state_key_eq(&mine->note.session, &mine->recall.session));
+	assert_int_equal(mine->note.requests, 1);
+	assert_int_equal(mine->note.tokens, 14);
+	assert_int_equal(mine->note.usd, 10 * 3000 + 4 * 15000);
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 200);
+	release(b);
+}
+
+static void a_caller_that_leaves_is_counted_too(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = in_session(ASK);
+
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(known(b), FLOW_JOIN);
+	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	b->flow.call.bytes_sent = true;
+	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_REMEMBER);
+	assert_false(b->flow.state->heeded);
+	assert_int_equal(b->flow.state->note.usd, b->flow.reservation.ask.usd);
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_END);
+	release(b);
+}
+
+static void nobody_needs_the_snapshot_while_others_are_asked(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = in_session(ASK);
+
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	bench_use(b, load_config()); /* the sanitizer watches what is read of the old one */
+	assert_int_equal(known(b), FLOW_JOIN);
+	bench_use(b, load_config());
+	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
+	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
+}
+
+/* ---- called off ------------------------------------------------------------------------------- */
+
+static void cancelled_names_a_request_of_its_session(void **state)
+{
+	static const struct {
+		const char *body;
+		bool calls_off;
+	} cases[] = {
+		{ NOTIFICATION("notifications/cancelled",
+			       "{\"requestId\":\"a-7\",\"reason\":\"x\"}"),
+		  true },
+		{ NOTIFICATION("notifications/cancelled", "{}"), false },
+		{ NOTIFICATION("notifications/cancelled", "[]"), false },
+		{ "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\"}", false },
+	};
+	struct bench *b = *state;
+	struct http_incoming in = in_session(ASK);
+
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(known(b), FLOW_JOIN);
+	const struct state_key key = b->flow.state->flight.key;
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		in = in_session(cases[i].body);
+		assert_int_equal(start(b, &in), FLOW_RECALL);
+		assert_int_equal(known(b), FLOW_ANSWER);
+		assert_int_equal(b->flow.answer.status, 202);
+		assert_int_equal(b->flow.state->calls_off, cases[i].calls_off);
+		if (cases[i].calls_off)
+			assert_true(state_key_eq(&b->flow.state->called_off, &key));
+	}
+	in = incoming(KEY, cases[0].body); /* of no session */
+	assert_int_equal(start(b, &in), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 202);
+	assert_null(b->flow.state);
+}
+
+static void what_is_called_off_ends_with_202(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = in_session(ASK);
+	struct log_request line;
+	struct metrics_request sample;
+
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(known(b), FLOW_JOIN);
+	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	b->flow.call.bytes_sent = true;
+	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_REMEMBER);
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 202);
+	assert_int_equal(b->flow.answer.body.total, 0);
+	flow_report(&b->flow, b->now, &line, &sample);
+	assert_int_equal(line.status, 499);
+	assert_int_equal(sample.outcome, ERR_CANCELLED);
+	release(b);
+}
+
+static void a_stream_that_is_called_off_ends_without_an_answer(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = in_session(MESSAGE("1", ",\"_meta\":{\"progressToken\":1}"));
+
+	in.headers[HTTP_ACCEPT] = SLICE("text/event-stream");
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(known(b), FLOW_JOIN);
+	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	(void)flow_tell(&b->flow, b->now);
+	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_REMEMBER);
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_string_equal(answer_text(b), ": cancelled\n\n");
+	release(b);
+}
+
+/* ---- once ------------------------------------------------------------------------------------- */
+
+static struct once_call join_as(struct bench *b, const char *key, const char *body)
+{
+	struct http_incoming in = incoming(KEY, body);
+
+	if (key != NULL)
+		in.headers[HTTP_IDEMPOTENCY_KEY] = slice_str(key);
+	else
+		in.headers[HTTP_SESSION_ID] = SLICE(SESSION);
+	enum flow_effect effect = start(b, &in);
+	if (key == NULL) {
+		assert_int_equal(effect, FLOW_RECALL);
+		effect = known(b);
+	}
+	assert_int_equal(effect, FLOW_JOIN);
+	return b->flow.state->once;
+}
+
+static void a_request_is_the_same_by_its_key_and_what_it_asks(void **state)
+{
+	static const struct {
+		const char *name, *key, *body, *other_key, *other_body;
+		bool same_key, same_body;
+	} cases[] = {
+		{ "again", "k", ASK, "k", ASK, true, true },
+		{ "under another id", "k", ASK, "k", MESSAGE("2", ""), true, true },
+		{ "with a progress token", "k", ASK, "k",
+		  MESSAGE("2", ",\"_meta\":{\"progressToken\":7}"), true, true },
+		{ "with another progress token", "k",
+		  MESSAGE("2", ",\"_meta\":{\"progressToken\":\"a\",\"x\":1}"), "k",
+		  MESSAGE("2", ",\"_meta\":{\"progressToken\":7,\"x\":1}"), true, true },
+		{ "with something else in _meta", "k", ASK, "k",
+		  MESSAGE("2", ",\"_meta\":{\"sluice/exchange\":true}"), true, false },
+		{ "another body", "k", ASK, "k", MESSAGE("2", ",\"temperature\":0.5"), true,
+		  false },
+		{ "another key", "k", ASK, "l", ASK, false, true },
+		{ "in a session, again", NULL, ASK, NULL, ASK, true, true },
+		{ "in a session, under another id", NULL, ASK, NULL, MESSAGE("2", ""), false,
+		  true },
+		{ "a key that looks like the id", NULL, MESSAGE("7", ""), "7", MESSAGE("7", ""),
+		  false, true },
+	};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		const struct once_call one = join_as(b, cases[i].key, cases[i].body);
+		const struct once_call two = join_as(b, cases[i].other_key, cases[i].other_body);
+		print_message("%s\n", cases[i].name);
+		assert_int_equal(state_key_eq(&one.key, &two.key), cases[i].same_key);
+		assert_int_equal(memcmp(one.body, two.body, sizeof(one.body)) == 0,
+				 cases[i].same_body);
+	}
+}
+
+static void an_id_of_null_names_nothing(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = in_session(MESSAGE("null", ""));
+
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(known(b), FLOW_RESERVE);
+}
+
+static void what_became_of_the_first_decides(void **state)
+{
+	static const struct {
+		enum once_verdict verdict;
+		int status;
+		const char *reason;
+	} cases[] = {
+		{ ONCE_DONE, 409, "duplicate_done" },
+		{ ONCE_CONFLICT, 409, "duplicate_conflict" },
+		{ ONCE_ELSEWHERE, 409, "duplicate_in_flight" },
+		{ ONCE_FULL, 503, "overloaded" },
+		{ ONCE_WAITS, 504, "deadline" },
+	};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		char reason[64];
+		(void)join_as(b, "k", ASK);
+		assert_int_equal(joined(b, cases[i].verdict), FLOW_ANSWER);
+		assert_int_equal(b->flow.answer.status, cases[i].status);
+		(void)snprintf(reason, sizeof(reason), "\"reason\":\"%s\"", cases[i].reason);
+		assert_has(answer_text(b), reason);
+	}
+}
+
+/* What the first is answered with under its id, the others get under theirs. */
+static void a_copy_is_answered_like_the_first_but_for_the_id(void **state)
+{
+	static char member[4096];
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY, MESSAGE("1", ""));
+
+	in.headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
+	assert_int_equal(start(b, &in), FLOW_JOIN);
+	b->flow.state->once.once = (void *)b; /* as if it was in */
+	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_ANSWER);
+	release(b);
+	assert_true(b->flow.state->ends);
+	struct once_answer end = b->flow.state->end;
+	(void)memcpy(member, end.member.at, end.member.len);
+	end.member.at = member;
+	char *first = strdup(strstr(answer_text(b), ",\"result\":"));
+
+	(void)join_as(b, "k", MESSAGE("\"two\"", ""));
+	b->flow.state->once.answer = end;
+	assert_int_equal(joined(b, ONCE_ANSWERED), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 200);
+	assert_has(answer_text(b), "{\"jsonrpc\":\"2.0\",\"id\":\"two\",\"result\":{");
+	assert_string_equal(strstr(answer_text(b), ",\"result\":"), first);
+	free(first);
+	assert_int_equal(b->flow.usd, 0);
+}
+
+static void a_copy_gets_the_first_ones_error(void **state)
+{
+	struct bench *b = *state;
+	const char *member =
+		"\"error\":{\"code\":429,\"message\":\"m\",\"data\":{\"reason\":\"rate_limited\"}}";
+
+	(void)join_as(b, "k", ASK);
+	b->flow.state->once.answer = (struct once_answer){ .err = ERR_RATE_LIMITED,
+							   .member = slice_str(member),
+							   .retry_after_s = 3 };
+	assert_int_equal(joined(b, ONCE_ANSWERED), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 429);
+	assert_string_equal(field(b, "retry-after"), "3");
+	assert_int_equal(b->flow.outcome, ERR_RATE_LIMITED);
+	assert_has(answer_text(b), "{\"jsonrpc\":\"2.0\",\"id\":\"a-7\",\"error\":{\"code\":429");
+
+	(void)join_as(b, "k", ASK); /* there was no memory to hand it on */
+	b->flow.state->once.answer = (struct once_answer){ .err = ERR_OK, .retry_after_s = -1 };
+	assert_int_equal(joined(b, ONCE_ANSWERED), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 503);
+}
+
+static void a_copy_that_wants_a_stream_gets_one_event(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY, MESSAGE("1", ",\"_meta\":{\"progressToken\":1}"));
+
+	in.headers[HTTP_ACCEPT] = SLICE("text/event-stream");
+	in.headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
+	assert_int_equal(start(b, &in), FLOW_JOIN);
+	b->flow.state->once.answer =
+		(struct once_answer){ .member = SLICE("\"result\":{}"), .retry_after_s = -1 };
+	assert_int_equal(joined(b, ONCE_ANSWERED), FLOW_ANSWER);
+	assert_string_equal(
+		answer_text(b),
+		"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define WALK(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+		WALK(without_session_tools_and_key_nobody_is_asked),
+		WALK(initialize_begins_a_session_before_it_is_answered),
+		WALK(whoever_begins_anew_may_still_name_the_old_session),
+		WALK(a_session_that_is_not_known_is_404),
+		WALK(a_session_fixes_the_revision),
+		WALK(the_revision_without_sessions_ignores_them),
+		WALK(delete_ends_a_session_that_there_is),
+		WALK(a_session_counts_what_its_requests_cost),
+		WALK(a_caller_that_leaves_is_counted_too),
+		WALK(nobody_needs_the_snapshot_while_others_are_asked),
+		WALK(cancelled_names_a_request_of_its_session),
+		WALK(what_is_called_off_ends_with_202),
+		WALK(a_stream_that_is_called_off_ends_without_an_answer),
+		WALK(a_request_is_the_same_by_its_key_and_what_it_asks),
+		WALK(an_id_of_null_names_nothing),
+		WALK(what_became_of_the_first_decides),
+		WALK(a_copy_is_answered_like_the_first_but_for_the_id),
+		WALK(a_copy_gets_the_first_ones_error),
+		WALK(a_copy_that_wants_a_stream_gets_one_event),
+	};
+	return cmocka_run_group_tests_name("flow_state", tests, NULL, NULL);
+}
