@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Sessions by the real binary: initialize, DELETE, whose they are, what they fix, who is called off. ctest: worker"""
+
+import os
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import harness
+
+OTHER_KEY, THIRD_KEY = "sk-other-0123456789abcdef", "sk-third-0123456789abcdef"
+
+
+def message(method, id=1, **params):
+    whole = {"jsonrpc": "2.0", "method": method, "params": params}
+    return whole if id is None else {**whole, "id": id}
+
+
+class SessionCase(harness.Case):
+    def start(self, sim=None, **changes):
+        self.provider = sim or self.sim()
+        settings = harness.config(self.provider, **changes)
+        acme = settings["tenants"][0]
+        acme["keys"].append({"sha256": harness.sha256(OTHER_KEY), "server": "another-server"})
+        settings["tenants"].append(harness.tenant("third", THIRD_KEY))
+        return self.gateway(settings)
+
+    def begin(self, gateway, revision="2025-11-25", **options):
+        answer = gateway.post(message("initialize", protocolVersion=revision), **options)
+        self.assertEqual(answer.status, 200, answer)
+        session = answer.headers["mcp-session-id"]
+        self.assertRegex(session, "^[0-9a-f]{32}$")
+        return session
+
+    def end(self, gateway, session, key=harness.KEY):
+        return harness.request("DELETE", gateway.url + "/v1/sampling", None,
+                               {"Authorization": "Bearer " + key, "Mcp-Session-Id": session})
+
+    def sample(self, gateway, session, headers=None, **options):
+        return gateway.sample("hello", {"Mcp-Session-Id": session, **(headers or {})}, **options)
+
+    def cancel(self, gateway, session, id, key=harness.KEY):
+        answer = gateway.post(message("notifications/cancelled", None, requestId=id, reason="for a test"),
+                              {"Mcp-Session-Id": session}, key=key)
+        self.assertEqual(answer.status, 202)
+
+    def unknown(self, answer):
+        self.assert_error(answer, 404, 404, "session_unknown")
+
+
+class Life(SessionCase):
+    def test_a_session_lasts_from_initialize_to_delete(self):
+        gateway = self.start()
+        session = self.begin(gateway)
+        self.assertNotEqual(session, self.begin(gateway))
+        initialized = gateway.post(message("notifications/initialized", None), {"Mcp-Session-Id": session})
+        self.assertEqual((initialized.status, initialized.body), (202, b""))
+        for id in range(3):
+            self.assertEqual(self.sample(gateway, session, id=id).status, 200)
+        ping = gateway.post(message("ping"), {"Mcp-Session-Id": session})
+        self.assertEqual(ping.json(), {"jsonrpc": "2.0", "id": 1, "result": {}})
+        ended = self.end(gateway, session)
+        self.assertEqual((ended.status, ended.body), (204, b""))
+        self.unknown(self.end(gateway, session))
+        self.unknown(self.sample(gateway, session, id=0))  # though there is an answer to that
+        self.unknown(gateway.post(message("ping"), {"Mcp-Session-Id": session}))
+
+    def test_it_is_its_principals_alone(self):
+        gateway = self.start()
+        session = self.begin(gateway)
+        for key in (OTHER_KEY, THIRD_KEY):
+            self.unknown(self.sample(gateway, session, key=key))
+            self.unknown(self.end(gateway, session, key=key))
+        self.assertEqual(self.sample(gateway, session).status, 200)
+
+    def test_any_worker_knows_it(self):
+        gateway = self.start(workers=4)
+        session = self.begin(gateway)
+        statuses = [self.sample(gateway, session, id=id).status for id in range(40)]  # a connection each
+        self.assertEqual(statuses, [200] * 40)
+
+    def test_another_session_of_the_same_id_is_another(self):
+        gateway = self.start()
+        one, two = self.begin(gateway), self.begin(gateway)
+        self.assertEqual(self.sample(gateway, one, id=1).status, 200)
+        self.assertEqual(self.sample(gateway, two, id=1, temperature=0.5).status, 200)
+        self.assertEqual(self.provider.stats()["requests"], 2)
+
+    def test_it_fixes_the_revision(self):
+        gateway = self.start()
+        session = self.begin(gateway, "2025-06-18")
+        self.assertEqual(self.sample(gateway, session, id=1).status, 200)
+        same = self.sample(gateway, session, {"MCP-Protocol-Version": "2025-06-18"}, id=2)
+        self.assertEqual(same.status, 200)
+        self.assertEqual(gateway.log(same.headers["sluice-request-id"])["revision"], "2025-06-18")
+        other = self.sample(gateway, session, {"MCP-Protocol-Version": "2025-11-25"}, id=3)
+        self.assert_error(other, 400, -32602, "revision_unsupported")
+
+    def test_the_revision_without_sessions_ignores_them(self):
+        gateway = self.start()
+        answer = self.sample(gateway, "whatever", {"MCP-Protocol-Version": "2026-07-28"})
+        self.assertEqual(answer.status, 200)
+
+    def test_it_is_lost_with_the_process(self):
+        gateway = self.start()
+        session = self.begin(gateway)
+        server = gateway.server_pid()
+        os.kill(server, 9)
+        harness.wait_for(lambda: gateway.server_pid() not in (0, server) and gateway.ready(), "another server")
+        self.unknown(self.sample(gateway, session))
+        self.assertEqual(self.sample(gateway, self.begin(gateway)).status, 200)
+
+
+class CallingOff(SessionCase):
+    """notifications/cancelled, wherever the request is."""
+
+    def pending(self, gateway, session, id=7, **options):
+        """A request that has got to the provider, which never answers; its answer when it comes."""
+        before = self.provider.stats()["requests"]
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(
+            self.sample(gateway, session, id=id, **options)))
+        thread.start()
+        self.addCleanup(thread.join)
+        self.provider.wait_stats(lambda s: s["requests"] > before, "the request at the provider")
+        return answers, thread
+
+    def test_the_named_request_is_stopped_on_whatever_worker(self):
+        gateway = self.start(self.sim("--default", "hang"), workers=4)
+        session = self.begin(gateway)
+        for id in range(12):  # a connection each: on several workers
+            answers, thread = self.pending(gateway, session, id)
+            self.cancel(gateway, session, id)
+            thread.join(harness.PATIENCE_S)
+            self.assertEqual([(a.status, a.body) for a in answers], [(202, b"")])
+            self.assertEqual(gateway.log(answers[0].headers["sluice-request-id"])["status"], 499)
+        self.provider.wait_stats(lambda s: s["in_flight"] == 0, "nothing left at the provider")
+
+    def test_nobody_elses_request_is(self):
+        gateway = self.start(self.sim("--default", "hang"))
+        session, another = self.begin(gateway), self.begin(gateway)
+        answers, thread = self.pending(gateway, session, 7)
+        self.cancel(gateway, another, 7)
+        self.cancel(gateway, session, 8)
+        self.cancel(gateway, session, "7")
+        self.unknown(gateway.post(message("notifications/cancelled", None, requestId=7),
+                                  {"Mcp-Session-Id": session}, key=OTHER_KEY))
+        self.assertEqual(self.sim_in_flight(), 1)
+        self.assertEqual(answers, [])
+        self.cancel(gateway, session, 7)
+        thread.join(harness.PATIENCE_S)
+        self.assertEqual(answers[0].status, 202)
+
+    def sim_in_flight(self):
+        return self.provider.stats()["in_flight"]
+
+    def test_who_ended_is_not_missed(self):
+        gateway = self.start()
+        session = self.begin(gateway)
+        self.assertEqual(self.sample(gateway, session, id=7).status, 200)
+        self.cancel(gateway, session, 7)
+        self.assertEqual(self.sample(gateway, session, id=8).status, 200)
+
+
+if __name__ == "__main__":
+    harness.main()
