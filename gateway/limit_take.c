@@ -96,7 +96,7 @@ struct claim {
 	const struct tenant_limits *limits;
 	const struct limit_ask *ask;
 	nsec_t now;
-	uint64_t wall_s; /* when it was taken */
+	uint32_t day, month; /* when it was taken */
 	uint64_t tokens_used, usd_used;
 	uint64_t day_more, month_more; /* of the slot: topped up */
 };
@@ -105,16 +105,16 @@ struct claim {
 struct limit_step {
 	enum limit limit;
 	bool rate; /* of GCRA: nothing is counted beyond it */
-	_Atomic uint64_t *(*word)(struct limit_slot *slot, uint64_t wall_s);
+	_Atomic uint64_t *(*word)(struct limit_slot *slot, const struct claim *claim);
 	/* ERR_OK and *next, or why not and, for rates, *wait_ns. */
 	enum err (*take)(const struct claim *claim, uint64_t word, uint64_t *next, nsec_t *wait_ns);
 	/* The word once the true cost (claim.*_used) is known. With nothing used it undoes the take. */
 	uint64_t (*settle)(const struct claim *claim, uint64_t word);
 };
 
-static _Atomic uint64_t *requests_word(struct limit_slot *slot, uint64_t wall_s)
+static _Atomic uint64_t *requests_word(struct limit_slot *slot, const struct claim *claim)
 {
-	(void)wall_s;
+	(void)claim;
 	return &slot->requests_tat;
 }
 
@@ -142,9 +142,9 @@ static uint64_t requests_settle(const struct claim *claim, uint64_t word)
 	return quota_settle(word, claim->limits->requests, claim->ask->requests, 0, claim->now);
 }
 
-static _Atomic uint64_t *tokens_word(struct limit_slot *slot, uint64_t wall_s)
+static _Atomic uint64_t *tokens_word(struct limit_slot *slot, const struct claim *claim)
 {
-	(void)wall_s;
+	(void)claim;
 	return &slot->tokens_tat;
 }
 
@@ -163,9 +163,9 @@ static uint64_t tokens_settle(const struct claim *claim, uint64_t word)
 			    claim->now);
 }
 
-static _Atomic uint64_t *concurrent_word(struct limit_slot *slot, uint64_t wall_s)
+static _Atomic uint64_t *concurrent_word(struct limit_slot *slot, const struct claim *claim)
 {
-	(void)wall_s;
+	(void)claim;
 	return &slot->concurrent;
 }
 
@@ -188,39 +188,39 @@ static uint64_t concurrent_settle(const struct claim *claim, uint64_t word)
 	return word - claim->ask->concurrent;
 }
 
-static _Atomic uint64_t *day_word(struct limit_slot *slot, uint64_t wall_s)
+static _Atomic uint64_t *day_word(struct limit_slot *slot, const struct claim *claim)
 {
-	return period_word(slot->day, quota_day(wall_s));
+	return period_word(slot->day, claim->day);
 }
 
 static enum err day_take(const struct claim *claim, uint64_t word, uint64_t *next, nsec_t *wait_ns)
 {
 	(void)wait_ns;
-	return money_take(word, quota_day(claim->wall_s), claim->limits->usd_per_day,
-			  claim->day_more, claim->ask->usd, next);
+	return money_take(word, claim->day, claim->limits->usd_per_day, claim->day_more,
+			  claim->ask->usd, next);
 }
 
 static uint64_t day_settle(const struct claim *claim, uint64_t word)
 {
-	return money_settle(word, quota_day(claim->wall_s), claim->ask->usd, claim->usd_used);
+	return money_settle(word, claim->day, claim->ask->usd, claim->usd_used);
 }
 
-static _Atomic uint64_t *month_word(struct limit_slot *slot, uint64_t wall_s)
+static _Atomic uint64_t *month_word(struct limit_slot *slot, const struct claim *claim)
 {
-	return period_word(slot->month, quota_month(wall_s));
+	return period_word(slot->month, claim->month);
 }
 
 static enum err month_take(const struct claim *claim, uint64_t word, uint64_t *next,
 			   nsec_t *wait_ns)
 {
 	(void)wait_ns;
-	return money_take(word, quota_month(claim->wall_s), claim->limits->usd_per_month,
-			  claim->month_more, claim->ask->usd, next);
+	return money_take(word, claim->month, claim->limits->usd_per_month, claim->month_more,
+			  claim->ask->usd, next);
 }
 
 static uint64_t month_settle(const struct claim *claim, uint64_t word)
 {
-	return money_settle(word, quota_month(claim->wall_s), claim->ask->usd, claim->usd_used);
+	return money_settle(word, claim->month, claim->ask->usd, claim->usd_used);
 }
 
 /* The order is part of the contract: of several limits in the way, the first is named. */
@@ -248,7 +248,7 @@ static bool word_swap(_Atomic uint64_t *word, uint64_t *seen, uint64_t next)
 static void step_settle(const struct limit_step *step, struct limit_slot *slot,
 			const struct claim *claim)
 {
-	_Atomic uint64_t *word = step->word(slot, claim->wall_s);
+	_Atomic uint64_t *word = step->word(slot, claim);
 	uint64_t seen = word_load(word);
 
 	while (!word_swap(word, &seen, step->settle(claim, seen)))
@@ -259,7 +259,7 @@ static void step_settle(const struct limit_step *step, struct limit_slot *slot,
 static enum err step_take(const struct limit_step *step, struct limit_slot *slot,
 			  const struct claim *claim, bool only_look, nsec_t *wait_ns)
 {
-	_Atomic uint64_t *word = step->word(slot, claim->wall_s);
+	_Atomic uint64_t *word = step->word(slot, claim);
 	uint64_t seen = word_load(word), next;
 
 	do {
@@ -321,20 +321,28 @@ static void scope_undo(struct limit_scope *scope, const struct claim *claim, siz
 			step_settle(&limit_steps[steps], scope->slot, claim);
 }
 
+/* Of no scope yet. */
+static struct claim claim_of(const struct limit_ask *ask, nsec_t now, uint64_t wall_s)
+{
+	return (struct claim){
+		.ask = ask, .now = now, .day = quota_day(wall_s), .month = quota_month(wall_s)
+	};
+}
+
 static struct claim claim_on(const struct limit_scope *scope, const struct claim *claim)
 {
 	struct claim on = *claim;
 
 	on.limits = &scope->limits;
-	on.day_more = period_read(scope->slot->day_more, quota_day(claim->wall_s));
-	on.month_more = period_read(scope->slot->month_more, quota_month(claim->wall_s));
+	on.day_more = period_read(scope->slot->day_more, claim->day);
+	on.month_more = period_read(scope->slot->month_more, claim->month);
 	return on;
 }
 
 bool limit_take(struct limit_scope *scopes, uint32_t count, const struct limit_ask *ask, nsec_t now,
 		uint64_t wall_s, struct limit_refusal *refusal)
 {
-	const struct claim claim = { .ask = ask, .now = now, .wall_s = wall_s };
+	const struct claim claim = claim_of(ask, now, wall_s);
 	uint32_t taken = 0;
 
 	must(count >= 1);
@@ -368,12 +376,10 @@ bool limit_take(struct limit_scope *scopes, uint32_t count, const struct limit_a
 uint64_t limit_settle(struct limit_scope *scopes, uint32_t count, const struct limit_ask *ask,
 		      uint64_t taken_wall_s, uint64_t tokens_used, uint64_t usd_used, nsec_t now)
 {
-	const struct claim claim = { .ask = ask,
-				     .now = now,
-				     .wall_s = taken_wall_s,
-				     .tokens_used = tokens_used,
-				     .usd_used = usd_used };
+	struct claim claim = claim_of(ask, now, taken_wall_s);
 
+	claim.tokens_used = tokens_used;
+	claim.usd_used = usd_used;
 	for (uint32_t s = 0; s < count; s++) {
 		const struct claim on = claim_on(&scopes[s], &claim);
 		for (size_t i = 0; i < COUNT_OF(limit_steps); i++)
@@ -398,12 +404,12 @@ void limit_release(struct limit_scope *scopes, uint32_t count)
 void limit_count(const struct limit_scope *scopes, uint32_t count, const struct limit_ask *ask,
 		 nsec_t now, uint64_t wall_s)
 {
+	struct claim claim = claim_of(ask, now, wall_s);
+
 	for (uint32_t i = 0; i < count; i++) {
 		struct limit_scope scope = scopes[i];
-		const struct claim claim = {
-			.limits = &scope.limits, .ask = ask, .now = now, .wall_s = wall_s
-		};
 		struct limit_refusal none;
+		claim.limits = &scope.limits;
 		scope.limits.count_only = true;
 		must(scope_walk(&scope, &claim, false, &none) == COUNT_OF(limit_steps));
 	}

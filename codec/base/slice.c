@@ -5,9 +5,27 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
+/* Eight bytes, their ASCII capitals made small. */
+static uint64_t lower_eight(const char *at)
+{
+	const uint64_t ones = UINT64_MAX / 255, high = ones << 7;
+	uint64_t eight;
+
+	memcpy(&eight, at, sizeof(eight));
+	/* The high bit of a byte says: at least 'A', and: above 'Z'. Carries stay within the byte. */
+	uint64_t seven = eight & ~high;
+	uint64_t from_a = seven + ones * (0x80 - 'A'), above_z = seven + ones * (0x7f - 'Z');
+	return eight | ((from_a & ~above_z & ~eight & high) >> 2);
+}
+
 static bool same_nocase(const char *a, const char *b, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
+	size_t i = 0;
+
+	for (; i + 8 <= len; i += 8)
+		if (lower_eight(a + i) != lower_eight(b + i))
+			return false;
+	for (; i < len; i++)
 		if (lower(a[i]) != lower(b[i]))
 			return false;
 	return true;

@@ -29,6 +29,21 @@ static void comparing_ignores_case_only_where_it_says_so(void **state)
 	}
 }
 
+/* Long texts are compared eight bytes at a time: each pair of bytes, at each place in eight. */
+static void case_is_ignored_of_ascii_letters_only(void **state)
+{
+	(void)state;
+	for (unsigned a = 0; a < 256; a++)
+		for (unsigned b = 0; b < 256; b++) {
+			char one[8] = "\xff@A[`z\x7f", two[8] = "\xff@a[`Z\x7f";
+			const bool same = a == b || ((a ^ b) == 0x20 && (a | 0x20) >= 'a' &&
+						     (a | 0x20) <= 'z');
+			one[(a + b) % 8] = (char)a;
+			two[(a + b) % 8] = (char)b;
+			assert_int_equal(slice_eq_nocase(slice_of(one, 8), slice_of(two, 8)), same);
+		}
+}
+
 static void absent_is_not_empty_but_equal_in_bytes(void **state)
 {
 	(void)state;
@@ -159,6 +174,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(comparing_ignores_case_only_where_it_says_so),
+		cmocka_unit_test(case_is_ignored_of_ascii_letters_only),
 		cmocka_unit_test(absent_is_not_empty_but_equal_in_bytes),
 		cmocka_unit_test(cutting_walks_over_every_part_and_ends_absent),
 		cmocka_unit_test(trimming_takes_spaces_and_tabs_of_both_ends),
