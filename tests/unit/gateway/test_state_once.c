@@ -1,0 +1,439 @@
+/* Requests that are not made twice: who leads, who waits, and what they get. ctest: worker */
+#include "gateway/state_once.h"
+
+#include "codec/base/err.h"
+#include "tests/unit/gateway/inbox_rig.h"
+
+#include <stdatomic.h>
+
+static struct some_worker workers[2];
+static struct once *once;
+static struct arena_pool pool;
+static struct arena arena;
+static nsec_t now;
+
+struct caller {
+	struct once_call call;
+	int decided;
+	struct member *member; /* of a thread */
+};
+
+static void note(struct once_call *call)
+{
+	CONTAINER_OF(call, struct caller, call)->decided++;
+}
+
+static struct state_key key_of(const char *name)
+{
+	return state_key_of(STATE_ONCE, SLICE("acme"), SLICE("billing"), slice_of(NULL, 0),
+			    slice_str(name));
+}
+
+static struct caller caller_of(const char *key, const char *body)
+{
+	struct caller c = { .call = { .key = key_of(key), .arena = &arena, .decided = note } };
+
+	sha256(slice_str(body), c.call.body);
+	return c;
+}
+
+static enum once_verdict join(struct caller *c, const char *key, const char *body, int worker)
+{
+	*c = caller_of(key, body);
+	once_join(once, &c->call, &workers[worker].inbox, now);
+	return c->call.verdict;
+}
+
+static void end(struct caller *c, enum err err, struct slice member)
+{
+	const struct once_answer answer = { .err = err, .member = member, .retry_after_s = -1 };
+
+	once_end(&c->call, &answer, now);
+}
+
+static void turn(void)
+{
+	while (loop_turn(&workers[0].loop, false) + loop_turn(&workers[1].loop, false) != 0)
+		;
+}
+
+static void assert_answered(const struct caller *c, enum err err, struct slice member)
+{
+	assert_int_equal(c->call.verdict, ONCE_ANSWERED);
+	assert_int_equal(c->call.answer.err, err);
+	assert_true(slice_eq(c->call.answer.member, member));
+}
+
+#define RESULT SLICE("\"result\":{\"x\":1}")
+#define ERROR SLICE("\"error\":{\"code\":1}")
+
+static int set_up(void **state)
+{
+	(void)state;
+	some_worker_init(&workers[0]);
+	some_worker_init(&workers[1]);
+	once = once_new();
+	arena_init(&arena, &pool, SIZE_MAX);
+	now = 1000 * SEC;
+	return once == NULL;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	arena_give(&arena);
+	arena_pool_fini(&pool);
+	once_free(once); /* where nobody may be left */
+	return 0;
+}
+
+/* ---- one after the other ---------------------------------------------------------------------- */
+
+static void the_first_leads_and_copies_on_all_workers_get_its_answer(void **state)
+{
+	struct caller first, second, third;
+
+	(void)state;
+	assert_int_equal(join(&first, "k", "body", 0), ONCE_LEADS);
+	assert_int_equal(join(&second, "k", "body", 0), ONCE_WAITS);
+	assert_int_equal(join(&third, "k", "body", 1), ONCE_WAITS);
+	end(&first, ERR_OK, RESULT);
+	assert_int_equal(second.decided + third.decided,
+			 0); /* it is not this thread's to tell them */
+	turn();
+	assert_true(second.decided == 1 && third.decided == 1 && first.decided == 0);
+	assert_answered(&second, ERR_OK, RESULT);
+	assert_answered(&third, ERR_OK, RESULT);
+	assert_false(once_leads(&first.call) || once_leads(&second.call));
+	once_leave(&second.call); /* harmless */
+}
+
+static void an_error_is_everybodys_and_not_remembered(void **state)
+{
+	struct caller first, second, later;
+
+	(void)state;
+	assert_int_equal(join(&first, "k", "body", 0), ONCE_LEADS);
+	assert_int_equal(join(&second, "k", "body", 1), ONCE_WAITS);
+	end(&first, ERR_PROVIDER_DOWN, ERROR);
+	assert_int_equal(join(&later, "k", "another body", 0), ONCE_LEADS);
+	turn();
+	assert_answered(&second, ERR_PROVIDER_DOWN, ERROR);
+	once_leave(&later.call);
+}
+
+static void another_body_is_a_conflict_as_long_as_the_key_is_known(void **state)
+{
+	struct caller first, other;
+
+	(void)state;
+	assert_int_equal(join(&first, "k", "body", 0), ONCE_LEADS);
+	assert_int_equal(join(&other, "k", "another", 0), ONCE_CONFLICT);
+	once_leave(&other.call); /* harmless */
+	end(&first, ERR_OK, RESULT);
+	assert_int_equal(join(&other, "k", "another", 0), ONCE_CONFLICT);
+	now += ONCE_REMEMBERED - 1;
+	assert_int_equal(join(&other, "k", "another", 0), ONCE_CONFLICT);
+	now += 1;
+	assert_int_equal(join(&other, "k", "another", 0), ONCE_LEADS);
+	once_leave(&other.call);
+}
+
+static void a_result_is_there_for_a_minute_and_known_of_for_ten(void **state)
+{
+	static const struct {
+		nsec_t after;
+		enum once_verdict verdict;
+	} cases[] = {
+		{ 0, ONCE_ANSWERED },
+		{ ONCE_KEPT - 1, ONCE_ANSWERED },
+		{ ONCE_KEPT, ONCE_DONE },
+		{ ONCE_REMEMBERED - 1, ONCE_DONE },
+		{ ONCE_REMEMBERED, ONCE_LEADS },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		struct caller first, later;
+		assert_int_equal(join(&first, "k", "body", 0), ONCE_LEADS);
+		end(&first, ERR_OK, RESULT);
+		now += cases[i].after;
+		assert_int_equal(join(&later, "k", "body", 1), cases[i].verdict);
+		if (cases[i].verdict == ONCE_ANSWERED)
+			assert_answered(&later, ERR_OK, RESULT);
+		once_leave(&later.call);
+		now += ONCE_REMEMBERED;
+	}
+}
+
+static void what_is_too_long_to_keep_is_for_those_who_wait(void **state)
+{
+	static char text[ONCE_ANSWER_MAX + 1];
+	struct caller first, second, later;
+
+	(void)state;
+	(void)memset(text, 'x', sizeof(text));
+	for (size_t over = 0; over <= 1; over++) {
+		const char *key = over == 0 ? "fits" : "does not";
+		const struct slice member = slice_of(text, ONCE_ANSWER_MAX + over);
+		assert_int_equal(join(&first, key, "body", 0), ONCE_LEADS);
+		assert_int_equal(join(&second, key, "body", 1), ONCE_WAITS);
+		end(&first, ERR_OK, member);
+		turn();
+		assert_answered(&second, ERR_OK, member);
+		assert_int_equal(join(&later, key, "body", 0),
+				 over == 0 ? ONCE_ANSWERED : ONCE_DONE);
+	}
+}
+
+/* ---- those who leave --------------------------------------------------------------------------- */
+
+static void when_the_leader_leaves_the_next_one_leads(void **state)
+{
+	struct caller c[4];
+
+	(void)state;
+	assert_int_equal(join(&c[0], "k", "body", 0), ONCE_LEADS);
+	for (int i = 1; i < 4; i++)
+		assert_int_equal(join(&c[i], "k", "body", i % 2), ONCE_WAITS);
+	once_leave(&c[1].call); /* does not wait any more */
+	once_leave(&c[0].call);
+	turn();
+	assert_int_equal(c[2].call.verdict, ONCE_LEADS);
+	assert_true(c[1].decided == 0 && c[2].decided == 1 && c[3].decided == 0);
+	end(&c[2], ERR_OK, RESULT);
+	turn();
+	assert_answered(&c[3], ERR_OK, RESULT);
+}
+
+static void who_leaves_before_it_hears_that_it_leads_passes_it_on(void **state)
+{
+	struct caller c[3];
+
+	(void)state;
+	assert_int_equal(join(&c[0], "k", "body", 0), ONCE_LEADS);
+	assert_int_equal(join(&c[1], "k", "body", 1), ONCE_WAITS);
+	assert_int_equal(join(&c[2], "k", "body", 0), ONCE_WAITS);
+	once_leave(&c[0].call);
+	once_leave(&c[1].call);
+	turn();
+	assert_true(c[1].decided == 0 && c[2].decided == 1);
+	assert_int_equal(c[2].call.verdict, ONCE_LEADS);
+	once_leave(&c[2].call);
+	assert_int_equal(join(&c[0], "k", "another body", 0), ONCE_LEADS); /* nothing is left */
+	once_leave(&c[0].call);
+}
+
+static void who_leaves_before_it_reads_the_answer_reads_nothing(void **state)
+{
+	struct caller first, second;
+
+	(void)state;
+	for (int good = 0; good <= 1; good++) {
+		assert_int_equal(join(&first, good ? "k" : "l", "body", 0), ONCE_LEADS);
+		assert_int_equal(join(&second, good ? "k" : "l", "body", 1), ONCE_WAITS);
+		end(&first, good ? ERR_OK : ERR_BUSY, good ? RESULT : ERROR);
+		once_leave(&second.call);
+		turn();
+		assert_int_equal(second.decided, 0);
+	}
+}
+
+/* ---- bounds ------------------------------------------------------------------------------------ */
+
+static void an_answer_that_nobody_has_memory_for_says_so(void **state)
+{
+	struct caller first, second, later;
+	struct arena_pool poor = { .keep_max = 0 };
+	struct arena small;
+
+	(void)state;
+	assert_int_equal(join(&first, "k", "body", 0), ONCE_LEADS);
+	assert_int_equal(join(&second, "k", "body", 1), ONCE_WAITS);
+	arena_init(&small, &poor, SIZE_MAX);
+	second.call.arena = &small;
+	poor.fail_next = 1;
+	end(&first, ERR_OK, RESULT);
+	turn();
+	assert_int_equal(second.call.verdict, ONCE_ANSWERED);
+	assert_true(slice_absent(second.call.answer.member));
+	assert_int_equal(join(&later, "k", "body", 0), ONCE_ANSWERED); /* there is for others */
+	assert_answered(&later, ERR_OK, RESULT);
+	arena_give(&small);
+	arena_pool_fini(&poor);
+}
+
+static void the_oldest_keys_make_room_and_those_in_flight_do_not(void **state)
+{
+	enum { MANY = ONCE_ENTRIES_MAX + ONCE_ENTRIES_MAX / 4 };
+	static struct caller flying[3];
+	struct caller c;
+	char key[32];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(flying); i++) {
+		(void)snprintf(key, sizeof(key), "flying %zu", i);
+		assert_int_equal(join(&flying[i], key, "body", 0), ONCE_LEADS);
+	}
+	for (int i = 0; i < MANY; i++) {
+		(void)snprintf(key, sizeof(key), "%d", i);
+		assert_int_equal(join(&c, key, "body", 0), ONCE_LEADS);
+		end(&c, ERR_OK, RESULT);
+		now += 1; /* ns: nothing expires */
+	}
+	assert_int_equal(join(&c, "0", "body", 0), ONCE_LEADS); /* forgotten */
+	once_leave(&c.call);
+	(void)snprintf(key, sizeof(key), "%d", MANY - 1);
+	assert_int_equal(join(&c, key, "body", 0), ONCE_ANSWERED);
+	for (size_t i = 0; i < COUNT_OF(flying); i++) {
+		(void)snprintf(key, sizeof(key), "flying %zu", i);
+		assert_int_equal(join(&c, key, "another", 0), ONCE_CONFLICT);
+		once_leave(&flying[i].call);
+	}
+}
+
+static void answers_take_no_more_memory_than_they_may(void **state)
+{
+	enum { EACH = 60000, MANY = 2 * ONCE_ANSWERS_MAX / 65536 };
+	static char text[EACH];
+	struct caller c;
+	char key[32];
+	int kept = 0;
+
+	(void)state;
+	for (int i = 0; i < MANY; i++) {
+		(void)snprintf(key, sizeof(key), "%d", i);
+		assert_int_equal(join(&c, key, "body", 0), ONCE_LEADS);
+		end(&c, ERR_OK, slice_of(text, EACH));
+	}
+	for (int i = 0; i < MANY; i++) {
+		(void)snprintf(key, sizeof(key), "%d", i);
+		const enum once_verdict verdict = join(&c, key, "body", 0);
+		assert_true(verdict == ONCE_ANSWERED || verdict == ONCE_DONE);
+		kept += verdict == ONCE_ANSWERED;
+		arena_give(&arena);
+	}
+	assert_in_range(kept, 1, ONCE_ANSWERS_MAX / 65536);
+}
+
+/* ---- threads ----------------------------------------------------------------------------------- */
+
+enum { THREADS = 4, KEYS = 400, EACH = 5 /* copies of a key on each thread */ };
+
+static _Atomic int led[KEYS], ended[KEYS], answered[KEYS];
+
+struct member {
+	struct some_worker worker;
+	pthread_t thread;
+	struct arena_pool pool;
+	struct arena arena;
+	struct caller callers[EACH];
+	int key, decided;
+	uint32_t chance;
+};
+
+/* Its caller leaves at times. */
+static void lead(struct member *m, struct caller *c)
+{
+	m->chance = m->chance * 1664525 + 1013904223;
+	atomic_fetch_add(&led[m->key], 1);
+	if ((m->chance >> 16) % 3 == 0) {
+		once_leave(&c->call);
+		return;
+	}
+	const struct once_answer answer = { .err = ERR_OK, .member = RESULT, .retry_after_s = -1 };
+	atomic_fetch_add(&ended[m->key], 1);
+	once_end(&c->call, &answer, now);
+}
+
+static void take_verdict(struct member *m, struct caller *c)
+{
+	if (c->call.verdict == ONCE_LEADS)
+		lead(m, c);
+	else if (c->call.verdict == ONCE_ANSWERED && slice_eq(c->call.answer.member, RESULT))
+		atomic_fetch_add(&answered[m->key], 1);
+	else
+		abort();
+}
+
+static void decided(struct once_call *call)
+{
+	struct caller *c = CONTAINER_OF(call, struct caller, call);
+
+	c->member->decided++;
+	take_verdict(c->member, c);
+}
+
+static void *member_main(void *arg)
+{
+	struct member *m = arg;
+
+	for (m->key = 0; m->key < KEYS; m->key++) {
+		char name[32];
+		int waiting = 0;
+		m->decided = 0;
+		(void)snprintf(name, sizeof(name), "%d", m->key);
+		for (int i = 0; i < EACH; i++) {
+			struct caller *c = &m->callers[i];
+			*c = caller_of(name, "body");
+			c->call.arena = &m->arena;
+			c->call.decided = decided;
+			c->member = m;
+			once_join(once, &c->call, &m->worker.inbox, now);
+			if (c->call.verdict != ONCE_WAITS)
+				take_verdict(m, c);
+			else
+				waiting++;
+		}
+		while (m->decided < waiting)
+			(void)loop_turn(&m->worker.loop, true);
+		arena_give(&m->arena);
+	}
+	return NULL;
+}
+
+static void of_any_number_on_any_threads_one_ends(void **state)
+{
+	static struct member members[THREADS];
+
+	(void)state;
+	for (int i = 0; i < THREADS; i++) {
+		some_worker_init(&members[i].worker);
+		arena_init(&members[i].arena, &members[i].pool, SIZE_MAX);
+		members[i].chance = (uint32_t)i;
+	}
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&members[i].thread, NULL, member_main, &members[i]),
+				 0);
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(members[i].thread, NULL), 0);
+		arena_pool_fini(&members[i].pool);
+	}
+	int leaders = 0;
+	for (int k = 0; k < KEYS; k++) {
+		assert_in_range(ended[k], 0, 1); /* 0: all of them have left */
+		assert_int_equal(led[k] + answered[k], THREADS * EACH);
+		leaders += led[k];
+	}
+	print_message("%d led, %d keys\n", leaders, KEYS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define IN(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+		IN(the_first_leads_and_copies_on_all_workers_get_its_answer),
+		IN(an_error_is_everybodys_and_not_remembered),
+		IN(another_body_is_a_conflict_as_long_as_the_key_is_known),
+		IN(a_result_is_there_for_a_minute_and_known_of_for_ten),
+		IN(what_is_too_long_to_keep_is_for_those_who_wait),
+		IN(when_the_leader_leaves_the_next_one_leads),
+		IN(who_leaves_before_it_hears_that_it_leads_passes_it_on),
+		IN(who_leaves_before_it_reads_the_answer_reads_nothing),
+		IN(an_answer_that_nobody_has_memory_for_says_so),
+		IN(the_oldest_keys_make_room_and_those_in_flight_do_not),
+		IN(answers_take_no_more_memory_than_they_may),
+		IN(of_any_number_on_any_threads_one_ends),
+	};
+	return cmocka_run_group_tests_name("state_once", tests, NULL, NULL);
+}
