@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Requests that are not made twice, by the real binary (DESIGN 4.3, Idempotency). ctest: worker timeout=180"""
+
+import os
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import harness
+
+SANITIZED = bool(os.environ.get("SLUICE_SANITIZE"))
+OTHER_KEY = "sk-other-0123456789abcdef"
+
+
+class OnceCase(harness.Case):
+    def start(self, *sim, **changes):
+        self.provider = self.sim(*sim)
+        settings = harness.config(self.provider, retries={"attempts": 1}, **changes)
+        settings["plans"]["standard"]["limits"]["concurrent"] = 4096
+        settings["tenants"].append(harness.tenant("other", OTHER_KEY))
+        return self.gateway(settings)
+
+    def once(self, gateway, key="k", headers=None, **options):
+        return gateway.sample(headers={"Idempotency-Key": key, **(headers or {})}, **options)
+
+    def asked(self):
+        return self.provider.stats()["requests"]
+
+    def together(self, count, call):
+        """The answers to `call(n)`, all at once."""
+        answers = [None] * count
+
+        def run(n):
+            answers[n] = call(n)
+        threads = [threading.Thread(target=run, args=(n,)) for n in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return answers
+
+    def background(self, call):
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(call()))
+        thread.start()
+        self.addCleanup(thread.join)
+        return answers, thread
+
+
+class OneProcess(OnceCase):
+    def test_the_same_result_under_the_new_id(self):
+        gateway = self.start()
+        first, second = (self.once(gateway, id=id) for id in (1, "two"))
+        self.assertEqual(first.status, 200)
+        self.assertEqual(second.json(), {**first.json(), "id": "two"})
+        self.assertEqual(self.asked(), 1)
+        self.assertNotEqual(first.headers["sluice-request-id"], second.headers["sluice-request-id"])
+
+    def test_many_at_once_are_one_call_and_one_charge(self):
+        count = 200 if SANITIZED else 1000
+        gateway = self.start("--latency", "5s" if SANITIZED else "3s", workers=4)
+        answers = self.together(count, lambda n: self.once(gateway, id=n, timeout_s=90))
+        self.assertEqual({answer.status for answer in answers}, {200})
+        self.assertEqual([answer.json()["id"] for answer in answers], list(range(count)))
+        self.assertEqual(len({str(answer.json()["result"]) for answer in answers}), 1)
+        self.assertEqual(self.asked(), 1)
+        usage = answers[0].json()["result"]["_meta"]["sluice/usage"]
+        metrics = gateway.metrics()
+        self.assertEqual(metrics.sum("sluice_tokens_total", tenant="acme"),
+                         usage["input_tokens"] + usage["output_tokens"])
+        self.assertEqual(metrics.sum("sluice_requests_total", tenant="acme", outcome="ok"), count)
+
+    def test_another_body_is_a_conflict(self):
+        gateway = self.start()
+        self.assertEqual(self.once(gateway).status, 200)
+        self.assert_error(self.once(gateway, text="other"), 409, 409, "duplicate_conflict")
+        self.assertEqual(self.once(gateway, key="l", text="other").status, 200)
+        self.assertEqual(self.asked(), 2)
+
+    def test_the_way_of_telling_is_not_part_of_the_body(self):
+        gateway = self.start()
+        first = self.once(gateway)
+        stream = self.once(gateway, headers={"Accept": "text/event-stream"}, _meta={"progressToken": 3}, id=2)
+        self.assertEqual(stream.headers["content-type"], "text/event-stream")
+        last = stream.body.decode().rstrip("\n").split("data: ")[-1]
+        self.assertEqual(harness.json.loads(last), {**first.json(), "id": 2})
+        self.assertEqual(self.asked(), 1)
+
+    def test_a_key_is_its_tenants_and_servers(self):
+        gateway = self.start()
+        self.assertEqual(self.once(gateway).status, 200)
+        self.assertEqual(gateway.sample("mine", {"Idempotency-Key": "k"}, key=OTHER_KEY).status, 200)
+        self.assertEqual(self.asked(), 2)
+
+    def test_a_failure_is_everybodys_and_then_forgotten(self):
+        gateway = self.start("--default", "error-529-first-1-latency-2s", workers=2)
+        answers = self.together(20, lambda n: self.once(gateway, id=n))
+        self.assertEqual({answer.status for answer in answers}, {502})
+        for n, answer in enumerate(answers):
+            error = self.assert_error(answer, 502, -32011, "provider_unavailable")
+            self.assertEqual(answer.json()["id"], n, error)
+        self.assertEqual(self.asked(), 1)
+        self.assertEqual(self.once(gateway).status, 200)
+        self.assertEqual(self.asked(), 2)
+
+    def test_when_the_first_leaves_the_next_one_goes_on(self):
+        gateway = self.start("--default", "hang", workers=2)
+        first = harness.socket.create_connection(("127.0.0.1", int(gateway.url.rsplit(":", 1)[1])))
+        self.addCleanup(first.close)
+        body = harness.json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
+            "messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}],
+            "maxTokens": 100}}).encode()
+        first.sendall(b"POST /v1/sampling HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                      b"Idempotency-Key: k\r\nAuthorization: Bearer " + harness.KEY.encode() +
+                      b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        self.provider.wait_stats(lambda s: s["requests"] == 1, "the first at the provider")
+        answers, thread = self.background(lambda: self.once(gateway, id=2))
+        harness.wait_for(lambda: gateway.metrics().sum("sluice_in_flight") == 2, "the second waits")
+        self.assertEqual(self.asked(), 1)
+        self.provider.default("ok")  # from now on
+        first.close()
+        self.provider.wait_stats(lambda s: s["requests"] == 2, "the second at the provider")
+        thread.join(harness.PATIENCE_S)
+        self.assertEqual(answers[0].status, 200)
+        self.assertEqual(answers[0].json()["id"], 2)
+        self.assertEqual(self.asked(), 2)
+
+    def test_who_waits_keeps_its_own_deadline(self):
+        gateway = self.start("--default", "hang")
+        _, first = self.background(lambda: self.once(gateway, headers={"Sluice-Timeout": "4000"}))
+        self.provider.wait_stats(lambda s: s["requests"] == 1, "the first at the provider")
+        answer = self.once(gateway, id=2, headers={"Sluice-Timeout": "300"})
+        self.assert_error(answer, 504, -32001, "deadline")
+        first.join()
+        self.assertEqual(self.asked(), 1)
+
+    def test_what_is_too_long_is_not_kept(self):
+        gateway = self.start("--size", "70000")
+        self.assertEqual(self.once(gateway).status, 200)
+        self.assert_error(self.once(gateway), 409, 409, "duplicate_done")
+        self.assertEqual(self.asked(), 1)
+
+    def test_a_key_has_to_look_like_one(self):
+        gateway = self.start()
+        for key in ("x" * 129, "two words", ""):
+            self.assert_error(self.once(gateway, key), 400, -32602, "idempotency_key_invalid")
+        self.assertEqual(self.once(gateway, "x" * 128).status, 200)
+
+
+class InASession(OnceCase):
+    """The JSON-RPC id is the key."""
+
+    def begin(self, gateway):
+        answer = gateway.post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}})
+        return {"Mcp-Session-Id": answer.headers["mcp-session-id"]}
+
+    def test_an_id_is_answered_once(self):
+        gateway = self.start(workers=2)
+        session = self.begin(gateway)
+        first, second = (gateway.sample("hello", session, id=7) for _ in range(2))
+        self.assertEqual(first.json(), second.json())
+        self.assert_error(gateway.sample("other", session, id=7), 409, 409, "duplicate_conflict")
+        self.assertEqual(gateway.sample("other", session, id="7").status, 200)
+        self.assertEqual(gateway.sample("other", self.begin(gateway), id=7).status, 200)
+        self.assertEqual(self.asked(), 3)
+
+    def test_an_id_of_null_is_none(self):
+        gateway = self.start()
+        session = self.begin(gateway)
+        for text in ("one", "two"):
+            self.assertEqual(gateway.sample(text, session, id=None).status, 200)
+
+    def test_a_copy_is_called_off_with_the_first(self):
+        gateway = self.start("--default", "hang", workers=2)
+        session = self.begin(gateway)
+        calls = [self.background(lambda: gateway.sample("hello", session, id=7)) for _ in range(6)]
+        harness.wait_for(lambda: gateway.metrics().sum("sluice_in_flight") == 6, "all of them")
+        self.provider.wait_stats(lambda s: s["requests"] == 1, "one at the provider")
+        gateway.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}, session)
+        for answers, thread in calls:
+            thread.join(harness.PATIENCE_S)
+            self.assertEqual(answers[0].status, 202)
+        self.assertEqual(self.asked(), 1)
+
+
+if __name__ == "__main__":
+    harness.main()
