@@ -82,26 +82,21 @@ static void ring_remove(struct link *link)
 
 /* ---- shards ---- */
 
-static bool shard_init(struct shard *shard)
+static void shard_init(struct shard *shard)
 {
 	must(pthread_mutex_init(&shard->lock, NULL) == 0);
 	ring_init(&shard->remembered);
 	ring_init(&shard->kept);
 	shard->pool.keep_max = CHUNKS_KEPT;
-	return slab_init(&shard->entries, sizeof(struct once_entry), ENTRIES);
 }
 
 struct once *once_new(void)
 {
 	struct once *once = calloc(1, sizeof(*once));
-	bool made = once != NULL;
 
-	for (size_t i = 0; made && i < SHARDS; i++)
-		made = shard_init(&once->shards[i]);
-	if (made)
-		return once;
-	free(once); /* the process ends: the slabs of those made need not be taken apart */
-	return NULL;
+	for (size_t i = 0; once != NULL && i < SHARDS; i++)
+		shard_init(&once->shards[i]);
+	return once;
 }
 
 /* Keys are digests: any of their bytes will do. */
@@ -199,10 +194,20 @@ static void expire(struct shard *shard, nsec_t now, bool room)
 		forget(shard, entry);
 }
 
-/* NULL: no room. */
+/* Entries are made room for with the first of a shard: not every gateway needs them. NULL: no memory, or
+ * no room. */
+static struct once_entry *take_entry(struct shard *shard)
+{
+	if (shard->entries.objects == NULL &&
+	    !slab_init(&shard->entries, sizeof(struct once_entry), ENTRIES))
+		return NULL;
+	return slab_take(&shard->entries);
+}
+
+/* NULL likewise. */
 static struct once_entry *add(struct shard *shard, struct once_call *call)
 {
-	struct once_entry *entry = slab_take(&shard->entries);
+	struct once_entry *entry = take_entry(shard);
 
 	if (entry == NULL)
 		return NULL;

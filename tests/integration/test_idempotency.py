@@ -15,7 +15,7 @@ OTHER_KEY = "sk-other-0123456789abcdef"
 class OnceCase(harness.Case):
     def start(self, *sim, **changes):
         self.provider = self.sim(*sim)
-        settings = harness.config(self.provider, retries={"attempts": 1}, **changes)
+        settings = harness.config(self.provider, retries={"attempts": 1}, drain="8s", **changes)
         settings["plans"]["standard"]["limits"]["concurrent"] = 4096
         settings["tenants"].append(harness.tenant("other", OTHER_KEY))
         return self.gateway(settings)

@@ -19,7 +19,7 @@ def message(method, id=1, **params):
 class SessionCase(harness.Case):
     def start(self, sim=None, **changes):
         self.provider = sim or self.sim()
-        settings = harness.config(self.provider, **changes)
+        settings = harness.config(self.provider, drain="8s", **changes)
         acme = settings["tenants"][0]
         acme["keys"].append({"sha256": harness.sha256(OTHER_KEY), "server": "another-server"})
         settings["tenants"].append(harness.tenant("third", THIRD_KEY))
