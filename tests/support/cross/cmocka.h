@@ -1,5 +1,5 @@
-/* cmocka.h - as much of cmocka as unit/codec/test_set.c uses, for architectures whose package is not
- * installed (integration/test_codec_neon.py). The first failure ends the program. */
+/* cmocka.h - as much of cmocka as unit/codec/test_set.c and golden/test_vectors.c use, for architectures
+ * whose package is not installed (integration/test_codec_neon.py). The first failure ends the program. */
 #ifndef TESTS_SUPPORT_CROSS_CMOCKA_H
 #define TESTS_SUPPORT_CROSS_CMOCKA_H
 
@@ -9,13 +9,22 @@
 
 struct CMUnitTest {
 	const char *name;
-	void (*run)(void **state);
+	void (*test_func)(void **state);
+	void *initial_state;
 };
 
-#define cmocka_unit_test(function)  \
-	{                           \
-#function, function \
+#define cmocka_unit_test_prestate(function, state) \
+	{                                          \
+#function, function, state         \
 	}
+#define cmocka_unit_test(function) cmocka_unit_test_prestate(function, NULL)
+
+/* Only in a test's own function. */
+#define skip()                             \
+	do {                               \
+		(void)printf("skipped, "); \
+		return;                    \
+	} while (0)
 
 #define fail_msg(...)                      \
 	do {                               \
@@ -36,20 +45,22 @@ struct CMUnitTest {
 #define assert_in_range(value, low, high) assert_true((value) >= (low) && (value) <= (high))
 #define assert_string_equal(a, b) assert_true(strcmp((a), (b)) == 0)
 
-static inline int run_tests(const struct CMUnitTest *tests, size_t count, int (*begin)(void **),
-			    int (*end)(void **))
+static inline int _cmocka_run_group_tests(const char *name, const struct CMUnitTest *tests,
+					  size_t count, int (*begin)(void **), int (*end)(void **))
 {
 	void *state = NULL;
 
-	if (begin(&state) != 0)
+	(void)printf("%s\n", name);
+	if (begin != NULL && begin(&state) != 0)
 		return 1;
 	for (size_t i = 0; i < count; i++) {
-		tests[i].run(&state);
+		void *own = tests[i].initial_state;
+		tests[i].test_func(own == NULL ? &state : &own);
 		(void)printf("%s: OK\n", tests[i].name);
 	}
-	return end(&state);
+	return end == NULL ? 0 : end(&state);
 }
 #define cmocka_run_group_tests_name(name, tests, begin, end) \
-	run_tests((tests), sizeof(tests) / sizeof((tests)[0]), (begin), (end))
+	_cmocka_run_group_tests((name), (tests), sizeof(tests) / sizeof((tests)[0]), (begin), (end))
 
 #endif
