@@ -1,6 +1,7 @@
 #include "codec/sse.h"
 
 #include "codec/base/must.h"
+#include "codec/isa/isa.h"
 
 enum { SIZE_MIN = 64 };
 
@@ -12,14 +13,6 @@ void sse_init(struct sse *sse, char *buffer, size_t size)
 	*sse = (struct sse){ .buffer = buffer, .size = size };
 }
 
-/* The next `c` that was not looked at yet, or the end of the bytes. */
-static const char *next_of(const struct sse *sse, char c)
-{
-	const char *found = memchr(sse->at, c, (size_t)(sse->end - sse->at));
-
-	return found == NULL ? sse->end : found;
-}
-
 /* Whether what comes next is the first byte of an event, and cannot be a byte order mark. */
 static bool between_events(const struct sse *sse)
 {
@@ -29,16 +22,42 @@ static bool between_events(const struct sse *sse)
 	return sse->begun && !sse->after_cr && (sse->given || fresh);
 }
 
+static uint64_t line_ends(const char *block)
+{
+	struct isa_block b = isa_load(block);
+
+	return isa_equal(b, '\n') | isa_equal(b, '\r');
+}
+
+/* Moves the window to `at`, which has bytes, or so that it ends with them. */
+static void look(struct sse *sse, const char *at)
+{
+	size_t len = (size_t)(sse->end - sse->fed);
+	char copy[ISA_BLOCK] = { 0 };
+
+	if (sse->end - at >= ISA_BLOCK) {
+		sse->window = at;
+	} else if (len >= ISA_BLOCK) {
+		sse->window = sse->end - ISA_BLOCK;
+	} else {
+		(void)memcpy(copy, sse->fed, len);
+		sse->window = sse->fed;
+		sse->line_ends = line_ends(copy);
+		return;
+	}
+	sse->line_ends = line_ends(sse->window);
+}
+
 void sse_feed(struct sse *sse, struct slice bytes)
 {
 	must(sse->at == sse->end || sse->too_large);
-	sse->at = sse->end = sse->lf = sse->cr = bytes.at;
+	sse->at = sse->end = sse->fed = sse->window = bytes.at;
+	sse->line_ends = 0;
 	sse->begin = between_events(sse) ? sse->at : NULL;
-	if (bytes.len == 0)
-		return;
-	sse->end += bytes.len;
-	sse->lf = next_of(sse, '\n');
-	sse->cr = next_of(sse, '\r');
+	if (bytes.len != 0) {
+		sse->end += bytes.len;
+		look(sse, sse->at);
+	}
 }
 
 /* ---- what has to be kept ---- */
@@ -132,41 +151,50 @@ static void take_name(struct sse *sse, struct slice value, bool stored)
 }
 
 /* Past "field:" and one space when the line has that field; absent when it has another. */
-static struct slice field_value(struct slice line, struct slice field)
+static inline struct slice field_value(struct slice line, const char *field, size_t len)
 {
-	if (!slice_starts(line, field))
+	if (line.len < len || memcmp(line.at, field, len) != 0)
 		return nothing;
-	if (line.len == field.len)
-		return slice_of(line.at + line.len, 0);
-	if (line.at[field.len] != ':')
+	if (line.len == len)
+		return slice_of(line.at + len, 0);
+	if (line.at[len] != ':')
 		return nothing;
-	size_t skip = field.len + 1;
+	size_t skip = len + 1;
 	skip += skip < line.len && line.at[skip] == ' ';
 	return slice_of(line.at + skip, line.len - skip);
 }
+#define FIELD_VALUE(line, field) field_value((line), "" field, sizeof(field) - 1)
 
 /* `stored`: the line lies in the buffer. */
 static void take_line(struct sse *sse, struct slice line, bool stored)
 {
-	struct slice value = field_value(line, SLICE("data"));
+	struct slice value = FIELD_VALUE(line, "data");
 
 	if (!slice_absent(value)) {
 		take_data(sse, value, stored);
 		return;
 	}
-	value = field_value(line, SLICE("event"));
+	value = FIELD_VALUE(line, "event");
 	if (!slice_absent(value))
 		take_name(sse, value, stored);
 }
 
 /* The end of the line at `at`: the next line feed or carriage return; `end` when there is none. */
-static const char *line_end(struct sse *sse)
+static inline const char *line_end(struct sse *sse)
 {
-	if (sse->lf < sse->at)
-		sse->lf = next_of(sse, '\n');
-	if (sse->cr < sse->at)
-		sse->cr = next_of(sse, '\r');
-	return sse->lf < sse->cr ? sse->lf : sse->cr;
+	const char *at = sse->at;
+
+	for (;;) {
+		uintptr_t offset = (uintptr_t)at - (uintptr_t)sse->window;
+		uint64_t ends = offset < ISA_BLOCK ? sse->line_ends >> offset : 0;
+		if (ends != 0)
+			return at + __builtin_ctzll(ends);
+		if (offset < ISA_BLOCK)
+			at += ISA_BLOCK - offset;
+		if (at >= sse->end)
+			return sse->end;
+		look(sse, at);
+	}
 }
 
 /* The line that ends at `end`, in one piece; false when the event is too large with it. */

@@ -35,7 +35,9 @@ struct sse {
 	size_t size;
 	/* private: */
 	const char *at, *end; /* of the bytes fed: not used up yet */
-	const char *lf, *cr;  /* the next one of each, or `end`; stale below `at` */
+	const char *fed;      /* where they began */
+	const char *window;   /* 64 of them, or fewer, of which */
+	uint64_t line_ends;   /* bits: a line feed or a carriage return */
 	const char *begin;    /* of the event, NULL when it began in bytes fed before */
 	struct sse_event event;
 	size_t line_len;               /* of the unfinished line */
