@@ -1,6 +1,7 @@
 /* sampling_media.c - base64 and media types as servers really send them, made clean. */
 #include "codec/sampling_decode.h"
 
+#include "codec/json_escape.h"
 #include "codec/json_scan.h"
 
 /* High bits of the bytes of `word` within lo..hi; its bytes are ASCII. */
@@ -54,14 +55,38 @@ static bool without_prefix(struct slice *text)
 	return slice_eq_nocase(slice_of(head.at + head.len - coding.len, coding.len), coding);
 }
 
+/* The line breaks among `len` bytes, at most a block of them. */
+static inline uint64_t breaks_of(const char *at, size_t len)
+{
+	uint64_t breaks = 0;
+
+	if (len == ISA_BLOCK) {
+		struct isa_block block = isa_load(at);
+		return isa_equal(block, '\n') | isa_equal(block, '\r');
+	}
+	for (size_t i = 0; i < len; i++)
+		breaks |= (uint64_t)(at[i] == '\n' || at[i] == '\r') << i;
+	return breaks;
+}
+
 /* Drops line breaks, in a copy that is the arena's already. */
 static struct slice without_breaks(struct slice s)
 {
 	char *bytes = (char *)(uintptr_t)s.at, *out = bytes;
+	const char *from = s.at, *end = s.at + s.len;
 
-	for (size_t i = 0; i < s.len; i++)
-		if (s.at[i] != '\n' && s.at[i] != '\r')
-			*out++ = s.at[i];
+	for (const char *at = s.at; at < end; at += ISA_BLOCK) {
+		size_t len = end - at < ISA_BLOCK ? (size_t)(end - at) : ISA_BLOCK;
+		for (uint64_t left = breaks_of(at, len); left != 0; left &= left - 1) {
+			const char *stop = at + __builtin_ctzll(left);
+			(void)memmove(out, from, (size_t)(stop - from));
+			out += stop - from;
+			from = stop + 1;
+		}
+		(void)memmove(out, from, (size_t)(at + len - from));
+		out += at + len - from;
+		from = at + len;
+	}
 	return slice_of(bytes, (size_t)(out - bytes));
 }
 
@@ -86,7 +111,7 @@ bool decode_base64(struct decode *d, struct slice raw, const char *clean, struct
 	struct slice text = raw;
 
 	if (rest_len != 0 && memchr(rest, '\\', rest_len) != NULL) {
-		text = json_str_plain(raw, d->into); /* a break is an escape */
+		text = json_unescape(raw, d->into); /* a break is an escape */
 		if (slice_absent(text))
 			return decode_busy(d);
 		text = without_breaks(text);
