@@ -79,26 +79,20 @@ static inline bool scan_is_digit(char c)
 	return (unsigned char)(c - '0') < 10;
 }
 
-/* Value of a hex digit, or -1. */
-static inline int scan_hex(char c)
-{
-	if (scan_is_digit(c))
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+/* Of the hex digits one more than their values (json_string.c); 0: none. */
+extern const uint8_t scan_hex_values[256] __attribute__((visibility("hidden")));
 
 /* Value of four hex digits, or negative. */
 static inline int32_t scan_hex4(const char *at)
 {
-	int32_t value = 0, bad = 0;
+	int32_t a = scan_hex_values[(unsigned char)at[0]],
+		b = scan_hex_values[(unsigned char)at[1]];
+	int32_t c = scan_hex_values[(unsigned char)at[2]],
+		d = scan_hex_values[(unsigned char)at[3]];
 
-	for (int i = 0; i < 4; i++) {
-		int digit = scan_hex(at[i]);
-		bad |= digit;
-		value = value << 4 | (digit & 15);
-	}
-	return bad < 0 ? -1 : value;
+	if (a == 0 || b == 0 || c == 0 || d == 0)
+		return -1;
+	return a * 0x1000 + b * 0x100 + c * 0x10 + d - 0x1111;
 }
 
 /* One character as UTF-8; the count of bytes, 1 to 4. */

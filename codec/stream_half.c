@@ -1,22 +1,23 @@
+#include "codec/json_scan.h"
 #include "codec/stream_parts.h"
-
-#include <ctype.h>
 
 enum { ESCAPE = 6 }; /* \ud83d */
 
 enum half { HALF_NONE, HALF_HIGH, HALF_LOW };
 
-/* What the backslash at `at` begins. */
+/* What begins at `at`. */
 static enum half half_at(const char *at, const char *end)
 {
-	if (end - at < ESCAPE || at[1] != 'u' || (at[2] | 0x20) != 'd' ||
-	    !isxdigit((unsigned char)at[3]) || !isxdigit((unsigned char)at[4]) ||
-	    !isxdigit((unsigned char)at[5]))
+	if (end - at < ESCAPE || at[0] != '\\' || at[1] != 'u')
 		return HALF_NONE;
-	char digit = at[3];
-	if (digit < '8')
+	switch (scan_hex4(at + 2) >> 10) {
+	case 0xd800 >> 10:
+		return HALF_HIGH;
+	case 0xdc00 >> 10:
+		return HALF_LOW;
+	default:
 		return HALF_NONE;
-	return digit <= '9' || (digit | 0x20) <= 'b' ? HALF_HIGH : HALF_LOW;
+	}
 }
 
 static void mask(struct stream *s, char *at, bool low)
@@ -30,46 +31,59 @@ static void mask(struct stream *s, char *at, bool low)
 	(void)memset(at, 'x', ESCAPE);
 }
 
-/* Past the escape at `at`, in a string that begins at `begin`. */
-static char *past_escape(struct stream *s, char *begin, char *at, const char *end)
+/* The bytes of the escape at `at`, a whole pair of halves as one, and in *lone whether it is a half at
+ * the edge of its string. `first`: the string begins with it. */
+static size_t escape_at(const char *at, const char *end, bool first, enum half *lone)
 {
+	*lone = HALF_NONE;
 	switch (half_at(at, end)) {
 	case HALF_HIGH:
-		if (half_at(at + ESCAPE, end) == HALF_LOW && at[ESCAPE] == '\\')
-			return at + 2 * ESCAPE;
+		if (half_at(at + ESCAPE, end) == HALF_LOW)
+			return 2 * (size_t)ESCAPE;
 		if (end - at > ESCAPE && at[ESCAPE] == '"')
-			mask(s, at, false);
-		return at + ESCAPE;
+			*lone = HALF_HIGH;
+		return ESCAPE;
 	case HALF_LOW:
-		if (at == begin)
-			mask(s, at, true);
-		return at + ESCAPE;
+		if (first)
+			*lone = HALF_LOW;
+		return ESCAPE;
 	case HALF_NONE:
 		break;
 	}
-	return end - at < 2 ? at + 1 : at + 2;
+	return end - at < 2 ? 1 : 2;
 }
 
+/* The next backslash of `data` from `at` on, mostly the next byte in a text that has many; its length
+ * when there is none. */
+static size_t next_escape(struct slice data, size_t at)
+{
+	if (at == data.len || data.at[at] == '\\')
+		return at;
+	const char *found = memchr(data.at + at, '\\', data.len - at);
+	return found == NULL ? data.len : (size_t)(found - data.at);
+}
+
+/* A backslash outside of strings is no JSON, masked or not, so only escapes are looked at: a quote in
+ * front of one that is not itself an escape's opens the string. */
 struct slice stream_halves_mask(struct stream *s, struct sse_event *event)
 {
 	struct slice data = event->data;
-	char *begin = NULL; /* of the string that we are in */
+	char *writable = NULL; /* the same bytes, once there is something to mask */
+	enum half lone;
 
 	s->half_count = 0;
-	if (memchr(data.at, '\\', data.len) == NULL || memmem(data.at, data.len, "\\u", 2) == NULL)
-		return data;
-	char *at = sse_writable(&s->sse, event);
-	for (const char *end = at + data.len; at < end;) {
-		if (*at == '"') {
-			begin = begin == NULL ? at + 1 : NULL;
-			at++;
-		} else if (*at == '\\' && begin != NULL) {
-			at = past_escape(s, begin, at, end);
-		} else {
-			at++;
+	for (size_t at = next_escape(data, 0), behind = 0; at < data.len;) {
+		bool first = at > behind && data.at[at - 1] == '"';
+		behind = at + escape_at(data.at + at, data.at + data.len, first, &lone);
+		if (lone != HALF_NONE) {
+			if (writable == NULL)
+				writable = sse_writable(&s->sse, event);
+			data = event->data;
+			mask(s, writable + at, lone == HALF_LOW);
 		}
+		at = next_escape(data, behind);
 	}
-	return event->data;
+	return data;
 }
 
 void stream_halves_take(struct stream *s, struct slice raw, bool *front, bool *back)
