@@ -20,22 +20,39 @@ static SCAN_RARE bool add_key(struct json_reader *r, struct json_level *set, con
 			     reader_escaped(r, at), r->end) == KEYS_ADDED;
 }
 
-/* The closing quote of the key whose quote is at `at`, as long as that, a colon and ROOM - 2 bytes more
- * are there. NULL: not as it should be. */
-static inline const char *key(struct json_reader *r, struct json_level *set, const char *at,
-			      const char *last, bool unique)
+/* key where white space is behind the name, which ends at `quote`. */
+static SCAN_RARE const char *spaced_key(struct json_reader *r, struct json_level *set,
+					const char *from, const char *quote, const char *last,
+					bool unique)
+{
+	const char *colon = reader_space(quote + 1, r->end);
+
+	if (colon > last + 1 || *colon != ':')
+		return NULL;
+	if (unique && !add_key(r, set, from, (size_t)(quote - from)))
+		return NULL;
+	return colon + 1;
+}
+
+/* Behind the colon of the key whose quote is at `at`, as long as ROOM - 2 bytes more are there. NULL: not
+ * as it should be. */
+static inline __attribute__((always_inline)) const char *key(struct json_reader *r,
+							     struct json_level *set, const char *at,
+							     const char *last, bool unique)
 {
 	if (*at != '"')
 		return NULL;
 	const char *from = at + 1, *quote = reader_string_end(r, from);
-	if ((uintptr_t)quote - 1 >= (uintptr_t)last || quote[1] != ':') /* or it is NULL */
+	if ((uintptr_t)quote - 1 >= (uintptr_t)last) /* or it is NULL */
 		return NULL;
+	if (quote[1] != ':')
+		return spaced_key(r, set, from, quote, last, unique);
 	if (!unique)
-		return quote;
+		return quote + 2;
 	size_t len = (size_t)(quote - from);
 	if (reader_escaped(r, from) || !json_keys_add_new(r->work, set, from, len))
-		return add_key(r, set, from, len) ? quote : NULL;
-	return quote;
+		return add_key(r, set, from, len) ? quote + 2 : NULL;
+	return quote + 2;
 }
 
 /* Behind the short integer at `at`, the usual number; NULL: it is another one. */
@@ -127,10 +144,9 @@ behind_value:
 member:
 	if ((r->objects & 1) == 0)
 		goto value;
-	quote = key(r, set, at, last, unique);
-	if (quote == NULL)
+	at = key(r, set, at, last, unique);
+	if (at == NULL)
 		return stop_at(r, from, fresh, SKIPPED_TO_MEMBER);
-	at = quote + 2;
 	if ((unsigned char)*at <= ' ') {
 		at = reader_space(at, r->end);
 		if (at > last)
