@@ -85,14 +85,13 @@ extern const uint8_t scan_hex_values[256] __attribute__((visibility("hidden")));
 /* Value of four hex digits, or negative. */
 static inline int32_t scan_hex4(const char *at)
 {
-	int32_t a = scan_hex_values[(unsigned char)at[0]],
-		b = scan_hex_values[(unsigned char)at[1]];
-	int32_t c = scan_hex_values[(unsigned char)at[2]],
-		d = scan_hex_values[(unsigned char)at[3]];
+	const uint8_t *values = scan_hex_values;
+	int32_t a = values[(unsigned char)at[0]], b = values[(unsigned char)at[1]];
+	int32_t c = values[(unsigned char)at[2]], d = values[(unsigned char)at[3]];
 
-	if (a == 0 || b == 0 || c == 0 || d == 0)
-		return -1;
-	return a * 0x1000 + b * 0x100 + c * 0x10 + d - 0x1111;
+	return a == 0 || b == 0 || c == 0 || d == 0
+		       ? -1
+		       : a * 0x1000 + b * 0x100 + c * 0x10 + d - 0x1111;
 }
 
 /* One character as UTF-8; the count of bytes, 1 to 4. */

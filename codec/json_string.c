@@ -251,7 +251,9 @@ static inline __attribute__((always_inline)) bool dense_block(struct dense *d, c
 	escaped &= inside & ~marks;
 	if (escaped == 0)
 		return true;
-	for (uint64_t left = escaped & ~isa_escape_letters(b); left != 0; left &= left - 1)
+	/* told to be rare, so that it takes no register of the common way */
+	for (uint64_t left = escaped & ~isa_escape_letters(b); __builtin_expect(left != 0, 0);
+	     left &= left - 1)
 		if (!dense_letter(d, at + __builtin_ctzll(left)))
 			return false;
 	return true;
