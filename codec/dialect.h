@@ -66,13 +66,17 @@ struct tool_alias {
 	struct slice name;  /* raw, the server's own */
 };
 
+/* The name that makes a lone required tool structured output (contract/providers.md 8.2). */
+#define SCHEMA_TOOL_NAME "__schema__"
+
 /* What the answer has to be read with; lives in the request's arena, no pointers into the snapshot.
  */
 struct decode_context {
 	enum revision revision;
 	bool tools_present;
 	bool calls_forbidden; /* none was sent, or no tools: calls in the answer are stripped */
-	bool native_schema;   /* __schema__ was sent as native structured output */
+	bool schema_wanted;   /* structured output: the one tool is __schema__, to be called */
+	bool native_schema;   /* it was sent as native structured output */
 	bool think_tags;
 	bool tool_required; /* the request asked for a call, and it was downgraded to auto */
 	struct slice requested_model; /* plain */

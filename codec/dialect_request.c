@@ -142,6 +142,7 @@ static void plan_tools(struct encoder *e)
 		return;
 	plan->forced_schema = request->tool_count == 1 &&
 			      json_str_eq(request->tools[0].name, SLICE(SCHEMA_TOOL_NAME));
+	e->out.decode.schema_wanted = plan->forced_schema;
 	if (plan->forced_schema)
 		plan_native(e);
 	if (plan->tools && !e->profile->forced_tool) {

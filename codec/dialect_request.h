@@ -9,9 +9,6 @@
 #include "codec/dialect.h"
 #include "codec/dialect_names.h"
 
-/* The name that makes a lone required tool structured output (contract/providers.md 8.2). */
-#define SCHEMA_TOOL_NAME "__schema__"
-
 /* How the dialects differ in what is decided here. */
 struct request_rules {
 	bool blank_refused; /* text and stop sequences of white space only are errors there */

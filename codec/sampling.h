@@ -190,11 +190,15 @@ struct sampling_result {
 	adjust_set adjustments; /* of both ways */
 };
 
+struct exchange;
+
 /* What the answer's _meta says beside the result (DESIGN 4.3). */
 struct result_meta {
 	uint64_t usd_nano;
 	struct slice model_id, provider; /* plain text: sluice/route */
 	uint32_t attempts;
+	const struct exchange
+		*exchange; /* sluice/exchange (sampling_exchange.h); NULL: not asked for */
 };
 
 /* The JSON-RPC response with the output shape rule of contract/mcp.md 3.2: `tools_present` and the

@@ -1,5 +1,5 @@
 /* sampling_write.c - the result as MCP servers can read it (contract/mcp.md 2.5, 3.2). */
-#include "codec/sampling.h"
+#include "codec/sampling_exchange.h"
 
 #include "codec/base/must.h"
 
@@ -95,17 +95,16 @@ static void write_texts(struct gather *g, const struct sampling_result *result)
 	gather_lit(g, "\"}");
 }
 
-static void write_content(struct gather *g, const struct sampling_result *result,
-			  enum revision revision, bool tools_present)
+void sampling_write_content(struct gather *g, const struct sampling_result *result,
+			    enum revision revision, bool tools_present,
+			    const struct result_block **one)
 {
-	const struct result_block *one;
-
-	switch (shape_of(result, revision, tools_present, &one)) {
+	switch (shape_of(result, revision, tools_present, one)) {
 	case SHAPE_TEXT:
 		write_texts(g, result);
 		return;
 	case SHAPE_BLOCK:
-		write_block(g, one);
+		write_block(g, *one);
 		return;
 	case SHAPE_ARRAY:
 		break;
@@ -115,6 +114,7 @@ static void write_content(struct gather *g, const struct sampling_result *result
 		write_block(g, &result->blocks[i]);
 	}
 	gather_lit(g, "]");
+	*one = NULL;
 }
 
 /* ---- _meta and usage (DESIGN 4.3) ---- */
@@ -165,11 +165,11 @@ static void write_adjustments(struct gather *g, adjust_set set)
 			gather_lit(g, ",");
 		gather_str(g, slice_str(adjustment_code((enum adjustment)__builtin_ctzll(left))));
 	}
-	gather_lit(g, "]}");
+	gather_lit(g, "]");
 }
 
 static void write_meta(struct gather *g, const struct sampling_result *result,
-		       const struct result_meta *meta)
+		       enum revision revision, bool tools_present, const struct result_meta *meta)
 {
 	char *pen = gather_pen(g, META_MAX);
 
@@ -187,6 +187,11 @@ static void write_meta(struct gather *g, const struct sampling_result *result,
 	gather_uint(g, meta->attempts);
 	gather_lit(g, "},");
 	write_adjustments(g, result->adjustments);
+	if (meta->exchange != NULL) {
+		gather_lit(g, ",\"sluice/exchange\":");
+		exchange_write(g, meta->exchange, result, revision, tools_present);
+	}
+	gather_lit(g, "}");
 }
 
 static void write_plain_usage(struct gather *g, const struct usage *usage)
@@ -207,15 +212,17 @@ static void write_plain_usage(struct gather *g, const struct usage *usage)
 void sampling_write_bare(struct gather *g, const struct sampling_result *result,
 			 enum revision revision, bool tools_present, const struct result_meta *meta)
 {
+	const struct result_block *one;
+
 	must(result->block_count != 0);
 	gather_lit(g, "{\"role\":\"assistant\",\"content\":");
-	write_content(g, result, revision, tools_present);
+	sampling_write_content(g, result, revision, tools_present, &one);
 	gather_lit(g, ",\"model\":");
 	gather_str(g, result->model);
 	gather_lit(g, ",\"stopReason\":");
 	gather_str(g, slice_str(stop_reason_name(result->stop)));
 	if (meta != NULL)
-		write_meta(g, result, meta);
+		write_meta(g, result, revision, tools_present, meta);
 	if (meta != NULL && result->usage.known)
 		write_plain_usage(g, &result->usage);
 	gather_lit(g, "}");

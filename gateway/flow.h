@@ -101,8 +101,11 @@ struct flow_tried {
 struct flow_failure {
 	struct provider_failure why; /* err ERR_OK: it has not failed */
 	const char *detail;          /* for the log; static; NULL: why.detail */
+	struct slice particulars;    /* members of the error's data as ready JSON; absent: none */
 	bool sent;                   /* the provider may have seen the request */
 };
+
+struct flow_schema;
 
 struct flow {
 	uint32_t magic;
@@ -189,8 +192,9 @@ struct flow {
 	enum learn lesson;           /* of a refusal: the request was sent once more for it */
 	struct slice lesson_of;      /* the model that refused; absent: none has */
 	bool repeating, repeated; /* an answer without the tool call is asked for once more; was */
-	bool handed_on;           /* something of the answer was told: no further attempt */
-	nsec_t wait_until;        /* of FLOW_WAIT */
+	struct flow_schema *schema; /* flow_schema.h; NULL: no structured output was asked for */
+	bool handed_on;             /* something of the answer was told: no further attempt */
+	nsec_t wait_until;          /* of FLOW_WAIT */
 
 	struct sampling_result result;
 	bool has_result;

@@ -2,6 +2,7 @@
 #include "gateway/flow_steps.h"
 
 #include "codec/base/must.h"
+#include "codec/sampling_exchange.h"
 #include "codec/sse_write.h"
 
 void flow_answer_field(struct flow *flow, struct slice name, struct slice value)
@@ -85,14 +86,21 @@ enum flow_move flow_refuse_err(struct flow *flow, enum err err)
 	return flow_refuse(flow, &fault, NULL);
 }
 
-/* "attempts":N as a member of data; absent without memory, or when there was none. */
-static struct slice attempts_member(struct flow *flow)
+/* "attempts":N as a member of data, and the failure's own; absent without memory, or when there was no
+ * attempt. */
+static struct slice attempts_member(struct flow *flow, struct slice particulars)
 {
-	char *text = flow->attempts == 0 ? NULL : arena_take(flow->arena, 32);
+	struct gather g;
 
-	if (text == NULL)
-		return (struct slice){ NULL, 0 };
-	return slice_of(text, (size_t)snprintf(text, 32, "\"attempts\":%u", flow->attempts));
+	if (flow->attempts == 0)
+		return slice_of(NULL, 0);
+	gather_init(&g, flow->arena);
+	gather_lit(&g, "\"attempts\":");
+	gather_uint(&g, flow->attempts);
+	if (!slice_absent(particulars))
+		gather_lit(&g, ",");
+	gather_raw(&g, particulars);
+	return gather_done(&g) == ERR_OK ? gather_flat(&g, flow->arena) : slice_of(NULL, 0);
 }
 
 enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure *failure)
@@ -108,17 +116,22 @@ enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure 
 	data.retryable = why->retryable;
 	data.retry_after_ms = why->retry_after_ms;
 	data.provider_request_id = why->request_id;
-	data.extra = attempts_member(flow);
+	data.extra = attempts_member(flow, failure->particulars);
 	return flow_refuse(flow, &fault, &data);
 }
 
 void flow_answer_result(struct flow *flow)
 {
+	const struct exchange exchange =
+		flow->request.exchange_wanted
+			? exchange_of(flow->rpc.params, flow->encoded.decode.schema_wanted)
+			: (struct exchange){ .structured = false };
 	const struct result_meta meta = {
 		.usd_nano = flow->usd,
 		.model_id = flow->model_id,
 		.provider = flow->provider_name,
 		.attempts = flow->attempts,
+		.exchange = flow->request.exchange_wanted ? &exchange : NULL,
 	};
 
 	flow->result.usage = flow->usage;

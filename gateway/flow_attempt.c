@@ -1,4 +1,5 @@
 /* flow_attempt.c - one attempt: what it reserves, sends and reads, and what it costs in the end. */
+#include "gateway/flow_schema.h"
 #include "gateway/flow_steps.h"
 
 #include "codec/base/must.h"
@@ -194,8 +195,8 @@ static enum flow_move call_failed(struct flow *flow)
  * chance (providers.md 8.1), unless the model has said that it will not, or could not end. */
 static bool lacks_call(const struct flow *flow, const struct sampling_result *result)
 {
-	if (!flow->encoded.decode.tool_required || flow->repeated || result->stop == STOP_REFUSAL ||
-	    result->stop == STOP_MAX_TOKENS)
+	if (!flow->encoded.decode.tool_required || flow->encoded.decode.schema_wanted ||
+	    flow->repeated || result->stop == STOP_REFUSAL || result->stop == STOP_MAX_TOKENS)
 		return false;
 	for (uint32_t i = 0; i < result->block_count; i++)
 		if (result->blocks[i].is_tool_use)
@@ -208,7 +209,8 @@ static bool keep_answer(struct flow *flow)
 {
 	struct provider_answer *answer = &flow->call.answer;
 
-	if (!flow->encoded.decode.tool_required || flow->repeated)
+	if (!flow->encoded.decode.tool_required || flow->encoded.decode.schema_wanted ||
+	    flow->repeated)
 		return true;
 	answer->body = arena_copy(flow->arena, answer->body);
 	return !slice_absent(answer->body);
@@ -254,6 +256,8 @@ enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 		return FLOW_FAILED;
 	}
 	flow->attempt_usage = result.usage;
+	if (flow->encoded.decode.schema_wanted && flow_schema_judge(flow, &result) != ERR_OK)
+		return FLOW_FAILED;
 	flow->result = result;
 	flow->has_result = true;
 	flow->repeating = lacks_call(flow, &result);

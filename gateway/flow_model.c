@@ -1,4 +1,5 @@
 /* flow_model.c - whether a request may pass, what routing is asked, and the provider's request. */
+#include "gateway/flow_schema.h"
 #include "gateway/flow_steps.h"
 
 #include "gateway/provider_head.h"
@@ -141,7 +142,7 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 		(void)profile_learn(&flow->profile, flow->lesson);
 	flow->wants_stream = flow_stream_wanted(flow);
 	const struct encode_in in = {
-		.request = &flow->request,
+		.request = flow_schema_request(flow),
 		.profile = &flow->profile,
 		.model = model->name,
 		.max_tokens = flow->verdict.max_tokens,
@@ -152,6 +153,8 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 
 	enum err err =
 		dialect_encode(flow->dialect, &in, env->json, flow->arena, &flow->encoded, &fault);
+	if (err == ERR_OK && flow->encoded.decode.schema_wanted)
+		err = flow_schema_begin(flow, env->json, &fault);
 	if (err == ERR_OK) {
 		flow->adjustments = flow->asked_adjustments | flow->encoded.adjustments;
 		flow->head = provider_head(provider, &provider->endpoints[flow->endpoint],

@@ -4,6 +4,7 @@
  * by chance, or 0.5 s doubling to 8 s and up to a quarter less. Elsewhere (another key, endpoint, model) there is nothing to wait
  * for. Always within the deadline, within config's number of attempts, and only before anything of an
  * answer was handed on (contract/providers.md 7). */
+#include "gateway/flow_schema.h"
 #include "gateway/flow_steps.h"
 
 #include "codec/base/must.h"
@@ -100,10 +101,13 @@ static enum flow_move again_at_once(struct flow *flow)
 	return FLOW_GO;
 }
 
-/* The same request once more at the same model: better translated, or in the hope of another answer. */
+/* The same request once more at the same model: better translated, with what was wrong, or in the hope of
+ * another answer. */
 static enum flow_move resend(struct flow *flow, const struct flow_env *env)
 {
 	flow->repeated = flow->repeated || flow->repeating;
+	if (flow_schema_mends(flow))
+		flow_schema_mend(flow);
 	return flow_stay(flow, env, false) == ERR_OK ? again_at_once(flow) : flow_give_up(flow);
 }
 
@@ -150,12 +154,13 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 	const uint32_t most = env->config->retries.attempts;
 
 	const bool kept = flow->has_result && !flow->repeating; /* the second answer failed */
+	const bool mends = flow_schema_mends(flow); /* only numbers of it were told: no text */
 
 	note_telling(flow);
-	if (kept || flow->handed_on || flow->attempts >= most ||
+	if (kept || (flow->handed_on && !mends) || flow->attempts >= most ||
 	    flow->attempts >= FLOW_ATTEMPTS_MAX || !flow_fits(flow, env->now, 0) ||
 	    !flow_find_caller(flow, env))
 		return flow_give_up(flow);
 	flow->progress.output = 0; /* of what failed, nothing more is told */
-	return flow->repeating || learn(flow) ? resend(flow, env) : retry(flow, env);
+	return flow->repeating || mends || learn(flow) ? resend(flow, env) : retry(flow, env);
 }

@@ -31,3 +31,4 @@ ADJUSTMENT(INCOMPLETE_TOOL_USE, "incomplete_tool_use_dropped", "a tool call cut 
 ADJUSTMENT(UNKNOWN_TOOL_NAME, "unknown_tool_name", "the model called a tool that was not offered")
 ADJUSTMENT(UNKNOWN_BLOCK, "unknown_block_dropped", "content of an unknown kind left out")
 ADJUSTMENT(PARTIAL_DISCARDED, "partial_output_discarded", "text before a refusal left out")
+ADJUSTMENT(SCHEMA_KEYWORD_UNCHECKED, "schema_keyword_unchecked", "the schema has keywords that answers are not checked by")

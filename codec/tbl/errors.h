@@ -76,6 +76,7 @@ ERROR(PROVIDER_BILLING, -32012, 502, "provider_billing", "Provider billing needs
 ERROR(PROVIDER_REJECTED, -32013, 422, "provider_rejected", "The provider rejected the request")
 ERROR(CONTEXT_WINDOW, -32014, 422, "context_window", "The request does not fit the model's context window")
 ERROR(PROVIDER_ANSWER, -32015, 502, "provider_answer_invalid", "The provider's answer is malformed")
+ERROR(SCHEMA_MISMATCH, -32015, 502, "schema_mismatch", "The answer does not match the schema of __schema__")
 ERROR(DEADLINE, -32001, 504, "deadline", "The deadline passed before the provider answered")
 ERROR(CANCELLED, -32001, 499, "cancelled", "The caller went away")
 ERROR(INTERNAL, -32603, 500, "internal", "Internal error")

@@ -137,17 +137,37 @@ static struct config *load_config(const struct walk *walk)
 
 /* ---- the request ---- */
 
-static void print_tools(const struct json_tree *tools, FILE *out)
+/* The schema that the vector's answer is structured output of; closed, so that it can be native. */
+static void print_schema(const struct walk *walk, FILE *out)
+{
+	const struct json_tree *content = json_tree_get(walk->vector->tree, "out.content");
+	const struct json_tree *input =
+		content == NULL ? NULL : json_tree_get(content->first, "input");
+	const struct json_tree *first = input == NULL ? NULL : input->first;
+
+	(void)fprintf(out, "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{");
+	for (const struct json_tree *at = first; at != NULL; at = at->next)
+		(void)fprintf(out, "%s\"%.*s\":{\"type\":\"%s\"}", at == first ? "" : ",",
+			      (int)at->key.len, at->key.at,
+			      at->kind == JSON_STRING ? "string" : "number");
+	(void)fprintf(out, "},\"required\":[");
+	for (const struct json_tree *at = first; at != NULL; at = at->next)
+		(void)fprintf(out, "%s\"%.*s\"", at == first ? "" : ",", (int)at->key.len,
+			      at->key.at);
+	(void)fprintf(out, "]}");
+}
+
+static void print_tools(const struct walk *walk, const struct json_tree *tools, FILE *out)
 {
 	const char *before = ",\"tools\":[";
 
 	if (tools == NULL || tools->first == NULL)
 		return;
 	for (const struct json_tree *at = tools->first; at != NULL; at = at->next) {
-		(void)fprintf(out,
-			      "%s{\"name\":\"%.*s\",\"inputSchema\":{\"type\":\"object\","
-			      "\"properties\":{},\"additionalProperties\":false}}",
-			      before, (int)at->text.len, at->text.at);
+		(void)fprintf(out, "%s{\"name\":\"%.*s\",\"inputSchema\":", before,
+			      (int)at->text.len, at->text.at);
+		print_schema(walk, out);
+		(void)fprintf(out, "}");
 		before = ",";
 	}
 	(void)fprintf(out, "]");
@@ -166,7 +186,7 @@ static void print_request(const struct walk *walk, FILE *out)
 		      json_tree_get(context, "audio_format") == NULL
 			      ? "\"text\",\"text\":\"What is the weather?\""
 			      : "\"audio\",\"data\":\"UklGRg==\",\"mimeType\":\"audio/wav\"");
-	print_tools(json_tree_get(context, "tools"), out);
+	print_tools(walk, json_tree_get(context, "tools"), out);
 	if (json_tree_true(context, "native_schema"))
 		(void)fprintf(out, ",\"toolChoice\":{\"mode\":\"required\"}");
 	if (!slice_absent(stops))
@@ -247,6 +267,19 @@ static void make_answer(struct walk *walk)
 
 /* ---- all of it ---- */
 
+/* Structured output is asked for, which what is made up for requests is not: it is sent back, and refused. */
+static bool asks_structured(const struct walk *walk)
+{
+	const struct json_tree *tools = json_tree_get(walk->vector->tree, "in.params.tools");
+	const struct slice mode = walk_raw(walk, "in.params.toolChoice.mode");
+
+	if (!walk->vector->request || tools == NULL || tools->first == NULL ||
+	    tools->first->next != NULL || !slice_eq(mode, SLICE("required")))
+		return false;
+	const struct json_tree *name = json_tree_get(tools->first, "name");
+	return name != NULL && slice_eq(name->text, SLICE("__schema__"));
+}
+
 static void walk_init(struct walk *walk, const struct vector *vector)
 {
 	*walk = (struct walk){ .vector = vector };
@@ -254,7 +287,7 @@ static void walk_init(struct walk *walk, const struct vector *vector)
 	must(walk->config != NULL);
 	make_request(walk);
 	make_answer(walk);
-	walk->expects_error = json_tree_get(vector->tree, "error") != NULL;
+	walk->expects_error = json_tree_get(vector->tree, "error") != NULL || asks_structured(walk);
 }
 
 static void walk_fini(struct walk *walk)

@@ -281,6 +281,10 @@ static inline enum flow_effect play_step(struct play *p, enum flow_effect effect
 		return play_settle(p);
 	case FLOW_WAIT:
 		return play_wait(p);
+	case FLOW_RECALL:
+	case FLOW_JOIN:
+	case FLOW_REMEMBER:
+		fail_msg("there is nothing to be recalled or remembered");
 	case FLOW_ANSWER:
 	case FLOW_END:
 		break;
