@@ -4,7 +4,7 @@ A Host is a real HTTP server. It refuses with its own error form what the host w
 in the host's own way: what is asked for is told by the last user message or by the tools:
   "say:TEXT"   that text          "stop:TEXT:WORD"   the text, stopped by WORD
   "fail:NAME"  the host's error NAME (Host.errors)
-With tools it calls the first one with {"city": "Paris"}, unless results are last: then it quotes them.
+With tools it calls the first one with {"city": "Paris"} (`__schema__`: {"answer": "42"}), unless results are last: then it quotes them.
 """
 
 import http.server
@@ -27,6 +27,11 @@ class Refused(Exception):
 def need(condition, message, **more):
     if not condition:
         raise Refused(message, **more)
+
+
+def given(name):
+    """What the tool of that name is called with."""
+    return {"answer": "42"} if name == "__schema__" else {"city": "Paris"}
 
 
 class Host:
@@ -157,14 +162,14 @@ class Host:
                 "prompt_tokens_details": {"cached_tokens": 5},
                 "completion_tokens_details": {"reasoning_tokens": 4}}
 
-    def arguments(self):
-        return json.dumps({"city": "Paris"})
+    def arguments(self, name):
+        return json.dumps(given(name))
 
     call_id = "call_abc"
 
     def call(self, body):
-        return {"id": self.call_id, "type": "function", "function": {
-            "name": body["tools"][0]["function"]["name"], "arguments": self.arguments()}}
+        name = body["tools"][0]["function"]["name"]
+        return {"id": self.call_id, "type": "function", "function": {"name": name, "arguments": self.arguments(name)}}
 
     call_reason = "tool_calls"
 
@@ -294,8 +299,8 @@ class Vllm(Host):
     def error(self, refused):
         return {"object": "error", "message": str(refused), "type": "BadRequestError", "code": refused.status}
 
-    def arguments(self):
-        return json.dumps(json.dumps({"city": "Paris"}))
+    def arguments(self, name):
+        return json.dumps(json.dumps(given(name)))
 
     def adapt(self, answer, choice, message, order):
         message["reasoning_content"] = "hm"
@@ -361,8 +366,8 @@ class Mistral(Host):
         last = messages[-1]
         need(last["role"] in ("user", "tool") or last.get("prefix") is True, "Expected last role User or Tool")
 
-    def arguments(self):
-        return {"city": "Paris"}
+    def arguments(self, name):
+        return given(name)
 
     def adapt(self, answer, choice, message, order):
         if isinstance(message["content"], str):
@@ -497,7 +502,8 @@ class Messages(Host):
 
     def answer(self, body, order):
         if order[0] == "call":
-            content = [{"type": "tool_use", "id": "toolu_1", "name": body["tools"][0]["name"], "input": {"city": "Paris"}}]
+            name = body["tools"][0]["name"]
+            content = [{"type": "tool_use", "id": "toolu_1", "name": name, "input": given(name)}]
         else:
             content = [{"type": "text", "text": order[1]}]
         return {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": content,
