@@ -9,6 +9,7 @@
 #define GATEWAY_HEALTH_H
 
 #include "gateway/config.h"
+#include "routing/breaker.h"
 #include "routing/pool.h"
 #include "routing/route.h"
 #include "routing/speed.h"
@@ -66,7 +67,8 @@ struct health_choice {
 	struct endpoint_state *at; /* NULL: ended, or never made */
 	struct key_state *with;
 	struct model_state *model;
-	bool probe, began;
+	struct breaker_pass pass;
+	bool began;
 };
 
 /* An endpoint and a key for an attempt at `model` (its catalogue index), those in `tried` (NULL: none)

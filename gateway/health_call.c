@@ -13,35 +13,56 @@ static const nsec_t busy_wait = 1 * SEC;
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-/* Endpoints that a call may go to, whatever their keys: whose breakers admit it, else those that have been
- * left alone as long as the first time. None: why not, and for how long. */
-static enum err admitted(struct health_provider *provider, nsec_t now, uint64_t *may, nsec_t *wait)
+/* Endpoints by how gladly a call is sent there. */
+struct welcome {
+	uint64_t admitting; /* their breakers do */
+	uint64_t early;     /* they were left alone as long as the first time */
+	uint64_t lucky;     /* they answer some of their calls, and this one has drawn the chance */
+	bool busy;          /* some would, but have as many calls as they may */
+	nsec_t first;       /* when one will be early; NSEC_NEVER: not by time alone */
+};
+
+static void look_at(const struct health_provider *provider, uint32_t e, nsec_t now, uint64_t random,
+		    struct welcome *out)
 {
-	bool busy = false;
-	nsec_t first = NSEC_NEVER;
-	uint64_t early = 0;
+	const struct endpoint_state *state = provider->endpoints[e];
+	const struct breaker *breaker = &state->breaker;
+	const bool admits = breaker_admits(breaker, now);
+	const bool full = state->load.in_flight >= provider->calls_max[e];
+	const uint64_t bit = UINT64_C(1) << e;
+	const nsec_t early = admits ? now : breaker_early(breaker, &provider->state->breaker);
 
-	*may = 0;
-	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
-		const struct endpoint_state *state = provider->endpoints[e];
-		const struct breaker_settings *settings = &provider->state->breaker;
-		const bool admits = breaker_admits(&state->breaker, now);
-		const nsec_t from = admits ? now : breaker_early(&state->breaker, settings);
-
-		provider->members[e].share = breaker_share(&state->breaker, settings, now);
-		if (from > now)
-			first = from < first ? from : first;
-		else if (state->load.in_flight >= provider->calls_max[e])
-			busy = true;
-		else
-			*(admits ? may : &early) |= UINT64_C(1) << e;
+	if (early <= now) {
+		out->busy = out->busy || full;
+		if (!full)
+			*(admits ? &out->admitting : &out->early) |= bit;
+		return;
 	}
-	if (*may == 0 && !busy)
-		*may = early;
+	out->first = early < out->first ? early : out->first;
+	/* One draw for all: many endpoints that fail are no better than one. */
+	if (!full && random >> 48 < breaker_chance(breaker))
+		out->lucky |= bit;
+}
+
+/* Endpoints that a call may go to, whatever their keys. None: why not, and for how long. */
+static enum err admitted(struct health_provider *provider, nsec_t now, uint64_t random,
+			 uint64_t *may, nsec_t *wait)
+{
+	const struct breaker_settings *settings = &provider->state->breaker;
+	struct welcome by = { .first = NSEC_NEVER };
+
+	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
+		provider->members[e].share =
+			breaker_share(&provider->endpoints[e]->breaker, settings, now);
+		look_at(provider, e, now, random, &by);
+	}
+	*may = by.admitting;
+	if (*may == 0 && !by.busy)
+		*may = by.early != 0 ? by.early : by.lucky;
 	if (*may != 0)
 		return ERR_OK;
-	*wait = busy || first == NSEC_NEVER ? busy_wait : first - now;
-	return busy ? ERR_BUSY : ERR_PROVIDER_NO_ATTEMPT;
+	*wait = by.busy || by.first == NSEC_NEVER ? busy_wait : by.first - now;
+	return by.busy ? ERR_BUSY : ERR_PROVIDER_NO_ATTEMPT;
 }
 
 /* Takes those endpoints out of *may at which every key cools for the model: each has limits of its own.
@@ -107,7 +128,7 @@ static void hold(struct health_choice *choice, nsec_t now)
 {
 	struct endpoint_state *at = choice->at;
 
-	choice->probe = breaker_began(&at->breaker, &choice->of->breaker, now);
+	choice->pass = breaker_began(&at->breaker, &choice->of->breaker, now);
 	at->load.in_flight++;
 	health_hold(&choice->of->entry);
 	health_hold(&at->entry);
@@ -132,7 +153,7 @@ enum err health_choose(struct health_view *view, uint32_t model, const struct he
 	if (tried == NULL)
 		tried = &nowhere;
 	const uint64_t tag = health_model_tag(made.model);
-	enum err err = admitted(provider, now, &may, wait);
+	enum err err = admitted(provider, now, random, &may, wait);
 	if (err == ERR_OK && view->health->troubles != 0)
 		err = with_keys(provider, tag, now, &may, wait);
 	if (err != ERR_OK)
@@ -215,7 +236,7 @@ static void tell_endpoint(struct health *health, const struct health_choice *cho
 	struct endpoint_state *at = choice->at;
 	const enum breaker_result result = judge(outcome);
 
-	breaker_ended(&at->breaker, &choice->of->breaker, choice->probe, result, now);
+	breaker_ended(&at->breaker, &choice->of->breaker, choice->pass, result, now);
 	health_trouble(health, &at->entry, at->breaker.open || at->breaker.failing);
 	if (outcome->err == ERR_OK)
 		pool_note(&at->load, true, latency(outcome), now);

@@ -4,7 +4,6 @@
 
 #include "codec/base/sha256.h"
 #include "gateway/health.h"
-#include "routing/breaker.h"
 #include "routing/keys.h"
 #include "routing/retry.h"
 

@@ -12,7 +12,13 @@ const struct breaker_settings breaker_settings_default = {
 	.ramp = 10 * SEC,
 };
 
-enum { SHARE_LEAST = BREAKER_SHARE_FULL / 16, DOUBLINGS_MAX = 16 };
+enum {
+	SHARE_LEAST = BREAKER_SHARE_FULL / 16,
+	DOUBLINGS_MAX = 16,
+	OFTEN = 4,        /* one of so many calls: who fails them does so now and then */
+	CHANCE_TIMES = 3, /* who answers a third of its calls is asked as if it was well */
+	LATELY = 16,      /* calls: what they told counts, earlier ones fade */
+};
 
 enum breaker_state breaker_state(const struct breaker *breaker, nsec_t now)
 {
@@ -47,22 +53,57 @@ nsec_t breaker_early(const struct breaker *breaker, const struct breaker_setting
 	return breaker->until > longer ? breaker->until - longer : 0;
 }
 
-bool breaker_began(struct breaker *breaker, const struct breaker_settings *settings, nsec_t now)
+uint32_t breaker_chance(const struct breaker *breaker)
+{
+	const uint32_t chance = breaker->good * CHANCE_TIMES;
+
+	if (breaker->failing)
+		return 0;
+	return chance < BREAKER_CHANCE_FULL ? chance : BREAKER_CHANCE_FULL;
+}
+
+struct breaker_pass breaker_began(struct breaker *breaker, const struct breaker_settings *settings,
+				  nsec_t now)
 {
 	if (!breaker->open)
-		return false;
-	breaker->until =
-		now + open_for(breaker, settings); /* for the next one, should this be slow */
-	return true;
+		return (struct breaker_pass){ 0 };
+	const bool probe = now >= breaker->until || now >= breaker_early(breaker, settings);
+	if (probe) /* for the next one, should this be slow */
+		breaker->until = now + open_for(breaker, settings);
+	return (struct breaker_pass){ .opening = breaker->number, .probe = probe };
+}
+
+/* Of the window's calls, how many are good; 0 where the row that ends it has hardly any failure before it:
+ * then it is not one that fails now and then, but has died. */
+static uint32_t good_of_window(const struct breaker *breaker)
+{
+	const uint64_t calls = (uint64_t)breaker->halves[0].calls + breaker->halves[1].calls;
+	const uint64_t bad = (uint64_t)breaker->halves[0].bad + breaker->halves[1].bad;
+
+	if (bad <= breaker->row || (bad - breaker->row) * OFTEN < calls - breaker->row)
+		return 0;
+	return (uint32_t)((calls - bad) * BREAKER_CHANCE_FULL / calls);
 }
 
 static void open_up(struct breaker *breaker, const struct breaker_settings *settings, nsec_t now)
 {
 	breaker->open = true;
 	breaker->openings++;
+	breaker->number += breaker->number == UINT32_MAX ? 2 : 1; /* never 0 */
 	breaker->until = now + open_for(breaker, settings);
 	breaker->row = 0;
 	breaker->halves[0] = breaker->halves[1] = (struct breaker_half){ 0 };
+}
+
+/* Too many calls failed. Soon after another opening what was seen in that one still counts: the window
+ * has hardly begun. */
+static void trip(struct breaker *breaker, const struct breaker_settings *settings, nsec_t now)
+{
+	const uint32_t good = good_of_window(breaker);
+
+	if (good != 0 || breaker->openings == 0)
+		breaker->good = good;
+	open_up(breaker, settings, now);
 }
 
 static void close_down(struct breaker *breaker, nsec_t now)
@@ -107,7 +148,7 @@ static void count(struct breaker *breaker, const struct breaker_settings *settin
 		breaker->halves[0].bad++;
 		breaker->row++;
 		if (too_many(breaker, settings))
-			open_up(breaker, settings, now);
+			trip(breaker, settings, now);
 		return;
 	}
 	breaker->row = 0;
@@ -115,22 +156,39 @@ static void count(struct breaker *breaker, const struct breaker_settings *settin
 		breaker->openings = 0; /* it has stayed well: the next time is a first time */
 }
 
-void breaker_ended(struct breaker *breaker, const struct breaker_settings *settings, bool probe,
-		   enum breaker_result result, nsec_t now)
+/* A call that went while it is open. */
+static void count_open(struct breaker *breaker, bool good)
 {
-	if (!breaker->open) {
-		if (result != BREAKER_MUTE)
-			count(breaker, settings, result == BREAKER_BAD, now);
-		return;
-	}
-	if (!probe)
-		return;
+	breaker->good -= breaker->good / LATELY;
+	if (good)
+		breaker->good += BREAKER_CHANCE_FULL / LATELY;
+}
+
+static void end_probe(struct breaker *breaker, const struct breaker_settings *settings,
+		      enum breaker_result result, nsec_t now)
+{
 	if (result == BREAKER_GOOD)
 		close_down(breaker, now);
 	else if (result == BREAKER_BAD)
 		open_up(breaker, settings, now);
 	else
 		breaker->until = now;
+}
+
+void breaker_ended(struct breaker *breaker, const struct breaker_settings *settings,
+		   struct breaker_pass pass, enum breaker_result result, nsec_t now)
+{
+	if (!breaker->open) {
+		if (result != BREAKER_MUTE)
+			count(breaker, settings, result == BREAKER_BAD, now);
+		return;
+	}
+	if (pass.opening == 0)
+		return;
+	if (result != BREAKER_MUTE)
+		count_open(breaker, result == BREAKER_GOOD);
+	if (pass.probe && pass.opening == breaker->number)
+		end_probe(breaker, settings, result, now);
 }
 
 void breaker_checked(struct breaker *breaker, bool passes, nsec_t now)

@@ -5,6 +5,10 @@
  * one that fails opens it again for twice as long. A probe that takes long does not lock the endpoint
  * out: after the same time the next one may go. Once closed, its share of the traffic rises slowly.
  *
+ * An endpoint that fails some of its calls and not all is worth more than none: where there is nobody else
+ * to ask, an open breaker says with what chance a call may go all the same (breaker_chance). One that has
+ * died is spared.
+ *
  * Active checks speak too: while they fail, nothing is admitted; when they pass again, nothing has to
  * be waited for. Pure: time is an argument; what counts as a failure is the caller's judgement (never
  * what the request itself, its key or its deadline is to blame for). */
@@ -35,7 +39,13 @@ enum breaker_result {
 	BREAKER_MUTE /* the call says nothing about the endpoint: cancelled, refused by its key */
 };
 
-enum { BREAKER_SHARE_FULL = 256 };
+/* As what a call was admitted; breaker_ended wants to know. Zero: while it was closed. */
+struct breaker_pass {
+	uint32_t opening; /* which of them it began in; 0: none */
+	bool probe;       /* it decides; else it went by chance */
+};
+
+enum { BREAKER_SHARE_FULL = 256, BREAKER_CHANCE_FULL = 1 << 16 };
 
 /* Zero-initialised: closed, nothing known. */
 struct breaker {
@@ -43,9 +53,11 @@ struct breaker {
 	bool failing;      /* active checks say so */
 	uint32_t row;      /* failures since the last success */
 	uint32_t openings; /* since it last stayed closed for a while */
-	nsec_t until;      /* open: nothing is admitted before */
-	nsec_t closed_at;  /* the last time; 0: it was never open */
-	nsec_t half_from;  /* the window as two halves, of which the older one fades */
+	uint32_t number;   /* of openings ever: tells this one's calls from those of others */
+	uint32_t good; /* open: of its calls, lately, how many are good; of BREAKER_CHANCE_FULL */
+	nsec_t until;  /* open: nothing is admitted before */
+	nsec_t closed_at; /* the last time; 0: it was never open */
+	nsec_t half_from; /* the window as two halves, of which the older one fades */
 	struct breaker_half {
 		uint32_t calls, bad;
 	} halves[2];
@@ -61,12 +73,19 @@ bool breaker_admits(const struct breaker *breaker, nsec_t now);
  * fail. Not for one that admits. */
 nsec_t breaker_early(const struct breaker *breaker, const struct breaker_settings *settings);
 
-/* An admitted call begins. The answer is whether it is a probe, which breaker_ended wants to know. */
-bool breaker_began(struct breaker *breaker, const struct breaker_settings *settings, nsec_t now);
+/* With what chance, of BREAKER_CHANCE_FULL, a call may go if there is nobody else to ask and it is not
+ * even early: thrice the share of its calls that are good lately. 0: it was well until it did nothing but
+ * fail, or active checks fail. Not for one that admits. */
+uint32_t breaker_chance(const struct breaker *breaker);
 
-/* It ended. What began before the breaker opened has no say while it is open. */
-void breaker_ended(struct breaker *breaker, const struct breaker_settings *settings, bool probe,
-		   enum breaker_result result, nsec_t now);
+/* A call begins, for one of the three reasons above. Open, it is a probe unless it went by chance. */
+struct breaker_pass breaker_began(struct breaker *breaker, const struct breaker_settings *settings,
+				  nsec_t now);
+
+/* It ended. What began before the breaker opened has no say while it is open, and a probe of an earlier
+ * opening decides nothing. */
+void breaker_ended(struct breaker *breaker, const struct breaker_settings *settings,
+		   struct breaker_pass pass, enum breaker_result result, nsec_t now);
 
 /* What an active check found. */
 void breaker_checked(struct breaker *breaker, bool passes, nsec_t now);

@@ -338,6 +338,64 @@ static void an_open_breaker_sends_everybody_to_the_other_and_a_probe_closes_it(v
 	assert_int_equal(health_breaker(b->view, 0, 0, b->now), 0);
 }
 
+static uint64_t any(struct bench *b) /* splitmix64 */
+{
+	uint64_t z = (b->random += UINT64_C(0x9e3779b97f4a7c15));
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+/* So many calls, a hundred a second, of which that share fails by chance; of them, how many were refused
+ * here. */
+static uint32_t refusals(struct bench *b, uint32_t model, uint32_t calls, uint32_t bad_percent)
+{
+	const struct health_outcome overloaded = refused(ERR_PROVIDER_DOWN, BLAME_ENDPOINT, 529);
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < calls; i++) {
+		struct health_choice choice = { 0 };
+		nsec_t wait;
+		b->now += 10 * MSEC;
+		if (health_choose(b->view, model, NULL, b->now, any(b), &choice, &wait) != ERR_OK) {
+			count++;
+			continue;
+		}
+		health_began(&choice, b->now);
+		health_ended(&choice, any(b) % 100 < bad_percent ? &overloaded : &well, b->now);
+	}
+	return count;
+}
+
+static void breakers_do_not_refuse_what_a_failing_provider_would_answer(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t bad_percent, least, most; /* refused, in percent */
+	} rows[] = {
+		{ "half of all calls fail", 50, 0, 5 },
+		{ "two of three", 67, 0, 20 },
+		{ "nine of ten", 90, 50, 95 },
+		{ "all", 100, 95, 100 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
+		for (uint32_t model = M; model <= N; model++) { /* of two endpoints, of one */
+			struct bench *b;
+			set_up((void **)&b);
+			assert_int_equal(refusals(b, model, 1000, 0), 0);
+			const uint32_t percent =
+				refusals(b, model, 10000, rows[i].bad_percent) / 100;
+			print_message("%s, model %u: %u %%\n", rows[i].name, model, percent);
+			assert_in_range(percent, rows[i].least, rows[i].most);
+			b->now += SEC * 2;
+			assert_int_equal(refusals(b, model, 1000, 0), 0);
+			tear_down((void **)&b);
+		}
+}
+
 /* It may have said no more than its head. */
 static void a_stream_that_we_cut_short_closes_no_breaker(void **state)
 {
@@ -632,6 +690,7 @@ int main(void)
 		CASE(outcomes_count_against_whom_they_blame),
 		CASE(what_was_never_sent_tells_nothing),
 		CASE(an_open_breaker_sends_everybody_to_the_other_and_a_probe_closes_it),
+		CASE(breakers_do_not_refuse_what_a_failing_provider_would_answer),
 		CASE(a_stream_that_we_cut_short_closes_no_breaker),
 		CASE(a_probe_that_is_never_sent_gives_its_place_back),
 		CASE(models_are_down_when_every_endpoint_or_every_key_is),

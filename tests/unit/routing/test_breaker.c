@@ -25,8 +25,8 @@ static const nsec_t begin = 1000 * SEC;
 static void call(struct breaker *b, enum breaker_result result, nsec_t now)
 {
 	assert_true(breaker_admits(b, now));
-	const bool probe = breaker_began(b, &settings, now);
-	breaker_ended(b, &settings, probe, result, now);
+	const struct breaker_pass pass = breaker_began(b, &settings, now);
+	breaker_ended(b, &settings, pass, result, now);
 }
 
 static void calls(struct breaker *b, int count, enum breaker_result result, nsec_t now)
@@ -104,10 +104,11 @@ static void half_open_it_admits_one_at_a_time(void **state)
 	calls(&b, 3, BREAKER_BAD, now);
 	now += SEC;
 	assert_int_equal(breaker_state(&b, now), BREAKER_HALF_OPEN);
-	assert_true(breaker_began(&b, &settings, now));
+	const struct breaker_pass probe = breaker_began(&b, &settings, now);
+	assert_true(probe.probe);
 	assert_false(breaker_admits(&b, now));
 	assert_true(breaker_admits(&b, now + SEC)); /* the first one takes its time */
-	breaker_ended(&b, &settings, true, BREAKER_MUTE, now);
+	breaker_ended(&b, &settings, probe, BREAKER_MUTE, now);
 	assert_true(breaker_admits(&b, now)); /* it told nothing: another one may */
 	call(&b, BREAKER_GOOD, now);
 	assert_int_equal(breaker_state(&b, now), BREAKER_CLOSED);
@@ -143,9 +144,10 @@ static void where_there_is_nobody_else_it_may_be_tried_as_soon_as_the_first_time
 	assert_int_equal(breaker_early(&b, &settings), now + SEC);
 	for (int i = 0; i < 10; i++) {
 		now = breaker_early(&b, &settings);
-		assert_true(breaker_began(&b, &settings, now));
+		const struct breaker_pass pass = breaker_began(&b, &settings, now);
+		assert_true(pass.probe);
 		assert_int_equal(breaker_early(&b, &settings), now + SEC); /* should it be slow */
-		breaker_ended(&b, &settings, true, BREAKER_BAD, now);
+		breaker_ended(&b, &settings, pass, BREAKER_BAD, now);
 		assert_int_equal(breaker_early(&b, &settings), now + SEC);
 	}
 	assert_false(breaker_admits(&b, now + 8 * SEC - 1)); /* as ever, where there are others */
@@ -178,12 +180,118 @@ static void what_began_before_it_opened_has_no_say(void **state)
 	nsec_t now = begin;
 
 	(void)state;
-	const bool probe = breaker_began(&b, &settings, now);
+	const struct breaker_pass before = breaker_began(&b, &settings, now);
 	calls(&b, 3, BREAKER_BAD, now);
-	breaker_ended(&b, &settings, probe, BREAKER_GOOD, now);
+	breaker_ended(&b, &settings, before, BREAKER_GOOD, now);
 	assert_int_equal(breaker_state(&b, now), BREAKER_OPEN);
-	breaker_ended(&b, &settings, probe, BREAKER_BAD, now);
+	breaker_ended(&b, &settings, before, BREAKER_BAD, now);
 	assert_true(breaker_admits(&b, now + SEC)); /* not doubled */
+}
+
+/* Two of them fail, one after the other: the second one's wait is not doubled for the first. */
+static void a_probe_of_an_earlier_opening_decides_nothing(void **state)
+{
+	static const enum breaker_result results[] = { BREAKER_BAD, BREAKER_GOOD, BREAKER_MUTE };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(results); i++) {
+		struct breaker b = { 0 };
+		nsec_t now = begin;
+
+		calls(&b, 3, BREAKER_BAD, now);
+		now += SEC;
+		const struct breaker_pass slow = breaker_began(&b, &settings, now);
+		now += SEC;
+		call(&b, BREAKER_BAD, now);
+		breaker_ended(&b, &settings, slow, results[i], now + SEC);
+		assert_false(breaker_admits(&b, now + 2 * SEC - 1));
+		assert_int_equal(breaker_state(&b, now + 2 * SEC), BREAKER_HALF_OPEN);
+	}
+}
+
+/* Its last calls as characters: + good, - bad; until it opens, which has to be with the last one. */
+static void open_by(struct breaker *b, const char *results, nsec_t now)
+{
+	for (const char *at = results; *at != '\0'; at++) {
+		assert_int_equal(breaker_state(b, now), BREAKER_CLOSED);
+		call(b, *at == '+' ? BREAKER_GOOD : BREAKER_BAD, now);
+	}
+	assert_int_equal(breaker_state(b, now), BREAKER_OPEN);
+}
+
+static void who_fails_now_and_then_has_a_chance_and_who_died_has_none(void **state)
+{
+	static const struct {
+		const char *name, *results;
+		uint32_t least, most;
+	} rows[] = {
+		/* of BREAKER_CHANCE_FULL, in percent */
+		{ "a new one", "---", 0, 0 },
+		{ "one that was well", "++++++++++++++++++++---", 0, 0 },
+		{ "one that had failed once in a while", "+++++++-++++---", 0, 0 },
+		{ "half of its calls fail", "+-+-+-+-+-", 100, 100 },
+		{ "and some in a row", "-+-++-+---", 100, 100 },
+		{ "most of them fail", "--+--+--+-", 80, 90 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct breaker b = { 0 };
+
+		open_by(&b, rows[i].results, begin);
+		const uint32_t percent = breaker_chance(&b) * 100 / BREAKER_CHANCE_FULL;
+		if (percent < rows[i].least || percent > rows[i].most)
+			fail_msg("%s: %u", rows[i].name, percent);
+		breaker_checked(&b, false, begin);
+		assert_int_equal(breaker_chance(&b), 0);
+	}
+}
+
+static void the_chance_goes_by_what_came_of_it(void **state)
+{
+	struct breaker b = { 0 };
+	uint32_t went = 0, last = BREAKER_CHANCE_FULL;
+
+	(void)state;
+	open_by(&b, "+-+-+-+-+-", begin);
+	for (; went < 1000 && breaker_chance(&b) > BREAKER_CHANCE_FULL / 16; went++) {
+		const struct breaker_pass pass = breaker_began(&b, &settings, begin);
+		assert_true(pass.opening != 0 && !pass.probe);
+		breaker_ended(&b, &settings, pass, BREAKER_BAD, begin);
+		assert_true(breaker_chance(&b) <= last);
+		last = breaker_chance(&b);
+	}
+	assert_in_range(went, 16, 80);
+	assert_true(breaker_admits(&b, begin + SEC)); /* none of them was a probe */
+	for (int i = 0; i < 4; i++) {
+		const struct breaker_pass pass = breaker_began(&b, &settings, begin);
+		breaker_ended(&b, &settings, pass, BREAKER_MUTE, begin);
+		assert_int_equal(breaker_chance(&b), last);
+		breaker_ended(&b, &settings, pass, BREAKER_GOOD, begin);
+		assert_true(breaker_chance(&b) > last);
+		last = breaker_chance(&b);
+	}
+	assert_int_equal(breaker_state(&b, begin), BREAKER_OPEN); /* a probe has to say so */
+}
+
+/* The window has hardly begun: a row at its beginning does not make a dead one of it. */
+static void soon_after_an_opening_what_was_seen_in_it_counts(void **state)
+{
+	struct breaker b = { 0 };
+	nsec_t now = begin;
+
+	(void)state;
+	open_by(&b, "+-+-+-+-+-", now);
+	now += SEC;
+	call(&b, BREAKER_GOOD, now); /* the probe */
+	open_by(&b, "---", now);
+	assert_int_equal(breaker_chance(&b), BREAKER_CHANCE_FULL);
+	now += 2 * SEC;
+	call(&b, BREAKER_GOOD, now);
+	now += settings.open_max;
+	call(&b, BREAKER_GOOD, now); /* has stayed well */
+	open_by(&b, "---", now);
+	assert_int_equal(breaker_chance(&b), 0);
 }
 
 static void its_share_rises_after_closing(void **state)
@@ -238,6 +346,10 @@ int main(void)
 			where_there_is_nobody_else_it_may_be_tried_as_soon_as_the_first_time),
 		cmocka_unit_test(who_opens_again_soon_is_away_longer_and_who_stayed_well_is_not),
 		cmocka_unit_test(what_began_before_it_opened_has_no_say),
+		cmocka_unit_test(a_probe_of_an_earlier_opening_decides_nothing),
+		cmocka_unit_test(who_fails_now_and_then_has_a_chance_and_who_died_has_none),
+		cmocka_unit_test(the_chance_goes_by_what_came_of_it),
+		cmocka_unit_test(soon_after_an_opening_what_was_seen_in_it_counts),
 		cmocka_unit_test(its_share_rises_after_closing),
 		cmocka_unit_test(failing_checks_keep_it_out_and_passing_ones_let_it_in),
 	};
