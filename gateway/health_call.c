@@ -304,21 +304,13 @@ void health_ended(struct health_choice *choice, const struct health_outcome *out
 
 /* ---- retries --------------------------------------------------------------------------------- */
 
-static struct retry_budget *budget_of(struct health *health, const uint8_t tenant[16])
-{
-	uint32_t number; /* limit keys are digests: any bytes of them will do */
-
-	(void)memcpy(&number, tenant, sizeof(number));
-	return &health->tenants[number % HEALTH_TENANTS];
-}
-
 void health_note_request(struct health_view *view, const uint8_t tenant[16], uint32_t provider,
 			 nsec_t now)
 {
 	struct health *health = view->health;
 
 	must(provider < view->provider_count);
-	retry_note_request(budget_of(health, tenant), &health->retry, now);
+	retry_note_request(retry_table_find(&health->tenants, tenant), &health->retry, now);
 	retry_note_request(&view->providers[provider].state->retries, &health->retry, now);
 }
 
@@ -328,7 +320,7 @@ bool health_may_retry(struct health_view *view, const uint8_t tenant[16], uint32
 	struct health *health = view->health;
 
 	must(provider < view->provider_count);
-	struct retry_budget *own = budget_of(health, tenant);
+	struct retry_budget *own = retry_table_find(&health->tenants, tenant);
 	struct retry_budget *shared = &view->providers[provider].state->retries;
 	if (!retry_has(own, &health->retry, now) || !retry_has(shared, &health->retry, now))
 		return false;

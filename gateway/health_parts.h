@@ -5,12 +5,9 @@
 #include "codec/base/sha256.h"
 #include "gateway/health.h"
 #include "routing/keys.h"
-#include "routing/retry.h"
+#include "routing/retry_table.h"
 
-enum {
-	HEALTH_BUCKETS = 256,
-	HEALTH_TENANTS = 4096, /* retry budgets; tenants whose keys agree in 12 bits share one */
-};
+enum { HEALTH_BUCKETS = 256 };
 
 enum health_kind { HEALTH_PROVIDER, HEALTH_ENDPOINT, HEALTH_KEY, HEALTH_MODEL, HEALTH_KINDS };
 
@@ -25,7 +22,7 @@ struct health_entry {
 
 struct provider_state {
 	struct health_entry entry;
-	struct breaker_settings breaker; /* of its endpoints, by the newest configuration */
+	struct breaker_settings breaker; /* of its endpoints, by the newest view */
 	struct retry_budget retries;
 };
 
@@ -52,8 +49,8 @@ struct health {
 	uint32_t states;             /* all there are */
 	uint32_t troubles;           /* endpoints whose breaker is not closed, and keys that cool */
 	uint64_t changes;            /* of these, counted */
-	struct retry_settings retry; /* by the newest configuration */
-	struct retry_budget tenants[HEALTH_TENANTS];
+	struct retry_settings retry; /* by the newest view */
+	struct retry_table tenants;
 };
 
 /* A provider's keys, as one endpoint knows them. */
