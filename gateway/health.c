@@ -212,7 +212,6 @@ static bool fill_providers(struct health_view *view, const struct config *config
 		out->state = state_for(health, HEALTH_PROVIDER, &provider->name, 1);
 		if (out->state == NULL)
 			return false;
-		out->state->breaker = breaker_settings(&provider->breaker);
 		if (!fill_endpoints(health, config, provider, workers, out) ||
 		    !fill_all_keys(health, provider, out))
 			return false;
@@ -235,6 +234,15 @@ static bool fill_models(struct health_view *view, const struct config *config)
 	return true;
 }
 
+/* Last of all: a view that cannot be made changes nothing. */
+static void use_settings(struct health_view *view, const struct config *config)
+{
+	view->health->retry.share = config->retries.budget;
+	view->health->retry.floor = config->retries.floor;
+	for (uint32_t p = 0; p < config->provider_count; p++)
+		view->providers[p].state->breaker = breaker_settings(&config->providers[p].breaker);
+}
+
 struct health_view *health_view_new(struct health *health, const struct config *config,
 				    uint32_t workers)
 {
@@ -246,14 +254,14 @@ struct health_view *health_view_new(struct health *health, const struct config *
 	view->health = health;
 	view->catalog = &config->catalog;
 	view->model_count = config->catalog.count;
-	health->retry.share = config->retries.budget;
-	health->retry.floor = config->retries.floor;
 	view->providers = calloc(config->provider_count + 1, sizeof(*view->providers));
 	view->models = calloc(config->catalog.count + 1, sizeof(struct model_state *));
 	view->speeds = calloc(config->catalog.count + 1, sizeof(*view->speeds));
 	if (view->providers != NULL && view->models != NULL && view->speeds != NULL &&
-	    fill_providers(view, config, workers) && fill_models(view, config))
+	    fill_providers(view, config, workers) && fill_models(view, config)) {
+		use_settings(view, config);
 		return view;
+	}
 	health_view_free(view);
 	return NULL;
 }

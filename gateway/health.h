@@ -27,7 +27,7 @@ struct health *health_new(void);
 void health_free(struct health *health);
 
 /* The states of a snapshot's providers and models, made where they are new; its settings of breakers and
- * retries are in force from here on. The configuration must outlive the view. `workers`: among so many
+ * retries are in force from here on, unless it fails. The configuration must outlive the view. `workers`: among so many
  * the caps of an endpoint are shared out. NULL: memory. */
 struct health_view *health_view_new(struct health *health, const struct config *config,
 				    uint32_t workers);
@@ -102,7 +102,10 @@ struct health_outcome {
 	nsec_t patience; /* the provider's first_byte timeout: our own deadline is the
 				    endpoint's fault only if it had as long */
 	bool answered;   /* the first byte of an answer had come */
-	uint64_t output_tokens;                 /* 0: not known */
+	bool held_up;    /* it was not read all the time: `took` tells nothing of the model */
+	uint64_t output_tokens; /* 0: not known */
+	uint32_t unseen_max;    /* tokens that may have been written before the first
+						   byte came: all that it may have, unless streamed */
 	const struct provider_headers *headers; /* NULL: no answer */
 	uint64_t wall_ns;
 };

@@ -222,12 +222,22 @@ static enum breaker_result judge(const struct health_outcome *outcome)
 	}
 }
 
+static nsec_t without_tokens(nsec_t took, uint64_t tokens)
+{
+	return (nsec_t)((double)took * tokens_like_first / (tokens_like_first + (double)tokens));
+}
+
 static nsec_t latency(const struct health_outcome *outcome)
 {
-	if (outcome->first != 0)
-		return outcome->first;
-	return (nsec_t)((double)outcome->took * tokens_like_first /
-			(tokens_like_first + (double)outcome->output_tokens));
+	return outcome->first != 0 ? outcome->first
+				   : without_tokens(outcome->took, outcome->output_tokens);
+}
+
+/* Of a call that was given up without an answer: what it was waited for at least if all the time tokens
+ * were written that nobody saw. So a caller cannot make an endpoint look slow by leaving a long answer. */
+static nsec_t least_latency(const struct health_outcome *outcome)
+{
+	return without_tokens(outcome->took, outcome->unseen_max);
 }
 
 static void tell_endpoint(struct health *health, const struct health_choice *choice,
@@ -243,7 +253,7 @@ static void tell_endpoint(struct health *health, const struct health_choice *cho
 	else if (result == BREAKER_BAD)
 		pool_note(&at->load, false, outcome->status == 0 ? outcome->took : 0, now);
 	else if (!outcome->answered)
-		pool_waited(&at->load, outcome->took, now);
+		pool_waited(&at->load, least_latency(outcome), now);
 }
 
 static void refuse_key(struct health_choice *choice, const struct health_outcome *outcome,
@@ -290,7 +300,7 @@ void health_ended(struct health_choice *choice, const struct health_outcome *out
 		tell_key(choice, outcome, now);
 		health_let_go(health, &choice->with->entry);
 	}
-	if (outcome->err == ERR_OK && outcome->took != 0)
+	if (outcome->err == ERR_OK && outcome->took != 0 && !outcome->held_up)
 		speed_note(&choice->model->speed, outcome->first, outcome->took,
 			   outcome->output_tokens);
 	health_let_go(health, &choice->model->entry);

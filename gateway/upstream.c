@@ -270,7 +270,8 @@ static void call_reset(struct upstream_call *call, struct upstream_pool *pool)
 	call->err = ERR_OK;
 	call->detail = NULL;
 	call->answer = (struct provider_answer){ 0 };
-	call->bytes_sent = call->timed_out = call->retried = call->in_pieces = call->paused = false;
+	call->bytes_sent = call->timed_out = call->retried = call->in_pieces = false;
+	call->paused = call->held_up = false;
 	call->wish = UPSTREAM_WANTED;
 	call->sent_at = call->first_byte_at = call->done_at = call->queued_ns = 0;
 	call->pool = pool;

@@ -96,6 +96,7 @@ struct upstream_call {
 	struct provider_answer answer;
 	bool bytes_sent; /* at least one request byte was handed to the kernel */
 	bool timed_out;  /* ERR_PROVIDER_DOWN for want of bytes, before or within an answer */
+	bool held_up;    /* it was paused for a while */
 	nsec_t sent_at, first_byte_at, done_at, queued_ns;
 	/* private */
 	enum upstream_state state;

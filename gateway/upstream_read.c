@@ -186,7 +186,7 @@ void upstream_pause(struct upstream_call *call)
 {
 	if (call->state != UPSTREAM_BODY || !call->in_pieces || call->paused)
 		return;
-	call->paused = true;
+	call->paused = call->held_up = true;
 	net_pause(call->conn->net);
 }
 

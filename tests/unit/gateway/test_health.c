@@ -438,6 +438,37 @@ static void a_probe_that_is_never_sent_gives_its_place_back(void **state)
 	health_ended(&three, NULL, b->now);
 }
 
+static void who_leaves_a_long_answer_does_not_make_its_endpoint_look_slow(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t unseen_max, least, most; /* of its further calls, in percent */
+	} rows[] = {
+		{ "a long answer, in one piece", 4096, 45, 55 },
+		{ "an answer of one token", 1, 0, 20 },
+		{ "a stream that did not begin", 0, 0, 20 },
+	};
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		const struct health_outcome left = { .err = ERR_CANCELLED,
+						     .retry_after_ms = -1,
+						     .took = 20 * SEC,
+						     .unseen_max = rows[i].unseen_max };
+		struct bench *b;
+		uint32_t there = 0;
+
+		set_up((void **)&b);
+		assert_int_equal(refusals(b, M, 100, 0), 0);
+		const uint32_t endpoint = attempt(b, M, &left);
+		for (int n = 0; n < 100; n++)
+			there += attempt(b, M, &well) == endpoint;
+		if (there < rows[i].least || there > rows[i].most)
+			fail_msg("%s: %u %%", rows[i].name, there);
+		tear_down((void **)&b);
+	}
+	(void)state;
+}
+
 /* ---- routing ---- */
 
 static void models_are_down_when_every_endpoint_or_every_key_is(void **state)
@@ -501,6 +532,21 @@ static void speeds_are_those_of_the_models_name_after_twenty_answers(void **stat
 	assert_true(health_speeds(b->view)[M].measured);
 	assert_true(health_speeds(b->view)[SAME].measured);
 	assert_false(health_speeds(b->view)[N].measured);
+}
+
+static void an_answer_that_was_not_read_all_the_time_tells_no_speed(void **state)
+{
+	struct bench *b = *state;
+	struct health_outcome held_up = well;
+
+	held_up.first = 100 * MSEC;
+	held_up.took = 60 * SEC;
+	held_up.held_up = true;
+	for (int i = 0; i < 40; i++)
+		(void)attempt(b, M, i % 2 == 0 ? &well : &held_up);
+	health_tick(b->view, b->now);
+	assert_true(health_speeds(b->view)[M].measured);
+	assert_true(health_speeds(b->view)[M].token_ms < 20);
 }
 
 static void facts_are_remembered_for_the_model_alone(void **state)
@@ -693,9 +739,11 @@ int main(void)
 		CASE(breakers_do_not_refuse_what_a_failing_provider_would_answer),
 		CASE(a_stream_that_we_cut_short_closes_no_breaker),
 		CASE(a_probe_that_is_never_sent_gives_its_place_back),
+		CASE(who_leaves_a_long_answer_does_not_make_its_endpoint_look_slow),
 		CASE(models_are_down_when_every_endpoint_or_every_key_is),
 		CASE(the_last_endpoints_are_tried_as_soon_as_the_first_time),
 		CASE(speeds_are_those_of_the_models_name_after_twenty_answers),
+		CASE(an_answer_that_was_not_read_all_the_time_tells_no_speed),
 		CASE(facts_are_remembered_for_the_model_alone),
 		CASE(a_key_cools_where_it_was_refused),
 		CASE(a_key_without_head_room_is_spared),
