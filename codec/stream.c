@@ -47,7 +47,7 @@ void stream_error(struct stream *s, struct slice data)
 void stream_stop(struct stream *s, enum answer_stop stop)
 {
 	s->stop = stop;
-	s->stopped = true;
+	s->heard_out = true;
 }
 
 void stream_done(struct stream *s)
@@ -350,7 +350,7 @@ static enum err end_error(struct stream *s, struct sampling_result *result,
 enum err stream_end_here(struct stream *s, enum stream_ending ending,
 			 struct sampling_result *result, struct provider_failure *failure)
 {
-	const bool cut = s->answer.err == ERR_OK && !s->stopped;
+	const bool cut = s->answer.err == ERR_OK && !s->heard_out;
 
 	if (s->answer.err == ERR_OK && !slice_absent(s->error_body))
 		return end_error(s, result, failure);

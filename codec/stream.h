@@ -134,6 +134,7 @@ struct stream {
 	/* It failed because an event was larger than a stream may hold: hosts that put the whole of a
 	 * call's arguments into one. Asked for in one piece the answer may pass. */
 	bool too_large;
+	bool heard_out; /* the terminal condition was seen: its counters are those of the whole answer */
 	/* private: */
 	enum stream_state state;
 	const struct dialect *dialect;
@@ -147,7 +148,6 @@ struct stream {
 	uint32_t block_count, block_cap;
 	struct usage counters; /* anthropic's, see anthropic_read_usage */
 	enum answer_stop stop;
-	bool stopped;            /* the terminal condition was seen */
 	bool started;            /* message_start was */
 	struct slice error_body; /* the event that was an error; absent when there was none */
 	struct stream_now now;

@@ -232,10 +232,12 @@ static enum err read_answer(struct flow *flow, const struct flow_env *env,
 }
 
 /* A stream that was not heard to its end: what it has counted is of its beginning, while the provider
- * bills all that it has written. */
-static bool was_cut(const struct provider_failure *why)
+ * bills all that it has written, whether it then broke off or ended in an error. */
+static bool was_cut(const struct flow *flow, const struct provider_failure *why)
 {
-	return why->err == ERR_PROVIDER_ANSWER && why->blame == BLAME_ENDPOINT;
+	if (why->err == ERR_PROVIDER_ANSWER && why->blame == BLAME_ENDPOINT)
+		return true;
+	return flow->first_output_at != 0 && !flow->stream->heard_out;
 }
 
 enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
@@ -249,7 +251,7 @@ enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 	if (err != ERR_OK) {
 		why.err = err;
 		flow->attempt_usage = why.usage;
-		flow->attempt_usage.known = why.usage_known && !was_cut(&why);
+		flow->attempt_usage.known = why.usage_known && !was_cut(flow, &why);
 		if (flow->call.timed_out) /* within its answer */
 			return call_failed(flow);
 		flow->failure = (struct flow_failure){ .why = why, .sent = true };
@@ -267,12 +269,13 @@ enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 /* ---- what it costs ---- */
 
 /* The provider answered with an error: by its status (even where MCP calls it a result, a refusal), or
- * as an error object in a 200 body. A stream that broke off has a status, too. */
+ * as an error object in a 200 body. A stream that broke off has a status, too; one that ends in an error
+ * after some output has answered. */
 static bool provider_refused(const struct flow *flow)
 {
 	uint16_t status = flow->call.answer.status; /* 0: nothing came */
 
-	if (flow->call.err != ERR_OK)
+	if (flow->call.err != ERR_OK || flow->first_output_at != 0)
 		return false;
 	switch (flow->failure.why.err) {
 	case ERR_PROVIDER_RATE:

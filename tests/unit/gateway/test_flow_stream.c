@@ -404,6 +404,46 @@ static void a_stream_that_breaks_off_is_settled_at_the_bound(void **state)
 	}
 }
 
+#define ERROR_EVENT                                                                         \
+	"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"," \
+	"\"message\":\"x\"}}\n\n"
+/* Its own, complete counters are in front of it. */
+#define STOPPED                                                                               \
+	"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":" \
+	"\"end_turn\"},\"usage\":{\"output_tokens\":20}}\n\n"
+
+/* Nobody says what the provider bills of what it had written. */
+static void an_error_in_the_midst_of_an_answer_is_settled_at_the_bound(void **state)
+{
+	static const struct {
+		const char *name, *bytes;
+		uint64_t tokens; /* 0: the bound */
+		bool free;
+	} rows[] = {
+		{ "at once", ERROR_EVENT, 0, true },
+		{ "before any output", START ERROR_EVENT, 11, false },
+		{ "behind some", START WORDS("hello") ERROR_EVENT, 0, false },
+		{ "behind all of it", START WORDS("hello") STOPPED ERROR_EVENT, 30, false },
+		{ "not an error, but malformed", START WORDS("hello") "data: {]\n\n", 0, false },
+	};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		print_message("%s\n", rows[i].name);
+		send_it(b, BOTH, ASK("100", TOKEN));
+		stream_begins(b);
+		(void)says(b, rows[i].bytes);
+		assert_int_equal(provider_ends(b, ERR_OK, false), FLOW_SETTLE);
+		const bool bound = rows[i].tokens == 0 && !rows[i].free;
+		assert_int_equal(b->flow.settled_without_usage, bound);
+		assert_int_equal(b->flow.settle_tokens,
+				 bound ? b->flow.reservation.ask.tokens : rows[i].tokens);
+		(void)settle(b);
+		(void)run(b, FLOW_CLIENT_GONE);
+		b->now += 60 * SEC;
+	}
+}
+
 static void what_a_broken_stream_brought_is_not_told_while_the_next_attempt_is_due(void **state)
 {
 	struct bench *b = *state;
@@ -492,6 +532,7 @@ int main(void)
 		TEST(before_that_it_is_tried_again_and_the_numbers_still_rise),
 		TEST(what_is_too_large_for_a_stream_is_asked_for_in_one_piece),
 		TEST(a_stream_that_breaks_off_is_settled_at_the_bound),
+		TEST(an_error_in_the_midst_of_an_answer_is_settled_at_the_bound),
 		TEST(what_a_broken_stream_brought_is_not_told_while_the_next_attempt_is_due),
 		TEST(refusals_before_anything_was_told_keep_their_status),
 		TEST(a_caller_that_leaves_is_settled_at_the_bound),
