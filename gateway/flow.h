@@ -107,6 +107,16 @@ struct flow_failure {
 
 struct flow_schema;
 
+/* How the last attempt's place was found, while the next one is prepared: should that not be made, nothing
+ * of it is told. */
+struct flow_asked {
+	struct slice hint;
+	struct route route;
+	char config_digest[17];
+	struct pool_drawn drawn[POOL_DRAWN_MAX];
+	uint32_t drawn_count;
+};
+
 struct flow {
 	uint32_t magic;
 	enum flow_step step;
@@ -135,6 +145,7 @@ struct flow {
 	struct jsonrpc rpc;
 	bool rpc_known;
 	struct sampling_request request;
+	struct slice asked_system;     /* its system prompt, before policy added to it */
 	struct flow_progress progress; /* what the caller is told meanwhile */
 
 	struct flow_state *state; /* NULL: not needed so far */
@@ -188,6 +199,8 @@ struct flow {
 	uint32_t attempts;
 	uint32_t round;              /* how often all had failed, and were asked anew */
 	struct flow_failure telling; /* of the failures, what the caller is told in the end */
+	bool preparing;              /* one has failed, and the next one is not sent yet */
+	struct flow_asked *asked;    /* meanwhile; NULL: there was no memory */
 	bool failing;                /* while it is settled: RETRY follows */
 	enum learn lesson;           /* of a refusal: the request was sent once more for it */
 	struct slice lesson_of;      /* the model that refused; absent: none has */

@@ -158,6 +158,7 @@ enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
 	if (!take_stream(flow, env))
 		return flow->attempts != 0 ? flow_give_up(flow) : flow_refuse_err(flow, ERR_BUSY);
 	flow->called = true;
+	flow->preparing = false;
 	note_request(flow, env);
 	note_tried(flow);
 	health_began(&flow->choice, env->now);

@@ -96,3 +96,26 @@ enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
 	flow->authenticated = true;
 	return FLOW_NEXT;
 }
+
+/* Nothing that the configuration has withdrawn. */
+static bool passes_with_time(enum jwt_fault fault)
+{
+	return fault == JWT_NO_KEYS || fault == JWT_KEY_UNKNOWN || fault == JWT_BUSY ||
+	       fault == JWT_EXPIRED;
+}
+
+bool flow_auth_again(struct flow *flow, const struct flow_env *env)
+{
+	const struct slice authorization = flow->in.headers[HTTP_AUTHORIZATION];
+	const struct tenant_key *found = NULL;
+
+	if (slice_absent(authorization)) {
+		found = by_certificate(flow, env->config);
+	} else {
+		const enum jwt_fault fault = by_credentials(flow, env, authorization, &found);
+		if (fault != JWT_OK)
+			return passes_with_time(fault);
+	}
+	return found != NULL && slice_eq(found->tenant->id, flow->tenant) &&
+	       slice_eq(found->server, flow->server);
+}

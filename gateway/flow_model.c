@@ -23,8 +23,22 @@ enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 	}
 	flow->verdict = (struct verdict_copy){ verdict.max_tokens, verdict.final_round };
 	flow->asked_adjustments = flow->request.adjustments | verdict.adjustments;
+	flow->asked_system = flow->request.system;
 	enum err err = policy_apply(flow->plan, flow->arena, &flow->request);
 	return err == ERR_OK ? FLOW_NEXT : flow_refuse_err(flow, err);
+}
+
+enum err flow_policy_again(struct flow *flow)
+{
+	flow->request.system = flow->asked_system;
+	const struct verdict verdict =
+		policy_check(flow->principal->tenant, flow->plan, &flow->request);
+
+	if (verdict.err != ERR_OK)
+		return verdict.err;
+	flow->verdict.max_tokens = verdict.max_tokens;
+	flow->asked_adjustments |= verdict.adjustments;
+	return policy_apply(flow->plan, flow->arena, &flow->request);
 }
 
 static size_t media_bytes(const struct block *blocks, uint32_t count, uint32_t *images)

@@ -23,6 +23,57 @@ bool flow_find_caller(struct flow *flow, const struct flow_env *env)
 	return true;
 }
 
+enum err flow_permit_again(struct flow *flow, const struct flow_env *env)
+{
+	/* Who has not been anywhere yet does not know whose configuration judged it. */
+	const bool same =
+		memcmp(flow->config_digest, env->config->digest, sizeof(flow->config_digest)) == 0;
+
+	if ((!same && !flow_auth_again(flow, env)) || !flow_find_caller(flow, env))
+		return ERR_UNAUTHORIZED;
+	return same ? ERR_OK : flow_policy_again(flow);
+}
+
+/* ---- what is told of it ---- */
+
+void flow_keep_asked(struct flow *flow)
+{
+	flow->preparing = true;
+	flow->asked = arena_take(flow->arena, sizeof(*flow->asked));
+	if (flow->asked == NULL)
+		return;
+	*flow->asked = (struct flow_asked){
+		.hint = flow->hint,
+		.route = flow->route,
+		.drawn_count = flow->choice.drawn_count,
+	};
+	(void)memcpy(flow->asked->config_digest, flow->config_digest, sizeof(flow->config_digest));
+	(void)memcpy(flow->asked->drawn, flow->choice.drawn, sizeof(flow->choice.drawn));
+}
+
+static void tell_route(struct flow *flow, const struct flow_asked *asked)
+{
+	flow->hint = asked->hint;
+	flow->route = asked->route;
+	(void)memcpy(flow->config_digest, asked->config_digest, sizeof(flow->config_digest));
+	(void)memcpy(flow->choice.drawn, asked->drawn, sizeof(flow->choice.drawn));
+	flow->choice.drawn_count = asked->drawn_count;
+}
+
+void flow_tell_asked(struct flow *flow)
+{
+	if (!flow->preparing)
+		return;
+	const struct flow_tried *last = &flow->tried[flow->attempts - 1];
+	flow->model_id = last->model;
+	flow->provider_name = last->provider;
+	flow->endpoint_url = last->endpoint;
+	if (flow->asked != NULL)
+		tell_route(flow, flow->asked);
+	else
+		flow->config_digest[0] = '\0'; /* nothing, rather than another one's */
+}
+
 /* ---- what was tried ---- */
 
 /* Whether what failed there would fail for the same reason where the flow would go now. */
@@ -283,10 +334,10 @@ enum flow_move flow_route(struct flow *flow, const struct flow_env *env)
 	struct bitset tried = { 0 };
 	nsec_t wait;
 
-	if (flow->principal == NULL && !flow_find_caller(flow, env))
-		return flow->attempts != 0 ? flow_give_up(flow)
-					   : flow_refuse_err(flow, ERR_UNAUTHORIZED);
-	const enum err err = find_candidate(flow, env, NULL, &tried, &wait);
+	enum err err = flow->principal == NULL ? flow_permit_again(flow, env) : ERR_OK;
+	if (err != ERR_OK)
+		return flow->attempts != 0 ? flow_give_up(flow) : flow_refuse_err(flow, err);
+	err = find_candidate(flow, env, NULL, &tried, &wait);
 	switch (err) {
 	case ERR_OK:
 		return FLOW_NEXT;

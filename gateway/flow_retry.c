@@ -157,9 +157,10 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 	const bool mends = flow_schema_mends(flow); /* only numbers of it were told: no text */
 
 	note_telling(flow);
+	flow_keep_asked(flow);
 	if (kept || (flow->handed_on && !mends) || flow->attempts >= most ||
 	    flow->attempts >= FLOW_ATTEMPTS_MAX || !flow_fits(flow, env->now, 0) ||
-	    !flow_find_caller(flow, env))
+	    flow_permit_again(flow, env) != ERR_OK)
 		return flow_give_up(flow);
 	flow->progress.output = 0; /* of what failed, nothing more is told */
 	return flow->repeating || mends || learn(flow) ? resend(flow, env) : retry(flow, env);

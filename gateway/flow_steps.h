@@ -58,18 +58,33 @@ void flow_remembered(struct flow *flow);
 /* DELETE: the session that the request names ends. */
 enum flow_move flow_end_session(struct flow *flow, const struct flow_env *env);
 
+/* flow_auth.c */
+/* Whether who was let in still would be, as the same caller, by the configuration in force. What a token's
+ * issuer says by now is not asked: the token was good when it came. */
+MUST_USE bool flow_auth_again(struct flow *flow, const struct flow_env *env);
+
 /* flow_model.c */
+/* Policy once more, by another configuration than the one that judged the request. */
+MUST_USE enum err flow_policy_again(struct flow *flow);
 /* Every permitted candidate and why it was refused; others' models are not the tenant's business. */
 enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, enum err err);
 
 /* flow_place.c: after a failure */
 /* Finds principal and plan again in the snapshot in force: one may have come and gone since they were
- * known. False: the tenant is not there any more, or disabled. Before any of the following two. */
+ * known. False: the tenant is not there any more, or disabled. */
 MUST_USE bool flow_find_caller(struct flow *flow, const struct flow_env *env);
+/* The same before a further attempt, where whatever a reload has withdrawn counts. ERR_UNAUTHORIZED: the
+ * tenant or its key is not there any more; else what policy does not permit by now. Before any of the
+ * following two. */
+MUST_USE enum err flow_permit_again(struct flow *flow, const struct flow_env *env);
 /* Both set the place of the next attempt: with the same model (`fresh`: not where it has failed since
  * the last wait), or with the next candidate (likewise). An error: there is none. */
 MUST_USE enum err flow_stay(struct flow *flow, const struct flow_env *env, bool fresh);
 MUST_USE enum err flow_move_on(struct flow *flow, const struct flow_env *env);
+/* An attempt has failed: keeps what the log tells of it. */
+void flow_keep_asked(struct flow *flow);
+/* The request is over: where an attempt was prepared and not made, the last one is told again. */
+void flow_tell_asked(struct flow *flow);
 /* The next 64 bits of chance: the seed in the log line gives all of them again. */
 uint64_t flow_draw(struct flow *flow);
 

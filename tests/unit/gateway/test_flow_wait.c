@@ -4,11 +4,11 @@
 /* ---- while it waits ------------------------------------------------------------------------------ */
 
 /* Up to the wait after a first attempt that failed. */
-static struct bench *begin_waiting(const char *config)
+static struct bench *begin_waiting_for(const char *config, const char *ask)
 {
 	static const struct outcome cut[] = { CUT };
 	struct bench *b = bench_new(load(config));
-	struct http_incoming in = incoming(KEY, ASK);
+	struct http_incoming in = incoming(KEY, ask);
 	struct play p = { .b = b, .next = cut, .end = cut + 1, .trace = fopen("/dev/null", "w") };
 
 	assert_non_null(p.trace);
@@ -17,6 +17,11 @@ static struct bench *begin_waiting(const char *config)
 		effect = play_step(&p, effect);
 	(void)fclose(p.trace);
 	return b;
+}
+
+static struct bench *begin_waiting(const char *config)
+{
+	return begin_waiting_for(config, ASK);
 }
 
 static void a_caller_that_leaves_meanwhile_leaves_nothing(void **state)
@@ -89,6 +94,12 @@ static void a_first_attempt_waits_for_a_key_unless_many_do(void **state)
 	bench_free(b);
 }
 
+#define OTHER_DIGEST "abcdef6789012345678901234567890123456789012345678901234567890123"
+/* May not use tools. */
+#define WITH_KEY(digest, server)                                                            \
+	"tenants:\n  - {id: acme, models: {allow: [\"*\"]}, limits: {" PLENTY "}, keys: [{" \
+	"sha256: " digest ", server: " server "}]}\n"
+
 static const struct reload_case {
 	const char *name, *after;
 	enum flow_effect effect;
@@ -107,6 +118,12 @@ static const struct reload_case {
 	  BEGIN ANT(E1, "a") MODELS CLAUDE("") "tenants:\n  - {id: acme, models: {allow: [\"*\"]}, "
 					       "disabled: true, keys: [{sha256: %s}]}\n",
 	  FLOW_ANSWER, "claude" },
+	{ "without the key", BEGIN ANT(E1, "a") MODELS CLAUDE("") WITH_KEY(OTHER_DIGEST, "s"),
+	  FLOW_ANSWER, "claude" },
+	{ "with the key for another server",
+	  BEGIN ANT(E1, "a") MODELS CLAUDE("") WITH_KEY("%s", "t"), FLOW_ANSWER, "claude" },
+	{ "without the capability", BEGIN ANT(E1, "a") MODELS CLAUDE("") WITH_KEY("%s", "s"),
+	  FLOW_ANSWER, "claude" },
 };
 
 static void the_next_attempt_goes_by_the_configuration_in_force(void **state)
@@ -114,7 +131,7 @@ static void the_next_attempt_goes_by_the_configuration_in_force(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(reload_cases); i++) {
 		const struct reload_case *c = &reload_cases[i];
-		struct bench *b = begin_waiting(alone);
+		struct bench *b = begin_waiting_for(alone, ASK_TOOL);
 
 		print_message("%s\n", c->name);
 		bench_use(b,
@@ -125,6 +142,75 @@ static void the_next_attempt_goes_by_the_configuration_in_force(void **state)
 		if (c->effect == FLOW_ANSWER)
 			assert_has(answer_text(b), "\"reason\":\"provider_unavailable\"");
 		release(b);
+		bench_free(b);
+	}
+}
+
+static void a_further_attempt_asks_for_no_more_than_is_permitted_by_now(void **state)
+{
+	static const char fewer[] =
+		BEGIN ANT(E1, "a") MODELS CLAUDE("") TENANT(PLENTY ", max_tokens: 20");
+	struct bench *b = begin_waiting(alone);
+
+	(void)state;
+	bench_use(b, load(fewer));
+	b->now = b->flow.wait_until;
+	assert_int_equal(run(b, FLOW_WAITED), FLOW_RESERVE);
+	assert_has(text_of(b, &b->flow.encoded.body), "\"max_tokens\":20");
+	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
+	release(b);
+	bench_free(b);
+}
+
+/* ---- what is told ---------------------------------------------------------------------------------- */
+
+/* The next one was prepared, and there was no budget, no money or no caller left for it. */
+static const struct told_case {
+	const char *name, *config;
+	enum flow_event leaves; /* FLOW_START: nobody does */
+} told_cases[] = {
+	{ "no money for another endpoint",
+	  BEGIN ANT(E1 ", " E2, "a") MODELS CLAUDE("") TENANT("usd_per_day: 0.01"), FLOW_START },
+	{ "no money for another model",
+	  BEGIN ANT(E1, "a") OAI MODELS CLAUDE("") GPT TENANT("usd_per_day: 0.009"), FLOW_START },
+	{ "no budget for retries",
+	  LISTEN "retries: {budget: 0, floor: 0}\nproviders:\n" ANT(E1, "a") OAI MODELS CLAUDE("")
+		  GPT TENANT(PLENTY),
+	  FLOW_START },
+	{ "the caller has left", two_providers, FLOW_CLIENT_GONE },
+	{ "the process leaves", two_providers, FLOW_GIVEN_UP },
+};
+
+static void an_attempt_that_was_not_made_is_not_told(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(told_cases); i++) {
+		const struct told_case *c = &told_cases[i];
+		struct bench *b = bench_new(load(c->config));
+		struct http_incoming in = incoming(KEY, ASK);
+		struct log_request line;
+		struct metrics_request sample;
+
+		print_message("%s\n", c->name);
+		assert_int_equal(start(b, &in), FLOW_RESERVE);
+		assert_int_equal(reserve(b), FLOW_SEND);
+		const struct slice model = b->flow.model_id, endpoint = b->flow.endpoint_url;
+		const uint32_t scored = b->flow.route.scored_count;
+		b->flow.call.err = ERR_PROVIDER_DOWN;
+		b->flow.call.bytes_sent = true; /* so it is paid for */
+		assert_int_equal(run(b, FLOW_PROVIDER_DONE), FLOW_SETTLE);
+		enum flow_effect effect = settle(b);
+		if (c->leaves != FLOW_START)
+			effect = run(b, c->leaves);
+		else if (effect == FLOW_RESERVE)
+			effect = reserve(b);
+		assert_true(is_over(effect));
+		release(b);
+		flow_report(&b->flow, b->now, &line, &sample);
+		assert_int_equal(line.attempts, 1);
+		assert_true(slice_eq(line.model, model) && slice_eq(sample.model, model));
+		assert_true(slice_eq(line.endpoint, endpoint));
+		assert_int_equal(line.route.candidate_count, scored);
 		bench_free(b);
 	}
 }
@@ -167,6 +253,8 @@ int main(void)
 		cmocka_unit_test(a_process_that_leaves_meanwhile_says_so),
 		cmocka_unit_test(a_process_that_leaves_during_the_second_answer_gives_the_first),
 		cmocka_unit_test(the_next_attempt_goes_by_the_configuration_in_force),
+		cmocka_unit_test(a_further_attempt_asks_for_no_more_than_is_permitted_by_now),
+		cmocka_unit_test(an_attempt_that_was_not_made_is_not_told),
 		cmocka_unit_test(an_outage_is_not_multiplied),
 	};
 	return cmocka_run_group_tests_name("flow_wait", tests, NULL, NULL);
