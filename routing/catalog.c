@@ -16,33 +16,65 @@ static uint8_t fold(char c)
 	return c >= 'A' && c <= 'Z' ? (uint8_t)(c - 'A' + 'a') : (uint8_t)c;
 }
 
-static void gram_add(struct name_grams *grams, uint32_t gram)
+/* Names differ in few characters, so a multiplication spreads them (Knuth). */
+static uint32_t gram(uint32_t characters)
 {
-	/* Names differ in few characters, so a multiplication spreads them (Knuth). */
-	const uint32_t bit = gram * UINT32_C(2654435761) >> 24;
-
-	grams->bits[bit / 64] |= (uint64_t)1 << bit % 64;
+	_Static_assert(CATALOG_GRAMS == 1 << 8, "eight bits of it");
+	return characters * UINT32_C(2654435761) >> 24;
 }
 
-void name_grams_add(struct name_grams *grams, struct slice text)
+static uint32_t pair(char before, char here)
 {
-	uint32_t before = 0;
+	return gram((fold(before) + 1u) << 8 | fold(here));
+}
 
-	for (size_t i = 0; i < text.len; i++) {
-		const uint32_t here = fold(text.at[i]);
-		gram_add(grams, here);
+static void index_name(struct slice name, uint32_t model, uint32_t words, uint64_t *holders)
+{
+	holders += model / 64;
+	const uint64_t bit = UINT64_C(1) << model % 64;
+
+	for (size_t i = 0; i < name.len; i++) {
+		holders[gram(fold(name.at[i])) * words] |= bit;
 		if (i > 0)
-			gram_add(grams, (before + 1) << 8 | here);
-		before = here;
+			holders[pair(name.at[i - 1], name.at[i]) * words] |= bit;
 	}
 }
 
-static void index_names(const struct model *model, struct name_grams *grams)
+static void index_names(const struct model *model, uint32_t i, uint32_t words, uint64_t *holders)
 {
-	name_grams_add(grams, model->id);
-	name_grams_add(grams, model->name);
-	for (uint32_t i = 0; i < model->alias_count; i++)
-		name_grams_add(grams, model->aliases[i]);
+	index_name(model->id, i, words, holders);
+	index_name(model->name, i, words, holders);
+	for (uint32_t a = 0; a < model->alias_count; a++)
+		index_name(model->aliases[a], i, words, holders);
+}
+
+/* To those that hold gram `number`. False: none is left. */
+static bool narrow(const struct catalog_index *index, uint32_t number, struct bitset *left)
+{
+	const uint64_t *holders = index->holders + (size_t)number * index->words;
+	uint64_t any = 0;
+
+	for (uint32_t w = 0; w < index->words; w++) {
+		left->words[w] &= holders[w];
+		any |= left->words[w];
+	}
+	return any != 0;
+}
+
+void catalog_may_name(const struct catalog *catalog, struct slice text, struct bitset *out)
+{
+	const struct catalog_index *index = catalog->index;
+
+	*out = (struct bitset){ 0 };
+	for (uint32_t w = 0; w < index->words; w++)
+		out->words[w] = UINT64_MAX;
+	if (catalog->count % 64 != 0)
+		out->words[index->words - 1] >>= 64 - catalog->count % 64;
+	if (text.len == 1)
+		(void)narrow(index, gram(fold(text.at[0])), out);
+	for (size_t i = 1; i < text.len; i++) /* who holds a pair holds both of it */
+		if (!narrow(index, pair(text.at[i - 1], text.at[i]), out))
+			return;
 }
 
 static void index_sets(const struct model *model, uint32_t i, struct catalog_index *index)
@@ -73,18 +105,20 @@ bool catalog_index(struct catalog *catalog, struct arena *into)
 {
 	must(catalog->count <= CATALOG_MODELS_MAX);
 	struct catalog_index *index = arena_zero(into, sizeof(*index));
-	struct name_grams *grams = arena_zero(into, catalog->count * sizeof(*grams));
+	const uint32_t words = (catalog->count + 63) / 64;
+	uint64_t *holders = arena_zero(into, (size_t)CATALOG_GRAMS * words * sizeof(*holders));
 	struct model_figures *figures = arena_zero(into, catalog->count * sizeof(*figures));
 
-	if (index == NULL || grams == NULL || figures == NULL)
+	if (index == NULL || holders == NULL || figures == NULL)
 		return false;
 	index->context_least = UINT64_MAX;
 	for (uint32_t i = 0; i < catalog->count; i++) {
-		index_names(&catalog->models[i], &grams[i]);
+		index_names(&catalog->models[i], i, words, holders);
 		index_sets(&catalog->models[i], i, index);
 		figures[i] = model_figures(&catalog->models[i]);
 	}
-	index->grams = grams;
+	index->words = words;
+	index->holders = holders;
 	index->figures = figures;
 	catalog->index = index;
 	return true;

@@ -23,11 +23,8 @@ struct model {
 	struct profile profile;
 };
 
-/* Which characters and pairs of neighbouring characters the names of a model hold, ASCII case
- * folded, hashed to 256 bits. A text whose set is not within it cannot be part of any of them. */
-struct name_grams {
-	uint64_t bits[4];
-};
+/* Characters and pairs of neighbouring ones that names hold, ASCII case folded, hashed to so many. */
+enum { CATALOG_GRAMS = 256 };
 
 /* What a score is made of, of one model. */
 struct model_figures {
@@ -39,8 +36,9 @@ struct model_figures {
 /* What picking reads of all models, close together. */
 struct catalog_index {
 	struct bitset enabled, image, audio;
-	uint64_t context_least; /* of the enabled ones */
-	const struct name_grams *grams;
+	uint64_t context_least;  /* of the enabled ones */
+	uint32_t words;          /* that a set of all models takes */
+	const uint64_t *holders; /* of each gram: the set of models with a name that holds it */
 	const struct model_figures *figures;
 };
 
@@ -57,18 +55,9 @@ MUST_USE bool catalog_index(struct catalog *catalog, struct arena *into);
 
 struct model_figures model_figures(const struct model *model);
 
-/* Adds what `text` holds. */
-void name_grams_add(struct name_grams *grams, struct slice text);
-
-/* Whether a text with the grams `part` may occur in one that has `whole`. */
-static inline bool name_grams_within(const struct name_grams *part, const struct name_grams *whole)
-{
-	uint64_t missing = 0;
-
-	for (size_t i = 0; i < COUNT_OF(part->bits); i++)
-		missing |= part->bits[i] & ~whole->bits[i];
-	return missing == 0;
-}
+/* Sets *out to the models with names that may have `text` as a part: none that has is left out, and few
+ * that have not are in it. The catalogue has an index. */
+void catalog_may_name(const struct catalog *catalog, struct slice text, struct bitset *out);
 
 /* Index of the model with that id, -1 when there is none. Exact, case-sensitive. */
 int32_t catalog_find(const struct catalog *catalog, struct slice id);

@@ -22,22 +22,30 @@ static enum match model_match(const struct model *model, struct slice hint)
 	return best;
 }
 
+static void try_model(const struct catalog *catalog, uint32_t i, struct slice hint,
+		      struct hint_models *out)
+{
+	const enum match match = model_match(&catalog->models[i], hint);
+
+	if (match != MATCH_NONE)
+		bitset_add(match == MATCH_EXACT ? &out->exact : &out->part, i);
+}
+
 void hint_match(const struct catalog *catalog, struct slice hint, struct hint_models *out)
 {
-	const struct catalog_index *index = catalog->index;
-	struct name_grams grams = { 0 };
+	struct bitset may;
 
 	must(hint.len != 0);
 	*out = (struct hint_models){ 0 };
-	if (index != NULL)
-		name_grams_add(&grams, hint);
-	for (uint32_t i = 0; i < catalog->count; i++) {
-		if (index != NULL && !name_grams_within(&grams, &index->grams[i]))
-			continue;
-		const enum match match = model_match(&catalog->models[i], hint);
-		if (match != MATCH_NONE)
-			bitset_add(match == MATCH_EXACT ? &out->exact : &out->part, i);
+	if (catalog->index == NULL) {
+		for (uint32_t i = 0; i < catalog->count; i++)
+			try_model(catalog, i, hint, out);
+		return;
 	}
+	catalog_may_name(catalog, hint, &may);
+	for (uint32_t w = 0; w < catalog->index->words; w++)
+		for (uint64_t left = may.words[w]; left != 0; left &= left - 1)
+			try_model(catalog, w * 64 + (uint32_t)__builtin_ctzll(left), hint, out);
 }
 
 /* Where in the memory a hint belongs: eight bytes at a time, as hints are short. */
