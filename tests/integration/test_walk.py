@@ -111,7 +111,7 @@ class Walk(harness.Case):
         answer = gateway.sample(headers={"Sluice-Timeout": "300"})
         self.assertEqual(answer.status, 504, answer)
         self.assertEqual(answer.json()["error"]["code"], -32001)
-        self.assertLess(time.monotonic() - started, 2)
+        self.assertLess(time.monotonic() - started, 10, "the tenant's own deadline is 55 s")
         sim.wait_stats(lambda stats: stats["in_flight"] == 0, "the provider call is cancelled")
 
     def test_a_caller_that_leaves_cancels_the_provider_call(self):
@@ -128,7 +128,7 @@ class Walk(harness.Case):
         left = time.monotonic()
         caller.close()
         sim.wait_stats(lambda stats: stats["in_flight"] == 0, "the HTTP/1.1 caller's call is cancelled")
-        self.assertLess(time.monotonic() - left, 1.0 if os.environ.get("SLUICE_SANITIZE") else 0.3)
+        self.assertLess(time.monotonic() - left, 5, "it hangs for a minute, unless it is cancelled")
         curl = subprocess.Popen(["curl", "-s", "--http2-prior-knowledge", gateway.url + "/v1/sampling", "-H",
                                  "Authorization: Bearer " + harness.KEY, "-H", "Content-Type: application/json",
                                  "--data-binary", message.decode()], stdout=subprocess.DEVNULL)
