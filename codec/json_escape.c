@@ -107,52 +107,67 @@ void gather_json_escaped(struct gather *g, struct slice json)
 
 /* ---- out ---- */
 
-/* The meaning of the escape at *at, and *at behind it. */
-static inline char *put_meaning(char *out, const char **at)
-{
-	static const char letters[256] = {
-		['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
-		['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
-	};
-	char letter = letters[(unsigned char)(*at)[1]];
+enum {
+	PAIR = 12, /* bytes of two \\u */
+	/* Ahead of a block's beginning: itself, what its last escape and a copied chunk look at. */
+	BLOCK_READS = ISA_BLOCK + PAIR + CHUNK,
+};
 
-	if (letter != '\0') {
-		*at += 2;
-		*out = letter;
-		return out + 1;
-	}
-	char bytes[4]; /* \u: one character, of up to four bytes */
+/* What a letter behind a backslash means; 0: it is a u. */
+static const char meanings[256] = {
+	['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+	['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
+};
+
+/* The meaning of the \u at *at, and *at behind it: one character, of up to four bytes. */
+static SCAN_RARE char *put_character(char *out, const char **at)
+{
+	char bytes[4];
 	size_t count = scan_unescape(at, bytes);
+
 	(void)memcpy(out, bytes, sizeof(bytes));
 	return out + count;
 }
 
-/* The escapes of the block at *at, and what lies between them; *at is behind the block, or behind the
- * escape that ends outside of it. */
-static inline char *unescape_block(char *out, const char **at, const char *block, size_t len)
+/* The bits from `from` on, which may be behind all of them. */
+static inline uint64_t bits_from(uint64_t bits, size_t from)
 {
-	const char *begin = *at, *from = begin, *end = begin + len;
-	uint64_t escapes = isa_equal(isa_load(block), '\\');
+	return from < ISA_BLOCK ? bits & UINT64_MAX << from : 0;
+}
+
+/* The block at *at, which stands between two escapes, but nothing from `end` on; *at is where it ends, or
+ * the escape that began in it. BLOCK_READS bytes are readable. */
+static inline char *unescape_block(char *out, const char **at, const char *end)
+{
+	const char *begin = *at, *from = begin;
+	uint64_t slashes = isa_equal(isa_load(begin), '\\'), carry = 0;
+	uint64_t escapes = slashes & ~mask_escaped(slashes, &carry);
 
 	while (escapes != 0) {
 		const char *escape = begin + __builtin_ctzll(escapes);
-		out = copy_past(out, block + (from - begin), (size_t)(escape - from));
-		from = escape;
-		out = put_meaning(out, &from);
-		if (from >= end) {
-			*at = from;
-			return out;
+		out = copy_past(out, from, (size_t)(escape - from));
+		*out = meanings[(unsigned char)escape[1]];
+		escapes &= escapes - 1;
+		from = escape + 2;
+		if (*out != '\0') {
+			out++;
+			continue;
 		}
-		escapes &= ~(uint64_t)0 << (from - begin);
+		const char *behind = escape;
+		out = put_character(out, &behind);
+		from = behind;
+		escapes = bits_from(escapes, (size_t)(from - begin));
 	}
-	*at = end;
-	return copy_past(out, block + (from - begin), (size_t)(end - from));
+	if (end - begin > ISA_BLOCK)
+		end = begin + ISA_BLOCK;
+	*at = from < end ? end : from;
+	return from < end ? copy_past(out, from, (size_t)(end - from)) : out;
 }
 
 struct slice json_unescape(struct slice raw, struct arena *into)
 {
 	const char *at = raw.at, *end = raw.len == 0 ? at : at + raw.len;
-	char room[ISA_BLOCK + CHUNK];
+	char room[2 * BLOCK_READS];
 
 	if (raw.len == 0 || memchr(at, '\\', raw.len) == NULL)
 		return raw;
@@ -160,10 +175,13 @@ struct slice json_unescape(struct slice raw, struct arena *into)
 	char *bytes = arena_take(into, raw.len + CHUNK), *out = bytes;
 	if (bytes == NULL)
 		return (struct slice){ NULL, 0 };
-	while (at < end) {
-		size_t left = (size_t)(end - at);
-		out = unescape_block(out, &at, block_at(at, end, room),
-				     left < ISA_BLOCK ? left : ISA_BLOCK);
-	}
+	while (end - at >= BLOCK_READS)
+		out = unescape_block(out, &at, end);
+	/* the rest where more may be read behind it, none of it a backslash */
+	const size_t left = (size_t)(end - at);
+	(void)memcpy(room, at, left);
+	(void)memset(room + left, 'x', sizeof(room) - left);
+	for (at = room; at < room + left;)
+		out = unescape_block(out, &at, room + left);
 	return slice_of(bytes, (size_t)(out - bytes));
 }
