@@ -3,7 +3,6 @@
 #include "codec/base/must.h"
 #include "codec/base/sha256.h"
 #include "codec/dialect_failure.h"
-#include "codec/dialect_names.h"
 #include "codec/dialect_request.h"
 #include "codec/dialect_text.h"
 #include "codec/json_escape.h"
@@ -91,6 +90,14 @@ void answer_set_usage(struct answer *a, struct usage usage)
 	a->usage = usage;
 }
 
+/* Block i is one of those that stay: it follows the *kept ones before it. */
+static inline void keep(struct answer *a, uint32_t *kept, uint32_t i)
+{
+	if (*kept != i)
+		a->blocks[*kept] = a->blocks[i];
+	++*kept;
+}
+
 /* ---- calls ---- */
 
 /* The arguments of a call as the text of an object: {} for nothing, out of a string where one holds
@@ -132,13 +139,13 @@ static void settle_calls(struct answer *a)
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < a->count && a->err == ERR_OK; i++) {
-		struct answer_block block = a->blocks[i];
-		if (block.kind == ANSWER_CALL && a->context->calls_forbidden) {
+		struct answer_block *block = &a->blocks[i];
+		if (block->kind == ANSWER_CALL && a->context->calls_forbidden) {
 			answer_adjust(a, ADJUST_UNKNOWN_BLOCK);
 			continue;
 		}
-		if (block.kind == ANSWER_CALL) {
-			struct slice object = args_object(a, block.args);
+		if (block->kind == ANSWER_CALL) {
+			struct slice object = args_object(a, block->args);
 			if (is_cut(a, i, object)) {
 				answer_adjust(a, ADJUST_INCOMPLETE_TOOL_USE);
 				continue;
@@ -146,60 +153,14 @@ static void settle_calls(struct answer *a)
 			if (slice_absent(object))
 				answer_fail(a, "The arguments of the provider's tool call are not "
 					       "a JSON object");
-			block.args = object;
+			block->args = object;
 		}
-		a->blocks[kept++] = block;
+		keep(a, &kept, i);
 	}
 	a->count = kept;
 }
 
-/* ---- names and ids ---- */
-
-/* The way from the provider's names to the server's. */
-static bool names_known(struct answer *a, struct name_table *known)
-{
-	const struct decode_context *context = a->context;
-
-	name_table_init(known, a->work, a->into);
-	for (uint32_t i = 0; i < context->tool_count; i++) {
-		struct slice plain = json_str_plain(context->tool_names[i], a->into);
-		uint32_t at = slice_absent(plain) ? NAME_NONE : name_table_put(known, plain);
-		if (at == NAME_NONE)
-			return false;
-		known->entries[at].value = context->tool_names[i];
-		known->entries[at].taken = true; /* was offered */
-	}
-	for (uint32_t i = 0; i < context->alias_count; i++) {
-		const struct tool_alias *alias = &context->aliases[i];
-		struct slice plain = json_str_plain(alias->name, a->into);
-		if (slice_absent(plain))
-			return false;
-		uint32_t own = name_table_find(known, plain),
-			 at = name_table_put(known, alias->alias);
-		if (at == NAME_NONE)
-			return false;
-		known->entries[at].value = alias->name;
-		known->entries[at].taken = own != NAME_NONE && known->entries[own].taken;
-	}
-	return true;
-}
-
-static struct slice name_back(struct answer *a, const struct name_table *known, struct slice raw)
-{
-	struct slice plain = json_str_plain(raw, a->into);
-
-	if (slice_absent(plain)) {
-		answer_no_memory(a);
-		return raw;
-	}
-	uint32_t at = name_table_find(known, plain);
-	if (at == NAME_NONE || !known->entries[at].taken)
-		answer_adjust(a, ADJUST_UNKNOWN_TOOL_NAME);
-	return at == NAME_NONE ? raw : known->entries[at].value;
-}
-
-/* The answer's id, or 96 random bits in hex where it has none. */
-static struct slice answer_id(struct answer *a)
+struct slice answer_id(struct answer *a)
 {
 	enum { HEX = 2 * sizeof(a->from->chance) };
 
@@ -215,45 +176,6 @@ static struct slice answer_id(struct answer *a)
 	return a->id;
 }
 
-/* "call_" + answer id + "_" + position among the calls. */
-static struct slice invented_id(struct answer *a, uint32_t position)
-{
-	struct gather g;
-
-	gather_init(&g, a->into);
-	gather_lit(&g, "call_");
-	gather_raw(&g, answer_id(a));
-	gather_lit(&g, "_");
-	gather_uint(&g, position);
-	return gather_flat(&g, a->into);
-}
-
-static void name_calls(struct answer *a)
-{
-	struct name_table known;
-	struct call_ids ids;
-	uint32_t position = 0;
-
-	call_ids_init(&ids, CALL_ID_ANY, a->work, a->into);
-	for (uint32_t i = 0; i < a->count && a->err == ERR_OK; i++) {
-		struct answer_block *block = &a->blocks[i];
-		if (block->kind != ANSWER_CALL)
-			continue;
-		if (position == 0 && !names_known(a, &known)) {
-			answer_no_memory(a);
-			return;
-		}
-		block->name = name_back(a, &known, block->name);
-		if (block->id.len == 0)
-			block->id = invented_id(a, position);
-		position++;
-		if (!slice_absent(block->id))
-			block->id = call_id_use(&ids, block->id);
-		if (slice_absent(block->id))
-			answer_no_memory(a);
-	}
-}
-
 /* ---- text ---- */
 
 /* Adjacent texts become one, empty ones none. */
@@ -262,13 +184,13 @@ static void join_texts(struct answer *a)
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < a->count;) {
-		struct answer_block block = a->blocks[i++];
-		size_t len = block.text.len;
-		uint32_t first = i - 1;
-		if (block.kind != ANSWER_TEXT) {
-			a->blocks[kept++] = block;
+		const uint32_t first = i++;
+		if (a->blocks[first].kind != ANSWER_TEXT) {
+			keep(a, &kept, first);
 			continue;
 		}
+		struct answer_block block = a->blocks[first];
+		size_t len = block.text.len;
 		for (; i < a->count && a->blocks[i].kind == ANSWER_TEXT; i++) {
 			len += a->blocks[i].text.len;
 			if (block.text.len == 0)
@@ -533,7 +455,7 @@ enum err answer_finish(struct answer *a, struct sampling_result *result,
 	if (a->err == ERR_OK)
 		emulate_stop(a);
 	if (a->err == ERR_OK)
-		name_calls(a);
+		answer_name_calls(a);
 	if (a->err == ERR_OK)
 		text_to_call(a);
 	return give_result(a, result, failure);

@@ -64,6 +64,13 @@ static inline void answer_adjust(struct answer *a, enum adjustment adjustment)
 	a->adjustments |= ADJUST_BIT(adjustment);
 }
 
+/* The answer's id, or 96 random bits in hex where it has none: raw; absent, and the answer has failed, when
+ * memory is exhausted. */
+struct slice answer_id(struct answer *a);
+
+/* Gives the calls the names that the server knows, and each an id of its own (dialect_answer_names.c). */
+void answer_name_calls(struct answer *a);
+
 /* Blocks to result, or failure (failure_unusable). */
 MUST_USE enum err answer_finish(struct answer *a, struct sampling_result *result,
 				struct provider_failure *failure);
@@ -152,11 +159,12 @@ static inline __attribute__((always_inline)) bool answer_next(struct json_reader
 			reader_leave(r, at);
 			return false;
 		}
-		if (*at == ',' && (fields->seen & bit) == 0 && answer_name_at(r, name, at + 1)) {
+		const char *quote = *at == ',' ? at + 1 : r->fresh ? at : NULL;
+		if (quote != NULL && (fields->seen & bit) == 0 && answer_name_at(r, name, quote)) {
 			*member = fields->next;
 			fields->seen |= bit;
 			fields->next = *member + 1 < fields->count ? *member + 1 : 0;
-			answer_go_to_value(r, at + name->len + 3);
+			answer_go_to_value(r, quote + name->len + 2);
 			return true;
 		}
 	}

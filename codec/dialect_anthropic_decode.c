@@ -63,13 +63,52 @@ static void read_counters(struct json_reader *r, struct usage *counters)
 		}
 }
 
+/* Steps over what the caches hold by their age, if that comes next. False: it is another kind of that. */
+static bool guess_cache_details(struct json_reader *r)
+{
+	uint64_t other;
+
+	if (!json_guess_lit(r, ",\"cache_creation\":{\"ephemeral_5m_input_tokens\":"))
+		return true;
+	return json_guess_uint(r, &other) && json_guess_lit(r, ",\"ephemeral_1h_input_tokens\":") &&
+	       json_guess_uint(r, &other) && json_guess_lit(r, "}");
+}
+
+/* Reads counters that are written as they mostly are, no member but these, in this order. False: they are
+ * not, nothing happened. */
+static bool guess_counters(struct json_reader *r, struct usage *counters)
+{
+	const char *brace = r->at;
+	struct usage read = *counters;
+
+	if (r->depth + 2 <= r->limits.depth_max && json_guess_lit(r, "{\"input_tokens\":") &&
+	    json_guess_uint(r, &read.input) &&
+	    json_guess_lit(r, ",\"cache_creation_input_tokens\":") &&
+	    json_guess_uint(r, &read.cache_write) &&
+	    json_guess_lit(r, ",\"cache_read_input_tokens\":") &&
+	    json_guess_uint(r, &read.cache_read) && guess_cache_details(r) &&
+	    json_guess_lit(r, ",\"output_tokens\":") && json_guess_uint(r, &read.output)) {
+		(void)json_guess_lit(r, ",\"service_tier\":\"standard\"");
+		if (answer_is_at(r, '}')) {
+			r->at++;
+			read.known = true;
+			*counters = read;
+			return true;
+		}
+	}
+	r->at = brace;
+	return false;
+}
+
 void anthropic_read_usage(struct answer *a, struct json_reader *r, struct usage *counters)
 {
 	struct usage usage;
 
-	if (!answer_enter(r))
-		return;
-	read_counters(r, counters);
+	if (!guess_counters(r, counters)) {
+		if (!answer_enter(r))
+			return;
+		read_counters(r, counters);
+	}
 	/* each is below 2^63, so two of them cannot overflow; three could */
 	usage = *counters;
 	if (__builtin_add_overflow(usage.input + usage.cache_read, usage.cache_write, &usage.input))
@@ -164,6 +203,26 @@ static bool read_guessed_text(struct json_reader *r, struct json_fields *fields,
 	return true;
 }
 
+/* A call begins like this. */
+static bool read_guessed_call(struct json_reader *r, struct json_fields *fields,
+			      struct answer_block *block)
+{
+	const char *brace = r->at;
+
+	if (!json_guess_string_lit(r, "{\"type\":\"tool_use\",\"id\":\"", &block->id) ||
+	    !json_guess_string_lit(r, ",\"name\":\"", &block->name) ||
+	    !json_guess_lit(r, ",\"input\":")) {
+		if (r->fault.err == ERR_OK)
+			r->at = brace;
+		*block = (struct answer_block){ 0 };
+		return false;
+	}
+	fields->seen = 1 << PART_TYPE | 1 << PART_ID | 1 << PART_NAME | 1 << PART_INPUT;
+	if (json_resume_object(r, brace))
+		(void)json_skip(r, &block->args);
+	return true;
+}
+
 static void read_block(struct answer *a, struct json_reader *r)
 {
 	struct json_fields fields = JSON_FIELDS(part_names);
@@ -172,6 +231,8 @@ static void read_block(struct answer *a, struct json_reader *r)
 
 	if (read_guessed_text(r, &fields, &block))
 		type = SLICE("text");
+	else if (read_guessed_call(r, &fields, &block))
+		type = SLICE("tool_use");
 	else if (!json_enter_object(r))
 		return;
 	if (!json_guess_end(r))

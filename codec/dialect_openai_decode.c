@@ -89,6 +89,32 @@ static void add_call(struct answer *a, const struct answer_block *call)
 	answer_add(a, *call);
 }
 
+/* Reads a call that is written as it mostly is. False: it is not, nothing happened, or the reader has
+ * failed. */
+static bool read_guessed_call(struct json_reader *r, struct answer_block *call)
+{
+	const char *brace = r->at, *args;
+	struct slice raw;
+
+	if (r->depth + 2 > r->limits.depth_max ||
+	    !json_guess_string_lit(r, "{\"id\":\"", &call->id) ||
+	    !json_guess_string_lit(r, ",\"type\":\"function\",\"function\":{\"name\":\"",
+				   &call->name) ||
+	    !json_guess_lit(r, ",\"arguments\":"))
+		goto other;
+	args = r->at;
+	if (!answer_is_at(r, '"') || !json_take_string(r, &raw))
+		goto other;
+	call->args = slice_of(args, (size_t)(r->at - args));
+	if (json_guess_lit(r, "}}"))
+		return true;
+other:
+	if (r->fault.err == ERR_OK)
+		r->at = brace;
+	*call = (struct answer_block){ .kind = ANSWER_CALL };
+	return false;
+}
+
 static void read_call(struct answer *a, struct json_reader *r)
 {
 	enum { ID, TYPE, FUNCTION, INDEX };
@@ -103,6 +129,10 @@ static void read_call(struct answer *a, struct json_reader *r)
 	struct slice type = { NULL, 0 };
 	uint32_t member;
 
+	if (read_guessed_call(r, &call)) {
+		add_call(a, &call);
+		return;
+	}
 	if (!json_enter_object(r))
 		return;
 	while (answer_next(r, &fields, &member))
@@ -371,15 +401,43 @@ static void read_counters(struct json_reader *r, struct usage *usage, uint64_t *
 		}
 }
 
+/* Reads counters as OpenAI writes them. False: they are written otherwise, nothing happened. */
+static bool guess_counters(struct json_reader *r, struct usage *usage)
+{
+	const char *brace = r->at;
+	struct usage read = *usage;
+	uint64_t other;
+
+	if (r->depth + 2 <= r->limits.depth_max && json_guess_lit(r, "{\"prompt_tokens\":") &&
+	    json_guess_uint(r, &read.input) && json_guess_lit(r, ",\"completion_tokens\":") &&
+	    json_guess_uint(r, &read.output) && json_guess_lit(r, ",\"total_tokens\":") &&
+	    json_guess_uint(r, &other) &&
+	    json_guess_lit(r, ",\"prompt_tokens_details\":{\"cached_tokens\":") &&
+	    json_guess_uint(r, &read.cache_read) &&
+	    json_guess_lit(r, ",\"audio_tokens\":0},\"completion_tokens_details\":"
+			      "{\"reasoning_tokens\":") &&
+	    json_guess_uint(r, &read.reasoning) &&
+	    json_guess_lit(r, ",\"audio_tokens\":0,\"accepted_prediction_tokens\":0,"
+			      "\"rejected_prediction_tokens\":0}}")) {
+		read.known = true;
+		*usage = read;
+		return true;
+	}
+	r->at = brace;
+	return false;
+}
+
 /* Input and output are whole here. DeepSeek counts cache hits in a member of its own. */
 void openai_read_usage(struct answer *a, struct json_reader *r)
 {
 	struct usage usage = { 0 };
 	uint64_t hits = 0;
 
-	if (!answer_enter(r))
-		return;
-	read_counters(r, &usage, &hits);
+	if (!guess_counters(r, &usage)) {
+		if (!answer_enter(r))
+			return;
+		read_counters(r, &usage, &hits);
+	}
 	if (usage.cache_read == 0)
 		usage.cache_read = hits;
 	if (usage.known)
