@@ -227,6 +227,12 @@ void metrics_away(struct metrics_worker *m, enum metrics_away decision, uint64_t
 	cell_add(&single[SINGLE_AWAY_NANO], usd);
 }
 
+void metrics_state_away(struct metrics_worker *m, enum metrics_state_away what)
+{
+	must(what < STATE_AWAYS);
+	cell_add(&metrics_row(m, TABLE_SINGLE, 0)[SINGLE_STATE_AWAY + what], 1);
+}
+
 void metrics_store_mode(struct metrics_worker *m, bool used, bool away)
 {
 	atomic_store_explicit(&m->store_used, used ? 1 : 0, memory_order_relaxed);

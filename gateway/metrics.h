@@ -70,6 +70,9 @@ enum metrics_away {
 	AWAY_DECISIONS
 };
 void metrics_away(struct metrics_worker *m, enum metrics_away decision, uint64_t usd);
+/* One question about sessions and loops, or one note of them, that the shared store did not get in time. */
+enum metrics_state_away { STATE_AWAY_RECALL, STATE_AWAY_NOTE, STATE_AWAYS };
+void metrics_state_away(struct metrics_worker *m, enum metrics_state_away what);
 /* Whether the shared store decides now, for this worker. */
 void metrics_store_mode(struct metrics_worker *m, bool used, bool away);
 /* Whether it is so for any worker. */

@@ -35,7 +35,8 @@ enum {
 	SINGLE_STORE = SINGLE_STORE_RESULT + STORE_RESULTS,   /* a histogram */
 	SINGLE_AWAY = SINGLE_STORE + HISTOGRAM_CELLS,         /* one per enum metrics_away */
 	SINGLE_AWAY_NANO = SINGLE_AWAY + AWAY_DECISIONS,
-	SINGLE_CELLS
+	SINGLE_STATE_AWAY, /* one per enum metrics_state_away */
+	SINGLE_CELLS = SINGLE_STATE_AWAY + STATE_AWAYS
 };
 
 enum metrics_table {

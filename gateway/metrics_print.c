@@ -302,6 +302,12 @@ static void print_store(struct metrics *metrics, const metrics_cell *single,
 		metrics_print_sample(METRIC_LIMITER_MODE, &value, modes[i], out);
 	}
 	print_away(single, away_usd_bound, out);
+	metrics_print_head(METRIC_STATE_AWAY, out);
+	for (size_t i = 0; i < STATE_AWAYS; i++) {
+		const struct slice value = slice_str(i == STATE_AWAY_RECALL ? "recall" : "note");
+		metrics_print_sample(METRIC_STATE_AWAY, &value,
+				     metrics_get(&single[SINGLE_STATE_AWAY + i]), out);
+	}
 	metrics_print_head(METRIC_STORE_COMMANDS, out);
 	for (size_t i = 0; i < STORE_RESULTS; i++) {
 		const struct slice value = slice_str(results[i]);

@@ -157,6 +157,10 @@ static void on_done(void *owner, const struct redis_request *request, enum redis
 	struct reservation *reservation = request->reservation;
 	struct redis_verdict verdict;
 
+	if (request->kind == REDIS_GUEST) {
+		request->guest->done(request->guest, request, outcome, reply);
+		return;
+	}
 	if (request->kind == REDIS_READ) {
 		store_redis_note_read(request, outcome, reply);
 		return;
@@ -187,6 +191,8 @@ static void on_late(void *owner, struct redis_request *request)
 {
 	struct reservation *reservation = request->reservation;
 
+	if (request->kind == REDIS_GUEST)
+		request->guest->late(request->guest, request);
 	if (reservation == NULL)
 		return;
 	request->reservation = NULL;
@@ -279,6 +285,12 @@ static void on_renew(struct net_timer *timer)
 	net_timer_set(redis->loop, timer, net_now(redis->loop) + RENEW_EVERY);
 }
 
+static void tell_guests(struct store_redis *redis, bool ready)
+{
+	for (struct redis_guest *guest = redis->guests; guest != NULL; guest = guest->next)
+		guest->settled(guest, ready);
+}
+
 /* Places were taken and given back without Redis: what it holds of this worker is replaced. */
 static void on_ready(void *owner)
 {
@@ -291,6 +303,7 @@ static void on_ready(void *owner)
 	store_redis_end_waiting(redis);
 	renew(redis);
 	flush(redis);
+	tell_guests(redis, true);
 }
 
 static void on_unready(void *owner)
@@ -304,6 +317,7 @@ static void on_unready(void *owner)
 static void on_failed(void *owner)
 {
 	store_redis_end_waiting(owner);
+	tell_guests(owner, false);
 }
 
 static void on_measured(void *owner, enum redis_outcome outcome, bool late, nsec_t took)
@@ -521,6 +535,13 @@ struct store_redis *store_redis_new(struct net_loop *loop, const struct config_s
 struct store *store_redis_store(struct store_redis *redis)
 {
 	return &redis->store;
+}
+
+struct redis_link *store_redis_join(struct store_redis *redis, struct redis_guest *guest)
+{
+	guest->next = redis->guests;
+	redis->guests = guest;
+	return redis->link;
 }
 
 void store_redis_resolved(struct store_redis *redis, const struct upstream_address *addresses,

@@ -16,6 +16,7 @@
 #include "gateway/net.h"
 #include "gateway/store.h"
 #include "gateway/store_question.h"
+#include "gateway/store_redis_link.h"
 #include "gateway/upstream.h"
 
 struct store_redis;
@@ -27,6 +28,9 @@ struct store_redis *store_redis_new(struct net_loop *loop, const struct config_s
 				    uint32_t worker, char *problem, size_t room);
 
 struct store *store_redis_store(struct store_redis *redis);
+
+/* The connection has another user from now on, for as long as the process lives. */
+struct redis_link *store_redis_join(struct store_redis *redis, struct redis_guest *guest);
 
 /* Answers it within a second or so: what was sent is answered or lost by then. On the loop's thread. */
 void store_redis_ask(struct store_redis *redis, struct store_question *question);

@@ -38,8 +38,11 @@ struct redis_part {
 	struct redis_change changes[REDIS_CHANGES_MAX];
 };
 
-/* What limits.lua is asked, by its numbers; or something else. */
-enum redis_kind { REDIS_TELL, REDIS_CLAIM, REDIS_TOP_UP, REDIS_READ, REDIS_BIRTH };
+/* What limits.lua is asked, by its numbers; or something else; or a guest's. */
+enum redis_kind { REDIS_TELL, REDIS_CLAIM, REDIS_TOP_UP, REDIS_READ, REDIS_BIRTH, REDIS_GUEST };
+
+enum { REDIS_ABOUT_BYTES = 16 };
+struct redis_guest;
 
 /* A request on its way: the link's part, then what the store wants to know when it is over. */
 struct redis_request {
@@ -53,6 +56,10 @@ struct redis_request {
 	uint64_t usd;                    /* likewise; or of the top-up */
 	struct reservation *reservation; /* of a claim; NULL: nobody waits any more */
 	struct asking *asking;           /* of a top-up and of what is read */
+	struct redis_guest *guest;       /* whose it is; what follows is the guest's */
+	void *waits;                     /* who asked; NULL: nobody waits (any more) */
+	uint32_t asked;
+	uint8_t about[REDIS_ABOUT_BYTES];
 	struct redis_part parts[REDIS_SCOPES_MAX];
 };
 
@@ -60,6 +67,19 @@ enum redis_outcome {
 	REDIS_ANSWERED,
 	REDIS_REFUSED, /* an error: nothing was done */
 	REDIS_LOST,    /* nobody knows whether it was done */
+};
+
+/* Whoever keeps something else in the same Redis: requests of kind REDIS_GUEST are told to it, and what
+ * becomes of the connection. */
+struct redis_guest {
+	/* As of redis_link_events. */
+	void (*done)(struct redis_guest *guest, const struct redis_request *request,
+		     enum redis_outcome outcome, const struct redisReply *reply);
+	void (*late)(struct redis_guest *guest, struct redis_request *request);
+	/* A connection is ready, perhaps to another server than before; or an attempt to make one has
+	 * failed. */
+	void (*settled)(struct redis_guest *guest, bool ready);
+	struct redis_guest *next; /* the host's */
 };
 
 struct redis_link_events {

@@ -1,13 +1,14 @@
-/* store_redis_script.h - lua/limits.lua as text, and its SHA-1, by which Redis knows it.
+/* store_redis_script.h - lua/limits.lua, recall.lua and remember.lua as texts, and their SHA-1, by which Redis
+ * knows them.
  *
- * The definitions are made by CMake from lua/limits.c.in. */
+ * The definitions are made by CMake from lua/script.c.in. */
 #ifndef GATEWAY_STORE_REDIS_SCRIPT_H
 #define GATEWAY_STORE_REDIS_SCRIPT_H
 
 #include <stddef.h>
 
-extern const char limits_lua[]; /* NUL-terminated */
-extern const size_t limits_lua_len;
-extern const char limits_lua_sha1[]; /* 40 hex digits */
+extern const char limits_lua[], recall_lua[], remember_lua[]; /* NUL-terminated */
+extern const size_t limits_lua_len, recall_lua_len, remember_lua_len;
+extern const char limits_lua_sha1[], recall_lua_sha1[], remember_lua_sha1[]; /* 40 hex digits */
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "codec/base/must.h"
 #include "codec/set.h"
+#include "gateway/state_redis.h"
 #include "gateway/worker_parts.h"
 
 #include <pthread.h>
@@ -482,6 +483,11 @@ static bool use_redis(struct worker *worker)
 		return false;
 	}
 	worker->store = store_redis_store(worker->redis);
+	struct state_redis *state = state_redis_new(worker->loop, worker->redis, args->state,
+						    &args->config->store, args->metrics);
+	if (state == NULL)
+		return false;
+	worker->state = state_redis_state(state);
 	return true;
 }
 

@@ -14,7 +14,7 @@ set(layers
 # A system or third-party header, and the files that may name it; the rest must go through those.
 set(owned_headers
 	"h2o(\\.h|/.*)                     gateway/(h2o|http_h2o|h2_guard|net_h2o)[a-z0-9_]*\\.h"
-	"hiredis/.*|hiredis\\.h            (gateway|tests/unit/gateway)/(test_)?store_redis[a-z0-9_]*\\.[ch]"
+	"hiredis/.*|hiredis\\.h            (gateway|tests/unit/gateway)/(test_)?(store|state)_redis[a-z0-9_]*\\.[ch]"
 	"event2/.*|event\\.h               gateway/(control|admin)[a-z0-9_]*\\.[ch]"
 	"yaml\\.h                          gateway/settings[a-z0-9_]*\\.[ch]"
 	"openssl/.*                        (codec/base/sha256\\.c|gateway/(tls|jwt)[a-z0-9_]*\\.[ch]|(bench|tests)/.*)"

@@ -39,6 +39,14 @@ METRIC(AWAY_USD, "sluice_away_usd_total", COUNTER, "", "US dollars",
        "Money reserved while Redis is not there: what all gateways together may have granted too much")
 METRIC(AWAY_USD_BOUND, "sluice_away_usd_bound", GAUGE, "", "US dollars",
        "The most that sluice_away_usd_total can grow in a UTC day: the sum of the tenants' on_store_failure.budget")
+METRIC(STATE_AWAY, "sluice_state_away_total", COUNTER, "what", "requests",
+       "Requests of sessions and tool loops while Redis is not there: a recall is answered with what this process knows, a note is known to this process only")
+METRIC(STATE_RECORDS, "sluice_state_records", GAUGE, "kind", "records",
+       "Sessions, tool loops, tool calls issued in them, and private blocks of answers in the memory of this process; those that have expired count until their place is looked at")
+METRIC(STATE_EVICTIONS, "sluice_state_evictions_total", COUNTER, "kind", "records",
+       "Records that went before their time, for want of room")
+METRIC(STATE_BLOCKS_BYTES, "sluice_state_blocks_bytes", GAUGE, "", "bytes",
+       "Memory that private blocks take, of store.blocks.bytes")
 METRIC(STORE_COMMANDS, "sluice_store_commands_total", COUNTER, "result", "commands",
        "Commands sent to Redis: ok, error, late (answered after store.deadline), lost (never answered)")
 METRIC(STORE_SECONDS, "sluice_store_seconds", HISTOGRAM, "", "seconds",

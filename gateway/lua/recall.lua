@@ -1,0 +1,44 @@
+-- What is known of a session, of a tool loop by its calls, and private blocks.
+--
+-- KEYS     the session, if one is asked for; calls; keys of blocks. All of one tenant: sluice:state:1:{tenant}...
+-- ARGV[1]  <BI4I4I4I4: 1 if a session is asked for; the number of calls; for how many ms a session and blocks
+--          that are found live on; how many bytes of blocks there may be in the answer
+-- ARGV[2]  what the key of a loop begins with, before the 32 digits of its id: those are known from calls only
+-- returns  the session's revision or nil; how many of the calls are known; the most rounds that one of them came
+--          after; of the loop with most tokens that one leads to: its id ('' if there is none), tokens, nano-USD;
+--          then blocks, each a text or nil
+--
+-- A session is a hash: revision, requests, tokens, usd. A loop is one, too: tokens, usd. A call is a string,
+-- <c32I4: the id of its loop, and the rounds it came after.
+local has_session, calls, session_ms, blocks_ms, room = struct.unpack('<BI4I4I4I4', ARGV[1])
+local answer = { false, 0, 0, '', '0', '0' }
+
+if has_session == 1 then
+	answer[1] = redis.call('HGET', KEYS[1], 'revision')
+	if answer[1] then redis.call('PEXPIRE', KEYS[1], session_ms) end
+end
+
+local seen, most = {}, -1
+for _, record in ipairs(calls > 0 and redis.call('MGET', unpack(KEYS, has_session + 1, has_session + calls)) or {}) do
+	if record and #record == 36 then
+		local id, rounds = struct.unpack('<c32I4', record)
+		answer[2] = answer[2] + 1
+		answer[3] = math.max(answer[3], rounds)
+		if not seen[id] then
+			seen[id] = true
+			local spent = redis.call('HMGET', ARGV[2] .. id, 'tokens', 'usd')
+			local tokens = tonumber(spent[1]) or 0
+			if tokens > most then
+				most, answer[4], answer[5], answer[6] = tokens, id, spent[1] or '0', spent[2] or '0'
+			end
+		end
+	end
+end
+
+for i = has_session + calls + 1, #KEYS do
+	local len, text = redis.call('STRLEN', KEYS[i]), false
+	if len <= room then text = redis.call('GETEX', KEYS[i], 'PX', blocks_ms) end
+	if text then room = room - len end
+	answer[#answer + 1] = text
+end
+return answer

@@ -1,0 +1,28 @@
+/* state_redis_wire.h - what lua/recall.lua and lua/remember.lua are asked, as bytes, and what they answer.
+ *
+ * Pure, but for memory. What Redis says is believed only as far as its form goes: anything else is as if
+ * it had said nothing. */
+#ifndef GATEWAY_STATE_REDIS_WIRE_H
+#define GATEWAY_STATE_REDIS_WIRE_H
+
+#include "gateway/config.h"
+#include "gateway/state.h"
+#include "gateway/store_redis_wire.h"
+
+/* Whether the note's blocks are to be kept: there are some, and they are not too large. */
+bool state_wire_keeps(const struct state_note *note, const struct config_blocks *blocks);
+
+/* `by_text`: with the script itself, which makes Redis know it. */
+void state_wire_recall(struct redis_buffer *to, const struct state_recall *recall,
+		       const struct config_blocks *blocks, bool by_text);
+void state_wire_note(struct redis_buffer *to, const struct state_note *note,
+		     const struct config_blocks *blocks, bool by_text);
+/* At most STATE_BLOCKS_MAX. */
+void state_wire_drop(struct redis_buffer *to, const struct state_key *tenant,
+		     const struct state_key *blocks, uint32_t count);
+
+/* Fills in what was asked. False: it is no answer to that, and what was filled in does not count. */
+MUST_USE bool state_wire_recalled(const struct redisReply *reply, struct state_recall *recall);
+MUST_USE bool state_wire_noted(const struct redisReply *reply, bool *ended);
+
+#endif

@@ -1,0 +1,294 @@
+/* state_redis_rig.h - a real Redis, and two gateways, each with a memory of its own, whose connections to it
+ * the test is. To be included once, as store_redis_rig.h. */
+#ifndef TESTS_STATE_REDIS_RIG_H
+#define TESTS_STATE_REDIS_RIG_H
+
+#include "tests/unit/gateway/store_redis_rig.h"
+
+#include "codec/sampling.h"
+#include "gateway/state_redis.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+enum { GATEWAYS = 2, EACH = 4096 };
+
+static char directory[] = "/tmp/sluice-redis-XXXXXX";
+static pid_t server;
+static redisContext *connection;
+static struct net_loop loop;
+static struct arena_pool pool;
+static struct arena arena;
+
+struct gateway {
+	struct store_redis *redis;
+	struct state_memory *memory;
+	struct state *state;
+};
+static struct gateway gateways[GATEWAYS], *const a = &gateways[0], *const b = &gateways[1];
+
+static const struct state_key tenant = { { 0xac, 0x3e } };
+
+/* ---- Redis ---- */
+
+static inline redisReply *ask(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	redisReply *reply = redisvCommand(connection, format, args);
+	va_end(args);
+	assert_non_null(reply);
+	if (reply->type == REDIS_REPLY_ERROR)
+		fail_msg("%s: %s", format, reply->str);
+	return reply;
+}
+
+static inline void command(const char *format, const char *argument)
+{
+	freeReplyObject(ask(format, argument));
+}
+
+static inline void one_answer(struct gateway *gateway)
+{
+	void *reply = NULL;
+
+	assert_int_equal(redisGetReply(connection, &reply), REDIS_OK);
+	const bool error = ((redisReply *)reply)->type == REDIS_REPLY_ERROR;
+	if (error && strncmp(((redisReply *)reply)->str, "NOSCRIPT", 8) != 0)
+		fail_msg("%s", ((redisReply *)reply)->str);
+	rig_answer(gateway->redis, error ? REDIS_REFUSED : REDIS_ANSWERED, reply);
+	freeReplyObject(reply);
+}
+
+/* Everything that a gateway has sent is done and answered, and what it sends then, too. */
+static inline void exchange(struct gateway *gateway)
+{
+	struct redis_buffer *out = &gateway->redis->link->out;
+
+	while (rig_waiting(gateway->redis) != 0) {
+		const uint64_t count = rig_waiting(gateway->redis);
+		assert_int_equal(redisAppendFormattedCommand(connection, out->at, out->len),
+				 REDIS_OK);
+		redis_buffer_clear(out);
+		for (uint64_t i = 0; i < count; i++)
+			one_answer(gateway);
+	}
+}
+
+static inline int start_server(void **state)
+{
+	char socket_path[64];
+
+	(void)state;
+	if (mkdtemp(directory) == NULL)
+		return -1;
+	(void)snprintf(socket_path, sizeof(socket_path), "%s/redis.sock", directory);
+	server = fork();
+	if (server == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)!freopen("/dev/null", "w", stdout);
+		(void)execlp("redis-server", "redis-server", "--port", "0", "--unixsocket",
+			     socket_path, "--save", "", "--dir", directory, (char *)NULL);
+		_exit(127);
+	}
+	do {
+		if (waitpid(server, NULL, WNOHANG) == server)
+			exit(77); /* there is no redis-server: ctest knows it as skipped */
+		redisFree(connection);
+		connection = redisConnectUnix(socket_path);
+		assert_non_null(connection);
+	} while (connection->err != 0);
+	return 0;
+}
+
+static inline int stop_server(void **state)
+{
+	char socket_path[64];
+
+	(void)state;
+	redisFree(connection);
+	(void)kill(server, SIGKILL);
+	(void)waitpid(server, NULL, 0);
+	(void)snprintf(socket_path, sizeof(socket_path), "%s/redis.sock", directory);
+	(void)unlink(socket_path);
+	return rmdir(directory);
+}
+
+/* ---- gateways ---- */
+
+static const struct config_store settings = {
+	.redis = true,
+	.deadline = 20 * MSEC,
+	.blocks = { .bytes = 1 << 20, .each = EACH, .ttl = 600 * SEC }
+};
+
+/* What its workers know is forgotten: the process is another one. */
+static inline void restart(struct gateway *gateway)
+{
+	const struct state_bounds bounds = { .sessions = 1000,
+					     .calls = 1000,
+					     .loops = 1000,
+					     .blocks_bytes = settings.blocks.bytes,
+					     .blocks_each = settings.blocks.each,
+					     .blocks_ttl = settings.blocks.ttl };
+
+	gateway->redis = rig_new(&loop, 8); /* lives until the process ends */
+	gateway->memory = state_memory_new(&bounds);
+	assert_non_null(gateway->memory);
+	struct state_redis *state = state_redis_new(&loop, gateway->redis, gateway->memory,
+						    &settings, gateway->redis->metrics);
+	assert_non_null(state);
+	gateway->state = state_redis_state(state);
+	rig_ready(gateway->redis);
+	exchange(gateway);
+}
+
+static inline int begin(void **state)
+{
+	(void)state;
+	loop = (struct net_loop){ .now = 100 * SEC, .wall_s = 1767571200 };
+	command("FLUSHALL", NULL);
+	command("SCRIPT FLUSH", NULL);
+	for (size_t i = 0; i < GATEWAYS; i++)
+		restart(&gateways[i]);
+	arena_init(&arena, &pool, 64 << 20);
+	return 0;
+}
+
+static inline int end(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < GATEWAYS; i++)
+		state_memory_free(gateways[i].memory);
+	arena_give(&arena);
+	arena_pool_fini(&pool);
+	return 0;
+}
+
+/* ---- requests ---- */
+
+static uint32_t done_count;
+
+static inline void on_recalled(struct state_recall *recall)
+{
+	(void)recall;
+	done_count++;
+}
+
+static inline void on_noted(struct state_note *note)
+{
+	(void)note;
+	done_count++;
+}
+
+static inline struct state_key key_of(enum state_kind kind, const char *name)
+{
+	return state_key_of(kind, SLICE("acme"), SLICE("billing"), SLICE(""), slice_str(name));
+}
+
+static inline void recall(struct gateway *gateway, struct state_recall *recall)
+{
+	const uint32_t before = done_count;
+
+	recall->tenant = tenant;
+	recall->arena = &arena;
+	recall->now = loop.now;
+	recall->done = on_recalled;
+	if (gateway->state->recall(gateway->state, recall) == STATE_DONE)
+		return;
+	exchange(gateway);
+	assert_int_equal(done_count, before + 1);
+}
+
+static inline void remember(struct gateway *gateway, struct state_note *note)
+{
+	const uint32_t before = done_count;
+
+	note->tenant = tenant;
+	note->now = loop.now;
+	note->done = on_noted;
+	if (gateway->state->remember(gateway->state, note) == STATE_DONE)
+		return;
+	exchange(gateway);
+	assert_int_equal(done_count, before + 1);
+}
+
+static inline struct state_recall session_at(struct gateway *gateway, const char *name)
+{
+	struct state_recall question = { .session = key_of(STATE_SESSION, name) };
+
+	recall(gateway, &question);
+	return question;
+}
+
+static inline void session_begins(struct gateway *gateway, const char *name)
+{
+	struct state_note note = { .session = key_of(STATE_SESSION, name),
+				   .begin_session = true,
+				   .revision = REVISION_2025_06_18 };
+
+	remember(gateway, &note);
+}
+
+static inline struct state_note session_ends(struct gateway *gateway, const char *name)
+{
+	struct state_note note = { .session = key_of(STATE_SESSION, name), .end_session = true };
+
+	remember(gateway, &note);
+	return note;
+}
+
+static inline struct state_note call_issued(struct gateway *gateway, const char *loop_name,
+					    const char *call, uint32_t rounds, uint64_t tokens,
+					    struct slice blocks)
+{
+	static struct state_key key;
+	struct state_note note = { .loop = key_of(STATE_LOOP, loop_name),
+				   .rounds = rounds,
+				   .tokens = tokens,
+				   .usd = 2 * tokens,
+				   .calls = &key,
+				   .call_count = 1,
+				   .blocks = blocks };
+
+	key = key_of(STATE_CALL, call);
+	remember(gateway, &note);
+	return note;
+}
+
+static inline struct state_loop loop_at(struct gateway *gateway, const char *const *calls,
+					uint32_t count)
+{
+	struct state_key keys[8];
+	struct state_recall question = { .calls = keys, .call_count = count };
+
+	assert_true(count <= COUNT_OF(keys));
+	for (uint32_t i = 0; i < count; i++)
+		keys[i] = key_of(STATE_CALL, calls[i]);
+	recall(gateway, &question);
+	return question.loop;
+}
+
+static inline struct state_loop loop_of_one(struct gateway *gateway, const char *call)
+{
+	return loop_at(gateway, &call, 1);
+}
+
+static inline struct slice blocks_at(struct gateway *gateway, const char *call)
+{
+	const struct state_key key = key_of(STATE_CALL, call);
+	struct state_recall question = { .blocks = &key, .block_count = 1 };
+
+	recall(gateway, &question);
+	assert_non_null(question.found);
+	return question.found[0];
+}
+
+#endif
