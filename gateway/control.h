@@ -14,6 +14,7 @@ struct control_args {
 	struct log_ring *const *rings; /* one per worker */
 	uint32_t worker_count;
 	struct metrics *metrics;
+	struct state_memory *state; /* of the process */
 	struct limit_table *limits;
 	struct tls_tickets *tickets; /* the supervisor's; new keys are made here */
 	const int *listen_fds;       /* of all workers */

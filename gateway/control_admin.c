@@ -210,6 +210,27 @@ static void print_tokens(const struct control *control, FILE *out)
 	}
 }
 
+static void print_state(const struct control *control, FILE *out)
+{
+	static const struct slice kinds[STATE_RECORDS] = {
+		[STATE_OF_SESSION] = SLICE_INIT("session"),
+		[STATE_OF_CALL] = SLICE_INIT("call"),
+		[STATE_OF_LOOP] = SLICE_INIT("loop"),
+		[STATE_OF_BLOCKS] = SLICE_INIT("blocks"),
+	};
+	struct state_figures figures;
+
+	state_memory_figures(control->args.state, &figures);
+	metrics_print_head(METRIC_STATE_RECORDS, out);
+	for (size_t i = 0; i < STATE_RECORDS; i++)
+		metrics_print_sample(METRIC_STATE_RECORDS, &kinds[i], figures.records[i], out);
+	metrics_print_head(METRIC_STATE_EVICTIONS, out);
+	for (size_t i = 0; i < STATE_RECORDS; i++)
+		metrics_print_sample(METRIC_STATE_EVICTIONS, &kinds[i], figures.evicted[i], out);
+	metrics_print_head(METRIC_STATE_BLOCKS_BYTES, out);
+	metrics_print_sample(METRIC_STATE_BLOCKS_BYTES, NULL, figures.blocks_bytes, out);
+}
+
 static void print_more(FILE *out, void *arg)
 {
 	const struct control *control = arg;
@@ -220,6 +241,7 @@ static void print_more(FILE *out, void *arg)
 	print_breakers(control, out);
 	print_keys(control, out);
 	print_tokens(control, out);
+	print_state(control, out);
 	control_checks_print(control->checks, out);
 	control_jwks_print(control->jwks, control_now(), out);
 }

@@ -117,6 +117,7 @@ int server_run(const struct server_args *args)
 		.rings = server.rings,
 		.worker_count = server.count,
 		.metrics = server.metrics,
+		.state = server.state,
 		.limits = server.limits,
 		.tickets = args->tickets,
 		.listen_fds = args->listen_fds,
