@@ -58,20 +58,58 @@ static void count_session(struct session_item *item, const struct state_note *no
 	item->used.usd = plus(item->used.usd, note->usd);
 }
 
+/* Sessions cost their callers nothing. In a shard without room the one that was not used for longest goes; but
+ * who has most of them, by a sample, makes room among his own, so that nobody pushes out all others. */
+static void make_room(struct state_memory *memory, struct shard *shard,
+		      const struct state_note *note)
+{
+	enum { SAMPLE = 32 };
+	const struct state_table *table = &shard->tables[STATE_OF_SESSION];
+	struct session_item *victim = NULL;
+	uint32_t place, count = 0;
+
+	if (!state_table_full(table))
+		return;
+	(void)memcpy(&place, note->session.at, sizeof(place)); /* chance: of a digest */
+	for (uint32_t i = 0; i < SAMPLE; i++) {
+		struct session_item *item = state_table_at(table, (place >> 1) + i);
+		if (!state_key_eq(&item->tenant, &note->tenant))
+			continue;
+		count++;
+		if (victim == NULL || item->head.due < victim->head.due)
+			victim = item;
+	}
+	if (count <= SAMPLE / 2)
+		return; /* the oldest goes */
+	shard_drop(memory, shard, STATE_OF_SESSION, victim);
+	shard->evicted[STATE_OF_SESSION]++;
+}
+
+static struct session_item *begin_session(struct state_memory *memory, struct shard *shard,
+					  const struct state_note *note)
+{
+	struct session_item *item =
+		shard_find(memory, shard, STATE_OF_SESSION, &note->session, note->now);
+
+	if (item == NULL)
+		make_room(memory, shard, note);
+	item = shard_find_or_add(memory, shard, STATE_OF_SESSION, &note->session, note->now,
+				 STATE_SESSION_TTL);
+	item->tenant = note->tenant;
+	item->revision = note->revision;
+	item->here = STATE_HERE_NOTHING;
+	return item;
+}
+
 static void note_session(struct state_memory *memory, struct state_note *note)
 {
 	note->ended = false;
 	if (state_key_none(&note->session))
 		return;
 	struct shard *shard = shard_lock(memory, &note->session, STATE_OF_SESSION, note->now);
-	if (note->begin_session) {
-		struct session_item *fresh =
-			shard_find_or_add(memory, shard, STATE_OF_SESSION, &note->session,
-					  note->now, STATE_SESSION_TTL);
-		fresh->revision = note->revision;
-		fresh->here = STATE_HERE_NOTHING;
-	}
-	struct session_item *item = find_session(memory, shard, &note->session, note->now);
+	struct session_item *item =
+		note->begin_session ? begin_session(memory, shard, note)
+				    : find_session(memory, shard, &note->session, note->now);
 	if (item != NULL)
 		count_session(item, note);
 	if (item != NULL && note->end_session) {

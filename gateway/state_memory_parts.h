@@ -16,6 +16,7 @@ enum {
 
 struct session_item {
 	struct state_item head;
+	struct state_key tenant; /* whose it is */
 	struct state_used used;
 	uint32_t revision;
 	enum state_here here;

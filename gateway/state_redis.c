@@ -114,7 +114,9 @@ static void catch_up(struct state_redis *redis, const struct state_recall *recal
 static void join_session(struct state_redis *redis, struct state_recall *recall,
 			 const struct state_recall *mine)
 {
-	struct state_note note = { .session = recall->session, .now = recall->now };
+	struct state_note note = { .tenant = recall->tenant,
+				   .session = recall->session,
+				   .now = recall->now };
 	const bool known = recall->session_is == STATE_SESSION_KNOWN;
 	const bool known_here = mine->session_is == STATE_SESSION_KNOWN;
 

@@ -133,6 +133,12 @@ void *state_table_oldest(struct state_table *table)
 	return table->oldest == 0 ? NULL : item_at(table, table->oldest);
 }
 
+void *state_table_at(const struct state_table *table, uint32_t place)
+{
+	must(state_table_full(table));
+	return item_at(table, place % table->most + 1);
+}
+
 void state_table_remove(struct state_table *table, void *item)
 {
 	struct state_item *head = item;

@@ -46,6 +46,9 @@ void *state_table_add(struct state_table *table, const struct state_key *key, ns
 /* The one to go next; NULL when there is none. */
 void *state_table_oldest(struct state_table *table);
 
+/* Of a full table, the record at any place; places go round. For samples. */
+void *state_table_at(const struct state_table *table, uint32_t place);
+
 void state_table_remove(struct state_table *table, void *item);
 
 static inline bool state_table_full(const struct state_table *table)

@@ -106,6 +106,21 @@ static void a_place_that_is_used_again_holds_nothing_of_before(void **state)
 	assert_null(find(1));
 }
 
+static void every_place_of_a_full_table_has_its_record(void **state)
+{
+	uint64_t seen = 0;
+
+	(void)state;
+	begin(5);
+	for (uint32_t n = 0; n < 5; n++)
+		add(n, n);
+	for (uint32_t place = 7; place < 12; place++) { /* they go round */
+		const struct number *item = state_table_at(&table, place);
+		seen |= UINT64_C(1) << item->value;
+	}
+	assert_int_equal(seen, 31);
+}
+
 static void a_table_of_one_bucket_finds_all(void **state)
 {
 	(void)state;
@@ -187,6 +202,7 @@ int main(void)
 		cmocka_unit_test_teardown(what_was_added_is_found_and_nothing_else, end),
 		cmocka_unit_test_teardown(the_oldest_is_the_one_not_used_for_longest, end),
 		cmocka_unit_test_teardown(a_place_that_is_used_again_holds_nothing_of_before, end),
+		cmocka_unit_test_teardown(every_place_of_a_full_table_has_its_record, end),
 		cmocka_unit_test_teardown(a_table_of_one_bucket_finds_all, end),
 		cmocka_unit_test_teardown(any_row_of_steps_leaves_what_a_list_has, end),
 	};
