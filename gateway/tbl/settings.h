@@ -30,7 +30,7 @@ SETTING(MAIN, "limits.body_bytes", SIZE, body_bytes, 1024, "16MiB", 1073741824, 
 SETTING(MAIN, "limits.connections", COUNT, connections, 1, "20000", 1000000, RELOAD, "open connections of callers, all workers together")
 SETTING(MAIN, "limits.unfinished_bytes", SIZE, unfinished_bytes, 1048576, "256MiB", 1099511627776, RELOAD, "request bodies that have not come to their end, all connections together; each worker has its share, one body at least")
 SETTING(MAIN, "drain", DURATION, drain, 0, "(longest provider total + 30s)", 86400 * SEC, RELOAD, "time that requests in flight have to finish at shutdown")
-CHOICE(MAIN, "store.kind", store_kind, "memory|redis", "memory", RESTART, "where limits are kept: this machine alone, or a Redis that gateways share")
+CHOICE(MAIN, "store.kind", store_kind, "memory|redis", "memory", RESTART, "where limits, sessions and tool loops are kept: this machine alone, or a Redis that gateways share")
 SETTING(MAIN, "store.url", SECRET, store_url, 1, "(none)", 2048, RESTART, "redis://, rediss:// (TLS) or unix:// of kind redis: redis://USER:PASSWORD@HOST:PORT/DATABASE")
 SETTING(MAIN, "store.ca", PATH, store_ca, 1, "(the system's)", 4096, RESTART, "PEM file of the certificate authority of a rediss:// store")
 SETTING(MAIN, "store.deadline", DURATION, store_deadline, 1 * MSEC, "(20ms)", 10 * SEC, RESTART, "how long a request waits for Redis; after that on_store_failure decides")

@@ -90,6 +90,22 @@ class Together(StateCase):
             self.assertNotIn(session, key)
             self.assertNotIn("acme", key)
 
+    def test_a_user_may_do_what_the_documentation_says_and_no_more(self):
+        words = []
+        for page in ("limits", "state"):
+            with open(os.path.join(harness.SOURCE, "deploy", "docs", page + ".md"), encoding="utf-8") as file:
+                words += next(line for line in file if line.startswith(("    ~sluice:", "    +"))).split()
+        self.redis.ask("ACL", "SETUSER", "sluice", "on", ">word", *words)
+        self.redis.url = self.redis.url.replace("redis://", "redis://sluice:word@")
+        a, b = self.pair()
+        session = self.begin(a)
+        self.assertTrue(self.known(b, session))
+        self.assert_result(b.sample("hello", {"Mcp-Session-Id": session}))
+        self.assertEqual(self.end(b, session), 204)
+        self.assertFalse(self.known(a, session))
+        for gateway in (a, b):
+            self.assertEqual(gateway.metrics().sum("sluice_store_commands_total", result="error"), 0)
+
     def test_what_is_kept_is_counted(self):
         a = self.start()
         sessions = {self.begin(a) for _ in range(5)}
