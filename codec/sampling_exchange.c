@@ -1,35 +1,93 @@
 #include "codec/sampling_exchange.h"
 
+#include "codec/dialect.h"
+
 /* ---- the request's part ---- */
 
-static bool is_assistant(struct slice message)
+/* What matters of a message. */
+struct turn {
+	bool assistant;
+	bool calls_schema; /* a call of `__schema__` is in it */
+	bool results_only; /* nothing but results of calls */
+};
+
+/* The string that is next is `wanted`; whatever it is, it is consumed. */
+static bool take_is(struct json_reader *r, struct slice wanted)
 {
+	struct slice raw;
+
+	if (json_peek(r) == JSON_STRING)
+		return json_string(r, &raw) && json_str_eq(raw, wanted);
+	(void)json_skip(r, NULL);
+	return false;
+}
+
+static void read_block(struct json_reader *r, struct turn *turn)
+{
+	struct slice key;
+	bool result = false;
+
+	if (json_peek(r) != JSON_OBJECT || !json_enter_object(r)) {
+		(void)json_skip(r, NULL);
+		return;
+	}
+	while (json_next_key(r, &key))
+		if (json_str_eq(key, SLICE("type")))
+			result = take_is(r, SLICE("tool_result"));
+		else if (json_str_eq(key, SLICE("name")))
+			turn->calls_schema |= take_is(r, SLICE(SCHEMA_TOOL_NAME));
+		else
+			(void)json_skip(r, NULL);
+	turn->results_only &= result;
+}
+
+static void read_content(struct json_reader *r, struct turn *turn)
+{
+	turn->results_only = true;
+	if (json_peek(r) != JSON_ARRAY)
+		read_block(r, turn);
+	else if (json_enter_array(r))
+		while (json_next_item(r))
+			read_block(r, turn);
+}
+
+static struct turn read_turn(struct slice message)
+{
+	struct turn turn = { .assistant = false };
 	struct json_reader r;
-	struct slice key, role = { NULL, 0 };
+	struct slice key;
 
 	json_open(&r, message, NULL, NULL);
 	for (bool open = json_enter_object(&r); open && json_next_key(&r, &key);)
-		if (!json_str_eq(key, SLICE("role")) || json_peek(&r) != JSON_STRING)
-			(void)json_skip(&r, NULL);
+		if (json_str_eq(key, SLICE("role")))
+			turn.assistant = take_is(&r, SLICE("assistant"));
+		else if (json_str_eq(key, SLICE("content")))
+			read_content(&r, &turn);
 		else
-			(void)json_string(&r, &role);
-	return json_str_eq(role, SLICE("assistant"));
+			(void)json_skip(&r, NULL);
+	return turn;
 }
 
-/* From the first message behind the last assistant turn to the end of the last one. */
-static struct slice behind_assistant(struct json_reader *r)
+/* What is not in the history yet, in one piece: from the first message behind the last assistant turn to the
+ * end of the last one. The result of a call of `__schema__` came with the exchange that has the call. */
+static struct slice new_messages(struct json_reader *r)
 {
 	struct slice message, found = SLICE("");
+	bool closing = false;
 
 	if (json_peek(r) != JSON_ARRAY || !json_enter_array(r))
 		return found;
-	while (json_next_item(r) && json_skip(r, &message))
-		if (is_assistant(message))
+	while (json_next_item(r) && json_skip(r, &message)) {
+		const struct turn turn = read_turn(message);
+		if (turn.assistant) {
 			found = SLICE("");
-		else if (found.len == 0)
-			found = message;
-		else
+			closing = turn.calls_schema;
+		} else if (found.len != 0) {
 			found.len = (size_t)(message.at + message.len - found.at);
+		} else if (!closing || !turn.results_only) {
+			found = message;
+		}
+	}
 	return found;
 }
 
@@ -42,7 +100,7 @@ struct exchange exchange_of(struct slice params, bool structured)
 	json_open(&r, params, NULL, NULL);
 	for (bool open = json_enter_object(&r); open && json_next_key(&r, &key);)
 		if (json_str_eq(key, SLICE("messages")))
-			exchange.request = behind_assistant(&r);
+			exchange.request = new_messages(&r);
 		else
 			(void)json_skip(&r, NULL);
 	return exchange;

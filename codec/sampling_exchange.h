@@ -2,8 +2,9 @@
  * `sluice/exchange`).
  *
  * Appended to a history they are closed: the request's messages behind its last assistant turn (what was
- * before is in the history already), the answer as the result has it, and behind a call of `__schema__`
- * a minimal result, as nobody else gives one. Other calls are the caller's to answer. */
+ * before is in the history already, and so is the result of a `__schema__` call), the answer as the result
+ * has it, and behind a call of `__schema__` a minimal result, as nobody else gives one. Other calls are
+ * the caller's to answer. */
 #ifndef CODEC_SAMPLING_EXCHANGE_H
 #define CODEC_SAMPLING_EXCHANGE_H
 

@@ -29,11 +29,6 @@ def need(condition, message, **more):
         raise Refused(message, **more)
 
 
-def given(name):
-    """What the tool of that name is called with."""
-    return {"answer": "42"} if name == "__schema__" else {"city": "Paris"}
-
-
 class Host:
     path = "/v1/chat/completions"
     query = ""
@@ -162,8 +157,12 @@ class Host:
                 "prompt_tokens_details": {"cached_tokens": 5},
                 "completion_tokens_details": {"reasoning_tokens": 4}}
 
+    def given(self, name):
+        """What the tool of that name is called with."""
+        return {"answer": "42"} if name == "__schema__" else {"city": "Paris"}
+
     def arguments(self, name):
-        return json.dumps(given(name))
+        return json.dumps(self.given(name))
 
     call_id = "call_abc"
 
@@ -300,7 +299,7 @@ class Vllm(Host):
         return {"object": "error", "message": str(refused), "type": "BadRequestError", "code": refused.status}
 
     def arguments(self, name):
-        return json.dumps(json.dumps(given(name)))
+        return json.dumps(json.dumps(self.given(name)))
 
     def adapt(self, answer, choice, message, order):
         message["reasoning_content"] = "hm"
@@ -367,7 +366,7 @@ class Mistral(Host):
         need(last["role"] in ("user", "tool") or last.get("prefix") is True, "Expected last role User or Tool")
 
     def arguments(self, name):
-        return given(name)
+        return self.given(name)
 
     def adapt(self, answer, choice, message, order):
         if isinstance(message["content"], str):
@@ -503,7 +502,7 @@ class Messages(Host):
     def answer(self, body, order):
         if order[0] == "call":
             name = body["tools"][0]["name"]
-            content = [{"type": "tool_use", "id": "toolu_1", "name": name, "input": given(name)}]
+            content = [{"type": "tool_use", "id": "toolu_1", "name": name, "input": self.given(name)}]
         else:
             content = [{"type": "text", "text": order[1]}]
         return {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": content,

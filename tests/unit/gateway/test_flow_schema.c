@@ -275,7 +275,8 @@ static void a_schema_that_no_answer_could_be_checked_by_is_refused(void **state)
 		(void)fprintf(out, ",%d", i);
 	(void)fprintf(out, "]}}}}]}}");
 	assert_int_equal(fclose(out), 0);
-	char *trace = play(b, text, 0, NULL, 0);
+	const struct outcome none[] = { GOOD };
+	char *trace = play(b, text, 0, none, 0);
 	assert_int_equal(b->flow.answer.status, 400);
 	assert_has(answer_text(b), "too large for answers to be checked");
 	free(trace);
@@ -362,6 +363,14 @@ static const struct {
 	{ "structured output that was cut short", ask_age, NULL, CUT_SHORT,
 	  "\"sluice/exchange\":[" HI
 	  ",{\"role\":\"assistant\",\"content\":{\"type\":\"text\",\"text\":\"I\"}}]}" },
+	{ "what closed an exchange is in the history already",
+	  "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sampling/createMessage\",\"params\":{"
+	  "\"maxTokens\":50,\"messages\":[" HI ",{\"role\":\"assistant\",\"content\":[" GIVES(
+		  "{\"age\":7}") "]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\","
+				 "\"toolUseId\":\"c1\",\"content\":[]}]}," HI "]" EXCHANGE "}}",
+	  NULL, CLAUDE_SAYS(TEXT("Hello")),
+	  "\"sluice/exchange\":[" HI
+	  ",{\"role\":\"assistant\",\"content\":{\"type\":\"text\",\"text\":\"Hello\"}}]}" },
 	{ "only what is new, as it was sent",
 	  LOOP(",\"tools\":[{\"name\":\"t\",\"inputSchema\":{\"type\":\"object\"}}]"), NULL,
 	  CLAUDE_SAYS(TEXT("Hello")),

@@ -1,0 +1,159 @@
+"""Structured output through the real binary: a request whose only tool is __schema__, to be called.
+
+Providers are stand-ins that check what they are sent and say what a test has for them, attempt by attempt,
+in one piece or as a stream."""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import harness
+import hosts
+import streams
+
+SCHEMA = {"type": "object", "properties": {"age": {"type": "integer", "minimum": 0}}, "required": ["age"],
+          "additionalProperties": False}
+ASK = {"tools": [{"name": "__schema__", "inputSchema": SCHEMA}], "toolChoice": {"mode": "required"}}
+GOOD, WRONG, WORSE = {"age": 7}, {"age": -1}, {}
+OPENAI, ANTHROPIC = "openai", "anthropic"
+BASES = {OPENAI: (hosts.Host, "/v1"), ANTHROPIC: (hosts.Messages, "/anthropic")}
+OUTPUT_TOKENS = 10  # of each answer of these
+
+
+def saying(base):
+    """A stand-in of that kind that says what `script` has next: words, or what the tool is called with."""
+
+    class Scripted(base):
+        key = None
+        members = base.members | {"output_config"}
+
+        def __init__(self, *script):
+            self.script = list(script)
+            super().__init__()
+
+        def order(self, body):
+            self.says = self.script.pop(0)
+            return ["say", self.says] if isinstance(self.says, str) else ["call"]
+
+        def given(self, name):
+            return self.says
+
+    return Scripted
+
+
+class Structured(harness.Case):
+    def start(self, dialect, *script, **profile):
+        base, path = BASES[dialect]
+        self.host = saying(base)(*script)
+        self.addCleanup(self.host.close)
+        provider = {"dialect": dialect, "endpoints": [{"url": self.host.url + path}], "keys": [harness.PROVIDER_KEY]}
+        if dialect == ANTHROPIC:
+            provider["version"] = "2023-06-01"
+        return self.gateway({
+            "workers": 1, "drain": "1s", "retries": {"floor": 1000}, "providers": {"p": provider},
+            "models": [harness.model("m", "p", profile=profile)],
+            "tenants": [{"id": "acme", "models": {"allow": ["*"]}, "capabilities": {"tools": True},
+                         "limits": {"tokens_per_minute": 100000000, "usd_per_day": 1000},
+                         "keys": [{"sha256": harness.sha256(harness.KEY)}]}]})
+
+    def ask(self, gateway, stream=False, **params):
+        """The JSON-RPC answer, and how the HTTP one was."""
+        meta = {"sluice/exchange": True, **({"progressToken": 1} if stream else {})}
+        answer = gateway.sample("how old?", headers={"Accept": streams.BOTH} if stream else {}, _meta=meta,
+                                **{**ASK, **params})
+        self.assertEqual(self.host.problems, [])
+        told = streams.events_of(answer.body)[-1] if answer.headers["content-type"] == "text/event-stream" \
+            else answer.json()
+        return answer, told
+
+    def input_of(self, told):
+        result = told["result"]
+        (call,) = result["content"]
+        self.assertEqual((result["stopReason"], call["type"], call["name"]), ("toolUse", "tool_use", "__schema__"))
+        return call["input"]
+
+    def assert_mended(self, told, gateway, answer):
+        self.assertEqual(self.input_of(told), GOOD)
+        meta = told["result"]["_meta"]
+        self.assertEqual(meta["sluice/route"]["attempts"], 2)
+        self.assertEqual(meta["sluice/usage"]["output_tokens"], 2 * OUTPUT_TOKENS)
+        line = gateway.log(answer.headers["sluice-request-id"])
+        self.assertEqual(line["attempts"], 2)
+        self.assertEqual(len(self.host.requests), 2)
+
+    # ---- how it is asked for
+
+    def test_each_way_of_asking_gives_a_call(self):
+        for dialect in (OPENAI, ANTHROPIC):
+            for how, script, profile in (
+                    ("forced", [GOOD], {}),
+                    ("automatic", [GOOD], {"forced_tool": False}),
+                    ("native", [json.dumps(GOOD)], {"structured_output": True})):
+                with self.subTest(dialect=dialect, how=how):
+                    gateway = self.start(dialect, *script, **profile)
+                    answer, told = self.ask(gateway)
+                    self.assertEqual((answer.status, self.input_of(told)), (200, GOOD), told)
+                    sent = self.host.requests[-1]
+                    self.assertEqual("tools" in sent, how != "native")
+                    self.assertEqual("response_format" in sent or "output_config" in sent, how == "native")
+
+    # ---- wrong answers
+
+    def test_a_wrong_answer_is_sent_back_with_what_is_wrong(self):
+        for dialect in (OPENAI, ANTHROPIC):
+            for how, script, profile in (
+                    ("forced", [WRONG, GOOD], {}),
+                    ("no call", ["seven", GOOD], {"forced_tool": False}),
+                    ("native", [json.dumps(WRONG), json.dumps(GOOD)], {"structured_output": True})):
+                for stream in (False, True):
+                    with self.subTest(dialect=dialect, how=how, stream=stream):
+                        gateway = self.start(dialect, *script, **profile)
+                        answer, told = self.ask(gateway, stream)
+                        self.assertEqual(answer.status, 200, told)
+                        self.assert_mended(told, gateway, answer)
+                        words = json.dumps(self.host.requests[-1]["messages"][1:])
+                        self.assertIn("is not a call" if how == "no call" else "$.age", words)
+                        self.assertEqual(self.host.requests[-1].get("stream", False), stream)
+
+    def test_two_wrong_answers_are_none(self):
+        for dialect in (OPENAI, ANTHROPIC):
+            for stream in (False, True):
+                with self.subTest(dialect=dialect, stream=stream):
+                    gateway = self.start(dialect, WRONG, WORSE)
+                    answer, told = self.ask(gateway, stream)
+                    error = told["error"]
+                    self.assertEqual(error["code"], -32015)
+                    self.assertEqual(error["data"], {
+                        "reason": "schema_mismatch", "retryable": True, "attempts": 2, "keyword": "required",
+                        "path": "$", "schemaPath": "#/required"} | (
+                            {"providerStatus": error["data"]["providerStatus"]}
+                            if "providerStatus" in error["data"] else {}))
+                    line = gateway.log(answer.headers["sluice-request-id"])
+                    self.assertEqual(line["error"], "schema_mismatch")
+                    metrics = gateway.metrics()
+                    self.assertEqual(metrics.sum("sluice_provider_attempts_total", **{"class": "schema_mismatch"}), 2)
+
+    def test_both_attempts_are_paid_for(self):
+        gateway = self.start(OPENAI, WRONG, GOOD)
+        _, told = self.ask(gateway)
+        tokens = gateway.metrics().sum("sluice_tokens_total", direction="output")
+        self.assertEqual(tokens, told["result"]["_meta"]["sluice/usage"]["output_tokens"])
+        self.assertEqual(tokens, 2 * OUTPUT_TOKENS)
+
+    # ---- the exchange
+
+    def test_the_exchange_continues_the_conversation(self):
+        gateway = self.start(OPENAI, GOOD, "seven it is")
+        _, told = self.ask(gateway)
+        exchange = told["result"]["_meta"]["sluice/exchange"]
+        self.assertEqual([message["role"] for message in exchange], ["user", "assistant", "user"])
+        self.assertEqual(exchange[1]["content"], told["result"]["content"])
+        history = exchange + [{"role": "user", "content": {"type": "text", "text": "in words?"}}]
+        _, told = self.ask(gateway, messages=history, toolChoice={"mode": "auto"})
+        self.assertEqual(told["result"]["content"]["text"], "seven it is")
+        self.assertEqual(told["result"]["_meta"]["sluice/exchange"],
+                         history[-1:] + [{"role": "assistant", "content": told["result"]["content"]}])
+
+
+if __name__ == "__main__":
+    harness.main()
