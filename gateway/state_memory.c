@@ -278,7 +278,7 @@ static void memory_drop_blocks(struct state *state, struct state_key tenant,
 
 struct state *state_memory_state(struct state_memory *memory)
 {
-	return &memory->state;
+	return memory == NULL ? NULL : &memory->state;
 }
 
 void state_memory_figures(struct state_memory *memory, struct state_figures *out)
