@@ -63,6 +63,22 @@ static inline unsigned ones(uint64_t mask)
 	return ~mask == 0 ? 64 : (unsigned)__builtin_ctzll(~mask);
 }
 
+/* A backslash in front of each byte of `stops`, in the block at `at`, whose runs are all short; CHUNK bytes
+ * behind the block are the text's, too. */
+static inline char *put_backslashes(char *pen, struct escaping *s, const char *at, uint64_t stops)
+{
+	const char *from = s->from;
+
+	for (; stops != 0; stops &= stops - 1) {
+		const char *stop = at + __builtin_ctzll(stops);
+		pen = copy_past(pen, from, (size_t)(stop - from));
+		*pen++ = '\\';
+		from = stop;
+	}
+	s->from = from;
+	return pen;
+}
+
 /* Quotes and backslashes get one more backslash, white space between tokens goes. */
 static inline void escape_block(struct gather *g, struct escaping *s, const char *at,
 				const char *block)
@@ -76,7 +92,13 @@ static inline void escape_block(struct gather *g, struct escaping *s, const char
 		drops &= ~(mask_parity(ends) ^ s->inside);
 	if (__builtin_parityll(ends))
 		s->inside = ~s->inside;
-	for (uint64_t stops = quotes | backslashes | drops; stops != 0 && pen != NULL;) {
+	uint64_t stops = quotes | backslashes | drops;
+	if (drops == 0 && block == at && pen != NULL &&
+	    (size_t)(at - s->from) <= GATHER_COPY_MAX - ISA_BLOCK) {
+		pen = put_backslashes(pen, s, at, stops);
+		stops = 0;
+	}
+	while (stops != 0 && pen != NULL) {
 		unsigned first = (unsigned)__builtin_ctzll(stops);
 		pen = end_run(g, pen, s->from, at + first, block == at);
 		stops &= stops - 1;
@@ -137,7 +159,8 @@ static inline uint64_t bits_from(uint64_t bits, size_t from)
 
 /* The block at *at, which stands between two escapes, but nothing from `end` on; *at is where it ends, or
  * the escape that began in it. BLOCK_READS bytes are readable. */
-static inline char *unescape_block(char *out, const char **at, const char *end)
+static inline __attribute__((always_inline)) char *unescape_block(char *out, const char **at,
+								  const char *end)
 {
 	const char *begin = *at, *from = begin;
 	uint64_t slashes = isa_equal(isa_load(begin), '\\'), carry = 0;
@@ -164,6 +187,17 @@ static inline char *unescape_block(char *out, const char **at, const char *end)
 	return from < end ? copy_past(out, from, (size_t)(end - from)) : out;
 }
 
+/* The blocks from *at on that begin in front of `last`. */
+static char *unescape_blocks(char *out, const char **at, const char *last, const char *end)
+{
+	const char *next = *at;
+
+	while (next < last)
+		out = unescape_block(out, &next, end);
+	*at = next;
+	return out;
+}
+
 struct slice json_unescape(struct slice raw, struct arena *into)
 {
 	const char *at = raw.at, *end = raw.len == 0 ? at : at + raw.len;
@@ -175,13 +209,13 @@ struct slice json_unescape(struct slice raw, struct arena *into)
 	char *bytes = arena_take(into, raw.len + CHUNK), *out = bytes;
 	if (bytes == NULL)
 		return (struct slice){ NULL, 0 };
-	while (end - at >= BLOCK_READS)
-		out = unescape_block(out, &at, end);
+	if (raw.len > BLOCK_READS)
+		out = unescape_blocks(out, &at, end - BLOCK_READS, end);
 	/* the rest where more may be read behind it, none of it a backslash */
 	const size_t left = (size_t)(end - at);
 	(void)memcpy(room, at, left);
 	(void)memset(room + left, 'x', sizeof(room) - left);
-	for (at = room; at < room + left;)
-		out = unescape_block(out, &at, room + left);
+	at = room;
+	out = unescape_blocks(out, &at, room + left, room + left);
 	return slice_of(bytes, (size_t)(out - bytes));
 }
