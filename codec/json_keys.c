@@ -52,14 +52,17 @@ static inline uint64_t load_front(const char *at, size_t len)
 	return word;
 }
 
-static inline uint32_t hash_plain(uint64_t hash, struct slice s)
+/* `end`: bytes are readable up to there. */
+static inline uint32_t hash_plain(uint64_t hash, struct slice s, const char *end)
 {
 	const char *at = s.at;
 	size_t left = s.len;
 
 	for (; left >= 8; at += 8, left -= 8)
 		hash = mix(hash ^ scan_load8(at), mix_word);
-	return hash_end(hash, load_front(at, left), s.len);
+	uint64_t tail = end - at >= 8 ? scan_load8(at) & (((uint64_t)1 << 8 * left) - 1)
+				      : load_front(at, left);
+	return hash_end(hash, tail, s.len);
 }
 
 /* The same for a string with escapes: hashes what hash_plain would see of its meaning. */
@@ -89,9 +92,10 @@ static SCAN_RARE uint32_t hash_escaped(uint64_t seed, struct slice raw)
 
 /* Under the seed, which nobody who sends a text can know: without it there is no making keys that
  * collide. */
-static inline uint32_t hash_of(const struct json_work *work, struct slice raw, bool escaped)
+static inline uint32_t hash_of(const struct json_work *work, struct slice raw, bool escaped,
+			       const char *end)
 {
-	return escaped ? hash_escaped(work->seed, raw) : hash_plain(work->seed, raw);
+	return escaped ? hash_escaped(work->seed, raw) : hash_plain(work->seed, raw, end);
 }
 
 static inline bool has_escape(struct slice raw)
@@ -108,7 +112,8 @@ static inline struct slice text_of(const struct json_key *key)
 static inline uint32_t hash_known(const struct json_work *work, struct json_key *key)
 {
 	if (key->hash == 0)
-		key->hash = hash_of(work, text_of(key), has_escape(text_of(key)));
+		key->hash =
+			hash_of(work, text_of(key), has_escape(text_of(key)), key->at + key->len);
 	return key->hash;
 }
 
@@ -119,7 +124,7 @@ static SCAN_RARE bool same_text(const struct json_key *key, struct slice raw)
 }
 
 /* A table of `count` slots for the newest set, filled anew. */
-static void slots_build(struct json_work *work, struct json_level set, uint32_t count)
+static SCAN_RARE void slots_build(struct json_work *work, struct json_level set, uint32_t count)
 {
 	uint32_t mask = count - 1, members = work->key_top - set.keys;
 	uint16_t *slots = work->slots + set.slots;
@@ -136,8 +141,8 @@ static void slots_build(struct json_work *work, struct json_level set, uint32_t 
 }
 
 /* The slot of `count` at `slots` that holds `raw`, or the empty one where it belongs. */
-static uint32_t slots_find(const struct json_work *work, struct json_level set, uint32_t count,
-			   struct slice raw, uint32_t hash)
+static inline uint32_t slots_find(const struct json_work *work, struct json_level set,
+				  uint32_t count, struct slice raw, uint32_t hash)
 {
 	const uint16_t *slots = work->slots + set.slots;
 	uint32_t mask = count - 1, at = hash & mask;
@@ -176,11 +181,11 @@ static inline enum json_keys_answer append(struct json_work *work, struct slice 
 }
 
 /* The set has outgrown the comparison one by one. */
-static SCAN_RARE enum json_keys_answer add_to_many(struct json_work *work, struct json_level *set,
-						   struct slice raw, bool escaped)
+static inline enum json_keys_answer add_to_many(struct json_work *work, struct json_level *set,
+						struct slice raw, bool escaped, const char *end)
 {
 	uint32_t count = work->key_top - set->keys, slots = work->slot_top - set->slots;
-	uint32_t hash = hash_of(work, raw, escaped);
+	uint32_t hash = hash_of(work, raw, escaped, end);
 
 	must(count < UINT16_MAX);
 	if (2 * count >= slots)
@@ -202,11 +207,11 @@ enum json_keys_answer json_keys_add(struct json_work *work, struct json_level *s
 	if (count >= max || work->key_top >= KEYS_OPEN_MAX)
 		return KEYS_FULL;
 	if (count >= KEYS_FEW)
-		return add_to_many(work, set, raw, escaped);
+		return add_to_many(work, set, raw, escaped, end);
 	if (escaped)
 		set->filter = KEYS_FILTER_FULL;
 	if (set->filter == KEYS_FILTER_FULL) {
-		uint32_t hash = hash_of(work, raw, escaped);
+		uint32_t hash = hash_of(work, raw, escaped, end);
 		return few_mean(work, first, top, raw, hash) ? KEYS_DUPLICATE
 							     : append(work, raw, hash);
 	}
@@ -228,10 +233,10 @@ bool json_keys_has(struct json_work *work, struct json_level set, struct json_le
 
 	if (slots != 0)
 		return work->slots[slots_find(work, set, slots, raw,
-					      hash_of(work, raw, escaped))] != 0;
+					      hash_of(work, raw, escaped, raw.at + raw.len))] != 0;
 	if (few_have_text(first, end, raw))
 		return true;
 	if (!escaped && set.filter != KEYS_FILTER_FULL)
 		return false;
-	return few_mean(work, first, end, raw, hash_of(work, raw, escaped));
+	return few_mean(work, first, end, raw, hash_of(work, raw, escaped, raw.at + raw.len));
 }
