@@ -104,7 +104,7 @@ class Nobody(DrainCase):
         settings.pop("drain", None)  # the default: ten minutes
         gateway = self.gateway(settings)
         gateway.send(signal.SIGTERM)
-        self.assert_ends(gateway, 2)
+        self.assert_ends(gateway, 4)  # it would wait for five seconds
 
     def test_idle_connections_are_closed(self):
         sim = self.sim()
@@ -311,7 +311,7 @@ class Deadline(DrainCase):
             harness.wait_for(lambda: gateway.metrics().sum("sluice_in_flight") == 1,
                              "an answer that has not left is in flight")
             gateway.send(signal.SIGTERM)
-            self.assert_ends(gateway, 3)
+            self.assert_ends(gateway, 8)
         self.assertTrue(any("1 requests are cut off" in line for line in gateway.stderr), gateway.stderr)
 
     def test_a_second_interrupt_does_not_wait(self):
