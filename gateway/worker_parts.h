@@ -82,6 +82,11 @@ void worker_run(struct request *r, enum flow_event event);
 /* Whatever it waits for, that does not matter any more: likewise. Not once it is answered. */
 void worker_interrupt(struct request *r, enum flow_event event);
 
+/* ---- worker_report.c ---- */
+
+/* It is over; `cut_short`: before all of its answer had left. */
+void worker_report(struct request *r, bool cut_short);
+
 /* ---- worker_state.c ---- */
 
 /* The effects of these names; true when it is done at once. */

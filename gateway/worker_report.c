@@ -1,0 +1,55 @@
+/* worker_report.c - what is told of a request when it is over: its log line, counters, the tenant's last refusal. */
+#include "gateway/worker_parts.h"
+
+/* What an operator asks why: the limits' refusals and policy's. */
+static bool is_refusal(enum err err)
+{
+	switch (err) {
+	case ERR_BUDGET:
+	case ERR_POLICY:
+	case ERR_MODEL_FORBIDDEN:
+	case ERR_IMAGES_FORBIDDEN:
+	case ERR_AUDIO_FORBIDDEN:
+	case ERR_MAX_TOKENS_FORBIDDEN:
+	case ERR_TOOL_ROUNDS:
+	case ERR_TOOLS_NOT_GRANTED:
+	case ERR_OVER_BURST:
+	case ERR_RATE_LIMITED:
+	case ERR_CONCURRENCY:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void remember_refusal(const struct request *r)
+{
+	const struct reservation *reservation = &r->flow.reservation;
+	const struct limit_note note = { .wall_s = net_wall_ns(r->worker->loop) / SEC,
+					 .err = r->flow.outcome,
+					 .limit = reservation->refusal.limit,
+					 .holder = reservation->refusal.holder };
+	struct limit_slot *slot =
+		limit_table_slot(r->worker->args.limits, reservation->scopes[0].key);
+
+	if (slot != NULL)
+		limit_note(slot, &note);
+}
+
+void worker_report(struct request *r, bool cut_short)
+{
+	struct worker *worker = r->worker;
+	struct log_request line;
+	struct metrics_request sample;
+
+	if (cut_short && r->flow.outcome == ERR_OK)
+		r->flow.outcome = ERR_CANCELLED;
+	flow_report(&r->flow, net_now(worker->loop), &line, &sample);
+	if (r->flow.authenticated)
+		sample.tenant_series =
+			worker->store->series(worker->store, r->flow.reservation.scopes[0].key);
+	if (r->flow.authenticated && is_refusal(r->flow.outcome))
+		remember_refusal(r);
+	(void)log_request(worker->args.log, &line); /* a full ring counts what it drops */
+	metrics_request(worker->args.metrics, &sample);
+}
