@@ -472,31 +472,39 @@ static void target_of(const struct config_store *config, struct redis_link_args 
 	}
 }
 
+/* A connection to the configured Redis, for whatever `args` says it is for. NULL with words in `problem`
+ * likewise. */
+static struct redis_link *connect_as(struct store_redis *redis, const struct config_store *config,
+				     struct redis_link_args *args, char *problem, size_t room)
+{
+	args->loop = redis->loop;
+	args->user = config->user;
+	args->password = config->password;
+	args->database = config->database;
+	args->deadline = config->deadline;
+	args->name = config->name.at;
+	target_of(config, args);
+	if (config->tls) {
+		args->tls = tls_client_new(config->host.at, config->ca_pem, problem, room);
+		if (args->tls == NULL)
+			return NULL;
+	}
+	_Static_assert(sizeof(args->seed) == sizeof(redis->me), "chance for the pauses");
+	(void)memcpy(&args->seed, redis->me, sizeof(args->seed));
+	return redis_link_new(args);
+}
+
 static bool redis_connect(struct store_redis *redis, const struct config_store *config,
 			  uint32_t worker, char *problem, size_t room)
 {
 	struct redis_link_args args = {
-		.loop = redis->loop,
 		.events = &link_events,
 		.owner = redis,
-		.user = config->user,
-		.password = config->password,
-		.database = config->database,
-		.deadline = config->deadline,
 		.script = slice_of(limits_lua, limits_lua_len),
-		.name = config->name.at,
 		.quiet = worker != 0,
 	};
 
-	target_of(config, &args);
-	if (config->tls) {
-		args.tls = tls_client_new(config->host.at, config->ca_pem, problem, room);
-		if (args.tls == NULL)
-			return false;
-	}
-	_Static_assert(sizeof(args.seed) == sizeof(redis->me), "chance for the pauses");
-	(void)memcpy(&args.seed, redis->me, sizeof(args.seed));
-	redis->link = redis_link_new(&args);
+	redis->link = connect_as(redis, config, &args, problem, room);
 	return redis->link != NULL;
 }
 
@@ -560,4 +568,22 @@ void store_redis_resolved(struct store_redis *redis, const struct upstream_addre
 			((struct sockaddr_in *)&targets[i].address)->sin_port = htons(redis->port);
 	}
 	redis_link_set_targets(redis->link, targets, count);
+	if (redis->listener != NULL)
+		redis_link_set_targets(redis->listener, targets, count);
+}
+
+bool store_redis_listen(struct store_redis *redis, const struct config_store *config,
+			struct slice channel, const struct redis_link_events *events, void *owner)
+{
+	struct redis_link_args args = {
+		.events = events,
+		.owner = owner,
+		.channel = channel,
+		.quiet = true, /* what is wrong with the other connection is told of that */
+	};
+	char problem[256];
+
+	must(redis->listener == NULL);
+	redis->listener = connect_as(redis, config, &args, problem, sizeof(problem));
+	return redis->listener != NULL;
 }

@@ -32,6 +32,12 @@ struct store *store_redis_store(struct store_redis *redis);
 /* The connection has another user from now on, for as long as the process lives. */
 struct redis_link *store_redis_join(struct store_redis *redis, struct redis_guest *guest);
 
+/* A connection of its own that listens to `channel`, at most one; `events` without those of requests.
+ * False: memory. */
+MUST_USE bool store_redis_listen(struct store_redis *redis, const struct config_store *config,
+				 struct slice channel, const struct redis_link_events *events,
+				 void *owner);
+
 /* Answers it within a second or so: what was sent is answered or lost by then. On the loop's thread. */
 void store_redis_ask(struct store_redis *redis, struct store_question *question);
 

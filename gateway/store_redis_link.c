@@ -17,6 +17,7 @@ enum link_state {
 #define SILENCE_MAX \
 	(1 * SEC) /* who owes answers and gave none for longer will not; or the deadline */
 #define PROBE_EVERY (200 * MSEC)
+#define LISTEN_PROBE_EVERY (5 * SEC) /* whether who says nothing is still there */
 #define PAUSE_MIN (25 * MSEC)
 #define PAUSE_MAX (800 * MSEC)
 
@@ -114,9 +115,15 @@ static struct redis_request *begin(struct redis_link *link)
 	return request;
 }
 
+static bool listens(const struct redis_link *link)
+{
+	return !slice_absent(link->args.channel);
+}
+
 struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buffer **buffer,
 				       uint64_t *ticket)
 {
+	must(!listens(link));
 	struct redis_request *request = link->state == LINK_READY ? begin(link) : NULL;
 
 	*buffer = &link->filling;
@@ -186,13 +193,17 @@ static void own_send(struct redis_link *link, const struct slice *arguments, uin
 		link_close(link, "no memory for a request");
 }
 
-/* A write, so that a replica or a full server does not pass. */
+/* A write, so that a replica or a full server does not pass. To listen any server will do. */
 static void probe(struct redis_link *link)
 {
+	static const struct slice ping = SLICE_INIT("PING");
 	const struct slice arguments[] = { SLICE("SET"), SLICE("sluice:2:probe"), SLICE("1"),
 					   SLICE("PX"), SLICE("60000") };
 
-	own_send(link, arguments, COUNT_OF(arguments));
+	if (listens(link))
+		own_send(link, &ping, 1);
+	else
+		own_send(link, arguments, COUNT_OF(arguments));
 }
 
 static void greet(struct redis_link *link)
@@ -207,6 +218,11 @@ static void greet(struct redis_link *link)
 			own_send(link, without, COUNT_OF(without));
 		else
 			own_send(link, with_user, COUNT_OF(with_user));
+	}
+	const struct slice listen[] = { SLICE("SUBSCRIBE"), args->channel };
+	if (link->conn != NULL && listens(link)) {
+		own_send(link, listen, COUNT_OF(listen));
+		return;
 	}
 	(void)snprintf(number, sizeof(number), "%u", args->database);
 	const struct slice select[] = { SLICE("SELECT"), slice_str(number) };
@@ -229,6 +245,8 @@ static void become_ready(struct redis_link *link)
 	link->pause = PAUSE_MIN;
 	link->state = LINK_READY;
 	net_timer_stop(link->args.loop, &link->retry);
+	if (listens(link))
+		net_timer_set(link->args.loop, &link->retry, now_of(link) + LISTEN_PROBE_EVERY);
 	link->args.events->ready(link->args.owner);
 }
 
@@ -300,6 +318,26 @@ static void on_reply(struct redis_link *link, const redisReply *reply)
 		on_idle(link, request.late || !error);
 }
 
+/* What comes of itself: ["message", channel, text]. */
+static bool is_message(const redisReply *reply)
+{
+	return reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 &&
+	       reply->element[0]->type == REDIS_REPLY_STRING &&
+	       strcmp(reply->element[0]->str, "message") == 0 &&
+	       reply->element[2]->type == REDIS_REPLY_STRING;
+}
+
+static void take_reply(struct redis_link *link, const redisReply *reply)
+{
+	if (listens(link) && is_message(reply))
+		link->args.events->heard(link->args.owner,
+					 slice_of(reply->element[2]->str, reply->element[2]->len));
+	else if (link->first == link->next)
+		link->broken = true; /* an answer that nobody asked for */
+	else
+		on_reply(link, reply);
+}
+
 /* ---- the connection ---- */
 
 static void on_readable(struct net_conn *conn, void *arg)
@@ -316,10 +354,7 @@ static void on_readable(struct net_conn *conn, void *arg)
 		link->broken = redisReaderGetReply(link->reader, &reply) != REDIS_OK;
 		if (link->broken || reply == NULL)
 			break;
-		if (link->first == link->next)
-			link->broken = true; /* an answer that nobody asked for */
-		else
-			on_reply(link, reply);
+		take_reply(link, reply);
 		freeReplyObject(reply);
 	}
 	link->reading = false;
@@ -453,6 +488,8 @@ static void on_retry(struct net_timer *timer)
 
 	if (link->state == LINK_DOWN)
 		link_open(link);
+	else if (link->first == link->next && link->state == LINK_READY)
+		probe(link);
 	else if (link->first == link->next)
 		on_idle(link, true);
 }

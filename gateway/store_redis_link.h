@@ -93,6 +93,8 @@ struct redis_link_events {
 	void (*unready)(void *owner);
 	/* An attempt to connect ended without success. */
 	void (*failed)(void *owner);
+	/* To the channel that the link listens to; NULL where there is none. */
+	void (*heard)(void *owner, struct slice message);
 	/* Of a request of the store's, for metrics. */
 	void (*measured)(void *owner, enum redis_outcome outcome, bool late, nsec_t took);
 };
@@ -113,6 +115,8 @@ struct redis_link_args {
 	struct slice user, password; /* absent: not sent; must outlive the link */
 	uint32_t database;
 	struct slice script; /* run once without keys, so that Redis knows it; likewise */
+	struct slice
+		channel; /* the link does nothing but listen to it, and has no requests; absent: none */
 	nsec_t deadline;
 	const char *name; /* for messages: no password in it */
 	bool quiet;       /* another worker tells of it */

@@ -46,6 +46,7 @@ struct store_redis {
 	struct metrics_worker *metrics;
 	struct redis_link *link;
 	struct redis_guest *guests;   /* its other users */
+	struct redis_link *listener;  /* NULL: there is none */
 	struct redis_tenant *tenants; /* pages that are never used cost no memory */
 	struct tenant_list dirty, active, known;
 	struct net_timer flush, renew;
