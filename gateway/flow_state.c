@@ -10,19 +10,6 @@ static struct slice header(const struct flow *flow, enum http_header name)
 	return flow->in.headers[name];
 }
 
-struct flow_state *flow_state_of(struct flow *flow)
-{
-	if (flow->state == NULL) {
-		flow->state = arena_zero(flow->arena, sizeof(*flow->state));
-		if (flow->state != NULL)
-			flow->state->flow = flow;
-	}
-	return flow->state;
-}
-
-/* ---- keys ---- */
-
-/* What limits know the tenant by. */
 static struct state_key tenant_key_of(const struct flow *flow)
 {
 	const struct limit_scope *own = &flow->reservation.scopes[0];
@@ -32,6 +19,20 @@ static struct state_key tenant_key_of(const struct flow *flow)
 	(void)memcpy(key.at, own->key, sizeof(key.at));
 	return key;
 }
+
+struct flow_state *flow_state_of(struct flow *flow)
+{
+	if (flow->state == NULL) {
+		flow->state = arena_zero(flow->arena, sizeof(*flow->state));
+		if (flow->state == NULL)
+			return NULL;
+		flow->state->flow = flow;
+		flow->state->tenant = tenant_key_of(flow);
+	}
+	return flow->state;
+}
+
+/* ---- keys ---- */
 
 static struct state_key key_of(const struct flow *flow, enum state_kind kind, struct slice session,
 			       struct slice name)
@@ -112,7 +113,7 @@ static bool fill_recall(struct flow *flow, const struct flow_env *env)
 	struct flow_state *state = flow->state;
 
 	state->recall = (struct state_recall){
-		.tenant = tenant_key_of(flow),
+		.tenant = state->tenant,
 		.session = state->session_key,
 		.arena = flow->arena,
 		.now = env->now,
@@ -275,7 +276,7 @@ bool flow_has_news(struct flow *flow, const struct flow_env *env)
 	state->heeded = flow->outcome == ERR_OK && (note->begin_session || note->end_session);
 	if (!state->heeded && !counts(flow))
 		return false;
-	note->tenant = tenant_key_of(flow);
+	note->tenant = state->tenant;
 	note->session = state->session_key;
 	note->now = env->now;
 	if (counts(flow)) {

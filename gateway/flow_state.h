@@ -17,15 +17,17 @@ struct flow_state {
 	struct flow *flow;
 	struct slice
 		session; /* its id as the caller names it; absent: none, or none that there is */
+	struct state_key tenant;      /* what limits know it by */
 	struct state_key session_key; /* none: the request has no session */
 	struct state_recall recall;   /* FLOW_RECALL */
 	bool asked;
-	struct state_note note; /* FLOW_REMEMBER */
-	bool noted;             /* it was filled in, and the effect asked for */
-	bool heeded;            /* the answer depends on what becomes of it: else nobody waits */
-	struct once_call once;  /* FLOW_JOIN */
-	bool joining;           /* it was asked; .once.verdict counts */
-	bool ends;              /* with its answer, if it leads: those who wait are answered with */
+	struct state_note note;  /* FLOW_REMEMBER */
+	bool noted;              /* it was filled in, and the effect asked for */
+	bool heeded;             /* the answer depends on what becomes of it: else nobody waits */
+	struct once_call once;   /* FLOW_JOIN */
+	bool joining;            /* it was asked; .once.verdict counts */
+	struct once_claim claim; /* the driver's */
+	bool ends; /* with its answer, if it leads: those who wait are answered with */
 	struct once_answer end;
 	struct flight flight; /* the driver's; .key: what the request is known by in its session */
 	bool calls_off;       /* with its answer, all of its session that have the key: */

@@ -6,6 +6,7 @@
 #include "codec/base/slab.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
 
 enum {
 	SHARDS = 64,
@@ -50,6 +51,7 @@ struct shard {
 };
 
 struct once {
+	uint8_t gateway[ONCE_GATEWAY_BYTES];
 	struct shard shards[SHARDS];
 };
 
@@ -94,9 +96,17 @@ struct once *once_new(void)
 {
 	struct once *once = calloc(1, sizeof(*once));
 
-	for (size_t i = 0; once != NULL && i < SHARDS; i++)
+	if (once == NULL)
+		return NULL;
+	for (size_t i = 0; i < SHARDS; i++)
 		shard_init(&once->shards[i]);
+	must(getrandom(once->gateway, sizeof(once->gateway), 0) == (ssize_t)sizeof(once->gateway));
 	return once;
+}
+
+const uint8_t *once_gateway(const struct once *once)
+{
+	return once->gateway;
 }
 
 /* Keys are digests: any of their bytes will do. */
@@ -260,6 +270,7 @@ static void pass_on(struct shard *shard, struct once_entry *entry)
 	}
 	wait_remove(entry, next);
 	next->verdict = ONCE_LEADS;
+	next->part = ONCE_PART_LEADS;
 	inbox_put(next->inbox, &next->item);
 }
 
@@ -268,6 +279,7 @@ static void tell_waiting(struct once_entry *entry)
 	for (struct once_call *call; (call = entry->waiting) != NULL;) {
 		wait_remove(entry, call);
 		call->verdict = ONCE_ANSWERED;
+		call->part = ONCE_PART_READS;
 		entry->readers++;
 		inbox_put(call->inbox, &call->item);
 	}
@@ -302,7 +314,7 @@ static void run_decided(struct inbox_item *item)
 	struct once_call *call = CONTAINER_OF(item, struct once_call, item);
 	struct shard *shard = shard_of(call->once, &call->key);
 
-	if (call->verdict == ONCE_ANSWERED) {
+	if (call->part == ONCE_PART_READS) {
 		lock(shard);
 		read_answer(call, call->entry);
 		end_reading(shard, call);
@@ -351,6 +363,7 @@ void once_join(struct once *once, struct once_call *call, struct inbox *inbox, n
 	call->verdict = join(shard, call, now);
 	if (call->verdict == ONCE_LEADS || call->verdict == ONCE_WAITS)
 		call->once = once;
+	call->part = call->verdict == ONCE_LEADS ? ONCE_PART_LEADS : ONCE_PART_WAITS;
 	unlock(shard);
 }
 
@@ -406,23 +419,31 @@ void once_end(struct once_call *call, const struct once_answer *answer, nsec_t n
 	unlock(shard);
 }
 
-void once_leave(struct once_call *call)
+bool once_leave(struct once_call *call)
 {
+	bool last = false;
+
 	if (call->once == NULL)
-		return;
+		return false;
 	struct shard *shard = shard_of(call->once, &call->key);
 	lock(shard);
-	if (call->place != NULL) {
+	switch (call->part) {
+	case ONCE_PART_WAITS:
 		wait_remove(call->entry, call);
-	} else if (call->verdict == ONCE_LEADS) {
+		break;
+	case ONCE_PART_LEADS:
 		must(call->entry->leader == call);
+		last = call->entry->waiting == NULL;
 		pass_on(shard, call->entry);
-	} else {
+		break;
+	case ONCE_PART_READS:
 		end_reading(shard, call);
+		break;
 	}
 	call->once = NULL;
 	unlock(shard);
 	inbox_take_back(call->inbox, &call->item); /* nobody puts it in from here on */
+	return last;
 }
 
 void once_free(struct once *once)

@@ -28,7 +28,7 @@ enum once_verdict {
 	ONCE_ANSWERED,  /* the first has its answer: `answer` */
 	ONCE_DONE,      /* it had one, which is not kept any more */
 	ONCE_CONFLICT,  /* another body came under that key */
-	ONCE_ELSEWHERE, /* another gateway has it in flight; the caller's, not said here */
+	ONCE_ELSEWHERE, /* another gateway has it in flight; said by state_redis_once.c */
 	ONCE_FULL,      /* no room for another key */
 };
 
@@ -52,6 +52,7 @@ struct once_call {
 	struct once_answer answer;
 	/* private */
 	struct once *once; /* NULL: it has no part in anything */
+	enum once_part { ONCE_PART_WAITS, ONCE_PART_LEADS, ONCE_PART_READS } part;
 	struct once_entry *entry;
 	struct once_call *next, **place; /* among those who wait; place NULL: does not */
 	struct inbox *inbox;
@@ -59,6 +60,11 @@ struct once_call {
 };
 
 struct once;
+
+enum { ONCE_GATEWAY_BYTES = 8 };
+
+/* By which other gateways know this process: chance. */
+const uint8_t *once_gateway(const struct once *once);
 
 /* NULL: memory. Lives until the process ends, but for tests. */
 struct once *once_new(void);
@@ -72,13 +78,28 @@ void once_join(struct once *once, struct once_call *call, struct inbox *inbox, n
 void once_end(struct once_call *call, const struct once_answer *answer, nsec_t now);
 
 /* It goes away, whether it waits or leads: of those who wait the next one leads. Harmless when it has no
- * part in anything. */
-void once_leave(struct once_call *call);
+ * part in anything. True: it led, and there was nobody to follow. */
+bool once_leave(struct once_call *call);
 
-/* Whether it leads, and its end is due. */
+/* Whether it leads, and its end is due; whatever its verdict has become since. */
 static inline bool once_leads(const struct once_call *call)
 {
-	return call->once != NULL && call->verdict == ONCE_LEADS;
+	return call->once != NULL && call->part == ONCE_PART_LEADS;
 }
+
+/* What is asked of other gateways, where there are some (state_redis_once.h), before a call that leads goes
+ * on. Lives in the request. */
+struct once_claim {
+	/* asked */
+	struct state_key tenant;
+	struct once_call *call; /* which leads */
+	nsec_t lasts;           /* until the request's deadline */
+	void (*done)(struct once_claim *claim);
+	/* answered: call->verdict, and with ONCE_ANSWERED .answer */
+	bool held; /* it is the process's to end */
+	/* private */
+	bool pending;
+	uint64_t ticket;
+};
 
 #endif

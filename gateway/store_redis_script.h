@@ -1,4 +1,4 @@
-/* store_redis_script.h - lua/limits.lua, recall.lua and remember.lua as texts, and their SHA-1, by which Redis
+/* store_redis_script.h - lua/limits.lua, recall.lua, remember.lua and once.lua as texts, and their SHA-1, by which Redis
  * knows them.
  *
  * The definitions are made by CMake from lua/script.c.in. */
@@ -7,8 +7,9 @@
 
 #include <stddef.h>
 
-extern const char limits_lua[], recall_lua[], remember_lua[]; /* NUL-terminated */
-extern const size_t limits_lua_len, recall_lua_len, remember_lua_len;
-extern const char limits_lua_sha1[], recall_lua_sha1[], remember_lua_sha1[]; /* 40 hex digits */
+extern const char limits_lua[], recall_lua[], remember_lua[], once_lua[]; /* NUL-terminated */
+extern const size_t limits_lua_len, recall_lua_len, remember_lua_len, once_lua_len;
+extern const char limits_lua_sha1[], recall_lua_sha1[], remember_lua_sha1[],
+	once_lua_sha1[]; /* 40 hex digits */
 
 #endif

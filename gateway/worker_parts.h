@@ -6,6 +6,8 @@
 #include "gateway/flow.h"
 #include "gateway/inbox.h"
 #include "gateway/panic.h"
+#include "gateway/state_redis_flight.h"
+#include "gateway/state_redis_once.h"
 #include "gateway/store_redis.h"
 #include "gateway/worker.h"
 
@@ -30,6 +32,9 @@ struct worker {
 	struct store_redis *redis; /* NULL: limits are kept in the table alone */
 	struct store *store;
 	struct state *state; /* sessions, loops, private blocks */
+	/* Copies at other gateways, and who is called off there; both NULL: there are none. */
+	struct once_redis *elsewhere;
+	struct flights_redis *flights_elsewhere;
 	struct inbox inbox;
 	struct slab requests;
 	struct slab streams; /* of answers that come as one */

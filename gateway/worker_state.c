@@ -46,12 +46,35 @@ static void wait_no_more(struct request *r)
 	net_timer_stop(r->worker->loop, &r->wait);
 }
 
+static void on_claimed(struct once_claim *claim)
+{
+	worker_run(of_state(CONTAINER_OF(claim, struct flow_state, claim)), FLOW_JOINED);
+}
+
+/* It leads here; other gateways may have a copy of it. False: there is nobody to be asked. */
+static bool claim(struct request *r)
+{
+	struct flow_state *mine = r->flow.state;
+	const nsec_t now = net_now(r->worker->loop);
+
+	if (r->worker->elsewhere == NULL)
+		return false;
+	mine->claim = (struct once_claim){
+		.tenant = mine->tenant,
+		.call = &mine->once,
+		.lasts = r->flow.deadline > now ? r->flow.deadline - now : 0,
+		.done = on_claimed,
+	};
+	return once_redis_claim(r->worker->elsewhere, &mine->claim);
+}
+
 static void on_decided(struct once_call *once)
 {
 	struct request *r = of_state(CONTAINER_OF(once, struct flow_state, once));
 
 	wait_no_more(r);
-	worker_run(r, FLOW_JOINED);
+	if (once->verdict != ONCE_LEADS || !claim(r))
+		worker_run(r, FLOW_JOINED);
 }
 
 /* Its own deadline has passed; the first may have more time. */
@@ -60,7 +83,7 @@ static void on_late(struct net_timer *timer)
 	struct request *r = CONTAINER_OF(timer, struct request, wait);
 
 	wait_no_more(r);
-	once_leave(&r->flow.state->once);
+	(void)once_leave(&r->flow.state->once);
 	worker_run(r, FLOW_JOINED);
 }
 
@@ -98,12 +121,23 @@ bool worker_join(struct request *r)
 	enter_flight(r);
 	once->decided = on_decided;
 	once_join(r->worker->args.once, once, &r->worker->inbox, net_now(r->worker->loop));
+	if (once->verdict == ONCE_LEADS)
+		return !claim(r);
 	if (once->verdict == ONCE_WAITS)
 		wait_for_first(r);
 	return once->verdict != ONCE_WAITS;
 }
 
 /* ---- an end ---- */
+
+/* Who leads is succeeded by the next of those who wait here, else by any gateway's. */
+static void leave(struct request *r)
+{
+	struct flow_state *mine = r->flow.state;
+
+	if (once_leave(&mine->once) && mine->claim.held)
+		once_redis_drop(r->worker->elsewhere, &mine->claim);
+}
 
 void worker_state_forget(struct request *r)
 {
@@ -116,11 +150,33 @@ void worker_state_forget(struct request *r)
 		state->forget_recall(state, &mine->recall);
 	else if (r->flow.step == FLOW_STEP_REMEMBER)
 		state->forget_note(state, &mine->note);
-	else if (r->flow.step == FLOW_STEP_JOIN)
-		once_leave(&mine->once);
+	else if (r->flow.step == FLOW_STEP_JOIN) {
+		once_redis_forget(r->worker->elsewhere, &mine->claim);
+		leave(r);
+	}
 }
 
-/* A leader whose caller has left is succeeded by the next of those who wait. */
+/* Others get what it was answered with. */
+static void end(struct request *r)
+{
+	struct flow_state *mine = r->flow.state;
+	const struct once_answer bare = { .err = r->flow.outcome, .retry_after_s = -1 };
+	const struct once_answer *answer = mine->ends ? &mine->end : &bare;
+
+	once_end(&mine->once, answer, net_now(r->worker->loop));
+	if (mine->claim.held && answer->err == ERR_OK)
+		once_redis_end(r->worker->elsewhere, &mine->claim, answer->member);
+	else if (mine->claim.held)
+		once_redis_drop(r->worker->elsewhere, &mine->claim);
+}
+
+/* Who is not here may be at another gateway. */
+static void call_off(struct worker *worker, struct state_key key)
+{
+	if (flights_call_off(worker->args.flights, key) == 0 && worker->flights_elsewhere != NULL)
+		flights_redis_call_off(worker->flights_elsewhere, key);
+}
+
 void worker_state_end(struct request *r)
 {
 	struct flow_state *mine = r->flow.state;
@@ -128,12 +184,10 @@ void worker_state_end(struct request *r)
 	if (mine == NULL)
 		return;
 	flights_leave(&mine->flight);
-	if (once_leads(&mine->once) && r->flow.outcome != ERR_CANCELLED) {
-		const struct once_answer nothing = { .err = ERR_BUSY, .retry_after_s = -1 };
-		once_end(&mine->once, mine->ends ? &mine->end : &nothing, net_now(r->worker->loop));
-	}
-	once_leave(&mine->once);
+	if (once_leads(&mine->once) && r->flow.outcome != ERR_CANCELLED)
+		end(r);
+	leave(r);
 	if (mine->calls_off)
-		(void)flights_call_off(r->worker->args.flights, mine->called_off);
+		call_off(r->worker, mine->called_off);
 	mine->calls_off = false;
 }

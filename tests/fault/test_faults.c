@@ -456,6 +456,7 @@ static void every_fault_ends_in_a_named_error_and_leaves_nothing(void **state)
 
 	walk_init(&walk, vector);
 	worker_set_config(world.worker, walk.config, 2);
+	rig_deliver();
 	struct run plain = plain_run(&walk);
 	for (size_t s = 0; s < COUNT_OF(scenarios); s++) {
 		bool failed = true;

@@ -105,7 +105,7 @@ static void the_first_leads_and_copies_on_all_workers_get_its_answer(void **stat
 	assert_answered(&second, ERR_OK, RESULT);
 	assert_answered(&third, ERR_OK, RESULT);
 	assert_false(once_leads(&first.call) || once_leads(&second.call));
-	once_leave(&second.call); /* harmless */
+	(void)once_leave(&second.call); /* harmless */
 }
 
 static void an_error_is_everybodys_and_not_remembered(void **state)
@@ -119,7 +119,7 @@ static void an_error_is_everybodys_and_not_remembered(void **state)
 	assert_int_equal(join(&later, "k", "another body", 0), ONCE_LEADS);
 	turn();
 	assert_answered(&second, ERR_PROVIDER_DOWN, ERROR);
-	once_leave(&later.call);
+	(void)once_leave(&later.call);
 }
 
 static void another_body_is_a_conflict_as_long_as_the_key_is_known(void **state)
@@ -129,14 +129,14 @@ static void another_body_is_a_conflict_as_long_as_the_key_is_known(void **state)
 	(void)state;
 	assert_int_equal(join(&first, "k", "body", 0), ONCE_LEADS);
 	assert_int_equal(join(&other, "k", "another", 0), ONCE_CONFLICT);
-	once_leave(&other.call); /* harmless */
+	(void)once_leave(&other.call); /* harmless */
 	end(&first, ERR_OK, RESULT);
 	assert_int_equal(join(&other, "k", "another", 0), ONCE_CONFLICT);
 	now += ONCE_REMEMBERED - 1;
 	assert_int_equal(join(&other, "k", "another", 0), ONCE_CONFLICT);
 	now += 1;
 	assert_int_equal(join(&other, "k", "another", 0), ONCE_LEADS);
-	once_leave(&other.call);
+	(void)once_leave(&other.call);
 }
 
 static void a_result_is_there_for_a_minute_and_known_of_for_ten(void **state)
@@ -161,7 +161,7 @@ static void a_result_is_there_for_a_minute_and_known_of_for_ten(void **state)
 		assert_int_equal(join(&later, "k", "body", 1), cases[i].verdict);
 		if (cases[i].verdict == ONCE_ANSWERED)
 			assert_answered(&later, ERR_OK, RESULT);
-		once_leave(&later.call);
+		(void)once_leave(&later.call);
 		now += ONCE_REMEMBERED;
 	}
 }
@@ -196,8 +196,8 @@ static void when_the_leader_leaves_the_next_one_leads(void **state)
 	assert_int_equal(join(&c[0], "k", "body", 0), ONCE_LEADS);
 	for (int i = 1; i < 4; i++)
 		assert_int_equal(join(&c[i], "k", "body", i % 2), ONCE_WAITS);
-	once_leave(&c[1].call); /* does not wait any more */
-	once_leave(&c[0].call);
+	assert_false(once_leave(&c[1].call)); /* does not wait any more */
+	assert_false(once_leave(&c[0].call));
 	turn();
 	assert_int_equal(c[2].call.verdict, ONCE_LEADS);
 	assert_true(c[1].decided == 0 && c[2].decided == 1 && c[3].decided == 0);
@@ -214,14 +214,14 @@ static void who_leaves_before_it_hears_that_it_leads_passes_it_on(void **state)
 	assert_int_equal(join(&c[0], "k", "body", 0), ONCE_LEADS);
 	assert_int_equal(join(&c[1], "k", "body", 1), ONCE_WAITS);
 	assert_int_equal(join(&c[2], "k", "body", 0), ONCE_WAITS);
-	once_leave(&c[0].call);
-	once_leave(&c[1].call);
+	assert_false(once_leave(&c[0].call));
+	assert_false(once_leave(&c[1].call));
 	turn();
 	assert_true(c[1].decided == 0 && c[2].decided == 1);
 	assert_int_equal(c[2].call.verdict, ONCE_LEADS);
-	once_leave(&c[2].call);
+	assert_true(once_leave(&c[2].call));
 	assert_int_equal(join(&c[0], "k", "another body", 0), ONCE_LEADS); /* nothing is left */
-	once_leave(&c[0].call);
+	(void)once_leave(&c[0].call);
 }
 
 static void who_leaves_before_it_reads_the_answer_reads_nothing(void **state)
@@ -233,7 +233,7 @@ static void who_leaves_before_it_reads_the_answer_reads_nothing(void **state)
 		assert_int_equal(join(&first, good ? "k" : "l", "body", 0), ONCE_LEADS);
 		assert_int_equal(join(&second, good ? "k" : "l", "body", 1), ONCE_WAITS);
 		end(&first, good ? ERR_OK : ERR_BUSY, good ? RESULT : ERROR);
-		once_leave(&second.call);
+		(void)once_leave(&second.call);
 		turn();
 		assert_int_equal(second.decided, 0);
 	}
@@ -282,13 +282,13 @@ static void the_oldest_keys_make_room_and_those_in_flight_do_not(void **state)
 		now += 1; /* ns: nothing expires */
 	}
 	assert_int_equal(join(&c, "0", "body", 0), ONCE_LEADS); /* forgotten */
-	once_leave(&c.call);
+	(void)once_leave(&c.call);
 	(void)snprintf(key, sizeof(key), "%d", MANY - 1);
 	assert_int_equal(join(&c, key, "body", 0), ONCE_ANSWERED);
 	for (size_t i = 0; i < COUNT_OF(flying); i++) {
 		(void)snprintf(key, sizeof(key), "flying %zu", i);
 		assert_int_equal(join(&c, key, "another", 0), ONCE_CONFLICT);
-		once_leave(&flying[i].call);
+		(void)once_leave(&flying[i].call);
 	}
 }
 
@@ -338,7 +338,7 @@ static void lead(struct member *m, struct caller *c)
 	m->chance = m->chance * 1664525 + 1013904223;
 	atomic_fetch_add(&led[m->key], 1);
 	if ((m->chance >> 16) % 3 == 0) {
-		once_leave(&c->call);
+		(void)once_leave(&c->call);
 		return;
 	}
 	const struct once_answer answer = { .err = ERR_OK, .member = RESULT, .retry_after_s = -1 };

@@ -1,0 +1,32 @@
+-- A request that is not made twice: who has it in flight, and what it was answered with.
+--
+-- KEYS[1]  the request's
+-- ARGV[1]  claim: it is about to be made; done: it was answered; drop: it was not, and may be made anew
+-- ARGV[2]  digest of its body, 32 bytes; [3] the gateway that asks, 8 bytes; [4] for how many ms the record
+--          lives on; [5] of done: the answer, or '' if it is too long to be kept
+-- returns  L: the gateway's to make (or to end); E: another one has it in flight; C: the key is another
+--          request's; D: it was answered before; A and the answer, if that is no older than a minute
+--
+-- The record is R or D, the digest, the gateway; of D: the second in which it was answered (<I4), the answer.
+local record = redis.call('GET', KEYS[1])
+local mine = record and string.sub(record, 1, 41) == 'R' .. ARGV[2] .. ARGV[3]
+
+if ARGV[1] == 'drop' then
+	if mine then redis.call('DEL', KEYS[1]) end
+	return 'L'
+end
+local now = tonumber(redis.call('TIME')[1])
+if ARGV[1] == 'done' then
+	if not record or mine then
+		redis.call('SET', KEYS[1], 'D' .. ARGV[2] .. ARGV[3] .. struct.pack('<I4', now) .. ARGV[5], 'PX', ARGV[4])
+	end
+	return 'L'
+end
+if not record or mine then
+	redis.call('SET', KEYS[1], 'R' .. ARGV[2] .. ARGV[3], 'PX', ARGV[4])
+	return 'L'
+end
+if string.sub(record, 2, 33) ~= ARGV[2] then return 'C' end
+if string.sub(record, 1, 1) == 'R' then return 'E' end
+if #record <= 45 or now - struct.unpack('<I4', record, 42) >= 60 then return 'D' end
+return 'A' .. string.sub(record, 46)

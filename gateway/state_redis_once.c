@@ -1,0 +1,220 @@
+#include "gateway/state_redis_once.h"
+
+#include "codec/base/err.h"
+#include "codec/base/must.h"
+#include "gateway/store_redis_script.h"
+#include "gateway/store_redis_wire.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A claim outlives its request's deadline by so much: then its gateway is gone. */
+#define CLAIM_SPARE (5 * SEC)
+
+struct once_redis {
+	struct redis_guest guest;
+	struct redis_link *link;
+	struct json_work *json;
+	struct slice gateway;
+	bool knows; /* Redis: the script */
+};
+
+enum { CLAIMS = 1, TELLS };
+
+/* ---- requests ---- */
+
+static char *put_hex(char *out, const struct state_key *key)
+{
+	for (size_t i = 0; i < sizeof(key->at); i++) {
+		*out++ = "0123456789abcdef"[key->at[i] >> 4];
+		*out++ = "0123456789abcdef"[key->at[i] & 15];
+	}
+	return out;
+}
+
+static void put_key(struct redis_buffer *to, const struct once_claim *claim)
+{
+	static const char prefix[] = "sluice:once:1:{"; /* the number is that of the layout */
+	char text[sizeof(prefix) + 4 * STATE_KEY_BYTES + 1];
+
+	(void)memcpy(text, prefix, sizeof(prefix) - 1);
+	char *end = put_hex(text + sizeof(prefix) - 1, &claim->tenant);
+	*end++ = '}';
+	end = put_hex(end, &claim->call->key);
+	redis_put(to, slice_of(text, (size_t)(end - text)));
+}
+
+/* EVALSHA with the script's digest, or EVAL with its text, which makes Redis know it. */
+static bool ask(struct once_redis *redis, struct once_claim *claim, uint32_t asked,
+		struct slice what, nsec_t lives, struct slice answer)
+{
+	struct redis_buffer *to;
+	uint64_t ticket;
+	struct redis_request *request = redis_link_begin(redis->link, &to, &ticket);
+
+	if (request == NULL)
+		return false;
+	request->kind = REDIS_GUEST;
+	request->guest = &redis->guest;
+	request->asked = asked;
+	request->waits = asked == CLAIMS ? claim : NULL;
+	redis_put_count(to, 9);
+	redis_put(to, redis->knows ? SLICE("EVALSHA") : SLICE("EVAL"));
+	redis_put(to, redis->knows ? slice_str(once_lua_sha1) : slice_of(once_lua, once_lua_len));
+	redis_put_number(to, 1);
+	put_key(to, claim);
+	redis_put(to, what);
+	redis_put(to, slice_of((const char *)claim->call->body, sizeof(claim->call->body)));
+	redis_put(to, redis->gateway);
+	redis_put_number(to, (uint32_t)(lives / MSEC));
+	redis_put(to, answer);
+	if (!redis_link_send(redis->link))
+		return false;
+	claim->ticket = ticket;
+	redis->knows = true; /* by the time that it gets to what comes behind this */
+	return true;
+}
+
+bool once_redis_claim(struct once_redis *redis, struct once_claim *claim)
+{
+	claim->held = false;
+	claim->pending =
+		ask(redis, claim, CLAIMS, SLICE("claim"), claim->lasts + CLAIM_SPARE, SLICE(""));
+	return claim->pending;
+}
+
+void once_redis_forget(struct once_redis *redis, struct once_claim *claim)
+{
+	if (!claim->pending)
+		return;
+	redis_link_request(redis->link, claim->ticket)->waits = NULL;
+	claim->pending = false;
+	claim->held = true; /* it may be, in a moment: what is told comes behind it */
+}
+
+void once_redis_end(struct once_redis *redis, const struct once_claim *claim, struct slice member)
+{
+	struct once_claim own = *claim;
+
+	if (slice_absent(member) || member.len > ONCE_ANSWER_MAX)
+		member = SLICE("");
+	(void)ask(redis, &own, TELLS, SLICE("done"), ONCE_REMEMBERED, member);
+}
+
+void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
+{
+	struct once_claim own = *claim;
+
+	(void)ask(redis, &own, TELLS, SLICE("drop"), MSEC, SLICE(""));
+}
+
+/* ---- answers ---- */
+
+/* Of what another gateway may have written only as much is believed as could be ours. */
+static bool is_member(struct slice text, struct json_work *json)
+{
+	static const struct slice before = SLICE_INIT("\"result\":");
+
+	return slice_starts(text, before) &&
+	       json_valid(slice_of(text.at + before.len, text.len - before.len), NULL, json, NULL);
+}
+
+static void take_answer(struct once_redis *redis, struct once_call *call, struct slice text)
+{
+	call->verdict = ONCE_DONE;
+	if (!is_member(text, redis->json))
+		return;
+	call->answer = (struct once_answer){ .err = ERR_OK,
+					     .member = arena_copy(call->arena, text),
+					     .retry_after_s = -1 };
+	call->verdict = ONCE_ANSWERED;
+}
+
+static void take_reply(struct once_redis *redis, struct once_claim *claim,
+		       const struct redisReply *reply)
+{
+	struct once_call *call = claim->call;
+
+	if (reply->type != REDIS_REPLY_STRING || reply->len == 0)
+		return;
+	switch (reply->str[0]) {
+	case 'L':
+		claim->held = true;
+		break;
+	case 'E':
+		call->verdict = ONCE_ELSEWHERE;
+		break;
+	case 'C':
+		call->verdict = ONCE_CONFLICT;
+		break;
+	case 'D':
+		call->verdict = ONCE_DONE;
+		break;
+	case 'A':
+		take_answer(redis, call, slice_of(reply->str + 1, (size_t)reply->len - 1));
+		break;
+	default:
+		break; /* nothing that we know: as if Redis was away */
+	}
+}
+
+static bool forgot_script(enum redis_outcome outcome, const struct redisReply *reply)
+{
+	return outcome == REDIS_REFUSED && strncmp(reply->str, "NOSCRIPT", 8) == 0;
+}
+
+static void on_done(struct redis_guest *guest, const struct redis_request *request,
+		    enum redis_outcome outcome, const struct redisReply *reply)
+{
+	struct once_redis *redis = CONTAINER_OF(guest, struct once_redis, guest);
+	struct once_claim *claim = request->waits;
+
+	if (forgot_script(outcome, reply)) {
+		redis->knows = false;
+		if (claim != NULL && once_redis_claim(redis, claim))
+			return;
+	}
+	if (claim == NULL)
+		return;
+	claim->pending = false;
+	if (outcome == REDIS_ANSWERED)
+		take_reply(redis, claim, reply);
+	claim->done(claim);
+}
+
+static void on_late(struct redis_guest *guest, struct redis_request *request)
+{
+	struct once_claim *claim = request->waits;
+
+	(void)guest;
+	request->waits = NULL;
+	if (claim == NULL)
+		return;
+	claim->pending = false;
+	claim->held = true; /* as likely as not: to be told how it ends does no harm */
+	claim->done(claim);
+}
+
+/* Another server may not know the script. */
+static void on_settled(struct redis_guest *guest, bool ready)
+{
+	if (ready)
+		CONTAINER_OF(guest, struct once_redis, guest)->knows = false;
+}
+
+struct once_redis *once_redis_new(struct store_redis *redis, const uint8_t *gateway,
+				  struct json_work *json)
+{
+	struct once_redis *made = calloc(1, sizeof(*made));
+
+	if (made == NULL)
+		return NULL;
+	*made = (struct once_redis){
+		.guest = { .done = on_done, .late = on_late, .settled = on_settled },
+		.json = json,
+		.gateway = slice_of((const char *)gateway, ONCE_GATEWAY_BYTES),
+	};
+	made->link = store_redis_join(redis, &made->guest);
+	return made;
+}

@@ -1,0 +1,32 @@
+/* state_redis_once.h - requests that are not made twice by any of several gateways (state_once.h): who has one in
+ * flight, and what it was answered with, in Redis.
+ *
+ * Whoever leads in its process claims the request before it is made; what it was answered with is told
+ * afterwards, and nobody waits for that. Redis away, or too slow: each process knows of its own alone. A
+ * gateway that dies leaves its claims until the deadlines of the requests have passed. One per worker. */
+#ifndef GATEWAY_STATE_REDIS_ONCE_H
+#define GATEWAY_STATE_REDIS_ONCE_H
+
+#include "codec/json_read.h"
+#include "gateway/state_once.h"
+#include "gateway/store_redis.h"
+
+struct once_redis;
+
+/* `gateway` is that of once_gateway, and must outlive it, as must `redis` and `json`, the loop's own. NULL:
+ * memory. */
+struct once_redis *once_redis_new(struct store_redis *redis, const uint8_t *gateway,
+				  struct json_work *json);
+
+/* True: `done` will be called once, unless once_redis_forget comes first. False: Redis is away, and the
+ * call goes on. */
+MUST_USE bool once_redis_claim(struct once_redis *redis, struct once_claim *claim);
+/* The request is going away; harmless when its claim is not pending. */
+void once_redis_forget(struct once_redis *redis, struct once_claim *claim);
+
+/* It was answered: `member` (see once_answer) is kept, unless it is too long. Or it was not, and may be made
+ * by others. Nobody waits. */
+void once_redis_end(struct once_redis *redis, const struct once_claim *claim, struct slice member);
+void once_redis_drop(struct once_redis *redis, const struct once_claim *claim);
+
+#endif
