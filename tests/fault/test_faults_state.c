@@ -1,0 +1,439 @@
+/* test_faults_state.c - requests that have to do with others, with every fault: each take of memory fails once, in each
+ * of the ways in which their session, their copies, their callers and the process can let them down.
+ *
+ * A real worker in a world of the test's own (worker_rig.h); what outlives requests is a fake here. Whatever
+ * happens, every request ends, and nothing of any of them is left. */
+#include "tests/fault/golden_walk.h"
+#include "tests/fault/worker_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SESSION "0123456789abcdef0123456789abcdef"
+
+/* ---- what outlives requests: answers at once or later ------------------------------------------ */
+
+static struct {
+	struct state state;
+	bool waits, away, unknown;
+	struct state_recall *recall;
+	struct state_note *note;
+	uint32_t notes, forgotten;
+} fake;
+
+static void answer_recall(struct state_recall *recall)
+{
+	recall->away = fake.away;
+	recall->session_is = fake.away      ? STATE_SESSION_UNSURE
+			     : fake.unknown ? STATE_SESSION_UNKNOWN
+					    : STATE_SESSION_KNOWN;
+	recall->revision = REVISION_2025_11_25;
+}
+
+static enum state_outcome fake_recall(struct state *state, struct state_recall *recall)
+{
+	(void)state;
+	must(fake.recall == NULL);
+	if (fake.waits) {
+		fake.recall = recall;
+		return STATE_PENDING;
+	}
+	answer_recall(recall);
+	return STATE_DONE;
+}
+
+static enum state_outcome fake_remember(struct state *state, struct state_note *note)
+{
+	(void)state;
+	must(fake.note == NULL);
+	fake.notes++;
+	if (fake.waits && note->done != NULL) {
+		fake.note = note;
+		return STATE_PENDING;
+	}
+	note->away = fake.away;
+	note->ended = note->end_session && !fake.unknown && !fake.away;
+	return STATE_DONE;
+}
+
+static void fake_forget_recall(struct state *state, struct state_recall *recall)
+{
+	(void)state;
+	must(fake.recall == recall);
+	fake.recall = NULL;
+	fake.forgotten++;
+}
+
+static void fake_forget_note(struct state *state, struct state_note *note)
+{
+	(void)state;
+	must(fake.note == note);
+	fake.note = NULL;
+	fake.forgotten++;
+}
+
+static void fake_answers(void)
+{
+	struct state_recall *recall = fake.recall;
+	struct state_note *note = fake.note;
+
+	fake.recall = NULL;
+	fake.note = NULL;
+	if (recall != NULL) {
+		answer_recall(recall);
+		recall->done(recall);
+	}
+	if (note != NULL) {
+		note->away = fake.away;
+		note->ended = note->end_session;
+		note->done(note);
+	}
+}
+
+/* ---- a run ------------------------------------------------------------------------------------- */
+
+/* What happens while the request waits. */
+enum event { NOTHING, GONE, GIVEN_UP, CALLED_OFF };
+
+static const struct scenario {
+	const char *name;
+	const char *method; /* NULL: createMessage */
+	bool waits, away, unknown;
+	enum event recalling, sending, remembering;
+	int ends; /* the status where memory does not fail; 0: without an answer */
+} scenarios[] = {
+	{ .name = "all is well", .ends = 200 },
+	{ .name = "the store takes its time", .waits = true, .ends = 200 },
+	{ .name = "the session is unknown", .unknown = true, .ends = 404 },
+	{ .name = "the store is away", .away = true, .ends = 404 },
+	{ .name = "gone while it is recalled", .waits = true, .recalling = GONE },
+	{ .name = "given up while it is recalled",
+	  .waits = true,
+	  .recalling = GIVEN_UP,
+	  .ends = 503 },
+	{ .name = "gone while sending", .sending = GONE },
+	{ .name = "given up while sending", .sending = GIVEN_UP, .ends = 503 },
+	{ .name = "called off while sending", .sending = CALLED_OFF, .ends = 202 },
+	{ .name = "begins a session", .method = "initialize", .ends = 200 },
+	{ .name = "begins one slowly", .method = "initialize", .waits = true, .ends = 200 },
+	{ .name = "begins one without the store",
+	  .method = "initialize",
+	  .away = true,
+	  .ends = 200 },
+	{ .name = "gone while it begins one",
+	  .method = "initialize",
+	  .waits = true,
+	  .remembering = GONE },
+	{ .name = "given up while it begins one",
+	  .method = "initialize",
+	  .waits = true,
+	  .remembering = GIVEN_UP,
+	  .ends = 200 },
+	{ .name = "ends it", .method = "DELETE", .ends = 204 },
+	{ .name = "ends it slowly", .method = "DELETE", .waits = true, .ends = 204 },
+	{ .name = "ends one that is unknown", .method = "DELETE", .unknown = true, .ends = 404 },
+	{ .name = "ends it without the store", .method = "DELETE", .away = true, .ends = 503 },
+	{ .name = "gone while it ends it", .method = "DELETE", .waits = true, .remembering = GONE },
+	{ .name = "given up while it ends it",
+	  .method = "DELETE",
+	  .waits = true,
+	  .remembering = GIVEN_UP,
+	  .ends = 503 },
+};
+
+static struct walk walk;
+static struct log_ring *ring;
+
+static void drain_log(void)
+{
+	for (struct slice piece; (piece = log_ring_peek(ring)).len > 0;)
+		log_ring_read(ring, piece.len);
+}
+
+/* True when the request is over. */
+static bool meet(enum event event, void *request)
+{
+	struct request *r = request;
+
+	switch (event) {
+	case NOTHING:
+		return false;
+	case GONE:
+		world.handler.gone(world.handler.owner, request);
+		return true;
+	case GIVEN_UP:
+		worker_refuse_waiting(world.worker);
+		return false;
+	case CALLED_OFF:
+		(void)flights_call_off(world.worker->args.flights, r->flow.state->flight.key);
+		rig_deliver();
+		return false;
+	}
+	return false;
+}
+
+static void check_nothing_is_left(const char *name, size_t fail)
+{
+	const struct worker *worker = world.worker;
+
+	if (worker->requests.out == 0 && worker->streams.out == 0 && worker->arenas.out == 0 &&
+	    worker->waiting == NULL && world.call == NULL && world.buffers == 0 &&
+	    world.granted == world.settled && world.placed == world.released &&
+	    fake.recall == NULL && fake.note == NULL && world.posted == NULL &&
+	    worker->panic.step == NULL)
+		return;
+	fail_msg("%s, memory %zu: something is left", name, fail);
+}
+
+static struct http_incoming incoming_of(const struct scenario *s)
+{
+	struct http_incoming in = walk.in;
+
+	in.headers[HTTP_SESSION_ID] = SLICE(SESSION);
+	in.headers[HTTP_PROTOCOL_VERSION] = slice_of(NULL, 0);
+	if (s->method == NULL)
+		return in;
+	if (strcmp(s->method, "DELETE") == 0)
+		in.method = SLICE("DELETE");
+	else
+		in.body = SLICE("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}");
+	return in;
+}
+
+static void set_scene(const struct scenario *s, size_t fail)
+{
+	rig_reset();
+	fake.waits = s->waits;
+	fake.away = s->away;
+	fake.unknown = s->unknown;
+	fake.notes = fake.forgotten = 0;
+	takes.fail = fail;
+}
+
+/* What the request waits for comes, or does not. True when it is over without an answer. */
+static bool go_on(const struct scenario *s, void *request)
+{
+	for (int n = 0; world.exchange.status == 0; n++) {
+		must(n < 20);
+		if (fake.recall != NULL && meet(s->recalling, request))
+			return true;
+		if (fake.note != NULL && meet(s->remembering, request))
+			return true;
+		fake_answers();
+		if (world.call == NULL)
+			continue;
+		world.call->bytes_sent = true;
+		if (meet(s->sending, request))
+			return true;
+		if (world.call != NULL)
+			rig_provider_ends(ERR_OK, true, &walk.answer);
+	}
+	return false;
+}
+
+/* The number of takes of memory. */
+static size_t once_through(const struct scenario *s, size_t fail)
+{
+	const struct http_incoming in = incoming_of(s);
+
+	set_scene(s, fail);
+	void *request = world.handler.begin(world.handler.owner, &world.exchange, &in);
+	must(request != NULL);
+	const bool gone = go_on(s, request);
+	const int status = gone ? 0 : world.exchange.status;
+	if (fail == 0 && status != s->ends)
+		fail_msg("%s: %d", s->name, status);
+	if (fail != 0 && status != s->ends && status != 503)
+		fail_msg("%s, memory %zu: %d", s->name, fail, status);
+	if (!gone)
+		world.handler.sent(world.handler.owner, request);
+	check_nothing_is_left(s->name, fail);
+	drain_log();
+	return takes.count;
+}
+
+static void every_fault_ends_the_request_and_leaves_nothing(void **state)
+{
+	size_t faults = 0;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(scenarios); i++) {
+		const size_t plain = once_through(&scenarios[i], 0);
+		/* Of its copies each is the first: what was answered is remembered by its id. */
+		for (size_t fail = 1; fail <= plain; fail++, faults++) {
+			once_free(world.worker->args.once);
+			world.worker->args.once = once_new();
+			(void)once_through(&scenarios[i], fail);
+		}
+		once_free(world.worker->args.once);
+		world.worker->args.once = once_new();
+	}
+	print_message("%zu takes of memory have failed\n", faults);
+	assert_true(faults > 10 * COUNT_OF(scenarios) / 2);
+}
+
+/* ---- copies ------------------------------------------------------------------------------------ */
+
+/* Of a request and its copies, on one exchange each. */
+struct copies {
+	struct http_exchange exchanges[3];
+	void *requests[3];
+};
+
+static void begin_copy(struct copies *c, size_t i)
+{
+	struct http_incoming in = walk.in;
+
+	in.headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
+	c->requests[i] = world.handler.begin(world.handler.owner, &c->exchanges[i], &in);
+	must(c->requests[i] != NULL);
+}
+
+static void end_copies(struct copies *c, size_t first)
+{
+	for (size_t i = first; i < COUNT_OF(c->requests); i++) {
+		world.handler.sent(world.handler.owner, c->requests[i]);
+		free(c->exchanges[i].body);
+	}
+	once_free(world.worker->args.once); /* which must hold nobody */
+	world.worker->args.once = once_new();
+	check_nothing_is_left("copies", 0);
+	drain_log();
+}
+
+static void begin_copies(struct copies *c)
+{
+	const struct scenario plain = { .name = "copies" };
+
+	*c = (struct copies){ 0 };
+	set_scene(&plain, 0);
+	for (size_t i = 0; i < COUNT_OF(c->requests); i++)
+		begin_copy(c, i);
+	assert_int_equal(world.granted, 1);
+	assert_non_null(world.call);
+}
+
+static void copies_are_one_call(void **state)
+{
+	struct copies c;
+
+	(void)state;
+	begin_copies(&c);
+	rig_provider_ends(ERR_OK, true, &walk.answer);
+	assert_int_equal(c.exchanges[0].status, 200);
+	assert_int_equal(c.exchanges[1].status, 0);
+	rig_deliver();
+	for (size_t i = 1; i < COUNT_OF(c.requests); i++) {
+		assert_int_equal(c.exchanges[i].status, 200);
+		assert_string_equal(c.exchanges[i].body, c.exchanges[0].body);
+	}
+	assert_int_equal(world.granted, 1);
+	end_copies(&c, 0);
+}
+
+static void the_next_copy_goes_on_when_the_first_leaves(void **state)
+{
+	struct copies c;
+
+	(void)state;
+	begin_copies(&c);
+	world.handler.gone(world.handler.owner, c.requests[0]);
+	assert_null(world.call);
+	rig_deliver();
+	assert_int_equal(world.granted, 2);
+	rig_provider_ends(ERR_OK, true, &walk.answer);
+	rig_deliver();
+	assert_int_equal(c.exchanges[1].status, 200);
+	assert_int_equal(c.exchanges[2].status, 200);
+	end_copies(&c, 1);
+}
+
+static void copies_may_leave_in_any_order(void **state)
+{
+	(void)state;
+	for (int order = 0; order < 6; order++) {
+		const size_t first = (size_t)order % 3,
+			     second = (first + 1 + (size_t)order / 3) % 3;
+		struct copies c;
+		begin_copies(&c);
+		world.handler.gone(world.handler.owner, c.requests[first]);
+		world.handler.gone(world.handler.owner, c.requests[second]);
+		world.handler.gone(world.handler.owner, c.requests[3 - first - second]);
+		rig_deliver();
+		end_copies(&c, COUNT_OF(c.requests));
+	}
+}
+
+static void a_copy_whose_deadline_passes_does_not_wait_longer(void **state)
+{
+	struct copies c;
+
+	(void)state;
+	begin_copies(&c);
+	rig_time_comes(c.requests[1]);
+	assert_int_equal(c.exchanges[1].status, 504);
+	rig_provider_ends(ERR_OK, true, &walk.answer);
+	rig_deliver();
+	assert_int_equal(c.exchanges[2].status, 200);
+	end_copies(&c, 0);
+}
+
+static void a_process_that_leaves_refuses_all_copies(void **state)
+{
+	struct copies c;
+
+	(void)state;
+	begin_copies(&c);
+	worker_refuse_waiting(world.worker);
+	for (size_t i = 0; i < COUNT_OF(c.requests); i++)
+		assert_int_equal(c.exchanges[i].status, 503);
+	rig_deliver();
+	end_copies(&c, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_fault_ends_the_request_and_leaves_nothing),
+		cmocka_unit_test(copies_are_one_call),
+		cmocka_unit_test(the_next_copy_goes_on_when_the_first_leaves),
+		cmocka_unit_test(copies_may_leave_in_any_order),
+		cmocka_unit_test(a_copy_whose_deadline_passes_does_not_wait_longer),
+		cmocka_unit_test(a_process_that_leaves_refuses_all_copies),
+	};
+	struct golden_set set;
+
+	golden_load(&set);
+	walk_init(&walk, &set.vectors[0]);
+	int fd = limit_table_create(16);
+	struct limit_table *table = limit_table_map(fd);
+	ring = log_ring_new();
+	struct metrics *metrics = metrics_new(1, 10);
+	must(table != NULL && ring != NULL && metrics != NULL);
+	rig_start(walk.config, table, metrics, ring);
+	fake.state = (struct state){ .recall = fake_recall,
+				     .remember = fake_remember,
+				     .forget_recall = fake_forget_recall,
+				     .forget_note = fake_forget_note };
+	world.worker->state = &fake.state;
+	world.worker->args.once = once_new();
+	world.worker->args.flights = flights_new();
+	int failed = cmocka_run_group_tests_name("faults_state", tests, NULL, NULL);
+	rig_reset();
+	if (failed == 0) {
+		once_free(world.worker->args.once);
+		flights_free(world.worker->args.flights);
+		rig_end();
+	}
+	metrics_free(metrics);
+	log_ring_free(ring);
+	limit_table_unmap(table);
+	(void)close(fd);
+	walk_fini(&walk);
+	golden_free(&set);
+	return failed;
+}
