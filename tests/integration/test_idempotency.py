@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Requests that are not made twice, by the real binary (DESIGN 4.3, Idempotency). ctest: worker timeout=180"""
+"""Requests that are not made twice, by the real binary (DESIGN 4.3, Idempotency). ctest: serial worker timeout=240"""
 
 import os
 import sys
 import threading
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness
+import redis_server
 
 SANITIZED = bool(os.environ.get("SLUICE_SANITIZE"))
 OTHER_KEY = "sk-other-0123456789abcdef"
@@ -179,6 +181,79 @@ class InASession(OnceCase):
             thread.join(harness.PATIENCE_S)
             self.assertEqual(answers[0].status, 202)
         self.assertEqual(self.asked(), 1)
+
+
+@unittest.skipUnless(redis_server.available(), "redis-server is not installed")
+class SeveralGateways(OnceCase):
+    """Two of them, one Redis, one provider."""
+
+    def pair(self, *sim):
+        self.redis = redis_server.Redis(self)
+        first = self.start(*sim, store={"kind": "redis", "url": self.redis.url, "deadline": "2s"})
+        second = self.gateway({key: value for key, value in first.settings.items() if key not in ("listen", "admin")})
+        for gateway in (first, second):
+            harness.wait_for(lambda g=gateway: g.metrics().sum("sluice_limiter_mode", mode="shared"), "Redis in use")
+        return first, second
+
+    def test_the_result_is_known_elsewhere(self):
+        first, second = self.pair()
+        one, two = self.once(first, id=1), self.once(second, id=2)
+        self.assertEqual(two.json(), {**one.json(), "id": 2})
+        self.assertEqual(self.once(second, id=3).json(), {**one.json(), "id": 3})
+        self.assert_error(self.once(second, text="other"), 409, 409, "duplicate_conflict")
+        self.assertEqual(self.asked(), 1)
+
+    def test_what_is_in_flight_elsewhere_is_not_waited_for(self):
+        first, second = self.pair("--latency", "4s")
+        answers, thread = self.background(lambda: self.once(first))
+        self.provider.wait_stats(lambda s: s["requests"] == 1, "the first at the provider")
+        self.assert_error(self.once(second), 409, 409, "duplicate_in_flight")
+        self.assert_error(self.once(second, text="other"), 409, 409, "duplicate_conflict")
+        thread.join()
+        self.assertEqual(answers[0].status, 200)
+        self.assertEqual(self.once(second).status, 200)
+        self.assertEqual(self.asked(), 1)
+
+    def test_a_failure_is_forgotten_everywhere(self):
+        first, second = self.pair("--default", "error-529-first-1")
+        self.assertEqual(self.once(first).status, 502)
+        self.assertEqual(self.once(second).status, 200)
+        self.assertEqual(self.asked(), 2)
+
+    def test_who_leaves_leaves_it_to_any_gateway(self):
+        first, second = self.pair("--default", "hang-first-1")
+        session = {"Mcp-Session-Id": first.post({"jsonrpc": "2.0", "id": 0, "method": "initialize",
+                                                 "params": {}}).headers["mcp-session-id"]}
+        _, thread = self.background(lambda: first.sample("hello", session, id=7))
+        self.provider.wait_stats(lambda s: s["requests"] == 1, "the first at the provider")
+        self.assert_error(second.sample("hello", session, id=7), 409, 409, "duplicate_in_flight")
+        second.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}, session)
+        thread.join()
+
+        def answered():
+            return second.sample("hello", session, id=7).status == 200
+        harness.wait_for(answered, "an answer at the second gateway")
+        self.assertEqual(self.asked(), 2)
+
+    def test_what_is_too_long_is_known_to_be_done(self):
+        first, second = self.pair("--size", "70000")
+        self.assertEqual(self.once(first).status, 200)
+        self.assert_error(self.once(second), 409, 409, "duplicate_done")
+
+    def test_without_redis_each_process_knows_its_own(self):
+        first, second = self.pair()
+        one = self.once(first, id=1)
+        self.redis.kill()
+        harness.wait_for(lambda: second.metrics().sum("sluice_limiter_mode", mode="away"), "Redis away")
+        self.assertEqual(self.once(first, id=2).json(), {**one.json(), "id": 2})
+
+    def test_another_script_cache_makes_no_difference(self):
+        first, second = self.pair()
+        self.assertEqual(self.once(first, key="a").status, 200)
+        self.redis.ask("SCRIPT", "FLUSH")
+        one = self.once(first, key="b")
+        self.assertEqual(self.once(second, key="b", id=9).json(), {**one.json(), "id": 9})
+        self.assertEqual(self.asked(), 2)
 
 
 if __name__ == "__main__":

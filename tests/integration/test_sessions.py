@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Sessions by the real binary: initialize, DELETE, whose they are, what they fix, who is called off. ctest: worker"""
+"""Sessions by the real binary: initialize, DELETE, whose they are, what they fix, who is called off. ctest: serial worker timeout=240"""
 
 import os
 import sys
 import threading
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness
+import redis_server
 
 OTHER_KEY, THIRD_KEY = "sk-other-0123456789abcdef", "sk-third-0123456789abcdef"
 
@@ -160,6 +162,62 @@ class CallingOff(SessionCase):
         self.assertEqual(self.sample(gateway, session, id=7).status, 200)
         self.cancel(gateway, session, 7)
         self.assertEqual(self.sample(gateway, session, id=8).status, 200)
+
+
+@unittest.skipUnless(redis_server.available(), "redis-server is not installed")
+class SeveralGateways(SessionCase):
+    def pair(self, sim=None):
+        self.redis = redis_server.Redis(self)
+        first = self.start(sim, workers=2, store={"kind": "redis", "url": self.redis.url, "deadline": "2s"})
+        second = self.gateway({key: value for key, value in first.settings.items() if key not in ("listen", "admin")})
+        for gateway in (first, second):
+            harness.wait_for(lambda g=gateway: g.metrics().sum("sluice_limiter_mode", mode="shared") == 2,
+                             "Redis in use")
+            self.wait_listening(2 if gateway is second else 1)
+        return first, second
+
+    def wait_listening(self, gateways):
+        harness.wait_for(lambda: self.redis.ask("PUBSUB", "NUMSUB", "sluice:1:calloff")[1] >= gateways,
+                         "gateways that listen")
+
+    def test_a_session_is_known_at_all_gateways(self):
+        first, second = self.pair()
+        session = self.begin(first)
+        self.assertEqual(self.sample(second, session, id=1).status, 200)
+        self.assertEqual(self.end(second, session).status, 204)
+        self.unknown(self.sample(first, session, id=2))
+
+    def test_a_request_is_called_off_from_another_gateway(self):
+        first, second = self.pair(self.sim("--default", "hang"))
+        session = self.begin(first)
+        for id in range(4):
+            answers = []
+            thread = threading.Thread(target=lambda: answers.append(self.sample(first, session, id=id)))
+            thread.start()
+            self.addCleanup(thread.join)
+            self.provider.wait_stats(lambda s: s["in_flight"] == 1, "the request at the provider")
+            self.cancel(second, session, id)
+            thread.join(harness.PATIENCE_S)
+            self.assertEqual(answers[0].status, 202)
+            self.provider.wait_stats(lambda s: s["in_flight"] == 0, "nothing left at the provider")
+
+    def test_who_listens_does_so_again_after_a_restart_of_redis(self):
+        first, second = self.pair(self.sim("--default", "hang"))
+        self.redis.kill()
+        self.redis.start()
+        self.wait_listening(2)
+        for gateway in (first, second):
+            harness.wait_for(lambda g=gateway: g.metrics().sum("sluice_limiter_mode", mode="shared") == 2,
+                             "Redis in use")
+        session = self.begin(first)
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(self.sample(first, session)))
+        thread.start()
+        self.addCleanup(thread.join)
+        self.provider.wait_stats(lambda s: s["in_flight"] == 1, "the request at the provider")
+        self.cancel(second, session, 1)
+        thread.join(harness.PATIENCE_S)
+        self.assertEqual(answers[0].status, 202)
 
 
 if __name__ == "__main__":
