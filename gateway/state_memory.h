@@ -26,7 +26,7 @@ struct state_memory *state_memory_new(const struct state_bounds *bounds);
 /* Nobody may use it any more. NULL is allowed. */
 void state_memory_free(struct state_memory *memory);
 
-/* Its functions may be called from any thread; nothing is ever PENDING. */
+/* Its functions may be called from any thread; nothing is ever PENDING. NULL for NULL: a rig without state. */
 struct state *state_memory_state(struct state_memory *memory);
 
 /* What a session has used. */

@@ -94,15 +94,19 @@ class Together(StateCase):
         words = []
         for page in ("limits", "state"):
             with open(os.path.join(harness.SOURCE, "deploy", "docs", page + ".md"), encoding="utf-8") as file:
-                words += next(line for line in file if line.startswith(("    ~sluice:", "    +"))).split()
+                words += next(line for line in file if line.startswith(("    ~sluice:", "    &sluice:"))).split()
         self.redis.ask("ACL", "SETUSER", "sluice", "on", ">word", *words)
         self.redis.url = self.redis.url.replace("redis://", "redis://sluice:word@")
         a, b = self.pair()
         session = self.begin(a)
         self.assertTrue(self.known(b, session))
         self.assert_result(b.sample("hello", {"Mcp-Session-Id": session}))
+        self.assertEqual([gateway.sample("once", {"Idempotency-Key": "k"}).status for gateway in (a, b)], [200, 200])
         self.assertEqual(self.end(b, session), 204)
         self.assertFalse(self.known(a, session))
+        self.assertEqual(self.redis.ask("PUBSUB", "NUMSUB", "sluice:1:calloff")[1], 2)
+        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
+        self.assertEqual(a.post(cancelled, {"Mcp-Session-Id": self.begin(a)}).status, 202)
         for gateway in (a, b):
             self.assertEqual(gateway.metrics().sum("sluice_store_commands_total", result="error"), 0)
 
