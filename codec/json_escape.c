@@ -63,17 +63,35 @@ static inline unsigned ones(uint64_t mask)
 	return ~mask == 0 ? 64 : (unsigned)__builtin_ctzll(~mask);
 }
 
-/* A backslash in front of each byte of `stops`, in the block at `at`, whose runs are all short; CHUNK bytes
+/* The block at `at` where all runs are short: a backslash in front of each byte of `marks`. CHUNK bytes
  * behind the block are the text's, too. */
-static inline char *put_backslashes(char *pen, struct escaping *s, const char *at, uint64_t stops)
+static inline char *put_backslashes(char *pen, struct escaping *s, const char *at, uint64_t marks)
 {
 	const char *from = s->from;
 
-	for (; stops != 0; stops &= stops - 1) {
-		const char *stop = at + __builtin_ctzll(stops);
+	for (; marks != 0; marks &= marks - 1) {
+		const char *stop = at + __builtin_ctzll(marks);
 		pen = copy_past(pen, from, (size_t)(stop - from));
 		*pen++ = '\\';
 		from = stop;
+	}
+	s->from = from;
+	return pen;
+}
+
+/* The same without the bytes of `drops`. */
+static inline char *put_without(char *pen, struct escaping *s, const char *at, uint64_t marks,
+				uint64_t drops)
+{
+	const char *from = s->from;
+
+	for (uint64_t stops = marks | (drops & ~(drops << 1)); stops != 0; stops &= stops - 1) {
+		unsigned first = (unsigned)__builtin_ctzll(stops), dropped = ones(drops >> first);
+		const char *stop = at + first;
+		pen = copy_past(pen, from, (size_t)(stop - from));
+		*pen = '\\';
+		pen += dropped == 0;
+		from = stop + dropped;
 	}
 	s->from = from;
 	return pen;
@@ -93,9 +111,9 @@ static inline void escape_block(struct gather *g, struct escaping *s, const char
 	if (__builtin_parityll(ends))
 		s->inside = ~s->inside;
 	uint64_t stops = quotes | backslashes | drops;
-	if (drops == 0 && block == at && pen != NULL &&
-	    (size_t)(at - s->from) <= GATHER_COPY_MAX - ISA_BLOCK) {
-		pen = put_backslashes(pen, s, at, stops);
+	if (block == at && pen != NULL && (size_t)(at - s->from) <= GATHER_COPY_MAX - ISA_BLOCK) {
+		pen = drops == 0 ? put_backslashes(pen, s, at, stops)
+				 : put_without(pen, s, at, quotes | backslashes, drops);
 		stops = 0;
 	}
 	while (stops != 0 && pen != NULL) {

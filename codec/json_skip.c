@@ -29,7 +29,9 @@ static SCAN_RARE const char *spaced_key(struct json_reader *r, struct json_level
 
 	if (colon > last + 1 || *colon != ':')
 		return NULL;
-	if (unique && !add_key(r, set, from, (size_t)(quote - from)))
+	size_t len = (size_t)(quote - from);
+	if (unique && (reader_escaped(r, from) || !json_keys_add_new(r->work, set, from, len)) &&
+	    !add_key(r, set, from, len))
 		return NULL;
 	return colon + 1;
 }
