@@ -136,6 +136,8 @@ uint32_t json_next_field(struct json_reader *r, struct json_fields *fields, stru
 	if (!r->fresh && *at++ != ',')
 		return next_unlikely(r, fields, other);
 	uint32_t i = guess(fields, at);
+	if (i == fields->count && *at == '"') /* none of them, unless it has an escape */
+		return next_general(r, fields, other);
 	if (i == fields->count || (fields->seen >> i & 1) != 0)
 		return next_unlikely(r, fields, other);
 	const char *value = at + fields->names[i].len + 3;
