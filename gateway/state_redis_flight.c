@@ -46,6 +46,7 @@ void flights_redis_call_off(struct flights_redis *redis, struct state_key key)
 		return;
 	request->kind = REDIS_GUEST;
 	request->guest = &redis->guest;
+	request->aside = true; /* a user may have no right to it */
 	redis_put_count(to, 3);
 	redis_put(to, SLICE("PUBLISH"));
 	redis_put(to, channel);

@@ -309,7 +309,7 @@ static void on_reply(struct redis_link *link, const redisReply *reply)
 		return;
 	}
 	const enum redis_outcome outcome = error ? REDIS_REFUSED : REDIS_ANSWERED;
-	if (error && strncmp(reply->str, "NOSCRIPT", 8) != 0)
+	if (error && !request.aside && strncmp(reply->str, "NOSCRIPT", 8) != 0)
 		link_trouble(link, reply->str);
 	link->args.events->measured(link->args.owner, outcome, request.late,
 				    now_of(link) - request.sent);

@@ -50,6 +50,7 @@ struct redis_request {
 	bool late;    /* told so */
 	bool own;     /* the link's: greeting and probe */
 	bool by_text; /* EVAL */
+	bool aside;   /* that it is refused says nothing of how Redis is */
 	uint8_t part_count;
 	enum redis_kind kind;
 	uint32_t places;                 /* claimed of every part */

@@ -248,7 +248,16 @@ static void on_measured(void *owner, enum redis_outcome outcome, bool late, nsec
 	(void)took;
 }
 
-static const struct redis_link_events events = { .done = on_done,
+static char heard[64];
+
+static void on_heard(void *owner, struct slice message)
+{
+	(void)owner;
+	(void)snprintf(heard, sizeof(heard), "%.*s", (int)message.len, message.at);
+}
+
+static const struct redis_link_events events = { .heard = on_heard,
+						 .done = on_done,
 						 .late = on_late,
 						 .ready = on_ready,
 						 .unready = on_unready,
@@ -453,6 +462,81 @@ static void a_script_that_is_not_known_is_no_trouble(void **state)
 	assert_true(ask(link));
 }
 
+static void what_is_asked_aside_may_be_refused(void **state)
+{
+	struct redis_link *link = ready_link();
+	struct redis_buffer *to;
+	uint64_t ticket;
+
+	(void)state;
+	struct redis_request *request = redis_link_begin(link, &to, &ticket);
+	assert_non_null(request);
+	request->aside = true;
+	redis_put_count(to, 1);
+	redis_put(to, SLICE("PUBLISH"));
+	assert_true(redis_link_send(link));
+	turn();
+	says("-NOPERM this user has no permissions\r\n");
+	assert_int_equal(told.refused, 1);
+	assert_int_equal(told.unready, 0);
+	assert_true(redis_link_ready(link));
+}
+
+/* ---- a link that listens ---- */
+
+#define SUBSCRIBED "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"
+#define MESSAGE(text) "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\n" text "\r\n"
+#define PONG "*2\r\n$4\r\npong\r\n$0\r\n\r\n"
+
+static void who_listens_hears_what_is_said_and_asks_whether_anybody_is_there(void **state)
+{
+	struct redis_link_args args = arguments(2);
+
+	(void)state;
+	args.channel = SLICE("c");
+	args.password = SLICE("pw");
+	(void)link_of(args);
+	heard[0] = '\0';
+	pass(0);
+	opened();
+	assert_written("*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nc\r\n");
+	says("+OK\r\n");
+	assert_int_equal(told.ready, 0);
+	says(SUBSCRIBED MESSAGE("m1"));
+	assert_int_equal(told.ready, 1);
+	assert_string_equal(heard, "m1");
+	pass(5 * SEC);
+	assert_written(PING);
+	says(MESSAGE("m2")); /* before the answer */
+	assert_string_equal(heard, "m2");
+	says(PONG);
+	pass(5 * SEC);
+	assert_written(PING);
+	pass(2 * SEC); /* nobody is there any more: the next address */
+	assert_int_equal(connects, 2);
+	assert_int_equal(conn.port, 1001);
+}
+
+static void who_listens_and_is_told_something_else_begins_anew(void **state)
+{
+	static const char *const wrong[] = { "+OK\r\n", "*2\r\n$7\r\nmessage\r\n$1\r\nc\r\n",
+					     "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n:1\r\n" };
+	struct redis_link_args args = arguments(1);
+
+	(void)state;
+	args.channel = SLICE("c");
+	for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+		(void)link_of(args);
+		pass(0);
+		opened();
+		says(SUBSCRIBED);
+		assert_int_equal(told.ready, 1);
+		says(wrong[i]);
+		assert_int_equal(told.unready, 1);
+		assert_false(conn.open);
+	}
+}
+
 /* The pauses between ten attempts that are refused. */
 static void pauses_of(uint64_t seed, nsec_t pauses[10])
 {
@@ -640,6 +724,9 @@ int main(void)
 		cmocka_unit_test(a_slow_server_is_probed_once_at_a_time),
 		cmocka_unit_test(an_error_stops_all_and_a_refused_probe_goes_to_the_next_address),
 		cmocka_unit_test(a_script_that_is_not_known_is_no_trouble),
+		cmocka_unit_test(what_is_asked_aside_may_be_refused),
+		cmocka_unit_test(who_listens_hears_what_is_said_and_asks_whether_anybody_is_there),
+		cmocka_unit_test(who_listens_and_is_told_something_else_begins_anew),
 		cmocka_unit_test(pauses_grow_to_a_bound_and_differ_between_gateways),
 		cmocka_unit_test(after_a_good_connection_the_first_pause_is_short_again),
 		cmocka_unit_test(who_gives_no_answer_for_a_second_is_given_up_and_all_is_lost),
