@@ -97,6 +97,22 @@ class Structured(harness.Case):
                     self.assertEqual("tools" in sent, how != "native")
                     self.assertEqual("response_format" in sent or "output_config" in sent, how == "native")
 
+    def test_the_third_format_is_asked_and_checked_likewise(self):
+        sim = self.sim("--api-key", harness.PROVIDER_KEY)
+        wrong = {**SCHEMA, "properties": {"age": {"type": "integer", "minimum": 1000}}}  # the simulator says less
+        gateway = self.gateway(harness.config(
+            sim, providers={"p": harness.provider(sim, "openai-responses")}, models=[harness.model("m", "p")],
+            plans={"standard": {"capabilities": {"tools": True}, "models": {"allow": ["*"]},
+                                "limits": {"tokens_per_minute": 100000000}}}))
+        result = gateway.sample(**ASK).json()["result"]
+        self.assertEqual((result["stopReason"], list(result["content"][0]["input"])), ("toolUse", ["age"]))
+        told = gateway.sample(tools=[{"name": "__schema__", "inputSchema": wrong}], toolChoice=ASK["toolChoice"])
+        self.assertEqual(told.json()["error"]["data"]["keyword"], "minimum")
+        call, result = sim.last()["body"]["input"][-2:]
+        self.assertEqual((call["type"], result["type"]), ("function_call", "function_call_output"))
+        self.assertEqual(call["call_id"], result["call_id"])
+        self.assertIn("$.age", json.dumps(result["output"]))
+
     # ---- wrong answers
 
     def test_a_wrong_answer_is_sent_back_with_what_is_wrong(self):
