@@ -15,6 +15,22 @@ static const char moved[] =
 
 static const uint64_t wall = 1790000000 * SEC;
 
+/* States and views come from calloc: so many more of them, then memory has run out. SIZE_MAX: no end. */
+static size_t callocs_left = SIZE_MAX;
+
+void *calloc(size_t count, size_t size)
+{
+	void *(*const volatile take)(size_t) = malloc; /* no compiler makes a calloc of this */
+	size_t bytes;
+
+	if (callocs_left == 0 || __builtin_mul_overflow(count, size, &bytes))
+		return NULL;
+	if (callocs_left != SIZE_MAX)
+		callocs_left--;
+	void *memory = take(bytes);
+	return memory == NULL ? NULL : memset(memory, 0, bytes);
+}
+
 /* ---- routing ---- */
 
 static void models_are_down_when_every_endpoint_or_every_key_is(void **state)
@@ -219,6 +235,28 @@ static void states_go_with_what_they_belong_to_over_a_reload(void **state)
 	assert_int_equal(profile.max_stop, 0);
 }
 
+static void a_view_that_memory_does_not_suffice_for_changes_nothing(void **state)
+{
+	size_t failures = 0;
+
+	(void)state;
+	for (bool failed = true; failed; failures += failed) {
+		struct bench *b;
+		set_up((void **)&b);
+		load(&b->next, moved);
+		callocs_left = failures;
+		struct health_view *fresh = health_view_new(b->health, b->next.config, 1);
+		callocs_left = SIZE_MAX;
+		failed = fresh == NULL;
+		if (failed)
+			break_endpoint(
+				b, 0); /* by three failures; the next one's breakers take five */
+		health_view_free(fresh);
+		tear_down((void **)&b);
+	}
+	assert_true(failures > 4); /* the view, its lists, new states */
+}
+
 static void a_call_in_flight_outlives_the_configuration_that_made_it(void **state)
 {
 	struct bench *b = *state;
@@ -266,6 +304,7 @@ int main(void)
 		CASE(a_models_rate_limit_leaves_the_keys_to_the_others),
 		CASE(a_rate_limit_that_has_ended_is_no_trouble_any_more),
 		CASE(states_go_with_what_they_belong_to_over_a_reload),
+		cmocka_unit_test(a_view_that_memory_does_not_suffice_for_changes_nothing),
 		CASE(a_call_in_flight_outlives_the_configuration_that_made_it),
 		CASE(active_checks_keep_an_endpoint_out),
 	};
