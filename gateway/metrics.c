@@ -233,6 +233,12 @@ void metrics_state_away(struct metrics_worker *m, enum metrics_state_away what)
 	cell_add(&metrics_row(m, TABLE_SINGLE, 0)[SINGLE_STATE_AWAY + what], 1);
 }
 
+void metrics_once(struct metrics_worker *m, enum metrics_once result)
+{
+	must(result < METRICS_ONCES);
+	cell_add(&metrics_row(m, TABLE_SINGLE, 0)[SINGLE_ONCE + result], 1);
+}
+
 void metrics_store_mode(struct metrics_worker *m, bool used, bool away)
 {
 	atomic_store_explicit(&m->store_used, used ? 1 : 0, memory_order_relaxed);

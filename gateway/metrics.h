@@ -73,6 +73,18 @@ void metrics_away(struct metrics_worker *m, enum metrics_away decision, uint64_t
 /* One question about sessions and loops, or one note of them, that the shared store did not get in time. */
 enum metrics_state_away { STATE_AWAY_RECALL, STATE_AWAY_NOTE, STATE_AWAYS };
 void metrics_state_away(struct metrics_worker *m, enum metrics_state_away what);
+/* One request that is not made twice: what became of it (state_once.h). */
+enum metrics_once {
+	METRICS_ONCE_FIRST,
+	METRICS_ONCE_ANSWERED,
+	METRICS_ONCE_DONE,
+	METRICS_ONCE_CONFLICT,
+	METRICS_ONCE_ELSEWHERE,
+	METRICS_ONCE_LATE,
+	METRICS_ONCE_FULL,
+	METRICS_ONCES
+};
+void metrics_once(struct metrics_worker *m, enum metrics_once result);
 /* Whether the shared store decides now, for this worker. */
 void metrics_store_mode(struct metrics_worker *m, bool used, bool away);
 /* Whether it is so for any worker. */

@@ -229,6 +229,8 @@ static void request_drive(struct request *r, enum flow_event event)
 	for (;;) {
 		if (event == FLOW_RESERVED)
 			note_verdict(r);
+		if (event == FLOW_JOINED)
+			worker_note_join(r);
 		switch (flow_run(&r->flow, &env, event)) {
 		case FLOW_RECALL:
 			if (!worker_recall(r))

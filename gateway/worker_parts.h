@@ -99,6 +99,9 @@ MUST_USE bool worker_recall(struct request *r);
 MUST_USE bool worker_join(struct request *r);
 MUST_USE bool worker_remember(struct request *r);
 
+/* What became of a request among its copies, for metrics. */
+void worker_note_join(struct request *r);
+
 /* It does not wait for any of them any more; harmless when it did not. */
 void worker_state_forget(struct request *r);
 

@@ -128,6 +128,18 @@ bool worker_join(struct request *r)
 	return once->verdict != ONCE_WAITS;
 }
 
+void worker_note_join(struct request *r)
+{
+	static const enum metrics_once results[] = {
+		[ONCE_WAITS] = METRICS_ONCE_LATE,        [ONCE_LEADS] = METRICS_ONCE_FIRST,
+		[ONCE_ANSWERED] = METRICS_ONCE_ANSWERED, [ONCE_DONE] = METRICS_ONCE_DONE,
+		[ONCE_CONFLICT] = METRICS_ONCE_CONFLICT, [ONCE_ELSEWHERE] = METRICS_ONCE_ELSEWHERE,
+		[ONCE_FULL] = METRICS_ONCE_FULL,
+	};
+
+	metrics_once(r->worker->args.metrics, results[r->flow.state->once.verdict]);
+}
+
 /* ---- an end ---- */
 
 /* Who leads is succeeded by the next of those who wait here, else by any gateway's. */

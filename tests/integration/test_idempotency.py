@@ -71,6 +71,8 @@ class OneProcess(OnceCase):
         self.assertEqual(metrics.sum("sluice_tokens_total", tenant="acme"),
                          usage["input_tokens"] + usage["output_tokens"])
         self.assertEqual(metrics.sum("sluice_requests_total", tenant="acme", outcome="ok"), count)
+        self.assertEqual(metrics.sum("sluice_once_requests_total", result="first"), 1)
+        self.assertEqual(metrics.sum("sluice_once_requests_total", result="answered"), count - 1)
 
     def test_another_body_is_a_conflict(self):
         gateway = self.start()
