@@ -13,6 +13,9 @@ import harness  # noqa: E402
 import test_crash  # noqa: E402
 from test_crash import OTHER_KEY, SANITIZED  # noqa: E402
 
+# What is promised (DESIGN 6). A sanitizer's server needs seconds of CPU to begin: there it only has to come back.
+SOON_S = 10 if SANITIZED else 0.2
+
 
 class CrashTime(test_crash.CrashCase):
     def test_a_killed_server_is_replaced_and_only_what_was_in_flight_is_lost(self):
@@ -26,7 +29,7 @@ class CrashTime(test_crash.CrashCase):
         self.assertLessEqual(len(lost), 8, lost)
         self.assertEqual([r for r in lost if r[0] > killed], [], "a request after the crash was lost")
         served = min(r[1] for r in results if r[0] > killed and r[2] == 200) - killed
-        self.assertLess(served, 2.0 if SANITIZED else 0.2)
+        self.assertLess(served, SOON_S)
         gateway.wait_ready()
         self.assertEqual(gateway.metrics().sum("sluice_restarts_total"), 1)
         self.assertTrue(any("signal 9" in line for line in gateway.stderr))
@@ -52,7 +55,7 @@ class CrashTime(test_crash.CrashCase):
         print("crash to served again: " + ", ".join(f"{t * 1000:.0f}" for t in took) + " ms")
         # The first three are not waited for; the rest has the restart's delay (100 ms, 200 ms) in it.
         pure = [t - delay for t, delay in zip(took, (0, 0, 0, 0.1, 0.2))]
-        self.assertLess(max(pure), 3.0 if SANITIZED else 0.2)
+        self.assertLess(max(pure), SOON_S)
         self.assert_result(gateway.sample("hello", key=OTHER_KEY))
 
 
