@@ -58,6 +58,13 @@ struct encode_in {
 				profile.max_output */
 	bool final_round;    /* send toolChoice none (tool_rounds_action: final) */
 	bool stream;         /* ask for the answer as a stream, with its usage (codec/stream.h) */
+
+	/* What is known of the assistant's turns with calls, in their order: a record (replay.h), absent
+	 * where there is none; as many as the request has such turns. NULL: nothing is known of any. */
+	const struct slice *replay;
+	struct slice
+		provider;  /* its name in the settings, which records must have; with `replay` */
+	bool replay_unfit; /* there was something, but it does not fit: say so */
 };
 
 /* One entry per tool whose name had to be changed for the provider. */
@@ -78,7 +85,8 @@ struct decode_context {
 	bool schema_wanted;   /* structured output: the one tool is __schema__, to be called */
 	bool native_schema;   /* it was sent as native structured output */
 	bool think_tags;
-	bool tool_required; /* the request asked for a call, and it was downgraded to auto */
+	bool tool_required;    /* the request asked for a call, and it was downgraded to auto */
+	bool replay_reasoning; /* the model wants its reasoning back: it is kept (result.replay) */
 	struct slice requested_model; /* plain */
 	struct slice *tool_names;     /* raw: as offered */
 	uint32_t tool_count;
@@ -89,10 +97,20 @@ struct decode_context {
 	struct slice audio_format; /* plain, e.g. "wav": audio was asked for; absent: it never is */
 };
 
+/* What of a body an answer is bound to (replay.h), as offsets: the tools, and system and messages, which
+ * stand together and go on to the closing brackets (struct dialect). */
+struct encode_marks {
+	uint32_t tools, tools_end; /* both 0: there are no tools */
+	uint32_t said;
+};
+
 struct encode_out {
 	struct gather body;
+	struct encode_marks marks;
 	struct decode_context decode;
 	adjust_set adjustments;
+	bool replayed;     /* something private of earlier turns is in the body */
+	bool replay_unfit; /* it was to be, and did not fit: dialect_encode begins anew without it */
 	uint32_t max_tokens; /* what was sent */
 	uint32_t images;     /* images in the body */
 };
@@ -182,6 +200,8 @@ struct dialect {
 	const char *key_header;              /* what mostly stands before the key: "x-api-key: " */
 	const char *version_header; /* the same of `version`; NULL: the format knows none */
 	const char *version;        /* what is sent where the settings name none; NULL likewise */
+
+	uint8_t closing; /* bytes of a body behind its last message */
 
 	/* What a model of this dialect can do that the settings say nothing of, over what is common to
 	 * all; `version` is the one in force, absent when the format knows none. */

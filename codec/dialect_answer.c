@@ -415,6 +415,23 @@ static void write_blocks(struct answer *a, struct result_block *blocks)
 		blocks[0] = (struct result_block){ .text = SLICE("") };
 }
 
+static uint32_t count_calls(const struct answer *a)
+{
+	uint32_t calls = 0;
+
+	for (uint32_t i = 0; i < a->count; i++)
+		calls += a->blocks[i].kind == ANSWER_CALL;
+	return calls;
+}
+
+/* What goes back has to have the same calls as what the server is told, `calls` of them. */
+static void settle_replay(struct answer *a, uint32_t calls)
+{
+	if (a->err != ERR_OK || calls == 0 || count_calls(a) != calls || a->unkeepable ||
+	    (a->replay_has_ids && a->renamed))
+		a->replay = nothing;
+}
+
 static enum err give_result(struct answer *a, struct sampling_result *result,
 			    struct provider_failure *failure)
 {
@@ -435,7 +452,9 @@ static enum err give_result(struct answer *a, struct sampling_result *result,
 					    .blocks = blocks,
 					    .block_count = count,
 					    .usage = a->usage,
-					    .adjustments = a->adjustments };
+					    .adjustments = a->adjustments,
+					    .replay = a->replay,
+					    .replay_lost = a->private && slice_absent(a->replay) };
 	return ERR_OK;
 }
 
@@ -444,8 +463,10 @@ enum err answer_finish(struct answer *a, struct sampling_result *result,
 {
 	if (a->err == ERR_OK && a->stop == ANSWER_REFUSED) {
 		refuse(a);
+		a->replay = nothing;
 		return give_result(a, result, failure);
 	}
+	const uint32_t calls = slice_absent(a->replay) ? 0 : count_calls(a);
 	if (a->err == ERR_OK)
 		settle_calls(a);
 	if (a->err == ERR_OK)
@@ -458,6 +479,8 @@ enum err answer_finish(struct answer *a, struct sampling_result *result,
 		answer_name_calls(a);
 	if (a->err == ERR_OK)
 		text_to_call(a);
+	if (!slice_absent(a->replay))
+		settle_replay(a, calls);
 	return give_result(a, result, failure);
 }
 

@@ -22,7 +22,8 @@ enum { ANSWER_KEY_MAX = 32 };
 
 struct answer_block {
 	enum { ANSWER_TEXT, ANSWER_CALL, ANSWER_AUDIO } kind;
-	struct slice text;     /* TEXT: raw; AUDIO: base64, raw */
+	struct slice
+		text; /* TEXT: raw; AUDIO: base64, raw; CALL: what goes back with it, JSON or absent */
 	struct slice id, name; /* CALL: raw; id absent when there is none */
 	struct slice args;     /* CALL: JSON value, absent when there is none */
 };
@@ -39,6 +40,12 @@ struct answer {
 	struct usage usage;
 	enum answer_stop stop;
 	bool last_call_cut; /* with ANSWER_LENGTH: a call at the very end is incomplete by rule */
+	/* of what the provider wants back: */
+	bool private;        /* there is something */
+	bool unkeepable;     /* and something with it that may not be kept */
+	bool replay_has_ids; /* of the calls, which therefore have to be the answer's own */
+	bool renamed;        /* a call was given another id */
+	struct slice replay; /* it, if there are calls (result.replay); absent: nothing */
 	adjust_set adjustments;
 	enum err err;
 	const char *detail;
@@ -70,6 +77,13 @@ struct slice answer_id(struct answer *a);
 
 /* Gives the calls the names that the server knows, and each an id of its own (dialect_answer_names.c). */
 void answer_name_calls(struct answer *a);
+
+/* What lies between these offsets of the body is what the provider wants back, calls and ids included. */
+static inline void answer_keep_text(struct answer *a, uint32_t from, uint32_t to)
+{
+	a->replay = slice_of(a->from->body.at + from, to - from);
+	a->replay_has_ids = true;
+}
 
 /* Blocks to result, or failure (failure_unusable). */
 MUST_USE enum err answer_finish(struct answer *a, struct sampling_result *result,

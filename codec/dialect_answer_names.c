@@ -127,6 +127,7 @@ static void identify_calls(struct answer *a)
 		struct answer_block *block = &a->blocks[i];
 		if (block->kind != ANSWER_CALL)
 			continue;
+		const char *own = block->id.at;
 		if (block->id.len == 0)
 			block->id = invented_id(a, position);
 		position++;
@@ -134,6 +135,7 @@ static void identify_calls(struct answer *a)
 			block->id = call_id_use(&ids, block->id);
 		if (slice_absent(block->id))
 			answer_no_memory(a);
+		a->renamed |= block->id.at != own;
 	}
 }
 

@@ -1,6 +1,7 @@
 #include "codec/dialect_anthropic.h"
 
 #include "codec/dialect_native.h"
+#include "codec/dialect_replay.h"
 #include "codec/dialect_request.h"
 #include "codec/dialect_text.h"
 
@@ -9,6 +10,9 @@ enum { USER_ID_MAX = 256 };
 static const struct request_rules rules = { .blank_refused = true,
 					    .id_rule = CALL_ID_ANTHROPIC,
 					    .user_id_max = USER_ID_MAX,
+					    .dialect = "anthropic",
+					    .replay_opens = '[',
+					    .not_replayed = ADJUST_THINKING_NOT_REPLAYED,
 					    .native = native_anthropic };
 
 /* ---- encode: everything in front of the messages ---- */
@@ -18,6 +22,7 @@ static void put_tools(struct encoder *e)
 	const struct sampling_request *request = e->request;
 	struct gather *g = &e->out.body;
 
+	e->out.marks.tools = (uint32_t)gather_offset(g);
 	gather_lit(g, ",\"tools\":[");
 	for (uint32_t i = 0; i < request->tool_count; i++) {
 		const struct tool *tool = &request->tools[i];
@@ -32,6 +37,7 @@ static void put_tools(struct encoder *e)
 		gather_lit(g, "}");
 	}
 	gather_lit(g, "]");
+	e->out.marks.tools_end = (uint32_t)gather_offset(g);
 }
 
 static void put_choice(struct encoder *e)
@@ -120,6 +126,7 @@ static void put_settings(struct encoder *e)
 	} else {
 		put_synthesised(e);
 	}
+	e->out.marks.said = (uint32_t)gather_offset(g);
 	if (!slice_absent(e->request->system) && !encoder_drops(e, e->request->system)) {
 		gather_lit(g, ",\"system\":");
 		gather_str(g, e->request->system);
@@ -299,11 +306,27 @@ static void put_prefill(struct encoder *e, const struct block *block)
 	put_text(&e->out.body, trimmed);
 }
 
+/* A turn as it was answered, thinking and all, in place of what would be made of its blocks. */
+static bool put_again(struct encoder *e, struct turns *turns, const struct message *message)
+{
+	bool known;
+	const struct slice content = encoder_replay_take(e, message, &known);
+
+	if (slice_absent(content))
+		return false;
+	turn_to(e, turns, TURN_ASSISTANT);
+	encoder_replay_use_ids(e, message);
+	gather_raw(&e->out.body, encoder_replay_items(content));
+	return true;
+}
+
 static enum err put_message(struct encoder *e, struct turns *turns, uint32_t index)
 {
 	const struct message *message = &e->request->messages[index];
 	bool empty = true;
 
+	if (e->replay != NULL && message->assistant && put_again(e, turns, message))
+		return ERR_OK;
 	for (uint32_t i = 0; i < message->count; i++) {
 		const struct block *block = &e->request->blocks[message->first + i];
 		if (encoder_drops_block(e, block))
@@ -376,6 +399,7 @@ const struct dialect dialect_anthropic = {
 	.key_header = "x-api-key: ",
 	.version_header = "anthropic-version: ",
 	.version = "2026-10-21",
+	.closing = 4,
 	.defaults = defaults,
 	.encode = encode,
 	.decode = anthropic_decode,

@@ -144,7 +144,9 @@ static void add_block(struct answer *a, struct slice type, struct answer_block b
 		if (block.name.len == 0)
 			answer_fail(a, "The provider's tool call has no name: malformed");
 		answer_add(a, block);
-	} else if (!anthropic_is_private(type)) {
+	} else if (anthropic_is_private(type)) {
+		a->private = true;
+	} else {
 		answer_adjust(a, ADJUST_UNKNOWN_BLOCK);
 	}
 }
@@ -258,9 +260,12 @@ static void read_content(struct answer *a, struct json_reader *r, struct top *to
 {
 	if (!answer_enter_list(r))
 		return;
+	const uint32_t first = json_offset(r);
 	top->content = true;
 	while (json_next_item(r))
 		read_block(a, r);
+	if (a->private) /* with both brackets */
+		answer_keep_text(a, first - 1, json_offset(r));
 }
 
 enum top_member {

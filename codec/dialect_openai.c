@@ -1,15 +1,22 @@
 #include "codec/dialect_openai.h"
 
 #include "codec/dialect_native.h"
+#include "codec/dialect_replay.h"
 #include "codec/dialect_request.h"
 
 enum { USER_ID_MAX = 64 };
 
 static const struct request_rules rules = { .id_rule = CALL_ID_OPENAI,
 					    .user_id_max = USER_ID_MAX,
+					    .dialect = "openai",
+					    .replay_opens = '{',
+					    .not_replayed = ADJUST_REASONING_NOT_REPLAYED,
 					    .native = native_openai };
 static const struct request_rules mistral_rules = { .id_rule = CALL_ID_MISTRAL,
 						    .user_id_max = USER_ID_MAX,
+						    .dialect = "openai",
+						    .replay_opens = '{',
+						    .not_replayed = ADJUST_REASONING_NOT_REPLAYED,
 						    .native = native_openai };
 
 /* ---- encode: everything in front of the messages ---- */
@@ -19,6 +26,7 @@ static void put_tools(struct encoder *e)
 	const struct sampling_request *request = e->request;
 	struct gather *g = &e->out.body;
 
+	e->out.marks.tools = (uint32_t)gather_offset(g);
 	gather_lit(g, ",\"tools\":[");
 	for (uint32_t i = 0; i < request->tool_count; i++) {
 		const struct tool *tool = &request->tools[i];
@@ -35,6 +43,7 @@ static void put_tools(struct encoder *e)
 		gather_lit(g, "}}");
 	}
 	gather_lit(g, "]");
+	e->out.marks.tools_end = (uint32_t)gather_offset(g);
 }
 
 /* __schema__ alone is forced by "required" too: llama.cpp turns a named choice into auto. */
@@ -242,10 +251,91 @@ static enum err put_content(struct encoder *e, uint32_t index, const struct cont
 	return ERR_OK;
 }
 
-static void put_calls(struct encoder *e, const struct message *message)
+/* ---- encode: what goes back of an earlier answer ---- */
+
+/* The parts of a record's content, JSON each; absent where there are none. */
+struct kept {
+	bool known; /* the turn has a record */
+	struct slice reasoning_content, reasoning, reasoning_details;
+	struct slice extras; /* an array: extra_content of each call, or null */
+};
+
+static struct kept read_kept(struct slice content)
+{
+	enum { CONTENT, REASONING, DETAILS, EXTRAS };
+	static const struct json_name names[] = {
+		[CONTENT] = JSON_NAME("reasoning_content"),
+		[REASONING] = JSON_NAME("reasoning"),
+		[DETAILS] = JSON_NAME("reasoning_details"),
+		[EXTRAS] = JSON_NAME("extra_content"),
+	};
+	struct json_fields fields = JSON_FIELDS(names);
+	struct kept kept = { .known = true };
+	struct slice *const parts[] = { &kept.reasoning_content, &kept.reasoning,
+					&kept.reasoning_details, &kept.extras };
+	static const char opens[] = { '"', '"', '[', '[' };
+	struct json_reader r;
+	struct slice raw;
+	uint32_t member;
+
+	json_open(&r, content, NULL, NULL); /* validated with its record */
+	if (!json_enter_object(&r))
+		return kept;
+	while (answer_next(&r, &fields, &member))
+		if (json_skip(&r, &raw) && member < COUNT_OF(parts) && raw.at[0] == opens[member])
+			*parts[member] = raw;
+	return kept;
+}
+
+static struct kept take_kept(struct encoder *e, const struct message *message)
+{
+	struct slice content;
+	bool known;
+
+	if (e->replay == NULL)
+		return (struct kept){ .known = false };
+	content = encoder_replay_take(e, message, &known);
+	return slice_absent(content) ? (struct kept){ .known = known } : read_kept(content);
+}
+
+static void put_member(struct gather *g, struct slice key, struct slice json)
+{
+	if (slice_absent(json))
+		return;
+	gather_raw(g, key);
+	gather_raw(g, json);
+}
+
+/* Reasoning that is not wanted back may be an error, and so is the lack of what is (section 5). */
+static void put_reasoning(struct encoder *e, const struct kept *kept)
 {
 	struct gather *g = &e->out.body;
+
+	put_member(g, SLICE(",\"reasoning_details\":"), kept->reasoning_details);
+	if (!e->profile->replay_reasoning)
+		return;
+	put_member(g, SLICE(",\"reasoning_content\":"), kept->reasoning_content);
+	put_member(g, SLICE(",\"reasoning\":"), kept->reasoning);
+	if (slice_absent(kept->reasoning_content) && slice_absent(kept->reasoning))
+		gather_lit(g, ",\"reasoning_content\":\"\"");
+	if (!kept->known)
+		encoder_adjust(e, ADJUST_REASONING_NOT_REPLAYED);
+}
+
+/* ---- encode: calls ---- */
+
+static void put_calls(struct encoder *e, const struct message *message, struct slice extras)
+{
+	struct gather *g = &e->out.body;
+	struct json_reader r;
+	struct slice extra;
 	bool first = true;
+
+	if (!slice_absent(extras)) {
+		json_open(&r, extras, NULL, NULL); /* validated with its record */
+		if (!json_enter_array(&r))
+			extras = (struct slice){ NULL, 0 };
+	}
 
 	for (uint32_t i = 0; i < message->count; i++) {
 		const struct block *block = &e->request->blocks[message->first + i];
@@ -258,7 +348,11 @@ static void put_calls(struct encoder *e, const struct message *message)
 		encoder_put_name(e, block->use.name);
 		gather_lit(g, ",\"arguments\":\"");
 		gather_json_escaped(g, block->use.input);
-		gather_lit(g, "\"}}");
+		gather_lit(g, "\"}");
+		if (!slice_absent(extras) && json_next_item(&r) && json_skip(&r, &extra) &&
+		    extra.at[0] == '{')
+			put_member(g, SLICE(",\"extra_content\":"), extra);
+		gather_lit(g, "}");
 	}
 	gather_lit(g, "]");
 }
@@ -387,14 +481,19 @@ static enum err put_message(struct encoder *e, struct turns *turns, uint32_t ind
 		return ERR_OK;
 	}
 	struct content content = content_of(e, message);
+	struct kept kept; /* of calls only */
+	if (content.calls)
+		kept = take_kept(e, message);
 	next_message(e, turns, !message->assistant);
 	gather_raw(g, message->assistant ? SLICE("{\"role\":\"assistant\",\"content\":")
 					 : SLICE("{\"role\":\"user\",\"content\":"));
 	enum err err = put_content(e, index, &content);
 	if (err != ERR_OK)
 		return err;
-	if (content.calls)
-		put_calls(e, message);
+	if (content.calls) {
+		put_reasoning(e, &kept);
+		put_calls(e, message, kept.extras);
+	}
 	/* Mistral wants to be told that its own turn is to go on */
 	else if (message->assistant && index + 1 == e->request->message_count &&
 		 e->profile->id_rule == ID_RULE_MISTRAL9)
@@ -413,6 +512,7 @@ static enum err encode(const struct encode_in *in, struct json_work *work, struc
 	encoder_begin(&e, in->profile->id_rule == ID_RULE_MISTRAL9 ? &mistral_rules : &rules, in,
 		      work, into, fault);
 	put_settings(&e);
+	e.out.marks.said = (uint32_t)gather_offset(&e.out.body);
 	gather_lit(&e.out.body, ",\"messages\":[");
 	if (!slice_absent(in->request->system)) {
 		next_message(&e, &turns, false);
@@ -442,6 +542,7 @@ const struct dialect dialect_openai = {
 	.id = DIALECT_OPENAI,
 	.stream = &stream_openai,
 	.key_header = "authorization: Bearer ",
+	.closing = 2,
 	.defaults = defaults,
 	.encode = encode,
 	.decode = openai_decode,

@@ -24,6 +24,15 @@ enum answer_stop openai_stop(struct slice reason, struct slice match);
 /* Adds the content that is next as text blocks: a string, null, or a list of parts. */
 void openai_read_content(struct answer *a, struct json_reader *r);
 
+/* What of an answer goes back with its calls; JSON each, absent where there is none. */
+struct openai_kept {
+	struct slice reasoning_content, reasoning; /* strings */
+	struct slice reasoning_details;            /* array */
+};
+
+/* Makes a->replay of it and of the calls' extra; both may be there or not. */
+void openai_keep(struct answer *a, const struct openai_kept *kept);
+
 /* Reads the usage object that is next into a->usage; anything else, and one without counters, is
  * skipped. */
 void openai_read_usage(struct answer *a, struct json_reader *r);

@@ -115,14 +115,24 @@ other:
 	return false;
 }
 
+/* A host's own: Gemini's signatures are in there. */
+static void read_extra(struct answer *a, struct json_reader *r, struct answer_block *call)
+{
+	const bool object = json_peek(r) == JSON_OBJECT;
+
+	if (json_skip(r, object ? &call->text : NULL))
+		a->private |= object;
+}
+
 static void read_call(struct answer *a, struct json_reader *r)
 {
-	enum { ID, TYPE, FUNCTION, INDEX };
+	enum { ID, TYPE, FUNCTION, INDEX, EXTRA };
 	static const struct json_name names[] = {
 		[ID] = JSON_NAME("id"),
 		[TYPE] = JSON_NAME("type"),
 		[FUNCTION] = JSON_NAME("function"),
 		[INDEX] = JSON_NAME("index"),
+		[EXTRA] = JSON_NAME("extra_content"),
 	};
 	struct json_fields fields = JSON_FIELDS(names);
 	struct answer_block call = { .kind = ANSWER_CALL };
@@ -142,6 +152,8 @@ static void read_call(struct answer *a, struct json_reader *r)
 			answer_take_string(r, &type);
 		else if (member == FUNCTION)
 			read_function(r, &call);
+		else if (member == EXTRA)
+			read_extra(a, r, &call);
 		else
 			answer_skip(r);
 	if (json_str_eq(type, SLICE("custom"))) /* its input is no object; none is ever offered */
@@ -206,10 +218,104 @@ static void put_calls_last(struct answer *a)
 	a->cap = a->count;
 }
 
-/* Whatever is not named here is skipped: annotations, and reasoning in all its spellings. */
+/* ---- decode: what goes back ---- */
+
+/* A member of the object that is being written; the first one has no comma. */
+static void put_key(struct gather *g, struct slice key)
+{
+	gather_raw(g, gather_offset(g) == 1 ? SLICE("\"") : SLICE(",\""));
+	gather_raw(g, key);
+	gather_lit(g, "\":");
+}
+
+static void put_part(struct gather *g, struct slice key, struct slice json)
+{
+	if (slice_absent(json))
+		return;
+	put_key(g, key);
+	gather_raw(g, json);
+}
+
+/* What belongs to the calls, in their order. */
+static void put_extras(struct gather *g, const struct answer *a)
+{
+	bool first = true;
+
+	put_key(g, SLICE("extra_content"));
+	for (uint32_t i = 0; i < a->count; i++) {
+		const struct answer_block *block = &a->blocks[i];
+		if (block->kind != ANSWER_CALL)
+			continue;
+		gather_raw(g, first ? SLICE("[") : SLICE(","));
+		first = false;
+		gather_raw(g, slice_absent(block->text) ? SLICE("null") : block->text);
+	}
+	gather_lit(g, "]");
+}
+
+static bool any_extra(const struct answer *a)
+{
+	for (uint32_t i = 0; i < a->count; i++)
+		if (a->blocks[i].kind == ANSWER_CALL && !slice_absent(a->blocks[i].text))
+			return true;
+	return false;
+}
+
+void openai_keep(struct answer *a, const struct openai_kept *kept)
+{
+	struct gather g;
+
+	gather_init(&g, a->into);
+	gather_lit(&g, "{");
+	put_part(&g, SLICE("reasoning_content"), kept->reasoning_content);
+	put_part(&g, SLICE("reasoning"), kept->reasoning);
+	put_part(&g, SLICE("reasoning_details"), kept->reasoning_details);
+	if (any_extra(a))
+		put_extras(&g, a);
+	if (gather_offset(&g) == 1)
+		return;
+	gather_lit(&g, "}");
+	if (gather_done(&g) == ERR_OK)
+		a->replay = gather_flat(&g, a->into);
+	if (slice_absent(a->replay))
+		answer_no_memory(a);
+}
+
+/* Reasoning as a string; most hosts say it to be read, and refuse it in a request. */
+static void read_reasoning(struct answer *a, struct json_reader *r, struct slice *json)
+{
+	const bool wanted = a->context->replay_reasoning && json_peek(r) == JSON_STRING;
+
+	if (json_skip(r, wanted ? json : NULL))
+		a->private |= wanted;
+}
+
+/* OpenRouter's form of it, which goes back to whatever model there is behind it. */
+static void read_details(struct answer *a, struct json_reader *r, struct slice *json)
+{
+	const bool wanted = json_peek(r) == JSON_ARRAY;
+
+	if (json_skip(r, wanted ? json : NULL))
+		a->private |= wanted;
+}
+
+/* ---- decode: message ---- */
+
+/* Whatever is not named here is skipped: annotations, and reasoning that nobody wants back. */
 static void read_message(struct answer *a, struct json_reader *r)
 {
-	enum { ROLE, CONTENT, CALLS, REFUSAL, ANNOTATIONS, AUDIO, CALL };
+	enum {
+		ROLE,
+		CONTENT,
+		CALLS,
+		REFUSAL,
+		ANNOTATIONS,
+		AUDIO,
+		CALL,
+		THOUGHT,
+		REASONING,
+		DETAILS
+	};
 	static const struct json_name names[] = {
 		[ROLE] = JSON_NAME("role"),
 		[CONTENT] = JSON_NAME("content"),
@@ -218,11 +324,15 @@ static void read_message(struct answer *a, struct json_reader *r)
 		[ANNOTATIONS] = JSON_NAME("annotations"),
 		[AUDIO] = JSON_NAME("audio"),
 		[CALL] = JSON_NAME("function_call"),
+		[THOUGHT] = JSON_NAME("reasoning_content"),
+		[REASONING] = JSON_NAME("reasoning"),
+		[DETAILS] = JSON_NAME("reasoning_details"),
 	};
 	static const struct json_name audio_data = JSON_NAME("data");
 	struct json_fields fields = JSON_FIELDS(names);
 	struct slice audio = { NULL, 0 };
 	const char *brace = r->at;
+	struct openai_kept kept = { .reasoning = { NULL, 0 } };
 	uint32_t member;
 
 	if (json_guess_lit(r, "{\"role\":\"assistant\"")) {
@@ -235,6 +345,15 @@ static void read_message(struct answer *a, struct json_reader *r)
 	}
 	while (answer_next(r, &fields, &member))
 		switch (member) {
+		case THOUGHT:
+			read_reasoning(a, r, &kept.reasoning_content);
+			break;
+		case REASONING:
+			read_reasoning(a, r, &kept.reasoning);
+			break;
+		case DETAILS:
+			read_details(a, r, &kept.reasoning_details);
+			break;
 		case CONTENT:
 			openai_read_content(a, r);
 			(void)answer_guess(r, &fields, SLICE(",\"refusal\":null"), 1 << REFUSAL,
@@ -259,6 +378,9 @@ static void read_message(struct answer *a, struct json_reader *r)
 		}
 	add_audio(a, audio);
 	put_calls_last(a);
+	if (a->private && a->err == ERR_OK && a->count != 0 &&
+	    a->blocks[a->count - 1].kind == ANSWER_CALL)
+		openai_keep(a, &kept);
 }
 
 /* ---- decode: choice ---- */

@@ -1,6 +1,7 @@
 #include "codec/dialect_request.h"
 
 #include "codec/base/must.h"
+#include "codec/dialect_replay.h"
 #include "codec/dialect_schema.h"
 #include "codec/dialect_text.h"
 
@@ -166,6 +167,7 @@ static void decode_begin(struct encoder *e)
 	decode->requested_model = model;
 	decode->tools_present = request->tools_present;
 	decode->think_tags = e->profile->think_tags;
+	decode->replay_reasoning = e->profile->replay_reasoning;
 	decode->calls_forbidden = !e->plan.tools || e->plan.mode == TOOL_MODE_NONE;
 	if (request->tool_count == 0)
 		return;
@@ -235,6 +237,10 @@ void encoder_begin(struct encoder *e, const struct request_rules *rules, const s
 	plan_user_id(e);
 	plan_tools(e);
 	decode_begin(e);
+	if (in->replay_unfit)
+		encoder_adjust(e, rules->not_replayed);
+	if (in->replay != NULL)
+		encoder_replay_begin(e);
 }
 
 enum err encoder_end(struct encoder *e, struct encode_out *out)

@@ -15,6 +15,11 @@ struct request_rules {
 	bool stop_unknown;  /* there are no stop sequences: all are searched in the answer */
 	enum call_id_rule id_rule;
 	size_t user_id_max; /* bytes */
+	/* What goes back of earlier answers (dialect_replay.h): the dialect's name, how its content
+	 * begins, and what is said where it does not fit. */
+	const char *dialect;
+	char replay_opens;
+	enum adjustment not_replayed;
 	/* Structured output: *out is the schema to send, absent when it cannot be native. False when
 	 * memory is exhausted. */
 	bool (*native)(struct slice schema, const struct json_work *work, struct arena *into,
@@ -45,7 +50,8 @@ struct encoder {
 	struct tool_names tools;
 	struct call_ids ids;
 	struct encode_out out;
-	size_t fold_budget; /* bytes of schemas that may still be folded */
+	struct encoder_replay *replay; /* NULL: nothing of earlier answers is put back */
+	size_t fold_budget;            /* bytes of schemas that may still be folded */
 	bool fold_refused;
 	bool failed; /* memory is exhausted */
 };

@@ -1,6 +1,7 @@
 #include "codec/dialect_responses.h"
 
 #include "codec/dialect_native.h"
+#include "codec/dialect_replay.h"
 #include "codec/dialect_request.h"
 
 enum { USER_ID_MAX = 64 };
@@ -8,6 +9,9 @@ enum { USER_ID_MAX = 64 };
 static const struct request_rules rules = { .stop_unknown = true,
 					    .id_rule = CALL_ID_OPENAI,
 					    .user_id_max = USER_ID_MAX,
+					    .dialect = "openai-responses",
+					    .replay_opens = '[',
+					    .not_replayed = ADJUST_REASONING_NOT_REPLAYED,
 					    .native = native_openai };
 
 /* ---- encode: everything in front of the input ---- */
@@ -18,6 +22,7 @@ static void put_tools(struct encoder *e)
 	const struct sampling_request *request = e->request;
 	struct gather *g = &e->out.body;
 
+	e->out.marks.tools = (uint32_t)gather_offset(g);
 	gather_lit(g, ",\"tools\":[");
 	for (uint32_t i = 0; i < request->tool_count; i++) {
 		const struct tool *tool = &request->tools[i];
@@ -34,6 +39,7 @@ static void put_tools(struct encoder *e)
 		gather_lit(g, ",\"strict\":false}");
 	}
 	gather_lit(g, "]");
+	e->out.marks.tools_end = (uint32_t)gather_offset(g);
 }
 
 static void put_choice(struct encoder *e)
@@ -76,6 +82,7 @@ static void put_settings(struct encoder *e)
 		put_tools(e);
 		put_choice(e);
 	}
+	e->out.marks.said = (uint32_t)gather_offset(g);
 	if (!slice_absent(e->request->system)) {
 		gather_lit(g, ",\"instructions\":");
 		gather_str(g, e->request->system);
@@ -216,22 +223,41 @@ static void put_said(struct encoder *e, const struct block *block)
 	gather_lit(g, "}");
 }
 
+/* A turn as it was answered, reasoning and all, in place of what would be made of its blocks. */
+static bool put_again(struct encoder *e, struct items *items, const struct message *message,
+		      bool *known)
+{
+	const struct slice content = encoder_replay_take(e, message, known);
+
+	if (slice_absent(content))
+		return false;
+	next_item(e, items);
+	encoder_replay_use_ids(e, message);
+	gather_raw(&e->out.body, encoder_replay_items(content));
+	return true;
+}
+
 /* Every block is an item of its own, so that texts and calls stay in their order. */
 static void put_assistant(struct encoder *e, struct items *items, const struct message *message)
 {
-	bool empty = true;
+	bool empty = true, known = false, calls = false;
 
+	if (e->replay != NULL && put_again(e, items, message, &known))
+		return;
 	for (uint32_t i = 0; i < message->count; i++) {
 		const struct block *block = &e->request->blocks[message->first + i];
 		if (encoder_drops_block(e, block))
 			continue;
 		empty = false;
 		next_item(e, items);
+		calls |= block->type == BLOCK_TOOL_USE;
 		if (block->type == BLOCK_TOOL_USE)
 			put_call(e, block);
 		else
 			put_said(e, block);
 	}
+	if (calls && !known && e->profile->replay_reasoning)
+		encoder_adjust(e, ADJUST_REASONING_NOT_REPLAYED);
 	if (empty)
 		encoder_adjust(e, ADJUST_EMPTY_TURN_REMOVED);
 }
@@ -379,6 +405,7 @@ const struct dialect dialect_responses = {
 	.id = DIALECT_RESPONSES,
 	.stream = &stream_responses,
 	.key_header = "authorization: Bearer ",
+	.closing = 2,
 	.defaults = defaults,
 	.encode = encode,
 	.decode = responses_decode,

@@ -180,12 +180,13 @@ static void read_content(struct answer *a, struct json_reader *r)
 /* An output item beside its content. */
 struct item {
 	struct slice type, status;
+	struct slice encrypted; /* of reasoning: what it is worth nothing without (section 4) */
 	struct answer_block call;
 };
 
 static void read_item_members(struct answer *a, struct json_reader *r, struct item *item)
 {
-	enum { ID, TYPE, STATUS, CONTENT, ARGUMENTS, CALL_ID, NAME };
+	enum { ID, TYPE, STATUS, CONTENT, ARGUMENTS, CALL_ID, NAME, ENCRYPTED };
 	static const struct json_name names[] = {
 		[ID] = JSON_NAME("id"),
 		[TYPE] = JSON_NAME("type"),
@@ -194,6 +195,7 @@ static void read_item_members(struct answer *a, struct json_reader *r, struct it
 		[ARGUMENTS] = JSON_NAME("arguments"),
 		[CALL_ID] = JSON_NAME("call_id"),
 		[NAME] = JSON_NAME("name"),
+		[ENCRYPTED] = JSON_NAME("encrypted_content"),
 	};
 	struct json_fields fields = JSON_FIELDS(names);
 	struct slice content = { NULL, 0 };
@@ -223,6 +225,9 @@ static void read_item_members(struct answer *a, struct json_reader *r, struct it
 		case NAME:
 			answer_take_string(r, &item->call.name);
 			break;
+		case ENCRYPTED:
+			answer_take_string(r, &item->encrypted);
+			break;
 		default:
 			answer_skip(r);
 		}
@@ -246,7 +251,10 @@ static void read_item(struct answer *a, struct json_reader *r)
 			answer_fail(a, "The provider's tool call has no name: malformed");
 		a->last_call_cut = json_str_eq(item.status, SLICE("incomplete"));
 		answer_add(a, item.call);
-	} else if (!json_str_eq(item.type, SLICE("message")) && !responses_is_private(item.type)) {
+	} else if (json_str_eq(item.type, SLICE("reasoning"))) {
+		a->private |= item.encrypted.len != 0;
+		a->unkeepable |= item.encrypted.len == 0; /* nobody could say what it is */
+	} else if (!responses_is_private(item.type) && !json_str_eq(item.type, SLICE("message"))) {
 		answer_adjust(a, ADJUST_UNKNOWN_BLOCK);
 	}
 }
@@ -257,8 +265,11 @@ static bool read_output(struct answer *a, struct json_reader *r)
 {
 	if (!answer_enter_list(r))
 		return false;
+	const uint32_t first = json_offset(r);
 	while (json_next_item(r))
 		read_item(a, r);
+	if (a->private) /* with both brackets */
+		answer_keep_text(a, first - 1, json_offset(r));
 	return true;
 }
 

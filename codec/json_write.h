@@ -83,6 +83,9 @@ static inline char *pen_slice(char *pen, struct slice text);
 
 /* ---- the end ---- */
 
+/* How many bytes were written so far; may be asked at any time. */
+static inline size_t gather_offset(const struct gather *g);
+
 /* Closes the list: ERR_OK, or ERR_BUSY when memory ran out on the way. Writing may go on behind it. */
 MUST_USE enum err gather_done(struct gather *g);
 
@@ -94,6 +97,11 @@ MUST_USE struct slice gather_flat(const struct gather *g, struct arena *into);
 
 /* A new stage with room for `need` bytes; false when memory is exhausted. */
 bool gather_stage(struct gather *g, size_t need);
+
+static inline size_t gather_offset(const struct gather *g)
+{
+	return g->total + (size_t)(g->at - g->from);
+}
 
 static inline char *gather_pen(struct gather *g, size_t most)
 {

@@ -188,6 +188,10 @@ struct sampling_result {
 	uint32_t block_count;
 	struct usage usage;
 	adjust_set adjustments; /* of both ways */
+	/* What the provider wants back together with the calls, and nobody else may see: JSON in the
+	 * dialect's own form, for replay_write (replay.h). Absent: nothing, or there are no calls. */
+	struct slice replay;
+	bool replay_lost; /* absent, but there was something, which could not be kept whole */
 };
 
 struct exchange;

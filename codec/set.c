@@ -84,7 +84,14 @@ enum err dialect_encode(const struct dialect *dialect, const struct encode_in *i
 			struct json_work *work, struct arena *into, struct encode_out *out,
 			struct fault *fault)
 {
-	return work->set->dialect_get(dialect->id)->encode(in, work, into, out, fault);
+	const struct dialect *row = work->set->dialect_get(dialect->id);
+	enum err err = row->encode(in, work, into, out, fault);
+	if (err != ERR_OK || !out->replay_unfit)
+		return err;
+	struct encode_in without = *in;
+	without.replay = NULL; /* all turns or none (contract/providers.md 2.1) */
+	without.replay_unfit = true;
+	return row->encode(&without, work, into, out, fault);
 }
 
 enum err dialect_decode(const struct dialect *dialect, const struct decode_context *context,

@@ -167,14 +167,25 @@ static void add_text(struct stream *s, struct stream_text *text, struct slice ra
 		stream_text_put(s, text, raw);
 }
 
+/* To the block at that place, if it keeps any. */
+static void add_to(struct stream *s, uint32_t at, struct slice raw)
+{
+	if (at == STREAM_NO_BLOCK)
+		return;
+	struct stream_block *block = &s->blocks[at];
+	if (block->kind == STREAM_PRIVATE)
+		stream_private_add(s, &block->text, raw);
+	else if (block->kind != STREAM_IGNORED)
+		add_text(s, &block->text, raw);
+}
+
 void stream_add(struct stream *s, uint32_t block, struct slice raw)
 {
 	s->now.fragments++;
 	s->now.fragment = raw;
 	s->now.block = block;
 	count_output(s, raw.len);
-	if (block != STREAM_NO_BLOCK && s->blocks[block].kind != STREAM_IGNORED)
-		add_text(s, &s->blocks[block].text, raw);
+	add_to(s, block, raw);
 }
 
 /* ---- events ---- */
@@ -184,8 +195,7 @@ static void take_fragment(struct stream *s, struct slice fragment)
 {
 	s->progress.events++;
 	count_output(s, fragment.len);
-	if (s->shape.block != STREAM_NO_BLOCK && s->blocks[s->shape.block].kind != STREAM_IGNORED)
-		add_text(s, &s->blocks[s->shape.block].text, fragment);
+	add_to(s, s->shape.block, fragment);
 }
 
 static void read_event(struct stream *s, struct sse_event *event)
@@ -280,7 +290,10 @@ enum stream_state stream_feed_skimmed_here(struct stream *s, struct slice bytes)
 static void end_call(struct stream *s, struct stream_block *block)
 {
 	struct answer_block call = {
-		.kind = ANSWER_CALL, .id = block->id, .name = block->name, .args = block->args
+		.kind = ANSWER_CALL,
+		.id = block->id,
+		.name = block->name,
+		.args = block->args,
 	};
 
 	if (call.name.len == 0)
@@ -313,6 +326,7 @@ static void end_block(struct stream *s, struct stream_block *block)
 		stream_text_end_half(s, &block->text);
 		s->answer.explanation = stream_text_whole(s, &block->text);
 		break;
+	case STREAM_PRIVATE:
 	case STREAM_IGNORED:
 		break;
 	}
@@ -366,6 +380,8 @@ enum err stream_end_here(struct stream *s, enum stream_ending ending,
 		end_blocks(s);
 	}
 	enum err err = answer_finish(&s->answer, result, failure);
+	if (err == ERR_OK && s->answer.private)
+		stream_private_end(s, result);
 	if (cut) /* the model has not slipped: it was not heard to its end */
 		failure->blame = BLAME_ENDPOINT;
 	return err;

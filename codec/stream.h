@@ -14,7 +14,8 @@
  * is left out first: stream_skim.h). What the answer needs is taken from the arena in pieces: its text is
  * copied there once, and once more in the end only if it fills more than one piece: at most twice
  * limits.answer_bytes_max, and 6 KiB a block (short ones 1 KiB); what decode() would take for an answer
- * of that size comes on top. An event costs no allocation unless a piece is full.
+ * of that size comes on top. Where tools were offered, what the provider may want back (replay.h) is kept
+ * likewise, up to REPLAY_CONTENT_MAX. An event costs no allocation unless a piece is full.
  *
  * One thread. A stream is large (STREAM_EVENT_MAX and some KiB, of which most is never touched), so it
  * belongs into a slab; it must not be moved, and has nothing to give back.
@@ -78,20 +79,29 @@ struct stream_text {
 	bool half; /* its end is the first half of a surrogate pair */
 };
 
+/* private: what goes back to the provider with a block, beside its text. */
+struct stream_extra {
+	struct slice json; /* an object, the dialect's; absent: none */
+	struct slice id;   /* of the block itself: raw */
+	struct stream_text signature;
+};
+
 /* private: what a block of the answer is. */
 enum stream_kind {
 	STREAM_TEXT,
 	STREAM_CALL,
 	STREAM_AUDIO,
 	STREAM_REFUSAL,
-	STREAM_IGNORED, /* thinking and the like: counted, not kept */
+	STREAM_PRIVATE, /* thinking and the like: kept for the provider, as long as there is room */
+	STREAM_IGNORED, /* the same where nobody will ask for it: counted only */
 };
 
 struct stream_block {
 	enum stream_kind kind;
-	struct stream_text text; /* CALL: arguments, as a JSON string with its quotes */
-	struct slice id, name;   /* CALL: raw */
-	struct slice args;       /* CALL: JSON value, when they came as one; else absent */
+	struct stream_text text;    /* CALL: arguments, as a JSON string with its quotes */
+	struct slice id, name;      /* CALL: raw */
+	struct slice args;          /* CALL: JSON value, when they came as one; else absent */
+	struct stream_extra *extra; /* NULL: nothing */
 };
 
 /* private: the last event, if all that it did was to add one string to one block: the next one mostly
@@ -142,6 +152,8 @@ struct stream {
 	struct answer answer;
 	struct stream_limits limits;
 	size_t kept;             /* of limits.answer_bytes_max */
+	size_t private_kept;     /* of REPLAY_CONTENT_MAX */
+	bool private_lost;       /* not all of it could be kept */
 	struct stream_skim skim; /* of dialects that repeat themselves */
 	struct sse sse;
 	struct stream_block *blocks; /* in order of appearance */

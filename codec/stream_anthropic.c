@@ -14,7 +14,7 @@ struct event {
 
 /* The parts of a delta, of content blocks and of the message alike. */
 struct delta {
-	struct slice type, text, json, thinking, reason, details;
+	struct slice type, text, json, thinking, signature, reason, details;
 };
 
 static void read_top(struct stream *s, struct slice data, struct event *e)
@@ -93,6 +93,7 @@ static void read_delta(struct stream *s, struct slice part, struct delta *d)
 		STREAM_STRING(delta, text, "text"),
 		STREAM_STRING(delta, json, "partial_json"),
 		STREAM_STRING(delta, thinking, "thinking"),
+		STREAM_STRING(delta, signature, "signature"),
 		STREAM_STRING(delta, reason, "stop_reason"),
 		STREAM_WHOLE(delta, details, "stop_details"),
 	};
@@ -165,6 +166,34 @@ static void begin_call(struct stream *s, uint64_t index, const struct start *b)
 		stream_keep(s, b->input, &s->blocks[at].args);
 }
 
+/* What a block began with goes back with it. */
+static void keep_start(struct stream *s, uint64_t index, struct slice object)
+{
+	const uint32_t at = stream_block_at(s, index);
+	struct stream_extra *extra;
+
+	if (at == STREAM_NO_BLOCK || !stream_keeps(s))
+		return;
+	extra = stream_extra_of(s, at);
+	if (extra != NULL)
+		stream_private_copy(s, object, &extra->json);
+}
+
+/* Thinking goes back. What the provider's own tools do would have to, too, but in a form of its own; and
+ * so may what nobody knows. */
+static void begin_private(struct stream *s, uint64_t index, struct slice type)
+{
+	if (json_str_eq(type, SLICE("thinking")) || json_str_eq(type, SLICE("redacted_thinking"))) {
+		(void)stream_block_new(s, index, stream_private_kind(s));
+		s->answer.private |= stream_keeps(s);
+		return;
+	}
+	(void)stream_block_new(s, index, STREAM_IGNORED);
+	s->answer.unkeepable = true;
+	if (!anthropic_is_private(type))
+		answer_adjust(&s->answer, ADJUST_UNKNOWN_BLOCK);
+}
+
 static void on_block_start(struct stream *s, const struct event *e)
 {
 	struct start b = { 0 };
@@ -181,10 +210,10 @@ static void on_block_start(struct stream *s, const struct event *e)
 		if (at != STREAM_NO_BLOCK)
 			stream_add(s, at, b.text);
 	} else {
-		(void)stream_block_new(s, e->index, STREAM_IGNORED);
-		if (!anthropic_is_private(b.type))
-			answer_adjust(&s->answer, ADJUST_UNKNOWN_BLOCK);
+		begin_private(s, e->index, b.type);
 	}
+	if (s->answer.err == ERR_OK)
+		keep_start(s, e->index, e->block);
 	s->now.fixed = true;
 }
 
@@ -217,11 +246,13 @@ static void on_block_delta(struct stream *s, const struct event *e)
 		return;
 	}
 	read_delta(s, e->delta, &d);
+	struct stream_block *block = &s->blocks[at];
+	if (!slice_absent(d.signature) && block->kind == STREAM_PRIVATE && block->extra != NULL)
+		stream_private_add(s, &block->extra->signature, d.signature);
 	struct slice string = delta_string(&d, &fits);
 	if (slice_absent(string))
 		return;
-	struct stream_block *block = &s->blocks[at];
-	if (block->kind != STREAM_IGNORED && block->kind != fits)
+	if (block->kind < STREAM_PRIVATE && block->kind != fits)
 		answer_fail(&s->answer, "A delta of the provider's stream does not fit its block");
 	stream_add(s, at, string);
 }
@@ -269,9 +300,97 @@ static void on_finish(struct stream *s)
 	s->answer.last_call_cut = true;
 }
 
+/* ---- what goes back ---- */
+
+/* A string member in place of the one that a block began with. */
+static void put_text(struct gather *g, const struct stream_text *text)
+{
+	gather_lit(g, "\"");
+	stream_text_write(g, text);
+	gather_lit(g, "\"");
+}
+
+/* The member of that name as it was in the end; false: as it was in the beginning. */
+static bool put_grown(struct gather *g, const struct stream_block *block, struct slice key,
+		      struct slice input)
+{
+	const bool private = block->kind == STREAM_PRIVATE;
+
+	if (block->kind == STREAM_CALL && slice_eq(key, SLICE("input")))
+		gather_raw(g, input);
+	else if ((block->kind == STREAM_TEXT && slice_eq(key, SLICE("text"))) ||
+		 (private && slice_eq(key, SLICE("thinking"))))
+		put_text(g, &block->text);
+	else if (private && slice_eq(key, SLICE("signature")) && block->extra->signature.len != 0)
+		put_text(g, &block->extra->signature);
+	else
+		return false;
+	return true;
+}
+
+/* A block as a whole answer has it: what it began with, and what the deltas made of that. */
+static void put_block(struct gather *g, const struct stream_block *block, struct slice input)
+{
+	bool first = true, signed_already = block->extra->signature.len == 0;
+	struct slice key, value;
+	struct json_reader r;
+
+	json_open(&r, block->extra->json, NULL, NULL); /* validated with its event */
+	if (!json_enter_object(&r))
+		return;
+	gather_lit(g, "{");
+	while (json_next_key(&r, &key) && json_skip(&r, &value)) {
+		if (!first)
+			gather_lit(g, ",");
+		first = false;
+		gather_str(g, key);
+		gather_lit(g, ":");
+		signed_already |= slice_eq(key, SLICE("signature"));
+		if (!put_grown(g, block, key, input))
+			gather_raw(g, value);
+	}
+	if (!signed_already) {
+		gather_lit(g, ",\"signature\":");
+		put_text(g, &block->extra->signature);
+	}
+	gather_lit(g, "}");
+}
+
+/* The call of the result from *at on. */
+static struct slice next_input(const struct sampling_result *result, uint32_t *at)
+{
+	while (!result->blocks[*at].is_tool_use)
+		++*at;
+	return result->blocks[(*at)++].input;
+}
+
+static void on_replay(struct stream *s, const struct sampling_result *result)
+{
+	struct gather g;
+	uint32_t call = 0;
+	bool first = true;
+
+	if (s->answer.renamed)
+		return;
+	gather_init(&g, s->answer.into);
+	for (uint32_t i = 0; i < s->block_count; i++) {
+		const struct stream_block *block = &s->blocks[i];
+		if (block->kind == STREAM_TEXT && block->text.len == 0)
+			continue; /* which the provider would refuse */
+		gather_raw(&g, first ? SLICE("[") : SLICE(","));
+		first = false;
+		put_block(&g, block,
+			  block->kind == STREAM_CALL ? next_input(result, &call)
+						     : (struct slice){ NULL, 0 });
+	}
+	gather_lit(&g, "]");
+	stream_private_done(s, &g);
+}
+
 const struct stream_dialect stream_anthropic = {
 	.event = on_event,
 	.finish = on_finish,
+	.replay = on_replay,
 	.feed = stream_feed_here,
 	.end = stream_end_here,
 };

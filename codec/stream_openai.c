@@ -9,8 +9,10 @@
 
 /* Places in at_index: calls have the indexes of the wire, and what exists once is behind them. */
 enum {
-	INDEX_CALLS = STREAM_BLOCKS_MAX - 4,
+	INDEX_CALLS = STREAM_BLOCKS_MAX - 6,
 	INDEX_TEXT = INDEX_CALLS,
+	INDEX_REASONING_CONTENT, /* two spellings of the same, which go back as they came */
+	INDEX_REASONING,
 	INDEX_REFUSAL,
 	INDEX_AUDIO,
 	INDEX_OLD_CALL, /* function_call, from before there were several */
@@ -51,13 +53,40 @@ static void read_refusal(struct stream *s, struct json_reader *r)
 		add_to(s, INDEX_REFUSAL, STREAM_REFUSAL, raw);
 }
 
-static void read_reasoning(struct stream *s, struct json_reader *r)
+static void add_reasoning(struct stream *s, struct json_reader *r, uint64_t index)
 {
+	const bool kept = stream_keeps(s) && s->answer.context->replay_reasoning;
 	struct slice raw = { NULL, 0 };
 
 	answer_take_string(r, &raw);
-	if (!slice_absent(raw))
+	if (slice_absent(raw))
+		return;
+	if (kept)
+		add_to(s, index, STREAM_PRIVATE, raw);
+	else
 		stream_add(s, STREAM_NO_BLOCK, raw);
+	s->answer.private |= kept;
+}
+
+static void read_reasoning_content(struct stream *s, struct json_reader *r)
+{
+	add_reasoning(s, r, INDEX_REASONING_CONTENT);
+}
+
+static void read_reasoning(struct stream *s, struct json_reader *r)
+{
+	add_reasoning(s, r, INDEX_REASONING);
+}
+
+/* Comes in fragments whose joints are the host's secret; where they have to go back, the caller is told
+ * that they do not. */
+static void read_details(struct stream *s, struct json_reader *r)
+{
+	const bool lost = stream_keeps(s) && json_peek(r) == JSON_ARRAY;
+
+	(void)json_skip(r, NULL);
+	s->answer.private |= lost;
+	s->answer.unkeepable |= lost;
 }
 
 static void add_audio(struct stream *s, struct slice data)
@@ -97,6 +126,7 @@ struct fragment {
 	struct slice id, type, name;
 	struct slice string; /* arguments as a raw string */
 	struct slice value;  /* arguments as a JSON value; absent for null */
+	struct slice extra;  /* extra_content: goes back with the call */
 };
 
 static void read_function(struct stream *s, struct json_reader *r, struct fragment *f)
@@ -145,6 +175,17 @@ static void keep_value(struct stream *s, struct stream_block *call, struct slice
 	s->now.fixed = true;
 }
 
+/* The last one counts. */
+static void keep_extra(struct stream *s, uint32_t at, struct slice json)
+{
+	struct stream_extra *extra = stream_extra_of(s, at);
+
+	s->answer.private = true;
+	s->now.fixed = true;
+	if (extra != NULL)
+		stream_private_copy(s, json, &extra->json);
+}
+
 static void take_fragment(struct stream *s, const struct fragment *f)
 {
 	uint32_t at = call_of(s, f);
@@ -158,6 +199,8 @@ static void take_fragment(struct stream *s, const struct fragment *f)
 		stream_keep(s, f->name, &call->name);
 	if (!slice_absent(f->value))
 		keep_value(s, call, f->value);
+	if (!slice_absent(f->extra) && stream_keeps(s))
+		keep_extra(s, at, f->extra);
 	if (!slice_absent(f->string))
 		stream_add(s, at, f->string);
 }
@@ -179,7 +222,10 @@ static void read_call(struct stream *s, struct json_reader *r, uint64_t position
 		else if (slice_eq(key, SLICE("function")))
 			read_function(s, r, &f);
 		else
-			(void)json_skip(r, NULL);
+			(void)json_skip(r, slice_eq(key, SLICE("extra_content")) &&
+							   json_peek(r) == JSON_OBJECT
+						   ? &f.extra
+						   : NULL);
 	if (r->fault.err != ERR_OK)
 		return;
 	if (f.index >= INDEX_CALLS)
@@ -227,8 +273,9 @@ static void read_delta(struct stream *s, struct json_reader *r)
 		{ SLICE_INIT("function_call"), read_old_call },
 		{ SLICE_INIT("refusal"), read_refusal },
 		{ SLICE_INIT("audio"), read_audio },
-		{ SLICE_INIT("reasoning_content"), read_reasoning },
+		{ SLICE_INIT("reasoning_content"), read_reasoning_content },
 		{ SLICE_INIT("reasoning"), read_reasoning },
+		{ SLICE_INIT("reasoning_details"), read_details },
 	};
 	struct slice key;
 
@@ -404,9 +451,51 @@ static void on_finish(struct stream *s)
 				    "A tool call of the provider's stream has two arguments");
 }
 
+/* The text at that place as a JSON string; absent when there is none. */
+static struct slice whole_string(struct stream *s, uint64_t index)
+{
+	const uint32_t at = stream_block_at(s, index);
+	struct gather g;
+
+	if (at == STREAM_NO_BLOCK)
+		return (struct slice){ NULL, 0 };
+	gather_init(&g, s->answer.into);
+	gather_lit(&g, "\"");
+	stream_text_write(&g, &s->blocks[at].text);
+	gather_lit(&g, "\"");
+	if (gather_done(&g) == ERR_OK)
+		return gather_flat(&g, s->answer.into);
+	answer_no_memory(&s->answer);
+	return (struct slice){ NULL, 0 };
+}
+
+static void on_replay(struct stream *s, const struct sampling_result *result)
+{
+	struct answer *a = &s->answer;
+	const struct openai_kept kept = {
+		.reasoning_content = whole_string(s, INDEX_REASONING_CONTENT),
+		.reasoning = whole_string(s, INDEX_REASONING),
+	};
+	uint32_t call = 0;
+
+	(void)result; /* its calls are those of the answer */
+	for (uint32_t i = 0; i < s->block_count; i++) {
+		if (s->blocks[i].kind != STREAM_CALL)
+			continue;
+		while (a->blocks[call].kind != ANSWER_CALL)
+			call++;
+		if (s->blocks[i].extra != NULL)
+			a->blocks[call].text = s->blocks[i].extra->json;
+		call++;
+	}
+	if (a->err == ERR_OK)
+		openai_keep(a, &kept);
+}
+
 const struct stream_dialect stream_openai = {
 	.event = on_event,
 	.finish = on_finish,
+	.replay = on_replay,
 	.usage = openai_read_usage,
 	.calls_last = true,
 	.feed = stream_feed_here,

@@ -25,6 +25,9 @@ struct stream_dialect {
 	 * sets s->now.usage. */
 	void (*usage)(struct answer *a, struct json_reader *r);
 	bool calls_last;
+	/* The answer is a result with all the calls of the stream, and s->answer.private: sets
+	 * s->answer.replay (stream_private.c), or leaves it absent if it cannot be made. */
+	void (*replay)(struct stream *s, const struct sampling_result *result);
 	/* stream_feed_here (or, for a dialect that repeats itself, stream_feed_skimmed_here) and
 	 * stream_end_here of the row's instruction set. */
 	enum stream_state (*feed)(struct stream *s, struct slice bytes);
@@ -111,6 +114,38 @@ struct slice stream_text_whole(struct stream *s, struct stream_text *text);
 
 /* Adds it to s->answer as text blocks, a piece each. */
 void stream_text_blocks(struct stream *s, struct stream_text *text);
+
+/* Writes it as it is. */
+void stream_text_write(struct gather *g, const struct stream_text *text);
+
+/* ---- what goes back to the provider (stream_private.c; replay.h) ---- */
+
+/* Whether it may be wanted: tools were offered, so that there may be calls. */
+static inline bool stream_keeps(const struct stream *s)
+{
+	return !s->answer.context->calls_forbidden;
+}
+
+/* STREAM_PRIVATE if it may be wanted, else STREAM_IGNORED. */
+static inline enum stream_kind stream_private_kind(const struct stream *s)
+{
+	return stream_keeps(s) ? STREAM_PRIVATE : STREAM_IGNORED;
+}
+
+/* What goes with the block; NULL when memory is exhausted or there is too much of it all. */
+struct stream_extra *stream_extra_of(struct stream *s, uint32_t block);
+
+/* Copies a JSON text or raw string of the event into the arena: *out stays absent if there is no room. */
+void stream_private_copy(struct stream *s, struct slice raw, struct slice *out);
+
+/* Adds a raw string to a text that goes back. */
+void stream_private_add(struct stream *s, struct stream_text *text, struct slice raw);
+
+/* Of an answer that has something private and is a result: sets result->replay, if there are calls. */
+void stream_private_end(struct stream *s, struct sampling_result *result);
+
+/* At the end, for the dialect's .replay: the list is written, and becomes s->answer.replay. */
+void stream_private_done(struct stream *s, struct gather *g);
 
 /* ---- halves of surrogate pairs (stream_half.c) ----
  *

@@ -186,14 +186,21 @@ static void on_reasoning_delta(struct stream *s, const struct event *e)
 
 struct item {
 	struct slice type, status, id, name, arguments;
+	struct slice own_id;             /* of the item, not of the call */
+	struct slice summary, encrypted; /* of reasoning; JSON */
 };
 
 static void read_item(struct stream *s, struct slice text, struct item *item)
 {
 	static const struct stream_member members[] = {
-		STREAM_STRING(item, type, "type"),           STREAM_STRING(item, status, "status"),
-		STREAM_STRING(item, id, "call_id"),          STREAM_STRING(item, name, "name"),
+		STREAM_STRING(item, type, "type"),
+		STREAM_STRING(item, status, "status"),
+		STREAM_STRING(item, id, "call_id"),
+		STREAM_STRING(item, name, "name"),
 		STREAM_STRING(item, arguments, "arguments"),
+		STREAM_STRING(item, own_id, "id"),
+		STREAM_WHOLE(item, summary, "summary"),
+		STREAM_WHOLE(item, encrypted, "encrypted_content"),
 	};
 
 	stream_read_members(s, text, members, COUNT_OF(members), item);
@@ -213,6 +220,117 @@ static uint32_t take_call(struct stream *s, const struct event *e, const struct 
 	return at;
 }
 
+/* ---- what goes back ---- */
+
+static bool wants_reasoning(const struct stream *s)
+{
+	return stream_keeps(s) && s->answer.context->replay_reasoning;
+}
+
+/* A reasoning item is over: it goes back if it is all there. Encrypted content it has to have, because
+ * nothing is stored (contract/providers.md 4). */
+static void keep_reasoning(struct stream *s, const struct event *e, const struct item *item)
+{
+	const uint32_t at = e->indexed ? block_of(s, e, STREAM_PRIVATE) : STREAM_NO_BLOCK;
+	struct stream_extra *extra;
+	struct gather g;
+
+	if (at == STREAM_NO_BLOCK || item->encrypted.len <= 2 || item->encrypted.at[0] != '"' ||
+	    item->own_id.len == 0) {
+		s->answer.unkeepable = true;
+		return;
+	}
+	s->answer.private = true;
+	gather_init(&g, s->answer.into);
+	gather_lit(&g, "{\"type\":\"reasoning\",\"id\":");
+	gather_str(&g, item->own_id);
+	gather_lit(&g, ",\"summary\":");
+	gather_raw(&g, item->summary.len != 0 && item->summary.at[0] == '[' ? item->summary
+									    : SLICE("[]"));
+	gather_lit(&g, ",\"encrypted_content\":");
+	gather_raw(&g, item->encrypted);
+	gather_lit(&g, "}");
+	extra = stream_extra_of(s, at);
+	if (extra != NULL && gather_done(&g) == ERR_OK)
+		stream_private_copy(s, gather_flat(&g, s->answer.into), &extra->json);
+	else
+		s->private_lost = true;
+}
+
+/* The item's own id, by which the reasoning in front of it knows it. */
+static void keep_id(struct stream *s, const struct event *e, const struct item *item)
+{
+	const uint32_t at = e->indexed ? stream_block_at(s, e->index) : STREAM_NO_BLOCK;
+
+	if (at == STREAM_NO_BLOCK || !wants_reasoning(s) || item->own_id.len == 0)
+		return;
+	struct stream_extra *extra = stream_extra_of(s, at);
+	if (extra != NULL)
+		stream_private_copy(s, item->own_id, &extra->id);
+}
+
+static void put_id(struct gather *g, const struct stream_block *block)
+{
+	if (block->extra == NULL || slice_absent(block->extra->id))
+		return;
+	gather_lit(g, ",\"id\":");
+	gather_str(g, block->extra->id);
+}
+
+static void put_text_item(struct gather *g, const struct stream_block *block)
+{
+	gather_lit(g, "{\"type\":\"message\"");
+	put_id(g, block);
+	gather_lit(g, ",\"role\":\"assistant\",\"status\":\"completed\",\"content\":[{\"type\":"
+		      "\"output_text\",\"annotations\":[],\"text\":\"");
+	stream_text_write(g, &block->text);
+	gather_lit(g, "\"}]}");
+}
+
+/* Its arguments have both their quotes by now. */
+static void put_call_item(struct gather *g, const struct stream_block *block)
+{
+	gather_lit(g, "{\"type\":\"function_call\"");
+	put_id(g, block);
+	gather_lit(g, ",\"call_id\":");
+	gather_str(g, block->id);
+	gather_lit(g, ",\"name\":");
+	gather_str(g, block->name);
+	gather_lit(g, ",\"arguments\":");
+	stream_text_write(g, &block->text);
+	gather_lit(g, "}");
+}
+
+static void on_replay(struct stream *s, const struct sampling_result *result)
+{
+	struct gather g;
+	bool first = true;
+
+	(void)result; /* its calls are those of the stream, as they came */
+	if (s->answer.renamed)
+		return;
+	gather_init(&g, s->answer.into);
+	for (uint32_t i = 0; i < s->block_count; i++) {
+		const struct stream_block *block = &s->blocks[i];
+		if (block->kind == STREAM_TEXT && block->text.len == 0)
+			continue;
+		gather_raw(&g, first ? SLICE("[") : SLICE(","));
+		first = false;
+		if (block->kind == STREAM_CALL)
+			put_call_item(&g, block);
+		else if (block->kind == STREAM_TEXT)
+			put_text_item(&g, block);
+		else if (block->extra != NULL && block->extra->json.len != 0)
+			gather_raw(&g, block->extra->json);
+		else
+			return; /* reasoning that was never ended */
+	}
+	gather_lit(&g, "]");
+	stream_private_done(s, &g);
+}
+
+/* ---- items, from their beginning to their end ---- */
+
 static void on_item_added(struct stream *s, const struct event *e)
 {
 	struct item item = { 0 };
@@ -220,6 +338,8 @@ static void on_item_added(struct stream *s, const struct event *e)
 	read_item(s, e->item, &item);
 	if (json_str_eq(item.type, SLICE("function_call")))
 		(void)take_call(s, e, &item);
+	else if (json_str_eq(item.type, SLICE("reasoning")) && wants_reasoning(s) && e->indexed)
+		(void)block_of(s, e, STREAM_PRIVATE); /* its place among the others */
 	else if (!json_str_eq(item.type, SLICE("message")) && !responses_is_private(item.type))
 		answer_adjust(&s->answer, ADJUST_UNKNOWN_BLOCK);
 }
@@ -230,10 +350,13 @@ static void on_item_done(struct stream *s, const struct event *e)
 
 	read_item(s, e->item, &item);
 	s->answer.last_call_cut = false;
-	if (!json_str_eq(item.type, SLICE("function_call")))
-		return;
-	add_whole_arguments(s, take_call(s, e, &item), item.arguments);
-	s->answer.last_call_cut = json_str_eq(item.status, SLICE("incomplete"));
+	if (json_str_eq(item.type, SLICE("reasoning")) && wants_reasoning(s))
+		keep_reasoning(s, e, &item);
+	if (json_str_eq(item.type, SLICE("function_call"))) {
+		add_whole_arguments(s, take_call(s, e, &item), item.arguments);
+		s->answer.last_call_cut = json_str_eq(item.status, SLICE("incomplete"));
+	}
+	keep_id(s, e, &item);
 }
 
 /* ---- the response ---- */
@@ -357,6 +480,7 @@ static void on_finish(struct stream *s)
 const struct stream_dialect stream_responses = {
 	.event = on_event,
 	.finish = on_finish,
+	.replay = on_replay,
 	.feed = stream_feed_skimmed_here,
 	.end = stream_end_here,
 };

@@ -11,11 +11,19 @@ static const struct slice first_names[] = {
 };
 
 static const struct slice second_names[] = {
-	SLICE_INIT("id"),    SLICE_INIT("status"),
-	SLICE_INIT("error"), SLICE_INIT("incomplete_details"),
-	SLICE_INIT("model"), SLICE_INIT("usage"),
-	SLICE_INIT("type"),  SLICE_INIT("call_id"),
-	SLICE_INIT("name"),  SLICE_INIT("arguments"),
+	SLICE_INIT("id"),
+	SLICE_INIT("status"),
+	SLICE_INIT("error"),
+	SLICE_INIT("incomplete_details"),
+	SLICE_INIT("model"),
+	SLICE_INIT("usage"),
+	SLICE_INIT("type"),
+	SLICE_INIT("call_id"),
+	SLICE_INIT("name"),
+	SLICE_INIT("arguments"),
+	/* these go back as they are (replay.h) */
+	SLICE_INIT("summary"),
+	SLICE_INIT("encrypted_content"),
 };
 
 static bool is_one_of(struct slice name, const struct slice *names, size_t count)
@@ -39,8 +47,11 @@ static bool is_unwanted(struct stream_skim *skim)
 			slice_eq(name, SLICE("item")) || slice_eq(name, SLICE("response"));
 		return !is_one_of(name, first_names, COUNT_OF(first_names));
 	}
-	return skim->depth == 2 && skim->second_is_object && skim->second_is_thinned &&
-	       !is_one_of(name, second_names, COUNT_OF(second_names));
+	if (skim->depth != 2 || !skim->second_is_object || !skim->second_is_thinned)
+		return false;
+	skim->whole =
+		slice_eq(name, SLICE("summary")) || slice_eq(name, SLICE("encrypted_content"));
+	return !is_one_of(name, second_names, COUNT_OF(second_names));
 }
 
 static void open_bracket(struct stream_skim *skim, bool object)

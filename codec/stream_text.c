@@ -99,3 +99,9 @@ void stream_text_blocks(struct stream *s, struct stream_text *text)
 			   (struct answer_block){ .kind = ANSWER_TEXT,
 						  .text = slice_of(piece->bytes, piece->len) });
 }
+
+void stream_text_write(struct gather *g, const struct stream_text *text)
+{
+	for (const struct stream_piece *piece = text->first; piece != NULL; piece = piece->next)
+		gather_raw(g, slice_of(piece->bytes, piece->len));
+}

@@ -78,7 +78,9 @@ enum err case_encode_again(struct dialect_case *c)
 				.profile = &c->profile,
 				.model = SLICE("m"),
 				.max_tokens = 100,
-				.final_round = c->final_round };
+				.final_round = c->final_round,
+				.replay = c->replay,
+				.provider = SLICE("p") };
 	enum err err = dialect_encode(c->dialect, &in, c->work, &c->arena, &c->out, &c->fault);
 
 	if (err == ERR_OK)

@@ -213,7 +213,7 @@ static const struct key_row {
 static const char *const keys_elsewhere[] = {
 	"version",          /* versions_decide_the_temperature */
 	"think_tags",       /* think_tags_are_for_answers */
-	"replay_reasoning", /* nothing_is_replayed_without_a_store */
+	"replay_reasoning", /* reasoning_that_is_wanted_back_and_not_at_hand_is_empty */
 };
 
 /* The body, or why there is none. */
@@ -327,17 +327,18 @@ static void think_tags_are_for_answers(void **state)
 	check_has("with", case_result(c), "\"text\":\"so\"", "<think>");
 }
 
-static void nothing_is_replayed_without_a_store(void **state)
+static void reasoning_that_is_wanted_back_and_not_at_hand_is_empty(void **state)
 {
+	static const char empty[] = "\"content\":null,\"reasoning_content\":\"\",";
 	struct dialect_case *c = *state;
-	char before[2048];
 
 	start(c, DIALECT_OPENAI);
 	assert_int_equal(case_encode(c, LOOP), ERR_OK);
-	(void)snprintf(before, sizeof(before), "%s", case_body(c));
+	check_has("without", case_body(c), "\"tool_calls\"", "reasoning_content");
 	replay_reasoning(&c->profile);
 	assert_int_equal(case_encode(c, LOOP), ERR_OK);
-	assert_string_equal(case_body(c), before);
+	check_has("with", case_body(c), empty, NULL);
+	assert_string_equal(case_adjustments(c, c->out.adjustments), "reasoning_not_replayed");
 }
 
 /* ---- hosts ---- */
@@ -523,7 +524,7 @@ int main(void)
 		TEST(every_key_of_the_settings_has_a_test),
 		TEST(versions_decide_the_temperature),
 		TEST(think_tags_are_for_answers),
-		TEST(nothing_is_replayed_without_a_store),
+		TEST(reasoning_that_is_wanted_back_and_not_at_hand_is_empty),
 		TEST(each_host_gets_what_it_takes),
 		TEST(each_host_is_understood),
 		TEST(each_dialect_stands_at_its_place),

@@ -200,7 +200,7 @@ static void calls_are_assembled(void **state)
 		  "toolUse | c a {}" },
 		{ "no id", CALLS("{\"index\":0," FUNCTION("a", "{}") "}") FINISH("stop"),
 		  "toolUse | call_c1_0 a {}" },
-		{ "the last index there may be", CALL("1019", "c", "a", "{}") FINISH("stop"),
+		{ "the last index there may be", CALL("1017", "c", "a", "{}") FINISH("stop"),
 		  "toolUse | c a {}" },
 		{ "arguments as an object",
 		  CALLS("{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"a\",\"arguments\":"
@@ -350,7 +350,7 @@ static void broken_streams_are_refused(void **state)
 		{ "tool_calls that are no list", DELTA("\"tool_calls\":{}"), MALFORMED },
 		{ "a call without a name", CALLS("{\"index\":0,\"id\":\"c\"}") FINISH("tool_calls"),
 		  "-32015 The provider's tool call has no name: malformed | retryable" },
-		{ "an index that is too large", CALL("1020", "c", "a", "{}") FINISH("tool_calls"),
+		{ "an index that is too large", CALL("1018", "c", "a", "{}") FINISH("tool_calls"),
 		  "-32015 The provider's stream has too many tool calls | retryable" },
 		{ "arguments that are no object", CALL("0", "c", "a", "[1]") FINISH("tool_calls"),
 		  NO_OBJECT },
