@@ -57,7 +57,7 @@ bool profile_learn(struct profile *profile, enum learn fact)
 	case LEARN_NO_FORCED_TOOL:
 		profile->forced_tool = false;
 		return before.forced_tool;
-	case LEARN_UNBIND_THINKING: /* thinking is not sent back in this version */
+	case LEARN_UNBIND_THINKING: /* of a conversation, not of the model */
 	case LEARN_NOTHING:
 	case LEARN_COUNT:
 		break;

@@ -60,8 +60,9 @@ struct encode_in {
 	bool stream;         /* ask for the answer as a stream, with its usage (codec/stream.h) */
 
 	/* What is known of the assistant's turns with calls, in their order: a record (replay.h), absent
-	 * where there is none; as many as the request has such turns. NULL: nothing is known of any. */
+	 * where there is none, as behind the last one. NULL: nothing is known of any. */
 	const struct slice *replay;
+	uint32_t replay_count;
 	struct slice
 		provider;  /* its name in the settings, which records must have; with `replay` */
 	bool replay_unfit; /* there was something, but it does not fit: say so */

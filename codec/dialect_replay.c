@@ -66,7 +66,8 @@ static bool read_turns(struct encoder *e, struct turn *turns, uint32_t *count, b
 		message = replay_next_turn(request, message, &call);
 		if (message == REPLAY_NO_TURN)
 			return true;
-		const struct slice text = e->in->replay[*count];
+		const struct slice text = *count < e->in->replay_count ? e->in->replay[*count]
+								       : (struct slice){ NULL, 0 };
 		turns[*count] = (struct turn){ .known = false };
 		if (slice_absent(text)
 			    ? *any

@@ -133,6 +133,7 @@ struct sampling_request {
 	enum tool_mode tool_mode;
 	enum include_context include_context;
 	uint32_t images, audios; /* blocks of that type in messages (inner ones not counted) */
+	uint32_t call_turns;     /* messages with calls */
 	uint32_t tool_rounds;    /* trailing pairs of calls and results (DESIGN 5, Tool loop) */
 	adjust_set adjustments;  /* PRIORITY_CLAMPED, METADATA_DROPPED, CONTEXT_IGNORED,
 				    RESULTS_MERGED */

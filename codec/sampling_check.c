@@ -228,8 +228,10 @@ static bool check_message(struct history *h, uint32_t index, uint32_t *next)
 	}
 	if (h->pending)
 		return first_missing(h);
-	if (shape.any_use)
+	if (shape.any_use) {
+		h->d->out->call_turns++;
 		return begin_calls(h, message, index);
+	}
 	h->d->out->tool_rounds = 0; /* only what trails counts */
 	return true;
 }

@@ -317,6 +317,7 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 		.tokens_out = flow->usage.output,
 		.usd_nano = flow->usd,
 		.duration = line->total,
+		.unknown_calls = flow->state != NULL ? flow->state->loop.unknown : 0,
 	};
 	if (flow->attempts != 0)
 		report_call(flow, line, metrics);

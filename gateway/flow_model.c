@@ -21,6 +21,12 @@ enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 		data.rule = verdict.rule;
 		return flow_refuse(flow, &fault, &data);
 	}
+	const enum err loop = flow_loop_check(flow);
+	if (loop != ERR_OK) {
+		data.rule = err_info(loop)->reason;
+		return flow_refuse(flow, &(struct fault){ .err = loop, .offset = FAULT_NO_OFFSET },
+				   &data);
+	}
 	flow->verdict = (struct verdict_copy){ verdict.max_tokens, verdict.final_round };
 	flow->asked_adjustments = flow->request.adjustments | verdict.adjustments;
 	flow->asked_system = flow->request.system;
@@ -155,16 +161,18 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 	if (slice_eq(flow->lesson_of, model->id))
 		(void)profile_learn(&flow->profile, flow->lesson);
 	flow->wants_stream = flow_stream_wanted(flow);
-	const struct encode_in in = {
+	struct encode_in in = {
 		.request = flow_schema_request(flow),
 		.profile = &flow->profile,
 		.model = model->name,
 		.max_tokens = flow->verdict.max_tokens,
 		.final_round = flow->verdict.final_round,
 		.stream = flow->wants_stream,
+		.provider = provider->name,
 	};
 	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
 
+	flow_loop_replay(flow, &in);
 	enum err err =
 		dialect_encode(flow->dialect, &in, env->json, flow->arena, &flow->encoded, &fault);
 	if (err == ERR_OK && flow->encoded.decode.schema_wanted)

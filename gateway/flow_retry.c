@@ -117,6 +117,8 @@ static bool learn(struct flow *flow)
 {
 	const enum learn fact = flow->failure.why.learn;
 
+	if (fact == LEARN_UNBIND_THINKING) /* of this conversation, not of the model */
+		return flow_loop_unbind(flow);
 	if (!slice_absent(flow->lesson_of) || !profile_learn(&flow->profile, fact))
 		return false;
 	flow->lesson = fact;

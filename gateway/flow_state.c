@@ -107,7 +107,7 @@ static enum flow_move take_revision(struct flow *flow, enum revision revision)
 
 /* ---- RECALL ---- */
 
-/* False: there is nothing to ask. */
+/* False: no memory. */
 static bool fill_recall(struct flow *flow, const struct flow_env *env)
 {
 	struct flow_state *state = flow->state;
@@ -118,7 +118,7 @@ static bool fill_recall(struct flow *flow, const struct flow_env *env)
 		.arena = flow->arena,
 		.now = env->now,
 	};
-	return !state_key_none(&state->recall.session);
+	return flow_loop_ask(flow, &state->recall);
 }
 
 static enum flow_move take_recall(struct flow *flow, const struct flow_env *env)
@@ -127,6 +127,7 @@ static enum flow_move take_recall(struct flow *flow, const struct flow_env *env)
 
 	if (!flow_find_caller(flow, env))
 		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
+	flow_loop_take(flow);
 	if (state_key_none(&recall->session))
 		return FLOW_NEXT;
 	/* Also when the store could not be asked: who begins anew is served (DESIGN 4.4). */
@@ -141,14 +142,15 @@ enum flow_move flow_recall(struct flow *flow, const struct flow_env *env)
 {
 	if (flow->state != NULL && flow->state->asked)
 		return take_recall(flow, env);
-	if (!names_session(flow))
+	const bool named = names_session(flow);
+	if (!named && (flow->request.call_turns == 0 || !env->stateful))
 		return FLOW_NEXT;
 	if (flow_state_of(flow) == NULL)
 		return flow_refuse_err(flow, ERR_BUSY);
-	if (!env->stateful || !flow_use_session(flow))
+	if (named && (!env->stateful || !flow_use_session(flow)))
 		return flow_refuse_err(flow, ERR_SESSION_UNKNOWN);
 	flow->state->asked = fill_recall(flow, env);
-	return flow->state->asked ? FLOW_DO_RECALL : FLOW_NEXT;
+	return flow->state->asked ? FLOW_DO_RECALL : flow_refuse_err(flow, ERR_BUSY);
 }
 
 /* ---- JOIN ---- */
@@ -268,19 +270,24 @@ static bool counts(const struct flow *flow)
 
 bool flow_has_news(struct flow *flow, const struct flow_env *env)
 {
+	if (!env->stateful || (flow->state != NULL && flow->state->noted))
+		return false;
+	const bool loop = flow_loop_tells(flow);
 	struct flow_state *state = flow->state;
-
-	if (state == NULL || !env->stateful || state->noted)
+	if (state == NULL)
 		return false;
 	struct state_note *note = &state->note;
-	state->heeded = flow->outcome == ERR_OK && (note->begin_session || note->end_session);
-	if (!state->heeded && !counts(flow))
+	/* who answers calls at once finds them known */
+	state->heeded = flow->outcome == ERR_OK &&
+			(note->begin_session || note->end_session || note->call_count != 0);
+	if (!state->heeded && !counts(flow) && !loop)
 		return false;
 	note->tenant = state->tenant;
 	note->session = state->session_key;
 	note->now = env->now;
-	if (counts(flow)) {
+	if (counts(flow))
 		note->requests = 1;
+	if (counts(flow) || loop) {
 		note->tokens = flow->tokens;
 		note->usd = flow->usd;
 	}
@@ -292,6 +299,7 @@ void flow_remembered(struct flow *flow)
 {
 	const struct state_note *note = &flow->state->note;
 
+	flow_loop_told(flow);
 	if (note->end_session && !note->ended)
 		(void)flow_refuse_err(flow, note->away ? ERR_STORE : ERR_SESSION_UNKNOWN);
 }

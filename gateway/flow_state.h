@@ -5,6 +5,7 @@
 #ifndef GATEWAY_FLOW_STATE_H
 #define GATEWAY_FLOW_STATE_H
 
+#include "gateway/flow_loop.h"
 #include "gateway/state.h"
 #include "gateway/state_flight.h"
 #include "gateway/state_once.h"
@@ -21,6 +22,7 @@ struct flow_state {
 	struct state_key session_key; /* none: the request has no session */
 	struct state_recall recall;   /* FLOW_RECALL */
 	bool asked;
+	struct flow_loop loop;
 	struct state_note note;  /* FLOW_REMEMBER */
 	bool noted;              /* it was filled in, and the effect asked for */
 	bool heeded;             /* the answer depends on what becomes of it: else nobody waits */

@@ -54,6 +54,23 @@ bool flow_has_news(struct flow *flow, const struct flow_env *env);
 /* It was told, or not: what that means for the answer. */
 void flow_remembered(struct flow *flow);
 
+/* flow_loop.c */
+/* What is to be asked of the loop that the request's history is one of, and of its turns; flow->state is
+ * there. False: no memory. */
+MUST_USE bool flow_loop_ask(struct flow *flow, struct state_recall *recall);
+/* It was answered: rounds, and where the loop went before. */
+void flow_loop_take(struct flow *flow);
+/* What the plan says of the loop: ERR_OK, ERR_LOOP_TOKENS, ERR_UNKNOWN_CALLS. */
+enum err flow_loop_check(const struct flow *flow);
+/* What goes back to the provider (replay.h). */
+void flow_loop_replay(const struct flow *flow, struct encode_in *in);
+/* The provider says that blocks belong to another conversation. True: the request can be sent without. */
+bool flow_loop_unbind(struct flow *flow);
+/* Whether the flow's end is to be told to its loop, or to one that begins: in flow->state->note. */
+bool flow_loop_tells(struct flow *flow);
+/* It was told. */
+void flow_loop_told(struct flow *flow);
+
 /* flow_method.c */
 /* DELETE: the session that the request names ends. */
 enum flow_move flow_end_session(struct flow *flow, const struct flow_env *env);

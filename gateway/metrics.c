@@ -175,6 +175,8 @@ void metrics_request(struct metrics_worker *m, const struct metrics_request *r)
 	cell_add(&tenant[TENANT_USD_NANO], r->usd_nano);
 	observe(metrics_row(m, TABLE_DURATIONS, route) + r->outcome * HISTOGRAM_CELLS,
 		metrics_bounds_answer, r->duration);
+	if (r->unknown_calls != 0)
+		cell_add(&metrics_row(m, TABLE_SINGLE, 0)[SINGLE_UNKNOWN_CALLS], r->unknown_calls);
 	if (r->attempted)
 		observe(metrics_row(m, TABLE_SINGLE, 0) + SINGLE_QUEUE, metrics_bounds_queue,
 			r->queue);

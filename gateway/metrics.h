@@ -40,6 +40,7 @@ struct metrics_request {
 	uint64_t tokens_in, tokens_out, usd_nano; /* of all its attempts */
 	bool attempted;
 	nsec_t duration, queue; /* queue: of the last attempt */
+	uint32_t unknown_calls; /* in its history */
 };
 void metrics_request(struct metrics_worker *m, const struct metrics_request *request);
 

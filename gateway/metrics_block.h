@@ -30,6 +30,7 @@ enum {
 enum {
 	SINGLE_SETTLED_WITHOUT_USAGE,
 	SINGLE_OVERRUN_NANO,
+	SINGLE_UNKNOWN_CALLS,
 	SINGLE_QUEUE,                                         /* a histogram */
 	SINGLE_STORE_RESULT = SINGLE_QUEUE + HISTOGRAM_CELLS, /* one per result */
 	SINGLE_STORE = SINGLE_STORE_RESULT + STORE_RESULTS,   /* a histogram */

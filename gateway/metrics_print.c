@@ -369,6 +369,7 @@ void metrics_print(struct metrics *metrics, const struct metrics_process *proces
 	print_store(metrics, single, process->away_usd_bound, out);
 	print_single(METRIC_SETTLED_WITHOUT_USAGE,
 		     metrics_get(&single[SINGLE_SETTLED_WITHOUT_USAGE]), out);
+	print_single(METRIC_UNKNOWN_CALLS, metrics_get(&single[SINGLE_UNKNOWN_CALLS]), out);
 	print_single_nano(METRIC_BUDGET_OVERRUN, metrics_get(&single[SINGLE_OVERRUN_NANO]), out);
 	print_process(process, out);
 	print_by_worker(metrics, METRIC_ARENA_CHUNKS_HIGH,

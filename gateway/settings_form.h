@@ -109,7 +109,8 @@ struct plan_form {
 	struct slice system_prefix, system_fixed;
 	/* limits */
 	uint64_t limits[LIMIT_COUNT];
-	uint64_t max_tokens_mode, tool_rounds_action, enforce, away_rates, away_usd;
+	uint64_t max_tokens_mode, tool_rounds_action, unknown_tool_calls, enforce, away_rates,
+		away_usd;
 	struct limits_form per_server;
 	const struct node *per_model, *servers; /* read later: maps merge key by key */
 };

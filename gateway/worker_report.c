@@ -12,6 +12,8 @@ static bool is_refusal(enum err err)
 	case ERR_AUDIO_FORBIDDEN:
 	case ERR_MAX_TOKENS_FORBIDDEN:
 	case ERR_TOOL_ROUNDS:
+	case ERR_LOOP_TOKENS:
+	case ERR_UNKNOWN_CALLS:
 	case ERR_TOOLS_NOT_GRANTED:
 	case ERR_OVER_BURST:
 	case ERR_RATE_LIMITED:

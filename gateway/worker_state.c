@@ -199,6 +199,9 @@ void worker_state_end(struct request *r)
 	if (once_leads(&mine->once) && r->flow.outcome != ERR_CANCELLED)
 		end(r);
 	leave(r);
+	if (mine->loop.unbound) /* nor would the provider take them next time */
+		r->worker->state->drop_blocks(r->worker->state, mine->recall.tenant,
+					      mine->recall.blocks, mine->recall.block_count);
 	if (mine->calls_off)
 		call_off(r->worker, mine->called_off);
 	mine->calls_off = false;

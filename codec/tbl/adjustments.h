@@ -27,6 +27,7 @@ ADJUSTMENT(PRIORITY_CLAMPED, "priority_clamped", "a model priority moved into 0.
 ADJUSTMENT(TOOL_ROUNDS_FINAL, "tool_rounds_final", "last round of the tool loop: no more calls")
 ADJUSTMENT(THINKING_NOT_REPLAYED, "thinking_not_replayed", "earlier thinking is not at hand")
 ADJUSTMENT(REASONING_NOT_REPLAYED, "reasoning_not_replayed", "earlier reasoning is not at hand")
+ADJUSTMENT(REASONING_NOT_SAVED, "reasoning_not_saved", "the model's reasoning will not be at hand in the next round")
 ADJUSTMENT(INCOMPLETE_TOOL_USE, "incomplete_tool_use_dropped", "a tool call cut off by the token limit left out")
 ADJUSTMENT(UNKNOWN_TOOL_NAME, "unknown_tool_name", "the model called a tool that was not offered")
 ADJUSTMENT(UNKNOWN_BLOCK, "unknown_block_dropped", "content of an unknown kind left out")

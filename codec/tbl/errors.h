@@ -51,6 +51,8 @@ ERROR(IMAGES_FORBIDDEN, 403, 403, "images_forbidden", "Policy does not permit im
 ERROR(AUDIO_FORBIDDEN, 403, 403, "audio_forbidden", "Policy does not permit audio")
 ERROR(MAX_TOKENS_FORBIDDEN, 403, 403, "max_tokens_forbidden", "maxTokens is over the tenant's limit")
 ERROR(TOOL_ROUNDS, 403, 403, "tool_rounds", "The tool loop has reached the tenant's limit of rounds")
+ERROR(LOOP_TOKENS, 403, 403, "loop_tokens", "The tool loop has spent the tenant's limit of tokens")
+ERROR(UNKNOWN_CALLS, 403, 403, "unknown_tool_calls", "The tool results answer calls that were not issued here, to this server and in this session")
 ERROR(NOT_FOUND, -32601, 404, "not_found", "There is nothing at this path")
 ERROR(HTTP_METHOD, 405, 405, "http_method", "This HTTP method is not allowed here")
 ERROR(NOT_ACCEPTABLE, 406, 406, "not_acceptable", "Accept allows neither application/json nor text/event-stream")

@@ -16,6 +16,7 @@ COUNTED(tokens_burst, "tokens", 1, LIMIT_DERIVED, QUOTA_RATE_MAX, "tokens at onc
 COUNTED(concurrent, "requests", 1, 8, 1000000, "requests in flight")
 LIMIT(max_tokens, "tokens", 1, 4096, 1000000000, "highest maxTokens; max_tokens_mode says whether more is clamped or refused")
 LIMIT(tool_rounds, "rounds", 1, 10, 1000000, "rounds of one tool loop; tool_rounds_action says what happens then")
+LIMIT(loop_tokens, "tokens", 1, 200000, 1000000000000, "tokens of one tool loop, retries and forks included; who has spent them is refused")
 COUNTED(usd_per_day, "nano-USD", 0, 5000000000, 10000000000000000, "money a UTC day")
 COUNTED(usd_per_month, "nano-USD", 0, LIMIT_NONE, 10000000000000000, "money a UTC month")
 LIMIT(deadline, "ns", 1 * MSEC, 55 * SEC, 3600 * SEC, "of a whole request, retries included")

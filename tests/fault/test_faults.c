@@ -110,6 +110,7 @@ struct run {
 	bool body;                  /* it has one */
 	char reason[64];            /* of an error; "": a result, or no body */
 	size_t len;                 /* of the body */
+	bool unsaved;               /* which says that the model's reasoning was not kept */
 	uint8_t sent[SHA256_BYTES]; /* digest of the provider's last request, if called */
 	uint8_t sent_first[SHA256_BYTES];
 	bool tenant_logged;
@@ -227,6 +228,7 @@ static void read_answer(struct run *run)
 
 	run->status = exchange->status;
 	run->len = exchange->len;
+	run->unsaved = exchange->len != 0 && strstr(exchange->body, "reasoning_not_saved") != NULL;
 	if (exchange->len == 0)
 		return;
 	if (exchange->status == 200 && strncmp(exchange->body, "event:", 6) == 0) {
@@ -396,8 +398,10 @@ static void check_end(const struct run *run, const struct run *plain)
 		return;
 	}
 	if (!met && ends_as(run, plain->status, plain->reason)) {
-		/* One that was to be improved by a second attempt may be the first all the same. */
-		check(run, run->status != 200 || run->len == plain->len || plain->granted > 1);
+		/* One that was to be improved by a second attempt may be the first all the same; and what
+		 * is to be kept beside an answer costs memory of its own. */
+		check(run, run->status != 200 || run->len == plain->len || plain->granted > 1 ||
+				   (run->unsaved && !plain->unsaved));
 		check(run, run->status != 200 || run->tenant_logged);
 	} else if (!met || !ends_in(run, s->ends)) {
 		check(run, run->fail != 0);

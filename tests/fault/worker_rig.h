@@ -553,7 +553,16 @@ static void rig_start(const struct config *config, struct limit_table *table,
 		      struct metrics *metrics, struct log_ring *ring)
 {
 	static const int no_fds[CONFIG_LISTEN_MAX];
+	static const struct state_bounds bounds = {
+		.sessions = 64,
+		.calls = 1024,
+		.loops = 1024,
+		.blocks_bytes = 1 << 20,
+		.blocks_each = 1 << 16,
+		.blocks_ttl = 3600 * SEC,
+	};
 	const struct worker_args args = {
+		.state = state_memory_new(&bounds),
 		.count = 1,
 		.listen_fds = no_fds,
 		.listen_count = config->listen_count,
@@ -563,6 +572,7 @@ static void rig_start(const struct config *config, struct limit_table *table,
 		.config = config,
 	};
 
+	must(args.state != NULL);
 	world.worker = worker_new(&args);
 	must(world.worker != NULL);
 	world.worker->arenas.keep_max = 64;
@@ -581,6 +591,7 @@ static void rig_end(void)
 
 	slab_fini(&worker->requests);
 	slab_fini(&worker->streams);
+	state_memory_free(worker->args.state);
 	arena_pool_fini(&worker->arenas);
 	json_work_free(worker->json);
 	jwt_checker_free(worker->tokens);

@@ -338,6 +338,7 @@ static void remember(struct run *run, struct encode_in *in)
 	if (store == NULL)
 		return;
 	in->replay = then;
+	in->replay_count = 16;
 	for (; (m = replay_next_turn(in->request, m, &call)) != REPLAY_NO_TURN; m++) {
 		const struct json_tree *entry = store->first;
 		while (entry != NULL &&

@@ -80,6 +80,7 @@ enum err case_encode_again(struct dialect_case *c)
 				.max_tokens = 100,
 				.final_round = c->final_round,
 				.replay = c->replay,
+				.replay_count = c->replay_count,
 				.provider = SLICE("p") };
 	enum err err = dialect_encode(c->dialect, &in, c->work, &c->arena, &c->out, &c->fault);
 

@@ -14,6 +14,7 @@ struct dialect_case {
 		profile; /* the dialect's defaults with image set; change what the test wants */
 	bool final_round;
 	const struct slice *replay; /* encode_in's; the provider is "p" */
+	uint32_t replay_count;
 	struct sampling_request request;
 	struct encode_out out;
 	struct fault fault;

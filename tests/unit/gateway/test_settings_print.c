@@ -148,6 +148,8 @@ static void the_plan_of_defaults_in_the_example_is_that_of_a_tenant_without_a_pl
 	assert_int_equal(x->limits.max_tokens_refuse, y->limits.max_tokens_refuse);
 	assert_int_equal(x->limits.tool_rounds, y->limits.tool_rounds);
 	assert_int_equal(x->limits.tool_rounds_refuse, y->limits.tool_rounds_refuse);
+	assert_int_equal(x->limits.loop_tokens, y->limits.loop_tokens);
+	assert_int_equal(x->limits.unknown_calls_refuse, y->limits.unknown_calls_refuse);
 	assert_int_equal(x->limits.usd_per_day, y->limits.usd_per_day);
 	assert_int_equal(x->limits.usd_per_month, y->limits.usd_per_month);
 	assert_int_equal(x->limits.deadline, y->limits.deadline);
@@ -211,7 +213,7 @@ static void the_manual_prints_units(void **state)
 		"\nplans.*.limits.requests_burst\n\ta whole number from 1 to 60000000000; default "
 		"(from the rate);",
 		"\nproviders.*.dialect\n\tanthropic or openai or openai-responses; needed;",
-		"\nmodels[].profile.replay_reasoning\n\tfalse (true is not available in this "
+		"\nplans.*.capabilities.context\n\tfalse (true is not available in this "
 		"version); default false;",
 	};
 	char *manual = printed(settings_print_manual);
@@ -294,7 +296,7 @@ static void the_schema_bounds_what_the_reader_bounds(void **state)
 		{ SCOPE_MAIN, "store.kind", "enum", "[\"memory\", \"redis\"]" },
 		{ SCOPE_MODEL, "price.input", "maximum", "1000000" },
 		{ SCOPE_MODEL, "speed", "maximum", "1" },
-		{ SCOPE_MODEL, "profile.replay_reasoning", "const", "false" },
+		{ SCOPE_PLAN, "capabilities.context", "const", "false" },
 		{ SCOPE_MODEL, "id", "maxLength", "128" },
 		{ SCOPE_PLAN, "limits.usd_per_day", "default", "5" },
 		{ SCOPE_PLAN, "limits.requests_per_minute", "minimum", "1" },
@@ -375,7 +377,7 @@ static void a_mistyped_key_is_answered_with_the_nearest(void **state)
 		{ SCOPE_MAIN, "limits.", "body_byte", "body_bytes" },
 		{ SCOPE_PLAN, "limits.", "request_per_minute", "requests_per_minute" },
 		{ SCOPE_PLAN, "limits.", "max_token", "max_tokens" },
-		{ SCOPE_PLAN, "limits.", "loop_token", NULL }, /* not in this version */
+		{ SCOPE_PLAN, "limits.", "loop_token", "loop_tokens" },
 		{ SCOPE_MAIN, "", "entirely-different", NULL },
 		{ SCOPE_MAIN, "", "x", NULL },
 		{ SCOPE_PROVIDER, "", "cb", NULL },

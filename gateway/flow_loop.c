@@ -1,0 +1,215 @@
+/* flow_loop.c - tool loops: limits over all their rounds, and what a provider wants back of its earlier
+ * answers (DESIGN 5 "Tool loop", "Reasoning in a loop"; contract/providers.md 2.1).
+ *
+ * The request's own history is the truth; what the store adds are rounds that a history has forgotten,
+ * tokens that forks and retries have spent, and private blocks. Nothing is consumed by being read. */
+#include "gateway/flow_loop.h"
+
+#include "codec/base/must.h"
+#include "codec/replay.h"
+#include "gateway/flow_schema.h"
+#include "gateway/flow_steps.h"
+
+static const struct slice nothing = { NULL, 0 };
+
+/* ---- what is asked ---- */
+
+/* Of an id as it stands in a history or an answer; false: no memory. */
+static bool key_of(struct flow *flow, enum state_kind kind, struct slice raw, struct state_key *out)
+{
+	const struct slice id = json_str_plain(raw, flow->arena);
+
+	if (slice_absent(id))
+		return false;
+	*out = state_key_of(kind, flow->tenant, flow->server, flow->state->session, id);
+	return true;
+}
+
+/* The calls of the message, whose results end the request. */
+static bool ask_calls(struct flow *flow, uint32_t message, struct state_recall *recall)
+{
+	const struct sampling_request *request = &flow->request;
+	const struct message *turn = &request->messages[message];
+	const uint32_t most = turn->count < STATE_CALLS_MAX ? turn->count : STATE_CALLS_MAX;
+	struct state_key *keys = arena_take(flow->arena, most * sizeof(*keys));
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; keys != NULL && i < turn->count && count < most; i++) {
+		const struct block *block = &request->blocks[turn->first + i];
+		if (block->type != BLOCK_TOOL_USE)
+			continue;
+		if (!key_of(flow, STATE_CALL, block->use.id, &keys[count++]))
+			return false;
+	}
+	recall->calls = keys;
+	recall->call_count = count;
+	return keys != NULL;
+}
+
+bool flow_loop_ask(struct flow *flow, struct state_recall *recall)
+{
+	const struct sampling_request *request = &flow->request;
+	const uint32_t turns = request->call_turns;
+	uint32_t message = 0, call, count = 0, last = 0;
+	struct state_key *keys;
+
+	if (turns == 0)
+		return true;
+	keys = arena_take(flow->arena, turns * sizeof(*keys));
+	for (; keys != NULL && count < turns; message++) {
+		message = replay_next_turn(request, message, &call);
+		must(message != REPLAY_NO_TURN);
+		if (!key_of(flow, STATE_CALL, request->blocks[call].use.id, &keys[count++]))
+			return false;
+		last = message;
+	}
+	if (keys == NULL)
+		return false;
+	if (turns <= STATE_BLOCKS_MAX) { /* for all turns or for none */
+		recall->blocks = keys;
+		recall->block_count = turns;
+	}
+	return request->tool_rounds == 0 || ask_calls(flow, last, recall);
+}
+
+/* ---- what is known ---- */
+
+void flow_loop_take(struct flow *flow)
+{
+	const struct state_recall *recall = &flow->state->recall;
+	const struct state_loop *loop = &recall->loop;
+
+	if (recall->call_count > loop->known && !recall->away)
+		flow->state->loop.unknown = recall->call_count - loop->known;
+	if (state_key_none(&loop->id))
+		return;
+	/* a history may have been shortened */
+	if (loop->rounds >= flow->request.tool_rounds)
+		flow->request.tool_rounds = loop->rounds + 1;
+	/* One loop draws the same endpoints and keys each time: prompts are cached there. */
+	(void)memcpy(&flow->seed, loop->id.at, sizeof(flow->seed));
+}
+
+enum err flow_loop_check(const struct flow *flow)
+{
+	const struct tenant_limits *limits = &flow->plan->limits;
+
+	if (flow->state == NULL)
+		return ERR_OK;
+	if (flow->state->loop.unknown != 0 && limits->unknown_calls_refuse)
+		return ERR_UNKNOWN_CALLS;
+	if (flow->state->recall.loop.tokens >= limits->loop_tokens && !limits->count_only)
+		return ERR_LOOP_TOKENS;
+	return ERR_OK;
+}
+
+/* ---- private blocks: back to the provider ---- */
+
+void flow_loop_replay(const struct flow *flow, struct encode_in *in)
+{
+	if (flow->state == NULL)
+		return;
+	in->replay_unfit = flow->state->loop.unbound;
+	if (in->replay_unfit)
+		return;
+	in->replay = flow->state->recall.found;
+	in->replay_count = flow->state->recall.block_count;
+}
+
+bool flow_loop_unbind(struct flow *flow)
+{
+	if (!flow->encoded.replayed || flow->state->loop.unbound)
+		return false;
+	flow->state->loop.unbound = true;
+	return true;
+}
+
+/* ---- what is remembered ---- */
+
+static bool is_loop_known(const struct flow *flow)
+{
+	return flow->state != NULL && !state_key_none(&flow->state->recall.loop.id);
+}
+
+static uint32_t count_calls(const struct flow *flow)
+{
+	uint32_t calls = 0;
+
+	if (flow->outcome != ERR_OK || !flow->has_result)
+		return 0;
+	for (uint32_t i = 0; i < flow->result.block_count; i++)
+		calls += flow->result.blocks[i].is_tool_use;
+	return calls;
+}
+
+/* Whether the answer, or what it is based on, has something that a next round would want. What answers a
+ * schema is no round. */
+static bool reasons(const struct flow *flow)
+{
+	const struct sampling_result *result = &flow->result;
+
+	return !flow_schema_is_private(flow) &&
+	       (!slice_absent(result->replay) || result->replay_lost || flow->encoded.replayed);
+}
+
+/* The record of the answer. Also of one that has nothing private, in a loop that has: it is told from one
+ * that was lost. Absent: there is nothing to keep, or it cannot be kept. */
+static struct slice take_record(struct flow *flow)
+{
+	if (!reasons(flow) && !flow->profile.replay_reasoning)
+		return nothing;
+	if (flow->result.replay_lost || flow_schema_is_private(flow) ||
+	    !replay_may_keep(&flow->encoded))
+		return nothing;
+	return replay_write(flow->dialect, flow->provider_name, &flow->encoded, &flow->result,
+			    flow->arena);
+}
+
+/* The ids that the server is told; false: no memory. */
+static bool issue_calls(struct flow *flow, uint32_t calls, struct state_note *note)
+{
+	const uint32_t most = calls < STATE_CALLS_MAX ? calls : STATE_CALLS_MAX;
+	struct state_key *keys = arena_take(flow->arena, most * sizeof(*keys));
+	const struct result_block *block = flow->result.blocks;
+
+	for (uint32_t count = 0; keys != NULL && count < most; block++) {
+		if (!block->is_tool_use)
+			continue;
+		if (count == 0 && state_key_none(&note->loop) &&
+		    !key_of(flow, STATE_LOOP, block->id, &note->loop))
+			return false;
+		if (!key_of(flow, STATE_CALL, block->id, &keys[count++]))
+			return false;
+	}
+	note->calls = keys;
+	note->call_count = keys == NULL ? 0 : most;
+	return keys != NULL;
+}
+
+bool flow_loop_tells(struct flow *flow)
+{
+	const uint32_t calls = count_calls(flow);
+	struct state_note *note;
+
+	if (calls == 0 && (!is_loop_known(flow) || flow->attempts == 0))
+		return false;
+	if (calls != 0 && reasons(flow)) /* until it is known to be kept */
+		flow->adjustments |= ADJUST_BIT(ADJUST_REASONING_NOT_SAVED);
+	if (flow_state_of(flow) == NULL)
+		return false; /* the loop is what its history says */
+	note = &flow->state->note;
+	note->loop = flow->state->recall.loop.id;
+	note->rounds = flow->request.tool_rounds;
+	if (calls == 0)
+		return true;
+	if (!issue_calls(flow, calls, note))
+		return false;
+	note->blocks = take_record(flow);
+	return true;
+}
+
+void flow_loop_told(struct flow *flow)
+{
+	if (flow->state->note.blocks_kept)
+		flow->adjustments &= ~ADJUST_BIT(ADJUST_REASONING_NOT_SAVED);
+}

@@ -1,0 +1,14 @@
+/* flow_loop.h - what a request knows of its tool loop; in its flow_state. */
+#ifndef GATEWAY_FLOW_LOOP_H
+#define GATEWAY_FLOW_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct flow_loop {
+	uint32_t
+		unknown; /* calls of the last round that were not issued here, as far as that is known */
+	bool unbound; /* the provider did not take the blocks that it was given: none are given now */
+};
+
+#endif

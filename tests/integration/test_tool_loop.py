@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Tool loops by the real binary, with models that want their thoughts back: limits, forks, what is lost. ctest: worker"""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import harness
+import thinkers
+
+OTHER_KEY, THIRD_KEY = "sk-other-0123456789abcdef", "sk-third-0123456789abcdef"
+TOOLS = [{"name": "look", "description": "looks", "inputSchema": {"type": "object", "properties": {"round": {}}}}]
+ASK = {"role": "user", "content": {"type": "text", "text": "look around"}}
+
+
+def rewritten(content):
+    """As a server writes what it has parsed: other white space, escapes and order."""
+    return json.loads(json.dumps(content, sort_keys=True))
+
+
+class LoopCase(harness.Case):
+    def thinker(self, dialect="anthropic", **options):
+        thinker = thinkers.KINDS[dialect](**options)
+        self.addCleanup(thinker.close)
+        return thinker
+
+    def start(self, thinker, dialect="anthropic", limits=None, plan=None, **changes):
+        settings = self.settings(thinker, dialect, limits, plan, **changes)
+        return self.gateway(settings)
+
+    def settings(self, thinker, dialect="anthropic", limits=None, plan=None, **changes):
+        settings = harness.config(thinker, **changes)
+        settings["retries"] = {"attempts": 2}
+        settings["providers"] = {"thinker": {**harness.provider(thinker, dialect), "keys": [thinker.key]}}
+        settings["models"] = [harness.model("thinking", "thinker", profile={"replay_reasoning": dialect != "anthropic"})]
+        plan = settings["plans"]["standard"] = {**settings["plans"]["standard"], **(plan or {})}
+        plan["models"] = {"allow": ["*"]}
+        plan["limits"] = {**plan["limits"], "tool_rounds": 100, "loop_tokens": 1000000, **(limits or {})}
+        acme = settings["tenants"][0]
+        acme["keys"].append({"sha256": harness.sha256(OTHER_KEY), "server": "another-server"})
+        settings["tenants"].append(harness.tenant("third", THIRD_KEY))
+        return settings
+
+    def ask(self, gateway, messages, streamed=False, key=harness.KEY, headers=None, **params):
+        params = {"messages": messages, "maxTokens": 1000, "tools": TOOLS, **params}
+        headers = dict(headers or {})
+        if streamed:
+            params["_meta"] = {"progressToken": 1}
+            headers["Accept"] = "application/json, text/event-stream"
+        return gateway.post({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": params},
+                            headers, key=key)
+
+    def result_of(self, answer):
+        self.assertEqual(answer.status, 200, answer)
+        if answer.headers["content-type"].startswith("text/event-stream"):
+            last = [line for line in answer.body.decode().splitlines() if line.startswith("data: ")][-1]
+            message = json.loads(last[len("data: "):])
+        else:
+            message = answer.json()
+        self.assertIn("result", message)
+        return message["result"]
+
+    def adjustments(self, result):
+        return result["_meta"].get("sluice/adjustments", [])
+
+    def results_of(self, content):
+        return {"role": "user", "content": [
+            {"type": "tool_result", "toolUseId": block["id"], "content": [{"type": "text", "text": "nothing"}]}
+            for block in content if block["type"] == "tool_use"]}
+
+    def round(self, gateway, messages, **options):
+        """The history after one more round, or the last result where there is none."""
+        result = self.result_of(self.ask(gateway, messages, **options))
+        if result["stopReason"] != "toolUse":
+            return None, result
+        return messages + [{"role": "assistant", "content": rewritten(result["content"])},
+                           self.results_of(result["content"])], result
+
+    def loop(self, gateway, messages=None, rounds=None, **options):
+        messages = messages or [ASK]
+        while rounds is None or rounds > 0:
+            longer, result = self.round(gateway, messages, **options)
+            if longer is None:
+                return messages, result
+            messages, rounds = longer, None if rounds is None else rounds - 1
+        return messages, result
+
+
+class Thoughts(LoopCase):
+    def test_ten_rounds_with_all_thoughts_in_every_dialect(self):
+        for dialect in thinkers.KINDS:
+            for streamed in (False, True):
+                with self.subTest(dialect=dialect, streamed=streamed):
+                    thinker = self.thinker(dialect)
+                    gateway = self.start(thinker, dialect)
+                    messages, result = self.loop(gateway, streamed=streamed)
+                    self.assertEqual(harness.text_of(result), "10 rounds")
+                    self.assertEqual(thinker.problems, [])
+                    self.assertEqual(thinker.given_back, list(range(11)))
+                    self.assertEqual(self.adjustments(result), [])
+                    self.assertNotIn("thought", json.dumps(messages))
+                    gateway.stop()
+
+    def test_forks_and_retries_have_them_too(self):
+        thinker = self.thinker()
+        gateway = self.start(thinker)
+        messages, _ = self.loop(gateway, rounds=3)
+        for _ in range(3):
+            fork, result = self.loop(gateway, messages)
+            self.assertEqual((harness.text_of(result), len(fork)), ("10 rounds", 21))
+        self.assertEqual(thinker.problems, [])
+
+    def test_another_workers_are_known(self):
+        thinker = self.thinker()
+        gateway = self.start(thinker, workers=4)
+        _, result = self.loop(gateway)
+        self.assertEqual(harness.text_of(result), "10 rounds")
+        self.assertEqual(thinker.given_back, list(range(11)))
+
+    def test_a_changed_history_goes_on_without_any(self):
+        thinker = self.thinker(needs_all=False)
+        gateway = self.start(thinker)
+        messages, _ = self.loop(gateway, rounds=3)
+        messages[1]["content"][-1]["input"]["round"] = 7
+        result = self.result_of(self.ask(gateway, messages))
+        self.assertEqual(thinker.given_back[-1], 0)
+        self.assertIn("thinking_not_replayed", self.adjustments(result))
+        self.assertEqual(thinker.problems, [])
+
+    def test_nobody_else_has_them(self):
+        thinker = self.thinker(needs_all=False)
+        gateway = self.start(thinker)
+        messages, _ = self.loop(gateway, rounds=2)
+        for key in (OTHER_KEY, THIRD_KEY):
+            self.result_of(self.ask(gateway, messages, key=key))
+            self.assertEqual(thinker.given_back[-1], 0)
+        self.result_of(self.ask(gateway, messages))
+        self.assertEqual(thinker.given_back[-1], 2)
+
+    def test_what_a_provider_does_not_take_is_sent_once_more_without(self):
+        thinker = self.thinker(needs_all=False)
+        gateway = self.start(thinker)
+        messages, _ = self.loop(gateway, rounds=2)
+        thinker.deaf = True
+        result = self.result_of(self.ask(gateway, messages))
+        self.assertEqual(thinker.given_back[-2:], [2, 0])
+        self.assertIn("thinking_not_replayed", self.adjustments(result))
+        thinker.deaf = False
+        self.result_of(self.ask(gateway, messages))  # and not a third time
+        self.assertEqual(thinker.given_back[-1], 0)
+
+    def test_what_cannot_be_kept_is_said(self):
+        thinker = self.thinker(needs_all=False)
+        gateway = self.start(thinker, store={"kind": "memory", "blocks": {"bytes": 0}})
+        messages, result = self.loop(gateway, rounds=1)
+        self.assertIn("reasoning_not_saved", self.adjustments(result))
+        result = self.result_of(self.ask(gateway, messages))
+        self.assertEqual(thinker.given_back[-1], 0)
+
+
+class Limits(LoopCase):
+    def test_the_last_round_answers_without_calls(self):
+        thinker = self.thinker(rounds=100)
+        gateway = self.start(thinker, limits={"tool_rounds": 4})
+        messages, result = self.loop(gateway)
+        self.assertEqual((harness.text_of(result), len(messages)), ("4 rounds", 9))
+        self.assertIn("tool_rounds_final", self.adjustments(result))
+
+    def test_a_shortened_history_does_not_shorten_the_loop(self):
+        thinker = self.thinker(rounds=100, needs_all=False)
+        gateway = self.start(thinker, limits={"tool_rounds": 4, "tool_rounds_action": "refuse"})
+        messages, _ = self.loop(gateway, rounds=4)
+        answer = self.ask(gateway, [ASK] + messages[-2:])
+        self.assert_error(answer, 403, 403, "tool_rounds")
+
+    def test_a_loop_has_its_tokens(self):
+        thinker = self.thinker(rounds=100)
+        gateway = self.start(thinker, limits={"loop_tokens": 400})
+        messages, _ = self.loop(gateway, rounds=3)
+        self.result_of(self.ask(gateway, messages))  # 360 were spent
+        self.assert_error(self.ask(gateway, messages), 403, 403, "loop_tokens")  # by the fork as well
+        self.assertEqual(self.ask(gateway, [ASK]).status, 200)
+
+    def test_calls_that_were_not_issued_here_are_counted(self):
+        thinker = self.thinker(needs_all=False)
+        gateway = self.start(thinker)
+        messages, _ = self.loop(gateway, rounds=1)
+        self.assertEqual(self.ask(gateway, messages, key=OTHER_KEY).status, 200)
+        self.assertEqual(gateway.metrics().sum("sluice_unknown_tool_calls_total"), 1)
+        self.assertEqual(self.ask(gateway, messages).status, 200)
+        self.assertEqual(gateway.metrics().sum("sluice_unknown_tool_calls_total"), 1)
+
+    def test_and_refused_where_the_plan_says_so(self):
+        thinker = self.thinker(needs_all=False)
+        gateway = self.start(thinker, plan={"unknown_tool_calls": "refuse"})
+        messages, _ = self.loop(gateway, rounds=1)
+        for key in (OTHER_KEY, THIRD_KEY):
+            self.assert_error(self.ask(gateway, messages, key=key), 403, 403, "unknown_tool_calls")
+        forged = json.loads(json.dumps(messages).replace(messages[1]["content"][-1]["id"], "call_forged"))
+        self.assert_error(self.ask(gateway, forged), 403, 403, "unknown_tool_calls")
+        self.assertEqual(self.ask(gateway, messages).status, 200)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,279 @@
+/* A request and its tool loop: what is asked of the store, what follows from that, what it is told. The test is
+ * the driver and the store. */
+#include "tests/support/flow_bench.h"
+
+#define KEY "acme-key-0123456789"
+#define OTHER_KEY "acme-key-9876543210"
+
+static const char config_text[] =
+	"retries: {attempts: 2}\n"
+	"providers:\n"
+	"  ant: {dialect: anthropic, endpoints: [{url: \"http://127.0.0.1:9001\"}], keys: [sk]}\n"
+	"models:\n"
+	"  - {id: claude, provider: ant, context: 100000, price: {input: 3, output: 15}}\n"
+	"tenants:\n"
+	"  - {id: acme, models: {allow: [\"*\"]}, capabilities: {tools: true}, keys: [{sha256: "
+	"%s}],\n"
+	"     limits: {tool_rounds: 3, tool_rounds_action: refuse, loop_tokens: 100},\n"
+	"     unknown_tool_calls: accept}\n"
+	"  - {id: strict, models: {allow: [\"*\"]}, capabilities: {tools: true}, keys: [{sha256: "
+	"%s}],\n"
+	"     unknown_tool_calls: refuse}\n";
+
+#define MESSAGE(messages)                                                                    \
+	"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"sampling/createMessage\",\"params\":"    \
+	"{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"Hi\"}"  \
+	"}" messages "],\"tools\":[{\"name\":\"f\",\"inputSchema\":{\"type\":\"object\"}}]," \
+	"\"maxTokens\":50}}"
+#define CALL(id) "{\"type\":\"tool_use\",\"id\":\"" id "\",\"name\":\"f\",\"input\":{}}"
+#define RESULT(id) "{\"type\":\"tool_result\",\"toolUseId\":\"" id "\",\"content\":[]}"
+#define ROUND(calls, results)                               \
+	",{\"role\":\"assistant\",\"content\":[" calls "]}" \
+	",{\"role\":\"user\",\"content\":[" results "]}"
+#define ONE_ROUND ROUND(CALL("a"), RESULT("a"))
+#define USAGE "\"usage\":{\"input_tokens\":10,\"output_tokens\":4}}"
+#define SAYS(content) "{\"id\":\"msg_1\",\"content\":[" content "]," USAGE
+#define THINKS "{\"type\":\"thinking\",\"thinking\":\"secret\",\"signature\":\"s\"},"
+
+static int set_up(void **state)
+{
+	static const char *const keys[] = { KEY, OTHER_KEY, NULL };
+	struct bench *b = bench_new(bench_config(config_text, keys));
+
+	b->stateful = true;
+	*state = b;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	bench_free(*state);
+	return 0;
+}
+
+static struct state_recall *recall_of(struct bench *b)
+{
+	return &b->flow.state->recall;
+}
+
+static struct state_note *note_of(struct bench *b)
+{
+	return &b->flow.state->note;
+}
+
+/* Up to the provider's answer and the settlement. */
+static enum flow_effect answered(struct bench *b, const char *says)
+{
+	assert_int_equal(reserve(b), FLOW_SEND);
+	assert_int_equal(provider_says(b, 200, says), FLOW_SETTLE);
+	return settle(b);
+}
+
+static bool body_has(struct bench *b, const char *part)
+{
+	const struct slice body = gather_flat(&b->flow.answer.body, &b->arena);
+
+	return memmem(body.at, body.len, part, strlen(part)) != NULL;
+}
+
+static bool sent_has(struct bench *b, const char *part)
+{
+	const struct slice body = gather_flat(&b->flow.encoded.body, &b->arena);
+
+	return memmem(body.at, body.len, part, strlen(part)) != NULL;
+}
+
+static void calls_begin_a_loop_that_their_results_find(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY, MESSAGE(""));
+
+	assert_int_equal(start(b, &in), FLOW_RESERVE); /* nothing to ask */
+	assert_int_equal(answered(b, SAYS(CALL("a") "," CALL("b"))), FLOW_REMEMBER);
+	const struct state_note note = *note_of(b);
+	const struct state_key issued[] = { note.calls[0], note.calls[1] };
+	assert_true(b->flow.state->heeded);
+	assert_false(state_key_none(&note.loop));
+	assert_int_equal(note.call_count, 2);
+	assert_int_equal(note.rounds, 0);
+	assert_int_equal(note.tokens, 14);
+	assert_true(slice_absent(note.blocks));
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_false(body_has(b, "reasoning_not_saved"));
+	release(b);
+
+	in = incoming(KEY, MESSAGE(ROUND(CALL("a") "," CALL("b"), RESULT("a") "," RESULT("b"))));
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(recall_of(b)->call_count, 2);
+	for (int i = 0; i < 2; i++)
+		assert_true(state_key_eq(&recall_of(b)->calls[i], &issued[i]));
+	assert_int_equal(recall_of(b)->block_count, 1);
+	assert_true(state_key_eq(&recall_of(b)->blocks[0], &issued[0]));
+	recall_of(b)->loop = (struct state_loop){ .id = note.loop, .known = 2, .tokens = 14 };
+	assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
+	assert_int_equal(answered(b, SAYS(CALL("c"))), FLOW_REMEMBER);
+	assert_true(state_key_eq(&note_of(b)->loop, &note.loop));
+	assert_int_equal(note_of(b)->rounds, 1);
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	release(b);
+}
+
+static void the_last_answer_of_a_loop_counts_and_nobody_waits_for_that(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY, MESSAGE(ONE_ROUND));
+
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	recall_of(b)->loop = (struct state_loop){ .id = { { 1 } }, .known = 1 };
+	assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
+	assert_int_equal(answered(b, SAYS("{\"type\":\"text\",\"text\":\"x\"}")), FLOW_REMEMBER);
+	assert_false(b->flow.state->heeded);
+	assert_int_equal(note_of(b)->tokens, 14);
+	assert_int_equal(note_of(b)->call_count, 0);
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	release(b);
+}
+
+static void rounds_are_those_of_the_history_or_of_the_loop(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY, MESSAGE(ONE_ROUND));
+
+	for (uint32_t rounds = 0; rounds < 4; rounds++) {
+		assert_int_equal(start(b, &in), FLOW_RECALL);
+		recall_of(b)->loop =
+			(struct state_loop){ .id = { { 1 } }, .known = 1, .rounds = rounds };
+		assert_int_equal(run(b, FLOW_RECALLED), rounds < 2 ? FLOW_RESERVE : FLOW_ANSWER);
+		if (rounds < 2)
+			assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
+		else
+			assert_int_equal(b->flow.outcome, ERR_TOOL_ROUNDS);
+	}
+}
+
+static void a_loop_that_has_spent_its_tokens_is_refused(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY, MESSAGE(ONE_ROUND));
+
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	recall_of(b)->loop = (struct state_loop){ .id = { { 1 } }, .known = 1, .tokens = 100 };
+	assert_int_equal(run(b, FLOW_RECALLED), FLOW_ANSWER);
+	assert_int_equal(b->flow.outcome, ERR_LOOP_TOKENS);
+	assert_int_equal(b->flow.answer.status, 403);
+	assert_true(body_has(b, "\"reason\":\"loop_tokens\""));
+	release(b);
+}
+
+static void calls_that_nobody_issued_are_counted_or_refused(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY, MESSAGE(ONE_ROUND));
+
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
+	assert_int_equal(b->flow.state->loop.unknown, 1);
+	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
+
+	in = incoming(OTHER_KEY, MESSAGE(ONE_ROUND));
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(run(b, FLOW_RECALLED), FLOW_ANSWER);
+	assert_int_equal(b->flow.outcome, ERR_UNKNOWN_CALLS);
+
+	/* who cannot be asked has not said no */
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	recall_of(b)->away = true;
+	assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
+	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
+}
+
+/* The record that an answer with thinking leaves, NUL-terminated and malloc'ed. */
+static char *thinking_record(struct bench *b, bool kept)
+{
+	struct http_incoming in = incoming(KEY, MESSAGE(""));
+
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(answered(b, SAYS(THINKS CALL("a"))), FLOW_REMEMBER);
+	const struct slice blocks = note_of(b)->blocks;
+	assert_false(slice_absent(blocks));
+	char *record = strndup(blocks.at, blocks.len);
+	note_of(b)->blocks_kept = kept;
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_true(body_has(b, "reasoning_not_saved") == !kept);
+	assert_false(body_has(b, "secret"));
+	release(b);
+	return record;
+}
+
+/* The next request of that loop, as far as the provider. */
+static void next_round(struct bench *b, struct slice *record)
+{
+	struct http_incoming in = incoming(KEY, MESSAGE(ONE_ROUND));
+
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	recall_of(b)->loop = (struct state_loop){ .id = { { 1 } }, .known = 1 };
+	recall_of(b)->found = record;
+	assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	assert_true(sent_has(b, "secret"));
+}
+
+static void thinking_is_kept_and_goes_back(void **state)
+{
+	struct bench *b = *state;
+	char *text = thinking_record(b, true);
+	struct slice record = slice_str(text);
+
+	next_round(b, &record);
+	/* an answer without thinking says so, because the loop has some */
+	assert_int_equal(provider_says(b, 200, SAYS(CALL("b"))), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_REMEMBER);
+	assert_false(slice_absent(note_of(b)->blocks));
+	note_of(b)->blocks_kept = true;
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_false(body_has(b, "reasoning_not_saved"));
+	release(b);
+	free(text);
+}
+
+static void what_cannot_be_kept_is_said(void **state)
+{
+	free(thinking_record(*state, false));
+}
+
+static void blocks_that_the_provider_refuses_are_left_out_once(void **state)
+{
+	static const char bound[] =
+		"{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":"
+		"\"messages.1: The block is bound to a different conversation\"}}";
+	struct bench *b = *state;
+	char *text = thinking_record(b, true);
+	struct slice record = slice_str(text);
+
+	next_round(b, &record);
+	assert_int_equal(provider_says(b, 400, bound), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	assert_false(sent_has(b, "secret"));
+	assert_true(b->flow.state->loop.unbound);
+	assert_int_equal(provider_says(b, 400, bound), FLOW_SETTLE);
+	assert_int_not_equal(settle(b), FLOW_RESERVE);
+	release(b);
+	free(text);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(calls_begin_a_loop_that_their_results_find),
+		TEST(the_last_answer_of_a_loop_counts_and_nobody_waits_for_that),
+		TEST(rounds_are_those_of_the_history_or_of_the_loop),
+		TEST(a_loop_that_has_spent_its_tokens_is_refused),
+		TEST(calls_that_nobody_issued_are_counted_or_refused),
+		TEST(thinking_is_kept_and_goes_back),
+		TEST(what_cannot_be_kept_is_said),
+		TEST(blocks_that_the_provider_refuses_are_left_out_once),
+	};
+	return cmocka_run_group_tests_name("flow_loop", tests, NULL, NULL);
+}
