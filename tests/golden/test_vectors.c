@@ -13,6 +13,7 @@
 #include "codec/replay.h"
 #include "codec/sampling.h"
 #include "codec/set.h"
+#include "tests/support/golden_replay.h"
 #include "tests/support/golden_set.h"
 #include "tests/support/stream_cut.h"
 
@@ -243,117 +244,6 @@ static bool tools_granted(const struct vector *vector)
 	       json_tree_get(vector->tree, "client_capabilities.sampling.tools") != NULL;
 }
 
-/* ---- what was remembered of earlier answers ---- */
-
-/* The calls of a turn: as the remembered answer had them where it has its own, else as the history has
- * them. */
-static struct sampling_result calls_of(struct run *run, const struct json_tree *entry,
-				       const struct sampling_request *request,
-				       const struct message *turn)
-{
-	const struct json_tree *content = json_tree_get(entry, "content");
-	struct result_block *blocks = arena_zero(&run->arena, 16 * sizeof(*blocks));
-	uint32_t count = 0;
-
-	must(blocks != NULL && turn->count <= 16);
-	for (const struct json_tree *item = content == NULL ? NULL : content->first; item != NULL;
-	     item = item->next) {
-		if (json_tree_get(item, "input") == NULL)
-			continue;
-		must(count < 16);
-		blocks[count++] = (struct result_block){
-			.is_tool_use = true,
-			.id = json_tree_get(item, "id")->text,
-			.name = json_tree_get(item, "name")->text,
-			.input = golden_value(run->vector, json_tree_get(item, "input")),
-		};
-	}
-	for (uint32_t i = 0; content == NULL && i < turn->count; i++) {
-		const struct block *block = &request->blocks[turn->first + i];
-		if (block->type == BLOCK_TOOL_USE)
-			blocks[count++] = (struct result_block){ .is_tool_use = true,
-								 .id = block->use.id,
-								 .name = block->use.name,
-								 .input = block->use.input };
-	}
-	return (struct sampling_result){ .blocks = blocks, .block_count = count };
-}
-
-/* An entry of the vector as the dialect keeps it: Anthropic's list, or the members of a message. Of one
- * that is lost (NULL) something that the turn may have had. */
-static struct slice content_of(struct run *run, const struct json_tree *entry)
-{
-	const struct json_tree *content = json_tree_get(entry, "content");
-	const struct json_tree *reasoning = json_tree_get(entry, "reasoning_content");
-	struct gather g;
-
-	if (entry == NULL)
-		return run->vector->dialect == DIALECT_ANTHROPIC
-			       ? SLICE("[{\"type\":\"thinking\",\"thinking\":\"lost\"}]")
-			       : SLICE("{\"reasoning_content\":\"lost\"}");
-	if (content != NULL)
-		return golden_value(run->vector, content);
-	must(reasoning != NULL);
-	gather_init(&g, &run->arena);
-	gather_lit(&g, "{\"reasoning_content\":");
-	gather_str(&g, reasoning->text);
-	gather_lit(&g, "}");
-	return gather_flat(&g, &run->arena);
-}
-
-/* The record that the answer at message `m` had left, after the request that ends in front of it, when
- * nothing was lost (in->replay). */
-static struct slice record_of(struct run *run, const struct encode_in *in, uint32_t m,
-			      const struct json_tree *entry)
-{
-	struct sampling_request before = *in->request;
-	struct encode_in then = *in;
-	struct encode_out sent;
-	struct fault fault;
-
-	before.message_count = m;
-	then.request = &before;
-	must(dialect_encode(dialect_of(run), &then, run->work, &run->arena, &sent, &fault) ==
-	     ERR_OK);
-	if (entry != NULL)
-		sent.decode.requested_model = plain_at(run, entry, "model");
-	struct sampling_result result =
-		calls_of(run, entry, in->request, &in->request->messages[m]);
-	result.replay = content_of(run, entry);
-	return replay_write(dialect_of(run),
-			    entry != NULL ? plain_at(run, entry, "provider") : in->provider, &sent,
-			    &result, &run->arena);
-}
-
-/* Fills in->replay from the vector's store; what is not there was lost. */
-static void remember(struct run *run, struct encode_in *in)
-{
-	const struct json_tree *store = json_tree_get(run->vector->tree, "replay_store");
-	struct slice *records = arena_zero(&run->arena, 16 * sizeof(*records));
-	struct slice *then = arena_zero(&run->arena, 16 * sizeof(*then));
-	uint32_t m = 0, call, turn = 0;
-
-	must(records != NULL && then != NULL);
-	in->provider = plain_at(run, run->vector->tree, "config.provider");
-	if (store == NULL)
-		return;
-	in->replay = then;
-	in->replay_count = 16;
-	for (; (m = replay_next_turn(in->request, m, &call)) != REPLAY_NO_TURN; m++) {
-		const struct json_tree *entry = store->first;
-		while (entry != NULL &&
-		       !json_str_same(entry->key, in->request->blocks[call].use.id))
-			entry = entry->next;
-		must(turn < 16);
-		then[turn] = record_of(run, in, m, entry);
-		must(!slice_absent(then[turn]));
-		if (entry != NULL)
-			records[turn] = then[turn];
-		turn++;
-	}
-	in->replay = records;
-}
-
 /* Reads and encodes; ERR_OK gives *out. */
 static enum err translate(struct run *run, struct encode_out *out, struct fault *fault)
 {
@@ -379,7 +269,7 @@ static enum err translate(struct run *run, struct encode_out *out, struct fault 
 				.max_tokens = request->max_tokens > UINT32_MAX
 						      ? UINT32_MAX
 						      : (uint32_t)request->max_tokens };
-	remember(run, &in);
+	golden_remember(vector, run->work, &run->arena, &in);
 	return dialect_encode(dialect_of(run), &in, run->work, &run->arena, out, fault);
 }
 
@@ -549,7 +439,8 @@ static bool same_replay(struct run *run, const struct decode_context *context,
 			(void)wrong(run, "another provider or model is remembered");
 		else
 			same = same_tree(run, json_tree_get(have, "content"),
-					 content_of(run, entry), false);
+					 golden_replay_content(run->vector, &run->arena, entry),
+					 false);
 	}
 	json_tree_free(have);
 	return same;

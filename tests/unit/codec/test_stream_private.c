@@ -1,0 +1,216 @@
+/* What goes back to the provider, of answers that stream in: however they are cut. */
+#include "codec/base/must.h"
+#include "codec/replay.h"
+#include "tests/support/stream_case.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define EVENT(json) "data: {" json "}\n\n"
+
+/* ---- Messages ---- */
+
+#define BEGIN EVENT("\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"content\":[]}")
+#define START(index, block) \
+	EVENT("\"type\":\"content_block_start\",\"index\":" index ",\"content_block\":{" block "}")
+#define DELTA(index, delta) \
+	EVENT("\"type\":\"content_block_delta\",\"index\":" index ",\"delta\":{" delta "}")
+#define END(reason)                                                                    \
+	EVENT("\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"" reason "\"}") \
+	EVENT("\"type\":\"message_stop\"")
+#define THINKING(index)                                                            \
+	START(index, "\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"") \
+	DELTA(index, "\"type\":\"thinking_delta\",\"thinking\":\"one \\\"\"")      \
+	DELTA(index, "\"type\":\"thinking_delta\",\"thinking\":\"two\\u00e9\"")    \
+	DELTA(index, "\"type\":\"signature_delta\",\"signature\":\"si\"")          \
+	DELTA(index, "\"type\":\"signature_delta\",\"signature\":\"gn\"")
+#define THOUGHT "{\"type\":\"thinking\",\"thinking\":\"one \\\"two\\u00e9\",\"signature\":\"sign\"}"
+#define USE(index)                                                                     \
+	START(index, "\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"a\",\"input\":{}," \
+		     "\"caller\":{\"type\":\"direct\"}")                               \
+	DELTA(index, "\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"x\\\":\"") \
+	DELTA(index, "\"type\":\"input_json_delta\",\"partial_json\":\" 1}\"")
+#define USED                                                                       \
+	"{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"a\",\"input\":{\"x\": 1}," \
+	"\"caller\":{\"type\":\"direct\"}}"
+
+/* ---- Chat Completions ---- */
+
+#define CHUNK(delta) EVENT("\"choices\":[{\"index\":0,\"delta\":{" delta "}}]")
+#define CALLED(more)                                                                    \
+	CHUNK("\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"a\"," \
+	      "\"arguments\":\"{}\"}" more "}]")
+#define FINISH                                                                             \
+	EVENT("\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]") \
+	"data: [DONE]\n\n"
+
+/* ---- Responses ---- */
+
+#define ADDED(index, item)                                                                         \
+	EVENT("\"type\":\"response.output_item.added\",\"output_index\":" index ",\"item\":{" item \
+	      "}")
+#define DONE(index, item)                                                                         \
+	EVENT("\"type\":\"response.output_item.done\",\"output_index\":" index ",\"item\":{" item \
+	      "}")
+#define CALL_ITEM(arguments)                                                         \
+	"\"type\":\"function_call\",\"id\":\"fc\",\"call_id\":\"c\",\"name\":\"a\"," \
+	"\"arguments\":\"" arguments "\""
+#define FUNCTION(index)                                                                     \
+	ADDED(index, CALL_ITEM(""))                                                         \
+	EVENT("\"type\":\"response.function_call_arguments.delta\",\"output_index\":" index \
+	      ",\"delta\":\"{}\"")                                                          \
+	DONE(index, CALL_ITEM("{}"))
+#define COMPLETED EVENT("\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}")
+#define REASONING(encrypted) \
+	"\"type\":\"reasoning\",\"id\":\"rs\",\"summary\":[{\"text\":\"s\"}]" encrypted
+
+struct row {
+	const char *name;
+	enum dialect_id id;
+	const char *stream, *replay; /* NULL: nothing */
+	bool lost;
+};
+
+static const struct row rows[] = {
+	{ "thinking and a call", DIALECT_ANTHROPIC, BEGIN THINKING("0") USE("1") END("tool_use"),
+	  "[" THOUGHT "," USED "]", false },
+	{ "text in between, and redacted thinking", DIALECT_ANTHROPIC,
+	  BEGIN THINKING("0") START("1", "\"type\":\"text\",\"text\":\"He\"")
+		  DELTA("1", "\"type\":\"text_delta\",\"text\":\"y\"")
+			  START("2", "\"type\":\"redacted_thinking\",\"data\":\"xyz\"") USE("3")
+				  END("tool_use"),
+	  "[" THOUGHT ",{\"type\":\"text\",\"text\":\"Hey\"},"
+	  "{\"type\":\"redacted_thinking\",\"data\":\"xyz\"}," USED "]",
+	  false },
+	{ "an empty text is left out", DIALECT_ANTHROPIC,
+	  BEGIN START("0", "\"type\":\"text\",\"text\":\"\"") THINKING("1") USE("2")
+		  END("tool_use"),
+	  "[" THOUGHT "," USED "]", false },
+	{ "a signature that was not announced", DIALECT_ANTHROPIC,
+	  BEGIN START("0", "\"type\":\"thinking\",\"thinking\":\"\"") DELTA(
+		  "0", "\"type\":\"signature_delta\",\"signature\":\"s\"") USE("1") END("tool_use"),
+	  "[{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"s\"}," USED "]", false },
+	{ "a call alone", DIALECT_ANTHROPIC, BEGIN USE("0") END("tool_use"), NULL, false },
+	{ "thinking without a call", DIALECT_ANTHROPIC,
+	  BEGIN THINKING("0") START("1", "\"type\":\"text\",\"text\":\"x\"") END("end_turn"), NULL,
+	  true },
+	{ "a call that was cut", DIALECT_ANTHROPIC, BEGIN THINKING("0") USE("1") END("max_tokens"),
+	  NULL, true },
+	{ "a block of a kind that nobody knows", DIALECT_ANTHROPIC,
+	  BEGIN THINKING("0") START("1", "\"type\":\"hologram\"") USE("2") END("tool_use"), NULL,
+	  true },
+	{ "reasoning_content", DIALECT_OPENAI,
+	  CHUNK("\"reasoning_content\":\"one \"") CHUNK("\"reasoning_content\":\"\\u00e9\"")
+		  CALLED("") FINISH,
+	  "{\"reasoning_content\":\"one \\u00e9\"}", false },
+	{ "the other spelling", DIALECT_OPENAI, CHUNK("\"reasoning\":\"r\"") CALLED("") FINISH,
+	  "{\"reasoning\":\"r\"}", false },
+	{ "the signature of a call", DIALECT_OPENAI,
+	  CALLED(",\"extra_content\":{\"google\":{\"thought_signature\":\"t\"}}") FINISH,
+	  "{\"extra_content\":[{\"google\":{\"thought_signature\":\"t\"}}]}", false },
+	{ "details in fragments", DIALECT_OPENAI,
+	  CHUNK("\"reasoning_details\":[{\"text\":\"x\"}]") CALLED("") FINISH, NULL, true },
+	{ "neither", DIALECT_OPENAI, CALLED("") FINISH, NULL, false },
+	{ "encrypted reasoning", DIALECT_RESPONSES,
+	  ADDED("0", REASONING(",\"encrypted_content\":\"\""))
+		  DONE("0", REASONING(",\"encrypted_content\":\"e\",\"status\":null")) FUNCTION("1")
+			  COMPLETED,
+	  "[{\"type\":\"reasoning\",\"id\":\"rs\",\"summary\":[{\"text\":\"s\"}],"
+	  "\"encrypted_content\":\"e\"},{\"type\":\"function_call\",\"id\":\"fc\",\"call_id\":"
+	  "\"c\","
+	  "\"name\":\"a\",\"arguments\":\"{}\"}]",
+	  false },
+	{ "reasoning that nobody could read again", DIALECT_RESPONSES,
+	  ADDED("0", REASONING("")) DONE("0", REASONING("")) FUNCTION("1") COMPLETED, NULL, false },
+	{ "reasoning that did not end", DIALECT_RESPONSES,
+	  ADDED("0", REASONING("")) ADDED("1", REASONING(""))
+		  DONE("1", REASONING(",\"encrypted_content\":\"e\"")) FUNCTION("2") COMPLETED,
+	  NULL, true },
+};
+
+static void assert_row(struct stream_case *c, const struct row *row, struct stream_cut cut)
+{
+	(void)stream_case_run(c, row->stream, cut);
+	if (c->err != ERR_OK)
+		fail_msg("%s: %s", row->name, c->why);
+	const struct slice have = c->result.replay;
+	if (row->replay == NULL ? !slice_absent(have) : !slice_eq(have, slice_str(row->replay)))
+		fail_msg("%s:\n  have %.*s\n  want %s", row->name, (int)have.len,
+			 have.at == NULL ? "" : have.at, row->replay == NULL ? "" : row->replay);
+	if (c->result.replay_lost != row->lost)
+		fail_msg("%s: lost or not", row->name);
+}
+
+static void what_goes_back_does_not_depend_on_how_the_stream_is_cut(void **state)
+{
+	struct stream_case c;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		stream_case_init(&c, rows[i].id);
+		c.context.replay_reasoning = true;
+		assert_row(&c, &rows[i], (struct stream_cut){ .step = 0 });
+		assert_row(&c, &rows[i], (struct stream_cut){ .step = 1 });
+		for (size_t at = 1; at < strlen(rows[i].stream); at += 7)
+			assert_row(&c, &rows[i], (struct stream_cut){ .once = at });
+		stream_case_fini(&c);
+	}
+}
+
+static void nothing_is_kept_where_there_are_no_calls_to_come(void **state)
+{
+	struct stream_case c;
+
+	(void)state;
+	stream_case_init(&c, DIALECT_ANTHROPIC);
+	c.context.calls_forbidden = true;
+	(void)stream_case_run(&c, rows[0].stream, (struct stream_cut){ .step = 0 });
+	assert_int_equal(c.err, ERR_OK);
+	assert_false(c.result.replay_lost);
+	assert_int_equal(c.stream->private_kept, 0);
+	stream_case_fini(&c);
+}
+
+/* Thinking that is larger than what is kept costs the answer nothing. */
+static void too_much_of_it_is_lost_and_the_answer_is_not(void **state)
+{
+	static const char front[] = BEGIN START("0", "\"type\":\"thinking\",\"thinking\":\"\"");
+	static const char back[] = USE("1") END("tool_use");
+	enum { DELTA_BYTES = 32 * 1024, DELTAS = REPLAY_CONTENT_MAX / DELTA_BYTES + 1 };
+	char *body = malloc((size_t)DELTAS * (DELTA_BYTES + 200) + sizeof(front) + sizeof(back));
+	struct stream_case c;
+	char *at = body;
+
+	(void)state;
+	must(body != NULL);
+	at = stpcpy(at, front);
+	for (int i = 0; i < DELTAS; i++) {
+		at = stpcpy(at, "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{"
+				"\"type\":\"thinking_delta\",\"thinking\":\"");
+		(void)memset(at, 'x', DELTA_BYTES);
+		at = stpcpy(at + DELTA_BYTES, "\"}}\n\n");
+	}
+	(void)stpcpy(at, back);
+	stream_case_init(&c, DIALECT_ANTHROPIC);
+	(void)stream_case_run(&c, body, (struct stream_cut){ .step = 0 });
+	assert_int_equal(c.err, ERR_OK);
+	assert_true(c.result.blocks[0].is_tool_use);
+	assert_true(slice_absent(c.result.replay) && c.result.replay_lost);
+	assert_true(c.used < REPLAY_CONTENT_MAX + 64 * 1024);
+	stream_case_fini(&c);
+	free(body);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_goes_back_does_not_depend_on_how_the_stream_is_cut),
+		cmocka_unit_test(nothing_is_kept_where_there_are_no_calls_to_come),
+		cmocka_unit_test(too_much_of_it_is_lost_and_the_answer_is_not),
+	};
+	return cmocka_run_group_tests_name("stream_private", tests, NULL, NULL);
+}
