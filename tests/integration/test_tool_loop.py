@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Tool loops by the real binary, with models that want their thoughts back: limits, forks, what is lost. ctest: worker"""
+"""Tool loops by the real binary, with models that want their thoughts back: limits, forks, what is lost. ctest: worker timeout=240"""
 
 import json
 import os
 import sys
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness
+import redis_server
 import thinkers
 
 OTHER_KEY, THIRD_KEY = "sk-other-0123456789abcdef", "sk-third-0123456789abcdef"
@@ -200,6 +202,42 @@ class Limits(LoopCase):
         forged = json.loads(json.dumps(messages).replace(messages[1]["content"][-1]["id"], "call_forged"))
         self.assert_error(self.ask(gateway, forged), 403, 403, "unknown_tool_calls")
         self.assertEqual(self.ask(gateway, messages).status, 200)
+
+
+@unittest.skipUnless(redis_server.available(), "redis-server is not installed")
+class TwoGateways(LoopCase):
+    """One Redis: a loop goes on where another gateway has left it."""
+
+    def setUp(self):
+        super().setUp()
+        self.redis = redis_server.Redis(self)
+
+    def start_one(self, thinker, dialect="anthropic", **options):
+        store = {"kind": "redis", "url": self.redis.url, "deadline": "1s"}
+        gateway = self.start(thinker, dialect, store=store, **options)
+        harness.wait_for(lambda: gateway.metrics().sum("sluice_limiter_mode", mode="shared") == 1, "Redis decides")
+        return gateway
+
+    def test_a_loop_goes_on_at_another_when_its_gateway_is_killed(self):
+        for dialect in thinkers.KINDS:
+            with self.subTest(dialect=dialect):
+                thinker = self.thinker(dialect)
+                first, second = self.start_one(thinker, dialect), self.start_one(thinker, dialect)
+                messages, _ = self.loop(first, rounds=5)
+                first.kill()
+                messages, result = self.loop(second, messages)
+                self.assertEqual(harness.text_of(result), "10 rounds")
+                self.assertEqual(thinker.problems, [])
+                self.assertEqual(thinker.given_back, list(range(11)))
+
+    def test_limits_are_those_of_both(self):
+        thinker = self.thinker(rounds=100)
+        limits = {"loop_tokens": 400}
+        first, second = self.start_one(thinker, limits=limits), self.start_one(thinker, limits=limits)
+        messages, _ = self.loop(first, rounds=3)
+        self.result_of(self.ask(second, messages))  # 360 were spent, and are 480 now
+        self.assert_error(self.ask(second, messages), 403, 403, "loop_tokens")
+        self.assert_error(self.ask(first, messages), 403, 403, "loop_tokens")
 
 
 if __name__ == "__main__":
