@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tool loops by the real binary, with models that want their thoughts back: limits, forks, what is lost. ctest: worker timeout=240"""
+"""Tool loops by the real binary: limits, forks, and thoughts that go back to the model. ctest: worker timeout=240"""
 
 import json
 import os
@@ -35,7 +35,8 @@ class LoopCase(harness.Case):
         settings = harness.config(thinker, **changes)
         settings["retries"] = {"attempts": 2}
         settings["providers"] = {"thinker": {**harness.provider(thinker, dialect), "keys": [thinker.key]}}
-        settings["models"] = [harness.model("thinking", "thinker", profile={"replay_reasoning": dialect != "anthropic"})]
+        profile = {"replay_reasoning": dialect != "anthropic"}
+        settings["models"] = [harness.model("thinking", "thinker", profile=profile)]
         plan = settings["plans"]["standard"] = {**settings["plans"]["standard"], **(plan or {})}
         plan["models"] = {"allow": ["*"]}
         plan["limits"] = {**plan["limits"], "tool_rounds": 100, "loop_tokens": 1000000, **(limits or {})}
@@ -115,7 +116,7 @@ class Thoughts(LoopCase):
 
     def test_another_workers_are_known(self):
         thinker = self.thinker()
-        gateway = self.start(thinker, workers=4)
+        gateway = self.start(thinker, workers=4, drain="10s")  # to end four under a sanitizer takes its time
         _, result = self.loop(gateway)
         self.assertEqual(harness.text_of(result), "10 rounds")
         self.assertEqual(thinker.given_back, list(range(11)))

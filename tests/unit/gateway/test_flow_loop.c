@@ -196,7 +196,9 @@ static char *thinking_record(struct bench *b, bool kept)
 	assert_int_equal(answered(b, SAYS(THINKS CALL("a"))), FLOW_REMEMBER);
 	const struct slice blocks = note_of(b)->blocks;
 	assert_false(slice_absent(blocks));
-	char *record = strndup(blocks.at, blocks.len);
+	char *record = calloc(1, blocks.len + 1);
+	assert_non_null(record);
+	(void)memcpy(record, blocks.at, blocks.len);
 	note_of(b)->blocks_kept = kept;
 	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
 	assert_true(body_has(b, "reasoning_not_saved") == !kept);
