@@ -24,7 +24,7 @@ FLAGS = ["-std=c17", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Wshadow", "-W
 NOT_HERE = ["codec/base/sha256.c"]
 CROSS = "tests/support/cross"
 GOLDEN = ["tests/golden/test_vectors.c", *(f"tests/support/{name}.c" for name in (
-    "golden_set", "json_tree", "stream_cut"))]
+    "golden_replay", "golden_set", "json_tree", "stream_cut"))]
 
 
 class Neon(unittest.TestCase):
