@@ -238,6 +238,16 @@ class Log(harness.Case):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn(f"{count} done", run.stdout)
 
+    def metrics_of_all(self, admin):
+        """When every request is over: its line comes after its answer."""
+        found = []
+
+        def all_counted():
+            found[:] = [harness.Metrics(harness.request("GET", admin + "/metrics").body.decode())]
+            return found[0].sum("sluice_requests_total") == self.REQUESTS
+        harness.wait_for(all_counted, "all requests in the metrics")
+        return found[0]
+
     def lines_of(self, text):
         """The log lines, each of which must be a whole JSON object."""
         lines = [line for line in text.decode().split("\n") if line.startswith("{")]
@@ -246,7 +256,7 @@ class Log(harness.Case):
     def test_a_reader_that_stops_reading_holds_up_nobody(self):
         child, settings, admin = self.start(stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.send(settings, self.REQUESTS)
-        metrics = harness.Metrics(harness.request("GET", admin + "/metrics").body.decode())
+        metrics = self.metrics_of_all(admin)
         dropped = metrics.sum("sluice_log_dropped_total")
         self.assertGreater(dropped, 0)
         child.send_signal(signal.SIGTERM)
