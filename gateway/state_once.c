@@ -269,7 +269,6 @@ static void pass_on(struct shard *shard, struct once_entry *entry)
 		return;
 	}
 	wait_remove(entry, next);
-	next->verdict = ONCE_LEADS;
 	next->part = ONCE_PART_LEADS;
 	inbox_put(next->inbox, &next->item);
 }
@@ -278,7 +277,6 @@ static void tell_waiting(struct once_entry *entry)
 {
 	for (struct once_call *call; (call = entry->waiting) != NULL;) {
 		wait_remove(entry, call);
-		call->verdict = ONCE_ANSWERED;
 		call->part = ONCE_PART_READS;
 		entry->readers++;
 		inbox_put(call->inbox, &call->item);
@@ -308,13 +306,16 @@ static void end_reading(struct shard *shard, struct once_call *call)
 		drop_answer(shard, entry);
 }
 
-/* On the thread of a call that has waited. */
+/* On the thread of a call that has waited, which nobody else changes any more. Only here does its owner
+ * learn of it: the verdict is not written by others. */
 static void run_decided(struct inbox_item *item)
 {
 	struct once_call *call = CONTAINER_OF(item, struct once_call, item);
 	struct shard *shard = shard_of(call->once, &call->key);
 
-	if (call->part == ONCE_PART_READS) {
+	call->leads = call->part == ONCE_PART_LEADS;
+	call->verdict = call->leads ? ONCE_LEADS : ONCE_ANSWERED;
+	if (!call->leads) {
 		lock(shard);
 		read_answer(call, call->entry);
 		end_reading(shard, call);
@@ -363,7 +364,8 @@ void once_join(struct once *once, struct once_call *call, struct inbox *inbox, n
 	call->verdict = join(shard, call, now);
 	if (call->verdict == ONCE_LEADS || call->verdict == ONCE_WAITS)
 		call->once = once;
-	call->part = call->verdict == ONCE_LEADS ? ONCE_PART_LEADS : ONCE_PART_WAITS;
+	call->leads = call->verdict == ONCE_LEADS;
+	call->part = call->leads ? ONCE_PART_LEADS : ONCE_PART_WAITS;
 	unlock(shard);
 }
 

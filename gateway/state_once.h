@@ -40,6 +40,8 @@ struct once_answer {
 	int64_t retry_after_s; /* < 0: none */
 };
 
+enum once_part { ONCE_PART_WAITS, ONCE_PART_LEADS, ONCE_PART_READS };
+
 /* One request's part. Lives in the request. */
 struct once_call {
 	/* asked */
@@ -48,11 +50,12 @@ struct once_call {
 	struct arena *arena;                     /* answers lie here */
 	void (*decided)(struct once_call *call); /* on the worker's own thread */
 	/* answered */
-	enum once_verdict verdict;
+	enum once_verdict verdict; /* changes on the worker's own thread only */
 	struct once_answer answer;
 	/* private */
-	struct once *once; /* NULL: it has no part in anything */
-	enum once_part { ONCE_PART_WAITS, ONCE_PART_LEADS, ONCE_PART_READS } part;
+	struct once *once;   /* NULL: it has no part in anything */
+	enum once_part part; /* under the lock, by others too */
+	bool leads;          /* as far as its own thread knows */
 	struct once_entry *entry;
 	struct once_call *next, **place; /* among those who wait; place NULL: does not */
 	struct inbox *inbox;
@@ -84,7 +87,7 @@ bool once_leave(struct once_call *call);
 /* Whether it leads, and its end is due; whatever its verdict has become since. */
 static inline bool once_leads(const struct once_call *call)
 {
-	return call->once != NULL && call->part == ONCE_PART_LEADS;
+	return call->once != NULL && call->leads;
 }
 
 /* What is asked of other gateways, where there are some (state_redis_once.h), before a call that leads goes

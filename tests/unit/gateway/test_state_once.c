@@ -198,6 +198,8 @@ static void when_the_leader_leaves_the_next_one_leads(void **state)
 		assert_int_equal(join(&c[i], "k", "body", i % 2), ONCE_WAITS);
 	assert_false(once_leave(&c[1].call)); /* does not wait any more */
 	assert_false(once_leave(&c[0].call));
+	/* Whose thread may be looking at it right now. */
+	assert_true(c[2].call.verdict == ONCE_WAITS && !once_leads(&c[2].call));
 	turn();
 	assert_int_equal(c[2].call.verdict, ONCE_LEADS);
 	assert_true(c[1].decided == 0 && c[2].decided == 1 && c[3].decided == 0);
