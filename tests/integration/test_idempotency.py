@@ -67,7 +67,7 @@ class OneProcess(OnceCase):
         self.assertEqual(len({str(answer.json()["result"]) for answer in answers}), 1)
         self.assertEqual(self.asked(), 1)
         usage = answers[0].json()["result"]["_meta"]["sluice/usage"]
-        metrics = gateway.metrics()
+        metrics = gateway.metrics_after(count)
         self.assertEqual(metrics.sum("sluice_tokens_total", tenant="acme"),
                          usage["input_tokens"] + usage["output_tokens"])
         self.assertEqual(metrics.sum("sluice_requests_total", tenant="acme", outcome="ok"), count)

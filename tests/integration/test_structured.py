@@ -152,7 +152,7 @@ class Structured(harness.Case):
     def test_both_attempts_are_paid_for(self):
         gateway = self.start(OPENAI, WRONG, GOOD)
         _, told = self.ask(gateway)
-        tokens = gateway.metrics().sum("sluice_tokens_total", direction="output")
+        tokens = gateway.metrics_after(1).sum("sluice_tokens_total", direction="output")
         self.assertEqual(tokens, told["result"]["_meta"]["sluice/usage"]["output_tokens"])
         self.assertEqual(tokens, 2 * OUTPUT_TOKENS)
 

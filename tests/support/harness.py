@@ -288,6 +288,16 @@ class Gateway(Process):
             pids = file.read().split()
         return int(pids[0]) if pids else 0
 
+    def metrics_after(self, requests):
+        """The metrics when that many requests are counted, which they are after their answer."""
+        found = []
+
+        def counted():
+            found[:] = [self.metrics()]
+            return found[0].sum("sluice_requests_total") >= requests
+        wait_for(counted, f"{requests} requests in the metrics")
+        return found[0]
+
     def wait_stderr(self, text, count=1, timeout_s=None):
         """The `count`-th line on stderr, past or to come, that has `text` in it."""
         def lines():
