@@ -76,6 +76,16 @@ class Sdk(harness.Case):
         seen = self.node("progress.mjs", gateway.url, harness.KEY, "bad", "1500")
         self.assertEqual(seen["error"]["code"], -32011, seen)
 
+    def test_a_client_whose_session_is_lost_begins_anew(self):
+        gateway = self.gateway(harness.config(self.sim()))
+        seen = self.node("session.mjs", gateway.url, harness.KEY)
+        self.assertEqual(seen["ended"], 204)
+        self.assertEqual(seen["lost"]["code"], 404, seen)
+        self.assertIn("session_unknown", seen["lost"]["message"])
+        self.assertEqual([len(session) for session in seen["sessions"]], [32, 32])
+        self.assertNotEqual(*seen["sessions"])
+        self.assertEqual([answer["stopReason"] for answer in seen["answers"]], ["endTurn", "endTurn"])
+
     def test_a_two_turn_tool_loop(self):
         sim = self.sim()
         gateway = self.gateway(harness.config(sim))
