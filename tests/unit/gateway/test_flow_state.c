@@ -474,7 +474,7 @@ static void a_copy_is_answered_like_the_first_but_for_the_id(void **state)
 	in.headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
 	assert_int_equal(start(b, &in), FLOW_JOIN);
 	b->flow.state->once.once = (void *)b; /* as if it was in */
-	b->flow.state->once.part = ONCE_PART_LEADS;
+	b->flow.state->once.leads = true;
 	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_SEND);
 	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
