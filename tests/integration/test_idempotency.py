@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Requests that are not made twice, by the real binary (DESIGN 4.3, Idempotency). ctest: worker timeout=240"""
+"""Requests that are not made twice, by the real binary (DESIGN 4.3, Idempotency). ctest: timeout=240"""
 
 import os
 import sys

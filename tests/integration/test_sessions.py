@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sessions by the real binary: initialize, DELETE, whose they are, what they fix, who is called off. ctest: worker timeout=240"""
+"""Sessions by the real binary: initialize, DELETE, whose they are, what they fix, who is called off. ctest: timeout=240"""
 
 import os
 import sys
