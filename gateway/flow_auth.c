@@ -46,6 +46,20 @@ static enum jwt_fault by_credentials(struct flow *flow, const struct flow_env *e
 	return *found == NULL ? by_token(flow, env, credentials, found) : JWT_OK;
 }
 
+/* Who shows a key or a token is judged by it alone: a wrong one is not made good by a certificate. *found
+ * NULL with JWT_OK: nobody who is known. */
+static enum jwt_fault who_asks(struct flow *flow, const struct flow_env *env,
+			       const struct tenant_key **found)
+{
+	const struct slice authorization = flow->in.headers[HTTP_AUTHORIZATION];
+
+	*found = NULL;
+	if (!slice_absent(authorization))
+		return by_credentials(flow, env, authorization, found);
+	*found = by_certificate(flow, env->config);
+	return JWT_OK;
+}
+
 /* Says what is wrong with it: whoever sent the token can read it, too. */
 static enum flow_move refuse_token(struct flow *flow, enum jwt_fault why)
 {
@@ -67,19 +81,13 @@ static enum flow_move refuse_token(struct flow *flow, enum jwt_fault why)
 	return flow_refuse(flow, &fault, &data);
 }
 
-/* Who shows a key or a token is judged by it alone: a wrong one is not made good by a certificate. */
 enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
 {
-	const struct slice authorization = flow->in.headers[HTTP_AUTHORIZATION];
-	const struct tenant_key *found = NULL;
+	const struct tenant_key *found;
+	const enum jwt_fault fault = who_asks(flow, env, &found);
 
-	if (slice_absent(authorization)) {
-		found = by_certificate(flow, env->config);
-	} else {
-		const enum jwt_fault fault = by_credentials(flow, env, authorization, &found);
-		if (fault != JWT_OK)
-			return refuse_token(flow, fault);
-	}
+	if (fault != JWT_OK)
+		return refuse_token(flow, fault);
 	if (found == NULL || found->tenant->disabled)
 		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
 	flow->principal = found;
@@ -106,16 +114,11 @@ static bool passes_with_time(enum jwt_fault fault)
 
 bool flow_auth_again(struct flow *flow, const struct flow_env *env)
 {
-	const struct slice authorization = flow->in.headers[HTTP_AUTHORIZATION];
-	const struct tenant_key *found = NULL;
+	const struct tenant_key *found;
+	const enum jwt_fault fault = who_asks(flow, env, &found);
 
-	if (slice_absent(authorization)) {
-		found = by_certificate(flow, env->config);
-	} else {
-		const enum jwt_fault fault = by_credentials(flow, env, authorization, &found);
-		if (fault != JWT_OK)
-			return passes_with_time(fault);
-	}
+	if (fault != JWT_OK)
+		return passes_with_time(fault);
 	return found != NULL && slice_eq(found->tenant->id, flow->tenant) &&
 	       slice_eq(found->server, flow->server);
 }
