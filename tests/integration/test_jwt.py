@@ -1,6 +1,6 @@
 """Callers with tokens (JWT): what is taken and what not, and an issuer that rotates, goes away, is slow and lies.
 
-ctest: worker timeout=240
+ctest: timeout=240
 """
 import base64
 import hashlib

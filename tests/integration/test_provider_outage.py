@@ -68,6 +68,7 @@ class Outage(harness.Case):
         result = self.suffer("all overloaded")
         self.assertLessEqual(set(result.statuses()), {200, 502, 503})
 
+    @long_form
     def test_all_dead(self):
         result = self.suffer("all dead")
         self.assertLessEqual(set(result.statuses()), {200, 502, 503})
@@ -76,6 +77,7 @@ class Outage(harness.Case):
 
 @unittest.skipIf(redis_fleet.missing(), redis_fleet.missing())
 class Balance(harness.Case):
+    @long_form
     def test_shares_follow_weights_at_equal_latency(self):
         for ratio in provider_outage.shares(self, (1, 2, 3), 6000):
             self.assertAlmostEqual(ratio, 1, delta=0.05)

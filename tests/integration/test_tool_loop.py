@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tool loops by the real binary: limits, forks, and thoughts that go back to the model. ctest: worker timeout=240"""
+"""Tool loops by the real binary: limits, forks, and thoughts that go back to the model. ctest: timeout=240"""
 
 import json
 import os
