@@ -278,6 +278,8 @@ int control_metrics(void *arg, FILE *out)
 		.log_dropped = log_writer_dropped(control->log),
 		.config_loaded_s = control->config->loaded_s,
 		.away_usd_bound = away_usd_bound(control),
+		.config_refused = control->config_refused,
+		.draining = control->drain.phase != DRAIN_NOT,
 		.version = SLUICE_VERSION,
 		.more = print_more,
 		.arg = control,

@@ -34,7 +34,8 @@ struct control {
 	struct config *config; /* the newest of them: in force */
 	uint64_t seq;          /* its number */
 	uint64_t reloads_ok, reloads_refused;
-	bool reload_due; /* asked for by a signal */
+	bool config_refused; /* what was on disk at the last load */
+	bool reload_due;     /* asked for by a signal */
 	struct files_watch files;
 	struct settings_seen *seen; /* by the last load; NULL: there was none yet */
 	struct drain drain;

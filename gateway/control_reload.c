@@ -146,6 +146,7 @@ static int reload(struct control *control, enum reload_cause cause, FILE *out)
 		return refuse(control, 503);
 	}
 	struct config *fresh = load(control, out);
+	control->config_refused = fresh == NULL;
 	if (fresh == NULL)
 		return refuse(control, 422);
 	if (cause == RELOAD_FILES_CHANGED && strcmp(fresh->digest, control->config->digest) == 0) {

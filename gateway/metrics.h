@@ -102,6 +102,7 @@ struct metrics_process {
 	uint64_t reloads_ok, reloads_refused, restarts, log_dropped;
 	uint64_t config_loaded_s;
 	uint64_t away_usd_bound; /* nano-USD a day */
+	bool config_refused, draining;
 	const char *version;
 	/* Writes further families (guard kills, pool connections) that live elsewhere; may be NULL.
 	 */

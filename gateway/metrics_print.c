@@ -344,7 +344,9 @@ static void print_process(const struct metrics_process *process, FILE *out)
 	metrics_print_head(METRIC_RELOADS, out);
 	metrics_print_sample(METRIC_RELOADS, &SLICE("ok"), process->reloads_ok, out);
 	metrics_print_sample(METRIC_RELOADS, &SLICE("refused"), process->reloads_refused, out);
+	print_single(METRIC_CONFIG_REFUSED, process->config_refused, out);
 	print_single(METRIC_CONFIG_TIMESTAMP, process->config_loaded_s, out);
+	print_single(METRIC_DRAINING, process->draining, out);
 	print_single(METRIC_RESTARTS, process->restarts, out);
 	print_single(METRIC_LOG_DROPPED, process->log_dropped, out);
 	metrics_print_head(METRIC_BUILD_INFO, out);

@@ -73,8 +73,12 @@ METRIC(JWKS_AGE, "sluice_jwks_age_seconds", GAUGE, "jwks", "seconds",
        "Since the keys of an issuer were last fetched; after a day they are not used any longer")
 METRIC(RELOADS, "sluice_reloads_total", COUNTER, "result", "reloads",
        "Configurations taken over (ok) and refused (refused) since this server process started")
+METRIC(CONFIG_REFUSED, "sluice_config_refused", GAUGE, "", "1 or 0",
+       "Whether the files on disk were refused when they were last read, so that a configuration from before is in force")
 METRIC(CONFIG_TIMESTAMP, "sluice_config_timestamp_seconds", GAUGE, "", "seconds",
        "When the configuration in force was loaded, in seconds since 1970")
+METRIC(DRAINING, "sluice_draining", GAUGE, "", "1 or 0",
+       "Whether this gateway was told to end and lets its requests end first")
 METRIC(RESTARTS, "sluice_restarts_total", COUNTER, "", "restarts",
        "Times the supervisor had to start the server process again; the other counters begin at 0 then")
 METRIC(LOG_DROPPED, "sluice_log_dropped_total", COUNTER, "", "lines",

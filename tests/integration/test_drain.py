@@ -320,6 +320,7 @@ class Deadline(DrainCase):
         slow = self.ask(gateway, sim, modelPreferences={"hints": [{"name": SLOW}]}, timeout_s=60)
         gateway.send(signal.SIGINT)
         harness.wait_for(lambda: gateway.get("/readyz").status == 503, "readyz fails")
+        self.assertEqual(gateway.metrics().find("sluice_draining"), [1])
         gateway.stop(signal.SIGINT, code=1)
         self.assertIsInstance(slow.result(), Exception)
 

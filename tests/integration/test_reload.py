@@ -55,8 +55,12 @@ class Reload(harness.Case):
         gateway.wait_stderr(f"{gateway.config_path}:{line}: wrokers: ")
         harness.wait_for(lambda: gateway.metrics().sum("sluice_reloads_total", result="refused") == 2,
                          "two refusals counted")
+        self.assertEqual(gateway.metrics().find("sluice_config_refused"), [1])
         self.assert_result(gateway.sample("hello"))
         self.assertEqual(gateway.get("/readyz").status, 200)
+        gateway.write_config(gateway.settings)
+        self.assertEqual(gateway.reload().status, 200)
+        self.assertEqual(gateway.metrics().find("sluice_config_refused"), [0])
 
     def test_what_needs_a_restart_is_refused_by_name(self):
         gateway = self.gateway(harness.config(self.sim()))

@@ -216,6 +216,8 @@ static void the_process_adds_its_own_figures_and_families(void **state)
 	static const char *const lines[] = {
 		"sluice_reloads_total{result=\"ok\"} 3",
 		"sluice_reloads_total{result=\"refused\"} 2",
+		"sluice_config_refused 1",
+		"sluice_draining 0",
 		"sluice_restarts_total 1",
 		"sluice_log_dropped_total 8",
 		"sluice_config_timestamp_seconds 1700000000",
@@ -225,6 +227,7 @@ static void the_process_adds_its_own_figures_and_families(void **state)
 	/* clang-format on */
 	const struct metrics_process process = { .reloads_ok = 3,
 						 .reloads_refused = 2,
+						 .config_refused = true,
 						 .restarts = 1,
 						 .log_dropped = 8,
 						 .config_loaded_s = 1700000000,
