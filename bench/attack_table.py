@@ -17,12 +17,12 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "attacks"))
+sys.path[:0] = [HERE, os.path.join(HERE, "attacks")]
 import servers  # noqa: E402  (finds harness)
 import harness  # noqa: E402
 import programs  # noqa: E402
+from suite.machine import GATEWAY_CPU, LOAD_CPU, cpu_s, family, pinned  # noqa: E402
 
-GATEWAY_CPU, LOAD_CPU = 0, 1
 CALLERS, RATE = 4, 50  # honest callers, and requests a second of each
 SHARED = os.path.join(harness.SHARED, "attacks")
 SHARED_NAMES = [
@@ -33,31 +33,6 @@ SHARED_TLS_NAMES = ["h1notify", "h2notify", "afternotify", "afternotify1", "keyu
 
 
 # ---- processes ---------------------------------------------------------------------------------
-
-def pinned(cpu, make):
-    """What `make` starts runs on that CPU."""
-    allowed = os.sched_getaffinity(0)
-    try:
-        os.sched_setaffinity(0, {cpu} & allowed or allowed)
-        return make()
-    finally:
-        os.sched_setaffinity(0, allowed)
-
-
-def family(pid):
-    """A process and its children."""
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [pid, *map(int, file.read().split())]
-
-
-def cpu_s(pid):
-    total = 0
-    for process in family(pid):
-        for task in os.listdir(f"/proc/{process}/task"):
-            with open(f"/proc/{process}/task/{task}/schedstat", encoding="ascii") as file:
-                total += int(file.read().split()[0])
-    return total / 1e9
-
 
 def forget_peak(pid):
     for process in family(pid):

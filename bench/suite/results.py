@@ -1,0 +1,36 @@
+"""What a run leaves: one JSON file, and Markdown and charts made of it alone."""
+
+import json
+import os
+
+from suite import charts, table
+
+
+def write(directory, name, result):
+    """The file, the tables and the charts; returns the paths. Numbers that are none (NaN) do not get into JSON."""
+    os.makedirs(directory, exist_ok=True)
+    paths = [os.path.join(directory, name + ".json")]
+    with open(paths[0], "w", encoding="utf-8") as file:
+        json.dump(result, file, indent=1, allow_nan=False)
+        file.write("\n")
+    parts = {name + ".md": table.page(result)}
+    parts.update({f"{name}-{chart}.svg": text for chart, text in charts.all_of(result).items()})
+    for part, text in parts.items():
+        paths.append(os.path.join(directory, part))
+        with open(paths[-1], "w", encoding="utf-8") as file:
+            file.write(text)
+    return paths
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def figure(result, scenario, metric, server="sluice", x=None):
+    """A median; of the first point where `x` is None. None where it was not measured."""
+    for point in result["scenarios"].get(scenario, {}).get("points", ()):
+        if x is None or point["x"] == x:
+            spread = point["servers"].get(server, {}).get(metric)
+            return spread["median"] if spread else None
+    return None

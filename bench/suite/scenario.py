@@ -1,0 +1,223 @@
+"""What a scenario is: points, each measured on its servers in turns, round by round.
+
+A figure is a dict of metric to number for one server in one round. Servers take turns within a round, so that what
+disturbs the machine for a while disturbs them all; a ratio is taken within each round.
+"""
+
+import contextlib
+import dataclasses
+
+from suite import load, stats, work
+from suite.servers import Bed, KINDS
+
+PROXIES = ("nginx", "haproxy", "h2o")
+UNITS = {"cpu_us": "us of CPU a request", "rate": "requests a second", "p50_ms": "ms, median of answers",
+         "p99_ms": "ms, 99th percentile", "late_ms": "ms that the load was late, 99th percentile",
+         "event_us": "us of CPU an event", "kb_each": "kB of memory each",
+         "added_p50_ms": "ms added, median", "added_p99_ms": "ms added, 99th percentile", "redis_us": "us of Redis's CPU a request", "scripts": "scripts a request",
+         "missed_percent": "% of commands late, lost or refused", "loop_us": "us of CPU a loop of two turns", "reloads": "reloads", "restarts": "restarts",
+         "attack_percent": "% of a core that the attack adds", "calm_p99_ms": "ms, the same without it",
+         "leak_kb_min": "kB of memory a minute more, in the second half", "files_more": "files more than at first"}
+
+
+@dataclasses.dataclass
+class Effort:
+    """How long and how often."""
+
+    seconds: float = 4.0
+    rounds: int = 5
+    quick: bool = False
+
+    def pick(self, full, quick):
+        return quick if self.quick else full
+
+
+@dataclasses.dataclass
+class Point:
+    """`x` names it; `bed` are Bed's arguments."""
+
+    x: object
+    bed: dict = dataclasses.field(default_factory=dict)
+    servers: tuple = ()
+
+
+class Scenario:
+    """One row of `bench/run --list`."""
+
+    quick = True   # part of --quick, too
+    fresh = False  # each round has servers of its own
+
+    def __init__(self, name, about, servers=("sluice", *PROXIES), x_name="", **options):
+        self.name, self.about, self.servers, self.x_name = name, about, servers, x_name
+        self.options = options
+
+    def points(self, effort):
+        return [Point("", self.options.get("bed", {}), self.servers)]
+
+    def measure(self, bed, server, point, effort):
+        """One server for one stretch: a figure. Raises Void."""
+        raise NotImplementedError
+
+    def prepare(self, bed, server, point, effort):
+        """Once, before the rounds: what is made at first use is made."""
+
+    def run(self, effort, missing, progress):
+        """`missing`: servers that this machine has not. {"points": [...]}; raises Void."""
+        return {"about": self.about, "x": self.x_name,
+                "points": [self.run_point(point, effort, missing, progress) for point in self.points(effort)]}
+
+    def beds(self, point, effort):
+        """Of each round; the same for all of them, unless what one leaves behind would be the next one's."""
+        if not self.fresh:
+            bed = Bed(**point.bed)
+            try:
+                for _ in range(self.rounds(effort)):
+                    yield bed
+            finally:
+                bed.end()
+            return
+        for _ in range(self.rounds(effort)):
+            bed = Bed(**point.bed)
+            try:
+                yield bed
+            finally:
+                bed.end()
+
+    def rounds(self, effort):
+        return min(effort.rounds, self.options.get("rounds", effort.rounds))
+
+    def run_point(self, point, effort, missing, progress):
+        names = [name for name in point.servers if name not in missing]
+        figures = {name: [] for name in names}
+        progress(f"{self.name} {point.x}: starting")
+        with contextlib.closing(self.beds(point, effort)) as beds:
+            for number, bed in enumerate(beds):
+                servers = [bed.server(name) for name in names]
+                for server in servers if self.fresh or number == 0 else ():
+                    progress(f"{self.name} {point.x}: {server.name}, warming up")
+                    self.prepare(bed, server, point, effort)
+                for server in servers:
+                    progress(f"{self.name} {point.x}: {server.name}, round {number + 1} of {self.rounds(effort)}")
+                    server.forget()
+                    figures[server.name].append(self.measure(bed, server, point, effort))
+        self.extend(figures)
+        return {"x": point.x, "parameters": parameters(point.bed),
+                "servers": {name: summary(of) for name, of in figures.items()}, "times_sluice": against(figures)}
+
+    def extend(self, figures):
+        """Adds what is only known of all servers together."""
+
+
+def parameters(bed):
+    """As JSON can have them."""
+    return {name: f"{len(value)} bytes" if isinstance(value, bytes) else value for name, value in bed.items()}
+
+
+def summary(figures):
+    """Rounds of one server: metric to spread."""
+    return {metric: stats.spread([figure[metric] for figure in figures]) for metric in figures[0]}
+
+
+def against(figures):
+    """The gateways' ratios to each other server, of the metric that comes first: {gateway: {server: spread}}."""
+    result = {}
+    for ours in (name for name in figures if name.startswith("sluice")):
+        metric = next(iter(figures[ours][0]))
+        rounds = [figure[metric] for figure in figures[ours]]
+        result[ours] = {name: stats.spread(stats.ratios(rounds, [figure[metric] for figure in theirs]))
+                        for name, theirs in figures.items()
+                        if name != ours and metric in theirs[0] and all(figure[metric] for figure in theirs)}
+    return result
+
+
+def cost(name, server, run, per=None):
+    """The figure of one stretch of load: CPU of the server, over the requests that were answered."""
+    before = server.cpu_s()
+    outcome = run()
+    spent = server.cpu_s() - before
+    try:
+        outcome.require_all(f"{name}, {server.name}")
+    except stats.Void as void:
+        raise stats.Void(f"{void}\n{server.complaint()}".strip()) from None
+    figure = {"cpu_us": spent * 1e6 / (per or outcome.answered), "rate": outcome.answered / max(1e-9, outcome.seconds)}
+    if outcome.times_ms:
+        figure["p50_ms"] = stats.percentile(outcome.times_ms, 0.5)
+        figure["p99_ms"] = stats.percentile(outcome.times_ms, 0.99)
+    if outcome.late_ms:
+        figure["late_ms"] = stats.percentile(outcome.late_ms, 0.99)
+    return figure
+
+
+class Closed(Scenario):
+    """So many requests in flight, as fast as answers come, or at most `rate` a second.
+    options: in_flight, rate, and `bed` or `sweep`, full and quick: [(x, bed arguments)]."""
+
+    def points(self, effort):
+        sweep = self.options.get("sweep")
+        if sweep is None:
+            return super().points(effort)
+        return [Point(x, bed, self.servers) for x, bed in effort.pick(*sweep)]
+
+    def in_flight(self, point):
+        return self.options.get("in_flight", 64)
+
+    def prepare(self, bed, server, point, effort):
+        """Finds out how many requests a stretch of that many seconds is."""
+        in_flight = self.in_flight(point)
+        load.closed(server, 1, 1).require_all(f"{self.name}, {server.name}, warming up")
+        warm = load.closed(server, max(effort.pick(4, 2) * in_flight, 50), in_flight)
+        warm.require_all(f"{self.name}, {server.name}, warming up")
+        rate = self.options.get("rate") or warm.answered / max(1e-3, warm.seconds)
+        server.count = max(in_flight, int(rate * effort.seconds))
+
+    def measure(self, bed, server, point, effort):
+        return cost(self.name, server, lambda: load.closed(server, server.count, self.in_flight(point),
+                                                           self.options.get("rate")))
+
+
+class Open(Scenario):
+    """Independent callers at a fixed rate; latency counts from when each request was due.
+    options: `rates`, or `rate` with `sweep` as above."""
+
+    seeds = 0
+
+    def points(self, effort):
+        if "rates" in self.options:
+            return [Point(rate, self.options.get("bed", {}), self.servers)
+                    for rate in effort.pick(*self.options["rates"])]
+        return [Point(x, bed, self.servers) for x, bed in effort.pick(*self.options["sweep"])]
+
+    def rate(self, point):
+        return self.options.get("rate", point.x)
+
+    def keys(self, bed):
+        return [work.tenant_key(number) for number in range(bed.tenants)]
+
+    def prepare(self, bed, server, point, effort):
+        count = max(200, bed.tenants)  # each tenant once
+        load.replay(server, 4000, count / 4000 + 0.05, keys=self.keys(bed) if self.is_ours(server) else ())
+
+    def measure(self, bed, server, point, effort):
+        self.seeds += 1
+        keys = self.keys(bed) if self.is_ours(server) and bed.tenants > 1 else ()
+        return cost(self.name, server, lambda: load.replay(server, self.rate(point), effort.seconds, seed=self.seeds,
+                                                           keys=keys))
+
+    def extend(self, figures):
+        """What a server adds to the latency that there is without any, round by round."""
+        for name, of in figures.items():
+            for figure, bare in zip(of, figures["direct"] if name != "direct" and "direct" in figures else ()):
+                for metric in ("p50_ms", "p99_ms"):
+                    figure["added_" + metric] = figure[metric] - bare[metric]
+
+    @staticmethod
+    def is_ours(server):
+        return server.name.startswith("sluice")
+
+
+def unknown(names, scenarios):
+    """Those of `names` that no scenario has."""
+    return sorted(set(names) - {scenario.name for scenario in scenarios})
+
+
+assert set(PROXIES) <= set(KINDS)

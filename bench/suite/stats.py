@@ -1,0 +1,55 @@
+"""Arithmetic of measurements; no files, no clock."""
+
+import random
+import statistics
+
+
+class Void(Exception):
+    """Something failed while it was measured, so there is no figure."""
+
+
+def percentile(values, share):
+    """The smallest value that is not exceeded by `share` of them (nearest rank); NaN of none."""
+    ordered = sorted(values)
+    if not ordered:
+        return float("nan")
+    rank = -int(-share * len(ordered) // 1)  # rounded up
+    return ordered[min(len(ordered), max(1, rank)) - 1]
+
+
+def spread(values):
+    """What is kept of some rounds."""
+    return {"median": statistics.median(values), "min": min(values), "max": max(values), "rounds": list(values)}
+
+
+def ratios(ours, theirs):
+    """Round by round, because what disturbs the machine for a while disturbs both."""
+    if len(ours) != len(theirs):
+        raise ValueError(f"{len(ours)} rounds against {len(theirs)}")
+    return [a / b for a, b in zip(ours, theirs)]
+
+
+def slope(points):
+    """Of the line through (x, y) with the least squares; 0 where there is none."""
+    if len(points) < 2:
+        return 0.0
+    mean_x = statistics.fmean(x for x, _ in points)
+    mean_y = statistics.fmean(y for _, y in points)
+    below = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / below if below else 0.0
+
+
+def poisson(rate, seconds, seed):
+    """When requests are due, in microseconds: independent callers, `rate` a second between them all."""
+    chance = random.Random(seed)
+    due, at = [], chance.expovariate(rate)
+    while at < seconds:
+        due.append(int(at * 1e6))
+        at += chance.expovariate(rate)
+    return due
+
+
+def require_all(name, asked, answered, why=""):
+    """The rule: one request without a good answer, and what was measured is void."""
+    if asked == 0 or asked != answered:
+        raise Void(f"{name}: {asked - answered} of {asked} requests failed" + (f" ({why})" if why else ""))

@@ -1,0 +1,252 @@
+"""The arithmetic of bench/run: percentiles, when requests were due, ratios, what makes a run void, charts, sizing.
+
+ctest: once
+"""
+
+import io
+import os
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+SOURCE = os.environ.get("SLUICE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
+sys.path.insert(0, os.path.join(SOURCE, "bench"))
+from suite import charts, load, machine, results, runner, scenario, scenarios, stats, svg, table  # noqa: E402
+
+
+class Percentiles(unittest.TestCase):
+    def test_nearest_rank(self):
+        for name, values, share, wanted in (
+                ("the median of an odd number", [3, 1, 2], 0.5, 2), ("of an even number", [4, 1, 3, 2], 0.5, 2),
+                ("99th of 100", range(1, 101), 0.99, 99), ("99th of 101", range(1, 102), 0.99, 100),
+                ("99th of a few is the largest", [1, 2, 9], 0.99, 9), ("all", [5, 6], 1.0, 6), ("none", [5, 6], 0.0, 5),
+                ("one", [7], 0.5, 7)):
+            with self.subTest(name):
+                self.assertEqual(stats.percentile(values, share), wanted)
+
+    def test_of_nothing_is_no_number(self):
+        self.assertNotEqual(*[stats.percentile([], 0.5)] * 2)
+
+
+class Rounds(unittest.TestCase):
+    def test_a_spread_keeps_its_rounds(self):
+        self.assertEqual(stats.spread([3.0, 1.0, 2.0]), {"median": 2.0, "min": 1.0, "max": 3.0, "rounds": [3.0, 1.0, 2.0]})
+
+    def test_ratios_are_taken_within_a_round(self):
+        self.assertEqual(stats.ratios([1, 20], [2, 10]), [0.5, 2.0])
+
+    def test_rounds_that_do_not_match_are_an_error(self):
+        with self.assertRaises(ValueError):
+            stats.ratios([1, 2], [1])
+
+    def test_each_gateway_is_held_against_each_other_server_by_the_first_metric(self):
+        figures = {"sluice": [{"cpu_us": 2, "rate": 9}, {"cpu_us": 4, "rate": 9}], "nginx": [{"cpu_us": 4}, {"cpu_us": 5}]}
+        found = scenario.against(figures)
+        self.assertEqual(list(found), ["sluice"])
+        self.assertEqual(found["sluice"]["nginx"]["rounds"], [0.5, 0.8])
+
+    def test_slope(self):
+        for name, points, wanted in (("rising", [(0, 1), (1, 3), (2, 5)], 2.0), ("flat", [(0, 4), (5, 4)], 0.0),
+                                     ("one point", [(1, 1)], 0.0), ("one place", [(1, 1), (1, 9)], 0.0)):
+            with self.subTest(name):
+                self.assertAlmostEqual(stats.slope(points), wanted)
+
+
+class Added(unittest.TestCase):
+    def test_is_what_a_server_adds_to_the_round_without_any(self):
+        figures = {"direct": [{"p50_ms": 1.0, "p99_ms": 2.0}, {"p50_ms": 3.0, "p99_ms": 3.0}],
+                   "nginx": [{"p50_ms": 1.5, "p99_ms": 4.0}, {"p50_ms": 3.25, "p99_ms": 9.0}]}
+        scenario.Open("rate", "x").extend(figures)
+        self.assertEqual([figure["added_p50_ms"] for figure in figures["nginx"]], [0.5, 0.25])
+        self.assertEqual([figure["added_p99_ms"] for figure in figures["nginx"]], [2.0, 6.0])
+        self.assertNotIn("added_p50_ms", figures["direct"][0])
+
+    def test_without_a_bare_provider_there_is_nothing_to_add_to(self):
+        figures = {"sluice": [{"p50_ms": 1.0, "p99_ms": 2.0}]}
+        scenario.Open("rate", "x").extend(figures)
+        self.assertEqual(figures, {"sluice": [{"p50_ms": 1.0, "p99_ms": 2.0}]})
+
+
+class Schedules(unittest.TestCase):
+    def test_callers_are_independent(self):
+        due = stats.poisson(1000, 20, seed=1)
+        gaps = [b - a for a, b in zip(due, due[1:])]
+        mean = sum(gaps) / len(gaps)
+        deviation = (sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) ** 0.5
+        self.assertAlmostEqual(mean, 1000, delta=30)
+        self.assertAlmostEqual(deviation / mean, 1.0, delta=0.05)  # as an exponential distribution has it
+        self.assertEqual(due, sorted(due))
+        self.assertLess(due[-1], 20e6)
+
+    def test_a_seed_is_a_schedule(self):
+        self.assertEqual(stats.poisson(50, 1, seed=3), stats.poisson(50, 1, seed=3))
+        self.assertNotEqual(stats.poisson(50, 1, seed=3), stats.poisson(50, 1, seed=4))
+
+    def test_latency_counts_from_when_a_request_was_due(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
+            log.write("1000 1000 3000 200\n2000 9000 9500 200\n3000 3000 3000 0\n4000 4000 4100 503\n")
+            log.flush()
+            outcome = load.read_replay(log.name)
+        self.assertEqual((outcome.asked, outcome.answered), (4, 2))
+        self.assertEqual(outcome.times_ms, [2.0, 7.5])
+        self.assertEqual(outcome.late_ms, [0.0, 7.0])
+        self.assertEqual(outcome.seconds, 0.0095)
+        self.assertIn("[0, 503]", outcome.why)
+
+
+H2LOAD = """finished in 1.50s, 66.67 req/s, 1.00KB/s
+requests: 100 total, 100 started, 100 done, 99 succeeded, 1 failed, 0 errored, 0 timeout
+status codes: 99 2xx, 0 3xx, 1 4xx, 0 5xx
+"""
+
+
+class Voids(unittest.TestCase):
+    def test_one_failed_request_is_enough(self):
+        outcome = load.read_h2load(H2LOAD, 100, None)
+        self.assertEqual((outcome.answered, outcome.seconds), (99, 1.5))
+        with self.assertRaisesRegex(stats.Void, "h2c, nginx: 1 of 100 requests failed.*1 4xx"):
+            outcome.require_all("h2c, nginx")
+
+    def test_all_answered_is_not(self):
+        load.read_h2load(H2LOAD.replace("99 2xx", "100 2xx"), 100, None).require_all("h2c")
+
+    def test_nothing_asked_is(self):
+        with self.assertRaises(stats.Void):
+            stats.require_all("h2c", 0, 0)
+
+    def test_what_h2load_did_not_finish_is(self):
+        with self.assertRaisesRegex(stats.Void, "10 of 10 .*refused"):
+            load.read_h2load("connection refused", 10, None).require_all("h2c")
+
+    def test_the_others_run_and_the_run_is_void(self):
+        class Bad(scenario.Scenario):
+            def run(self, effort, missing, progress):
+                raise stats.Void("1 of 2 requests failed")
+
+        class Good(scenario.Scenario):
+            def run(self, effort, missing, progress):
+                return {"about": self.about, "x": "", "points": []}
+
+        class Broken(scenario.Scenario):
+            def run(self, effort, missing, progress):
+                return {}["figure"]
+        shown, kept = [], []
+        found = runner.run([Bad("bad", "x"), Broken("broken", "z"), Good("good", "y")], scenario.Effort(), {},
+                           runner.Progress(3, io.StringIO()), {"date": "d"}, lambda result: kept.append(list(result["void"])),
+                           shown.append)
+        self.assertEqual(found["void"], ["bad", "broken"])
+        self.assertEqual(kept, [["bad"], ["bad", "broken"], ["bad", "broken"]])
+        self.assertIn("KeyError", found["scenarios"]["broken"]["void"])
+        self.assertEqual(list(found["scenarios"]), ["bad", "broken", "good"])
+        self.assertNotIn("points", found["scenarios"]["bad"])
+        self.assertIn("**Void**", "\n".join(shown))
+
+
+class Machine(unittest.TestCase):
+    def test_cpu_of_a_process_and_those_below_it(self):
+        pid = os.getpid()
+        before = machine.cpu_s(pid)
+        sum(range(200000))
+        self.assertGreater(machine.cpu_s(pid), before)
+        self.assertIn(pid, machine.family(pid))
+        self.assertGreater(machine.pss_kb(pid), 1000)
+
+    def test_a_grandchild_counts(self):
+        read_end, write_end = os.pipe()
+        child = os.fork()
+        if child == 0:
+            if os.fork() == 0:
+                os.write(write_end, b"x")
+                os.read(0, 0)
+            os.pause() if hasattr(os, "pause") else __import__("signal").pause()
+        os.read(read_end, 1)
+        try:
+            pids = machine.family(child)
+            self.assertEqual(len(pids), 2)
+        finally:
+            for pid in reversed(pids):
+                os.kill(pid, 9)
+            os.waitpid(child, 0)
+
+
+def a_result():
+    spread = stats.spread([10.0, 12.0])
+    of = {"cpu_us": spread, "rate": spread, "p99_ms": spread}
+    one = {"about": "x & y", "x": "", "points": [{"x": "", "parameters": {}, "servers": {"sluice": of, "nginx": of},
+                                                  "times_sluice": {"sluice": {"nginx": stats.spread([0.5, 0.6])}}}]}
+    many = {"about": "x", "x": "tenants", "points": [{"x": x, "parameters": {}, "servers": {"sluice": of},
+                                                      "times_sluice": {}} for x in (1, 1000)]}
+    return {"date": "2026-01-01 00:00 UTC", "commit": "0", "machine": {"cpu": "c", "cpus": 2, "kernel": "6",
+                                                                       "load_average_before": 0.0},
+            "effort": {"rounds": 2, "seconds": 1.0, "quick": False}, "missing": {"h2o": "it is away"},
+            "scenarios": {"h2c-64": one, "h1-64": {**one, "points": [{**one["points"][0], "servers": {"sluice": of, "sdk": of}}]},
+                          "rate": {**many, "x": "offered"}, "tenants": many, "redis": {"about": "r", "void": "1 of 2"}},
+            "void": ["redis"]}
+
+
+class Pages(unittest.TestCase):
+    def test_charts_are_well_formed_and_have_all_that_was_measured(self):
+        drawn = charts.all_of(a_result())
+        self.assertEqual(sorted(drawn), ["cpu", "cpu-node", "p99", "tenants", "throughput"])
+        for name, text in drawn.items():
+            with self.subTest(name):
+                root = xml.etree.ElementTree.fromstring(text)
+                self.assertTrue(root.tag.endswith("svg"))
+                self.assertNotRegex(text, r"\bnan\b")
+                self.assertIn("sluice", text)
+
+    def test_names_are_escaped(self):
+        xml.etree.ElementTree.fromstring(svg.lines("a < b & c", "<x>", "y", {"<s>": [(1, 2, 1, 3)]}))
+
+    def test_places_are_inside_the_frame(self):
+        for name, values, log in (("linear", [0, 5, 10], False), ("decades", [1, 10, 10000], True), ("one", [3], False),
+                                  ("below zero", [-2, 1], False), ("one decade", [5], True), ("nothing", [0], False)):
+            with self.subTest(name):
+                axis = svg.Axis(values, 0, 100, log)
+                self.assertTrue(all(-0.001 <= axis.at(value) <= 100.001 for value in values), [axis.at(v) for v in values])
+
+    def test_ticks_are_round_and_cover(self):
+        for low, high in ((0, 1), (0, 37), (-3, 900), (0, 0.004), (5, 5)):
+            found = svg.ticks(low, high)
+            self.assertLessEqual(found[0], low)
+            self.assertGreaterEqual(found[-1], high)
+            self.assertLess(len(found), 14)
+
+    def test_the_table_says_what_is_void_and_what_was_not_there(self):
+        text = table.page(a_result())
+        self.assertIn("This run is void", text)
+        self.assertIn("**Void**: 1 of 2", text)
+        self.assertIn("Without h2o: it is away", text)
+        self.assertIn("| nginx | 11.0 [10.0–12.0] | 11.0 [10.0–12.0] | 11.0 [10.0–12.0] | 0.55 [0.50–0.60] |", text)
+
+    def test_what_is_written_can_be_read(self):
+        with tempfile.TemporaryDirectory() as directory:
+            paths = results.write(directory, "x", a_result())
+            self.assertEqual(results.read(paths[0]), a_result())
+            self.assertTrue(all(os.path.getsize(path) for path in paths))
+        self.assertEqual(results.figure(a_result(), "h2c-64", "cpu_us"), 11.0)
+        self.assertEqual(results.figure(a_result(), "tenants", "cpu_us", x=1000), 11.0)
+        self.assertIsNone(results.figure(a_result(), "redis", "cpu_us"))
+        self.assertIsNone(results.figure(a_result(), "soak", "cpu_us"))
+
+
+class Scenarios(unittest.TestCase):
+    def test_each_name_is_there_once_and_has_points(self):
+        self.assertEqual(len(scenarios.BY_NAME), len(scenarios.ALL))
+        for quick in (False, True):
+            for one in scenarios.ALL:
+                self.assertTrue(one.points(scenario.Effort(quick=quick)), one.name)
+
+    def test_every_chart_has_a_scenario(self):
+        for name in (*charts.SIDE_BY_SIDE, *(row[0] for row in charts.LINES.values())):
+            self.assertIn(name, scenarios.BY_NAME)
+
+    def test_connections_and_requests_on_each(self):
+        for front, in_flight, wanted in (("h2c", 1, (1, 1)), ("h2c", 64, (8, 8)), ("tls", 512, (64, 8)), ("h1", 64, (64, 1))):
+            self.assertEqual(load.shape(front, in_flight), wanted)
+        self.assertEqual(load.shape("h2c", 250, 100), (3, 100))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
