@@ -9,6 +9,7 @@
 #include "codec/base/arena.h"
 #include "codec/base/clock.h"
 #include "gateway/tls_names.h"
+#include "gateway/user.h"
 #include "routing/catalog.h"
 #include "tenants/jwt.h"
 #include "tenants/tenant.h"
@@ -155,8 +156,9 @@ struct config {
 	struct slice zone; /* where this gateway runs; absent: not said */
 	struct config_retries retries;
 	struct config_store store;
-	uint32_t listen_line, admin_line, workers_line,
-		store_line; /* in the file; 1 where it says nothing */
+	struct user user; /* whom the server becomes; name "": nobody else */
+	uint32_t listen_line, admin_line, workers_line, store_line,
+		user_line; /* in the file; 1 where it says nothing */
 	size_t body_bytes_max;
 	size_t unfinished_bytes_max; /* of the whole process, as is the next */
 	uint32_t connections_max;

@@ -21,6 +21,7 @@ struct control_args {
 	size_t listen_count;
 	int admin_fd, admin_socket_fd; /* -1: none */
 	int report_fd;                 /* report.h */
+	int reader_fd;                 /* reader.h; -1: files are read by this process */
 	uint64_t restarts;
 };
 

@@ -38,6 +38,7 @@ struct control {
 	bool reload_due;     /* asked for by a signal */
 	struct files_watch files;
 	struct settings_seen *seen; /* by the last load; NULL: there was none yet */
+	bool reader_loaded;         /* the same, where the reader keeps it */
 	struct drain drain;
 	nsec_t watched; /* when the watchdog looked last */
 	struct watch *watches;

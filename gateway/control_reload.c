@@ -1,7 +1,7 @@
 #include "gateway/control_parts.h"
 
 #include "codec/base/must.h"
-#include "gateway/report.h"
+#include "gateway/reader.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -93,8 +93,8 @@ static uint32_t auto_workers(const struct control *control)
 	return control->config->workers_auto ? control->args.worker_count : 0;
 }
 
-/* What is on disk; what was looked at for it is remembered in any case. */
-static struct config *load_files(struct control *control, FILE *problems)
+/* What is on disk; what was looked at for it is remembered in any case. An HTTP status, as below. */
+static int load_files(struct control *control, struct config **fresh, FILE *problems)
 {
 	struct settings_seen *seen = settings_seen_new();
 	const struct settings_source source = { .path = control->args.config_path,
@@ -102,34 +102,63 @@ static struct config *load_files(struct control *control, FILE *problems)
 						.auto_workers = auto_workers(control),
 						.warnings = stderr,
 						.seen = seen };
-	struct config *fresh = settings_load(&source, problems);
 
+	*fresh = settings_load(&source, problems);
 	if (seen != NULL) {
 		settings_seen_free(&control->seen);
 		control->seen = seen;
 	}
-	files_loaded(&control->files);
-	return fresh;
+	return *fresh != NULL ? 200 : 422;
 }
 
-/* Reads and judges; NULL with the reasons in `problems`. */
-static struct config *load(struct control *control, FILE *problems)
+/* The same, by the reader. Its texts are parsed here again, as a restarted server's are. */
+static int load_read(struct control *control, struct config **fresh, FILE *problems)
 {
-	struct config *fresh = load_files(control, problems);
+	struct settings_source source = { .path = control->args.config_path,
+					  .tickets = control->args.tickets,
+					  .auto_workers = auto_workers(control),
+					  .warnings = stderr };
+	struct report_texts texts;
+	bool whole;
+
+	if (!reader_load(control->args.reader_fd, &texts, &whole)) {
+		(void)fprintf(problems,
+			      "the configuration could not be read for this process: %s\n",
+			      strerror(errno));
+		return 503;
+	}
+	control->reader_loaded = true;
+	source.files = texts.files;
+	source.file_count = texts.count;
+	if (whole)
+		*fresh = settings_load(&source, problems);
+	else if (texts.count > 0)
+		(void)fwrite(texts.files[0].text.at, 1, texts.files[0].text.len, problems);
+	report_texts_free(&texts);
+	return *fresh != NULL ? 200 : 422;
+}
+
+/* Reads and judges: 200 and *fresh, or another HTTP status and the reasons in `problems`. */
+static int load(struct control *control, struct config **fresh, FILE *problems)
+{
+	bool reads = control->args.reader_fd < 0;
+	int status =
+		reads ? load_files(control, fresh, problems) : load_read(control, fresh, problems);
 	const char *key;
 	uint32_t line;
 
-	if (fresh == NULL)
-		return NULL;
-	key = settings_needs_restart(control->config, fresh, &line);
+	files_loaded(&control->files);
+	if (status != 200)
+		return status;
+	key = settings_needs_restart(control->config, *fresh, &line);
 	if (key == NULL)
-		return fresh;
+		return 200;
 	(void)fprintf(problems,
 		      "%s:%u: %s: cannot change while the gateway runs; restart it, or put "
 		      "the old value back\n",
 		      control->args.config_path, line, key);
-	settings_free(&fresh);
-	return NULL;
+	settings_free(fresh);
+	return 422;
 }
 
 enum reload_cause { RELOAD_ASKED, RELOAD_FILES_CHANGED };
@@ -145,10 +174,12 @@ static int reload(struct control *control, enum reload_cause cause, FILE *out)
 			      WORKER_SNAPSHOTS_MAX);
 		return refuse(control, 503);
 	}
-	struct config *fresh = load(control, out);
-	control->config_refused = fresh == NULL;
-	if (fresh == NULL)
-		return refuse(control, 422);
+	struct config *fresh = NULL;
+	int status = load(control, &fresh, out);
+	if (status != 503)
+		control->config_refused = status != 200; /* else nobody has seen it */
+	if (status != 200)
+		return refuse(control, status);
 	if (cause == RELOAD_FILES_CHANGED && strcmp(fresh->digest, control->config->digest) == 0) {
 		settings_free(&fresh); /* they are as they were: changed and put back */
 		return 200;
@@ -184,6 +215,23 @@ int control_reload(struct control *control, FILE *out)
 
 /* ---- nobody waits for the answer ---------------------------------------------------------------- */
 
+/* Whether the files are not as the last load has seen them. A server that was given its configuration has
+ * not looked at the disk at all. */
+static bool look(struct control *control, uint64_t wall_ns, uint8_t state[SHA256_BYTES])
+{
+	bool changed;
+
+	if (control->args.reader_fd < 0)
+		return control->seen == NULL || settings_seen_look(control->seen, wall_ns, state);
+	if (!control->reader_loaded)
+		return true;
+	if (reader_look(control->args.reader_fd, wall_ns, &changed, state))
+		return changed;
+	(void)fprintf(stderr, "sluice: reload_watch: the files could not be looked at: %s\n",
+		      strerror(errno));
+	return false;
+}
+
 static bool files_have_changed(struct control *control)
 {
 	uint8_t state[SHA256_BYTES] = { 0 };
@@ -194,8 +242,7 @@ static bool files_have_changed(struct control *control)
 		return false;
 	must(clock_gettime(CLOCK_REALTIME, &wall) == 0);
 	uint64_t wall_ns = (uint64_t)wall.tv_sec * SEC + (uint64_t)wall.tv_nsec;
-	/* A server that was given its configuration has not looked at the disk at all. */
-	bool changed = control->seen == NULL || settings_seen_look(control->seen, wall_ns, state);
+	bool changed = look(control, wall_ns, state);
 	return files_step(&control->files, now, changed, state);
 }
 

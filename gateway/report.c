@@ -1,6 +1,6 @@
 #include "gateway/report.h"
 
-#include "codec/base/must.h"
+#include "gateway/fd_message.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,33 +12,14 @@
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
-/* Room for one descriptor, aligned as CMSG_FIRSTHDR wants it. */
-union control {
-	char bytes[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
-};
-
 bool report_pair(int fds[2])
 {
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) == 0;
 }
 
-static bool send_report(int fd, struct report *report)
+static bool send_report(int fd, const struct report *report)
 {
-	union control control = { { 0 } };
-	struct iovec body = { report, sizeof(*report) };
-	struct msghdr message = { .msg_iov = &body, .msg_iovlen = 1 };
-
-	if (report->texts_fd >= 0) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof(control.bytes);
-		struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-		header->cmsg_level = SOL_SOCKET;
-		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(header), &report->texts_fd, sizeof(int));
-	}
-	return sendmsg(fd, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(*report);
+	return fd_message_send(fd, report, sizeof(*report), report->texts_fd);
 }
 
 bool report_ready(int fd)
@@ -67,33 +48,17 @@ bool report_config(int fd, const struct config *config)
 	return sent;
 }
 
-/* The descriptor that came with the message, -1 if none did. */
-static int received_fd(struct msghdr *message)
-{
-	struct cmsghdr *header = CMSG_FIRSTHDR(message);
-	int fd = -1;
-
-	if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-	    header->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(header), sizeof(int));
-	return fd;
-}
-
 bool report_receive(int fd, struct report *out)
 {
-	union control control;
-	struct iovec body = { out, sizeof(*out) };
-	struct msghdr message = { .msg_iov = &body,
-				  .msg_iovlen = 1,
-				  .msg_control = control.bytes,
-				  .msg_controllen = sizeof(control.bytes) };
-	ssize_t len = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	int texts_fd;
 
-	if (len <= 0)
-		return false;
-	must(len == (ssize_t)sizeof(*out)); /* both ends are this program */
-	out->texts_fd = received_fd(&message);
-	return true;
+	do {
+		if (fd_message_receive(fd, out, sizeof(*out), &texts_fd)) {
+			out->texts_fd = texts_fd;
+			return true;
+		}
+	} while (errno == EBADMSG); /* not by this program's doing */
+	return false;
 }
 
 /* ---- texts ----------------------------------------------------------------------------------

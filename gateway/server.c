@@ -125,6 +125,7 @@ int server_run(const struct server_args *args)
 		.admin_fd = args->admin_fd,
 		.admin_socket_fd = args->admin_socket_fd,
 		.report_fd = args->report_fd,
+		.reader_fd = args->reader_fd,
 		.restarts = args->restarts,
 	};
 	return control_run(&control);

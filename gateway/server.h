@@ -13,6 +13,7 @@ struct server_args {
 	size_t listen_count;
 	int admin_fd, admin_socket_fd; /* -1: none */
 	int report_fd;                 /* report.h */
+	int reader_fd;                 /* reader.h; -1: this process reads its files itself */
 	uint64_t restarts;             /* servers that died before this one */
 };
 

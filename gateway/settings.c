@@ -216,6 +216,9 @@ const char *settings_needs_restart(const struct config *running, const struct co
 	*line = fresh->store_line;
 	if (!same_store(&running->store, &fresh->store))
 		return "store";
+	*line = fresh->user_line;
+	if (strcmp(running->user.name, fresh->user.name) != 0)
+		return "user";
 	*line = fresh->workers_line;
 	return running->workers == fresh->workers ? NULL : "workers";
 }

@@ -242,6 +242,21 @@ static void build_workers(struct loader *l, const struct main_form *form)
 		config->workers = 256;
 }
 
+static void build_user(struct loader *l, const struct main_form *form)
+{
+	const struct node *node = node_find(form->node, "user");
+
+	if (slice_absent(form->user))
+		return;
+	if (!user_find(form->user, &l->config->user))
+		problem_at(
+			&l->problems, node,
+			"is no user of this system; make one (useradd --system), or name another");
+	else if (l->config->user.uid == 0)
+		problem_at(&l->problems, node,
+			   "is the superuser; name another user, or remove the key");
+}
+
 void loader_build_process(struct loader *l, const struct main_form *form)
 {
 	struct config *config = l->config;
@@ -257,6 +272,8 @@ void loader_build_process(struct loader *l, const struct main_form *form)
 	config->admin_line = line_of(form, "admin");
 	config->workers_line = line_of(form, "workers");
 	config->store_line = line_of(form, "store");
+	config->user_line = line_of(form, "user");
+	build_user(l, form);
 	build_store(l, form);
 	config->body_bytes_max = form->body_bytes;
 	config->unfinished_bytes_max = form->unfinished_bytes;

@@ -34,7 +34,7 @@ struct main_form {
 	const struct node *node;
 	struct form_entries listen, jwt, providers, models, plans;
 	const struct node *tenants;
-	struct slice admin_address, admin_socket, zone, store_url, store_ca;
+	struct slice admin_address, admin_socket, zone, user, store_url, store_ca;
 	uint64_t workers, reload_watch, body_bytes, unfinished_bytes, connections, drain,
 		store_kind, store_deadline, blocks_bytes, blocks_each, blocks_ttl, metrics_tenants;
 	uint64_t certificates_san, attempts, retry_floor;

@@ -7,9 +7,11 @@
 #include "gateway/server.h"
 #include "gateway/settings.h"
 #include "gateway/supervisor_listen.h"
+#include "gateway/supervisor_reader.h"
 #include "gateway/supervisor_restart.h"
 #include "gateway/tls_tickets.h"
 #include "gateway/unblock.h"
+#include "gateway/user.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -28,6 +30,8 @@ enum {
 	LIMIT_SLOTS_PER_TENANT = 4, /* tenants come and go by reload, slots stay */
 };
 #define KILL_GRACE (5 * SEC) /* beyond the drain, before SIGKILL */
+#define DRAIN_MAX \
+	(86400 * SEC) /* as in tbl/settings.h, for a server that somebody else speaks for */
 
 struct supervisor {
 	const char *config_path;
@@ -37,8 +41,10 @@ struct supervisor {
 	/* What the next server begins with: the configuration loaded at start, inherited by fork, until
 	 * a server reports a newer one. */
 	struct config *first;
-	int texts_fd; /* -1: `first` is in force */
-	nsec_t drain; /* of the configuration in force */
+	int texts_fd;     /* -1: `first` is in force */
+	nsec_t drain;     /* of the configuration in force */
+	struct user user; /* whom servers become; name "": nobody else */
+	struct supervisor_reader reader;
 	/* the server */
 	pid_t server; /* 0: there is none */
 	int report_fd;
@@ -91,13 +97,25 @@ static struct config *inherited_config(struct supervisor *s)
 	return config;
 }
 
+/* In the child, before it does anything else. The death signal comes last, because a change of the user
+ * takes it away. */
+static bool step_down(const struct supervisor *s, pid_t parent)
+{
+	if (user_is_another(&s->user) && !user_become(&s->user))
+		return false;
+	if (s->user.name[0] != '\0' && !user_no_more_rights())
+		return false;
+	/* Whoever kills the supervisor wants the service gone. */
+	return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
+}
+
 /* In the child; the process ends here. */
 static _Noreturn void be_server(struct supervisor *s, pid_t parent, int report_fd)
 {
-	/* Whoever kills the supervisor wants the service gone. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+	if (!step_down(s, parent))
 		_exit(1);
-	(void)close(s->signals_fd);
+	close_fd(&s->signals_fd);
+	close_fd(&s->reader.pair[0]);
 	const struct server_args args = {
 		.config_path = s->config_path,
 		.config = inherited_config(s),
@@ -108,6 +126,7 @@ static _Noreturn void be_server(struct supervisor *s, pid_t parent, int report_f
 		.admin_fd = s->sockets.admin_fd,
 		.admin_socket_fd = s->sockets.admin_socket_fd,
 		.report_fd = report_fd,
+		.reader_fd = s->reader.pair[1],
 		.restarts = s->started_count - 1,
 	};
 	int code = args.config == NULL ? 1 : server_run(&args);
@@ -188,7 +207,7 @@ static void on_config(struct supervisor *s, const struct report *report)
 {
 	close_fd(&s->texts_fd);
 	s->texts_fd = report->texts_fd;
-	s->drain = report->drain;
+	s->drain = report->drain < DRAIN_MAX ? report->drain : DRAIN_MAX;
 	settings_free(&s->first); /* this one will never be needed again */
 }
 
@@ -228,6 +247,8 @@ static void reap(struct supervisor *s)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		if (pid == s->server)
 			on_server_end(s, status);
+		else if (supervisor_reader_ended(&s->reader, pid, status, now_ns()))
+			continue;
 }
 
 static void on_stop(struct supervisor *s, int number)
@@ -305,6 +326,10 @@ static void wait_for_news(struct supervisor *s)
 				{ .fd = s->report_fd, .events = POLLIN } };
 	int timeout = s->stopping ? until(s->kill_at) : s->server == 0 ? until(s->start_at) : -1;
 
+	if (s->reader.pair[0] >= 0 && s->reader.pid == 0) {
+		int reader = until(s->reader.start_at);
+		timeout = timeout < 0 || reader < timeout ? reader : timeout;
+	}
 	(void)poll(fds, COUNT_OF(fds), timeout);
 	if (fds[1].revents & POLLIN)
 		read_reports(s);
@@ -330,6 +355,7 @@ static int supervise(struct supervisor *s)
 			start_server(s);
 		if (s->exit_code >= 0)
 			break;
+		supervisor_reader_tick(&s->reader, now_ns());
 		wait_for_news(s);
 		kill_late_server(s);
 	}
@@ -346,6 +372,21 @@ static bool make_limits(struct supervisor *s)
 	if (s->limits_fd < 0)
 		perror("sluice: the limit table cannot be made");
 	return s->limits_fd >= 0;
+}
+
+/* Whom the servers become. Nothing of this where they stay who they are. */
+static bool prepare_user(struct supervisor *s)
+{
+	s->user = s->first->user;
+	if (!user_is_another(&s->user))
+		return true;
+	if (geteuid() == 0)
+		return supervisor_reader_init(&s->reader, s->config_path);
+	(void)fprintf(stderr,
+		      "%s:%u: user: only root can become %s; start it as root or as %s, or remove "
+		      "the key\n",
+		      s->config_path, s->first->user_line, s->user.name, s->user.name);
+	return false;
 }
 
 static bool prepare(struct supervisor *s)
@@ -368,7 +409,7 @@ static bool prepare(struct supervisor *s)
 		perror("sluice: signalfd");
 		return false;
 	}
-	return make_limits(s) && supervisor_listen(&s->sockets, s->first);
+	return prepare_user(s) && make_limits(s) && supervisor_listen(&s->sockets, s->first);
 }
 
 int supervisor_run(const char *config_path)
@@ -379,10 +420,12 @@ int supervisor_run(const char *config_path)
 				.texts_fd = -1,
 				.report_fd = -1,
 				.exit_code = -1,
+				.reader = { .pair = { -1, -1 } },
 				.sockets = { .admin_fd = -1, .admin_socket_fd = -1 } };
 	unblock_stderr(); /* a supervisor that waits for a reader restarts nothing */
 	int code = prepare(&s) ? supervise(&s) : 1;
 
+	supervisor_reader_fini(&s.reader);
 	supervisor_unlisten(&s.sockets);
 	settings_free(&s.first);
 	tls_tickets_free(s.tickets);

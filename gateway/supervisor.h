@@ -1,7 +1,9 @@
 /* supervisor.h - binds the listeners and keeps the server process alive (DESIGN 2).
  *
  * It owns what must outlive a crash: listening sockets, the limit table, the texts of the last
- * configuration that loaded. It accepts nothing and parses nothing after its start. One thread. */
+ * configuration that loaded. It accepts nothing and parses nothing after its start. With the setting `user` its
+ * servers are that user from their first moment, and a second child reads files for them (reader.h). One
+ * thread. */
 #ifndef GATEWAY_SUPERVISOR_H
 #define GATEWAY_SUPERVISOR_H
 

@@ -185,6 +185,12 @@ static bool bind_unix(int fd, const struct sockaddr_un *address)
 	return bound;
 }
 
+/* Its owner is who serves it, so that those who may act for the service may also tell it to reload. */
+static bool hand_over(const struct sockaddr_un *address, const struct user *user)
+{
+	return !user_is_another(user) || lchown(address->sun_path, user->uid, user->gid) == 0;
+}
+
 static bool listen_socket(struct supervisor_sockets *sockets, const struct config *config)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -209,7 +215,7 @@ static bool listen_socket(struct supervisor_sockets *sockets, const struct confi
 	}
 	sockets->admin_socket_fd = fd;
 	memcpy(sockets->admin_path, address.sun_path, path.len + 1);
-	if (listen(fd, ADMIN_BACKLOG) != 0)
+	if (!hand_over(&address, &config->user) || listen(fd, ADMIN_BACKLOG) != 0)
 		return complain("admin.socket", path, strerror(errno));
 	announce("admin", path);
 	return true;

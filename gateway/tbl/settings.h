@@ -25,6 +25,7 @@ SETTING(MAIN, "admin.address", ADDRESS, admin_address, 1, "(none)", 256, RESTART
 SETTING(MAIN, "admin.socket", PATH, admin_socket, 1, "(none)", 107, RESTART, "UNIX socket for the same, and for reload")
 SETTING(MAIN, "workers", AUTO_COUNT, workers, 1, "auto", 256, RESTART, "worker threads; auto: as many as this process may use CPUs")
 SETTING(MAIN, "zone", ID, zone, 1, "(none)", 64, RELOAD, "where this gateway runs; providers are called at their endpoints of the same zone as long as half of these are healthy")
+SETTING(MAIN, "user", ID, user, 1, "(none: nothing is dropped)", USER_NAME_MAX, RESTART, "whom the server process becomes for good, before it accepts anything, with that user's groups and no capability; started as root, the supervisor binds the addresses, ports below 1024 too, and reads this file and those it names, which may be root's alone")
 SETTING(MAIN, "reload_watch", DURATION, reload_watch, 100 * MSEC, "(never)", 86400 * SEC, RELOAD, "how often this file and those it names are looked at; a change is taken over like a reload")
 SETTING(MAIN, "limits.body_bytes", SIZE, body_bytes, 1024, "16MiB", 1073741824, RELOAD, "largest request body")
 SETTING(MAIN, "limits.connections", COUNT, connections, 1, "20000", 1000000, RELOAD, "open connections of callers, all workers together")

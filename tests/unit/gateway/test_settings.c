@@ -360,6 +360,9 @@ static void changes_that_need_a_restart_are_named(void **state)
 		{ "listen: [{address: \"0.0.0.0:80\"}]\nworkers: 2\n"
 		  "admin: {address: \"127.0.0.1:9\", socket: s}\nstore: {blocks: {ttl: 2h}}\n" REST,
 		  "store", 4 },
+		{ "listen: [{address: \"0.0.0.0:80\"}]\nworkers: 2\n"
+		  "admin: {address: \"127.0.0.1:9\", socket: s}\nuser: nobody\n" REST,
+		  "user", 4 },
 	};
 	struct rig running, fresh;
 	(void)state;
