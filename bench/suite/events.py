@@ -80,8 +80,8 @@ class ToolLoop(scenario.Scenario):
 
 
 class Streams(scenario.Scenario):
-    """Many answers that stream at once: the difference between long and short ones is the cost of events.
-    options: streams (full, quick), pace_ms."""
+    """Many answers that stream at once: the difference between long and short ones is the cost of events. Connections
+    are not kept: those of all servers together are more than the simulator may have files. options: streams (full, quick), pace_ms."""
 
     def points(self, effort):
         body = work.sampling(300, _meta={"progressToken": 1})
@@ -93,7 +93,7 @@ class Streams(scenario.Scenario):
 
     def spent(self, bed, server, point, events, pace_ms):
         """CPU seconds until the last of the streams has ended."""
-        bed.sim.default(f"pace-{pace_ms}ms-chunk-{CHUNK}-size-{CHUNK * events}")
+        bed.sim.default(f"pace-{pace_ms}ms-chunk-{CHUNK}-size-{CHUNK * events}-once")
         before = server.cpu_s()
         outcome = load.closed(server, point.x, point.x, per_connection=OF_A_CONNECTION, timed=False)
         spent = server.cpu_s() - before
@@ -120,7 +120,7 @@ class Waiting(scenario.Scenario):
         load.closed(server, 200, 50).require_all(f"{self.name}, {server.name}, warming up")
 
     def measure(self, bed, server, point, effort):
-        bed.sim.default(f"latency-{max(3, point.x // 500)}s")
+        bed.sim.default(f"latency-{max(3, point.x // 500)}s-once")
         before, outcomes = pss_kb(server.pid), []
         asking = threading.Thread(target=lambda: outcomes.append(
             load.closed(server, point.x, point.x, per_connection=OF_A_CONNECTION, timed=False)))
@@ -144,7 +144,9 @@ class Idle(scenario.Scenario):
         return [scenario.Point(way, {"front": idle.WAYS[way]}, self.servers) for way in idle.WAYS]
 
     def measure(self, bed, server, point, effort):
-        return {"kb_each": idle.measure(server.process, server.port, point.x, effort.pick(*self.options["count"]))}
+        base = pss_kb(server.pid)
+        return {"kb_each": idle.measure(server.process, server.port, point.x, effort.pick(*self.options["count"])),
+                "base_mb": base / 1024}
 
 
 class Reload(scenario.Scenario):

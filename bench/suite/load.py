@@ -12,6 +12,7 @@ from suite.machine import LOAD_CPU, pinned
 LOAD = os.environ.get("SLUICE_LOAD", os.path.join(os.path.dirname(harness.BIN), "load"))
 PER_CONNECTION = 8  # requests at once on a connection of HTTP/2
 PATIENCE_S = 20
+H2LOAD_PATIENCE_S = 180
 
 
 class Outcome:
@@ -56,8 +57,11 @@ def closed(server, count, in_flight, rate=None, per_connection=PER_CONNECTION, t
         argv += ["--rps", rate / connections]
     for field in server.fields.items():
         argv += ["-H", ": ".join(field)]
-    run = pinned(LOAD_CPU, lambda: subprocess.run([*map(str, argv), server.url], capture_output=True, text=True,
-                                                  check=False))
+    try:
+        run = pinned(LOAD_CPU, lambda: subprocess.run([*map(str, argv), server.url], capture_output=True, text=True,
+                                                      check=False, timeout=H2LOAD_PATIENCE_S))
+    except subprocess.TimeoutExpired:
+        return Outcome(count, 0, H2LOAD_PATIENCE_S, [], f"h2load did not end within {H2LOAD_PATIENCE_S} s")
     return read_h2load(run.stdout + run.stderr, count, log if timed else None)
 
 

@@ -14,6 +14,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import harness  # noqa: E402
 
 LOAD = os.path.join(os.path.dirname(harness.BIN), "load")
+BODY = '{"model":"claude-test","max_tokens":9,"messages":[{"role":"user","content":"hello"}]}'
+FIELDS = ("content-type: application/json", "anthropic-version: 2023-06-01", "x-api-key: key")
 QUICK = ("--quick", "--seconds", "0.1", "--servers", "none")
 
 
@@ -60,6 +62,49 @@ class Bench(harness.Case):
         for name in names:
             self.assertRegex(result["scenarios"][name]["void"], f"^{name}, sluice.*: [0-9]+ of [0-9]+ requests failed")
         self.assertEqual(written[".md"].count("**Void**"), 2)
+
+    def replay(self, sim, schedule, *words):
+        """The log of bench/load at the simulator itself: lines of DUE SENT DONE STATUS."""
+        directory = self.directory()
+        for name, text in (("schedule", schedule), ("body", BODY)):
+            with open(os.path.join(directory, name), "w", encoding="ascii") as file:
+                file.write(text)
+        log = os.path.join(directory, "log")
+        run = subprocess.run([LOAD, "--to", f"127.0.0.1:{sim.port}", "--path", "/v1/messages", "--http1", "--schedule",
+                              os.path.join(directory, "schedule"), "--body", os.path.join(directory, "body"), "--log", log,
+                              "--patience", "1",
+                              *(word for field in FIELDS for word in ("--field", field)), *words], capture_output=True, text=True, check=False)
+        if run.returncode != 0:
+            return run.stderr
+        with open(log, encoding="ascii") as file:
+            return [tuple(map(int, line.split())) for line in file]
+
+    def test_load_sends_when_it_is_due_and_counts_what_is_not_answered(self):
+        sim = self.sim("--default", "hang-every-3")
+        shots = self.replay(sim, "".join(f"{at} 0\n" for at in (0, 0, 50000, 100000)), "--connections", "3")
+        self.assertEqual([shot[0] for shot in shots], [0, 0, 50000, 100000])
+        self.assertTrue(all(due <= sent for due, sent, _, _ in shots), shots)
+        self.assertEqual(sorted(status for _, _, _, status in shots), [0, 200, 200, 200], shots)
+        self.assertTrue(all(sent < done if status else done == 0 for _, sent, done, status in shots), shots)
+        self.assertEqual(sim.stats()["requests"], 4)
+
+    def test_load_waits_for_a_connection_and_the_request_has_waited(self):
+        shots = self.replay(self.sim("--default", "latency-100ms"), "0 0\n0 0\n", "--connections", "1")
+        self.assertGreaterEqual(shots[1][1], 100000, shots)  # sent when the first was answered
+        self.assertEqual([status for _, _, _, status in shots], [200, 200])
+
+    def test_load_uses_the_key_that_the_schedule_names(self):
+        keys = os.path.join(self.directory(), "keys")
+        with open(keys, "w", encoding="ascii") as file:
+            file.write("Bearer one\nBearer two\n")
+        sim = self.sim()
+        for key, wanted in (("0", "Bearer one"), ("1", "Bearer two")):
+            self.assertEqual(self.replay(sim, f"0 {key}\n", "--keys", keys)[0][3], 200)
+            self.assertEqual(sim.last()["headers"]["authorization"], wanted)
+
+    def test_load_refuses_what_is_no_schedule(self):
+        for wrong in ("5 0\n4 0\n", "soon\n", ""):
+            self.assertIn("schedule", self.replay(self.sim(), wrong))
 
     def test_a_scenario_that_is_not_there_is_named(self):
         code, stderr, _ = self.bench("--scenario", "faster")

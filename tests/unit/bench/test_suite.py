@@ -5,6 +5,7 @@ ctest: once
 
 import io
 import os
+import signal
 import sys
 import tempfile
 import unittest
@@ -12,6 +13,7 @@ import xml.etree.ElementTree
 
 SOURCE = os.environ.get("SLUICE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
 sys.path.insert(0, os.path.join(SOURCE, "bench"))
+import sizing  # noqa: E402
 from suite import charts, load, machine, results, runner, scenario, scenarios, stats, svg, table  # noqa: E402
 
 
@@ -146,9 +148,11 @@ class Voids(unittest.TestCase):
 class Machine(unittest.TestCase):
     def test_cpu_of_a_process_and_those_below_it(self):
         pid = os.getpid()
-        before = machine.cpu_s(pid)
-        sum(range(200000))
-        self.assertGreater(machine.cpu_s(pid), before)
+        before, tries = machine.cpu_s(pid), 0
+        while machine.cpu_s(pid) == before:  # the kernel adds it up with its next tick
+            tries += 1
+            self.assertLess(tries, 1000000)
+        self.assertLess(machine.cpu_s(pid) - before, 60)
         self.assertIn(pid, machine.family(pid))
         self.assertGreater(machine.pss_kb(pid), 1000)
 
@@ -158,16 +162,15 @@ class Machine(unittest.TestCase):
         if child == 0:
             if os.fork() == 0:
                 os.write(write_end, b"x")
-                os.read(0, 0)
-            os.pause() if hasattr(os, "pause") else __import__("signal").pause()
+            signal.pause()
         os.read(read_end, 1)
-        try:
-            pids = machine.family(child)
-            self.assertEqual(len(pids), 2)
-        finally:
-            for pid in reversed(pids):
-                os.kill(pid, 9)
-            os.waitpid(child, 0)
+        pids = machine.family(child)
+        for pid in reversed(pids):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(read_end)
+        os.close(write_end)
+        self.assertEqual(len(pids), 2)
 
 
 def a_result():
@@ -229,6 +232,75 @@ class Pages(unittest.TestCase):
         self.assertEqual(results.figure(a_result(), "tenants", "cpu_us", x=1000), 11.0)
         self.assertIsNone(results.figure(a_result(), "redis", "cpu_us"))
         self.assertIsNone(results.figure(a_result(), "soak", "cpu_us"))
+
+
+PARTS = {"cpu_tls_us": 50.0, "cpu_memory_us": 36.0, "cpu_redis_us": 46.0, "redis_us": 20.0, "scripts": 1.0, "event_us": 4.0,
+         "request_kb": 8.0, "caller_kb": 16.0, "base_mb": 20.0}
+
+
+class Sizing(unittest.TestCase):
+    place = sizing.Installation(workers=2, busy=0.5, memory_mb=1044.0, answer_s=10.0, streamed=0.5, events=20.0, callers=0,
+                                endpoints=1, redis_busy=0.5)
+
+    def test_a_request_costs_its_own_its_claim_and_its_events(self):
+        self.assertEqual(sizing.request_us(PARTS, self.place), 50 + 10 + 0.5 * 20 * 4)
+
+    def test_redis_that_measured_as_nothing_gives_nothing_back(self):
+        self.assertEqual(sizing.request_us({**PARTS, "cpu_redis_us": 30.0}, self.place), 90)
+
+    def test_each_bound(self):
+        rates = sizing.bounds(PARTS, self.place, 10)
+        self.assertEqual(rates["CPU"], 2 * 0.5 * 1e6 / 100)
+        self.assertEqual(rates["memory"], 1024 * 1024 / 8 / 10)
+        self.assertEqual(rates["requests in flight"], 2 * 12288 / 0.5 / 10)
+        self.assertEqual(rates["connections to providers"], 2 * 4096 / 10)
+        self.assertEqual(rates["Redis's CPU"], 0.5 * 1e6 / 20 / 10)
+
+    def test_without_streams_their_bound_is_none(self):
+        place = sizing.dataclasses.replace(self.place, streamed=0.0)
+        self.assertEqual(sizing.in_flight_bounds(PARTS, place)["requests in flight"], 2 * 32768)
+
+    def test_ports_bound_many_workers(self):
+        place = sizing.dataclasses.replace(self.place, workers=64, endpoints=2)
+        self.assertEqual(sizing.in_flight_bounds(PARTS, place)["connections to providers"], 2 * 28232)
+
+    def test_idle_callers_take_memory(self):
+        place = sizing.dataclasses.replace(self.place, callers=1024)
+        self.assertEqual(sizing.in_flight_bounds(PARTS, place)["memory"], (1024 * 1024 - 1024 * 16) / 8)
+
+    def test_the_first_bottleneck_moves_to_redis(self):
+        found = [sizing.use_of(PARTS, self.place, count) for count in (1, 10, 100)]
+        self.assertEqual([one["first bottleneck"] for one in found],
+                         ["connections to providers", "connections to providers", "Redis's CPU"])
+        self.assertEqual(found[0]["requests a second, each"], 819.2)
+        self.assertAlmostEqual(found[2]["CPU of Redis, %"], 50)
+        self.assertAlmostEqual(found[2]["all"], 25000)
+
+    def test_what_is_missing_is_named(self):
+        with self.assertRaisesRegex(sizing.Missing, "idle, redis, streams, tls-both-64, waiting; bench/run --scenario idle"):
+            sizing.page(a_result(), self.place, [1])
+
+    def test_a_page_without_its_marks_is_left_alone(self):
+        with tempfile.NamedTemporaryFile("w+") as file:
+            file.write("text")
+            file.flush()
+            with self.assertRaises(sizing.Missing):
+                sizing.put(file.name, "new")
+            with open(file.name, encoding="utf-8") as again:
+                self.assertEqual(again.read(), "text")
+
+    def test_the_page_is_replaced_between_its_marks(self):
+        with tempfile.NamedTemporaryFile("w+") as file:
+            file.write(f"before\n{sizing.FIRST}\nold\n{sizing.LAST}\nbehind\n")
+            file.flush()
+            sizing.put(file.name, f"{sizing.FIRST}\nnew \\1\n{sizing.LAST}")
+            with open(file.name, encoding="utf-8") as again:
+                self.assertEqual(again.read(), f"before\n{sizing.FIRST}\nnew \\1\n{sizing.LAST}\nbehind\n")
+
+    def test_every_part_is_a_figure_of_a_scenario(self):
+        for scenario_name, server, metric, _ in sizing.PARTS.values():
+            self.assertIn(server, scenarios.BY_NAME[scenario_name].servers)
+            self.assertIn(metric, scenario.UNITS)
 
 
 class Scenarios(unittest.TestCase):
