@@ -188,11 +188,14 @@ void walk_print_adjustments(adjust_set set, const char *quote, const char *betwe
 /* The head as it would be sent, with the secret's place shown. */
 static struct slice public_head(struct walk *walk, const struct provider *provider)
 {
-	return provider_head(provider, &provider->endpoints[walk->flow.endpoint],
-			     provider->key_count == 0 ? (struct slice){ NULL, 0 }
-						      : SLICE("(secret)"),
-			     walk->config->model_versions[walk->flow.route.model],
-			     walk->flow.encoded.body.total, &walk->arena);
+	const struct provider_call call = {
+		.key = provider->key_count == 0 ? (struct slice){ NULL, 0 } : SLICE("(secret)"),
+		.version = walk->config->model_versions[walk->flow.route.model],
+		.body_bytes = walk->flow.encoded.body.total,
+	};
+
+	return provider_head(provider, &provider->endpoints[walk->flow.endpoint], &call,
+			     &walk->arena);
 }
 
 /* One header line of `head`, which advances; absent at the empty line. */

@@ -3,6 +3,7 @@
 
 #include "codec/base/must.h"
 #include "gateway/flow_steps.h"
+#include "gateway/trace_context.h"
 
 /* The steps that decide; the others are the runner's own. */
 static flow_step_fn *const flow_steps[] = {
@@ -27,18 +28,6 @@ const char *flow_step_name(enum flow_step step)
 	return names[step];
 }
 
-/* Only what is certainly a W3C trace context goes into a log line. */
-static bool plausible_traceparent(struct slice s)
-{
-	if (s.len != TRACEPARENT_LEN)
-		return false;
-	for (size_t i = 0; i < s.len; i++)
-		if (s.at[i] != '-' && !(s.at[i] >= '0' && s.at[i] <= '9') &&
-		    !(s.at[i] >= 'a' && s.at[i] <= 'f'))
-			return false;
-	return true;
-}
-
 void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *arena,
 	       const uint8_t random[FLOW_CHANCE_BYTES], nsec_t now, uint64_t wall_ns)
 {
@@ -54,8 +43,7 @@ void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *
 		flow->request_id[i] = "0123456789abcdef"[random[i / 2] >> (i % 2 * 4) & 15];
 	(void)memcpy(flow->chance, random + REQUEST_ID_HEX / 2, sizeof(flow->chance));
 	(void)memcpy(&flow->seed, random, sizeof(flow->seed));
-	if (plausible_traceparent(in->headers[HTTP_TRACEPARENT]))
-		(void)memcpy(flow->traceparent, in->headers[HTTP_TRACEPARENT].at, TRACEPARENT_LEN);
+	trace_context_read(in->headers[HTTP_TRACEPARENT], flow->traceparent);
 }
 
 void flow_refuse_busy(struct flow *flow)

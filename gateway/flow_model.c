@@ -3,6 +3,7 @@
 #include "gateway/flow_steps.h"
 
 #include "gateway/provider_head.h"
+#include "gateway/trace_context.h"
 #include "tenants/policy.h"
 
 enum { IMAGE_TOKENS = 1600, BYTES_PER_TOKEN = 4 };
@@ -150,6 +151,22 @@ static struct slice chosen_key(const struct provider *provider, uint32_t key)
 	return key == UINT32_MAX ? slice_of(NULL, 0) : provider->keys[key];
 }
 
+static struct slice head_of(const struct flow *flow, const struct config *config,
+			    const struct provider *provider)
+{
+	char traceparent[TRACEPARENT_LEN + 1];
+	const struct provider_call call = {
+		.key = chosen_key(provider, flow->choice.key),
+		.version = config->model_versions[flow->route.model],
+		.traceparent =
+			slice_of(traceparent, flow->traceparent[0] == '\0' ? 0 : TRACEPARENT_LEN),
+		.body_bytes = flow->encoded.body.total,
+	};
+
+	trace_context_continue(flow->traceparent, flow->request_id, traceparent);
+	return provider_head(provider, &provider->endpoints[flow->endpoint], &call, flow->arena);
+}
+
 enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 {
 	const struct config *config = env->config;
@@ -179,10 +196,7 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 		err = flow_schema_begin(flow, env->json, &fault);
 	if (err == ERR_OK) {
 		flow->adjustments = flow->asked_adjustments | flow->encoded.adjustments;
-		flow->head = provider_head(provider, &provider->endpoints[flow->endpoint],
-					   chosen_key(provider, flow->choice.key),
-					   config->model_versions[flow->route.model],
-					   flow->encoded.body.total, flow->arena);
+		flow->head = head_of(flow, config, provider);
 		if (!slice_absent(flow->head) && join(flow))
 			return FLOW_NEXT;
 		err = ERR_BUSY;

@@ -2,7 +2,7 @@
 
 #include "codec/base/must.h"
 
-enum { HEAD_PARTS = 17 };
+enum { HEAD_PARTS = 20 };
 
 struct head_parts {
 	struct slice parts[HEAD_PARTS];
@@ -37,8 +37,7 @@ static struct slice decimal(size_t value, char room[24])
 }
 
 struct slice provider_head(const struct provider *provider, const struct endpoint *endpoint,
-			   struct slice key, struct slice version, size_t body_bytes,
-			   struct arena *into)
+			   const struct provider_call *call, struct arena *into)
 {
 	const struct dialect *dialect = dialect_get(provider->dialect);
 	struct head_parts head = { .count = 0 };
@@ -52,12 +51,14 @@ struct slice provider_head(const struct provider *provider, const struct endpoin
 	add(&head, endpoint->authority);
 	add(&head, SLICE("\r\n"));
 	if (dialect->version_header != NULL)
-		add_header(&head, dialect->version_header, version);
-	if (!slice_absent(key))
-		add_header(&head, provider->key_header, key);
+		add_header(&head, dialect->version_header, call->version);
+	if (!slice_absent(call->key))
+		add_header(&head, provider->key_header, call->key);
+	if (call->traceparent.len != 0)
+		add_header(&head, "traceparent: ", call->traceparent);
 	add(&head, SLICE("content-type: application/json\r\naccept: application/json\r\n"
 			 "content-length: "));
-	add(&head, decimal(body_bytes, digits));
+	add(&head, decimal(call->body_bytes, digits));
 	add(&head, SLICE("\r\n\r\n"));
 
 	char *bytes = arena_take(into, head.bytes);

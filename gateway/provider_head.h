@@ -4,12 +4,19 @@
 
 #include "gateway/config.h"
 
-/* The head in `into`, ending in the empty line; absent when memory is exhausted. `key` absent: no
- * credentials are sent. Which header carries the version is in
- * the dialect's row, and that of the key unless the provider says otherwise (contract/providers.md 2, 3,
- * 5). */
+/* What differs from call to call. */
+struct provider_call {
+	struct slice key;         /* absent: no credentials are sent */
+	struct slice version;     /* of dialects that send one */
+	struct slice traceparent; /* absent or empty: no such header */
+	size_t body_bytes;
+};
+
+/* The head in `into`, ending in the empty line; absent when memory is exhausted. Which header carries the
+ * version is in the dialect's row, and that of the key unless the provider says otherwise
+ * (contract/providers.md 2, 3, 5). */
 MUST_USE struct slice provider_head(const struct provider *provider,
-				    const struct endpoint *endpoint, struct slice key,
-				    struct slice version, size_t body_bytes, struct arena *into);
+				    const struct endpoint *endpoint,
+				    const struct provider_call *call, struct arena *into);
 
 #endif
