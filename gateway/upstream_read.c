@@ -7,6 +7,8 @@
 enum {
 	/* Of an answer in pieces the kernel keeps about so much, and so much comes in one turn. */
 	UNREAD_MAX = 64 << 10,
+	/* What is read at once of a stream that has no more to say: less than a buffer begins with. */
+	INPUT_COMMON = 4 << 10,
 	/* So much of a rest is dropped for the sake of the connection. */
 	DRAIN_BYTES_MAX = 64 << 10,
 };
@@ -153,7 +155,17 @@ static void ask_how(struct upstream_conn *conn, const char *bytes)
 	}
 }
 
-static void hand_over(struct upstream_conn *conn, const char *bytes)
+/* An empty buffer goes back to where all connections take theirs: the next one reads into memory that is
+ * warm, and a stream that is silent holds none. Larger ones are not kept there. */
+static void consume(struct upstream_conn *conn, size_t used, size_t len)
+{
+	if (used == len && len <= INPUT_COMMON)
+		net_buffer_free(net_take_input(conn->net));
+	else
+		net_consume(conn->net, used);
+}
+
+static void hand_over(struct upstream_conn *conn, const char *bytes, size_t len)
 {
 	struct upstream_call *call = conn->call;
 	struct slice piece;
@@ -162,7 +174,7 @@ static void hand_over(struct upstream_conn *conn, const char *bytes)
 	if (piece.len != 0)
 		call->piece(call, piece);
 	must(conn->call == call);
-	net_consume(conn->net, used);
+	consume(conn, used, len);
 }
 
 /* No more pieces are wanted. A rest that can be told from what follows it may save the connection. */
@@ -244,7 +256,7 @@ bool upstream_read(struct upstream_conn *conn)
 	conn->heard = true;
 	enum upstream_http_verdict verdict = read_on(conn, bytes, len);
 	if (call->in_pieces)
-		hand_over(conn, bytes);
+		hand_over(conn, bytes, len);
 	if (call->wish != UPSTREAM_WANTED) {
 		had_enough(conn, verdict == UPSTREAM_HTTP_DONE);
 		return true;
