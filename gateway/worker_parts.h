@@ -68,7 +68,8 @@ struct request {
 	struct net_timer wait;      /* before another attempt */
 	bool early;                 /* one of waiting_early */
 	struct {
-		struct net_timer timer; /* of the next notification */
+		struct net_timer timer; /* of the next notification, */
+		struct net_task soon;   /* or it is due in this turn */
 		bool unsent;            /* the last one has not left */
 		bool late;              /* and the next was due: the provider is held up */
 	} told;

@@ -1,8 +1,8 @@
 /* worker_stream.c - a request's streams: the provider's, as it comes, and the caller's progress.
  *
- * The two are coupled by time alone: pieces of the provider's change what is to be told, and a timer
- * tells it. While a notification has not left, the next one waits; if it becomes due meanwhile, the
- * caller does not keep up, and nothing more is read for it. */
+ * The two are coupled by time alone: pieces of the provider's change what is to be told, and it is told
+ * at the end of the turn in which it is due, or by a timer. While a notification has not left, the next
+ * one waits; if it becomes due meanwhile, the caller does not keep up, and nothing more is read for it. */
 #include "gateway/worker_parts.h"
 
 #include "codec/base/must.h"
@@ -16,12 +16,17 @@ static struct request *of_call(struct upstream_call *call)
 
 /* ---- to the caller ---- */
 
-/* The timer is set again only when it would fire too late. */
+/* The timer is set again only when it would fire too late, and left alone by what is due already: a move
+ * within many timers costs more than all else that is done for an event. */
 static void arm(struct request *r)
 {
-	nsec_t due = flow_progress_due(&r->flow.progress);
+	const nsec_t due = flow_progress_due(&r->flow.progress);
 
-	if (due < r->told.timer.due)
+	if (due >= r->told.timer.due || r->told.soon.prev != NULL)
+		return;
+	if (due <= net_now(r->worker->loop))
+		net_soon(r->worker->loop, &r->told.soon);
+	else
 		net_timer_set(r->worker->loop, &r->told.timer, due);
 }
 
@@ -39,14 +44,12 @@ static void tell(struct request *r, nsec_t now)
 		http_more(r->exchange, event);
 }
 
-static void on_due(struct net_timer *timer)
+static void tell_if_due(struct request *r)
 {
-	struct request *r = CONTAINER_OF(timer, struct request, told.timer);
 	nsec_t now = net_now(r->worker->loop);
 
 	must_obj(r, REQUEST_MAGIC);
 	must(!r->answered);
-	timer->due = NSEC_NEVER;
 	if (flow_progress_due(&r->flow.progress) > now) {
 		arm(r);
 	} else if (r->told.unsent) {
@@ -56,6 +59,24 @@ static void on_due(struct net_timer *timer)
 		tell(r, now);
 		arm(r);
 	}
+}
+
+static void on_due(struct net_timer *timer)
+{
+	timer->due = NSEC_NEVER;
+	tell_if_due(CONTAINER_OF(timer, struct request, told.timer));
+}
+
+/* What the provider brought may have ended its call: then the next turn has the answer, or is told that
+ * there is none yet. */
+static void on_soon(struct net_task *task)
+{
+	struct request *r = CONTAINER_OF(task, struct request, told.soon);
+
+	if (r->flow.call.done_at != 0)
+		net_timer_set(r->worker->loop, &r->told.timer, net_now(r->worker->loop));
+	else
+		tell_if_due(r);
 }
 
 static void end(struct request *r)
@@ -128,12 +149,14 @@ void worker_stream_begin(struct request *r)
 void worker_stream_init(struct request *r)
 {
 	r->told.timer = (struct net_timer){ .due = NSEC_NEVER, .fire = on_due };
+	r->told.soon = (struct net_task){ .run = on_soon };
 	r->told.unsent = r->told.late = false;
 }
 
 void worker_stream_fini(struct request *r)
 {
 	net_timer_stop(r->worker->loop, &r->told.timer);
+	net_task_cancel(&r->told.soon);
 	if (r->flow.stream != NULL)
 		slab_give(&r->worker->streams, r->flow.stream);
 	r->flow.stream = NULL;
