@@ -62,8 +62,9 @@ class Scenario:
         """Once, before the rounds: what is made at first use is made."""
 
     def run(self, effort, missing, progress):
-        """`missing`: servers that this machine has not. {"points": [...]}; raises Void."""
-        return {"about": self.about, "x": self.x_name,
+        """`missing`: servers that this machine has not. What results.py keeps; raises Void."""
+        options = {name: value for name, value in self.options.items() if name not in ("bed", "sweep")}
+        return {"about": self.about, "x": self.x_name, "options": options,
                 "points": [self.run_point(point, effort, missing, progress) for point in self.points(effort)]}
 
     def beds(self, point, effort):

@@ -319,6 +319,8 @@ class Bed:
 
     def server(self, name):
         """The running one of that kind; answers."""
+        if self.front not in KINDS[name].fronts:
+            raise ValueError(f"{name} cannot be asked by {self.front}")
         if name not in self.servers:
             self.servers[name] = KINDS[name](self)
         return self.servers[name]

@@ -5,7 +5,9 @@ from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, TOP, BOTTOM = 70, 150, 44, 56
-COLOURS = ("#1b6ca8", "#d1495b", "#3a9d5d", "#8f5ea2", "#e08e2b", "#5c6670", "#2aa6a6")
+KNOWN = {"sluice": "#1b6ca8", "sluice-redis": "#6fb1e0", "nginx": "#d1495b", "haproxy": "#3a9d5d", "h2o": "#8f5ea2",
+         "portkey": "#e08e2b", "sdk": "#b8a11e", "direct": "#5c6670"}  # the same in every chart
+COLOURS = ("#2aa6a6", "#7a4b2b", "#d685b4", "#444444")
 FONT = 'font-family="sans-serif" font-size="12"'
 
 
@@ -57,7 +59,7 @@ class Chart:
         self.text(middle, HEIGHT - 12, x_name, "middle")
         self.body.append(f'<text transform="translate(16 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" {FONT} '
                          f'text-anchor="middle">{escape(y_name)}</text>')
-        self.names = []
+        self.names = {}
 
     def text(self, x, y, words, anchor="start"):
         self.body.append(f'<text x="{x:.1f}" y="{y:.1f}" {FONT} text-anchor="{anchor}">{escape(str(words))}</text>')
@@ -80,14 +82,14 @@ class Chart:
         return axis
 
     def colour(self, name):
-        """The same for the same name; in the legend from its first use."""
-        if name not in self.names:
-            self.names.append(name)
+        """In the legend from its first use."""
+        colour = self.names.get(name)
+        if colour is None:
+            colour = self.names[name] = KNOWN.get(name, COLOURS[len(self.names) % len(COLOURS)])
             y = TOP + 18 * len(self.names)
-            self.body.append(f'<rect x="{WIDTH - RIGHT + 14}" y="{y - 10}" width="12" height="12" '
-                             f'fill="{COLOURS[(len(self.names) - 1) % len(COLOURS)]}"/>')
+            self.body.append(f'<rect x="{WIDTH - RIGHT + 14}" y="{y - 10}" width="12" height="12" fill="{colour}"/>')
             self.text(WIDTH - RIGHT + 32, y, name)
-        return COLOURS[self.names.index(name) % len(COLOURS)]
+        return colour
 
     def done(self):
         return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
