@@ -135,7 +135,7 @@ class Many(harness.Case):
 
     def pss_kb(self, gateway):
         with open(f"/proc/{gateway.server_pid()}/smaps_rollup", encoding="ascii") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+            return next(int(line.split()[1]) for line in file if line.startswith("Pss_Anon:"))
 
     def test_a_thousand_reloads_under_load_cost_no_request_and_no_memory(self):
         sim = self.sim()
