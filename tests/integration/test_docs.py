@@ -162,7 +162,7 @@ class Commands(harness.Case):
         """A gateway that has seen a little of everything, and what the commands know it by."""
         sim = self.sim()
         settings = harness.config(sim)
-        settings["store"] = {"kind": "redis", "url": self.redis.url}
+        settings["store"] = {"kind": "redis", "url": self.redis.url, "deadline": "5s"}
         settings["retries"] = {"attempts": 1}
         settings["providers"]["failing"] = harness.provider(sim, "openai")
         settings["models"] += [harness.model("sim-error-529", "failing"), harness.model("claude-sonnet", "anthropic")]
