@@ -13,6 +13,7 @@ struct explained {
 	struct route_query query;
 	struct model_preferences prefer; /* of a log line */
 	struct slice hint;               /* likewise */
+	struct bitset held;              /* likewise: the model where its tool loop was before */
 	struct route route;
 	const struct route_candidate *trace;
 	bool has_policy; /* there is a request, so its rules can be asked */
@@ -227,6 +228,7 @@ static void json_log(const struct explained *e)
 	put_text(e, "endpoint", logged->endpoint);
 	put_text(e, "error", logged->error);
 	put_text(e, "seed", logged->seed);
+	put_text(e, "held", logged->held);
 	(void)printf(",\"attempts\":%u,\"attempt_classes\":", logged->attempts);
 	if (slice_absent(logged->classes))
 		(void)fputs("null", stdout);
@@ -342,7 +344,8 @@ static void text_winner(const struct explained *e)
 			     err_info(e->route.err)->text);
 		return;
 	}
-	(void)printf("\nwinner: %.*s\n", (int)winner(e).len, winner(e).at);
+	(void)printf("\nwinner: %.*s%s\n", (int)winner(e).len, winner(e).at,
+		     e->route.held ? ", held for its tool loop" : "");
 	(void)printf("endpoints of %.*s:\n", (int)provider->name.len, provider->name.at);
 	for (uint32_t i = 0; i < provider->endpoint_count; i++) {
 		const struct endpoint *endpoint = &provider->endpoints[i];
@@ -387,6 +390,10 @@ static void text_log(const struct explained *e)
 		(void)printf("  %.*s of %.*s at %.*s\n", (int)logged->model.len, logged->model.at,
 			     (int)logged->provider.len, logged->provider.at,
 			     (int)logged->endpoint.len, logged->endpoint.at);
+	if (!slice_absent(logged->held))
+		(void)printf(
+			"  held: the %.*s where the last round of its tool loop was answered\n",
+			(int)logged->held.len, logged->held.at);
 	text_comparison(e);
 	for (uint32_t i = 0; i < logged->route.drawn_count; i++) {
 		const struct slice url = logged_endpoint(e, logged->route.drawn[i].endpoint);
@@ -446,6 +453,18 @@ static void read_asked(struct walk *walk)
 
 /* ---- a line of the log ---- */
 
+/* What its loop knew was decisive, and is not known here but by the model that it led to. */
+static const struct bitset *held_again(struct explained *e)
+{
+	const struct logged *logged = &e->walk->logged;
+	const int32_t model = catalog_find(&e->walk->config->catalog, logged->model);
+
+	if (slice_absent(logged->held) || model < 0)
+		return NULL;
+	bitset_add(&e->held, (size_t)model);
+	return &e->held;
+}
+
 /* Hints before the one that matched did not, so they may be missing. */
 static void ask_again(struct explained *e)
 {
@@ -469,6 +488,7 @@ static void ask_again(struct explained *e)
 		.audio = route->audio,
 		.input_tokens = route->input_tokens,
 		.max_tokens = route->max_tokens,
+		.held = held_again(e),
 	};
 }
 

@@ -68,6 +68,7 @@ static const struct member drawn_members[] = {
 static const struct member route_members[] = {
 	{ "config", MEMBER_TEXT, offsetof(struct logged, config) },
 	{ "seed", MEMBER_TEXT, offsetof(struct logged, seed) },
+	{ "held", MEMBER_TEXT, offsetof(struct logged, held) },
 	{ "hint", MEMBER_RAW, offsetof(struct logged, route.hint) },
 	{ "alias", MEMBER_INDEX, offsetof(struct logged, route.alias) },
 	{ "input", MEMBER_SIZE, offsetof(struct logged, route.input_tokens) },

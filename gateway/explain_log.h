@@ -15,6 +15,7 @@ struct logged {
 	struct slice classes; /* how each attempt ended: the JSON of "attempt_classes" */
 	struct slice config;  /* digest */
 	struct slice seed;
+	struct slice held;      /* log_held_name */
 	struct log_route route; /* without digest and seed */
 };
 

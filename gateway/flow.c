@@ -232,6 +232,9 @@ static struct log_route report_route(const struct flow *flow)
 		.max_tokens = route->max_tokens,
 		.image = route->image,
 		.audio = route->audio,
+		.held = flow->choice.held ? LOG_HELD_ENDPOINT
+			: route->held     ? LOG_HELD_MODEL
+					  : LOG_HELD_NOTHING,
 		.cost = prefer->cost,
 		.speed = prefer->speed,
 		.intelligence = prefer->intelligence,

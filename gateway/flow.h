@@ -115,6 +115,7 @@ struct flow_asked {
 	char config_digest[17];
 	struct pool_drawn drawn[POOL_DRAWN_MAX];
 	uint32_t drawn_count;
+	bool held;
 };
 
 struct flow {
@@ -162,6 +163,7 @@ struct flow {
 	uint64_t input_estimate;
 	const struct dialect *dialect;
 	uint32_t provider, endpoint;
+	struct health_place place;   /* of the last attempt, where calls may come of it */
 	struct health_choice choice; /* ended when the attempt is over, whatever becomes of it */
 	struct slice model_id, provider_name, endpoint_url; /* copies */
 	struct slice hint;                                  /* raw; the one that matched */

@@ -161,6 +161,8 @@ enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
 	flow->preparing = false;
 	note_request(flow, env);
 	note_tried(flow);
+	if (flow->request.tool_count != 0)
+		flow->place = health_place_of(&flow->choice);
 	health_began(&flow->choice, env->now);
 	flow->call.request = flow->send;
 	flow->call.request_count = flow->send_count;

@@ -86,8 +86,18 @@ void flow_loop_take(struct flow *flow)
 	/* a history may have been shortened */
 	if (loop->rounds >= flow->request.tool_rounds)
 		flow->request.tool_rounds = loop->rounds + 1;
-	/* One loop draws the same endpoints and keys each time: prompts are cached there. */
-	(void)memcpy(&flow->seed, loop->id.at, sizeof(flow->seed));
+	_Static_assert(sizeof(flow->place) == sizeof(loop->place.at), "every place fits");
+	(void)memcpy(&flow->state->loop.held, loop->place.at, sizeof(loop->place.at));
+}
+
+/* Prompts are cached there, and thoughts are of that model. */
+const struct bitset *flow_loop_held(const struct flow *flow, const struct flow_env *env,
+				    struct bitset *into)
+{
+	const struct flow_state *state = flow->state;
+
+	return state != NULL && health_models_at(env->health, &state->loop.held, into) ? into
+										       : NULL;
 }
 
 enum err flow_loop_check(const struct flow *flow)
@@ -183,6 +193,7 @@ static bool issue_calls(struct flow *flow, uint32_t calls, struct state_note *no
 	}
 	note->calls = keys;
 	note->call_count = keys == NULL ? 0 : most;
+	(void)memcpy(note->place.at, &flow->place, sizeof(note->place.at));
 	return keys != NULL;
 }
 

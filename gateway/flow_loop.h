@@ -2,12 +2,15 @@
 #ifndef GATEWAY_FLOW_LOOP_H
 #define GATEWAY_FLOW_LOOP_H
 
+#include "gateway/health.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 struct flow_loop {
 	uint32_t
 		unknown; /* calls of the last round that were not issued here, as far as that is known */
+	struct health_place held; /* where the last round was answered; zero: not known */
 	bool unbound; /* the provider did not take the blocks that it was given: none are given now */
 };
 

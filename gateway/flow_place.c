@@ -46,6 +46,7 @@ void flow_keep_asked(struct flow *flow)
 		.hint = flow->hint,
 		.route = flow->route,
 		.drawn_count = flow->choice.drawn_count,
+		.held = flow->choice.held,
 	};
 	(void)memcpy(flow->asked->config_digest, flow->config_digest, sizeof(flow->config_digest));
 	(void)memcpy(flow->asked->drawn, flow->choice.drawn, sizeof(flow->choice.drawn));
@@ -58,6 +59,7 @@ static void tell_route(struct flow *flow, const struct flow_asked *asked)
 	(void)memcpy(flow->config_digest, asked->config_digest, sizeof(flow->config_digest));
 	(void)memcpy(flow->choice.drawn, asked->drawn, sizeof(flow->choice.drawn));
 	flow->choice.drawn_count = asked->drawn_count;
+	flow->choice.held = asked->held;
 }
 
 void flow_tell_asked(struct flow *flow)
@@ -135,6 +137,8 @@ static struct health_tried tried_at(const struct flow *flow, const struct provid
 {
 	struct health_tried at = { 0 };
 
+	if (flow->state != NULL)
+		at.held = flow->state->loop.held;
 	for (uint32_t i = 0; i < flow->attempts; i++) {
 		const struct flow_tried *tried = &flow->tried[i];
 		if (!slice_eq(tried->provider, provider->name))
@@ -259,9 +263,11 @@ static enum err find_candidate(struct flow *flow, const struct flow_env *env,
 {
 	struct route_query query = flow_route_query(flow, flow->plan);
 	enum err why = ERR_OK;
+	struct bitset held;
 
 	query.tried = late == NULL ? NULL : tried;
 	query.late = late;
+	query.held = late == NULL ? flow_loop_held(flow, env, &held) : NULL;
 	query.down = health_down(env->health, env->now);
 	query.speeds = health_speeds(env->health);
 	query.memory = health_hints(env->health);

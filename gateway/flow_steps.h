@@ -60,6 +60,9 @@ void flow_remembered(struct flow *flow);
 MUST_USE bool flow_loop_ask(struct flow *flow, struct state_recall *recall);
 /* It was answered: rounds, and where the loop went before. */
 void flow_loop_take(struct flow *flow);
+/* The models where it was answered, in *into; NULL: no matter where. */
+const struct bitset *flow_loop_held(const struct flow *flow, const struct flow_env *env,
+				    struct bitset *into);
 /* What the plan says of the loop: ERR_OK, ERR_LOOP_TOKENS, ERR_UNKNOWN_CALLS. */
 enum err flow_loop_check(const struct flow *flow);
 /* What goes back to the provider (replay.h). */

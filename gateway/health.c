@@ -297,12 +297,27 @@ void health_view_free(struct health_view *view)
 
 /* ---- what routing asks ----------------------------------------------------------------------- */
 
-uint64_t health_model_tag(const struct model_state *model)
+uint64_t health_tag(const struct health_entry *entry)
 {
 	uint64_t tag; /* ids are digests: any bytes of them will do */
 
-	(void)memcpy(&tag, model->entry.id, sizeof(tag));
+	(void)memcpy(&tag, entry->id, sizeof(tag));
 	return tag | 1;
+}
+
+bool health_models_at(const struct health_view *view, const struct health_place *place,
+		      struct bitset *out)
+{
+	bool any = false;
+
+	*out = (struct bitset){ 0 };
+	for (uint32_t m = 0; place->model != 0 && m < view->model_count; m++) {
+		if (health_tag(&view->models[m]->entry) != place->model)
+			continue;
+		bitset_add(out, m);
+		any = true;
+	}
+	return any;
 }
 
 enum err health_key_for(const struct health_keys *keys, uint64_t model, uint32_t tried, nsec_t now,
@@ -331,7 +346,7 @@ static bool model_up(const struct health_view *view, uint32_t model, nsec_t now)
 {
 	const struct health_provider *provider =
 		&view->providers[view->catalog->models[model].provider];
-	const uint64_t tag = health_model_tag(view->models[model]);
+	const uint64_t tag = health_tag(&view->models[model]->entry);
 	uint32_t picked;
 	nsec_t wait;
 

@@ -48,10 +48,17 @@ const struct model_speed *health_speeds(const struct health_view *view);
 
 /* ---- one attempt ---- */
 
-/* Endpoints and keys that earlier attempts of this request went to, at one provider: a bit each. */
+/* What an attempt goes to, by what that is: the same in every snapshot and process. Zero: nowhere. */
+struct health_place {
+	uint64_t model, endpoint;
+	uint64_t key; /* 0: none */
+};
+
+/* What is known of a request before an attempt at one provider. */
 struct health_tried {
-	uint64_t endpoints;
-	uint32_t keys;
+	uint64_t endpoints;       /* that its earlier attempts went to: a bit each */
+	uint32_t keys;            /* likewise */
+	struct health_place held; /* where it belongs, for its tool loop is known there */
 };
 
 /* Where an attempt goes. Embedded in the request; zero: none. */
@@ -61,6 +68,7 @@ struct health_choice {
 	struct pool_drawn
 		drawn[POOL_DRAWN_MAX]; /* the endpoints it was chosen between, for the log */
 	uint32_t drawn_count;          /* 0: there was but one */
+	bool held;                     /* the endpoint is the one where it belongs */
 	/* private */
 	struct health *health;
 	struct provider_state *of;
@@ -71,8 +79,9 @@ struct health_choice {
 	bool began;
 };
 
-/* An endpoint and a key for an attempt at `model` (its catalogue index), those in `tried` (NULL: none)
- * only where there is no other. `random`: any 64 bits. The endpoint counts it as in flight from here
+/* An endpoint and a key for an attempt at `model` (its catalogue index): those where it belongs if it was not
+ * there, and nothing speaks against them; those in `tried` (NULL: nothing is known) only where there is no
+ * other. `random`: any 64 bits. The endpoint counts it as in flight from here
  * on, so health_ended is due for every choice. Else the choice is left as it is:
  * ERR_PROVIDER_NO_ATTEMPT: every breaker is open; ERR_BUSY: every endpoint has as many calls and
  * waiting ones as it may; ERR_PROVIDER_RATE: every key cools after a rate limit, ERR_PROVIDER_BILLING:
@@ -80,6 +89,12 @@ struct health_choice {
 MUST_USE enum err health_choose(struct health_view *view, uint32_t model,
 				const struct health_tried *tried, nsec_t now, uint64_t random,
 				struct health_choice *choice, nsec_t *wait);
+
+/* What that is; not after it has ended. */
+struct health_place health_place_of(const struct health_choice *choice);
+/* Models that a place means: of those that the provider calls by one name all. False: there is none. */
+bool health_models_at(const struct health_view *view, const struct health_place *place,
+		      struct bitset *out);
 
 /* The attempt is being sent. Without it health_ended takes nothing from the outcome. */
 void health_began(struct health_choice *choice, nsec_t now);

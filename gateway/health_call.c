@@ -95,18 +95,64 @@ static enum err with_keys(const struct health_provider *provider, uint64_t model
 	return ERR_OK;
 }
 
+/* The key where it belongs, if that is as good as any; KEYS_MAX: there is none. */
+static uint32_t held_key(const struct health_keys *keys, uint64_t model,
+			 const struct health_tried *tried, nsec_t now)
+{
+	for (uint32_t k = 0; tried->held.key != 0 && k < keys->count; k++) {
+		const struct key_state *with = keys->with[k];
+		if (health_tag(&with->entry) == tried->held.key && (tried->keys >> k & 1) == 0 &&
+		    key_is_free(&with->key, key_lane_of(&with->lanes, model), now))
+			return k;
+	}
+	return KEYS_MAX;
+}
+
 /* The endpoint has one. */
-static void choose_key(struct health_provider *provider, uint64_t model, uint32_t tried, nsec_t now,
-		       struct health_choice *choice)
+static void choose_key(struct health_provider *provider, uint64_t model,
+		       const struct health_tried *tried, nsec_t now, struct health_choice *choice)
 {
 	struct health_keys *keys = &provider->keys[choice->endpoint];
 	nsec_t wait;
 
-	must(health_key_for(keys, model, tried, now, &choice->key, &wait) == ERR_OK);
-	if (keys->count == 0)
-		return;
-	keys->turn = (choice->key + 1) % keys->count;
-	choice->with = keys->with[choice->key];
+	choice->key = choice->held ? held_key(keys, model, tried, now) : KEYS_MAX;
+	if (choice->key == KEYS_MAX) {
+		must(health_key_for(keys, model, tried->keys, now, &choice->key, &wait) == ERR_OK);
+		if (keys->count != 0) /* who stays takes nobody's turn */
+			keys->turn = (choice->key + 1) % keys->count;
+	}
+	if (keys->count != 0)
+		choice->with = keys->with[choice->key];
+}
+
+/* The endpoint where it belongs, if it may go there and was not there yet; POOL_MEMBERS_MAX: there is none.
+ * One that its pool has found to be worse than its peers is none, either. */
+static uint32_t held_endpoint(const struct health_provider *provider, uint64_t may,
+			      const struct health_tried *tried, nsec_t now)
+{
+	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
+		const struct endpoint_state *state = provider->endpoints[e];
+		if (health_tag(&state->entry) == tried->held.endpoint &&
+		    (may & ~tried->endpoints & UINT64_C(1) << e) != 0 &&
+		    state->load.ejected_until <= now)
+			return e;
+	}
+	return POOL_MEMBERS_MAX;
+}
+
+static bool hold_endpoint(struct health_provider *provider, uint64_t may,
+			  const struct health_tried *tried, nsec_t now,
+			  struct health_choice *choice)
+{
+	if (tried->held.model == 0 || health_tag(&choice->model->entry) != tried->held.model)
+		return false;
+	const uint32_t e = held_endpoint(provider, may, tried, now);
+	if (e == POOL_MEMBERS_MAX)
+		return false;
+	choice->endpoint = e;
+	choice->at = provider->endpoints[e];
+	choice->held = true;
+	return true;
 }
 
 static void choose_endpoint(struct health_provider *provider, uint64_t may, uint64_t tried,
@@ -152,17 +198,28 @@ enum err health_choose(struct health_view *view, uint32_t model, const struct he
 				      .provider = p };
 	if (tried == NULL)
 		tried = &nowhere;
-	const uint64_t tag = health_model_tag(made.model);
+	const uint64_t tag = health_tag(&made.model->entry);
 	enum err err = admitted(provider, now, random, &may, wait);
 	if (err == ERR_OK && view->health->troubles != 0)
 		err = with_keys(provider, tag, now, &may, wait);
 	if (err != ERR_OK)
 		return err;
-	choose_endpoint(provider, may, tried->endpoints, now, random, &made);
-	choose_key(provider, tag, tried->keys, now, &made);
+	if (!hold_endpoint(provider, may, tried, now, &made))
+		choose_endpoint(provider, may, tried->endpoints, now, random, &made);
+	choose_key(provider, tag, tried, now, &made);
 	hold(&made, now);
 	*choice = made;
 	return ERR_OK;
+}
+
+struct health_place health_place_of(const struct health_choice *choice)
+{
+	must(choice->at != NULL);
+	return (struct health_place){
+		.model = health_tag(&choice->model->entry),
+		.endpoint = health_tag(&choice->at->entry),
+		.key = choice->with == NULL ? 0 : health_tag(&choice->with->entry),
+	};
 }
 
 void health_began(struct health_choice *choice, nsec_t now)
@@ -170,7 +227,7 @@ void health_began(struct health_choice *choice, nsec_t now)
 	must(choice->at != NULL);
 	choice->began = true;
 	if (choice->with != NULL)
-		key_lanes_began(&choice->with->lanes, health_model_tag(choice->model), now);
+		key_lanes_began(&choice->with->lanes, health_tag(&choice->model->entry), now);
 }
 
 void health_note_rates(struct health_choice *choice, const struct provider_headers *headers,
@@ -179,7 +236,7 @@ void health_note_rates(struct health_choice *choice, const struct provider_heade
 	must(choice->at != NULL);
 	if (choice->with != NULL && headers->rates_sent)
 		key_lane_note_rates(
-			key_lane_for(&choice->with->lanes, health_model_tag(choice->model)),
+			key_lane_for(&choice->with->lanes, health_tag(&choice->model->entry)),
 			headers->rates, now, wall_ns);
 }
 
@@ -262,7 +319,7 @@ static void refuse_key(struct health_choice *choice, const struct health_outcome
 	struct key_state *with = choice->with;
 
 	if (outcome->err == ERR_PROVIDER_RATE)
-		key_lane_limited(key_lane_for(&with->lanes, health_model_tag(choice->model)),
+		key_lane_limited(key_lane_for(&with->lanes, health_tag(&choice->model->entry)),
 				 outcome->retry_after_ms, now);
 	else if (outcome->err == ERR_PROVIDER_OPERATOR || outcome->err == ERR_PROVIDER_BILLING)
 		key_refused(&with->key, outcome->err, now);
@@ -276,7 +333,7 @@ static void tell_key(struct health_choice *choice, const struct health_outcome *
 		health_note_rates(choice, outcome->headers, now, outcome->wall_ns);
 	if (outcome->err == ERR_OK) {
 		key_accepted(&with->key);
-		key_lanes_accepted(&with->lanes, health_model_tag(choice->model), now);
+		key_lanes_accepted(&with->lanes, health_tag(&choice->model->entry), now);
 	} else if (outcome->status != 0 && outcome->blame == BLAME_KEY) {
 		refuse_key(choice, outcome, now);
 	}

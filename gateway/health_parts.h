@@ -90,8 +90,8 @@ void health_hold(struct health_entry *entry);
 /* One less; `entry` may be gone afterwards. */
 void health_let_go(struct health *health, struct health_entry *entry);
 
-/* What stands for the model in the lanes of keys; not 0. */
-uint64_t health_model_tag(const struct model_state *model);
+/* What stands for a state where 8 bytes have to do: of its digest; not 0. */
+uint64_t health_tag(const struct health_entry *entry);
 
 /* Whether keys_pick would find one of them for the model, and if not, why and for how long. */
 MUST_USE enum err health_key_for(const struct health_keys *keys, uint64_t model, uint32_t tried,

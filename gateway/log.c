@@ -374,6 +374,18 @@ static char *put_preferences(char *at, const struct log_route *route)
 	return at;
 }
 
+const char *log_held_name(enum log_held held)
+{
+	static const char *const names[] = {
+		[LOG_HELD_NOTHING] = NULL,
+		[LOG_HELD_MODEL] = "model",
+		[LOG_HELD_ENDPOINT] = "endpoint",
+	};
+
+	must((unsigned)held < COUNT_OF(names));
+	return names[held];
+}
+
 static char *put_asked(char *at, const struct log_route *route)
 {
 	at = member_raw(at, "hint", route->hint);
@@ -385,6 +397,8 @@ static char *put_asked(char *at, const struct log_route *route)
 		at = put_lit(at, ",\"image\":true");
 	if (route->audio)
 		at = put_lit(at, ",\"audio\":true");
+	if (route->held != LOG_HELD_NOTHING)
+		at = member_text(at, "held", slice_str(log_held_name(route->held)));
 	return put_preferences(at, route);
 }
 

@@ -31,6 +31,11 @@ struct log_drawn {
 	double cost;
 };
 
+/* What a request kept of the place that answered the last round of its tool loop. */
+enum log_held { LOG_HELD_NOTHING, LOG_HELD_MODEL, LOG_HELD_ENDPOINT /* and the model */ };
+/* As the line says it; NULL: nothing. */
+const char *log_held_name(enum log_held held);
+
 /* Everything that `sluice explain --log` needs to route the request once more: the member "route". */
 struct log_route {
 	const char *config_digest; /* NULL: it was not routed, and the member is left out */
@@ -40,6 +45,7 @@ struct log_route {
 	uint64_t input_tokens;     /* estimate */
 	uint32_t max_tokens;
 	bool image, audio;                               /* the model had to take them */
+	enum log_held held;                              /* where its tool loop was before */
 	double cost, speed, intelligence;                /* priorities; NAN: not stated */
 	struct log_candidate candidates[LOG_CANDIDATES]; /* the first that were scored */
 	uint32_t candidate_count;

@@ -54,6 +54,19 @@ static inline bool state_key_none(const struct state_key *key)
 	return state_key_eq(key, &none);
 }
 
+/* Where a loop's last calls came from, in the words of whoever keeps that (health.h); all zero: not known. */
+enum { STATE_PLACE_BYTES = 24 };
+struct state_place {
+	uint8_t at[STATE_PLACE_BYTES];
+};
+
+static inline bool state_place_none(const struct state_place *place)
+{
+	static const struct state_place none;
+
+	return memcmp(place->at, none.at, sizeof(none.at)) == 0;
+}
+
 enum state_outcome {
 	STATE_DONE,    /* the answer is filled in */
 	STATE_PENDING, /* .done will be called once, unless state->forget comes first */
@@ -72,6 +85,7 @@ struct state_loop {
 	uint32_t rounds; /* the most that any of these calls came after */
 	uint64_t tokens; /* spent in the loop, by all its forks and retries */
 	uint64_t usd;    /* nano-USD, likewise */
+	struct state_place place; /* where calls were issued last */
 };
 
 /* Lives in the request; the store keeps a pointer to it while it is pending. Arrays are the request's, and
@@ -117,6 +131,7 @@ struct state_note {
 	uint32_t rounds;       /* that the calls below come after */
 	const struct state_key *calls; /* issued with this answer */
 	uint32_t call_count;
+	struct state_place place; /* the loop's from now on, if there are calls */
 	struct slice
 		blocks; /* kept under calls[0]; absent: none. Over store.blocks.each: not kept */
 	nsec_t now;

@@ -174,6 +174,7 @@ static void prefer_loop(struct state_memory *memory, const struct state_key *id,
 	if (item != NULL) {
 		loop.tokens = item->tokens;
 		loop.usd = item->usd;
+		loop.place = item->place;
 	}
 	shard_unlock(shard);
 	if (!state_key_none(&best->id) && loop.tokens <= best->tokens)
@@ -181,6 +182,7 @@ static void prefer_loop(struct state_memory *memory, const struct state_key *id,
 	best->id = loop.id;
 	best->tokens = loop.tokens;
 	best->usd = loop.usd;
+	best->place = loop.place;
 }
 
 static void recall_loop(struct state_memory *memory, struct state_recall *recall)
@@ -214,6 +216,8 @@ static void note_loop(struct state_memory *memory, const struct state_note *note
 						   note->now, STATE_LOOP_TTL);
 	item->tokens = plus(item->tokens, note->tokens);
 	item->usd = plus(item->usd, note->usd);
+	if (note->call_count != 0)
+		item->place = note->place;
 	shard_unlock(shard);
 }
 

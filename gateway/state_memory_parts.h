@@ -32,6 +32,7 @@ struct call_item {
 struct loop_item {
 	struct state_item head;
 	uint64_t tokens, usd;
+	struct state_place place;
 };
 
 struct blocks_item {

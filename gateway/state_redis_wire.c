@@ -164,7 +164,7 @@ static void put_call_record(struct redis_buffer *to, const struct state_note *no
 void state_wire_note(struct redis_buffer *to, const struct state_note *note,
 		     const struct config_blocks *blocks, bool by_text)
 {
-	enum { ARGUMENTS = 7 };
+	enum { ARGUMENTS = 8 };
 	const bool texts = state_wire_keeps(note, blocks);
 	const uint32_t keys = (uint32_t)!state_key_none(&note->session) +
 			      (uint32_t)!state_key_none(&note->loop) +
@@ -181,6 +181,9 @@ void state_wire_note(struct redis_buffer *to, const struct state_note *note,
 	redis_put(to, slice_str(revision_name((enum revision)note->revision)));
 	put_call_record(to, note);
 	redis_put(to, texts ? note->blocks : SLICE(""));
+	redis_put(to, note->call_count == 0
+			      ? SLICE("")
+			      : slice_of((const char *)note->place.at, sizeof(note->place.at)));
 }
 
 void state_wire_drop(struct redis_buffer *to, const struct state_key *tenant,
@@ -195,7 +198,16 @@ void state_wire_drop(struct redis_buffer *to, const struct state_key *tenant,
 
 /* ---- answers ---- */
 
-enum { SAYS_REVISION, SAYS_KNOWN, SAYS_ROUNDS, SAYS_LOOP, SAYS_TOKENS, SAYS_USD, SAYS_BLOCKS };
+enum {
+	SAYS_REVISION,
+	SAYS_KNOWN,
+	SAYS_ROUNDS,
+	SAYS_LOOP,
+	SAYS_TOKENS,
+	SAYS_USD,
+	SAYS_PLACE,
+	SAYS_BLOCKS
+};
 
 static bool is_text(const struct redisReply *reply)
 {
@@ -238,6 +250,16 @@ static bool read_amount(const struct redisReply *reply, uint64_t *out)
 	return is_text(reply) && slice_to_u64(text_of(reply), out);
 }
 
+/* Empty: it is not known. */
+static bool read_place(const struct redisReply *reply, struct state_place *out)
+{
+	if (!is_text(reply) || (reply->len != 0 && (size_t)reply->len != sizeof(out->at)))
+		return false;
+	if (reply->len != 0)
+		(void)memcpy(out->at, reply->str, sizeof(out->at));
+	return true;
+}
+
 static bool read_loop(struct redisReply *const *says, struct state_loop *out)
 {
 	struct state_loop loop = { .known = 0 };
@@ -245,7 +267,7 @@ static bool read_loop(struct redisReply *const *says, struct state_loop *out)
 	if (!read_count(says[SAYS_KNOWN], &loop.known) ||
 	    !read_count(says[SAYS_ROUNDS], &loop.rounds) || !is_text(says[SAYS_LOOP]) ||
 	    !read_amount(says[SAYS_TOKENS], &loop.tokens) ||
-	    !read_amount(says[SAYS_USD], &loop.usd))
+	    !read_amount(says[SAYS_USD], &loop.usd) || !read_place(says[SAYS_PLACE], &loop.place))
 		return false;
 	if (says[SAYS_LOOP]->len != 0 && !read_key(says[SAYS_LOOP], &loop.id))
 		return false;

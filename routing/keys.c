@@ -179,6 +179,11 @@ static uint32_t rank(const struct key *key, const struct key_lane *lane, bool tr
 	return key->again > now ? 0 : tried ? 1 : 2;
 }
 
+bool key_is_free(const struct key *key, const struct key_lane *lane, nsec_t now)
+{
+	return key_cools(key, now) == 0 && key_lane_cools(lane, now) == 0 && !scarce(lane, now);
+}
+
 enum err keys_pick(struct key *const *keys, const struct key_lane *const *lanes, uint32_t count,
 		   uint32_t tried, uint32_t turn, nsec_t now, uint32_t *picked, nsec_t *wait)
 {

@@ -58,6 +58,9 @@ MUST_USE enum err keys_pick(struct key *const *keys, const struct key_lane *cons
 			    uint32_t count, uint32_t tried, uint32_t turn, nsec_t now,
 			    uint32_t *picked, nsec_t *wait);
 
+/* Whether nothing speaks against it: it does not cool, and its limits have room. */
+bool key_is_free(const struct key *key, const struct key_lane *lane, nsec_t now);
+
 /* Whether keys_pick would find one; true where there are no keys. */
 bool keys_any(struct key *const *keys, const struct key_lane *const *lanes, uint32_t count,
 	      nsec_t now);

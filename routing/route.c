@@ -353,6 +353,8 @@ struct route route_pick(const struct catalog *catalog, const struct route_query 
 		trace_fill(catalog, query, route.hint >= 0 ? &left : NULL, trace);
 	if (route.err != ERR_OK)
 		return route;
+	if (query->held != NULL)
+		route.held = narrow(&left, query->held);
 	if (query->late != NULL)
 		spare_late(query->late, &left);
 	pick_winner(catalog, query, &left, &w, &route);

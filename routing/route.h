@@ -7,7 +7,8 @@
  * can write; speed = T/(T + ms), T = 5,000, ms = measured time to the first token + max_tokens x
  * measured time per token, or as declared until enough was measured; intelligence as declared. An
  * absent priority weighs 0; all absent or 0: the default model if it is among the candidates that
- * the hint left, else the highest intelligence of these. Ties by catalogue order. Pure: same inputs,
+ * the hint left, else the highest intelligence of these. Ties by catalogue order. What goes on stays
+ * where it was, unless hint, permission, content or health say otherwise. Pure: same inputs,
  * same answer.
  *
  * Hints beyond the first ROUTE_HINTS_MAX and hints longer than ROUTE_HINT_BYTES (decoded) match
@@ -52,6 +53,9 @@ struct route_query {
 	 * any more; late ones, whose provider has failed, are picked only where the hint left no other. So
 	 * asking again with what was picked last gives the candidates in their order. */
 	const struct bitset *tried, *late;
+	/* Models where the request belongs, for what it goes on with was answered there: one of these, if the
+	 * hint left one, whatever scores say. NULL: nowhere. */
+	const struct bitset *held;
 	const struct bitset *down;        /* models that cannot be had now; NULL: none */
 	const struct model_speed *speeds; /* measured, by catalogue index; NULL: nothing is */
 	struct hint_memory *memory;       /* of hints seen before; NULL: none */
@@ -79,6 +83,7 @@ struct route {
 	uint64_t input_tokens; /* as the query said: for the log line, too */
 	uint32_t max_tokens;
 	bool image, audio;
+	bool held; /* the winner is one of query->held */
 	/* The first candidates that were scored, in catalogue order, for the log line. */
 	struct route_scored {
 		uint32_t model;

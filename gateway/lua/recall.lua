@@ -5,13 +5,13 @@
 --          that are found live on; how many bytes of blocks there may be in the answer
 -- ARGV[2]  what the key of a loop begins with, before the 32 digits of its id: those are known from calls only
 -- returns  the session's revision or nil; how many of the calls are known; the most rounds that one of them came
---          after; of the loop with most tokens that one leads to: its id ('' if there is none), tokens, nano-USD;
---          then blocks, each a text or nil
+--          after; of the loop with most tokens that one leads to: its id ('' if there is none), tokens, nano-USD,
+--          and the place where it was last, or ''; then blocks, each a text or nil
 --
--- A session is a hash: revision, requests, tokens, usd. A loop is one, too: tokens, usd. A call is a string,
+-- A session is a hash: revision, requests, tokens, usd. A loop is one, too: tokens, usd, place. A call is a string,
 -- <c32I4: the id of its loop, and the rounds it came after.
 local has_session, calls, session_ms, blocks_ms, room = struct.unpack('<BI4I4I4I4', ARGV[1])
-local answer = { false, 0, 0, '', '0', '0' }
+local answer = { false, 0, 0, '', '0', '0', '' }
 
 if has_session == 1 then
 	answer[1] = redis.call('HGET', KEYS[1], 'revision')
@@ -26,10 +26,11 @@ for _, record in ipairs(calls > 0 and redis.call('MGET', unpack(KEYS, has_sessio
 		answer[3] = math.max(answer[3], rounds)
 		if not seen[id] then
 			seen[id] = true
-			local spent = redis.call('HMGET', ARGV[2] .. id, 'tokens', 'usd')
+			local spent = redis.call('HMGET', ARGV[2] .. id, 'tokens', 'usd', 'place')
 			local tokens = tonumber(spent[1]) or 0
 			if tokens > most then
 				most, answer[4], answer[5], answer[6] = tokens, id, spent[1] or '0', spent[2] or '0'
+				answer[7] = spent[3] or ''
 			end
 		end
 	end

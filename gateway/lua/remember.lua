@@ -6,7 +6,8 @@
 --          1 if there is a loop; 1 if there are blocks; the number of calls; for how many ms a session, a loop
 --          with its calls, and blocks live on
 -- ARGV[2]  requests; [3] tokens; [4] nano-USD: in digits, each below 2^53
--- ARGV[5]  revision of a session that begins; [6] the record of every call; [7] blocks
+-- ARGV[5]  revision of a session that begins; [6] the record of every call; [7] blocks; [8] the place
+--          that a loop has from now on, or '': it stays where it was
 -- returns  1 if a session has ended, else 0
 local has_session, becomes, has_loop, has_blocks, calls, session_ms, loop_ms, blocks_ms =
 	struct.unpack('<BBBBI4I4I4I4', ARGV[1])
@@ -30,7 +31,11 @@ if has_session == 1 then
 end
 if has_loop == 1 then
 	at = at + 1
-	redis.call('HINCRBY', KEYS[at], 'tokens', 0) -- it is there from now on, whatever it has spent
+	if ARGV[8] ~= '' then
+		redis.call('HSET', KEYS[at], 'place', ARGV[8])
+	else
+		redis.call('HINCRBY', KEYS[at], 'tokens', 0) -- it is there from now on, whatever it has spent
+	end
 	add(KEYS[at], 'tokens', ARGV[3])
 	add(KEYS[at], 'usd', ARGV[4])
 	redis.call('PEXPIRE', KEYS[at], loop_ms)

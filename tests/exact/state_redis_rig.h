@@ -256,6 +256,7 @@ static inline struct state_note call_issued(struct gateway *gateway, const char 
 				   .usd = 2 * tokens,
 				   .calls = &key,
 				   .call_count = 1,
+				   .place = { { (uint8_t)rounds, [STATE_PLACE_BYTES - 1] = 0xff } },
 				   .blocks = blocks };
 
 	key = key_of(STATE_CALL, call);

@@ -3,6 +3,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import unittest
 
@@ -37,6 +38,8 @@ class LoopCase(harness.Case):
         settings["providers"] = {"thinker": {**harness.provider(thinker, dialect), "keys": [thinker.key]}}
         profile = {"replay_reasoning": dialect != "anthropic"}
         settings["models"] = [harness.model("thinking", "thinker", profile=profile)]
+        if isinstance(thinker, thinkers.Spread):
+            self.spread_out(settings, thinker)
         plan = settings["plans"]["standard"] = {**settings["plans"]["standard"], **(plan or {})}
         plan["models"] = {"allow": ["*"]}
         plan["limits"] = {**plan["limits"], "tool_rounds": 100, "loop_tokens": 1000000, **(limits or {})}
@@ -44,6 +47,13 @@ class LoopCase(harness.Case):
         acme["keys"].append({"sha256": harness.sha256(OTHER_KEY), "server": "another-server"})
         settings["tenants"].append(harness.tenant("third", THIRD_KEY))
         return settings
+
+    def spread_out(self, settings, thinker):
+        """Many endpoints, and two models: one is cheaper while there is little to read."""
+        settings["providers"]["thinker"].update(endpoints=[{"url": url} for url in thinker.urls],
+                                                breaker={"failures": 1, "open": "1h", "open_max": "1h"})
+        settings["models"] = [harness.model("reader", "thinker", price={"input": 1, "output": 10}),
+                              harness.model("writer", "thinker", price={"input": 2, "output": 5})]
 
     def ask(self, gateway, messages, streamed=False, key=harness.KEY, headers=None, **params):
         params = {"messages": messages, "maxTokens": 1000, "tools": TOOLS, **params}
@@ -162,6 +172,73 @@ class Thoughts(LoopCase):
         self.assertEqual(thinker.given_back[-1], 0)
 
 
+class Places(LoopCase):
+    def spread(self, **options):
+        thinker = thinkers.Spread(4, **options)
+        self.addCleanup(thinker.close)
+        return thinker
+
+    def route_of(self, gateway, answer):
+        return gateway.log(answer.headers["sluice-request-id"])["route"]
+
+    def test_every_round_goes_where_the_first_one_went(self):
+        thinker = self.spread()
+        gateway = self.start(thinker)
+        for _ in range(3):  # each loop begins where routing says
+            _, result = self.loop(gateway)
+            self.assertEqual(harness.text_of(result), "10 rounds")
+            self.assertEqual(len(set(thinker.went[-11:])), 1, thinker.went)
+        self.assertGreater(len(set(thinker.went)), 1)
+        self.assertEqual(thinker.problems, [])
+
+    def test_a_loop_that_grows_keeps_its_model(self):
+        thinker = self.spread(needs_all=False)
+        gateway = self.start(thinker)
+        cheap = {"modelPreferences": {"costPriority": 1}}
+        messages, _ = self.loop(gateway, rounds=1, **cheap)
+        messages[-1]["content"][0]["content"][0]["text"] = "much to read " * 10000
+        answer = self.ask(gateway, messages, **cheap)
+        self.assertEqual(self.route_of(gateway, answer)["held"], "endpoint")
+        answer = self.ask(gateway, messages, key=OTHER_KEY, **cheap)  # whose loop it is not
+        self.assertNotIn("held", self.route_of(gateway, answer))
+        self.assertEqual([model for _, model in thinker.went], ["writer", "writer", "reader"])
+
+    def test_explain_says_why(self):
+        thinker = self.spread(needs_all=False)
+        gateway = self.start(thinker)
+        messages, _ = self.loop(gateway, rounds=1, modelPreferences={"hints": [{"name": "writer"}]})
+        answer = self.ask(gateway, messages)
+        line = json.dumps(gateway.log(answer.headers["sluice-request-id"]))
+        run = [harness.BIN, "explain", "--config", gateway.config_path, "--log", line]
+        said = json.loads(subprocess.run(run + ["--format", "json"], capture_output=True, check=True).stdout)
+        self.assertEqual((said["winner"], said["log"]["same_model"], said["log"]["held"]), ("writer", True, "endpoint"))
+        self.assertIn("held for its tool loop", subprocess.run(run, capture_output=True, check=True, text=True).stdout)
+
+    def test_a_hint_for_another_model_is_heeded(self):
+        thinker = self.spread(needs_all=False)
+        gateway = self.start(thinker)
+        messages, _ = self.loop(gateway, rounds=1, modelPreferences={"hints": [{"name": "writer"}]})
+        answer = self.ask(gateway, messages, modelPreferences={"hints": [{"name": "reader"}]})
+        self.assertEqual([model for _, model in thinker.went], ["writer", "reader"])
+        self.assertNotIn("held", self.route_of(gateway, answer))
+
+    def test_where_its_endpoint_is_down_it_stays_at_another(self):
+        thinker = self.spread()
+        gateway = self.start(thinker)
+        messages, _ = self.loop(gateway, rounds=3)
+        first = thinker.went[0][0]
+        thinker.down.add(first)
+        messages, result = self.loop(gateway, messages)
+        self.assertEqual(harness.text_of(result), "10 rounds")
+        self.assertEqual(thinker.problems, ["overloaded"])  # nobody but the gateway has noticed
+        endpoints = [endpoint for endpoint, _ in thinker.went]
+        self.assertEqual(endpoints[:4], [first] * 4)
+        self.assertEqual(len(set(endpoints[4:])), 1)
+        thinker.down.clear()  # a fork of what it was before goes on where that was not left alone
+        self.round(gateway, messages[:3])
+        self.assertNotEqual(thinker.went[-1][0], first)
+
+
 class Limits(LoopCase):
     def test_the_last_round_answers_without_calls(self):
         thinker = self.thinker(rounds=100)
@@ -230,6 +307,17 @@ class TwoGateways(LoopCase):
                 self.assertEqual(harness.text_of(result), "10 rounds")
                 self.assertEqual(thinker.problems, [])
                 self.assertEqual(thinker.given_back, list(range(11)))
+
+    def test_a_loop_goes_on_at_the_same_endpoint(self):
+        thinker = thinkers.Spread(4)
+        self.addCleanup(thinker.close)
+        first, second = self.start_one(thinker), self.start_one(thinker)
+        messages = [ASK]
+        for turn in range(11):
+            longer, result = self.round((first, second)[turn % 2], messages)
+            messages = longer or messages
+        self.assertEqual(harness.text_of(result), "10 rounds")
+        self.assertEqual(len(set(thinker.went)), 1, thinker.went)
 
     def test_limits_are_those_of_both(self):
         thinker = self.thinker(rounds=100)

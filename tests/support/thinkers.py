@@ -125,6 +125,23 @@ class Anthropic(Thinker):
         yield event("message_stop")
 
 
+class Spread(Anthropic):
+    """The same with several endpoints, told apart by the beginning of the path."""
+
+    def __init__(self, endpoints, **options):
+        super().__init__(**options)
+        self.urls = [f"{self.url}/{n}" for n in range(endpoints)]
+        self.went = []  # of each request: its endpoint, its model
+        self.down = set()  # endpoints that are overloaded
+
+    def check_head(self, handler):
+        number, _, path = handler.path[1:].partition("/")
+        hosts.need("/" + path == self.path, f"no such path: {handler.path}", status=404)
+        hosts.need(self.key_of(handler) == self.key, "no API key", status=401)
+        self.went.append((int(number), self.requests[-1]["model"]))
+        hosts.need(int(number) not in self.down, "overloaded", status=529)
+
+
 class DeepSeek(Thinker):
     path = "/v1/chat/completions"
     gone = "The reasoning_content in the thinking mode must be passed back to the API"

@@ -57,6 +57,7 @@ static void what_the_log_wrote_is_read_back(void **state)
 			   .input_tokens = 1234,
 			   .max_tokens = 100,
 			   .image = true,
+			   .held = LOG_HELD_ENDPOINT,
 			   .cost = 0.5,
 			   .speed = NAN,
 			   .intelligence = 0.25,
@@ -81,6 +82,7 @@ static void what_the_log_wrote_is_read_back(void **state)
 	assert_text(rig.out.error, "provider_unavailable");
 	assert_text(rig.out.config, "0123456789abcdef");
 	assert_text(rig.out.seed, "00000000deadbeef");
+	assert_text(rig.out.held, "endpoint");
 	assert_int_equal(rig.out.attempts, 1);
 	const struct log_route *route = &rig.out.route;
 	assert_text(route->hint, "son\\u006eet");
@@ -109,7 +111,7 @@ static void what_is_not_said_is_none(void **state)
 	assert_true(isnan(rig.out.route.cost) && isnan(rig.out.route.speed) &&
 		    isnan(rig.out.route.intelligence));
 	assert_true(slice_absent(rig.out.route.hint) && slice_absent(rig.out.server) &&
-		    slice_absent(rig.out.classes));
+		    slice_absent(rig.out.classes) && slice_absent(rig.out.held));
 	assert_int_equal(rig.out.route.candidate_count, 0);
 	rig_fini(&rig);
 }

@@ -118,6 +118,140 @@ static void calls_begin_a_loop_that_their_results_find(void **state)
 	release(b);
 }
 
+/* Two models as good as each other, of a provider with four endpoints. */
+static const char four_endpoints[] =
+	"retries: {attempts: 3}\n"
+	"providers:\n"
+	"  ant: {dialect: anthropic, keys: [sk-first, sk-other], endpoints: [\n"
+	"    {url: \"http://127.0.0.1:9001\"}, {url: \"http://127.0.0.1:9002\"},\n"
+	"    {url: \"http://127.0.0.1:9003\"}, {url: \"http://127.0.0.1:9004\"}]}\n"
+	"models:\n"
+	"  - {id: claude, provider: ant, context: 100000, price: {input: 3, output: 15},\n"
+	"     intelligence: 0.5}\n"
+	"  - {id: other, provider: ant, context: 100000, price: {input: 3, output: 15},\n"
+	"     intelligence: %s}\n"
+	"tenants:\n"
+	"  - {id: acme, models: {allow: [%s\"other\"]}, capabilities: {tools: true},\n"
+	"     limits: {requests_per_minute: 6000, tokens_per_minute: 100000000},\n"
+	"     keys: [{sha256: %%s}]}\n";
+
+static struct config *four_endpoints_where(const char *intelligence, const char *allowed)
+{
+	static const char *const keys[] = { KEY, NULL };
+	char text[sizeof(four_endpoints) + 64];
+
+	(void)snprintf(text, sizeof(text), four_endpoints, intelligence, allowed);
+	return bench_config(text, keys);
+}
+
+/* A round of a loop whose last one was answered at `place`: up to the provider. */
+static void go_on(struct bench *b, struct state_place place)
+{
+	static struct http_incoming in;
+
+	in = incoming(KEY, MESSAGE(ONE_ROUND));
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	recall_of(b)->loop = (struct state_loop){ .id = { { 1 } }, .known = 1, .place = place };
+	assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+}
+
+/* And its answer: the place that it tells. */
+static struct state_place calls_again(struct bench *b)
+{
+	assert_int_equal(provider_says(b, 200, SAYS(CALL("c"))), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_REMEMBER);
+	const struct state_place place = note_of(b)->place;
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	release(b);
+	return place;
+}
+
+static void assert_logged(struct bench *b, enum log_held held)
+{
+	struct log_request line;
+	struct metrics_request metrics;
+
+	flow_report(&b->flow, b->now, &line, &metrics);
+	assert_int_equal(line.route.held, held);
+}
+
+static void a_loop_goes_on_where_it_was(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY, MESSAGE(""));
+
+	bench_use(b, four_endpoints_where("0.5", "\"claude\", "));
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_REMEMBER);
+	const struct state_place first = note_of(b)->place;
+	const uint32_t endpoint = b->flow.endpoint, key = b->flow.tried[0].key;
+	assert_false(state_place_none(&first));
+	assert_logged(b, LOG_HELD_NOTHING);
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	release(b);
+	/* the other model is better by now, and has another number */
+	bench_use(b, four_endpoints_where("0.6", "\"claude\", "));
+	for (int i = 0; i < 10; i++) {
+		go_on(b, first);
+		assert_true(slice_eq(b->flow.model_id, SLICE("claude")));
+		assert_int_equal(b->flow.endpoint, endpoint);
+		assert_int_equal(b->flow.tried[0].key, key);
+		const struct state_place same = calls_again(b);
+		assert_memory_equal(&same, &first, sizeof(first));
+		assert_logged(b, LOG_HELD_ENDPOINT);
+	}
+}
+
+/* In the first round that fails there, too, without the caller's noticing. */
+static void a_loop_whose_endpoint_fails_goes_on_at_another_and_stays_there(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY, MESSAGE(""));
+
+	bench_use(b, four_endpoints_where("0.5", "\"claude\", "));
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_REMEMBER);
+	const struct state_place first = note_of(b)->place;
+	const uint32_t endpoint = b->flow.endpoint;
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	release(b);
+
+	go_on(b, first);
+	assert_int_equal(b->flow.endpoint, endpoint);
+	assert_int_equal(provider_says(b, 529, "{}"), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	const uint32_t next = b->flow.endpoint;
+	assert_int_not_equal(next, endpoint);
+	const struct state_place second = calls_again(b);
+	assert_memory_not_equal(&second, &first, sizeof(first));
+	assert_logged(b, LOG_HELD_MODEL);
+	for (int i = 0; i < 3; i++) {
+		go_on(b, second);
+		assert_int_equal(b->flow.endpoint, next);
+		(void)calls_again(b);
+	}
+}
+
+static void a_loop_whose_model_is_withdrawn_goes_on_with_another(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY, MESSAGE(""));
+
+	bench_use(b, four_endpoints_where("0.5", "\"claude\", "));
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_REMEMBER);
+	const struct state_place first = note_of(b)->place;
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	release(b);
+	bench_use(b, four_endpoints_where("0.5", ""));
+	go_on(b, first);
+	assert_true(slice_eq(b->flow.model_id, SLICE("other")));
+	(void)calls_again(b);
+	assert_logged(b, LOG_HELD_NOTHING);
+}
+
 static void the_last_answer_of_a_loop_counts_and_nobody_waits_for_that(void **state)
 {
 	struct bench *b = *state;
@@ -269,6 +403,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(calls_begin_a_loop_that_their_results_find),
+		TEST(a_loop_goes_on_where_it_was),
+		TEST(a_loop_whose_endpoint_fails_goes_on_at_another_and_stays_there),
+		TEST(a_loop_whose_model_is_withdrawn_goes_on_with_another),
 		TEST(the_last_answer_of_a_loop_counts_and_nobody_waits_for_that),
 		TEST(rounds_are_those_of_the_history_or_of_the_loop),
 		TEST(a_loop_that_has_spent_its_tokens_is_refused),

@@ -48,6 +48,94 @@ static void what_was_tried_comes_last(void **state)
 	}
 }
 
+/* Where an attempt at M went that was the only one so far. */
+static struct health_place place_of_one(struct bench *b, uint32_t *endpoint, uint32_t *key)
+{
+	struct health_choice choice = { 0 };
+
+	assert_int_equal(choose(b, M, &choice), ERR_OK);
+	const struct health_place place = health_place_of(&choice);
+	*endpoint = choice.endpoint;
+	*key = choice.key;
+	health_ended(&choice, NULL, b->now);
+	return place;
+}
+
+static void who_belongs_somewhere_stays_there(void **state)
+{
+	struct bench *b = *state;
+	uint32_t endpoint, key;
+	struct bitset models;
+	const struct health_tried tried = { .held = place_of_one(b, &endpoint, &key) };
+
+	for (int i = 0; i < 10; i++) {
+		struct health_choice choice = { 0 };
+		nsec_t wait;
+		(void)attempt(b, M, &well); /* turns go on beside it */
+		assert_int_equal(health_choose(b->view, M, &tried, b->now, 0, &choice, &wait),
+				 ERR_OK);
+		assert_true(choice.held);
+		assert_int_equal(choice.endpoint, endpoint);
+		assert_int_equal(choice.key, key);
+		assert_int_equal(choice.drawn_count, 0);
+		health_ended(&choice, NULL, b->now);
+	}
+	assert_true(health_models_at(b->view, &tried.held, &models));
+	assert_true(bitset_has(&models, M) && bitset_has(&models, SAME));
+	assert_false(bitset_has(&models, N) || bitset_has(&models, ELSE));
+}
+
+/* Of several reasons to be elsewhere: what the held endpoint is tried for, how, and what is left of it. */
+static void who_belongs_where_it_cannot_be_goes_elsewhere(void **state)
+{
+	struct bench *b = *state;
+	uint32_t endpoint, key;
+	struct health_choice choice = { 0 };
+	nsec_t wait;
+	struct health_tried tried = { .held = place_of_one(b, &endpoint, &key) };
+
+	/* another model's prompts are not there */
+	assert_int_equal(health_choose(b->view, ELSE, &tried, b->now, 0, &choice, &wait), ERR_OK);
+	assert_false(choice.held);
+	health_ended(&choice, NULL, b->now);
+	/* it was there already, and failed */
+	tried.endpoints = UINT64_C(1) << endpoint;
+	assert_int_equal(health_choose(b->view, M, &tried, b->now, 0, &choice, &wait), ERR_OK);
+	assert_false(choice.held);
+	assert_int_not_equal(choice.endpoint, endpoint);
+	health_ended(&choice, NULL, b->now);
+	/* the key was refused there, the endpoint was not */
+	tried.endpoints = 0;
+	tried.keys = UINT32_C(1) << key;
+	assert_int_equal(health_choose(b->view, M, &tried, b->now, 0, &choice, &wait), ERR_OK);
+	assert_true(choice.held);
+	assert_int_not_equal(choice.key, key);
+	health_ended(&choice, NULL, b->now);
+	/* its breaker is open */
+	tried.keys = 0;
+	break_endpoint(b, endpoint);
+	assert_int_equal(health_choose(b->view, M, &tried, b->now, 0, &choice, &wait), ERR_OK);
+	assert_false(choice.held);
+	assert_int_not_equal(choice.endpoint, endpoint);
+	health_ended(&choice, NULL, b->now);
+}
+
+static void a_place_that_is_no_more_holds_nobody(void **state)
+{
+	struct bench *b = *state;
+	const struct health_tried tried = { .held = { 12345, 67890, 1 } };
+	const struct health_place nowhere = { 0 };
+	struct health_choice choice = { 0 };
+	struct bitset models;
+	nsec_t wait;
+
+	assert_false(health_models_at(b->view, &tried.held, &models));
+	assert_false(health_models_at(b->view, &nowhere, &models));
+	assert_int_equal(health_choose(b->view, M, &tried, b->now, 0, &choice, &wait), ERR_OK);
+	assert_false(choice.held);
+	health_ended(&choice, NULL, b->now);
+}
+
 static void no_more_calls_than_the_bounds_allow(void **state)
 {
 	struct bench *b = *state;
@@ -360,6 +448,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(attempts_take_turns_among_endpoints_and_keys),
 		CASE(what_was_tried_comes_last),
+		CASE(who_belongs_somewhere_stays_there),
+		CASE(who_belongs_where_it_cannot_be_goes_elsewhere),
+		CASE(a_place_that_is_no_more_holds_nobody),
 		CASE(no_more_calls_than_the_bounds_allow),
 		CASE(outcomes_count_against_whom_they_blame),
 		CASE(what_was_never_sent_tells_nothing),

@@ -70,7 +70,8 @@ static void a_full_line_says_everything_in_one_object(void **state)
 		",\"endpoint\":\"https://api.example\",\"route\":{\"config\":\"0123456789abcdef\""
 		",\"seed\":\"00000000deadbeef\",\"hint\":\"son\\u006eet\",\"alias\":0,\"input\":"
 		"1234,"
-		"\"output\":100,\"image\":true,\"audio\":true,\"cost\":0.500000,"
+		"\"output\":100,\"image\":true,\"audio\":true,\"held\":\"model\","
+		"\"cost\":0.500000,"
 		"\"intelligence\":1.000000,\"candidates\":[{"
 		"\"model\":3,\"score\":0.812346}"
 		",{\"model\":1,\"score\":0.000000}],\"endpoints\":[{\"endpoint\":7,\"cost\":12."
@@ -100,6 +101,7 @@ static void a_full_line_says_everything_in_one_object(void **state)
 			.max_tokens = 100,
 			.image = true,
 			.audio = true,
+			.held = LOG_HELD_MODEL,
 			.cost = 0.5,
 			.speed = NAN,
 			.intelligence = 1,

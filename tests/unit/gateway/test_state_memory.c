@@ -105,6 +105,7 @@ static void call_issued(const char *loop, const char *call, uint32_t rounds, uin
 				   .usd = 2 * tokens,
 				   .calls = &key,
 				   .call_count = 1,
+				   .place = { { (uint8_t)rounds, 1 } },
 				   .now = now };
 
 	assert_int_equal(store->remember(store, &note), STATE_DONE);
@@ -352,6 +353,24 @@ static void every_call_of_a_loop_leads_to_it(void **state)
 	assert_int_equal(loop_of_one("c1").tokens, 150);
 }
 
+/* Whichever of its calls it is asked by; what is told of it without calls does not move it. */
+static void a_loop_is_where_calls_were_issued_last(void **state)
+{
+	const struct state_note end = { .loop = key_of(STATE_LOOP, "l"), .place = { { 9 } } };
+
+	(void)state;
+	call_issued("l", "c1", 4, 1);
+	assert_int_equal(loop_of_one("c1").place.at[0], 4);
+	call_issued("l", "c2", 5, 1);
+	assert_int_equal(loop_of_one("c1").place.at[0], 5);
+	struct state_note note = end;
+	note.now = now;
+	assert_int_equal(store->remember(store, &note), STATE_DONE);
+	assert_int_equal(loop_of_one("c2").place.at[0], 5);
+	const struct state_loop none = loop_of_one("forged");
+	assert_true(state_place_none(&none.place));
+}
+
 static void calls_that_nobody_issued_are_told_apart(void **state)
 {
 	static const char *const calls[] = { "c1", "forged", "c2" };
@@ -385,6 +404,7 @@ static void of_several_loops_the_one_with_most_tokens_counts(void **state)
 		assert_int_equal(loop.tokens, 30);
 		assert_int_equal(loop.usd, 60);
 		assert_int_equal(loop.known, 3);
+		assert_int_equal(loop.place.at[0], 2);
 		assert_int_equal(loop.rounds, 7); /* nobody gets out of rounds by adding a call */
 	}
 }
@@ -592,6 +612,7 @@ int main(void)
 		TEST(a_session_that_ended_here_alone_is_not_known_until_the_mark_goes),
 		TEST(a_mark_expires_as_a_session_does),
 		TEST(every_call_of_a_loop_leads_to_it),
+		TEST(a_loop_is_where_calls_were_issued_last),
 		TEST(calls_that_nobody_issued_are_told_apart),
 		TEST(of_several_loops_the_one_with_most_tokens_counts),
 		TEST(nothing_is_consumed_by_a_recall),

@@ -98,6 +98,7 @@ static struct route pick(struct fixture *f)
 		assert_int_equal(others[i].model, route.model);
 		assert_int_equal(others[i].hint, route.hint);
 		assert_int_equal(others[i].alias, route.alias);
+		assert_int_equal(others[i].held, route.held);
 		assert_true(others[i].score == route.score ||
 			    (isnan(others[i].score) && isnan(route.score)));
 	}
@@ -594,6 +595,43 @@ static void the_error_says_what_would_have_to_change(void **state)
 	}
 }
 
+/* ---- what goes on where it was ---- */
+
+static void what_goes_on_stays_where_it_was_unless_something_speaks_against_it(void **state)
+{
+	static const struct row {
+		const char *name, *hint;
+		uint32_t held, forbidden, winner;
+		bool image, stays;
+	} rows[] = {
+		{ "no hint: scores do not count", NULL, HAIKU, MODELS, HAIKU, false, true },
+		{ "a hint for several", "claude", HAIKU, MODELS, HAIKU, false, true },
+		{ "a hint for another", "gpt-4o", HAIKU, MODELS, GPT, false, false },
+		{ "it is not permitted any more", NULL, HAIKU, HAIKU, OPUS, false, false },
+		{ "it does not take images", NULL, LOCAL, MODELS, OPUS, true, false },
+		{ "it is disabled", NULL, OFF, MODELS, OPUS, false, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		const struct bitset held = { { UINT64_C(1) << rows[i].held } };
+		struct fixture f;
+		fixture_init(&f);
+		f.prefer.intelligence = 1;
+		f.query.held = &held;
+		f.query.image = rows[i].image;
+		if (rows[i].hint != NULL)
+			hint(&f, slice_str(rows[i].hint));
+		if (rows[i].forbidden != MODELS)
+			forbid(&f, rows[i].forbidden);
+		const struct route route = pick(&f);
+		if (route.err != ERR_OK || route.model != rows[i].winner ||
+		    route.held != rows[i].stays)
+			fail_msg("%s: model %u", rows[i].name, route.model);
+		fixture_fini(&f);
+	}
+}
+
 static void an_empty_catalogue_permits_nothing(void **state)
 {
 	const struct catalog empty = { 0 };
@@ -670,6 +708,8 @@ int main(void)
 		cmocka_unit_test(a_tried_model_has_its_reason),
 		cmocka_unit_test(every_model_is_refused_for_its_own_reason),
 		cmocka_unit_test(the_error_says_what_would_have_to_change),
+		cmocka_unit_test(
+			what_goes_on_stays_where_it_was_unless_something_speaks_against_it),
 		cmocka_unit_test(an_empty_catalogue_permits_nothing),
 		cmocka_unit_test(reasons_have_stable_names),
 		cmocka_unit_test(a_thousand_models_are_all_reachable),
