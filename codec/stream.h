@@ -151,9 +151,11 @@ struct stream {
 	struct provider_answer head;
 	struct answer answer;
 	struct stream_limits limits;
-	size_t kept;             /* of limits.answer_bytes_max */
-	size_t private_kept;     /* of REPLAY_CONTENT_MAX */
-	bool private_lost;       /* not all of it could be kept */
+	size_t kept;         /* of limits.answer_bytes_max */
+	size_t private_kept; /* of REPLAY_CONTENT_MAX */
+	bool private_lost;   /* not all of it could be kept */
+	struct stream_detail *details,
+		*last_detail;    /* of OpenRouter's reasoning (stream_details.c) */
 	struct stream_skim skim; /* of dialects that repeat themselves */
 	struct sse sse;
 	struct stream_block *blocks; /* in order of appearance */

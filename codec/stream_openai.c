@@ -78,15 +78,24 @@ static void read_reasoning(struct stream *s, struct json_reader *r)
 	add_reasoning(s, r, INDEX_REASONING);
 }
 
-/* Comes in fragments whose joints are the host's secret; where they have to go back, the caller is told
- * that they do not. */
+/* OpenRouter's form of it, which goes back to whatever model there is behind it. */
 static void read_details(struct stream *s, struct json_reader *r)
 {
-	const bool lost = stream_keeps(s) && json_peek(r) == JSON_ARRAY;
+	struct slice item;
 
-	(void)json_skip(r, NULL);
-	s->answer.private |= lost;
-	s->answer.unkeepable |= lost;
+	if (!stream_keeps(s) || json_peek(r) != JSON_ARRAY) {
+		(void)json_skip(r, NULL);
+		return;
+	}
+	if (!json_enter_array(r))
+		return;
+	while (json_next_item(r)) {
+		if (!json_skip(r, &item))
+			return;
+		s->answer.private = true;
+		s->now.fixed = true;
+		stream_details_take(s, item);
+	}
 }
 
 static void add_audio(struct stream *s, struct slice data)
@@ -475,6 +484,7 @@ static void on_replay(struct stream *s, const struct sampling_result *result)
 	const struct openai_kept kept = {
 		.reasoning_content = whole_string(s, INDEX_REASONING_CONTENT),
 		.reasoning = whole_string(s, INDEX_REASONING),
+		.reasoning_details = stream_details_whole(s),
 	};
 	uint32_t call = 0;
 

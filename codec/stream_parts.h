@@ -102,6 +102,8 @@ static inline bool stream_has_arguments(const struct stream_block *call)
 
 /* ---- texts (stream_text.c) ---- */
 
+enum { STREAM_TEXT_LEAST = 1024 }; /* bytes of memory that the first bytes of a text take */
+
 /* Bytes at the end of a text, as they are. */
 void stream_text_put(struct stream *s, struct stream_text *text, struct slice bytes);
 
@@ -138,8 +140,24 @@ struct stream_extra *stream_extra_of(struct stream *s, uint32_t block);
 /* Copies a JSON text or raw string of the event into the arena: *out stays absent if there is no room. */
 void stream_private_copy(struct stream *s, struct slice raw, struct slice *out);
 
+/* Room in the arena, and as good as taken what will be taken `later`; NULL likewise. */
+void *stream_private_take(struct stream *s, size_t len, size_t later);
+
 /* Adds a raw string to a text that goes back. */
 void stream_private_add(struct stream *s, struct stream_text *text, struct slice raw);
+
+/* ---- reasoning_details (stream_details.c) ---- */
+
+/* The next item of the list, an object of the event, which was validated with it. */
+void stream_details_take(struct stream *s, struct slice object);
+
+/* Whether a text of them ends in half a character. */
+bool stream_details_have_half(const struct stream *s);
+
+/* All of them as one list; absent when there are none. */
+struct slice stream_details_whole(struct stream *s);
+
+/* ---- the end of all that goes back ---- */
 
 /* Of an answer that has something private and is a result: sets result->replay, if there are calls. */
 void stream_private_end(struct stream *s, struct sampling_result *result);

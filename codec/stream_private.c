@@ -32,6 +32,15 @@ struct stream_extra *stream_extra_of(struct stream *s, uint32_t at)
 	return block->extra;
 }
 
+void *stream_private_take(struct stream *s, size_t len, size_t later)
+{
+	void *room = spend(s, len + later) ? arena_take(s->answer.into, len) : NULL;
+
+	if (room == NULL)
+		lose(s);
+	return room;
+}
+
 void stream_private_copy(struct stream *s, struct slice raw, struct slice *out)
 {
 	if (stream_halves_inside(s, raw))
@@ -64,7 +73,7 @@ static bool has_half(const struct stream *s)
 	for (uint32_t i = 0; i < s->block_count; i++)
 		if (s->blocks[i].kind == STREAM_PRIVATE && s->blocks[i].text.half)
 			return true;
-	return false;
+	return stream_details_have_half(s);
 }
 
 /* Whether the server is told of all calls, with at least one. */

@@ -9,7 +9,7 @@ struct stream_piece {
 };
 
 enum {
-	PIECE_FIRST = 1024 - sizeof(struct stream_piece),
+	PIECE_FIRST = STREAM_TEXT_LEAST - sizeof(struct stream_piece),
 	PIECE_NEXT = ARENA_CHUNK_BYTES - 64 - sizeof(struct stream_piece),
 	HALF = 6, /* bytes of an escaped half: \ud83d */
 };

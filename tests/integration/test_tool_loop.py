@@ -115,6 +115,19 @@ class Thoughts(LoopCase):
                     self.assertNotIn("thought", json.dumps(messages))
                     gateway.stop()
 
+    def test_ten_rounds_with_all_details_of_openrouter(self):
+        for streamed in (False, True):
+            with self.subTest(streamed=streamed):
+                thinker = thinkers.OpenRouter()
+                self.addCleanup(thinker.close)
+                gateway = self.start(thinker, "openai")
+                messages, result = self.loop(gateway, streamed=streamed)
+                self.assertEqual(harness.text_of(result), "10 rounds")
+                self.assertEqual((thinker.problems, thinker.given_back), ([], list(range(11))))
+                self.assertEqual(self.adjustments(result), [])
+                self.assertNotIn("thought", json.dumps(messages))
+                gateway.stop()
+
     def test_forks_and_retries_have_them_too(self):
         thinker = self.thinker()
         gateway = self.start(thinker)

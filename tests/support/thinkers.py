@@ -190,6 +190,54 @@ class DeepSeek(Thinker):
         yield "data: [DONE]\n\n"
 
 
+class OpenRouter(DeepSeek):
+    """A model that thinks in signed texts, behind OpenRouter: streamed, they come in fragments of one list."""
+    gone = "reasoning_details are missing"
+
+    def check(self, body):
+        turns = []
+        for i, message in enumerate(body["messages"]):
+            if message.get("tool_calls"):
+                turns.append((message["tool_calls"][0]["id"], message.get("reasoning_details"),
+                              [body.get("tools"), body["messages"][:i]]))
+        self.check_thoughts(turns)
+
+    def remember(self, id, thoughts, before):
+        super().remember(id, self.details(id, thoughts), before)
+
+    def details(self, id, thought):
+        return [{"type": "reasoning.text", "text": thought, "signature": "sig+/" + id, "format": "claude-v1", "index": 0},
+                {"type": "reasoning.encrypted", "data": "data" + id, "id": "rs_" + id, "format": "claude-v1", "index": 1}]
+
+    def respond(self, body):
+        status, headers, text = super().respond(body)
+        return status, headers, text if body.get("stream") else json.dumps(self.told(json.loads(text)))
+
+    def told(self, answer):
+        for choice in answer["choices"]:
+            self.tell(choice["message"])
+        return answer
+
+    def tell(self, message):
+        thought = message.pop("reasoning_content")
+        message["reasoning"] = thought
+        message["reasoning_details"] = self.details(f"call_{self.made}", thought)
+
+    def chunks(self, whole, message, reason, usage):
+        def chunk(delta):
+            return "data: " + json.dumps({**whole, "choices": [
+                {"index": 0, "delta": delta, "finish_reason": None}]}) + "\n\n"
+
+        text, encrypted = self.details(f"call_{self.made}", message["reasoning_content"])
+        signature, thought = text.pop("signature"), text["text"]
+        for part in (thought[:5], thought[5:9], thought[9:]):
+            yield chunk({"role": "assistant", "content": "", "reasoning": part,
+                         "reasoning_details": [{**text, "text": part, "id": None}]})
+        yield chunk({"content": "", "reasoning_details": [
+            {"type": "reasoning.text", "signature": signature, "format": "claude-v1", "index": 0}, encrypted]})
+        yield from list(super().chunks(whole, message, reason, usage))[2:]
+
+
 class Responses(Thinker):
     path = "/v1/responses"
 

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -44,6 +45,18 @@
 #define CALLED(more)                                                                    \
 	CHUNK("\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"a\"," \
 	      "\"arguments\":\"{}\"}" more "}]")
+#define DETAILS(list) CHUNK("\"reasoning_details\":[" list "]")
+#define TEXT_DETAIL(text)                                                                       \
+	"{\"type\":\"reasoning.text\",\"text\":" text ",\"signature\":null,\"more\":{\"x\":1}," \
+	"\"format\":\"f\",\"index\":0}"
+#define SIGNED(text)                                                                               \
+	"{\"type\":\"reasoning.text\",\"text\":\"" text "\",\"signature\":\"" text "\",\"index\":" \
+	"0}"
+#define SUMMARY(text) "{\"type\":\"reasoning.summary\",\"summary\":" text "}"
+#define ENCRYPTED(data) \
+	"{ \"type\":\"reasoning.encrypted\", \"data\":\"" data "\",\"id\":null,\"index\":0}"
+#define NUMBERED(type, index, id) \
+	"{\"type\":\"reasoning." type "\",\"text\":\"t\",\"index\":" index ",\"id\":" id "}"
 #define FINISH                                                                             \
 	EVENT("\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]") \
 	"data: [DONE]\n\n"
@@ -112,8 +125,50 @@ static const struct row rows[] = {
 	{ "the signature of a call", DIALECT_OPENAI,
 	  CALLED(",\"extra_content\":{\"google\":{\"thought_signature\":\"t\"}}") FINISH,
 	  "{\"extra_content\":[{\"google\":{\"thought_signature\":\"t\"}}]}", false },
-	{ "details in fragments", DIALECT_OPENAI,
-	  CHUNK("\"reasoning_details\":[{\"text\":\"x\"}]") CALLED("") FINISH, NULL, true },
+	{ "a text in fragments, and its signature behind them", DIALECT_OPENAI,
+	  DETAILS(TEXT_DETAIL("\"Let \\\"\"")) DETAILS(TEXT_DETAIL("\"me\\u00e9\""))
+		  DETAILS("{\"type\":\"reasoning.text\",\"signature\":\"s+/\",\"index\":0}")
+			  CALLED("") FINISH,
+	  "{\"reasoning_details\":[{\"type\":\"reasoning.text\",\"text\":\"Let \\\"me\\u00e9\","
+	  "\"signature\":\"s+/\",\"format\":\"f\",\"index\":0,\"more\":{\"x\":1}}]}",
+	  false },
+	{ "what comes behind a signature is another detail", DIALECT_OPENAI,
+	  DETAILS(SIGNED("a")) DETAILS(SIGNED("b")) CALLED("") FINISH,
+	  "{\"reasoning_details\":[" SIGNED("a") "," SIGNED("b") "]}", false },
+	{ "several in one delta, with an encrypted one as it came", DIALECT_OPENAI,
+	  DETAILS(SUMMARY("\"a\"") "," SUMMARY("\"b\"") "," ENCRYPTED("x")) DETAILS(ENCRYPTED("y"))
+		  CALLED("") FINISH,
+	  "{\"reasoning_details\":[{\"type\":\"reasoning.summary\",\"summary\":\"ab\"}," ENCRYPTED(
+		  "x") "," ENCRYPTED("y") "]}",
+	  false },
+	{ "another type, index or id is another detail", DIALECT_OPENAI,
+	  DETAILS(NUMBERED("text", "0", "null")) DETAILS(NUMBERED("text", "1", "null"))
+		  DETAILS(NUMBERED("text", "1", "\"i\"")) DETAILS(NUMBERED("text", "1", "\"j\""))
+			  DETAILS(SUMMARY("\"t\"")) CALLED("") FINISH,
+	  "{\"reasoning_details\":[{\"type\":\"reasoning.text\",\"text\":\"t\",\"index\":0},"
+	  "{\"type\":\"reasoning.text\",\"text\":\"tt\",\"id\":\"i\",\"index\":1},"
+	  "{\"type\":\"reasoning.text\",\"text\":\"t\",\"id\":\"j\",\"index\":1},"
+	  "{\"type\":\"reasoning.summary\",\"summary\":\"t\"}]}",
+	  false },
+	{ "a character that was cut in two", DIALECT_OPENAI,
+	  DETAILS(TEXT_DETAIL("\"\\ud83d\"")) DETAILS(TEXT_DETAIL("\"\\ude00\"")) CALLED("") FINISH,
+	  "{\"reasoning_details\":[{\"type\":\"reasoning.text\",\"text\":\"\\ud83d\\ude00\","
+	  "\"format\":\"f\",\"index\":0,\"more\":{\"x\":1}}]}",
+	  false },
+	{ "half a character", DIALECT_OPENAI, DETAILS(TEXT_DETAIL("\"\\ud83d\"")) CALLED("") FINISH,
+	  NULL, true },
+	{ "details of a type that nobody knows", DIALECT_OPENAI,
+	  DETAILS("{\"type\":\"reasoning.dance\",\"text\":\"a\"},{\"text\":\"b\"}") CALLED("")
+		  FINISH,
+	  "{\"reasoning_details\":[{\"type\":\"reasoning.dance\",\"text\":\"a\"},"
+	  "{\"text\":\"b\"}]}",
+	  false },
+	{ "details that are none", DIALECT_OPENAI, DETAILS("\"x\"") CALLED("") FINISH, NULL, true },
+	{ "an empty list", DIALECT_OPENAI, DETAILS("") CALLED("") FINISH, NULL, false },
+	{ "details without a call", DIALECT_OPENAI,
+	  DETAILS(SUMMARY("\"s\"")) CHUNK("\"content\":\"x\"")
+		  EVENT("\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]"),
+	  NULL, true },
 	{ "neither", DIALECT_OPENAI, CALLED("") FINISH, NULL, false },
 	{ "encrypted reasoning", DIALECT_RESPONSES,
 	  ADDED("0", REASONING(",\"encrypted_content\":\"\""))
@@ -205,12 +260,41 @@ static void too_much_of_it_is_lost_and_the_answer_is_not(void **state)
 	free(body);
 }
 
+/* Each of which is another one: they take more memory than they have bytes. */
+static void too_many_details_are_lost_and_the_answer_is_not(void **state)
+{
+	enum { ROW_MAX = 200, ROWS = REPLAY_CONTENT_MAX / 512 };
+	static const char back[] = CALLED("") FINISH;
+	char *body = malloc((size_t)ROWS * ROW_MAX + sizeof(back));
+	struct stream_case c;
+	char *at = body;
+
+	(void)state;
+	must(body != NULL);
+	for (int i = 0; i < ROWS; i++)
+		at += snprintf(
+			at, ROW_MAX,
+			"data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning_details\":"
+			"[{\"type\":\"reasoning.text\",\"text\":\"x\",\"index\":%d}]}}]}\n\n",
+			i);
+	(void)stpcpy(at, back);
+	stream_case_init(&c, DIALECT_OPENAI);
+	(void)stream_case_run(&c, body, (struct stream_cut){ .step = 0 });
+	assert_int_equal(c.err, ERR_OK);
+	assert_true(c.result.blocks[0].is_tool_use);
+	assert_true(slice_absent(c.result.replay) && c.result.replay_lost);
+	assert_true(c.used < REPLAY_CONTENT_MAX + 64 * 1024);
+	stream_case_fini(&c);
+	free(body);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_goes_back_does_not_depend_on_how_the_stream_is_cut),
 		cmocka_unit_test(nothing_is_kept_where_there_are_no_calls_to_come),
 		cmocka_unit_test(too_much_of_it_is_lost_and_the_answer_is_not),
+		cmocka_unit_test(too_many_details_are_lost_and_the_answer_is_not),
 	};
 	return cmocka_run_group_tests_name("stream_private", tests, NULL, NULL);
 }
