@@ -296,6 +296,8 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 		line->traceparent = slice_of(flow->traceparent, TRACEPARENT_LEN);
 	if (flow->config_digest[0] != '\0')
 		line->route = report_route(flow);
+	if (flow->state != NULL)
+		line->session = flow_session_report(flow->state);
 	if (flow->outcome == ERR_OK && flow->has_result)
 		line->stop = stop_reason_name(flow->result.stop);
 	*metrics = (struct metrics_request){

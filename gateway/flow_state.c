@@ -105,6 +105,23 @@ static enum flow_move take_revision(struct flow *flow, enum revision revision)
 	return FLOW_NEXT;
 }
 
+struct log_session flow_session_report(const struct flow_state *state)
+{
+	struct log_session out = { .counted = false };
+	const struct state_recall *recall;
+
+	if (state == NULL || state_key_none(&state->session_key))
+		return out;
+	for (size_t i = 0; i < LOG_SESSION_HEX; i++)
+		out.id[i] = "0123456789abcdef"[state->session_key.at[i / 2] >> (i % 2 * 4) & 15];
+	recall = &state->recall;
+	out.counted = recall->session_is == STATE_SESSION_KNOWN;
+	out.requests = recall->used.requests;
+	out.tokens = recall->used.tokens;
+	out.usd_nano = recall->used.usd;
+	return out;
+}
+
 /* ---- RECALL ---- */
 
 /* False: no memory. */

@@ -6,6 +6,7 @@
 #define GATEWAY_FLOW_STATE_H
 
 #include "gateway/flow_loop.h"
+#include "gateway/log.h"
 #include "gateway/state.h"
 #include "gateway/state_flight.h"
 #include "gateway/state_once.h"
@@ -36,5 +37,8 @@ struct flow_state {
 	struct state_key called_off;
 	char begun[SESSION_ID_HEX]; /* id of the session that initialize begins */
 };
+
+/* What the log says of the request's session; `state` NULL: nothing. */
+struct log_session flow_session_report(const struct flow_state *state);
 
 #endif

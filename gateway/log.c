@@ -469,6 +469,19 @@ static char *put_attempts(char *at, const struct log_request *line)
 	return at;
 }
 
+static char *put_session(char *at, const struct log_session *session)
+{
+	if (session->id[0] == '\0')
+		return at;
+	at = put_text(put_lit(at, ",\"session\":{\"id\":"), slice_str(session->id), false);
+	if (session->counted) {
+		at = put_uint(put_lit(at, ",\"requests\":"), session->requests);
+		at = put_uint(put_lit(at, ",\"tokens\":"), session->tokens);
+		at = put_decimal(put_lit(at, ",\"usd\":"), session->usd_nano, NANO, 9);
+	}
+	return put_lit(at, "}");
+}
+
 static char *put_cost(char *at, const struct log_request *line)
 {
 	const struct usage *usage = &line->usage;
@@ -509,6 +522,7 @@ bool log_request(struct log_ring *ring, const struct log_request *line)
 	at = put_end(at, line);
 	at = put_route(at, line);
 	at = put_cost(at, line);
+	at = put_session(at, &line->session);
 	at = put_lit(at, "}\n");
 	must((size_t)(at - text) <= sizeof(text));
 	return ring_add(ring, text, (size_t)(at - text));

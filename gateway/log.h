@@ -54,6 +54,14 @@ struct log_route {
 	uint32_t drawn_count;
 };
 
+/* The session that a request is of, by a digest that names it to nobody; and what it had used before. */
+enum { LOG_SESSION_HEX = 16 };
+struct log_session {
+	char id[LOG_SESSION_HEX + 1]; /* hex, NUL; "": none */
+	bool counted;                 /* the rest is known */
+	uint64_t requests, tokens, usd_nano;
+};
+
 /* Everything the line says; absent slices and zero numbers of parts that did not happen are left
  * out. */
 struct log_request {
@@ -61,8 +69,9 @@ struct log_request {
 	char request_id[33];         /* hex, NUL */
 	struct slice traceparent;    /* plain, already checked to be printable; or absent */
 	struct slice tenant, server; /* plain */
-	const char *revision;        /* NULL when not known */
-	const char *rpc;             /* JSON-RPC method's name, NULL when not read */
+	struct log_session session;
+	const char *revision; /* NULL when not known */
+	const char *rpc;      /* JSON-RPC method's name, NULL when not read */
 	struct slice model, provider, endpoint;
 	struct log_route route;
 	uint32_t attempts;

@@ -72,6 +72,11 @@ enum state_outcome {
 	STATE_PENDING, /* .done will be called once, unless state->forget comes first */
 };
 
+/* What a session has used. */
+struct state_used {
+	uint64_t requests, tokens, usd;
+};
+
 enum state_session {
 	STATE_SESSION_UNKNOWN, /* expired, another's, lost: 404 */
 	STATE_SESSION_KNOWN,
@@ -107,6 +112,7 @@ struct state_recall {
 	bool away; /* the shared store could not be asked in time: what follows is what this process knows */
 	enum state_session session_is; /* UNKNOWN when it was not asked */
 	uint32_t revision;             /* of the session: enum revision */
+	struct state_used used;        /* by the session, so far */
 	struct state_loop loop;        /* of several the one with most tokens */
 	struct slice
 		*found; /* block_count texts, in the arena; absent: not there. NULL: none was asked

@@ -38,6 +38,7 @@ static void recall_session(struct state_memory *memory, struct state_recall *rec
 {
 	recall->session_is = STATE_SESSION_UNKNOWN;
 	recall->revision = 0;
+	recall->used = (struct state_used){ 0 };
 	if (state_key_none(&recall->session))
 		return;
 	struct shard *shard = shard_lock(memory, &recall->session, STATE_OF_SESSION, recall->now);
@@ -47,6 +48,7 @@ static void recall_session(struct state_memory *memory, struct state_recall *rec
 				  recall->now + STATE_SESSION_TTL);
 		recall->session_is = STATE_SESSION_KNOWN;
 		recall->revision = item->revision;
+		recall->used = item->used;
 	}
 	shard_unlock(shard);
 }
@@ -117,18 +119,6 @@ static void note_session(struct state_memory *memory, struct state_note *note)
 		note->ended = true;
 	}
 	shard_unlock(shard);
-}
-
-bool state_memory_session(struct state_memory *memory, const struct state_key *session, nsec_t now,
-			  struct state_used *out)
-{
-	struct shard *shard = shard_lock(memory, session, STATE_OF_SESSION, now);
-	const struct session_item *item = find_session(memory, shard, session, now);
-
-	if (item != NULL)
-		*out = item->used;
-	shard_unlock(shard);
-	return item != NULL;
 }
 
 enum state_here state_memory_here(struct state_memory *memory, const struct state_key *session,

@@ -29,14 +29,6 @@ void state_memory_free(struct state_memory *memory);
 /* Its functions may be called from any thread; nothing is ever PENDING. NULL for NULL: a rig without state. */
 struct state *state_memory_state(struct state_memory *memory);
 
-/* What a session has used. */
-struct state_used {
-	uint64_t requests, tokens, usd;
-};
-/* False: this process does not know the session. From any thread; its idle time goes on. */
-bool state_memory_session(struct state_memory *memory, const struct state_key *session, nsec_t now,
-			  struct state_used *out);
-
 /* Figures for the scrape, in this order; from any thread. Records that have expired count until they are
  * thrown away. */
 enum state_record {

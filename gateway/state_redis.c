@@ -134,6 +134,7 @@ static void join_session(struct state_redis *redis, struct state_recall *recall,
 	} else if (known_here && here == STATE_HERE_BEGUN) {
 		recall->session_is = STATE_SESSION_KNOWN;
 		recall->revision = mine->revision;
+		recall->used = mine->used;
 		catch_up(redis, recall, true);
 	} else if (known_here) { /* it ended at another gateway, or was lost */
 		note.end_session = true;

@@ -206,6 +206,9 @@ enum {
 	SAYS_TOKENS,
 	SAYS_USD,
 	SAYS_PLACE,
+	SAYS_USED_REQUESTS,
+	SAYS_USED_TOKENS,
+	SAYS_USED_USD,
 	SAYS_BLOCKS
 };
 
@@ -260,6 +263,13 @@ static bool read_place(const struct redisReply *reply, struct state_place *out)
 	return true;
 }
 
+static bool read_used(struct redisReply *const *says, struct state_used *out)
+{
+	return read_amount(says[SAYS_USED_REQUESTS], &out->requests) &&
+	       read_amount(says[SAYS_USED_TOKENS], &out->tokens) &&
+	       read_amount(says[SAYS_USED_USD], &out->usd);
+}
+
 static bool read_loop(struct redisReply *const *says, struct state_loop *out)
 {
 	struct state_loop loop = { .known = 0 };
@@ -300,7 +310,7 @@ bool state_wire_recalled(const struct redisReply *reply, struct state_recall *re
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != SAYS_BLOCKS + texts)
 		return false;
 	if (!read_session(reply->element[SAYS_REVISION], recall) ||
-	    !read_loop(reply->element, &recall->loop))
+	    !read_used(reply->element, &recall->used) || !read_loop(reply->element, &recall->loop))
 		return false;
 	copy_blocks(reply->element + SAYS_BLOCKS, texts, recall);
 	return true;

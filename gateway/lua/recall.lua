@@ -6,15 +6,18 @@
 -- ARGV[2]  what the key of a loop begins with, before the 32 digits of its id: those are known from calls only
 -- returns  the session's revision or nil; how many of the calls are known; the most rounds that one of them came
 --          after; of the loop with most tokens that one leads to: its id ('' if there is none), tokens, nano-USD,
---          and the place where it was last, or ''; then blocks, each a text or nil
+--          and the place where it was last, or ''; the session's requests, tokens, nano-USD; then blocks, each a
+--          text or nil
 --
 -- A session is a hash: revision, requests, tokens, usd. A loop is one, too: tokens, usd, place. A call is a string,
 -- <c32I4: the id of its loop, and the rounds it came after.
 local has_session, calls, session_ms, blocks_ms, room = struct.unpack('<BI4I4I4I4', ARGV[1])
-local answer = { false, 0, 0, '', '0', '0', '' }
+local answer = { false, 0, 0, '', '0', '0', '', '0', '0', '0' }
 
 if has_session == 1 then
-	answer[1] = redis.call('HGET', KEYS[1], 'revision')
+	local session = redis.call('HMGET', KEYS[1], 'revision', 'requests', 'tokens', 'usd')
+	answer[1] = session[1]
+	for i = 2, 4 do answer[6 + i] = session[i] or '0' end
 	if answer[1] then redis.call('PEXPIRE', KEYS[1], session_ms) end
 end
 

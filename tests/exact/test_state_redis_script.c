@@ -43,6 +43,10 @@ static void what_a_session_uses_is_counted_in_redis(void **state)
 	assert_string_equal(values->element[2]->str, "18014398509481982"); /* 2 x (2^53 - 1) */
 	freeReplyObject(values);
 	freeReplyObject(keys);
+	const struct state_used used = session_at(b, "s").used;
+	assert_int_equal(used.requests, 2);
+	assert_int_equal(used.tokens, 40);
+	assert_true(used.usd == (UINT64_C(1) << 54) - 2);
 }
 
 static void nobody_waits_for_a_note_without_done(void **state)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Sessions by the real binary: initialize, DELETE, whose they are, what they fix, who is called off. ctest: timeout=240"""
 
+import json
 import os
 import sys
 import threading
@@ -66,6 +67,26 @@ class Life(SessionCase):
         self.unknown(self.end(gateway, session))
         self.unknown(self.sample(gateway, session, id=0))  # though there is an answer to that
         self.unknown(gateway.post(message("ping"), {"Mcp-Session-Id": session}))
+
+    def test_the_log_says_what_it_costs_and_not_its_id(self):
+        gateway = self.start()
+        begun = gateway.post(message("initialize", protocolVersion="2025-11-25"))
+        session = begun.headers["mcp-session-id"]
+        answers = [self.sample(gateway, session, id=id) for id in range(3)]
+        lines = [gateway.log(answer.headers["sluice-request-id"])
+                 for answer in [begun, *answers, self.end(gateway, session)]]
+        self.assertEqual({line["session"]["id"] for line in lines}, {lines[0]["session"]["id"]})
+        self.assertNotIn(session[:8], json.dumps(lines))
+        tokens, usd = 0, 0
+        for requests, line in enumerate(lines[1:4]):
+            said = line["session"]
+            self.assertEqual((said["requests"], said["tokens"]), (requests, tokens))
+            self.assertAlmostEqual(said["usd"], usd, 9)
+            tokens += line["input_tokens"] + line["output_tokens"]
+            usd += line["usd"]
+        self.assertGreater(tokens, 0)
+        self.assertEqual([list(line["session"]) for line in (lines[0], lines[4])], [["id"], ["id"]])
+        self.assertNotIn("session", gateway.log(gateway.sample("hello").headers["sluice-request-id"]))
 
     def test_it_is_its_principals_alone(self):
         gateway = self.start()

@@ -80,13 +80,16 @@ static void a_full_line_says_everything_in_one_object(void **state)
 		"\"provider_rate_limited\",\"provider_unavailable\"],\"input_tokens\":1000,"
 		"\"output_"
 		"tokens\":0"
-		",\"cache_read_tokens\":900,\"usd\":0.003000001,\"stop\":\"endTurn\"}";
+		",\"cache_read_tokens\":900,\"usd\":0.003000001,\"stop\":\"endTurn\""
+		",\"session\":{\"id\":\"00112233445566ff\",\"requests\":3,\"tokens\":0,"
+		"\"usd\":0.000000040}}";
 	const struct log_request line = {
 		.wall_ns = (UINT64_C(1772323207) * 1000 + 89) * MSEC + 999999,
 		.request_id = "00ff",
 		.traceparent = SLICE("00-ab-cd-01"),
 		.tenant = SLICE("acme"),
 		.server = SLICE("billing-mcp"),
+		.session = { "00112233445566ff", true, 3, 0, 40 },
 		.revision = "2025-11-25",
 		.rpc = "sampling/createMessage",
 		.model = SLICE("claude-sonnet"),
@@ -134,14 +137,17 @@ static void a_full_line_says_everything_in_one_object(void **state)
 static void what_did_not_happen_is_left_out(void **state)
 {
 	(void)state;
-	const struct log_request line = {
-		.request_id = "1", .err = ERR_UNAUTHORIZED, .status = 401, .total = 90 * USEC
-	};
+	const struct log_request line = { .request_id = "1",
+					  .session = { "0011223344556677", false, 9, 9, 9 },
+					  .err = ERR_UNAUTHORIZED,
+					  .status = 401,
+					  .total = 90 * USEC };
 	struct log_ring *ring = log_ring_new();
 
 	expect_text(one_line(ring, &line),
 		    "{\"time\":\"1970-01-01T00:00:00.000Z\",\"request_id\":\"1\",\"status\":401,"
-		    "\"error\":\"unauthorized\",\"total_ms\":0.090}");
+		    "\"error\":\"unauthorized\",\"total_ms\":0.090,"
+		    "\"session\":{\"id\":\"0011223344556677\"}}");
 	log_ring_free(ring);
 }
 
@@ -178,6 +184,7 @@ static struct log_request all_say(struct slice s, const char *terminated)
 		.traceparent = s,
 		.tenant = s,
 		.server = s,
+		.session = { "ffffffffffffffff", true, UINT64_MAX, UINT64_MAX, UINT64_MAX },
 		.revision = terminated,
 		.rpc = terminated,
 		.model = s,
@@ -191,6 +198,7 @@ static struct log_request all_say(struct slice s, const char *terminated)
 			   .max_tokens = UINT32_MAX,
 			   .image = true,
 			   .audio = true,
+			   .held = LOG_HELD_ENDPOINT,
 			   .cost = 999999999,
 			   .speed = 999999999,
 			   .intelligence = -1,

@@ -197,22 +197,23 @@ static void what_a_session_uses_is_summed(void **state)
 	struct state_note note = {
 		.session = key, .requests = 1, .tokens = 20, .usd = 300, .now = now
 	};
-	struct state_used used;
+	struct state_recall recall = { .session = key, .now = now };
 
 	(void)state;
 	assert_int_equal(store->remember(store, &note), STATE_DONE); /* nobody's: it is not made */
-	assert_false(state_memory_session(memory, &key, now, &used));
+	assert_int_equal(store->recall(store, &recall), STATE_DONE);
+	assert_int_equal(recall.session_is, STATE_SESSION_UNKNOWN);
 	session_begins("a", 1);
 	for (size_t i = 0; i < 3; i++)
 		assert_int_equal(store->remember(store, &note), STATE_DONE);
-	assert_true(state_memory_session(memory, &key, now, &used));
-	assert_int_equal(used.requests, 3);
-	assert_int_equal(used.tokens, 60);
-	assert_int_equal(used.usd, 900);
+	assert_int_equal(store->recall(store, &recall), STATE_DONE);
+	assert_int_equal(recall.used.requests, 3);
+	assert_int_equal(recall.used.tokens, 60);
+	assert_int_equal(recall.used.usd, 900);
 	note.tokens = UINT64_MAX;
 	assert_int_equal(store->remember(store, &note), STATE_DONE);
-	assert_true(state_memory_session(memory, &key, now, &used));
-	assert_true(used.tokens == UINT64_MAX);
+	assert_int_equal(store->recall(store, &recall), STATE_DONE);
+	assert_true(recall.used.tokens == UINT64_MAX);
 }
 
 static void where_sessions_are_too_many_the_one_idle_for_longest_goes(void **state)

@@ -109,17 +109,17 @@ static void spend(struct scene *scene, unsigned thread)
 static void what_forks_spend_at_once_is_added_up(void **state)
 {
 	const struct state_key session = key_of(STATE_SESSION, 1);
-	struct state_used used;
+	struct state_recall sum = { .session = session, .now = SEC };
 	struct scene scene;
 
 	(void)state;
 	scene_init(&scene);
 	scene_run(&scene, spend);
 	assert_int_equal(atomic_load(&scene.wrong), 0);
-	assert_true(state_memory_session(scene.memory, &session, SEC, &used));
-	assert_int_equal(used.requests, THREADS * STEPS);
-	assert_int_equal(used.tokens, 2 * THREADS * STEPS);
-	assert_int_equal(used.usd, 3 * THREADS * STEPS);
+	(void)scene.store->recall(scene.store, &sum);
+	assert_int_equal(sum.used.requests, THREADS * STEPS);
+	assert_int_equal(sum.used.tokens, 2 * THREADS * STEPS);
+	assert_int_equal(sum.used.usd, 3 * THREADS * STEPS);
 	for (uint32_t loop = 0; loop < LOOPS; loop++) {
 		const struct state_key call = key_of(STATE_CALL, (STEPS - LOOPS + loop) * THREADS);
 		struct state_recall recall = { .calls = &call, .call_count = 1, .now = SEC };

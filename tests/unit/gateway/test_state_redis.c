@@ -134,7 +134,7 @@ static void is_late(void)
 
 /* An answer to question() that can be spoiled. */
 struct answer {
-	redisReply parts[8], *elements[8], reply;
+	redisReply parts[11], *elements[11], reply;
 };
 
 static redisReply text_of(const char *text)
@@ -154,8 +154,8 @@ static void answer_init(struct answer *answer)
 	*answer = (struct answer){
 		.parts = { text_of("2025-03-26"), number_of(1), number_of(3),
 			   text_of("000102030405060708090a0b0c0d0e0f"), text_of("40"),
-			   text_of("50"), text_of("the model, the endpoint."),
-			   text_of("[blocks]") },
+			   text_of("50"), text_of("the model, the endpoint."), text_of("6"),
+			   text_of("70"), text_of("800"), text_of("[blocks]") },
 		.reply = { .type = REDIS_REPLY_ARRAY, .elements = COUNT_OF(answer->parts) },
 	};
 	for (size_t i = 0; i < COUNT_OF(answer->parts); i++)
@@ -191,6 +191,9 @@ static void an_answer_is_what_redis_says(void **state)
 	assert_int_equal(recall.loop.rounds, 3);
 	assert_int_equal(recall.loop.tokens, 40);
 	assert_int_equal(recall.loop.usd, 50);
+	assert_int_equal(recall.used.requests, 6);
+	assert_int_equal(recall.used.tokens, 70);
+	assert_int_equal(recall.used.usd, 800);
 	assert_memory_equal(recall.loop.place.at, "the model, the endpoint.", STATE_PLACE_BYTES);
 	assert_true(slice_eq(recall.found[0], SLICE("[blocks]")));
 }
@@ -213,6 +216,9 @@ static void an_answer_of_another_form_is_none(void **state)
 		{ "tokens that are a number", 4, number_of(1) },
 		{ "tokens that are none", 4, text_of("-1") },
 		{ "money that is none", 5, text_of("") },
+		{ "requests of a session that are a number", 7, number_of(6) },
+		{ "tokens of a session that are none", 8, text_of("many") },
+		{ "no word of its money", 9, { .type = REDIS_REPLY_NIL } },
 		{ "a place that is a number", 6, number_of(1) },
 		{ "a place that is too short", 6, text_of("somewhere") },
 		{ "no word of a place", 6, { .type = REDIS_REPLY_NIL } },
@@ -237,7 +243,7 @@ static void an_answer_with_more_or_fewer_parts_is_none(void **state)
 {
 	(void)state;
 	connected();
-	for (size_t parts = 0; parts < 8; parts++) {
+	for (size_t parts = 0; parts < COUNT_OF(((struct answer *)NULL)->parts); parts++) {
 		struct state_recall recall = question();
 		struct answer answer;
 		assert_int_equal(store->recall(store, &recall), STATE_PENDING);
@@ -259,7 +265,7 @@ static void blocks_of_another_form_are_absent(void **state)
 		struct answer answer;
 		assert_int_equal(store->recall(store, &recall), STATE_PENDING);
 		answer_init(&answer);
-		answer.parts[7] = rows[i];
+		answer.parts[10] = rows[i];
 		answers(&answer);
 		assert_false(recall.away);
 		assert_true(slice_absent(recall.found[0]));
