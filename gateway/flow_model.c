@@ -4,30 +4,32 @@
 
 #include "gateway/provider_head.h"
 #include "gateway/trace_context.h"
-#include "tenants/policy.h"
 
 enum { IMAGE_TOKENS = 1600, BYTES_PER_TOKEN = 4 };
+
+enum flow_move flow_refuse_verdict(struct flow *flow, const struct verdict *verdict)
+{
+	struct rpc_error_data data = rpc_error_data_none;
+	const struct fault fault = { .err = verdict->err,
+				     .offset = FAULT_NO_OFFSET,
+				     .detail = verdict->detail };
+
+	data.rule = verdict->rule;
+	return flow_refuse(flow, &fault, &data);
+}
 
 enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 {
 	struct verdict verdict = policy_check(flow->principal->tenant, flow->plan, &flow->request);
-	struct rpc_error_data data = rpc_error_data_none;
-	const struct fault fault = { .err = verdict.err,
-				     .offset = FAULT_NO_OFFSET,
-				     .detail = verdict.detail };
 
 	(void)env;
 	flow->judged = true;
-	if (verdict.err != ERR_OK) {
-		data.rule = verdict.rule;
-		return flow_refuse(flow, &fault, &data);
-	}
+	if (verdict.err != ERR_OK)
+		return flow_refuse_verdict(flow, &verdict);
 	const enum err loop = flow_loop_check(flow);
-	if (loop != ERR_OK) {
-		data.rule = err_info(loop)->reason;
-		return flow_refuse(flow, &(struct fault){ .err = loop, .offset = FAULT_NO_OFFSET },
-				   &data);
-	}
+	if (loop != ERR_OK)
+		return flow_refuse_verdict(
+			flow, &(struct verdict){ .err = loop, .rule = err_info(loop)->reason });
 	flow->verdict = (struct verdict_copy){ verdict.max_tokens, verdict.final_round };
 	flow->asked_adjustments = flow->request.adjustments | verdict.adjustments;
 	flow->asked_system = flow->request.system;
@@ -35,17 +37,17 @@ enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 	return err == ERR_OK ? FLOW_NEXT : flow_refuse_err(flow, err);
 }
 
-enum err flow_policy_again(struct flow *flow)
+struct verdict flow_policy_again(struct flow *flow)
 {
 	flow->request.system = flow->asked_system;
-	const struct verdict verdict =
-		policy_check(flow->principal->tenant, flow->plan, &flow->request);
+	struct verdict verdict = policy_check(flow->principal->tenant, flow->plan, &flow->request);
 
 	if (verdict.err != ERR_OK)
-		return verdict.err;
+		return verdict;
 	flow->verdict.max_tokens = verdict.max_tokens;
 	flow->asked_adjustments |= verdict.adjustments;
-	return policy_apply(flow->plan, flow->arena, &flow->request);
+	verdict.err = policy_apply(flow->plan, flow->arena, &flow->request);
+	return verdict;
 }
 
 static size_t media_bytes(const struct block *blocks, uint32_t count, uint32_t *images)

@@ -23,15 +23,15 @@ bool flow_find_caller(struct flow *flow, const struct flow_env *env)
 	return true;
 }
 
-enum err flow_permit_again(struct flow *flow, const struct flow_env *env)
+struct verdict flow_permit_again(struct flow *flow, const struct flow_env *env)
 {
 	/* Who has not been anywhere yet does not know whose configuration judged it. */
 	const bool same =
 		memcmp(flow->config_digest, env->config->digest, sizeof(flow->config_digest)) == 0;
 
 	if ((!same && !flow_auth_again(flow, env)) || !flow_find_caller(flow, env))
-		return ERR_UNAUTHORIZED;
-	return same ? ERR_OK : flow_policy_again(flow);
+		return (struct verdict){ .err = ERR_UNAUTHORIZED };
+	return same ? (struct verdict){ .err = ERR_OK } : flow_policy_again(flow);
 }
 
 /* ---- what is told of it ---- */
@@ -340,10 +340,13 @@ enum flow_move flow_route(struct flow *flow, const struct flow_env *env)
 	struct bitset tried = { 0 };
 	nsec_t wait;
 
-	enum err err = flow->principal == NULL ? flow_permit_again(flow, env) : ERR_OK;
-	if (err != ERR_OK)
-		return flow->attempts != 0 ? flow_give_up(flow) : flow_refuse_err(flow, err);
-	err = find_candidate(flow, env, NULL, &tried, &wait);
+	if (flow->principal == NULL) {
+		const struct verdict verdict = flow_permit_again(flow, env);
+		if (verdict.err != ERR_OK)
+			return flow->attempts != 0 ? flow_give_up(flow)
+						   : flow_refuse_verdict(flow, &verdict);
+	}
+	enum err err = find_candidate(flow, env, NULL, &tried, &wait);
 	switch (err) {
 	case ERR_OK:
 		return FLOW_NEXT;

@@ -162,7 +162,7 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 	flow_keep_asked(flow);
 	if (kept || (flow->handed_on && !mends) || flow->attempts >= most ||
 	    flow->attempts >= FLOW_ATTEMPTS_MAX || !flow_fits(flow, env->now, 0) ||
-	    flow_permit_again(flow, env) != ERR_OK)
+	    flow_permit_again(flow, env).err != ERR_OK)
 		return flow_give_up(flow);
 	flow->progress.output = 0; /* of what failed, nothing more is told */
 	return flow->repeating || mends || learn(flow) ? resend(flow, env) : retry(flow, env);

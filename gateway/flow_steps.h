@@ -3,6 +3,7 @@
 #define GATEWAY_FLOW_STEPS_H
 
 #include "gateway/flow.h"
+#include "tenants/policy.h"
 
 /* What a step wants next. */
 enum flow_move {
@@ -85,7 +86,9 @@ MUST_USE bool flow_auth_again(struct flow *flow, const struct flow_env *env);
 
 /* flow_model.c */
 /* Policy once more, by another configuration than the one that judged the request. */
-MUST_USE enum err flow_policy_again(struct flow *flow);
+struct verdict flow_policy_again(struct flow *flow);
+/* The answer to a request that policy has refused, its rule named. */
+enum flow_move flow_refuse_verdict(struct flow *flow, const struct verdict *verdict);
 /* Every permitted candidate and why it was refused; others' models are not the tenant's business. */
 enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, enum err err);
 
@@ -96,7 +99,7 @@ MUST_USE bool flow_find_caller(struct flow *flow, const struct flow_env *env);
 /* The same before a further attempt, where whatever a reload has withdrawn counts. ERR_UNAUTHORIZED: the
  * tenant or its key is not there any more; else what policy does not permit by now. Before any of the
  * following two. */
-MUST_USE enum err flow_permit_again(struct flow *flow, const struct flow_env *env);
+struct verdict flow_permit_again(struct flow *flow, const struct flow_env *env);
 /* Both set the place of the next attempt: with the same model (`fresh`: not where it has failed since
  * the last wait), or with the next candidate (likewise). An error: there is none. */
 MUST_USE enum err flow_stay(struct flow *flow, const struct flow_env *env, bool fresh);

@@ -146,6 +146,25 @@ static void the_next_attempt_goes_by_the_configuration_in_force(void **state)
 	}
 }
 
+/* As at once: a first attempt that waited for a key, by a rule that was made meanwhile. */
+static void a_refusal_after_a_wait_names_its_rule(void **state)
+{
+	static const struct outcome limited[] = { LIMITED("3") };
+	struct bench *b = bench_new(load(alone));
+	struct http_incoming in = incoming(KEY, ASK);
+
+	(void)state;
+	free(play(b, ASK, 2000, limited, COUNT_OF(limited)));
+	assert_int_equal(start(b, &in), FLOW_WAIT);
+	bench_use(b, load(BEGIN ANT(E1, "a") MODELS CLAUDE(
+			     "") "tenants:\n  - {id: acme, keys: [{sha256: %s, server: s}]}\n"));
+	b->now = b->flow.wait_until;
+	assert_int_equal(run(b, FLOW_WAITED), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 403);
+	assert_has(answer_text(b), "\"rule\":\"model_permitted\"");
+	bench_free(b);
+}
+
 static void a_further_attempt_asks_for_no_more_than_is_permitted_by_now(void **state)
 {
 	static const char fewer[] =
@@ -253,6 +272,7 @@ int main(void)
 		cmocka_unit_test(a_process_that_leaves_meanwhile_says_so),
 		cmocka_unit_test(a_process_that_leaves_during_the_second_answer_gives_the_first),
 		cmocka_unit_test(the_next_attempt_goes_by_the_configuration_in_force),
+		cmocka_unit_test(a_refusal_after_a_wait_names_its_rule),
 		cmocka_unit_test(a_further_attempt_asks_for_no_more_than_is_permitted_by_now),
 		cmocka_unit_test(an_attempt_that_was_not_made_is_not_told),
 		cmocka_unit_test(an_outage_is_not_multiplied),
