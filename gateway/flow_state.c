@@ -241,6 +241,20 @@ static bool fill_once(struct flow *flow)
 	return true;
 }
 
+/* The request is the first in the place of one that has failed or gone. That may have spent tokens of the
+ * loop and had blocks refused, and the session may have ended: what was known of them is asked anew. */
+static enum flow_move lead(struct flow *flow, const struct flow_env *env)
+{
+	struct flow_state *state = flow->state;
+
+	if (state->once.waited && state->asked) {
+		state->once.waited = state->asked = false;
+		flow->step = FLOW_STEP_RECALL;
+		return FLOW_GO;
+	}
+	return flow_find_caller(flow, env) ? FLOW_NEXT : flow_refuse_err(flow, ERR_UNAUTHORIZED);
+}
+
 /* Entered twice: to ask, and with what has become of the first. */
 enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
 {
@@ -262,8 +276,7 @@ enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
 	}
 	switch (flow->state->once.verdict) {
 	case ONCE_LEADS:
-		return flow_find_caller(flow, env) ? FLOW_NEXT
-						   : flow_refuse_err(flow, ERR_UNAUTHORIZED);
+		return lead(flow, env);
 	case ONCE_ANSWERED:
 		return flow_answer_copy(flow, &flow->state->once.answer);
 	case ONCE_WAITS: /* its own deadline has passed before the first was answered */

@@ -365,6 +365,7 @@ void once_join(struct once *once, struct once_call *call, struct inbox *inbox, n
 	if (call->verdict == ONCE_LEADS || call->verdict == ONCE_WAITS)
 		call->once = once;
 	call->leads = call->verdict == ONCE_LEADS;
+	call->waited = call->verdict == ONCE_WAITS;
 	call->part = call->leads ? ONCE_PART_LEADS : ONCE_PART_WAITS;
 	unlock(shard);
 }

@@ -52,6 +52,7 @@ struct once_call {
 	/* answered */
 	enum once_verdict verdict; /* changes on the worker's own thread only */
 	struct once_answer answer;
+	bool waited; /* it did: what was known before it joined may have changed */
 	/* private */
 	struct once *once;   /* NULL: it has no part in anything */
 	enum once_part part; /* under the lock, by others too */

@@ -518,6 +518,35 @@ static void a_copy_gets_the_first_ones_error(void **state)
 	assert_int_equal(b->flow.answer.status, 503);
 }
 
+/* The one before it may have changed what is known. */
+static void a_copy_that_leads_after_waiting_asks_once_more_what_is_known(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = in_session(ASK);
+
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(known(b), FLOW_JOIN);
+	b->flow.state->once.waited = true;
+	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RECALL);
+	bench_use(b, load_config());
+	assert_int_equal(known(b), FLOW_RESERVE); /* and not twice */
+	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
+
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(known(b), FLOW_JOIN);
+	b->flow.state->once.waited = true;
+	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RECALL);
+	assert_int_equal(recalled(b, STATE_SESSION_UNKNOWN, REVISION_2025_11_25), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 404);
+
+	in = incoming(KEY, MESSAGE("1", "")); /* nothing is known of it: nothing to ask */
+	in.headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
+	assert_int_equal(start(b, &in), FLOW_JOIN);
+	b->flow.state->once.waited = true;
+	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
+	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
+}
+
 static void a_copy_that_wants_a_stream_gets_one_event(void **state)
 {
 	struct bench *b = *state;
@@ -556,6 +585,7 @@ int main(void)
 		WALK(what_became_of_the_first_decides),
 		WALK(a_copy_is_answered_like_the_first_but_for_the_id),
 		WALK(a_copy_gets_the_first_ones_error),
+		WALK(a_copy_that_leads_after_waiting_asks_once_more_what_is_known),
 		WALK(a_copy_that_wants_a_stream_gets_one_event),
 	};
 	return cmocka_run_group_tests_name("flow_state", tests, NULL, NULL);

@@ -97,6 +97,7 @@ static void the_first_leads_and_copies_on_all_workers_get_its_answer(void **stat
 	assert_int_equal(join(&first, "k", "body", 0), ONCE_LEADS);
 	assert_int_equal(join(&second, "k", "body", 0), ONCE_WAITS);
 	assert_int_equal(join(&third, "k", "body", 1), ONCE_WAITS);
+	assert_true(second.call.waited && !first.call.waited);
 	end(&first, ERR_OK, RESULT);
 	assert_int_equal(second.decided + third.decided,
 			 0); /* it is not this thread's to tell them */
