@@ -94,7 +94,7 @@ class Together(StateCase):
         words = []
         for page in ("limits", "state"):
             with open(os.path.join(harness.SOURCE, "deploy", "docs", page + ".md"), encoding="utf-8") as file:
-                words += next(line for line in file if line.startswith(("    ~sluice:", "    &sluice:"))).split()
+                words += next(line for line in file if line.startswith(("~sluice:", "&sluice:"))).split()
         self.redis.ask("ACL", "SETUSER", "sluice", "on", ">word", *words)
         self.redis.url = self.redis.url.replace("redis://", "redis://sluice:word@")
         a, b = self.pair()
