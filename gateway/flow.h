@@ -16,6 +16,7 @@
 #include "gateway/health.h"
 #include "gateway/http.h"
 #include "gateway/jwt_checker.h"
+#include "gateway/key_memory.h"
 #include "gateway/limits.h"
 #include "gateway/log.h"
 #include "gateway/metrics.h"
@@ -63,6 +64,7 @@ struct flow_env {
 	struct health_view *health; /* of that configuration */
 	struct json_work *json;
 	struct jwt_checker *tokens; /* of the worker; NULL: no tokens (JWT) are taken */
+	struct key_memory *keys;    /* likewise; NULL: no key is remembered */
 	struct slab *streams;       /* struct stream; not NULL where anything is sent */
 	nsec_t now;
 	uint64_t wall_ns;

@@ -35,6 +35,21 @@ static enum jwt_fault by_token(struct flow *flow, const struct flow_env *env, st
 	return JWT_OK;
 }
 
+/* Only a tenant's key is remembered, so that strangers cannot drive others' out. */
+static const struct tenant_key *by_key(const struct flow_env *env, struct slice key)
+{
+	const uint8_t *remembered = env->keys == NULL ? NULL : key_memory_find(env->keys, key);
+	uint8_t digest[SHA256_BYTES];
+
+	if (remembered != NULL)
+		return auth_find_digest(&env->config->tenants, remembered);
+	sha256(key, digest);
+	const struct tenant_key *found = auth_find_digest(&env->config->tenants, digest);
+	if (found != NULL && env->keys != NULL)
+		key_memory_add(env->keys, key, digest);
+	return found;
+}
+
 /* A key is looked for first: it may look like anything. */
 static enum jwt_fault by_credentials(struct flow *flow, const struct flow_env *env,
 				     struct slice authorization, const struct tenant_key **found)
@@ -42,7 +57,7 @@ static enum jwt_fault by_credentials(struct flow *flow, const struct flow_env *e
 	const struct slice credentials = auth_credentials(authorization);
 
 	if (auth_may_be_key(credentials))
-		*found = auth_find(&env->config->tenants, credentials);
+		*found = by_key(env, credentials);
 	return *found == NULL ? by_token(flow, env, credentials, found) : JWT_OK;
 }
 

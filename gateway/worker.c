@@ -31,6 +31,7 @@ static struct flow_env worker_env(struct worker *worker)
 		.health = worker->providers.health,
 		.json = worker->json,
 		.tokens = worker->tokens,
+		.keys = worker->keys,
 		.streams = &worker->streams,
 		.now = net_now(worker->loop),
 		.wall_ns = net_wall_ns(worker->loop),
@@ -477,10 +478,12 @@ static bool worker_build(struct worker *worker)
 	worker->json = json_work_new();
 	worker->health = health_new();
 	worker->tokens = jwt_checker_new();
+	worker->keys = key_memory_new();
 	worker->pool_counts = calloc(WORKER_PROVIDERS_MAX, sizeof(*worker->pool_counts));
 	worker->healths = calloc(WORKER_PROVIDERS_MAX, sizeof(*worker->healths));
 	if (worker->loop == NULL || worker->json == NULL || worker->health == NULL ||
-	    worker->tokens == NULL || worker->pool_counts == NULL || worker->healths == NULL ||
+	    worker->tokens == NULL || worker->keys == NULL || worker->pool_counts == NULL ||
+	    worker->healths == NULL ||
 	    !slab_init(&worker->requests, sizeof(struct request), REQUESTS_MAX) ||
 	    !slab_init(&worker->streams, sizeof(struct stream), STREAMS_MAX))
 		return false;

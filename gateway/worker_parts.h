@@ -42,6 +42,7 @@ struct worker {
 	struct json_work *json;
 	struct health *health;
 	struct jwt_checker *tokens;
+	struct key_memory *keys;
 	const struct config *config;
 	struct worker_providers providers;
 	struct worker_pool_counts *pool_counts; /* by provider; stays, because control reads it */

@@ -32,13 +32,12 @@ static uint32_t same_mask(const uint8_t a[SHA256_BYTES], const uint8_t b[SHA256_
 	return (uint32_t)(((uint64_t)difference - 1) >> 32);
 }
 
-const struct tenant_key *auth_find(const struct tenants *registry, struct slice key)
+const struct tenant_key *auth_find_digest(const struct tenants *registry,
+					  const uint8_t digest[SHA256_BYTES])
 {
 	static const uint8_t nobody[SHA256_BYTES] = { 0 }; /* what empty places compare with */
-	uint8_t digest[SHA256_BYTES];
 	uint32_t found = 0;
 
-	sha256(key, digest);
 	const size_t place = tenants_digest_hash(digest);
 	for (size_t i = 0; i < registry->digest_probes; i++) {
 		const uint32_t entry = registry->by_digest[(place + i) & registry->digest_mask];
@@ -46,4 +45,12 @@ const struct tenant_key *auth_find(const struct tenants *registry, struct slice 
 		found |= entry & same_mask(candidate, digest);
 	}
 	return found == 0 ? NULL : &registry->keys[found - 1];
+}
+
+const struct tenant_key *auth_find(const struct tenants *registry, struct slice key)
+{
+	uint8_t digest[SHA256_BYTES];
+
+	sha256(key, digest);
+	return auth_find_digest(registry, digest);
 }

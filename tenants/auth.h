@@ -22,4 +22,8 @@ static inline bool auth_may_be_key(struct slice credentials)
 /* NULL when unknown; a disabled tenant's key is returned, policy refuses it. */
 const struct tenant_key *auth_find(const struct tenants *registry, struct slice key);
 
+/* The same for whoever has the key's SHA-256 already. */
+const struct tenant_key *auth_find_digest(const struct tenants *registry,
+					  const uint8_t digest[SHA256_BYTES]);
+
 #endif

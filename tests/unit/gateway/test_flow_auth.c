@@ -13,6 +13,8 @@ struct bench {
 	struct flow flow;
 	struct tls_names *names; /* of the caller's certificate */
 	char *token;             /* of tenant beta */
+	struct key_memory *keys;
+	const struct config *reloaded; /* in force instead of the first one; NULL: that is */
 };
 
 static int set_up(void **state)
@@ -33,6 +35,8 @@ static int set_up(void **state)
 	token_rig_tell(&b->tokens, b->tokens.key);
 	b->token = sign_token(b->tokens.key, TOKEN_HEADER,
 			      TOKEN_CLAIMS("\"tenant\":\"beta\",\"azp\":\"crm\""));
+	b->keys = key_memory_new();
+	assert_non_null(b->keys);
 	b->names = calloc(1, sizeof(*b->names) + sizeof(b->names->at[0]));
 	assert_non_null(b->names);
 	b->names->count = 1;
@@ -47,6 +51,7 @@ static int tear_down(void **state)
 
 	arena_give(&b->arena);
 	arena_pool_fini(&b->pool);
+	key_memory_free(b->keys);
 	free(b->names);
 	free(b->token);
 	token_rig_fini(&b->tokens);
@@ -65,9 +70,11 @@ static int ask(struct bench *b, const char *authorization, bool certified)
 		.body = SLICE("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"),
 		.names = certified ? b->names : NULL,
 	};
-	const struct flow_env env = { .config = b->tokens.rig.config,
+	const struct flow_env env = { .config = b->reloaded != NULL ? b->reloaded
+								    : b->tokens.rig.config,
 				      .json = b->tokens.work,
 				      .tokens = b->tokens.checker,
+				      .keys = b->keys,
 				      .now = SEC,
 				      .wall_ns = wall_ns };
 
@@ -172,6 +179,31 @@ static void where_no_tokens_are_taken_they_are_keys_that_nobody_has(void **state
 	assert_int_equal(jwt_checker_count(checker, JWT_OK), 0);
 }
 
+static void a_remembered_key_is_good_as_long_as_the_configuration_has_it(void **state)
+{
+	struct bench *b = *state;
+	struct config without_keys = *b->tokens.rig.config;
+
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(ask(b, bearer(KEY), false), 200);
+		assert_slice(b->flow.tenant, "acme");
+	}
+	assert_non_null(key_memory_find(b->keys, SLICE(KEY)));
+	without_keys.tenants = (struct tenants){ 0 };
+	b->reloaded = &without_keys;
+	assert_int_equal(ask(b, bearer(KEY), false), 401);
+	b->reloaded = NULL;
+	assert_int_equal(ask(b, bearer(KEY), false), 200);
+}
+
+static void a_key_that_nobody_has_is_not_remembered(void **state)
+{
+	struct bench *b = *state;
+
+	assert_int_equal(ask(b, bearer("0123456789abcdef"), false), 401);
+	assert_null(key_memory_find(b->keys, SLICE("0123456789abcdef")));
+}
+
 int main(void)
 {
 #define FRESH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -180,6 +212,8 @@ int main(void)
 		FRESH(who_shows_something_is_judged_by_it_alone),
 		FRESH(a_token_is_told_why_and_a_key_is_not),
 		FRESH(where_no_tokens_are_taken_they_are_keys_that_nobody_has),
+		FRESH(a_remembered_key_is_good_as_long_as_the_configuration_has_it),
+		FRESH(a_key_that_nobody_has_is_not_remembered),
 	};
 
 	return cmocka_run_group_tests_name("flow_auth", tests, NULL, NULL);
