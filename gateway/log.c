@@ -269,45 +269,58 @@ static bool is_clean(char c)
 	return (uint8_t)c >= 0x20 && (uint8_t)c < 0x7f && c != '"' && c != '\\';
 }
 
-#define EACH_BYTE(value) (UINT64_MAX / 255 * (value))
+/* Sixteen bytes in a vector register of any machine; as signed bytes, what is beyond ASCII lies below
+ * all else. */
+typedef uint64_t two_words __attribute__((vector_size(16)));
+typedef int8_t sixteen __attribute__((vector_size(16)));
 
-/* Whether all eight bytes are clean; one that is not may be seen in its neighbour too, never missed. */
-static bool are_clean(uint64_t eight)
+static inline bool are_clean(two_words words)
 {
-	uint64_t quote = eight ^ EACH_BYTE('"'), backslash = eight ^ EACH_BYTE('\\');
-	uint64_t control = (eight - EACH_BYTE(0x20)) & ~eight;
-	uint64_t beyond = eight | (eight + EACH_BYTE(1)); /* 0x7f and all above */
+	const sixteen bytes = (sixteen)words;
+	const two_words clean =
+		(two_words)((bytes > 0x1f) & (bytes != 0x7f) & (bytes != '"') & (bytes != '\\'));
 
-	quote = (quote - EACH_BYTE(1)) & ~quote;
-	backslash = (backslash - EACH_BYTE(1)) & ~backslash;
-	return ((quote | backslash | control | beyond) & EACH_BYTE(0x80)) == 0;
+	return (clean[0] & clean[1]) == UINT64_MAX;
 }
 
-/* Copies the eight bytes at `from` if all are clean. */
-static bool copy_eight(char *to, const char *from)
+static inline bool copy_sixteen(char *to, const char *from)
 {
-	uint64_t eight;
+	two_words words;
 
-	memcpy(&eight, from, sizeof(eight));
-	if (!are_clean(eight))
+	memcpy(&words, from, sizeof(words));
+	if (are_clean(words))
+		memcpy(to, &words, sizeof(words));
+	return are_clean(words);
+}
+
+/* 8 to 15 bytes: the first eight and the last ones. */
+static inline bool copy_some(char *to, const char *from, size_t len)
+{
+	uint64_t first, last;
+
+	memcpy(&first, from, sizeof(first));
+	memcpy(&last, from + len - sizeof(last), sizeof(last));
+	if (!are_clean((two_words){ first, last }))
 		return false;
-	memcpy(to, &eight, sizeof(eight));
+	memcpy(to, &first, sizeof(first));
+	memcpy(to + len - sizeof(last), &last, sizeof(last));
 	return true;
 }
 
-/* Copies clean bytes from the front of `s`, eight at a time; returns how many. */
-static size_t put_clean(char *at, const char *full, struct slice s)
+/* Copies clean bytes from the front of `s`, many at a time; returns how many. */
+static inline size_t put_clean(char *at, const char *full, struct slice s)
 {
-	size_t room = full > at ? (size_t)(full - at) : 0;
-	size_t len = s.len < room ? s.len : room;
+	const size_t room = full > at ? (size_t)(full - at) : 0;
+	const size_t len = s.len < room ? s.len : room;
 	size_t i = 0;
 
-	while (len >= 8 && i < len) {
-		/* The last eight may take some bytes along that were copied already. */
-		size_t from = i <= len - 8 ? i : len - 8;
-		if (!copy_eight(at + from, s.at + from))
-			break;
-		i = from + 8;
+	while (i + 16 <= len && copy_sixteen(at + i, s.at + i))
+		i += 16;
+	if (len >= 16 && i + 16 > len) { /* takes bytes along that were copied already */
+		if (copy_sixteen(at + len - 16, s.at + len - 16))
+			return len;
+	} else if (len >= 8 && len < 16 && copy_some(at, s.at, len)) {
+		return len;
 	}
 	while (i < len && is_clean(s.at[i])) {
 		at[i] = s.at[i];
@@ -316,23 +329,31 @@ static size_t put_clean(char *at, const char *full, struct slice s)
 	return i;
 }
 
+/* What is left of a text whose next byte needs more than copying, up to its end. */
+static __attribute__((noinline)) char *put_unclean(char *at, const char *full, struct slice s,
+						   bool raw)
+{
+	while (s.len != 0 && at < full) {
+		size_t used;
+		at = put_char(at, s, raw, &used);
+		s = slice_of(s.at + used, s.len - used);
+		used = put_clean(at, full, s);
+		at += used;
+		s = slice_of(s.at + used, s.len - used);
+	}
+	return s.len == 0 ? at : put_lit(at, "...");
+}
+
 /* The quoted text; at most FIELD_MAX bytes. */
 static char *put_text(char *at, struct slice s, bool raw)
 {
 	const char *full = at + FIELD_MAX - 16; /* the longest character, dots and a quote */
 
 	*at++ = '"';
-	for (;;) {
-		size_t used = put_clean(at, full, s);
-		at += used;
-		s = slice_of(s.at + used, s.len - used);
-		if (s.len == 0 || at >= full)
-			break;
-		at = put_char(at, s, raw, &used);
-		s = slice_of(s.at + used, s.len - used);
-	}
-	if (s.len > 0)
-		at = put_lit(at, "...");
+	const size_t used = put_clean(at, full, s);
+	at += used;
+	if (used < s.len)
+		at = put_unclean(at, full, slice_of(s.at + used, s.len - used), raw);
 	*at++ = '"';
 	return at;
 }

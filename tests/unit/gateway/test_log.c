@@ -278,6 +278,44 @@ static void texts_of_any_length_fit_into_a_line(void **state)
 	log_ring_free(ring);
 }
 
+/* What a text of so many 'a' becomes with `escaped` in the place of one of them. */
+static void expect_escaped(struct log_ring *ring, size_t len, size_t place, char byte,
+			   const char *escaped)
+{
+	char text[80], wanted[120];
+	struct log_request line = { .status = 200 };
+
+	(void)memset(text, 'a', sizeof(text));
+	text[place] = byte;
+	line.tenant = slice_of(text, len);
+	(void)snprintf(wanted, sizeof(wanted), "\"tenant\":\"%.*s%s%.*s\",", (int)place, text,
+		       escaped, (int)(len - place - 1), text + place + 1);
+	const struct slice found = one_line(ring, &line);
+	if (!slice_has_nocase(found, slice_str(wanted)))
+		fail_msg("%zu bytes, 0x%02x at %zu: %.*s\nhas no\n%s", len, (uint8_t)byte, place,
+			 (int)found.len, found.at, wanted);
+	log_ring_read(ring, found.len + 1);
+}
+
+static void what_needs_an_escape_gets_one_at_every_place_of_a_text_of_any_length(void **state)
+{
+	static const struct {
+		char byte;
+		const char *escaped;
+	} rows[] = { { '"', "\\\"" },       { '\\', "\\\\" },      { '\x1f', "\\u001f" },
+		     { '\x7f', "\\u007f" }, { '\x80', "\\ufffd" }, { '\xff', "\\ufffd" },
+		     { ' ', " " },          { '~', "~" } };
+	struct log_ring *ring = log_ring_new();
+
+	(void)state;
+	assert_non_null(ring);
+	for (size_t len = 1; len <= 34; len++)
+		for (size_t place = 0; place < len; place++)
+			for (size_t i = 0; i < COUNT_OF(rows); i++)
+				expect_escaped(ring, len, place, rows[i].byte, rows[i].escaped);
+	log_ring_free(ring);
+}
+
 static void every_byte_alone_and_every_pair_with_an_escape_is_valid(void **state)
 {
 	(void)state;
@@ -391,6 +429,8 @@ int main(void)
 		cmocka_unit_test(a_hostile_text_in_every_field_still_gives_one_valid_line),
 		cmocka_unit_test(texts_of_any_length_fit_into_a_line),
 		cmocka_unit_test(a_long_raw_text_is_not_cut_inside_a_character),
+		cmocka_unit_test(
+			what_needs_an_escape_gets_one_at_every_place_of_a_text_of_any_length),
 		cmocka_unit_test(every_byte_alone_and_every_pair_with_an_escape_is_valid),
 		cmocka_unit_test(lines_come_out_as_they_went_in_however_often_the_ring_wraps),
 		cmocka_unit_test(a_full_ring_drops_whole_lines_and_counts_them),
