@@ -167,6 +167,7 @@ enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
 	flow->call.request = flow->send;
 	flow->call.request_count = flow->send_count;
 	flow->call.deadline = flow->deadline;
+	flow->call.into = flow->arena;
 	return FLOW_DO_SEND;
 }
 

@@ -12,6 +12,7 @@
 #ifndef GATEWAY_UPSTREAM_H
 #define GATEWAY_UPSTREAM_H
 
+#include "codec/base/arena.h"
 #include "codec/base/err.h"
 #include "codec/dialect.h"
 #include "gateway/config.h"
@@ -75,6 +76,9 @@ struct upstream_call {
 	uint32_t request_count;
 	struct provider_timeouts timeouts;
 	nsec_t deadline; /* of the whole request */
+	/* A short answer is copied to it and lives as long, so that its connection's buffer serves the
+	 * next one; NULL: every answer keeps its buffer. */
+	struct arena *into;
 	void (*done)(struct upstream_call *call);
 	/* Both or neither NULL. `head` is asked once the head of an answer that has a body is there:
 	 * true, and the body comes in pieces; false, and it is collected whole, as with NULL. In it
@@ -91,8 +95,8 @@ struct upstream_call {
 	 * connection). ERR_BUSY: queue full. ERR_PROVIDER_ANSWER: not HTTP, hostile. ERR_DEADLINE. */
 	enum err err;
 	const char *detail; /* for the log; static; NULL when ERR_OK */
-	/* slices point into `buffer` and live until upstream_finish; of an answer in pieces there are
-	 * the status and what `head` left of the headers */
+	/* slices point into `buffer` or `into` and live until upstream_finish; of an answer in pieces
+	 * there are the status and what `head` left of the headers */
 	struct provider_answer answer;
 	bool bytes_sent; /* at least one request byte was handed to the kernel */
 	bool timed_out;  /* ERR_PROVIDER_DOWN for want of bytes, before or within an answer */

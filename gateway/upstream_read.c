@@ -5,6 +5,9 @@
 #include "codec/base/must.h"
 
 enum {
+	/* Answers of so many bytes, head included, are copied. Buffers are larger than what is kept of
+	 * freed memory without a search: one for each request that waits to be sent costs more. */
+	COPIED_MAX = 3 << 10,
 	/* Of an answer in pieces the kernel keeps about so much, and so much comes in one turn. */
 	UNREAD_MAX = 64 << 10,
 	/* What is read at once of a stream that has no more to say: less than a buffer begins with. */
@@ -18,19 +21,35 @@ enum {
 
 /* ---- whole answers --------------------------------------------------------------------------- */
 
+/* The bytes of a short answer, copied; NULL: it is none, or there is no room for it. */
+static const char *copy_short(const struct upstream_conn *conn)
+{
+	const size_t size = conn->http.at;
+	size_t len;
+
+	if (conn->call->into == NULL || size > COPIED_MAX)
+		return NULL;
+	return arena_copy(conn->call->into, slice_of(net_input(conn->net, &len), size)).at;
+}
+
 /* Takes the input as the answer. *left: bytes behind it. False: no memory. */
 static bool take_whole(struct upstream_conn *conn, size_t *left)
 {
 	struct upstream_call *call = conn->call;
+	const char *bytes = copy_short(conn);
+	struct net_buffer *input = net_take_input(conn->net);
 	size_t len;
 
-	call->buffer = net_take_input(conn->net);
-	if (call->buffer == NULL)
+	if (input == NULL)
 		return false;
-	const char *bytes = net_buffer_bytes(call->buffer, &len);
-	upstream_http_answer(&conn->http, bytes, &call->answer);
+	const char *all = net_buffer_bytes(input, &len);
+	upstream_http_answer(&conn->http, bytes != NULL ? bytes : all, &call->answer);
 	call->answer.wall_s = net_wall_s(conn->pool->up->loop);
 	*left = len - conn->http.at;
+	if (bytes != NULL)
+		net_buffer_free(input);
+	else
+		call->buffer = input;
 	return true;
 }
 

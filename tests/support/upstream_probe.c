@@ -37,6 +37,7 @@ struct probe_pool {
 struct probe_call {
 	struct upstream_call call;
 	struct probe_call *next;
+	struct arena arena;
 	char id[32];
 	char head[256];
 	char *body;
@@ -52,6 +53,7 @@ struct probe_call {
 static struct probe {
 	struct net_loop *loop;
 	struct upstream *up;
+	struct arena_pool arenas;
 	struct probe_pool pools[POOLS_MAX];
 	size_t pool_count;
 	struct probe_call *calls; /* all there ever were */
@@ -287,6 +289,7 @@ static void on_done(struct upstream_call *done)
 		print_pieces(call);
 	print_end();
 	upstream_finish(done);
+	arena_give(&call->arena);
 	free(call->body);
 	call->body = NULL;
 }
@@ -306,6 +309,7 @@ static void do_call(char **words, size_t count)
 	call->body = malloc(bytes + 1);
 	must(call->body != NULL);
 	(void)memset(call->body, 'b', bytes);
+	arena_init(&call->arena, &probe.arenas, (size_t)1 << 20);
 	(void)snprintf(call->id, sizeof(call->id), "%s", words[1]);
 	int len = snprintf(call->head, sizeof(call->head),
 			   "POST /%s HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n", call->id,
@@ -316,6 +320,7 @@ static void do_call(char **words, size_t count)
 		.request = call->request,
 		.request_count = 2,
 		.deadline = net_now(probe.loop) + ms(words[4]),
+		.into = &call->arena,
 		.timeouts = { .connect = ms(words[5]),
 			      .first_byte = ms(words[6]),
 			      .idle = ms(words[7]),
@@ -336,6 +341,7 @@ static void cancel_call(struct probe_call *call)
 {
 	upstream_cancel(&call->call);
 	upstream_finish(&call->call);
+	arena_give(&call->arena);
 	free(call->body);
 	call->body = NULL;
 }
