@@ -1,6 +1,7 @@
 #include "gateway/upstream_http.h"
 
 #include "codec/base/must.h"
+#include "gateway/header_text.h"
 
 /* ---- outcomes -------------------------------------------------------------------------------- */
 
@@ -47,33 +48,6 @@ static bool cut_cr(struct slice *line)
 	return true;
 }
 
-/* field-content of RFC 9110 5.5: visible, blank or not ASCII; so neither CR nor NUL. */
-static bool is_text(struct slice s)
-{
-	for (size_t i = 0; i < s.len; i++) {
-		unsigned char c = (unsigned char)s.at[i];
-		if ((c < 0x20 && c != '\t') || c == 0x7f)
-			return false;
-	}
-	return true;
-}
-
-/* token of RFC 9110 5.6.2. */
-static const bool token_chars[256] = {
-	['!'] = true,         ['#'] = true, ['$'] = true, ['%'] = true, ['&'] = true,
-	['\''] = true,        ['*'] = true, ['+'] = true, ['-'] = true, ['.'] = true,
-	['0' ... '9'] = true, ['^'] = true, ['_'] = true, ['`'] = true, ['A' ... 'Z'] = true,
-	['a' ... 'z'] = true, ['|'] = true, ['~'] = true,
-};
-
-static bool is_token(struct slice s)
-{
-	for (size_t i = 0; i < s.len; i++)
-		if (!token_chars[(unsigned char)s.at[i]])
-			return false;
-	return s.len != 0;
-}
-
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
@@ -99,7 +73,7 @@ static const char *parse_status(struct upstream_http *http, struct slice line)
 	if (!is_digit(at[9]) || !is_digit(at[10]) || !is_digit(at[11]) ||
 	    (line.len > 12 && at[12] != ' '))
 		return "the status is not three digits";
-	if (!is_text(slice_of(at + 12, line.len - 12)))
+	if (!header_text_is_value(slice_of(at + 12, line.len - 12)))
 		return "a control character in the status line";
 	http->minor = (uint8_t)(at[7] - '0');
 	http->status = (uint16_t)((at[9] - '0') * 100 + (at[10] - '0') * 10 + (at[11] - '0'));
@@ -196,17 +170,31 @@ static const char *keep_header(struct upstream_http *http, const struct header_r
 	return NULL;
 }
 
-/* Splits and checks "name: value"; the answer is what is wrong, or NULL. */
+static const char bad_name[] = "a header line has no proper name";
+
+/* Splits "name: value" and checks the value; the answer is what is wrong, or NULL. */
 static const char *split_header(struct slice line, struct slice *name, struct slice *value)
 {
 	if (line.at[0] == ' ' || line.at[0] == '\t')
 		return "a header line is folded";
 	*value = line;
 	*name = slice_cut(value, ':');
-	if (slice_absent(*value) || !is_token(*name))
-		return "a header line has no proper name";
+	if (slice_absent(*value))
+		return bad_name;
 	*value = slice_trim(*value);
-	return is_text(*value) ? NULL : "a control character in a header";
+	return header_text_is_value(*value) ? NULL : "a control character in a header";
+}
+
+/* NULL: it is none of those that matter. */
+static const struct header_row *find_row(struct slice name)
+{
+	for (size_t i = 0; i < COUNT_OF(header_rows); i++) {
+		const struct header_row *row = &header_rows[i];
+		if (name.len == row->name.len && (name.at[0] | 0x20) == row->name.at[0] &&
+		    slice_eq_nocase(name, row->name))
+			return row;
+	}
+	return NULL;
 }
 
 static const char *parse_header(struct upstream_http *http, const char *bytes, struct slice line)
@@ -216,9 +204,11 @@ static const char *parse_header(struct upstream_http *http, const char *bytes, s
 
 	if (problem != NULL)
 		return problem;
-	for (size_t i = 0; i < COUNT_OF(header_rows); i++)
-		if (slice_eq_nocase(name, header_rows[i].name))
-			return keep_header(http, &header_rows[i], bytes, value);
+	const struct header_row *row = find_row(name);
+	if (row != NULL)
+		return keep_header(http, row, bytes, value);
+	if (!header_text_is_name(name))
+		return bad_name;
 	keep_rate(http, name, bytes, value);
 	return NULL;
 }
@@ -398,7 +388,7 @@ static const char *parse_chunk_line(struct slice line, size_t *out)
 		size = size << 4 | (size_t)hex_value(line.at[i]);
 	}
 	struct slice rest = slice_of(line.at + i, line.len - i);
-	if (i == 0 || !is_text(rest))
+	if (i == 0 || !header_text_is_value(rest))
 		return "a chunk size is malformed";
 	rest = slice_trim(rest);
 	if (rest.len != 0 && rest.at[0] != ';')
@@ -476,6 +466,8 @@ static void read_trailers(struct upstream_http *http, char *bytes, size_t len)
 			return;
 		}
 		problem = split_header(line, &name, &value);
+		if (problem == NULL && !header_text_is_name(name))
+			problem = bad_name;
 	}
 	if (problem != NULL)
 		refuse(http, problem);

@@ -20,15 +20,16 @@ static uint64_t lower_eight(const char *at)
 
 static bool same_nocase(const char *a, const char *b, size_t len)
 {
-	size_t i = 0;
-
-	for (; i + 8 <= len; i += 8)
+	if (len < 8) {
+		for (size_t i = 0; i < len; i++)
+			if (lower(a[i]) != lower(b[i]))
+				return false;
+		return true;
+	}
+	for (size_t i = 0; i + 8 < len; i += 8)
 		if (lower_eight(a + i) != lower_eight(b + i))
 			return false;
-	for (; i < len; i++)
-		if (lower(a[i]) != lower(b[i]))
-			return false;
-	return true;
+	return lower_eight(a + len - 8) == lower_eight(b + len - 8); /* some for the second time */
 }
 
 bool slice_eq_nocase(struct slice a, struct slice b)
