@@ -1,6 +1,7 @@
 /* flow.c - the table of steps, how it is gone through, and the report. */
 #include "gateway/flow.h"
 
+#include "codec/base/hex.h"
 #include "codec/base/must.h"
 #include "gateway/flow_steps.h"
 #include "gateway/trace_context.h"
@@ -28,19 +29,29 @@ const char *flow_step_name(enum flow_step step)
 	return names[step];
 }
 
+/* `count` digits, a multiple of eight. */
+static void take_hex(const uint8_t *random, size_t count, char *out)
+{
+	for (size_t i = 0; i < count; i += 8) {
+		uint32_t four;
+		(void)memcpy(&four, random + i / 2, sizeof(four));
+		hex_put(out + i, four);
+	}
+}
+
 void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *arena,
 	       const uint8_t random[FLOW_CHANCE_BYTES], nsec_t now, uint64_t wall_ns)
 {
-	*flow = (struct flow){
-		.magic = FLOW_MAGIC,
-		.arena = arena,
-		.in = *in,
-		.started = now,
-		.deadline = NSEC_NEVER,
-		.started_wall_ns = wall_ns,
-	};
-	for (int i = 0; i < REQUEST_ID_HEX; i++)
-		flow->request_id[i] = "0123456789abcdef"[random[i / 2] >> (i % 2 * 4) & 15];
+	(void)memset(flow, 0, offsetof(struct flow, reservation));
+	flow->magic = FLOW_MAGIC;
+	flow->arena = arena;
+	flow->in = *in;
+	flow->started = now;
+	flow->deadline = NSEC_NEVER;
+	flow->started_wall_ns = wall_ns;
+	flow->reservation.scope_count = 0;
+	flow->reservation.refusal = (struct limit_refusal){ .err = ERR_OK };
+	take_hex(random, REQUEST_ID_HEX, flow->request_id);
 	(void)memcpy(flow->chance, random + REQUEST_ID_HEX / 2, sizeof(flow->chance));
 	(void)memcpy(&flow->seed, random, sizeof(flow->seed));
 	trace_context_read(in->headers[HTTP_TRACEPARENT], flow->traceparent);

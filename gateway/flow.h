@@ -181,7 +181,6 @@ struct flow {
 	struct iovec *send;
 	uint32_t send_count;
 
-	struct reservation reservation;
 	struct reservation *first; /* that took the place, once a further attempt has its own */
 	bool reserved;             /* granted and not settled yet */
 	uint64_t settle_tokens, settle_usd, overrun;
@@ -199,8 +198,7 @@ struct flow {
 	struct stream *stream; /* of env->streams; the driver gives it back when the flow is over */
 	uint64_t seed;         /* of every choice by chance */
 	uint64_t draws;
-	struct flow_tried tried[FLOW_ATTEMPTS_MAX];
-	uint32_t attempts;
+	uint32_t attempts;           /* the first entries of `tried` that are valid */
 	uint32_t round;              /* how often all had failed, and were asked anew */
 	struct flow_failure telling; /* of the failures, what the caller is told in the end */
 	bool preparing;              /* one has failed, and the next one is not sent yet */
@@ -225,6 +223,13 @@ struct flow {
 	enum err outcome; /* ERR_OK, why it was refused or failed */
 	const char *detail;
 	struct flow_answer answer;
+
+	/* Behind here nothing is zero from the start: half of the flow would be cleared only to be
+	 * written anew, or never looked at. */
+
+	/* AUTH sets the tenant's own key, RESERVE all of it; up to then of no scope, and not refused. */
+	struct reservation reservation;
+	struct flow_tried tried[FLOW_ATTEMPTS_MAX];
 };
 
 /* A new request. `random` is used up. `arena` is initialised and the flow's until FLOW_END or the

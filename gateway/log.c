@@ -1,6 +1,7 @@
 #include "gateway/log.h"
 
 #include "codec/base/attr.h"
+#include "codec/base/hex.h"
 #include "codec/base/must.h"
 
 #include <math.h>
@@ -132,9 +133,9 @@ static char *put_decimal(char *at, uint64_t value, uint64_t unit, size_t places)
 
 static char *put_hex(char *at, uint64_t value)
 {
-	for (int shift = 60; shift >= 0; shift -= 4)
-		*at++ = "0123456789abcdef"[value >> shift & 15];
-	return at;
+	hex_put(at, (uint32_t)(value >> 32));
+	hex_put(at + 8, (uint32_t)value);
+	return at + 16;
 }
 
 /* A score lies within 0..1, a cost is a few; anything else would be our bug, and the line stays JSON all

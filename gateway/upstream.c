@@ -269,7 +269,7 @@ static void call_reset(struct upstream_call *call, struct upstream_pool *pool)
 
 	call->err = ERR_OK;
 	call->detail = NULL;
-	call->answer = (struct provider_answer){ 0 };
+	must(call->answer.status == 0); /* upstream_finish came before */
 	call->bytes_sent = call->timed_out = call->retried = call->in_pieces = false;
 	call->paused = call->held_up = false;
 	call->wish = UPSTREAM_WANTED;
@@ -383,7 +383,8 @@ void upstream_finish(struct upstream_call *call)
 	must(call->state == UPSTREAM_IDLE && call->prev == NULL);
 	net_buffer_free(call->buffer);
 	call->buffer = NULL;
-	call->answer = (struct provider_answer){ 0 };
+	if (call->answer.status != 0)
+		call->answer = (struct provider_answer){ 0 };
 }
 
 /* ---- what the connection tells --------------------------------------------------------------- */
