@@ -288,6 +288,86 @@ static void too_many_details_are_lost_and_the_answer_is_not(void **state)
 	free(body);
 }
 
+/* The next of `count` words, by a generator that is the same every time. */
+static const char *one_of(uint64_t *seed, const char *const *words, size_t count)
+{
+	*seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return words[(*seed >> 33) % count];
+}
+
+#define DETAILS_BEGIN "data: {\"choices\":[{\"delta\":{\"reasoning_details\":["
+#define NEXT_DELTA "]}}]}\n\n" DETAILS_BEGIN
+
+/* Deltas of details with any members in any order, some of them no details, in *body. */
+static void put_any_details(uint64_t *seed, char *body, size_t room)
+{
+	static const char *const types[] = { "\"type\":\"reasoning.text\"",
+					     "\"type\":\"reasoning\\u002etext\"",
+					     "\"type\":\"reasoning.summary\"",
+					     "\"type\":\"reasoning.encrypted\"",
+					     "\"type\":null",
+					     "\"kind\":1" };
+	static const char *const members[] = { "",
+					       ",\"text\":\"\"",
+					       ",\"text\":\"a\\\"\\\\\"",
+					       ",\"text\":\"\\ud83d\"",
+					       ",\"text\":\"\\ude00\"",
+					       ",\"te\\u0078t\":\"esc\"",
+					       ",\"text\":{}",
+					       ",\"summary\":\"s\"",
+					       ",\"summary\":null" };
+	static const char *const others[] = { "",
+					      ",\"signature\":\"\"",
+					      ",\"signature\":\"s/+\"",
+					      ",\"signature\":null",
+					      ",\"id\":null",
+					      ",\"id\":\"i\"",
+					      ",\"format\":\"f\"",
+					      ",\"data\":\"d\"",
+					      ",\"\":[1,{\"text\":2}]",
+					      ",\"x\\ud83d\":\"y\\ud83d\"" };
+	static const char *const ends[] = { "", ",\"index\":0", ",\"index\":1", ",\"index\":null" };
+	static const char *const between[] = { NEXT_DELTA, ",", "," };
+	char *at = stpcpy(body, DETAILS_BEGIN);
+
+	for (int i = 0; i < 4; i++) {
+		if (i != 0)
+			at = stpcpy(at, one_of(seed, between, 3));
+		at = stpcpy(stpcpy(at, "{"), one_of(seed, types, 6));
+		at = stpcpy(at, one_of(seed, members, 9));
+		at = stpcpy(at, one_of(seed, others, 10));
+		at = stpcpy(stpcpy(at, one_of(seed, ends, 4)), "}");
+	}
+	at = stpcpy(at, "]}}]}\n\n" CALLED("") FINISH);
+	must((size_t)(at - body) < room);
+}
+
+/* It gets into the bodies of later requests. */
+static void whatever_details_come_what_goes_back_is_json(void **state)
+{
+	char body[4096];
+	uint64_t seed = 1;
+	uint32_t kept = 0;
+	struct stream_case c;
+
+	(void)state;
+	for (int i = 0; i < 3000; i++) {
+		put_any_details(&seed, body, sizeof(body));
+		stream_case_init(&c, DIALECT_OPENAI);
+		(void)stream_case_run(&c, body, (struct stream_cut){ .step = (size_t)(i % 5) });
+		if (c.err != ERR_OK)
+			fail_msg("%s: %s", c.why, body);
+		const struct slice back = c.result.replay;
+		if (!slice_absent(back) && !json_valid(back, NULL, c.work, NULL))
+			fail_msg("%.*s\n of %s", (int)back.len, back.at, body);
+		if (slice_absent(back) != c.result.replay_lost)
+			fail_msg("lost without a word: %s", body);
+		kept += !slice_absent(back);
+		stream_case_fini(&c);
+	}
+	assert_true(kept > 300 && kept < 3000); /* else it shows nothing */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +375,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_kept_where_there_are_no_calls_to_come),
 		cmocka_unit_test(too_much_of_it_is_lost_and_the_answer_is_not),
 		cmocka_unit_test(too_many_details_are_lost_and_the_answer_is_not),
+		cmocka_unit_test(whatever_details_come_what_goes_back_is_json),
 	};
 	return cmocka_run_group_tests_name("stream_private", tests, NULL, NULL);
 }
