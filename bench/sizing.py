@@ -126,7 +126,7 @@ def page(result, place, counts):
     machine = result["machine"]
     return "\n".join([
         FIRST, f"Measured {result['date']} on {machine['cpu']}, load average {machine['load_average_before']:.2f} before; "
-        f"commit {result['commit'][:12]}.", "", *table(of_parts), "",
+        f"commit {result['commit'].replace(result['commit'][12:40], '')}.", "", *table(of_parts), "",
         f"Assumed: {place.workers} workers that are {place.busy:.0%} busy, {place.memory_mb:g} MB, answers of "
         f"{place.answer_s:g} s, {place.streamed:.0%} of them streamed in {place.events:g} events, {place.callers} callers' "
         f"connections a gateway, {place.endpoints} endpoints of the provider, a Redis that is {place.redis_busy:.0%} busy. A "
