@@ -4,15 +4,21 @@ they ask for is what a gateway says.
 ctest: once timeout=60
 """
 
+import http.client
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness  # noqa: E402
 import metric_names  # noqa: E402
+import prometheus  # noqa: E402
+import redis_server  # noqa: E402
 
 FOLDER = os.path.join(harness.SOURCE, "deploy/prometheus")
 OF_PROMETHEUS = {"job", "instance", "le"}  # labels that no metric of ours has
@@ -66,6 +72,15 @@ class Rules(harness.Case):
         pages = {name[:-3] for name in os.listdir(os.path.join(harness.SOURCE, "deploy/docs/runbook"))}
         self.assertEqual(pages - {"README"}, set(alerts()))
 
+    def test_failures_of_ours_are_reasons_that_there_are_and_the_same_everywhere(self):
+        (ours,) = metric_names.outcomes_used(alerts()["SluiceErrorRate"])
+        meant = {reason for reason in metric_names.reasons() if re.fullmatch(ours, reason)}
+        words = re.sub(r"(\w+)\(([^)]*)\)", lambda m: "|".join(m[1] + end for end in m[2].split("|")), ours)
+        self.assertEqual(meant, set(words.split("|")))
+        for name in ("service", "tenant"):
+            with open(os.path.join(harness.SOURCE, f"deploy/grafana/{name}.json"), encoding="utf-8") as file:
+                self.assertIn(json.dumps(f'outcome=~"{ours}"')[1:-1], file.read(), name)
+
     def test_rules_ask_for_metrics_and_labels_that_there_are(self):
         metrics = metric_names.known()
         for alert, rule in alerts().items():
@@ -77,8 +92,76 @@ class Rules(harness.Case):
                 self.assertLessEqual(metric_names.labels_used(expression), has)
 
 
+class Fires(harness.Case):
+    """What the rules ask, asked of a Prometheus that scrapes a real gateway to which it happens."""
+
+    def start(self):
+        self.sim_ = self.sim()
+        self.redis = redis_server.Redis(self)
+        settings = harness.config(self.sim_, drain="30s", retries={"attempts": 1})
+        settings["store"] = {"kind": "redis", "url": self.redis.url, "deadline": "5s"}
+        settings["plans"]["standard"]["on_store_failure"] = {"rates": "local", "budget": {"local": 100}}
+        self.gateway_ = self.gateway(settings)
+        self.prometheus = prometheus.Prometheus(self, [self.gateway_])
+        harness.wait_for(lambda: self.prometheus.values("sluice_build_info"), "the first scrape")
+
+    def asks(self, alert):
+        """What its expression finds now."""
+        text = alerts()[alert].split("expr: ", 1)[1]
+        return self.prometheus.values(re.split(r"^ +(?:for|labels): ", text, maxsplit=1, flags=re.M)[0].removeprefix("|"))
+
+    def fires(self, alert, meanwhile=lambda: None):
+        def condition():
+            meanwhile()
+            return self.asks(alert)
+        harness.wait_for(condition, f"{alert} finds something")
+
+    def ask_in_vain(self):
+        try:
+            self.gateway_.sample()
+        except (OSError, http.client.HTTPException):
+            pass  # cut off with its gateway
+
+    def test_alerts_find_what_happens_to_a_gateway_and_nothing_before(self):
+        self.start()
+        self.assert_result(self.gateway_.sample())
+        for alert in ("SluiceReloadRefused", "SluiceProviderDown", "SluiceErrorRate", "SluiceRestarts",
+                      "SluiceLimiterDegraded", "SluiceDrainStuck"):
+            self.assertEqual(self.asks(alert), [], alert)
+
+        self.gateway_.write_config({"wrokers": 1})
+        self.assertEqual(self.gateway_.reload().status, 422)
+        self.fires("SluiceReloadRefused")
+        self.gateway_.write_config(self.gateway_.settings)
+        self.assertEqual(self.gateway_.reload().status, 200)
+        harness.wait_for(lambda: not self.asks("SluiceReloadRefused"), "it is put right")
+
+        self.sim_.default("error-500")
+        self.fires("SluiceProviderDown", self.gateway_.sample)
+        self.fires("SluiceErrorRate", self.gateway_.sample)
+        self.sim_.default("")
+
+        os.kill(self.gateway_.server_pid(), signal.SIGKILL)
+        self.fires("SluiceRestarts")
+        self.gateway_.wait_ready()
+
+        self.redis.kill()
+        self.assert_result(self.gateway_.sample())  # breakers are the server's, and began anew
+        self.fires("SluiceLimiterDegraded")
+
+        self.sim_.default("latency-60s")
+        slow = threading.Thread(target=self.ask_in_vain)
+        slow.start()
+        harness.wait_for(lambda: self.gateway_.metrics().sum("sluice_in_flight"), "a request under way")
+        self.gateway_.send(signal.SIGINT)
+        self.fires("SluiceDrainStuck")
+        self.gateway_.stop(signal.SIGINT, code=1)
+        slow.join()
+        self.fires("SluiceDown")
+
+
 if __name__ == "__main__":
-    if shutil.which("promtool") is None:
-        print("SKIPPED: promtool is not installed (Debian package prometheus)")
+    if shutil.which("promtool") is None or shutil.which("prometheus") is None:
+        print("SKIPPED: promtool or prometheus is not installed (Debian package prometheus)")
         sys.exit(77)
     harness.main()

@@ -1,5 +1,6 @@
 """Which metrics there are, and which of them a PromQL expression asks for."""
 
+import os
 import re
 import subprocess
 
@@ -19,6 +20,17 @@ def known():
 def used(expression, metrics):
     """Names in `expression`; a histogram's series count as the histogram."""
     return {name if name in metrics else SUFFIX.sub("", name) for name in NAME.findall(expression)}
+
+
+def reasons():
+    """Every data.reason that an answer can have, from the table of errors."""
+    with open(os.path.join(harness.SOURCE, "codec/tbl/errors.h"), encoding="utf-8") as file:
+        return set(re.findall(r'^ERROR\(\w+, -?\d+, \d+, "(\w+)"', file.read(), re.MULTILINE))
+
+
+def outcomes_used(expression):
+    """The regular expressions and values that outcome is compared with."""
+    return set(re.findall(r'\boutcome(?:=~|!~|!=|=)"([^"]*)"', expression))
 
 
 def labels_used(expression):
