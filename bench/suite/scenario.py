@@ -49,7 +49,7 @@ class Scenario:
 
     def __init__(self, name, about, servers=("sluice", *PROXIES), x_name="", **options):
         self.name, self.about, self.servers, self.x_name = name, about, servers, x_name
-        self.options = options
+        self.options, self.round = options, 0
 
     def points(self, effort):
         return [Point("", self.options.get("bed", {}), self.servers)]
@@ -64,8 +64,12 @@ class Scenario:
     def run(self, effort, missing, progress):
         """`missing`: servers that this machine has not. What results.py keeps; raises Void."""
         options = {name: value for name, value in self.options.items() if name not in ("bed", "sweep")}
-        return {"about": self.about, "x": self.x_name, "options": options,
-                "points": [self.run_point(point, effort, missing, progress) for point in self.points(effort)]}
+        points = self.points(effort)
+        if self.options.get("abreast"):
+            found = self.run_abreast(points, effort, missing, progress)
+        else:
+            found = [self.run_point(point, effort, missing, progress) for point in points]
+        return {"about": self.about, "x": self.x_name, "options": options, "points": found}
 
     def beds(self, point, effort):
         """Of each round; the same for all of them, unless what one leaves behind would be the next one's."""
@@ -88,19 +92,41 @@ class Scenario:
         return min(effort.rounds, self.options.get("rounds", effort.rounds))
 
     def run_point(self, point, effort, missing, progress):
-        names = [name for name in point.servers if name not in missing]
-        figures = {name: [] for name in names}
+        figures = {name: [] for name in point.servers if name not in missing}
         progress(f"{self.name} {point.x}: starting")
         with contextlib.closing(self.beds(point, effort)) as beds:
             for number, bed in enumerate(beds):
-                servers = [bed.server(name) for name in names]
-                for server in servers if self.fresh or number == 0 else ():
-                    progress(f"{self.name} {point.x}: {server.name}, warming up")
-                    self.prepare(bed, server, point, effort)
-                for server in servers:
-                    progress(f"{self.name} {point.x}: {server.name}, round {number + 1} of {self.rounds(effort)}")
-                    server.forget()
-                    figures[server.name].append(self.measure(bed, server, point, effort))
+                self.play(bed, point, figures, number, effort, progress)
+        return self.result_of(point, figures)
+
+    def run_abreast(self, points, effort, missing, progress):
+        """All points at once, which take turns as servers do: for points that are compared with each other."""
+        figures = [{name: [] for name in point.servers if name not in missing} for point in points]
+        with contextlib.ExitStack() as stack:
+            beds = []
+            for point in points:
+                progress(f"{self.name} {point.x}: starting")
+                beds.append(Bed(**point.bed))
+                stack.callback(beds[-1].end)
+            for number in range(self.rounds(effort)):
+                for point, bed, of_point in zip(points, beds, figures):
+                    self.play(bed, point, of_point, number, effort, progress)
+        return [{**self.result_of(point, of_point), "times_first": against_first(of_point, figures[0])}
+                for point, of_point in zip(points, figures)]
+
+    def play(self, bed, point, figures, number, effort, progress):
+        """One round of a point."""
+        self.round = number  # all servers of a round are sent the same schedule
+        servers = [bed.server(name) for name in figures]
+        for server in servers if self.fresh or number == 0 else ():
+            progress(f"{self.name} {point.x}: {server.name}, warming up")
+            self.prepare(bed, server, point, effort)
+        for server in servers:
+            progress(f"{self.name} {point.x}: {server.name}, round {number + 1} of {self.rounds(effort)}")
+            server.forget()
+            figures[server.name].append(self.measure(bed, server, point, effort))
+
+    def result_of(self, point, figures):
         self.extend(figures)
         return {"x": point.x, "parameters": parameters(point.bed),
                 "servers": {name: summary(of) for name, of in figures.items()}, "times_sluice": against(figures)}
@@ -129,6 +155,13 @@ def against(figures):
                         for name, theirs in figures.items()
                         if name != ours and metric in theirs[0] and all(figure[metric] for figure in theirs)}
     return result
+
+
+def against_first(figures, first):
+    """Each server's ratio to itself at the first point, of the metric that comes first: {server: spread}."""
+    metric = next(iter(next(iter(figures.values()))[0]))
+    return {name: stats.spread(stats.ratios(*([figure[metric] for figure in of] for of in (figures[name], first[name]))))
+            for name in figures}
 
 
 def cost(name, server, run, per=None):
@@ -180,8 +213,6 @@ class Open(Scenario):
     """Independent callers at a fixed rate; latency counts from when each request was due.
     options: `rates`, or `rate` with `sweep` as above."""
 
-    seeds = 0
-
     def points(self, effort):
         if "rates" in self.options:
             return [Point(rate, self.options.get("bed", {}), self.servers)
@@ -199,9 +230,8 @@ class Open(Scenario):
         load.replay(server, 4000, count / 4000 + 0.05, keys=self.keys(bed) if self.is_ours(server) else ())
 
     def measure(self, bed, server, point, effort):
-        self.seeds += 1
         keys = self.keys(bed) if self.is_ours(server) and bed.tenants > 1 else ()
-        return cost(self.name, server, lambda: load.replay(server, self.rate(point), effort.seconds, seed=self.seeds,
+        return cost(self.name, server, lambda: load.replay(server, self.rate(point), effort.seconds, seed=self.round,
                                                            keys=keys))
 
     def extend(self, figures):

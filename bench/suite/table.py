@@ -25,7 +25,9 @@ def row(*cells):
 
 
 def ratio_of(point, server):
-    """The gateways' figure over this server's: below 1 is less."""
+    """The gateways' figure over this server's, or this one's over its own at the first point: below 1 is less."""
+    if "times_first" in point:
+        return words(point["times_first"].get(server))
     return ", ".join(f"{words(others[server])}" + ("" if ours == "sluice" else f" ({ours})")
                      for ours, others in point["times_sluice"].items() if server in others)
 
@@ -38,8 +40,8 @@ def scenario(name, result):
     points = result["points"]
     metrics = list(dict.fromkeys(metric for point in points for of in point["servers"].values() for metric in of))
     lead = [result["x"]] if result["x"] else []
-    lines += [row(*lead, "server", *(UNITS[metric] for metric in metrics), "sluice is, times this"),
-              "|---" * (len(lead) + len(metrics) + 2) + "|"]
+    ratio = "times the first" if any("times_first" in point for point in points) else "sluice is, times this"
+    lines += [row(*lead, "server", *(UNITS[metric] for metric in metrics), ratio), "|---" * (len(lead) + len(metrics) + 2) + "|"]
     for point in points:
         for server, of in point["servers"].items():
             lines.append(row(*([point["x"]] if lead else []), server, *(words(of.get(metric)) for metric in metrics),

@@ -48,6 +48,11 @@ class Rounds(unittest.TestCase):
         self.assertEqual(list(found), ["sluice"])
         self.assertEqual(found["sluice"]["nginx"]["rounds"], [0.5, 0.8])
 
+    def test_points_that_run_abreast_are_held_against_the_first(self):
+        first = {"sluice": [{"cpu_us": 2}, {"cpu_us": 4}]}
+        found = scenario.against_first({"sluice": [{"cpu_us": 3}, {"cpu_us": 4}]}, first)
+        self.assertEqual(found["sluice"]["rounds"], [1.5, 1.0])
+
     def test_slope(self):
         for name, points, wanted in (("rising", [(0, 1), (1, 3), (2, 5)], 2.0), ("flat", [(0, 4), (5, 4)], 0.0),
                                      ("one point", [(1, 1)], 0.0), ("one place", [(1, 1), (1, 9)], 0.0)):
