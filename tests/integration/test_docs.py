@@ -30,8 +30,7 @@ import redis_server  # noqa: E402
 DOCS = os.path.join(harness.SOURCE, "deploy/docs")
 FENCE = re.compile(r"(?:^ *<!-- test: (\S+) -->\n)?^( *)```([^\n]*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 WORDS = {"sh", "yaml", "json", "python", "js", "ts", "go", "text"}
-# Pages whose commands want more than this test has, an image engine or hours, and are run where it is there.
-ELSEWHERE = {"image.md", "sizing.md"}
+ELSEWHERE = {"image.md"}  # pages whose commands want an engine for images: .ci/nightly image runs them
 
 
 def links(page):
