@@ -49,8 +49,8 @@ def scenario(name, result):
     return lines + [""]
 
 
-def page(result):
-    """The whole run."""
+def page(result, front=()):
+    """The whole run; `front` are lines that come before the scenarios."""
     machine, effort = result["machine"], result["effort"]
     lines = [f"# bench/run, {result['date']}", "",
              f"Commit {result['commit']}; {machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}, load average "
@@ -59,6 +59,7 @@ def page(result):
     lines += [f"Without {server}: {why}." for server, why in result["missing"].items()]
     if result["void"]:
         lines += ["", f"**This run is void**: requests failed in {', '.join(result['void'])}.", ""]
+    lines += ["", *front]
     for name, one in result["scenarios"].items():
         lines += scenario(name, one)
     return "\n".join(lines) + "\n"

@@ -14,7 +14,7 @@ import xml.etree.ElementTree
 SOURCE = os.environ.get("SLUICE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
 sys.path.insert(0, os.path.join(SOURCE, "bench"))
 import sizing  # noqa: E402
-from suite import charts, load, machine, results, runner, scenario, scenarios, stats, svg, table  # noqa: E402
+from suite import charts, goals, load, machine, results, runner, scenario, scenarios, stats, svg, table  # noqa: E402
 
 
 class Percentiles(unittest.TestCase):
@@ -306,6 +306,39 @@ class Sizing(unittest.TestCase):
         for scenario_name, server, metric, _ in sizing.PARTS.values():
             self.assertIn(server, scenarios.BY_NAME[scenario_name].servers)
             self.assertIn(metric, scenario.UNITS)
+
+
+def a_goal_of(floor, goal, figure):
+    result = {"scenarios": {"idle": {"points": [{"x": "h2c", "servers": {"sluice": {"base_mb": stats.spread([figure])}}}]}}}
+    return goals.Goal("memory", "idle", goals.metric("base_mb"), floor, goal).row(result)
+
+
+class Goals(unittest.TestCase):
+    def test_verdicts(self):
+        for name, figure, wanted in (("at the goal", 12.0, "goal"), ("between", 12.1, "floor"), ("at the floor", 16.0, "floor"),
+                                     ("worse", 16.1, "above the floor")):
+            with self.subTest(name):
+                self.assertIn(f"| 16 | 12 | {wanted} |", a_goal_of(16, 12, figure))
+        self.assertIn("|  |  |  |", a_goal_of(None, None, 1.0))
+
+    def test_what_was_not_measured_has_no_row(self):
+        self.assertEqual(goals.lines({"scenarios": {"h2c-64": {"void": "1 of 2"}}}), [])
+        self.assertEqual(len([line for line in goals.lines(a_result()) if "nginx" in line]), 1)
+
+    def test_a_multiple_of_nothing_is_none(self):
+        def point(theirs):
+            return {"servers": {"sluice": {"added_p99_ms": stats.spread([1.0, 2.0])},
+                                "nginx": {"added_p99_ms": stats.spread(theirs)}}}
+        place = goals.times_of("added_p99_ms", "nginx")
+        self.assertEqual(place(point([2.0, 2.0]))["rounds"], [0.5, 1.0])
+        self.assertIsNone(place(point([2.0, -0.1])))
+        self.assertIsNone(place({"servers": {"sluice": {}}}))
+
+    def test_each_is_of_a_scenario_that_measures_it(self):
+        for goal in goals.GOALS:
+            one = scenarios.BY_NAME[goal.scenario]
+            if goal.x is not None:
+                self.assertIn(goal.x, [point.x for point in one.points(scenario.Effort())], goal.what)
 
 
 class Scenarios(unittest.TestCase):
