@@ -1,4 +1,7 @@
-"""W3C Trace Context: a caller's trace is in the log line and goes on to the provider; none is begun here."""
+"""W3C Trace Context: a caller's trace is in the log line and goes on to the provider; none is begun here.
+
+ctest: once
+"""
 
 import os
 import sys
