@@ -1,5 +1,6 @@
 """The machine: which CPU does what, what processes have used, what all of it is."""
 
+import json
 import os
 import platform
 import re
@@ -73,12 +74,19 @@ def cpu_model():
     return match[1] if match else platform.machine()
 
 
-def describe():
+def npm_versions(directory):
+    """Those that a package.json pins."""
+    with open(os.path.join(directory, "package.json"), encoding="utf-8") as file:
+        return json.load(file)["dependencies"]
+
+
+def describe(yardsticks):
+    """`yardsticks`: the folder of what comes by npm."""
     with open("/proc/meminfo", encoding="ascii") as file:
         memory = int(re.search(r"MemTotal:\s+(\d+)", file.read())[1]) // 1024
     return {"cpu": cpu_model(), "cpus": os.cpu_count(), "memory_mb": memory, "kernel": platform.release(),
             "load_average_before": os.getloadavg()[0],
-            "versions": {name: output(argv) for name, argv in VERSIONS.items()}}
+            "versions": {**{name: output(argv) for name, argv in VERSIONS.items()}, **npm_versions(yardsticks)}}
 
 
 def commit(source):

@@ -23,10 +23,12 @@ def message(params):
 
 
 def sampling(size=2048, model=MODEL, **more):
-    """A request of `size` bytes, all but 250 of them prompt."""
-    return message({"messages": [{"role": "user", "content": {"type": "text", "text": text(max(1, size - 250))}}],
-                    "systemPrompt": "You are brief.", "temperature": 1, "maxTokens": 300,
-                    "modelPreferences": {"hints": [{"name": model}]}, **more})
+    """A request of `size` bytes, or the least that one has; most of them prompt."""
+    def with_prompt(length):
+        return message({"messages": [{"role": "user", "content": {"type": "text", "text": text(length)}}],
+                        "systemPrompt": "You are brief.", "temperature": 1, "maxTokens": 300,
+                        "modelPreferences": {"hints": [{"name": model}]}, **more})
+    return with_prompt(max(1, size - len(with_prompt(0))))
 
 
 def first_turn():

@@ -41,6 +41,8 @@ class Bench(harness.Case):
             for metric in ("cpu_us", "rate", "p50_ms", "p99_ms"):
                 self.assertGreater(result["scenarios"][name]["points"][0]["servers"]["sluice"][metric]["median"], 0, name)
         self.assertRegex(result["commit"], "^[0-9a-f]{40}|unknown")
+        self.assertEqual(result["request"]["bytes"], 2048)
+        self.assertIn("h2load", result["machine"]["versions"]["h2load"])
         self.assertIn("| sluice |", written[".md"])
         self.assertIn("[2/2]", stderr)
         charts = [name for name in written if name.endswith(".svg")]

@@ -14,7 +14,7 @@ import xml.etree.ElementTree
 SOURCE = os.environ.get("SLUICE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
 sys.path.insert(0, os.path.join(SOURCE, "bench"))
 import sizing  # noqa: E402
-from suite import charts, goals, load, machine, results, runner, scenario, scenarios, stats, svg, table  # noqa: E402
+from suite import charts, goals, load, machine, results, runner, scenario, scenarios, stats, svg, table, work  # noqa: E402
 
 
 class Percentiles(unittest.TestCase):
@@ -339,6 +339,13 @@ class Goals(unittest.TestCase):
             one = scenarios.BY_NAME[goal.scenario]
             if goal.x is not None:
                 self.assertIn(goal.x, [point.x for point in one.points(scenario.Effort())], goal.what)
+
+
+class Work(unittest.TestCase):
+    def test_a_request_has_the_size_it_is_asked_for(self):
+        for size in (512, 2048, 1048576):
+            self.assertEqual(len(work.sampling(size)), size)
+        self.assertGreater(len(work.sampling(1)), 100)
 
 
 class Scenarios(unittest.TestCase):
