@@ -5,11 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LINE = 64 }; /* of a cache */
+
 bool slab_init(struct slab *slab, size_t size, size_t count)
 {
+	size_t bytes;
+
 	must(size >= sizeof(void *));
-	*slab = (struct slab){ .size = (size + 15) & ~(size_t)15, .count = count };
-	slab->objects = calloc(count, slab->size);
+	*slab = (struct slab){ .size = (size + LINE - 1) & ~(size_t)(LINE - 1), .count = count };
+	if (!__builtin_mul_overflow(slab->size, count, &bytes))
+		slab->objects = aligned_alloc(LINE, bytes);
 	return slab->objects != NULL;
 }
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 struct slab {
-	char *objects; /* calloc'ed: untouched pages cost nothing */
+	char *objects; /* each begins a line of the cache; untouched pages cost nothing */
 	void *free;    /* list through the objects' first words */
 	size_t size, count;
 	size_t fresh;    /* objects never handed out yet start here */
