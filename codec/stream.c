@@ -16,7 +16,7 @@ void stream_open(struct stream *s, const struct dialect *dialect,
 		 const struct stream_limits *limits, struct json_work *work, struct arena *into)
 {
 	must(head->status / 100 == 2);
-	(void)memset(s, 0, offsetof(struct stream, halves));
+	(void)memset(s, 0, offsetof(struct stream, shape_bytes));
 	s->magic = STREAM_MAGIC;
 	s->dialect = json_work_set(work)->dialect_get(dialect->id);
 	s->head = *head;
@@ -125,6 +125,16 @@ static bool blocks_grow(struct stream *s)
 	return true;
 }
 
+/* Indexes up to `index` are known from now on, as nobody's. */
+static void index_reach(struct stream *s, uint32_t index)
+{
+	if (index < s->index_count)
+		return;
+	(void)memset(s->at_index + s->index_count, 0,
+		     (index + 1 - s->index_count) * sizeof(s->at_index[0]));
+	s->index_count = index + 1;
+}
+
 uint32_t stream_block_new(struct stream *s, uint64_t index, enum stream_kind kind)
 {
 	if (index >= STREAM_BLOCKS_MAX || s->block_count == STREAM_BLOCKS_MAX)
@@ -135,13 +145,14 @@ uint32_t stream_block_new(struct stream *s, uint64_t index, enum stream_kind kin
 	*block = (struct stream_block){ .kind = kind };
 	if (kind == STREAM_CALL)
 		stream_text_put(s, &block->text, SLICE("\""));
+	index_reach(s, (uint32_t)index);
 	s->at_index[index] = (uint16_t)++s->block_count;
 	return s->block_count - 1;
 }
 
 uint32_t stream_block_at(const struct stream *s, uint64_t index)
 {
-	if (index >= STREAM_BLOCKS_MAX || s->at_index[index] == 0)
+	if (index >= s->index_count || s->at_index[index] == 0)
 		return STREAM_NO_BLOCK;
 	return s->at_index[index] - 1u;
 }

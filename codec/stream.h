@@ -72,11 +72,13 @@ enum stream_ending {
 
 struct stream_piece;
 
-/* private: a raw string that arrives in fragments. */
+/* private: a raw string that arrives in fragments. Every piece but the last is full. */
 struct stream_text {
 	struct stream_piece *first, *last;
+	char *end;     /* in the last piece */
+	uint32_t room; /* behind it */
+	bool half;     /* its end is the first half of a surrogate pair */
 	size_t len;
-	bool half; /* its end is the first half of a surrogate pair */
 };
 
 /* private: what goes back to the provider with a block, beside its text. */
@@ -109,7 +111,7 @@ struct stream_block {
  * split into lines. */
 struct stream_shape {
 	uint32_t block;
-	/* Bytes of each part, one behind the other in `bytes`: in front of the data, in front of the
+	/* Bytes of each part, one behind the other in shape_bytes: in front of the data, in front of the
 	 * string, behind it, behind the other part, behind the data. */
 	uint32_t lead, front, middle, back, tail;
 	enum stream_part {
@@ -119,7 +121,6 @@ struct stream_shape {
 	} part;
 	bool set;
 	bool written; /* lead and tail are there */
-	char bytes[STREAM_SHAPE_MAX];
 };
 
 /* private: the event that is being read. */
@@ -138,37 +139,41 @@ struct stream_half {
 	bool low;
 };
 
+/* What an event touches comes first, so that one of many streams has it in few lines of the cache. */
 struct stream {
 	uint32_t magic;
-	struct stream_progress progress; /* read it whenever you like */
-	/* It failed because an event was larger than a stream may hold: hosts that put the whole of a
-	 * call's arguments into one. Asked for in one piece the answer may pass. */
-	bool too_large;
-	bool heard_out; /* the terminal condition was seen: its counters are those of the whole answer */
 	/* private: */
 	enum stream_state state;
 	const struct dialect *dialect;
-	struct provider_answer head;
-	struct answer answer;
+	struct stream_progress progress; /* not private: read it whenever you like */
+	size_t kept;                     /* of limits.answer_bytes_max */
+	struct stream_block *blocks;     /* in order of appearance */
+	uint32_t half_count;
+	struct sse sse;
 	struct stream_limits limits;
-	size_t kept;         /* of limits.answer_bytes_max */
-	size_t private_kept; /* of REPLAY_CONTENT_MAX */
+	struct answer answer;
+	/* Likewise not private: it failed because an event was larger than a stream may hold: hosts
+	 * that put the whole of a call's arguments into one. Asked for in one piece the answer may
+	 * pass. */
+	bool too_large;
+	bool heard_out; /* the terminal condition was seen: its counters are those of the whole answer */
+	bool started;        /* message_start was */
 	bool private_lost;   /* not all of it could be kept */
+	size_t private_kept; /* of REPLAY_CONTENT_MAX */
+	uint32_t block_count, block_cap;
 	struct stream_detail *details,
 		*last_detail;    /* of OpenRouter's reasoning (stream_details.c) */
 	struct stream_skim skim; /* of dialects that repeat themselves */
-	struct sse sse;
-	struct stream_block *blocks; /* in order of appearance */
-	uint32_t block_count, block_cap;
-	struct usage counters; /* anthropic's, see anthropic_read_usage */
+	struct usage counters;   /* anthropic's, see anthropic_read_usage */
 	enum answer_stop stop;
-	bool started;            /* message_start was */
 	struct slice error_body; /* the event that was an error; absent when there was none */
 	struct stream_now now;
-	uint32_t half_count;
-	uint16_t at_index[STREAM_BLOCKS_MAX]; /* index in the stream -> 1 + place in blocks */
+	struct provider_answer head;
+	uint32_t index_count; /* of at_index; those behind were never said */
 	struct stream_shape shape;
 	/* not cleared by stream_open: */
+	char shape_bytes[STREAM_SHAPE_MAX];
+	uint16_t at_index[STREAM_BLOCKS_MAX]; /* index in the stream -> 1 + place in blocks */
 	struct stream_half halves[STREAM_HALVES_MAX];
 	char buffer[STREAM_EVENT_MAX];
 };

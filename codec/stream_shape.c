@@ -49,11 +49,11 @@ void stream_shape_learn(struct stream *s, struct slice written)
 	const char *back = other.at + other.len;
 	const struct slice front = between(written.at, now->fragment.at);
 	const struct slice middle = between(behind, other.at), rest = between(back, end);
-	if (front.len + middle.len + rest.len > sizeof(shape->bytes))
+	if (front.len + middle.len + rest.len > sizeof(s->shape_bytes))
 		return;
-	(void)memcpy(shape->bytes, front.at, front.len);
-	(void)memcpy(shape->bytes + front.len, middle.at, middle.len);
-	(void)memcpy(shape->bytes + front.len + middle.len, rest.at, rest.len);
+	(void)memcpy(s->shape_bytes, front.at, front.len);
+	(void)memcpy(s->shape_bytes + front.len, middle.at, middle.len);
+	(void)memcpy(s->shape_bytes + front.len + middle.len, rest.at, rest.len);
 	shape->lead = (uint32_t)(data - written.at);
 	shape->front = (uint32_t)front.len - shape->lead;
 	shape->middle = (uint32_t)middle.len;
@@ -134,7 +134,7 @@ static bool take(struct stream *s, size_t lead, size_t tail, struct slice *rest,
 		 struct slice *fragment)
 {
 	const struct stream_shape *shape = &s->shape;
-	const char *front = shape->bytes + shape->lead, *middle = front + shape->front;
+	const char *front = s->shape_bytes + shape->lead, *middle = front + shape->front;
 
 	if (!go_on(rest, front - lead, lead + shape->front) || !string_goes_on(rest, fragment))
 		return false;

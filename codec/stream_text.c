@@ -4,7 +4,7 @@
 /* A piece and what the arena puts before it fit its chunk, so that none is allocated but by a pool. */
 struct stream_piece {
 	struct stream_piece *next;
-	uint32_t len, room;
+	uint32_t room; /* all of it used, but in a text's last one */
 	char bytes[];
 };
 
@@ -29,21 +29,25 @@ static bool text_grow(struct stream *s, struct stream_text *text)
 	else
 		text->last->next = piece;
 	text->last = piece;
+	text->end = piece->bytes;
+	text->room = room;
 	return true;
+}
+
+static struct slice piece_bytes(const struct stream_text *text, const struct stream_piece *piece)
+{
+	return slice_of(piece->bytes, piece->room - (piece == text->last ? text->room : 0));
 }
 
 void stream_text_put(struct stream *s, struct stream_text *text, struct slice bytes)
 {
 	while (bytes.len != 0) {
-		struct stream_piece *piece = text->last;
-		if (piece == NULL || piece->len == piece->room) {
-			if (!text_grow(s, text))
-				return;
-			piece = text->last;
-		}
-		size_t free = piece->room - piece->len, len = bytes.len < free ? bytes.len : free;
-		(void)memcpy(piece->bytes + piece->len, bytes.at, len);
-		piece->len += (uint32_t)len;
+		if (text->room == 0 && !text_grow(s, text))
+			return;
+		size_t len = bytes.len < text->room ? bytes.len : text->room;
+		(void)memcpy(text->end, bytes.at, len);
+		text->end += len;
+		text->room -= (uint32_t)len;
 		text->len += len;
 		bytes = slice_of(bytes.at + len, bytes.len - len);
 	}
@@ -62,15 +66,19 @@ void stream_text_end_half(struct stream *s, struct stream_text *text)
 	}
 	must(text->len >= cut);
 	text->len -= cut;
-	if (text->last->len < cut) { /* it lies across two pieces */
+	const size_t there = piece_bytes(text, text->last).len;
+	if (there < cut) { /* it lies across two pieces */
 		struct stream_piece *before = text->first;
 		while (before->next != text->last)
 			before = before->next;
-		cut -= text->last->len;
-		text->last = before;
+		cut -= there;
 		before->next = NULL;
+		text->last = before;
+		text->end = before->bytes + before->room;
+		text->room = 0;
 	}
-	text->last->len -= (uint32_t)cut;
+	text->end -= cut;
+	text->room += (uint32_t)cut;
 }
 
 struct slice stream_text_whole(struct stream *s, struct stream_text *text)
@@ -85,8 +93,9 @@ struct slice stream_text_whole(struct stream *s, struct stream_text *text)
 		return (struct slice){ NULL, 0 };
 	}
 	for (const struct stream_piece *piece = text->first; piece != NULL; piece = piece->next) {
-		(void)memcpy(out, piece->bytes, piece->len);
-		out += piece->len;
+		const struct slice part = piece_bytes(text, piece);
+		(void)memcpy(out, part.at, part.len);
+		out += part.len;
 	}
 	must(out == all + text->len);
 	return slice_of(all, text->len);
@@ -95,13 +104,12 @@ struct slice stream_text_whole(struct stream *s, struct stream_text *text)
 void stream_text_blocks(struct stream *s, struct stream_text *text)
 {
 	for (const struct stream_piece *piece = text->first; piece != NULL; piece = piece->next)
-		answer_add(&s->answer,
-			   (struct answer_block){ .kind = ANSWER_TEXT,
-						  .text = slice_of(piece->bytes, piece->len) });
+		answer_add(&s->answer, (struct answer_block){ .kind = ANSWER_TEXT,
+							      .text = piece_bytes(text, piece) });
 }
 
 void stream_text_write(struct gather *g, const struct stream_text *text)
 {
 	for (const struct stream_piece *piece = text->first; piece != NULL; piece = piece->next)
-		gather_raw(g, slice_of(piece->bytes, piece->len));
+		gather_raw(g, piece_bytes(text, piece));
 }
