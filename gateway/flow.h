@@ -125,6 +125,13 @@ struct flow {
 	enum flow_step step;
 	struct arena *arena;
 
+	/* what every event of a provider's stream touches */
+	bool streaming;        /* the answer comes in `stream` */
+	struct stream *stream; /* of env->streams; the driver gives it back when the flow is over */
+	nsec_t first_output_at;        /* of a stream; 0: not yet */
+	struct flow_progress progress; /* what the caller is told meanwhile */
+	struct upstream_call call;     /* the attempt under way, or the last one */
+
 	/* in */
 	struct http_incoming in;
 	char request_id[REQUEST_ID_HEX + 1];
@@ -148,8 +155,7 @@ struct flow {
 	struct jsonrpc rpc;
 	bool rpc_known;
 	struct sampling_request request;
-	struct slice asked_system;     /* its system prompt, before policy added to it */
-	struct flow_progress progress; /* what the caller is told meanwhile */
+	struct slice asked_system; /* its system prompt, before policy added to it */
 
 	struct flow_state *state; /* NULL: not needed so far */
 
@@ -187,16 +193,12 @@ struct flow {
 	bool settled_without_usage;
 
 	/* the attempt under way, or the last one */
-	struct upstream_call call;
 	bool called;
-	bool streaming;         /* the answer comes in `stream` */
-	nsec_t first_output_at; /* of a stream; 0: not yet */
 	struct usage attempt_usage;
 	struct flow_failure failure;
 
 	/* all of them */
-	struct stream *stream; /* of env->streams; the driver gives it back when the flow is over */
-	uint64_t seed;         /* of every choice by chance */
+	uint64_t seed; /* of every choice by chance */
 	uint64_t draws;
 	uint32_t attempts;           /* the first entries of `tried` that are valid */
 	uint32_t round;              /* how often all had failed, and were asked anew */

@@ -74,8 +74,6 @@ struct upstream_call {
 	/* set by the caller before upstream_start */
 	const struct iovec *request; /* head and body, ready to send; unchanged until `done` */
 	uint32_t request_count;
-	struct provider_timeouts timeouts;
-	nsec_t deadline; /* of the whole request */
 	/* A short answer is copied to it and lives as long, so that its connection's buffer serves the
 	 * next one; NULL: every answer keeps its buffer. */
 	struct arena *into;
@@ -89,7 +87,21 @@ struct upstream_call {
 	 * upstream_cancel nor upstream_finish may be called, but upstream_pause and
 	 * upstream_enough. */
 	void (*piece)(struct upstream_call *call, struct slice bytes);
+	nsec_t deadline; /* of the whole request */
+	struct provider_timeouts timeouts;
+	/* private, and what every piece touches */
+	enum upstream_state state;
+	bool retried;
+	bool in_pieces, paused;
+	enum upstream_wish { UPSTREAM_WANTED, UPSTREAM_ENOUGH, UPSTREAM_BAD } wish;
+	struct upstream_pool *pool;
+	struct upstream_conn *conn;
+	struct net_timer timer;
+	nsec_t last_progress, attempt_started;
+	struct net_buffer *buffer;
+	struct upstream_call *next, **prev;
 	/* the outcome, valid in `done` and after it */
+	nsec_t first_byte_at, sent_at, done_at, queued_ns;
 	/* ERR_OK: an answer is there, whatever its status. ERR_PROVIDER_DOWN: connect, reset, cut
 	 * short, timeout of the attempt. ERR_PROVIDER_NO_ATTEMPT: nothing was sent (no address, no
 	 * connection). ERR_BUSY: queue full. ERR_PROVIDER_ANSWER: not HTTP, hostile. ERR_DEADLINE. */
@@ -101,18 +113,6 @@ struct upstream_call {
 	bool bytes_sent; /* at least one request byte was handed to the kernel */
 	bool timed_out;  /* ERR_PROVIDER_DOWN for want of bytes, before or within an answer */
 	bool held_up;    /* it was paused for a while */
-	nsec_t sent_at, first_byte_at, done_at, queued_ns;
-	/* private */
-	enum upstream_state state;
-	struct upstream_pool *pool;
-	struct upstream_conn *conn;
-	struct net_buffer *buffer;
-	struct upstream_call *next, **prev;
-	struct net_timer timer;
-	nsec_t attempt_started, last_progress;
-	bool retried;
-	bool in_pieces, paused;
-	enum upstream_wish { UPSTREAM_WANTED, UPSTREAM_ENOUGH, UPSTREAM_BAD } wish;
 };
 
 /* Keeps a pool through reloads that do not name it any more, until it is let go of as often. */

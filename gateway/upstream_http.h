@@ -50,24 +50,17 @@ struct upstream_http_span {
 	size_t at, len;
 };
 
+/* What each piece of a body touches comes first: there are many readers, and the cache is small. */
 struct upstream_http {
 	struct upstream_http_limits limits;
-	/* the outcome */
-	const char *problem; /* static; NULL unless refused */
-	uint16_t status;
-	bool head;         /* the final head is complete; status and headers are valid */
-	bool keep;         /* the peer allows another request on this connection */
-	size_t start;      /* offset of the answer itself, behind 1xx answers */
-	size_t at;         /* offset of the first byte not read yet */
-	size_t body, size; /* offset and length of the (decoded) body so far */
-	struct upstream_http_span date, retry_after, retry_after_ms, should_retry, request_id,
-		content_type;
-	bool rates_sent;
-	struct upstream_http_span rates[RATE_KINDS][RATE_FIELDS];
-	bool waits; /* behind the head, for upstream_http_go_on */
 	/* private */
 	enum upstream_http_step step;
 	enum upstream_http_verdict verdict;
+	/* the outcome */
+	size_t at;         /* offset of the first byte not read yet */
+	size_t body, size; /* offset and length of the (decoded) body so far */
+	size_t start;      /* offset of the answer itself, behind 1xx answers */
+	/* private */
 	size_t scanned; /* no line end before this offset */
 	size_t framing; /* bytes squeezed out of the body */
 	size_t left;    /* bytes of the body or chunk still to come */
@@ -76,6 +69,16 @@ struct upstream_http {
 	uint8_t minor; /* HTTP/1.minor */
 	bool length_sent, chunked, close, keep_alive;
 	bool ask; /* stop behind the head */
+	/* the outcome */
+	bool waits; /* behind the head, for upstream_http_go_on */
+	bool head;  /* the final head is complete; status and headers are valid */
+	bool keep;  /* the peer allows another request on this connection */
+	uint16_t status;
+	const char *problem; /* static; NULL unless refused */
+	struct upstream_http_span date, retry_after, retry_after_ms, should_retry, request_id,
+		content_type;
+	bool rates_sent;
+	struct upstream_http_span rates[RATE_KINDS][RATE_FIELDS];
 };
 
 /* Ready for the first byte; `limits` is copied. */

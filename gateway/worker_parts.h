@@ -62,18 +62,18 @@ struct request {
 	uint32_t magic;
 	bool placed;   /* holds a concurrency place in the store */
 	bool answered; /* the answer is there: http_answer was called, or it ends a stream */
-	struct request *next, **place; /* in worker->waiting; place NULL: not on it */
+	bool early;    /* one of waiting_early */
 	struct worker *worker;
 	struct http_exchange *exchange;
-	struct upstream_pool *pool; /* chosen while the snapshot was at hand */
-	struct net_timer wait;      /* before another attempt */
-	bool early;                 /* one of waiting_early */
 	struct {
 		struct net_timer timer; /* of the next notification, */
 		struct net_task soon;   /* or it is due in this turn */
 		bool unsent;            /* the last one has not left */
 		bool late;              /* and the next was due: the provider is held up */
 	} told;
+	struct request *next, **place; /* in worker->waiting; place NULL: not on it */
+	struct upstream_pool *pool;    /* chosen while the snapshot was at hand */
+	struct net_timer wait;         /* before another attempt */
 	struct arena arena;
 	struct flow flow;
 };
