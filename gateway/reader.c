@@ -15,6 +15,8 @@
 #define LOAD_PATIENCE (60 * SEC) /* millions of tenants are read in less */
 #define LOOK_PATIENCE (5 * SEC)
 
+enum { TRIES = 2 }; /* a second time when the reader has died over the first, or before it */
+
 enum question_kind { QUESTION_LOAD = 1, QUESTION_LOOK };
 
 struct question {
@@ -23,8 +25,11 @@ struct question {
 	uint64_t kind;
 };
 
+/* Of a reader that tells that it has begun, and knows of no question that came before. */
+#define NUMBER_BEGUN 0
+
 struct answer {
-	uint64_t number; /* of its question */
+	uint64_t number; /* of its question, or NUMBER_BEGUN */
 	uint64_t yes; /* QUESTION_LOAD: the configuration is whole; QUESTION_LOOK: it has changed */
 	uint8_t state[SHA256_BYTES]; /* of QUESTION_LOOK */
 };
@@ -87,6 +92,28 @@ static void answer(struct reader *reader, int socket, const struct question *que
 		(void)close(fd);
 }
 
+/* All that waits there; to whoever asked, the reader before this one is dead. */
+static void forget(int socket, void *message, size_t len)
+{
+	int fd;
+
+	do {
+		while (fd_message_receive(socket, message, len, &fd))
+			if (fd >= 0)
+				(void)close(fd);
+	} while (errno == EBADMSG);
+}
+
+static void begin(int socket)
+{
+	const struct answer begun = { .number = NUMBER_BEGUN };
+	struct question old;
+
+	forget(socket, &old, sizeof(old));
+	if (!fd_message_send(socket, &begun, sizeof(begun), -1) && errno != EAGAIN)
+		perror("sluice: the server cannot be told of its reader");
+}
+
 void reader_run(int socket, const char *config_path)
 {
 	struct reader reader = { .config_path = config_path };
@@ -94,6 +121,7 @@ void reader_run(int socket, const char *config_path)
 	struct question question;
 	int fd;
 
+	begin(socket);
 	for (;;) {
 		if (poll(&ready, 1, -1) < 0 && errno != EINTR)
 			break;
@@ -138,9 +166,12 @@ static bool hear(int socket, nsec_t due, struct answer *out, int *fd)
 	}
 }
 
-/* Answers to questions that nobody waits for any more, a dead server's among them, are dropped. */
-static bool ask(int socket, struct question *question, nsec_t patience, struct answer *out, int *fd)
+/* Answers to questions that nobody waits for any more, a dead server's among them, are dropped. False with
+ * errno; ECONNABORTED: the reader that was asked is dead, and there is another. */
+static bool ask_once(int socket, struct question *question, nsec_t patience, struct answer *out,
+		     int *fd)
 {
+	forget(socket, out, sizeof(*out));
 	question->number = now_ns();
 	if (!fd_message_send(socket, question, sizeof(*question), -1))
 		return false;
@@ -149,6 +180,21 @@ static bool ask(int socket, struct question *question, nsec_t patience, struct a
 			return true;
 		if (*fd >= 0)
 			(void)close(*fd);
+		if (out->number == NUMBER_BEGUN) {
+			errno = ECONNABORTED;
+			return false;
+		}
+	}
+	return false;
+}
+
+static bool ask(int socket, struct question *question, nsec_t patience, struct answer *out, int *fd)
+{
+	for (int i = 0; i < TRIES; i++) {
+		if (ask_once(socket, question, patience, out, fd))
+			return true;
+		if (errno != ECONNABORTED)
+			return false;
 	}
 	return false;
 }

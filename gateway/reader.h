@@ -22,7 +22,7 @@ void reader_run(int socket, const char *config_path);
 
 /* What is on disk now. *whole: `out` has the files of a configuration that loads; else one text, lines
  * that say why none does (settings.h). The caller's: report_texts_free. False with errno: there is no
- * answer. */
+ * answer; ECONNABORTED: two readers in a row died over it. */
 MUST_USE bool reader_load(int socket, struct report_texts *out, bool *whole);
 
 /* settings_seen_look, of the last reader_load. A reader that has begun since then finds everything

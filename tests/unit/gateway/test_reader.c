@@ -3,6 +3,8 @@
 
 #include "gateway/fd_message.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +44,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static void begin(struct rig *rig)
+static void begin_files(struct rig *rig)
 {
 	(void)snprintf(rig->directory, sizeof(rig->directory), "/tmp/sluice-reader-XXXXXX");
 	assert_non_null(mkdtemp(rig->directory));
@@ -51,6 +53,11 @@ static void begin(struct rig *rig)
 	write_file(rig->config, GOOD);
 	write_file(rig->secret, "sk-of-the-provider\n");
 	assert_true(reader_pair(rig->pair));
+}
+
+static void begin(struct rig *rig)
+{
+	begin_files(rig);
 	assert_int_equal(pthread_create(&rig->thread, NULL, run, rig), 0);
 }
 
@@ -156,6 +163,67 @@ static void answers_to_others_are_passed_over(void **state)
 	end(&rig);
 }
 
+/* A reader that dies over the first `deaths` questions. */
+struct mortal {
+	struct rig rig;
+	int deaths;
+};
+
+static void *die_and_run(void *arg)
+{
+	struct mortal *mortal = arg;
+	const uint64_t begun[6] = { 0 };
+	uint64_t question[3];
+	int fd;
+
+	for (int i = 0; i < mortal->deaths; i++) {
+		struct pollfd ready = { .fd = mortal->rig.pair[0], .events = POLLIN };
+		(void)poll(&ready, 1, -1);
+		if (!fd_message_receive(mortal->rig.pair[0], question, sizeof(question), &fd))
+			return NULL;
+		if (i + 1 < mortal->deaths &&
+		    !fd_message_send(mortal->rig.pair[0], begun, sizeof(begun), -1))
+			return NULL;
+	}
+	return run(&mortal->rig);
+}
+
+static void begin_mortal(struct mortal *mortal, int deaths)
+{
+	mortal->deaths = deaths;
+	begin_files(&mortal->rig);
+	assert_int_equal(pthread_create(&mortal->rig.thread, NULL, die_and_run, mortal), 0);
+}
+
+static void a_question_that_a_reader_dies_over_is_put_to_the_next_one(void **state)
+{
+	struct mortal mortal;
+	struct report_texts texts;
+	bool whole = false;
+	(void)state;
+
+	begin_mortal(&mortal, 1);
+	assert_true(reader_load(mortal.rig.pair[1], &texts, &whole));
+	assert_true(whole);
+	report_texts_free(&texts);
+	end(&mortal.rig);
+}
+
+static void a_question_that_two_readers_die_over_is_given_up(void **state)
+{
+	struct mortal mortal;
+	struct report_texts texts;
+	bool whole = false;
+	(void)state;
+
+	begin_mortal(&mortal, 2);
+	assert_false(reader_load(mortal.rig.pair[1], &texts, &whole));
+	assert_int_equal(errno, ECONNABORTED);
+	assert_true(reader_load(mortal.rig.pair[1], &texts, &whole));
+	report_texts_free(&texts);
+	end(&mortal.rig);
+}
+
 static void a_server_without_a_reader_is_told_so(void **state)
 {
 	struct report_texts texts;
@@ -176,6 +244,8 @@ int main(void)
 		cmocka_unit_test(one_that_does_not_load_comes_as_the_reasons),
 		cmocka_unit_test(what_has_changed_since_the_load_is_seen),
 		cmocka_unit_test(answers_to_others_are_passed_over),
+		cmocka_unit_test(a_question_that_a_reader_dies_over_is_put_to_the_next_one),
+		cmocka_unit_test(a_question_that_two_readers_die_over_is_given_up),
 		cmocka_unit_test(a_server_without_a_reader_is_told_so),
 	};
 
