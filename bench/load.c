@@ -8,8 +8,8 @@
  * order and unit; status 0: never answered. Latency is DONE - DUE, so that a request that had to wait
  * for a connection, or for this program, has waited. Times are Python's business (bench/suite).
  *
- * Requests go round the connections that have room. New connections go to the first --to that takes
- * them, beginning with the one that did last. What a server says it has not touched is sent again.
+ * Requests go round the connections that have room. Connections go round the addresses of --to, and
+ * to the next one where nobody listens. What a server says it has not touched is sent again.
  * SIGTERM: nothing more is sent, and the log has what was. */
 #include "bench/load_wire.h"
 
@@ -152,12 +152,10 @@ static void conn_close(struct load *load, struct load_conn *conn)
 {
 	if (conn->fd == -1)
 		return;
-	if (conn->connected) {
+	if (conn->connected)
 		load->wire->end(conn);
-	} else { /* the next address is tried, a little later */
-		load->target = (load->target + 1) % load->target_count;
+	else
 		load->connect_after_us = clock_us() + RETRY_US;
-	}
 	(void)close(conn->fd);
 	load_buf_fini(&conn->out);
 	*conn = (struct load_conn){ .fd = -1, .request = &load->request, .load = load };
@@ -165,7 +163,7 @@ static void conn_close(struct load *load, struct load_conn *conn)
 
 static void conn_open(struct load *load, struct load_conn *conn)
 {
-	const struct sockaddr_in *address = &load->targets[load->target];
+	const struct sockaddr_in *address = &load->targets[load->target++ % load->target_count];
 	int on = 1;
 	conn->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (conn->fd == -1)

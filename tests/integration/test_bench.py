@@ -99,6 +99,15 @@ class Bench(harness.Case):
         self.assertGreaterEqual(shots[1][1], 90000, shots)  # sent when the first was answered
         self.assertEqual([status for _, _, _, status in shots], [200, 200])
 
+    def test_load_goes_round_the_addresses_where_somebody_listens(self):
+        sims = self.sim(), self.sim()
+        others = [word for port in (harness.free_port(), sims[1].port) for word in ("--to", f"127.0.0.1:{port}")]
+        shots = self.replay(sims[0], "".join(f"{at * 1000} 0\n" for at in range(20)), "--connections", "4", *others)
+        self.assertEqual([status for _, _, _, status in shots], [200] * 20)
+        asked = [sim.stats()["requests"] for sim in sims]
+        self.assertEqual(sum(asked), 20)
+        self.assertTrue(all(asked), asked)
+
     def test_load_uses_the_key_that_the_schedule_names(self):
         keys = os.path.join(self.directory(), "keys")
         with open(keys, "w", encoding="ascii") as file:
