@@ -74,6 +74,25 @@ static void a_key_has_at_most_256_bytes(void **state)
 	assert_int_equal(auth_credentials(slice_of(header, sizeof(header))).len, AUTH_KEY_MAX + 1);
 }
 
+static void a_byte_that_is_not_visible_is_found_at_every_place(void **state)
+{
+	char header[7 + 40] = "Bearer ", *key = header + 7;
+
+	(void)state;
+	for (size_t len = 3; len <= 40; len++)
+		for (size_t place = 1; place < len - 1; place++) /* blanks around are cut off */
+			for (int byte = 0; byte < 256; byte++) {
+				(void)memset(key, '~', len);
+				key[0] = '!';
+				key[place] = (char)byte;
+				const struct slice found =
+					auth_credentials(slice_of(header, 7 + len));
+				if (slice_absent(found) == (byte > ' ' && byte <= '~'))
+					fail_msg("0x%02x at %zu of %zu", (unsigned)byte, place,
+						 len);
+			}
+}
+
 enum { KEYS = 20000 };
 
 static struct slice key_text(size_t n, char text[64])
@@ -163,6 +182,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_bearer_header_yields_its_key),
 		cmocka_unit_test(a_key_has_at_most_256_bytes),
+		cmocka_unit_test(a_byte_that_is_not_visible_is_found_at_every_place),
 		cmocka_unit_test(every_key_finds_its_own_record_and_others_find_none),
 		cmocka_unit_test(a_registry_without_keys_knows_nobody),
 		cmocka_unit_test(the_whole_digest_is_compared),
