@@ -607,6 +607,7 @@ static void rig_end(void)
 	arena_pool_fini(&worker->arenas);
 	json_work_free(worker->json);
 	jwt_checker_free(worker->tokens);
+	key_memory_free(worker->keys);
 	health_view_free(worker->providers.health);
 	health_free(worker->health);
 	free(worker->providers.pools);
