@@ -3,6 +3,7 @@
 #include "gateway/command_config.h"
 #include "gateway/command_walk.h"
 #include "gateway/metrics.h"
+#include "gateway/no_dump.h"
 #include "gateway/supervisor.h"
 #include "gateway/version.h"
 
@@ -92,6 +93,7 @@ static const char *command_name(const char *word)
 
 int main(int argc, char **argv)
 {
+	no_dump();
 	if (argc < 2)
 		return wrong_usage("a command is missing");
 	for (size_t i = 0; i < COUNT_OF(commands); i++) {

@@ -3,6 +3,7 @@
 #include "codec/base/must.h"
 #include "gateway/control.h"
 #include "gateway/limits.h"
+#include "gateway/no_dump.h"
 #include "gateway/panic.h"
 
 #include <signal.h>
@@ -105,6 +106,7 @@ int server_run(const struct server_args *args)
 {
 	struct server server = { .args = args, .count = args->config->workers };
 
+	no_dump(); /* again: this process may have another user than its parent */
 	panic_install();
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		perror("sluice: SIGPIPE");

@@ -24,6 +24,8 @@ void redis_buffer_clear(struct redis_buffer *buffer)
 
 void redis_buffer_fini(struct redis_buffer *buffer)
 {
+	if (buffer->at != NULL)
+		explicit_bzero(buffer->at, buffer->room); /* it may have had a password */
 	free(buffer->at);
 	*buffer = (struct redis_buffer){ .most = buffer->most };
 }
