@@ -92,6 +92,16 @@ static void put_synthesised(struct encoder *e)
 	encoder_adjust(e, ADJUST_TOOLS_SYNTHESISED);
 }
 
+static inline void put_max_tokens(struct gather *g, uint32_t max_tokens)
+{
+	char *pen = gather_pen(g, sizeof(",\"max_tokens\":") + PEN_UINT_MAX);
+
+	if (pen == NULL)
+		return;
+	pen = pen_lit(pen, ",\"max_tokens\":");
+	gather_pen_end(g, pen_uint(pen, max_tokens));
+}
+
 static void put_settings(struct encoder *e)
 {
 	const struct request_plan *plan = &e->plan;
@@ -99,8 +109,7 @@ static void put_settings(struct encoder *e)
 
 	gather_lit(g, "{\"model\":");
 	gather_plain(g, e->in->model);
-	gather_lit(g, ",\"max_tokens\":");
-	gather_uint(g, e->out.max_tokens);
+	put_max_tokens(g, e->out.max_tokens);
 	if (e->in->stream)
 		gather_lit(g, ",\"stream\":true");
 	if (!slice_absent(plan->temperature)) {
@@ -137,9 +146,18 @@ static void put_settings(struct encoder *e)
 
 static void put_text(struct gather *g, struct slice raw)
 {
-	gather_lit(g, "{\"type\":\"text\",\"text\":");
-	gather_str(g, raw);
-	gather_lit(g, "}");
+	if (raw.len > GATHER_COPY_MAX) {
+		gather_lit(g, "{\"type\":\"text\",\"text\":");
+		gather_str(g, raw);
+		gather_lit(g, "}");
+		return;
+	}
+	char *pen = gather_pen(g, raw.len + sizeof("{\"type\":\"text\",\"text\":\"\"}"));
+	if (pen == NULL)
+		return;
+	pen = pen_lit(pen, "{\"type\":\"text\",\"text\":\"");
+	pen = pen_slice(pen, raw);
+	gather_pen_end(g, pen_lit(pen, "\"}"));
 }
 
 static void put_image(struct encoder *e, const struct block *block)
@@ -275,8 +293,10 @@ static void turn_to(struct encoder *e, struct turns *turns, enum turn turn)
 	}
 	if (turns->open != TURN_NONE)
 		gather_lit(g, "]},");
-	gather_raw(g, turn == TURN_USER ? SLICE("{\"role\":\"user\",\"content\":[")
-					: SLICE("{\"role\":\"assistant\",\"content\":["));
+	if (turn == TURN_USER)
+		gather_lit(g, "{\"role\":\"user\",\"content\":[");
+	else
+		gather_lit(g, "{\"role\":\"assistant\",\"content\":[");
 	turns->open = turn;
 }
 

@@ -485,8 +485,10 @@ static enum err put_message(struct encoder *e, struct turns *turns, uint32_t ind
 	if (content.calls)
 		kept = take_kept(e, message);
 	next_message(e, turns, !message->assistant);
-	gather_raw(g, message->assistant ? SLICE("{\"role\":\"assistant\",\"content\":")
-					 : SLICE("{\"role\":\"user\",\"content\":"));
+	if (message->assistant)
+		gather_lit(g, "{\"role\":\"assistant\",\"content\":");
+	else
+		gather_lit(g, "{\"role\":\"user\",\"content\":");
 	enum err err = put_content(e, index, &content);
 	if (err != ERR_OK)
 		return err;

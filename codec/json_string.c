@@ -3,23 +3,25 @@
 
 /* ---- the window ---- */
 
+/* isa_special of a text that is shorter than a block. */
+static SCAN_RARE uint64_t short_special(const char *text, size_t len)
+{
+	char copy[ISA_BLOCK] = { 0 };
+
+	(void)memcpy(copy, text, len);
+	return isa_special(isa_load(copy)) & ((UINT64_C(1) << len) - 1);
+}
+
 /* The window over the last bytes of the text; the next special byte from `at` on, or the end. */
 static SCAN_RARE const char *tail_special(struct json_reader *r, const char *at)
 {
 	size_t len = (size_t)(r->end - r->begin);
-	const char *base = r->begin;
+	const char *base = len < ISA_BLOCK ? r->begin : r->end - ISA_BLOCK;
 
 	if (at == r->end)
 		return at;
-	if (len >= ISA_BLOCK) {
-		base = r->end - ISA_BLOCK;
-		r->specials = isa_special(isa_load(base));
-	} else {
-		char copy[ISA_BLOCK] = { 0 };
-		(void)memcpy(copy, base, len);
-		r->specials = isa_special(isa_load(copy)) & ((UINT64_C(1) << len) - 1);
-	}
 	r->window = (uintptr_t)base;
+	r->specials = len < ISA_BLOCK ? short_special(base, len) : isa_special(isa_load(base));
 	uint64_t specials = r->specials >> (at - base);
 	return specials == 0 ? r->end : at + __builtin_ctzll(specials);
 }

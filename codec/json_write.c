@@ -158,6 +158,31 @@ bool gather_stage(struct gather *g, size_t need)
 	return true;
 }
 
+/* ---- texts ---- */
+
+void pen_slice_long(char *pen, struct slice text)
+{
+	struct piece {
+		char bytes[16];
+	} first, second, third, last;
+
+	if (text.len > 4 * sizeof(first)) {
+		(void)memcpy(pen, text.at, text.len);
+		return;
+	}
+	/* pieces that may overlap, or be the same */
+	const size_t half = text.len > 2 * sizeof(first) ? sizeof(first) : 0;
+	const size_t behind = text.len - sizeof(first);
+	(void)memcpy(&first, text.at, sizeof(first));
+	(void)memcpy(&second, text.at + half, sizeof(first));
+	(void)memcpy(&third, text.at + behind - half, sizeof(first));
+	(void)memcpy(&last, text.at + behind, sizeof(first));
+	(void)memcpy(pen, &first, sizeof(first));
+	(void)memcpy(pen + half, &second, sizeof(first));
+	(void)memcpy(pen + behind - half, &third, sizeof(first));
+	(void)memcpy(pen + behind, &last, sizeof(first));
+}
+
 static inline void put(struct gather *g, struct slice text)
 {
 	char *pen = gather_pen(g, text.len);
@@ -165,8 +190,6 @@ static inline void put(struct gather *g, struct slice text)
 	if (pen != NULL)
 		g->at = pen_slice(pen, text);
 }
-
-/* ---- texts ---- */
 
 /* A text of more than GATHER_COPY_MAX bytes. */
 static void put_long(struct gather *g, struct slice text)
@@ -260,11 +283,20 @@ void gather_escaped(struct gather *g, struct slice plain)
 	}
 }
 
+/* Whether nothing in a name or the like has to be escaped; false may mean that this was not found out. */
+static inline bool surely_clean(struct slice plain)
+{
+	const char *end = plain.at + plain.len;
+
+	return plain.len >= 16 && scan_plain16(end - 16, end) == end &&
+	       scan_plain16(plain.at, end) > end - 16;
+}
+
 void gather_plain(struct gather *g, struct slice plain)
 {
 	const char *end = plain.len == 0 ? plain.at : plain.at + plain.len;
 
-	if (clean_run(plain.at, end) == plain.len) {
+	if (surely_clean(plain) || clean_run(plain.at, end) == plain.len) {
 		gather_str(g, plain);
 		return;
 	}

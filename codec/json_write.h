@@ -98,6 +98,9 @@ MUST_USE struct slice gather_flat(const struct gather *g, struct arena *into);
 /* A new stage with room for `need` bytes; false when memory is exhausted. */
 bool gather_stage(struct gather *g, size_t need);
 
+/* pen_slice of more than 16 bytes. */
+void pen_slice_long(char *pen, struct slice text);
+
 static inline size_t gather_offset(const struct gather *g)
 {
 	return g->total + (size_t)(g->at - g->from);
@@ -105,7 +108,11 @@ static inline size_t gather_offset(const struct gather *g)
 
 static inline char *gather_pen(struct gather *g, size_t most)
 {
-	return (size_t)(g->end - g->at) >= most || gather_stage(g, most) ? g->at : NULL;
+	if ((size_t)(g->end - g->at) < most)
+		return gather_stage(g, most) ? g->at : NULL;
+	if (most != 0 && g->at == NULL)
+		__builtin_unreachable(); /* there is no room at NULL; the compiler cannot know that */
+	return g->at;
 }
 
 static inline void gather_pen_end(struct gather *g, char *pen)
@@ -125,7 +132,7 @@ static inline char *pen_slice(char *pen, struct slice text)
 	uint64_t front, rear;
 
 	if (text.len > 16) {
-		(void)memcpy(pen, text.at, text.len);
+		pen_slice_long(pen, text);
 	} else if (text.len >= 8) {
 		(void)memcpy(&front, text.at, 8);
 		(void)memcpy(&rear, text.at + text.len - 8, 8);

@@ -118,24 +118,6 @@ bool decode_field_other(struct decode *d, struct field *field)
 	}
 }
 
-bool decode_guess_only(struct decode *d, struct slice front, struct slice *raw)
-{
-	struct json_reader *r = d->r;
-	const char *brace = r->at;
-
-	if (!json_may_guess(r) || r->depth >= r->limits.depth_max ||
-	    !json_guess(r, front.at, front.len))
-		return false;
-	if (r->at < r->end && *r->at == '"' && json_take_string(r, raw) && r->at < r->end &&
-	    *r->at == '}') {
-		r->at++;
-		return true;
-	}
-	if (r->fault.err == ERR_OK)
-		r->at = brace;
-	return false;
-}
-
 struct json_reader *decode_sub_open(struct decode *d, struct json_reader *sub, struct slice json)
 {
 	struct json_reader *outer = d->r;

@@ -88,9 +88,30 @@ static inline bool decode_field(struct decode *d, struct field *field)
 	return json_take_string(d->r, &field->raw);
 }
 
-/* Steps over an object of one member whose value is a string, into *raw; `front` is what stands in front
- * of the string. False: it is another object, nothing happened, or the reader has failed. */
-bool decode_guess_only(struct decode *d, struct slice front, struct slice *raw);
+/* Steps over an object of one member whose value is a string, into *raw; the literal `front` is what stands
+ * in front of its text: {"name":" for one. False: it is another object, nothing happened, or the reader has
+ * failed. */
+#define decode_guess_only(d, front, raw) \
+	decode_guess_object((d), "" front, sizeof(front) - 1, (raw))
+static inline bool decode_guess_object(struct decode *d, const char *front, size_t len,
+				       struct slice *raw)
+{
+	struct json_reader *r = d->r;
+	const char *brace = r->at;
+
+	if (!json_may_guess(r) || r->depth >= r->limits.depth_max || !json_guess(r, front, len))
+		return false;
+	const char *from = r->at, *quote = reader_string_end(r, from);
+	if (quote == NULL)
+		return false;
+	*raw = slice_of(from, (size_t)(quote - from));
+	if (r->end - quote >= 2 && quote[1] == '}') {
+		r->at = quote + 2;
+		return true;
+	}
+	r->at = brace;
+	return false;
+}
 
 /* Whether nothing failed so far; for the end of a loop over members. */
 static inline bool decode_good(const struct decode *d)

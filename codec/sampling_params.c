@@ -195,7 +195,7 @@ static bool read_metadata(struct decode *d)
 	struct slice key;
 	struct field value;
 
-	if (decode_guess_only(d, SLICE("{\"user_id\":"), &key)) {
+	if (decode_guess_only(d, "{\"user_id\":\"", &key)) {
 		d->out->user_id = key;
 		return true;
 	}
@@ -237,7 +237,7 @@ static bool read_meta(struct decode *d)
 	struct slice key;
 	struct field value;
 
-	if (decode_guess_only(d, SLICE("{\"progressToken\":"), &key)) {
+	if (decode_guess_only(d, "{\"progressToken\":\"", &key)) {
 		d->out->progress_token = slice_of(key.at - 1, key.len + 2);
 		return true;
 	}

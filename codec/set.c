@@ -80,18 +80,28 @@ enum err sampling_read(struct slice body, enum revision revision,
 	return work->set->sampling_read(body, revision, limits, work, into, rpc, request, fault);
 }
 
+/* What earlier answers brought does not fit: all turns or none (contract/providers.md 2.1). */
+static SCAN_RARE enum err encode_without(const struct dialect *row, const struct encode_in *in,
+					 struct json_work *work, struct arena *into,
+					 struct encode_out *out, struct fault *fault)
+{
+	struct encode_in without = *in;
+
+	without.replay = NULL;
+	without.replay_unfit = true;
+	return row->encode(&without, work, into, out, fault);
+}
+
 enum err dialect_encode(const struct dialect *dialect, const struct encode_in *in,
 			struct json_work *work, struct arena *into, struct encode_out *out,
 			struct fault *fault)
 {
 	const struct dialect *row = work->set->dialect_get(dialect->id);
 	enum err err = row->encode(in, work, into, out, fault);
+
 	if (err != ERR_OK || !out->replay_unfit)
 		return err;
-	struct encode_in without = *in;
-	without.replay = NULL; /* all turns or none (contract/providers.md 2.1) */
-	without.replay_unfit = true;
-	return row->encode(&without, work, into, out, fault);
+	return encode_without(row, in, work, into, out, fault);
 }
 
 enum err dialect_decode(const struct dialect *dialect, const struct decode_context *context,
