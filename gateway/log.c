@@ -97,34 +97,45 @@ static char *put(char *at, const char *text, size_t len)
 }
 #define put_lit(at, literal) put((at), "" literal, sizeof(literal) - 1)
 
+/* Two digits of each number below a hundred. */
+static const char digit_pairs[] = "0001020304050607080910111213141516171819"
+				  "2021222324252627282930313233343536373839"
+				  "4041424344454647484950515253545556575859"
+				  "6061626364656667686970717273747576777879"
+				  "8081828384858687888990919293949596979899";
+
 /* Exactly `width` digits, zeros in front; two at a time, because dividing is what costs. */
-static char *put_padded(char *at, uint64_t value, size_t width)
+static inline char *put_padded(char *at, uint64_t value, size_t width)
 {
-	static const char pairs[] = "0001020304050607080910111213141516171819"
-				    "2021222324252627282930313233343536373839"
-				    "4041424344454647484950515253545556575859"
-				    "6061626364656667686970717273747576777879"
-				    "8081828384858687888990919293949596979899";
 	size_t n = width;
 
 	for (; n >= 2; value /= 100)
-		memcpy(at + (n -= 2), pairs + value % 100 * 2, 2);
+		memcpy(at + (n -= 2), digit_pairs + value % 100 * 2, 2);
 	if (n == 1)
 		*at = (char)('0' + value % 10);
 	return at + width;
 }
 
-static char *put_uint(char *at, uint64_t value)
+static char *put_long(char *at, uint64_t value)
 {
-	size_t width = 1;
+	size_t width = 3;
 
-	for (uint64_t bound = 10; value >= bound && width < 20; bound *= 10)
+	for (uint64_t bound = 1000; value >= bound && width < 20; bound *= 10)
 		width++;
 	return put_padded(at, value, width);
 }
 
+/* Most numbers of a line are small. */
+static inline char *put_uint(char *at, uint64_t value)
+{
+	if (value >= 100)
+		return put_long(at, value);
+	memcpy(at, digit_pairs + value * 2 + (value < 10), 2);
+	return at + (value < 10 ? 1 : 2);
+}
+
 /* value / 10^places */
-static char *put_decimal(char *at, uint64_t value, uint64_t unit, size_t places)
+static inline char *put_decimal(char *at, uint64_t value, uint64_t unit, size_t places)
 {
 	at = put_uint(at, value / unit);
 	*at++ = '.';
