@@ -2,13 +2,16 @@
  * answers (DESIGN 5 "Tool loop", "Reasoning in a loop"; contract/providers.md 2.1).
  *
  * The request's own history is the truth; what the store adds are rounds that a history has forgotten,
- * tokens that forks and retries have spent, and private blocks. Nothing is consumed by being read. */
+ * tokens and money that forks and retries have spent, and private blocks. Nothing is consumed by being read. */
 #include "gateway/flow_loop.h"
 
 #include "codec/base/must.h"
 #include "codec/replay.h"
 #include "gateway/flow_schema.h"
 #include "gateway/flow_steps.h"
+#include "tenants/limit.h"
+
+#include <inttypes.h>
 
 static const struct slice nothing = { NULL, 0 };
 
@@ -100,17 +103,67 @@ const struct bitset *flow_loop_held(const struct flow *flow, const struct flow_e
 										       : NULL;
 }
 
-enum err flow_loop_check(const struct flow *flow)
+/* The first of the loop's limits that is spent, or LIMIT_COUNT. What has cost nothing may go on where
+ * nothing may be spent. */
+static enum limit spent_limit(const struct state_loop *loop, const struct tenant_limits *limits)
+{
+	if (loop->tokens >= limits->loop_tokens)
+		return LIMIT_loop_tokens;
+	if (loop->usd != 0 && loop->usd >= limits->loop_usd)
+		return LIMIT_loop_usd;
+	return LIMIT_COUNT;
+}
+
+/* Members of data: what was spent, and how much may be, in the limit's own unit. Absent: no memory. */
+static struct slice spent_member(struct flow *flow, enum limit limit)
+{
+	enum { ROOM = 96, NANO = 1000000000 };
+	const struct state_loop *loop = &flow->state->recall.loop;
+	const struct tenant_limits *limits = &flow->plan->limits;
+	char *text = arena_take(flow->arena, ROOM);
+	int len;
+
+	if (text == NULL)
+		return nothing;
+	if (limit == LIMIT_loop_tokens)
+		len = snprintf(text, ROOM, "\"spent\":%" PRIu64 ",\"allowed\":%" PRIu64,
+			       loop->tokens, limits->loop_tokens);
+	else
+		len = snprintf(text, ROOM,
+			       "\"spent\":%" PRIu64 ".%09" PRIu64 ",\"allowed\":%" PRIu64
+			       ".%09" PRIu64,
+			       loop->usd / NANO, loop->usd % NANO, limits->loop_usd / NANO,
+			       limits->loop_usd % NANO);
+	must(len > 0 && len < ROOM);
+	return slice_of(text, (size_t)len);
+}
+
+static enum flow_move refuse_loop(struct flow *flow, enum err err, struct slice particulars)
+{
+	struct rpc_error_data data = rpc_error_data_none;
+	const struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET };
+
+	data.rule = err_info(err)->reason;
+	data.extra = particulars;
+	return flow_refuse(flow, &fault, &data);
+}
+
+enum flow_move flow_loop_check(struct flow *flow)
 {
 	const struct tenant_limits *limits = &flow->plan->limits;
 
 	if (flow->state == NULL)
-		return ERR_OK;
+		return FLOW_NEXT;
 	if (flow->state->loop.unknown != 0 && limits->unknown_calls_refuse)
-		return ERR_UNKNOWN_CALLS;
-	if (flow->state->recall.loop.tokens >= limits->loop_tokens && !limits->count_only)
-		return ERR_LOOP_TOKENS;
-	return ERR_OK;
+		return refuse_loop(flow, ERR_UNKNOWN_CALLS, nothing);
+	const enum limit spent = spent_limit(&flow->state->recall.loop, limits);
+	if (spent == LIMIT_COUNT)
+		return FLOW_NEXT;
+	flow->state->loop.spent = limit_info(spent)->name;
+	if (limits->count_only)
+		return FLOW_NEXT;
+	return refuse_loop(flow, spent == LIMIT_loop_tokens ? ERR_LOOP_TOKENS : ERR_LOOP_USD,
+			   spent_member(flow, spent));
 }
 
 /* ---- private blocks: back to the provider ---- */

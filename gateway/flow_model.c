@@ -26,10 +26,9 @@ enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 	flow->judged = true;
 	if (verdict.err != ERR_OK)
 		return flow_refuse_verdict(flow, &verdict);
-	const enum err loop = flow_loop_check(flow);
-	if (loop != ERR_OK)
-		return flow_refuse_verdict(
-			flow, &(struct verdict){ .err = loop, .rule = err_info(loop)->reason });
+	const enum flow_move loop = flow_loop_check(flow);
+	if (loop != FLOW_NEXT)
+		return loop;
 	flow->verdict = (struct verdict_copy){ verdict.max_tokens, verdict.final_round };
 	flow->asked_adjustments = flow->request.adjustments | verdict.adjustments;
 	flow->asked_system = flow->request.system;

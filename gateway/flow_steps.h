@@ -64,8 +64,8 @@ void flow_loop_take(struct flow *flow);
 /* The models where it was answered, in *into; NULL: no matter where. */
 const struct bitset *flow_loop_held(const struct flow *flow, const struct flow_env *env,
 				    struct bitset *into);
-/* What the plan says of the loop: ERR_OK, ERR_LOOP_TOKENS, ERR_UNKNOWN_CALLS. */
-enum err flow_loop_check(const struct flow *flow);
+/* What the plan says of the loop: on, or refused with ERR_LOOP_TOKENS, ERR_LOOP_USD or ERR_UNKNOWN_CALLS. */
+enum flow_move flow_loop_check(struct flow *flow);
 /* What goes back to the provider (replay.h). */
 void flow_loop_replay(const struct flow *flow, struct encode_in *in);
 /* The provider says that blocks belong to another conversation. True: the request can be sent without. */

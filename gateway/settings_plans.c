@@ -124,6 +124,7 @@ static void build_limits(const struct plan_form *form, struct tenant_limits *out
 		.tool_rounds_refuse = form->tool_rounds_action == 1,
 		.unknown_calls_refuse = form->unknown_tool_calls == 1,
 		.loop_tokens = v[LIMIT_loop_tokens],
+		.loop_usd = v[LIMIT_loop_usd],
 		.usd_per_day = v[LIMIT_usd_per_day],
 		.usd_per_month = v[LIMIT_usd_per_month],
 		.deadline = v[LIMIT_deadline],

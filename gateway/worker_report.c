@@ -13,6 +13,7 @@ static bool is_refusal(enum err err)
 	case ERR_MAX_TOKENS_FORBIDDEN:
 	case ERR_TOOL_ROUNDS:
 	case ERR_LOOP_TOKENS:
+	case ERR_LOOP_USD:
 	case ERR_UNKNOWN_CALLS:
 	case ERR_TOOLS_NOT_GRANTED:
 	case ERR_OVER_BURST:
@@ -38,6 +39,17 @@ static void remember_refusal(const struct request *r)
 		limit_note(slot, &note);
 }
 
+/* What store and slots know nothing of: limits of the request's tool loop. */
+static void count_loop_limit(const struct request *r)
+{
+	const enum err err = r->flow.outcome;
+	const bool refused = err == ERR_LOOP_TOKENS || err == ERR_LOOP_USD;
+
+	if (r->flow.state != NULL && r->flow.state->loop.spent != NULL)
+		metrics_limit(r->worker->args.metrics, r->flow.state->loop.spent,
+			      refused ? METRICS_REFUSED : METRICS_WOULD_REFUSE);
+}
+
 void worker_report(struct request *r, bool cut_short)
 {
 	struct worker *worker = r->worker;
@@ -52,6 +64,7 @@ void worker_report(struct request *r, bool cut_short)
 			worker->store->series(worker->store, r->flow.reservation.scopes[0].key);
 	if (r->flow.authenticated && is_refusal(r->flow.outcome))
 		remember_refusal(r);
+	count_loop_limit(r);
 	(void)log_request(worker->args.log, &line); /* a full ring counts what it drops */
 	metrics_request(worker->args.metrics, &sample);
 }

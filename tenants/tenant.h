@@ -28,6 +28,7 @@ struct tenant_limits {
 	bool tool_rounds_refuse;             /* tool_rounds_action: refuse; else final */
 	bool unknown_calls_refuse;           /* unknown_tool_calls: refuse; else accept */
 	uint64_t loop_tokens;                /* of a tool loop; UINT64_MAX: no such limit */
+	uint64_t loop_usd;                   /* nano-USD of a tool loop; likewise */
 	uint64_t usd_per_day, usd_per_month; /* nano-USD; UINT64_MAX: no such limit */
 	nsec_t deadline;                     /* of a whole request */
 	nsec_t deadline_progress;            /* of one whose caller is told about progress */

@@ -52,6 +52,7 @@ ERROR(AUDIO_FORBIDDEN, 403, 403, "audio_forbidden", "Policy does not permit audi
 ERROR(MAX_TOKENS_FORBIDDEN, 403, 403, "max_tokens_forbidden", "maxTokens is over the tenant's limit")
 ERROR(TOOL_ROUNDS, 403, 403, "tool_rounds", "The tool loop has reached the tenant's limit of rounds")
 ERROR(LOOP_TOKENS, 403, 403, "loop_tokens", "The tool loop has spent the tenant's limit of tokens")
+ERROR(LOOP_USD, 403, 403, "loop_usd", "The tool loop has spent the tenant's limit of money")
 ERROR(UNKNOWN_CALLS, 403, 403, "unknown_tool_calls", "The tool results answer calls that were not issued here, to this server and in this session")
 ERROR(NOT_FOUND, -32601, 404, "not_found", "There is nothing at this path")
 ERROR(HTTP_METHOD, 405, 405, "http_method", "This HTTP method is not allowed here")

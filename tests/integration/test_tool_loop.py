@@ -275,6 +275,30 @@ class Limits(LoopCase):
         self.assert_error(self.ask(gateway, messages), 403, 403, "loop_tokens")  # by the fork as well
         self.assertEqual(self.ask(gateway, [ASK]).status, 200)
 
+    def test_a_loop_has_its_money(self):
+        thinker = self.thinker(rounds=100)
+        gateway = self.start(thinker, limits={"loop_usd": 0.002})
+        messages, _ = self.loop(gateway, rounds=3)
+        self.result_of(self.ask(gateway, messages))  # 0.0018 were spent
+        called = len(thinker.requests)
+        answer = self.ask(gateway, messages)  # by the fork as well
+        self.assert_error(answer, 403, 403, "loop_usd")
+        self.assertEqual(answer.json()["error"]["data"],
+                         {"reason": "loop_usd", "rule": "loop_usd", "spent": 0.0024, "allowed": 0.002})
+        self.assertEqual(len(thinker.requests), called)
+        self.assertEqual(gateway.log(answer.headers["sluice-request-id"])["error"], "loop_usd")
+        self.assertEqual(self.ask(gateway, [ASK]).status, 200)
+        self.assertEqual(gateway.metrics_after(6).sum("sluice_limit_decisions_total", limit="loop_usd",
+                                                      decision="refused"), 1)
+
+    def test_and_is_only_counted_where_limits_are_not_enforced(self):
+        thinker = self.thinker(rounds=100)
+        gateway = self.start(thinker, limits={"loop_usd": 0.001, "loop_tokens": 400, "enforce": False})
+        messages, _ = self.loop(gateway, rounds=5)
+        metrics = gateway.metrics_after(5)
+        for limit, times in (("loop_usd", 2), ("loop_tokens", 1)):  # the first that is spent is told
+            self.assertEqual(metrics.sum("sluice_limit_decisions_total", limit=limit, decision="would_refuse"), times)
+
     def test_calls_that_were_not_issued_here_are_counted(self):
         thinker = self.thinker(needs_all=False)
         gateway = self.start(thinker)
@@ -333,13 +357,17 @@ class TwoGateways(LoopCase):
         self.assertEqual(len(set(thinker.went)), 1, thinker.went)
 
     def test_limits_are_those_of_both(self):
-        thinker = self.thinker(rounds=100)
-        limits = {"loop_tokens": 400}
-        first, second = self.start_one(thinker, limits=limits), self.start_one(thinker, limits=limits)
-        messages, _ = self.loop(first, rounds=3)
-        self.result_of(self.ask(second, messages))  # 360 were spent, and are 480 now
-        self.assert_error(self.ask(second, messages), 403, 403, "loop_tokens")
-        self.assert_error(self.ask(first, messages), 403, 403, "loop_tokens")
+        for limits in ({"loop_tokens": 400}, {"loop_usd": 0.002}):
+            with self.subTest(limits=limits):
+                thinker = self.thinker(rounds=100)
+                first, second = (self.start_one(thinker, limits=limits) for _ in range(2))
+                messages, _ = self.loop(first, rounds=3)
+                self.result_of(self.ask(second, messages))  # 360 were spent, or 0.0018, and are 480 or 0.0024 now
+                for gateway in (second, first):
+                    self.assert_error(self.ask(gateway, messages), 403, 403, next(iter(limits)))
+                first.stop()
+                second.stop()
+                self.redis.ask("FLUSHALL")  # the next thinker begins with the same ids
 
 
 if __name__ == "__main__":

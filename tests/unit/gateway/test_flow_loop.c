@@ -14,11 +14,13 @@ static const char config_text[] =
 	"tenants:\n"
 	"  - {id: acme, models: {allow: [\"*\"]}, capabilities: {tools: true}, keys: [{sha256: "
 	"%s}],\n"
-	"     limits: {tool_rounds: 3, tool_rounds_action: refuse, loop_tokens: 100},\n"
+	"     limits: {tool_rounds: 3, tool_rounds_action: refuse, loop_tokens: 100, loop_usd: "
+	"0.25},\n"
 	"     unknown_tool_calls: accept}\n"
 	"  - {id: strict, models: {allow: [\"*\"]}, capabilities: {tools: true}, keys: [{sha256: "
 	"%s}],\n"
-	"     unknown_tool_calls: refuse}\n";
+	"     limits: {enforce: false, loop_tokens: 100, loop_usd: 0}, unknown_tool_calls: "
+	"refuse}\n";
 
 #define MESSAGE(messages)                                                                    \
 	"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"sampling/createMessage\",\"params\":"    \
@@ -285,18 +287,71 @@ static void rounds_are_those_of_the_history_or_of_the_loop(void **state)
 	}
 }
 
-static void a_loop_that_has_spent_its_tokens_is_refused(void **state)
+static void a_loop_that_has_spent_what_it_may_is_refused(void **state)
 {
+	static const struct {
+		const char *name;
+		uint64_t tokens, usd;
+		enum err refusal;
+		const char *data;
+	} rows[] = {
+		{ "almost", 99, 249999999, ERR_OK, NULL },
+		{ "tokens", 100, 0, ERR_LOOP_TOKENS,
+		  "\"rule\":\"loop_tokens\",\"spent\":100,\"allowed\":100}" },
+		{ "money", 99, 250000000, ERR_LOOP_USD,
+		  "\"rule\":\"loop_usd\",\"spent\":0.250000000,\"allowed\":0.250000000}" },
+		{ "much money", 0, 12000000345, ERR_LOOP_USD, "\"spent\":12.000000345," },
+		{ "tokens before money", 101, 1000000000, ERR_LOOP_TOKENS, "\"spent\":101," },
+	};
 	struct bench *b = *state;
 	struct http_incoming in = incoming(KEY, MESSAGE(ONE_ROUND));
 
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	recall_of(b)->loop = (struct state_loop){ .id = { { 1 } }, .known = 1, .tokens = 100 };
-	assert_int_equal(run(b, FLOW_RECALLED), FLOW_ANSWER);
-	assert_int_equal(b->flow.outcome, ERR_LOOP_TOKENS);
-	assert_int_equal(b->flow.answer.status, 403);
-	assert_true(body_has(b, "\"reason\":\"loop_tokens\""));
-	release(b);
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		print_message("%s\n", rows[i].name);
+		assert_int_equal(start(b, &in), FLOW_RECALL);
+		recall_of(b)->loop = (struct state_loop){
+			.id = { { 1 } }, .known = 1, .tokens = rows[i].tokens, .usd = rows[i].usd
+		};
+		if (rows[i].refusal == ERR_OK) {
+			assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
+			assert_null(b->flow.state->loop.spent);
+			assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
+			continue;
+		}
+		assert_int_equal(run(b, FLOW_RECALLED), FLOW_ANSWER);
+		assert_int_equal(b->flow.outcome, rows[i].refusal);
+		assert_int_equal(b->flow.answer.status, 403);
+		assert_string_equal(b->flow.state->loop.spent, err_info(rows[i].refusal)->reason);
+		assert_true(body_has(b, rows[i].data));
+		release(b);
+	}
+}
+
+static void a_loop_that_is_not_enforced_goes_on_and_is_counted(void **state)
+{
+	static const struct {
+		uint64_t tokens, usd;
+		const char *spent;
+	} rows[] = {
+		{ 99, 0, NULL }, /* what has cost nothing may go on, where nothing may be spent */
+		{ 99, 1, "loop_usd" },
+		{ 100, 1, "loop_tokens" },
+	};
+	struct bench *b = *state;
+	struct http_incoming in = incoming(OTHER_KEY, MESSAGE(ONE_ROUND));
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		assert_int_equal(start(b, &in), FLOW_RECALL);
+		recall_of(b)->loop = (struct state_loop){
+			.id = { { 1 } }, .known = 1, .tokens = rows[i].tokens, .usd = rows[i].usd
+		};
+		assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
+		if (rows[i].spent == NULL)
+			assert_null(b->flow.state->loop.spent);
+		else
+			assert_string_equal(b->flow.state->loop.spent, rows[i].spent);
+		assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
+	}
 }
 
 static void calls_that_nobody_issued_are_counted_or_refused(void **state)
@@ -408,7 +463,8 @@ int main(void)
 		TEST(a_loop_whose_model_is_withdrawn_goes_on_with_another),
 		TEST(the_last_answer_of_a_loop_counts_and_nobody_waits_for_that),
 		TEST(rounds_are_those_of_the_history_or_of_the_loop),
-		TEST(a_loop_that_has_spent_its_tokens_is_refused),
+		TEST(a_loop_that_has_spent_what_it_may_is_refused),
+		TEST(a_loop_that_is_not_enforced_goes_on_and_is_counted),
 		TEST(calls_that_nobody_issued_are_counted_or_refused),
 		TEST(thinking_is_kept_and_goes_back),
 		TEST(what_cannot_be_kept_is_said),

@@ -153,6 +153,7 @@ static void plans_grant_what_they_say(void **state)
 	assert_int_equal(p->limits.tool_rounds, 11);
 	assert_true(p->limits.tool_rounds_refuse);
 	assert_int_equal(p->limits.loop_tokens, 12345);
+	assert_int_equal(p->limits.loop_usd, 250000000);
 	assert_true(p->limits.unknown_calls_refuse);
 	assert_int_equal(p->limits.usd_per_day, 50000000000);
 	assert_int_equal(p->limits.usd_per_month, 1000500000000);
@@ -214,6 +215,7 @@ static void defaults_are_those_of_the_design(void **state)
 	assert_int_equal(p->limits.max_tokens, 4096);
 	assert_false(p->limits.max_tokens_refuse || p->limits.tool_rounds_refuse);
 	assert_int_equal(p->limits.loop_tokens, 200000);
+	assert_int_equal(p->limits.loop_usd, UINT64_MAX);
 	assert_false(p->limits.unknown_calls_refuse);
 	assert_int_equal(p->limits.usd_per_day, 5000000000);
 	assert_int_equal(p->limits.usd_per_month, UINT64_MAX);

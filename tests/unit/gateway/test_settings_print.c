@@ -149,6 +149,7 @@ static void the_plan_of_defaults_in_the_example_is_that_of_a_tenant_without_a_pl
 	assert_int_equal(x->limits.tool_rounds, y->limits.tool_rounds);
 	assert_int_equal(x->limits.tool_rounds_refuse, y->limits.tool_rounds_refuse);
 	assert_int_equal(x->limits.loop_tokens, y->limits.loop_tokens);
+	assert_int_equal(x->limits.loop_usd, y->limits.loop_usd);
 	assert_int_equal(x->limits.unknown_calls_refuse, y->limits.unknown_calls_refuse);
 	assert_int_equal(x->limits.usd_per_day, y->limits.usd_per_day);
 	assert_int_equal(x->limits.usd_per_month, y->limits.usd_per_month);

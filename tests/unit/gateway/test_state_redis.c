@@ -204,6 +204,46 @@ struct spoilt {
 	redisReply with;
 };
 
+/* Of a sum that was lost, or lacks what was spent while Redis was away. */
+static void a_loop_has_spent_the_larger_of_two_sums(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t tokens, usd, tokens_then, usd_then;
+	} rows[] = {
+		{ "less of both", 10, 20, 40, 50 },
+		{ "more tokens", 60, 20, 60, 50 },
+		{ "more money", 10, 90, 40, 90 },
+		{ "more of both", 60, 90, 60, 90 },
+	};
+	static const struct state_key id = { { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
+					       15 } };
+	struct answer answer;
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct state_note mine = { .tenant = tenant,
+					   .loop = id,
+					   .calls = &call,
+					   .call_count = 1,
+					   .tokens = rows[i].tokens,
+					   .usd = rows[i].usd,
+					   .now = loop.now };
+		print_message("%s\n", rows[i].name);
+		if (i > 0) {
+			(void)end(state);
+			(void)begin(state);
+		}
+		struct state_recall recall = question();
+		connected();
+		(void)state_memory_state(memory)->remember(state_memory_state(memory), &mine);
+		assert_int_equal(store->recall(store, &recall), STATE_PENDING);
+		answer_init(&answer);
+		answers(&answer);
+		assert_int_equal(recall.loop.tokens, rows[i].tokens_then);
+		assert_int_equal(recall.loop.usd, rows[i].usd_then);
+	}
+}
+
 static void an_answer_of_another_form_is_none(void **state)
 {
 	const struct spoilt rows[] = {
@@ -452,6 +492,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 		TEST(an_answer_is_what_redis_says),
+		TEST(a_loop_has_spent_the_larger_of_two_sums),
 		TEST(an_answer_of_another_form_is_none),
 		TEST(an_answer_with_more_or_fewer_parts_is_none),
 		TEST(blocks_of_another_form_are_absent),
