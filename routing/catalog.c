@@ -3,6 +3,8 @@
 #include "codec/base/arena.h"
 #include "codec/base/must.h"
 
+enum { LINE_BYTES = 64 };
+
 int32_t catalog_find(const struct catalog *catalog, struct slice id)
 {
 	for (uint32_t i = 0; i < catalog->count; i++)
@@ -90,15 +92,32 @@ static void index_sets(const struct model *model, uint32_t i, struct catalog_ind
 		index->context_least = model->context;
 }
 
-struct model_figures model_figures(const struct model *model)
+void model_figures(const struct catalog *catalog, uint32_t block, struct model_figures *out)
 {
-	return (struct model_figures){
-		.price_input = (double)model->price_input,
-		.price_output = (double)model->price_output,
-		.speed = model->speed,
-		.intelligence = model->intelligence,
-		.max_output = model->profile.max_output,
-	};
+	*out = (struct model_figures){ 0 };
+	for (uint32_t i = 0; i < CATALOG_BLOCK && block * CATALOG_BLOCK + i < catalog->count; i++) {
+		const struct model *model = &catalog->models[block * CATALOG_BLOCK + i];
+		out->price_input[i] = (double)model->price_input;
+		out->price_output[i] = (double)model->price_output;
+		out->speed[i] = model->speed;
+		out->intelligence[i] = model->intelligence;
+		out->max_output[i] = model->profile.max_output;
+	}
+}
+
+/* Of all models, each figure of a block in a line of its own; NULL: memory. */
+static const struct model_figures *index_figures(const struct catalog *catalog, struct arena *into)
+{
+	const uint32_t blocks = (catalog->count + CATALOG_BLOCK - 1) / CATALOG_BLOCK;
+	char *memory = arena_take(into, blocks * sizeof(struct model_figures) + LINE_BYTES);
+
+	if (memory == NULL)
+		return NULL;
+	struct model_figures *out =
+		(void *)(memory + (LINE_BYTES - (uintptr_t)memory % LINE_BYTES));
+	for (uint32_t block = 0; block < blocks; block++)
+		model_figures(catalog, block, &out[block]);
+	return out;
 }
 
 bool catalog_index(struct catalog *catalog, struct arena *into)
@@ -107,7 +126,7 @@ bool catalog_index(struct catalog *catalog, struct arena *into)
 	struct catalog_index *index = arena_zero(into, sizeof(*index));
 	const uint32_t words = (catalog->count + 63) / 64;
 	uint64_t *holders = arena_zero(into, (size_t)CATALOG_GRAMS * words * sizeof(*holders));
-	struct model_figures *figures = arena_zero(into, catalog->count * sizeof(*figures));
+	const struct model_figures *figures = index_figures(catalog, into);
 
 	if (index == NULL || holders == NULL || figures == NULL)
 		return false;
@@ -115,7 +134,6 @@ bool catalog_index(struct catalog *catalog, struct arena *into)
 	for (uint32_t i = 0; i < catalog->count; i++) {
 		index_names(&catalog->models[i], i, words, holders);
 		index_sets(&catalog->models[i], i, index);
-		figures[i] = model_figures(&catalog->models[i]);
 	}
 	index->words = words;
 	index->holders = holders;

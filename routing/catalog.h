@@ -26,11 +26,13 @@ struct model {
 /* Characters and pairs of neighbouring ones that names hold, ASCII case folded, hashed to so many. */
 enum { CATALOG_GRAMS = 256 };
 
-/* What a score is made of, of one model. */
+/* What scores are made of, of models CATALOG_BLOCK * n to CATALOG_BLOCK * n + CATALOG_BLOCK - 1: in catalogues a
+ * line of cache for each figure. Zero behind the last model. */
+enum { CATALOG_BLOCK = 8 };
 struct model_figures {
-	double price_input, price_output; /* pico-USD per token */
-	double speed, intelligence;       /* declared */
-	uint32_t max_output;
+	double price_input[CATALOG_BLOCK], price_output[CATALOG_BLOCK]; /* pico-USD per token */
+	double speed[CATALOG_BLOCK], intelligence[CATALOG_BLOCK];       /* declared */
+	double max_output[CATALOG_BLOCK];
 };
 
 /* What picking reads of all models, close together. */
@@ -39,7 +41,7 @@ struct catalog_index {
 	uint64_t context_least;  /* of the enabled ones */
 	uint32_t words;          /* that a set of all models takes */
 	const uint64_t *holders; /* of each gram: the set of models with a name that holds it */
-	const struct model_figures *figures;
+	const struct model_figures *figures; /* by block */
 };
 
 struct catalog {
@@ -53,7 +55,8 @@ struct arena;
 /* Sets catalog->index, which lives in `into`; the models must be there. False: memory. */
 MUST_USE bool catalog_index(struct catalog *catalog, struct arena *into);
 
-struct model_figures model_figures(const struct model *model);
+/* Of block `block`; the models must be there. */
+void model_figures(const struct catalog *catalog, uint32_t block, struct model_figures *out);
 
 /* Sets *out to the models with names that may have `text` as a part: none that has is left out, and few
  * that have not are in it. The catalogue has an index. */

@@ -1,12 +1,9 @@
 #include "routing/route.h"
 
 #include "codec/base/must.h"
+#include "routing/score.h"
 
 #include <math.h>
-
-static const double cheap_usd = 0.01; /* DESIGN 5: K, the cost of middling cheapness */
-static const double fast_ms = 5000;   /* T, the duration of middling speed */
-static const double pico = 1e-12;
 
 const char *route_reason_name(enum route_reason reason)
 {
@@ -206,69 +203,34 @@ static void spare_late(const struct bitset *late, struct bitset *left)
 
 /* ---- scores ---- */
 
-/* Priorities as shares of their sum; none: the request has no preference, all are 0. */
-struct weights {
-	double cost, speed, intelligence;
-	bool none;
-};
-
-static double weight(double priority)
+static struct score_query score_query_of(const struct route_query *query)
 {
-	return isnan(priority) ? 0 : priority;
+	return (struct score_query){ .input_tokens = (double)query->input_tokens,
+				     .max_tokens = query->max_tokens,
+				     .weights = score_weights_of(query->prefer) };
 }
 
-static struct weights weights_of(const struct model_preferences *prefer)
+static const struct model_figures *figures_of(const struct catalog *catalog, uint32_t block,
+					      struct model_figures *scratch)
 {
-	const double cost = weight(prefer->cost), speed = weight(prefer->speed);
-	const double intelligence = weight(prefer->intelligence);
-	const double sum = cost + speed + intelligence;
-
-	if (sum == 0)
-		return (struct weights){ .none = true };
-	return (struct weights){ cost / sum, speed / sum, intelligence / sum, false };
+	if (catalog->index != NULL)
+		return &catalog->index->figures[block];
+	model_figures(catalog, block, scratch);
+	return scratch;
 }
 
-static struct model_figures figures_of(const struct catalog *catalog, uint32_t model)
+/* As many as a block has models, where the catalogue has no more for the last one. */
+static const struct model_speed *speeds_of(const struct catalog *catalog,
+					   const struct route_query *query, uint32_t block,
+					   struct model_speed *scratch)
 {
-	return catalog->index != NULL ? catalog->index->figures[model]
-				      : model_figures(&catalog->models[model]);
-}
+	const uint32_t first = block * SCORE_MODELS, rest = catalog->count - first;
 
-/* What it will write at most: never more than it can. */
-static double output_of(const struct model_figures *model, const struct route_query *query)
-{
-	return query->max_tokens < model->max_output ? query->max_tokens : model->max_output;
-}
-
-/* What the request costs if the model writes as much as it may. */
-static double usd_of(const struct model_figures *model, const struct route_query *query)
-{
-	return ((double)query->input_tokens * model->price_input +
-		output_of(model, query) * model->price_output) *
-	       pico;
-}
-
-static double speed_of(const struct model_figures *model, uint32_t index,
-		       const struct route_query *query)
-{
-	const struct model_speed *speed = query->speeds == NULL ? NULL : &query->speeds[index];
-
-	if (speed == NULL || !speed->measured)
-		return model->speed;
-	return fast_ms / (fast_ms + (double)speed->ttft_ms +
-			  output_of(model, query) * (double)speed->token_ms);
-}
-
-static double cheapness(double usd)
-{
-	return cheap_usd / (cheap_usd + usd);
-}
-
-static double score_of(const struct model_figures *model, uint32_t index,
-		       const struct route_query *query, const struct weights *w)
-{
-	return w->cost * cheapness(usd_of(model, query)) +
-	       w->speed * speed_of(model, index, query) + w->intelligence * model->intelligence;
+	if (query->speeds == NULL || rest >= SCORE_MODELS)
+		return query->speeds == NULL ? NULL : &query->speeds[first];
+	for (uint32_t i = 0; i < SCORE_MODELS; i++)
+		scratch[i] = i < rest ? query->speeds[first + i] : (struct model_speed){ 0 };
+	return scratch;
 }
 
 static void note_score(struct route *route, uint32_t model, double score)
@@ -277,32 +239,74 @@ static void note_score(struct route *route, uint32_t model, double score)
 		route->scored[route->scored_count++] = (struct route_scored){ model, score };
 }
 
-/* The best of `left` by score, or without a preference by the tenant's default and intelligence. */
-static void pick_winner(const struct catalog *catalog, const struct route_query *query,
-			const struct bitset *left, const struct weights *w, struct route *route)
+/* Those of `left` in the block at `first`, into what is noted and best so far. */
+static void pick_of_block(const double *totals, uint32_t first, const struct bitset *left,
+			  struct route *route)
 {
-	double best = 0;
+	uint32_t set = left->words[first / 64] >> first % 64 & ((1u << SCORE_MODELS) - 1);
 
-	if (w->none && query->default_model >= 0 &&
-	    bitset_has(left, (size_t)query->default_model)) {
+	for (; set != 0; set &= set - 1) {
+		const uint32_t i = (uint32_t)__builtin_ctz(set);
+		note_score(route, first + i, totals[i]);
+		if (totals[i] > route->score) {
+			route->model = first + i;
+			route->score = totals[i];
+		}
+	}
+}
+
+/* The best of `left` by score. Few blocks hold one better than all before: only these are looked through. */
+static void pick_by_score(const struct catalog *catalog, const struct route_query *query,
+			  const struct score_query *wanted, const struct bitset *left,
+			  struct route *route)
+{
+	struct model_figures figures;
+	struct model_speed speeds[SCORE_MODELS];
+	double totals[SCORE_MODELS];
+
+	route->score = -INFINITY;
+	for (uint32_t i = next_of(left, 0); i < catalog->count;) {
+		const uint32_t block = i / SCORE_MODELS;
+		const double most =
+			score_totals(figures_of(catalog, block, &figures),
+				     speeds_of(catalog, query, block, speeds), wanted, totals);
+		if (most > route->score || route->scored_count < ROUTE_SCORED_MAX)
+			pick_of_block(totals, block * SCORE_MODELS, left, route);
+		i = next_of(left, (block + 1) * SCORE_MODELS);
+	}
+}
+
+/* Without a preference: the tenant's default, else the most intelligent. */
+static void pick_by_default(const struct catalog *catalog, const struct route_query *query,
+			    const struct bitset *left, struct route *route)
+{
+	double best = -INFINITY;
+
+	if (query->default_model >= 0 && bitset_has(left, (size_t)query->default_model)) {
 		route->model = (uint32_t)query->default_model;
 		return;
 	}
-	route->model = UINT32_MAX;
 	for (uint32_t i = next_of(left, 0); i < catalog->count; i = next_of(left, i + 1)) {
-		const struct model_figures model = figures_of(catalog, i);
-		const double value = w->none ? model.intelligence : score_of(&model, i, query, w);
-
-		if (!w->none)
-			note_score(route, i, value);
-		if (route->model == UINT32_MAX || value > best) {
+		const double value = catalog->models[i].intelligence;
+		if (value > best) {
 			route->model = i;
 			best = value;
 		}
 	}
+}
+
+/* The best of `left`. */
+static void pick_winner(const struct catalog *catalog, const struct route_query *query,
+			const struct bitset *left, struct route *route)
+{
+	const struct score_query wanted = score_query_of(query);
+
+	route->model = UINT32_MAX;
+	if (wanted.weights.none)
+		pick_by_default(catalog, query, left, route);
+	else
+		pick_by_score(catalog, query, &wanted, left, route);
 	must(route->model != UINT32_MAX);
-	if (!w->none)
-		route->score = best;
 }
 
 /* ---- the door ---- */
@@ -310,23 +314,29 @@ static void pick_winner(const struct catalog *catalog, const struct route_query 
 static void trace_fill(const struct catalog *catalog, const struct route_query *query,
 		       const struct bitset *hinted, struct route_candidate *trace)
 {
-	const struct weights w = weights_of(query->prefer);
+	const struct score_query wanted = score_query_of(query);
+	struct model_figures figures;
+	struct model_speed speeds[SCORE_MODELS];
+	struct scores scores;
 
 	for (uint32_t i = 0; i < catalog->count; i++) {
+		const uint32_t at = i % SCORE_MODELS;
+		if (at == 0)
+			score_parts(figures_of(catalog, i / SCORE_MODELS, &figures),
+				    speeds_of(catalog, query, i / SCORE_MODELS, speeds), &wanted,
+				    &scores);
 		const struct model *model = &catalog->models[i];
 		const enum route_reason reason = reason_of(model, i, query);
-		const struct model_figures figures = figures_of(catalog, i);
-		const double usd = usd_of(&figures, query);
-		const bool scored = reason == ROUTE_CANDIDATE && !w.none;
+		const bool scored = reason == ROUTE_CANDIDATE && !wanted.weights.none;
 
 		trace[i] = (struct route_candidate){
 			.model = i,
 			.reason = reason,
 			.hinted = hinted != NULL && bitset_has(hinted, i),
-			.score = scored ? score_of(&figures, i, query, &w) : NAN,
-			.usd = usd,
-			.cheapness = cheapness(usd),
-			.speed = speed_of(&figures, i, query),
+			.score = scored ? scores.total[at] : NAN,
+			.usd = scores.usd[at],
+			.cheapness = scores.cheapness[at],
+			.speed = scores.speed[at],
 			.intelligence = model->intelligence,
 		};
 	}
@@ -336,7 +346,6 @@ struct route route_pick(const struct catalog *catalog, const struct route_query 
 			struct route_candidate *trace)
 {
 	must(catalog->count <= CATALOG_MODELS_MAX);
-	const struct weights w = weights_of(query->prefer);
 	struct route route = { .hint = -1,
 			       .alias = -1,
 			       .score = NAN,
@@ -357,6 +366,6 @@ struct route route_pick(const struct catalog *catalog, const struct route_query 
 		route.held = narrow(&left, query->held);
 	if (query->late != NULL)
 		spare_late(query->late, &left);
-	pick_winner(catalog, query, &left, &w, &route);
+	pick_winner(catalog, query, &left, &route);
 	return route;
 }

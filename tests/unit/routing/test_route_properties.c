@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { MODELS = 12, WORLDS = 4000 };
+enum { MODELS = 21, WORLDS = 4000 }; /* two blocks of scores and a part of one */
 
 struct world {
 	uint64_t chance;
@@ -142,6 +142,40 @@ static void a_cheaper_model_never_loses_on_cost_alone(void **state)
 	}
 }
 
+/* With the index, whose figures others are than the catalogue's. */
+static void the_winner_is_the_first_of_the_best(void **state)
+{
+	uint32_t scored = 0;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < WORLDS; seed++) {
+		struct route_candidate trace[MODELS];
+		struct arena_pool pool = { 0 };
+		struct arena arena;
+		struct world w;
+		uint32_t best = MODELS;
+
+		make_world(&w, seed);
+		w.models[MODELS - 1] = w.models[seed % MODELS]; /* as good as an earlier one */
+		arena_init(&arena, &pool, 1 << 16);
+		assert_true(catalog_index(&w.catalog, &arena));
+		const struct route route = route_pick(&w.catalog, &w.query, trace);
+		for (uint32_t m = 0; m < MODELS; m++)
+			if (trace[m].reason == ROUTE_CANDIDATE && !isnan(trace[m].score) &&
+			    (route.hint < 0 || trace[m].hinted) &&
+			    (best == MODELS || trace[m].score > trace[best].score))
+				best = m;
+		if (route.err == ERR_OK && best != MODELS) {
+			assert_int_equal(route.model, best);
+			assert_true(route.score == trace[best].score);
+			scored++;
+		}
+		arena_give(&arena);
+		arena_pool_fini(&pool);
+	}
+	assert_true(scored > WORLDS / 2);
+}
+
 /* Whatever a model's figures are, one that is filtered out does not win, and changes no score. */
 static void filters_come_before_scores(void **state)
 {
@@ -251,6 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(removing_a_loser_never_changes_the_winner),
 		cmocka_unit_test(a_cheaper_model_never_loses_on_cost_alone),
+		cmocka_unit_test(the_winner_is_the_first_of_the_best),
 		cmocka_unit_test(filters_come_before_scores),
 		cmocka_unit_test(index_and_memory_change_nothing),
 		cmocka_unit_test(only_health_as_the_reason_is_a_matter_of_time),
