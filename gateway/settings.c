@@ -194,10 +194,10 @@ static bool same_blocks(const struct config_blocks *a, const struct config_block
 	return a->bytes == b->bytes && a->each == b->each && a->ttl == b->ttl;
 }
 
+/* User and password may change: store_redis_use_login. */
 static bool same_store(const struct config_store *a, const struct config_store *b)
 {
 	return a->redis == b->redis && a->tls == b->tls && slice_eq(a->name, b->name) &&
-	       slice_eq(a->user, b->user) && slice_eq(a->password, b->password) &&
 	       slice_eq(a->ca_pem, b->ca_pem) && a->deadline == b->deadline &&
 	       same_blocks(&a->blocks, &b->blocks);
 }

@@ -572,6 +572,13 @@ void store_redis_resolved(struct store_redis *redis, const struct upstream_addre
 		redis_link_set_targets(redis->listener, targets, count);
 }
 
+void store_redis_use_login(struct store_redis *redis, const struct config_store *config)
+{
+	redis_link_set_login(redis->link, config->user, config->password);
+	if (redis->listener != NULL)
+		redis_link_set_login(redis->listener, config->user, config->password);
+}
+
 bool store_redis_listen(struct store_redis *redis, const struct config_store *config,
 			struct slice channel, const struct redis_link_events *events, void *owner)
 {

@@ -41,6 +41,10 @@ MUST_USE bool store_redis_listen(struct store_redis *redis, const struct config_
 /* Answers it within a second or so: what was sent is answered or lost by then. On the loop's thread. */
 void store_redis_ask(struct store_redis *redis, struct store_question *question);
 
+/* User and password of `config` from now on (redis_link_set_login); it is not looked at for anything
+ * else. */
+void store_redis_use_login(struct store_redis *redis, const struct config_store *config);
+
 /* Addresses of the configured host, ports 0, for the next connection; count 0: none are known. */
 void store_redis_resolved(struct store_redis *redis, const struct upstream_address *addresses,
 			  uint32_t count);

@@ -1,15 +1,17 @@
 #include "gateway/store_redis_link.h"
 
 #include "codec/base/must.h"
+#include "gateway/store_redis_login.h"
+#include "gateway/store_redis_pause.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum link_state {
-	LINK_DOWN,    /* waits for its next attempt */
-	LINK_OPENING, /* connecting, or greeting */
-	LINK_READY,
+	LINK_DOWN,     /* waits for its next attempt */
+	LINK_OPENING,  /* connecting, or greeting */
+	LINK_READY,    /* from here on greeted */
 	LINK_TROUBLED, /* connected; answers are awaited, or a probe's */
 };
 
@@ -18,8 +20,6 @@ enum link_state {
 	(1 * SEC) /* who owes answers and gave none for longer will not; or the deadline */
 #define PROBE_EVERY (200 * MSEC)
 #define LISTEN_PROBE_EVERY (5 * SEC) /* whether who says nothing is still there */
-#define PAUSE_MIN (25 * MSEC)
-#define PAUSE_MAX (800 * MSEC)
 
 enum { OUT_MAX = 64 << 20, ERROR_ROOM = 128 };
 
@@ -36,11 +36,13 @@ struct redis_link {
 	uint64_t first, undue, next; /* oldest, first that is not late, number of the next */
 	struct net_timer deadline;   /* of `undue`, or of silence */
 	struct net_timer retry;      /* the next attempt or probe */
-	nsec_t opened_at, pause;
+	nsec_t opened_at;
+	struct redis_pause pause;
 	nsec_t heard; /* the latest answer */
 	uint32_t target;
-	uint64_t chance;
 	char error[ERROR_ROOM]; /* what was told last */
+	struct redis_login login;
+	bool login_unsent; /* to the server at the other end, which knows another */
 };
 
 static void link_close(struct redis_link *link, const char *why);
@@ -179,18 +181,36 @@ static void on_flush(struct net_task *task)
 
 /* ---- the link's own requests ---- */
 
-static void own_send(struct redis_link *link, const struct slice *arguments, uint32_t count)
+static void own_send(struct redis_link *link, bool aside, const struct slice *words, uint32_t count)
 {
 	struct redis_request *request = begin(link);
 
 	if (request == NULL)
 		return;
 	request->own = true;
+	request->aside = aside;
 	redis_put_count(&link->filling, count);
 	for (uint32_t i = 0; i < count; i++)
-		redis_put(&link->filling, arguments[i]);
+		redis_put(&link->filling, words[i]);
 	if (!redis_link_send(link))
 		link_close(link, "no memory for a request");
+}
+
+static void send_login(struct redis_link *link, bool aside)
+{
+	struct slice words[REDIS_LOGIN_WORDS];
+	const uint32_t count = redis_login_command(&link->login, words);
+
+	link->login_unsent = false;
+	if (count != 0)
+		own_send(link, aside, words, count);
+}
+
+/* To a server that goes on with the old one until it has heard it. Who listens may say nothing but that. */
+static void renew_login(struct redis_link *link)
+{
+	if (link->login_unsent && link->state >= LINK_READY && !listens(link))
+		send_login(link, true);
 }
 
 /* A write, so that a replica or a full server does not pass. To listen any server will do. */
@@ -201,9 +221,9 @@ static void probe(struct redis_link *link)
 					   SLICE("PX"), SLICE("60000") };
 
 	if (listens(link))
-		own_send(link, &ping, 1);
+		own_send(link, false, &ping, 1);
 	else
-		own_send(link, arguments, COUNT_OF(arguments));
+		own_send(link, false, arguments, COUNT_OF(arguments));
 }
 
 static void greet(struct redis_link *link)
@@ -211,26 +231,19 @@ static void greet(struct redis_link *link)
 	const struct redis_link_args *args = &link->args;
 	char number[16];
 
-	if (!slice_absent(args->password)) {
-		const struct slice with_user[] = { SLICE("AUTH"), args->user, args->password };
-		const struct slice without[] = { SLICE("AUTH"), args->password };
-		if (slice_absent(args->user))
-			own_send(link, without, COUNT_OF(without));
-		else
-			own_send(link, with_user, COUNT_OF(with_user));
-	}
+	send_login(link, false);
 	const struct slice listen[] = { SLICE("SUBSCRIBE"), args->channel };
 	if (link->conn != NULL && listens(link)) {
-		own_send(link, listen, COUNT_OF(listen));
+		own_send(link, false, listen, COUNT_OF(listen));
 		return;
 	}
 	(void)snprintf(number, sizeof(number), "%u", args->database);
 	const struct slice select[] = { SLICE("SELECT"), slice_str(number) };
 	if (link->conn != NULL && args->database != 0)
-		own_send(link, select, COUNT_OF(select));
+		own_send(link, false, select, COUNT_OF(select));
 	const struct slice load[] = { SLICE("EVAL"), args->script, SLICE("0") };
 	if (link->conn != NULL && !slice_absent(args->script))
-		own_send(link, load, COUNT_OF(load));
+		own_send(link, false, load, COUNT_OF(load));
 	if (link->conn != NULL)
 		probe(link);
 }
@@ -242,12 +255,13 @@ static void become_ready(struct redis_link *link)
 	if (link->error[0] != '\0')
 		tell(link, "in use again");
 	link->error[0] = '\0';
-	link->pause = PAUSE_MIN;
+	link->pause.next = 0;
 	link->state = LINK_READY;
 	net_timer_stop(link->args.loop, &link->retry);
 	if (listens(link))
 		net_timer_set(link->args.loop, &link->retry, now_of(link) + LISTEN_PROBE_EVERY);
 	link->args.events->ready(link->args.owner);
+	renew_login(link);
 }
 
 static void probe_later(struct redis_link *link)
@@ -295,27 +309,46 @@ static void on_own_reply(struct redis_link *link, const struct redis_request *re
 	probe_later(link);
 }
 
+/* Refused, it leaves the connection as it was: the next one is another matter. */
+static void on_login_reply(struct redis_link *link, const redisReply *reply)
+{
+	if (reply->type == REDIS_REPLY_ERROR && !link->args.quiet)
+		(void)fprintf(stderr, "sluice: store %s: goes on with the old password: %s\n",
+			      link->args.name, reply->str);
+}
+
+/* Of somebody's request. */
+static void on_others_reply(struct redis_link *link, const struct redis_request *request,
+			    const redisReply *reply)
+{
+	const bool error = reply->type == REDIS_REPLY_ERROR;
+	const enum redis_outcome outcome = error ? REDIS_REFUSED : REDIS_ANSWERED;
+
+	if (error && !request->aside && strncmp(reply->str, "NOSCRIPT", 8) != 0)
+		link_trouble(link, reply->str);
+	link->args.events->measured(link->args.owner, outcome, request->late,
+				    now_of(link) - request->sent);
+	link->args.events->done(link->args.owner, request, outcome, reply);
+}
+
 static void on_reply(struct redis_link *link, const redisReply *reply)
 {
 	const struct redis_request request = *request_at(link, link->first);
-	const bool error = reply->type == REDIS_REPLY_ERROR;
 
 	if (link->undue == link->first)
 		link->undue++;
 	link->first++;
 	link->heard = now_of(link);
-	if (request.own) {
+	if (request.own && !request.aside) {
 		on_own_reply(link, &request, reply);
 		return;
 	}
-	const enum redis_outcome outcome = error ? REDIS_REFUSED : REDIS_ANSWERED;
-	if (error && !request.aside && strncmp(reply->str, "NOSCRIPT", 8) != 0)
-		link_trouble(link, reply->str);
-	link->args.events->measured(link->args.owner, outcome, request.late,
-				    now_of(link) - request.sent);
-	link->args.events->done(link->args.owner, &request, outcome, reply);
+	if (request.own)
+		on_login_reply(link, reply);
+	else
+		on_others_reply(link, &request, reply);
 	if (link->first == link->next && link->conn != NULL)
-		on_idle(link, request.late || !error);
+		on_idle(link, request.late || reply->type != REDIS_REPLY_ERROR);
 }
 
 /* What comes of itself: ["message", channel, text]. */
@@ -395,22 +428,10 @@ static const struct net_conn_events conn_events = {
 	.ended = on_ended,
 };
 
-/* xorshift: pauses of many gateways must not fall together, and nothing else depends on it. */
-static uint64_t chance(struct redis_link *link)
-{
-	link->chance ^= link->chance << 13;
-	link->chance ^= link->chance >> 7;
-	link->chance ^= link->chance << 17;
-	return link->chance;
-}
-
 static void retry_later(struct redis_link *link)
 {
-	const nsec_t pause = link->pause / 2 + chance(link) % (link->pause / 2);
-
 	link->state = LINK_DOWN;
-	link->pause = link->pause * 2 < PAUSE_MAX ? link->pause * 2 : PAUSE_MAX;
-	net_timer_set(link->args.loop, &link->retry, now_of(link) + pause);
+	net_timer_set(link->args.loop, &link->retry, now_of(link) + redis_pause(&link->pause));
 }
 
 static void lose_all(struct redis_link *link)
@@ -532,6 +553,25 @@ void redis_link_set_targets(struct redis_link *link, const struct redis_target *
 	link->args.target_count = count;
 }
 
+void redis_link_set_login(struct redis_link *link, struct slice user, struct slice password)
+{
+	if (redis_login_is(&link->login, user, password))
+		return;
+	must(redis_login_set(&link->login, user,
+			     password)); /* without memory for that it cannot go on */
+	link->login_unsent = true;
+	renew_login(link);
+}
+
+static void link_free(struct redis_link *link)
+{
+	redis_login_fini(&link->login);
+	free((char *)link->args.server_name);
+	free((char *)link->args.name);
+	free(link->ring);
+	free(link);
+}
+
 struct redis_link *redis_link_new(const struct redis_link_args *args)
 {
 	struct redis_link *link = calloc(1, sizeof(*link));
@@ -546,13 +586,17 @@ struct redis_link *redis_link_new(const struct redis_link_args *args)
 		.flush.run = on_flush,
 		.deadline.fire = on_deadline,
 		.retry.fire = on_retry,
-		.pause = PAUSE_MIN,
-		.chance = args->seed | 1,
+		.pause = { .chance = args->seed | 1 },
 	};
 	/* Pages that are never used cost no memory. */
 	link->ring = calloc(REDIS_IN_FLIGHT_MAX, sizeof(*link->ring));
-	if (link->ring == NULL) {
-		free(link);
+	link->args.user = link->args.password = (struct slice){ NULL, 0 }; /* `login` has them */
+	const bool named = args->server_name != NULL;
+	link->args.name = strdup(args->name); /* a configuration goes with the next one */
+	link->args.server_name = named ? strdup(args->server_name) : NULL;
+	if (!redis_login_set(&link->login, args->user, args->password) || link->ring == NULL ||
+	    link->args.name == NULL || (named && link->args.server_name == NULL)) {
+		link_free(link);
 		return NULL;
 	}
 	net_timer_set(args->loop, &link->retry, now_of(link));

@@ -111,13 +111,15 @@ struct redis_link_args {
 	void *owner;
 	struct redis_target targets[REDIS_ADDRESSES_MAX]; /* may be set later */
 	uint32_t target_count;
-	struct ssl_ctx_st *tls;      /* NULL: clear text */
-	const char *server_name;     /* NULL for addresses */
-	struct slice user, password; /* absent: not sent; must outlive the link */
+	struct ssl_ctx_st *tls;  /* NULL: clear text */
+	const char *server_name; /* NULL for addresses; copied, as user, password and name are */
+	struct slice user, password; /* absent: not sent */
 	uint32_t database;
-	struct slice script; /* run once without keys, so that Redis knows it; likewise */
 	struct slice
-		channel; /* the link does nothing but listen to it, and has no requests; absent: none */
+		script; /* run once without keys, so that Redis knows it; must outlive the link */
+	struct slice
+		channel; /* the link does nothing but listen to it, and has no requests; absent:
+				 none; must outlive the link */
 	nsec_t deadline;
 	const char *name; /* for messages: no password in it */
 	bool quiet;       /* another worker tells of it */
@@ -132,6 +134,11 @@ struct redis_link *redis_link_new(const struct redis_link_args *args);
 /* Other addresses, for the next connection; if none were known, it begins with the loop's next turn. */
 void redis_link_set_targets(struct redis_link *link, const struct redis_target *targets,
 			    uint32_t count);
+
+/* Another user or password (copied; absent as in redis_link_args): told at once to the server that is
+ * connected, and to every later one. A server that refuses it goes on with the old one, as Redis does, until
+ * the connection ends; stderr has it. Nothing when they are those in use. */
+void redis_link_set_login(struct redis_link *link, struct slice user, struct slice password);
 
 bool redis_link_ready(const struct redis_link *link);
 

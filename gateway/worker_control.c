@@ -87,6 +87,8 @@ static void run_config(struct net_message *message, void *owner)
 		http_set_limits(worker->http, &limits);
 		for (uint32_t i = 0; i < m->config->listen_count; i++)
 			http_set_tls(worker->http, i, m->config->listen[i].tls);
+		if (worker->redis != NULL)
+			store_redis_use_login(worker->redis, &m->config->store);
 	} else {
 		(void)fprintf(stderr, "sluice: no memory for a new configuration\n");
 	}

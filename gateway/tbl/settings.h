@@ -32,7 +32,7 @@ SETTING(MAIN, "limits.connections", COUNT, connections, 1, "20000", 1000000, REL
 SETTING(MAIN, "limits.unfinished_bytes", SIZE, unfinished_bytes, 1048576, "256MiB", 1099511627776, RELOAD, "request bodies that have not come to their end, all connections together; each worker has its share, one body at least")
 SETTING(MAIN, "drain", DURATION, drain, 0, "(longest provider total + 30s)", 86400 * SEC, RELOAD, "time that requests in flight have to finish at shutdown")
 CHOICE(MAIN, "store.kind", store_kind, "memory|redis", "memory", RESTART, "where limits, sessions and tool loops are kept: this machine alone, or a Redis that gateways share")
-SETTING(MAIN, "store.url", SECRET, store_url, 1, "(none)", 2048, RESTART, "redis://, rediss:// (TLS) or unix:// of kind redis: redis://USER:PASSWORD@HOST:PORT/DATABASE")
+SETTING(MAIN, "store.url", SECRET, store_url, 1, "(none)", 2048, RESTART, "redis://, rediss:// (TLS) or unix:// of kind redis: redis://USER:PASSWORD@HOST:PORT/DATABASE; USER and PASSWORD may change by a reload")
 SETTING(MAIN, "store.ca", PATH, store_ca, 1, "(the system's)", 4096, RESTART, "PEM file of the certificate authority of a rediss:// store")
 SETTING(MAIN, "store.deadline", DURATION, store_deadline, 1 * MSEC, "(20ms)", 10 * SEC, RESTART, "how long a request waits for Redis; after that on_store_failure decides")
 SETTING(MAIN, "store.blocks.bytes", SIZE, blocks_bytes, 0, "256MiB", 1099511627776, RESTART, "private blocks (a model's reasoning within tool loops) in the memory of this process: beyond, those not used for longest go; 0: none are kept")

@@ -653,6 +653,12 @@ struct store *store_redis_store(struct store_redis *redis)
 	return NULL;
 }
 
+void store_redis_use_login(struct store_redis *redis, const struct config_store *config)
+{
+	(void)redis;
+	(void)config;
+}
+
 void store_redis_resolved(struct store_redis *redis, const struct upstream_address *addresses,
 			  uint32_t count)
 {

@@ -254,6 +254,104 @@ class Operator(RedisCase):
         self.assertEqual([s["limits"]["requests_per_minute"]["remaining"] for s in scopes[1:]], [0, 0])
 
 
+class Password(RedisCase):
+    """Another one, while requests come."""
+
+    def started(self, redis, login):
+        self.redis, self.file = redis, os.path.join(self.directory(), "url")
+        self.write(login)
+        settings = harness.config(self.sim(), workers=2, reload_watch="100ms",
+                                  store={"kind": "redis", "url": "file:" + self.file, "deadline": "1s"})
+        gateway = self.gateway(settings)
+        self.wait_mode(gateway, "shared")
+        return gateway
+
+    def write(self, login):
+        with open(self.file + ".new", "w", encoding="utf-8") as file:
+            file.write(f"redis://{login}@127.0.0.1:{self.redis.port}/1\n")
+        os.replace(self.file + ".new", self.file)
+
+    def reloads(self, gateway):
+        return sum(gateway.metrics().find("sluice_reloads_total", result="ok"))
+
+    def change(self, gateway, login):
+        """Noticed, taken over, and told to Redis by the connection of each worker."""
+        before, said = self.reloads(gateway), self.redis.calls("auth")
+        self.write(login)
+        harness.wait_for(lambda: self.reloads(gateway) == before + 1, "the new password is in force")
+        harness.wait_for(lambda: self.redis.calls("auth") >= said + 2, "Redis has heard it")
+
+    def under_load(self, gateway, act):
+        answers, done = [], threading.Event()
+
+        def call():
+            while not done.is_set():
+                answers.append(gateway.sample("hello").status)
+        callers = [threading.Thread(target=call) for _ in range(4)]
+        for caller in callers:
+            caller.start()
+        try:
+            act()
+        finally:
+            done.set()
+            for caller in callers:
+                caller.join()
+        self.assertGreater(len(answers), 20)
+        self.assertEqual(set(answers), {200})
+        self.assertEqual([line for line in gateway.stderr if "sluice: store" in line], [])
+
+    def assert_comes_back(self, gateway):
+        """Connections made from now on log in with it."""
+        before = self.redis.ask("INFO", "stats").split("total_connections_received:")[1].split()[0]
+        self.redis.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        self.redis.ask("CLIENT", "KILL", "TYPE", "pubsub", "SKIPME", "yes")
+        harness.wait_for(lambda: int(self.redis.ask("INFO", "stats").split("total_connections_received:")[1].split()[0])
+                         >= int(before) + 3 and self.mode(gateway) == "shared", "new connections")
+        self.assert_result(gateway.sample("hello"))
+
+    def test_of_an_acl_user_changes_without_a_failed_request(self):
+        redis = redis_server.Redis(self)
+        redis.ask("ACL", "SETUSER", "gate", "on", ">first", "~*", "&*", "+@all")
+        gateway = self.started(redis, "gate:first")
+
+        def rotate():
+            for old, new in (("first", "second"), ("second", "third"), ("third", "fourth")):
+                redis.ask("ACL", "SETUSER", "gate", ">" + new)
+                self.change(gateway, "gate:" + new)
+                redis.ask("ACL", "SETUSER", "gate", "<" + old)
+        self.under_load(gateway, rotate)
+        self.assert_comes_back(gateway)
+
+    def test_of_the_server_changes_without_a_failed_request(self):
+        redis = redis_server.Redis(self, "--requirepass", "first", password="first")
+        gateway = self.started(redis, ":first")
+
+        def rotate():
+            redis.ask("CONFIG", "SET", "requirepass", "second")
+            redis.password = "second"
+            self.change(gateway, ":second")
+        self.under_load(gateway, rotate)
+        self.assert_comes_back(gateway)
+
+    def test_a_wrong_one_is_told_and_the_connection_stays(self):
+        redis = redis_server.Redis(self, "--requirepass", "right", password="right")
+        gateway = self.started(redis, ":right")
+        self.change(gateway, ":wr0ng")
+        gateway.wait_stderr(f"sluice: store redis://127.0.0.1:{redis.port}/1: goes on with the old password: WRONGPASS")
+        self.assert_result(gateway.sample("hello"))
+        self.assertEqual(self.mode(gateway), "shared")
+        self.assertNotIn("wr0ng", "\n".join(gateway.stderr))
+
+    def test_another_server_wants_a_restart(self):
+        redis = redis_server.Redis(self)
+        gateway = self.started(redis, "default:any")
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write(f"redis://127.0.0.1:{harness.free_port()}")
+        answer = gateway.reload()
+        self.assertEqual(answer.status, 422)
+        self.assertIn("store: cannot change while the gateway runs", answer.body.decode())
+
+
 class Connections(RedisCase):
     def test_unix_socket(self):
         redis = redis_server.Redis(self)

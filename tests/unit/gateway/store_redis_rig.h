@@ -73,6 +73,13 @@ void redis_link_set_targets(struct redis_link *link, const struct redis_target *
 	(void)count;
 }
 
+void redis_link_set_login(struct redis_link *link, struct slice user, struct slice password)
+{
+	(void)link;
+	(void)user;
+	(void)password;
+}
+
 bool redis_link_ready(const struct redis_link *link)
 {
 	return link->ready;

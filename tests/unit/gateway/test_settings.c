@@ -384,6 +384,35 @@ static void changes_that_need_a_restart_are_named(void **state)
 	rig_fini(&running);
 }
 
+static void of_the_store_only_user_and_password_may_change(void **state)
+{
+#define STORE(url) "store: {kind: redis, url: \"" url "\"}\n" REST
+	static const struct {
+		const char *text, *key;
+	} rows[] = {
+		{ STORE("redis://other:new@r:1/2"), NULL },
+		{ STORE("redis://r:1/2"), NULL },
+		{ STORE("redis://u:p@s:1/2"), "store" },
+		{ STORE("redis://u:p@r:3/2"), "store" },
+		{ STORE("redis://u:p@r:1/0"), "store" },
+		{ STORE("rediss://u:p@r:1/2"), "store" },
+		{ REST, "store" },
+	};
+	struct rig running, fresh;
+	uint32_t line;
+	(void)state;
+	rig_load_good(&running, STORE("redis://u:p@r:1/2"));
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		rig_load_good(&fresh, rows[i].text);
+		const char *key = settings_needs_restart(running.config, fresh.config, &line);
+		assert_int_equal(key == NULL, rows[i].key == NULL);
+		if (key != NULL)
+			assert_string_equal(key, rows[i].key);
+		rig_fini(&fresh);
+	}
+	rig_fini(&running);
+}
+
 /* A container's CPUs may change while the gateway runs. */
 static void auto_workers_are_those_that_run(void **state)
 {
@@ -434,6 +463,7 @@ int main(void)
 		cmocka_unit_test(models_of_a_disabled_provider_are_disabled),
 		cmocka_unit_test(json_is_read_too),
 		cmocka_unit_test(changes_that_need_a_restart_are_named),
+		cmocka_unit_test(of_the_store_only_user_and_password_may_change),
 		cmocka_unit_test(auto_workers_are_those_that_run),
 		cmocka_unit_test(freeing_nothing_is_allowed),
 	};
