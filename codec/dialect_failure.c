@@ -382,11 +382,31 @@ static bool names_param(const struct error_body *body, struct slice param)
 	       (message.at[param.len] == ':' || message.at[param.len] == ' ');
 }
 
+/* Private blocks that do not belong where they stand (contract/providers.md 2.1), and what other hosts, and
+ * the same ones before, say of blocks that they cannot read: another account's, another model's. */
+static bool refuses_blocks(const struct error_body *body)
+{
+	static const struct slice words[] = {
+		SLICE_INIT("bound to a different conversation"),
+		SLICE_INIT("invalid `signature` in `thinking` block"),
+		SLICE_INIT("invalid signature in thinking block"),
+		SLICE_INIT("corrupted thought signature"),
+		SLICE_INIT("thought signature is not valid"),
+	};
+
+	if (json_str_eq(body->code, SLICE("invalid_encrypted_content")))
+		return true;
+	for (size_t i = 0; i < COUNT_OF(words); i++)
+		if (slice_has_nocase(body->message, words[i]))
+			return true;
+	return false;
+}
+
 static enum learn learn_from(const struct error_body *body, int status)
 {
 	if (status != 400 || slice_absent(body->message))
 		return LEARN_NOTHING;
-	if (slice_has_nocase(body->message, SLICE("bound to a different conversation")))
+	if (refuses_blocks(body))
 		return LEARN_UNBIND_THINKING;
 	if (!says_unsupported(body->message))
 		return LEARN_NOTHING;

@@ -34,7 +34,7 @@ class LoopCase(harness.Case):
 
     def settings(self, thinker, dialect="anthropic", limits=None, plan=None, **changes):
         settings = harness.config(thinker, **changes)
-        settings["retries"] = {"attempts": 2}
+        settings.setdefault("retries", {"attempts": 2})
         settings["providers"] = {"thinker": {**harness.provider(thinker, dialect), "keys": [thinker.key]}}
         profile = {"replay_reasoning": dialect != "anthropic"}
         settings["models"] = [harness.model("thinking", "thinker", profile=profile)]
@@ -164,18 +164,6 @@ class Thoughts(LoopCase):
         self.result_of(self.ask(gateway, messages))
         self.assertEqual(thinker.given_back[-1], 2)
 
-    def test_what_a_provider_does_not_take_is_sent_once_more_without(self):
-        thinker = self.thinker(needs_all=False)
-        gateway = self.start(thinker)
-        messages, _ = self.loop(gateway, rounds=2)
-        thinker.deaf = True
-        result = self.result_of(self.ask(gateway, messages))
-        self.assertEqual(thinker.given_back[-2:], [2, 0])
-        self.assertIn("thinking_not_replayed", self.adjustments(result))
-        thinker.deaf = False
-        self.result_of(self.ask(gateway, messages))  # and not a third time
-        self.assertEqual(thinker.given_back[-1], 0)
-
     def test_what_cannot_be_kept_is_said(self):
         thinker = self.thinker(needs_all=False)
         gateway = self.start(thinker, store={"kind": "memory", "blocks": {"bytes": 0}})
@@ -183,6 +171,74 @@ class Thoughts(LoopCase):
         self.assertIn("reasoning_not_saved", self.adjustments(result))
         result = self.result_of(self.ask(gateway, messages))
         self.assertEqual(thinker.given_back[-1], 0)
+
+
+class Forgotten(LoopCase):
+    """A provider that says of its own thoughts that they are another conversation's."""
+    ways = [(dialect, refusal, "thinking_not_replayed" if dialect == "anthropic" else "reasoning_not_replayed")
+            for dialect, refusals in thinkers.REFUSALS.items() for refusal in refusals]
+    if os.environ.get("SLUICE_SANITIZE"):
+        ways = ways[:1]
+
+    def refused_once(self, gateway, thinker, messages, refusal, adjustment):
+        """The history after a round whose thoughts were refused, and which was sent again without."""
+        thinker.deaf = refusal
+        answer = self.ask(gateway, messages)
+        result = self.result_of(answer)
+        thinker.deaf = None
+        self.assertEqual(thinker.given_back[-2:], [(len(messages) - 1) // 2, 0])
+        self.assertEqual(thinker.problems, [str(refusal)])
+        self.assertEqual(self.adjustments(result), [adjustment])
+        self.assertEqual(result["_meta"]["sluice/usage"]["input_tokens"], 100)  # of the one that was answered
+        self.assertEqual(result["_meta"]["sluice/route"]["attempts"], 2)
+        line = gateway.log(answer.headers["sluice-request-id"])
+        self.assertEqual(line["attempt_classes"], ["provider_rejected", "ok"])
+        return messages + [{"role": "assistant", "content": rewritten(result["content"])},
+                           self.results_of(result["content"])]
+
+    def goes_on_without(self, gateway, thinker, messages):
+        """What was thought since then, without the forgotten, is in its place again."""
+        asked = len(thinker.given_back)
+        _, result = self.loop(gateway, messages)
+        self.assertEqual(harness.text_of(result), "10 rounds")
+        self.assertEqual(thinker.given_back[asked:], list(range(1, 8)))
+        self.assertEqual(len(thinker.problems), 1)
+
+    def refused_for_good(self, gateway, thinker, messages, refusal):
+        """What is refused without them, too, is not sent a third time, and then there is nothing to leave out."""
+        asked = len(thinker.given_back)
+        thinker.deaf, thinker.sulks = refusal, True
+        for given_back in ([2, 0], [2, 0, 0]):
+            self.assert_error(self.ask(gateway, messages), 422, -32013, "provider_rejected")
+            self.assertEqual(thinker.given_back[asked:], given_back)
+
+    def test_what_a_provider_does_not_take_is_sent_once_more_without_and_forgotten(self):
+        for dialect, refusal, adjustment in self.ways:
+            with self.subTest(dialect=dialect, refusal=str(refusal)):
+                thinker = self.thinker(dialect, needs_all=False)
+                gateway = self.start(thinker, dialect, retries={"attempts": 5})
+                messages, _ = self.loop(gateway, rounds=3)
+                messages = self.refused_once(gateway, thinker, messages, refusal, adjustment)
+                self.goes_on_without(gateway, thinker, messages)
+                messages, _ = self.loop(gateway, rounds=2)
+                self.refused_for_good(gateway, thinker, messages, refusal)
+                gateway.stop()
+
+    @unittest.skipUnless(redis_server.available(), "redis-server is not installed")
+    def test_and_forgotten_by_all_gateways_but_the_one_that_wrote_it(self):
+        redis = redis_server.Redis(self)
+        store = {"kind": "redis", "url": redis.url, "deadline": "1s"}
+        refusal = thinkers.REFUSALS["anthropic"][0]
+        thinker = self.thinker(needs_all=False)
+        first, second, third = (self.start(thinker, store=store) for _ in range(3))
+        for gateway in (first, second, third):
+            harness.wait_for(lambda: gateway.metrics().sum("sluice_limiter_mode", mode="shared") == 1, "Redis decides")
+        messages, _ = self.loop(first, rounds=3)
+        first.kill()
+        messages = self.refused_once(second, thinker, messages, refusal, "thinking_not_replayed")
+        harness.wait_for(lambda: len(redis.ask("KEYS", "sluice:state:*b:*")) == 1, "only the new one is there")
+        for gateway in (third, second):
+            self.goes_on_without(gateway, thinker, messages)
 
 
 class Places(LoopCase):
@@ -357,17 +413,12 @@ class TwoGateways(LoopCase):
         self.assertEqual(len(set(thinker.went)), 1, thinker.went)
 
     def test_limits_are_those_of_both(self):
-        for limits in ({"loop_tokens": 400}, {"loop_usd": 0.002}):
-            with self.subTest(limits=limits):
-                thinker = self.thinker(rounds=100)
-                first, second = (self.start_one(thinker, limits=limits) for _ in range(2))
-                messages, _ = self.loop(first, rounds=3)
-                self.result_of(self.ask(second, messages))  # 360 were spent, or 0.0018, and are 480 or 0.0024 now
-                for gateway in (second, first):
-                    self.assert_error(self.ask(gateway, messages), 403, 403, next(iter(limits)))
-                first.stop()
-                second.stop()
-                self.redis.ask("FLUSHALL")  # the next thinker begins with the same ids
+        thinker = self.thinker(rounds=100)
+        first, second = (self.start_one(thinker, limits={"loop_usd": 0.002}) for _ in range(2))
+        messages, _ = self.loop(first, rounds=3)
+        self.result_of(self.ask(second, messages))  # 0.0018 were spent, and are 0.0024 now
+        self.assert_error(self.ask(second, messages), 403, 403, "loop_usd")
+        self.assert_error(self.ask(first, messages), 403, 403, "loop_usd")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ class Thinker(hosts.Host):
         self.thoughts = {}  # by id of the call: what has to come back, and the digest of what was before
         self.given_back = []  # of each request: how many of its turns had their thoughts
         self.made = 0
-        self.deaf = False  # the next request with thoughts is not understood
+        self.deaf = None  # one of REFUSALS: thoughts are refused with it, whosever they are
+        self.sulks = False  # and so is what has none
 
     def key_of(self, handler):
         return handler.headers.get("x-api-key") or handler.headers.get("authorization", "").removeprefix("Bearer ")
@@ -38,11 +39,13 @@ class Thinker(hosts.Host):
         """turns: of each turn with calls its id, its thoughts (or None), and what is before it."""
         back = [thoughts for _, thoughts, _ in turns if thoughts]
         self.given_back.append(len(back))
-        hosts.need(not (self.deaf and back), "The block is bound to a different conversation")
+        if self.deaf and (back or self.sulks):
+            raise self.deaf
         if self.needs_all:
             hosts.need(len(back) == len(turns), self.gone)
         else:
-            hosts.need(len(back) in (0, len(turns)), "only some blocks are there")
+            there = [bool(thoughts) for _, thoughts, _ in turns]
+            hosts.need(there == sorted(there), "only some blocks are there")  # a turn's are bound to those before it
         for id, thoughts, before in turns:
             if thoughts:
                 hosts.need(self.thoughts[id] == (thoughts, digest(before)),
@@ -297,3 +300,12 @@ class Responses(Thinker):
 
 
 KINDS = {"anthropic": Anthropic, "openai": DeepSeek, "openai-responses": Responses}
+
+# What they say of thoughts that they did not have in this place (contract/providers.md 2.1), or cannot read.
+REFUSALS = {
+    "anthropic": [hosts.Refused("messages.1: The block is bound to a different conversation"),
+                  hosts.Refused("messages.1.content.0: Invalid `signature` in `thinking` block")],
+    "openai": [hosts.Refused("Corrupted thought signature.")],
+    "openai-responses": [hosts.Refused("The encrypted content gAAA...DQ== could not be verified.",
+                                       code="invalid_encrypted_content")],
+}
