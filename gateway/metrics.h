@@ -71,8 +71,9 @@ enum metrics_away {
 	AWAY_DECISIONS
 };
 void metrics_away(struct metrics_worker *m, enum metrics_away decision, uint64_t usd);
-/* One question about sessions and loops, or one note of them, that the shared store did not get in time. */
-enum metrics_state_away { STATE_AWAY_RECALL, STATE_AWAY_NOTE, STATE_AWAYS };
+/* One question about sessions and loops, one note of them, or one claim of a request that is not to be made
+ * twice, that the shared store did not get in time. */
+enum metrics_state_away { STATE_AWAY_RECALL, STATE_AWAY_NOTE, STATE_AWAY_CLAIM, STATE_AWAYS };
 void metrics_state_away(struct metrics_worker *m, enum metrics_state_away what);
 /* One request that is not made twice: what became of it (state_once.h). */
 enum metrics_once {

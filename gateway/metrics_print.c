@@ -307,6 +307,7 @@ static void print_store(struct metrics *metrics, const metrics_cell *single,
 	static const char *const results[STORE_RESULTS] = { "ok", "error", "late", "lost" };
 	uint64_t modes[3] = { 0 };
 	static const char *const words[] = { "memory", "shared", "away" };
+	static const char *const state_aways[STATE_AWAYS] = { "recall", "note", "claim" };
 
 	for (uint32_t i = 0; i < metrics->worker_count; i++) {
 		const bool used = metrics_get(&metrics->workers[i]->store_used) != 0;
@@ -321,7 +322,7 @@ static void print_store(struct metrics *metrics, const metrics_cell *single,
 	print_away(single, away_usd_bound, out);
 	metrics_print_head(METRIC_STATE_AWAY, out);
 	for (size_t i = 0; i < STATE_AWAYS; i++) {
-		const struct slice value = slice_str(i == STATE_AWAY_RECALL ? "recall" : "note");
+		const struct slice value = slice_str(state_aways[i]);
 		metrics_print_sample(METRIC_STATE_AWAY, &value,
 				     metrics_get(&single[SINGLE_STATE_AWAY + i]), out);
 	}

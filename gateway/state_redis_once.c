@@ -16,6 +16,7 @@ struct once_redis {
 	struct redis_guest guest;
 	struct redis_link *link;
 	struct json_work *json;
+	struct metrics_worker *metrics;
 	struct slice gateway;
 	bool knows; /* Redis: the script */
 };
@@ -76,12 +77,20 @@ static bool ask(struct once_redis *redis, struct once_claim *claim, uint32_t ask
 	return true;
 }
 
-bool once_redis_claim(struct once_redis *redis, struct once_claim *claim)
+static bool send_claim(struct once_redis *redis, struct once_claim *claim)
 {
 	claim->held = false;
 	claim->pending =
 		ask(redis, claim, CLAIMS, SLICE("claim"), claim->lasts + CLAIM_SPARE, SLICE(""));
 	return claim->pending;
+}
+
+bool once_redis_claim(struct once_redis *redis, struct once_claim *claim)
+{
+	if (send_claim(redis, claim))
+		return true;
+	metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
+	return false;
 }
 
 void once_redis_forget(struct once_redis *redis, struct once_claim *claim)
@@ -172,7 +181,7 @@ static void on_done(struct redis_guest *guest, const struct redis_request *reque
 
 	if (forgot_script(outcome, reply)) {
 		redis->knows = false;
-		if (claim != NULL && once_redis_claim(redis, claim))
+		if (claim != NULL && send_claim(redis, claim))
 			return;
 	}
 	if (claim == NULL)
@@ -180,18 +189,21 @@ static void on_done(struct redis_guest *guest, const struct redis_request *reque
 	claim->pending = false;
 	if (outcome == REDIS_ANSWERED)
 		take_reply(redis, claim, reply);
+	else
+		metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
 	claim->done(claim);
 }
 
 static void on_late(struct redis_guest *guest, struct redis_request *request)
 {
+	struct once_redis *redis = CONTAINER_OF(guest, struct once_redis, guest);
 	struct once_claim *claim = request->waits;
 
-	(void)guest;
 	request->waits = NULL;
 	if (claim == NULL)
 		return;
 	claim->pending = false;
+	metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
 	claim->held = true; /* as likely as not: to be told how it ends does no harm */
 	claim->done(claim);
 }
@@ -204,7 +216,7 @@ static void on_settled(struct redis_guest *guest, bool ready)
 }
 
 struct once_redis *once_redis_new(struct store_redis *redis, const uint8_t *gateway,
-				  struct json_work *json)
+				  struct json_work *json, struct metrics_worker *metrics)
 {
 	struct once_redis *made = calloc(1, sizeof(*made));
 
@@ -213,6 +225,7 @@ struct once_redis *once_redis_new(struct store_redis *redis, const uint8_t *gate
 	*made = (struct once_redis){
 		.guest = { .done = on_done, .late = on_late, .settled = on_settled },
 		.json = json,
+		.metrics = metrics,
 		.gateway = slice_of((const char *)gateway, ONCE_GATEWAY_BYTES),
 	};
 	made->link = store_redis_join(redis, &made->guest);

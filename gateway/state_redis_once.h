@@ -8,15 +8,16 @@
 #define GATEWAY_STATE_REDIS_ONCE_H
 
 #include "codec/json_read.h"
+#include "gateway/metrics.h"
 #include "gateway/state_once.h"
 #include "gateway/store_redis.h"
 
 struct once_redis;
 
-/* `gateway` is that of once_gateway, and must outlive it, as must `redis` and `json`, the loop's own. NULL:
- * memory. */
+/* `gateway` is that of once_gateway, and must outlive it, as must `redis` and `json`, the loop's own; `metrics`
+ * counts claims that had to do without Redis. NULL: memory. */
 struct once_redis *once_redis_new(struct store_redis *redis, const uint8_t *gateway,
-				  struct json_work *json);
+				  struct json_work *json, struct metrics_worker *metrics);
 
 /* True: `done` will be called once, unless once_redis_forget comes first. False: Redis is away, and the
  * call goes on. */

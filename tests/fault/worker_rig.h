@@ -692,11 +692,12 @@ struct state *state_redis_state(struct state_redis *redis)
 }
 
 struct once_redis *once_redis_new(struct store_redis *redis, const uint8_t *gateway,
-				  struct json_work *json)
+				  struct json_work *json, struct metrics_worker *metrics)
 {
 	(void)redis;
 	(void)gateway;
 	(void)json;
+	(void)metrics;
 	return NULL;
 }
 

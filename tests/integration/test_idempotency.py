@@ -11,7 +11,7 @@ import harness
 import redis_server
 
 SANITIZED = bool(os.environ.get("SLUICE_SANITIZE"))
-OTHER_KEY = "sk-other-0123456789abcdef"
+OTHER_KEY, SERVER_KEY = "sk-other-0123456789abcdef", "sk-server-0123456789abcdef"
 
 
 class OnceCase(harness.Case):
@@ -19,7 +19,9 @@ class OnceCase(harness.Case):
         self.provider = self.sim(*sim)
         settings = harness.config(self.provider, retries={"attempts": 1}, drain="8s", **changes)
         settings["plans"]["standard"]["limits"]["concurrent"] = 4096
+        settings["plans"]["standard"]["on_store_failure"] = {"rates": "local", "budget": {"local": 100}}
         settings["tenants"].append(harness.tenant("other", OTHER_KEY))
+        settings["tenants"][0]["keys"].append({"sha256": harness.sha256(SERVER_KEY), "server": "another-server"})
         return self.gateway(settings)
 
     def once(self, gateway, key="k", headers=None, **options):
@@ -93,8 +95,9 @@ class OneProcess(OnceCase):
     def test_a_key_is_its_tenants_and_servers(self):
         gateway = self.start()
         self.assertEqual(self.once(gateway).status, 200)
-        self.assertEqual(gateway.sample("mine", {"Idempotency-Key": "k"}, key=OTHER_KEY).status, 200)
-        self.assertEqual(self.asked(), 2)
+        for key in (OTHER_KEY, SERVER_KEY):
+            self.assertEqual(gateway.sample("mine", {"Idempotency-Key": "k"}, key=key).status, 200)
+        self.assertEqual(self.asked(), 3)
 
     def test_a_failure_is_everybodys_and_then_forgotten(self):
         gateway = self.start("--default", "error-529-first-1-latency-2s", workers=2)
@@ -248,6 +251,11 @@ class SeveralGateways(OnceCase):
         self.redis.kill()
         harness.wait_for(lambda: second.metrics().sum("sluice_limiter_mode", mode="away"), "Redis away")
         self.assertEqual(self.once(first, id=2).json(), {**one.json(), "id": 2})
+        self.assertEqual(self.asked(), 1)
+        self.assertEqual(first.metrics().sum("sluice_state_away_total", what="claim"), 0)
+        self.assert_result(self.once(second, id=3))
+        self.assertEqual(second.metrics().sum("sluice_state_away_total", what="claim"), 1)
+        self.assertEqual(self.asked(), 2)
 
     def test_another_script_cache_makes_no_difference(self):
         first, second = self.pair()

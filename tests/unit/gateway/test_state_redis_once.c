@@ -46,7 +46,7 @@ static int begin(void **state)
 	redis = rig_new(&loop, 8); /* lives until the process ends */
 	work = json_work_new();
 	must(work != NULL);
-	once = once_redis_new(redis, gateway, work);
+	once = once_redis_new(redis, gateway, work, redis->metrics);
 	must(once != NULL);
 	arena_init(&arena, &pool, 1 << 20);
 	connected();
