@@ -16,6 +16,13 @@ enum asked {
 	ASKED_DROP
 };
 
+/* A session that began or ended while Redis was away. */
+struct missed {
+	struct state_key tenant, session;
+	uint32_t revision; /* of one that began */
+};
+enum { MISSED_MAX = 1024 };
+
 struct state_redis {
 	struct state state;
 	uint32_t magic;
@@ -33,6 +40,8 @@ struct state_redis {
 	struct state_recall *waiting_recalls;
 	struct state_note *waiting_notes;
 	struct net_timer patience;
+	struct missed missed[MISSED_MAX]; /* the latest of those that this worker is to tell of */
+	uint32_t missed_count;            /* with those that had to make room */
 };
 
 static struct state_redis *redis_of(struct state *state)
@@ -214,16 +223,44 @@ static void recall_away(struct state_redis *redis, struct state_recall *recall)
 		recall->session_is = STATE_SESSION_UNSURE;
 }
 
+static void keep_missed(struct state_redis *redis, const struct state_note *note)
+{
+	redis->missed[redis->missed_count++ % MISSED_MAX] =
+		(struct missed){ note->tenant, note->session, note->revision };
+}
+
+/* Redis is back: other gateways are asked about these sessions, too. Those that had to make room are told
+ * when they are asked about here. */
+static void tell_missed(struct state_redis *redis)
+{
+	const uint32_t count = redis->missed_count < MISSED_MAX ? redis->missed_count : MISSED_MAX;
+	const nsec_t now = net_now(redis->loop);
+
+	redis->missed_count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct missed *missed = &redis->missed[i];
+		const enum state_here here =
+			state_memory_here(redis->memory, &missed->session, now);
+		const struct state_recall about = { .tenant = missed->tenant,
+						    .session = missed->session,
+						    .revision = missed->revision,
+						    .now = now };
+		if (here != STATE_HERE_NOTHING)
+			catch_up(redis, &about, here == STATE_HERE_BEGUN);
+	}
+}
+
 /* The memory store was told already. */
 static void note_away(struct state_redis *redis, struct state_note *note)
 {
 	note->away = true;
 	note->blocks_kept = false; /* where another gateway finds them */
 	metrics_state_away(redis->metrics, STATE_AWAY_NOTE);
-	if (note->begin_session || note->end_session)
-		state_memory_set_here(redis->memory, &note->session,
-				      note->end_session ? STATE_HERE_ENDED : STATE_HERE_BEGUN,
-				      note->now);
+	if (!note->begin_session && !note->end_session)
+		return;
+	state_memory_set_here(redis->memory, &note->session,
+			      note->end_session ? STATE_HERE_ENDED : STATE_HERE_BEGUN, note->now);
+	keep_missed(redis, note);
 }
 
 /* ---- what becomes of requests ---- */
@@ -353,8 +390,10 @@ static void on_settled(struct redis_guest *guest, bool ready)
 {
 	struct state_redis *redis = CONTAINER_OF(guest, struct state_redis, guest);
 
-	if (ready) /* it may be another server, or have been restarted */
+	if (ready) { /* it may be another server, or have been restarted */
 		redis->knows_recall = redis->knows_remember = false;
+		tell_missed(redis);
+	}
 	end_waiting(redis);
 }
 

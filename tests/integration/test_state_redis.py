@@ -79,6 +79,34 @@ class Together(StateCase):
         a.stop()
         self.assertTrue(self.known(b, session))
 
+    def test_it_ends_an_hour_after_its_last_request(self):
+        a, b = self.pair()
+        session = self.begin(a)
+        (key,) = self.redis.ask("KEYS", "sluice:state:*}s:*")
+        for gateway in (a, b):
+            self.assertEqual(self.redis.ask("PEXPIRE", key, 60000), 1)
+            self.assertEqual(self.ping(gateway, session), 200)
+            self.assertGreater(self.redis.ask("PTTL", key), 3590000)
+        self.assertLessEqual(self.redis.ask("PTTL", key), 3600000)
+        self.assertEqual(self.redis.ask("PEXPIRE", key, 1), 1)
+        harness.wait_for(lambda: not self.redis.ask("EXISTS", key), "the hour is over")
+        self.assertFalse(self.known(a, session))  # whatever it remembers itself
+        self.assertFalse(self.known(b, session))
+
+    def test_what_it_has_used_is_counted_over_all_gateways(self):
+        a, b = self.pair()
+        session = self.begin(a)
+        (key,) = self.redis.ask("KEYS", "sluice:state:*}s:*")
+        used = {"requests": 0, "tokens": 0, "usd": 0}
+        for id, gateway in enumerate((a, b, a)):
+            answer = gateway.sample("hello", {"Mcp-Session-Id": session}, id=id)
+            line = gateway.log(answer.headers["sluice-request-id"])
+            self.assertEqual((line["session"]["requests"], line["session"]["tokens"]), (used["requests"], used["tokens"]))
+            self.assertAlmostEqual(line["session"]["usd"], used["usd"], 9)
+            used = {"requests": id + 1, "tokens": used["tokens"] + line["input_tokens"] + line["output_tokens"],
+                    "usd": used["usd"] + line["usd"]}
+            harness.wait_for(lambda: self.redis.ask("HGET", key, "requests") == str(used["requests"]), "it is counted")
+
     def test_every_key_expires_and_none_holds_a_word_of_the_callers(self):
         a = self.start()
         session = self.begin(a)
@@ -136,10 +164,9 @@ class Away(StateCase):
         self.redis.start()  # empty
         self.wait_mode(a, "shared")
         self.wait_mode(b, "shared")
-        self.assertFalse(self.known(a, before))
-        self.assertFalse(self.known(b, during))
-        self.assertTrue(self.known(a, during))
         harness.wait_for(lambda: self.ping(b, during) == 200, "the session that began meanwhile is known there, too")
+        self.assertFalse(self.known(a, before))
+        self.assertTrue(self.known(a, during))
         self.assertEqual(self.end(b, during), 204)
         self.assertFalse(self.known(a, during))
 
@@ -155,8 +182,8 @@ class Away(StateCase):
         finally:
             self.redis.go_on()
         self.wait_mode(a, "shared")
-        self.assertFalse(self.known(a, session))
         harness.wait_for(lambda: not self.redis.ask("KEYS", "sluice:state:*}s:*"), "Redis has forgotten it")
+        self.assertFalse(self.known(a, session))
 
     def test_a_flush_ends_all_sessions(self):
         a, b = self.pair()

@@ -377,6 +377,94 @@ static void who_goes_away_is_not_called(void **state)
 	assert_int_equal(recalled + noted, 0);
 }
 
+/* ---- when it is back ---- */
+
+static struct state_note note_of(struct state_key about, bool ends)
+{
+	struct state_note note = session_begins();
+
+	note.session = about;
+	note.begin_session = !ends;
+	note.end_session = ends;
+	return note;
+}
+
+static void what_began_or_ended_meanwhile_is_told_when_it_is_back(void **state)
+{
+	static const struct state_key begun = { { 11 } }, ended = { { 12 } }, both = { { 13 } };
+	const struct {
+		struct state_key about;
+		bool ends;
+	} notes[] = { { begun, false }, { ended, false }, { both, false }, { both, true } };
+	const redisReply ok = number_of(0);
+
+	(void)state;
+	connected();
+	struct state_note before = note_of(ended, false);
+	assert_int_equal(store->remember(store, &before), STATE_PENDING);
+	rig_answer(redis, REDIS_ANSWERED, &ok);
+	rig_unready(redis);
+	for (size_t i = 0; i < COUNT_OF(notes); i++) {
+		struct state_note note = note_of(notes[i].about, i == 1 || notes[i].ends);
+		assert_int_equal(store->remember(store, &note), STATE_DONE);
+		assert_true(note.away);
+	}
+	redis_buffer_clear(&redis->link->out);
+	connected();
+	assert_int_equal(rig_waiting(redis), 4);
+	assert_true(sent(SLICE("0b000000000000000000000000000000")));
+	assert_true(sent(SLICE("0c000000000000000000000000000000")));
+	assert_true(sent(SLICE("0d000000000000000000000000000000")));
+	for (int i = 0; i < 4; i++)
+		rig_answer(redis, REDIS_ANSWERED, &ok);
+	assert_int_equal(state_memory_here(memory, &begun, loop.now), STATE_HERE_NOTHING);
+	assert_int_equal(state_memory_here(memory, &ended, loop.now), STATE_HERE_NOTHING);
+	rig_unready(redis);
+	connected();
+	assert_int_equal(rig_waiting(redis), 0); /* it knows */
+}
+
+/* An answer that is lost leaves it to the session's next request, as before. */
+static void what_is_told_in_vain_is_told_again_when_it_is_asked_about(void **state)
+{
+	struct state_note note = session_begins();
+	struct state_recall recall = question();
+	struct answer answer;
+
+	(void)state;
+	connected();
+	rig_unready(redis);
+	assert_int_equal(store->remember(store, &note), STATE_DONE);
+	connected();
+	rig_unready(redis);
+	rig_answer(redis, REDIS_LOST, NULL);
+	assert_int_equal(state_memory_here(memory, &session, loop.now), STATE_HERE_BEGUN);
+	connected();
+	assert_int_equal(store->recall(store, &recall), STATE_PENDING);
+	answer_init(&answer);
+	answer.parts[0] = (redisReply){ .type = REDIS_REPLY_NIL };
+	answers(&answer);
+	assert_int_equal(recall.session_is, STATE_SESSION_KNOWN);
+	assert_int_equal(rig_waiting(redis), 1);
+}
+
+static void of_very_many_the_latest_are_told(void **state)
+{
+	enum { MOST = 1024 };
+
+	(void)state;
+	connected();
+	rig_unready(redis);
+	for (uint32_t i = 0; i < MOST + 50; i++) {
+		struct state_note note = note_of((struct state_key){ { 9 } }, false);
+		(void)memcpy(note.session.at + 4, &i, sizeof(i));
+		assert_int_equal(store->remember(store, &note), STATE_DONE);
+	}
+	connected();
+	const uint64_t told = rig_waiting(redis);
+	assert_true(told > 0 && told <= MOST);
+}
+
 /* ---- scripts ---- */
 
 static void a_script_is_sent_as_text_once_and_again_when_it_is_unknown(void **state)
@@ -499,6 +587,9 @@ int main(void)
 		TEST(who_gets_no_answer_in_time_goes_on_without),
 		TEST(a_connection_that_breaks_leaves_nobody_waiting),
 		TEST(who_goes_away_is_not_called),
+		TEST(what_began_or_ended_meanwhile_is_told_when_it_is_back),
+		TEST(what_is_told_in_vain_is_told_again_when_it_is_asked_about),
+		TEST(of_very_many_the_latest_are_told),
 		TEST(a_script_is_sent_as_text_once_and_again_when_it_is_unknown),
 		TEST(after_a_new_connection_scripts_are_sent_as_text_again),
 		TEST(an_error_is_as_good_as_no_answer),
