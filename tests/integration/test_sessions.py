@@ -119,6 +119,17 @@ class Life(SessionCase):
         other = self.sample(gateway, session, {"MCP-Protocol-Version": "2025-11-25"}, id=3)
         self.assert_error(other, 400, -32602, "revision_unsupported")
 
+    def test_the_revision_is_the_one_asked_for_or_the_latest_with_sessions(self):
+        gateway = self.start()
+        for asked, given in (("2024-11-05", "2024-11-05"), ("2025-06-18", "2025-06-18"), ("2026-07-28", "2025-11-25"),
+                             ("1999-12-31", "2025-11-25")):
+            answer = gateway.post(message("initialize", protocolVersion=asked))
+            result = answer.json()["result"]
+            self.assertEqual((result["protocolVersion"], result["capabilities"]), (given, {"sampling": {"tools": {}}}))
+            self.assertEqual(result["serverInfo"]["name"], "sluice")
+            same = {"MCP-Protocol-Version": given}
+            self.assert_result(self.sample(gateway, answer.headers["mcp-session-id"], same))
+
     def test_the_revision_without_sessions_ignores_them(self):
         gateway = self.start()
         answer = self.sample(gateway, "whatever", {"MCP-Protocol-Version": "2026-07-28"})
@@ -221,6 +232,7 @@ class SeveralGateways(SessionCase):
             thread.join(harness.PATIENCE_S)
             self.assertEqual(answers[0].status, 202)
             self.provider.wait_stats(lambda s: s["in_flight"] == 0, "nothing left at the provider")
+        self.assertEqual(self.redis.calls("publish"), 4)
 
     def test_who_listens_does_so_again_after_a_restart_of_redis(self):
         first, second = self.pair(self.sim("--default", "hang"))

@@ -17,6 +17,7 @@ ASK = {"tools": [{"name": "__schema__", "inputSchema": SCHEMA}], "toolChoice": {
 GOOD, WRONG, WORSE = {"age": 7}, {"age": -1}, {}
 OPENAI, ANTHROPIC = "openai", "anthropic"
 BASES = {OPENAI: (hosts.Host, "/v1"), ANTHROPIC: (hosts.Messages, "/anthropic")}
+SOON_MS = 2000 if os.environ.get("SLUICE_SANITIZE") else 500
 OUTPUT_TOKENS = 10  # of each answer of these
 
 
@@ -156,7 +157,39 @@ class Structured(harness.Case):
         self.assertEqual(tokens, told["result"]["_meta"]["sluice/usage"]["output_tokens"])
         self.assertEqual(tokens, 2 * OUTPUT_TOKENS)
 
+    def test_what_cannot_be_checked_is_said(self):
+        schema = {**SCHEMA, "properties": {"age": {"type": "integer"}, "name": {"type": "string", "pattern": "^[A-Z]"}}}
+        gateway = self.start(OPENAI, {"age": 7, "name": "ada"}, GOOD)
+        for unchecked in (["schema_keyword_unchecked"], []):  # nothing hangs on it where there is no name
+            _, told = self.ask(gateway, tools=[{"name": "__schema__", "inputSchema": schema}])
+            self.assertEqual(told["result"]["_meta"].get("sluice/adjustments", []), unchecked)
+
+    def test_a_schema_that_would_take_for_ever_ends_soon(self):
+        doubling = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(14)}
+        forks = {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": {**doubling, "d14": {"type": "integer"}}}
+        circle = {"type": "object", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}, "properties": {"x": {"$ref": "#/$defs/a"}}}
+        for name, schema in (("forks", forks), ("circle", circle)):
+            with self.subTest(name):
+                gateway = self.start(OPENAI, {"x": 1}, {"x": 1})
+                answer, told = self.ask(gateway, tools=[{"name": "__schema__", "inputSchema": schema}])
+                self.assertEqual((told["error"]["code"], told["error"]["data"]["reason"]), (-32015, "schema_mismatch"))
+                self.assertFalse(told["error"]["data"]["retryable"])
+                self.assertLess(gateway.log(answer.headers["sluice-request-id"])["total_ms"], SOON_MS)
+
     # ---- the exchange
+
+    def test_the_exchange_of_a_call_is_left_open_for_its_result(self):
+        gateway = self.start(OPENAI, GOOD, "seven it is")
+        look = [{"name": "look", "inputSchema": SCHEMA}]
+        _, told = self.ask(gateway, tools=look)
+        exchange = told["result"]["_meta"]["sluice/exchange"]
+        self.assertEqual([message["role"] for message in exchange], ["user", "assistant"])
+        self.assertEqual(exchange[1]["content"], told["result"]["content"])
+        (call,) = exchange[1]["content"]
+        seen = {"role": "user", "content": [{"type": "tool_result", "toolUseId": call["id"], "content": []}]}
+        _, told = self.ask(gateway, messages=exchange + [seen], tools=look, toolChoice={"mode": "auto"})
+        self.assertEqual(told["result"]["_meta"]["sluice/exchange"],
+                         [seen, {"role": "assistant", "content": told["result"]["content"]}])
 
     def test_the_exchange_continues_the_conversation(self):
         gateway = self.start(OPENAI, GOOD, "seven it is")

@@ -55,13 +55,13 @@ class LoopCase(harness.Case):
         settings["models"] = [harness.model("reader", "thinker", price={"input": 1, "output": 10}),
                               harness.model("writer", "thinker", price={"input": 2, "output": 5})]
 
-    def ask(self, gateway, messages, streamed=False, key=harness.KEY, headers=None, **params):
+    def ask(self, gateway, messages, streamed=False, key=harness.KEY, headers=None, id=1, **params):
         params = {"messages": messages, "maxTokens": 1000, "tools": TOOLS, **params}
         headers = dict(headers or {})
         if streamed:
             params["_meta"] = {"progressToken": 1}
             headers["Accept"] = "application/json, text/event-stream"
-        return gateway.post({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": params},
+        return gateway.post({"jsonrpc": "2.0", "id": id, "method": "sampling/createMessage", "params": params},
                             headers, key=key)
 
     def result_of(self, answer):
@@ -165,12 +165,25 @@ class Thoughts(LoopCase):
         self.assertEqual(thinker.given_back[-1], 2)
 
     def test_what_cannot_be_kept_is_said(self):
+        for blocks in ({"bytes": 0}, {"each": "1KiB"}):
+            with self.subTest(blocks=blocks):
+                thinker = self.thinker(needs_all=False, length=1024)
+                gateway = self.start(thinker, store={"kind": "memory", "blocks": blocks})
+                messages, result = self.loop(gateway, rounds=1)
+                self.assertIn("reasoning_not_saved", self.adjustments(result))
+                self.result_of(self.ask(gateway, messages))
+                self.assertEqual(thinker.given_back[-1], 0)
+                gateway.stop()
+
+    def test_what_was_mended_for_a_schema_is_not_kept(self):
         thinker = self.thinker(needs_all=False)
-        gateway = self.start(thinker, store={"kind": "memory", "blocks": {"bytes": 0}})
-        messages, result = self.loop(gateway, rounds=1)
-        self.assertIn("reasoning_not_saved", self.adjustments(result))
-        result = self.result_of(self.ask(gateway, messages))
-        self.assertEqual(thinker.given_back[-1], 0)
+        gateway = self.start(thinker)
+        for least, rounds, kept in ((1, 1, 0), (0, 0, 1)):  # the second answer does, or the first one
+            schema = {"type": "object", "properties": {"round": {"minimum": least}}}
+            result = self.result_of(self.ask(gateway, [ASK], toolChoice={"mode": "required"},
+                                             tools=[{"name": "__schema__", "inputSchema": schema}]))
+            self.assertEqual((result["content"][0]["input"]["round"], self.adjustments(result)), (rounds, []))
+            self.assertEqual(gateway.metrics().sum("sluice_state_records", kind="blocks"), kept)
 
 
 class Forgotten(LoopCase):
@@ -363,6 +376,17 @@ class Limits(LoopCase):
         self.assertEqual(gateway.metrics_after(2).sum("sluice_unknown_tool_calls_total"), 1)
         self.assertEqual(self.ask(gateway, messages).status, 200)
         self.assertEqual(gateway.metrics_after(3).sum("sluice_unknown_tool_calls_total"), 1)
+
+    def test_a_loop_is_its_sessions_own(self):
+        thinker = self.thinker(needs_all=False)
+        gateway = self.start(thinker, plan={"unknown_tool_calls": "refuse"})
+        mine, another = ({"Mcp-Session-Id": gateway.post(
+            {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}).headers["mcp-session-id"]} for _ in range(2))
+        messages, _ = self.loop(gateway, rounds=1, headers=mine)
+        for headers in (another, {}):
+            self.assert_error(self.ask(gateway, messages, headers=headers, id=2), 403, 403, "unknown_tool_calls")
+        self.result_of(self.ask(gateway, messages, headers=mine, id=2))
+        self.assertEqual(thinker.given_back, [0, 1])
 
     def test_and_refused_where_the_plan_says_so(self):
         thinker = self.thinker(needs_all=False)

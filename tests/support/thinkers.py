@@ -19,9 +19,10 @@ class Thinker(hosts.Host):
     key = "sk-provider-0123456789"
     gone = "a block is missing"  # what a missing one is refused with
 
-    def __init__(self, rounds=10, needs_all=True):
+    def __init__(self, rounds=10, needs_all=True, length=0):
         super().__init__()
         self.rounds, self.needs_all = rounds, needs_all
+        self.length = length  # of what each thought has to say besides, in bytes
         self.thoughts = {}  # by id of the call: what has to come back, and the digest of what was before
         self.given_back = []  # of each request: how many of its turns had their thoughts
         self.made = 0
@@ -54,7 +55,7 @@ class Thinker(hosts.Host):
     def think(self, before):
         """A new call's id, and a thought for it; remember() keeps what it became."""
         self.made += 1
-        return f"call_{self.made}", f"thought {self.made}: \"{digest(before)[:8]}\" é\n"
+        return f"call_{self.made}", f"thought {self.made}: \"{digest(before)[:8]}\" é\n" + "m" * self.length
 
     def remember(self, id, thoughts, before):
         self.thoughts[id] = (thoughts, digest(before))
