@@ -92,6 +92,11 @@ void limit_count(const struct limit_scope *scopes, uint32_t count, const struct 
 uint64_t limit_settle(struct limit_scope *scopes, uint32_t count, const struct limit_ask *ask,
 		      uint64_t taken_wall_s, uint64_t tokens_used, uint64_t usd_used, nsec_t now);
 
+/* Gives back all that was taken, requests and places too, as if it had never been: instead of limit_settle
+ * and limit_release. */
+void limit_undo(struct limit_scope *scopes, uint32_t count, const struct limit_ask *ask,
+		uint64_t taken_wall_s, nsec_t now);
+
 /* Ends a request's place in every scope; called exactly once per request that took concurrent = 1. */
 void limit_release(struct limit_scope *scopes, uint32_t count);
 

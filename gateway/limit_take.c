@@ -391,6 +391,17 @@ uint64_t limit_settle(struct limit_scope *scopes, uint32_t count, const struct l
 	return usd_used > ask->usd ? usd_used - ask->usd : 0;
 }
 
+void limit_undo(struct limit_scope *scopes, uint32_t count, const struct limit_ask *ask,
+		uint64_t taken_wall_s, nsec_t now)
+{
+	const struct claim claim = claim_of(ask, now, taken_wall_s);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct claim on = claim_on(&scopes[i], &claim);
+		scope_undo(&scopes[i], &on, COUNT_OF(limit_steps));
+	}
+}
+
 void limit_release(struct limit_scope *scopes, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {

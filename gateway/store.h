@@ -43,6 +43,9 @@ struct store {
 			   uint64_t usd, nsec_t now);
 	/* The request ended: its place is free again. Exactly once per granted concurrent ask. */
 	void (*release)(struct store *store, struct reservation *reservation);
+	/* The attempt is not made after all: what was granted is free again, the request and its place
+	 * too, as if it had never been asked for. Instead of settle and release. */
+	void (*undo)(struct store *store, struct reservation *reservation, nsec_t now);
 	/* The request is going away while PENDING: the answer, if it comes, is undone by the store.
 	 */
 	void (*forget)(struct store *store, struct reservation *reservation);

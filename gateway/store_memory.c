@@ -50,6 +50,15 @@ static void memory_release(struct store *store, struct reservation *reservation)
 	limit_release(reservation->scopes, reservation->scope_count);
 }
 
+static void memory_undo(struct store *store, struct reservation *reservation, nsec_t now)
+{
+	(void)store;
+	must(reservation->granted);
+	reservation->granted = false;
+	limit_undo(reservation->scopes, reservation->scope_count, &reservation->ask,
+		   reservation->wall_s, now);
+}
+
 /* Nothing is ever pending, so there is nothing to undo. */
 static void memory_forget(struct store *store, struct reservation *reservation)
 {
@@ -72,6 +81,7 @@ void store_memory_init(struct store_memory *memory, struct limit_table *table)
 		.store = { .reserve = memory_reserve,
 			   .settle = memory_settle,
 			   .release = memory_release,
+			   .undo = memory_undo,
 			   .forget = memory_forget,
 			   .series = memory_series },
 		.table = table,

@@ -21,14 +21,6 @@
 /* Far more than a worker's traffic needs; what comes at once, when Redis is back, is spread out. */
 enum { FLUSHED_AT_ONCE = 64 };
 
-static struct store_redis *redis_of(struct store *store)
-{
-	struct store_redis *redis = CONTAINER_OF(store, struct store_redis, store);
-
-	must_obj(redis, REDIS_MAGIC);
-	return redis;
-}
-
 /* ---- verdicts ---- */
 
 /* Of limits that count only: which would have refused, and rates that were left as they are. */
@@ -342,7 +334,7 @@ static const struct redis_link_events link_events = { .done = on_done,
 
 static enum store_outcome redis_reserve(struct store *store, struct reservation *reservation)
 {
-	struct store_redis *redis = redis_of(store);
+	struct store_redis *redis = store_redis_of(store);
 
 	must(reservation->scope_count >= 1 && reservation->scope_count <= RESERVATION_SCOPES_MAX);
 	reservation->granted = reservation->away = false;
@@ -360,55 +352,9 @@ static enum store_outcome redis_reserve(struct store *store, struct reservation 
 	return STORE_DONE;
 }
 
-static void settle_tokens(struct redis_tenant *tenant, const struct limit_scope *scope,
-			  uint64_t taken, uint64_t used)
-{
-	const struct quota_limit rate = scope->limits.tokens;
-	enum { TOKENS = 2 }; /* of passed_over */
-
-	if (rate.per_minute == 0 || (scope->passed_over & TOKENS) != 0)
-		return;
-	tenant->tokens_more = plus(tenant->tokens_more, quota_cost(rate, used));
-	tenant->tokens_less = plus(tenant->tokens_less, quota_cost(rate, taken));
-}
-
-static uint64_t redis_settle(struct store *store, struct reservation *reservation, uint64_t tokens,
-			     uint64_t usd, nsec_t now)
-{
-	struct store_redis *redis = redis_of(store);
-	const struct limit_ask *ask = &reservation->ask;
-
-	must(reservation->granted);
-	if (reservation->away)
-		store_redis_settle_away(redis, reservation, usd);
-	for (uint32_t i = 0; i < reservation->scope_count; i++) {
-		struct redis_tenant *tenant = store_redis_tenant(redis, reservation, i);
-		store_redis_owe(tenant, reservation->wall_s, usd, reservation->away ? 0 : ask->usd);
-		if (!reservation->away)
-			settle_tokens(tenant, &reservation->scopes[i], ask->tokens, tokens);
-		store_redis_touch(redis, tenant);
-	}
-	return limit_settle(reservation->scopes, reservation->scope_count, ask, reservation->wall_s,
-			    tokens, usd, now);
-}
-
-static void redis_release(struct store *store, struct reservation *reservation)
-{
-	struct store_redis *redis = redis_of(store);
-
-	for (uint32_t i = 0; i < reservation->scope_count; i++) {
-		struct redis_tenant *tenant = store_redis_tenant(redis, reservation, i);
-		must(tenant->held > 0);
-		tenant->held--;
-		tenant->given_back++;
-		store_redis_touch(redis, tenant);
-	}
-	limit_release(reservation->scopes, reservation->scope_count);
-}
-
 static void redis_forget(struct store *store, struct reservation *reservation)
 {
-	struct store_redis *redis = redis_of(store);
+	struct store_redis *redis = store_redis_of(store);
 
 	if (!store_redis_await_no_more(redis, reservation))
 		redis_link_request(redis->link, reservation->ticket)->reservation = NULL;
@@ -416,7 +362,7 @@ static void redis_forget(struct store *store, struct reservation *reservation)
 
 static uint32_t redis_series(struct store *store, const uint8_t key[16])
 {
-	struct limit_table *table = redis_of(store)->table;
+	struct limit_table *table = store_redis_of(store)->table;
 	const struct limit_slot *slot = limit_table_slot(table, key);
 
 	return slot == NULL ? UINT32_MAX : limit_slot_index(table, slot);
@@ -519,8 +465,9 @@ struct store_redis *store_redis_new(struct net_loop *loop, const struct config_s
 		return NULL;
 	*redis = (struct store_redis){
 		.store = { .reserve = redis_reserve,
-			   .settle = redis_settle,
-			   .release = redis_release,
+			   .settle = store_redis_settle,
+			   .release = store_redis_release,
+			   .undo = store_redis_undo,
 			   .forget = redis_forget,
 			   .series = redis_series },
 		.magic = REDIS_MAGIC,

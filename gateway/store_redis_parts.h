@@ -2,6 +2,7 @@
 #ifndef GATEWAY_STORE_REDIS_PARTS_H
 #define GATEWAY_STORE_REDIS_PARTS_H
 
+#include "codec/base/must.h"
 #include "gateway/metrics.h"
 #include "gateway/store.h"
 #include "gateway/store_redis_link.h"
@@ -66,6 +67,14 @@ struct store_redis {
 	uint32_t untold; /* of `known`, from the first on: to be told again */
 };
 
+static inline struct store_redis *store_redis_of(struct store *store)
+{
+	struct store_redis *redis = CONTAINER_OF(store, struct store_redis, store);
+
+	must_obj(redis, REDIS_MAGIC);
+	return redis;
+}
+
 static inline uint64_t plus(uint64_t a, uint64_t b)
 {
 	uint64_t sum;
@@ -114,6 +123,12 @@ MUST_USE bool store_redis_top_up(struct store_redis *redis, struct redis_tenant 
 /* ---- store_redis.c ---- */
 /* What there is to tell leaves within milliseconds; unless Redis is away: then when it is back. */
 void store_redis_flush_soon(struct store_redis *redis);
+
+/* ---- store_redis_settle.c: the store's functions of these names ---- */
+uint64_t store_redis_settle(struct store *store, struct reservation *reservation, uint64_t tokens,
+			    uint64_t usd, nsec_t now);
+void store_redis_release(struct store *store, struct reservation *reservation);
+void store_redis_undo(struct store *store, struct reservation *reservation, nsec_t now);
 
 /* ---- store_redis_birth.c: whether Redis still has what it was told ---- */
 void store_redis_ask_birth(struct store_redis *redis);

@@ -79,6 +79,29 @@ static void a_reservation_is_answered_at_once_settled_and_released(void **state)
 	fixture_fini(&f);
 }
 
+static void what_is_undone_was_never_taken(void **state)
+{
+	struct reservation r = reservation_of(1), again = r;
+	struct fixture f;
+
+	(void)state;
+	r.scopes[0].limits.requests = (struct quota_limit){ .per_minute = 60, .burst = 1 };
+	r.scopes[0].limits.tokens = (struct quota_limit){ .per_minute = 1000, .burst = 1000 };
+	again = r;
+	fixture_init(&f, 4);
+	assert_int_equal(f.store->reserve(f.store, &r), STORE_DONE);
+	assert_true(r.granted);
+	f.store->undo(f.store, &r, 100 * SEC);
+	assert_false(r.granted);
+	const struct limit_state is = limit_read(r.scopes[0].slot, monday);
+	assert_int_equal(is.concurrent, 0);
+	assert_int_equal(is.usd_day, 0);
+	assert_int_equal(is.usd_month, 0);
+	(void)f.store->reserve(f.store, &again); /* there is room for one only */
+	assert_true(again.granted);
+	fixture_fini(&f);
+}
+
 static void a_refusal_carries_its_particulars(void **state)
 {
 	struct reservation r[3] = { reservation_of(1), reservation_of(1), reservation_of(1) };
@@ -167,6 +190,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_reservation_is_answered_at_once_settled_and_released),
+		cmocka_unit_test(what_is_undone_was_never_taken),
 		cmocka_unit_test(a_refusal_carries_its_particulars),
 		cmocka_unit_test(a_further_attempt_keeps_the_place_of_the_first),
 		cmocka_unit_test(more_tenants_than_slots_are_refused_as_overload),

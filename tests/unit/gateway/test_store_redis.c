@@ -310,6 +310,55 @@ static void a_claim_that_nobody_waits_for_any_more_is_undone(void **state)
 	assert_int_equal(sent(0)->parts[0].given_back, 1);
 }
 
+static void what_is_undone_is_told_as_if_it_had_never_been_claimed(void **state)
+{
+	struct reservation r = reservation_of(0);
+
+	(void)state;
+	connected();
+	r.ask.tokens = 50;
+	r.scopes[0].limits.requests = (struct quota_limit){ .per_minute = 60, .burst = 10 };
+	r.scopes[0].limits.tokens = (struct quota_limit){ .per_minute = 6000, .burst = 6000 };
+	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
+	const struct redis_part claimed = sent(0)->parts[0];
+	assert_true(claimed.requests_cost != 0 && claimed.tokens_cost != 0);
+	grants("birth--1");
+	store->undo(store, &r, loop.now);
+	assert_false(r.granted);
+	assert_int_equal(limit_read(r.scopes[0].slot, monday).concurrent, 0);
+	assert_int_equal(limit_read(r.scopes[0].slot, monday).usd_day, 0);
+	assert_true(rig_fire(&redis->flush));
+	const struct redis_part *told = &sent(0)->parts[0];
+	assert_int_equal(told->requests_less, claimed.requests_cost);
+	assert_int_equal(told->tokens_less, claimed.tokens_cost);
+	assert_int_equal(told->tokens_more, 0);
+	assert_int_equal(told->given_back, 1);
+	assert_int_equal(told->changes[0].less, 100);
+	assert_int_equal(told->changes[0].more, 0);
+}
+
+static void what_is_undone_of_what_redis_did_not_grant_is_its_place_alone(void **state)
+{
+	struct reservation r = reservation_of(150), again = reservation_of(150);
+
+	(void)state;
+	connected();
+	rig_unready(redis);
+	assert_int_equal(store->reserve(store, &r), STORE_DONE);
+	assert_true(r.granted && r.away);
+	store->undo(store, &r, loop.now);
+	assert_int_equal(store->reserve(store, &again), STORE_DONE);
+	assert_true(again.granted); /* both would be more than 150 */
+	store->undo(store, &again, loop.now);
+	assert_int_equal(limit_read(r.scopes[0].slot, monday).concurrent, 0);
+	rig_ready(redis);
+	is_called("first");
+	assert_int_equal(rig_waiting(redis), 1);
+	assert_int_equal(sent(0)->parts[0].given_back, 2);
+	assert_int_equal(sent(0)->parts[0].requests_less, 0);
+	assert_int_equal(sent(0)->parts[0].change_count, 0);
+}
+
 /* ---- what Redis has lost ---- */
 
 /* The money of today that the request says was told before. */
@@ -445,6 +494,8 @@ int main(void)
 		TEST(the_next_claim_takes_along_what_is_to_be_told),
 		TEST(what_was_refused_is_told_again_and_what_was_lost_only_if_it_is_owed),
 		TEST(a_claim_that_nobody_waits_for_any_more_is_undone),
+		TEST(what_is_undone_is_told_as_if_it_had_never_been_claimed),
+		TEST(what_is_undone_of_what_redis_did_not_grant_is_its_place_alone),
 		TEST(a_new_birth_is_asked_about_and_all_is_told_again_once),
 		TEST(a_worker_without_traffic_notices_with_its_leases),
 		TEST(a_connection_to_the_same_store_tells_nothing_again),
