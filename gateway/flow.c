@@ -87,6 +87,10 @@ static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 {
 	if (flow->reserved)
 		return settle(flow, env);
+	if (flow_owes(flow)) {
+		flow->state->ahead.ends = true;
+		return FLOW_GIVE_BACK;
+	}
 	health_ended(&flow->choice, NULL, env->now); /* of an attempt that was not made */
 	flow_tell_asked(flow);
 	if (flow_has_news(flow, env)) {
@@ -163,16 +167,20 @@ static enum flow_effect walk(struct flow *flow, const struct flow_env *env)
 			return let_go(flow, FLOW_JOIN);
 		case FLOW_DO_RESERVE:
 			return FLOW_RESERVE;
+		case FLOW_DO_AWAIT:
+			return let_go(flow, FLOW_AWAIT);
+		case FLOW_DO_GIVE_BACK:
+			return FLOW_GIVE_BACK;
 		case FLOW_DO_SEND:
 			return FLOW_SEND;
-		case FLOW_DO_WAIT:
-			return let_go(flow, FLOW_WAIT);
+		case FLOW_DO_WAIT: /* nothing is decided on a guess */
+			return let_go(flow, flow_unsure(flow) ? FLOW_AWAIT : FLOW_WAIT);
 		case FLOW_FAILED:
 			flow->failing = true;
 			return settle(flow, env);
 		case FLOW_REFUSED:
 		case FLOW_ANSWERED:
-			return finish(flow, env);
+			return flow_unsure(flow) ? let_go(flow, FLOW_AWAIT) : finish(flow, env);
 		}
 	}
 }
@@ -203,6 +211,14 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 		break;
 	case FLOW_WAITED:
 		flow->step = FLOW_STEP_ROUTE;
+		break;
+	case FLOW_KNOWN:
+		if (flow_known(flow, env))
+			return FLOW_RESERVE;
+		break;
+	case FLOW_GIVEN_BACK:
+		if (flow->state->ahead.ends)
+			return finish(flow, env);
 		break;
 	case FLOW_START:
 	case FLOW_RECALLED:

@@ -33,9 +33,13 @@ enum flow_step {
 const char *flow_step_name(enum flow_step step);
 
 enum flow_event {
-	FLOW_START,         /* the first */
-	FLOW_RECALLED,      /* state->recall is answered */
-	FLOW_JOINED,        /* state->once.verdict is there, and it does not wait */
+	FLOW_START,    /* the first */
+	FLOW_RECALLED, /* state->recall is answered; or guessed: state->ahead.recall */
+	FLOW_JOINED, /* state->once.verdict is there, and it does not wait; or, state->ahead.claim,
+			     * it leads unless another gateway says otherwise */
+	FLOW_KNOWN,  /* of what a flow went ahead of, all is answered: neither is set any more, and
+			     * what was reserved meanwhile is answered, too */
+	FLOW_GIVEN_BACK,    /* likewise, as of FLOW_GIVE_BACK */
 	FLOW_REMEMBERED,    /* state->note is answered */
 	FLOW_RESERVED,      /* reservation.granted or .refusal is there */
 	FLOW_PROVIDER_DONE, /* the call is done */
@@ -50,10 +54,13 @@ enum flow_effect {
 	FLOW_RECALL, /* state->recall(&flow->state->recall) */
 	FLOW_JOIN, /* once_join(&flow->state->once), and where copies are known elsewhere ask there */
 	FLOW_REMEMBER, /* state->remember(&flow->state->note) */
-	FLOW_RESERVE,  /* store->reserve(&flow->reservation) */
-	FLOW_SEND,     /* start flow->call at flow->endpoint of flow->provider */
-	FLOW_SETTLE,   /* store->settle with flow->settle_tokens, settle_usd; the attempt is over */
-	FLOW_WAIT,     /* nothing, until flow->wait_until */
+	FLOW_RESERVE, /* store->reserve(&flow->reservation); unless flow_reserved_ahead: it is answered */
+	FLOW_AWAIT, /* nothing: with what is known the flow cannot go further ahead */
+	FLOW_GIVE_BACK, /* what flow_owes: store->undo(&flow->reservation) if state->ahead.reserved and it is
+			 * granted, once_leave if state->ahead.joined; both are cleared */
+	FLOW_SEND,   /* start flow->call at flow->endpoint of flow->provider */
+	FLOW_SETTLE, /* store->settle with flow->settle_tokens, settle_usd; the attempt is over */
+	FLOW_WAIT,   /* nothing, until flow->wait_until */
 	FLOW_ANSWER, /* http_answer with flow->answer; if progress.begun, its body ends the stream */
 	FLOW_END,    /* nothing to send (client gone): log, metrics, free */
 };
@@ -261,6 +268,14 @@ enum stream_state flow_stream_take(struct flow *flow, struct slice bytes, nsec_t
 /* The notification that flow_progress_due says is due, as an event. The first one begins the answer:
  * its status and fields are in flow->answer. */
 struct slice flow_tell(struct flow *flow, nsec_t now);
+
+/* Whether it goes ahead of an answer: what it does next waits for FLOW_KNOWN. */
+bool flow_unsure(const struct flow *flow);
+/* Whether flow->reservation was asked for while it did. */
+bool flow_reserved_ahead(const struct flow *flow);
+/* With FLOW_KNOWN: whether what became of it among its copies counts; false: it has no part in them, or
+ * under a wrong name. */
+bool flow_joined_rightly(const struct flow *flow);
 
 /* The reservation that holds the request's place: store->release wants it. */
 struct reservation *flow_place(struct flow *flow);

@@ -39,12 +39,12 @@ static void choose_scopes(struct flow *flow, struct reservation *reservation)
 }
 
 /* A further attempt is no further request, and keeps the request's place. */
-static void ask_limits(struct flow *flow, const struct flow_env *env)
+static void fill_reservation(struct flow *flow, const struct flow_env *env,
+			     struct reservation *reservation)
 {
 	const struct encode_out *encoded = &flow->encoded;
 	const bool first = flow->attempts == 0;
 	uint64_t bytes = encoded->body.total - encoded->body.media;
-	struct reservation *reservation = &flow->reservation;
 
 	*reservation = (struct reservation){
 		.ask = {
@@ -58,6 +58,10 @@ static void ask_limits(struct flow *flow, const struct flow_env *env)
 		.wall_s = env->wall_ns / SEC,
 	};
 	choose_scopes(flow, reservation);
+}
+
+static void begin_attempt(struct flow *flow)
+{
 	flow->principal = NULL; /* the snapshot may go from here on */
 	flow->plan = NULL;
 	flow->called = flow->repeating = false;
@@ -81,6 +85,33 @@ struct reservation *flow_place(struct flow *flow)
 	return flow->first != NULL ? flow->first : &flow->reservation;
 }
 
+/* Once more, after the walk that went ahead: the answer is there already, or it was to another question. */
+static enum flow_move use_answer(struct flow *flow, const struct flow_env *env)
+{
+	struct reservation wanted;
+
+	fill_reservation(flow, env, &wanted);
+	if (flow_may_use(flow, &wanted)) {
+		begin_attempt(flow);
+		return FLOW_DO_RESERVE;
+	}
+	if (flow->reservation.granted)
+		return FLOW_DO_GIVE_BACK;
+	flow->state->ahead.reserved = false;
+	return FLOW_GO;
+}
+
+static enum flow_move ask_limits(struct flow *flow, const struct flow_env *env)
+{
+	if (flow_reserved_ahead(flow))
+		return use_answer(flow, env);
+	fill_reservation(flow, env, &flow->reservation);
+	begin_attempt(flow);
+	if (flow->state != NULL)
+		flow_asks_limits(flow);
+	return FLOW_DO_RESERVE;
+}
+
 static enum flow_move refuse_limit(struct flow *flow, const struct limit_refusal *refusal)
 {
 	struct rpc_error_data data = rpc_error_data_none;
@@ -100,9 +131,10 @@ enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 	if (flow->principal != NULL) {
 		if (!keep_place(flow))
 			return flow_give_up(flow);
-		ask_limits(flow, env);
-		return FLOW_DO_RESERVE;
+		return ask_limits(flow, env);
 	}
+	if (flow_reserved_ahead(flow))
+		flow->state->ahead.reserved = false; /* from here on as any other */
 	if (flow->reservation.granted) {
 		flow->reserved = true;
 		flow_progress_admit(&flow->progress, env->now);
@@ -310,6 +342,10 @@ static void decide_settlement(struct flow *flow)
 	} else if (flow->called && flow->call.bytes_sent && !provider_refused(flow)) {
 		flow->settle_tokens = ask->tokens;
 		flow->settle_usd = ask->usd;
+		if (flow->state != NULL) {
+			flow->settle_tokens += flow->state->ahead.tokens_short;
+			flow->settle_usd += flow->state->ahead.usd_short;
+		}
 		flow->settled_without_usage = true;
 	}
 }

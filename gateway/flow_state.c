@@ -133,6 +133,7 @@ static bool fill_recall(struct flow *flow, const struct flow_env *env)
 		.tenant = state->tenant,
 		.session = state->session_key,
 		.arena = flow->arena,
+		.may_guess = flow->rpc.method == RPC_CREATE_MESSAGE,
 		.now = env->now,
 	};
 	return flow_loop_ask(flow, &state->recall);
@@ -145,6 +146,11 @@ static enum flow_move take_recall(struct flow *flow, const struct flow_env *env)
 	if (!flow_find_caller(flow, env))
 		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
 	flow_loop_take(flow);
+	if (flow->state->ahead.recall) {
+		flow->state->ahead.guess = *recall;
+		if (recall->session_is == STATE_SESSION_UNSURE)
+			return FLOW_NEXT; /* of the revision that it was read by */
+	}
 	if (state_key_none(&recall->session))
 		return FLOW_NEXT;
 	/* Also when the store could not be asked: who begins anew is served (DESIGN 4.4). */
@@ -255,6 +261,30 @@ static enum flow_move lead(struct flow *flow, const struct flow_env *env)
 	return flow_find_caller(flow, env) ? FLOW_NEXT : flow_refuse_err(flow, ERR_UNAUTHORIZED);
 }
 
+/* While its session is guessed, it can only lead: whoever else has a part in it is asked when that is known.
+ * Under another revision the same is another request. */
+static enum flow_move join_ahead(struct flow *flow, const struct flow_env *env)
+{
+	struct flow_state *state = flow->state;
+	struct flow_ahead *ahead = &state->ahead;
+
+	if (ahead->recall && state->once.verdict != ONCE_LEADS) {
+		state->joining = false;
+		return FLOW_DO_AWAIT;
+	}
+	if (ahead->recall) {
+		ahead->joined = true;
+		ahead->revision = flow->revision;
+		return lead(flow, env);
+	}
+	if (ahead->revision != flow->revision) {
+		state->joining = false;
+		return FLOW_DO_GIVE_BACK;
+	}
+	ahead->joined = false;
+	return FLOW_GO;
+}
+
 /* Entered twice: to ask, and with what has become of the first. */
 enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
 {
@@ -274,6 +304,8 @@ enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
 		flow->state->joining = true;
 		return FLOW_DO_JOIN;
 	}
+	if (flow->state->ahead.recall || flow->state->ahead.joined)
+		return join_ahead(flow, env);
 	switch (flow->state->once.verdict) {
 	case ONCE_LEADS:
 		return lead(flow, env);

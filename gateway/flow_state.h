@@ -15,6 +15,22 @@ struct flow;
 
 enum { SESSION_ID_HEX = 32 };
 
+/* What was asked before the answer to what was asked before it was there (flow_ahead.c). */
+struct flow_ahead {
+	/* The driver's: what the flow went ahead of, and what is not answered yet. */
+	bool recall; /* .recall is a guess */
+	bool claim;  /* .once leads as far as this process knows */
+	/* The flow's. */
+	bool joined;               /* it leads, on a guess of its session */
+	bool reserved;             /* its limits were asked, and the answer not looked at */
+	enum revision revision;    /* under which it joined */
+	bool again;                /* it has walked once more since: to another place, perhaps */
+	bool ends;                 /* once all is given back */
+	struct state_recall guess; /* what it went ahead on */
+	struct slice model;        /* whose limits were asked */
+	uint64_t tokens_short, usd_short; /* of the reservation: the request has become larger */
+};
+
 struct flow_state {
 	struct flow *flow;
 	struct slice
@@ -23,6 +39,7 @@ struct flow_state {
 	struct state_key session_key; /* none: the request has no session */
 	struct state_recall recall;   /* FLOW_RECALL */
 	bool asked;
+	struct flow_ahead ahead;
 	struct flow_loop loop;
 	struct state_note note;  /* FLOW_REMEMBER */
 	bool noted;              /* it was filled in, and the effect asked for */

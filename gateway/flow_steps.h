@@ -7,16 +7,18 @@
 
 /* What a step wants next. */
 enum flow_move {
-	FLOW_NEXT,       /* the next row of tbl/steps.h */
-	FLOW_DO_RECALL,  /* wait for what is known */
-	FLOW_DO_JOIN,    /* wait for copies of the request */
-	FLOW_DO_RESERVE, /* wait for the store */
-	FLOW_DO_SEND,    /* wait for the provider */
-	FLOW_DO_WAIT,    /* wait until flow->wait_until, then ROUTE */
-	FLOW_FAILED,     /* flow->failure says why; settled first, then RETRY says what comes */
-	FLOW_GO,         /* the step is set */
-	FLOW_REFUSED,    /* flow_refuse was called: the answer is there */
-	FLOW_ANSWERED,   /* an answer other than the model's is there */
+	FLOW_NEXT,         /* the next row of tbl/steps.h */
+	FLOW_DO_RECALL,    /* wait for what is known */
+	FLOW_DO_JOIN,      /* wait for copies of the request */
+	FLOW_DO_RESERVE,   /* wait for the store */
+	FLOW_DO_AWAIT,     /* wait for all that was asked, then once more from RECALL */
+	FLOW_DO_GIVE_BACK, /* give back what was taken ahead, then this step again */
+	FLOW_DO_SEND,      /* wait for the provider */
+	FLOW_DO_WAIT,      /* wait until flow->wait_until, then ROUTE */
+	FLOW_FAILED,       /* flow->failure says why; settled first, then RETRY says what comes */
+	FLOW_GO,           /* the step is set */
+	FLOW_REFUSED,      /* flow_refuse was called: the answer is there */
+	FLOW_ANSWERED,     /* an answer other than the model's is there */
 };
 
 typedef enum flow_move flow_step_fn(struct flow *flow, const struct flow_env *env);
@@ -54,6 +56,17 @@ struct state_key flow_key_of_id(const struct flow *flow, struct slice id);
 bool flow_has_news(struct flow *flow, const struct flow_env *env);
 /* It was told, or not: what that means for the answer. */
 void flow_remembered(struct flow *flow);
+
+/* flow_ahead.c */
+/* Its limits are about to be asked, by a new reservation; flow->state is there. */
+void flow_asks_limits(struct flow *flow);
+/* All answers are there. True: all is as it was guessed, and its reservation counts. False: the step is
+ * set, for another walk. */
+MUST_USE bool flow_known(struct flow *flow, const struct flow_env *env);
+/* Whether something was taken ahead that is to be given back, should the flow not use it. */
+bool flow_owes(const struct flow *flow);
+/* Whether the answer to the reservation that was made ahead is one to `wanted`. */
+MUST_USE bool flow_may_use(struct flow *flow, const struct reservation *wanted);
 
 /* flow_loop.c */
 /* What is to be asked of the loop that the request's history is one of, and of its turns; flow->state is

@@ -2,6 +2,29 @@
 
 #include "codec/base/sha256.h"
 
+static bool same_loop(const struct state_loop *a, const struct state_loop *b)
+{
+	return state_key_none(&a->id) == state_key_none(&b->id) && a->known == b->known &&
+	       a->rounds == b->rounds && a->tokens == b->tokens && a->usd == b->usd &&
+	       memcmp(&a->place, &b->place, sizeof(a->place)) == 0;
+}
+
+static bool same_text(struct slice a, struct slice b)
+{
+	return slice_absent(a) == slice_absent(b) && slice_eq(a, b);
+}
+
+bool state_recall_same(const struct state_recall *guess, const struct state_recall *answer)
+{
+	if (!same_loop(&guess->loop, &answer->loop) ||
+	    (guess->found == NULL) != (answer->found == NULL))
+		return false;
+	for (uint32_t i = 0; guess->found != NULL && i < guess->block_count; i++)
+		if (!same_text(guess->found[i], answer->found[i]))
+			return false;
+	return true;
+}
+
 /* Its length before each text: no two rows of them look the same. */
 static void add_text(struct sha256_sum *sum, struct slice text)
 {

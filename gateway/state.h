@@ -70,6 +70,7 @@ static inline bool state_place_none(const struct state_place *place)
 enum state_outcome {
 	STATE_DONE,    /* the answer is filled in */
 	STATE_PENDING, /* .done will be called once, unless state->forget comes first */
+	STATE_GUESSED, /* likewise; until then the answer is what is most likely */
 };
 
 /* What a session has used. */
@@ -106,6 +107,7 @@ struct state_recall {
 					 * begins anew, too */
 	uint32_t block_count;
 	struct arena *arena; /* what is found lies here */
+	bool may_guess;      /* the caller goes ahead on a guess, and looks at the answer later */
 	nsec_t now;
 	void (*done)(struct state_recall *recall);
 	/* answered */
@@ -152,6 +154,9 @@ struct state_note {
 	bool waits;
 	struct state_note *next;
 };
+
+/* Whether a request finds in `answer` what it went ahead on: of its loop and its blocks. */
+bool state_recall_same(const struct state_recall *guess, const struct state_recall *answer);
 
 struct state {
 	enum state_outcome (*recall)(struct state *state, struct state_recall *recall);

@@ -411,13 +411,28 @@ static void have_patience(struct state_redis *redis)
 
 /* ---- the interface ---- */
 
+/* What this process knows; and that the rest is as the request says. */
+static enum state_outcome guess(struct state_redis *redis, struct state_recall *recall)
+{
+	if (!recall->may_guess)
+		return STATE_PENDING;
+	(void)own(redis)->recall(own(redis), recall);
+	recall->loop.known = recall->call_count;
+	if (state_key_none(&recall->session) || recall->session_is == STATE_SESSION_KNOWN)
+		return STATE_GUESSED;
+	if (state_memory_here(redis->memory, &recall->session, recall->now) == STATE_HERE_ENDED)
+		return STATE_PENDING;
+	recall->session_is = STATE_SESSION_UNSURE;
+	return STATE_GUESSED;
+}
+
 static enum state_outcome redis_recall(struct state *state, struct state_recall *recall)
 {
 	struct state_redis *redis = redis_of(state);
 
 	recall->waits = false;
 	if (send_recall(redis, recall))
-		return STATE_PENDING;
+		return guess(redis, recall);
 	if (!redis->hopeful) {
 		recall_away(redis, recall);
 		return STATE_DONE;
@@ -426,7 +441,7 @@ static enum state_outcome redis_recall(struct state *state, struct state_recall 
 	recall->waits = true;
 	recall->next = redis->waiting_recalls;
 	redis->waiting_recalls = recall;
-	return STATE_PENDING;
+	return guess(redis, recall);
 }
 
 static enum state_outcome redis_remember(struct state *state, struct state_note *note)

@@ -97,63 +97,11 @@ static void request_end(struct request *r, bool cut_short)
 
 /* ---- effects ---- */
 
-static void on_reserved(struct reservation *reservation)
-{
-	struct flow *flow = CONTAINER_OF(reservation, struct flow, reservation);
-
-	worker_run(CONTAINER_OF(flow, struct request, flow), FLOW_RESERVED);
-}
-
 static void on_provider_done(struct upstream_call *call)
 {
 	struct flow *flow = CONTAINER_OF(call, struct flow, call);
 
 	worker_run(CONTAINER_OF(flow, struct request, flow), FLOW_PROVIDER_DONE);
-}
-
-/* True when the store answered at once. */
-static bool do_reserve(struct request *r)
-{
-	struct worker *worker = r->worker;
-
-	if (r->pool != NULL) /* of the attempt before */
-		upstream_let_go(r->pool);
-	r->pool = worker->providers.pools[r->flow.provider][r->flow.endpoint];
-	if (r->pool != NULL)
-		upstream_hold(r->pool); /* a reload may come before the store's answer */
-	r->flow.reservation.done = on_reserved;
-	return worker->store->reserve(worker->store, &r->flow.reservation) == STORE_DONE;
-}
-
-/* `limit` NULL: refused for want of room in the table. */
-static void count_limit(struct worker *worker, enum limit_holder holder, const char *limit,
-			enum metrics_decision decision)
-{
-	char name[64];
-
-	if (limit == NULL || holder == LIMIT_OF_TENANT)
-		(void)snprintf(name, sizeof(name), "%s", limit == NULL ? "all" : limit);
-	else
-		(void)snprintf(name, sizeof(name), "%s.%s", limit_holder_name(holder), limit);
-	metrics_limit(worker->args.metrics, name, decision);
-}
-
-static void note_verdict(struct request *r)
-{
-	const struct reservation *reservation = &r->flow.reservation;
-
-	if (reservation->granted && reservation->ask.concurrent != 0)
-		r->placed = true;
-	if (!reservation->granted) {
-		count_limit(r->worker, reservation->refusal.holder, reservation->refusal.limit,
-			    METRICS_REFUSED);
-		return;
-	}
-	metrics_limit(r->worker->args.metrics, NULL, METRICS_GRANTED);
-	for (uint32_t i = 0; i < reservation->scope_count; i++)
-		if (reservation->scopes[i].would_refuse != NULL)
-			count_limit(r->worker, reservation->scopes[i].holder,
-				    reservation->scopes[i].would_refuse, METRICS_WOULD_REFUSE);
 }
 
 /* False when there is no pool to send to: the call is over before it began. */
@@ -229,8 +177,9 @@ static void request_drive(struct request *r, enum flow_event event)
 	must_obj(r, REQUEST_MAGIC);
 	for (;;) {
 		if (event == FLOW_RESERVED)
-			note_verdict(r);
-		if (event == FLOW_JOINED)
+			worker_note_verdict(r);
+		if ((event == FLOW_JOINED && !flow_unsure(&r->flow)) ||
+		    (event == FLOW_KNOWN && flow_joined_rightly(&r->flow)))
 			worker_note_join(r);
 		switch (flow_run(&r->flow, &env, event)) {
 		case FLOW_RECALL:
@@ -249,9 +198,15 @@ static void request_drive(struct request *r, enum flow_event event)
 			event = FLOW_REMEMBERED;
 			break;
 		case FLOW_RESERVE:
-			if (!do_reserve(r))
+			if (!worker_reserve(r))
 				return;
 			event = FLOW_RESERVED;
+			break;
+		case FLOW_AWAIT:
+			return;
+		case FLOW_GIVE_BACK:
+			worker_give_back(r);
+			event = FLOW_GIVEN_BACK;
 			break;
 		case FLOW_SEND:
 			if (do_send(r))
@@ -284,13 +239,20 @@ void worker_run(struct request *r, enum flow_event event)
 	worker->panic.tenant = (struct slice){ NULL, 0 };
 }
 
+void worker_known(struct request *r)
+{
+	if (!flow_unsure(&r->flow) && !r->asking)
+		worker_run(r, FLOW_KNOWN);
+}
+
 void worker_interrupt(struct request *r, enum flow_event event)
 {
 	struct store *store = r->worker->store;
 
 	must(!r->answered);
-	if (r->flow.step == FLOW_STEP_RESERVE)
+	if (r->asking)
 		store->forget(store, &r->flow.reservation);
+	r->asking = false;
 	worker_state_forget(r);
 	wait_over(r);
 	upstream_cancel(&r->flow.call);
@@ -330,7 +292,7 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 		return NULL;
 	}
 	r->magic = REQUEST_MAGIC;
-	r->placed = r->answered = r->early = false;
+	r->placed = r->answered = r->early = r->asking = r->recalling = false;
 	r->worker = worker;
 	r->exchange = exchange;
 	r->pool = NULL;

@@ -60,9 +60,11 @@ struct worker {
 
 struct request {
 	uint32_t magic;
-	bool placed;   /* holds a concurrency place in the store */
-	bool answered; /* the answer is there: http_answer was called, or it ends a stream */
-	bool early;    /* one of waiting_early */
+	bool placed;    /* holds a concurrency place in the store */
+	bool answered;  /* the answer is there: http_answer was called, or it ends a stream */
+	bool early;     /* one of waiting_early */
+	bool asking;    /* its reservation is pending, */
+	bool recalling; /* what is known of its session and loop */
 	struct worker *worker;
 	struct http_exchange *exchange;
 	struct {
@@ -86,6 +88,9 @@ void worker_refuse_waiting(struct worker *worker);
 /* What a request waited for is there. It may be gone afterwards. */
 void worker_run(struct request *r, enum flow_event event);
 
+/* An answer is there that it went ahead of: it goes on with the last of them. Likewise. */
+void worker_known(struct request *r);
+
 /* Whatever it waits for, that does not matter any more: likewise. Not once it is answered. */
 void worker_interrupt(struct request *r, enum flow_event event);
 
@@ -93,6 +98,15 @@ void worker_interrupt(struct request *r, enum flow_event event);
 
 /* It is over; `cut_short`: before all of its answer had left. */
 void worker_report(struct request *r, bool cut_short);
+
+/* ---- worker_limits.c ---- */
+
+/* The effect of that name; true when its verdict is there, and the flow may look at it. */
+MUST_USE bool worker_reserve(struct request *r);
+/* What was taken ahead, of limits and of its copies. */
+void worker_give_back(struct request *r);
+/* The verdict is about to be looked at: what it means for the request's place, and for metrics. */
+void worker_note_verdict(struct request *r);
 
 /* ---- worker_state.c ---- */
 
@@ -103,6 +117,9 @@ MUST_USE bool worker_remember(struct request *r);
 
 /* What became of a request among its copies, for metrics. */
 void worker_note_join(struct request *r);
+
+/* What of its copies was taken ahead (flow_owes). */
+void worker_join_back(struct request *r);
 
 /* It does not wait for any of them any more; harmless when it did not. */
 void worker_state_forget(struct request *r);

@@ -13,16 +13,26 @@ static struct request *of_state(struct flow_state *state)
 
 static void on_recalled(struct state_recall *recall)
 {
-	worker_run(of_state(CONTAINER_OF(recall, struct flow_state, recall)), FLOW_RECALLED);
+	struct flow_state *mine = CONTAINER_OF(recall, struct flow_state, recall);
+	const bool ahead = mine->ahead.recall;
+
+	of_state(mine)->recalling = mine->ahead.recall = false;
+	if (ahead)
+		worker_known(of_state(mine));
+	else
+		worker_run(of_state(mine), FLOW_RECALLED);
 }
 
 bool worker_recall(struct request *r)
 {
 	struct state *state = r->worker->state;
-	struct state_recall *recall = &r->flow.state->recall;
+	struct flow_state *mine = r->flow.state;
 
-	recall->done = on_recalled;
-	return state->recall(state, recall) == STATE_DONE;
+	mine->recall.done = on_recalled;
+	const enum state_outcome outcome = state->recall(state, &mine->recall);
+	r->recalling = outcome != STATE_DONE;
+	mine->ahead.recall = outcome == STATE_GUESSED;
+	return outcome != STATE_PENDING;
 }
 
 static void on_remembered(struct state_note *note)
@@ -48,24 +58,27 @@ static void wait_no_more(struct request *r)
 
 static void on_claimed(struct once_claim *claim)
 {
-	worker_run(of_state(CONTAINER_OF(claim, struct flow_state, claim)), FLOW_JOINED);
+	struct flow_state *mine = CONTAINER_OF(claim, struct flow_state, claim);
+
+	mine->ahead.claim = false;
+	worker_known(of_state(mine));
 }
 
-/* It leads here; other gateways may have a copy of it. False: there is nobody to be asked. */
-static bool claim(struct request *r)
+/* It leads here; other gateways may have a copy of it: it goes ahead of their answer, if they can be asked. */
+static void claim(struct request *r)
 {
 	struct flow_state *mine = r->flow.state;
 	const nsec_t now = net_now(r->worker->loop);
 
 	if (r->worker->elsewhere == NULL)
-		return false;
+		return;
 	mine->claim = (struct once_claim){
 		.tenant = mine->tenant,
 		.call = &mine->once,
 		.lasts = r->flow.deadline > now ? r->flow.deadline - now : 0,
 		.done = on_claimed,
 	};
-	return once_redis_claim(r->worker->elsewhere, &mine->claim);
+	mine->ahead.claim = once_redis_claim(r->worker->elsewhere, &mine->claim);
 }
 
 static void on_decided(struct once_call *once)
@@ -73,8 +86,9 @@ static void on_decided(struct once_call *once)
 	struct request *r = of_state(CONTAINER_OF(once, struct flow_state, once));
 
 	wait_no_more(r);
-	if (once->verdict != ONCE_LEADS || !claim(r))
-		worker_run(r, FLOW_JOINED);
+	if (once->verdict == ONCE_LEADS)
+		claim(r);
+	worker_run(r, FLOW_JOINED);
 }
 
 /* Its own deadline has passed; the first may have more time. */
@@ -99,6 +113,7 @@ static void enter_flight(struct request *r)
 
 	if (state_key_none(&flight->key))
 		return;
+	flights_leave(flight); /* of an earlier turn, which its session was not known in */
 	flight->called_off = on_called_off;
 	flights_enter(r->worker->args.flights, flight, &r->worker->inbox);
 }
@@ -122,10 +137,12 @@ bool worker_join(struct request *r)
 	once->decided = on_decided;
 	once_join(r->worker->args.once, once, &r->worker->inbox, net_now(r->worker->loop));
 	if (once->verdict == ONCE_LEADS)
-		return !claim(r);
-	if (once->verdict == ONCE_WAITS)
+		claim(r);
+	else if (r->flow.state->ahead.recall)
+		(void)once_leave(once); /* it comes back when its session is known */
+	else if (once->verdict == ONCE_WAITS)
 		wait_for_first(r);
-	return once->verdict != ONCE_WAITS;
+	return once->verdict != ONCE_WAITS || r->flow.state->ahead.recall;
 }
 
 void worker_note_join(struct request *r)
@@ -151,6 +168,15 @@ static void leave(struct request *r)
 		once_redis_drop(r->worker->elsewhere, &mine->claim);
 }
 
+void worker_join_back(struct request *r)
+{
+	struct flow_ahead *ahead = &r->flow.state->ahead;
+
+	if (ahead->joined)
+		leave(r);
+	ahead->joined = false;
+}
+
 void worker_state_forget(struct request *r)
 {
 	struct flow_state *mine = r->flow.state;
@@ -158,14 +184,16 @@ void worker_state_forget(struct request *r)
 
 	if (mine == NULL)
 		return;
-	if (r->flow.step == FLOW_STEP_RECALL)
+	if (r->recalling)
 		state->forget_recall(state, &mine->recall);
-	else if (r->flow.step == FLOW_STEP_REMEMBER)
+	if (r->flow.step == FLOW_STEP_REMEMBER)
 		state->forget_note(state, &mine->note);
-	else if (r->flow.step == FLOW_STEP_JOIN) {
+	if (mine->ahead.claim)
 		once_redis_forget(r->worker->elsewhere, &mine->claim);
+	if (r->flow.step == FLOW_STEP_JOIN || mine->ahead.claim || mine->ahead.joined)
 		leave(r);
-	}
+	r->recalling = false;
+	mine->ahead.recall = mine->ahead.claim = mine->ahead.joined = false;
 }
 
 /* Others get what it was answered with. */

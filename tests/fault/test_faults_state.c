@@ -19,7 +19,7 @@
 
 static struct {
 	struct state state;
-	bool waits, away, unknown;
+	bool waits, guesses, away, unknown;
 	struct state_recall *recall;
 	struct state_note *note;
 	uint32_t notes, forgotten;
@@ -38,6 +38,11 @@ static enum state_outcome fake_recall(struct state *state, struct state_recall *
 {
 	(void)state;
 	must(fake.recall == NULL);
+	if (fake.guesses && recall->may_guess) {
+		fake.recall = recall;
+		recall->session_is = STATE_SESSION_UNSURE;
+		return STATE_GUESSED;
+	}
 	if (fake.waits) {
 		fake.recall = recall;
 		return STATE_PENDING;
@@ -184,6 +189,7 @@ static void check_nothing_is_left(const char *name, size_t fail)
 	    worker->waiting == NULL && world.call == NULL && world.buffers == 0 &&
 	    world.granted == world.settled && world.placed == world.released &&
 	    fake.recall == NULL && fake.note == NULL && world.posted == NULL &&
+	    world.claim == NULL && world.held == 0 && world.pending == NULL &&
 	    worker->panic.step == NULL)
 		return;
 	fail_msg("%s, memory %zu: something is left", name, fail);
@@ -207,6 +213,7 @@ static struct http_incoming incoming_of(const struct scenario *s)
 static void set_scene(const struct scenario *s, size_t fail)
 {
 	rig_reset();
+	fake.guesses = false;
 	fake.waits = s->waits;
 	fake.away = s->away;
 	fake.unknown = s->unknown;
@@ -274,6 +281,120 @@ static void every_fault_ends_the_request_and_leaves_nothing(void **state)
 	}
 	print_message("%zu takes of memory have failed\n", faults);
 	assert_true(faults > 10 * COUNT_OF(scenarios) / 2);
+}
+
+/* ---- ahead of what Redis says ------------------------------------------------------------------ */
+
+/* Its session, its copies and its limits are asked at once; they answer in one of the orders, and one of them
+ * may say no. Something may happen after so many answers. */
+enum { ANSWERS = 3 };
+static const struct ahead_scenario {
+	const char *name;
+	bool unknown, refused;
+	enum once_verdict copies;
+	enum event event;
+	int ends;
+} ahead_scenarios[] = {
+	{ .name = "ahead", .copies = ONCE_LEADS, .ends = 200 },
+	{ .name = "ahead of no session", .copies = ONCE_LEADS, .unknown = true, .ends = 404 },
+	{ .name = "ahead of another gateway's", .copies = ONCE_ELSEWHERE, .ends = 409 },
+	{ .name = "ahead of neither", .copies = ONCE_DONE, .unknown = true, .ends = 404 },
+	{ .name = "ahead of a limit", .copies = ONCE_LEADS, .refused = true, .ends = 429 },
+	{ .name = "ahead of all",
+	  .copies = ONCE_CONFLICT,
+	  .unknown = true,
+	  .refused = true,
+	  .ends = 404 },
+	{ .name = "ahead, and gone", .copies = ONCE_LEADS, .event = GONE },
+	{ .name = "ahead, and given up", .copies = ONCE_LEADS, .event = GIVEN_UP, .ends = 503 },
+	{ .name = "ahead, and called off", .copies = ONCE_LEADS, .event = CALLED_OFF, .ends = 202 },
+};
+
+static void answer_limits(const struct ahead_scenario *s)
+{
+	struct reservation *reservation = world.pending;
+
+	if (!s->refused) {
+		rig_store_answers();
+		return;
+	}
+	world.pending = NULL;
+	reservation->granted = false;
+	reservation->refusal = (struct limit_refusal){ .err = ERR_CONCURRENCY,
+						       .limit = "concurrent",
+						       .wait_ns = SEC };
+	reservation->done(reservation);
+}
+
+static void answer_one(const struct ahead_scenario *s, int which)
+{
+	if (which == 0 && fake.recall != NULL)
+		fake_answers();
+	else if (which == 1 && world.claim != NULL)
+		rig_others_answer(s->copies);
+	else if (which == 2 && world.pending != NULL)
+		answer_limits(s);
+}
+
+/* True when it is over without an answer. */
+static bool go_on_ahead(const struct ahead_scenario *s, int order, int after, void *request)
+{
+	for (int n = 0; world.exchange.status == 0; n++) {
+		must(n < 20);
+		if (n == after && world.call == NULL && meet(s->event, request))
+			return true;
+		answer_one(s, order >= ANSWERS
+				      ? (2 * ANSWERS - order + ANSWERS - n % ANSWERS) % ANSWERS
+				      : (order + n) % ANSWERS);
+		if (world.call != NULL)
+			rig_provider_ends(ERR_OK, true, &walk.answer);
+	}
+	return false;
+}
+
+static size_t once_ahead(const struct ahead_scenario *s, int order, int after, size_t fail)
+{
+	const struct scenario plain = { .unknown = s->unknown };
+	const struct http_incoming in = incoming_of(&plain);
+
+	set_scene(&plain, fail);
+	fake.guesses = true;
+	world.store_mode = STORE_WAITS;
+	void *request = world.handler.begin(world.handler.owner, &world.exchange, &in);
+	must(request != NULL);
+	const bool gone = go_on_ahead(s, order, after, request);
+	const int status = gone ? 0 : world.exchange.status;
+	if (status != s->ends && (fail == 0 || status != 503))
+		fail_msg("%s, order %d, after %d, memory %zu: %d", s->name, order, after, fail,
+			 status);
+	if (fail == 0 && s->ends != 200 && world.granted != 0)
+		fail_msg("%s, order %d, after %d: it has cost something", s->name, order, after);
+	if (!gone)
+		world.handler.sent(world.handler.owner, request);
+	once_free(world.worker->args.once); /* which must hold nobody */
+	world.worker->args.once = once_new();
+	check_nothing_is_left(s->name, fail);
+	drain_log();
+	return takes.count;
+}
+
+static void whatever_is_said_to_who_goes_ahead_nothing_is_left(void **state)
+{
+	size_t faults = 0;
+
+	(void)state;
+	world.worker->elsewhere = &the_others;
+	for (size_t i = 0; i < COUNT_OF(ahead_scenarios); i++)
+		for (int n = 0; n < 2 * ANSWERS * ANSWERS; n++) {
+			const struct ahead_scenario *s = &ahead_scenarios[i];
+			const int order = n % (2 * ANSWERS), after = n / (2 * ANSWERS);
+			const size_t plain = once_ahead(s, order, after, 0);
+			for (size_t fail = 1; fail <= plain; fail++, faults++)
+				(void)once_ahead(s, order, after, fail);
+		}
+	world.worker->elsewhere = NULL;
+	print_message("%zu takes of memory have failed\n", faults);
+	assert_true(faults > COUNT_OF(ahead_scenarios) * 100);
 }
 
 /* ---- copies ------------------------------------------------------------------------------------ */
@@ -399,6 +520,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_fault_ends_the_request_and_leaves_nothing),
+		cmocka_unit_test(whatever_is_said_to_who_goes_ahead_nothing_is_left),
 		cmocka_unit_test(copies_are_one_call),
 		cmocka_unit_test(the_next_copy_goes_on_when_the_first_leaves),
 		cmocka_unit_test(copies_may_leave_in_any_order),

@@ -80,6 +80,10 @@ static struct world {
 	struct limit_refusal refusal;
 	struct reservation *pending;
 	uint32_t granted, settled, placed, released, forgotten;
+	uint32_t undone; /* as if never granted */
+	/* other gateways: what is asked of them, and how much of it is held */
+	struct once_claim *claim;
+	uint32_t held;
 	uint64_t reserved_usd, settled_usd; /* of all attempts */
 } world;
 
@@ -443,6 +447,16 @@ static void rig_release(struct store *store, struct reservation *reservation)
 	true_store()->release(true_store(), reservation);
 }
 
+static void rig_undo(struct store *store, struct reservation *reservation, nsec_t now)
+{
+	(void)store;
+	world.undone++;
+	world.granted--;
+	world.placed -= reservation->ask.concurrent;
+	world.reserved_usd -= reservation->ask.usd;
+	true_store()->undo(true_store(), reservation, now);
+}
+
 static void rig_forget(struct store *store, struct reservation *reservation)
 {
 	(void)store;
@@ -591,6 +605,7 @@ static void rig_start(const struct config *config, struct limit_table *table,
 	world.store = (struct store){ .reserve = rig_reserve,
 				      .settle = rig_settle,
 				      .release = rig_release,
+				      .undo = rig_undo,
 				      .forget = rig_forget,
 				      .series = rig_series };
 	world.worker->store = &world.store;
@@ -627,6 +642,7 @@ static void rig_reset(void)
 	world.wall_ns += UINT64_C(86400) * SEC;
 	world.store_mode = STORE_ASKS;
 	world.granted = world.settled = world.placed = world.released = world.forgotten = 0;
+	world.undone = 0;
 	world.reserved_usd = world.settled_usd = 0;
 	world.worker->given_up = false;
 	takes.count = takes.fail = 0;
@@ -701,29 +717,62 @@ struct once_redis *once_redis_new(struct store_redis *redis, const uint8_t *gate
 	return NULL;
 }
 
+/* ---- other gateways, where a test gives the worker some ---- */
+struct once_redis {
+	char unused;
+};
+static struct once_redis the_others;
+
 bool once_redis_claim(struct once_redis *redis, struct once_claim *claim)
 {
-	(void)redis;
-	(void)claim;
-	return false;
+	must(redis == &the_others && world.claim == NULL);
+	claim->held = false;
+	claim->pending = true;
+	world.claim = claim;
+	return true;
 }
 
 void once_redis_forget(struct once_redis *redis, struct once_claim *claim)
 {
-	must(redis == NULL && !claim->pending);
+	must(redis == &the_others);
+	if (!claim->pending)
+		return;
+	must(world.claim == claim);
+	world.claim = NULL;
+	claim->pending = false;
+	claim->held = true;
+	world.held++;
+}
+
+static void give_claim(const struct once_redis *redis, const struct once_claim *claim)
+{
+	must(redis == &the_others && claim->held && world.held > 0);
+	world.held--;
 }
 
 void once_redis_end(struct once_redis *redis, const struct once_claim *claim, struct slice member)
 {
-	(void)redis;
-	(void)claim;
 	(void)member;
+	give_claim(redis, claim);
 }
 
 void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
 {
-	(void)redis;
-	(void)claim;
+	give_claim(redis, claim);
+}
+
+/* What they say to the claim. */
+static inline void rig_others_answer(enum once_verdict verdict)
+{
+	struct once_claim *claim = world.claim;
+
+	must(claim != NULL);
+	world.claim = NULL;
+	claim->pending = false;
+	claim->held = verdict == ONCE_LEADS;
+	world.held += claim->held;
+	claim->call->verdict = verdict;
+	claim->done(claim);
 }
 
 struct flights_redis *flights_redis_new(struct store_redis *redis, struct flights *flights,

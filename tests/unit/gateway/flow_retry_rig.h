@@ -284,6 +284,8 @@ static inline enum flow_effect play_step(struct play *p, enum flow_effect effect
 	case FLOW_RECALL:
 	case FLOW_JOIN:
 	case FLOW_REMEMBER:
+	case FLOW_AWAIT:
+	case FLOW_GIVE_BACK:
 		fail_msg("there is nothing to be recalled or remembered");
 	case FLOW_ANSWER:
 	case FLOW_END:

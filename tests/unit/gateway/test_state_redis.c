@@ -198,6 +198,92 @@ static void an_answer_is_what_redis_says(void **state)
 	assert_true(slice_eq(recall.found[0], SLICE("[blocks]")));
 }
 
+/* ---- guesses ---- */
+
+static struct state_recall guessing_question(void)
+{
+	struct state_recall recall = question();
+
+	recall.may_guess = true;
+	return recall;
+}
+
+static void what_nobody_here_knows_is_guessed_as_the_request_says(void **state)
+{
+	struct state_recall recall = guessing_question();
+	struct answer answer;
+
+	(void)state;
+	connected();
+	assert_int_equal(store->recall(store, &recall), STATE_GUESSED);
+	assert_int_equal(recalled, 0);
+	assert_int_equal(recall.session_is, STATE_SESSION_UNSURE);
+	assert_true(state_key_none(&recall.loop.id));
+	assert_int_equal(recall.loop.known, 1); /* its call is no forgery */
+	assert_true(slice_absent(recall.found[0]));
+	answer_init(&answer);
+	answers(&answer);
+	assert_int_equal(recalled, 1);
+	assert_int_equal(recall.session_is, STATE_SESSION_KNOWN);
+	assert_int_equal(recall.loop.tokens, 40);
+	assert_true(slice_eq(recall.found[0], SLICE("[blocks]")));
+}
+
+static void what_this_process_knows_is_the_guess(void **state)
+{
+	struct state_note note = session_begins();
+	struct state_recall recall = guessing_question();
+
+	(void)state;
+	connected();
+	note.loop = (struct state_key){ { 9 } };
+	note.tokens = 40;
+	note.calls = &call;
+	note.call_count = 1;
+	note.rounds = 3;
+	note.blocks = SLICE("[blocks]");
+	assert_int_equal(store->remember(store, &note), STATE_PENDING);
+	assert_int_equal(store->recall(store, &recall), STATE_GUESSED);
+	assert_int_equal(recall.session_is, STATE_SESSION_KNOWN);
+	assert_int_equal(recall.revision, REVISION_2025_06_18);
+	assert_true(state_key_eq(&recall.loop.id, &note.loop));
+	assert_int_equal(recall.loop.rounds, 3);
+	assert_int_equal(recall.loop.tokens, 40);
+	assert_true(slice_eq(recall.found[0], SLICE("[blocks]")));
+}
+
+static void who_goes_ahead_before_the_first_connection_waits_for_it_once(void **state)
+{
+	struct state_recall recall = guessing_question(), gone = guessing_question();
+
+	(void)state;
+	assert_int_equal(store->recall(store, &recall), STATE_GUESSED);
+	assert_int_equal(store->recall(store, &gone), STATE_GUESSED);
+	store->forget_recall(store, &gone);
+	loop.now += settings.deadline;
+	assert_true(rig_fire(loop.timer));
+	assert_int_equal(recalled, 1);
+	assert_true(recall.away);
+	assert_int_equal(recall.session_is, STATE_SESSION_UNSURE);
+}
+
+static void a_session_that_ended_here_is_not_guessed_to_be_there(void **state)
+{
+	struct state_note note = session_begins();
+	struct state_recall recall = guessing_question();
+
+	(void)state;
+	connected();
+	rig_unready(redis);
+	note.begin_session = false;
+	note.end_session = true;
+	assert_int_equal(store->remember(store, &note), STATE_DONE);
+	rig_ready(redis);
+	assert_int_equal(store->recall(store, &recall), STATE_PENDING);
+}
+
+/* ---- answers that are none ---- */
+
 struct spoilt {
 	const char *name;
 	size_t part;
@@ -581,6 +667,10 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 		TEST(an_answer_is_what_redis_says),
 		TEST(a_loop_has_spent_the_larger_of_two_sums),
+		TEST(what_nobody_here_knows_is_guessed_as_the_request_says),
+		TEST(what_this_process_knows_is_the_guess),
+		TEST(who_goes_ahead_before_the_first_connection_waits_for_it_once),
+		TEST(a_session_that_ended_here_is_not_guessed_to_be_there),
 		TEST(an_answer_of_another_form_is_none),
 		TEST(an_answer_with_more_or_fewer_parts_is_none),
 		TEST(blocks_of_another_form_are_absent),
