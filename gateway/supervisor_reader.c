@@ -32,14 +32,14 @@ bool supervisor_reader_init(struct supervisor_reader *r, const char *config_path
 }
 
 /* In the child; the process ends here. Of what the supervisor has open it keeps nothing but stderr and
- * its end of the pair. */
+ * its end of the pair, of what it may do nothing but reading. */
 static _Noreturn void be_reader(struct supervisor_reader *r, pid_t parent)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
 		_exit(1);
 	(void)prctl(PR_SET_NAME, "sluice-reader"); /* for ps */
 	if (dup2(r->pair[0], OWN_FD) != OWN_FD || close_range(OWN_FD + 1, ~0U, 0) != 0 ||
-	    !user_no_more_rights()) {
+	    !user_keep_reading() || !user_no_more_rights()) {
 		perror("sluice: the reader cannot begin");
 		_exit(1);
 	}

@@ -50,19 +50,40 @@ static bool is_whole(const struct user *user)
 	       real_group == user->gid && effective_group == user->gid && saved_group == user->gid;
 }
 
-/* None is left that could be used; leaving user 0 takes them away unless somebody has arranged for them
- * to stay (securebits). */
-static bool is_powerless(void)
+static uint64_t caps_permitted(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
 
+	must(syscall(SYS_capget, &header, caps) == 0);
+	return (uint64_t)caps[1].permitted << 32 | caps[0].permitted;
+}
+
+/* Those of `kept` that may be used, no other, and none that a program would inherit; looks at the result.
+ * False with errno. */
+static bool caps_reduce(uint64_t kept)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
+	const uint32_t halves[] = { (uint32_t)kept, (uint32_t)(kept >> 32) };
+
+	_Static_assert(COUNT_OF(halves) == COUNT_OF(caps), "64 bits");
+	for (size_t i = 0; i < COUNT_OF(caps); i++)
+		caps[i].effective = caps[i].permitted = halves[i];
 	if (syscall(SYS_capset, &header, caps) != 0 || syscall(SYS_capget, &header, caps) != 0)
 		return false;
 	for (size_t i = 0; i < COUNT_OF(caps); i++)
-		if ((caps[i].effective | caps[i].permitted | caps[i].inheritable) != 0)
+		if (((caps[i].effective | caps[i].permitted) & ~halves[i]) != 0 ||
+		    caps[i].inheritable != 0)
 			return false;
 	return true;
+}
+
+/* None is left that could be used; leaving user 0 takes them away unless somebody has arranged for them
+ * to stay (securebits). */
+static bool is_powerless(void)
+{
+	return caps_reduce(0);
 }
 
 static bool is_for_good(const struct user *user)
@@ -87,6 +108,18 @@ bool user_become(const struct user *user)
 	if (!is_whole(user) || !is_for_good(user))
 		return complain(user, "the change could be undone");
 	return true;
+}
+
+bool user_keep_reading(void)
+{
+	const uint64_t has = caps_permitted();
+	const uint64_t search = UINT64_C(1) << CAP_DAC_READ_SEARCH;
+	const uint64_t override = UINT64_C(1) << CAP_DAC_OVERRIDE;
+
+	if (caps_reduce((has & search) != 0 ? search : has & override))
+		return true;
+	perror("sluice: user: the reader's capabilities");
+	return false;
 }
 
 bool user_no_more_rights(void)

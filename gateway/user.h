@@ -28,6 +28,11 @@ MUST_USE bool user_is_another(const struct user *user);
  * may be anything between the two then, and must end. */
 MUST_USE bool user_become(const struct user *user);
 
+/* Leaves this process, which stays who it is, of its capabilities the one to read files that are somebody
+ * else's: CAP_DAC_READ_SEARCH, or CAP_DAC_OVERRIDE where it has but that (containers), or none where it has
+ * neither. False after a line on stderr. */
+MUST_USE bool user_keep_reading(void);
+
 /* From here on no program that this process executes has more rights than itself. False after a line on
  * stderr. */
 MUST_USE bool user_no_more_rights(void);

@@ -20,6 +20,7 @@ USER = "nobody"
 OTHER_KEY = "sk-other-0123456789abcdef"
 THIRD_KEY = "sk-third-0123456789abcdef"
 READER = "sluice-reader"
+DAC_OVERRIDE, DAC_READ_SEARCH = 1 << 1, 1 << 2  # capabilities
 
 
 def status_of(path):
@@ -106,6 +107,16 @@ class Dropped(harness.Case):
         self.assertFalse(os.path.exists(path))
 
 
+    def test_the_reader_may_read_what_is_not_its_own_and_nothing_else(self):
+        gateway = self.dropping(self.sim())
+        status = status_of(f"/proc/{children(gateway, READER)[0]}")
+        self.assertEqual(status["Uid"].split(), ["0"] * 4)
+        own = int(status_of(f"/proc/{gateway.pid}")["CapPrm"], 16)
+        kept = DAC_READ_SEARCH if own & DAC_READ_SEARCH else own & DAC_OVERRIDE
+        self.assertEqual([int(status[kind], 16) for kind in ("CapPrm", "CapEff", "CapInh", "CapAmb")], [kept, kept, 0, 0])
+        self.assertEqual(status["NoNewPrivs"], "1")
+
+
 class Read(harness.Case):
     """The files that make up a configuration are root's alone."""
 
@@ -182,6 +193,15 @@ class Read(harness.Case):
         gateway.wait_stderr("next start in")
         os.unlink(os.path.join(directory, "tenants.d", "third.yaml"))
         harness.wait_for(lambda: gateway.sample("hello", key=THIRD_KEY).status == 401, "the tenant's end")
+
+    def test_a_file_that_is_another_users_alone_is_read(self):
+        directory, gateway = self.private(self.sim())
+        self.add_tenant(directory, "other", OTHER_KEY)
+        path, entry = os.path.join(directory, "tenants.d", "other.yaml"), pwd.getpwnam("daemon")
+        os.chown(path, entry.pw_uid, entry.pw_gid)
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        self.assertEqual(gateway.reload().status, 200)
+        self.wait_tenant(gateway, OTHER_KEY)
 
     def test_another_reader_takes_the_place_of_one_that_died(self):
         directory, gateway = self.private(self.sim())
