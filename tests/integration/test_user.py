@@ -40,6 +40,11 @@ def server_of(gateway):
     return children(gateway, "server")[0]
 
 
+def reader_of(gateway):
+    """It is begun after the server, and has its name a moment later."""
+    return harness.wait_for(lambda: children(gateway, READER), "the reader")[0]
+
+
 def write_private(path, text):
     """0600, in the place of what was there."""
     with open(path + ".new", "w", encoding="utf-8", opener=lambda p, f: os.open(p, f, 0o600)) as file:
@@ -78,8 +83,7 @@ class Dropped(harness.Case):
 
     def test_it_goes_with_a_supervisor_that_is_killed(self):
         gateway = self.dropping(self.sim())
-        left = children(gateway, "server") + children(gateway, READER)
-        self.assertEqual(len(left), 2)
+        left = [reader_of(gateway), server_of(gateway)]
         gateway.kill()
         harness.wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in left),
                          "the end of server and reader")
@@ -109,7 +113,8 @@ class Dropped(harness.Case):
 
     def test_the_reader_may_read_what_is_not_its_own_and_nothing_else(self):
         gateway = self.dropping(self.sim())
-        status = status_of(f"/proc/{children(gateway, READER)[0]}")
+        self.assertEqual(gateway.reload().status, 200)  # it has begun to answer
+        status = status_of(f"/proc/{reader_of(gateway)}")
         self.assertEqual(status["Uid"].split(), ["0"] * 4)
         own = int(status_of(f"/proc/{gateway.pid}")["CapPrm"], 16)
         kept = DAC_READ_SEARCH if own & DAC_READ_SEARCH else own & DAC_OVERRIDE
@@ -205,7 +210,7 @@ class Read(harness.Case):
 
     def test_another_reader_takes_the_place_of_one_that_died(self):
         directory, gateway = self.private(self.sim())
-        os.kill(children(gateway, READER)[0], signal.SIGKILL)
+        os.kill(reader_of(gateway), signal.SIGKILL)
         gateway.wait_stderr("the reader of the configuration was ended by signal 9; another starts")
         self.add_tenant(directory, "other", OTHER_KEY)
         self.assertEqual(gateway.reload().status, 200)
