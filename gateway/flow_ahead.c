@@ -72,6 +72,7 @@ static void walk_again(struct flow *flow, const struct flow_env *env)
 	flow->outcome = ERR_OK;
 	flow->detail = NULL;
 	flow->answer = (struct flow_answer){ .status = 0 };
+	flow->draws = 0; /* the log's seed gives the walk that counts */
 	flow->state->loop.unknown = 0;
 	flow->state->loop.spent = NULL;
 	flow->state->ahead.again = true;

@@ -289,6 +289,7 @@ static bool read_loop(struct redisReply *const *says, struct state_loop *out)
 static void copy_blocks(struct redisReply *const *texts, uint32_t count,
 			struct state_recall *recall)
 {
+	const struct slice *guess = recall->found;
 	size_t room = STATE_FOUND_MAX;
 
 	recall->found = NULL;
@@ -298,7 +299,12 @@ static void copy_blocks(struct redisReply *const *texts, uint32_t count,
 	for (uint32_t i = 0; recall->found != NULL && i < count; i++) {
 		if (!is_text(texts[i]) || (size_t)texts[i]->len > room)
 			continue;
-		recall->found[i] = arena_copy(recall->arena, text_of(texts[i]));
+		/* What was guessed right is in the arena already. */
+		if (guess != NULL && !slice_absent(guess[i]) &&
+		    slice_eq(guess[i], text_of(texts[i])))
+			recall->found[i] = guess[i];
+		else
+			recall->found[i] = arena_copy(recall->arena, text_of(texts[i]));
 		room -= recall->found[i].len;
 	}
 }

@@ -320,6 +320,7 @@ static void check_sent(struct scene *s, const struct limit_state *before)
 	assert_true(slice_eq(b->flow.model_id,
 			     s->say.loop == ELSEWHERE ? SLICE("other") : SLICE("claude")));
 	assert_int_equal(b->flow.encoded.replayed, s->say.loop == LARGER);
+	assert_int_equal(b->flow.draws, 1); /* as the log's seed gives them again */
 	assert_int_equal(limits_of(b, "acme").concurrent, 1);
 	assert_int_equal(provider_says(b, 200, SAYS(TEXT)), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_REMEMBER);

@@ -250,6 +250,16 @@ static void what_this_process_knows_is_the_guess(void **state)
 	assert_int_equal(recall.loop.rounds, 3);
 	assert_int_equal(recall.loop.tokens, 40);
 	assert_true(slice_eq(recall.found[0], SLICE("[blocks]")));
+
+	/* What Redis has of it, too, is in memory once. */
+	const char *guessed = recall.found[0].at;
+	const redisReply told = number_of(0);
+	struct answer answer;
+	answer_init(&answer);
+	rig_answer(redis, REDIS_ANSWERED, &told);
+	answers(&answer);
+	assert_int_equal(recalled, 1);
+	assert_ptr_equal(recall.found[0].at, guessed);
 }
 
 static void who_goes_ahead_before_the_first_connection_waits_for_it_once(void **state)
