@@ -287,6 +287,25 @@ static inline __attribute__((always_inline)) bool json_guess_quoted(struct json_
 #define json_guess_member(r, fields, i, at, name) \
 	json_guess_quoted((r), (fields), (i), (at), "\"" name "\":", sizeof("\"" name "\":") - 1)
 
+/* Steps behind `literal`, if the text goes on so: the comma, name and colon of the next member and the
+ * beginning of its value, of READER_GUESS bytes at most. The member is marked as seen; it was not there
+ * before, as whoever asks in this way asks once, and before any other way. */
+static inline __attribute__((always_inline)) bool json_expect(struct json_reader *r,
+							      struct json_fields *fields,
+							      uint32_t i, const char *literal,
+							      size_t len)
+{
+	const char *at = r->at;
+
+	if (at >= r->guess_last || memcmp(at, literal, len) != 0)
+		return false;
+	fields->seen |= (uint32_t)1 << i;
+	r->at = at + len;
+	return true;
+}
+#define json_expect_lit(r, fields, i, literal) \
+	json_expect((r), (fields), (i), "" literal, sizeof(literal) - 1)
+
 /* Steps behind `literal`, which ends in a quote, and behind the string that this one opens. False: it is
  * something else, or the reader has failed; where it stands is not said. */
 static inline bool json_guess_string(struct json_reader *r, const char *literal, size_t len,

@@ -256,8 +256,6 @@ bool decode_check_history(struct decode *d)
 			     .blocks = d->blocks.at };
 	uint32_t next, kept = 0;
 
-	if ((d->types & (1u << BLOCK_TOOL_USE | 1u << BLOCK_TOOL_RESULT)) == 0)
-		return true;
 	json_keys_end(d->work, (struct json_level){ 0 });
 	for (uint32_t i = 0; i < h.count; i = next) {
 		if (!check_message(&h, i, &next))

@@ -153,6 +153,7 @@ bool decode_base64(struct decode *d, struct slice raw, const char *clean, struct
 bool decode_media_type(struct decode *d, struct slice raw, struct slice *out);
 
 /* ---- sampling_check.c: the rules over the whole history ---- */
+/* Where d->types has calls or results; and where there are tools. */
 bool decode_check_history(struct decode *d);
 bool decode_check_tool_names(struct decode *d);
 

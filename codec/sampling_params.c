@@ -230,6 +230,18 @@ static bool meta_member(struct decode *d, size_t name, const struct field *value
 	return true;
 }
 
+/* Reads a _meta that has nothing but a progressToken which is a string. False: it is another one, nothing
+ * happened, or the reader has failed. */
+static inline bool guess_progress(struct decode *d)
+{
+	struct slice token;
+
+	if (!decode_guess_only(d, "{\"progressToken\":\"", &token))
+		return false;
+	d->out->progress_token = slice_of(token.at - 1, token.len + 2);
+	return true;
+}
+
 static bool read_meta(struct decode *d)
 {
 	static const struct slice names[] = { SLICE_INIT("progressToken"),
@@ -237,10 +249,8 @@ static bool read_meta(struct decode *d)
 	struct slice key;
 	struct field value;
 
-	if (decode_guess_only(d, "{\"progressToken\":\"", &key)) {
-		d->out->progress_token = slice_of(key.at - 1, key.len + 2);
+	if (guess_progress(d))
 		return true;
-	}
 	if (json_here(d->r) != JSON_OBJECT)
 		return wrong(d, "_meta", ERR_FIELD, "_meta must be an object");
 	(void)json_begin(d->r);
@@ -300,28 +310,110 @@ static bool apply_choices(struct decode *d, const struct choices *choices)
 	return decode_in_member(d, now ? "toolChoice" : "tool_choice");
 }
 
-bool decode_params(struct decode *d)
-{
-	struct json_fields fields = JSON_FIELDS(param_names);
-	struct choices choices = { 0 };
-	struct slice key;
-	uint32_t param, missing = 0;
+/* A number that is written as it mostly is, behind `literal`. False: nothing happened. */
+#define guess_number(r, fields, param, literal, guess)                              \
+	do {                                                                        \
+		const char *before = (r)->at;                                       \
+		if (json_expect_lit((r), (fields), (param), literal) && !(guess)) { \
+			(r)->at = before;                                           \
+			(fields)->seen &= ~((uint32_t)1 << (param));                \
+		}                                                                   \
+	} while (0)
 
-	if (json_here(d->r) != JSON_OBJECT)
-		return decode_refuse_here(d, ERR_PARAMS, NULL);
-	const char *at = d->r->at;
-	(void)json_begin(d->r);
-	while ((param = next_param(d->r, &fields, &key)) != FIELD_END) {
+/* A value that begins with the last byte of `literal`. */
+static inline bool from_last(struct json_reader *r)
+{
+	r->at--;
+	return true;
+}
+
+/* Enters params and reads the members that are there in the order of the schema and written as they
+ * mostly are, as far as that goes. fields->seen is 0 if even the first is not: then nothing was read.
+ * False after failing. */
+static bool read_usual(struct decode *d, struct json_fields *fields, struct choices *choices)
+{
+	struct json_reader *const r = d->r;
+	const char *brace = r->at;
+	struct slice text;
+	uint64_t number;
+	double fraction;
+
+	if (!json_may_guess(r) || !json_guess_lit(r, "{\"messages\":["))
+		return true;
+	r->at--;
+	fields->seen = 1u << PARAM_MESSAGES;
+	if (!json_resume_object(r, brace) || !read_param(d, PARAM_MESSAGES, choices))
+		return false;
+#define EXPECT(param, literal) json_expect_lit(r, fields, PARAM_##param, literal)
+	if (EXPECT(MODEL_PREFERENCES, ",\"modelPreferences\":{") && from_last(r) &&
+	    !read_param(d, PARAM_MODEL_PREFERENCES, choices))
+		return false;
+	if (EXPECT(SYSTEM_PROMPT, ",\"systemPrompt\":\"") && from_last(r)) {
+		if (!json_take_string(r, &text))
+			return false;
+		if (text.len != 0)
+			d->out->system = text;
+	}
+	(void)EXPECT(INCLUDE_CONTEXT, ",\"includeContext\":\"none\"");
+	guess_number(r, fields, PARAM_TEMPERATURE,
+		     ",\"temperature\":", json_guess_fraction(r, &d->out->temperature, &fraction));
+	guess_number(r, fields, PARAM_MAX_TOKENS, ",\"maxTokens\":",
+		     *r->at != '0' && json_guess_uint(r, &number) &&
+			     (d->out->max_tokens = (int64_t)number, true));
+	if (EXPECT(STOP_SEQUENCES, ",\"stopSequences\":[") && from_last(r) &&
+	    !read_stop_sequences(d))
+		return false;
+	if (EXPECT(METADATA, ",\"metadata\":{") && from_last(r) && !read_metadata(d))
+		return false;
+	if (EXPECT(TOOLS, ",\"tools\":[") && from_last(r) && !read_param(d, PARAM_TOOLS, choices))
+		return false;
+	if (EXPECT(TOOL_CHOICE, ",\"toolChoice\":{") && from_last(r) &&
+	    !decode_field(d, &choices->now))
+		return false;
+	if (EXPECT(META, ",\"_meta\":{") && from_last(r) && !guess_progress(d) && !read_meta(d))
+		return false;
+#undef EXPECT
+	return true;
+}
+
+/* Reads the members that are left; *missing: one bit for each that is null. */
+static bool read_params_rest(struct decode *d, struct json_fields *fields, struct choices *choices,
+			     uint32_t *missing)
+{
+	struct slice key;
+	uint32_t param;
+
+	while ((param = next_param(d->r, fields, &key)) != FIELD_END) {
 		if (d->r->at == d->r->end || *d->r->at != 'n') {
-			if (!read_param(d, param, &choices))
+			if (!read_param(d, param, choices))
 				return false;
 		} else { /* null counts as missing; of messages and maxTokens too */
 			if (!json_null(d->r))
 				return false;
 			if (param < PARAM_COUNT)
-				missing |= (uint32_t)1 << param;
+				*missing |= (uint32_t)1 << param;
 		}
 	}
+	return true;
+}
+
+bool decode_params(struct decode *d)
+{
+	struct json_fields fields = JSON_FIELDS(param_names);
+	struct choices choices = { 0 };
+	uint32_t missing = 0;
+	const char *at = d->r->at;
+
+	if (!read_usual(d, &fields, &choices))
+		return false;
+	if (fields.seen == 0) {
+		if (json_here(d->r) != JSON_OBJECT)
+			return decode_refuse_here(d, ERR_PARAMS, NULL);
+		at = d->r->at;
+		(void)json_begin(d->r);
+	}
+	if (!json_guess_end(d->r) && !read_params_rest(d, &fields, &choices, &missing))
+		return false;
 	if (!decode_good(d))
 		return false;
 	missing |= ~fields.seen;

@@ -44,24 +44,27 @@ static bool read_hint(struct decode *d, struct list *hints)
 	return add_hint(d, hints, found);
 }
 
-/* Steps over a list of hints that have nothing but names. False: it is another one, nothing happened,
+/* Reads a list of hints that have nothing but names. False: it is another one, nothing happened,
  * or something failed. */
-static bool guess_hints(struct decode *d, struct list *hints)
+static inline __attribute__((always_inline)) bool guess_hints(struct decode *d)
 {
-	struct json_reader *r = d->r;
+	struct json_reader *const r = d->r;
 	const char *bracket = r->at;
+	struct list hints = { 0 };
 	struct slice name;
 	bool fine = json_may_guess(r) && r->depth + 2 <= r->limits.depth_max &&
 		    json_guess_string_lit(r, "[{\"name\":\"", &name);
 
-	while (fine && name.len != 0 && add_hint(d, hints, name)) {
-		if (json_guess_lit(r, "}]"))
+	while (fine && name.len != 0 && add_hint(d, &hints, name)) {
+		if (json_guess_lit(r, "}]")) {
+			d->out->prefer.hints = hints.at;
+			d->out->prefer.hint_count = hints.count;
 			return true;
+		}
 		fine = json_guess_string_lit(r, "},{\"name\":\"", &name);
 	}
 	if (decode_good(d))
 		r->at = bracket;
-	hints->count = 0;
 	return false;
 }
 
@@ -70,11 +73,8 @@ static bool read_hints(struct decode *d)
 	struct list hints = { 0 };
 	uint32_t i = 0;
 
-	if (guess_hints(d, &hints)) {
-		d->out->prefer.hints = hints.at;
-		d->out->prefer.hint_count = hints.count;
+	if (guess_hints(d))
 		return true;
-	}
 	switch (json_here(d->r)) {
 	case JSON_NULL:
 		return json_null(d->r);
@@ -156,6 +156,59 @@ static inline uint32_t next_preference(struct json_reader *r, struct json_fields
 	return json_unguessed_field(r, fields, other);
 }
 
+/* Reads the members from the brace on that are written as they mostly are, without entering the object:
+ * it is known how deep they go. True: that was all. False: it is entered, *seen are the members read,
+ * or something has failed. */
+static bool guess_members(struct decode *d, uint32_t *seen)
+{
+	struct model_preferences *prefer = &d->out->prefer;
+	struct json_reader *const r = d->r;
+	const char *brace = r->at, *behind = brace, *name = brace + 1;
+	struct slice raw;
+
+	*seen = 0;
+	if (!json_may_guess(r) || r->depth + 3 > r->limits.depth_max)
+		return json_begin(r), false;
+	while (name < r->guess_last) {
+		uint32_t before = *seen;
+#define MEMBER(which, text, guess)                                             \
+	if ((before >> (which)&1) == 0 &&                                      \
+	    memcmp(name, "\"" text "\":", sizeof("\"" text "\":") - 1) == 0) { \
+		r->at = name + sizeof("\"" text "\":") - 1;                    \
+		if (guess)                                                     \
+			*seen = before | (uint32_t)1 << (which);               \
+	}                                                                      \
+	break
+		switch (json_letters(name)) {
+		case JSON_LETTERS('h', 'i', 'n', 't'):
+			MEMBER(HINTS, "hints", guess_hints(d));
+		case JSON_LETTERS('c', 'o', 's', 't'):
+			MEMBER(COST, "costPriority", json_guess_fraction(r, &raw, &prefer->cost));
+		case JSON_LETTERS('s', 'p', 'e', 'e'):
+			MEMBER(SPEED, "speedPriority",
+			       json_guess_fraction(r, &raw, &prefer->speed));
+		case JSON_LETTERS('i', 'n', 't', 'e'):
+			MEMBER(INTELLIGENCE, "intelligencePriority",
+			       json_guess_fraction(r, &raw, &prefer->intelligence));
+		}
+#undef MEMBER
+		if (*seen == before)
+			break;
+		behind = r->at;
+		if (behind >= r->guess_last || *behind != ',')
+			break;
+		name = behind + 1;
+	}
+	if (!decode_good(d))
+		return false;
+	r->at = behind;
+	if (behind == brace)
+		return json_begin(r), false;
+	if (behind < r->end && *behind == '}')
+		return r->at++, true;
+	return json_resume_object(r, brace), false;
+}
+
 bool decode_preferences(struct decode *d)
 {
 	struct json_fields fields = JSON_FIELDS(names);
@@ -165,7 +218,8 @@ bool decode_preferences(struct decode *d)
 
 	if (json_here(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_PREFERENCES, "modelPreferences must be an object");
-	(void)json_begin(d->r);
+	if (guess_members(d, &fields.seen))
+		return true;
 	while ((name = next_preference(d->r, &fields, &key)) != FIELD_END) {
 		bool fine = true;
 		switch (name) {

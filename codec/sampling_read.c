@@ -8,31 +8,38 @@
 #include <math.h>
 
 /* Every request has messages and blocks; exhausted memory shows when there are some. */
-static inline struct list first_list(struct arena *into, size_t size)
+static inline void begin_lists(struct decode *d)
 {
-	void *at = arena_take(into, LIST_FIRST * size);
+	const size_t messages = LIST_FIRST * sizeof(struct message);
+	char *at = arena_take(d->into, messages + LIST_FIRST * sizeof(struct block));
 
-	return (struct list){ at, 0, at == NULL ? 0 : LIST_FIRST };
+	d->messages = d->blocks = (struct list){ NULL, 0, 0 };
+	if (at == NULL)
+		return;
+	d->messages = (struct list){ at, 0, LIST_FIRST };
+	d->blocks = (struct list){ at + messages, 0, LIST_FIRST };
 }
 
 /* Decodes params into a fresh request. */
-static bool read_params(struct decode *d)
+static inline bool read_params(struct decode *d)
 {
 	*d->out = (struct sampling_request){
 		.revision = d->revision,
 		.prefer = { .cost = NAN, .speed = NAN, .intelligence = NAN },
 	};
-	d->messages = first_list(d->into, sizeof(struct message));
-	d->blocks = first_list(d->into, sizeof(struct block));
+	begin_lists(d);
 	return decode_params(d);
 }
 
 /* Everything that needs the whole of params, after the last byte was found to be JSON. */
 static bool finish_params(struct decode *d)
 {
+	const uint32_t paired = 1u << BLOCK_TOOL_USE | 1u << BLOCK_TOOL_RESULT;
 	struct sampling_request *out = d->out;
 
-	if (!decode_check_tool_names(d) || !decode_check_history(d))
+	if (d->tools.count != 0 && !decode_check_tool_names(d))
+		return false;
+	if ((d->types & paired) != 0 && !decode_check_history(d))
 		return false;
 	out->messages = d->messages.at;
 	out->message_count = d->messages.count;
@@ -121,7 +128,7 @@ static bool read_envelope(struct decode *d, struct envelope *e, bool *decoded)
 }
 
 /* Params that stood before the method, or are missing. */
-static bool read_params_late(struct decode *d, struct slice params)
+static SCAN_RARE bool read_params_late(struct decode *d, struct slice params)
 {
 	struct json_reader sub;
 
@@ -178,7 +185,7 @@ enum err sampling_read_here(struct slice body, enum revision revision,
 	d.fault = (struct fault){ .err = ERR_OK, .offset = FAULT_NO_OFFSET };
 	d.path_count = 0;
 	d.types = 0;
-	d.messages = d.blocks = d.inner = d.tools = (struct list){ NULL, 0, 0 };
+	d.inner = d.tools = (struct list){ NULL, 0, 0 };
 
 	envelope_init(&e);
 	*rpc = (struct jsonrpc){ .method = RPC_UNKNOWN };
