@@ -92,14 +92,27 @@ static void put_synthesised(struct encoder *e)
 	encoder_adjust(e, ADJUST_TOOLS_SYNTHESISED);
 }
 
-static inline void put_max_tokens(struct gather *g, uint32_t max_tokens)
+/* What nearly every body has. A temperature is digits of the caller's, so it may be long. */
+static inline void put_scalars(struct encoder *e)
 {
-	char *pen = gather_pen(g, sizeof(",\"max_tokens\":") + PEN_UINT_MAX);
+	enum { ROOM = 64, NUMBER_MAX = 32 };
+	const struct slice temperature = e->plan.temperature;
+	const bool brief = temperature.len <= NUMBER_MAX;
+	struct gather *g = &e->out.body;
+	char *pen = gather_pen(g, ROOM + PEN_UINT_MAX + NUMBER_MAX);
 
 	if (pen == NULL)
 		return;
-	pen = pen_lit(pen, ",\"max_tokens\":");
-	gather_pen_end(g, pen_uint(pen, max_tokens));
+	pen = pen_uint(pen_lit(pen, ",\"max_tokens\":"), e->out.max_tokens);
+	if (e->in->stream)
+		pen = pen_lit(pen, ",\"stream\":true");
+	if (!slice_absent(temperature)) {
+		pen = pen_lit(pen, ",\"temperature\":");
+		pen = brief ? pen_slice(pen, temperature) : pen;
+	}
+	gather_pen_end(g, pen);
+	if (!brief)
+		gather_raw(g, temperature);
 }
 
 static void put_settings(struct encoder *e)
@@ -109,15 +122,10 @@ static void put_settings(struct encoder *e)
 
 	gather_lit(g, "{\"model\":");
 	gather_plain(g, e->in->model);
-	put_max_tokens(g, e->out.max_tokens);
-	if (e->in->stream)
-		gather_lit(g, ",\"stream\":true");
-	if (!slice_absent(plan->temperature)) {
-		gather_lit(g, ",\"temperature\":");
-		gather_raw(g, plan->temperature);
-	}
+	put_scalars(e);
 	encoder_put_body(e);
-	encoder_put_stop(e, SLICE("stop_sequences"));
+	if (plan->stop_count != 0)
+		encoder_put_stop(e, SLICE("stop_sequences"));
 	if (!slice_absent(plan->user_id)) {
 		gather_lit(g, ",\"metadata\":{\"user_id\":");
 		gather_str(g, plan->user_id);
@@ -144,20 +152,28 @@ static void put_settings(struct encoder *e)
 
 /* ---- encode: blocks ---- */
 
-static void put_text(struct gather *g, struct slice raw)
+enum { TEXT_ROOM = 32 }; /* around the text of a block */
+
+/* The inside of a text block and its end, at a pen with room for TEXT_ROOM and a text that is not long. */
+static inline void put_text_at(struct gather *g, char *pen, struct slice raw)
 {
+	pen = pen_lit(pen, "{\"type\":\"text\",\"text\":\"");
 	if (raw.len > GATHER_COPY_MAX) {
-		gather_lit(g, "{\"type\":\"text\",\"text\":");
-		gather_str(g, raw);
-		gather_lit(g, "}");
+		gather_pen_end(g, pen);
+		gather_raw(g, raw);
+		gather_lit(g, "\"}");
 		return;
 	}
-	char *pen = gather_pen(g, raw.len + sizeof("{\"type\":\"text\",\"text\":\"\"}"));
-	if (pen == NULL)
-		return;
-	pen = pen_lit(pen, "{\"type\":\"text\",\"text\":\"");
 	pen = pen_slice(pen, raw);
 	gather_pen_end(g, pen_lit(pen, "\"}"));
+}
+
+static void put_text(struct gather *g, struct slice raw)
+{
+	char *pen = gather_pen(g, TEXT_ROOM + (raw.len > GATHER_COPY_MAX ? 0 : raw.len));
+
+	if (pen != NULL)
+		put_text_at(g, pen, raw);
 }
 
 static void put_image(struct encoder *e, const struct block *block)
@@ -236,9 +252,6 @@ static enum err put_block(struct encoder *e, const struct block *block, uint32_t
 	bool assistant = e->request->messages[message].assistant;
 
 	switch ((enum block_type)block->type) {
-	case BLOCK_TEXT:
-		put_text(g, block->text.text);
-		break;
 	case BLOCK_TOOL_USE:
 		gather_lit(g, "{\"type\":\"tool_use\",\"id\":");
 		encoder_put_call_id(e, block->use.id);
@@ -255,7 +268,7 @@ static enum err put_block(struct encoder *e, const struct block *block, uint32_t
 		put_result_content(e, block);
 		gather_raw(g, block->is_error ? SLICE("],\"is_error\":true}") : SLICE("]}"));
 		break;
-	default: /* media, as sampling_read lets nothing else into a message */
+	default: /* media: put_message has the texts, and sampling_read lets nothing else in */
 		if (assistant)
 			put_replacement(e, block);
 		else if (encoder_takes_image(e, block))
@@ -276,27 +289,54 @@ struct turns {
 	const struct block *trimmed;
 };
 
-/* Brackets so that the next block belongs to a message of `turn`; neighbours of one role are one. */
+enum { TURN_ROOM = 48 }; /* what pen_turn writes at most */
+
+/* Brackets so that the next block belongs to a message of `turn`, which is not the conversation's first if
+ * it is the assistant's; neighbours of one role are one. */
+static inline char *pen_turn(char *pen, const struct turns *turns, enum turn turn)
+{
+	if (turns->open == turn)
+		return pen_lit(pen, ",");
+	if (turns->open != TURN_NONE)
+		pen = pen_lit(pen, "]},");
+	return turn == TURN_USER ? pen_lit(pen, "{\"role\":\"user\",\"content\":[")
+				 : pen_lit(pen, "{\"role\":\"assistant\",\"content\":[");
+}
+
+/* A conversation that the assistant begins gets a user's turn in front. */
+static void put_first_turn(struct encoder *e, struct turns *turns)
+{
+	gather_lit(&e->out.body, "{\"role\":\"user\",\"content\":[");
+	put_text(&e->out.body, SLICE("(conversation continues)"));
+	encoder_adjust(e, ADJUST_USER_TURN_PREPENDED);
+	turns->open = TURN_USER;
+}
+
+/* Brackets for a block of `turn`, whatever it is. */
 static void turn_to(struct encoder *e, struct turns *turns, enum turn turn)
 {
 	struct gather *g = &e->out.body;
 
-	if (turns->open == turn) {
-		gather_lit(g, ",");
-		return;
-	}
-	if (turns->open == TURN_NONE && turn == TURN_ASSISTANT) {
-		gather_lit(g, "{\"role\":\"user\",\"content\":[");
-		put_text(g, SLICE("(conversation continues)"));
-		encoder_adjust(e, ADJUST_USER_TURN_PREPENDED);
-		turns->open = TURN_USER;
-	}
-	if (turns->open != TURN_NONE)
-		gather_lit(g, "]},");
-	if (turn == TURN_USER)
-		gather_lit(g, "{\"role\":\"user\",\"content\":[");
-	else
-		gather_lit(g, "{\"role\":\"assistant\",\"content\":[");
+	if (turns->open == TURN_NONE && turn == TURN_ASSISTANT)
+		put_first_turn(e, turns);
+	char *pen = gather_pen(g, TURN_ROOM);
+	if (pen != NULL)
+		gather_pen_end(g, pen_turn(pen, turns, turn));
+	turns->open = turn;
+}
+
+/* The same with a text block behind it. */
+static inline void turn_to_text(struct encoder *e, struct turns *turns, enum turn turn,
+				struct slice raw)
+{
+	struct gather *g = &e->out.body;
+
+	if (turns->open == TURN_NONE && turn == TURN_ASSISTANT)
+		put_first_turn(e, turns);
+	char *pen =
+		gather_pen(g, TURN_ROOM + TEXT_ROOM + (raw.len > GATHER_COPY_MAX ? 0 : raw.len));
+	if (pen != NULL)
+		put_text_at(g, pen_turn(pen, turns, turn), raw);
 	turns->open = turn;
 }
 
@@ -317,13 +357,14 @@ static const struct block *find_prefill(const struct encoder *e)
 	return NULL;
 }
 
-static void put_prefill(struct encoder *e, const struct block *block)
+/* Its text, without the white space behind it. */
+static struct slice prefill_of(struct encoder *e, const struct block *block)
 {
 	struct slice trimmed = text_trim_end(block->text.text);
 
 	if (trimmed.len != block->text.text.len)
 		encoder_adjust(e, ADJUST_WHITESPACE_TRIMMED);
-	put_text(&e->out.body, trimmed);
+	return trimmed;
 }
 
 /* A turn as it was answered, thinking and all, in place of what would be made of its blocks. */
@@ -343,6 +384,7 @@ static bool put_again(struct encoder *e, struct turns *turns, const struct messa
 static enum err put_message(struct encoder *e, struct turns *turns, uint32_t index)
 {
 	const struct message *message = &e->request->messages[index];
+	const enum turn turn = message->assistant ? TURN_ASSISTANT : TURN_USER;
 	bool empty = true;
 
 	if (e->replay != NULL && message->assistant && put_again(e, turns, message))
@@ -352,12 +394,14 @@ static enum err put_message(struct encoder *e, struct turns *turns, uint32_t ind
 		if (encoder_drops_block(e, block))
 			continue;
 		empty = false;
-		turn_to(e, turns, message->assistant ? TURN_ASSISTANT : TURN_USER);
-		enum err err = ERR_OK;
-		if (block == turns->trimmed)
-			put_prefill(e, block);
-		else
-			err = put_block(e, block, index);
+		if (block->type == BLOCK_TEXT) {
+			const bool trims = block == turns->trimmed;
+			turn_to_text(e, turns, turn,
+				     trims ? prefill_of(e, block) : block->text.text);
+			continue;
+		}
+		turn_to(e, turns, turn);
+		enum err err = put_block(e, block, index);
 		if (err != ERR_OK)
 			return err;
 	}

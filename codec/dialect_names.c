@@ -21,11 +21,6 @@ static const struct slice nothing = { NULL, 0 };
 
 /* ---- a table of plain strings ---- */
 
-void name_table_init(struct name_table *names, const struct json_work *work, struct arena *into)
-{
-	*names = (struct name_table){ .into = into, .seed = work->seed };
-}
-
 static inline uint64_t mix(uint64_t a, uint64_t b)
 {
 	__extension__ typedef unsigned __int128 wide;
@@ -158,12 +153,6 @@ static bool all_name_chars(struct slice s)
 	return s.len != 0;
 }
 
-void tool_names_init(struct tool_names *tools, const struct json_work *work, struct arena *into)
-{
-	*tools = (struct tool_names){ 0 };
-	name_table_init(&tools->known, work, into);
-}
-
 /* The first ALIAS_KEPT UTF-16 units of the name with "_" for what no provider takes, then a digest. */
 static struct slice alias_make(struct slice plain, struct arena *into)
 {
@@ -225,13 +214,6 @@ struct slice tool_name_sent(struct tool_names *tools, struct slice raw)
 }
 
 /* ---- calls ---- */
-
-void call_ids_init(struct call_ids *ids, enum call_id_rule rule, const struct json_work *work,
-		   struct arena *into)
-{
-	*ids = (struct call_ids){ .rule = rule };
-	name_table_init(&ids->known, work, into);
-}
 
 static struct slice with_suffix(struct slice id, uint32_t use, struct arena *into)
 {

@@ -8,6 +8,7 @@
 #define CODEC_DIALECT_NAMES_H
 
 #include "codec/dialect.h"
+#include "codec/json_keys.h"
 
 /* ---- a table of plain strings ---- */
 
@@ -33,7 +34,11 @@ struct name_table {
 uint32_t name_hash(uint64_t seed, struct slice s);
 
 /* `work` gives the seed only. */
-void name_table_init(struct name_table *names, const struct json_work *work, struct arena *into);
+static inline void name_table_init(struct name_table *names, const struct json_work *work,
+				   struct arena *into)
+{
+	*names = (struct name_table){ .into = into, .seed = work->seed };
+}
 
 /* Index of the entry, or NAME_NONE. */
 uint32_t name_table_find(const struct name_table *names, struct slice plain);
@@ -50,7 +55,11 @@ struct tool_names {
 	uint32_t alias_count, alias_cap;
 };
 
-void tool_names_init(struct tool_names *tools, const struct json_work *work, struct arena *into);
+static inline void tool_names_init(struct tool_names *tools, const struct json_work *work,
+				   struct arena *into)
+{
+	*tools = (struct tool_names){ .known = { .into = into, .seed = work->seed } };
+}
 
 /* The name to send, a raw string: `raw` itself where the provider takes it, else its alias, which is
  * added to tools->aliases once. Absent when memory is exhausted. */
@@ -70,8 +79,11 @@ struct call_ids {
 	enum call_id_rule rule;
 };
 
-void call_ids_init(struct call_ids *ids, enum call_id_rule rule, const struct json_work *work,
-		   struct arena *into);
+static inline void call_ids_init(struct call_ids *ids, enum call_id_rule rule,
+				 const struct json_work *work, struct arena *into)
+{
+	*ids = (struct call_ids){ .known = { .into = into, .seed = work->seed }, .rule = rule };
+}
 
 /* The id for a call that `raw` names, unlike every id given before, a raw string: the k-th use of an
  * id is id__k. Absent when memory is exhausted. */

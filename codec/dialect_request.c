@@ -19,15 +19,6 @@ static void *take(struct encoder *e, size_t size)
 	return bytes;
 }
 
-bool encoder_drops(const struct encoder *e, struct slice raw)
-{
-	if (raw.len == 0)
-		return true;
-	/* nearly every text begins with a letter */
-	return e->rules->blank_refused && ((signed char)raw.at[0] <= ' ' || raw.at[0] == '\\') &&
-	       text_blank(raw);
-}
-
 /* ---- the plan ---- */
 
 static void plan_max_tokens(struct encoder *e)
@@ -41,6 +32,18 @@ static void plan_max_tokens(struct encoder *e)
 	e->out.max_tokens = max;
 }
 
+/* Whether a temperature needs no clamping; false may mean that this was not found out. So short a number
+ * has no exponent. */
+static inline bool surely_fits(const struct profile *profile, struct slice text)
+{
+	enum { BRIEF = 4 };
+
+	if (text.len <= BRIEF && text.len > 2 && text.at[0] == '0' && text.at[1] == '.' &&
+	    profile->temperature_min <= 0 && profile->temperature_max >= 1)
+		return true;
+	return json_surely_within(text, profile->temperature_min, profile->temperature_max);
+}
+
 static void plan_temperature(struct encoder *e)
 {
 	struct slice text = e->request->temperature;
@@ -52,7 +55,7 @@ static void plan_temperature(struct encoder *e)
 		encoder_adjust(e, ADJUST_TEMPERATURE_DROPPED);
 		return;
 	}
-	if (json_surely_within(text, e->profile->temperature_min, e->profile->temperature_max)) {
+	if (surely_fits(e->profile, text)) {
 		e->plan.temperature = text;
 		return;
 	}

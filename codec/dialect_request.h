@@ -8,6 +8,7 @@
 
 #include "codec/dialect.h"
 #include "codec/dialect_names.h"
+#include "codec/dialect_text.h"
 
 /* How the dialects differ in what is decided here. */
 struct request_rules {
@@ -71,7 +72,14 @@ static inline void encoder_adjust(struct encoder *e, enum adjustment adjustment)
 }
 
 /* Whether a text has to be left out: "" everywhere, white space where the dialect refuses it. */
-bool encoder_drops(const struct encoder *e, struct slice raw);
+static inline bool encoder_drops(const struct encoder *e, struct slice raw)
+{
+	if (raw.len == 0)
+		return true;
+	/* nearly every text begins with a letter */
+	return ((signed char)raw.at[0] <= ' ' || raw.at[0] == '\\') && e->rules->blank_refused &&
+	       text_blank(raw);
+}
 
 /* Whether a block is a text that has to be left out. */
 static inline bool encoder_drops_block(const struct encoder *e, const struct block *block)

@@ -11,11 +11,6 @@ enum {
 	ESCAPE_MAX = 6,         /* \u0000 */
 };
 
-void gather_init(struct gather *g, struct arena *into)
-{
-	*g = (struct gather){ .copy_max = GATHER_COPY_MAX, .into = into };
-}
-
 /* ---- the list ---- */
 
 /* Whether entry `v` belongs into a stage when spans up to `copy_max` do. */
@@ -150,9 +145,15 @@ bool gather_stage(struct gather *g, size_t need)
 	size_t size = g->total / STAGE_SHARE;
 	size = size < STAGE_FIRST ? STAGE_FIRST : size > STAGE_MAX ? STAGE_MAX : size;
 	size = size < need ? need : size;
-	char *stage = arena_take(g->into, size);
+	const size_t list = g->cap == 0 ? LIST_FIRST * sizeof(*g->v) : 0;
+	char *stage = arena_take(g->into, list + size);
 	if (stage == NULL)
 		return fail(g);
+	if (list != 0) { /* most lists do with that, and are there with the first stage */
+		g->v = (struct iovec *)(void *)stage;
+		g->cap = LIST_FIRST;
+		stage += list;
+	}
 	g->from = g->at = stage;
 	g->end = stage + size;
 	return true;
@@ -170,9 +171,8 @@ void pen_slice_long(char *pen, struct slice text)
 		(void)memcpy(pen, text.at, text.len);
 		return;
 	}
-	/* pieces that may overlap, or be the same */
-	const size_t half = text.len > 2 * sizeof(first) ? sizeof(first) : 0;
-	const size_t behind = text.len - sizeof(first);
+	/* pieces that may overlap */
+	const size_t half = sizeof(first), behind = text.len - sizeof(first);
 	(void)memcpy(&first, text.at, sizeof(first));
 	(void)memcpy(&second, text.at + half, sizeof(first));
 	(void)memcpy(&third, text.at + behind - half, sizeof(first));
@@ -286,10 +286,20 @@ void gather_escaped(struct gather *g, struct slice plain)
 /* Whether nothing in a name or the like has to be escaped; false may mean that this was not found out. */
 static inline bool surely_clean(struct slice plain)
 {
-	const char *end = plain.at + plain.len;
+	enum { PIECE = 16 };
+	typedef signed char bytes __attribute__((vector_size(PIECE)));
+	typedef uint64_t words __attribute__((vector_size(PIECE)));
+	const bytes none = { 0 }, quote = none + '"', slash = none + '\\', space = none + ' ';
+	bytes front, rear;
 
-	return plain.len >= 16 && scan_plain16(end - 16, end) == end &&
-	       scan_plain16(plain.at, end) > end - 16;
+	if (plain.len < PIECE || plain.len > 2 * PIECE)
+		return false;
+	(void)memcpy(&front, plain.at, PIECE);
+	(void)memcpy(&rear, plain.at + plain.len - PIECE, PIECE);
+	/* signed: below the space are the controls and everything that is not ASCII */
+	words special = (words)((front == quote) | (front == slash) | (front < space) |
+				(rear == quote) | (rear == slash) | (rear < space));
+	return (special[0] | special[1]) == 0;
 }
 
 void gather_plain(struct gather *g, struct slice plain)
@@ -313,9 +323,9 @@ char *pen_uint(char *pen, uint64_t value)
 				    "25262728293031323334353637383940414243444546474849"
 				    "50515253545556575859606162636465666768697071727374"
 				    "75767778798081828384858687888990919293949596979899";
-	size_t count = 1;
+	size_t count = value < 10 ? 1 : value < 100 ? 2 : value < 1000 ? 3 : 4;
 
-	for (uint64_t rest = value; rest >= 10; rest /= 10)
+	for (uint64_t rest = value / 10000; rest != 0; rest /= 10)
 		count++;
 	char *behind = pen + count, *at = behind;
 	for (; value >= 100; value /= 100) {

@@ -30,7 +30,10 @@ struct gather {
 	char *from, *at, *end;
 };
 
-void gather_init(struct gather *g, struct arena *into);
+static inline void gather_init(struct gather *g, struct arena *into)
+{
+	*g = (struct gather){ .copy_max = GATHER_COPY_MAX, .into = into };
+}
 
 /* JSON text, or a part of one, exactly as it is. */
 void gather_raw(struct gather *g, struct slice text);
@@ -98,7 +101,7 @@ MUST_USE struct slice gather_flat(const struct gather *g, struct arena *into);
 /* A new stage with room for `need` bytes; false when memory is exhausted. */
 bool gather_stage(struct gather *g, size_t need);
 
-/* pen_slice of more than 16 bytes. */
+/* pen_slice of more than SLICE_SHORT bytes. */
 void pen_slice_long(char *pen, struct slice text);
 
 static inline size_t gather_offset(const struct gather *g)
@@ -126,22 +129,12 @@ static inline char *pen_const(char *pen, const char *text, size_t len)
 	return pen + len;
 }
 
-/* A few bytes are copied as two pieces that may overlap. */
 static inline char *pen_slice(char *pen, struct slice text)
 {
-	uint64_t front, rear;
-
-	if (text.len > 16) {
+	if (text.len > SLICE_SHORT)
 		pen_slice_long(pen, text);
-	} else if (text.len >= 8) {
-		(void)memcpy(&front, text.at, 8);
-		(void)memcpy(&rear, text.at + text.len - 8, 8);
-		(void)memcpy(pen, &front, 8);
-		(void)memcpy(pen + text.len - 8, &rear, 8);
-	} else {
-		for (size_t i = 0; i < text.len; i++)
-			pen[i] = text.at[i];
-	}
+	else
+		slice_put_short(pen, text);
 	return pen + text.len;
 }
 

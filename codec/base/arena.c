@@ -118,7 +118,9 @@ struct slice arena_copy(struct arena *arena, struct slice s)
 
 	if (bytes == NULL)
 		return (struct slice){ NULL, 0 };
-	if (s.len != 0)
+	if (s.len <= SLICE_SHORT)
+		slice_put_short(bytes, s);
+	else
 		(void)memcpy(bytes, s.at, s.len);
 	bytes[s.len] = '\0';
 	return slice_of(bytes, s.len);

@@ -53,6 +53,32 @@ static inline int slice_order(struct slice a, struct slice b)
 	return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
+enum { SLICE_SHORT = 32 };
+
+/* Copies `s`, of SLICE_SHORT bytes at most, to `to`: in two pieces that may overlap. */
+static inline void slice_put_short(char *to, struct slice s)
+{
+	struct piece {
+		char bytes[SLICE_SHORT / 2];
+	} first, last;
+	uint64_t front, rear;
+
+	if (s.len >= sizeof(first)) {
+		(void)memcpy(&first, s.at, sizeof(first));
+		(void)memcpy(&last, s.at + s.len - sizeof(last), sizeof(last));
+		(void)memcpy(to, &first, sizeof(first));
+		(void)memcpy(to + s.len - sizeof(last), &last, sizeof(last));
+	} else if (s.len >= sizeof(front)) {
+		(void)memcpy(&front, s.at, sizeof(front));
+		(void)memcpy(&rear, s.at + s.len - sizeof(rear), sizeof(rear));
+		(void)memcpy(to, &front, sizeof(front));
+		(void)memcpy(to + s.len - sizeof(rear), &rear, sizeof(rear));
+	} else {
+		for (size_t i = 0; i < s.len; i++)
+			to[i] = s.at[i];
+	}
+}
+
 /* ASCII case is ignored. */
 bool slice_eq_nocase(struct slice a, struct slice b);
 
