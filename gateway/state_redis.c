@@ -185,8 +185,13 @@ static void join_blocks(struct state_redis *redis, struct state_recall *recall)
 					     .block_count = 1,
 					     .arena = recall->arena,
 					     .now = recall->now };
-		if (!slice_absent(recall->found[i]))
+		if (!slice_absent(recall->found[i]) && recall->found[i].len != 0)
 			continue;
+		if (!slice_absent(recall->found[i])) { /* another gateway's provider refused them */
+			recall->found[i] = (struct slice){ NULL, 0 };
+			own(redis)->drop_blocks(own(redis), recall->tenant, &recall->blocks[i], 1);
+			continue;
+		}
 		(void)own(redis)->recall(own(redis), &mine);
 		if (mine.found == NULL || mine.found[0].len > room)
 			continue;
@@ -492,6 +497,7 @@ static void redis_forget_note(struct state *state, struct state_note *note)
 	*at = note->next;
 }
 
+/* What Redis is not told, a provider refuses again. */
 static void redis_drop_blocks(struct state *state, struct state_key tenant,
 			      const struct state_key *blocks, uint32_t count)
 {
@@ -501,10 +507,13 @@ static void redis_drop_blocks(struct state *state, struct state_key tenant,
 
 	own(redis)->drop_blocks(own(redis), tenant, blocks, count);
 	count = count < STATE_BLOCKS_MAX ? count : STATE_BLOCKS_MAX; /* as many as were found */
-	if (count == 0 || begin(redis, &to, &ticket, ASKED_DROP, NULL) == NULL)
-		return;
-	state_wire_drop(to, &tenant, blocks, count);
-	(void)!redis_link_send(redis->link); /* else a provider refuses them again */
+	for (uint32_t i = 0; i < count; i++) {
+		if (begin(redis, &to, &ticket, ASKED_DROP, NULL) == NULL)
+			return;
+		state_wire_drop(to, &tenant, &blocks[i], &redis->blocks);
+		if (!redis_link_send(redis->link))
+			return;
+	}
 }
 
 struct state *state_redis_state(struct state_redis *redis)

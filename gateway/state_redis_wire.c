@@ -187,13 +187,14 @@ void state_wire_note(struct redis_buffer *to, const struct state_note *note,
 }
 
 void state_wire_drop(struct redis_buffer *to, const struct state_key *tenant,
-		     const struct state_key *blocks, uint32_t count)
+		     const struct state_key *of, const struct config_blocks *blocks)
 {
-	must(count >= 1 && count <= STATE_BLOCKS_MAX);
-	redis_put_count(to, 1 + count);
-	redis_put(to, SLICE("DEL"));
-	for (uint32_t i = 0; i < count; i++)
-		put_key(to, tenant, 'b', &blocks[i]);
+	redis_put_count(to, 5);
+	redis_put(to, SLICE("SET"));
+	put_key(to, tenant, 'b', of);
+	redis_put(to, SLICE(""));
+	redis_put(to, SLICE("PX"));
+	redis_put_number(to, (uint32_t)(blocks->ttl / MSEC));
 }
 
 /* ---- answers ---- */

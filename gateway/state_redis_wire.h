@@ -17,9 +17,10 @@ void state_wire_recall(struct redis_buffer *to, const struct state_recall *recal
 		       const struct config_blocks *blocks, bool by_text);
 void state_wire_note(struct redis_buffer *to, const struct state_note *note,
 		     const struct config_blocks *blocks, bool by_text);
-/* At most STATE_BLOCKS_MAX. */
+/* The blocks of a turn are of no use to anybody: an empty text takes their place, which tells that to whoever
+ * else has them. */
 void state_wire_drop(struct redis_buffer *to, const struct state_key *tenant,
-		     const struct state_key *blocks, uint32_t count);
+		     const struct state_key *of, const struct config_blocks *blocks);
 
 /* Fills in what was asked. False: it is no answer to that, and what was filled in does not count. */
 MUST_USE bool state_wire_recalled(const struct redisReply *reply, struct state_recall *recall);

@@ -7,7 +7,7 @@
 -- returns  the session's revision or nil; how many of the calls are known; the most rounds that one of them came
 --          after; of the loop with most tokens that one leads to: its id ('' if there is none), tokens, nano-USD,
 --          and the place where it was last, or ''; the session's requests, tokens, nano-USD; then blocks, each a
---          text or nil
+--          text, '' where they are of no use any more, or nil
 --
 -- A session is a hash: revision, requests, tokens, usd. A loop is one, too: tokens, usd, place. A call is a string,
 -- <c32I4: the id of its loop, and the rounds it came after.

@@ -408,6 +408,51 @@ static void blocks_of_another_form_are_absent(void **state)
 	}
 }
 
+/* Another gateway's provider did not take them: what this process has of them is forgotten, too. */
+static void blocks_that_are_of_no_use_are_forgotten_here(void **state)
+{
+	struct state_note note = { .tenant = tenant,
+				   .calls = &call,
+				   .call_count = 1,
+				   .blocks = SLICE("[mine]"),
+				   .now = loop.now };
+	struct state_recall recall = question(), away = question();
+	struct answer answer;
+
+	(void)state;
+	(void)state_memory_state(memory)->remember(state_memory_state(memory), &note);
+	(void)state_memory_state(memory)->recall(state_memory_state(memory), &away);
+	assert_true(slice_eq(away.found[0], SLICE("[mine]")));
+	connected();
+	assert_int_equal(store->recall(store, &recall), STATE_PENDING);
+	answer_init(&answer);
+	answer.parts[10] = text_of("");
+	answers(&answer);
+	assert_true(slice_absent(recall.found[0]));
+	rig_unready(redis);
+	assert_int_equal(store->recall(store, &away), STATE_DONE);
+	assert_true(slice_absent(away.found[0]));
+}
+
+static void blocks_are_dropped_one_by_one(void **state)
+{
+	const struct state_key turns[] = { { { 1 } }, { { 2 } }, { { 3 } } };
+	const redisReply ok = { .type = REDIS_REPLY_STATUS, .str = (char *)"OK", .len = 2 };
+
+	(void)state;
+	connected();
+	redis_buffer_clear(&redis->link->out);
+	store->drop_blocks(store, tenant, turns, COUNT_OF(turns));
+	assert_int_equal(rig_waiting(redis), COUNT_OF(turns));
+	assert_true(sent(SLICE(
+		"b:03000000000000000000000000000000\r\n$0\r\n\r\n$2\r\nPX\r\n$4\r\n1000\r\n")));
+	for (size_t i = 0; i < COUNT_OF(turns); i++)
+		rig_answer(redis, REDIS_ANSWERED, &ok);
+	rig_unready(redis);
+	store->drop_blocks(store, tenant, turns, COUNT_OF(turns)); /* nobody to tell */
+	assert_int_equal(rig_waiting(redis), 0);
+}
+
 /* ---- no answer ---- */
 
 static void who_gets_no_answer_in_time_goes_on_without(void **state)
@@ -684,6 +729,8 @@ int main(void)
 		TEST(an_answer_of_another_form_is_none),
 		TEST(an_answer_with_more_or_fewer_parts_is_none),
 		TEST(blocks_of_another_form_are_absent),
+		TEST(blocks_that_are_of_no_use_are_forgotten_here),
+		TEST(blocks_are_dropped_one_by_one),
 		TEST(who_gets_no_answer_in_time_goes_on_without),
 		TEST(a_connection_that_breaks_leaves_nobody_waiting),
 		TEST(who_goes_away_is_not_called),
