@@ -16,6 +16,7 @@
 #include <h2o.h>
 #include <h2o/http1.h>
 #include <h2o/http2.h>
+#include <h2o/http2_internal.h>
 
 _Static_assert(H2O_USE_EPOLL && !H2O_USE_LIBUV, "libh2o-evloop is built for epoll");
 _Static_assert(H2O_LIBRARY_VERSION_MAJOR == 0 && H2O_LIBRARY_VERSION_MINOR == 13,

@@ -8,6 +8,7 @@
 
 #include "codec/base/must.h"
 #include "gateway/http_h2o_exchange.h"
+#include "gateway/http_h2o_parts.h"
 #include "gateway/limits.h"
 
 /* A body is taken for a quarter of the limit more, and this, so that the handler can say that it is too
@@ -82,6 +83,8 @@ static void read_headers(h2o_req_t *req, struct slice headers[HTTP_HEADER_COUNT]
 static void read_request(h2o_req_t *req, const struct edge *edge, size_t body_bytes_max,
 			 struct http_incoming *in)
 {
+	if (edge->proto == EDGE_HTTP2)
+		http2_arrived(req);
 	in->method = to_slice(req->method);
 	in->path = to_slice(req->path);
 	if (req->query_at != SIZE_MAX)

@@ -309,13 +309,8 @@ void edge_watch(struct edge *edge, h2o_req_t *req, void *watched)
 
 bool edge_body_refused(const struct edge *edge, h2o_req_t *req)
 {
-	uint64_t stream;
-
-	if (edge->proto != EDGE_HTTP2 || edge->guard.refused_count == 0)
-		return false;
-	h2o_iovec_t id = req->conn->callbacks->log_.http2.stream_id(req);
-	must(slice_to_u64(slice_of(id.base, id.len), &stream));
-	return h2_guard_refuses(&edge->guard, (uint32_t)stream);
+	return edge->proto == EDGE_HTTP2 && edge->guard.refused_count != 0 &&
+	       h2_guard_refuses(&edge->guard, http2_stream_id(req));
 }
 
 bool edge_may_begin(const struct edge *edge)

@@ -46,6 +46,15 @@ void http1_ate(struct edge *edge);
 /* The connection is gone. */
 void http1_fini(struct edge *edge);
 
+/* ---- http_h2o_http2.c: what only HTTP/2 needs ---- */
+
+/* Of the stream that a request came by. */
+uint32_t http2_stream_id(h2o_req_t *req);
+
+/* A request is complete: its body, if short, goes into memory of its size (req->entity moves), and its
+ * answer will not use HPACK's dynamic table. */
+void http2_arrived(h2o_req_t *req);
+
 /* ---- http_h2o_pace.c: what is looked at once a second ---- */
 
 void edge_host_tick(struct net_timer *timer);

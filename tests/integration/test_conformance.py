@@ -456,6 +456,19 @@ class Conversations(harness.Case):
             peer.wait(lambda: (PING, ACK, 0, b"12345678") in answers)
             self.assertIn((PING, ACK, 0, b"12345678"), answers)
 
+    def test_6_5_2_who_keeps_no_dynamic_table_can_read_every_answer(self):
+        with Peer(self.server.url) as peer:
+            take = peer.take
+            def without_memory(kind, *rest):
+                peer.decoder = hpack.Decoder()
+                take(kind, *rest)
+            peer.take = without_memory
+            peer.send(PREFACE + settings((1, 0)))
+            for stream in range(1, 9, 2):
+                peer.send(request(stream))
+                peer.wait(lambda stream=stream: stream in peer.over)
+            self.assertEqual(peer.over, {1: "200", 3: "200", 5: "200", 7: "200"})
+
     def test_6_9_1_no_byte_more_than_the_window(self):
         with Peer(self.server.url) as peer:
             sizes = []

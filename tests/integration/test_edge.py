@@ -7,6 +7,7 @@ ctest: timeout=300
 
 import json
 import os
+import random
 import socket
 import struct
 import subprocess
@@ -129,6 +130,26 @@ class Http2(EdgeCase):
             client.send(PREFACE + settings() + b"".join(h2_request(s, "/b/100") for s in streams))
             self.assertEqual(client.read_until(h2_answers(*streams), "100 answers"), [b"x" * 100] * 100)
         self.assertEqual(self.assert_at_rest(edge)["sent"], 100)
+
+    def test_bodies_of_any_size_come_back_whole_in_one_frame_or_several(self):
+        """Short ones are moved out of h2o's buffer: half of it is where that ends."""
+        edge = self.edge()
+        sizes = [0, 1, 1000, 1023, 1024, 4090, 4096, 4097, 8191, 8192, 8193, 16000]
+        bodies = [bytes(random.Random(size).randbytes(size)) for size in sizes]
+        cuts = [lambda body: [body], lambda body: [body[:1], body[1:]],
+                lambda body: [body[at:at + 3000] for at in range(0, len(body) + 1, 3000)]]
+        for cut in cuts:
+            with Client(edge, http2=True) as client:
+                streams = range(1, 2 * len(bodies), 2)
+                requests = [
+                    frame(HEADERS, END_HEADERS, stream, block("/echo")) +
+                    b"".join(frame(DATA, 0, stream, piece) for piece in cut(body)) + frame(DATA, END_STREAM, stream)
+                    for stream, body in zip(streams, bodies)]
+                client.send(PREFACE + settings() + window(0, 1 << 20))
+                for request in requests:
+                    client.send(request)
+                self.assertEqual(client.read_until(h2_answers(*streams), "all answers"), bodies)
+        self.assert_at_rest(edge)
 
     def test_large_answers_wait_for_the_window(self):
         edge = self.edge()
