@@ -66,11 +66,18 @@ def wait_for(condition, what, timeout_s=None):
         time.sleep(0.005)
 
 
+_ports = set()
+
+
 def free_port():
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that was free a moment ago, and that nobody here got before: two in a row may be the same to the kernel."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        if port not in _ports:
+            _ports.add(port)
+            return port
 
 
 def sha256(key):
