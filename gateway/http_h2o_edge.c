@@ -178,9 +178,8 @@ void edge_settle(struct edge *edge)
 	}
 }
 
-static void settle_all(void *owner)
+static void settle_all(struct edge_host *host)
 {
-	struct edge_host *host = owner;
 	h2o_linklist_t now;
 	h2o_linklist_init_anchor(&now); /* edge_settle may put a connection back */
 	h2o_linklist_insert_list(&now, &host->unsettled);
@@ -189,6 +188,14 @@ static void settle_all(void *owner)
 		h2o_linklist_unlink(&edge->unsettled);
 		edge_settle(edge);
 	}
+}
+
+/* What the turn has answered over HTTP/2 h2o would write after its next look for events. */
+static void before_wait(void *owner)
+{
+	struct edge_host *host = owner;
+	h2o_timeout_run(host->ctx->loop, &host->ctx->zero_timeout, h2o_now(host->ctx->loop));
+	settle_all(host);
 }
 
 void edge_host_init(struct edge_host *host)
@@ -204,7 +211,7 @@ void edge_host_init(struct edge_host *host)
 
 void edge_host_start(struct edge_host *host)
 {
-	net_h2o_before_wait(host->loop, settle_all, host);
+	net_h2o_before_wait(host->loop, before_wait, host);
 	net_timer_set(host->loop, &host->tick, net_now(host->loop) + SEC);
 }
 
