@@ -71,9 +71,14 @@ static void resolver_refresh(struct dns *dns)
 		evdns_base_free(dns->evdns, 0);
 	dns->files = files;
 	dns->evdns = evdns_base_new(dns->base, 0);
+	if (dns->evdns == NULL)
+		return;
+	/* By itself evdns mixes the case of letters, against forged answers, and drops an answer in another
+	 * case: podman's server for the names of containers knows one spelling only (aardvark-dns 1.4). glibc asks
+	 * as it is written, too; who a provider is, TLS says. */
+	(void)evdns_base_set_option(dns->evdns, "randomize-case:", "0");
 	/* Without the file, evdns asks the machine itself; the hosts file is read in any case. */
-	if (dns->evdns != NULL)
-		(void)evdns_base_resolv_conf_parse(dns->evdns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
+	(void)evdns_base_resolv_conf_parse(dns->evdns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
 }
 
 /* What evdns says in its own words; a name that fails is reported by us. */
