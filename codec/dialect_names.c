@@ -130,22 +130,31 @@ enum { NAME_BLOCK = 16 };
 static inline bool block_is_name(const char *at)
 {
 	typedef unsigned char bytes __attribute__((vector_size(NAME_BLOCK)));
+	typedef signed char numbers __attribute__((vector_size(NAME_BLOCK)));
 	typedef uint64_t words __attribute__((vector_size(NAME_BLOCK)));
 	bytes block;
 
 	(void)memcpy(&block, at, sizeof(block));
-	words good = (words)((((block | 0x20) - 'a') < 26) | ((block - '0') < 10) | (block == '_') |
-			     (block == '-'));
+	/* vectors are compared as signed: the first letter and the first digit become the least number */
+	const numbers letter = (numbers)((block | 0x20) - ('a' + 128)),
+		      digit = (numbers)(block - ('0' + 128));
+	words good = (words)((letter < -128 + 26) | (digit < -128 + 10) | (numbers)(block == '_') |
+			     (numbers)(block == '-'));
 	return (good[0] & good[1]) == UINT64_MAX;
 }
 
 static bool all_name_chars(struct slice s)
 {
-	if (s.len >= NAME_BLOCK) {
-		for (size_t i = 0; i + NAME_BLOCK < s.len; i += NAME_BLOCK)
-			if (!block_is_name(s.at + i))
+	if (s.len >= NAME_BLOCK) { /* the last block may have bytes of the one before */
+		const char *last = s.at + s.len - NAME_BLOCK;
+		for (const char *at = s.at;; at += NAME_BLOCK) {
+			if (at > last)
+				at = last;
+			if (!block_is_name(at))
 				return false;
-		return block_is_name(s.at + s.len - NAME_BLOCK);
+			if (at == last)
+				return true;
+		}
 	}
 	for (size_t i = 0; i < s.len; i++)
 		if (!is_name_char(s.at[i]))

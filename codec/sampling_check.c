@@ -276,6 +276,9 @@ bool decode_check_tool_names(struct decode *d)
 	for (uint32_t i = 0; i < d->tools.count; i++) {
 		struct slice name = tools[i].name;
 		bool escaped = memchr(name.at, '\\', name.len) != NULL;
+		if (!escaped && d->body.at + d->body.len - name.at >= (ptrdiff_t)sizeof(uint64_t) &&
+		    json_keys_add_new(d->work, &names, name.at, name.len))
+			continue;
 		if (json_keys_add(d->work, &names, IDS_MAX, name, escaped,
 				  d->body.at + d->body.len) == KEYS_ADDED)
 			continue;
