@@ -312,13 +312,12 @@ static inline bool take_any(struct json_reader *r)
 	return false;
 }
 
-/* Consumes what is left of the value whose outermost container was entered just now, at `depth`. */
-static inline bool skip_rest(struct json_reader *r, uint32_t depth)
+bool reader_skip_rest(struct json_reader *r, uint32_t depth, enum reader_skipped where)
 {
 	struct slice key;
 
 	for (;;) {
-		if (r->depth > depth && reader_skip_members(r, depth) == SKIPPED_TO_MEMBER)
+		if (where == SKIPPED_TO_MEMBER)
 			/* out of every container that ends here, on to the next value of one that
 			 * does not */
 			while (r->depth > depth &&
@@ -329,24 +328,20 @@ static inline bool skip_rest(struct json_reader *r, uint32_t depth)
 			return true;
 		if (!take_any(r))
 			return false;
+		where = r->depth == depth ? SKIPPED_TO_MEMBER : reader_skip_members(r, depth);
 	}
 }
 
-bool json_skip(struct json_reader *r, struct slice *raw)
+bool reader_skip_slowly(struct json_reader *r, struct slice *raw)
 {
-	const char *from = r->at;
 	uint32_t depth = r->depth;
 
-	if (from < r->end && (*from == '{' || *from == '[')) {
-		if (!enter(r, *from == '{') || !skip_rest(r, depth))
-			return false;
-	} else {
-		if (json_peek(r) == JSON_BAD)
-			return false;
-		from = r->at;
-		if (!take_any(r) || (r->depth > depth && !skip_rest(r, depth)))
-			return false;
-	}
+	if (json_peek(r) == JSON_BAD)
+		return false;
+	const char *from = r->at;
+	if (!take_any(r) ||
+	    (r->depth > depth && !reader_skip_rest(r, depth, reader_skip_members(r, depth))))
+		return false;
 	if (raw != NULL)
 		*raw = slice_of(from, (size_t)(r->at - from));
 	return true;

@@ -41,12 +41,19 @@ bool reader_next_key(struct json_reader *r, struct slice *key);
 /* Consumes the number at r->at. What may follow it is for the next call to judge. */
 bool reader_number(struct json_reader *r, struct slice *raw);
 
-/* ---- json_skip.c ---- */
-
 enum reader_skipped {
 	SKIPPED_TO_MEMBER, /* in front of a member or of a closing bracket, or behind the latter */
 	SKIPPED_TO_VALUE,  /* behind a key or, in an array, a comma: a value is next */
 };
+
+/* json_skip of any value, by the pull calls where json_skip.c does not get along. */
+bool reader_skip_slowly(struct json_reader *r, struct slice *raw);
+
+/* The rest of it: the value whose outermost container was entered at `depth`, from where
+ * reader_skip_members stopped. */
+bool reader_skip_rest(struct json_reader *r, uint32_t depth, enum reader_skipped where);
+
+/* ---- json_skip.c ---- */
 
 /* Consumes members of the innermost container, and what is in them, as long as they are well-formed
  * and well inside the text, until the depth is `depth` again. The reader may have failed. */
