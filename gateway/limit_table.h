@@ -64,6 +64,8 @@ struct limit_scope {
 	uint32_t passed_over; /* rates that count_only let pass untouched, by step */
 };
 
+enum { LIMIT_SCOPES_MAX = 2 + PLAN_MODEL_LIMITS_MAX }; /* tenant, server, and those of a model */
+
 struct limit_refusal {
 	enum err err;      /* ERR_RATE_LIMITED, ERR_OVER_BURST, ERR_CONCURRENCY, ERR_BUDGET */
 	const char *limit; /* requests_per_minute, tokens_per_minute, concurrent, usd_per_day,
@@ -72,7 +74,7 @@ struct limit_refusal {
 	nsec_t wait_ns; /* of ERR_RATE_LIMITED: exact; of ERR_CONCURRENCY: 1 s */
 };
 
-/* Takes from the slots of all scopes or from none: scope by scope in their order; in each requests,
+/* Takes from the slots of all (at most LIMIT_SCOPES_MAX) scopes or from none: scope by scope in their order; in each requests,
  * tokens, concurrent, day, month. A money ask above the whole budget of an untouched period is
  * ERR_BUDGET too. What is not asked for (0) is not refused, whatever is owed. Limits that count only
  * refuse nothing: a rate that would have is left as it is, places and money are counted. *refusal is

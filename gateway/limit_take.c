@@ -255,18 +255,29 @@ static void step_settle(const struct limit_step *step, struct limit_slot *slot,
 		;
 }
 
-/* One look at, or one taking of, one limit. */
-static enum err step_take(const struct limit_step *step, struct limit_slot *slot,
-			  const struct claim *claim, bool only_look, nsec_t *wait_ns)
-{
-	_Atomic uint64_t *word = step->word(slot, claim);
-	uint64_t seen = word_load(word), next;
+/* What a look at one limit saw, and what a take would write. */
+struct glimpse {
+	_Atomic uint64_t *word;
+	uint64_t seen, next;
+};
 
-	do {
-		const enum err err = step->take(claim, seen, &next, wait_ns);
+static enum err step_look(const struct limit_step *step, struct limit_slot *slot,
+			  const struct claim *claim, struct glimpse *glimpse, nsec_t *wait_ns)
+{
+	glimpse->word = step->word(slot, claim);
+	glimpse->seen = word_load(glimpse->word);
+	return step->take(claim, glimpse->seen, &glimpse->next, wait_ns);
+}
+
+/* Writes what the look found, or, where somebody was faster, what holds by now. */
+static enum err step_take(const struct limit_step *step, const struct claim *claim,
+			  struct glimpse *glimpse, nsec_t *wait_ns)
+{
+	while (!word_swap(glimpse->word, &glimpse->seen, glimpse->next)) {
+		const enum err err = step->take(claim, glimpse->seen, &glimpse->next, wait_ns);
 		if (err != ERR_OK)
 			return err;
-	} while (!only_look && !word_swap(word, &seen, next));
+	}
 	return ERR_OK;
 }
 
@@ -283,34 +294,76 @@ static void step_pass(size_t step, struct limit_scope *scope, const struct claim
 		return;
 	}
 	unbound.limits = &none; /* places and money are counted beyond their limits */
-	const enum err err = step_take(&limit_steps[step], scope->slot, &unbound, false, &wait_ns);
+	struct glimpse glimpse;
+	enum err err = step_look(&limit_steps[step], scope->slot, &unbound, &glimpse, &wait_ns);
+	must(err == ERR_OK);
+	err = step_take(&limit_steps[step], &unbound, &glimpse, &wait_ns);
 	must(err == ERR_OK);
 }
 
-/* Index of the first step that refuses, with *refusal filled, or the number of steps. */
-static size_t scope_walk(struct limit_scope *scope, const struct claim *claim, bool only_look,
+/* One scope while it is asked: the claim on it, and what the look at each of its limits saw. */
+struct view {
+	struct claim claim;
+	struct glimpse glimpses[COUNT_OF(limit_steps)];
+};
+
+static struct limit_refusal refusal_by(const struct limit_scope *scope, size_t step, enum err err,
+				       nsec_t wait_ns)
+{
+	return (struct limit_refusal){
+		.err = err,
+		.limit = limit_info(limit_steps[step].limit)->name,
+		.holder = scope->holder,
+		.wait_ns = wait_ns,
+	};
+}
+
+/* Whether every limit of the scope has room; *refusal says which has not. */
+static bool scope_look(const struct limit_scope *scope, struct view *view,
+		       struct limit_refusal *refusal)
+{
+	for (size_t i = 0; i < COUNT_OF(limit_steps); i++) {
+		nsec_t wait_ns = 0;
+		const enum err err = step_look(&limit_steps[i], scope->slot, &view->claim,
+					       &view->glimpses[i], &wait_ns);
+		if (err == ERR_OK)
+			continue;
+		*refusal = refusal_by(scope, i, err, wait_ns);
+		return false;
+	}
+	return true;
+}
+
+/* After a look that found room everywhere. Index of the first step that refuses all the same, with
+ * *refusal filled, or the number of steps. */
+static size_t scope_take(const struct limit_scope *scope, struct view *view,
 			 struct limit_refusal *refusal)
 {
 	for (size_t i = 0; i < COUNT_OF(limit_steps); i++) {
 		nsec_t wait_ns = 0;
 		const enum err err =
-			step_take(&limit_steps[i], scope->slot, claim, only_look, &wait_ns);
-
+			step_take(&limit_steps[i], &view->claim, &view->glimpses[i], &wait_ns);
 		if (err == ERR_OK)
 			continue;
-		if (scope->limits.count_only) {
-			step_pass(i, scope, claim);
-			continue;
-		}
-		*refusal = (struct limit_refusal){
-			.err = err,
-			.limit = limit_info(limit_steps[i].limit)->name,
-			.holder = scope->holder,
-			.wait_ns = wait_ns,
-		};
+		*refusal = refusal_by(scope, i, err, wait_ns);
 		return i;
 	}
 	return COUNT_OF(limit_steps);
+}
+
+/* Takes what there is, and refuses nothing. */
+static void scope_count(struct limit_scope *scope, const struct claim *claim)
+{
+	for (size_t i = 0; i < COUNT_OF(limit_steps); i++) {
+		struct glimpse glimpse;
+		nsec_t wait_ns;
+		enum err err = step_look(&limit_steps[i], scope->slot, claim, &glimpse, &wait_ns);
+
+		if (err == ERR_OK)
+			err = step_take(&limit_steps[i], claim, &glimpse, &wait_ns);
+		if (err != ERR_OK)
+			step_pass(i, scope, claim);
+	}
 }
 
 /* Gives back what the first `steps` of a scope took. */
@@ -339,37 +392,44 @@ static struct claim claim_on(const struct limit_scope *scope, const struct claim
 	return on;
 }
 
+/* Takes from a scope whose look found room, or that only counts. */
+static size_t scope_claim(struct limit_scope *scope, struct view *view,
+			  struct limit_refusal *refusal)
+{
+	if (!scope->limits.count_only)
+		return scope_take(scope, view, refusal);
+	scope_count(scope, &view->claim);
+	return COUNT_OF(limit_steps);
+}
+
 bool limit_take(struct limit_scope *scopes, uint32_t count, const struct limit_ask *ask, nsec_t now,
 		uint64_t wall_s, struct limit_refusal *refusal)
 {
 	const struct claim claim = claim_of(ask, now, wall_s);
+	struct view views[LIMIT_SCOPES_MAX];
 	uint32_t taken = 0;
 
-	must(count >= 1);
+	must(count >= 1 && count <= LIMIT_SCOPES_MAX);
 	/* Looking first keeps a storm of refused requests from holding, for moments, what others
 	 * could have had; what is left to undo are races between two that both saw room. */
 	for (uint32_t i = 0; i < count; i++) {
-		const struct claim on = claim_on(&scopes[i], &claim);
+		views[i].claim = claim_on(&scopes[i], &claim);
 		scopes[i].would_refuse = NULL;
 		scopes[i].passed_over = 0;
-		if (!scopes[i].limits.count_only &&
-		    scope_walk(&scopes[i], &on, true, refusal) != COUNT_OF(limit_steps))
+		if (!scopes[i].limits.count_only && !scope_look(&scopes[i], &views[i], refusal))
 			return false;
 	}
 	for (; taken < count; taken++) {
-		const struct claim on = claim_on(&scopes[taken], &claim);
-		const size_t steps = scope_walk(&scopes[taken], &on, false, refusal);
+		const size_t steps = scope_claim(&scopes[taken], &views[taken], refusal);
 		if (steps == COUNT_OF(limit_steps))
 			continue;
-		scope_undo(&scopes[taken], &on, steps);
+		scope_undo(&scopes[taken], &views[taken].claim, steps);
 		break;
 	}
 	if (taken == count)
 		return true;
-	while (taken-- > 0) {
-		const struct claim on = claim_on(&scopes[taken], &claim);
-		scope_undo(&scopes[taken], &on, COUNT_OF(limit_steps));
-	}
+	while (taken-- > 0)
+		scope_undo(&scopes[taken], &views[taken].claim, COUNT_OF(limit_steps));
 	return false;
 }
 
@@ -419,10 +479,8 @@ void limit_count(const struct limit_scope *scopes, uint32_t count, const struct 
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct limit_scope scope = scopes[i];
-		struct limit_refusal none;
 		claim.limits = &scope.limits;
-		scope.limits.count_only = true;
-		must(scope_walk(&scope, &claim, false, &none) == COUNT_OF(limit_steps));
+		scope_count(&scope, &claim);
 	}
 }
 

@@ -196,6 +196,32 @@ static void what_only_counts_refuses_nothing_and_says_what_would_have(void **sta
 	fixture_fini(&f);
 }
 
+/* As when somebody else takes between a look and its take: the second look saw what the first take spends. */
+static void what_was_spent_since_the_look_is_not_taken_again(void **state)
+{
+	struct fixture f;
+	struct limit_refusal refusal;
+
+	(void)state;
+	fixture_init(&f);
+	struct limit_scope twice[2] = { f.scopes[TENANT], f.scopes[TENANT] };
+	twice[0].limits.concurrent = twice[1].limits.concurrent = 1;
+	assert_false(limit_take(twice, 2, &ask, now, monday, &refusal));
+	assert_int_equal(refusal.err, ERR_CONCURRENCY);
+	assert_string_equal(refusal.limit, "concurrent");
+	assert_int_equal(state_of(&f, TENANT).concurrent, 0);
+	assert_int_equal(state_of(&f, TENANT).usd_day, 0);
+	assert_int_equal(state_of(&f, TENANT).tokens_tat, now);
+
+	twice[0].limits.concurrent = twice[1].limits.concurrent = 2;
+	assert_true(limit_take(twice, 2, &ask, now, monday, &refusal));
+	assert_int_equal(state_of(&f, TENANT).concurrent, 2);
+	assert_int_equal(state_of(&f, TENANT).usd_day, 20);
+	assert_int_equal(state_of(&f, TENANT).requests_tat, now + 200 * MSEC);
+	assert_int_equal(state_of(&f, TENANT).tokens_tat, now + 200 * MSEC);
+	fixture_fini(&f);
+}
+
 static void what_counts_is_undone_when_another_scope_refuses(void **state)
 {
 	struct fixture f;
@@ -325,6 +351,7 @@ int main(void)
 		cmocka_unit_test(a_refusal_in_any_scope_leaves_all_as_they_were_and_names_it),
 		cmocka_unit_test(the_wait_of_a_part_is_exact),
 		cmocka_unit_test(what_only_counts_refuses_nothing_and_says_what_would_have),
+		cmocka_unit_test(what_was_spent_since_the_look_is_not_taken_again),
 		cmocka_unit_test(what_counts_is_undone_when_another_scope_refuses),
 		cmocka_unit_test(a_budget_that_is_topped_up_ends_with_its_period),
 		cmocka_unit_test(the_latest_refusals_are_remembered),
