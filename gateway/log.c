@@ -319,6 +319,21 @@ static inline bool copy_some(char *to, const char *from, size_t len)
 	return true;
 }
 
+/* 4 to 7 bytes, likewise. */
+static inline bool copy_few(char *to, const char *from, size_t len)
+{
+	uint32_t first, last;
+
+	memcpy(&first, from, sizeof(first));
+	memcpy(&last, from + len - sizeof(last), sizeof(last));
+	const uint64_t both = (uint64_t)last << 32 | first;
+	if (!are_clean((two_words){ both, both }))
+		return false;
+	memcpy(to, &first, sizeof(first));
+	memcpy(to + len - sizeof(last), &last, sizeof(last));
+	return true;
+}
+
 /* Copies clean bytes from the front of `s`, many at a time; returns how many. */
 static inline size_t put_clean(char *at, const char *full, struct slice s)
 {
@@ -331,7 +346,10 @@ static inline size_t put_clean(char *at, const char *full, struct slice s)
 	if (len >= 16 && i + 16 > len) { /* takes bytes along that were copied already */
 		if (copy_sixteen(at + len - 16, s.at + len - 16))
 			return len;
-	} else if (len >= 8 && len < 16 && copy_some(at, s.at, len)) {
+	} else if (len >= 8 && len < 16) {
+		if (copy_some(at, s.at, len))
+			return len;
+	} else if (len >= 4 && len < 8 && copy_few(at, s.at, len)) {
 		return len;
 	}
 	while (i < len && is_clean(s.at[i])) {
