@@ -42,16 +42,21 @@ static void take_hex(const uint8_t *random, size_t count, char *out)
 void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *arena,
 	       const uint8_t random[FLOW_CHANCE_BYTES], nsec_t now, uint64_t wall_ns)
 {
-	(void)memset(flow, 0, offsetof(struct flow, reservation));
+	/* From 2 KiB on libc's memset begins with what takes longer than all of this. */
+	_Static_assert(offsetof(struct flow, in) < 2048, "not much is cleared");
+	(void)memset(flow, 0, offsetof(struct flow, in));
 	flow->magic = FLOW_MAGIC;
 	flow->arena = arena;
 	flow->in = *in;
 	flow->started = now;
 	flow->deadline = NSEC_NEVER;
 	flow->started_wall_ns = wall_ns;
+	flow->answer.status = 0;
+	flow->tried = &flow->tried_first;
 	flow->reservation.scope_count = 0;
 	flow->reservation.refusal = (struct limit_refusal){ .err = ERR_OK };
 	take_hex(random, REQUEST_ID_HEX, flow->request_id);
+	flow->request_id[REQUEST_ID_HEX] = '\0';
 	(void)memcpy(flow->chance, random + REQUEST_ID_HEX / 2, sizeof(flow->chance));
 	(void)memcpy(&flow->seed, random, sizeof(flow->seed));
 	trace_context_read(in->headers[HTTP_TRACEPARENT], flow->traceparent);

@@ -139,11 +139,7 @@ struct flow {
 	struct flow_progress progress; /* what the caller is told meanwhile */
 	struct upstream_call call;     /* the attempt under way, or the last one */
 
-	/* in */
-	struct http_incoming in;
-	char request_id[REQUEST_ID_HEX + 1];
-	uint8_t chance[FLOW_CHANCE_BYTES - REQUEST_ID_HEX / 2];
-	char traceparent[TRACEPARENT_LEN + 1]; /* "" when none, or not one */
+	/* in; the rest of it lies at the end */
 	nsec_t started, deadline;
 	uint64_t started_wall_ns;
 
@@ -153,9 +149,8 @@ struct flow {
 	bool authenticated;
 	struct slice tenant, server;
 	const struct tenant_key *principal; /* the snapshot's: valid up to RESERVE */
-	struct tenant_key named; /* `principal` of who has a certificate or a token, no key */
-	bool bad_token;          /* refused for it */
-	const struct plan *plan; /* likewise: what its server is granted */
+	bool bad_token;                     /* refused for it */
+	const struct plan *plan;            /* likewise: what its server is granted */
 
 	/* known after DECODE */
 	enum revision revision;
@@ -173,8 +168,7 @@ struct flow {
 		bool final_round;
 	} verdict;
 
-	/* known after ROUTE, and anew for each attempt */
-	struct route route;
+	/* known after ROUTE, and anew for each attempt; `route` lies at the end */
 	uint64_t input_estimate;
 	const struct dialect *dialect;
 	uint32_t provider, endpoint;
@@ -182,14 +176,12 @@ struct flow {
 	struct health_choice choice; /* ended when the attempt is over, whatever becomes of it */
 	struct slice model_id, provider_name, endpoint_url; /* copies */
 	struct slice hint;                                  /* raw; the one that matched */
-	struct price price;
 	char config_digest[17];
 
-	/* known after ENCODE, likewise */
+	/* known after ENCODE, likewise; `encoded` lies at the end */
 	struct profile profile; /* the model's, and what was learned of it */
-	struct encode_out encoded;
-	bool wants_stream; /* the provider was asked for one */
-	bool in_one_piece; /* it did not pass as one */
+	bool wants_stream;      /* the provider was asked for one */
+	bool in_one_piece;      /* it did not pass as one */
 	struct slice head;
 	struct iovec *send;
 	uint32_t send_count;
@@ -207,21 +199,20 @@ struct flow {
 	/* all of them */
 	uint64_t seed; /* of every choice by chance */
 	uint64_t draws;
-	uint32_t attempts;           /* the first entries of `tried` that are valid */
-	uint32_t round;              /* how often all had failed, and were asked anew */
-	struct flow_failure telling; /* of the failures, what the caller is told in the end */
-	bool preparing;              /* one has failed, and the next one is not sent yet */
-	struct flow_asked *asked;    /* meanwhile; NULL: there was no memory */
-	bool failing;                /* while it is settled: RETRY follows */
-	enum learn lesson;           /* of a refusal: the request was sent once more for it */
-	struct slice lesson_of;      /* the model that refused; absent: none has */
+	uint32_t attempts;            /* the first entries of `tried` that are valid */
+	uint32_t round;               /* how often all had failed, and were asked anew */
+	struct flow_failure *telling; /* of the failures, what the caller is told in the end */
+	bool preparing;               /* one has failed, and the next one is not sent yet */
+	struct flow_asked *asked;     /* meanwhile; NULL: there was no memory */
+	bool failing;                 /* while it is settled: RETRY follows */
+	enum learn lesson;            /* of a refusal: the request was sent once more for it */
+	struct slice lesson_of;       /* the model that refused; absent: none has */
 	bool repeating, repeated; /* an answer without the tool call is asked for once more; was */
 	struct flow_schema *schema; /* flow_schema.h; NULL: no structured output was asked for */
 	bool handed_on;             /* something of the answer was told: no further attempt */
 	nsec_t wait_until;          /* of FLOW_WAIT */
 
-	struct sampling_result result;
-	bool has_result;
+	bool has_result;    /* in `result` */
 	struct usage usage; /* of all attempts */
 	uint64_t usd;       /* likewise */
 	uint64_t tokens;    /* likewise, as they were settled */
@@ -231,14 +222,26 @@ struct flow {
 	bool called_off;  /* with ERR_CANCELLED: who asked is still there */
 	enum err outcome; /* ERR_OK, why it was refused or failed */
 	const char *detail;
-	struct flow_answer answer;
 
-	/* Behind here nothing is zero from the start: half of the flow would be cleared only to be
+	/* Behind here nothing is zero from the start: most of the flow would be cleared only to be
 	 * written anew, or never looked at. */
+
+	struct http_incoming in;
+	char request_id[REQUEST_ID_HEX + 1];
+	uint8_t chance[FLOW_CHANCE_BYTES - REQUEST_ID_HEX / 2];
+	char traceparent[TRACEPARENT_LEN + 1]; /* "" when none, or not one */
+
+	struct tenant_key named; /* `principal` of who has a certificate or a token, no key */
+	struct route route;      /* known once config_digest says by which configuration */
+	struct price price;      /* likewise */
+	struct encode_out encoded;
+	struct sampling_result result; /* there if has_result */
+	struct flow_answer answer;     /* its status is 0 up to the answer */
 
 	/* AUTH sets the tenant's own key, RESERVE all of it; up to then of no scope, and not refused. */
 	struct reservation reservation;
-	struct flow_tried tried[FLOW_ATTEMPTS_MAX];
+	/* The first attempt has its place here, all of them in the arena once there is a second. */
+	struct flow_tried *tried, tried_first;
 };
 
 /* A new request. `random` is used up. `arena` is initialised and the flow's until FLOW_END or the

@@ -147,9 +147,18 @@ enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 
 /* ---- the call ---- */
 
-static void note_tried(struct flow *flow)
+/* False: no memory for a second one. */
+static bool note_tried(struct flow *flow)
 {
-	must(flow->attempts < COUNT_OF(flow->tried));
+	must(flow->attempts < FLOW_ATTEMPTS_MAX);
+	if (flow->attempts == 1) {
+		flow->tried = arena_take(flow->arena, FLOW_ATTEMPTS_MAX * sizeof(*flow->tried));
+		if (flow->tried == NULL) {
+			flow->tried = &flow->tried_first;
+			return false;
+		}
+		flow->tried[0] = flow->tried_first;
+	}
 	flow->tried[flow->attempts++] = (struct flow_tried){
 		.round = flow->round,
 		.key = flow->choice.key,
@@ -157,6 +166,7 @@ static void note_tried(struct flow *flow)
 		.provider = flow->provider_name,
 		.endpoint = flow->endpoint_url,
 	};
+	return true;
 }
 
 /* For the budgets of retries. While the store was asked, the provider's number may have become that of
@@ -189,10 +199,11 @@ enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
 		return FLOW_NEXT;
 	if (!take_stream(flow, env))
 		return flow->attempts != 0 ? flow_give_up(flow) : flow_refuse_err(flow, ERR_BUSY);
+	note_request(flow, env);
+	if (!note_tried(flow))
+		return flow_give_up_busy(flow);
 	flow->called = true;
 	flow->preparing = false;
-	note_request(flow, env);
-	note_tried(flow);
 	if (flow->request.tool_count != 0)
 		flow->place = health_place_of(&flow->choice);
 	health_began(&flow->choice, env->now);

@@ -34,24 +34,33 @@ static int told_by(const struct flow_failure *failure)
 	return failure->sent ? 1 : 0;
 }
 
-/* The deadline's passing is how a request ends, whatever came before it. */
-static void note_telling(struct flow *flow)
+/* The deadline's passing is how a request ends, whatever came before it. False: no memory for the first
+ * failure. */
+static bool note_telling(struct flow *flow)
 {
-	struct flow_failure *telling = &flow->telling;
-
 	if (flow->failure.why.err == ERR_OK)
-		return;
-	if (telling->why.err == ERR_OK || flow->failure.why.err == ERR_DEADLINE ||
-	    told_by(&flow->failure) >= told_by(telling))
-		*telling = flow->failure;
+		return true;
+	if (flow->telling != NULL && flow->failure.why.err != ERR_DEADLINE &&
+	    told_by(&flow->failure) < told_by(flow->telling))
+		return true;
+	if (flow->telling == NULL)
+		flow->telling = arena_take(flow->arena, sizeof(*flow->telling));
+	if (flow->telling != NULL)
+		*flow->telling = flow->failure;
+	return flow->telling != NULL;
 }
 
 enum flow_move flow_give_up(struct flow *flow)
 {
 	if (flow->has_result) /* a second answer was wished for, and did not come */
 		return FLOW_ANSWERED;
-	must(flow->telling.why.err != ERR_OK);
-	return flow_refuse_failure(flow, &flow->telling);
+	must(flow->telling != NULL);
+	return flow_refuse_failure(flow, flow->telling);
+}
+
+enum flow_move flow_give_up_busy(struct flow *flow)
+{
+	return flow->has_result ? FLOW_ANSWERED : flow_refuse_err(flow, ERR_BUSY);
 }
 
 /* ---- when ---- */
@@ -158,8 +167,10 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 	const bool kept = flow->has_result && !flow->repeating; /* the second answer failed */
 	const bool mends = flow_schema_mends(flow); /* only numbers of it were told: no text */
 
-	note_telling(flow);
+	const bool noted = note_telling(flow);
 	flow_keep_asked(flow);
+	if (!noted)
+		return flow_give_up_busy(flow);
 	if (kept || (flow->handed_on && !mends) || flow->attempts >= most ||
 	    flow->attempts >= FLOW_ATTEMPTS_MAX || !flow_fits(flow, env->now, 0) ||
 	    flow_permit_again(flow, env).err != ERR_OK)

@@ -145,6 +145,8 @@ bool flow_fits(const struct flow *flow, nsec_t now, nsec_t wait);
 nsec_t flow_spread(struct flow *flow, nsec_t wait);
 /* No further attempt: the answer that is kept, or the most telling failure. */
 enum flow_move flow_give_up(struct flow *flow);
+/* The same for want of memory: without an answer that is kept, ERR_BUSY. */
+enum flow_move flow_give_up_busy(struct flow *flow);
 
 /* flow_answer.c */
 /* Makes the JSON-RPC error answer. `data` NULL: none. Always returns FLOW_REFUSED. */
