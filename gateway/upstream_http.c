@@ -20,6 +20,7 @@ static void done(struct upstream_http *http)
 
 void upstream_http_init(struct upstream_http *http, const struct upstream_http_limits *limits)
 {
+	must(limits->head_max <= UINT32_MAX);
 	*http = (struct upstream_http){ .limits = *limits };
 }
 
@@ -146,7 +147,8 @@ static const struct header_row {
 static void keep_span(struct upstream_http_span *span, const char *bytes, struct slice value)
 {
 	if (span->at == 0)
-		*span = (struct upstream_http_span){ (size_t)(value.at - bytes), value.len };
+		*span = (struct upstream_http_span){ (uint32_t)(value.at - bytes),
+						     (uint32_t)value.len };
 }
 
 static void keep_rate(struct upstream_http *http, struct slice name, const char *bytes,

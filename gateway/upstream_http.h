@@ -22,7 +22,7 @@ enum {
 
 struct upstream_http_limits {
 	size_t head_max; /* bytes of status line and headers, 1xx answers before it included; and of
-			    trailers */
+			    trailers; below 4 GiB */
 	size_t body_max; /* bytes of the body; its chunk framing may take body_max + head_max more
 			  */
 };
@@ -45,9 +45,9 @@ enum upstream_http_step {
 	UPSTREAM_HTTP_OVER, /* done or refused: the verdict stands */
 };
 
-/* A header's value as offsets; `at` 0: not sent. */
+/* A header's value as offsets, which limits.head_max bounds; `at` 0: not sent. */
 struct upstream_http_span {
-	size_t at, len;
+	uint32_t at, len;
 };
 
 /* What each piece of a body touches comes first: there are many readers, and the cache is small. */

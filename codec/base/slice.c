@@ -18,6 +18,12 @@ static uint64_t lower_eight(const char *at)
 	return eight | ((from_a & ~above_z & ~eight & high) >> 2);
 }
 
+/* Most names come in the case that they are looked for in. */
+static bool same_eight(const char *a, const char *b)
+{
+	return memcmp(a, b, 8) == 0 || lower_eight(a) == lower_eight(b);
+}
+
 static bool same_nocase(const char *a, const char *b, size_t len)
 {
 	if (len < 8) {
@@ -27,9 +33,9 @@ static bool same_nocase(const char *a, const char *b, size_t len)
 		return true;
 	}
 	for (size_t i = 0; i + 8 < len; i += 8)
-		if (lower_eight(a + i) != lower_eight(b + i))
+		if (!same_eight(a + i, b + i))
 			return false;
-	return lower_eight(a + len - 8) == lower_eight(b + len - 8); /* some for the second time */
+	return same_eight(a + len - 8, b + len - 8); /* some for the second time */
 }
 
 bool slice_eq_nocase(struct slice a, struct slice b)
