@@ -154,18 +154,37 @@ static uint32_t tenant_number(struct metrics *metrics, uint32_t series, struct s
 				     slice_of(NULL, 0));
 }
 
-static uint32_t route_number(struct metrics *metrics, struct slice model, struct slice provider)
+/* An attempt is followed by its request's end, and often by another request of the same model. */
+static uint32_t route_number(struct metrics_worker *m, struct slice model, struct slice provider)
 {
+	struct metrics_labels *labels = &m->process->labels[KIND_ROUTE];
 	struct slice a = slice_absent(model) ? SLICE("_none") : model;
 	struct slice b = slice_absent(provider) ? SLICE("_none") : provider;
+	const struct metrics_label *last = &labels->rows[m->last_route];
 
-	return metrics_labels_number(&metrics->labels[KIND_ROUTE], metrics_labels_hash(a, b), a, b);
+	if (m->last_route != METRICS_LABEL_OTHER && slice_eq(last->a, a) && slice_eq(last->b, b))
+		return m->last_route;
+	m->last_route = metrics_labels_number(labels, metrics_labels_hash(a, b), a, b);
+	return m->last_route;
+}
+
+/* The same for a table whose labels are one text. */
+static uint32_t name_number(struct metrics_worker *m, enum metrics_kind kind, uint32_t *last,
+			    struct slice name)
+{
+	const struct slice no_second = slice_of(NULL, 0);
+	struct metrics_labels *labels = &m->process->labels[kind];
+
+	if (*last == METRICS_LABEL_OTHER || !slice_eq(labels->rows[*last].a, name))
+		*last = metrics_labels_number(labels, metrics_labels_hash(name, no_second), name,
+					      no_second);
+	return *last;
 }
 
 void metrics_request(struct metrics_worker *m, const struct metrics_request *r)
 {
 	must((unsigned)r->outcome < ERR_COUNT);
-	uint32_t route = route_number(m->process, r->model, r->provider);
+	uint32_t route = route_number(m, r->model, r->provider);
 	metrics_cell *tenant = metrics_row(m, TABLE_TENANTS,
 					   tenant_number(m->process, r->tenant_series, r->tenant));
 
@@ -184,16 +203,13 @@ void metrics_request(struct metrics_worker *m, const struct metrics_request *r)
 
 void metrics_attempt(struct metrics_worker *m, const struct metrics_attempt *a)
 {
-	const struct slice no_second = slice_of(NULL, 0);
-	uint32_t number = metrics_labels_number(&m->process->labels[KIND_PROVIDER],
-						metrics_labels_hash(a->provider, no_second),
-						a->provider, no_second);
+	uint32_t number = name_number(m, KIND_PROVIDER, &m->last_provider, a->provider);
 	metrics_cell *single = metrics_row(m, TABLE_SINGLE, 0);
 
 	must((unsigned)a->outcome < ERR_COUNT);
 	cell_add(&metrics_row(m, TABLE_ATTEMPTS, number)[a->outcome], 1);
 	if (a->ttft > 0)
-		observe(metrics_row(m, TABLE_TTFT, route_number(m->process, a->model, a->provider)),
+		observe(metrics_row(m, TABLE_TTFT, route_number(m, a->model, a->provider)),
 			metrics_bounds_answer, a->ttft);
 	cell_add(&single[SINGLE_SETTLED_WITHOUT_USAGE], a->settled_without_usage ? 1 : 0);
 	cell_add(&single[SINGLE_OVERRUN_NANO], a->usd_overrun_nano);
@@ -202,10 +218,7 @@ void metrics_attempt(struct metrics_worker *m, const struct metrics_attempt *a)
 void metrics_limit(struct metrics_worker *m, const char *limit, enum metrics_decision decision)
 {
 	const struct slice name = limit == NULL ? SLICE("all") : slice_str(limit);
-	const struct slice no_second = slice_of(NULL, 0);
-	uint32_t number =
-		metrics_labels_number(&m->process->labels[KIND_LIMIT],
-				      metrics_labels_hash(name, no_second), name, no_second);
+	uint32_t number = name_number(m, KIND_LIMIT, &m->last_limit, name);
 
 	must(decision < METRICS_DECISIONS);
 	cell_add(&metrics_row(m, TABLE_LIMITS, number)[decision], 1);

@@ -67,6 +67,8 @@ struct metrics_worker {
 	metrics_cell *tables[TABLE_COUNT];
 	_Atomic uint64_t in_flight, connections_open, arena_chunks_high, requests_slab_high;
 	_Atomic uint64_t store_used, store_away;
+	/* The worker's own: numbers that were asked for last. METRICS_LABEL_OTHER: none to be found again. */
+	uint32_t last_route, last_provider, last_limit;
 };
 
 struct metrics {

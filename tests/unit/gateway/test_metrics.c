@@ -200,6 +200,44 @@ static void attempts_and_limits_are_counted_by_outcome(void **state)
 	metrics_free(metrics);
 }
 
+static void labels_that_take_turns_are_told_apart(void **state)
+{
+	(void)state;
+	/* clang-format off */
+	static const char *const lines[] = {
+		"sluice_request_duration_seconds_count{model=\"claude-sonnet\",provider=\"anthropic\",outcome=\"ok\"} 3",
+		"sluice_request_duration_seconds_count{model=\"claude-sonnet\",provider=\"bedrock\",outcome=\"ok\"} 2",
+		"sluice_request_duration_seconds_count{model=\"_none\",provider=\"_none\",outcome=\"ok\"} 2",
+		"sluice_provider_attempts_total{provider=\"anthropic\",class=\"ok\"} 2",
+		"sluice_provider_attempts_total{provider=\"bedrock\",class=\"ok\"} 2",
+		"sluice_limit_decisions_total{limit=\"all\",decision=\"granted\"} 2",
+		"sluice_limit_decisions_total{limit=\"concurrent\",decision=\"refused\"} 2",
+	};
+	/* clang-format on */
+	struct metrics *metrics = metrics_new(1, 2);
+	struct metrics_worker *m = metrics_worker(metrics, 0);
+	struct metrics_request one = answered(0, "t"), other = one, none = one;
+	const struct metrics_attempt first = attempt("anthropic", ERR_OK);
+	const struct metrics_attempt second = attempt("bedrock", ERR_OK);
+	other.provider = SLICE("bedrock");
+	none.model = none.provider = slice_of(NULL, 0);
+	metrics_request(m, &one);
+	for (int i = 0; i < 2; i++) {
+		metrics_attempt(m, &first);
+		metrics_request(m, &one);
+		metrics_request(m, &none);
+		metrics_attempt(m, &second);
+		metrics_request(m, &other);
+		metrics_limit(m, NULL, METRICS_GRANTED);
+		metrics_limit(m, "concurrent", METRICS_REFUSED);
+	}
+
+	char *text = scrape(metrics, NULL);
+	expect_lines(text, lines, COUNT_OF(lines));
+	free(text);
+	metrics_free(metrics);
+}
+
 static void more_families(FILE *out, void *arg)
 {
 	struct slice cause = SLICE("quote\" and \\ and\nline");
@@ -360,6 +398,7 @@ int main(void)
 		cmocka_unit_test(tenants_beyond_the_bound_share_one_series_on_all_workers),
 		cmocka_unit_test(nobody_has_a_series_however_many_tenants_there_are),
 		cmocka_unit_test(attempts_and_limits_are_counted_by_outcome),
+		cmocka_unit_test(labels_that_take_turns_are_told_apart),
 		cmocka_unit_test(the_process_adds_its_own_figures_and_families),
 		cmocka_unit_test(workers_that_meet_new_tenants_at_once_agree_on_their_series),
 		cmocka_unit_test(what_is_decided_without_redis_is_counted_by_function),
