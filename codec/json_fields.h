@@ -249,10 +249,9 @@ static inline const char *json_guess_name(const struct json_reader *r)
 
 	if (at >= r->guess_last)
 		return NULL;
-	if (*at == ',')
-		at++;
-	else if (!r->fresh)
+	if ((*at == ',') == r->fresh)
 		return NULL;
+	at += !r->fresh;
 	return (unsigned char)*at > ' ' ? at : json_guess_spaced_name(r, at);
 }
 

@@ -620,9 +620,10 @@ static bool read_block(struct decode *d, bool inside)
 	    r->at[text.len] == '"' && json_guess(r, text.at, text.len))
 		return read_text_block(d, inside, r->at - text.len);
 	if (!inside && json_may_guess(r) && (size_t)(r->end - r->at) > tool) {
-		if (r->at[tool] == 'u' && guess_use(d, &fine))
+		const char kind = r->at[tool]; /* before a guess that fails cuts the text off */
+		if (kind == 'u' && guess_use(d, &fine))
 			return fine;
-		if (r->at[tool] == 'r' && guess_result(d, &fine))
+		if (kind == 'r' && guess_result(d, &fine))
 			return fine;
 	}
 	if (json_here(d->r) != JSON_OBJECT)
