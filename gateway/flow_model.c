@@ -24,6 +24,7 @@ enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 
 	(void)env;
 	flow->judged = true;
+	flow->asked_system = flow->request.system;
 	if (verdict.err != ERR_OK)
 		return flow_refuse_verdict(flow, &verdict);
 	const enum flow_move loop = flow_loop_check(flow);
@@ -31,7 +32,6 @@ enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 		return loop;
 	flow->verdict = (struct verdict_copy){ verdict.max_tokens, verdict.final_round };
 	flow->asked_adjustments = flow->request.adjustments | verdict.adjustments;
-	flow->asked_system = flow->request.system;
 	enum err err = policy_apply(flow->plan, flow->arena, &flow->request);
 	return err == ERR_OK ? FLOW_NEXT : flow_refuse_err(flow, err);
 }

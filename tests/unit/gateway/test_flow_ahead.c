@@ -21,6 +21,7 @@ static const char config_text[] =
 	"     limits: {requests_per_minute: 60, concurrent: 8, tool_rounds: 3, tool_rounds_action: "
 	"refuse,\n"
 	"              loop_tokens: 100},\n"
+	"     policy: {system_bytes: 8},\n"
 	"     unknown_tool_calls: refuse}\n";
 
 #define ASK                                                                                        \
@@ -418,6 +419,27 @@ static void nothing_is_refused_on_a_guess(void **state)
 	release(s->b);
 }
 
+/* What policy refuses while it is ahead is what it refuses once all is known. */
+static void what_policy_refuses_it_refuses_when_all_is_known(void **state)
+{
+	struct scene *s = *state;
+	struct http_incoming in = request();
+
+	in.body = SLICE("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"sampling/createMessage\","
+			"\"params\":{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":"
+			"\"text\",\"text\":\"Hi\"}}],\"systemPrompt\":\"More than eight\","
+			"\"maxTokens\":50}}");
+	assert_int_equal(start(s->b, &in), FLOW_RECALL);
+	guess(s);
+	assert_int_equal(run(s->b, FLOW_RECALLED), FLOW_JOIN);
+	join(s);
+	assert_int_equal(run(s->b, FLOW_JOINED), FLOW_AWAIT);
+	s->say = (struct answers){ .copies = ONCE_LEADS };
+	assert_int_equal(answers_come(s), FLOW_ANSWER);
+	assert_int_equal(s->b->flow.outcome, ERR_POLICY);
+	assert_true(slice_eq(s->b->flow.request.system, SLICE("More than eight")));
+}
+
 /* It is asked again when its session is known: meanwhile it neither waits for others nor has taken anything. */
 static void a_copy_of_another_waits_until_its_session_is_known(void **state)
 {
@@ -504,6 +526,7 @@ int main(void)
 		cmocka_unit_test(every_answer_is_the_one_of_who_waits_for_each),
 		cmocka_unit_test(who_leaves_while_it_is_ahead_has_taken_nothing),
 		cmocka_unit_test(nothing_is_refused_on_a_guess),
+		cmocka_unit_test(what_policy_refuses_it_refuses_when_all_is_known),
 		cmocka_unit_test(a_copy_of_another_waits_until_its_session_is_known),
 		cmocka_unit_test(what_was_not_reserved_is_owed),
 		cmocka_unit_test(a_reload_while_it_is_ahead_is_no_matter),
