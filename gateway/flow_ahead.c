@@ -62,17 +62,30 @@ static bool all_as_guessed(const struct flow *flow)
 	       (session_as_guessed(flow) && state_recall_same(&state->ahead.guess, &state->recall));
 }
 
+/* It has not been anywhere: log and metrics tell of no place that was none in the end. */
+static void leave_place(struct flow *flow, nsec_t now)
+{
+	const struct slice none = { NULL, 0 };
+
+	health_ended(&flow->choice, NULL, now);
+	flow->choice.drawn_count = 0;
+	flow->choice.held = false;
+	flow->route = (struct route){ .err = ERR_OK };
+	flow->hint = flow->model_id = flow->provider_name = flow->endpoint_url = none;
+	flow->config_digest[0] = '\0';
+	flow->draws = 0; /* the log's seed gives the walk that counts */
+}
+
 /* Back to where it asked first, as if it had not gone ahead. */
 static void walk_again(struct flow *flow, const struct flow_env *env)
 {
-	health_ended(&flow->choice, NULL, env->now);
+	leave_place(flow, env->now);
 	if (flow->judged)
 		flow->request.system = flow->asked_system;
 	flow->judged = false;
 	flow->outcome = ERR_OK;
 	flow->detail = NULL;
 	flow->answer = (struct flow_answer){ .status = 0 };
-	flow->draws = 0; /* the log's seed gives the walk that counts */
 	flow->state->loop.unknown = 0;
 	flow->state->loop.spent = NULL;
 	flow->state->ahead.again = true;

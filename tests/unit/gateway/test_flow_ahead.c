@@ -339,6 +339,8 @@ static void check_end(struct scene *s, enum flow_effect effect, const struct lim
 	assert_int_equal(effect, FLOW_ANSWER);
 	assert_int_equal(s->b->flow.outcome, expected(&s->say));
 	assert_int_equal(s->b->flow.attempts, 0);
+	/* who is refused before it was routed is told of no model */
+	assert_int_equal(slice_absent(s->b->flow.model_id), expected(&s->say) != ERR_RATE_LIMITED);
 	assert_int_equal(s->left, s->joined - (s->say.session != UNKNOWN));
 	nothing_is_taken(s, before);
 }
