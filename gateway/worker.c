@@ -241,7 +241,7 @@ void worker_run(struct request *r, enum flow_event event)
 
 void worker_known(struct request *r)
 {
-	if (!flow_unsure(&r->flow) && !r->asking)
+	if (!flow_unsure(&r->flow) && !r->recalling && !r->asking)
 		worker_run(r, FLOW_KNOWN);
 }
 

@@ -473,6 +473,50 @@ static void the_next_copy_goes_on_when_the_first_leaves(void **state)
 	end_copies(&c, 1);
 }
 
+static void begin_copy_in_session(struct copies *c, size_t i)
+{
+	const struct scenario plain = { .name = "copies" };
+	struct http_incoming in = incoming_of(&plain);
+
+	in.headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
+	c->requests[i] = world.handler.begin(world.handler.owner, &c->exchanges[i], &in);
+	must(c->requests[i] != NULL);
+}
+
+/* Other gateways answer its claim while its session, of which nothing is guessed, is asked about anew. */
+static void the_next_copy_waits_for_its_session(void **state)
+{
+	const struct scenario plain = { .name = "copies" };
+	struct copies c = { 0 };
+
+	(void)state;
+	set_scene(&plain, 0);
+	world.worker->elsewhere = &the_others;
+	begin_copy_in_session(&c, 0);
+	rig_others_answer(ONCE_LEADS);
+	assert_non_null(world.call);
+	begin_copy_in_session(&c, 1);
+	fake.waits = true;
+	world.handler.gone(world.handler.owner, c.requests[0]);
+	rig_deliver();
+	assert_non_null(fake.recall);
+	world.held = 0; /* the same claim, of the same gateway */
+	rig_others_answer(ONCE_LEADS);
+	assert_int_equal(c.exchanges[1].status, 0);
+	assert_null(world.call);
+	fake_answers();
+	assert_non_null(world.call);
+	rig_provider_ends(ERR_OK, true, &walk.answer);
+	assert_int_equal(c.exchanges[1].status, 200);
+	world.worker->elsewhere = NULL;
+	world.handler.sent(world.handler.owner, c.requests[1]);
+	free(c.exchanges[1].body);
+	once_free(world.worker->args.once); /* which must hold nobody */
+	world.worker->args.once = once_new();
+	check_nothing_is_left("copies", 0);
+	drain_log();
+}
+
 static void copies_may_leave_in_any_order(void **state)
 {
 	(void)state;
@@ -523,6 +567,7 @@ int main(void)
 		cmocka_unit_test(whatever_is_said_to_who_goes_ahead_nothing_is_left),
 		cmocka_unit_test(copies_are_one_call),
 		cmocka_unit_test(the_next_copy_goes_on_when_the_first_leaves),
+		cmocka_unit_test(the_next_copy_waits_for_its_session),
 		cmocka_unit_test(copies_may_leave_in_any_order),
 		cmocka_unit_test(a_copy_whose_deadline_passes_does_not_wait_longer),
 		cmocka_unit_test(a_process_that_leaves_refuses_all_copies),
