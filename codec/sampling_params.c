@@ -98,7 +98,7 @@ static bool read_max_tokens(struct decode *d)
 	struct slice raw;
 	uint64_t value;
 
-	if (*d->r->at != '0' && json_guess_uint(d->r, &value)) {
+	if (d->r->at < d->r->end && *d->r->at != '0' && json_guess_uint(d->r, &value)) {
 		d->out->max_tokens = (int64_t)value;
 		return true;
 	}
