@@ -43,13 +43,6 @@ class OnceCase(harness.Case):
             thread.join()
         return answers
 
-    def background(self, call):
-        answers = []
-        thread = threading.Thread(target=lambda: answers.append(call()))
-        thread.start()
-        self.addCleanup(thread.join)
-        return answers, thread
-
 
 class OneProcess(OnceCase):
     def test_the_same_result_under_the_new_id(self):

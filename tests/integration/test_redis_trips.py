@@ -80,13 +80,6 @@ class TripsCase(test_state_loops.SharedLoopCase):
     def nothing_left(self):
         harness.wait_for(lambda: self.real.tenant()["places"] == 0, "no place is taken")
 
-    def background(self, call):
-        answers = []
-        thread = threading.Thread(target=lambda: answers.append(call()))
-        thread.start()
-        self.addCleanup(thread.join)
-        return answers, thread
-
 
 @unittest.skipUnless(redis_server.available(), "redis-server is not installed")
 class Trips(TripsCase):

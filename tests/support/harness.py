@@ -561,6 +561,14 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, path, ignore_errors=True)
         return path
 
+    def background(self, call):
+        """Runs `call` beside the test: a list that gets its answer, and the thread, to join."""
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(call()))
+        thread.start()
+        self.addCleanup(thread.join)
+        return answers, thread
+
     def certificate(self, name="localhost", names=("DNS:localhost", "IP:127.0.0.1")):
         """A self-signed certificate, which is its own CA: paths of (cert, key)."""
         directory = self.directory()
