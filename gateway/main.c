@@ -22,11 +22,16 @@ static const struct command {
 	const char *usage, *does;
 } commands[] = {
 	{ "serve", command_serve, "--config F", "run the gateway in the foreground" },
-	{ "check", command_check, "F", "validate a configuration; every problem with its line" },
-	{ "explain", command_explain, "--config F --tenant T [--format text|json] <request.json",
-	  "the routing decision for a request: candidates, scores, winner" },
+	{ "check", command_check, "[--verbose] F",
+	  "validate a configuration; every problem with its line. --verbose: models as they are in "
+	  "force" },
+	{ "explain", command_explain,
+	  "--config F (--tenant T [--server S] [--revision R] <request.json | --log LINE) "
+	  "[--format text|json]",
+	  "the rules and the routing decision for a request, or for a line of the log: candidates, "
+	  "scores, winner" },
 	{ "translate", command_translate,
-	  "--config F --tenant T [--format text|json] <request.json",
+	  "--config F --tenant T [--server S] [--revision R] [--format text|json] <request.json",
 	  "the provider request that would be sent" },
 	{ "key", command_key, "", "make a tenant key: the secret, and its digest for the file" },
 	{ "schema", command_schema, "", "JSON Schema of the configuration" },
