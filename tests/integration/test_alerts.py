@@ -21,6 +21,8 @@ import prometheus  # noqa: E402
 import redis_server  # noqa: E402
 
 FOLDER = os.path.join(harness.SOURCE, "deploy/prometheus")
+RUNBOOK = os.path.join(harness.SOURCE, "deploy/docs/runbook")
+PARTS = ["Do first", "Callers see", "It means", "Look", "Then", "Escalate"]
 OF_PROMETHEUS = {"job", "instance", "le"}  # labels that no metric of ours has
 
 
@@ -69,8 +71,22 @@ class Rules(harness.Case):
                 self.assertTrue(os.path.isfile(os.path.join(harness.SOURCE, page)), page)
 
     def test_every_page_of_the_runbook_is_an_alert_s(self):
-        pages = {name[:-3] for name in os.listdir(os.path.join(harness.SOURCE, "deploy/docs/runbook"))}
+        pages = {name[:-3] for name in os.listdir(RUNBOOK)}
         self.assertEqual(pages - {"README"}, set(alerts()))
+
+    def test_every_page_begins_with_what_to_do_and_has_the_same_parts(self):
+        for alert in alerts():
+            with self.subTest(alert), open(os.path.join(RUNBOOK, alert + ".md"), encoding="utf-8") as file:
+                text = file.read()
+                self.assertTrue(text.startswith(f"# {alert}\n\n**Do first**: "), text[:60])
+                self.assertEqual(re.findall(r"^\*\*(.+?)\*\*", text, re.MULTILINE), PARTS)
+
+    def test_the_runbook_lists_every_alert_as_bad_as_it_is(self):
+        with open(os.path.join(RUNBOOK, "README.md"), encoding="utf-8") as file:
+            listed = re.findall(r"^\| \[(\w+)\]\((\w+)\.md\) \| (\w+) \|", file.read(), re.MULTILINE)
+        wanted = {alert: re.search(r"severity: (\w+)", rule)[1] for alert, rule in alerts().items()}
+        self.assertEqual([name for name, page, _ in listed if name != page], [])
+        self.assertEqual({name: severity for name, _, severity in listed}, wanted)
 
     def test_failures_of_ours_are_reasons_that_there_are_and_the_same_everywhere(self):
         (ours,) = metric_names.outcomes_used(alerts()["SluiceErrorRate"])
