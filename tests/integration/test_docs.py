@@ -9,7 +9,9 @@ Fences of README.md and deploy/docs say by their first word what is done with th
   ts            run by node, its types taken away; without one that can, it is skipped
   go            looked at by gofmt, where there is one
   text          output, or a drawing: nothing
-A line <!-- test: NAME --> above a fence names the test that runs it instead. No fence is without a word.
+A line <!-- test: NAME... --> above a fence names the tests that run it instead: they name every command of it, or take it
+from the page (tests/support/documents.py). <!-- not run: WHY --> is for what no test can run; its programs and options
+are there all the same. No fence is without a word, and no page has commands outside of one.
 
 ctest: once timeout=180
 """
@@ -22,93 +24,218 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import documents  # noqa: E402
 import harness  # noqa: E402
 import jwt_issuer  # noqa: E402
+import metric_names  # noqa: E402
 import prometheus  # noqa: E402
 import redis_server  # noqa: E402
 
-DOCS = os.path.join(harness.SOURCE, "deploy/docs")
-FENCE = re.compile(r"(?:^ *<!-- test: (\S+) -->\n)?^( *)```([^\n]*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 WORDS = {"sh", "yaml", "json", "python", "js", "ts", "go", "text"}
-ELSEWHERE = {"image.md"}  # pages whose commands want an engine for images: .ci/nightly image runs them
+NOT_RUN_MAX = 13  # fences: mostly what measures for minutes; one more wants a reason, and this number
 
 
 def links(page):
-    """Files that a page links, as paths."""
-    with open(page, encoding="utf-8") as file:
-        text = re.sub(r"```.*?```", "", file.read(), flags=re.DOTALL)
-    found = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
+    """Files that a page links, as paths from the top."""
+    found = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", documents.without_fences(page))
     return [os.path.normpath(os.path.join(os.path.dirname(page), target)) for target in found if "://" not in target]
 
 
-def pages():
-    """All that can be reached from the front page."""
-    found, left = set(), [os.path.join(os.path.normpath(harness.SOURCE), "README.md")]
-    while left:
-        page = left.pop()
-        if page not in found and page.endswith(".md") and os.path.basename(page) not in ELSEWHERE:
-            found.add(page)
-            left += [target for target in links(page) if os.path.exists(target)]
-    return sorted(found)
+def anchors(page):
+    """What its headings are called in links, as GitHub does it."""
+    heads = re.findall(r"^#+ (.*)$", documents.without_fences(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
-def title(page):
-    return os.path.relpath(page, DOCS)
+def here(word):
+    return [fence for fence in documents.fences(word=word) if fence.here]
 
 
-class Fence:
-    def __init__(self, page, line, test, word, text):
-        self.page, self.line, self.test, self.text = page, line, test, text
-        self.word, _, self.rest = word.partition(" ")
-        self.name = f"{title(page)}:{line}"
+def source_of(test):
+    """The text of the test called FOLDER.NAME, or None."""
+    folder, name = test.split(".")
+    directory = os.path.join(documents.TOP, "tests", folder)
+    for file in sorted(os.listdir(directory)) if os.path.isdir(directory) else []:
+        if file.startswith(f"test_{name}."):
+            return documents.read(os.path.join("tests", folder, file))
+    return None
 
 
-def fences(page=None, word=None):
-    found = []
-    for one in [page] if page else pages():
-        with open(one, encoding="utf-8") as file:
-            text = file.read()
-        for match in FENCE.finditer(text):
-            indent = match[2]
-            body = re.sub(f"^{indent}", "", match[4], flags=re.MULTILINE)
-            found.append(Fence(one, text.count("\n", 0, match.start(3)) + 1, match[1], match[3], body))
-    return [fence for fence in found if word is None or (fence.word == word and not fence.test)]
+def is_named(command, source):
+    """Whether a test's text has the program of a command, by its last name, and every plain word and option of it."""
+    words = [os.path.basename(command[0])] + [word.partition("=")[0] for word in command[1:]]
+    return all(word in source for word in words if re.fullmatch(r"-{0,2}[a-z][\w.-]*", word))
 
 
 class Shape(harness.Case):
     def test_every_fence_says_what_it_is(self):
-        for fence in fences():
+        for fence in documents.fences():
             with self.subTest(fence.name):
                 self.assertIn(fence.word, WORDS)
 
-    def test_fences_that_are_run_elsewhere_name_a_test_that_there_is(self):
-        for fence in fences():
-            if fence.test:
-                folder, name = fence.test.split(".")
-                found = [file for file in os.listdir(os.path.join(harness.SOURCE, "tests", folder))
-                         if file.startswith(f"test_{name}.")]
-                self.assertTrue(found, f"{fence.name}: {fence.test}")
+    def test_no_command_is_outside_of_a_fence(self):
+        for page in documents.pages():
+            with self.subTest(page):
+                self.assertEqual(re.findall(r"\n\n {4,}\S.*", documents.without_fences(page)), [])
+
+    def test_tests_that_run_a_fence_instead_know_its_commands(self):
+        found = [fence for fence in documents.fences() if fence.tests]
+        self.assertGreater(len(found), 5)
+        for fence in found:
+            with self.subTest(fence.name):
+                sources = [source_of(test) for test in fence.tests]
+                self.assertNotIn(None, sources, fence.tests)
+                if any(f'"{fence.page}"' in source for source in sources):
+                    continue  # it takes the fence from the page
+                self.assertEqual(fence.word, "sh")
+                for command in fence.commands():
+                    self.assertTrue(is_named(command, "\n".join(sources)), f"{fence.tests} do not know of {' '.join(command)}")
+
+    def test_fences_that_no_test_runs_are_few_and_say_why(self):
+        found = [fence for fence in documents.fences() if fence.not_run is not None]
+        self.assertEqual([fence.name for fence in found if len(fence.not_run) < 10], [])
+        self.assertLessEqual(len(found), NOT_RUN_MAX, [fence.name for fence in found])
 
     def test_links_lead_somewhere(self):
-        self.assertGreater(len(pages()), 30)
-        for page in pages():
+        for page in documents.pages():
             for target in links(page):
-                self.assertTrue(os.path.exists(target), f"{title(page)}: {target}")
+                self.assertTrue(os.path.exists(os.path.join(documents.TOP, target)), f"{page}: {target}")
+            for target, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)]*)\)", documents.without_fences(page)):
+                to = os.path.normpath(os.path.join(os.path.dirname(page), target)) if target else page
+                self.assertIn(anchor, anchors(to), f"{page}: {target}#{anchor}")
+
+    def test_every_page_is_found_from_the_front_page(self):
+        found, left = set(), ["README.md"]
+        while left:
+            page = left.pop()
+            if page in documents.pages() and page not in found:
+                found.add(page)
+                left += links(page)
+        self.assertEqual(found, set(documents.pages()))
 
     def test_what_is_generated_is_what_would_be_generated_now(self):
-        run = subprocess.run([sys.executable, os.path.join(DOCS, "reference"), "--check", harness.BIN],
+        run = subprocess.run([sys.executable, os.path.join(documents.DOCS, "reference"), "--check", harness.BIN],
                              capture_output=True, text=True, check=False)
         self.assertEqual(run.returncode, 0, run.stderr)
 
 
+class Named(harness.Case):
+    """Programs, options, tests and the like that the pages name in a line, or in a fence that no test runs."""
+
+    @classmethod
+    def setUpClass(cls):
+        usage = subprocess.run([harness.BIN, "help"], capture_output=True, text=True, check=True).stdout
+        cls.usage, cls.commands = usage, set(re.findall(r"^  (\w+)", usage, re.MULTILINE))
+        cls.scenarios = set(re.findall(r'\("([\w-]+)", "', documents.read("bench/suite/scenarios.py")))
+        cls.sections = set(re.findall(r"^(\w+)\(\) \{$", documents.read(".ci/nightly"), re.MULTILINE))
+        names = os.listdir(os.path.join(documents.TOP, "bench/suite"))
+        cls.made = documents.read("bench/CMakeLists.txt") + documents.read("gateway/CMakeLists.txt")
+        cls.suite = "".join(documents.read(f"bench/suite/{name}") for name in names if name.endswith(".py"))
+
+    @staticmethod
+    def mentions():
+        for page in documents.pages():
+            for span in re.findall(r"`([^`\n]+)`", documents.without_fences(page)):
+                yield page, span.split()
+        for fence in documents.fences(word="sh"):
+            if not fence.here:
+                for command in fence.commands():
+                    yield fence.name, command
+
+    def test_what_is_named_is_there(self):
+        looked_at = 0
+        for place, words in self.mentions():
+            while words and re.match(r"[A-Z_]+=", words[0]):
+                words = words[1:]
+            judge = words and self.judge_of(words[0])
+            if judge and not re.search("[<*]", words[0]):
+                looked_at += 1
+                with self.subTest(f"{place}: {' '.join(words)}"):
+                    judge([re.sub(r"^\[|\]$", "", word) for word in words])
+        self.assertGreater(looked_at, 100)
+
+    def test_metrics_and_settings_are_called_what_they_are(self):
+        metrics = metric_names.known()
+        keys = re.findall(r"^\| `([^`]+)` \|", documents.read("deploy/docs/configuration.md"), re.MULTILINE)
+        steps = {key: key.replace("[]", "").split(".") for key in keys}
+        parts = {tuple(key[i:j]) for key in steps.values() for i in range(len(key)) for j in range(i + 1, len(key) + 1)}
+        firsts = {key[0] for key in steps.values()} | {"profile", "policy", "capabilities", "timeouts", "breaker", "check"}
+        self.assertGreater(len(parts), 200)
+        for page in documents.pages():
+            for name in set(re.findall(r"\bsluice_[a-z_]*[a-z]\b(?!\.)", documents.read(page))):
+                with self.subTest(f"{page}: {name}"):
+                    self.assertIn(re.sub("_(bucket|sum|count)$", "", name), metrics)
+            for span in re.findall(r"`([a-z_]+(?:\[\])?(?:\.(?:[a-z_]+(?:\[\])?|\*))+)(?:[:= ][^`\n]*)?`",
+                                   documents.without_fences(page)):
+                key = tuple(span.replace("[]", "").split("."))
+                if key[0] in firsts and key[-1] != "h":  # limits.h is a file
+                    with self.subTest(f"{page}: {span}"):
+                        self.assertIn(key, parts)
+
+    def judge_of(self, program):
+        if program == "sluice":
+            return self.gateway_command
+        if program.startswith("build/"):
+            return self.in_the_build
+        return self.in_the_tree if re.match(r"(deploy|bench|tests|docker|\.ci)/", program) else None
+
+    def gateway_command(self, words):
+        if words[1:] and re.match(r"[\w-]", words[1]):
+            self.assertIn(words[1], self.commands | {"--version", "--help"})
+            for option in self.options(words[2:]):
+                self.assertIn(option, self.usage)
+
+    def in_the_build(self, words):
+        """Whether it is made; it need not have been made yet."""
+        program = words[0].removeprefix("build/")
+        if program.startswith("tests/"):
+            folder, _, name = program.removeprefix("tests/").partition("_")
+            self.assertTrue(os.path.exists(os.path.join(documents.TOP, f"tests/{folder}/test_{name}.c")))
+        else:
+            self.assertIn(f"add_executable({program} ", self.made)
+
+    @staticmethod
+    def options(words):
+        return [word.partition("=")[0] for word in words if word.startswith("--")]
+
+    def in_the_tree(self, words):
+        program = words[0]
+        path = os.path.join(documents.TOP, program)
+        self.assertTrue(os.path.exists(path))
+        text = self.suite if program == "bench/run" else "" if os.path.isdir(path) else documents.read(program)
+        if program == "bench/run":
+            text += documents.read(program)
+        for option in self.options(words):
+            self.assertIn(option, text)
+        rest = [word for word in words[1:] if not word.startswith("-")]
+        if program == "tests/run":
+            for name in rest:
+                self.assertTrue(self.begins_a_test(name), name)
+        elif program == ".ci/nightly":
+            self.assertLessEqual(set(rest), self.sections)
+        elif program == "bench/run" and "--scenario" in words:
+            self.assertLessEqual(set(rest), self.scenarios)
+        elif re.search(r"/test_\w+\.py$", program):
+            for name in rest:
+                self.assertIn(f"class {name}(", text)
+
+    @staticmethod
+    def begins_a_test(name):
+        """As ctest would call it: FOLDER.NAME or unit.FOLDER.NAME, or the beginning of it."""
+        folder, _, rest = re.sub(r"^[at]san\.", "", name).partition(".")
+        directory = os.path.join(documents.TOP, "tests", folder)
+        names = [re.sub(r"^(test|fuzz)_|\.\w+$", "", file) for file in os.listdir(directory)] if os.path.isdir(directory) else []
+        return any(one.startswith(rest) for one in names)
+
+
 class Snippets(harness.Case):
     def test_json_is_json(self):
-        for fence in fences(word="json"):
+        for fence in here("json"):
             with self.subTest(fence.name):
                 json.loads(fence.text)
 
     def test_go_is_formatted(self):
-        for fence in fences(word="go"):
+        for fence in here("go"):
             if shutil.which("gofmt") is None:
                 self.skipTest("gofmt is not installed (Debian package golang-go)")
             run = subprocess.run(["gofmt", "-d"], input=fence.text, capture_output=True, text=True, check=False)
@@ -123,7 +250,7 @@ class Snippets(harness.Case):
             shutil.copy(source, os.path.join(directory, name))
         path = os.path.join(directory, "sluice.yaml")
         checked = 0
-        for fence in fences(word="yaml"):
+        for fence in here("yaml"):
             text = whole(fence)
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
@@ -195,18 +322,19 @@ class Commands(harness.Case):
 
     def test_every_command_and_every_program_works(self):
         self.redis = redis_server.Redis(self)
+        self.redis.ask("ACL", "SETUSER", "sluice", "on", ">the-old-one")
         self.issuer = jwt_issuer.Issuer(self)
         self.issuer.add("ES256")
         sim, gateway, request_id = self.start()
         server = prometheus.Prometheus(self, [gateway])
         harness.wait_for(lambda: server.values("sum(rate(sluice_requests_total[5m]))"), "Prometheus has looked twice")
         shared = self.environment(sim, gateway, server, request_id)
-        for fence in fences(word="sh"):
+        for fence in here("sh"):
             text = fence.text.replace("http://127.0.0.1:8080", shared["SLUICE"])
             self.run_fence(fence, ["bash", "-euo", "pipefail", "-c", text], shared)
-        for fence in fences(word="python"):
+        for fence in here("python"):
             self.run_fence(fence, [sys.executable, "-c", fence.text], shared)
-        self.assertGreater(len(fences(word="sh")), 30)
+        self.assertGreater(len(here("sh")), 30)
 
 
 if __name__ == "__main__":

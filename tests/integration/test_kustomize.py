@@ -7,11 +7,13 @@ ctest: once timeout=120
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import documents  # noqa: E402
 import harness  # noqa: E402
 
 try:
@@ -160,6 +162,31 @@ class Rendered(harness.Case):
         self.assertEqual(read(PROMETHEUS_RULE), rule_text(), "run tests/integration/test_kustomize.py --write")
         self.assertEqual(self.overlays["production"]["PrometheusRule", "sluice"]["spec"],
                          yaml.safe_load(read(RULES)))
+
+    def dry(self, command, directory):
+        """What a command would make, by kubectl's own word."""
+        run = subprocess.run([*shlex.split(command), "--dry-run=client", "-o", "yaml"], cwd=directory, capture_output=True,
+                             text=True, check=False)
+        self.assertEqual(run.returncode, 0, command + run.stderr)
+        return yaml.safe_load(run.stdout)
+
+    def test_the_commands_of_the_page_make_what_the_pods_want(self):
+        namespace, secret, apply, rollout = documents.fence("deploy/docs/deploying.md", "kubectl create").text.splitlines()
+        directory, objects = self.directory(), self.overlays["production"]
+        for name in ("anthropic.key", "redis.url"):
+            with open(os.path.join(directory, name), "w", encoding="ascii") as file:
+                file.write("a secret")
+        where = self.dry(namespace, directory)["metadata"]["name"]
+        self.assertEqual({one["metadata"]["namespace"] for one in objects.values()}, {where})
+        made = self.dry(secret, directory)
+        volumes = objects["Deployment", "sluice"]["spec"]["template"]["spec"]["volumes"]
+        self.assertIn((where, made["metadata"]["name"]), [(made["metadata"]["namespace"], volume["secret"]["secretName"])
+                                                          for volume in volumes if "secret" in volume])
+        read_by = objects["ConfigMap", "sluice-config"]["data"]["sluice.yaml"]
+        self.assertEqual(set(made["data"]), set(re.findall(r"file:\.\./secrets/([\w-]+)", read_by)))
+        self.assertEqual(shlex.split(apply)[-1], "deploy/kustomize/overlays/production")
+        self.assertEqual(shlex.split(rollout)[1:3], ["-n", where])
+        self.assertIn(tuple(shlex.split(rollout)[-1].split("/")), [(kind.lower(), name) for kind, name in objects])
 
     # ---- what a pod would have on its disk, and the gateway on it --------------------------------
 

@@ -1,5 +1,5 @@
 """deploy/quickstart as a user runs it, in a copy of the tree: builds with what cmake takes by default, answers,
-cleans up. ctest: once timeout=300"""
+cleans up; then what README.md does by hand. ctest: once timeout=300"""
 
 import os
 import re
@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import documents  # noqa: E402
 import harness  # noqa: E402
 
 BUILD_S = 240  # a cold build on two busy cores
@@ -31,16 +32,18 @@ class Quickstart(harness.Case):
         self.tree, self.scratch = self.directory(), self.directory()
         self.copy(self.tree)
 
-    def start(self, *arguments):
-        """In a user's environment: no keys of providers and no generator; with a compiler cache, if there is one, that
-        knows the sources in another place."""
+    def as_a_user(self):
+        """The beginning of a command in a user's environment: no keys of providers and no generator; with a compiler
+        cache, if there is one, that knows the sources in another place."""
         absent = [name for name in os.environ if name.endswith("_API_KEY") or name.startswith(("CMAKE_", "SLUICE_"))]
         env = {"TMPDIR": self.scratch}
         if shutil.which("ccache"):
             env |= {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": self.tree, "CCACHE_NOHASHDIR": "1"}
-        process = harness.Process(["env", *(f"--unset={name}" for name in absent if name not in env),
-                                   *(f"{name}={value}" for name, value in env.items()),
-                                   os.path.join(self.tree, "deploy/quickstart"), *arguments])
+        return ["env", f"--chdir={self.tree}", *(f"--unset={name}" for name in absent if name not in env),
+                *(f"{name}={value}" for name, value in env.items())]
+
+    def start(self, *arguments):
+        process = harness.Process([*self.as_a_user(), os.path.join(self.tree, "deploy/quickstart"), *arguments])
         self.addCleanup(self.end, process)
         return process
 
@@ -73,6 +76,35 @@ class Quickstart(harness.Case):
         process.send(signal.SIGINT)
         self.assertEqual(process.wait(), 130, process.report())
         self.assertEqual(os.listdir(self.scratch), [])
+        self.by_hand()
+
+    # ---- README.md, "By hand", in what is built by now -------------------------------------------
+
+    def run_line(self, line, **variables):
+        run = subprocess.run([*self.as_a_user(), *(f"{name}={value}" for name, value in variables.items()), "bash", "-c", line],
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 0, f"{line}\n{run.stdout}{run.stderr}")
+        return run.stdout
+
+    def by_hand(self):
+        build, make_key, check, serve = documents.fence("README.md", "cmake").text.splitlines()
+        self.run_line(build)
+        key, digest = re.findall(r"^(?:key|sha256): *(\S+)$", self.run_line(make_key), re.M)
+        url = f"http://127.0.0.1:{harness.free_port()}"
+        text = documents.fence("README.md", 'listen: [{address: "0.0.0.0:8080"}]\nadmin').text
+        for shown, mine in (("…what sluice key printed…", digest), ("0.0.0.0:8080", url.removeprefix("http://")),
+                            ("127.0.0.1:9090", f"127.0.0.1:{harness.free_port()}"), ("https://api.anthropic.com", self.sim().url)):
+            self.assertEqual(text.count(shown), 1, shown)
+            text = text.replace(shown, mine)
+        with open(os.path.join(self.tree, "sluice.yaml"), "w", encoding="utf-8") as file:
+            file.write(text)
+        self.run_line(check, ANTHROPIC_API_KEY="sk-provider")
+        gateway = harness.Process([*self.as_a_user(), "ANTHROPIC_API_KEY=sk-provider", "bash", "-c", "exec " + serve])
+        self.addCleanup(self.end, gateway)
+        harness.wait_for(lambda: any("serving, configuration" in line for line in gateway.stderr), "it serves")
+        ask = documents.fence("README.md", "curl").text
+        self.assertIn('"stopReason":"endTurn"', self.run_line(ask.replace("http://127.0.0.1:8080", url), KEY=key))
+        gateway.stop()
 
 
 if __name__ == "__main__":

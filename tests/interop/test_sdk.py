@@ -5,12 +5,14 @@ ctest: once serial timeout=300
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../support"))
+import documents
 import harness
 
 
@@ -27,6 +29,13 @@ def packages():
         with open(mark, "w", encoding="utf-8"):
             pass
     return os.path.join(modules, ".bin", "node")
+
+
+class Readme(harness.Case):
+    def test_it_shows_the_handler_that_is_tested(self):
+        with open(os.path.join(HERE, "sluice_handler.mjs"), encoding="utf-8") as file:
+            tested = re.search(r"^export const sluiceHandler.*?^};$", file.read(), re.MULTILINE | re.DOTALL)[0]
+        self.assertTrue(documents.fence("README.md", "export const sluiceHandler").text.startswith(tested))
 
 
 class Sdk(harness.Case):
