@@ -1,8 +1,7 @@
-"""What docker/ says, without building it; .ci/nightly image builds and runs it.
+"""What docker/Dockerfile says, without building it, and what its page says of it; .ci/nightly image builds and runs it.
 
 ctest: once
 """
-import hashlib
 import json
 import os
 import re
@@ -11,6 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import documents  # noqa: E402
 import harness  # noqa: E402
 
 DOCKER = os.path.join(harness.SOURCE, "docker")
@@ -112,35 +112,33 @@ class Health(harness.Case):
         self.assertNotEqual(self.healthz(gateway.url).returncode, 0)
 
 
-class Compose(harness.Case):
-    def test_images_of_others_are_pinned(self):
-        for image in re.findall(r"^    image: (\S+)$", text("compose.yaml"), re.M):
-            if not image.endswith(":local"):
-                self.assertRegex(image, r":v?[0-9]+\.[0-9]+")
+class Page(harness.Case):
+    """deploy/docs/image.md says what there is."""
 
-    def test_nothing_is_published_but_on_loopback(self):
-        ports = re.findall(r'"([^"]*):\d+:\d+"', " ".join(re.findall(r"^    ports: (.*)$", text("compose.yaml"), re.M)))
-        self.assertEqual(set(ports), {"127.0.0.1"})
+    def commands(self):
+        found = [command for fence in documents.fences("deploy/docs/image.md", "sh") for command in fence.commands()]
+        self.assertGreater(len(found), 4)
+        return found
 
-    def test_what_it_mounts_is_there(self):
-        for path in re.findall(r"^      - (\.\.?/[^:]+):", text("compose.yaml"), re.M):
-            self.assertTrue(os.path.exists(os.path.join(DOCKER, path)), path)
+    def test_it_builds_from_the_file_and_names_stages_that_there_are(self):
+        for command in self.commands():
+            for option, value in zip(command, command[1:]):
+                if option in ("-f", "--file"):
+                    self.assertTrue(os.path.exists(os.path.join(harness.SOURCE, value)), value)
+                if option == "--target":
+                    self.assertRegex(text("Dockerfile"), rf"(?m)^FROM \S+ AS {value}$")
 
-    def test_prometheus_takes_its_configuration(self):
-        if shutil.which("promtool") is None:
-            self.skipTest("there is no promtool")
-        check = subprocess.run(["promtool", "check", "config", "--syntax-only",
-                                os.path.join(DOCKER, "compose/prometheus.yml")], capture_output=True, text=True,
-                               check=False)
-        self.assertEqual(check.returncode, 0, check.stdout + check.stderr)
-
-    def test_the_gateway_takes_its_configuration_and_the_key_that_is_told(self):
-        config = os.path.join(DOCKER, "compose/sluice.yaml")
-        check = subprocess.run([harness.BIN, "check", config], capture_output=True, text=True, check=False,
-                               env={**os.environ, "PROVIDER_API_KEY": "simulated-provider-key"})
-        self.assertEqual(check.returncode, 0, check.stdout + check.stderr)
-        key = re.search(r"Bearer (\S+)'", text("compose.yaml")).group(1)
-        self.assertIn(hashlib.sha256(key.encode()).hexdigest(), text("compose/sluice.yaml"))
+    def test_what_it_runs_in_earnest_is_as_confined_as_the_stack(self):
+        (run,) = [command for command in self.commands() if "--read-only" in command]
+        given = dict(zip(run, run[1:]))
+        stack = text("compose.yaml").partition("\n  provider:")[0]
+        self.assertEqual((given["--cap-drop"], given["--security-opt"]), ("all", "no-new-privileges"))
+        self.assertIn(f"pids_limit: {given['--pids-limit']}\n", stack)
+        nofile = given["--ulimit"].removeprefix("nofile=").partition(":")[0]
+        self.assertIn(f"nofile: {{soft: {nofile}, hard: {nofile}}}", stack)
+        manual = subprocess.run([harness.BIN, "settings"], capture_output=True, text=True, check=True).stdout
+        total_s = int(re.search(r"providers\.\*\.timeouts\.total\n.*?default (\d+)s", manual)[1])
+        self.assertGreater(int(given["--stop-timeout"]), total_s + 30 + 5)  # drain's default, and the supervisor's grace
 
 
 if __name__ == "__main__":
