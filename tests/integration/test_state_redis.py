@@ -2,10 +2,12 @@
 """Sessions in Redis: two gateways are one, and what happens while it is gone. ctest: once timeout=120"""
 
 import os
+import shlex
 import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import documents
 import harness
 import redis_server
 
@@ -119,12 +121,10 @@ class Together(StateCase):
             self.assertNotIn("acme", key)
 
     def test_a_user_may_do_what_the_documentation_says_and_no_more(self):
-        words = []
-        for page in ("limits", "state"):
-            with open(os.path.join(harness.SOURCE, "deploy", "docs", page + ".md"), encoding="utf-8") as file:
-                words += next(line for line in file if line.startswith(("~sluice:", "&sluice:"))).split()
-        self.redis.ask("ACL", "SETUSER", "sluice", "on", ">word", *words)
-        self.redis.url = self.redis.url.replace("redis://", "redis://sluice:word@")
+        command = documents.fence("deploy/docs/limits.md", "redis-cli -u $REDIS ACL SETUSER").text
+        words = shlex.split(command.replace("\\\n", ""))
+        self.redis.ask(*words[words.index("ACL"):])
+        self.redis.url = self.redis.url.replace("redis://", "redis://sluice:its-password@")
         a, b = self.pair()
         session = self.begin(a)
         self.assertTrue(self.known(b, session))
