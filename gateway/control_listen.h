@@ -9,9 +9,10 @@
 
 #include <stddef.h>
 
-/* From now on the kernel drops the first segment (SYN) of every new connection; callers repeat it
- * after a second, and are refused or reach somebody else by then. Where the kernel does not know how,
- * nothing happens. */
+/* From now on no connection is made any more; those whose first segment (SYN) has come are made and can be
+ * accepted. The kernel drops first segments; callers repeat them after a second, and are refused or
+ * reach somebody else by then. Where this process may not have them dropped, callers are refused at once.
+ * Where the kernel knows neither, stderr says so and connections are made as before. */
 void control_listen_hold(const int *fds, size_t count);
 
 /* Nobody can connect any more: in this process or any other that shares the sockets. */

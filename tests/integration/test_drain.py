@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 import time
+import unittest
 import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
@@ -392,12 +393,13 @@ class RollingRestart(DrainCase):
         """Ends it, and starts another in its place when its callers have noticed."""
         refused = sum(caller.refused for caller in callers)
         gateway.stop()
+        self.assertEqual([line for line in gateway.stderr if "cannot be held off" in line], [])
         harness.wait_for(lambda: sum(caller.refused for caller in callers) > refused, "callers notice")
         return self.gateway(gateway.settings)
 
-    def roll(self, keep):
+    def roll(self, keep, **changes):
         sim = self.sim("--latency", "20ms")
-        gateways = [self.start(sim, drain="3s", workers=2) for _ in range(2)]
+        gateways = [self.start(sim, drain="3s", workers=2, **changes) for _ in range(2)]
         addresses = [(parts.hostname, parts.port) for parts in
                      (urllib.parse.urlsplit(gateway.url) for gateway in gateways)]
         callers = [Caller(addresses, keep) for _ in range(4)]
@@ -424,6 +426,10 @@ class RollingRestart(DrainCase):
 
     def test_a_client_that_keeps_its_connections_loses_none(self):
         self.roll(keep=True)
+
+    @unittest.skipUnless(os.geteuid() == 0 and not SANITIZED, "wants root and no sanitizer")
+    def test_gateways_that_are_nobody_lose_none(self):
+        self.roll(keep=False, user="nobody")
 
 
 if __name__ == "__main__":

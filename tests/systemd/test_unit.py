@@ -182,6 +182,7 @@ class Unit(harness.Case):
         self.assertEqual(json.loads(asked.communicate()[0])["result"]["stopReason"], "endTurn")
         self.assertEqual((self.property("ActiveState"), self.property("Result"), self.property("ExecMainStatus")),
                          ("inactive", "success", "0"))
+        self.assertNotIn("cannot be held off", self.journal())
 
     def test_7_a_configuration_with_a_mistake_does_not_start_and_is_explained(self):
         self.edit("(?m)^store:", "stroe:")
