@@ -205,12 +205,9 @@ static void put_bounds(struct json_out *j, const struct setting *row)
 		put_raw(j, "minimum", low);
 		put_raw(j, "maximum", high);
 		break;
+	case TYPE_BOOL:
 	case TYPE_AWAY_USD:
 	case TYPE_ALGORITHM:
-		break;
-	case TYPE_BOOL:
-		if (row->maximum == 0)
-			put_raw(j, "const", "false");
 		break;
 	case TYPE_RANGE:
 		put_key(j, SLICE("items"));

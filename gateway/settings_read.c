@@ -44,7 +44,7 @@ static void read_number(struct loader *l, const struct setting *row, const struc
 	else if (value < row->minimum && !automatic)
 		wrong(l, row, node, "is too small");
 	else if (value > row->maximum)
-		wrong(l, row, node, row->type == TYPE_BOOL ? "cannot be true" : "is too large");
+		wrong(l, row, node, "is too large");
 	else
 		*field = value;
 }

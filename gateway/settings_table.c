@@ -339,10 +339,6 @@ void setting_expects(const struct setting *row, char *out, size_t room)
 		expects_choice(row, out, room);
 		return;
 	}
-	if (row->type == TYPE_BOOL && row->maximum == 0) {
-		(void)snprintf(out, room, "false (true is not available in this version)");
-		return;
-	}
 	if (row->type == TYPE_BOOL || row->type > TYPE_RANGE) {
 		(void)snprintf(out, room, "%s", type_words[row->type]);
 		return;

@@ -5,7 +5,7 @@
  * maximum count, meaning): as SETTING, CHOICE, LIST and ENTRIES (of a list) of settings.h, without the
  * scope; a change needs a reload. Rows of a group stand together. */
 GRANT("capabilities.tools", BOOL, tools, 0, "false", 1, "may offer tools")
-GRANT("capabilities.context", BOOL, context, 0, "false", 0, "may ask for includeContext")
+GRANT("capabilities.context", BOOL, context, 0, "false", 1, "initialize declares sampling.context, so that servers may ask for includeContext; the gateway has no context to add: it is taken from everybody and reported as include_context_ignored")
 GRANT("capabilities.images", BOOL, images, 0, "false", 1, "may send images")
 GRANT("capabilities.audio", BOOL, audio, 0, "false", 1, "may send audio")
 GRANT_LIST("models.allow", GLOB, allow, 1024, "permitted models: globs over their ids; none without this")

@@ -126,7 +126,7 @@ static const char rig_whole_file[] =
 	"    enabled: false\n"
 	"plans:\n"
 	"  standard:\n"
-	"    capabilities: {tools: true, images: true}\n"
+	"    capabilities: {tools: true, context: true, images: true}\n"
 	"    models: {allow: [\"claude-*\", \"gpt-*\"], deny: [\"*-new\"], default: "
 	"claude-sonnet}\n"
 	"    limits: {requests_per_minute: 600, requests_burst: 70, tokens_per_minute: 200000,\n"

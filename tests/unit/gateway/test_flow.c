@@ -23,7 +23,7 @@ static const char config_text[] =
 	"2},"
 	" speed: 0.9, intelligence: 0.4}\n"
 	"plans:\n"
-	"  full: {capabilities: {tools: true, images: true, audio: true},"
+	"  full: {capabilities: {tools: true, context: true, images: true, audio: true},"
 	" models: {allow: [\"*\"], default: claude}}\n"
 	"tenants:\n"
 	"  - {id: acme, plan: full, keys: [{sha256: %s, server: billing}]}\n"
@@ -243,11 +243,11 @@ static void initialize_reports_what_policy_grants(void **state)
 
 	assert_int_equal(start(b, &in), FLOW_ANSWER);
 	assert_has(answer_text(b), "\"protocolVersion\":\"2025-06-18\"");
-	assert_has(answer_text(b), "\"sampling\":{\"tools\":{}}");
+	assert_has(answer_text(b), "\"sampling\":{\"tools\":{},\"context\":{}}");
 
 	in = incoming(KEY_TINY, ask);
 	assert_int_equal(start(b, &in), FLOW_ANSWER);
-	assert_has(answer_text(b), "\"sampling\":{}");
+	assert_has(answer_text(b), "\"sampling\":{\"context\":{}}");
 
 	in = incoming(KEY_ACME, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\","
 				"\"params\":{\"protocolVersion\":\"2026-07-28\"}}");

@@ -214,8 +214,7 @@ static void the_manual_prints_units(void **state)
 		"\nplans.*.limits.requests_burst\n\ta whole number from 1 to 60000000000; default "
 		"(from the rate);",
 		"\nproviders.*.dialect\n\tanthropic or openai or openai-responses; needed;",
-		"\nplans.*.capabilities.context\n\tfalse (true is not available in this "
-		"version); default false;",
+		"\nplans.*.capabilities.context\n\ttrue or false; default false;",
 	};
 	char *manual = printed(settings_print_manual);
 	(void)state;
@@ -297,7 +296,7 @@ static void the_schema_bounds_what_the_reader_bounds(void **state)
 		{ SCOPE_MAIN, "store.kind", "enum", "[\"memory\", \"redis\"]" },
 		{ SCOPE_MODEL, "price.input", "maximum", "1000000" },
 		{ SCOPE_MODEL, "speed", "maximum", "1" },
-		{ SCOPE_PLAN, "capabilities.context", "const", "false" },
+		{ SCOPE_PLAN, "capabilities.context", "default", "false" },
 		{ SCOPE_MODEL, "id", "maxLength", "128" },
 		{ SCOPE_PLAN, "limits.usd_per_day", "default", "5" },
 		{ SCOPE_PLAN, "limits.requests_per_minute", "minimum", "1" },
