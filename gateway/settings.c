@@ -194,12 +194,18 @@ static bool same_blocks(const struct config_blocks *a, const struct config_block
 	return a->bytes == b->bytes && a->each == b->each && a->ttl == b->ttl;
 }
 
-/* User and password may change: store_redis_use_login. */
-static bool same_store(const struct config_store *a, const struct config_store *b)
+/* The key that differs; NULL: at most user and password, which may change (store_redis_use_login). */
+static const char *store_change(const struct config_store *a, const struct config_store *b)
 {
-	return a->redis == b->redis && a->tls == b->tls && slice_eq(a->name, b->name) &&
-	       slice_eq(a->ca_pem, b->ca_pem) && a->deadline == b->deadline &&
-	       same_blocks(&a->blocks, &b->blocks);
+	if (a->redis != b->redis)
+		return "store.kind";
+	if (a->tls != b->tls || !slice_eq(a->name, b->name))
+		return "store.url";
+	if (!slice_eq(a->ca_pem, b->ca_pem))
+		return "store.ca";
+	if (a->deadline != b->deadline)
+		return "store.deadline";
+	return same_blocks(&a->blocks, &b->blocks) ? NULL : "store.blocks";
 }
 
 const char *settings_needs_restart(const struct config *running, const struct config *fresh,
@@ -214,8 +220,9 @@ const char *settings_needs_restart(const struct config *running, const struct co
 	if (!same_admin(running, fresh))
 		return "admin";
 	*line = fresh->store_line;
-	if (!same_store(&running->store, &fresh->store))
-		return "store";
+	const char *store = store_change(&running->store, &fresh->store);
+	if (store != NULL)
+		return store;
 	*line = fresh->user_line;
 	if (strcmp(running->user.name, fresh->user.name) != 0)
 		return "user";

@@ -349,7 +349,7 @@ class Password(RedisCase):
             file.write(f"redis://127.0.0.1:{harness.free_port()}")
         answer = gateway.reload()
         self.assertEqual(answer.status, 422)
-        self.assertIn("store: cannot change while the gateway runs", answer.body.decode())
+        self.assertIn("store.url: cannot change while the gateway runs", answer.body.decode())
 
 
 class Connections(RedisCase):

@@ -362,7 +362,7 @@ static void changes_that_need_a_restart_are_named(void **state)
 		  "workers", 2 },
 		{ "listen: [{address: \"0.0.0.0:80\"}]\nworkers: 2\n"
 		  "admin: {address: \"127.0.0.1:9\", socket: s}\nstore: {blocks: {ttl: 2h}}\n" REST,
-		  "store", 4 },
+		  "store.blocks", 4 },
 		{ "listen: [{address: \"0.0.0.0:80\"}]\nworkers: 2\n"
 		  "admin: {address: \"127.0.0.1:9\", socket: s}\nuser: nobody\n" REST,
 		  "user", 4 },
@@ -393,11 +393,13 @@ static void of_the_store_only_user_and_password_may_change(void **state)
 	} rows[] = {
 		{ STORE("redis://other:new@r:1/2"), NULL },
 		{ STORE("redis://r:1/2"), NULL },
-		{ STORE("redis://u:p@s:1/2"), "store" },
-		{ STORE("redis://u:p@r:3/2"), "store" },
-		{ STORE("redis://u:p@r:1/0"), "store" },
-		{ STORE("rediss://u:p@r:1/2"), "store" },
-		{ REST, "store" },
+		{ STORE("redis://u:p@s:1/2"), "store.url" },
+		{ STORE("redis://u:p@r:3/2"), "store.url" },
+		{ STORE("redis://u:p@r:1/0"), "store.url" },
+		{ STORE("rediss://u:p@r:1/2"), "store.url" },
+		{ "store: {kind: redis, url: \"redis://u:p@r:1/2\", deadline: 21ms}\n" REST,
+		  "store.deadline" },
+		{ REST, "store.kind" },
 	};
 	struct rig running, fresh;
 	uint32_t line;
