@@ -44,18 +44,20 @@ static void take_range(struct acceptable *take, struct slice range, bool zero)
 		take->stream = !zero;
 }
 
-/* What an Accept header admits: no header counts as any, and the most specific range decides (RFC 9110,
- * 12.5.1); but a stream has to be asked for by its name (DESIGN 4.3). */
+/* What an Accept header admits: none, or one that lists nothing, counts as any, and the most specific range
+ * decides (RFC 9110, 12.5.1); but a stream has to be asked for by its name (DESIGN 4.3). */
 static void read_accept(struct flow *flow, struct slice accept)
 {
-	struct acceptable take = { .best = -1, .json = slice_absent(accept) };
+	struct acceptable take = { .best = -1 };
+	bool listed = false;
 
 	while (!slice_absent(accept)) {
 		struct slice params = slice_cut(&accept, ',');
 		struct slice range = slice_trim(slice_cut(&params, ';'));
+		listed = listed || range.len != 0;
 		take_range(&take, range, is_zero(params));
 	}
-	flow->takes_json = take.json;
+	flow->takes_json = take.json || !listed;
 	flow->takes_stream = take.stream;
 }
 

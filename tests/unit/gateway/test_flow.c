@@ -205,7 +205,10 @@ static void a_refused_header_does_not_cost_the_id(void **state)
 
 static void allowed_origins_and_accepts_pass(void **state)
 {
-	static const char *const accepts[] = { "application/json", "*/*",
+	static const char *const accepts[] = { "application/json",
+					       "*/*",
+					       "",
+					       " , ",
 					       "text/html, application/*",
 					       "application/json;q=0.1, text/event-stream" };
 	struct bench *b = *state;
