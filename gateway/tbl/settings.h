@@ -41,7 +41,7 @@ SETTING(MAIN, "store.blocks.ttl", DURATION, blocks_ttl, 1 * SEC, "1h", 86400 * S
 ENTRIES(MAIN, "identity.jwt", LIST, jwt, ISSUER, 0, "(none)", JWT_ISSUERS_MAX, RELOAD, "whose tokens (JWT) are taken as Bearer, beside keys; each issuer may speak for every tenant")
 CHOICE(MAIN, "identity.certificates.san", certificates_san, "uri|dns", "uri", RELOAD, "which names in a caller's verified certificate are looked up in tenants[].names")
 LIST(MAIN, "identity.origins", ORIGIN, origins, 1000, RELOAD, "values of an Origin header that are allowed; any other is refused")
-SETTING(MAIN, "metrics.tenants", COUNT, metrics_tenants, 0, "1000", 1000000, RELOAD, "tenants with metric series of their own; the rest is _other")
+SETTING(MAIN, "metrics.tenants", COUNT, metrics_tenants, 0, "1000", 1000000, RELOAD, "tenants with metric series of their own; the rest is _other; a reload takes it over, and it counts from the next restart on")
 SETTING(MAIN, "retries.attempts", COUNT, attempts, 1, "4", 8, RELOAD, "most attempts of one request, the first included; 1: nothing is tried again")
 SETTING(MAIN, "retries.budget", FRACTION, retry_budget, 0, "0.15", 1, RELOAD, "retries for each request of the last ten seconds, of a tenant and of a provider: what an outage may add to a provider's load")
 SETTING(MAIN, "retries.floor", COUNT, retry_floor, 0, "5", 1000, RELOAD, "retries in ten seconds that each tenant and each provider has in any case, on each worker")
