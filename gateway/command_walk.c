@@ -244,7 +244,9 @@ static void translate_text(struct walk *walk, const struct provider *provider, s
 
 	(void)fputs("POST ", stdout);
 	walk_print_slice(endpoint->url);
-	(void)printf("%s\n", dialect_get(provider->dialect)->path);
+	(void)printf("%s", dialect_get(provider->dialect)->path);
+	walk_print_slice(provider->query);
+	(void)printf("\n");
 	(void)next_line(&head);
 	for (struct slice line = next_line(&head); !slice_absent(line); line = next_line(&head)) {
 		walk_print_slice(line);

@@ -192,7 +192,9 @@ class Walk(harness.Case):
 
     def test_explain_and_translate_agree_with_the_gateway(self):
         sim = self.sim()
-        gateway = self.gateway(harness.config(sim))
+        settings = harness.config(sim)
+        settings["providers"]["openai"]["query"] = "api-version=2024-10-21"
+        gateway = self.gateway(settings)
         request = {"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
             "messages": [{"role": "user", "content": {"type": "text", "text": "hé"}}], "maxTokens": 9,
             "modelPreferences": {"hints": [{"name": "gpt"}]}}}
@@ -203,13 +205,16 @@ class Walk(harness.Case):
             self.assertNotIn(harness.PROVIDER_KEY.encode(), run.stdout)
             return json.loads(run.stdout)
         self.assertEqual(command("explain")["winner"], "gpt-test")
-        text = subprocess.run([harness.BIN, "explain", "--config", gateway.config_path, "--tenant", "acme"],
-                              input=json.dumps(request).encode(), capture_output=True, check=True).stdout
-        self.assertRegex(text.decode(), r"gpt-test +candidate +yes +- ")  # nothing is scored without priorities
+        def words(name):
+            return subprocess.run([harness.BIN, name, "--config", gateway.config_path, "--tenant", "acme"],
+                                  input=json.dumps(request).encode(), capture_output=True, check=True).stdout.decode()
+        self.assertRegex(words("explain"), r"gpt-test +candidate +yes +- ")  # nothing is scored without priorities
         translated = command("translate")
         self.assertEqual(gateway.post(request).status, 200)
         self.assertEqual(translated["body"], json.loads(sim.last_body()))
-        self.assertEqual(translated["url"], sim.url + "/v1/chat/completions")
+        self.assertEqual(translated["url"], sim.url + "/v1/chat/completions?api-version=2024-10-21")
+        self.assertEqual(sim.last()["path"], "/v1/chat/completions?api-version=2024-10-21")
+        self.assertEqual(words("translate").splitlines()[0], "POST " + translated["url"])
 
 
 if __name__ == "__main__":
