@@ -19,7 +19,8 @@ static int usage(const char *command)
 		      "[--format text|json] <request.json\n",
 		      command);
 	if (strcmp(command, "explain") == 0)
-		(void)fputs("       sluice explain --config FILE --log LINE [--format text|json]\n"
+		(void)fputs("       sluice explain --config FILE [--tenant ID] --log LINE "
+			    "[--format text|json]\n"
 			    "              (LINE: a line of the log as it stands; - reads it from "
 			    "standard input)\n",
 			    stderr);
@@ -56,8 +57,9 @@ static bool parse_options(struct walk *walk, int argc, char **argv)
 		else if (option != 'r' || !revision_find(slice_str(optarg), &walk->revision))
 			return false;
 	}
+	/* A line says itself of whom it is. */
 	return optind == argc && walk->config_path != NULL &&
-	       (walk->tenant_id == NULL) == (walk->log != NULL);
+	       (walk->log == NULL ? walk->tenant_id != NULL : walk->server == NULL);
 }
 
 static bool read_stdin(struct walk *walk)
@@ -93,9 +95,15 @@ static bool read_log(struct walk *walk)
 	if (strcmp(walk->log, "-") == 0 && !read_stdin(walk))
 		return false;
 	const struct slice line = slice_absent(walk->body) ? slice_str(walk->log) : walk->body;
-	if (logged_read(line, walk->work, &walk->arena, &walk->logged, &problem))
-		return find_tenant(walk, walk->logged.tenant, walk->logged.server);
-	(void)fprintf(stderr, "sluice: --log: %s\n", problem);
+	const struct slice *tenant = &walk->logged.tenant;
+	if (!logged_read(line, walk->work, &walk->arena, &walk->logged, &problem)) {
+		(void)fprintf(stderr, "sluice: --log: %s\n", problem);
+		return false;
+	}
+	if (walk->tenant_id == NULL || slice_eq(*tenant, slice_str(walk->tenant_id)))
+		return find_tenant(walk, *tenant, walk->logged.server);
+	(void)fprintf(stderr, "sluice: --log: the line is of tenant \"%.*s\", not of \"%s\"\n",
+		      (int)tenant->len, tenant->at, walk->tenant_id);
 	return false;
 }
 

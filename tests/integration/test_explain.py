@@ -153,10 +153,20 @@ class Explain(harness.Case):
                                  capture_output=True, text=True, check=False, timeout=60)
             self.assertEqual(run.returncode, 1)
             self.assertIn(words, run.stderr)
-        run = subprocess.run([harness.BIN, "explain", "--config", gateway.config_path, "--log", "x", "--tenant", "acme"],
+        run = subprocess.run([harness.BIN, "explain", "--config", gateway.config_path, "--log", "x", "--server", "s"],
                              capture_output=True, text=True, check=False, timeout=60)
         self.assertEqual(run.returncode, 2)
         self.assertIn("--log LINE", run.stderr)
+
+    def test_the_tenant_may_stand_beside_the_line_and_must_be_its_own(self):
+        gateway = self.gateway(harness.config(self.sim()))
+        _, line, _ = self.ask(gateway)
+        self.assertEqual(self.explain(gateway.config_path, "--tenant", "acme", "--log", line),
+                         self.explain(gateway.config_path, "--log", line))
+        run = subprocess.run([harness.BIN, "explain", "--config", gateway.config_path, "--tenant", "bob", "--log", line],
+                             capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual((run.returncode, run.stdout), (1, ""))
+        self.assertIn('the line is of tenant "acme", not of "bob"', run.stderr)
 
 
 if __name__ == "__main__":
