@@ -7,6 +7,7 @@
 #include "gateway/supervisor.h"
 #include "gateway/version.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,34 +20,43 @@ static command_fn command_serve, command_metrics, command_version, command_help;
 static const struct command {
 	const char *name;
 	command_fn *run;
-	const char *usage, *does;
+	const char *usage, *also; /* NULL: there is one form only */
+	const char *does;
 } commands[] = {
-	{ "serve", command_serve, "--config F", "run the gateway in the foreground" },
-	{ "check", command_check, "[--verbose] F",
-	  "validate a configuration; every problem with its line. --verbose: models as they are in "
-	  "force" },
+	{ "serve", command_serve, " --config F", NULL, "run the gateway in the foreground" },
+	{ "check", command_check, " [--verbose] F", NULL,
+	  "validate a configuration: every problem with its line; --verbose: the models in force" },
 	{ "explain", command_explain,
-	  "--config F (--tenant T [--server S] [--revision R] <request.json | --log LINE) "
-	  "[--format text|json]",
+	  " --config F --tenant T [--server S] [--revision R] [--format text|json] <request.json",
+	  " --config F [--tenant T] --log LINE [--format text|json]",
 	  "the rules and the routing decision for a request, or for a line of the log: candidates, "
 	  "scores, winner" },
 	{ "translate", command_translate,
-	  "--config F --tenant T [--server S] [--revision R] [--format text|json] <request.json",
-	  "the provider request that would be sent" },
-	{ "key", command_key, "", "make a tenant key: the secret, and its digest for the file" },
-	{ "schema", command_schema, "", "JSON Schema of the configuration" },
-	{ "settings", command_settings, "", "every setting with unit, default and meaning" },
-	{ "metrics", command_metrics, "", "every metric with type, labels, unit and meaning" },
-	{ "version", command_version, "", "the version" },
-	{ "help", command_help, "", "this text" },
+	  " --config F --tenant T [--server S] [--revision R] [--format text|json] <request.json",
+	  NULL, "the provider request that would be sent" },
+	{ "key", command_key, "", NULL,
+	  "make a tenant key: the secret, and its digest for the file" },
+	{ "schema", command_schema, "", NULL, "JSON Schema of the configuration" },
+	{ "settings", command_settings, "", NULL, "every setting with unit, default and meaning" },
+	{ "metrics", command_metrics, "", NULL,
+	  "every metric with type, labels, unit and meaning" },
+	{ "version", command_version, "", NULL, "the version" },
+	{ "help", command_help, " [COMMAND]", NULL, "this text, or that of one command" },
 };
+
+static void print_command(FILE *out, const struct command *command)
+{
+	(void)fprintf(out, "  %s%s\n", command->name, command->usage);
+	if (command->also != NULL)
+		(void)fprintf(out, "  %s%s\n", command->name, command->also);
+	(void)fprintf(out, "      %s\n", command->does);
+}
 
 static void print_usage(FILE *out)
 {
 	(void)fprintf(out, "usage: sluice COMMAND ...\n\n");
 	for (size_t i = 0; i < COUNT_OF(commands); i++)
-		(void)fprintf(out, "  %s %s\n      %s\n", commands[i].name, commands[i].usage,
-			      commands[i].does);
+		print_command(out, &commands[i]);
 }
 
 static int wrong_usage(const char *what)
@@ -58,9 +68,13 @@ static int wrong_usage(const char *what)
 
 static int command_serve(int argc, char **argv)
 {
-	if (argc != 4 || strcmp(argv[2], "--config") != 0)
-		return wrong_usage("serve wants exactly: --config FILE");
-	return supervisor_run(argv[3]);
+	static const char flag[] = "--config=";
+
+	if (argc == 4 && strcmp(argv[2], "--config") == 0)
+		return supervisor_run(argv[3]);
+	if (argc == 3 && strncmp(argv[2], flag, sizeof(flag) - 1) == 0)
+		return supervisor_run(argv[2] + sizeof(flag) - 1);
+	return wrong_usage("serve wants exactly: --config FILE");
 }
 
 static int command_metrics(int argc, char **argv)
@@ -74,26 +88,48 @@ static int command_metrics(int argc, char **argv)
 
 static int command_version(int argc, char **argv)
 {
-	(void)argc;
 	(void)argv;
+	if (argc != 2)
+		return wrong_usage("version takes no arguments");
 	(void)printf("sluice %s\n", SLUICE_VERSION);
+	return 0;
+}
+
+static bool asks_for_help(const char *word)
+{
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+/* NULL: there is none of that name. */
+static const struct command *find_command(const char *word)
+{
+	const char *name = asks_for_help(word)              ? "help"
+			   : strcmp(word, "--version") == 0 ? "version"
+							    : word;
+
+	for (size_t i = 0; i < COUNT_OF(commands); i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static int help_about(const struct command *command)
+{
+	if (command == NULL)
+		return wrong_usage("there is no such command");
+	(void)printf("usage: sluice COMMAND ...\n\n");
+	print_command(stdout, command);
 	return 0;
 }
 
 static int command_help(int argc, char **argv)
 {
-	(void)argc;
-	(void)argv;
+	if (argc > 3)
+		return wrong_usage("help takes one command at most");
+	if (argc == 3)
+		return help_about(find_command(argv[2]));
 	print_usage(stdout);
 	return 0;
-}
-
-/* --help is help, -h too. */
-static const char *command_name(const char *word)
-{
-	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-		return "help";
-	return strcmp(word, "--version") == 0 ? "version" : word;
 }
 
 int main(int argc, char **argv)
@@ -101,11 +137,10 @@ int main(int argc, char **argv)
 	no_dump();
 	if (argc < 2)
 		return wrong_usage("a command is missing");
-	for (size_t i = 0; i < COUNT_OF(commands); i++) {
-		if (strcmp(commands[i].name, command_name(argv[1])) != 0)
-			continue;
-		int code = commands[i].run(argc, argv);
-		return fflush(stdout) == 0 ? code : 1;
-	}
-	return wrong_usage("there is no such command");
+	const struct command *command = find_command(argv[1]);
+	if (command == NULL)
+		return wrong_usage("there is no such command");
+	int code = argc == 3 && asks_for_help(argv[2]) ? help_about(command)
+						       : command->run(argc, argv);
+	return fflush(stdout) == 0 ? code : 1;
 }

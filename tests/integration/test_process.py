@@ -136,16 +136,27 @@ class Commands(harness.Case):
         return subprocess.run([harness.BIN, *args], capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=harness.PATIENCE_S)
 
+    NAMES = ("serve", "check", "explain", "translate", "key", "schema", "settings", "metrics", "version", "help")
+
     def test_help_names_every_command(self):
         for word in ("help", "--help", "-h"):
             run = self.run_it(word)
             self.assertEqual((run.returncode, run.stderr), (0, ""))
-            for name in ("serve", "check", "explain", "translate", "key", "schema", "settings",
-                         "metrics", "version", "help"):
+            for name in self.NAMES:
                 self.assertRegex(run.stdout, rf"(?m)^  {name}\b")
 
+    def test_each_command_has_a_help_of_its_own(self):
+        for name in self.NAMES:
+            with self.subTest(name):
+                run = self.run_it(name, "--help")
+                self.assertEqual((run.returncode, run.stderr), (0, ""))
+                self.assertRegex(run.stdout, rf"^usage: sluice COMMAND \.\.\.\n\n(  {name}\b.*\n)+      \S.*\n$")
+                for words in ((name, "-h"), ("help", name)):
+                    self.assertEqual(self.run_it(*words).stdout, run.stdout)
+
     def test_wrong_usage_is_explained(self):
-        for args in ((), ("srve",), ("serve",), ("serve", "file.yaml"), ("metrics", "more")):
+        for args in ((), ("srve",), ("serve",), ("serve", "file.yaml"), ("serve", "--config"), ("metrics", "more"),
+                     ("version", "more"), ("help", "srve"), ("help", "serve", "more")):
             with self.subTest(args):
                 run = self.run_it(*args)
                 self.assertEqual((run.returncode, run.stdout), (2, ""))
