@@ -349,13 +349,21 @@ struct reading {
 
 static void read_group(struct reading *r, const struct node *node);
 
+/* Rows are named by their path, which is not how the file writes them. */
+static bool has_dot(struct slice key)
+{
+	return key.len != 0 && memchr(key.at, '.', key.len) != NULL;
+}
+
 /* False: no such key in the scope. */
 static bool read_key(struct reading *r, const struct node *child)
 {
 	bool group;
 	char prefix[64];
-	const struct setting *row = settings_row(r->scope, r->prefix, child->key, &group);
 
+	if (has_dot(child->key))
+		return false;
+	const struct setting *row = settings_row(r->scope, r->prefix, child->key, &group);
 	if (row != NULL) {
 		read_row(r->l, row, child, r->form, r->into);
 		return true;
@@ -383,7 +391,10 @@ static void unknown_key(struct reading *r, const struct node *child)
 
 	if (slice_absent(near) && info->extends != SCOPE_MAIN)
 		near = settings_nearest(info->extends, r->prefix, child->key);
-	if (slice_absent(near))
+	if (has_dot(child->key))
+		problem_at(&r->l->problems, child,
+			   "is no setting; write a map for each dot, as in store: {kind: memory}");
+	else if (slice_absent(near))
 		problem_at(&r->l->problems, child,
 			   "is no setting; remove it (`sluice settings` lists all)");
 	else
