@@ -313,6 +313,15 @@ static bool build_value(struct tree *tree, yaml_event_t *first, struct node *par
 
 /* ---- the outside ---- */
 
+/* Some editors begin a file with a byte order mark. libyaml would take it for text, because it is told the
+ * encoding. */
+static struct slice without_mark(struct slice text)
+{
+	const struct slice mark = SLICE("\xef\xbb\xbf");
+
+	return slice_starts(text, mark) ? slice_of(text.at + mark.len, text.len - mark.len) : text;
+}
+
 struct tree *tree_new(struct problems *problems, const char *file, struct slice text)
 {
 	struct tree *tree = calloc(1, sizeof(*tree));
@@ -325,10 +334,11 @@ struct tree *tree_new(struct problems *problems, const char *file, struct slice 
 	}
 	tree->problems = problems;
 	tree->file = file;
-	tree->text = text;
+	tree->text = without_mark(text);
 	tree->root = (struct node){ .kind = NODE_LIST, .line = 1, .file = file };
 	yaml_parser_set_encoding(&tree->parser, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(&tree->parser, (const unsigned char *)text.at, text.len);
+	yaml_parser_set_input_string(&tree->parser, (const unsigned char *)tree->text.at,
+				     tree->text.len);
 	return tree;
 }
 

@@ -385,6 +385,16 @@ static void changes_that_need_a_restart_are_named(void **state)
 	rig_fini(&running);
 }
 
+static void a_byte_order_mark_before_the_text_does_no_harm(void **state)
+{
+	struct rig rig;
+	(void)state;
+	rig_load_good(&rig, "\xef\xbb\xbf# from an editor that writes one\nworkers: 2\n" REST);
+	assert_int_equal(rig.config->workers, 2);
+	assert_int_equal(rig.config->workers_line, 2);
+	rig_fini(&rig);
+}
+
 static void of_the_store_only_user_and_password_may_change(void **state)
 {
 #define STORE(url) "store: {kind: redis, url: \"" url "\"}\n" REST
@@ -466,6 +476,7 @@ int main(void)
 		cmocka_unit_test(models_of_a_disabled_provider_are_disabled),
 		cmocka_unit_test(json_is_read_too),
 		cmocka_unit_test(changes_that_need_a_restart_are_named),
+		cmocka_unit_test(a_byte_order_mark_before_the_text_does_no_harm),
 		cmocka_unit_test(of_the_store_only_user_and_password_may_change),
 		cmocka_unit_test(auto_workers_are_those_that_run),
 		cmocka_unit_test(freeing_nothing_is_allowed),
