@@ -216,11 +216,19 @@ static bool has_answer(enum rpc_method method)
 /* DESIGN 4.3: an event stream for whom there is something to tell, else JSON. */
 static enum flow_move choose_form(struct flow *flow)
 {
+	static const struct fault stream_only = {
+		.err = ERR_NOT_ACCEPTABLE,
+		.offset = FAULT_NO_OFFSET,
+		.detail = "Accept allows text/event-stream alone, which answers a "
+			  "sampling/createMessage with "
+			  "params._meta.progressToken; add application/json",
+	};
+
 	if (flow->takes_stream && flow->rpc.method == RPC_CREATE_MESSAGE &&
 	    !slice_absent(flow->request.progress_token))
 		return begin_progress(flow);
 	if (!flow->takes_json && has_answer(flow->rpc.method))
-		return flow_refuse_err(flow, ERR_NOT_ACCEPTABLE);
+		return flow_refuse(flow, &stream_only, NULL);
 	return FLOW_NEXT;
 }
 

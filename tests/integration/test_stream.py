@@ -51,6 +51,8 @@ class Forms(streams.Case):
         for message, accept, status in rows:
             answer = gateway.post({"jsonrpc": "2.0", **message}, {"Accept": accept})
             self.assertEqual(answer.status, status, (message, answer))
+            if status == 406:
+                self.assertIn("add application/json", answer.json()["error"]["message"])
 
     def test_refusals_keep_their_status_as_json(self):
         sim = self.sim()
