@@ -130,6 +130,9 @@ enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, 
 	gather_lit(&list, "]");
 	if (gather_done(&list) == ERR_OK)
 		data.extra = gather_flat(&list, flow->arena);
+	if (err ==
+	    ERR_PROVIDER_NO_ATTEMPT) /* as -32011 says after attempts (contract/providers.md 7) */
+		data.retryable = 1;
 	return flow_refuse(flow, &fault, &data);
 }
 

@@ -80,7 +80,8 @@ class Health(harness.Case):
         settings["models"] = settings["models"][:1]
         gateway.write_config(settings)
         self.assertEqual(gateway.reload().status, 200)
-        self.assert_error(gateway.sample(modelPreferences=hints), 503, -32011, "provider_not_reached")
+        error = self.assert_error(gateway.sample(modelPreferences=hints), 503, -32011, "provider_not_reached")
+        self.assertIs(error["data"]["retryable"], True)
         self.assertEqual(ill.stats()["requests"], 3)
 
     def test_another_model_is_picked_while_a_provider_is_down(self):
