@@ -162,7 +162,7 @@ static void json_candidates(const struct explained *e)
  * latency, so by weight and chance alone. */
 static const char *draw_of(const struct explained *e, uint32_t endpoint)
 {
-	const struct health_choice *choice = &e->walk->flow.choice;
+	const struct health_choice *choice = &e->walk->flow.walk.choice;
 
 	if (e->walk->log != NULL || e->walk->refused)
 		return NULL;
@@ -425,7 +425,7 @@ static void explain_text(const struct explained *e)
 /* Refused by policy, or before or after it: then nothing was routed. */
 static void explain_refusal(const struct explained *e)
 {
-	const bool judged = e->walk->flow.judged;
+	const bool judged = e->walk->flow.walk.judged;
 
 	if (e->walk->json && judged) {
 		(void)fputs("{\"policy\":", stdout);
@@ -443,7 +443,7 @@ static void read_asked(struct walk *walk)
 	struct jsonrpc rpc;
 	struct fault fault;
 
-	if (!walk->flow.judged)
+	if (!walk->flow.walk.judged)
 		return;
 	enum err err = sampling_read(walk->body, walk->revision, &sampling_limits_default,
 				     walk->work, &walk->arena, &rpc, &walk->asked, &fault);
@@ -507,7 +507,7 @@ void walk_explain(struct walk *walk)
 		ask_again(&e);
 	} else {
 		read_asked(walk);
-		if (walk->refused && walk->flow.verdict.max_tokens == 0) {
+		if (walk->refused && walk->flow.walk.verdict.max_tokens == 0) {
 			explain_refusal(&e);
 			return;
 		}

@@ -202,7 +202,7 @@ static struct slice public_head(struct walk *walk, const struct provider *provid
 		.body_bytes = walk->flow.encoded.body.total,
 	};
 
-	return provider_head(provider, &provider->endpoints[walk->flow.endpoint], &call,
+	return provider_head(provider, &provider->endpoints[walk->flow.walk.endpoint], &call,
 			     &walk->arena);
 }
 
@@ -218,7 +218,7 @@ static struct slice next_line(struct slice *head)
 
 static void translate_json(struct walk *walk, const struct provider *provider, struct slice head)
 {
-	const struct endpoint *endpoint = &provider->endpoints[walk->flow.endpoint];
+	const struct endpoint *endpoint = &provider->endpoints[walk->flow.walk.endpoint];
 	bool first = true;
 
 	(void)fputs("{\"method\":\"POST\",\"url\":", stdout);
@@ -248,7 +248,7 @@ static void translate_json(struct walk *walk, const struct provider *provider, s
 
 static void translate_text(struct walk *walk, const struct provider *provider, struct slice head)
 {
-	const struct endpoint *endpoint = &provider->endpoints[walk->flow.endpoint];
+	const struct endpoint *endpoint = &provider->endpoints[walk->flow.walk.endpoint];
 
 	(void)fputs("POST ", stdout);
 	walk_print_slice(endpoint->url);
@@ -274,7 +274,7 @@ static void print_translation(struct walk *walk)
 		(void)fputs("\n", stdout);
 		return;
 	}
-	const struct provider *provider = &walk->config->providers[walk->flow.provider];
+	const struct provider *provider = &walk->config->providers[walk->flow.walk.provider];
 	struct slice head = public_head(walk, provider);
 	must(!slice_absent(head));
 	if (walk->json)
@@ -301,7 +301,7 @@ static int walk_command(int argc, char **argv, void (*print)(struct walk *walk))
 	arena_give(&walk->arena);
 	arena_pool_fini(&walk->pool);
 	free((void *)(uintptr_t)walk->body.at);
-	health_ended(&walk->flow.choice, NULL, 0);
+	health_ended(&walk->flow.walk.choice, NULL, 0);
 	health_view_free(walk->view);
 	health_free(walk->health);
 	json_work_free(walk->work);

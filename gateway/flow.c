@@ -92,11 +92,11 @@ static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 {
 	if (flow->reserved)
 		return settle(flow, env);
-	if (flow_owes(flow)) {
-		flow->state->ahead.ends = true;
+	if (flow->state != NULL && flow->state->ahead.taken != 0) {
+		flow->step = FLOW_STEP_SETTLE;
 		return FLOW_GIVE_BACK;
 	}
-	health_ended(&flow->choice, NULL, env->now); /* of an attempt that was not made */
+	health_ended(&flow->walk.choice, NULL, env->now); /* of an attempt that was not made */
 	flow_tell_asked(flow);
 	if (flow_has_news(flow, env)) {
 		flow->step = FLOW_STEP_REMEMBER;
@@ -179,13 +179,13 @@ static enum flow_effect walk(struct flow *flow, const struct flow_env *env)
 		case FLOW_DO_SEND:
 			return FLOW_SEND;
 		case FLOW_DO_WAIT: /* nothing is decided on a guess */
-			return let_go(flow, flow_unsure(flow) ? FLOW_AWAIT : FLOW_WAIT);
+			return let_go(flow, flow->awaited != 0 ? FLOW_AWAIT : FLOW_WAIT);
 		case FLOW_FAILED:
 			flow->failing = true;
 			return settle(flow, env);
 		case FLOW_REFUSED:
 		case FLOW_ANSWERED:
-			return flow_unsure(flow) ? let_go(flow, FLOW_AWAIT) : finish(flow, env);
+			return flow->awaited != 0 ? let_go(flow, FLOW_AWAIT) : finish(flow, env);
 		}
 	}
 }
@@ -217,12 +217,9 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 	case FLOW_WAITED:
 		flow->step = FLOW_STEP_ROUTE;
 		break;
-	case FLOW_KNOWN:
-		if (flow_known(flow, env))
-			return FLOW_RESERVE;
-		break;
 	case FLOW_GIVEN_BACK:
-		if (flow->state->ahead.ends)
+		flow_given_back(flow);
+		if (flow->step == FLOW_STEP_SETTLE)
 			return finish(flow, env);
 		break;
 	case FLOW_START:
@@ -256,22 +253,22 @@ static struct log_route report_route(const struct flow *flow)
 	const struct route *route = &flow->route;
 	const struct model_preferences *prefer = &flow->request.prefer;
 	struct log_route out = {
-		.config_digest = flow->config_digest,
-		.seed = flow->draws == 0 ? 0 : flow->seed,
-		.hint = flow->hint,
+		.config_digest = flow->walk.config_digest,
+		.seed = flow->walk.draws == 0 ? 0 : flow->seed,
+		.hint = flow->walk.hint,
 		.alias = route->alias,
 		.input_tokens = route->input_tokens,
 		.max_tokens = route->max_tokens,
 		.image = route->image,
 		.audio = route->audio,
-		.held = flow->choice.held ? LOG_HELD_ENDPOINT
-			: route->held     ? LOG_HELD_MODEL
-					  : LOG_HELD_NOTHING,
+		.held = flow->walk.choice.held ? LOG_HELD_ENDPOINT
+			: route->held          ? LOG_HELD_MODEL
+					       : LOG_HELD_NOTHING,
 		.cost = prefer->cost,
 		.speed = prefer->speed,
 		.intelligence = prefer->intelligence,
 		.candidate_count = route->scored_count,
-		.drawn_count = flow->choice.drawn_count,
+		.drawn_count = flow->walk.choice.drawn_count,
 	};
 
 	_Static_assert((int)ROUTE_SCORED_MAX <= (int)LOG_CANDIDATES, "every score fits the line");
@@ -279,9 +276,9 @@ static struct log_route report_route(const struct flow *flow)
 		out.candidates[i] =
 			(struct log_candidate){ route->scored[i].model, route->scored[i].score };
 	_Static_assert((int)POOL_DRAWN_MAX <= (int)LOG_DRAWN, "every draw fits the line");
-	for (uint32_t i = 0; i < flow->choice.drawn_count; i++)
-		out.drawn[i] = (struct log_drawn){ flow->choice.drawn[i].member,
-						   (double)flow->choice.drawn[i].cost };
+	for (uint32_t i = 0; i < flow->walk.choice.drawn_count; i++)
+		out.drawn[i] = (struct log_drawn){ flow->walk.choice.drawn[i].member,
+						   (double)flow->walk.choice.drawn[i].cost };
 	return out;
 }
 
@@ -313,9 +310,9 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 		.server = flow->server,
 		.revision = decoded && flow->authenticated ? revision_name(flow->revision) : NULL,
 		.rpc = method_name(flow),
-		.model = flow->model_id,
-		.provider = flow->provider_name,
-		.endpoint = flow->endpoint_url,
+		.model = flow->walk.model_id,
+		.provider = flow->walk.provider_name,
+		.endpoint = flow->walk.endpoint_url,
 		.usage = flow->usage,
 		.usd_nano = flow->usd,
 		.err = flow->outcome,
@@ -326,7 +323,7 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 	(void)memcpy(line->request_id, flow->request_id, sizeof(line->request_id));
 	if (flow->traceparent[0] != '\0')
 		line->traceparent = slice_of(flow->traceparent, TRACEPARENT_LEN);
-	if (flow->config_digest[0] != '\0')
+	if (flow->walk.config_digest[0] != '\0')
 		line->route = report_route(flow);
 	if (flow->state != NULL)
 		line->session = flow_session_report(flow->state);
@@ -336,8 +333,8 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 		.tenant_series = UINT32_MAX,
 		.tenant = flow->tenant,
 		.outcome = flow->outcome,
-		.model = flow->model_id,
-		.provider = flow->provider_name,
+		.model = flow->walk.model_id,
+		.provider = flow->walk.provider_name,
 		.tokens_in = flow->usage.input,
 		.tokens_out = flow->usage.output,
 		.usd_nano = flow->usd,

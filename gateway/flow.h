@@ -34,14 +34,12 @@ const char *flow_step_name(enum flow_step step);
 
 enum flow_event {
 	FLOW_START,    /* the first */
-	FLOW_RECALLED, /* state->recall is answered; or guessed: state->ahead.recall */
-	FLOW_JOINED, /* state->once.verdict is there, and it does not wait; or, state->ahead.claim,
-			     * it leads unless another gateway says otherwise */
-	FLOW_KNOWN,  /* of what a flow went ahead of, all is answered: neither is set any more, and
-			     * what was reserved meanwhile is answered, too */
-	FLOW_GIVEN_BACK,    /* likewise, as of FLOW_GIVE_BACK */
+	FLOW_RECALLED, /* state->recall is answered; or a guess, while FLOW_ASK_RECALL is awaited */
+	FLOW_JOINED,   /* state->once.verdict is there, and it does not wait; or it leads unless
+			     * another gateway says otherwise, while FLOW_ASK_CLAIM is awaited */
+	FLOW_RESERVED, /* reservation.granted or .refusal is there, and nothing is awaited */
+	FLOW_GIVEN_BACK,    /* it is, as of FLOW_GIVE_BACK */
 	FLOW_REMEMBERED,    /* state->note is answered */
-	FLOW_RESERVED,      /* reservation.granted or .refusal is there */
 	FLOW_PROVIDER_DONE, /* the call is done */
 	FLOW_SETTLED,       /* reservation settled; .overrun is there */
 	FLOW_WAITED,        /* wait_until has come */
@@ -52,17 +50,25 @@ enum flow_event {
 
 enum flow_effect {
 	FLOW_RECALL, /* state->recall(&flow->state->recall) */
-	FLOW_JOIN, /* once_join(&flow->state->once), and where copies are known elsewhere ask there */
+	FLOW_JOIN, /* once_join(&flow->state->once); if it leads, ask other gateways, too; if it does
+			 * not and something is awaited, once_leave */
+	FLOW_RESERVE, /* store->reserve(&flow->reservation); if flow_has_reserved: it is answered */
+	FLOW_AWAIT,   /* nothing: without what is awaited the flow cannot go further ahead */
+	FLOW_GIVE_BACK, /* what is in state->ahead.taken: of FLOW_ASK_LIMITS store->undo(&flow->reservation)
+			 * if it is granted, of FLOW_ASK_CLAIM once_leave */
 	FLOW_REMEMBER, /* state->remember(&flow->state->note) */
-	FLOW_RESERVE, /* store->reserve(&flow->reservation); unless flow_reserved_ahead: it is answered */
-	FLOW_AWAIT, /* nothing: with what is known the flow cannot go further ahead */
-	FLOW_GIVE_BACK, /* what flow_owes: store->undo(&flow->reservation) if state->ahead.reserved and it is
-			 * granted, once_leave if state->ahead.joined; both are cleared */
-	FLOW_SEND,   /* start flow->call at flow->endpoint of flow->provider */
-	FLOW_SETTLE, /* store->settle with flow->settle_tokens, settle_usd; the attempt is over */
-	FLOW_WAIT,   /* nothing, until flow->wait_until */
+	FLOW_SEND,     /* start flow->call at flow->walk.endpoint of flow->walk.provider */
+	FLOW_SETTLE,   /* store->settle with flow->settle_tokens, settle_usd; the attempt is over */
+	FLOW_WAIT,     /* nothing, until flow->wait_until */
 	FLOW_ANSWER, /* http_answer with flow->answer; if progress.begun, its body ends the stream */
 	FLOW_END,    /* nothing to send (client gone): log, metrics, free */
+};
+
+/* What is asked of others on behalf of a request; bits of a set. */
+enum flow_ask {
+	FLOW_ASK_RECALL = 1, /* what is known of its session and loop */
+	FLOW_ASK_CLAIM = 2,  /* whether another gateway has a copy */
+	FLOW_ASK_LIMITS = 4, /* its reservation */
 };
 
 /* What the driver lends a flow for one call of flow_run. */
@@ -75,7 +81,7 @@ struct flow_env {
 	struct slab *streams;       /* struct stream; not NULL where anything is sent */
 	nsec_t now;
 	uint64_t wall_ns;
-	bool stateful; /* there are stores of sessions, loops and copies: the first three effects */
+	bool stateful; /* there are stores of sessions, loops and copies: RECALL, JOIN, REMEMBER */
 	bool draining; /* what still arrives is refused */
 	bool crowded;  /* enough requests wait that no limit has counted yet */
 	/* Told which step runs and for whom, for last words; both or neither NULL. */
@@ -127,6 +133,27 @@ struct flow_asked {
 	bool held;
 };
 
+/* What a walk from RECALL to RESERVE finds out and a later step, or the log, may look at: another walk
+ * begins with none of it (flow_ahead.c). What each walk writes before anybody reads it need not be here. */
+struct flow_walk {
+	/* known after POLICY */
+	bool judged;               /* policy was asked, whatever it said */
+	struct slice asked_system; /* if it was: the system prompt, before policy added to it */
+	struct verdict_copy {
+		uint32_t max_tokens;
+		bool final_round;
+	} verdict;
+
+	/* known after ROUTE, and anew for each attempt */
+	const struct dialect *dialect;
+	uint32_t provider, endpoint;
+	struct health_choice choice; /* ended when the attempt is over, whatever becomes of it */
+	struct slice model_id, provider_name, endpoint_url; /* copies */
+	struct slice hint;                                  /* raw; the one that matched */
+	char config_digest[17];                             /* "": it was not routed */
+	uint64_t draws;                                     /* of chance, by all attempts */
+};
+
 struct flow {
 	uint32_t magic;
 	enum flow_step step;
@@ -145,6 +172,10 @@ struct flow {
 
 	bool takes_json, takes_stream; /* Accept */
 
+	/* The driver's set of enum flow_ask: what was asked and is not answered. Whatever a flow does
+	 * meanwhile, it goes ahead of these. */
+	unsigned awaited;
+
 	/* known after AUTH; texts are copies */
 	bool authenticated;
 	struct slice tenant, server;
@@ -157,26 +188,11 @@ struct flow {
 	struct jsonrpc rpc;
 	bool rpc_known;
 	struct sampling_request request;
-	struct slice asked_system; /* its system prompt, before policy added to it */
 
 	struct flow_state *state; /* NULL: not needed so far */
 
-	/* known after POLICY */
-	bool judged; /* policy was asked, whatever it said */
-	struct verdict_copy {
-		uint32_t max_tokens;
-		bool final_round;
-	} verdict;
-
-	/* known after ROUTE, and anew for each attempt; `route` lies at the end */
-	uint64_t input_estimate;
-	const struct dialect *dialect;
-	uint32_t provider, endpoint;
-	struct health_place place;   /* of the last attempt, where calls may come of it */
-	struct health_choice choice; /* ended when the attempt is over, whatever becomes of it */
-	struct slice model_id, provider_name, endpoint_url; /* copies */
-	struct slice hint;                                  /* raw; the one that matched */
-	char config_digest[17];
+	struct flow_walk walk;
+	struct health_place place; /* of the last attempt, where calls may come of it */
 
 	/* known after ENCODE, likewise; `encoded` lies at the end */
 	struct profile profile; /* the model's, and what was learned of it */
@@ -197,8 +213,7 @@ struct flow {
 	struct flow_failure failure;
 
 	/* all of them */
-	uint64_t seed; /* of every choice by chance */
-	uint64_t draws;
+	uint64_t seed;                /* of every choice by chance */
 	uint32_t attempts;            /* the first entries of `tried` that are valid */
 	uint32_t round;               /* how often all had failed, and were asked anew */
 	struct flow_failure *telling; /* of the failures, what the caller is told in the end */
@@ -272,13 +287,13 @@ enum stream_state flow_stream_take(struct flow *flow, struct slice bytes, nsec_t
  * its status and fields are in flow->answer. */
 struct slice flow_tell(struct flow *flow, nsec_t now);
 
-/* Whether it goes ahead of an answer: what it does next waits for FLOW_KNOWN. */
-bool flow_unsure(const struct flow *flow);
-/* Whether flow->reservation was asked for while it did. */
-bool flow_reserved_ahead(const struct flow *flow);
-/* With FLOW_KNOWN: whether what became of it among its copies counts; false: it has no part in them, or
- * under a wrong name. */
-bool flow_joined_rightly(const struct flow *flow);
+/* ---- what is awaited; the driver's ---- */
+
+/* What was in flow->awaited is answered. True: that was the last, and the flow goes on with *event. */
+MUST_USE bool flow_answered(struct flow *flow, enum flow_ask what, nsec_t now,
+			    enum flow_event *event);
+/* With FLOW_RESERVE: whether the reservation was made before, by a walk that went ahead. */
+bool flow_has_reserved(const struct flow *flow);
 
 /* The reservation that holds the request's place: store->release wants it. */
 struct reservation *flow_place(struct flow *flow);

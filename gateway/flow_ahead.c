@@ -2,11 +2,14 @@
  * and loop, copies of it elsewhere, and its limits are asked for in one tick, each before the answer to the
  * one before is there.
  *
- * So the flow goes ahead on a guess, up to its reservation: its session is there, its loop is what this
- * process knows of it, nobody else has a copy. Nothing is answered and nothing sent on a guess. When all
- * answers are there, and they are what was guessed, it goes on; else it walks once more from RECALL with
- * what is known now, in the order in which it would have without a guess. What it had taken and does not
- * use is given back as if it had never been asked for.
+ * flow->awaited are the answers that are still to come. While there are some the flow goes ahead on a guess,
+ * up to its reservation: its session is there, its loop is what this process knows of it, nobody else has a
+ * copy. Nothing is answered and nothing sent on a guess. What it takes so is in ahead.taken, until it is used
+ * or given back as if it had never been asked for.
+ *
+ * With the last answer, and not before, it is decided what follows (flow_answered): are they what was guessed,
+ * the verdict of its limits counts; else it walks once more from RECALL with what is known now, in the order in
+ * which it would have without a guess.
  *
  * A reservation is used although the answers make the request larger than was guessed (another gateway's
  * private blocks), as long as it is for the same model: the difference becomes debt when it is settled, as
@@ -15,103 +18,72 @@
 
 #include "codec/base/must.h"
 
-bool flow_unsure(const struct flow *flow)
+static bool has_taken(const struct flow *flow, enum flow_ask what)
 {
-	return flow->state != NULL && (flow->state->ahead.recall || flow->state->ahead.claim);
+	return flow->state != NULL && (flow->state->ahead.taken & what) != 0;
 }
 
-bool flow_reserved_ahead(const struct flow *flow)
+/* ---- the answers ---- */
+
+static bool session_as_guessed(const struct state_recall *recall, enum revision guess)
 {
-	return flow->state != NULL && flow->state->ahead.reserved;
+	return state_key_none(&recall->session) ||
+	       (recall->session_is == STATE_SESSION_KNOWN && recall->revision == (uint32_t)guess);
 }
 
-/* ---- asking ---- */
+/* Also of who has guessed nothing. */
+static bool is_as_guessed(const struct flow *flow)
+{
+	const struct flow_state *state = flow->state;
+
+	if (!has_taken(flow, FLOW_ASK_LIMITS))
+		return true;
+	if (state->joining && state->once.verdict != ONCE_LEADS)
+		return false;
+	return !state->asked || (session_as_guessed(&state->recall, flow->revision) &&
+				 state_recall_same(&state->ahead.guess, &state->recall));
+}
+
+/* Back to where it asked first, as if it had not gone ahead. */
+static void walk_again(struct flow *flow, nsec_t now)
+{
+	if (flow->walk.judged)
+		flow->request.system = flow->walk.asked_system;
+	health_ended(&flow->walk.choice, NULL, now);
+	flow->walk = (struct flow_walk){ .judged = false };
+	flow_take_back_refusal(flow);
+	flow->step = FLOW_STEP_RECALL;
+}
+
+bool flow_answered(struct flow *flow, enum flow_ask what, nsec_t now, enum flow_event *event)
+{
+	must((flow->awaited & what) != 0);
+	flow->awaited &= ~(unsigned)what;
+	if (flow->awaited != 0)
+		return false;
+	*event = FLOW_RESERVED;
+	if (flow->step == FLOW_STEP_RESERVE && is_as_guessed(flow))
+		return true;
+	walk_again(flow, now);
+	*event = FLOW_RECALLED;
+	return true;
+}
+
+/* ---- what is taken meanwhile ---- */
 
 void flow_asks_limits(struct flow *flow)
 {
 	struct flow_ahead *ahead = &flow->state->ahead;
 
-	ahead->reserved = flow_unsure(flow);
-	ahead->again = false;
-	ahead->model = flow->model_id;
+	if (flow->awaited != 0)
+		ahead->taken |= FLOW_ASK_LIMITS;
+	ahead->model = flow->walk.model_id;
 	ahead->tokens_short = ahead->usd_short = 0;
 }
 
-/* ---- the answers ---- */
-
-static bool session_as_guessed(const struct flow *flow)
+bool flow_has_reserved(const struct flow *flow)
 {
-	const struct state_recall *recall = &flow->state->recall;
-
-	return state_key_none(&recall->session) || (recall->session_is == STATE_SESSION_KNOWN &&
-						    recall->revision == (uint32_t)flow->revision);
-}
-
-bool flow_joined_rightly(const struct flow *flow)
-{
-	return flow->state->joining && (!flow->state->ahead.joined || session_as_guessed(flow));
-}
-
-static bool all_as_guessed(const struct flow *flow)
-{
-	const struct flow_state *state = flow->state;
-
-	if (state->joining && state->once.verdict != ONCE_LEADS)
-		return false;
-	return !state->asked ||
-	       (session_as_guessed(flow) && state_recall_same(&state->ahead.guess, &state->recall));
-}
-
-/* It has not been anywhere: log and metrics tell of no place that was none in the end. */
-static void leave_place(struct flow *flow, nsec_t now)
-{
-	const struct slice none = { NULL, 0 };
-
-	health_ended(&flow->choice, NULL, now);
-	flow->choice.drawn_count = 0;
-	flow->choice.held = false;
-	flow->route = (struct route){ .err = ERR_OK };
-	flow->hint = flow->model_id = flow->provider_name = flow->endpoint_url = none;
-	flow->config_digest[0] = '\0';
-	flow->draws = 0; /* the log's seed gives the walk that counts */
-}
-
-/* Back to where it asked first, as if it had not gone ahead. */
-static void walk_again(struct flow *flow, const struct flow_env *env)
-{
-	leave_place(flow, env->now);
-	if (flow->judged)
-		flow->request.system = flow->asked_system;
-	flow->judged = false;
-	flow->outcome = ERR_OK;
-	flow->detail = NULL;
-	flow->answer = (struct flow_answer){ .status = 0 };
-	flow->state->loop.unknown = 0;
-	flow->state->loop.spent = NULL;
-	flow->state->ahead.again = true;
-	flow->step = FLOW_STEP_RECALL;
-}
-
-bool flow_known(struct flow *flow, const struct flow_env *env)
-{
-	must(!flow_unsure(flow));
-	if (flow->step == FLOW_STEP_RESERVE && all_as_guessed(flow)) {
-		flow->state->ahead.joined = false;
-		return true;
-	}
-	walk_again(flow, env);
-	return false;
-}
-
-/* ---- what was taken ---- */
-
-bool flow_owes(const struct flow *flow)
-{
-	const struct flow_state *state = flow->state;
-
-	if (state == NULL)
-		return false;
-	return state->ahead.joined || (state->ahead.reserved && flow->reservation.granted);
+	return flow->awaited == 0 && has_taken(flow, FLOW_ASK_LIMITS);
 }
 
 static bool same_scopes(const struct reservation *a, const struct reservation *b)
@@ -138,9 +110,20 @@ bool flow_may_use(struct flow *flow, const struct reservation *wanted)
 	if (!had->granted &&
 	    (wanted->ask.tokens != had->ask.tokens || wanted->ask.usd != had->ask.usd))
 		return false;
-	if (!slice_eq(ahead->model, flow->model_id) || !same_scopes(had, wanted))
+	if (!slice_eq(ahead->model, flow->walk.model_id) || !same_scopes(had, wanted))
 		return false;
 	ahead->tokens_short = beyond(wanted->ask.tokens, had->ask.tokens);
 	ahead->usd_short = beyond(wanted->ask.usd, had->ask.usd);
 	return true;
+}
+
+void flow_given_back(struct flow *flow)
+{
+	struct flow_state *state = flow->state;
+
+	if ((state->ahead.taken & FLOW_ASK_CLAIM) != 0)
+		state->joining = false;
+	if ((state->ahead.taken & FLOW_ASK_LIMITS) != 0)
+		flow->reservation.refusal = (struct limit_refusal){ .err = ERR_OK };
+	state->ahead.taken = 0;
 }

@@ -79,6 +79,13 @@ enum flow_move flow_refuse(struct flow *flow, const struct fault *fault,
 	return FLOW_REFUSED;
 }
 
+void flow_take_back_refusal(struct flow *flow)
+{
+	flow->outcome = ERR_OK;
+	flow->detail = NULL;
+	flow->answer = (struct flow_answer){ .status = 0 };
+}
+
 enum flow_move flow_refuse_err(struct flow *flow, enum err err)
 {
 	const struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET };
@@ -128,8 +135,8 @@ void flow_answer_result(struct flow *flow)
 			: (struct exchange){ .structured = false };
 	const struct result_meta meta = {
 		.usd_nano = flow->usd,
-		.model_id = flow->model_id,
-		.provider = flow->provider_name,
+		.model_id = flow->walk.model_id,
+		.provider = flow->walk.provider_name,
 		.attempts = flow->attempts,
 		.exchange = flow->request.exchange_wanted ? &exchange : NULL,
 	};

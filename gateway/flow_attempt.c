@@ -91,19 +91,15 @@ static enum flow_move use_answer(struct flow *flow, const struct flow_env *env)
 	struct reservation wanted;
 
 	fill_reservation(flow, env, &wanted);
-	if (flow_may_use(flow, &wanted)) {
-		begin_attempt(flow);
-		return FLOW_DO_RESERVE;
-	}
-	if (flow->reservation.granted)
+	if (!flow_may_use(flow, &wanted))
 		return FLOW_DO_GIVE_BACK;
-	flow->state->ahead.reserved = false;
-	return FLOW_GO;
+	begin_attempt(flow);
+	return FLOW_DO_RESERVE;
 }
 
 static enum flow_move ask_limits(struct flow *flow, const struct flow_env *env)
 {
-	if (flow_reserved_ahead(flow))
+	if (flow_has_reserved(flow))
 		return use_answer(flow, env);
 	fill_reservation(flow, env, &flow->reservation);
 	begin_attempt(flow);
@@ -133,8 +129,8 @@ enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 			return flow_give_up(flow);
 		return ask_limits(flow, env);
 	}
-	if (flow_reserved_ahead(flow))
-		flow->state->ahead.reserved = false; /* from here on as any other */
+	if (flow->state != NULL)
+		flow->state->ahead.taken = 0; /* from here on as any other */
 	if (flow->reservation.granted) {
 		flow->reserved = true;
 		flow_progress_admit(&flow->progress, env->now);
@@ -161,10 +157,10 @@ static bool note_tried(struct flow *flow)
 	}
 	flow->tried[flow->attempts++] = (struct flow_tried){
 		.round = flow->round,
-		.key = flow->choice.key,
-		.model = flow->model_id,
-		.provider = flow->provider_name,
-		.endpoint = flow->endpoint_url,
+		.key = flow->walk.choice.key,
+		.model = flow->walk.model_id,
+		.provider = flow->walk.provider_name,
+		.endpoint = flow->walk.endpoint_url,
 	};
 	return true;
 }
@@ -173,10 +169,10 @@ static bool note_tried(struct flow *flow)
  * another one: a request among many. */
 static void note_request(const struct flow *flow, const struct flow_env *env)
 {
-	if (flow->attempts == 0 &&
-	    memcmp(flow->config_digest, env->config->digest, sizeof(flow->config_digest)) == 0)
-		health_note_request(env->health, flow->reservation.scopes[0].key, flow->provider,
-				    env->now);
+	if (flow->attempts == 0 && memcmp(flow->walk.config_digest, env->config->digest,
+					  sizeof(flow->walk.config_digest)) == 0)
+		health_note_request(env->health, flow->reservation.scopes[0].key,
+				    flow->walk.provider, env->now);
 }
 
 /* False: as many answers are on their way as streams as there may be. */
@@ -205,8 +201,8 @@ enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
 	flow->called = true;
 	flow->preparing = false;
 	if (flow->request.tool_count != 0)
-		flow->place = health_place_of(&flow->choice);
-	health_began(&flow->choice, env->now);
+		flow->place = health_place_of(&flow->walk.choice);
+	health_began(&flow->walk.choice, env->now);
 	flow->call.request = flow->send;
 	flow->call.request_count = flow->send_count;
 	flow->call.deadline = flow->deadline;
@@ -274,8 +270,8 @@ static enum err read_answer(struct flow *flow, const struct flow_env *env,
 	(void)memcpy(answer->chance, flow->chance, sizeof(answer->chance));
 	if (!keep_answer(flow))
 		return ERR_BUSY;
-	return dialect_decode(flow->dialect, &flow->encoded.decode, answer, env->json, flow->arena,
-			      result, why);
+	return dialect_decode(flow->walk.dialect, &flow->encoded.decode, answer, env->json,
+			      flow->arena, result, why);
 }
 
 /* A stream that was not heard to its end: what it has counted is of its beginning, while the provider
@@ -393,15 +389,15 @@ static void tell_health(struct flow *flow, const struct flow_env *env)
 		outcome.first = flow->first_output_at - call->sent_at;
 	if (call->sent_at != 0)
 		outcome.took = (call->done_at != 0 ? call->done_at : env->now) - call->sent_at;
-	health_ended(&flow->choice, &outcome, env->now);
+	health_ended(&flow->walk.choice, &outcome, env->now);
 }
 
 /* What was learned of the model has proved right. */
 static void remember(const struct flow *flow, const struct flow_env *env)
 {
-	if (!slice_eq(flow->lesson_of, flow->model_id))
+	if (!slice_eq(flow->lesson_of, flow->walk.model_id))
 		return;
-	const int32_t model = catalog_find(&env->config->catalog, flow->model_id);
+	const int32_t model = catalog_find(&env->config->catalog, flow->walk.model_id);
 	if (model >= 0)
 		health_learn(env->health, (uint32_t)model, flow->lesson);
 }
@@ -437,8 +433,8 @@ struct metrics_attempt flow_attempt_report(const struct flow *flow)
 
 	must(flow->called && flow->attempts != 0);
 	return (struct metrics_attempt){
-		.model = flow->model_id,
-		.provider = flow->provider_name,
+		.model = flow->walk.model_id,
+		.provider = flow->walk.provider_name,
 		.outcome = flow->tried[flow->attempts - 1].err,
 		.ttft = heard ? first - call->sent_at : 0,
 		.settled_without_usage = flow->settled_without_usage,

@@ -82,6 +82,8 @@ void flow_loop_take(struct flow *flow)
 	const struct state_recall *recall = &flow->state->recall;
 	const struct state_loop *loop = &recall->loop;
 
+	flow->state->loop = (struct flow_loop){ .unknown = 0 }; /* nothing of an earlier answer */
+	flow->request.tool_rounds = flow->state->own_rounds;
 	if (recall->call_count > loop->known && !recall->away)
 		flow->state->loop.unknown = recall->call_count - loop->known;
 	if (state_key_none(&loop->id))
@@ -224,8 +226,8 @@ static struct slice take_record(struct flow *flow)
 	if (flow->result.replay_lost || flow_schema_is_private(flow) ||
 	    !replay_may_keep(&flow->encoded))
 		return nothing;
-	return replay_write(flow->dialect, flow->provider_name, &flow->encoded, &flow->result,
-			    flow->arena);
+	return replay_write(flow->walk.dialect, flow->walk.provider_name, &flow->encoded,
+			    &flow->result, flow->arena);
 }
 
 /* The ids that the server is told; false: no memory. */

@@ -23,14 +23,14 @@ enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 	struct verdict verdict = policy_check(flow->principal->tenant, flow->plan, &flow->request);
 
 	(void)env;
-	flow->judged = true;
-	flow->asked_system = flow->request.system;
+	flow->walk.judged = true;
+	flow->walk.asked_system = flow->request.system;
 	if (verdict.err != ERR_OK)
 		return flow_refuse_verdict(flow, &verdict);
 	const enum flow_move loop = flow_loop_check(flow);
 	if (loop != FLOW_NEXT)
 		return loop;
-	flow->verdict = (struct verdict_copy){ verdict.max_tokens, verdict.final_round };
+	flow->walk.verdict = (struct verdict_copy){ verdict.max_tokens, verdict.final_round };
 	flow->asked_adjustments = flow->request.adjustments | verdict.adjustments;
 	enum err err = policy_apply(flow->plan, flow->arena, &flow->request);
 	return err == ERR_OK ? FLOW_NEXT : flow_refuse_err(flow, err);
@@ -38,12 +38,12 @@ enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 
 struct verdict flow_policy_again(struct flow *flow)
 {
-	flow->request.system = flow->asked_system;
+	flow->request.system = flow->walk.asked_system;
 	struct verdict verdict = policy_check(flow->principal->tenant, flow->plan, &flow->request);
 
 	if (verdict.err != ERR_OK)
 		return verdict;
-	flow->verdict.max_tokens = verdict.max_tokens;
+	flow->walk.verdict.max_tokens = verdict.max_tokens;
 	flow->asked_adjustments |= verdict.adjustments;
 	verdict.err = policy_apply(flow->plan, flow->arena, &flow->request);
 	return verdict;
@@ -96,7 +96,7 @@ struct route_query flow_route_query(const struct flow *flow, const struct plan *
 		.image = flow->request.images != 0 && user_shows(&flow->request, BLOCK_IMAGE),
 		.audio = flow->request.audios != 0 && user_shows(&flow->request, BLOCK_AUDIO),
 		.input_tokens = estimate_input(flow),
-		.max_tokens = flow->verdict.max_tokens,
+		.max_tokens = flow->walk.verdict.max_tokens,
 	};
 }
 
@@ -114,7 +114,8 @@ enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, 
 		return flow_refuse_err(flow, ERR_BUSY);
 	query.down = health_down(env->health, env->now);
 	flow->route = route_pick(catalog, &query, trace); /* for the log line, too */
-	(void)memcpy(flow->config_digest, env->config->digest, sizeof(flow->config_digest));
+	(void)memcpy(flow->walk.config_digest, env->config->digest,
+		     sizeof(flow->walk.config_digest));
 	gather_init(&list, flow->arena);
 	gather_lit(&list, "\"candidates\":[");
 	for (uint32_t i = 0; i < catalog->count; i++) {
@@ -160,7 +161,7 @@ static struct slice head_of(const struct flow *flow, const struct config *config
 {
 	char traceparent[TRACEPARENT_LEN + 1];
 	const struct provider_call call = {
-		.key = chosen_key(provider, flow->choice.key),
+		.key = chosen_key(provider, flow->walk.choice.key),
 		.version = config->model_versions[flow->route.model],
 		.traceparent =
 			slice_of(traceparent, flow->traceparent[0] == '\0' ? 0 : TRACEPARENT_LEN),
@@ -168,13 +169,14 @@ static struct slice head_of(const struct flow *flow, const struct config *config
 	};
 
 	trace_context_continue(flow->traceparent, flow->request_id, traceparent);
-	return provider_head(provider, &provider->endpoints[flow->endpoint], &call, flow->arena);
+	return provider_head(provider, &provider->endpoints[flow->walk.endpoint], &call,
+			     flow->arena);
 }
 
 enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 {
 	const struct config *config = env->config;
-	const struct provider *provider = &config->providers[flow->provider];
+	const struct provider *provider = &config->providers[flow->walk.provider];
 	const struct model *model = &config->catalog.models[flow->route.model];
 
 	flow->profile = model->profile;
@@ -186,16 +188,16 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 		.request = flow_schema_request(flow),
 		.profile = &flow->profile,
 		.model = model->name,
-		.max_tokens = flow->verdict.max_tokens,
-		.final_round = flow->verdict.final_round,
+		.max_tokens = flow->walk.verdict.max_tokens,
+		.final_round = flow->walk.verdict.final_round,
 		.stream = flow->wants_stream,
 		.provider = provider->name,
 	};
 	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
 
 	flow_loop_replay(flow, &in);
-	enum err err =
-		dialect_encode(flow->dialect, &in, env->json, flow->arena, &flow->encoded, &fault);
+	enum err err = dialect_encode(flow->walk.dialect, &in, env->json, flow->arena,
+				      &flow->encoded, &fault);
 	if (err == ERR_OK && flow->encoded.decode.schema_wanted)
 		err = flow_schema_begin(flow, env->json, &fault);
 	if (err == ERR_OK) {

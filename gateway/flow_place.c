@@ -18,7 +18,7 @@ bool flow_find_caller(struct flow *flow, const struct flow_env *env)
 	flow->named = (struct tenant_key){ .tenant = tenant, .server = flow->server };
 	flow->principal = &flow->named;
 	flow->plan = plan_for(tenant->plan, flow->server);
-	if (memcmp(flow->config_digest, config->digest, sizeof(flow->config_digest)) != 0)
+	if (memcmp(flow->walk.config_digest, config->digest, sizeof(flow->walk.config_digest)) != 0)
 		flow->route.scored_count = 0; /* numbers of another catalogue */
 	return true;
 }
@@ -26,8 +26,8 @@ bool flow_find_caller(struct flow *flow, const struct flow_env *env)
 struct verdict flow_permit_again(struct flow *flow, const struct flow_env *env)
 {
 	/* Who has not been anywhere yet does not know whose configuration judged it. */
-	const bool same =
-		memcmp(flow->config_digest, env->config->digest, sizeof(flow->config_digest)) == 0;
+	const bool same = memcmp(flow->walk.config_digest, env->config->digest,
+				 sizeof(flow->walk.config_digest)) == 0;
 
 	if ((!same && !flow_auth_again(flow, env)) || !flow_find_caller(flow, env))
 		return (struct verdict){ .err = ERR_UNAUTHORIZED };
@@ -43,23 +43,25 @@ void flow_keep_asked(struct flow *flow)
 	if (flow->asked == NULL)
 		return;
 	*flow->asked = (struct flow_asked){
-		.hint = flow->hint,
+		.hint = flow->walk.hint,
 		.route = flow->route,
-		.drawn_count = flow->choice.drawn_count,
-		.held = flow->choice.held,
+		.drawn_count = flow->walk.choice.drawn_count,
+		.held = flow->walk.choice.held,
 	};
-	(void)memcpy(flow->asked->config_digest, flow->config_digest, sizeof(flow->config_digest));
-	(void)memcpy(flow->asked->drawn, flow->choice.drawn, sizeof(flow->choice.drawn));
+	(void)memcpy(flow->asked->config_digest, flow->walk.config_digest,
+		     sizeof(flow->walk.config_digest));
+	(void)memcpy(flow->asked->drawn, flow->walk.choice.drawn, sizeof(flow->walk.choice.drawn));
 }
 
 static void tell_route(struct flow *flow, const struct flow_asked *asked)
 {
-	flow->hint = asked->hint;
+	flow->walk.hint = asked->hint;
 	flow->route = asked->route;
-	(void)memcpy(flow->config_digest, asked->config_digest, sizeof(flow->config_digest));
-	(void)memcpy(flow->choice.drawn, asked->drawn, sizeof(flow->choice.drawn));
-	flow->choice.drawn_count = asked->drawn_count;
-	flow->choice.held = asked->held;
+	(void)memcpy(flow->walk.config_digest, asked->config_digest,
+		     sizeof(flow->walk.config_digest));
+	(void)memcpy(flow->walk.choice.drawn, asked->drawn, sizeof(flow->walk.choice.drawn));
+	flow->walk.choice.drawn_count = asked->drawn_count;
+	flow->walk.choice.held = asked->held;
 }
 
 void flow_tell_asked(struct flow *flow)
@@ -67,13 +69,13 @@ void flow_tell_asked(struct flow *flow)
 	if (!flow->preparing)
 		return;
 	const struct flow_tried *last = &flow->tried[flow->attempts - 1];
-	flow->model_id = last->model;
-	flow->provider_name = last->provider;
-	flow->endpoint_url = last->endpoint;
+	flow->walk.model_id = last->model;
+	flow->walk.provider_name = last->provider;
+	flow->walk.endpoint_url = last->endpoint;
 	if (flow->asked != NULL)
 		tell_route(flow, flow->asked);
 	else
-		flow->config_digest[0] = '\0'; /* nothing, rather than another one's */
+		flow->walk.config_digest[0] = '\0'; /* nothing, rather than another one's */
 }
 
 /* ---- what was tried ---- */
@@ -84,13 +86,13 @@ static bool spends(const struct flow_tried *tried, const struct flow *flow,
 {
 	const bool same_model = slice_eq(tried->model, model->id);
 	const bool same_endpoint =
-		slice_eq(tried->endpoint, provider->endpoints[flow->choice.endpoint].url);
+		slice_eq(tried->endpoint, provider->endpoints[flow->walk.choice.endpoint].url);
 
 	if (!slice_eq(tried->provider, provider->name))
 		return false;
 	switch (tried->blame) {
 	case BLAME_KEY: /* its rate is often counted by model; its rights and money are not */
-		return same_endpoint && tried->key == flow->choice.key &&
+		return same_endpoint && tried->key == flow->walk.choice.key &&
 		       (same_model || tried->err != ERR_PROVIDER_RATE);
 	case BLAME_MODEL:
 		return same_model;
@@ -154,14 +156,14 @@ static struct health_tried tried_at(const struct flow *flow, const struct provid
 
 uint64_t flow_draw(struct flow *flow) /* splitmix64 */
 {
-	uint64_t z = flow->seed + ++flow->draws * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t z = flow->seed + ++flow->walk.draws * UINT64_C(0x9e3779b97f4a7c15);
 
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
 	return z ^ z >> 31;
 }
 
-/* Sets flow->choice; *wait is shortened to when it makes sense to ask again. `fresh`: not where an
+/* Sets flow->walk.choice; *wait is shortened to when it makes sense to ask again. `fresh`: not where an
  * attempt has failed since the last wait. */
 static enum err choose(struct flow *flow, const struct flow_env *env, uint32_t m, bool fresh,
 		       nsec_t *wait)
@@ -172,14 +174,14 @@ static enum err choose(struct flow *flow, const struct flow_env *env, uint32_t m
 	nsec_t longer;
 
 	enum err err = health_choose(env->health, m, &tried, env->now, flow_draw(flow),
-				     &flow->choice, &longer);
+				     &flow->walk.choice, &longer);
 	if (err != ERR_OK) {
 		*wait = longer < *wait ? longer : *wait;
 		return err;
 	}
 	if (!fresh || !is_spent(flow, model, provider))
 		return ERR_OK;
-	health_ended(&flow->choice, NULL, env->now);
+	health_ended(&flow->walk.choice, NULL, env->now);
 	return ERR_PROVIDER_NO_ATTEMPT;
 }
 
@@ -189,18 +191,19 @@ static bool copy_place(struct flow *flow, const struct config *config)
 	const struct model *model = &config->catalog.models[flow->route.model];
 	const struct provider *provider = &config->providers[model->provider];
 
-	flow->provider = flow->choice.provider;
-	flow->endpoint = flow->choice.endpoint;
-	flow->model_id = arena_copy(flow->arena, model->id);
-	flow->provider_name = arena_copy(flow->arena, provider->name);
-	flow->endpoint_url = arena_copy(flow->arena, provider->endpoints[flow->endpoint].url);
+	flow->walk.provider = flow->walk.choice.provider;
+	flow->walk.endpoint = flow->walk.choice.endpoint;
+	flow->walk.model_id = arena_copy(flow->arena, model->id);
+	flow->walk.provider_name = arena_copy(flow->arena, provider->name);
+	flow->walk.endpoint_url =
+		arena_copy(flow->arena, provider->endpoints[flow->walk.endpoint].url);
 	flow->price = (struct price){ model->price_input, model->price_output,
 				      model->price_cache_read, model->price_cache_write };
-	flow->dialect = dialect_get(provider->dialect);
+	flow->walk.dialect = dialect_get(provider->dialect);
 	flow->call.timeouts = provider->timeouts;
-	(void)memcpy(flow->config_digest, config->digest, sizeof(flow->config_digest));
-	return !slice_absent(flow->model_id) && !slice_absent(flow->provider_name) &&
-	       !slice_absent(flow->endpoint_url);
+	(void)memcpy(flow->walk.config_digest, config->digest, sizeof(flow->walk.config_digest));
+	return !slice_absent(flow->walk.model_id) && !slice_absent(flow->walk.provider_name) &&
+	       !slice_absent(flow->walk.endpoint_url);
 }
 
 /* The place is chosen, of the model flow->route says. */
@@ -208,7 +211,7 @@ static enum err take_place(struct flow *flow, const struct flow_env *env)
 {
 	if (copy_place(flow, env->config))
 		return ERR_OK;
-	health_ended(&flow->choice, NULL, env->now);
+	health_ended(&flow->walk.choice, NULL, env->now);
 	return ERR_BUSY;
 }
 
@@ -217,7 +220,7 @@ static enum err take_place(struct flow *flow, const struct flow_env *env)
 enum err flow_stay(struct flow *flow, const struct flow_env *env, bool fresh)
 {
 	const struct catalog *catalog = &env->config->catalog;
-	const int32_t found = catalog_find(catalog, flow->model_id);
+	const int32_t found = catalog_find(catalog, flow->walk.model_id);
 	nsec_t wait = NSEC_NEVER;
 
 	if (found < 0 || !bitset_has(&flow->plan->models, (size_t)found) ||
@@ -245,9 +248,9 @@ static enum err take_candidate(struct flow *flow, const struct flow_env *env,
 			       const struct route *route)
 {
 	flow->route = *route;
-	flow->hint = (struct slice){ NULL, 0 };
+	flow->walk.hint = (struct slice){ NULL, 0 };
 	if (route->hint >= 0) /* a copy: the log line may outlive the body */
-		flow->hint = arena_copy(flow->arena, flow->request.prefer.hints[route->hint]);
+		flow->walk.hint = arena_copy(flow->arena, flow->request.prefer.hints[route->hint]);
 	return take_place(flow, env);
 }
 

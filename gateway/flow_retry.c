@@ -131,14 +131,14 @@ static bool learn(struct flow *flow)
 	if (!slice_absent(flow->lesson_of) || !profile_learn(&flow->profile, fact))
 		return false;
 	flow->lesson = fact;
-	flow->lesson_of = flow->model_id;
+	flow->lesson_of = flow->walk.model_id;
 	return true;
 }
 
 static enum flow_move again_later(struct flow *flow, const struct flow_env *env)
 {
 	const nsec_t wait = wait_for(flow);
-	const int32_t model = catalog_find(&env->config->catalog, flow->model_id);
+	const int32_t model = catalog_find(&env->config->catalog, flow->walk.model_id);
 
 	if (!flow_fits(flow, env->now, wait) || model < 0 ||
 	    !may_ask(flow, env, env->config->catalog.models[model].provider))
@@ -155,8 +155,8 @@ static enum flow_move retry(struct flow *flow, const struct flow_env *env)
 	if (retry == RETRY_NEVER)
 		return flow_give_up(flow);
 	if (flow_stay(flow, env, true) == ERR_OK || flow_move_on(flow, env) == ERR_OK)
-		return may_ask(flow, env, flow->provider) ? again_at_once(flow)
-							  : flow_give_up(flow);
+		return may_ask(flow, env, flow->walk.provider) ? again_at_once(flow)
+							       : flow_give_up(flow);
 	return retry == RETRY_ELSEWHERE ? flow_give_up(flow) : again_later(flow, env);
 }
 

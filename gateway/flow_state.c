@@ -28,6 +28,7 @@ struct flow_state *flow_state_of(struct flow *flow)
 			return NULL;
 		flow->state->flow = flow;
 		flow->state->tenant = tenant_key_of(flow);
+		flow->state->own_rounds = flow->request.tool_rounds;
 	}
 	return flow->state;
 }
@@ -143,10 +144,10 @@ static enum flow_move take_recall(struct flow *flow, const struct flow_env *env)
 {
 	const struct state_recall *recall = &flow->state->recall;
 
+	flow_loop_take(flow);
 	if (!flow_find_caller(flow, env))
 		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
-	flow_loop_take(flow);
-	if (flow->state->ahead.recall) {
+	if ((flow->awaited & FLOW_ASK_RECALL) != 0) {
 		flow->state->ahead.guess = *recall;
 		if (recall->session_is == STATE_SESSION_UNSURE)
 			return FLOW_NEXT; /* of the revision that it was read by */
@@ -261,27 +262,28 @@ static enum flow_move lead(struct flow *flow, const struct flow_env *env)
 	return flow_find_caller(flow, env) ? FLOW_NEXT : flow_refuse_err(flow, ERR_UNAUTHORIZED);
 }
 
-/* While its session is guessed, it can only lead: whoever else has a part in it is asked when that is known.
- * Under another revision the same is another request. */
+/* While its session is guessed, it can only lead: whoever else has a part in it is asked when that is known. */
 static enum flow_move join_ahead(struct flow *flow, const struct flow_env *env)
 {
 	struct flow_state *state = flow->state;
-	struct flow_ahead *ahead = &state->ahead;
 
-	if (ahead->recall && state->once.verdict != ONCE_LEADS) {
+	if (state->once.verdict != ONCE_LEADS) {
 		state->joining = false;
 		return FLOW_DO_AWAIT;
 	}
-	if (ahead->recall) {
-		ahead->joined = true;
-		ahead->revision = flow->revision;
-		return lead(flow, env);
-	}
-	if (ahead->revision != flow->revision) {
-		state->joining = false;
+	state->ahead.taken |= FLOW_ASK_CLAIM;
+	state->ahead.revision = flow->revision;
+	return lead(flow, env);
+}
+
+/* Its session is known now. Under another revision the same is another request. */
+static enum flow_move join_known(struct flow *flow)
+{
+	struct flow_ahead *ahead = &flow->state->ahead;
+
+	if (ahead->revision != flow->revision)
 		return FLOW_DO_GIVE_BACK;
-	}
-	ahead->joined = false;
+	ahead->taken &= ~(unsigned)FLOW_ASK_CLAIM;
 	return FLOW_GO;
 }
 
@@ -304,8 +306,10 @@ enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
 		flow->state->joining = true;
 		return FLOW_DO_JOIN;
 	}
-	if (flow->state->ahead.recall || flow->state->ahead.joined)
+	if ((flow->awaited & FLOW_ASK_RECALL) != 0)
 		return join_ahead(flow, env);
+	if ((flow->state->ahead.taken & FLOW_ASK_CLAIM) != 0)
+		return join_known(flow);
 	switch (flow->state->once.verdict) {
 	case ONCE_LEADS:
 		return lead(flow, env);

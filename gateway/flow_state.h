@@ -15,19 +15,15 @@ struct flow;
 
 enum { SESSION_ID_HEX = 32 };
 
-/* What was asked before the answer to what was asked before it was there (flow_ahead.c). */
+/* What a flow does ahead of answers (flow_ahead.c). */
 struct flow_ahead {
-	/* The driver's: what the flow went ahead of, and what is not answered yet. */
-	bool recall; /* .recall is a guess */
-	bool claim;  /* .once leads as far as this process knows */
-	/* The flow's. */
-	bool joined;               /* it leads, on a guess of its session */
-	bool reserved;             /* its limits were asked, and the answer not looked at */
-	enum revision revision;    /* under which it joined */
-	bool again;                /* it has walked once more since: to another place, perhaps */
-	bool ends;                 /* once all is given back */
-	struct state_recall guess; /* what it went ahead on */
-	struct slice model;        /* whose limits were asked */
+	/* Set of enum flow_ask: what it has taken on a guess, and neither used nor given back yet. CLAIM: it
+	 * leads its copies, its session guessed; LIMITS: its reservation, granted or not, of a walk that
+	 * may not count. */
+	unsigned taken;
+	enum revision revision;           /* under which it leads */
+	struct state_recall guess;        /* what it went ahead on */
+	struct slice model;               /* whose limits were asked */
 	uint64_t tokens_short, usd_short; /* of the reservation: the request has become larger */
 };
 
@@ -39,13 +35,14 @@ struct flow_state {
 	struct state_key session_key; /* none: the request has no session */
 	struct state_recall recall;   /* FLOW_RECALL */
 	bool asked;
+	uint32_t own_rounds; /* of tool calls, by the request's history alone */
 	struct flow_ahead ahead;
 	struct flow_loop loop;
 	struct state_note note;  /* FLOW_REMEMBER */
 	bool noted;              /* it was filled in, and the effect asked for */
 	bool heeded;             /* the answer depends on what becomes of it: else nobody waits */
 	struct once_call once;   /* FLOW_JOIN */
-	bool joining;            /* it was asked; .once.verdict counts */
+	bool joining;            /* it was asked; .once.verdict counts, for metrics too */
 	struct once_claim claim; /* the driver's */
 	bool ends; /* with its answer, if it leads: those who wait are answered with */
 	struct once_answer end;

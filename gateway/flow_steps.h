@@ -11,7 +11,7 @@ enum flow_move {
 	FLOW_DO_RECALL,    /* wait for what is known */
 	FLOW_DO_JOIN,      /* wait for copies of the request */
 	FLOW_DO_RESERVE,   /* wait for the store */
-	FLOW_DO_AWAIT,     /* wait for all that was asked, then once more from RECALL */
+	FLOW_DO_AWAIT,     /* wait for all that is awaited, then once more from RECALL */
 	FLOW_DO_GIVE_BACK, /* give back what was taken ahead, then this step again */
 	FLOW_DO_SEND,      /* wait for the provider */
 	FLOW_DO_WAIT,      /* wait until flow->wait_until, then ROUTE */
@@ -60,13 +60,10 @@ void flow_remembered(struct flow *flow);
 /* flow_ahead.c */
 /* Its limits are about to be asked, by a new reservation; flow->state is there. */
 void flow_asks_limits(struct flow *flow);
-/* All answers are there. True: all is as it was guessed, and its reservation counts. False: the step is
- * set, for another walk. */
-MUST_USE bool flow_known(struct flow *flow, const struct flow_env *env);
-/* Whether something was taken ahead that is to be given back, should the flow not use it. */
-bool flow_owes(const struct flow *flow);
 /* Whether the answer to the reservation that was made ahead is one to `wanted`. */
 MUST_USE bool flow_may_use(struct flow *flow, const struct reservation *wanted);
+/* What was in ahead.taken was given back. */
+void flow_given_back(struct flow *flow);
 
 /* flow_loop.c */
 /* What is to be asked of the loop that the request's history is one of, and of its turns; flow->state is
@@ -156,6 +153,8 @@ enum flow_move flow_refuse(struct flow *flow, const struct fault *fault,
 enum flow_move flow_refuse_err(struct flow *flow, enum err err);
 /* The same for what attempts have failed with, with their number. */
 enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure *failure);
+/* As if it had not been refused: nothing is answered yet. */
+void flow_take_back_refusal(struct flow *flow);
 /* 202 or 204 without a body. */
 enum flow_move flow_answer_empty(struct flow *flow, int status);
 /* Begins a 200 answer with a JSON body; the caller fills flow->answer.body. */

@@ -12,11 +12,11 @@ static const struct stream_limits limits = { .answer_bytes_max = STREAM_ANSWER_M
 
 bool flow_stream_wanted(const struct flow *flow)
 {
-	const uint32_t most = flow->verdict.max_tokens < flow->profile.max_output
-				      ? flow->verdict.max_tokens
+	const uint32_t most = flow->walk.verdict.max_tokens < flow->profile.max_output
+				      ? flow->walk.verdict.max_tokens
 				      : flow->profile.max_output;
 
-	return flow->dialect->stream != NULL && !flow->in_one_piece &&
+	return flow->walk.dialect->stream != NULL && !flow->in_one_piece &&
 	       (flow->progress.wanted || most > STREAM_TOKENS_OVER);
 }
 
@@ -57,10 +57,10 @@ bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uin
 	must(flow->stream != NULL);
 	if (answer->status / 100 != 2 || !is_event_stream(answer->headers.content_type))
 		return false;
-	health_note_rates(&flow->choice, &answer->headers, now, wall_ns);
+	health_note_rates(&flow->walk.choice, &answer->headers, now, wall_ns);
 	keep_headers(flow, &answer->headers);
 	(void)memcpy(answer->chance, flow->chance, sizeof(answer->chance));
-	stream_open(flow->stream, flow->dialect, &flow->encoded.decode, answer, &limits, json,
+	stream_open(flow->stream, flow->walk.dialect, &flow->encoded.decode, answer, &limits, json,
 		    flow->arena);
 	flow->streaming = true;
 	flow->progress.heard = true;

@@ -178,9 +178,6 @@ static void request_drive(struct request *r, enum flow_event event)
 	for (;;) {
 		if (event == FLOW_RESERVED)
 			worker_note_verdict(r);
-		if ((event == FLOW_JOINED && !flow_unsure(&r->flow)) ||
-		    (event == FLOW_KNOWN && flow_joined_rightly(&r->flow)))
-			worker_note_join(r);
 		switch (flow_run(&r->flow, &env, event)) {
 		case FLOW_RECALL:
 			if (!worker_recall(r))
@@ -239,21 +236,18 @@ void worker_run(struct request *r, enum flow_event event)
 	worker->panic.tenant = (struct slice){ NULL, 0 };
 }
 
-void worker_known(struct request *r)
+void worker_answered(struct request *r, enum flow_ask what)
 {
-	if (!flow_unsure(&r->flow) && !r->recalling && !r->asking)
-		worker_run(r, FLOW_KNOWN);
+	enum flow_event event;
+
+	if (flow_answered(&r->flow, what, net_now(r->worker->loop), &event))
+		worker_run(r, event);
 }
 
 void worker_interrupt(struct request *r, enum flow_event event)
 {
-	struct store *store = r->worker->store;
-
 	must(!r->answered);
-	if (r->asking)
-		store->forget(store, &r->flow.reservation);
-	r->asking = false;
-	worker_state_forget(r);
+	worker_forget(r);
 	wait_over(r);
 	upstream_cancel(&r->flow.call);
 	worker_run(r, event);
@@ -292,7 +286,7 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 		return NULL;
 	}
 	r->magic = REQUEST_MAGIC;
-	r->placed = r->answered = r->early = r->asking = r->recalling = false;
+	r->placed = r->answered = r->early = false;
 	r->worker = worker;
 	r->exchange = exchange;
 	r->pool = NULL;

@@ -3,26 +3,20 @@
 
 #include <stdio.h>
 
-/* ---- asking, and giving back what was asked ahead ---- */
+/* ---- asking ---- */
 
 static void on_reserved(struct reservation *reservation)
 {
 	struct flow *flow = CONTAINER_OF(reservation, struct flow, reservation);
 
-	struct request *r = CONTAINER_OF(flow, struct request, flow);
-
-	r->asking = false;
-	if (flow_reserved_ahead(flow))
-		worker_known(r);
-	else
-		worker_run(r, FLOW_RESERVED);
+	worker_answered(CONTAINER_OF(flow, struct request, flow), FLOW_ASK_LIMITS);
 }
 
 static void take_pool(struct request *r)
 {
 	struct upstream_pool *before = r->pool; /* of the attempt before */
 
-	r->pool = r->worker->providers.pools[r->flow.provider][r->flow.endpoint];
+	r->pool = r->worker->providers.pools[r->flow.walk.provider][r->flow.walk.endpoint];
 	if (r->pool != NULL)
 		upstream_hold(r->pool); /* a reload may come before the store's answer */
 	if (before != NULL)
@@ -32,29 +26,15 @@ static void take_pool(struct request *r)
 bool worker_reserve(struct request *r)
 {
 	struct store *store = r->worker->store;
-	const bool ahead = flow_reserved_ahead(&r->flow), unsure = flow_unsure(&r->flow);
 
-	if (ahead &&
-	    !unsure) { /* it was asked before; of what is there now the flow may say another place */
-		if (r->flow.state->ahead.again)
-			take_pool(r);
-		return true;
-	}
 	take_pool(r);
+	if (flow_has_reserved(
+		    &r->flow)) /* by an earlier walk, which may have been to another place */
+		return true;
 	r->flow.reservation.done = on_reserved;
-	r->asking = store->reserve(store, &r->flow.reservation) == STORE_PENDING;
-	return !r->asking && !unsure;
-}
-
-void worker_give_back(struct request *r)
-{
-	struct store *store = r->worker->store;
-	struct flow_ahead *ahead = &r->flow.state->ahead;
-
-	if (ahead->reserved && r->flow.reservation.granted)
-		store->undo(store, &r->flow.reservation, net_now(r->worker->loop));
-	ahead->reserved = false;
-	worker_join_back(r);
+	if (store->reserve(store, &r->flow.reservation) == STORE_PENDING)
+		r->flow.awaited |= FLOW_ASK_LIMITS;
+	return r->flow.awaited == 0;
 }
 
 /* ---- verdicts, for metrics ---- */

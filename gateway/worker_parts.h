@@ -60,11 +60,9 @@ struct worker {
 
 struct request {
 	uint32_t magic;
-	bool placed;    /* holds a concurrency place in the store */
-	bool answered;  /* the answer is there: http_answer was called, or it ends a stream */
-	bool early;     /* one of waiting_early */
-	bool asking;    /* its reservation is pending, */
-	bool recalling; /* what is known of its session and loop */
+	bool placed;   /* holds a concurrency place in the store */
+	bool answered; /* the answer is there: http_answer was called, or it ends a stream */
+	bool early;    /* one of waiting_early */
 	struct worker *worker;
 	struct http_exchange *exchange;
 	struct {
@@ -88,8 +86,8 @@ void worker_refuse_waiting(struct worker *worker);
 /* What a request waited for is there. It may be gone afterwards. */
 void worker_run(struct request *r, enum flow_event event);
 
-/* An answer is there that it went ahead of: it goes on with the last of them. Likewise. */
-void worker_known(struct request *r);
+/* One of the answers that flow->awaited says is there: with the last of them it goes on. Likewise. */
+void worker_answered(struct request *r, enum flow_ask what);
 
 /* Whatever it waits for, that does not matter any more: likewise. Not once it is answered. */
 void worker_interrupt(struct request *r, enum flow_event event);
@@ -103,8 +101,6 @@ void worker_report(struct request *r, bool cut_short);
 
 /* The effect of that name; true when its verdict is there, and the flow may look at it. */
 MUST_USE bool worker_reserve(struct request *r);
-/* What was taken ahead, of limits and of its copies. */
-void worker_give_back(struct request *r);
 /* The verdict is about to be looked at: what it means for the request's place, and for metrics. */
 void worker_note_verdict(struct request *r);
 
@@ -114,15 +110,11 @@ void worker_note_verdict(struct request *r);
 MUST_USE bool worker_recall(struct request *r);
 MUST_USE bool worker_join(struct request *r);
 MUST_USE bool worker_remember(struct request *r);
+/* The effect of that name. */
+void worker_give_back(struct request *r);
 
-/* What became of a request among its copies, for metrics. */
-void worker_note_join(struct request *r);
-
-/* What of its copies was taken ahead (flow_owes). */
-void worker_join_back(struct request *r);
-
-/* It does not wait for any of them any more; harmless when it did not. */
-void worker_state_forget(struct request *r);
+/* It awaits nothing any more, nor waits for copies of it; harmless when it did not. */
+void worker_forget(struct request *r);
 
 /* Its answer is there, or it ends without one: others hear of it. Harmless when repeated. */
 void worker_state_end(struct request *r);

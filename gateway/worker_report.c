@@ -45,9 +45,23 @@ static void count_loop_limit(const struct request *r)
 	const enum err err = r->flow.outcome;
 	const bool refused = err == ERR_LOOP_TOKENS || err == ERR_LOOP_USD;
 
-	if (r->flow.state != NULL && r->flow.state->loop.spent != NULL)
+	if (r->flow.state->loop.spent != NULL)
 		metrics_limit(r->worker->args.metrics, r->flow.state->loop.spent,
 			      refused ? METRICS_REFUSED : METRICS_WOULD_REFUSE);
+}
+
+/* What became of it among its copies. */
+static void count_copy(const struct request *r)
+{
+	static const enum metrics_once results[] = {
+		[ONCE_WAITS] = METRICS_ONCE_LATE,        [ONCE_LEADS] = METRICS_ONCE_FIRST,
+		[ONCE_ANSWERED] = METRICS_ONCE_ANSWERED, [ONCE_DONE] = METRICS_ONCE_DONE,
+		[ONCE_CONFLICT] = METRICS_ONCE_CONFLICT, [ONCE_ELSEWHERE] = METRICS_ONCE_ELSEWHERE,
+		[ONCE_FULL] = METRICS_ONCE_FULL,
+	};
+
+	if (r->flow.state->joining)
+		metrics_once(r->worker->args.metrics, results[r->flow.state->once.verdict]);
 }
 
 void worker_report(struct request *r, bool cut_short)
@@ -64,7 +78,10 @@ void worker_report(struct request *r, bool cut_short)
 			worker->store->series(worker->store, r->flow.reservation.scopes[0].key);
 	if (r->flow.authenticated && is_refusal(r->flow.outcome))
 		remember_refusal(r);
-	count_loop_limit(r);
+	if (r->flow.state != NULL) {
+		count_loop_limit(r);
+		count_copy(r);
+	}
 	(void)log_request(worker->args.log, &line); /* a full ring counts what it drops */
 	metrics_request(worker->args.metrics, &sample);
 }

@@ -13,14 +13,7 @@ static struct request *of_state(struct flow_state *state)
 
 static void on_recalled(struct state_recall *recall)
 {
-	struct flow_state *mine = CONTAINER_OF(recall, struct flow_state, recall);
-	const bool ahead = mine->ahead.recall;
-
-	of_state(mine)->recalling = mine->ahead.recall = false;
-	if (ahead)
-		worker_known(of_state(mine));
-	else
-		worker_run(of_state(mine), FLOW_RECALLED);
+	worker_answered(of_state(CONTAINER_OF(recall, struct flow_state, recall)), FLOW_ASK_RECALL);
 }
 
 bool worker_recall(struct request *r)
@@ -30,8 +23,8 @@ bool worker_recall(struct request *r)
 
 	mine->recall.done = on_recalled;
 	const enum state_outcome outcome = state->recall(state, &mine->recall);
-	r->recalling = outcome != STATE_DONE;
-	mine->ahead.recall = outcome == STATE_GUESSED;
+	if (outcome != STATE_DONE)
+		r->flow.awaited |= FLOW_ASK_RECALL;
 	return outcome != STATE_PENDING;
 }
 
@@ -58,10 +51,7 @@ static void wait_no_more(struct request *r)
 
 static void on_claimed(struct once_claim *claim)
 {
-	struct flow_state *mine = CONTAINER_OF(claim, struct flow_state, claim);
-
-	mine->ahead.claim = false;
-	worker_known(of_state(mine));
+	worker_answered(of_state(CONTAINER_OF(claim, struct flow_state, claim)), FLOW_ASK_CLAIM);
 }
 
 /* It leads here; other gateways may have a copy of it: it goes ahead of their answer, if they can be asked. */
@@ -78,7 +68,17 @@ static void claim(struct request *r)
 		.lasts = r->flow.deadline > now ? r->flow.deadline - now : 0,
 		.done = on_claimed,
 	};
-	mine->ahead.claim = once_redis_claim(r->worker->elsewhere, &mine->claim);
+	if (once_redis_claim(r->worker->elsewhere, &mine->claim))
+		r->flow.awaited |= FLOW_ASK_CLAIM;
+}
+
+/* Who leads is succeeded by the next of those who wait here, else by any gateway's. */
+static void leave(struct request *r)
+{
+	struct flow_state *mine = r->flow.state;
+
+	if (once_leave(&mine->once) && mine->claim.held)
+		once_redis_drop(r->worker->elsewhere, &mine->claim);
 }
 
 static void on_decided(struct once_call *once)
@@ -138,63 +138,57 @@ bool worker_join(struct request *r)
 	once_join(r->worker->args.once, once, &r->worker->inbox, net_now(r->worker->loop));
 	if (once->verdict == ONCE_LEADS)
 		claim(r);
-	else if (r->flow.state->ahead.recall)
+	else if (r->flow.awaited != 0)
 		(void)once_leave(once); /* it comes back when its session is known */
 	else if (once->verdict == ONCE_WAITS)
 		wait_for_first(r);
-	return once->verdict != ONCE_WAITS || r->flow.state->ahead.recall;
+	return once->verdict != ONCE_WAITS || r->flow.awaited != 0;
 }
 
-void worker_note_join(struct request *r)
+/* ---- what is not wanted any more ---- */
+
+void worker_give_back(struct request *r)
 {
-	static const enum metrics_once results[] = {
-		[ONCE_WAITS] = METRICS_ONCE_LATE,        [ONCE_LEADS] = METRICS_ONCE_FIRST,
-		[ONCE_ANSWERED] = METRICS_ONCE_ANSWERED, [ONCE_DONE] = METRICS_ONCE_DONE,
-		[ONCE_CONFLICT] = METRICS_ONCE_CONFLICT, [ONCE_ELSEWHERE] = METRICS_ONCE_ELSEWHERE,
-		[ONCE_FULL] = METRICS_ONCE_FULL,
-	};
+	struct store *store = r->worker->store;
+	const unsigned taken = r->flow.state->ahead.taken;
 
-	metrics_once(r->worker->args.metrics, results[r->flow.state->once.verdict]);
-}
-
-/* ---- an end ---- */
-
-/* Who leads is succeeded by the next of those who wait here, else by any gateway's. */
-static void leave(struct request *r)
-{
-	struct flow_state *mine = r->flow.state;
-
-	if (once_leave(&mine->once) && mine->claim.held)
-		once_redis_drop(r->worker->elsewhere, &mine->claim);
-}
-
-void worker_join_back(struct request *r)
-{
-	struct flow_ahead *ahead = &r->flow.state->ahead;
-
-	if (ahead->joined)
+	if ((taken & FLOW_ASK_LIMITS) != 0 && r->flow.reservation.granted)
+		store->undo(store, &r->flow.reservation, net_now(r->worker->loop));
+	if ((taken & FLOW_ASK_CLAIM) != 0)
 		leave(r);
-	ahead->joined = false;
 }
 
-void worker_state_forget(struct request *r)
+static void forget_state(struct request *r, unsigned awaited)
 {
 	struct flow_state *mine = r->flow.state;
 	struct state *state = r->worker->state;
 
-	if (mine == NULL)
-		return;
-	if (r->recalling)
+	if ((awaited & FLOW_ASK_RECALL) != 0)
 		state->forget_recall(state, &mine->recall);
+	if ((awaited & FLOW_ASK_CLAIM) != 0)
+		once_redis_forget(r->worker->elsewhere, &mine->claim);
 	if (r->flow.step == FLOW_STEP_REMEMBER)
 		state->forget_note(state, &mine->note);
-	if (mine->ahead.claim)
-		once_redis_forget(r->worker->elsewhere, &mine->claim);
-	if (r->flow.step == FLOW_STEP_JOIN || mine->ahead.claim || mine->ahead.joined)
-		leave(r);
-	r->recalling = false;
-	mine->ahead.recall = mine->ahead.claim = mine->ahead.joined = false;
+	if (r->flow.step != FLOW_STEP_JOIN && ((awaited | mine->ahead.taken) & FLOW_ASK_CLAIM) == 0)
+		return;
+	leave(r); /* nor does anybody wait for it */
+	mine->joining = false;
+	mine->ahead.taken &= ~(unsigned)FLOW_ASK_CLAIM;
 }
+
+void worker_forget(struct request *r)
+{
+	struct store *store = r->worker->store;
+	const unsigned awaited = r->flow.awaited;
+
+	r->flow.awaited = 0;
+	if ((awaited & FLOW_ASK_LIMITS) != 0)
+		store->forget(store, &r->flow.reservation);
+	if (r->flow.state != NULL)
+		forget_state(r, awaited);
+}
+
+/* ---- an end ---- */
 
 /* Others get what it was answered with. */
 static void end(struct request *r)

@@ -108,7 +108,7 @@ static inline void bench_free(struct bench *b)
 	arena_pool_fini(&b->pool);
 	give_stream(b);
 	slab_fini(&b->streams);
-	health_ended(&b->flow.choice, NULL, b->now);
+	health_ended(&b->flow.walk.choice, NULL, b->now);
 	health_view_free(b->view);
 	health_free(b->health);
 	json_work_free(b->work);
@@ -149,7 +149,7 @@ static inline enum flow_effect start(struct bench *b, const struct http_incoming
 {
 	static const uint8_t random[FLOW_CHANCE_BYTES] = { 1, 2, 3 };
 
-	health_ended(&b->flow.choice, NULL,
+	health_ended(&b->flow.walk.choice, NULL,
 		     b->now); /* of a request that a test left in the midst */
 	give_stream(b);
 	arena_give(&b->arena);

@@ -190,10 +190,10 @@ static inline char endpoint_letter(struct play *p)
 	size_t i = 0;
 
 	while (i < COUNT_OF(p->endpoints) && !slice_absent(p->endpoints[i]) &&
-	       !slice_eq(p->endpoints[i], p->b->flow.endpoint_url))
+	       !slice_eq(p->endpoints[i], p->b->flow.walk.endpoint_url))
 		i++;
 	assert_true(i < COUNT_OF(p->endpoints));
-	p->endpoints[i] = p->b->flow.endpoint_url;
+	p->endpoints[i] = p->b->flow.walk.endpoint_url;
 	return (char)('A' + i);
 }
 
@@ -201,10 +201,11 @@ static inline char key_letter(struct play *p)
 {
 	size_t i = 0;
 
-	while (i < COUNT_OF(p->keys) && p->keys[i] != 0 && p->keys[i] != p->b->flow.choice.key + 1)
+	while (i < COUNT_OF(p->keys) && p->keys[i] != 0 &&
+	       p->keys[i] != p->b->flow.walk.choice.key + 1)
 		i++;
 	assert_true(i < COUNT_OF(p->keys));
-	p->keys[i] = p->b->flow.choice.key + 1;
+	p->keys[i] = p->b->flow.walk.choice.key + 1;
 	return (char)('a' + i);
 }
 
@@ -224,8 +225,8 @@ static inline enum flow_effect play_provider(struct play *p)
 	struct upstream_call *call = &p->b->flow.call;
 
 	assert_true(call->request_count > 1);
-	(void)fprintf(p->trace, "%.*s-%c%c ", (int)p->b->flow.model_id.len, p->b->flow.model_id.at,
-		      endpoint_letter(p), key_letter(p));
+	(void)fprintf(p->trace, "%.*s-%c%c ", (int)p->b->flow.walk.model_id.len,
+		      p->b->flow.walk.model_id.at, endpoint_letter(p), key_letter(p));
 	if (p->next == p->end)
 		fail_msg("an attempt too many");
 	const struct outcome *o = p->next++;
@@ -311,7 +312,7 @@ static inline void check_balance(struct play *p, uint64_t usd_before)
 	assert_int_equal(limits.usd_day - usd_before, p->settled_usd);
 	assert_int_equal(p->b->flow.usd, p->settled_usd);
 	assert_int_equal(limits.concurrent, 0);
-	assert_null(p->b->flow.choice.at);
+	assert_null(p->b->flow.walk.choice.at);
 }
 
 /* Plays a request to its end; returns its trace, malloc'ed. */

@@ -138,15 +138,15 @@ static struct state_loop loop_of(const struct scene *s, enum loop loop)
 	return (struct state_loop){ .id = id, .known = 1, .tokens = 5 };
 }
 
-static void guess(struct scene *s)
+static void guess(struct scene *s, struct state_loop loop)
 {
 	struct state_recall *recall = &s->b->flow.state->recall;
 
 	assert_true(recall->may_guess);
 	recall->session_is = STATE_SESSION_UNSURE;
-	recall->loop = loop_of(s, AS_GUESSED);
+	recall->loop = loop;
 	recall->found = arena_zero(s->b->flow.arena, sizeof(*recall->found));
-	s->b->flow.state->ahead.recall = true;
+	s->b->flow.awaited |= FLOW_ASK_RECALL;
 }
 
 static void tell(struct scene *s)
@@ -161,7 +161,6 @@ static void tell(struct scene *s)
 	recall->found = arena_zero(s->b->flow.arena, sizeof(*recall->found));
 	if (s->say.loop == LARGER)
 		recall->found[0] = s->thought;
-	s->b->flow.state->ahead.recall = false;
 }
 
 /* ---- the driver ---- */
@@ -170,14 +169,13 @@ static void join(struct scene *s)
 {
 	s->joined++;
 	s->b->flow.state->once.verdict = ONCE_LEADS;
-	s->b->flow.state->ahead.claim = true;
+	s->b->flow.awaited |= FLOW_ASK_CLAIM;
 }
 
 static void decide(struct scene *s)
 {
 	struct flow_state *state = s->b->flow.state;
 
-	state->ahead.claim = false;
 	state->once.verdict = s->say.copies;
 	state->once.answer = (struct once_answer){ .err = ERR_OK,
 						   .member = SLICE("\"result\":{}"),
@@ -202,15 +200,29 @@ static void ask_limits(struct scene *s)
 
 static void give_back(struct scene *s)
 {
-	struct flow_ahead *ahead = &s->b->flow.state->ahead;
+	const unsigned taken = s->b->flow.state->ahead.taken;
 	struct store *store = &s->b->memory.store;
 
-	if (ahead->reserved && s->b->flow.reservation.granted) {
+	if ((taken & FLOW_ASK_LIMITS) != 0 && s->b->flow.reservation.granted) {
 		s->undone++;
 		store->undo(store, &s->b->flow.reservation, s->b->now);
 	}
-	s->left += ahead->joined;
-	ahead->reserved = ahead->joined = false;
+	s->left += (taken & FLOW_ASK_CLAIM) != 0;
+}
+
+/* What was awaited is there, in whatever order: only with the last of it the flow goes on. */
+static enum flow_effect go_on(struct scene *s)
+{
+	static const enum flow_ask asks[] = { FLOW_ASK_LIMITS, FLOW_ASK_CLAIM, FLOW_ASK_RECALL };
+	struct flow *flow = &s->b->flow;
+	enum flow_event event;
+
+	for (size_t i = 0; i < COUNT_OF(asks); i++)
+		if ((flow->awaited & asks[i]) != 0 &&
+		    flow_answered(flow, asks[i], s->b->now, &event))
+			return run(s->b, event);
+	fail_msg("nothing was awaited");
+	return FLOW_END;
 }
 
 /* Up to where it waits for what it was ahead of, or, `known`, to its provider or its end. */
@@ -221,25 +233,21 @@ static enum flow_effect drive(struct scene *s, enum flow_effect effect, bool kno
 	for (int n = 0; n < 20; n++) {
 		switch (effect) {
 		case FLOW_RECALL:
-			guess(s);
+			guess(s, loop_of(s, AS_GUESSED));
 			effect = run(b, FLOW_RECALLED);
 			continue;
 		case FLOW_JOIN:
 			join(s);
 			if (known) {
+				b->flow.awaited = 0;
 				decide(s);
-				effect = run(b, FLOW_JOINED);
-				continue;
 			}
 			effect = run(b, FLOW_JOINED);
 			continue;
 		case FLOW_RESERVE:
-			if (flow_reserved_ahead(&b->flow) && !flow_unsure(&b->flow)) {
-				effect = run(b, FLOW_RESERVED);
-				continue;
-			}
-			ask_limits(s);
-			if (flow_unsure(&b->flow))
+			if (!flow_has_reserved(&b->flow))
+				ask_limits(s);
+			if (b->flow.awaited != 0)
 				return effect;
 			effect = run(b, FLOW_RESERVED);
 			continue;
@@ -270,7 +278,7 @@ static enum flow_effect go_ahead(struct scene *s)
 	s->b->now += 3600 * SEC; /* no limit remembers the last request */
 	s->asked = s->undone = s->joined = s->left = 0;
 	const enum flow_effect effect = drive(s, start(s->b, &in), false);
-	assert_true(flow_unsure(&s->b->flow));
+	assert_int_equal(s->b->flow.awaited, FLOW_ASK_RECALL | FLOW_ASK_CLAIM);
 	return effect;
 }
 
@@ -278,7 +286,7 @@ static enum flow_effect answers_come(struct scene *s)
 {
 	tell(s);
 	decide(s);
-	return drive(s, run(s->b, FLOW_KNOWN), true);
+	return drive(s, go_on(s), true);
 }
 
 /* ---- what is left ---- */
@@ -318,10 +326,10 @@ static void check_sent(struct scene *s, const struct limit_state *before)
 	assert_int_equal(s->asked, twice ? 2 : 1);
 	assert_int_equal(s->undone, twice ? 1 : 0);
 	assert_int_equal(s->joined - s->left, 1);
-	assert_true(slice_eq(b->flow.model_id,
+	assert_true(slice_eq(b->flow.walk.model_id,
 			     s->say.loop == ELSEWHERE ? SLICE("other") : SLICE("claude")));
 	assert_int_equal(b->flow.encoded.replayed, s->say.loop == LARGER);
-	assert_int_equal(b->flow.draws, 1); /* as the log's seed gives them again */
+	assert_int_equal(b->flow.walk.draws, 1); /* as the log's seed gives them again */
 	assert_int_equal(limits_of(b, "acme").concurrent, 1);
 	assert_int_equal(provider_says(b, 200, SAYS(TEXT)), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_REMEMBER);
@@ -340,7 +348,8 @@ static void check_end(struct scene *s, enum flow_effect effect, const struct lim
 	assert_int_equal(s->b->flow.outcome, expected(&s->say));
 	assert_int_equal(s->b->flow.attempts, 0);
 	/* who is refused before it was routed is told of no model */
-	assert_int_equal(slice_absent(s->b->flow.model_id), expected(&s->say) != ERR_RATE_LIMITED);
+	assert_int_equal(slice_absent(s->b->flow.walk.model_id),
+			 expected(&s->say) != ERR_RATE_LIMITED);
 	assert_int_equal(s->left, s->joined - (s->say.session != UNKNOWN));
 	nothing_is_taken(s, before);
 }
@@ -393,7 +402,7 @@ static void who_leaves_while_it_is_ahead_has_taken_nothing(void **state)
 		print_message("%s\n", cases[i].name);
 		s->say = (struct answers){ .limits = cases[i].reserved ? GRANTED : REFUSED };
 		assert_int_equal(go_ahead(s), FLOW_RESERVE);
-		s->b->flow.state->ahead.recall = s->b->flow.state->ahead.claim = false;
+		s->b->flow.awaited = 0;
 		assert_int_equal(drive(s, run(s->b, cases[i].event), true), cases[i].ends);
 		assert_int_equal(s->undone, cases[i].reserved);
 		assert_int_equal(s->left, 1);
@@ -401,42 +410,71 @@ static void who_leaves_while_it_is_ahead_has_taken_nothing(void **state)
 	}
 }
 
-/* What one gateway's guess makes of a request is no reason to refuse it. */
-static void nothing_is_refused_on_a_guess(void **state)
+/* With which a request cannot go ahead as far as its limits. */
+struct premise {
+	const char *body; /* NULL: ASK */
+	struct state_loop loop;
+	enum once_verdict here; /* among its copies in this process */
+};
+
+static void ahead_as_far_as(struct scene *s, struct premise premise)
 {
-	struct scene *s = *state;
 	struct http_incoming in = request();
 
+	if (premise.body != NULL)
+		in.body = slice_str(premise.body);
 	assert_int_equal(start(s->b, &in), FLOW_RECALL);
-	guess(s);
-	s->b->flow.state->recall.loop = loop_of(s, SPENT);
+	guess(s, premise.loop);
 	assert_int_equal(run(s->b, FLOW_RECALLED), FLOW_JOIN);
-	join(s);
+	if (premise.here == ONCE_LEADS)
+		join(s);
+	else
+		s->b->flow.state->once.verdict = premise.here;
 	assert_int_equal(run(s->b, FLOW_JOINED), FLOW_AWAIT);
 	s->say = (struct answers){ .copies = ONCE_LEADS };
-	assert_int_equal(answers_come(s), FLOW_SEND);
-	assert_int_equal(s->b->flow.outcome, ERR_OK);
+}
+
+/* It was sent, and its caller leaves. */
+static void leave(struct scene *s)
+{
 	assert_int_equal(run(s->b, FLOW_CLIENT_GONE), FLOW_SETTLE);
 	(void)settle(s->b);
 	release(s->b);
 }
 
+/* What one gateway's guess makes of a request is no reason to refuse it. */
+static void nothing_is_refused_on_a_guess(void **state)
+{
+	const struct state_loop guesses[] = {
+		{ .id = { { 1 } }, .known = 1, .tokens = 100 },
+		{ .id = { { 1 } }, .known = 1, .rounds = 9 },
+		{ .id = { { 1 } }, .known = 0 },
+	};
+	struct scene *s = *state;
+
+	for (size_t i = 0; i < COUNT_OF(guesses); i++) {
+		ahead_as_far_as(s, (struct premise){ .loop = guesses[i], .here = ONCE_LEADS });
+		assert_int_not_equal(s->b->flow.outcome, ERR_OK);
+		assert_int_equal(answers_come(s), FLOW_SEND);
+		assert_int_equal(s->b->flow.outcome, ERR_OK);
+		assert_int_equal(s->b->flow.request.tool_rounds, 1);
+		leave(s);
+	}
+}
+
 /* What policy refuses while it is ahead is what it refuses once all is known. */
 static void what_policy_refuses_it_refuses_when_all_is_known(void **state)
 {
+	static const char body[] =
+		"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"sampling/createMessage\","
+		"\"params\":{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":"
+		"\"text\",\"text\":\"Hi\"}}],\"systemPrompt\":\"More than eight\","
+		"\"maxTokens\":50}}";
 	struct scene *s = *state;
-	struct http_incoming in = request();
 
-	in.body = SLICE("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"sampling/createMessage\","
-			"\"params\":{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":"
-			"\"text\",\"text\":\"Hi\"}}],\"systemPrompt\":\"More than eight\","
-			"\"maxTokens\":50}}");
-	assert_int_equal(start(s->b, &in), FLOW_RECALL);
-	guess(s);
-	assert_int_equal(run(s->b, FLOW_RECALLED), FLOW_JOIN);
-	join(s);
-	assert_int_equal(run(s->b, FLOW_JOINED), FLOW_AWAIT);
-	s->say = (struct answers){ .copies = ONCE_LEADS };
+	ahead_as_far_as(s, (struct premise){ .body = body,
+					     .loop = loop_of(s, AS_GUESSED),
+					     .here = ONCE_LEADS });
 	assert_int_equal(answers_come(s), FLOW_ANSWER);
 	assert_int_equal(s->b->flow.outcome, ERR_POLICY);
 	assert_true(slice_eq(s->b->flow.request.system, SLICE("More than eight")));
@@ -446,17 +484,11 @@ static void what_policy_refuses_it_refuses_when_all_is_known(void **state)
 static void a_copy_of_another_waits_until_its_session_is_known(void **state)
 {
 	struct scene *s = *state;
-	struct http_incoming in = request();
 
-	assert_int_equal(start(s->b, &in), FLOW_RECALL);
-	guess(s);
-	assert_int_equal(run(s->b, FLOW_RECALLED), FLOW_JOIN);
-	s->b->flow.state->once.verdict = ONCE_WAITS;
-	assert_int_equal(run(s->b, FLOW_JOINED), FLOW_AWAIT);
-	s->say = (struct answers){ .copies = ONCE_LEADS };
+	ahead_as_far_as(s, (struct premise){ .loop = loop_of(s, AS_GUESSED), .here = ONCE_WAITS });
+	assert_false(s->b->flow.state->joining); /* it is no copy of anything, so far */
 	tell(s);
-	assert_false(flow_joined_rightly(&s->b->flow));
-	assert_int_equal(run(s->b, FLOW_KNOWN), FLOW_JOIN);
+	assert_int_equal(go_on(s), FLOW_JOIN);
 	s->b->flow.state->once.verdict = ONCE_DONE;
 	assert_int_equal(run(s->b, FLOW_JOINED), FLOW_ANSWER);
 	assert_int_equal(s->b->flow.outcome, ERR_DUPLICATE_DONE);
@@ -499,9 +531,7 @@ static void a_reload_while_it_is_ahead_is_no_matter(void **state)
 			load_config("0.9")); /* the sanitizer watches what is read of the old one */
 		assert_int_equal(answers_come(s), FLOW_SEND);
 		assert_int_equal(s->undone, 0);
-		assert_int_equal(run(s->b, FLOW_CLIENT_GONE), FLOW_SETTLE);
-		(void)settle(s->b);
-		release(s->b);
+		leave(s);
 	}
 }
 

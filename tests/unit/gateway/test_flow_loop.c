@@ -187,7 +187,7 @@ static void a_loop_goes_on_where_it_was(void **state)
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
 	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_REMEMBER);
 	const struct state_place first = note_of(b)->place;
-	const uint32_t endpoint = b->flow.endpoint, key = b->flow.tried[0].key;
+	const uint32_t endpoint = b->flow.walk.endpoint, key = b->flow.tried[0].key;
 	assert_false(state_place_none(&first));
 	assert_logged(b, LOG_HELD_NOTHING);
 	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
@@ -196,8 +196,8 @@ static void a_loop_goes_on_where_it_was(void **state)
 	bench_use(b, four_endpoints_where("0.6", "\"claude\", "));
 	for (int i = 0; i < 10; i++) {
 		go_on(b, first);
-		assert_true(slice_eq(b->flow.model_id, SLICE("claude")));
-		assert_int_equal(b->flow.endpoint, endpoint);
+		assert_true(slice_eq(b->flow.walk.model_id, SLICE("claude")));
+		assert_int_equal(b->flow.walk.endpoint, endpoint);
 		assert_int_equal(b->flow.tried[0].key, key);
 		const struct state_place same = calls_again(b);
 		assert_memory_equal(&same, &first, sizeof(first));
@@ -215,23 +215,23 @@ static void a_loop_whose_endpoint_fails_goes_on_at_another_and_stays_there(void 
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
 	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_REMEMBER);
 	const struct state_place first = note_of(b)->place;
-	const uint32_t endpoint = b->flow.endpoint;
+	const uint32_t endpoint = b->flow.walk.endpoint;
 	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
 	release(b);
 
 	go_on(b, first);
-	assert_int_equal(b->flow.endpoint, endpoint);
+	assert_int_equal(b->flow.walk.endpoint, endpoint);
 	assert_int_equal(provider_says(b, 529, "{}"), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_SEND);
-	const uint32_t next = b->flow.endpoint;
+	const uint32_t next = b->flow.walk.endpoint;
 	assert_int_not_equal(next, endpoint);
 	const struct state_place second = calls_again(b);
 	assert_memory_not_equal(&second, &first, sizeof(first));
 	assert_logged(b, LOG_HELD_MODEL);
 	for (int i = 0; i < 3; i++) {
 		go_on(b, second);
-		assert_int_equal(b->flow.endpoint, next);
+		assert_int_equal(b->flow.walk.endpoint, next);
 		(void)calls_again(b);
 	}
 }
@@ -249,7 +249,7 @@ static void a_loop_whose_model_is_withdrawn_goes_on_with_another(void **state)
 	release(b);
 	bench_use(b, four_endpoints_where("0.5", ""));
 	go_on(b, first);
-	assert_true(slice_eq(b->flow.model_id, SLICE("other")));
+	assert_true(slice_eq(b->flow.walk.model_id, SLICE("other")));
 	(void)calls_again(b);
 	assert_logged(b, LOG_HELD_NOTHING);
 }

@@ -207,7 +207,7 @@ static void what_a_head_says_of_limits_counts_from_then_on(void **state)
 	struct bench *b = *state;
 
 	send_it(b, BOTH, ASK("100", TOKEN));
-	const uint32_t key = b->flow.choice.key;
+	const uint32_t key = b->flow.walk.choice.key;
 	b->flow.call.answer = (struct provider_answer){
 		.status = 200,
 		.headers = { .content_type = SLICE("text/event-stream"),

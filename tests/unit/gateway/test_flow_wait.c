@@ -138,7 +138,7 @@ static void the_next_attempt_goes_by_the_configuration_in_force(void **state)
 			  load(c->after)); /* the sanitizer watches what is read of the old one */
 		b->now = b->flow.wait_until;
 		assert_int_equal(run(b, FLOW_WAITED), c->effect);
-		assert_true(slice_eq(b->flow.model_id, slice_str(c->model)));
+		assert_true(slice_eq(b->flow.walk.model_id, slice_str(c->model)));
 		if (c->effect == FLOW_ANSWER)
 			assert_has(answer_text(b), "\"reason\":\"provider_unavailable\"");
 		release(b);
@@ -213,7 +213,8 @@ static void an_attempt_that_was_not_made_is_not_told(void **state)
 		print_message("%s\n", c->name);
 		assert_int_equal(start(b, &in), FLOW_RESERVE);
 		assert_int_equal(reserve(b), FLOW_SEND);
-		const struct slice model = b->flow.model_id, endpoint = b->flow.endpoint_url;
+		const struct slice model = b->flow.walk.model_id,
+				   endpoint = b->flow.walk.endpoint_url;
 		const uint32_t scored = b->flow.route.scored_count;
 		b->flow.call.err = ERR_PROVIDER_DOWN;
 		b->flow.call.bytes_sent = true; /* so it is paid for */
