@@ -62,22 +62,20 @@ static void claim(struct request *r)
 
 	if (r->worker->elsewhere == NULL)
 		return;
-	mine->claim = (struct once_claim){
-		.tenant = mine->tenant,
-		.call = &mine->once,
-		.lasts = r->flow.deadline > now ? r->flow.deadline - now : 0,
-		.done = on_claimed,
-	};
+	mine->claim.lasts = r->flow.deadline > now ? r->flow.deadline - now : 0;
+	mine->claim.done = on_claimed;
 	if (once_redis_claim(r->worker->elsewhere, &mine->claim))
 		r->flow.awaited |= FLOW_ASK_CLAIM;
 }
 
-/* Who leads is succeeded by the next of those who wait here, else by any gateway's. */
+/* Who leads is succeeded by the next of those who wait here, else by any gateway's. Whoever has waited may have
+ * become the successor and not know it yet: the claim is its to give back then. */
 static void leave(struct request *r)
 {
 	struct flow_state *mine = r->flow.state;
 
-	if (once_leave(&mine->once) && mine->claim.held)
+	if (once_leave(&mine->once) && r->worker->elsewhere != NULL &&
+	    (mine->claim.held || mine->once.waited))
 		once_redis_drop(r->worker->elsewhere, &mine->claim);
 }
 
@@ -97,7 +95,7 @@ static void on_late(struct net_timer *timer)
 	struct request *r = CONTAINER_OF(timer, struct request, wait);
 
 	wait_no_more(r);
-	(void)once_leave(&r->flow.state->once);
+	leave(r);
 	worker_run(r, FLOW_JOINED);
 }
 
@@ -131,15 +129,17 @@ static void wait_for_first(struct request *r)
 
 bool worker_join(struct request *r)
 {
-	struct once_call *once = &r->flow.state->once;
+	struct flow_state *mine = r->flow.state;
+	struct once_call *once = &mine->once;
 
 	enter_flight(r);
+	mine->claim = (struct once_claim){ .tenant = mine->tenant, .call = once };
 	once->decided = on_decided;
 	once_join(r->worker->args.once, once, &r->worker->inbox, net_now(r->worker->loop));
 	if (once->verdict == ONCE_LEADS)
 		claim(r);
 	else if (r->flow.awaited != 0)
-		(void)once_leave(once); /* it comes back when its session is known */
+		leave(r); /* it comes back when its session is known */
 	else if (once->verdict == ONCE_WAITS)
 		wait_for_first(r);
 	return once->verdict != ONCE_WAITS || r->flow.awaited != 0;

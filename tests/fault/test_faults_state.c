@@ -414,16 +414,21 @@ static void begin_copy(struct copies *c, size_t i)
 	must(c->requests[i] != NULL);
 }
 
+static void nobody_is_held(const char *name)
+{
+	once_free(world.worker->args.once); /* which must hold nobody */
+	world.worker->args.once = once_new();
+	check_nothing_is_left(name, 0);
+	drain_log();
+}
+
 static void end_copies(struct copies *c, size_t first)
 {
 	for (size_t i = first; i < COUNT_OF(c->requests); i++) {
 		world.handler.sent(world.handler.owner, c->requests[i]);
 		free(c->exchanges[i].body);
 	}
-	once_free(world.worker->args.once); /* which must hold nobody */
-	world.worker->args.once = once_new();
-	check_nothing_is_left("copies", 0);
-	drain_log();
+	nobody_is_held("copies");
 }
 
 static void begin_copies(struct copies *c)
@@ -511,10 +516,36 @@ static void the_next_copy_waits_for_its_session(void **state)
 	world.worker->elsewhere = NULL;
 	world.handler.sent(world.handler.owner, c.requests[1]);
 	free(c.exchanges[1].body);
-	once_free(world.worker->args.once); /* which must hold nobody */
-	world.worker->args.once = once_new();
-	check_nothing_is_left("copies", 0);
-	drain_log();
+	nobody_is_held("copies");
+}
+
+/* The first has left to it what other gateways know of: it gives that back although it never asked for it. */
+static void who_leaves_before_it_knows_that_it_leads_gives_the_claim_back(void **state)
+{
+	(void)state;
+	world.worker->elsewhere = &the_others;
+	for (int late = 0; late <= 1; late++) {
+		const struct scenario plain = { .name = "copies" };
+		struct copies c = { 0 };
+		set_scene(&plain, 0);
+		begin_copy(&c, 0);
+		rig_others_answer(ONCE_LEADS);
+		begin_copy(&c, 1);
+		world.handler.gone(world.handler.owner, c.requests[0]);
+		assert_int_equal(world.held, 1);
+		if (late)
+			rig_time_comes(c.requests[1]);
+		else
+			world.handler.gone(world.handler.owner, c.requests[1]);
+		assert_int_equal(world.held, 0);
+		assert_int_equal(c.exchanges[1].status, late ? 504 : 0);
+		if (late)
+			world.handler.sent(world.handler.owner, c.requests[1]);
+		free(c.exchanges[1].body);
+		rig_deliver();
+		nobody_is_held("a claim that was left");
+	}
+	world.worker->elsewhere = NULL;
 }
 
 static void copies_may_leave_in_any_order(void **state)
@@ -568,6 +599,7 @@ int main(void)
 		cmocka_unit_test(copies_are_one_call),
 		cmocka_unit_test(the_next_copy_goes_on_when_the_first_leaves),
 		cmocka_unit_test(the_next_copy_waits_for_its_session),
+		cmocka_unit_test(who_leaves_before_it_knows_that_it_leads_gives_the_claim_back),
 		cmocka_unit_test(copies_may_leave_in_any_order),
 		cmocka_unit_test(a_copy_whose_deadline_passes_does_not_wait_longer),
 		cmocka_unit_test(a_process_that_leaves_refuses_all_copies),
