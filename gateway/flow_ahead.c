@@ -117,6 +117,15 @@ bool flow_may_use(struct flow *flow, const struct reservation *wanted)
 	return true;
 }
 
+void flow_uses(struct flow *flow, unsigned asks)
+{
+	struct flow_state *state = flow->state;
+
+	state->ahead.taken &= ~asks;
+	if ((asks & FLOW_ASK_CLAIM) != 0)
+		atomic_store_explicit(&state->once.unsure, false, memory_order_relaxed);
+}
+
 void flow_given_back(struct flow *flow)
 {
 	struct flow_state *state = flow->state;

@@ -130,7 +130,7 @@ enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 		return ask_limits(flow, env);
 	}
 	if (flow->state != NULL)
-		flow->state->ahead.taken = 0; /* from here on as any other */
+		flow_uses(flow, FLOW_ASK_CLAIM | FLOW_ASK_LIMITS);
 	if (flow->reservation.granted) {
 		flow->reserved = true;
 		flow_progress_admit(&flow->progress, env->now);

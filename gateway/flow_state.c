@@ -241,7 +241,10 @@ static bool fill_once(struct flow *flow)
 	if (has_name(flow))
 		flow->state->flight.key = flow_key_of_id(flow, flow->rpc.id);
 	once = &flow->state->once;
-	*once = (struct once_call){ .key = flow->state->flight.key, .arena = flow->arena };
+	*once = (struct once_call){ .key = flow->state->flight.key,
+				    .arena = flow->arena,
+				    .unsure = flow_in_session(flow) &&
+					      (flow->awaited & FLOW_ASK_RECALL) != 0 };
 	if (!slice_absent(name))
 		once->key = key_of(flow, STATE_ONCE, (struct slice){ NULL, 0 }, name);
 	digest_request(flow, once->body);
@@ -279,11 +282,9 @@ static enum flow_move join_ahead(struct flow *flow, const struct flow_env *env)
 /* Its session is known now. Under another revision the same is another request. */
 static enum flow_move join_known(struct flow *flow)
 {
-	struct flow_ahead *ahead = &flow->state->ahead;
-
-	if (ahead->revision != flow->revision)
+	if (flow->state->ahead.revision != flow->revision)
 		return FLOW_DO_GIVE_BACK;
-	ahead->taken &= ~(unsigned)FLOW_ASK_CLAIM;
+	flow_uses(flow, FLOW_ASK_CLAIM);
 	return FLOW_GO;
 }
 

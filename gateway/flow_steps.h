@@ -62,7 +62,9 @@ void flow_remembered(struct flow *flow);
 void flow_asks_limits(struct flow *flow);
 /* Whether the answer to the reservation that was made ahead is one to `wanted`. */
 MUST_USE bool flow_may_use(struct flow *flow, const struct reservation *wanted);
-/* What was in ahead.taken was given back. */
+/* What was in ahead.taken is used, that of the set: from here on as any other. */
+void flow_uses(struct flow *flow, unsigned asks);
+/* All that was in ahead.taken was given back. */
 void flow_given_back(struct flow *flow);
 
 /* flow_loop.c */

@@ -258,6 +258,12 @@ static void wait_remove(struct once_entry *entry, struct once_call *call)
 	call->place = NULL;
 }
 
+/* Of an entry, whether it is the call's. */
+static bool same_body(const struct once_entry *entry, const struct once_call *call)
+{
+	return memcmp(entry->body, call->body, sizeof(entry->body)) == 0;
+}
+
 /* The first of those who wait leads from now on; without one there is no entry any more. */
 static void pass_on(struct shard *shard, struct once_entry *entry)
 {
@@ -269,6 +275,8 @@ static void pass_on(struct shard *shard, struct once_entry *entry)
 		return;
 	}
 	wait_remove(entry, next);
+	(void)memcpy(entry->body, next->body,
+		     sizeof(entry->body)); /* the other may have been a guess */
 	next->part = ONCE_PART_LEADS;
 	inbox_put(next->inbox, &next->item);
 }
@@ -277,8 +285,8 @@ static void tell_waiting(struct once_entry *entry)
 {
 	for (struct once_call *call; (call = entry->waiting) != NULL;) {
 		wait_remove(entry, call);
-		call->part = ONCE_PART_READS;
-		entry->readers++;
+		call->part = same_body(entry, call) ? ONCE_PART_READS : ONCE_PART_CONFLICTS;
+		entry->readers += call->part == ONCE_PART_READS;
 		inbox_put(call->inbox, &call->item);
 	}
 }
@@ -310,17 +318,22 @@ static void end_reading(struct shard *shard, struct once_call *call)
  * learn of it: the verdict is not written by others. */
 static void run_decided(struct inbox_item *item)
 {
+	static const enum once_verdict verdicts[] = { [ONCE_PART_LEADS] = ONCE_LEADS,
+						      [ONCE_PART_READS] = ONCE_ANSWERED,
+						      [ONCE_PART_CONFLICTS] = ONCE_CONFLICT };
 	struct once_call *call = CONTAINER_OF(item, struct once_call, item);
 	struct shard *shard = shard_of(call->once, &call->key);
 
-	call->leads = call->part == ONCE_PART_LEADS;
-	call->verdict = call->leads ? ONCE_LEADS : ONCE_ANSWERED;
-	if (!call->leads) {
+	call->verdict = verdicts[call->part];
+	call->leads = call->verdict == ONCE_LEADS;
+	if (call->verdict == ONCE_ANSWERED) {
 		lock(shard);
 		read_answer(call, call->entry);
 		end_reading(shard, call);
 		unlock(shard);
 	}
+	if (call->verdict == ONCE_CONFLICT)
+		call->once = NULL;
 	call->decided(call);
 }
 
@@ -328,13 +341,16 @@ static void run_decided(struct inbox_item *item)
 
 static enum once_verdict join_found(struct once_entry *entry, struct once_call *call, nsec_t now)
 {
-	if (memcmp(entry->body, call->body, sizeof(entry->body)) != 0)
-		return ONCE_CONFLICT;
-	if (entry->state == IN_FLIGHT) {
+	const bool same = same_body(entry, call);
+
+	if (entry->state == IN_FLIGHT &&
+	    (same || atomic_load_explicit(&entry->leader->unsure, memory_order_relaxed))) {
 		call->entry = entry;
 		wait_add(entry, call);
 		return ONCE_WAITS;
 	}
+	if (!same)
+		return ONCE_CONFLICT;
 	if (slice_absent(entry->answer.member) || now >= entry->done_at + ONCE_KEPT)
 		return ONCE_DONE;
 	read_answer(call, entry);
@@ -402,7 +418,7 @@ void once_end(struct once_call *call, const struct once_answer *answer, nsec_t n
 	const bool short_enough = answer->member.len <= ONCE_ANSWER_MAX;
 
 	lock(shard);
-	must(entry->leader == call && entry->state == IN_FLIGHT);
+	must(entry->leader == call && entry->state == IN_FLIGHT && !call->unsure);
 	entry->leader = NULL;
 	call->once = NULL;
 	if (entry->waiting != NULL || (good && short_enough))
@@ -441,6 +457,8 @@ bool once_leave(struct once_call *call)
 		break;
 	case ONCE_PART_READS:
 		end_reading(shard, call);
+		break;
+	case ONCE_PART_CONFLICTS:
 		break;
 	}
 	call->once = NULL;

@@ -3,7 +3,8 @@
  *
  * Shared by all workers of the process: 64 shards with a mutex each. A copy that comes while the first
  * is in flight waits, on whatever worker, and gets the same answer, an error too; when the first's
- * caller leaves, the next of those who wait goes on. Only successes are remembered: that there was one
+ * caller leaves, the next of those who wait goes on. Who has another body than a first that is unsure of its own
+ * waits, too: it may turn out to be a copy, or the first. Only successes are remembered: that there was one
  * for ONCE_REMEMBERED, the answer for ONCE_KEPT if it is not too long, the oldest going first where
  * there is no room. */
 #ifndef GATEWAY_STATE_ONCE_H
@@ -12,6 +13,8 @@
 #include "codec/base/sha256.h"
 #include "gateway/inbox.h"
 #include "gateway/state.h"
+
+#include <stdatomic.h>
 
 #define ONCE_REMEMBERED (600 * SEC)
 #define ONCE_KEPT (60 * SEC)
@@ -40,14 +43,15 @@ struct once_answer {
 	int64_t retry_after_s; /* < 0: none */
 };
 
-enum once_part { ONCE_PART_WAITS, ONCE_PART_LEADS, ONCE_PART_READS };
+enum once_part { ONCE_PART_WAITS, ONCE_PART_LEADS, ONCE_PART_READS, ONCE_PART_CONFLICTS };
 
 /* One request's part. Lives in the request. */
 struct once_call {
 	/* asked */
 	struct state_key key;
-	uint8_t body[SHA256_BYTES];              /* digest of what is asked */
-	struct arena *arena;                     /* answers lie here */
+	uint8_t body[SHA256_BYTES]; /* digest of what is asked */
+	atomic_bool unsure;  /* of that: it is a guess, until its owner clears this or leaves */
+	struct arena *arena; /* answers lie here */
 	void (*decided)(struct once_call *call); /* on the worker's own thread */
 	/* answered */
 	enum once_verdict verdict; /* changes on the worker's own thread only */

@@ -10,6 +10,8 @@
 -- The record is R or D, the digest, the gateway; of D: the second in which it was answered (<I4), the answer.
 local record = redis.call('GET', KEYS[1])
 local mine = record and string.sub(record, 1, 41) == 'R' .. ARGV[2] .. ARGV[3]
+-- in whatever words: a gateway decides by itself which of its own requests is the first
+local own = record and string.sub(record, 1, 1) == 'R' and string.sub(record, 34, 41) == ARGV[3]
 
 if ARGV[1] == 'drop' then
 	if mine then redis.call('DEL', KEYS[1]) end
@@ -22,7 +24,7 @@ if ARGV[1] == 'done' then
 	end
 	return 'L'
 end
-if not record or mine then
+if not record or own then
 	redis.call('SET', KEYS[1], 'R' .. ARGV[2] .. ARGV[3], 'PX', ARGV[4])
 	return 'L'
 end

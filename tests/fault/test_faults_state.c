@@ -20,6 +20,7 @@
 static struct {
 	struct state state;
 	bool waits, guesses, away, unknown;
+	enum revision revision; /* of the session */
 	struct state_recall *recall;
 	struct state_note *note;
 	uint32_t notes, forgotten;
@@ -31,7 +32,7 @@ static void answer_recall(struct state_recall *recall)
 	recall->session_is = fake.away      ? STATE_SESSION_UNSURE
 			     : fake.unknown ? STATE_SESSION_UNKNOWN
 					    : STATE_SESSION_KNOWN;
-	recall->revision = REVISION_2025_11_25;
+	recall->revision = fake.revision;
 }
 
 static enum state_outcome fake_recall(struct state *state, struct state_recall *recall)
@@ -214,6 +215,7 @@ static void set_scene(const struct scenario *s, size_t fail)
 {
 	rig_reset();
 	fake.guesses = false;
+	fake.revision = REVISION_2025_11_25;
 	fake.waits = s->waits;
 	fake.away = s->away;
 	fake.unknown = s->unknown;
@@ -519,6 +521,46 @@ static void the_next_copy_waits_for_its_session(void **state)
 	nobody_is_held("copies");
 }
 
+/* One that goes ahead on a guess of its session's revision meets one that knows it, for another gateway's session was
+ * known to its worker a moment earlier: the same request, and one call. */
+static void a_copy_waits_for_a_first_that_guesses(void **state)
+{
+	const struct scenario plain = { .name = "copies" };
+	struct copies c = { 0 };
+
+	(void)state;
+	set_scene(&plain, 0);
+	world.worker->elsewhere = &the_others;
+	fake.revision = REVISION_2025_06_18;
+	fake.guesses = true;
+	begin_copy_in_session(&c, 0);
+	struct state_recall *recall = fake.recall;
+	assert_non_null(recall);
+	fake.recall = NULL;
+	fake.guesses = false;
+	begin_copy_in_session(&c, 1);
+	assert_int_equal(c.exchanges[1].status, 0);
+	fake.recall = recall;
+	rig_others_answer(ONCE_LEADS);
+	fake_answers();
+	assert_int_equal(c.exchanges[0].status, 0);
+	rig_deliver();  /* it leads now, by what it knows */
+	world.held = 0; /* the same gateway's */
+	rig_others_answer(ONCE_LEADS);
+	assert_non_null(world.call);
+	assert_int_equal(world.granted, 1);
+	rig_provider_ends(ERR_OK, true, &walk.answer);
+	rig_deliver();
+	assert_int_equal(c.exchanges[0].status, 200);
+	assert_int_equal(c.exchanges[1].status, 200);
+	world.worker->elsewhere = NULL;
+	for (size_t i = 0; i < 2; i++) {
+		world.handler.sent(world.handler.owner, c.requests[i]);
+		free(c.exchanges[i].body);
+	}
+	nobody_is_held("copies");
+}
+
 /* The first has left to it what other gateways know of: it gives that back although it never asked for it. */
 static void who_leaves_before_it_knows_that_it_leads_gives_the_claim_back(void **state)
 {
@@ -599,6 +641,7 @@ int main(void)
 		cmocka_unit_test(copies_are_one_call),
 		cmocka_unit_test(the_next_copy_goes_on_when_the_first_leaves),
 		cmocka_unit_test(the_next_copy_waits_for_its_session),
+		cmocka_unit_test(a_copy_waits_for_a_first_that_guesses),
 		cmocka_unit_test(who_leaves_before_it_knows_that_it_leads_gives_the_claim_back),
 		cmocka_unit_test(copies_may_leave_in_any_order),
 		cmocka_unit_test(a_copy_whose_deadline_passes_does_not_wait_longer),

@@ -11,6 +11,7 @@ import harness
 import redis_server
 
 SANITIZED = bool(os.environ.get("SLUICE_SANITIZE"))
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../gateway/lua/once.lua")
 OTHER_KEY, SERVER_KEY = "sk-other-0123456789abcdef", "sk-server-0123456789abcdef"
 
 
@@ -249,6 +250,21 @@ class SeveralGateways(OnceCase):
         self.assert_result(self.once(second, id=3))
         self.assertEqual(second.metrics().sum("sluice_state_away_total", what="claim"), 1)
         self.assertEqual(self.asked(), 2)
+
+    def test_a_gateway_may_claim_in_other_words_what_it_has_claimed(self):
+        self.redis = redis_server.Redis(self)
+        with open(SCRIPT, encoding="utf-8") as file:
+            script = file.read()
+
+        def say(what, body, gateway):
+            return self.redis.ask("EVAL", script, "1", "k", what, body * 32, gateway * 8, "60000", "")
+        self.assertEqual([say("claim", "a", "1"), say("claim", "b", "1")], ["L", "L"])
+        self.assertEqual([say("claim", "a", "2"), say("claim", "b", "2")], ["C", "E"])
+        say("drop", "a", "1")  # which is not what it has claimed by now
+        self.assertEqual(say("claim", "b", "2"), "E")
+        say("drop", "b", "1")
+        self.assertEqual(say("claim", "b", "2"), "L")
+        self.assertEqual(say("claim", "b", "1"), "E")
 
     def test_another_script_cache_makes_no_difference(self):
         first, second = self.pair()

@@ -242,6 +242,56 @@ static void who_leaves_before_it_reads_the_answer_reads_nothing(void **state)
 	}
 }
 
+/* ---- those who are not sure what they ask ------------------------------------------------------- */
+
+static void lead_unsure(struct caller *c, const char *body)
+{
+	*c = caller_of("k", body);
+	c->call.unsure = true;
+	once_join(once, &c->call, &workers[0].inbox, now);
+	assert_int_equal(c->call.verdict, ONCE_LEADS);
+}
+
+static void another_body_waits_for_who_may_be_wrong_and_leads_when_it_was(void **state)
+{
+	struct caller first, second, third;
+
+	(void)state;
+	lead_unsure(&first, "guess");
+	assert_int_equal(join(&second, "k", "body", 1), ONCE_WAITS);
+	assert_int_equal(join(&third, "k", "guess", 0), ONCE_WAITS);
+	assert_false(once_leave(&first.call));
+	assert_int_equal(join(&first, "k", "body", 0), ONCE_WAITS);
+	turn();
+	assert_int_equal(second.call.verdict, ONCE_LEADS);
+	end(&second, ERR_OK, RESULT);
+	turn();
+	assert_answered(&first, ERR_OK, RESULT);
+	assert_int_equal(third.call.verdict, ONCE_CONFLICT);
+	assert_true(first.decided == 1 && second.decided == 1 && third.decided == 1);
+	assert_int_equal(join(&third, "k", "body", 0), ONCE_ANSWERED);
+}
+
+static void another_body_is_a_conflict_when_the_guess_was_right(void **state)
+{
+	(void)state;
+	for (int good = 0; good <= 1; good++) {
+		struct caller first, second, third, gone;
+		lead_unsure(&first, "guess");
+		assert_int_equal(join(&second, "k", "body", 1), ONCE_WAITS);
+		assert_int_equal(join(&gone, "k", "body", 1), ONCE_WAITS);
+		first.call.unsure = false;
+		assert_int_equal(join(&third, "k", "body", 1), ONCE_CONFLICT);
+		end(&first, good ? ERR_OK : ERR_BUSY, good ? RESULT : ERROR);
+		assert_int_equal(second.call.verdict, ONCE_WAITS);
+		assert_false(once_leave(&gone.call)); /* before it hears of it */
+		turn();
+		assert_true(second.decided == 1 && gone.decided == 0);
+		assert_int_equal(second.call.verdict, ONCE_CONFLICT);
+		assert_false(once_leave(&second.call)); /* harmless */
+	}
+}
+
 /* ---- bounds ------------------------------------------------------------------------------------ */
 
 static void an_answer_that_nobody_has_memory_for_says_so(void **state)
@@ -433,6 +483,8 @@ int main(void)
 		IN(when_the_leader_leaves_the_next_one_leads),
 		IN(who_leaves_before_it_hears_that_it_leads_passes_it_on),
 		IN(who_leaves_before_it_reads_the_answer_reads_nothing),
+		IN(another_body_waits_for_who_may_be_wrong_and_leads_when_it_was),
+		IN(another_body_is_a_conflict_when_the_guess_was_right),
 		IN(an_answer_that_nobody_has_memory_for_says_so),
 		IN(the_oldest_keys_make_room_and_those_in_flight_do_not),
 		IN(answers_take_no_more_memory_than_they_may),
