@@ -38,7 +38,7 @@ static bool is_as_guessed(const struct flow *flow)
 
 	if (!has_taken(flow, FLOW_ASK_LIMITS))
 		return true;
-	if (state->joining && state->once.verdict != ONCE_LEADS)
+	if (state->joined && state->once.verdict != ONCE_LEADS)
 		return false;
 	return !state->asked || (session_as_guessed(&state->recall, flow->revision) &&
 				 state_recall_same(&state->ahead.guess, &state->recall));
@@ -131,7 +131,7 @@ void flow_given_back(struct flow *flow)
 	struct flow_state *state = flow->state;
 
 	if ((state->ahead.taken & FLOW_ASK_CLAIM) != 0)
-		state->joining = false;
+		state->joined = false;
 	if ((state->ahead.taken & FLOW_ASK_LIMITS) != 0)
 		flow->reservation.refusal = (struct limit_refusal){ .err = ERR_OK };
 	state->ahead.taken = 0;

@@ -252,7 +252,7 @@ static bool issue_calls(struct flow *flow, uint32_t calls, struct state_note *no
 	return keys != NULL;
 }
 
-bool flow_loop_tells(struct flow *flow)
+bool flow_loop_make_note(struct flow *flow)
 {
 	const uint32_t calls = count_calls(flow);
 	struct state_note *note;

@@ -271,7 +271,7 @@ static enum flow_move join_ahead(struct flow *flow, const struct flow_env *env)
 	struct flow_state *state = flow->state;
 
 	if (state->once.verdict != ONCE_LEADS) {
-		state->joining = false;
+		state->joined = false;
 		return FLOW_DO_AWAIT;
 	}
 	state->ahead.taken |= FLOW_ASK_CLAIM;
@@ -298,13 +298,13 @@ enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
 		[ONCE_FULL] = ERR_BUSY,
 	};
 
-	if (flow->state == NULL || !flow->state->joining) {
+	if (flow->state == NULL || !flow->state->joined) {
 		const bool named = !slice_absent(header(flow, HTTP_IDEMPOTENCY_KEY));
 		if (!env->stateful || (!named && !has_name(flow)))
 			return FLOW_NEXT;
 		if (!fill_once(flow))
 			return flow_refuse_err(flow, ERR_BUSY);
-		flow->state->joining = true;
+		flow->state->joined = true;
 		return FLOW_DO_JOIN;
 	}
 	if ((flow->awaited & FLOW_ASK_RECALL) != 0)
@@ -335,11 +335,11 @@ static bool counts(const struct flow *flow)
 	return flow_in_session(flow) && flow->attempts != 0;
 }
 
-bool flow_has_news(struct flow *flow, const struct flow_env *env)
+bool flow_make_note(struct flow *flow, const struct flow_env *env)
 {
 	if (!env->stateful || (flow->state != NULL && flow->state->noted))
 		return false;
-	const bool loop = flow_loop_tells(flow);
+	const bool loop = flow_loop_make_note(flow);
 	struct flow_state *state = flow->state;
 	if (state == NULL)
 		return false;

@@ -34,15 +34,15 @@ struct flow_state {
 	struct state_key tenant;      /* what limits know it by */
 	struct state_key session_key; /* none: the request has no session */
 	struct state_recall recall;   /* FLOW_RECALL */
-	bool asked;
-	uint32_t own_rounds; /* of tool calls, by the request's history alone */
+	bool asked;                   /* it was; what is known counts */
+	uint32_t own_rounds;          /* of tool calls, by the request's history alone */
 	struct flow_ahead ahead;
 	struct flow_loop loop;
 	struct state_note note;  /* FLOW_REMEMBER */
 	bool noted;              /* it was filled in, and the effect asked for */
 	bool heeded;             /* the answer depends on what becomes of it: else nobody waits */
 	struct once_call once;   /* FLOW_JOIN */
-	bool joining;            /* it was asked; .once.verdict counts, for metrics too */
+	bool joined;             /* it was asked; .once.verdict counts, for metrics too */
 	struct once_claim claim; /* the driver's */
 	bool ends; /* with its answer, if it leads: those who wait are answered with */
 	struct once_answer end;

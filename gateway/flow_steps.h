@@ -51,9 +51,9 @@ bool flow_in_session(const struct flow *flow);
 struct state_key flow_key_of_session(const struct flow *flow, struct slice id);
 /* What a JSON-RPC id, raw, is known by in the request's session. */
 struct state_key flow_key_of_id(const struct flow *flow, struct slice id);
-/* The request is about to be answered, or to end: whether something is to be told first, in
- * flow->state->note. Once. */
-bool flow_has_news(struct flow *flow, const struct flow_env *env);
+/* The request is about to be answered, or to end: fills what is to be told first into flow->state->note.
+ * False: nothing is, or it was filled in before. */
+bool flow_make_note(struct flow *flow, const struct flow_env *env);
 /* It was told, or not: what that means for the answer. */
 void flow_remembered(struct flow *flow);
 
@@ -82,8 +82,8 @@ enum flow_move flow_loop_check(struct flow *flow);
 void flow_loop_replay(const struct flow *flow, struct encode_in *in);
 /* The provider says that blocks belong to another conversation. True: the request can be sent without. */
 bool flow_loop_unbind(struct flow *flow);
-/* Whether the flow's end is to be told to its loop, or to one that begins: in flow->state->note. */
-bool flow_loop_tells(struct flow *flow);
+/* Its part of that: what the flow's end means for its loop, or for one that begins. */
+bool flow_loop_make_note(struct flow *flow);
 /* It was told. */
 void flow_loop_told(struct flow *flow);
 

@@ -60,7 +60,7 @@ static void count_copy(const struct request *r)
 		[ONCE_FULL] = METRICS_ONCE_FULL,
 	};
 
-	if (r->flow.state->joining)
+	if (r->flow.state->joined)
 		metrics_once(r->worker->args.metrics, results[r->flow.state->once.verdict]);
 }
 

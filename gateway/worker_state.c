@@ -172,7 +172,7 @@ static void forget_state(struct request *r, unsigned awaited)
 	if (r->flow.step != FLOW_STEP_JOIN && ((awaited | mine->ahead.taken) & FLOW_ASK_CLAIM) == 0)
 		return;
 	leave(r); /* nor does anybody wait for it */
-	mine->joining = false;
+	mine->joined = false;
 	mine->ahead.taken &= ~(unsigned)FLOW_ASK_CLAIM;
 }
 

@@ -486,7 +486,7 @@ static void a_copy_of_another_waits_until_its_session_is_known(void **state)
 	struct scene *s = *state;
 
 	ahead_as_far_as(s, (struct premise){ .loop = loop_of(s, AS_GUESSED), .here = ONCE_WAITS });
-	assert_false(s->b->flow.state->joining); /* it is no copy of anything, so far */
+	assert_false(s->b->flow.state->joined); /* it is no copy of anything, so far */
 	tell(s);
 	assert_int_equal(go_on(s), FLOW_JOIN);
 	s->b->flow.state->once.verdict = ONCE_DONE;
