@@ -24,6 +24,7 @@ MUST_USE enum err responses_decode(const struct decode_context *context,
 struct responses_end {
 	struct slice status, reason; /* reason: of incomplete_details */
 	bool error;                  /* has an error that is not null */
+	struct slice output;         /* JSON; of a stream's last event only */
 };
 
 /* The members of a response beside its output. */
@@ -42,6 +43,10 @@ extern const struct json_name responses_names[RESPONSES_MEMBERS];
 /* Takes the value of any of them but OUTPUT into `a` or `end`, and skips every other. */
 void responses_read_member(struct answer *a, struct json_reader *r, uint32_t member,
 			   struct responses_end *end);
+
+/* Adds the content of a message, which is next, as text blocks, or takes it for the explanation of a
+ * refusal. */
+void responses_read_content(struct answer *a, struct json_reader *r);
 
 /* How an answer stopped that ended so; fails `a` where it did not end. */
 enum answer_stop responses_stop(struct answer *a, const struct responses_end *end);

@@ -162,7 +162,7 @@ static void read_part(struct answer *a, struct json_reader *r)
 	}
 }
 
-static void read_content(struct answer *a, struct json_reader *r)
+void responses_read_content(struct answer *a, struct json_reader *r)
 {
 	struct slice text;
 
@@ -212,7 +212,7 @@ static void read_item_members(struct answer *a, struct json_reader *r, struct it
 			break;
 		case CONTENT:
 			if (json_str_eq(item->type, SLICE("message")))
-				read_content(a, r);
+				responses_read_content(a, r);
 			else
 				(void)json_skip(r, &content); /* the type may follow */
 			break;
@@ -235,7 +235,7 @@ static void read_item_members(struct answer *a, struct json_reader *r, struct it
 	    !json_str_eq(item->type, SLICE("message")))
 		return;
 	json_open(&inner, content, NULL, NULL); /* validated by json_skip */
-	read_content(a, &inner);
+	responses_read_content(a, &inner);
 }
 
 static void read_item(struct answer *a, struct json_reader *r)

@@ -1,8 +1,9 @@
 /* stream_responses.c - events of a Responses stream (contract/providers.md 4, 10).
  *
  * Output items are told apart by output_index; texts, refusals and arguments come in deltas, and once more
- * as a whole in a .done event, which counts only where no delta was before it. The last event has the
- * whole response: how it ended, and the usage, are taken from there. Everything else is passed over. */
+ * as a whole in a .done event, in the item's end, and in the last event, which count only where no delta was
+ * before them. The last event has the whole response: how it ended, and the usage, are taken from there.
+ * Everything else is passed over. */
 #include "codec/dialect_responses.h"
 #include "codec/dialect_text.h"
 #include "codec/stream_parts.h"
@@ -187,6 +188,7 @@ static void on_reasoning_delta(struct stream *s, const struct event *e)
 struct item {
 	struct slice type, status, id, name, arguments;
 	struct slice own_id;             /* of the item, not of the call */
+	struct slice content;            /* of a message; JSON */
 	struct slice summary, encrypted; /* of reasoning; JSON */
 };
 
@@ -199,6 +201,7 @@ static void read_item(struct stream *s, struct slice text, struct item *item)
 		STREAM_STRING(item, name, "name"),
 		STREAM_STRING(item, arguments, "arguments"),
 		STREAM_STRING(item, own_id, "id"),
+		STREAM_WHOLE(item, content, "content"),
 		STREAM_WHOLE(item, summary, "summary"),
 		STREAM_WHOLE(item, encrypted, "encrypted_content"),
 	};
@@ -340,8 +343,32 @@ static void on_item_added(struct stream *s, const struct event *e)
 		(void)take_call(s, e, &item);
 	else if (json_str_eq(item.type, SLICE("reasoning")) && wants_reasoning(s) && e->indexed)
 		(void)block_of(s, e, STREAM_PRIVATE); /* its place among the others */
+	else if (json_str_eq(item.type, SLICE("message")) && e->indexed)
+		(void)block_of(s, e, STREAM_TEXT); /* likewise */
 	else if (!json_str_eq(item.type, SLICE("message")) && !responses_is_private(item.type))
 		answer_adjust(&s->answer, ADJUST_UNKNOWN_BLOCK);
+}
+
+/* A message that has come to its end without a delta: what it says is in its content alone. */
+static void take_content(struct stream *s, const struct event *e, struct slice content)
+{
+	struct answer *a = &s->answer;
+	const uint32_t at = e->indexed ? stream_block_at(s, e->index) : STREAM_NO_BLOCK;
+	const bool said = at != STREAM_NO_BLOCK && s->blocks[at].text.len != 0;
+	struct json_reader r;
+
+	if (content.len == 0 || !e->indexed || said ||
+	    stream_block_at(s, INDEX_REFUSAL) != STREAM_NO_BLOCK)
+		return;
+	json_open(&r, content, NULL, NULL); /* validated with the event */
+	responses_read_content(a, &r);
+	for (uint32_t i = 0; i < a->count && a->err == ERR_OK; i++)
+		add_whole(s, block_of(s, e, STREAM_TEXT), a->blocks[i].text);
+	a->count = 0;
+	const struct slice refusal = a->explanation;
+	a->explanation = (struct slice){ NULL, 0 };
+	if (refusal.len != 0 && a->err == ERR_OK)
+		add_whole(s, refusal_block(s), refusal);
 }
 
 static void on_item_done(struct stream *s, const struct event *e)
@@ -356,7 +383,32 @@ static void on_item_done(struct stream *s, const struct event *e)
 		add_whole_arguments(s, take_call(s, e, &item), item.arguments);
 		s->answer.last_call_cut = json_str_eq(item.status, SLICE("incomplete"));
 	}
+	if (json_str_eq(item.type, SLICE("message")))
+		take_content(s, e, item.content);
 	keep_id(s, e, &item);
+}
+
+static bool anything_was_said(const struct stream *s)
+{
+	for (uint32_t i = 0; i < s->block_count; i++)
+		if (s->blocks[i].kind == STREAM_CALL || s->blocks[i].text.len != 0)
+			return true;
+	return false;
+}
+
+/* A response whose items were not spoken of one by one. */
+static void take_output(struct stream *s, struct slice output)
+{
+	struct event e = { .indexed = true };
+	struct json_reader r;
+
+	if (output.len == 0 || output.at[0] != '[' || anything_was_said(s))
+		return;
+	json_open(&r, output, NULL, NULL); /* validated with the event */
+	if (!json_enter_array(&r))
+		return;
+	for (; json_next_item(&r) && json_skip(&r, &e.item); e.index++)
+		on_item_done(s, &e);
 }
 
 /* ---- the response ---- */
@@ -376,7 +428,10 @@ static void read_response(struct stream *s, struct slice text, struct responses_
 	if (!json_enter_object(&r))
 		return;
 	while (answer_next(&r, &fields, &member))
-		responses_read_member(a, &r, member, end);
+		if (member == RESPONSES_OUTPUT)
+			(void)json_skip(&r, &end->output);
+		else
+			responses_read_member(a, &r, member, end);
 	const struct slice said_id = a->id, said_model = a->model; /* of the event */
 	a->id = id;
 	a->model = model;
@@ -410,6 +465,7 @@ static void on_end(struct stream *s, const struct event *e)
 		stream_error(s, e->response);
 		return;
 	}
+	take_output(s, end.output);
 	if (slice_absent(end.status)) /* then the event's own name says it */
 		end.status = json_str_eq(e->type, SLICE("response.incomplete"))
 				     ? SLICE("incomplete")

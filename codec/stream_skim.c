@@ -26,6 +26,9 @@ static const struct slice second_names[] = {
 	SLICE_INIT("encrypted_content"),
 };
 
+/* Likewise, as long as no delta was heard: then nothing of them was said before. */
+static const struct slice unheard_names[] = { SLICE_INIT("content"), SLICE_INIT("output") };
+
 static bool is_one_of(struct slice name, const struct slice *names, size_t count)
 {
 	for (; count > 0; count--, names++)
@@ -49,9 +52,11 @@ static bool is_unwanted(struct stream_skim *skim)
 	}
 	if (skim->depth != 2 || !skim->second_is_object || !skim->second_is_thinned)
 		return false;
-	skim->whole =
-		slice_eq(name, SLICE("summary")) || slice_eq(name, SLICE("encrypted_content"));
-	return !is_one_of(name, second_names, COUNT_OF(second_names));
+	skim->whole = slice_eq(name, SLICE("summary")) ||
+		      slice_eq(name, SLICE("encrypted_content")) ||
+		      slice_eq(name, SLICE("output")); /* which may have these in it */
+	return !is_one_of(name, second_names, COUNT_OF(second_names)) &&
+	       (skim->heard || !is_one_of(name, unheard_names, COUNT_OF(unheard_names)));
 }
 
 static void open_bracket(struct stream_skim *skim, bool object)
@@ -119,7 +124,7 @@ static void string_byte(struct stream_skim *skim, char c)
 	} else if (c == '"') {
 		skim->in_string = false;
 		if (is_delta(skim)) {
-			skim->passes = true;
+			skim->passes = skim->heard = true;
 			skim->place = SKIM_OTHER;
 		}
 		return;
@@ -199,7 +204,9 @@ static const char *skip_value(struct stream_skim *skim, const char *at, const ch
 
 static void forget_json(struct stream_skim *skim)
 {
-	*skim = (struct stream_skim){ .place = SKIM_LINE, .after_cr = skim->after_cr };
+	*skim = (struct stream_skim){ .place = SKIM_LINE,
+				      .after_cr = skim->after_cr,
+				      .heard = skim->heard };
 }
 
 /* At the beginning of a line. */
@@ -243,6 +250,7 @@ static void begin_data(struct stream_skim *skim, const char *at, const char *end
 	if (*at == ' ' || *at == '\t')
 		return;
 	skim->passes = begins_delta(at, end);
+	skim->heard |= skim->passes;
 	skim->place = *at != '{' || skim->passes ? SKIM_OTHER : SKIM_JSON;
 }
 

@@ -24,6 +24,10 @@
 #define ADDED(index, item) EVENT("output_item.added", ",\"output_index\":" index ",\"item\":" item)
 #define ENDED(index, item) EVENT("output_item.done", ",\"output_index\":" index ",\"item\":" item)
 #define MESSAGE "{\"type\":\"message\",\"id\":\"m\",\"content\":[]}"
+#define PART(text) "{\"type\":\"output_text\",\"text\":\"" text "\"}"
+#define MESSAGE_OF(parts) "{\"type\":\"message\",\"id\":\"m\",\"content\":[" parts "]}"
+#define COMPLETED_WITH(items) \
+	EVENT("completed", ",\"response\":{\"status\":\"completed\",\"output\":[" items "]}")
 #define REASONING "{\"type\":\"reasoning\",\"id\":\"rs\",\"summary\":[]}"
 #define CALL_ITEM(id, name, args, more)                                                     \
 	"{\"type\":\"function_call\",\"id\":\"fc\",\"call_id\":\"" id "\",\"name\":\"" name \
@@ -65,6 +69,28 @@ static void texts_are_assembled(void **state)
 		  SAY("a") SAY("b") SAID_AT("0", "ab") COMPLETED, "endTurn | \"ab\"" },
 		{ "but taken where there were none", SAID_AT("0", "ab") COMPLETED,
 		  "endTurn | \"ab\"" },
+		{ "a message that comes as a whole only",
+		  CREATED ADDED("0", MESSAGE) ENDED("0", MESSAGE_OF(PART("ab") "," PART("c")))
+			  COMPLETED,
+		  "endTurn | \"abc\"" },
+		{ "the end of a message is not added to what was said of it",
+		  SAID_AT("0", "ab") ENDED("0", MESSAGE_OF(PART("ab"))) COMPLETED,
+		  "endTurn | \"ab\"" },
+		{ "nor what the response says", SAY("ab") COMPLETED_WITH(MESSAGE_OF(PART("ab"))),
+		  "endTurn | \"ab\"" },
+		{ "a response that comes as a whole only",
+		  CREATED COMPLETED_WITH(REASONING
+					 "," MESSAGE_OF(PART("a")) "," MESSAGE_OF(PART("b"))),
+		  "endTurn | \"ab\"" },
+		{ "a refusal that comes as a whole only",
+		  CREATED COMPLETED_WITH(MESSAGE_OF("{\"type\":\"refusal\",\"refusal\":\"no\"}")),
+		  "refusal | \"no\"" },
+		{ "messages keep the order in which they began",
+		  ADDED("0", MESSAGE) ADDED("1", MESSAGE) SAY_AT("1", "b") SAY_AT("0", "a")
+			  COMPLETED,
+		  "endTurn | \"ab\"" },
+		{ "a message that began, and then all of the response",
+		  ADDED("0", MESSAGE) COMPLETED_WITH(MESSAGE_OF(PART("a"))), "endTurn | \"a\"" },
 		{ "two messages", SAY_AT("0", "a") SAY_AT("1", "b") SAY_AT("0", "c") COMPLETED,
 		  "endTurn | \"acb\"" },
 		{ "numbers that count up and padding",
@@ -136,6 +162,10 @@ static void calls_are_assembled(void **state)
 		{ "arguments that come as a whole only",
 		  CALL("0", "c1", "a") ARGS_DONE("0", "{\\\"x\\\":1}") COMPLETED,
 		  "toolUse | c1 a {\"x\":1}" },
+		{ "a response of calls that comes as a whole only",
+		  COMPLETED_WITH(CALL_ITEM("c1", "a", "{\\\"x\\\":1}", "") "," CALL_ITEM("c2", "b",
+											 "", "")),
+		  "toolUse | c1 a {\"x\":1} | c2 b {}" },
 		{ "a call that comes as a whole only",
 		  ENDED("0", CALL_ITEM("c1", "a", "{\\\"x\\\":1}", "")) COMPLETED,
 		  "toolUse | c1 a {\"x\":1}" },

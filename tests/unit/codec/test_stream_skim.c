@@ -49,13 +49,18 @@ static void what_nobody_reads_becomes_null(void **state)
 		{ "the last one", "data: {\"text\":\"t\",\"part\":\"a,]}b\"}\n\n",
 		  "data: {\"text\":\"t\",\"part\":null}\n\n" },
 		{ "members of the response",
-		  "data: {\"response\":{\"tools\":[{\"id\":1}],\"id\":\"r\",\"output\":[],"
-		  "\"usage\":{\"tools\":1}},\"x\":1}\n\n",
-		  "data: {\"response\":{\"tools\":null,\"id\":\"r\",\"output\":null,"
-		  "\"usage\":{\"tools\":1}},\"x\":null}\n\n" },
+		  DELTA "data: {\"response\":{\"tools\":[{\"id\":1}],\"id\":\"r\",\"output\":[],"
+			"\"usage\":{\"tools\":1}},\"x\":1}\n\n",
+		  DELTA "data: {\"response\":{\"tools\":null,\"id\":\"r\",\"output\":null,"
+			"\"usage\":{\"tools\":1}},\"x\":null}\n\n" },
 		{ "members of an item",
-		  "data: {\"item\":{\"content\":[{\"text\":\"a\"}],\"name\":\"n\"}}\n\n",
-		  "data: {\"item\":{\"content\":null,\"name\":\"n\"}}\n\n" },
+		  DELTA "data: {\"item\":{\"content\":[{\"text\":\"a\"}],\"name\":\"n\"}}\n\n",
+		  DELTA "data: {\"item\":{\"content\":null,\"name\":\"n\"}}\n\n" },
+		{ "a delta that is known by its type only",
+		  "data: {\"x\":1,\"type\":\"a.delta\"}\n\n"
+		  "data: {\"item\":{\"content\":[1]}}\n\n",
+		  "data: {\"x\":null,\"type\":\"a.delta\"}\n\n"
+		  "data: {\"item\":{\"content\":null}}\n\n" },
 		{ "members of a member that is left out are not looked at",
 		  "data: "
 		  "{\"item\":{\"id\":\"i\"},\"part\":{\"content\":[1,2],\"a\":2},\"code\":\"c\"}"
@@ -108,6 +113,9 @@ static void everything_else_passes_unchanged(void **state)
 		DELTA DELTA,
 		"data: {\"type\":\"x.delta\",\"x\":{\"y\":[1]},\ndata: \"z\":{\"x\":1}}\n\n",
 		"dat\ndata: 1\r\r",
+		/* what was not said in deltas before */
+		"data: {\"item\":{\"content\":[{\"text\":\"a\"}]}}\n\n"
+		"data: {\"response\":{\"output\":[{\"tools\":{\"x\":1}}],\"id\":1}}\n\n" DELTA,
 	};
 
 	(void)state;
