@@ -8,6 +8,7 @@
 static void refuse(struct upstream_http *http, const char *problem)
 {
 	http->problem = problem;
+	http->keep = false;
 	http->verdict = UPSTREAM_HTTP_REFUSED;
 	http->step = UPSTREAM_HTTP_OVER;
 }
@@ -258,10 +259,17 @@ static const char *framing_problem(const struct upstream_http *http)
 	return NULL;
 }
 
+/* An error says what it is by its status: all of its text is not needed for that. */
+static void refuse_body(struct upstream_http *http)
+{
+	http->error_stands = http->status >= 400;
+	refuse(http, "the body is too large");
+}
+
 static void check_length(struct upstream_http *http)
 {
 	if (http->length_sent && http->left > http->limits.body_max)
-		refuse(http, "the body is too large");
+		refuse_body(http);
 }
 
 /* How the body is delimited: RFC 9112 6.3, without its leniencies. */
@@ -407,8 +415,10 @@ static const char *start_chunk(struct upstream_http *http, struct slice line, si
 	const char *problem = parse_chunk_line(line, &http->left);
 	if (problem != NULL)
 		return problem;
-	if (http->left > http->limits.body_max - http->size)
-		return "the body is too large";
+	if (http->left > http->limits.body_max - http->size) {
+		refuse_body(http);
+		return NULL;
+	}
 	http->framing += size + 2; /* with the CRLF behind the data */
 	if (http->framing > http->limits.body_max + http->limits.head_max)
 		return "too much chunk framing";
@@ -481,7 +491,7 @@ static void read_until_close(struct upstream_http *http, char *bytes, size_t len
 	http->size += len - http->at;
 	http->at = len;
 	if (http->size > http->limits.body_max)
-		refuse(http, "the body is too large");
+		refuse_body(http);
 }
 
 static step_fn *const steps[] = {
@@ -549,7 +559,7 @@ static void answer_rates(const struct upstream_http *http, const char *bytes,
 void upstream_http_answer(const struct upstream_http *http, const char *bytes,
 			  struct provider_answer *answer)
 {
-	must(http->verdict == UPSTREAM_HTTP_DONE || http->waits);
+	must(http->verdict == UPSTREAM_HTTP_DONE || http->waits || http->error_stands);
 	answer->status = http->status;
 	answer->headers = (struct provider_headers){
 		.date = span_slice(http->date, bytes),

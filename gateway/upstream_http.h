@@ -70,9 +70,10 @@ struct upstream_http {
 	bool length_sent, chunked, close, keep_alive;
 	bool ask; /* stop behind the head */
 	/* the outcome */
-	bool waits; /* behind the head, for upstream_http_go_on */
-	bool head;  /* the final head is complete; status and headers are valid */
-	bool keep;  /* the peer allows another request on this connection */
+	bool waits;        /* behind the head, for upstream_http_go_on */
+	bool head;         /* the final head is complete; status and headers are valid */
+	bool keep;         /* the peer allows another request on this connection */
+	bool error_stands; /* refused for its body's size alone, and its status is an error's */
 	uint16_t status;
 	const char *problem; /* static; NULL unless refused */
 	struct upstream_http_span date, retry_after, retry_after_ms, should_retry, request_id,
@@ -104,8 +105,8 @@ size_t upstream_http_take(struct upstream_http *http, const char *bytes, struct 
  * answer was cut short. */
 enum upstream_http_verdict upstream_http_end(struct upstream_http *http);
 
-/* The answer's status, headers and body as slices of `bytes`: after DONE, and while it waits, then with
- * an empty body. wall_s is left alone. */
+/* The answer's status, headers and body as slices of `bytes`: after DONE; while it waits, then with an
+ * empty body; and where error_stands, then with what there is of its body. wall_s is left alone. */
 void upstream_http_answer(const struct upstream_http *http, const char *bytes,
 			  struct provider_answer *answer);
 

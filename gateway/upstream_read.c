@@ -290,6 +290,9 @@ bool upstream_read(struct upstream_conn *conn)
 	case UPSTREAM_HTTP_REFUSED:
 		break;
 	}
-	upstream_call_end(call, ERR_PROVIDER_ANSWER, conn->http.problem);
+	if (conn->http.error_stands && !call->in_pieces)
+		upstream_answered(conn);
+	else
+		upstream_call_end(call, ERR_PROVIDER_ANSWER, conn->http.problem);
 	return true;
 }

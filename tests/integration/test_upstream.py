@@ -101,6 +101,24 @@ class Answers(upstream.Case):
 
 
 class Keeping(upstream.Case):
+    def test_an_error_stands_without_a_body_over_the_limit(self):
+        head = b"HTTP/1.1 429 X\r\nRetry-After: 7\r\n"
+        rows = {
+            "a length": (head + b"Content-Length: 1048577\r\n\r\nabc", b""),
+            "a chunk": (head + b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n100001\r\n", b"ab"),
+        }
+        for name, (answer, body) in rows.items():
+            with self.subTest(name):
+                closed = queue.Queue()
+
+                def serve(peer, _, answer=answer, closed=closed):
+                    peer.request()
+                    peer.send(answer)
+                    closed.put(peer.wait_end())
+                _, probe = self.both(serve)
+                self.assert_ok(probe.call(), body, 429)
+                closed.get(timeout=harness.PATIENCE_S)
+
     def test_bytes_behind_an_answer_close_the_connection(self):
         rows = (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcdefgh",
                 b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + OK,

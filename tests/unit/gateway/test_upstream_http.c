@@ -571,6 +571,51 @@ static void a_reader_that_was_asked_to_waits_behind_the_head_and_knows_it(void *
 	assert_non_null(strstr(http.problem, "too large"));
 }
 
+static void an_error_stands_without_a_body_that_is_too_large(void **state)
+{
+	static const struct {
+		const char *name, *text;
+		bool stands;
+		size_t body;
+	} rows[] = {
+		{ "a length", "HTTP/1.1 503 X\r\nRetry-After: 7\r\nContent-Length: 65\r\n\r\nabc",
+		  true, 0 },
+		{ "a chunk",
+		  "HTTP/1.1 429 X\r\nRetry-After: 7\r\nTransfer-Encoding: chunked\r\n\r\n"
+		  "2\r\nab\r\n41\r\n",
+		  true, 2 },
+		{ "until close",
+		  "HTTP/1.1 400 X\r\nRetry-After: 7\r\n\r\n0123456789abcdef0123456789abcdef"
+		  "0123456789abcdef0123456789abcdefg",
+		  true, 65 },
+		{ "no error", HEAD "Retry-After: 7\r\nContent-Length: 65\r\n\r\n", false, 0 },
+		{ "an error that is ambiguous",
+		  "HTTP/1.1 503 X\r\nContent-Length: 6\r\nContent-Length: 65\r\n\r\n", false, 0 },
+		{ "an error whose chunks are none",
+		  "HTTP/1.1 503 X\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", false, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct provider_answer answer = { .wall_s = 0 };
+		struct upstream_http http;
+		char bytes[256];
+		const size_t len = strlen(rows[i].text);
+
+		(void)memcpy(bytes, rows[i].text, len);
+		upstream_http_init(&http, &small);
+		assert_int_equal(upstream_http_read(&http, bytes, len), UPSTREAM_HTTP_REFUSED);
+		if (http.error_stands != rows[i].stands || http.keep)
+			fail_msg("%s", rows[i].name);
+		if (!rows[i].stands)
+			continue;
+		upstream_http_answer(&http, bytes, &answer);
+		assert_int_equal(answer.status, http.status);
+		assert_true(slice_eq(answer.headers.retry_after, SLICE("7")));
+		assert_int_equal(answer.body.len, rows[i].body);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -585,6 +630,7 @@ int main(void)
 		cmocka_unit_test(headers_that_were_not_sent_are_absent_and_empty_ones_are_empty),
 		cmocka_unit_test(a_body_may_be_taken_in_pieces_beyond_the_limit_of_a_whole_one),
 		cmocka_unit_test(a_reader_that_was_asked_to_waits_behind_the_head_and_knows_it),
+		cmocka_unit_test(an_error_stands_without_a_body_that_is_too_large),
 	};
 	return cmocka_run_group_tests_name("upstream_http", tests, NULL, NULL);
 }
