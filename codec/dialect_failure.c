@@ -78,9 +78,12 @@ static void take_string(struct json_reader *r, struct slice *out)
 static void take_code(struct json_reader *r, struct error_body *body)
 {
 	struct slice number;
+	uint64_t status;
 
 	if (json_peek(r) != JSON_NUMBER) {
 		take_string(r, &body->code);
+		if (slice_to_u64(body->code, &status) && status <= INT16_MAX)
+			body->number = (int64_t)status; /* "429", as some say it */
 		return;
 	}
 	if (json_number(r, &number) && !json_to_int64(number, &body->number))
@@ -492,13 +495,18 @@ static bool is_error_status(int64_t status)
 	return status >= 400 && status <= 599;
 }
 
-/* x-should-retry decides (contract/providers.md 2); but it knows nothing of other keys and providers. */
+/* x-should-retry decides (contract/providers.md 2); but it knows nothing of other keys and providers. Who
+ * says so of a request that he refuses speaks of himself: he is asked again after a wait only. */
 static void heed_header(struct provider_failure *failure, struct slice should_retry)
 {
-	if (slice_eq_nocase(should_retry, SLICE("true")))
+	if (slice_eq_nocase(should_retry, SLICE("true"))) {
 		failure->retry = RETRY_AGAIN;
-	else if (slice_eq_nocase(should_retry, SLICE("false")) && failure->retry > RETRY_ELSEWHERE)
+		if (failure->blame == BLAME_REQUEST || failure->blame == BLAME_ANSWER)
+			failure->blame = BLAME_ENDPOINT;
+	} else if (slice_eq_nocase(should_retry, SLICE("false")) &&
+		   failure->retry > RETRY_ELSEWHERE) {
 		failure->retry = RETRY_ELSEWHERE;
+	}
 }
 
 enum err failure_classify(const struct provider_answer *answer, struct json_work *work,

@@ -89,6 +89,8 @@ static void status_and_names_decide_the_class(void **state)
 		  RETRY_NEVER, BLAME_REQUEST },
 		{ "by its code", 200, "{\"error\":{\"code\":\"rate_limit_exceeded\"}}",
 		  ERR_PROVIDER_RATE, RETRY_AGAIN, BLAME_KEY },
+		{ "by a numeric code that is a string", 200, "{\"error\":{\"code\":\"429\"}}",
+		  ERR_PROVIDER_RATE, RETRY_AGAIN, BLAME_KEY },
 		{ "by a numeric code", 200, "{\"error\":{\"code\":404}}", ERR_PROVIDER_OPERATOR,
 		  RETRY_ELSEWHERE, BLAME_MODEL },
 		{ "by nothing", 200, "{\"error\":\"boom\"}", ERR_PROVIDER_DOWN, RETRY_AGAIN,
@@ -170,18 +172,24 @@ static void the_header_decides_about_retries(void **state)
 		const char *header;
 		uint16_t status;
 		enum retry retry;
+		enum blame blame;
 	} rows[] = {
-		{ "true", 400, RETRY_AGAIN },      { " FALSE", 529, RETRY_ELSEWHERE },
-		{ "false", 401, RETRY_ELSEWHERE }, { "false", 400, RETRY_NEVER },
-		{ "perhaps", 529, RETRY_AGAIN },
+		/* who is not to blame would be asked again at once */
+		{ "true", 400, RETRY_AGAIN, BLAME_ENDPOINT },
+		{ "True", 429, RETRY_AGAIN, BLAME_KEY },
+		{ " FALSE", 529, RETRY_ELSEWHERE, BLAME_ENDPOINT },
+		{ "false", 401, RETRY_ELSEWHERE, BLAME_KEY },
+		{ "false", 400, RETRY_NEVER, BLAME_REQUEST },
+		{ "perhaps", 529, RETRY_AGAIN, BLAME_ENDPOINT },
 	};
 	struct dialect_case *c = *state;
 
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		c->answer.headers.should_retry = slice_str(rows[i].header);
 		(void)classify(c, rows[i].status, "");
-		if (c->failure.retry != rows[i].retry)
-			fail_msg("%s: retry %d", rows[i].header, c->failure.retry);
+		if (c->failure.retry != rows[i].retry || c->failure.blame != rows[i].blame)
+			fail_msg("%s: retry %d, blame %d", rows[i].header, c->failure.retry,
+				 c->failure.blame);
 		assert_int_equal(c->failure.retryable, rows[i].retry >= RETRY_ONCE);
 	}
 }
