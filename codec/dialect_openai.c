@@ -136,6 +136,7 @@ static struct slice audio_format(struct slice mime)
 	return (struct slice){ NULL, 0 };
 }
 
+/* Mistral has a string there, and finds out the format by itself (contract/providers.md 5). */
 static enum err put_audio_part(struct encoder *e, const struct block *block, uint32_t message)
 {
 	struct slice format = audio_format(block->media.mime);
@@ -145,6 +146,12 @@ static enum err put_audio_part(struct encoder *e, const struct block *block, uin
 		return encoder_refuse_media(e, block, message,
 					    e->profile->audio ? SLICE("audio/wav and audio/mpeg")
 							      : (struct slice){ NULL, 0 });
+	if (e->profile->id_rule == ID_RULE_MISTRAL9) {
+		gather_lit(g, "{\"type\":\"input_audio\",\"input_audio\":\"");
+		gather_media(g, block->media.data);
+		gather_lit(g, "\"}");
+		return ERR_OK;
+	}
 	gather_lit(g, "{\"type\":\"input_audio\",\"input_audio\":{\"data\":\"");
 	gather_media(g, block->media.data);
 	gather_lit(g, "\",\"format\":\"");

@@ -42,6 +42,7 @@ static int end(void **state)
 #define TOOL(id, text) "{\"role\":\"tool\",\"tool_call_id\":\"" id "\",\"content\":\"" text "\"}"
 #define PNG "{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"aGk=\"}"
 #define PNG_OUT "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/png;base64,aGk=\"}}"
+#define WAV "{\"type\":\"audio\",\"mimeType\":\"audio/wav\",\"data\":\"UklG\"}"
 #define PING "{\"name\":\"ping\",\"inputSchema\":{\"type\":\"object\"}}"
 #define PING_OUT                                                                           \
 	"{\"type\":\"function\",\"function\":{\"name\":\"ping\",\"parameters\":{\"type\":" \
@@ -56,6 +57,7 @@ static void loose(struct profile *profile)
 static void mistral(struct profile *profile)
 {
 	profile->id_rule = ID_RULE_MISTRAL9;
+	profile->audio = true;
 	profile->user_after_tool = false;
 }
 
@@ -139,6 +141,11 @@ static void request_becomes_exactly_this_body(void **state)
 											    "e}]"
 											    "}",
 		  "assistant_turn_inserted tool_result_media_moved" },
+		{ "Mistral: audio is a string", mistral,
+		  "\"messages\":[" USER(TEXT("q") "," WAV) "]",
+		  HEAD "\"messages\":[" USER(TEXT("q") ",{\"type\":\"input_audio\","
+						       "\"input_audio\":\"UklG\"}") "]}",
+		  "" },
 		{ "a model that cannot be forced, and reasons", unforced,
 		  HI ",\"temperature\":1,\"tools\":[" PING
 		     "],\"toolChoice\":{\"mode\":\"required\"}",
