@@ -428,7 +428,7 @@ static uint32_t count_calls(const struct answer *a)
 static void settle_replay(struct answer *a, uint32_t calls)
 {
 	if (a->err != ERR_OK || calls == 0 || count_calls(a) != calls || a->unkeepable ||
-	    (a->replay_has_ids && a->renamed))
+	    (a->ends_private && a->stop == ANSWER_LENGTH) || (a->replay_has_ids && a->renamed))
 		a->replay = nothing;
 }
 

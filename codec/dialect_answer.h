@@ -41,8 +41,9 @@ struct answer {
 	enum answer_stop stop;
 	bool last_call_cut; /* with ANSWER_LENGTH: a call at the very end is incomplete by rule */
 	/* of what the provider wants back: */
-	bool private;        /* there is something */
-	bool unkeepable;     /* and something with it that may not be kept */
+	bool private;      /* there is something */
+	bool unkeepable;   /* and something with it that may not be kept */
+	bool ends_private; /* the last block is the provider's own, and so it is what a limit cut */
 	bool replay_has_ids; /* of the calls, which therefore have to be the answer's own */
 	bool renamed;        /* a call was given another id */
 	struct slice replay; /* it, if there are calls (result.replay); absent: nothing */

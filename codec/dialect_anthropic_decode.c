@@ -133,6 +133,7 @@ bool anthropic_is_private(struct slice type)
 
 static void add_block(struct answer *a, struct slice type, struct answer_block block)
 {
+	a->last_call_cut = a->ends_private = false; /* unless nothing comes behind it */
 	if (json_str_eq(type, SLICE("text"))) {
 		block.kind = ANSWER_TEXT;
 		if (slice_absent(block.text))
@@ -141,11 +142,12 @@ static void add_block(struct answer *a, struct slice type, struct answer_block b
 		answer_add(a, block);
 	} else if (json_str_eq(type, SLICE("tool_use"))) {
 		block.kind = ANSWER_CALL;
+		a->last_call_cut = true;
 		if (block.name.len == 0)
 			answer_fail(a, "The provider's tool call has no name: malformed");
 		answer_add(a, block);
 	} else if (anthropic_is_private(type)) {
-		a->private = true;
+		a->private = a->ends_private = true;
 	} else {
 		answer_adjust(a, ADJUST_UNKNOWN_BLOCK);
 	}
@@ -349,7 +351,6 @@ static void read_answer(struct answer *a, struct top *top)
 	}
 	answer_check(a, &r);
 	a->stop = anthropic_stop(top->reason);
-	a->last_call_cut = true;
 }
 
 enum err anthropic_decode(const struct decode_context *context,

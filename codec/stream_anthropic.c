@@ -297,7 +297,12 @@ static void on_event(struct stream *s, struct slice name, struct slice data)
 
 static void on_finish(struct stream *s)
 {
-	s->answer.last_call_cut = true;
+	const struct stream_block *last =
+		s->block_count == 0 ? NULL : &s->blocks[s->block_count - 1];
+
+	s->answer.last_call_cut = last != NULL && last->kind == STREAM_CALL;
+	s->answer.unkeepable |=
+		last != NULL && last->kind == STREAM_PRIVATE && s->stop == ANSWER_LENGTH;
 }
 
 /* ---- what goes back ---- */

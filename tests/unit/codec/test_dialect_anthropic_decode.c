@@ -85,6 +85,13 @@ static void answer_becomes_exactly_this_result(void **state)
 		  "{\"role\":\"assistant\",\"content\":[" USE(
 			  "i", "get_weather") "],\"model\":\"asked\",\"stopReason\":\"maxTokens\"}",
 		  "incomplete_tool_use_dropped" },
+		{ "out of tokens behind a call: it was finished",
+		  "{\"content\":[" USE("i", "get_weather") ",{\"type\":\"thinking\",\"thinking\":"
+							   "\"t\"}],\"stop_reason\":"
+							   "\"max_tokens\"}",
+		  "{\"role\":\"assistant\",\"content\":[" USE(
+			  "i", "get_weather") "],\"model\":\"asked\",\"stopReason\":\"maxTokens\"}",
+		  "" },
 	};
 	struct dialect_case *c = *state;
 

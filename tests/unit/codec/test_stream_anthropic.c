@@ -184,6 +184,11 @@ static void the_reason_decides_how_it_stopped(void **state)
 		  START CALL("0", "t1", "a") ARGS("0", "{}") END("0") CALL("1", "t2", "a")
 			  ARGS("1", "{\\\"x\\\":") REASON("max_tokens") STOP,
 		  "maxTokens | t1 a {}" USAGE " | incomplete_tool_use_dropped" },
+		{ "thinking that the limit cut, behind a call",
+		  START CALL("0", "t1", "a") ARGS("0", "{}") END("0")
+			  BLOCK("1", "\"type\":\"thinking\",\"thinking\":\"\"") THINK("1", "x")
+				  REASON("max_tokens") STOP,
+		  "maxTokens | t1 a {}" USAGE },
 		{ "refusal",
 		  START TEXT("0") SAY("0", "a")
 			  EVENT("message_delta", ",\"delta\":{\"stop_reason\":\"refusal\","

@@ -113,6 +113,8 @@ static const struct row rows[] = {
 	  true },
 	{ "a call that was cut", DIALECT_ANTHROPIC, BEGIN THINKING("0") USE("1") END("max_tokens"),
 	  NULL, true },
+	{ "thinking that was cut behind a call", DIALECT_ANTHROPIC,
+	  BEGIN USE("0") THINKING("1") END("max_tokens"), NULL, true },
 	{ "a block of a kind that nobody knows", DIALECT_ANTHROPIC,
 	  BEGIN THINKING("0") START("1", "\"type\":\"hologram\"") USE("2") END("tool_use"), NULL,
 	  true },
