@@ -17,7 +17,7 @@ enum answer_stop anthropic_stop(struct slice reason)
 		{ SLICE_INIT("refusal"), ANSWER_REFUSED },
 	};
 
-	if (slice_absent(reason)) /* hosts of the same format may leave it null */
+	if (reason.len == 0) /* hosts of the same format may leave it null, or empty */
 		return ANSWER_END;
 	for (size_t i = 0; i < COUNT_OF(stops); i++)
 		if (json_str_eq(reason, stops[i].reason))

@@ -387,7 +387,7 @@ enum answer_stop openai_stop(struct slice reason, struct slice match)
 		{ SLICE_INIT("content_filter"), ANSWER_REFUSED },
 	};
 
-	if (slice_absent(reason) || json_str_eq(reason, SLICE("stop")))
+	if (reason.len == 0 || json_str_eq(reason, SLICE("stop"))) /* some say "" for null */
 		return match.len != 0 ? ANSWER_SEQUENCE : ANSWER_END;
 	for (size_t i = 0; i < COUNT_OF(stops); i++)
 		if (json_str_eq(reason, stops[i].reason))

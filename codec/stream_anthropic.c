@@ -125,7 +125,7 @@ static void on_message_delta(struct stream *s, const struct event *e)
 	read_delta(s, e->delta, &d);
 	read_counters(s, e->usage);
 	read_details(s, d.details);
-	if (!slice_absent(d.reason))
+	if (d.reason.len != 0)
 		stream_stop(s, anthropic_stop(d.reason));
 }
 

@@ -420,7 +420,7 @@ static void take_chunk(struct stream *s, const struct chunk *c)
 		read_delta(s, &r);
 		stream_check(s, &r);
 	}
-	if (!slice_absent(c->choice.reason))
+	if (c->choice.reason.len != 0) /* some hosts say "" for null */
 		stream_stop(s, openai_stop(c->choice.reason, c->choice.match));
 }
 

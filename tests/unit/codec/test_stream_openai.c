@@ -300,6 +300,9 @@ static void the_reason_decides_how_it_stopped(void **state)
 		  SAY("a") CHUNK(CHOICE("", ",\"stop_reason\":7,\"finish_reason\":\"stop\""), ""),
 		  "endTurn | \"a\"" },
 		{ "one that nobody knows", SAY("a") FINISH("tired"), "other | \"a\"" },
+		{ "an empty one is none yet",
+		  CHUNK(CHOICE("\"content\":\"a\"", ",\"finish_reason\":\"\""), "") FINISH("stop"),
+		  "endTurn | \"a\"" },
 		{ "[DONE] does not overrule it", SAY("a") FINISH("length") DONE,
 		  "maxTokens | \"a\"" },
 	};
@@ -313,6 +316,8 @@ static void broken_streams_are_refused(void **state)
 	static const struct row rows[] = {
 		{ "nothing", "", ENDED },
 		{ "no finish", SAY("a"), ENDED },
+		{ "a finish that is empty",
+		  CHUNK(CHOICE("\"content\":\"a\"", ",\"finish_reason\":\"\""), ""), ENDED },
 		{ "half an event", SAY("a") "data: {\"id\"", ENDED },
 		{ "an event that is not JSON", SAY("a") "data: {\n\n", MALFORMED },
 		{ "two values", SAY("a") "data: {} {}\n\n", MALFORMED },
