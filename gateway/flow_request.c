@@ -77,6 +77,30 @@ static bool origin_allowed(const struct config *config, struct slice origin)
 	return slice_absent(origin);
 }
 
+/* The path of a target in absolute form, which every server takes (RFC 9112, 3.2.2): what stands behind the
+ * scheme and the host. Any other target as it is. */
+static struct slice target_path(struct slice target)
+{
+	static const struct slice schemes[] = { SLICE_INIT("http://"), SLICE_INIT("https://") };
+
+	for (size_t i = 0; i < COUNT_OF(schemes); i++) {
+		const size_t len = schemes[i].len;
+		if (target.len <= len || !slice_eq_nocase(slice_of(target.at, len), schemes[i]))
+			continue;
+		const char *path = memchr(target.at + len, '/', target.len - len);
+		if (path != NULL)
+			return slice_of(path, target.len - (size_t)(path - target.at));
+	}
+	return target;
+}
+
+static bool is_sampling(struct slice target)
+{
+	const struct slice path = SLICE("/v1/sampling");
+
+	return slice_eq(target, path) || slice_eq(target_path(target), path);
+}
+
 enum flow_move flow_http(struct flow *flow, const struct flow_env *env)
 {
 	const struct http_incoming *in = &flow->in;
@@ -84,7 +108,7 @@ enum flow_move flow_http(struct flow *flow, const struct flow_env *env)
 
 	if (env->draining)
 		return flow_refuse_err(flow, ERR_DRAINING);
-	if (!slice_eq(in->path, SLICE("/v1/sampling")))
+	if (!is_sampling(in->path))
 		return flow_refuse_err(flow, ERR_NOT_FOUND);
 	if (!post && !slice_eq(in->method, SLICE("DELETE")))
 		return flow_refuse_err(flow, ERR_HTTP_METHOD);

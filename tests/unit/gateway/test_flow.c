@@ -121,6 +121,12 @@ static void each_refusal_has_its_status_and_reason(void **state)
 {
 	static const struct refusal_case cases[] = {
 		{ "path", "POST", "/v2", KEY_ACME, ASK, 0, NULL, 404, "not_found" },
+		{ "absolute, no path", "POST", "http://gw.example", KEY_ACME, ASK, 0, NULL, 404,
+		  "not_found" },
+		{ "absolute, more behind", "POST", "http://gw.example/v1/sampling/", KEY_ACME, ASK,
+		  0, NULL, 404, "not_found" },
+		{ "another scheme", "POST", "ftp://gw.example/v1/sampling", KEY_ACME, ASK, 0, NULL,
+		  404, "not_found" },
 		{ "method", "GET", "/v1/sampling", KEY_ACME, ASK, 0, NULL, 405, "http_method" },
 		{ "delete", "DELETE", "/v1/sampling", KEY_ACME, "", 0, NULL, 404,
 		  "session_unknown" },
@@ -218,6 +224,19 @@ static void allowed_origins_and_accepts_pass(void **state)
 		in.headers[HTTP_ORIGIN] = SLICE("https://ok.example");
 		in.headers[HTTP_ACCEPT] = slice_str(accepts[i]);
 		in.headers[HTTP_CONTENT_TYPE] = SLICE("application/json; charset=utf-8");
+		assert_int_equal(start(b, &in), FLOW_RESERVE);
+	}
+}
+
+static void a_target_in_absolute_form_is_its_path(void **state)
+{
+	static const char *const targets[] = { "http://gw.example/v1/sampling",
+					       "HTTPS://gw.example:8443/v1/sampling" };
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(targets); i++) {
+		struct http_incoming in = incoming(KEY_ACME, ASK);
+		in.path = slice_str(targets[i]);
 		assert_int_equal(start(b, &in), FLOW_RESERVE);
 	}
 }
@@ -427,6 +446,7 @@ int main(void)
 		WALK(each_refusal_has_its_status_and_reason),
 		WALK(a_refused_header_does_not_cost_the_id),
 		WALK(allowed_origins_and_accepts_pass),
+		WALK(a_target_in_absolute_form_is_its_path),
 		WALK(small_methods_are_answered_at_once),
 		WALK(initialize_reports_what_policy_grants),
 		WALK(a_rate_limit_says_when_to_come_back),
