@@ -24,6 +24,9 @@ enum answer_stop openai_stop(struct slice reason, struct slice match);
 /* Adds the content that is next as text blocks: a string, null, or a list of parts. */
 void openai_read_content(struct answer *a, struct json_reader *r);
 
+/* The same of one part of a list. */
+void openai_read_part(struct answer *a, struct json_reader *r);
+
 /* What of an answer goes back with its calls; JSON each, absent where there is none. */
 struct openai_kept {
 	struct slice reasoning_content, reasoning; /* strings */

@@ -8,7 +8,7 @@ static void add_text(struct answer *a, struct slice raw)
 	answer_add(a, (struct answer_block){ .kind = ANSWER_TEXT, .text = raw });
 }
 
-static void read_chunk(struct answer *a, struct json_reader *r)
+void openai_read_part(struct answer *a, struct json_reader *r)
 {
 	enum { TYPE, TEXT };
 	static const struct json_name names[] = {
@@ -50,7 +50,7 @@ void openai_read_content(struct answer *a, struct json_reader *r)
 	case JSON_ARRAY:
 		if (json_enter_array(r))
 			while (json_next_item(r))
-				read_chunk(a, r);
+				openai_read_part(a, r);
 		break;
 	case JSON_NULL:
 		(void)json_null(r);

@@ -44,9 +44,9 @@ extern const struct json_name responses_names[RESPONSES_MEMBERS];
 void responses_read_member(struct answer *a, struct json_reader *r, uint32_t member,
 			   struct responses_end *end);
 
-/* Adds the content of a message, which is next, as text blocks, or takes it for the explanation of a
+/* Adds the part of a message's content that is next as a text block, or takes it for the explanation of a
  * refusal. */
-void responses_read_content(struct answer *a, struct json_reader *r);
+void responses_read_part(struct answer *a, struct json_reader *r);
 
 /* How an answer stopped that ended so; fails `a` where it did not end. */
 enum answer_stop responses_stop(struct answer *a, const struct responses_end *end);

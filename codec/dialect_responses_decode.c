@@ -122,7 +122,7 @@ bool responses_is_private(struct slice type)
 }
 
 /* A part of a message: text, or what the model says in place of one. */
-static void read_part(struct answer *a, struct json_reader *r)
+void responses_read_part(struct answer *a, struct json_reader *r)
 {
 	enum { TYPE, ANNOTATIONS, LOGPROBS, TEXT, REFUSAL };
 	static const struct json_name names[] = {
@@ -162,7 +162,7 @@ static void read_part(struct answer *a, struct json_reader *r)
 	}
 }
 
-void responses_read_content(struct answer *a, struct json_reader *r)
+static void read_content(struct answer *a, struct json_reader *r)
 {
 	struct slice text;
 
@@ -174,7 +174,7 @@ void responses_read_content(struct answer *a, struct json_reader *r)
 	if (!answer_enter_list(r))
 		return;
 	while (json_next_item(r))
-		read_part(a, r);
+		responses_read_part(a, r);
 }
 
 /* An output item beside its content. */
@@ -212,7 +212,7 @@ static void read_item_members(struct answer *a, struct json_reader *r, struct it
 			break;
 		case CONTENT:
 			if (json_str_eq(item->type, SLICE("message")))
-				responses_read_content(a, r);
+				read_content(a, r);
 			else
 				(void)json_skip(r, &content); /* the type may follow */
 			break;
@@ -235,7 +235,7 @@ static void read_item_members(struct answer *a, struct json_reader *r, struct it
 	    !json_str_eq(item->type, SLICE("message")))
 		return;
 	json_open(&inner, content, NULL, NULL); /* validated by json_skip */
-	responses_read_content(a, &inner);
+	read_content(a, &inner);
 }
 
 static void read_item(struct answer *a, struct json_reader *r)

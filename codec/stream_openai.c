@@ -33,15 +33,26 @@ static void add_to(struct stream *s, uint64_t index, enum stream_kind kind, stru
 	stream_add(s, at, raw);
 }
 
-/* Text, null, or parts: what a whole answer may have as content, too. */
-static void read_content(struct stream *s, struct json_reader *r)
+static void add_content(struct stream *s)
 {
 	struct answer *a = &s->answer;
 
-	openai_read_content(a, r);
 	for (uint32_t i = 0; i < a->count; i++)
 		add_to(s, INDEX_TEXT, STREAM_TEXT, a->blocks[i].text);
 	a->count = 0;
+}
+
+/* Text, null, or parts: what a whole answer may have as content, too. Parts one by one: there may be
+ * thousands in an event. */
+static void read_content(struct stream *s, struct json_reader *r)
+{
+	if (json_peek(r) != JSON_ARRAY) {
+		openai_read_content(&s->answer, r);
+		add_content(s);
+	} else if (json_enter_array(r)) {
+		for (; json_next_item(r); add_content(s))
+			openai_read_part(&s->answer, r);
+	}
 }
 
 static void read_refusal(struct stream *s, struct json_reader *r)

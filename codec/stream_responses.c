@@ -349,19 +349,11 @@ static void on_item_added(struct stream *s, const struct event *e)
 		answer_adjust(&s->answer, ADJUST_UNKNOWN_BLOCK);
 }
 
-/* A message that has come to its end without a delta: what it says is in its content alone. */
-static void take_content(struct stream *s, const struct event *e, struct slice content)
+static void take_part(struct stream *s, const struct event *e, struct json_reader *r)
 {
 	struct answer *a = &s->answer;
-	const uint32_t at = e->indexed ? stream_block_at(s, e->index) : STREAM_NO_BLOCK;
-	const bool said = at != STREAM_NO_BLOCK && s->blocks[at].text.len != 0;
-	struct json_reader r;
 
-	if (content.len == 0 || !e->indexed || said ||
-	    stream_block_at(s, INDEX_REFUSAL) != STREAM_NO_BLOCK)
-		return;
-	json_open(&r, content, NULL, NULL); /* validated with the event */
-	responses_read_content(a, &r);
+	responses_read_part(a, r);
 	for (uint32_t i = 0; i < a->count && a->err == ERR_OK; i++)
 		add_whole(s, block_of(s, e, STREAM_TEXT), a->blocks[i].text);
 	a->count = 0;
@@ -369,6 +361,27 @@ static void take_content(struct stream *s, const struct event *e, struct slice c
 	a->explanation = (struct slice){ NULL, 0 };
 	if (refusal.len != 0 && a->err == ERR_OK)
 		add_whole(s, refusal_block(s), refusal);
+}
+
+/* A message that has come to its end without a delta: what it says is in its content alone. */
+static void take_content(struct stream *s, const struct event *e, struct slice content)
+{
+	const uint32_t at = e->indexed ? stream_block_at(s, e->index) : STREAM_NO_BLOCK;
+	const bool said = at != STREAM_NO_BLOCK && s->blocks[at].text.len != 0;
+	struct json_reader r;
+
+	if (content.len == 0 || !e->indexed || said ||
+	    stream_block_at(s, INDEX_REFUSAL) != STREAM_NO_BLOCK)
+		return;
+	if (content.at[0] == '"') /* as some hosts of the format write it */
+		add_whole(s, block_of(s, e, STREAM_TEXT),
+			  slice_of(content.at + 1, content.len - 2));
+	if (content.at[0] != '[')
+		return;
+	json_open(&r, content, NULL, NULL); /* validated with the event */
+	if (json_enter_array(&r))
+		while (json_next_item(&r))
+			take_part(s, e, &r);
 }
 
 static void on_item_done(struct stream *s, const struct event *e)

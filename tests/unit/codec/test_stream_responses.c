@@ -73,6 +73,9 @@ static void texts_are_assembled(void **state)
 		  CREATED ADDED("0", MESSAGE) ENDED("0", MESSAGE_OF(PART("ab") "," PART("c")))
 			  COMPLETED,
 		  "endTurn | \"abc\"" },
+		{ "and whose content is a string",
+		  ENDED("0", "{\"type\":\"message\",\"content\":\"ab\"}") COMPLETED,
+		  "endTurn | \"ab\"" },
 		{ "the end of a message is not added to what was said of it",
 		  SAID_AT("0", "ab") ENDED("0", MESSAGE_OF(PART("ab"))) COMPLETED,
 		  "endTurn | \"ab\"" },
