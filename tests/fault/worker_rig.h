@@ -565,7 +565,7 @@ static inline void rig_stream_ends(void)
 }
 
 /* The time has come for which the request waits. */
-static void rig_time_comes(struct request *request)
+static inline void rig_time_comes(struct request *request)
 {
 	struct net_timer *timer = &request->wait;
 

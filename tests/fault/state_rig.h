@@ -1,0 +1,194 @@
+/* state_rig.h - worker_rig.h with what outlives requests: sessions and loops that a test says what it knows of, and
+ * copies. To be included once per program, by its only source. */
+#ifndef TESTS_FAULT_STATE_RIG_H
+#define TESTS_FAULT_STATE_RIG_H
+
+#include "tests/fault/golden_walk.h"
+#include "tests/fault/worker_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* ---- what outlives requests: answers at once or later ------------------------------------------ */
+
+static struct {
+	struct state state;
+	bool waits, guesses, away, unknown;
+	enum revision revision; /* of the session */
+	struct state_recall *recall;
+	struct state_note *note;
+	uint32_t notes, forgotten;
+} fake;
+
+static void answer_recall(struct state_recall *recall)
+{
+	recall->away = fake.away;
+	recall->session_is = fake.away      ? STATE_SESSION_UNSURE
+			     : fake.unknown ? STATE_SESSION_UNKNOWN
+					    : STATE_SESSION_KNOWN;
+	recall->revision = fake.revision;
+}
+
+static enum state_outcome fake_recall(struct state *state, struct state_recall *recall)
+{
+	(void)state;
+	must(fake.recall == NULL);
+	if (fake.guesses && recall->may_guess) {
+		fake.recall = recall;
+		recall->session_is = STATE_SESSION_UNSURE;
+		return STATE_GUESSED;
+	}
+	if (fake.waits) {
+		fake.recall = recall;
+		return STATE_PENDING;
+	}
+	answer_recall(recall);
+	return STATE_DONE;
+}
+
+static enum state_outcome fake_remember(struct state *state, struct state_note *note)
+{
+	(void)state;
+	must(fake.note == NULL);
+	fake.notes++;
+	if (fake.waits && note->done != NULL) {
+		fake.note = note;
+		return STATE_PENDING;
+	}
+	note->away = fake.away;
+	note->ended = note->end_session && !fake.unknown && !fake.away;
+	return STATE_DONE;
+}
+
+static void fake_forget_recall(struct state *state, struct state_recall *recall)
+{
+	(void)state;
+	must(fake.recall == recall);
+	fake.recall = NULL;
+	fake.forgotten++;
+}
+
+static void fake_forget_note(struct state *state, struct state_note *note)
+{
+	(void)state;
+	must(fake.note == note);
+	fake.note = NULL;
+	fake.forgotten++;
+}
+
+static void fake_answers(void)
+{
+	struct state_recall *recall = fake.recall;
+	struct state_note *note = fake.note;
+
+	fake.recall = NULL;
+	fake.note = NULL;
+	if (recall != NULL) {
+		answer_recall(recall);
+		recall->done(recall);
+	}
+	if (note != NULL) {
+		note->away = fake.away;
+		note->ended = note->end_session;
+		note->done(note);
+	}
+}
+
+static struct walk walk;
+static struct log_ring *ring;
+
+static void drain_log(void)
+{
+	for (struct slice piece; (piece = log_ring_peek(ring)).len > 0;)
+		log_ring_read(ring, piece.len);
+}
+
+static void check_nothing_is_left(const char *name, size_t fail)
+{
+	const struct worker *worker = world.worker;
+
+	if (worker->requests.out == 0 && worker->streams.out == 0 && worker->arenas.out == 0 &&
+	    worker->waiting == NULL && world.call == NULL && world.buffers == 0 &&
+	    world.granted == world.settled && world.placed == world.released &&
+	    fake.recall == NULL && fake.note == NULL && world.posted == NULL &&
+	    world.claim == NULL && world.held == 0 && world.pending == NULL &&
+	    worker->panic.step == NULL)
+		return;
+	fail_msg("%s, memory %zu: something is left", name, fail);
+}
+
+/* Of a request in a session. */
+static struct http_incoming in_session(void)
+{
+	struct http_incoming in = walk.in;
+
+	in.headers[HTTP_SESSION_ID] = SLICE("0123456789abcdef0123456789abcdef");
+	in.headers[HTTP_PROTOCOL_VERSION] = slice_of(NULL, 0);
+	return in;
+}
+
+/* All is known, and answered at once; the `fail`-th take of memory fails. */
+static void set_scene(size_t fail)
+{
+	rig_reset();
+	fake.waits = fake.guesses = fake.away = fake.unknown = false;
+	fake.revision = REVISION_2025_11_25;
+	fake.notes = fake.forgotten = 0;
+	takes.fail = fail;
+}
+
+/* What was answered is remembered by its key no more; nobody may have a part in it. */
+static void forget_copies(void)
+{
+	once_free(world.worker->args.once);
+	world.worker->args.once = once_new();
+}
+
+static void nobody_is_held(const char *name, size_t fail)
+{
+	forget_copies();
+	check_nothing_is_left(name, fail);
+	drain_log();
+}
+
+/* Runs the group of tests in a world of its own: what main returns. */
+static int state_rig_run(int (*group)(void))
+{
+	struct golden_set set;
+
+	golden_load(&set);
+	walk_init(&walk, &set.vectors[0]);
+	int fd = limit_table_create(16);
+	struct limit_table *table = limit_table_map(fd);
+	ring = log_ring_new();
+	struct metrics *metrics = metrics_new(1, 10);
+	must(table != NULL && ring != NULL && metrics != NULL);
+	rig_start(walk.config, table, metrics, ring);
+	fake.state = (struct state){ .recall = fake_recall,
+				     .remember = fake_remember,
+				     .forget_recall = fake_forget_recall,
+				     .forget_note = fake_forget_note };
+	world.worker->state = &fake.state;
+	world.worker->args.once = once_new();
+	world.worker->args.flights = flights_new();
+	int failed = group();
+	rig_reset();
+	if (failed == 0) {
+		once_free(world.worker->args.once);
+		flights_free(world.worker->args.flights);
+		rig_end();
+	}
+	metrics_free(metrics);
+	log_ring_free(ring);
+	limit_table_unmap(table);
+	(void)close(fd);
+	walk_fini(&walk);
+	golden_free(&set);
+	return failed;
+}
+
+#endif
