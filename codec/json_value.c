@@ -194,6 +194,13 @@ bool json_to_int64(struct slice raw, int64_t *out)
 	return true;
 }
 
+bool json_is_integer(struct slice raw)
+{
+	struct json_number n = json_number_of(raw);
+
+	return n.count == 0 || n.exponent >= (int64_t)n.count;
+}
+
 /* 15 digits and a power of ten up to the 22nd are exact in a double, so that their product or quotient
  * is rounded once, which is rounded right. */
 static bool double_exact(const struct json_number *n, double *out)

@@ -30,6 +30,12 @@ static enum rpc_method method_find(struct slice raw, bool has_id)
 	return has_id ? RPC_UNKNOWN : RPC_OTHER_NOTIFICATION;
 }
 
+/* By its name alone: some clients write "id": null into notifications. */
+static bool is_request(struct slice method)
+{
+	return !slice_absent(method) && !slice_starts(method, SLICE("notifications"));
+}
+
 static const struct json_name member_names[] = {
 	[ENVELOPE_JSONRPC] = JSON_NAME("jsonrpc"), [ENVELOPE_ID] = JSON_NAME("id"),
 	[ENVELOPE_METHOD] = JSON_NAME("method"),   [ENVELOPE_PARAMS] = JSON_NAME("params"),
@@ -70,27 +76,60 @@ uint32_t envelope_next(struct envelope *e, struct json_reader *r)
 	return json_next_field(r, &e->fields, &other);
 }
 
-static void note(struct envelope *e, const struct json_reader *r, struct slice path,
-		 const char *detail)
+static void note(struct envelope *e, uint32_t offset, struct slice path, const char *detail)
 {
 	if (e->fault.err == ERR_OK)
-		e->fault = (struct fault){ ERR_REQUEST, json_offset(r), path, detail };
+		e->fault = (struct fault){ ERR_REQUEST, offset, path, detail };
 }
 
-static bool member_id(struct envelope *e, struct json_reader *r)
+/* RequestId of every revision's schema; unlike JSON-RPC, MCP knows no null. */
+static const char wrong_id[] = "id must be a string or an integer";
+
+/* As ids mostly are. False: it is another one, nothing happened. */
+static inline bool guess_id(struct envelope *e, struct json_reader *r)
 {
 	const char *from = r->at;
 	uint64_t number;
 
-	if (json_guess_uint(r, &number)) {
-		e->id = slice_of(from, (size_t)(r->at - from));
+	if (!json_guess_uint(r, &number))
+		return false;
+	e->id = slice_of(from, (size_t)(r->at - from));
+	return true;
+}
+
+static bool number_id(struct envelope *e, struct json_reader *r)
+{
+	const uint32_t offset = json_offset(r);
+	struct slice id;
+
+	if (guess_id(e, r)) /* behind white space */
 		return true;
-	}
-	enum json_kind kind = json_here(r);
-	if (kind == JSON_STRING || kind == JSON_NUMBER || kind == JSON_NULL)
+	if (!json_number(r, &id))
+		return false;
+	if (json_is_integer(id))
+		e->id = id;
+	else
+		note(e, offset, SLICE("$.id"), wrong_id);
+	return true;
+}
+
+static bool member_id(struct envelope *e, struct json_reader *r)
+{
+	if (guess_id(e, r))
+		return true;
+	switch (json_here(r)) {
+	case JSON_STRING:
 		return json_skip(r, &e->id);
-	if (kind != JSON_BAD)
-		note(e, r, SLICE("$.id"), "id must be a string, a number or null");
+	case JSON_NUMBER:
+		return number_id(e, r);
+	case JSON_NULL: /* whether that is wrong depends on the method */
+		e->null_id = json_offset(r);
+		return json_null(r);
+	case JSON_BAD:
+		break;
+	default:
+		note(e, json_offset(r), SLICE("$.id"), wrong_id);
+	}
 	return json_skip(r, NULL);
 }
 
@@ -110,7 +149,7 @@ static bool member_method(struct envelope *e, struct json_reader *r)
 		return true;
 	}
 	if (r->fault.err == ERR_OK)
-		note(e, r, SLICE("$.method"), "method must be a string");
+		note(e, json_offset(r), SLICE("$.method"), "method must be a string");
 	return json_skip(r, NULL);
 }
 
@@ -127,13 +166,12 @@ static bool member_version(struct envelope *e, struct json_reader *r)
 		if (!json_string(r, &version))
 			return false;
 		e->version_ok = json_str_eq(version, SLICE("2.0"));
-		if (!e->version_ok && e->fault.err == ERR_OK)
-			e->fault = (struct fault){ ERR_REQUEST, offset, SLICE("$.jsonrpc"),
-						   "jsonrpc must be \"2.0\"" };
+		if (!e->version_ok)
+			note(e, offset, SLICE("$.jsonrpc"), "jsonrpc must be \"2.0\"");
 		return true;
 	}
 	if (r->fault.err == ERR_OK)
-		note(e, r, SLICE("$.jsonrpc"), "jsonrpc must be \"2.0\"");
+		note(e, json_offset(r), SLICE("$.jsonrpc"), "jsonrpc must be \"2.0\"");
 	return json_skip(r, NULL);
 }
 
@@ -175,6 +213,8 @@ enum err envelope_judge(const struct envelope *e, struct jsonrpc *rpc, struct fa
 		*fault = no_version;
 	else if (slice_absent(e->method) && !e->answered)
 		*fault = no_method;
+	else if (e->null_id != 0 && is_request(e->method))
+		*fault = (struct fault){ ERR_REQUEST, e->null_id, SLICE("$.id"), wrong_id };
 	else if (e->create_message)
 		return rpc->method = RPC_CREATE_MESSAGE, ERR_OK;
 	else if (slice_absent(e->method))

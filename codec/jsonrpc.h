@@ -1,6 +1,6 @@
 /* jsonrpc.h - the JSON-RPC 2.0 envelope of the public endpoint.
  *
- * The id is kept and echoed byte for byte, whatever its JSON type (contract/mcp.md 10.2, 11). */
+ * The id, a string or an integer, is kept and echoed byte for byte (contract/mcp.md 10.2, 11). */
 #ifndef CODEC_JSONRPC_H
 #define CODEC_JSONRPC_H
 
@@ -27,7 +27,8 @@ struct jsonrpc {
 
 /* One pass over the whole body, params validated as opaque JSON. On failure out->id is set when it
  * could be read before the error, and *fault says why: ERR_JSON and its kin, ERR_BATCH, ERR_REQUEST
- * (not an object, jsonrpc not "2.0", id neither string, number nor null, no method). */
+ * (not an object, jsonrpc not "2.0", id neither string nor integer, no method). An id of null is
+ * none, and wrong with a method that is no notification. */
 MUST_USE enum err jsonrpc_read(struct slice body, struct json_work *work, struct arena *into,
 			       struct jsonrpc *out, struct fault *fault);
 

@@ -22,6 +22,7 @@ struct envelope {
 	bool create_message;             /* the method is sampling/createMessage */
 	bool version_ok;                 /* jsonrpc is "2.0" */
 	bool answered;                   /* has result or error */
+	uint32_t null_id;                /* offset of an id that is null; 0: there is none */
 	struct fault fault;              /* the first member of a wrong kind; err ERR_OK if none */
 	struct json_fields fields;
 };

@@ -224,12 +224,6 @@ static void digest_request(const struct flow *flow, uint8_t digest[SHA256_BYTES]
 	sha256_end(&sum, digest);
 }
 
-/* An id of null names nothing. */
-static bool has_name(const struct flow *flow)
-{
-	return flow_in_session(flow) && !slice_eq(flow->rpc.id, SLICE("null"));
-}
-
 /* The header goes before the id. */
 static bool fill_once(struct flow *flow)
 {
@@ -238,7 +232,7 @@ static bool fill_once(struct flow *flow)
 
 	if (flow_state_of(flow) == NULL)
 		return false;
-	if (has_name(flow))
+	if (flow_in_session(flow))
 		flow->state->flight.key = flow_key_of_id(flow, flow->rpc.id);
 	once = &flow->state->once;
 	*once = (struct once_call){ .key = flow->state->flight.key,
@@ -300,7 +294,7 @@ enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
 
 	if (flow->state == NULL || !flow->state->joined) {
 		const bool named = !slice_absent(header(flow, HTTP_IDEMPOTENCY_KEY));
-		if (!env->stateful || (!named && !has_name(flow)))
+		if (!env->stateful || (!named && !flow_in_session(flow)))
 			return FLOW_NEXT;
 		if (!fill_once(flow))
 			return flow_refuse_err(flow, ERR_BUSY);

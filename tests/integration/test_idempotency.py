@@ -163,12 +163,6 @@ class InASession(OnceCase):
         self.assertEqual(gateway.sample("other", self.begin(gateway), id=7).status, 200)
         self.assertEqual(self.asked(), 3)
 
-    def test_an_id_of_null_is_none(self):
-        gateway = self.start()
-        session = self.begin(gateway)
-        for text in ("one", "two"):
-            self.assertEqual(gateway.sample(text, session, id=None).status, 200)
-
     def test_a_copy_is_called_off_with_the_first(self):
         gateway = self.start("--default", "hang", workers=2)
         session = self.begin(gateway)

@@ -148,6 +148,20 @@ class Walk(harness.Case):
             self.assertEqual(gateway.sample(modelPreferences={"hints": [{"name": "claude-test"}]}).status, 200)
         self.assertEqual((heavy.stats()["requests"], light.stats()["requests"]), (30, 10))
 
+    def test_an_id_is_a_string_or_an_integer(self):
+        gateway = self.gateway(harness.config(self.sim()))
+        for id in (0, "", "null", -5, 1.0, 2 ** 70):
+            answer = gateway.sample(id=id)
+            self.assert_result(answer)
+            self.assertTrue(answer.body.startswith(b'{"jsonrpc":"2.0","id":' + json.dumps(id).encode()), answer)
+        for id in (None, 1.5, True, [], {}):
+            for method in ("sampling/createMessage", "initialize", "ping", "tools/call"):
+                answer = gateway.post({"jsonrpc": "2.0", "id": id, "method": method, "params": {}})
+                self.assert_error(answer, 400, -32600, "invalid_request")
+                self.assertIsNone(answer.json()["id"])
+        answer = gateway.post({"jsonrpc": "2.0", "id": None, "method": "notifications/initialized"})
+        self.assertEqual((answer.status, answer.body), (202, b""))
+
     def test_accept_may_come_in_several_lines(self):
         gateway = self.gateway(harness.config(self.sim()))
         body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'

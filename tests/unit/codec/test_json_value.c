@@ -94,6 +94,33 @@ static void numbers_are_integers_by_value_not_by_spelling(void **state)
 	}
 }
 
+static void integers_of_any_size_are_told_from_fractions(void **state)
+{
+	static const struct {
+		const char *text;
+		bool integer;
+	} rows[] = {
+		{ "0", true },
+		{ "-0.0", true },
+		{ "0e-5", true },
+		{ "100.0", true },
+		{ "1e99", true },
+		{ "-123456789012345678901234567890", true },
+		{ "1.5e1", true },
+		{ "1.5", false },
+		{ "1e-1", false },
+		{ "10e-2", false },
+		{ "15e-1", false },
+		{ "1e-999999999999999999999", false },
+		{ "1e999999999999999999999", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
+		if (json_is_integer(slice_str(rows[i].text)) != rows[i].integer)
+			fail_msg("%s", rows[i].text);
+}
+
 static void numbers_are_the_doubles_strtod_gives(void **state)
 {
 	static const char *const texts[] = {
@@ -148,6 +175,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(strings_are_compared_by_meaning),
 		cmocka_unit_test(numbers_are_integers_by_value_not_by_spelling),
+		cmocka_unit_test(integers_of_any_size_are_told_from_fractions),
 		cmocka_unit_test(numbers_are_the_doubles_strtod_gives),
 		cmocka_unit_test(any_number_of_digits_is_rounded_right),
 	};

@@ -61,7 +61,12 @@ static void messages_are_told_apart(void **state)
 		{ "{\"jsonrpc\":\"2.0\",\"id\":12345678901234567890,\"method\":\"initialize\"}",
 		  RPC_INITIALIZE, "12345678901234567890", NULL },
 		{ "{\"jsonrpc\":\"2.0\",\"id\":1.0,\"method\":\"ping\"}", RPC_PING, "1.0", NULL },
-		{ "{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}", RPC_PING, "null", NULL },
+		{ "{\"jsonrpc\":\"2.0\",\"id\":123e45,\"method\":\"ping\"}", RPC_PING, "123e45",
+		  NULL },
+		{ "{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"notifications\\/initialized\"}",
+		  RPC_INITIALIZED, NULL, NULL },
+		{ "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":1,\"message\":\"\"}}",
+		  RPC_RESPONSE, NULL, NULL },
 		{ "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}", RPC_INITIALIZED,
 		  NULL, NULL },
 		{ "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
@@ -122,6 +127,11 @@ static void what_is_no_request_is_refused_and_the_id_kept_if_it_was_read(void **
 		{ "{\"jsonrpc\":2.0,\"id\":3,\"method\":\"ping\"}", ERR_REQUEST, 11, "3" },
 		{ "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}", ERR_REQUEST, 22, NULL },
 		{ "{\"jsonrpc\":\"2.0\",\"id\":true,\"method\":\"ping\"}", ERR_REQUEST, 22, NULL },
+		{ "{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}", ERR_REQUEST, 22, NULL },
+		{ "{\"jsonrpc\":\"2.0\",\"id\":10e-2,\"method\":\"ping\"}", ERR_REQUEST, 22, NULL },
+		{ "{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}", ERR_REQUEST, 22, NULL },
+		{ "{\"jsonrpc\":\"2.0\",\"method\":\"sampling/createMessage\",\"id\": null}",
+		  ERR_REQUEST, 57, NULL },
 		{ "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":[]}", ERR_REQUEST, 33, "3" },
 	};
 	struct rig *rig = *state;

@@ -430,15 +430,6 @@ static void a_request_is_the_same_by_its_key_and_what_it_asks(void **state)
 	}
 }
 
-static void an_id_of_null_names_nothing(void **state)
-{
-	struct bench *b = *state;
-	struct http_incoming in = in_session(MESSAGE("null", ""));
-
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	assert_int_equal(known(b), FLOW_RESERVE);
-}
-
 static void what_became_of_the_first_decides(void **state)
 {
 	static const struct {
@@ -581,7 +572,6 @@ int main(void)
 		WALK(what_is_called_off_ends_with_202),
 		WALK(a_stream_that_is_called_off_ends_without_an_answer),
 		WALK(a_request_is_the_same_by_its_key_and_what_it_asks),
-		WALK(an_id_of_null_names_nothing),
 		WALK(what_became_of_the_first_decides),
 		WALK(a_copy_is_answered_like_the_first_but_for_the_id),
 		WALK(a_copy_gets_the_first_ones_error),
