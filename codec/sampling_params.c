@@ -109,6 +109,10 @@ static bool read_max_tokens(struct decode *d)
 		return false;
 	if (json_to_int64(raw, &d->out->max_tokens) && d->out->max_tokens >= 1)
 		return true;
+	if (json_is_integer(raw) && *at != '-' && json_to_double(raw) > 1) { /* to be clamped */
+		d->out->max_tokens = INT64_MAX;
+		return true;
+	}
 	(void)decode_refuse(d, ERR_MAX_TOKENS, at, NULL);
 	return decode_in_member(d, "maxTokens");
 }
@@ -216,7 +220,8 @@ static bool meta_member(struct decode *d, size_t name, const struct field *value
 	enum { META_PROGRESS, META_EXCHANGE };
 
 	if (name == META_PROGRESS && value->kind != JSON_BAD) {
-		if (value->kind != JSON_STRING && value->kind != JSON_NUMBER) {
+		if (value->kind != JSON_STRING &&
+		    (value->kind != JSON_NUMBER || !json_is_integer(value->raw))) {
 			(void)decode_refuse(d, ERR_FIELD, field_at(value),
 					    "progressToken must be a string or an integer");
 			(void)decode_in_member(d, "progressToken");

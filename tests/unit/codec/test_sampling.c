@@ -118,6 +118,9 @@ static void max_tokens_is_an_integer_however_it_is_written(void **state)
 		{ "{\"messages\":[" USER_HI "],\"maxTokens\":100.0}", 100 },
 		{ "{\"messages\":[" USER_HI "],\"maxTokens\":1e2}", 100 },
 		{ "{\"messages\":[" USER_HI "],\"maxTokens\":9007199254740991}", 9007199254740991 },
+		/* what no integer holds is clamped like what is only too much */
+		{ "{\"messages\":[" USER_HI "],\"maxTokens\":9223372036854775808}", INT64_MAX },
+		{ "{\"messages\":[" USER_HI "],\"maxTokens\":1e400}", INT64_MAX },
 	};
 	struct rig *rig = *state;
 
@@ -377,6 +380,7 @@ static void meta_gives_progress_token_and_exchange(void **state)
 	} rows[] = {
 		{ ",\"_meta\":{}", NULL, false },
 		{ ",\"_meta\":{\"progressToken\":0}", "0", false },
+		{ ",\"_meta\":{\"progressToken\":1e2}", "1e2", false },
 		{ ",\"_meta\":{\"progressToken\":\"\"}", "\"\"", false },
 		{ ",\"_meta\":{\"progressToken\":\"a\\u0062\",\"x\":1}", "\"a\\u0062\"", false },
 		{ ",\"_meta\":{\"progressToken\":null,\"sluice/exchange\":true}", NULL, true },
