@@ -94,12 +94,12 @@ static bool small_images(const struct subject *s, struct verdict *verdict)
 
 /* ---- tools ---- */
 
-/* contract/mcp.md 4.2 V10. An empty `tools` only asks for the shape of the answer. */
+/* contract/mcp.md 4.2 V10: whoever sends either field, an empty `tools` too, has not read what is granted. */
 static bool tools_granted(const struct subject *s, struct verdict *verdict)
 {
 	(void)verdict;
 	return s->plan->capabilities.tools ||
-	       (s->request->tool_count == 0 && s->request->tool_mode != TOOL_MODE_REQUIRED);
+	       (!s->request->tools_present && s->request->tool_mode == TOOL_MODE_DEFAULT);
 }
 
 static bool few_tools(const struct subject *s, struct verdict *verdict)

@@ -90,7 +90,9 @@ class Policy(harness.Case):
             result = gateway.post(INITIALIZE, key=key).json()["result"]
             self.assertEqual(result["capabilities"]["sampling"], granted)
         self.assertEqual(gateway.sample(tools=[TOOL]).status, 200)
-        self.assert_denied(gateway.sample(tools=[TOOL], key=BILLING_KEY), "tools_granted", 400, "tools_not_granted")
+        for asked in ({"tools": [TOOL]}, {"tools": []}, {"toolChoice": {"mode": "auto"}}):
+            answer = gateway.sample(key=BILLING_KEY, **asked)
+            self.assert_denied(answer, "tools_granted", 400, "tools_not_granted")
         answer = gateway.sample(key=BILLING_KEY, systemPrompt="Anything.")
         self.assertEqual(answer.json()["result"]["_meta"]["sluice/route"]["model"], "gpt-test")
         self.assertEqual(json.loads(sim.last_body())["messages"][0],

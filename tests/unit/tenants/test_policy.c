@@ -74,13 +74,15 @@ static void tools_need_their_capability(void **state)
 
 	(void)state;
 	fixture_init(&f)->request.tools_present = true; /* [] */
-	f.request.tool_mode = TOOL_MODE_NONE;
-	(void)passed(&f);
-	f.request.tool_mode = TOOL_MODE_AUTO;
-	(void)passed(&f);
-	f.request.tool_mode = TOOL_MODE_REQUIRED;
 	assert_refused(&f, ERR_TOOLS_NOT_GRANTED, "tools_granted");
-	f.request.tool_mode = TOOL_MODE_NONE;
+	f.request.tools_present = false;
+	(void)passed(&f);
+	for (enum tool_mode mode = TOOL_MODE_AUTO; mode <= TOOL_MODE_NONE; mode++) {
+		f.request.tool_mode = mode;
+		assert_refused(&f, ERR_TOOLS_NOT_GRANTED, "tools_granted");
+	}
+	f.request.tool_mode = TOOL_MODE_DEFAULT;
+	f.request.tools_present = true;
 	f.request.tools = &tool;
 	f.request.tool_count = 1;
 	assert_refused(&f, ERR_TOOLS_NOT_GRANTED, "tools_granted");
