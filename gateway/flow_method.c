@@ -20,7 +20,9 @@ static enum revision negotiate(struct slice params, struct json_work *work)
 			continue;
 		}
 		enum revision found;
-		if (json_string(&r, &asked) && revision_find(asked, &found) &&
+		char room[32]; /* longer than every name */
+		if (json_string(&r, &asked) &&
+		    revision_find(json_str_fit(asked, room, sizeof(room)), &found) &&
 		    found != REVISION_2026_07_28)
 			revision = found;
 	}

@@ -275,6 +275,11 @@ static void initialize_reports_what_policy_grants(void **state)
 				"\"params\":{\"protocolVersion\":\"2026-07-28\"}}");
 	assert_int_equal(start(b, &in), FLOW_ANSWER);
 	assert_has(answer_text(b), "\"protocolVersion\":\"2025-11-25\"");
+
+	in = incoming(KEY_ACME, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\","
+				"\"params\":{\"protocolVersion\":\"2025\\u002d06-18\"}}");
+	assert_int_equal(start(b, &in), FLOW_ANSWER);
+	assert_has(answer_text(b), "\"protocolVersion\":\"2025-06-18\"");
 }
 
 static void a_rate_limit_says_when_to_come_back(void **state)
