@@ -189,7 +189,7 @@ static inline enum json_keys_answer add_to_many(struct json_work *work, struct j
 
 	must(count < UINT16_MAX);
 	if (2 * count >= slots)
-		slots_build(work, *set, slots == 0 ? 4 * KEYS_NEW_MAX : 2 * slots);
+		slots_build(work, *set, slots == 0 ? KEYS_SLOTS_FIRST : KEYS_SLOTS_GROWTH * slots);
 	set->filter = KEYS_FILTER_FULL;
 	uint32_t slot = slots_find(work, *set, work->slot_top - set->slots, raw, hash);
 	if (work->slots[slot] != 0)

@@ -15,9 +15,13 @@
 enum {
 	KEYS_FEW = 16,
 	KEYS_OPEN_MAX = 65536, /* members of all sets on the stack, more or less */
-	KEYS_SLOTS_MAX = 4 * KEYS_OPEN_MAX,
 	KEYS_NEW_MAX =
 		64, /* members of a set that each left a bit of their own: its filter has so many */
+	KEYS_SLOTS_FIRST = 4 * KEYS_NEW_MAX, /* of a set's table: KEYS_FEW members are in it */
+	KEYS_SLOTS_GROWTH = 4,               /* a table half full grows to so many times its size */
+	/* each set's first table, and for every member what it has at most beyond that */
+	KEYS_SLOTS_MAX =
+		KEYS_SLOTS_FIRST * (JSON_DEPTH_MAX + 2) + 2 * KEYS_SLOTS_GROWTH * KEYS_OPEN_MAX,
 };
 
 /* A set's filter that shows nothing as new: a key has an escape, so how one is written says nothing; or
