@@ -316,7 +316,8 @@ bool reader_skip_rest(struct json_reader *r, uint32_t depth, enum reader_skipped
 {
 	struct slice key;
 
-	for (;;) {
+	while (r->depth > depth) {
+		where = reader_skip_members(r, depth, where);
 		if (where == SKIPPED_TO_MEMBER)
 			/* out of every container that ends here, on to the next value of one that
 			 * does not */
@@ -324,12 +325,11 @@ bool reader_skip_rest(struct json_reader *r, uint32_t depth, enum reader_skipped
 			       !(r->objects & 1 ? next_key(r, &key) : next_item(r)))
 				if (r->fault.err != ERR_OK)
 					return false;
-		if (r->depth == depth)
-			return true;
-		if (!take_any(r))
+		if (r->depth > depth && !take_any(r))
 			return false;
-		where = r->depth == depth ? SKIPPED_TO_MEMBER : reader_skip_members(r, depth);
+		where = SKIPPED_TO_MEMBER;
 	}
+	return true;
 }
 
 bool reader_skip_slowly(struct json_reader *r, struct slice *raw)
@@ -339,8 +339,7 @@ bool reader_skip_slowly(struct json_reader *r, struct slice *raw)
 	if (json_peek(r) == JSON_BAD)
 		return false;
 	const char *from = r->at;
-	if (!take_any(r) ||
-	    (r->depth > depth && !reader_skip_rest(r, depth, reader_skip_members(r, depth))))
+	if (!take_any(r) || !reader_skip_rest(r, depth, SKIPPED_TO_MEMBER))
 		return false;
 	if (raw != NULL)
 		*raw = slice_of(from, (size_t)(r->at - from));

@@ -55,9 +55,10 @@ bool reader_skip_rest(struct json_reader *r, uint32_t depth, enum reader_skipped
 
 /* ---- json_skip.c ---- */
 
-/* Consumes members of the innermost container, and what is in them, as long as they are well-formed
- * and well inside the text, until the depth is `depth` again. The reader may have failed. */
-enum reader_skipped reader_skip_members(struct json_reader *r, uint32_t depth);
+/* Consumes members of the innermost container, and what is in them, from `where` on and as long as they are
+ * well-formed and well inside the text, until the depth is `depth` again. The reader may have failed. */
+enum reader_skipped reader_skip_members(struct json_reader *r, uint32_t depth,
+					enum reader_skipped where);
 
 /* ---- inline ---- */
 
@@ -85,11 +86,14 @@ static inline bool reader_escaped(const struct json_reader *r, const char *at)
 /* Opens the container at `at`, which is within the limits. */
 static inline void reader_enter(struct json_reader *r, bool object, const char *at)
 {
+	const uint32_t depth = r->depth;
+
 	if (r->work != NULL) {
-		r->levels[r->depth] = json_keys_begin(r->work);
-		r->levels[r->depth].filter = r->filter;
+		struct json_level level = json_keys_begin(r->work);
+		level.filter = r->filter;
+		r->levels[depth] = level;
 	}
-	r->depth++;
+	r->depth = depth + 1;
 	r->objects = r->objects << 1 | object;
 	r->at = at + 1;
 	r->fresh = true;
@@ -98,10 +102,12 @@ static inline void reader_enter(struct json_reader *r, bool object, const char *
 /* Closes the innermost container at `at`. */
 static inline void reader_leave(struct json_reader *r, const char *at)
 {
-	r->depth--;
+	const uint32_t depth = r->depth - 1;
+
+	r->depth = depth;
 	r->objects >>= 1;
 	if (r->work != NULL)
-		json_keys_end(r->work, r->levels[r->depth]);
+		json_keys_end(r->work, r->levels[depth]);
 	r->at = at + 1;
 	r->fresh = false;
 }

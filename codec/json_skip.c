@@ -13,10 +13,25 @@ enum {
 };
 
 #define SKIP_INLINE inline __attribute__((always_inline))
-#define SKIP_COLD __attribute__((cold, noinline))
 
 /* Hardly ever: so that what is held is in registers otherwise. */
 #define SKIP_RARELY(condition) __builtin_expect((condition), 0)
+
+/* ---- vectors ----
+ *
+ * Out of line, because whoever has some aligns its stack for them, which takes two registers. */
+
+/* isa_special of the block at `at`. */
+static SCAN_RARE uint64_t specials_at(const char *at)
+{
+	return isa_special(isa_load(at));
+}
+
+/* What is not white space in the block at `at`. */
+static SCAN_RARE uint64_t others_at(const char *at)
+{
+	return ~isa_space(isa_load(at));
+}
 
 /* ---- strings ---- */
 
@@ -34,7 +49,7 @@ static SKIP_INLINE const char *plain_end(struct json_reader *r, const char *at)
 	}
 	if (r->end - next < ISA_BLOCK)
 		return at;
-	uint64_t specials = isa_special(isa_load(next));
+	uint64_t specials = specials_at(next);
 	r->window = (uintptr_t)next;
 	r->specials = specials;
 	return specials != 0 ? next + __builtin_ctzll(specials) : at;
@@ -69,19 +84,34 @@ static SCAN_RARE const char *key_slowly(struct json_reader *r, struct json_level
 	if (colon > last + 1 || *colon != ':')
 		return NULL;
 	size_t len = (size_t)(quote - from);
-	if (colon > quote + 1 && r->work != NULL && !reader_escaped(r, from) &&
-	    json_keys_add_new(r->work, set, from, len))
-		return colon + 1; /* a new key after all */
 	if (r->work != NULL && json_keys_add(r->work, set, r->limits.keys_max, slice_of(from, len),
 					     reader_escaped(r, from), r->end) != KEYS_ADDED)
 		return NULL;
 	return colon + 1;
 }
 
-/* Behind the white space at `at`, where there is some: most texts have none between tokens. */
-static SKIP_COLD const char *space(const char *at, const char *end)
+/* A block of the text, and which of its bytes are something else than white space. */
+struct white {
+	const char *at;
+	uint64_t others;
+};
+
+/* Behind the white space at `at`, where there may be some. */
+static SKIP_INLINE const char *past_space(struct white *w, const char *at, const char *end)
 {
-	return reader_space(at, end);
+	uintptr_t offset = (uintptr_t)at - (uintptr_t)w->at;
+
+	if ((unsigned char)*at > ' ')
+		return at;
+	if (offset >= ISA_BLOCK) {
+		if (end - at < ISA_BLOCK)
+			return reader_space(at, end);
+		w->at = at;
+		w->others = others_at(at);
+		offset = 0;
+	}
+	uint64_t others = w->others >> offset;
+	return others != 0 ? at + __builtin_ctzll(others) : reader_space(at, end);
 }
 
 /* Behind the short integer at `at`, the usual number; NULL: it is another one. */
@@ -126,36 +156,46 @@ static SKIP_INLINE const char *scalar(struct json_reader *r, const char *at)
 
 /* ---- members ---- */
 
-/* One state machine over all levels; clearer whole. `unique`: keys are looked at for being there twice,
- * so r->work is there. What it holds of the reader's state goes back at the end. */
+/* What ends the innermost container: in ASCII the two are a bit apart. */
+static SKIP_INLINE char bracket_due(const struct json_reader *r)
+{
+	return (char)(']' | (r->objects & 1) << 5);
+}
+_Static_assert((']' | 1 << 5) == '}', "ASCII");
+
+/* One state machine over all levels, from `from` on; what it holds of the reader's state goes back at the
+ * end. Whole, because it is as fast as what it holds is in registers: cut into parts in line, with that
+ * state in a structure, it takes 4 % more instructions, and goes to memory for them (bench/README.md).
+ *
+ * `unique`: keys are looked at for being there twice, so r->work is there. `spaced`: there may be white
+ * space between tokens; without it the machine stops there. */
 static SKIP_INLINE enum reader_skipped skip_members(struct json_reader *r, uint32_t depth,
-						    bool unique)
+						    enum reader_skipped from, bool unique,
+						    bool spaced)
 {
 	struct json_level *next = r->levels + r->depth; /* behind the innermost container's */
 	const struct json_level *outer = r->levels + depth;
 	struct json_key *top = unique ? r->work->keys + r->work->key_top : NULL;
 	uint64_t filter = unique ? next[-1].filter : 0; /* of the innermost container */
-	const char *at = r->at, *last = r->end - ROOM, *behind;
-	enum reader_skipped where = SKIPPED_TO_MEMBER;
+	const char *at = r->at, *last = r->end - ROOM, *behind, *colon;
+	enum reader_skipped to = SKIPPED_TO_MEMBER;
+	struct white white = { r->end, 0 };
 
+	if (from == SKIPPED_TO_VALUE)
+		goto value;
 	if (!r->fresh)
 		goto behind_value;
 
 behind_bracket:
 	if (at > last)
 		goto stop_fresh;
+	if (spaced && (at = past_space(&white, at, r->end)) > last)
+		goto stop_fresh;
 	if (*at == '"')
 		goto member_or_item;
-	if (*at == '}' || *at == ']') {
-		if ((*at == '}') != (r->objects & 1))
-			goto stop_fresh;
+	if (*at == bracket_due(r))
 		goto closing_bracket;
-	}
-	if (SKIP_RARELY(scan_is_space(*at))) {
-		at = space(at, r->end);
-		goto behind_bracket;
-	}
-	if ((r->objects & 1) != 0)
+	if ((r->objects & 1) != 0 || (unsigned char)*at <= ' ')
 		goto stop_fresh;
 	goto value;
 
@@ -163,8 +203,14 @@ member_or_item: /* at a quote */
 	if ((r->objects & 1) == 0)
 		goto value;
 	behind = plain_end(r, at + 1);
-	if (SKIP_RARELY(behind > last || memcmp(behind, "\":", 2) != 0))
+	if (SKIP_RARELY(behind > last || memcmp(behind, "\":", spaced ? 1 : 2) != 0))
 		goto odd_key;
+	colon = behind + 1;
+	if (spaced) {
+		colon = past_space(&white, colon, r->end);
+		if (SKIP_RARELY(colon > last + 1 || *colon != ':'))
+			goto odd_key;
+	}
 	if (unique) {
 		size_t len = (size_t)(behind - at - 1);
 		unsigned bit = json_keys_bit(at + 1, len);
@@ -173,9 +219,11 @@ member_or_item: /* at a quote */
 		filter |= (uint64_t)1 << bit;
 		*top++ = (struct json_key){ at + 1, (uint32_t)len, 0 };
 	}
-	at = behind + 2;
+	at = colon + 1;
 
 value:
+	if (spaced && (at = past_space(&white, at, r->end)) > last)
+		goto stop_value;
 	if (__builtin_expect_with_probability(*at == '"', 1, 0.7)) {
 		behind = plain_end(r, at + 1);
 		if (SKIP_RARELY(*behind != '"')) {
@@ -197,12 +245,6 @@ value:
 		next++;
 		at++;
 		goto behind_bracket;
-	} else if (SKIP_RARELY(scan_is_space(*at))) {
-		behind = space(at, r->end);
-		if (behind > last)
-			goto stop_value;
-		at = behind;
-		goto value;
 	} else {
 		behind = scalar(r, at);
 		if (behind == NULL)
@@ -213,17 +255,16 @@ value:
 behind_value:
 	if (at > last)
 		goto stop;
+	if (spaced && (at = past_space(&white, at, r->end)) > last)
+		goto stop;
 	if (memcmp(at, ",\"", 2) == 0) {
 		at++;
 		goto member_or_item;
 	}
 	if (*at == ',') {
 		behind = at + 1;
-		if (SKIP_RARELY((unsigned char)*behind <= ' ')) {
-			behind = space(behind, r->end);
-			if (behind > last)
-				goto stop;
-		}
+		if (spaced && (behind = past_space(&white, behind, r->end)) > last)
+			goto stop;
 		if ((r->objects & 1) == 0) {
 			at = behind;
 			goto value;
@@ -233,16 +274,10 @@ behind_value:
 		at = behind;
 		goto member_or_item;
 	}
-	if (*at == '}' || *at == ']')
-		goto closing_bracket;
-	if (!scan_is_space(*at))
+	if (*at != bracket_due(r))
 		goto stop;
-	at = space(at, r->end);
-	goto behind_value;
 
 closing_bracket:
-	if ((*at == '}') != (r->objects & 1))
-		goto stop;
 	at++;
 	next--;
 	r->objects >>= 1;
@@ -264,10 +299,10 @@ known_bit: /* perhaps it is no new key; there is no escape in it */
 		goto stop_fresh; /* neither a comma nor a bracket may come now */
 	filter = next[-1].filter;
 	top++;
-	at = behind + 2;
+	at = colon + 1;
 	goto value;
 
-odd_key: /* with an escape, or white space behind it, or near the end of the text */
+odd_key: /* with an escape, or near the end of the text, or without its colon */
 	if (unique) {
 		next[-1].filter = filter;
 		r->work->key_top = (uint32_t)(top - r->work->keys);
@@ -283,7 +318,7 @@ odd_key: /* with an escape, or white space behind it, or near the end of the tex
 	goto value;
 
 stop_value:
-	where = SKIPPED_TO_VALUE;
+	to = SKIPPED_TO_VALUE;
 stop:
 	r->fresh = false;
 	goto end;
@@ -298,14 +333,23 @@ end:
 			next[-1].filter = filter;
 		r->work->key_top = (uint32_t)(top - r->work->keys);
 	}
-	return where;
+	return to;
 }
 
-enum reader_skipped reader_skip_members(struct json_reader *r, uint32_t depth)
+enum reader_skipped reader_skip_members(struct json_reader *r, uint32_t depth,
+					enum reader_skipped where)
 {
 	if (r->end - r->at < ROOM)
-		return SKIPPED_TO_MEMBER;
-	return r->work != NULL ? skip_members(r, depth, true) : skip_members(r, depth, false);
+		return where;
+	return r->work != NULL ? skip_members(r, depth, where, true, true)
+			       : skip_members(r, depth, where, false, true);
+}
+
+/* The same as far as there is no white space, as in most texts; ROOM bytes are ahead. */
+static SCAN_RARE enum reader_skipped skip_compact(struct json_reader *r, uint32_t depth)
+{
+	return r->work != NULL ? skip_members(r, depth, SKIPPED_TO_MEMBER, true, false)
+			       : skip_members(r, depth, SKIPPED_TO_MEMBER, false, false);
 }
 
 bool json_skip(struct json_reader *r, struct slice *raw)
@@ -313,11 +357,11 @@ bool json_skip(struct json_reader *r, struct slice *raw)
 	const char *from = r->at;
 	uint32_t depth = r->depth;
 
-	if (r->end - from < ROOM || (*from != '{' && *from != '[') || depth >= r->limits.depth_max)
+	if (r->end - from <= ROOM || (*from != '{' && *from != '[') || depth >= r->limits.depth_max)
 		return reader_skip_slowly(r, raw);
 	must(r->work == NULL || r->work->reader == r);
 	reader_enter(r, *from == '{', from);
-	enum reader_skipped where = reader_skip_members(r, depth);
+	enum reader_skipped where = skip_compact(r, depth);
 	if (r->depth != depth && !reader_skip_rest(r, depth, where))
 		return false;
 	if (raw != NULL)
