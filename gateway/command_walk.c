@@ -130,9 +130,6 @@ static bool prepare(struct walk *walk)
 /* Up to the point where the store would be asked, or to the refusal. */
 static void run(struct walk *walk)
 {
-	const struct http_incoming in = { .method = SLICE("POST"),
-					  .path = SLICE("/v1/sampling"),
-					  .body = walk->body };
 	const struct flow_env env = {
 		.config = walk->config,
 		.health = walk->view,
@@ -142,7 +139,10 @@ static void run(struct walk *walk)
 	uint8_t random[FLOW_CHANCE_BYTES];
 
 	must(getrandom(random, sizeof(random), 0) == (ssize_t)sizeof(random));
-	flow_init(&walk->flow, &in, &walk->arena, random, 0, env.wall_ns);
+	walk->in = (struct http_incoming){ .method = SLICE("POST"),
+					   .path = SLICE("/v1/sampling"),
+					   .body = walk->body };
+	flow_init(&walk->flow, &walk->in, &walk->arena, random, 0, env.wall_ns);
 	flow_begin_as(&walk->flow, &walk->principal, walk->revision);
 	walk->refused = flow_run(&walk->flow, &env, FLOW_START) != FLOW_RESERVE;
 }

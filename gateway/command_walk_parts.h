@@ -14,7 +14,8 @@ struct walk {
 	const struct tenant *tenant;
 	struct tenant_key principal;
 	struct slice body;
-	struct logged logged; /* of a log line */
+	struct http_incoming in; /* the flow's */
+	struct logged logged;    /* of a log line */
 	struct arena_pool pool;
 	struct arena arena;
 	struct json_work *work;

@@ -166,7 +166,8 @@ struct flow {
 	struct flow_progress progress; /* what the caller is told meanwhile */
 	struct upstream_call call;     /* the attempt under way, or the last one */
 
-	/* in; the rest of it lies at the end */
+	/* in */
+	const struct http_incoming *in; /* the driver's */
 	nsec_t started, deadline;
 	uint64_t started_wall_ns;
 
@@ -241,7 +242,6 @@ struct flow {
 	/* Behind here nothing is zero from the start: most of the flow would be cleared only to be
 	 * written anew, or never looked at. */
 
-	struct http_incoming in;
 	char request_id[REQUEST_ID_HEX + 1];
 	uint8_t chance[FLOW_CHANCE_BYTES - REQUEST_ID_HEX / 2];
 	char traceparent[TRACEPARENT_LEN + 1]; /* "" when none, or not one */
@@ -260,7 +260,7 @@ struct flow {
 };
 
 /* A new request. `random` is used up. `arena` is initialised and the flow's until FLOW_END or the
- * answer was sent. `in` is copied; its slices must live as long. */
+ * answer was sent. `in` is read until then. */
 void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *arena,
 	       const uint8_t random[FLOW_CHANCE_BYTES], nsec_t now, uint64_t wall_ns);
 

@@ -7,7 +7,7 @@
 /* The name that led to the tenant stands for one of its servers. */
 static const struct tenant_key *by_certificate(struct flow *flow, const struct config *config)
 {
-	const struct tls_names *names = flow->in.names;
+	const struct tls_names *names = flow->in->names;
 	struct identity identity = { 0 };
 
 	for (size_t i = 0; names != NULL && i < names->count; i++)
@@ -27,7 +27,7 @@ static enum jwt_fault by_token(struct flow *flow, const struct flow_env *env, st
 	if (env->tokens == NULL || env->config->jwt_issuer_count == 0 || !jwt_plausible(token))
 		return JWT_OK;
 	const enum jwt_fault fault = jwt_checker_ask(env->tokens, token, env->wall_ns / SEC,
-						     env->json, flow->in.wrongs, &caller);
+						     env->json, flow->in->wrongs, &caller);
 	if (fault != JWT_OK)
 		return fault;
 	flow->named = (struct tenant_key){ .tenant = caller.tenant, .server = caller.server };
@@ -66,7 +66,7 @@ static enum jwt_fault by_credentials(struct flow *flow, const struct flow_env *e
 static enum jwt_fault who_asks(struct flow *flow, const struct flow_env *env,
 			       const struct tenant_key **found)
 {
-	const struct slice authorization = flow->in.headers[HTTP_AUTHORIZATION];
+	const struct slice authorization = flow->in->headers[HTTP_AUTHORIZATION];
 
 	*found = NULL;
 	if (!slice_absent(authorization))

@@ -67,7 +67,7 @@ static uint64_t estimate_input(const struct flow *flow)
 	uint32_t images = 0;
 	size_t media = media_bytes(flow->request.blocks, flow->request.block_count, &images) +
 		       media_bytes(flow->request.inner, flow->request.inner_count, &images);
-	size_t body = flow->in.body.len > media ? flow->in.body.len - media : 0;
+	size_t body = flow->in->body.len > media ? flow->in->body.len - media : 0;
 
 	return body / BYTES_PER_TOKEN + (uint64_t)images * IMAGE_TOKENS;
 }

@@ -7,7 +7,7 @@
 
 static struct slice header(const struct flow *flow, enum http_header name)
 {
-	return flow->in.headers[name];
+	return flow->in->headers[name];
 }
 
 struct acceptable {
@@ -103,7 +103,7 @@ static bool is_sampling(struct slice target)
 
 enum flow_move flow_http(struct flow *flow, const struct flow_env *env)
 {
-	const struct http_incoming *in = &flow->in;
+	const struct http_incoming *in = flow->in;
 	bool post = slice_eq(in->method, SLICE("POST"));
 
 	if (env->draining)
@@ -131,7 +131,8 @@ static enum flow_move refuse_header(struct flow *flow, const struct flow_env *en
 	struct fault unread = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
 
 	/* What may be wrong with the body does not matter any more. */
-	enum err ignored = jsonrpc_read(flow->in.body, env->json, flow->arena, &flow->rpc, &unread);
+	enum err ignored =
+		jsonrpc_read(flow->in->body, env->json, flow->arena, &flow->rpc, &unread);
 	(void)ignored;
 	flow->rpc_known = true;
 	return flow_refuse(flow, fault, data);
@@ -201,7 +202,7 @@ enum flow_move flow_headers(struct flow *flow, const struct flow_env *env)
 	flow->revision = REVISION_2025_11_25;
 	if (!slice_absent(name) && !revision_find(slice_trim(name), &flow->revision))
 		return refuse_revision(flow, env);
-	if (slice_eq(flow->in.method, SLICE("DELETE")))
+	if (slice_eq(flow->in->method, SLICE("DELETE")))
 		return flow_end_session(flow, env);
 	if (!good_key(header(flow, HTTP_IDEMPOTENCY_KEY)))
 		return refuse_header_err(flow, env, ERR_IDEMPOTENCY_KEY);
@@ -259,7 +260,7 @@ static enum flow_move choose_form(struct flow *flow)
 enum flow_move flow_decode(struct flow *flow, const struct flow_env *env)
 {
 	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
-	enum err err = sampling_read(flow->in.body, flow->revision, &sampling_limits_default,
+	enum err err = sampling_read(flow->in->body, flow->revision, &sampling_limits_default,
 				     env->json, flow->arena, &flow->rpc, &flow->request, &fault);
 
 	flow->rpc_known = true;

@@ -7,7 +7,7 @@
 
 static struct slice header(const struct flow *flow, enum http_header name)
 {
-	return flow->in.headers[name];
+	return flow->in->headers[name];
 }
 
 static struct state_key tenant_key_of(const struct flow *flow)

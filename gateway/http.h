@@ -31,7 +31,7 @@ enum http_header {
 	HTTP_HEADER_COUNT
 };
 
-/* All slices live until the exchange ends (`sent` or `gone`). */
+/* Lives, as all that its slices and pointers refer to, until the exchange ends (`sent` or `gone`). */
 struct http_incoming {
 	struct slice method;
 	struct slice path;                       /* without the query */

@@ -4,16 +4,16 @@
 
 /* Of a request and its copies, on one exchange each. */
 struct copies {
+	struct http_incoming in[3];
 	struct http_exchange exchanges[3];
 	void *requests[3];
 };
 
 static void begin_copy(struct copies *c, size_t i)
 {
-	struct http_incoming in = walk.in;
-
-	in.headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
-	c->requests[i] = world.handler.begin(world.handler.owner, &c->exchanges[i], &in);
+	c->in[i] = walk.in;
+	c->in[i].headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
+	c->requests[i] = world.handler.begin(world.handler.owner, &c->exchanges[i], &c->in[i]);
 	must(c->requests[i] != NULL);
 }
 
@@ -73,10 +73,9 @@ static void the_next_copy_goes_on_when_the_first_leaves(void **state)
 
 static void begin_copy_in_session(struct copies *c, size_t i)
 {
-	struct http_incoming in = in_session();
-
-	in.headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
-	c->requests[i] = world.handler.begin(world.handler.owner, &c->exchanges[i], &in);
+	c->in[i] = in_session();
+	c->in[i].headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
+	c->requests[i] = world.handler.begin(world.handler.owner, &c->exchanges[i], &c->in[i]);
 	must(c->requests[i] != NULL);
 }
 

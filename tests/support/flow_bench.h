@@ -29,6 +29,7 @@ struct bench {
 	struct health *health;
 	struct health_view *view;
 	struct flow flow;
+	struct http_incoming in; /* the flow's */
 	nsec_t now;
 	bool crowded;  /* as the worker tells its flows */
 	bool stateful; /* likewise */
@@ -154,7 +155,8 @@ static inline enum flow_effect start(struct bench *b, const struct http_incoming
 	give_stream(b);
 	arena_give(&b->arena);
 	arena_init(&b->arena, &b->pool, REQUEST_ARENA_MAX);
-	flow_init(&b->flow, in, &b->arena, random, b->now, (uint64_t)BENCH_WALL_S * SEC);
+	b->in = *in;
+	flow_init(&b->flow, &b->in, &b->arena, random, b->now, (uint64_t)BENCH_WALL_S * SEC);
 	return run(b, FLOW_START);
 }
 

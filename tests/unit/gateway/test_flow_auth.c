@@ -10,6 +10,7 @@ struct bench {
 	struct token_rig tokens;
 	struct arena_pool pool;
 	struct arena arena;
+	struct http_incoming in; /* the flow's */
 	struct flow flow;
 	struct tls_names *names; /* of the caller's certificate */
 	char *token;             /* of tenant beta */
@@ -64,12 +65,6 @@ static int ask(struct bench *b, const char *authorization, bool certified)
 {
 	static const uint8_t random[FLOW_CHANCE_BYTES] = { 1 };
 	const uint64_t wall_ns = TOKEN_NOW * SEC;
-	struct http_incoming in = {
-		.method = SLICE("POST"),
-		.path = SLICE("/v1/sampling"),
-		.body = SLICE("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"),
-		.names = certified ? b->names : NULL,
-	};
 	const struct flow_env env = { .config = b->reloaded != NULL ? b->reloaded
 								    : b->tokens.rig.config,
 				      .json = b->tokens.work,
@@ -78,11 +73,17 @@ static int ask(struct bench *b, const char *authorization, bool certified)
 				      .now = SEC,
 				      .wall_ns = wall_ns };
 
-	in.headers[HTTP_AUTHORIZATION] = slice_str(authorization);
-	in.headers[HTTP_CONTENT_TYPE] = SLICE("application/json");
+	b->in = (struct http_incoming){
+		.method = SLICE("POST"),
+		.path = SLICE("/v1/sampling"),
+		.body = SLICE("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"),
+		.names = certified ? b->names : NULL,
+	};
+	b->in.headers[HTTP_AUTHORIZATION] = slice_str(authorization);
+	b->in.headers[HTTP_CONTENT_TYPE] = SLICE("application/json");
 	arena_give(&b->arena);
 	arena_init(&b->arena, &b->pool, REQUEST_ARENA_MAX);
-	flow_init(&b->flow, &in, &b->arena, random, SEC, wall_ns);
+	flow_init(&b->flow, &b->in, &b->arena, random, SEC, wall_ns);
 	assert_int_equal(flow_run(&b->flow, &env, FLOW_START), FLOW_ANSWER);
 	return b->flow.answer.status;
 }
