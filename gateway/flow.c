@@ -120,14 +120,6 @@ static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 	return FLOW_ANSWER;
 }
 
-static void tell_step(const struct flow *flow, const struct flow_env *env)
-{
-	if (env->step == NULL)
-		return;
-	*env->step = flow_step_name(flow->step);
-	*env->tenant = flow->tenant;
-}
-
 /* A call that is cut short here has brought no answer, and is settled like one. */
 static enum flow_effect give_up(struct flow *flow, const struct flow_env *env)
 {
@@ -157,7 +149,6 @@ static enum flow_effect walk(struct flow *flow, const struct flow_env *env)
 {
 	for (;;) {
 		must(flow->step < COUNT_OF(flow_steps) && flow_steps[flow->step] != NULL);
-		tell_step(flow, env);
 		switch (flow_steps[flow->step](flow, env)) {
 		case FLOW_NEXT:
 			flow->step++;
@@ -194,7 +185,6 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 {
 	must_obj(flow, FLOW_MAGIC);
 	must(flow->step < FLOW_STEP_OVER);
-	tell_step(flow, env);
 	switch (event) {
 	case FLOW_CLIENT_GONE:
 		flow->outcome = ERR_CANCELLED;

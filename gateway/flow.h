@@ -84,9 +84,6 @@ struct flow_env {
 	bool stateful; /* there are stores of sessions, loops and copies: RECALL, JOIN, REMEMBER */
 	bool draining; /* what still arrives is refused */
 	bool crowded;  /* enough requests wait that no limit has counted yet */
-	/* Told which step runs and for whom, for last words; both or neither NULL. */
-	const char **step;
-	struct slice *tenant;
 };
 
 struct flow_answer {

@@ -1,6 +1,7 @@
 #include "gateway/panic.h"
 
 #include "codec/base/must.h"
+#include "gateway/flow.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -46,6 +47,18 @@ static void add_printable(struct panic_line *line, struct slice s)
 	}
 }
 
+/* Whatever state it is in: no must() may break here. */
+static void add_flow(struct panic_line *line, const struct flow *flow)
+{
+	const bool known = flow != NULL && (unsigned)flow->step < FLOW_STEP_COUNT;
+
+	add(line, known ? slice_str(flow_step_name(flow->step)) : SLICE("none"));
+	if (flow == NULL || slice_absent(flow->tenant))
+		return;
+	add(line, SLICE(", tenant "));
+	add_printable(line, flow->tenant);
+}
+
 static void add_slab(struct panic_line *line, const struct panic_slab *named)
 {
 	add(line, SLICE("; "));
@@ -65,11 +78,7 @@ void panic_print(const struct panic_context *context, int fd)
 	if (context == NULL)
 		return;
 	add(&line, SLICE("sluice: panic: step "));
-	add(&line, context->step == NULL ? SLICE("none") : slice_str(context->step));
-	if (!slice_absent(context->tenant)) {
-		add(&line, SLICE(", tenant "));
-		add_printable(&line, context->tenant);
-	}
+	add_flow(&line, context->flow);
 	for (size_t i = 0; i < context->slab_count; i++)
 		add_slab(&line, &context->slabs[i]);
 	line.bytes[line.len++] = '\n';

@@ -1,22 +1,22 @@
 /* panic.h - last words: the hook of must(), and of abort() from anywhere else.
  *
- * Whoever works on something says so in a context of its own thread. When a promise breaks, its step,
+ * Whoever works on a request says so in a context of its own thread. When a promise breaks, its step,
  * tenant and slabs are printed to stderr before the process aborts; never a body, never a key. What
  * runs then takes no lock and no memory. */
 #ifndef GATEWAY_PANIC_H
 #define GATEWAY_PANIC_H
 
 #include "codec/base/slab.h"
-#include "codec/base/slice.h"
 
 struct panic_slab {
 	const char *name;
 	const struct slab *slab;
 };
 
+struct flow;
+
 struct panic_context {
-	const char *step;               /* what is being done; static; NULL: nothing */
-	struct slice tenant;            /* for whom; absent: nobody in particular */
+	const struct flow *flow;        /* the request that is worked on; NULL: none */
 	const struct panic_slab *slabs; /* of this thread; may be NULL */
 	size_t slab_count;
 };

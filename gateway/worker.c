@@ -38,8 +38,6 @@ static struct flow_env worker_env(struct worker *worker)
 		.stateful = true,
 		.draining = worker->given_up,
 		.crowded = worker->waiting_early >= WAITING_EARLY_MAX,
-		.step = &worker->panic.step,
-		.tenant = &worker->panic.tenant,
 	};
 }
 
@@ -89,7 +87,7 @@ static void request_end(struct request *r, bool cut_short)
 	if (r->placed)
 		worker->store->release(worker->store, flow_place(&r->flow));
 	worker_report(r, cut_short);
-	worker->panic.tenant = (struct slice){ NULL, 0 }; /* it lies in the arena */
+	worker->panic.flow = NULL; /* its texts lie in the arena */
 	arena_give(&r->arena);
 	r->magic = 0;
 	slab_give(&worker->requests, r);
@@ -231,9 +229,9 @@ void worker_run(struct request *r, enum flow_event event)
 {
 	struct worker *worker = r->worker;
 
+	worker->panic.flow = &r->flow;
 	request_drive(r, event);
-	worker->panic.step = NULL;
-	worker->panic.tenant = (struct slice){ NULL, 0 };
+	worker->panic.flow = NULL;
 }
 
 void worker_answered(struct request *r, enum flow_ask what)

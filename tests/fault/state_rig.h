@@ -116,7 +116,7 @@ static void check_nothing_is_left(const char *name, size_t fail)
 	    world.granted == world.settled && world.placed == world.released &&
 	    fake.recall == NULL && fake.note == NULL && world.posted == NULL &&
 	    world.claim == NULL && world.held == 0 && world.pending == NULL &&
-	    worker->panic.step == NULL)
+	    worker->panic.flow == NULL)
 		return;
 	fail_msg("%s, memory %zu: something is left", name, fail);
 }

@@ -332,7 +332,7 @@ static void check_nothing_is_left(const struct run *run)
 	check(run, world.placed == world.released);
 	check(run, limits.concurrent == 0);
 	check(run, limits.usd_day == world.settled_usd);
-	check(run, worker->panic.step == NULL && slice_absent(worker->panic.tenant));
+	check(run, worker->panic.flow == NULL);
 }
 
 /* DESIGN 5, Limits: what was not sent is not paid for, what was sent and never answered in full. */

@@ -3,6 +3,7 @@
 
 #include "codec/base/attr.h"
 #include "codec/base/must.h"
+#include "gateway/flow.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -35,7 +36,8 @@ static void step_tenant_and_slabs_are_named(void **state)
 	(void)state;
 	const struct slab requests = { .count = 32768, .out = 3, .out_high = 17 };
 	const struct panic_slab slabs[] = { { "requests", &requests } };
-	const struct panic_context context = { "settle", SLICE("acme"), slabs, 1 };
+	const struct flow flow = { .step = FLOW_STEP_SETTLE, .tenant = SLICE("acme") };
+	const struct panic_context context = { &flow, slabs, 1 };
 
 	assert_string_equal(words(&context),
 			    "sluice: panic: step settle, tenant acme; requests 3 of "
@@ -45,10 +47,22 @@ static void step_tenant_and_slabs_are_named(void **state)
 static void what_is_not_known_is_left_out(void **state)
 {
 	(void)state;
-	const struct panic_context nothing = { .step = NULL };
+	const struct panic_context nothing = { .flow = NULL };
+	const struct flow stranger = { .step = FLOW_STEP_HTTP };
+	const struct panic_context early = { .flow = &stranger };
 
 	assert_string_equal(words(NULL), "");
 	assert_string_equal(words(&nothing), "sluice: panic: step none\n");
+	assert_string_equal(words(&early), "sluice: panic: step http\n");
+}
+
+static void a_step_that_there_is_not_does_no_harm(void **state)
+{
+	(void)state;
+	const struct flow flow = { .step = FLOW_STEP_COUNT };
+	const struct panic_context context = { .flow = &flow };
+
+	assert_string_equal(words(&context), "sluice: panic: step none\n");
 }
 
 static void a_tenant_that_is_no_plain_text_does_no_harm(void **state)
@@ -57,7 +71,9 @@ static void a_tenant_that_is_no_plain_text_does_no_harm(void **state)
 	char tenant[5000];
 
 	memset(tenant, '\x1b', sizeof(tenant));
-	const struct panic_context context = { "auth", slice_of(tenant, sizeof(tenant)), NULL, 0 };
+	const struct flow flow = { .step = FLOW_STEP_AUTH,
+				   .tenant = slice_of(tenant, sizeof(tenant)) };
+	const struct panic_context context = { .flow = &flow };
 	const char *line = words(&context);
 	assert_null(strchr(line, '\x1b'));
 	assert_non_null(strstr(line, "tenant ????"));
@@ -73,7 +89,8 @@ static void many_slabs_fill_the_line_and_no_more(void **state)
 
 	for (size_t i = 0; i < COUNT_OF(slabs); i++)
 		slabs[i] = (struct panic_slab){ "slab", &slab };
-	const struct panic_context context = { "auth", SLICE("t"), slabs, COUNT_OF(slabs) };
+	const struct flow flow = { .step = FLOW_STEP_AUTH, .tenant = SLICE("t") };
+	const struct panic_context context = { &flow, slabs, COUNT_OF(slabs) };
 	const char *line = words(&context);
 	assert_int_equal(strlen(line), 1024);
 	assert_ptr_equal(strchr(line, '\n'), line + 1023);
@@ -87,8 +104,9 @@ static const char *last_words(void (*die)(void))
 	assert_int_equal(pipe(fds), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
-		static const struct panic_context context = { "reserve", SLICE_INIT("acme"), NULL,
-							      0 };
+		static const struct flow flow = { .step = FLOW_STEP_RESERVE,
+						  .tenant = SLICE_INIT("acme") };
+		static const struct panic_context context = { .flow = &flow };
 		(void)dup2(fds[1], STDERR_FILENO);
 		(void)signal(SIGABRT, SIG_DFL); /* cmocka's */
 		panic_install();
@@ -132,6 +150,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(step_tenant_and_slabs_are_named),
 		cmocka_unit_test(what_is_not_known_is_left_out),
+		cmocka_unit_test(a_step_that_there_is_not_does_no_harm),
 		cmocka_unit_test(a_tenant_that_is_no_plain_text_does_no_harm),
 		cmocka_unit_test(many_slabs_fill_the_line_and_no_more),
 		cmocka_unit_test(a_broken_promise_says_where_and_for_whom_once),
