@@ -33,6 +33,7 @@ struct endpoint {
 	struct slice
 		path; /* everything of the URL's path before the dialect's path; no trailing '/' */
 	struct slice authority; /* value of the Host header */
+	struct slice head; /* what every call begins with (provider_head.h); a provider's only */
 	uint32_t weight;
 	struct slice zone;     /* absent: none */
 	uint32_t concurrent;   /* calls in flight, all workers together; UINT32_MAX: no bound */

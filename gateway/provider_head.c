@@ -2,6 +2,8 @@
 
 #include "codec/base/attr.h"
 #include "codec/base/must.h"
+#include "codec/json_write.h"
+#include "gateway/http.h"
 
 /* Decimal digits of `value` at the end of `room`. */
 static struct slice decimal(size_t value, char room[24])
@@ -15,18 +17,6 @@ static struct slice decimal(size_t value, char room[24])
 	return slice_of(at, (size_t)(room + 24 - at));
 }
 
-static const struct slice begin = SLICE_INIT("POST "), host = SLICE_INIT(" HTTP/1.1\r\nhost: "),
-			  line_end = SLICE_INIT("\r\n"),
-			  length = SLICE_INIT("content-type: application/json\r\n"
-					      "accept: application/json\r\n"
-					      "content-length: "),
-			  end = SLICE_INIT("\r\n\r\n");
-
-static size_t header_len(struct slice name, struct slice value)
-{
-	return name.len + value.len + line_end.len;
-}
-
 static char *put(char *at, struct slice part)
 {
 	if (part.len != 0)
@@ -34,39 +24,59 @@ static char *put(char *at, struct slice part)
 	return at + part.len;
 }
 
-static char *put_header(char *at, struct slice name, struct slice value)
+struct slice provider_head_begin(const struct provider *provider, const struct endpoint *endpoint,
+				 struct arena *into)
 {
-	return put(put(put(at, name), value), line_end);
+	const struct slice parts[] = {
+		SLICE("POST "),
+		endpoint->path,
+		slice_str(dialect_get(provider->dialect)->path),
+		provider->query,
+		SLICE(" HTTP/1.1\r\nhost: "),
+		endpoint->authority,
+		SLICE("\r\ncontent-type: application/json\r\naccept: application/json\r\n"),
+	};
+	size_t len = 0;
+
+	for (size_t i = 0; i < COUNT_OF(parts); i++)
+		len += parts[i].len;
+	char *bytes = arena_take(into, len), *at = bytes;
+	if (bytes == NULL)
+		return (struct slice){ NULL, 0 };
+	for (size_t i = 0; i < COUNT_OF(parts); i++)
+		at = put(at, parts[i]);
+	return slice_of(bytes, len);
 }
+
+static const struct slice line_end = SLICE_INIT("\r\n");
 
 struct slice provider_head(const struct provider *provider, const struct endpoint *endpoint,
 			   const struct provider_call *call, struct arena *into)
 {
-	const struct dialect *dialect = dialect_get(provider->dialect);
-	const struct slice path = slice_str(dialect->path);
+	const char *version = dialect_get(provider->dialect)->version_header;
+	const char *key = slice_absent(call->key) ? NULL : provider->key_header;
+	const char *trace = call->traceparent.len == 0 ? NULL : "traceparent: ";
 	char digits[24];
-	const struct slice body = decimal(call->body_bytes, digits);
 	/* Names with their colons; absent: that header is not sent. */
-	const struct slice names[] = {
-		slice_str(dialect->version_header),
-		slice_str(slice_absent(call->key) ? NULL : provider->key_header),
-		slice_str(call->traceparent.len == 0 ? NULL : "traceparent: "),
+	const struct http_field headers[] = {
+		{ slice_str(version), call->version },
+		{ slice_str(key), call->key },
+		{ slice_str(trace), call->traceparent },
+		{ SLICE("content-length: "), decimal(call->body_bytes, digits) },
 	};
-	const struct slice values[] = { call->version, call->key, call->traceparent };
-	size_t len = begin.len + endpoint->path.len + path.len + provider->query.len + host.len +
-		     endpoint->authority.len + line_end.len + length.len + body.len + end.len;
+	size_t len = endpoint->head.len + line_end.len;
 
-	for (size_t i = 0; i < COUNT_OF(names); i++)
-		len += slice_absent(names[i]) ? 0 : header_len(names[i], values[i]);
+	for (size_t i = 0; i < COUNT_OF(headers); i++)
+		if (!slice_absent(headers[i].name))
+			len += headers[i].name.len + headers[i].value.len + line_end.len;
 	char *bytes = arena_take(into, len);
 	if (bytes == NULL)
 		return (struct slice){ NULL, 0 };
-	char *at = put(put(put(put(bytes, begin), endpoint->path), path), provider->query);
-	at = put_header(at, host, endpoint->authority);
-	for (size_t i = 0; i < COUNT_OF(names); i++)
-		if (!slice_absent(names[i]))
-			at = put_header(at, names[i], values[i]);
-	at = put(put(put(at, length), body), end);
+	char *at = put(bytes, endpoint->head);
+	for (size_t i = 0; i < COUNT_OF(headers); i++)
+		if (!slice_absent(headers[i].name))
+			at = pen_lit(put(put(at, headers[i].name), headers[i].value), "\r\n");
+	at = pen_lit(at, "\r\n");
 	must((size_t)(at - bytes) == len);
 	return slice_of(bytes, len);
 }

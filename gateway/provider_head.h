@@ -12,6 +12,11 @@ struct provider_call {
 	size_t body_bytes;
 };
 
+/* Its beginning, which all calls of an endpoint have in common; for endpoint->head, when all else of the
+ * endpoint and of its provider is there. Absent when memory is exhausted. */
+MUST_USE struct slice provider_head_begin(const struct provider *provider,
+					  const struct endpoint *endpoint, struct arena *into);
+
 /* The head in `into`, ending in the empty line; absent when memory is exhausted. Which header carries the
  * version is in the dialect's row, and that of the key unless the provider says otherwise
  * (contract/providers.md 2, 3, 5). */

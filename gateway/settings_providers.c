@@ -3,6 +3,7 @@
 
 #include "codec/base/must.h"
 #include "codec/base/sha256.h"
+#include "gateway/provider_head.h"
 #include "gateway/settings_url.h"
 
 #include <stdarg.h>
@@ -51,10 +52,10 @@ void loader_name_endpoint(struct loader *l, const struct url_parts *parts, struc
 }
 
 static void build_endpoint(struct loader *l, const struct endpoint_form *form,
-			   enum dialect_id dialect, struct endpoint *out)
+			   const struct provider *provider, struct endpoint *out)
 {
 	const struct node *node = node_find(form->node, "url");
-	struct slice end = slice_str(dialect_get(dialect)->path);
+	struct slice end = slice_str(dialect_get(provider->dialect)->path);
 	struct url_parts parts;
 
 	out->weight = (uint32_t)form->weight;
@@ -81,6 +82,9 @@ static void build_endpoint(struct loader *l, const struct endpoint_form *form,
 	out->url = loader_keep(l, form->url);
 	out->path = loader_keep(l, parts.path);
 	loader_name_endpoint(l, &parts, out);
+	out->head = provider_head_begin(provider, out, &l->config->arena);
+	if (slice_absent(out->head))
+		loader_out_of_memory(l);
 }
 
 void loader_ca(struct loader *l, const struct node *parent, struct slice ca, struct slice *path,
@@ -232,7 +236,7 @@ static void build_provider(struct loader *l, const struct provider_form *form, s
 	for (uint32_t i = 0; i < form->endpoints.count; i++) {
 		made[i].ca_path = ca_path;
 		made[i].ca_pem = ca_pem;
-		build_endpoint(l, &endpoints[i], out->dialect, &made[i]);
+		build_endpoint(l, &endpoints[i], out, &made[i]);
 	}
 	out->endpoints = made;
 	out->endpoint_count = form->endpoints.count;
