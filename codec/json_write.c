@@ -6,6 +6,7 @@
 enum {
 	LIST_FIRST = 16,
 	STAGE_FIRST = 1008, /* small requests fit one, and four of them one arena chunk */
+	STAGE_LEAST = 256,  /* but what the arena has at hand will do, from so much on */
 	STAGE_SHARE = 8,    /* a new stage is this part of what is there, so that there are few */
 	STAGE_MAX = 256 * 1024, /* enough for a total of 64 MiB in 256 entries */
 	ESCAPE_MAX = 6,         /* \u0000 */
@@ -146,6 +147,9 @@ bool gather_stage(struct gather *g, size_t need)
 	size = size < STAGE_FIRST ? STAGE_FIRST : size > STAGE_MAX ? STAGE_MAX : size;
 	size = size < need ? need : size;
 	const size_t list = g->cap == 0 ? LIST_FIRST * sizeof(*g->v) : 0;
+	const size_t at_hand = arena_at_hand(g->into);
+	if (list + size > at_hand && at_hand >= list + need + STAGE_LEAST)
+		size = at_hand - list;
 	char *stage = arena_take(g->into, list + size);
 	if (stage == NULL)
 		return fail(g);

@@ -92,6 +92,15 @@ static inline size_t gather_offset(const struct gather *g);
 /* Closes the list: ERR_OK, or ERR_BUSY when memory ran out on the way. Writing may go on behind it. */
 MUST_USE enum err gather_done(struct gather *g);
 
+/* After gather_done: what the last stage has left goes back to the arena, if it was taken last. */
+static inline void gather_trim(struct gather *g)
+{
+	if (g->at == NULL)
+		return;
+	arena_give_end(g->into, g->at, g->end);
+	g->end = g->at;
+}
+
 /* All that was written as one slice in `into` (absent when memory is exhausted). For tests, TLS and
  * logs. */
 MUST_USE struct slice gather_flat(const struct gather *g, struct arena *into);

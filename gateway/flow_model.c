@@ -201,6 +201,7 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 	if (err == ERR_OK && flow->encoded.decode.schema_wanted)
 		err = flow_schema_begin(flow, env->json, &fault);
 	if (err == ERR_OK) {
+		gather_trim(&flow->encoded.body);
 		flow->adjustments = flow->asked_adjustments | flow->encoded.adjustments;
 		flow->head = head_of(flow, config, provider);
 		if (!slice_absent(flow->head) && join(flow))

@@ -76,6 +76,7 @@ struct request {
 	struct net_timer wait;         /* before another attempt */
 	struct arena arena;
 	struct flow flow;
+	_Alignas(8) char room[REQUEST_ROOM]; /* the arena's first bytes */
 };
 
 /* ---- worker.c ---- */

@@ -78,6 +78,15 @@ void arena_init(struct arena *arena, struct arena_pool *pool, size_t cap)
 	*arena = (struct arena){ .pool = pool, .cap = cap };
 }
 
+void arena_init_in(struct arena *arena, struct arena_pool *pool, size_t cap, void *room,
+		   size_t room_bytes)
+{
+	must((uintptr_t)room % 8 == 0 && room_bytes % 8 == 0);
+	*arena = (struct arena){
+		.pool = pool, .cap = cap, .at = room, .end = (char *)room + room_bytes
+	};
+}
+
 void *arena_take_more(struct arena *arena, size_t size)
 {
 	must(arena->pool != NULL);
@@ -103,6 +112,22 @@ void *arena_take_more(struct arena *arena, size_t size)
 	arena->at = chunk->bytes + size;
 	arena->end = chunk->bytes + CHUNK_ROOM;
 	return chunk->bytes;
+}
+
+/* The next multiple of 8, where an object ends for the arena. */
+static char *whole(char *at)
+{
+	return at + (8 - (uintptr_t)at % 8) % 8;
+}
+
+void arena_give_end(struct arena *arena, char *from, char *end)
+{
+	char *kept = whole(from);
+
+	if (whole(end) != arena->at || arena->used == arena->cap)
+		return;
+	arena->used -= (size_t)(arena->at - kept);
+	arena->at = kept;
 }
 
 void *arena_zero(struct arena *arena, size_t size)

@@ -43,6 +43,11 @@ struct arena {
 /* Takes no memory yet. `cap` in bytes. */
 void arena_init(struct arena *arena, struct arena_pool *pool, size_t cap);
 
+/* The same, but first come the `room_bytes` (a multiple of 8) at `room` (aligned to 8), up to the first
+ * arena_give or arena_wipe, which leave them alone. They stay the caller's. */
+void arena_init_in(struct arena *arena, struct arena_pool *pool, size_t cap, void *room,
+		   size_t room_bytes);
+
 /* `size` bytes, aligned to 8, not zeroed; NULL when the cap or memory is exhausted (answer ERR_BUSY
  * or ERR_TOO_LARGE). Lives until arena_give. */
 MUST_USE static inline void *arena_take(struct arena *arena, size_t size);
@@ -52,6 +57,16 @@ MUST_USE void *arena_zero(struct arena *arena, size_t size);
 
 /* A copy of `s` with a NUL behind it (not counted); absent when memory is exhausted. */
 MUST_USE struct slice arena_copy(struct arena *arena, struct slice s);
+
+/* So many bytes, a multiple of 8, can be taken without asking for more memory. */
+static inline size_t arena_at_hand(const struct arena *arena)
+{
+	return (size_t)(arena->end - arena->at);
+}
+
+/* Gives back the bytes from `from` on of what ends at `end`, if that was taken last; else nothing
+ * happens. */
+void arena_give_end(struct arena *arena, char *from, char *end);
 
 /* Everything back to the pool. The arena may be used again. */
 void arena_give(struct arena *arena);

@@ -146,6 +146,49 @@ static void a_failing_take_gives_null_and_loses_nothing(void **state)
 	arena_pool_fini(&pool);
 }
 
+static void a_room_is_used_first_and_stays_its_owners(void **state)
+{
+	struct arena_pool pool = { .keep_max = 1 };
+	struct arena arena;
+	_Alignas(8) char room[64];
+
+	(void)state;
+	(void)memset(room, 7, sizeof(room));
+	arena_init_in(&arena, &pool, 1024, room, sizeof(room));
+	assert_ptr_equal(arena_take(&arena, 40), room);
+	char *more = arena_take(&arena, 32); /* does not fit any more */
+	assert_non_null(more);
+	assert_true(more < room || more >= room + sizeof(room));
+	assert_int_equal(pool.out, 1);
+	assert_null(arena_take(&arena, 1024)); /* the room counts */
+	arena_give(&arena);
+	assert_int_equal(pool.out, 0);
+	for (size_t i = 0; i < sizeof(room); i++)
+		assert_int_equal(room[i], 7);
+	more = arena_take(&arena, 8); /* no room any more */
+	assert_true(more != NULL && (more < room || more >= room + sizeof(room)));
+	arena_give(&arena);
+	arena_pool_fini(&pool);
+}
+
+static void the_end_of_what_was_taken_last_goes_back(void **state)
+{
+	struct arena_pool pool = { .keep_max = 1 };
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena, &pool, 1024);
+	char *first = arena_take(&arena, 100), *last = arena_take(&arena, 101);
+	arena_give_end(&arena, first + 8, first + 100); /* not the last */
+	assert_int_equal(arena.used, 104 + 104);
+	arena_give_end(&arena, last + 9, last + 101);
+	assert_int_equal(arena.used, 104 + 16);
+	assert_ptr_equal(arena_take(&arena, 904), last + 16);
+	assert_null(arena_take(&arena, 1));
+	arena_give(&arena);
+	arena_pool_fini(&pool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +197,8 @@ int main(void)
 		cmocka_unit_test(the_cap_refuses_and_smaller_things_still_fit),
 		cmocka_unit_test(large_objects_are_kept_up_to_a_size_and_within_the_same_bound),
 		cmocka_unit_test(the_largest_objects_are_not_kept),
+		cmocka_unit_test(a_room_is_used_first_and_stays_its_owners),
+		cmocka_unit_test(the_end_of_what_was_taken_last_goes_back),
 		cmocka_unit_test(zero_and_copy_do_what_they_say),
 		cmocka_unit_test(a_failing_take_gives_null_and_loses_nothing),
 	};

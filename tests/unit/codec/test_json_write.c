@@ -231,6 +231,23 @@ static void up_to_two_hundred_long_texts_nothing_long_is_copied(void **state)
 	assert_int_equal(rig->g.total, 200 * (257 + 3));
 }
 
+static void what_the_last_stage_has_left_goes_back(void **state)
+{
+	struct rig *rig = *state;
+
+	gather_trim(&rig->g); /* nothing was taken */
+	gather_lit(&rig->g, "\"one");
+	assert_int_equal(gather_done(&rig->g), ERR_OK);
+	const size_t whole = rig->arena.used;
+	gather_trim(&rig->g);
+	assert_true(rig->arena.used + 900 < whole);
+	(void)memset(arena_take(&rig->arena, 100), 0xff, 100); /* somebody else's by now */
+	gather_lit(&rig->g, ", two\"");
+	assert_text(rig, "\"one, two\"");
+	gather_trim(&rig->g); /* not the last any more */
+	assert_text(rig, "\"one, two\"");
+}
+
 static void running_out_of_memory_is_said_at_the_end(void **state)
 {
 	static const char text[1000] = { 'x' };
@@ -271,6 +288,7 @@ int main(void)
 		test(integers_are_exact_to_their_ends),
 		test(the_list_stays_short_whatever_comes),
 		test(up_to_two_hundred_long_texts_nothing_long_is_copied),
+		test(what_the_last_stage_has_left_goes_back),
 		test(running_out_of_memory_is_said_at_the_end),
 	};
 	return cmocka_run_group_tests_name("json_write", tests, NULL, NULL);
