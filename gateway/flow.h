@@ -176,15 +176,15 @@ struct flow {
 
 	/* known after AUTH; texts are copies */
 	bool authenticated;
+	bool bad_token; /* refused for it */
 	struct slice tenant, server;
 	const struct tenant_key *principal; /* the snapshot's: valid up to RESERVE */
-	bool bad_token;                     /* refused for it */
 	const struct plan *plan;            /* likewise: what its server is granted */
 
 	/* known after DECODE */
 	enum revision revision;
-	struct jsonrpc rpc;
 	bool rpc_known;
+	struct jsonrpc rpc;
 	struct sampling_request request;
 
 	struct flow_state *state; /* NULL: not needed so far */
@@ -193,17 +193,17 @@ struct flow {
 	struct health_place place; /* of the last attempt, where calls may come of it */
 
 	/* known after ENCODE, likewise; `encoded` lies at the end */
-	struct profile profile; /* the model's, and what was learned of it */
 	bool wants_stream;      /* the provider was asked for one */
 	bool in_one_piece;      /* it did not pass as one */
+	struct profile profile; /* the model's, and what was learned of it */
 	struct slice head;
 	struct iovec *send;
 	uint32_t send_count;
 
 	struct reservation *first; /* that took the place, once a further attempt has its own */
-	bool reserved;             /* granted and not settled yet */
 	uint64_t settle_tokens, settle_usd, overrun;
 	bool settled_without_usage;
+	bool reserved; /* granted and not settled yet */
 
 	/* the attempt under way, or the last one */
 	bool called;
@@ -216,16 +216,16 @@ struct flow {
 	uint32_t round;               /* how often all had failed, and were asked anew */
 	struct flow_failure *telling; /* of the failures, what the caller is told in the end */
 	bool preparing;               /* one has failed, and the next one is not sent yet */
-	struct flow_asked *asked;     /* meanwhile; NULL: there was no memory */
 	bool failing;                 /* while it is settled: RETRY follows */
-	enum learn lesson;            /* of a refusal: the request was sent once more for it */
-	struct slice lesson_of;       /* the model that refused; absent: none has */
 	bool repeating, repeated; /* an answer without the tool call is asked for once more; was */
+	bool handed_on;           /* something of the answer was told: no further attempt */
+	bool has_result;          /* in `result` */
+	struct flow_asked *asked; /* while `preparing`; NULL: there was no memory */
+	enum learn lesson;        /* of a refusal: the request was sent once more for it */
+	struct slice lesson_of;   /* the model that refused; absent: none has */
 	struct flow_schema *schema; /* flow_schema.h; NULL: no structured output was asked for */
-	bool handed_on;             /* something of the answer was told: no further attempt */
 	nsec_t wait_until;          /* of FLOW_WAIT */
 
-	bool has_result;    /* in `result` */
 	struct usage usage; /* of all attempts */
 	uint64_t usd;       /* likewise */
 	uint64_t tokens;    /* likewise, as they were settled */
