@@ -238,11 +238,12 @@ static const char *method_name(const struct flow *flow)
 	return flow->step > FLOW_STEP_DECODE && flow->rpc_known ? names[flow->rpc.method] : NULL;
 }
 
-static struct log_route report_route(const struct flow *flow)
+static void report_route(const struct flow *flow, struct log_route *out)
 {
 	const struct route *route = &flow->route;
 	const struct model_preferences *prefer = &flow->request.prefer;
-	struct log_route out = {
+
+	*out = (struct log_route){
 		.config_digest = flow->walk.config_digest,
 		.seed = flow->walk.draws == 0 ? 0 : flow->seed,
 		.hint = flow->walk.hint,
@@ -263,13 +264,12 @@ static struct log_route report_route(const struct flow *flow)
 
 	_Static_assert((int)ROUTE_SCORED_MAX <= (int)LOG_CANDIDATES, "every score fits the line");
 	for (uint32_t i = 0; i < route->scored_count; i++)
-		out.candidates[i] =
+		out->candidates[i] =
 			(struct log_candidate){ route->scored[i].model, route->scored[i].score };
 	_Static_assert((int)POOL_DRAWN_MAX <= (int)LOG_DRAWN, "every draw fits the line");
 	for (uint32_t i = 0; i < flow->walk.choice.drawn_count; i++)
-		out.drawn[i] = (struct log_drawn){ flow->walk.choice.drawn[i].member,
-						   (double)flow->walk.choice.drawn[i].cost };
-	return out;
+		out->drawn[i] = (struct log_drawn){ flow->walk.choice.drawn[i].member,
+						    (double)flow->walk.choice.drawn[i].cost };
 }
 
 static void report_call(const struct flow *flow, struct log_request *line,
@@ -314,7 +314,7 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 	if (flow->traceparent[0] != '\0')
 		line->traceparent = slice_of(flow->traceparent, TRACEPARENT_LEN);
 	if (flow->walk.config_digest[0] != '\0')
-		line->route = report_route(flow);
+		report_route(flow, &line->route);
 	if (flow->state != NULL)
 		line->session = flow_session_report(flow->state);
 	if (flow->outcome == ERR_OK && flow->has_result)
