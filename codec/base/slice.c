@@ -5,13 +5,11 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-/* Eight bytes, their ASCII capitals made small. */
-static uint64_t lower_eight(const char *at)
+/* Of eight bytes, ASCII capitals made small. */
+static uint64_t lower_eight(uint64_t eight)
 {
 	const uint64_t ones = UINT64_MAX / 255, high = ones << 7;
-	uint64_t eight;
 
-	memcpy(&eight, at, sizeof(eight));
 	/* The high bit of a byte says: at least 'A', and: above 'Z'. Carries stay within the byte. */
 	uint64_t seven = eight & ~high;
 	uint64_t from_a = seven + ones * (0x80 - 'A'), above_z = seven + ones * (0x7f - 'Z');
@@ -19,23 +17,47 @@ static uint64_t lower_eight(const char *at)
 }
 
 /* Most names come in the case that they are looked for in. */
-static bool same_eight(const char *a, const char *b)
+static bool same_words(uint64_t a, uint64_t b)
 {
-	return memcmp(a, b, 8) == 0 || lower_eight(a) == lower_eight(b);
+	return a == b || lower_eight(a) == lower_eight(b);
 }
 
+static uint64_t eight_at(const char *at)
+{
+	uint64_t eight;
+
+	memcpy(&eight, at, sizeof(eight));
+	return eight;
+}
+
+/* The first four bytes of `len`, 4 to 8, and the last ones. */
+static uint64_t fours_at(const char *at, size_t len)
+{
+	uint32_t first, last;
+
+	memcpy(&first, at, sizeof(first));
+	memcpy(&last, at + len - sizeof(last), sizeof(last));
+	return (uint64_t)last << 32 | first;
+}
+
+static bool same_few(const char *a, const char *b, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (lower(a[i]) != lower(b[i]))
+			return false;
+	return true;
+}
+
+/* Some bytes are looked at twice. */
 static bool same_nocase(const char *a, const char *b, size_t len)
 {
-	if (len < 8) {
-		for (size_t i = 0; i < len; i++)
-			if (lower(a[i]) != lower(b[i]))
-				return false;
-		return true;
-	}
+	if (len < 8)
+		return len < 4 ? same_few(a, b, len)
+			       : same_words(fours_at(a, len), fours_at(b, len));
 	for (size_t i = 0; i + 8 < len; i += 8)
-		if (!same_eight(a + i, b + i))
+		if (!same_words(eight_at(a + i), eight_at(b + i)))
 			return false;
-	return same_eight(a + len - 8, b + len - 8); /* some for the second time */
+	return same_words(eight_at(a + len - 8), eight_at(b + len - 8));
 }
 
 bool slice_eq_nocase(struct slice a, struct slice b)
