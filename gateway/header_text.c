@@ -15,8 +15,10 @@ bool header_text_is_value(struct slice s)
 {
 	size_t i = 0;
 
-	while (i + 8 <= s.len && !has_control(s.at + i))
+	while (i + 8 < s.len && !has_control(s.at + i))
 		i += 8;
+	if (i + 8 >= s.len && s.len >= 8 && !has_control(s.at + s.len - 8))
+		return true;     /* some were looked at twice */
 	for (; i < s.len; i++) { /* the rest, or from a tab on, which does no harm */
 		const unsigned char c = (unsigned char)s.at[i];
 		if ((c < 0x20 && c != '\t') || c == 0x7f)
