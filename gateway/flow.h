@@ -180,6 +180,7 @@ struct flow {
 	struct slice tenant, server;
 	const struct tenant_key *principal; /* the snapshot's: valid up to RESERVE */
 	const struct plan *plan;            /* likewise: what its server is granted */
+	uint8_t limit_key[16];              /* what limits know the tenant by */
 
 	/* known after DECODE */
 	enum revision revision;
@@ -199,6 +200,7 @@ struct flow {
 	struct slice head;
 	struct iovec *send;
 	uint32_t send_count;
+	struct limit_scope *scopes; /* room for those of the reservation that follows */
 
 	struct reservation *first; /* that took the place, once a further attempt has its own */
 	uint64_t settle_tokens, settle_usd, overrun;
@@ -250,8 +252,7 @@ struct flow {
 	struct sampling_result result; /* there if has_result */
 	struct flow_answer answer;     /* its status is 0 up to the answer */
 
-	/* AUTH sets the tenant's own key, RESERVE all of it; up to then of no scope, and not refused. */
-	struct reservation reservation;
+	struct reservation reservation; /* up to RESERVE of no scope, and not refused */
 	/* The first attempt has its place here, all of them in the arena once there is a second. */
 	struct flow_tried *tried, tried_first;
 };

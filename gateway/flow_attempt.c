@@ -6,6 +6,19 @@
 
 /* ---- limits ---- */
 
+bool flow_make_scopes(struct flow *flow)
+{
+	const struct plan *plan = flow->plan;
+	const uint32_t models = plan->model_limit_count < PLAN_MODEL_LIMITS_MAX
+					? plan->model_limit_count
+					: PLAN_MODEL_LIMITS_MAX;
+	const uint32_t most = (plan->server_limited ? 2U : 1U) + models;
+
+	_Static_assert(RESERVATION_SCOPES_MAX >= 2 + PLAN_MODEL_LIMITS_MAX, "every scope fits");
+	flow->scopes = arena_take(flow->arena, most * sizeof(*flow->scopes));
+	return flow->scopes != NULL;
+}
+
 /* The tenant's own limits, those of its server, and those of the model. */
 static void choose_scopes(struct flow *flow, struct reservation *reservation)
 {
@@ -13,7 +26,6 @@ static void choose_scopes(struct flow *flow, struct reservation *reservation)
 	const struct plan *plan = flow->plan;
 	struct limit_scope *scope = reservation->scopes;
 
-	_Static_assert(RESERVATION_SCOPES_MAX >= 2 + PLAN_MODEL_LIMITS_MAX, "every scope fits");
 	scope->holder = LIMIT_OF_TENANT;
 	scope->limits = plan->limits;
 	(void)memcpy(scope->key, tenant->limit_key, sizeof(scope->key));
@@ -47,6 +59,7 @@ static void fill_reservation(struct flow *flow, const struct flow_env *env,
 	uint64_t bytes = encoded->body.total - encoded->body.media;
 
 	*reservation = (struct reservation){
+		.scopes = flow->scopes,
 		.ask = {
 			.requests = first ? 1 : 0,
 			.tokens = quota_token_estimate(bytes, encoded->images, encoded->max_tokens),
@@ -171,8 +184,7 @@ static void note_request(const struct flow *flow, const struct flow_env *env)
 {
 	if (flow->attempts == 0 && memcmp(flow->walk.config_digest, env->config->digest,
 					  sizeof(flow->walk.config_digest)) == 0)
-		health_note_request(env->health, flow->reservation.scopes[0].key,
-				    flow->walk.provider, env->now);
+		health_note_request(env->health, flow->limit_key, flow->walk.provider, env->now);
 }
 
 /* False: as many answers are on their way as streams as there may be. */

@@ -107,8 +107,7 @@ enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
 		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
 	flow->principal = found;
 	flow->plan = plan_for(found->tenant->plan, found->server);
-	(void)memcpy(flow->reservation.scopes[0].key, found->tenant->limit_key,
-		     sizeof(found->tenant->limit_key));
+	(void)memcpy(flow->limit_key, found->tenant->limit_key, sizeof(flow->limit_key));
 	flow->tenant = arena_copy(flow->arena, found->tenant->id);
 	if (!slice_absent(found->server))
 		flow->server = arena_copy(flow->arena, found->server);

@@ -204,7 +204,7 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 		gather_trim(&flow->encoded.body);
 		flow->adjustments = flow->asked_adjustments | flow->encoded.adjustments;
 		flow->head = head_of(flow, config, provider);
-		if (!slice_absent(flow->head) && join(flow))
+		if (!slice_absent(flow->head) && join(flow) && flow_make_scopes(flow))
 			return FLOW_NEXT;
 		err = ERR_BUSY;
 	}

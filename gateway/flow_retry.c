@@ -101,7 +101,7 @@ static nsec_t wait_for(struct flow *flow)
 static bool may_ask(const struct flow *flow, const struct flow_env *env, uint32_t provider)
 {
 	return !flow->failure.sent ||
-	       health_may_retry(env->health, flow->reservation.scopes[0].key, provider, env->now);
+	       health_may_retry(env->health, flow->limit_key, provider, env->now);
 }
 
 static enum flow_move again_at_once(struct flow *flow)

@@ -12,11 +12,10 @@ static struct slice header(const struct flow *flow, enum http_header name)
 
 static struct state_key tenant_key_of(const struct flow *flow)
 {
-	const struct limit_scope *own = &flow->reservation.scopes[0];
 	struct state_key key;
 
-	_Static_assert(sizeof(key.at) == sizeof(own->key), "the same digest");
-	(void)memcpy(key.at, own->key, sizeof(key.at));
+	_Static_assert(sizeof(key.at) == sizeof(flow->limit_key), "the same digest");
+	(void)memcpy(key.at, flow->limit_key, sizeof(key.at));
 	return key;
 }
 

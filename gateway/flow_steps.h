@@ -124,6 +124,8 @@ void flow_tell_asked(struct flow *flow);
 uint64_t flow_draw(struct flow *flow);
 
 /* flow_attempt.c */
+/* Room for the scopes of the next reservation; false: no memory. */
+MUST_USE bool flow_make_scopes(struct flow *flow);
 /* The attempt that was reserved for is over: sets flow->settle_tokens and settle_usd, and the sums; says
  * what became of it to those who keep health. */
 void flow_settle_up(struct flow *flow, const struct flow_env *env);

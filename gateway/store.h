@@ -18,11 +18,11 @@ enum { RESERVATION_SCOPES_MAX = 4 };
 struct reservation {
 	/* asked */
 	struct limit_scope
-		scopes[RESERVATION_SCOPES_MAX]; /* [0] is the tenant's own: its key names the
-							    * tenant. Copies: the snapshot may go
-							    * while the request waits */
-	uint32_t scope_count;                   /* at least 1 */
-	struct limit_ask ask;                   /* of every scope */
+		*scopes;      /* the asker's, and live as long as this; [0] is the tenant's own:
+				     * its key names the tenant. Limits are copies: the snapshot may go
+				     * while the request waits */
+	uint32_t scope_count; /* 1 .. RESERVATION_SCOPES_MAX */
+	struct limit_ask ask; /* of every scope */
 	nsec_t now;
 	uint64_t wall_s;
 	void (*done)(struct reservation *reservation);

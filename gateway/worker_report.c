@@ -32,8 +32,7 @@ static void remember_refusal(const struct request *r)
 					 .err = r->flow.outcome,
 					 .limit = reservation->refusal.limit,
 					 .holder = reservation->refusal.holder };
-	struct limit_slot *slot =
-		limit_table_slot(r->worker->args.limits, reservation->scopes[0].key);
+	struct limit_slot *slot = limit_table_slot(r->worker->args.limits, r->flow.limit_key);
 
 	if (slot != NULL)
 		limit_note(slot, &note);
@@ -74,8 +73,7 @@ void worker_report(struct request *r, bool cut_short)
 		r->flow.outcome = ERR_CANCELLED;
 	flow_report(&r->flow, net_now(worker->loop), &line, &sample);
 	if (r->flow.authenticated)
-		sample.tenant_series =
-			worker->store->series(worker->store, r->flow.reservation.scopes[0].key);
+		sample.tenant_series = worker->store->series(worker->store, r->flow.limit_key);
 	if (r->flow.authenticated && is_refusal(r->flow.outcome))
 		remember_refusal(r);
 	if (r->flow.state != NULL) {

@@ -171,6 +171,7 @@ struct held {
 	bool in_use, placed, settled;
 	struct store_redis *at;
 	struct reservation ours, model;
+	struct limit_scope our_scopes[SCOPES], model_scopes[SCOPES];
 };
 
 struct history {
@@ -249,12 +250,14 @@ static uint64_t any_part(uint64_t *seed, uint64_t whole)
 	return chance(seed, (whole < UINT64_MAX / 8 ? whole : 1000000) + 2) / (1 + chance(seed, 8));
 }
 
-static struct reservation any_claim(struct history *history)
+/* In scopes of its own. */
+static struct reservation any_claim(struct history *history, struct limit_scope scopes[SCOPES])
 {
 	uint64_t *seed = &history->seed;
 	const struct tenant_limits *limits =
 		&history->scopes[chance(seed, history->scope_count)].limits;
 	struct reservation claim = {
+		.scopes = scopes,
 		.scope_count = history->scope_count,
 		.ask = { .requests = chance(seed, 5) != 0,
 			 .tokens = any_part(seed, limits->tokens.burst),
@@ -265,7 +268,7 @@ static struct reservation any_claim(struct history *history)
 		.done = on_done,
 	};
 
-	(void)memcpy(claim.scopes, history->scopes, sizeof(history->scopes));
+	(void)memcpy(scopes, history->scopes, sizeof(history->scopes));
 	return claim;
 }
 
@@ -295,7 +298,9 @@ static void same_answer(const struct reservation *ours, const struct reservation
 static void begin(struct history *history, struct held *held)
 {
 	*held = (struct held){ .at = workers[chance(&history->seed, WORKERS)] };
-	held->ours = held->model = any_claim(history);
+	held->ours = held->model = any_claim(history, held->our_scopes);
+	held->model.scopes = held->model_scopes;
+	(void)memcpy(held->model_scopes, held->our_scopes, sizeof(held->our_scopes));
 	struct store *store = store_redis_store(held->at);
 	struct store *model = &history->model.store;
 
@@ -426,9 +431,8 @@ static uint64_t truth(const struct history *history, uint64_t settled)
 /* No answer is awaited: the claim may wait in line with whatever else is to be sent. */
 static void begin_unlimited(struct history *history, struct held *held)
 {
-	*held = (struct held){ .in_use = true,
-			       .at = workers[chance(&history->seed, WORKERS)],
-			       .ours = any_claim(history) };
+	*held = (struct held){ .in_use = true, .at = workers[chance(&history->seed, WORKERS)] };
+	held->ours = any_claim(history, held->our_scopes);
 	held->ours.ask.usd = any_size(&history->seed, 12);
 	held->ours.ask.concurrent = 0;
 	struct store *store = store_redis_store(held->at);

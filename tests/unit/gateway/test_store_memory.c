@@ -41,10 +41,21 @@ static void never_called(struct reservation *reservation)
 	fail_msg("an answer that came at once was delivered again");
 }
 
+/* Of a few at a time. */
+static struct limit_scope *scope_of(uint8_t tenant)
+{
+	static struct limit_scope scopes[8];
+	static size_t taken;
+	struct limit_scope *scope = &scopes[taken++ % COUNT_OF(scopes)];
+
+	*scope = (struct limit_scope){ .key = { tenant, 1, 2, 3 }, .limits = limit_defaults() };
+	return scope;
+}
+
 static struct reservation reservation_of(uint8_t tenant)
 {
 	struct reservation r = {
-		.scopes = { { .key = { tenant, 1, 2, 3 }, .limits = limit_defaults() } },
+		.scopes = scope_of(tenant),
 		.scope_count = 1,
 		.ask = { .requests = 1, .tokens = 1000, .usd = 100, .concurrent = 1 },
 		.now = 100 * SEC,
@@ -81,13 +92,13 @@ static void a_reservation_is_answered_at_once_settled_and_released(void **state)
 
 static void what_is_undone_was_never_taken(void **state)
 {
-	struct reservation r = reservation_of(1), again = r;
+	struct reservation r = reservation_of(1), again = reservation_of(1);
 	struct fixture f;
 
 	(void)state;
 	r.scopes[0].limits.requests = (struct quota_limit){ .per_minute = 60, .burst = 1 };
 	r.scopes[0].limits.tokens = (struct quota_limit){ .per_minute = 1000, .burst = 1000 };
-	again = r;
+	*again.scopes = *r.scopes;
 	fixture_init(&f, 4);
 	assert_int_equal(f.store->reserve(f.store, &r), STORE_DONE);
 	assert_true(r.granted);

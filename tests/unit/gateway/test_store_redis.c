@@ -40,13 +40,16 @@ static int begin(void **state)
 
 static struct reservation reservation_of(uint64_t away_usd)
 {
-	struct reservation r = { .scope_count = 1,
+	static struct limit_scope scopes[8][RESERVATION_SCOPES_MAX]; /* of a few at a time */
+	static size_t taken;
+	struct reservation r = { .scopes = scopes[taken++ % COUNT_OF(scopes)],
+				 .scope_count = 1,
 				 .ask = { .requests = 1, .usd = 100, .concurrent = 1 },
 				 .now = loop.now,
 				 .wall_s = loop.wall_s,
 				 .done = on_done };
 
-	r.scopes[0].limits = limit_none();
+	r.scopes[0] = (struct limit_scope){ .limits = limit_none() };
 	r.scopes[0].limits.away_usd = away_usd;
 	(void)memset(r.scopes[0].key, 7, sizeof(r.scopes[0].key));
 	return r;
