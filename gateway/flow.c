@@ -111,7 +111,7 @@ static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 		flow_answer_called_off(flow);
 		return FLOW_ANSWER;
 	}
-	if (flow->outcome == ERR_OK && flow->has_result)
+	if (flow->outcome == ERR_OK && flow->result != NULL)
 		flow_answer_result(flow);
 	if (flow->state != NULL && once_leads(&flow->state->once))
 		flow->state->ends = flow_answer_member(flow, &flow->state->end);
@@ -129,7 +129,7 @@ static enum flow_effect give_up(struct flow *flow, const struct flow_env *env)
 		flow_remembered(flow);
 		return finish(flow, env);
 	}
-	if (flow->has_result) /* a second answer was wished for: the first one will do */
+	if (flow->result != NULL) /* a second answer was wished for: the first one will do */
 		flow->failure.why.err = ERR_DRAINING;
 	else
 		(void)flow_refuse_err(flow, ERR_DRAINING);
@@ -317,8 +317,8 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 		report_route(flow, &line->route);
 	if (flow->state != NULL)
 		line->session = flow_session_report(flow->state);
-	if (flow->outcome == ERR_OK && flow->has_result)
-		line->stop = stop_reason_name(flow->result.stop);
+	if (flow->outcome == ERR_OK && flow->result != NULL)
+		line->stop = stop_reason_name(flow->result->stop);
 	*metrics = (struct metrics_request){
 		.tenant_series = UINT32_MAX,
 		.tenant = flow->tenant,

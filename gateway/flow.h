@@ -221,16 +221,16 @@ struct flow {
 	bool failing;                 /* while it is settled: RETRY follows */
 	bool repeating, repeated; /* an answer without the tool call is asked for once more; was */
 	bool handed_on;           /* something of the answer was told: no further attempt */
-	bool has_result;          /* in `result` */
 	struct flow_asked *asked; /* while `preparing`; NULL: there was no memory */
 	enum learn lesson;        /* of a refusal: the request was sent once more for it */
 	struct slice lesson_of;   /* the model that refused; absent: none has */
 	struct flow_schema *schema; /* flow_schema.h; NULL: no structured output was asked for */
 	nsec_t wait_until;          /* of FLOW_WAIT */
 
-	struct usage usage; /* of all attempts */
-	uint64_t usd;       /* likewise */
-	uint64_t tokens;    /* likewise, as they were settled */
+	struct sampling_result *result; /* in the arena; NULL: there is none */
+	struct usage usage;             /* of all attempts */
+	uint64_t usd;                   /* likewise */
+	uint64_t tokens;                /* likewise, as they were settled */
 
 	adjust_set asked_adjustments; /* before it was known who is asked */
 	adjust_set adjustments;
@@ -249,8 +249,7 @@ struct flow {
 	struct route route;      /* known once config_digest says by which configuration */
 	struct price price;      /* likewise */
 	struct encode_out encoded;
-	struct sampling_result result; /* there if has_result */
-	struct flow_answer answer;     /* its status is 0 up to the answer */
+	struct flow_answer answer; /* its status is 0 up to the answer */
 
 	struct reservation reservation; /* up to RESERVE of no scope, and not refused */
 	/* The first attempt has its place here, all of them in the arena once there is a second. */

@@ -141,10 +141,10 @@ void flow_answer_result(struct flow *flow)
 		.exchange = flow->request.exchange_wanted ? &exchange : NULL,
 	};
 
-	flow->result.usage = flow->usage;
-	flow->result.adjustments = flow->adjustments | flow->result.adjustments;
+	flow->result->usage = flow->usage;
+	flow->result->adjustments |= flow->adjustments;
 	flow_answer_json(flow);
-	sampling_write_result(&flow->answer.body, flow->rpc.id, &flow->result, flow->revision,
+	sampling_write_result(&flow->answer.body, flow->rpc.id, flow->result, flow->revision,
 			      flow->request.tools_present, &meta);
 	if (gather_done(&flow->answer.body) != ERR_OK)
 		(void)flow_refuse_err(flow, ERR_BUSY);

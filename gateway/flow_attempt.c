@@ -298,11 +298,13 @@ static bool was_cut(const struct flow *flow, const struct provider_failure *why)
 enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 {
 	struct provider_failure why = { .err = ERR_OK, .retry_after_ms = -1 };
-	struct sampling_result result;
+	struct sampling_result result, *kept = NULL;
 
 	if (flow->call.err != ERR_OK && (!flow->streaming || flow->call.err == ERR_DEADLINE))
 		return call_failed(flow);
 	enum err err = read_answer(flow, env, &result, &why);
+	if (err == ERR_OK && (kept = arena_take(flow->arena, sizeof(*kept))) == NULL)
+		err = ERR_BUSY;
 	if (err != ERR_OK) {
 		why.err = err;
 		flow->attempt_usage = why.usage;
@@ -315,8 +317,8 @@ enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 	flow->attempt_usage = result.usage;
 	if (flow->encoded.decode.schema_wanted && flow_schema_judge(flow, &result) != ERR_OK)
 		return FLOW_FAILED;
-	flow->result = result;
-	flow->has_result = true;
+	*kept = result;
+	flow->result = kept;
 	flow->repeating = lacks_call(flow, &result);
 	return flow->repeating ? FLOW_FAILED : FLOW_NEXT;
 }

@@ -200,10 +200,10 @@ static uint32_t count_calls(const struct flow *flow)
 {
 	uint32_t calls = 0;
 
-	if (flow->outcome != ERR_OK || !flow->has_result)
+	if (flow->outcome != ERR_OK || flow->result == NULL)
 		return 0;
-	for (uint32_t i = 0; i < flow->result.block_count; i++)
-		calls += flow->result.blocks[i].is_tool_use;
+	for (uint32_t i = 0; i < flow->result->block_count; i++)
+		calls += flow->result->blocks[i].is_tool_use;
 	return calls;
 }
 
@@ -211,7 +211,7 @@ static uint32_t count_calls(const struct flow *flow)
  * schema is no round. */
 static bool reasons(const struct flow *flow)
 {
-	const struct sampling_result *result = &flow->result;
+	const struct sampling_result *result = flow->result;
 
 	return !flow_schema_is_private(flow) &&
 	       (!slice_absent(result->replay) || result->replay_lost || flow->encoded.replayed);
@@ -223,11 +223,11 @@ static struct slice take_record(struct flow *flow)
 {
 	if (!reasons(flow) && !flow->profile.replay_reasoning)
 		return nothing;
-	if (flow->result.replay_lost || flow_schema_is_private(flow) ||
+	if (flow->result->replay_lost || flow_schema_is_private(flow) ||
 	    !replay_may_keep(&flow->encoded))
 		return nothing;
 	return replay_write(flow->walk.dialect, flow->walk.provider_name, &flow->encoded,
-			    &flow->result, flow->arena);
+			    flow->result, flow->arena);
 }
 
 /* The ids that the server is told; false: no memory. */
@@ -235,7 +235,7 @@ static bool issue_calls(struct flow *flow, uint32_t calls, struct state_note *no
 {
 	const uint32_t most = calls < STATE_CALLS_MAX ? calls : STATE_CALLS_MAX;
 	struct state_key *keys = arena_take(flow->arena, most * sizeof(*keys));
-	const struct result_block *block = flow->result.blocks;
+	const struct result_block *block = flow->result->blocks;
 
 	for (uint32_t count = 0; keys != NULL && count < most; block++) {
 		if (!block->is_tool_use)

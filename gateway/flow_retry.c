@@ -52,7 +52,7 @@ static bool note_telling(struct flow *flow)
 
 enum flow_move flow_give_up(struct flow *flow)
 {
-	if (flow->has_result) /* a second answer was wished for, and did not come */
+	if (flow->result != NULL) /* a second answer was wished for, and did not come */
 		return FLOW_ANSWERED;
 	must(flow->telling != NULL);
 	return flow_refuse_failure(flow, flow->telling);
@@ -60,7 +60,7 @@ enum flow_move flow_give_up(struct flow *flow)
 
 enum flow_move flow_give_up_busy(struct flow *flow)
 {
-	return flow->has_result ? FLOW_ANSWERED : flow_refuse_err(flow, ERR_BUSY);
+	return flow->result != NULL ? FLOW_ANSWERED : flow_refuse_err(flow, ERR_BUSY);
 }
 
 /* ---- when ---- */
@@ -164,7 +164,7 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 {
 	const uint32_t most = env->config->retries.attempts;
 
-	const bool kept = flow->has_result && !flow->repeating; /* the second answer failed */
+	const bool kept = flow->result != NULL && !flow->repeating; /* the second answer failed */
 	const bool mends = flow_schema_mends(flow); /* only numbers of it were told: no text */
 
 	const bool noted = note_telling(flow);
