@@ -126,8 +126,7 @@ struct rate_header {
 struct provider_headers {
 	struct slice date, retry_after, retry_after_ms, should_retry, request_id;
 	struct slice content_type;
-	bool rates_sent; /* else there is nothing in `rates` */
-	struct rate_header rates[RATE_KINDS];
+	const struct rate_header *rates; /* RATE_KINDS of them; NULL: none was sent */
 };
 
 struct provider_answer {

@@ -45,7 +45,7 @@ static void keep_headers(struct flow *flow, struct provider_headers *headers)
 
 	for (size_t i = 0; i < COUNT_OF(kept); i++)
 		keep(flow, kept[i]);
-	headers->rates_sent = false; /* told already; when the stream ends they are old */
+	headers->rates = NULL; /* told already; when the stream ends they are old */
 }
 
 /* A host that does not know `stream`, or an error, answers in one piece. */

@@ -234,7 +234,7 @@ void health_note_rates(struct health_choice *choice, const struct provider_heade
 		       nsec_t now, uint64_t wall_ns)
 {
 	must(choice->at != NULL);
-	if (choice->with != NULL && headers->rates_sent)
+	if (choice->with != NULL && headers->rates != NULL)
 		key_lane_note_rates(
 			key_lane_for(&choice->with->lanes, health_tag(&choice->model->entry)),
 			headers->rates, now, wall_ns);

@@ -544,16 +544,19 @@ static struct slice span_slice(struct upstream_http_span span, const char *bytes
 	return span.at == 0 ? slice_of(NULL, 0) : slice_of(bytes + span.at, span.len);
 }
 
-static void answer_rates(const struct upstream_http *http, const char *bytes,
-			 struct provider_headers *headers)
+const struct rate_header *upstream_http_rates(const struct upstream_http *http, const char *bytes,
+					      struct arena *into)
 {
-	headers->rates_sent = http->rates_sent;
-	for (uint32_t i = 0; i < RATE_KINDS && http->rates_sent; i++)
-		headers->rates[i] = (struct rate_header){
+	if (!http->rates_sent || into == NULL)
+		return NULL;
+	struct rate_header *rates = arena_take(into, RATE_KINDS * sizeof(*rates));
+	for (uint32_t i = 0; i < RATE_KINDS && rates != NULL; i++)
+		rates[i] = (struct rate_header){
 			.limit = span_slice(http->rates[i][RATE_LIMIT], bytes),
 			.remaining = span_slice(http->rates[i][RATE_REMAINING], bytes),
 			.reset = span_slice(http->rates[i][RATE_RESET], bytes),
 		};
+	return rates;
 }
 
 void upstream_http_answer(const struct upstream_http *http, const char *bytes,
@@ -569,6 +572,5 @@ void upstream_http_answer(const struct upstream_http *http, const char *bytes,
 		.request_id = span_slice(http->request_id, bytes),
 		.content_type = span_slice(http->content_type, bytes),
 	};
-	answer_rates(http, bytes, &answer->headers);
 	answer->body = slice_of(bytes + http->body, http->size);
 }

@@ -106,8 +106,14 @@ size_t upstream_http_take(struct upstream_http *http, const char *bytes, struct 
 enum upstream_http_verdict upstream_http_end(struct upstream_http *http);
 
 /* The answer's status, headers and body as slices of `bytes`: after DONE; while it waits, then with an
- * empty body; and where error_stands, then with what there is of its body. wall_s is left alone. */
+ * empty body; and where error_stands, then with what there is of its body. wall_s is left alone, and
+ * there are no rates. */
 void upstream_http_answer(const struct upstream_http *http, const char *bytes,
 			  struct provider_answer *answer);
+
+/* The rates of that answer, for its headers: they are seldom sent, and large. In `into`; NULL where none
+ * was sent, there is no memory, or `into` is NULL. */
+const struct rate_header *upstream_http_rates(const struct upstream_http *http, const char *bytes,
+					      struct arena *into);
 
 #endif

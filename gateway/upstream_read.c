@@ -42,8 +42,9 @@ static bool take_whole(struct upstream_conn *conn, size_t *left)
 
 	if (input == NULL)
 		return false;
-	const char *all = net_buffer_bytes(input, &len);
-	upstream_http_answer(&conn->http, bytes != NULL ? bytes : all, &call->answer);
+	const char *all = net_buffer_bytes(input, &len), *from = bytes != NULL ? bytes : all;
+	upstream_http_answer(&conn->http, from, &call->answer);
+	call->answer.headers.rates = upstream_http_rates(&conn->http, from, call->into);
 	call->answer.wall_s = net_wall_s(conn->pool->up->loop);
 	*left = len - conn->http.at;
 	if (bytes != NULL)
@@ -162,6 +163,7 @@ static void ask_how(struct upstream_conn *conn, const char *bytes)
 	struct upstream_call *call = conn->call;
 
 	upstream_http_answer(&conn->http, bytes, &call->answer);
+	call->answer.headers.rates = upstream_http_rates(&conn->http, bytes, call->into);
 	call->answer.wall_s = net_wall_s(conn->pool->up->loop);
 	call->in_pieces = call->head(call);
 	upstream_http_go_on(&conn->http, call->in_pieces);

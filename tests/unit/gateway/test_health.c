@@ -148,10 +148,10 @@ static void a_key_cools_where_it_was_refused(void **state)
 static void a_key_without_head_room_is_spared(void **state)
 {
 	struct bench *b = *state;
-	const struct provider_headers headers = {
-		.rates_sent = true,
-		.rates[RATE_TOKENS] = { SLICE("1000000"), SLICE("12"), SLICE("6m0s") },
+	const struct rate_header rates[RATE_KINDS] = {
+		[RATE_TOKENS] = { SLICE("1000000"), SLICE("12"), SLICE("6m0s") },
 	};
+	const struct provider_headers headers = { .rates = rates };
 	struct health_choice choice = { 0 };
 
 	assert_int_equal(choose(b, M, &choice), ERR_OK);

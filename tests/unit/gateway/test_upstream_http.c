@@ -470,6 +470,34 @@ static void the_headers_that_matter_are_collected_and_the_first_of_each_counts(v
 	assert_int_equal(answer.wall_s, 5);
 }
 
+static void rates_are_collected_where_there_is_room_for_them(void **state)
+{
+	(void)state;
+	char bytes[] = HEAD "anthropic-ratelimit-tokens-limit: 100\r\n"
+			    "ANTHROPIC-RATELIMIT-TOKENS-REMAINING: 7\r\n"
+			    "Content-Length: 0\r\n\r\n";
+	char others[] = HEAD "Content-Length: 0\r\n\r\n";
+	struct arena_pool pool = { .keep_max = 1 };
+	struct arena arena;
+	struct upstream_http http;
+
+	arena_init(&arena, &pool, 1024);
+	upstream_http_init(&http, &small);
+	assert_int_equal(upstream_http_read(&http, bytes, sizeof(bytes) - 1), UPSTREAM_HTTP_DONE);
+	const struct rate_header *rates = upstream_http_rates(&http, bytes, &arena);
+	assert_non_null(rates);
+	assert_true(slice_eq(rates[RATE_TOKENS].limit, SLICE("100")));
+	assert_true(slice_eq(rates[RATE_TOKENS].remaining, SLICE("7")));
+	assert_true(slice_absent(rates[RATE_TOKENS].reset));
+	assert_true(slice_absent(rates[RATE_REQUESTS].limit));
+	assert_null(upstream_http_rates(&http, bytes, NULL));
+	upstream_http_init(&http, &small);
+	assert_int_equal(upstream_http_read(&http, others, sizeof(others) - 1), UPSTREAM_HTTP_DONE);
+	assert_null(upstream_http_rates(&http, others, &arena));
+	arena_give(&arena);
+	arena_pool_fini(&pool);
+}
+
 static void headers_that_were_not_sent_are_absent_and_empty_ones_are_empty(void **state)
 {
 	(void)state;
@@ -627,6 +655,7 @@ int main(void)
 		cmocka_unit_test(framing_without_end_is_refused_though_the_body_stays_small),
 		cmocka_unit_test(
 			the_headers_that_matter_are_collected_and_the_first_of_each_counts),
+		cmocka_unit_test(rates_are_collected_where_there_is_room_for_them),
 		cmocka_unit_test(headers_that_were_not_sent_are_absent_and_empty_ones_are_empty),
 		cmocka_unit_test(a_body_may_be_taken_in_pieces_beyond_the_limit_of_a_whole_one),
 		cmocka_unit_test(a_reader_that_was_asked_to_waits_behind_the_head_and_knows_it),
