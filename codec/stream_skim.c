@@ -26,9 +26,6 @@ static const struct slice second_names[] = {
 	SLICE_INIT("encrypted_content"),
 };
 
-/* Likewise, as long as no delta was heard: then nothing of them was said before. */
-static const struct slice unheard_names[] = { SLICE_INIT("content"), SLICE_INIT("output") };
-
 static bool is_one_of(struct slice name, const struct slice *names, size_t count)
 {
 	for (; count > 0; count--, names++)
@@ -38,6 +35,16 @@ static bool is_one_of(struct slice name, const struct slice *names, size_t count
 }
 
 /* ---- JSON ---- */
+
+/* Whether the member may be the only time that something is said: of an item without deltas, of a response
+ * whose items did not end one by one, either. */
+static bool is_first_time(const struct stream_skim *skim, struct slice name)
+{
+	if (skim->heard)
+		return false;
+	return slice_eq(name, SLICE("content")) ||
+	       (!skim->ended && slice_eq(name, SLICE("output")));
+}
 
 /* A colon behind a name of the upper two levels: whether the value is left out. */
 static bool is_unwanted(struct stream_skim *skim)
@@ -55,8 +62,7 @@ static bool is_unwanted(struct stream_skim *skim)
 	skim->whole = slice_eq(name, SLICE("summary")) ||
 		      slice_eq(name, SLICE("encrypted_content")) ||
 		      slice_eq(name, SLICE("output")); /* which may have these in it */
-	return !is_one_of(name, second_names, COUNT_OF(second_names)) &&
-	       (skim->heard || !is_one_of(name, unheard_names, COUNT_OF(unheard_names)));
+	return !is_one_of(name, second_names, COUNT_OF(second_names)) && !is_first_time(skim, name);
 }
 
 static void open_bracket(struct stream_skim *skim, bool object)
@@ -114,6 +120,15 @@ static bool is_delta(const struct stream_skim *skim)
 	       slice_eq(slice_of(skim->name, skim->name_len), SLICE("type"));
 }
 
+/* Likewise, of the end of an item or of a part of one: "response.output_item.done" and its kin. */
+static bool is_end(const struct stream_skim *skim)
+{
+	const uint64_t tail = ((uint64_t)'.' << 32) | 'd' << 24 | 'o' << 16 | 'n' << 8 | 'e';
+
+	return skim->depth == 1 && !skim->in_key && (skim->string_tail & 0xffffffffff) == tail &&
+	       slice_eq(slice_of(skim->name, skim->name_len), SLICE("type"));
+}
+
 /* One byte inside a string. */
 static void string_byte(struct stream_skim *skim, char c)
 {
@@ -127,6 +142,7 @@ static void string_byte(struct stream_skim *skim, char c)
 			skim->passes = skim->heard = true;
 			skim->place = SKIM_OTHER;
 		}
+		skim->ended |= is_end(skim);
 		return;
 	}
 	skim->string_len++;
@@ -206,7 +222,8 @@ static void forget_json(struct stream_skim *skim)
 {
 	*skim = (struct stream_skim){ .place = SKIM_LINE,
 				      .after_cr = skim->after_cr,
-				      .heard = skim->heard };
+				      .heard = skim->heard,
+				      .ended = skim->ended };
 }
 
 /* At the beginning of a line. */

@@ -5,8 +5,8 @@
  * Such an event may be larger than STREAM_EVENT_MAX, and nobody reads most of it. So the bytes come through
  * here before they are split into events: members of the upper two levels that are not wanted become null,
  * and strings end after SKIM_STRING_MAX bytes. Behind a `type` that ends in ".delta" everything passes, and
- * so does a `delta`. Until there was one, so do the `content` of an item and the `output` of a response:
- * that may be the only time they are said. What passes does not depend on how the bytes are cut.
+ * so does a `delta`. Until there was one, so does the `content` of an item, and until something was said to be
+ * done, too, the `output` of a response: that may be the only time they are said. What passes does not depend on how the bytes are cut.
  *
  * What is left out is not validated, only stepped over by its quotes and brackets; what passes is JSON if
  * the event was. No memory but the struct's; {0} is the beginning of a stream. */
@@ -30,6 +30,7 @@ struct stream_skim {
 	uint8_t matched;             /* bytes of "data:" */
 	bool after_cr, owed, passes; /* passes: the rest of the event */
 	bool heard;                  /* a delta has passed, in this event or one before */
+	bool ended;                  /* likewise the end of an item, or of a part of one */
 	bool in_string, in_key, key_next;
 	uint8_t escape; /* bytes of an escape that are still to come */
 	bool second_is_object, second_is_thinned, whole; /* of the member of the first level */

@@ -278,7 +278,7 @@ static void failures_are_classified(void **state)
 
 /* ---- what is said several times ---- */
 
-enum { PIECE = 1000, PIECES = 150, WHOLE = PIECE * PIECES };
+enum { PIECE = 1000, PIECES = 150, WHOLE = PIECE * PIECES, CALL_BYTES = 12000, CALLS = 6 };
 
 static void put(struct gather *g, const char *text)
 {
@@ -353,6 +353,51 @@ static void an_answer_may_be_larger_than_any_event(void **state)
 	arena_pool_fini(&pool);
 }
 
+static void put_whole_call(struct gather *g, const char *index)
+{
+	put(g, "{\"type\":\"function_call\",\"name\":\"a\",\"call_id\":\"");
+	put(g, index);
+	put(g, "\",\"arguments\":\"{\\\"k\\\":\\\"");
+	put_letters(g, CALL_BYTES);
+	put(g, "\\\"}\"}");
+}
+
+/* All that its items said is said once more in the last event, which is then larger than any may be. */
+static void calls_that_end_one_by_one_are_not_wanted_of_the_response(void **state)
+{
+	static const char *const indexes[CALLS] = { "0", "1", "2", "3", "4", "5" };
+	struct arena_pool pool = { 0 };
+	struct stream_case c;
+	struct arena arena;
+	struct gather g;
+
+	(void)state;
+	arena_init(&arena, &pool, 16 << 20);
+	stream_case_init(&c, DIALECT_RESPONSES);
+	gather_init(&g, &arena);
+	for (uint32_t i = 0; i < CALLS; i++) {
+		put(&g, "data: {\"type\":\"response.output_item.done\",\"output_index\":");
+		put(&g, indexes[i]);
+		put(&g, ",\"item\":");
+		put_whole_call(&g, indexes[i]);
+		put(&g, "}\n\n");
+	}
+	put(&g, "data: {\"type\":\"response.completed\",\"response\":{\"output\":[");
+	for (uint32_t i = 0; i < CALLS; i++) {
+		put(&g, i == 0 ? "" : ",");
+		put_whole_call(&g, indexes[i]);
+	}
+	put(&g, "]}}\n\n");
+	struct slice body = gather_flat(&g, &arena);
+	assert_false(slice_absent(body));
+	(void)stream_case_read(&c, body, (struct stream_cut){ .step = 0 });
+	assert_int_equal(c.err, ERR_OK);
+	assert_int_equal(c.result.block_count, CALLS);
+	stream_case_fini(&c);
+	arena_give(&arena);
+	arena_pool_fini(&pool);
+}
+
 static void thinking_is_progress(void **state)
 {
 	struct stream_case c;
@@ -399,6 +444,7 @@ int main(void)
 		cmocka_unit_test(it_ends_as_the_response_says),
 		cmocka_unit_test(failures_are_classified),
 		cmocka_unit_test(an_answer_may_be_larger_than_any_event),
+		cmocka_unit_test(calls_that_end_one_by_one_are_not_wanted_of_the_response),
 		cmocka_unit_test(thinking_is_progress),
 		cmocka_unit_test(want_of_memory_is_an_answer),
 	};

@@ -38,6 +38,8 @@ static char *skim(const char *text, size_t len, size_t step)
 	"data: {\"type\":\"response.output_text.delta\",\"sequence_number\":7,\"delta\":\"hello " \
 	"there\"}\n\n"
 
+#define DONE "data: {\"type\":\"response.output_item.done\"}\n\n"
+
 static void what_nobody_reads_becomes_null(void **state)
 {
 	static const struct {
@@ -53,6 +55,11 @@ static void what_nobody_reads_becomes_null(void **state)
 			"\"usage\":{\"tools\":1}},\"x\":1}\n\n",
 		  DELTA "data: {\"response\":{\"tools\":null,\"id\":\"r\",\"output\":null,"
 			"\"usage\":{\"tools\":1}},\"x\":null}\n\n" },
+		{ "what a response says again of items that ended",
+		  DONE "data: {\"response\":{\"output\":[1],\"id\":1}}\n\n"
+		       "data: {\"item\":{\"content\":[1]}}\n\n",
+		  DONE "data: {\"response\":{\"output\":null,\"id\":1}}\n\n"
+		       "data: {\"item\":{\"content\":[1]}}\n\n" },
 		{ "members of an item",
 		  DELTA "data: {\"item\":{\"content\":[{\"text\":\"a\"}],\"name\":\"n\"}}\n\n",
 		  DELTA "data: {\"item\":{\"content\":null,\"name\":\"n\"}}\n\n" },
