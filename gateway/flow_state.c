@@ -124,6 +124,14 @@ struct log_session flow_session_report(const struct flow_state *state)
 
 /* ---- RECALL ---- */
 
+/* Calling off is best effort and always taken (DESIGN 4.3): without a session there is nothing to call off. */
+static enum flow_move refuse_session(struct flow *flow)
+{
+	flow->state->session_key = (struct state_key){ { 0 } };
+	return flow->rpc.method == RPC_CANCELLED ? FLOW_NEXT
+						 : flow_refuse_err(flow, ERR_SESSION_UNKNOWN);
+}
+
 /* False: no memory. */
 static bool fill_recall(struct flow *flow, const struct flow_env *env)
 {
@@ -156,8 +164,7 @@ static enum flow_move take_recall(struct flow *flow, const struct flow_env *env)
 	/* Also when the store could not be asked: who begins anew is served (DESIGN 4.4). */
 	if (recall->session_is == STATE_SESSION_KNOWN)
 		return take_revision(flow, (enum revision)recall->revision);
-	flow->state->session_key = (struct state_key){ { 0 } };
-	return flow_refuse_err(flow, ERR_SESSION_UNKNOWN);
+	return refuse_session(flow);
 }
 
 /* Entered twice: to ask, and with what is known. */
@@ -171,7 +178,7 @@ enum flow_move flow_recall(struct flow *flow, const struct flow_env *env)
 	if (flow_state_of(flow) == NULL)
 		return flow_refuse_err(flow, ERR_BUSY);
 	if (named && (!env->stateful || !flow_use_session(flow)))
-		return flow_refuse_err(flow, ERR_SESSION_UNKNOWN);
+		return refuse_session(flow);
 	flow->state->asked = fill_recall(flow, env);
 	return flow->state->asked ? FLOW_DO_RECALL : flow_refuse_err(flow, ERR_BUSY);
 }

@@ -177,8 +177,8 @@ class CallingOff(SessionCase):
         self.cancel(gateway, another, 7)
         self.cancel(gateway, session, 8)
         self.cancel(gateway, session, "7")
-        self.unknown(gateway.post(message("notifications/cancelled", None, requestId=7),
-                                  {"Mcp-Session-Id": session}, key=OTHER_KEY))
+        for elsewhere, key in ((session, OTHER_KEY), ("0" * 32, harness.KEY), ("not one", harness.KEY)):
+            self.cancel(gateway, elsewhere, 7, key=key)
         self.assertEqual(self.sim_in_flight(), 1)
         self.assertEqual(answers, [])
         self.cancel(gateway, session, 7)
