@@ -70,7 +70,8 @@ static inline bool read_member(struct decode *d, struct block_members *m,
 		return block_read_content(d, m);
 	if ((member == MEMBER_DATA || member == MEMBER_BLOB) && d->r->at < d->r->end &&
 	    *d->r->at == '"') {
-		if (!decode_base64_string(d, &field.raw, &m->clean))
+		if (!decode_base64_string(d, &field.raw,
+					  member == MEMBER_DATA ? &m->data_clean : &m->blob_clean))
 			return false;
 	} else if (!decode_field(d, &field)) {
 		return false;
@@ -147,7 +148,8 @@ static inline void members_init(struct block_members *m, const char *at)
 	m->at = at;
 	m->type = BLOCK_TYPES;
 	m->seen = 0;
-	m->clean = NULL;
+	m->data_clean = NULL;
+	m->blob_clean = NULL;
 	m->content_done = false;
 	m->implied = (struct slice){ NULL, 0 };
 }

@@ -37,8 +37,8 @@ struct block_members {
 	bool inside;    /* a tool result's content */
 	size_t type;    /* BLOCK_TYPES until a known one was seen */
 	uint32_t seen;  /* one bit per member of `fields` that is there and not null */
-	struct field fields[MEMBER_COUNT]; /* not cleared */
-	const char *clean;                 /* data or blob is base64's alphabet up to there */
+	struct field fields[MEMBER_COUNT];   /* not cleared */
+	const char *data_clean, *blob_clean; /* that member is base64's alphabet up to there */
 
 	/* a tool result's content, once decoded */
 	bool content_done;

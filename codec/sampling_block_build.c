@@ -66,7 +66,7 @@ static bool build_media(struct decode *d, const struct block_members *m, struct 
 	if (!need_string(d, m, MEMBER_DATA, ERR_MEDIA, "data must be a base64 string", &data) ||
 	    !need_string(d, m, MEMBER_MIME, ERR_MEDIA, "mimeType must be a string", &mime))
 		return false;
-	if (!decode_base64(d, data, m->clean, &block->media.data))
+	if (!decode_base64(d, data, m->data_clean, &block->media.data))
 		return wrong(d, ERR_MEDIA, data.at - 1, "data is not valid base64", MEMBER_DATA);
 	if (!decode_media_type(d, mime, &block->media.mime))
 		return wrong(d, ERR_MEDIA, mime.at - 1, "mimeType is not a media type",
@@ -148,7 +148,7 @@ static bool build_resource_parts(struct decode *d, const struct block_members *m
 	struct slice blob;
 	if (!need_string(d, m, MEMBER_BLOB, ERR_CONTENT, "blob must be a base64 string", &blob))
 		return false;
-	return decode_base64(d, blob, m->clean, &block->resource.blob) ||
+	return decode_base64(d, blob, m->blob_clean, &block->resource.blob) ||
 	       wrong(d, ERR_MEDIA, blob.at - 1, "blob is not valid base64", MEMBER_BLOB);
 }
 

@@ -248,6 +248,28 @@ static void resources_are_read_inside_results(void **state)
 	assert_slice(inner[2].resource.blob, "AAAA");
 }
 
+/* Each is looked at by itself: what one is clean up to says nothing of the other. */
+static void data_and_blob_may_stand_in_one_block(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_ok(rig_messages(
+		rig,
+		ASSISTANT(CALL("c")) "," USER(
+			"{\"type\":\"tool_result\",\"toolUseId\":\"c\",\"content\":["
+			"{\"type\":\"image\",\"data\":\"AA\\nAA\",\"blob\":\"AAAABBBB\","
+			"\"mimeType\":\"image/png\"},"
+			"{\"type\":\"image\",\"blob\":\"AA?\",\"data\":\"BBBB\","
+			"\"mimeType\":\"image/png\"},"
+			"{\"type\":\"resource\",\"resource\":{\"uri\":\"u\",\"blob\":\"CCCC\","
+			"\"data\":\"DDDDDDDD\"}}]}"),
+		""));
+	const struct block *inner = rig->request.inner;
+	assert_slice(inner[0].media.data, "AAAA");
+	assert_slice(inner[1].media.data, "BBBB");
+	assert_slice(inner[2].resource.blob, "CCCC");
+}
+
 static void the_input_of_a_call_may_be_a_string_that_holds_an_object(void **state)
 {
 	struct rig *rig = *state;
@@ -495,6 +517,7 @@ int main(void)
 		rig_test(media_is_made_clean),
 		rig_test(a_tool_result_has_every_spelling),
 		rig_test(resources_are_read_inside_results),
+		rig_test(data_and_blob_may_stand_in_one_block),
 		rig_test(the_input_of_a_call_may_be_a_string_that_holds_an_object),
 		rig_test(tools_are_read_and_their_schema_stays_as_it_was),
 		rig_test(the_choice_has_every_spelling),
