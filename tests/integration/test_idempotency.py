@@ -188,9 +188,16 @@ class SeveralGateways(OnceCase):
             harness.wait_for(lambda g=gateway: g.metrics().sum("sluice_limiter_mode", mode="shared"), "Redis in use")
         return first, second
 
+    def later(self, gateway, **options):
+        """As once(), when the end of the first, which is written to Redis behind its answer, has come there."""
+        def ended():
+            answer = self.once(gateway, **options)
+            return answer if b"duplicate_in_flight" not in answer.body else None
+        return harness.wait_for(ended, "the end of the first in Redis")
+
     def test_the_result_is_known_elsewhere(self):
         first, second = self.pair()
-        one, two = self.once(first, id=1), self.once(second, id=2)
+        one, two = self.once(first, id=1), self.later(second, id=2)
         self.assertEqual(two.json(), {**one.json(), "id": 2})
         self.assertEqual(self.once(second, id=3).json(), {**one.json(), "id": 3})
         self.assert_error(self.once(second, text="other"), 409, 409, "duplicate_conflict")
@@ -204,13 +211,13 @@ class SeveralGateways(OnceCase):
         self.assert_error(self.once(second, text="other"), 409, 409, "duplicate_conflict")
         thread.join()
         self.assertEqual(answers[0].status, 200)
-        self.assertEqual(self.once(second).status, 200)
+        self.assertEqual(self.later(second).status, 200)
         self.assertEqual(self.asked(), 1)
 
     def test_a_failure_is_forgotten_everywhere(self):
         first, second = self.pair("--default", "error-529-first-1")
         self.assertEqual(self.once(first).status, 502)
-        self.assertEqual(self.once(second).status, 200)
+        self.assertEqual(self.later(second).status, 200)
         self.assertEqual(self.asked(), 2)
 
     def test_who_leaves_leaves_it_to_any_gateway(self):
@@ -231,7 +238,7 @@ class SeveralGateways(OnceCase):
     def test_what_is_too_long_is_known_to_be_done(self):
         first, second = self.pair("--size", "70000")
         self.assertEqual(self.once(first).status, 200)
-        self.assert_error(self.once(second), 409, 409, "duplicate_done")
+        self.assert_error(self.later(second), 409, 409, "duplicate_done")
 
     def test_without_redis_each_process_knows_its_own(self):
         first, second = self.pair()
