@@ -111,20 +111,26 @@ static bool build_use(struct decode *d, const struct block_members *m, struct bl
 	       build_input(d, m, &block->use.input);
 }
 
+/* Where it may be absent. */
+static bool build_mime(struct decode *d, const struct block_members *m, struct slice *mime)
+{
+	const struct field *field = &m->fields[MEMBER_MIME];
+
+	*mime = (struct slice){ NULL, 0 };
+	if (!block_has(m, MEMBER_MIME) ||
+	    (field->kind == JSON_STRING && decode_media_type(d, field->raw, mime)))
+		return true;
+	return wrong(d, ERR_CONTENT, field_at(field), "mimeType is not a media type", MEMBER_MIME);
+}
+
 static bool build_link(struct decode *d, const struct block_members *m, struct block *block)
 {
-	block->link.mime = (struct slice){ NULL, 0 };
 	if (!need_string(d, m, MEMBER_URI, ERR_CONTENT, "resource_link needs a string uri",
 			 &block->link.uri) ||
 	    !need_string(d, m, MEMBER_NAME, ERR_CONTENT, "resource_link needs a string name",
 			 &block->link.name))
 		return false;
-	if (block_has(m, MEMBER_MIME) &&
-	    (m->fields[MEMBER_MIME].kind != JSON_STRING ||
-	     !decode_media_type(d, m->fields[MEMBER_MIME].raw, &block->link.mime)))
-		return wrong(d, ERR_CONTENT, field_at(&m->fields[MEMBER_MIME]),
-			     "mimeType is not a media type", MEMBER_MIME);
-	return true;
+	return build_mime(d, m, &block->link.mime);
 }
 
 /* The object inside a resource block: uri, and text or blob. */
@@ -133,15 +139,12 @@ static bool build_resource_parts(struct decode *d, const struct block_members *m
 {
 	struct slice none = { NULL, 0 };
 
-	block->resource.mime = block->resource.text = block->resource.blob = none;
+	block->resource.text = block->resource.blob = none;
 	if (!need_string(d, m, MEMBER_URI, ERR_CONTENT, "a resource needs a string uri",
 			 &block->resource.uri))
 		return false;
-	if (block_has(m, MEMBER_MIME) &&
-	    (m->fields[MEMBER_MIME].kind != JSON_STRING ||
-	     !decode_media_type(d, m->fields[MEMBER_MIME].raw, &block->resource.mime)))
-		return wrong(d, ERR_CONTENT, field_at(&m->fields[MEMBER_MIME]),
-			     "mimeType is not a media type", MEMBER_MIME);
+	if (!build_mime(d, m, &block->resource.mime))
+		return false;
 	if (block_has(m, MEMBER_TEXT) || !block_has(m, MEMBER_BLOB))
 		return need_string(d, m, MEMBER_TEXT, ERR_CONTENT,
 				   "a resource needs a string text or blob", &block->resource.text);
