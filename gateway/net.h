@@ -1,6 +1,6 @@
 /* net.h - loop, timers and outgoing sockets of one worker thread, for worker, upstream and stores.
  *
- * net_h2o.c implements it over h2o's own loop; nobody else sees h2o's types. Everything here
+ * net_h2o.c implements it over h2o's own loop, net_conn.c the connections; nobody else sees h2o's types. Everything here
  * belongs to the loop's thread, except net_post. Time is CLOCK_MONOTONIC, read once per turn. */
 #ifndef GATEWAY_NET_H
 #define GATEWAY_NET_H
@@ -74,7 +74,7 @@ struct net_conn_events {
 	void (*opened)(struct net_conn *conn, void *arg);
 	/* New bytes in net_input. */
 	void (*readable)(struct net_conn *conn, void *arg);
-	/* All bytes of net_write have left; its memory is the caller's again. */
+	/* All bytes of a net_write that returned false have left; its memory is the caller's again. */
 	void (*written)(struct net_conn *conn, void *arg);
 	/* The connection ended; bytes may still be in net_input. net_close must follow (now or
 	 * later). */
@@ -92,17 +92,19 @@ struct net_conn *net_connect(struct net_loop *loop, const struct sockaddr *addre
 /* The argument of the callbacks may change between requests. */
 void net_conn_set_arg(struct net_conn *conn, void *arg);
 
-/* Sends all of it; one write at a time (must). The bytes stay the caller's and must not change
- * until `written` or net_close. Under TLS they are flattened into records of at most 16 KiB. */
-void net_write(struct net_conn *conn, const struct iovec *v, size_t count);
+/* Sends all of it; one write at a time (must). True: it has left. False: `written` is to come; until then,
+ * or net_close, the bytes must not change (the list may). No callback comes before this returns. Under TLS
+ * they are flattened into records of at most 16 KiB. */
+bool net_write(struct net_conn *conn, const struct iovec *v, size_t count);
 bool net_writing(const struct net_conn *conn);
 
-/* Bytes received and not consumed; writable, so that decoders may work in place. */
+/* Bytes received and not consumed; writable, so that decoders may work in place. They stay where they are
+ * until the callback returns in which they were asked for. */
 char *net_input(struct net_conn *conn, size_t *len);
 void net_consume(struct net_conn *conn, size_t len);
 
-/* Takes the whole input buffer away from the connection, which goes on with an empty one. NULL when
- * memory is refused. net_buffer_free(NULL) is harmless. */
+/* Takes all input away from the connection, for longer than a callback. NULL when memory is refused.
+ * net_buffer_free(NULL) is harmless. */
 struct net_buffer *net_take_input(struct net_conn *conn);
 char *net_buffer_bytes(struct net_buffer *buffer, size_t *len);
 void net_buffer_free(struct net_buffer *buffer);

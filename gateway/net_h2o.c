@@ -5,6 +5,7 @@
 #include "gateway/net_h2o.h"
 
 #include "codec/base/must.h"
+#include "gateway/net_conn.h"
 #include "gateway/net_timer.h"
 
 #include <errno.h>
@@ -45,7 +46,8 @@ struct net_loop {
 		void (*run)(void *owner);
 		void *owner;
 	} before_wait;
-	char staging[NET_TLS_RECORD];
+	struct net_conns conns;
+	h2o_socket_t *conns_sock; /* watches their epoll */
 };
 
 /* ---- clock ---- */
@@ -225,6 +227,25 @@ static bool mail_init(struct net_loop *loop)
 	return true;
 }
 
+static void on_conns(h2o_socket_t *sock, const char *err)
+{
+	must(err == NULL);
+	net_conns_poll(sock->data);
+}
+
+static void watch_conns(struct net_loop *loop)
+{
+	loop->conns_sock =
+		h2o_evloop_socket_create(loop->h2o, loop->conns.epoll, H2O_SOCKET_FLAG_DONT_READ);
+	loop->conns_sock->data = &loop->conns;
+	h2o_socket_read_start(loop->conns_sock, on_conns);
+}
+
+struct net_conns *net_loop_conns(struct net_loop *loop)
+{
+	return &loop->conns;
+}
+
 struct net_loop *net_loop_new(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -242,10 +263,15 @@ struct net_loop *net_loop_new(void)
 	if (!net_timer_heap_init(&loop->timers, TIMERS_AT_START))
 		goto no_timers;
 	loop->h2o = h2o_evloop_create(); /* ends the process where it fails */
+	if (!net_conns_init(&loop->conns, loop))
+		goto no_conns;
 	if (!mail_init(loop))
 		goto no_mail;
+	watch_conns(loop);
 	return loop;
 no_mail:
+	net_conns_fini(&loop->conns);
+no_conns:
 	h2o_evloop_destroy(loop->h2o);
 	net_timer_heap_fini(&loop->timers);
 no_timers:
@@ -282,6 +308,7 @@ void net_turn(struct net_loop *loop, nsec_t max_wait)
 	run_timers(loop);
 	run_messages(loop);
 	run_tasks(loop);
+	net_conns_sweep(&loop->conns);
 	/* What these wrote is told of now: h2o's next run would first wait for sockets. */
 	h2o_timeout__do_post_callback(loop->h2o);
 }
@@ -291,11 +318,6 @@ h2o_loop_t *net_h2o_loop(const struct net_loop *loop)
 {
 	must_obj(loop, LOOP_MAGIC);
 	return loop->h2o;
-}
-
-char *net_h2o_staging(struct net_loop *loop)
-{
-	return loop->staging;
 }
 
 void net_h2o_before_wait(struct net_loop *loop, void (*run)(void *owner), void *owner)

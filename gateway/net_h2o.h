@@ -1,4 +1,4 @@
-/* net_h2o.h - what the files over h2o share of the loop: net_h2o.c, net_h2o_conn.c, http_h2o*.c. */
+/* net_h2o.h - what the files over h2o share of the loop: net_h2o.c, http_h2o*.c. */
 #ifndef GATEWAY_NET_H2O_H
 #define GATEWAY_NET_H2O_H
 
@@ -8,10 +8,6 @@
 enum { NET_TLS_RECORD = 16384 };
 
 h2o_loop_t *net_h2o_loop(const struct net_loop *loop);
-
-/* Plain text of one TLS record; h2o has encrypted it when h2o_socket_write returns, so that one for
- * all connections of the loop will do. */
-char *net_h2o_staging(struct net_loop *loop);
 
 /* Runs before each wait for sockets, when nothing of h2o is on the stack. One per loop. */
 void net_h2o_before_wait(struct net_loop *loop, void (*run)(void *owner), void *owner);

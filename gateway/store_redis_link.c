@@ -176,7 +176,7 @@ static void on_flush(struct net_task *task)
 	link->leaving = full;
 	redis_buffer_clear(&link->filling);
 	const struct iovec v = { link->leaving.at, link->leaving.len };
-	net_write(link->conn, &v, 1);
+	(void)net_write(link->conn, &v, 1); /* if not all of it, on_written comes */
 }
 
 /* ---- the link's own requests ---- */

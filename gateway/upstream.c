@@ -169,7 +169,7 @@ static void conn_send(struct upstream_conn *conn, struct upstream_call *call)
 							   .body_max = limits->body_max });
 	if (call->head != NULL)
 		upstream_http_ask(&conn->http);
-	net_write(conn->net, call->request, call->request_count);
+	(void)net_write(conn->net, call->request, call->request_count);
 	upstream_call_arm(call);
 }
 

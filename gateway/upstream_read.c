@@ -5,13 +5,10 @@
 #include "codec/base/must.h"
 
 enum {
-	/* Answers of so many bytes, head included, are copied. Buffers are larger than what is kept of
-	 * freed memory without a search: one for each request that waits to be sent costs more. */
+	/* Answers of so many bytes, head included, are copied into the memory of their request. */
 	COPIED_MAX = 3 << 10,
 	/* Of an answer in pieces the kernel keeps about so much, and so much comes in one turn. */
 	UNREAD_MAX = 64 << 10,
-	/* What is read at once of a stream that has no more to say: less than a buffer begins with. */
-	INPUT_COMMON = 4 << 10,
 	/* So much of a rest is dropped for the sake of the connection. */
 	DRAIN_BYTES_MAX = 64 << 10,
 };
@@ -37,20 +34,21 @@ static bool take_whole(struct upstream_conn *conn, size_t *left)
 {
 	struct upstream_call *call = conn->call;
 	const char *bytes = copy_short(conn);
-	struct net_buffer *input = net_take_input(conn->net);
 	size_t len;
 
-	if (input == NULL)
-		return false;
-	const char *all = net_buffer_bytes(input, &len), *from = bytes != NULL ? bytes : all;
-	upstream_http_answer(&conn->http, from, &call->answer);
-	call->answer.headers.rates = upstream_http_rates(&conn->http, from, call->into);
-	call->answer.wall_s = net_wall_s(conn->pool->up->loop);
+	(void)net_input(conn->net, &len);
 	*left = len - conn->http.at;
-	if (bytes != NULL)
-		net_buffer_free(input);
-	else
-		call->buffer = input;
+	if (bytes != NULL) {
+		net_consume(conn->net, len);
+	} else {
+		call->buffer = net_take_input(conn->net);
+		if (call->buffer == NULL)
+			return false;
+		bytes = net_buffer_bytes(call->buffer, &len);
+	}
+	upstream_http_answer(&conn->http, bytes, &call->answer);
+	call->answer.headers.rates = upstream_http_rates(&conn->http, bytes, call->into);
+	call->answer.wall_s = net_wall_s(conn->pool->up->loop);
 	return true;
 }
 
@@ -176,17 +174,7 @@ static void ask_how(struct upstream_conn *conn, const char *bytes)
 	}
 }
 
-/* An empty buffer goes back to where all connections take theirs: the next one reads into memory that is
- * warm, and a stream that is silent holds none. Larger ones are not kept there. */
-static void consume(struct upstream_conn *conn, size_t used, size_t len)
-{
-	if (used == len && len <= INPUT_COMMON)
-		net_buffer_free(net_take_input(conn->net));
-	else
-		net_consume(conn->net, used);
-}
-
-static void hand_over(struct upstream_conn *conn, const char *bytes, size_t len)
+static void hand_over(struct upstream_conn *conn, const char *bytes)
 {
 	struct upstream_call *call = conn->call;
 	struct slice piece;
@@ -195,7 +183,7 @@ static void hand_over(struct upstream_conn *conn, const char *bytes, size_t len)
 	if (piece.len != 0)
 		call->piece(call, piece);
 	must(conn->call == call);
-	consume(conn, used, len);
+	net_consume(conn->net, used);
 }
 
 /* No more pieces are wanted. A rest that can be told from what follows it may save the connection. */
@@ -277,7 +265,7 @@ bool upstream_read(struct upstream_conn *conn)
 	conn->heard = true;
 	enum upstream_http_verdict verdict = read_on(conn, bytes, len);
 	if (call->in_pieces)
-		hand_over(conn, bytes, len);
+		hand_over(conn, bytes);
 	if (call->wish != UPSTREAM_WANTED) {
 		had_enough(conn, verdict == UPSTREAM_HTTP_DONE);
 		return true;

@@ -203,7 +203,7 @@ static void relay_send(struct relay *relay, struct job *job)
 	job->relay = relay;
 	relay->out[0] = (struct iovec){ relay->head, (size_t)head };
 	relay->out[1] = (struct iovec){ (char *)(uintptr_t)job->body.at, job->body.len };
-	net_write(relay->conn, relay->out, 2);
+	(void)net_write(relay->conn, relay->out, 2);
 }
 
 static void on_relay_opened(struct net_conn *conn, void *arg)

@@ -88,7 +88,7 @@ struct net_conn *net_connect(struct net_loop *of, const struct sockaddr *address
 	return &conn;
 }
 
-void net_write(struct net_conn *to, const struct iovec *v, size_t count)
+bool net_write(struct net_conn *to, const struct iovec *v, size_t count)
 {
 	assert_int_equal(count, 1);
 	assert_false(to->writing);
@@ -97,6 +97,7 @@ void net_write(struct net_conn *to, const struct iovec *v, size_t count)
 	to->written_len += v->iov_len;
 	to->writes++;
 	to->writing = true;
+	return false;
 }
 
 bool net_writing(const struct net_conn *of)

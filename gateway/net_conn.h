@@ -1,0 +1,48 @@
+/* net_conn.h - the outgoing connections of one loop, for net_h2o.c, which turns it.
+ *
+ * They have an epoll of their own, which the loop watches like a socket. Each is registered once, for
+ * everything and edge-triggered, so that neither reading, writing nor pausing takes a call to epoll, and
+ * the kernel does not look again at what it told of. All read into the same memory, which is warm: a
+ * connection has input of its own only while somebody leaves bytes unconsumed. */
+#ifndef GATEWAY_NET_CONN_H
+#define GATEWAY_NET_CONN_H
+
+#include "gateway/net.h"
+#include "gateway/tls_pipe.h"
+
+enum {
+	NET_RAW = 48 << 10,               /* read at once */
+	NET_PLAIN = NET_RAW + TLS_RECORD, /* what may come out of that under TLS */
+};
+
+struct net_conns {
+	struct net_loop *loop;
+	int epoll;
+	/* What was read last and not consumed yet, of `of`; NULL: nobody's. */
+	struct {
+		struct net_conn *of;
+		size_t begin, end;
+	} input;
+	uint32_t asked; /* connections whose peer has not said anything since it was asked */
+	struct net_conn *last_asked; /* the one that was asked last; NULL: it has answered */
+	struct net_conn *gone;       /* closed in this turn; freed at its end */
+	char plain[NET_PLAIN];
+	char raw[NET_RAW];       /* TLS records */
+	char record[TLS_RECORD]; /* plain text on its way into one */
+};
+
+/* False when descriptors are refused. */
+MUST_USE bool net_conns_init(struct net_conns *conns, struct net_loop *loop);
+/* Without connections only. */
+void net_conns_fini(struct net_conns *conns);
+
+/* The epoll is readable: tells the connections what became of them. */
+void net_conns_poll(struct net_conns *conns);
+
+/* The end of a turn. */
+void net_conns_sweep(struct net_conns *conns);
+
+/* The loop's; net_h2o.c. */
+struct net_conns *net_loop_conns(struct net_loop *loop);
+
+#endif
