@@ -54,12 +54,15 @@ static bool parse_options(struct walk *walk, int argc, char **argv)
 		else if (option == 'f' &&
 			 (strcmp(optarg, "json") == 0 || strcmp(optarg, "text") == 0))
 			walk->json = optarg[0] == 'j';
-		else if (option != 'r' || !revision_find(slice_str(optarg), &walk->revision))
+		else if (option == 'r' && revision_find(slice_str(optarg), &walk->revision))
+			walk->revision_said = true;
+		else
 			return false;
 	}
-	/* A line says itself of whom it is. */
+	/* A line says itself of whom and of which revision it is. */
 	return optind == argc && walk->config_path != NULL &&
-	       (walk->log == NULL ? walk->tenant_id != NULL : walk->server == NULL);
+	       (walk->log == NULL ? walk->tenant_id != NULL
+				  : walk->server == NULL && !walk->revision_said);
 }
 
 static bool read_stdin(struct walk *walk)

@@ -9,6 +9,7 @@ struct walk {
 	const char *config_path, *tenant_id, *server;
 	const char *log; /* a log line, or "-": standard input has it; NULL: a request is walked */
 	enum revision revision;
+	bool revision_said; /* by an option */
 	bool json;
 	struct config *config;
 	const struct tenant *tenant;

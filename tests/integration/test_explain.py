@@ -153,10 +153,12 @@ class Explain(harness.Case):
                                  capture_output=True, text=True, check=False, timeout=60)
             self.assertEqual(run.returncode, 1)
             self.assertIn(words, run.stderr)
-        run = subprocess.run([harness.BIN, "explain", "--config", gateway.config_path, "--log", "x", "--server", "s"],
-                             capture_output=True, text=True, check=False, timeout=60)
-        self.assertEqual(run.returncode, 2)
-        self.assertIn("--log LINE", run.stderr)
+        for said in (("--server", "s"), ("--revision", "2025-06-18")):  # the line says both itself
+            with self.subTest(option=said[0]):
+                run = subprocess.run([harness.BIN, "explain", "--config", gateway.config_path, "--log", "x", *said],
+                                     capture_output=True, text=True, check=False, timeout=60)
+                self.assertEqual((run.returncode, run.stdout), (2, ""))
+                self.assertIn("--log LINE", run.stderr)
 
     def test_the_tenant_may_stand_beside_the_line_and_must_be_its_own(self):
         gateway = self.gateway(harness.config(self.sim()))
