@@ -377,11 +377,11 @@ static void build_model(struct loader *l, const struct model_form *read, struct 
 	check_complete(l, form, known);
 	if (l->source->models != NULL)
 		print_model(l->source->models, form, known);
+	out->id = loader_keep(l, form->id); /* plans may name it, whatever else is wrong with it */
 	if (provider < 0)
 		return;
 	owner = &l->config->providers[provider];
 	*version = model_version(l, form, owner);
-	out->id = loader_keep(l, form->id);
 	out->name = slice_absent(form->name) ? out->id : loader_keep(l, form->name);
 	out->aliases = loader_keep_list(l, &form->aliases);
 	out->alias_count = form->aliases.count;
