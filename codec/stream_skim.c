@@ -110,6 +110,18 @@ static void structure_byte(struct stream_skim *skim, char c)
 	}
 }
 
+/* Whether a type that begins so is about a text or a refusal: neither reasoning nor arguments are what an
+ * item's content says. `front` has SKIM_FRONT_MAX bytes. */
+static bool is_said(const char *front)
+{
+	static const char text[] = "response.output_", refusal[] = "response.refusal";
+
+	_Static_assert(sizeof(text) - 1 == SKIM_FRONT_MAX && sizeof(refusal) == sizeof(text),
+		       "the whole front of both");
+	return memcmp(front, text, SKIM_FRONT_MAX) == 0 ||
+	       memcmp(front, refusal, SKIM_FRONT_MAX) == 0;
+}
+
 /* A string is over: whether it is the type of a delta. */
 static bool is_delta(const struct stream_skim *skim)
 {
@@ -139,12 +151,15 @@ static void string_byte(struct stream_skim *skim, char c)
 	} else if (c == '"') {
 		skim->in_string = false;
 		if (is_delta(skim)) {
-			skim->passes = skim->heard = true;
+			skim->passes = true;
+			skim->heard |= is_said(skim->string_front);
 			skim->place = SKIM_OTHER;
 		}
 		skim->ended |= is_end(skim);
 		return;
 	}
+	if (skim->string_len < SKIM_FRONT_MAX)
+		skim->string_front[skim->string_len] = c;
 	skim->string_len++;
 	skim->string_tail = skim->string_tail << 8 | (unsigned char)c;
 	if (skim->in_key && skim->name_len < SKIM_NAME_MAX)
@@ -267,7 +282,7 @@ static void begin_data(struct stream_skim *skim, const char *at, const char *end
 	if (*at == ' ' || *at == '\t')
 		return;
 	skim->passes = begins_delta(at, end);
-	skim->heard |= skim->passes;
+	skim->heard |= skim->passes && is_said(at + sizeof("{\"type\":\"") - 1);
 	skim->place = *at != '{' || skim->passes ? SKIM_OTHER : SKIM_JSON;
 }
 

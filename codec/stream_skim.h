@@ -5,8 +5,9 @@
  * Such an event may be larger than STREAM_EVENT_MAX, and nobody reads most of it. So the bytes come through
  * here before they are split into events: members of the upper two levels that are not wanted become null,
  * and strings end after SKIM_STRING_MAX bytes. Behind a `type` that ends in ".delta" everything passes, and
- * so does a `delta`. Until there was one, so does the `content` of an item, and until something was said to be
- * done, too, the `output` of a response: that may be the only time they are said. What passes does not depend on how the bytes are cut.
+ * so does a `delta`. Until there was one of a text or refusal, so does the `content` of an item, and until
+ * something was said to be done, too, the `output` of a response: that may be the only time they are said.
+ * What passes does not depend on how the bytes are cut.
  *
  * What is left out is not validated, only stepped over by its quotes and brackets; what passes is JSON if
  * the event was. No memory but the struct's; {0} is the beginning of a stream. */
@@ -21,6 +22,7 @@
 enum {
 	SKIM_STRING_MAX = 16 * 1024, /* a string of so many bytes may have been longer */
 	SKIM_NAME_MAX = 20,          /* bytes of a member's name, and one more, that matter */
+	SKIM_FRONT_MAX = 16, /* bytes of a type that tell whether it is about what is said */
 };
 
 struct stream_skim {
@@ -29,14 +31,15 @@ struct stream_skim {
 	enum skim_skip { SKIM_NOTHING, SKIM_VALUE, SKIM_STRING } skip;
 	uint8_t matched;             /* bytes of "data:" */
 	bool after_cr, owed, passes; /* passes: the rest of the event */
-	bool heard;                  /* a delta has passed, in this event or one before */
-	bool ended;                  /* likewise the end of an item, or of a part of one */
+	bool heard; /* a delta of a text or refusal has passed, in this event or one before */
+	bool ended; /* likewise the end of an item, or of a part of one */
 	bool in_string, in_key, key_next;
 	uint8_t escape; /* bytes of an escape that are still to come */
 	bool second_is_object, second_is_thinned, whole; /* of the member of the first level */
 	uint32_t depth, value_depth; /* open brackets; those around the value that is left out */
 	uint32_t string_len;
 	uint64_t string_tail; /* its last eight bytes */
+	char string_front[SKIM_FRONT_MAX];
 	uint8_t name_len;
 	char name[SKIM_NAME_MAX];
 };

@@ -73,6 +73,17 @@ static void texts_are_assembled(void **state)
 		  CREATED ADDED("0", MESSAGE) ENDED("0", MESSAGE_OF(PART("ab") "," PART("c")))
 			  COMPLETED,
 		  "endTurn | \"abc\"" },
+		{ "although there was thought before it",
+		  CREATED ADDED("0", REASONING)
+			  EVENT("reasoning_summary_text.delta", AT("0") ",\"delta\":\"hm\"")
+				  EVENT("reasoning_text.delta", AT("0") ",\"delta\":\"hm\"")
+					  ENDED("0", REASONING) ADDED("1", MESSAGE)
+						  ENDED("1", MESSAGE_OF(PART("ab"))) COMPLETED,
+		  "endTurn | \"ab\"" },
+		{ "or a call",
+		  CALL("0", "c1", "a") ARGS("0", "{}") ARGS_DONE("0", "{}")
+			  ENDED("1", MESSAGE_OF(PART("ab"))) COMPLETED,
+		  "toolUse | c1 a {} | \"ab\"" },
 		{ "and whose content is a string",
 		  ENDED("0", "{\"type\":\"message\",\"content\":\"ab\"}") COMPLETED,
 		  "endTurn | \"ab\"" },

@@ -38,6 +38,13 @@ static char *skim(const char *text, size_t len, size_t step)
 	"data: {\"type\":\"response.output_text.delta\",\"sequence_number\":7,\"delta\":\"hello " \
 	"there\"}\n\n"
 
+#define THOUGHT                                                                                    \
+	"data: "                                                                                   \
+	"{\"type\":\"response.reasoning_summary_text.delta\",\"output_index\":0,\"delta\":\"hm\"}" \
+	"\n\n"
+
+#define ARGUED "data: {\"delta\":\"hm\",\"type\":\"response.function_call_arguments.delta\"}\n\n"
+
 #define DONE "data: {\"type\":\"response.output_item.done\"}\n\n"
 
 static void what_nobody_reads_becomes_null(void **state)
@@ -64,9 +71,14 @@ static void what_nobody_reads_becomes_null(void **state)
 		  DELTA "data: {\"item\":{\"content\":[{\"text\":\"a\"}],\"name\":\"n\"}}\n\n",
 		  DELTA "data: {\"item\":{\"content\":null,\"name\":\"n\"}}\n\n" },
 		{ "a delta that is known by its type only",
-		  "data: {\"x\":1,\"type\":\"a.delta\"}\n\n"
+		  "data: {\"x\":1,\"type\":\"response.output_text.delta\"}\n\n"
 		  "data: {\"item\":{\"content\":[1]}}\n\n",
-		  "data: {\"x\":null,\"type\":\"a.delta\"}\n\n"
+		  "data: {\"x\":null,\"type\":\"response.output_text.delta\"}\n\n"
+		  "data: {\"item\":{\"content\":null}}\n\n" },
+		{ "what a refusal's deltas said",
+		  "data: {\"x\":1,\"type\":\"response.refusal.delta\"}\n\n"
+		  "data: {\"item\":{\"content\":[1]}}\n\n",
+		  "data: {\"x\":null,\"type\":\"response.refusal.delta\"}\n\n"
 		  "data: {\"item\":{\"content\":null}}\n\n" },
 		{ "members of a member that is left out are not looked at",
 		  "data: "
@@ -123,6 +135,9 @@ static void everything_else_passes_unchanged(void **state)
 		/* what was not said in deltas before */
 		"data: {\"item\":{\"content\":[{\"text\":\"a\"}]}}\n\n"
 		"data: {\"response\":{\"output\":[{\"tools\":{\"x\":1}}],\"id\":1}}\n\n" DELTA,
+		/* nor in deltas of something else */
+		THOUGHT "data: {\"item\":{\"content\":[{\"text\":\"a\"}]}}\n\n",
+		ARGUED "data: {\"item\":{\"content\":[{\"text\":\"a\"}]}}\n\n",
 	};
 
 	(void)state;
