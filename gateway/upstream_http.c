@@ -126,6 +126,18 @@ static const char *on_connection(struct upstream_http *http, struct slice value)
 	return NULL;
 }
 
+static const char *on_content_encoding(struct upstream_http *http, struct slice value)
+{
+	while (!slice_absent(value)) {
+		struct slice coding = slice_trim(slice_cut(&value, ','));
+		if (coding.len != 0 && !slice_eq_nocase(coding, SLICE("identity")))
+			http->coded = true;
+	}
+	return http->coded && http->status / 100 == 2
+		       ? "the body has a content-encoding that was not asked for"
+		       : NULL;
+}
+
 /* The headers that matter: framing goes through a function, the rest is remembered. */
 static const struct header_row {
 	struct slice name;
@@ -142,6 +154,7 @@ static const struct header_row {
 	{ SLICE_INIT("request-id"), NULL, offsetof(struct upstream_http, request_id) },
 	{ SLICE_INIT("x-request-id"), NULL, offsetof(struct upstream_http, request_id) },
 	{ SLICE_INIT("content-type"), NULL, offsetof(struct upstream_http, content_type) },
+	{ SLICE_INIT("content-encoding"), on_content_encoding, 0 },
 };
 
 /* Sent twice, the first counts. */
@@ -572,5 +585,5 @@ void upstream_http_answer(const struct upstream_http *http, const char *bytes,
 		.request_id = span_slice(http->request_id, bytes),
 		.content_type = span_slice(http->content_type, bytes),
 	};
-	answer->body = slice_of(bytes + http->body, http->size);
+	answer->body = slice_of(bytes + http->body, http->coded ? 0 : http->size);
 }

@@ -6,6 +6,9 @@
  * buffer may move between calls. Chunked bodies are decoded in place: framing is squeezed out, and
  * the body becomes one run of bytes. Splitting the input differently never changes the outcome.
  *
+ * No coding is ever asked for: a body that has one (Content-Encoding) is refused, but that of an error, which
+ * says by its status what it is; its body is as good as empty.
+ *
  * A body may also be taken in pieces, whatever its length: then the bytes that were read are given
  * back with each piece, and the offsets begin anew. */
 #ifndef GATEWAY_UPSTREAM_HTTP_H
@@ -68,7 +71,8 @@ struct upstream_http {
 	uint32_t lines;
 	uint8_t minor; /* HTTP/1.minor */
 	bool length_sent, chunked, close, keep_alive;
-	bool ask; /* stop behind the head */
+	bool ask;   /* stop behind the head */
+	bool coded; /* the body is not the answer itself, but compressed or the like */
 	/* the outcome */
 	bool waits;        /* behind the head, for upstream_http_go_on */
 	bool head;         /* the final head is complete; status and headers are valid */

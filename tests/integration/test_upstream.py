@@ -70,6 +70,7 @@ class Answers(upstream.Case):
         ok = b"HTTP/1.1 200 OK\r\n"
         rows = {
             "te": (ok + b"Transfer-Encoding: gzip\r\n\r\n", "not chunked"),
+            "a coding": (ok + b"Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", "content-encoding"),
             "cl": (ok + b"Content-Length: abc\r\n\r\n", "not a number"),
             "hdrs": (ok + b"".join(b"x%d: y\r\n" % i for i in range(120))
                      + b"Content-Length: 2\r\n\r\nok", "too many header lines"),

@@ -102,6 +102,18 @@ static const struct row good[] = {
 		     "HTTP/1.1 102 Processing\r\n\r\n"
 		     "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"),
 	  ANSWER(200, "a", true) },
+	{ "a coding that is none",
+	  SLICE_INIT("HTTP/1.1 200 OK\r\nContent-Encoding: Identity, \r\n"
+		     "Content-Length: 1\r\n\r\na"),
+	  ANSWER(200, "a", true) },
+	{ "an error that cannot be read says by its status what it is",
+	  SLICE_INIT("HTTP/1.1 429 Slow Down\r\nContent-Length: 4\r\nContent-Encoding: gzip\r\n"
+		     "\r\n\x1f\x8b\x08x"),
+	  ANSWER(429, "", true) },
+	{ "likewise in chunks",
+	  SLICE_INIT("HTTP/1.1 503 X\r\nContent-Encoding: br\r\nTransfer-Encoding: chunked\r\n"
+		     "\r\n3\r\nabc\r\n0\r\n\r\n"),
+	  ANSWER(503, "", true) },
 	{ "a body of the largest size",
 	  SLICE_INIT("HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n"
 		     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
@@ -130,6 +142,16 @@ static const struct row unfinished[] = {
 #define CHUNKED HEAD "Transfer-Encoding: chunked\r\n\r\n"
 
 static const struct row hostile[] = {
+	{ "a coding that was not asked for",
+	  SLICE_INIT(HEAD "Content-Length: 4\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08x"),
+	  .problem = "content-encoding" },
+	{ "one of several codings",
+	  SLICE_INIT(HEAD "content-encoding: identity,\tBR\r\nContent-Length: 1\r\n\r\na"),
+	  .problem = "content-encoding" },
+	{ "a coding in a second line",
+	  SLICE_INIT(HEAD "content-encoding: identity\r\nContent-Encoding: deflate\r\n"
+			  "Content-Length: 1\r\n\r\na"),
+	  .problem = "content-encoding" },
 	{ "another protocol", SLICE_INIT("SSH-2.0-OpenSSH_9.2\r\n"), .problem = "not HTTP/1" },
 	{ "another protocol, no line end", SLICE_INIT("\x15\x03\x01"), .problem = "not HTTP/1" },
 	{ "HTTP/2", SLICE_INIT("HTTP/2 200 OK\r\n\r\n"), .problem = "not HTTP/1" },
