@@ -11,6 +11,9 @@
 
 enum max_tokens_field { MAX_TOKENS_FIELD_MAX_TOKENS, MAX_TOKENS_FIELD_COMPLETION };
 enum id_rule { ID_RULE_NONE, ID_RULE_MISTRAL9 };
+/* Where metadata.user_id goes: where the dialect has it (anthropic: metadata.user_id; the others:
+ * safety_identifier), to `user`, as that was called before and is elsewhere, or nowhere. */
+enum user_id_field { USER_ID_FIELD_OWN, USER_ID_FIELD_USER, USER_ID_FIELD_NONE };
 
 /* What a model can do: `models[].profile` of the configuration (DESIGN 4.2). */
 struct profile {
@@ -22,7 +25,9 @@ struct profile {
 	enum max_tokens_field max_tokens_field;
 	bool reasoning, tools_need_effort_none, replay_reasoning;
 	bool text_content_as_string, user_after_tool, think_tags;
+	bool audio_as_string; /* input_audio is its data alone, not an object with its format */
 	enum id_rule id_rule;
+	enum user_id_field user_id_field;
 	/* Members that every request has as well: JSON text of an object without its braces, or empty.
 	 * None of them is one that a dialect writes; effort_said: one is about reasoning, which then is
 	 * not written either. */

@@ -73,10 +73,7 @@ static void put_settings(struct encoder *e)
 	}
 	encoder_put_body(e);
 	encoder_put_stop(e, SLICE("stop"));
-	if (!slice_absent(plan->user_id)) {
-		gather_lit(g, ",\"safety_identifier\":");
-		gather_str(g, plan->user_id);
-	}
+	encoder_put_user_id(e);
 	if (!slice_absent(plan->native)) {
 		gather_lit(g, ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":"
 			      "{\"name\":\"" SCHEMA_TOOL_NAME "\",\"strict\":true,\"schema\":");
@@ -136,7 +133,7 @@ static struct slice audio_format(struct slice mime)
 	return (struct slice){ NULL, 0 };
 }
 
-/* Mistral has a string there, and finds out the format by itself (contract/providers.md 5). */
+/* Mistral, for one, has a string there, and finds out the format by itself (contract/providers.md 5). */
 static enum err put_audio_part(struct encoder *e, const struct block *block, uint32_t message)
 {
 	struct slice format = audio_format(block->media.mime);
@@ -146,7 +143,7 @@ static enum err put_audio_part(struct encoder *e, const struct block *block, uin
 		return encoder_refuse_media(e, block, message,
 					    e->profile->audio ? SLICE("audio/wav and audio/mpeg")
 							      : (struct slice){ NULL, 0 });
-	if (e->profile->id_rule == ID_RULE_MISTRAL9) {
+	if (e->profile->audio_as_string) {
 		gather_lit(g, "{\"type\":\"input_audio\",\"input_audio\":\"");
 		gather_media(g, block->media.data);
 		gather_lit(g, "\"}");

@@ -104,10 +104,14 @@ static void plan_stop(struct encoder *e)
 
 static void plan_user_id(struct encoder *e)
 {
-	if (e->request->user_id.len > e->rules->user_id_max)
+	const struct slice id = e->request->user_id;
+
+	if (slice_absent(id))
+		return;
+	if (e->profile->user_id_field == USER_ID_FIELD_NONE || id.len > e->rules->user_id_max)
 		encoder_adjust(e, ADJUST_METADATA_DROPPED);
 	else
-		e->plan.user_id = e->request->user_id;
+		e->plan.user_id = id;
 }
 
 /* Structured output in place of the tool, where model and schema allow it. */
@@ -437,6 +441,16 @@ void encoder_put_result_id(struct encoder *e, struct slice raw)
 {
 	if (!e->failed) /* else the call may not have got one */
 		put_string(e, call_id_last(&e->ids, raw));
+}
+
+void encoder_put_user_id(struct encoder *e)
+{
+	if (slice_absent(e->plan.user_id))
+		return;
+	gather_raw(&e->out.body, e->profile->user_id_field == USER_ID_FIELD_USER
+					 ? SLICE(",\"user\":")
+					 : SLICE(",\"safety_identifier\":"));
+	gather_str(&e->out.body, e->plan.user_id);
 }
 
 void encoder_put_body(struct encoder *e)

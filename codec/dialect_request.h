@@ -126,6 +126,9 @@ void encoder_put_choice(struct encoder *e);
 void encoder_put_call_id(struct encoder *e, struct slice raw);
 void encoder_put_result_id(struct encoder *e, struct slice raw);
 
+/* The user's id as OpenAI's formats have it, with its comma; nothing where none is sent. */
+void encoder_put_user_id(struct encoder *e);
+
 /* The profile's own members, with their comma. */
 void encoder_put_body(struct encoder *e);
 

@@ -68,10 +68,7 @@ static void put_settings(struct encoder *e)
 		gather_lit(g, ",\"temperature\":");
 		gather_raw(g, plan->temperature);
 	}
-	if (!slice_absent(plan->user_id)) {
-		gather_lit(g, ",\"safety_identifier\":");
-		gather_str(g, plan->user_id);
-	}
+	encoder_put_user_id(e);
 	if (!slice_absent(plan->native)) {
 		gather_lit(g, ",\"text\":{\"format\":{\"type\":\"json_schema\","
 			      "\"name\":\"" SCHEMA_TOOL_NAME "\",\"strict\":true,\"schema\":");

@@ -14,6 +14,8 @@ _Static_assert(MAX_TOKENS_FIELD_MAX_TOKENS == 0 && MAX_TOKENS_FIELD_COMPLETION =
 	       "the order of choices in tbl/settings.h");
 _Static_assert(ID_RULE_NONE == 0 && ID_RULE_MISTRAL9 == 1,
 	       "the order of choices in tbl/settings.h");
+_Static_assert(USER_ID_FIELD_OWN == 0 && USER_ID_FIELD_USER == 1 && USER_ID_FIELD_NONE == 2,
+	       "the order of choices in tbl/settings.h");
 _Static_assert((int)CATALOG_MODELS_MAX <= (int)BITSET_MAX, "plans name models by bit");
 
 /* ---- known models ---- */
@@ -57,6 +59,9 @@ static size_t known_facts(const struct known_model *known, struct fact out[FACTS
 		FACT("profile.think_tags", think_tags, known->think_tags),
 		FACT("profile.id_rule", id_rule,
 		     known->nine_character_ids ? ID_RULE_MISTRAL9 : ID_RULE_NONE),
+		FACT("profile.audio_as_string", audio_as_string, known->audio_as_string),
+		FACT("profile.user_id_field", user_id_field,
+		     known->user_id_never ? USER_ID_FIELD_NONE : FORM_UNSET),
 	};
 
 	_Static_assert(COUNT_OF(facts) <= FACTS_MAX, "all of them fit");
@@ -72,6 +77,12 @@ static bool file_says(const struct model_form *form, const char *key)
 	return node_find(form->node, price ? "price" : key) != NULL;
 }
 
+/* Whether it says something of temperature. */
+static bool has_range(const struct known_model *known)
+{
+	return known->temperature_never || known->temperature_max != 0;
+}
+
 static void take_known(struct model_form *form, const struct known_model *known)
 {
 	struct fact facts[FACTS_MAX];
@@ -85,8 +96,10 @@ static void take_known(struct model_form *form, const struct known_model *known)
 		form->speed = known->speed;
 	if (!file_says(form, "intelligence"))
 		form->intelligence = known->intelligence;
-	if (known->temperature_never && !file_says(form, "profile.temperature"))
-		form->temperature = (struct form_range){ .set = true, .never = true };
+	if (has_range(known) && !file_says(form, "profile.temperature"))
+		form->temperature = (struct form_range){ .set = true,
+							 .never = known->temperature_never,
+							 .max = known->temperature_max };
 }
 
 /* Says that `key` is missing, and who could have known it. */
@@ -145,7 +158,7 @@ static const char *origin(const struct model_form *form, const struct setting *r
 		if (facts[i].value != FORM_UNSET && strcmp(facts[i].key, row->key) == 0)
 			return "catalogue";
 	if (known != NULL &&
-	    (row->type == TYPE_FRACTION || (row->type == TYPE_RANGE && known->temperature_never)))
+	    (row->type == TYPE_FRACTION || (row->type == TYPE_RANGE && has_range(known))))
 		return "catalogue";
 	return "default";
 }
@@ -251,6 +264,9 @@ static const struct slice written_members[] = {
 /* What is wrong with a member's name, or NULL. */
 static const char *judge_member(struct slice key, struct profile *out)
 {
+	if (out->user_id_field == USER_ID_FIELD_USER && json_str_eq(key, SLICE("user")))
+		return "has a user beside profile.user_id_field, which writes one; leave one of "
+		       "them out";
 	for (size_t i = 0; i < COUNT_OF(written_members); i++)
 		if (json_str_eq(key, written_members[i]))
 			return "has a member that the gateway writes itself; leave that out";
@@ -333,6 +349,25 @@ static void build_profile(const struct model_form *form, const struct provider *
 	out->user_after_tool = form->user_after_tool != 0;
 	out->think_tags = form->think_tags != 0;
 	out->id_rule = (enum id_rule)form->id_rule;
+	out->audio_as_string = form->audio_as_string != 0;
+	if (form->user_id_field != FORM_UNSET)
+		out->user_id_field = (enum user_id_field)form->user_id_field;
+}
+
+/* Settings of the file that only other dialects know; the catalogue's are passed over. */
+static void check_dialect(struct loader *l, const struct model_form *form,
+			  const struct provider *provider)
+{
+	static const char user[] = "profile.user_id_field", audio[] = "profile.audio_as_string";
+
+	if (provider->dialect == DIALECT_ANTHROPIC && file_says(form, user) &&
+	    form->user_id_field != FORM_UNSET && form->user_id_field != USER_ID_FIELD_NONE)
+		problem_below(&l->problems, form->node, user,
+			      "is no member of this provider's dialect; write none, or remove it");
+	if (provider->dialect != DIALECT_OPENAI && file_says(form, audio) &&
+	    form->audio_as_string == 1)
+		problem_below(&l->problems, form->node, audio,
+			      "has no meaning for this provider's dialect; remove it");
 }
 
 /* Index of the provider, or -1 after a problem. */
@@ -397,6 +432,7 @@ static void build_model(struct loader *l, const struct model_form *read, struct 
 	out->speed = form->speed;
 	out->intelligence = form->intelligence;
 	build_profile(form, owner, *version, &out->profile);
+	check_dialect(l, form, owner);
 	build_body(l, form, &out->profile);
 }
 

@@ -17,6 +17,9 @@ enum {
 	NINE_CHARACTER_IDS = 1 << 10,
 	NO_USER_AFTER_TOOL = 1 << 11,
 	THINK_TAGS = 1 << 12,
+	AUDIO_AS_STRING = 1 << 13,
+	NO_USER_ID = 1 << 14,
+	TEMPERATURE_TO_1_5 = 1 << 15,
 };
 
 #define SAME (-1.0)
@@ -44,11 +47,14 @@ static const struct known_model known_models[] = {
 	  .reasoning = ((flags)&REASONING) != 0,                                               \
 	  .tools_need_effort_none = ((flags)&EFFORT_NONE) != 0,                                \
 	  .temperature_never = ((flags)&NO_TEMPERATURE) != 0,                                  \
+	  .temperature_max = ((flags)&TEMPERATURE_TO_1_5) != 0 ? 1.5 : 0,                      \
 	  .stops_never = ((flags)&NO_STOP) != 0,                                               \
 	  .completion_tokens = ((flags)&COMPLETION_TOKENS) != 0,                               \
 	  .nine_character_ids = ((flags)&NINE_CHARACTER_IDS) != 0,                             \
 	  .user_after_tool = ((flags)&NO_USER_AFTER_TOOL) == 0,                                \
 	  .think_tags = ((flags)&THINK_TAGS) != 0,                                             \
+	  .audio_as_string = ((flags)&AUDIO_AS_STRING) != 0,                                   \
+	  .user_id_never = ((flags)&NO_USER_ID) != 0,                                          \
 	  .source = from },
 #include "routing/tbl/models.h"
 #undef MODEL

@@ -24,7 +24,10 @@ struct known_model {
 	bool temperature_never;
 	bool stops_never;       /* takes no stop sequences */
 	bool completion_tokens; /* its limit is named max_completion_tokens */
+	double temperature_max; /* 0: not said */
 	bool nine_character_ids, user_after_tool, think_tags;
+	bool audio_as_string;
+	bool user_id_never; /* refuses a member that says who the user is */
 	const char *source; /* of the facts, and of when they are */
 };
 

@@ -18,7 +18,7 @@ ADJUSTMENT(CHOICE_DOWNGRADED, "tool_choice_required_downgraded", "the model cann
 ADJUSTMENT(TOOLS_SYNTHESISED, "tools_synthesised", "definitions made for the calls in the history")
 ADJUSTMENT(RESULT_MEDIA_MOVED, "tool_result_media_moved", "images of tool results moved into a user message")
 ADJUSTMENT(RESULTS_MERGED, "tool_results_merged", "results in neighbouring messages merged")
-ADJUSTMENT(METADATA_DROPPED, "metadata_dropped", "metadata other than user_id left out")
+ADJUSTMENT(METADATA_DROPPED, "metadata_dropped", "metadata left out: other than user_id, or one that the provider does not take")
 ADJUSTMENT(USER_ID_DROPPED, "user_id_dropped", "policy keeps metadata.user_id from the provider")
 ADJUSTMENT(SYSTEM_PREFIXED, "system_prompt_prefixed", "policy put its text before the system prompt")
 ADJUSTMENT(SYSTEM_FIXED, "system_prompt_fixed", "policy's system prompt stands for the request's")

@@ -25,7 +25,9 @@
 
 /* GPT-5: reasons; the newer ones take tools without that only. */
 #define GPT5       (IMAGE | STRUCTURED | REASONING | NO_TEMPERATURE | NO_STOP | COMPLETION_TOKENS)
-#define MISTRAL_ID (NINE_CHARACTER_IDS | NO_USER_AFTER_TOOL)
+/* Mistral's own members and bounds, where they are others than OpenAI's. */
+#define MISTRAL_WAYS \
+	(NINE_CHARACTER_IDS | NO_USER_AFTER_TOOL | AUDIO_AS_STRING | NO_USER_ID | TEMPERATURE_TO_1_5)
 
 MODEL("claude-haiku-4-5", ANTHROPIC, 200000, 64000, 1, 5, 0.1, 1.25, 0.75, 0.55, IMAGE | PREFILL, JULY)
 MODEL("claude-sonnet-4-6", ANTHROPIC, 1000000, 128000, 3, 15, 0.3, 3.75, 0.6, 0.8, IMAGE, JULY)
@@ -58,9 +60,9 @@ MODEL("gemini-3-flash-preview", GOOGLE, 1048576, 65536, 0.5, 3, 0.05, SAME, 0.75
 MODEL("gemini-3.5-flash", GOOGLE, 1048576, 65536, 1.5, 9, 0.15, SAME, 0.7, 0.8, IMAGE | AUDIO | STRUCTURED, JULY)
 MODEL("gemini-3.1-pro-preview", GOOGLE, 1048576, 65536, 2, 12, 0.2, SAME, 0.5, 0.88, IMAGE | AUDIO | STRUCTURED, JULY)
 
-MODEL("mistral-large-latest", MISTRAL, 262144, 262144, 0.5, 1.5, SAME, SAME, 0.55, 0.62, IMAGE | MISTRAL_ID, JULY)
-MODEL("mistral-medium-latest", MISTRAL, 262144, 262144, 0.4, 2, SAME, SAME, 0.65, 0.55, IMAGE | MISTRAL_ID, JULY)
-MODEL("mistral-small-latest", MISTRAL, 256000, 256000, 0.15, 0.6, SAME, SAME, 0.75, 0.45, IMAGE | MISTRAL_ID, JULY)
+MODEL("mistral-large-latest", MISTRAL, 262144, 262144, 0.5, 1.5, SAME, SAME, 0.55, 0.62, IMAGE | MISTRAL_WAYS, JULY)
+MODEL("mistral-medium-latest", MISTRAL, 262144, 262144, 0.4, 2, SAME, SAME, 0.65, 0.55, IMAGE | MISTRAL_WAYS, JULY)
+MODEL("mistral-small-latest", MISTRAL, 256000, 256000, 0.15, 0.6, SAME, SAME, 0.75, 0.45, IMAGE | MISTRAL_WAYS, JULY)
 
 /* The first two think unless told not to, and then want their reasoning back with every call of a tool. */
 MODEL("deepseek-v4-pro", DEEPSEEK, 1000000, 384000, 0.435, 0.87, 0.003625, SAME, 0.4, 0.8, STRUCTURED, JULY)
@@ -80,4 +82,4 @@ MODEL("qwen/qwen3-32b", GROQ, 131072, 40960, 0.29, 0.59, SAME, SAME, 0.9, 0.45, 
 #undef GROQ
 #undef JULY
 #undef GPT5
-#undef MISTRAL_ID
+#undef MISTRAL_WAYS

@@ -80,7 +80,7 @@ class Hosts(harness.Case):
         RecipeGateway.recipe = re.sub(r'(url: ")https?://[^/"]+', rf"\g<1>{url}", recipe)
         settings = {
             "workers": 1, "drain": "1s", "retries": {"attempts": attempts},
-            "plans": {"standard": {"capabilities": {"tools": True, "images": True},
+            "plans": {"standard": {"capabilities": {"tools": True, "images": True, "audio": True},
                                    "models": {"allow": ["*"]},
                                    "limits": {"requests_per_minute": 60000, "requests_burst": 1000,
                                               "tokens_per_minute": 100000000, "tokens_burst": 100000000,
@@ -100,12 +100,18 @@ class Hosts(harness.Case):
     def check_text(self, gateway, host):
         result = self.result(gateway, host, user(text("earlier"), text("more")),
                              {"role": "assistant", "content": text("well")}, user(text("say:Hello there")),
-                             systemPrompt="Be brief.", temperature=0.5)
+                             systemPrompt="Be brief.", temperature=0.5, metadata={"user_id": "u-1"})
         self.assertEqual(harness.text_of(result), "Hello there")
         self.assertEqual(result["stopReason"], "endTurn")
         usage = result["_meta"]["sluice/usage"]
         self.assertEqual((usage["input_tokens"], usage["output_tokens"], usage["cache_read_tokens"],
                           usage["reasoning_tokens"]), (20, 10, 5, 4))
+        said = [host.requests[-1][name] for name in ("safety_identifier", "user", "metadata") if name in host.requests[-1]]
+        if host.user_ids:
+            self.assertIn(said, (["u-1"], [{"user_id": "u-1"}]))
+        else:
+            self.assertEqual(said, [])
+            self.assertIn("metadata_dropped", result["_meta"]["sluice/adjustments"])
 
     def check_stops(self, gateway, host):
         result = self.result(gateway, host, user(text("stop:one two :four")),
@@ -200,6 +206,18 @@ class Hosts(harness.Case):
         self.assertEqual(harness.text_of(result), "I would rather not.")
         self.assertIn("tool_choice_required_downgraded", result["_meta"]["sluice/adjustments"])
         self.assertEqual([request["tool_choice"] for request in host.requests], ["auto"] * 2)
+
+    def test_audio_and_temperature_as_mistral_takes_them(self):
+        host = hosts.Mistral()
+        self.addCleanup(host.close)
+        recipe = recipes()["Mistral"].replace("profile:\n", "profile:\n      audio: true\n")
+        gateway = self.start(recipe, host.url, host.key)
+        sound = {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}
+        result = self.result(gateway, host, user(text("say:I hear"), sound), temperature=2)
+        self.assertEqual(harness.text_of(result).strip(), "I hear")
+        self.assertIn("temperature_clamped", result["_meta"]["sluice/adjustments"])
+        self.assertEqual(host.requests[-1]["temperature"], 1.5)
+        self.assertEqual(host.requests[-1]["messages"][-1]["content"][1], {"type": "input_audio", "input_audio": "UklGRg=="})
 
     def test_what_a_host_refuses_is_learnt_once(self):
         for stand_in, params, learnt in (

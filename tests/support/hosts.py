@@ -35,6 +35,7 @@ class Host:
     key_header, key_prefix = "authorization", "Bearer "
     key = "sk-host-0123456789"  # None: any request is taken
     members = STANDARD
+    user_ids = {"safety_identifier", "user"}  # members that may say who the user is: ignored where they mean nothing
     stop_max = 4
     errors = {}  # name: (status, body, headers)
 
@@ -109,7 +110,7 @@ class Host:
                           **refused.more}}
 
     def check(self, body):
-        unknown = set(body) - self.members
+        unknown = set(body) - self.members - self.user_ids
         need(not unknown, f"Unsupported parameter: {', '.join(sorted(unknown))}")
         need(len(body.get("stop", [])) <= self.stop_max, "stop: too many")
         need(body.get("tools") != [], "tools: an empty array")
@@ -240,6 +241,7 @@ class Reasoner(OpenAI):
 
 
 class Azure(OpenAI):
+    user_ids = {"user"}
     path = "/openai/deployments/chat/chat/completions"
     query = "api-version=2024-10-21"
     key_header, key_prefix = "api-key", ""
@@ -265,6 +267,7 @@ class Azure(OpenAI):
 class OpenRouter(Host):
     path = "/api/v1/chat/completions"
     members = (STANDARD - {"max_tokens"}) | {"max_completion_tokens", "provider"}
+    user_ids = {"user"}
     headers = {"x-generation-id": "gen-1"}
     errors = {
         "in-200": (200, {"id": "gen-1", "error": {"code": 502, "message": "Upstream error"}, "choices": []}, {}),
@@ -346,6 +349,7 @@ class Ollama(Host):
 
 class Mistral(Host):
     members = STANDARD | {"random_seed", "safe_prompt"}
+    user_ids = set()
     stop_max = 1000
     errors = {
         "invalid": (422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "x"], "msg": "x"}]}, {}),
@@ -357,8 +361,15 @@ class Mistral(Host):
     def error(self, refused):
         return {"object": "error", "message": str(refused), "type": "invalid_request_message_order", "code": "3230"}
 
+    def check(self, body):
+        super().check(body)
+        need(body.get("temperature", 0) <= 1.5, "temperature: Input should be less than or equal to 1.5", status=422)
+
     def check_messages(self, messages):
         super().check_messages(messages)
+        for message in messages:
+            for part in message["content"] if isinstance(message.get("content"), list) else []:
+                need(part["type"] != "input_audio" or isinstance(part["input_audio"], str), "input_audio", status=422)
         for before, message in zip([{"role": None}] + messages, messages):
             need((before["role"], message["role"]) != ("tool", "user"), "Unexpected role 'user' after role 'tool'")
             for call in message.get("tool_calls", []):
@@ -383,6 +394,7 @@ class Mistral(Host):
 
 
 class Groq(OpenAI):
+    user_ids = {"user"}
     path = "/openai/v1/chat/completions"
     errors = {
         "bad-call": (400, {"error": {"message": "Failed to call a function.", "type": "invalid_request_error",
@@ -432,6 +444,7 @@ class DeepSeek(Host):
 class Gemini(Host):
     path = "/v1beta/openai/chat/completions"
     members = STANDARD | {"reasoning_effort"}
+    user_ids = set()
     errors = {
         "rate": (429, [{"error": {"code": 429, "message": "Quota exceeded", "status": "RESOURCE_EXHAUSTED", "details": [
             {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "36s"}]}}], {}),
@@ -474,6 +487,7 @@ class Messages(Host):
     path = "/anthropic/v1/messages"
     members = {"model", "max_tokens", "messages", "system", "temperature", "stop_sequences", "tools", "tool_choice",
                "stream"}
+    user_ids = {"metadata"}
     errors = {"overloaded": (529, {"type": "error", "error": {"type": "overloaded_error", "message": "x"}}, {})}
 
     def check_head(self, handler):
@@ -485,7 +499,7 @@ class Messages(Host):
         need(all(a != b for a, b in zip(roles, roles[1:])) and roles[0] == "user", "roles must alternate")
 
     def check(self, body):
-        need(not set(body) - self.members, "Extra inputs are not permitted")
+        need(not set(body) - self.members - self.user_ids, "Extra inputs are not permitted")
         self.check_messages(body["messages"])
 
     def order(self, body):

@@ -57,7 +57,7 @@ static void loose(struct profile *profile)
 static void mistral(struct profile *profile)
 {
 	profile->id_rule = ID_RULE_MISTRAL9;
-	profile->audio = true;
+	profile->audio = profile->audio_as_string = true;
 	profile->user_after_tool = false;
 }
 

@@ -36,6 +36,7 @@ static void start(struct dialect_case *c, enum dialect_id dialect)
 #define USER(blocks) "{\"role\":\"user\",\"content\":[" blocks "]}"
 #define ASSISTANT(blocks) "{\"role\":\"assistant\",\"content\":[" blocks "]}"
 #define HI "\"messages\":[" USER(TEXT("hi")) "]"
+#define USER_ID ",\"metadata\":{\"user_id\":\"u-1\"}"
 #define PING "\"tools\":[{\"name\":\"ping\",\"inputSchema\":{\"type\":\"object\"}}]"
 #define FORCED ",\"toolChoice\":{\"mode\":\"required\"}"
 #define CLOSED \
@@ -138,6 +139,21 @@ static void id_rule(struct profile *p)
 	p->id_rule = ID_RULE_MISTRAL9;
 }
 
+static void audio_as_string(struct profile *p)
+{
+	p->audio = p->audio_as_string = true;
+}
+
+static void user_id_field(struct profile *p)
+{
+	p->user_id_field = USER_ID_FIELD_USER;
+}
+
+static void user_id_nowhere(struct profile *p)
+{
+	p->user_id_field = USER_ID_FIELD_NONE;
+}
+
 static void body(struct profile *p)
 {
 	p->body = SLICE("\"thinking\":{\"type\":\"disabled\"}");
@@ -175,7 +191,22 @@ static const struct key_row {
 	{ "audio", DIALECT_OPENAI, audio,
 	  "\"messages\":[" USER(
 		  "{\"type\":\"audio\",\"mimeType\":\"audio/wav\",\"data\":\"aGk=\"}") "]",
-	  "the model takes no audio", "\"input_audio\"", "" },
+	  "the model takes no audio", "\"input_audio\":{\"data\":\"aGk=\"", "" },
+	{ "audio_as_string", DIALECT_OPENAI, audio_as_string,
+	  "\"messages\":[" USER(
+		  "{\"type\":\"audio\",\"mimeType\":\"audio/wav\",\"data\":\"aGk=\"}") "]",
+	  "the model takes no audio", "\"input_audio\":\"aGk=\"", "" },
+	{ "user_id_field", DIALECT_OPENAI, user_id_field, HI USER_ID,
+	  ",\"safety_identifier\":\"u-1\",", ",\"user\":\"u-1\",", "" },
+	{ "user_id_field", DIALECT_RESPONSES, user_id_field, HI USER_ID,
+	  ",\"safety_identifier\":\"u-1\",", ",\"user\":\"u-1\",", "" },
+	{ "user_id_field", DIALECT_OPENAI, user_id_nowhere, HI USER_ID, "u-1", NULL,
+	  "metadata_dropped" },
+	{ "user_id_field", DIALECT_RESPONSES, user_id_nowhere, HI USER_ID, "u-1", NULL,
+	  "metadata_dropped" },
+	{ "user_id_field", DIALECT_ANTHROPIC, user_id_nowhere, HI USER_ID,
+	  "\"metadata\":{\"user_id\":\"u-1\"}", "\"max_tokens\":100,\"messages\"",
+	  "metadata_dropped" },
 	{ "forced_tool", DIALECT_ANTHROPIC, forced_tool, HI "," PING FORCED,
 	  "\"tool_choice\":{\"type\":\"any\"}", "\"tool_choice\":{\"type\":\"auto\"}",
 	  "tool_choice_required_downgraded" },
@@ -291,7 +322,7 @@ static void every_key_of_the_settings_has_a_test(void **state)
 			fail_msg("%s has no row", path);
 		found++;
 	}
-	assert_int_equal(found, 18);
+	assert_int_equal(found, 20);
 }
 
 static void versions_decide_the_temperature(void **state)

@@ -35,6 +35,11 @@ static void a_known_model_needs_no_more_than_its_name(void **state)
 	assert_true(m[1].profile.reasoning && m[1].profile.tools_need_effort_none);
 	assert_int_equal(m[2].profile.id_rule, ID_RULE_MISTRAL9);
 	assert_false(m[2].profile.user_after_tool);
+	assert_true(m[2].profile.audio_as_string && !m[2].profile.audio);
+	assert_int_equal(m[2].profile.user_id_field, USER_ID_FIELD_NONE);
+	assert_true(m[2].profile.temperature_min == 0 && m[2].profile.temperature_max == 1.5);
+	assert_int_equal(m[1].profile.user_id_field, USER_ID_FIELD_OWN);
+	assert_false(m[1].profile.audio_as_string);
 	assert_int_equal(m[2].profile.max_stop, 4);
 	assert_int_equal(m[2].profile.max_tokens_field, MAX_TOKENS_FIELD_MAX_TOKENS);
 	rig_fini(&rig);
@@ -182,6 +187,30 @@ static void hints_may_mean_other_models_as_the_plan_or_the_tenant_says(void **st
 	rig_fini(&rig);
 }
 
+static void a_models_ways_can_be_said_one_by_one(void **state)
+{
+	struct rig rig;
+	(void)state;
+	rig_load_good(
+		&rig, PROVIDERS
+		"models:\n"
+		"  - {id: mistral-small-latest, provider: o,"
+		" profile: {audio_as_string: false, user_id_field: user, temperature: [0, 1]}}\n"
+		"  - {id: nine, provider: o, context: 1, price: {input: 0, output: 0},"
+		" profile: {id_rule: alnum9}}\n"
+		"  - {id: quiet, provider: a, context: 1, price: {input: 0, output: 0},"
+		" profile: {user_id_field: none}}\n"
+		"  - {id: m, name: mistral-large-latest, provider: a}\n");
+	const struct model *m = rig.config->catalog.models;
+	assert_false(m[0].profile.audio_as_string);
+	assert_int_equal(m[0].profile.user_id_field, USER_ID_FIELD_USER);
+	assert_true(m[0].profile.temperature_max == 1);
+	assert_false(m[1].profile.audio_as_string); /* ids are another matter */
+	assert_int_equal(m[1].profile.user_id_field, USER_ID_FIELD_OWN);
+	assert_int_equal(m[2].profile.user_id_field, USER_ID_FIELD_NONE);
+	rig_fini(&rig);
+}
+
 static void what_the_body_says_is_sent_as_it_stands(void **state)
 {
 	struct rig rig;
@@ -222,6 +251,7 @@ int main(void)
 		cmocka_unit_test(what_is_missing_of_an_unknown_model_is_named_with_a_neighbour),
 		cmocka_unit_test(who_says_what_is_in_force_is_told_on_demand),
 		cmocka_unit_test(hints_may_mean_other_models_as_the_plan_or_the_tenant_says),
+		cmocka_unit_test(a_models_ways_can_be_said_one_by_one),
 		cmocka_unit_test(what_the_body_says_is_sent_as_it_stands),
 	};
 	return cmocka_run_group_tests_name("settings_models", tests, NULL, NULL);
