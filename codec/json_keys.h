@@ -80,14 +80,12 @@ bool json_keys_has(struct json_work *work, struct json_level set, struct json_le
  * however few `len` is. */
 static inline unsigned json_keys_bit(const char *at, size_t len)
 {
-	uint64_t word = scan_load8(at);
+	/* no branch: whether a key has 8 bytes is what cannot be foretold of a schema's names */
+	const bool brief = len < 8;
+	const uint64_t mask = brief ? ~(UINT64_MAX << (8 * (len % 8))) : UINT64_MAX;
+	const uint64_t rear = scan_load8(at + (brief ? 0 : len - 8)) & mask;
+	const uint64_t word = (scan_load8(at) & mask) + (rear << 5 | rear >> 59);
 
-	if (len < 8) {
-		word &= ((uint64_t)1 << (8 * len)) - 1;
-	} else {
-		uint64_t rear = scan_load8(at + len - 8);
-		word += rear << 5 | rear >> 59;
-	}
 	return (unsigned)((word * UINT64_C(0x9fb21c651e98df25)) >> 58);
 }
 
