@@ -169,7 +169,7 @@ static SCAN_RARE const char *escape(struct json_reader *r, const char *at)
 
 #if ISA_WIDE
 enum {
-	DENSE_PLAIN = 4,                /* blocks of nothing but plain text end a run */
+	DENSE_RUN = 16 * ISA_BLOCK,     /* then it is looked whether the text has become plainer */
 	DENSE_ROOM = ISA_BLOCK + 2 * 6, /* a block, and what a \u in its last byte looks at */
 };
 
@@ -191,12 +191,10 @@ static inline struct dense dense_begin(void)
 static inline uint64_t dense_escaped(struct dense *d, uint64_t slashes)
 {
 	const uint64_t odd = UINT64_C(0xaaaaaaaaaaaaaaaa);
-
-	if ((slashes | d->escape_open) == 0)
-		return 0;
 	uint64_t begin = slashes & ~d->escape_open;
 	uint64_t turned = (((begin << 1) | odd) - begin) ^ odd;
 	uint64_t escaped = turned ^ (slashes | d->escape_open);
+
 	d->escape_open = (turned & slashes) >> 63;
 	return escaped;
 }
@@ -233,29 +231,25 @@ static inline bool dense_beyond(struct dense *d, struct isa_block b, uint64_t ot
 }
 
 /* Whether what stands in front of the closing quote in the block at `at` is good; *close is the bit
- * of that quote, 0 when it is not in there. */
+ * of that quote, 0 when it is not in there. Whether a block of prose has an escape or a quote cannot be
+ * foretold: what would be left out in a block that has none costs less than the wrong guesses. */
 static inline __attribute__((always_inline)) bool dense_block(struct dense *d, const char *at,
 							      uint64_t *close)
 {
-	struct isa_block b = isa_load(at);
+	const struct isa_block b = isa_load(at);
+	const uint64_t slashes = isa_equal(b, '\\'), marks = isa_equal(b, '"');
+	const uint64_t low = isa_low(b), escaped = dense_escaped(d, slashes);
+	const uint64_t quotes = marks & ~escaped;
 
-	*close = 0;
-	d->specials = isa_special(b);
-	if ((d->specials | d->escape_open | d->utf8_open) == 0)
-		return true;
-	uint64_t slashes = isa_equal(b, '\\'), marks = isa_equal(b, '"');
-	uint64_t escaped = dense_escaped(d, slashes), quotes = marks & ~escaped;
+	d->specials = slashes | marks | low;
 	*close = quotes & (0 - quotes);
-	uint64_t inside = *close - 1; /* all of it when there is none */
-	uint64_t others = d->specials & ~(slashes | marks) & inside;
+	const uint64_t inside = *close - 1; /* all of it when there is none */
+	const uint64_t others = low & inside;
 	if ((others | d->utf8_open) != 0 && !dense_beyond(d, b, others, *close))
 		return false;
-	escaped &= inside & ~marks;
-	if (escaped == 0)
-		return true;
 	/* told to be rare, so that it takes no register of the common way */
-	for (uint64_t left = escaped & ~isa_escape_letters(b); __builtin_expect(left != 0, 0);
-	     left &= left - 1)
+	for (uint64_t left = escaped & inside & ~marks & ~isa_escape_letters(b);
+	     __builtin_expect(left != 0, 0); left &= left - 1)
 		if (!dense_letter(d, at + __builtin_ctzll(left)))
 			return false;
 	return true;
@@ -277,18 +271,18 @@ static inline const char *dense_resume(const struct dense *d, const char *at)
 }
 
 /* From `at`, inside a string and between two characters, on to a place like that: the closing quote
- * or, if that is far, one behind which the text is plainer or ends. NULL when something is wrong,
+ * or, if that is far, one behind which the text may be plainer or ends. NULL when something is wrong,
  * which is for others to name. */
 static const char *dense_run(struct json_reader *r, const char *at)
 {
 	struct dense d = dense_begin();
-	const char *last = r->end - DENSE_ROOM;
-	unsigned plain = 0;
+	const ptrdiff_t left = r->end - at;
 	uint64_t close;
 
-	if (r->end - at < DENSE_ROOM)
+	if (left < DENSE_ROOM)
 		return at;
-	for (; at <= last && plain < DENSE_PLAIN; at += ISA_BLOCK) {
+	const char *last = left > DENSE_RUN + DENSE_ROOM ? at + DENSE_RUN : r->end - DENSE_ROOM;
+	for (; at <= last; at += ISA_BLOCK) {
 		if (!dense_block(&d, at, &close))
 			return NULL;
 		if (close != 0) {
@@ -296,7 +290,6 @@ static const char *dense_run(struct json_reader *r, const char *at)
 			r->specials = d.specials;
 			return at + __builtin_ctzll(close);
 		}
-		plain = d.specials != 0 ? 0 : plain + 1;
 	}
 	return dense_resume(&d, at);
 }

@@ -15,6 +15,7 @@
  *   isa_base64(at, end)       past whole blocks of nothing but base64's alphabet (RFC 4648, 4)
  * and where ISA_WIDE is 1, that is where masks are cheap enough to judge dense text by them:
  *   isa_high(b)               beyond ASCII
+ *   isa_low(b)                controls, and beyond ASCII
  *   isa_escape_letters(b)     f n r t, the slash and the backslash: what mostly follows a backslash
  *   struct isa_utf8, isa_utf8_start()
  *   isa_utf8_errors(b, utf8)  where UTF-8 is broken (RFC 3629), given the blocks before; a character

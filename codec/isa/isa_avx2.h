@@ -65,10 +65,20 @@ static inline uint64_t isa_high(struct isa_block b)
 }
 
 /* Signed, so that everything that is not ASCII lies below the space as well. */
+static inline __m256i isa_low32(__m256i v)
+{
+	return _mm256_cmpgt_epi8(isa_constant(isa_constants.space), v);
+}
+
+static inline uint64_t isa_low(struct isa_block b)
+{
+	return isa_bits(isa_low32(b.low), isa_low32(b.high));
+}
+
 static inline __m256i isa_special32(__m256i v)
 {
 	return _mm256_or_si256(_mm256_or_si256(isa_same32(v, '"'), isa_same32(v, '\\')),
-			       _mm256_cmpgt_epi8(isa_constant(isa_constants.space), v));
+			       isa_low32(v));
 }
 
 static inline uint64_t isa_special(struct isa_block b)

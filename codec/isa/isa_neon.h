@@ -57,9 +57,21 @@ static inline uint8x16_t isa_marks16(uint8x16_t v)
 }
 
 /* Signed, so that everything that is not ASCII lies below the space as well. */
+static inline uint8x16_t isa_low16(uint8x16_t v)
+{
+	return vcltq_s8(vreinterpretq_s8_u8(v), vdupq_n_s8(0x20));
+}
+
+static inline uint64_t isa_low(struct isa_block b)
+{
+	for (int i = 0; i < ISA_VECTORS; i++)
+		b.v[i] = isa_low16(b.v[i]);
+	return isa_bits(b);
+}
+
 static inline uint8x16_t isa_special16(uint8x16_t v)
 {
-	return vorrq_u8(isa_marks16(v), vcltq_s8(vreinterpretq_s8_u8(v), vdupq_n_s8(0x20)));
+	return vorrq_u8(isa_marks16(v), isa_low16(v));
 }
 
 static inline uint64_t isa_special(struct isa_block b)
