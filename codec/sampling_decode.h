@@ -22,6 +22,14 @@ struct list {
 	uint32_t count, cap;
 };
 
+/* Member by member: a copy of the whole would wait for its parts. */
+static inline void list_init(struct list *list)
+{
+	list->at = NULL;
+	list->count = 0;
+	list->cap = 0;
+}
+
 struct decode {
 	struct json_reader *r; /* the body's, or one over a part that was skipped before */
 	struct json_work *work;

@@ -117,25 +117,23 @@ static bool read_max_tokens(struct decode *d)
 	return decode_in_member(d, "maxTokens");
 }
 
+/* A prompt of "" is none. */
+static inline bool no_empty_system(struct decode *d)
+{
+	if (d->out->system.len == 0)
+		d->out->system = (struct slice){ NULL, 0 };
+	return true;
+}
+
 static bool read_system(struct decode *d)
 {
-	struct slice raw;
-
 	if (json_here(d->r) != JSON_STRING)
 		return wrong(d, "systemPrompt", ERR_FIELD, "systemPrompt must be a string");
-	if (!json_take_string(d->r, &raw))
-		return false;
-	if (raw.len != 0)
-		d->out->system = raw;
-	return true;
+	return json_take_string(d->r, &d->out->system) && no_empty_system(d);
 }
 
 static bool read_temperature(struct decode *d)
 {
-	double value;
-
-	if (json_guess_fraction(d->r, &d->out->temperature, &value))
-		return true;
 	if (json_here(d->r) != JSON_NUMBER)
 		return wrong(d, "temperature", ERR_FIELD, "temperature must be a number");
 	return json_number(d->r, &d->out->temperature);
@@ -339,7 +337,6 @@ static bool read_usual(struct decode *d, struct json_fields *fields, struct choi
 {
 	struct json_reader *const r = d->r;
 	const char *brace = r->at;
-	struct slice text;
 	uint64_t number;
 	double fraction;
 
@@ -354,10 +351,9 @@ static bool read_usual(struct decode *d, struct json_fields *fields, struct choi
 	    !read_param(d, PARAM_MODEL_PREFERENCES, choices))
 		return false;
 	if (EXPECT(SYSTEM_PROMPT, ",\"systemPrompt\":\"") && from_last(r)) {
-		if (!json_take_string(r, &text))
+		if (!json_take_string(r, &d->out->system))
 			return false;
-		if (text.len != 0)
-			d->out->system = text;
+		(void)no_empty_system(d);
 	}
 	(void)EXPECT(INCLUDE_CONTEXT, ",\"includeContext\":\"none\"");
 	guess_number(r, fields, PARAM_TEMPERATURE,

@@ -13,11 +13,13 @@ static inline void begin_lists(struct decode *d)
 	const size_t messages = LIST_FIRST * sizeof(struct message);
 	char *at = arena_take(d->into, messages + LIST_FIRST * sizeof(struct block));
 
-	d->messages = d->blocks = (struct list){ NULL, 0, 0 };
+	list_init(&d->messages);
+	list_init(&d->blocks);
 	if (at == NULL)
 		return;
-	d->messages = (struct list){ at, 0, LIST_FIRST };
-	d->blocks = (struct list){ at + messages, 0, LIST_FIRST };
+	d->messages.at = at;
+	d->blocks.at = at + messages;
+	d->messages.cap = d->blocks.cap = LIST_FIRST;
 }
 
 /* Decodes params into a fresh request. */
@@ -185,7 +187,8 @@ enum err sampling_read_here(struct slice body, enum revision revision,
 	d.fault = (struct fault){ .err = ERR_OK, .offset = FAULT_NO_OFFSET };
 	d.path_count = 0;
 	d.types = 0;
-	d.inner = d.tools = (struct list){ NULL, 0, 0 };
+	list_init(&d.inner);
+	list_init(&d.tools);
 
 	envelope_init(&e);
 	*rpc = (struct jsonrpc){ .method = RPC_UNKNOWN };

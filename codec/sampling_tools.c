@@ -77,34 +77,65 @@ static uint8_t root_bit(struct decode *d, uint32_t name)
 	}
 }
 
+/* Reads the member of a schema's root whose value is next. */
+static inline bool read_root(struct decode *d, uint32_t name, struct tool *tool, bool *is_object)
+{
+	struct field value;
+
+	tool->root |= root_bit(d, name);
+	if (name != ROOT_TYPE)
+		return json_pass(d->r);
+	if (json_guess_lit(d->r, "\"object\"")) {
+		*is_object = true;
+		return true;
+	}
+	if (!decode_field(d, &value))
+		return false;
+	*is_object = value.kind == JSON_STRING && json_str_eq(value.raw, SLICE("object"));
+	return true;
+}
+
+/* Enters a schema and reads the members that are there in the usual order, as far as that goes. False
+ * after failing. */
+static bool read_usual_roots(struct decode *d, struct json_fields *fields, struct tool *tool,
+			     bool *is_object)
+{
+	struct json_reader *const r = d->r;
+	const char *brace = r->at;
+
+	if (!json_may_guess(r) || !json_guess_lit(r, "{\"type\":\"object\""))
+		return json_begin(r);
+	*is_object = true;
+	fields->seen = 1u << ROOT_TYPE;
+	if (!json_resume_object(r, brace))
+		return false;
+	if (json_expect_lit(r, fields, ROOT_PROPERTIES, ",\"properties\":") &&
+	    !read_root(d, ROOT_PROPERTIES, tool, is_object))
+		return false;
+	if (json_expect_lit(r, fields, ROOT_REQUIRED, ",\"required\":") &&
+	    !read_root(d, ROOT_REQUIRED, tool, is_object))
+		return false;
+	return !json_expect_lit(r, fields, ROOT_ADDITIONAL, ",\"additionalProperties\":") ||
+	       read_root(d, ROOT_ADDITIONAL, tool, is_object);
+}
+
 /* An object whose member `type` is "object"; everything else in it is opaque. */
 static bool read_schema(struct decode *d, struct tool *tool)
 {
 	static const char detail[] = "inputSchema must be an object whose type is \"object\"";
 	struct json_fields fields = JSON_FIELDS(root_names);
 	struct slice key;
-	struct field value;
 	bool is_object = false;
 	uint32_t name;
 
 	if (json_here(d->r) != JSON_OBJECT)
 		return wrong(d, d->r->at, detail, "inputSchema");
 	const char *at = d->r->at;
-	(void)json_begin(d->r);
-	while ((name = next_root(d->r, &fields, &key)) != FIELD_END) {
-		tool->root |= root_bit(d, name);
-		if (name != ROOT_TYPE) {
-			if (!json_pass(d->r))
-				return false;
-		} else if (json_guess_lit(d->r, "\"object\"")) {
-			is_object = true;
-		} else if (!decode_field(d, &value)) {
+	if (!read_usual_roots(d, &fields, tool, &is_object))
+		return false;
+	while ((name = next_root(d->r, &fields, &key)) != FIELD_END)
+		if (!read_root(d, name, tool, &is_object))
 			return false;
-		} else {
-			is_object = value.kind == JSON_STRING &&
-				    json_str_eq(value.raw, SLICE("object"));
-		}
-	}
 	if (!decode_good(d))
 		return false;
 	if (!is_object)
@@ -127,9 +158,11 @@ static bool read_description(struct decode *d, struct slice *out)
 {
 	struct field value;
 
+	if (d->r->at != d->r->end && *d->r->at == '"')
+		return json_take_string(d->r, out);
 	if (!decode_field(d, &value))
 		return false;
-	if (value.kind == JSON_STRING)
+	if (value.kind == JSON_STRING) /* behind white space */
 		*out = value.raw;
 	else if (value.kind != JSON_BAD)
 		return wrong(d, field_at(&value), "a tool description must be a string",
@@ -174,47 +207,83 @@ static inline uint32_t next_member(struct json_reader *r, struct json_fields *fi
 	return json_unguessed_field(r, fields, other);
 }
 
-static bool read_tool(struct decode *d)
+/* Reads the member of a tool whose value is next. */
+static inline bool read_member(struct decode *d, uint32_t name, struct tool *tool)
+{
+	switch (name) {
+	case NAME:
+		return read_name(d, &tool->name);
+	case DESCRIPTION:
+		return read_description(d, &tool->description);
+	case INPUT_SCHEMA:
+		return read_schema(d, tool);
+	default:
+		return json_pass(d->r);
+	}
+}
+
+/* Enters a tool and reads the members that are there in the order of the schema, as far as that goes.
+ * False after failing. */
+static bool read_usual_members(struct decode *d, struct json_fields *fields, struct tool *tool)
+{
+	struct json_reader *const r = d->r;
+	const char *brace = r->at;
+
+	if (!json_may_guess(r) || !json_guess_lit(r, "{\"name\":"))
+		return json_begin(r);
+	fields->seen = 1u << NAME;
+	if (!json_resume_object(r, brace) || !read_member(d, NAME, tool))
+		return false;
+	if (json_expect_lit(r, fields, TITLE, ",\"title\":") && !read_member(d, TITLE, tool))
+		return false;
+	if (json_expect_lit(r, fields, DESCRIPTION, ",\"description\":") &&
+	    !read_member(d, DESCRIPTION, tool))
+		return false;
+	if (json_expect_lit(r, fields, INPUT_SCHEMA, ",\"inputSchema\":") &&
+	    !read_member(d, INPUT_SCHEMA, tool))
+		return false;
+	return !json_expect_lit(r, fields, ANNOTATIONS, ",\"annotations\":") ||
+	       read_member(d, ANNOTATIONS, tool);
+}
+
+/* Reads a tool into *tool, which is cleared. */
+static bool read_tool_into(struct decode *d, struct tool *tool)
 {
 	struct json_fields fields = JSON_FIELDS(names);
-	struct tool tool = { .root = 0 };
 	struct slice key;
 	uint32_t name;
 
 	if (json_here(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_TOOL, "a tool must be an object");
 	const char *at = d->r->at;
-	(void)json_begin(d->r);
-	while ((name = next_member(d->r, &fields, &key)) != FIELD_END) {
-		bool fine;
-		switch (name) {
-		case NAME:
-			fine = read_name(d, &tool.name);
-			break;
-		case DESCRIPTION:
-			fine = read_description(d, &tool.description);
-			break;
-		case INPUT_SCHEMA:
-			fine = read_schema(d, &tool);
-			break;
-		default:
-			fine = json_pass(d->r);
-		}
-		if (!fine)
+	if (!read_usual_members(d, &fields, tool))
+		return false;
+	while ((name = next_member(d->r, &fields, &key)) != FIELD_END)
+		if (!read_member(d, name, tool))
 			return false;
-	}
 	if (!decode_good(d))
 		return false;
-	if (slice_absent(tool.name))
+	if (slice_absent(tool->name))
 		return wrong(d, at, "a tool name is missing", "name");
-	if (slice_absent(tool.schema))
+	if (slice_absent(tool->schema))
 		return wrong(d, at, "inputSchema is missing", "inputSchema");
 	if (d->tools.count == d->limits->tools_max)
 		return decode_refuse(d, ERR_TOOL, at, "tools has too many entries");
-	struct tool *place = decode_push(d, &d->tools, sizeof(*place));
-	if (place == NULL)
+	return true;
+}
+
+/* In its place, which counts only once the tool is found to be good. */
+static bool read_tool(struct decode *d)
+{
+	struct tool *tool = decode_push(d, &d->tools, sizeof(*tool));
+
+	if (tool == NULL)
 		return false;
-	*place = tool;
+	*tool = (struct tool){ .root = 0 };
+	d->tools.count--;
+	if (!read_tool_into(d, tool))
+		return false;
+	d->tools.count++;
 	return true;
 }
 
