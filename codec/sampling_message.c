@@ -42,14 +42,14 @@ static bool read_role(struct decode *d, bool *assistant)
 enum message_member { MESSAGE_ROLE, MESSAGE_CONTENT, MESSAGE_MEMBERS };
 
 /* Enters the message and reads its beginning, if that is the usual one; returns the members read. */
-static uint32_t guess_message(struct decode *d, struct message *message)
+static uint32_t guess_message(struct decode *d, bool *assistant)
 {
 	const char *brace = d->r->at;
 
 	if (json_guess_lit(d->r, "{\"role\":\"user\",\"content\":"))
-		message->assistant = false;
+		*assistant = false;
 	else if (json_guess_lit(d->r, "{\"role\":\"assistant\",\"content\":"))
-		message->assistant = true;
+		*assistant = true;
 	else
 		return json_begin(d->r), 0;
 	return json_resume_object(d->r, brace) ? 1u << MESSAGE_ROLE : 0;
@@ -80,14 +80,14 @@ static inline uint32_t next_message_member(struct json_reader *r, struct json_fi
 	return json_unguessed_field(r, fields, other);
 }
 
-static bool read_message_members(struct decode *d, struct message *message)
+static bool read_message_members(struct decode *d, bool *assistant)
 {
 	struct json_fields fields = JSON_FIELDS(message_names);
 	const char *at = d->r->at;
 	struct slice key;
 	uint32_t name;
 
-	fields.seen = guess_message(d, message);
+	fields.seen = guess_message(d, assistant);
 	if (fields.seen != 0) {
 		if (!read_content(d))
 			return decode_in_member(d, "content");
@@ -96,7 +96,7 @@ static bool read_message_members(struct decode *d, struct message *message)
 			return true;
 	}
 	while ((name = next_message_member(d->r, &fields, &key)) != FIELD_END) {
-		if (name == MESSAGE_ROLE && !read_role(d, &message->assistant))
+		if (name == MESSAGE_ROLE && !read_role(d, assistant))
 			return decode_in_member(d, "role");
 		if (name == MESSAGE_CONTENT && !read_content(d))
 			return decode_in_member(d, "content");
@@ -111,40 +111,55 @@ static bool read_message_members(struct decode *d, struct message *message)
 	return decode_in_member(d, role ? "content" : "role");
 }
 
-static bool add_message(struct decode *d, struct message message)
+/* Adds the message whose blocks are those from `first` on. */
+static inline bool add_message(struct decode *d, bool assistant, uint32_t first)
 {
-	struct message *place = decode_push(d, &d->messages, sizeof(*place));
+	struct message *message = decode_push(d, &d->messages, sizeof(*message));
 
-	if (place == NULL)
+	if (message == NULL)
 		return false;
-	message.count = d->blocks.count - message.first;
-	*place = message;
+	message->assistant = assistant;
+	message->first = first;
+	message->count = d->blocks.count - first;
 	return true;
+}
+
+/* The first eight of the bytes, as scan_load8 has them; known when compiling. */
+static inline uint64_t word_of(const char *literal)
+{
+	return scan_load8(literal);
+}
+
+/* Where the text begins of a message that is nothing but a role and a text, if that is how the message at
+ * `at` begins; else NULL. 56 bytes are readable. Whose turn it is alternates, so there is no branch
+ * for it. */
+static inline const char *text_of_message(const char *at, bool *assistant)
+{
+	static const char rest[] = "content\":{\"type\":\"text\",\"text\":\"";
+	const bool other = scan_load8(at + 8) == word_of("\"assista");
+	const char *tail = at + 8 + 5 * other; /* the last eight bytes of who, and what is behind */
+	const uint64_t who = other ? word_of("stant\",\"") : word_of("\"user\",\"");
+
+	*assistant = other;
+	if (((scan_load8(at) ^ word_of("{\"role\":")) | (scan_load8(tail) ^ who)) != 0 ||
+	    memcmp(tail + 8, rest, sizeof(rest) - 1) != 0)
+		return NULL;
+	return tail + 8 + sizeof(rest) - 1;
 }
 
 /* The inside of the string in a message that is nothing but a role and a text, as most are: then
  * r->at is behind it. Absent: it is another one, nothing happened, or the reader has failed. */
 static inline struct slice guess_text_message(struct decode *d, bool *assistant)
 {
-	static const char user[] = "{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"";
-	static const char other[] =
-		"{\"role\":\"assistant\",\"content\":{\"type\":\"text\",\"text\":\"";
+	enum { ROOM = 56 };
 	const struct slice none = { NULL, 0 };
 	struct json_reader *r = d->r;
-	const char *from = r->at;
 
-	if (r->end - from < (ptrdiff_t)sizeof(other) || !json_may_guess(r) ||
-	    r->depth + 2 > r->limits.depth_max)
+	if (r->end - r->at < ROOM || !json_may_guess(r) || r->depth + 2 > r->limits.depth_max)
 		return none;
-	if (memcmp(from, user, sizeof(user) - 1) == 0) {
-		*assistant = false;
-		from += sizeof(user) - 1;
-	} else if (memcmp(from, other, sizeof(other) - 1) == 0) {
-		*assistant = true;
-		from += sizeof(other) - 1;
-	} else {
+	const char *from = text_of_message(r->at, assistant);
+	if (from == NULL)
 		return none;
-	}
 	const char *quote = reader_string_end(r, from);
 	if (quote == NULL || r->end - quote < 3 || quote[1] != '}' || quote[2] != '}')
 		return none;
@@ -154,16 +169,17 @@ static inline struct slice guess_text_message(struct decode *d, bool *assistant)
 
 static bool read_message(struct decode *d)
 {
-	struct message message = { .first = d->blocks.count };
+	const uint32_t first = d->blocks.count;
+	bool assistant = false;
 
 	if (d->messages.count >= d->limits->messages_max)
 		return decode_refuse_here(d, ERR_MESSAGES, "messages has too many entries");
-	struct slice text = guess_text_message(d, &message.assistant);
+	struct slice text = guess_text_message(d, &assistant);
 	if (!slice_absent(text))
-		return block_add_text(d, false, text) && add_message(d, message);
+		return block_add_text(d, false, text) && add_message(d, assistant, first);
 	if (json_here(d->r) != JSON_OBJECT)
 		return decode_refuse_here(d, ERR_MESSAGES, "a message must be an object");
-	return read_message_members(d, &message) && add_message(d, message);
+	return read_message_members(d, &assistant) && add_message(d, assistant, first);
 }
 
 bool decode_messages(struct decode *d)
