@@ -122,6 +122,26 @@ static void every_piece_at_every_place_of_a_block_is_judged_alike(void **state)
 			}
 }
 
+/* Blocks are judged in runs (json_string.c), and between two of them plain text is looked for. */
+static void every_piece_behind_a_long_dense_text_is_judged_alike(void **state)
+{
+	enum { RUN = 1024, ROUND = 80 };
+	static const struct slice dense = SLICE_INIT("\\txxxxx\xc3\xa9xxxx");
+	char text[2 * RUN];
+
+	(void)state;
+	for (size_t p = 0; p < COUNT_OF(pieces); p++)
+		for (size_t before = RUN - ROUND; before < RUN + ROUND; before++) {
+			size_t len = put(text, 0, SLICE("[\""));
+			while (len < before)
+				len = put(text, len, dense);
+			len = put(text, before, pieces[p]); /* perhaps inside the last one */
+			len = put_plain(text, len, ROUND);
+			len = put(text, len, SLICE("\"]"));
+			(void)agree(slice_of(text, len));
+		}
+}
+
 /* A string of up to 40 pieces, dense or not; bad ones one time in `bad`, never if 0. */
 static size_t put_string(char *text, size_t len, uint32_t *seed, uint32_t bad)
 {
@@ -371,6 +391,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_piece_at_every_place_of_a_block_is_judged_alike),
+		cmocka_unit_test(every_piece_behind_a_long_dense_text_is_judged_alike),
 		cmocka_unit_test(strings_of_many_pieces_are_judged_alike),
 		cmocka_unit_test(a_text_with_one_byte_changed_is_judged_alike),
 		cmocka_unit_test(every_front_and_rear_of_a_text_is_judged_alike),
