@@ -161,14 +161,13 @@ static inline bool json_guess_uint(struct json_reader *r, uint64_t *out)
 {
 	enum { DIGITS_MAX = 18 };
 	const char *at = r->at, *from = at;
+	const char *most = r->end - at > DIGITS_MAX ? at + DIGITS_MAX : r->end;
 	uint64_t value = 0;
 
-	if (r->end - at < DIGITS_MAX + 1)
-		return false;
-	for (; scan_is_digit(*at) && at - from < DIGITS_MAX; at++)
+	for (; at < most && scan_is_digit(*at); at++)
 		value = value * 10 + (uint64_t)(*at - '0');
-	if (at == from || (*from == '0' && at - from > 1) || scan_is_digit(*at) || *at == '.' ||
-	    (*at | 0x20) == 'e')
+	if (at == from || at == r->end || (*from == '0' && at - from > 1) || scan_is_digit(*at) ||
+	    *at == '.' || (*at | 0x20) == 'e')
 		return false;
 	r->at = at;
 	*out = value;
