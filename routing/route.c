@@ -23,16 +23,54 @@ const char *route_reason_name(enum route_reason reason)
 	return names[reason];
 }
 
-/* The first number of the set from `n` on; BITSET_MAX when there is none. */
-static uint32_t next_of(const struct bitset *set, uint32_t n)
+/* ---- sets of models ----
+ *
+ * Sets have room for the largest catalogue, and most catalogues are small: only as many words are looked
+ * at, and written, as its models take. */
+
+static uint32_t words_of(const struct catalog *catalog)
 {
-	while (n < BITSET_MAX) {
+	return (catalog->count + 63) / 64;
+}
+
+/* The first model of the set from `n` on; catalog->count when there is none. */
+static uint32_t next_of(const struct catalog *catalog, const struct bitset *set, uint32_t n)
+{
+	while (n < catalog->count) {
 		const uint64_t rest = set->words[n / 64] >> n % 64;
 		if (rest != 0)
 			return n + (uint32_t)__builtin_ctzll(rest);
 		n = (n / 64 + 1) * 64;
 	}
-	return BITSET_MAX;
+	return catalog->count;
+}
+
+static bool is_empty(const struct bitset *set, uint32_t words)
+{
+	uint64_t any = 0;
+
+	for (uint32_t i = 0; i < words; i++)
+		any |= set->words[i];
+	return any == 0;
+}
+
+/* `of` NULL: none of them. */
+static void remove_all(struct bitset *set, const struct bitset *of, uint32_t words)
+{
+	for (uint32_t i = 0; of != NULL && i < words; i++)
+		set->words[i] &= ~of->words[i];
+}
+
+/* Narrows `left` to `matched`. False: nothing would be left, and `left` stays. */
+static bool narrow(struct bitset *left, const struct bitset *matched, uint32_t words)
+{
+	uint64_t any = 0;
+
+	for (uint32_t i = 0; i < words; i++)
+		any |= left->words[i] & matched->words[i];
+	for (uint32_t i = 0; any != 0 && i < words; i++)
+		left->words[i] &= matched->words[i];
+	return any != 0;
 }
 
 /* ---- who is a candidate ---- */
@@ -80,59 +118,33 @@ static enum err refusal_of(const struct catalog *catalog, const struct route_que
 	return content ? ERR_CONTENT_UNSUPPORTED : ERR_NO_MODEL;
 }
 
-static void remove_all(struct bitset *set, const struct bitset *of)
-{
-	for (size_t i = 0; of != NULL && i < COUNT_OF(set->words); i++)
-		set->words[i] &= ~of->words[i];
-}
-
 /* As reason_of says of each. With the index whole words of models are judged at once, and none is looked
  * at alone unless the request is larger than the smallest context. */
-static struct bitset candidates_find(const struct catalog *catalog, const struct route_query *query)
+static void candidates_find(const struct catalog *catalog, const struct route_query *query,
+			    struct bitset *out)
 {
 	const struct catalog_index *index = catalog->index;
-	struct bitset out = { 0 };
+	const struct bitset *permitted = query->permitted;
+	const uint32_t words = words_of(catalog);
 
 	if (index == NULL || query->input_tokens > index->context_least) {
-		for (uint32_t i = next_of(query->permitted, 0); i < catalog->count;
-		     i = next_of(query->permitted, i + 1))
+		for (uint32_t i = 0; i < words; i++)
+			out->words[i] = 0;
+		for (uint32_t i = next_of(catalog, permitted, 0); i < catalog->count;
+		     i = next_of(catalog, permitted, i + 1))
 			if (reason_of(&catalog->models[i], i, query) == ROUTE_CANDIDATE)
-				bitset_add(&out, i);
-		return out;
+				bitset_add(out, i);
+		return;
 	}
-	out = *query->permitted;
-	bitset_and(&out, &index->enabled);
-	if (query->image)
-		bitset_and(&out, &index->image);
-	if (query->audio)
-		bitset_and(&out, &index->audio);
-	remove_all(&out, query->tried);
-	remove_all(&out, query->down);
-	return out;
-}
-
-static bool is_empty(const struct bitset *set)
-{
-	uint64_t any = 0;
-
-	for (size_t i = 0; i < COUNT_OF(set->words); i++)
-		any |= set->words[i];
-	return any == 0;
+	for (uint32_t i = 0; i < words; i++)
+		out->words[i] = permitted->words[i] & index->enabled.words[i] &
+				(query->image ? index->image.words[i] : UINT64_MAX) &
+				(query->audio ? index->audio.words[i] : UINT64_MAX);
+	remove_all(out, query->tried, words);
+	remove_all(out, query->down, words);
 }
 
 /* ---- hints ---- */
-
-/* Narrows `left` to `matched`. False: nothing would be left, and `left` stays. */
-static bool narrow(struct bitset *left, const struct bitset *matched)
-{
-	struct bitset both = *left;
-
-	bitset_and(&both, matched);
-	if (is_empty(&both))
-		return false;
-	*left = both;
-	return true;
-}
 
 /* Narrows `left` to the models that `hint` means: those it names exactly, else those it is a part
  * of. False: none, and `left` stays. */
@@ -142,7 +154,8 @@ static bool hint_apply(const struct catalog *catalog, const struct route_query *
 	struct hint_models scratch;
 	const struct hint_models *meant = hint_recall(query->memory, catalog, hint, &scratch);
 
-	return narrow(left, &meant->exact) || narrow(left, &meant->part);
+	return narrow(left, &meant->exact, words_of(catalog)) ||
+	       narrow(left, &meant->part, words_of(catalog));
 }
 
 static void lower_case(struct slice s, char *out)
@@ -153,7 +166,8 @@ static void lower_case(struct slice s, char *out)
 
 /* Narrows `left` to what the first alias has that stands for `hint` and for one of them. Its index; -1:
  * none, and `left` stays. */
-static int32_t alias_apply(const struct route_query *query, struct slice hint, struct bitset *left)
+static int32_t alias_apply(const struct catalog *catalog, const struct route_query *query,
+			   struct slice hint, struct bitset *left)
 {
 	char text[ROUTE_HINT_BYTES];
 
@@ -162,7 +176,7 @@ static int32_t alias_apply(const struct route_query *query, struct slice hint, s
 	lower_case(hint, text);
 	for (uint32_t i = 0; i < query->alias_count; i++) {
 		if (slice_glob(query->aliases[i].hint, slice_of(text, hint.len)) &&
-		    narrow(left, &query->aliases[i].models))
+		    narrow(left, &query->aliases[i].models, words_of(catalog)))
 			return (int32_t)i;
 	}
 	return -1;
@@ -182,7 +196,7 @@ static void hints_apply(const struct catalog *catalog, const struct route_query 
 		if (hint.len == 0 || hint.len > ROUTE_HINT_BYTES)
 			continue;
 		if (!hint_apply(catalog, query, hint, left)) {
-			route->alias = alias_apply(query, hint, left);
+			route->alias = alias_apply(catalog, query, hint, left);
 			if (route->alias < 0)
 				continue;
 		}
@@ -192,13 +206,14 @@ static void hints_apply(const struct catalog *catalog, const struct route_query 
 }
 
 /* Without the models of `late`, unless none is left then. */
-static void spare_late(const struct bitset *late, struct bitset *left)
+static void spare_late(const struct bitset *late, struct bitset *left, uint32_t words)
 {
-	struct bitset rest = *left;
+	struct bitset rest;
 
-	remove_all(&rest, late);
-	if (!is_empty(&rest))
-		*left = rest;
+	(void)memcpy(rest.words, left->words, words * sizeof(rest.words[0]));
+	remove_all(&rest, late, words);
+	if (!is_empty(&rest, words))
+		(void)memcpy(left->words, rest.words, words * sizeof(rest.words[0]));
 }
 
 /* ---- scores ---- */
@@ -265,14 +280,14 @@ static void pick_by_score(const struct catalog *catalog, const struct route_quer
 	double totals[SCORE_MODELS];
 
 	route->score = -INFINITY;
-	for (uint32_t i = next_of(left, 0); i < catalog->count;) {
+	for (uint32_t i = next_of(catalog, left, 0); i < catalog->count;) {
 		const uint32_t block = i / SCORE_MODELS;
 		const double most =
 			score_totals(figures_of(catalog, block, &figures),
 				     speeds_of(catalog, query, block, speeds), wanted, totals);
 		if (most > route->score || route->scored_count < ROUTE_SCORED_MAX)
 			pick_of_block(totals, block * SCORE_MODELS, left, route);
-		i = next_of(left, (block + 1) * SCORE_MODELS);
+		i = next_of(catalog, left, (block + 1) * SCORE_MODELS);
 	}
 }
 
@@ -286,7 +301,8 @@ static void pick_by_default(const struct catalog *catalog, const struct route_qu
 		route->model = (uint32_t)query->default_model;
 		return;
 	}
-	for (uint32_t i = next_of(left, 0); i < catalog->count; i = next_of(left, i + 1)) {
+	for (uint32_t i = next_of(catalog, left, 0); i < catalog->count;
+	     i = next_of(catalog, left, i + 1)) {
 		const double value = catalog->models[i].intelligence;
 		if (value > best) {
 			route->model = i;
@@ -353,9 +369,11 @@ struct route route_pick(const struct catalog *catalog, const struct route_query 
 			       .max_tokens = query->max_tokens,
 			       .image = query->image,
 			       .audio = query->audio };
-	struct bitset left = candidates_find(catalog, query);
+	const uint32_t words = words_of(catalog);
+	struct bitset left;
 
-	route.err = is_empty(&left) ? refusal_of(catalog, query) : ERR_OK;
+	candidates_find(catalog, query, &left);
+	route.err = is_empty(&left, words) ? refusal_of(catalog, query) : ERR_OK;
 	if (route.err == ERR_OK)
 		hints_apply(catalog, query, &left, &route);
 	if (trace != NULL)
@@ -363,9 +381,9 @@ struct route route_pick(const struct catalog *catalog, const struct route_query 
 	if (route.err != ERR_OK)
 		return route;
 	if (query->held != NULL)
-		route.held = narrow(&left, query->held);
+		route.held = narrow(&left, query->held, words);
 	if (query->late != NULL)
-		spare_late(query->late, &left);
+		spare_late(query->late, &left, words);
 	pick_winner(catalog, query, &left, &route);
 	return route;
 }
