@@ -58,7 +58,8 @@ static bool ring_add(struct log_ring *ring, const char *line, size_t len)
 		return false;
 	}
 	memcpy(ring->bytes + at, line, front);
-	memcpy(ring->bytes, line + front, len - front);
+	if (front != len)
+		memcpy(ring->bytes, line + front, len - front);
 	atomic_store_explicit(&ring->written, written + len, memory_order_release);
 	return true;
 }
@@ -118,9 +119,13 @@ static inline char *put_padded(char *at, uint64_t value, size_t width)
 
 static char *put_long(char *at, uint64_t value)
 {
-	size_t width = 3;
+	size_t width = 4;
 
-	for (uint64_t bound = 1000; value >= bound && width < 20; bound *= 10)
+	if (value < 1000) { /* most of these: statuses, milliseconds, tokens */
+		*at = (char)('0' + value / 100);
+		return put_padded(at + 1, value % 100, 2);
+	}
+	for (uint64_t bound = 10000; value >= bound && width < 20; bound *= 10)
 		width++;
 	return put_padded(at, value, width);
 }
