@@ -519,6 +519,11 @@ void store_redis_resolved(struct store_redis *redis, const struct upstream_addre
 		redis_link_set_targets(redis->listener, targets, count);
 }
 
+void store_redis_end_turn(struct store_redis *redis)
+{
+	redis_link_flush(redis->link);
+}
+
 void store_redis_use_login(struct store_redis *redis, const struct config_store *config)
 {
 	redis_link_set_login(redis->link, config->user, config->password);

@@ -29,6 +29,9 @@ struct store_redis *store_redis_new(struct net_loop *loop, const struct config_s
 
 struct store *store_redis_store(struct store_redis *redis);
 
+/* A turn of the loop is over: what it has to say to Redis, whoever's, leaves now and not with the next one. */
+void store_redis_end_turn(struct store_redis *redis);
+
 /* The connection has another user from now on, for as long as the process lives. */
 struct redis_link *store_redis_join(struct store_redis *redis, struct redis_guest *guest);
 

@@ -168,6 +168,7 @@ static void on_flush(struct net_task *task)
 {
 	struct redis_link *link = CONTAINER_OF(task, struct redis_link, flush);
 
+	net_task_cancel(task); /* it may be for another reason that this is the time */
 	link->flush_queued = false;
 	if (link->conn == NULL || link->filling.len == 0 || net_writing(link->conn))
 		return; /* on_written comes back */
@@ -177,6 +178,12 @@ static void on_flush(struct net_task *task)
 	redis_buffer_clear(&link->filling);
 	const struct iovec v = { link->leaving.at, link->leaving.len };
 	(void)net_write(link->conn, &v, 1); /* if not all of it, on_written comes */
+}
+
+void redis_link_flush(struct redis_link *link)
+{
+	if (link->flush_queued)
+		on_flush(&link->flush);
 }
 
 /* ---- the link's own requests ---- */

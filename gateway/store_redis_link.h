@@ -1,6 +1,6 @@
 /* store_redis_link.h - one connection to Redis: requests in order, answers in order, and its health.
  *
- * All requests of a tick leave in one write. Nothing waits longer than the deadline: a request
+ * All requests of a tick leave in one write, with the loop's next turn at the latest. Nothing waits longer than the deadline: a request
  * without an answer by then is told late; its answer, which may still come, is told too, or that it
  * never will. From the first late or failed request until a probe, alone, has been written and
  * answered in time, the link is not ready. A connection that owes answers and has given none for a second,
@@ -148,6 +148,8 @@ struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buf
 				       uint64_t *ticket);
 /* False: there was no memory for it, and it never was. */
 MUST_USE bool redis_link_send(struct redis_link *link);
+/* What was sent would leave with the loop's next turn: it does now. */
+void redis_link_flush(struct redis_link *link);
 
 /* A request that is not over. */
 struct redis_request *redis_link_request(struct redis_link *link, uint64_t ticket);

@@ -370,6 +370,9 @@ static void *worker_main(void *arg)
 	panic_set_context(&worker->panic);
 	for (;;) {
 		net_turn(worker->loop, WORKER_TURN_MAX_MS * MSEC);
+		/* Its answers leave with the next one: what others are to know of them goes first. */
+		if (worker->redis != NULL)
+			store_redis_end_turn(worker->redis);
 		publish_turn(worker);
 	}
 	return NULL;

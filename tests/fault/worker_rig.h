@@ -688,6 +688,11 @@ struct store *store_redis_store(struct store_redis *redis)
 	return NULL;
 }
 
+void store_redis_end_turn(struct store_redis *redis)
+{
+	(void)redis;
+}
+
 void store_redis_use_login(struct store_redis *redis, const struct config_store *config)
 {
 	(void)redis;

@@ -61,7 +61,7 @@ void net_timer_stop(struct net_loop *of, struct net_timer *timer)
 
 void net_soon(struct net_loop *of, struct net_task *task)
 {
-	assert_true(of->soon == NULL || of->soon == task);
+	assert_null(of->soon);
 	of->soon = task;
 }
 
@@ -371,6 +371,50 @@ static void requests_of_a_tick_leave_in_one_write_and_are_answered_in_order(void
 	says("NG\r\n:1\r\n+PONG\r\n");
 	assert_int_equal(told.answered, 3);
 	assert_int_equal(told.unready, 0);
+}
+
+/* What was put off leaves when the write before it has left, and is put off again at once. */
+static void requests_that_come_while_others_leave_follow_them(void **state)
+{
+	(void)state;
+	struct redis_link *link = ready_link();
+	assert_true(ask(link));
+	struct net_task *task = loop.soon;
+	loop.soon = NULL;
+	task->run(task);
+	assert_true(conn.writing);
+	assert_true(ask(link));
+	conn.writing = false;
+	conn.events->written(&conn, conn.arg);
+	assert_written(PING PING);
+	assert_true(ask(link));
+	turn();
+	turn();
+	assert_written(PING);
+	says("+PONG\r\n+PONG\r\n+PONG\r\n");
+	assert_int_equal(told.answered, 3);
+}
+
+static void who_does_not_want_to_wait_for_the_next_turn_flushes(void **state)
+{
+	(void)state;
+	struct redis_link *link = ready_link();
+	redis_link_flush(link); /* nothing to say */
+	assert_int_equal(conn.writes, 1);
+	assert_true(ask(link) && ask(link));
+	assert_int_equal(conn.writes, 1);
+	redis_link_flush(link);
+	assert_int_equal(conn.writes, 2);
+	assert_written(PING PING);
+	assert_true(ask(link)); /* while those are on their way */
+	redis_link_flush(link);
+	assert_int_equal(conn.writes, 2);
+	turn();
+	assert_written(PING);
+	turn(); /* not a second time */
+	assert_int_equal(conn.writes, 3);
+	says("+PONG\r\n+PONG\r\n+PONG\r\n");
+	assert_int_equal(told.answered, 3);
 }
 
 static void one_late_answer_stops_all_until_one_probe_alone_was_answered_in_time(void **state)
@@ -840,6 +884,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_link_is_ready_when_its_greeting_and_a_write_were_answered),
 		cmocka_unit_test(requests_of_a_tick_leave_in_one_write_and_are_answered_in_order),
+		cmocka_unit_test(requests_that_come_while_others_leave_follow_them),
+		cmocka_unit_test(who_does_not_want_to_wait_for_the_next_turn_flushes),
 		cmocka_unit_test(
 			one_late_answer_stops_all_until_one_probe_alone_was_answered_in_time),
 		cmocka_unit_test(a_slow_server_is_probed_once_at_a_time),
