@@ -230,6 +230,15 @@ static void digest_request(const struct flow *flow, uint8_t digest[SHA256_BYTES]
 	sha256_end(&sum, digest);
 }
 
+/* Whether the request's session, while it is asked for, is one that this process knows nothing of, so that
+ * the revision is the default's. One that the caller names is its session's, or refused. */
+static bool guesses_revision(const struct flow *flow)
+{
+	return flow_in_session(flow) && (flow->awaited & FLOW_ASK_RECALL) != 0 &&
+	       flow->state->recall.session_is == STATE_SESSION_UNSURE &&
+	       slice_absent(header(flow, HTTP_PROTOCOL_VERSION));
+}
+
 /* The header goes before the id. */
 static bool fill_once(struct flow *flow)
 {
@@ -243,6 +252,7 @@ static bool fill_once(struct flow *flow)
 	once = &flow->state->once;
 	*once = (struct once_call){ .key = flow->state->flight.key,
 				    .arena = flow->arena,
+				    .guess = guesses_revision(flow),
 				    .unsure = flow_in_session(flow) &&
 					      (flow->awaited & FLOW_ASK_RECALL) != 0 };
 	if (!slice_absent(name))
@@ -251,12 +261,17 @@ static bool fill_once(struct flow *flow)
 	return true;
 }
 
-/* The request is the first in the place of one that has failed or gone. That may have spent tokens of the
- * loop and had blocks refused, and the session may have ended: what was known of them is asked anew. */
+/* The request is the first in the place of one that has gone. That may have spent tokens of the loop and had
+ * blocks refused, and the session may have ended: what was known of them is asked anew. To follow one whose
+ * time was over is to try again, and wants as much time as that: else copies of one moment would all be made,
+ * each for the instant that is left. */
 static enum flow_move lead(struct flow *flow, const struct flow_env *env)
 {
 	struct flow_state *state = flow->state;
 
+	if (state->once.late && !flow_fits(flow, env->now, 0))
+		return flow_refuse_err(flow, ERR_DEADLINE);
+	state->once.late = false;
 	if (state->once.waited && state->asked) {
 		state->once.waited = state->asked = false;
 		flow->step = FLOW_STEP_RECALL;

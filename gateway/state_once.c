@@ -265,7 +265,7 @@ static bool same_body(const struct once_entry *entry, const struct once_call *ca
 }
 
 /* The first of those who wait leads from now on; without one there is no entry any more. */
-static void pass_on(struct shard *shard, struct once_entry *entry)
+static void pass_on(struct shard *shard, struct once_entry *entry, bool late)
 {
 	struct once_call *next = entry->waiting;
 
@@ -277,6 +277,7 @@ static void pass_on(struct shard *shard, struct once_entry *entry)
 	wait_remove(entry, next);
 	(void)memcpy(entry->body, next->body,
 		     sizeof(entry->body)); /* the other may have been a guess */
+	next->late = late;
 	next->part = ONCE_PART_LEADS;
 	inbox_put(next->inbox, &next->item);
 }
@@ -375,6 +376,7 @@ void once_join(struct once *once, struct once_call *call, struct inbox *inbox, n
 	must(call->once == NULL && call->decided != NULL);
 	call->inbox = inbox;
 	call->item = (struct inbox_item){ .run = run_decided };
+	call->late = false;
 	call->place = NULL;
 	lock(shard);
 	call->verdict = join(shard, call, now);
@@ -453,7 +455,7 @@ bool once_leave(struct once_call *call)
 	case ONCE_PART_LEADS:
 		must(call->entry->leader == call);
 		last = call->entry->waiting == NULL;
-		pass_on(shard, call->entry);
+		pass_on(shard, call->entry, call->late);
 		break;
 	case ONCE_PART_READS:
 		end_reading(shard, call);

@@ -3,7 +3,7 @@
  *
  * Shared by all workers of the process: 64 shards with a mutex each. A copy that comes while the first
  * is in flight waits, on whatever worker, and gets the same answer, an error too; when the first's
- * caller leaves, the next of those who wait goes on. Who has another body than a first that is unsure of its own
+ * caller leaves, or its time is over, the next of those who wait goes on. Who has another body than a first that is unsure of its own
  * waits, too: it may turn out to be a copy, or the first. Only successes are remembered: that there was one
  * for ONCE_REMEMBERED, the answer for ONCE_KEPT if it is not too long, the oldest going first where
  * there is no room. */
@@ -50,13 +50,16 @@ struct once_call {
 	/* asked */
 	struct state_key key;
 	uint8_t body[SHA256_BYTES]; /* digest of what is asked */
-	atomic_bool unsure;  /* of that: it is a guess, until its owner clears this or leaves */
-	struct arena *arena; /* answers lie here */
+	atomic_bool unsure; /* of that: it is a guess, until its owner clears this or leaves */
+	bool guess; /* that of the revision is one that nothing vouches for: a session of other gateways */
+	struct arena *arena;                     /* answers lie here */
 	void (*decided)(struct once_call *call); /* on the worker's own thread */
 	/* answered */
 	enum once_verdict verdict; /* changes on the worker's own thread only */
 	struct once_answer answer;
 	bool waited; /* it did: what was known before it joined may have changed */
+	/* Of who leads and leaves: its time is over. Of who follows it: that of the one before was. */
+	bool late;
 	/* private */
 	struct once *once;   /* NULL: it has no part in anything */
 	enum once_part part; /* under the lock, by others too */

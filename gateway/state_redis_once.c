@@ -60,7 +60,7 @@ static bool ask(struct once_redis *redis, struct once_claim *claim, uint32_t ask
 	request->guest = &redis->guest;
 	request->asked = asked;
 	request->waits = asked == CLAIMS ? claim : NULL;
-	redis_put_count(to, 9);
+	redis_put_count(to, 10);
 	redis_put(to, redis->knows ? SLICE("EVALSHA") : SLICE("EVAL"));
 	redis_put(to, redis->knows ? slice_str(once_lua_sha1) : slice_of(once_lua, once_lua_len));
 	redis_put_number(to, 1);
@@ -70,6 +70,7 @@ static bool ask(struct once_redis *redis, struct once_claim *claim, uint32_t ask
 	redis_put(to, redis->gateway);
 	redis_put_number(to, (uint32_t)(lives / MSEC));
 	redis_put(to, answer);
+	redis_put(to, asked == CLAIMS && claim->call->guess ? SLICE("?") : SLICE(""));
 	if (!redis_link_send(redis->link))
 		return false;
 	claim->ticket = ticket;

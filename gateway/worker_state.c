@@ -218,8 +218,12 @@ void worker_state_end(struct request *r)
 	if (mine == NULL)
 		return;
 	flights_leave(&mine->flight);
-	if (once_leads(&mine->once) && r->flow.outcome != ERR_CANCELLED)
-		end(r);
+	if (once_leads(&mine->once)) {
+		/* That its time is over is no answer to a copy that has more of it. */
+		mine->once.late = r->flow.outcome == ERR_DEADLINE;
+		if (!mine->once.late && r->flow.outcome != ERR_CANCELLED)
+			end(r);
+	}
 	leave(r);
 	if (mine->loop.unbound) /* nor would the provider take them next time */
 		r->worker->state->drop_blocks(r->worker->state, mine->recall.tenant,

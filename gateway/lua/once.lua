@@ -3,11 +3,12 @@
 -- KEYS[1]  the request's
 -- ARGV[1]  claim: it is about to be made; done: it was answered; drop: it was not, and may be made anew
 -- ARGV[2]  digest of its body, 32 bytes; [3] the gateway that asks, 8 bytes; [4] for how many ms the record
---          lives on; [5] of done: the answer, or '' if it is too long to be kept
+--          lives on; [5] of done: the answer, or '' if it is too long to be kept; [6] of claim: '?' if the
+--          digest is a guess, which may have to be claimed in other words, else ''
 -- returns  L: the gateway's to make (or to end); E: another one has it in flight; C: the key is another
 --          request's; D: it was answered before; A and the answer, if that is no older than a minute
 --
--- The record is R or D, the digest, the gateway; of D: the second in which it was answered (<I4), the answer.
+-- The record is R or D, the digest, the gateway; of R: [6]; of D: the second in which it was answered (<I4), the answer.
 local record = redis.call('GET', KEYS[1])
 local mine = record and string.sub(record, 1, 41) == 'R' .. ARGV[2] .. ARGV[3]
 -- in whatever words: a gateway decides by itself which of its own requests is the first
@@ -25,10 +26,12 @@ if ARGV[1] == 'done' then
 	return 'L'
 end
 if not record or own then
-	redis.call('SET', KEYS[1], 'R' .. ARGV[2] .. ARGV[3], 'PX', ARGV[4])
+	redis.call('SET', KEYS[1], 'R' .. ARGV[2] .. ARGV[3] .. ARGV[6], 'PX', ARGV[4])
 	return 'L'
 end
-if string.sub(record, 2, 33) ~= ARGV[2] then return 'C' end
-if string.sub(record, 1, 1) == 'R' then return 'E' end
+local running = string.sub(record, 1, 1) == 'R'
+-- a guess may yet turn out to be the same
+if string.sub(record, 2, 33) ~= ARGV[2] and not (running and string.sub(record, 42, 42) == '?') then return 'C' end
+if running then return 'E' end
 if #record <= 45 or now - struct.unpack('<I4', record, 42) >= 60 then return 'D' end
 return 'A' .. string.sub(record, 46)

@@ -133,6 +133,19 @@ class OneProcess(OnceCase):
         first.join()
         self.assertEqual(self.asked(), 1)
 
+    def test_who_has_more_time_than_the_first_goes_on_in_its_place(self):
+        gateway = self.start("--default", "hang-first-1", workers=2)
+        answers, first = self.background(lambda: self.once(gateway, headers={"Sluice-Timeout": "1500"}))
+        self.provider.wait_stats(lambda s: s["requests"] == 1, "the first at the provider")
+        short, second = self.background(lambda: self.once(gateway, id=2, headers={"Sluice-Timeout": "1600"}))
+        harness.wait_for(lambda: gateway.metrics().sum("sluice_in_flight") == 2, "the second waits")
+        third = self.once(gateway, id=3)
+        first.join(), second.join()
+        for answer in (answers[0], short[0]):  # what is left to the second is not worth a call
+            self.assert_error(answer, 504, -32001, "deadline")
+        self.assertEqual((third.status, third.json()["id"]), (200, 3))
+        self.assertEqual(self.asked(), 2)
+
     def test_what_is_too_long_is_not_kept(self):
         gateway = self.start("--size", "70000")
         self.assertEqual(self.once(gateway).status, 200)
@@ -214,6 +227,14 @@ class SeveralGateways(OnceCase):
         self.assertEqual(self.later(second).status, 200)
         self.assertEqual(self.asked(), 1)
 
+    def test_who_has_more_time_than_a_first_elsewhere_asks_again(self):
+        """Its claim is given back as after any failure."""
+        first, second = self.pair("--default", "hang-first-1")
+        answer = self.once(first, headers={"Sluice-Timeout": "300"})
+        self.assert_error(answer, 504, -32001, "deadline")
+        self.assertEqual(self.later(second).status, 200)
+        self.assertEqual(self.asked(), 2)
+
     def test_a_failure_is_forgotten_everywhere(self):
         first, second = self.pair("--default", "error-529-first-1")
         self.assertEqual(self.once(first).status, 502)
@@ -257,8 +278,8 @@ class SeveralGateways(OnceCase):
         with open(SCRIPT, encoding="utf-8") as file:
             script = file.read()
 
-        def say(what, body, gateway):
-            return self.redis.ask("EVAL", script, "1", "k", what, body * 32, gateway * 8, "60000", "")
+        def say(what, body, gateway, guess=""):
+            return self.redis.ask("EVAL", script, "1", "k", what, body * 32, gateway * 8, "60000", "", guess)
         self.assertEqual([say("claim", "a", "1"), say("claim", "b", "1")], ["L", "L"])
         self.assertEqual([say("claim", "a", "2"), say("claim", "b", "2")], ["C", "E"])
         say("drop", "a", "1")  # which is not what it has claimed by now
@@ -266,6 +287,14 @@ class SeveralGateways(OnceCase):
         say("drop", "b", "1")
         self.assertEqual(say("claim", "b", "2"), "L")
         self.assertEqual(say("claim", "b", "1"), "E")
+        say("drop", "b", "2")
+        # while its words are a guess nobody else's are a conflict, nor its own
+        self.assertEqual([say("claim", "a", "1", "?"), say("claim", "b", "2"), say("claim", "a", "2")], ["L", "E", "E"])
+        self.assertEqual([say("claim", "b", "1"), say("claim", "b", "2"), say("claim", "c", "2")], ["L", "E", "C"])
+        say("drop", "b", "1")
+        # a right guess ends like anything that was claimed
+        self.assertEqual([say("claim", "a", "1", "?"), say("done", "a", "1")], ["L", "L"])
+        self.assertEqual([say("claim", "a", "2"), say("claim", "b", "2")], ["D", "C"])
 
     def test_another_script_cache_makes_no_difference(self):
         first, second = self.pair()

@@ -538,6 +538,35 @@ static void a_copy_that_leads_after_waiting_asks_once_more_what_is_known(void **
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 }
 
+/* Copies of one moment would each be made for the instant that is left. */
+static void who_follows_one_whose_time_was_over_needs_a_second_of_its_own(void **state)
+{
+	static const struct {
+		const char *timeout;
+		bool late;
+		enum flow_effect effect;
+	} rows[] = {
+		{ "999", true, FLOW_ANSWER },
+		{ "1000", true, FLOW_RESERVE },
+		{ "999", false, FLOW_RESERVE }, /* its caller has left */
+	};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct http_incoming in = incoming(KEY, MESSAGE("1", ""));
+		in.headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
+		in.headers[HTTP_TIMEOUT] = slice_str(rows[i].timeout);
+		assert_int_equal(start(b, &in), FLOW_JOIN);
+		b->flow.state->once.waited = true;
+		b->flow.state->once.late = rows[i].late;
+		assert_int_equal(joined(b, ONCE_LEADS), rows[i].effect);
+		if (rows[i].effect == FLOW_ANSWER)
+			assert_int_equal(b->flow.answer.status, 504);
+		else
+			assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
+	}
+}
+
 static void a_copy_that_wants_a_stream_gets_one_event(void **state)
 {
 	struct bench *b = *state;
@@ -576,6 +605,7 @@ int main(void)
 		WALK(a_copy_is_answered_like_the_first_but_for_the_id),
 		WALK(a_copy_gets_the_first_ones_error),
 		WALK(a_copy_that_leads_after_waiting_asks_once_more_what_is_known),
+		WALK(who_follows_one_whose_time_was_over_needs_a_second_of_its_own),
 		WALK(a_copy_that_wants_a_stream_gets_one_event),
 	};
 	return cmocka_run_group_tests_name("flow_state", tests, NULL, NULL);

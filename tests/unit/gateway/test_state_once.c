@@ -209,6 +209,28 @@ static void when_the_leader_leaves_the_next_one_leads(void **state)
 	assert_answered(&c[3], ERR_OK, RESULT);
 }
 
+static void who_follows_one_whose_time_is_over_knows_it(void **state)
+{
+	struct caller c[4];
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(join(&c[i], "k", "body", i % 2), i == 0 ? ONCE_LEADS : ONCE_WAITS);
+	c[0].call.late = true;
+	assert_false(once_leave(&c[0].call));
+	turn();
+	assert_int_equal(c[1].call.verdict, ONCE_LEADS);
+	assert_true(c[1].call.late);
+	assert_false(c[2].call.late || c[3].call.late);
+	c[1].call.late = false; /* it has time, but its caller leaves */
+	assert_false(once_leave(&c[1].call));
+	turn();
+	assert_int_equal(c[2].call.verdict, ONCE_LEADS);
+	assert_false(c[2].call.late);
+	end(&c[2], ERR_OK, RESULT);
+	turn();
+	assert_answered(&c[3], ERR_OK, RESULT);
+}
+
 static void who_leaves_before_it_hears_that_it_leads_passes_it_on(void **state)
 {
 	struct caller c[3];
@@ -482,6 +504,7 @@ int main(void)
 		IN(what_is_too_long_to_keep_is_for_those_who_wait),
 		IN(when_the_leader_leaves_the_next_one_leads),
 		IN(who_leaves_before_it_hears_that_it_leads_passes_it_on),
+		IN(who_follows_one_whose_time_is_over_knows_it),
 		IN(who_leaves_before_it_reads_the_answer_reads_nothing),
 		IN(another_body_waits_for_who_may_be_wrong_and_leads_when_it_was),
 		IN(another_body_is_a_conflict_when_the_guess_was_right),
