@@ -381,6 +381,27 @@ static void add_usage(struct usage *sum, const struct usage *usage)
 	sum->reasoning += usage->reasoning;
 }
 
+/* A count that cannot be true is as good as none: it would bar a tenant from its limits for months, and teach
+ * a speed that there is not. The line of the log says so. */
+static void doubt_usage(struct flow *flow, const struct flow_env *env)
+{
+	struct usage *usage = &flow->attempt_usage;
+	const uint64_t most = usage->input > usage->output ? usage->input : usage->output;
+	const uint64_t estimate = flow->reservation.ask.tokens +
+				  (flow->state == NULL ? 0 : flow->state->ahead.tokens_short);
+	const struct catalog *catalog = &env->config->catalog;
+
+	if (!usage->known || quota_is_credible(most, estimate, 0))
+		return;
+	const int32_t model = catalog_find(catalog, flow->walk.model_id);
+	const uint64_t context = model < 0 ? 0 : catalog->models[model].context;
+	if (quota_is_credible(most, estimate, context))
+		return;
+	*usage = (struct usage){ .known = false };
+	flow->detail =
+		"the provider's count of tokens cannot be true: charged as if it had sent none";
+}
+
 static void tell_health(struct flow *flow, const struct flow_env *env)
 {
 	const struct upstream_call *call = &flow->call;
@@ -420,6 +441,7 @@ void flow_settle_up(struct flow *flow, const struct flow_env *env)
 {
 	must(flow->reserved);
 	flow->reserved = false;
+	doubt_usage(flow, env);
 	tell_health(flow, env);
 	decide_settlement(flow);
 	flow->usd += flow->settle_usd;

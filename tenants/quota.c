@@ -131,6 +131,13 @@ uint64_t quota_usd_used(uint64_t input, uint64_t cache_read, uint64_t cache_writ
 	return pico_to_nano(plus_price(sum, output, price->output));
 }
 
+bool quota_is_credible(uint64_t tokens, uint64_t estimate, uint64_t context)
+{
+	const uint64_t bytes = saturate((wide)estimate * BYTES_PER_TOKEN);
+
+	return tokens <= larger(add(bytes, PROMPT_SLACK_TOKENS), context);
+}
+
 /* ---- calendar ---- */
 
 uint32_t quota_day(uint64_t wall_s)

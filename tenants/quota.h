@@ -55,6 +55,10 @@ uint64_t quota_usd_bound(uint64_t bytes, uint32_t images, uint32_t max_tokens,
 uint64_t quota_usd_used(uint64_t input, uint64_t cache_read, uint64_t cache_write, uint64_t output,
 			const struct price *price);
 
+/* Whether `tokens`, in or out, can be what a request with that estimate (quota_token_estimate) had, of a model
+ * with a window of `context` tokens (0: not known): no token is shorter than a byte, nor beyond the window. */
+bool quota_is_credible(uint64_t tokens, uint64_t estimate, uint64_t context);
+
 /* UTC calendar: days since the epoch, and months since year 0, of a wall-clock second. */
 uint32_t quota_day(uint64_t wall_s);
 uint32_t quota_month(uint64_t wall_s);

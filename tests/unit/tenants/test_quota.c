@@ -354,6 +354,31 @@ static void a_provider_within_its_limits_never_exceeds_the_bound(void **state)
 	}
 }
 
+static void what_is_beyond_every_byte_and_the_window_is_not_believed(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t tokens, context;
+		bool credible;
+	} rows[] = {
+		{ "as estimated", 600, 0, true },
+		{ "a token a byte, and the provider's own", 600 * 4 + 2000, 0, true },
+		{ "more than that", 600 * 4 + 2001, 0, false },
+		{ "a document whose bytes say little", 100000, 100000, true },
+		{ "beyond the window, too", 100001, 100000, false },
+		{ "a small window that is wrong", 600 * 4, 100, true },
+		{ "what no number is too large for", UINT64_C(1) << 53, 100000, false },
+	};
+	const uint64_t estimate = quota_token_estimate(2000, 0, 100);
+	(void)state;
+	assert_int_equal(estimate, 600);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (quota_is_credible(rows[i].tokens, estimate, rows[i].context) !=
+		    rows[i].credible)
+			fail_msg("%s", rows[i].name);
+	assert_true(quota_is_credible(UINT64_MAX, UINT64_MAX, 0));
+}
+
 /* ---- calendar ---- */
 
 static bool leap(unsigned year)
@@ -399,6 +424,7 @@ int main(void)
 		cmocka_unit_test(the_money_bound_takes_the_dearest_way_in),
 		cmocka_unit_test(money_used_counts_every_token_once),
 		cmocka_unit_test(a_provider_within_its_limits_never_exceeds_the_bound),
+		cmocka_unit_test(what_is_beyond_every_byte_and_the_window_is_not_believed),
 		cmocka_unit_test(every_day_of_six_centuries_has_its_month),
 	};
 
