@@ -115,6 +115,7 @@ struct flow_failure {
 	const char *detail;          /* for the log; static; NULL: why.detail */
 	struct slice particulars;    /* members of the error's data as ready JSON; absent: none */
 	bool sent;                   /* the provider may have seen the request */
+	int64_t back_ms; /* until its model can be had again, by what we know; 0: not known */
 };
 
 struct flow_schema;

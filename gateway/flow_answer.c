@@ -121,7 +121,10 @@ enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure 
 	flow->detail = failure->detail;
 	data.provider_status = why->status;
 	data.retryable = why->retryable;
+	/* what the provider says, else what we know */
 	data.retry_after_ms = why->retry_after_ms;
+	if (data.retry_after_ms < 0 && why->retryable && failure->back_ms > 0)
+		data.retry_after_ms = failure->back_ms;
 	data.provider_request_id = why->request_id;
 	data.extra = attempts_member(flow, failure->particulars);
 	return flow_refuse(flow, &fault, &data);

@@ -100,7 +100,8 @@ struct route_query flow_route_query(const struct flow *flow, const struct plan *
 	};
 }
 
-enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, enum err err)
+enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, enum err err,
+				 nsec_t wait)
 {
 	struct route_query query = flow_route_query(flow, flow->plan);
 	const struct catalog *catalog = &env->config->catalog;
@@ -134,6 +135,8 @@ enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, 
 	if (err ==
 	    ERR_PROVIDER_NO_ATTEMPT) /* as -32011 says after attempts (contract/providers.md 7) */
 		data.retryable = 1;
+	if (wait != NSEC_NEVER)
+		data.retry_after_ms = (int64_t)((wait + MSEC - 1) / MSEC);
 	return flow_refuse(flow, &fault, &data);
 }
 

@@ -331,7 +331,7 @@ static enum flow_move nobody_now(struct flow *flow, const struct flow_env *env, 
 	if (flow->attempts != 0)
 		return flow_give_up(flow);
 	if (err == ERR_PROVIDER_NO_ATTEMPT)
-		return flow_refuse_route(flow, env, err);
+		return flow_refuse_route(flow, env, err, wait);
 	if (err == ERR_PROVIDER_RATE && wait != NSEC_NEVER)
 		failure.why.retry_after_ms = (int64_t)((wait + MSEC - 1) / MSEC);
 	return flow_refuse_failure(flow, &failure);
@@ -359,6 +359,7 @@ enum flow_move flow_route(struct flow *flow, const struct flow_env *env)
 	case ERR_BUSY:
 		return nobody_now(flow, env, err, wait);
 	default:
-		return flow->attempts != 0 ? flow_give_up(flow) : flow_refuse_route(flow, env, err);
+		return flow->attempts != 0 ? flow_give_up(flow)
+					   : flow_refuse_route(flow, env, err, NSEC_NEVER);
 	}
 }

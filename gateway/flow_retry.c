@@ -160,6 +160,18 @@ static enum flow_move retry(struct flow *flow, const struct flow_env *env)
 	return retry == RETRY_ELSEWHERE ? flow_give_up(flow) : again_later(flow, env);
 }
 
+/* Whoever is told of the failure and tries again before that is refused, or sent to somebody else. */
+static void note_back(struct flow *flow, const struct flow_env *env)
+{
+	const int32_t model =
+		catalog_find(&env->config->catalog, flow->tried[flow->attempts - 1].model);
+	const nsec_t wait = model < 0 ? 0 : health_wait(env->health, (uint32_t)model, env->now);
+
+	if (flow->telling != NULL)
+		flow->telling->back_ms =
+			wait == NSEC_NEVER ? 0 : (int64_t)((wait + MSEC - 1) / MSEC);
+}
+
 enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 {
 	const uint32_t most = env->config->retries.attempts;
@@ -168,6 +180,7 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 	const bool mends = flow_schema_mends(flow); /* only numbers of it were told: no text */
 
 	const bool noted = note_telling(flow);
+	note_back(flow, env);
 	flow_keep_asked(flow);
 	if (!noted)
 		return flow_give_up_busy(flow);

@@ -101,8 +101,10 @@ MUST_USE bool flow_auth_again(struct flow *flow, const struct flow_env *env);
 struct verdict flow_policy_again(struct flow *flow);
 /* The answer to a request that policy has refused, its rule named. */
 enum flow_move flow_refuse_verdict(struct flow *flow, const struct verdict *verdict);
-/* Every permitted candidate and why it was refused; others' models are not the tenant's business. */
-enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, enum err err);
+/* Every permitted candidate and why it was refused; others' models are not the tenant's business. `wait`:
+ * until one of them can be asked, as far as is known; NSEC_NEVER: it is not. */
+enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, enum err err,
+				 nsec_t wait);
 
 /* flow_place.c: after a failure */
 /* Finds principal and plan again in the snapshot in force: one may have come and gone since they were

@@ -357,6 +357,28 @@ static bool model_up(const struct health_view *view, uint32_t model, nsec_t now)
 	return false;
 }
 
+nsec_t health_wait(const struct health_view *view, uint32_t model, nsec_t now)
+{
+	const struct health_provider *provider =
+		&view->providers[view->catalog->models[model].provider];
+	const uint64_t tag = health_tag(&view->models[model]->entry);
+	nsec_t soonest = NSEC_NEVER;
+	uint32_t picked;
+
+	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
+		const nsec_t opens = may_admit(provider, e, now)
+					     ? now
+					     : breaker_early(&provider->endpoints[e]->breaker,
+							     &provider->state->breaker);
+		nsec_t cools, wait = opens == NSEC_NEVER ? NSEC_NEVER : opens - now;
+		if (health_key_for(&provider->keys[e], tag, 0, now, &picked, &cools) != ERR_OK &&
+		    cools > wait)
+			wait = cools;
+		soonest = wait < soonest ? wait : soonest;
+	}
+	return soonest;
+}
+
 /* A breaker half opens and a key is back by time alone, so that nothing is believed for longer. */
 static const nsec_t down_for = 5 * MSEC;
 

@@ -46,6 +46,10 @@ struct hint_memory *health_hints(struct health_view *view);
 /* How fast models answered, by catalogue index; brought up to date by health_tick. */
 const struct model_speed *health_speeds(const struct health_view *view);
 
+/* How long until a call of `model` (its catalogue index) can be made, by its breakers and keys: 0: it can now;
+ * NSEC_NEVER: nobody knows. */
+nsec_t health_wait(const struct health_view *view, uint32_t model, nsec_t now);
+
 /* ---- one attempt ---- */
 
 /* What an attempt goes to, by what that is: the same in every snapshot and process. Zero: nowhere. */

@@ -335,6 +335,10 @@ static void settlement_follows_what_the_provider_did(void **state)
 		  "}",
 		  502, true, false },
 		{ "not JSON", ERR_OK, true, 200, "<html>", 502, false, true },
+		{ "a count that cannot be true", ERR_OK, true, 200,
+		  "{\"id\":\"m\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}],\"stop_reason\":"
+		  "\"end_turn\",\"usage\":{\"input_tokens\":9007199254740992,\"output_tokens\":1}}",
+		  200, false, true },
 	};
 	struct bench *b = *state;
 
@@ -343,6 +347,7 @@ static void settlement_follows_what_the_provider_did(void **state)
 		struct http_incoming in = incoming(KEY_ACME, ASK);
 		uint64_t before = limits_of(b, "acme").usd_day;
 		print_message("%s\n", c->name);
+		b->now += SEC; /* one request more */
 		assert_int_equal(start(b, &in), FLOW_RESERVE);
 		assert_int_equal(reserve(b), FLOW_SEND);
 		if (c->err == ERR_OK) {
@@ -359,6 +364,42 @@ static void settlement_follows_what_the_provider_did(void **state)
 		uint64_t spent = limits_of(b, "acme").usd_day - before;
 		assert_int_equal(spent, c->refunded ? 0 : b->flow.reservation.ask.usd);
 	}
+}
+
+/* The provider says nothing of a time, but its key cools, and then its breaker is open. */
+static void who_is_refused_for_the_provider_is_told_when_to_come_back(void **state)
+{
+	static const char limited[] =
+		"{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\","
+		"\"message\":\"no\"}}";
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY_ACME, ASK);
+	enum flow_effect effect;
+
+	assert_int_equal(start(b, &in), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	assert_int_equal(provider_says(b, 429, limited), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_ANSWER);
+	release(b);
+	assert_int_equal(b->flow.answer.status, 503);
+	assert_has(answer_text(b), "\"code\":-32010");
+	assert_has(answer_text(b), "\"retryAfterMs\":1000");
+
+	b->now += 20 * SEC;
+	for (int failures = 0; (effect = start(b, &in)) == FLOW_RESERVE; failures++) {
+		assert_in_range(failures, 0, 20);
+		b->now += 750 * MSEC; /* one request more */
+		assert_int_equal(reserve(b), FLOW_SEND);
+		b->flow.call.err = ERR_PROVIDER_DOWN;
+		b->flow.call.bytes_sent = false;
+		assert_int_equal(run(b, FLOW_PROVIDER_DONE), FLOW_SETTLE);
+		assert_int_equal(settle(b), FLOW_ANSWER);
+		release(b);
+	}
+	assert_int_equal(effect, FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 503);
+	assert_has(answer_text(b), "\"reason\":\"provider_not_reached\"");
+	assert_has(answer_text(b), "\"retryAfterMs\":");
 }
 
 static void a_client_that_leaves_gives_everything_back(void **state)
@@ -456,6 +497,7 @@ int main(void)
 		WALK(initialize_reports_what_policy_grants),
 		WALK(a_rate_limit_says_when_to_come_back),
 		WALK(settlement_follows_what_the_provider_did),
+		WALK(who_is_refused_for_the_provider_is_told_when_to_come_back),
 		WALK(a_client_that_leaves_gives_everything_back),
 		WALK(an_answer_without_memory_to_read_it_is_paid_for),
 		WALK(memory_running_out_is_a_named_error_everywhere),
