@@ -16,10 +16,10 @@ void sse_init(struct sse *sse, char *buffer, size_t size)
 /* Whether what comes next is the first byte of an event, and cannot be a byte order mark. */
 static bool between_events(const struct sse *sse)
 {
-	bool fresh = slice_absent(sse->event.data) && slice_absent(sse->event.name) &&
-		     sse->line_len == 0 && !sse->comment;
-
-	return sse->begun && !sse->after_cr && (sse->given || fresh);
+	if (!sse->begun || sse->after_cr)
+		return false;
+	return sse->given || (slice_absent(sse->event.data) && slice_absent(sse->event.name) &&
+			      sse->line_len == 0 && !sse->comment);
 }
 
 static uint64_t line_ends(const char *block)
@@ -51,13 +51,10 @@ static void look(struct sse *sse, const char *at)
 void sse_feed(struct sse *sse, struct slice bytes)
 {
 	must(sse->at == sse->end || sse->too_large);
-	sse->at = sse->end = sse->fed = sse->window = bytes.at;
-	sse->line_ends = 0;
+	sse->at = sse->fed = bytes.at;
+	sse->end = bytes.len == 0 ? bytes.at : bytes.at + bytes.len;
+	sse->window = NULL; /* nobody may have to look for lines */
 	sse->begin = between_events(sse) ? sse->at : NULL;
-	if (bytes.len != 0) {
-		sse->end += bytes.len;
-		look(sse, sse->at);
-	}
 }
 
 /* ---- what has to be kept ---- */
@@ -242,6 +239,8 @@ enum sse_got sse_next(struct sse *sse, struct sse_event *event)
 	struct slice line;
 	bool stored;
 
+	if (sse->given && sse->at == sse->end)
+		return SSE_NOTHING;
 	if (sse->given)
 		begin_event(sse);
 	while (sse->at < sse->end && !sse->too_large) {
@@ -292,7 +291,8 @@ void sse_skip(struct sse *sse, size_t len)
 {
 	must(len <= (size_t)(sse->end - sse->at));
 	sse->at += len;
-	begin_event(sse);
+	sse->begin = sse->at;
+	sse->given = true;
 }
 
 char *sse_writable(struct sse *sse, struct sse_event *event)

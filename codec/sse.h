@@ -30,23 +30,25 @@ enum sse_got {
 	SSE_TOO_LARGE, /* one event and its unfinished line exceed the buffer; for good */
 };
 
+/* What is touched when events come whole and are known (sse_ahead, sse_skip) stands first: one line of the
+ * cache. */
 struct sse {
-	char *buffer; /* data from the front, then the unfinished line; the name at the very end */
-	size_t size;
 	/* private: */
-	const char *at, *end; /* of the bytes fed: not used up yet */
-	const char *fed;      /* where they began */
-	const char *window;   /* 64 of them, or fewer, of which */
-	uint64_t line_ends;   /* bits: a line feed or a carriage return */
-	const char *begin;    /* of the event, NULL when it began in bytes fed before */
-	struct sse_event event;
+	const char *at, *end;          /* of the bytes fed: not used up yet */
+	const char *fed;               /* where they began */
+	const char *window;            /* 64 of them, or fewer, of which; NULL: none yet */
+	uint64_t line_ends;            /* bits: a line feed or a carriage return */
+	const char *begin;             /* of the event, NULL when it began in bytes fed before */
 	size_t line_len;               /* of the unfinished line */
 	bool data_stored, name_stored; /* in the buffer already, not in the bytes fed */
 	bool comment;                  /* the unfinished line is one: its bytes are dropped */
 	bool after_cr;                 /* a line feed now would belong to the line end before */
 	bool begun;                    /* the first line is over, so no byte order mark can come */
-	bool given;                    /* `event` was handed out, the next one begins afresh */
+	bool given; /* an event was handed out or skipped, the next one begins afresh */
 	bool too_large;
+	struct sse_event event; /* so far; means nothing once it was given */
+	char *buffer; /* data from the front, then the unfinished line; the name at the very end */
+	size_t size;
 };
 
 /* `buffer` is the caller's and lives as long as `sse`; its `size`, at least 64 bytes, bounds an event:

@@ -7,23 +7,64 @@
 
 #include <stddef.h>
 
-enum { BLOCKS_FIRST = 4 };
-
 static const struct slice nothing = { NULL, 0 };
 
 void stream_open(struct stream *s, const struct dialect *dialect,
 		 const struct decode_context *context, const struct provider_answer *head,
 		 const struct stream_limits *limits, struct json_work *work, struct arena *into)
 {
-	must(head->status / 100 == 2);
+	struct stream_room *room = s->room;
+
+	_Static_assert(offsetof(struct stream, sse) == EXPECT_LINE, "the reader begins a line");
+	_Static_assert(offsetof(struct stream, first_blocks) == 3 * EXPECT_LINE,
+		       "so do the blocks");
+	must(head->status / 100 == 2 && room != NULL);
 	(void)memset(s, 0, offsetof(struct stream, shape_bytes));
 	s->magic = STREAM_MAGIC;
+	s->room = room;
+	s->blocks = s->first_blocks;
+	s->block_cap = STREAM_BLOCKS_FIRST;
 	s->dialect = json_work_set(work)->dialect_get(dialect->id);
 	s->head = *head;
 	s->head.body = nothing;
-	s->limits = *limits;
-	sse_init(&s->sse, s->buffer, sizeof(s->buffer));
+	s->left = limits->answer_bytes_max;
+	sse_init(&s->sse, room->buffer, sizeof(room->buffer));
 	answer_begin(&s->answer, context, &s->head, work, into);
+}
+
+/* ---- memory ---- */
+
+bool stream_slab_init(struct stream_slab *slab, size_t count)
+{
+	if (!slab_init(&slab->streams, sizeof(struct stream), count))
+		return false;
+	if (slab_init(&slab->rooms, sizeof(struct stream_room), count))
+		return true;
+	slab_fini(&slab->streams);
+	return false;
+}
+
+void stream_slab_fini(struct stream_slab *slab)
+{
+	slab_fini(&slab->streams);
+	slab_fini(&slab->rooms);
+}
+
+struct stream *stream_take(struct stream_slab *slab)
+{
+	struct stream *s = slab_take(&slab->streams);
+
+	if (s == NULL)
+		return NULL;
+	s->room = slab_take(&slab->rooms);
+	must(s->room != NULL); /* there are as many */
+	return s;
+}
+
+void stream_give(struct stream_slab *slab, struct stream *s)
+{
+	slab_give(&slab->rooms, s->room);
+	slab_give(&slab->streams, s);
 }
 
 /* ---- what an event may say ---- */
@@ -81,12 +122,12 @@ void stream_read_members(struct stream *s, struct slice object, const struct str
 /* Whether `len` more bytes may be kept. */
 static bool spend(struct stream *s, size_t len)
 {
-	if (len > s->limits.answer_bytes_max - s->kept) {
+	if (len > s->left) {
 		answer_fail(&s->answer,
 			    "The provider's answer is larger than this gateway accepts");
 		return false;
 	}
-	s->kept += len;
+	s->left -= len;
 	return true;
 }
 
@@ -111,15 +152,14 @@ void stream_keep(struct stream *s, struct slice raw, struct slice *out)
 
 static bool blocks_grow(struct stream *s)
 {
-	uint32_t cap = s->block_cap == 0 ? BLOCKS_FIRST : 2 * s->block_cap;
+	uint32_t cap = 2 * s->block_cap;
 	struct stream_block *grown = arena_take(s->answer.into, cap * sizeof(*grown));
 
 	if (grown == NULL) {
 		answer_no_memory(&s->answer);
 		return false;
 	}
-	if (s->block_count != 0)
-		(void)memcpy(grown, s->blocks, s->block_count * sizeof(*grown));
+	(void)memcpy(grown, s->blocks, s->block_count * sizeof(*grown));
 	s->blocks = grown;
 	s->block_cap = cap;
 	return true;
@@ -130,8 +170,8 @@ static void index_reach(struct stream *s, uint32_t index)
 {
 	if (index < s->index_count)
 		return;
-	(void)memset(s->at_index + s->index_count, 0,
-		     (index + 1 - s->index_count) * sizeof(s->at_index[0]));
+	(void)memset(s->room->at_index + s->index_count, 0,
+		     (index + 1 - s->index_count) * sizeof(s->room->at_index[0]));
 	s->index_count = index + 1;
 }
 
@@ -144,17 +184,17 @@ uint32_t stream_block_new(struct stream *s, uint64_t index, enum stream_kind kin
 	struct stream_block *block = &s->blocks[s->block_count];
 	*block = (struct stream_block){ .kind = kind };
 	if (kind == STREAM_CALL)
-		stream_text_put(s, &block->text, SLICE("\""));
+		(void)stream_text_put(s, &block->text, SLICE("\""));
 	index_reach(s, (uint32_t)index);
-	s->at_index[index] = (uint16_t)++s->block_count;
+	s->room->at_index[index] = (uint16_t)++s->block_count;
 	return s->block_count - 1;
 }
 
 uint32_t stream_block_at(const struct stream *s, uint64_t index)
 {
-	if (index >= s->index_count || s->at_index[index] == 0)
+	if (index >= s->index_count || s->room->at_index[index] == 0)
 		return STREAM_NO_BLOCK;
-	return s->at_index[index] - 1u;
+	return s->room->at_index[index] - 1u;
 }
 
 static void count_output(struct stream *s, size_t len)
@@ -163,31 +203,32 @@ static void count_output(struct stream *s, size_t len)
 	s->progress.begun |= len != 0;
 }
 
-static void add_text(struct stream *s, struct stream_text *text, struct slice raw)
+/* False: the answer has failed, or had before. */
+static bool add_text(struct stream *s, struct stream_text *text, struct slice raw)
 {
 	bool front = false, back = false;
 
 	if (raw.len == 0)
-		return;
+		return true;
 	if (s->half_count != 0)
 		stream_halves_take(s, raw, &front, &back);
-	if (front != text->half)
+	if (front != text->half) {
 		answer_fail(&s->answer, "A text of the provider's stream has half a character");
+		return false;
+	}
 	text->half = back;
-	if (s->answer.err == ERR_OK && spend(s, raw.len))
-		stream_text_put(s, text, raw);
+	return spend(s, raw.len) && stream_text_put(s, text, raw);
 }
 
-/* To the block at that place, if it keeps any. */
-static void add_to(struct stream *s, uint32_t at, struct slice raw)
+/* To the block at that place, if it keeps any; false likewise. */
+static bool add_to(struct stream *s, uint32_t at, struct slice raw)
 {
 	if (at == STREAM_NO_BLOCK)
-		return;
+		return true;
 	struct stream_block *block = &s->blocks[at];
 	if (block->kind == STREAM_PRIVATE)
-		stream_private_add(s, &block->text, raw);
-	else if (block->kind != STREAM_IGNORED)
-		add_text(s, &block->text, raw);
+		return stream_private_add(s, &block->text, raw);
+	return block->kind == STREAM_IGNORED || add_text(s, &block->text, raw);
 }
 
 void stream_add(struct stream *s, uint32_t block, struct slice raw)
@@ -196,17 +237,20 @@ void stream_add(struct stream *s, uint32_t block, struct slice raw)
 	s->now.fragment = raw;
 	s->now.block = block;
 	count_output(s, raw.len);
-	add_to(s, block, raw);
+	if (s->answer.err == ERR_OK)
+		(void)add_to(s, block, raw);
 }
 
 /* ---- events ---- */
 
-/* An event of the remembered shape: all that it does is to add its string. */
+/* An event of the remembered shape: all that it does is to add its string. Whether the answer has failed is
+ * known without looking at it: that would be one more line of the cache. */
 static void take_fragment(struct stream *s, struct slice fragment)
 {
 	s->progress.events++;
 	count_output(s, fragment.len);
-	add_to(s, s->shape.block, fragment);
+	if (!add_to(s, s->shape.block, fragment))
+		s->state = STREAM_FAILED;
 }
 
 static void read_event(struct stream *s, struct sse_event *event)
@@ -237,7 +281,7 @@ static void take_ahead(struct stream *s)
 	struct slice ahead, fragment;
 	size_t len;
 
-	while (s->answer.err == ERR_OK) {
+	while (s->state == STREAM_OPEN) {
 		ahead = sse_ahead(&s->sse);
 		if (ahead.len == 0)
 			return;
@@ -268,11 +312,11 @@ static bool take_next(struct stream *s)
 		break;
 	case SSE_EVENT:
 		take_event(s, &event);
-		take_ahead(s);
 		break;
 	}
 	if (s->answer.err != ERR_OK)
 		s->state = STREAM_FAILED;
+	take_ahead(s);
 	return s->state == STREAM_OPEN;
 }
 
@@ -282,7 +326,7 @@ enum stream_state stream_feed_here(struct stream *s, struct slice bytes)
 		return s->state;
 	sse_feed(&s->sse, bytes);
 	take_ahead(s);
-	while (take_next(s))
+	while (s->state == STREAM_OPEN && take_next(s))
 		;
 	return s->state;
 }
@@ -311,7 +355,7 @@ static void end_call(struct stream *s, struct stream_block *block)
 		answer_fail(&s->answer, "The provider's tool call has no name: malformed");
 	if (slice_absent(call.args) || stream_has_arguments(block)) {
 		stream_text_end_half(s, &block->text);
-		stream_text_put(s, &block->text, SLICE("\""));
+		(void)stream_text_put(s, &block->text, SLICE("\""));
 		call.args = stream_text_whole(s, &block->text);
 	}
 	answer_add(&s->answer, call);
@@ -396,6 +440,19 @@ enum err stream_end_here(struct stream *s, enum stream_ending ending,
 	if (cut) /* the model has not slipped: it was not heard to its end */
 		failure->blame = BLAME_ENDPOINT;
 	return err;
+}
+
+/* ---- before an event ---- */
+
+void stream_expect(const struct stream *s, enum expect step)
+{
+	if (step == EXPECT_STREAM) {
+		expect_lines(s, 2);
+		expect_lines(s->first_blocks, 1);
+		expect_lines(&s->shape, 3);
+	} else if (s->block_count != 0 && s->block_count <= STREAM_BLOCKS_FIRST) {
+		expect_lines(s->first_blocks[s->block_count - 1].text.end, 1);
+	}
 }
 
 /* ---- the way to the instruction set of the work area ---- */

@@ -17,8 +17,9 @@
  * of that size comes on top. Where tools were offered, what the provider may want back (replay.h) is kept
  * likewise, up to REPLAY_CONTENT_MAX. An event costs no allocation unless a piece is full.
  *
- * One thread. A stream is large (STREAM_EVENT_MAX and some KiB, of which most is never touched), so it
- * belongs into a slab; it must not be moved, and has nothing to give back.
+ * One thread. A stream has two parts, so that what thousands of them touch lies close together: itself, and
+ * a large room of which most is never touched. Both come from a stream_slab; neither may be moved, and
+ * there is nothing else to give back.
  *
  * What the gateway has to do around it:
  * - encode with `stream` set, unless audio is asked for, whose pieces do not join;
@@ -35,6 +36,8 @@
 #ifndef CODEC_STREAM_H
 #define CODEC_STREAM_H
 
+#include "codec/base/expect.h"
+#include "codec/base/slab.h"
 #include "codec/dialect_answer.h"
 #include "codec/sse.h"
 #include "codec/stream_skim.h"
@@ -42,6 +45,7 @@
 enum {
 	STREAM_EVENT_MAX = SSE_EVENT_MAX,
 	STREAM_BLOCKS_MAX = 1024, /* blocks of an answer, and their indexes in the stream */
+	STREAM_BLOCKS_FIRST = 2,  /* of these are in the stream itself */
 	STREAM_SHAPE_MAX = 1024,  /* bytes of an event beside what differs from the next one */
 	STREAM_HALVES_MAX = 32, /* halves of surrogate pairs at the edges of one event's strings */
 };
@@ -54,7 +58,7 @@ struct stream_limits {
 /* What may be told while the answer is on its way. */
 struct stream_progress {
 	uint64_t output_bytes; /* what the model has said, thinking and arguments too; only rises */
-	uint64_t events;       /* without comments */
+	uint32_t events;       /* without comments */
 	bool begun;            /* output_bytes is over 0: the first token was seen */
 };
 
@@ -99,8 +103,8 @@ enum stream_kind {
 };
 
 struct stream_block {
+	struct stream_text text; /* CALL: arguments, as a JSON string with its quotes */
 	enum stream_kind kind;
-	struct stream_text text;    /* CALL: arguments, as a JSON string with its quotes */
 	struct slice id, name;      /* CALL: raw */
 	struct slice args;          /* CALL: JSON value, when they came as one; else absent */
 	struct stream_extra *extra; /* NULL: nothing */
@@ -139,28 +143,39 @@ struct stream_half {
 	bool low;
 };
 
-/* What an event touches comes first, so that one of many streams has it in few lines of the cache. */
+/* What is seldom touched. */
+struct stream_room {
+	/* private: */
+	uint16_t at_index[STREAM_BLOCKS_MAX]; /* index in the stream -> 1 + place in blocks */
+	struct stream_half halves[STREAM_HALVES_MAX];
+	char buffer[STREAM_EVENT_MAX];
+};
+
+/* What an event touches comes first, so that one of many streams has it in few lines of the cache: the
+ * first, the reader's, and the first block. */
 struct stream {
 	uint32_t magic;
 	/* private: */
 	enum stream_state state;
 	const struct dialect *dialect;
 	struct stream_progress progress; /* not private: read it whenever you like */
-	size_t kept;                     /* of limits.answer_bytes_max */
+	size_t left;                     /* of the limits' answer_bytes_max */
 	struct stream_block *blocks;     /* in order of appearance */
+	struct stream_room *room;        /* the owner sets it before stream_open */
 	uint32_t half_count;
-	struct sse sse;
-	struct stream_limits limits;
-	struct answer answer;
+	struct sse sse; /* begins the second line */
+	uint32_t block_count, block_cap;
+	uint32_t index_count; /* of at_index; those behind were never said */
 	/* Likewise not private: it failed because an event was larger than a stream may hold: hosts
 	 * that put the whole of a call's arguments into one. Asked for in one piece the answer may
 	 * pass. */
 	bool too_large;
 	bool heard_out; /* the terminal condition was seen: its counters are those of the whole answer */
-	bool started;        /* message_start was */
-	bool private_lost;   /* not all of it could be kept */
+	bool started;      /* message_start was */
+	bool private_lost; /* not all of it could be kept */
+	struct stream_block first_blocks[STREAM_BLOCKS_FIRST];
 	size_t private_kept; /* of REPLAY_CONTENT_MAX */
-	uint32_t block_count, block_cap;
+	struct answer answer;
 	struct stream_detail *details,
 		*last_detail;    /* of OpenRouter's reasoning (stream_details.c) */
 	struct stream_skim skim; /* of dialects that repeat themselves */
@@ -169,21 +184,35 @@ struct stream {
 	struct slice error_body; /* the event that was an error; absent when there was none */
 	struct stream_now now;
 	struct provider_answer head;
-	uint32_t index_count; /* of at_index; those behind were never said */
 	struct stream_shape shape;
 	/* not cleared by stream_open: */
 	char shape_bytes[STREAM_SHAPE_MAX];
-	uint16_t at_index[STREAM_BLOCKS_MAX]; /* index in the stream -> 1 + place in blocks */
-	struct stream_half halves[STREAM_HALVES_MAX];
-	char buffer[STREAM_EVENT_MAX];
 };
 
-/* Begins an answer. `head` is its status (2xx), headers and chance; its body is not looked at. Copied:
- * *head, *limits. Borrowed until stream_end: what head and context point to, work, into. The result
- * will live as long as `into` and what context points to. */
+/* So many streams and their rooms, of one thread. */
+struct stream_slab {
+	struct slab streams, rooms;
+};
+
+/* False when memory is refused. */
+MUST_USE bool stream_slab_init(struct stream_slab *slab, size_t count);
+/* Every stream must have been given back. */
+void stream_slab_fini(struct stream_slab *slab);
+/* A stream with its room, for stream_open; NULL when all are out. */
+MUST_USE struct stream *stream_take(struct stream_slab *slab);
+void stream_give(struct stream_slab *slab, struct stream *s);
+
+/* Begins an answer in `s`, of which only `room` is set, which stays its own; whatever the rest holds. `head`
+ * is the answer's status (2xx), headers and chance; its body is not looked at. Copied: *head, *limits.
+ * Borrowed until stream_end: what head and context point to, work, into. The result will live as long as
+ * `into` and what context points to. */
 void stream_open(struct stream *s, const struct dialect *dialect,
 		 const struct decode_context *context, const struct provider_answer *head,
 		 const struct stream_limits *limits, struct json_work *work, struct arena *into);
+
+/* Bytes are about to be fed: asks for what they will touch (base/expect.h), as EXPECT_STREAM the stream's
+ * lines, as EXPECT_TEXT the end of its text. */
+void stream_expect(const struct stream *s, enum expect step);
 
 /* The next bytes of the body, borrowed during the call. Costs nothing once the state is not OPEN. */
 enum stream_state stream_feed(struct stream *s, struct slice bytes);

@@ -248,7 +248,7 @@ static void on_block_delta(struct stream *s, const struct event *e)
 	read_delta(s, e->delta, &d);
 	struct stream_block *block = &s->blocks[at];
 	if (!slice_absent(d.signature) && block->kind == STREAM_PRIVATE && block->extra != NULL)
-		stream_private_add(s, &block->extra->signature, d.signature);
+		(void)stream_private_add(s, &block->extra->signature, d.signature);
 	struct slice string = delta_string(&d, &fits);
 	if (slice_absent(string))
 		return;

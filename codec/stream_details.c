@@ -128,7 +128,7 @@ static void add(struct stream *s, struct stream_detail *detail, const struct fra
 
 	if (!slice_absent(text)) {
 		detail->has_text = true;
-		stream_private_add(s, &detail->text, text);
+		(void)stream_private_add(s, &detail->text, text);
 	}
 	if (f->signature.len != 0)
 		keep(s, f->signature, &detail->signature);

@@ -24,7 +24,7 @@ static void mask(struct stream *s, char *at, bool low)
 {
 	if (s->half_count == STREAM_HALVES_MAX)
 		return; /* then it is no JSON */
-	struct stream_half *half = &s->halves[s->half_count++];
+	struct stream_half *half = &s->room->halves[s->half_count++];
 	half->at = at;
 	half->low = low;
 	(void)memcpy(half->digits, at + 2, sizeof(half->digits));
@@ -89,7 +89,7 @@ struct slice stream_halves_mask(struct stream *s, struct sse_event *event)
 void stream_halves_take(struct stream *s, struct slice raw, bool *front, bool *back)
 {
 	for (uint32_t i = 0; i < s->half_count; i++) {
-		struct stream_half *half = &s->halves[i];
+		struct stream_half *half = &s->room->halves[i];
 		if (half->low ? half->at != raw.at : half->at + ESCAPE != raw.at + raw.len)
 			continue;
 		half->at[0] = '\\';
@@ -102,7 +102,7 @@ void stream_halves_take(struct stream *s, struct slice raw, bool *front, bool *b
 bool stream_halves_inside(const struct stream *s, struct slice raw)
 {
 	for (uint32_t i = 0; i < s->half_count; i++)
-		if (s->halves[i].at >= raw.at && s->halves[i].at < raw.at + raw.len)
+		if (s->room->halves[i].at >= raw.at && s->room->halves[i].at < raw.at + raw.len)
 			return true;
 	return false;
 }

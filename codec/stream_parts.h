@@ -104,8 +104,8 @@ static inline bool stream_has_arguments(const struct stream_block *call)
 
 enum { STREAM_TEXT_LEAST = 1024 }; /* bytes of memory that the first bytes of a text take */
 
-/* Bytes at the end of a text, as they are. */
-void stream_text_put(struct stream *s, struct stream_text *text, struct slice bytes);
+/* Bytes at the end of a text, as they are. False: no memory, and the answer has failed. */
+bool stream_text_put(struct stream *s, struct stream_text *text, struct slice bytes);
 
 /* No more will come: a half at its end is left out when the answer was cut by its token limit
  * (s->answer.stop), and fails it otherwise. */
@@ -143,8 +143,8 @@ void stream_private_copy(struct stream *s, struct slice raw, struct slice *out);
 /* Room in the arena, and as good as taken what will be taken `later`; NULL likewise. */
 void *stream_private_take(struct stream *s, size_t len, size_t later);
 
-/* Adds a raw string to a text that goes back. */
-void stream_private_add(struct stream *s, struct stream_text *text, struct slice raw);
+/* Adds a raw string to a text that goes back. False: no memory, and the answer has failed. */
+bool stream_private_add(struct stream *s, struct stream_text *text, struct slice raw);
 
 /* ---- reasoning_details (stream_details.c) ---- */
 

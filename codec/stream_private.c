@@ -52,18 +52,18 @@ void stream_private_copy(struct stream *s, struct slice raw, struct slice *out)
 		lose(s);
 }
 
-void stream_private_add(struct stream *s, struct stream_text *text, struct slice raw)
+bool stream_private_add(struct stream *s, struct stream_text *text, struct slice raw)
 {
 	bool front = false, back = false;
 
 	if (raw.len == 0 || !spend(s, raw.len))
-		return;
+		return true;
 	if (s->half_count != 0)
 		stream_halves_take(s, raw, &front, &back);
 	if (front != text->half)
 		lose(s);
 	text->half = back;
-	stream_text_put(s, text, raw);
+	return stream_text_put(s, text, raw);
 }
 
 /* ---- the end ---- */

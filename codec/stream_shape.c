@@ -108,7 +108,7 @@ static bool usage_goes_on(struct stream *s, struct slice *rest)
 
 	json_open(&r, *rest, &limits, s->answer.work);
 	s->dialect->stream->usage(&s->answer, &r);
-	if (r.fault.err != ERR_OK)
+	if (r.fault.err != ERR_OK || s->answer.err != ERR_OK)
 		return false;
 	*rest = slice_of(rest->at + json_offset(&r), rest->len - json_offset(&r));
 	return true;

@@ -39,11 +39,11 @@ static struct slice piece_bytes(const struct stream_text *text, const struct str
 	return slice_of(piece->bytes, piece->room - (piece == text->last ? text->room : 0));
 }
 
-void stream_text_put(struct stream *s, struct stream_text *text, struct slice bytes)
+bool stream_text_put(struct stream *s, struct stream_text *text, struct slice bytes)
 {
 	while (bytes.len != 0) {
 		if (text->room == 0 && !text_grow(s, text))
-			return;
+			return false;
 		size_t len = bytes.len < text->room ? bytes.len : text->room;
 		(void)memcpy(text->end, bytes.at, len);
 		text->end += len;
@@ -51,6 +51,7 @@ void stream_text_put(struct stream *s, struct stream_text *text, struct slice by
 		text->len += len;
 		bytes = slice_of(bytes.at + len, bytes.len - len);
 	}
+	return true;
 }
 
 void stream_text_end_half(struct stream *s, struct stream_text *text)

@@ -76,9 +76,9 @@ struct flow_env {
 	const struct config *config;
 	struct health_view *health; /* of that configuration */
 	struct json_work *json;
-	struct jwt_checker *tokens; /* of the worker; NULL: no tokens (JWT) are taken */
-	struct key_memory *keys;    /* likewise; NULL: no key is remembered */
-	struct slab *streams;       /* struct stream; not NULL where anything is sent */
+	struct jwt_checker *tokens;  /* of the worker; NULL: no tokens (JWT) are taken */
+	struct key_memory *keys;     /* likewise; NULL: no key is remembered */
+	struct stream_slab *streams; /* not NULL where anything is sent */
 	nsec_t now;
 	uint64_t wall_ns;
 	bool stateful; /* there are stores of sessions, loops and copies: RECALL, JOIN, REMEMBER */

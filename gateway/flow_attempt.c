@@ -195,7 +195,7 @@ static bool take_stream(struct flow *flow, const struct flow_env *env)
 	flow->progress.output = 0;
 	if (flow->wants_stream && flow->stream == NULL) {
 		must(env->streams != NULL);
-		flow->stream = slab_take(env->streams);
+		flow->stream = stream_take(env->streams);
 	}
 	return !flow->wants_stream || flow->stream != NULL;
 }

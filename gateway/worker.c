@@ -364,7 +364,7 @@ static void *worker_main(void *arg)
 	(void)snprintf(name, sizeof(name), "worker-%u", worker->args.index);
 	(void)pthread_setname_np(pthread_self(), name); /* for top, gdb and strace */
 	worker->slabs[0] = (struct panic_slab){ "requests", &worker->requests };
-	worker->slabs[1] = (struct panic_slab){ "streams", &worker->streams };
+	worker->slabs[1] = (struct panic_slab){ "streams", &worker->streams.streams };
 	worker->panic.slabs = worker->slabs;
 	worker->panic.slab_count = COUNT_OF(worker->slabs);
 	panic_set_context(&worker->panic);
@@ -443,7 +443,7 @@ static bool worker_build(struct worker *worker)
 	    worker->tokens == NULL || worker->keys == NULL || worker->pool_counts == NULL ||
 	    worker->healths == NULL ||
 	    !slab_init(&worker->requests, sizeof(struct request), REQUESTS_MAX) ||
-	    !slab_init(&worker->streams, sizeof(struct stream), STREAMS_MAX))
+	    !stream_slab_init(&worker->streams, STREAMS_MAX))
 		return false;
 	net_loop_set_owner(worker->loop, worker);
 	inbox_init(&worker->inbox, worker->loop);

@@ -37,7 +37,7 @@ struct worker {
 	struct flights_redis *flights_elsewhere;
 	struct inbox inbox;
 	struct slab requests;
-	struct slab streams; /* of answers that come as one */
+	struct stream_slab streams; /* of answers that come as one */
 	struct arena_pool arenas;
 	struct json_work *json;
 	struct health *health;

@@ -158,6 +158,6 @@ void worker_stream_fini(struct request *r)
 	net_timer_stop(r->worker->loop, &r->told.timer);
 	net_task_cancel(&r->told.soon);
 	if (r->flow.stream != NULL)
-		slab_give(&r->worker->streams, r->flow.stream);
+		stream_give(&r->worker->streams, r->flow.stream);
 	r->flow.stream = NULL;
 }

@@ -23,7 +23,8 @@ struct rig {
 	struct sampling_request request;
 	struct sampling_result result;
 	struct encode_out encoded;
-	struct stream *stream;
+	struct stream_slab streams;
+	struct stream *stream; /* the only one of these */
 	struct gather response;
 	const struct gather *output;
 	struct fault fault;
@@ -64,8 +65,8 @@ struct rig *rig_new(const struct codec_set *set)
 
 	must(rig != NULL);
 	rig->work = json_work_new();
-	rig->stream = calloc(1, sizeof(*rig->stream));
-	must(rig->work != NULL && rig->stream != NULL);
+	must(rig->work != NULL && stream_slab_init(&rig->streams, 1));
+	rig->stream = stream_take(&rig->streams);
 	if (set != NULL)
 		json_work_use(rig->work, set);
 	rig->pool.keep_max = CHUNKS_KEPT;
@@ -82,7 +83,8 @@ void rig_free(struct rig *rig)
 	arena_give(&rig->arena);
 	arena_pool_fini(&rig->pool);
 	json_work_free(rig->work);
-	free(rig->stream);
+	stream_give(&rig->streams, rig->stream);
+	stream_slab_fini(&rig->streams);
 	free(rig);
 }
 

@@ -111,12 +111,12 @@ static void check_nothing_is_left(const char *name, size_t fail)
 {
 	const struct worker *worker = world.worker;
 
-	if (worker->requests.out == 0 && worker->streams.out == 0 && worker->arenas.out == 0 &&
-	    worker->waiting == NULL && world.call == NULL && world.buffers == 0 &&
-	    world.granted == world.settled && world.placed == world.released &&
-	    fake.recall == NULL && fake.note == NULL && world.posted == NULL &&
-	    world.claim == NULL && world.held == 0 && world.pending == NULL &&
-	    worker->panic.flow == NULL)
+	if (worker->requests.out == 0 && worker->streams.streams.out == 0 &&
+	    worker->arenas.out == 0 && worker->waiting == NULL && world.call == NULL &&
+	    world.buffers == 0 && world.granted == world.settled &&
+	    world.placed == world.released && fake.recall == NULL && fake.note == NULL &&
+	    world.posted == NULL && world.claim == NULL && world.held == 0 &&
+	    world.pending == NULL && worker->panic.flow == NULL)
 		return;
 	fail_msg("%s, memory %zu: something is left", name, fail);
 }

@@ -323,7 +323,7 @@ static void check_nothing_is_left(const struct run *run)
 		limit_read(limit_table_slot(table, tenant->limit_key), world.wall_ns / SEC);
 
 	check(run, worker->requests.out == 0);
-	check(run, worker->streams.out == 0);
+	check(run, worker->streams.streams.out == 0);
 	check(run, worker->arenas.out == 0);
 	check(run, worker->waiting == NULL);
 	check(run, world.call == NULL && world.buffers == 0);

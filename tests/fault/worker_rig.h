@@ -636,7 +636,7 @@ static void rig_end(void)
 	struct worker *worker = world.worker;
 
 	slab_fini(&worker->requests);
-	slab_fini(&worker->streams);
+	stream_slab_fini(&worker->streams);
 	state_memory_free(worker->args.state);
 	arena_pool_fini(&worker->arenas);
 	json_work_free(worker->json);

@@ -502,9 +502,10 @@ static bool stream_passes(struct run *run)
 {
 	struct slice body = json_tree_string(run->vector->tree, "in");
 	const struct json_tree *sizes = json_tree_get(run->vector->tree, "chunk_sizes");
-	struct stream *s = malloc(sizeof(*s));
+	struct stream_slab streams;
 
-	must(!slice_absent(body) && s != NULL);
+	must(!slice_absent(body) && stream_slab_init(&streams, 1));
+	struct stream *s = stream_take(&streams);
 	bool passes = stream_passes_cut(run, s, body, (struct stream_cut){ .step = 0 }) &&
 		      stream_passes_cut(run, s, body, (struct stream_cut){ .step = 1 });
 	if (passes && sizes->kind == JSON_ARRAY && sizes->first != NULL)
@@ -512,7 +513,8 @@ static bool stream_passes(struct run *run)
 					   (struct stream_cut){ .sizes = sizes->first });
 	for (size_t at = 1; passes && body.len <= SPLIT_MAX && at < body.len; at++)
 		passes = stream_passes_cut(run, s, body, (struct stream_cut){ .once = at });
-	free(s);
+	stream_give(&streams, s);
+	stream_slab_fini(&streams);
 	free((void *)(uintptr_t)body.at);
 	return passes;
 }

@@ -23,7 +23,7 @@ struct bench {
 	struct limit_table *table;
 	struct store_memory memory;
 	struct json_work *work;
-	struct slab streams; /* one */
+	struct stream_slab streams; /* one */
 	struct arena_pool pool;
 	struct arena arena;
 	struct health *health;
@@ -77,7 +77,7 @@ static inline struct bench *bench_new(struct config *config)
 	assert_non_null(b->table);
 	store_memory_init(&b->memory, b->table);
 	b->work = json_work_new();
-	assert_true(slab_init(&b->streams, sizeof(struct stream), 1));
+	assert_true(stream_slab_init(&b->streams, 1));
 	b->health = health_new();
 	b->view = health_view_new(b->health, b->config, 1);
 	assert_non_null(b->view);
@@ -99,7 +99,7 @@ static inline void bench_use(struct bench *b, struct config *config)
 static inline void give_stream(struct bench *b)
 {
 	if (b->flow.stream != NULL)
-		slab_give(&b->streams, b->flow.stream);
+		stream_give(&b->streams, b->flow.stream);
 	b->flow.stream = NULL;
 }
 
@@ -108,7 +108,7 @@ static inline void bench_free(struct bench *b)
 	arena_give(&b->arena);
 	arena_pool_fini(&b->pool);
 	give_stream(b);
-	slab_fini(&b->streams);
+	stream_slab_fini(&b->streams);
 	health_ended(&b->flow.walk.choice, NULL, b->now);
 	health_view_free(b->view);
 	health_free(b->health);

@@ -4,7 +4,6 @@
 #include "codec/set.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { SHORT = 1500, STRIDE = 37 };
 
@@ -24,9 +23,9 @@ void stream_case_init(struct stream_case *c, enum dialect_id id)
 		.limits = { .answer_bytes_max = 1 << 20 },
 		.memory = 8 << 20,
 		.ending = STREAM_ENDED,
-		.stream = malloc(sizeof(struct stream)),
 	};
-	must(c->work != NULL && c->stream != NULL);
+	must(c->work != NULL && stream_slab_init(&c->streams, 1));
+	c->stream = stream_take(&c->streams);
 	arena_init(&c->arena, &c->pool, c->memory);
 }
 
@@ -35,7 +34,8 @@ void stream_case_fini(struct stream_case *c)
 	arena_give(&c->arena);
 	arena_pool_fini(&c->pool);
 	json_work_free(c->work);
-	free(c->stream);
+	stream_give(&c->streams, c->stream);
+	stream_slab_fini(&c->streams);
 }
 
 /* ---- what came of it ---- */

@@ -15,7 +15,8 @@ struct stream_case {
 	size_t memory;                 /* what the arena may give; 8 MiB */
 	enum stream_ending ending;
 	bool without_shapes; /* every event is read as JSON */
-	struct stream *stream;
+	struct stream_slab streams;
+	struct stream *stream;           /* the only one of these */
 	struct stream_progress progress; /* of the last run */
 	size_t used;                     /* bytes of the arena before the end */
 	enum stream_state state;         /* the last one, before the end */

@@ -507,14 +507,14 @@ static void a_process_that_leaves_says_so_in_the_stream(void **state)
 static void more_streams_than_there_is_room_for_are_refused_and_cost_nothing(void **state)
 {
 	struct bench *b = *state;
-	void *only = slab_take(&b->streams);
+	struct stream *only = stream_take(&b->streams);
 
 	assert_int_equal(ask(b, BOTH, ASK("100", TOKEN)), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_SETTLE);
 	assert_int_equal(b->flow.settle_tokens, 0);
 	assert_int_equal(settle(b), FLOW_ANSWER);
 	assert_int_equal(b->flow.answer.status, 503);
-	slab_give(&b->streams, only);
+	stream_give(&b->streams, only);
 }
 
 int main(void)
