@@ -155,14 +155,16 @@ struct flow_walk {
 struct flow {
 	uint32_t magic;
 	enum flow_step step;
-	struct arena *arena;
 
 	/* what every event of a provider's stream touches */
 	bool streaming;        /* the answer comes in `stream` */
+	bool handed_on;        /* something of the answer was told: no further attempt */
 	struct stream *stream; /* of env->streams; the driver gives it back when the flow is over */
 	nsec_t first_output_at;        /* of a stream; 0: not yet */
 	struct flow_progress progress; /* what the caller is told meanwhile */
 	struct upstream_call call;     /* the attempt under way, or the last one */
+
+	struct arena *arena;
 
 	/* in */
 	const struct http_incoming *in; /* the driver's */
@@ -221,7 +223,6 @@ struct flow {
 	bool preparing;               /* one has failed, and the next one is not sent yet */
 	bool failing;                 /* while it is settled: RETRY follows */
 	bool repeating, repeated; /* an answer without the tool call is asked for once more; was */
-	bool handed_on;           /* something of the answer was told: no further attempt */
 	struct flow_asked *asked; /* while `preparing`; NULL: there was no memory */
 	enum learn lesson;        /* of a refusal: the request was sent once more for it */
 	struct slice lesson_of;   /* the model that refused; absent: none has */

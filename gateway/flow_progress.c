@@ -3,6 +3,8 @@
 #include "codec/base/must.h"
 #include "codec/json_write.h"
 
+enum { LINE = 64 }; /* of a cache: a text that begins one is spread over fewer */
+
 static const struct slice before_token = SLICE_INIT(
 	"event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\","
 	"\"params\":{\"progressToken\":");
@@ -13,13 +15,14 @@ bool flow_progress_want(struct flow_progress *progress, struct slice token, stru
 {
 	must(!progress->wanted && token.len <= PROGRESS_TOKEN_MAX);
 	size_t front = before_token.len + token.len + before_number.len;
-	progress->text = arena_take(into, front + PEN_UINT_MAX + behind_number.len);
-	if (progress->text == NULL)
+	char *room = arena_take(into, front + PEN_UINT_MAX + behind_number.len + LINE - 1);
+	if (room == NULL)
 		return false;
+	progress->text = room + (-(uintptr_t)room & (LINE - 1));
 	char *pen = pen_slice(progress->text, before_token);
 	pen = pen_slice(pen, token);
 	(void)pen_slice(pen, before_number);
-	progress->front = front;
+	progress->front = (uint32_t)front;
 	progress->wanted = true;
 	return true;
 }

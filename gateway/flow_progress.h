@@ -20,16 +20,16 @@
 enum { PROGRESS_TOKEN_MAX = 1024 }; /* bytes of a token that is echoed with every notification */
 
 struct flow_progress {
-	bool wanted;        /* the caller gets an event stream */
-	bool begun;         /* the first event was written: status and headers are away */
-	bool admitted;      /* limits were taken */
-	bool heard;         /* a provider has begun to stream */
-	nsec_t admitted_at; /* the first time */
+	bool wanted;    /* the caller gets an event stream */
+	bool begun;     /* the first event was written: status and headers are away */
+	bool admitted;  /* limits were taken */
+	bool heard;     /* a provider has begun to stream */
+	uint32_t front; /* bytes of `text` before the number */
 	nsec_t told_at;
-	uint64_t output; /* bytes that the attempt under way has brought */
-	uint64_t told;   /* the last notification's number */
-	char *text;      /* the notification, in the arena */
-	size_t front;    /* bytes of it before the number */
+	uint64_t output;    /* bytes that the attempt under way has brought */
+	uint64_t told;      /* the last notification's number */
+	char *text;         /* the notification, in the arena */
+	nsec_t admitted_at; /* the first time */
 };
 
 /* The caller is to be told. `token` is raw JSON, echoed as it is. False: no memory. */

@@ -14,6 +14,7 @@
 
 #include "codec/base/arena.h"
 #include "codec/base/err.h"
+#include "codec/base/expect.h"
 #include "codec/dialect.h"
 #include "gateway/config.h"
 #include "gateway/net.h"
@@ -69,8 +70,26 @@ enum upstream_state {
 	UPSTREAM_BODY, /* head is there */
 };
 
-/* One attempt; embedded in the request that makes it. */
+/* One attempt; embedded in the request that makes it. What every piece of an answer touches stands first. */
 struct upstream_call {
+	/* Set by the caller before upstream_start, as `head` is: the next bytes of the body, never none,
+	 * borrowed during the call. In here neither upstream_cancel nor upstream_finish may be called,
+	 * but upstream_pause and upstream_enough. */
+	void (*piece)(struct upstream_call *call, struct slice bytes);
+	/* private */
+	nsec_t last_progress;
+	/* of the outcome, see below */
+	nsec_t first_byte_at, done_at;
+	/* private */
+	enum upstream_state state;
+	enum upstream_wish { UPSTREAM_WANTED, UPSTREAM_ENOUGH, UPSTREAM_BAD } wish;
+	bool in_pieces, paused;
+	bool retried;
+	/* of the outcome */
+	bool bytes_sent; /* at least one request byte was handed to the kernel */
+	bool timed_out;  /* ERR_PROVIDER_DOWN for want of bytes, before or within an answer */
+	bool held_up;    /* it was paused for a while */
+
 	/* set by the caller before upstream_start */
 	const struct iovec *request; /* head and body, ready to send; unchanged until `done` */
 	uint32_t request_count;
@@ -78,30 +97,22 @@ struct upstream_call {
 	 * next one; NULL: every answer keeps its buffer. */
 	struct arena *into;
 	void (*done)(struct upstream_call *call);
-	/* Both or neither NULL. `head` is asked once the head of an answer that has a body is there:
-	 * true, and the body comes in pieces; false, and it is collected whole, as with NULL. In it
-	 * answer.status and .headers are valid, the headers until it returns: for pieces it leaves
+	/* It and `piece`: both or neither NULL. `head` is asked once the head of an answer that has a body
+	 * is there: true, and the body comes in pieces; false, and it is collected whole, as with NULL. In
+	 * it answer.status and .headers are valid, the headers until it returns: for pieces it leaves
 	 * copies of its own there, or nothing. */
 	bool (*head)(struct upstream_call *call);
-	/* The next bytes of the body, never none, borrowed during the call. In here neither
-	 * upstream_cancel nor upstream_finish may be called, but upstream_pause and
-	 * upstream_enough. */
-	void (*piece)(struct upstream_call *call, struct slice bytes);
 	nsec_t deadline; /* of the whole request */
 	struct provider_timeouts timeouts;
-	/* private, and what every piece touches */
-	enum upstream_state state;
-	bool retried;
-	bool in_pieces, paused;
-	enum upstream_wish { UPSTREAM_WANTED, UPSTREAM_ENOUGH, UPSTREAM_BAD } wish;
+	/* private */
 	struct upstream_pool *pool;
 	struct upstream_conn *conn;
 	struct net_timer timer;
-	nsec_t last_progress, attempt_started;
+	nsec_t attempt_started;
 	struct net_buffer *buffer;
 	struct upstream_call *next, **prev;
-	/* the outcome, valid in `done` and after it */
-	nsec_t first_byte_at, sent_at, done_at, queued_ns;
+	/* the outcome, valid in `done` and after it; and first_byte_at, done_at */
+	nsec_t sent_at, queued_ns;
 	/* ERR_OK: an answer is there, whatever its status. ERR_PROVIDER_DOWN: connect, reset, cut
 	 * short, timeout of the attempt. ERR_PROVIDER_NO_ATTEMPT: nothing was sent (no address, no
 	 * connection). ERR_BUSY: queue full. ERR_PROVIDER_ANSWER: not HTTP, hostile. ERR_DEADLINE. */
@@ -110,9 +121,6 @@ struct upstream_call {
 	/* slices point into `buffer` or `into` and live until upstream_finish; of an answer in pieces
 	 * there are the status and what `head` left of the headers */
 	struct provider_answer answer;
-	bool bytes_sent; /* at least one request byte was handed to the kernel */
-	bool timed_out;  /* ERR_PROVIDER_DOWN for want of bytes, before or within an answer */
-	bool held_up;    /* it was paused for a while */
 };
 
 /* Keeps a pool through reloads that do not name it any more, until it is let go of as often. */
@@ -141,6 +149,11 @@ void upstream_resume(struct upstream_call *call);
  * `good`: the rest of the answer is read and dropped, if it ends soon, and the connection kept; else it
  * is closed. */
 void upstream_enough(struct upstream_call *call, bool good);
+
+/* What a call's owner does before a piece of its answer: EXPECT_REQUEST and what follows (base/expect.h).
+ * The call's memory may be named, but not read as EXPECT_REQUEST. */
+typedef void upstream_expect_fn(struct upstream_call *call, enum expect step);
+void upstream_set_expect(struct upstream *up, upstream_expect_fn *expect);
 
 /* For metrics: connections by state of all pools of this worker. */
 struct upstream_counts {

@@ -458,10 +458,14 @@ static void read_chunk_line(struct upstream_http *http, char *bytes, size_t len)
 
 static void read_chunk_data(struct upstream_http *http, char *bytes, size_t len)
 {
+	if (http->size == 0) /* what comes first may stay where it is */
+		http->body = http->at;
 	char *to = bytes + http->body + http->size;
 	const char *from = bytes + http->at;
+	const size_t taken = take_due(http, len);
 
-	(void)memmove(to, from, take_due(http, len));
+	if (to != from)
+		(void)memmove(to, from, taken);
 	if (http->left == 0)
 		http->step = UPSTREAM_HTTP_CHUNK_END;
 }

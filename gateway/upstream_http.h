@@ -68,15 +68,17 @@ struct upstream_http {
 	size_t framing; /* bytes squeezed out of the body */
 	size_t left;    /* bytes of the body or chunk still to come */
 	size_t trailers;
-	uint32_t lines;
+	/* the outcome */
+	bool waits; /* behind the head, for upstream_http_go_on */
+	bool head;  /* the final head is complete; status and headers are valid */
+	bool keep;  /* the peer allows another request on this connection */
+	/* private */
 	uint8_t minor; /* HTTP/1.minor */
+	uint32_t lines;
 	bool length_sent, chunked, close, keep_alive;
 	bool ask;   /* stop behind the head */
 	bool coded; /* the body is not the answer itself, but compressed or the like */
 	/* the outcome */
-	bool waits;        /* behind the head, for upstream_http_go_on */
-	bool head;         /* the final head is complete; status and headers are valid */
-	bool keep;         /* the peer allows another request on this connection */
 	bool error_stands; /* refused for its body's size alone, and its status is an error's */
 	uint16_t status;
 	const char *problem; /* static; NULL unless refused */

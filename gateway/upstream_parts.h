@@ -29,6 +29,9 @@ void upstream_serve_soon(struct upstream_pool *pool);
 /* Reads what is there. True when the call is over, and conn perhaps gone. */
 bool upstream_read(struct upstream_conn *conn);
 
+/* Its connection is about to bring something: `arg` is what net_connect was given. */
+void upstream_expect(const void *arg, enum expect step);
+
 /* The answer is complete, and so is the request, or it does not matter any more. */
 void upstream_answered(struct upstream_conn *conn);
 

@@ -192,17 +192,29 @@ bool upstream_pool_may_connect(const struct upstream_pool *pool)
 	return pool->target_count != 0 && pool->conns < pool->connections_max;
 }
 
+/* Several at once, so that those of many streams share pages; they are kept for good. */
+static void make_spare(struct upstream *up)
+{
+	enum { AT_ONCE = 8 };
+	struct upstream_conn *conns =
+		aligned_alloc(_Alignof(struct upstream_conn), AT_ONCE * sizeof(*conns));
+
+	for (size_t i = 0; conns != NULL && i < AT_ONCE; i++) {
+		conns[i].next = up->spare;
+		up->spare = &conns[i];
+	}
+}
+
 struct upstream_conn *upstream_conn_new(struct upstream_pool *pool)
 {
 	struct upstream *up = pool->up;
-	struct upstream_conn *conn = up->spare;
 
-	if (conn != NULL)
-		up->spare = conn->next;
-	else
-		conn = malloc(sizeof(*conn));
+	if (up->spare == NULL)
+		make_spare(up);
+	struct upstream_conn *conn = up->spare;
 	if (conn == NULL)
 		return NULL;
+	up->spare = conn->next;
 	*conn = (struct upstream_conn){ .pool = pool, .generation = pool->generation };
 	pool->conns++;
 	pool->connecting++;

@@ -13,8 +13,9 @@ enum {
 	UPSTREAM_NO_ADDRESS = UPSTREAM_ADDRESSES_MAX
 };
 
+/* What a piece of an answer touches comes first: two lines of the cache. */
 struct upstream_conn {
-	struct upstream_pool *pool;
+	_Alignas(64) struct upstream_pool *pool;
 	struct net_conn *net;       /* NULL between two addresses */
 	struct upstream_call *call; /* NULL: idle */
 	bool open;                  /* connected, TLS included */
@@ -87,7 +88,8 @@ struct upstream {
 	struct upstream_conn *spare; /* objects of closed connections, to be used again */
 	struct upstream_calls over;  /* their `done` is due */
 	struct net_task deliver;
-	bool delivering; /* `deliver` is queued */
+	bool delivering;            /* `deliver` is queued */
+	upstream_expect_fn *expect; /* NULL: nobody wants to know */
 };
 
 /* ---- addresses ---- */

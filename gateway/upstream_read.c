@@ -231,13 +231,14 @@ void upstream_enough(struct upstream_call *call, bool good)
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* A 1xx answer is no progress: the time for the first byte of the real one goes on. */
-static void note_progress(struct upstream_call *call, size_t len)
+static void note_progress(struct upstream_conn *conn, size_t len)
 {
-	const struct upstream_http *http = &call->conn->http;
+	const struct upstream_http *http = &conn->http;
+	struct upstream_call *call = conn->call;
 
 	if (len == http->start)
 		return;
-	call->last_progress = upstream_now(call);
+	call->last_progress = net_now(conn->pool->up->loop);
 	if (call->first_byte_at == 0)
 		call->first_byte_at = call->last_progress;
 	call->state = http->head ? UPSTREAM_BODY : UPSTREAM_SENT;
@@ -247,7 +248,7 @@ static enum upstream_http_verdict read_on(struct upstream_conn *conn, char *byte
 {
 	enum upstream_http_verdict verdict = upstream_http_read(&conn->http, bytes, len);
 
-	note_progress(conn->call, len);
+	note_progress(conn, len);
 	if (!conn->http.waits)
 		return verdict;
 	ask_how(conn, bytes);
@@ -263,6 +264,7 @@ bool upstream_read(struct upstream_conn *conn)
 	if (len == 0)
 		return false;
 	conn->heard = true;
+	const bool first = call->first_byte_at == 0;
 	enum upstream_http_verdict verdict = read_on(conn, bytes, len);
 	if (call->in_pieces)
 		hand_over(conn, bytes);
@@ -272,7 +274,8 @@ bool upstream_read(struct upstream_conn *conn)
 	}
 	switch (verdict) {
 	case UPSTREAM_HTTP_MORE:
-		upstream_call_arm(call);
+		if (first) /* what is due changes from first_byte to idle; later it only moves away */
+			upstream_call_arm(call);
 		return false;
 	case UPSTREAM_HTTP_DONE:
 		conn_complete(conn);
@@ -285,4 +288,21 @@ bool upstream_read(struct upstream_conn *conn)
 	else
 		upstream_call_end(call, ERR_PROVIDER_ANSWER, conn->http.problem);
 	return true;
+}
+
+/* ---- before reading -------------------------------------------------------------------------- */
+
+void upstream_set_expect(struct upstream *up, upstream_expect_fn *expect)
+{
+	up->expect = expect;
+}
+
+void upstream_expect(const void *arg, enum expect step)
+{
+	const struct upstream_conn *conn = arg;
+
+	if (step == EXPECT_CONNECTION)
+		expect_lines(conn, 2);
+	else if (conn->call != NULL && conn->pool->up->expect != NULL)
+		conn->pool->up->expect(conn->call, step);
 }

@@ -456,6 +456,7 @@ static bool worker_build(struct worker *worker)
 	worker->upstream = upstream_new(worker->loop, &bounds);
 	if (worker->upstream == NULL || !worker_use_config(worker, args->config, 1))
 		return false;
+	worker_stream_expect(worker->upstream);
 	struct http_listener listeners[CONFIG_LISTEN_MAX];
 	must(args->listen_count == args->config->listen_count);
 	for (size_t i = 0; i < args->listen_count; i++)

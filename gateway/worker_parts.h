@@ -58,24 +58,25 @@ struct worker {
 	struct panic_context panic; /* what this thread is doing, should a promise break */
 };
 
+/* What an event of a stream touches lies in its first line of the cache, and in the flow's first two. */
 struct request {
 	uint32_t magic;
-	bool placed;   /* holds a concurrency place in the store */
-	bool answered; /* the answer is there: http_answer was called, or it ends a stream */
-	bool early;    /* one of waiting_early */
+	bool placed : 1;   /* holds a concurrency place in the store */
+	bool answered : 1; /* the answer is there: http_answer was called, or it ends a stream */
+	bool early : 1;    /* one of waiting_early */
+	bool unsent : 1;   /* what was told last has not left */
+	bool late : 1;     /* and the next was due: the provider is held up */
 	struct worker *worker;
 	struct http_exchange *exchange;
 	struct {
-		struct net_timer timer; /* of the next notification, */
-		struct net_task soon;   /* or it is due in this turn */
-		bool unsent;            /* the last one has not left */
-		bool late;              /* and the next was due: the provider is held up */
+		struct net_task soon;   /* the next notification is due in this turn, */
+		struct net_timer timer; /* or then */
 	} told;
 	struct request *next, **place; /* in worker->waiting; place NULL: not on it */
 	struct upstream_pool *pool;    /* chosen while the snapshot was at hand */
 	struct net_timer wait;         /* before another attempt */
+	_Alignas(64) struct flow flow;
 	struct arena arena;
-	struct flow flow;
 	_Alignas(8) char room[REQUEST_ROOM]; /* the arena's first bytes */
 };
 
@@ -130,6 +131,9 @@ void worker_publish(struct worker *worker);
 /* A new request; one that waits for no answer any more, in whatever state; harmless when repeated. */
 void worker_stream_init(struct request *r);
 void worker_stream_fini(struct request *r);
+
+/* Once per worker: what an event of a stream touches is asked for before it comes. */
+void worker_stream_expect(struct upstream *up);
 
 /* The caller may be told from now on. */
 void worker_stream_tell(struct request *r);

@@ -36,7 +36,7 @@ static void tell(struct request *r, nsec_t now)
 	const bool first = !flow->progress.begun;
 	const struct slice event = flow_tell(flow, now);
 
-	r->told.unsent = true;
+	r->unsent = true;
 	if (first)
 		http_begin_pieces(r->exchange, flow->answer.status, flow->answer.fields,
 				  flow->answer.field_count, event);
@@ -52,8 +52,8 @@ static void tell_if_due(struct request *r)
 	must(!r->answered);
 	if (flow_progress_due(&r->flow.progress) > now) {
 		arm(r);
-	} else if (r->told.unsent) {
-		r->told.late = true;
+	} else if (r->unsent) {
+		r->late = true;
 		upstream_pause(&r->flow.call);
 	} else {
 		tell(r, now);
@@ -88,13 +88,13 @@ static void end(struct request *r)
 
 void worker_stream_ready(struct request *r)
 {
-	r->told.unsent = false;
+	r->unsent = false;
 	if (r->answered) {
 		end(r);
 		return;
 	}
-	if (r->told.late) {
-		r->told.late = false;
+	if (r->late) {
+		r->late = false;
 		upstream_resume(&r->flow.call);
 	}
 	arm(r);
@@ -102,7 +102,7 @@ void worker_stream_ready(struct request *r)
 
 void worker_stream_end(struct request *r)
 {
-	if (!r->told.unsent)
+	if (!r->unsent)
 		end(r);
 }
 
@@ -144,13 +144,39 @@ void worker_stream_begin(struct request *r)
 	arm(r);
 }
 
+/* ---- before either ---- */
+
+enum { EXCHANGE_LINES = 3 }; /* of an exchange, which begins one or not */
+
+static void on_expect(struct upstream_call *call, enum expect step)
+{
+	const struct request *r = of_call(call);
+
+	if (step == EXPECT_REQUEST) {
+		expect_lines(r, 1);
+		expect_lines(&r->flow, 2);
+		return;
+	}
+	if (step == EXPECT_STREAM)
+		expect_lines(r->exchange, EXCHANGE_LINES);
+	if (r->flow.streaming)
+		stream_expect(r->flow.stream, step);
+}
+
+void worker_stream_expect(struct upstream *up)
+{
+	_Static_assert(offsetof(struct request, told.timer.place) < EXPECT_LINE, "one line");
+	_Static_assert(offsetof(struct flow, call.request) <= 2 * EXPECT_LINE, "two lines");
+	upstream_set_expect(up, on_expect);
+}
+
 /* ---- both ---- */
 
 void worker_stream_init(struct request *r)
 {
 	r->told.timer = (struct net_timer){ .due = NSEC_NEVER, .fire = on_due };
 	r->told.soon = (struct net_task){ .run = on_soon };
-	r->told.unsent = r->told.late = false;
+	r->unsent = r->late = false;
 }
 
 void worker_stream_fini(struct request *r)
