@@ -7,6 +7,7 @@
 
 #include "codec/base/attr.h"
 #include "codec/base/clock.h"
+#include "codec/base/expect.h"
 #include "codec/base/slice.h"
 
 #include <sys/socket.h>
@@ -79,6 +80,8 @@ struct net_conn_events {
 	/* The connection ended; bytes may still be in net_input. net_close must follow (now or
 	 * later). */
 	void (*ended)(struct net_conn *conn, enum net_end end, void *arg);
+	/* `readable` is likely to come in this turn; all steps, some connections apart. May be NULL. */
+	void (*expect)(const void *arg, enum expect step);
 };
 
 /* Starts connecting. `tls` NULL: clear text; else a client context that verifies the peer's name

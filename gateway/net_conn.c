@@ -13,6 +13,11 @@
 enum {
 	LINE = 64,
 	BATCH = 256, /* connections that are told of at once */
+	/* Of a batch, what the connections touch is asked for in steps, so many connections apart; the
+	 * first is the connection itself. Fewer than FEW are not worth it. */
+	APART = 2,
+	AHEAD = (EXPECT_STEPS + 1) * APART,
+	FEW = 4,
 };
 
 /* ---- the end ---- */
@@ -252,6 +257,21 @@ static bool guess_right(struct net_conns *conns)
 	return conns->last_asked != conn;
 }
 
+/* Those behind connection `now` of the batch, which may still be before its first. */
+static void look_ahead(const struct epoll_event *events, int count, int now)
+{
+	if (now + AHEAD < count)
+		expect_lines(events[now + AHEAD].data.ptr, 1);
+	for (int step = 0; step < EXPECT_STEPS; step++) {
+		const int at = now + AHEAD - (step + 1) * APART;
+		if (at < 0 || at >= count)
+			continue;
+		const struct net_conn *conn = events[at].data.ptr;
+		if (!conn->closed && conn->events->expect != NULL)
+			conn->events->expect(conn->arg, (enum expect)step);
+	}
+}
+
 void net_conns_poll(struct net_conns *conns)
 {
 	struct epoll_event events[BATCH];
@@ -260,6 +280,10 @@ void net_conns_poll(struct net_conns *conns)
 		return;
 	const int count = epoll_wait(conns->epoll, events, BATCH, 0);
 	must(count >= 0 || errno == EINTR);
-	for (int i = 0; i < count; i++)
-		conn_event(events[i].data.ptr, events[i].events);
+	for (int i = count < FEW ? 0 : -AHEAD; i < count; i++) {
+		if (count >= FEW)
+			look_ahead(events, count, i);
+		if (i >= 0)
+			conn_event(events[i].data.ptr, events[i].events);
+	}
 }

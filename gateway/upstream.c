@@ -491,6 +491,7 @@ static const struct net_conn_events conn_events = {
 	.readable = on_readable,
 	.written = on_written,
 	.ended = on_ended,
+	.expect = upstream_expect,
 };
 
 /* ---- pools ----------------------------------------------------------------------------------- */
