@@ -416,13 +416,11 @@ static void on_readable(struct net_conn *net, void *arg)
 		(void)upstream_read(conn);
 }
 
+/* Who answers before all has left is not asked again: see upstream_answered. */
 static void on_written(struct net_conn *net, void *arg)
 {
-	struct upstream_conn *conn = arg;
-
 	(void)net;
-	if (conn->answered)
-		upstream_answered(conn);
+	(void)arg;
 }
 
 /* A connection that could not be opened. A refused certificate is final: the other addresses are of
@@ -475,7 +473,6 @@ static void on_ended(struct net_conn *net, enum net_end end, void *arg)
 	struct upstream_conn *conn = arg;
 
 	(void)net;
-	conn->ended = true;
 	if (conn->draining)
 		upstream_drain_end(conn, false);
 	else if (conn->call == NULL)

@@ -32,7 +32,7 @@ bool upstream_read(struct upstream_conn *conn);
 /* Its connection is about to bring something: `arg` is what net_connect was given. */
 void upstream_expect(const void *arg, enum expect step);
 
-/* The answer is complete, and so is the request, or it does not matter any more. */
+/* The answer is complete. */
 void upstream_answered(struct upstream_conn *conn);
 
 /* The rest of an answer whose call is over; at its end, or when it takes too long, the connection is

@@ -225,7 +225,6 @@ void upstream_conn_drop(struct upstream_conn *conn)
 {
 	struct upstream_pool *pool = conn->pool;
 
-	net_task_cancel(&conn->settle);
 	net_timer_stop(pool->up->loop, &conn->drain_timer);
 	if (conn->net != NULL)
 		net_close(conn->net);

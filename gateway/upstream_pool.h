@@ -21,13 +21,10 @@ struct upstream_conn {
 	bool open;                  /* connected, TLS included */
 	bool used;                  /* has served an answer: may be stale */
 	bool heard;                 /* a byte has come since the request */
-	bool ended;                 /* the peer closed; never to be kept */
-	bool answered;              /* `settle` is queued */
 	bool narrow;                /* the kernel was asked to keep little unread input */
 	bool draining; /* the rest of an answer that nobody waits for any more; `call` is NULL */
 	struct upstream_http http;
 	struct upstream_conn *next, *prev; /* of the idle list; next also of the spare list */
-	struct net_task settle; /* the answer is there, the request perhaps not quite away */
 	nsec_t idle_since;
 	nsec_t give_up;   /* this address, for the next one */
 	uint32_t address; /* index in the pool's addresses of generation `generation` */

@@ -55,8 +55,6 @@ static bool take_whole(struct upstream_conn *conn, size_t *left)
 /* The call is over; its connection goes back. */
 static void give_back(struct upstream_conn *conn)
 {
-	net_task_cancel(&conn->settle);
-	conn->answered = false;
 	conn->call->conn = NULL;
 	conn->call = NULL;
 	upstream_pool_keep(conn);
@@ -67,7 +65,7 @@ static void give_back(struct upstream_conn *conn)
 void upstream_answered(struct upstream_conn *conn)
 {
 	struct upstream_call *call = conn->call;
-	bool clean = conn->http.keep && !conn->ended && !net_writing(conn->net);
+	bool clean = conn->http.keep && !net_ending(conn->net) && !net_writing(conn->net);
 	size_t left;
 
 	upstream_resume(call); /* the connection's next answer is to be heard */
@@ -80,25 +78,6 @@ void upstream_answered(struct upstream_conn *conn)
 	if (clean && left == 0)
 		give_back(conn);
 	upstream_call_end(call, ERR_OK, NULL);
-}
-
-static void on_settle(struct net_task *task)
-{
-	upstream_answered(CONTAINER_OF(task, struct upstream_conn, settle));
-}
-
-/* The answer is complete. That the request has left is often told only after this, within the same
- * turn: so long the connection may still turn out to be clean. */
-static void conn_complete(struct upstream_conn *conn)
-{
-	if (conn->ended || !net_writing(conn->net)) {
-		upstream_answered(conn);
-	} else if (!conn->answered) {
-		upstream_call_disarm(conn->call);
-		conn->answered = true;
-		conn->settle.run = on_settle;
-		net_soon(conn->pool->up->loop, &conn->settle);
-	}
 }
 
 /* ---- the rest of an answer ------------------------------------------------------------------- */
@@ -190,10 +169,10 @@ static void hand_over(struct upstream_conn *conn, const char *bytes)
 static void had_enough(struct upstream_conn *conn, bool complete)
 {
 	struct upstream_call *call = conn->call;
-	bool good = call->wish == UPSTREAM_ENOUGH && conn->http.keep && !conn->ended;
+	bool good = call->wish == UPSTREAM_ENOUGH && conn->http.keep && !net_ending(conn->net);
 
 	if (complete && good) {
-		conn_complete(conn);
+		upstream_answered(conn);
 		return;
 	}
 	if (good && conn->http.verdict == UPSTREAM_HTTP_MORE && !net_writing(conn->net)) {
@@ -278,7 +257,7 @@ bool upstream_read(struct upstream_conn *conn)
 			upstream_call_arm(call);
 		return false;
 	case UPSTREAM_HTTP_DONE:
-		conn_complete(conn);
+		upstream_answered(conn);
 		return true;
 	case UPSTREAM_HTTP_REFUSED:
 		break;
