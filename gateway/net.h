@@ -1,7 +1,8 @@
 /* net.h - loop, timers and outgoing sockets of one worker thread, for worker, upstream and stores.
  *
- * net_h2o.c implements it over h2o's own loop, net_conn.c the connections; nobody else sees h2o's types. Everything here
- * belongs to the loop's thread, except net_post. Time is CLOCK_MONOTONIC, read once per turn. */
+ * net_h2o.c implements it over h2o's own loop, net_conn.c the connections; nobody else sees h2o's types.
+ * Everything here belongs to the loop's thread, except net_post. Time is CLOCK_MONOTONIC, read once per
+ * turn. */
 #ifndef GATEWAY_NET_H
 #define GATEWAY_NET_H
 
@@ -102,7 +103,7 @@ bool net_write(struct net_conn *conn, const struct iovec *v, size_t count);
 bool net_writing(const struct net_conn *conn);
 
 /* Bytes received and not consumed; writable, so that decoders may work in place. They stay where they are
- * until the callback returns in which they were asked for. */
+ * until they are consumed or taken, or the callback returns. */
 char *net_input(struct net_conn *conn, size_t *len);
 void net_consume(struct net_conn *conn, size_t len);
 
@@ -122,6 +123,9 @@ void net_limit_input(struct net_conn *conn, size_t bytes);
 
 /* Text for the log when the connection ended badly; static; never NULL. */
 const char *net_conn_error(const struct net_conn *conn);
+
+/* The peer has closed its side: what is not read yet, if anything, is the last. */
+bool net_ending(const struct net_conn *conn);
 
 /* Closes at once; no callback comes any more. */
 void net_close(struct net_conn *conn);

@@ -8,8 +8,13 @@
 bool net_buffer_reserve(struct net_buffer **buffer, size_t more)
 {
 	struct net_buffer *old = *buffer;
-	const size_t used = old == NULL ? 0 : old->end;
 
+	if (old != NULL && old->begin != 0) {
+		(void)memmove(old->bytes, old->bytes + old->begin, old->end - old->begin);
+		old->end -= old->begin;
+		old->begin = 0;
+	}
+	const size_t used = old == NULL ? 0 : old->end;
 	if (old != NULL && old->room - used >= more)
 		return true;
 	size_t room = old == NULL ? more : old->room * 2;

@@ -12,8 +12,8 @@ struct net_buffer {
 	char bytes[];
 };
 
-/* Makes room for `more` bytes behind those of *buffer, which may be NULL; it may move. False: no
- * memory. */
+/* Makes room for `more` bytes behind those of *buffer, which may be NULL; it may move. What was consumed
+ * makes room first. False: no memory. */
 MUST_USE bool net_buffer_reserve(struct net_buffer **buffer, size_t more);
 /* A buffer of exactly these bytes; NULL: no memory. */
 struct net_buffer *net_buffer_of(const char *bytes, size_t len);

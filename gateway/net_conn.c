@@ -18,6 +18,7 @@ enum {
 	APART = 2,
 	AHEAD = (EXPECT_STEPS + 1) * APART,
 	FEW = 4,
+	GUESSES_MAX = 16, /* so many turns at most pass by what the epoll has to say */
 };
 
 /* ---- the end ---- */
@@ -126,7 +127,7 @@ static void on_later(struct net_task *task)
 	conn->last = conn->last || conn->failed != NULL;
 	if (conn->connected)
 		net_conn_read(conn);
-	if (!conn->closed && conn->failed != NULL && conn->later.prev == NULL)
+	if (!conn->closed && conn->failed != NULL && !conn->paused && conn->later.prev == NULL)
 		net_conn_end(conn, NET_END_FAILED, conn->failed);
 }
 
@@ -204,6 +205,12 @@ const char *net_conn_error(const struct net_conn *conn)
 	return conn->error;
 }
 
+bool net_ending(const struct net_conn *conn)
+{
+	must_obj(conn, NET_CONN_MAGIC);
+	return conn->last || conn->end != NET_END_NONE;
+}
+
 bool net_conn_resumed(const struct net_conn *conn)
 {
 	must_obj(conn, NET_CONN_MAGIC);
@@ -252,6 +259,8 @@ static bool guess_right(struct net_conns *conns)
 	struct net_conn *conn = conns->asked == 1 ? conns->last_asked : NULL;
 
 	if (conn == NULL || is_over(conn) || conn->paused || conn->out_watched)
+		return false;
+	if (++conns->guesses % GUESSES_MAX == 0)
 		return false;
 	net_conn_read(conn);
 	return conns->last_asked != conn;

@@ -1,8 +1,8 @@
 /* net_conn.h - the outgoing connections of one loop, for net_h2o.c, which turns it.
  *
- * They have an epoll of their own, which the loop watches like a socket. Each is registered once, for
- * everything and edge-triggered, so that neither reading, writing nor pausing takes a call to epoll, and
- * the kernel does not look again at what it told of. All read into the same memory, which is warm: a
+ * They have an epoll of their own, which the loop watches like a socket. Each is edge-triggered, and for
+ * output only until it has answered or while it is full, so that neither reading, pausing nor most writing
+ * takes a call to epoll, and the kernel does not look again at what it told of. All read into the same memory, which is warm: a
  * connection has input of its own only while somebody leaves bytes unconsumed. */
 #ifndef GATEWAY_NET_CONN_H
 #define GATEWAY_NET_CONN_H
@@ -24,6 +24,7 @@ struct net_conns {
 		size_t begin, end;
 	} input;
 	uint32_t asked; /* connections whose peer has not said anything since it was asked */
+	uint32_t guesses;
 	struct net_conn *last_asked; /* the one that was asked last; NULL: it has answered */
 	struct net_conn *gone;       /* closed in this turn; freed at its end */
 	char plain[NET_PLAIN];

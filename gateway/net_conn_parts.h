@@ -37,7 +37,7 @@ struct net_conn {
 
 /* The last callback; no second one. */
 void net_conn_end(struct net_conn *conn, enum net_end end, const char *error);
-/* Reads on at the end of this turn. */
+/* Reads on at the end of this turn, or of the next when this one's tasks run already. */
 void net_conn_later(struct net_conn *conn);
 /* Nothing can be sent any more: ends later, of those who may not call back now. What came before that is
  * read first: it may say why. */

@@ -141,7 +141,9 @@ bool net_conn_open(struct net_conn *conn)
 /* The peer has closed its side of the socket. */
 static void conn_eof(struct net_conn *conn)
 {
-	if (conn->tls == NULL)
+	if (conn->failed != NULL) /* a reset that the write was told of looks like this, too */
+		net_conn_end(conn, NET_END_FAILED, conn->failed);
+	else if (conn->tls == NULL)
 		net_conn_end(conn, NET_END_CLOSED, "closed by the peer");
 	else
 		net_conn_end(conn, NET_END_FAILED,

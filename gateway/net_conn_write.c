@@ -47,6 +47,8 @@ size_t net_conn_send(void *owner, const char *bytes, size_t len)
 /* As much of the list as the socket takes, in records. True: all of it. */
 static bool push_sealed(struct net_conn *conn)
 {
+	if (tls_pipe_state(conn->tls) != TLS_PIPE_OPEN)
+		net_conn_fail(conn, "closed by the peer");
 	while (tls_pipe_flush(conn->tls) && conn->out.count != 0 && conn->failed == NULL) {
 		char *record = conn->conns->record;
 		const size_t len = net_output_flatten(&conn->out, record, TLS_RECORD);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TLS_PIPE_MAGIC = 0x544c5350 };
+enum { TLS_PIPE_MAGIC = 0x544c5350, HELD_MAX = 64 << 10 };
 
 struct tls_pipe {
 	uint32_t magic;
@@ -48,9 +48,17 @@ static int bio_read(BIO *bio, char *to, int room)
 	return (int)take;
 }
 
-/* Behind what is held. False: no memory. */
+/* Behind what is held. False: no memory, or more than we ever say unasked: a peer that makes OpenSSL answer
+ * (KeyUpdate, renegotiation) and does not read. */
 static bool hold(struct tls_pipe *pipe, const char *bytes, size_t len)
 {
+	if (pipe->held.begin != 0) {
+		pipe->held.end -= pipe->held.begin;
+		(void)memmove(pipe->held.at, pipe->held.at + pipe->held.begin, pipe->held.end);
+		pipe->held.begin = 0;
+	}
+	if (pipe->held.end + len > HELD_MAX)
+		return false;
 	if (pipe->held.room - pipe->held.end < len) {
 		char *grown = realloc(pipe->held.at, pipe->held.end + len);
 		if (grown == NULL)

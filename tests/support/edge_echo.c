@@ -260,7 +260,7 @@ static void on_relay_ended(struct net_conn *conn, enum net_end end, void *arg)
 }
 
 static const struct net_conn_events relay_events = { on_relay_opened, on_relay_readable,
-						     on_relay_written, on_relay_ended };
+						     on_relay_written, on_relay_ended, NULL };
 
 static bool relay_start(struct job *job)
 {

@@ -64,6 +64,25 @@ static void what_was_consumed_is_not_told_again(void **state)
 	net_buffer_free(buffer);
 }
 
+/* As of a stream each piece of which ends within a line: one byte is always left. */
+static void what_was_consumed_makes_room(void **state)
+{
+	(void)state;
+	struct net_buffer *buffer = net_buffer_of("x", 1);
+
+	for (size_t i = 0; i < 10000; i++) {
+		assert_true(net_buffer_reserve(&buffer, 100));
+		memset(buffer->bytes + buffer->end, 'a' + (int)(i % 26), 100);
+		buffer->end += 100;
+		buffer->begin += 100;
+		assert_in_range(buffer->room, 101, 1000);
+	}
+	size_t len;
+	assert_int_equal(*net_buffer_bytes(buffer, &len), 'a' + 9999 % 26);
+	assert_int_equal(len, 1);
+	net_buffer_free(buffer);
+}
+
 /* "one", "", "two", "" */
 static struct net_output begin(struct iovec list[4])
 {
@@ -147,6 +166,7 @@ int main(void)
 		cmocka_unit_test(a_buffer_of_nothing_is_one),
 		cmocka_unit_test(a_buffer_grows_by_doubling_and_keeps_its_bytes),
 		cmocka_unit_test(what_was_consumed_is_not_told_again),
+		cmocka_unit_test(what_was_consumed_makes_room),
 		cmocka_unit_test(what_is_left_after_any_first_piece_is_the_rest),
 		cmocka_unit_test(a_list_that_is_its_own_can_go_on_in_pieces),
 		cmocka_unit_test(pieces_are_as_large_as_their_room),
