@@ -1,0 +1,394 @@
+/* Outgoing connections on a loop of their own, to a peer in the same process (local sockets). */
+#include "gateway/net.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { TURNS = 10000, MUCH = 8 << 20 };
+
+/* Turns the loop until `what` is true. */
+#define UNTIL(rig, what)                                               \
+	do {                                                           \
+		for (int turns = 0; turns < TURNS && !(what); turns++) \
+			net_turn((rig)->loop, 10 * MSEC);              \
+		assert_true(what);                                     \
+	} while (0)
+
+/* A connection, what it told, and what it does when it is told. */
+struct client {
+	struct net_conn *conn;
+	int peer; /* the other end; -1: closed */
+	uint32_t opened, readable, written, ended;
+	enum net_end end;
+	char *got;
+	size_t got_len;
+	size_t leave; /* so many bytes are not consumed */
+	bool pauses;  /* at each piece */
+	struct client *closes;
+};
+
+struct rig {
+	struct net_loop *loop;
+	int listener;
+	struct sockaddr_un address;
+	socklen_t address_len;
+	struct client clients[2];
+};
+
+static void on_opened(struct net_conn *conn, void *arg)
+{
+	(void)conn;
+	((struct client *)arg)->opened++;
+}
+
+static void on_readable(struct net_conn *conn, void *arg)
+{
+	struct client *client = arg;
+	size_t len;
+	const char *bytes = net_input(conn, &len);
+
+	client->readable++;
+	if (len > client->leave) {
+		assert_in_range(client->got_len + len - client->leave, 0, MUCH);
+		memcpy(client->got + client->got_len, bytes, len - client->leave);
+		client->got_len += len - client->leave;
+		net_consume(conn, len - client->leave);
+	}
+	if (client->pauses)
+		net_pause(conn);
+	if (client->closes != NULL && client->closes->conn != NULL) {
+		net_close(client->closes->conn);
+		client->closes->conn = NULL;
+	}
+}
+
+static void on_written(struct net_conn *conn, void *arg)
+{
+	struct client *client = arg;
+
+	assert_false(net_writing(conn));
+	client->written++;
+}
+
+static void on_ended(struct net_conn *conn, enum net_end end, void *arg)
+{
+	struct client *client = arg;
+
+	(void)conn;
+	client->ended++;
+	client->end = end;
+}
+
+static const struct net_conn_events events = {
+	.opened = on_opened,
+	.readable = on_readable,
+	.written = on_written,
+	.ended = on_ended,
+};
+
+static void client_connect(struct rig *rig, struct client *client)
+{
+	client->got = malloc(MUCH);
+	assert_non_null(client->got);
+	client->conn = net_connect(rig->loop, (const struct sockaddr *)&rig->address,
+				   rig->address_len, NULL, NULL, &events, client);
+	assert_non_null(client->conn);
+	assert_int_equal(client->opened + client->ended, 0); /* no callback yet */
+	client->peer = accept4(rig->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	assert_true(client->peer >= 0);
+	UNTIL(rig, client->opened == 1);
+}
+
+static int set_up(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	assert_non_null(rig);
+	rig->loop = net_loop_new();
+	assert_non_null(rig->loop);
+	rig->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	rig->address.sun_family = AF_UNIX; /* a name that is no file: it begins with NUL */
+	const int len = snprintf(rig->address.sun_path + 1, sizeof(rig->address.sun_path) - 1,
+				 "sluice-net-conn-%d", (int)getpid());
+	rig->address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
+	assert_int_equal(bind(rig->listener, (struct sockaddr *)&rig->address, rig->address_len),
+			 0);
+	assert_int_equal(listen(rig->listener, 8), 0);
+	rig->clients[0].peer = rig->clients[1].peer = -1;
+	*state = rig;
+	return 0;
+}
+
+static void peer_close(struct client *client)
+{
+	(void)close(client->peer);
+	client->peer = -1;
+}
+
+static int tear_down(void **state)
+{
+	struct rig *rig = *state;
+
+	for (size_t i = 0; i < COUNT_OF(rig->clients); i++) {
+		struct client *client = &rig->clients[i];
+		if (client->conn != NULL)
+			net_close(client->conn);
+		if (client->peer != -1)
+			peer_close(client);
+		free(client->got);
+	}
+	net_turn(rig->loop, 0); /* frees what was closed */
+	(void)close(rig->listener);
+	static struct net_loop *all[64]; /* loops live until the process ends */
+	static size_t count;
+	assert_true(count < COUNT_OF(all));
+	all[count++] = rig->loop;
+	free(rig);
+	return 0;
+}
+
+static void peer_says(const struct client *client, const char *bytes, size_t len)
+{
+	assert_int_equal(write(client->peer, bytes, len), (ssize_t)len);
+}
+
+/* All that has come; 0: nothing. */
+static size_t peer_hears(const struct client *client, char *to, size_t room)
+{
+	const ssize_t got = read(client->peer, to, room);
+
+	assert_true(got >= 0 || errno == EAGAIN);
+	return got < 0 ? 0 : (size_t)got;
+}
+
+static void bytes_go_both_ways(void **state)
+{
+	struct rig *rig = *state;
+	struct client *client = &rig->clients[0];
+	char heard[16];
+
+	client_connect(rig, client);
+	const struct iovec question[] = { { (char[]){ "que" }, 3 }, { (char[]){ "stion" }, 5 } };
+	assert_true(net_write(client->conn, question, 2));
+	assert_false(net_writing(client->conn));
+	assert_int_equal(peer_hears(client, heard, sizeof(heard)), 8);
+	assert_memory_equal(heard, "question", 8);
+	for (uint32_t n = 1; n <= 3; n++) {
+		peer_says(client, "answer", 6);
+		UNTIL(rig, client->got_len == 6 * n);
+		assert_true(net_write(client->conn, question, 2));
+	}
+	assert_int_equal(client->written, 0); /* nobody is told what is known */
+	assert_false(net_ending(client->conn));
+}
+
+static void what_is_left_comes_before_what_follows(void **state)
+{
+	struct rig *rig = *state;
+	struct client *client = &rig->clients[0];
+	size_t len;
+
+	client_connect(rig, client);
+	client->leave = 2;
+	for (size_t i = 0; i < 200; i++) {
+		const char text[3] = { (char)('a' + i % 26), (char)('a' + i % 26), '.' };
+		const uint32_t told = client->readable;
+		peer_says(client, text, 3);
+		UNTIL(rig, client->readable == told + 1);
+	}
+	assert_int_equal(client->got_len, 200 * 3 - 2);
+	assert_memory_equal(client->got, "aa.bb.cc.", 9);
+	assert_memory_equal(net_input(client->conn, &len), "r.", 2);
+	assert_int_equal(len, 2);
+}
+
+static void what_is_taken_outlives_the_connection(void **state)
+{
+	struct rig *rig = *state;
+	struct client *client = &rig->clients[0];
+	size_t len;
+
+	client_connect(rig, client);
+	client->leave = 5;
+	peer_says(client, "stays", 5);
+	UNTIL(rig, client->readable == 1);
+	struct net_buffer *taken = net_take_input(client->conn);
+	net_close(client->conn);
+	client->conn = NULL;
+	net_turn(rig->loop, 0);
+	assert_memory_equal(net_buffer_bytes(taken, &len), "stays", 5);
+	assert_int_equal(len, 5);
+	net_buffer_free(taken);
+}
+
+static void much_comes_as_a_whole(void **state)
+{
+	struct rig *rig = *state;
+	struct client *client = &rig->clients[0];
+	char *text = malloc(MUCH);
+	size_t said = 0;
+
+	assert_non_null(text);
+	for (size_t i = 0; i < MUCH; i++)
+		text[i] = (char)(i * 7 + i / 4096);
+	client_connect(rig, client);
+	for (int turns = 0; turns < TURNS && client->got_len < MUCH; turns++) {
+		const ssize_t put =
+			said == MUCH ? 0 : write(client->peer, text + said, MUCH - said);
+		said += put > 0 ? (size_t)put : 0;
+		net_turn(rig->loop, 10 * MSEC);
+	}
+	assert_int_equal(client->got_len, MUCH);
+	assert_memory_equal(client->got, text, MUCH);
+	free(text);
+}
+
+static void the_end_is_told_behind_the_last_bytes(void **state)
+{
+	struct rig *rig = *state;
+	struct client *client = &rig->clients[0];
+
+	client_connect(rig, client);
+	peer_says(client, "last", 4);
+	peer_close(client);
+	UNTIL(rig, client->ended == 1);
+	assert_int_equal(client->end, NET_END_CLOSED);
+	assert_int_equal(client->got_len, 4);
+	assert_true(net_ending(client->conn));
+}
+
+static void who_pauses_hears_nothing_and_misses_nothing(void **state)
+{
+	struct rig *rig = *state;
+	struct client *client = &rig->clients[0];
+
+	client_connect(rig, client);
+	client->pauses = true;
+	peer_says(client, "first", 5);
+	UNTIL(rig, client->readable == 1);
+	peer_says(client, "second", 6);
+	peer_close(client);
+	for (int i = 0; i < 3; i++)
+		net_turn(rig->loop, 0);
+	assert_int_equal(client->readable, 1);
+	assert_int_equal(client->ended, 0);
+	client->pauses = false;
+	net_resume(client->conn);
+	UNTIL(rig, client->ended == 1);
+	assert_int_equal(client->got_len, 11);
+	assert_int_equal(client->end, NET_END_CLOSED);
+}
+
+static void what_the_socket_does_not_take_goes_later(void **state)
+{
+	struct rig *rig = *state;
+	struct client *client = &rig->clients[0];
+	char *text = malloc(MUCH), *heard = malloc(MUCH);
+	size_t len = 0;
+
+	assert_non_null(text);
+	assert_non_null(heard);
+	for (size_t i = 0; i < MUCH; i++)
+		text[i] = (char)(i * 13 + i / 4096);
+	client_connect(rig, client);
+	{
+		struct iovec list[3] = { { text, 1 }, { NULL, 0 }, { text + 1, MUCH - 1 } };
+		assert_false(net_write(client->conn, list, 3));
+		memset(list, 0xff, sizeof(list)); /* the list may go */
+	}
+	assert_true(net_writing(client->conn));
+	for (int turns = 0; turns < TURNS && len < MUCH; turns++) {
+		len += peer_hears(client, heard + len, MUCH - len);
+		net_turn(rig->loop, 0);
+	}
+	assert_int_equal(len, MUCH);
+	assert_memory_equal(heard, text, MUCH);
+	UNTIL(rig, client->written == 1);
+	assert_true(net_write(client->conn, &(struct iovec){ text, 4 }, 1)); /* and again */
+	free(text);
+	free(heard);
+}
+
+static void what_the_peer_said_before_a_write_failed_is_heard(void **state)
+{
+	struct rig *rig = *state;
+	struct client *client = &rig->clients[0];
+
+	client_connect(rig, client);
+	peer_says(client, "too large", 9);
+	peer_close(client);
+	(void)net_write(client->conn, &(struct iovec){ (char[]){ "more" }, 4 }, 1);
+	assert_int_equal(client->ended, 0); /* not in here */
+	UNTIL(rig, client->ended == 1);
+	assert_int_equal(client->got_len, 9);
+}
+
+static void one_that_is_closed_hears_nothing_of_its_batch(void **state)
+{
+	struct rig *rig = *state;
+	struct client *one = &rig->clients[0], *other = &rig->clients[1];
+
+	client_connect(rig, one);
+	client_connect(rig, other);
+	one->closes = other;
+	other->closes = one;
+	peer_says(one, "x", 1);
+	peer_says(other, "x", 1);
+	UNTIL(rig, one->readable + other->readable == 1);
+	net_turn(rig->loop, 0);
+	assert_int_equal(one->readable + other->readable, 1);
+	assert_true((one->conn == NULL) != (other->conn == NULL));
+}
+
+static void a_refusal_is_told_later(void **state)
+{
+	struct rig *rig = *state;
+	struct client *client = &rig->clients[0];
+	struct sockaddr_un nobody = rig->address;
+
+	nobody.sun_path[1] = 'S';
+	client->conn = net_connect(rig->loop, (const struct sockaddr *)&nobody, rig->address_len,
+				   NULL, NULL, &events, client);
+	assert_non_null(client->conn);
+	assert_int_equal(client->ended, 0);
+	UNTIL(rig, client->ended == 1);
+	assert_int_equal(client->end, NET_END_FAILED);
+	assert_string_equal(net_conn_error(client->conn), "Connection refused");
+	assert_int_equal(client->opened, 0);
+}
+
+int main(void)
+{
+	(void)signal(SIGPIPE, SIG_IGN);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(bytes_go_both_ways, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_left_comes_before_what_follows, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_is_taken_outlives_the_connection, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(much_comes_as_a_whole, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_end_is_told_behind_the_last_bytes, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(who_pauses_hears_nothing_and_misses_nothing, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_the_socket_does_not_take_goes_later, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_the_peer_said_before_a_write_failed_is_heard,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_that_is_closed_hears_nothing_of_its_batch,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_refusal_is_told_later, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
