@@ -18,7 +18,7 @@ enum {
 	APART = 2,
 	AHEAD = (EXPECT_STEPS + 1) * APART,
 	FEW = 4,
-	GUESSES_MAX = 16, /* so many turns at most pass by what the epoll has to say */
+	GUESSES_MAX = 64, /* so many turns at most pass by what the epoll has to say */
 };
 
 /* ---- the end ---- */
