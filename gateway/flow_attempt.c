@@ -389,10 +389,10 @@ static void doubt_usage(struct flow *flow, const struct flow_env *env)
 	const uint64_t most = usage->input > usage->output ? usage->input : usage->output;
 	const uint64_t estimate = flow->reservation.ask.tokens +
 				  (flow->state == NULL ? 0 : flow->state->ahead.tokens_short);
-	const struct catalog *catalog = &env->config->catalog;
 
 	if (!usage->known || quota_is_credible(most, estimate, 0))
-		return;
+		return; /* all there is, as a rule: the snapshot is not needed for it */
+	const struct catalog *catalog = &env->config->catalog;
 	const int32_t model = catalog_find(catalog, flow->walk.model_id);
 	const uint64_t context = model < 0 ? 0 : catalog->models[model].context;
 	if (quota_is_credible(most, estimate, context))
