@@ -8,6 +8,7 @@
 #define CODEC_BASE_EXPECT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { EXPECT_LINE = 64 }; /* bytes; of a cache */
 
@@ -23,8 +24,10 @@ enum expect {
 /* The first `lines` of an object that begins one; `at` may be NULL. */
 static inline void expect_lines(const void *at, size_t lines)
 {
+	const uintptr_t from = (uintptr_t)at;
+
 	for (size_t i = 0; i < lines; i++)
-		__builtin_prefetch((const char *)at + i * EXPECT_LINE, 1);
+		__builtin_prefetch((const void *)(from + i * EXPECT_LINE), 1);
 }
 
 #endif
