@@ -93,9 +93,6 @@ struct net_conn *net_connect(struct net_loop *loop, const struct sockaddr *addre
 			     struct ssl_ctx_st *tls, const char *server_name,
 			     const struct net_conn_events *events, void *arg);
 
-/* The argument of the callbacks may change between requests. */
-void net_conn_set_arg(struct net_conn *conn, void *arg);
-
 /* Sends all of it; one write at a time (must). True: it has left. False: `written` is to come; until then,
  * or net_close, the bytes must not change (the list may). No callback comes before this returns. Under TLS
  * they are flattened into records of at most 16 KiB. */
@@ -129,8 +126,5 @@ bool net_ending(const struct net_conn *conn);
 
 /* Closes at once; no callback comes any more. */
 void net_close(struct net_conn *conn);
-
-/* True if the TLS session was resumed; false on clear text. For tests and metrics. */
-bool net_conn_resumed(const struct net_conn *conn);
 
 #endif

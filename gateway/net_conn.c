@@ -193,12 +193,6 @@ no_resources:
 	return NULL;
 }
 
-void net_conn_set_arg(struct net_conn *conn, void *arg)
-{
-	must_obj(conn, NET_CONN_MAGIC);
-	conn->arg = arg;
-}
-
 const char *net_conn_error(const struct net_conn *conn)
 {
 	must_obj(conn, NET_CONN_MAGIC);
@@ -209,12 +203,6 @@ bool net_ending(const struct net_conn *conn)
 {
 	must_obj(conn, NET_CONN_MAGIC);
 	return conn->last || conn->end != NET_END_NONE;
-}
-
-bool net_conn_resumed(const struct net_conn *conn)
-{
-	must_obj(conn, NET_CONN_MAGIC);
-	return conn->tls != NULL && conn->opened && tls_pipe_resumed(conn->tls);
 }
 
 /* ---- all of them ---- */

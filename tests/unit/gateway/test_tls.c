@@ -54,19 +54,6 @@ static int tear_down(void **state)
 
 /* ---- handshakes ---- */
 
-static SSL_CTX *server_for(const struct identity *id, int version)
-{
-	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
-
-	assert_non_null(ctx);
-	assert_int_equal(SSL_CTX_use_certificate(ctx, id->certificate), 1);
-	assert_int_equal(SSL_CTX_use_PrivateKey(ctx, id->key), 1);
-	assert_int_equal(SSL_CTX_set_min_proto_version(ctx, version), 1);
-	assert_int_equal(SSL_CTX_set_max_proto_version(ctx, version), 1);
-	SSL_CTX_set_security_level(ctx, 0); /* so that TLS 1.1 is the client's to refuse */
-	return ctx;
-}
-
 static SSL_CTX *client_for(const char *host, struct slice ca_pem)
 {
 	char problem[128] = "";
@@ -124,7 +111,7 @@ static void only_the_expected_name_under_the_expected_ca_gets_a_connection(void 
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		for (size_t v = 0; v < COUNT_OF(versions); v++) {
 			SSL_CTX *client = client_for(rows[i].host, rows[i].ca);
-			SSL_CTX *server = server_for(rows[i].server, versions[v].number);
+			SSL_CTX *server = bare_server(rows[i].server, versions[v].number);
 			/* the second try may not profit from the first */
 			for (int attempt = 0; attempt < 2; attempt++) {
 				struct pair pair = connect_pair(client, server, NULL);
@@ -147,7 +134,7 @@ static void the_second_connection_resumes_the_first_ones_session(void **state)
 
 	for (size_t v = 0; v < COUNT_OF(versions); v++) {
 		SSL_CTX *client = client_for("api.example", f->ca_pem);
-		SSL_CTX *server = server_for(&f->name, versions[v].number);
+		SSL_CTX *server = bare_server(&f->name, versions[v].number);
 		for (int n = 0; n < 4; n++) {
 			struct pair pair = connect_pair(client, server, NULL);
 			assert_true(pair.open);
@@ -167,7 +154,7 @@ static void a_session_of_another_host_is_refused_though_the_server_would_resume_
 	for (size_t v = 0; v < COUNT_OF(versions); v++) {
 		SSL_CTX *right = client_for("api.example", f->ca_pem);
 		SSL_CTX *wrong = client_for("evil.example", f->ca_pem);
-		SSL_CTX *server = server_for(&f->name, versions[v].number);
+		SSL_CTX *server = bare_server(&f->name, versions[v].number);
 		struct pair first = connect_pair(right, server, NULL);
 		assert_true(first.open);
 		SSL_SESSION *session = SSL_get1_session(first.client);
@@ -193,8 +180,8 @@ static void a_server_that_forgot_the_session_gets_a_full_handshake(void **state)
 
 	for (size_t v = 0; v < COUNT_OF(versions); v++) {
 		SSL_CTX *client = client_for("api.example", f->ca_pem);
-		SSL_CTX *before = server_for(&f->name, versions[v].number);
-		SSL_CTX *after = server_for(&f->name, versions[v].number);
+		SSL_CTX *before = bare_server(&f->name, versions[v].number);
+		SSL_CTX *after = bare_server(&f->name, versions[v].number);
 		struct pair pair = connect_pair(client, before, NULL);
 		assert_true(pair.open);
 		pair_free(&pair);
@@ -212,7 +199,7 @@ static void a_connection_may_outlive_its_context(void **state)
 {
 	const struct fixture *f = *state;
 	SSL_CTX *client = client_for("api.example", f->ca_pem);
-	SSL_CTX *server = server_for(&f->name, TLS1_3_VERSION);
+	SSL_CTX *server = bare_server(&f->name, TLS1_3_VERSION);
 	struct pair pair = connect_pair(client, server, NULL);
 	char byte;
 
@@ -230,7 +217,7 @@ static void tls_1_1_is_refused(void **state)
 {
 	const struct fixture *f = *state;
 	SSL_CTX *client = client_for("api.example", f->ca_pem);
-	SSL_CTX *server = server_for(&f->name, TLS1_1_VERSION);
+	SSL_CTX *server = bare_server(&f->name, TLS1_1_VERSION);
 	SSL_CTX_set_security_level(client, 0); /* else that would refuse it already */
 	struct pair pair = connect_pair(client, server, NULL);
 
@@ -244,7 +231,7 @@ static void without_a_private_ca_the_systems_store_decides(void **state)
 {
 	const struct fixture *f = *state;
 	SSL_CTX *client = client_for("api.example", slice_of(NULL, 0));
-	SSL_CTX *server = server_for(&f->name, TLS1_3_VERSION);
+	SSL_CTX *server = bare_server(&f->name, TLS1_3_VERSION);
 	struct pair pair = connect_pair(client, server, NULL);
 
 	assert_false(pair.open);

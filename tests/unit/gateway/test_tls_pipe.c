@@ -65,18 +65,6 @@ static size_t take(void *owner, const char *bytes, size_t len)
 	return taken;
 }
 
-static SSL_CTX *server_for(const struct identity *id, int version)
-{
-	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
-
-	assert_non_null(ctx);
-	assert_int_equal(SSL_CTX_use_certificate(ctx, id->certificate), 1);
-	assert_int_equal(SSL_CTX_use_PrivateKey(ctx, id->key), 1);
-	assert_int_equal(SSL_CTX_set_min_proto_version(ctx, version), 1);
-	assert_int_equal(SSL_CTX_set_max_proto_version(ctx, version), 1);
-	return ctx;
-}
-
 /* Takes `server_ctx` over. */
 static struct ends *ends_new(const struct fixture *f, SSL_CTX *server_ctx)
 {
@@ -146,7 +134,7 @@ static void shake_hands(struct ends *ends)
 
 static struct ends *open_ends(const struct fixture *f, int version)
 {
-	struct ends *ends = ends_new(f, server_for(&f->right, version));
+	struct ends *ends = ends_new(f, bare_server(&f->right, version));
 
 	shake_hands(ends);
 	assert_int_equal(tls_pipe_state(ends->pipe), TLS_PIPE_OPEN);
@@ -184,7 +172,7 @@ static void nothing_is_lost_when_every_byte_comes_alone(void **state)
 
 	memset(text, 'x', sizeof(text));
 	for (size_t i = 0; i < COUNT_OF(versions); i++) {
-		struct ends *ends = ends_new(f, server_for(&f->right, versions[i].number));
+		struct ends *ends = ends_new(f, bare_server(&f->right, versions[i].number));
 		ends->comes = ends->takes = 1;
 		shake_hands(ends);
 		assert_int_equal(tls_pipe_state(ends->pipe), TLS_PIPE_OPEN);
@@ -240,7 +228,7 @@ static void a_certificate_of_another_name_breaks_it(void **state)
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < COUNT_OF(versions); i++) {
-		struct ends *ends = ends_new(f, server_for(&f->wrong, versions[i].number));
+		struct ends *ends = ends_new(f, bare_server(&f->wrong, versions[i].number));
 		shake_hands(ends);
 		assert_int_equal(tls_pipe_state(ends->pipe), TLS_PIPE_BROKEN);
 		assert_non_null(strcasestr(tls_pipe_why(ends->pipe), "hostname mismatch"));
@@ -251,7 +239,7 @@ static void a_certificate_of_another_name_breaks_it(void **state)
 static void what_is_not_tls_breaks_it_and_says_so(void **state)
 {
 	struct fixture *f = *state;
-	struct ends *ends = ends_new(f, server_for(&f->right, TLS1_3_VERSION));
+	struct ends *ends = ends_new(f, bare_server(&f->right, TLS1_3_VERSION));
 	static const char plain[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
 
 	tls_pipe_start(ends->pipe);
@@ -281,7 +269,7 @@ static void close_notify_ends_it_behind_the_last_text(void **state)
 static void one_that_never_opened_closes_in_silence(void **state)
 {
 	struct fixture *f = *state;
-	struct ends *ends = ends_new(f, server_for(&f->right, TLS1_3_VERSION));
+	struct ends *ends = ends_new(f, bare_server(&f->right, TLS1_3_VERSION));
 
 	tls_pipe_close(ends->pipe);
 	assert_int_equal(BIO_pending(ends->to_server), 0);

@@ -110,6 +110,20 @@ static inline struct slice key_pem_of(const struct identity *id, const char *pas
 
 /* ---- handshakes ---- */
 
+/* OpenSSL alone, of one version. */
+static inline SSL_CTX *bare_server(const struct identity *id, int version)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+
+	assert_non_null(ctx);
+	assert_int_equal(SSL_CTX_use_certificate(ctx, id->certificate), 1);
+	assert_int_equal(SSL_CTX_use_PrivateKey(ctx, id->key), 1);
+	assert_int_equal(SSL_CTX_set_min_proto_version(ctx, version), 1);
+	assert_int_equal(SSL_CTX_set_max_proto_version(ctx, version), 1);
+	SSL_CTX_set_security_level(ctx, 0); /* so that TLS 1.1 is the client's to refuse */
+	return ctx;
+}
+
 struct pair {
 	SSL *client, *server;
 	bool open;    /* both sides think so */
