@@ -7,7 +7,7 @@
 
 enum {
 	BESIDE_ALL = 128, /* admin connections, DNS, files of a reload, the limit table, stdio */
-	BESIDE_PER_WORKER = 4, /* epoll, eventfd, and some to spare */
+	BESIDE_PER_WORKER = 4, /* libh2o's epoll, the two of net_conns.c, eventfd */
 };
 
 /* A call has a connection of its own, so that a bound of calls is one of connections. */

@@ -118,6 +118,12 @@ void net_resume(struct net_conn *conn);
  * that one turn cannot bring more. From then on, as long as the connection lives. */
 void net_limit_input(struct net_conn *conn, size_t bytes);
 
+/* Whether what the connection brings may wait for NET_COALESCE, so that one turn reads for many: it does where
+ * many connections are like that. A new one is not. For long answers, whose every event costs a turn
+ * otherwise; output, and the end of the connection when it comes, wait no less and no more. */
+#define NET_COALESCE (2 * MSEC)
+void net_coalesce(struct net_conn *conn, bool on);
+
 /* Text for the log when the connection ended badly; static; never NULL. */
 const char *net_conn_error(const struct net_conn *conn);
 

@@ -10,16 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum {
-	LINE = 64,
-	BATCH = 256, /* connections that are told of at once */
-	/* Of a batch, what the connections touch is asked for in steps, so many connections apart; the
-	 * first is the connection itself. Fewer than FEW are not worth it. */
-	APART = 2,
-	AHEAD = (EXPECT_STEPS + 1) * APART,
-	FEW = 4,
-	GUESSES_MAX = 64, /* so many turns at most pass by what the epoll has to say */
-};
+enum { LINE = 64 };
 
 /* ---- the end ---- */
 
@@ -69,6 +60,8 @@ void net_close(struct net_conn *conn)
 		(void)close(conn->fd);
 	net_task_cancel(&conn->later);
 	net_conn_note_heard(conn);
+	if (conn->coalesces)
+		conns->coalesced.wanted--;
 	if (conns->input.of == conn)
 		conns->input.of = NULL;
 	conn->closed = true;
@@ -87,9 +80,15 @@ void net_conns_sweep(struct net_conns *conns)
 
 /* ---- opening ---- */
 
-uint32_t net_conn_interest(bool out)
+bool net_conn_watch(struct net_conn *conn, int how)
 {
-	return EPOLLIN | EPOLLRDHUP | EPOLLET | (out ? EPOLLOUT : 0);
+	const struct net_conns *conns = conn->conns;
+	const uint32_t out = conn->out_watched ? EPOLLOUT : 0;
+	struct epoll_event all = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET | out,
+				   .data.ptr = conn };
+
+	return epoll_ctl(conn->coalesced ? conns->coalesced.epoll : conns->epoll, how, conn->fd,
+			 &all) == 0;
 }
 
 static void start_tls(struct net_conn *conn)
@@ -98,7 +97,7 @@ static void start_tls(struct net_conn *conn)
 	net_conn_end_tls(conn);
 }
 
-static void on_connected(struct net_conn *conn, uint32_t what)
+void net_conn_connected(struct net_conn *conn, uint32_t what)
 {
 	int error = 0;
 	socklen_t len = sizeof(error);
@@ -137,26 +136,21 @@ static bool out_of_resources(int error)
 	       error == ENOSPC;
 }
 
-/* A socket that is connecting and known to the epoll, or -1 with *error. */
-static int start_connect(struct net_conn *conn, const struct sockaddr *address, socklen_t len,
-			 int *error)
+/* A socket that is connecting and known to the epoll; 0, or why there is none. */
+static int start_connect(struct net_conn *conn, const struct sockaddr *address, socklen_t len)
 {
-	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	if (fd == -1) {
-		*error = errno;
-		return -1;
-	}
+	conn->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (conn->fd == -1)
+		return errno;
 	const int on = 1; /* fails on local sockets, which do not wait anyhow */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	struct epoll_event all = { .events = net_conn_interest(true), .data.ptr = conn };
-	if ((connect(fd, address, len) != 0 && errno != EINPROGRESS) ||
-	    epoll_ctl(conn->conns->epoll, EPOLL_CTL_ADD, fd, &all) != 0) {
-		*error = errno;
-		(void)close(fd);
-		return -1;
-	}
-	return fd;
+	(void)setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if ((connect(conn->fd, address, len) == 0 || errno == EINPROGRESS) &&
+	    net_conn_watch(conn, EPOLL_CTL_ADD))
+		return 0;
+	const int error = errno;
+	(void)close(conn->fd);
+	conn->fd = -1;
+	return error;
 }
 
 struct net_conn *net_connect(struct net_loop *loop, const struct sockaddr *address, socklen_t len,
@@ -165,7 +159,6 @@ struct net_conn *net_connect(struct net_loop *loop, const struct sockaddr *addre
 {
 	const size_t size = (sizeof(struct net_conn) + LINE - 1) / LINE * LINE;
 	struct net_conn *conn = aligned_alloc(LINE, size);
-	int error = 0;
 
 	if (conn == NULL)
 		return NULL;
@@ -182,10 +175,10 @@ struct net_conn *net_connect(struct net_loop *loop, const struct sockaddr *addre
 		if (conn->tls == NULL)
 			goto no_resources;
 	}
-	conn->fd = start_connect(conn, address, len, &error);
-	if (conn->fd == -1 && out_of_resources(error))
+	const int error = start_connect(conn, address, len);
+	if (out_of_resources(error))
 		goto no_resources;
-	if (conn->fd == -1)
+	if (error != 0)
 		net_conn_fail(conn, strerrordesc_np(error));
 	return conn;
 no_resources:
@@ -203,84 +196,4 @@ bool net_ending(const struct net_conn *conn)
 {
 	must_obj(conn, NET_CONN_MAGIC);
 	return conn->last || conn->end != NET_END_NONE;
-}
-
-/* ---- all of them ---- */
-
-bool net_conns_init(struct net_conns *conns, struct net_loop *loop)
-{
-	conns->loop = loop;
-	conns->epoll = epoll_create1(EPOLL_CLOEXEC);
-	return conns->epoll != -1;
-}
-
-void net_conns_fini(struct net_conns *conns)
-{
-	(void)close(conns->epoll);
-}
-
-/* One that an earlier callback of this batch closed is still there, and says so. */
-static bool is_over(const struct net_conn *conn)
-{
-	return conn->closed || conn->end != NET_END_NONE;
-}
-
-static void conn_event(struct net_conn *conn, uint32_t what)
-{
-	must_obj(conn, NET_CONN_MAGIC);
-	if (is_over(conn))
-		return;
-	conn->last = conn->last || (what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-	if (!conn->connected)
-		on_connected(conn, what);
-	else if (conn->blocked && (what & EPOLLOUT) != 0)
-		net_conn_write_on(conn);
-	if (!is_over(conn) && conn->connected && (what & ~(uint32_t)EPOLLOUT) != 0)
-		net_conn_read(conn);
-}
-
-/* Where just one answer is waited for, it is what came: no need to ask the epoll. If it was not, that says
- * what was; if it was not all, the epoll is still readable. (Only without EPOLLOUT among what is watched
- * does the kernel take back by itself that there is news of a connection that has been read.) */
-static bool guess_right(struct net_conns *conns)
-{
-	struct net_conn *conn = conns->asked == 1 ? conns->last_asked : NULL;
-
-	if (conn == NULL || is_over(conn) || conn->paused || conn->out_watched)
-		return false;
-	if (++conns->guesses % GUESSES_MAX == 0)
-		return false;
-	net_conn_read(conn);
-	return conns->last_asked != conn;
-}
-
-/* Those behind connection `now` of the batch, which may still be before its first. */
-static void look_ahead(const struct epoll_event *events, int count, int now)
-{
-	if (now + AHEAD < count)
-		expect_lines(events[now + AHEAD].data.ptr, 1);
-	for (int step = 0; step < EXPECT_STEPS; step++) {
-		const int at = now + AHEAD - (step + 1) * APART;
-		if (at < 0 || at >= count)
-			continue;
-		const struct net_conn *conn = events[at].data.ptr;
-		if (!conn->closed && conn->events->expect != NULL)
-			conn->events->expect(conn->arg, (enum expect)step);
-	}
-}
-
-void net_conns_poll(struct net_conns *conns)
-{
-	struct epoll_event events[BATCH];
-
-	if (guess_right(conns))
-		return;
-	const int count = epoll_wait(conns->epoll, events, BATCH, 0);
-	must(count >= 0 || errno == EINTR);
-	for (int i = count < FEW ? 0 : -AHEAD; i < count; i++) {
-		if (count >= FEW)
-			look_ahead(events, count, i);
-		if (i >= 0)
-			conn_event(events[i].data.ptr, events[i].events);
-	}
 }

@@ -3,7 +3,11 @@
  * They have an epoll of their own, which the loop watches like a socket. Each is edge-triggered, and for
  * output only until it has answered or while it is full, so that neither reading, pausing nor most writing
  * takes a call to epoll, and the kernel does not look again at what it told of. All read into the same memory, which is warm: a
- * connection has input of its own only while somebody leaves bytes unconsumed. */
+ * connection has input of its own only while somebody leaves bytes unconsumed.
+ *
+ * Those of long answers (net_coalesce) are in a second epoll, where there are many. The first one watches it
+ * like one more connection until there is news in it; from then on a timer asks it, so that one turn reads
+ * what came for many, until it has nothing: what a network card's interrupt moderation does. */
 #ifndef GATEWAY_NET_CONN_H
 #define GATEWAY_NET_CONN_H
 
@@ -27,6 +31,12 @@ struct net_conns {
 	uint32_t guesses;
 	struct net_conn *last_asked; /* the one that was asked last; NULL: it has answered */
 	struct net_conn *gone;       /* closed in this turn; freed at its end */
+	/* Connections whose input may wait, see net_coalesce. */
+	struct {
+		int epoll;
+		uint32_t wanted; /* connections that may wait; the first of them are not in here */
+		struct net_timer timer;
+	} coalesced;
 	char plain[NET_PLAIN];
 	char raw[NET_RAW];       /* TLS records */
 	char record[TLS_RECORD]; /* plain text on its way into one */

@@ -1,5 +1,5 @@
-/* net_conn_parts.h - a connection, for net_conn.c (its life, and whom the epoll told of), net_conn_read.c and
- * net_conn_write.c. Private to these. */
+/* net_conn_parts.h - a connection, for net_conn.c (its life), net_conn_read.c, net_conn_write.c and net_conns.c
+ * (which of them there is news of). Private to these. */
 #ifndef GATEWAY_NET_CONN_PARTS_H
 #define GATEWAY_NET_CONN_PARTS_H
 
@@ -20,7 +20,9 @@ struct net_conn {
 	bool asked;   /* something was sent, and nothing has come since */
 	bool heard;   /* something has come, ever */
 	bool out_watched;
-	uint8_t end; /* enum net_end */
+	bool coalesces; /* its input may wait */
+	bool coalesced; /* and it is in the epoll for that */
+	uint8_t end;    /* enum net_end */
 	struct net_conns *conns;
 	const struct net_conn_events *events;
 	void *arg;
@@ -42,8 +44,10 @@ void net_conn_later(struct net_conn *conn);
 /* Nothing can be sent any more: ends later, of those who may not call back now. What came before that is
  * read first: it may say why. */
 void net_conn_fail(struct net_conn *conn, const char *why);
-/* What the epoll is asked for. */
-uint32_t net_conn_interest(bool out);
+/* The socket is no longer connecting, by what the epoll says. */
+void net_conn_connected(struct net_conn *conn, uint32_t what);
+/* What its epoll, the one or the other, is asked for. False with errno: it refuses. */
+bool net_conn_watch(struct net_conn *conn, int how);
 
 /* ---- net_conn_read.c ---- */
 

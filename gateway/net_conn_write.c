@@ -8,12 +8,10 @@
 
 static void watch_out(struct net_conn *conn, bool out)
 {
-	struct epoll_event events = { .events = net_conn_interest(out), .data.ptr = conn };
-
 	if (conn->out_watched == out)
 		return;
 	conn->out_watched = out;
-	if (epoll_ctl(conn->conns->epoll, EPOLL_CTL_MOD, conn->fd, &events) != 0)
+	if (!net_conn_watch(conn, EPOLL_CTL_MOD))
 		net_conn_fail(conn, strerrordesc_np(errno));
 }
 

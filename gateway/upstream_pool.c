@@ -292,6 +292,7 @@ void upstream_pool_keep(struct upstream_conn *conn)
 		upstream_conn_drop(conn);
 		return;
 	}
+	net_coalesce(conn->net, false);
 	conn->used = true;
 	conn->idle_since = net_now(pool->up->loop);
 	conn->next = pool->newest;

@@ -151,6 +151,8 @@ static void ask_how(struct upstream_conn *conn, const char *bytes)
 		net_limit_input(conn->net, UNREAD_MAX);
 		conn->narrow = true;
 	}
+	if (call->in_pieces)
+		net_coalesce(conn->net, true);
 }
 
 static void hand_over(struct upstream_conn *conn, const char *bytes)

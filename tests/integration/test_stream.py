@@ -169,6 +169,42 @@ class Telling(streams.Case):
         self.assertGreater(gateway.metrics().sum(name, model="anthropic"), 0.15)
 
 
+class Many(streams.Case):
+    COUNT = 48  # from 33 on they are read together (net_coalesce)
+
+    def test_each_caller_gets_his_own_answer_whole_and_the_connections_are_used_again(self):
+        begun, all_begun = threading.Semaphore(0), threading.Event()
+
+        def serve(peer, _):
+            while (request := peer.request()) is not None:
+                asked = json.loads(request[1])["messages"][0]["content"][0]["text"]
+                peer.send(streams.HEAD + streams.chunk(streams.begin()))
+                begun.release()
+                all_begun.wait(harness.PATIENCE_S)
+                for n in range(20):
+                    peer.send(streams.chunk(streams.text(f"{asked}.{n} ")))
+                peer.send(streams.chunk(streams.end()) + streams.END)
+        server, gateway = self.scripted(serve)
+
+        def ask(text, answers):
+            with streams.Call(gateway, text=text) as call:
+                answers[text] = harness.text_of(call.split()[1]["result"])
+        for turn in ("first", "second"):
+            answers = {}
+            all_begun.clear()
+            callers = [threading.Thread(target=ask, args=(f"{turn} {n}", answers)) for n in range(self.COUNT)]
+            for caller in callers:
+                caller.start()
+            for _ in callers:
+                self.assertTrue(begun.acquire(timeout=harness.PATIENCE_S))
+            all_begun.set()
+            for caller in callers:
+                caller.join()
+            self.assertEqual(answers, {f"{turn} {k}": "".join(f"{turn} {k}.{n} " for n in range(20))
+                                       for k in range(self.COUNT)})
+        self.assertEqual(server.accepted, self.COUNT)
+
+
 class Failing(streams.Case):
     """Once a stream has begun, what goes wrong is its last event."""
 

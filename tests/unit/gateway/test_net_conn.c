@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { TURNS = 10000, MUCH = 8 << 20 };
+enum { TURNS = 10000, MUCH = 8 << 20, CLIENTS = 40, FEW = 32 };
 
 /* Turns the loop until `what` is true. */
 #define UNTIL(rig, what)                                               \
@@ -43,7 +43,7 @@ struct rig {
 	int listener;
 	struct sockaddr_un address;
 	socklen_t address_len;
-	struct client clients[2];
+	struct client clients[CLIENTS];
 };
 
 static void on_opened(struct net_conn *conn, void *arg)
@@ -124,8 +124,9 @@ static int set_up(void **state)
 	rig->address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
 	assert_int_equal(bind(rig->listener, (struct sockaddr *)&rig->address, rig->address_len),
 			 0);
-	assert_int_equal(listen(rig->listener, 8), 0);
-	rig->clients[0].peer = rig->clients[1].peer = -1;
+	assert_int_equal(listen(rig->listener, CLIENTS), 0);
+	for (size_t i = 0; i < CLIENTS; i++)
+		rig->clients[i].peer = -1;
 	*state = rig;
 	return 0;
 }
@@ -368,6 +369,116 @@ static void a_refusal_is_told_later(void **state)
 	assert_int_equal(client->opened, 0);
 }
 
+/* ---- net_coalesce ---- */
+
+/* The first `count` clients, whose input may wait. */
+static void clients_coalesce(struct rig *rig, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		client_connect(rig, &rig->clients[i]);
+		net_coalesce(rig->clients[i].conn, true);
+	}
+}
+
+/* Each of clients [from, to) is told one byte, in a turn of its own; the most that were told in one turn. */
+static uint32_t tell_by_turns(struct rig *rig, size_t from, size_t to)
+{
+	uint32_t most = 0, before = 0, now;
+
+	for (size_t i = from; i < to; i++)
+		before += rig->clients[i].readable;
+	for (size_t i = from; i < to; i++) {
+		peer_says(&rig->clients[i], "x", 1);
+		net_turn(rig->loop, 0);
+		now = 0;
+		for (size_t k = from; k < to; k++)
+			now += rig->clients[k].readable;
+		most = now - before > most ? now - before : most;
+		before = now;
+	}
+	return most;
+}
+
+static void what_few_bring_does_not_wait(void **state)
+{
+	struct rig *rig = *state;
+
+	clients_coalesce(rig, FEW);
+	assert_int_equal(tell_by_turns(rig, 0, FEW), 1);
+	for (size_t i = 0; i < FEW; i++)
+		assert_int_equal(rig->clients[i].got_len, 1);
+}
+
+/* A turn that takes longer than they may wait reads each for itself: then once more. */
+static void what_many_bring_is_read_together(void **state)
+{
+	struct rig *rig = *state;
+	size_t rounds = 0;
+
+	clients_coalesce(rig, CLIENTS);
+	do
+		rounds++;
+	while (rounds < TURNS && tell_by_turns(rig, FEW, CLIENTS) < 2);
+	assert_true(rounds < TURNS);
+	for (size_t i = FEW; i < CLIENTS; i++)
+		UNTIL(rig, rig->clients[i].got_len == rounds);
+	peer_says(&rig->clients[FEW], "last", 4);
+	peer_close(&rig->clients[FEW]);
+	UNTIL(rig, rig->clients[FEW].ended == 1);
+	assert_int_equal(rig->clients[FEW].got_len, rounds + 4);
+}
+
+static void who_is_in_a_hurry_again_does_not_wait(void **state)
+{
+	struct rig *rig = *state;
+	struct client *last = &rig->clients[CLIENTS - 1];
+
+	clients_coalesce(rig, CLIENTS);
+	peer_says(last, "a", 1);
+	net_coalesce(last->conn, false); /* what is there already is not forgotten */
+	net_turn(rig->loop, 0);
+	assert_int_equal(last->got_len, 1);
+	for (size_t i = 0; i + 1 < CLIENTS; i++) { /* nor do those count who are gone */
+		net_close(rig->clients[i].conn);
+		rig->clients[i].conn = NULL;
+	}
+	net_coalesce(last->conn, true);
+	for (size_t n = 2; n < 100; n++) {
+		peer_says(last, "b", 1);
+		net_turn(rig->loop, 0);
+		assert_int_equal(last->got_len, n);
+	}
+}
+
+static void who_hurries_now_and_then_misses_nothing(void **state)
+{
+	struct rig *rig = *state;
+	const char heard[] = "question";
+	uint32_t dice = 1, said = 0;
+
+	clients_coalesce(rig, CLIENTS);
+	for (uint32_t n = 0; n < 4000; n++) {
+		dice = dice * 1664525 + 1013904223;
+		const struct client *client = &rig->clients[FEW + (dice >> 16) % (CLIENTS - FEW)];
+		net_coalesce(client->conn, (dice >> 24 & 1) != 0);
+		if ((dice >> 25 & 3) == 0)
+			net_turn(rig->loop, 0);
+		if ((dice >> 27 & 7) == 0 && !net_writing(client->conn))
+			assert_true(net_write(client->conn,
+					      &(struct iovec){ (char *)(uintptr_t)heard, 8 }, 1));
+		peer_says(client, "x", 1);
+		said++;
+	}
+	uint32_t got = 0;
+	for (int turns = 0; turns < TURNS && got < said; turns++) {
+		net_turn(rig->loop, 10 * MSEC);
+		got = 0;
+		for (size_t i = FEW; i < CLIENTS; i++)
+			got += (uint32_t)rig->clients[i].got_len;
+	}
+	assert_int_equal(got, said);
+}
+
 int main(void)
 {
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -389,6 +500,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_is_closed_hears_nothing_of_its_batch,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_refusal_is_told_later, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_few_bring_does_not_wait, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_many_bring_is_read_together, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(who_is_in_a_hurry_again_does_not_wait, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(who_hurries_now_and_then_misses_nothing, set_up,
+						tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
