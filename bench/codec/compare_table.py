@@ -63,15 +63,23 @@ def check_outputs(directory):
     return len(outputs)
 
 
+def arguments(jobs):
+    return [f"{job}:{argument}" for job, some in jobs.items() for argument in some]
+
+
+def outputs_checked(name, jobs):
+    """How many inputs became the same JSON by all competitors; ends the process when one did not."""
+    with tempfile.TemporaryDirectory() as outputs:
+        subprocess.run([drive.binary(f"codec_compare_{name}"), "--rounds", "1", "--outputs", outputs, *arguments(jobs)],
+                       check=True, stdout=subprocess.DEVNULL)
+        return check_outputs(outputs)
+
+
 def run(name, jobs, rounds):
     """Yields [class, inputs, bytes, ns, ratio...]"""
-    program = drive.binary(f"codec_compare_{name}")
-    arguments = [f"{job}:{argument}" for job, some in jobs.items() for argument in some]
-    with tempfile.TemporaryDirectory() as outputs:
-        subprocess.run([program, "--rounds", "1", "--outputs", outputs, *arguments], check=True,
-                       stdout=subprocess.DEVNULL)
-        print(f"\n{name}: {check_outputs(outputs)} inputs, the same JSON from all\n")
-    done = subprocess.run([program, "--rounds", str(rounds), *arguments], check=True, capture_output=True, text=True)
+    print(f"\n{name}: {outputs_checked(name, jobs)} inputs, the same JSON from all\n")
+    done = subprocess.run([drive.binary(f"codec_compare_{name}"), "--rounds", str(rounds), *arguments(jobs)],
+                          check=True, capture_output=True, text=True)
     for line in done.stdout.splitlines()[1:]:
         job, inputs, size, ns, *ratios = line.split("\t")
         yield job, int(inputs), int(size), float(ns), *map(float, ratios)
