@@ -115,8 +115,19 @@ static SCAN_RARE uint32_t next_unlikely(struct json_reader *r, struct json_field
 
 const char *json_guess_spaced_name(const struct json_reader *r, const char *at)
 {
-	at = reader_space(at, r->end);
-	return at < r->guess_last ? at : NULL;
+	const char *line = reader_line(r, at, r->depth);
+
+	if (line == NULL)
+		line = reader_space(at, r->end);
+	return line < r->guess_last ? line : NULL;
+}
+
+/* Behind the white space that follows a member: mostly the object ends there. */
+static SCAN_RARE const char *space_behind(const struct json_reader *r)
+{
+	const char *line = reader_line(r, r->at, r->depth - 1);
+
+	return line != NULL ? line : reader_space(r->at, r->end);
 }
 
 uint32_t json_next_field(struct json_reader *r, struct json_fields *fields, struct slice *other)
@@ -125,7 +136,7 @@ uint32_t json_next_field(struct json_reader *r, struct json_fields *fields, stru
 
 	must(at != r->due || at == r->end); /* the value of the member before was consumed */
 	if (at != r->end && (unsigned char)*at <= ' ')
-		r->at = at = reader_space(at, r->end);
+		r->at = at = space_behind(r);
 	if (at != r->end && *at == '}') {
 		must(r->depth > 0 && (r->objects & 1) != 0);
 		reader_leave(r, at);

@@ -36,6 +36,17 @@ uint32_t json_offset(const struct json_reader *r)
 	return (uint32_t)(r->at - r->begin);
 }
 
+/* The indentation of the line at `at`, up to 8. */
+static SCAN_RARE uint8_t first_indent(const char *at)
+{
+	enum { INDENT_MAX = 8 };
+	uint8_t count = 0;
+
+	while (count < INDENT_MAX && at[count] == ' ')
+		count++;
+	return count;
+}
+
 void json_open(struct json_reader *r, struct slice text, const struct json_limits *limits,
 	       struct json_work *work)
 {
@@ -55,6 +66,7 @@ void json_open(struct json_reader *r, struct slice text, const struct json_limit
 	r->escape_last = NULL;
 	r->filter = json_keys_filter(r->limits.keys_max);
 	r->guess_last = r->filter == 0 && text.len > READER_GUESS ? r->end - READER_GUESS : text.at;
+	r->indent = text.len > ISA_BLOCK && text.at[1] == '\n' ? first_indent(text.at + 2) : 0;
 	if (work != NULL) {
 		work->reader = r;
 		json_keys_end(work, (struct json_level){ 0 });
@@ -193,9 +205,34 @@ static inline bool next_item(struct json_reader *r)
 	return true;
 }
 
+/* next_item where elements have lines of their own. */
+static SCAN_RARE bool next_line_item(struct json_reader *r)
+{
+	const char *at = r->at, *line;
+
+	if (at == r->end || at == r->due)
+		return next_item(r);
+	must(r->depth > 0 && (r->objects & 1) == 0);
+	if (r->fresh || *at == ',') {
+		line = reader_line(r, at + !r->fresh, r->depth);
+		if (line != NULL && *line != ']') {
+			r->fresh = false;
+			r->at = r->due = line;
+			return true;
+		}
+	} else {
+		line = reader_line(r, at, r->depth - 1);
+		if (line != NULL && *line == ']') {
+			reader_leave(r, line);
+			return false;
+		}
+	}
+	return next_item(r);
+}
+
 bool json_next_item(struct json_reader *r)
 {
-	return next_item(r);
+	return r->indent != 0 ? next_line_item(r) : next_item(r);
 }
 
 /* Consumes the string whose quote is at r->at. */

@@ -83,6 +83,20 @@ static inline bool reader_escaped(const struct json_reader *r, const char *at)
 	return (uintptr_t)r->escape_last >= (uintptr_t)at;
 }
 
+/* Behind the line's end at `at` and the indentation of something `depth` containers deep, if it is that
+ * of the first line; else NULL. How long it is is foretold and then compared: whatever comes next does not
+ * wait for the text to be loaded and its white space to be counted, which adds up in texts by lines. */
+static inline const char *reader_line(const struct json_reader *r, const char *at, uint32_t depth)
+{
+	size_t len = 1 + (size_t)r->indent * depth;
+
+	if (r->indent == 0 || r->end - at <= ISA_LINE || !isa_line(at, len) ||
+	    (unsigned char)at[len] <= ' ')
+		return NULL;
+	__asm__("" : "+r"(len)); /* not what was counted, which is the same */
+	return at + len;
+}
+
 /* Opens the container at `at`, which is within the limits. */
 static inline void reader_enter(struct json_reader *r, bool object, const char *at)
 {

@@ -147,6 +147,59 @@ static inline const char *text_of_message(const char *at, bool *assistant)
 	return tail + 8 + sizeof(rest) - 1;
 }
 
+/* The same by lines: the members of the message are indented by `outer` bytes, the line feed counted, and those
+ * of its content by `inner`. ROOM_LINES and what is given for each bytes are readable. All places follow from
+ * the lengths of the lines and from whose turn it is, none from white space that is counted. */
+enum { ROOM_LINES = 64 + ISA_LINE };
+
+static inline const char *text_of_lines(const char *at, size_t outer, size_t inner, bool *assistant)
+{
+	static const char content[] = "\"content\": {", type[] = "\"type\": \"text\",",
+			  text[] = "\"text\": \"";
+	const char *role = at + 1 + outer;
+	const bool other = scan_load8(role + 8) == word_of("\"assista");
+	const char *tail = role + 7 + 5 * other; /* the last eight bytes of who */
+	const uint64_t who = other ? word_of("istant\",") : word_of(" \"user\",");
+	const char *second = tail + 8 + outer, *third = second + sizeof(content) - 1 + inner;
+	const char *fourth = third + sizeof(type) - 1 + inner;
+
+	*assistant = other;
+	if (((scan_load8(role) ^ word_of("\"role\": ")) | (scan_load8(tail) ^ who)) != 0 ||
+	    memcmp(second, content, sizeof(content) - 1) != 0 ||
+	    memcmp(third, type, sizeof(type) - 1) != 0 ||
+	    memcmp(fourth, text, sizeof(text) - 1) != 0)
+		return NULL;
+	if (*at != '{' || !isa_line(at + 1, outer) || !isa_line(tail + 8, outer) ||
+	    !isa_line(third - inner, inner) || !isa_line(fourth - inner, inner))
+		return NULL;
+	return fourth + sizeof(text) - 1;
+}
+
+/* guess_text_message for texts by lines. */
+static struct slice guess_lines_message(struct decode *d, bool *assistant)
+{
+	const struct slice none = { NULL, 0 };
+	struct json_reader *r = d->r;
+	const size_t indent = r->indent, outer = 1 + indent * (r->depth + 1);
+	const size_t inner = outer + indent, after = outer - indent;
+
+	if (!json_may_guess(r) || r->depth + 2 > r->limits.depth_max ||
+	    (size_t)(r->end - r->at) < ROOM_LINES + 2 * (outer + inner))
+		return none;
+	const char *from = text_of_lines(r->at, outer, inner, assistant);
+	if (from == NULL)
+		return none;
+	const char *quote = reader_string_end(r, from);
+	if (quote == NULL || (size_t)(r->end - quote) < ROOM_LINES + outer)
+		return none;
+	const char *brace = quote + 1 + outer, *end = brace + 1 + after;
+	if (!isa_line(quote + 1, outer) || *brace != '}' || !isa_line(brace + 1, after) ||
+	    *end != '}')
+		return none;
+	r->at = end + 1;
+	return slice_of(from, (size_t)(quote - from));
+}
+
 /* The inside of the string in a message that is nothing but a role and a text, as most are: then
  * r->at is behind it. Absent: it is another one, nothing happened, or the reader has failed. */
 static inline struct slice guess_text_message(struct decode *d, bool *assistant)
@@ -167,6 +220,22 @@ static inline struct slice guess_text_message(struct decode *d, bool *assistant)
 	return slice_of(from, (size_t)(quote - from));
 }
 
+/* read_message where the message is not a compact one with nothing but a role and a text. */
+static SCAN_RARE bool read_other_message(struct decode *d)
+{
+	const uint32_t first = d->blocks.count;
+	bool assistant = false;
+
+	if (d->r->indent != 0) {
+		struct slice text = guess_lines_message(d, &assistant);
+		if (!slice_absent(text))
+			return block_add_text(d, false, text) && add_message(d, assistant, first);
+	}
+	if (json_here(d->r) != JSON_OBJECT)
+		return decode_refuse_here(d, ERR_MESSAGES, "a message must be an object");
+	return read_message_members(d, &assistant) && add_message(d, assistant, first);
+}
+
 static bool read_message(struct decode *d)
 {
 	const uint32_t first = d->blocks.count;
@@ -175,11 +244,9 @@ static bool read_message(struct decode *d)
 	if (d->messages.count >= d->limits->messages_max)
 		return decode_refuse_here(d, ERR_MESSAGES, "messages has too many entries");
 	struct slice text = guess_text_message(d, &assistant);
-	if (!slice_absent(text))
-		return block_add_text(d, false, text) && add_message(d, assistant, first);
-	if (json_here(d->r) != JSON_OBJECT)
-		return decode_refuse_here(d, ERR_MESSAGES, "a message must be an object");
-	return read_message_members(d, &assistant) && add_message(d, assistant, first);
+	if (slice_absent(text))
+		return read_other_message(d);
+	return block_add_text(d, false, text) && add_message(d, assistant, first);
 }
 
 bool decode_messages(struct decode *d)

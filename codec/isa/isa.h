@@ -11,6 +11,8 @@
  *   isa_unclean(b)            quote, backslash, control: what has to be escaped in a JSON string
  *   isa_equal(b, byte)        that byte
  *   isa_space(b)              the four bytes of JSON white space
+ *   isa_line(at, len)         whether the ISA_LINE bytes at the address begin with a line feed and then
+ *                             spaces, `len` bytes together and no more
  *   isa_plain(at, end)        past whole blocks without a special byte
  *   isa_base64(at, end)       past whole blocks of nothing but base64's alphabet (RFC 4648, 4)
  * and where ISA_WIDE is 1, that is where masks are cheap enough to judge dense text by them:
@@ -29,7 +31,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { ISA_BLOCK = 64 };
+enum { ISA_BLOCK = 64, ISA_LINE = 32 };
 
 #if defined(CODEC_ISA_AVX2)
 #include "codec/isa/isa_avx2.h"
@@ -37,6 +39,17 @@ enum { ISA_BLOCK = 64 };
 #include "codec/isa/isa_neon.h"
 #else
 #include "codec/isa/isa_portable.h"
+#endif
+
+#ifndef ISA_OWN_LINE
+static inline bool isa_line(const char *at, size_t len)
+{
+	size_t i = at[0] == '\n';
+
+	while (i != 0 && i < ISA_LINE && at[i] == ' ')
+		i++;
+	return i == len;
+}
 #endif
 
 #endif

@@ -38,6 +38,7 @@ extern const struct isa_constants {
 	_Alignas(32) char space[32];
 	_Alignas(32) char control[32];
 	_Alignas(32) char letters[32];
+	_Alignas(32) char line[32];
 } isa_constants __attribute__((visibility("hidden")));
 
 static inline __m256i isa_constant(const char bytes[32])
@@ -125,6 +126,14 @@ static inline __m256i isa_space32(__m256i v)
 static inline uint64_t isa_space(struct isa_block b)
 {
 	return isa_bits(isa_space32(b.low), isa_space32(b.high));
+}
+
+#define ISA_OWN_LINE
+static inline bool isa_line(const char *at, size_t len)
+{
+	__m256i same = _mm256_cmpeq_epi8(isa_load32(at), isa_constant(isa_constants.line));
+
+	return (size_t)__builtin_ctzll(~(uint64_t)(uint32_t)_mm256_movemask_epi8(same)) == len;
 }
 
 /* A class of bytes as rows by low and by high nibble: a byte is in it when the two share a bit. Bytes

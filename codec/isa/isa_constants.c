@@ -11,5 +11,6 @@ const struct isa_constants isa_constants = {
 	.space = { ISA_WHOLE(' ') },
 	.control = { ISA_WHOLE(0x1f) },
 	.letters = { ISA_LETTERS, ISA_LETTERS },
+	.line = "\n                               ",
 };
 #endif
