@@ -1,6 +1,6 @@
 /* net.h - loop, timers and outgoing sockets of one worker thread, for worker, upstream and stores.
  *
- * net_h2o.c implements it over h2o's own loop, net_conn.c the connections; nobody else sees h2o's types.
+ * net_h2o.c implements it over h2o's own loop, net_conn*.c the connections; nobody else sees h2o's types.
  * Everything here belongs to the loop's thread, except net_post. Time is CLOCK_MONOTONIC, read once per
  * turn. */
 #ifndef GATEWAY_NET_H
@@ -24,7 +24,7 @@ struct ssl_ctx_st; /* OpenSSL's SSL_CTX */
 struct net_loop *net_loop_new(void);
 
 /* One turn: waits for sockets at most until the next timer is due (or max_wait), handles them, runs
- * due timers, posted messages, then what net_soon queued. Nothing is run recursively. */
+ * due timers (see net_coalesce as well), posted messages, then what net_soon queued. Nothing is run recursively. */
 void net_turn(struct net_loop *loop, nsec_t max_wait);
 
 /* The time of this turn, and the wall clock's seconds. */
@@ -118,9 +118,9 @@ void net_resume(struct net_conn *conn);
  * that one turn cannot bring more. From then on, as long as the connection lives. */
 void net_limit_input(struct net_conn *conn, size_t bytes);
 
-/* Whether what the connection brings may wait for NET_COALESCE, so that one turn reads for many: it does where
- * many connections are like that. A new one is not. For long answers, whose every event costs a turn
- * otherwise; output, and the end of the connection when it comes, wait no less and no more. */
+/* Whether what the connection brings, its end too, may wait for NET_COALESCE and the rest of a millisecond, so
+ * that one turn reads for many: it does where many connections of the loop are like that. A new one is not.
+ * For long answers, whose every event costs a turn otherwise. */
 #define NET_COALESCE (2 * MSEC)
 void net_coalesce(struct net_conn *conn, bool on);
 

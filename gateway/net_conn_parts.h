@@ -21,7 +21,7 @@ struct net_conn {
 	bool heard;   /* something has come, ever */
 	bool out_watched;
 	bool coalesces; /* its input may wait */
-	bool coalesced; /* and it is in the epoll for that */
+	bool coalesced; /* it is in the epoll for that */
 	uint8_t end;    /* enum net_end */
 	struct net_conns *conns;
 	const struct net_conn_events *events;

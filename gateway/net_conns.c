@@ -81,13 +81,15 @@ static struct epoll_event news(void)
 	return (struct epoll_event){ .events = EPOLLIN | EPOLLONESHOT, .data.ptr = NULL };
 }
 
-/* As long as there is something each time the timer asks, it asks again. */
+/* As long as there is something each time the timer asks, it asks again; of few connections nobody waits for
+ * the others. */
 static void tell_coalesced(struct net_conns *conns)
 {
 	struct epoll_event again = news();
 	const int count = tell(conns, conns->coalesced.epoll);
+	const bool many = conns->coalesced.wanted > COALESCE_FROM;
 
-	if (count > 0)
+	if (count == BATCH || (count > 0 && many))
 		net_timer_set(conns->loop, &conns->coalesced.timer,
 			      net_now(conns->loop) + (count == BATCH ? 0 : NET_COALESCE));
 	else
@@ -118,11 +120,11 @@ void net_coalesce(struct net_conn *conn, bool on)
 
 	must_obj(conn, NET_CONN_MAGIC);
 	must(!conn->closed);
-	if (conn->coalesces == on)
-		return;
+	if (conn->coalesces != on)
+		conns->coalesced.wanted += on ? 1 : UINT32_MAX;
 	conn->coalesces = on;
-	conns->coalesced.wanted += on ? 1 : UINT32_MAX;
-	if (conn->coalesced || (on && conns->coalesced.wanted > COALESCE_FROM))
+	const bool many = conns->coalesced.wanted > COALESCE_FROM;
+	if (conn->coalesced ? !on : on && many)
 		move(conn);
 }
 
