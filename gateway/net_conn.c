@@ -60,8 +60,8 @@ void net_close(struct net_conn *conn)
 		(void)close(conn->fd);
 	net_task_cancel(&conn->later);
 	net_conn_note_heard(conn);
-	if (conn->coalesces)
-		conns->coalesced.wanted--;
+	if (conn->may_wait)
+		conns->coalesced.may_wait--;
 	if (conns->input.of == conn)
 		conns->input.of = NULL;
 	conn->closed = true;

@@ -34,8 +34,7 @@ struct net_conns {
 	/* Connections whose input may wait, see net_coalesce. */
 	struct {
 		int epoll;
-		uint32_t
-			wanted; /* connections that may wait; the first of them are in the other epoll */
+		uint32_t may_wait; /* so many; the first of them are in the other epoll */
 		struct net_timer timer;
 	} coalesced;
 	char plain[NET_PLAIN];

@@ -20,7 +20,7 @@ struct net_conn {
 	bool asked;   /* something was sent, and nothing has come since */
 	bool heard;   /* something has come, ever */
 	bool out_watched;
-	bool coalesces; /* its input may wait */
+	bool may_wait;  /* see net_coalesce */
 	bool coalesced; /* it is in the epoll for that */
 	uint8_t end;    /* enum net_end */
 	struct net_conns *conns;

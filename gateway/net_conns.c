@@ -81,15 +81,19 @@ static struct epoll_event news(void)
 	return (struct epoll_event){ .events = EPOLLIN | EPOLLONESHOT, .data.ptr = NULL };
 }
 
+static bool are_many(const struct net_conns *conns)
+{
+	return conns->coalesced.may_wait > COALESCE_FROM;
+}
+
 /* As long as there is something each time the timer asks, it asks again; of few connections nobody waits for
  * the others. */
 static void tell_coalesced(struct net_conns *conns)
 {
 	struct epoll_event again = news();
 	const int count = tell(conns, conns->coalesced.epoll);
-	const bool many = conns->coalesced.wanted > COALESCE_FROM;
 
-	if (count == BATCH || (count > 0 && many))
+	if (count == BATCH || (count > 0 && are_many(conns)))
 		net_timer_set(conns->loop, &conns->coalesced.timer,
 			      net_now(conns->loop) + (count == BATCH ? 0 : NET_COALESCE));
 	else
@@ -120,11 +124,10 @@ void net_coalesce(struct net_conn *conn, bool on)
 
 	must_obj(conn, NET_CONN_MAGIC);
 	must(!conn->closed);
-	if (conn->coalesces != on)
-		conns->coalesced.wanted += on ? 1 : UINT32_MAX;
-	conn->coalesces = on;
-	const bool many = conns->coalesced.wanted > COALESCE_FROM;
-	if (conn->coalesced ? !on : on && many)
+	if (conn->may_wait != on)
+		conns->coalesced.may_wait += on ? 1 : UINT32_MAX;
+	conn->may_wait = on;
+	if (conn->coalesced ? !on : on && are_many(conns))
 		move(conn);
 }
 
