@@ -267,16 +267,18 @@ class Keeping(upstream.Case):
         self.assertEqual(probe.count()["idle"], 0)
 
     def test_an_answer_that_comes_before_the_request_is_read_counts_and_closes(self):
-        closed = queue.Queue()
+        closed, answered = queue.Queue(), threading.Event()
         answer = b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"
 
         def serve(peer, _):
             while b"\r\n\r\n" not in peer.held:
                 peer.held += peer.sock.recv(1024)
             peer.send(answer)
+            answered.wait(harness.PATIENCE_S)  # who reads on at once may have it all before the answer is looked at
             closed.put(peer.wait_end())
         _, probe = self.both(serve)
         self.assert_ok(probe.call(body=64 << 20), b"no", 413)
+        answered.set()
         closed.get(timeout=harness.PATIENCE_S)
         self.assertEqual(probe.count(), {"idle": 0, "busy": 0, "connecting": 0, "queued": 0})
 
