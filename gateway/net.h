@@ -120,7 +120,7 @@ void net_limit_input(struct net_conn *conn, size_t bytes);
 
 /* Whether what the connection brings, its end too, may wait for NET_COALESCE and the rest of a millisecond, so
  * that one turn reads for many: it does where many connections of the loop are like that. A new one is not.
- * For long answers, whose every event costs a turn otherwise. */
+ * For long answers, whose every event costs a turn otherwise. On is said once, off as often as wanted. */
 #define NET_COALESCE (2 * MSEC)
 void net_coalesce(struct net_conn *conn, bool on);
 

@@ -124,6 +124,7 @@ void net_coalesce(struct net_conn *conn, bool on)
 
 	must_obj(conn, NET_CONN_MAGIC);
 	must(!conn->closed);
+	must(!on || !conn->may_wait); /* whoever had it before has said that it waits no more */
 	if (conn->may_wait != on)
 		conns->coalesced.may_wait += on ? 1 : UINT32_MAX;
 	conn->may_wait = on;

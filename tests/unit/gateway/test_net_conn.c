@@ -469,7 +469,9 @@ static void who_hurries_now_and_then_misses_nothing(void **state)
 	for (uint32_t n = 0; n < 4000; n++) {
 		dice = dice * 1664525 + 1013904223;
 		const struct client *client = &rig->clients[FEW + (dice >> 16) % (CLIENTS - FEW)];
-		net_coalesce(client->conn, (dice >> 24 & 1) != 0);
+		net_coalesce(client->conn, false);
+		if ((dice >> 24 & 1) != 0)
+			net_coalesce(client->conn, true);
 		if ((dice >> 25 & 3) == 0)
 			net_turn(rig->loop, 0);
 		if ((dice >> 27 & 7) == 0 && !net_writing(client->conn))
