@@ -52,14 +52,23 @@ static bool is_container(const struct json_tree *node)
 	return node->kind == JSON_OBJECT || node->kind == JSON_ARRAY;
 }
 
+/* One for all: it is so large that making it costs more than most texts do, above all under ASan. */
+static struct json_work *the_work(void)
+{
+	static struct json_work *work;
+
+	if (work == NULL)
+		work = json_work_new();
+	must(work != NULL);
+	return work;
+}
+
 struct json_tree *json_tree_parse(struct slice text)
 {
-	struct json_work *work = json_work_new();
 	struct json_reader r;
 	struct slice key = { NULL, 0 };
 
-	must(work != NULL);
-	json_open(&r, text, NULL, work);
+	json_open(&r, text, NULL, the_work());
 	struct json_tree *root = read_value(&r, NULL, key);
 	struct json_tree *open = is_container(root) ? root : NULL;
 	while (open != NULL && r.fault.err == ERR_OK) {
@@ -78,7 +87,6 @@ struct json_tree *json_tree_parse(struct slice text)
 		json_tree_free(root);
 		root = NULL;
 	}
-	json_work_free(work);
 	return root;
 }
 
