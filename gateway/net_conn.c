@@ -69,6 +69,16 @@ void net_close(struct net_conn *conn)
 	conns->gone = conn;
 }
 
+void net_abort(struct net_conn *conn)
+{
+	const struct linger none = { .l_onoff = 1, .l_linger = 0 };
+
+	must_obj(conn, NET_CONN_MAGIC);
+	if (conn->fd != -1)
+		(void)setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	net_close(conn);
+}
+
 void net_conns_sweep(struct net_conns *conns)
 {
 	while (conns->gone != NULL) {

@@ -316,8 +316,8 @@ void upstream_start(struct upstream_pool *pool, struct upstream_call *call)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-/* Off the queue, the connection and the timer. */
-static void call_detach(struct upstream_call *call)
+/* Off the queue, the connection and the timer. `whole`: the connection has nothing more to bring or to take. */
+static void call_detach(struct upstream_call *call, bool whole)
 {
 	struct upstream_conn *conn = call->conn;
 
@@ -327,7 +327,7 @@ static void call_detach(struct upstream_call *call)
 	call->state = UPSTREAM_IDLE;
 	call->conn = NULL;
 	if (conn != NULL)
-		upstream_conn_drop(conn);
+		(whole ? upstream_conn_drop : upstream_conn_abort)(conn);
 }
 
 /* The outcome is there; `done` comes at the end of this turn, so that no caller runs in the midst of
@@ -340,7 +340,7 @@ void upstream_call_end(struct upstream_call *call, enum err err, const char *det
 	call->err = err;
 	call->detail = detail;
 	call->done_at = upstream_now(call);
-	call_detach(call);
+	call_detach(call, err == ERR_OK);
 	upstream_calls_add(&up->over, call);
 	if (!up->delivering)
 		net_soon(up->loop, &up->deliver);
@@ -372,7 +372,7 @@ void upstream_cancel(struct upstream_call *call)
 	if (call->state == UPSTREAM_IDLE)
 		upstream_calls_remove(&pool->up->over, call);
 	else
-		call_detach(call);
+		call_detach(call, false);
 	pool->calls--;
 	upstream_serve_soon(pool);
 	upstream_pool_let_go(pool);

@@ -221,19 +221,29 @@ struct upstream_conn *upstream_conn_new(struct upstream_pool *pool)
 	return conn;
 }
 
-void upstream_conn_drop(struct upstream_conn *conn)
+static void conn_end(struct upstream_conn *conn, void (*end)(struct net_conn *))
 {
 	struct upstream_pool *pool = conn->pool;
 
 	net_timer_stop(pool->up->loop, &conn->drain_timer);
 	if (conn->net != NULL)
-		net_close(conn->net);
+		end(conn->net);
 	must(pool->conns > 0);
 	pool->conns--;
 	if (!conn->open)
 		pool->connecting--;
 	*conn = (struct upstream_conn){ .next = pool->up->spare };
 	pool->up->spare = conn;
+}
+
+void upstream_conn_drop(struct upstream_conn *conn)
+{
+	conn_end(conn, net_close);
+}
+
+void upstream_conn_abort(struct upstream_conn *conn)
+{
+	conn_end(conn, net_abort);
 }
 
 static void idle_remove(struct upstream_conn *conn)

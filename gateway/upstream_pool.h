@@ -121,6 +121,8 @@ struct upstream_conn *upstream_conn_new(struct upstream_pool *pool);
 
 /* Closes a connection that is not idle, and gives the object back. */
 void upstream_conn_drop(struct upstream_conn *conn);
+/* The same in the midst of a call or an answer: net_abort. */
+void upstream_conn_abort(struct upstream_conn *conn);
 
 /* Puts a clean connection on the idle list, or closes it when that is full or the pool is not
  * wanted any more. */

@@ -92,7 +92,7 @@ void upstream_drain_end(struct upstream_conn *conn, bool clean)
 	if (clean)
 		upstream_pool_keep(conn);
 	else
-		upstream_conn_drop(conn);
+		upstream_conn_abort(conn);
 	upstream_serve_soon(pool);
 	upstream_let_go(pool);
 }

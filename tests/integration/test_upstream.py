@@ -333,6 +333,8 @@ class Timeouts(upstream.Case):
                         break
                 except TimeoutError:
                     pass
+                except ConnectionError:
+                    break
             closed.put(True)
         _, probe = self.both(serve)
         event = probe.call(idle=LONG_MS // 2, total=600)

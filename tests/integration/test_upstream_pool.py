@@ -134,6 +134,34 @@ class Cancelling(upstream.Case):
     def test_within_the_answer(self):
         self.check(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", "body")
 
+    def ending(self, answer, end):
+        """How the connection ends for a provider that answers so: b"" for orderly, or the error."""
+        ended = queue.Queue()
+
+        def serve(peer, _):
+            peer.request()
+            peer.send(answer)
+            try:
+                ended.put(peer.sock.recv(1))
+            except OSError as error:
+                ended.put(type(error))
+        _, probe = self.both(serve)
+        call = probe.start()
+        end(probe, call)
+        return ended.get(timeout=harness.PATIENCE_S)
+
+    def test_by_a_reset_which_leaves_no_port_behind(self):
+        def cancel(state):
+            def end(probe, call):
+                probe.wait_state(call, state)
+                probe.ask("cancel", call)
+            return end
+        self.assertIs(self.ending(b"", cancel("sent")), ConnectionResetError)
+        half = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"
+        self.assertIs(self.ending(half, cancel("body")), ConnectionResetError)
+        whole = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
+        self.assertEqual(self.ending(whole, lambda probe, call: self.assert_ok(probe.wait_done(call))), b"")
+
     def test_in_the_queue_nothing_else_is_touched(self):
         go = threading.Event()
 
