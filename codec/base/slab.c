@@ -2,33 +2,50 @@
 
 #include "codec/base/must.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { LINE = 64 }; /* of a cache */
+enum {
+	LINE = 64,       /* of a cache */
+	LARGE = 1 << 24, /* bytes, of which hardly any are ever touched */
+};
+
+/* Large ones are mapped: a leak checker looks through the whole heap, for seconds. What is owned by an
+ * object in there alone counts as leaked when the process ends. */
+static void *memory_take(size_t bytes)
+{
+	if (bytes < LARGE)
+		return aligned_alloc(LINE, bytes);
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static void memory_give(void *at, size_t bytes)
+{
+	if (bytes < LARGE)
+		free(at);
+	else
+		(void)munmap(at, bytes);
+}
 
 bool slab_init(struct slab *slab, size_t size, size_t count)
 {
 	size_t bytes;
 
-	must(size >= sizeof(void *) && count > 0);
+	must(size >= sizeof(void *));
 	*slab = (struct slab){ .size = (size + LINE - 1) & ~(size_t)(LINE - 1), .count = count };
-	if (__builtin_mul_overflow(slab->size, count, &bytes))
-		return false;
-	/* mapped, so that a leak checker does not look through what was never touched */
-	void *objects = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (objects == MAP_FAILED)
-		return false;
-	slab->objects = objects;
-	return true;
+	if (!__builtin_mul_overflow(slab->size, count, &bytes))
+		slab->objects = memory_take(bytes);
+	return slab->objects != NULL;
 }
 
 void slab_fini(struct slab *slab)
 {
 	must(slab->out == 0);
 	if (slab->objects != NULL)
-		(void)munmap(slab->objects, slab->size * slab->count);
+		memory_give(slab->objects, slab->size * slab->count);
 	*slab = (struct slab){ 0 };
 }
 

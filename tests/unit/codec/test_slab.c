@@ -79,6 +79,30 @@ static void objects_are_aligned_and_apart(void **state)
 	slab_fini(&slab);
 }
 
+static void a_large_one_has_all_its_objects_and_too_large_a_one_is_refused(void **state)
+{
+	enum { SIZE = 1 << 20, COUNT = 32 };
+	struct slab slab;
+	char *objects[COUNT];
+
+	(void)state;
+	assert_true(slab_init(&slab, SIZE, COUNT));
+	for (size_t i = 0; i < COUNT; i++) {
+		objects[i] = slab_take(&slab);
+		assert_non_null(objects[i]);
+		objects[i][0] = objects[i][SIZE - 1] = (char)i;
+	}
+	assert_null(slab_take(&slab));
+	for (size_t i = 0; i < COUNT; i++) {
+		assert_int_equal(objects[i][0] + objects[i][SIZE - 1], 2 * i);
+		slab_give(&slab, objects[i]);
+	}
+	slab_fini(&slab);
+	assert_false(slab_init(&slab, SIZE, SIZE_MAX / SIZE)); /* more than there are addresses */
+	assert_false(slab_init(&slab, SIZE, SIZE_MAX / 2));
+	slab_fini(&slab); /* harmless */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -86,6 +110,7 @@ int main(void)
 		cmocka_unit_test(the_warmest_object_is_used_again),
 		cmocka_unit_test(it_counts_what_is_out_and_the_high_mark),
 		cmocka_unit_test(objects_are_aligned_and_apart),
+		cmocka_unit_test(a_large_one_has_all_its_objects_and_too_large_a_one_is_refused),
 	};
 	return cmocka_run_group_tests_name("slab", tests, NULL, NULL);
 }
