@@ -149,60 +149,70 @@ void gather_json_escaped(struct gather *g, struct slice json)
 
 enum {
 	PAIR = 12, /* bytes of two \\u */
-	/* Ahead of a block's beginning: itself, what its last escape and a copied chunk look at. */
-	BLOCK_READS = ISA_BLOCK + PAIR + CHUNK,
+	/* Ahead of a block's beginning: itself, and what an escape looks at that begins with it. */
+	BLOCK_READS = ISA_BLOCK + PAIR,
 };
 
-/* What a letter behind a backslash means; 0: it is a u. */
+/* What a letter behind a backslash means. */
 static const char meanings[256] = {
 	['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
 	['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
 };
 
-/* The meaning of the \u at *at, and *at behind it: one character, of up to four bytes. */
-static SCAN_RARE char *put_character(char *out, const char **at)
+/* The \u at *at and those right behind it, none of them at `end`. */
+static SCAN_RARE char *put_characters(char *out, const char **at, const char *end)
 {
-	char bytes[4];
-	size_t count = scan_unescape(at, bytes);
-
-	(void)memcpy(out, bytes, sizeof(bytes));
-	return out + count;
+	do {
+		char bytes[4];
+		size_t count = scan_unescape(at, bytes);
+		(void)memcpy(out, bytes, sizeof(bytes));
+		out += count;
+	} while (end - *at > 2 && memcmp(*at, "\\u", 2) == 0);
+	return out;
 }
 
-/* The bits from `from` on, which may be behind all of them. */
-static inline uint64_t bits_from(uint64_t bits, size_t from)
+/* The bits below `bit`, which may be behind all of them. */
+static inline uint64_t bits_below(size_t bit)
 {
-	return from < ISA_BLOCK ? bits & UINT64_MAX << from : 0;
+	return bit < ISA_BLOCK ? (UINT64_C(1) << bit) - 1 : UINT64_MAX;
 }
 
-/* The block at *at, which stands between two escapes, but nothing from `end` on; *at is where it ends, or
- * the escape that began in it. BLOCK_READS bytes are readable. */
+/* The block at *at, which stands between two escapes, but nothing from `end` on; *at is where it ends: in
+ * front of the first \u, or of an escape that is not whole. BLOCK_READS bytes are readable. */
 static inline __attribute__((always_inline)) char *unescape_block(char *out, const char **at,
 								  const char *end)
 {
-	const char *begin = *at, *from = begin;
-	uint64_t slashes = isa_equal(isa_load(begin), '\\'), carry = 0;
+	const char *begin = *at;
+	struct isa_block b = isa_load(begin);
+	size_t len = end - begin < ISA_BLOCK ? (size_t)(end - begin) : ISA_BLOCK;
+	uint64_t slashes = isa_equal(b, '\\'), carry = 0;
 	uint64_t escapes = slashes & ~mask_escaped(slashes, &carry);
-
-	while (escapes != 0) {
-		const char *escape = begin + __builtin_ctzll(escapes);
-		out = copy_past(out, from, (size_t)(escape - from));
-		*out = meanings[(unsigned char)escape[1]];
-		escapes &= escapes - 1;
-		from = escape + 2;
-		if (*out != '\0') {
-			out++;
-			continue;
-		}
-		const char *behind = escape;
-		out = put_character(out, &behind);
-		from = behind;
-		escapes = bits_from(escapes, (size_t)(from - begin));
+	if (escapes == 0 && len == ISA_BLOCK) {
+		(void)memcpy(out, begin, ISA_BLOCK);
+		*at = begin + ISA_BLOCK;
+		return out + ISA_BLOCK;
 	}
-	if (end - begin > ISA_BLOCK)
-		end = begin + ISA_BLOCK;
-	*at = from < end ? end : from;
-	return from < end ? copy_past(out, from, (size_t)(end - from)) : out;
+	/* those that mean something else than themselves */
+	uint64_t letters = escapes << 1 & ~(slashes | isa_equal(b, '"') | isa_equal(b, '/'));
+
+	if (letters != 0) {
+		uint64_t codes = letters & isa_equal(b, 'u');
+		if ((codes & 2) != 0)
+			return put_characters(out, at, end);
+		if (codes != 0 && (size_t)__builtin_ctzll(codes) - 1 < len)
+			len = (size_t)__builtin_ctzll(codes) - 1;
+	}
+	if (len == ISA_BLOCK)
+		len -= escapes >> (ISA_BLOCK - 1);
+	const uint64_t keep = ~escapes & bits_below(len);
+	char *stop = isa_keep(out, begin, keep);
+	for (letters &= keep; letters != 0; letters &= letters - 1) {
+		const uint64_t before = keep & ((letters & (0 - letters)) - 1);
+		out[__builtin_popcountll(before)] =
+			meanings[(unsigned char)begin[__builtin_ctzll(letters)]];
+	}
+	*at = begin + len;
+	return stop;
 }
 
 /* The blocks from *at on that begin in front of `last`. */
@@ -223,8 +233,8 @@ struct slice json_unescape(struct slice raw, struct arena *into)
 
 	if (raw.len == 0 || memchr(at, '\\', raw.len) == NULL)
 		return raw;
-	/* nothing becomes longer, and a chunk may be written past the end */
-	char *bytes = arena_take(into, raw.len + CHUNK), *out = bytes;
+	/* nothing becomes longer, and a word may be written past the end */
+	char *bytes = arena_take(into, raw.len + ISA_WORD), *out = bytes;
 	if (bytes == NULL)
 		return (struct slice){ NULL, 0 };
 	if (raw.len > BLOCK_READS)

@@ -15,6 +15,8 @@
  *                             spaces, `len` bytes together and no more
  *   isa_plain(at, end)        past whole blocks without a special byte
  *   isa_base64(at, end)       past whole blocks of nothing but base64's alphabet (RFC 4648, 4)
+ *   isa_keep(out, at, keep)   behind the bytes of the block at `at` that are in the mask, copied to `out` one
+ *                             behind the other; up to ISA_WORD more may be written
  * and where ISA_WIDE is 1, that is where masks are cheap enough to judge dense text by them:
  *   isa_high(b)               beyond ASCII
  *   isa_low(b)                controls, and beyond ASCII
@@ -31,7 +33,10 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { ISA_BLOCK = 64, ISA_LINE = 32 };
+enum { ISA_BLOCK = 64, ISA_LINE = 32, ISA_WORD = 8 };
+
+/* Where the bits are that are set in each row's number, the lowest first. */
+typedef uint8_t isa_places[256][ISA_WORD];
 
 #if defined(CODEC_ISA_AVX2)
 #include "codec/isa/isa_avx2.h"

@@ -144,6 +144,20 @@ static inline const char *isa_base64(const char *at, const char *end)
 	return at;
 }
 
+extern const isa_places isa_places_set __attribute__((visibility("hidden")));
+
+static inline char *isa_keep(char *out, const char *at, uint64_t keep)
+{
+#pragma GCC unroll 8
+	for (size_t i = 0; i < ISA_BLOCK; i += ISA_WORD) {
+		const uint8_t row = (uint8_t)(keep >> i);
+		vst1_u8((uint8_t *)out,
+			vtbl1_u8(vld1_u8((const uint8_t *)at + i), vld1_u8(isa_places_set[row])));
+		out += __builtin_popcount(row);
+	}
+	return out;
+}
+
 static inline const char *isa_plain(const char *at, const char *end)
 {
 	for (; end - at >= ISA_BLOCK; at += ISA_BLOCK) {
