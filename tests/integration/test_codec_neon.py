@@ -54,7 +54,8 @@ class Neon(unittest.TestCase):
 
     def codec(self):
         """Objects of the codec in both sets, and of all below it."""
-        codec, base = self.sources("codec/*.c"), self.sources("codec/base/*.c") + [f"{CROSS}/sha256.c"]
+        codec = self.sources("codec/*.c") + self.sources("codec/isa/*.c")
+        base = self.sources("codec/base/*.c") + [f"{CROSS}/sha256.c"]
         neon = os.path.join(self.place.name, "neon.o")
         plain = self.compile(codec + base, "plain-", "-DCODEC_SET_SYMBOL=codec_set_portable", "-DCODEC_HAS_NEON")
         wide = self.compile([source for source in codec if source != "codec/set.c"], "neon-",
