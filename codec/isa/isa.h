@@ -35,9 +35,6 @@
 
 enum { ISA_BLOCK = 64, ISA_LINE = 32, ISA_WORD = 8 };
 
-/* Where the bits are that are set in each row's number, the lowest first. */
-typedef uint8_t isa_places[256][ISA_WORD];
-
 #if defined(CODEC_ISA_AVX2)
 #include "codec/isa/isa_avx2.h"
 #elif defined(CODEC_ISA_NEON)

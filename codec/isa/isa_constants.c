@@ -16,20 +16,15 @@ const struct isa_constants isa_constants = {
 #endif
 
 #if ISA_WIDE
-/* The lowest bit of m, and m without it; and so on. */
-#define PLACE(m) (uint8_t)((m) == 0 ? 0 : __builtin_ctz(m))
-#define LESS(m) ((m) & ((m)-1u))
-#define LESS_2(m) LESS(LESS(m))
-#define LESS_4(m) LESS_2(LESS_2(m))
-#define PLACES(m)                                                                           \
-	{                                                                                   \
-		PLACE(m), PLACE(LESS(m)), PLACE(LESS_2(m)), PLACE(LESS(LESS_2(m))),         \
-			PLACE(LESS_4(m)), PLACE(LESS(LESS_4(m))), PLACE(LESS_2(LESS_4(m))), \
-			PLACE(LESS(LESS_2(LESS_4(m))))                                      \
-	}
-#define ROWS_4(m) PLACES(m), PLACES((m) + 1u), PLACES((m) + 2u), PLACES((m) + 3u)
-#define ROWS_16(m) ROWS_4(m), ROWS_4((m) + 4u), ROWS_4((m) + 8u), ROWS_4((m) + 12u)
-#define ROWS_64(m) ROWS_16(m), ROWS_16((m) + 16u), ROWS_16((m) + 32u), ROWS_16((m) + 48u)
+/* The places of the bits set in `row`, one a byte: from the highest down, each moves those before it up. */
+#define HAS(row, bit) ((row) >> (bit)&UINT64_C(1))
+#define PLACE(above, row, bit) ((above) * (HAS(row, bit) * 255 + 1) + HAS(row, bit) * (bit))
+#define PLACES_4(above, row, bit) \
+	PLACE(PLACE(PLACE(PLACE(above, row, (bit) + 3), row, (bit) + 2), row, (bit) + 1), row, bit)
+#define PLACES(row) PLACES_4(PLACES_4(UINT64_C(0), row, 4), row, 0)
+#define ROWS_4(row) PLACES(row), PLACES((row) + 1), PLACES((row) + 2), PLACES((row) + 3)
+#define ROWS_16(row) ROWS_4(row), ROWS_4((row) + 4), ROWS_4((row) + 8), ROWS_4((row) + 12)
+#define ROWS_64(row) ROWS_16(row), ROWS_16((row) + 16), ROWS_16((row) + 32), ROWS_16((row) + 48)
 
-const isa_places isa_places_set = { ROWS_64(0u), ROWS_64(64u), ROWS_64(128u), ROWS_64(192u) };
+const uint64_t isa_places[256] = { ROWS_64(0), ROWS_64(64), ROWS_64(128), ROWS_64(192) };
 #endif
