@@ -159,7 +159,7 @@ static const char meanings[256] = {
 	['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
 };
 
-/* The \u at *at and those right behind it, none of them at `end`. */
+/* The \u at *at and those right behind it, but nothing from `end` on. */
 static SCAN_RARE char *put_characters(char *out, const char **at, const char *end)
 {
 	do {

@@ -133,9 +133,9 @@ bool net_ending(const struct net_conn *conn);
 /* Closes at once; no callback comes any more. */
 void net_close(struct net_conn *conn);
 
-/* The same for a peer that is still to take or to send something: a reset tells it that nobody waits, and
- * neither side keeps the connection for a while (RFC 9293 3.10.4, 3.10.5), so that whoever makes many calls and gives
- * them up uses up neither ports nor half of that CPU. */
+/* The same for a peer that is still to take or to send something: a reset (RFC 9293 3.10.5) tells it that
+ * nobody waits, and no TIME-WAIT (3.6) is left, so that whoever makes many calls and gives them up uses up no
+ * ports. Under TLS close_notify is tried before it, without which the session could not be resumed. */
 void net_abort(struct net_conn *conn);
 
 #endif

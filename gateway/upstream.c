@@ -316,7 +316,8 @@ void upstream_start(struct upstream_pool *pool, struct upstream_call *call)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-/* Off the queue, the connection and the timer. `whole`: the connection has nothing more to bring or to take. */
+/* Off the queue, the connection and the timer. `whole`: the call ended well; what its owner had enough
+ * of may still be coming. */
 static void call_detach(struct upstream_call *call, bool whole)
 {
 	struct upstream_conn *conn = call->conn;

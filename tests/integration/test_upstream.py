@@ -327,8 +327,8 @@ class Timeouts(upstream.Case):
             peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
             peer.sock.settimeout(0.05)
             while True:
-                peer.send(b"x")
                 try:
+                    peer.send(b"x")
                     if not peer.sock.recv(1):
                         break
                 except TimeoutError:

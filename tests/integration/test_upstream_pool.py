@@ -103,7 +103,8 @@ class Cancelling(upstream.Case):
 
         def serve(peer, _):
             if peer.request() is not None:
-                peer.send(first)
+                if first:  # nothing is sent to one that may have cancelled already
+                    peer.send(first)
                 closed.put(peer.wait_end())
 
         def silent(peer, _):
@@ -139,14 +140,18 @@ class Cancelling(upstream.Case):
         ended = queue.Queue()
 
         def serve(peer, _):
-            peer.request()
-            peer.send(answer)
             try:
+                peer.request()
+                asked.set()
+                if answer:
+                    peer.send(answer)
                 ended.put(peer.sock.recv(1))
             except OSError as error:
                 ended.put(type(error))
+        asked = threading.Event()
         _, probe = self.both(serve)
         call = probe.start()
+        self.assertTrue(asked.wait(harness.PATIENCE_S))
         end(probe, call)
         return ended.get(timeout=harness.PATIENCE_S)
 
