@@ -98,7 +98,7 @@ static void on_connect_late(struct upstream_call *call)
 	struct upstream_conn *conn = call->conn;
 
 	upstream_pool_note_failed(conn);
-	net_close(conn->net);
+	net_abort(conn->net);
 	conn->net = NULL;
 	if (upstream_now(call) >= after(call->last_progress, call->timeouts.connect))
 		upstream_call_end(call, ERR_PROVIDER_DOWN, failure);
@@ -316,9 +316,9 @@ void upstream_start(struct upstream_pool *pool, struct upstream_call *call)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-/* Off the queue, the connection and the timer. `whole`: the call ended well; what its owner had enough
- * of may still be coming. */
-static void call_detach(struct upstream_call *call, bool whole)
+/* Off the queue, the connection and the timer. A connection that it still has is in the midst of something:
+ * a whole answer has left it before. */
+static void call_detach(struct upstream_call *call)
 {
 	struct upstream_conn *conn = call->conn;
 
@@ -328,7 +328,7 @@ static void call_detach(struct upstream_call *call, bool whole)
 	call->state = UPSTREAM_IDLE;
 	call->conn = NULL;
 	if (conn != NULL)
-		(whole ? upstream_conn_drop : upstream_conn_abort)(conn);
+		upstream_conn_abort(conn);
 }
 
 /* The outcome is there; `done` comes at the end of this turn, so that no caller runs in the midst of
@@ -341,7 +341,7 @@ void upstream_call_end(struct upstream_call *call, enum err err, const char *det
 	call->err = err;
 	call->detail = detail;
 	call->done_at = upstream_now(call);
-	call_detach(call, err == ERR_OK);
+	call_detach(call);
 	upstream_calls_add(&up->over, call);
 	if (!up->delivering)
 		net_soon(up->loop, &up->deliver);
@@ -373,7 +373,7 @@ void upstream_cancel(struct upstream_call *call)
 	if (call->state == UPSTREAM_IDLE)
 		upstream_calls_remove(&pool->up->over, call);
 	else
-		call_detach(call, false);
+		call_detach(call);
 	pool->calls--;
 	upstream_serve_soon(pool);
 	upstream_pool_let_go(pool);

@@ -13,7 +13,7 @@ static inline nsec_t upstream_now(const struct upstream_call *call)
 }
 
 /* The outcome is there; `done` comes at the end of this turn, so that no caller runs in the midst of
- * a pool's work. A connection that the call still has is closed. */
+ * a pool's work. A connection that the call still has is aborted. */
 void upstream_call_end(struct upstream_call *call, enum err err, const char *detail);
 
 /* Sets the call's timer to what is due next, unless it fires before that; takes it back. */

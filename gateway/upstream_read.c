@@ -52,12 +52,11 @@ static bool take_whole(struct upstream_conn *conn, size_t *left)
 	return true;
 }
 
-/* The call is over; its connection goes back. */
-static void give_back(struct upstream_conn *conn)
+/* The call and its connection part. */
+static void leave(struct upstream_conn *conn)
 {
 	conn->call->conn = NULL;
 	conn->call = NULL;
-	upstream_pool_keep(conn);
 }
 
 /* The connection is kept only if nothing of this exchange can reach the next one: all sent, nothing
@@ -75,8 +74,11 @@ void upstream_answered(struct upstream_conn *conn)
 		upstream_call_end(call, ERR_BUSY, "no memory for the answer");
 		return;
 	}
+	leave(conn);
 	if (clean && left == 0)
-		give_back(conn);
+		upstream_pool_keep(conn);
+	else
+		upstream_conn_drop(conn);
 	upstream_call_end(call, ERR_OK, NULL);
 }
 
@@ -122,8 +124,7 @@ static void on_drain_late(struct net_timer *timer)
 /* The call goes, the connection stays to read on; the pool must not go before it. */
 static void drain_begin(struct upstream_conn *conn)
 {
-	conn->call->conn = NULL;
-	conn->call = NULL;
+	leave(conn);
 	conn->draining = true;
 	conn->drained = 0;
 	conn->drain_timer.fire = on_drain_late;
@@ -171,13 +172,14 @@ static void hand_over(struct upstream_conn *conn, const char *bytes)
 static void had_enough(struct upstream_conn *conn, bool complete)
 {
 	struct upstream_call *call = conn->call;
-	bool good = call->wish == UPSTREAM_ENOUGH && conn->http.keep && !net_ending(conn->net);
+	bool good = call->wish == UPSTREAM_ENOUGH;
 
 	if (complete && good) {
 		upstream_answered(conn);
 		return;
 	}
-	if (good && conn->http.verdict == UPSTREAM_HTTP_MORE && !net_writing(conn->net)) {
+	if (good && conn->http.keep && !net_ending(conn->net) &&
+	    conn->http.verdict == UPSTREAM_HTTP_MORE && !net_writing(conn->net)) {
 		upstream_resume(call);
 		drain_begin(conn);
 	}

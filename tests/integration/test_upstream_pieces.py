@@ -196,7 +196,7 @@ class Enough(upstream.Case):
             self.assertEqual(probe.count()["idle"], 1)
         self.assertEqual(server.accepted, 1)
 
-    def test_other_rests_close_it(self):
+    def test_other_rests_end_it_by_a_reset_and_a_whole_answer_orderly(self):
         rows = {
             "told to": (CHUNKED + chunk(b"abc"), -3),
             "until close": (HEAD + b"\r\nabc", 3),
@@ -208,19 +208,19 @@ class Enough(upstream.Case):
         }
         for name, (answer, enough) in rows.items():
             with self.subTest(name):
-                closed = queue.Queue()
+                orderly = queue.Queue()
 
-                def serve(peer, _, answer=answer, closed=closed):
+                def serve(peer, _, answer=answer, orderly=orderly):
                     peer.request()
                     try:
                         peer.send(answer)
+                        orderly.put(peer.ending())
                     except ConnectionError:
-                        pass
-                    closed.put(peer.wait_end())
+                        orderly.put(False)
                 _, probe = self.both(serve)
                 event = probe.pieces(enough=enough)
                 self.assertEqual((event["err"], event["bytes"] >= 3), ("ok", True), event)
-                closed.get(timeout=harness.PATIENCE_S)
+                self.assertEqual(orderly.get(timeout=harness.PATIENCE_S), name == "more than the answer")
                 probe.wait_count(idle=0, busy=0)
 
     def test_a_drained_connection_is_given_to_who_waits_and_outlives_its_pool(self):

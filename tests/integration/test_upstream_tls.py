@@ -77,6 +77,27 @@ class Tls(upstream.Case):
                         self.assert_ok(probe.call())
                     self.assertEqual(resumed, [False, True, True])
 
+    def test_the_session_of_a_call_that_was_given_up_is_resumed(self):
+        for version in self.VERSIONS:
+            with self.subTest(version=version):
+                context, ca = self.context(version, ("DNS:localhost",))
+                resumed = []
+
+                def serve(peer, n, resumed=resumed):
+                    peer.request()
+                    resumed.append(peer.sock.session_reused)
+                    peer.send(OK[:-1] if n == 0 else OK)
+                    peer.wait_end()
+                server = self.server(serve, context=context)
+                probe = self.probe(idle=0)
+                self.assertIsNone(probe.pool(server, host="localhost", ca=ca))
+                probe.ask("resolve", "p", "127.0.0.1")
+                given_up = probe.start()
+                probe.wait_state(given_up, "body")
+                probe.ask("cancel", given_up)
+                self.assert_ok(probe.call())
+                self.assertEqual(resumed, [False, True])
+
     def test_big_requests_and_answers_pass_and_connections_are_kept(self):
         body = os.urandom(900000)
         for version in self.VERSIONS:

@@ -153,12 +153,17 @@ class Peer:
 
     def wait_end(self):
         """Reads until the other side closes; the time when it did."""
+        self.ending()
+        return time.monotonic()
+
+    def ending(self):
+        """Reads until the other side closes; whether it did so orderly, by a FIN."""
         try:
             while self.sock.recv(65536):
                 pass
         except (ConnectionError, ssl.SSLError):
-            pass
-        return time.monotonic()
+            return False
+        return True
 
 
 class Server:
