@@ -149,14 +149,13 @@ void gather_json_escaped(struct gather *g, struct slice json)
 
 enum {
 	PAIR = 12, /* bytes of two \\u */
-	/* Ahead of a block's beginning: itself, and what an escape looks at that begins with it. */
+	/* Ahead of a block's beginning: itself, and what an escape looks at that begins in it. */
 	BLOCK_READS = ISA_BLOCK + PAIR,
 };
 
-/* What a letter behind a backslash means. */
+/* Of the letters behind a backslash that mean something else than themselves; u is no letter of one byte. */
 static const char meanings[256] = {
-	['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
-	['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
+	['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t',
 };
 
 /* The \u at *at and those right behind it, but nothing from `end` on. */
@@ -177,8 +176,9 @@ static inline uint64_t bits_below(size_t bit)
 	return bit < ISA_BLOCK ? (UINT64_C(1) << bit) - 1 : UINT64_MAX;
 }
 
-/* The block at *at, which stands between two escapes, but nothing from `end` on; *at is where it ends: in
- * front of the first \u, or of an escape that is not whole. BLOCK_READS bytes are readable. */
+/* The block at *at, which stands between two escapes, but nothing from `end` on. It ends early behind the
+ * first \u in it and those that follow that, or in front of an escape that is not whole; *at is there then.
+ * BLOCK_READS bytes are readable. */
 static inline __attribute__((always_inline)) char *unescape_block(char *out, const char **at,
 								  const char *end)
 {
@@ -187,22 +187,18 @@ static inline __attribute__((always_inline)) char *unescape_block(char *out, con
 	size_t len = end - begin < ISA_BLOCK ? (size_t)(end - begin) : ISA_BLOCK;
 	uint64_t slashes = isa_equal(b, '\\'), carry = 0;
 	uint64_t escapes = slashes & ~mask_escaped(slashes, &carry);
+
 	if (escapes == 0 && len == ISA_BLOCK) {
 		(void)memcpy(out, begin, ISA_BLOCK);
 		*at = begin + ISA_BLOCK;
 		return out + ISA_BLOCK;
 	}
-	/* those that mean something else than themselves */
+	/* the letters that mean something else than themselves */
 	uint64_t letters = escapes << 1 & ~(slashes | isa_equal(b, '"') | isa_equal(b, '/'));
-
-	if (letters != 0) {
-		uint64_t codes = letters & isa_equal(b, 'u');
-		if ((codes & 2) != 0)
-			return put_characters(out, at, end);
-		if (codes != 0 && (size_t)__builtin_ctzll(codes) - 1 < len)
-			len = (size_t)__builtin_ctzll(codes) - 1;
-	}
-	if (len == ISA_BLOCK)
+	uint64_t codes = letters == 0 ? 0 : letters & isa_equal(b, 'u') & bits_below(len);
+	if (codes != 0)
+		len = (size_t)__builtin_ctzll(codes) - 1;
+	else if (len == ISA_BLOCK)
 		len -= escapes >> (ISA_BLOCK - 1);
 	const uint64_t keep = ~escapes & bits_below(len);
 	char *stop = isa_keep(out, begin, keep);
@@ -212,7 +208,7 @@ static inline __attribute__((always_inline)) char *unescape_block(char *out, con
 			meanings[(unsigned char)begin[__builtin_ctzll(letters)]];
 	}
 	*at = begin + len;
-	return stop;
+	return codes == 0 ? stop : put_characters(stop, at, end);
 }
 
 /* The blocks from *at on that begin in front of `last`. */

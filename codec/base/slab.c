@@ -17,8 +17,7 @@ static void *memory_take(size_t bytes)
 {
 	if (bytes < LARGE)
 		return aligned_alloc(LINE, bytes);
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return at == MAP_FAILED ? NULL : at;
 }
 

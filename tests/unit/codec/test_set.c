@@ -222,6 +222,111 @@ static void every_front_and_rear_of_a_text_is_judged_alike(void **state)
 		}
 }
 
+/* An object with white space between its tokens, members of many pieces, and none of them twice. */
+static size_t put_object(char *text, size_t len, uint32_t *seed)
+{
+	static const struct slice gaps[] = { SLICE_INIT(""), SLICE_INIT(" "), SLICE_INIT("\n\t"),
+					     SLICE_INIT("\r\n    ") };
+	const uint32_t members = 1 + chance(seed) % 5;
+
+	len = put(text, len, SLICE("{"));
+	for (uint32_t i = 0; i < members; i++) {
+		len = put(text, len, gaps[chance(seed) % COUNT_OF(gaps)]);
+		len += (size_t)sprintf(text + len, "%s\"/%u\":", i == 0 ? "" : ",", i);
+		len = put(text, len, gaps[chance(seed) % COUNT_OF(gaps)]);
+		len = put_string(text, len, seed, 0);
+	}
+	return put(text, len, SLICE("}"));
+}
+
+/* The rocket of `pieces` and its like, of four bytes; else one byte. Writes it as one may in a string, every
+ * `codes`th that need not be an escape as one; what it means is *at, which goes behind it. */
+static size_t put_in_string(char *text, size_t len, const char **at, uint32_t *seed, uint32_t codes)
+{
+	static const char escapes[] = "\n\r\t\"\\/", letters[] = "nrt\"\\/";
+	static const struct slice rocket = SLICE_INIT("\xf0\x9f\x9a\x80");
+	const char c = **at;
+	const char *escape = strchr(escapes, c);
+	const bool code = chance(seed) % codes == 0;
+
+	if (code && memcmp(*at, rocket.at, rocket.len) == 0) {
+		*at += rocket.len;
+		return put(text, len, SLICE("\\ud83d\\ude80"));
+	}
+	++*at;
+	if (code && (unsigned char)c < 0x80)
+		return len + (size_t)sprintf(text + len, "\\u%04X", (unsigned)c);
+	if (escape != NULL && (c != '/' || code || chance(seed) % 2 == 0))
+		return len + (size_t)sprintf(text + len, "\\%c", letters[escape - escapes]);
+	text[len] = c;
+	return len + 1;
+}
+
+/* The arguments of the only call in the answer `body`, which lies on the heap at exactly its size. */
+static struct slice arguments_of(struct slice body, struct arena *arena)
+{
+	static struct slice names[] = { SLICE_INIT("f") };
+	const struct decode_context context = { .revision = REVISION_2025_11_25,
+						.tools_present = true,
+						.requested_model = SLICE("m"),
+						.tool_names = names,
+						.tool_count = 1 };
+	const struct provider_answer answer = { .status = 200, .body = body };
+	struct sampling_result result = { 0 };
+	struct provider_failure failure = { 0 };
+
+	assert_int_equal(dialect_decode(dialect_get(DIALECT_OPENAI), &context, &answer, work, arena,
+					&result, &failure),
+			 ERR_OK);
+	assert_int_equal(result.block_count, 1);
+	return result.blocks[0].input;
+}
+
+/* However an object was written into the string, each set takes out that object. */
+static void arguments_mean_what_was_written_into_their_string(void **state)
+{
+	enum { ROUNDS = 6000, PLAIN_MAX = 8 * TEXT_MAX };
+	static const uint32_t dense[] = { 1000, 40, 6, 1 };
+	static const char begin[] =
+		"{\"id\":\"a\",\"model\":\"m\",\"choices\":[{\"index\":0,\"finish_reason\":"
+		"\"tool_calls\",\"message\":{\"role\":\"assistant\",\"content\":null,\"tool_"
+		"calls\":"
+		"[{\"id\":\"c\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":"
+		"\"";
+	static const char end[] =
+		"\"}}]}}],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":1}}";
+	static char plain[PLAIN_MAX], text[7 * PLAIN_MAX];
+	const struct codec_set *set;
+	uint32_t seed = 11;
+
+	(void)state;
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		struct arena_pool pool = { .keep_max = 64 };
+		struct arena arena;
+		size_t want = put_object(plain, 0, &seed);
+		memset(plain + want, 0, 4);
+		size_t len = put(text, 0, slice_str(begin));
+		for (const char *at = plain; at < plain + want;)
+			len = put_in_string(text, len, &at, &seed, dense[i % COUNT_OF(dense)]);
+		len = put(text, len, slice_str(end));
+		char *body = malloc(len);
+		assert_non_null(body);
+		(void)memcpy(body, text, len);
+		arena_init(&arena, &pool, 1 << 20);
+		for (size_t n = 0; (set = codec_set_at(n)) != NULL; n++) {
+			json_work_use(work, set);
+			struct slice have = arguments_of(slice_of(body, len), &arena);
+			if (!slice_eq(have, slice_of(plain, want)))
+				fail_msg("%s, round %u: %.*s\n has become %.*s", set->name, i,
+					 (int)len, text, (int)have.len, have.at);
+		}
+		json_work_use(work, codec_set_best());
+		arena_give(&arena);
+		arena_pool_fini(&pool);
+		free(body);
+	}
+}
+
 /* Requests with members as every SDK writes them, as nobody does, and with all kinds of blocks. */
 static const struct slice requests[] = {
 	SLICE_INIT(
@@ -395,6 +500,7 @@ int main(void)
 		cmocka_unit_test(strings_of_many_pieces_are_judged_alike),
 		cmocka_unit_test(a_text_with_one_byte_changed_is_judged_alike),
 		cmocka_unit_test(every_front_and_rear_of_a_text_is_judged_alike),
+		cmocka_unit_test(arguments_mean_what_was_written_into_their_string),
 		cmocka_unit_test(a_request_with_one_byte_changed_is_read_alike),
 		cmocka_unit_test(a_known_member_that_comes_twice_is_refused),
 		cmocka_unit_test(a_duplicate_key_is_found_wherever_it_stands),

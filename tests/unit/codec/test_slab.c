@@ -1,9 +1,11 @@
 #include "codec/base/slab.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -97,7 +99,10 @@ static void a_large_one_has_all_its_objects_and_too_large_a_one_is_refused(void 
 		assert_int_equal(objects[i][0] + objects[i][SIZE - 1], 2 * i);
 		slab_give(&slab, objects[i]);
 	}
+	void *gone = slab.objects;
 	slab_fini(&slab);
+	assert_int_equal(msync(gone, 1, MS_ASYNC), -1); /* the kernel has it back */
+	assert_int_equal(errno, ENOMEM);
 	assert_false(slab_init(&slab, SIZE, SIZE_MAX / SIZE)); /* more than there are addresses */
 	assert_false(slab_init(&slab, SIZE, SIZE_MAX / 2));
 	slab_fini(&slab); /* harmless */
