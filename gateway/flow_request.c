@@ -69,6 +69,13 @@ static bool is_json(struct slice content_type)
 	return slice_eq_nocase(type, SLICE("application/json"));
 }
 
+/* RFC 9110, 8.4: nothing is decoded here. */
+static bool is_coded(struct slice content_encoding)
+{
+	return !slice_absent(content_encoding) &&
+	       !slice_eq_nocase(slice_trim(content_encoding), SLICE("identity"));
+}
+
 static bool origin_allowed(const struct config *config, struct slice origin)
 {
 	for (uint32_t i = 0; i < config->origin_count; i++)
@@ -116,7 +123,8 @@ enum flow_move flow_http(struct flow *flow, const struct flow_env *env)
 		return flow_refuse_err(flow, ERR_ORIGIN);
 	if (in->body_too_large)
 		return flow_refuse_err(flow, ERR_BODY_TOO_LARGE);
-	if (post && !is_json(header(flow, HTTP_CONTENT_TYPE)))
+	if (post && (!is_json(header(flow, HTTP_CONTENT_TYPE)) ||
+		     is_coded(header(flow, HTTP_CONTENT_ENCODING))))
 		return flow_refuse_err(flow, ERR_MEDIA_TYPE);
 	read_accept(flow, header(flow, HTTP_ACCEPT));
 	if (post && !flow->takes_json && !flow->takes_stream)

@@ -21,6 +21,7 @@ struct http_exchange; /* one request that waits for its answer */
 enum http_header {
 	HTTP_AUTHORIZATION,
 	HTTP_CONTENT_TYPE,
+	HTTP_CONTENT_ENCODING,
 	HTTP_ACCEPT,
 	HTTP_ORIGIN,
 	HTTP_PROTOCOL_VERSION, /* mcp-protocol-version */

@@ -45,6 +45,7 @@ static struct slice to_slice(h2o_iovec_t v)
 static const struct slice header_names[HTTP_HEADER_COUNT] = {
 	[HTTP_AUTHORIZATION] = SLICE_INIT("authorization"),
 	[HTTP_CONTENT_TYPE] = SLICE_INIT("content-type"),
+	[HTTP_CONTENT_ENCODING] = SLICE_INIT("content-encoding"),
 	[HTTP_ACCEPT] = SLICE_INIT("accept"),
 	[HTTP_ORIGIN] = SLICE_INIT("origin"),
 	[HTTP_PROTOCOL_VERSION] = SLICE_INIT("mcp-protocol-version"),

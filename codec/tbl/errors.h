@@ -62,7 +62,7 @@ ERROR(DUPLICATE_DONE, 409, 409, "duplicate_done", "The same request was answered
 ERROR(DUPLICATE_CONFLICT, 409, 409, "duplicate_conflict", "Another request came under the same id or Idempotency-Key before")
 ERROR(BODY_TOO_LARGE, 413, 413, "body_too_large", "The body is too large")
 ERROR(OVER_BURST, 413, 413, "request_over_burst", "The request is larger than the limit's burst and can never pass")
-ERROR(MEDIA_TYPE, 415, 415, "media_type", "The body must be application/json")
+ERROR(MEDIA_TYPE, 415, 415, "media_type", "The body must be application/json, in no content coding")
 ERROR(NO_MODEL, 422, 422, "no_model", "No model can serve this request")
 ERROR(RATE_LIMITED, 429, 429, "rate_limited", "The tenant's rate limit is reached")
 ERROR(CONCURRENCY, 429, 429, "concurrency", "Too many requests of this tenant are in flight")

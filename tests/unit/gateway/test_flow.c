@@ -134,6 +134,8 @@ static void each_refusal_has_its_status_and_reason(void **state)
 		  "origin_forbidden" },
 		{ "type", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_CONTENT_TYPE, "text/plain",
 		  415, "media_type" },
+		{ "coding", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_CONTENT_ENCODING, "gzip",
+		  415, "media_type" },
 		{ "accept", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_ACCEPT, "text/html", 406,
 		  "not_acceptable" },
 		{ "accept q=0", "POST", "/v1/sampling", KEY_ACME, ASK, HTTP_ACCEPT,
@@ -224,6 +226,7 @@ static void allowed_origins_and_accepts_pass(void **state)
 		in.headers[HTTP_ORIGIN] = SLICE("https://ok.example");
 		in.headers[HTTP_ACCEPT] = slice_str(accepts[i]);
 		in.headers[HTTP_CONTENT_TYPE] = SLICE("application/json; charset=utf-8");
+		in.headers[HTTP_CONTENT_ENCODING] = SLICE("Identity");
 		assert_int_equal(start(b, &in), FLOW_RESERVE);
 	}
 }
