@@ -79,6 +79,9 @@ class Stack(harness.Case):
     def inspect(self, service, what):
         return Stack.engine.ok("inspect", "--format", "{{" + what + "}}", f"docker-{service}-1").strip()
 
+    def address(self, service):
+        return self.inspect(service, '(index .NetworkSettings.Networks "docker_default").IPAddress')
+
     def pid(self, service):
         return int(self.inspect(service, ".State.Pid"))
 
@@ -167,8 +170,21 @@ class Stack(harness.Case):
         harness.wait_for(lambda: self.inspect("sluice", ".State.Health.Status") == "healthy", "healthy", 60)
         self.assert_served()
 
-    def test_7_it_drains(self):
-        address = self.inspect("provider", "(index .NetworkSettings.Networks \"docker_default\").IPAddress")
+    def test_7_who_comes_back_elsewhere_is_found(self):
+        """As a container does that was made anew, or a pod."""
+        for name in ("redis", "provider"):
+            with self.subTest(name):
+                before = self.address(name)
+                self.compose("stop", name)
+                self.addCleanup(Stack.engine.docker, "rm", "--force", "in-its-place-" + name)
+                Stack.engine.ok("run", "--detach", "--name", "in-its-place-" + name, "--network", "docker_default", BASE,
+                                "sleep", "infinity")
+                self.compose("start", name)
+                self.assertNotEqual(self.address(name), before)
+                harness.wait_for(lambda: "result" in json.loads(self.ask()), "served again", 60)
+
+    def test_8_it_drains(self):
+        address = self.address("provider")
         self.assertEqual(harness.request("POST", f"http://{address}:8000/default", b"latency-3s").status, 200)
         answers, asked = self.background(self.ask)
         harness.wait_for(lambda: self.metrics().sum("sluice_in_flight") == 1, "a request in flight")
@@ -177,13 +193,13 @@ class Stack(harness.Case):
         self.assertEqual(json.loads(answers[0])["result"]["stopReason"], "endTurn")
         self.assertEqual(self.inspect("sluice", ".State.ExitCode"), "0", self.compose("logs", "sluice"))
 
-    def test_8_down_leaves_nothing(self):
+    def test_9_down_leaves_nothing(self):
         self.compose("down", "--volumes")
         for what in (["ps", "--all", "--quiet"], ["volume", "ls", "--quiet"]):
             self.assertEqual(Stack.engine.ok(*what), "")
         self.assertNotIn("docker_default", Stack.engine.ok("network", "ls", "--format", "{{.Name}}"))
 
-    def test_9_the_image_in_earnest(self):
+    def test_A_the_image_in_earnest(self):
         """The page's `docker run`, with a folder of this test as /etc/sluice, on loopback."""
         line, = documents.fence("deploy/docs/image.md", "docker run -d").commands()
         folder = self.directory()
@@ -255,6 +271,14 @@ def missing():
     return None
 
 
+def clear(engine):
+    """Nothing but images is kept: the engine is ours alone."""
+    for container in engine.ok("ps", "--all", "--quiet").split():
+        engine.docker("rm", "--force", "--volumes", container)
+    engine.docker("compose", *Stack.files, "down", "--volumes")
+    engine.docker("network", "prune", "--force")
+
+
 def main():
     if os.path.exists(WORK) and time.time() - os.stat(WORK).st_mtime > WEEK_S:
         shutil.rmtree(WORK)
@@ -267,13 +291,13 @@ def main():
         print(engine.version())
         Stack.engine = engine
         Stack.files = ("--file", os.path.join(harness.SOURCE, "docker/compose.yaml"), "--file", override)
-        engine.docker("compose", *Stack.files, "down", "--volumes", "--timeout", "1")  # of a run that was killed
+        clear(engine)  # of a run that was killed
         if not all(engine.has_image(services()[name]["image"]) for name in STAND_INS):
             make_images(engine)
         check_versions(engine)
         harness.main()
     finally:
-        engine.docker("compose", *Stack.files, "down", "--volumes", "--timeout", "1")
+        clear(engine)
         engine.stop()
 
 
