@@ -34,6 +34,9 @@ enum http_header {
 
 /* Lives, as all that its slices and pointers refer to, until the exchange ends (`sent` or `gone`). */
 struct http_incoming {
+	/* Memory that the handler may use for as long; aligned to 8, a multiple of it. NULL: none. */
+	void *room;
+	size_t room_bytes;
 	struct slice method;
 	struct slice path;                       /* without the query */
 	struct slice headers[HTTP_HEADER_COUNT]; /* absent when not sent; first one if repeated */

@@ -96,6 +96,31 @@ static void read_request(h2o_req_t *req, const struct edge *edge, size_t body_by
 	in->http2 = req->version >= 0x200;
 }
 
+/* h2o's pool uses a sixth of its chunk of 4 KiB, the only one that most requests have: what is left is the
+ * handler's, but for what h2o takes for an answer. The pool cuts pieces from its chunk, one behind the other;
+ * for those of a quarter or more it asks malloc. */
+static void take_room(h2o_mem_pool_t *pool, struct http_incoming *in)
+{
+	enum {
+		CHUNK = 4096 - 2 * sizeof(void *),
+		PIECE_MAX = 1008,
+		OF_HTTP2 = 384,
+		OF_HTTP1 = 576
+	};
+	const size_t end = CHUNK - (in->http2 ? OF_HTTP2 : OF_HTTP1);
+	const size_t room = pool->chunk_offset < end ? end - pool->chunk_offset : 0;
+
+	while (in->room_bytes < room) {
+		const size_t left = room - in->room_bytes;
+		const size_t piece = left < PIECE_MAX ? left : PIECE_MAX;
+		char *at = h2o_mem_alloc_pool(pool, piece);
+		if (in->room == NULL)
+			in->room = at;
+		must(at == (char *)in->room + in->room_bytes);
+		in->room_bytes += piece;
+	}
+}
+
 /* ---- an exchange's begin and end ---- */
 static void tick_soon(struct http_exchange *exchange)
 {
@@ -149,6 +174,7 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
 	exchange->in.wrongs = &exchange->edge->wrongs;
 	/* The one place of a request that is ours, to find the exchange again in the logger. */
 	h2o_req_getenv(req, H2O_STRLIT("exchange"), 1)->base = (char *)exchange;
+	take_room(&req->pool, &exchange->in);
 	tick_soon(exchange);
 	edge_watch(exchange->edge, req, exchange);
 	return 0;

@@ -14,10 +14,8 @@ enum {
 	STREAM_ANSWER_MAX =
 		12 << 20, /* bytes of an answer that comes as one: is kept up to twice */
 	REQUEST_ARENA_MAX = 64 << 20, /* bytes a request's typed slices and small texts may take */
-	REQUEST_ROOM = 2048, /* of these, the first ones lie in the request itself: what one with a
-			      * single turn takes until its answer comes */
-	ARENA_CHUNKS_KEPT = 4096,  /* free chunks a worker keeps */
-	WORKER_TURN_MAX_MS = 1000, /* the loop turns at least that often: healthz and watchdog */
+	ARENA_CHUNKS_KEPT = 4096,     /* free chunks a worker keeps */
+	WORKER_TURN_MAX_MS = 1000,    /* the loop turns at least that often: healthz and watchdog */
 	REQUEST_ID_HEX = 32,
 	TRACEPARENT_LEN = 55, /* version 00 of W3C Trace Context */
 	/* A client's connection over HTTP/1.1. */
@@ -48,7 +46,5 @@ enum {
 _Static_assert(GATHER_IOVEC_MAX + 1 < 1024, "head and body must fit one writev (IOV_MAX)");
 _Static_assert(WAITING_EARLY_MAX <= REQUESTS_MAX / 16, "who waits leaves room for the others");
 _Static_assert(REQUEST_ARENA_MAX > 64 * ARENA_CHUNK_BYTES, "an arena holds many chunks");
-
-_Static_assert(REQUEST_ROOM % 8 == 0, "what arena_init_in wants");
 
 #endif

@@ -291,7 +291,8 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 	r->wait = (struct net_timer){ .place = 0 };
 	worker_stream_init(r);
 	waiting_add(worker, r);
-	arena_init_in(&r->arena, &worker->arenas, REQUEST_ARENA_MAX, r->room, sizeof(r->room));
+	/* All of it is given back in request_end, which `gone` and `sent` lead to before they return. */
+	arena_init_in(&r->arena, &worker->arenas, REQUEST_ARENA_MAX, in->room, in->room_bytes);
 	flow_init(&r->flow, in, &r->arena, random, net_now(worker->loop),
 		  net_wall_ns(worker->loop));
 	worker_run(r, FLOW_START);

@@ -76,8 +76,7 @@ struct request {
 	struct upstream_pool *pool;    /* chosen while the snapshot was at hand */
 	struct net_timer wait;         /* before another attempt */
 	_Alignas(64) struct flow flow;
-	struct arena arena;
-	_Alignas(8) char room[REQUEST_ROOM]; /* the arena's first bytes */
+	struct arena arena; /* begins in flow.in->room */
 };
 
 /* ---- worker.c ---- */
