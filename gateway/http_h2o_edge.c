@@ -7,6 +7,10 @@
 
 const char edge_killed_text[] = "closed by the guard";
 
+/* Several bodies come at once: h2o's own buffers begin with 8 KiB and double by a copy. One that is read to its
+ * end serves the next connection. */
+enum { HTTP2_INPUT = 64 << 10, HTTP2_INPUTS_KEPT = 2 };
+
 static void on_wrote(h2o_socket_t *sock, const char *err);
 
 /* ---- calls into h2o, which may free the connection before they return ---- */
@@ -206,6 +210,10 @@ void edge_host_init(struct edge_host *host)
 	for (size_t fault = H1_FINE + 1; fault < H1_FAULTS; fault++)
 		host->refusals[fault].len =
 			h1_guard_answer((enum h1_fault)fault, host->refusals[fault].text);
+	host->http2_input = (h2o_buffer_prototype_t){
+		.allocator = { .max = HTTP2_INPUTS_KEPT },
+		._initial_buf = { .capacity = HTTP2_INPUT },
+	};
 	host->tick = (struct net_timer){ .fire = edge_host_tick };
 }
 
@@ -274,6 +282,7 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 	must(edge->proto == EDGE_OPENING);
 	edge->proto = proto;
 	if (proto == EDGE_HTTP2) { /* the first flight, before h2o sees it */
+		h2o_buffer_set_prototype(&sock->input, &host->http2_input);
 		nsec_t now = net_now(host->loop);
 		h2_guard_init(&edge->guard, now);
 		enum guard_verdict verdict = h2_guard_scan(

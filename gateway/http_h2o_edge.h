@@ -31,6 +31,7 @@ struct edge_host {
 	h2o_hostconf_t **hosts;
 	struct http_counters *counters;
 	struct guard_budget budget;
+	h2o_buffer_prototype_t http2_input; /* what connections over HTTP/2 read into */
 	h2o_linklist_t all, unsettled;
 	h2o_linklist_t idle;  /* without a request; first who has been so for longest */
 	struct edge_refusal { /* what a faulty head over HTTP/1.1 is answered */
