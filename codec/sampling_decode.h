@@ -9,7 +9,7 @@
 #include "codec/json_fields.h"
 #include "codec/sampling.h"
 
-enum { PATH_STEPS_MAX = 12, LIST_FIRST = 8 };
+enum { PATH_STEPS_MAX = 12, LIST_FIRST = 4 };
 
 struct path_step {
 	const char *member; /* NULL: an element */

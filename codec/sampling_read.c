@@ -7,11 +7,13 @@
 
 #include <math.h>
 
-/* Every request has messages and blocks; exhausted memory shows when there are some. */
+/* Every request has messages and blocks, often more than others' lists; exhausted memory shows when there are
+ * some. */
 static inline void begin_lists(struct decode *d)
 {
-	const size_t messages = LIST_FIRST * sizeof(struct message);
-	char *at = arena_take(d->into, messages + LIST_FIRST * sizeof(struct block));
+	enum { TURNS_FIRST = 2 * LIST_FIRST };
+	const size_t messages = TURNS_FIRST * sizeof(struct message);
+	char *at = arena_take(d->into, messages + TURNS_FIRST * sizeof(struct block));
 
 	list_init(&d->messages);
 	list_init(&d->blocks);
@@ -19,7 +21,7 @@ static inline void begin_lists(struct decode *d)
 		return;
 	d->messages.at = at;
 	d->blocks.at = at + messages;
-	d->messages.cap = d->blocks.cap = LIST_FIRST;
+	d->messages.cap = d->blocks.cap = TURNS_FIRST;
 }
 
 /* Decodes params into a fresh request. */
