@@ -448,7 +448,7 @@ static void read_asked(struct walk *walk)
 	enum err err = sampling_read(walk->body, walk->revision, &sampling_limits_default,
 				     walk->work, &walk->arena, &rpc, &walk->asked, &fault);
 	if (err != ERR_OK) /* the walk has read it, but twice is more than the arena may hold */
-		walk->asked = walk->flow.request;
+		walk->asked = walk->flow.made->request;
 }
 
 /* ---- a line of the log ---- */

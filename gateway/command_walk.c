@@ -201,8 +201,8 @@ static struct slice public_head(struct walk *walk, const struct provider *provid
 {
 	const struct provider_call call = {
 		.key = provider->key_count == 0 ? (struct slice){ NULL, 0 } : SLICE("(secret)"),
-		.version = walk->config->model_versions[walk->flow.route.model],
-		.body_bytes = walk->flow.encoded.body.total,
+		.version = walk->config->model_versions[walk->flow.made->route.model],
+		.body_bytes = walk->flow.made->encoded.body.total,
 	};
 
 	return provider_head(provider, &provider->endpoints[walk->flow.walk.endpoint], &call,
@@ -243,7 +243,7 @@ static void translate_json(struct walk *walk, const struct provider *provider, s
 		first = false;
 	}
 	(void)fputs("},\"body\":", stdout);
-	print_gather(&walk->flow.encoded.body);
+	print_gather(&walk->flow.made->encoded.body);
 	(void)fputs(",\"adjustments\":[", stdout);
 	walk_print_adjustments(walk->flow.adjustments, "\"", ",");
 	(void)fputs("]}\n", stdout);
@@ -264,7 +264,7 @@ static void translate_text(struct walk *walk, const struct provider *provider, s
 		(void)fputs("\n", stdout);
 	}
 	(void)fputs("\n", stdout);
-	print_gather(&walk->flow.encoded.body);
+	print_gather(&walk->flow.made->encoded.body);
 	(void)fputs("\n\nadjustments: ", stdout);
 	walk_print_adjustments(walk->flow.adjustments, "", ", ");
 	(void)fputs(walk->flow.adjustments == 0 ? "none\n" : "\n", stdout);

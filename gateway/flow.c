@@ -52,7 +52,6 @@ void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *
 	flow->deadline = NSEC_NEVER;
 	flow->started_wall_ns = wall_ns;
 	flow->answer.status = 0;
-	flow->tried = &flow->tried_first;
 	flow->reservation.scope_count = 0;
 	flow->reservation.refusal = (struct limit_refusal){ .err = ERR_OK };
 	take_hex(random, REQUEST_ID_HEX, flow->request_id);
@@ -240,8 +239,8 @@ static const char *method_name(const struct flow *flow)
 
 static void report_route(const struct flow *flow, struct log_route *out)
 {
-	const struct route *route = &flow->route;
-	const struct model_preferences *prefer = &flow->request.prefer;
+	const struct route *route = &flow->made->route;
+	const struct model_preferences *prefer = &flow->made->request.prefer;
 
 	*out = (struct log_route){
 		.config_digest = flow->walk.config_digest,

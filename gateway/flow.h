@@ -152,6 +152,17 @@ struct flow_walk {
 	uint64_t draws;                                     /* of chance, by all attempts */
 };
 
+/* What the body says and what is made of it for a provider: large, and not needed by what is refused before. */
+struct flow_made {
+	struct sampling_request request;
+	struct route route; /* known once config_digest says by which configuration */
+	struct price price; /* likewise */
+	/* known after ENCODE */
+	struct profile profile; /* the model's, and what was learned of it */
+	struct encode_out encoded;
+	struct flow_tried tried; /* the first attempt has its place here */
+};
+
 struct flow {
 	uint32_t magic;
 	enum flow_step step;
@@ -189,17 +200,16 @@ struct flow {
 	enum revision revision;
 	bool rpc_known;
 	struct jsonrpc rpc;
-	struct sampling_request request;
+	struct flow_made *made; /* in the arena; NULL: not so far */
 
 	struct flow_state *state; /* NULL: not needed so far */
 
 	struct flow_walk walk;
 	struct health_place place; /* of the last attempt, where calls may come of it */
 
-	/* known after ENCODE, likewise; `encoded` lies at the end */
-	bool wants_stream;      /* the provider was asked for one */
-	bool in_one_piece;      /* it did not pass as one */
-	struct profile profile; /* the model's, and what was learned of it */
+	/* known after ENCODE, likewise */
+	bool wants_stream; /* the provider was asked for one */
+	bool in_one_piece; /* it did not pass as one */
 	struct slice head;
 	struct iovec *send;
 	uint32_t send_count;
@@ -247,15 +257,11 @@ struct flow {
 	uint8_t chance[FLOW_CHANCE_BYTES - REQUEST_ID_HEX / 2];
 	char traceparent[TRACEPARENT_LEN + 1]; /* "" when none, or not one */
 
-	struct tenant_key named; /* `principal` of who has a certificate or a token, no key */
-	struct route route;      /* known once config_digest says by which configuration */
-	struct price price;      /* likewise */
-	struct encode_out encoded;
+	struct tenant_key named;   /* `principal` of who has a certificate or a token, no key */
 	struct flow_answer answer; /* its status is 0 up to the answer */
 
 	struct reservation reservation; /* up to RESERVE of no scope, and not refused */
-	/* The first attempt has its place here, all of them in the arena once there is a second. */
-	struct flow_tried *tried, tried_first;
+	struct flow_tried *tried; /* made->tried, or a list in the arena once there is a second */
 };
 
 /* A new request. `random` is used up. `arena` is initialised and the flow's until FLOW_END or the

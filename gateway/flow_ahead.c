@@ -48,7 +48,7 @@ static bool is_as_guessed(const struct flow *flow)
 static void walk_again(struct flow *flow, nsec_t now)
 {
 	if (flow->walk.judged)
-		flow->request.system = flow->walk.asked_system;
+		flow->made->request.system = flow->walk.asked_system;
 	health_ended(&flow->walk.choice, NULL, now);
 	flow->walk = (struct flow_walk){ .judged = false };
 	flow_take_back_refusal(flow);

@@ -133,22 +133,22 @@ enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure 
 void flow_answer_result(struct flow *flow)
 {
 	const struct exchange exchange =
-		flow->request.exchange_wanted
-			? exchange_of(flow->rpc.params, flow->encoded.decode.schema_wanted)
+		flow->made->request.exchange_wanted
+			? exchange_of(flow->rpc.params, flow->made->encoded.decode.schema_wanted)
 			: (struct exchange){ .structured = false };
 	const struct result_meta meta = {
 		.usd_nano = flow->usd,
 		.model_id = flow->walk.model_id,
 		.provider = flow->walk.provider_name,
 		.attempts = flow->attempts,
-		.exchange = flow->request.exchange_wanted ? &exchange : NULL,
+		.exchange = flow->made->request.exchange_wanted ? &exchange : NULL,
 	};
 
 	flow->result->usage = flow->usage;
 	flow->result->adjustments |= flow->adjustments;
 	flow_answer_json(flow);
 	sampling_write_result(&flow->answer.body, flow->rpc.id, flow->result, flow->revision,
-			      flow->request.tools_present, &meta);
+			      flow->made->request.tools_present, &meta);
 	if (gather_done(&flow->answer.body) != ERR_OK)
 		(void)flow_refuse_err(flow, ERR_BUSY);
 }

@@ -40,7 +40,7 @@ static void choose_scopes(struct flow *flow, struct reservation *reservation)
 	}
 	for (uint32_t i = 0; i < plan->model_limit_count; i++) {
 		const struct model_limits *models = &plan->model_limits[i];
-		if (!bitset_has(&models->models, flow->route.model))
+		if (!bitset_has(&models->models, flow->made->route.model))
 			continue;
 		tenant_part_key(tenant, models->part, scope->key);
 		scope->holder = LIMIT_OF_MODEL;
@@ -54,7 +54,7 @@ static void choose_scopes(struct flow *flow, struct reservation *reservation)
 static void fill_reservation(struct flow *flow, const struct flow_env *env,
 			     struct reservation *reservation)
 {
-	const struct encode_out *encoded = &flow->encoded;
+	const struct encode_out *encoded = &flow->made->encoded;
 	const bool first = flow->attempts == 0;
 	uint64_t bytes = encoded->body.total - encoded->body.media;
 
@@ -64,7 +64,7 @@ static void fill_reservation(struct flow *flow, const struct flow_env *env,
 			.requests = first ? 1 : 0,
 			.tokens = quota_token_estimate(bytes, encoded->images, encoded->max_tokens),
 			.usd = quota_usd_bound(bytes, encoded->images, encoded->max_tokens,
-					       &flow->price),
+					       &flow->made->price),
 			.concurrent = first ? 1 : 0,
 		},
 		.now = env->now,
@@ -160,13 +160,15 @@ enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 static bool note_tried(struct flow *flow)
 {
 	must(flow->attempts < FLOW_ATTEMPTS_MAX);
+	if (flow->attempts == 0)
+		flow->tried = &flow->made->tried;
 	if (flow->attempts == 1) {
-		flow->tried = arena_take(flow->arena, FLOW_ATTEMPTS_MAX * sizeof(*flow->tried));
-		if (flow->tried == NULL) {
-			flow->tried = &flow->tried_first;
+		struct flow_tried *list =
+			arena_take(flow->arena, FLOW_ATTEMPTS_MAX * sizeof(*list));
+		if (list == NULL)
 			return false;
-		}
-		flow->tried[0] = flow->tried_first;
+		list[0] = flow->made->tried;
+		flow->tried = list;
 	}
 	flow->tried[flow->attempts++] = (struct flow_tried){
 		.round = flow->round,
@@ -212,7 +214,7 @@ enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
 		return flow_give_up_busy(flow);
 	flow->called = true;
 	flow->preparing = false;
-	if (flow->request.tool_count != 0)
+	if (flow->made->request.tool_count != 0)
 		flow->place = health_place_of(&flow->walk.choice);
 	health_began(&flow->walk.choice, env->now);
 	flow->call.request = flow->send;
@@ -250,7 +252,7 @@ static enum flow_move call_failed(struct flow *flow)
  * chance (providers.md 8.1), unless the model has said that it will not, or could not end. */
 static bool lacks_call(const struct flow *flow, const struct sampling_result *result)
 {
-	if (!flow->encoded.decode.tool_required || flow->encoded.decode.schema_wanted ||
+	if (!flow->made->encoded.decode.tool_required || flow->made->encoded.decode.schema_wanted ||
 	    flow->repeated || result->stop == STOP_REFUSAL || result->stop == STOP_MAX_TOKENS)
 		return false;
 	for (uint32_t i = 0; i < result->block_count; i++)
@@ -264,7 +266,7 @@ static bool keep_answer(struct flow *flow)
 {
 	struct provider_answer *answer = &flow->call.answer;
 
-	if (!flow->encoded.decode.tool_required || flow->encoded.decode.schema_wanted ||
+	if (!flow->made->encoded.decode.tool_required || flow->made->encoded.decode.schema_wanted ||
 	    flow->repeated)
 		return true;
 	answer->body = arena_copy(flow->arena, answer->body);
@@ -282,7 +284,7 @@ static enum err read_answer(struct flow *flow, const struct flow_env *env,
 	(void)memcpy(answer->chance, flow->chance, sizeof(answer->chance));
 	if (!keep_answer(flow))
 		return ERR_BUSY;
-	return dialect_decode(flow->walk.dialect, &flow->encoded.decode, answer, env->json,
+	return dialect_decode(flow->walk.dialect, &flow->made->encoded.decode, answer, env->json,
 			      flow->arena, result, why);
 }
 
@@ -315,7 +317,7 @@ enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 		return FLOW_FAILED;
 	}
 	flow->attempt_usage = result.usage;
-	if (flow->encoded.decode.schema_wanted && flow_schema_judge(flow, &result) != ERR_OK)
+	if (flow->made->encoded.decode.schema_wanted && flow_schema_judge(flow, &result) != ERR_OK)
 		return FLOW_FAILED;
 	*kept = result;
 	flow->result = kept;
@@ -358,8 +360,9 @@ static void decide_settlement(struct flow *flow)
 	flow->settle_tokens = flow->settle_usd = 0;
 	if (usage->known) {
 		flow->settle_tokens = usage->input + usage->output;
-		flow->settle_usd = quota_usd_used(usage->input, usage->cache_read,
-						  usage->cache_write, usage->output, &flow->price);
+		flow->settle_usd =
+			quota_usd_used(usage->input, usage->cache_read, usage->cache_write,
+				       usage->output, &flow->made->price);
 	} else if (flow->called && flow->call.bytes_sent && !provider_refused(flow)) {
 		flow->settle_tokens = ask->tokens;
 		flow->settle_usd = ask->usd;
@@ -414,7 +417,7 @@ static void tell_health(struct flow *flow, const struct flow_env *env)
 		.patience = call->timeouts.first_byte,
 		.answered = call->first_byte_at != 0,
 		.held_up = call->held_up,
-		.unseen_max = flow->wants_stream ? 0 : flow->encoded.max_tokens,
+		.unseen_max = flow->wants_stream ? 0 : flow->made->encoded.max_tokens,
 		.output_tokens = flow->attempt_usage.output,
 		.headers = &call->answer.headers,
 		.wall_ns = env->wall_ns,

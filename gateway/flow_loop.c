@@ -31,7 +31,7 @@ static bool key_of(struct flow *flow, enum state_kind kind, struct slice raw, st
 /* The calls of the message, whose results end the request. */
 static bool ask_calls(struct flow *flow, uint32_t message, struct state_recall *recall)
 {
-	const struct sampling_request *request = &flow->request;
+	const struct sampling_request *request = &flow->made->request;
 	const struct message *turn = &request->messages[message];
 	const uint32_t most = turn->count < STATE_CALLS_MAX ? turn->count : STATE_CALLS_MAX;
 	struct state_key *keys = arena_take(flow->arena, most * sizeof(*keys));
@@ -51,7 +51,7 @@ static bool ask_calls(struct flow *flow, uint32_t message, struct state_recall *
 
 bool flow_loop_ask(struct flow *flow, struct state_recall *recall)
 {
-	const struct sampling_request *request = &flow->request;
+	const struct sampling_request *request = &flow->made->request;
 	const uint32_t turns = request->call_turns;
 	uint32_t message = 0, call, count = 0, last = 0;
 	struct state_key *keys;
@@ -83,14 +83,14 @@ void flow_loop_take(struct flow *flow)
 	const struct state_loop *loop = &recall->loop;
 
 	flow->state->loop = (struct flow_loop){ .unknown = 0 }; /* nothing of an earlier answer */
-	flow->request.tool_rounds = flow->state->own_rounds;
+	flow->made->request.tool_rounds = flow->state->own_rounds;
 	if (recall->call_count > loop->known && !recall->away)
 		flow->state->loop.unknown = recall->call_count - loop->known;
 	if (state_key_none(&loop->id))
 		return;
 	/* a history may have been shortened */
-	if (loop->rounds >= flow->request.tool_rounds)
-		flow->request.tool_rounds = loop->rounds + 1;
+	if (loop->rounds >= flow->made->request.tool_rounds)
+		flow->made->request.tool_rounds = loop->rounds + 1;
 	_Static_assert(sizeof(flow->place) == sizeof(loop->place.at), "every place fits");
 	(void)memcpy(&flow->state->loop.held, loop->place.at, sizeof(loop->place.at));
 }
@@ -183,7 +183,7 @@ void flow_loop_replay(const struct flow *flow, struct encode_in *in)
 
 bool flow_loop_unbind(struct flow *flow)
 {
-	if (!flow->encoded.replayed || flow->state->loop.unbound)
+	if (!flow->made->encoded.replayed || flow->state->loop.unbound)
 		return false;
 	flow->state->loop.unbound = true;
 	return true;
@@ -214,19 +214,20 @@ static bool reasons(const struct flow *flow)
 	const struct sampling_result *result = flow->result;
 
 	return !flow_schema_is_private(flow) &&
-	       (!slice_absent(result->replay) || result->replay_lost || flow->encoded.replayed);
+	       (!slice_absent(result->replay) || result->replay_lost ||
+		flow->made->encoded.replayed);
 }
 
 /* The record of the answer. Also of one that has nothing private, in a loop that has: it is told from one
  * that was lost. Absent: there is nothing to keep, or it cannot be kept. */
 static struct slice take_record(struct flow *flow)
 {
-	if (!reasons(flow) && !flow->profile.replay_reasoning)
+	if (!reasons(flow) && !flow->made->profile.replay_reasoning)
 		return nothing;
 	if (flow->result->replay_lost || flow_schema_is_private(flow) ||
-	    !replay_may_keep(&flow->encoded))
+	    !replay_may_keep(&flow->made->encoded))
 		return nothing;
-	return replay_write(flow->walk.dialect, flow->walk.provider_name, &flow->encoded,
+	return replay_write(flow->walk.dialect, flow->walk.provider_name, &flow->made->encoded,
 			    flow->result, flow->arena);
 }
 
@@ -265,7 +266,7 @@ bool flow_loop_make_note(struct flow *flow)
 		return false; /* the loop is what its history says */
 	note = &flow->state->note;
 	note->loop = flow->state->recall.loop.id;
-	note->rounds = flow->request.tool_rounds;
+	note->rounds = flow->made->request.tool_rounds;
 	if (calls == 0)
 		return true;
 	if (!issue_calls(flow, calls, note))

@@ -20,32 +20,34 @@ enum flow_move flow_refuse_verdict(struct flow *flow, const struct verdict *verd
 
 enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 {
-	struct verdict verdict = policy_check(flow->principal->tenant, flow->plan, &flow->request);
+	struct verdict verdict =
+		policy_check(flow->principal->tenant, flow->plan, &flow->made->request);
 
 	(void)env;
 	flow->walk.judged = true;
-	flow->walk.asked_system = flow->request.system;
+	flow->walk.asked_system = flow->made->request.system;
 	if (verdict.err != ERR_OK)
 		return flow_refuse_verdict(flow, &verdict);
 	const enum flow_move loop = flow_loop_check(flow);
 	if (loop != FLOW_NEXT)
 		return loop;
 	flow->walk.verdict = (struct verdict_copy){ verdict.max_tokens, verdict.final_round };
-	flow->asked_adjustments = flow->request.adjustments | verdict.adjustments;
-	enum err err = policy_apply(flow->plan, flow->arena, &flow->request);
+	flow->asked_adjustments = flow->made->request.adjustments | verdict.adjustments;
+	enum err err = policy_apply(flow->plan, flow->arena, &flow->made->request);
 	return err == ERR_OK ? FLOW_NEXT : flow_refuse_err(flow, err);
 }
 
 struct verdict flow_policy_again(struct flow *flow)
 {
-	flow->request.system = flow->walk.asked_system;
-	struct verdict verdict = policy_check(flow->principal->tenant, flow->plan, &flow->request);
+	flow->made->request.system = flow->walk.asked_system;
+	struct verdict verdict =
+		policy_check(flow->principal->tenant, flow->plan, &flow->made->request);
 
 	if (verdict.err != ERR_OK)
 		return verdict;
 	flow->walk.verdict.max_tokens = verdict.max_tokens;
 	flow->asked_adjustments |= verdict.adjustments;
-	verdict.err = policy_apply(flow->plan, flow->arena, &flow->request);
+	verdict.err = policy_apply(flow->plan, flow->arena, &flow->made->request);
 	return verdict;
 }
 
@@ -65,8 +67,9 @@ static size_t media_bytes(const struct block *blocks, uint32_t count, uint32_t *
 static uint64_t estimate_input(const struct flow *flow)
 {
 	uint32_t images = 0;
-	size_t media = media_bytes(flow->request.blocks, flow->request.block_count, &images) +
-		       media_bytes(flow->request.inner, flow->request.inner_count, &images);
+	size_t media =
+		media_bytes(flow->made->request.blocks, flow->made->request.block_count, &images) +
+		media_bytes(flow->made->request.inner, flow->made->request.inner_count, &images);
 	size_t body = flow->in->body.len > media ? flow->in->body.len - media : 0;
 
 	return body / BYTES_PER_TOKEN + (uint64_t)images * IMAGE_TOKENS;
@@ -88,13 +91,15 @@ static bool user_shows(const struct sampling_request *request, enum block_type t
 struct route_query flow_route_query(const struct flow *flow, const struct plan *plan)
 {
 	return (struct route_query){
-		.prefer = &flow->request.prefer,
+		.prefer = &flow->made->request.prefer,
 		.permitted = &plan->models,
 		.default_model = plan->default_model,
 		.aliases = plan->aliases,
 		.alias_count = plan->alias_count,
-		.image = flow->request.images != 0 && user_shows(&flow->request, BLOCK_IMAGE),
-		.audio = flow->request.audios != 0 && user_shows(&flow->request, BLOCK_AUDIO),
+		.image = flow->made->request.images != 0 &&
+			 user_shows(&flow->made->request, BLOCK_IMAGE),
+		.audio = flow->made->request.audios != 0 &&
+			 user_shows(&flow->made->request, BLOCK_AUDIO),
 		.input_tokens = estimate_input(flow),
 		.max_tokens = flow->walk.verdict.max_tokens,
 	};
@@ -114,7 +119,7 @@ enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, 
 	if (trace == NULL)
 		return flow_refuse_err(flow, ERR_BUSY);
 	query.down = health_down(env->health, env->now);
-	flow->route = route_pick(catalog, &query, trace); /* for the log line, too */
+	flow->made->route = route_pick(catalog, &query, trace); /* for the log line, too */
 	(void)memcpy(flow->walk.config_digest, env->config->digest,
 		     sizeof(flow->walk.config_digest));
 	gather_init(&list, flow->arena);
@@ -143,7 +148,7 @@ enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, 
 /* Head and body as one list for one write. */
 static bool join(struct flow *flow)
 {
-	const struct gather *body = &flow->encoded.body;
+	const struct gather *body = &flow->made->encoded.body;
 
 	flow->send_count = body->count + 1;
 	flow->send = arena_take(flow->arena, flow->send_count * sizeof(struct iovec));
@@ -165,10 +170,10 @@ static struct slice head_of(const struct flow *flow, const struct config *config
 	char traceparent[TRACEPARENT_LEN + 1];
 	const struct provider_call call = {
 		.key = chosen_key(provider, flow->walk.choice.key),
-		.version = config->model_versions[flow->route.model],
+		.version = config->model_versions[flow->made->route.model],
 		.traceparent =
 			slice_of(traceparent, flow->traceparent[0] == '\0' ? 0 : TRACEPARENT_LEN),
-		.body_bytes = flow->encoded.body.total,
+		.body_bytes = flow->made->encoded.body.total,
 	};
 
 	trace_context_continue(flow->traceparent, flow->request_id, traceparent);
@@ -180,16 +185,16 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 {
 	const struct config *config = env->config;
 	const struct provider *provider = &config->providers[flow->walk.provider];
-	const struct model *model = &config->catalog.models[flow->route.model];
+	const struct model *model = &config->catalog.models[flow->made->route.model];
 
-	flow->profile = model->profile;
-	health_apply(env->health, flow->route.model, &flow->profile);
+	flow->made->profile = model->profile;
+	health_apply(env->health, flow->made->route.model, &flow->made->profile);
 	if (slice_eq(flow->lesson_of, model->id))
-		(void)profile_learn(&flow->profile, flow->lesson);
+		(void)profile_learn(&flow->made->profile, flow->lesson);
 	flow->wants_stream = flow_stream_wanted(flow);
 	struct encode_in in = {
 		.request = flow_schema_request(flow),
-		.profile = &flow->profile,
+		.profile = &flow->made->profile,
 		.model = model->name,
 		.max_tokens = flow->walk.verdict.max_tokens,
 		.final_round = flow->walk.verdict.final_round,
@@ -200,12 +205,12 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 
 	flow_loop_replay(flow, &in);
 	enum err err = dialect_encode(flow->walk.dialect, &in, env->json, flow->arena,
-				      &flow->encoded, &fault);
-	if (err == ERR_OK && flow->encoded.decode.schema_wanted)
+				      &flow->made->encoded, &fault);
+	if (err == ERR_OK && flow->made->encoded.decode.schema_wanted)
 		err = flow_schema_begin(flow, env->json, &fault);
 	if (err == ERR_OK) {
-		gather_trim(&flow->encoded.body);
-		flow->adjustments = flow->asked_adjustments | flow->encoded.adjustments;
+		gather_trim(&flow->made->encoded.body);
+		flow->adjustments = flow->asked_adjustments | flow->made->encoded.adjustments;
 		flow->head = head_of(flow, config, provider);
 		if (!slice_absent(flow->head) && join(flow) && flow_make_scopes(flow))
 			return FLOW_NEXT;

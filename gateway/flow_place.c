@@ -19,7 +19,7 @@ bool flow_find_caller(struct flow *flow, const struct flow_env *env)
 	flow->principal = &flow->named;
 	flow->plan = plan_for(tenant->plan, flow->server);
 	if (memcmp(flow->walk.config_digest, config->digest, sizeof(flow->walk.config_digest)) != 0)
-		flow->route.scored_count = 0; /* numbers of another catalogue */
+		flow->made->route.scored_count = 0; /* numbers of another catalogue */
 	return true;
 }
 
@@ -44,7 +44,7 @@ void flow_keep_asked(struct flow *flow)
 		return;
 	*flow->asked = (struct flow_asked){
 		.hint = flow->walk.hint,
-		.route = flow->route,
+		.route = flow->made->route,
 		.drawn_count = flow->walk.choice.drawn_count,
 		.held = flow->walk.choice.held,
 	};
@@ -56,7 +56,7 @@ void flow_keep_asked(struct flow *flow)
 static void tell_route(struct flow *flow, const struct flow_asked *asked)
 {
 	flow->walk.hint = asked->hint;
-	flow->route = asked->route;
+	flow->made->route = asked->route;
 	(void)memcpy(flow->walk.config_digest, asked->config_digest,
 		     sizeof(flow->walk.config_digest));
 	(void)memcpy(flow->walk.choice.drawn, asked->drawn, sizeof(flow->walk.choice.drawn));
@@ -188,7 +188,7 @@ static enum err choose(struct flow *flow, const struct flow_env *env, uint32_t m
 /* What later steps need of the snapshot, which is not theirs any more once the request waits. */
 static bool copy_place(struct flow *flow, const struct config *config)
 {
-	const struct model *model = &config->catalog.models[flow->route.model];
+	const struct model *model = &config->catalog.models[flow->made->route.model];
 	const struct provider *provider = &config->providers[model->provider];
 
 	flow->walk.provider = flow->walk.choice.provider;
@@ -197,8 +197,8 @@ static bool copy_place(struct flow *flow, const struct config *config)
 	flow->walk.provider_name = arena_copy(flow->arena, provider->name);
 	flow->walk.endpoint_url =
 		arena_copy(flow->arena, provider->endpoints[flow->walk.endpoint].url);
-	flow->price = (struct price){ model->price_input, model->price_output,
-				      model->price_cache_read, model->price_cache_write };
+	flow->made->price = (struct price){ model->price_input, model->price_output,
+					    model->price_cache_read, model->price_cache_write };
 	flow->walk.dialect = dialect_get(provider->dialect);
 	flow->call.timeouts = provider->timeouts;
 	(void)memcpy(flow->walk.config_digest, config->digest, sizeof(flow->walk.config_digest));
@@ -206,7 +206,7 @@ static bool copy_place(struct flow *flow, const struct config *config)
 	       !slice_absent(flow->walk.endpoint_url);
 }
 
-/* The place is chosen, of the model flow->route says. */
+/* The place is chosen, of the model flow->made->route says. */
 static enum err take_place(struct flow *flow, const struct flow_env *env)
 {
 	if (copy_place(flow, env->config))
@@ -229,7 +229,7 @@ enum err flow_stay(struct flow *flow, const struct flow_env *env, bool fresh)
 	enum err err = choose(flow, env, (uint32_t)found, fresh, &wait);
 	if (err != ERR_OK)
 		return err;
-	flow->route.model = (uint32_t)found;
+	flow->made->route.model = (uint32_t)found;
 	return take_place(flow, env);
 }
 
@@ -247,10 +247,11 @@ static enum err sooner(enum err one, enum err other)
 static enum err take_candidate(struct flow *flow, const struct flow_env *env,
 			       const struct route *route)
 {
-	flow->route = *route;
+	flow->made->route = *route;
 	flow->walk.hint = (struct slice){ NULL, 0 };
 	if (route->hint >= 0) /* a copy: the log line may outlive the body */
-		flow->walk.hint = arena_copy(flow->arena, flow->request.prefer.hints[route->hint]);
+		flow->walk.hint =
+			arena_copy(flow->arena, flow->made->request.prefer.hints[route->hint]);
 	return take_place(flow, env);
 }
 

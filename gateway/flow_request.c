@@ -223,7 +223,7 @@ enum flow_move flow_headers(struct flow *flow, const struct flow_env *env)
 /* The caller is told meanwhile, and may therefore wait for longer. */
 static enum flow_move begin_progress(struct flow *flow)
 {
-	const struct slice token = flow->request.progress_token;
+	const struct slice token = flow->made->request.progress_token;
 	const struct fault too_long = {
 		.err = ERR_FIELD,
 		.offset = FAULT_NO_OFFSET,
@@ -258,7 +258,7 @@ static enum flow_move choose_form(struct flow *flow)
 	};
 
 	if (flow->takes_stream && flow->rpc.method == RPC_CREATE_MESSAGE &&
-	    !slice_absent(flow->request.progress_token))
+	    !slice_absent(flow->made->request.progress_token))
 		return begin_progress(flow);
 	if (!flow->takes_json && has_answer(flow->rpc.method))
 		return flow_refuse(flow, &stream_only, NULL);
@@ -268,8 +268,13 @@ static enum flow_move choose_form(struct flow *flow)
 enum flow_move flow_decode(struct flow *flow, const struct flow_env *env)
 {
 	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
-	enum err err = sampling_read(flow->in->body, flow->revision, &sampling_limits_default,
-				     env->json, flow->arena, &flow->rpc, &flow->request, &fault);
+	flow->made = arena_take(flow->arena, sizeof(*flow->made));
+	if (flow->made == NULL)
+		return flow_refuse_err(flow, ERR_BUSY);
+	flow->made->request = (struct sampling_request){ .max_tokens = 0 }; /* of other methods */
+	enum err err =
+		sampling_read(flow->in->body, flow->revision, &sampling_limits_default, env->json,
+			      flow->arena, &flow->rpc, &flow->made->request, &fault);
 
 	flow->rpc_known = true;
 	if (err == ERR_OK)

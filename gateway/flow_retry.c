@@ -128,7 +128,7 @@ static bool learn(struct flow *flow)
 
 	if (fact == LEARN_UNBIND_THINKING) /* of this conversation, not of the model */
 		return flow_loop_unbind(flow);
-	if (!slice_absent(flow->lesson_of) || !profile_learn(&flow->profile, fact))
+	if (!slice_absent(flow->lesson_of) || !profile_learn(&flow->made->profile, fact))
 		return false;
 	flow->lesson = fact;
 	flow->lesson_of = flow->walk.model_id;

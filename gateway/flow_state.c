@@ -27,7 +27,8 @@ struct flow_state *flow_state_of(struct flow *flow)
 			return NULL;
 		flow->state->flow = flow;
 		flow->state->tenant = tenant_key_of(flow);
-		flow->state->own_rounds = flow->request.tool_rounds;
+		if (flow->made != NULL) /* DELETE has no body */
+			flow->state->own_rounds = flow->made->request.tool_rounds;
 	}
 	return flow->state;
 }
@@ -99,9 +100,9 @@ static enum flow_move take_revision(struct flow *flow, enum revision revision)
 		return FLOW_NEXT;
 	if (!slice_absent(header(flow, HTTP_PROTOCOL_VERSION)))
 		return flow_refuse(flow, &other, NULL);
-	flow->revision = flow->request.revision = revision;
-	if (revision == REVISION_SEP_1577_DRAFT && flow->request.tool_count != 0)
-		flow->request.no_parallel = true;
+	flow->revision = flow->made->request.revision = revision;
+	if (revision == REVISION_SEP_1577_DRAFT && flow->made->request.tool_count != 0)
+		flow->made->request.no_parallel = true;
 	return FLOW_NEXT;
 }
 
@@ -173,7 +174,7 @@ enum flow_move flow_recall(struct flow *flow, const struct flow_env *env)
 	if (flow->state != NULL && flow->state->asked)
 		return take_recall(flow, env);
 	const bool named = names_session(flow);
-	if (!named && (flow->request.call_turns == 0 || !env->stateful))
+	if (!named && (flow->made->request.call_turns == 0 || !env->stateful))
 		return FLOW_NEXT;
 	if (flow_state_of(flow) == NULL)
 		return flow_refuse_err(flow, ERR_BUSY);

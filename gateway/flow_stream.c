@@ -12,9 +12,9 @@ static const struct stream_limits limits = { .answer_bytes_max = STREAM_ANSWER_M
 
 bool flow_stream_wanted(const struct flow *flow)
 {
-	const uint32_t most = flow->walk.verdict.max_tokens < flow->profile.max_output
+	const uint32_t most = flow->walk.verdict.max_tokens < flow->made->profile.max_output
 				      ? flow->walk.verdict.max_tokens
-				      : flow->profile.max_output;
+				      : flow->made->profile.max_output;
 
 	return flow->walk.dialect->stream != NULL && !flow->in_one_piece &&
 	       (flow->progress.wanted || most > STREAM_TOKENS_OVER);
@@ -60,8 +60,8 @@ bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uin
 	health_note_rates(&flow->walk.choice, &answer->headers, now, wall_ns);
 	keep_headers(flow, &answer->headers);
 	(void)memcpy(answer->chance, flow->chance, sizeof(answer->chance));
-	stream_open(flow->stream, flow->walk.dialect, &flow->encoded.decode, answer, &limits, json,
-		    flow->arena);
+	stream_open(flow->stream, flow->walk.dialect, &flow->made->encoded.decode, answer, &limits,
+		    json, flow->arena);
 	flow->streaming = true;
 	flow->progress.heard = true;
 	return true;

@@ -66,12 +66,12 @@ static void a_request_walks_to_the_provider_and_back(void **state)
 
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_SEND);
-	assert_int_equal(b->flow.send_count, b->flow.encoded.body.count + 1);
+	assert_int_equal(b->flow.send_count, b->flow.made->encoded.body.count + 1);
 	const char *head = arena_copy(&b->arena, b->flow.head).at;
 	assert_has(head, "POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1:9001\r\n");
 	assert_has(head, "\r\nx-api-key: secret-a\r\n");
 	assert_has(head, "\r\nanthropic-version: 2026-10-21\r\n");
-	assert_has(text_of(b, &b->flow.encoded.body), "\"model\":\"claude-real\"");
+	assert_has(text_of(b, &b->flow.made->encoded.body), "\"model\":\"claude-real\"");
 
 	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_ANSWER);

@@ -328,7 +328,7 @@ static void check_sent(struct scene *s, const struct limit_state *before)
 	assert_int_equal(s->joined - s->left, 1);
 	assert_true(slice_eq(b->flow.walk.model_id,
 			     s->say.loop == ELSEWHERE ? SLICE("other") : SLICE("claude")));
-	assert_int_equal(b->flow.encoded.replayed, s->say.loop == LARGER);
+	assert_int_equal(b->flow.made->encoded.replayed, s->say.loop == LARGER);
 	assert_int_equal(b->flow.walk.draws, 1); /* as the log's seed gives them again */
 	assert_int_equal(limits_of(b, "acme").concurrent, 1);
 	assert_int_equal(provider_says(b, 200, SAYS(TEXT)), FLOW_SETTLE);
@@ -457,7 +457,7 @@ static void nothing_is_refused_on_a_guess(void **state)
 		assert_int_not_equal(s->b->flow.outcome, ERR_OK);
 		assert_int_equal(answers_come(s), FLOW_SEND);
 		assert_int_equal(s->b->flow.outcome, ERR_OK);
-		assert_int_equal(s->b->flow.request.tool_rounds, 1);
+		assert_int_equal(s->b->flow.made->request.tool_rounds, 1);
 		leave(s);
 	}
 }
@@ -477,7 +477,7 @@ static void what_policy_refuses_it_refuses_when_all_is_known(void **state)
 					     .here = ONCE_LEADS });
 	assert_int_equal(answers_come(s), FLOW_ANSWER);
 	assert_int_equal(s->b->flow.outcome, ERR_POLICY);
-	assert_true(slice_eq(s->b->flow.request.system, SLICE("More than eight")));
+	assert_true(slice_eq(s->b->flow.made->request.system, SLICE("More than eight")));
 }
 
 /* It is asked again when its session is known: meanwhile it neither waits for others nor has taken anything. */
@@ -505,9 +505,10 @@ static void what_was_not_reserved_is_owed(void **state)
 	const struct limit_ask ask = flow->reservation.ask;
 	assert_int_equal(answers_come(s), FLOW_SEND);
 	assert_int_equal(flow->reservation.ask.usd, ask.usd);
-	const uint64_t bytes = flow->encoded.body.total - flow->encoded.body.media;
-	const uint64_t usd = quota_usd_bound(bytes, 0, flow->encoded.max_tokens, &flow->price);
-	const uint64_t tokens = quota_token_estimate(bytes, 0, flow->encoded.max_tokens);
+	const uint64_t bytes = flow->made->encoded.body.total - flow->made->encoded.body.media;
+	const uint64_t usd =
+		quota_usd_bound(bytes, 0, flow->made->encoded.max_tokens, &flow->made->price);
+	const uint64_t tokens = quota_token_estimate(bytes, 0, flow->made->encoded.max_tokens);
 	assert_true(usd > ask.usd && tokens > ask.tokens);
 	flow->call.bytes_sent = true;
 	assert_int_equal(run(s->b, FLOW_CLIENT_GONE), FLOW_SETTLE);

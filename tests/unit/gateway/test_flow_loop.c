@@ -80,7 +80,7 @@ static bool body_has(struct bench *b, const char *part)
 
 static bool sent_has(struct bench *b, const char *part)
 {
-	const struct slice body = gather_flat(&b->flow.encoded.body, &b->arena);
+	const struct slice body = gather_flat(&b->flow.made->encoded.body, &b->arena);
 
 	return memmem(body.at, body.len, part, strlen(part)) != NULL;
 }

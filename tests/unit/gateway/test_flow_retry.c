@@ -119,10 +119,10 @@ static void what_a_refusal_teaches_is_sent_once_more_and_remembered(void **state
 	assert_string_equal(trace, "claude-Aa claude-Aa");
 	free(trace);
 	assert_int_equal(b->flow.answer.status, 200);
-	assert_null(strstr(text_of(b, &b->flow.encoded.body), "temperature"));
+	assert_null(strstr(text_of(b, &b->flow.made->encoded.body), "temperature"));
 	assert_has(answer_text(b), "temperature_dropped");
 	trace = play(b, ask, 0, good, COUNT_OF(good));
-	assert_null(strstr(text_of(b, &b->flow.encoded.body), "temperature"));
+	assert_null(strstr(text_of(b, &b->flow.made->encoded.body), "temperature"));
 	free(trace);
 	bench_free(b);
 }
@@ -140,7 +140,7 @@ static void what_was_learned_for_nothing_is_not_remembered(void **state)
 	free(trace);
 	assert_int_equal(b->flow.answer.status, 422);
 	trace = play(b, ask, 0, good, COUNT_OF(good));
-	assert_has(text_of(b, &b->flow.encoded.body), "temperature");
+	assert_has(text_of(b, &b->flow.made->encoded.body), "temperature");
 	free(trace);
 	bench_free(b);
 }

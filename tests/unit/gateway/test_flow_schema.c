@@ -248,7 +248,7 @@ static void answers_are_what_the_schema_says_or_no_answers(void **state)
 			assert_has(answer_text(b), rows[i].has[h]);
 		assert_null(strstr(answer_text(b), "secret"));
 		if (rows[i].sent != NULL)
-			assert_has(text_of(b, &b->flow.encoded.body), rows[i].sent);
+			assert_has(text_of(b, &b->flow.made->encoded.body), rows[i].sent);
 		free(trace);
 		bench_free(b);
 	}

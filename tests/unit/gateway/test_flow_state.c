@@ -193,7 +193,7 @@ static void a_session_fixes_the_revision(void **state)
 		assert_int_equal(recalled(b, STATE_SESSION_KNOWN, cases[i].session),
 				 cases[i].effect);
 		assert_int_equal(b->flow.revision, cases[i].becomes);
-		assert_int_equal(b->flow.request.no_parallel,
+		assert_int_equal(b->flow.made->request.no_parallel,
 				 cases[i].becomes == REVISION_SEP_1577_DRAFT);
 		if (cases[i].effect != FLOW_ANSWER)
 			continue;

@@ -72,7 +72,7 @@ static void send_it(struct bench *b, const char *accept, const char *body)
 
 static const char *sent_body(struct bench *b)
 {
-	return text_of(b, &b->flow.encoded.body);
+	return text_of(b, &b->flow.made->encoded.body);
 }
 
 static bool is_stream(struct bench *b)
@@ -355,7 +355,7 @@ static void what_is_too_large_for_a_stream_is_asked_for_in_one_piece(void **stat
 	enum stream_state stream = STREAM_OPEN;
 
 	send_it(b, BOTH, ASK("100", TOKEN));
-	assert_true(b->flow.encoded.body.count != 0 && b->flow.wants_stream);
+	assert_true(b->flow.made->encoded.body.count != 0 && b->flow.wants_stream);
 	stream_begins(b);
 	(void)memset(piece, 'x', PIECE);
 	(void)says(b, START "data: \"");

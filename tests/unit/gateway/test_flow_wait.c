@@ -175,7 +175,7 @@ static void a_further_attempt_asks_for_no_more_than_is_permitted_by_now(void **s
 	bench_use(b, load(fewer));
 	b->now = b->flow.wait_until;
 	assert_int_equal(run(b, FLOW_WAITED), FLOW_RESERVE);
-	assert_has(text_of(b, &b->flow.encoded.body), "\"max_tokens\":20");
+	assert_has(text_of(b, &b->flow.made->encoded.body), "\"max_tokens\":20");
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 	release(b);
 	bench_free(b);
@@ -215,7 +215,7 @@ static void an_attempt_that_was_not_made_is_not_told(void **state)
 		assert_int_equal(reserve(b), FLOW_SEND);
 		const struct slice model = b->flow.walk.model_id,
 				   endpoint = b->flow.walk.endpoint_url;
-		const uint32_t scored = b->flow.route.scored_count;
+		const uint32_t scored = b->flow.made->route.scored_count;
 		b->flow.call.err = ERR_PROVIDER_DOWN;
 		b->flow.call.bytes_sent = true; /* so it is paid for */
 		assert_int_equal(run(b, FLOW_PROVIDER_DONE), FLOW_SETTLE);
