@@ -114,6 +114,28 @@ class Http1(EdgeCase):
         self.assert_at_rest(edge)
 
 
+class Room(EdgeCase):
+    """What h2o's memory for a request has left is the handler's: edge_echo fills it and looks at it at the end."""
+
+    def test_there_is_enough_beside_the_usual_fields(self):
+        edge = self.edge()
+        for ask in (harness.request, harness.request_h2):
+            self.assertGreater(int(ask("GET", edge.url + "/room").body), 2400)
+        self.assert_at_rest(edge)
+
+    def test_fields_of_any_number_and_paths_of_any_length_leave_what_there_is(self):
+        edge, seen = self.edge(), set()
+        for ask in (harness.request, harness.request_h2):
+            for count in range(0, 60, 3):
+                fields = {f"x-{n}": "v" * n for n in range(count)}
+                answer = ask("GET", edge.url + "/room?" + "q" * 57 * count, headers=fields)
+                self.assertEqual(answer.status, 200)
+                seen.add(int(answer.body))
+        self.assertIn(0, seen)
+        self.assertGreater(len(seen), 5)
+        self.assert_at_rest(edge)
+
+
 class Http2(EdgeCase):
     def test_prior_knowledge_may_come_byte_by_byte(self):
         edge = self.edge()

@@ -12,6 +12,7 @@
  *   /open      one piece, and no end
  * /relay   the body goes to /echo at UPSTREAM_PORT over a kept connection, and comes back
  *   /who     the names of the client's certificate, "uri:... dns:..."
+ *   /room    how many bytes of room the request has; all fill theirs, and want to find it so at their end
  *   /stats   what has happened so far, as text; not counted itself
  * SIGTERM: stops accepting, shuts down, ends when no connection is left. */
 #include "codec/base/must.h"
@@ -43,13 +44,14 @@ struct relay {
 
 struct job {
 	struct http_exchange *exchange;
-	struct slice path, body;
+	struct slice path, body, room;
 	const struct tls_names *names;
 	struct net_timer timer;
 	struct relay *relay;
 	struct net_buffer *answer; /* of the upstream */
 	struct http_field field;
 	struct iovec out;
+	char digits[24];
 	bool counted, answered, drips, endless;
 	size_t pieces, piece_bytes; /* still to come */
 };
@@ -287,8 +289,24 @@ static bool relay_start(struct job *job)
 }
 
 /* ---- the handler ---- */
+static void fill_room(struct job *job, const struct http_incoming *in)
+{
+	job->room = slice_of(in->room, in->room_bytes);
+	must(in->room_bytes % 8 == 0 && (uintptr_t)in->room % 8 == 0);
+	if (in->room_bytes != 0)
+		(void)memset(in->room, 'r', in->room_bytes);
+}
+
+static void answer_room(struct job *job)
+{
+	(void)snprintf(job->digits, sizeof(job->digits), "%zu", job->room.len);
+	answer(job, 200, job->digits, strlen(job->digits));
+}
+
 static void job_free(struct job *job)
 {
+	for (size_t i = 0; i < job->room.len; i++)
+		must(job->room.at[i] == 'r');
 	net_timer_stop(program.loop, &job->timer);
 	net_buffer_free(job->answer);
 	if (job->relay != NULL)
@@ -315,6 +333,8 @@ static void job_start(struct job *job)
 		answer_stats(job);
 	else if (slice_eq(job->path, SLICE("/who")))
 		answer_who(job);
+	else if (slice_eq(job->path, SLICE("/room")))
+		answer_room(job);
 	else if (slice_eq(job->path, SLICE("/relay")) && relay_start(job))
 		return;
 	else if (!slice_eq(job->path, SLICE("/hang")))
@@ -336,6 +356,7 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 			     .names = in->names,
 			     .timer.fire = on_answer_due,
 			     .counted = !slice_eq(in->path, SLICE("/stats")) };
+	fill_room(job, in);
 	program.begun += job->counted;
 	if (in->body_too_large)
 		answer(job, 413, "too large\n", 10);
