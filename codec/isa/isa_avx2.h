@@ -39,6 +39,7 @@ extern const struct isa_constants {
 	_Alignas(32) char control[32];
 	_Alignas(32) char letters[32];
 	_Alignas(32) char line[32];
+	_Alignas(32) signed char first_high[32], first_low[32], second_high[32]; /* isa_utf8.h */
 } isa_constants __attribute__((visibility("hidden")));
 
 static inline __m256i isa_constant(const char bytes[32])
@@ -225,17 +226,20 @@ static inline struct isa_utf8 isa_utf8_start(void)
 	return (struct isa_utf8){ _mm256_setzero_si256() };
 }
 
+static inline __m256i isa_row(const signed char rows[32], __m256i by)
+{
+	return _mm256_shuffle_epi8(_mm256_load_si256((const __m256i *)(const void *)rows), by);
+}
+
 /* The mistakes of every byte of v with the one before it. */
 static inline __m256i isa_utf8_pairs(__m256i before, __m256i v)
 {
-	const __m128i before_high = _mm_setr_epi8(ISA_UTF8_FIRST_HIGH);
-	const __m128i before_low = _mm_setr_epi8(ISA_UTF8_FIRST_LOW);
-	const __m128i high = _mm_setr_epi8(ISA_UTF8_SECOND_HIGH);
 	__m256i low_nibbles = _mm256_and_si256(before, _mm256_set1_epi8(0x0f));
 
-	return _mm256_and_si256(_mm256_and_si256(isa_lookup(before_high, isa_high_nibbles(before)),
-						 isa_lookup(before_low, low_nibbles)),
-				isa_lookup(high, isa_high_nibbles(v)));
+	return _mm256_and_si256(
+		_mm256_and_si256(isa_row(isa_constants.first_high, isa_high_nibbles(before)),
+				 isa_row(isa_constants.first_low, low_nibbles)),
+		isa_row(isa_constants.second_high, isa_high_nibbles(v)));
 }
 
 /* Not zero where something is wrong; `before` are the 32 bytes in front of v. */

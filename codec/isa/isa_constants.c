@@ -12,6 +12,9 @@ const struct isa_constants isa_constants = {
 	.control = { ISA_WHOLE(0x1f) },
 	.letters = { ISA_LETTERS, ISA_LETTERS },
 	.line = "\n                               ",
+	.first_high = { ISA_UTF8_FIRST_HIGH, ISA_UTF8_FIRST_HIGH },
+	.first_low = { ISA_UTF8_FIRST_LOW, ISA_UTF8_FIRST_LOW },
+	.second_high = { ISA_UTF8_SECOND_HIGH, ISA_UTF8_SECOND_HIGH },
 };
 #endif
 
