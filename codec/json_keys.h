@@ -76,14 +76,15 @@ bool json_keys_has(struct json_work *work, struct json_level set, struct json_le
 /* ---- inline: the common key is short and new ---- */
 
 /* Which bit a key leaves in the filter of a set. It is no more than a guess, known to whoever sends
- * the text: a bit that is there already means KEYS_FEW comparisons at most. 8 bytes at `at` are readable
- * however few `len` is. */
+ * the text: a bit that is there already means KEYS_FEW comparisons at most. The quote that ends the key is
+ * at[len] and counts as a part of it. 8 bytes at `at` are readable however few `len` is. */
 static inline unsigned json_keys_bit(const char *at, size_t len)
 {
-	/* no branch: whether a key has 8 bytes is what cannot be foretold of a schema's names */
-	const bool brief = len < 8;
-	const uint64_t mask = brief ? ~(UINT64_MAX << (8 * (len % 8))) : UINT64_MAX;
-	const uint64_t rear = scan_load8(at + (brief ? 0 : len - 8)) & mask;
+	/* no branch: whether a key has 8 bytes is what cannot be foretold of a schema's names, and a
+	 * minimum is taken without one by all compilers */
+	const size_t whole = len + 1, ends = whole < 8 ? whole : 8;
+	const uint64_t mask = UINT64_MAX >> (64 - 8 * ends);
+	const uint64_t rear = scan_load8(at + (whole - ends)) & mask;
 	const uint64_t word = (scan_load8(at) & mask) + (rear << 5 | rear >> 59);
 
 	return (unsigned)((word * UINT64_C(0x9fb21c651e98df25)) >> 58);
