@@ -147,15 +147,9 @@ void gather_json_escaped(struct gather *g, struct slice json)
 
 /* ---- out ---- */
 
-enum {
-	PAIR = 12, /* bytes of two \\u */
-	/* Ahead of a block's beginning: itself, and what an escape looks at that begins in it. */
-	BLOCK_READS = ISA_BLOCK + PAIR,
-};
-
-/* Of the letters behind a backslash that mean something else than themselves; u is no letter of one byte. */
+/* What letters mean behind a backslash; that of u is longer. */
 static const char meanings[256] = {
-	['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t',
+	['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t',
 };
 
 /* The \u at *at and those right behind it, but nothing from `end` on. */
@@ -170,62 +164,38 @@ static SCAN_RARE char *put_characters(char *out, const char **at, const char *en
 	return out;
 }
 
-/* The bits below `bit`, which may be behind all of them. */
-static inline uint64_t bits_below(size_t bit)
-{
-	return bit < ISA_BLOCK ? (UINT64_C(1) << bit) - 1 : UINT64_MAX;
-}
-
-/* The block at *at, which stands between two escapes, but nothing from `end` on. It ends early behind the
- * first \u in it and those that follow that, or in front of an escape that is not whole; *at is there then.
- * BLOCK_READS bytes are readable. */
+/* The bytes from *at on of the block that begins `skip` bytes before; *escaped: 1 when the first of them stands
+ * behind a backslash. It ends early behind the first \u in it and those that follow that; *at is there then. */
 static inline __attribute__((always_inline)) char *unescape_block(char *out, const char **at,
-								  const char *end)
+								  const char *end, size_t skip,
+								  uint64_t *escaped)
 {
 	const char *begin = *at;
-	struct isa_block b = isa_load(begin);
-	size_t len = end - begin < ISA_BLOCK ? (size_t)(end - begin) : ISA_BLOCK;
-	uint64_t slashes = isa_equal(b, '\\'), carry = 0;
-	uint64_t escapes = slashes & ~mask_escaped(slashes, &carry);
+	const struct isa_block b = isa_load(begin - skip);
+	const uint64_t slashes = isa_equal(b, '\\') >> skip, quotes = isa_equal(b, '"') >> skip;
+	const uint64_t behind = mask_escaped(slashes, escaped);
+	const uint64_t keep = (UINT64_MAX >> skip) & ~(slashes & ~behind);
+	char *stop = isa_keep(out, begin - skip, keep << skip);
 
-	if (escapes == 0 && len == ISA_BLOCK) {
-		(void)memcpy(out, begin, ISA_BLOCK);
-		*at = begin + ISA_BLOCK;
-		return out + ISA_BLOCK;
+	for (uint64_t letters = behind & ~(slashes | quotes); letters != 0;
+	     letters &= letters - 1) {
+		const unsigned place = (unsigned)__builtin_ctzll(letters);
+		char *to = out + __builtin_popcountll(keep & ((UINT64_C(1) << place) - 1));
+		*to = meanings[(unsigned char)begin[place]];
+		if (*to == '\0') {
+			*escaped = 0;
+			*at = begin + place - 1;
+			return put_characters(to, at, end);
+		}
 	}
-	/* the letters that mean something else than themselves */
-	uint64_t letters = escapes << 1 & ~(slashes | isa_equal(b, '"') | isa_equal(b, '/'));
-	uint64_t codes = letters == 0 ? 0 : letters & isa_equal(b, 'u') & bits_below(len);
-	if (codes != 0)
-		len = (size_t)__builtin_ctzll(codes) - 1;
-	else if (len == ISA_BLOCK)
-		len -= escapes >> (ISA_BLOCK - 1);
-	const uint64_t keep = ~escapes & bits_below(len);
-	char *stop = isa_keep(out, begin, keep);
-	for (letters &= keep; letters != 0; letters &= letters - 1) {
-		const uint64_t before = keep & ((letters & (0 - letters)) - 1);
-		out[__builtin_popcountll(before)] =
-			meanings[(unsigned char)begin[__builtin_ctzll(letters)]];
-	}
-	*at = begin + len;
-	return codes == 0 ? stop : put_characters(stop, at, end);
-}
-
-/* The blocks from *at on that begin in front of `last`. */
-static char *unescape_blocks(char *out, const char **at, const char *last, const char *end)
-{
-	const char *next = *at;
-
-	while (next < last)
-		out = unescape_block(out, &next, end);
-	*at = next;
-	return out;
+	*at = begin + ISA_BLOCK - skip;
+	return stop;
 }
 
 struct slice json_unescape(struct slice raw, struct arena *into)
 {
 	const char *at = raw.at, *end = raw.len == 0 ? at : at + raw.len;
-	char room[2 * BLOCK_READS];
+	uint64_t escaped = 0;
 
 	if (raw.len == 0 || memchr(at, '\\', raw.len) == NULL)
 		return raw;
@@ -233,13 +203,16 @@ struct slice json_unescape(struct slice raw, struct arena *into)
 	char *bytes = arena_take(into, raw.len + ISA_WORD), *out = bytes;
 	if (bytes == NULL)
 		return (struct slice){ NULL, 0 };
-	if (raw.len > BLOCK_READS)
-		out = unescape_blocks(out, &at, end - BLOCK_READS, end);
-	/* the rest where more may be read behind it, none of it a backslash */
-	const size_t left = (size_t)(end - at);
-	(void)memcpy(room, at, left);
-	(void)memset(room + left, 'x', sizeof(room) - left);
-	at = room;
-	out = unescape_blocks(out, &at, room + left, room + left);
+	while (end - at >= ISA_BLOCK)
+		out = unescape_block(out, &at, end, 0, &escaped);
+	/* the last block is that before the end: nothing is read behind that */
+	char room[ISA_BLOCK];
+	if (raw.len < ISA_BLOCK) {
+		(void)memset(room, 0, sizeof(room));
+		at = memcpy(room + ISA_BLOCK - raw.len, at, raw.len);
+		end = room + ISA_BLOCK;
+	}
+	while (at < end)
+		out = unescape_block(out, &at, end, ISA_BLOCK - (size_t)(end - at), &escaped);
 	return slice_of(bytes, (size_t)(out - bytes));
 }

@@ -12,23 +12,17 @@ static inline uint64_t mask_parity(uint64_t bits)
 	return bits;
 }
 
-/* The characters behind an odd number of backslashes; *carry: whether the first of the block is one,
- * and then the first of the next. */
+/* The characters behind an odd number of backslashes, by simdjson's arithmetic on runs of them; *carry: 1
+ * when the first of the block is one, and then the first of the next. */
 static inline uint64_t mask_escaped(uint64_t backslash, uint64_t *carry)
 {
-	const uint64_t even = 0x5555555555555555ull;
-	uint64_t runs;
+	const uint64_t odd = UINT64_C(0xaaaaaaaaaaaaaaaa);
+	uint64_t begin = backslash & ~*carry;
+	uint64_t turned = (((begin << 1) | odd) - begin) ^ odd;
+	uint64_t escaped = turned ^ (backslash | *carry);
 
-	if (backslash == 0) {
-		uint64_t first = *carry;
-		*carry = 0;
-		return first;
-	}
-	backslash &= ~*carry;
-	uint64_t follows = backslash << 1 | *carry;
-	uint64_t odd_starts = backslash & ~even & ~follows;
-	*carry = __builtin_add_overflow(odd_starts, backslash, &runs);
-	return (even ^ runs << 1) & follows;
+	*carry = (turned & backslash) >> 63;
+	return escaped;
 }
 
 #endif

@@ -1,4 +1,5 @@
 /* json_string.c - the inside of strings: escapes, UTF-8, and the window over plain text. */
+#include "codec/json_mask.h"
 #include "codec/json_reader.h"
 
 /* ---- the window ---- */
@@ -187,18 +188,6 @@ static inline struct dense dense_begin(void)
 	return (struct dense){ .utf8_open = 0, .escape_open = 0, .low_expected = NULL };
 }
 
-/* The bytes of a block that a backslash escapes (simdjson's arithmetic on runs of backslashes). */
-static inline uint64_t dense_escaped(struct dense *d, uint64_t slashes)
-{
-	const uint64_t odd = UINT64_C(0xaaaaaaaaaaaaaaaa);
-	uint64_t begin = slashes & ~d->escape_open;
-	uint64_t turned = (((begin << 1) | odd) - begin) ^ odd;
-	uint64_t escaped = turned ^ (slashes | d->escape_open);
-
-	d->escape_open = (turned & slashes) >> 63;
-	return escaped;
-}
-
 /* Whether the letter at `at`, behind a backslash, is a b or begins a good escape with a u. */
 static inline bool dense_letter(struct dense *d, const char *at)
 {
@@ -238,7 +227,7 @@ static inline __attribute__((always_inline)) bool dense_block(struct dense *d, c
 {
 	const struct isa_block b = isa_load(at);
 	const uint64_t slashes = isa_equal(b, '\\'), marks = isa_equal(b, '"');
-	const uint64_t low = isa_low(b), escaped = dense_escaped(d, slashes);
+	const uint64_t low = isa_low(b), escaped = mask_escaped(slashes, &d->escape_open);
 	const uint64_t quotes = marks & ~escaped;
 
 	d->specials = slashes | marks | low;

@@ -199,18 +199,19 @@ static inline const char *isa_plain(const char *at, const char *end)
 	return at;
 }
 
-/* Of each row of eight bits, in its bytes from the lowest: where those are that are set. */
-extern const uint64_t isa_places[256] __attribute__((visibility("hidden")));
+/* Of each row of eight bits, in its bytes from the lowest: where those are that are set. One more is loaded
+ * with every row. */
+extern const uint64_t isa_places[256 + 1] __attribute__((visibility("hidden")));
 
 static inline char *isa_keep(char *out, const char *at, uint64_t keep)
 {
 #pragma GCC unroll 8
-	for (size_t i = 0; i < ISA_BLOCK; i += ISA_WORD) {
-		const uint8_t row = (uint8_t)(keep >> i);
+	for (size_t i = 0; i < ISA_BLOCK; i += ISA_WORD, keep >>= ISA_WORD) {
+		const uint64_t row = keep & 0xff;
 		const void *from = at + i, *places = &isa_places[row];
 		_mm_storel_epi64((void *)out,
-				 _mm_shuffle_epi8(_mm_loadl_epi64(from), _mm_loadl_epi64(places)));
-		out += __builtin_popcount(row);
+				 _mm_shuffle_epi8(_mm_loadl_epi64(from), _mm_loadu_si128(places)));
+		out += __builtin_popcountll(row);
 	}
 	return out;
 }

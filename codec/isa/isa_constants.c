@@ -29,5 +29,5 @@ const struct isa_constants isa_constants = {
 #define ROWS_16(row) ROWS_4(row), ROWS_4((row) + 4), ROWS_4((row) + 8), ROWS_4((row) + 12)
 #define ROWS_64(row) ROWS_16(row), ROWS_16((row) + 16), ROWS_16((row) + 32), ROWS_16((row) + 48)
 
-const uint64_t isa_places[256] = { ROWS_64(0), ROWS_64(64), ROWS_64(128), ROWS_64(192) };
+const uint64_t isa_places[256 + 1] = { ROWS_64(0), ROWS_64(64), ROWS_64(128), ROWS_64(192) };
 #endif

@@ -144,17 +144,18 @@ static inline const char *isa_base64(const char *at, const char *end)
 	return at;
 }
 
-/* Of each row of eight bits, in its bytes from the lowest: where those are that are set. */
-extern const uint64_t isa_places[256] __attribute__((visibility("hidden")));
+/* Of each row of eight bits, in its bytes from the lowest: where those are that are set. (Another body loads
+ * one more with every row.) */
+extern const uint64_t isa_places[256 + 1] __attribute__((visibility("hidden")));
 
 static inline char *isa_keep(char *out, const char *at, uint64_t keep)
 {
 #pragma GCC unroll 8
-	for (size_t i = 0; i < ISA_BLOCK; i += ISA_WORD) {
-		const uint8_t row = (uint8_t)(keep >> i);
+	for (size_t i = 0; i < ISA_BLOCK; i += ISA_WORD, keep >>= ISA_WORD) {
+		const uint64_t row = keep & 0xff;
 		vst1_u8((uint8_t *)out,
 			vtbl1_u8(vld1_u8((const uint8_t *)at + i), vcreate_u8(isa_places[row])));
-		out += __builtin_popcount(row);
+		out += __builtin_popcountll(row);
 	}
 	return out;
 }
