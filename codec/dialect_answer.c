@@ -102,10 +102,15 @@ static inline void keep(struct answer *a, uint32_t *kept, uint32_t i)
 
 /* The arguments of a call as the text of an object: {} for nothing, out of a string where one holds
  * an object. Absent when they are something else or not JSON. */
-static struct slice args_object(struct answer *a, struct slice args)
+static struct slice args_object(struct answer *a, const struct answer_block *call)
 {
-	for (int unwraps = 0;; unwraps++) {
+	struct slice args = call->args;
+	bool is_json = !call->args_unescaped;
+
+	for (int unwraps = call->args_unescaped;; unwraps++) {
 		args = text_trim_json(args);
+		if (args.len != 0 && !is_json && !json_valid(args, NULL, a->work, NULL))
+			return nothing;
 		if (args.len == 0 || slice_eq(args, SLICE("null")))
 			return SLICE("{}");
 		if (args.at[0] == '{')
@@ -117,8 +122,7 @@ static struct slice args_object(struct answer *a, struct slice args)
 			answer_no_memory(a);
 			return nothing;
 		}
-		if (text_trim_json(args).len != 0 && !json_valid(args, NULL, a->work, NULL))
-			return nothing;
+		is_json = false;
 	}
 }
 
@@ -128,8 +132,9 @@ static bool is_cut(const struct answer *a, uint32_t index, struct slice object)
 {
 	if (a->stop != ANSWER_LENGTH)
 		return false;
-	struct slice args = a->blocks[index].args;
-	return slice_absent(object) || slice_absent(args) || slice_eq(args, SLICE("\"\"")) ||
+	const struct answer_block *call = &a->blocks[index];
+	return slice_absent(object) || slice_absent(call->args) ||
+	       slice_eq(call->args, call->args_unescaped ? SLICE("") : SLICE("\"\"")) ||
 	       (a->last_call_cut && index + 1 == a->count);
 }
 
@@ -145,7 +150,7 @@ static void settle_calls(struct answer *a)
 			continue;
 		}
 		if (block->kind == ANSWER_CALL) {
-			struct slice object = args_object(a, block->args);
+			struct slice object = args_object(a, block);
 			if (is_cut(a, i, object)) {
 				answer_adjust(a, ADJUST_INCOMPLETE_TOOL_USE);
 				continue;

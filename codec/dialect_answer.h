@@ -26,6 +26,7 @@ struct answer_block {
 		text; /* TEXT: raw; AUDIO: base64, raw; CALL: what goes back with it, JSON or absent */
 	struct slice id, name; /* CALL: raw; id absent when there is none */
 	struct slice args;     /* CALL: JSON value, absent when there is none */
+	bool args_unescaped;   /* it is what a string says: perhaps JSON */
 };
 
 struct answer {
@@ -46,6 +47,8 @@ struct answer {
 	bool ends_private; /* the last block is the provider's own, and so it is what a limit cut */
 	bool replay_has_ids; /* of the calls, which therefore have to be the answer's own */
 	bool renamed;        /* a call was given another id */
+	struct slice args_last,
+		args_plain;  /* answer_take_args: what it took last, and what that says */
 	struct slice replay; /* it, if there are calls (result.replay); absent: nothing */
 	adjust_set adjustments;
 	enum err err;
@@ -210,6 +213,9 @@ static inline void answer_take_string(struct json_reader *r, struct slice *out)
 	else
 		(void)json_skip(r, NULL);
 }
+
+/* The arguments of a call, which are next: mostly a string. Those taken last may be taken again. */
+void answer_take_args(struct answer *a, struct json_reader *r, struct answer_block *call);
 
 /* Of the object that is next, if it is one, the member of that name: a whole number, or a string. *out
  * stays as it is where there is none. */

@@ -1,6 +1,8 @@
 /* dialect_answer_read.c - members of an answer, of whatever type they come. */
 #include "codec/dialect_answer.h"
 
+#include "codec/json_escape.h"
+
 /* Digits that an int64_t holds whatever they are, in front of what ends a member. */
 static bool take_digits(struct json_reader *r, uint64_t *out)
 {
@@ -62,4 +64,23 @@ void answer_take_string_of(struct json_reader *r, const struct json_name *name, 
 			answer_take_string(r, out);
 		else
 			answer_skip(r);
+}
+
+void answer_take_args(struct answer *a, struct json_reader *r, struct answer_block *call)
+{
+	if (!answer_is_at(r, '"') && json_peek(r) != JSON_STRING) {
+		(void)json_skip(r, &call->args);
+		return;
+	}
+	const char *from = r->at;
+	if (from != a->args_last.at) {
+		if (!json_take_unescaped(r, a->into, &a->args_plain))
+			return;
+		a->args_last = slice_of(from, (size_t)(r->at - from));
+		if (slice_absent(a->args_plain))
+			answer_no_memory(a);
+	}
+	r->at = from + a->args_last.len;
+	call->args = a->args_plain;
+	call->args_unescaped = true;
 }

@@ -62,7 +62,7 @@ void openai_read_content(struct answer *a, struct json_reader *r)
 	}
 }
 
-static void read_function(struct json_reader *r, struct answer_block *call)
+static void read_function(struct answer *a, struct json_reader *r, struct answer_block *call)
 {
 	enum { NAME, ARGUMENTS };
 	static const struct json_name names[] = {
@@ -77,7 +77,7 @@ static void read_function(struct json_reader *r, struct answer_block *call)
 		if (member == NAME)
 			answer_take_string(r, &call->name);
 		else if (member == ARGUMENTS)
-			(void)json_skip(r, &call->args);
+			answer_take_args(a, r, call);
 		else
 			answer_skip(r);
 }
@@ -91,10 +91,9 @@ static void add_call(struct answer *a, const struct answer_block *call)
 
 /* Reads a call that is written as it mostly is. False: it is not, nothing happened, or the reader has
  * failed. */
-static bool read_guessed_call(struct json_reader *r, struct answer_block *call)
+static bool read_guessed_call(struct answer *a, struct json_reader *r, struct answer_block *call)
 {
-	const char *brace = r->at, *args;
-	struct slice raw;
+	const char *brace = r->at;
 
 	if (r->depth + 2 > r->limits.depth_max ||
 	    !json_guess_string_lit(r, "{\"id\":\"", &call->id) ||
@@ -102,11 +101,10 @@ static bool read_guessed_call(struct json_reader *r, struct answer_block *call)
 				   &call->name) ||
 	    !json_guess_lit(r, ",\"arguments\":"))
 		goto other;
-	args = r->at;
-	if (!answer_is_at(r, '"') || !json_take_string(r, &raw))
+	if (!answer_is_at(r, '"'))
 		goto other;
-	call->args = slice_of(args, (size_t)(r->at - args));
-	if (json_guess_lit(r, "}}"))
+	answer_take_args(a, r, call);
+	if (r->fault.err == ERR_OK && json_guess_lit(r, "}}"))
 		return true;
 other:
 	if (r->fault.err == ERR_OK)
@@ -139,7 +137,7 @@ static void read_call(struct answer *a, struct json_reader *r)
 	struct slice type = { NULL, 0 };
 	uint32_t member;
 
-	if (read_guessed_call(r, &call)) {
+	if (read_guessed_call(a, r, &call)) {
 		add_call(a, &call);
 		return;
 	}
@@ -151,7 +149,7 @@ static void read_call(struct answer *a, struct json_reader *r)
 		else if (member == TYPE)
 			answer_take_string(r, &type);
 		else if (member == FUNCTION)
-			read_function(r, &call);
+			read_function(a, r, &call);
 		else if (member == EXTRA)
 			read_extra(a, r, &call);
 		else
@@ -180,7 +178,7 @@ static void read_lone_call(struct answer *a, struct json_reader *r)
 		answer_skip(r);
 		return;
 	}
-	read_function(r, &call);
+	read_function(a, r, &call);
 	add_call(a, &call);
 }
 

@@ -217,7 +217,7 @@ static void read_item_members(struct answer *a, struct json_reader *r, struct it
 				(void)json_skip(r, &content); /* the type may follow */
 			break;
 		case ARGUMENTS:
-			(void)json_skip(r, &item->call.args);
+			answer_take_args(a, r, &item->call);
 			break;
 		case CALL_ID:
 			answer_take_string(r, &item->call.id);

@@ -2,7 +2,7 @@
 
 #include "codec/isa/isa.h"
 #include "codec/json_mask.h"
-#include "codec/json_scan.h"
+#include "codec/json_reader.h"
 #include "codec/json_write.h"
 
 enum {
@@ -147,11 +147,6 @@ void gather_json_escaped(struct gather *g, struct slice json)
 
 /* ---- out ---- */
 
-/* What letters mean behind a backslash; that of u is longer. */
-static const char meanings[256] = {
-	['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t',
-};
-
 /* The \u at *at and those right behind it, but nothing from `end` on. */
 static SCAN_RARE char *put_characters(char *out, const char **at, const char *end)
 {
@@ -172,8 +167,14 @@ static inline __attribute__((always_inline)) char *unescape_block(char *out, con
 {
 	const char *begin = *at;
 	const struct isa_block b = isa_load(begin - skip);
-	const uint64_t slashes = isa_equal(b, '\\') >> skip, quotes = isa_equal(b, '"') >> skip;
-	const uint64_t behind = mask_escaped(slashes, escaped);
+	const uint64_t slashes = isa_equal(b, '\\') >> skip;
+
+	if ((slashes | *escaped | skip) == 0) { /* long texts have none, or some in every block */
+		(void)memcpy(out, begin, ISA_BLOCK);
+		*at = begin + ISA_BLOCK;
+		return out + ISA_BLOCK;
+	}
+	const uint64_t quotes = isa_equal(b, '"') >> skip, behind = mask_escaped(slashes, escaped);
 	const uint64_t keep = (UINT64_MAX >> skip) & ~(slashes & ~behind);
 	char *stop = isa_keep(out, begin - skip, keep << skip);
 
@@ -181,7 +182,7 @@ static inline __attribute__((always_inline)) char *unescape_block(char *out, con
 	     letters &= letters - 1) {
 		const unsigned place = (unsigned)__builtin_ctzll(letters);
 		char *to = out + __builtin_popcountll(keep & ((UINT64_C(1) << place) - 1));
-		*to = meanings[(unsigned char)begin[place]];
+		*to = scan_meanings[(unsigned char)begin[place]];
 		if (*to == '\0') {
 			*escaped = 0;
 			*at = begin + place - 1;
@@ -192,17 +193,12 @@ static inline __attribute__((always_inline)) char *unescape_block(char *out, con
 	return stop;
 }
 
-struct slice json_unescape(struct slice raw, struct arena *into)
+/* Behind what `raw` means, at `out`, where nothing becomes longer and a word may be written past the end. */
+static char *unescape(char *out, struct slice raw)
 {
-	const char *at = raw.at, *end = raw.len == 0 ? at : at + raw.len;
+	const char *at = raw.at, *end = at + raw.len;
 	uint64_t escaped = 0;
 
-	if (raw.len == 0 || memchr(at, '\\', raw.len) == NULL)
-		return raw;
-	/* nothing becomes longer, and a word may be written past the end */
-	char *bytes = arena_take(into, raw.len + ISA_WORD), *out = bytes;
-	if (bytes == NULL)
-		return (struct slice){ NULL, 0 };
 	while (end - at >= ISA_BLOCK)
 		out = unescape_block(out, &at, end, 0, &escaped);
 	/* the last block is that before the end: nothing is read behind that */
@@ -214,5 +210,51 @@ struct slice json_unescape(struct slice raw, struct arena *into)
 	}
 	while (at < end)
 		out = unescape_block(out, &at, end, ISA_BLOCK - (size_t)(end - at), &escaped);
-	return slice_of(bytes, (size_t)(out - bytes));
+	return out;
+}
+
+struct slice json_unescape(struct slice raw, struct arena *into)
+{
+	if (raw.len == 0 || memchr(raw.at, '\\', raw.len) == NULL)
+		return raw;
+	char *bytes = arena_take(into, raw.len + ISA_WORD);
+	if (bytes == NULL)
+		return (struct slice){ NULL, 0 };
+	return slice_of(bytes, (size_t)(unescape(bytes, raw) - bytes));
+}
+
+/* What `raw` means behind the `len` bytes at `begin`, as one; absent when memory is exhausted. */
+static struct slice join_unescaped(const char *begin, size_t len, struct slice raw,
+				   struct arena *into)
+{
+	char *bytes = arena_take(into, len + raw.len + ISA_WORD);
+
+	if (bytes == NULL)
+		return (struct slice){ NULL, 0 };
+	(void)memcpy(bytes, begin, len);
+	return slice_of(bytes, (size_t)(unescape(bytes + len, raw) - bytes));
+}
+
+bool json_take_unescaped(struct json_reader *r, struct arena *into, struct slice *out)
+{
+	enum { ROOM = 2048 }; /* for what goes in one walk */
+	const char *at = r->at + 1;
+	char *bytes = arena_take(into, ROOM), *pen = bytes;
+
+	if (bytes != NULL) {
+		at = reader_unescape(r, at, &pen, bytes + ROOM);
+		arena_give_end(into, pen, bytes + ROOM);
+	}
+	const char *quote = reader_string_end(r, at);
+	if (quote == NULL)
+		return false;
+	const struct slice rest = slice_of(at, (size_t)(quote - at));
+	r->at = quote + 1;
+	if (pen == bytes)
+		*out = json_unescape(rest, into);
+	else if (rest.len == 0)
+		*out = slice_of(bytes, (size_t)(pen - bytes));
+	else
+		*out = join_unescaped(bytes, (size_t)(pen - bytes), rest, into);
+	return true;
 }

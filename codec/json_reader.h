@@ -23,6 +23,11 @@ const char *reader_string_rest(struct json_reader *r, const char *found);
 /* The same for a string whose text goes on plainly at least to the end of the window. */
 const char *reader_string_far(struct json_reader *r, const char *at);
 
+/* What the string means whose text begins at `at`, to *out and on, as far as blocks show that all is well and
+ * `room_end` is not reached. To where: the closing quote, or a place between two characters. */
+const char *reader_unescape(struct json_reader *r, const char *at, char **out,
+			    const char *room_end);
+
 /* scan_space where there is some. */
 const char *reader_space(const char *at, const char *end);
 

@@ -146,16 +146,21 @@ static SCAN_RARE const char *unicode_escape(struct json_reader *r, const char *a
 	return at + 12;
 }
 
-/* The letters of the escapes that are two characters long. */
-static const bool simple[256] = {
-	['"'] = true, ['\\'] = true, ['/'] = true, ['b'] = true,
-	['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true,
+const char scan_meanings[256] = {
+	['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+	['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
 };
+
+/* Whether an escape with that letter is two characters long. */
+static inline bool is_simple(char letter)
+{
+	return scan_meanings[(unsigned char)letter] != '\0';
+}
 
 /* Past the escape that begins with the backslash at `at`; NULL after failing. */
 static SCAN_RARE const char *escape(struct json_reader *r, const char *at)
 {
-	if (r->end - at >= 2 && simple[(unsigned char)at[1]])
+	if (r->end - at >= 2 && is_simple(at[1]))
 		return at + 2;
 	if (r->end - at >= 2 && at[1] == 'u')
 		return unicode_escape(r, at);
@@ -219,29 +224,67 @@ static inline bool dense_beyond(struct dense *d, struct isa_block b, uint64_t ot
 	return (isa_utf8_errors(b, &d->utf8) & (close | (close - 1))) == 0;
 }
 
-/* Whether what stands in front of the closing quote in the block at `at` is good; *close is the bit
- * of that quote, 0 when it is not in there. Whether a block of prose has an escape or a quote cannot be
- * foretold: what would be left out in a block that has none costs less than the wrong guesses. */
+/* Of a block. */
+struct dense_masks {
+	uint64_t slashes, marks, escaped;
+	uint64_t close;  /* the bit of the closing quote, 0 when it is not in there */
+	uint64_t inside; /* what stands in front of that: all when there is none */
+};
+
+/* Whether what stands in front of the closing quote is good but for escapes. Whether a block of prose has an
+ * escape or a quote cannot be foretold: what would be left out in a block that has none costs less than the
+ * wrong guesses. */
+static inline __attribute__((always_inline)) bool dense_look(struct dense *d, struct isa_block b,
+							     struct dense_masks *m)
+{
+	const uint64_t slashes = isa_equal(b, '\\'), marks = isa_equal(b, '"');
+	const uint64_t low = isa_low(b), escaped = mask_escaped(slashes, &d->escape_open);
+	const uint64_t quotes = marks & ~escaped, close = quotes & (0 - quotes), inside = close - 1;
+
+	d->specials = slashes | marks | low;
+	*m = (struct dense_masks){ slashes, marks, escaped, close, inside };
+	return ((low & inside) | d->utf8_open) == 0 || dense_beyond(d, b, low & inside, close);
+}
+
+/* Whether what stands in front of the closing quote in the block at `at` is good; *close as of the masks. */
 static inline __attribute__((always_inline)) bool dense_block(struct dense *d, const char *at,
 							      uint64_t *close)
 {
 	const struct isa_block b = isa_load(at);
-	const uint64_t slashes = isa_equal(b, '\\'), marks = isa_equal(b, '"');
-	const uint64_t low = isa_low(b), escaped = mask_escaped(slashes, &d->escape_open);
-	const uint64_t quotes = marks & ~escaped;
+	struct dense_masks m;
 
-	d->specials = slashes | marks | low;
-	*close = quotes & (0 - quotes);
-	const uint64_t inside = *close - 1; /* all of it when there is none */
-	const uint64_t others = low & inside;
-	if ((others | d->utf8_open) != 0 && !dense_beyond(d, b, others, *close))
+	if (!dense_look(d, b, &m))
 		return false;
+	*close = m.close;
 	/* told to be rare, so that it takes no register of the common way */
-	for (uint64_t left = escaped & inside & ~marks & ~isa_escape_letters(b);
+	for (uint64_t left = m.escaped & m.inside & ~m.marks & ~isa_escape_letters(b);
 	     __builtin_expect(left != 0, 0); left &= left - 1)
 		if (!dense_letter(d, at + __builtin_ctzll(left)))
 			return false;
 	return true;
+}
+
+/* The same of a string that is unescaped on the way: behind what it means at `out`, where ISA_WORD more may be
+ * written. NULL when it is not good, or has a \u. */
+static inline char *dense_unescape(struct dense *d, const char *at, char *out, uint64_t *close)
+{
+	const struct isa_block b = isa_load(at);
+	struct dense_masks m;
+
+	if (!dense_look(d, b, &m))
+		return NULL;
+	*close = m.close;
+	const uint64_t keep = m.inside & ~(m.slashes & ~m.escaped);
+	char *stop = isa_keep(out, at, keep);
+	for (uint64_t left = m.escaped & m.inside & ~(m.slashes | m.marks); left != 0;
+	     left &= left - 1) {
+		const unsigned place = (unsigned)__builtin_ctzll(left);
+		const char meaning = scan_meanings[(unsigned char)at[place]];
+		if (meaning == '\0')
+			return NULL;
+		out[__builtin_popcountll(keep & ((UINT64_C(1) << place) - 1))] = meaning;
+	}
+	return stop;
 }
 
 /* The last place between two characters, escapes counted as such and pairs of them too, in front of the
@@ -296,10 +339,44 @@ static SCAN_RARE const char *dense_good(const char *at)
 			return at == from ? at : dense_resume(&before, at);
 	}
 }
+
+const char *reader_unescape(struct json_reader *r, const char *at, char **out, const char *room_end)
+{
+	struct dense d = dense_begin();
+	uint64_t close, open = 0; /* escape_open in front of the block */
+	char *pen = *out, *behind;
+
+	for (; r->end - at >= ISA_BLOCK && room_end - pen >= ISA_BLOCK + ISA_WORD;
+	     at += ISA_BLOCK) {
+		behind = dense_unescape(&d, at, pen, &close);
+		if (behind == NULL)
+			break;
+		pen = behind;
+		open = d.escape_open;
+		if (close != 0) {
+			r->window = (uintptr_t)at;
+			r->specials = d.specials;
+			*out = pen;
+			return at + __builtin_ctzll(close);
+		}
+	}
+	d.escape_open = open;
+	const char *stop = dense_resume(&d, at);
+	*out = open != 0 ? pen : pen - (at - stop); /* the open backslash was left out */
+	return stop;
+}
 #else
 static inline const char *dense_run(struct json_reader *r, const char *at)
 {
 	(void)r;
+	return at;
+}
+
+const char *reader_unescape(struct json_reader *r, const char *at, char **out, const char *room_end)
+{
+	(void)r;
+	(void)out;
+	(void)room_end;
 	return at;
 }
 
@@ -319,7 +396,7 @@ static inline const char *simple_escapes(struct json_reader *r, const char *at, 
 	uint64_t specials = r->specials >> ((uintptr_t)at - r->window);
 
 	*more = false;
-	while (*at == '\\' && r->end - at >= 2 && simple[(unsigned char)at[1]]) {
+	while (*at == '\\' && r->end - at >= 2 && is_simple(at[1])) {
 		at += 2;
 		specials >>= 2;
 		if (specials == 0) {
