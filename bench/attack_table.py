@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures attacks on libh2o alone and on the gateway: bench/README.md says what and how.
 
-    bench/attack_table.py [--seconds N] [--ways clear,tls,finished] [--servers plain,sluice] [NAME...]
+    bench/attack_table.py [--seconds N] [--ways clear,tls,finished] [--servers plain,sluice,nginx] [NAME...]
 
 NAME is a program of bench/attacks/programs.py or shared:NAME of attacks_tls.py (SLUICE_SHARED/attacks).
 Prints a Markdown table, row by row; a row is written when it is known, so that a run can be cut short.
@@ -47,44 +47,68 @@ def memory_mb(pid, row):
 
 
 class Server:
-    """One of the two kinds, with what differs."""
+    """One that is attacked. `process` has pid, target(way), gone() and kill(); `honest` is url, body and fields."""
 
-    def __init__(self, kind, sim, cert, key):
-        self.kind = kind
-        if kind == "plain":
-            self.process = pinned(GATEWAY_CPU, lambda: servers.Plain(cert, key))
-            self.ways = programs.Program("", None, "").ways
-            self.honest = (f"http://127.0.0.1:{self.process.port}/b/1024", b"{}", [])
-        else:
-            certificate = (cert, key) if servers.has_tls(cert, key) else ()
-            self.process = pinned(GATEWAY_CPU, lambda: harness.Gateway(servers.settings(sim, *certificate)))
-            self.ways = programs.Program("", None, "").ways if certificate else ("clear",)
-            self.size = servers.answer_size(self.process)
-            self.honest = (self.process.url + servers.PATH, servers.message(servers.MODELS["quick"]),
-                           ["authorization: Bearer " + harness.KEY, "content-type: application/json"])
-        self.pid = self.process.pid
+    ways = programs.Program("", None, "").ways
+
+    def __init__(self, process, honest):
+        self.process, self.honest, self.pid = process, honest, process.pid
 
     def target(self, way):
-        if self.kind == "plain":
-            return self.process.target(way)
+        return self.process.target(way)
+
+    def dead(self):
+        return self.process.gone()
+
+    def kills(self):
+        return {}
+
+    def end(self):
+        self.process.kill()
+
+
+class Plain(Server):
+    def __init__(self, _, cert, key):
+        process = pinned(GATEWAY_CPU, lambda: servers.Plain(cert, key))
+        super().__init__(process, (f"http://127.0.0.1:{process.port}/b/1024", b"{}", []))
+
+
+class Nginx(Server):
+    def __init__(self, sim, cert, key):
+        process = pinned(GATEWAY_CPU, lambda: servers.Nginx(sim, cert, key))
+        super().__init__(process, (process.url(), process.ask(servers.MODELS["quick"])[1], process.fields))
+
+    def end(self):
+        super().end()
+        self.process.remove()
+
+
+class Gateway(Server):
+    def __init__(self, sim, cert, key):
+        certificate = (cert, key) if servers.has_tls(cert, key) else ()
+        process = pinned(GATEWAY_CPU, lambda: harness.Gateway(servers.settings(sim, *certificate)))
+        super().__init__(process, (process.url + servers.PATH, servers.message(servers.MODELS["quick"]),
+                                   ["authorization: Bearer " + harness.KEY, "content-type: application/json"]))
+        self.ways = self.ways if certificate else ("clear",)
+        self.size = servers.answer_size(process)
+
+    def target(self, way):
         return servers.gateway_target(self.process, way, self.size)
 
     def dead(self):
         """The gateway's server process is replaced when it dies; that counts as dead too."""
-        if self.kind == "plain":
-            return self.process.gone()
         return not self.process.running or self.process.metrics().sum("sluice_restarts_total") > 0
 
     def kills(self):
-        if self.kind == "plain":
-            return {}
         return {labels["cause"]: value for name, labels, value in self.process.metrics().samples
                 if name == "sluice_guard_kills_total"}
 
     def end(self):
-        self.process.kill()
-        if self.kind != "plain":
-            self.process.remove()
+        super().end()
+        self.process.remove()
+
+
+KINDS = {"plain": Plain, "sluice": Gateway, "nginx": Nginx}
 
 
 # ---- measuring ---------------------------------------------------------------------------------
@@ -152,7 +176,7 @@ def row_of(name, way, pair, seconds):
     forget_peak(server.pid)
     hit = attacked(name, server, server, way, seconds)
     if hit["dead"]:
-        return "**dead**" + (f" ({hit['seen']})" if server.kind != "plain" else ""), "", "", "", ""
+        return f"**dead** ({hit['seen']})", "", "", "", ""
     counted = {cause: value - before.get(cause, 0) for cause, value in server.kills().items()}
     causes = ", ".join(f"{value:.0f} {cause}" for cause, value in counted.items() if value)
     return (f"{hit['seen']}, {hit['runs']} runs", causes, f"{100 * (hit['cpu'] - calm['cpu']):+.1f} %",
@@ -222,7 +246,7 @@ def main():
         sim = pinned(LOAD_CPU, harness.Sim)
         case.addCleanup(sim.stop)
         table(names, options.ways.split(","), options.servers.split(","), options.seconds,
-              lambda kind: Server(kind, sim, cert, key), pairs)
+              lambda kind: KINDS[kind](sim, cert, key), pairs)
     finally:
         for pair in pairs.values():
             for server in pair:

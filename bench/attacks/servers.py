@@ -1,4 +1,4 @@
-"""The two servers that are attacked: the gateway, and libh2o without its guard.
+"""The servers that are attacked: the gateway, libh2o without its guard, and nginx as a plain proxy.
 
 Uses tests/support/harness.py for processes and configurations.
 """
@@ -100,3 +100,61 @@ class Plain(harness.Process):
             return True
         except harness.Failure:
             return False
+
+
+NGINX = """daemon off; master_process off; user root; error_log stderr warn; pid {directory}/pid;
+worker_rlimit_nofile 20000;
+events {{ worker_connections 20000; }}
+http {{
+  access_log off; client_max_body_size 1m;
+  client_body_temp_path {directory}/a; proxy_temp_path {directory}/b; fastcgi_temp_path {directory}/c;
+  uwsgi_temp_path {directory}/d; scgi_temp_path {directory}/e;
+  upstream provider {{ server {provider}; keepalive 1024; keepalive_requests 1000000000; }}
+  server {{
+    listen 127.0.0.1:{port} http2; listen 127.0.0.1:{tls_port} ssl http2;
+    ssl_certificate {cert}; ssl_certificate_key {key};
+    location / {{ proxy_pass http://provider; proxy_http_version 1.1; proxy_set_header Connection ""; }}
+  }}
+}}
+"""
+
+
+class Nginx(harness.Process):
+    """nginx in front of the same provider, with its own limits as they come: what a request costs that is given up."""
+
+    def __init__(self, sim, cert, key):
+        self.directory = tempfile.TemporaryDirectory(prefix="sluice-nginx-")
+        self.port, self.tls_port = harness.free_port(), harness.free_port()
+        path = os.path.join(self.directory.name, "nginx.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(NGINX.format(directory=self.directory.name, port=self.port, tls_port=self.tls_port, cert=cert,
+                                    key=key, provider=sim.url.removeprefix("http://")))
+        super().__init__(["nginx", "-p", self.directory.name, "-c", path])
+        self.fields = ["authorization: Bearer " + harness.PROVIDER_KEY, "content-type: application/json"]
+        harness.wait_for(self.answers, "nginx answers")
+
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/v1/chat/completions"
+
+    @staticmethod
+    def ask(model):
+        return "/v1/chat/completions", json.dumps(
+            {"model": model, "max_tokens": 100, "messages": [{"role": "user", "content": "hello"}]}).encode()
+
+    def answers(self):
+        argv = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "--http2-prior-knowledge", self.url(),
+                "-d", self.ask(MODELS["quick"])[1].decode()]
+        for field in self.fields:
+            argv += ["-H", field]
+        return subprocess.run(argv, capture_output=True, text=True, check=False).stdout == "200"
+
+    def target(self, way):
+        asks = {name: self.ask(model) for name, model in MODELS.items()}
+        return programs.Target("127.0.0.1", self.port if way == "clear" else self.tls_port, way, size=0,
+                               key=harness.PROVIDER_KEY, pid=self.pid, **asks)
+
+    def gone(self):
+        return not self.running
+
+    def remove(self):
+        self.directory.cleanup()
