@@ -52,6 +52,25 @@ void edge_stalled(struct edge *edge)
 }
 
 /* ---- reading ---- */
+/* h2o frees a buffer when it has eaten all of it, which what the guard took out never is, and what is left of a
+ * frame not yet: a connection at rest would keep what its largest burst took, megabytes. */
+static void h2_shrink(struct edge *edge)
+{
+	h2o_buffer_t *input = edge->sock->input, *smaller;
+
+	if (input->bytes == NULL || (input->size > 0 && input->capacity <= HTTP2_INPUT) ||
+	    input->size > HTTP2_INPUT / 2)
+		return;
+	h2o_buffer_init(&smaller, &edge->host->http2_input);
+	if (input->size > 0) {
+		h2o_iovec_t room = h2o_buffer_reserve(&smaller, input->size);
+		memcpy(room.base, input->bytes, input->size);
+		smaller->size = input->size;
+	}
+	h2o_buffer_dispose(&edge->sock->input);
+	edge->sock->input = smaller;
+}
+
 void edge_pass(struct edge *edge, const char *err)
 {
 	struct h2o_call call;
@@ -64,10 +83,12 @@ void edge_pass(struct edge *edge, const char *err)
 	read(edge->sock, err);
 	if (!call_end(edge, &call))
 		return;
-	if (edge->proto == EDGE_HTTP2)
+	if (edge->proto == EDGE_HTTP2) {
 		h2_guard_ate(&edge->guard, before - edge->sock->input->size);
-	else
+		h2_shrink(edge);
+	} else {
 		http1_ate(edge);
+	}
 	edge_settle(edge);
 }
 
@@ -303,8 +324,10 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 		h2o_http1_accept(&accept_ctx, sock, edge->connected_at);
 	if (!call_end(edge, &call))
 		return;
-	if (proto == EDGE_HTTP2)
+	if (proto == EDGE_HTTP2) {
 		h2_guard_ate(&edge->guard, before - sock->input->size);
+		h2_shrink(edge);
+	}
 	edge_settle(edge);
 	if (proto == EDGE_HTTP1) /* may need h2o's callback, which is known now */
 		http1_ate(edge);

@@ -5,6 +5,7 @@ beside the checkout (SLUICE_SHARED/attacks), and skipped aloud where there are n
 ctest: timeout=300
 """
 
+import contextlib
 import json
 import os
 import random
@@ -289,6 +290,22 @@ class BodyLimits(EdgeCase):
             self.assertEqual(client.read_until(h2_answers(5), "an answer"), [b"honest"])
             self.assertEqual([payload for kind, _, stream, payload in h2_frames(client.input)
                               if (kind, stream) == (RST, 3)], [b"\0\0\0\1"])
+        self.assert_at_rest(edge)
+
+    @unittest.skipIf(os.environ.get("SLUICE_SANITIZE"), "a sanitizer keeps what is freed")
+    def test_a_connection_at_rest_keeps_nothing_of_it(self):
+        """Not of what the guard took out of h2o's buffer, nor of what came before a frame that is not whole yet."""
+        edge, clients = self.edge("-b", self.LIMIT), 20
+        for rest in (b"", frame(PING, 0, 0, bytes(8))[:5]):
+            before = edge.resident_kb()
+            with contextlib.ExitStack() as stack:
+                for _ in range(clients):
+                    client = stack.enter_context(Client(edge))
+                    client.send(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo"))
+                                + frame(DATA, 0, 1, b"a" * 16384) * 110 + frame(PING, 0, 0, bytes(8)) + rest)
+                    client.read_until(lambda data: PING in [kind for kind, *_ in h2_frames(data)], "a PING's answer")
+                self.assertEqual(edge.stats()["open"], clients + 1)
+                self.assertLess((edge.resident_kb() - before) / clients, 300)
         self.assert_at_rest(edge)
 
     def test_its_trailers_end_the_connection(self):

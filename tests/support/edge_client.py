@@ -61,6 +61,10 @@ class Edge(harness.Process):
         except harness.Failure as failure:
             raise harness.Failure(f"{failure}; stats are {last}\n{self.report()}") from None
 
+    def resident_kb(self):
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as file:
+            return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1])
+
     def cpu_ms(self):
         with open(f"/proc/{self.pid}/schedstat", encoding="ascii") as file:
             return int(file.read().split()[0]) / 1e6
