@@ -72,8 +72,9 @@ static bool is_json(struct slice content_type)
 /* RFC 9110, 8.4: nothing is decoded here. */
 static bool is_coded(struct slice content_encoding)
 {
-	return !slice_absent(content_encoding) &&
-	       !slice_eq_nocase(slice_trim(content_encoding), SLICE("identity"));
+	const struct slice coding = slice_trim(content_encoding);
+
+	return coding.len > 0 && !slice_eq_nocase(coding, SLICE("identity"));
 }
 
 static bool origin_allowed(const struct config *config, struct slice origin)
