@@ -82,9 +82,10 @@ void arena_init_in(struct arena *arena, struct arena_pool *pool, size_t cap, voi
 		   size_t room_bytes)
 {
 	must((uintptr_t)room % 8 == 0 && room_bytes % 8 == 0);
-	*arena = (struct arena){
-		.pool = pool, .cap = cap, .at = room, .end = (char *)room + room_bytes
-	};
+	*arena = (struct arena){ .pool = pool,
+				 .cap = cap,
+				 .at = room,
+				 .end = room == NULL ? NULL : (char *)room + room_bytes };
 }
 
 void *arena_take_more(struct arena *arena, size_t size)

@@ -44,7 +44,7 @@ struct arena {
 void arena_init(struct arena *arena, struct arena_pool *pool, size_t cap);
 
 /* The same, but first come the `room_bytes` (a multiple of 8) at `room` (aligned to 8), up to the first
- * arena_give or arena_wipe, which leave them alone. They stay the caller's. */
+ * arena_give or arena_wipe, which leave them alone. They stay the caller's. NULL and 0: the same as arena_init. */
 void arena_init_in(struct arena *arena, struct arena_pool *pool, size_t cap, void *room,
 		   size_t room_bytes);
 
