@@ -2,7 +2,8 @@
  *
  * A dialect collects the answer's blocks in order, says how the answer stopped, and calls
  * answer_finish, which applies the rules of contract/providers.md 8.2 to 8.4. Everything collected
- * is a raw string or JSON text of the body. The first error is kept and makes the rest no-ops. */
+ * is a raw string or JSON text of the body, but for arguments that a string said. The first error is
+ * kept and makes the rest no-ops. */
 #ifndef CODEC_DIALECT_ANSWER_H
 #define CODEC_DIALECT_ANSWER_H
 
@@ -25,8 +26,8 @@ struct answer_block {
 	struct slice
 		text; /* TEXT: raw; AUDIO: base64, raw; CALL: what goes back with it, JSON or absent */
 	struct slice id, name; /* CALL: raw; id absent when there is none */
-	struct slice args;     /* CALL: JSON value, absent when there is none */
-	bool args_unescaped;   /* it is what a string says: perhaps JSON */
+	struct slice args;     /* CALL: JSON value, absent when there is none; or, */
+	bool args_unescaped;   /* what a string says, in the arena: perhaps JSON */
 };
 
 struct answer {

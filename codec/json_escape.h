@@ -14,7 +14,7 @@
 MUST_USE struct slice json_unescape(struct slice raw, struct arena *into);
 
 /* Consumes the string at the reader's place, whose quote is known to be there, and unescapes it in the same
- * walk: *out as by json_unescape. False after failing. */
+ * walk: *out as by json_unescape, but what holds no escape may be a copy, too. False after failing. */
 MUST_USE bool json_take_unescaped(struct json_reader *r, struct arena *into, struct slice *out);
 
 /* The way in is gather_json_escaped (json_write.h). */

@@ -63,8 +63,8 @@ static inline void json_keys_end(struct json_work *work, struct json_level set)
 	work->slot_top = set.slots;
 }
 
-/* Adds `raw` to the newest set. `escaped`: it may hold a backslash. `end`: bytes are readable up to
- * there. KEYS_FULL when the set has `max` members or the work area is full. */
+/* Adds `raw`, behind which its quote stands (raw.at[raw.len]), to the newest set. `escaped`: it may hold
+ * a backslash. `end`: bytes are readable up to there. KEYS_FULL when the set has `max` members or the work area is full. */
 MUST_USE enum json_keys_answer json_keys_add(struct json_work *work, struct json_level *set,
 					     uint32_t max, struct slice raw, bool escaped,
 					     const char *end);

@@ -56,6 +56,11 @@ static void answer_becomes_exactly_this_result(void **state)
 			 "}",
 			 "\"tool_calls\""),
 		  IS_CALL("{}"), "" },
+		{ "out of tokens before the arguments",
+		  CHOICE("{\"tool_calls\":[{\"id\":\"i\",\"function\":{\"name\":\"get_weather\","
+			 "\"arguments\":\"\"}}]}",
+			 "\"length\""),
+		  IS(TEXT(""), "maxTokens"), "incomplete_tool_use_dropped" },
 		{ "calls announced but not made",
 		  CHOICE("{\"content\":\"x\",\"tool_calls\":[]}", "\"tool_calls\""),
 		  IS(TEXT("x"), "endTurn"), "" },
@@ -318,9 +323,27 @@ static enum err decode_starved(struct dialect_case *c)
 	return err;
 }
 
+/* Arguments of which a copy is kept: without memory there are none, which must not be taken for `{}`. */
+static enum err decode_long_args_starved(struct dialect_case *c)
+{
+	enum { LINES = 1500 };
+	static char body[2 * LINES + 400];
+	char lines[2 * LINES + 1];
+
+	for (size_t i = 0; i < LINES; i++)
+		memcpy(lines + 2 * i, "\\n", 2);
+	lines[2 * LINES] = '\0';
+	(void)snprintf(body, sizeof(body), WITH_ARGS("\"{\\\"a\\\":%s1}\""), lines);
+	enum err err = case_decode(c, body);
+	if (err == ERR_OK)
+		assert_true(c->result.blocks[0].input.len > LINES);
+	return err;
+}
+
 static void every_refused_memory_of_an_answer_is_a_named_error(void **state)
 {
 	assert_true(case_starve(*state, decode_starved) > 50);
+	assert_true(case_starve(*state, decode_long_args_starved) > 50);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)

@@ -230,6 +230,9 @@ static void duplicate_keys_are_found_by_meaning_at_any_depth(void **state)
 	} rows[] = {
 		{ "{\"a\":1,\"a\":2}", ERR_DUPLICATE_KEY },
 		{ "{\"\":1,\"\":2}", ERR_DUPLICATE_KEY },
+		{ "{\"a\":1,\"a\" :2}", ERR_DUPLICATE_KEY }, /* nothing behind the quote counts */
+		{ "{\"\" :1,\"\"\n:2}", ERR_DUPLICATE_KEY },
+		{ "{\"exactly\":1,\"exactly\"\t:2}", ERR_DUPLICATE_KEY },
 		{ "{\"role\":1,\"r\\u006fle\":2}", ERR_DUPLICATE_KEY },
 		{ "{\"r\\u006fle\":1,\"role\":2}", ERR_DUPLICATE_KEY },
 		{ "{\"\\u00e9\":1,\"\xc3\xa9\":2}", ERR_DUPLICATE_KEY },
