@@ -71,6 +71,13 @@ static void h2_shrink(struct edge *edge)
 	edge->sock->input = smaller;
 }
 
+/* h2o has returned; `before` is what its input held. */
+static void http2_ate(struct edge *edge, size_t before)
+{
+	h2_guard_ate(&edge->guard, before - edge->sock->input->size);
+	h2_shrink(edge);
+}
+
 void edge_pass(struct edge *edge, const char *err)
 {
 	struct h2o_call call;
@@ -83,12 +90,10 @@ void edge_pass(struct edge *edge, const char *err)
 	read(edge->sock, err);
 	if (!call_end(edge, &call))
 		return;
-	if (edge->proto == EDGE_HTTP2) {
-		h2_guard_ate(&edge->guard, before - edge->sock->input->size);
-		h2_shrink(edge);
-	} else {
+	if (edge->proto == EDGE_HTTP2)
+		http2_ate(edge, before);
+	else
 		http1_ate(edge);
-	}
 	edge_settle(edge);
 }
 
@@ -324,10 +329,8 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 		h2o_http1_accept(&accept_ctx, sock, edge->connected_at);
 	if (!call_end(edge, &call))
 		return;
-	if (proto == EDGE_HTTP2) {
-		h2_guard_ate(&edge->guard, before - sock->input->size);
-		h2_shrink(edge);
-	}
+	if (proto == EDGE_HTTP2)
+		http2_ate(edge, before);
 	edge_settle(edge);
 	if (proto == EDGE_HTTP1) /* may need h2o's callback, which is known now */
 		http1_ate(edge);

@@ -133,12 +133,13 @@ class Nginx(harness.Process):
         self.fields = ["authorization: Bearer " + harness.PROVIDER_KEY, "content-type: application/json"]
         harness.wait_for(self.answers, "nginx answers")
 
-    def url(self):
-        return f"http://127.0.0.1:{self.port}/v1/chat/completions"
+    PATH = "/v1/chat/completions"
 
-    @staticmethod
-    def ask(model):
-        return "/v1/chat/completions", json.dumps(
+    def url(self):
+        return f"http://127.0.0.1:{self.port}{self.PATH}"
+
+    def ask(self, model):
+        return self.PATH, json.dumps(
             {"model": model, "max_tokens": 100, "messages": [{"role": "user", "content": "hello"}]}).encode()
 
     def answers(self):
