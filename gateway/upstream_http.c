@@ -193,11 +193,11 @@ static const char *split_header(struct slice line, struct slice *name, struct sl
 {
 	if (line.at[0] == ' ' || line.at[0] == '\t')
 		return "a header line is folded";
-	*value = line;
-	*name = slice_cut(value, ':');
-	if (slice_absent(*value))
+	const char *colon = memchr(line.at, ':', line.len);
+	if (colon == NULL)
 		return bad_name;
-	*value = slice_trim(*value);
+	*name = slice_of(line.at, (size_t)(colon - line.at));
+	*value = slice_trim(slice_of(colon + 1, (size_t)(line.at + line.len - colon) - 1));
 	return header_text_is_value(*value) ? NULL : "a control character in a header";
 }
 
@@ -231,8 +231,8 @@ static const char *parse_header(struct upstream_http *http, const char *bytes, s
 
 /* Takes one line of a head, or of trailers, that began at `from`. False when it is not there yet, or
  * was refused. */
-static bool take_head_line(struct upstream_http *http, const char *bytes, size_t len, size_t from,
-			   struct slice *line)
+static inline bool take_head_line(struct upstream_http *http, const char *bytes, size_t len,
+				  size_t from, struct slice *line)
 {
 	bool there = take_line(http, bytes, len, line);
 
