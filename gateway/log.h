@@ -63,7 +63,8 @@ struct log_session {
 };
 
 /* Everything the line says; absent slices and zero numbers of parts that did not happen are left
- * out. */
+ * out. Names of ours (revision, rpc, stop, digests and ids) are written as they are: they are plain, and of 32
+ * bytes at most. */
 struct log_request {
 	uint64_t wall_ns;
 	char request_id[33];         /* hex, NUL */
