@@ -68,16 +68,17 @@ static void take_header(h2o_req_t *req, enum http_header name, h2o_iovec_t value
 					  h2o_iovec_init(H2O_STRLIT(", ")), value));
 }
 
+/* Into `headers`, all absent before. */
 static void read_headers(h2o_req_t *req, struct slice headers[HTTP_HEADER_COUNT])
 {
-	for (size_t i = 0; i < HTTP_HEADER_COUNT; i++)
-		headers[i] = slice_of(NULL, 0);
 	for (size_t i = 0; i < req->headers.size; i++) {
 		const h2o_header_t *header = &req->headers.entries[i];
-		struct slice name = to_slice(*header->name); /* in lower case */
-		for (size_t n = 0; n < HTTP_HEADER_COUNT; n++)
-			if (slice_eq(name, header_names[n]))
-				take_header(req, (enum http_header)n, header->value, headers);
+		const struct slice name = to_slice(*header->name); /* in lower case */
+		size_t n = 0;
+		while (n < HTTP_HEADER_COUNT && !slice_eq(name, header_names[n]))
+			n++;
+		if (n < HTTP_HEADER_COUNT)
+			take_header(req, (enum http_header)n, header->value, headers);
 	}
 }
 
