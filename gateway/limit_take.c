@@ -245,8 +245,8 @@ static bool word_swap(_Atomic uint64_t *word, uint64_t *seen, uint64_t next)
 						     memory_order_relaxed);
 }
 
-static void step_settle(const struct limit_step *step, struct limit_slot *slot,
-			const struct claim *claim)
+static inline void step_settle(const struct limit_step *step, struct limit_slot *slot,
+			       const struct claim *claim)
 {
 	_Atomic uint64_t *word = step->word(slot, claim);
 	uint64_t seen = word_load(word);
@@ -270,8 +270,8 @@ static enum err step_look(const struct limit_step *step, struct limit_slot *slot
 }
 
 /* Writes what the look found, or, where somebody was faster, what holds by now. */
-static enum err step_take(const struct limit_step *step, const struct claim *claim,
-			  struct glimpse *glimpse, nsec_t *wait_ns)
+static inline enum err step_take(const struct limit_step *step, const struct claim *claim,
+				 struct glimpse *glimpse, nsec_t *wait_ns)
 {
 	while (!word_swap(glimpse->word, &glimpse->seen, glimpse->next)) {
 		const enum err err = step->take(claim, glimpse->seen, &glimpse->next, wait_ns);

@@ -147,14 +147,15 @@ uint32_t quota_day(uint64_t wall_s)
 
 uint32_t quota_month(uint64_t wall_s)
 {
-	enum { DAYS_PER_ERA = 146097, YEARS_PER_ERA = 400, EPOCH_TO_MARCH_0 = 719468 };
-	/* Years that begin in March end in the leap day, so that months have fixed offsets;
-	 * a Gregorian era of 400 years repeats exactly. */
+	enum { EPOCH_TO_MARCH_0 = 719468, DAYS_PER_400_YEARS = 146097, DAYS_PER_4_YEARS = 1461 };
+	/* Years that begin in March end in the leap day, so that months have fixed offsets. With the days
+	 * that three of four centuries leave out every fourth year has one. */
 	const uint64_t days = wall_s / SECONDS_PER_DAY + EPOCH_TO_MARCH_0;
-	const uint64_t day = days % DAYS_PER_ERA;
-	const uint64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
-	const uint64_t day_of_year = day - (365 * year + year / 4 - year / 100);
+	const uint64_t century = (4 * days + 3) / DAYS_PER_400_YEARS;
+	const uint64_t quarters = 4 * (days + century - century / 4) + 3;
+	const uint64_t year = quarters / DAYS_PER_4_YEARS;
+	const uint64_t day_of_year = quarters % DAYS_PER_4_YEARS / 4;
 	const uint64_t month = (5 * day_of_year + 2) / 153 + 2; /* 0 is January of `year` */
 
-	return (uint32_t)((days / DAYS_PER_ERA * YEARS_PER_ERA + year) * 12 + month);
+	return (uint32_t)(year * 12 + month);
 }
