@@ -53,6 +53,7 @@ static struct arena_chunk *pool_take(struct arena_pool *pool, size_t size)
 		pool->mallocs++;
 		chunk->size = size;
 	}
+	poison(chunk->bytes, chunk->size - sizeof(*chunk));
 	if (++pool->out > pool->out_high)
 		pool->out_high = pool->out;
 	return chunk;
@@ -64,6 +65,7 @@ static void pool_give(struct arena_pool *pool, struct arena_chunk *chunk)
 
 	must(pool->out > 0);
 	pool->out--;
+	poison(chunk->bytes, chunk->size - sizeof(*chunk));
 	if (index == ARENA_SIZES || pool->free_count + chunks > pool->keep_max) {
 		free(chunk);
 		return;
@@ -93,26 +95,28 @@ void *arena_take_more(struct arena *arena, size_t size)
 	must(arena->pool != NULL);
 	if (size > arena->cap - arena->used)
 		return NULL;
-	size = (size + 7) & ~(size_t)7;
-	if (size <= (size_t)(arena->end - arena->at)) {
-		void *bytes = arena->at;
-		arena->at += size;
-		arena->used = arena->used + size > arena->cap ? arena->cap : arena->used + size;
-		return bytes;
+	const size_t whole = (size + 7) & ~(size_t)7, fenced = whole + POISON_FENCE;
+	char *bytes = arena->at;
+	if (fenced <= (size_t)(arena->end - arena->at)) {
+		arena->at += fenced;
+	} else {
+		const bool large = fenced > CHUNK_ROOM;
+		struct arena_chunk *chunk =
+			pool_take(arena->pool,
+				  large ? fenced + sizeof(struct arena_chunk) : ARENA_CHUNK_BYTES);
+		if (chunk == NULL)
+			return NULL;
+		chunk->next = arena->chunks;
+		arena->chunks = chunk;
+		bytes = chunk->bytes;
+		if (!large) { /* else the chunk in use keeps its free bytes */
+			arena->at = bytes + fenced;
+			arena->end = bytes + CHUNK_ROOM;
+		}
 	}
-	bool large = size > CHUNK_ROOM;
-	struct arena_chunk *chunk = pool_take(arena->pool, large ? size + sizeof(struct arena_chunk)
-								 : ARENA_CHUNK_BYTES);
-	if (chunk == NULL)
-		return NULL;
-	chunk->next = arena->chunks;
-	arena->chunks = chunk;
-	arena->used = arena->used + size > arena->cap ? arena->cap : arena->used + size;
-	if (large) /* the chunk in use keeps its free bytes */
-		return chunk->bytes;
-	arena->at = chunk->bytes + size;
-	arena->end = chunk->bytes + CHUNK_ROOM;
-	return chunk->bytes;
+	arena->used = arena->used + whole > arena->cap ? arena->cap : arena->used + whole;
+	unpoison(bytes, size);
+	return bytes;
 }
 
 /* The next multiple of 8, where an object ends for the arena. */
@@ -125,10 +129,10 @@ void arena_give_end(struct arena *arena, char *from, char *end)
 {
 	char *kept = whole(from);
 
-	if (whole(end) != arena->at || arena->used == arena->cap)
+	if (whole(end) + POISON_FENCE != arena->at || arena->used == arena->cap)
 		return;
-	arena->used -= (size_t)(arena->at - kept);
-	arena->at = kept;
+	arena->used -= (size_t)(whole(end) - kept);
+	arena->at = kept + POISON_FENCE;
 }
 
 void *arena_zero(struct arena *arena, size_t size)
@@ -165,7 +169,9 @@ void arena_give(struct arena *arena)
 
 void arena_wipe(struct arena *arena)
 {
-	for (struct arena_chunk *chunk = arena->chunks; chunk != NULL; chunk = chunk->next)
+	for (struct arena_chunk *chunk = arena->chunks; chunk != NULL; chunk = chunk->next) {
+		unpoison(chunk->bytes, chunk->size - sizeof(*chunk));
 		explicit_bzero(chunk->bytes, chunk->size - sizeof(*chunk));
+	}
 	arena_give(arena);
 }

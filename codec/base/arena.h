@@ -3,11 +3,13 @@
  * An arena belongs to one request and one thread. Its memory comes as chunks from an arena_pool,
  * one per worker, that keeps what was given back, so that a steady load allocates nothing from
  * libc. Single objects larger than a chunk are allocated on their own, in sizes that double; those of
- * up to ARENA_KEEP_BYTES are kept, larger ones are freed with the arena. */
+ * up to ARENA_KEEP_BYTES are kept, larger ones are freed with the arena. With AddressSanitizer what was not
+ * handed out of a chunk, and a fence behind every object in it, is poisoned (poison.h). */
 #ifndef CODEC_BASE_ARENA_H
 #define CODEC_BASE_ARENA_H
 
 #include "codec/base/attr.h"
+#include "codec/base/poison.h"
 #include "codec/base/slice.h"
 
 enum {
@@ -74,7 +76,7 @@ void arena_give(struct arena *arena);
 /* The same, after every byte was overwritten: for arenas that held secrets. */
 void arena_wipe(struct arena *arena);
 
-/* private: arena_take where the newest chunk or the cap does not do. */
+/* private: arena_take where the newest chunk or the cap does not do, or with AddressSanitizer. */
 MUST_USE void *arena_take_more(struct arena *arena, size_t size);
 
 static inline void *arena_take(struct arena *arena, size_t size)
@@ -82,7 +84,8 @@ static inline void *arena_take(struct arena *arena, size_t size)
 	char *at = arena->at;
 	size_t whole = (size + 7) & ~(size_t)7;
 
-	if (size > (size_t)(arena->end - at) || whole > arena->cap - arena->used)
+	if (POISON_FENCE != 0 || size > (size_t)(arena->end - at) ||
+	    whole > arena->cap - arena->used)
 		return arena_take_more(arena, size);
 	arena->at = at + whole; /* which is not beyond the end: that is aligned, too */
 	arena->used += whole;

@@ -104,7 +104,7 @@ static void the_largest_objects_are_not_kept(void **state)
 	assert_non_null(small);
 	assert_non_null(large);
 	(void)memset(large, 1, 1024 * 1024);
-	assert_ptr_equal(next, small + 16); /* the chunk in use stays in use */
+	assert_ptr_equal(next, small + 16 + POISON_FENCE); /* the chunk in use stays in use */
 	arena_give(&arena);
 	assert_int_equal(pool.free_count, 1);
 	arena_pool_fini(&pool);
@@ -183,11 +183,36 @@ static void the_end_of_what_was_taken_last_goes_back(void **state)
 	assert_int_equal(arena.used, 104 + 104);
 	arena_give_end(&arena, last + 9, last + 101);
 	assert_int_equal(arena.used, 104 + 16);
-	assert_ptr_equal(arena_take(&arena, 904), last + 16);
+	assert_ptr_equal(arena_take(&arena, 904), last + 16 + POISON_FENCE);
 	assert_null(arena_take(&arena, 1));
 	arena_give(&arena);
 	arena_pool_fini(&pool);
 }
+
+#ifdef POISON_IS_SEEN
+static void what_is_not_of_an_object_is_poison(void **state)
+{
+	struct arena_pool pool = { .keep_max = 2 };
+	struct arena arena;
+
+	(void)state;
+	for (int warm = 0; warm < 2; warm++) {
+		arena_init(&arena, &pool, 8192);
+		char *first = arena_take(&arena, 13), *large = arena_take(&arena, 5000),
+		     *next = arena_take(&arena, 8);
+		assert_null(__asan_region_is_poisoned(first, 13));
+		assert_null(__asan_region_is_poisoned(large, 5000));
+		assert_null(__asan_region_is_poisoned(next, 8));
+		assert_true(__asan_address_is_poisoned(first + 13));
+		assert_true(__asan_address_is_poisoned(next - 1));
+		assert_true(__asan_address_is_poisoned(next + 8));
+		assert_true(__asan_address_is_poisoned(large + 5000));
+		arena_give(&arena);
+		assert_true(__asan_address_is_poisoned(first)); /* though it is kept */
+	}
+	arena_pool_fini(&pool);
+}
+#endif
 
 int main(void)
 {
@@ -201,6 +226,9 @@ int main(void)
 		cmocka_unit_test(the_end_of_what_was_taken_last_goes_back),
 		cmocka_unit_test(zero_and_copy_do_what_they_say),
 		cmocka_unit_test(a_failing_take_gives_null_and_loses_nothing),
+#ifdef POISON_IS_SEEN
+		cmocka_unit_test(what_is_not_of_an_object_is_poison),
+#endif
 	};
 	return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
 }
