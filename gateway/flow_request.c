@@ -77,6 +77,15 @@ static bool is_coded(struct slice content_encoding)
 	return coding.len > 0 && !slice_eq_nocase(coding, SLICE("identity"));
 }
 
+/* RFC 9110, 12.5.3: says so only where it was the coding. */
+static enum flow_move refuse_coding(struct flow *flow)
+{
+	const enum flow_move refused = flow_refuse_err(flow, ERR_MEDIA_TYPE);
+
+	flow_answer_field(flow, SLICE("accept-encoding"), SLICE("identity"));
+	return refused;
+}
+
 static bool origin_allowed(const struct config *config, struct slice origin)
 {
 	for (uint32_t i = 0; i < config->origin_count; i++)
@@ -124,9 +133,10 @@ enum flow_move flow_http(struct flow *flow, const struct flow_env *env)
 		return flow_refuse_err(flow, ERR_ORIGIN);
 	if (in->body_too_large)
 		return flow_refuse_err(flow, ERR_BODY_TOO_LARGE);
-	if (post && (!is_json(header(flow, HTTP_CONTENT_TYPE)) ||
-		     is_coded(header(flow, HTTP_CONTENT_ENCODING))))
+	if (post && !is_json(header(flow, HTTP_CONTENT_TYPE)))
 		return flow_refuse_err(flow, ERR_MEDIA_TYPE);
+	if (post && is_coded(header(flow, HTTP_CONTENT_ENCODING)))
+		return refuse_coding(flow);
 	read_accept(flow, header(flow, HTTP_ACCEPT));
 	if (post && !flow->takes_json && !flow->takes_stream)
 		return flow_refuse_err(flow, ERR_NOT_ACCEPTABLE);

@@ -1,4 +1,5 @@
 /* The walk of a request without sockets: the test is the driver. */
+#include "tests/support/answer_field.h"
 #include "tests/support/flow_bench.h"
 
 #define KEY_ACME "acme-key-0123456789"
@@ -189,6 +190,25 @@ static void each_refusal_has_its_status_and_reason(void **state)
 	}
 }
 
+/* RFC 9110, 12.5.3. */
+static void only_a_refused_coding_is_told_which_one_is_taken(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY_ACME, ASK);
+
+	in.headers[HTTP_CONTENT_ENCODING] = SLICE("br");
+	assert_int_equal(start(b, &in), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 415);
+	assert_true(slice_eq(answer_field(&b->flow.answer, SLICE("accept-encoding")),
+			     SLICE("identity")));
+
+	in = incoming(KEY_ACME, ASK);
+	in.headers[HTTP_CONTENT_TYPE] = SLICE("text/plain");
+	assert_int_equal(start(b, &in), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 415);
+	assert_true(slice_absent(answer_field(&b->flow.answer, SLICE("accept-encoding"))));
+}
+
 static void a_refused_header_does_not_cost_the_id(void **state)
 {
 	static const struct {
@@ -302,11 +322,7 @@ static void a_rate_limit_says_when_to_come_back(void **state)
 	assert_int_equal(b->flow.answer.status, 429);
 	assert_has(answer_text(b), "\"retryAfterMs\":750");
 	assert_has(answer_text(b), "\"limit\":\"requests_per_minute\"");
-	bool found = false;
-	for (size_t i = 0; i < b->flow.answer.field_count; i++)
-		if (slice_eq(b->flow.answer.fields[i].name, SLICE("retry-after")))
-			found = slice_eq(b->flow.answer.fields[i].value, SLICE("1"));
-	assert_true(found);
+	assert_true(slice_eq(answer_field(&b->flow.answer, SLICE("retry-after")), SLICE("1")));
 
 	b->now += 750 * MSEC;
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
@@ -493,6 +509,7 @@ int main(void)
 		WALK(a_request_walks_to_the_provider_and_back),
 		WALK(a_waiting_request_does_not_need_the_snapshot),
 		WALK(each_refusal_has_its_status_and_reason),
+		WALK(only_a_refused_coding_is_told_which_one_is_taken),
 		WALK(a_refused_header_does_not_cost_the_id),
 		WALK(allowed_origins_and_accepts_pass),
 		WALK(a_target_in_absolute_form_is_its_path),

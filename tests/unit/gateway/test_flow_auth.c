@@ -2,6 +2,7 @@
 #include "gateway/flow.h"
 
 #include "gateway/tls_names.h"
+#include "tests/support/answer_field.h"
 #include "tests/unit/gateway/token_rig.h"
 
 #define KEY "acme-key-0123456789"
@@ -135,14 +136,6 @@ static void who_shows_something_is_judged_by_it_alone(void **state)
 	free(expired);
 }
 
-static struct slice field(const struct bench *b, struct slice name)
-{
-	for (size_t i = 0; i < b->flow.answer.field_count; i++)
-		if (slice_eq(b->flow.answer.fields[i].name, name))
-			return b->flow.answer.fields[i].value;
-	return (struct slice){ NULL, 0 };
-}
-
 static void a_token_is_told_why_and_a_key_is_not(void **state)
 {
 	struct bench *b = *state;
@@ -156,13 +149,14 @@ static void a_token_is_told_why_and_a_key_is_not(void **state)
 	assert_true(slice_has_nocase(body, SLICE("\"reason\":\"unauthorized\"")));
 	assert_true(slice_has_nocase(body, SLICE("\"token\":\"signature\"")));
 	assert_true(slice_has_nocase(body, SLICE("\"id\":null")));
-	assert_slice(field(b, SLICE("www-authenticate")), "Bearer error=\"invalid_token\"");
+	assert_slice(answer_field(&b->flow.answer, SLICE("www-authenticate")),
+		     "Bearer error=\"invalid_token\"");
 	assert_string_equal(b->flow.detail, jwt_fault_text(JWT_SIGNATURE));
 	assert_false(b->flow.authenticated);
 	assert_int_equal(ask(b, bearer("0123456789abcdef"), false), 401);
 	body = gather_flat(&b->flow.answer.body, &b->arena);
 	assert_false(slice_has_nocase(body, SLICE("token\"")));
-	assert_slice(field(b, SLICE("www-authenticate")), "Bearer");
+	assert_slice(answer_field(&b->flow.answer, SLICE("www-authenticate")), "Bearer");
 	free(token);
 }
 
@@ -174,7 +168,7 @@ static void where_no_tokens_are_taken_they_are_keys_that_nobody_has(void **state
 
 	b->tokens.checker = NULL;
 	assert_int_equal(ask(b, bearer(b->token), false), 401);
-	assert_slice(field(b, SLICE("www-authenticate")), "Bearer");
+	assert_slice(answer_field(&b->flow.answer, SLICE("www-authenticate")), "Bearer");
 	assert_int_equal(ask(b, bearer(KEY), false), 200);
 	b->tokens.checker = checker;
 	assert_int_equal(jwt_checker_count(checker, JWT_OK), 0);

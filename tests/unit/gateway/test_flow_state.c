@@ -1,4 +1,5 @@
 /* A request and what it has to do with others: the test is the driver, and the stores are its own. */
+#include "tests/support/answer_field.h"
 #include "tests/support/flow_bench.h"
 
 #define KEY "acme-key-0123456789"
@@ -80,14 +81,12 @@ static enum flow_effect joined(struct bench *b, enum once_verdict verdict)
 	return run(b, FLOW_JOINED);
 }
 
+/* With a NUL behind it; NULL when the answer has none. */
 static const char *field(struct bench *b, const char *name)
 {
-	const struct flow_answer *answer = &b->flow.answer;
+	const struct slice value = answer_field(&b->flow.answer, slice_str(name));
 
-	for (size_t i = 0; i < answer->field_count; i++)
-		if (slice_eq(answer->fields[i].name, slice_str(name)))
-			return arena_copy(&b->arena, answer->fields[i].value).at;
-	return NULL;
+	return slice_absent(value) ? NULL : arena_copy(&b->arena, value).at;
 }
 
 /* ---- sessions --------------------------------------------------------------------------------- */
