@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Exact costs of a request, as the difference of two run lengths, against the table exact.json.
 
 ctest: serial once timeout=400
