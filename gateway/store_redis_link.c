@@ -1,6 +1,7 @@
 #include "gateway/store_redis_link.h"
 
 #include "codec/base/must.h"
+#include "gateway/store_redis_line.h"
 #include "gateway/store_redis_login.h"
 #include "gateway/store_redis_pause.h"
 
@@ -16,8 +17,6 @@ enum link_state {
 };
 
 #define CONNECT_MAX (1 * SEC) /* until the connection stands, TLS included */
-#define SILENCE_MAX \
-	(1 * SEC) /* who owes answers and gave none for longer will not; or the deadline */
 #define PROBE_EVERY (200 * MSEC)
 #define LISTEN_PROBE_EVERY (5 * SEC) /* whether who says nothing is still there */
 
@@ -32,13 +31,11 @@ struct redis_link {
 	size_t begun_at; /* where the request that is being filled begins */
 	struct net_task flush;
 	bool flush_queued, reading, broken;
-	struct redis_request *ring;
-	uint64_t first, undue, next; /* oldest, first that is not late, number of the next */
-	struct net_timer deadline;   /* of `undue`, or of silence */
-	struct net_timer retry;      /* the next attempt or probe */
+	struct redis_line line;
+	struct net_timer deadline; /* of the line, or of connecting */
+	struct net_timer retry;    /* the next attempt or probe */
 	nsec_t opened_at;
 	struct redis_pause pause;
-	nsec_t heard; /* the latest answer */
 	uint32_t target;
 	char error[ERROR_ROOM]; /* what was told last */
 	struct redis_login login;
@@ -54,11 +51,6 @@ static nsec_t now_of(const struct redis_link *link)
 	return net_now(link->args.loop);
 }
 
-static struct redis_request *request_at(struct redis_link *link, uint64_t number)
-{
-	return &link->ring[number % REDIS_IN_FLIGHT_MAX];
-}
-
 /* ---- messages: once per change ---- */
 
 static void tell(struct redis_link *link, const char *what)
@@ -72,30 +64,11 @@ static void tell(struct redis_link *link, const char *what)
 
 /* ---- the line of requests ---- */
 
-/* When the answers that are owed will not come any more. Who is slow but answers is not silent. */
-static nsec_t silent_at(struct redis_link *link)
-{
-	const nsec_t sent = request_at(link, link->first)->sent;
-	const nsec_t patience =
-		link->args.deadline > SILENCE_MAX ? link->args.deadline : SILENCE_MAX;
-
-	return (sent > link->heard ? sent : link->heard) + patience;
-}
-
 static void arm(struct redis_link *link)
 {
-	nsec_t due = NSEC_NEVER;
+	nsec_t due = redis_line_due(&link->line);
 
-	/* The loop wakes up to a millisecond late. */
-	if (link->undue != link->next && link->args.deadline > 2 * MSEC)
-		due = request_at(link, link->undue)->sent + link->args.deadline - MSEC;
-	else if (link->undue != link->next)
-		due = request_at(link, link->undue)->sent + link->args.deadline;
-	if (link->first != link->next) {
-		const nsec_t silent = silent_at(link);
-		due = silent < due ? silent : due;
-	}
-	if (link->state == LINK_OPENING && link->first == link->next)
+	if (link->state == LINK_OPENING && redis_line_is_empty(&link->line))
 		due = link->opened_at + CONNECT_MAX;
 	if (due == NSEC_NEVER)
 		net_timer_stop(link->args.loop, &link->deadline);
@@ -105,15 +78,10 @@ static void arm(struct redis_link *link)
 
 static struct redis_request *begin(struct redis_link *link)
 {
-	if (link->next - link->first >= REDIS_IN_FLIGHT_MAX)
-		return NULL;
-	if (link->first ==
-	    link->next) /* back to the ring's begin: it is used no further than needed */
-		link->first = link->undue = link->next =
-			(link->next / REDIS_IN_FLIGHT_MAX + 1) * REDIS_IN_FLIGHT_MAX;
-	struct redis_request *request = request_at(link, link->next);
-	*request = (struct redis_request){ .sent = now_of(link) };
-	link->begun_at = link->filling.len;
+	struct redis_request *request = redis_line_begin(&link->line, now_of(link));
+
+	if (request != NULL)
+		link->begun_at = link->filling.len;
 	return request;
 }
 
@@ -129,13 +97,13 @@ struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buf
 	struct redis_request *request = link->state == LINK_READY ? begin(link) : NULL;
 
 	*buffer = &link->filling;
-	*ticket = link->next;
+	*ticket = link->line.next;
 	return request;
 }
 
 bool redis_link_send(struct redis_link *link)
 {
-	const bool first = link->undue == link->next || link->first == link->next;
+	const bool first = link->line.undue == link->line.next;
 
 	if (link->filling.failed) {
 		const size_t whole = link->begun_at;
@@ -143,7 +111,7 @@ bool redis_link_send(struct redis_link *link)
 		link->filling.len = whole;
 		return false;
 	}
-	link->next++;
+	redis_line_push(&link->line);
 	if (first)
 		arm(link);
 	if (!link->flush_queued) {
@@ -155,8 +123,7 @@ bool redis_link_send(struct redis_link *link)
 
 struct redis_request *redis_link_request(struct redis_link *link, uint64_t ticket)
 {
-	must(ticket >= link->first && ticket < link->next);
-	return request_at(link, ticket);
+	return redis_line_at(&link->line, ticket);
 }
 
 bool redis_link_ready(const struct redis_link *link)
@@ -306,7 +273,7 @@ static void on_own_reply(struct redis_link *link, const struct redis_request *re
 		link_close(link, why); /* after a failover the next address may be another */
 		return;
 	}
-	if (link->first != link->next) /* of the greeting the last counts */
+	if (!redis_line_is_empty(&link->line)) /* of the greeting the last counts */
 		return;
 	if (!request->late) {
 		become_ready(link);
@@ -340,12 +307,9 @@ static void on_others_reply(struct redis_link *link, const struct redis_request 
 
 static void on_reply(struct redis_link *link, const redisReply *reply)
 {
-	const struct redis_request request = *request_at(link, link->first);
+	const struct redis_request request = redis_line_pop(&link->line);
 
-	if (link->undue == link->first)
-		link->undue++;
-	link->first++;
-	link->heard = now_of(link);
+	link->line.heard = now_of(link);
 	if (request.own && !request.aside) {
 		on_own_reply(link, &request, reply);
 		return;
@@ -354,7 +318,7 @@ static void on_reply(struct redis_link *link, const redisReply *reply)
 		on_login_reply(link, reply);
 	else
 		on_others_reply(link, &request, reply);
-	if (link->first == link->next && link->conn != NULL)
+	if (redis_line_is_empty(&link->line) && link->conn != NULL)
 		on_idle(link, request.late || reply->type != REDIS_REPLY_ERROR);
 }
 
@@ -372,7 +336,7 @@ static void take_reply(struct redis_link *link, const redisReply *reply)
 	if (listens(link) && is_message(reply))
 		link->args.events->heard(link->args.owner,
 					 slice_of(reply->element[2]->str, reply->element[2]->len));
-	else if (link->first == link->next)
+	else if (redis_line_is_empty(&link->line))
 		link->broken = true; /* an answer that nobody asked for */
 	else
 		on_reply(link, reply);
@@ -443,11 +407,8 @@ static void retry_later(struct redis_link *link)
 
 static void lose_all(struct redis_link *link)
 {
-	while (link->first != link->next) {
-		const struct redis_request request = *request_at(link, link->first);
-		if (link->undue == link->first)
-			link->undue++;
-		link->first++;
+	while (!redis_line_is_empty(&link->line)) {
+		const struct redis_request request = redis_line_pop(&link->line);
 		if (request.own)
 			continue;
 		link->args.events->measured(link->args.owner, REDIS_LOST, request.late,
@@ -516,9 +477,9 @@ static void on_retry(struct net_timer *timer)
 
 	if (link->state == LINK_DOWN)
 		link_open(link);
-	else if (link->first == link->next && link->state == LINK_READY)
+	else if (redis_line_is_empty(&link->line) && link->state == LINK_READY)
 		probe(link);
-	else if (link->first == link->next)
+	else if (redis_line_is_empty(&link->line))
 		on_idle(link, true);
 }
 
@@ -526,23 +487,19 @@ static void on_deadline(struct net_timer *timer)
 {
 	struct redis_link *link = CONTAINER_OF(timer, struct redis_link, deadline);
 	const nsec_t now = now_of(link);
-	const nsec_t slack = link->args.deadline > 2 * MSEC ? MSEC : 0;
+	struct redis_request *request;
 
-	if (link->state == LINK_OPENING && link->first == link->next &&
+	if (link->state == LINK_OPENING && redis_line_is_empty(&link->line) &&
 	    now >= link->opened_at + CONNECT_MAX) {
 		link_close(link, "cannot be reached within a second");
 		return;
 	}
-	while (link->undue != link->next &&
-	       now >= request_at(link, link->undue)->sent + link->args.deadline - slack) {
-		struct redis_request *request = request_at(link, link->undue);
-		link->undue++;
-		request->late = true;
+	while ((request = redis_line_late(&link->line, now)) != NULL) {
 		link_trouble(link, "answers too late");
 		if (!request->own)
 			link->args.events->late(link->args.owner, request);
 	}
-	if (link->first != link->next && now >= silent_at(link))
+	if (redis_line_is_silent(&link->line, now))
 		link_close(link, "does not answer");
 	else
 		arm(link);
@@ -575,7 +532,7 @@ static void link_free(struct redis_link *link)
 	redis_login_fini(&link->login);
 	free((char *)link->args.server_name);
 	free((char *)link->args.name);
-	free(link->ring);
+	redis_line_fini(&link->line);
 	free(link);
 }
 
@@ -595,13 +552,12 @@ struct redis_link *redis_link_new(const struct redis_link_args *args)
 		.retry.fire = on_retry,
 		.pause = { .chance = args->seed | 1 },
 	};
-	/* Pages that are never used cost no memory. */
-	link->ring = calloc(REDIS_IN_FLIGHT_MAX, sizeof(*link->ring));
+	const bool lined = redis_line_init(&link->line, args->deadline);
 	link->args.user = link->args.password = (struct slice){ NULL, 0 }; /* `login` has them */
 	const bool named = args->server_name != NULL;
 	link->args.name = strdup(args->name); /* a configuration goes with the next one */
 	link->args.server_name = named ? strdup(args->server_name) : NULL;
-	if (!redis_login_set(&link->login, args->user, args->password) || link->ring == NULL ||
+	if (!redis_login_set(&link->login, args->user, args->password) || !lined ||
 	    link->args.name == NULL || (named && link->args.server_name == NULL)) {
 		link_free(link);
 		return NULL;

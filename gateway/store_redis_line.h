@@ -1,0 +1,64 @@
+/* store_redis_line.h - the requests of one connection to Redis that are on their way, oldest first. Pure.
+ *
+ * Requests are numbered as they are sent, and answered in that order. A request without an answer by the
+ * deadline is late, once; it stays in the line until its answer comes or never will. */
+#ifndef GATEWAY_STORE_REDIS_LINE_H
+#define GATEWAY_STORE_REDIS_LINE_H
+
+#include "codec/base/must.h"
+#include "gateway/store_redis_link.h"
+
+struct redis_line {
+	struct redis_request *ring;
+	uint64_t first, undue, next; /* oldest, first that is not late, number of the next */
+	nsec_t heard;                /* the latest answer */
+	nsec_t deadline;
+};
+
+/* False: memory. `line` is to be given back by redis_line_fini either way. */
+MUST_USE bool redis_line_init(struct redis_line *line, nsec_t deadline);
+void redis_line_fini(struct redis_line *line);
+
+static inline bool redis_line_is_empty(const struct redis_line *line)
+{
+	return line->first == line->next;
+}
+
+/* The place of a number, which need not be in the line. */
+static inline struct redis_request *redis_line_place(const struct redis_line *line, uint64_t number)
+{
+	return &line->ring[number % REDIS_IN_FLIGHT_MAX];
+}
+
+/* A request that is not over. */
+static inline struct redis_request *redis_line_at(const struct redis_line *line, uint64_t number)
+{
+	must(number >= line->first && number < line->next);
+	return redis_line_place(line, number);
+}
+
+/* What will be the last one when redis_line_push is called, cleared. NULL: too many are on their way. */
+struct redis_request *redis_line_begin(struct redis_line *line, nsec_t now);
+
+static inline void redis_line_push(struct redis_line *line)
+{
+	line->next++;
+}
+
+/* Takes the oldest out; there must be one. */
+static inline struct redis_request redis_line_pop(struct redis_line *line)
+{
+	must(!redis_line_is_empty(line));
+	if (line->undue == line->first)
+		line->undue++;
+	return *redis_line_place(line, line->first++);
+}
+
+/* When to ask the two below; NSEC_NEVER when the line is empty. */
+nsec_t redis_line_due(const struct redis_line *line);
+/* The next one that has become late, and is marked so; NULL: no more of them. */
+struct redis_request *redis_line_late(struct redis_line *line, nsec_t now);
+/* Whether answers that are owed will not come any more. Who is slow but answers is not silent. */
+bool redis_line_is_silent(const struct redis_line *line, nsec_t now);
+
+#endif
