@@ -1,0 +1,133 @@
+/* world.h - what is around a worker that a test owns, and its loop.
+ *
+ * Stands in for net. */
+#ifndef TESTS_FAULT_WORLD_H
+#define TESTS_FAULT_WORLD_H
+
+#include "codec/base/must.h"
+#include "gateway/jwt_checker.h"
+#include "gateway/state_redis.h"
+#include "gateway/worker_parts.h"
+#include "tests/fault/fake_memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct http_exchange {
+	int status; /* 0: not answered */
+	char *body; /* malloc'ed, with a NUL behind it */
+	size_t len;
+	bool pieces, unsent, ended; /* an answer in pieces */
+};
+struct net_loop {
+	char unused;
+};
+struct http_server {
+	char unused;
+};
+struct upstream {
+	char unused;
+};
+struct upstream_pool {
+	char unused;
+};
+
+static struct world {
+	struct worker *worker;
+	struct http_handler handler;
+	struct http_exchange exchange;
+	nsec_t now;
+	uint64_t wall_ns;
+	struct net_message *posted; /* in their order */
+	/* the provider */
+	struct upstream_call *call; /* started, neither done nor cancelled */
+	uint8_t sent[SHA256_BYTES]; /* digest of the last request that was sent */
+	uint32_t buffers;           /* answers that were not given back */
+	/* the store: what it says next, and what it was told */
+	struct store store;
+	enum { STORE_ASKS, STORE_REFUSES, STORE_WAITS } store_mode;
+	struct limit_refusal refusal;
+	struct reservation *pending;
+	uint32_t granted, settled, placed, released, forgotten;
+	uint32_t undone; /* as if never granted */
+	/* other gateways: what is asked of them, and how much of it is held */
+	struct once_claim *claim;
+	uint32_t held;
+	uint64_t reserved_usd, settled_usd; /* of all attempts */
+} world;
+
+static struct net_loop the_loop;
+static struct http_server the_http;
+static struct upstream the_upstream;
+static struct upstream_pool the_pool;
+
+/* ---- net.h ---- */
+struct net_loop *net_loop_new(void)
+{
+	return &the_loop;
+}
+
+void net_loop_set_owner(struct net_loop *loop, void *owner)
+{
+	(void)loop;
+	(void)owner;
+}
+
+nsec_t net_now(const struct net_loop *loop)
+{
+	(void)loop;
+	return world.now;
+}
+
+uint64_t net_wall_ns(const struct net_loop *loop)
+{
+	(void)loop;
+	return world.wall_ns;
+}
+
+void net_turn(struct net_loop *loop, nsec_t max_wait)
+{
+	(void)loop;
+	(void)max_wait;
+	abort(); /* this worker has no thread */
+}
+
+void net_timer_set(struct net_loop *loop, struct net_timer *timer, nsec_t due)
+{
+	(void)loop;
+	timer->due = due;
+	timer->place = 1;
+}
+
+void net_timer_stop(struct net_loop *loop, struct net_timer *timer)
+{
+	(void)loop;
+	timer->place = 0;
+}
+
+/* As timers, tasks are set and never run: what they tell is no answer. */
+void net_soon(struct net_loop *loop, struct net_task *task)
+{
+	(void)loop;
+	task->prev = &task->next;
+}
+
+void net_task_cancel(struct net_task *task)
+{
+	task->prev = NULL;
+}
+
+/* Messages come when the test says so: rig_deliver. */
+void net_post(struct net_loop *loop, struct net_message *message)
+{
+	struct net_message **last = &world.posted;
+
+	(void)loop;
+	while (*last != NULL)
+		last = &(*last)->next;
+	message->next = NULL;
+	*last = message;
+}
+
+#endif
