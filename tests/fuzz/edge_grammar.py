@@ -15,6 +15,7 @@ SLUICE_BIN and SLUICE_SIM say what is run (tests/support/harness.py).
 import argparse
 import os
 import random
+import signal
 import socket
 import struct
 import sys
@@ -445,6 +446,9 @@ class Fuzzer:
         try:
             while self.round(started + seconds, cpu_limit):
                 self.start()
+        except (KeyboardInterrupt, SystemExit):
+            self.gateway.kill()
+            raise
         except BaseException:
             print(f"TROUBLE: seed {self.seed}, connections {max(0, self.recent - THREADS)} to {self.next}", flush=True)
             print("\n".join(self.gateway.stderr[-100:]), flush=True)
@@ -480,6 +484,7 @@ def main(arguments=None):
     parser.add_argument("--count", type=int, help="so many connections and no more")
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # and take the gateway along
     Fuzzer(options.seed, options.first, options.count).run(options.seconds, options.cpu_seconds)
 
 
