@@ -4,7 +4,7 @@
     bench/attack_table.py [--seconds N] [--ways clear,tls,finished] [--servers plain,sluice,nginx] [NAME...]
 
 NAME is a program of bench/attacks/programs.py or shared:NAME of attacks_tls.py (SLUICE_SHARED/attacks).
-Prints a Markdown table, row by row; a row is written when it is known, so that a run can be cut short.
+Installs what is missing (as root). Prints a Markdown table, row by row; a row is written when it is known, so that a run can be cut short.
 """
 
 import argparse
@@ -21,6 +21,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "attacks")]
 import servers  # noqa: E402  (finds harness)
 import harness  # noqa: E402
 import programs  # noqa: E402
+from suite import install  # noqa: E402
 from suite.machine import GATEWAY_CPU, LOAD_CPU, cpu_s, family, pinned  # noqa: E402
 
 CALLERS, RATE = 4, 50  # honest callers, and requests a second of each
@@ -233,19 +234,26 @@ def main():
     parser.add_argument("--ways", default="clear,tls,finished")
     parser.add_argument("--servers", default="plain,sluice")
     options = parser.parse_args()
-    names = options.names or [program.name for program in programs.PROGRAMS]
-    if not options.names:
-        if os.path.isdir(SHARED):
-            names += ["shared:" + name for name in SHARED_NAMES + SHARED_TLS_NAMES]
-        else:
-            print(f"NOT RUN: the attack programs at {SHARED}", file=sys.stderr)
+    kinds = options.servers.split(",")
+    if not set(kinds) <= set(KINDS):
+        parser.error(f"--servers: some of {', '.join(KINDS)}")
+    ours = [program.name for program in programs.PROGRAMS]
+    shared = ["shared:" + name for name in SHARED_NAMES + SHARED_TLS_NAMES] if os.path.isdir(SHARED) else []
+    wrong = [name for name in options.names if name not in ours + shared]
+    if wrong:
+        parser.error(f"no attack {', '.join(wrong)}; there are {', '.join(ours + shared)}")
+    if not options.names and not shared:
+        print(f"NOT RUN: the attack programs at {SHARED}", file=sys.stderr)
+    names = options.names or ours + shared
+    for kind, why in install.debian(kinds, lambda what: print(what, file=sys.stderr)).items():
+        parser.error(f"{kind}: {why}")
     case = harness.Case()
     pairs = {}
     try:
         cert, key = case.certificate()
         sim = pinned(LOAD_CPU, harness.Sim)
         case.addCleanup(sim.stop)
-        table(names, options.ways.split(","), options.servers.split(","), options.seconds,
+        table(names, options.ways.split(","), kinds, options.seconds,
               lambda kind: KINDS[kind](sim, cert, key), pairs)
     finally:
         for pair in pairs.values():

@@ -55,7 +55,7 @@ def debian(servers, say):
     if needed or wanted:
         if os.geteuid() != 0:
             if needed:
-                raise SystemExit("bench/run: not root; please install: " + " ".join(needed))
+                raise SystemExit("not root; please install: " + " ".join(needed))
             return {package: "it is not installed, and this is not root" for package in wanted}
         say("installing " + " ".join(needed + wanted))
         if needed:
