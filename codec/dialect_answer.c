@@ -12,6 +12,9 @@ enum { BLOCKS_FIRST = 4 };
 static const struct slice nothing = { NULL, 0 };
 static const char no_memory[] = "the answer needs more memory than one request may take";
 
+const struct json_limits answer_json = { ANSWER_DEPTH_MAX, JSON_KEYS_MAX };
+const struct json_limits answer_args_json = { ANSWER_ARGS_DEPTH_MAX, JSON_KEYS_MAX };
+
 /* ---- collecting ---- */
 
 void answer_begin(struct answer *a, const struct decode_context *context,
@@ -100,16 +103,31 @@ static inline void keep(struct answer *a, uint32_t *kept, uint32_t i)
 
 /* ---- calls ---- */
 
-/* The arguments of a call as the text of an object: {} for nothing, out of a string where one holds
- * an object. Absent when they are something else or not JSON. */
-static struct slice args_object(struct answer *a, const struct answer_block *call)
+/* Whether it can be handed over; if not, *wrong says why where that is its depth. */
+static bool args_valid(struct answer *a, struct slice args, const char **wrong, const char *deep)
 {
+	struct fault fault;
+
+	if (json_valid(args, &answer_args_json, a->work, &fault))
+		return true;
+	if (fault.err == ERR_TOO_DEEP)
+		*wrong = deep;
+	return false;
+}
+
+/* The arguments of a call as the text of an object: {} for nothing, out of a string where one holds
+ * an object. Absent when they are something else or not JSON; *wrong as of args_valid. */
+static struct slice args_object(struct answer *a, const struct answer_block *call,
+				const char **wrong)
+{
+	static const char deep[] =
+		"The arguments of the provider's tool call are nested too deeply";
 	struct slice args = call->args;
 	bool is_json = !call->args_unescaped;
 
 	for (int unwraps = call->args_unescaped;; unwraps++) {
 		args = text_trim_json(args);
-		if (args.len != 0 && !is_json && !json_valid(args, NULL, a->work, NULL))
+		if (args.len != 0 && !is_json && !args_valid(a, args, wrong, deep))
 			return nothing;
 		if (args.len == 0 || slice_eq(args, SLICE("null")))
 			return SLICE("{}");
@@ -150,14 +168,15 @@ static void settle_calls(struct answer *a)
 			continue;
 		}
 		if (block->kind == ANSWER_CALL) {
-			struct slice object = args_object(a, block);
+			const char *wrong =
+				"The arguments of the provider's tool call are not a JSON object";
+			struct slice object = args_object(a, block, &wrong);
 			if (is_cut(a, i, object)) {
 				answer_adjust(a, ADJUST_INCOMPLETE_TOOL_USE);
 				continue;
 			}
 			if (slice_absent(object))
-				answer_fail(a, "The arguments of the provider's tool call are not "
-					       "a JSON object");
+				answer_fail(a, wrong);
 			block->args = object;
 		}
 		keep(a, &kept, i);
@@ -326,6 +345,8 @@ static struct slice without_fence(struct slice plain)
 /* A text that is an object becomes the call that the server expects. */
 static void text_to_call(struct answer *a)
 {
+	static const char deep[] = "The provider's structured output is nested too deeply";
+	const char *wrong = "The provider's structured output is not a JSON object";
 	struct slice object = nothing, id = nothing;
 
 	if (!a->context->native_schema || (a->stop != ANSWER_END && a->stop != ANSWER_SEQUENCE))
@@ -339,9 +360,9 @@ static void text_to_call(struct answer *a)
 	}
 	if (a->err != ERR_OK)
 		return;
-	if (object.len == 0 || object.at[0] != '{' || !json_valid(object, NULL, a->work, NULL)) {
+	if (object.len == 0 || object.at[0] != '{' || !args_valid(a, object, &wrong, deep)) {
 		if (a->stop == ANSWER_END)
-			answer_fail(a, "The provider's structured output is not a JSON object");
+			answer_fail(a, wrong);
 		return;
 	}
 	id = answer_id(a);

@@ -21,6 +21,12 @@ enum answer_stop {
 
 enum { ANSWER_KEY_MAX = 32 };
 
+/* What a call says comes back in the next request, below six containers, and must be readable there. An event has it
+ * below two, an answer below more. */
+enum { ANSWER_ARGS_DEPTH_MAX = JSON_DEPTH_MAX - 6, ANSWER_DEPTH_MAX = ANSWER_ARGS_DEPTH_MAX + 2 };
+extern const struct json_limits answer_json;      /* of an answer or an event */
+extern const struct json_limits answer_args_json; /* of a call's arguments in a string */
+
 struct answer_block {
 	enum { ANSWER_TEXT, ANSWER_CALL, ANSWER_AUDIO } kind;
 	struct slice

@@ -498,7 +498,7 @@ static void read_answer(struct answer *a, struct top *top)
 	struct json_reader r;
 	uint32_t member;
 
-	json_open(&r, a->from->body, NULL, a->work);
+	json_open(&r, a->from->body, &answer_json, a->work);
 	if (guess_front(a, &r, &fields) || json_enter_object(&r)) {
 		while (answer_next(&r, &fields, &member))
 			read_member(a, &r, &fields, member, top);

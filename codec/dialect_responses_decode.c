@@ -281,7 +281,7 @@ static bool read_answer(struct answer *a, struct responses_end *end)
 	uint32_t member;
 	bool output = false;
 
-	json_open(&r, a->from->body, NULL, a->work);
+	json_open(&r, a->from->body, &answer_json, a->work);
 	if (json_enter_object(&r)) {
 		while (answer_next(&r, &fields, &member))
 			if (member == RESPONSES_OUTPUT)

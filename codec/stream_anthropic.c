@@ -23,7 +23,7 @@ static void read_top(struct stream *s, struct slice data, struct event *e)
 	struct json_reader r;
 	struct slice key;
 
-	json_open(&r, data, NULL, a->work);
+	json_open(&r, data, &answer_json, a->work);
 	if (json_enter_object(&r)) {
 		while (answer_next_key(a, &r, &key)) {
 			if (slice_eq(key, SLICE("type")))

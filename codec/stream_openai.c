@@ -408,7 +408,7 @@ static void read_chunk(struct stream *s, struct slice data, struct chunk *c)
 	struct json_reader r;
 	struct slice key;
 
-	json_open(&r, data, NULL, s->answer.work);
+	json_open(&r, data, &answer_json, s->answer.work);
 	if (json_enter_object(&r)) {
 		while (answer_next_key(&s->answer, &r, &key))
 			read_member(s, &r, key, c);

@@ -85,7 +85,7 @@ static void read_event(struct stream *s, struct slice data, struct event *e)
 	struct json_reader r;
 	uint32_t member;
 
-	json_open(&r, data, NULL, s->answer.work);
+	json_open(&r, data, &answer_json, s->answer.work);
 	if (json_enter_object(&r)) {
 		while (answer_next(&r, &fields, &member))
 			read_event_member(&r, member, e);

@@ -103,7 +103,7 @@ static inline bool string_goes_on(struct slice *rest, struct slice *string)
 static bool usage_goes_on(struct stream *s, struct slice *rest)
 {
 	/* it is inside an object of the event */
-	static const struct json_limits limits = { JSON_DEPTH_MAX - 1, JSON_KEYS_MAX };
+	static const struct json_limits limits = { ANSWER_DEPTH_MAX - 1, JSON_KEYS_MAX };
 	struct json_reader r;
 
 	json_open(&r, *rest, &limits, s->answer.work);
