@@ -100,7 +100,7 @@ static bool read_key(struct builder *b, struct slice raw, struct tree_value *val
 		return false;
 	value->key_hash = name_hash(b->seed, value->key);
 	if (b->schema)
-		value->keyword = (uint8_t)schema_keyword(value->key);
+		value->keyword = (uint8_t)schema_keyword(raw); /* it looks for escapes */
 	return true;
 }
 

@@ -102,6 +102,7 @@ static const struct {
 	{ "a type that nobody knows, and one that is it", "{\"type\":[\"date\",\"number\"]}", "0",
 	  YES },
 	{ "escaped keywords and names", "{\"t\\u0079pe\":\"str\\u0069ng\"}", "1", NO },
+	{ "a key with a backslash is no keyword", "{\"\\\\u0074ype\":\"string\"}", "1", YES },
 
 	{ "enum has it", "{\"enum\":[1,\"a\",null]}", "\"a\"", YES },
 	{ "enum has it not", "{\"enum\":[1,\"a\",null]}", "\"b\"", NO },
