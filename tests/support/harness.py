@@ -21,10 +21,12 @@ the test ends: exit code 0 and no sanitizer report, unless the test itself kille
 """
 
 import copy
+import errno
 import hashlib
 import http.client
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -66,18 +68,27 @@ def wait_for(condition, what, timeout_s=None):
         time.sleep(0.005)
 
 
-_ports = set()
+_port_marks = []  # kept open: a name is its process's for as long as that lives
 
 
 def free_port():
-    """A port that was free a moment ago, and that nobody here got before: two in a row may be the same to the kernel."""
+    """A port of 127.0.0.1 where nobody listens, which no outgoing connection is given, and no other call of any process."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        outgoing = int(file.read().split()[0])
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        if port not in _ports:
-            _ports.add(port)
-            return port
+        port = random.randrange(10000, max(outgoing, 20000))
+        mark = socket.socket(socket.AF_UNIX)
+        try:
+            mark.bind(f"\0sluice-test-port-{port}")
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            mark.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+            continue
+        _port_marks.append(mark)
+        return port
 
 
 def sha256(key):
