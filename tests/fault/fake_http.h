@@ -4,6 +4,11 @@
 
 #include "tests/fault/world.h"
 
+struct http_server {
+	char unused;
+};
+static struct http_server the_http;
+
 struct http_server *http_server_new(struct net_loop *loop, const struct http_listener *listeners,
 				    size_t listener_count, const struct http_handler *handler,
 				    const struct http_limits *limits)

@@ -4,6 +4,15 @@
 
 #include "tests/fault/world.h"
 
+struct upstream {
+	char unused;
+};
+struct upstream_pool {
+	char unused;
+};
+static struct upstream the_upstream;
+static struct upstream_pool the_pool;
+
 const struct upstream_limits upstream_limits_default;
 
 struct upstream *upstream_new(struct net_loop *loop, const struct upstream_limits *limits)

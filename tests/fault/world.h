@@ -23,15 +23,6 @@ struct http_exchange {
 struct net_loop {
 	char unused;
 };
-struct http_server {
-	char unused;
-};
-struct upstream {
-	char unused;
-};
-struct upstream_pool {
-	char unused;
-};
 
 static struct world {
 	struct worker *worker;
@@ -58,9 +49,6 @@ static struct world {
 } world;
 
 static struct net_loop the_loop;
-static struct http_server the_http;
-static struct upstream the_upstream;
-static struct upstream_pool the_pool;
 
 /* ---- net.h ---- */
 struct net_loop *net_loop_new(void)
