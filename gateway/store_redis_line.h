@@ -11,7 +11,7 @@
 struct redis_line {
 	struct redis_request *ring;
 	uint64_t first, undue, next; /* oldest, first that is not late, number of the next */
-	nsec_t heard;                /* the latest answer */
+	nsec_t heard;                /* the latest answer; whoever takes one says so */
 	nsec_t deadline;
 };
 
