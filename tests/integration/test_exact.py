@@ -18,6 +18,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import callgrind
 import harness
 import redis_fleet
 import redis_server
@@ -29,46 +30,6 @@ BODY = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage"
     "messages": [{"role": "user", "content": {"type": "text", "text": ("Tell me about gateways. " * 80)[:1850]}}],
     "systemPrompt": "You are brief.", "temperature": 1, "maxTokens": 300,
     "modelPreferences": {"hints": [{"name": "claude-test"}]}}}, separators=(",", ":")).encode()
-OURS = "sluice"  # the object whose calls into malloc are ours
-
-
-class Profile:
-    """One thread of a callgrind run: instructions, and calls from our code into libc's allocator."""
-
-    ALLOCATORS = {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"}
-
-    def __init__(self, path):
-        self.instructions, self.allocations = 0, 0
-        self.functions = set()
-        names = {}
-
-        def name(text):
-            number, _, word = text.partition(" ")
-            if word:
-                names[number] = word
-            return names.get(number, text)
-
-        def function(text):
-            return name("f" + text).split("'")[0]  # recursion levels are the same function
-
-        obj = callee = fn = None
-        with open(path, encoding="latin-1") as file:
-            for line in file:
-                line = line.rstrip("\n")
-                if line.startswith("ob="):
-                    obj = name("o" + line[3:])
-                elif line.startswith("fn="):
-                    fn = function(line[3:])
-                    self.functions.add(fn)
-                elif line.startswith("cob="):
-                    name("o" + line[4:])
-                elif line.startswith("cfn="):
-                    callee = function(line[4:])
-                elif line.startswith("calls="):
-                    if callee in self.ALLOCATORS and os.path.basename(obj or "") == OURS:
-                        self.allocations += int(line[6:].split()[0])
-                elif line.startswith(("totals:", "summary:")):
-                    self.instructions = max(self.instructions, int(line.split()[1]))
 
 
 class Exact(harness.Case):
@@ -111,19 +72,7 @@ class Exact(harness.Case):
                              lambda gateway: self.load(gateway, count, clients, streams))
 
     def profiled(self, settings, work):
-        directory = self.directory()
-        wrapper = os.path.join(directory, "sluice")
-        with open(wrapper, "w", encoding="utf-8") as file:
-            file.write("#!/bin/sh\nexec valgrind -q --tool=callgrind --trace-children=yes --separate-threads=yes "
-                       f"--callgrind-out-file={directory}/out.%p {harness.BIN} \"$@\"\n")
-        os.chmod(wrapper, 0o755)
-        gateway = self.started(settings, binary=wrapper)
-        work(gateway)
-        gateway.stop()
-        found = [profile for profile in map(Profile, glob.glob(directory + "/out.*-*"))
-                 if "worker_main" in profile.functions]
-        self.assertEqual(len(found), 1, os.listdir(directory))
-        return found[0]
+        return callgrind.worker(self, settings, work, started=self.started)
 
     def started(self, settings, **options):
         """With Redis: once it is in use."""

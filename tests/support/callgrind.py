@@ -1,0 +1,69 @@
+"""A gateway under callgrind: what its worker's thread ran."""
+
+import glob
+import os
+
+import harness
+
+OURS = "sluice"  # the object whose calls into malloc are ours
+
+
+class Profile:
+    """One thread of a run: counts of events ("Ir" is instructions), and calls from our code into libc's allocator."""
+
+    ALLOCATORS = {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"}
+
+    def __init__(self, path):
+        self.events, self.allocations = {}, 0
+        self.functions = set()
+        names, order = {}, []
+
+        def name(text):
+            number, _, word = text.partition(" ")
+            if word:
+                names[number] = word
+            return names.get(number, text)
+
+        def function(text):
+            return name("f" + text).split("'")[0]  # recursion levels are the same function
+
+        obj = callee = None
+        with open(path, encoding="latin-1") as file:
+            for line in file:
+                line = line.rstrip("\n")
+                if line.startswith("ob="):
+                    obj = name("o" + line[3:])
+                elif line.startswith("fn="):
+                    self.functions.add(function(line[3:]))
+                elif line.startswith("cob="):
+                    name("o" + line[4:])
+                elif line.startswith("cfn="):
+                    callee = function(line[4:])
+                elif line.startswith("calls="):
+                    if callee in self.ALLOCATORS and os.path.basename(obj or "") == OURS:
+                        self.allocations += int(line[6:].split()[0])
+                elif line.startswith("events:"):
+                    order = line.split()[1:]
+                elif line.startswith(("totals:", "summary:")):
+                    for event, count in zip(order, line.split()[1:]):
+                        self.events[event] = max(self.events.get(event, 0), int(count))
+
+    @property
+    def instructions(self):
+        return self.events["Ir"]
+
+
+def worker(case, settings, work, options="", started=None):
+    """The profile of the worker of a gateway that did `work`, a function of it; `started` starts one as case.gateway does."""
+    directory = case.directory()
+    wrapper = os.path.join(directory, "sluice")
+    with open(wrapper, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\nexec valgrind -q --tool=callgrind --trace-children=yes --separate-threads=yes {options} "
+                   f"--callgrind-out-file={directory}/out.%p {harness.BIN} \"$@\"\n")
+    os.chmod(wrapper, 0o755)
+    gateway = (started or case.gateway)(settings, binary=wrapper)
+    work(gateway)
+    gateway.stop()
+    found = [profile for profile in map(Profile, glob.glob(directory + "/out.*-*")) if "worker_main" in profile.functions]
+    case.assertEqual(len(found), 1, os.listdir(directory))
+    return found[0]
