@@ -24,9 +24,9 @@ CACHES = "--cache-sim=yes --LL=1048576,16,64"  # the last level is what a core h
 
 
 class Cost(harness.Case):
-    def settings(self, keys):
+    def settings(self, sim, keys):
         entries = [harness.tenant(f"t{i}", key) for i, key in enumerate(keys)]
-        settings = harness.config(self.sim(), tenants=entries, metrics={"tenants": TENANTS})
+        settings = harness.config(sim, tenants=entries, metrics={"tenants": TENANTS})
         settings["plans"]["standard"]["limits"].update(requests_per_minute=10**9, requests_burst=10**9)
         return settings
 
@@ -41,15 +41,17 @@ class Cost(harness.Case):
             self.assertEqual(answer.status, 200)
         connection.close()
 
-    def per_request(self, tenants, before):
-        """Counts of events, as the difference of two runs' lengths."""
+    def per_request(self, sim, tenants, before):
+        """{event: count}, as the difference of two run lengths; the first `before` requests are in neither."""
         keys = [f"sk-test-cost-{i:08d}" for i in range(tenants)]
-        short, long = (callgrind.worker(self, self.settings(keys), lambda gateway, n=count: self.ask(gateway, keys, n), CACHES)
+        settings = self.settings(sim, keys)
+        short, long = (callgrind.worker(self, settings, lambda gateway, n=count: self.ask(gateway, keys, n), CACHES)
                        for count in (before, before + COUNTED))
         return {event: (long.events[event] - count) / COUNTED for event, count in short.events.items()}
 
     def test_cost_of_a_request(self):
-        one, many = self.per_request(1, 400), self.per_request(TENANTS, TENANTS)
+        sim = self.sim()
+        one, many = self.per_request(sim, 1, 400), self.per_request(sim, TENANTS, TENANTS)
         print(f"1 tenant: {one}\n{TENANTS} tenants: {many}")
         one_cycles, many_cycles = (sum(price * counts[event] for event, price in PRICES.items()) for counts in (one, many))
         ratio = many_cycles / one_cycles
