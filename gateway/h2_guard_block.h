@@ -14,7 +14,8 @@ enum { GUARD_FIELDS_MAX = 128 };
 
 struct guard_block {
 	unsigned fields; /* and changes of the table's size; not counted beyond one too many */
-	uint64_t content_length; /* if it is spelled out: the last one, as h2o takes it; else 0 */
+	uint64_t content_length;      /* if it is spelled out: the last one, which all must be like
+				  (http_h2o_fields.c); else 0 */
 	size_t length_at, length_len; /* its digits, within the block */
 	bool length_packed;
 };

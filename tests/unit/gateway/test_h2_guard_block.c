@@ -39,7 +39,7 @@ static const struct row {
 	  BLOCK("\x82\x5c\x01"
 		"7\x00\x01n\x01v\x20"),
 	  4, 7, 0 },
-	{ "twice: the last, as h2o takes it",
+	{ "twice: the last",
 	  BLOCK("\x5c\x02"
 		"12\x5c\x01"
 		"9"),
