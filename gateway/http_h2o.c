@@ -37,11 +37,6 @@ const char *http_guard_cause(size_t n)
 }
 
 /* ---- the request as the handler sees it ---- */
-static struct slice to_slice(h2o_iovec_t v)
-{
-	return slice_of(v.base, v.len);
-}
-
 static const struct slice header_names[HTTP_HEADER_COUNT] = {
 	[HTTP_AUTHORIZATION] = SLICE_INIT("authorization"),
 	[HTTP_CONTENT_TYPE] = SLICE_INIT("content-type"),
@@ -86,7 +81,7 @@ static void read_request(h2o_req_t *req, const struct edge *edge, size_t body_by
 			 struct http_incoming *in)
 {
 	if (edge->proto == EDGE_HTTP2)
-		http2_arrived(req);
+		http2_fit_body(req);
 	in->method = to_slice(req->method);
 	in->path = to_slice(req->path);
 	if (req->query_at != SIZE_MAX)

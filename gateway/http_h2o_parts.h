@@ -4,6 +4,11 @@
 
 #include "gateway/http_h2o_edge.h"
 
+static inline struct slice to_slice(h2o_iovec_t v)
+{
+	return slice_of(v.base, v.len);
+}
+
 /* ---- http_h2o_edge.c: one connection's callbacks ---- */
 
 /* What h2o is told about a connection that it must close. */
@@ -51,9 +56,8 @@ void http1_fini(struct edge *edge);
 /* Of the stream that a request came by. */
 uint32_t http2_stream_id(h2o_req_t *req);
 
-/* A request is complete: its body, if short, goes into memory of its size (req->entity moves), and its
- * answer will not use HPACK's dynamic table. */
-void http2_arrived(h2o_req_t *req);
+/* A request is complete: its body, if short, goes into memory of its size (req->entity moves). */
+void http2_fit_body(h2o_req_t *req);
 
 /* ---- http_h2o_pace.c: what is looked at once a second ---- */
 

@@ -17,7 +17,12 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import h2_client  # noqa: E402
 import harness  # noqa: E402
+from h2_client import FRAME_MAX  # noqa: E402
+
+sys.path.append("/usr/lib/python3/dist-packages")  # where Debian's are, whichever python3 runs this
+import hpack  # noqa: E402
 
 from edge_client import (  # noqa: E402
     CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, PREFACE, RST, WINDOW, Client, EdgeCase,
@@ -112,6 +117,30 @@ class Http1(EdgeCase):
         for ask in (harness.request, harness.request_h2):
             answer = ask("POST", edge.url + "/refuse", b"{}")
             self.assertEqual((answer.status, answer.body), (503, b'{"busy":true}'))
+        self.assert_at_rest(edge)
+
+
+class Heads(EdgeCase):
+    """Of answers over HTTP/2, which http_h2o_head.c writes."""
+
+    def test_one_that_is_longer_than_a_frame_is_continued(self):
+        edge = self.edge()
+        last = set()
+        # Of some 47 bytes beside the field's value: up to one frame, exactly one, and more; the same of three.
+        for size in [*range(FRAME_MAX - 55, FRAME_MAX - 40), 2 * FRAME_MAX, *range(3 * FRAME_MAX - 55, 3 * FRAME_MAX - 40)]:
+            with h2_client.Client(edge.url) as client:
+                client.socket.sendall(h2_request(1, "/h/%d" % size))
+                client.wait(lambda c: any(f[0] == DATA and f[1] & END_STREAM or f[0] in (HEADERS, CONTINUATION) and
+                                          f[1] & END_HEADERS for f in c.frames), "the head")
+            frames = [f for f in client.frames if f[0] in (HEADERS, CONTINUATION)]
+            self.assertEqual([f[0] for f in frames], [HEADERS] + [CONTINUATION] * (len(frames) - 1))
+            self.assertEqual([f[1] & END_HEADERS for f in frames], [0] * (len(frames) - 1) + [END_HEADERS])
+            self.assertEqual([len(f[3]) for f in frames[:-1]], [FRAME_MAX] * (len(frames) - 1))
+            last.add((len(frames), len(frames[-1][3])))
+            fields = dict(hpack.Decoder(2 ** 20).decode(b"".join(f[3] for f in frames)))
+            self.assertEqual((fields[":status"], fields["x-big"]), ("200", "x" * size))
+        self.assertLess({(1, FRAME_MAX), (2, 1), (3, FRAME_MAX), (4, 1)}, last)
+        self.assertLess(max(length for _, length in last), FRAME_MAX + 1)
         self.assert_at_rest(edge)
 
 
