@@ -246,6 +246,16 @@ class Open(Scenario):
         return server.name.startswith("sluice")
 
 
+class Paced(Open):
+    """Callers of h2load's on a connection each, at the same pace, so that they ask at nearly the same time; latency counts
+    from when a request was sent. options: `rates`, `callers`."""
+
+    def measure(self, bed, server, point, effort):
+        rate = self.rate(point)
+        return cost(self.name, server, lambda: load.closed(server, int(rate * effort.seconds), self.options["callers"], rate,
+                                                           per_connection=1))
+
+
 def unknown(names, scenarios):
     """Those of `names` that no scenario has."""
     return sorted(set(names) - {scenario.name for scenario in scenarios})

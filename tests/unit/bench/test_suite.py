@@ -331,7 +331,8 @@ class Goals(unittest.TestCase):
                                 "nginx": {"added_p99_ms": stats.spread(theirs)}}}
         place = goals.times_of("added_p99_ms", "nginx")
         self.assertEqual(place(point([2.0, 2.0]))["rounds"], [0.5, 1.0])
-        self.assertIsNone(place(point([2.0, -0.1])))
+        self.assertEqual(place(point([2.1, 4.0, -0.1]))["median"], 1.5 / 2.1)
+        self.assertIsNone(place(point([-2.0, -0.1, 1.0])))
         self.assertIsNone(place({"servers": {"sluice": {}}}))
 
     def test_each_is_of_a_scenario_that_measures_it(self):
