@@ -1,10 +1,12 @@
 // codec_compare - the same tasks by our codec and by simdjson, in turn.
 //
-// codec_compare [--rounds N] [--outputs DIRECTORY] CLASS:TASK:FILE...
+// codec_compare [--rounds N] [--turn-ms N] [--outputs DIRECTORY] CLASS:TASK:FILE...
 //
 // Files of one class are run one after the other as one measurement. In every round each competitor runs
 // every class, so that a phase of the machine meets all alike; what is printed is the median of the
-// rounds' own ratios to ours. --outputs keeps what each competitor wrote, for comparing.
+// rounds' own ratios to ours. A competitor's turn is as many times through the files as take us --turn-ms
+// (3): the longer, the better does the machine foretell the branches of each. --outputs keeps what each
+// competitor wrote, for comparing.
 #include "bench/codec/rival.hh"
 
 #include <algorithm>
@@ -113,14 +115,13 @@ void add_input(std::vector<Class> &classes, const std::string &argument)
 }
 
 void measure(struct rig *rig, std::vector<std::unique_ptr<Rival>> &rivals,
-	     std::vector<Class> &classes, unsigned rounds)
+	     std::vector<Class> &classes, unsigned rounds, double turn_ns)
 {
-	constexpr double round_ns = 3e6;
 	for (Class &work : classes) {
 		for (auto &rival : rivals)
 			run_class(rig, *rival, work); // their memory is taken now
 		double once = time_class(rig, *rivals.front(), work);
-		work.repeats = unsigned(std::max(1.0, round_ns / once));
+		work.repeats = unsigned(std::max(1.0, turn_ns / once));
 		work.ns.resize(rivals.size());
 	}
 	for (unsigned round = 0; round < rounds; round++)
@@ -164,18 +165,21 @@ void compare(int argc, char **argv)
 	std::vector<Class> classes;
 	std::string outputs;
 	unsigned rounds = 9;
+	double turn_ms = 3;
 	for (int i = 1; i < argc; i++) {
 		std::string word = argv[i];
 		if (word == "--rounds" && i + 1 < argc)
 			rounds = unsigned(std::stoul(argv[++i]));
+		else if (word == "--turn-ms" && i + 1 < argc)
+			turn_ms = std::stod(argv[++i]);
 		else if (word == "--outputs" && i + 1 < argc)
 			outputs = argv[++i];
 		else
 			add_input(classes, word);
 	}
-	if (classes.empty() || rounds == 0)
-		throw std::runtime_error("usage: codec_compare [--rounds N] [--outputs DIRECTORY] "
-					 "CLASS:TASK:FILE...");
+	if (classes.empty() || rounds == 0 || !(turn_ms > 0))
+		throw std::runtime_error("usage: codec_compare [--rounds N] [--turn-ms N] "
+					 "[--outputs DIRECTORY] CLASS:TASK:FILE...");
 	choose_implementation();
 	std::vector<std::unique_ptr<Rival>> rivals;
 	rivals.push_back(std::make_unique<Ours>());
@@ -190,7 +194,7 @@ void compare(int argc, char **argv)
 		for (const Class &work : classes)
 			for (auto &rival : rivals)
 				keep_output(rig, *rival, work, outputs);
-	measure(rig, rivals, classes, rounds);
+	measure(rig, rivals, classes, rounds, turn_ms * 1e6);
 	print(rivals, classes);
 	rig_free(rig);
 }

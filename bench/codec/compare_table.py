@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Our codec against simdjson: parse, validate and translate, as a Markdown table of ratios.
 
-compare_table.py [--rounds N] [--sets avx2,portable] [CLASS...]    (9 rounds, both, all)
+compare_table.py [--rounds N] [--turn-ms N] [--sets avx2,portable] [CLASS...]    (9 rounds, 3 ms, both, all)
 
 Installs Debian's libsimdjson-dev when it is missing (as root), builds codec_compare into build/ or where
 SLUICE_BIN is, checks that all competitors wrote the same JSON, and measures. A ratio is theirs to ours:
@@ -75,11 +75,11 @@ def outputs_checked(name, jobs):
         return check_outputs(outputs)
 
 
-def run(name, jobs, rounds):
+def run(name, jobs, rounds, turn_ms):
     """Yields [class, inputs, bytes, ns, ratio...]"""
     print(f"\n{name}: {outputs_checked(name, jobs)} inputs, the same JSON from all\n")
-    done = subprocess.run([drive.binary(f"codec_compare_{name}"), "--rounds", str(rounds), *arguments(jobs)],
-                          check=True, capture_output=True, text=True)
+    done = subprocess.run([drive.binary(f"codec_compare_{name}"), "--rounds", str(rounds), "--turn-ms",
+                           str(turn_ms), *arguments(jobs)], check=True, capture_output=True, text=True)
     for line in done.stdout.splitlines()[1:]:
         job, inputs, size, ns, *ratios = line.split("\t")
         yield job, int(inputs), int(size), float(ns), *map(float, ratios)
@@ -92,6 +92,7 @@ def cell(ratio, floor):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--turn-ms", type=float, default=3, help="how long each competitor stays at a class")
     parser.add_argument("--sets", default="avx2,portable")
     parser.add_argument("classes", nargs="*")
     options = parser.parse_args()
@@ -106,7 +107,7 @@ def main():
         jobs = {name: some for name, some in jobs.items() if name in (options.classes or jobs)}
         below = 0
         for name in sets:
-            rows = run(name, jobs, options.rounds)
+            rows = run(name, jobs, options.rounds, options.turn_ms)
             for number, (job, inputs, size, ns, *ratios) in enumerate(rows):
                 if number == 0:
                     print(f"| class | bytes | ours, ns | {' | '.join(RIVALS)} |\n|---|---|---|---|---|---|")
