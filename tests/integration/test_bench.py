@@ -37,12 +37,12 @@ class Bench(harness.Case):
         self.assertEqual(code, 0, stderr + written[".md"])
         result = json.loads(written[".json"])
         self.assertEqual(result["void"], [])
-        names = subprocess.run([sys.executable, os.path.join(harness.SOURCE, "bench/run"), "--list"], capture_output=True,
-                               text=True, check=True).stdout.split("\n")
-        for name in (line.split()[0] for line in names if line.strip()):
-            if name not in ("soak", "direct"):  # ten minutes; no gateway
-                points = result["scenarios"][name]["points"]
-                self.assertTrue(points and all("sluice" in point["servers"] for point in points), name)
+        listed = subprocess.run([sys.executable, os.path.join(harness.SOURCE, "bench/run"), "--list"], capture_output=True,
+                                text=True, check=True).stdout
+        self.assertEqual([*result["scenarios"], "soak"], [line.split()[0] for line in listed.splitlines()])
+        for name in result["scenarios"].keys() - {"direct"}:
+            points = result["scenarios"][name]["points"]
+            self.assertTrue(points and all("sluice" in point["servers"] for point in points), name)
         for name in ("h2c-1", "rate"):
             for metric in ("cpu_us", "rate", "p50_ms", "p99_ms"):
                 self.assertGreater(result["scenarios"][name]["points"][0]["servers"]["sluice"][metric]["median"], 0, name)
