@@ -50,6 +50,10 @@ static const struct slice header_names[HTTP_HEADER_COUNT] = {
 	[HTTP_TRACEPARENT] = SLICE_INIT("traceparent"),
 };
 
+/* A list that comes in several lines is put together up to here; what is beyond is left out. Over HTTP/2 a line
+ * of 4 KiB is a byte that refers to it, and each one more copies all before it. */
+enum { ACCEPT_JOINED_MAX = 1024 };
+
 /* A list may come in several lines (RFC 9110 5.3); of any other header the first line counts. */
 static void take_header(h2o_req_t *req, enum http_header name, h2o_iovec_t value,
 			struct slice headers[HTTP_HEADER_COUNT])
@@ -58,7 +62,7 @@ static void take_header(h2o_req_t *req, enum http_header name, h2o_iovec_t value
 
 	if (slice_absent(*at))
 		*at = to_slice(value);
-	else if (name == HTTP_ACCEPT)
+	else if (name == HTTP_ACCEPT && at->len + value.len <= ACCEPT_JOINED_MAX)
 		*at = to_slice(h2o_concat(&req->pool, h2o_iovec_init(at->at, at->len),
 					  h2o_iovec_init(H2O_STRLIT(", ")), value));
 }

@@ -187,6 +187,16 @@ def header_bomb_held(target):
         return "closed" if ending(connection, 0.5) == "closed" else "98 blocks HELD"
 
 
+def repeated_accept(target):
+    """A list of 4 KB, entered once, 120 times in each of a hundred requests: 3 GB for who puts the lines together."""
+    fill = target.headers(1, end=True, extra=literal(b"accept", b"a" * 4058, 0x40))
+    streams = range(3, 201, 2)
+    with target.open(PREFACE + settings() + fill) as connection:
+        connection.send(b"".join(target.headers(s, end=True, extra=b"\xbe" * 120) for s in streams))
+        data, ended = connection.read_for(10, lambda d: len(answered_streams(d)) > len(streams))
+        return "closed" if ended else f"{len(answered_streams(data))} of 100 answered"
+
+
 # ---- answers that cannot leave -----------------------------------------------------------------
 
 def blocked_write(target):
@@ -476,6 +486,7 @@ PROGRAMS = [
     Program("endless_block", endless_block, CLOSED, ("forbidden_frame",), "OPEN"),
     Program("header_bomb", header_bomb, CLOSED, ("flood", "forbidden_frame"), "ANSWERED"),
     Program("header_bomb_held", header_bomb_held, CLOSED, ("flood", "forbidden_frame"), "HELD"),
+    Program("repeated_accept", repeated_accept, "^100 of 100 answered"),
     Program("blocked_write", blocked_write, CLOSED, ("stalled", "flood"), "DEAD", slow=True),
     Program("reset_before_the_first_byte", reset_before_the_first_byte, "served|closed", (), ""),
     Program("unread_answers", unread_answers, CLOSED, ("stalled",), "OPEN", slow=True),
