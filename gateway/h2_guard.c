@@ -312,10 +312,8 @@ static enum guard_verdict judge_waiting_block(struct h2_guard *guard, struct gua
 	if (block.fields > GUARD_FIELDS_MAX)
 		return GUARD_FORBIDDEN_FRAME;
 	struct guard_upload *upload = upload_find(guard, frame.stream);
-	if (upload != NULL && block.content_length > budget->body_bytes_max) {
+	if (upload != NULL && block.content_length > budget->body_bytes_max)
 		upload->too_large = true;
-		guard_block_clear_length(&block, frame.at + HEADER_LEN);
-	}
 	return GUARD_PASS;
 }
 

@@ -1,12 +1,11 @@
 #include "gateway/h2_guard_block.h"
 
-#include "codec/base/must.h"
 #include "codec/base/slice.h"
 #include "gateway/hpack.h"
 
 enum { FLAG_PADDED = 8, FLAG_PRIORITY = 0x20, PRIORITY_LEN = 5 };
 enum { NAME_CONTENT_LENGTH = 28 }; /* RFC 7541 appendix A */
-enum { PACKED_MAX = 11 };          /* bytes: as many zeros are no more digits than h2o reads, 18 */
+enum { PACKED_MAX = 11 };          /* bytes: 14 digits or more, as no body has */
 
 static uint64_t number_in(const struct hpack_text *text)
 {
@@ -25,7 +24,7 @@ static uint64_t number_in(const struct hpack_text *text)
 
 /* ---- fields ---- */
 /* A field, or a change of the table's size. False: malformed. */
-static bool read_field(struct hpack_reader *reader, const uint8_t *begin, struct guard_block *block)
+static bool read_field(struct hpack_reader *reader, struct guard_block *block)
 {
 	const uint8_t first = *reader->at;
 	struct hpack_text text;
@@ -37,19 +36,14 @@ static bool read_field(struct hpack_reader *reader, const uint8_t *begin, struct
 	if (name == SIZE_MAX || (name == 0 && !hpack_read_text(reader, &text)) ||
 	    !hpack_read_text(reader, &text))
 		return false;
-	if (name == NAME_CONTENT_LENGTH) {
+	if (name == NAME_CONTENT_LENGTH)
 		block->content_length = number_in(&text);
-		block->length_at = (size_t)((const uint8_t *)text.bytes.at - begin);
-		block->length_len = text.bytes.len;
-		block->length_packed = text.packed;
-	}
 	return true;
 }
 
 struct guard_block guard_block_read(const char *bytes, size_t len, uint8_t flags)
 {
-	const uint8_t *begin = (const uint8_t *)bytes;
-	struct hpack_reader reader = { begin, begin + len };
+	struct hpack_reader reader = { (const uint8_t *)bytes, (const uint8_t *)bytes + len };
 	struct guard_block block = { .fields = 0 };
 	size_t padding = 0, before = 0;
 	if ((flags & FLAG_PADDED) != 0 && len > 0) {
@@ -63,17 +57,7 @@ struct guard_block guard_block_read(const char *bytes, size_t len, uint8_t flags
 	reader.at += before;
 	reader.end -= padding;
 	while (reader.at < reader.end && block.fields <= GUARD_FIELDS_MAX &&
-	       read_field(&reader, begin, &block))
+	       read_field(&reader, &block))
 		block.fields++;
 	return block;
-}
-
-/* In Huffman's code a zero is five zeros, and what is left of the last byte is ones. */
-void guard_block_clear_length(const struct guard_block *block, char *bytes)
-{
-	must(block->content_length != 0);
-	char *digits = bytes + block->length_at;
-	(void)memset(digits, block->length_packed ? 0 : '0', block->length_len);
-	if (block->length_packed)
-		digits[block->length_len - 1] = (char)((1 << 8 * block->length_len % 5) - 1);
 }

@@ -5,7 +5,6 @@
 #ifndef GATEWAY_H2_GUARD_BLOCK_H
 #define GATEWAY_H2_GUARD_BLOCK_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,16 +13,10 @@ enum { GUARD_FIELDS_MAX = 128 };
 
 struct guard_block {
 	unsigned fields; /* and changes of the table's size; not counted beyond one too many */
-	uint64_t content_length;      /* if it is spelled out: the last one, which all must be like
-				  (http_h2o_fields.c); else 0 */
-	size_t length_at, length_len; /* its digits, within the block */
-	bool length_packed;
+	/* if it is spelled out: the last one, which all must be like (http_h2o_fields.c); else 0 */
+	uint64_t content_length;
 };
 
 /* `bytes` is the payload of a HEADERS frame with END_HEADERS and these `flags`. */
 struct guard_block guard_block_read(const char *bytes, size_t len, uint8_t flags);
-
-/* Makes the content-length, which is not 0, 0. */
-void guard_block_clear_length(const struct guard_block *block, char *bytes);
-
 #endif

@@ -336,11 +336,6 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 		http1_ate(edge);
 }
 
-struct edge *edge_of(const h2o_req_t *req)
-{
-	return req->conn->callbacks->get_socket(req->conn)->on_close.data;
-}
-
 void edge_watch(struct edge *edge, h2o_req_t *req, void *watched)
 {
 	if (edge->requests++ == 0)

@@ -118,7 +118,10 @@ static inline bool edge_seals_slices(const struct edge *edge)
 }
 
 /* The connection of a request. */
-struct edge *edge_of(const h2o_req_t *req);
+static inline struct edge *edge_of(const h2o_req_t *req)
+{
+	return req->conn->callbacks->get_socket(req->conn)->on_close.data;
+}
 
 /* A request has arrived and is not answered yet; `watched` is passed to host->left if the client
  * leaves before edge_send (HTTP/1.1 only: h2o tells of the others by disposing the request). */

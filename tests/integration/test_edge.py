@@ -286,8 +286,8 @@ class BodyLimits(EdgeCase):
     def test_a_far_larger_body_is_413_over_http2(self):
         body = frame(DATA, 0, 1, b"a" * 16384) * 20 + frame(DATA, END_STREAM, 1, b"a" * 99)
         edge = self.edge("-b", self.LIMIT)
-        for name, length in (("not told", b""), ("told", b"\x0f\x0d\x06327779"), ("told in Huffman's code",
-                             b"\x0f\x0d\x85\x64\x4e\xba\xeb\xff")):
+        for name, length in (("not told", b""), ("told", b"\x0f\x0d\x06327779"), ("told twice", b"\x0f\x0d\x06327779" * 2),
+                             ("told in Huffman's code", b"\x0f\x0d\x85\x64\x4e\xba\xeb\xff")):
             with self.subTest(name), Client(edge) as client:
                 self.refused_over_http2(edge, client, length, body)
         self.assert_at_rest(edge)
@@ -306,8 +306,8 @@ class BodyLimits(EdgeCase):
         stats = self.assert_at_rest(edge)
         self.assertEqual((stats["sent"], stats["flood"]), (51, 0))
 
-    def test_a_length_by_reference_resets_its_stream_alone(self):
-        """Nobody but h2o can look it up, and it takes a body of another length for malformed."""
+    def test_a_length_by_reference_is_413_where_it_becomes_too_large(self):
+        """The guard cannot look it up, and h2o does not compare it."""
         edge = self.edge("-b", self.LIMIT)
         body = frame(DATA, 0, 3, b"a" * 16384) * 20 + frame(DATA, END_STREAM, 3, b"a" * 99)
         with Client(edge) as client:
@@ -316,9 +316,24 @@ class BodyLimits(EdgeCase):
             client.read_until(h2_answers(1), "an answer")
             client.send(frame(HEADERS, END_HEADERS, 3, block("/echo") + b"\xbe") + body
                         + h2_request(5, "/echo", b"honest"))
-            self.assertEqual(client.read_until(h2_answers(5), "an answer"), [b"honest"])
-            self.assertEqual([payload for kind, _, stream, payload in h2_frames(client.input)
-                              if (kind, stream) == (RST, 3)], [b"\0\0\0\1"])
+            self.assertEqual(client.read_until(h2_answers(3, 5), "answers"), [b"too large\n", b"honest"])
+            self.assertNotIn(RST, [kind for kind, *_ in h2_frames(client.input)])
+        self.assert_at_rest(edge)
+
+    def test_a_length_that_is_entered_has_its_own_size_in_the_table(self):
+        """A field before it, itself and one behind it fill the table: the first is still there."""
+        edge = self.edge("-b", self.LIMIT)
+        first, fill = b"\x40\x01o\x01v", 4096 - (1 + 1 + 32) - (len("content-length327779") + 32) - (1 + 32)
+        with Client(edge) as client:
+            client.send(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo") + first
+                                                     + b"\x5c\x85\x64\x4e\xba\xeb\xff"))
+            client.send(frame(DATA, 0, 1, b"a" * 16384))
+            self.assertEqual(client.read_until(h2_answers(1), "an answer"), [b"too large\n"])
+            number = fill - 127
+            value = b"\x7f" + bytes([number & 127 | 128, number >> 7]) + b"f" * fill
+            client.send(frame(HEADERS, END_HEADERS | END_STREAM, 3, block("/now/1") + b"\x40\x01f" + value))
+            client.send(frame(HEADERS, END_HEADERS | END_STREAM, 5, block("/now/1") + b"\xc0"))
+            client.read_until(h2_answers(3, 5), "answers")
         self.assert_at_rest(edge)
 
     @unittest.skipIf(os.environ.get("SLUICE_SANITIZE"), "a sanitizer keeps what is freed")
