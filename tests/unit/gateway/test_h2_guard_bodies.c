@@ -97,22 +97,23 @@ static void a_length_that_is_too_large_ends_the_request_with_its_first_data(void
 {
 	(void)state;
 	const struct {
-		const char *length, *seen;
+		const char *length;
 		uint8_t flags;
+		bool refused;
 	} rows_[] = {
-		{ "40000", "40000", END_HEADERS },
-		{ "40001", "00000", END_HEADERS },
-		{ "99999999999", "00000000000", END_HEADERS },
-		{ "99999999999", "99999999999", END_HEADERS | END_STREAM },
-		{ "x", "x", END_HEADERS },
+		{ "40000", END_HEADERS, false },
+		{ "40001", END_HEADERS, true },
+		{ "99999999999", END_HEADERS, true },
+		{ "99999999999", END_HEADERS | END_STREAM, false },
+		{ "x", END_HEADERS, false },
 	};
 	for (size_t i = 0; i < sizeof(rows_) / sizeof(rows_[0]); i++)
 		for (size_t cut = 1; cut < 12; cut++) {
 			struct rig rig = rig_new();
 			begin_body(&rig, rows_[i].length, rows_[i].flags, cut);
 			assert_int_equal(rig.input[24 + 4], rows_[i].flags);
-			assert_memory_equal(rig.input + 24 + 12, rows_[i].seen,
-					    strlen(rows_[i].seen));
+			assert_memory_equal(rig.input + 24 + 12, rows_[i].length,
+					    strlen(rows_[i].length)); /* left as it is */
 			assert_false(h2_guard_refuses(&rig.guard, 7));
 			eat(&rig);
 			assert_int_equal(give(&rig, (struct frame){ DATA, 0, 9, 10 }, START),
@@ -121,7 +122,7 @@ static void a_length_that_is_too_large_ends_the_request_with_its_first_data(void
 			assert_int_equal(
 				h2_guard_scan(&rig.guard, &rig.budget, rig.input, &rig.len, START),
 				GUARD_PASS);
-			bool refused = rows_[i].seen[0] == '0';
+			const bool refused = rows_[i].refused;
 			assert_int_equal(h2_guard_refuses(&rig.guard, 7), refused);
 			assert_int_equal(rig.len, refused ? 9 : 909);
 			assert_int_equal(rig.input[4], refused ? END_STREAM : 0);
