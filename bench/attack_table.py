@@ -10,7 +10,6 @@ Installs what is missing (as root). Prints a Markdown table, row by row; a row i
 import argparse
 import os
 import pickle
-import re
 import subprocess
 import sys
 import tempfile
@@ -43,8 +42,7 @@ def forget_peak(pid):
 
 def memory_mb(pid, row):
     """VmRSS or VmHWM of the process that serves."""
-    with open(f"/proc/{family(pid)[-1]}/status", encoding="ascii") as file:
-        return int(re.search(row + r":\s+(\d+)", file.read())[1]) / 1024
+    return harness.memory_kb(family(pid)[-1], row) / 1024
 
 
 class Server:

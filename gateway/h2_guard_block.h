@@ -19,4 +19,5 @@ struct guard_block {
 
 /* `bytes` is the payload of a HEADERS frame with END_HEADERS and these `flags`. */
 struct guard_block guard_block_read(const char *bytes, size_t len, uint8_t flags);
+
 #endif

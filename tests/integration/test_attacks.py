@@ -8,7 +8,6 @@ ctest: timeout=600
 """
 
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -116,10 +115,10 @@ class Guarded(AttackCase):
         """They are asked for by a byte each."""
         gateway, size = self.attacked()
         pid = server_pid(gateway)
-        before = memory_kb(pid, "VmRSS")
+        before = harness.memory_kb(pid, "VmRSS")
         seen = run(programs.BY_NAME["repeated_accept"], servers.gateway_target(gateway, "clear", size))
         self.assertRegex(seen, "^100 of 100")
-        self.assertLess(memory_kb(pid, "VmHWM") - before, 64 * 1024)
+        self.assertLess(harness.memory_kb(pid, "VmHWM") - before, 64 * 1024)
 
     def slow_ones(self, *ways):
         """All at once, since each lasts as long as the guard's patience."""
@@ -199,11 +198,6 @@ class Unguarded(AttackCase):
         self.assertEqual(run(programs.BY_NAME["continuation_in_a_shutdown"], server.target("clear")), "OPEN")
         before = cpu_s(server.pid)
         harness.wait_for(lambda: cpu_s(server.pid) > before + 0.5, "half a second of CPU, spent on nothing")
-
-
-def memory_kb(pid, row):
-    with open(f"/proc/{pid}/status", encoding="ascii") as file:
-        return int(re.search(row + r":\s+(\d+)", file.read())[1])
 
 
 def cpu_s(pid):

@@ -62,8 +62,7 @@ class Edge(harness.Process):
             raise harness.Failure(f"{failure}; stats are {last}\n{self.report()}") from None
 
     def resident_kb(self):
-        with open(f"/proc/{self.pid}/status", encoding="ascii") as file:
-            return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1])
+        return harness.memory_kb(self.pid, "VmRSS")
 
     def cpu_ms(self):
         with open(f"/proc/{self.pid}/schedstat", encoding="ascii") as file:

@@ -56,6 +56,12 @@ class Failure(AssertionError):
     """A condition that did not come true, or a process that misbehaved."""
 
 
+def memory_kb(pid, row):
+    """VmRSS, VmHWM or another row of a process's memory."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return int(re.search(row + r":\s+(\d+)", file.read())[1])
+
+
 def wait_for(condition, what, timeout_s=None):
     """Polls `condition` until it returns something true, and returns that."""
     deadline = time.monotonic() + (PATIENCE_S if timeout_s is None else timeout_s)
