@@ -175,7 +175,7 @@ static SCAN_RARE const char *escape(struct json_reader *r, const char *at)
 
 #if ISA_WIDE
 enum {
-	DENSE_RUN = 16 * ISA_BLOCK,     /* then it is looked whether the text has become plainer */
+	DENSE_RUN = 16 * ISA_BLOCK,     /* no more is read again when something is wrong */
 	DENSE_ROOM = ISA_BLOCK + 2 * 6, /* a block, and what a \u in its last byte looks at */
 };
 
@@ -186,6 +186,7 @@ struct dense {
 	uint64_t escape_open;     /* 1: it ended in a backslash that escapes */
 	const char *low_expected; /* the u of a low surrogate that has been seen already */
 	uint64_t specials;        /* of the block: isa_special */
+	uint64_t hard;            /* 0: behind the block it is prose, perhaps */
 };
 
 static inline struct dense dense_begin(void)
@@ -242,6 +243,7 @@ static inline __attribute__((always_inline)) bool dense_look(struct dense *d, st
 	const uint64_t quotes = marks & ~escaped, close = quotes & (0 - quotes), inside = close - 1;
 
 	d->specials = slashes | marks | low;
+	d->hard = (slashes & escaped) | low >> 56;
 	*m = (struct dense_masks){ slashes, marks, escaped, close, inside };
 	return ((low & inside) | d->utf8_open) == 0 || dense_beyond(d, b, low & inside, close);
 }
@@ -257,10 +259,12 @@ static inline __attribute__((always_inline)) bool dense_block(struct dense *d, c
 		return false;
 	*close = m.close;
 	/* told to be rare, so that it takes no register of the common way */
-	for (uint64_t left = m.escaped & m.inside & ~m.marks & ~isa_escape_letters(b);
-	     __builtin_expect(left != 0, 0); left &= left - 1)
+	for (uint64_t left = m.escaped & m.inside & ~(m.marks | m.slashes) & ~isa_escape_letters(b);
+	     __builtin_expect(left != 0, 0); left &= left - 1) {
+		d->hard = 1;
 		if (!dense_letter(d, at + __builtin_ctzll(left)))
 			return false;
+	}
 	return true;
 }
 
@@ -302,10 +306,19 @@ static inline const char *dense_resume(const struct dense *d, const char *at)
 	return at;
 }
 
-/* From `at`, inside a string and between two characters, on to a place like that: the closing quote
- * or, if that is far, one behind which the text may be plainer or ends. NULL when something is wrong,
- * which is for others to name. */
-static const char *dense_run(struct json_reader *r, const char *at)
+/* The closing quote in the block at `at`, whose special bytes are given: the window is there now. */
+static inline const char *dense_closed(struct json_reader *r, const char *at, uint64_t close,
+				       uint64_t specials)
+{
+	r->window = (uintptr_t)at;
+	r->specials = specials;
+	return at + __builtin_ctzll(close);
+}
+
+/* From `at`, inside a string and between two characters, on to a place like that: the closing quote,
+ * or where the text is simple again or ends. NULL when something is wrong, which is for others to
+ * name. */
+static SCAN_RARE const char *dense_run(struct json_reader *r, const char *at)
 {
 	struct dense d = dense_begin();
 	const ptrdiff_t left = r->end - at;
@@ -314,16 +327,37 @@ static const char *dense_run(struct json_reader *r, const char *at)
 	if (left < DENSE_ROOM)
 		return at;
 	const char *last = left > DENSE_RUN + DENSE_ROOM ? at + DENSE_RUN : r->end - DENSE_ROOM;
-	for (; at <= last; at += ISA_BLOCK) {
+	while (at <= last) {
 		if (!dense_block(&d, at, &close))
 			return NULL;
-		if (close != 0) {
-			r->window = (uintptr_t)at;
-			r->specials = d.specials;
-			return at + __builtin_ctzll(close);
-		}
+		if (close != 0)
+			return dense_closed(r, at, close, d.specials);
+		at += ISA_BLOCK;
+		if (d.hard == 0)
+			break;
 	}
 	return dense_resume(&d, at);
+}
+
+/* The same for text that is mostly ASCII and escaped by two characters: on to the closing quote, or
+ * to where there is something else, or less than a block. */
+static inline const char *prose_run(struct json_reader *r, const char *at)
+{
+	if (at[-1] == '\\' || at - r->begin < 2 || r->end - at < ISA_BLOCK)
+		return at; /* the backslash would escape nothing */
+	for (const char *last = r->end - ISA_BLOCK; at <= last; at += ISA_BLOCK) {
+		const struct isa_prose p = isa_prose(at);
+		if (isa_prose_goes_on(&p))
+			continue;
+		const uint64_t quotes = isa_prose_quotes(&p), close = quotes & (0 - quotes);
+		if ((isa_prose_wrong(&p, at) & (close - 1)) != 0)
+			break;
+		if (close != 0)
+			return dense_closed(r, at, close, isa_special(isa_load(at)));
+		if (at[ISA_BLOCK - 1] == '\\')
+			break;
+	}
+	return at[-1] == '\\' ? at - 1 : at;
 }
 
 /* From where dense_run gave NULL on to where the block begins that is not good, more or less. */
@@ -354,10 +388,8 @@ const char *reader_unescape(struct json_reader *r, const char *at, char **out, c
 		pen = behind;
 		open = d.escape_open;
 		if (close != 0) {
-			r->window = (uintptr_t)at;
-			r->specials = d.specials;
 			*out = pen;
-			return at + __builtin_ctzll(close);
+			return dense_closed(r, at, close, d.specials);
 		}
 	}
 	d.escape_open = open;
@@ -367,6 +399,12 @@ const char *reader_unescape(struct json_reader *r, const char *at, char **out, c
 }
 #else
 static inline const char *dense_run(struct json_reader *r, const char *at)
+{
+	(void)r;
+	return at;
+}
+
+static inline const char *prose_run(struct json_reader *r, const char *at)
 {
 	(void)r;
 	return at;
@@ -441,12 +479,14 @@ SCAN_RARE const char *reader_string_rest(struct json_reader *r, const char *foun
 {
 	r->escape_last = found; /* perhaps: it holds for all of the string */
 	while (found != r->end && *found != '"') {
-		const char *at = dense_run(r, found);
+		const char *at = prose_run(r, found);
 		if (at == found)
-			return string_slowly(r, found);
+			at = dense_run(r, found);
+		if (at == found)
+			return string_slowly(r, next_special(r, found));
 		if (at == NULL)
 			return string_slowly(r, next_special(r, dense_good(found)));
-		found = next_special(r, at);
+		found = at;
 	}
 	return found != r->end ? found : string_slowly(r, found);
 }

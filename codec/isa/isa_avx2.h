@@ -145,12 +145,68 @@ static inline __m256i isa_class(__m128i by_low, __m128i by_high, __m256i v)
 }
 
 /* By the low nibble, as isa_space32. */
+static inline __m256i isa_escape_letters32(__m256i v)
+{
+	return _mm256_cmpeq_epi8(_mm256_shuffle_epi8(isa_constant(isa_constants.letters), v), v);
+}
+
 static inline uint64_t isa_escape_letters(struct isa_block b)
 {
-	__m256i own = isa_constant(isa_constants.letters);
+	return isa_bits(isa_escape_letters32(b.low), isa_escape_letters32(b.high));
+}
 
-	return isa_bits(_mm256_cmpeq_epi8(_mm256_shuffle_epi8(own, b.low), b.low),
-			_mm256_cmpeq_epi8(_mm256_shuffle_epi8(own, b.high), b.high));
+/* Not good: behind a backslash if not a quote, a quote if not behind one, and what is not plain. */
+struct isa_prose {
+	__m256i behind[2]; /* of a backslash */
+	__m256i quotes[2], not_good[2];
+};
+
+static inline void isa_prose32(struct isa_prose *p, int half, const char *at)
+{
+	const __m256i v = isa_load32(at);
+	const __m256i behind = isa_same32(isa_load32(at - 1), '\\'), quotes = isa_same32(v, '"');
+
+	p->behind[half] = behind;
+	p->quotes[half] = quotes;
+	p->not_good[half] = _mm256_or_si256(
+		_mm256_andnot_si256(isa_escape_letters32(v), _mm256_xor_si256(behind, quotes)),
+		isa_low32(v));
+}
+
+static inline struct isa_prose isa_prose(const char *at)
+{
+	struct isa_prose p;
+
+	isa_prose32(&p, 0, at);
+	isa_prose32(&p, 1, at + 32);
+	return p;
+}
+
+static inline bool isa_prose_goes_on(const struct isa_prose *p)
+{
+	__m256i any = _mm256_or_si256(p->not_good[0], p->not_good[1]);
+
+	return _mm256_testz_si256(any, any);
+}
+
+static inline uint64_t isa_prose_quotes(const struct isa_prose *p)
+{
+	return isa_bits(_mm256_andnot_si256(p->behind[0], p->quotes[0]),
+			_mm256_andnot_si256(p->behind[1], p->quotes[1]));
+}
+
+static inline __m256i isa_prose_wrong32(const struct isa_prose *p, int half, const char *at)
+{
+	__m256i marks = _mm256_or_si256(p->quotes[half], isa_same32(isa_load32(at), '\\'));
+	__m256i unsure = _mm256_and_si256(_mm256_and_si256(p->quotes[half], p->behind[half]),
+					  isa_same32(isa_load32(at - 2), '\\'));
+
+	return _mm256_or_si256(_mm256_andnot_si256(marks, p->not_good[half]), unsure);
+}
+
+static inline uint64_t isa_prose_wrong(const struct isa_prose *p, const char *at)
+{
+	return isa_bits(isa_prose_wrong32(p, 0, at), isa_prose_wrong32(p, 1, at + 32));
 }
 
 /* Zero where the byte is outside. 1: plus and slash, 2: digits, 4: A-O a-o, 8: P-Z p-z. */

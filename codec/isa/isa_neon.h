@@ -111,15 +111,71 @@ static inline uint8x16_t isa_class(uint8x16_t by_low, uint8x16_t by_high, uint8x
 			vqtbl1q_u8(by_high, vshrq_n_u8(v, 4)));
 }
 
-/* The same for them. */
+/* By the low nibble, as isa_space. */
+static inline uint8x16_t isa_escape_letters16(uint8x16_t v)
+{
+	const uint8x16_t own = { 100, 100, 'r', 100, 't', 100, 'f', 100,
+				 100, 100, 100, 100, 100, 100, 'n', '/' };
+
+	return vceqq_u8(vqtbl1q_u8(own, isa_low_nibbles(v)), v);
+}
+
 static inline uint64_t isa_escape_letters(struct isa_block b)
 {
-	const uint8x16_t own = { 100, 100, 'r', 100, 't',  100, 'f', 100,
-				 100, 100, 100, 100, '\\', 100, 'n', '/' };
+	for (int i = 0; i < ISA_VECTORS; i++)
+		b.v[i] = isa_escape_letters16(b.v[i]);
+	return isa_bits(b);
+}
+
+/* Not good as in isa_avx2.h. */
+struct isa_prose {
+	struct isa_block behind; /* of a backslash */
+	struct isa_block quotes, not_good;
+};
+
+static inline struct isa_prose isa_prose(const char *at)
+{
+	const struct isa_block b = isa_load(at), before = isa_load(at - 1);
+	struct isa_prose p;
+
+	for (int i = 0; i < ISA_VECTORS; i++) {
+		p.behind.v[i] = vceqq_u8(before.v[i], vdupq_n_u8('\\'));
+		p.quotes.v[i] = vceqq_u8(b.v[i], vdupq_n_u8('"'));
+		p.not_good.v[i] = vorrq_u8(vbicq_u8(veorq_u8(p.behind.v[i], p.quotes.v[i]),
+						    isa_escape_letters16(b.v[i])),
+					   isa_low16(b.v[i]));
+	}
+	return p;
+}
+
+static inline bool isa_prose_goes_on(const struct isa_prose *p)
+{
+	uint8x16_t low = vorrq_u8(p->not_good.v[0], p->not_good.v[1]);
+	uint8x16_t high = vorrq_u8(p->not_good.v[2], p->not_good.v[3]);
+
+	return vmaxvq_u8(vorrq_u8(low, high)) == 0;
+}
+
+static inline uint64_t isa_prose_quotes(const struct isa_prose *p)
+{
+	struct isa_block found;
 
 	for (int i = 0; i < ISA_VECTORS; i++)
-		b.v[i] = vceqq_u8(vqtbl1q_u8(own, isa_low_nibbles(b.v[i])), b.v[i]);
-	return isa_bits(b);
+		found.v[i] = vbicq_u8(p->quotes.v[i], p->behind.v[i]);
+	return isa_bits(found);
+}
+
+static inline uint64_t isa_prose_wrong(const struct isa_prose *p, const char *at)
+{
+	const struct isa_block b = isa_load(at), two_before = isa_load(at - 2);
+	struct isa_block wrong;
+
+	for (int i = 0; i < ISA_VECTORS; i++) {
+		uint8x16_t unsure = vandq_u8(vandq_u8(p->quotes.v[i], p->behind.v[i]),
+					     vceqq_u8(two_before.v[i], vdupq_n_u8('\\')));
+		wrong.v[i] = vorrq_u8(vbicq_u8(p->not_good.v[i], isa_marks16(b.v[i])), unsure);
+	}
+	return isa_bits(wrong);
 }
 
 /* Zero where the byte is outside. 1: plus and slash, 2: digits, 4: A-O a-o, 8: P-Z p-z. */

@@ -122,24 +122,59 @@ static void every_piece_at_every_place_of_a_block_is_judged_alike(void **state)
 			}
 }
 
-/* Blocks are judged in runs (json_string.c), and between two of them plain text is looked for. */
+/* Blocks are judged in two ways, by how simple the text is (json_string.c): behind either. */
 static void every_piece_behind_a_long_dense_text_is_judged_alike(void **state)
 {
-	enum { RUN = 1024, ROUND = 80 };
-	static const struct slice dense = SLICE_INIT("\\txxxxx\xc3\xa9xxxx");
-	char text[2 * RUN];
+	enum { RUN = 256, ROUND = 140 };
+	static const struct slice dense[] = {
+		SLICE_INIT("\\txxxxx\xc3\xa9xxxx"),
+		SLICE_INIT("\\txxx\\\"xxxx"),
+		SLICE_INIT("\\\\xxxx\\nxxxx"),
+	};
+	char text[TEXT_MAX];
 
 	(void)state;
-	for (size_t p = 0; p < COUNT_OF(pieces); p++)
-		for (size_t before = RUN - ROUND; before < RUN + ROUND; before++) {
-			size_t len = put(text, 0, SLICE("[\""));
-			while (len < before)
-				len = put(text, len, dense);
-			len = put(text, before, pieces[p]); /* perhaps inside the last one */
-			len = put_plain(text, len, ROUND);
-			len = put(text, len, SLICE("\"]"));
-			(void)agree(slice_of(text, len));
-		}
+	for (size_t d = 0; d < COUNT_OF(dense); d++)
+		for (size_t p = 0; p < COUNT_OF(pieces); p++)
+			for (size_t before = RUN; before < RUN + ROUND; before++) {
+				size_t len = put(text, 0, SLICE("[\""));
+				while (len < before)
+					len = put(text, len, dense[d]);
+				len = put(text, before,
+					  pieces[p]); /* perhaps inside the last one */
+				len = put_plain(text, len, ROUND);
+				len = put(text, len, SLICE("\"]"));
+				(void)agree(slice_of(text, len));
+			}
+}
+
+/* Whether the last of them escapes hangs on how many there are, in this block and in the one before; and a
+ * string may be the whole text, with nothing in front of its quote. */
+static void runs_of_backslashes_at_every_place_are_judged_alike(void **state)
+{
+	static const struct slice fronts[] = { SLICE_INIT("\""), SLICE_INIT("\"\\n"),
+					       SLICE_INIT("\"\xc3\xa9"), SLICE_INIT("[\"\\n\\\\") };
+	static const struct slice behind[] = { SLICE_INIT("\""), SLICE_INIT("n"), SLICE_INIT("x"),
+					       SLICE_INIT("\"x\\\""), SLICE_INIT("\xc3\xa9") };
+	char text[TEXT_MAX];
+	bool accepted = false, refused = false;
+
+	(void)state;
+	for (size_t f = 0; f < COUNT_OF(fronts); f++)
+		for (size_t before = 0; before < 140; before++)
+			for (size_t count = 1; count < 80; count += count == 5 ? 56 : 1)
+				for (size_t b = 0; b < COUNT_OF(behind); b++) {
+					size_t len = put(text, 0, fronts[f]);
+					len = put_plain(text, len, before);
+					(void)memset(text + len, '\\', count);
+					len = put(text, len + count, behind[b]);
+					len = put_plain(text, len, count % 2 == 0 ? 0 : 150);
+					len = put(text, len,
+						  fronts[f].at[0] == '[' ? SLICE("\"]")
+									 : SLICE("\""));
+					*(agree(slice_of(text, len)) ? &accepted : &refused) = true;
+				}
+	assert_true(accepted && refused);
 }
 
 /* A string of up to 40 pieces, dense or not; bad ones one time in `bad`, never if 0. */
@@ -552,6 +587,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_piece_at_every_place_of_a_block_is_judged_alike),
 		cmocka_unit_test(every_piece_behind_a_long_dense_text_is_judged_alike),
+		cmocka_unit_test(runs_of_backslashes_at_every_place_are_judged_alike),
 		cmocka_unit_test(strings_of_many_pieces_are_judged_alike),
 		cmocka_unit_test(a_text_with_one_byte_changed_is_judged_alike),
 		cmocka_unit_test(every_front_and_rear_of_a_text_is_judged_alike),
