@@ -175,7 +175,8 @@ static SCAN_RARE const char *escape(struct json_reader *r, const char *at)
 
 #if ISA_WIDE
 enum {
-	DENSE_RUN = 16 * ISA_BLOCK,     /* no more is read again when something is wrong */
+	DENSE_RUN = 16 * ISA_BLOCK, /* no more is read again when something is wrong */
+	BEYOND_MAX = ISA_BLOCK / 4, /* bytes of prose beyond ASCII: masks are better with more */
 	DENSE_ROOM = ISA_BLOCK + 2 * 6, /* a block, and what a \u in its last byte looks at */
 };
 
@@ -243,7 +244,7 @@ static inline __attribute__((always_inline)) bool dense_look(struct dense *d, st
 	const uint64_t quotes = marks & ~escaped, close = quotes & (0 - quotes), inside = close - 1;
 
 	d->specials = slashes | marks | low;
-	d->hard = (slashes & escaped) | low >> 56;
+	d->hard = slashes & escaped;
 	*m = (struct dense_masks){ slashes, marks, escaped, close, inside };
 	return ((low & inside) | d->utf8_open) == 0 || dense_beyond(d, b, low & inside, close);
 }
@@ -291,6 +292,16 @@ static inline char *dense_unescape(struct dense *d, const char *at, char *out, u
 	return stop;
 }
 
+/* Where the character beyond ASCII begins that ends, whole or not, in front of `at`; `at` if there is none. */
+static inline const char *whole_characters(const char *at)
+{
+	if ((unsigned char)at[-1] >= 0x80)
+		do
+			at--;
+		while (((unsigned char)*at & 0xc0) == 0x80);
+	return at;
+}
+
 /* The last place between two characters, escapes counted as such and pairs of them too, in front of the
  * block at `at` or at its beginning. */
 static inline const char *dense_resume(const struct dense *d, const char *at)
@@ -299,11 +310,7 @@ static inline const char *dense_resume(const struct dense *d, const char *at)
 		return d->low_expected - 7;
 	if (d->escape_open != 0)
 		return at - 1;
-	if ((unsigned char)at[-1] >= 0x80) /* of a character that is perhaps not whole */
-		do
-			at--;
-		while (((unsigned char)*at & 0xc0) == 0x80);
-	return at;
+	return whole_characters(at);
 }
 
 /* The closing quote in the block at `at`, whose special bytes are given: the window is there now. */
@@ -339,19 +346,43 @@ static SCAN_RARE const char *dense_run(struct json_reader *r, const char *at)
 	return dense_resume(&d, at);
 }
 
-/* The same for text that is mostly ASCII and escaped by two characters: on to the closing quote, or
- * to where there is something else, or less than a block. */
+/* From `at` past the blocks of prose with characters beyond ASCII, up to one that ends in ASCII; the place is
+ * between two characters. Out of line, because its vectors and tables would take the registers of prose_run. */
+static SCAN_RARE const char *beyond_run(const char *at, const char *last)
+{
+	while (at <= last) {
+		const struct isa_prose p = isa_prose(at);
+		if (!isa_prose_goes_beyond(&p, at))
+			break;
+		at += ISA_BLOCK;
+		if ((unsigned char)at[-1] < 0x80)
+			break;
+		at = whole_characters(at);
+	}
+	return at;
+}
+
+/* The same for text that is escaped by two characters: on to the closing quote, or to where there is
+ * something else, or less than a block. Mostly it is ASCII. */
 static inline const char *prose_run(struct json_reader *r, const char *at)
 {
-	if (at[-1] == '\\' || at - r->begin < 2 || r->end - at < ISA_BLOCK)
-		return at; /* the backslash would escape nothing */
+	if (at - r->begin < 3 || r->end - at < ISA_BLOCK || at[-1] == '\\' || at[1] == 'u')
+		return at; /* a backslash in front would escape nothing; a \u is not for here */
 	for (const char *last = r->end - ISA_BLOCK; at <= last; at += ISA_BLOCK) {
 		const struct isa_prose p = isa_prose(at);
 		if (isa_prose_goes_on(&p))
 			continue;
 		const uint64_t quotes = isa_prose_quotes(&p), close = quotes & (0 - quotes);
-		if ((isa_prose_wrong(&p, at) & (close - 1)) != 0)
-			break;
+		const uint64_t wrong = isa_prose_wrong(&p, at) & (close - 1);
+		if (wrong != 0) {
+			if ((wrong & ~isa_high(isa_load(at))) != 0)
+				break;
+			const char *behind = beyond_run(at, last);
+			if (behind == at)
+				break;
+			at = behind - ISA_BLOCK;
+			continue;
+		}
 		if (close != 0)
 			return dense_closed(r, at, close, isa_special(isa_load(at)));
 		if (at[ISA_BLOCK - 1] == '\\')

@@ -22,13 +22,16 @@
  *   isa_low(b)                controls, and beyond ASCII
  *   isa_escape_letters(b)     f n r t and the slash: what mostly follows a backslash, quotes and backslashes apart
  *   struct isa_prose, isa_prose(at)
- *                             64 bytes of a string, two of whose own bytes stand in front of them; the last of these,
+ *                             64 bytes of a string, with three more of the text in front of them; the last of these,
  *                             if it is a backslash, must be one that escapes
  *   isa_prose_goes_on(&p)     all are ASCII, none a control, what stands behind a backslash is one of those letters or
  *                             a quote, and there is no other quote
  *   isa_prose_quotes(&p)      quotes with no backslash in front
  *   isa_prose_wrong(&p, at)   what isa_prose_goes_on would not have, but for those quotes, and for a backslash behind a
  *                             backslash where the third byte is no quote
+ *   isa_prose_goes_beyond(&p, at)
+ *                             isa_prose_goes_on, but what has no backslash in front may be beyond ASCII; a character
+ *                             that is cut short by the block's end is good as far as it goes
  *   struct isa_utf8, isa_utf8_start()
  *   isa_utf8_errors(b, utf8)  where UTF-8 is broken (RFC 3629), given the blocks before; a character
  *                             cut short shows at the byte that is not its continuation

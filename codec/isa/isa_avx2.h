@@ -299,18 +299,24 @@ static inline __m256i isa_utf8_pairs(__m256i before, __m256i v)
 		isa_row(isa_constants.second_high, isa_high_nibbles(v)));
 }
 
-/* Not zero where something is wrong; `before` are the 32 bytes in front of v. */
-static inline __m256i isa_utf8_wrong(__m256i before, __m256i v)
+/* Not zero where something is wrong; the others are v begun one, two and three bytes earlier. */
+static inline __m256i isa_utf8_judge(__m256i three, __m256i two, __m256i one, __m256i v)
 {
-	__m256i across = _mm256_permute2x128_si256(before, v, 0x21);
-	__m256i one = _mm256_alignr_epi8(v, across, 15), two = _mm256_alignr_epi8(v, across, 14);
-	__m256i three = _mm256_alignr_epi8(v, across, 13);
 	/* the third byte of three, the third and fourth of four: there two continuations are due */
 	__m256i due = _mm256_or_si256(_mm256_subs_epu8(two, _mm256_set1_epi8(0xe0 - 0x80)),
 				      _mm256_subs_epu8(three, _mm256_set1_epi8(0xf0 - 0x80)));
 
 	return _mm256_xor_si256(_mm256_and_si256(due, _mm256_set1_epi8((char)0x80)),
 				isa_utf8_pairs(one, v));
+}
+
+/* `before` are the 32 bytes in front of v. */
+static inline __m256i isa_utf8_wrong(__m256i before, __m256i v)
+{
+	__m256i across = _mm256_permute2x128_si256(before, v, 0x21);
+
+	return isa_utf8_judge(_mm256_alignr_epi8(v, across, 13), _mm256_alignr_epi8(v, across, 14),
+			      _mm256_alignr_epi8(v, across, 15), v);
 }
 
 static inline uint64_t isa_utf8_errors(struct isa_block b, struct isa_utf8 *utf8)
@@ -323,6 +329,24 @@ static inline uint64_t isa_utf8_errors(struct isa_block b, struct isa_utf8 *utf8
 	if (_mm256_testz_si256(any, any))
 		return 0;
 	return ~isa_bits(_mm256_cmpeq_epi8(low, zero), _mm256_cmpeq_epi8(high, zero));
+}
+
+static inline __m256i isa_prose_bad32(const struct isa_prose *p, int half, const char *at)
+{
+	const __m256i v = isa_load32(at);
+	const __m256i beyond =
+		_mm256_andnot_si256(p->behind[half], _mm256_cmpgt_epi8(_mm256_setzero_si256(), v));
+	const __m256i utf8 =
+		isa_utf8_judge(isa_load32(at - 3), isa_load32(at - 2), isa_load32(at - 1), v);
+
+	return _mm256_or_si256(_mm256_andnot_si256(beyond, p->not_good[half]), utf8);
+}
+
+static inline bool isa_prose_goes_beyond(const struct isa_prose *p, const char *at)
+{
+	__m256i any = _mm256_or_si256(isa_prose_bad32(p, 0, at), isa_prose_bad32(p, 1, at + 32));
+
+	return _mm256_testz_si256(any, any);
 }
 
 #endif

@@ -252,16 +252,22 @@ static inline uint8x16_t isa_utf8_pairs(uint8x16_t before, uint8x16_t v)
 	return vandq_u8(first, vqtbl1q_u8(vreinterpretq_u8_s8(second_high), vshrq_n_u8(v, 4)));
 }
 
-/* Not zero where something is wrong; `before` are the 16 bytes in front of v. */
-static inline uint8x16_t isa_utf8_wrong(uint8x16_t before, uint8x16_t v)
+/* Not zero where something is wrong; the others are v begun one, two and three bytes earlier. */
+static inline uint8x16_t isa_utf8_judge(uint8x16_t three, uint8x16_t two, uint8x16_t one,
+					uint8x16_t v)
 {
-	uint8x16_t two = vextq_u8(before, v, 14), three = vextq_u8(before, v, 13);
 	/* the third byte of three, the third and fourth of four: there two continuations are due */
 	uint8x16_t due = vorrq_u8(vqsubq_u8(two, vdupq_n_u8(0xe0 - 0x80)),
 				  vqsubq_u8(three, vdupq_n_u8(0xf0 - 0x80)));
 
-	return veorq_u8(vandq_u8(due, vdupq_n_u8(0x80)),
-			isa_utf8_pairs(vextq_u8(before, v, 15), v));
+	return veorq_u8(vandq_u8(due, vdupq_n_u8(0x80)), isa_utf8_pairs(one, v));
+}
+
+/* `before` are the 16 bytes in front of v. */
+static inline uint8x16_t isa_utf8_wrong(uint8x16_t before, uint8x16_t v)
+{
+	return isa_utf8_judge(vextq_u8(before, v, 13), vextq_u8(before, v, 14),
+			      vextq_u8(before, v, 15), v);
 }
 
 static inline uint64_t isa_utf8_errors(struct isa_block b, struct isa_utf8 *utf8)
@@ -274,6 +280,20 @@ static inline uint64_t isa_utf8_errors(struct isa_block b, struct isa_utf8 *utf8
 	}
 	utf8->before = b.v[ISA_VECTORS - 1];
 	return isa_bits(wrong);
+}
+
+static inline bool isa_prose_goes_beyond(const struct isa_prose *p, const char *at)
+{
+	const struct isa_block b = isa_load(at), one = isa_load(at - 1), two = isa_load(at - 2);
+	const struct isa_block three = isa_load(at - 3);
+	uint8x16_t any = vdupq_n_u8(0);
+
+	for (int i = 0; i < ISA_VECTORS; i++) {
+		uint8x16_t beyond = vbicq_u8(vcgeq_u8(b.v[i], vdupq_n_u8(0x80)), p->behind.v[i]);
+		uint8x16_t utf8 = isa_utf8_judge(three.v[i], two.v[i], one.v[i], b.v[i]);
+		any = vorrq_u8(any, vorrq_u8(vbicq_u8(p->not_good.v[i], beyond), utf8));
+	}
+	return vmaxvq_u8(any) == 0;
 }
 
 #endif
