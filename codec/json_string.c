@@ -175,8 +175,7 @@ static SCAN_RARE const char *escape(struct json_reader *r, const char *at)
 
 #if ISA_WIDE
 enum {
-	DENSE_RUN = 16 * ISA_BLOCK, /* no more is read again when something is wrong */
-	BEYOND_MAX = ISA_BLOCK / 4, /* bytes of prose beyond ASCII: masks are better with more */
+	DENSE_RUN = 16 * ISA_BLOCK,     /* no more is read again when something is wrong */
 	DENSE_ROOM = ISA_BLOCK + 2 * 6, /* a block, and what a \u in its last byte looks at */
 };
 
@@ -314,8 +313,8 @@ static inline const char *dense_resume(const struct dense *d, const char *at)
 }
 
 /* The closing quote in the block at `at`, whose special bytes are given: the window is there now. */
-static inline const char *dense_closed(struct json_reader *r, const char *at, uint64_t close,
-				       uint64_t specials)
+static inline const char *string_closed(struct json_reader *r, const char *at, uint64_t close,
+					uint64_t specials)
 {
 	r->window = (uintptr_t)at;
 	r->specials = specials;
@@ -338,7 +337,7 @@ static SCAN_RARE const char *dense_run(struct json_reader *r, const char *at)
 		if (!dense_block(&d, at, &close))
 			return NULL;
 		if (close != 0)
-			return dense_closed(r, at, close, d.specials);
+			return string_closed(r, at, close, d.specials);
 		at += ISA_BLOCK;
 		if (d.hard == 0)
 			break;
@@ -362,8 +361,8 @@ static SCAN_RARE const char *beyond_run(const char *at, const char *last)
 	return at;
 }
 
-/* The same for text that is escaped by two characters: on to the closing quote, or to where there is
- * something else, or less than a block. Mostly it is ASCII. */
+/* As dense_run, for text that is escaped by two characters and mostly ASCII: on to the closing quote, or to
+ * where there is something else, or less than a block. */
 static inline const char *prose_run(struct json_reader *r, const char *at)
 {
 	if (at - r->begin < 3 || r->end - at < ISA_BLOCK || at[-1] == '\\' || at[1] == 'u')
@@ -384,7 +383,7 @@ static inline const char *prose_run(struct json_reader *r, const char *at)
 			continue;
 		}
 		if (close != 0)
-			return dense_closed(r, at, close, isa_special(isa_load(at)));
+			return string_closed(r, at, close, isa_special(isa_load(at)));
 		if (at[ISA_BLOCK - 1] == '\\')
 			break;
 	}
@@ -420,7 +419,7 @@ const char *reader_unescape(struct json_reader *r, const char *at, char **out, c
 		open = d.escape_open;
 		if (close != 0) {
 			*out = pen;
-			return dense_closed(r, at, close, d.specials);
+			return string_closed(r, at, close, d.specials);
 		}
 	}
 	d.escape_open = open;
