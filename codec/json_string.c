@@ -301,6 +301,19 @@ static inline const char *whole_characters(const char *at)
 	return at;
 }
 
+/* Where the last of the escapes begins that `at` may be amid: the run of backslashes in front of it, the first of
+ * which escapes. */
+static inline const char *whole_escapes(const struct json_reader *r, const char *at)
+{
+	const char *from = at;
+
+	while (from - r->begin >= 8 && scan_load8(from - 8) == UINT64_C(0x5c5c5c5c5c5c5c5c))
+		from -= 8;
+	while (from[-1] == '\\')
+		from--;
+	return at - ((at - from) & 1);
+}
+
 /* The last place between two characters, escapes counted as such and pairs of them too, in front of the
  * block at `at` or at its beginning. */
 static inline const char *dense_resume(const struct dense *d, const char *at)
@@ -346,12 +359,12 @@ static SCAN_RARE const char *dense_run(struct json_reader *r, const char *at)
 }
 
 /* From `at` past the blocks of prose with characters beyond ASCII, up to one that ends in ASCII; the place is
- * between two characters. Out of line, because its vectors and tables would take the registers of prose_run. */
+ * between two characters, and nothing else in its block is not good. Out of line, because its vectors and
+ * tables would take the registers of prose_run. */
 static SCAN_RARE const char *beyond_run(const char *at, const char *last)
 {
 	while (at <= last) {
-		const struct isa_prose p = isa_prose(at);
-		if (!isa_prose_goes_beyond(&p, at))
+		if (!isa_prose_beyond(at))
 			break;
 		at += ISA_BLOCK;
 		if ((unsigned char)at[-1] < 0x80)
@@ -372,22 +385,17 @@ static inline const char *prose_run(struct json_reader *r, const char *at)
 		if (isa_prose_goes_on(&p))
 			continue;
 		const uint64_t quotes = isa_prose_quotes(&p), close = quotes & (0 - quotes);
-		const uint64_t wrong = isa_prose_wrong(&p, at) & (close - 1);
-		if (wrong != 0) {
-			if ((wrong & ~isa_high(isa_load(at))) != 0)
-				break;
-			const char *behind = beyond_run(at, last);
-			if (behind == at)
-				break;
-			at = behind - ISA_BLOCK;
-			continue;
-		}
-		if (close != 0)
+		const uint64_t wrong = isa_prose_not_good(&p) & (close - 1);
+		if (wrong == 0)
 			return string_closed(r, at, close, isa_special(isa_load(at)));
-		if (at[ISA_BLOCK - 1] == '\\')
+		if ((wrong & ~isa_high(isa_load(at))) != 0)
 			break;
+		const char *behind = beyond_run(at, last);
+		if (behind == at)
+			break;
+		at = behind - ISA_BLOCK;
 	}
-	return at[-1] == '\\' ? at - 1 : at;
+	return whole_escapes(r, at);
 }
 
 /* From where dense_run gave NULL on to where the block begins that is not good, more or less. */

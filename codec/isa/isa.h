@@ -22,16 +22,15 @@
  *   isa_low(b)                controls, and beyond ASCII
  *   isa_escape_letters(b)     f n r t and the slash: what mostly follows a backslash, quotes and backslashes apart
  *   struct isa_prose, isa_prose(at)
- *                             64 bytes of a string, with three more of the text in front of them; the last of these,
- *                             if it is a backslash, must be one that escapes
- *   isa_prose_goes_on(&p)     all are ASCII, none a control, what stands behind a backslash is one of those letters or
- *                             a quote, and there is no other quote
+ *                             64 bytes of a string, with three more of the text in front of them; the first of a
+ *                             run of backslashes must be one that escapes
+ *   isa_prose_goes_on(&p)     all are ASCII, none a control, what stands behind a backslash is one of those letters,
+ *                             a backslash or a quote, and a quote stands behind a backslash, but not behind two
+ *   isa_prose_not_good(&p)    for which bytes that does not hold
  *   isa_prose_quotes(&p)      quotes with no backslash in front
- *   isa_prose_wrong(&p, at)   what isa_prose_goes_on would not have, but for those quotes, and for a backslash behind a
- *                             backslash where the third byte is no quote
- *   isa_prose_goes_beyond(&p, at)
- *                             isa_prose_goes_on, but what has no backslash in front may be beyond ASCII; a character
- *                             that is cut short by the block's end is good as far as it goes
+ *   isa_prose_beyond(at)      all of the 64 bytes there are good, though some are beyond ASCII, and none is a backslash
+ *                             behind a backslash; does not see a quote behind two that stand in front of the 64. A
+ *                             character that is cut short by their end is good as far as it goes
  *   struct isa_utf8, isa_utf8_start()
  *   isa_utf8_errors(b, utf8)  where UTF-8 is broken (RFC 3629), given the blocks before; a character
  *                             cut short shows at the byte that is not its continuation

@@ -37,7 +37,7 @@ extern const struct isa_constants {
 	_Alignas(32) char slash[32];
 	_Alignas(32) char space[32];
 	_Alignas(32) char control[32];
-	_Alignas(32) char letters[32];
+	_Alignas(32) char letters[32], letters_slash[32];
 	_Alignas(32) char line[32];
 	_Alignas(32) signed char first_high[32], first_low[32], second_high[32]; /* isa_utf8.h */
 } isa_constants __attribute__((visibility("hidden")));
@@ -145,17 +145,19 @@ static inline __m256i isa_class(__m128i by_low, __m128i by_high, __m256i v)
 }
 
 /* By the low nibble, as isa_space32. */
-static inline __m256i isa_escape_letters32(__m256i v)
+static inline __m256i isa_letters32(const char letters[32], __m256i v)
 {
-	return _mm256_cmpeq_epi8(_mm256_shuffle_epi8(isa_constant(isa_constants.letters), v), v);
+	return _mm256_cmpeq_epi8(_mm256_shuffle_epi8(isa_constant(letters), v), v);
 }
 
 static inline uint64_t isa_escape_letters(struct isa_block b)
 {
-	return isa_bits(isa_escape_letters32(b.low), isa_escape_letters32(b.high));
+	return isa_bits(isa_letters32(isa_constants.letters, b.low),
+			isa_letters32(isa_constants.letters, b.high));
 }
 
-/* Not good: behind a backslash if not a quote, a quote if not behind one, and what is not plain. */
+/* Not good: behind a backslash if no letter and no quote, a quote if not behind one or behind two, and what is
+ * not plain. */
 struct isa_prose {
 	__m256i behind[2]; /* of a backslash */
 	__m256i quotes[2], not_good[2];
@@ -169,8 +171,10 @@ static inline void isa_prose32(struct isa_prose *p, int half, const char *at)
 	p->behind[half] = behind;
 	p->quotes[half] = quotes;
 	p->not_good[half] = _mm256_or_si256(
-		_mm256_andnot_si256(isa_escape_letters32(v), _mm256_xor_si256(behind, quotes)),
-		isa_low32(v));
+		_mm256_andnot_si256(isa_letters32(isa_constants.letters_slash, v),
+				    _mm256_xor_si256(behind, quotes)),
+		_mm256_or_si256(isa_low32(v),
+				_mm256_and_si256(isa_same32(isa_load32(at - 2), '\\'), quotes)));
 }
 
 static inline struct isa_prose isa_prose(const char *at)
@@ -189,24 +193,15 @@ static inline bool isa_prose_goes_on(const struct isa_prose *p)
 	return _mm256_testz_si256(any, any);
 }
 
+static inline uint64_t isa_prose_not_good(const struct isa_prose *p)
+{
+	return isa_bits(p->not_good[0], p->not_good[1]);
+}
+
 static inline uint64_t isa_prose_quotes(const struct isa_prose *p)
 {
 	return isa_bits(_mm256_andnot_si256(p->behind[0], p->quotes[0]),
 			_mm256_andnot_si256(p->behind[1], p->quotes[1]));
-}
-
-static inline __m256i isa_prose_wrong32(const struct isa_prose *p, int half, const char *at)
-{
-	__m256i marks = _mm256_or_si256(p->quotes[half], isa_same32(isa_load32(at), '\\'));
-	__m256i unsure = _mm256_and_si256(_mm256_and_si256(p->quotes[half], p->behind[half]),
-					  isa_same32(isa_load32(at - 2), '\\'));
-
-	return _mm256_or_si256(_mm256_andnot_si256(marks, p->not_good[half]), unsure);
-}
-
-static inline uint64_t isa_prose_wrong(const struct isa_prose *p, const char *at)
-{
-	return isa_bits(isa_prose_wrong32(p, 0, at), isa_prose_wrong32(p, 1, at + 32));
 }
 
 /* Zero where the byte is outside. 1: plus and slash, 2: digits, 4: A-O a-o, 8: P-Z p-z. */
@@ -331,20 +326,20 @@ static inline uint64_t isa_utf8_errors(struct isa_block b, struct isa_utf8 *utf8
 	return ~isa_bits(_mm256_cmpeq_epi8(low, zero), _mm256_cmpeq_epi8(high, zero));
 }
 
-static inline __m256i isa_prose_bad32(const struct isa_prose *p, int half, const char *at)
+static inline __m256i isa_prose_beyond32(const char *at)
 {
-	const __m256i v = isa_load32(at);
-	const __m256i beyond =
-		_mm256_andnot_si256(p->behind[half], _mm256_cmpgt_epi8(_mm256_setzero_si256(), v));
-	const __m256i utf8 =
-		isa_utf8_judge(isa_load32(at - 3), isa_load32(at - 2), isa_load32(at - 1), v);
+	const __m256i one = isa_load32(at - 1), v = isa_load32(at);
+	const __m256i behind = isa_same32(one, '\\'), quotes = isa_same32(v, '"');
+	const __m256i escapes = _mm256_andnot_si256(isa_letters32(isa_constants.letters, v),
+						    _mm256_xor_si256(behind, quotes));
 
-	return _mm256_or_si256(_mm256_andnot_si256(beyond, p->not_good[half]), utf8);
+	return _mm256_or_si256(_mm256_or_si256(escapes, isa_control32(v)),
+			       isa_utf8_judge(isa_load32(at - 3), isa_load32(at - 2), one, v));
 }
 
-static inline bool isa_prose_goes_beyond(const struct isa_prose *p, const char *at)
+static inline bool isa_prose_beyond(const char *at)
 {
-	__m256i any = _mm256_or_si256(isa_prose_bad32(p, 0, at), isa_prose_bad32(p, 1, at + 32));
+	__m256i any = _mm256_or_si256(isa_prose_beyond32(at), isa_prose_beyond32(at + 32));
 
 	return _mm256_testz_si256(any, any);
 }

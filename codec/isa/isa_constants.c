@@ -2,7 +2,8 @@
 
 #ifdef CODEC_ISA_AVX2
 #define ISA_TWICE(x) x, x
-#define ISA_LETTERS 100, 100, 'r', 100, 't', 100, 'f', 100, 100, 100, 100, 100, 100, 100, 'n', '/'
+/* As isa_space32 has them: those of a backslash's letters, and `c` if it shares no row with them. */
+#define ISA_LETTERS(c) 100, 100, 'r', 100, 't', 100, 'f', 100, 100, 100, 100, 100, c, 100, 'n', '/'
 #define ISA_WHOLE(x) ISA_TWICE(ISA_TWICE(ISA_TWICE(ISA_TWICE(ISA_TWICE(x)))))
 
 const struct isa_constants isa_constants = {
@@ -10,7 +11,8 @@ const struct isa_constants isa_constants = {
 	.slash = { ISA_WHOLE('\\') },
 	.space = { ISA_WHOLE(' ') },
 	.control = { ISA_WHOLE(0x1f) },
-	.letters = { ISA_LETTERS, ISA_LETTERS },
+	.letters = { ISA_TWICE(ISA_LETTERS(100)) },
+	.letters_slash = { ISA_TWICE(ISA_LETTERS('\\')) },
 	.line = "\n                               ",
 	.first_high = { ISA_UTF8_FIRST_HIGH, ISA_UTF8_FIRST_HIGH },
 	.first_low = { ISA_UTF8_FIRST_LOW, ISA_UTF8_FIRST_LOW },

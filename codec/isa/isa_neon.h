@@ -111,11 +111,11 @@ static inline uint8x16_t isa_class(uint8x16_t by_low, uint8x16_t by_high, uint8x
 			vqtbl1q_u8(by_high, vshrq_n_u8(v, 4)));
 }
 
-/* By the low nibble, as isa_space. */
-static inline uint8x16_t isa_escape_letters16(uint8x16_t v)
+/* By the low nibble, as isa_space; and `more`, if it shares no row with them. */
+static inline uint8x16_t isa_letters16(uint8x16_t v, uint8_t more)
 {
-	const uint8x16_t own = { 100, 100, 'r', 100, 't', 100, 'f', 100,
-				 100, 100, 100, 100, 100, 100, 'n', '/' };
+	const uint8x16_t own = { 100, 100, 'r', 100, 't',  100, 'f', 100,
+				 100, 100, 100, 100, more, 100, 'n', '/' };
 
 	return vceqq_u8(vqtbl1q_u8(own, isa_low_nibbles(v)), v);
 }
@@ -123,7 +123,7 @@ static inline uint8x16_t isa_escape_letters16(uint8x16_t v)
 static inline uint64_t isa_escape_letters(struct isa_block b)
 {
 	for (int i = 0; i < ISA_VECTORS; i++)
-		b.v[i] = isa_escape_letters16(b.v[i]);
+		b.v[i] = isa_letters16(b.v[i], 100);
 	return isa_bits(b);
 }
 
@@ -135,15 +135,17 @@ struct isa_prose {
 
 static inline struct isa_prose isa_prose(const char *at)
 {
-	const struct isa_block b = isa_load(at), before = isa_load(at - 1);
+	const struct isa_block b = isa_load(at), before = isa_load(at - 1), two = isa_load(at - 2);
 	struct isa_prose p;
 
 	for (int i = 0; i < ISA_VECTORS; i++) {
 		p.behind.v[i] = vceqq_u8(before.v[i], vdupq_n_u8('\\'));
 		p.quotes.v[i] = vceqq_u8(b.v[i], vdupq_n_u8('"'));
-		p.not_good.v[i] = vorrq_u8(vbicq_u8(veorq_u8(p.behind.v[i], p.quotes.v[i]),
-						    isa_escape_letters16(b.v[i])),
-					   isa_low16(b.v[i]));
+		p.not_good.v[i] = vorrq_u8(
+			vbicq_u8(veorq_u8(p.behind.v[i], p.quotes.v[i]),
+				 isa_letters16(b.v[i], '\\')),
+			vorrq_u8(isa_low16(b.v[i]),
+				 vandq_u8(vceqq_u8(two.v[i], vdupq_n_u8('\\')), p.quotes.v[i])));
 	}
 	return p;
 }
@@ -156,6 +158,11 @@ static inline bool isa_prose_goes_on(const struct isa_prose *p)
 	return vmaxvq_u8(vorrq_u8(low, high)) == 0;
 }
 
+static inline uint64_t isa_prose_not_good(const struct isa_prose *p)
+{
+	return isa_bits(p->not_good);
+}
+
 static inline uint64_t isa_prose_quotes(const struct isa_prose *p)
 {
 	struct isa_block found;
@@ -163,19 +170,6 @@ static inline uint64_t isa_prose_quotes(const struct isa_prose *p)
 	for (int i = 0; i < ISA_VECTORS; i++)
 		found.v[i] = vbicq_u8(p->quotes.v[i], p->behind.v[i]);
 	return isa_bits(found);
-}
-
-static inline uint64_t isa_prose_wrong(const struct isa_prose *p, const char *at)
-{
-	const struct isa_block b = isa_load(at), two_before = isa_load(at - 2);
-	struct isa_block wrong;
-
-	for (int i = 0; i < ISA_VECTORS; i++) {
-		uint8x16_t unsure = vandq_u8(vandq_u8(p->quotes.v[i], p->behind.v[i]),
-					     vceqq_u8(two_before.v[i], vdupq_n_u8('\\')));
-		wrong.v[i] = vorrq_u8(vbicq_u8(p->not_good.v[i], isa_marks16(b.v[i])), unsure);
-	}
-	return isa_bits(wrong);
 }
 
 /* Zero where the byte is outside. 1: plus and slash, 2: digits, 4: A-O a-o, 8: P-Z p-z. */
@@ -282,16 +276,18 @@ static inline uint64_t isa_utf8_errors(struct isa_block b, struct isa_utf8 *utf8
 	return isa_bits(wrong);
 }
 
-static inline bool isa_prose_goes_beyond(const struct isa_prose *p, const char *at)
+static inline bool isa_prose_beyond(const char *at)
 {
 	const struct isa_block b = isa_load(at), one = isa_load(at - 1), two = isa_load(at - 2);
 	const struct isa_block three = isa_load(at - 3);
 	uint8x16_t any = vdupq_n_u8(0);
 
 	for (int i = 0; i < ISA_VECTORS; i++) {
-		uint8x16_t beyond = vbicq_u8(vcgeq_u8(b.v[i], vdupq_n_u8(0x80)), p->behind.v[i]);
-		uint8x16_t utf8 = isa_utf8_judge(three.v[i], two.v[i], one.v[i], b.v[i]);
-		any = vorrq_u8(any, vorrq_u8(vbicq_u8(p->not_good.v[i], beyond), utf8));
+		uint8x16_t behind = vceqq_u8(one.v[i], vdupq_n_u8('\\'));
+		uint8x16_t quotes = vceqq_u8(b.v[i], vdupq_n_u8('"'));
+		any = vorrq_u8(any, vbicq_u8(veorq_u8(behind, quotes), isa_letters16(b.v[i], 100)));
+		any = vorrq_u8(any, vcltq_u8(b.v[i], vdupq_n_u8(0x20)));
+		any = vorrq_u8(any, isa_utf8_judge(three.v[i], two.v[i], one.v[i], b.v[i]));
 	}
 	return vmaxvq_u8(any) == 0;
 }

@@ -154,8 +154,10 @@ static void runs_of_backslashes_at_every_place_are_judged_alike(void **state)
 {
 	static const struct slice fronts[] = { SLICE_INIT("\""), SLICE_INIT("\"\\n"),
 					       SLICE_INIT("\"\xc3\xa9"), SLICE_INIT("[\"\\n\\\\") };
-	static const struct slice behind[] = { SLICE_INIT("\""), SLICE_INIT("n"), SLICE_INIT("x"),
-					       SLICE_INIT("\"x\\\""), SLICE_INIT("\xc3\xa9") };
+	static const struct slice behind[] = { SLICE_INIT("\""),       SLICE_INIT("n"),
+					       SLICE_INIT("x"),        SLICE_INIT("\"x\\\""),
+					       SLICE_INIT("\xc3\xa9"), SLICE_INIT("b"),
+					       SLICE_INIT("u00e9") };
 	char text[TEXT_MAX];
 	bool accepted = false, refused = false;
 
