@@ -67,13 +67,12 @@ static SCAN_RARE const char *string_slowly(struct json_reader *r, const char *at
 
 /* ---- what is no string ---- */
 
-/* Behind the colon of the key whose quote is at `at`, and where plain_end came to `found`: it may have
- * escapes, or white space behind it; with ROOM - 2 bytes more. NULL: not as it should
- * be, or the reader has failed. */
+/* Behind the colon of the key whose quote is at `at`: it may have escapes, or white space behind it; with
+ * ROOM - 2 bytes more. NULL: not as it should be, or the reader has failed. */
 static SCAN_RARE const char *key_slowly(struct json_reader *r, struct json_level *set,
-					const char *at, const char *found, const char *last)
+					const char *at, const char *last)
 {
-	const char *from = at + 1;
+	const char *from = at + 1, *found = plain_end(r, from);
 	const char *quote = *found == '"' ? found : string_slowly(r, from, found);
 
 	if (quote == NULL || quote > last)
@@ -294,12 +293,13 @@ closing_bracket:
 known_bit: /* perhaps it is no new key; there is no escape in it */
 	next[-1].filter = filter;
 	r->work->key_top = (uint32_t)(top - r->work->keys);
+	r->at = colon + 1; /* a variable that lives across a call would be in memory all the time */
 	if (json_keys_add(r->work, &next[-1], r->limits.keys_max,
 			  slice_of(at + 1, (size_t)(behind - at - 1)), false, r->end) != KEYS_ADDED)
 		goto stop_fresh; /* neither a comma nor a bracket may come now */
 	filter = next[-1].filter;
 	top++;
-	at = colon + 1;
+	at = r->at;
 	goto value;
 
 odd_key: /* with an escape, or near the end of the text, or without its colon */
@@ -307,7 +307,7 @@ odd_key: /* with an escape, or near the end of the text, or without its colon */
 		next[-1].filter = filter;
 		r->work->key_top = (uint32_t)(top - r->work->keys);
 	}
-	behind = key_slowly(r, &next[-1], at, behind, last);
+	behind = key_slowly(r, &next[-1], at, last);
 	if (behind == NULL)
 		goto stop_fresh;
 	if (unique) {
