@@ -4,6 +4,7 @@
 #include "codec/dialect_replay.h"
 #include "codec/dialect_schema.h"
 #include "codec/dialect_text.h"
+#include "codec/json_scan.h"
 
 #include <stdio.h>
 
@@ -32,16 +33,29 @@ static void plan_max_tokens(struct encoder *e)
 	e->out.max_tokens = max;
 }
 
-/* Whether a temperature needs no clamping; false may mean that this was not found out. So short a number
- * has no exponent. */
-static inline bool surely_fits(const struct profile *profile, struct slice text)
+/* Of a part of a number, in which nothing else has the high half of a digit. */
+static inline bool all_digits(const char *at, size_t len)
 {
-	enum { BRIEF = 4 };
+	const uint64_t high = UINT64_C(0xf0f0f0f0f0f0f0f0), digit = UINT64_C(0x3030303030303030);
 
-	if (text.len <= BRIEF && text.len > 2 && text.at[0] == '0' && text.at[1] == '.' &&
-	    profile->temperature_min <= 0 && profile->temperature_max >= 1)
-		return true;
-	return json_surely_within(text, profile->temperature_min, profile->temperature_max);
+	if (len < sizeof(digit)) {
+		while (len != 0 && scan_is_digit(at[len - 1]))
+			len--;
+		return len == 0;
+	}
+	for (size_t i = 0; i < len - sizeof(digit); i += sizeof(digit))
+		if ((scan_load8(at + i) & high) != digit)
+			return false;
+	return (scan_load8(at + len - sizeof(digit)) & high) == digit;
+}
+
+/* Whether a number is within min..max, where that shows at its first digit. False says nothing. */
+static inline bool surely_within(struct slice number, double min, double max)
+{
+	if (number.len < 3 || !scan_is_digit(number.at[0]) || number.at[1] != '.')
+		return false;
+	const int first = number.at[0] - '0';
+	return first >= min && first + 1 <= max && all_digits(number.at + 2, number.len - 2);
 }
 
 static void plan_temperature(struct encoder *e)
@@ -55,7 +69,7 @@ static void plan_temperature(struct encoder *e)
 		encoder_adjust(e, ADJUST_TEMPERATURE_DROPPED);
 		return;
 	}
-	if (surely_fits(e->profile, text)) {
+	if (surely_within(text, e->profile->temperature_min, e->profile->temperature_max)) {
 		e->plan.temperature = text;
 		return;
 	}

@@ -127,10 +127,6 @@ bool json_to_int64(struct slice raw, int64_t *out);
 /* Whether number text is an integer of whatever size: "100.0" and "1e99" are, "1e-1" is not. */
 bool json_is_integer(struct slice raw);
 
-/* Whether a number is within min..max as a double, where that shows at its first digits. False says
- * nothing: json_to_double does. */
-bool json_surely_within(struct slice raw, double min, double max);
-
 /* Number text to double; overflow gives infinity. */
 double json_to_double(struct slice raw);
 

@@ -248,29 +248,6 @@ static bool double_short(struct slice raw, double *out)
 	return true;
 }
 
-bool json_surely_within(struct slice raw, double min, double max)
-{
-	enum { PLACES_MAX = 14 }; /* so that both bounds are exact before the division */
-	static const double powers[PLACES_MAX + 1] = { 1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6, 1e7,
-						       1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14 };
-	int64_t digits = 0;
-	size_t at = 2;
-
-	if (raw.len < 3 || !scan_is_digit(raw.at[0]) || raw.at[1] != '.')
-		return false;
-	digits = raw.at[0] - '0';
-	for (; at < raw.len && at < PLACES_MAX + 2; at++) {
-		if (!scan_is_digit(raw.at[at]))
-			return false;
-		digits = digits * 10 + (raw.at[at] - '0');
-	}
-	double power = powers[at - 2];
-	for (; at < raw.len; at++)
-		if (!scan_is_digit(raw.at[at]))
-			return false;
-	return (double)digits / power >= min && (double)(digits + 1) / power <= max;
-}
-
 double json_to_double(struct slice raw)
 {
 	enum { DIGITS_MAX = 40 }; /* more than a double tells apart; a dropped rest leaves a 1 */
