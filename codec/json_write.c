@@ -139,6 +139,19 @@ static inline bool stage_close(struct gather *g)
 	return list_add(g, from, (size_t)(g->at - from));
 }
 
+/* What was staged, which is something, and the text behind it, where the list has room: the usual case. */
+static inline void list_add_both(struct gather *g, struct slice text)
+{
+	const size_t staged = (size_t)(g->at - g->from);
+	struct iovec *v = g->v + g->count;
+
+	v[0] = (struct iovec){ g->from, staged };
+	v[1] = (struct iovec){ (void *)(uintptr_t)text.at, text.len };
+	g->count += 2;
+	g->total += staged + text.len;
+	g->from = g->at;
+}
+
 bool gather_stage(struct gather *g, size_t need)
 {
 	if (!stage_close(g))
@@ -199,7 +212,9 @@ static inline void put(struct gather *g, struct slice text)
 static void put_long(struct gather *g, struct slice text)
 {
 	if (text.len > g->copy_max) {
-		if (stage_close(g))
+		if (g->at != g->from && g->cap - g->count >= 2)
+			list_add_both(g, text);
+		else if (stage_close(g))
 			(void)list_add(g, text.at, text.len);
 		return;
 	}
