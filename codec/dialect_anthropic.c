@@ -4,6 +4,7 @@
 #include "codec/dialect_replay.h"
 #include "codec/dialect_request.h"
 #include "codec/dialect_text.h"
+#include "codec/json_scan.h"
 
 enum { USER_ID_MAX = 256 };
 
@@ -72,6 +73,8 @@ static void put_synthesised(struct encoder *e)
 	struct gather *g = &e->out.body;
 	struct name_table seen;
 
+	if (request->call_turns == 0)
+		return;
 	name_table_init(&seen, e->work, e->into);
 	for (uint32_t i = 0; i < request->block_count && !e->failed; i++) {
 		if (request->blocks[i].type != BLOCK_TOOL_USE)
@@ -152,28 +155,15 @@ static void put_settings(struct encoder *e)
 
 /* ---- encode: blocks ---- */
 
-enum { TEXT_ROOM = 32 }; /* around the text of a block */
-
-/* The inside of a text block and its end, at a pen with room for TEXT_ROOM and a text that is not long. */
-static inline void put_text_at(struct gather *g, char *pen, struct slice raw)
-{
-	pen = pen_lit(pen, "{\"type\":\"text\",\"text\":\"");
-	if (raw.len > GATHER_COPY_MAX) {
-		gather_pen_end(g, pen);
-		gather_raw(g, raw);
-		gather_lit(g, "\"}");
-		return;
-	}
-	pen = pen_slice(pen, raw);
-	gather_pen_end(g, pen_lit(pen, "\"}"));
-}
+/* What begins and ends a text block. */
+#define TEXT "{\"type\":\"text\",\"text\":\""
+#define TEXT_END "\"}"
 
 static void put_text(struct gather *g, struct slice raw)
 {
-	char *pen = gather_pen(g, TEXT_ROOM + (raw.len > GATHER_COPY_MAX ? 0 : raw.len));
-
-	if (pen != NULL)
-		put_text_at(g, pen, raw);
+	gather_lit(g, TEXT);
+	gather_raw(g, raw);
+	gather_lit(g, TEXT_END);
 }
 
 static void put_image(struct encoder *e, const struct block *block)
@@ -191,9 +181,9 @@ static void put_image(struct encoder *e, const struct block *block)
 /* A text block around what encoder_put_result_text or a placeholder writes. */
 static void put_replacement(struct encoder *e, const struct block *block)
 {
-	gather_lit(&e->out.body, "{\"type\":\"text\",\"text\":\"");
+	gather_lit(&e->out.body, TEXT);
 	encoder_put_result_text(e, block);
-	gather_lit(&e->out.body, "\"}");
+	gather_lit(&e->out.body, TEXT_END);
 }
 
 static bool is_pdf(const struct block *block)
@@ -227,9 +217,9 @@ static void put_result_content(struct encoder *e, const struct block *block)
 
 	if (encoder_result_empty(e, block)) {
 		if (!slice_absent(block->result.structured)) {
-			gather_lit(g, "{\"type\":\"text\",\"text\":\"");
+			gather_lit(g, TEXT);
 			gather_json_escaped(g, block->result.structured);
-			gather_lit(g, "\"}");
+			gather_lit(g, TEXT_END);
 		} else if (block->is_error) {
 			put_text(g, SLICE("Error"));
 		}
@@ -246,7 +236,7 @@ static void put_result_content(struct encoder *e, const struct block *block)
 	}
 }
 
-static enum err put_block(struct encoder *e, const struct block *block, uint32_t message)
+static SCAN_RARE enum err put_block(struct encoder *e, const struct block *block, uint32_t message)
 {
 	struct gather *g = &e->out.body;
 	bool assistant = e->request->messages[message].assistant;
@@ -281,63 +271,71 @@ static enum err put_block(struct encoder *e, const struct block *block, uint32_t
 
 /* ---- encode: messages ---- */
 
-enum turn { TURN_NONE, TURN_USER, TURN_ASSISTANT };
+enum turn { TURN_USER, TURN_ASSISTANT, TURNS };
+
+/* What is not closed yet: a message of that turn, maybe with a text block in it; in the turns' order. */
+enum open { OPEN_NOTHING, OPEN_USER, OPEN_ASSISTANT, OPEN_USER_TEXT, OPEN_ASSISTANT_TEXT, OPENS };
 
 /* The message being written, and the one text whose end is trimmed (a prefill's last). */
 struct turns {
-	enum turn open;
+	enum open open;
 	const struct block *trimmed;
 };
 
-enum { TURN_ROOM = 48 }; /* what pen_turn writes at most */
+/* What comes between that and the text of a block, so that neighbours of one role are one message. All that is
+ * between most texts comes from here, so it is copied whole, and the length says how much of it counts. */
+#define USER "{\"role\":\"user\",\"content\":["
+#define ASSISTANT "{\"role\":\"assistant\",\"content\":["
+#define BETWEEN(literal)                                    \
+	{                                                   \
+		.text = literal, .len = sizeof(literal) - 1 \
+	}
+static const struct between {
+	char text[63];
+	unsigned char len;
+} betweens[OPENS][TURNS] = {
+	[OPEN_NOTHING] = { BETWEEN(USER TEXT), BETWEEN(ASSISTANT TEXT) },
+	[OPEN_USER] = { BETWEEN("," TEXT), BETWEEN("]}," ASSISTANT TEXT) },
+	[OPEN_ASSISTANT] = { BETWEEN("]}," USER TEXT), BETWEEN("," TEXT) },
+	[OPEN_USER_TEXT] = { BETWEEN(TEXT_END "," TEXT), BETWEEN(TEXT_END "]}," ASSISTANT TEXT) },
+	[OPEN_ASSISTANT_TEXT] = { BETWEEN(TEXT_END "]}," USER TEXT), BETWEEN(TEXT_END "," TEXT) },
+};
 
-/* Brackets so that the next block belongs to a message of `turn`, which is not the conversation's first if
- * it is the assistant's; neighbours of one role are one. */
-static inline char *pen_turn(char *pen, const struct turns *turns, enum turn turn)
+/* A text block of `turn`, which stays open. */
+static inline void put_turn_text(struct encoder *e, struct turns *turns, enum turn turn,
+				 struct slice raw)
 {
-	if (turns->open == turn)
-		return pen_lit(pen, ",");
-	if (turns->open != TURN_NONE)
-		pen = pen_lit(pen, "]},");
-	return turn == TURN_USER ? pen_lit(pen, "{\"role\":\"user\",\"content\":[")
-				 : pen_lit(pen, "{\"role\":\"assistant\",\"content\":[");
+	const struct between *between = &betweens[turns->open][turn];
+	struct gather *g = &e->out.body;
+	char *pen = gather_pen(g, sizeof(*between) + gather_room(raw));
+
+	turns->open = (enum open)(OPEN_USER_TEXT + turn);
+	if (pen == NULL)
+		return;
+	(void)memcpy(pen, between, sizeof(*between));
+	gather_pen_end_raw(g, pen + between->len, raw);
+}
+
+/* Brackets for a block of `turn`, whatever it is; it is the caller's to close. */
+static void turn_to(struct encoder *e, struct turns *turns, enum turn turn)
+{
+	const struct between *between = &betweens[turns->open][turn];
+
+	gather_raw(&e->out.body, slice_of(between->text, between->len - (sizeof(TEXT) - 1)));
+	turns->open = (enum open)(OPEN_USER + turn);
 }
 
 /* A conversation that the assistant begins gets a user's turn in front. */
-static void put_first_turn(struct encoder *e, struct turns *turns)
+static SCAN_RARE void put_first_turn(struct encoder *e, struct turns *turns)
 {
-	gather_lit(&e->out.body, "{\"role\":\"user\",\"content\":[");
-	put_text(&e->out.body, SLICE("(conversation continues)"));
+	put_turn_text(e, turns, TURN_USER, SLICE("(conversation continues)"));
 	encoder_adjust(e, ADJUST_USER_TURN_PREPENDED);
-	turns->open = TURN_USER;
 }
 
-/* Brackets for a block of `turn`, whatever it is. */
-static void turn_to(struct encoder *e, struct turns *turns, enum turn turn)
+static inline void begin_turn(struct encoder *e, struct turns *turns, enum turn turn)
 {
-	struct gather *g = &e->out.body;
-
-	if (turns->open == TURN_NONE && turn == TURN_ASSISTANT)
+	if (turns->open == OPEN_NOTHING && turn == TURN_ASSISTANT)
 		put_first_turn(e, turns);
-	char *pen = gather_pen(g, TURN_ROOM);
-	if (pen != NULL)
-		gather_pen_end(g, pen_turn(pen, turns, turn));
-	turns->open = turn;
-}
-
-/* The same with a text block behind it. */
-static inline void turn_to_text(struct encoder *e, struct turns *turns, enum turn turn,
-				struct slice raw)
-{
-	struct gather *g = &e->out.body;
-
-	if (turns->open == TURN_NONE && turn == TURN_ASSISTANT)
-		put_first_turn(e, turns);
-	char *pen =
-		gather_pen(g, TURN_ROOM + TEXT_ROOM + (raw.len > GATHER_COPY_MAX ? 0 : raw.len));
-	if (pen != NULL)
-		put_text_at(g, pen_turn(pen, turns, turn), raw);
-	turns->open = turn;
 }
 
 /* The last block of the conversation if it is an assistant's text, which then is a prefill. */
@@ -358,7 +356,7 @@ static const struct block *find_prefill(const struct encoder *e)
 }
 
 /* Its text, without the white space behind it. */
-static struct slice prefill_of(struct encoder *e, const struct block *block)
+static SCAN_RARE struct slice prefill_of(struct encoder *e, const struct block *block)
 {
 	struct slice trimmed = text_trim_end(block->text.text);
 
@@ -367,14 +365,27 @@ static struct slice prefill_of(struct encoder *e, const struct block *block)
 	return trimmed;
 }
 
+/* The end of a text that is open. */
+static void close_text(struct encoder *e, struct turns *turns)
+{
+	if (turns->open < OPEN_USER_TEXT)
+		return;
+	gather_lit(&e->out.body, TEXT_END);
+	turns->open = (enum open)(turns->open - OPEN_USER_TEXT + OPEN_USER);
+}
+
 /* A turn as it was answered, thinking and all, in place of what would be made of its blocks. */
-static bool put_again(struct encoder *e, struct turns *turns, const struct message *message)
+static SCAN_RARE bool put_again(struct encoder *e, struct turns *turns,
+				const struct message *message)
 {
 	bool known;
+
+	close_text(e, turns); /* for the digest of what is there so far */
 	const struct slice content = encoder_replay_take(e, message, &known);
 
 	if (slice_absent(content))
 		return false;
+	begin_turn(e, turns, TURN_ASSISTANT);
 	turn_to(e, turns, TURN_ASSISTANT);
 	encoder_replay_use_ids(e, message);
 	gather_raw(&e->out.body, encoder_replay_items(content));
@@ -394,10 +405,11 @@ static enum err put_message(struct encoder *e, struct turns *turns, uint32_t ind
 		if (encoder_drops_block(e, block))
 			continue;
 		empty = false;
+		begin_turn(e, turns, turn);
 		if (block->type == BLOCK_TEXT) {
 			const bool trims = block == turns->trimmed;
-			turn_to_text(e, turns, turn,
-				     trims ? prefill_of(e, block) : block->text.text);
+			put_turn_text(e, turns, turn,
+				      trims ? prefill_of(e, block) : block->text.text);
 			continue;
 		}
 		turn_to(e, turns, turn);
@@ -423,12 +435,13 @@ static enum err put_messages(struct encoder *e)
 		if (err != ERR_OK)
 			return err;
 	}
-	if (turns.open == TURN_NONE)
+	close_text(e, &turns);
+	if (turns.open == OPEN_NOTHING)
 		return encoder_refuse(e, ERR_MESSAGES_EMPTY, 0,
 				      "messages have no content: only empty or white-space text");
-	if (turns.open == TURN_ASSISTANT && !prefill) {
-		turn_to(e, &turns, TURN_USER);
-		put_text(g, SLICE("Continue."));
+	if (turns.open == OPEN_ASSISTANT && !prefill) {
+		put_turn_text(e, &turns, TURN_USER, SLICE("Continue."));
+		close_text(e, &turns);
 		encoder_adjust(e, ADJUST_USER_TURN_APPENDED);
 	}
 	gather_lit(g, "]}]}");

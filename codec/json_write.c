@@ -139,19 +139,6 @@ static inline bool stage_close(struct gather *g)
 	return list_add(g, from, (size_t)(g->at - from));
 }
 
-/* What was staged, which is something, and the text behind it, where the list has room: the usual case. */
-static inline void list_add_both(struct gather *g, struct slice text)
-{
-	const size_t staged = (size_t)(g->at - g->from);
-	struct iovec *v = g->v + g->count;
-
-	v[0] = (struct iovec){ g->from, staged };
-	v[1] = (struct iovec){ (void *)(uintptr_t)text.at, text.len };
-	g->count += 2;
-	g->total += staged + text.len;
-	g->from = g->at;
-}
-
 bool gather_stage(struct gather *g, size_t need)
 {
 	if (!stage_close(g))
@@ -208,12 +195,11 @@ static inline void put(struct gather *g, struct slice text)
 		g->at = pen_slice(pen, text);
 }
 
-/* A text of more than GATHER_COPY_MAX bytes. */
-static void put_long(struct gather *g, struct slice text)
+void gather_raw_long(struct gather *g, struct slice text)
 {
 	if (text.len > g->copy_max) {
 		if (g->at != g->from && g->cap - g->count >= 2)
-			list_add_both(g, text);
+			gather_list_both(g, text);
 		else if (stage_close(g))
 			(void)list_add(g, text.at, text.len);
 		return;
@@ -225,7 +211,7 @@ static void put_long(struct gather *g, struct slice text)
 void gather_raw(struct gather *g, struct slice text)
 {
 	if (text.len > GATHER_COPY_MAX)
-		put_long(g, text);
+		gather_raw_long(g, text);
 	else
 		put(g, text);
 }
@@ -240,7 +226,7 @@ void gather_str(struct gather *g, struct slice raw)
 {
 	if (raw.len > GATHER_COPY_MAX) {
 		gather_lit(g, "\"");
-		put_long(g, raw);
+		gather_raw_long(g, raw);
 		gather_lit(g, "\"");
 		return;
 	}

@@ -77,6 +77,16 @@ void gather_uint(struct gather *g, uint64_t value);
 static inline char *gather_pen(struct gather *g, size_t most);
 static inline void gather_pen_end(struct gather *g, char *pen);
 
+/* The same with `text` behind it, exactly as it is: where it is not longer than GATHER_COPY_MAX, the pen must
+ * have had the room for it, too (gather_room), and something must have been written with the pen. */
+static inline void gather_pen_end_raw(struct gather *g, char *pen, struct slice text);
+
+/* The room that a pen needs for `text` behind it. */
+static inline size_t gather_room(struct slice text)
+{
+	return text.len > GATHER_COPY_MAX ? 0 : text.len;
+}
+
 enum { PEN_UINT_MAX = 20 };
 
 /* Each writes at `pen` and returns the place behind: at most PEN_UINT_MAX bytes, text.len bytes. */
@@ -113,6 +123,9 @@ bool gather_stage(struct gather *g, size_t need);
 /* pen_slice of more than SLICE_SHORT bytes. */
 void pen_slice_long(char *pen, struct slice text);
 
+/* gather_raw of more than GATHER_COPY_MAX bytes. */
+void gather_raw_long(struct gather *g, struct slice text);
+
 static inline size_t gather_offset(const struct gather *g)
 {
 	return g->total + (size_t)(g->at - g->from);
@@ -132,6 +145,20 @@ static inline void gather_pen_end(struct gather *g, char *pen)
 	g->at = pen;
 }
 
+/* What was staged, which is something, and the text behind it become entries, where the list has room. */
+static inline void gather_list_both(struct gather *g, struct slice text)
+{
+	const size_t staged = (size_t)(g->at - g->from);
+	struct iovec *v = g->v + g->count;
+
+	v[0] = (struct iovec){ g->from, staged };
+	/* iovec is for writing and for reading; this list is only ever read */
+	v[1] = (struct iovec){ (void *)(uintptr_t)text.at, text.len };
+	g->count += 2;
+	g->total += staged + text.len;
+	g->from = g->at;
+}
+
 static inline char *pen_const(char *pen, const char *text, size_t len)
 {
 	(void)memcpy(pen, text, len);
@@ -145,6 +172,19 @@ static inline char *pen_slice(char *pen, struct slice text)
 	else
 		slice_put_short(pen, text);
 	return pen + text.len;
+}
+
+static inline void gather_pen_end_raw(struct gather *g, char *pen, struct slice text)
+{
+	if (text.len <= GATHER_COPY_MAX) {
+		g->at = pen_slice(pen, text);
+		return;
+	}
+	g->at = pen;
+	if (text.len > g->copy_max && g->cap - g->count >= 2)
+		gather_list_both(g, text);
+	else
+		gather_raw_long(g, text);
 }
 
 static inline void gather_const(struct gather *g, const char *text, size_t len)

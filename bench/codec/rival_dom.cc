@@ -287,6 +287,8 @@ class Dom : public Rival
 			made.text.text = string(object["text"]);
 		} else if (type == "tool_use") {
 			made.type = BLOCK_TOOL_USE;
+			lists.request
+				.call_turns++; // at most too many: whether there are any counts
 			made.use.id = string(object["id"]);
 			made.use.name = string(object["name"]);
 			made.use.input = opaque(object["input"]);

@@ -318,6 +318,8 @@ template <bool Full> class OnDemand : public Rival
 			made.text.text = found.text;
 		} else if (found.type == "tool_use") {
 			made.type = BLOCK_TOOL_USE;
+			lists.request
+				.call_turns++; // at most too many: whether there are any counts
 			made.use.id = found.id;
 			made.use.name = found.name;
 			made.use.input = found.input;

@@ -133,6 +133,18 @@ static void request_becomes_exactly_this_body(void **state)
 								       "[]") "," RESULT_OUT("b",
 											    "[]")) "]}",
 		  "tools_synthesised" },
+		{ "synthesised tools of two turns",
+		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("a", "ping")) "," USER(RESULT(
+			  "a", "[]")) "," ASSISTANT(USE("b", "pong")) "," USER(RESULT("b",
+										      "[]")) "]",
+		  HEAD SYNTHESISED("ping\",\"input_schema\":{\"type\":\"object\"}},{\"name\":"
+				   "\"pong") "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("a", "ping")) "," USER(
+			  RESULT_OUT(
+				  "a",
+				  "[]")) "," ASSISTANT(USE("b",
+							   "pong")) "," USER(RESULT_OUT("b",
+											"[]")) "]}",
+		  "tools_synthesised" },
 		{ "an id that another use was given already",
 		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("a", "ping")) "," USER(RESULT("a", "[]")) "," ASSISTANT(
 			  USE("a__2",
@@ -389,6 +401,9 @@ static enum err encode_starved(struct dialect_case *c)
 	return err;
 }
 
+#define SIXTY_FOUR "0123456789012345678901234567890123456789012345678901234567890123"
+#define LONGEST_COPIED SIXTY_FOUR SIXTY_FOUR SIXTY_FOUR SIXTY_FOUR /* GATHER_COPY_MAX */
+
 static void every_refused_memory_is_a_named_error(void **state)
 {
 	struct dialect_case *c = *state;
@@ -396,6 +411,8 @@ static void every_refused_memory_is_a_named_error(void **state)
 	assert_int_equal(case_encode(c, "\"messages\":[" LOOP_2 "]" LOOP_TOOLS), ERR_OK);
 	size_t failures = case_starve(c, encode_starved);
 	assert_true(failures > 100); /* one for every 8 bytes that it wants */
+	assert_int_equal(case_encode(c, "\"messages\":[" USER(TEXT(LONGEST_COPIED)) "]"), ERR_OK);
+	assert_true(case_starve(c, encode_starved) > 10);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
