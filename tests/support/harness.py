@@ -103,6 +103,9 @@ def sha256(key):
 
 # ---- processes ---------------------------------------------------------------------------------
 
+PIPE_BYTES = 1 << 20  # what an unprivileged process may ask for: sluice drops log lines that find a full pipe
+
+
 class Process:
     """A child with its output collected line by line; stopped by pid."""
 
@@ -113,7 +116,7 @@ class Process:
         self._changed = threading.Condition()
         self.child = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, **(env or {})}, text=True, errors="replace")
+            env={**os.environ, **(env or {})}, text=True, errors="replace", pipesize=PIPE_BYTES)
         self._readers = [
             threading.Thread(target=self._collect, args=(self.child.stdout, self.stdout), daemon=True),
             threading.Thread(target=self._collect, args=(self.child.stderr, self.stderr), daemon=True)]
