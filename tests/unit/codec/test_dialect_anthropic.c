@@ -46,6 +46,10 @@ static int end(void **state)
 	"\"tools\":[{\"name\":\"" name "\",\"input_schema\":{\"type\":\"object\"}}]," \
 	"\"tool_choice\":{\"type\":\"none\"},"
 
+#define TURN(id, name, result) "," ASSISTANT(USE(id, name)) "," USER(result(id, "[]"))
+#define TWO_TURNS(result) \
+	"\"messages\":[" USER(TEXT("q")) TURN("a", "ping", result) TURN("b", "pong", result) "]"
+
 static void request_becomes_exactly_this_body(void **state)
 {
 	static const struct {
@@ -133,17 +137,10 @@ static void request_becomes_exactly_this_body(void **state)
 								       "[]") "," RESULT_OUT("b",
 											    "[]")) "]}",
 		  "tools_synthesised" },
-		{ "synthesised tools of two turns",
-		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("a", "ping")) "," USER(RESULT(
-			  "a", "[]")) "," ASSISTANT(USE("b", "pong")) "," USER(RESULT("b",
-										      "[]")) "]",
-		  HEAD SYNTHESISED("ping\",\"input_schema\":{\"type\":\"object\"}},{\"name\":"
-				   "\"pong") "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("a", "ping")) "," USER(
-			  RESULT_OUT(
-				  "a",
-				  "[]")) "," ASSISTANT(USE("b",
-							   "pong")) "," USER(RESULT_OUT("b",
-											"[]")) "]}",
+		{ "synthesised tools of two turns", TWO_TURNS(RESULT),
+		  HEAD SYNTHESISED(
+			  "ping\",\"input_schema\":{\"type\":\"object\"}},{\"name\":\"pong")
+			  TWO_TURNS(RESULT_OUT) "}",
 		  "tools_synthesised" },
 		{ "an id that another use was given already",
 		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("a", "ping")) "," USER(RESULT("a", "[]")) "," ASSISTANT(
