@@ -159,13 +159,6 @@ static void put_settings(struct encoder *e)
 #define TEXT "{\"type\":\"text\",\"text\":\""
 #define TEXT_END "\"}"
 
-static void put_text(struct gather *g, struct slice raw)
-{
-	gather_lit(g, TEXT);
-	gather_raw(g, raw);
-	gather_lit(g, TEXT_END);
-}
-
 static void put_image(struct encoder *e, const struct block *block)
 {
 	struct gather *g = &e->out.body;
@@ -221,7 +214,7 @@ static void put_result_content(struct encoder *e, const struct block *block)
 			gather_json_escaped(g, block->result.structured);
 			gather_lit(g, TEXT_END);
 		} else if (block->is_error) {
-			put_text(g, SLICE("Error"));
+			gather_lit(g, TEXT "Error" TEXT_END);
 		}
 		return;
 	}
@@ -273,7 +266,7 @@ static SCAN_RARE enum err put_block(struct encoder *e, const struct block *block
 
 enum turn { TURN_USER, TURN_ASSISTANT, TURNS };
 
-/* What is not closed yet: a message of that turn, maybe with a text block in it; in the turns' order. */
+/* What is not closed yet: a message, maybe with a text block in it; in the order of turns. */
 enum open { OPEN_NOTHING, OPEN_USER, OPEN_ASSISTANT, OPEN_USER_TEXT, OPEN_ASSISTANT_TEXT, OPENS };
 
 /* The message being written, and the one text whose end is trimmed (a prefill's last). */
@@ -282,8 +275,10 @@ struct turns {
 	const struct block *trimmed;
 };
 
-/* What comes between that and the text of a block, so that neighbours of one role are one message. All that is
- * between most texts comes from here, so it is copied whole, and the length says how much of it counts. */
+/* What comes between what is open and the text of a block, so that neighbours of one role are one message; for other
+ * blocks the same without TEXT, in which all end. It is all that most texts have between them, so an entry is
+ * copied whole, and its length says how much of it counts. No conversation begins with the assistant: see
+ * begin_conversation. */
 #define USER "{\"role\":\"user\",\"content\":["
 #define ASSISTANT "{\"role\":\"assistant\",\"content\":["
 #define BETWEEN(literal)                                    \
@@ -316,7 +311,7 @@ static inline void put_turn_text(struct encoder *e, struct turns *turns, enum tu
 	gather_pen_end_raw(g, pen + between->len, raw);
 }
 
-/* Brackets for a block of `turn`, whatever it is; it is the caller's to close. */
+/* Brackets for another block of `turn`, which the caller writes whole. */
 static void turn_to(struct encoder *e, struct turns *turns, enum turn turn)
 {
 	const struct between *between = &betweens[turns->open][turn];
@@ -332,7 +327,8 @@ static SCAN_RARE void put_first_turn(struct encoder *e, struct turns *turns)
 	encoder_adjust(e, ADJUST_USER_TURN_PREPENDED);
 }
 
-static inline void begin_turn(struct encoder *e, struct turns *turns, enum turn turn)
+/* To be called before each block; only the first of the conversation may need something in front. */
+static inline void begin_conversation(struct encoder *e, struct turns *turns, enum turn turn)
 {
 	if (turns->open == OPEN_NOTHING && turn == TURN_ASSISTANT)
 		put_first_turn(e, turns);
@@ -385,7 +381,7 @@ static SCAN_RARE bool put_again(struct encoder *e, struct turns *turns,
 
 	if (slice_absent(content))
 		return false;
-	begin_turn(e, turns, TURN_ASSISTANT);
+	begin_conversation(e, turns, TURN_ASSISTANT);
 	turn_to(e, turns, TURN_ASSISTANT);
 	encoder_replay_use_ids(e, message);
 	gather_raw(&e->out.body, encoder_replay_items(content));
@@ -405,7 +401,7 @@ static enum err put_message(struct encoder *e, struct turns *turns, uint32_t ind
 		if (encoder_drops_block(e, block))
 			continue;
 		empty = false;
-		begin_turn(e, turns, turn);
+		begin_conversation(e, turns, turn);
 		if (block->type == BLOCK_TEXT) {
 			const bool trims = block == turns->trimmed;
 			put_turn_text(e, turns, turn,

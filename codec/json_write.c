@@ -120,7 +120,6 @@ static inline bool list_add(struct gather *g, const char *at, size_t len)
 	}
 	if (g->count == g->cap && !list_grow_or_fail(g))
 		return false;
-	/* iovec is for writing and for reading; this list is only ever read */
 	g->v[g->count++] = (struct iovec){ (void *)(uintptr_t)at, len };
 	g->total += len;
 	return true;

@@ -17,7 +17,7 @@
 enum { GATHER_COPY_MAX = 256, GATHER_IOVEC_MAX = 512 };
 
 struct gather {
-	struct iovec *v;
+	struct iovec *v; /* only ever read, though iovec is for writing, too */
 	uint32_t count, cap;
 	size_t total;    /* bytes of all entries */
 	size_t media;    /* of these, base64 of images and audio (see gather_media) */
@@ -145,14 +145,13 @@ static inline void gather_pen_end(struct gather *g, char *pen)
 	g->at = pen;
 }
 
-/* What was staged, which is something, and the text behind it become entries, where the list has room. */
+/* What was staged and the text behind it become entries. Something must be staged, and two entries be free. */
 static inline void gather_list_both(struct gather *g, struct slice text)
 {
 	const size_t staged = (size_t)(g->at - g->from);
 	struct iovec *v = g->v + g->count;
 
 	v[0] = (struct iovec){ g->from, staged };
-	/* iovec is for writing and for reading; this list is only ever read */
 	v[1] = (struct iovec){ (void *)(uintptr_t)text.at, text.len };
 	g->count += 2;
 	g->total += staged + text.len;
