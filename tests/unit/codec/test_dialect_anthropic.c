@@ -50,148 +50,147 @@ static int end(void **state)
 #define TWO_TURNS(result) \
 	"\"messages\":[" USER(TEXT("q")) TURN("a", "ping", result) TURN("b", "pong", result) "]"
 
+static const struct {
+	const char *name, *params, *body, *adjustments;
+} bodies[] = {
+	{ "nothing but text", HI, HEAD HI_OUT, "" },
+	{ "temperature below the range", HI ",\"temperature\":-1", HEAD "\"temperature\":0," HI_OUT,
+	  "temperature_clamped" },
+	{ "temperature above the range", HI ",\"temperature\":1.5",
+	  HEAD "\"temperature\":1," HI_OUT, "temperature_clamped" },
+	{ "temperature keeps its text", HI ",\"temperature\":0.50",
+	  HEAD "\"temperature\":0.50," HI_OUT, "" },
+	{ "many digits are a temperature, too", HI ",\"temperature\":0.71342567812345678",
+	  HEAD "\"temperature\":0.71342567812345678," HI_OUT, "" },
+	{ "the range's end with a point", HI ",\"temperature\":1.0",
+	  HEAD "\"temperature\":1.0," HI_OUT, "" },
+	{ "an exponent behind few digits", HI ",\"temperature\":0.5e1",
+	  HEAD "\"temperature\":1," HI_OUT, "temperature_clamped" },
+	{ "an exponent amid eight", HI ",\"temperature\":0.5123e+01",
+	  HEAD "\"temperature\":1," HI_OUT, "temperature_clamped" },
+	{ "an exponent at the end of many", HI ",\"temperature\":0.512345678901E3",
+	  HEAD "\"temperature\":1," HI_OUT, "temperature_clamped" },
+	{ "white-space stop is searched, an empty one dropped",
+	  HI ",\"stopSequences\":[\"\",\"\\n\",\"x\"]", HEAD "\"stop_sequences\":[\"x\"]," HI_OUT,
+	  "stop_sequences_emulated stop_sequence_empty_dropped" },
+	{ "a blank system prompt is left out", HI ",\"systemPrompt\":\" \\u00a0\\n\"", HEAD HI_OUT,
+	  "" },
+	{ "conversation begins and ends with the assistant",
+	  "\"messages\":[" ASSISTANT(TEXT("a")) "]",
+	  HEAD "\"messages\":[" USER(TEXT("(conversation continues)")) "," ASSISTANT(
+		  TEXT("a")) "," USER(TEXT("Continue.")) "]}",
+	  "user_turn_prepended user_turn_appended" },
+	{ "blank text in a call's turn",
+	  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(TEXT("\\t") "," USE("c", "ping")) "," USER(
+		  RESULT("c", "[]")) "],"
+				     "\"tools\":[" PING "]",
+	  HEAD "\"tools\":[" PING_OUT "],\"messages\":[" USER(TEXT("q")) "," ASSISTANT(
+		  USE("c", "ping")) "," USER(RESULT_OUT("c", "[]")) "]}",
+	  "" },
+	{ "an error result without content",
+	  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
+		  ERROR_RESULT("c", "[]")) "],\"tools\":[" PING "]",
+	  HEAD "\"tools\":[" PING_OUT
+	       "],\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
+		       RESULT_OUT("c", "[" TEXT("Error") "],\"is_error\":true")) "]}",
+	  "" },
+	{ "an error result holds text only",
+	  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
+		  ERROR_RESULT("c", "[" PNG "]")) "],\"tools\":[" PING "]",
+	  HEAD
+	  "\"tools\":[" PING_OUT
+	  "],\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
+		  RESULT_OUT("c", "[" TEXT("[image omitted: image/png]") "],"
+									 "\"is_error\":true")) "]}",
+	  "media_replaced_by_text" },
+	{ "an image of a type that only a user would be refused for",
+	  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
+		  RESULT("c", "[{\"type\":\"image\",\"mimeType\":\"image/"
+			      "bmp\",\"data\":\"aGk=\"}]")) "],"
+							    "\"tools\":[" PING "]",
+	  HEAD "\"tools\":[" PING_OUT
+	       "],\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
+		       RESULT_OUT("c", "[" TEXT("[image omitted: image/bmp]") "]")) "]}",
+	  "media_replaced_by_text" },
+	{ "required, one call at a time",
+	  HI ",\"tools\":[" PING "],\"toolChoice\":{\"mode\":\"required\","
+	     "\"disable_parallel_tool_use\":true}",
+	  HEAD "\"tools\":[" PING_OUT "],\"tool_choice\":{\"type\":\"any\","
+	       "\"disable_parallel_tool_use\":true}," HI_OUT,
+	  "" },
+	{ "none takes no parallel switch",
+	  HI ",\"tools\":[" PING "],\"toolChoice\":{\"mode\":\"none\","
+	     "\"disable_parallel_tool_use\":true}",
+	  HEAD "\"tools\":[" PING_OUT "],\"tool_choice\":{\"type\":\"none\"}," HI_OUT, "" },
+	{ "synthesised tools: once each, under the alias",
+	  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("a", "x.y") "," USE(
+		  "b", "x.y")) "," USER(RESULT("a", "[]") "," RESULT("b", "[]")) "]",
+	  HEAD SYNTHESISED("x_y_b24ca9b7") "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(
+		  USE("a", "x_y_b24ca9b7") "," USE(
+			  "b",
+			  "x_y_b24ca9b7")) "," USER(RESULT_OUT("a",
+							       "[]") "," RESULT_OUT("b",
+										    "[]")) "]}",
+	  "tools_synthesised" },
+	{ "synthesised tools of two turns", TWO_TURNS(RESULT),
+	  HEAD SYNTHESISED("ping\",\"input_schema\":{\"type\":\"object\"}},{\"name\":\"pong")
+		  TWO_TURNS(RESULT_OUT) "}",
+	  "tools_synthesised" },
+	{ "an id that another use was given already",
+	  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("a", "ping")) "," USER(RESULT(
+		  "a",
+		  "["
+		  "]")) "," ASSISTANT(USE("a__2",
+					  "ping")) "," USER(RESULT("a__2",
+								   "[]")) "," ASSISTANT(USE("a",
+											    "ping")) "," USER(RESULT("a",
+														     "["
+														     "]")) "],\"tools\":[" PING
+															   "]",
+	  HEAD
+	  "\"tools\":[" PING_OUT
+	  "],\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("a", "ping")) "," USER(RESULT_OUT("a", "[]")) "," ASSISTANT(
+		  USE("a__2",
+		      "ping")) "," USER(RESULT_OUT("a__2",
+						   "[]")) "," ASSISTANT(USE("a__3",
+									    "ping")) "," USER(RESULT_OUT("a__3",
+													 "[]")) "]}",
+	  "" },
+	{ "escapes in a name mean what they mean",
+	  HI ",\"tools\":[{\"name\":\"p\\u0069ng\",\"inputSchema\":{\"type\":\"object\"}}]",
+	  HEAD "\"tools\":[" PING_OUT "]," HI_OUT, "" },
+	{ "a name outside ASCII: one underscore per UTF-16 unit",
+	  HI ",\"tools\":[{\"name\":\"\xc3\xa9\xf0\x9f\x98\x80\",\"inputSchema\":"
+	     "{\"type\":\"object\"}}]",
+	  HEAD "\"tools\":[{\"name\":\"____1184d1f6\",\"input_schema\":{\"type\":"
+	       "\"object\"}}]," HI_OUT,
+	  "" },
+	{ "results and the text behind them are one turn",
+	  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
+		  RESULT("c", "\"r\"")) "," USER(TEXT("and?")) "],\"tools\":[" PING "]",
+	  HEAD "\"tools\":[" PING_OUT "],\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE(
+		  "c", "ping")) "," USER(RESULT_OUT("c", "[" TEXT("r") "]") "," TEXT("and?")) "]}",
+	  "" },
+	{ "a user id no provider would take",
+	  HI ",\"metadata\":{\"user_id\":\""
+	     "0123456789012345678901234567890123456789012345678901234567890123456789"
+	     "0123456789012345678901234567890123456789012345678901234567890123456789"
+	     "0123456789012345678901234567890123456789012345678901234567890123456789"
+	     "0123456789012345678901234567890123456789012345678901234567890123456789\"}",
+	  HEAD HI_OUT, "metadata_dropped" },
+};
+
 static void request_becomes_exactly_this_body(void **state)
 {
-	static const struct {
-		const char *name, *params, *body, *adjustments;
-	} rows[] = {
-		{ "nothing but text", HI, HEAD HI_OUT, "" },
-		{ "temperature below the range", HI ",\"temperature\":-1",
-		  HEAD "\"temperature\":0," HI_OUT, "temperature_clamped" },
-		{ "temperature above the range", HI ",\"temperature\":1.5",
-		  HEAD "\"temperature\":1," HI_OUT, "temperature_clamped" },
-		{ "temperature keeps its text", HI ",\"temperature\":0.50",
-		  HEAD "\"temperature\":0.50," HI_OUT, "" },
-		{ "many digits are a temperature, too", HI ",\"temperature\":0.71342567812345678",
-		  HEAD "\"temperature\":0.71342567812345678," HI_OUT, "" },
-		{ "the range's end with a point", HI ",\"temperature\":1.0",
-		  HEAD "\"temperature\":1.0," HI_OUT, "" },
-		{ "an exponent behind few digits", HI ",\"temperature\":0.5e1",
-		  HEAD "\"temperature\":1," HI_OUT, "temperature_clamped" },
-		{ "an exponent amid eight", HI ",\"temperature\":0.5123e+01",
-		  HEAD "\"temperature\":1," HI_OUT, "temperature_clamped" },
-		{ "an exponent at the end of many", HI ",\"temperature\":0.512345678901E3",
-		  HEAD "\"temperature\":1," HI_OUT, "temperature_clamped" },
-		{ "white-space stop is searched, an empty one dropped",
-		  HI ",\"stopSequences\":[\"\",\"\\n\",\"x\"]",
-		  HEAD "\"stop_sequences\":[\"x\"]," HI_OUT,
-		  "stop_sequences_emulated stop_sequence_empty_dropped" },
-		{ "a blank system prompt is left out", HI ",\"systemPrompt\":\" \\u00a0\\n\"",
-		  HEAD HI_OUT, "" },
-		{ "conversation begins and ends with the assistant",
-		  "\"messages\":[" ASSISTANT(TEXT("a")) "]",
-		  HEAD "\"messages\":[" USER(TEXT("(conversation continues)")) "," ASSISTANT(
-			  TEXT("a")) "," USER(TEXT("Continue.")) "]}",
-		  "user_turn_prepended user_turn_appended" },
-		{ "blank text in a call's turn",
-		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(TEXT("\\t") "," USE(
-			  "c", "ping")) "," USER(RESULT("c", "[]")) "],"
-								    "\"tools\":[" PING "]",
-		  HEAD "\"tools\":[" PING_OUT "],\"messages\":[" USER(TEXT("q")) "," ASSISTANT(
-			  USE("c", "ping")) "," USER(RESULT_OUT("c", "[]")) "]}",
-		  "" },
-		{ "an error result without content",
-		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
-			  ERROR_RESULT("c", "[]")) "],\"tools\":[" PING "]",
-		  HEAD "\"tools\":[" PING_OUT
-		       "],\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
-			       RESULT_OUT("c", "[" TEXT("Error") "],\"is_error\":true")) "]}",
-		  "" },
-		{ "an error result holds text only",
-		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
-			  ERROR_RESULT("c", "[" PNG "]")) "],\"tools\":[" PING "]",
-		  HEAD
-		  "\"tools\":[" PING_OUT
-		  "],\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
-			  RESULT_OUT(
-				  "c",
-				  "[" TEXT("[image omitted: image/png]") "],"
-									 "\"is_error\":true")) "]}",
-		  "media_replaced_by_text" },
-		{ "an image of a type that only a user would be refused for",
-		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
-			  RESULT("c", "[{\"type\":\"image\",\"mimeType\":\"image/"
-				      "bmp\",\"data\":\"aGk=\"}]")) "],"
-								    "\"tools\":[" PING "]",
-		  HEAD "\"tools\":[" PING_OUT
-		       "],\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
-			       RESULT_OUT("c", "[" TEXT("[image omitted: image/bmp]") "]")) "]}",
-		  "media_replaced_by_text" },
-		{ "required, one call at a time",
-		  HI ",\"tools\":[" PING "],\"toolChoice\":{\"mode\":\"required\","
-		     "\"disable_parallel_tool_use\":true}",
-		  HEAD "\"tools\":[" PING_OUT "],\"tool_choice\":{\"type\":\"any\","
-		       "\"disable_parallel_tool_use\":true}," HI_OUT,
-		  "" },
-		{ "none takes no parallel switch",
-		  HI ",\"tools\":[" PING "],\"toolChoice\":{\"mode\":\"none\","
-		     "\"disable_parallel_tool_use\":true}",
-		  HEAD "\"tools\":[" PING_OUT "],\"tool_choice\":{\"type\":\"none\"}," HI_OUT, "" },
-		{ "synthesised tools: once each, under the alias",
-		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("a", "x.y") "," USE(
-			  "b", "x.y")) "," USER(RESULT("a", "[]") "," RESULT("b", "[]")) "]",
-		  HEAD SYNTHESISED("x_y_b24ca9b7") "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(
-			  USE("a", "x_y_b24ca9b7") "," USE(
-				  "b",
-				  "x_y_b24ca9b7")) "," USER(RESULT_OUT("a",
-								       "[]") "," RESULT_OUT("b",
-											    "[]")) "]}",
-		  "tools_synthesised" },
-		{ "synthesised tools of two turns", TWO_TURNS(RESULT),
-		  HEAD SYNTHESISED(
-			  "ping\",\"input_schema\":{\"type\":\"object\"}},{\"name\":\"pong")
-			  TWO_TURNS(RESULT_OUT) "}",
-		  "tools_synthesised" },
-		{ "an id that another use was given already",
-		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("a", "ping")) "," USER(RESULT("a", "[]")) "," ASSISTANT(
-			  USE("a__2",
-			      "ping")) "," USER(RESULT("a__2",
-						       "[]")) "," ASSISTANT(USE("a",
-										"ping")) "," USER(RESULT("a",
-													 "[]")) "],\"tools\":[" PING
-														"]",
-		  HEAD
-		  "\"tools\":[" PING_OUT
-		  "],\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("a", "ping")) "," USER(RESULT_OUT("a", "[]")) "," ASSISTANT(
-			  USE("a__2",
-			      "ping")) "," USER(RESULT_OUT("a__2",
-							   "[]")) "," ASSISTANT(USE("a__3",
-										    "ping")) "," USER(RESULT_OUT("a__3",
-														 "[]")) "]}",
-		  "" },
-		{ "escapes in a name mean what they mean",
-		  HI ",\"tools\":[{\"name\":\"p\\u0069ng\",\"inputSchema\":{\"type\":\"object\"}}]",
-		  HEAD "\"tools\":[" PING_OUT "]," HI_OUT, "" },
-		{ "a name outside ASCII: one underscore per UTF-16 unit",
-		  HI ",\"tools\":[{\"name\":\"\xc3\xa9\xf0\x9f\x98\x80\",\"inputSchema\":"
-		     "{\"type\":\"object\"}}]",
-		  HEAD "\"tools\":[{\"name\":\"____1184d1f6\",\"input_schema\":{\"type\":"
-		       "\"object\"}}]," HI_OUT,
-		  "" },
-		{ "results and the text behind them are one turn",
-		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
-			  RESULT("c", "\"r\"")) "," USER(TEXT("and?")) "],\"tools\":[" PING "]",
-		  HEAD "\"tools\":[" PING_OUT
-		       "],\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
-			       RESULT_OUT("c", "[" TEXT("r") "]") "," TEXT("and?")) "]}",
-		  "" },
-		{ "a user id no provider would take",
-		  HI ",\"metadata\":{\"user_id\":\""
-		     "0123456789012345678901234567890123456789012345678901234567890123456789"
-		     "0123456789012345678901234567890123456789012345678901234567890123456789"
-		     "0123456789012345678901234567890123456789012345678901234567890123456789"
-		     "0123456789012345678901234567890123456789012345678901234567890123456789\"}",
-		  HEAD HI_OUT, "metadata_dropped" },
-	};
 	struct dialect_case *c = *state;
 
-	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		if (case_encode(c, rows[i].params) != ERR_OK)
-			fail_msg("%s: %s", rows[i].name, case_fault_text(c));
-		if (strcmp(case_body(c), rows[i].body) != 0)
-			fail_msg("%s:\n have %s\n want %s", rows[i].name, case_body(c),
-				 rows[i].body);
-		assert_string_equal(case_adjustments(c, c->out.adjustments), rows[i].adjustments);
+	for (size_t i = 0; i < COUNT_OF(bodies); i++) {
+		if (case_encode(c, bodies[i].params) != ERR_OK)
+			fail_msg("%s: %s", bodies[i].name, case_fault_text(c));
+		if (strcmp(case_body(c), bodies[i].body) != 0)
+			fail_msg("%s:\n have %s\n want %s", bodies[i].name, case_body(c),
+				 bodies[i].body);
+		assert_string_equal(case_adjustments(c, c->out.adjustments), bodies[i].adjustments);
 		case_reset(c);
 	}
 }
