@@ -6,6 +6,7 @@
 #include "codec/dialect_request.h"
 #include "codec/dialect_text.h"
 #include "codec/json_escape.h"
+#include "codec/stop_search.h"
 
 enum { BLOCKS_FIRST = 4 };
 
@@ -274,37 +275,31 @@ static void strip_thinking(struct answer *a)
 	}
 }
 
-/* Offset of the first match of any sequence; SIZE_MAX when there is none. */
-static size_t stop_offset(struct answer *a, const struct slice *stops, struct slice plain)
-{
-	size_t first = SIZE_MAX;
-
-	for (uint32_t i = 0; i < a->context->emulate_stop_count; i++) {
-		if (stops[i].len == 0) /* would match anywhere */
-			continue;
-		size_t within = first == SIZE_MAX ? plain.len : first + stops[i].len;
-		const char *found =
-			memmem(plain.at, at_most(within, plain.len), stops[i].at, stops[i].len);
-		if (found != NULL && (size_t)(found - plain.at) < first)
-			first = (size_t)(found - plain.at);
-	}
-	return first;
-}
-
-/* Cuts the answer before the first stop sequence that the provider was not given. */
-static void emulate_stop(struct answer *a)
+static bool stops_of(struct answer *a, struct stop_search *search)
 {
 	const struct decode_context *context = a->context;
-	uint32_t count = context->emulate_stop_count;
-
-	if (count == 0 || a->count == 0)
-		return;
+	const uint32_t count = context->emulate_stop_count;
 	struct slice *stops = take(a, count * sizeof(*stops));
+
+	if (stops == NULL)
+		return false;
 	for (uint32_t i = 0; i < count && a->err == ERR_OK; i++) {
 		stops[i] = json_str_plain(context->emulate_stop[i], a->into);
 		if (slice_absent(stops[i]))
 			answer_no_memory(a);
 	}
+	if (a->err == ERR_OK && !stop_search_init(search, stops, count, a->into))
+		answer_no_memory(a);
+	return a->err == ERR_OK;
+}
+
+/* Cuts the answer before the first stop sequence that the provider was not given. */
+static void emulate_stop(struct answer *a)
+{
+	struct stop_search search;
+
+	if (a->context->emulate_stop_count == 0 || a->count == 0 || !stops_of(a, &search))
+		return;
 	for (uint32_t i = 0; i < a->count && a->err == ERR_OK; i++) {
 		struct answer_block *block = &a->blocks[i];
 		if (block->kind != ANSWER_TEXT)
@@ -314,7 +309,7 @@ static void emulate_stop(struct answer *a)
 			answer_no_memory(a);
 			return;
 		}
-		size_t cut = stop_offset(a, stops, plain);
+		size_t cut = stop_search_find(&search, plain);
 		if (cut == SIZE_MAX)
 			continue;
 		block->text.len = text_raw_len(block->text, cut);

@@ -6,6 +6,8 @@ const struct sampling_limits sampling_limits_default = {
 	.messages_max = 4096,
 	.blocks_max = 16384,
 	.tools_max = 1024,
+	.stop_max = 256,
+	.stop_bytes_max = 8192,
 	.json = { JSON_DEPTH_MAX, JSON_KEYS_MAX },
 };
 

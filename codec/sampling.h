@@ -139,9 +139,10 @@ struct sampling_request {
 				    RESULTS_MERGED */
 };
 
-/* How many of each one request may have; blocks_max and tools_max below 65,535. */
+/* How many of each one request may have; blocks_max and tools_max below 65,535. stop_bytes_max is of all stop
+ * sequences together, as they are written: what they cost shows in the answer, which is searched for them. */
 struct sampling_limits {
-	uint32_t messages_max, blocks_max, tools_max;
+	uint32_t messages_max, blocks_max, tools_max, stop_max, stop_bytes_max;
 	struct json_limits json;
 };
 extern const struct sampling_limits sampling_limits_default;

@@ -167,15 +167,24 @@ static bool read_include_context(struct decode *d)
 	return true;
 }
 
+static bool stop_refused(struct decode *d, const char *detail)
+{
+	(void)decode_refuse_here(d, ERR_FIELD, detail);
+	return decode_in_member(d, "stopSequences");
+}
+
 static bool read_stop_sequences(struct decode *d)
 {
 	static const char detail[] = "stopSequences must be an array of strings";
 	struct list stops = { 0 };
+	size_t bytes = 0;
 
 	if (json_here(d->r) != JSON_ARRAY)
 		return wrong(d, "stopSequences", ERR_FIELD, detail);
 	(void)json_begin(d->r);
 	while (json_next(d->r)) {
+		if (stops.count == d->limits->stop_max)
+			return stop_refused(d, "stopSequences has too many entries");
 		if (json_here(d->r) != JSON_STRING) {
 			(void)decode_refuse_here(d, ERR_FIELD, detail);
 			(void)decode_in_item(d, stops.count);
@@ -184,6 +193,9 @@ static bool read_stop_sequences(struct decode *d)
 		struct slice *stop = decode_push(d, &stops, sizeof(*stop));
 		if (stop == NULL || !json_take_string(d->r, stop))
 			return false;
+		bytes += stop->len;
+		if (bytes > d->limits->stop_bytes_max)
+			return stop_refused(d, "stopSequences are too long together");
 	}
 	d->out->stop = stops.at;
 	d->out->stop_count = stops.count;

@@ -241,16 +241,12 @@ def broken_base64_lines(size):
     return of_content(b'{"type":"image","mimeType":"image/png","data":"' + data + b'"}')
 
 
-def stop_sequences(size):
-    return of_params(USER + b',"stopSequences":' + filled(size, lambda i: b'"s"'))
-
-
 def hints(size):
     return of_params(USER + b',"modelPreferences":{"hints":' + filled(size, lambda i: b'{"name":"m"}') + b"}")
 
 
 REQUESTS = [tiny_blocks, type_last, tiny_messages, parallel_calls, many_rounds, many_tools, folded_schemas,
-            broken_base64_lines, stop_sequences, hints]
+            broken_base64_lines, hints]
 
 
 # ---- places: a value in a whole text, and the task that has to cope with it ----
@@ -333,6 +329,12 @@ def tiny_lines(size):
     return in_text_block((b"event: ping\n" + b"data: \n" * 500 + b'data: {"type": "ping"}\n\n') * (size // 3500 + 1))
 
 
+def nearly_stopped(size):
+    """Every letter nearly ends eight stop sequences that the provider was not given."""
+    return (b'{"id":"a","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"' + b"e" * size +
+            b'"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}')
+
+
 STREAMS = [tiny_events, halves_of_pairs, comments, empty_events, tiny_lines]
 
 PLACES = {
@@ -362,6 +364,7 @@ def everything(size):
         yield made.__name__, "whole, to OpenAI", "request.openai", made(size)
     for made in STREAMS:
         yield made.__name__, "stream of Anthropic", "stream.anthropic", made(size)
+    yield nearly_stopped.__name__, "answer of Anthropic", "stopped.anthropic", nearly_stopped(size)
 
 
 def write(directory, size):

@@ -38,6 +38,7 @@ static const struct {
 	[TASK_REQUEST_OPENAI] = { "request.openai", DIALECT_OPENAI },
 	[TASK_ANSWER_ANTHROPIC] = { "answer.anthropic", DIALECT_ANTHROPIC },
 	[TASK_ANSWER_OPENAI] = { "answer.openai", DIALECT_OPENAI },
+	[TASK_STOPPED] = { "stopped.anthropic", DIALECT_ANTHROPIC },
 	[TASK_STREAM_ANTHROPIC] = { "stream.anthropic", DIALECT_ANTHROPIC },
 	[TASK_STREAM_OPENAI] = { "stream.openai", DIALECT_OPENAI },
 	[TASK_DECODE] = { "decode", DIALECT_COUNT },
@@ -139,6 +140,17 @@ static const struct decode_context context = { .revision = REVISION_2025_11_25,
 					       .tool_names = tool_names,
 					       .tool_count = COUNT_OF(tool_names) };
 
+/* A text of the same letter nearly matches all of them everywhere. */
+#define NEARLY "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
+static struct slice stops[] = { SLICE_INIT(NEARLY "a"), SLICE_INIT(NEARLY "b"),
+				SLICE_INIT(NEARLY "c"), SLICE_INIT(NEARLY "d"),
+				SLICE_INIT(NEARLY "f"), SLICE_INIT(NEARLY "g"),
+				SLICE_INIT(NEARLY "h"), SLICE_INIT(NEARLY "i") };
+static const struct decode_context stopped_context = { .revision = REVISION_2025_11_25,
+						       .requested_model = SLICE_INIT("asked"),
+						       .emulate_stop = stops,
+						       .emulate_stop_count = COUNT_OF(stops) };
+
 static enum err finish_answer(struct rig *rig, enum err err, const struct provider_failure *failure)
 {
 	if (err == ERR_OK)
@@ -151,7 +163,8 @@ static enum err run_answer(struct rig *rig, enum task task, struct slice in)
 {
 	const struct provider_answer answer = { .status = 200, .body = in, .wall_s = WALL_S };
 	struct provider_failure failure;
-	enum err err = dialect_decode(dialect_get(tasks[task].dialect), &context, &answer,
+	enum err err = dialect_decode(dialect_get(tasks[task].dialect),
+				      task == TASK_STOPPED ? &stopped_context : &context, &answer,
 				      rig->work, &rig->arena, &rig->result, &failure);
 
 	return finish_answer(rig, err, &failure);
@@ -188,6 +201,7 @@ enum err rig_run(struct rig *rig, enum task task, struct slice in)
 			       : rig->fault.err;
 	case TASK_ANSWER_ANTHROPIC:
 	case TASK_ANSWER_OPENAI:
+	case TASK_STOPPED:
 		return run_answer(rig, task, in);
 	case TASK_STREAM_ANTHROPIC:
 	case TASK_STREAM_OPENAI:

@@ -13,6 +13,7 @@ enum task {
 	TASK_REQUEST_OPENAI,
 	TASK_ANSWER_ANTHROPIC, /* a provider's answer: read, written as the JSON-RPC response */
 	TASK_ANSWER_OPENAI,
+	TASK_STOPPED, /* Anthropic's answer, searched for stop sequences that the provider was not given */
 	TASK_STREAM_ANTHROPIC, /* the same, off an event stream that comes in reads of RIG_READ_BYTES */
 	TASK_STREAM_OPENAI,
 	TASK_DECODE, /* a createMessage body, only read */

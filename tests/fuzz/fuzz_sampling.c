@@ -7,9 +7,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct sampling_limits limits = {
-	.messages_max = 64, .blocks_max = 256, .tools_max = 16, .json = { 64, 256 }
-};
+static const struct sampling_limits limits = { .messages_max = 64,
+					       .blocks_max = 256,
+					       .tools_max = 16,
+					       .stop_max = 8,
+					       .stop_bytes_max = 64,
+					       .json = { 64, 256 } };
 
 /* ---- the request as a body again ---- */
 

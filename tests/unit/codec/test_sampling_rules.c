@@ -396,16 +396,19 @@ static void limits_are_refusals_with_a_path(void **state)
 		struct sampling_limits limits;
 		enum err err;
 	} rows[] = {
-		{ "as many as there are", { 2, 4, 2, { 64, 64 } }, ERR_OK },
-		{ "messages", { 1, 4, 2, { 64, 64 } }, ERR_MESSAGES },
-		{ "blocks", { 2, 3, 2, { 64, 64 } }, ERR_CONTENT },
-		{ "tools", { 2, 4, 1, { 64, 64 } }, ERR_TOOL },
-		{ "depth", { 2, 4, 2, { 7, 64 } }, ERR_TOO_DEEP },
-		{ "keys", { 2, 4, 2, { 64, 3 } }, ERR_TOO_MANY_KEYS },
+		{ "as many as there are", { 2, 4, 2, 3, 6, { 64, 64 } }, ERR_OK },
+		{ "messages", { 1, 4, 2, 3, 6, { 64, 64 } }, ERR_MESSAGES },
+		{ "blocks", { 2, 3, 2, 3, 6, { 64, 64 } }, ERR_CONTENT },
+		{ "tools", { 2, 4, 1, 3, 6, { 64, 64 } }, ERR_TOOL },
+		{ "stop sequences", { 2, 4, 2, 2, 6, { 64, 64 } }, ERR_FIELD },
+		{ "their bytes", { 2, 4, 2, 3, 5, { 64, 64 } }, ERR_FIELD },
+		{ "depth", { 2, 4, 2, 3, 6, { 7, 64 } }, ERR_TOO_DEEP },
+		{ "keys", { 2, 4, 2, 3, 6, { 64, 3 } }, ERR_TOO_MANY_KEYS },
 	};
 	static const char body[] =
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sampling/"
-		"createMessage\",\"params\":{\"maxTokens\":1,"
+		"createMessage\",\"params\":{\"maxTokens\":1,\"stopSequences\":[\"\",\"ab\","
+		"\"cdef\"],"
 		"\"tools\":[" TOOL("a") "," TOOL("b") "],\"messages\":[" ASSISTANT(
 			CALL("c")) "," USER("{\"type\":\"tool_result\",\"toolUseId\":\"c\","
 					    "\"content\":[" TEXT "," TEXT "]}") "]}}";
@@ -417,6 +420,8 @@ static void limits_are_refusals_with_a_path(void **state)
 					     &rig->fault);
 		if (err != rows[i].err)
 			fail_msg("%s: %s", rows[i].name, err_info(err)->reason);
+		if (err == ERR_FIELD)
+			assert_true(slice_eq(rig->fault.path, SLICE("$.params.stopSequences")));
 	}
 }
 
