@@ -17,6 +17,7 @@ const struct upstream_limits upstream_limits_default = {
 static const struct net_conn_events conn_events;
 
 static void conn_dial(struct upstream_conn *conn, const char *failure);
+static void call_go(struct upstream_call *call, struct upstream_conn *kept);
 
 /* ---- timeouts --------------------------------------------------------------------------------
  * One timer per call. It is set again only when it would fire too late; when it fires too early, it
@@ -106,16 +107,23 @@ static void on_connect_late(struct upstream_call *call)
 		conn_dial(conn, failure);
 }
 
+static void on_queue_late(struct upstream_call *call)
+{
+	if (call->pool->target_count == 0)
+		upstream_call_end(call, ERR_PROVIDER_NO_ATTEMPT,
+				  "no address of the host within the connect timeout");
+	else if (upstream_pool_places(call->pool) == 0)
+		upstream_call_end(call, ERR_BUSY,
+				  "no connection was free within the queue's deadline");
+	else /* it was not a place that it waited for */
+		call_go(call, NULL);
+}
+
 static void on_state_late(struct upstream_call *call)
 {
 	switch (call->state) {
 	case UPSTREAM_QUEUED:
-		if (call->pool->target_count != 0)
-			upstream_call_end(call, ERR_BUSY,
-					  "no connection was free within the queue's deadline");
-		else
-			upstream_call_end(call, ERR_PROVIDER_NO_ATTEMPT,
-					  "no address of the host within the connect timeout");
+		on_queue_late(call);
 		break;
 	case UPSTREAM_CONNECT:
 		on_connect_late(call);
@@ -221,28 +229,36 @@ static void call_connect(struct upstream_call *call)
 	conn_dial(conn, NULL);
 }
 
+/* On `kept`, or on a new connection. */
+static void call_go(struct upstream_call *call, struct upstream_conn *kept)
+{
+	nsec_t now = upstream_now(call);
+
+	if (call->state == UPSTREAM_QUEUED)
+		upstream_calls_remove(&call->pool->queue, call);
+	call->state = UPSTREAM_CONNECT; /* on no list from here on */
+	call->queued_ns = now - call->attempt_started;
+	call->attempt_started = now;
+	if (kept != NULL)
+		conn_send(kept, call);
+	else
+		call_connect(call);
+}
+
 /* Gives the call a connection, kept or new. False: it has to wait for one. */
 static bool call_begin(struct upstream_call *call)
 {
 	struct upstream_pool *pool = call->pool;
-	nsec_t now = upstream_now(call);
 
-	if (now >= call->deadline) { /* nothing may be sent, though the timer has not fired yet */
+	/* nothing may be sent, though the timer has not fired yet */
+	if (upstream_now(call) >= call->deadline) {
 		on_deadline(call);
 		return true;
 	}
-	struct upstream_conn *conn = upstream_pool_take(pool);
-	if (conn == NULL && !upstream_pool_may_connect(pool))
+	struct upstream_conn *kept = upstream_pool_take(pool);
+	if (kept == NULL && (upstream_pool_places(pool) == 0 || !upstream_pool_may_dial(pool)))
 		return false;
-	if (call->state == UPSTREAM_QUEUED)
-		upstream_calls_remove(&pool->queue, call);
-	call->state = UPSTREAM_CONNECT; /* on no list from here on */
-	call->queued_ns = now - call->attempt_started;
-	call->attempt_started = now;
-	if (conn != NULL)
-		conn_send(conn, call);
-	else
-		call_connect(call);
+	call_go(call, kept);
 	return true;
 }
 
@@ -252,6 +268,8 @@ static void on_serve(struct net_task *task)
 
 	while (pool->queue.first != NULL && call_begin(pool->queue.first))
 		;
+	if (upstream_pool_places(pool) != 0) /* for the next turn's */
+		upstream_serve_soon(pool);
 }
 
 /* Something was freed or became known: the first in the queue go on, at the end of this turn. Callers
@@ -293,6 +311,12 @@ void upstream_let_go(struct upstream_pool *pool)
 	upstream_pool_let_go(pool);
 }
 
+/* Those that only wait for their turn to be dialled for do not count. */
+static uint64_t queue_room(const struct upstream_pool *pool)
+{
+	return (uint64_t)pool->queue_max + upstream_pool_places(pool);
+}
+
 void upstream_start(struct upstream_pool *pool, struct upstream_call *call)
 {
 	must(call->state == UPSTREAM_IDLE && call->prev == NULL && call->buffer == NULL);
@@ -305,12 +329,14 @@ void upstream_start(struct upstream_pool *pool, struct upstream_call *call)
 	if (pool->unresolved) {
 		upstream_call_end(call, ERR_PROVIDER_NO_ATTEMPT,
 				  "the host's name could not be resolved");
-	} else if (pool->queue.count >= pool->queue_max) {
+	} else if (pool->queue.count >= queue_room(pool)) {
 		upstream_call_end(call, ERR_BUSY, "too many calls wait for a connection");
 	} else {
 		call->state = UPSTREAM_QUEUED;
 		upstream_calls_add(&pool->queue, call);
 		upstream_call_arm(call);
+		if (upstream_pool_places(pool) != 0)
+			upstream_serve_soon(pool);
 	}
 }
 

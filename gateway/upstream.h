@@ -1,7 +1,8 @@
 /* upstream.h - provider connections of one worker: our own HTTP/1.1 client over net.h.
  *
  * A pool per endpoint identity (scheme, host, port, CA), kept across snapshots: bounded idle list
- * (LIFO), bounded number of connections, bounded queue of calls that wait for one. Addresses come
+ * (LIFO), bounded number of connections, bounded queue of calls that wait for one. Of a burst that finds none
+ * idle, each turn of the loop opens some connections, and what is answered meanwhile serves the rest. Addresses come
  * from the control thread; all of a name's addresses are used, failed ones last. A call is one
  * attempt; a kept connection that turns out to be closed before any answer byte is retried once on
  * a new one. Hostile answers become errors, never crashes (attacks/badup.py).

@@ -10,6 +10,11 @@
 
 enum { POOL_MAGIC = 0x504f4f4c };
 
+/* Connections that a pool opens in one turn of the loop. What else a burst brings waits for the next turn, when some
+ * calls will have been answered: their connections do as well. Opening one costs more than a call on it; if each
+ * call of a burst had its own, the turn would grow long by it, and the next one's burst be the larger. */
+enum { DIALS_A_TURN = 16 };
+
 /* An address that failed is tried last for so long, then in turn again. */
 static const nsec_t failed_for = 30 * SEC;
 
@@ -187,9 +192,26 @@ void upstream_pool_note_opened(struct upstream_conn *conn)
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-bool upstream_pool_may_connect(const struct upstream_pool *pool)
+uint32_t upstream_pool_places(const struct upstream_pool *pool)
 {
-	return pool->target_count != 0 && pool->conns < pool->connections_max;
+	return pool->target_count == 0 || pool->conns >= pool->connections_max
+		       ? 0
+		       : pool->connections_max - pool->conns;
+}
+
+bool upstream_pool_may_dial(const struct upstream_pool *pool)
+{
+	return pool->dials.at != net_now(pool->up->loop) || pool->dials.count < DIALS_A_TURN;
+}
+
+static void note_dial(struct upstream_pool *pool)
+{
+	const nsec_t now = net_now(pool->up->loop); /* of this turn alone */
+
+	if (pool->dials.at != now)
+		pool->dials.count = 0;
+	pool->dials.at = now;
+	pool->dials.count++;
 }
 
 /* Several at once, so that those of many streams share pages; they are kept for good. */
@@ -218,6 +240,7 @@ struct upstream_conn *upstream_conn_new(struct upstream_pool *pool)
 	*conn = (struct upstream_conn){ .pool = pool, .generation = pool->generation };
 	pool->conns++;
 	pool->connecting++;
+	note_dial(pool);
 	return conn;
 }
 

@@ -72,7 +72,11 @@ struct upstream_pool {
 	bool idle_armed;
 	struct upstream_conn *newest, *oldest; /* idle */
 	uint32_t idle, connecting, conns;      /* conns: all of them */
-	uint32_t calls;                        /* started and not yet told `done`, and holders */
+	struct {
+		nsec_t at; /* the turn's time */
+		uint32_t count;
+	} dials;        /* the latest turn's that had any */
+	uint32_t calls; /* started and not yet told `done`, and holders */
 	struct upstream_calls queue;
 	struct net_task serve; /* of the queue */
 	struct net_timer idle_timer;
@@ -114,7 +118,11 @@ void upstream_pool_note_opened(struct upstream_conn *conn);
 
 /* ---- connections ---- */
 
-bool upstream_pool_may_connect(const struct upstream_pool *pool);
+/* How many more connections there may be; none while no address is known. */
+uint32_t upstream_pool_places(const struct upstream_pool *pool);
+
+/* Whether one of them may be opened in this turn of the loop: so many at once are enough. */
+bool upstream_pool_may_dial(const struct upstream_pool *pool);
 
 /* Counted as connecting, with nothing dialled yet. NULL: memory. */
 struct upstream_conn *upstream_conn_new(struct upstream_pool *pool);
