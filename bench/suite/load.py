@@ -69,16 +69,18 @@ SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
 
 
 def read_h2load(text, count, log):
-    """What h2load says; its log has a line per request: start, status, microseconds."""
+    """What h2load says; its log has a line per request: start, status, microseconds. "status codes" are counted where the
+    header comes, so a body that is cut short is a 2xx, too: only "succeeded" has come to its end, and nothing beside it."""
     finished = re.search(r"finished in ([\d.]+)(us|ms|s|m)\b", text)
-    good = re.search(r"status codes: (\d+) 2xx", text)
+    of = {what: int(number) for number, what in re.findall(r"(\d+) (succeeded|failed|errored|timeout)", text)}
+    bad = max(of.get(what, 0) for what in ("failed", "errored", "timeout"))
     seconds = float(finished[1]) * SECONDS[finished[2]] if finished else 0.0
     times = []
     if log is not None and os.path.exists(log):
         with open(log, encoding="ascii") as file:
             times = [int(line.split()[2]) / 1000 for line in file]
     why = "; ".join(line for line in text.splitlines() if line.startswith(("requests:", "status codes:"))) or text[-300:]
-    return Outcome(count, int(good[1]) if good else 0, seconds, times, why)
+    return Outcome(count, min(of.get("succeeded", 0), count - bad), seconds, times, why)
 
 
 class Replay:

@@ -106,6 +106,7 @@ H2LOAD = """finished in 1.50s, 66.67 req/s, 1.00KB/s
 requests: 100 total, 100 started, 100 done, 99 succeeded, 1 failed, 0 errored, 0 timeout
 status codes: 99 2xx, 0 3xx, 1 4xx, 0 5xx
 """
+GOOD = H2LOAD.replace("99 succeeded, 1 failed", "100 succeeded, 0 failed").replace("99 2xx, 0 3xx, 1", "100 2xx, 0 3xx, 0")
 
 
 class Voids(unittest.TestCase):
@@ -116,7 +117,14 @@ class Voids(unittest.TestCase):
             outcome.require_all("h2c, nginx")
 
     def test_all_answered_is_not(self):
-        load.read_h2load(H2LOAD.replace("99 2xx", "100 2xx"), 100, None).require_all("h2c")
+        load.read_h2load(GOOD, 100, None).require_all("h2c")
+
+    def test_a_2xx_that_does_not_come_to_its_end_is_none(self):
+        for name, old, new in (("cut short", "100 succeeded, 0 failed, 0 errored", "98 succeeded, 2 failed, 2 errored"),
+                               ("failed", "0 failed", "1 failed"), ("errored", "0 errored", "1 errored"),
+                               ("given up", "0 timeout", "1 timeout"), ("not asked for", "100 succeeded", "99 succeeded")):
+            with self.subTest(name), self.assertRaisesRegex(stats.Void, "[12] of 100 requests failed.*100 2xx"):
+                load.read_h2load(GOOD.replace(old, new), 100, None).require_all("h2c")
 
     def test_nothing_asked_is(self):
         with self.assertRaises(stats.Void):
