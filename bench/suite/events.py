@@ -94,11 +94,12 @@ class Streams(scenario.Scenario):
     def spent(self, bed, server, point, events, pace_ms):
         """CPU seconds until the last of the streams has ended."""
         bed.sim.default(f"pace-{pace_ms}ms-chunk-{CHUNK}-size-{CHUNK * events}-once")
-        before = server.cpu_s()
-        outcome = load.closed(server, point.x, point.x, per_connection=OF_A_CONNECTION, timed=False)
-        spent = server.cpu_s() - before
-        stats.require_all(f"{self.name}, {server.name}", outcome.asked, outcome.answered,
-                          outcome.why + " " + server.complaint())
+        with server.all_ok(self.name, point.x):
+            before = server.cpu_s()
+            outcome = load.closed(server, point.x, point.x, per_connection=OF_A_CONNECTION, timed=False)
+            spent = server.cpu_s() - before
+            stats.require_all(f"{self.name}, {server.name}", outcome.asked, outcome.answered,
+                              outcome.why + " " + server.complaint())
         return spent
 
     def measure(self, bed, server, point, effort):
@@ -144,9 +145,10 @@ class Idle(scenario.Scenario):
         return [scenario.Point(way, {"front": idle.WAYS[way]}, self.servers) for way in idle.WAYS]
 
     def measure(self, bed, server, point, effort):
-        base = pss_kb(server.pid)
-        return {"kb_each": idle.measure(server.process, server.port, point.x, effort.pick(*self.options["count"])),
-                "base_mb": base / 1024}
+        base, count = pss_kb(server.pid), effort.pick(*self.options["count"])
+        with server.all_ok(self.name, idle.WARM_UP + count):
+            kb_each = idle.measure(server.process, server.port, point.x, count)
+        return {"kb_each": kb_each, "base_mb": base / 1024}
 
 
 class Reload(scenario.Scenario):

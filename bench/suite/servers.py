@@ -5,13 +5,15 @@ with one worker, without an access log; provider, callers and Redis are on the o
 byte for byte what the gateway sent to the provider.
 """
 
+import collections
+import contextlib
 import json
 import os
 import subprocess
 
 import harness
 import redis_server
-from suite import BENCH, work
+from suite import BENCH, stats, work
 from suite.machine import GATEWAY_CPU, LOAD_CPU, cpu_s, pinned
 
 YARDSTICKS = os.path.join(BENCH, "yardsticks")
@@ -97,9 +99,22 @@ class Server:
     def forget(self):
         """Before each measurement."""
 
+    def all_ok(self, name, asked):
+        """Around requests whose failure need not be seen in their status. A proxy hands on what the provider says."""
+        return contextlib.nullcontext()
+
     def complaint(self):
         """What it said that may explain a failure."""
         return ""
+
+
+def outcomes(metrics):
+    """How many requests ended how, of all tenants."""
+    found = collections.Counter()
+    for name, labels, value in metrics.samples:
+        if name == "sluice_requests_total":
+            found[labels["outcome"]] += value
+    return found
 
 
 class Gateway(Server):
@@ -136,6 +151,14 @@ class Gateway(Server):
 
     def forget(self):
         os.truncate(self.log, 0)
+
+    @contextlib.contextmanager
+    def all_ok(self, name, asked):
+        """An event stream that fails says so in its last event, behind a 200: what the gateway counts has to agree."""
+        before = outcomes(self.process.metrics())
+        yield
+        after = outcomes(self.process.metrics_after(sum(before.values()) + asked))
+        stats.require_ok(f"{name}, {self.name}", before, after, asked)
 
     def complaint(self):
         refused = [line for line in self.process.metrics().text.splitlines()

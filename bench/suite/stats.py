@@ -53,3 +53,12 @@ def require_all(name, asked, answered, why=""):
     """The rule: one request without a good answer, and what was measured is void."""
     if asked == 0 or asked != answered:
         raise Void(f"{name}: {asked - answered} of {asked} requests failed" + (f" ({why})" if why else ""))
+
+
+def require_ok(name, before, after, asked):
+    """The same of what a gateway counts itself: how many requests had ended how, before and after."""
+    ended = {outcome: count - before.get(outcome, 0) for outcome, count in after.items()}
+    others = {outcome: int(count) for outcome, count in ended.items() if count and outcome != "ok"}
+    failed = max(asked - int(ended.get("ok", 0)), sum(others.values()))
+    if failed > 0:
+        raise Void(f"{name}: {failed} of {asked} requests failed, as the gateway counts them ({others})")

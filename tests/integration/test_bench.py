@@ -56,20 +56,26 @@ class Bench(harness.Case):
         for name in charts:
             xml.etree.ElementTree.fromstring(written[name])
 
-    def test_a_failed_request_makes_the_run_void(self):
+    def void(self, fault, *names):
+        """Those scenarios, each of which has to be void by the provider's `fault`."""
         sim = os.path.join(self.directory(), "sim")
         with open(sim, "w", encoding="utf-8") as file:
-            file.write(f'#!/bin/sh\nexec {harness.SIM} "$@" --default error-400-every-7\n')
+            file.write(f'#!/bin/sh\nexec {harness.SIM} "$@" --default {fault}\n')
         os.chmod(sim, 0o755)
-        names = ["h2c-1", "rate"]  # by h2load, and by bench/load
         code, stderr, written = self.bench("--scenario", *names, SLUICE_SIM=sim)
         self.assertEqual(code, 1, stderr)
-        self.assertIn("VOID: h2c-1, rate", stderr)
+        self.assertIn("VOID: " + ", ".join(names), stderr)
         result = json.loads(written[".json"])
-        self.assertEqual(result["void"], names)
+        self.assertEqual(result["void"], list(names))
         for name in names:
             self.assertRegex(result["scenarios"][name]["void"], f"^{name}, sluice.*: [0-9]+ of [0-9]+ requests failed")
-        self.assertEqual(written[".md"].count("**Void**"), 2)
+        self.assertEqual(written[".md"].count("**Void**"), len(names))
+
+    def test_a_failed_request_makes_the_run_void(self):
+        self.void("error-400-every-7", "h2c-1", "rate", "idle")  # by h2load, by bench/load, by connections of our own
+
+    def test_a_stream_that_fails_behind_a_200_makes_the_run_void(self):
+        self.void("midway-every-7", "streams")
 
     def replay(self, sim, schedule, *words):
         """The log of bench/load at the simulator itself: lines of DUE SENT DONE STATUS."""

@@ -14,7 +14,8 @@ import xml.etree.ElementTree
 SOURCE = os.environ.get("SLUICE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
 sys.path.insert(0, os.path.join(SOURCE, "bench"))
 import sizing  # noqa: E402
-from suite import charts, goals, load, machine, results, runner, scenario, scenarios, stats, svg, table, work  # noqa: E402
+from suite import charts, goals, load, machine, results, runner, scenario, scenarios, servers, stats, svg, table, work  # noqa: E402
+import harness  # noqa: E402
 
 
 class Percentiles(unittest.TestCase):
@@ -133,6 +134,20 @@ class Voids(unittest.TestCase):
     def test_what_h2load_did_not_finish_is(self):
         with self.assertRaisesRegex(stats.Void, "10 of 10 .*refused"):
             load.read_h2load("connection refused", 10, None).require_all("h2c")
+
+    def test_what_the_gateway_counts_as_failed_is_though_its_status_was_200(self):
+        before = {"ok": 5.0, "invalid_request": 1.0}
+        for name, after, wanted in (("one failed", {"ok": 14.0, "invalid_request": 1.0, "provider_error": 1.0}, "provider_error"),
+                                    ("more of a kind", {"ok": 15.0, "invalid_request": 2.0}, "'invalid_request': 1"),
+                                    ("one is missing", {"ok": 14.0, "invalid_request": 1.0}, "{}")):
+            with self.subTest(name), self.assertRaisesRegex(stats.Void, "streams, sluice: 1 of 10 requests failed.*" + wanted):
+                stats.require_ok("streams, sluice", before, after, 10)
+        stats.require_ok("streams", before, {"ok": 15.0, "invalid_request": 1.0}, 10)
+
+    def test_outcomes_are_those_of_all_tenants(self):
+        text = "\n".join(f'sluice_requests_total{{tenant="{tenant}",outcome="{outcome}"}} 2'
+                         for tenant in ("a", "b") for outcome in ("ok", "busy"))
+        self.assertEqual(servers.outcomes(harness.Metrics(text)), {"ok": 4, "busy": 4})
 
     def test_the_others_run_and_the_run_is_void(self):
         class Bad(scenario.Scenario):
