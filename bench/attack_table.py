@@ -112,12 +112,17 @@ KINDS = {"plain": Plain, "sluice": Gateway, "nginx": Nginx}
 
 # ---- measuring ---------------------------------------------------------------------------------
 
+def asked_in(seconds):
+    """How many requests the honest callers send."""
+    return int(CALLERS * RATE * seconds)
+
+
 def start_callers(server, seconds, log):
     """h2load at a fixed rate; each caller has its own connection."""
     url, body, fields = server.honest
     with open(log + ".body", "wb") as file:
         file.write(body)
-    argv = ["h2load", "-c", CALLERS, "-t", 1, "-m", 16, "--rps", RATE, "-n", int(CALLERS * RATE * seconds), "-d",
+    argv = ["h2load", "-c", CALLERS, "-t", 1, "-m", 16, "--rps", RATE, "-n", asked_in(seconds), "-d",
             log + ".body", "--log-file", log]
     for field in fields:
         argv += ["-H", field]
@@ -125,15 +130,15 @@ def start_callers(server, seconds, log):
                                                      stderr=subprocess.DEVNULL))
 
 
-def p99_ms(log):
-    """And how many requests were not answered with 200."""
-    times, failed = [], 0
+def p99_ms(log, asked):
+    """And how many requests were not answered with 200: one that did not come to its end has no line."""
+    times, good = [], 0
     with open(log, encoding="ascii") as file:
         for line in file:
             _, status, us = line.split()[:3]
-            failed += status != "200"
+            good += status == "200"
             times.append(int(us) / 1000)
-    return (sorted(times)[int(len(times) * 0.99)] if times else float("nan")), failed
+    return (sorted(times)[int(len(times) * 0.99)] if times else float("nan")), asked - good
 
 
 def start_attack(name, target, seconds):
@@ -162,7 +167,8 @@ def attacked(name, victim, called, way, seconds):
             callers.kill()
             callers.wait()
         runs, _, seen = out.decode().strip().partition("\t")
-        p99, failed = p99_ms(log) if os.path.exists(log) else (float("nan"), 0)
+        asked = asked_in(seconds)
+        p99, failed = p99_ms(log, asked) if os.path.exists(log) else (float("nan"), asked)
         return {"cpu": cpu, "p99": p99, "failed": failed, "runs": runs or "0", "seen": seen,
                 "dead": died or called.dead()}
 

@@ -248,7 +248,7 @@ class Soak(scenario.Scenario):
     def soak(self, server, seconds, progress):
         memory, costs, began = [], [], time.monotonic()
         stretches = max(2, int(seconds / self.STRETCH_S))
-        load.replay(server, self.options["rate"], 1)
+        load.replay(server, self.options["rate"], 1).require_all(f"{self.name}, {server.name}, warming up")
         files = open_files(server.pid)
         for number in range(stretches):
             progress(f"{self.name}: {number + 1} of {stretches}")

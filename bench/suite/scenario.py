@@ -227,7 +227,8 @@ class Open(Scenario):
 
     def prepare(self, bed, server, point, effort):
         count = max(200, bed.tenants)  # each tenant once
-        load.replay(server, 4000, count / 4000 + 0.05, keys=self.keys(bed) if self.is_ours(server) else ())
+        load.replay(server, 4000, count / 4000 + 0.05, keys=self.keys(bed) if self.is_ours(server) else ()).require_all(
+            f"{self.name}, {server.name}, warming up")
 
     def measure(self, bed, server, point, effort):
         keys = self.keys(bed) if self.is_ours(server) and bed.tenants > 1 else ()

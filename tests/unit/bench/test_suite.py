@@ -9,10 +9,12 @@ import signal
 import sys
 import tempfile
 import unittest
+from unittest import mock
 import xml.etree.ElementTree
 
 SOURCE = os.environ.get("SLUICE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
 sys.path.insert(0, os.path.join(SOURCE, "bench"))
+import attack_table  # noqa: E402
 import sizing  # noqa: E402
 from suite import charts, goals, load, machine, results, runner, scenario, scenarios, servers, stats, svg, table, work  # noqa: E402
 import harness  # noqa: E402
@@ -171,6 +173,21 @@ class Voids(unittest.TestCase):
         self.assertEqual(list(found["scenarios"]), ["bad", "broken", "good"])
         self.assertNotIn("points", found["scenarios"]["bad"])
         self.assertIn("**Void**", "\n".join(shown))
+
+
+    def test_an_honest_request_without_a_line_has_failed(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
+            log.write("1\t200\t3000\n2\t200\t2000\n3\t503\t1000\n")
+            log.flush()
+            self.assertEqual(attack_table.p99_ms(log.name, 5), (3.0, 3))
+            self.assertEqual(attack_table.p99_ms(log.name, 3), (3.0, 1))
+
+    def test_a_warm_up_counts(self):
+        server = mock.Mock()
+        server.name = "sluice"
+        with mock.patch.object(load, "replay", return_value=load.Outcome(3, 2, 1.0, [1.0, 1.0])):
+            with self.assertRaisesRegex(stats.Void, "rate, sluice, warming up: 1 of 3"):
+                scenarios.BY_NAME["rate"].prepare(mock.Mock(tenants=1), server, None, scenario.Effort())
 
 
 class Machine(unittest.TestCase):
