@@ -10,7 +10,7 @@ import time
 
 import harness
 from suite import BENCH, idle, load, scenario, stats, work
-from suite.machine import cpu_s, open_files, pinned, pss_kb, GATEWAY_CPU
+from suite.machine import cpu_s, open_files, pinned, pss_kb, GATEWAY_CPU, LOAD_CPU
 from suite.servers import Bed
 
 sys.path.insert(0, BENCH)
@@ -209,7 +209,7 @@ class Attack(scenario.Scenario):
         import attack_table
         case, pair = harness.Case(), []
         try:
-            sim = case.sim()
+            sim = pinned(LOAD_CPU, case.sim)
             pair = [attack_table.Gateway(sim, None, None) for _ in range(2)]
             figures = []
             for number in range(self.rounds(effort)):
