@@ -1,7 +1,7 @@
 """What a scenario is: points, each measured on its servers in turns, round by round.
 
 A figure is a dict of metric to number for one server in one round. Servers take turns within a round, so that what
-disturbs the machine for a while disturbs them all; a ratio is taken within each round.
+disturbs the machine for a while disturbs them all, in another order in each; a ratio is taken within each round.
 """
 
 import contextlib
@@ -109,15 +109,15 @@ class Scenario:
                 beds.append(Bed(**point.bed))
                 stack.callback(beds[-1].end)
             for number in range(self.rounds(effort)):
-                for point, bed, of_point in zip(points, beds, figures):
-                    self.play(bed, point, of_point, number, effort, progress)
+                for place in stats.turns(range(len(points)), number):
+                    self.play(beds[place], points[place], figures[place], number, effort, progress)
         return [{**self.result_of(point, of_point), "times_first": against_first(of_point, figures[0])}
                 for point, of_point in zip(points, figures)]
 
     def play(self, bed, point, figures, number, effort, progress):
         """One round of a point."""
         self.round = number  # all servers of a round are sent the same schedule
-        servers = [bed.server(name) for name in figures]
+        servers = [bed.server(name) for name in stats.turns(figures, number)]
         for server in servers if self.fresh or number == 0 else ():
             progress(f"{self.name} {point.x}: {server.name}, warming up")
             self.prepare(bed, server, point, effort)

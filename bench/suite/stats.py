@@ -29,6 +29,16 @@ def ratios(ours, theirs):
     return [a / b for a, b in zip(ours, theirs)]
 
 
+def turns(names, number):
+    """Their order in round `number`, by Williams' square: over as many rounds as there are names (twice as many where that
+    is odd) each is at each place equally often, and comes behind each other one equally often, so that no one's
+    disturbances always meet the same neighbour."""
+    names, count = list(names), len(names)
+    zigzag = [-(step // 2) if step % 2 == 0 else step // 2 + 1 for step in range(count)]  # 0, 1, -1, 2, -2, ...
+    order = [names[(place + number) % count] for place in zigzag]
+    return order[::-1] if count % 2 and number % 2 else order
+
+
 def slope(points):
     """Of the line through (x, y) with the least squares; 0 where there is none."""
     if len(points) < 2:

@@ -3,6 +3,7 @@
 ctest: once
 """
 
+import collections
 import io
 import os
 import signal
@@ -34,6 +35,13 @@ class Percentiles(unittest.TestCase):
         self.assertNotEqual(*[stats.percentile([], 0.5)] * 2)
 
 
+def named(name):
+    """A server that does nothing."""
+    server = mock.Mock()
+    server.name = name  # which is a word of Mock's own
+    return server
+
+
 class Rounds(unittest.TestCase):
     def test_a_spread_keeps_its_rounds(self):
         self.assertEqual(stats.spread([3.0, 1.0, 2.0]), {"median": 2.0, "min": 1.0, "max": 3.0, "rounds": [3.0, 1.0, 2.0]})
@@ -55,6 +63,32 @@ class Rounds(unittest.TestCase):
         first = {"sluice": [{"cpu_us": 2}, {"cpu_us": 4}]}
         found = scenario.against_first({"sluice": [{"cpu_us": 3}, {"cpu_us": 4}]}, first)
         self.assertEqual(found["sluice"]["rounds"], [1.5, 1.0])
+
+    def test_everybody_comes_first_and_behind_everybody_equally_often(self):
+        for names in ("a", "ab", "abc", "abcd", "abcde", "abcdef"):
+            with self.subTest(names):
+                rounds = [stats.turns(names, number) for number in range(len(names) * (1 + len(names) % 2))]
+                self.assertTrue(all(sorted(order) == list(names) for order in rounds), rounds)
+                for place in range(len(names)):
+                    self.assertEqual(len(set(collections.Counter(order[place] for order in rounds).values())), 1, rounds)
+                pairs = collections.Counter(pair for order in rounds for pair in zip(order, order[1:]))
+                self.assertEqual(len(pairs), len(names) * (len(names) - 1), rounds)
+                self.assertLessEqual(len(set(pairs.values())), 1, rounds)
+
+    def test_servers_are_played_in_turns(self):
+        played = []
+
+        class Turns(scenario.Scenario):
+            def measure(self, bed, server, point, effort):
+                played.append(server.name)
+                return {"cpu_us": 1}
+        bed = mock.Mock()
+        bed.server = named
+        one, figures = Turns("x", "y"), {"sluice": [], "nginx": []}
+        for number in range(2):
+            one.play(bed, scenario.Point(""), figures, number, scenario.Effort(), lambda words: None)
+        self.assertEqual(played, ["sluice", "nginx", "nginx", "sluice"])
+        self.assertEqual([len(of) for of in figures.values()], [2, 2])
 
     def test_slope(self):
         for name, points, wanted in (("rising", [(0, 1), (1, 3), (2, 5)], 2.0), ("flat", [(0, 4), (5, 4)], 0.0),
@@ -183,11 +217,9 @@ class Voids(unittest.TestCase):
             self.assertEqual(attack_table.p99_ms(log.name, 3), (3.0, 1))
 
     def test_a_warm_up_counts(self):
-        server = mock.Mock()
-        server.name = "sluice"
         with mock.patch.object(load, "replay", return_value=load.Outcome(3, 2, 1.0, [1.0, 1.0])):
             with self.assertRaisesRegex(stats.Void, "rate, sluice, warming up: 1 of 3"):
-                scenarios.BY_NAME["rate"].prepare(mock.Mock(tenants=1), server, None, scenario.Effort())
+                scenarios.BY_NAME["rate"].prepare(mock.Mock(tenants=1), named("sluice"), None, scenario.Effort())
 
 
 class Machine(unittest.TestCase):
