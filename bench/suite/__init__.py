@@ -4,8 +4,9 @@
     machine     CPUs, what a process has used of them       results  the JSON file
     work        what is asked                               table    Markdown
     servers     the gateway and what it is compared with    svg      charts
-    load        h2load, and bench/load on a schedule        charts   which charts there are; goals: what was wanted
-    scenario    points, rounds, turns                       scenarios, events: the table of all there are
+    load        h2load, and bench/load on a schedule        charts   which charts there are
+    scenario    points, rounds, turns                       goals    what was wanted; stalls: what medians hide
+    scenarios, events: the table of all there are
 """
 
 import os

@@ -3,7 +3,7 @@
 import json
 import os
 
-from suite import charts, goals, table
+from suite import charts, goals, stalls, table
 
 
 def write(directory, name, result):
@@ -13,7 +13,7 @@ def write(directory, name, result):
     with open(paths[0], "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1, allow_nan=False)
         file.write("\n")
-    parts = {name + ".md": table.page(result, goals.lines(result))}
+    parts = {name + ".md": table.page(result, goals.lines(result) + stalls.lines(result))}
     parts.update({f"{name}-{chart}.svg": text for chart, text in charts.all_of(result).items()})
     for part, text in parts.items():
         paths.append(os.path.join(directory, part))

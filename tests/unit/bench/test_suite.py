@@ -17,7 +17,7 @@ SOURCE = os.environ.get("SLUICE_SOURCE", os.path.join(os.path.dirname(os.path.ab
 sys.path.insert(0, os.path.join(SOURCE, "bench"))
 import attack_table  # noqa: E402
 import sizing  # noqa: E402
-from suite import charts, goals, load, machine, results, runner, scenario, scenarios, servers, stats, svg, table, work  # noqa: E402
+from suite import charts, goals, load, machine, results, runner, scenario, scenarios, servers, stalls, stats, svg, table, work  # noqa: E402
 import harness  # noqa: E402
 
 
@@ -395,23 +395,58 @@ class Goals(unittest.TestCase):
 
     def test_what_was_not_measured_has_no_row(self):
         self.assertEqual(goals.lines({"scenarios": {"h2c-64": {"void": "1 of 2"}}}), [])
-        self.assertEqual(len([line for line in goals.lines(a_result()) if "nginx" in line]), 1)
+        self.assertEqual(len([line for line in goals.lines(a_result()) if line.startswith("| CPU")]), 1)
 
-    def test_a_multiple_of_nothing_is_none(self):
-        def point(theirs):
-            return {"servers": {"sluice": {"added_p99_ms": stats.spread([1.0, 2.0])},
-                                "nginx": {"added_p99_ms": stats.spread(theirs)}}}
-        place = goals.times_of("added_p99_ms", "nginx")
-        self.assertEqual(place(point([2.0, 2.0]))["rounds"], [0.5, 1.0])
-        self.assertEqual(place(point([2.1, 4.0, -0.1]))["median"], 1.5 / 2.1)
-        self.assertIsNone(place(point([-2.0, -0.1, 1.0])))
-        self.assertIsNone(place({"servers": {"sluice": {}}}))
+    @staticmethod
+    def added(ours, theirs):
+        point = {"x": 2000, "servers": {"sluice": {"added_p99_ms": stats.spread(ours)}, "nginx": {"added_p99_ms": stats.spread(theirs)}}}
+        one = goals.Added("p99", "rate", goals.both("added_p99_ms", "nginx"), 1.0, 0.7, 2000)
+        return one.row({"scenarios": {"rate": {"points": [point]}}})
+
+    def test_what_is_added_is_judged_by_medians_and_decided_by_all_rounds(self):
+        for name, ours, theirs, figure, verdict in (
+                ("all at the goal", [0.5, 0.7, 0.6], [1.0, 1.0, 1.0], "0.60: ", "goal"),
+                ("less than nothing", [-0.5, 0.1, 0.2], [1.0, 1.0, 1.0], "0.10: ", "goal"),
+                ("the median at the goal, one round only at the floor", [0.5, 0.9, 0.6], [1.0, 1.0, 1.0], "0.60: ", "floor"),
+                ("the median at the floor, one round above", [0.9, 1.1, 0.9], [1.0, 1.0, 1.0], "0.90: ", "not decided"),
+                ("the median above the floor, one round at it", [1.5, 1.1, 0.9], [1.0, 1.0, 1.0], "1.10: ", "not decided"),
+                ("all above the floor", [1.5, 1.1, 2.9], [1.0, 1.0, 1.0], "1.50: ", "above the floor"),
+                ("medians of different rounds", [1.0, 4.0, 2.0], [2.0, 9.0, 4.0], "0.50: ", "goal"),
+                ("a yardstick that added nothing in a round", [0.1, 0.1, 0.1], [1.0, 1.0, 0.0], "0.10: ", "not decided"),
+                ("one that adds nothing", [0.1, 0.1, 0.1], [-1.0, -2.0, 1.0], "| 0.10 [0.10–0.10] of -1.00", "not decided")):
+            with self.subTest(name):
+                row = self.added(ours, theirs)
+                self.assertIn(figure, row)
+                self.assertIn(f"| 1 | 0.7 | {verdict} |", row)
+
+    def test_what_nobody_adds_to_has_no_row(self):
+        self.assertIsNone(goals.both("added_p99_ms", "nginx")({"servers": {"sluice": {}}}))
 
     def test_each_is_of_a_scenario_that_measures_it(self):
         for goal in goals.GOALS:
             one = scenarios.BY_NAME[goal.scenario]
             if goal.x is not None:
                 self.assertIn(goal.x, [point.x for point in one.points(scenario.Effort())], goal.what)
+
+
+class Stalls(unittest.TestCase):
+    @staticmethod
+    def of(*rounds):
+        servers_of = {"sluice": {"p99_ms": stats.spread(rounds)}, "nginx": {"p99_ms": stats.spread([1.0] * len(rounds))}}
+        return stalls.lines({"scenarios": {"rate": {"points": [{"x": 4000, "servers": servers_of}]}, "redis": {"void": "1 of 2"}}})
+
+    def test_a_round_far_from_the_median_is_named(self):
+        text = "\n".join(self.of(0.5, 35.0, 0.6))
+        self.assertIn("| rate | 4000 | sluice | 2 | 35.0 | 0.60 |", text)
+        self.assertIn("sluice 1 of 3, nginx 0 of 3.", text)
+
+    def test_where_there_is_none_that_is_said(self):
+        text = "\n".join(self.of(0.5, 6.0, 0.6))
+        self.assertIn("sluice 0 of 3, nginx 0 of 3.", text)
+        self.assertNotIn("|", text)
+
+    def test_one_round_says_nothing(self):
+        self.assertEqual(self.of(0.5), [])
 
 
 class Work(unittest.TestCase):
