@@ -5,7 +5,8 @@ from suite import svg
 SIDE_BY_SIDE = ("h2c-1", "h2c-64", "h2c-512", "h1-64", "tls-64", "provider-tls-64", "tls-both-64", "redis")
 NODE = ("portkey", "sdk")
 LINES = {  # chart: scenario, metric, title, words of the axes, x logarithmic, y logarithmic
-    "throughput": ("rate", "rate", "Answers a second against requests a second", "offered", "answered", False, False),
+    "throughput": ("rate", "rate", "Answers a second against requests a second; last: 64 in flight, closed loop",
+                   "offered, all of it answered; the last points near direct's are bounded by the load's CPU", "answered", False, False),
     "p99": ("rate", "p99_ms", "p99, from when each request was due", "requests a second offered", "ms", False, True),
     "tenants": ("tenants", "cpu_us", "CPU of a request against tenants", "tenants", "us", True, False),
     "models": ("models", "cpu_us", "CPU of a request against models", "models", "us", True, False),
@@ -31,6 +32,14 @@ def series(result, scenario, metric):
     return found
 
 
+def ends(result, found):
+    """Where the lines of throughput end: at what was answered with 64 in flight. More than that cannot be offered for long."""
+    for scenario in ("h2c-64", "direct"):
+        for server, (last, *_) in series(result, scenario, "rate").items():
+            if server in found:
+                found[server].append((last[1], *last[1:]))
+
+
 def side_by_side(result, names, wanted):
     groups = {}
     for name in names:
@@ -54,6 +63,8 @@ def all_of(result):
                                       log_y=True)
     for name, (scenario, metric, title, x_name, y_name, log_x, log_y) in LINES.items():
         found = series(result, scenario, metric)
+        if name == "throughput":
+            ends(result, found)
         if found:
             charts[name] = svg.lines(title, x_name, y_name, found, log_x, log_y)
     return charts

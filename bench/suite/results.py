@@ -13,8 +13,8 @@ def write(directory, name, result):
     with open(paths[0], "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1, allow_nan=False)
         file.write("\n")
-    parts = {name + ".md": table.page(result, goals.lines(result) + stalls.lines(result))}
-    parts.update({f"{name}-{chart}.svg": text for chart, text in charts.all_of(result).items()})
+    parts = {f"{name}-{chart}.svg": text for chart, text in charts.all_of(result).items()}
+    parts[name + ".md"] = table.page(result, goals.lines(result) + stalls.lines(result), list(parts))
     for part, text in parts.items():
         paths.append(os.path.join(directory, part))
         with open(paths[-1], "w", encoding="utf-8") as file:

@@ -49,8 +49,8 @@ def scenario(name, result):
     return lines + [""]
 
 
-def page(result, front=()):
-    """The whole run; `front` are lines that come before the scenarios."""
+def page(result, front=(), charts=()):
+    """The whole run; `front` are lines that come before the scenarios, `charts` names of files beside it."""
     machine, effort = result["machine"], result["effort"]
     lines = [f"# bench/run, {result['date']}", "",
              f"Commit {result['commit']}; {machine['cpu']}, {machine['cpus']} CPUs, Linux {machine['kernel']}, load average "
@@ -60,6 +60,8 @@ def page(result, front=()):
     if result["void"]:
         lines += ["", f"**This run is void**: requests failed in {', '.join(result['void'])}.", ""]
     lines += ["", *front]
+    if charts:
+        lines += ["## Charts", *(f"![{chart}]({chart})" for chart in charts), ""]
     for name, one in result["scenarios"].items():
         lines += scenario(name, one)
     return "\n".join(lines) + "\n"

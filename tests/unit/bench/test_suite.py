@@ -6,6 +6,7 @@ ctest: once
 import collections
 import io
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -275,6 +276,18 @@ class Pages(unittest.TestCase):
                 self.assertTrue(root.tag.endswith("svg"))
                 self.assertNotRegex(text, r"\bnan\b")
                 self.assertIn("sluice", text)
+
+    def test_lines_of_throughput_end_at_what_was_answered_as_fast_as_can_be(self):
+        found = {"sluice": [(500, 500, 500, 500)], "h2o": [(500, 500, 500, 500)]}
+        charts.ends(a_result(), found)
+        self.assertEqual(found, {"sluice": [(500, 500, 500, 500), (11.0, 11.0, 10.0, 12.0)], "h2o": [(500, 500, 500, 500)]})
+
+    def test_the_page_shows_the_charts_that_lie_beside_it(self):
+        with tempfile.TemporaryDirectory() as directory:
+            results.write(directory, "x", a_result())
+            with open(os.path.join(directory, "x.md"), encoding="utf-8") as file:
+                shown = re.findall(r"^!\[.*\]\((.*)\)$", file.read(), re.MULTILINE)
+            self.assertEqual(sorted(shown), sorted(name for name in os.listdir(directory) if name.endswith(".svg")))
 
     def test_names_are_escaped(self):
         xml.etree.ElementTree.fromstring(svg.lines("a < b & c", "<x>", "y", {"<s>": [(1, 2, 1, 3)]}))
