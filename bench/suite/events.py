@@ -110,30 +110,40 @@ class Streams(scenario.Scenario):
 
 
 class Waiting(scenario.Scenario):
-    """Memory of requests that wait for their provider. options: counts (full, quick)."""
+    """Memory of requests that wait for their provider; then, as many as at the first point, over TLS on both sides, and as
+    streams that have begun. options: counts (full, quick)."""
 
     fresh = True
 
     def points(self, effort):
-        return [scenario.Point(count, {"spread": True}, self.servers) for count in effort.pick(*self.options["counts"])]
+        counts = effort.pick(*self.options["counts"])
+        tls = {"front": "tls", "provider_tls": True}
+        stream = {**tls, "streaming": True, "body": work.sampling(_meta={"progressToken": 1})}
+        return [*(scenario.Point(count, {"spread": True}, self.servers, count) for count in counts),
+                scenario.Point(f"{counts[0]} over TLS", tls, self.servers, counts[0]),
+                scenario.Point(f"{counts[0]} streams over TLS", stream, self.servers, counts[0])]
 
     def prepare(self, bed, server, point, effort):
         load.closed(server, 200, 50).require_all(f"{self.name}, {server.name}, warming up")
 
     def measure(self, bed, server, point, effort):
-        bed.sim.default(f"latency-{max(3, point.x // 500)}s-once")
-        before, outcomes = pss_kb(server.pid), []
-        asking = threading.Thread(target=lambda: outcomes.append(
-            load.closed(server, point.x, point.x, per_connection=OF_A_CONNECTION, timed=False)))
-        asking.start()
-        try:
-            bed.sim.wait_stats(lambda seen: seen["in_flight"] == point.x, f"{point.x} requests at the provider")
-            during = pss_kb(server.pid)
-        finally:
-            asking.join()
-            bed.sim.default("")
-        outcomes[0].require_all(f"{self.name}, {server.name}")
-        return {"kb_each": (during - before) / point.x}
+        seconds = max(3, point.count // (250 if bed.provider_tls else 500))  # until all are there
+        with server.all_ok(self.name, point.count):
+            bed.sim.default(f"pace-1s-chunk-{CHUNK}-size-{CHUNK * seconds}-once" if bed.streaming else f"latency-{seconds}s-once")
+            before, outcomes = pss_kb(server.pid), []
+            asking = threading.Thread(target=lambda: outcomes.append(
+                load.closed(server, point.count, point.count, per_connection=OF_A_CONNECTION, timed=False)))
+            asking.start()
+            try:
+                bed.sim.wait_stats(lambda seen: seen["in_flight"] == point.count, f"{point.count} requests at the provider")
+                if bed.streaming:
+                    time.sleep(1)  # the pace: each has had an event
+                during = pss_kb(server.pid)
+            finally:
+                asking.join()
+                bed.sim.default("")
+            outcomes[0].require_all(f"{self.name}, {server.name}")
+        return {"kb_each": (during - before) / point.count}
 
 
 class Idle(scenario.Scenario):

@@ -34,11 +34,12 @@ class Effort:
 
 @dataclasses.dataclass
 class Point:
-    """`x` names it; `bed` are Bed's arguments."""
+    """`x` names it; `bed` are Bed's arguments; `count` is for scenarios where `x` is not all there is to say."""
 
     x: object
     bed: dict = dataclasses.field(default_factory=dict)
     servers: tuple = ()
+    count: int = 0
 
 
 class Scenario:

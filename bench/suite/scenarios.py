@@ -45,7 +45,7 @@ ALL = (
          sweep=(sweep("models", 1, 10, 100, 500), sweep("models", 1, 100))),
     Streams("streams", "answers that stream, two events a second each", AND_PROXIES, x_name="streams",
             streams=((1000, 10000), (200,)), rounds=3),
-    Waiting("waiting", "memory of requests that wait for the provider, h2c", AND_PROXIES, x_name="requests",
+    Waiting("waiting", "memory of requests that wait for the provider: h2c, and over TLS on both sides", AND_PROXIES, x_name="requests",
             counts=((2000, 10000), (300,)), rounds=3),
     Idle("idle", "memory of connections that do nothing", GATEWAY, x_name="by", count=(1500, 100), rounds=3),
     Reload("reload", "a new configuration as fast as they are taken, 500 requests a second", GATEWAY, rate=500, rounds=3),

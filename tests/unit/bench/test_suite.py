@@ -476,6 +476,12 @@ class Scenarios(unittest.TestCase):
             for one in scenarios.ALL:
                 self.assertTrue(one.points(scenario.Effort(quick=quick)), one.name)
 
+    def test_requests_wait_over_tls_too_and_as_streams(self):
+        points = scenarios.BY_NAME["waiting"].points(scenario.Effort())
+        self.assertEqual([(point.x, point.count) for point in points],
+                         [(2000, 2000), (10000, 10000), ("2000 over TLS", 2000), ("2000 streams over TLS", 2000)])
+        self.assertTrue(all(point.bed["front"] == "tls" and point.bed["provider_tls"] for point in points[2:]))
+
     def test_every_chart_has_a_scenario(self):
         for name in (*charts.SIDE_BY_SIDE, *(row[0] for row in charts.LINES.values())):
             self.assertIn(name, scenarios.BY_NAME)
