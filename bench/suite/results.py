@@ -27,10 +27,15 @@ def read(path):
         return json.load(file)
 
 
-def figure(result, scenario, metric, server="sluice", x=None):
-    """A median; of the first point where `x` is None. None where it was not measured."""
+def spread(result, scenario, metric, server="sluice", x=None):
+    """Of the first point where `x` is None. None where it was not measured."""
     for point in result["scenarios"].get(scenario, {}).get("points", ()):
         if x is None or point["x"] == x:
-            spread = point["servers"].get(server, {}).get(metric)
-            return spread["median"] if spread else None
+            return point["servers"].get(server, {}).get(metric)
     return None
+
+
+def figure(*what, **where):
+    """The median of that."""
+    found = spread(*what, **where)
+    return found["median"] if found else None

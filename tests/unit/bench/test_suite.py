@@ -346,6 +346,49 @@ class Sizing(unittest.TestCase):
         self.assertEqual(rates["connections to providers"], 2 * 4096 / 10)
         self.assertEqual(rates["Redis's CPU"], 0.5 * 1e6 / 20 / 10)
 
+    def test_memory_over_tls_and_of_streams_is_taken_where_it_is_known(self):
+        parts = {**PARTS, "request_tls_kb": 40.0, "stream_tls_kb": 60.0}
+        for name, known, streamed, wanted in (
+                ("clear text is all there is", PARTS, 0.5, 8), ("by the share that streams", parts, 0.25, 45),
+                ("none streams", parts, 0.0, 40), ("all do", parts, 1.0, 60)):
+            with self.subTest(name):
+                place = sizing.dataclasses.replace(self.place, streamed=streamed)
+                self.assertEqual(sizing.flying_kb(known, place), wanted)
+                self.assertEqual(sizing.bounds(known, place, 1)["memory"], 1024 * 1024 / wanted / 10)
+
+    @staticmethod
+    def result(without=()):
+        """A file with every part, each figure as PARTS has it; a point for each server and place."""
+        places = {}
+        for name, (of, server, metric, _) in sizing.PARTS.items():
+            if name not in without:
+                point = places.setdefault(of, {}).setdefault(sizing.POINTS.get(name, "first"), {})
+                point.setdefault(server, {})[metric] = stats.spread([{**PARTS, "request_tls_kb": 40.0, "stream_tls_kb": 60.0}[name]])
+        found = {of: {"points": [{"x": x, "servers": of_servers} for x, of_servers in points.items()]} for of, points in places.items()}
+        return {**a_result(), "scenarios": found}
+
+    def test_what_a_file_of_before_has_not_is_said(self):
+        new, old = self.result(), self.result(without=sizing.LATER)
+        self.assertEqual(sizing.parts_of(new)["stream_tls_kb"], 60.0)
+        self.assertEqual(sizing.parts_of(old), PARTS)
+        page = sizing.page(old, self.place, [1])
+        self.assertIn("the file has none over TLS", page)
+        self.assertNotIn("the same, TLS on both sides, kB", page)
+        page = sizing.page(new, self.place, [1])
+        self.assertNotIn("the file has none over TLS", page)
+        self.assertIn("| the same, TLS on both sides, kB | 40.0 |", page)
+
+    def test_the_gateway_alone_and_its_callers_are_of_one_listener(self):
+        self.assertEqual(sizing.POINTS["base_mb"], sizing.POINTS["caller_kb"])
+
+    def test_what_a_request_costs_a_server_that_is_nearly_idle_is_said(self):
+        result = self.result()
+        self.assertIn("which is not in the file", sizing.page(result, self.place, [1]))
+        result["scenarios"].update({"rate": {"points": [{"x": x, "servers": {"sluice": {"cpu_us": stats.spread([us])}}}
+                                                        for x, us in ((500, 159.0), (4000, 90.0), (10000, 66.0))]},
+                                    "h2c-64": {"points": [{"x": "", "servers": {"sluice": {"cpu_us": stats.spread([29.0])}}}]}})
+        self.assertIn("159 at 500 a second, 66.0 at 10,000 a second, 29.0 with 64 in flight", sizing.page(result, self.place, [1]))
+
     def test_without_streams_their_bound_is_none(self):
         place = sizing.dataclasses.replace(self.place, streamed=0.0)
         self.assertEqual(sizing.in_flight_bounds(PARTS, place)["requests in flight"], 2 * 32768)
