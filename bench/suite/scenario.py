@@ -11,6 +11,7 @@ from suite import load, stats, work
 from suite.servers import Bed, KINDS
 
 PROXIES = ("nginx", "haproxy", "h2o")
+BARE = "direct"  # what is added is added to this
 UNITS = {"cpu_us": "us of CPU a request", "rate": "requests a second", "p50_ms": "ms, median of answers",
          "p99_ms": "ms, 99th percentile", "late_ms": "ms that the load was late, 99th percentile",
          "event_us": "us of CPU an event", "kb_each": "kB of memory each", "base_mb": "MB with nobody there",
@@ -147,14 +148,15 @@ def summary(figures):
 
 
 def against(figures):
-    """The gateways' ratios to each other server, of the metric that comes first: {gateway: {server: spread}}."""
+    """The gateways' ratios to each other server, of the metric that comes first: {gateway: {server: spread}}. What the bare
+    provider takes is no server's."""
     result = {}
     for ours in (name for name in figures if name.startswith("sluice")):
         metric = next(iter(figures[ours][0]))
         rounds = [figure[metric] for figure in figures[ours]]
         result[ours] = {name: stats.spread(stats.ratios(rounds, [figure[metric] for figure in theirs]))
                         for name, theirs in figures.items()
-                        if name != ours and metric in theirs[0] and all(figure[metric] for figure in theirs)}
+                        if name not in (ours, BARE) and metric in theirs[0] and all(figure[metric] for figure in theirs)}
     return result
 
 
@@ -239,7 +241,7 @@ class Open(Scenario):
     def extend(self, figures):
         """What a server adds to the latency that there is without any, round by round."""
         for name, of in figures.items():
-            for figure, bare in zip(of, figures["direct"] if name != "direct" and "direct" in figures else ()):
+            for figure, bare in zip(of, figures[BARE] if name != BARE and BARE in figures else ()):
                 for metric in ("p50_ms", "p99_ms"):
                     figure["added_" + metric] = figure[metric] - bare[metric]
 

@@ -1,6 +1,6 @@
 """Results as Markdown."""
 
-from suite.scenario import UNITS
+from suite.scenario import BARE, UNITS
 
 
 def short(value):
@@ -25,11 +25,12 @@ def row(*cells):
 
 
 def ratio_of(point, server):
-    """The gateways' figure over this server's, or this one's over its own at the first point: below 1 is less."""
+    """The gateways' figure over this server's, or this one's over its own at the first point: below 1 is less. Files of
+    before 2026-11-26 have one over the bare provider's, too."""
     if "times_first" in point:
         return words(point["times_first"].get(server))
     return ", ".join(f"{words(others[server])}" + ("" if ours == "sluice" else f" ({ours})")
-                     for ours, others in point["times_sluice"].items() if server in others)
+                     for ours, others in point["times_sluice"].items() if server in others and server != BARE)
 
 
 def scenario(name, result):

@@ -60,6 +60,11 @@ class Rounds(unittest.TestCase):
         self.assertEqual(list(found), ["sluice"])
         self.assertEqual(found["sluice"]["nginx"]["rounds"], [0.5, 0.8])
 
+    def test_the_bare_provider_is_nothing_to_be_held_against(self):
+        figures = {"sluice": [{"cpu_us": 2}], "direct": [{"cpu_us": 1}]}
+        self.assertEqual(scenario.against(figures), {"sluice": {}})
+        self.assertEqual(table.ratio_of({"times_sluice": {"sluice": {"direct": stats.spread([2.0])}}}, "direct"), "")
+
     def test_points_that_run_abreast_are_held_against_the_first(self):
         first = {"sluice": [{"cpu_us": 2}, {"cpu_us": 4}]}
         found = scenario.against_first({"sluice": [{"cpu_us": 3}, {"cpu_us": 4}]}, first)
