@@ -36,7 +36,7 @@ PARTS = {  # name: scenario, server, metric, what it is
 }
 POINTS = {  # of the scenario, where it is not the first
     "caller_kb": "tls-h2", "base_mb": "tls-h2", "request_tls_kb": "2000 over TLS", "stream_tls_kb": "2000 streams over TLS"}
-LATER = {"request_tls_kb", "stream_tls_kb"}  # files of before 2026-11-26 have them not
+LATER = {"request_tls_kb", "stream_tls_kb"}  # files up to 2026-11-26-0153 have them not
 FIRST, LAST = "<!-- made by bench/sizing.py -->", "<!-- end -->"
 
 # Of the gateway itself: gateway/limits.h, upstream_limits_default, and Linux's usual range of ports.

@@ -25,8 +25,8 @@ def row(*cells):
 
 
 def ratio_of(point, server):
-    """The gateways' figure over this server's, or this one's over its own at the first point: below 1 is less. Files of
-    before 2026-11-26 have one over the bare provider's, too."""
+    """The gateways' figure over this server's, or this one's over its own at the first point: below 1 is less. Files up
+    to 2026-11-26-0153 have one over the bare provider's, too."""
     if "times_first" in point:
         return words(point["times_first"].get(server))
     return ", ".join(f"{words(others[server])}" + ("" if ours == "sluice" else f" ({ours})")
