@@ -1,5 +1,6 @@
 /* dialect_anthropic_decode.c - Messages answers to results. */
 #include "codec/dialect_anthropic.h"
+#include "codec/dialect_text.h"
 
 /* ---- decode ---- */
 
@@ -258,6 +259,48 @@ struct top {
 	bool content, error;
 };
 
+/* The next of the texts from *at on that is blank; NULL: no more. */
+static const struct answer_block *next_blank(const struct answer *a, uint32_t *at)
+{
+	while (*at < a->count) {
+		const struct answer_block *block = &a->blocks[(*at)++];
+		if (block->kind == ANSWER_TEXT && text_blank(block->text))
+			return block;
+	}
+	return NULL;
+}
+
+/* What goes back, without the blocks whose text is blank: the provider would refuse them. */
+static void leave_out_blank(struct answer *a)
+{
+	uint32_t at = 0;
+	const struct answer_block *blank = next_blank(a, &at);
+	struct json_reader r;
+	struct slice item;
+	struct gather g;
+
+	if (blank == NULL)
+		return;
+	gather_init(&g, a->into);
+	gather_lit(&g, "[");
+	json_open(&r, a->replay, NULL, NULL); /* validated with the answer */
+	if (!json_enter_array(&r))
+		return;
+	for (bool first = true; json_next_item(&r) && json_skip(&r, &item);) {
+		if (blank != NULL && blank->text.at > item.at &&
+		    blank->text.at < item.at + item.len) {
+			blank = next_blank(a, &at);
+			continue;
+		}
+		gather_raw(&g, first ? SLICE("") : SLICE(","));
+		gather_raw(&g, item);
+		first = false;
+	}
+	gather_lit(&g, "]");
+	a->replay =
+		gather_done(&g) == ERR_OK ? gather_flat(&g, a->into) : (struct slice){ NULL, 0 };
+}
+
 static void read_content(struct answer *a, struct json_reader *r, struct top *top)
 {
 	if (!answer_enter_list(r))
@@ -266,8 +309,10 @@ static void read_content(struct answer *a, struct json_reader *r, struct top *to
 	top->content = true;
 	while (json_next_item(r))
 		read_block(a, r);
-	if (a->private) /* with both brackets */
-		answer_keep_text(a, first - 1, json_offset(r));
+	if (!a->private || a->err != ERR_OK || r->fault.err != ERR_OK)
+		return;
+	answer_keep_text(a, first - 1, json_offset(r)); /* with both brackets */
+	leave_out_blank(a);
 }
 
 enum top_member {

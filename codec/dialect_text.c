@@ -53,7 +53,7 @@ static bool is_space(uint32_t code)
 bool text_blank(struct slice raw)
 {
 	/* nearly every text begins with a letter */
-	if (raw.len != 0 && (signed char)raw.at[0] > ' ' && raw.at[0] != '\\')
+	if (raw.len != 0 && !text_may_be_blank(raw.at[0]))
 		return false;
 	for (size_t i = 0; i < raw.len;) {
 		struct character c = next_character(raw.at + i);

@@ -12,6 +12,12 @@
 /* Whether the raw string is empty or means nothing but white space. */
 bool text_blank(struct slice raw);
 
+/* Whether a raw string that begins with that byte may be so. */
+static inline bool text_may_be_blank(char first)
+{
+	return (signed char)first <= ' ' || first == '\\';
+}
+
 /* The front of `raw` up to its last character that is not white space. */
 struct slice text_trim_end(struct slice raw);
 

@@ -379,8 +379,8 @@ static void on_replay(struct stream *s, const struct sampling_result *result)
 		return;
 	gather_init(&g, s->answer.into);
 	for (uint32_t i = 0; i < s->block_count; i++) {
-		const struct stream_block *block = &s->blocks[i];
-		if (block->kind == STREAM_TEXT && block->text.len == 0)
+		struct stream_block *block = &s->blocks[i];
+		if (block->kind == STREAM_TEXT && stream_text_blank(s, &block->text))
 			continue; /* which the provider would refuse */
 		gather_raw(&g, first ? SLICE("[") : SLICE(","));
 		first = false;
@@ -389,7 +389,8 @@ static void on_replay(struct stream *s, const struct sampling_result *result)
 						     : (struct slice){ NULL, 0 });
 	}
 	gather_lit(&g, "]");
-	stream_private_done(s, &g);
+	if (s->answer.err == ERR_OK)
+		stream_private_done(s, &g);
 }
 
 const struct stream_dialect stream_anthropic = {

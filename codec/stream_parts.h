@@ -114,6 +114,10 @@ void stream_text_end_half(struct stream *s, struct stream_text *text);
 /* The whole of it; absent when it has no bytes or memory is exhausted. */
 struct slice stream_text_whole(struct stream *s, struct stream_text *text);
 
+/* Whether it is empty or means nothing but white space (text_blank). When memory is exhausted the answer has
+ * failed. */
+bool stream_text_blank(struct stream *s, struct stream_text *text);
+
 /* Adds it to s->answer as text blocks, a piece each. */
 void stream_text_blocks(struct stream *s, struct stream_text *text);
 

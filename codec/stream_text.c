@@ -1,4 +1,5 @@
 #include "codec/base/must.h"
+#include "codec/dialect_text.h"
 #include "codec/stream_parts.h"
 
 /* A piece and what the arena puts before it fit its chunk, so that none is allocated but by a pool. */
@@ -100,6 +101,13 @@ struct slice stream_text_whole(struct stream *s, struct stream_text *text)
 	}
 	must(out == all + text->len);
 	return slice_of(all, text->len);
+}
+
+bool stream_text_blank(struct stream *s, struct stream_text *text)
+{
+	/* nearly every text begins with a letter: then its pieces need not be joined */
+	return text->len == 0 ||
+	       (text_may_be_blank(text->first->bytes[0]) && text_blank(stream_text_whole(s, text)));
 }
 
 void stream_text_blocks(struct stream *s, struct stream_text *text)

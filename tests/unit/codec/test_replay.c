@@ -253,6 +253,39 @@ static void a_record_may_say_that_there_was_nothing(void **state)
 	case_fini(&c);
 }
 
+/* Anthropic answers 400 to them (contract/providers.md 2), and would to every repeat. */
+static void a_blank_text_of_the_answer_does_not_go_back(void **state)
+{
+	static const char turn[] =
+		"{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"t\","
+		"\"signature\":\"s\"},{ \"text\":\"\\n "
+		"x\",\"type\":\"text\"},{\"type\":\"tool_use\","
+		"\"id\":\"a\",\"name\":\"f\",\"input\":{\"n\":1}}]}";
+	struct dialect_case c;
+	struct slice record;
+
+	(void)state;
+	begin(&c, DIALECT_ANTHROPIC);
+	assert_int_equal(case_encode(&c, LOOP(ASK)), ERR_OK);
+	assert_int_equal(
+		case_decode(&c,
+			    "{\"content\":[{\"type\":\"text\",\"text\":\"\"},{\"type\":"
+			    "\"thinking\",\"thinking\":\"t\",\"signature\":\"s\"} , {\"type\":"
+			    "\"text\",\"text\":\"\\n\\n\",\"citations\":null},{ \"text\":\"\\n x\","
+			    "\"type\":\"text\"},{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\","
+			    "\"input\":{\"n\":1}},{\"type\":\"text\",\"text\":\" \\u2003\"}],"
+			    "\"stop_reason\":\"tool_use\"}"),
+		ERR_OK);
+	record = replay_write(c.dialect, SLICE("p"), &c.out, &c.result, &c.arena);
+	c.replay = &record;
+	c.replay_count = 1;
+	assert_int_equal(case_encode(&c, LOOP(ASK "," CALL("a", "{\"n\":1}") "," RESULT("a"))),
+			 ERR_OK);
+	assert_true(c.out.replayed);
+	assert_non_null(strstr(case_body(&c), turn));
+	case_fini(&c);
+}
+
 /* ---- records from a store that anybody may have written to ---- */
 
 #define RECORD(rest) \
@@ -442,6 +475,7 @@ int main(void)
 		cmocka_unit_test(a_turn_that_is_lost_loses_the_others),
 		cmocka_unit_test(a_turn_that_had_nothing_is_not_missed),
 		cmocka_unit_test(a_record_may_say_that_there_was_nothing),
+		cmocka_unit_test(a_blank_text_of_the_answer_does_not_go_back),
 		cmocka_unit_test(what_is_no_record_of_the_turn_counts_as_lost),
 		cmocka_unit_test(content_of_another_form_puts_nothing_into_a_body),
 		cmocka_unit_test(what_the_next_request_will_not_repeat_is_not_kept),

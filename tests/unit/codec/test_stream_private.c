@@ -103,6 +103,16 @@ static const struct row rows[] = {
 	  BEGIN START("0", "\"type\":\"text\",\"text\":\"\"") THINKING("1") USE("2")
 		  END("tool_use"),
 	  "[" THOUGHT "," USED "]", false },
+	{ "so is one that is blank, wherever it is", DIALECT_ANTHROPIC,
+	  BEGIN THINKING("0") START("1", "\"type\":\"text\",\"text\":\"\"")
+		  DELTA("1", "\"type\":\"text_delta\",\"text\":\"\\n\"")
+			  DELTA("1", "\"type\":\"text_delta\",\"text\":\" \\u00a0\"") USE("2")
+				  START("3", "\"type\":\"text\",\"text\":\"\\n\"") END("tool_use"),
+	  "[" THOUGHT "," USED "]", false },
+	{ "one that only begins so stays as it is", DIALECT_ANTHROPIC,
+	  BEGIN THINKING("0") START("1", "\"type\":\"text\",\"text\":\"\\n\"")
+		  DELTA("1", "\"type\":\"text_delta\",\"text\":\" x\"") USE("2") END("tool_use"),
+	  "[" THOUGHT ",{\"type\":\"text\",\"text\":\"\\n x\"}," USED "]", false },
 	{ "a signature that was not announced", DIALECT_ANTHROPIC,
 	  BEGIN START("0", "\"type\":\"thinking\",\"thinking\":\"\"") DELTA(
 		  "0", "\"type\":\"signature_delta\",\"signature\":\"s\"") USE("1") END("tool_use"),
@@ -262,6 +272,37 @@ static void too_much_of_it_is_lost_and_the_answer_is_not(void **state)
 	free(body);
 }
 
+/* Text of which there is much is kept in pieces, which may end inside an escape. */
+static void a_long_text_is_left_out_if_all_of_it_is_blank(void **state)
+{
+	static const char *const ends[] = { "", "x" };
+	enum { UNITS = 4000 };
+	char *body = malloc(UNITS * 6 + 4096);
+	struct stream_case c;
+
+	(void)state;
+	must(body != NULL);
+	for (size_t i = 0; i < COUNT_OF(ends); i++) {
+		char *at = stpcpy(body, BEGIN THINKING("0") START("1", "\"type\":\"text\",\"text\":"
+								       "\"\""));
+		at = stpcpy(at, "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{"
+				"\"type\":\"text_delta\",\"text\":\" ");
+		for (int unit = 0; unit < UNITS; unit++)
+			at = stpcpy(at, "\\u2003");
+		at = stpcpy(stpcpy(at, ends[i]), "\"}}\n\n");
+		(void)stpcpy(at, USE("2") END("tool_use"));
+		stream_case_init(&c, DIALECT_ANTHROPIC);
+		(void)stream_case_run(&c, body, (struct stream_cut){ .step = 0 });
+		assert_int_equal(c.err, ERR_OK);
+		const struct slice have = c.result.replay;
+		assert_false(slice_absent(have));
+		assert_int_equal(memmem(have.at, have.len, "\"text\"", 6) != NULL,
+				 ends[i][0] != '\0');
+		stream_case_fini(&c);
+	}
+	free(body);
+}
+
 /* Each of which is another one: they take more memory than they have bytes. */
 static void too_many_details_are_lost_and_the_answer_is_not(void **state)
 {
@@ -376,6 +417,7 @@ int main(void)
 		cmocka_unit_test(what_goes_back_does_not_depend_on_how_the_stream_is_cut),
 		cmocka_unit_test(nothing_is_kept_where_there_are_no_calls_to_come),
 		cmocka_unit_test(too_much_of_it_is_lost_and_the_answer_is_not),
+		cmocka_unit_test(a_long_text_is_left_out_if_all_of_it_is_blank),
 		cmocka_unit_test(too_many_details_are_lost_and_the_answer_is_not),
 		cmocka_unit_test(whatever_details_come_what_goes_back_is_json),
 	};
