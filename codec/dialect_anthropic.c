@@ -179,9 +179,10 @@ static void put_replacement(struct encoder *e, const struct block *block)
 	gather_lit(&e->out.body, TEXT_END);
 }
 
+/* One that has bytes: a document without is refused. */
 static bool is_pdf(const struct block *block)
 {
-	return block->type == BLOCK_RESOURCE && slice_absent(block->resource.text) &&
+	return block->type == BLOCK_RESOURCE && block->resource.blob.len != 0 &&
 	       slice_eq(block->resource.mime, SLICE("application/pdf"));
 }
 

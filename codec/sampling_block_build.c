@@ -66,7 +66,8 @@ static bool build_media(struct decode *d, const struct block_members *m, struct 
 	if (!need_string(d, m, MEMBER_DATA, ERR_MEDIA, "data must be a base64 string", &data) ||
 	    !need_string(d, m, MEMBER_MIME, ERR_MEDIA, "mimeType must be a string", &mime))
 		return false;
-	if (!decode_base64(d, data, m->data_clean, &block->media.data))
+	if (!decode_base64(d, data, m->data_clean, &block->media.data) ||
+	    block->media.data.len == 0)
 		return wrong(d, ERR_MEDIA, data.at - 1, "data is not valid base64", MEMBER_DATA);
 	if (!decode_media_type(d, mime, &block->media.mime))
 		return wrong(d, ERR_MEDIA, mime.at - 1, "mimeType is not a media type",
@@ -111,16 +112,19 @@ static bool build_use(struct decode *d, const struct block_members *m, struct bl
 	       build_input(d, m, &block->use.input);
 }
 
-/* Where it may be absent. */
+/* Of a resource, where it may be absent, and any string (contract/mcp.md 2.3): one that is no media type
+ * says nothing, and would not be the inside of a JSON string in a placeholder. */
 static bool build_mime(struct decode *d, const struct block_members *m, struct slice *mime)
 {
 	const struct field *field = &m->fields[MEMBER_MIME];
 
 	*mime = (struct slice){ NULL, 0 };
-	if (!block_has(m, MEMBER_MIME) ||
-	    (field->kind == JSON_STRING && decode_media_type(d, field->raw, mime)))
+	if (!block_has(m, MEMBER_MIME))
 		return true;
-	return wrong(d, ERR_CONTENT, field_at(field), "mimeType is not a media type", MEMBER_MIME);
+	if (field->kind != JSON_STRING)
+		return wrong(d, ERR_CONTENT, field_at(field), "mimeType must be a string",
+			     MEMBER_MIME);
+	return decode_media_type(d, field->raw, mime) || d->fault.err == ERR_OK;
 }
 
 static bool build_link(struct decode *d, const struct block_members *m, struct block *block)

@@ -154,10 +154,10 @@ bool decode_preferences(struct decode *d);
 /* ---- sampling_media.c ---- */
 /* Consumes the string at the reader's place; its front up to *clean is base64's alphabet. */
 bool decode_base64_string(struct decode *d, struct slice *raw, const char **clean);
-/* base64 without data URI prefix and line breaks; false when it is none (nothing is noted). `clean`:
- * raw is base64's alphabet up to there; NULL: not known. */
+/* base64 without data URI prefix and line breaks, maybe of nothing; false when it is none (nothing is noted).
+ * `clean`: raw is base64's alphabet up to there; NULL: not known. */
 bool decode_base64(struct decode *d, struct slice raw, const char *clean, struct slice *out);
-/* A media type in lower case and plain, image/jpg as image/jpeg; false when it is none. */
+/* A media type in lower case and plain, image/jpg as image/jpeg; false when it is none (nothing is noted). */
 bool decode_media_type(struct decode *d, struct slice raw, struct slice *out);
 
 /* ---- sampling_check.c: the rules over the whole history ---- */

@@ -27,8 +27,10 @@ static bool is_base64(struct slice s, const char *clean)
 {
 	uint64_t bad = 0;
 
-	if (s.len == 0 || s.len % 4 != 0)
+	if (s.len % 4 != 0)
 		return false;
+	if (s.len == 0)
+		return true;
 	const char *at = clean == NULL ? s.at : clean, *end = s.at + s.len;
 	end -= end[-1] == '=';
 	end -= end[-1] == '=';

@@ -112,6 +112,23 @@ static const struct {
 	       "],\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(
 		       RESULT_OUT("c", "[" TEXT("[image omitted: image/bmp]") "]")) "]}",
 	  "media_replaced_by_text" },
+	{ "a PDF of no bytes is no document, and what is no media type is not repeated",
+	  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(RESULT(
+		  "c",
+		  "[{\"type\":\"resource\",\"resource\":{\"uri\":\"u\",\"mimeType\":"
+		  "\"application/pdf\",\"blob\":\"\"}},{\"type\":\"resource\",\"resource\":"
+		  "{\"uri\":\"v\",\"mimeType\":\"a \\\"b\",\"blob\":\"AAAA\"}},{\"type\":"
+		  "\"resource_link\",\"uri\":\"w\",\"name\":\"n\",\"mimeType\":\"\"}]")) "],"
+											 "\"tools\""
+											 ":[" PING
+											 "]",
+	  HEAD
+	  "\"tools\":[" PING_OUT
+	  "],\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("c", "ping")) "," USER(RESULT_OUT(
+		  "c",
+		  "[" TEXT("[resource omitted: u application/pdf]") "," TEXT(
+			  "[resource omitted: v]") "," TEXT("[resource link: n <w>]") "]")) "]}",
+	  "media_replaced_by_text" },
 	{ "required, one call at a time",
 	  HI ",\"tools\":[" PING "],\"toolChoice\":{\"mode\":\"required\","
 	     "\"disable_parallel_tool_use\":true}",

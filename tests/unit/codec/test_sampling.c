@@ -248,6 +248,46 @@ static void resources_are_read_inside_results(void **state)
 	assert_slice(inner[2].resource.blob, "AAAA");
 }
 
+/* Both are optional, and servers write what they have: the whole loop would end with it. */
+static void a_resource_may_have_any_type_and_be_empty(void **state)
+{
+	static const struct {
+		const char *member, *mime; /* NULL: as if there was none */
+	} rows[] = {
+		{ "\"\"", NULL },
+		{ "\"text\"", NULL },
+		{ "\"*/*\"", NULL },
+		{ "\"text/plain\\\"\"", NULL },
+		{ "\"text/\\u0000\"", NULL },
+		{ "null", NULL },
+		{ "\"Text/CSV; header=present\"", "text/csv" },
+	};
+	static const char form[] = ASSISTANT(CALL("c")) "," USER(
+		"{\"type\":\"tool_result\",\"toolUseId\":\"c\",\"content\":["
+		"{\"type\":\"resource_link\",\"uri\":\"u\",\"name\":\"n\",\"mimeType\":%s},"
+		"{\"type\":\"resource\",\"resource\":{\"uri\":\"u\",\"mimeType\":%s,"
+		"\"blob\":\"%s\"}}]}");
+	static const char *const blobs[] = { "", "\\n", "data:x/y;base64,", "AAAA" };
+	struct rig *rig = *state;
+
+	for (size_t i = 0; i < COUNT_OF(rows) * COUNT_OF(blobs); i++) {
+		const char *member = rows[i / COUNT_OF(blobs)].member;
+		const char *mime = rows[i / COUNT_OF(blobs)].mime;
+		const char *blob = blobs[i % COUNT_OF(blobs)];
+		char messages[1024];
+		(void)snprintf(messages, sizeof(messages), form, member, member, blob);
+		assert_ok(rig_messages(rig, messages, ""));
+		const struct block *inner = rig->request.inner;
+		const struct slice want = mime == NULL ? slice_of(NULL, 0) : slice_str(mime);
+		if (!slice_eq(inner[0].link.mime, want) ||
+		    !slice_eq(inner[1].resource.mime, want) ||
+		    slice_absent(inner[0].link.mime) != (mime == NULL))
+			fail_msg("%s", messages);
+		assert_false(slice_absent(inner[1].resource.blob));
+		assert_int_equal(inner[1].resource.blob.len, blob[0] == 'A' ? 4 : 0);
+	}
+}
+
 /* Each is looked at by itself: what one is clean up to says nothing of the other. */
 static void data_and_blob_may_stand_in_one_block(void **state)
 {
@@ -517,6 +557,7 @@ int main(void)
 		rig_test(media_is_made_clean),
 		rig_test(a_tool_result_has_every_spelling),
 		rig_test(resources_are_read_inside_results),
+		rig_test(a_resource_may_have_any_type_and_be_empty),
 		rig_test(data_and_blob_may_stand_in_one_block),
 		rig_test(the_input_of_a_call_may_be_a_string_that_holds_an_object),
 		rig_test(tools_are_read_and_their_schema_stays_as_it_was),
