@@ -18,6 +18,7 @@ void stream_open(struct stream *s, const struct dialect *dialect,
 	_Static_assert(offsetof(struct stream, sse) == EXPECT_LINE, "the reader begins a line");
 	_Static_assert(offsetof(struct stream, first_blocks) == 3 * EXPECT_LINE,
 		       "so do the blocks");
+	_Static_assert(SKIM_BACK_MAX + 4096 <= STREAM_EVENT_MAX, "it fits, with what is around it");
 	must(head->status / 100 == 2 && room != NULL);
 	(void)memset(s, 0, offsetof(struct stream, shape_bytes));
 	s->magic = STREAM_MAGIC;

@@ -310,7 +310,7 @@ static void on_replay(struct stream *s, const struct sampling_result *result)
 	bool first = true;
 
 	(void)result; /* its calls are those of the stream, as they came */
-	if (s->answer.renamed)
+	if (s->answer.renamed || s->skim.lost)
 		return;
 	gather_init(&g, s->answer.into);
 	for (uint32_t i = 0; i < s->block_count; i++) {

@@ -52,17 +52,34 @@ static bool is_unwanted(struct stream_skim *skim)
 	struct slice name = slice_of(skim->name, skim->name_len);
 
 	if (skim->depth == 1) {
-		skim->whole = slice_eq(name, SLICE("delta"));
+		skim->back = false;
+		skim->string_max = slice_eq(name, SLICE("delta")) ? UINT32_MAX : SKIM_STRING_MAX;
 		skim->second_is_thinned =
 			slice_eq(name, SLICE("item")) || slice_eq(name, SLICE("response"));
 		return !is_one_of(name, first_names, COUNT_OF(first_names));
 	}
 	if (skim->depth != 2 || !skim->second_is_object || !skim->second_is_thinned)
 		return false;
-	skim->whole = slice_eq(name, SLICE("summary")) ||
-		      slice_eq(name, SLICE("encrypted_content")) ||
-		      slice_eq(name, SLICE("output")); /* which may have these in it */
+	skim->back = slice_eq(name, SLICE("summary")) || slice_eq(name, SLICE("encrypted_content"));
+	skim->string_max = slice_eq(name, SLICE("output")) ? SKIM_BACK_MAX /* such may be in it */
+							   : SKIM_STRING_MAX;
 	return !is_one_of(name, second_names, COUNT_OF(second_names)) && !is_first_time(skim, name);
+}
+
+/* A string begins. One that goes back gets what others have left; names inside it always pass. */
+static void open_string(struct stream_skim *skim)
+{
+	const uint32_t left = SKIM_BACK_MAX - skim->back_len;
+
+	skim->in_string = true;
+	skim->in_key = skim->key_next;
+	skim->string_len = 0;
+	skim->string_tail = 0;
+	if (skim->in_key)
+		skim->name_len = 0;
+	else if (skim->back)
+		skim->string_max = left < SKIM_NAME_MAX ? SKIM_NAME_MAX : left;
+	skim->key_next = false;
 }
 
 static void open_bracket(struct stream_skim *skim, bool object)
@@ -78,13 +95,7 @@ static void structure_byte(struct stream_skim *skim, char c)
 {
 	switch (c) {
 	case '"':
-		skim->in_string = true;
-		skim->in_key = skim->key_next;
-		skim->string_len = 0;
-		skim->string_tail = 0;
-		if (skim->in_key)
-			skim->name_len = 0;
-		skim->key_next = false;
+		open_string(skim);
 		break;
 	case '{':
 	case '[':
@@ -141,6 +152,14 @@ static bool is_end(const struct stream_skim *skim)
 	       slice_eq(slice_of(skim->name, skim->name_len), SLICE("type"));
 }
 
+/* A string that goes back is over. */
+static void close_back(struct stream_skim *skim)
+{
+	const uint32_t left = SKIM_BACK_MAX - skim->back_len;
+
+	skim->back_len += skim->string_len < left ? skim->string_len : left;
+}
+
 /* One byte inside a string. */
 static void string_byte(struct stream_skim *skim, char c)
 {
@@ -150,6 +169,8 @@ static void string_byte(struct stream_skim *skim, char c)
 		skim->escape = 5; /* what it is will be known with the next byte */
 	} else if (c == '"') {
 		skim->in_string = false;
+		if (skim->back && !skim->in_key)
+			close_back(skim);
 		if (is_delta(skim)) {
 			skim->passes = true;
 			skim->heard |= is_said(skim->string_front);
@@ -169,8 +190,8 @@ static void string_byte(struct stream_skim *skim, char c)
 /* Whether the string may be cut in front of `c`: between two characters. */
 static bool is_too_long(const struct stream_skim *skim, char c)
 {
-	return skim->string_len >= SKIM_STRING_MAX && !skim->whole && !skim->in_key &&
-	       skim->escape == 0 && ((unsigned char)c & 0xc0) != 0x80;
+	return skim->string_len >= skim->string_max && !skim->in_key && skim->escape == 0 &&
+	       ((unsigned char)c & 0xc0) != 0x80;
 }
 
 static bool is_line_end(char c)
@@ -190,6 +211,7 @@ static const char *pass_json(struct stream_skim *skim, const char *at, const cha
 		}
 		if (is_too_long(skim, *at) && *at != '"') {
 			skim->skip = SKIM_STRING;
+			skim->lost |= skim->string_max != SKIM_STRING_MAX;
 			return at;
 		}
 		string_byte(skim, *at);
@@ -238,7 +260,8 @@ static void forget_json(struct stream_skim *skim)
 	*skim = (struct stream_skim){ .place = SKIM_LINE,
 				      .after_cr = skim->after_cr,
 				      .heard = skim->heard,
-				      .ended = skim->ended };
+				      .ended = skim->ended,
+				      .lost = skim->lost };
 }
 
 /* At the beginning of a line. */
@@ -282,6 +305,7 @@ static void begin_data(struct stream_skim *skim, const char *at, const char *end
 	if (*at == ' ' || *at == '\t')
 		return;
 	skim->passes = begins_delta(at, end);
+	skim->string_max = SKIM_STRING_MAX;
 	skim->heard |= skim->passes && is_said(at + sizeof("{\"type\":\"") - 1);
 	skim->place = *at != '{' || skim->passes ? SKIM_OTHER : SKIM_JSON;
 }

@@ -4,9 +4,11 @@
  * and in the first and last events the whole response, with the request's tools and instructions in it.
  * Such an event may be larger than STREAM_EVENT_MAX, and nobody reads most of it. So the bytes come through
  * here before they are split into events: members of the upper two levels that are not wanted become null,
- * and strings end after SKIM_STRING_MAX bytes. Behind a `type` that ends in ".delta" everything passes, and
- * so does a `delta`. Until there was one of a text or refusal, so does the `content` of an item, and until
- * something was said to be done, too, the `output` of a response: that may be the only time they are said.
+ * and strings end after SKIM_STRING_MAX bytes. Those of an item that go back to the provider (replay.h) may
+ * have SKIM_BACK_MAX in an event; if they have more, they end there and are lost, but the answer is not.
+ * Behind a `type` that ends in ".delta" everything passes, and so does a `delta`. Until there was one of a
+ * text or refusal, so does the `content` of an item, and until something was said to be done, too, the
+ * `output` of a response: that may be the only time they are said.
  * What passes does not depend on how the bytes are cut.
  *
  * What is left out is not validated, only stepped over by its quotes and brackets; what passes is JSON if
@@ -21,6 +23,7 @@
 
 enum {
 	SKIM_STRING_MAX = 16 * 1024, /* a string of so many bytes may have been longer */
+	SKIM_BACK_MAX = 60 * 1024,   /* leaves room for the rest of the event */
 	SKIM_NAME_MAX = 20,          /* bytes of a member's name, and one more, that matter */
 	SKIM_FRONT_MAX = 16, /* bytes of a type that tell whether it is about what is said */
 };
@@ -34,10 +37,13 @@ struct stream_skim {
 	bool heard; /* a delta of a text or refusal has passed, in this event or one before */
 	bool ended; /* likewise the end of an item, or of a part of one */
 	bool in_string, in_key, key_next;
-	uint8_t escape; /* bytes of an escape that are still to come */
-	bool second_is_object, second_is_thinned, whole; /* of the member of the first level */
+	uint8_t escape;                           /* bytes of an escape that are still to come */
+	bool second_is_object, second_is_thinned; /* of the member of the first level */
+	bool back;                                /* the member's strings go back to the provider */
+	bool lost;                   /* one of them, in this event or one before, ended early */
 	uint32_t depth, value_depth; /* open brackets; those around the value that is left out */
-	uint32_t string_len;
+	uint32_t string_len, string_max;
+	uint32_t back_len;    /* of the event's strings that go back */
 	uint64_t string_tail; /* its last eight bytes */
 	char string_front[SKIM_FRONT_MAX];
 	uint8_t name_len;

@@ -303,6 +303,72 @@ static void a_long_text_is_left_out_if_all_of_it_is_blank(void **state)
 	free(body);
 }
 
+enum { UNIT = 1000 }; /* bytes of what is written n times below */
+
+static char *put_units(char *at, int units)
+{
+	(void)memset(at, 'A', (size_t)units * UNIT);
+	return at + units * UNIT;
+}
+
+/* A reasoning item with so many units of encrypted content, and a part of its summary for each of the other. */
+static char *put_reasoning(char *at, int encrypted, int summary)
+{
+	at = stpcpy(at, "{\"type\":\"reasoning\",\"id\":\"rs\",\"encrypted_content\":\"");
+	at = stpcpy(put_units(at, encrypted), "\",\"summary\":[");
+	for (int i = 0; i < summary; i++) {
+		at = stpcpy(at, i == 0 ? "" : ",");
+		at = stpcpy(at, "{\"type\":\"summary_text\",\"text\":\"");
+		at = stpcpy(put_units(at, 1), "\"}");
+	}
+	return stpcpy(at, "]}");
+}
+
+/* An event has a bound, and what nobody but the provider reads must not reach it: as the end of an item, or
+ * where all is said in the last event. */
+static void reasoning_larger_than_an_event_is_lost_and_the_answer_is_not(void **state)
+{
+	static const struct {
+		int encrypted, summary;
+		bool lost;
+	} items[] = {
+		{ 61, 0, false }, { 40, 20, false }, { 62, 0, true },  { 70, 0, true },
+		{ 500, 0, true }, { 1, 70, true },   { 40, 40, true },
+	};
+	char *body = malloc(1024 * 1024);
+	struct stream_case c;
+
+	(void)state;
+	must(body != NULL);
+	for (size_t i = 0; i < 2 * COUNT_OF(items); i++) {
+		const bool at_once = i >= COUNT_OF(items);
+		const int encrypted = items[i % COUNT_OF(items)].encrypted;
+		const int summary = items[i % COUNT_OF(items)].summary;
+		if (at_once && summary != 0)
+			continue;
+		char *at = stpcpy(body,
+				  at_once ? "data: {\"type\":\"response.completed\",\"response\":"
+					    "{\"status\":\"completed\",\"output\":["
+					  : "data: {\"type\":\"response.output_item.done\","
+					    "\"output_index\":0,\"item\":");
+		at = put_reasoning(at, encrypted, summary);
+		at = stpcpy(at, at_once ? ",{" CALL_ITEM("{}") "}]}}\n\n"
+					: "}\n\n" FUNCTION("1") COMPLETED);
+		stream_case_init(&c, DIALECT_RESPONSES);
+		c.context.replay_reasoning = true;
+		for (size_t step = 0; step < 3000; step = 2 * step + 1) {
+			(void)stream_case_run(&c, body, (struct stream_cut){ .step = step });
+			if (c.err != ERR_OK || !c.result.blocks[0].is_tool_use)
+				fail_msg("%d, %d: %s", encrypted, summary, c.why);
+			if (c.result.replay_lost != items[i % COUNT_OF(items)].lost ||
+			    slice_absent(c.result.replay) != c.result.replay_lost)
+				fail_msg("%d, %d: lost or not", encrypted, summary);
+		}
+		stream_case_fini(&c);
+	}
+	free(body);
+}
+
 /* Each of which is another one: they take more memory than they have bytes. */
 static void too_many_details_are_lost_and_the_answer_is_not(void **state)
 {
@@ -418,6 +484,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_kept_where_there_are_no_calls_to_come),
 		cmocka_unit_test(too_much_of_it_is_lost_and_the_answer_is_not),
 		cmocka_unit_test(a_long_text_is_left_out_if_all_of_it_is_blank),
+		cmocka_unit_test(reasoning_larger_than_an_event_is_lost_and_the_answer_is_not),
 		cmocka_unit_test(too_many_details_are_lost_and_the_answer_is_not),
 		cmocka_unit_test(whatever_details_come_what_goes_back_is_json),
 	};
