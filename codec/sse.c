@@ -3,7 +3,7 @@
 #include "codec/base/must.h"
 #include "codec/isa/isa.h"
 
-enum { SIZE_MIN = 64 };
+enum { SIZE_MIN = 64, FRONT_SHARE = 64 };
 
 static const struct slice nothing = { NULL, 0 };
 
@@ -50,7 +50,7 @@ static void look(struct sse *sse, const char *at)
 
 void sse_feed(struct sse *sse, struct slice bytes)
 {
-	must(sse->at == sse->end || sse->too_large);
+	must(sse->at == sse->end || sse->passing);
 	sse->at = sse->fed = bytes.at;
 	sse->end = bytes.len == 0 ? bytes.at : bytes.at + bytes.len;
 	sse->window = NULL; /* nobody may have to look for lines */
@@ -95,12 +95,6 @@ static char *line_begin(const struct sse *sse)
 	return data_end(sse) + 1;
 }
 
-static bool refuse(struct sse *sse)
-{
-	sse->too_large = true;
-	return false;
-}
-
 /* Keeps what the bytes fed still say: they are the caller's again. False when it is too much. */
 static bool store_rest(struct sse *sse)
 {
@@ -111,7 +105,7 @@ static bool store_rest(struct sse *sse)
 	if (sse->comment)
 		len = 0;
 	if (!fits(sse, sse->line_len + len))
-		return refuse(sse);
+		return false;
 	store_name(sse);
 	store_data(sse);
 	if (len != 0)
@@ -194,6 +188,16 @@ static inline const char *line_end(struct sse *sse)
 	}
 }
 
+/* Goes behind the line that ends at `end`. */
+static inline void leave_line(struct sse *sse, const char *end)
+{
+	sse->at = end + 1;
+	if (*end == '\r') {
+		sse->after_cr = sse->at == sse->end;
+		sse->at += !sse->after_cr && *sse->at == '\n';
+	}
+}
+
 /* The line that ends at `end`, in one piece; false when the event is too large with it. */
 static bool whole_line(struct sse *sse, const char *end, struct slice *line, bool *stored)
 {
@@ -202,7 +206,7 @@ static bool whole_line(struct sse *sse, const char *end, struct slice *line, boo
 	if (*stored) {
 		size_t len = sse->line_len + line->len;
 		if (!fits(sse, len))
-			return refuse(sse);
+			return false;
 		char *begin = line_begin(sse);
 		(void)memcpy(begin + sse->line_len, line->at, line->len);
 		*line = slice_of(begin, len);
@@ -210,13 +214,9 @@ static bool whole_line(struct sse *sse, const char *end, struct slice *line, boo
 	} else if (sse->comment || (line->len != 0 && line->at[0] == ':')) {
 		sse->comment = true;
 	} else if (!fits(sse, line->len)) {
-		return refuse(sse);
+		return false;
 	}
-	sse->at = end + 1;
-	if (*end == '\r') {
-		sse->after_cr = sse->at == sse->end;
-		sse->at += !sse->after_cr && *sse->at == '\n';
-	}
+	leave_line(sse, end);
 	return true;
 }
 
@@ -234,6 +234,61 @@ static void begin_event(struct sse *sse)
 	sse->begin = between_events(sse) ? sse->at : NULL;
 }
 
+/* ---- what is too large ---- */
+
+/* The front of the data of the line that does not fit, which is the event's only one; else empty. The same
+ * for every cut. */
+static struct slice front_of(struct sse *sse)
+{
+	const size_t most = sse->size / FRONT_SHARE; /* less than the line has */
+	struct slice line = slice_of(sse->at, most);
+
+	if (!slice_absent(sse->event.data) || !fits(sse, most))
+		return SLICE("");
+	if (sse->line_len != 0) { /* it begins in the buffer */
+		if (sse->line_len < most)
+			(void)memcpy(line_begin(sse) + sse->line_len, sse->at,
+				     most - sse->line_len);
+		line = slice_of(line_begin(sse), most);
+	}
+	const struct slice value = FIELD_VALUE(line, "data");
+	return slice_absent(value) ? SLICE("") : value;
+}
+
+static enum sse_got too_large(struct sse *sse, struct sse_event *event)
+{
+	sse->event.data = front_of(sse); /* not absent: no event begins here */
+	sse->data_stored = sse->begun = sse->passing = true;
+	*event = sse->event;
+	return SSE_TOO_LARGE;
+}
+
+/* Goes behind the event that is too large; false: it has not ended yet. */
+static bool pass_over(struct sse *sse)
+{
+	while (sse->at < sse->end) {
+		if (sse->after_cr) {
+			sse->after_cr = false;
+			sse->at += *sse->at == '\n';
+			continue;
+		}
+		const char *end = line_end(sse);
+		sse->line_len += (size_t)(end - sse->at);
+		sse->at = end;
+		if (end == sse->end)
+			break;
+		const bool blank = sse->line_len == 0;
+		sse->line_len = 0;
+		leave_line(sse, end);
+		if (blank) {
+			sse->passing = false;
+			begin_event(sse);
+			return true;
+		}
+	}
+	return false;
+}
+
 enum sse_got sse_next(struct sse *sse, struct sse_event *event)
 {
 	struct slice line;
@@ -243,7 +298,9 @@ enum sse_got sse_next(struct sse *sse, struct sse_event *event)
 		return SSE_NOTHING;
 	if (sse->given)
 		begin_event(sse);
-	while (sse->at < sse->end && !sse->too_large) {
+	if (sse->passing && !pass_over(sse))
+		return SSE_NOTHING;
+	while (sse->at < sse->end) {
 		if (sse->after_cr) {
 			sse->after_cr = false;
 			if (*sse->at == '\n') {
@@ -252,8 +309,10 @@ enum sse_got sse_next(struct sse *sse, struct sse_event *event)
 			}
 		}
 		const char *end = line_end(sse);
-		if (end == sse->end || !whole_line(sse, end, &line, &stored))
+		if (end == sse->end)
 			break;
+		if (!whole_line(sse, end, &line, &stored))
+			return too_large(sse, event);
 		if (!sse->begun)
 			line = without_mark(line);
 		sse->begun = true;
@@ -269,7 +328,7 @@ enum sse_got sse_next(struct sse *sse, struct sse_event *event)
 			return SSE_EVENT;
 		}
 	}
-	return !sse->too_large && store_rest(sse) ? SSE_NOTHING : SSE_TOO_LARGE;
+	return store_rest(sse) ? SSE_NOTHING : too_large(sse, event);
 }
 
 struct slice sse_written(const struct sse *sse)

@@ -5,8 +5,8 @@
  * or `data` are dropped; several data lines are joined by a line feed; an event that no blank line
  * closes never was one. Nothing is scanned twice. An event whose lines came in one read is not
  * copied; what a read leaves unfinished is, into the caller's buffer, which is all the memory there
- * is: an event that would not fit is an error, whether it had to be kept or not, so that the same
- * bytes give the same events however they were cut. Comments may have any length.
+ * is: of an event that would not fit there is only the front, whether it had to be kept or not, so that
+ * the same bytes give the same events however they were cut. Comments may have any length.
  *
  *   sse_feed(&sse, bytes);
  *   while (sse_next(&sse, &event) == SSE_EVENT) ...
@@ -27,7 +27,9 @@ struct sse_event {
 enum sse_got {
 	SSE_NOTHING, /* everything that was fed is used up */
 	SSE_EVENT,
-	SSE_TOO_LARGE, /* one event and its unfinished line exceed the buffer; for good */
+	/* One event and its unfinished line exceed the buffer. Its data are the first 64th of the buffer's
+	 * size of its only line so far, or empty; the rest is passed over. */
+	SSE_TOO_LARGE,
 };
 
 /* What is touched when events come whole and are known (sse_ahead, sse_skip) stands first: one line of the
@@ -44,8 +46,8 @@ struct sse {
 	bool comment;                  /* the unfinished line is one: its bytes are dropped */
 	bool after_cr;                 /* a line feed now would belong to the line end before */
 	bool begun;                    /* the first line is over, so no byte order mark can come */
-	bool given; /* an event was handed out or skipped, the next one begins afresh */
-	bool too_large;
+	bool given;             /* an event was handed out or skipped, the next one begins afresh */
+	bool passing;           /* over the rest of an event that is too large */
 	struct sse_event event; /* so far; means nothing once it was given */
 	char *buffer; /* data from the front, then the unfinished line; the name at the very end */
 	size_t size;
@@ -55,7 +57,7 @@ struct sse {
  * data, name, its longest line and one byte. */
 void sse_init(struct sse *sse, char *buffer, size_t size);
 
-/* The next bytes of the stream, borrowed until sse_next has answered anything but SSE_EVENT. What was
+/* The next bytes of the stream, borrowed until sse_next has answered SSE_NOTHING. What was
  * fed before must be used up. */
 void sse_feed(struct sse *sse, struct slice bytes);
 

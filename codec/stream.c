@@ -300,6 +300,17 @@ void stream_too_large(struct stream *s, const char *detail)
 	answer_fail(&s->answer, detail);
 }
 
+/* Of an event that is too large to be read. */
+static void take_front(struct stream *s, struct slice data)
+{
+	const struct stream_dialect *dialect = s->dialect->stream;
+
+	s->progress.events++;
+	s->shape.set = false;
+	if (dialect->front == NULL || !dialect->front(s, data))
+		stream_too_large(s, "An event of the provider's stream is too large");
+}
+
 /* The next event or events. False when there is nothing to go on with. */
 static bool take_next(struct stream *s)
 {
@@ -309,7 +320,7 @@ static bool take_next(struct stream *s)
 	case SSE_NOTHING:
 		return false;
 	case SSE_TOO_LARGE:
-		stream_too_large(s, "An event of the provider's stream is too large");
+		take_front(s, event.data);
 		break;
 	case SSE_EVENT:
 		take_event(s, &event);

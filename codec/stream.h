@@ -10,12 +10,13 @@
  *   err = stream_end(&s, STREAM_ENDED, &result, &failure);
  *
  * Memory: an event that reads cut in two is kept in the stream's own buffer (STREAM_EVENT_MAX; a
- * larger event is a failure; where a format repeats whole answers in an event, what nobody reads of it
- * is left out first: stream_skim.h). What the answer needs is taken from the arena in pieces: its text is
- * copied there once, and once more in the end only if it fills more than one piece: at most twice
- * limits.answer_bytes_max, and 6 KiB a block (short ones 1 KiB); what decode() would take for an answer
- * of that size comes on top. Where tools were offered, what the provider may want back (replay.h) is kept
- * likewise, up to REPLAY_CONTENT_MAX. An event costs no allocation unless a piece is full.
+ * larger event is a failure, unless it is nothing but thinking or the like, which is lost then; where a
+ * format repeats whole answers in an event, what nobody reads of it is left out first: stream_skim.h).
+ * What the answer needs is taken from the arena in pieces: its text is copied there once, and once more in
+ * the end only if it fills more than one piece: at most twice limits.answer_bytes_max, and 6 KiB a block
+ * (short ones 1 KiB); what decode() would take for an answer of that size comes on top. Where tools were
+ * offered, what the provider may want back (replay.h) is kept likewise, up to REPLAY_CONTENT_MAX. An event
+ * costs no allocation unless a piece is full.
  *
  * One thread. A stream has two parts, so that what thousands of them touch lies close together: itself, and
  * a large room of which most is never touched. Both come from a stream_slab; neither may be moved, and

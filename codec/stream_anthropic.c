@@ -259,6 +259,47 @@ static void on_block_delta(struct stream *s, const struct event *e)
 
 /* ---- events ---- */
 
+/* Reads what the front of an event says of itself: type and index, and the type of a block, in front of what
+ * is large. */
+static void read_front(struct stream *s, struct slice data, struct event *e, struct slice *kind)
+{
+	static const struct json_name type = JSON_NAME("type");
+	struct answer *a = &s->answer;
+	struct json_reader r;
+	struct slice key;
+
+	json_open(&r, data, &answer_json, a->work);
+	if (!json_enter_object(&r))
+		return;
+	while (answer_next_key(a, &r, &key))
+		if (slice_eq(key, SLICE("type")))
+			answer_take_string(&r, &e->type);
+		else if (slice_eq(key, SLICE("index")))
+			e->indexed = answer_take_count(&r, &e->index);
+		else if (slice_eq(key, SLICE("content_block")))
+			answer_take_string_of(&r, &type, kind);
+		else
+			(void)json_skip(&r, NULL);
+}
+
+/* A signature, all that was thought in it, comes in one delta; redacted thinking with its block's beginning. */
+static bool on_front(struct stream *s, struct slice data)
+{
+	struct slice kind = { NULL, 0 };
+	struct event e = { 0 };
+
+	read_front(s, data, &e, &kind);
+	const uint32_t at = e.indexed ? stream_block_at(s, e.index) : STREAM_NO_BLOCK;
+	if (json_str_eq(e.type, SLICE("content_block_start")) && anthropic_is_private(kind) &&
+	    e.indexed && at == STREAM_NO_BLOCK)
+		begin_private(s, e.index, kind);
+	else if (!json_str_eq(e.type, SLICE("content_block_delta")) || at == STREAM_NO_BLOCK ||
+		 s->blocks[at].kind < STREAM_PRIVATE)
+		return false;
+	s->private_lost = true;
+	return true;
+}
+
 static void on_event(struct stream *s, struct slice name, struct slice data)
 {
 	static const struct {
@@ -395,6 +436,7 @@ static void on_replay(struct stream *s, const struct sampling_result *result)
 
 const struct stream_dialect stream_anthropic = {
 	.event = on_event,
+	.front = on_front,
 	.finish = on_finish,
 	.replay = on_replay,
 	.feed = stream_feed_here,

@@ -18,6 +18,9 @@
 struct stream_dialect {
 	/* Reads one event; `name` may be absent, `data` is not blank. Failures go into s->answer. */
 	void (*event)(struct stream *s, struct slice name, struct slice data);
+	/* An event is too large to be read, and this is the front of its data: whether nothing is in it but
+	 * what goes back to the provider, which is lost then. NULL: that is never so. */
+	bool (*front)(struct stream *s, struct slice data);
 	/* The stream is over and did not fail: says what only the whole tells, before the blocks are
 	 * added to s->answer, in order of appearance, calls behind everything else if `calls_last`. */
 	void (*finish)(struct stream *s);

@@ -22,8 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What came of a stream: all its events in one number. */
 struct events {
-	uint64_t hash, count;
-	bool too_large;
+	uint64_t hash, count, too_large;
 };
 
 static void add_bytes(struct events *events, struct slice bytes)
@@ -44,17 +43,17 @@ static struct events split(struct slice body, size_t step)
 
 	must(buffer != NULL);
 	sse_init(&sse, buffer, BUFFER);
-	for (size_t at = 0, len; at < body.len && !events.too_large; at += len) {
+	for (size_t at = 0, len; at < body.len; at += len) {
 		len = step < body.len - at ? step : body.len - at;
 		enum sse_got got;
 		sse_feed(&sse, slice_of(body.at + at, len));
-		while ((got = sse_next(&sse, &event)) == SSE_EVENT) {
+		while ((got = sse_next(&sse, &event)) != SSE_NOTHING) {
 			must(event.data.len + event.name.len < BUFFER);
 			add_bytes(&events, event.name);
 			add_bytes(&events, event.data);
 			events.count++;
+			events.too_large += got == SSE_TOO_LARGE;
 		}
-		events.too_large = got == SSE_TOO_LARGE;
 	}
 	free(buffer);
 	return events;

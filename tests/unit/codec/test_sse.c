@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-enum { BUFFER = 256, TEXT = 4096 };
+enum { BUFFER = 256, TEXT = 4096, LARGE = 64 * 64 };
 
-/* A splitter, and what it has found: "[name]data" for each event, "!" when one was too large. */
+/* A splitter, and what it has found: "[name]data" for each event, in front of it "!" when it is too large. */
 struct splitter {
 	struct sse sse;
 	char *buffer; /* of exactly its size, so that ASan sees a byte beside it */
@@ -40,28 +40,30 @@ static void put(struct splitter *s, struct slice text)
 	s->found[s->len] = '\0';
 }
 
-/* Every read has memory of its own, which is gone afterwards. */
+/* Every read has memory of its own, which is gone afterwards. SSE_TOO_LARGE if any event in it was. */
 static enum sse_got feed(struct splitter *s, struct slice bytes)
 {
 	char *copy = malloc(bytes.len == 0 ? 1 : bytes.len);
+	enum sse_got got, all = SSE_NOTHING;
 	struct sse_event event;
-	enum sse_got got;
 
 	assert_non_null(copy);
 	if (bytes.len != 0)
 		(void)memcpy(copy, bytes.at, bytes.len);
 	sse_feed(&s->sse, slice_of(copy, bytes.len));
-	while ((got = sse_next(&s->sse, &event)) == SSE_EVENT) {
+	while ((got = sse_next(&s->sse, &event)) != SSE_NOTHING) {
+		if (got == SSE_TOO_LARGE) {
+			put(s, SLICE("!"));
+			all = got;
+		}
 		put(s, SLICE("["));
 		put(s, event.name);
 		put(s, SLICE("]"));
 		assert_false(slice_absent(event.data));
 		put(s, event.data);
 	}
-	if (got == SSE_TOO_LARGE)
-		put(s, SLICE("!"));
 	free(copy);
-	return got;
+	return all;
 }
 
 /* All of it in reads of `step` bytes, the first one `first` bytes long. */
@@ -72,8 +74,7 @@ static void split(struct splitter *s, struct slice body, size_t first, size_t st
 	for (size_t at = 0; at < body.len; at += len, len = step) {
 		if (len > body.len - at)
 			len = body.len - at;
-		if (feed(s, slice_of(body.at + at, len)) == SSE_TOO_LARGE)
-			return;
+		(void)feed(s, slice_of(body.at + at, len));
 	}
 }
 
@@ -253,7 +254,7 @@ static void a_comment_may_have_any_length(void **state)
 	end(&s);
 }
 
-static void a_line_that_never_ends_is_refused_for_good(void **state)
+static void a_line_that_never_ends_is_refused_once(void **state)
 {
 	struct splitter s;
 	int reads = 0;
@@ -262,8 +263,55 @@ static void a_line_that_never_ends_is_refused_for_good(void **state)
 	begin(&s, BUFFER);
 	while (feed(&s, SLICE("retry: 1234567890")) == SSE_NOTHING)
 		assert_true(++reads < BUFFER);
-	assert_int_equal(feed(&s, SLICE("\n\ndata: a\n\n")), SSE_TOO_LARGE);
+	for (reads = 0; reads < BUFFER; reads++)
+		assert_int_equal(feed(&s, SLICE("1234567890")), SSE_NOTHING);
+	assert_int_equal(feed(&s, SLICE("\n\ndata: a\n\n")), SSE_NOTHING);
+	assert_string_equal(s.found, "![][]a");
 	end(&s);
+}
+
+/* One line of it is filled up with x. */
+static size_t put_large(char *body, const char *front, const char *line, const char *back)
+{
+	char *at = stpcpy(body, front), *end = at + LARGE + 1;
+
+	at = stpcpy(at, line);
+	(void)memset(at, 'x', (size_t)(end - at));
+	return (size_t)(stpcpy(end, back) - body);
+}
+
+static void of_an_event_that_is_too_large_there_is_the_front_and_what_is_behind(void **state)
+{
+	static const struct {
+		const char *name, *front, *line, *back, *expect;
+	} rows[] = {
+		{ "the only line", "data: 1\n\n", "data: {0123456789012345678901234567890123456789",
+		  "\n\ndata: 2\n\n",
+		  "[]1![]{0123456789012345678901234567890123456789xxxxxxxxxxxxxxxxx[]2" },
+		{ "with a name, by CR LF", "event: e\r\n", "data:", "\r\n\r\ndata: 2\r\n\r\n",
+		  "![e]xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx[]2" },
+		{ "other lines behind it", "", "data: ", "\ndata: 1\n: c\r\r\ndata: 2\rdata: 3\n\n",
+		  "![]xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx[]2\n3" },
+		{ "other data in front of it", "data: 1\n", "data: ", "\n\ndata: 2\n\n", "![][]2" },
+		{ "a name", "data: 1\n", "event: ", "\n\ndata: 2\n\n", "![][]2" },
+		{ "the end", "", "data: ", "\n",
+		  "![]xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" },
+	};
+	static char body[LARGE + 256];
+	struct splitter s;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		size_t len = put_large(body, rows[i].front, rows[i].line, rows[i].back);
+		for (size_t cut = 1; cut <= len; cut++) {
+			begin(&s, LARGE);
+			split(&s, slice_of(body, len), cut, cut % 2 != 0 ? len : cut);
+			if (strcmp(s.found, rows[i].expect) != 0)
+				fail_msg("%s, cut at %zu:\n have %s\n want %s", rows[i].name, cut,
+					 s.found, rows[i].expect);
+			end(&s);
+		}
+	}
 }
 
 static void an_event_in_one_read_is_handed_out_where_it_lies(void **state)
@@ -395,7 +443,9 @@ int main(void)
 		cmocka_unit_test(events_are_the_same_however_they_are_cut),
 		cmocka_unit_test(an_event_is_too_large_for_every_cut_or_for_none),
 		cmocka_unit_test(a_comment_may_have_any_length),
-		cmocka_unit_test(a_line_that_never_ends_is_refused_for_good),
+		cmocka_unit_test(
+			of_an_event_that_is_too_large_there_is_the_front_and_what_is_behind),
+		cmocka_unit_test(a_line_that_never_ends_is_refused_once),
 		cmocka_unit_test(an_event_in_one_read_is_handed_out_where_it_lies),
 		cmocka_unit_test(an_event_is_known_as_it_was_written),
 		cmocka_unit_test(what_is_ahead_is_seen_between_events_only),

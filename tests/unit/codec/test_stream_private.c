@@ -369,6 +369,72 @@ static void reasoning_larger_than_an_event_is_lost_and_the_answer_is_not(void **
 	free(body);
 }
 
+/* Of such an event there is only the front: a block's beginning, or a delta of one. */
+static void thinking_larger_than_an_event_is_lost_and_the_answer_is_not(void **state)
+{
+	static const struct {
+		const char *name, *front, *back;
+		bool forbidden, fails;
+	} events[] = {
+		{ "redacted thinking",
+		  "content_block_start\",\"index\":0,\"content_block\":{\"type\":"
+		  "\"redacted_thinking\",\"data\":\"",
+		  "\"}}\n\n" USE("1"), false, false },
+		{ "a signature",
+		  "content_block_delta\",\"index\":7,\"delta\":{\"type\":"
+		  "\"signature_delta\",\"signature\":\"",
+		  "\"}}\n\n" USE("1"), false, false },
+		{ "a signature where nothing is kept",
+		  "content_block_delta\",\"index\":7,\"delta\":{"
+		  "\"type\":\"signature_delta\",\"signature\":\"",
+		  "\"}}\n\n", true, false },
+		{ "what the provider has found",
+		  "content_block_start\",\"index\":0,\"content_block\":{"
+		  "\"type\":\"web_search_tool_result\",\"content\":[{\"encrypted_content\":\"",
+		  "\"}]}}\n\n" USE("1"), false, false },
+		{ "a text",
+		  "content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\","
+		  "\"text\":\"",
+		  "\"}}\n\n", false, true },
+		{ "a block that has begun",
+		  "content_block_start\",\"index\":7,\"content_block\":{"
+		  "\"type\":\"redacted_thinking\",\"data\":\"",
+		  "\"}}\n\n", false, true },
+		{ "a delta of no block",
+		  "content_block_delta\",\"index\":0,\"delta\":{\"thinking\":\"", "\"}}\n\n", false,
+		  true },
+		{ "a delta of a call",
+		  "content_block_delta\",\"index\":8,\"delta\":{\"thinking\":\"", "\"}}\n\n", false,
+		  true },
+		{ "the message", "message_delta\",\"delta\":{\"x\":\"", "\"}}\n\n", false, true },
+	};
+	char *body = malloc(256 * 1024);
+	struct stream_case c;
+
+	(void)state;
+	must(body != NULL);
+	for (size_t i = 0; i < COUNT_OF(events); i++) {
+		char *at = stpcpy(body, BEGIN THINKING("7"));
+		at = stpcpy(at, events[i].fails ? USE("8") : "");
+		at = stpcpy(stpcpy(at, "data: {\"type\":\""), events[i].front);
+		at = stpcpy(put_units(at, 100), events[i].back);
+		(void)stpcpy(at, START("2", "\"type\":\"text\",\"text\":\"x\"") END("tool_use"));
+		stream_case_init(&c, DIALECT_ANTHROPIC);
+		c.context.calls_forbidden = events[i].forbidden;
+		for (size_t step = 0; step < 300000; step = 3 * step + 1) {
+			(void)stream_case_run(&c, body, (struct stream_cut){ .step = step });
+			if ((c.err != ERR_OK) != events[i].fails ||
+			    c.stream->too_large != events[i].fails)
+				fail_msg("%s, by %zu: %s", events[i].name, step, c.why);
+			if (c.err == ERR_OK && (!slice_absent(c.result.replay) ||
+						c.result.replay_lost == events[i].forbidden))
+				fail_msg("%s: lost or not", events[i].name);
+		}
+		stream_case_fini(&c);
+	}
+	free(body);
+}
+
 /* Each of which is another one: they take more memory than they have bytes. */
 static void too_many_details_are_lost_and_the_answer_is_not(void **state)
 {
@@ -485,6 +551,7 @@ int main(void)
 		cmocka_unit_test(too_much_of_it_is_lost_and_the_answer_is_not),
 		cmocka_unit_test(a_long_text_is_left_out_if_all_of_it_is_blank),
 		cmocka_unit_test(reasoning_larger_than_an_event_is_lost_and_the_answer_is_not),
+		cmocka_unit_test(thinking_larger_than_an_event_is_lost_and_the_answer_is_not),
 		cmocka_unit_test(too_many_details_are_lost_and_the_answer_is_not),
 		cmocka_unit_test(whatever_details_come_what_goes_back_is_json),
 	};
