@@ -168,8 +168,8 @@ struct stream {
 	uint32_t block_count, block_cap;
 	uint32_t index_count; /* of at_index; those behind were never said */
 	/* Likewise not private: it failed because an event was larger than a stream may hold: hosts
-	 * that put the whole of a call's arguments into one. Asked for in one piece the answer may
-	 * pass. */
+	 * that put the whole of a call's arguments into one, or a call into the last one only. Asked
+	 * for in one piece the answer may pass. */
 	bool too_large;
 	bool heard_out; /* the terminal condition was seen: its counters are those of the whole answer */
 	bool started;      /* message_start was */

@@ -52,7 +52,8 @@ void stream_check(struct stream *s, const struct json_reader *r);
 /* The event is an error, whatever else was in it: the stream fails with what the provider says. */
 void stream_error(struct stream *s, struct slice data);
 
-/* What came at once is more than a stream may hold (stream.h). `detail` is static. */
+/* What came at once is more than a stream may hold, or has in it what was left out for that (stream.h).
+ * `detail` is static. */
 void stream_too_large(struct stream *s, const char *detail);
 
 /* The terminal condition of section 10; may be called again, the last one counts. */

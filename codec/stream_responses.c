@@ -2,8 +2,8 @@
  *
  * Output items are told apart by output_index; texts, refusals and arguments come in deltas, and once more
  * as a whole in a .done event, in the item's end, and in the last event, which count only where no delta was
- * before them. The last event has the whole response: how it ended, and the usage, are taken from there.
- * Everything else is passed over. */
+ * before them. The last event has the whole response: how it ended, and the usage, are taken from there, and
+ * it must have no call that was in none before. Everything else is passed over. */
 #include "codec/dialect_responses.h"
 #include "codec/dialect_text.h"
 #include "codec/stream_parts.h"
@@ -409,19 +409,38 @@ static bool anything_was_said(const struct stream *s)
 	return false;
 }
 
-/* A response whose items were not spoken of one by one. */
-static void take_output(struct stream *s, struct slice output)
+/* The whole response: its items count where none was spoken of before. The number of its calls. */
+static uint32_t take_output(struct stream *s, struct slice output)
 {
+	const bool said = anything_was_said(s);
+	uint32_t calls = s->skim.calls; /* of one that was left out */
 	struct event e = { .indexed = true };
 	struct json_reader r;
 
-	if (output.len == 0 || output.at[0] != '[' || anything_was_said(s))
-		return;
+	if (output.len == 0 || output.at[0] != '[')
+		return calls;
 	json_open(&r, output, NULL, NULL); /* validated with the event */
 	if (!json_enter_array(&r))
-		return;
-	for (; json_next_item(&r) && json_skip(&r, &e.item); e.index++)
-		on_item_done(s, &e);
+		return calls;
+	for (; json_next_item(&r) && json_skip(&r, &e.item); e.index++) {
+		struct item item = { 0 };
+		read_item(s, e.item, &item);
+		calls += json_str_eq(item.type, SLICE("function_call"));
+		if (!said)
+			on_item_done(s, &e);
+	}
+	return calls;
+}
+
+/* The response has so many calls: one that the stream had not, and that may have been left out of what is
+ * here, is to be had in one piece. */
+static void check_calls(struct stream *s, uint32_t calls)
+{
+	for (uint32_t i = 0; i < s->block_count && calls != 0; i++)
+		calls -= s->blocks[i].kind == STREAM_CALL;
+	if (calls != 0 && stream_keeps(s))
+		stream_too_large(
+			s, "A call of the provider's answer was in none of its stream's events");
 }
 
 /* ---- the response ---- */
@@ -478,7 +497,7 @@ static void on_end(struct stream *s, const struct event *e)
 		stream_error(s, e->response);
 		return;
 	}
-	take_output(s, end.output);
+	check_calls(s, take_output(s, end.output));
 	if (slice_absent(end.status)) /* then the event's own name says it */
 		end.status = json_str_eq(e->type, SLICE("response.incomplete"))
 				     ? SLICE("incomplete")

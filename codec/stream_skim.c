@@ -61,8 +61,10 @@ static bool is_unwanted(struct stream_skim *skim)
 	if (skim->depth != 2 || !skim->second_is_object || !skim->second_is_thinned)
 		return false;
 	skim->back = slice_eq(name, SLICE("summary")) || slice_eq(name, SLICE("encrypted_content"));
-	skim->string_max = slice_eq(name, SLICE("output")) ? SKIM_BACK_MAX /* such may be in it */
-							   : SKIM_STRING_MAX;
+	skim->in_output = slice_eq(name, SLICE("output"));
+	skim->string_max =
+		skim->in_output ? SKIM_BACK_MAX : SKIM_STRING_MAX; /* such may be in it */
+	skim->calls = skim->in_output ? 0 : skim->calls;
 	return !is_one_of(name, second_names, COUNT_OF(second_names)) && !is_first_time(skim, name);
 }
 
@@ -234,12 +236,26 @@ static const char *skip_string(struct stream_skim *skim, const char *at, const c
 	return at;
 }
 
+/* A string is over that is left out: whether it is the type of an item that is a call. */
+static void count_call(struct stream_skim *skim)
+{
+	static const struct slice type = SLICE_INIT("type"), call = SLICE_INIT("function_call");
+	const struct slice string = slice_of(skim->string_front, skim->string_len);
+
+	if (!skim->in_output || skim->depth != skim->value_depth + 2)
+		return;
+	skim->calls += skim->after_type && slice_eq(string, call);
+	skim->after_type = slice_eq(string, type);
+}
+
 /* A value: up to the comma or bracket behind it. Its strings are no keys, whatever they are. */
 static const char *skip_value(struct stream_skim *skim, const char *at, const char *end)
 {
 	for (; at < end && !is_line_end(*at); at++) {
 		if (skim->in_string) {
 			string_byte(skim, *at);
+			if (!skim->in_string)
+				count_call(skim);
 			continue;
 		}
 		if (skim->depth == skim->value_depth && (*at == ',' || *at == '}' || *at == ']')) {
@@ -247,6 +263,8 @@ static const char *skip_value(struct stream_skim *skim, const char *at, const ch
 			return at;
 		}
 		skim->in_string = *at == '"';
+		if (skim->in_string)
+			skim->string_len = 0;
 		skim->depth += *at == '{' || *at == '[';
 		skim->depth -= *at == '}' || *at == ']';
 	}
@@ -261,6 +279,7 @@ static void forget_json(struct stream_skim *skim)
 				      .after_cr = skim->after_cr,
 				      .heard = skim->heard,
 				      .ended = skim->ended,
+				      .calls = skim->calls,
 				      .lost = skim->lost };
 }
 

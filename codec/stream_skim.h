@@ -9,7 +9,7 @@
  * Behind a `type` that ends in ".delta" everything passes, and so does a `delta`. Until there was one of a
  * text or refusal, so does the `content` of an item, and until something was said to be done, too, the
  * `output` of a response: that may be the only time they are said.
- * What passes does not depend on how the bytes are cut.
+ * Of an output that does not pass the calls are counted. What passes does not depend on how the bytes are cut.
  *
  * What is left out is not validated, only stepped over by its quotes and brackets; what passes is JSON if
  * the event was. No memory but the struct's; {0} is the beginning of a stream. */
@@ -40,6 +40,8 @@ struct stream_skim {
 	uint8_t escape;                           /* bytes of an escape that are still to come */
 	bool second_is_object, second_is_thinned; /* of the member of the first level */
 	bool back;                                /* the member's strings go back to the provider */
+	bool in_output, after_type;  /* of a response; the last string of it left out was "type" */
+	uint32_t calls;              /* in the last output that was left out */
 	bool lost;                   /* one of them, in this event or one before, ended early */
 	uint32_t depth, value_depth; /* open brackets; those around the value that is left out */
 	uint32_t string_len, string_max;

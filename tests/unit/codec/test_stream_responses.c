@@ -173,6 +173,11 @@ static void calls_are_assembled(void **state)
 		  CALL("0", "c1", "a") ARGS("0", "{\\\"x\\\":") ARGS("0", "1}")
 			  ARGS_DONE("0", "{\\\"x\\\":1}") COMPLETED,
 		  "toolUse | c1 a {\"x\":1}" },
+		{ "the response has it again, whatever it is called",
+		  SAY_AT("0", "a") CALL("1", "c1", "function_call") ARGS("1", "{}") COMPLETED_WITH(
+			  MESSAGE "," CALL_ITEM("c1", "function_call", "{}",
+						",\"x\":{\"type\":\"function_call\"}")),
+		  "toolUse | \"a\" | c1 function_call {} | unknown_tool_name" },
 		{ "arguments that come as a whole only",
 		  CALL("0", "c1", "a") ARGS_DONE("0", "{\\\"x\\\":1}") COMPLETED,
 		  "toolUse | c1 a {\"x\":1}" },
@@ -409,6 +414,31 @@ static void calls_that_end_one_by_one_are_not_wanted_of_the_response(void **stat
 	arena_pool_fini(&pool);
 }
 
+/* Which is worth the price of another answer: the server would take it for the end of the loop. */
+static void a_call_that_only_the_response_has_is_asked_for_in_one_piece(void **state)
+{
+	static const char *const bodies[] = {
+		SAY("a") SAID_AT("0", "a")
+			COMPLETED_WITH(MESSAGE "," CALL_ITEM("c1", "a", "{}", "")),
+		CALL("1", "c1", "a") ARGS("1", "{}") COMPLETED_WITH(MESSAGE "," CALL_ITEM(
+			"c1", "a", "{}", "") "," CALL_ITEM("c2", "a", "{}", "")),
+	};
+	struct stream_case c;
+
+	(void)state;
+	stream_case_init(&c, DIALECT_RESPONSES);
+	for (size_t i = 0; i < COUNT_OF(bodies); i++) {
+		const char *why =
+			stream_case_differs(&c, bodies[i],
+					    "-32015 A call of the provider's answer was in none "
+					    "of its stream's events | retryable");
+		if (why != NULL)
+			fail_msg("%s", why);
+		assert_true(c.stream->too_large);
+	}
+	stream_case_fini(&c);
+}
+
 static void thinking_is_progress(void **state)
 {
 	struct stream_case c;
@@ -456,6 +486,7 @@ int main(void)
 		cmocka_unit_test(failures_are_classified),
 		cmocka_unit_test(an_answer_may_be_larger_than_any_event),
 		cmocka_unit_test(calls_that_end_one_by_one_are_not_wanted_of_the_response),
+		cmocka_unit_test(a_call_that_only_the_response_has_is_asked_for_in_one_piece),
 		cmocka_unit_test(thinking_is_progress),
 		cmocka_unit_test(want_of_memory_is_an_answer),
 	};
