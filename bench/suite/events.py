@@ -4,6 +4,7 @@ attacks, and a long time."""
 import json
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -238,6 +239,32 @@ class Attack(scenario.Scenario):
         if hit["dead"] or calm["failed"] or hit["failed"]:
             raise stats.Void(f"{self.name}, {program}: {'dead' if hit['dead'] else 'honest callers were not answered'}")
         return {"attack_percent": 100 * (hit["cpu"] - calm["cpu"]), "p99_ms": hit["p99"], "calm_p99_ms": calm["p99"]}
+
+
+class Loading(scenario.Scenario):
+    """A configuration of many tenants, as an operator writes it, is read and judged whole. options: counts (full, quick)."""
+
+    def points(self, effort):
+        return [scenario.Point(count, {}, self.servers) for count in effort.pick(*self.options["counts"])]
+
+    def run_point(self, point, effort, missing, progress):
+        case, figures = harness.Case(), []
+        try:
+            path = work.tenants_yaml(case.directory(), point.x)
+            for number in range(self.rounds(effort)):
+                progress(f"{self.name} {point.x}: round {number + 1} of {self.rounds(effort)}")
+                figures.append(self.check(path, point.x))
+        finally:
+            case.doCleanups()
+        return {"x": point.x, "parameters": {}, "servers": {"sluice": scenario.summary(figures)}, "times_sluice": {}}
+
+    def check(self, path, count):
+        began = time.monotonic()
+        run = pinned(GATEWAY_CPU, lambda: subprocess.run([harness.BIN, "check", path], capture_output=True, text=True, check=False))
+        seconds = time.monotonic() - began
+        if run.returncode != 0 or f"{count} tenants" not in run.stdout:
+            raise stats.Void(f"{self.name}: {(run.stdout + run.stderr)[-300:]}")
+        return {"load_s": seconds}
 
 
 class Soak(scenario.Scenario):

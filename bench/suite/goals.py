@@ -104,6 +104,7 @@ GOALS = (
       for name, limits in (("p50", (0.8, 0.5)), ("p99", (1.0, 0.7)))),
     Goal("CPU with 10,000 tenants, x with one", "tenants", lambda point: point.get("times_first", {}).get("sluice"), 1.1, None,
          10000),
+    Goal("a configuration of 100,000 tenants read, s", "tenants-load", metric("load_s"), 2, None, 100000),
     *(Goal(f"an attack running ({name}), % of a core", "attack", metric("attack_percent"), 10, None, name)
       for name in ("rapid_reset", "settings_flood", "header_bomb", "unfinished_bodies")),
 )

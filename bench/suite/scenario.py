@@ -16,7 +16,7 @@ UNITS = {"cpu_us": "us of CPU a request", "rate": "requests a second", "p50_ms":
          "p99_ms": "ms, 99th percentile", "late_ms": "ms that the load was late, 99th percentile",
          "event_us": "us of CPU an event", "kb_each": "kB of memory each", "base_mb": "MB with nobody there",
          "added_p50_ms": "ms added, median", "added_p99_ms": "ms added, 99th percentile", "redis_us": "us of Redis's CPU a request", "scripts": "scripts a request",
-         "missed_percent": "% of commands late, lost or refused", "loop_us": "us of CPU a loop of two turns", "reloads": "reloads", "restarts": "restarts",
+         "missed_percent": "% of commands late, lost or refused", "loop_us": "us of CPU a loop of two turns", "load_s": "s to read a configuration", "reloads": "reloads", "restarts": "restarts",
          "attack_percent": "% of a core that the attack adds", "calm_p99_ms": "ms, the same without it",
          "leak_kb_min": "kB of memory a minute more, in the second half", "files_more": "files more than at first"}
 

@@ -1,6 +1,6 @@
 """The table of scenarios, in the order in which they run."""
 
-from suite.events import Attack, Idle, Redis, Reload, Restart, Soak, Streams, ToolLoop, Waiting
+from suite.events import Attack, Idle, Loading, Redis, Reload, Restart, Soak, Streams, ToolLoop, Waiting
 from suite.scenario import PROXIES, Closed, Open, Paced
 
 KB, MB = 1024, 1024 * 1024
@@ -48,6 +48,8 @@ ALL = (
     Waiting("waiting", "memory of requests that wait for the provider: h2c, and over TLS on both sides", AND_PROXIES, x_name="requests",
             counts=((2000, 10000), (300,)), rounds=3),
     Idle("idle", "memory of connections that do nothing", GATEWAY, x_name="by", count=(1500, 100), rounds=3),
+    Loading("tenants-load", "a configuration of so many tenants, read and judged", GATEWAY, x_name="tenants",
+            counts=((1000, 10000, 100000), (1000,))),
     Reload("reload", "a new configuration as fast as they are taken, 500 requests a second", GATEWAY, rate=500, rounds=3),
     Restart("restart", "two gateways replaced in turn under 500 requests a second", GATEWAY, rate=500, rounds=3),
     Attack("attack", "a hostile client beside honest ones", GATEWAY, x_name="attack", rounds=3,

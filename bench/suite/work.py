@@ -1,6 +1,7 @@
 """What is asked: MCP sampling requests, and the settings of a gateway that takes any number of them."""
 
 import json
+import os
 
 import harness
 import redis_fleet
@@ -71,3 +72,16 @@ def settings(provider_url, tenants=1, models=1, ca=None, **changes):
         "plans": {"standard": {"capabilities": {"tools": True, "images": True},
                                "models": {"allow": ["*"], "default": MODEL}, "limits": dict(ENDLESS)}},
         "tenants": entries, **changes}
+
+
+def tenants_yaml(directory, count):
+    """A file with so many tenants of one plan, a line each."""
+    rest = settings("http://127.0.0.1:9", tenants=1)
+    del rest["tenants"]
+    path = os.path.join(directory, "sluice.yaml")
+    with open(path, "w", encoding="ascii") as file:
+        file.writelines(f"{key}: {json.dumps(value)}\n" for key, value in rest.items())
+        file.write("tenants:\n")
+        file.writelines(f"  - {{id: tenant-{number}, plan: standard, keys: [{{sha256: {harness.sha256(tenant_key(number))}}}]}}\n"
+                        for number in range(count))
+    return path
