@@ -32,6 +32,7 @@ void profile_defaults(struct profile *profile, enum dialect_id dialect, struct s
 	*profile = (struct profile){ .max_output = 4096,
 				     .forced_tool = true,
 				     .user_after_tool = true,
+				     .stream_usage = true,
 				     .max_tokens_field = MAX_TOKENS_FIELD_MAX_TOKENS,
 				     .id_rule = ID_RULE_NONE };
 	dialects[dialect]->defaults(profile, version);

@@ -26,6 +26,7 @@ struct profile {
 	bool reasoning, tools_need_effort_none, replay_reasoning;
 	bool text_content_as_string, user_after_tool, think_tags;
 	bool audio_as_string; /* input_audio is its data alone, not an object with its format */
+	bool stream_usage;    /* a stream has its usage only where stream_options asks for it */
 	enum id_rule id_rule;
 	enum user_id_field user_id_field;
 	/* Members that every request has as well: JSON text of an object without its braces, or empty.

@@ -66,7 +66,9 @@ static void put_settings(struct encoder *e)
 			      : SLICE(",\"max_tokens\":"));
 	gather_uint(g, e->out.max_tokens);
 	if (e->in->stream)
-		gather_lit(g, ",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
+		gather_lit(g, ",\"stream\":true");
+	if (e->in->stream && e->profile->stream_usage)
+		gather_lit(g, ",\"stream_options\":{\"include_usage\":true}");
 	if (!slice_absent(plan->temperature)) {
 		gather_lit(g, ",\"temperature\":");
 		gather_raw(g, plan->temperature);

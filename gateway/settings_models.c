@@ -60,6 +60,7 @@ static size_t known_facts(const struct known_model *known, struct fact out[FACTS
 		FACT("profile.id_rule", id_rule,
 		     known->nine_character_ids ? ID_RULE_MISTRAL9 : ID_RULE_NONE),
 		FACT("profile.audio_as_string", audio_as_string, known->audio_as_string),
+		FACT("profile.stream_usage", stream_usage, known->stream_usage),
 		FACT("profile.user_id_field", user_id_field,
 		     known->user_id_never ? USER_ID_FIELD_NONE : FORM_UNSET),
 	};
@@ -350,6 +351,7 @@ static void build_profile(const struct model_form *form, const struct provider *
 	out->think_tags = form->think_tags != 0;
 	out->id_rule = (enum id_rule)form->id_rule;
 	out->audio_as_string = form->audio_as_string != 0;
+	out->stream_usage = form->stream_usage != 0;
 	if (form->user_id_field != FORM_UNSET)
 		out->user_id_field = (enum user_id_field)form->user_id_field;
 }
@@ -358,16 +360,24 @@ static void build_profile(const struct model_form *form, const struct provider *
 static void check_dialect(struct loader *l, const struct model_form *form,
 			  const struct provider *provider)
 {
-	static const char user[] = "profile.user_id_field", audio[] = "profile.audio_as_string";
+	static const char user[] = "profile.user_id_field";
+	const struct {
+		const char *key;
+		bool said;
+	} of_chat[] = {
+		{ "profile.audio_as_string", form->audio_as_string == 1 },
+		{ "profile.stream_usage", form->stream_usage == 0 },
+	};
 
 	if (provider->dialect == DIALECT_ANTHROPIC && file_says(form, user) &&
 	    form->user_id_field != FORM_UNSET && form->user_id_field != USER_ID_FIELD_NONE)
 		problem_below(&l->problems, form->node, user,
 			      "is no member of this provider's dialect; write none, or remove it");
-	if (provider->dialect != DIALECT_OPENAI && file_says(form, audio) &&
-	    form->audio_as_string == 1)
-		problem_below(&l->problems, form->node, audio,
-			      "has no meaning for this provider's dialect; remove it");
+	for (size_t i = 0; i < COUNT_OF(of_chat); i++)
+		if (provider->dialect != DIALECT_OPENAI && of_chat[i].said &&
+		    file_says(form, of_chat[i].key))
+			problem_below(&l->problems, form->node, of_chat[i].key,
+				      "has no meaning for this provider's dialect; remove it");
 }
 
 /* Index of the provider, or -1 after a problem. */

@@ -20,6 +20,7 @@ enum {
 	AUDIO_AS_STRING = 1 << 13,
 	NO_USER_ID = 1 << 14,
 	TEMPERATURE_TO_1_5 = 1 << 15,
+	NO_STREAM_OPTIONS = 1 << 16,
 };
 
 #define SAME (-1.0)
@@ -55,6 +56,7 @@ static const struct known_model known_models[] = {
 	  .think_tags = ((flags)&THINK_TAGS) != 0,                                             \
 	  .audio_as_string = ((flags)&AUDIO_AS_STRING) != 0,                                   \
 	  .user_id_never = ((flags)&NO_USER_ID) != 0,                                          \
+	  .stream_usage = ((flags)&NO_STREAM_OPTIONS) == 0,                                    \
 	  .source = from },
 #include "routing/tbl/models.h"
 #undef MODEL

@@ -27,6 +27,7 @@ struct known_model {
 	double temperature_max; /* 0: not said */
 	bool nine_character_ids, user_after_tool, think_tags;
 	bool audio_as_string;
+	bool stream_usage;  /* false: refuses to be asked for a stream's usage, and sends it */
 	bool user_id_never; /* refuses a member that says who the user is */
 	const char *source; /* of the facts, and of when they are */
 };

@@ -348,7 +348,7 @@ class Ollama(Host):
 
 
 class Mistral(Host):
-    members = STANDARD | {"random_seed", "safe_prompt"}
+    members = (STANDARD - {"stream_options"}) | {"random_seed", "safe_prompt"}
     user_ids = set()
     stop_max = 1000
     errors = {

@@ -144,6 +144,11 @@ static void audio_as_string(struct profile *p)
 	p->audio = p->audio_as_string = true;
 }
 
+static void stream_usage(struct profile *p)
+{
+	p->stream_usage = false;
+}
+
 static void user_id_field(struct profile *p)
 {
 	p->user_id_field = USER_ID_FIELD_USER;
@@ -245,6 +250,7 @@ static const char *const keys_elsewhere[] = {
 	"version",          /* versions_decide_the_temperature */
 	"think_tags",       /* think_tags_are_for_answers */
 	"replay_reasoning", /* reasoning_that_is_wanted_back_and_not_at_hand_is_empty */
+	"stream_usage",     /* usage_of_a_stream_is_asked_for_where_that_is_taken */
 };
 
 /* The body, or why there is none. */
@@ -322,7 +328,7 @@ static void every_key_of_the_settings_has_a_test(void **state)
 			fail_msg("%s has no row", path);
 		found++;
 	}
-	assert_int_equal(found, 20);
+	assert_int_equal(found, 21);
 }
 
 static void versions_decide_the_temperature(void **state)
@@ -372,10 +378,36 @@ static void reasoning_that_is_wanted_back_and_not_at_hand_is_empty(void **state)
 	assert_string_equal(case_adjustments(c, c->out.adjustments), "reasoning_not_replayed");
 }
 
+static void usage_of_a_stream_is_asked_for_where_that_is_taken(void **state)
+{
+	static const char plain[] = "{\"model\":\"m\",\"max_tokens\":100,\"messages\":[";
+	static const char asked[] =
+		"\"stream\":true,\"stream_options\":{\"include_usage\":true},\"messages\":[";
+	static const char streamed[] = "\"max_tokens\":100,\"stream\":true,\"messages\":[";
+	struct dialect_case *c = *state;
+	struct encode_in in = { .request = &c->request,
+				.profile = &c->profile,
+				.model = SLICE("m"),
+				.max_tokens = 100,
+				.stream = true };
+
+	start(c, DIALECT_OPENAI);
+	assert_int_equal(case_encode(c, HI), ERR_OK);
+	check_has("no stream", case_body(c), plain, NULL);
+	assert_int_equal(dialect_encode(c->dialect, &in, c->work, &c->arena, &c->out, &c->fault),
+			 ERR_OK);
+	check_has("asked for", case_body(c), asked, NULL);
+	stream_usage(&c->profile);
+	assert_int_equal(dialect_encode(c->dialect, &in, c->work, &c->arena, &c->out, &c->fault),
+			 ERR_OK);
+	check_has("sent unasked", case_body(c), streamed, "stream_options");
+}
+
 /* ---- hosts ---- */
 
 static void mistral(struct profile *p)
 {
+	p->stream_usage = false;
 	p->id_rule = ID_RULE_MISTRAL9;
 	p->user_after_tool = false;
 	p->max_stop = 1000;
@@ -556,6 +588,7 @@ int main(void)
 		TEST(versions_decide_the_temperature),
 		TEST(think_tags_are_for_answers),
 		TEST(reasoning_that_is_wanted_back_and_not_at_hand_is_empty),
+		TEST(usage_of_a_stream_is_asked_for_where_that_is_taken),
 		TEST(each_host_gets_what_it_takes),
 		TEST(each_host_is_understood),
 		TEST(each_dialect_stands_at_its_place),

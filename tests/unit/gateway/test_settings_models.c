@@ -36,6 +36,7 @@ static void a_known_model_needs_no_more_than_its_name(void **state)
 	assert_int_equal(m[2].profile.id_rule, ID_RULE_MISTRAL9);
 	assert_false(m[2].profile.user_after_tool);
 	assert_true(m[2].profile.audio_as_string && !m[2].profile.audio);
+	assert_true(m[1].profile.stream_usage && !m[2].profile.stream_usage);
 	assert_int_equal(m[2].profile.user_id_field, USER_ID_FIELD_NONE);
 	assert_true(m[2].profile.temperature_min == 0 && m[2].profile.temperature_max == 1.5);
 	assert_int_equal(m[1].profile.user_id_field, USER_ID_FIELD_OWN);
@@ -203,9 +204,11 @@ static void a_models_ways_can_be_said_one_by_one(void **state)
 		"  - {id: m, name: mistral-large-latest, provider: a}\n");
 	const struct model *m = rig.config->catalog.models;
 	assert_false(m[0].profile.audio_as_string);
+	assert_false(m[0].profile.stream_usage);
 	assert_int_equal(m[0].profile.user_id_field, USER_ID_FIELD_USER);
 	assert_true(m[0].profile.temperature_max == 1);
 	assert_false(m[1].profile.audio_as_string); /* ids are another matter */
+	assert_true(m[1].profile.stream_usage);
 	assert_int_equal(m[1].profile.user_id_field, USER_ID_FIELD_OWN);
 	assert_int_equal(m[2].profile.user_id_field, USER_ID_FIELD_NONE);
 	rig_fini(&rig);
