@@ -18,7 +18,8 @@
 MUST_USE bool native_anthropic(struct slice schema, const struct json_work *work,
 			       struct arena *into, struct slice *out, bool *moved);
 
-/* OpenAI: only what is strict as it stands; *out is `schema` itself. */
+/* OpenAI: only what is strict as it stands, with references that stand alone and mean the root or a
+ * definition there; *out is `schema` itself. */
 MUST_USE bool native_openai(struct slice schema, const struct json_work *work, struct arena *into,
 			    struct slice *out, bool *moved);
 

@@ -441,6 +441,11 @@ static void openai_takes_only_what_is_strict_already(void **state)
 #define STRICT(properties, required)                                                   \
 	"{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required \
 	"],\"additionalProperties\":false}"
+#define REFERS(to, more)                                                                 \
+	"{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"" to "\"" more           \
+	"}},\"required\":[\"a\"],\"additionalProperties\":false,"                        \
+	"\"$defs\":{\"A\":{\"type\":\"string\"},\"b/c\":{\"type\":\"null\"},\"d%20e\":{" \
+	"\"type\":\"null\"}},\"definitions\":{\"B\":{\"type\":\"null\"}}}"
 	static const struct {
 		const char *name, *schema;
 		bool fits;
@@ -477,6 +482,26 @@ static void openai_takes_only_what_is_strict_already(void **state)
 		{ "a list of anything", STRICT("\"a\":{\"type\":\"array\"}", "\"a\""), false },
 		{ "an unknown format",
 		  STRICT("\"a\":{\"type\":\"string\",\"format\":\"regex\"}", "\"a\""), false },
+		{ "a definition", REFERS("#/$defs/A", ""), true },
+		{ "a definition under the older name", REFERS("#/definitions/B", ""), true },
+		{ "a definition, in another spelling", REFERS("#\\/$defs\\/\\u0041", ""), true },
+		{ "a definition under the other name", REFERS("#/definitions/A", ""), false },
+		{ "a definition that is not there", REFERS("#/$defs/Nope", ""), false },
+		{ "no definitions at all", STRICT("\"a\":{\"$ref\":\"#/$defs/A\"}", "\"a\""),
+		  false },
+		{ "words beside a reference", REFERS("#/$defs/A", ",\"description\":\"d\""),
+		  false },
+		{ "a keyword of nobody's beside a reference", REFERS("#/$defs/A", ",\"x\":1"),
+		  false },
+		{ "a reference elsewhere", REFERS("http://x/y", ""), false },
+		{ "a reference to a property", REFERS("#/properties/a", ""), false },
+		{ "a reference into a definition", REFERS("#/$defs/A/type", ""), false },
+		{ "a reference to all definitions", REFERS("#/$defs", ""), false },
+		{ "a name with a pointer's escape", REFERS("#/$defs/b~1c", ""), false },
+		{ "a name with a slash", REFERS("#/$defs/b/c", ""), false },
+		{ "a name with a URL's escape", REFERS("#/$defs/d%20e", ""), false },
+		{ "a reference of a wrong type", STRICT("\"a\":{\"$ref\":1}", "\"a\""), false },
+		{ "anyOf of nothing", STRICT("\"a\":{\"anyOf\":[ ]}", "\"a\""), false },
 		{ "anyOf at the root",
 		  "{\"type\":\"object\",\"properties\":{},\"required\":[],\"additionalProperties\":"
 		  "false,"
@@ -525,6 +550,28 @@ static const char *wide(struct rig *rig, int count)
 	return schema;
 }
 
+/* `count` properties, each a reference to a definition of its own. */
+static const char *referring(struct rig *rig, int count)
+{
+	char *schema = arena_take(&rig->arena, (size_t)count * 80 + 300);
+
+	must(schema != NULL);
+	size_t at = (size_t)sprintf(
+		schema, "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{");
+	for (int i = 0; i < count; i++)
+		at += (size_t)sprintf(schema + at, "%s\"%d\":{\"$ref\":\"#/$defs/%d\"}",
+				      i == 0 ? "" : ",", i, i);
+	at += (size_t)sprintf(schema + at, "},\"required\":[");
+	for (int i = 0; i < count; i++)
+		at += (size_t)sprintf(schema + at, "%s\"%d\"", i == 0 ? "" : ",", i);
+	at += (size_t)sprintf(schema + at, "],\"$defs\":{");
+	for (int i = 0; i < count; i++)
+		at += (size_t)sprintf(schema + at, "%s\"%d\":{\"type\":\"null\"}",
+				      i == 0 ? "" : ",", i);
+	(void)strcpy(schema + at, "}}");
+	return schema;
+}
+
 static void what_is_too_much_does_not_fit(void **state)
 {
 	struct rig *rig = *state;
@@ -534,6 +581,7 @@ static void what_is_too_much_does_not_fit(void **state)
 	assert_null(native(rig, native_anthropic, nested(rig, 16), &moved));
 	assert_non_null(native(rig, native_openai, nested(rig, 9), &moved));
 	assert_null(native(rig, native_openai, nested(rig, 10), &moved));
+	assert_non_null(native(rig, native_openai, referring(rig, 800), &moved));
 	assert_non_null(native(rig, native_anthropic, wide(rig, 24), &moved));
 	assert_null(native(rig, native_anthropic, wide(rig, 25), &moved));
 	assert_null(native(rig, native_anthropic, wide(rig, 4000), &moved)); /* over 64 KiB */
@@ -548,6 +596,7 @@ static void refused_memory_is_told_and_nothing_else_happens(void **state)
 				     "\"anyOf\":[{\"properties\":{\"c\":{}},\"required\":[\"a\"]},{"
 				     "\"$ref\":\"#/$defs/A\"}]}";
 	struct rig *rig = *state;
+	const char *three = referring(rig, 3);
 	struct slice text = valid(rig, schema), out;
 	size_t failures = 0, budget = SIZE_MAX;
 	struct gather g;
@@ -566,6 +615,13 @@ static void refused_memory_is_told_and_nothing_else_happens(void **state)
 		     "{\"type\":\"object\",\"$defs\":{\"\\u0041\":{\"type\":\"string\","
 		     "\"maxLength\":1}},"
 		     "\"properties\":{\"a\":{\"$ref\":\"#/$defs/A\"}},\"required\":[\"\\u0061\"]}");
+	done = false;
+	for (size_t room = 0; !done; room += 8) {
+		rig->arena.cap = rig->arena.used + room;
+		done = native_openai(valid(rig, three), rig->work, &rig->arena, &out, &flag);
+		assert_true(done || slice_absent(out));
+	}
+	assert_false(slice_absent(out));
 	done = false;
 	for (size_t room = 0; !done; room += 8) {
 		rig->arena.cap = rig->arena.used + room;
