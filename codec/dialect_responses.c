@@ -4,7 +4,7 @@
 #include "codec/dialect_replay.h"
 #include "codec/dialect_request.h"
 
-enum { USER_ID_MAX = 64 };
+enum { USER_ID_MAX = 64, MAX_TOKENS_LEAST = 16 };
 
 static const struct request_rules rules = { .stop_unknown = true,
 					    .id_rule = CALL_ID_OPENAI,
@@ -15,6 +15,15 @@ static const struct request_rules rules = { .stop_unknown = true,
 					    .native = native_openai };
 
 /* ---- encode: everything in front of the input ---- */
+
+/* Fewer are refused there. What is sent is what is reserved, and what an answer may then have. */
+static void raise_max_tokens(struct encoder *e)
+{
+	if (e->out.max_tokens >= MAX_TOKENS_LEAST)
+		return;
+	e->out.max_tokens = MAX_TOKENS_LEAST;
+	encoder_adjust(e, ADJUST_MAX_TOKENS_CLAMPED);
+}
 
 /* Tools are flat here; `strict` has to be said, and true would refuse most schemas. */
 static void put_tools(struct encoder *e)
@@ -375,6 +384,7 @@ static enum err encode(const struct encode_in *in, struct json_work *work, struc
 	struct encoder e;
 
 	encoder_begin(&e, &rules, in, work, into, fault);
+	raise_max_tokens(&e);
 	put_settings(&e);
 	gather_lit(&e.out.body, ",\"input\":[");
 	for (uint32_t i = 0; i < in->request->message_count; i++) {

@@ -1,7 +1,8 @@
 /* dialect_responses.h - OpenAI Responses (contract/providers.md 4); use dialect_get.
  *
- * The format has no stop sequences, so all are searched by the gateway, and takes no audio. The order of
- * output items is kept: texts and calls may alternate. Nothing is stored at the provider. */
+ * The format has no stop sequences, so all are searched by the gateway, and takes no audio. Fewer than 16
+ * tokens are asked for as 16. The order of output items is kept: texts and calls may alternate. Nothing is
+ * stored at the provider. */
 #ifndef CODEC_DIALECT_RESPONSES_H
 #define CODEC_DIALECT_RESPONSES_H
 

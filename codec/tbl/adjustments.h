@@ -1,7 +1,7 @@
 /* adjustments.h - how a request or an answer was changed on the way: ADJUSTMENT(symbol, code, meaning)
  *
  * The codes of contract/providers.md 8 and of policy, reported in the result's _meta "sluice/adjustments". */
-ADJUSTMENT(MAX_TOKENS_CLAMPED, "max_tokens_clamped", "maxTokens lowered to the model's or tenant's limit")
+ADJUSTMENT(MAX_TOKENS_CLAMPED, "max_tokens_clamped", "maxTokens moved into the model's or tenant's limits")
 ADJUSTMENT(TEMPERATURE_DROPPED, "temperature_dropped", "the model takes no temperature")
 ADJUSTMENT(TEMPERATURE_CLAMPED, "temperature_clamped", "temperature moved into the model's range")
 ADJUSTMENT(STOP_EMULATED, "stop_sequences_emulated", "stop sequences are searched in the answer")

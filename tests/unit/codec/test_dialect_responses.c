@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -236,6 +237,32 @@ static void a_stream_is_asked_for_where_it_is_wanted(void **state)
 	assert_non_null(strstr(case_body(c), "\"stream\":true"));
 }
 
+static void the_least_that_openai_takes_is_sent_and_counted(void **state)
+{
+	static const struct {
+		uint32_t asked, sent;
+	} rows[] = { { 1, 16 }, { 15, 16 }, { 16, 16 }, { 17, 17 } };
+	struct dialect_case *c = *state;
+	char field[64];
+
+	assert_int_equal(case_encode(c, HI), ERR_OK);
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct encode_in in = { .request = &c->request,
+					.profile = &c->profile,
+					.model = SLICE("m"),
+					.max_tokens = rows[i].asked };
+		c->request.max_tokens = rows[i].asked;
+		assert_int_equal(
+			dialect_encode(c->dialect, &in, c->work, &c->arena, &c->out, &c->fault),
+			ERR_OK);
+		(void)snprintf(field, sizeof(field), "\"max_output_tokens\":%u,", rows[i].sent);
+		assert_non_null(strstr(case_body(c), field));
+		assert_int_equal(c->out.max_tokens, rows[i].sent); /* what is reserved */
+		assert_string_equal(case_adjustments(c, c->out.adjustments),
+				    rows[i].asked < rows[i].sent ? "max_tokens_clamped" : "");
+	}
+}
+
 static enum err encode_all(struct dialect_case *c)
 {
 	return case_encode_again(c);
@@ -264,6 +291,7 @@ int main(void)
 		TEST(what_cannot_be_expressed_is_refused),
 		TEST(a_longer_historys_body_begins_with_the_shorter_ones),
 		TEST(a_stream_is_asked_for_where_it_is_wanted),
+		TEST(the_least_that_openai_takes_is_sent_and_counted),
 		TEST(want_of_memory_is_an_answer),
 	};
 	return cmocka_run_group_tests_name("dialect_responses", tests, NULL, NULL);
