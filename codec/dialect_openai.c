@@ -510,15 +510,55 @@ static enum err put_message(struct encoder *e, struct turns *turns, uint32_t ind
 	return ERR_OK;
 }
 
+static bool is_empty_turn(const struct encoder *e, const struct message *message)
+{
+	for (uint32_t i = 0; i < message->count; i++)
+		if (!encoder_drops_block(e, &e->request->blocks[message->first + i]))
+			return false;
+	return message->assistant;
+}
+
+/* Mistral refuses a turn of its own that has neither content nor calls: what is encoded is *left, the
+ * request without them. */
+static void leave_out_empty_turns(struct encoder *e, struct sampling_request *left)
+{
+	const struct sampling_request *request = e->request;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < request->message_count; i++)
+		count += !is_empty_turn(e, &request->messages[i]);
+	if (count == request->message_count)
+		return;
+	*left = *request;
+	left->messages = arena_take(e->into, request->message_count * sizeof(*left->messages));
+	if (left->messages == NULL) {
+		e->failed = true;
+		return;
+	}
+	left->message_count = 0;
+	for (uint32_t i = 0; i < request->message_count; i++)
+		if (!is_empty_turn(e, &request->messages[i]))
+			left->messages[left->message_count++] = request->messages[i];
+	left->adjustments |= ADJUST_BIT(ADJUST_EMPTY_TURN_REMOVED);
+	encoder_adjust(e, ADJUST_EMPTY_TURN_REMOVED);
+	e->request = left;
+}
+
 /* The messages come last, so that a longer history's body begins with the shorter one's. */
 static enum err encode(const struct encode_in *in, struct json_work *work, struct arena *into,
 		       struct encode_out *out, struct fault *fault)
 {
+	const bool mistral = in->profile->id_rule == ID_RULE_MISTRAL9;
+	struct sampling_request left;
 	struct turns turns = { 0 };
 	struct encoder e;
 
-	encoder_begin(&e, in->profile->id_rule == ID_RULE_MISTRAL9 ? &mistral_rules : &rules, in,
-		      work, into, fault);
+	encoder_begin(&e, mistral ? &mistral_rules : &rules, in, work, into, fault);
+	if (mistral)
+		leave_out_empty_turns(&e, &left);
+	if (e.request->message_count == 0)
+		return encoder_refuse(&e, ERR_MESSAGES_EMPTY, 0,
+				      "messages have no content: only empty text");
 	put_settings(&e);
 	e.out.marks.said = (uint32_t)gather_offset(&e.out.body);
 	gather_lit(&e.out.body, ",\"messages\":[");
@@ -528,7 +568,7 @@ static enum err encode(const struct encode_in *in, struct json_work *work, struc
 		gather_str(&e.out.body, in->request->system);
 		gather_lit(&e.out.body, "}");
 	}
-	for (uint32_t i = 0; i < in->request->message_count; i++) {
+	for (uint32_t i = 0; i < e.request->message_count; i++) {
 		enum err err = put_message(&e, &turns, i);
 		if (err != ERR_OK)
 			return err;

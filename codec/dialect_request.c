@@ -289,10 +289,12 @@ enum err encoder_refuse(struct encoder *e, enum err err, uint32_t message, const
 {
 	enum { PATH_MAX_LEN = 40 };
 	char *path = take(e, PATH_MAX_LEN);
-	bool merged = e->request->adjustments & ADJUST_BIT(ADJUST_RESULTS_MERGED);
+	const adjust_set moving =
+		ADJUST_BIT(ADJUST_RESULTS_MERGED) | ADJUST_BIT(ADJUST_EMPTY_TURN_REMOVED);
 
 	*e->fault = (struct fault){ .err = err, .offset = FAULT_NO_OFFSET, .detail = detail };
-	if (path != NULL && !merged) /* merged messages have moved the indices */
+	if (path != NULL &&
+	    (e->request->adjustments & moving) == 0) /* other indices than the caller's */
 		e->fault->path = slice_of(path, (size_t)snprintf(path, PATH_MAX_LEN,
 								 "$.params.messages[%u]", message));
 	return err;

@@ -219,6 +219,16 @@ class Hosts(harness.Case):
         self.assertEqual(host.requests[-1]["temperature"], 1.5)
         self.assertEqual(host.requests[-1]["messages"][-1]["content"][1], {"type": "input_audio", "input_audio": "UklGRg=="})
 
+    def test_an_empty_turn_is_left_out_for_mistral(self):
+        host = hosts.Mistral()
+        self.addCleanup(host.close)
+        gateway = self.start(recipes()["Mistral"], host.url, host.key)
+        empty = {"role": "assistant", "content": text("")}
+        for more in ([], [user(text("say:again"))]):
+            result = self.result(gateway, host, user(text("say:again")), empty, *more)
+            self.assertEqual(harness.text_of(result), "again")
+            self.assertIn("empty_turn_removed", result["_meta"]["sluice/adjustments"])
+
     def test_what_a_host_refuses_is_learnt_once(self):
         for stand_in, params, learnt in (
                 (hosts.OpenAI, {}, lambda body: "max_completion_tokens" in body),

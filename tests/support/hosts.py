@@ -368,6 +368,8 @@ class Mistral(Host):
     def check_messages(self, messages):
         super().check_messages(messages)
         for message in messages:
+            need(message["role"] != "assistant" or message.get("content") or message.get("tool_calls"),
+                 "Assistant message must have either content or tool_calls, but not none")
             for part in message["content"] if isinstance(message.get("content"), list) else []:
                 need(part["type"] != "input_audio" or isinstance(part["input_audio"], str), "input_audio", status=422)
         for before, message in zip([{"role": None}] + messages, messages):

@@ -141,6 +141,28 @@ static void request_becomes_exactly_this_body(void **state)
 											    "e}]"
 											    "}",
 		  "assistant_turn_inserted tool_result_media_moved" },
+		{ "Mistral: a turn of its own without content is left out", mistral,
+		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(TEXT("")) "," USER(TEXT("r")) "]",
+		  HEAD "\"messages\":[" SAYS("user", "q") "," SAYS("user", "r") "]}",
+		  "empty_turn_removed" },
+		{ "Mistral: and is none that could go on", mistral,
+		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(TEXT("")) "]",
+		  HEAD "\"messages\":[" SAYS("user", "q") "]}", "empty_turn_removed" },
+		{ "Mistral: the one before it is", mistral,
+		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(TEXT("so")) "," ASSISTANT("") "]",
+		  HEAD "\"messages\":[" SAYS(
+			  "user",
+			  "q") ",{\"role\":\"assistant\",\"content\":\"so\",\"prefix\":true}]}",
+		  "empty_turn_removed" },
+		{ "Mistral: nor one between a tool and a user", mistral,
+		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(USE("call_1", "ping")) "," USER(
+			  RESULT("call_1", "[]")) "," ASSISTANT("") "," USER(TEXT("r")) "]",
+		  HEAD "\"messages\":[" SAYS("user", "q") "," CALL("sPnjkEYJU", "ping") "," TOOL(
+			  "sPnjkEYJU", "") "," SAYS("assistant", "OK.") "," SAYS("user", "r") "]}",
+		  "empty_turn_removed assistant_turn_inserted" },
+		{ "others take a turn without content", NULL,
+		  "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(TEXT("")) "]",
+		  HEAD "\"messages\":[" SAYS("user", "q") "," SAYS("assistant", "") "]}", "" },
 		{ "Mistral: audio is a string", mistral,
 		  "\"messages\":[" USER(TEXT("q") "," WAV) "]",
 		  HEAD "\"messages\":[" USER(TEXT("q") ",{\"type\":\"input_audio\","
@@ -182,6 +204,23 @@ static void request_becomes_exactly_this_body(void **state)
 			fail_msg("%s: %s", rows[i].name, case_adjustments(c, c->out.adjustments));
 		case_reset(c);
 	}
+}
+
+static void where_no_turn_is_left_the_request_is_refused(void **state)
+{
+	static const char params[] =
+		"\"messages\":[" ASSISTANT(TEXT("")) "],\"systemPrompt\":\"s\"";
+	struct dialect_case *c = *state;
+
+	assert_int_equal(case_encode(c, params), ERR_OK);
+	mistral(&c->profile);
+	assert_int_equal(case_encode(c, params), ERR_MESSAGES_EMPTY);
+	assert_string_equal(case_fault_text(c), "messages have no content: only empty text");
+	/* where turns were left out, a place is not said rather than a wrong one */
+	c->profile.image = false;
+	assert_int_equal(case_encode(c, "\"messages\":[" ASSISTANT("") "," USER(PNG) "]"),
+			 ERR_CONTENT_UNSUPPORTED);
+	assert_true(slice_absent(c->fault.path));
 }
 
 static void a_downgraded_choice_is_remembered_for_the_answer(void **state)
@@ -262,6 +301,10 @@ static void every_refused_memory_is_a_named_error(void **state)
 			 ERR_OK);
 	assert_true(case_starve(c, encode_starved) > 50);
 	assert_true(c->out.decode.native_schema);
+	mistral(&c->profile); /* and a list of the turns that are left */
+	assert_int_equal(case_encode(c, "\"messages\":[" USER(TEXT("q")) "," ASSISTANT("") "]"),
+			 ERR_OK);
+	assert_true(case_starve(c, encode_starved) > 0);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
@@ -270,6 +313,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(request_becomes_exactly_this_body),
+		TEST(where_no_turn_is_left_the_request_is_refused),
 		TEST(a_downgraded_choice_is_remembered_for_the_answer),
 		TEST(images_of_results_count_and_need_a_model_that_takes_them),
 		TEST(every_refused_memory_is_a_named_error),
