@@ -389,21 +389,21 @@ static void refuse(struct answer *a)
 static enum stop_reason stop_reason_of(const struct answer *a)
 {
 	switch (a->stop) {
-	case ANSWER_SEQUENCE:
-		return STOP_SEQUENCE;
 	case ANSWER_LENGTH:
 		return STOP_MAX_TOKENS;
 	case ANSWER_REFUSED:
 		return STOP_REFUSAL;
 	case ANSWER_OTHER:
 		return STOP_OTHER;
+	case ANSWER_SEQUENCE:
 	case ANSWER_END:
 		break;
 	}
+	/* a call that is handed over has to be answered, whatever came behind it (contract/mcp.md 6) */
 	for (uint32_t i = 0; i < a->count; i++)
 		if (a->blocks[i].kind == ANSWER_CALL)
 			return STOP_TOOL_USE;
-	return STOP_END_TURN;
+	return a->stop == ANSWER_SEQUENCE ? STOP_SEQUENCE : STOP_END_TURN;
 }
 
 static struct slice audio_type(struct answer *a)

@@ -78,6 +78,12 @@ static void answer_becomes_exactly_this_result(void **state)
 		  "{\"role\":\"assistant\",\"content\":" TEXT(
 			  "no") ",\"model\":\"asked\",\"stopReason\":\"refusal\"}",
 		  "partial_output_discarded" },
+		{ "a call in front of a stop sequence is to be answered",
+		  "{\"content\":[" USE("i", "get_weather") "," TEXT(
+			  "a") "],\"stop_reason\":\"stop_sequence\",\"stop_sequence\":\"END\"}",
+		  "{\"role\":\"assistant\",\"content\":[" USE("i", "get_weather") "," TEXT(
+			  "a") "],\"model\":\"asked\",\"stopReason\":\"toolUse\"}",
+		  "" },
 		{ "out of tokens: calls before the last stay",
 		  "{\"content\":[" USE("i", "get_weather") "," USE(
 			  "j", "get_weather") "],"

@@ -499,6 +499,12 @@ static const struct answer_row {
 	{ "vLLM: the stop that matched", 200,
 	  ENDS("\"finish_reason\":\"stop\",\"stop_reason\":\"END\""),
 	  "\"stopReason\":\"stopSequence\"", ERR_OK, -1 },
+	{ "vLLM: a call in front of the stop that matched", 200,
+	  "{\"id\":\"r\",\"choices\":[{\"message\":{\"content\":\"x\",\"tool_calls\":[{\"id\":"
+	  "\"i\","
+	  "\"function\":{\"name\":\"get_weather\",\"arguments\":\"{}\"}}]},"
+	  "\"finish_reason\":\"stop\",\"stop_reason\":\"</x>\"}]}",
+	  "\"stopReason\":\"toolUse\"", ERR_OK, -1 },
 	{ "vLLM: arguments in a string in a string", 200, CALL("\"\\\"{\\\\\\\"a\\\\\\\":1}\\\"\""),
 	  "\"input\":{\"a\":1}", ERR_OK, -1 },
 	{ "vLLM: a flat error", 400,
