@@ -71,7 +71,8 @@ static void put_settings(struct encoder *e)
 	if (e->in->stream)
 		gather_lit(g, ",\"stream\":true");
 	encoder_put_body(e);
-	if (e->profile->replay_reasoning) /* what is not stored there has to be carried */
+	/* what is not stored there has to be carried, but only with calls is it kept */
+	if (e->profile->replay_reasoning && !e->out.decode.calls_forbidden)
 		gather_lit(g, ",\"include\":[\"reasoning.encrypted_content\"]");
 	if (!slice_absent(plan->temperature)) {
 		gather_lit(g, ",\"temperature\":");

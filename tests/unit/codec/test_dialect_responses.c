@@ -144,8 +144,13 @@ static void request_becomes_exactly_this_body(void **state)
 		  HEAD PING_OUT
 		  "\"tool_choice\":\"auto\",\"reasoning\":{\"effort\":\"none\"}," HI_OUT,
 		  "temperature_dropped tool_choice_required_downgraded" },
-		{ "reasoning that is to be carried", replayed, HI,
-		  HEAD "\"include\":[\"reasoning.encrypted_content\"]," HI_OUT, "" },
+		{ "reasoning that is to be carried", replayed, HI PING,
+		  HEAD "\"include\":[\"reasoning.encrypted_content\"]," PING_OUT HI_OUT, "" },
+		{ "reasoning is kept of calls only: where there are no tools, none is asked for",
+		  replayed, HI, HEAD HI_OUT, "" },
+		{ "nor where none may be called", replayed,
+		  HI PING ",\"toolChoice\":{\"mode\":\"none\"}",
+		  HEAD PING_OUT "\"tool_choice\":\"none\"," HI_OUT, "" },
 		{ "structured output", structured,
 		  HI ",\"tools\":[{\"name\":\"__schema__\",\"inputSchema\":" CLOSED
 		     "}],\"toolChoice\":{\"mode\":\"required\"}",
