@@ -52,16 +52,16 @@ static bool is_unwanted(struct stream_skim *skim)
 	struct slice name = slice_of(skim->name, skim->name_len);
 
 	if (skim->depth == 1) {
-		skim->back = false;
+		skim->back = skim->in_output = skim->after_type = false;
 		skim->string_max = slice_eq(name, SLICE("delta")) ? UINT32_MAX : SKIM_STRING_MAX;
-		skim->second_is_thinned =
-			slice_eq(name, SLICE("item")) || slice_eq(name, SLICE("response"));
+		skim->second_is_response = slice_eq(name, SLICE("response"));
+		skim->second_is_thinned = skim->second_is_response || slice_eq(name, SLICE("item"));
 		return !is_one_of(name, first_names, COUNT_OF(first_names));
 	}
 	if (skim->depth != 2 || !skim->second_is_object || !skim->second_is_thinned)
 		return false;
 	skim->back = slice_eq(name, SLICE("summary")) || slice_eq(name, SLICE("encrypted_content"));
-	skim->in_output = slice_eq(name, SLICE("output"));
+	skim->in_output = skim->second_is_response && slice_eq(name, SLICE("output"));
 	skim->string_max =
 		skim->in_output ? SKIM_BACK_MAX : SKIM_STRING_MAX; /* such may be in it */
 	skim->calls = skim->in_output ? 0 : skim->calls;
@@ -154,12 +154,13 @@ static bool is_end(const struct stream_skim *skim)
 	       slice_eq(slice_of(skim->name, skim->name_len), SLICE("type"));
 }
 
-/* A string that goes back is over. */
+/* A string of what goes back is over, a name or not. */
 static void close_back(struct stream_skim *skim)
 {
-	const uint32_t left = SKIM_BACK_MAX - skim->back_len;
+	enum { AROUND = 4 }; /* quotes, and as many brackets, colons and commas */
+	const uint32_t left = SKIM_BACK_MAX - skim->back_len, len = skim->string_len + AROUND;
 
-	skim->back_len += skim->string_len < left ? skim->string_len : left;
+	skim->back_len += len < left ? len : left;
 }
 
 /* One byte inside a string. */
@@ -171,7 +172,7 @@ static void string_byte(struct stream_skim *skim, char c)
 		skim->escape = 5; /* what it is will be known with the next byte */
 	} else if (c == '"') {
 		skim->in_string = false;
-		if (skim->back && !skim->in_key)
+		if (skim->back)
 			close_back(skim);
 		if (is_delta(skim)) {
 			skim->passes = true;

@@ -5,7 +5,7 @@
  * Such an event may be larger than STREAM_EVENT_MAX, and nobody reads most of it. So the bytes come through
  * here before they are split into events: members of the upper two levels that are not wanted become null,
  * and strings end after SKIM_STRING_MAX bytes. Those of an item that go back to the provider (replay.h) may
- * have SKIM_BACK_MAX in an event; if they have more, they end there and are lost, but the answer is not.
+ * have SKIM_BACK_MAX in an event; if they have more, they end there and are lost, but the answer is not (it is where brackets alone are too much).
  * Behind a `type` that ends in ".delta" everything passes, and so does a `delta`. Until there was one of a
  * text or refusal, so does the `content` of an item, and until something was said to be done, too, the
  * `output` of a response: that may be the only time they are said.
@@ -37,15 +37,16 @@ struct stream_skim {
 	bool heard; /* a delta of a text or refusal has passed, in this event or one before */
 	bool ended; /* likewise the end of an item, or of a part of one */
 	bool in_string, in_key, key_next;
-	uint8_t escape;                           /* bytes of an escape that are still to come */
-	bool second_is_object, second_is_thinned; /* of the member of the first level */
-	bool back;                                /* the member's strings go back to the provider */
+	uint8_t escape; /* bytes of an escape that are still to come */
+	bool second_is_object, second_is_thinned,
+		second_is_response;  /* of the first level's member */
+	bool back;                   /* the member's strings go back to the provider */
 	bool in_output, after_type;  /* of a response; the last string of it left out was "type" */
 	uint32_t calls;              /* in the last output that was left out */
 	bool lost;                   /* one of them, in this event or one before, ended early */
 	uint32_t depth, value_depth; /* open brackets; those around the value that is left out */
 	uint32_t string_len, string_max;
-	uint32_t back_len;    /* of the event's strings that go back */
+	uint32_t back_len;    /* of the event's strings that go back, with what is around them */
 	uint64_t string_tail; /* its last eight bytes */
 	char string_front[SKIM_FRONT_MAX];
 	uint8_t name_len;

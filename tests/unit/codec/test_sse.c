@@ -292,6 +292,8 @@ static void of_an_event_that_is_too_large_there_is_the_front_and_what_is_behind(
 		  "![e]xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx[]2" },
 		{ "other lines behind it", "", "data: ", "\ndata: 1\n: c\r\r\ndata: 2\rdata: 3\n\n",
 		  "![]xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx[]2\n3" },
+		{ "CR LF within it", "", "data: ", "\r\ndata: 1\r\n\r\ndata: 2\r\n\r\n",
+		  "![]xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx[]2" },
 		{ "other data in front of it", "data: 1\n", "data: ", "\n\ndata: 2\n\n", "![][]2" },
 		{ "a name", "data: 1\n", "event: ", "\n\ndata: 2\n\n", "![][]2" },
 		{ "the end", "", "data: ", "\n",
@@ -437,6 +439,26 @@ static void empty_reads_change_nothing(void **state)
 	end(&s);
 }
 
+/* Its line is shorter than the front of another would be. */
+static void a_short_line_behind_a_long_name_has_no_front(void **state)
+{
+	enum { NAME = LARGE - 46 };
+	static char body[LARGE + 256], expect[TEXT];
+	struct splitter s;
+	char *at = stpcpy(body, "event: ");
+
+	(void)state;
+	(void)memset(at, 'n', NAME);
+	(void)stpcpy(at + NAME, "\ndata: 01234567890123456789012345678901234567890\n\ndata: 2\n\n");
+	(void)snprintf(expect, sizeof(expect), "![%.*s][]2", NAME, at);
+	for (size_t step = 1; step < LARGE; step = 3 * step + 1) {
+		begin(&s, LARGE);
+		split(&s, slice_str(body), step, step);
+		assert_string_equal(s.found, expect);
+		end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,6 +467,7 @@ int main(void)
 		cmocka_unit_test(a_comment_may_have_any_length),
 		cmocka_unit_test(
 			of_an_event_that_is_too_large_there_is_the_front_and_what_is_behind),
+		cmocka_unit_test(a_short_line_behind_a_long_name_has_no_front),
 		cmocka_unit_test(a_line_that_never_ends_is_refused_once),
 		cmocka_unit_test(an_event_in_one_read_is_handed_out_where_it_lies),
 		cmocka_unit_test(an_event_is_known_as_it_was_written),

@@ -439,6 +439,33 @@ static void a_call_that_only_the_response_has_is_asked_for_in_one_piece(void **s
 	stream_case_fini(&c);
 }
 
+/* Echoes of the request, and what was not over yet. */
+static void a_call_elsewhere_in_an_event_is_none_of_the_answer(void **state)
+{
+	static const char *const ends[] = {
+		EVENT("completed", ",\"response\":{\"status\":\"completed\",\"output\":[]},"
+				   "\"more\":[{\"type\":\"function_call\"}]"),
+		EVENT("completed", ",\"response\":{\"output\":[],\"status\":\"completed\","
+				   "\"input\":[{\"type\":\"function_call\"}]}"),
+		EVENT("in_progress", ",\"response\":{\"output\":[{\"type\":\"function_call\"}]}")
+			EVENT("completed",
+			      ",\"response\":{\"status\":\"completed\",\"output\":[]}"),
+	};
+	struct stream_case c;
+	char body[1024];
+
+	(void)state;
+	stream_case_init(&c, DIALECT_RESPONSES);
+	for (size_t i = 0; i < COUNT_OF(ends); i++) {
+		(void)snprintf(body, sizeof(body), "%s%s", SAY("a") SAID_AT("0", "a"), ends[i]);
+		(void)stream_case_read(&c, slice_str(body), (struct stream_cut){ .step = 0 });
+		if (c.err != ERR_OK)
+			fail_msg("%s: %s", ends[i], err_info(c.err)->reason);
+		assert_int_equal(c.result.block_count, 1);
+	}
+	stream_case_fini(&c);
+}
+
 static void thinking_is_progress(void **state)
 {
 	struct stream_case c;
@@ -487,6 +514,7 @@ int main(void)
 		cmocka_unit_test(an_answer_may_be_larger_than_any_event),
 		cmocka_unit_test(calls_that_end_one_by_one_are_not_wanted_of_the_response),
 		cmocka_unit_test(a_call_that_only_the_response_has_is_asked_for_in_one_piece),
+		cmocka_unit_test(a_call_elsewhere_in_an_event_is_none_of_the_answer),
 		cmocka_unit_test(thinking_is_progress),
 		cmocka_unit_test(want_of_memory_is_an_answer),
 	};
