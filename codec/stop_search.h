@@ -2,7 +2,7 @@
  *
  * For sequences that a provider is not given (DESIGN 5, contract/providers.md 8.1 "stopSequences"): its whole
  * answer is searched, so the time must not grow with their number. An automaton of Aho and Corasick: a tree of
- * the sequences whose nodes know their longest other suffix in it. It takes some 40 bytes of the arena for
+ * the sequences whose nodes know their longest other suffix in it. It takes some 30 bytes of the arena for
  * each byte of the sequences; sampling_limits bounds those. */
 #ifndef CODEC_STOP_SEARCH_H
 #define CODEC_STOP_SEARCH_H

@@ -17,7 +17,6 @@ const struct upstream_limits upstream_limits_default = {
 static const struct net_conn_events conn_events;
 
 static void conn_dial(struct upstream_conn *conn, const char *failure);
-static void call_go(struct upstream_call *call, struct upstream_conn *kept);
 
 /* ---- timeouts --------------------------------------------------------------------------------
  * One timer per call. It is set again only when it would fire too late; when it fires too early, it
@@ -107,16 +106,23 @@ static void on_connect_late(struct upstream_call *call)
 		conn_dial(conn, failure);
 }
 
+/* The wait begins anew. */
+static void call_rest(struct upstream_call *call)
+{
+	call->last_progress = upstream_now(call);
+	upstream_call_arm(call);
+}
+
 static void on_queue_late(struct upstream_call *call)
 {
 	if (call->pool->target_count == 0)
 		upstream_call_end(call, ERR_PROVIDER_NO_ATTEMPT,
 				  "no address of the host within the connect timeout");
-	else if (upstream_pool_places(call->pool) == 0)
+	else if (upstream_pool_places(call->pool) == 0 && call->pool->idle == 0)
 		upstream_call_end(call, ERR_BUSY,
 				  "no connection was free within the queue's deadline");
-	else /* it was not a place that it waited for */
-		call_go(call, NULL);
+	else /* it waits for the end of a turn, not for a place */
+		call_rest(call);
 }
 
 static void on_state_late(struct upstream_call *call)
@@ -229,36 +235,28 @@ static void call_connect(struct upstream_call *call)
 	conn_dial(conn, NULL);
 }
 
-/* On `kept`, or on a new connection. */
-static void call_go(struct upstream_call *call, struct upstream_conn *kept)
-{
-	nsec_t now = upstream_now(call);
-
-	if (call->state == UPSTREAM_QUEUED)
-		upstream_calls_remove(&call->pool->queue, call);
-	call->state = UPSTREAM_CONNECT; /* on no list from here on */
-	call->queued_ns = now - call->attempt_started;
-	call->attempt_started = now;
-	if (kept != NULL)
-		conn_send(kept, call);
-	else
-		call_connect(call);
-}
-
 /* Gives the call a connection, kept or new. False: it has to wait for one. */
 static bool call_begin(struct upstream_call *call)
 {
 	struct upstream_pool *pool = call->pool;
+	nsec_t now = upstream_now(call);
 
-	/* nothing may be sent, though the timer has not fired yet */
-	if (upstream_now(call) >= call->deadline) {
+	if (now >= call->deadline) { /* nothing may be sent, though the timer has not fired yet */
 		on_deadline(call);
 		return true;
 	}
-	struct upstream_conn *kept = upstream_pool_take(pool);
-	if (kept == NULL && (upstream_pool_places(pool) == 0 || !upstream_pool_may_dial(pool)))
+	struct upstream_conn *conn = upstream_pool_take(pool);
+	if (conn == NULL && (upstream_pool_places(pool) == 0 || !upstream_pool_may_dial(pool)))
 		return false;
-	call_go(call, kept);
+	if (call->state == UPSTREAM_QUEUED)
+		upstream_calls_remove(&pool->queue, call);
+	call->state = UPSTREAM_CONNECT; /* on no list from here on */
+	call->queued_ns = now - call->attempt_started;
+	call->attempt_started = now;
+	if (conn != NULL)
+		conn_send(conn, call);
+	else
+		call_connect(call);
 	return true;
 }
 
@@ -311,10 +309,10 @@ void upstream_let_go(struct upstream_pool *pool)
 	upstream_pool_let_go(pool);
 }
 
-/* Those that only wait for their turn to be dialled for do not count. */
+/* Those that only wait for the end of a turn do not count: for an idle connection, or to be dialled for. */
 static uint64_t queue_room(const struct upstream_pool *pool)
 {
-	return (uint64_t)pool->queue_max + upstream_pool_places(pool);
+	return (uint64_t)pool->queue_max + upstream_pool_places(pool) + pool->idle;
 }
 
 void upstream_start(struct upstream_pool *pool, struct upstream_call *call)

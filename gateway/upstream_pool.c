@@ -12,7 +12,8 @@ enum { POOL_MAGIC = 0x504f4f4c };
 
 /* Connections that a pool opens in one turn of the loop. What else a burst brings waits for the next turn, when some
  * calls will have been answered: their connections do as well. Opening one costs more than a call on it; if each
- * call of a burst had its own, the turn would grow long by it, and the next one's burst be the larger. */
+ * call of a burst had its own, the turn would grow long by it, and the next one's burst be the larger. Calls whose
+ * kept connection was closed under them do not wait, but count. */
 enum { DIALS_A_TURN = 16 };
 
 /* An address that failed is tried last for so long, then in turn again. */
