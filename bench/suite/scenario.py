@@ -250,6 +250,12 @@ class Open(Scenario):
         return server.name.startswith("sluice")
 
 
+class Fresh(Open):
+    """The same with servers that have just started in each round: they have few connections to the provider yet."""
+
+    fresh = True
+
+
 class Paced(Open):
     """Callers of h2load's on a connection each, at the same pace, so that they ask at nearly the same time; latency counts
     from when a request was sent. options: `rates`, `callers`."""

@@ -1,7 +1,7 @@
 """The table of scenarios, in the order in which they run."""
 
 from suite.events import Attack, Idle, Loading, Redis, Reload, Restart, Soak, Streams, ToolLoop, Waiting
-from suite.scenario import PROXIES, Closed, Open, Paced
+from suite.scenario import PROXIES, Closed, Fresh, Open, Paced
 
 KB, MB = 1024, 1024 * 1024
 GATEWAY, AND_PROXIES = ("sluice",), ("sluice", *PROXIES)
@@ -37,6 +37,8 @@ ALL = (
          rates=((500, 1000, 2000, 4000, 6000, 8000, 10000), (500,))),
     Open("rate-h1", "the same over HTTP/1.1", (*AND_PROXIES, "direct"), x_name="requests a second offered",
          rates=((500, 2000, 6000), (500,)), **bed(front="h1")),
+    Fresh("rate-fresh", "the same with servers that have just started", (*AND_PROXIES, "direct"),
+          x_name="requests a second offered", rates=((10000,), (500,))),
     Paced("rate-paced", "20 callers in step at a fixed rate", (*AND_PROXIES, "direct"), x_name="requests a second offered",
           rates=((2000,), (500,)), callers=20),
     Open("tenants", "the cost of tenants, 2,000 requests a second in turns", GATEWAY, x_name="tenants", rate=2000, abreast=True,
