@@ -203,12 +203,16 @@ enum err envelope_judge(const struct envelope *e, struct jsonrpc *rpc, struct fa
 						 "jsonrpc \"2.0\" is missing" };
 	static const struct fault no_method = { ERR_REQUEST, FAULT_NO_OFFSET,
 						SLICE_INIT("$.method"), "method is missing" };
+	static const struct fault long_id = { ERR_REQUEST, FAULT_NO_OFFSET, SLICE_INIT("$.id"),
+					      "id is longer than 1,024 bytes" };
 	bool has_id = !slice_absent(e->id);
 
 	rpc->id = e->id;
 	rpc->params = e->params;
 	if (e->fault.err != ERR_OK)
 		*fault = e->fault;
+	else if (e->id.len > RPC_ID_MAX)
+		*fault = long_id;
 	else if (!e->version_ok)
 		*fault = no_version;
 	else if (slice_absent(e->method) && !e->answered)
@@ -355,7 +359,7 @@ void jsonrpc_write_error(struct gather *g, struct slice id, const struct fault *
 	const struct err_info *info = err_info(fault->err);
 
 	gather_lit(g, "{\"jsonrpc\":\"2.0\",\"id\":");
-	gather_raw(g, id.len == 0 ? SLICE("null") : id);
+	gather_raw(g, id.len == 0 || id.len > RPC_ID_MAX ? SLICE("null") : id);
 	gather_lit(g, ",\"error\":{\"code\":");
 	gather_int(g, info->code);
 	write_text(g, SLICE(",\"message\":"),

@@ -19,6 +19,9 @@ enum rpc_method {
 	RPC_UNKNOWN,            /* a request for a method that is not ours */
 };
 
+/* Bytes of an id as it is written. Answers repeat it, so that a long one would be held for who does not read them. */
+enum { RPC_ID_MAX = 1024 };
+
 struct jsonrpc {
 	enum rpc_method method;
 	struct slice id;     /* raw JSON text of the id, absent when there is none */
@@ -27,7 +30,7 @@ struct jsonrpc {
 
 /* One pass over the whole body, params validated as opaque JSON. On failure out->id is set when it
  * could be read before the error, and *fault says why: ERR_JSON and its kin, ERR_BATCH, ERR_REQUEST
- * (not an object, jsonrpc not "2.0", id neither string nor integer, no method). An id of null is
+ * (not an object, jsonrpc not "2.0", id neither string nor integer or over RPC_ID_MAX, no method). An id of null is
  * none, and wrong with a method that is no notification. */
 MUST_USE enum err jsonrpc_read(struct slice body, struct json_work *work, struct arena *into,
 			       struct jsonrpc *out, struct fault *fault);
@@ -47,7 +50,7 @@ struct rpc_error_data {
 /* Zero value with the "left out" markers set. */
 extern const struct rpc_error_data rpc_error_data_none;
 
-/* {"jsonrpc":"2.0","id":ID,"error":{"code","message","data":{"reason",...}}}; absent id: null. The
+/* {"jsonrpc":"2.0","id":ID,"error":{"code","message","data":{"reason",...}}}; absent id, or over RPC_ID_MAX: null. The
  * message is fault->detail or the row's text; offset and path appear with -32700, -32600 and -32602
  * only. `data` NULL: none. */
 void jsonrpc_write_error(struct gather *g, struct slice id, const struct fault *fault,

@@ -2,6 +2,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -242,12 +243,37 @@ static void every_error_has_a_row_that_can_be_written(void **state)
 	}
 }
 
+static void a_long_id_is_refused_and_not_repeated(void **state)
+{
+	struct rig *rig = *state;
+	char body[RPC_ID_MAX + 64];
+
+	for (int more = 0; more < 2; more++) {
+		struct jsonrpc rpc;
+		struct fault fault;
+		struct gather g;
+		(void)snprintf(body, sizeof(body),
+			       "{\"jsonrpc\":\"2.0\",\"id\":\"%0*d\",\"method\":\"ping\"}",
+			       RPC_ID_MAX - 2 + more, 0);
+		enum err err = jsonrpc_read(slice_str(body), rig->work, &rig->arena, &rpc, &fault);
+		assert_int_equal(err, more ? ERR_REQUEST : ERR_OK);
+		if (!more)
+			continue;
+		assert_true(same(fault.path, "$.id"));
+		gather_init(&g, &rig->arena);
+		jsonrpc_write_error(&g, rpc.id, &fault, NULL);
+		assert_true(slice_starts(gather_flat(&g, &rig->arena),
+					 SLICE("{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":")));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		test(messages_are_told_apart),
 		test(what_is_no_request_is_refused_and_the_id_kept_if_it_was_read),
+		test(a_long_id_is_refused_and_not_repeated),
 		test(malformed_json_is_described_with_its_place),
 		test(errors_have_code_words_and_reason),
 		test(particulars_appear_only_where_there_are_some),
