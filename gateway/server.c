@@ -6,6 +6,7 @@
 #include "gateway/no_dump.h"
 #include "gateway/panic.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,11 +102,22 @@ static bool start_workers(struct server *server)
 	return true;
 }
 
+/* Bodies of that size have a mapping of their own, which goes back to the system with them. By itself glibc would put
+ * them among all else after the first that was freed, and what lies behind them would keep their memory for good. */
+static void keep_large_apart(void)
+{
+	enum { LARGE = 2 << 20 };
+
+	if (mallopt(M_MMAP_THRESHOLD, LARGE) != 1)
+		(void)fprintf(stderr, "sluice: mallopt refuses a bound of mappings\n");
+}
+
 /* What is made here ends with the process, which ends with this function. */
 int server_run(const struct server_args *args)
 {
 	struct server server = { .args = args, .count = args->config->workers };
 
+	keep_large_apart();
 	no_dump(); /* again: this process may have another user than its parent */
 	panic_install();
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
