@@ -129,10 +129,14 @@ void http_end(struct http_exchange *exchange, const struct iovec *body, size_t b
 /* Drain, first: everything is served as before, but answers over HTTP/1.1 end their connections, so
  * that callers look elsewhere before it is too late. */
 void http_quiet(struct http_server *server);
-/* The answer to a request that begin has no room for; only from inside of it. Everything is copied,
- * neither `sent` nor `gone` follows. */
+/* Answers once, with copies, so that the handler is done with the exchange: neither `sent` nor `gone` follows,
+ * and what begin returns, if this is inside of it, is not used. */
 void http_refuse(struct http_exchange *exchange, int status, const struct http_field *fields,
 		 size_t field_count, struct slice body);
+
+/* After http_refuse, when nothing refers to the request's body any more: its memory is given back now, and not
+ * when the answer has left. */
+void http_drop_body(struct http_exchange *exchange);
 
 /* Drain: stops accepting on every listener. */
 void http_stop_accepting(struct http_server *server);

@@ -155,7 +155,8 @@ static void on_exchange_tick(h2o_timeout_entry_t *entry)
 	server->in_flight++;
 	edge_count(&server->counters.requests);
 	/* h2o ends no request inside of this call: an answer is only queued. */
-	exchange->request = server->handler.begin(server->handler.owner, exchange, &exchange->in);
+	void *request = server->handler.begin(server->handler.owner, exchange, &exchange->in);
+	exchange->request = exchange->refused ? NULL : request;
 	must(exchange->request != NULL || exchange->state == EXCHANGE_ANSWERED);
 	begin_held(exchange->edge);
 }

@@ -3,6 +3,7 @@
 #include "gateway/http_h2o_exchange.h"
 
 #include "codec/base/must.h"
+#include "gateway/http_h2o_parts.h"
 #include "gateway/limits.h"
 
 /* ---- what all have in common ---- */
@@ -135,6 +136,17 @@ void http_refuse(struct http_exchange *exchange, int status, const struct http_f
 	const struct slice text = keep(req, body);
 	const struct iovec v = { (void *)(uintptr_t)text.at, text.len };
 	http_answer(exchange, status, kept, field_count, &v, 1, text.len);
+	exchange->refused = true;
+	exchange->request = NULL;
+}
+
+void http_drop_body(struct http_exchange *exchange)
+{
+	must_obj(exchange, EXCHANGE_MAGIC);
+	must(exchange->refused);
+	exchange->in.body = (struct slice){ NULL, 0 };
+	if (exchange->in.http2)
+		http2_drop_body(exchange->req);
 }
 
 /* ---- answers in pieces ---- */

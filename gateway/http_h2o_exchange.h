@@ -33,7 +33,8 @@ enum exchange_state {
 struct http_exchange {
 	uint32_t magic;
 	enum exchange_state state;
-	bool begun; /* was handed over */
+	bool begun;   /* was handed over */
+	bool refused; /* the handler is done with it */
 	struct http_server *server;
 	struct edge *edge;
 	h2o_req_t *req;

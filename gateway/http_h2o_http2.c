@@ -26,3 +26,12 @@ void http2_fit_body(h2o_req_t *req)
 	h2o_buffer_consume(&stream->_req_body, len);
 	req->entity.base = body;
 }
+
+void http2_drop_body(h2o_req_t *req)
+{
+	h2o_http2_stream_t *stream = stream_of(req);
+
+	req->entity = h2o_iovec_init(NULL, 0);
+	if (stream->_req_body != NULL)
+		h2o_buffer_consume(&stream->_req_body, stream->_req_body->size);
+}

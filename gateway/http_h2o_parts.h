@@ -59,6 +59,9 @@ uint32_t http2_stream_id(h2o_req_t *req);
 /* A request is complete: its body, if short, goes into memory of its size (req->entity moves). */
 void http2_fit_body(h2o_req_t *req);
 
+/* It is needed no more, though the stream is not over. */
+void http2_drop_body(h2o_req_t *req);
+
 /* ---- http_h2o_pace.c: what is looked at once a second ---- */
 
 void edge_host_tick(struct net_timer *timer);

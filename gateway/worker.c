@@ -151,6 +151,27 @@ static void do_wait(struct request *r)
 	net_timer_set(r->worker->loop, &r->wait, r->flow.wait_until);
 }
 
+/* Whether an answer waits for its reader by itself: one to a stranger, who may never take it, and a short one to
+ * who has sent much. */
+static bool is_left_alone(const struct flow *flow)
+{
+	enum { SHORT_MAX = 4 << 10, MUCH = 64 << 10 };
+
+	return flow->answer.body.total <= SHORT_MAX &&
+	       (slice_absent(flow->tenant) || flow->in->body.len >= MUCH);
+}
+
+/* With a copy, so that the place and the request's body are free at once; the answer may wait for long. */
+static void leave_alone(struct request *r, struct slice body)
+{
+	const struct flow_answer *answer = &r->flow.answer;
+	struct http_exchange *exchange = r->exchange;
+
+	http_refuse(exchange, answer->status, answer->fields, answer->field_count, body);
+	request_end(r, false);
+	http_drop_body(exchange);
+}
+
 static void do_answer(struct request *r)
 {
 	const struct flow_answer *answer = &r->flow.answer;
@@ -163,8 +184,14 @@ static void do_answer(struct request *r)
 		worker_stream_end(r);
 		return;
 	}
-	http_answer(r->exchange, answer->status, answer->fields, answer->field_count,
-		    answer->body.v, answer->body.count, answer->body.total);
+	struct slice copy = { NULL, 0 };
+	if (is_left_alone(&r->flow))
+		copy = gather_flat(&answer->body, &r->arena);
+	if (!slice_absent(copy))
+		leave_alone(r, copy);
+	else
+		http_answer(r->exchange, answer->status, answer->fields, answer->field_count,
+			    answer->body.v, answer->body.count, answer->body.total);
 }
 
 /* Until the flow waits or is over; `r` may be gone afterwards. */

@@ -86,6 +86,12 @@ void http_refuse(struct http_exchange *exchange, int status, const struct http_f
 	const struct iovec whole = { (void *)(uintptr_t)body.at, body.len };
 
 	http_answer(exchange, status, fields, field_count, &whole, 1, body.len);
+	exchange->refused = true;
+}
+
+void http_drop_body(struct http_exchange *exchange)
+{
+	must(exchange->refused);
 }
 
 void http_set_limits(struct http_server *server, const struct http_limits *limits)

@@ -304,8 +304,9 @@ static void go(struct run *run)
 	if (!meet_all(run, request)) {
 		read_answer(run);
 		check(run, run->status != 0);
-		(run->scenario->unread ? world.handler.gone
-				       : world.handler.sent)(world.handler.owner, request);
+		if (!world.exchange.refused)
+			(run->scenario->unread ? world.handler.gone
+					       : world.handler.sent)(world.handler.owner, request);
 	}
 	run->granted = world.granted;
 	run->takes = takes.count;

@@ -129,7 +129,7 @@ static size_t once_through(const struct scenario *s, size_t fail)
 		fail_msg("%s: %d", s->name, status);
 	if (fail != 0 && status != s->ends && status != 503)
 		fail_msg("%s, memory %zu: %d", s->name, fail, status);
-	if (!gone)
+	if (!gone && !world.exchange.refused)
 		world.handler.sent(world.handler.owner, request);
 	check_nothing_is_left(s->name, fail);
 	drain_log();
@@ -240,7 +240,7 @@ static size_t once_ahead(const struct ahead_scenario *s, int order, int after, s
 			 status);
 	if (fail == 0 && s->ends != 200 && world.granted != 0)
 		fail_msg("%s, order %d, after %d: it has cost something", s->name, order, after);
-	if (!gone)
+	if (!gone && !world.exchange.refused)
 		world.handler.sent(world.handler.owner, request);
 	nobody_is_held(s->name, fail);
 	return takes.count;

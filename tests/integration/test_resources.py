@@ -7,11 +7,15 @@ import os
 import shutil
 import socket
 import stat
+import struct
 import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench"))
+import h2_client  # noqa: E402
 import harness  # noqa: E402
+from suite import machine  # noqa: E402
 
 from edge_client import DATA, END_HEADERS, HEADERS, PREFACE, block, frame, settings  # noqa: E402
 
@@ -113,6 +117,46 @@ class Stderr(ResourceCase):
         with self.connect(gateway) as peer:
             peer.sendall(PREFACE + settings() + frame(0x77, 0, 0))
             gateway.wait_stderr("skipping frame")
+
+
+class Unread(ResourceCase):
+    """Answers that their readers do not take hold nothing but themselves."""
+
+    FIELDS = {"content-type": "application/json"}
+
+    def closed_windows(self, gateway):
+        """A client to whom no body of an answer can be sent."""
+        client = h2_client.Client(gateway.url, windows=False)
+        self.addCleanup(client.socket.close)
+        client.socket.sendall(h2_client.frame(h2_client.SETTINGS, 0, 0, struct.pack(">HI", 4, 0)))
+        return client
+
+    def test_who_has_no_key_takes_no_place(self):
+        gateway = self.gateway(harness.config(self.sim()))
+        client = self.closed_windows(gateway)
+        for number in range(90):
+            client.request(2 * number + 1, "/v1/sampling", self.FIELDS, b"{}")
+        client.wait(lambda client: client.count(h2_client.HEADERS) == 90, "all refusals")
+        self.assertEqual(gateway.metrics().sum("sluice_in_flight"), 90)
+        self.assertLess(gateway.metrics().sum("sluice_requests_slab_high"), 10)
+        self.assert_result(gateway.sample())
+
+    def unread_bodies(self, body, **fields):
+        """How many kB more the server has when answers to six such requests wait for their reader."""
+        gateway = self.gateway(harness.config(self.sim()))
+        client = self.closed_windows(gateway)
+        before = harness.memory_kb(machine.family(gateway.pid)[-1], "VmRSS")
+        for number in range(6):
+            client.request(2 * number + 1, "/v1/sampling", {**self.FIELDS, **fields}, body)
+            client.wait(lambda client, number=number: client.count(h2_client.HEADERS) == number + 1, "an answer")
+        return harness.memory_kb(machine.family(gateway.pid)[-1], "VmRSS") - before
+
+    def test_the_bodies_of_who_has_no_key_are_not_kept(self):
+        self.assertLess(self.unread_bodies(b" " * (8 << 20)), 12 << 10)
+
+    def test_nor_are_large_ones_behind_short_answers(self):
+        body = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"%b"}}' % (b"x" * (8 << 20))
+        self.assertLess(self.unread_bodies(body, authorization="Bearer " + harness.KEY), 12 << 10)
 
 
 class UnfinishedBytes(ResourceCase):
