@@ -179,7 +179,7 @@ enum retry {
 enum blame {
 	BLAME_REQUEST,  /* nothing of the provider's; our own want of memory, too */
 	BLAME_KEY,      /* its rate, its money, its rights */
-	BLAME_MODEL,    /* the provider does not know it */
+	BLAME_MODEL,    /* the provider does not know it, or not for so much */
 	BLAME_ENDPOINT, /* overloaded, out of order, or not what it should be */
 	BLAME_ANSWER,   /* what the model wrote */
 };

@@ -21,6 +21,7 @@ enum failure_class {
 	CLASS_DAY,
 	CLASS_DOWN,
 	CLASS_TOO_LARGE,
+	CLASS_CREDIT,
 	CLASS_REJECTED,
 	CLASS_BAD_CALL,
 	CLASS_REFUSAL,
@@ -51,6 +52,9 @@ static const struct class_row {
 	[CLASS_DOWN] = { ERR_PROVIDER_DOWN, RETRY_AGAIN, BLAME_ENDPOINT, NULL },
 	[CLASS_TOO_LARGE] = { ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST,
 			      "The provider rejected the request: it is too large" },
+	[CLASS_CREDIT] = { ERR_PROVIDER_REJECTED, RETRY_ELSEWHERE, BLAME_MODEL,
+			   "The provider rejected the request: the credit does not last for it; "
+			   "a smaller maxTokens or prompt may do" },
 	[CLASS_REJECTED] = { ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST, NULL },
 	[CLASS_BAD_CALL] = { ERR_PROVIDER_ANSWER, RETRY_ONCE, BLAME_ANSWER,
 			     "The model wrote a tool call that the provider could not read" },
@@ -232,6 +236,13 @@ static const struct named_class {
 	{ SLICE_INIT("request_too_large"), CLASS_TOO_LARGE },
 };
 
+/* Texts that, at the beginning of a message, decide whatever else is said: what this one request asks
+ * for is too much there, though its status speaks of the key. Behind a beginning a text may quote. */
+static const struct named_class begun_classes[] = {
+	{ SLICE_INIT("This request requires more credits, or fewer max_tokens"), CLASS_CREDIT },
+	{ SLICE_INIT("Prompt tokens limit exceeded"), CLASS_CREDIT },
+};
+
 /* Names that decide only where no status does: an error object in a 200 body. */
 static const struct named_class statusless_classes[] = {
 	{ SLICE_INIT("invalid_request_error"), CLASS_REJECTED },
@@ -291,6 +302,14 @@ static bool is_credible(enum failure_class class, struct slice message)
 	       slice_starts(message, SLICE("API key"));
 }
 
+static enum failure_class class_by_beginning(const struct error_body *body)
+{
+	for (size_t i = 0; i < COUNT_OF(begun_classes); i++)
+		if (slice_starts(body->message, begun_classes[i].name))
+			return begun_classes[i].class;
+	return CLASS_NONE;
+}
+
 static enum failure_class class_by_text(const struct error_body *body)
 {
 	for (size_t i = 0; i < COUNT_OF(told_classes); i++)
@@ -327,8 +346,10 @@ static enum failure_class class_by_status(int status)
 /* `status` 200: an error object without a status of its own. */
 static enum failure_class class_of(const struct error_body *body, int status)
 {
-	enum failure_class class = class_by_name(named_classes, COUNT_OF(named_classes), body);
+	enum failure_class class = class_by_beginning(body);
 
+	if (class == CLASS_NONE)
+		class = class_by_name(named_classes, COUNT_OF(named_classes), body);
 	if (class == CLASS_REFUSAL && status != 400 && status != 200)
 		class = CLASS_NONE;
 	if (class == CLASS_NONE &&

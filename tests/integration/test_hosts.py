@@ -54,7 +54,7 @@ def user(*blocks):
 OUTCOMES = {
     "OpenAI, Chat Completions": {},
     "Azure OpenAI": {"filter": "refusal", "busy": -32010, "deployment": -32012},
-    "OpenRouter": {"in-200": -32011, "credits": -32012, "reason": -32011},
+    "OpenRouter": {"in-200": -32011, "credits": -32012, "afford": -32013, "reason": -32011},
     "vLLM": {"context": -32014, "parser": -32013},
     "llama.cpp": {"loading": -32011, "context": -32014},
     "Ollama": {"model": -32012},
@@ -247,6 +247,17 @@ class Hosts(harness.Case):
                     self.assertEqual(len(host.requests), requests)
                     self.assertTrue(learnt(host.requests[-1]), host.requests[-1])
                 self.assertEqual(len(host.problems), 1)
+
+    def test_what_one_request_is_too_large_for_costs_no_other_its_key(self):
+        for name, error in (("OpenRouter", "afford"),):
+            with self.subTest(name, error=error):
+                host = STAND_INS[name]()
+                self.addCleanup(host.close)
+                gateway = self.start(recipes()[name], host.url, host.key, attempts=4)
+                refusal = self.assert_error(gateway.sample("fail:" + error), 422, -32013, "provider_rejected")
+                self.assertEqual((refusal["data"]["attempts"], refusal["data"]["retryable"]), (1, False), refusal)
+                self.assertEqual(harness.text_of(self.assert_result(gateway.sample("say:Hello"))), "Hello")
+                self.assertEqual(len(host.requests), 2)
 
 
 def make_test(name, stand_in):

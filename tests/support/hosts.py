@@ -272,6 +272,8 @@ class OpenRouter(Host):
     errors = {
         "in-200": (200, {"id": "gen-1", "error": {"code": 502, "message": "Upstream error"}, "choices": []}, {}),
         "credits": (402, {"error": {"code": 402, "message": "Insufficient credits"}}, {}),
+        "afford": (402, {"error": {"code": 402, "message": "This request requires more credits, or fewer max_tokens. "
+                                   "You requested up to 65536 tokens, but can only afford 30104."}}, {}),
         "reason": (200, {"id": "gen-1", "model": "x", "choices": [{
             "index": 0, "message": {"role": "assistant", "content": "half"}, "finish_reason": "error",
             "error": {"code": 502, "message": "Provider disconnected"}}]}, {}),

@@ -43,6 +43,30 @@ static void status_and_names_decide_the_class(void **state)
 		{ "bad request", 400, "", ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST },
 		{ "key", 401, "", ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_KEY },
 		{ "payment", 402, "", ERR_PROVIDER_BILLING, RETRY_ELSEWHERE, BLAME_KEY },
+		{ "more output than the credit is good for", 402,
+		  "{\"error\":{\"message\":\"This request requires more credits, or fewer "
+		  "max_tokens. "
+		  "You requested up to 65536 tokens, but can only afford 30104.\",\"code\":402}}",
+		  ERR_PROVIDER_REJECTED, RETRY_ELSEWHERE, BLAME_MODEL },
+		{ "a prompt that is", 402,
+		  "{\"error\":{\"message\":\"Prompt tokens limit exceeded: 5038 > "
+		  "2662.\",\"code\":402}}",
+		  ERR_PROVIDER_REJECTED, RETRY_ELSEWHERE, BLAME_MODEL },
+		{ "the same in a 200", 200,
+		  "{\"error\":{\"message\":\"This request requires more credits, or fewer "
+		  "max_tokens.\","
+		  "\"code\":402}}",
+		  ERR_PROVIDER_REJECTED, RETRY_ELSEWHERE, BLAME_MODEL },
+		{ "no credit at all", 402,
+		  "{\"error\":{\"message\":\"Insufficient credits. This account never purchased "
+		  "any.\","
+		  "\"code\":402}}",
+		  ERR_PROVIDER_BILLING, RETRY_ELSEWHERE, BLAME_KEY },
+		{ "no credit, with a quotation", 402,
+		  "{\"error\":{\"message\":\"Payment required: 'This request requires more "
+		  "credits, or "
+		  "fewer max_tokens'\"}}",
+		  ERR_PROVIDER_BILLING, RETRY_ELSEWHERE, BLAME_KEY },
 		{ "permission", 403, "", ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_KEY },
 		{ "model", 404, "", ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_MODEL },
 		{ "method", 405, "", ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST },
