@@ -22,6 +22,7 @@ enum failure_class {
 	CLASS_DOWN,
 	CLASS_TOO_LARGE,
 	CLASS_CREDIT,
+	CLASS_MINUTE,
 	CLASS_REJECTED,
 	CLASS_BAD_CALL,
 	CLASS_REFUSAL,
@@ -55,6 +56,9 @@ static const struct class_row {
 	[CLASS_CREDIT] = { ERR_PROVIDER_REJECTED, RETRY_ELSEWHERE, BLAME_MODEL,
 			   "The provider rejected the request: the credit does not last for it; "
 			   "a smaller maxTokens or prompt may do" },
+	[CLASS_MINUTE] = { ERR_PROVIDER_REJECTED, RETRY_ELSEWHERE, BLAME_MODEL,
+			   "The provider rejected the request: it is larger than its limit of a "
+			   "minute" },
 	[CLASS_REJECTED] = { ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST, NULL },
 	[CLASS_BAD_CALL] = { ERR_PROVIDER_ANSWER, RETRY_ONCE, BLAME_ANSWER,
 			     "The model wrote a tool call that the provider could not read" },
@@ -241,6 +245,7 @@ static const struct named_class {
 static const struct named_class begun_classes[] = {
 	{ SLICE_INIT("This request requires more credits, or fewer max_tokens"), CLASS_CREDIT },
 	{ SLICE_INIT("Prompt tokens limit exceeded"), CLASS_CREDIT },
+	{ SLICE_INIT("Request too large for"), CLASS_MINUTE },
 };
 
 /* Names that decide only where no status does: an error object in a 200 body. */
@@ -553,6 +558,8 @@ enum err failure_classify(const struct provider_answer *answer, struct json_work
 		failure->retry_after_ms = retry_delay_ms(body.retry_delay);
 	heed_header(failure, slice_trim(answer->headers.should_retry));
 	failure->retryable = failure->retry >= RETRY_ONCE;
+	if (failure->err == ERR_PROVIDER_REJECTED && !failure->retryable)
+		failure->retry_after_ms = -1; /* nor will it do later */
 	if (failure->retry != RETRY_NEVER)
 		failure->learn = LEARN_NOTHING;
 	return failure->err;

@@ -52,7 +52,7 @@ def user(*blocks):
 
 # What each stand-in's own errors are to a caller: the JSON-RPC code, or the stop reason.
 OUTCOMES = {
-    "OpenAI, Chat Completions": {},
+    "OpenAI, Chat Completions": {"minute": -32013},
     "Azure OpenAI": {"filter": "refusal", "busy": -32010, "deployment": -32012},
     "OpenRouter": {"in-200": -32011, "credits": -32012, "afford": -32013, "reason": -32011},
     "vLLM": {"context": -32014, "parser": -32013},
@@ -249,13 +249,14 @@ class Hosts(harness.Case):
                 self.assertEqual(len(host.problems), 1)
 
     def test_what_one_request_is_too_large_for_costs_no_other_its_key(self):
-        for name, error in (("OpenRouter", "afford"),):
+        for name, error in (("OpenRouter", "afford"), ("OpenAI, Chat Completions", "minute")):
             with self.subTest(name, error=error):
                 host = STAND_INS[name]()
                 self.addCleanup(host.close)
                 gateway = self.start(recipes()[name], host.url, host.key, attempts=4)
                 refusal = self.assert_error(gateway.sample("fail:" + error), 422, -32013, "provider_rejected")
                 self.assertEqual((refusal["data"]["attempts"], refusal["data"]["retryable"]), (1, False), refusal)
+                self.assertNotIn("retryAfterMs", refusal["data"])
                 self.assertEqual(harness.text_of(self.assert_result(gateway.sample("say:Hello"))), "Hello")
                 self.assertEqual(len(host.requests), 2)
 

@@ -224,6 +224,11 @@ class Host:
 
 class OpenAI(Host):
     members = (STANDARD - {"max_tokens"}) | {"max_completion_tokens"}
+    errors = {
+        "minute": (429, {"error": {"message": "Request too large for gpt-4.1 in organization org-x on tokens per min "
+                                   "(TPM): Limit 30000, Requested 30601. The input or output tokens must be reduced.",
+                                   "type": "tokens", "param": None, "code": "rate_limit_exceeded"}}, {"retry-after": "2"}),
+    }
 
     def check(self, body):
         need("max_tokens" not in body, "Unsupported parameter: 'max_tokens' is not supported with this model. "

@@ -140,6 +140,26 @@ static void status_and_names_decide_the_class(void **state)
 		{ "a call that the host could not read", 400,
 		  "{\"error\":{\"code\":\"tool_use_failed\"}}", ERR_PROVIDER_ANSWER, RETRY_ONCE,
 		  BLAME_ANSWER },
+		{ "more than a minute's tokens", 429,
+		  "{\"error\":{\"message\":\"Request too large for gpt-4o in organization org-x on "
+		  "tokens "
+		  "per min (TPM): Limit 30000, Requested 30601.\",\"type\":\"tokens\",\"code\":"
+		  "\"rate_limit_exceeded\"}}",
+		  ERR_PROVIDER_REJECTED, RETRY_ELSEWHERE, BLAME_MODEL },
+		{ "as Groq says it", 413,
+		  "{\"error\":{\"message\":\"Request too large for model `m` in organization "
+		  "`o`\",\"type\":"
+		  "\"tokens\",\"code\":\"rate_limit_exceeded\"}}",
+		  ERR_PROVIDER_REJECTED, RETRY_ELSEWHERE, BLAME_MODEL },
+		{ "in a stream", 200,
+		  "{\"error\":{\"message\":\"Request too large for gpt-5.1\",\"code\":"
+		  "\"rate_limit_exceeded\"}}",
+		  ERR_PROVIDER_REJECTED, RETRY_ELSEWHERE, BLAME_MODEL },
+		{ "what only this minute has no more of", 429,
+		  "{\"error\":{\"message\":\"Rate limit reached for 'Request too large "
+		  "for'\",\"code\":"
+		  "\"rate_limit_exceeded\"}}",
+		  ERR_PROVIDER_RATE, RETRY_AGAIN, BLAME_KEY },
 		{ "wrong types everywhere", 400,
 		  "{\"error\":{\"type\":1,\"code\":[],\"message\":{},\"param\":true,\"details\":7},"
 		  "\"request_id\":{}}",
@@ -269,6 +289,20 @@ static void a_wait_in_the_body_counts_where_no_header_says_one(void **state)
 	assert_int_equal(c->failure.retry_after_ms, 36500);
 	c->answer.headers.retry_after = SLICE("2");
 	(void)classify(c, 429, body);
+	assert_int_equal(c->failure.retry_after_ms, 2000);
+}
+
+static void what_will_not_pass_later_has_no_wait(void **state)
+{
+	struct dialect_case *c = *state;
+
+	c->answer.headers.retry_after = SLICE("2");
+	(void)classify(c, 429, "{\"error\":{\"message\":\"Request too large for gpt-4o\"}}");
+	assert_int_equal(c->failure.retry_after_ms, -1);
+	(void)classify(c, 429, "");
+	assert_int_equal(c->failure.retry_after_ms, 2000);
+	c->answer.headers.should_retry = SLICE("true"); /* who says so means a wait */
+	(void)classify(c, 400, "");
 	assert_int_equal(c->failure.retry_after_ms, 2000);
 }
 
@@ -452,6 +486,7 @@ int main(void)
 		TEST(the_header_decides_about_retries),
 		TEST(waits_are_read_in_every_form),
 		TEST(a_wait_in_the_body_counts_where_no_header_says_one),
+		TEST(what_will_not_pass_later_has_no_wait),
 		TEST(http_dates_are_read_in_their_three_forms),
 		TEST(a_400_that_names_one_parameter_teaches),
 		TEST(a_fact_is_learnt_once),
