@@ -274,7 +274,10 @@ static const struct named_class statusless_classes[] = {
 /* What only a text tells, under the statuses that refuse a request. */
 static const struct named_class told_classes[] = {
 	{ SLICE_INIT("prompt is too long"), CLASS_CONTEXT },
-	{ SLICE_INIT("maximum context length"), CLASS_CONTEXT },
+	{ SLICE_INIT("context length"), CLASS_CONTEXT },
+	{ SLICE_INIT("longer than the maximum model length"), CLASS_CONTEXT },         /* vLLM */
+	{ SLICE_INIT("maximum prompt length"), CLASS_CONTEXT },                        /* xAI */
+	{ SLICE_INIT("exceeds the maximum number of tokens allowed"), CLASS_CONTEXT }, /* Gemini */
 	{ SLICE_INIT("exceed context limit"), CLASS_CONTEXT },
 	{ SLICE_INIT("context window"), CLASS_CONTEXT },
 	{ SLICE_INIT("context size"), CLASS_CONTEXT },

@@ -55,13 +55,13 @@ OUTCOMES = {
     "OpenAI, Chat Completions": {"minute": -32013},
     "Azure OpenAI": {"filter": "refusal", "busy": -32010, "deployment": -32012},
     "OpenRouter": {"in-200": -32011, "credits": -32012, "afford": -32013, "reason": -32011},
-    "vLLM": {"context": -32014, "parser": -32013},
+    "vLLM": {"context": -32014, "length": -32014, "parser": -32013},
     "llama.cpp": {"loading": -32011, "context": -32014},
     "Ollama": {"model": -32012},
     "Mistral": {"invalid": -32013, "length": "maxTokens"},
     "Groq": {"bad-call": -32015, "capacity": -32011},
     "DeepSeek": {"balance": -32012, "resources": "other"},
-    "Gemini": {"rate": -32010, "overloaded": -32011, "key": -32012},
+    "Gemini": {"rate": -32010, "overloaded": -32011, "context": -32014, "key": -32012},
     "Hosts of the Messages format": {"overloaded": -32011},
 }
 STAND_INS = {

@@ -301,6 +301,8 @@ class Vllm(Host):
     errors = {
         "context": (400, {"object": "error", "message": "This model's maximum context length is 9 tokens.",
                           "type": "BadRequestError", "param": None, "code": 400}, {}),
+        "length": (400, {"error": {"message": "The decoder prompt (length 12345) is longer than the maximum model length "
+                                   "of 8192.", "type": "BadRequestError", "param": None, "code": 400}}, {}),
         "parser": (400, {"object": "error", "message": '"auto" tool choice requires --enable-auto-tool-choice',
                          "type": "BadRequestError", "param": None, "code": 400}, {}),
     }
@@ -458,6 +460,8 @@ class Gemini(Host):
         "rate": (429, [{"error": {"code": 429, "message": "Quota exceeded", "status": "RESOURCE_EXHAUSTED", "details": [
             {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "36s"}]}}], {}),
         "overloaded": (503, [{"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}}], {}),
+        "context": (400, [{"error": {"code": 400, "message": "The input token count (2845475) exceeds the maximum number of "
+                                     "tokens allowed (1048576).", "status": "INVALID_ARGUMENT"}}], {}),
         "key": (400, [{"error": {"code": 400, "message": "API key not valid. Please pass a valid API key.",
                                  "status": "INVALID_ARGUMENT"}}], {}),
     }

@@ -105,6 +105,30 @@ static void status_and_names_decide_the_class(void **state)
 		{ "the window, in a list", 400,
 		  "[{\"error\":{\"code\":400,\"message\":\"exceeds the context window\"}},7]",
 		  ERR_CONTEXT_WINDOW, RETRY_NEVER, BLAME_REQUEST },
+		{ "the window, as Gemini says it", 400,
+		  "[{\"error\":{\"code\":400,\"message\":\"The input token count (2845475) "
+		  "exceeds the maximum number of tokens allowed "
+		  "(1048576).\",\"status\":\"INVALID_ARGUMENT\"}}]",
+		  ERR_CONTEXT_WINDOW, RETRY_NEVER, BLAME_REQUEST },
+		{ "as vLLM says it", 400,
+		  "{\"error\":{\"message\":\"The decoder prompt (length 12345) is longer "
+		  "than the maximum model length of "
+		  "8192.\",\"type\":\"BadRequestError\",\"code\":400}}",
+		  ERR_CONTEXT_WINDOW, RETRY_NEVER, BLAME_REQUEST },
+		{ "as it said it before", 400,
+		  "{\"object\":\"error\",\"message\":\"Prompt length of 5016 is longer "
+		  "than the maximum model length of 4096.\",\"code\":400}",
+		  ERR_CONTEXT_WINDOW, RETRY_NEVER, BLAME_REQUEST },
+		{ "as xAI says it", 400,
+		  "{\"code\":\"Client specified an invalid argument\",\"error\":\"This "
+		  "model's maximum prompt length is 131072 but the request contains 136973 "
+		  "tokens.\"}",
+		  ERR_CONTEXT_WINDOW, RETRY_NEVER, BLAME_REQUEST },
+		{ "as Together says it", 400,
+		  "{\"error\":{\"message\":\"The input (516368 tokens) is longer than the "
+		  "model's context length (262144 "
+		  "tokens).\",\"type\":\"invalid_request_error\"}}",
+		  ERR_CONTEXT_WINDOW, RETRY_NEVER, BLAME_REQUEST },
 		{ "that text under another status means nothing", 500,
 		  "{\"error\":{\"message\":\"context window\"}}", ERR_PROVIDER_DOWN, RETRY_AGAIN,
 		  BLAME_ENDPOINT },
