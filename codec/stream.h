@@ -106,6 +106,7 @@ enum stream_kind {
 struct stream_block {
 	struct stream_text text; /* CALL: arguments, as a JSON string with its quotes */
 	enum stream_kind kind;
+	bool name_repeats;          /* CALL: it came again before the arguments were whole */
 	struct slice id, name;      /* CALL: raw */
 	struct slice args;          /* CALL: JSON value, when they came as one; else absent */
 	struct stream_extra *extra; /* NULL: nothing */

@@ -171,15 +171,40 @@ static void read_function(struct stream *s, struct json_reader *r, struct fragme
 	}
 }
 
-/* The call that a fragment belongs to: a known index has it, unless it brings another id (hosts that
- * say index 0 for every call). */
+/* Whether a fragment that would belong to the call, but for its name, may be the first one of the next. */
+static bool may_be_next(const struct stream_block *call, const struct fragment *f)
+{
+	return f->id.len == 0 && f->name.len != 0 && call->name.len != 0 && !call->name_repeats &&
+	       call->kind == STREAM_CALL && f->index != INDEX_OLD_CALL;
+}
+
+/* Whether it is: the call is whole, and more is said than its name once more. A name before that shows
+ * that the host repeats it with fragments; so arguments are read here twice at most, and only once in
+ * vain. Objects without a name are not told apart: the first may be one that only holds the place. */
+static bool is_next(struct stream *s, struct stream_block *call, const struct fragment *f)
+{
+	if (!may_be_next(call, f) ||
+	    (slice_absent(f->value) && text_blank(f->string) && json_str_same(f->name, call->name)))
+		return false;
+	if (!slice_absent(call->args))
+		return true;
+	if (!stream_has_arguments(call))
+		return false;
+	call->name_repeats = !stream_text_means_object(s, &call->text);
+	return !call->name_repeats;
+}
+
+/* The call that a fragment belongs to: a known index has it, unless it brings another id or, where there
+ * are none, the next call's name (hosts that say index 0 for every call). */
 static uint32_t call_of(struct stream *s, const struct fragment *f)
 {
 	uint32_t at = stream_block_at(s, f->index);
 	bool custom = json_str_eq(f->type, SLICE("custom"));
 
 	if (at != STREAM_NO_BLOCK &&
-	    (f->id.len == 0 || s->blocks[at].id.len == 0 || json_str_same(f->id, s->blocks[at].id)))
+	    (f->id.len == 0 || s->blocks[at].id.len == 0 ||
+	     json_str_same(f->id, s->blocks[at].id)) &&
+	    !is_next(s, &s->blocks[at], f))
 		return at;
 	if (custom) /* its input is no object; none is ever offered */
 		answer_adjust(&s->answer, ADJUST_UNKNOWN_BLOCK);
@@ -217,6 +242,7 @@ static void take_fragment(struct stream *s, const struct fragment *f)
 		stream_keep(s, f->id, &call->id);
 	if (f->name.len != 0)
 		stream_keep(s, f->name, &call->name);
+	s->now.fixed |= may_be_next(call, f); /* one that looks the same may be another call */
 	if (!slice_absent(f->value))
 		keep_value(s, call, f->value);
 	if (!slice_absent(f->extra) && stream_keeps(s))

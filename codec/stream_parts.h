@@ -122,6 +122,10 @@ struct slice stream_text_whole(struct stream *s, struct stream_text *text);
  * failed. */
 bool stream_text_blank(struct stream *s, struct stream_text *text);
 
+/* Whether it, a quote and the front of a JSON string, means a whole object so far. Reads all of it. When memory
+ * is exhausted the answer has failed. */
+bool stream_text_means_object(struct stream *s, const struct stream_text *text);
+
 /* Adds it to s->answer as text blocks, a piece each. */
 void stream_text_blocks(struct stream *s, struct stream_text *text);
 

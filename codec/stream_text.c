@@ -1,5 +1,6 @@
 #include "codec/base/must.h"
 #include "codec/dialect_text.h"
+#include "codec/json_escape.h"
 #include "codec/stream_parts.h"
 
 /* A piece and what the arena puts before it fit its chunk, so that none is allocated but by a pool. */
@@ -108,6 +109,34 @@ bool stream_text_blank(struct stream *s, struct stream_text *text)
 	/* nearly every text begins with a letter: then its pieces need not be joined */
 	return text->len == 0 ||
 	       (text_may_be_blank(text->first->bytes[0]) && text_blank(stream_text_whole(s, text)));
+}
+
+bool stream_text_means_object(struct stream *s, const struct stream_text *text)
+{
+	const struct arena *into = s->answer.into;
+	struct slice raw = { NULL, 0 }, plain = { NULL, 0 };
+	struct arena scratch;
+	struct json_reader r;
+	struct gather g;
+	bool whole = false;
+
+	if (text->half)
+		return false;
+	arena_init(&scratch, into->pool, into->cap - into->used);
+	gather_init(&g, &scratch);
+	stream_text_write(&g, text);
+	if (gather_done(&g) == ERR_OK)
+		raw = gather_flat(&g, &scratch);
+	if (!slice_absent(raw))
+		plain = json_unescape(slice_of(raw.at + 1, raw.len - 1), &scratch);
+	if (slice_absent(plain)) {
+		answer_no_memory(&s->answer);
+	} else { /* whether keys are there twice is for the end to judge */
+		json_open(&r, plain, &answer_args_json, NULL);
+		whole = json_peek(&r) == JSON_OBJECT && json_skip(&r, NULL) && json_finish(&r);
+	}
+	arena_give(&scratch);
+	return whole;
 }
 
 void stream_text_blocks(struct stream *s, struct stream_text *text)

@@ -303,12 +303,14 @@ static void a_stream_of_blocks_without_end_is_refused(void **state)
 
 #define EVERYTHING                                                                               \
 	"data: {\"id\":\"i\",\"model\":\"m\",\"choices\":[]}\n\n" SAY("a\\ud83d") SAY("\\ude00") \
-		CALL("c", "{\\\"x\\\":") ARGS("1}") FINISH "data: {\"choices\":[],\"usage\":{"   \
-							   "\"prompt_tokens\":1}}\n\n" DONE
+		CALL("c", "{\\\"x\\\":") ARGS("1}") CALL("", "{}") FINISH                        \
+		"data: {\"choices\":[],\"usage\":{"                                              \
+		"\"prompt_tokens\":1}}\n\n" DONE
 
 static void memory_that_is_refused_ends_in_a_named_error(void **state)
 {
-	const char *want = "toolUse | \"a\\ud83d\\ude00\" | c a {\"x\":1} | usage 1/0/0/0/0";
+	const char *want =
+		"toolUse | \"a\\ud83d\\ude00\" | c a {\"x\":1} | call_i_1 a {} | usage 1/0/0/0/0";
 	struct stream_case c;
 	size_t failures = 0;
 

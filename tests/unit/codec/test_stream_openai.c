@@ -18,6 +18,7 @@
 	DELTA("\"tool_calls\":[{\"index\":" index ",\"id\":\"" id "\"," FUNCTION(name, args) "}]")
 #define ARGS(index, args) \
 	DELTA("\"tool_calls\":[{\"index\":" index ",\"function\":{\"arguments\":\"" args "\"}}]")
+#define NAMED(name, args) CALLS("{\"index\":0,\"type\":\"function\"," FUNCTION(name, args) "}")
 #define CALLS(calls) DELTA("\"tool_calls\":[" calls "]")
 #define USAGE(in, out) "\"usage\":{\"prompt_tokens\":" in ",\"completion_tokens\":" out "}"
 #define DONE DATA("[DONE]")
@@ -237,6 +238,69 @@ static void calls_are_assembled(void **state)
 	run_rows(rows, COUNT_OF(rows));
 }
 
+/* As Google's compatible API does, and hosts in front of it. */
+static void calls_without_ids_at_one_index_begin_with_their_names(void **state)
+{
+	static const struct row rows[] = {
+		{ "whole ones of one tool",
+		  NAMED("a", "{\\\"x\\\":1}") NAMED("a", "{\\\"x\\\":2}")
+			  NAMED("a", "{\\\"x\\\":3}") FINISH("tool_calls") DONE,
+		  "toolUse | call_c1_0 a {\"x\":1} | call_c1_1 a {\"x\":2} | call_c1_2 a "
+		  "{\"x\":3}" },
+		{ "twice the same", NAMED("a", "{}") NAMED("a", "{}") FINISH("stop"),
+		  "toolUse | call_c1_0 a {} | call_c1_1 a {}" },
+		{ "no index either",
+		  CALLS("{" FUNCTION("a", "{}") "}") CALLS("{" FUNCTION("b", "{}") "}")
+			  FINISH("tool_calls"),
+		  "toolUse | call_c1_0 a {} | call_c1_1 b {}" },
+		{ "in one event",
+		  CALLS("{\"index\":0," FUNCTION("a", "{}") "},{\"index\":0," FUNCTION(
+			  "b", "{}") "}") FINISH("stop"),
+		  "toolUse | call_c1_0 a {} | call_c1_1 b {}" },
+		{ "ids that are empty",
+		  CALL("0", "", "a", "{\\\"x\\\":1}") CALL("0", "", "a", "{\\\"x\\\":2}")
+			  FINISH("stop"),
+		  "toolUse | call_c1_0 a {\"x\":1} | call_c1_1 a {\"x\":2}" },
+		{ "behind one with an id",
+		  CALL("0", "c", "a", "{}") NAMED("b", "{}") FINISH("stop"),
+		  "toolUse | c a {} | call_c1_1 b {}" },
+		{ "in fragments",
+		  NAMED("a", "") ARGS("0", "{\\\"x\\\":") ARGS("0", "\\\"}{\\\"} ") NAMED("a", "{")
+			  ARGS("0", "\\\"y\\\":1}") NAMED("b", "") ARGS("0", "{}")
+				  FINISH("tool_calls"),
+		  "toolUse | call_c1_0 a {\"x\":\"}{\"} | call_c1_1 a {\"y\":1} | call_c1_2 b {}" },
+		{ "quotes escaped as .NET does",
+		  NAMED("a", "{\\u0022x\\u0022:1}") NAMED("a", "{\\u0022x\\u0022:2}")
+			  FINISH("stop"),
+		  "toolUse | call_c1_0 a {\"x\":1} | call_c1_1 a {\"x\":2}" },
+		{ "arguments as objects",
+		  CALLS("{\"index\":0,\"function\":{\"name\":\"a\",\"arguments\":{\"x\":1}}}")
+			  CALLS("{\"index\":0,\"function\":{\"name\":\"a\",\"arguments\":{\"x\":2}}"
+				"}") FINISH("stop"),
+		  "toolUse | call_c1_0 a {\"x\":1} | call_c1_1 a {\"x\":2}" },
+		{ "another tool without arguments",
+		  NAMED("a", "{\\\"x\\\":1}") NAMED("b", "") FINISH("stop"),
+		  "toolUse | call_c1_0 a {\"x\":1} | call_c1_1 b {}" },
+		{ "a name again with nothing",
+		  NAMED("a", "{}") NAMED("a", "") NAMED("a", "\\n") FINISH("stop"),
+		  "toolUse | call_c1_0 a {}" },
+		{ "a name again with every fragment",
+		  NAMED("a", "{\\\"x\\\"") NAMED("a", ":{}") NAMED("a", "}") FINISH("stop"),
+		  "toolUse | call_c1_0 a {\"x\":{}}" },
+		{ "a name again before the arguments",
+		  NAMED("a", "") NAMED("a", "{") ARGS("0", "}") FINISH("stop"),
+		  "toolUse | call_c1_0 a {}" },
+		{ "a name behind the arguments", ARGS("0", "{}") NAMED("a", "") FINISH("stop"),
+		  "toolUse | call_c1_0 a {}" },
+		{ "the last one cut by the token limit",
+		  NAMED("a", "{}") NAMED("a", "{\\\"x") FINISH("length"),
+		  "maxTokens | call_c1_0 a {} | incomplete_tool_use_dropped" },
+	};
+
+	(void)state;
+	run_rows(rows, COUNT_OF(rows));
+}
+
 static void usage_is_the_last_that_was_said(void **state)
 {
 	static const struct row rows[] = {
@@ -361,9 +425,17 @@ static void broken_streams_are_refused(void **state)
 		  NO_OBJECT },
 		{ "arguments that are not JSON", CALL("0", "c", "a", "{\\\"x") FINISH("tool_calls"),
 		  NO_OBJECT },
-		{ "arguments of two calls without ids",
-		  CALLS("{" FUNCTION("a", "{}") "}") CALLS("{" FUNCTION("b", "{}") "}")
+		{ "two objects, of which the second has no name: a provisional one before, or "
+		  "another call",
+		  NAMED("a", "{}") ARGS("0", "{\\\"x\\\":1}") FINISH("tool_calls"), NO_OBJECT },
+		{ "a name with every fragment says nothing of where a call begins",
+		  NAMED("a", "{\\\"x\\\":\\\"{") NAMED("a", "}\\\"}") NAMED("a", "{}")
 			  FINISH("tool_calls"),
+		  NO_OBJECT },
+		{ "two of the old way, of which there is one",
+		  DELTA("\"function_call\":{\"name\":\"a\",\"arguments\":\"{}\"}")
+			  DELTA("\"function_call\":{\"name\":\"b\",\"arguments\":\"{}\"}")
+				  FINISH("function_call"),
 		  NO_OBJECT },
 		{ "an object, then another",
 		  CALLS("{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"a\",\"arguments\":{}}}")
@@ -463,6 +535,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts_are_assembled),
 		cmocka_unit_test(calls_are_assembled),
+		cmocka_unit_test(calls_without_ids_at_one_index_begin_with_their_names),
 		cmocka_unit_test(usage_is_the_last_that_was_said),
 		cmocka_unit_test(the_reason_decides_how_it_stopped),
 		cmocka_unit_test(broken_streams_are_refused),

@@ -45,6 +45,9 @@
 #define CALLED(more)                                                                    \
 	CHUNK("\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"a\"," \
 	      "\"arguments\":\"{}\"}" more "}]")
+#define WITHOUT_ID(signature)                                              \
+	"{\"index\":0,\"function\":{\"name\":\"a\",\"arguments\":\"{}\"}," \
+	"\"extra_content\":{\"s\":\"" signature "\"}}"
 #define DETAILS(list) CHUNK("\"reasoning_details\":[" list "]")
 #define TEXT_DETAIL(text)                                                                       \
 	"{\"type\":\"reasoning.text\",\"text\":" text ",\"signature\":null,\"more\":{\"x\":1}," \
@@ -137,6 +140,10 @@ static const struct row rows[] = {
 	{ "the signature of a call", DIALECT_OPENAI,
 	  CALLED(",\"extra_content\":{\"google\":{\"thought_signature\":\"t\"}}") FINISH,
 	  "{\"extra_content\":[{\"google\":{\"thought_signature\":\"t\"}}]}", false },
+	{ "the signatures of calls at one index without ids", DIALECT_OPENAI,
+	  CHUNK("\"tool_calls\":[" WITHOUT_ID("t") "]")
+		  CHUNK("\"tool_calls\":[" WITHOUT_ID("u") "]") FINISH,
+	  "{\"extra_content\":[{\"s\":\"t\"},{\"s\":\"u\"}]}", false },
 	{ "a text in fragments, and its signature behind them", DIALECT_OPENAI,
 	  DETAILS(TEXT_DETAIL("\"Let \\\"\"")) DETAILS(TEXT_DETAIL("\"me\\u00e9\""))
 		  DETAILS("{\"type\":\"reasoning.text\",\"signature\":\"s+/\",\"index\":0}")
