@@ -429,17 +429,39 @@ static void read_member(struct stream *s, struct json_reader *r, struct slice ke
 	}
 }
 
+static void read_members(struct stream *s, struct json_reader *r, struct chunk *c)
+{
+	struct slice key;
+
+	if (json_enter_object(r))
+		while (answer_next_key(&s->answer, r, &key))
+			read_member(s, r, key, c);
+}
+
+/* Google's errors are lists, of which the first item counts; no other event is one. */
+static void read_error_list(struct stream *s, struct json_reader *r, struct chunk *c)
+{
+	if (!json_enter_array(r))
+		return;
+	if (json_next_item(r)) {
+		read_members(s, r, c);
+		while (json_next_item(r))
+			(void)json_skip(r, NULL);
+	}
+	if (!c->error)
+		(void)json_fail(r, ERR_JSON, "expected an error");
+}
+
 static void read_chunk(struct stream *s, struct slice data, struct chunk *c)
 {
 	struct json_reader r;
-	struct slice key;
 
 	json_open(&r, data, &answer_json, s->answer.work);
-	if (json_enter_object(&r)) {
-		while (answer_next_key(&s->answer, &r, &key))
-			read_member(s, &r, key, c);
-		(void)json_finish(&r);
-	}
+	if (json_peek(&r) == JSON_ARRAY)
+		read_error_list(s, &r, c);
+	else
+		read_members(s, &r, c);
+	(void)json_finish(&r);
 	stream_check(s, &r);
 }
 

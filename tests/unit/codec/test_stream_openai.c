@@ -22,6 +22,9 @@
 #define CALLS(calls) DELTA("\"tool_calls\":[" calls "]")
 #define USAGE(in, out) "\"usage\":{\"prompt_tokens\":" in ",\"completion_tokens\":" out "}"
 #define DONE DATA("[DONE]")
+#define GOOGLE_RATE                                                                 \
+	"{\"error\":{\"code\":429,\"status\":\"RESOURCE_EXHAUSTED\",\"details\":[{" \
+	"\"@type\":\"type.googleapis.com/google.rpc.RetryInfo\",\"retryDelay\":\"20s\"}]}}"
 #define MALFORMED "-32015 An event of the provider's stream is malformed | retryable"
 #define ENDED "-32015 The provider's stream ended before the answer did | retryable"
 #define TWO_ARGUMENTS "-32015 A tool call of the provider's stream has two arguments | retryable"
@@ -390,6 +393,11 @@ static void broken_streams_are_refused(void **state)
 			  "\"content\":\"c\"", ",\"finish_reason\":null") "]}x\n\n",
 		  MALFORMED },
 		{ "no object", SAY("a") "data: []\n\n", MALFORMED },
+		{ "a list that is no error", SAY("a") "data: [{\"choices\":[]}]\n\n", MALFORMED },
+		{ "a list of errors that does not end", SAY("a") "data: [{\"error\":{}}\n\n",
+		  MALFORMED },
+		{ "a list of errors in a list", SAY("a") "data: [[{\"error\":{}}]]\n\n",
+		  MALFORMED },
 		{ "[DONE] and more", SAY("a") "data: [DONE] x\n\n", MALFORMED },
 		{ "an unfinished string", SAY("a") SAY("b\\"), MALFORMED },
 		{ "a key twice in a delta",
@@ -470,6 +478,12 @@ static void errors_of_the_provider_are_what_the_stream_came_to(void **state)
 		  "-32011 The provider is overloaded or unavailable | retryable" },
 		{ "by its name", SAY("a") SAY("b") "event: error\n" SAY("c"),
 		  "-32011 The provider is overloaded or unavailable | retryable" },
+		{ "a list, as Google says it", SAY("a") DATA("[" GOOGLE_RATE "]"),
+		  "-32010 The provider's rate limit is reached | retryable" },
+		{ "the first of a list, over several lines",
+		  SAY("a") "data: [ " GOOGLE_RATE
+			   ",\ndata: {\"error\":{\"code\":503}}\ndata: ]\n\n",
+		  "-32010 The provider's rate limit is reached | retryable" },
 		{ "null is none",
 		  CHUNK(CHOICE("\"content\":\"a\"", ""), ",\"error\":null") FINISH("stop"),
 		  "endTurn | \"a\"" },
@@ -477,6 +491,23 @@ static void errors_of_the_provider_are_what_the_stream_came_to(void **state)
 
 	(void)state;
 	run_rows(rows, COUNT_OF(rows));
+}
+
+static void an_error_says_when_to_come_back(void **state)
+{
+	static const char *const bodies[] = { SAY("a") DATA(GOOGLE_RATE),
+					      SAY("a") DATA("[" GOOGLE_RATE "]"),
+					      "event: error\n" DATA("[" GOOGLE_RATE "]") };
+	struct stream_case c;
+
+	(void)state;
+	stream_case_init(&c, DIALECT_OPENAI);
+	for (size_t i = 0; i < COUNT_OF(bodies); i++) {
+		(void)stream_case_run(&c, bodies[i], (struct stream_cut){ 0 });
+		assert_int_equal(c.err, ERR_PROVIDER_RATE);
+		assert_int_equal(c.failure.retry_after_ms, 20000);
+	}
+	stream_case_fini(&c);
 }
 
 /* Tags and sequences may lie across deltas: they are looked for in the whole text. */
@@ -540,6 +571,7 @@ int main(void)
 		cmocka_unit_test(the_reason_decides_how_it_stopped),
 		cmocka_unit_test(broken_streams_are_refused),
 		cmocka_unit_test(errors_of_the_provider_are_what_the_stream_came_to),
+		cmocka_unit_test(an_error_says_when_to_come_back),
 		cmocka_unit_test(thinking_and_stop_sequences_are_found_across_deltas),
 		cmocka_unit_test(audio_is_kept_where_it_was_asked_for),
 	};
