@@ -34,6 +34,7 @@ struct once_entry {
 	uint8_t body[SHA256_BYTES];
 	enum entry_state state;
 	struct once_call *leader, *waiting, **last; /* IN_FLIGHT */
+	uint32_t waiting_count;
 	struct link remembered, kept;
 	nsec_t done_at;
 	uint32_t readers; /* told of the answer, and still to copy it */
@@ -246,6 +247,7 @@ static void wait_add(struct once_entry *entry, struct once_call *call)
 	call->place = entry->last;
 	*entry->last = call;
 	entry->last = &call->next;
+	entry->waiting_count++;
 }
 
 static void wait_remove(struct once_entry *entry, struct once_call *call)
@@ -256,6 +258,8 @@ static void wait_remove(struct once_entry *entry, struct once_call *call)
 	else
 		entry->last = call->place;
 	call->place = NULL;
+	must(entry->waiting_count > 0);
+	entry->waiting_count--;
 }
 
 /* Of an entry, whether it is the call's. */
@@ -346,6 +350,8 @@ static enum once_verdict join_found(struct once_entry *entry, struct once_call *
 
 	if (entry->state == IN_FLIGHT &&
 	    (same || atomic_load_explicit(&entry->leader->unsure, memory_order_relaxed))) {
+		if (entry->waiting_count == ONCE_WAITING_MAX)
+			return ONCE_FULL;
 		call->entry = entry;
 		wait_add(entry, call);
 		return ONCE_WAITS;

@@ -23,6 +23,7 @@ enum {
 	ONCE_ANSWER_MAX = 64 << 10,   /* bytes of an answer that is kept */
 	ONCE_ANSWERS_MAX = 64 << 20,  /* of memory that all of them take */
 	ONCE_ENTRIES_MAX = 64 * 4096, /* keys, in flight and remembered */
+	ONCE_WAITING_MAX = 64, /* copies of one: they wait before their tenant's limits are asked */
 };
 
 enum once_verdict {
@@ -32,7 +33,7 @@ enum once_verdict {
 	ONCE_DONE,      /* it had one, which is not kept any more */
 	ONCE_CONFLICT,  /* another body came under that key */
 	ONCE_ELSEWHERE, /* another gateway has it in flight; said by state_redis_once.c */
-	ONCE_FULL,      /* no room for another key */
+	ONCE_FULL,      /* no room for another key, or for another copy */
 };
 
 /* What the first was answered with, but for the envelope. */

@@ -109,6 +109,29 @@ static void the_first_leads_and_copies_on_all_workers_get_its_answer(void **stat
 	(void)once_leave(&second.call); /* harmless */
 }
 
+/* They wait before any limit of their tenant's is asked. */
+static void only_so_many_copies_wait(void **state)
+{
+	struct caller first, copies[ONCE_WAITING_MAX], more;
+
+	(void)state;
+	assert_int_equal(join(&first, "k", "body", 0), ONCE_LEADS);
+	for (size_t i = 0; i < ONCE_WAITING_MAX; i++)
+		assert_int_equal(join(&copies[i], "k", "body", i % 2), ONCE_WAITS);
+	assert_int_equal(join(&more, "k", "body", 0), ONCE_FULL);
+	assert_false(once_leave(&more.call)); /* harmless */
+	(void)once_leave(&copies[1].call);
+	assert_int_equal(join(&more, "k", "body", 0), ONCE_WAITS);
+	(void)once_leave(&first.call); /* the next one leads, and waits no more */
+	turn();
+	assert_true(once_leads(&copies[0].call));
+	assert_int_equal(join(&copies[1], "k", "body", 1), ONCE_WAITS);
+	end(&copies[0], ERR_OK, RESULT);
+	turn();
+	assert_answered(&more, ERR_OK, RESULT);
+	assert_answered(&copies[1], ERR_OK, RESULT);
+}
+
 static void an_error_is_everybodys_and_not_remembered(void **state)
 {
 	struct caller first, second, later;
@@ -498,6 +521,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define IN(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 		IN(the_first_leads_and_copies_on_all_workers_get_its_answer),
+		IN(only_so_many_copies_wait),
 		IN(an_error_is_everybodys_and_not_remembered),
 		IN(another_body_is_a_conflict_as_long_as_the_key_is_known),
 		IN(a_result_is_there_for_a_minute_and_known_of_for_ten),
