@@ -7,7 +7,7 @@ enum { FRAMES_FIRST = 16 };
 
 static bool going(const struct check *c)
 {
-	return c->steps != 0 && !c->too_deep && !c->failed;
+	return c->steps != 0 && c->looks != 0 && !c->too_deep && !c->failed;
 }
 
 static void lower(struct frame *f, enum truth truth)
@@ -107,7 +107,7 @@ static bool keyword_go(struct check *c, struct frame *f)
 	const struct tree_value *schema, *value;
 	enum truth truth = TRUTH_YES;
 
-	if (!tree_charge(&c->steps, 1))
+	if (!tree_charge(&c->looks, 1))
 		return false;
 	if (rule == NULL || (rule->kinds >> f->value->kind & 1) == 0) {
 		truth = TRUTH_YES;
@@ -211,6 +211,7 @@ enum err schema_check(const struct schema *schema, struct slice value, struct ar
 	struct check c = { .root = schema->root,
 			   .into = into,
 			   .steps = SCHEMA_STEPS_MAX + 1, /* when none is left, one too many was */
+			   .looks = SCHEMA_LOOKS_MAX + 1, /* likewise */
 			   .out = out };
 
 	*out = (struct schema_finding){ .verdict = SCHEMA_TOO_MUCH };
@@ -222,7 +223,10 @@ enum err schema_check(const struct schema *schema, struct slice value, struct ar
 	if (c.failed)
 		return ERR_BUSY;
 	out->steps = SCHEMA_STEPS_MAX + 1 - c.steps;
-	if (going(&c))
+	out->looks = SCHEMA_LOOKS_MAX + 1 - c.looks;
+	if (c.found) /* also where the bounds are used up on the way back from there */
+		out->verdict = SCHEMA_VIOLATED;
+	else if (going(&c))
 		out->verdict = verdict_of(truth);
 	return ERR_OK;
 }

@@ -10,12 +10,14 @@
  * their like, and keywords whose value is not what it should be. Where the verdict hangs on one of them
  * it is SCHEMA_UNCHECKED; where it does not (another branch of anyOf holds anyway), it stays what it is.
  *
- * Bounded: SCHEMA_DEPTH_MAX levels of the value, as many references in a row, SCHEMA_STEPS_MAX steps. A
- * step is a subschema at a place of the value, a keyword, a name in required, two values compared, and
- * every 64 entries of an enum, 128 keys, 64 bytes of a number or 1,024 of a text that were looked at for
- * these: some 100 ns at most, some 5 ms in all beside reading the value.
- * When they are used up nothing is known, and SCHEMA_TOO_MUCH must not be taken for "it holds". No recursion
- * over input, no heap: everything lies in the arena. Pure. */
+ * Bounded: SCHEMA_DEPTH_MAX levels of the value, as many references in a row, and SCHEMA_STEPS_MAX steps: a
+ * step is a subschema applied at a place of the value, and nothing else, so a row of four members is five. How
+ * long a step is, is bounded by SCHEMA_LOOKS_MAX for all of them: a look is a keyword, a name in required,
+ * a member looked for, two values compared, and every 64 keys or entries of an enum, 32 digits (4, to be
+ * divided) or 256 bytes of a text that were read for it. A look is 100 ns at most, a check some 30 ms beside
+ * reading the value. They are twenty a step, where common schemas take seven.
+ * When one of these is used up nothing is known, and SCHEMA_TOO_MUCH must not be taken for "it holds". No
+ * recursion over input, no heap: everything lies in the arena. Pure. */
 #ifndef CODEC_SCHEMA_H
 #define CODEC_SCHEMA_H
 
@@ -23,7 +25,12 @@
 #include "codec/base/err.h"
 #include "codec/json_read.h"
 
-enum { SCHEMA_DEPTH_MAX = 16, SCHEMA_STEPS_MAX = 10000, SCHEMA_PATH_MAX = 512 };
+enum {
+	SCHEMA_DEPTH_MAX = 16,
+	SCHEMA_STEPS_MAX = 10000,
+	SCHEMA_LOOKS_MAX = 200000,
+	SCHEMA_PATH_MAX = 512
+};
 
 struct tree_value;
 
@@ -48,11 +55,11 @@ struct schema_finding {
 	struct slice path; /* of the value: "$.lines[2].price"; a key that the schema does not name
 				      is "*" */
 	struct slice
-		schema_path; /* of the keyword, by the way taken: "#/properties/a/$ref/minimum" */
-	struct slice wanted; /* the keyword's value: of a string what it means, else JSON */
-	struct slice member; /* plain: the name that required misses, or that additionalProperties
+		schema_path;   /* of the keyword, by the way taken: "#/properties/a/$ref/minimum" */
+	struct slice wanted;   /* the keyword's value: of a string what it means, else JSON */
+	struct slice member;   /* plain: the name that required misses, or that additionalProperties
 				      forbids, which is the value's own; else absent */
-	uint32_t steps;      /* taken */
+	uint32_t steps, looks; /* taken */
 };
 
 /* Reads a schema once for several checks: `text` is the validated text of an object. `work` gives a seed

@@ -10,7 +10,7 @@ static void not_checked(struct frame *f)
 /* The same schema's member of that name; NULL: there is none. */
 static const struct tree_value *beside(struct check *c, const struct frame *f, enum keyword keyword)
 {
-	for (uint32_t i = 0; i < f->schema->count && tree_charge(&c->steps, 1); i++)
+	for (uint32_t i = 0; i < f->schema->count && tree_charge(&c->looks, 1); i++)
 		if (f->schema->members[i].keyword == keyword)
 			return &f->schema->members[i];
 	return NULL;
@@ -23,10 +23,10 @@ bool branch_properties(struct check *c, struct frame *f, const struct tree_value
 {
 	if (keyword->kind != JSON_OBJECT)
 		not_checked(f);
-	while (keyword->kind == JSON_OBJECT && f->next < keyword->count && c->steps != 0) {
+	while (keyword->kind == JSON_OBJECT && f->next < keyword->count && c->looks != 0) {
 		*schema = &keyword->members[f->next++];
 		*value = tree_find(f->value, (*schema)->key, (*schema)->key_hash, &f->near,
-				   &c->steps);
+				   &c->looks);
 		if (*value != NULL)
 			return true;
 	}
@@ -43,10 +43,10 @@ bool branch_additional(struct check *c, struct frame *f, const struct tree_value
 		f->beside = beside(c, f, KEY_PROPERTIES);
 		f->patterns = beside(c, f, KEY_PATTERN_PROPERTIES) != NULL;
 	}
-	while (f->next < f->value->count && c->steps != 0) {
+	while (f->next < f->value->count && c->looks != 0) {
 		const struct tree_value *m = &f->value->members[f->next++];
 		if (f->beside != NULL && f->beside->kind == JSON_OBJECT &&
-		    tree_find(f->beside, m->key, m->key_hash, &f->near, &c->steps) != NULL)
+		    tree_find(f->beside, m->key, m->key_hash, &f->near, &c->looks) != NULL)
 			continue;
 		if (f->patterns) {
 			not_checked(f);
@@ -184,6 +184,9 @@ static bool decode_token(char *text, size_t *len)
 	return true;
 }
 
+/* Names are compared, and copied, byte by byte. */
+enum { KEYS_A_LOOK = 64, BYTES_A_LOOK = 16 };
+
 static const struct tree_value *member_at(struct check *c, const struct tree_value *of,
 					  struct slice token)
 {
@@ -193,7 +196,7 @@ static const struct tree_value *member_at(struct check *c, const struct tree_val
 		return slice_to_u64(token, &index) && index < of->count ? &of->members[index]
 									: NULL;
 	for (uint32_t i = 0; i < of->count; i++) {
-		if (i % 64 == 0 && !tree_charge(&c->steps, 1))
+		if (i % KEYS_A_LOOK == 0 && !tree_charge(&c->looks, 1 + token.len / BYTES_A_LOOK))
 			return NULL;
 		if (slice_eq(of->members[i].key, token))
 			return &of->members[i];
@@ -206,7 +209,7 @@ static const struct tree_value *resolve(struct check *c, struct slice ref)
 {
 	const struct tree_value *at = c->root;
 
-	if (ref.len == 0 || ref.at[0] != '#' || !tree_charge(&c->steps, ref.len / 64))
+	if (ref.len == 0 || ref.at[0] != '#' || !tree_charge(&c->looks, ref.len / BYTES_A_LOOK))
 		return NULL;
 	struct slice rest = slice_of(ref.at + 1, ref.len - 1);
 	if (rest.len == 0)

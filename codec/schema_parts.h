@@ -30,10 +30,10 @@ struct check {
 	struct arena *into;
 	struct frame *frames;
 	uint32_t count, cap;
-	uint32_t steps; /* left; 0: nothing is known */
-	bool too_deep;  /* likewise */
-	bool failed;    /* memory */
-	bool found;     /* *out says what is wrong */
+	uint32_t steps, looks; /* left; 0: nothing is known */
+	bool too_deep;         /* likewise */
+	bool failed;           /* memory */
+	bool found;            /* *out says what is wrong */
 	struct schema_finding *out;
 };
 

@@ -13,6 +13,9 @@ enum {
 		   1 << JSON_FALSE | 1 << JSON_TRUE,
 };
 
+/* What may be long is paid for by its length. */
+enum { ENTRIES_A_LOOK = 64, BYTES_A_LOOK = 256, DIGITS_A_LOOK = 32, DIVIDED_A_LOOK = 4 };
+
 static enum truth truth_of(bool holds)
 {
 	return holds ? TRUTH_YES : TRUTH_NO;
@@ -20,7 +23,14 @@ static enum truth truth_of(bool holds)
 
 /* ---- type, enum, const ---- */
 
-static enum truth is_of_type(const struct tree_value *name, const struct tree_value *value)
+/* What reading a number takes, which may be long. False: nothing is left. */
+static bool charge_number(struct check *c, const struct tree_value *number, size_t digits_a_look)
+{
+	return tree_charge(&c->looks, number->text.len / digits_a_look);
+}
+
+static enum truth is_of_type(struct check *c, const struct tree_value *name,
+			     const struct tree_value *value)
 {
 	static const struct {
 		struct slice name;
@@ -41,7 +51,10 @@ static enum truth is_of_type(const struct tree_value *name, const struct tree_va
 			return truth_of(types[i].kinds >> value->kind & 1);
 	if (!slice_eq(name->text, SLICE("integer")))
 		return TRUTH_UNKNOWN;
-	return truth_of(value->kind == JSON_NUMBER && number_is_whole(value->text));
+	if (value->kind != JSON_NUMBER)
+		return TRUTH_NO;
+	return charge_number(c, value, DIGITS_A_LOOK) ? truth_of(number_is_whole(value->text))
+						      : TRUTH_UNKNOWN;
 }
 
 static enum truth test_type(struct check *c, const struct tree_value *keyword,
@@ -50,26 +63,24 @@ static enum truth test_type(struct check *c, const struct tree_value *keyword,
 	enum truth most = TRUTH_NO;
 
 	if (keyword->kind != JSON_ARRAY)
-		return is_of_type(keyword, value);
-	for (uint32_t i = 0; i < keyword->count && tree_charge(&c->steps, 1); i++) {
-		enum truth truth = is_of_type(&keyword->members[i], value);
+		return is_of_type(c, keyword, value);
+	for (uint32_t i = 0; i < keyword->count && tree_charge(&c->looks, 1); i++) {
+		enum truth truth = is_of_type(c, &keyword->members[i], value);
 		most = truth > most ? truth : most;
 	}
 	return most;
 }
-
-enum { ENTRIES_A_STEP = 64 };
 
 static enum truth test_enum(struct check *c, const struct tree_value *keyword,
 			    const struct tree_value *value)
 {
 	if (keyword->kind != JSON_ARRAY)
 		return TRUTH_UNKNOWN;
-	for (uint32_t i = 0; i < keyword->count && c->steps != 0; i++) {
+	for (uint32_t i = 0; i < keyword->count && c->looks != 0; i++) {
 		const struct tree_value *entry = &keyword->members[i];
-		if (i % ENTRIES_A_STEP == 0 && !tree_charge(&c->steps, 1))
+		if (i % ENTRIES_A_LOOK == 0 && !tree_charge(&c->looks, 1))
 			break;
-		if (entry->hash == value->hash && tree_same(entry, value, &c->steps))
+		if (entry->hash == value->hash && tree_same(entry, value, &c->looks))
 			return TRUTH_YES;
 	}
 	return TRUTH_NO;
@@ -78,7 +89,7 @@ static enum truth test_enum(struct check *c, const struct tree_value *keyword,
 static enum truth test_const(struct check *c, const struct tree_value *keyword,
 			     const struct tree_value *value)
 {
-	return truth_of(tree_same(keyword, value, &c->steps));
+	return truth_of(tree_same(keyword, value, &c->looks));
 }
 
 /* ---- objects ---- */
@@ -96,8 +107,8 @@ static enum truth test_required(struct check *c, const struct tree_value *keywor
 			continue;
 		}
 		const bool there =
-			tree_find(value, name->text, name->text_hash, &near, &c->steps) != NULL;
-		if (c->steps == 0 || !tree_charge(&c->steps, 1))
+			tree_find(value, name->text, name->text_hash, &near, &c->looks) != NULL;
+		if (c->looks == 0 || !tree_charge(&c->looks, 1))
 			return TRUTH_UNKNOWN;
 		if (there)
 			continue;
@@ -109,17 +120,12 @@ static enum truth test_required(struct check *c, const struct tree_value *keywor
 
 /* ---- bounds ---- */
 
-/* What reading two numbers takes, which may be long. False: nothing is left. */
-static bool charge_numbers(struct check *c, const struct tree_value *a, const struct tree_value *b)
-{
-	return tree_charge(&c->steps, a->text.len / 64 + b->text.len / 64);
-}
-
 /* A bound that is no number bounds nothing that can be checked. */
 static enum truth test_number(struct check *c, const struct tree_value *keyword,
 			      const struct tree_value *value)
 {
-	if (keyword->kind != JSON_NUMBER || !charge_numbers(c, keyword, value))
+	if (keyword->kind != JSON_NUMBER || !charge_number(c, keyword, DIGITS_A_LOOK) ||
+	    !charge_number(c, value, DIGITS_A_LOOK))
 		return TRUTH_UNKNOWN;
 	const int order = number_order(value->text, keyword->text);
 	switch (keyword->keyword) {
@@ -137,7 +143,8 @@ static enum truth test_number(struct check *c, const struct tree_value *keyword,
 static enum truth test_multiple(struct check *c, const struct tree_value *keyword,
 				const struct tree_value *value)
 {
-	if (keyword->kind != JSON_NUMBER || !charge_numbers(c, keyword, value))
+	if (keyword->kind != JSON_NUMBER || !charge_number(c, keyword, DIGITS_A_LOOK) ||
+	    !charge_number(c, value, DIVIDED_A_LOOK))
 		return TRUTH_UNKNOWN;
 	switch (number_multiple_of(value->text, keyword->text)) {
 	case NUMBER_MULTIPLE:
@@ -168,7 +175,7 @@ static size_t code_points(struct slice plain)
 static enum truth count_against(struct check *c, const struct tree_value *keyword, size_t count,
 				bool least)
 {
-	if (keyword->kind != JSON_NUMBER || !charge_numbers(c, keyword, keyword))
+	if (keyword->kind != JSON_NUMBER || !charge_number(c, keyword, DIGITS_A_LOOK))
 		return TRUTH_UNKNOWN;
 	const int order = number_order_count(keyword->text, count);
 	return truth_of(least ? order <= 0 : order >= 0);
@@ -177,7 +184,7 @@ static enum truth count_against(struct check *c, const struct tree_value *keywor
 static enum truth test_length(struct check *c, const struct tree_value *keyword,
 			      const struct tree_value *value)
 {
-	if (!tree_charge(&c->steps, value->text.len / 1024))
+	if (!tree_charge(&c->looks, value->text.len / BYTES_A_LOOK))
 		return TRUTH_UNKNOWN;
 	return count_against(c, keyword, code_points(value->text),
 			     keyword->keyword == KEY_MIN_LENGTH);
@@ -191,11 +198,14 @@ static enum truth test_count(struct check *c, const struct tree_value *keyword,
 				     keyword->keyword == KEY_MIN_PROPERTIES);
 }
 
-/* Elements in a table by their hashes: all are looked at once, whatever they are. */
+/* Elements in a table by their hashes: all are looked at once, whatever they are. The table is paid for, too,
+ * of which an answer that is no takes but the beginning. */
 static enum truth all_differ(struct check *c, const struct tree_value *array)
 {
 	uint32_t slots = 8;
 
+	if (!tree_charge(&c->looks, array->count))
+		return TRUTH_UNKNOWN;
 	while (slots < 2 * array->count)
 		slots *= 2;
 	uint32_t *table = arena_zero(c->into, slots * sizeof(*table));
@@ -204,11 +214,9 @@ static enum truth all_differ(struct check *c, const struct tree_value *array)
 		const struct tree_value *value = &array->members[i];
 		uint32_t at = (uint32_t)(value->hash >> 32) & (slots - 1);
 		for (; table[at] != 0; at = (at + 1) & (slots - 1))
-			if (tree_same(&array->members[table[at] - 1], value, &c->steps))
+			if (tree_same(&array->members[table[at] - 1], value, &c->looks))
 				return TRUTH_NO;
 		table[at] = i + 1;
-		if (!tree_charge(&c->steps, 1))
-			break;
 	}
 	return TRUTH_YES;
 }

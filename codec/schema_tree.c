@@ -6,7 +6,7 @@
 #include "codec/schema_number.h"
 #include "codec/schema_walk.h"
 
-enum { FIRST = 32, KEYS_A_STEP = 128, BYTES_A_STEP = 2048 };
+enum { FIRST = 32, KEYS_A_LOOK = 64, BYTES_A_LOOK = 2048, DIGITS_A_LOOK = 32 };
 
 /* ---- hashes ---- */
 
@@ -181,27 +181,29 @@ enum err tree_read(struct slice text, const struct json_work *work, struct arena
 
 /* ---- looking ---- */
 
-bool tree_charge(uint32_t *steps, size_t count)
+bool tree_charge(uint32_t *left, size_t count)
 {
-	const bool enough = *steps > count;
+	const bool enough = *left > count;
 
-	*steps = enough ? *steps - (uint32_t)count : 0;
+	*left = enough ? *left - (uint32_t)count : 0;
 	return enough;
 }
 
 const struct tree_value *tree_find(const struct tree_value *object, struct slice key, uint32_t hash,
-				   uint32_t *near, uint32_t *steps)
+				   uint32_t *near, uint32_t *looks)
 {
 	const uint32_t from = *near < object->count ? *near : 0;
 
+	if (!tree_charge(looks, 1)) /* in an empty one too */
+		return NULL;
 	for (uint32_t i = 0; i < object->count; i++) {
 		const uint32_t at = from + i < object->count ? from + i : from + i - object->count;
 		const struct tree_value *m = &object->members[at];
-		if (i % KEYS_A_STEP == 0 && !tree_charge(steps, 1))
+		if (i % KEYS_A_LOOK == KEYS_A_LOOK - 1 && !tree_charge(looks, 1))
 			return NULL;
 		if (m->key_hash == hash && slice_eq(m->key, key)) {
 			*near = at + 1;
-			return tree_charge(steps, key.len / BYTES_A_STEP) ? m : NULL;
+			return tree_charge(looks, key.len / BYTES_A_LOOK) ? m : NULL;
 		}
 	}
 	return NULL;
@@ -210,20 +212,21 @@ const struct tree_value *tree_find(const struct tree_value *object, struct slice
 /* ---- comparing ---- */
 
 /* As far as that shows without looking at members. */
-static bool alike(const struct tree_value *a, const struct tree_value *b, uint32_t *steps)
+static bool alike(const struct tree_value *a, const struct tree_value *b, uint32_t *looks)
 {
-	if (!tree_charge(steps, 1) || a->kind != b->kind || a->hash != b->hash ||
+	if (!tree_charge(looks, 1) || a->kind != b->kind || a->hash != b->hash ||
 	    a->count != b->count)
 		return false;
 	if (a->kind != JSON_STRING && a->kind != JSON_NUMBER)
 		return true;
-	if (!tree_charge(steps, (a->text.len + b->text.len) / BYTES_A_STEP))
+	const size_t a_look = a->kind == JSON_STRING ? BYTES_A_LOOK : DIGITS_A_LOOK;
+	if (!tree_charge(looks, (a->text.len + b->text.len) / a_look))
 		return false;
 	return a->kind == JSON_STRING ? slice_eq(a->text, b->text)
 				      : number_order(a->text, b->text) == 0;
 }
 
-bool tree_same(const struct tree_value *a, const struct tree_value *b, uint32_t *steps)
+bool tree_same(const struct tree_value *a, const struct tree_value *b, uint32_t *looks)
 {
 	struct {
 		const struct tree_value *a, *b;
@@ -232,7 +235,7 @@ bool tree_same(const struct tree_value *a, const struct tree_value *b, uint32_t 
 	uint32_t depth = 0;
 
 	for (;;) {
-		if (b == NULL || !alike(a, b, steps))
+		if (b == NULL || !alike(a, b, looks))
 			return false;
 		if (a->count != 0) {
 			must(depth < JSON_DEPTH_MAX);
@@ -250,6 +253,6 @@ bool tree_same(const struct tree_value *a, const struct tree_value *b, uint32_t 
 		b = open[depth - 1].b;
 		b = b->kind == JSON_ARRAY
 			    ? &b->members[i]
-			    : tree_find(b, a->key, a->key_hash, &open[depth - 1].near, steps);
+			    : tree_find(b, a->key, a->key_hash, &open[depth - 1].near, looks);
 	}
 }

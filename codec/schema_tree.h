@@ -31,18 +31,18 @@ struct tree_value {
 MUST_USE enum err tree_read(struct slice text, const struct json_work *work, struct arena *into,
 			    bool schema, const struct tree_value **out);
 
-/* What comparing and finding may cost: a step is a value, or up to 128 keys or 2,048 bytes that were looked
- * at. When nothing is left the answer is no, whatever it would be, and *steps is 0. */
+/* What comparing and finding may cost: a look is a value or a search, and every 64 keys, 2,048 bytes of
+ * texts or 32 of numbers that were read for it. When nothing is left the answer is no, whatever it would be, and *looks is 0. */
 
 /* Whether both mean the same: numbers by value, members in any order. */
-bool tree_same(const struct tree_value *a, const struct tree_value *b, uint32_t *steps);
+bool tree_same(const struct tree_value *a, const struct tree_value *b, uint32_t *looks);
 
 /* The member of an object under that plain key, whose hash is a value's key_hash or text_hash; NULL: there
  * is none. *near is where to look first, 0 at the beginning: members mostly come in the same order. */
 const struct tree_value *tree_find(const struct tree_value *object, struct slice key, uint32_t hash,
-				   uint32_t *near, uint32_t *steps);
+				   uint32_t *near, uint32_t *looks);
 
-/* Takes `count` steps; false, and none are left, when there are fewer. */
-bool tree_charge(uint32_t *steps, size_t count);
+/* Takes `count` of what is left; false, and nothing is, when that is less. */
+bool tree_charge(uint32_t *left, size_t count);
 
 #endif

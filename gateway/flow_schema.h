@@ -3,8 +3,10 @@
  * How the provider is made to answer so is the dialects' (contract/providers.md 8.2). Here an answer is
  * checked against the schema. One that does not match is sent back with what is wrong, once: an attempt
  * like any other, that reserves and settles by itself. Then it is ERR_SCHEMA_MISMATCH. An answer that the
- * check's bounds do not suffice for is never let through, and not asked for again either. What the model
- * could not end (out of tokens, a refusal, a stop sequence) is the answer as it is. */
+ * check's bounds do not suffice for is let through only where the schema was sent as native output, which
+ * the provider keeps by itself, with the adjustment schema_keyword_unchecked; else it is a mismatch that is
+ * not asked for again. What the model could not end (out of tokens, a refusal, a stop sequence) is the
+ * answer as it is. */
 #ifndef GATEWAY_FLOW_SCHEMA_H
 #define GATEWAY_FLOW_SCHEMA_H
 

@@ -17,9 +17,8 @@ static void must_be_text(struct slice text)
 
 static void check_finding(const struct schema_finding *found)
 {
-	must(found->steps <= SCHEMA_STEPS_MAX + 1);
-	must((found->keyword != NULL) == (found->verdict == SCHEMA_VIOLATED) ||
-	     found->verdict == SCHEMA_TOO_MUCH);
+	must(found->steps <= SCHEMA_STEPS_MAX + 1 && found->looks <= SCHEMA_LOOKS_MAX + 1);
+	must((found->keyword != NULL) == (found->verdict == SCHEMA_VIOLATED));
 	if (found->verdict != SCHEMA_VIOLATED)
 		return;
 	must_be_text(found->path);
@@ -64,7 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	pool.fail_next = 0;
 	const enum err again = check(schema, rest, work, &arena, &second);
 	if (err == ERR_OK && again == ERR_OK) {
-		must(first.verdict == second.verdict && first.steps == second.steps);
+		must(first.verdict == second.verdict && first.steps == second.steps &&
+		     first.looks == second.looks);
 		must(slice_eq(first.path, second.path));
 	}
 	arena_give(&arena);

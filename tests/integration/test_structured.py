@@ -164,6 +164,31 @@ class Structured(harness.Case):
             _, told = self.ask(gateway, tools=[{"name": "__schema__", "inputSchema": schema}])
             self.assertEqual(told["result"]["_meta"].get("sluice/adjustments", []), unchecked)
 
+    def test_an_answer_of_many_rows_is_checked_to_its_end(self):
+        fields = {"name": {"type": "string"}, "city": {"type": "string"}, "age": {"type": "integer"}, "mail": {"type": "string"}}
+        row = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+        schema = {"type": "object", "properties": {"rows": {"type": "array", "items": row}}, "required": ["rows"],
+                  "additionalProperties": False}
+        rows = [{"name": f"n{i}", "city": "Graz", "age": i, "mail": f"n{i}@a.example"} for i in range(250)]
+        wrong = rows[:-1] + [{**rows[-1], "age": "old"}]
+        tools = [{"name": "__schema__", "inputSchema": schema}]
+        for dialect in (OPENAI, ANTHROPIC):
+            for native in (False, True):
+                with self.subTest(dialect=dialect, native=native):
+                    script = [{"rows": wrong}, {"rows": rows}, {"rows": 10 * rows}]
+                    gateway = self.start(dialect, *(map(json.dumps, script) if native else script), structured_output=native)
+                    _, told = self.ask(gateway, tools=tools)
+                    self.assertIn("$.rows[249].age", json.dumps(self.host.requests[-1]["messages"][1:]))
+                    self.assertEqual(self.input_of(told), {"rows": rows})
+                    self.assertEqual(told["result"]["_meta"].get("sluice/adjustments", []), [])
+                    _, told = self.ask(gateway, tools=tools)
+                    if native:  # 2,500 rows are more than the steps suffice for; the provider has kept the schema
+                        self.assertEqual(self.input_of(told), {"rows": 10 * rows})
+                        self.assertEqual(told["result"]["_meta"]["sluice/adjustments"], ["schema_keyword_unchecked"])
+                    else:
+                        self.assertEqual(told["error"]["data"]["reason"], "schema_mismatch")
+                        self.assertFalse(told["error"]["data"]["retryable"])
+
     def test_a_schema_that_would_take_for_ever_ends_soon(self):
         doubling = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(14)}
         forks = {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": {**doubling, "d14": {"type": "integer"}}}

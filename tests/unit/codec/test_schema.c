@@ -1,71 +1,7 @@
-/* test_schema.c - what a schema says of a value, where it says so, and what it may cost. */
-#include "codec/base/must.h"
-#include "codec/schema.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include <cmocka.h>
-
-enum { ARENA_CAP = 64 * 1024 * 1024 };
-
-struct rig {
-	struct json_work *work;
-	struct arena_pool pool;
-	struct arena arena;
-};
-
-static int begin(void **state)
-{
-	static struct rig rig;
-
-	rig = (struct rig){ .work = json_work_new() };
-	must(rig.work != NULL);
-	arena_init(&rig.arena, &rig.pool, ARENA_CAP);
-	*state = &rig;
-	return 0;
-}
-
-static int end(void **state)
-{
-	struct rig *rig = *state;
-
-	arena_give(&rig->arena);
-	arena_pool_fini(&rig->pool);
-	json_work_free(rig->work);
-	return 0;
-}
-
-/* A text of the test's, which must be JSON, as the caller promises. */
-static struct slice valid(struct rig *rig, const char *text)
-{
-	if (!json_valid(slice_str(text), NULL, rig->work, NULL))
-		fail_msg("the test's text is not JSON: %.200s", text);
-	return slice_str(text);
-}
-
-static struct schema_finding check(struct rig *rig, const char *schema_text, const char *value)
-{
-	struct schema schema;
-	struct schema_finding found;
-
-	assert_int_equal(schema_read(valid(rig, schema_text), rig->work, &rig->arena, &schema),
-			 ERR_OK);
-	assert_int_equal(schema_check(&schema, valid(rig, value), &rig->arena, &found), ERR_OK);
-	assert_true(found.steps <= SCHEMA_STEPS_MAX + 1);
-	return found;
-}
+/* test_schema.c - what a schema says of a value, and where it says so. */
+#include "tests/unit/codec/schema_rig.h"
 
 /* ---- every keyword --------------------------------------------------------------------------- */
-
-#define YES SCHEMA_HOLDS
-#define NO SCHEMA_VIOLATED
-#define PART SCHEMA_UNCHECKED
-#define MUCH SCHEMA_TOO_MUCH
 
 static const struct {
 	const char *name, *schema, *value;
@@ -316,13 +252,6 @@ static const struct {
 	  "[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]", YES },
 };
 
-static const char *name_of(enum schema_verdict verdict)
-{
-	static const char *const names[] = { "holds", "unchecked", "violated", "too much" };
-
-	return names[verdict];
-}
-
 static void each_keyword_says_what_the_specification_says(void **state)
 {
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -397,101 +326,6 @@ static void the_first_fault_is_named_with_both_its_places(void **state)
 	}
 }
 
-/* ---- hostile texts --------------------------------------------------------------------------- */
-
-/* A text made of pieces, in the arena. */
-static const char *repeat(struct rig *rig, const char *front, const char *piece, size_t count,
-			  const char *rear)
-{
-	const size_t one = strlen(piece) + 12;
-	const size_t room = strlen(front) + one * count + strlen(rear) + 1;
-	char *text = arena_take(&rig->arena, room), *at = text;
-
-	assert_non_null(text);
-	at += sprintf(at, "%s", front);
-	for (size_t i = 0; i < count; i++)
-		at += sprintf(at, piece, (unsigned)i); /* NOLINT: pieces are the test's */
-	(void)strcpy(at, rear);
-	return text;
-}
-
-static double seconds(void)
-{
-	struct timespec now;
-
-	must(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-/* Whatever they are, a check ends after so many steps, and a step is short. The bound on time is wide,
- * for sanitizers; what is printed is the figure. */
-static void check_hostile(struct rig *rig, const char *name, const char *schema, const char *value,
-			  enum schema_verdict verdict)
-{
-	const double before = seconds();
-	const struct schema_finding found = check(rig, schema, value);
-	const double took = seconds() - before;
-
-	print_message("%-40s %9s %6u steps %8.3f ms for %zu bytes\n", name, name_of(found.verdict),
-		      found.steps, took * 1e3, strlen(schema) + strlen(value));
-	if (found.verdict != verdict)
-		fail_msg("%s: %s", name, name_of(found.verdict));
-	assert_true(took < 2);
-}
-
-static void hostile_schemas_end_in_time(void **state)
-{
-	struct rig *rig = *state;
-	const char *long_text = repeat(rig, "\"", "xyz%u", 200000, "\"");
-	const char *const_of = repeat(rig, "{\"const\":\"", "xyz%u", 200000, "\"}");
-
-	check_hostile(rig, "branches double at each level",
-		      "{\"anyOf\":[{\"allOf\":[{\"$ref\":\"#\"}]},{\"items\":{\"$ref\":\"#\"}}]}",
-		      "[[[1]]]", MUCH);
-	check_hostile(rig, "branches by the hundred, in each other",
-		      repeat(rig, "{\"anyOf\":[false",
-			     ",{\"items\":{\"$ref\":\"#\"},\"minItems\":9%u}", 100, "]}"),
-		      "[[[[[[1,[2,[3,[4]]]]]]]]]", MUCH);
-	check_hostile(rig, "many properties, in another order",
-		      repeat(rig, "{\"additionalProperties\":false,\"properties\":{\"z\":{}",
-			     ",\"a%u\":{}", 4000, "}}"),
-		      repeat(rig, "{\"a3999\":1", ",\"b%u\":{}", 4000, "}"), NO);
-	check_hostile(rig, "an enum without end",
-		      repeat(rig, "{\"items\":{\"enum\":[0", ",\"a%u\"", 10000, "]}}"),
-		      repeat(rig, "[0", ",\"b%u\"", 500, "]"), NO);
-	check_hostile(rig, "a large enum for each item",
-		      repeat(rig, "{\"items\":{\"not\":{\"enum\":[0", ",\"a%u\"", 10000, "]}}}"),
-		      repeat(rig, "[1", ",\"b%u\"", 500, "]"), MUCH);
-	check_hostile(rig, "countries of fifty lines",
-		      repeat(rig, "{\"items\":{\"enum\":[0", ",\"a%u\"", 250, "]}}"),
-		      repeat(rig, "[0", ",\"a2%02u\"", 50, "]"), YES);
-	check_hostile(rig, "a long text, again and again",
-		      repeat(rig, "{\"allOf\":[true", ",{\"minLength\":%u}", 3000, "]}"), long_text,
-		      MUCH);
-	check_hostile(rig, "a long text, once", const_of, long_text, YES);
-	check_hostile(
-		rig, "a long number, again and again",
-		repeat(rig, "{\"allOf\":[true", ",{\"multipleOf\":7,\"minimum\":%u}", 3000, "]}"),
-		repeat(rig, "7", "7777%u", 100000, ""), MUCH);
-	check_hostile(rig, "items that are all but the same", "{\"uniqueItems\":true}",
-		      repeat(rig, "[[0]", ",[[%u]]", 5000, "]"), YES);
-	check_hostile(rig, "too many values", "{}", repeat(rig, "[0", ",%u", 20000, "]"), MUCH);
-	check_hostile(rig, "more values than steps", "{\"items\":{\"type\":\"integer\"}}",
-		      repeat(rig, "[0", ",%u", 6000, "]"), MUCH);
-	check_hostile(rig, "a text of 2 MB that nobody looks at", "{\"type\":\"string\"}",
-		      repeat(rig, "\"", "\\u00e9%u", 200000, "\""), YES);
-}
-
-static void a_schema_that_is_too_large_is_refused(void **state)
-{
-	struct rig *rig = *state;
-	struct schema schema;
-
-	assert_int_equal(schema_read(valid(rig, repeat(rig, "{\"enum\":[0", ",%u", 20000, "]}")),
-				     rig->work, &rig->arena, &schema),
-			 ERR_TOOL);
-}
-
 static void long_paths_are_cut_at_a_step(void **state)
 {
 	struct rig *rig = *state;
@@ -540,8 +374,6 @@ int main(void)
 						begin, end),
 		cmocka_unit_test_setup_teardown(the_first_fault_is_named_with_both_its_places,
 						begin, end),
-		cmocka_unit_test_setup_teardown(hostile_schemas_end_in_time, begin, end),
-		cmocka_unit_test_setup_teardown(a_schema_that_is_too_large_is_refused, begin, end),
 		cmocka_unit_test_setup_teardown(long_paths_are_cut_at_a_step, begin, end),
 		cmocka_unit_test_setup_teardown(without_memory_it_says_so, begin, end),
 	};

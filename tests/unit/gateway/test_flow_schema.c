@@ -37,6 +37,15 @@ static const char once[] =
 
 static const char ask_age[] = ASK_WITH(SCHEMA_OF(AGE) EXCHANGE);
 static const char ask_closed[] = ASK_WITH(SCHEMA_OF(CLOSED) EXCHANGE);
+#define CHAIN                                                                                \
+	"{\"type\":\"object\",\"properties\":{\"n\":{\"anyOf\":[{\"$ref\":\"#\"},{\"type\":" \
+	"\"null\"}]}},\"required\":[\"n\"],\"additionalProperties\":false}"
+#define LIST                                                                                  \
+	"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":" \
+	"\"integer\"}}},\"required\":[\"a\"],\"additionalProperties\":false}"
+
+static const char ask_chain[] = ASK_WITH(SCHEMA_OF(CHAIN));
+static const char ask_list[] = ASK_WITH(SCHEMA_OF(LIST));
 static const char ask_round[] = ASK_WITH(SCHEMA_OF("{\"type\":\"object\",\"$ref\":\"#\"}"));
 
 /* ---- what providers say ------------------------------------------------------------------------ */
@@ -57,6 +66,8 @@ static const char ask_round[] = ASK_WITH(SCHEMA_OF("{\"type\":\"object\",\"$ref\
 	"\"output\":[{\"type\":\"function_call\",\"id\":\"fc_1\",\"call_id\":\"c1\",\"name\":" \
 	"\"__schema__\",\"arguments\":\"" args "\",\"status\":\"completed\"}],\"usage\":{"     \
 	"\"input_tokens\":10,\"output_tokens\":4,\"total_tokens\":14}}"
+#define THREE "{\\\"n\\\":{\\\"n\\\":{\\\"n\\\":"
+#define NINE THREE THREE THREE
 #define SAYS(text)                          \
 	{                                   \
 		.status = 200, .body = text \
@@ -167,6 +178,20 @@ static const struct {
 	  "schema of __schema__. At $.age the keyword \\\"type\\\": integer is not kept (schema: "
 	  "#/properties/age/type). Answer again with the whole corrected JSON object and nothing "
 	  "else.\"}]}" },
+	{ "native, and deeper than can be checked: the provider has kept it",
+	  gpt_native,
+	  ask_chain,
+	  OUTCOMES(SAYS(GPT_OF("\"content\":\"" NINE NINE "null}}}}}}}}}}}}}}}}}}\""))),
+	  200,
+	  { "\"stopReason\":\"toolUse\"", "\"sluice/adjustments\":[\"schema_keyword_unchecked\"]" },
+	  NULL },
+	{ "not native, and deeper than can be checked",
+	  gpt,
+	  ask_chain,
+	  OUTCOMES(SAYS(GPT_GIVES(NINE NINE "null}}}}}}}}}}}}}}}}}}"))),
+	  502,
+	  { "\"reason\":\"schema_mismatch\"", "\"retryable\":false", "too large or too deep" },
+	  NULL },
 	{ "native, no JSON, is asked for once more as any such answer",
 	  native,
 	  ask_closed,
@@ -250,6 +275,98 @@ static void answers_are_what_the_schema_says_or_no_answers(void **state)
 		if (rows[i].sent != NULL)
 			assert_has(text_of(b, &b->flow.made->encoded.body), rows[i].sent);
 		free(trace);
+		bench_free(b);
+	}
+}
+
+/* ---- large answers ------------------------------------------------------------------------------- */
+
+/* An answer whose text, a piece of a JSON string, is between these. */
+static char *large_answer(const char *front, const char *piece, size_t count, const char *rear)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	(void)fprintf(out, "%s", front);
+	for (size_t i = 0; i < count; i++)
+		(void)fprintf(out, "%s%s", i == 0 ? "" : ",", piece);
+	(void)fprintf(out, "%s", rear);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void a_large_answer_is_checked_as_far_as_the_steps_go(void **state)
+{
+	static const char claude[] =
+		"{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\","
+		"\"model\":\"claude-real\",\"content\":[{\"type\":";
+	static const char call[] =
+		"\"tool_use\",\"id\":\"c1\",\"name\":\"__schema__\",\"input\":{\"a\":[";
+	static const char words[] = "\"text\",\"text\":\"{\\\"a\\\":[";
+	static const char end[] = "],\"stop_reason\":\"end_turn\",\"usage\":{\"input_tokens\":10,"
+				  "\"output_tokens\":4}}";
+	static const struct {
+		bool native;
+		size_t count;
+		const char *last;
+		int status;
+		bool unchecked;
+	} answers[] = {
+		{ false, 9997, "", 200, false }, { false, 9998, "", 200, false },
+		{ false, 9999, "", 502, false }, { true, 9998, "", 200, false },
+		{ true, 9999, "", 200, true },   { true, 9000, ",null", 502, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(answers); i++) {
+		const bool is_native = answers[i].native;
+		char front[512], rear[256];
+		(void)snprintf(front, sizeof(front), "%s%s", claude, is_native ? words : call);
+		(void)snprintf(rear, sizeof(rear), "%s]}%s%s", answers[i].last,
+			       is_native ? "\"}" : "}", end);
+		char *text = large_answer(front, "0", answers[i].count, rear);
+		const struct outcome says[] = { SAYS(text), SAYS(text) };
+		struct bench *b = bench_new(load(is_native ? native : forced));
+		char *trace = play(b, ask_list, 0, says, answers[i].last[0] == '\0' ? 1 : 2);
+		if (b->flow.answer.status != answers[i].status)
+			fail_msg("%zu: %d: %.300s", i, b->flow.answer.status, answer_text(b));
+		assert_int_equal(strstr(answer_text(b), "schema_keyword_unchecked") != NULL,
+				 answers[i].unchecked);
+		free(trace);
+		free(text);
+		bench_free(b);
+	}
+}
+
+/* Each is within the bounds; together they would take as long as there are many. */
+static void calls_of_an_answer_share_the_time_of_two(void **state)
+{
+	static const struct {
+		size_t calls;
+		int status;
+	} answers[] = { { 5, 200 }, { 15, 502 } };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(answers); i++) {
+		char *call = large_answer("{\"type\":\"tool_use\",\"id\":\"c1\",\"name\":"
+					  "\"__schema__\",\"input\":{\"a\":[",
+					  "0", 9998, "]}}");
+		char *text =
+			large_answer("{\"id\":\"msg_1\",\"type\":\"message\",\"role\":"
+				     "\"assistant\",\"model\":\"claude-real\",\"content\":[",
+				     call, answers[i].calls,
+				     "],\"stop_reason\":\"tool_use\",\"usage\":{\"input_tokens\":"
+				     "10,\"output_tokens\":4}}");
+		const struct outcome says[] = { SAYS(text) };
+		struct bench *b = bench_new(load(forced));
+		free(play(b, ask_list, 0, says, 1));
+		if (b->flow.answer.status != answers[i].status)
+			fail_msg("%zu calls: %d: %.300s", answers[i].calls, b->flow.answer.status,
+				 answer_text(b));
+		free(text);
+		free(call);
 		bench_free(b);
 	}
 }
@@ -418,6 +535,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_are_what_the_schema_says_or_no_answers),
+		cmocka_unit_test(a_large_answer_is_checked_as_far_as_the_steps_go),
+		cmocka_unit_test(calls_of_an_answer_share_the_time_of_two),
 		cmocka_unit_test(a_schema_that_no_answer_could_be_checked_by_is_refused),
 		cmocka_unit_test(only_first_answers_of_a_called_tool_may_be_kept_for_replay),
 		cmocka_unit_test(the_exchange_can_be_appended_to_a_history),
