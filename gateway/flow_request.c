@@ -143,16 +143,19 @@ enum flow_move flow_http(struct flow *flow, const struct flow_env *env)
 	return FLOW_NEXT;
 }
 
-/* Refused for a header, but the caller is known: it finds its request by the id (DESIGN 4.4). */
+/* Refused for a header, but the caller is known: it finds its request by the id (DESIGN 4.4). Calling off goes
+ * on without the header: it is always taken (DESIGN 4.3). */
 static enum flow_move refuse_header(struct flow *flow, const struct flow_env *env,
 				    const struct fault *fault, const struct rpc_error_data *data)
 {
 	struct fault unread = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
 
 	/* What may be wrong with the body does not matter any more. */
-	enum err ignored =
-		jsonrpc_read(flow->in->body, env->json, flow->arena, &flow->rpc, &unread);
-	(void)ignored;
+	enum err err = jsonrpc_read(flow->in->body, env->json, flow->arena, &flow->rpc, &unread);
+	if (err == ERR_OK && flow->rpc.method == RPC_CANCELLED) {
+		flow->deadline = flow->started + flow->plan->limits.deadline;
+		return FLOW_NEXT;
+	}
 	flow->rpc_known = true;
 	return flow_refuse(flow, fault, data);
 }

@@ -96,8 +96,8 @@ static enum flow_move take_revision(struct flow *flow, enum revision revision)
 	};
 
 	must((unsigned)revision < REVISION_COUNT);
-	if (flow->revision == revision)
-		return FLOW_NEXT;
+	if (flow->revision == revision || flow->rpc.method == RPC_CANCELLED)
+		return FLOW_NEXT; /* calling off is the same in all of them */
 	if (!slice_absent(header(flow, HTTP_PROTOCOL_VERSION)))
 		return flow_refuse(flow, &other, NULL);
 	flow->revision = flow->made->request.revision = revision;

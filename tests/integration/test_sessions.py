@@ -42,9 +42,9 @@ class SessionCase(harness.Case):
     def sample(self, gateway, session, headers=None, **options):
         return gateway.sample("hello", {"Mcp-Session-Id": session, **(headers or {})}, **options)
 
-    def cancel(self, gateway, session, id, key=harness.KEY):
+    def cancel(self, gateway, session, id, key=harness.KEY, **headers):
         answer = gateway.post(message("notifications/cancelled", None, requestId=id, reason="for a test"),
-                              {"Mcp-Session-Id": session}, key=key)
+                              {"Mcp-Session-Id": session, **headers}, key=key)
         self.assertEqual(answer.status, 202)
 
     def unknown(self, answer):
@@ -169,6 +169,15 @@ class CallingOff(SessionCase):
             self.assertEqual([(a.status, a.body) for a in answers], [(202, b"")])
             self.assertEqual(gateway.log(answers[0].headers["sluice-request-id"])["status"], 499)
         self.provider.wait_stats(lambda s: s["in_flight"] == 0, "nothing left at the provider")
+
+    def test_it_is_stopped_whatever_revision_is_named(self):
+        gateway = self.start(self.sim("--default", "hang"))
+        session = self.begin(gateway)
+        for id, revision in enumerate(("2025-03-26", "2099-01-01")):
+            answers, thread = self.pending(gateway, session, id)
+            self.cancel(gateway, session, id, **{"MCP-Protocol-Version": revision})
+            thread.join(harness.PATIENCE_S)
+            self.assertEqual([(a.status, a.body) for a in answers], [(202, b"")])
 
     def test_nobody_elses_request_is(self):
         gateway = self.start(self.sim("--default", "hang"))

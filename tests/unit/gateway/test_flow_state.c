@@ -333,6 +333,36 @@ static void cancelled_names_a_request_of_its_session(void **state)
 	assert_null(b->flow.state);
 }
 
+/* Headers that any other request is refused for. */
+static void cancelled_is_taken_whatever_its_headers_say(void **state)
+{
+	static const struct {
+		enum http_header name;
+		const char *value;
+	} headers[] = {
+		{ HTTP_PROTOCOL_VERSION, "2025-06-18" }, /* not the session's */
+		{ HTTP_PROTOCOL_VERSION, "2030-01-01" },
+		{ HTTP_PROTOCOL_VERSION, "" },
+		{ HTTP_TIMEOUT, "soon" },
+		{ HTTP_IDEMPOTENCY_KEY, "two words" },
+	};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(headers); i++) {
+		struct http_incoming in = in_session(
+			NOTIFICATION("notifications/cancelled", "{\"requestId\":\"a-7\"}"));
+		in.headers[headers[i].name] = slice_str(headers[i].value);
+		if (start(b, &in) != FLOW_RECALL || known(b) != FLOW_ANSWER)
+			fail_msg("%s: %s", headers[i].value, answer_text(b));
+		assert_int_equal(b->flow.answer.status, 202);
+		assert_true(b->flow.state->calls_off);
+		in.body = SLICE(NOTIFICATION("notifications/initialized", "{}"));
+		if (start(b, &in) == FLOW_RECALL)
+			assert_int_equal(known(b), FLOW_ANSWER);
+		assert_int_equal(b->flow.answer.status, 400);
+	}
+}
+
 static void what_is_called_off_ends_with_202(void **state)
 {
 	struct bench *b = *state;
@@ -597,6 +627,7 @@ int main(void)
 		WALK(a_caller_that_leaves_is_counted_too),
 		WALK(nobody_needs_the_snapshot_while_others_are_asked),
 		WALK(cancelled_names_a_request_of_its_session),
+		WALK(cancelled_is_taken_whatever_its_headers_say),
 		WALK(what_is_called_off_ends_with_202),
 		WALK(a_stream_that_is_called_off_ends_without_an_answer),
 		WALK(a_request_is_the_same_by_its_key_and_what_it_asks),
