@@ -138,12 +138,9 @@ static void begin_held(struct edge *edge)
 	tick_soon(CONTAINER_OF(first, struct http_exchange, listed));
 }
 
-/* One tick after h2o has the request: one that its client has reset at once never gets here. */
-static void on_exchange_tick(h2o_timeout_entry_t *entry)
+static void begin(struct http_exchange *exchange)
 {
-	struct http_exchange *exchange = CONTAINER_OF(entry, struct http_exchange, tick);
 	struct http_server *server = exchange->server;
-	must_obj(exchange, EXCHANGE_MAGIC);
 	must(exchange->state == EXCHANGE_WAITING);
 	if (!edge_may_begin(exchange->edge)) {
 		h2o_linklist_insert(&exchange->edge->held, &exchange->listed);
@@ -159,6 +156,59 @@ static void on_exchange_tick(h2o_timeout_entry_t *entry)
 	exchange->request = exchange->refused ? NULL : request;
 	must(exchange->request != NULL || exchange->state == EXCHANGE_ANSWERED);
 	begin_held(exchange->edge);
+}
+
+/* ---- how much is begun in a turn of the loop ----
+ *
+ * Reading a body takes up to 15 ns a byte, before anybody's limits are asked, so that fifteen large ones that end at
+ * once would hold everybody for seconds. What is too much for a turn begins in the next ones; short ones do not wait
+ * for it. */
+enum { TURN_BODIES = 2 << 20, TURN_ANYHOW = 64 << 10 };
+
+static bool turn_takes(struct http_server *server, size_t body)
+{
+	const nsec_t now = net_now(server->edges.loop); /* of this turn alone */
+	if (server->turn.at != now)
+		server->turn.bodies = 0;
+	server->turn.at = now;
+	if (server->turn.bodies >= TURN_BODIES && body > TURN_ANYHOW)
+		return false;
+	server->turn.bodies += body;
+	return true;
+}
+
+static void on_later(struct net_task *task)
+{
+	struct http_server *server = CONTAINER_OF(task, struct http_server, turn.later);
+	while (!h2o_linklist_is_empty(&server->turn.waiting)) {
+		struct http_exchange *exchange =
+			CONTAINER_OF(server->turn.waiting.next, struct http_exchange, listed);
+		if (!turn_takes(server, exchange->in.body.len)) {
+			net_soon(server->edges.loop, task);
+			return;
+		}
+		h2o_linklist_unlink(&exchange->listed);
+		begin(exchange);
+	}
+}
+
+static void wait_for_turn(struct http_exchange *exchange)
+{
+	struct http_server *server = exchange->server;
+	if (server->turn.later.prev == NULL)
+		net_soon(server->edges.loop, &server->turn.later);
+	h2o_linklist_insert(&server->turn.waiting, &exchange->listed);
+}
+
+/* One tick after h2o has the request: one that its client has reset at once never gets here. */
+static void on_exchange_tick(h2o_timeout_entry_t *entry)
+{
+	struct http_exchange *exchange = CONTAINER_OF(entry, struct http_exchange, tick);
+	must_obj(exchange, EXCHANGE_MAGIC);
+	if (turn_takes(exchange->server, exchange->in.body.len))
+		begin(exchange);
+	else
+		wait_for_turn(exchange);
 }
 
 static int on_req(h2o_handler_t *self, h2o_req_t *req)
@@ -297,6 +347,8 @@ struct http_server *http_server_new(struct net_loop *loop, const struct http_lis
 		return NULL;
 	server->magic = SERVER_MAGIC;
 	server->handler = *handler;
+	server->turn.later.run = on_later;
+	h2o_linklist_init_anchor(&server->turn.waiting);
 	h2o_linklist_init_anchor(&server->answered);
 	edge_host_init(&server->edges);
 	server->edges.loop = loop;

@@ -19,6 +19,13 @@ struct http_server {
 	h2o_globalconf_t config;
 	h2o_context_t ctx;
 	size_t in_flight;
+	struct {
+		nsec_t at;     /* the turn's time */
+		size_t bodies; /* bytes of those begun in it */
+		h2o_linklist_t
+			waiting; /* exchanges that were too much for theirs; first comes first */
+		struct net_task later; /* begins them */
+	} turn;
 	bool quiet; /* answers over HTTP/1.1 end their connections */
 };
 

@@ -159,6 +159,34 @@ class Unread(ResourceCase):
         self.assertLess(self.unread_bodies(body, authorization="Bearer " + harness.KEY), 12 << 10)
 
 
+class Turns(ResourceCase):
+    def test_bodies_that_are_too_much_for_a_turn_of_the_loop_are_all_served(self):
+        gateway = self.gateway(harness.config(self.sim()))
+        fields = {"content-type": "application/json", "authorization": "Bearer " + harness.KEY}
+        body = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"%b"}' % (b"x" * (900 << 10))
+        streams = [2 * number + 1 for number in range(8)]
+        with h2_client.Client(gateway.url) as client:
+            for stream in streams:
+                client.request(stream, "/v1/sampling", fields, body, end=False)
+            # All end in the same segment.
+            client.socket.sendall(b"".join(h2_client.frame(h2_client.DATA, h2_client.END_STREAM, stream, b"}") for stream in streams))
+            for stream in streams:
+                self.assertEqual(client.answer(stream), b'{"jsonrpc":"2.0","id":1,"result":{}}')
+        self.assert_result(gateway.sample())
+
+    def test_who_leaves_while_they_wait_is_forgotten(self):
+        gateway = self.gateway(harness.config(self.sim()))
+        body = b'{"x":"%b"' % (b"x" * (900 << 10))
+        streams = [2 * number + 1 for number in range(8)]
+        with h2_client.Client(gateway.url) as client:
+            for stream in streams:
+                client.request(stream, "/v1/sampling", {"content-type": "application/json"}, body, end=False)
+            client.socket.sendall(b"".join(h2_client.frame(h2_client.DATA, h2_client.END_STREAM, stream, b"}") for stream in streams)
+                                  + h2_client.frame(h2_client.GOAWAY, 0, 0, bytes(8)))
+        harness.wait_for(lambda: gateway.metrics().sum("sluice_in_flight") == 0, "nobody left")
+        self.assert_result(gateway.sample())
+
+
 class UnfinishedBytes(ResourceCase):
     def fill(self, gateway, count, each):
         """Bodies of `each` bytes that do not end, one a connection; how many of them are closed."""
