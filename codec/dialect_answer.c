@@ -6,7 +6,6 @@
 #include "codec/dialect_request.h"
 #include "codec/dialect_text.h"
 #include "codec/json_escape.h"
-#include "codec/json_last.h"
 #include "codec/stop_search.h"
 
 enum { BLOCKS_FIRST = 4 };
@@ -105,23 +104,16 @@ static inline void keep(struct answer *a, uint32_t *kept, uint32_t i)
 
 /* ---- calls ---- */
 
-/* Whether it can be handed over, of keys that are there twice the last one; if not, *wrong says why where
- * that is its depth. */
-static bool args_valid(struct answer *a, struct slice *args, const char **wrong, const char *deep)
+/* Whether it can be handed over; if not, *wrong says why where that is its depth. */
+static bool args_valid(struct answer *a, struct slice args, const char **wrong, const char *deep)
 {
 	struct fault fault;
-	bool starved;
 
-	if (json_valid(*args, &answer_args_json, a->work, &fault))
+	if (json_valid(args, &answer_args_json, a->work, &fault))
 		return true;
 	if (fault.err == ERR_TOO_DEEP)
 		*wrong = deep;
-	if (fault.err != ERR_DUPLICATE_KEY)
-		return false;
-	*args = json_last(*args, &answer_args_json, a->work, a->into, &starved);
-	if (starved)
-		answer_no_memory(a);
-	return !slice_absent(*args);
+	return false;
 }
 
 /* The arguments of a call as the text of an object: {} for nothing, out of a string where one holds
@@ -136,7 +128,7 @@ static struct slice args_object(struct answer *a, const struct answer_block *cal
 
 	for (int unwraps = call->args_unescaped;; unwraps++) {
 		args = text_trim_json(args);
-		if (args.len != 0 && !is_json && !args_valid(a, &args, wrong, deep))
+		if (args.len != 0 && !is_json && !args_valid(a, args, wrong, deep))
 			return nothing;
 		if (args.len == 0 || slice_eq(args, SLICE("null")))
 			return SLICE("{}");
@@ -363,7 +355,7 @@ static void text_to_call(struct answer *a)
 	}
 	if (a->err != ERR_OK)
 		return;
-	if (object.len == 0 || object.at[0] != '{' || !args_valid(a, &object, &wrong, deep)) {
+	if (object.len == 0 || object.at[0] != '{' || !args_valid(a, object, &wrong, deep)) {
 		if (a->stop == ANSWER_END)
 			answer_fail(a, wrong);
 		return;

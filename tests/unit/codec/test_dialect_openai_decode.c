@@ -49,10 +49,6 @@ static void answer_becomes_exactly_this_result(void **state)
 		{ "null arguments", WITH_ARGS("null"), IS_CALL("{}"), "" },
 		{ "arguments in a string in a string",
 		  WITH_ARGS("\"\\\"{\\\\\\\"a\\\\\\\":1}\\\"\""), IS_CALL("{\"a\":1}"), "" },
-		{ "arguments with a key twice: the last one counts",
-		  WITH_ARGS("\" {\\\"a\\\":1,\\\"b\\\":[{\\\"c\\\":2,\\\"c\\\":3}], "
-			    "\\\"\\\\u0061\\\":4}\""),
-		  IS_CALL("{\"b\":[{\"c\":3}], \"\\u0061\":4}"), "" },
 		{ "arguments with white space around them", WITH_ARGS("\"\\n{\\\"a\\\": 1}\\n\""),
 		  IS_CALL("{\"a\": 1}"), "" },
 		{ "no arguments",
@@ -190,12 +186,7 @@ static void structured_output_is_read_out_of_the_text(void **state)
 		{ "in two fences", "```\\n```\\n{}\\n```\\n```", "stop", NULL },
 		{ "a list", "[1]", "stop", NULL },
 		{ "nothing", "", "stop", NULL },
-		{ "twice the same key", "{\\\"a\\\":1,\\\"a\\\":2}", "stop",
-		  IS("[{\"type\":\"tool_use\",\"id\":\"schema_r\",\"name\":\"__schema__\","
-		     "\"input\":"
-		     "{\"a\":2}}]",
-		     "toolUse") },
-		{ "twice the same key, and no JSON", "{\\\"a\\\":1,\\\"a\\\":2", "stop", NULL },
+		{ "twice the same key", "{\\\"a\\\":1,\\\"a\\\":2}", "stop", NULL },
 		{ "cut, for a reason", "{\\\"a\\\":", "length",
 		  IS(TEXT("{\\\"a\\\":"), "maxTokens") },
 		{ "cut, for an unknown reason", "{\\\"a\\\":", "eos",
@@ -245,8 +236,8 @@ static void malformed_answer_is_an_error_that_says_so(void **state)
 		{ "arguments that are a number", WITH_ARGS("\"7\""), "arguments" },
 		{ "arguments three strings deep", WITH_ARGS("\"\\\"\\\\\\\"{}\\\\\\\"\\\"\""),
 		  "arguments" },
-		{ "arguments with a key twice, and more",
-		  WITH_ARGS("\"{\\\"a\\\":1,\\\"a\\\":1}}\""), "arguments" },
+		{ "arguments with a key twice", WITH_ARGS("\"{\\\"a\\\":1,\\\"a\\\":1}\""),
+		  "arguments" },
 		{ "cut", "{\"choices\":[{\"message\":{\"content\":\"x", "malformed" },
 	};
 	struct dialect_case *c = *state;
@@ -322,8 +313,7 @@ static enum err decode_starved(struct dialect_case *c)
 	enum err err = case_decode(
 		c, CHOICE("{\"content\":[" TEXT("<think>\\t</think>a") "," TEXT(
 				  "b") "],\"tool_calls\":["
-				       "{\"function\":{\"name\":\"x\",\"arguments\":\"{\\\"a\\\":1,"
-				       "\\\"a\\\":2}"
+				       "{\"function\":{\"name\":\"x\",\"arguments\":\"{\\\"a\\\":1}"
 				       "\"}},"
 				       "{\"id\":\"\\u0069\",\"function\":{\"name\":\"x\"}},"
 				       "{\"id\":\"\\u0069\",\"function\":{\"name\":\"x\"}}]}",

@@ -214,13 +214,6 @@ static void calls_are_assembled(void **state)
 		  CALL("0", "c", "a", "\\\"{\\\\\\\"x\\\\\\\"") ARGS("0", ":1}\\\"")
 			  FINISH("tool_calls"),
 		  "toolUse | c a {\"x\":1}" },
-		{ "arguments with a key twice: the last one counts",
-		  CALL("0", "c", "a", "{\\\"x\\\":1,") ARGS("0", "\\\"x\\\":2}")
-			  FINISH("tool_calls"),
-		  "toolUse | c a {\"x\":2}" },
-		{ "the same where calls without ids follow",
-		  NAMED("a", "{\\\"x\\\":1,\\\"x\\\":2}") NAMED("a", "{}") FINISH("tool_calls"),
-		  "toolUse | call_c1_0 a {\"x\":2} | call_c1_1 a {}" },
 		{ "arguments that are null",
 		  CALLS("{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"a\",\"arguments\":null}"
 			"}") FINISH("tool_calls"),
