@@ -152,7 +152,8 @@ static enum flow_move refuse_header(struct flow *flow, const struct flow_env *en
 
 	/* What may be wrong with the body does not matter any more. */
 	enum err err = jsonrpc_read(flow->in->body, env->json, flow->arena, &flow->rpc, &unread);
-	if (err == ERR_OK && flow->rpc.method == RPC_CANCELLED) {
+	if (err == ERR_OK && flow->rpc.method == RPC_CANCELLED &&
+	    slice_eq(flow->in->method, SLICE("POST"))) {
 		flow->deadline = flow->started + flow->plan->limits.deadline;
 		return FLOW_NEXT;
 	}

@@ -278,12 +278,15 @@ static bool is_cut(const struct sampling_result *result)
 	       result->stop == STOP_SEQUENCE;
 }
 
-/* What the bounds do not suffice for is not known. Where it was sent as native output the provider holds the
+/* What the bounds do not suffice for is not known. Where all of it was sent as native output the provider holds the
  * answer to the schema by itself, so it passes, and that it was not checked is said. */
 static bool passes_unchecked(const struct flow *flow, enum schema_verdict verdict)
 {
+	const struct encode_out *sent = &flow->made->encoded;
+	const bool moved = sent->adjustments & ADJUST_BIT(ADJUST_SCHEMA_CONSTRAINTS_MOVED);
+
 	return verdict == SCHEMA_UNCHECKED ||
-	       (verdict == SCHEMA_TOO_MUCH && flow->made->encoded.decode.native_schema);
+	       (verdict == SCHEMA_TOO_MUCH && sent->decode.native_schema && !moved);
 }
 
 /* `looks` that the calls before it took: however many an answer has, they end in the time of two. */

@@ -171,19 +171,20 @@ static bool turn_takes(struct http_server *server, size_t body)
 	if (server->turn.at != now)
 		server->turn.bodies = 0;
 	server->turn.at = now;
-	if (server->turn.bodies >= TURN_BODIES && body > TURN_ANYHOW)
+	if (server->turn.bodies >= TURN_BODIES)
 		return false;
 	server->turn.bodies += body;
 	return true;
 }
 
+/* One at least, whatever has come meanwhile: nobody waits for more turns than there are others in front. */
 static void on_later(struct net_task *task)
 {
 	struct http_server *server = CONTAINER_OF(task, struct http_server, turn.later);
-	while (!h2o_linklist_is_empty(&server->turn.waiting)) {
+	for (bool first = true; !h2o_linklist_is_empty(&server->turn.waiting); first = false) {
 		struct http_exchange *exchange =
 			CONTAINER_OF(server->turn.waiting.next, struct http_exchange, listed);
-		if (!turn_takes(server, exchange->in.body.len)) {
+		if (!turn_takes(server, exchange->in.body.len) && !first) {
 			net_soon(server->edges.loop, task);
 			return;
 		}
@@ -204,8 +205,11 @@ static void wait_for_turn(struct http_exchange *exchange)
 static void on_exchange_tick(h2o_timeout_entry_t *entry)
 {
 	struct http_exchange *exchange = CONTAINER_OF(entry, struct http_exchange, tick);
+	struct http_server *server = exchange->server;
+	const size_t body = exchange->in.body.len;
 	must_obj(exchange, EXCHANGE_MAGIC);
-	if (turn_takes(exchange->server, exchange->in.body.len))
+	if (body <= TURN_ANYHOW ||
+	    (h2o_linklist_is_empty(&server->turn.waiting) && turn_takes(server, body)))
 		begin(exchange);
 	else
 		wait_for_turn(exchange);

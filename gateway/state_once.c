@@ -34,7 +34,6 @@ struct once_entry {
 	uint8_t body[SHA256_BYTES];
 	enum entry_state state;
 	struct once_call *leader, *waiting, **last; /* IN_FLIGHT */
-	uint32_t waiting_count;
 	struct link remembered, kept;
 	nsec_t done_at;
 	uint32_t readers; /* told of the answer, and still to copy it */
@@ -53,6 +52,7 @@ struct shard {
 
 struct once {
 	uint8_t gateway[ONCE_GATEWAY_BYTES];
+	_Atomic uint32_t waiting; /* copies, of all requests */
 	struct shard shards[SHARDS];
 };
 
@@ -241,13 +241,13 @@ static struct once_entry *add(struct shard *shard, struct once_call *call)
 
 /* ---- those who wait ---- */
 
-static void wait_add(struct once_entry *entry, struct once_call *call)
+static void wait_add(struct once *once, struct once_entry *entry, struct once_call *call)
 {
 	call->next = NULL;
 	call->place = entry->last;
 	*entry->last = call;
 	entry->last = &call->next;
-	entry->waiting_count++;
+	atomic_fetch_add_explicit(&once->waiting, 1, memory_order_relaxed);
 }
 
 static void wait_remove(struct once_entry *entry, struct once_call *call)
@@ -258,8 +258,7 @@ static void wait_remove(struct once_entry *entry, struct once_call *call)
 	else
 		entry->last = call->place;
 	call->place = NULL;
-	must(entry->waiting_count > 0);
-	entry->waiting_count--;
+	atomic_fetch_sub_explicit(&call->once->waiting, 1, memory_order_relaxed);
 }
 
 /* Of an entry, whether it is the call's. */
@@ -344,16 +343,17 @@ static void run_decided(struct inbox_item *item)
 
 /* ---- the interface ---- */
 
-static enum once_verdict join_found(struct once_entry *entry, struct once_call *call, nsec_t now)
+static enum once_verdict join_found(struct once *once, struct once_entry *entry,
+				    struct once_call *call, nsec_t now)
 {
 	const bool same = same_body(entry, call);
 
 	if (entry->state == IN_FLIGHT &&
 	    (same || atomic_load_explicit(&entry->leader->unsure, memory_order_relaxed))) {
-		if (entry->waiting_count == ONCE_WAITING_MAX)
+		if (atomic_load_explicit(&once->waiting, memory_order_relaxed) >= ONCE_WAITING_MAX)
 			return ONCE_FULL;
 		call->entry = entry;
-		wait_add(entry, call);
+		wait_add(once, entry, call);
 		return ONCE_WAITS;
 	}
 	if (!same)
@@ -364,12 +364,13 @@ static enum once_verdict join_found(struct once_entry *entry, struct once_call *
 	return ONCE_ANSWERED;
 }
 
-static enum once_verdict join(struct shard *shard, struct once_call *call, nsec_t now)
+static enum once_verdict join(struct once *once, struct shard *shard, struct once_call *call,
+			      nsec_t now)
 {
 	expire(shard, now, false);
 	struct once_entry *found = find(shard, &call->key);
 	if (found != NULL)
-		return join_found(found, call, now);
+		return join_found(once, found, call, now);
 	expire(shard, now, true);
 	call->entry = add(shard, call);
 	return call->entry != NULL ? ONCE_LEADS : ONCE_FULL;
@@ -385,7 +386,7 @@ void once_join(struct once *once, struct once_call *call, struct inbox *inbox, n
 	call->late = false;
 	call->place = NULL;
 	lock(shard);
-	call->verdict = join(shard, call, now);
+	call->verdict = join(once, shard, call, now);
 	if (call->verdict == ONCE_LEADS || call->verdict == ONCE_WAITS)
 		call->once = once;
 	call->leads = call->verdict == ONCE_LEADS;

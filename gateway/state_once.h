@@ -23,7 +23,9 @@ enum {
 	ONCE_ANSWER_MAX = 64 << 10,   /* bytes of an answer that is kept */
 	ONCE_ANSWERS_MAX = 64 << 20,  /* of memory that all of them take */
 	ONCE_ENTRIES_MAX = 64 * 4096, /* keys, in flight and remembered */
-	ONCE_WAITING_MAX = 64, /* copies of one: they wait before their tenant's limits are asked */
+	/* Copies of all requests together: they wait before their tenant's limits are asked, and take a quarter of
+	 * one worker's places at most. */
+	ONCE_WAITING_MAX = 8192,
 };
 
 enum once_verdict {

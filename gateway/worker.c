@@ -297,6 +297,7 @@ static void refuse_busy(struct worker *worker, struct http_exchange *exchange,
 	(void)log_request(worker->args.log, &line);
 	metrics_request(worker->args.metrics, &sample);
 	arena_give(&arena);
+	http_drop_body(exchange);
 }
 
 static void *on_begin(void *owner, struct http_exchange *exchange, const struct http_incoming *in)

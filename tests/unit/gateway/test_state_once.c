@@ -112,24 +112,28 @@ static void the_first_leads_and_copies_on_all_workers_get_its_answer(void **stat
 /* They wait before any limit of their tenant's is asked. */
 static void only_so_many_copies_wait(void **state)
 {
-	struct caller first, copies[ONCE_WAITING_MAX], more;
+	static struct caller copies[ONCE_WAITING_MAX];
+	struct caller first, other, more;
 
 	(void)state;
 	assert_int_equal(join(&first, "k", "body", 0), ONCE_LEADS);
+	assert_int_equal(join(&other, "l", "body", 1), ONCE_LEADS);
 	for (size_t i = 0; i < ONCE_WAITING_MAX; i++)
 		assert_int_equal(join(&copies[i], "k", "body", i % 2), ONCE_WAITS);
-	assert_int_equal(join(&more, "k", "body", 0), ONCE_FULL);
+	assert_int_equal(join(&more, "l", "body", 0), ONCE_FULL);
 	assert_false(once_leave(&more.call)); /* harmless */
 	(void)once_leave(&copies[1].call);
-	assert_int_equal(join(&more, "k", "body", 0), ONCE_WAITS);
+	assert_int_equal(join(&more, "l", "body", 0), ONCE_WAITS);
 	(void)once_leave(&first.call); /* the next one leads, and waits no more */
 	turn();
 	assert_true(once_leads(&copies[0].call));
 	assert_int_equal(join(&copies[1], "k", "body", 1), ONCE_WAITS);
 	end(&copies[0], ERR_OK, RESULT);
+	end(&other, ERR_OK, RESULT);
 	turn();
 	assert_answered(&more, ERR_OK, RESULT);
 	assert_answered(&copies[1], ERR_OK, RESULT);
+	assert_answered(&copies[ONCE_WAITING_MAX - 1], ERR_OK, RESULT);
 }
 
 static void an_error_is_everybodys_and_not_remembered(void **state)
