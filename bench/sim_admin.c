@@ -44,6 +44,7 @@ static unsigned get_stats(struct sim_shared *shared, const struct sim_http *http
 		{ "chat", &c->by_dialect[SIM_OPENAI] },
 		{ "responses", &c->by_dialect[SIM_RESPONSES] },
 		{ "streams", &c->streams },
+		{ "pauses", &c->pauses },
 		{ "refused", &c->refused },
 		{ "tool_calls", &c->tool_calls },
 		{ "connections", &c->connections },

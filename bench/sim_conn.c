@@ -141,6 +141,7 @@ static void stream_on(struct sim_conn *conn)
 	while (conn->step < steps && conn->spec.pace == 0);
 	if (conn->step < steps) {
 		conn->phase = SIM_CONN_STREAMING;
+		sim_count(&conn->loop->shared->counters.pauses);
 		sim_loop_at(conn->loop, conn, conn->loop->now + conn->spec.pace);
 		return;
 	}

@@ -18,6 +18,7 @@ struct sim_counters {
 	_Atomic uint64_t requests; /* to the provider's paths */
 	_Atomic uint64_t by_dialect[SIM_DIALECTS];
 	_Atomic uint64_t streams;        /* of these, streamed */
+	_Atomic uint64_t pauses;         /* events after which a stream has paused (pace) */
 	_Atomic uint64_t refused;        /* of these, bad in themselves */
 	_Atomic uint64_t tool_calls;     /* answers with tool calls */
 	_Atomic uint64_t connections;    /* that brought at least one of these */

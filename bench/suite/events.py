@@ -139,7 +139,8 @@ class Waiting(scenario.Scenario):
             try:
                 bed.sim.wait_stats(lambda seen: seen["in_flight"] == point.count, f"{point.count} requests at the provider")
                 if bed.streaming:
-                    time.sleep(1)  # the pace: each has had an event
+                    begun = bed.sim.stats()["pauses"]
+                    bed.sim.wait_stats(lambda seen: seen["pauses"] - begun >= point.count, "an event more of each")
                 during = pss_kb(server.pid)
             finally:
                 asking.join()

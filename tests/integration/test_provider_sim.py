@@ -469,6 +469,8 @@ class Timing(harness.Case):
         answer = ask(sim, messages("sim-pace-10ms-size-64-chunk-8", stream=True))
         self.assertEqual(events(answer.body)[-1]["type"], "message_stop")
         self.assertGreaterEqual(answer.elapsed_s, 0.09)
+        deltas = sum(event["type"] == "content_block_delta" for event in events(answer.body))
+        self.assertGreaterEqual(sim.stats()["pauses"], deltas)
         answer = ask(sim, messages("sim-dribble-200us-size-0"))
         self.assertEqual(answer.json()["content"][0]["text"], "")
         self.assertGreaterEqual(answer.elapsed_s, 0.04)
