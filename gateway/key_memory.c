@@ -23,7 +23,9 @@ void key_memory_free(struct key_memory *memory)
 {
 	if (memory == NULL)
 		return;
-	explicit_bzero(memory, sizeof(*memory));
+	for (size_t i = 0; i < KEY_MEMORY_PLACES; i++)
+		if (memory->places[i].len != 0)
+			explicit_bzero(&memory->places[i], sizeof(memory->places[i]));
 	free(memory);
 }
 
@@ -40,8 +42,8 @@ static size_t place_of(struct slice key)
 {
 	const uint64_t hash = eight_at(key.at + key.len - 8) * UINT64_C(0x9e3779b97f4a7c15);
 
-	_Static_assert(KEY_MEMORY_PLACES == 1 << 8, "the hash's upper eight bits");
-	return (size_t)(hash >> 56);
+	_Static_assert(KEY_MEMORY_PLACES == 1 << 14, "the hash's upper 14 bits");
+	return (size_t)(hash >> (64 - 14));
 }
 
 /* No branch depends on the bytes. The last eight may be looked at twice in part. */

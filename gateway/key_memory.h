@@ -9,8 +9,9 @@
 
 #include "codec/base/sha256.h"
 
-/* Longer keys are not remembered. */
-enum { KEY_MEMORY_PLACES = 256, KEY_MEMORY_KEY_MAX = 88 };
+/* Room for most keys of 10,000 tenants that ask in turn; a place takes memory once it is used. Longer
+ * keys are not remembered. */
+enum { KEY_MEMORY_PLACES = 16384, KEY_MEMORY_KEY_MAX = 88 };
 
 struct key_memory;
 struct key_memory *key_memory_new(void);         /* NULL: memory */

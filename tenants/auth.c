@@ -1,12 +1,19 @@
 #include "tenants/auth.h"
 
+static uint64_t eight_at(const void *at)
+{
+	uint64_t eight;
+
+	(void)memcpy(&eight, at, sizeof(eight));
+	return eight;
+}
+
 /* Whether eight bytes are visible ASCII: none below '!', none above '~'. */
 static bool eight_visible(const char *at)
 {
 	const uint64_t ones = UINT64_MAX / 255, high = ones << 7;
-	uint64_t eight;
+	const uint64_t eight = eight_at(at);
 
-	(void)memcpy(&eight, at, sizeof(eight));
 	return (((eight - ones * '!') | (eight + ones) | eight) & high) == 0;
 }
 
@@ -41,11 +48,12 @@ struct slice auth_credentials(struct slice header)
 /* All bits set when the digests are equal, else 0; no branch depends on their bytes. */
 static uint32_t same_mask(const uint8_t a[SHA256_BYTES], const uint8_t b[SHA256_BYTES])
 {
-	uint32_t difference = 0;
+	uint64_t difference = 0;
 
-	for (size_t i = 0; i < SHA256_BYTES; i++)
-		difference |= (uint32_t)(a[i] ^ b[i]);
-	return (uint32_t)(((uint64_t)difference - 1) >> 32);
+	for (size_t i = 0; i < SHA256_BYTES; i += 8)
+		difference |= eight_at(a + i) ^ eight_at(b + i);
+	/* The highest bit of either is set, unless there is no difference. */
+	return (uint32_t)(((difference | (0 - difference)) >> 63) - 1);
 }
 
 const struct tenant_key *auth_find_digest(const struct tenants *registry,
