@@ -5,6 +5,7 @@ import os
 
 import harness
 
+SLOWER = 10  # than the machine itself, with the caches simulated
 OURS = "sluice"  # the object whose calls into malloc are ours
 
 
@@ -61,7 +62,7 @@ def worker(case, settings, work, options="", started=None):
         file.write(f"#!/bin/sh\nexec valgrind -q --tool=callgrind --trace-children=yes --separate-threads=yes {options} "
                    f"--callgrind-out-file={directory}/out.%p {harness.BIN} \"$@\"\n")
     os.chmod(wrapper, 0o755)
-    gateway = (started or case.gateway)(settings, binary=wrapper)
+    gateway = (started or case.gateway)(settings, binary=wrapper, patience_s=SLOWER * harness.PATIENCE_S)
     work(gateway)
     gateway.stop()
     found = [profile for profile in map(Profile, glob.glob(directory + "/out.*-*")) if "worker_main" in profile.functions]

@@ -237,9 +237,10 @@ class Gateway(Process):
     """`sluice serve` on `settings`, a dict like the YAML file; ready when this returns.
 
     Where listen and admin are absent they are added, on free ports. `directory` is its own and goes
-    with it; `config_path` is the file in it. `binary` may be another that is made like sluice."""
+    with it; `config_path` is the file in it. `binary` may be another that is made like sluice; one that
+    starts slowly needs a larger `patience_s`."""
 
-    def __init__(self, settings, env=None, wait_ready=True, binary=BIN):
+    def __init__(self, settings, env=None, wait_ready=True, binary=BIN, patience_s=None):
         self.directory = tempfile.mkdtemp(prefix="sluice-test-")
         self.config_path = os.path.join(self.directory, "sluice.json")
         settings = copy.deepcopy(settings)
@@ -252,7 +253,7 @@ class Gateway(Process):
         super().__init__([binary, "serve", "--config", self.config_path], env)
         if wait_ready:
             try:
-                self.wait_ready()
+                self.wait_ready(patience_s)
             except BaseException:
                 self.kill()
                 self.remove()
@@ -274,14 +275,14 @@ class Gateway(Process):
         except OSError:
             return False
 
-    def wait_ready(self):
+    def wait_ready(self, timeout_s=None):
         def condition():
             if not self.running:
                 self.wait()
                 raise Failure("ended before it was ready\n" + self.report())
             return self.ready()
         try:
-            wait_for(condition, "readyz")
+            wait_for(condition, "readyz", timeout_s)
         except Failure as failure:
             raise Failure(f"{failure}\n{self.report()}") from None
 
