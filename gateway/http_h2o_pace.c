@@ -2,6 +2,7 @@
 #include "gateway/http_h2o_parts.h"
 
 #include "gateway/limits.h"
+#include "gateway/tls_memory.h"
 
 #include <linux/tcp.h>
 #include <sys/ioctl.h>
@@ -87,14 +88,12 @@ static struct tcp_info tcp_info_of(h2o_socket_t *sock)
 	return info;
 }
 
-/* OpenSSL keeps a ClientHello until it is whole, up to 128 KiB; honest ones have some hundred bytes, and a
- * few thousand with the keys of tomorrow and a ticket. */
-enum { HELLO_MAX = 32 << 10 };
-
+/* In records of a byte each a message is six times as long on its way. Honest ClientHellos have some hundred
+ * bytes, and a few thousand with the keys of tomorrow and a ticket. */
 static enum guard_verdict check_opening(const struct edge *edge, nsec_t now)
 {
 	if (edge->tls != NULL && edge->ssl == NULL &&
-	    tcp_info_of(edge->sock).tcpi_bytes_received > HELLO_MAX)
+	    tcp_info_of(edge->sock).tcpi_bytes_received > TLS_MESSAGE_MAX)
 		return GUARD_FLOOD;
 	return guard_too_slow(&edge->host->budget, edge->since, 0, now) ? GUARD_SLOW : GUARD_PASS;
 }

@@ -5,6 +5,7 @@
 #include "gateway/metrics.h"
 #include "gateway/no_dump.h"
 #include "gateway/supervisor.h"
+#include "gateway/tls_memory.h"
 #include "gateway/version.h"
 
 #include <stdbool.h>
@@ -135,6 +136,7 @@ static int command_help(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	no_dump();
+	tls_memory_install();
 	if (argc < 2)
 		return wrong_usage("a command is missing");
 	const struct command *command = find_command(argv[1]);

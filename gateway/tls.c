@@ -2,6 +2,7 @@
 
 #include "codec/base/must.h"
 #include "codec/base/sha256.h"
+#include "gateway/tls_memory.h"
 #include "gateway/tls_tickets.h"
 
 #include <arpa/inet.h>
@@ -20,8 +21,7 @@ enum { TLS_CLIENT_MAGIC = 0x544c5343 };
 
 _Static_assert(SHA256_BYTES <= SSL_MAX_SID_CTX_LENGTH, "a digest is a session id context");
 
-/* Of a caller's certificates, all together, before any is verified. */
-enum { CLIENT_CERTIFICATES_MAX = 32 << 10, TICKET_IV = 16 };
+enum { TICKET_IV = 16 };
 
 /* What belongs to a client context beside OpenSSL's own; its app data. */
 struct tls_client {
@@ -330,7 +330,7 @@ static bool ask_for_certificates(SSL_CTX *ctx, struct slice ca, struct tls_probl
 	if (!name_authorities(ctx))
 		return blame(problem, TLS_PART_CLIENT_CA, "its names cannot be sent");
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
-	SSL_CTX_set_max_cert_list(ctx, CLIENT_CERTIFICATES_MAX);
+	SSL_CTX_set_max_cert_list(ctx, TLS_MESSAGE_MAX); /* before any is verified */
 	return true;
 }
 

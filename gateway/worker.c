@@ -4,6 +4,7 @@
 #include "codec/base/must.h"
 #include "codec/set.h"
 #include "gateway/state_redis.h"
+#include "gateway/tls_memory.h"
 #include "gateway/worker_parts.h"
 
 #include <pthread.h>
@@ -397,6 +398,7 @@ static void *worker_main(void *arg)
 	worker->panic.slabs = worker->slabs;
 	worker->panic.slab_count = COUNT_OF(worker->slabs);
 	panic_set_context(&worker->panic);
+	tls_memory_bound();
 	for (;;) {
 		net_turn(worker->loop, WORKER_TURN_MAX_MS * MSEC);
 		/* Its answers leave with the next one: what others are to know of them goes first. */

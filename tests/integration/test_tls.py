@@ -530,15 +530,32 @@ class Slow(TlsCase):
                     self.assertLess(time.monotonic() - begun, 5)
         self.assertEqual(gateway.metrics().sum("sluice_guard_kills_total"), 0)
 
-    def test_a_hello_that_grows_and_grows_is_closed_long_before_that(self):
-        """OpenSSL would keep 128 KiB of it."""
+    def test_a_message_that_says_it_is_large_gets_no_room(self):
+        """OpenSSL would take, and clear, 128 KiB for a hello of which nine bytes have come."""
         gateway = self.serve(self.sim())
-        hello = b"\x01" + (131000).to_bytes(3, "big") + b"\x03\x03" + bytes(60000)
+        for claimed, is_taken in ((131000, False), (33000, False), (32000, True)):
+            hello = b"\x16\x03\x01\x00\x04\x01" + claimed.to_bytes(3, "big")
+            with self.subTest(claimed), socket.create_connection(("127.0.0.1", gateway.port), harness.PATIENCE_S) as peer:
+                peer.sendall(hello)
+                begun = time.monotonic()
+                try:
+                    self.assertEqual(peer.recv(1), b"")
+                except ConnectionResetError:
+                    pass
+                self.assertEqual(time.monotonic() - begun > 9, is_taken)  # as any that says no more
+        self.assertEqual(gateway.metrics().sum("sluice_guard_kills_total", cause="slow"), 1)
+        with Client(gateway.port, self.authority.context()) as client:
+            self.assert_result(client.post(message()))
+
+    def test_a_hello_in_more_and_more_records_is_closed_soon(self):
+        """What has come is counted, whatever OpenSSL makes of it."""
+        gateway = self.serve(self.sim())
+        hello = b"\x01" + (32000).to_bytes(3, "big") + b"\x03\x03"
         begun = time.monotonic()
         with socket.create_connection(("127.0.0.1", gateway.port), harness.PATIENCE_S) as peer:
-            for at in range(0, len(hello), 16000):
-                piece = hello[at:at + 16000]
-                peer.sendall(b"\x16\x03\x01" + len(piece).to_bytes(2, "big") + piece)
+            peer.sendall(b"\x16\x03\x01" + len(hello).to_bytes(2, "big") + hello)
+            for _ in range(6000):  # a byte each
+                peer.sendall(b"\x16\x03\x01\x00\x01\x00")
             try:
                 self.assertEqual(peer.recv(1), b"")
             except ConnectionResetError:

@@ -1,0 +1,19 @@
+/* tls_memory.h - a bound on what a stranger makes OpenSSL allocate.
+ *
+ * OpenSSL makes room for a handshake's message when it has seen its four bytes of header, as much as they
+ * claim: 131,396 bytes for a ClientHello of which nothing else need ever come. It has no setting for that,
+ * so the allocation is refused; the handshake then fails as for lack of memory. */
+#ifndef GATEWAY_TLS_MEMORY_H
+#define GATEWAY_TLS_MEMORY_H
+
+/* The largest message of a handshake, in bytes: a ClientHello, or a list of certificates. */
+enum { TLS_MESSAGE_MAX = 32 << 10 };
+
+/* First of all in the process: says so on stderr and leaves things unbounded when OpenSSL has allocated
+ * something already. */
+void tls_memory_install(void);
+
+/* From now on OpenSSL has no more in one piece, in this thread, than a message of TLS_MESSAGE_MAX takes. */
+void tls_memory_bound(void);
+
+#endif
