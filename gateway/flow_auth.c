@@ -5,12 +5,15 @@
 #include "tenants/identity.h"
 
 /* The name that led to the tenant stands for one of its servers. */
-static const struct tenant_key *by_certificate(struct flow *flow, const struct config *config)
+static const struct tenant_key *by_certificate(struct flow *flow, const struct flow_env *env)
 {
+	const struct config *config = env->config;
 	const struct tls_names *names = flow->in->names;
 	struct identity identity = { 0 };
 
-	for (size_t i = 0; names != NULL && i < names->count; i++)
+	if (names == NULL || env->wall_ns / SEC >= names->good_until_s)
+		return NULL;
+	for (size_t i = 0; i < names->count; i++)
 		if (names->at[i].kind == config->certificates_by)
 			identity_add(&identity, &config->tenants, names->at[i].text);
 	flow->named = (struct tenant_key){ .tenant = identity_tenant(&identity),
@@ -71,7 +74,7 @@ static enum jwt_fault who_asks(struct flow *flow, const struct flow_env *env,
 	*found = NULL;
 	if (!slice_absent(authorization))
 		return by_credentials(flow, env, authorization, found);
-	*found = by_certificate(flow, env->config);
+	*found = by_certificate(flow, env);
 	return JWT_OK;
 }
 

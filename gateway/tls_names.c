@@ -6,6 +6,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* The text of a name of the kinds that we know; absent for others. */
 static struct slice text_of(const GENERAL_NAME *name, enum tls_name_kind *kind)
@@ -82,14 +83,18 @@ static struct tls_names *copy(const GENERAL_NAMES *all)
 struct tls_names *tls_names_of(SSL *ssl)
 {
 	X509 *certificate = SSL_get0_peer_certificate(ssl);
+	struct tm end;
 
 	if (certificate == NULL || SSL_get_verify_result(ssl) != X509_V_OK)
 		return NULL;
 	/* A session may be resumed for longer than the certificate is good. */
-	if (X509_cmp_current_time(X509_get0_notAfter(certificate)) <= 0)
+	if (X509_cmp_current_time(X509_get0_notAfter(certificate)) <= 0 ||
+	    ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) != 1)
 		return NULL;
 	GENERAL_NAMES *all = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
 	struct tls_names *names = all == NULL ? NULL : copy(all);
+	if (names != NULL)
+		names->good_until_s = (uint64_t)timegm(&end);
 	GENERAL_NAMES_free(all);
 	ERR_clear_error();
 	return names;

@@ -4,6 +4,8 @@
 
 #include "codec/base/slice.h"
 
+#include <stdint.h>
+
 struct ssl_st;
 
 enum {
@@ -19,13 +21,14 @@ struct tls_name {
 };
 
 struct tls_names {
-	size_t count; /* at least 1 */
+	uint64_t good_until_s; /* wall clock; at that second the certificate has expired */
+	size_t count;          /* at least 1 */
 	struct tls_name at[];
 };
 
 /* The subject alternative names of the peer's certificate after a handshake, a resumed one too; the
  * caller's. NULL when none was shown or it says nothing, when it has expired since it was verified,
- * and when memory is refused. The common name is not looked at (RFC 9525 2). */
+ * and when memory is refused. A connection may outlive its certificate: whoever asks looks at good_until_s. The common name is not looked at (RFC 9525 2). */
 struct tls_names *tls_names_of(struct ssl_st *ssl);
 /* Accepts NULL. */
 void tls_names_free(struct tls_names *names);

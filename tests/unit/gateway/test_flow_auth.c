@@ -42,6 +42,7 @@ static int set_up(void **state)
 	b->names = calloc(1, sizeof(*b->names) + sizeof(b->names->at[0]));
 	assert_non_null(b->names);
 	b->names->count = 1;
+	b->names->good_until_s = TOKEN_NOW + 1;
 	b->names->at[0] = (struct tls_name){ TLS_NAME_URI, SLICE("spiffe://x/gamma") };
 	*state = b;
 	return 0;
@@ -115,6 +116,16 @@ static void each_way_leads_to_its_tenant(void **state)
 	assert_int_equal(ask(b, NULL, true), 200);
 	assert_slice(b->flow.tenant, "gamma");
 	assert_slice(b->flow.server, "spiffe://x/gamma");
+}
+
+/* Its connection may be days old. */
+static void a_certificate_counts_until_it_expires(void **state)
+{
+	struct bench *b = *state;
+
+	assert_int_equal(ask(b, NULL, true), 200);
+	b->names->good_until_s = TOKEN_NOW;
+	assert_int_equal(ask(b, NULL, true), 401);
 }
 
 static void who_shows_something_is_judged_by_it_alone(void **state)
@@ -204,6 +215,7 @@ int main(void)
 #define FRESH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		FRESH(each_way_leads_to_its_tenant),
+		FRESH(a_certificate_counts_until_it_expires),
 		FRESH(who_shows_something_is_judged_by_it_alone),
 		FRESH(a_token_is_told_why_and_a_key_is_not),
 		FRESH(where_no_tokens_are_taken_they_are_keys_that_nobody_has),

@@ -164,6 +164,13 @@ static void a_certificate_that_has_expired_names_nobody(void **state)
 	struct identity id = make_identity("x", "URI:u", &f->ca);
 	X509_VERIFY_PARAM *param = SSL_CTX_get0_param(f->context);
 
+	struct tls_names *names =
+		names_of(f, &id); /* it is good for some time yet, and says how long */
+	assert_non_null(names);
+	assert_int_equal(ASN1_TIME_cmp_time_t(X509_get0_notAfter(id.certificate),
+					      (time_t)names->good_until_s),
+			 0);
+	tls_names_free(names);
 	assert_non_null(X509_gmtime_adj(X509_getm_notAfter(id.certificate), -1));
 	assert_true(X509_sign(id.certificate, f->ca.key, EVP_sha256()) > 0);
 	assert_int_equal(X509_VERIFY_PARAM_set_flags(param, X509_V_FLAG_NO_CHECK_TIME), 1);
