@@ -9,9 +9,9 @@
 
 enum { CHECKER_MAGIC = 0x4a575443 };
 
-/* Wrong signatures that are looked at in a second: a tenth of a core at most, if all are EdDSA. Beyond
- * that, tokens that are not remembered are told to come again, and share what there is with whoever
- * sends so many wrong ones. */
+/* Wrong tokens whose signature is looked at in a second: a tenth of a core at most, if all are EdDSA.
+ * Those of nobody's tenant are among them, however well they are signed. Beyond that, tokens that are
+ * not remembered are told to come again, and share what there is with whoever sends so many wrong ones. */
 enum { WRONG_PER_S_MAX = 500 };
 
 /* And of one connection: few enough that who opens ten a second leaves most of it to others. */
@@ -21,8 +21,8 @@ struct jwt_checker {
 	uint32_t magic;
 	const struct config *config;            /* NULL: none yet, and no issuers */
 	struct jwt_keys *keys[JWT_ISSUERS_MAX]; /* by its issuers; NULL: not known */
-	struct jwt_memory right, wrong;         /* signatures */
-	struct tally wrongs;
+	struct jwt_memory right, wrong;         /* tokens whose signature was looked at */
+	struct tally wrongs;                    /* of these the wrong ones */
 	struct jwt_space space;
 	_Atomic uint32_t wishes;
 	_Atomic uint64_t counts[JWT_RESULTS];
@@ -126,16 +126,19 @@ static bool patient(const struct jwt_checker *checker, const struct tally *wrong
 	       (wrongs == NULL || tally_below(wrongs, now_s, WRONG_PER_CONNECTION_MAX));
 }
 
-static void count_wrong(struct jwt_checker *checker, struct tally *wrongs, uint64_t now_s)
+/* A signature was looked at for a token that is not good. */
+static void refuse(struct jwt_checker *checker, const uint8_t digest[SHA256_BYTES],
+		   enum jwt_fault fault, uint64_t good_until_s, uint64_t now_s,
+		   struct tally *wrongs)
 {
 	tally_add(&checker->wrongs, now_s);
 	if (wrongs != NULL)
 		tally_add(wrongs, now_s);
+	jwt_memory_refuse(&checker->wrong, digest, fault, good_until_s, now_s);
 }
 
 static enum jwt_fault check_signature(struct jwt_checker *checker, const struct jwt_token *token,
-				      const uint8_t digest[SHA256_BYTES], uint64_t now_s,
-				      struct tally *wrongs)
+				      uint64_t now_s, const struct tally *wrongs)
 {
 	const struct jwt_keys *keys = checker->keys[token->issuer];
 
@@ -146,12 +149,17 @@ static enum jwt_fault check_signature(struct jwt_checker *checker, const struct 
 	const enum jwt_fault fault = jwt_keys_check(keys, token);
 	if (fault == JWT_KEY_UNKNOWN)
 		wish(checker, token->issuer);
-	if (fault == JWT_SIGNATURE) {
-		count_wrong(checker, wrongs, now_s);
-		(void)jwt_memory_add(&checker->wrong, digest, NULL, (struct slice){ NULL, 0 },
-				     token->good_until_s, now_s);
-	}
 	return fault;
+}
+
+/* NULL: there is none, or it is disabled. */
+static const struct tenant *tenant_of(const struct config *config, const struct jwt_token *token)
+{
+	struct identity identity = { 0 };
+
+	identity_add(&identity, &config->tenants, token->tenant);
+	const struct tenant *tenant = identity_tenant(&identity);
+	return tenant == NULL || tenant->disabled ? NULL : tenant;
 }
 
 /* All of it, for a token that is not remembered. */
@@ -161,22 +169,23 @@ static enum jwt_fault judge(struct jwt_checker *checker, struct slice text,
 			    const struct jwt_known **out)
 {
 	const struct config *config = checker->config;
-	struct identity identity = { 0 };
+	const struct tenant *tenant = NULL;
 	struct jwt_token token;
 
-	if (jwt_memory_find(&checker->wrong, digest, now_s) != NULL)
-		return JWT_SIGNATURE; /* who errs again and again costs no more than who does not */
+	const struct jwt_known *wrong = jwt_memory_find(&checker->wrong, digest, now_s);
+	if (wrong != NULL)
+		return wrong->fault; /* who errs again and again costs no more than who does not */
 	enum jwt_fault fault = jwt_read(text, config->jwt_issuers, config->jwt_issuer_count, now_s,
 					work, &checker->space, &token);
 
 	if (fault == JWT_OK)
-		fault = check_signature(checker, &token, digest, now_s, wrongs);
+		fault = check_signature(checker, &token, now_s, wrongs);
+	if (fault == JWT_OK && (tenant = tenant_of(config, &token)) == NULL)
+		fault = JWT_TENANT_UNKNOWN;
+	if (fault == JWT_SIGNATURE || fault == JWT_TENANT_UNKNOWN)
+		refuse(checker, digest, fault, token.good_until_s, now_s, wrongs);
 	if (fault != JWT_OK)
 		return fault;
-	identity_add(&identity, &config->tenants, token.tenant);
-	const struct tenant *tenant = identity_tenant(&identity);
-	if (tenant == NULL || tenant->disabled)
-		return JWT_TENANT_UNKNOWN;
 	*out = jwt_memory_add(&checker->right, digest, tenant, token.server, token.good_until_s,
 			      now_s);
 	return JWT_OK;

@@ -66,21 +66,39 @@ static struct jwt_known *victim(const struct jwt_memory *memory, struct jwt_know
 	return oldest;
 }
 
+static struct jwt_known *take_place(struct jwt_memory *memory, const uint8_t digest[SHA256_BYTES],
+				    uint64_t good_until_s, uint64_t now_s)
+{
+	struct jwt_known *place = victim(memory, set_of(memory, digest), now_s);
+
+	(void)memcpy(place->digest, digest, SHA256_BYTES);
+	place->generation = memory->generation;
+	place->seen = ++memory->clock;
+	place->good_until_s = good_until_s;
+	place->tenant = NULL;
+	place->fault = JWT_OK;
+	place->server_len = 0;
+	return place;
+}
+
 const struct jwt_known *jwt_memory_add(struct jwt_memory *memory,
 				       const uint8_t digest[SHA256_BYTES],
 				       const struct tenant *tenant, struct slice server,
 				       uint64_t good_until_s, uint64_t now_s)
 {
-	struct jwt_known *place = victim(memory, set_of(memory, digest), now_s);
+	struct jwt_known *place = take_place(memory, digest, good_until_s, now_s);
 
 	must(server.len <= JWT_SERVER_MAX);
-	(void)memcpy(place->digest, digest, SHA256_BYTES);
-	place->generation = memory->generation;
-	place->seen = ++memory->clock;
-	place->good_until_s = good_until_s;
 	place->tenant = tenant;
 	place->server_len = (uint8_t)server.len;
 	if (server.len != 0)
 		(void)memcpy(place->server, server.at, server.len);
 	return place;
+}
+
+void jwt_memory_refuse(struct jwt_memory *memory, const uint8_t digest[SHA256_BYTES],
+		       enum jwt_fault fault, uint64_t good_until_s, uint64_t now_s)
+{
+	must(fault != JWT_OK);
+	take_place(memory, digest, good_until_s, now_s)->fault = fault;
 }

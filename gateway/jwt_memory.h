@@ -17,6 +17,7 @@ struct jwt_known {
 	uint64_t seen;
 	uint64_t good_until_s;
 	const struct tenant *tenant; /* of the configuration of that generation; NULL: refused */
+	enum jwt_fault fault;        /* why; JWT_OK: it was let in */
 	uint8_t server_len;          /* 0: not said */
 	char server[JWT_SERVER_MAX];
 };
@@ -46,5 +47,9 @@ const struct jwt_known *jwt_memory_add(struct jwt_memory *memory,
 				       const uint8_t digest[SHA256_BYTES],
 				       const struct tenant *tenant, struct slice server,
 				       uint64_t good_until_s, uint64_t now_s);
+
+/* Likewise one that is refused, and why. */
+void jwt_memory_refuse(struct jwt_memory *memory, const uint8_t digest[SHA256_BYTES],
+		       enum jwt_fault fault, uint64_t good_until_s, uint64_t now_s);
 
 #endif

@@ -19,6 +19,6 @@ JWT_FAULT(SERVER, "server", "The token's claim for the MCP server is no name of 
 JWT_FAULT(NO_KEYS, "no_keys", "The keys of the token's issuer are not known: they could not be fetched yet, or not for a day")
 JWT_FAULT(KEY_UNKNOWN, "key_unknown", "The token's key is not among its issuer's; they are fetched again")
 JWT_FAULT(KEY_MISFIT, "key_misfit", "The token's alg does not fit the key that it names")
-JWT_FAULT(BUSY, "busy", "Too many tokens with wrong signatures arrive; try again in a second")
+JWT_FAULT(BUSY, "busy", "Too many wrong tokens arrive; try again in a second")
 JWT_FAULT(SIGNATURE, "signature", "The token's signature is wrong")
 JWT_FAULT(TENANT_UNKNOWN, "tenant_unknown", "The token's tenant is unknown or disabled")

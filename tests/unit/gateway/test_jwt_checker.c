@@ -61,7 +61,6 @@ static void names_lead_to_their_tenant(void **state)
 		char *token = token_for(t, rows[i].claims);
 		if (rows[i].tenant == NULL) {
 			expect(t, token, JWT_TENANT_UNKNOWN);
-			expect(t, token, JWT_TENANT_UNKNOWN); /* nothing of it is remembered */
 			free(token);
 			continue;
 		}
@@ -155,6 +154,39 @@ static void a_wrong_signature_is_checked_once_until_the_keys_change(void **state
 	free(token);
 }
 
+static void a_token_of_nobody_s_tenant_is_checked_once_until_the_configuration_changes(void **state)
+{
+	static const char *const tenants[] = { "nobody", "gone" };
+	struct token_rig *t = *state;
+	struct rig next;
+	struct jwt_caller caller;
+	char *tokens[COUNT_OF(tenants)], claims[200];
+
+	token_rig_tell(t, t->key);
+	for (size_t n = 0; n < COUNT_OF(tenants); n++) {
+		struct tally connection = { 0 };
+
+		(void)snprintf(claims, sizeof(claims), TOKEN_CLAIMS("\"tenant\":\"%s\""),
+			       tenants[n]);
+		tokens[n] = token_for(t, claims);
+		for (int i = 0; i < 2000; i++)
+			assert_int_equal(jwt_checker_ask(t->checker, slice_str(tokens[n]),
+							 TOKEN_NOW, t->work, &connection, &caller),
+					 JWT_TENANT_UNKNOWN);
+		assert_int_equal(connection.count, 1); /* signatures that were looked at */
+		assert_int_equal(ask_at(t, tokens[n], TOKEN_NOW + 600, &caller), JWT_EXPIRED);
+	}
+	rig_load_good(&next, TOKEN_CONFIG("{id: nobody}, {id: gone}"));
+	jwt_checker_use_config(t->checker, next.config);
+	rig_fini(&t->rig);
+	t->rig = next;
+	for (size_t n = 0; n < COUNT_OF(tenants); n++) {
+		assert_int_equal(ask_at(t, tokens[n], TOKEN_NOW, &caller), JWT_OK);
+		assert_slice(caller.tenant->id, tenants[n]);
+		free(tokens[n]);
+	}
+}
+
 static void only_so_many_wrong_signatures_are_looked_at_in_a_second(void **state)
 {
 	struct token_rig *t = *state;
@@ -185,28 +217,30 @@ static void only_so_many_wrong_signatures_are_looked_at_in_a_second(void **state
 	free(known);
 }
 
-/* So many of 30 wrong tokens, the first of them number `first`, are looked at for that connection. */
-static uint32_t looked_at(struct token_rig *t, EVP_PKEY *other, int first, uint64_t now_s,
-			  struct tally *connection)
+/* So many of 30 tokens that key signs for that tenant, the first of them number `first`, all of them wrong,
+ * are looked at for that connection. */
+static uint32_t looked_at(struct token_rig *t, EVP_PKEY *key, const char *tenant, int first,
+			  uint64_t now_s, struct tally *connection)
 {
+	const enum jwt_fault wanted = key == t->key ? JWT_TENANT_UNKNOWN : JWT_SIGNATURE;
 	char claims[200];
 	struct jwt_caller caller;
 	uint32_t wrong = 0;
 
 	for (int i = first; i < first + 30; i++) {
-		(void)snprintf(claims, sizeof(claims),
-			       TOKEN_CLAIMS("\"tenant\":\"acme\",\"jti\":%d"), i);
-		char *token = sign_token(other, TOKEN_HEADER, claims);
+		(void)snprintf(claims, sizeof(claims), TOKEN_CLAIMS("\"tenant\":\"%s\",\"jti\":%d"),
+			       tenant, i);
+		char *token = sign_token(key, TOKEN_HEADER, claims);
 		const enum jwt_fault fault = jwt_checker_ask(t->checker, slice_str(token), now_s,
 							     t->work, connection, &caller);
-		assert_true(fault == JWT_SIGNATURE || fault == JWT_BUSY);
-		wrong += fault == JWT_SIGNATURE;
+		assert_true(fault == wanted || fault == JWT_BUSY);
+		wrong += fault == wanted;
 		free(token);
 	}
 	return wrong;
 }
 
-static void wrong_signatures_are_bounded_by_connection_too(void **state)
+static void wrong_tokens_are_bounded_by_connection_too(void **state)
 {
 	struct token_rig *t = *state;
 	EVP_PKEY *other = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
@@ -215,9 +249,9 @@ static void wrong_signatures_are_bounded_by_connection_too(void **state)
 	char *good = token_for(t, TOKEN_CLAIMS("\"tenant\":\"acme\""));
 
 	token_rig_tell(t, t->key);
-	assert_int_equal(looked_at(t, other, 0, TOKEN_NOW, &a), 16);
-	assert_int_equal(looked_at(t, other, 100, TOKEN_NOW, &a), 0);
-	assert_int_equal(looked_at(t, other, 200, TOKEN_NOW, &b), 16);
+	assert_int_equal(looked_at(t, other, "acme", 0, TOKEN_NOW, &a), 16);
+	assert_int_equal(looked_at(t, other, "acme", 100, TOKEN_NOW, &a), 0);
+	assert_int_equal(looked_at(t, other, "acme", 200, TOKEN_NOW, &b), 16);
 	assert_int_equal(
 		jwt_checker_ask(t->checker, slice_str(good), TOKEN_NOW, t->work, &a, &caller),
 		JWT_BUSY);
@@ -227,7 +261,9 @@ static void wrong_signatures_are_bounded_by_connection_too(void **state)
 	assert_int_equal(
 		jwt_checker_ask(t->checker, slice_str(good), TOKEN_NOW, t->work, &a, &caller),
 		JWT_OK); /* it is remembered */
-	assert_int_equal(looked_at(t, other, 300, TOKEN_NOW + 1, &a), 16);
+	assert_int_equal(looked_at(t, other, "acme", 300, TOKEN_NOW + 1, &a), 16);
+	assert_int_equal(looked_at(t, t->key, "nobody", 400, TOKEN_NOW + 2, &a), 16);
+	assert_int_equal(looked_at(t, t->key, "gone", 500, TOKEN_NOW + 2, &a), 0);
 	EVP_PKEY_free(other);
 	free(good);
 }
@@ -298,8 +334,9 @@ int main(void)
 		FRESH(an_unknown_key_is_wished_for),
 		FRESH(a_wrong_signature_wishes_for_nothing),
 		FRESH(a_wrong_signature_is_checked_once_until_the_keys_change),
+		FRESH(a_token_of_nobody_s_tenant_is_checked_once_until_the_configuration_changes),
 		FRESH(only_so_many_wrong_signatures_are_looked_at_in_a_second),
-		FRESH(wrong_signatures_are_bounded_by_connection_too),
+		FRESH(wrong_tokens_are_bounded_by_connection_too),
 		FRESH(another_set_of_keys_ends_what_the_last_one_let_in),
 		FRESH(another_configuration_ends_what_the_last_one_let_in_and_keeps_the_keys),
 		FRESH(keys_of_a_place_that_nobody_has_are_let_go_of),

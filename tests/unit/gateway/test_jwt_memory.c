@@ -83,6 +83,23 @@ static void a_token_without_a_server_has_none(void **state)
 			 JWT_SERVER_MAX);
 }
 
+static void who_was_refused_is_found_with_the_reason_and_without_a_tenant(void **state)
+{
+	struct jwt_memory *memory = *state;
+
+	for (uint8_t n = 1; n <= JWT_MEMORY_WAYS; n++)
+		add(memory, 0, n, NOW + 10);
+	jwt_memory_refuse(memory, digest_of(0, 100), JWT_TENANT_UNKNOWN, NOW + 10, NOW);
+	const struct jwt_known *known = jwt_memory_find(memory, digest_of(0, 100), NOW);
+	assert_non_null(known);
+	assert_int_equal(known->fault, JWT_TENANT_UNKNOWN);
+	assert_null(known->tenant);
+	assert_int_equal(known->server_len, 0);
+	add(memory, 1, 1, NOW + 10);
+	assert_int_equal(jwt_memory_find(memory, digest_of(1, 1), NOW)->fault, JWT_OK);
+	assert_false(knows(memory, 0, 100, NOW + 10));
+}
+
 static void a_new_generation_knows_nothing(void **state)
 {
 	struct jwt_memory *memory = *state;
@@ -130,6 +147,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FRESH(what_was_added_is_found_until_its_time_is_over),
 		FRESH(a_token_without_a_server_has_none),
+		FRESH(who_was_refused_is_found_with_the_reason_and_without_a_tenant),
 		FRESH(a_new_generation_knows_nothing),
 		FRESH(who_was_not_seen_for_longest_makes_room),
 		FRESH(what_is_over_makes_room_first),
