@@ -141,6 +141,29 @@ static void what_is_over_makes_room_first(void **state)
 	assert_true(knows(memory, 0, 100, NOW));
 }
 
+/* Each with a token of his own, in turn: whoever is forgotten before he comes again is never remembered. */
+static void ten_thousand_callers_are_remembered(void **state)
+{
+	enum { CALLERS = 10000 };
+	struct jwt_memory memory;
+	uint32_t known = 0;
+
+	(void)state;
+	assert_true(jwt_memory_init(&memory, JWT_MEMORY_TOKENS));
+	for (uint32_t i = 0; i < 2 * CALLERS; i++) {
+		const uint32_t caller = i % CALLERS;
+		uint8_t digest[SHA256_BYTES];
+		sha256(slice_of((const char *)&caller, sizeof(caller)), digest);
+		if (jwt_memory_find(&memory, digest, NOW) != NULL)
+			known++;
+		else
+			(void)jwt_memory_add(&memory, digest, &acme, SLICE("billing"), NOW + 10,
+					     NOW);
+	}
+	assert_true(known > CALLERS / 100 * 95);
+	jwt_memory_fini(&memory);
+}
+
 int main(void)
 {
 #define FRESH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -151,6 +174,7 @@ int main(void)
 		FRESH(a_new_generation_knows_nothing),
 		FRESH(who_was_not_seen_for_longest_makes_room),
 		FRESH(what_is_over_makes_room_first),
+		cmocka_unit_test(ten_thousand_callers_are_remembered),
 	};
 
 	return cmocka_run_group_tests_name("jwt_memory", tests, NULL, NULL);
