@@ -20,6 +20,7 @@ struct fetch {
 	bool connected;
 	struct bufferevent *stream; /* NULL between two addresses */
 	struct event *timer;        /* to begin, then the deadline */
+	struct event *patience;     /* with an address that is silent, until it is connected */
 	bool begun;
 	struct upstream_http http;
 	char problem[PROBLEM_MAX];
@@ -33,6 +34,8 @@ static void fetch_free(struct fetch *fetch)
 		bufferevent_free(fetch->stream);
 	if (fetch->timer != NULL)
 		event_free(fetch->timer);
+	if (fetch->patience != NULL)
+		event_free(fetch->patience);
 	fetch->magic = 0;
 	free(fetch);
 }
@@ -132,6 +135,7 @@ static void on_event(struct bufferevent *stream, short what, void *arg)
 	must_obj(fetch, FETCH_MAGIC);
 	if ((what & BEV_EVENT_CONNECTED) != 0) {
 		fetch->connected = true;
+		(void)event_del(fetch->patience);
 		return;
 	}
 	if ((what & BEV_EVENT_EOF) != 0 && fetch->connected) {
@@ -145,6 +149,19 @@ static void on_event(struct bufferevent *stream, short what, void *arg)
 		fail(fetch, fetch->problem);
 	else
 		try_addresses(fetch);
+}
+
+static void on_silence(evutil_socket_t fd, short what, void *arg)
+{
+	struct fetch *fetch = arg;
+
+	(void)fd;
+	(void)what;
+	must_obj(fetch, FETCH_MAGIC);
+	must(!fetch->connected);
+	bufferevent_free(fetch->stream);
+	fetch->stream = NULL;
+	try_addresses(fetch);
 }
 
 static struct bufferevent *new_stream(const struct fetch_ask *ask)
@@ -195,22 +212,42 @@ static bool try_next(struct fetch *fetch)
 	return false;
 }
 
-/* The fetch is gone afterwards if none is left. */
+static struct timeval timeval_of(nsec_t wait)
+{
+	return (struct timeval){ .tv_sec = (time_t)(wait / SEC),
+				 .tv_usec = (suseconds_t)(wait % SEC / USEC) };
+}
+
+/* An equal share of the time, but at least the second after which a first packet that was lost is sent
+ * again; that at most half, so that another address has its turn. */
+static struct timeval patience_of(const struct fetch_ask *ask)
+{
+	const nsec_t share = ask->deadline / ask->address_count, half = ask->deadline / 2;
+	const nsec_t least = half < SEC ? half : SEC;
+
+	return timeval_of(share > least ? share : least);
+}
+
+/* The fetch is gone afterwards if none is left. The last one has all the time that there is. */
 static void try_addresses(struct fetch *fetch)
 {
-	while (fetch->next < fetch->ask.address_count)
-		if (try_next(fetch))
-			return;
+	const struct timeval patience = patience_of(&fetch->ask);
+
+	(void)event_del(fetch->patience);
+	while (fetch->next < fetch->ask.address_count) {
+		if (!try_next(fetch))
+			continue;
+		if (fetch->next < fetch->ask.address_count)
+			(void)event_add(fetch->patience, &patience);
+		return;
+	}
 	fail(fetch, fetch->problem);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct fetch *fetch = arg;
-	const struct timeval left = {
-		.tv_sec = (time_t)(fetch->ask.deadline / SEC),
-		.tv_usec = (suseconds_t)(fetch->ask.deadline % SEC / USEC),
-	};
+	const struct timeval left = timeval_of(fetch->ask.deadline);
 
 	(void)fd;
 	(void)what;
@@ -237,7 +274,9 @@ struct fetch *fetch_start(const struct fetch_ask *ask)
 	fetch->magic = FETCH_MAGIC;
 	fetch->ask = *ask;
 	fetch->timer = event_new(ask->base, -1, 0, on_timer, fetch);
-	if (fetch->timer != NULL && event_add(fetch->timer, &at_once) == 0)
+	fetch->patience = event_new(ask->base, -1, 0, on_silence, fetch);
+	if (fetch->timer != NULL && fetch->patience != NULL &&
+	    event_add(fetch->timer, &at_once) == 0)
 		return fetch;
 	fetch_free(fetch);
 	return NULL;

@@ -1,7 +1,8 @@
 /* control_fetch.h - one small document by HTTP or HTTPS, on the control thread's loop.
  *
  * One GET over HTTP/1.1, read by upstream_http: bounded in bytes and in time, no redirects, no
- * compression. Under TLS the context decides whom to trust (tls.h). Addresses are tried in turn. */
+ * compression. Under TLS the context decides whom to trust (tls.h). Addresses are tried in turn: the
+ * next one when a connection fails, or is not there after its share of the time. */
 #ifndef GATEWAY_CONTROL_FETCH_H
 #define GATEWAY_CONTROL_FETCH_H
 

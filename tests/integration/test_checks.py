@@ -103,6 +103,21 @@ class Checks(harness.Case):
         gateway = self.gateway(settings)
         gateway.wait_stderr(f"{url} is not well: it took too long; it gets no calls")
 
+    def test_a_silent_address_of_a_name_is_passed_over(self):
+        sim = self.sim()
+        self.silent(sim.port)
+        settings = settings_of([sim], {**CHECK, "timeout": "2s"})
+        url = f"http://endpoint.test:{sim.port}"
+        settings["providers"]["anthropic"]["endpoints"].append({"url": url})
+        hosts = os.path.join(self.directory(), "hosts")
+        gateway = self.gateway(settings, binary=self.with_hosts(
+            hosts, "127.0.0.2 endpoint.test\n127.0.0.1 endpoint.test\n"))
+
+        def checks(result):
+            return gateway.metrics().sum("sluice_endpoint_checks_total", endpoint=url, result=result)
+        harness.wait_for(lambda: checks("ok") + checks("failed") > 0, "a check has ended")
+        self.assertEqual(checks("failed"), 0)
+
 
 if __name__ == "__main__":
     harness.main()

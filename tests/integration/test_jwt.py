@@ -276,6 +276,20 @@ class Jwt(harness.Case):
         issuer.hold.set()
         self.wait_served(gateway, issuer.token(key), "the keys are fetched")
 
+    def test_a_silent_address_of_an_issuer_is_passed_over(self):
+        plain = jwt_issuer.Issuer(self, "https://plain.example")
+        tls = jwt_issuer.Issuer(self, "https://tls.example", cert=self.certificate("id.test", ("DNS:id.test",)))
+        keys = [issuer.add("EdDSA") for issuer in (plain, tls)]
+        self.silent(plain.port)
+        self.silent(tls.port, backlog=16)  # never ends a handshake
+        gateway = self.gateway(
+            self.settings(plain.settings(host="id.test"), tls.settings(host="id.test", ca=tls.cert[0])),
+            binary=self.with_hosts(os.path.join(self.directory(), "hosts"), "127.0.0.2 id.test\n127.0.0.1 id.test\n"))
+        for issuer, key in zip((plain, tls), keys):
+            gateway.wait_stderr(f":{issuer.port}/jwks: 1")
+            self.wait_served(gateway, issuer.token(key), "the keys are known")
+        self.assertNotIn("cannot be fetched", "\n".join(gateway.stderr))
+
     def test_an_issuer_may_go_while_it_is_asked(self):
         issuer = jwt_issuer.Issuer(self)
         key = issuer.add("EdDSA")

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -601,18 +600,6 @@ class Gone(RedisCase):
     def write(path, text):
         with open(path, "w", encoding="ascii") as file:
             file.write(text)
-
-    def with_hosts(self, hosts):
-        """A program that runs the gateway where that file is /etc/hosts."""
-        self.write(hosts, "127.0.0.1 localhost\n")
-        if subprocess.run(["unshare", "-m", "mount", "--bind", hosts, "/etc/hosts"], capture_output=True,
-                          check=False).returncode != 0:
-            self.skipTest("may not mount in a namespace of its own")
-        program = os.path.join(self.directory(), "sluice")
-        self.write(program, "#!/bin/sh\nexec unshare -m sh -c 'mount --bind \"$0\" /etc/hosts && exec \"$@\"' "
-                            f"{hosts} {harness.BIN} \"$@\"\n")
-        os.chmod(program, 0o755)
-        return program
 
     def test_a_reload_while_a_claim_waits_does_not_lose_its_provider(self):
         redis = redis_server.Redis(self)

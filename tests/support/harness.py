@@ -583,6 +583,30 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, path, ignore_errors=True)
         return path
 
+    def with_hosts(self, hosts, text="127.0.0.1 localhost\n"):
+        """A program that runs the gateway where that file, which has this text first, is /etc/hosts."""
+        with open(hosts, "w", encoding="ascii") as file:
+            file.write(text)
+        if subprocess.run(["unshare", "-m", "mount", "--bind", hosts, "/etc/hosts"], capture_output=True,
+                          check=False).returncode != 0:
+            self.skipTest("may not mount in a namespace of its own")
+        program = os.path.join(self.directory(), "sluice")
+        with open(program, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\nexec unshare -m sh -c 'mount --bind \"$0\" /etc/hosts && exec \"$@\"' "
+                       f"{hosts} {BIN} \"$@\"\n")
+        os.chmod(program, 0o755)
+        return program
+
+    def silent(self, port, backlog=0):
+        """127.0.0.2 does not answer at that port. With a backlog it lets connect, and then says nothing."""
+        peers = [socket.create_server(("127.0.0.2", port), backlog=backlog)]
+        while backlog == 0 and len(peers) < 4:  # one fills it, and who comes later is not answered
+            peers.append(socket.socket())
+            peers[-1].setblocking(False)
+            peers[-1].connect_ex(("127.0.0.2", port))
+        for peer in peers:
+            self.addCleanup(peer.close)
+
     def background(self, call):
         """Runs `call` beside the test: a list that gets its answer, and the thread, to join."""
         answers = []
