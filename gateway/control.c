@@ -56,7 +56,7 @@ static void tell_all(struct control *control, void (*tell)(struct worker *worker
 static void begin_drain(struct control *control)
 {
 	if (control->drain.phase != DRAIN_NOT)
-		return; /* a terminal's Ctrl-C reaches us directly and through the supervisor */
+		return; /* told twice */
 	drain_begin(&control->drain, control_now(), control->config->drain);
 	(void)fprintf(stderr, "sluice: draining, for %llu s at most\n",
 		      (unsigned long long)(control->config->drain / SEC));
@@ -205,6 +205,15 @@ static void on_watch(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+/* A drain ends sockets that are the supervisor's, too: only that begins one, and it is told of others' wishes. */
+static void on_stop(struct control *control, pid_t sender)
+{
+	if (sender == getppid())
+		begin_drain(control);
+	else if (control->drain.phase == DRAIN_NOT && !report_stop(control->args.report_fd))
+		perror("sluice: the supervisor could not be told to end");
+}
+
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
 	struct control *control = arg;
@@ -217,7 +226,7 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 		if (info.ssi_signo == SIGHUP)
 			control->reload_due = true; /* many are as good as one */
 		else
-			begin_drain(control);
+			on_stop(control, (pid_t)info.ssi_pid);
 	}
 }
 

@@ -25,7 +25,8 @@ struct control_args {
 	uint64_t restarts;
 };
 
-/* Serves until SIGTERM or SIGINT (blocked by the caller in all threads) and the drain after it.
+/* Serves until the parent's SIGTERM or SIGINT (blocked by the caller in all threads) and the drain after it;
+ * anybody else's are reported to the parent.
  * Returns the exit code: 0 after a drain, 1 when it could not begin. The log is written out. */
 int control_run(const struct control_args *args);
 

@@ -29,6 +29,13 @@ bool report_ready(int fd)
 	return send_report(fd, &report);
 }
 
+bool report_stop(int fd)
+{
+	struct report report = { .kind = REPORT_STOP, .texts_fd = -1 };
+
+	return send_report(fd, &report);
+}
+
 bool report_config(int fd, const struct config *config)
 {
 	struct report report = {

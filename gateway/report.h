@@ -11,6 +11,7 @@
 enum report_kind {
 	REPORT_READY = 1, /* the server serves */
 	REPORT_CONFIG,    /* it has taken over a configuration */
+	REPORT_STOP,      /* somebody told it alone to end */
 };
 
 struct report {
@@ -26,6 +27,7 @@ MUST_USE bool report_pair(int fds[2]);
 /* Server's side. False with errno: the supervisor did not get it. */
 MUST_USE bool report_ready(int fd);
 MUST_USE bool report_config(int fd, const struct config *config);
+MUST_USE bool report_stop(int fd);
 
 /* Supervisor's side: the next message, false when there is none (or the server is gone). */
 MUST_USE bool report_receive(int fd, struct report *out);

@@ -55,6 +55,7 @@ struct supervisor {
 	bool reload_missed; /* SIGHUP came while there was no server */
 	/* the end */
 	bool stopping;
+	bool told_by_server; /* to stop: whoever told it may have told us as well */
 	nsec_t kill_at;
 	int exit_code; /* -1: goes on */
 };
@@ -193,6 +194,43 @@ static void start_server(struct supervisor *s)
 		plan_restart(s, "could not be started, errno", errno);
 }
 
+/* ---- the end ---------------------------------------------------------------------------------- */
+
+static void begin_stop(struct supervisor *s)
+{
+	s->stopping = true;
+	s->kill_at = now_ns() + s->drain + KILL_GRACE;
+	if (s->server != 0)
+		(void)kill(s->server, SIGTERM);
+	else
+		s->exit_code = 0;
+}
+
+/* Two interrupts are somebody who sits there and waits, unless one of them came by way of the server. */
+static void on_stop(struct supervisor *s, int number)
+{
+	if (!s->stopping) {
+		begin_stop(s);
+	} else if (s->told_by_server) {
+		s->told_by_server = false;
+	} else if (number == SIGINT && s->server != 0) {
+		(void)fprintf(stderr, "sluice: interrupted again: not waiting any longer\n");
+		s->kill_at = 0;
+	}
+}
+
+/* Signals of one number that wait become one: ours may have been lost in the one it tells of. */
+static void on_server_told(struct supervisor *s)
+{
+	if (s->stopping) {
+		(void)kill(s->server, SIGTERM);
+		return;
+	}
+	(void)fprintf(stderr, "sluice: the server process was told to end: so does the gateway\n");
+	s->told_by_server = true;
+	begin_stop(s);
+}
+
 /* ---- what the server reports ------------------------------------------------------------------ */
 
 static void on_ready(struct supervisor *s)
@@ -220,6 +258,8 @@ static void read_reports(struct supervisor *s)
 			on_ready(s);
 		else if (report.kind == REPORT_CONFIG && report.texts_fd >= 0)
 			on_config(s, &report);
+		else if (report.kind == REPORT_STOP)
+			on_server_told(s);
 	}
 }
 
@@ -249,24 +289,6 @@ static void reap(struct supervisor *s)
 			on_server_end(s, status);
 		else if (supervisor_reader_ended(&s->reader, pid, status, now_ns()))
 			continue;
-}
-
-static void on_stop(struct supervisor *s, int number)
-{
-	if (s->stopping) {
-		if (number == SIGINT && s->server != 0) { /* somebody sits there and waits */
-			(void)fprintf(stderr,
-				      "sluice: interrupted again: not waiting any longer\n");
-			s->kill_at = 0;
-		}
-		return;
-	}
-	s->stopping = true;
-	s->kill_at = now_ns() + s->drain + KILL_GRACE;
-	if (s->server != 0)
-		(void)kill(s->server, SIGTERM);
-	else
-		s->exit_code = 0;
 }
 
 static void on_signal(struct supervisor *s, int number)

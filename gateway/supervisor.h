@@ -7,7 +7,7 @@
 #ifndef GATEWAY_SUPERVISOR_H
 #define GATEWAY_SUPERVISOR_H
 
-/* `sluice serve`: runs in the foreground until SIGTERM or SIGINT; problems go to stderr. Exit code 0
+/* `sluice serve`: runs in the foreground until SIGTERM or SIGINT, to it or to its server; problems go to stderr. Exit code 0
  * after a clean drain, 1 otherwise. Returns in the supervisor's process only. */
 int supervisor_run(const char *config_path);
 

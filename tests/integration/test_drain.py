@@ -3,9 +3,11 @@
 ctest: worker timeout=240
 """
 
+import contextlib
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -324,6 +326,75 @@ class Deadline(DrainCase):
         self.assertEqual(gateway.metrics().find("sluice_draining"), [1])
         gateway.stop(signal.SIGINT, code=1)
         self.assertIsInstance(slow.result(), Exception)
+
+
+class ServerAlone(DrainCase):
+    """A signal to the server process, not to its supervisor: `kill` with the other pid of the two."""
+
+    def hold(self, pid):
+        """Stops a process, which is to go on before the test ends it."""
+        def go_on():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(go_on)
+        return go_on
+
+    def wait_taken(self, pid, number):
+        """Until that signal does not wait for that process any more."""
+        def taken():
+            with open(f"/proc/{pid}/status", encoding="ascii") as file:
+                pending = int(re.search(r"ShdPnd:\s+([0-9a-f]+)", file.read())[1], 16)
+            return pending >> (number - 1) & 1 == 0
+        harness.wait_for(taken, f"signal {number} is taken by {pid}")
+
+    def slow(self, **changes):
+        """A gateway and a request that it has for a second and a half, at least."""
+        sim = self.sim("--latency", "1500ms")
+        gateway = self.start(sim, drain="20s", **changes)
+        return gateway, gateway.server_pid(), self.ask(gateway, sim)
+
+    def assert_drained(self, gateway, asking):
+        self.assert_result(asking.result())
+        self.assert_ends(gateway, 10)
+        self.assertEqual([line for line in gateway.stderr if "next start" in line or "again" in line], [])
+        self.assertEqual(len([line for line in gateway.stderr if "draining" in line]), 1, gateway.stderr)
+
+    def test_it_is_the_whole_gateway_that_drains_and_ends(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(number.name):
+                gateway, server, asking = self.slow()
+                os.kill(server, number)
+                gateway.wait_stderr("the server process was told to end: so does the gateway")
+                os.kill(server, number)
+                self.assert_drained(gateway, asking)
+
+    @unittest.skipUnless(os.geteuid() == 0, "wants root")
+    def test_a_server_that_is_nobody_can_say_so_too(self):
+        gateway, server, asking = self.slow(user="nobody")
+        os.kill(server, signal.SIGTERM)
+        self.assert_drained(gateway, asking)
+
+    def test_ctrl_c_in_a_terminal_reaches_both_and_is_one_interrupt(self):
+        for first in ("supervisor", "server"):
+            with self.subTest(first):
+                gateway, server, asking = self.slow()
+                late = server if first == "supervisor" else gateway.pid
+                go_on = self.hold(late)
+                for pid in (gateway.pid, server):
+                    os.kill(pid, signal.SIGINT)
+                self.wait_taken(gateway.pid if late == server else server, signal.SIGINT)
+                go_on()
+                self.assert_drained(gateway, asking)
+
+    def test_the_supervisors_own_signal_is_not_lost_in_one_that_waits(self):
+        gateway, server, asking = self.slow()
+        go_on = self.hold(server)
+        for pid in (server, gateway.pid):
+            os.kill(pid, signal.SIGTERM)
+        self.wait_taken(gateway.pid, signal.SIGTERM)
+        go_on()
+        self.assert_drained(gateway, asking)
 
 
 class Caller(threading.Thread):

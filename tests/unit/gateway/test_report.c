@@ -34,6 +34,21 @@ static void ready_arrives_and_then_there_is_nothing(void **state)
 	(void)close(fds[1]);
 }
 
+static void a_wish_to_end_arrives(void **state)
+{
+	(void)state;
+	struct report report;
+	int fds[2];
+
+	assert_true(report_pair(fds));
+	assert_true(report_stop(fds[1]));
+	assert_true(report_receive(fds[0], &report));
+	assert_int_equal(report.kind, REPORT_STOP);
+	assert_int_equal(report.texts_fd, -1);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+}
+
 static void a_configuration_arrives_with_the_texts_of_all_its_files(void **state)
 {
 	(void)state;
@@ -98,6 +113,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ready_arrives_and_then_there_is_nothing),
+		cmocka_unit_test(a_wish_to_end_arrives),
 		cmocka_unit_test(a_configuration_arrives_with_the_texts_of_all_its_files),
 		cmocka_unit_test(the_texts_cannot_be_changed_any_more),
 		cmocka_unit_test(anything_else_is_not_taken_for_texts),
