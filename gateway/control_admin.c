@@ -1,6 +1,7 @@
 /* control_admin.c - what the admin listener says about the process. */
 #include "gateway/control_parts.h"
 
+#include "gateway/limit_table.h"
 #include "gateway/version.h"
 
 static const double ms_per_s = 1e3;
@@ -231,6 +232,17 @@ static void print_state(const struct control *control, FILE *out)
 	metrics_print_sample(METRIC_STATE_BLOCKS_BYTES, NULL, figures.blocks_bytes, out);
 }
 
+static void print_slots(const struct control *control, FILE *out)
+{
+	const struct slice claimed = SLICE("claimed"), all = SLICE("all");
+
+	metrics_print_head(METRIC_LIMIT_SLOTS, out);
+	metrics_print_sample(METRIC_LIMIT_SLOTS, &claimed,
+			     limit_table_claimed(control->args.limits), out);
+	metrics_print_sample(METRIC_LIMIT_SLOTS, &all, limit_table_slots(control->args.limits),
+			     out);
+}
+
 static void print_more(FILE *out, void *arg)
 {
 	const struct control *control = arg;
@@ -240,6 +252,7 @@ static void print_more(FILE *out, void *arg)
 	print_pools(control, out);
 	print_breakers(control, out);
 	print_keys(control, out);
+	print_slots(control, out);
 	print_tokens(control, out);
 	print_state(control, out);
 	control_checks_print(control->checks, out);

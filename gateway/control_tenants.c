@@ -87,6 +87,7 @@ static bool is_repeated(const struct tenants *registry, size_t at)
 struct holding {
 	const char *kind;
 	struct slice name;
+	enum limit_holder holder;
 	const struct tenant_limits *limits;
 	struct limit_state state;
 };
@@ -106,11 +107,14 @@ static void holdings_free(struct holdings *holdings)
 	free(holdings->keys);
 }
 
-static void hold_part(struct holdings *holdings, const char *kind, struct slice name,
+static void hold_part(struct holdings *holdings, enum limit_holder holder, struct slice name,
 		      const uint8_t part[16], const struct tenant_limits *limits)
 {
 	holdings->at[holdings->count] =
-		(struct holding){ .kind = kind, .name = name, .limits = limits };
+		(struct holding){ .kind = holder == LIMIT_OF_SERVER ? "server" : "models",
+				  .name = name,
+				  .holder = holder,
+				  .limits = limits };
 	tenant_part_key(holdings->tenant, part, holdings->keys[holdings->count]);
 	holdings->count++;
 }
@@ -128,7 +132,7 @@ static void hold_servers(struct holdings *holdings, const struct tenants *regist
 		if (!plan->server_limited)
 			continue;
 		tenant_part(TENANT_PART_SERVER, key->server, part);
-		hold_part(holdings, "server", key->server, part, &plan->server_limits);
+		hold_part(holdings, LIMIT_OF_SERVER, key->server, part, &plan->server_limits);
 	}
 }
 
@@ -148,29 +152,32 @@ static bool holdings_init(struct holdings *holdings, const struct tenants *regis
 		holdings_free(holdings);
 		return false;
 	}
-	holdings->at[0] = (struct holding){
-		"tenant", tenant->id, &tenant->plan->limits, { .concurrent = 0 }
-	};
+	holdings->at[0] = (struct holding){ .kind = "tenant",
+					    .name = tenant->id,
+					    .holder = LIMIT_OF_TENANT,
+					    .limits = &tenant->plan->limits };
 	(void)memcpy(holdings->keys[0], tenant->limit_key, sizeof(tenant->limit_key));
 	hold_servers(holdings, registry);
 	for (uint32_t i = 0; i < tenant->plan->model_limit_count; i++) {
 		const struct model_limits *models = &tenant->plan->model_limits[i];
-		hold_part(holdings, "models", models->glob, models->part, &models->limits);
+		hold_part(holdings, LIMIT_OF_MODEL, models->glob, models->part, &models->limits);
 	}
 	return true;
 }
 
 /* ---- where the figures come from ---- */
 
-/* This gateway's own. False: the table is full. */
+/* This gateway's own; a part that has no slot has used nothing. False: the table is full. */
 static bool read_table(const struct control *control, struct holdings *holdings)
 {
 	for (uint32_t i = 0; i < holdings->count; i++) {
-		const struct limit_slot *slot =
-			limit_table_slot(control->args.limits, holdings->keys[i]);
-		if (slot == NULL)
+		struct holding *holding = &holdings->at[i];
+		const struct limit_slot *slot = limit_table_slot_for(
+			control->args.limits, holding->holder, holdings->keys[i]);
+		if (slot != NULL)
+			holding->state = limit_read(slot, wall_now());
+		else if (holding->holder == LIMIT_OF_TENANT)
 			return false;
-		holdings->at[i].state = limit_read(slot, wall_now());
 	}
 	return true;
 }

@@ -138,8 +138,22 @@ void limit_table_recover(struct limit_table *table)
 
 /* ---- slots ---- */
 
-/* A slot nobody else knows of, with its name written; NULL when there is none left. */
-static struct limit_slot *slot_claim(struct limit_table *table, const uint8_t key[16])
+/* How many slots may be claimed when one of that holder is the last of them. */
+static uint64_t room_for(const struct limit_table *table, enum limit_holder holder)
+{
+	static const uint8_t quarters[LIMIT_HOLDERS] = {
+		[LIMIT_OF_TENANT] = 4,
+		[LIMIT_OF_SERVER] = 2,
+		[LIMIT_OF_MODEL] = 3,
+	};
+
+	must((unsigned)holder < LIMIT_HOLDERS);
+	return (uint64_t)table->header->slots * quarters[holder] / 4;
+}
+
+/* A slot nobody else knows of, with its name written; NULL when `room` are claimed and none is spare. */
+static struct limit_slot *slot_claim(struct limit_table *table, uint64_t room,
+				     const uint8_t key[16])
 {
 	struct table_header *header = table->header;
 	uint64_t number = atomic_exchange(&header->spare, 0);
@@ -147,7 +161,7 @@ static struct limit_slot *slot_claim(struct limit_table *table, const uint8_t ke
 	if (number == 0) {
 		uint64_t claimed = atomic_load(&header->claimed);
 		do {
-			if (claimed >= header->slots)
+			if (claimed >= room)
 				return NULL;
 		} while (!atomic_compare_exchange_weak(&header->claimed, &claimed, claimed + 1));
 		number = claimed + 1;
@@ -177,6 +191,13 @@ static struct limit_slot *slot_at(struct limit_table *table, uint64_t entry)
 
 struct limit_slot *limit_table_slot(struct limit_table *table, const uint8_t key[16])
 {
+	return limit_table_slot_for(table, LIMIT_OF_TENANT, key);
+}
+
+struct limit_slot *limit_table_slot_for(struct limit_table *table, enum limit_holder holder,
+					const uint8_t key[16])
+{
+	const uint64_t room = room_for(table, holder);
 	uint64_t place, tag; /* a key is a digest, so its bytes are chance enough */
 	struct limit_slot *mine = NULL, *found = NULL;
 
@@ -188,7 +209,7 @@ struct limit_slot *limit_table_slot(struct limit_table *table, const uint8_t key
 		uint64_t seen = atomic_load_explicit(entry, memory_order_acquire);
 
 		if (seen == 0) {
-			if (mine == NULL && (mine = slot_claim(table, key)) == NULL)
+			if (mine == NULL && (mine = slot_claim(table, room, key)) == NULL)
 				return NULL;
 			if (atomic_compare_exchange_strong(
 				    entry, &seen,
@@ -212,4 +233,9 @@ uint32_t limit_slot_index(const struct limit_table *table, const struct limit_sl
 size_t limit_table_slots(const struct limit_table *table)
 {
 	return table->header->slots;
+}
+
+size_t limit_table_claimed(const struct limit_table *table)
+{
+	return atomic_load_explicit(&table->header->claimed, memory_order_relaxed);
 }

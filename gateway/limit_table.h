@@ -26,14 +26,29 @@ void limit_table_unmap(struct limit_table *table);
  * spent. Nothing else has to be repaired: a process that dies leaves every word whole. */
 void limit_table_recover(struct limit_table *table);
 
-/* The slot of that name, claimed on first use. NULL when the table is full. Thread-safe. */
+/* Whose limits: the tenant's own, those of one of its MCP servers (limits.per_server), those of its
+ * use of some models (limits.per_model). */
+enum limit_holder { LIMIT_OF_TENANT, LIMIT_OF_SERVER, LIMIT_OF_MODEL, LIMIT_HOLDERS };
+
+/* "tenant", "per_server", "per_model"; static. */
+const char *limit_holder_name(enum limit_holder holder);
+
+/* The slot of that name, a tenant's own, claimed on first use. NULL when the table is full. Thread-safe. */
 struct limit_slot *limit_table_slot(struct limit_table *table, const uint8_t key[16]);
+
+/* The same for any holder's: servers, whose names callers may choose, claim the first half of the slots only,
+ * models the first three quarters, so that no tenant can take the last slots from another. */
+struct limit_slot *limit_table_slot_for(struct limit_table *table, enum limit_holder holder,
+					const uint8_t key[16]);
 
 /* Dense number of a slot, from 0, stable while the table lives; for metric series. */
 uint32_t limit_slot_index(const struct limit_table *table, const struct limit_slot *slot);
 
 /* How many slots the table has: their numbers are below it. */
 size_t limit_table_slots(const struct limit_table *table);
+
+/* How many of them are claimed. They are never given back. */
+size_t limit_table_claimed(const struct limit_table *table);
 
 /* What one attempt asks for. */
 struct limit_ask {
@@ -42,13 +57,6 @@ struct limit_ask {
 	uint64_t usd;        /* nano-USD */
 	uint32_t concurrent; /* 1, or 0 when the request already holds its place */
 };
-
-/* Whose limits: the tenant's own, those of one of its MCP servers (limits.per_server), those of its
- * use of some models (limits.per_model). */
-enum limit_holder { LIMIT_OF_TENANT, LIMIT_OF_SERVER, LIMIT_OF_MODEL, LIMIT_HOLDERS };
-
-/* "tenant", "per_server", "per_model"; static. */
-const char *limit_holder_name(enum limit_holder holder);
 
 /* One slot that a request takes its share of, beside others. */
 struct limit_scope {

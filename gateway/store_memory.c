@@ -14,7 +14,7 @@ static bool find_slots(struct limit_table *table, struct reservation *reservatio
 	must(reservation->scope_count >= 1 && reservation->scope_count <= RESERVATION_SCOPES_MAX);
 	for (uint32_t i = 0; i < reservation->scope_count; i++) {
 		struct limit_scope *scope = &reservation->scopes[i];
-		scope->slot = limit_table_slot(table, scope->key);
+		scope->slot = limit_table_slot_for(table, scope->holder, scope->key);
 		if (scope->slot == NULL)
 			return false;
 	}

@@ -340,7 +340,7 @@ static enum store_outcome redis_reserve(struct store *store, struct reservation 
 	reservation->granted = reservation->away = false;
 	for (uint32_t i = 0; i < reservation->scope_count; i++) {
 		struct limit_scope *scope = &reservation->scopes[i];
-		scope->slot = limit_table_slot(redis->table, scope->key);
+		scope->slot = limit_table_slot_for(redis->table, scope->holder, scope->key);
 		if (scope->slot == NULL) { /* more than the table was sized for */
 			store_refuse(reservation, ERR_BUSY, NULL, 0);
 			return STORE_DONE;

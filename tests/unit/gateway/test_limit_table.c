@@ -189,6 +189,31 @@ static void a_full_table_says_so_and_keeps_serving_its_names(void **state)
 	fixture_free(&f);
 }
 
+static void parts_leave_the_last_slots_to_tenants(void **state)
+{
+	static const struct {
+		enum limit_holder holder;
+		uint64_t claimed; /* when nobody of that kind gets another slot */
+	} rows[] = { { LIMIT_OF_SERVER, 8 }, { LIMIT_OF_MODEL, 12 }, { LIMIT_OF_TENANT, 16 } };
+	struct fixture f = fixture_new(8);
+	uint64_t next = 1;
+	uint8_t key[16];
+
+	(void)state;
+	assert_int_equal(limit_table_claimed(f.table), 1);
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		for (int n = 0; n < 100; n++) {
+			key_of(next++, key);
+			(void)limit_table_slot_for(f.table, rows[i].holder, key);
+		}
+		assert_int_equal(limit_table_claimed(f.table), rows[i].claimed);
+		key_of(1, key); /* what has its slot keeps it */
+		assert_non_null(limit_table_slot_for(f.table, LIMIT_OF_SERVER, key));
+	}
+	assert_int_equal(limit_table_slots(f.table), 16);
+	fixture_free(&f);
+}
+
 /* ---- taking ---- */
 
 static void every_limit_refuses_by_its_name_and_takes_nothing(void **state)
@@ -515,6 +540,7 @@ int main(void)
 		cmocka_unit_test(a_name_keeps_its_slot_and_numbers_are_dense),
 		cmocka_unit_test(names_that_collide_have_slots_of_their_own),
 		cmocka_unit_test(a_full_table_says_so_and_keeps_serving_its_names),
+		cmocka_unit_test(parts_leave_the_last_slots_to_tenants),
 		cmocka_unit_test(every_limit_refuses_by_its_name_and_takes_nothing),
 		cmocka_unit_test(of_several_limits_in_the_way_the_first_is_named),
 		cmocka_unit_test(what_is_not_asked_for_is_not_refused),

@@ -179,6 +179,34 @@ static void more_tenants_than_slots_are_refused_as_overload(void **state)
 	fixture_fini(&f);
 }
 
+static void servers_without_end_take_no_slot_from_other_tenants(void **state)
+{
+	struct fixture f;
+	bool refused = false;
+
+	(void)state;
+	fixture_init(&f, 8);
+	for (uint8_t server = 1; server <= 100; server++) {
+		struct reservation r = reservation_of(1);
+		r.scopes[0].limits = limit_none();
+		struct limit_scope scopes[2] = { r.scopes[0], r.scopes[0] };
+		scopes[1].holder = LIMIT_OF_SERVER;
+		scopes[1].key[15] = server;
+		r.scopes = scopes;
+		r.scope_count = 2;
+		(void)f.store->reserve(f.store, &r);
+		assert_true(r.granted || r.refusal.err == ERR_BUSY);
+		refused = !r.granted;
+	}
+	assert_true(refused);
+	for (uint8_t tenant = 2; tenant <= 8; tenant++) {
+		struct reservation r = reservation_of(tenant);
+		(void)f.store->reserve(f.store, &r);
+		assert_true(r.granted);
+	}
+	fixture_fini(&f);
+}
+
 static void two_workers_share_one_table(void **state)
 {
 	struct reservation r[3] = { reservation_of(1), reservation_of(1), reservation_of(1) };
@@ -205,6 +233,7 @@ int main(void)
 		cmocka_unit_test(a_refusal_carries_its_particulars),
 		cmocka_unit_test(a_further_attempt_keeps_the_place_of_the_first),
 		cmocka_unit_test(more_tenants_than_slots_are_refused_as_overload),
+		cmocka_unit_test(servers_without_end_take_no_slot_from_other_tenants),
 		cmocka_unit_test(two_workers_share_one_table),
 	};
 
