@@ -23,14 +23,25 @@ static void file_problem(struct loader *l, const struct node *node, struct slice
 			   (int)path.len, path.at, what);
 }
 
-static bool recorded(const struct loader *l, struct slice path, struct slice *text)
+/* FNV-1a, with its best bits in front. */
+static uint64_t path_hash(struct slice path)
 {
-	for (const struct loaded_file *at = l->files; at != NULL; at = at->next)
-		if (slice_eq(at->file.path, path)) {
-			*text = at->file.text;
-			return true;
-		}
-	return false;
+	uint64_t hash = UINT64_C(14695981039346656037);
+
+	for (size_t i = 0; i < path.len; i++)
+		hash = (hash ^ (uint8_t)path.at[i]) * UINT64_C(1099511628211);
+	return hash ^ hash << 32;
+}
+
+/* Where that path is in the tree, or where it belongs. There may be 100,000 files. */
+static struct loaded_file **place_of(struct loader *l, struct slice path)
+{
+	struct loaded_file **at = &l->by_path;
+
+	for (uint64_t hash = path_hash(path); *at != NULL && !slice_eq((*at)->file.path, path);
+	     hash <<= 2)
+		at = &(*at)->below[hash >> 62];
+	return at;
 }
 
 /* Both are copied. */
@@ -44,6 +55,7 @@ static bool record(struct loader *l, struct slice path, struct slice text, struc
 	entry->file.text = loader_keep(l, text);
 	if (slice_absent(entry->file.path) || slice_absent(entry->file.text))
 		return false;
+	*place_of(l, path) = entry;
 	*l->files_end = entry;
 	l->files_end = &entry->next;
 	l->file_count++;
@@ -117,18 +129,35 @@ static bool from_disk(struct loader *l, const struct node *node, struct slice pa
 	return fine;
 }
 
-bool loader_file(struct loader *l, const struct node *node, struct slice path, size_t bytes_max,
-		 struct slice *text)
+/* They are asked for in the order in which they were recorded, unless somebody else has made the list. */
+static const struct config_file *find_kept(struct loader *l, struct slice path)
 {
 	const struct settings_source *source = l->source;
 
-	if (recorded(l, path, text))
+	for (uint32_t n = 0; n < source->file_count; n++) {
+		const uint32_t i = (l->kept_next + n) % source->file_count;
+		if (!slice_eq(source->files[i].path, path))
+			continue;
+		l->kept_next = i + 1;
+		return &source->files[i];
+	}
+	return NULL;
+}
+
+bool loader_file(struct loader *l, const struct node *node, struct slice path, size_t bytes_max,
+		 struct slice *text)
+{
+	const struct loaded_file *loaded = *place_of(l, path);
+
+	if (loaded != NULL) {
+		*text = loaded->file.text;
 		return true;
-	if (source->files == NULL)
+	}
+	if (l->source->files == NULL)
 		return from_disk(l, node, path, bytes_max, text);
-	for (uint32_t i = 0; i < source->file_count; i++)
-		if (slice_eq(source->files[i].path, path))
-			return record(l, path, source->files[i].text, text);
+	const struct config_file *kept = find_kept(l, path);
+	if (kept != NULL)
+		return record(l, path, kept->text, text);
 	file_problem(l, node, path, "it is not part of the kept configuration");
 	return false;
 }

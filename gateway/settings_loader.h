@@ -21,6 +21,7 @@ enum {
 struct loaded_file {
 	struct config_file file;
 	struct loaded_file *next;
+	struct loaded_file *below[4]; /* by the next two bits of the path's hash */
 };
 
 struct loader {
@@ -31,7 +32,9 @@ struct loader {
 	struct config *config;    /* in the making; its arena holds what stays */
 	struct arena scratch;     /* gone when the load ends: trees and forms */
 	struct loaded_file *files, **files_end;
+	struct loaded_file *by_path; /* the same files: the root of a tree */
 	uint32_t file_count;
+	uint32_t kept_next; /* of source->files: most likely the next that is asked for */
 };
 
 /* ---- memory: NULL or absent after one problem line ---- */
