@@ -99,6 +99,19 @@ static bool is_near(struct evhttp_request *request, bool local)
 	return is_loopback(peer);
 }
 
+/* Whether a browser can have been sent here by a page of somebody else's: it says where that page is from, and
+ * a name that was made to mean this machine is still a name. Whoever speaks HTTP/1.0 need not name a host. */
+static bool is_browsers(struct evhttp_request *request, bool local)
+{
+	const char *host = evhttp_request_get_host(request);
+	struct in_addr v4;
+
+	if (evhttp_find_header(evhttp_request_get_input_headers(request), "Origin") != NULL)
+		return true;
+	return !local && host != NULL && host[0] != '[' && inet_pton(AF_INET, host, &v4) != 1 &&
+	       !slice_eq_nocase(slice_str(host), SLICE("localhost"));
+}
+
 /* ---- answers ---------------------------------------------------------------------------------- */
 
 static void set_header(struct evhttp_request *request, const char *name, const char *value)
@@ -189,6 +202,11 @@ static void on_request(struct evhttp_request *request, const struct admin *admin
 	} else if (page->near && !is_near(request, local)) {
 		refuse(request, 403,
 		       "Only from this machine: over the admin socket or a loopback address.\n");
+	} else if (page->near && is_browsers(request, local)) {
+		refuse(request, 403,
+		       "Not for browsers: without an Origin header, and with localhost or an IP "
+		       "address "
+		       "as the host.\n");
 	} else {
 		answer(admin, request, page, id);
 	}

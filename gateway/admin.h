@@ -1,7 +1,7 @@
 /* admin.h - the operator's HTTP: /healthz, /readyz, /metrics, /reload, /tenants/ID (DESIGN 4.2, 4.5).
  *
  * Over evhttp on the control thread's loop. What is asked is answered through hooks; a client that is
- * slow or gone holds up nobody. /reload and /tenants are allowed only on the UNIX socket and from loopback. */
+ * slow or gone holds up nobody. /reload and /tenants are allowed only on the UNIX socket and from loopback, and to no browser. */
 #ifndef GATEWAY_ADMIN_H
 #define GATEWAY_ADMIN_H
 

@@ -117,6 +117,34 @@ class Admin(harness.Case):
         self.assertEqual(harness.request("POST", f"http://{mine}:{port}/reload", b"").status, 403)
         self.assertEqual(gateway.reload().status, 200)
 
+    def test_what_acts_or_names_money_is_not_for_browsers(self):
+        path = os.path.join(self.directory(), "admin.sock")
+        port = harness.free_port()
+        gateway = self.gateway(harness.config(
+            self.sim(), admin={"address": f"127.0.0.1:{port}", "socket": path}))
+
+        def ask(method, page, body=None, **headers):
+            answer = harness.request(method, f"http://127.0.0.1:{port}{page}", body, headers)
+            return answer.status, b"browsers" in answer.body
+        pages = (("POST", "/reload", b""), ("POST", "/tenants/acme/budget", b'{"usd": 5}'),
+                 ("GET", "/tenants/acme", None))
+        for page in pages:
+            with self.subTest(page):
+                for origin in ("https://evil.example", f"http://127.0.0.1:{port}", "null"):
+                    self.assertEqual(ask(*page, Origin=origin), (403, True))
+                for host in ("evil.example", f"evil.example:{port}", "localhost.evil.example", "127.0.0.1.evil.example"):
+                    self.assertEqual(ask(*page, Host=host), (403, True))
+        self.assertEqual(gateway.metrics().sum("sluice_reloads_total"), 0)
+        self.assertNotIn(b'"topped_up":5', gateway.get("/tenants/acme").body)
+        for page in pages:
+            with self.subTest(page):
+                for host in ("127.0.0.1", f"127.0.0.1:{port}", "[::1]:9090", "LocalHost:9090", "localhost"):
+                    self.assertEqual(ask(*page, Host=host), (200, False))
+        self.assertEqual(ask("GET", "/metrics", Host="gateway.example", Origin="https://grafana.example"), (200, False))
+        for head, status in (("Host: admin", 200), ("Origin: https://evil.example", 403)):
+            answer = ask_socket(path, f"POST /reload HTTP/1.1\r\nConnection: close\r\n{head}\r\n\r\n")
+            self.assertTrue(answer.startswith(f"HTTP/1.1 {status} "), answer)
+
     def test_clients_that_do_not_finish_hold_up_nobody(self):
         gateway = self.gateway(harness.config(self.sim()))
         host, port = gateway.settings["admin"]["address"].split(":")
