@@ -29,6 +29,8 @@ void net_turn(struct net_loop *loop, nsec_t max_wait);
 
 /* The time of this turn, and the wall clock's seconds. */
 nsec_t net_now(const struct net_loop *loop);
+/* The time as it is, by the same clock, however long this turn takes: each call reads it. */
+nsec_t net_now_exact(const struct net_loop *loop);
 uint64_t net_wall_s(const struct net_loop *loop);
 /* Wall clock in nanoseconds, for log lines. */
 uint64_t net_wall_ns(const struct net_loop *loop);

@@ -69,6 +69,12 @@ nsec_t net_now(const struct net_loop *loop)
 	return clock->now;
 }
 
+nsec_t net_now_exact(const struct net_loop *loop)
+{
+	must_obj(loop, LOOP_MAGIC);
+	return clock_read(CLOCK_MONOTONIC);
+}
+
 uint64_t net_wall_ns(const struct net_loop *loop)
 {
 	struct loop_clock *clock = loop->clock;

@@ -32,6 +32,13 @@ struct redis_request *redis_line_begin(struct redis_line *line, nsec_t now)
 	return request;
 }
 
+void redis_line_left(struct redis_line *line, nsec_t now)
+{
+	for (uint64_t i = line->kept > line->first ? line->kept : line->first; i < line->next; i++)
+		redis_line_place(line, i)->sent = now;
+	line->kept = line->next;
+}
+
 /* When a request is late. The loop wakes up to a millisecond after it was asked to. */
 static nsec_t late_at(const struct redis_line *line, const struct redis_request *request)
 {

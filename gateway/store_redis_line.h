@@ -11,6 +11,7 @@
 struct redis_line {
 	struct redis_request *ring;
 	uint64_t first, undue, next; /* oldest, first that is not late, number of the next */
+	uint64_t kept;               /* from here on they have not left */
 	nsec_t heard;                /* the latest answer; whoever takes one says so */
 	nsec_t deadline;
 };
@@ -44,6 +45,15 @@ static inline void redis_line_push(struct redis_line *line)
 {
 	line->next++;
 }
+
+/* Whether any has been sent that redis_line_left was not told of. */
+static inline bool redis_line_keeps(const struct redis_line *line)
+{
+	return line->kept < line->next;
+}
+
+/* All have left, at `now`: those that had not are late from then on, not from when they were begun. */
+void redis_line_left(struct redis_line *line, nsec_t now);
 
 /* Takes the oldest out; there must be one. */
 static inline struct redis_request redis_line_pop(struct redis_line *line)

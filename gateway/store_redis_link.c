@@ -137,6 +137,9 @@ static void on_flush(struct net_task *task)
 
 	net_task_cancel(task); /* it may be for another reason that this is the time */
 	link->flush_queued = false;
+	/* What this turn did before is no lateness of Redis's; that it does not take what is there, is. */
+	if (redis_line_keeps(&link->line))
+		redis_line_left(&link->line, net_now_exact(link->args.loop));
 	if (link->conn == NULL || link->filling.len == 0 || net_writing(link->conn))
 		return; /* on_written comes back */
 	const struct redis_buffer full = link->filling;
@@ -291,6 +294,14 @@ static void on_login_reply(struct redis_link *link, const redisReply *reply)
 			      link->args.name, reply->str);
 }
 
+/* Since it has left, which may be later than this turn's time. */
+static nsec_t took(const struct redis_link *link, const struct redis_request *request)
+{
+	const nsec_t now = now_of(link);
+
+	return now > request->sent ? now - request->sent : 0;
+}
+
 /* Of somebody's request. */
 static void on_others_reply(struct redis_link *link, const struct redis_request *request,
 			    const redisReply *reply)
@@ -300,8 +311,7 @@ static void on_others_reply(struct redis_link *link, const struct redis_request 
 
 	if (error && !request->aside && strncmp(reply->str, "NOSCRIPT", 8) != 0)
 		link_trouble(link, reply->str);
-	link->args.events->measured(link->args.owner, outcome, request->late,
-				    now_of(link) - request->sent);
+	link->args.events->measured(link->args.owner, outcome, request->late, took(link, request));
 	link->args.events->done(link->args.owner, request, outcome, reply);
 }
 
@@ -412,7 +422,7 @@ static void lose_all(struct redis_link *link)
 		if (request.own)
 			continue;
 		link->args.events->measured(link->args.owner, REDIS_LOST, request.late,
-					    now_of(link) - request.sent);
+					    took(link, &request));
 		link->args.events->done(link->args.owner, &request, REDIS_LOST, NULL);
 	}
 }

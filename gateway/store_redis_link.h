@@ -1,10 +1,11 @@
 /* store_redis_link.h - one connection to Redis: requests in order, answers in order, and its health.
  *
- * All requests of a tick leave in one write, with the loop's next turn at the latest. Nothing waits longer than the deadline: a request
- * without an answer by then is told late; its answer, which may still come, is told too, or that it
- * never will. From the first late or failed request until a probe, alone, has been written and
- * answered in time, the link is not ready. A connection that owes answers and has given none for a second,
- * or for the deadline if that is longer, is given up and made again, after a pause that grows and varies. */
+ * All requests of a tick leave in one write, with the loop's next turn at the latest. Nothing waits longer than
+ * the deadline, which begins when they leave, since what a tick takes is not Redis's doing: a request without an
+ * answer by then is told late; its answer, which may still come, is told too, or that it never will. From the
+ * first late or failed request until a probe, alone, has been written and answered in time, the link is not
+ * ready. A connection that owes answers and has given none for a second, or for the deadline if that is longer,
+ * is given up and made again, after a pause that grows and varies. */
 #ifndef GATEWAY_STORE_REDIS_LINK_H
 #define GATEWAY_STORE_REDIS_LINK_H
 
@@ -46,7 +47,7 @@ struct redis_guest;
 
 /* A request on its way: the link's part, then what the store wants to know when it is over. */
 struct redis_request {
-	nsec_t sent;
+	nsec_t sent;  /* begun; from when its bytes have left: then */
 	bool late;    /* told so */
 	bool own;     /* the link's: greeting and probe */
 	bool by_text; /* EVAL */

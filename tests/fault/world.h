@@ -69,6 +69,11 @@ nsec_t net_now(const struct net_loop *loop)
 	return world.now;
 }
 
+nsec_t net_now_exact(const struct net_loop *loop)
+{
+	return net_now(loop);
+}
+
 uint64_t net_wall_ns(const struct net_loop *loop)
 {
 	(void)loop;

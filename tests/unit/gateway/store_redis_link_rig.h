@@ -21,7 +21,7 @@
 enum { INPUT_ROOM = 4096, TIMERS_MAX = 8 };
 
 struct net_loop {
-	nsec_t now;
+	nsec_t now, stall; /* this turn's time, and how long it has taken */
 	struct net_timer *timers[TIMERS_MAX];
 	struct net_task *soon;
 };
@@ -42,6 +42,11 @@ static uint32_t connects;
 nsec_t net_now(const struct net_loop *of)
 {
 	return of->now;
+}
+
+nsec_t net_now_exact(const struct net_loop *of)
+{
+	return of->now + of->stall;
 }
 
 void net_timer_set(struct net_loop *of, struct net_timer *timer, nsec_t due)

@@ -57,6 +57,26 @@ static void what_is_late_is_said_once_and_oldest_first(void **state)
 	assert_null(redis_line_late(&line, 2 * SEC));
 }
 
+static void what_leaves_later_is_late_later(void **state)
+{
+	(void)state;
+	(void)send_at(1 * SEC);
+	assert_true(redis_line_keeps(&line));
+	redis_line_left(&line, 1 * SEC + 1 * MSEC);
+	assert_false(redis_line_keeps(&line));
+	(void)send_at(1 * SEC);
+	(void)redis_line_pop(&line);
+	redis_line_left(&line, 1 * SEC + 50 * MSEC);
+	assert_int_equal(redis_line_due(&line), 1 * SEC + 59 * MSEC);
+	(void)send_at(2 * SEC);
+	redis_line_left(&line, 2 * SEC); /* the other has left already */
+	assert_int_equal(redis_line_due(&line), 1 * SEC + 59 * MSEC);
+	(void)redis_line_pop(&line);
+	assert_int_equal(redis_line_pop(&line).sent, 2 * SEC);
+	redis_line_left(&line, 3 * SEC);
+	assert_int_equal(redis_line_due(&line), NSEC_NEVER);
+}
+
 static void an_answer_in_time_is_not_late_afterwards(void **state)
 {
 	(void)state;
@@ -125,6 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(an_empty_line_is_neither_late_nor_silent),
 		CASE(what_is_late_is_said_once_and_oldest_first),
+		CASE(what_leaves_later_is_late_later),
 		CASE(an_answer_in_time_is_not_late_afterwards),
 		CASE(a_short_deadline_is_kept),
 		CASE(who_owes_answers_is_silent_a_second_after_the_last_or_after_a_longer_deadline),

@@ -119,6 +119,45 @@ static void one_late_answer_stops_all_until_one_probe_alone_was_answered_in_time
 	assert_true(ask(link));
 }
 
+/* Bytes leave at the end of a tick, which may have taken longer than the deadline. */
+static void a_tick_that_takes_long_does_not_make_the_server_late(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	assert_true(ask(link));
+	loop.stall = 50 * MSEC;
+	turn();
+	loop.now += loop.stall;
+	loop.stall = 0;
+	pass(19 * MSEC - 1);
+	assert_int_equal(told.late + told.unready, 0);
+	assert_true(ask(link)); /* not held up, it has less time left than the other had */
+	turn();
+	pass(1);
+	assert_int_equal(told.late, 1);
+	assert_int_equal(told.unready, 1);
+	pass(19 * MSEC);
+	assert_int_equal(told.late, 2);
+}
+
+/* A server that takes no bytes is late with those that wait for it to take some, too. */
+static void what_waits_for_the_server_to_read_is_late(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	assert_true(ask(link));
+	redis_link_flush(link); /* it does not leave */
+	assert_true(ask(link));
+	redis_link_flush(link);
+	pass(18 * MSEC);
+	assert_written(PING);
+	assert_int_equal(told.late, 0);
+	pass(1 * MSEC);
+	assert_int_equal(told.late, 2);
+}
+
 static void a_slow_server_is_probed_once_at_a_time(void **state)
 {
 	struct redis_link *link = ready_link();
@@ -441,6 +480,8 @@ int main(void)
 		cmocka_unit_test(who_does_not_want_to_wait_for_the_next_turn_flushes),
 		cmocka_unit_test(
 			one_late_answer_stops_all_until_one_probe_alone_was_answered_in_time),
+		cmocka_unit_test(a_tick_that_takes_long_does_not_make_the_server_late),
+		cmocka_unit_test(what_waits_for_the_server_to_read_is_late),
 		cmocka_unit_test(a_slow_server_is_probed_once_at_a_time),
 		cmocka_unit_test(an_error_stops_all_and_a_refused_probe_goes_to_the_next_address),
 		cmocka_unit_test(a_script_that_is_not_known_is_no_trouble),
