@@ -378,10 +378,30 @@ bool flow_make_note(struct flow *flow, const struct flow_env *env)
 	return true;
 }
 
+/* The tenant has begun as many as it may: there is none. */
+static void refuse_begin(struct flow *flow)
+{
+	const struct limit_refusal *refusal = &flow->reservation.refusal;
+	struct rpc_error_data data = rpc_error_data_none;
+	const struct fault fault = {
+		.err = refusal->err,
+		.offset = FAULT_NO_OFFSET,
+		.detail = "too many sessions were begun; one serves any number of requests",
+	};
+
+	data.retry_after_ms = (int64_t)((refusal->wait_ns + MSEC - 1) / MSEC);
+	flow->state->session_key = (struct state_key){ { 0 } };
+	(void)flow_refuse(flow, &fault, &data);
+}
+
 void flow_remembered(struct flow *flow)
 {
 	const struct state_note *note = &flow->state->note;
 
+	if (note->begin_session && flow->reservation.refusal.err != ERR_OK) {
+		refuse_begin(flow);
+		return;
+	}
 	flow_loop_told(flow);
 	if (note->end_session && !note->ended)
 		(void)flow_refuse_err(flow, note->away ? ERR_STORE : ERR_SESSION_UNKNOWN);

@@ -41,6 +41,11 @@ enum {
 	KEPT_SESSIONS_MAX = 1 << 18,
 	KEPT_LOOPS_MAX = 1 << 18,
 	KEPT_CALLS_MAX = 1 << 20, /* issued to callers, who are to come back with their results */
+	/* A tenant begins as many a minute at one gateway as it may make requests, within these bounds, and
+	 * so many at once. */
+	SESSIONS_PER_MINUTE_MIN = 600,
+	SESSIONS_PER_MINUTE_MAX = 6000,
+	SESSIONS_BURST = 1000,
 };
 
 _Static_assert(GATHER_IOVEC_MAX + 1 < 1024, "head and body must fit one writev (IOV_MAX)");

@@ -1,6 +1,8 @@
 /* worker_limits.c - what a worker's requests ask of their tenants' limits, and what is said to that. */
 #include "gateway/worker_parts.h"
 
+#include "tenants/limit.h"
+
 #include <stdio.h>
 
 /* ---- asking ---- */
@@ -35,6 +37,40 @@ bool worker_reserve(struct request *r)
 	if (store->reserve(store, &r->flow.reservation) == STORE_PENDING)
 		r->flow.awaited |= FLOW_ASK_LIMITS;
 	return r->flow.awaited == 0;
+}
+
+/* Sessions cost their tenant nothing, and a store that all share memory for an hour. This limit is the gateway's
+ * own, so that nobody is asked. */
+static bool take_session(struct request *r)
+{
+	const struct flow *flow = &r->flow;
+	const uint64_t requests = flow->plan->limits.requests.per_minute;
+	const struct limit_ask ask = { .requests = 1 };
+	struct limit_scope scope = { .holder = LIMIT_OF_TENANT, .limits = limit_none() };
+	uint8_t part[16];
+
+	scope.limits.requests = (struct quota_limit){
+		.per_minute = requests < SESSIONS_PER_MINUTE_MIN   ? SESSIONS_PER_MINUTE_MIN
+			      : requests > SESSIONS_PER_MINUTE_MAX ? SESSIONS_PER_MINUTE_MAX
+								   : requests,
+		.burst = SESSIONS_BURST,
+	};
+	tenant_part(TENANT_PART_SESSIONS, SLICE(""), part);
+	tenant_part_key(flow->principal->tenant, part, scope.key);
+	scope.slot = limit_table_slot(r->worker->args.limits, scope.key);
+	if (scope.slot == NULL)
+		return true; /* nor would there be one for the session's requests */
+	return limit_take(&scope, 1, &ask, net_now(r->worker->loop),
+			  net_wall_ns(r->worker->loop) / SEC, &r->flow.reservation.refusal);
+}
+
+bool worker_may_begin(struct request *r)
+{
+	if (!r->flow.state->note.begin_session || take_session(r))
+		return true;
+	r->flow.reservation.refusal.limit = NULL; /* it is none of the tenant's requests */
+	metrics_limit(r->worker->args.metrics, "sessions", METRICS_REFUSED);
+	return false;
 }
 
 /* ---- verdicts, for metrics ---- */

@@ -100,6 +100,10 @@ void worker_report(struct request *r, bool cut_short);
 
 /* ---- worker_limits.c ---- */
 
+/* Whether the tenant may begin the session that the request is to be remembered by, if it begins one; else
+ * its reservation says until when not. */
+MUST_USE bool worker_may_begin(struct request *r);
+
 /* The effect of that name; true when its verdict is there, and the flow may look at it. */
 MUST_USE bool worker_reserve(struct request *r);
 /* The verdict is about to be looked at: what it means for the request's place, and for metrics. */

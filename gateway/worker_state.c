@@ -38,6 +38,8 @@ bool worker_remember(struct request *r)
 	struct state *state = r->worker->state;
 	struct state_note *note = &r->flow.state->note;
 
+	if (!worker_may_begin(r))
+		return true;
 	note->done = r->flow.state->heeded ? on_remembered : NULL;
 	return state->remember(state, note) == STATE_DONE;
 }

@@ -32,7 +32,13 @@ void tenant_name(struct tenant *tenant, struct slice id)
 
 void tenant_part(enum tenant_part kind, struct slice name, uint8_t part[16])
 {
-	slot_name(kind == TENANT_PART_SERVER ? "server" : "models", name, part);
+	static const char *const kinds[] = {
+		[TENANT_PART_SERVER] = "server",
+		[TENANT_PART_MODELS] = "models",
+		[TENANT_PART_SESSIONS] = "sessions",
+	};
+
+	slot_name(kinds[kind], name, part);
 }
 
 /* Both are fronts of digests, so that two pairs are as unlikely to meet as two digests are. */

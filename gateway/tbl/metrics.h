@@ -30,7 +30,7 @@ METRIC(BREAKER_STATE, "sluice_breaker_state", GAUGE, "provider,endpoint", "state
 METRIC(KEY_COOLDOWN, "sluice_key_cooldown_seconds", GAUGE, "provider,key", "seconds",
        "For how long a provider's key is left alone, after a rate limit, a refusal or spent money; key is its place in providers.*.keys, from 0; the longest of the workers'")
 METRIC(LIMIT_DECISIONS, "sluice_limit_decisions_total", COUNTER, "limit,decision", "decisions",
-       "Decisions of the tenants' limits; limit is all where every limit granted, else the one that refused (per_server. and per_model. before its name where it is not the tenant's own); would_refuse is a refusal that enforce: false let pass, counted beside granted")
+       "Decisions of the tenants' limits; limit is all where every limit granted, else the one that refused (per_server. and per_model. before its name where it is not the tenant's own), or sessions, of which too many were begun; would_refuse is a refusal that enforce: false let pass, counted beside granted")
 METRIC(LIMIT_SLOTS, "sluice_limit_slots", GAUGE, "state", "slots",
        "Places for what is counted against limits: all, and claimed (by tenants, and by their servers and globs that have limits of their own, until the supervisor ends). New servers are refused where half is claimed, new globs where three quarters are")
 METRIC(LIMITER_MODE, "sluice_limiter_mode", GAUGE, "mode", "workers",

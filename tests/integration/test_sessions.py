@@ -88,6 +88,28 @@ class Life(SessionCase):
         self.assertEqual([list(line["session"]) for line in (lines[0], lines[4])], [["id"], ["id"]])
         self.assertNotIn("session", gateway.log(gateway.sample("hello").headers["sluice-request-id"]))
 
+    def test_a_tenant_begins_no_more_than_so_many(self):
+        redis = redis_server.Redis(self)
+        acme = {**harness.tenant("acme", harness.KEY), "limits": {"requests_per_minute": 60}}
+        gateway = self.start(store={"kind": "redis", "url": redis.url, "deadline": "5s"}, tenants=[acme])
+        harness.wait_for(lambda: gateway.metrics().sum("sluice_limiter_mode", mode="shared"), "Redis in use")
+        session = self.begin(gateway)
+        refused = next(answer for answer in (gateway.post(message("initialize")) for _ in range(5000))
+                       if answer.status != 200)
+        error = self.assert_error(refused, 429, 429, "rate_limited")
+        self.assertLessEqual(error["data"]["retryAfterMs"], 100)
+        self.assertEqual(refused.headers["retry-after"], "1")
+        self.assertNotIn("mcp-session-id", refused.headers)
+        self.assertNotIn("session", gateway.log(refused.headers["sluice-request-id"]))
+        self.assertGreater(gateway.metrics().sum("sluice_limit_decisions_total", limit="sessions", decision="refused"), 0)
+        kept = redis.ask("DBSIZE")
+        self.assertGreaterEqual(kept, 1000)
+        answers = [gateway.post(message("initialize")).status for _ in range(100)]
+        self.assertLess(answers.count(200), 100)
+        self.assertLessEqual(redis.ask("DBSIZE"), kept + answers.count(200))
+        self.assert_result(self.sample(gateway, session, id=1))
+        self.begin(gateway, key=THIRD_KEY)
+
     def test_it_is_its_principals_alone(self):
         gateway = self.start()
         session = self.begin(gateway)

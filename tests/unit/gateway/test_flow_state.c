@@ -130,6 +130,21 @@ static void initialize_begins_a_session_before_it_is_answered(void **state)
 	assert_true(state_key_eq(&b->flow.state->recall.session, &note.session));
 }
 
+static void who_has_begun_too_many_sessions_begins_none(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = incoming(KEY, SMALL("initialize", "{}"));
+
+	assert_int_equal(start(b, &in), FLOW_REMEMBER);
+	b->flow.reservation.refusal =
+		(struct limit_refusal){ .err = ERR_RATE_LIMITED, .wait_ns = 1500 * MSEC + 1 };
+	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 429);
+	assert_string_equal(field(b, "retry-after"), "2");
+	assert_null(field(b, "mcp-session-id"));
+	assert_true(state_key_none(&b->flow.state->session_key));
+}
+
 static void whoever_begins_anew_may_still_name_the_old_session(void **state)
 {
 	struct bench *b = *state;
@@ -618,6 +633,7 @@ int main(void)
 #define WALK(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 		WALK(without_session_tools_and_key_nobody_is_asked),
 		WALK(initialize_begins_a_session_before_it_is_answered),
+		WALK(who_has_begun_too_many_sessions_begins_none),
 		WALK(whoever_begins_anew_may_still_name_the_old_session),
 		WALK(a_session_that_is_not_known_is_404),
 		WALK(a_session_fixes_the_revision),
