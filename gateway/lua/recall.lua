@@ -4,6 +4,9 @@
 -- ARGV[1]  <BI4I4I4I4: 1 if a session is asked for; the number of calls; for how many ms a session and blocks
 --          that are found live on; how many bytes of blocks there may be in the answer
 -- ARGV[2]  what the key of a loop begins with, before the 32 digits of its id: those are known from calls only
+-- Blocks are looked for from the latest turn back. Those in front of a turn that has none are of no use, unless the
+-- gateway has what is missing itself; so the search ends with the eighth that is not there (or was asked for before:
+-- ids that come twice are not replayed), and with the room. What it has not come to counts as not there.
 -- returns  the session's revision or nil; how many of the calls are known; the most rounds that one of them came
 --          after; of the loop with most tokens that one leads to: its id ('' if there is none), tokens, nano-USD,
 --          and the place where it was last, or ''; the session's requests, tokens, nano-USD; then blocks, each a
@@ -39,10 +42,13 @@ for _, record in ipairs(calls > 0 and redis.call('MGET', unpack(KEYS, has_sessio
 	end
 end
 
-for i = has_session + calls + 1, #KEYS do
-	local len, text = redis.call('STRLEN', KEYS[i]), false
-	if len <= room then text = redis.call('GETEX', KEYS[i], 'PX', blocks_ms) end
-	if text then room = room - len end
-	answer[#answer + 1] = text
+local first, missed, had = has_session + calls + 1, 0, {}
+for i = 11, 11 + #KEYS - first do answer[i] = false end
+for i = #KEYS, first, -1 do
+	local text = not had[KEYS[i]] and redis.call('GETEX', KEYS[i], 'PX', blocks_ms)
+	had[KEYS[i]] = true
+	if not text then missed = missed + 1 else room = room - #text end
+	if missed == 8 or room < 0 then break end
+	answer[11 + i - first] = text
 end
 return answer

@@ -120,6 +120,66 @@ static void blocks_are_found_as_they_were_at_the_other_gateway(void **state)
 	assert_int_equal(loop_of_one(a, "c1").known, 1);
 }
 
+/* Forged ids cost next to nothing, and who has lost a few blocks still finds those in front. */
+static void blocks_are_looked_for_from_the_latest_turn_back(void **state)
+{
+	enum { TURNS = STATE_BLOCKS_MAX, MISSES = 8 };
+	struct state_key keys[TURNS];
+	struct state_recall question = { .blocks = keys, .block_count = TURNS };
+	char name[16];
+
+	(void)state;
+	for (uint32_t i = 0; i < TURNS; i++) {
+		(void)snprintf(name, sizeof(name), "c%u", i);
+		keys[i] = key_of(STATE_CALL, name);
+	}
+	command("CONFIG RESETSTAT", NULL);
+	recall(b, &question);
+	for (uint32_t i = 0; i < TURNS; i++)
+		assert_true(slice_absent(question.found[i]));
+	redisReply *stats = ask("INFO commandstats");
+	assert_non_null(strstr(stats->str, "cmdstat_getex:calls=8,"));
+	freeReplyObject(stats);
+
+	call_issued(a, "l", "c255", 2, 1, SLICE("last"));
+	call_issued(a, "l", "c247", 1, 1, SLICE("in front of seven"));
+	call_issued(a, "l", "c245", 0, 1, SLICE("in front of eight"));
+	recall(b, &question);
+	assert_true(slice_eq(question.found[TURNS - 1], SLICE("last")));
+	assert_true(slice_eq(question.found[TURNS - 1 - MISSES], SLICE("in front of seven")));
+	assert_true(slice_absent(question.found[TURNS - 3 - MISSES]));
+
+	for (uint32_t i = 0; i < TURNS; i++)
+		keys[i] = keys[TURNS - 1]; /* one that is there, again and again */
+	command("CONFIG RESETSTAT", NULL);
+	recall(b, &question);
+	assert_true(slice_eq(question.found[TURNS - 1], SLICE("last")));
+	assert_true(slice_absent(question.found[0]));
+	stats = ask("INFO commandstats");
+	assert_non_null(strstr(stats->str, "cmdstat_getex:calls=1,"));
+	freeReplyObject(stats);
+}
+
+static void all_blocks_of_a_long_loop_are_found(void **state)
+{
+	enum { TURNS = STATE_BLOCKS_MAX };
+	struct state_key keys[TURNS];
+	struct state_recall question = { .blocks = keys, .block_count = TURNS };
+	char name[16];
+
+	(void)state;
+	for (uint32_t i = 0; i < TURNS; i++) {
+		(void)snprintf(name, sizeof(name), "c%u", i);
+		keys[i] = key_of(STATE_CALL, name);
+		call_issued(a, "l", name, i, 1, slice_str(name));
+	}
+	recall(b, &question);
+	for (uint32_t i = 0; i < TURNS; i++) {
+		(void)snprintf(name, sizeof(name), "c%u", i);
+		assert_true(slice_eq(question.found[i], slice_str(name)));
+	}
+}
+
 static void everything_at_once_is_one_call(void **state)
 {
 	const struct state_key call = key_of(STATE_CALL, "c1");
@@ -217,6 +277,8 @@ int main(void)
 		TEST(a_loop_goes_on_at_the_other_gateway),
 		TEST(of_several_loops_the_one_with_most_tokens_counts),
 		TEST(blocks_are_found_as_they_were_at_the_other_gateway),
+		TEST(blocks_are_looked_for_from_the_latest_turn_back),
+		TEST(all_blocks_of_a_long_loop_are_found),
 		TEST(everything_at_once_is_one_call),
 		TEST(everything_expires),
 		TEST(a_time_begins_anew_with_each_use),
