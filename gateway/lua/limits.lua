@@ -51,11 +51,22 @@ local function top_up(s, i, h, l)
 	s.rest = string.sub(s.rest, 1, at - 1) .. struct.pack('<I4I4', sum[1], sum[2]) .. string.sub(s.rest, at + 8)
 end
 
--- Where the money of a period (kind 0: day, 1: month) is. Nil when a later one has taken the place.
+local floor, today = math.floor, math.floor(now / 86400) -- quota_day, quota_month
+local day = today + 719468
+local era = floor(day / 146097)
+day = day - era * 146097
+local year = floor((day - floor(day / 1460) + floor(day / 36524) - floor(day / 146096)) / 365)
+day = day - (365 * year + floor(year / 4) - floor(year / 100))
+local this_month = (era * 400 + year) * 12 + floor((5 * day + 2) / 153) + 2
+
+-- Where the money of a period (kind 0: day, 1: month) is. Nil when a later one has taken the place. None is later than
+-- the next by this clock: a gateway whose own is ahead means the present one, and would else take its place.
 local function period(s, kind, n)
+	local present = kind == 0 and today or this_month
+	if n > present + 1 then n = present end
 	local i = 8 + kind * 6 + n % 2 * 3
 	if s[i] == n then return i end
-	if s[i] > n then return nil end
+	if s[i] > n and s[i] <= present + 1 then return nil end
 	s[i], s[i + 1], s[i + 2] = n, 0, 0
 	local at = (i - 8) / 3 * 8 + 1
 	s.rest = string.sub(s.rest, 1, at - 1) .. string.rep('\0', 8) .. string.sub(s.rest, at + 8)
@@ -116,23 +127,14 @@ local function rate_fits(s, i, h, l, most_h, most_l) -- at 2 requests, limit 1; 
 	return false
 end
 
--- Of the differences only the sign is used, which is right for any h.
+-- Of the differences only the sign is used, which is right for any h. A claim is of the present periods, which are
+-- always there.
 local function check_money(s, limit, i, most_h, most_l)
-	if not i or (uh == 0 and ul == 0) then return end
+	if uh == 0 and ul == 0 then return end
 	local h, l = s[i + 1] + uh - most_h, s[i + 2] + ul - most_l
 	if h * 1000000000 + l <= 0 then return end
 	local more_h, more_l = struct.unpack('<I4I4', s.rest, (i - 8) / 3 * 8 + 1)
 	if (h - more_h) * 1000000000 + l - more_l > 0 then exceed(s, limit, limit, 0, 0) end
-end
-
-local today, this_month = math.floor(now / 86400), nil
-if asked ~= 0 then -- quota_month
-	local floor, day = math.floor, today + 719468
-	local era = floor(day / 146097)
-	day = day - era * 146097
-	local year = floor((day - floor(day / 1460) + floor(day / 36524) - floor(day / 146096)) / 365)
-	day = day - (365 * year + floor(year / 4) - floor(year / 100))
-	this_month = (era * 400 + year) * 12 + floor((5 * day + 2) / 153) + 2
 end
 
 local scopes = {}
@@ -185,8 +187,8 @@ for number = 1, #KEYS do
 		check_money(s, 5, s.month, c[13], c[14])
 		s.claim = c
 	elseif asked == 2 then
-		if s.day then top_up(s, s.day, uh, ul) end
-		if s.month then top_up(s, s.month, uh, ul) end
+		top_up(s, s.day, uh, ul)
+		top_up(s, s.month, uh, ul)
 	end
 	scopes[number] = s
 end
@@ -198,8 +200,8 @@ for number = 1, #KEYS do
 		local c = s.claim
 		add(s, 2, c[2], c[3])
 		add(s, 4, c[6], c[7])
-		if s.day then add(s, s.day + 1, uh, ul) end
-		if s.month then add(s, s.month + 1, uh, ul) end
+		add(s, s.day + 1, uh, ul)
+		add(s, s.month + 1, uh, ul)
 		s.mine, s.changed = s.mine + places, true
 	end
 	if s.changed then

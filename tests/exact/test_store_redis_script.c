@@ -520,6 +520,78 @@ static void a_lost_connection_loses_no_money(void **state)
 	}
 }
 
+/* ---- clocks ---- */
+
+/* What a gateway spends by itself, it tells of by its own clock. */
+static void spend_away(struct history *history, struct store_redis *at, uint64_t usd,
+		       uint64_t wall_s)
+{
+	struct store *store = store_redis_store(at);
+	struct limit_scope scopes[SCOPES];
+	struct reservation claim = {
+		.scopes = scopes,
+		.scope_count = 1,
+		.ask = { .usd = usd },
+		.done = on_done,
+	};
+
+	(void)memcpy(scopes, history->scopes, sizeof(history->scopes));
+	rig_unready(at);
+	loop.wall_s = wall_s;
+	assert_int_equal(store->reserve(store, &claim), STORE_DONE);
+	assert_true(claim.granted && claim.away);
+	tell_time();
+	(void)store->settle(store, &claim, 0, usd, loop.now);
+	rig_ready(at);
+	settle_down(at);
+}
+
+/* Of the same parity as today and this month, so that they have the same place. */
+static void a_clock_that_is_ahead_does_not_open_the_present_budget(void **state)
+{
+	static const uint64_t ahead_days[] = { 0, 2, 60, 4000 };
+	static struct history history;
+
+	(void)state;
+	for (uint64_t i = 0; i < COUNT_OF(ahead_days); i++) {
+		struct held held = { .at = workers[1] };
+		unlimited(&history, HISTORIES + 2 * LOSSES + i);
+		spend_away(&history, workers[1], 700, loop.wall_s);
+		spend_away(&history, workers[0], 200, loop.wall_s + ahead_days[i] * DAY_S);
+		const struct redis_state found = state_in_redis(history.scopes, 0);
+		assert_int_equal(found.day, 900);
+		assert_int_equal(found.month, 900);
+		history.scopes[0].limits.usd_per_day = 950;
+		history.scopes[0].limits.usd_per_month = 950;
+		held.ours = any_claim(&history, held.our_scopes);
+		held.ours.ask = (struct limit_ask){ .usd = 51 };
+		struct store *store = store_redis_store(held.at);
+		assert_int_equal(store->reserve(store, &held.ours), STORE_PENDING);
+		settle_down(held.at);
+		assert_false(held.ours.granted);
+		assert_int_equal(held.ours.refusal.err, ERR_BUDGET);
+	}
+}
+
+/* Such a place as the script before this one left, or a Redis whose clock was set back. */
+static void a_place_that_is_not_due_yet_is_taken_back(void **state)
+{
+	static struct history history;
+	const uint64_t before_us = clock_us;
+
+	(void)state;
+	unlimited(&history, HISTORIES + 3 * LOSSES);
+	clock_us += 60 * (uint64_t)DAY_S * MICROS;
+	tell_time();
+	spend_away(&history, workers[0], 500, loop.wall_s);
+	clock_us = before_us;
+	tell_time();
+	spend_away(&history, workers[1], 300, loop.wall_s);
+	const struct redis_state found = state_in_redis(history.scopes, 0);
+	assert_int_equal(found.day, 300);
+	assert_int_equal(found.month, 300);
+}
+
 /* ---- around it ---- */
 
 static void read_script(void)
@@ -615,6 +687,9 @@ int main(void)
 		cmocka_unit_test_setup(three_gateways_decide_as_one_table_would, begin_workers),
 		cmocka_unit_test_setup(a_flush_loses_no_money_and_counts_none_twice, begin_workers),
 		cmocka_unit_test_setup(a_lost_connection_loses_no_money, begin_workers),
+		cmocka_unit_test_setup(a_clock_that_is_ahead_does_not_open_the_present_budget,
+				       begin_workers),
+		cmocka_unit_test_setup(a_place_that_is_not_due_yet_is_taken_back, begin_workers),
 	};
 
 	return cmocka_run_group_tests_name("store_redis_script", tests, begin_server, end_server);
