@@ -76,10 +76,12 @@ static struct redis_request *begin(struct state_redis *redis, struct redis_buffe
 static bool send_recall(struct state_redis *redis, struct state_recall *recall)
 {
 	struct redis_buffer *to;
+	struct redis_request *request = begin(redis, &to, &recall->ticket, ASKED_RECALL, recall);
 
-	if (begin(redis, &to, &recall->ticket, ASKED_RECALL, recall) == NULL)
+	if (request == NULL)
 		return false;
-	state_wire_recall(to, recall, &redis->blocks, !redis->knows_recall);
+	request->by_text = !redis->knows_recall;
+	state_wire_recall(to, recall, &redis->blocks, request->by_text);
 	if (!redis_link_send(redis->link))
 		return false;
 	redis->knows_recall = true; /* by the time that it gets to what comes behind this */
@@ -96,7 +98,8 @@ static bool send_note(struct state_redis *redis, struct state_note *note, enum a
 		return false;
 	_Static_assert((int)REDIS_ABOUT_BYTES == (int)STATE_KEY_BYTES, "a request is about a key");
 	(void)memcpy(request->about, note->session.at, sizeof(request->about));
-	state_wire_note(to, note, &redis->blocks, !redis->knows_remember);
+	request->by_text = !redis->knows_remember;
+	state_wire_note(to, note, &redis->blocks, request->by_text);
 	if (!redis_link_send(redis->link))
 		return false;
 	redis->knows_remember = true;
@@ -270,15 +273,20 @@ static void note_away(struct state_redis *redis, struct state_note *note)
 
 /* ---- what becomes of requests ---- */
 
-static bool is_unknown_script(enum redis_outcome outcome, const struct redisReply *reply)
+/* Once it was told the script itself, to tell it again would not help. */
+static bool is_unknown_script(const struct redis_request *request, enum redis_outcome outcome,
+			      const struct redisReply *reply)
 {
-	return outcome == REDIS_REFUSED && strncmp(reply->str, "NOSCRIPT", 8) == 0;
+	return outcome == REDIS_REFUSED && !request->by_text &&
+	       strncmp(reply->str, "NOSCRIPT", 8) == 0;
 }
 
-static void recall_done(struct state_redis *redis, struct state_recall *recall,
+static void recall_done(struct state_redis *redis, const struct redis_request *request,
 			enum redis_outcome outcome, const struct redisReply *reply)
 {
-	if (is_unknown_script(outcome, reply)) {
+	struct state_recall *recall = request->waits;
+
+	if (is_unknown_script(request, outcome, reply)) {
 		redis->knows_recall = false;
 		if (recall != NULL && send_recall(redis, recall))
 			return;
@@ -292,12 +300,13 @@ static void recall_done(struct state_redis *redis, struct state_recall *recall,
 	recall->done(recall);
 }
 
-static void note_done(struct state_redis *redis, struct state_note *note,
+static void note_done(struct state_redis *redis, const struct redis_request *request,
 		      enum redis_outcome outcome, const struct redisReply *reply)
 {
+	struct state_note *note = request->waits;
 	bool ended;
 
-	if (is_unknown_script(outcome, reply)) {
+	if (is_unknown_script(request, outcome, reply)) {
 		redis->knows_remember = false;
 		if (note != NULL && send_note(redis, note, ASKED_NOTE, note))
 			return;
@@ -319,7 +328,7 @@ static void caught_up(struct state_redis *redis, const struct redis_request *req
 {
 	struct state_key session;
 
-	if (is_unknown_script(outcome, reply))
+	if (is_unknown_script(request, outcome, reply))
 		redis->knows_remember = false;
 	if (outcome != REDIS_ANSWERED)
 		return;
@@ -334,10 +343,10 @@ static void on_done(struct redis_guest *guest, const struct redis_request *reque
 
 	switch ((enum asked)request->asked) {
 	case ASKED_RECALL:
-		recall_done(redis, request->waits, outcome, reply);
+		recall_done(redis, request, outcome, reply);
 		return;
 	case ASKED_NOTE:
-		note_done(redis, request->waits, outcome, reply);
+		note_done(redis, request, outcome, reply);
 		return;
 	case ASKED_CATCH_UP:
 		caught_up(redis, request, outcome, reply);

@@ -60,9 +60,11 @@ static bool ask(struct once_redis *redis, struct once_claim *claim, uint32_t ask
 	request->guest = &redis->guest;
 	request->asked = asked;
 	request->waits = asked == CLAIMS ? claim : NULL;
+	request->by_text = !redis->knows;
 	redis_put_count(to, 10);
-	redis_put(to, redis->knows ? SLICE("EVALSHA") : SLICE("EVAL"));
-	redis_put(to, redis->knows ? slice_str(once_lua_sha1) : slice_of(once_lua, once_lua_len));
+	redis_put(to, request->by_text ? SLICE("EVAL") : SLICE("EVALSHA"));
+	redis_put(to,
+		  request->by_text ? slice_of(once_lua, once_lua_len) : slice_str(once_lua_sha1));
 	redis_put_number(to, 1);
 	put_key(to, claim);
 	redis_put(to, what);
@@ -169,9 +171,12 @@ static void take_reply(struct once_redis *redis, struct once_claim *claim,
 	}
 }
 
-static bool forgot_script(enum redis_outcome outcome, const struct redisReply *reply)
+/* Once it was told the script itself, to tell it again would not help. */
+static bool forgot_script(const struct redis_request *request, enum redis_outcome outcome,
+			  const struct redisReply *reply)
 {
-	return outcome == REDIS_REFUSED && strncmp(reply->str, "NOSCRIPT", 8) == 0;
+	return outcome == REDIS_REFUSED && !request->by_text &&
+	       strncmp(reply->str, "NOSCRIPT", 8) == 0;
 }
 
 static void on_done(struct redis_guest *guest, const struct redis_request *request,
@@ -180,7 +185,7 @@ static void on_done(struct redis_guest *guest, const struct redis_request *reque
 	struct once_redis *redis = CONTAINER_OF(guest, struct once_redis, guest);
 	struct once_claim *claim = request->waits;
 
-	if (forgot_script(outcome, reply)) {
+	if (forgot_script(request, outcome, reply)) {
 		redis->knows = false;
 		if (claim != NULL && send_claim(redis, claim))
 			return;

@@ -633,6 +633,26 @@ static void a_script_is_sent_as_text_once_and_again_when_it_is_unknown(void **st
 	assert_false(recall.away);
 }
 
+static void who_does_not_know_what_it_was_told_is_not_told_for_ever(void **state)
+{
+	struct state_recall recall = question();
+	struct state_note note = session_begins();
+	const uint32_t recalled_before = recalled, noted_before = noted;
+
+	(void)state;
+	connected();
+	assert_int_equal(store->recall(store, &recall), STATE_PENDING);
+	refuses("NOSCRIPT No matching script");
+	assert_int_equal(rig_waiting(redis), 0);
+	assert_int_equal(recalled, recalled_before + 1);
+	assert_true(recall.away);
+	assert_int_equal(store->remember(store, &note), STATE_PENDING);
+	refuses("NOSCRIPT No matching script");
+	assert_int_equal(rig_waiting(redis), 0);
+	assert_int_equal(noted, noted_before + 1);
+	assert_true(note.away);
+}
+
 static void after_a_new_connection_scripts_are_sent_as_text_again(void **state)
 {
 	struct state_note note = session_begins();
@@ -738,6 +758,7 @@ int main(void)
 		TEST(what_is_told_in_vain_is_told_again_when_it_is_asked_about),
 		TEST(of_very_many_the_latest_are_told),
 		TEST(a_script_is_sent_as_text_once_and_again_when_it_is_unknown),
+		TEST(who_does_not_know_what_it_was_told_is_not_told_for_ever),
 		TEST(after_a_new_connection_scripts_are_sent_as_text_again),
 		TEST(an_error_is_as_good_as_no_answer),
 		TEST(the_first_requests_wait_for_the_first_connection),

@@ -205,6 +205,18 @@ static void a_script_that_is_unknown_is_sent_as_text_and_nobody_notices(void **s
 	assert_true(claim.held);
 }
 
+static void who_does_not_know_what_it_was_told_is_not_told_for_ever(void **state)
+{
+	(void)state;
+	assert_true(claims());
+	assert_true(sent(slice_of(once_lua, once_lua_len)));
+	refuses("NOSCRIPT No matching script");
+	assert_int_equal(rig_waiting(redis), 0);
+	assert_int_equal(done, 1);
+	assert_int_equal(call.verdict, ONCE_LEADS);
+	assert_false(claim.held || claim.pending);
+}
+
 static void an_error_is_as_good_as_no_answer(void **state)
 {
 	static const char *const errors[] = { "OOM command not allowed", "READONLY", "WRONGTYPE",
@@ -298,6 +310,7 @@ int main(void)
 		TEST(what_no_script_of_ours_says_is_as_if_redis_was_away),
 		TEST(an_answer_that_could_not_be_ours_is_not_passed_on),
 		TEST(a_script_that_is_unknown_is_sent_as_text_and_nobody_notices),
+		TEST(who_does_not_know_what_it_was_told_is_not_told_for_ever),
 		TEST(an_error_is_as_good_as_no_answer),
 		TEST(who_is_not_answered_in_time_goes_on_and_holds_it),
 		TEST(who_goes_away_is_not_called),
