@@ -158,13 +158,7 @@ static void begin(struct http_exchange *exchange)
 	begin_held(exchange->edge);
 }
 
-/* ---- how much is begun in a turn of the loop ----
- *
- * Reading a body takes up to 15 ns a byte, before anybody's limits are asked, so that fifteen large ones that end at
- * once would hold everybody for seconds. What is too much for a turn begins in the next ones; short ones do not wait
- * for it. */
-enum { TURN_BODIES = 2 << 20, TURN_ANYHOW = 64 << 10 };
-
+/* ---- how much is begun in a turn of the loop ---- */
 static bool turn_takes(struct http_server *server, size_t body)
 {
 	const nsec_t now = net_now(server->edges.loop); /* of this turn alone */
@@ -208,7 +202,7 @@ static void on_exchange_tick(h2o_timeout_entry_t *entry)
 	struct http_server *server = exchange->server;
 	const size_t body = exchange->in.body.len;
 	must_obj(exchange, EXCHANGE_MAGIC);
-	if (body <= TURN_ANYHOW ||
+	if (body <= TURN_SHORT ||
 	    (h2o_linklist_is_empty(&server->turn.waiting) && turn_takes(server, body)))
 		begin(exchange);
 	else

@@ -1,6 +1,7 @@
 #include "gateway/upstream.h"
 
 #include "codec/base/must.h"
+#include "gateway/limits.h"
 #include "gateway/upstream_parts.h"
 
 #include <stdlib.h>
@@ -355,22 +356,52 @@ static void call_detach(struct upstream_call *call)
 		upstream_conn_abort(conn);
 }
 
+/* On which list it is once it is over. */
+static struct upstream_calls *over_of(const struct upstream_call *call)
+{
+	struct upstream *up = call->pool->up;
+
+	return call->answer.body.len <= TURN_SHORT ? &up->over : &up->over_long;
+}
+
+static void deliver_soon(struct upstream *up)
+{
+	if (!up->delivering)
+		net_soon(up->loop, &up->deliver);
+	up->delivering = true;
+}
+
 /* The outcome is there; `done` comes at the end of this turn, so that no caller runs in the midst of
  * a pool's work. */
 void upstream_call_end(struct upstream_call *call, enum err err, const char *detail)
 {
 	struct upstream_pool *pool = call->pool;
-	struct upstream *up = pool->up;
 
 	call->err = err;
 	call->detail = detail;
 	call->done_at = upstream_now(call);
 	call_detach(call);
-	upstream_calls_add(&up->over, call);
-	if (!up->delivering)
-		net_soon(up->loop, &up->deliver);
-	up->delivering = true;
+	upstream_calls_add(over_of(call), call);
+	deliver_soon(pool->up);
 	upstream_serve_soon(pool);
+}
+
+/* Those that are there, at least one and no more than are enough for a turn. */
+static void deliver(struct upstream_calls *over)
+{
+	size_t bodies = 0;
+
+	for (uint32_t left = over->count; left != 0 && over->first != NULL; left--) {
+		struct upstream_call *call = over->first;
+		struct upstream_pool *pool = call->pool;
+		bodies += call->answer.body.len;
+		upstream_calls_remove(over, call);
+		pool->calls--;
+		upstream_pool_let_go(pool);
+		call->done(call);
+		if (bodies >= TURN_BODIES)
+			return;
+	}
 }
 
 static void on_deliver(struct net_task *task)
@@ -378,14 +409,10 @@ static void on_deliver(struct net_task *task)
 	struct upstream *up = CONTAINER_OF(task, struct upstream, deliver);
 
 	up->delivering = false; /* those that end meanwhile come with the next turn */
-	for (uint32_t left = up->over.count; left != 0 && up->over.first != NULL; left--) {
-		struct upstream_call *call = up->over.first;
-		struct upstream_pool *pool = call->pool;
-		upstream_calls_remove(&up->over, call);
-		pool->calls--;
-		upstream_pool_let_go(pool);
-		call->done(call);
-	}
+	deliver(&up->over);
+	deliver(&up->over_long);
+	if (up->over.first != NULL || up->over_long.first != NULL)
+		deliver_soon(up);
 }
 
 void upstream_cancel(struct upstream_call *call)
@@ -395,7 +422,7 @@ void upstream_cancel(struct upstream_call *call)
 	if (call->state == UPSTREAM_IDLE && call->prev == NULL)
 		return;
 	if (call->state == UPSTREAM_IDLE)
-		upstream_calls_remove(&pool->up->over, call);
+		upstream_calls_remove(over_of(call), call);
 	else
 		call_detach(call);
 	pool->calls--;
@@ -528,6 +555,7 @@ struct upstream *upstream_new(struct net_loop *loop, const struct upstream_limit
 	up->limits = *limits;
 	up->deliver.run = on_deliver;
 	upstream_calls_init(&up->over);
+	upstream_calls_init(&up->over_long);
 	return up;
 }
 

@@ -128,9 +128,10 @@ struct upstream_call {
 void upstream_hold(struct upstream_pool *pool);
 void upstream_let_go(struct upstream_pool *pool);
 
-/* Starts; `done` comes at the end of a turn, exactly once, never from inside this call, unless
- * cancelled. Waiting for a connection is bounded by `deadline` alone, waiting for the host's first
- * address by timeouts.connect too; the attempt's other timeouts begin with its connection. */
+/* Starts; `done` comes at the end of a turn (of many long answers that end together, in one of the next
+ * ones), exactly once, never from inside this call, unless cancelled. Waiting for a connection is bounded
+ * by `deadline` alone, waiting for the host's first address by timeouts.connect too; the attempt's other
+ * timeouts begin with its connection. */
 void upstream_start(struct upstream_pool *pool, struct upstream_call *call);
 
 /* Ends a call in any state without `done`: the connection is closed if the call was using it.

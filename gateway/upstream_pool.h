@@ -87,7 +87,8 @@ struct upstream {
 	struct upstream_limits limits;
 	struct upstream_pool *pools;
 	struct upstream_conn *spare; /* objects of closed connections, to be used again */
-	struct upstream_calls over;  /* their `done` is due */
+	/* Their `done` is due: those whose answers are short or none, and the others. */
+	struct upstream_calls over, over_long;
 	struct net_task deliver;
 	bool delivering;            /* `deliver` is queued */
 	upstream_expect_fn *expect; /* NULL: nobody wants to know */

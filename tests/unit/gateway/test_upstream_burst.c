@@ -1,5 +1,5 @@
-/* Many calls at once: how a pool without idle connections opens some, turn by turn. The provider is in the same
- * thread, so that it is seen what happens between two turns. */
+/* Many calls at once: how a pool without idle connections opens some, turn by turn, and how answers that end
+ * together are handed over. The provider is in the same thread, so that it is seen what happens between two turns. */
 #include "gateway/upstream.h"
 
 #include <arpa/inet.h>
@@ -28,7 +28,7 @@ struct rig {
 };
 
 /* Of the only rig: `done` has no other way to it. */
-static size_t answered, busy;
+static size_t answered, answered_short, busy;
 /* These live until the process ends. */
 static struct net_loop *loop;
 static struct upstream *up;
@@ -36,6 +36,7 @@ static struct upstream *up;
 static void on_done(struct upstream_call *call)
 {
 	answered += call->err == ERR_OK && call->answer.status == 200;
+	answered_short += call->err == ERR_OK && call->answer.body.len == 2;
 	busy += call->err == ERR_BUSY;
 	upstream_finish(call);
 }
@@ -48,7 +49,7 @@ static void rig_init(struct rig *rig, uint32_t concurrent, uint32_t queue, nsec_
 	char problem[64];
 
 	(void)memset(rig, 0, sizeof(*rig));
-	answered = busy = 0;
+	answered = answered_short = busy = 0;
 	rig->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(rig->listener, (struct sockaddr *)&address, len), 0);
 	assert_int_equal(listen(rig->listener, CALLS), 0);
@@ -115,6 +116,24 @@ static void provider_answers(struct rig *rig)
 		if (read(rig->peers[i], request, sizeof(request)) == sizeof(question) - 1)
 			assert_int_equal(write(rig->peers[i], answer, sizeof(answer) - 1),
 					 sizeof(answer) - 1);
+}
+
+/* To its first `count` connections by turns, while the gateway reads. */
+static void provider_sends(struct rig *rig, size_t count, const char *bytes, size_t len)
+{
+	size_t sent[CALLS] = { 0 }, all = 0;
+
+	for (int turns = 0; turns < TURNS && all < count * len; turns++) {
+		for (size_t i = 0; i < count; i++) {
+			const ssize_t n = write(rig->peers[i], bytes + sent[i], len - sent[i]);
+			sent[i] += n > 0 ? (size_t)n : 0;
+			all += n > 0 ? (size_t)n : 0;
+		}
+		net_turn(loop, 0);
+	}
+	assert_int_equal(all, count * len);
+	for (int turns = 0; turns < 500; turns++) /* until all is read */
+		net_turn(loop, 0);
 }
 
 static void until_all_are_done(struct rig *rig)
@@ -196,6 +215,69 @@ static void the_queues_deadline_is_not_for_a_turn(void **state)
 	rig_fini(&rig);
 }
 
+/* Begins `count` calls, whose requests the provider has then. */
+static void have_begun(struct rig *rig, size_t number)
+{
+	start(rig, number);
+	for (int turns = 0; turns < TURNS && count().busy < number; turns++) {
+		net_turn(loop, 10 * MSEC);
+		provider_accepts(rig);
+	}
+	assert_int_equal(rig->peer_count, number);
+}
+
+static void long_answers_that_end_together_are_handed_over_some_in_a_turn(void **state)
+{
+	enum { LONG = 12, BODY = 1 << 20, OF_A_TURN = 2 };
+	static const char head[] = "HTTP/1.1 200 OK\r\ncontent-length: 1048576\r\n\r\n";
+	static char body[BODY];
+	struct rig rig;
+
+	(void)state;
+	(void)memset(body, 'x', sizeof(body));
+	rig_init(&rig, UINT32_MAX, 0, 0);
+	have_begun(&rig, LONG + 1);
+	provider_sends(&rig, LONG, head, sizeof(head) - 1);
+	provider_sends(&rig, LONG, body, BODY - 1);
+	assert_int_equal(answered, 0);
+	for (size_t i = 0; i < LONG; i++)
+		assert_int_equal(write(rig.peers[i], "x", 1), 1);
+	assert_int_equal(write(rig.peers[LONG], answer, sizeof(answer) - 1), sizeof(answer) - 1);
+	net_turn(loop, 10 * MSEC);
+	assert_int_equal(answered, OF_A_TURN + 1);
+	assert_int_equal(answered_short, 1); /* though it came last */
+	for (size_t told = OF_A_TURN + 1; told < LONG + 1; told += OF_A_TURN) {
+		assert_int_equal(answered, told);
+		net_turn(loop, 10 * MSEC);
+	}
+	assert_int_equal(answered, LONG + 1);
+	rig_fini(&rig);
+}
+
+static void who_leaves_while_his_answer_waits_for_its_turn_is_not_told(void **state)
+{
+	enum { LONG = 3, BODY = 2 << 20 };
+	static const char head[] = "HTTP/1.1 200 OK\r\ncontent-length: 2097152\r\n\r\n";
+	static char body[BODY];
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig, UINT32_MAX, 0, 0);
+	have_begun(&rig, LONG);
+	provider_sends(&rig, LONG, head, sizeof(head) - 1);
+	provider_sends(&rig, LONG, body, BODY - 1);
+	for (size_t i = 0; i < LONG; i++)
+		assert_int_equal(write(rig.peers[i], body, 1), 1);
+	net_turn(loop, 10 * MSEC);
+	assert_int_equal(answered, 1);
+	for (size_t i = 0; i < LONG; i++)
+		upstream_cancel(&rig.calls[i]);
+	for (int turns = 0; turns < 3; turns++)
+		net_turn(loop, 0);
+	assert_int_equal(answered, 1);
+	rig_fini(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -203,6 +285,8 @@ int main(void)
 		cmocka_unit_test(answered_connections_serve_those_who_wait),
 		cmocka_unit_test(who_waits_for_a_turn_is_not_of_the_queue),
 		cmocka_unit_test(the_queues_deadline_is_not_for_a_turn),
+		cmocka_unit_test(long_answers_that_end_together_are_handed_over_some_in_a_turn),
+		cmocka_unit_test(who_leaves_while_his_answer_waits_for_its_turn_is_not_told),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN);
