@@ -137,7 +137,7 @@ static void mark_tried(const struct flow *flow, const struct config *config, str
 
 static struct health_tried tried_at(const struct flow *flow, const struct provider *provider)
 {
-	struct health_tried at = { 0 };
+	struct health_tried at = { .tenant = health_tenant(flow->limit_key) };
 
 	if (flow->state != NULL)
 		at.held = flow->state->loop.held;
@@ -272,7 +272,7 @@ static enum err find_candidate(struct flow *flow, const struct flow_env *env,
 	query.tried = late == NULL ? NULL : tried;
 	query.late = late;
 	query.held = late == NULL ? flow_loop_held(flow, env, &held) : NULL;
-	query.down = health_down(env->health, env->now);
+	query.down = health_down(env->health, health_tenant(flow->limit_key), env->now);
 	query.speeds = health_speeds(env->health);
 	query.memory = health_hints(env->health);
 	*wait = NSEC_NEVER;

@@ -165,7 +165,9 @@ static void note_back(struct flow *flow, const struct flow_env *env)
 {
 	const int32_t model =
 		catalog_find(&env->config->catalog, flow->tried[flow->attempts - 1].model);
-	const nsec_t wait = model < 0 ? 0 : health_wait(env->health, (uint32_t)model, env->now);
+	const nsec_t wait = model < 0 ? 0
+				      : health_wait(env->health, (uint32_t)model,
+						    health_tenant(flow->limit_key), env->now);
 
 	if (flow->telling != NULL)
 		flow->telling->back_ms =

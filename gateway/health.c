@@ -297,6 +297,14 @@ void health_view_free(struct health_view *view)
 
 /* ---- what routing asks ----------------------------------------------------------------------- */
 
+uint64_t health_tenant(const uint8_t tenant[16])
+{
+	uint64_t tag; /* the front of a digest */
+
+	(void)memcpy(&tag, tenant, sizeof(tag));
+	return tag | 1;
+}
+
 uint64_t health_tag(const struct health_entry *entry)
 {
 	uint64_t tag; /* ids are digests: any bytes of them will do */
@@ -334,15 +342,16 @@ enum err health_key_for(const struct health_keys *keys, uint64_t model, uint32_t
 }
 
 /* As health_choose sees it, where there is no other one. */
-static bool may_admit(const struct health_provider *provider, uint32_t e, nsec_t now)
+static bool may_admit(const struct health_provider *provider, uint32_t e, uint64_t tenant,
+		      nsec_t now)
 {
 	const struct breaker *breaker = &provider->endpoints[e]->breaker;
 
-	return breaker_admits(breaker, now) ||
+	return breaker_admits(breaker, now) || breaker_spares(breaker, tenant) ||
 	       breaker_early(breaker, &provider->state->breaker) <= now;
 }
 
-static bool model_up(const struct health_view *view, uint32_t model, nsec_t now)
+static bool model_up(const struct health_view *view, uint32_t model, uint64_t tenant, nsec_t now)
 {
 	const struct health_provider *provider =
 		&view->providers[view->catalog->models[model].provider];
@@ -351,13 +360,13 @@ static bool model_up(const struct health_view *view, uint32_t model, nsec_t now)
 	nsec_t wait;
 
 	for (uint32_t e = 0; e < provider->endpoint_count; e++)
-		if (may_admit(provider, e, now) &&
+		if (may_admit(provider, e, tenant, now) &&
 		    health_key_for(&provider->keys[e], tag, 0, now, &picked, &wait) == ERR_OK)
 			return true;
 	return false;
 }
 
-nsec_t health_wait(const struct health_view *view, uint32_t model, nsec_t now)
+nsec_t health_wait(const struct health_view *view, uint32_t model, uint64_t tenant, nsec_t now)
 {
 	const struct health_provider *provider =
 		&view->providers[view->catalog->models[model].provider];
@@ -366,7 +375,7 @@ nsec_t health_wait(const struct health_view *view, uint32_t model, nsec_t now)
 	uint32_t picked;
 
 	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
-		const nsec_t opens = may_admit(provider, e, now)
+		const nsec_t opens = may_admit(provider, e, tenant, now)
 					     ? now
 					     : breaker_early(&provider->endpoints[e]->breaker,
 							     &provider->state->breaker);
@@ -380,30 +389,54 @@ nsec_t health_wait(const struct health_view *view, uint32_t model, nsec_t now)
 }
 
 /* A breaker half opens and a key is back by time alone, so that nothing is believed for longer. */
-static const nsec_t down_for = 5 * MSEC;
+static const nsec_t down_valid = 5 * MSEC;
 
-static void find_down(struct health_view *view, nsec_t now)
+/* Tenants that a breaker is open for alone. */
+static uint64_t find_alone(const struct health_view *view)
 {
+	uint64_t alone = 0;
+
+	for (uint32_t p = 0; p < view->provider_count; p++) {
+		const struct health_provider *provider = &view->providers[p];
+		for (uint32_t e = 0; e < provider->endpoint_count; e++)
+			if (provider->endpoints[e]->breaker.only != 0)
+				alone |= UINT64_C(1)
+					 << (provider->endpoints[e]->breaker.only >> 58);
+	}
+	return alone;
+}
+
+/* For whom it would be found: mostly nobody in particular, so that it is found once for all. */
+static uint64_t down_for_whom(const struct health_view *view, uint64_t tenant)
+{
+	return (view->alone >> (tenant >> 58) & 1) != 0 ? tenant : 0;
+}
+
+static void find_down(struct health_view *view, uint64_t tenant, nsec_t now)
+{
+	view->alone = find_alone(view);
+	view->down_for = tenant = down_for_whom(view, tenant);
 	view->down = (struct bitset){ 0 };
 	view->any_down = false;
 	for (uint32_t m = 0; m < view->model_count; m++) {
-		if (model_up(view, m, now))
+		if (model_up(view, m, tenant, now))
 			continue;
 		bitset_add(&view->down, m);
 		view->any_down = true;
 	}
 	view->down_changes = view->health->changes;
-	view->down_until = now + down_for;
+	view->down_until = now + down_valid;
 }
 
-const struct bitset *health_down(struct health_view *view, nsec_t now)
+const struct bitset *health_down(struct health_view *view, uint64_t tenant, nsec_t now)
 {
 	const struct health *health = view->health;
 
 	if (health->troubles == 0)
 		return NULL;
-	if (view->down_changes != health->changes || now >= view->down_until)
-		find_down(view, now);
+	if (view->down_changes != health->changes || now >= view->down_until ||
+	    view->down_for != down_for_whom(view, tenant))
+		find_down(view, tenant, now);
 	return view->any_down ? &view->down : NULL;
 }
 

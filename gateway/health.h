@@ -36,9 +36,12 @@ void health_view_free(struct health_view *view);
 
 /* ---- routing ---- */
 
-/* The models that cannot be had now: of their provider every endpoint's breaker is open, or every key
+/* What stands for a tenant (limit_key) from here on, as 0 does for nobody's calls. */
+uint64_t health_tenant(const uint8_t tenant[16]);
+
+/* The models that this tenant cannot have now: of their provider every endpoint's breaker is open, or every key
  * cools. NULL: none (the usual case, which costs nothing). Valid until the next call for this view. */
-const struct bitset *health_down(struct health_view *view, nsec_t now);
+const struct bitset *health_down(struct health_view *view, uint64_t tenant, nsec_t now);
 
 /* Of hints seen before, for routing over that catalogue. */
 struct hint_memory *health_hints(struct health_view *view);
@@ -46,9 +49,9 @@ struct hint_memory *health_hints(struct health_view *view);
 /* How fast models answered, by catalogue index; brought up to date by health_tick. */
 const struct model_speed *health_speeds(const struct health_view *view);
 
-/* How long until a call of `model` (its catalogue index) can be made, by its breakers and keys: 0: it can now;
- * NSEC_NEVER: nobody knows. */
-nsec_t health_wait(const struct health_view *view, uint32_t model, nsec_t now);
+/* How long until the tenant's call of `model` (its catalogue index) can be made, by its breakers and keys: 0: it
+ * can now; NSEC_NEVER: nobody knows. */
+nsec_t health_wait(const struct health_view *view, uint32_t model, uint64_t tenant, nsec_t now);
 
 /* ---- one attempt ---- */
 
@@ -63,6 +66,7 @@ struct health_tried {
 	uint64_t endpoints;       /* that its earlier attempts went to: a bit each */
 	uint32_t keys;            /* likewise */
 	struct health_place held; /* where it belongs, for its tool loop is known there */
+	uint64_t tenant;          /* whose it is */
 };
 
 /* Where an attempt goes. Embedded in the request; zero: none. */
@@ -80,6 +84,7 @@ struct health_choice {
 	struct key_state *with;
 	struct model_state *model;
 	struct breaker_pass pass;
+	uint64_t tenant;
 	bool began;
 };
 

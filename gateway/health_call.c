@@ -22,12 +22,12 @@ struct welcome {
 	nsec_t first;       /* when one will be early; NSEC_NEVER: not by time alone */
 };
 
-static void look_at(const struct health_provider *provider, uint32_t e, nsec_t now, uint64_t random,
-		    struct welcome *out)
+static void look_at(const struct health_provider *provider, uint32_t e, uint64_t tenant, nsec_t now,
+		    uint64_t random, struct welcome *out)
 {
 	const struct endpoint_state *state = provider->endpoints[e];
 	const struct breaker *breaker = &state->breaker;
-	const bool admits = breaker_admits(breaker, now);
+	const bool admits = breaker_admits(breaker, now) || breaker_spares(breaker, tenant);
 	const bool full = state->load.in_flight >= provider->calls_max[e];
 	const uint64_t bit = UINT64_C(1) << e;
 	const nsec_t early = admits ? now : breaker_early(breaker, &provider->state->breaker);
@@ -45,8 +45,8 @@ static void look_at(const struct health_provider *provider, uint32_t e, nsec_t n
 }
 
 /* Endpoints that a call may go to, whatever their keys. None: why not, and for how long. */
-static enum err admitted(struct health_provider *provider, nsec_t now, uint64_t random,
-			 uint64_t *may, nsec_t *wait)
+static enum err admitted(struct health_provider *provider, uint64_t tenant, nsec_t now,
+			 uint64_t random, uint64_t *may, nsec_t *wait)
 {
 	const struct breaker_settings *settings = &provider->state->breaker;
 	struct welcome by = { .first = NSEC_NEVER };
@@ -54,7 +54,7 @@ static enum err admitted(struct health_provider *provider, nsec_t now, uint64_t 
 	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
 		provider->members[e].share =
 			breaker_share(&provider->endpoints[e]->breaker, settings, now);
-		look_at(provider, e, now, random, &by);
+		look_at(provider, e, tenant, now, random, &by);
 	}
 	*may = by.admitting;
 	if (*may == 0 && !by.busy)
@@ -174,7 +174,7 @@ static void hold(struct health_choice *choice, nsec_t now)
 {
 	struct endpoint_state *at = choice->at;
 
-	choice->pass = breaker_began(&at->breaker, &choice->of->breaker, now);
+	choice->pass = breaker_began(&at->breaker, &choice->of->breaker, choice->tenant, now);
 	at->load.in_flight++;
 	health_hold(&choice->of->entry);
 	health_hold(&at->entry);
@@ -198,8 +198,9 @@ enum err health_choose(struct health_view *view, uint32_t model, const struct he
 				      .provider = p };
 	if (tried == NULL)
 		tried = &nowhere;
+	made.tenant = tried->tenant;
 	const uint64_t tag = health_tag(&made.model->entry);
-	enum err err = admitted(provider, now, random, &may, wait);
+	enum err err = admitted(provider, tried->tenant, now, random, &may, wait);
 	if (err == ERR_OK && view->health->troubles != 0)
 		err = with_keys(provider, tag, now, &may, wait);
 	if (err != ERR_OK)
@@ -303,7 +304,9 @@ static void tell_endpoint(struct health *health, const struct health_choice *cho
 	struct endpoint_state *at = choice->at;
 	const enum breaker_result result = judge(outcome);
 
-	breaker_ended(&at->breaker, &choice->of->breaker, choice->pass, result, now);
+	/* What was answered may be the request's own doing. */
+	const uint64_t of = outcome->status != 0 ? choice->tenant : 0;
+	breaker_ended(&at->breaker, &choice->of->breaker, choice->pass, result, of, now);
 	health_trouble(health, &at->entry, at->breaker.open || at->breaker.failing);
 	if (outcome->err == ERR_OK)
 		pool_note(&at->load, true, latency(outcome), now);

@@ -34,6 +34,11 @@ bool breaker_admits(const struct breaker *breaker, nsec_t now)
 	return breaker_state(breaker, now) != BREAKER_OPEN;
 }
 
+bool breaker_spares(const struct breaker *breaker, uint64_t tenant)
+{
+	return breaker->only != 0 && breaker->only != tenant && !breaker->failing;
+}
+
 static nsec_t open_for(const struct breaker *breaker, const struct breaker_settings *settings)
 {
 	uint32_t doublings = breaker->openings - 1;
@@ -63,10 +68,12 @@ uint32_t breaker_chance(const struct breaker *breaker)
 }
 
 struct breaker_pass breaker_began(struct breaker *breaker, const struct breaker_settings *settings,
-				  nsec_t now)
+				  uint64_t tenant, nsec_t now)
 {
 	if (!breaker->open)
 		return (struct breaker_pass){ 0 };
+	if (breaker_spares(breaker, tenant))
+		return (struct breaker_pass){ breaker->number, .probe = true, .spared = true };
 	const bool probe = now >= breaker->until || now >= breaker_early(breaker, settings);
 	if (probe) /* for the next one, should this be slow */
 		breaker->until = now + open_for(breaker, settings);
@@ -97,10 +104,12 @@ static void open_up(struct breaker *breaker, const struct breaker_settings *sett
 
 /* Too many calls failed. Soon after another opening what was seen in that one still counts: the window
  * has hardly begun. */
-static void trip(struct breaker *breaker, const struct breaker_settings *settings, nsec_t now)
+static void trip(struct breaker *breaker, const struct breaker_settings *settings, uint64_t only,
+		 nsec_t now)
 {
 	const uint32_t good = good_of_window(breaker);
 
+	breaker->only = only;
 	if (good != 0 || breaker->openings == 0)
 		breaker->good = good;
 	open_up(breaker, settings, now);
@@ -109,6 +118,7 @@ static void trip(struct breaker *breaker, const struct breaker_settings *setting
 static void close_down(struct breaker *breaker, nsec_t now)
 {
 	breaker->open = false;
+	breaker->only = 0;
 	breaker->row = 0;
 	breaker->closed_at = now;
 	breaker->half_from = now;
@@ -128,27 +138,48 @@ static void turn_window(struct breaker *breaker, nsec_t window, nsec_t now)
 	breaker->half_from = now;
 }
 
-static bool too_many(const struct breaker *breaker, const struct breaker_settings *settings)
+/* Whose `count` failures are if the last one is that of `of`, and those before were that of `before`. */
+static uint64_t whose(uint32_t count, uint64_t before, uint64_t of)
 {
-	const uint64_t calls = (uint64_t)breaker->halves[0].calls + breaker->halves[1].calls;
-	const uint64_t bad = (uint64_t)breaker->halves[0].bad + breaker->halves[1].bad;
+	return count == 1 || before == of ? of : 0;
+}
 
-	if (breaker->row >= settings->row)
+static void count_bad(struct breaker *breaker, uint64_t of)
+{
+	struct breaker_half *half = &breaker->halves[0];
+
+	half->bad++;
+	half->bad_of = whose(half->bad, half->bad_of, of);
+	breaker->row++;
+	breaker->row_of = whose(breaker->row, breaker->row_of, of);
+}
+
+/* *of: whose they are. */
+static bool too_many(const struct breaker *breaker, const struct breaker_settings *settings,
+		     uint64_t *of)
+{
+	const struct breaker_half *halves = breaker->halves;
+	const uint64_t calls = (uint64_t)halves[0].calls + halves[1].calls;
+	const uint64_t bad = (uint64_t)halves[0].bad + halves[1].bad;
+
+	if (breaker->row >= settings->row) {
+		*of = breaker->row_of;
 		return true;
+	}
+	*of = halves[1].bad == 0 || halves[1].bad_of == halves[0].bad_of ? halves[0].bad_of : 0;
 	return settings->ratio > 0 && calls >= settings->calls &&
 	       (double)bad >= (double)calls * settings->ratio;
 }
 
 static void count(struct breaker *breaker, const struct breaker_settings *settings, bool bad,
-		  nsec_t now)
+		  uint64_t of, nsec_t now)
 {
 	turn_window(breaker, settings->window, now);
 	breaker->halves[0].calls++;
 	if (bad) {
-		breaker->halves[0].bad++;
-		breaker->row++;
-		if (too_many(breaker, settings))
-			trip(breaker, settings, now);
+		count_bad(breaker, of);
+		if (too_many(breaker, settings, &of))
+			trip(breaker, settings, of, now);
 		return;
 	}
 	breaker->row = 0;
@@ -165,30 +196,51 @@ static void count_open(struct breaker *breaker, bool good)
 }
 
 static void end_probe(struct breaker *breaker, const struct breaker_settings *settings,
-		      enum breaker_result result, nsec_t now)
+		      enum breaker_result result, uint64_t of, nsec_t now)
 {
-	if (result == BREAKER_GOOD)
+	if (result == BREAKER_GOOD) {
 		close_down(breaker, now);
-	else if (result == BREAKER_BAD)
+	} else if (result == BREAKER_BAD) {
+		breaker->only = of == breaker->only ? of : 0;
+		open_up(breaker, settings, now);
+	} else {
+		breaker->until = now;
+	}
+}
+
+/* Of a tenant that it is not open for: whether it is not for all, either. What the other one has met is
+ * forgotten. */
+static void end_spared(struct breaker *breaker, const struct breaker_settings *settings,
+		       enum breaker_result result, nsec_t now)
+{
+	if (result == BREAKER_MUTE)
+		return;
+	breaker->only = 0;
+	breaker->openings = 0;
+	if (result == BREAKER_BAD)
 		open_up(breaker, settings, now);
 	else
-		breaker->until = now;
+		breaker->open = false; /* it was well: there is no slow start */
 }
 
 void breaker_ended(struct breaker *breaker, const struct breaker_settings *settings,
-		   struct breaker_pass pass, enum breaker_result result, nsec_t now)
+		   struct breaker_pass pass, enum breaker_result result, uint64_t of, nsec_t now)
 {
 	if (!breaker->open) {
 		if (result != BREAKER_MUTE)
-			count(breaker, settings, result == BREAKER_BAD, now);
+			count(breaker, settings, result == BREAKER_BAD, of, now);
 		return;
 	}
 	if (pass.opening == 0)
 		return;
 	if (result != BREAKER_MUTE)
 		count_open(breaker, result == BREAKER_GOOD);
-	if (pass.probe && pass.opening == breaker->number)
-		end_probe(breaker, settings, result, now);
+	if (!pass.probe || pass.opening != breaker->number)
+		return;
+	if (pass.spared)
+		end_spared(breaker, settings, result, now);
+	else
+		end_probe(breaker, settings, result, of, now);
 }
 
 void breaker_checked(struct breaker *breaker, bool passes, nsec_t now)

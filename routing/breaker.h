@@ -9,6 +9,10 @@
  * to ask, an open breaker says with what chance a call may go all the same (breaker_chance). One that has
  * died is spared.
  *
+ * What one tenant's requests make it answer is not everybody's affair: where all that opened it were answered
+ * failures of one tenant, it is open for that one alone, and the first call of another decides: it closes it,
+ * or opens it for all.
+ *
  * Active checks speak too: while they fail, nothing is admitted; when they pass again, nothing has to
  * be waited for. Pure: time is an argument; what counts as a failure is the caller's judgement (never
  * what the request itself, its key or its deadline is to blame for). */
@@ -43,6 +47,7 @@ enum breaker_result {
 struct breaker_pass {
 	uint32_t opening; /* which of them it began in; 0: none */
 	bool probe;       /* it decides; else it went by chance */
+	bool spared;      /* it was open for another tenant alone */
 };
 
 enum { BREAKER_SHARE_FULL = 256, BREAKER_CHANCE_FULL = 1 << 16 };
@@ -52,6 +57,8 @@ struct breaker {
 	bool open;
 	bool failing;      /* active checks say so */
 	uint32_t row;      /* failures since the last success */
+	uint64_t row_of;   /* whose, as all that follows: a tenant's tag; 0: not of one alone */
+	uint64_t only;     /* open: for whom alone */
 	uint32_t openings; /* since it last stayed closed for a while */
 	uint32_t number;   /* of openings ever: tells this one's calls from those of others */
 	uint32_t good; /* open: of its calls, lately, how many are good; of BREAKER_CHANCE_FULL */
@@ -60,6 +67,7 @@ struct breaker {
 	nsec_t half_from; /* the window as two halves, of which the older one fades */
 	struct breaker_half {
 		uint32_t calls, bad;
+		uint64_t bad_of;
 	} halves[2];
 };
 
@@ -67,6 +75,9 @@ enum breaker_state breaker_state(const struct breaker *breaker, nsec_t now);
 
 /* Whether a call may go; half open: as a probe. */
 bool breaker_admits(const struct breaker *breaker, nsec_t now);
+
+/* Whether it is open for others alone, and not for that tenant (a tag; 0: nobody's). */
+bool breaker_spares(const struct breaker *breaker, uint64_t tenant);
 
 /* When a call may go if there is nobody else to ask: open for as long as the first time. To wait longer
  * spares nobody then, and keeps callers from a provider that is well again. NSEC_NEVER: active checks
@@ -78,14 +89,15 @@ nsec_t breaker_early(const struct breaker *breaker, const struct breaker_setting
  * fail, or active checks fail. Not for one that admits. */
 uint32_t breaker_chance(const struct breaker *breaker);
 
-/* A call begins, for one of the three reasons above. Open, it is a probe unless it went by chance. */
+/* A call of that tenant begins, for one of the four reasons above. Open, it is a probe unless it went by
+ * chance. */
 struct breaker_pass breaker_began(struct breaker *breaker, const struct breaker_settings *settings,
-				  nsec_t now);
+				  uint64_t tenant, nsec_t now);
 
-/* It ended. What began before the breaker opened has no say while it is open, and a probe of an earlier
+/* It ended. `of`: whose request may be to blame for a failure; 0: nobody's. What began before the breaker opened has no say while it is open, and a probe of an earlier
  * opening decides nothing. */
 void breaker_ended(struct breaker *breaker, const struct breaker_settings *settings,
-		   struct breaker_pass pass, enum breaker_result result, nsec_t now);
+		   struct breaker_pass pass, enum breaker_result result, uint64_t of, nsec_t now);
 
 /* What an active check found. */
 void breaker_checked(struct breaker *breaker, bool passes, nsec_t now);

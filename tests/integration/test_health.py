@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import harness
 
 KEY_A, KEY_B = "sk-provider-first", "sk-provider-second"
+ODD_KEY = "sk-of-the-second-tenant"
 BREAKER = {"failures": 3, "open": "60s", "open_max": "60s", "slow_start": "0s"}
 
 
@@ -83,6 +84,37 @@ class Health(harness.Case):
         error = self.assert_error(gateway.sample(modelPreferences=hints), 503, -32011, "provider_not_reached")
         self.assertIs(error["data"]["retryable"], True)
         self.assertEqual(ill.stats()["requests"], 3)
+
+    def two_tenants(self, **breaker):
+        """(sim, gateway): what the second tenant asks for makes the endpoint answer 500."""
+        sim = self.sim()
+        settings = self.settings(sim, breaker={**BREAKER, **breaker})
+        settings["models"][1:] = [harness.model("sim-error-500", "anthropic")]
+        settings["tenants"].append(harness.tenant("odd", ODD_KEY, models={"allow": ["sim-*"], "default": "sim-error-500"}))
+        return sim, self.gateway(settings)
+
+    def test_failures_that_one_tenant_is_answered_keep_that_one_away_alone(self):
+        sim, gateway = self.two_tenants()
+        for _ in range(5):
+            for _ in range(3):
+                self.assert_error(gateway.sample(key=ODD_KEY), 502, -32011)
+            before = sim.stats()["requests"]
+            for _ in range(2):  # the second one is decided without looking
+                error = self.assert_error(gateway.sample(key=ODD_KEY), 503, -32011, "provider_not_reached")
+                self.assertEqual(error["data"]["candidates"], [{"model": "sim-error-500", "reason": "unhealthy"}])
+            self.assertEqual(sim.stats()["requests"], before)
+            self.assert_result(gateway.sample())
+
+    def test_failures_of_two_tenants_keep_everybody_away(self):
+        sim, gateway = self.two_tenants()
+        sim.default("error-500")
+        for _ in range(3):
+            self.assert_error(gateway.sample(key=ODD_KEY), 502, -32011)
+        self.assert_error(gateway.sample(), 502, -32011)  # it decides
+        before = sim.stats()["requests"]
+        for key in (harness.KEY, ODD_KEY):
+            self.assert_error(gateway.sample(key=key), 503, -32011, "provider_not_reached")
+        self.assertEqual(sim.stats()["requests"], before)
 
     def test_another_model_is_picked_while_a_provider_is_down(self):
         ill, well = self.sim(), self.sim()

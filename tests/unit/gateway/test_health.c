@@ -37,26 +37,26 @@ static void models_are_down_when_every_endpoint_or_every_key_is(void **state)
 {
 	struct bench *b = *state;
 
-	assert_null(health_down(b->view, b->now));
+	assert_null(health_down(b->view, 0, b->now));
 	break_endpoint(b, 0);
-	assert_null(health_down(b->view, b->now));
+	assert_null(health_down(b->view, 0, b->now));
 	break_endpoint(b, 1);
-	const struct bitset *down = health_down(b->view, b->now);
+	const struct bitset *down = health_down(b->view, 0, b->now);
 	assert_non_null(down);
 	assert_true(bitset_has(down, M) && bitset_has(down, SAME));
 	assert_false(bitset_has(down, N)); /* another provider's endpoint is another one's */
 	b->now += 2 * SEC;
-	assert_null(health_down(b->view, b->now)); /* half open */
+	assert_null(health_down(b->view, 0, b->now)); /* half open */
 	assert_int_equal(attempt(b, M, &well), attempt(b, M, &well) ^ 1);
 	const struct health_outcome slow_down = refused(ERR_PROVIDER_RATE, BLAME_KEY, 429);
 	for (int i = 0; i < 4; i++) { /* two keys at two endpoints */
-		assert_null(health_down(b->view, b->now));
+		assert_null(health_down(b->view, 0, b->now));
 		(void)attempt(b, M, &slow_down);
 	}
-	down = health_down(b->view, b->now);
+	down = health_down(b->view, 0, b->now);
 	assert_true(down != NULL && bitset_has(down, M) && !bitset_has(down, N));
 	b->now += SEC;
-	assert_null(health_down(b->view, b->now));
+	assert_null(health_down(b->view, 0, b->now));
 }
 
 static void the_last_endpoints_are_tried_as_soon_as_the_first_time(void **state)
@@ -69,7 +69,7 @@ static void the_last_endpoints_are_tried_as_soon_as_the_first_time(void **state)
 		struct health_choice none = { 0 };
 		assert_int_equal(choose(b, M, &none), ERR_PROVIDER_NO_ATTEMPT);
 		b->now += 2 * SEC;
-		assert_null(health_down(b->view, b->now));
+		assert_null(health_down(b->view, 0, b->now));
 		(void)attempt(b, M, &cut);
 		(void)attempt(b, M, &cut);
 	}
@@ -142,7 +142,7 @@ static void a_key_cools_where_it_was_refused(void **state)
 	assert_int_equal(refused_count, 2); /* once with each key */
 	assert_int_equal(health_cools(b->view, 0, 0, b->now), SEC);
 	assert_int_equal(health_cools(b->view, 0, 1, b->now), SEC);
-	assert_null(health_down(b->view, b->now));
+	assert_null(health_down(b->view, 0, b->now));
 }
 
 static void a_key_without_head_room_is_spared(void **state)
@@ -178,7 +178,7 @@ static void a_models_rate_limit_leaves_the_keys_to_the_others(void **state)
 		(void)attempt(b, M, &limited);
 	assert_int_equal(choose(b, M, &choice), ERR_PROVIDER_RATE);
 	assert_int_equal(choose(b, SAME, &choice), ERR_PROVIDER_RATE); /* is the same model */
-	const struct bitset *down = health_down(b->view, b->now);
+	const struct bitset *down = health_down(b->view, 0, b->now);
 	assert_true(bitset_has(down, M) && bitset_has(down, SAME) && !bitset_has(down, ELSE));
 	(void)attempt(b, ELSE, &well);
 	for (int i = 0; i < 4; i++)
@@ -187,7 +187,7 @@ static void a_models_rate_limit_leaves_the_keys_to_the_others(void **state)
 	b->now += 30 * SEC;
 	assert_int_equal(choose(b, M, &choice), ERR_PROVIDER_BILLING);
 	assert_true(health_cools(b->view, 0, 0, b->now) > 3000 * SEC);
-	assert_true(bitset_has(health_down(b->view, b->now), ELSE));
+	assert_true(bitset_has(health_down(b->view, 0, b->now), ELSE));
 }
 
 static void a_rate_limit_that_has_ended_is_no_trouble_any_more(void **state)
@@ -197,10 +197,10 @@ static void a_rate_limit_that_has_ended_is_no_trouble_any_more(void **state)
 
 	for (int i = 0; i < 4; i++)
 		(void)attempt(b, M, &limited);
-	assert_non_null(health_down(b->view, b->now));
+	assert_non_null(health_down(b->view, 0, b->now));
 	assert_int_equal(health_cools(b->view, 0, 0, b->now), SEC);
 	b->now += SEC;
-	assert_null(health_down(b->view, b->now));
+	assert_null(health_down(b->view, 0, b->now));
 	health_tick(b->view, b->now);
 	assert_int_equal(health_cools(b->view, 0, 0, b->now), 0);
 	(void)attempt(b, M, &well);

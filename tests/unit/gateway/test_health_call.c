@@ -146,7 +146,7 @@ static void no_more_calls_than_the_bounds_allow(void **state)
 		assert_int_equal(choose(b, M, &choices[i]), ERR_OK);
 	assert_int_equal(health_choose(b->view, M, NULL, b->now, 0, &choices[12], &wait), ERR_BUSY);
 	assert_true(wait != 0);
-	assert_null(health_down(b->view, b->now)); /* busy is not down */
+	assert_null(health_down(b->view, 0, b->now)); /* busy is not down */
 	health_ended(&choices[5], NULL, b->now);
 	assert_int_equal(choose(b, M, &choices[12]), ERR_OK);
 	for (int i = 0; i < 13; i++)
@@ -282,13 +282,46 @@ static void an_open_breaker_sends_everybody_to_the_other_and_a_probe_closes_it(v
 	break_endpoint(b, 0);
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(attempt(b, M, &well), 1);
-	assert_null(health_down(b->view, b->now));
+	assert_null(health_down(b->view, 0, b->now));
 	b->now += 2 * SEC;
 	bool probed = false;
 	for (int i = 0; i < 20 && !probed; i++)
 		probed = attempt(b, M, &well) == 0;
 	assert_true(probed);
 	assert_int_equal(health_breaker(b->view, 0, 0, b->now), 0);
+}
+
+/* A whole attempt at N of that tenant, which may be had by it. */
+static void attempt_of(struct bench *b, uint64_t tenant, const struct health_outcome *outcome)
+{
+	const struct health_tried tried = { .tenant = tenant };
+	struct health_choice choice = { 0 };
+	nsec_t wait;
+
+	assert_int_equal(health_choose(b->view, N, &tried, b->now, 0, &choice, &wait), ERR_OK);
+	health_began(&choice, b->now);
+	health_ended(&choice, outcome, b->now);
+}
+
+static void a_breaker_that_one_tenants_answers_opened_is_open_for_that_one_alone(void **state)
+{
+	static const uint8_t keys[3][16] = { { [7] = 0x10 }, { [7] = 0x20 }, { [7] = 0x30 } };
+	const struct health_outcome overloaded = refused(ERR_PROVIDER_DOWN, BLAME_ENDPOINT, 500);
+	const uint64_t one = health_tenant(keys[0]), other = health_tenant(keys[1]),
+		       third = health_tenant(keys[2]);
+	struct bench *b = *state;
+
+	for (int i = 0; i < 5; i++)
+		attempt_of(b, one, &overloaded);
+	for (int i = 0; i < 2; i++) { /* by turns */
+		assert_true(bitset_has(health_down(b->view, one, b->now), N));
+		assert_null(health_down(b->view, other, b->now));
+		assert_null(health_down(b->view, third, b->now));
+	}
+	assert_true(health_wait(b->view, N, one, b->now) > 0);
+	assert_int_equal(health_wait(b->view, N, other, b->now), 0);
+	attempt_of(b, other, &cut);
+	assert_true(bitset_has(health_down(b->view, third, b->now), N));
 }
 
 static uint64_t any(struct bench *b) /* splitmix64 */
@@ -455,6 +488,7 @@ int main(void)
 		CASE(outcomes_count_against_whom_they_blame),
 		CASE(what_was_never_sent_tells_nothing),
 		CASE(an_open_breaker_sends_everybody_to_the_other_and_a_probe_closes_it),
+		CASE(a_breaker_that_one_tenants_answers_opened_is_open_for_that_one_alone),
 		CASE(breakers_do_not_refuse_what_a_failing_provider_would_answer),
 		CASE(a_stream_that_we_cut_short_closes_no_breaker),
 		CASE(a_probe_that_is_never_sent_gives_its_place_back),

@@ -25,8 +25,8 @@ static const nsec_t begin = 1000 * SEC;
 static void call(struct breaker *b, enum breaker_result result, nsec_t now)
 {
 	assert_true(breaker_admits(b, now));
-	const struct breaker_pass pass = breaker_began(b, &settings, now);
-	breaker_ended(b, &settings, pass, result, now);
+	const struct breaker_pass pass = breaker_began(b, &settings, 0, now);
+	breaker_ended(b, &settings, pass, result, 0, now);
 }
 
 static void calls(struct breaker *b, int count, enum breaker_result result, nsec_t now)
@@ -104,11 +104,11 @@ static void half_open_it_admits_one_at_a_time(void **state)
 	calls(&b, 3, BREAKER_BAD, now);
 	now += SEC;
 	assert_int_equal(breaker_state(&b, now), BREAKER_HALF_OPEN);
-	const struct breaker_pass probe = breaker_began(&b, &settings, now);
+	const struct breaker_pass probe = breaker_began(&b, &settings, 0, now);
 	assert_true(probe.probe);
 	assert_false(breaker_admits(&b, now));
 	assert_true(breaker_admits(&b, now + SEC)); /* the first one takes its time */
-	breaker_ended(&b, &settings, probe, BREAKER_MUTE, now);
+	breaker_ended(&b, &settings, probe, BREAKER_MUTE, 0, now);
 	assert_true(breaker_admits(&b, now)); /* it told nothing: another one may */
 	call(&b, BREAKER_GOOD, now);
 	assert_int_equal(breaker_state(&b, now), BREAKER_CLOSED);
@@ -144,10 +144,10 @@ static void where_there_is_nobody_else_it_may_be_tried_as_soon_as_the_first_time
 	assert_int_equal(breaker_early(&b, &settings), now + SEC);
 	for (int i = 0; i < 10; i++) {
 		now = breaker_early(&b, &settings);
-		const struct breaker_pass pass = breaker_began(&b, &settings, now);
+		const struct breaker_pass pass = breaker_began(&b, &settings, 0, now);
 		assert_true(pass.probe);
 		assert_int_equal(breaker_early(&b, &settings), now + SEC); /* should it be slow */
-		breaker_ended(&b, &settings, pass, BREAKER_BAD, now);
+		breaker_ended(&b, &settings, pass, BREAKER_BAD, 0, now);
 		assert_int_equal(breaker_early(&b, &settings), now + SEC);
 	}
 	assert_false(breaker_admits(&b, now + 8 * SEC - 1)); /* as ever, where there are others */
@@ -180,11 +180,11 @@ static void what_began_before_it_opened_has_no_say(void **state)
 	nsec_t now = begin;
 
 	(void)state;
-	const struct breaker_pass before = breaker_began(&b, &settings, now);
+	const struct breaker_pass before = breaker_began(&b, &settings, 0, now);
 	calls(&b, 3, BREAKER_BAD, now);
-	breaker_ended(&b, &settings, before, BREAKER_GOOD, now);
+	breaker_ended(&b, &settings, before, BREAKER_GOOD, 0, now);
 	assert_int_equal(breaker_state(&b, now), BREAKER_OPEN);
-	breaker_ended(&b, &settings, before, BREAKER_BAD, now);
+	breaker_ended(&b, &settings, before, BREAKER_BAD, 0, now);
 	assert_true(breaker_admits(&b, now + SEC)); /* not doubled */
 }
 
@@ -200,10 +200,10 @@ static void a_probe_of_an_earlier_opening_decides_nothing(void **state)
 
 		calls(&b, 3, BREAKER_BAD, now);
 		now += SEC;
-		const struct breaker_pass slow = breaker_began(&b, &settings, now);
+		const struct breaker_pass slow = breaker_began(&b, &settings, 0, now);
 		now += SEC;
 		call(&b, BREAKER_BAD, now);
-		breaker_ended(&b, &settings, slow, results[i], now + SEC);
+		breaker_ended(&b, &settings, slow, results[i], 0, now + SEC);
 		assert_false(breaker_admits(&b, now + 2 * SEC - 1));
 		assert_int_equal(breaker_state(&b, now + 2 * SEC), BREAKER_HALF_OPEN);
 	}
@@ -255,19 +255,19 @@ static void the_chance_goes_by_what_came_of_it(void **state)
 	(void)state;
 	open_by(&b, "+-+-+-+-+-", begin);
 	for (; went < 1000 && breaker_chance(&b) > BREAKER_CHANCE_FULL / 16; went++) {
-		const struct breaker_pass pass = breaker_began(&b, &settings, begin);
+		const struct breaker_pass pass = breaker_began(&b, &settings, 0, begin);
 		assert_true(pass.opening != 0 && !pass.probe);
-		breaker_ended(&b, &settings, pass, BREAKER_BAD, begin);
+		breaker_ended(&b, &settings, pass, BREAKER_BAD, 0, begin);
 		assert_true(breaker_chance(&b) <= last);
 		last = breaker_chance(&b);
 	}
 	assert_in_range(went, 16, 80);
 	assert_true(breaker_admits(&b, begin + SEC)); /* none of them was a probe */
 	for (int i = 0; i < 4; i++) {
-		const struct breaker_pass pass = breaker_began(&b, &settings, begin);
-		breaker_ended(&b, &settings, pass, BREAKER_MUTE, begin);
+		const struct breaker_pass pass = breaker_began(&b, &settings, 0, begin);
+		breaker_ended(&b, &settings, pass, BREAKER_MUTE, 0, begin);
 		assert_int_equal(breaker_chance(&b), last);
-		breaker_ended(&b, &settings, pass, BREAKER_GOOD, begin);
+		breaker_ended(&b, &settings, pass, BREAKER_GOOD, 0, begin);
 		assert_true(breaker_chance(&b) > last);
 		last = breaker_chance(&b);
 	}
@@ -334,6 +334,128 @@ static void failing_checks_keep_it_out_and_passing_ones_let_it_in(void **state)
 	assert_int_equal(breaker_state(&b, now), BREAKER_HALF_OPEN);
 }
 
+/* ---- whose failures they are ---- */
+
+enum { ONE = 1, OTHER, THIRD };
+
+/* A call of that tenant, which is answered; a failure of 0 is not. The breaker must admit it. */
+static void call_of(struct breaker *b, uint64_t tenant, enum breaker_result result, nsec_t now)
+{
+	assert_true(breaker_admits(b, now) || breaker_spares(b, tenant));
+	const struct breaker_pass pass = breaker_began(b, &settings, tenant, now);
+	breaker_ended(b, &settings, pass, result, tenant, now);
+}
+
+/* By turns of the two. */
+static void fail_until_open(struct breaker *b, uint64_t one, uint64_t other, nsec_t now)
+{
+	for (int i = 0; breaker_state(b, now) != BREAKER_OPEN; i++)
+		call_of(b, i % 2 == 0 ? one : other, BREAKER_BAD, now);
+}
+
+static void one_tenants_answered_failures_open_it_for_that_one_alone(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t one, other; /* whose failures they are, by turns */
+		bool spares;
+	} rows[] = {
+		{ "one tenant's", ONE, ONE, true },
+		{ "two tenants'", ONE, OTHER, false },
+		{ "one tenant's, and some were not answered", ONE, 0, false },
+		{ "not answered", 0, 0, false },
+	};
+
+	(void)state;
+	for (size_t r = 0; r < COUNT_OF(rows); r++) {
+		struct breaker b = { 0 };
+
+		fail_until_open(&b, rows[r].one, rows[r].other, begin);
+		if (breaker_spares(&b, THIRD) != rows[r].spares)
+			fail_msg("%s", rows[r].name);
+		assert_false(breaker_spares(&b, ONE));
+	}
+}
+
+static void failures_before_a_success_do_not_make_a_row_of_others(void **state)
+{
+	struct breaker b = { 0 };
+
+	(void)state;
+	call_of(&b, OTHER, BREAKER_BAD, begin);
+	call_of(&b, OTHER, BREAKER_GOOD, begin);
+	fail_until_open(&b, ONE, ONE, begin);
+	assert_true(breaker_spares(&b, OTHER));
+}
+
+static void one_tenants_share_of_a_windows_calls_opens_it_for_that_one_alone(void **state)
+{
+	(void)state;
+	for (uint64_t second = ONE; second <= OTHER; second++) {
+		struct breaker b = { 0 };
+
+		for (int i = 0; breaker_state(&b, begin) != BREAKER_OPEN; i++) {
+			assert_in_range(i, 0, 20);
+			call_of(&b, THIRD, BREAKER_GOOD, begin);
+			call_of(&b, i % 2 == 0 ? ONE : second, BREAKER_BAD, begin);
+		}
+		assert_int_equal(breaker_spares(&b, THIRD), second == ONE);
+	}
+}
+
+static void anothers_success_closes_it_as_if_it_had_never_been_open(void **state)
+{
+	struct breaker b = { 0 };
+
+	(void)state;
+	for (int times = 0; times < 10; times++) {
+		fail_until_open(&b, ONE, ONE, begin);
+		call_of(&b, OTHER, BREAKER_MUTE, begin); /* tells nothing */
+		assert_true(breaker_spares(&b, OTHER));
+		call_of(&b, OTHER, BREAKER_GOOD, begin);
+		assert_int_equal(breaker_state(&b, begin), BREAKER_CLOSED);
+		assert_int_equal(breaker_share(&b, &settings, begin), BREAKER_SHARE_FULL);
+	}
+	fail_until_open(&b, ONE, OTHER, begin);
+	assert_int_equal(breaker_state(&b, begin + SEC), BREAKER_HALF_OPEN); /* a first time */
+}
+
+static void anothers_failure_opens_it_for_all(void **state)
+{
+	(void)state;
+	for (uint64_t tenant = 0; tenant <= OTHER;
+	     tenant += OTHER) { /* not answered, and answered */
+		struct breaker b = { 0 };
+
+		fail_until_open(&b, ONE, ONE, begin);
+		call_of(&b, tenant, BREAKER_BAD, begin);
+		assert_false(breaker_spares(&b, THIRD));
+		assert_false(breaker_admits(&b, begin + SEC - 1));
+		call_of(&b, ONE, BREAKER_BAD, begin + SEC); /* nor is it that one's alone again */
+		assert_false(breaker_spares(&b, THIRD));
+		assert_false(breaker_admits(&b, begin + 3 * SEC - 1));
+		call_of(&b, ONE, BREAKER_GOOD, begin + 3 * SEC);
+		assert_int_equal(breaker_state(&b, begin + 3 * SEC), BREAKER_CLOSED);
+	}
+}
+
+static void for_the_one_it_is_open_for_it_is_like_any_other(void **state)
+{
+	struct breaker b = { 0 };
+
+	(void)state;
+	fail_until_open(&b, ONE, ONE, begin);
+	assert_false(breaker_admits(&b, begin + SEC - 1));
+	call_of(&b, ONE, BREAKER_BAD, begin + SEC);
+	assert_false(breaker_admits(&b, begin + 3 * SEC - 1));
+	assert_true(breaker_spares(&b, OTHER));
+	breaker_checked(&b, false, begin + 2 * SEC);
+	assert_false(breaker_spares(&b, OTHER)); /* active checks are for all */
+	breaker_checked(&b, true, begin + 2 * SEC);
+	call_of(&b, ONE, BREAKER_GOOD, begin + 3 * SEC);
+	assert_int_equal(breaker_state(&b, begin + 3 * SEC), BREAKER_CLOSED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +474,12 @@ int main(void)
 		cmocka_unit_test(soon_after_an_opening_what_was_seen_in_it_counts),
 		cmocka_unit_test(its_share_rises_after_closing),
 		cmocka_unit_test(failing_checks_keep_it_out_and_passing_ones_let_it_in),
+		cmocka_unit_test(one_tenants_answered_failures_open_it_for_that_one_alone),
+		cmocka_unit_test(failures_before_a_success_do_not_make_a_row_of_others),
+		cmocka_unit_test(one_tenants_share_of_a_windows_calls_opens_it_for_that_one_alone),
+		cmocka_unit_test(anothers_success_closes_it_as_if_it_had_never_been_open),
+		cmocka_unit_test(anothers_failure_opens_it_for_all),
+		cmocka_unit_test(for_the_one_it_is_open_for_it_is_like_any_other),
 	};
 
 	return cmocka_run_group_tests_name("breaker", tests, NULL, NULL);
