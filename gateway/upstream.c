@@ -352,8 +352,10 @@ static void call_detach(struct upstream_call *call)
 		upstream_calls_remove(&call->pool->queue, call);
 	call->state = UPSTREAM_IDLE;
 	call->conn = NULL;
-	if (conn != NULL)
+	if (conn != NULL) {
+		upstream_keeps(call, 0);
 		upstream_conn_abort(conn);
+	}
 }
 
 /* On which list it is once it is over. */
@@ -395,6 +397,7 @@ static void deliver(struct upstream_calls *over)
 		struct upstream_call *call = over->first;
 		struct upstream_pool *pool = call->pool;
 		bodies += call->answer.body.len;
+		upstream_keeps(call, 0);
 		upstream_calls_remove(over, call);
 		pool->calls--;
 		upstream_pool_let_go(pool);
@@ -421,6 +424,7 @@ void upstream_cancel(struct upstream_call *call)
 
 	if (call->state == UPSTREAM_IDLE && call->prev == NULL)
 		return;
+	upstream_keeps(call, 0);
 	if (call->state == UPSTREAM_IDLE)
 		upstream_calls_remove(over_of(call), call);
 	else
@@ -553,10 +557,18 @@ struct upstream *upstream_new(struct net_loop *loop, const struct upstream_limit
 		return NULL;
 	up->loop = loop;
 	up->limits = *limits;
+	up->kept_max = SIZE_MAX;
 	up->deliver.run = on_deliver;
 	upstream_calls_init(&up->over);
 	upstream_calls_init(&up->over_long);
 	return up;
+}
+
+void upstream_bound_answers(struct upstream *up, size_t bytes)
+{
+	const size_t one = up->limits.head_max + up->limits.body_max;
+
+	up->kept_max = bytes > one ? bytes : one;
 }
 
 void upstream_set_addresses(struct upstream_pool *pool, const struct upstream_address *addresses,

@@ -43,6 +43,11 @@ struct upstream *upstream_new(struct net_loop *loop, const struct upstream_limit
 struct upstream_pool *upstream_pool_for(struct upstream *up, const struct endpoint *endpoint,
 					char *problem, size_t room);
 
+/* Answers that are collected whole take about so many bytes at most until `done`, all pools together, one of
+ * body_max at least. Beyond that a call whose answer grows ends with ERR_BUSY, unless that is short. Before it
+ * is called there is no bound. */
+void upstream_bound_answers(struct upstream *up, size_t bytes);
+
 /* A new snapshot: mark, call upstream_pool_for for all its endpoints, sweep: pools not asked for
  * since the mark are closed once their last call has ended. */
 void upstream_mark(struct upstream *up);
@@ -111,12 +116,14 @@ struct upstream_call {
 	struct net_timer timer;
 	nsec_t attempt_started;
 	struct net_buffer *buffer;
+	size_t kept; /* bytes of its answer, until it is told of */
 	struct upstream_call *next, **prev;
 	/* the outcome, valid in `done` and after it; and first_byte_at, done_at */
 	nsec_t sent_at, queued_ns;
 	/* ERR_OK: an answer is there, whatever its status. ERR_PROVIDER_DOWN: connect, reset, cut
 	 * short, timeout of the attempt. ERR_PROVIDER_NO_ATTEMPT: nothing was sent (no address, no
-	 * connection). ERR_BUSY: queue full. ERR_PROVIDER_ANSWER: not HTTP, hostile. ERR_DEADLINE. */
+	 * connection). ERR_BUSY: queue full, or no memory for the answer. ERR_PROVIDER_ANSWER: not
+	 * HTTP, hostile. ERR_DEADLINE. */
 	enum err err;
 	const char *detail; /* for the log; static; NULL when ERR_OK */
 	/* slices point into `buffer` or `into` and live until upstream_finish; of an answer in pieces

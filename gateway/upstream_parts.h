@@ -24,6 +24,17 @@ void upstream_call_disarm(struct upstream_call *call);
  * that leave together leave the queue first, so that nothing is begun only to be cancelled. */
 void upstream_serve_soon(struct upstream_pool *pool);
 
+/* So many bytes of its answer are kept now; none when `done` is called. */
+static inline void upstream_keeps(struct upstream_call *call, size_t bytes)
+{
+	if (call->kept == bytes)
+		return;
+	struct upstream *up = call->pool->up;
+	up->kept += bytes;
+	up->kept -= call->kept;
+	call->kept = bytes;
+}
+
 /* ---- upstream_read.c ---- */
 
 /* Reads what is there. True when the call is over, and conn perhaps gone. */

@@ -91,6 +91,7 @@ struct upstream {
 	struct upstream_calls over, over_long;
 	struct net_task deliver;
 	bool delivering;            /* `deliver` is queued */
+	size_t kept, kept_max;      /* bytes of answers: see upstream_bound_answers */
 	upstream_expect_fn *expect; /* NULL: nobody wants to know */
 };
 

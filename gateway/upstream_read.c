@@ -3,6 +3,7 @@
 #include "gateway/upstream_parts.h"
 
 #include "codec/base/must.h"
+#include "gateway/limits.h"
 
 enum {
 	/* Answers of so many bytes, head included, are copied into the memory of their request. */
@@ -40,11 +41,13 @@ static bool take_whole(struct upstream_conn *conn, size_t *left)
 	*left = len - conn->http.at;
 	if (bytes != NULL) {
 		net_consume(conn->net, len);
+		upstream_keeps(call, 0);
 	} else {
 		call->buffer = net_take_input(conn->net);
 		if (call->buffer == NULL)
 			return false;
 		bytes = net_buffer_bytes(call->buffer, &len);
+		upstream_keeps(call, len);
 	}
 	upstream_http_answer(&conn->http, bytes, &call->answer);
 	call->answer.headers.rates = upstream_http_rates(&conn->http, bytes, call->into);
@@ -148,6 +151,8 @@ static void ask_how(struct upstream_conn *conn, const char *bytes)
 	call->answer.body = slice_of(NULL, 0);
 	if (!call->in_pieces)
 		call->answer = (struct provider_answer){ 0 };
+	if (call->in_pieces)
+		upstream_keeps(call, 0);
 	if (call->in_pieces && !conn->narrow) {
 		net_limit_input(conn->net, UNREAD_MAX);
 		conn->narrow = true;
@@ -238,6 +243,15 @@ static enum upstream_http_verdict read_on(struct upstream_conn *conn, char *byte
 	return upstream_http_read(&conn->http, bytes, len);
 }
 
+/* More of the answer is to come. False: there is no memory for it, while others' take so much. */
+static bool keep_on(struct upstream_call *call, size_t len)
+{
+	if (call->in_pieces) /* what is left of one is used up with the next */
+		return true;
+	upstream_keeps(call, len);
+	return len <= TURN_SHORT || call->pool->up->kept <= call->pool->up->kept_max;
+}
+
 bool upstream_read(struct upstream_conn *conn)
 {
 	struct upstream_call *call = conn->call;
@@ -259,7 +273,11 @@ bool upstream_read(struct upstream_conn *conn)
 	case UPSTREAM_HTTP_MORE:
 		if (first) /* what is due changes from first_byte to idle; later it only moves away */
 			upstream_call_arm(call);
-		return false;
+		if (keep_on(call, len))
+			return false;
+		upstream_call_end(call, ERR_BUSY,
+				  "answers that have not ended take too much memory");
+		return true;
 	case UPSTREAM_HTTP_DONE:
 		upstream_answered(conn);
 		return true;

@@ -3,21 +3,28 @@
 ctest: timeout=300
 """
 
+import concurrent.futures
 import os
 import shutil
 import socket
 import stat
 import struct
 import sys
+import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench"))
 import h2_client  # noqa: E402
 import harness  # noqa: E402
+import upstream  # noqa: E402
 from suite import machine  # noqa: E402
 
 from edge_client import DATA, END_HEADERS, HEADERS, PREFACE, block, frame, settings  # noqa: E402
+
+
+SHORT = (b'{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"hi"}],'
+         b'"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}')
 
 
 class ResourceCase(harness.Case):
@@ -36,6 +43,36 @@ class ResourceCase(harness.Case):
 
     def kills(self, gateway, cause):
         return gateway.metrics().sum("sluice_guard_kills_total", cause=cause)
+
+
+class Answers(ResourceCase):
+    def test_answers_that_have_not_ended_have_a_bound_together(self):
+        """Two answers of 12 MB that do not end: one of them is given up, and nobody's breaker hears of it."""
+        go_on = threading.Event()
+
+        def serve(peer, _):
+            _, body = peer.request()
+            if b"short" in body:
+                peer.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(SHORT), SHORT))
+            else:
+                peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 15000000\r\n\r\n" + b" " * 12_000_000)
+                go_on.wait(harness.PATIENCE_S)
+
+        server = upstream.Server(serve)
+        server.url = f"http://127.0.0.1:{server.port}"
+        self.addCleanup(server.close)
+        self.addCleanup(go_on.set)
+        gateway = self.gateway({**harness.config(server), "limits": {"unfinished_bytes": "1MiB"}, "retries": {"attempts": 1}})
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            calls = [pool.submit(gateway.sample) for _ in range(2)]
+            done, rest = concurrent.futures.wait(calls, harness.PATIENCE_S, concurrent.futures.FIRST_COMPLETED)
+            self.assertEqual((len(done), len(rest)), (1, 1))
+            self.assert_error(done.pop().result(), 503, 503, "overloaded")
+            self.assert_result(gateway.sample("short"))
+            self.assertEqual(gateway.metrics().sum("sluice_breaker_state"), 0)
+            self.assertFalse(list(rest)[0].done())
+            go_on.set()
+            self.assert_error(rest.pop().result(), 502, -32011)
 
 
 @unittest.skipUnless(shutil.which("prlimit"), "no prlimit")

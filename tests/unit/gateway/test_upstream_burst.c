@@ -126,8 +126,11 @@ static void provider_sends(struct rig *rig, size_t count, const char *bytes, siz
 	for (int turns = 0; turns < TURNS && all < count * len; turns++) {
 		for (size_t i = 0; i < count; i++) {
 			const ssize_t n = write(rig->peers[i], bytes + sent[i], len - sent[i]);
-			sent[i] += n > 0 ? (size_t)n : 0;
-			all += n > 0 ? (size_t)n : 0;
+			const size_t gone = n >= 0            ? (size_t)n
+					    : errno == EAGAIN ? 0
+							      : len - sent[i]; /* nobody listens */
+			sent[i] += gone;
+			all += gone;
 		}
 		net_turn(loop, 0);
 	}
@@ -278,6 +281,49 @@ static void who_leaves_while_his_answer_waits_for_its_turn_is_not_told(void **st
 	rig_fini(&rig);
 }
 
+/* So many answers of two MiB that end when all the rest of them is there. */
+static void long_answers(struct rig *rig, size_t number)
+{
+	enum { BODY = 2 << 20 };
+	static const char head[] = "HTTP/1.1 200 OK\r\ncontent-length: 2097152\r\n\r\n";
+	static char body[BODY];
+
+	rig_init(rig, UINT32_MAX, 0, 0);
+	have_begun(rig, number + 1);
+	provider_sends(rig, number, head, sizeof(head) - 1);
+	provider_sends(rig, number, body, BODY - 1);
+	/* One that is not long is taken whatever others keep, and in whatever pieces it comes. */
+	assert_int_equal(write(rig->peers[number], answer, 1), 1);
+	net_turn(loop, 0);
+	assert_int_equal(write(rig->peers[number], answer + 1, sizeof(answer) - 2),
+			 sizeof(answer) - 2);
+	provider_sends(rig, number, body, 1);
+	for (int turns = 0; turns < TURNS && answered + busy < number + 1; turns++)
+		net_turn(loop, 10 * MSEC);
+	assert_int_equal(answered_short, 1);
+	rig_fini(rig);
+}
+
+/* upstream_limits_default has answers of up to 16 MiB, so that less than that is as much. */
+static void answers_that_have_not_ended_have_a_bound_together(void **state)
+{
+	enum { FIT = 7, MORE = 12 };
+	struct rig rig;
+
+	(void)state;
+	upstream_bound_answers(up, 0);
+	long_answers(&rig, MORE);
+	assert_int_equal(answered + busy, MORE + 1);
+	assert_in_range(answered, FIT + 1, MORE);
+	for (int times = 0; times < 3; times++) { /* of those before nothing is kept */
+		long_answers(&rig, FIT);
+		assert_int_equal(answered, FIT + 1);
+	}
+	upstream_bound_answers(up, (2 * MORE + 1) << 20);
+	long_answers(&rig, MORE);
+	assert_int_equal(answered, MORE + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +332,7 @@ int main(void)
 		cmocka_unit_test(who_waits_for_a_turn_is_not_of_the_queue),
 		cmocka_unit_test(the_queues_deadline_is_not_for_a_turn),
 		cmocka_unit_test(long_answers_that_end_together_are_handed_over_some_in_a_turn),
+		cmocka_unit_test(answers_that_have_not_ended_have_a_bound_together),
 		cmocka_unit_test(who_leaves_while_his_answer_waits_for_its_turn_is_not_told),
 	};
 
