@@ -302,6 +302,8 @@ static void end_head(struct upstream_http *http)
 	http->body = http->at;
 	http->keep = !http->close && (http->minor == 1 || http->keep_alive);
 	if (http->status == 204 || http->status == 304) {
+		if (http->chunked || http->left != 0) /* who announces a body may send it */
+			http->keep = false;
 		done(http);
 		return;
 	}
