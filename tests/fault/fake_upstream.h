@@ -37,6 +37,12 @@ void upstream_set_expect(struct upstream *up, upstream_expect_fn *expect)
 	(void)expect;
 }
 
+void upstream_bound_answers(struct upstream *up, size_t bytes)
+{
+	(void)up;
+	(void)bytes;
+}
+
 void upstream_mark(struct upstream *up)
 {
 	(void)up;
