@@ -23,7 +23,8 @@ static struct config *load(const struct config_file *files, uint32_t count, stru
 	return config;
 }
 
-static void check_problems(struct slice said)
+/* Of a secret that the configuration does not spell itself, as somebody's name perhaps. */
+static void check_problems(struct slice said, bool spelt)
 {
 	uint32_t lines = 0;
 
@@ -32,7 +33,7 @@ static void check_problems(struct slice said)
 	while (!slice_absent(said)) {
 		struct slice line = slice_cut(&said, '\n');
 		must(slice_starts(line, SLICE("c/")));
-		must(!slice_has_nocase(line, SLICE("a-secret")));
+		must(spelt || !slice_has_nocase(line, SLICE("a-secret")));
 		lines++;
 	}
 	must(lines <= 51); /* 50, and one that says so */
@@ -58,7 +59,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(setenv("KEY", "a-secret", 1) == 0);
 	struct config *config = load(files, 4, &said);
 	if (config == NULL) {
-		check_problems(said);
+		check_problems(said, slice_has_nocase(slice_of((const char *)data, size),
+						      SLICE("a-secret")));
 	} else {
 		must(said.len == 0);
 		free((void *)(uintptr_t)said.at);
