@@ -21,6 +21,12 @@ enum { TLS_CLIENT_MAGIC = 0x544c5343 };
 
 _Static_assert(SHA256_BYTES <= SSL_MAX_SID_CTX_LENGTH, "a digest is a session id context");
 
+/* Of a list of names, or of certificates, in one message. OpenSSL doubles what it writes into: less than twice as
+ * much has to be had (tls_memory.h), and the rest of the message. */
+enum { WRITTEN_MAX = 16000 };
+
+_Static_assert(2 * (WRITTEN_MAX + 384) <= TLS_MESSAGE_MAX, "what is written can be doubled");
+
 enum { TICKET_IV = 16 };
 
 /* What belongs to a client context beside OpenSSL's own; its app data. */
@@ -248,7 +254,7 @@ static int no_passphrase(char *out, int room, int writing, void *arg)
 }
 
 /* The first certificate of the text is the server's own, the others are sent along. */
-static bool add_chain(SSL_CTX *ctx, BIO *bio)
+static bool add_chain(SSL_CTX *ctx, BIO *bio, size_t *bytes)
 {
 	for (size_t count = 0;; count++) {
 		X509 *certificate = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL);
@@ -258,6 +264,7 @@ static bool add_chain(SSL_CTX *ctx, BIO *bio)
 				ERR_clear_error();
 			return end && count > 0;
 		}
+		*bytes += 5 + (size_t)i2d_X509(certificate, NULL);
 		bool added = count == 0 ? SSL_CTX_use_certificate(ctx, certificate) == 1
 					: SSL_CTX_add1_chain_cert(ctx, certificate) == 1;
 		X509_free(certificate);
@@ -274,9 +281,12 @@ static BIO *text_bio(struct slice text)
 static bool use_certificate(SSL_CTX *ctx, struct slice pem, struct tls_problem *problem)
 {
 	BIO *bio = text_bio(pem);
-	bool used = bio != NULL && add_chain(ctx, bio);
+	size_t bytes = 0;
+	bool used = bio != NULL && add_chain(ctx, bio, &bytes);
 
 	(void)BIO_free(bio);
+	if (used && bytes > WRITTEN_MAX)
+		return blame(problem, TLS_PART_CERT, "its chain has more than 16,000 bytes");
 	return used || blame(problem, TLS_PART_CERT, "it holds no certificate that can be used");
 }
 
@@ -306,16 +316,28 @@ static bool use_key(SSL_CTX *ctx, struct slice pem, struct tls_problem *problem)
 
 /* ---- listeners: callers' certificates ---------------------------------------------------------- */
 
-/* What a caller with several certificates chooses by. */
+static X509 *authority(STACK_OF(X509_OBJECT) * objects, int i)
+{
+	return X509_OBJECT_get0_X509(
+		sk_X509_OBJECT_value(objects, i)); /* NULL: it is something else */
+}
+
+/* What a caller with several certificates chooses by. None where they are more than a message has room for: it
+ * then sends what it has. */
 static bool name_authorities(SSL_CTX *ctx)
 {
 	STACK_OF(X509_OBJECT) *objects = X509_STORE_get0_objects(SSL_CTX_get_cert_store(ctx));
+	const int count = sk_X509_OBJECT_num(objects);
+	size_t bytes = 0;
 
-	for (int i = 0; i < sk_X509_OBJECT_num(objects); i++) {
-		X509 *ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
-		if (ca != NULL && SSL_CTX_add_client_CA(ctx, ca) != 1)
+	for (int i = 0; i < count; i++)
+		if (authority(objects, i) != NULL)
+			bytes += 2 + (size_t)i2d_X509_NAME(
+					     X509_get_subject_name(authority(objects, i)), NULL);
+	for (int i = 0; i < count && bytes <= WRITTEN_MAX; i++)
+		if (authority(objects, i) != NULL &&
+		    SSL_CTX_add_client_CA(ctx, authority(objects, i)) != 1)
 			return false;
-	}
 	return true;
 }
 
@@ -328,7 +350,9 @@ static bool ask_for_certificates(SSL_CTX *ctx, struct slice ca, struct tls_probl
 	if (!trust_pem(ctx, ca, problem->text, sizeof(problem->text)))
 		return false;
 	if (!name_authorities(ctx))
-		return blame(problem, TLS_PART_CLIENT_CA, "its names cannot be sent");
+		return blame(
+			problem, TLS_PART_CLIENT_CA,
+			"its authorities' names cannot be sent, which have 32,000 bytes at most");
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_max_cert_list(ctx, TLS_MESSAGE_MAX); /* before any is verified */
 	return true;

@@ -6,7 +6,7 @@
 #ifndef GATEWAY_TLS_MEMORY_H
 #define GATEWAY_TLS_MEMORY_H
 
-/* The largest message of a handshake, in bytes: a ClientHello, or a list of certificates. */
+/* The largest message of a handshake that is read, in bytes: a ClientHello, or a list of certificates. */
 enum { TLS_MESSAGE_MAX = 32 << 10 };
 
 /* First of all in the process: says so on stderr and leaves things unbounded when OpenSSL has allocated

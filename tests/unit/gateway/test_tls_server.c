@@ -333,6 +333,93 @@ static void a_text_that_cannot_be_used_is_named(void **state)
 	}
 }
 
+/* ---- what a message of a handshake has room for ---- */
+
+enum { LONG_CAS = 12 };
+
+/* Authorities of whose names each has some 1,500 bytes, and its certificate twice that. */
+static void make_long_cas(struct identity cas[LONG_CAS], const struct identity *all[LONG_CAS])
+{
+	const char unit[] = "a unit whose name has sixty-four bytes, as many as there may be..";
+
+	for (int i = 0; i < LONG_CAS; i++) {
+		char name[32];
+		(void)snprintf(name, sizeof(name), "authority %d", i);
+		cas[i] = make_identity(name, NULL, NULL);
+		X509_NAME *subject = X509_get_subject_name(cas[i].certificate);
+		for (int n = 0; n < 20; n++)
+			assert_int_equal(X509_NAME_add_entry_by_txt(subject, "OU", MBSTRING_ASC,
+								    (const unsigned char *)unit, 64,
+								    -1, 0),
+					 1);
+		assert_int_equal(X509_set_issuer_name(cas[i].certificate, subject), 1);
+		assert_true(X509_sign(cas[i].certificate, cas[i].key, EVP_sha256()) > 0);
+		all[i] = &cas[i];
+	}
+}
+
+static void a_chain_that_a_handshake_has_no_room_for_is_refused(void **state)
+{
+	const struct {
+		size_t count;
+		bool fits;
+	} rows[] = { { 4, true }, { 6, false } };
+	const struct fixture *f = *state;
+	struct identity cas[LONG_CAS];
+	const struct identity *all[LONG_CAS];
+
+	make_long_cas(cas, all);
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct tls_server_texts texts = texts_of(f);
+		struct tls_problem problem = { .text = "" };
+		const struct slice chain = pem_of(all, rows[i].count),
+				   key = key_pem_of(&cas[0], NULL);
+		texts.cert = chain;
+		texts.key = key;
+		SSL_CTX *ctx = tls_server_new(&texts, f->tickets, &problem);
+		assert_true((ctx != NULL) == rows[i].fits);
+		if (ctx == NULL) {
+			assert_int_equal(problem.part, TLS_PART_CERT);
+			assert_non_null(strstr(problem.text, "16,000 bytes"));
+		}
+		tls_server_free(ctx);
+		free((void *)(uintptr_t)chain.at);
+		free((void *)(uintptr_t)key.at);
+	}
+	for (int i = 0; i < LONG_CAS; i++)
+		identity_free(&cas[i]);
+}
+
+static void authorities_that_a_handshake_has_no_room_for_are_not_named(void **state)
+{
+	const struct {
+		size_t count;
+		int named;
+	} rows[] = { { 10, 10 }, { LONG_CAS, 0 } };
+	const struct fixture *f = *state;
+	struct identity cas[LONG_CAS];
+	const struct identity *all[LONG_CAS];
+
+	make_long_cas(cas, all);
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct tls_server_texts texts = texts_of(f);
+		texts.client_ca = pem_of(all, rows[i].count);
+		SSL_CTX *server = server_for(f, &texts),
+			*client = client_for(f, TLS1_3_VERSION, NULL);
+		struct pair pair = connect_pair(client, server, NULL);
+		assert_true(pair.open);
+		assert_int_equal(SSL_get_verify_mode(pair.server), SSL_VERIFY_PEER);
+		const STACK_OF(X509_NAME) *named = SSL_get0_peer_CA_list(pair.client);
+		assert_int_equal(named == NULL ? 0 : sk_X509_NAME_num(named), rows[i].named);
+		pair_free(&pair);
+		SSL_CTX_free(client);
+		tls_server_free(server);
+		free((void *)(uintptr_t)texts.client_ca.at);
+	}
+	for (int i = 0; i < LONG_CAS; i++)
+		identity_free(&cas[i]);
+}
+
 /* ---- callers' certificates ---- */
 
 /* The names of the caller as the server sees them: the first, or NULL. */
@@ -530,6 +617,8 @@ int main(void)
 		cmocka_unit_test(the_whole_chain_is_sent),
 		cmocka_unit_test(a_connection_may_outlive_its_context),
 		cmocka_unit_test(a_text_that_cannot_be_used_is_named),
+		cmocka_unit_test(a_chain_that_a_handshake_has_no_room_for_is_refused),
+		cmocka_unit_test(authorities_that_a_handshake_has_no_room_for_are_not_named),
 		cmocka_unit_test(a_certificate_may_be_shown_and_must_then_be_right),
 		cmocka_unit_test(the_authorities_are_named_to_the_caller),
 		cmocka_unit_test(sessions_are_bound_to_the_listener_and_to_whom_it_trusts),
