@@ -199,7 +199,9 @@ static void end_probe(struct breaker *breaker, const struct breaker_settings *se
 		      enum breaker_result result, uint64_t of, nsec_t now)
 {
 	if (result == BREAKER_GOOD) {
+		const nsec_t closed_at = breaker->only == 0 ? now : breaker->closed_at;
 		close_down(breaker, now);
+		breaker->closed_at = closed_at; /* others saw it well: they have no slow start */
 	} else if (result == BREAKER_BAD) {
 		breaker->only = of == breaker->only ? of : 0;
 		open_up(breaker, settings, now);
@@ -231,8 +233,12 @@ void breaker_ended(struct breaker *breaker, const struct breaker_settings *setti
 			count(breaker, settings, result == BREAKER_BAD, of, now);
 		return;
 	}
-	if (pass.opening == 0)
+	if (pass.opening ==
+	    0) { /* it began before: that is no probe, but shows that not one tenant alone fails */
+		if (result == BREAKER_BAD && of != breaker->only)
+			breaker->only = 0;
 		return;
+	}
 	if (result != BREAKER_MUTE)
 		count_open(breaker, result == BREAKER_GOOD);
 	if (!pass.probe || pass.opening != breaker->number)

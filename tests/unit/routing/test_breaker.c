@@ -439,6 +439,34 @@ static void anothers_failure_opens_it_for_all(void **state)
 	}
 }
 
+static void anothers_failure_of_before_ends_that_it_is_one_tenants_affair(void **state)
+{
+	(void)state;
+	for (uint64_t tenant = 0; tenant <= OTHER;
+	     tenant++) { /* not answered; ONE's own; another's */
+		struct breaker b = { 0 };
+		const struct breaker_pass before = breaker_began(&b, &settings, tenant, begin);
+
+		fail_until_open(&b, ONE, ONE, begin);
+		breaker_ended(&b, &settings, before, BREAKER_BAD, tenant, begin);
+		assert_int_equal(breaker_spares(&b, THIRD), tenant == ONE);
+		assert_int_equal(breaker_state(&b, begin + SEC - 1), BREAKER_OPEN);
+		assert_int_equal(breaker_state(&b, begin + SEC),
+				 BREAKER_HALF_OPEN); /* not doubled */
+	}
+}
+
+static void a_probe_of_the_one_it_is_open_for_slows_nobody_else(void **state)
+{
+	struct breaker b = { 0 };
+
+	(void)state;
+	fail_until_open(&b, ONE, ONE, begin);
+	call_of(&b, ONE, BREAKER_GOOD, begin + SEC);
+	assert_int_equal(breaker_state(&b, begin + SEC), BREAKER_CLOSED);
+	assert_int_equal(breaker_share(&b, &settings, begin + SEC), BREAKER_SHARE_FULL);
+}
+
 static void for_the_one_it_is_open_for_it_is_like_any_other(void **state)
 {
 	struct breaker b = { 0 };
@@ -479,6 +507,8 @@ int main(void)
 		cmocka_unit_test(one_tenants_share_of_a_windows_calls_opens_it_for_that_one_alone),
 		cmocka_unit_test(anothers_success_closes_it_as_if_it_had_never_been_open),
 		cmocka_unit_test(anothers_failure_opens_it_for_all),
+		cmocka_unit_test(anothers_failure_of_before_ends_that_it_is_one_tenants_affair),
+		cmocka_unit_test(a_probe_of_the_one_it_is_open_for_slows_nobody_else),
 		cmocka_unit_test(for_the_one_it_is_open_for_it_is_like_any_other),
 	};
 
