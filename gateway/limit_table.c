@@ -225,6 +225,23 @@ struct limit_slot *limit_table_slot_for(struct limit_table *table, enum limit_ho
 	return found;
 }
 
+bool limit_table_find(struct limit_table *table, struct limit_scope *scopes, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct limit_scope *scope = &scopes[i];
+		scope->slot = limit_table_slot_for(table, scope->holder, scope->key);
+		if (scope->slot == NULL && scope->holder == LIMIT_OF_SERVER) {
+			/* no digest that anybody else has */
+			(void)memcpy(scope->key, scopes[0].key, sizeof(scope->key));
+			scope->key[0] = (uint8_t)~scope->key[0];
+			scope->slot = limit_table_slot(table, scope->key);
+		}
+		if (scope->slot == NULL)
+			return false;
+	}
+	return true;
+}
+
 uint32_t limit_slot_index(const struct limit_table *table, const struct limit_slot *slot)
 {
 	return (uint32_t)(slot - table->slots);

@@ -41,6 +41,14 @@ struct limit_slot *limit_table_slot(struct limit_table *table, const uint8_t key
 struct limit_slot *limit_table_slot_for(struct limit_table *table, enum limit_holder holder,
 					const uint8_t key[16]);
 
+struct limit_scope;
+
+/* The slots of `count` scopes, of which the first is the tenant's own. Servers of a tenant that find the first half
+ * taken share one slot, by a key that is written into their scope. False: there are more tenants or globs than
+ * slots. */
+MUST_USE bool limit_table_find(struct limit_table *table, struct limit_scope *scopes,
+			       uint32_t count);
+
 /* Dense number of a slot, from 0, stable while the table lives; for metric series. */
 uint32_t limit_slot_index(const struct limit_table *table, const struct limit_slot *slot);
 

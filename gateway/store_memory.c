@@ -8,25 +8,14 @@ static struct store_memory *memory_of(struct store *store)
 	return CONTAINER_OF(store, struct store_memory, store);
 }
 
-/* False: more tenants, servers and globs than the table was sized for. */
-static bool find_slots(struct limit_table *table, struct reservation *reservation)
-{
-	must(reservation->scope_count >= 1 && reservation->scope_count <= RESERVATION_SCOPES_MAX);
-	for (uint32_t i = 0; i < reservation->scope_count; i++) {
-		struct limit_scope *scope = &reservation->scopes[i];
-		scope->slot = limit_table_slot_for(table, scope->holder, scope->key);
-		if (scope->slot == NULL)
-			return false;
-	}
-	return true;
-}
-
 static enum store_outcome memory_reserve(struct store *store, struct reservation *reservation)
 {
 	struct limit_refusal refusal = { .err = ERR_BUSY };
 
+	must(reservation->scope_count >= 1 && reservation->scope_count <= RESERVATION_SCOPES_MAX);
 	reservation->granted =
-		find_slots(memory_of(store)->table, reservation) &&
+		limit_table_find(memory_of(store)->table, reservation->scopes,
+				 reservation->scope_count) &&
 		limit_take(reservation->scopes, reservation->scope_count, &reservation->ask,
 			   reservation->now, reservation->wall_s, &refusal);
 	if (!reservation->granted)

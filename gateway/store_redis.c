@@ -338,13 +338,9 @@ static enum store_outcome redis_reserve(struct store *store, struct reservation 
 
 	must(reservation->scope_count >= 1 && reservation->scope_count <= RESERVATION_SCOPES_MAX);
 	reservation->granted = reservation->away = false;
-	for (uint32_t i = 0; i < reservation->scope_count; i++) {
-		struct limit_scope *scope = &reservation->scopes[i];
-		scope->slot = limit_table_slot_for(redis->table, scope->holder, scope->key);
-		if (scope->slot == NULL) { /* more than the table was sized for */
-			store_refuse(reservation, ERR_BUSY, NULL, 0);
-			return STORE_DONE;
-		}
+	if (!limit_table_find(redis->table, reservation->scopes, reservation->scope_count)) {
+		store_refuse(reservation, ERR_BUSY, NULL, 0);
+		return STORE_DONE;
 	}
 	if (store_redis_claim(redis, reservation) || store_redis_await(redis, reservation))
 		return STORE_PENDING;

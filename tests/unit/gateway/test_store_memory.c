@@ -179,30 +179,42 @@ static void more_tenants_than_slots_are_refused_as_overload(void **state)
 	fixture_fini(&f);
 }
 
+/* Granted, with nothing limited. */
+static void reserve_for_server(struct fixture *f, struct limit_scope scopes[2], uint8_t tenant,
+			       uint8_t server)
+{
+	struct reservation r = reservation_of(tenant);
+
+	r.scopes[0].limits = limit_none();
+	scopes[0] = scopes[1] = r.scopes[0];
+	scopes[1].holder = LIMIT_OF_SERVER;
+	scopes[1].key[15] = server;
+	r.scopes = scopes;
+	r.scope_count = 2;
+	(void)f->store->reserve(f->store, &r);
+	assert_true(r.granted);
+}
+
 static void servers_without_end_take_no_slot_from_other_tenants(void **state)
 {
+	const struct limit_slot *shared = NULL;
 	struct fixture f;
-	bool refused = false;
 
 	(void)state;
 	fixture_init(&f, 8);
 	for (uint8_t server = 1; server <= 100; server++) {
-		struct reservation r = reservation_of(1);
-		r.scopes[0].limits = limit_none();
-		struct limit_scope scopes[2] = { r.scopes[0], r.scopes[0] };
-		scopes[1].holder = LIMIT_OF_SERVER;
-		scopes[1].key[15] = server;
-		r.scopes = scopes;
-		r.scope_count = 2;
-		(void)f.store->reserve(f.store, &r);
-		assert_true(r.granted || r.refusal.err == ERR_BUSY);
-		refused = !r.granted;
+		struct limit_scope scopes[2];
+		reserve_for_server(&f, scopes, 1, server);
+		shared = scopes[1].slot;
 	}
-	assert_true(refused);
-	for (uint8_t tenant = 2; tenant <= 8; tenant++) {
-		struct reservation r = reservation_of(tenant);
-		(void)f.store->reserve(f.store, &r);
-		assert_true(r.granted);
+	for (uint8_t tenant = 1; tenant <= 4;
+	     tenant++) { /* those that come late share a slot, each tenant's its own */
+		struct limit_scope first[2], second[2];
+		reserve_for_server(&f, first, tenant, 101);
+		reserve_for_server(&f, second, tenant, 102);
+		assert_ptr_equal(first[1].slot, second[1].slot);
+		assert_ptr_not_equal(first[1].slot, first[0].slot);
+		assert_true((first[1].slot == shared) == (tenant == 1));
 	}
 	fixture_fini(&f);
 }
