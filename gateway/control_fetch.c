@@ -218,20 +218,10 @@ static struct timeval timeval_of(nsec_t wait)
 				 .tv_usec = (suseconds_t)(wait % SEC / USEC) };
 }
 
-/* An equal share of the time, but at least the second after which a first packet that was lost is sent
- * again; that at most half, so that another address has its turn. */
-static struct timeval patience_of(const struct fetch_ask *ask)
-{
-	const nsec_t share = ask->deadline / ask->address_count, half = ask->deadline / 2;
-	const nsec_t least = half < SEC ? half : SEC;
-
-	return timeval_of(share > least ? share : least);
-}
-
 /* The fetch is gone afterwards if none is left. The last one has all the time that there is. */
 static void try_addresses(struct fetch *fetch)
 {
-	const struct timeval patience = patience_of(&fetch->ask);
+	const struct timeval patience = timeval_of(fetch->ask.deadline / fetch->ask.address_count);
 
 	(void)event_del(fetch->patience);
 	while (fetch->next < fetch->ask.address_count) {

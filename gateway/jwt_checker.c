@@ -132,7 +132,8 @@ static void refuse(struct jwt_checker *checker, const uint8_t digest[SHA256_BYTE
 		   struct tally *wrongs)
 {
 	tally_add(&checker->wrongs, now_s);
-	if (wrongs != NULL)
+	if (wrongs != NULL &&
+	    fault == JWT_SIGNATURE) /* else nobody guesses: a connection may be a proxy's */
 		tally_add(wrongs, now_s);
 	jwt_memory_refuse(&checker->wrong, digest, fault, good_until_s, now_s);
 }

@@ -3,9 +3,9 @@
  * Holds the issuers of the configuration in use, their keys as the control thread has last told, and
  * the tokens that were checked (jwt_memory). One per worker; control reads the counters and takes the
  * wishes for keys. Tokens are judged cheapest check first; the signature comes last and costs the
- * worker 30 to 190 us, once per token. Those of wrong tokens are bounded, rightly signed ones of nobody's
- * tenant among them: beyond 500 a second, or 16 a second of one connection, tokens that are not remembered
- * are JWT_BUSY. */
+ * worker 30 to 190 us, once per token. Those of wrong tokens are bounded: beyond 500 a second, rightly signed
+ * ones of nobody's tenant among them, or 16 wrong signatures a second of one connection, tokens that are not
+ * remembered are JWT_BUSY. */
 #ifndef GATEWAY_JWT_CHECKER_H
 #define GATEWAY_JWT_CHECKER_H
 
@@ -34,7 +34,7 @@ struct jwt_caller {
 };
 
 /* *out is written on JWT_OK only; the tenant may be disabled only if this returns otherwise. `now_s`:
- * seconds since 1970. `work` is lent for the call. `wrongs`: the caller's connection's wrong tokens,
+ * seconds since 1970. `work` is lent for the call. `wrongs`: the caller's connection's wrong signatures,
  * which are counted there; NULL: not bounded by connection. */
 MUST_USE enum jwt_fault jwt_checker_ask(struct jwt_checker *checker, struct slice token,
 					uint64_t now_s, struct json_work *work,

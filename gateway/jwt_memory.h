@@ -29,7 +29,7 @@ struct jwt_memory {
 };
 
 /* Of 10,000 callers who come in turn hardly any meets four others in his set, and is always forgotten. */
-enum { JWT_MEMORY_WAYS = 4, JWT_MEMORY_TOKENS = 32768, JWT_MEMORY_REFUSED = 256 };
+enum { JWT_MEMORY_WAYS = 4, JWT_MEMORY_TOKENS = 32768, JWT_MEMORY_REFUSED = 4096 };
 
 /* Room for `tokens`, a power of two and at least JWT_MEMORY_WAYS. False when memory is refused. */
 MUST_USE bool jwt_memory_init(struct jwt_memory *memory, size_t tokens);
