@@ -60,7 +60,7 @@ static double seconds(void)
 }
 
 /* Whatever they are, a check ends after so many steps and looks, and these are short. The bound on time is
- * wide, for sanitizers; what is printed is the figure. */
+ * wide, for sanitizers and valgrind, which take a hundred times as long; what is printed is the figure. */
 static void check_hostile(struct rig *rig, const char *name, const char *schema, const char *value,
 			  enum schema_verdict verdict)
 {
@@ -73,7 +73,7 @@ static void check_hostile(struct rig *rig, const char *name, const char *schema,
 		      strlen(schema) + strlen(value));
 	if (found.verdict != verdict)
 		fail_msg("%s: %s", name, name_of(found.verdict));
-	assert_true(took < 2);
+	assert_true(took < 10);
 }
 
 /* One subschema, which all of the elements or the same value as often are held against. */
