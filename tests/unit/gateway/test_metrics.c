@@ -363,7 +363,7 @@ static void promtool_has_nothing_to_say_about_the_scrape(void **state)
 	char *text = scrape(metrics, NULL);
 
 	FILE *judge =
-		popen("promtool check metrics 2>&1 | tee /dev/stderr | wc -c | grep -qx 0", "w");
+		popen("promtool check metrics 2>&1 | tee -a /dev/stderr | wc -c | grep -qx 0", "w");
 	assert_non_null(judge);
 	assert_true(fputs(text, judge) >= 0);
 	assert_int_equal(pclose(judge), 0);
