@@ -120,19 +120,26 @@ static void blocks_are_found_as_they_were_at_the_other_gateway(void **state)
 	assert_int_equal(loop_of_one(a, "c1").known, 1);
 }
 
+/* The calls c0, c1, ..., as many as a history may have. */
+static void name_calls(struct state_key keys[STATE_BLOCKS_MAX])
+{
+	char name[16];
+
+	for (uint32_t i = 0; i < STATE_BLOCKS_MAX; i++) {
+		(void)snprintf(name, sizeof(name), "c%u", i);
+		keys[i] = key_of(STATE_CALL, name);
+	}
+}
+
 /* Forged ids cost next to nothing, and who has lost a few blocks still finds those in front. */
 static void blocks_are_looked_for_from_the_latest_turn_back(void **state)
 {
 	enum { TURNS = STATE_BLOCKS_MAX, MISSES = 8 };
 	struct state_key keys[TURNS];
 	struct state_recall question = { .blocks = keys, .block_count = TURNS };
-	char name[16];
 
 	(void)state;
-	for (uint32_t i = 0; i < TURNS; i++) {
-		(void)snprintf(name, sizeof(name), "c%u", i);
-		keys[i] = key_of(STATE_CALL, name);
-	}
+	name_calls(keys);
 	command("CONFIG RESETSTAT", NULL);
 	recall(b, &question);
 	for (uint32_t i = 0; i < TURNS; i++)
@@ -168,9 +175,9 @@ static void all_blocks_of_a_long_loop_are_found(void **state)
 	char name[16];
 
 	(void)state;
+	name_calls(keys);
 	for (uint32_t i = 0; i < TURNS; i++) {
 		(void)snprintf(name, sizeof(name), "c%u", i);
-		keys[i] = key_of(STATE_CALL, name);
 		call_issued(a, "l", name, i, 1, slice_str(name));
 	}
 	recall(b, &question);

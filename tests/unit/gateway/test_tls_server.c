@@ -338,24 +338,36 @@ static void a_text_that_cannot_be_used_is_named(void **state)
 enum { LONG_CAS = 12 };
 
 /* Authorities of whose names each has some 1,500 bytes, and its certificate twice that. */
-static void make_long_cas(struct identity cas[LONG_CAS], const struct identity *all[LONG_CAS])
+struct long_cas {
+	struct identity ids[LONG_CAS];
+	const struct identity *all[LONG_CAS];
+};
+
+static void long_cas_init(struct long_cas *cas)
 {
 	const char unit[] = "a unit whose name has sixty-four bytes, as many as there may be..";
 
 	for (int i = 0; i < LONG_CAS; i++) {
 		char name[32];
 		(void)snprintf(name, sizeof(name), "authority %d", i);
-		cas[i] = make_identity(name, NULL, NULL);
-		X509_NAME *subject = X509_get_subject_name(cas[i].certificate);
+		struct identity *ca = &cas->ids[i];
+		*ca = make_identity(name, NULL, NULL);
+		X509_NAME *subject = X509_get_subject_name(ca->certificate);
 		for (int n = 0; n < 20; n++)
 			assert_int_equal(X509_NAME_add_entry_by_txt(subject, "OU", MBSTRING_ASC,
 								    (const unsigned char *)unit, 64,
 								    -1, 0),
 					 1);
-		assert_int_equal(X509_set_issuer_name(cas[i].certificate, subject), 1);
-		assert_true(X509_sign(cas[i].certificate, cas[i].key, EVP_sha256()) > 0);
-		all[i] = &cas[i];
+		assert_int_equal(X509_set_issuer_name(ca->certificate, subject), 1);
+		assert_true(X509_sign(ca->certificate, ca->key, EVP_sha256()) > 0);
+		cas->all[i] = ca;
 	}
+}
+
+static void long_cas_fini(struct long_cas *cas)
+{
+	for (int i = 0; i < LONG_CAS; i++)
+		identity_free(&cas->ids[i]);
 }
 
 static void a_chain_that_a_handshake_has_no_room_for_is_refused(void **state)
@@ -365,15 +377,14 @@ static void a_chain_that_a_handshake_has_no_room_for_is_refused(void **state)
 		bool fits;
 	} rows[] = { { 4, true }, { 6, false } };
 	const struct fixture *f = *state;
-	struct identity cas[LONG_CAS];
-	const struct identity *all[LONG_CAS];
+	struct long_cas cas;
 
-	make_long_cas(cas, all);
+	long_cas_init(&cas);
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct tls_server_texts texts = texts_of(f);
 		struct tls_problem problem = { .text = "" };
-		const struct slice chain = pem_of(all, rows[i].count),
-				   key = key_pem_of(&cas[0], NULL);
+		const struct slice chain = pem_of(cas.all, rows[i].count),
+				   key = key_pem_of(&cas.ids[0], NULL);
 		texts.cert = chain;
 		texts.key = key;
 		SSL_CTX *ctx = tls_server_new(&texts, f->tickets, &problem);
@@ -386,8 +397,7 @@ static void a_chain_that_a_handshake_has_no_room_for_is_refused(void **state)
 		free((void *)(uintptr_t)chain.at);
 		free((void *)(uintptr_t)key.at);
 	}
-	for (int i = 0; i < LONG_CAS; i++)
-		identity_free(&cas[i]);
+	long_cas_fini(&cas);
 }
 
 static void authorities_that_a_handshake_has_no_room_for_are_not_named(void **state)
@@ -397,13 +407,12 @@ static void authorities_that_a_handshake_has_no_room_for_are_not_named(void **st
 		int named;
 	} rows[] = { { 10, 10 }, { LONG_CAS, 0 } };
 	const struct fixture *f = *state;
-	struct identity cas[LONG_CAS];
-	const struct identity *all[LONG_CAS];
+	struct long_cas cas;
 
-	make_long_cas(cas, all);
+	long_cas_init(&cas);
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct tls_server_texts texts = texts_of(f);
-		texts.client_ca = pem_of(all, rows[i].count);
+		texts.client_ca = pem_of(cas.all, rows[i].count);
 		SSL_CTX *server = server_for(f, &texts),
 			*client = client_for(f, TLS1_3_VERSION, NULL);
 		struct pair pair = connect_pair(client, server, NULL);
@@ -416,8 +425,7 @@ static void authorities_that_a_handshake_has_no_room_for_are_not_named(void **st
 		tls_server_free(server);
 		free((void *)(uintptr_t)texts.client_ca.at);
 	}
-	for (int i = 0; i < LONG_CAS; i++)
-		identity_free(&cas[i]);
+	long_cas_fini(&cas);
 }
 
 /* ---- callers' certificates ---- */
