@@ -45,6 +45,16 @@ class ResourceCase(harness.Case):
         return gateway.metrics().sum("sluice_guard_kills_total", cause=cause)
 
 
+class Nobody(ResourceCase):
+    @unittest.skipIf(os.environ.get("SLUICE_SANITIZE"), "a sanitizer's shadow is not the gateway's memory")
+    def test_tables_that_nobody_uses_take_no_memory(self):
+        """DESIGN 6 allows 16 MB in all; 6 MB of it would be tables, if their empty places were written to."""
+        gateway = self.gateway(harness.config(self.sim()))
+        self.assert_result(gateway.sample())
+        kb = sum(harness.memory_kb(process, "RssAnon") for process in machine.family(gateway.pid))
+        self.assertLess(kb, 4 << 10)
+
+
 class Answers(ResourceCase):
     def test_answers_that_have_not_ended_have_a_bound_together(self):
         """Two answers of 12 MB that do not end: one of them is given up, and nobody's breaker hears of it."""
