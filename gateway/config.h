@@ -161,7 +161,8 @@ struct config {
 	uint32_t listen_line, admin_line, workers_line, store_line,
 		user_line; /* in the file; 1 where it says nothing */
 	size_t body_bytes_max;
-	size_t unfinished_bytes_max; /* of the whole process, as is the next */
+	size_t unfinished_bytes_max; /* of the whole process, as are the next two */
+	size_t held_bytes_max;       /* bodies of requests that wait for their answers */
 	uint32_t connections_max;
 	nsec_t drain;
 	nsec_t reload_watch;                  /* 0: never */

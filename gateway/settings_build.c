@@ -277,6 +277,7 @@ void loader_build_process(struct loader *l, const struct main_form *form)
 	build_store(l, form);
 	config->body_bytes_max = form->body_bytes;
 	config->unfinished_bytes_max = form->unfinished_bytes;
+	config->held_bytes_max = form->held_bytes;
 	config->connections_max = (uint32_t)form->connections;
 	config->drain = form->drain == FORM_UNSET ? drain_default(form) : form->drain;
 	config->reload_watch = form->reload_watch == FORM_UNSET ? 0 : form->reload_watch;

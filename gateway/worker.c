@@ -89,6 +89,7 @@ static void request_end(struct request *r, bool cut_short)
 		worker->store->release(worker->store, flow_place(&r->flow));
 	worker_report(r, cut_short);
 	worker->panic.flow = NULL; /* its texts lie in the arena */
+	worker->bodies -= r->flow.in->body.len;
 	arena_give(&r->arena);
 	r->magic = 0;
 	slab_give(&worker->requests, r);
@@ -301,10 +302,21 @@ static void refuse_busy(struct worker *worker, struct http_exchange *exchange,
 	http_drop_body(exchange);
 }
 
+/* A place with room for its body; NULL: there is none. */
+static struct request *place_for(struct worker *worker, size_t body)
+{
+	if (worker->bodies != 0 && worker->bodies + body > worker->bodies_max)
+		return NULL;
+	struct request *r = slab_take(&worker->requests);
+	if (r != NULL)
+		worker->bodies += body;
+	return r;
+}
+
 static void *on_begin(void *owner, struct http_exchange *exchange, const struct http_incoming *in)
 {
 	struct worker *worker = owner;
-	struct request *r = slab_take(&worker->requests);
+	struct request *r = place_for(worker, in->body.len);
 	uint8_t random[FLOW_CHANCE_BYTES];
 
 	take_random(worker, random);

@@ -85,6 +85,42 @@ class Answers(ResourceCase):
             self.assert_error(rest.pop().result(), 502, -32011)
 
 
+class Held(ResourceCase):
+    def test_bodies_of_requests_that_wait_have_a_bound_together_which_follows_a_reload(self):
+        """Of three with 700 kB each two fit; what is refused, and what was answered, holds nothing."""
+        go_on, waiting = threading.Event(), threading.Semaphore(0)
+
+        def serve(peer, _):
+            peer.request()
+            waiting.release()
+            go_on.wait(harness.PATIENCE_S)
+            peer.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(SHORT), SHORT))
+
+        server = upstream.Server(serve)
+        server.url = f"http://127.0.0.1:{server.port}"
+        self.addCleanup(server.close)
+        self.addCleanup(go_on.set)
+        gateway = self.gateway({**harness.config(server), "limits": {"held_bytes": "1536KiB"}})
+        large = "x" * 700_000
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            calls = [pool.submit(gateway.sample, large) for _ in range(2)]
+            for _ in calls:
+                self.assertTrue(waiting.acquire(timeout=harness.PATIENCE_S))
+            for _ in range(3):
+                self.assert_error(gateway.sample(large), 503, 503, "overloaded")
+            gateway.write_config({**gateway.settings, "limits": {"held_bytes": "4MiB"}})
+            self.assertEqual(gateway.reload().status, 200)
+            calls.append(pool.submit(gateway.sample, large))
+            self.assertTrue(waiting.acquire(timeout=harness.PATIENCE_S))
+            go_on.set()
+            for call in calls:
+                self.assert_result(call.result())
+        gateway.write_config({**gateway.settings, "limits": {"held_bytes": "1MiB"}})
+        self.assertEqual(gateway.reload().status, 200)
+        for _ in range(4):
+            self.assert_result(gateway.sample(large))
+
+
 @unittest.skipUnless(shutil.which("prlimit"), "no prlimit")
 class OpenFiles(ResourceCase):
     def test_connections_that_do_not_fit_are_not_accepted(self):
