@@ -59,7 +59,7 @@ SETTING(LISTEN, "tls.client_ca", PATH, tls_client_ca, 1, "(none: no certificate 
 SETTING(ISSUER, "issuer", TEXT, issuer, 1, NEEDED, 512, RELOAD, "what tokens have as iss, to the letter")
 SETTING(ISSUER, "audience", TEXT, audience, 1, NEEDED, 512, RELOAD, "what tokens must have as aud, or among others in it")
 SETTING(ISSUER, "jwks", URL, jwks, 1, NEEDED, 2048, RELOAD, "where the issuer's keys are (JWKS); redirects are not followed")
-SETTING(ISSUER, "refresh", DURATION, refresh, 1 * SEC, "5m", 86400 * SEC, RELOAD, "how often the keys are fetched again: a key that the issuer has removed is good for so long; the last keys are used for a day while they cannot be fetched")
+SETTING(ISSUER, "refresh", DURATION, refresh, 1 * SEC, "5m", 43200 * SEC, RELOAD, "how often the keys are fetched again: a key that the issuer has removed is good for so long; the last keys are used for a day while they cannot be fetched")
 SETTING(ISSUER, "ca", PATH, ca, 1, "(the system's)", 4096, RELOAD, "PEM file of the certificate authority that the certificate at jwks must come from")
 LIST(ISSUER, "algorithms", ALGORITHM, algorithms, 3, RELOAD, "signatures that are taken; without it all that there are here")
 SETTING(ISSUER, "tenant_claim", TEXT, tenant_claim, 1, "tenant", 256, RELOAD, "the claim that is looked up in tenants[].names: its name or, where there is none of that name, a path with dots")
