@@ -202,7 +202,8 @@ int main(int argc, char **argv)
 		give_up("--set", "this build or this machine has it not");
 	struct rig *rig = rig_new(set);
 	(void)printf("%s\n", columns);
-	time_all(rig, inputs, found, rounds);
+	if (rounds != 0)
+		time_all(rig, inputs, found, rounds);
 	for (size_t i = 0; i < found; i++)
 		count(rig, &inputs[i], rounds);
 	for (size_t i = 0; i < found; i++) {
