@@ -159,6 +159,7 @@ static SCAN_RARE char *put_characters(char *out, const char **at, const char *en
 	return out;
 }
 
+#if ISA_WIDE
 /* The bytes from *at on of the block that begins `skip` bytes before; *escaped: 1 when the first of them stands
  * behind a backslash. It ends early behind the first \u in it and those that follow that; *at is there then. */
 static inline __attribute__((always_inline)) char *unescape_block(char *out, const char **at,
@@ -212,6 +213,42 @@ static char *unescape(char *out, struct slice raw)
 		out = unescape_block(out, &at, end, ISA_BLOCK - (size_t)(end - at), &escaped);
 	return out;
 }
+#else
+/* The escape at *at and what follows it as far as put_characters. */
+static inline char *put_escape(char *out, const char **at, const char *end)
+{
+	*out = scan_meanings[(unsigned char)(*at)[1]];
+	if (*out == '\0')
+		return put_characters(out, at, end);
+	*at += 2;
+	return out + 1;
+}
+
+/* Likewise. Masks would cost plain C more than they save here. */
+static char *unescape(char *out, struct slice raw)
+{
+	const char *at = raw.at, *end = at + raw.len;
+
+	while (end - at >= ISA_WORD) {
+		const uint64_t differ = scan_load8(at) ^ SCAN_ONES * '\\';
+		const uint64_t slashes =
+			(differ - SCAN_ONES) & ~differ & SCAN_ONES * 0x80; /* the lowest is exact */
+		const size_t plain = slashes == 0 ? ISA_WORD : scan_first(slashes);
+		(void)memcpy(out, at, ISA_WORD);
+		out += plain;
+		at += plain;
+		if (slashes != 0)
+			out = put_escape(out, &at, end);
+	}
+	while (at < end) {
+		if (*at == '\\')
+			out = put_escape(out, &at, end);
+		else
+			*out++ = *at++;
+	}
+	return out;
+}
+#endif
 
 struct slice json_unescape(struct slice raw, struct arena *into)
 {

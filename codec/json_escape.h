@@ -1,7 +1,8 @@
 /* json_escape.h - JSON in a string: the way in and the way out (`function.arguments`); private to
  * codec/.
  *
- * Both ways look at 64 bytes at a time for what has to change and copy the rest as it is. */
+ * Both ways look at 64 bytes at a time for what has to change, plain C on the way out at eight, and copy the rest
+ * as it is. */
 #ifndef CODEC_JSON_ESCAPE_H
 #define CODEC_JSON_ESCAPE_H
 

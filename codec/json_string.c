@@ -102,7 +102,34 @@ static inline const char *utf8_char(const char *text, const char *end)
 	return text + 4;
 }
 
-/* Past the run of characters beyond ASCII at `at`; NULL after failing. */
+/* Of a character of three bytes whose lead and continuation bytes are known: overlong or a surrogate, by the low
+ * half of the first byte and the bit of the second that tells A0 to BF. */
+static inline bool is_no_three(uint64_t word)
+{
+	const uint64_t bits = word & 0x200f;
+
+	return bits == 0 || bits == 0x200d;
+}
+
+/* Past pairs of characters of three bytes, as long as all is well. */
+static inline const char *utf8_threes(const char *at, const char *end)
+{
+	for (; end - at >= 8; at += 6) {
+		const uint64_t word = scan_load8(at);
+		if ((word & 0xc0c0f0c0c0f0) != 0x8080e08080e0 || is_no_three(word) ||
+		    is_no_three(word >> 24))
+			break;
+	}
+	return at;
+}
+
+/* Whether an escape with that letter is two characters long. */
+static inline bool is_simple(char letter)
+{
+	return scan_meanings[(unsigned char)letter] != '\0';
+}
+
+/* Past the run of characters beyond ASCII at `at`, and of escapes of two characters amid them; NULL after failing. */
 static inline const char *utf8_run(struct json_reader *r, const char *at)
 {
 	do {
@@ -113,7 +140,9 @@ static inline const char *utf8_run(struct json_reader *r, const char *at)
 								   : "invalid UTF-8");
 			return NULL;
 		}
-		at = next;
+		at = next - at == 3 ? utf8_threes(next, r->end) : next;
+		if (r->end - at >= 2 && *at == '\\' && is_simple(at[1]))
+			at += 2;
 	} while (at < r->end && (unsigned char)*at >= 0x80);
 	return at;
 }
@@ -150,12 +179,6 @@ const char scan_meanings[256] = {
 	['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
 	['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
 };
-
-/* Whether an escape with that letter is two characters long. */
-static inline bool is_simple(char letter)
-{
-	return scan_meanings[(unsigned char)letter] != '\0';
-}
 
 /* Past the escape that begins with the backslash at `at`; NULL after failing. */
 static SCAN_RARE const char *escape(struct json_reader *r, const char *at)

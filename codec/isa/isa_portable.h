@@ -89,20 +89,6 @@ static inline uint64_t isa_space(struct isa_block b)
 	return mask;
 }
 
-/* Run by run. */
-static inline char *isa_keep(char *out, const char *at, uint64_t keep)
-{
-	while (keep != 0) {
-		const unsigned from = (unsigned)__builtin_ctzll(keep);
-		const uint64_t gone = ~(keep >> from);
-		const unsigned len = gone == 0 ? ISA_BLOCK : (unsigned)__builtin_ctzll(gone);
-		(void)memcpy(out, at + from, len);
-		out += len;
-		keep &= len == ISA_BLOCK ? 0 : ~(((UINT64_C(1) << len) - 1) << from);
-	}
-	return out;
-}
-
 static inline const char *isa_plain(const char *at, const char *end)
 {
 	for (; end - at >= ISA_BLOCK; at += ISA_BLOCK) {

@@ -177,6 +177,68 @@ static void strings_are_utf8_of_rfc_3629(void **state)
 			}
 }
 
+/* RFC 3629, 4. */
+static bool is_of_three_bytes(int first, int second, int third)
+{
+	const int least = first == 0xe0 ? 0xa0 : 0x80, most = first == 0xed ? 0x9f : 0xbf;
+
+	return second >= least && second <= most && third >= 0x80 && third <= 0xbf;
+}
+
+/* Two at a time, of which either may be wrong, on behind an escape, and up to the end. */
+static void characters_of_three_bytes_are_judged_amid_others(void **state)
+{
+	static const int thirds[] = { 0x41, 0x7f, 0x80, 0xa5, 0xbf, 0xc0, 0xff };
+	static const char *const behind[] = { "", "字", "x", "字字字\\t字", "\\n\\n" };
+
+	(void)state;
+	for (int i = 0; i < 16 * 256 * (int)COUNT_OF(thirds) * 4 * (int)COUNT_OF(behind); i++) {
+		const int first = 0xe0 + i % 16, second = i / 16 % 256;
+		int rest = i / 16 / 256;
+		const int third = thirds[rest % (int)COUNT_OF(thirds)];
+		rest /= (int)COUNT_OF(thirds);
+		const int before = rest % 4;
+		char text[64];
+		struct fault fault;
+		if (second == 0 || second == '"' || second == '\\')
+			continue;
+		int len = snprintf(text, sizeof(text), "\"\\n%.*s%c%c%c%s\"", 3 * before, "字漢字",
+				   first, second, third, behind[rest / 4]);
+		enum err err = judge(slice_of(text, (size_t)len), &fault);
+		const bool good = is_of_three_bytes(first, second, third);
+		if (err != (good ? ERR_OK : ERR_JSON) ||
+		    (!good && fault.offset != (uint32_t)(3 + 3 * before)))
+			fail_msg("%02x %02x %02x behind %d before %s: err %d at %u", first, second,
+				 third, before, behind[rest / 4], (int)err, fault.offset);
+	}
+}
+
+/* Characters and escapes are taken together: a mistake behind them is where it was. */
+static void an_escape_behind_characters_is_judged_where_it_stands(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t offset;
+	} rows[] = {
+		{ "\"字\\", 5 },
+		{ "\"字\\\"", 6 },
+		{ "\"字\\x\"", 4 },
+		{ "\"字\\u12\"", 4 },
+		{ "\"字\\n\\q\"", 6 },
+		{ "\"字\\n字\\", 10 },
+		{ "\"字字字\\ud800\"", 10 },
+		{ "\"字\\n", 6 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct fault fault;
+		enum err err = judge(slice_str(rows[i].text), &fault);
+		if (err != ERR_JSON || fault.offset != rows[i].offset)
+			fail_msg("%s: err %d at %u", rows[i].text, (int)err, fault.offset);
+	}
+}
+
 static void every_single_byte_in_a_string_is_judged_wherever_it_stands(void **state)
 {
 	(void)state;
@@ -466,6 +528,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts_are_judged_by_rfc_8259),
 		cmocka_unit_test(strings_are_utf8_of_rfc_3629),
+		cmocka_unit_test(characters_of_three_bytes_are_judged_amid_others),
+		cmocka_unit_test(an_escape_behind_characters_is_judged_where_it_stands),
 		cmocka_unit_test(every_single_byte_in_a_string_is_judged_wherever_it_stands),
 		cmocka_unit_test(no_prefix_of_a_text_is_valid),
 		cmocka_unit_test(depth_is_bounded_and_the_bound_itself_is_allowed),
