@@ -2,6 +2,7 @@
 #include "gateway/settings_loader.h"
 
 #include "codec/base/must.h"
+#include "gateway/cpu_quota.h"
 #include "gateway/settings_url.h"
 
 #include <sched.h>
@@ -10,26 +11,10 @@ _Static_assert(TLS_NAME_URI == 0 && TLS_NAME_DNS == 1, "the order of choices in 
 
 /* ---- the process ---- */
 
-/* What the cgroup's quota leaves, rounded up; SIZE_MAX without one. */
-static uint32_t quota_cpus(void)
-{
-	unsigned long long quota = 0, period = 0;
-	FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
-
-	if (file == NULL)
-		return UINT32_MAX;
-	int fields = fscanf(file, "%llu %llu", &quota, &period); /* "max 100000" without a quota */
-	(void)fclose(file);
-	if (fields != 2 || period == 0 || quota / period >= UINT32_MAX)
-		return UINT32_MAX;
-	uint32_t cpus = (uint32_t)((quota + period - 1) / period);
-	return cpus == 0 ? 1 : cpus;
-}
-
 static uint32_t usable_cpus(void)
 {
 	cpu_set_t set;
-	uint32_t allowed = 1, quota = quota_cpus();
+	uint32_t allowed = 1, quota = cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
 
 	CPU_ZERO(&set);
 	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
