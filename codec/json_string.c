@@ -104,7 +104,7 @@ static inline const char *utf8_char(const char *text, const char *end)
 
 /* Of a character of three bytes whose lead and continuation bytes are known: overlong or a surrogate, by the low
  * half of the first byte and the bit of the second that tells A0 to BF. */
-static inline bool is_no_three(uint64_t word)
+static inline bool is_overlong_or_surrogate(uint64_t word)
 {
 	const uint64_t bits = word & 0x200f;
 
@@ -116,8 +116,8 @@ static inline const char *utf8_threes(const char *at, const char *end)
 {
 	for (; end - at >= 8; at += 6) {
 		const uint64_t word = scan_load8(at);
-		if ((word & 0xc0c0f0c0c0f0) != 0x8080e08080e0 || is_no_three(word) ||
-		    is_no_three(word >> 24))
+		if ((word & 0xc0c0f0c0c0f0) != 0x8080e08080e0 || is_overlong_or_surrogate(word) ||
+		    is_overlong_or_surrogate(word >> 24))
 			break;
 	}
 	return at;

@@ -8,7 +8,6 @@
  *   struct isa_block          64 bytes
  *   isa_load(at)              from any address
  *   isa_special(b)            quote, backslash, control, non-ASCII: what ends plain string text
- *   isa_unclean(b)            quote, backslash, control: what has to be escaped in a JSON string
  *   isa_equal(b, byte)        that byte
  *   isa_space(b)              the four bytes of JSON white space
  *   isa_line(at, len)         whether the ISA_LINE bytes at the address begin with a line feed and then

@@ -35,6 +35,7 @@ static inline uint64_t isa_bits(__m256i low, __m256i high)
 extern const struct isa_constants {
 	_Alignas(32) char quote[32];
 	_Alignas(32) char slash[32];
+	_Alignas(32) char marks[32];
 	_Alignas(32) char space[32];
 	_Alignas(32) char control[32];
 	_Alignas(32) char letters[32], letters_slash[32];
@@ -77,10 +78,15 @@ static inline uint64_t isa_low(struct isa_block b)
 	return isa_bits(isa_low32(b.low), isa_low32(b.high));
 }
 
+/* Quotes and backslashes, by the low nibble, as isa_space32. */
+static inline __m256i isa_marks32(__m256i v)
+{
+	return _mm256_cmpeq_epi8(_mm256_shuffle_epi8(isa_constant(isa_constants.marks), v), v);
+}
+
 static inline __m256i isa_special32(__m256i v)
 {
-	return _mm256_or_si256(_mm256_or_si256(isa_same32(v, '"'), isa_same32(v, '\\')),
-			       isa_low32(v));
+	return _mm256_or_si256(isa_marks32(v), isa_low32(v));
 }
 
 static inline uint64_t isa_special(struct isa_block b)
@@ -91,17 +97,6 @@ static inline uint64_t isa_special(struct isa_block b)
 static inline __m256i isa_control32(__m256i v)
 {
 	return _mm256_cmpeq_epi8(_mm256_min_epu8(v, isa_constant(isa_constants.control)), v);
-}
-
-static inline __m256i isa_unclean32(__m256i v)
-{
-	return _mm256_or_si256(_mm256_or_si256(isa_same32(v, '"'), isa_same32(v, '\\')),
-			       isa_control32(v));
-}
-
-static inline uint64_t isa_unclean(struct isa_block b)
-{
-	return isa_bits(isa_unclean32(b.low), isa_unclean32(b.high));
 }
 
 /* A table of 16 rows, looked up by the low nibble of bytes below 0x80; others give 0. */
@@ -236,14 +231,17 @@ static inline const char *isa_base64(const char *at, const char *end)
 	return at;
 }
 
+/* What is low in one of the vectors is so in the least bytes of all. */
 static inline const char *isa_plain(const char *at, const char *end)
 {
 	for (; end - at >= 4 * 32; at += 4 * 32) {
-		__m256i a = isa_special32(isa_load32(at));
-		__m256i b = isa_special32(isa_load32(at + 32));
-		__m256i c = isa_special32(isa_load32(at + 64));
-		__m256i d = isa_special32(isa_load32(at + 96));
-		__m256i any = _mm256_or_si256(_mm256_or_si256(a, b), _mm256_or_si256(c, d));
+		const __m256i a = isa_load32(at), b = isa_load32(at + 32);
+		const __m256i c = isa_load32(at + 64), d = isa_load32(at + 96);
+		const __m256i least = _mm256_min_epi8(_mm256_min_epi8(a, b), _mm256_min_epi8(c, d));
+		const __m256i marks =
+			_mm256_or_si256(_mm256_or_si256(isa_marks32(a), isa_marks32(b)),
+					_mm256_or_si256(isa_marks32(c), isa_marks32(d)));
+		const __m256i any = _mm256_or_si256(marks, isa_low32(least));
 		if (!_mm256_testz_si256(any, any))
 			break;
 	}

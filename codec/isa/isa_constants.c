@@ -4,11 +4,13 @@
 #define ISA_TWICE(x) x, x
 /* As isa_space32 has them: those of a backslash's letters, and `c` if it shares no row with them. */
 #define ISA_LETTERS(c) 100, 100, 'r', 100, 't', 100, 'f', 100, 100, 100, 100, 100, c, 100, 'n', '/'
+#define ISA_MARKS 100, 100, '"', 100, 17, 100, 100, 100, 100, 100, 100, 100, '\\', 100, 100, 100
 #define ISA_WHOLE(x) ISA_TWICE(ISA_TWICE(ISA_TWICE(ISA_TWICE(ISA_TWICE(x)))))
 
 const struct isa_constants isa_constants = {
 	.quote = { ISA_WHOLE('"') },
 	.slash = { ISA_WHOLE('\\') },
+	.marks = { ISA_TWICE(ISA_MARKS) },
 	.space = { ISA_WHOLE(' ') },
 	.control = { ISA_WHOLE(0x1f) },
 	.letters = { ISA_TWICE(ISA_LETTERS(100)) },

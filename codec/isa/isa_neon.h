@@ -81,13 +81,6 @@ static inline uint64_t isa_special(struct isa_block b)
 	return isa_bits(b);
 }
 
-static inline uint64_t isa_unclean(struct isa_block b)
-{
-	for (int i = 0; i < ISA_VECTORS; i++)
-		b.v[i] = vorrq_u8(isa_marks16(b.v[i]), vcltq_u8(b.v[i], vdupq_n_u8(0x20)));
-	return isa_bits(b);
-}
-
 static inline uint8x16_t isa_low_nibbles(uint8x16_t v)
 {
 	return vandq_u8(v, vdupq_n_u8(0x0f));

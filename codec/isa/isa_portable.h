@@ -55,9 +55,9 @@ static inline uint64_t isa_equal(struct isa_block b, char byte)
 	return mask;
 }
 
-static inline uint64_t isa_unclean8(uint64_t word)
+static inline uint64_t isa_special8(uint64_t word)
 {
-	return isa_same8(word, '"') | isa_same8(word, '\\') | isa_control8(word);
+	return isa_same8(word, '"') | isa_same8(word, '\\') | isa_control8(word) | word;
 }
 
 static inline uint64_t isa_special(struct isa_block b)
@@ -65,16 +65,7 @@ static inline uint64_t isa_special(struct isa_block b)
 	uint64_t mask = 0;
 
 	for (int i = 0; i < ISA_WORDS; i++)
-		mask |= isa_squeeze(isa_unclean8(b.word[i]) | b.word[i]) << (8 * i);
-	return mask;
-}
-
-static inline uint64_t isa_unclean(struct isa_block b)
-{
-	uint64_t mask = 0;
-
-	for (int i = 0; i < ISA_WORDS; i++)
-		mask |= isa_squeeze(isa_unclean8(b.word[i])) << (8 * i);
+		mask |= isa_squeeze(isa_special8(b.word[i])) << (8 * i);
 	return mask;
 }
 
@@ -95,7 +86,7 @@ static inline const char *isa_plain(const char *at, const char *end)
 		struct isa_block b = isa_load(at);
 		uint64_t found = 0;
 		for (int i = 0; i < ISA_WORDS; i++)
-			found |= (isa_unclean8(b.word[i]) | b.word[i]) & ISA_EACH(0x80);
+			found |= isa_special8(b.word[i]) & ISA_EACH(0x80);
 		if (found != 0)
 			break;
 	}
