@@ -7,6 +7,9 @@
 /* field-content: visible, blank or not ASCII; so neither CR nor NUL. An empty one is. */
 bool header_text_is_value(struct slice s);
 
+/* The first byte of [at, end) that may not stand in a value; or the end. */
+const char *header_text_end(const char *at, const char *end);
+
 /* A token, as a header's name is; an empty one is none. */
 bool header_text_is_name(struct slice s);
 

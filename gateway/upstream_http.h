@@ -16,7 +16,6 @@
 
 #include "codec/base/attr.h"
 #include "codec/dialect.h"
-#include "gateway/rate_names.h"
 
 enum {
 	UPSTREAM_HTTP_HEADERS_MAX = 100,   /* lines: headers, trailers, and those of 1xx answers */
@@ -52,6 +51,8 @@ enum upstream_http_step {
 struct upstream_http_span {
 	uint32_t at, len;
 };
+
+enum rate_field { RATE_LIMIT, RATE_REMAINING, RATE_RESET, RATE_FIELDS };
 
 /* What each piece of a body touches comes first: there are many readers, and the cache is small. */
 struct upstream_http {

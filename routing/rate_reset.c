@@ -73,14 +73,15 @@ static bool go_duration(struct slice text, nsec_t *in)
 	return true;
 }
 
-/* `count` digits at offset `at`. */
+/* `count` digits at offset `at`, which are there. */
 static bool digits(struct slice text, size_t at, size_t count, uint64_t *out)
 {
 	*out = 0;
 	for (size_t i = at; i < at + count; i++) {
-		if (i >= text.len || text.at[i] < '0' || text.at[i] > '9')
+		const unsigned digit = (unsigned char)text.at[i] - (unsigned)'0';
+		if (digit > 9)
 			return false;
-		*out = *out * 10 + (uint64_t)(text.at[i] - '0');
+		*out = *out * 10 + digit;
 	}
 	return true;
 }

@@ -17,7 +17,7 @@ static uint64_t lower_eight(uint64_t eight)
 }
 
 /* Most names come in the case that they are looked for in. */
-static bool same_words(uint64_t a, uint64_t b)
+static inline __attribute__((always_inline)) bool same_words(uint64_t a, uint64_t b)
 {
 	return a == b || lower_eight(a) == lower_eight(b);
 }
@@ -48,16 +48,18 @@ static bool same_few(const char *a, const char *b, size_t len)
 	return true;
 }
 
-/* Some bytes are looked at twice. */
+/* Some bytes are looked at twice. The last ones first: names of one length that are compared often begin alike. */
 static bool same_nocase(const char *a, const char *b, size_t len)
 {
 	if (len < 8)
 		return len < 4 ? same_few(a, b, len)
 			       : same_words(fours_at(a, len), fours_at(b, len));
+	if (!same_words(eight_at(a + len - 8), eight_at(b + len - 8)))
+		return false;
 	for (size_t i = 0; i + 8 < len; i += 8)
 		if (!same_words(eight_at(a + i), eight_at(b + i)))
 			return false;
-	return same_words(eight_at(a + len - 8), eight_at(b + len - 8));
+	return true;
 }
 
 bool slice_eq_nocase(struct slice a, struct slice b)
@@ -85,7 +87,7 @@ static bool blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-struct slice slice_trim(struct slice s)
+struct slice slice_trim_blank(struct slice s)
 {
 	while (s.len > 0 && blank(s.at[0])) {
 		s.at++;
@@ -112,16 +114,18 @@ struct slice slice_cut(struct slice *rest, char separator)
 
 bool slice_to_u64(struct slice s, uint64_t *out)
 {
+	enum { SAFE_DIGITS = 19 };
 	uint64_t value = 0;
 
 	if (s.len == 0)
 		return false;
 	for (size_t i = 0; i < s.len; i++) {
-		if (s.at[i] < '0' || s.at[i] > '9')
+		const unsigned digit = (unsigned char)s.at[i] - (unsigned)'0';
+		if (digit > 9)
 			return false;
-		if (__builtin_mul_overflow(value, 10, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(s.at[i] - '0'), &value))
+		if (i >= SAFE_DIGITS && value > (UINT64_MAX - digit) / 10)
 			return false;
+		value = value * 10 + digit;
 	}
 	*out = value;
 	return true;

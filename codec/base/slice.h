@@ -87,8 +87,16 @@ bool slice_has_nocase(struct slice whole, struct slice part);
 
 bool slice_starts(struct slice s, struct slice prefix);
 
+/* Private: slice_trim where there may be something to trim. */
+struct slice slice_trim_blank(struct slice s);
+
 /* Without leading and trailing spaces and tabs. */
-struct slice slice_trim(struct slice s);
+static inline struct slice slice_trim(struct slice s)
+{
+	const bool perhaps = s.len != 0 && (s.at[0] <= ' ' || s.at[s.len - 1] <= ' ');
+
+	return perhaps ? slice_trim_blank(s) : s;
+}
 
 /* Cuts the text before the next `separator` off the front of *rest and returns it; the separator is
  * dropped. Without one it returns all and leaves *rest absent. An absent *rest gives absent. */

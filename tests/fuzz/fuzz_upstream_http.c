@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -61,6 +62,8 @@ static void same(const struct outcome *a, const struct outcome *b)
 		return;
 	must(a->answer.status == b->answer.status && a->answer.status >= 200);
 	must(a->http.keep == b->http.keep && a->http.at == b->http.at);
+	must(a->http.rates_sent == b->http.rates_sent);
+	must(memcmp(a->http.rates, b->http.rates, sizeof(a->http.rates)) == 0);
 	must(a->answer.body.len <= limits.body_max && a->http.body <= limits.head_max);
 	same_slice(a->answer.body, b->answer.body);
 	same_slice(x->date, y->date);

@@ -129,6 +129,7 @@ static const struct row good[] = {
 static const struct row unfinished[] = {
 	{ "nothing", SLICE_INIT(""), .more = true },
 	{ "nothing, then closed", SLICE_INIT(""), .more = true, .closed = true },
+	{ "a CR, perhaps of a line's end", SLICE_INIT("HTTP/1.1 200 OK\r\nX: y\r"), .more = true },
 	{ "half a status line", SLICE_INIT("HTTP/1.1 2"), .more = true, .closed = true },
 	{ "half a head", SLICE_INIT("HTTP/1.1 200 OK\r\nContent-Le"), .more = true,
 	  .closed = true },
@@ -184,7 +185,11 @@ static const struct row hostile[] = {
 	{ "bare CR in a value", SLICE_INIT(HEAD "X: y\rContent-Length: 3\r\n\r\n"),
 	  .problem = "control" },
 	{ "NUL in a value", SLICE_INIT(HEAD "X: \0\r\n\r\n"), .problem = "control" },
-	{ "NUL in a name", SLICE_INIT(HEAD "X\0: y\r\n\r\n"), .problem = "proper name" },
+	{ "NUL in a name", SLICE_INIT(HEAD "X\0: y\r\n\r\n"), .problem = "control" },
+	{ "NUL in a line without end", SLICE_INIT(HEAD "X: \0"), .problem = "control" },
+	{ "a CR in a line without end", SLICE_INIT(HEAD "X: \ry"), .problem = "control" },
+	{ "DEL in a status line without end", SLICE_INIT("HTTP/1.1 200 \x7f"),
+	  .problem = "control" },
 	{ "a folded header", SLICE_INIT(HEAD "X: y\r\n z\r\n\r\n"), .problem = "folded" },
 	{ "folded right behind the status", SLICE_INIT(HEAD "\tz: a\r\n\r\n"),
 	  .problem = "folded" },
@@ -418,6 +423,30 @@ static void lengths_are_bounded_to_the_byte_and_the_line(void **state)
 	}
 }
 
+/* What is wrong, where the head's bound is near: the same however it arrives. */
+static void near_the_bound_the_same_is_wrong_however_it_arrives(void **state)
+{
+	static const char *const ends[] = { "\r\n", "\r", "\ry", "\n", "\1", "\t", "" };
+	char buffer[1024];
+
+	(void)state;
+	for (size_t e = 0; e < COUNT_OF(ends); e++)
+		for (size_t fill = small.head_max - 25; fill < small.head_max; fill++) {
+			const struct slice input = repeat(buffer, sizeof(buffer), HEAD "X: ", "y",
+							  fill - strlen(HEAD "X: "), ends[e]);
+			struct outcome whole, cut;
+			read_cut(&small, input, true, SIZE_MAX / 2, 1, &whole);
+			read_cut(&small, input, true, 0, 1, &cut);
+			assert_int_equal(whole.verdict, cut.verdict);
+			assert_ptr_equal(whole.http.problem, cut.http.problem);
+			for (size_t at = fill - 2; at <= input.len; at++) {
+				read_cut(&small, input, true, at, SIZE_MAX / 2, &cut);
+				assert_int_equal(whole.verdict, cut.verdict);
+				assert_ptr_equal(whole.http.problem, cut.http.problem);
+			}
+		}
+}
+
 static void header_lines_are_counted_across_1xx_answers_and_trailers(void **state)
 {
 	(void)state;
@@ -524,6 +553,68 @@ static void rates_are_collected_where_there_is_room_for_them(void **state)
 	assert_null(upstream_http_rates(&http, others, &arena));
 	arena_give(&arena);
 	arena_pool_fini(&pool);
+}
+
+/* The value of a header by that name as a rate, and which one; absent: it is none. */
+static struct slice rate_of(const char *name, uint32_t *kind, uint32_t *field)
+{
+	static const char value[] = ": 17\r\ncontent-length: 0\r\n\r\n";
+	static char bytes[256];
+	struct upstream_http http;
+	const int len = snprintf(bytes, sizeof(bytes), "%s%s%s", HEAD, name, value);
+
+	upstream_http_init(&http, &small);
+	assert_int_equal(upstream_http_read(&http, bytes, (size_t)len), UPSTREAM_HTTP_DONE);
+	for (*kind = 0; *kind < RATE_KINDS; ++*kind)
+		for (*field = 0; *field < RATE_FIELDS; ++*field)
+			if (http.rates[*kind][*field].at != 0) {
+				assert_true(http.rates_sent);
+				return slice_of(bytes + http.rates[*kind][*field].at,
+						http.rates[*kind][*field].len);
+			}
+	assert_false(http.rates_sent);
+	return (struct slice){ NULL, 0 };
+}
+
+static void every_rate_has_its_place(void **state)
+{
+	static const char *const kinds[RATE_KINDS] = { "requests", "tokens", "input-tokens",
+						       "output-tokens" };
+	static const char *const fields[RATE_FIELDS] = { "limit", "remaining", "reset" };
+	char name[80];
+	uint32_t kind, field;
+
+	(void)state;
+	for (uint32_t k = 0; k < RATE_KINDS; k++)
+		for (uint32_t f = 0; f < RATE_FIELDS; f++) {
+			(void)snprintf(name, sizeof(name), "Anthropic-RateLimit-%s-%s", kinds[k],
+				       fields[f]);
+			assert_true(slice_eq(rate_of(name, &kind, &field), SLICE("17")));
+			assert_true(kind == k && field == f);
+			(void)snprintf(name, sizeof(name), "x-ratelimit-%s-%s", fields[f],
+				       kinds[k]);
+			const struct slice value = rate_of(name, &kind, &field);
+			assert_int_equal(slice_absent(value),
+					 k != RATE_REQUESTS && k != RATE_TOKENS);
+			assert_true(slice_absent(value) || (kind == k && field == f));
+		}
+}
+
+static void what_is_nearly_a_rate_is_none(void **state)
+{
+	static const char *const names[] = { "anthropic-ratelimit-tokens-limits",
+					     "anthropic-ratelimit-tokens-limi",
+					     "anthropic-ratelimit-tokens_limit",
+					     "anthropic-ratelimit-images-limit",
+					     "anthropic-ratelimit-output-tokens-remaining-",
+					     "x-ratelimit-limit-request",
+					     "y-ratelimit-limit-requests",
+					     "x-ratelimit-requests-limit" };
+	uint32_t kind, field;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(names); i++)
+		assert_true(slice_absent(rate_of(names[i], &kind, &field)));
 }
 
 static void headers_that_were_not_sent_are_absent_and_empty_ones_are_empty(void **state)
@@ -680,11 +771,14 @@ int main(void)
 		cmocka_unit_test(an_unfinished_answer_is_never_taken_for_a_whole_one),
 		cmocka_unit_test(a_hostile_answer_is_refused_with_its_reason),
 		cmocka_unit_test(lengths_are_bounded_to_the_byte_and_the_line),
+		cmocka_unit_test(near_the_bound_the_same_is_wrong_however_it_arrives),
 		cmocka_unit_test(header_lines_are_counted_across_1xx_answers_and_trailers),
 		cmocka_unit_test(framing_without_end_is_refused_though_the_body_stays_small),
 		cmocka_unit_test(
 			the_headers_that_matter_are_collected_and_the_first_of_each_counts),
 		cmocka_unit_test(rates_are_collected_where_there_is_room_for_them),
+		cmocka_unit_test(every_rate_has_its_place),
+		cmocka_unit_test(what_is_nearly_a_rate_is_none),
 		cmocka_unit_test(headers_that_were_not_sent_are_absent_and_empty_ones_are_empty),
 		cmocka_unit_test(a_body_may_be_taken_in_pieces_beyond_the_limit_of_a_whole_one),
 		cmocka_unit_test(a_reader_that_was_asked_to_waits_behind_the_head_and_knows_it),
