@@ -86,6 +86,7 @@ struct health_choice {
 	struct breaker_pass pass;
 	uint64_t tenant;
 	bool began;
+	bool several_keys; /* of the endpoint */
 };
 
 /* An endpoint and a key for an attempt at `model` (its catalogue index): those where it belongs if it was not

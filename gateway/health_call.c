@@ -123,6 +123,7 @@ static void choose_key(struct health_provider *provider, uint64_t model,
 	}
 	if (keys->count != 0)
 		choice->with = keys->with[choice->key];
+	choice->several_keys = keys->count > 1;
 }
 
 /* The endpoint where it belongs, if it may go there and was not there yet; POOL_MEMBERS_MAX: there is none.
@@ -235,7 +236,8 @@ void health_note_rates(struct health_choice *choice, const struct provider_heade
 		       nsec_t now, uint64_t wall_ns)
 {
 	must(choice->at != NULL);
-	if (choice->with != NULL && headers->rates != NULL)
+	if (choice->several_keys &&
+	    headers->rates != NULL) /* else nothing would be chosen by them */
 		key_lane_note_rates(
 			key_lane_for(&choice->with->lanes, health_tag(&choice->model->entry)),
 			headers->rates, now, wall_ns);
