@@ -378,6 +378,54 @@ static void add_chunk(struct sim_buf *out, struct slice bytes)
 	sim_buf_text(out, "\r\n");
 }
 
+/* What providers and the proxies in front of them send besides; of the limits, what never holds a caller back. */
+#define REAL_OF_OPENAI                                                                \
+	"Date: Thu, 26 Nov 2026 12:00:00 GMT\r\n"                                     \
+	"access-control-expose-headers: X-Request-ID\r\n"                             \
+	"openai-organization: example-org\r\n"                                        \
+	"openai-processing-ms: 1834\r\n"                                              \
+	"openai-project: proj_5cd5ba319f844b7da7a9\r\n"                               \
+	"openai-version: 2020-10-01\r\n"                                              \
+	"x-envoy-upstream-service-time: 1841\r\n"                                     \
+	"x-ratelimit-limit-requests: 10000\r\n"                                       \
+	"x-ratelimit-limit-tokens: 30000000\r\n"                                      \
+	"x-ratelimit-remaining-requests: 9999\r\n"                                    \
+	"x-ratelimit-remaining-tokens: 29999000\r\n"                                  \
+	"x-ratelimit-reset-requests: 6ms\r\n"                                         \
+	"x-ratelimit-reset-tokens: 2ms\r\n"                                           \
+	"cf-cache-status: DYNAMIC\r\n"                                                \
+	"strict-transport-security: max-age=31536000; includeSubDomains; preload\r\n" \
+	"X-Content-Type-Options: nosniff\r\n"                                         \
+	"Server: cloudflare\r\n"                                                      \
+	"CF-RAY: 8f1c2d3e4a5b6c7d-FRA\r\n"                                            \
+	"alt-svc: h3=\":443\"; ma=86400\r\n"
+static const char *const real_lines[SIM_DIALECTS] = {
+	[SIM_ANTHROPIC] =
+		"Date: Thu, 26 Nov 2026 12:00:00 GMT\r\n"
+		"anthropic-ratelimit-requests-limit: 4000\r\n"
+		"anthropic-ratelimit-requests-remaining: 3999\r\n"
+		"anthropic-ratelimit-requests-reset: 2099-01-01T00:00:00Z\r\n"
+		"anthropic-ratelimit-tokens-limit: 4800000\r\n"
+		"anthropic-ratelimit-tokens-remaining: 4799000\r\n"
+		"anthropic-ratelimit-tokens-reset: 2099-01-01T00:00:00Z\r\n"
+		"anthropic-ratelimit-input-tokens-limit: 4000000\r\n"
+		"anthropic-ratelimit-input-tokens-remaining: 3999000\r\n"
+		"anthropic-ratelimit-input-tokens-reset: 2099-01-01T00:00:00Z\r\n"
+		"anthropic-ratelimit-output-tokens-limit: 800000\r\n"
+		"anthropic-ratelimit-output-tokens-remaining: 800000\r\n"
+		"anthropic-ratelimit-output-tokens-reset: 2099-01-01T00:00:00Z\r\n"
+		"strict-transport-security: max-age=31536000; includeSubDomains; preload\r\n"
+		"anthropic-organization-id: 5cd5ba31-9f84-4b7d-a7a9-d2b51f1a3a11\r\n"
+		"x-envoy-upstream-service-time: 1834\r\n"
+		"via: 1.1 google\r\n"
+		"cf-cache-status: DYNAMIC\r\n"
+		"X-Robots-Tag: none\r\n"
+		"Server: cloudflare\r\n"
+		"CF-RAY: 8f1c2d3e4a5b6c7d-FRA\r\n",
+	[SIM_OPENAI] = REAL_OF_OPENAI,
+	[SIM_RESPONSES] = REAL_OF_OPENAI,
+};
+
 /* Headers that both kinds of answer have, up to the one about the length. */
 static void good_head(const struct sim_answer *a, const char *type, struct sim_buf *out)
 {
@@ -388,7 +436,11 @@ static void good_head(const struct sim_answer *a, const char *type, struct sim_b
 		       a->number);
 	if (!a->keep_alive)
 		sim_buf_text(out, "connection: close\r\n");
+	else if (a->spec->lines)
+		sim_buf_text(out, "Connection: keep-alive\r\n");
 	sim_keys_headers(a->quota, a->ask->dialect, out);
+	if (a->spec->lines)
+		sim_buf_text(out, real_lines[a->ask->dialect]);
 }
 
 /* Half of the body and a bracket too many: complete as HTTP, broken as JSON. */

@@ -45,6 +45,8 @@ static const struct word {
 	{ "output", NUMBER, MEMBER(output), 0, UINT32_MAX, 0, "reported output tokens" },
 	{ "nousage", NONE, MEMBER(nousage), 0, 1, 0, "reports no usage" },
 	{ "chunked", NONE, MEMBER(chunked), 0, 1, 0, "a plain answer without Content-Length" },
+	{ "lines", NONE, MEMBER(lines), 0, 1, 0,
+	  "a good answer has as many header lines as a real one" },
 	{ "once", NONE, MEMBER(once), 0, 1, 0, "closes the connection after the answer" },
 	{ "error", NUMBER, MEMBER(status), 400, 599, SIM_FAULT_ERROR, "answers this status" },
 	{ "retry", TIME, MEMBER(retry_after), 0, 86400 * SEC, 0,

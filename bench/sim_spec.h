@@ -59,6 +59,7 @@ struct sim_spec {
 	uint64_t output;  /* the same */
 	uint64_t nousage; /* reports none */
 	uint64_t chunked; /* a plain answer without Content-Length */
+	uint64_t lines;   /* a good answer has all the header lines of a real one */
 	uint64_t once;    /* closes the connection after a good answer */
 	uint64_t uses;    /* closes a connection after its n-th answer; 0: never */
 

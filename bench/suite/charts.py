@@ -2,7 +2,7 @@
 
 from suite import svg
 
-SIDE_BY_SIDE = ("h2c-1", "h2c-64", "h2c-512", "h1-64", "tls-64", "provider-tls-64", "tls-both-64", "redis")
+SIDE_BY_SIDE = ("h2c-1", "h2c-64", "h2c-512", "h1-64", "lines-64", "tls-64", "provider-tls-64", "tls-both-64", "redis")
 NODE = ("portkey", "sdk")
 LINES = {  # chart: scenario, metric, title, words of the axes, x logarithmic, y logarithmic
     "throughput": ("rate", "rate", "Answers a second against requests a second; last: 64 in flight, closed loop",

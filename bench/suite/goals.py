@@ -91,6 +91,7 @@ GOALS = (
     Goal("CPU of a request, h2c, 64 in flight, x nginx", "h2c-64", times("sluice", "nginx"), 0.75, 0.60),
     Goal("the same, x HAProxy", "h2c-64", times("sluice", "haproxy"), None, None),
     Goal("the same, x h2o", "h2c-64", times("sluice", "h2o"), None, None),
+    Goal("with the header lines of a real provider, x nginx", "lines-64", times("sluice", "nginx"), None, None),
     Goal("over HTTP/1.1, x nginx", "h1-64", times("sluice", "nginx"), 1.2, 1.0),
     Goal("over TLS on both sides, x nginx", "tls-both-64", times("sluice", "nginx"), None, None),
     Goal("with Redis, at 5,000 a second, x nginx", "redis", times("sluice-redis", "nginx"), 0.95, 0.80),

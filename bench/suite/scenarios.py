@@ -22,6 +22,7 @@ ALL = (
     Closed("h2c-64", "64 requests in flight, 8 on a connection", in_flight=64),
     Closed("h2c-512", "512 in flight", in_flight=512),
     Closed("h1-64", "HTTP/1.1, 64 connections", (*AND_PROXIES, "portkey", "sdk"), **bed(front="h1"), in_flight=64),
+    Closed("lines-64", "answers with all the header lines of a real provider's", **bed(provider="lines"), in_flight=64),
     Closed("tls-64", "TLS in front", **bed(front="tls"), in_flight=64),
     Closed("provider-tls-64", "TLS to the provider", **bed(provider_tls=True), in_flight=64),
     Closed("tls-both-64", "TLS on both sides", **bed(front="tls", provider_tls=True), in_flight=64),

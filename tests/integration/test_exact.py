@@ -97,6 +97,14 @@ class Exact(harness.Case):
         self.check("instructions, h2c, 64 in flight", instructions)
         self.check("allocations of ours, h2c, 64 in flight", allocations)
 
+    LINES = 22  # that the simulator adds
+
+    def test_instructions_of_a_header_line(self):
+        """Of a provider's answer: real ones have many, the simulator's three unless it is told otherwise."""
+        few, many = (self.profiled(self.settings(self.sim("--default", words)), lambda gateway: self.load(gateway, LONG, 1, 1))
+                     for words in ("size-1024", "size-1024-lines"))
+        self.check("instructions, header line of a provider", (many.instructions - few.instructions) / (LONG * self.LINES))
+
     # ---- an event of a provider's stream ----
     STREAMS, FEW, MANY = 8, 100, 500
 

@@ -430,6 +430,16 @@ class Quotas(harness.Case):
         self.assertTrue(0 < left < 100, left)
         harness.wait_for(lambda: self.ask(sim, "a").status == 429, "the last token")
 
+    def test_an_answer_may_have_the_header_lines_of_a_real_one(self):
+        """Each once, and limits that hold nobody back; the connection stays, or does not."""
+        for path, lines, left in [("/v1/messages", 25, "anthropic-ratelimit-output-tokens-remaining"),
+                                  ("/v1/chat/completions", 23, "x-ratelimit-remaining-tokens")]:
+            answer = self.ask(self.sim("--default", "lines"), "a", path=path)
+            self.assertEqual((answer.status, len(answer.headers)), (200, lines), path)
+            self.assertGreater(int(answer.headers[left]), 100000)
+            self.assertEqual(answer.headers["connection"], "keep-alive")
+        self.assertEqual(self.ask(self.sim("--default", "once-lines"), "a").headers["connection"], "close")
+
     def test_the_other_dialect_has_headers_of_its_own(self):
         sim = self.sim("--default", "quota-9-tokenquota-1000")
         path = "/v1/chat/completions"
