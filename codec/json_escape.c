@@ -6,7 +6,8 @@
 #include "codec/json_write.h"
 
 enum {
-	CHUNK = 16, /* short runs are copied so many bytes at a time, past their end */
+	CHUNK = 16,    /* short runs are copied so many bytes at a time, past their end */
+	MARKS_FEW = 8, /* in a block: one by one they cost less than all bytes of it */
 };
 
 /* The block at `at`; near the end, where nothing may be read behind the text, a copy in `room` with
@@ -63,38 +64,44 @@ static inline unsigned ones(uint64_t mask)
 	return ~mask == 0 ? 64 : (unsigned)__builtin_ctzll(~mask);
 }
 
-/* The block at `at` where all runs are short: a backslash in front of each byte of `marks`. CHUNK bytes
- * behind the block are the text's, too. */
-static inline char *put_backslashes(char *pen, struct escaping *s, const char *at, uint64_t marks)
+/* What is from *from on up to the last of `marks` in the block at `at`, which begins there or behind it, with a
+ * backslash in front of each of them. *from is at that one then: it has not been copied. CHUNK bytes behind the block
+ * are readable. */
+static inline char *put_marks(char *pen, const char **from, const char *at, uint64_t marks)
 {
-	const char *from = s->from;
-
+#if ISA_WIDE
+	const int count = __builtin_popcountll(marks);
+	if (count > MARKS_FEW) {
+		const int last = ISA_BLOCK - 1 - __builtin_clzll(marks);
+		pen = copy_past(pen, *from, (size_t)(at - *from));
+		(void)isa_mark(pen, at, marks, '\\');
+		*from = at + last;
+		return pen + last + count;
+	}
+#endif
 	for (; marks != 0; marks &= marks - 1) {
 		const char *stop = at + __builtin_ctzll(marks);
-		pen = copy_past(pen, from, (size_t)(stop - from));
+		pen = copy_past(pen, *from, (size_t)(stop - *from));
 		*pen++ = '\\';
-		from = stop;
+		*from = stop;
 	}
-	s->from = from;
 	return pen;
 }
 
-/* The same without the bytes of `drops`. */
-static inline char *put_without(char *pen, struct escaping *s, const char *at, uint64_t marks,
+/* The same, but without the bytes of `drops`, of which there are some, and to behind the last of both. */
+static inline char *put_without(char *pen, const char **from, const char *at, uint64_t marks,
 				uint64_t drops)
 {
-	const char *from = s->from;
+	char kept[ISA_BLOCK + CHUNK];
+	const int beyond = __builtin_clzll(marks | drops);
+	const char *end = isa_keep(kept, at, ~drops & UINT64_MAX >> beyond), *left = kept;
+	const struct isa_block b = isa_load(kept);
+	const uint64_t there = ~(UINT64_MAX << (end - kept)); /* a dropped one is not */
 
-	for (uint64_t stops = marks | (drops & ~(drops << 1)); stops != 0; stops &= stops - 1) {
-		unsigned first = (unsigned)__builtin_ctzll(stops), dropped = ones(drops >> first);
-		const char *stop = at + first;
-		pen = copy_past(pen, from, (size_t)(stop - from));
-		*pen = '\\';
-		pen += dropped == 0;
-		from = stop + dropped;
-	}
-	s->from = from;
-	return pen;
+	pen = copy_past(pen, *from, (size_t)(at - *from));
+	pen = put_marks(pen, &left, kept, (isa_equal(b, '"') | isa_equal(b, '\\')) & there);
+	*from = at + ISA_BLOCK - beyond;
+	return copy_past(pen, left, (size_t)(end - left));
 }
 
 /* Quotes and backslashes get one more backslash, white space between tokens goes. */
@@ -103,6 +110,7 @@ static inline void escape_block(struct gather *g, struct escaping *s, const char
 {
 	struct isa_block b = isa_load(block);
 	uint64_t quotes = isa_equal(b, '"'), backslashes = isa_equal(b, '\\');
+	uint64_t marks = quotes | backslashes;
 	uint64_t ends = quotes & ~mask_escaped(backslashes, &s->escaped), drops = isa_space(b);
 	char *pen = gather_pen(g, BLOCK_ROOM);
 
@@ -110,10 +118,10 @@ static inline void escape_block(struct gather *g, struct escaping *s, const char
 		drops &= ~(mask_parity(ends) ^ s->inside);
 	if (__builtin_parityll(ends))
 		s->inside = ~s->inside;
-	uint64_t stops = quotes | backslashes | drops;
+	uint64_t stops = marks | drops;
 	if (block == at && pen != NULL && (size_t)(at - s->from) <= GATHER_COPY_MAX - ISA_BLOCK) {
-		pen = drops == 0 ? put_backslashes(pen, s, at, stops)
-				 : put_without(pen, s, at, quotes | backslashes, drops);
+		pen = drops == 0 ? put_marks(pen, &s->from, at, marks)
+				 : put_without(pen, &s->from, at, marks, drops);
 		stops = 0;
 	}
 	while (stops != 0 && pen != NULL) {

@@ -73,18 +73,15 @@ static SCAN_RARE uint32_t hash_escaped(uint64_t seed, struct slice raw)
 	size_t len = 0;
 
 	while (at < end) {
-		char out[4] = { *at };
+		const size_t filled = 8 * (len % 8);
 		size_t count = 1;
-		if (*at == '\\')
-			count = scan_unescape(&at, out);
-		else
-			at++;
-		for (size_t i = 0; i < count; i++) {
-			word |= (uint64_t)(unsigned char)out[i] << (8 * (len % 8));
-			if (++len % 8 == 0) {
-				hash = mix(hash ^ word, mix_word);
-				word = 0;
-			}
+		const uint64_t bytes =
+			*at == '\\' ? scan_meaning(&at, &count) : (unsigned char)*at++;
+		word |= bytes << filled;
+		len += count;
+		if (filled + 8 * count >= 64) {
+			hash = mix(hash ^ word, mix_word);
+			word = bytes >> (64 - filled); /* no escape gives eight bytes */
 		}
 	}
 	return hash_end(hash, word, len);

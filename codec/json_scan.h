@@ -97,67 +97,66 @@ static inline int32_t scan_hex4(const char *at)
 		       : a * 0x1000 + b * 0x100 + c * 0x10 + d - 0x1111;
 }
 
-/* One character as UTF-8; the count of bytes, 1 to 4. */
-static inline size_t scan_put_utf8(uint32_t code, char out[4])
+/* Value of four characters that are known to be hex digits. */
+static inline uint32_t scan_hex4_good(const char *at)
 {
-	if (code < 0x80) {
-		out[0] = (char)code;
-		return 1;
-	}
-	if (code < 0x800) {
-		out[0] = (char)(0xc0 | code >> 6);
-		out[1] = (char)(0x80 | (code & 0x3f));
-		return 2;
-	}
-	if (code < 0x10000) {
-		out[0] = (char)(0xe0 | code >> 12);
-		out[1] = (char)(0x80 | (code >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (code & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | code >> 18);
-	out[1] = (char)(0x80 | (code >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (code >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (code & 0x3f));
-	return 4;
+	uint32_t word = (uint32_t)(unsigned char)at[0] << 24 |
+			(uint32_t)(unsigned char)at[1] << 16 | (uint32_t)(unsigned char)at[2] << 8 |
+			(unsigned char)at[3];
+
+	word = (word & 0x0f0f0f0f) +
+	       (word >> 6 & 0x01010101) * 9; /* letters follow 0x40 and 0x60 */
+	word = (word | word >> 4) & 0x00ff00ff;
+	return (word | word >> 8) & 0xffff;
 }
 
-/* The meaning of the escape at *at (a backslash; the escape is known to be valid), and *at past it;
- * the count of bytes in `out`. */
-static inline size_t scan_unescape(const char **at, char out[4])
+/* One character as UTF-8, the first byte lowest; of how many bytes, 1 to 4, in *count. */
+static inline uint32_t scan_utf8(uint32_t code, size_t *count)
+{
+	*count = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+	switch (*count) {
+	case 1:
+		return code;
+	case 2:
+		return 0x80c0 | code >> 6 | (code & 0x3f) << 8;
+	case 3:
+		return 0x8080e0 | code >> 12 | (code >> 6 & 0x3f) << 8 | (code & 0x3f) << 16;
+	default:
+		return 0x808080f0 | code >> 18 | (code >> 12 & 0x3f) << 8 |
+		       (code >> 6 & 0x3f) << 16 | (code & 0x3f) << 24;
+	}
+}
+
+/* The meaning of the escape at *at (a backslash; the escape is known to be valid), as scan_utf8 has it, and *at
+ * past it. */
+static inline uint32_t scan_meaning(const char **at, size_t *count)
 {
 	const char *p = *at;
+	const char simple = scan_meanings[(unsigned char)p[1]];
 
-	*at = p + 2;
-	switch (p[1]) {
-	case 'b':
-		out[0] = '\b';
-		return 1;
-	case 'f':
-		out[0] = '\f';
-		return 1;
-	case 'n':
-		out[0] = '\n';
-		return 1;
-	case 'r':
-		out[0] = '\r';
-		return 1;
-	case 't':
-		out[0] = '\t';
-		return 1;
-	case 'u':
-		break;
-	default: /* quote, backslash, slash */
-		out[0] = p[1];
-		return 1;
+	if (simple != '\0') {
+		*at = p + 2;
+		*count = 1;
+		return (uint32_t)simple;
 	}
-	uint32_t code = (uint32_t)scan_hex4(p + 2);
+	uint32_t code = scan_hex4_good(p + 2);
 	*at = p + 6;
 	if (code >= 0xd800 && code < 0xdc00) {
-		code = 0x10000 + ((code - 0xd800) << 10) + ((uint32_t)scan_hex4(p + 8) - 0xdc00);
+		code = 0x10000 + ((code - 0xd800) << 10) + (scan_hex4_good(p + 8) - 0xdc00);
 		*at = p + 12;
 	}
-	return scan_put_utf8(code, out);
+	return scan_utf8(code, count);
+}
+
+/* The same to `out`, where four bytes are written; how many of them count. */
+static inline size_t scan_unescape(const char **at, char out[4])
+{
+	size_t count;
+	uint32_t bytes = scan_meaning(at, &count);
+
+	for (int i = 0; i < 4; i++)
+		out[i] = (char)(bytes >> (8 * i));
+	return count;
 }
 
 #endif

@@ -232,6 +232,15 @@ static inline bool dense_letter(struct dense *d, const char *at)
 	return low >= 0xdc00 && low <= 0xdfff;
 }
 
+/* The letters u in front of four hex digits in the block that are no half of a pair: those begin with a D, as some
+ * that are left out do. */
+static inline uint64_t dense_characters(struct isa_block b)
+{
+	const uint64_t hex = isa_hex(b), d = isa_equal(b, 'd') | isa_equal(b, 'D');
+
+	return isa_equal(b, 'u') & (hex & ~d) >> 1 & hex >> 2 & hex >> 3 & hex >> 4;
+}
+
 /* Whether what is not plain text in front of the bit `close`, and neither a quote nor a backslash, is
  * characters beyond ASCII, all of them good; `others` are those bytes. A character cut short shows at
  * the quote. */
@@ -281,12 +290,13 @@ static inline __attribute__((always_inline)) bool dense_block(struct dense *d, c
 	if (!dense_look(d, b, &m))
 		return false;
 	*close = m.close;
+	uint64_t left = m.escaped & m.inside & ~(m.marks | m.slashes) & ~isa_escape_letters(b);
 	/* told to be rare, so that it takes no register of the common way */
-	for (uint64_t left = m.escaped & m.inside & ~(m.marks | m.slashes) & ~isa_escape_letters(b);
-	     __builtin_expect(left != 0, 0); left &= left - 1) {
+	if (__builtin_expect(left != 0, 0)) {
 		d->hard = 1;
-		if (!dense_letter(d, at + __builtin_ctzll(left)))
-			return false;
+		for (left &= ~dense_characters(b); left != 0; left &= left - 1)
+			if (!dense_letter(d, at + __builtin_ctzll(left)))
+				return false;
 	}
 	return true;
 }

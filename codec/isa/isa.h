@@ -12,14 +12,18 @@
  *   isa_space(b)              the four bytes of JSON white space
  *   isa_line(at, len)         whether the ISA_LINE bytes at the address begin with a line feed and then
  *                             spaces, `len` bytes together and no more
+ *   isa_keep(out, at, keep)   behind the bytes of the block at `at` that are in the mask, copied to `out` one
+ *                             behind the other; up to ISA_WORD more may be written
  *   isa_plain(at, end)        past whole blocks without a special byte
  *   isa_base64(at, end)       past whole blocks of nothing but base64's alphabet (RFC 4648, 4)
  * and where ISA_WIDE is 1, that is where masks are cheap enough to judge dense text by them:
  *   isa_high(b)               beyond ASCII
  *   isa_low(b)                controls, and beyond ASCII
  *   isa_escape_letters(b)     f n r t and the slash: what mostly follows a backslash, quotes and backslashes apart
- *   isa_keep(out, at, keep)   behind the bytes of the block at `at` that are in the mask, copied to `out` one
- *                             behind the other; up to ISA_WORD more may be written
+ *   isa_hex(b)                the digits of hexadecimal numbers
+ *   isa_mark(out, at, marks, mark)
+ *                             behind the bytes of the block at `at`, copied to `out` with a mark in front of each that
+ *                             is in the mask; up to ISA_WORD more may be written
  *   struct isa_prose, isa_prose(at)
  *                             64 bytes of a string, with three more of the text in front of them; the first of a
  *                             run of backslashes must be one that escapes

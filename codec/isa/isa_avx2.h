@@ -151,6 +151,20 @@ static inline uint64_t isa_escape_letters(struct isa_block b)
 			isa_letters32(isa_constants.letters, b.high));
 }
 
+/* All ones where it is none. */
+static inline __m256i isa_not_hex32(__m256i v)
+{
+	const __m128i by_low = _mm_setr_epi8(1, 3, 3, 3, 3, 3, 3, 1, 1, 1, 0, 0, 0, 0, 0, 0);
+	const __m128i by_high = _mm_setr_epi8(0, 0, 0, 1, 2, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+
+	return _mm256_cmpeq_epi8(isa_class(by_low, by_high, v), _mm256_setzero_si256());
+}
+
+static inline uint64_t isa_hex(struct isa_block b)
+{
+	return ~isa_bits(isa_not_hex32(b.low), isa_not_hex32(b.high));
+}
+
 /* Not good: behind a backslash if no letter and no quote, a quote if not behind one or behind two, and what is
  * not plain. */
 struct isa_prose {
@@ -261,6 +275,25 @@ static inline char *isa_keep(char *out, const char *at, uint64_t keep)
 		_mm_storel_epi64((void *)out,
 				 _mm_shuffle_epi8(_mm_loadl_epi64(from), _mm_loadu_si128(places)));
 		out += __builtin_popcountll(row);
+	}
+	return out;
+}
+
+/* Of each row of eight bits: the places of all eight bytes, and in front of those whose bits are set one more, 8. */
+__extension__ typedef unsigned __int128 isa_wide;
+extern const isa_wide isa_fronts[256] __attribute__((visibility("hidden")));
+
+static inline char *isa_mark(char *out, const char *at, uint64_t marks, char mark)
+{
+	const __m128i front = _mm_set1_epi8(mark);
+
+#pragma GCC unroll 8
+	for (size_t i = 0; i < ISA_BLOCK; i += ISA_WORD, marks >>= ISA_WORD) {
+		const uint64_t row = marks & 0xff;
+		const void *from = at + i, *places = &isa_fronts[row];
+		const __m128i both = _mm_unpacklo_epi64(_mm_loadl_epi64(from), front);
+		_mm_storeu_si128((void *)out, _mm_shuffle_epi8(both, _mm_load_si128(places)));
+		out += ISA_WORD + __builtin_popcountll(row);
 	}
 	return out;
 }

@@ -29,9 +29,19 @@ const struct isa_constants isa_constants = {
 #define PLACES_4(above, row, bit) \
 	PLACE(PLACE(PLACE(PLACE(above, row, (bit) + 3), row, (bit) + 2), row, (bit) + 1), row, bit)
 #define PLACES(row) PLACES_4(PLACES_4(UINT64_C(0), row, 4), row, 0)
-#define ROWS_4(row) PLACES(row), PLACES((row) + 1), PLACES((row) + 2), PLACES((row) + 3)
-#define ROWS_16(row) ROWS_4(row), ROWS_4((row) + 4), ROWS_4((row) + 8), ROWS_4((row) + 12)
-#define ROWS_64(row) ROWS_16(row), ROWS_16((row) + 16), ROWS_16((row) + 32), ROWS_16((row) + 48)
+/* All eight places, and in front of those of the bits set in `row` an ISA_WORD. */
+#define FRONT(above, row, bit) \
+	(((above)*256 + (bit)) * (HAS(row, bit) * 255 + 1) + HAS(row, bit) * ISA_WORD)
+#define FRONTS_4(above, row, bit) \
+	FRONT(FRONT(FRONT(FRONT(above, row, (bit) + 3), row, (bit) + 2), row, (bit) + 1), row, bit)
+#define FRONTS(row) FRONTS_4(FRONTS_4((isa_wide)0, row, 4), row, 0)
+#define ROWS_4(of, row) of(row), of((row) + 1), of((row) + 2), of((row) + 3)
+#define ROWS_16(of, row) \
+	ROWS_4(of, row), ROWS_4(of, (row) + 4), ROWS_4(of, (row) + 8), ROWS_4(of, (row) + 12)
+#define ROWS_64(of, row) \
+	ROWS_16(of, row), ROWS_16(of, (row) + 16), ROWS_16(of, (row) + 32), ROWS_16(of, (row) + 48)
+#define ROWS(of) ROWS_64(of, 0), ROWS_64(of, 64), ROWS_64(of, 128), ROWS_64(of, 192)
 
-const uint64_t isa_places[256 + 1] = { ROWS_64(0), ROWS_64(64), ROWS_64(128), ROWS_64(192) };
+const uint64_t isa_places[256 + 1] = { ROWS(PLACES) };
+const isa_wide isa_fronts[256] = { ROWS(FRONTS) };
 #endif

@@ -120,6 +120,16 @@ static inline uint64_t isa_escape_letters(struct isa_block b)
 	return isa_bits(b);
 }
 
+static inline uint64_t isa_hex(struct isa_block b)
+{
+	const uint8x16_t by_low = { 1, 3, 3, 3, 3, 3, 3, 1, 1, 1, 0, 0, 0, 0, 0, 0 };
+	const uint8x16_t by_high = { 0, 0, 0, 1, 2, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
+
+	for (int i = 0; i < ISA_VECTORS; i++)
+		b.v[i] = vcgtq_u8(isa_class(by_low, by_high, b.v[i]), vdupq_n_u8(0));
+	return isa_bits(b);
+}
+
 /* Not good as in isa_avx2.h. */
 struct isa_prose {
 	struct isa_block behind; /* of a backslash */
@@ -199,6 +209,25 @@ static inline char *isa_keep(char *out, const char *at, uint64_t keep)
 		vst1_u8((uint8_t *)out,
 			vtbl1_u8(vld1_u8((const uint8_t *)at + i), vcreate_u8(isa_places[row])));
 		out += __builtin_popcountll(row);
+	}
+	return out;
+}
+
+/* Of each row of eight bits: the places of all eight bytes, and in front of those whose bits are set one more, 8. */
+__extension__ typedef unsigned __int128 isa_wide;
+extern const isa_wide isa_fronts[256] __attribute__((visibility("hidden")));
+
+static inline char *isa_mark(char *out, const char *at, uint64_t marks, char mark)
+{
+	const uint8x8_t front = vdup_n_u8((uint8_t)mark);
+
+#pragma GCC unroll 8
+	for (size_t i = 0; i < ISA_BLOCK; i += ISA_WORD, marks >>= ISA_WORD) {
+		const uint64_t row = marks & 0xff;
+		const uint8x16_t both = vcombine_u8(vld1_u8((const uint8_t *)at + i), front);
+		vst1q_u8((uint8_t *)out,
+			 vqtbl1q_u8(both, vld1q_u8((const uint8_t *)&isa_fronts[row])));
+		out += ISA_WORD + __builtin_popcountll(row);
 	}
 	return out;
 }

@@ -1,5 +1,7 @@
 #include "codec/json_read.h"
 
+#include "codec/set.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,17 +40,27 @@ static struct exact exact(struct slice text)
 	return (struct exact){ slice_of(bytes, text.len), bytes };
 }
 
+/* What all instruction sets say. */
 static enum err judge(struct slice text, struct fault *fault)
 {
+	const struct codec_set *set;
 	struct exact copy = exact(text);
-	struct fault own = { .err = ERR_OK };
-	bool valid = json_valid(copy.text, NULL, work, &own);
+	struct fault first = { .err = ERR_OK };
 
-	assert_int_equal(valid, own.err == ERR_OK);
+	for (size_t i = 0; (set = codec_set_at(i)) != NULL; i++) {
+		struct fault own = { .err = ERR_OK };
+		bool valid = set->json_valid(copy.text, NULL, work, &own);
+		assert_int_equal(valid, own.err == ERR_OK);
+		if (i == 0)
+			first = own;
+		if (own.err != first.err || own.offset != first.offset)
+			fail_msg("%s: err %d at %u, not %d at %u: %.*s", set->name, (int)own.err,
+				 own.offset, (int)first.err, first.offset, (int)text.len, text.at);
+	}
 	if (fault != NULL)
-		*fault = own;
+		*fault = first;
 	free(copy.bytes);
-	return own.err;
+	return first.err;
 }
 
 /* ---- what is JSON ---- */
@@ -239,6 +251,68 @@ static void an_escape_behind_characters_is_judged_where_it_stands(void **state)
 	}
 }
 
+static bool is_hex4(const char *at)
+{
+	return strspn(at, "0123456789abcdefABCDEF") >= 4;
+}
+
+/* Where the first escape with a u is that is not good; FAULT_NO_OFFSET if none is. All the others are. */
+static uint32_t first_wrong_character(const char *text)
+{
+	for (const char *at = text; (at = strchr(at, '\\')) != NULL;) {
+		const uint32_t offset = (uint32_t)(at - text);
+		if (at[1] != 'u') {
+			at += 2;
+			continue;
+		}
+		if (!is_hex4(at + 2))
+			return offset;
+		const unsigned long code =
+			strtoul((char[]){ at[2], at[3], at[4], at[5], 0 }, NULL, 16);
+		at += 6;
+		if (code < 0xd800 || code > 0xdfff)
+			continue;
+		const bool low = at[0] == '\\' && at[1] == 'u' && is_hex4(at + 2) &&
+				 strchr("dD", at[2]) != NULL && strchr("cdefCDEF", at[3]) != NULL;
+		if (code > 0xdbff || !low)
+			return offset;
+		at += 6;
+	}
+	return FAULT_NO_OFFSET;
+}
+
+/* Whole blocks of them are judged at once, but for halves of pairs and those across the end of a block. */
+static void escaped_characters_are_judged_wherever_they_stand(void **state)
+{
+	static const char escapes[] =
+		"\\u8a9e\\uAbCd\\ud83d\\uDE00\\uD7fF\\u00e9\\n\\u0dd0\\uDBFF\\udfff";
+	static const char wrong[] = "gG:@`/dD8Fu\x7f";
+	char text[4 * sizeof(escapes) + 80];
+
+	(void)state;
+	for (int lead = 0; lead < 64; lead++) {
+		const int len =
+			sprintf(text, "\"%.*s%s%s%s\"", lead,
+				"a text of sixty-four characters, none of which says anything....",
+				escapes, escapes, escapes);
+		assert_int_equal(judge(slice_of(text, (size_t)len), NULL), ERR_OK);
+		for (int at = 1 + lead; at < len - 1; at++) {
+			const char was = text[at];
+			if (was == '\\' || was == 'u' || was == 'n')
+				continue;
+			struct fault fault = { .err = ERR_OK };
+			text[at] = wrong[(size_t)(at + lead) % (sizeof(wrong) - 1)];
+			const uint32_t offset = first_wrong_character(text);
+			enum err err = judge(slice_of(text, (size_t)len), &fault);
+			if ((err == ERR_OK) != (offset == FAULT_NO_OFFSET) ||
+			    (err != ERR_OK && fault.offset != offset))
+				fail_msg("err %d at %u, not %u: %s", (int)err, fault.offset, offset,
+					 text);
+			text[at] = was;
+		}
+	}
+}
+
 static void every_single_byte_in_a_string_is_judged_wherever_it_stands(void **state)
 {
 	(void)state;
@@ -319,7 +393,7 @@ static void duplicate_keys_are_found_by_meaning_at_any_depth(void **state)
 /* {"key0":0,...} with `count` keys and, at the end, `last` as one more member. */
 static struct exact many_keys(uint32_t count, const char *last)
 {
-	size_t size = (size_t)count * 24 + 64, len = 1;
+	size_t size = (size_t)count * 24 + strlen(last) + 3, len = 1;
 	char *text = malloc(size);
 
 	assert_non_null(text);
@@ -345,6 +419,29 @@ static void a_duplicate_among_many_keys_is_found(void **state)
 		assert_int_equal(judge(twice.text, NULL), ERR_DUPLICATE_KEY);
 		free(twice.bytes);
 	}
+}
+
+/* How many bytes an escape means differs, and where they come to lie in a word of the hash. */
+static void a_key_is_the_same_with_and_without_escapes(void **state)
+{
+	static const uint32_t counts[] = { 0, 20, 300 };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(counts); i++)
+		for (int lead = 0; lead < 20; lead++) {
+			char pair[128];
+			for (int other = 0; other < 2; other++) {
+				(void)snprintf(pair, sizeof(pair),
+					       "\"%.*s\xc3\xa9\xe8\xaa\x9e\xf0\x9f\x98\x80 %s\":0,"
+					       "\"%.*s\\u00e9\\u8a9e\\ud83d\\uDE00\\u0020z\":0",
+					       lead, "twenty of characters", other == 1 ? "y" : "z",
+					       lead, "twenty of characters");
+				struct exact text = many_keys(counts[i], pair);
+				assert_int_equal(judge(text.text, NULL),
+						 other == 1 ? ERR_OK : ERR_DUPLICATE_KEY);
+				free(text.bytes);
+			}
+		}
 }
 
 static void the_number_of_keys_is_bounded_per_object(void **state)
@@ -530,11 +627,13 @@ int main(void)
 		cmocka_unit_test(strings_are_utf8_of_rfc_3629),
 		cmocka_unit_test(characters_of_three_bytes_are_judged_amid_others),
 		cmocka_unit_test(an_escape_behind_characters_is_judged_where_it_stands),
+		cmocka_unit_test(escaped_characters_are_judged_wherever_they_stand),
 		cmocka_unit_test(every_single_byte_in_a_string_is_judged_wherever_it_stands),
 		cmocka_unit_test(no_prefix_of_a_text_is_valid),
 		cmocka_unit_test(depth_is_bounded_and_the_bound_itself_is_allowed),
 		cmocka_unit_test(duplicate_keys_are_found_by_meaning_at_any_depth),
 		cmocka_unit_test(a_duplicate_among_many_keys_is_found),
+		cmocka_unit_test(a_key_is_the_same_with_and_without_escapes),
 		cmocka_unit_test(the_number_of_keys_is_bounded_per_object),
 		cmocka_unit_test(too_many_keys_over_all_open_objects_is_a_refusal),
 		cmocka_unit_test(tokens_are_slices_of_the_text),

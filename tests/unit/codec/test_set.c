@@ -276,6 +276,21 @@ static size_t put_object(char *text, size_t len, uint32_t *seed)
 	return put(text, len, SLICE("}"));
 }
 
+/* An array of short strings, of which nearly every byte is a quote, with white space between some. */
+static size_t put_dense(char *text, size_t len, uint32_t *seed)
+{
+	const uint32_t count = chance(seed) % 60, gaps = 1 + chance(seed) % 9;
+
+	len = put(text, len, SLICE("["));
+	for (uint32_t i = 0; i < count; i++) {
+		len = put(text, len, i == 0 ? SLICE("") : SLICE(","));
+		len = put(text, len, chance(seed) % gaps == 1 ? SLICE("\n \t") : SLICE(""));
+		len = put(text, len,
+			  chance(seed) % 4 == 0 ? SLICE("\"\\\\ a\\\"\"") : SLICE("\"\""));
+	}
+	return put(text, len, SLICE("]"));
+}
+
 /* The rocket of `pieces` and its like, of four bytes; else one byte. Writes it as one may in a string, every
  * `codes`th that need not be an escape as one; what it means is *at, which goes behind it. */
 static size_t put_in_string(char *text, size_t len, const char **at, uint32_t *seed, uint32_t codes)
@@ -381,6 +396,70 @@ static void arguments_mean_what_was_written_into_their_string(void **state)
 		arena_give(&arena);
 		arena_pool_fini(&pool);
 		free(bytes);
+	}
+}
+
+/* The body that OpenAI is sent for the request `body`; absent when it is refused. */
+static struct slice sent_to_openai(const struct codec_set *set, struct slice body,
+				   struct arena *arena)
+{
+	struct sampling_request request = { 0 };
+	struct jsonrpc rpc = { 0 };
+	struct fault fault = { .err = ERR_OK };
+	struct encode_out out = { 0 };
+	struct profile profile;
+
+	json_work_use(work, set);
+	profile_defaults(&profile, DIALECT_OPENAI, SLICE(""));
+	const struct encode_in in = {
+		.request = &request, .profile = &profile, .model = SLICE("m"), .max_tokens = 9
+	};
+	if (sampling_read(body, REVISION_2025_11_25, NULL, work, arena, &rpc, &request, &fault) !=
+		    ERR_OK ||
+	    dialect_encode(dialect_get(DIALECT_OPENAI), &in, work, arena, &out, &fault) != ERR_OK)
+		return (struct slice){ NULL, 0 };
+	return gather_flat(&out.body, arena);
+}
+
+/* A call's input is JSON in a string then. That plain C writes the right one is for test_json_escape.c to say. */
+static void an_input_is_written_into_a_string_alike(void **state)
+{
+	enum { ROUNDS = 1500 };
+	static char text[64 * TEXT_MAX];
+	const struct codec_set *set;
+	uint32_t seed = 3;
+
+	(void)state;
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		struct arena_pool pool = { .keep_max = 64 };
+		struct arena arena;
+		size_t len = put(text, 0,
+				 SLICE("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":"
+				       "\"sampling/createMessage\",\"params\":{\"maxTokens\":9,"
+				       "\"messages\":[{\"role\":\"user\",\"content\":{\"type\":"
+				       "\"text\",\"text\":\"x\"}},{\"role\":\"assistant\","
+				       "\"content\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":"
+				       "\"t\",\"input\":{\"v\":"));
+		len = put_plain(text, put(text, len, SLICE("\"")), i % 64);
+		len = put(text, len, SLICE("\",\"w\":"));
+		len = i % 3 == 0 ? put_object(text, len, &seed) : put_dense(text, len, &seed);
+		len = put(text, len,
+			  SLICE("}}},{\"role\":\"user\",\"content\":{\"type\":"
+				"\"tool_result\",\"toolUseId\":\"a\",\"content\":[]}}],"
+				"\"tools\":[{\"name\":\"t\",\"inputSchema\":"
+				"{\"type\":\"object\"}}]}}"));
+		arena_init(&arena, &pool, 1 << 20);
+		struct slice first = sent_to_openai(codec_set_at(0), slice_of(text, len), &arena);
+		assert_false(slice_absent(first));
+		for (size_t n = 1; (set = codec_set_at(n)) != NULL; n++) {
+			struct slice have = sent_to_openai(set, slice_of(text, len), &arena);
+			if (!slice_eq(have, first))
+				fail_msg("%s, round %u: %.*s\n not %.*s", set->name, i,
+					 (int)have.len, have.at, (int)first.len, first.at);
+		}
+		json_work_use(work, codec_set_best());
+		arena_give(&arena);
+		arena_pool_fini(&pool);
 	}
 }
 
@@ -594,6 +673,7 @@ int main(void)
 		cmocka_unit_test(a_text_with_one_byte_changed_is_judged_alike),
 		cmocka_unit_test(every_front_and_rear_of_a_text_is_judged_alike),
 		cmocka_unit_test(arguments_mean_what_was_written_into_their_string),
+		cmocka_unit_test(an_input_is_written_into_a_string_alike),
 		cmocka_unit_test(arguments_that_are_none_are_judged_alike),
 		cmocka_unit_test(a_request_with_one_byte_changed_is_read_alike),
 		cmocka_unit_test(a_known_member_that_comes_twice_is_refused),
