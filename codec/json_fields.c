@@ -28,7 +28,7 @@ static uint32_t find(const struct json_fields *fields, struct slice raw, bool es
 /* How many members of the object are not in the table. */
 static inline uint32_t others(const struct json_reader *r)
 {
-	return r->work == NULL ? 0 : r->work->key_top - r->levels[r->depth - 1].keys;
+	return r->work == NULL ? 0 : (uint32_t)(r->work->key_top - r->levels[r->depth - 1].keys);
 }
 
 /* Marks the member whose key is at `quote`. The limit of keys is far above what a table has, unless

@@ -14,6 +14,7 @@ struct json_work *json_work_new(void)
 	if (work == NULL)
 		return NULL;
 	work->set = codec_set_best();
+	json_keys_clear(work);
 	/* Early in a boot the pool may be empty; the address alone (ASLR) must do then. */
 	if (getrandom(&work->seed, sizeof(work->seed), GRND_NONBLOCK) != sizeof(work->seed))
 		work->seed = (uint64_t)(uintptr_t)work * 0x9e3779b97f4a7c15ull;
@@ -121,35 +122,35 @@ static SCAN_RARE bool same_text(const struct json_key *key, struct slice raw)
 }
 
 /* A table of `count` slots for the newest set, filled anew. */
-static SCAN_RARE void slots_build(struct json_work *work, struct json_level set, uint32_t count)
+static SCAN_RARE void slots_build(struct json_work *work, struct json_level set, size_t count)
 {
-	uint32_t mask = count - 1, members = work->key_top - set.keys;
-	uint16_t *slots = work->slots + set.slots;
+	const size_t mask = count - 1, members = (size_t)(work->key_top - set.keys);
+	uint16_t *slots = set.slots;
 
-	must(set.slots + count <= KEYS_SLOTS_MAX);
-	work->slot_top = set.slots + count;
+	must((size_t)(slots - work->slots) + count <= KEYS_SLOTS_MAX);
+	work->slot_top = slots + count;
 	(void)memset(slots, 0, count * sizeof(*slots));
-	for (uint32_t i = 0; i < members; i++) {
-		uint32_t at = hash_known(work, &work->keys[set.keys + i]) & mask;
+	for (size_t i = 0; i < members; i++) {
+		size_t at = hash_known(work, &set.keys[i]) & mask;
 		while (slots[at] != 0)
 			at = (at + 1) & mask;
 		slots[at] = (uint16_t)(i + 1);
 	}
 }
 
-/* The slot of `count` at `slots` that holds `raw`, or the empty one where it belongs. */
-static inline uint32_t slots_find(const struct json_work *work, struct json_level set,
-				  uint32_t count, struct slice raw, uint32_t hash)
+/* The slot of the set's table, which ends at `end`, that holds `raw`, or the empty one where it belongs; `at` is one
+ * that it may be in, modulo their count. */
+static inline uint16_t *slots_find(struct json_level set, const uint16_t *end, size_t at,
+				   struct slice raw, uint32_t hash)
 {
-	const uint16_t *slots = work->slots + set.slots;
-	uint32_t mask = count - 1, at = hash & mask;
+	const size_t mask = (size_t)(end - set.slots) - 1;
 
-	for (; slots[at] != 0; at = (at + 1) & mask) {
-		const struct json_key *key = &work->keys[set.keys + slots[at] - 1];
+	for (at &= mask; set.slots[at] != 0; at = (at + 1) & mask) {
+		const struct json_key *key = &set.keys[set.slots[at] - 1];
 		if (key->hash == hash && same_text(key, raw))
 			break;
 	}
-	return set.slots + at;
+	return &set.slots[at];
 }
 
 /* Whether a key of [key, end) is written like `raw`. */
@@ -173,38 +174,74 @@ static bool few_mean(const struct json_work *work, struct json_key *key, const s
 
 static inline enum json_keys_answer append(struct json_work *work, struct slice raw, uint32_t hash)
 {
-	work->keys[work->key_top++] = (struct json_key){ raw.at, (uint32_t)raw.len, hash };
+	*work->key_top++ = (struct json_key){ raw.at, (uint32_t)raw.len, hash };
 	return KEYS_ADDED;
 }
 
-/* The set has outgrown the comparison one by one. */
-static inline enum json_keys_answer add_to_many(struct json_work *work, struct json_level *set,
-						struct slice raw, bool escaped, const char *end)
-{
-	uint32_t count = work->key_top - set->keys, slots = work->slot_top - set->slots;
-	uint32_t hash = hash_of(work, raw, escaped, end);
+/* Where a call would not cost what it saves: the common key of a large set goes through without one, in few registers.
+ * The rest are calls in the last place, which cost a jump. */
 
-	must(count < UINT16_MAX);
-	if (2 * count >= slots)
-		slots_build(work, *set, slots == 0 ? KEYS_SLOTS_FIRST : KEYS_SLOTS_GROWTH * slots);
-	set->filter = KEYS_FILTER_FULL;
-	uint32_t slot = slots_find(work, *set, work->slot_top - set->slots, raw, hash);
-	if (work->slots[slot] != 0)
-		return KEYS_DUPLICATE;
-	work->slots[slot] = (uint16_t)(count + 1);
+static inline enum json_keys_answer append_in_slot(struct json_work *work, struct json_level set,
+						   uint16_t *slot, struct slice raw, uint32_t hash)
+{
+	*slot = (uint16_t)(work->key_top - set.keys + 1);
 	return append(work, raw, hash);
 }
 
-enum json_keys_answer json_keys_add(struct json_work *work, struct json_level *set, uint32_t max,
-				    struct slice raw, bool escaped, const char *end)
+/* The key in the slot has the same hash: mostly it is there twice. */
+static SCAN_RARE enum json_keys_answer add_alike(struct json_work *work, struct json_level set,
+						 size_t at, struct slice raw, uint32_t hash)
 {
-	uint32_t count = work->key_top - set->keys;
-	struct json_key *first = work->keys + set->keys, *top = work->keys + work->key_top;
+	uint16_t *slot = slots_find(set, work->slot_top, at, raw, hash);
 
-	if (count >= max || work->key_top >= KEYS_OPEN_MAX)
-		return KEYS_FULL;
-	if (count >= KEYS_FEW)
-		return add_to_many(work, set, raw, escaped, end);
+	return *slot != 0 ? KEYS_DUPLICATE : append_in_slot(work, set, slot, raw, hash);
+}
+
+static inline enum json_keys_answer add_hashed(struct json_work *work, const struct json_level *set,
+					       struct slice raw, uint32_t hash)
+{
+	uint16_t *slots = set->slots;
+	const size_t mask = (size_t)(work->slot_top - slots) - 1;
+	size_t at = hash & mask;
+
+	for (; slots[at] != 0; at = (at + 1) & mask)
+		if (set->keys[slots[at] - 1].hash == hash)
+			return add_alike(work, *set, at, raw, hash);
+	return append_in_slot(work, *set, &slots[at], raw, hash);
+}
+
+static SCAN_RARE enum json_keys_answer add_escaped(struct json_work *work,
+						   const struct json_level *set, struct slice raw)
+{
+	return add_hashed(work, set, raw, hash_escaped(work->seed, raw));
+}
+
+/* What the set has outgrown: the comparison one by one, or its table. */
+static SCAN_RARE void grow(struct json_work *work, struct json_level *set)
+{
+	size_t count = KEYS_SLOTS_FIRST;
+
+	if (set->slots == NULL)
+		set->slots = work->slot_top;
+	else
+		count = KEYS_SLOTS_GROWTH * (size_t)(work->slot_top - set->slots);
+	must(count / KEYS_SLOTS_EACH <= UINT16_MAX);
+	slots_build(work, *set, count);
+	set->filter = KEYS_FILTER_FULL;
+}
+
+static SCAN_RARE enum json_keys_answer add_to_grown(struct json_work *work, struct json_level *set,
+						    struct slice raw, bool escaped, const char *end)
+{
+	grow(work, set);
+	return add_hashed(work, set, raw, hash_of(work, raw, escaped, end));
+}
+
+static SCAN_RARE enum json_keys_answer add_to_few(struct json_work *work, struct json_level *set,
+						  struct slice raw, bool escaped, const char *end)
+{
+	struct json_key *first = set->keys, *top = work->key_top;
+
 	if (escaped)
 		set->filter = KEYS_FILTER_FULL;
 	if (set->filter == KEYS_FILTER_FULL) {
@@ -221,16 +258,33 @@ enum json_keys_answer json_keys_add(struct json_work *work, struct json_level *s
 	return append(work, raw, 0);
 }
 
+enum json_keys_answer json_keys_add(struct json_work *work, struct json_level *set, uint32_t max,
+				    struct slice raw, bool escaped, const char *end)
+{
+	const size_t count = (size_t)(work->key_top - set->keys);
+
+	if (count >= max || work->key_top - work->keys >= KEYS_OPEN_MAX)
+		return KEYS_FULL;
+	if (count < KEYS_FEW)
+		return add_to_few(work, set, raw, escaped, end);
+	if (set->slots == NULL || KEYS_SLOTS_EACH * count >= (size_t)(work->slot_top - set->slots))
+		return add_to_grown(work, set, raw, escaped, end);
+	if (escaped)
+		return add_escaped(work, set, raw);
+	return add_hashed(work, set, raw, hash_plain(work->seed, raw, end));
+}
+
 bool json_keys_has(struct json_work *work, struct json_level set, struct json_level top,
 		   struct slice raw)
 {
-	struct json_key *first = work->keys + set.keys, *end = work->keys + top.keys;
-	uint32_t slots = top.slots - set.slots;
+	struct json_key *first = set.keys, *end = top.keys;
+	const uint16_t *slots_end = top.slots != NULL ? top.slots : work->slot_top;
 	bool escaped = has_escape(raw);
 
-	if (slots != 0)
-		return work->slots[slots_find(work, set, slots, raw,
-					      hash_of(work, raw, escaped, raw.at + raw.len))] != 0;
+	if (set.slots != NULL) {
+		const uint32_t hash = hash_of(work, raw, escaped, raw.at + raw.len);
+		return *slots_find(set, slots_end, hash, raw, hash) != 0;
+	}
 	if (few_have_text(first, end, raw))
 		return true;
 	if (!escaped && set.filter != KEYS_FILTER_FULL)

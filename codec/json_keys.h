@@ -17,11 +17,12 @@ enum {
 	KEYS_OPEN_MAX = 65536, /* members of all sets on the stack, more or less */
 	KEYS_NEW_MAX =
 		64, /* members of a set that each left a bit of their own: its filter has so many */
-	KEYS_SLOTS_FIRST = 4 * KEYS_NEW_MAX, /* of a set's table: KEYS_FEW members are in it */
-	KEYS_SLOTS_GROWTH = 4,               /* a table half full grows to so many times its size */
+	KEYS_SLOTS_EACH = 4, /* at least, for a member: whether one is taken cannot be foretold */
+	KEYS_SLOTS_FIRST = 8 * KEYS_NEW_MAX, /* of a set's table: KEYS_FEW members are in it */
+	KEYS_SLOTS_GROWTH = 4,               /* one too full grows to so many times its size */
 	/* each set's first table, and for every member what it has at most beyond that */
-	KEYS_SLOTS_MAX =
-		KEYS_SLOTS_FIRST * (JSON_DEPTH_MAX + 2) + 2 * KEYS_SLOTS_GROWTH * KEYS_OPEN_MAX,
+	KEYS_SLOTS_MAX = KEYS_SLOTS_FIRST * (JSON_DEPTH_MAX + 2) +
+			 KEYS_SLOTS_EACH * KEYS_SLOTS_GROWTH * KEYS_OPEN_MAX,
 };
 
 /* A set's filter that shows nothing as new: a key has an escape, so how one is written says nothing; or
@@ -37,7 +38,8 @@ struct json_work {
 	uint64_t seed;
 	const struct codec_set *set;
 	const struct json_reader *reader; /* the one under way; compared, never followed */
-	uint32_t key_top, slot_top;
+	struct json_key *key_top;         /* behind those of all sets */
+	uint16_t *slot_top;               /* likewise */
 	struct json_key keys[KEYS_OPEN_MAX + KEYS_NEW_MAX * (JSON_DEPTH_MAX + 2)];
 	uint16_t slots[KEYS_SLOTS_MAX]; /* index into the set's keys + 1; 0 is empty */
 };
@@ -53,14 +55,22 @@ static inline uint64_t json_keys_filter(uint32_t max)
 /* Begins a set on top of the stack. */
 static inline struct json_level json_keys_begin(const struct json_work *work)
 {
-	return (struct json_level){ work->key_top, work->slot_top, 0 };
+	return (struct json_level){ .keys = work->key_top };
 }
 
-/* Drops the set, and any above it. */
+/* Drops all sets. */
+static inline void json_keys_clear(struct json_work *work)
+{
+	work->key_top = work->keys;
+	work->slot_top = work->slots;
+}
+
+/* Drops the newest set. */
 static inline void json_keys_end(struct json_work *work, struct json_level set)
 {
 	work->key_top = set.keys;
-	work->slot_top = set.slots;
+	if (set.slots != NULL)
+		work->slot_top = set.slots;
 }
 
 /* Adds `raw`, behind which its quote stands (raw.at[raw.len]), to the newest set. `escaped`: it may hold
@@ -101,7 +111,7 @@ static inline bool json_keys_add_new(struct json_work *work, struct json_level *
 	if ((filter >> bit & 1) != 0)
 		return false;
 	set->filter = filter | (uint64_t)1 << bit;
-	work->keys[work->key_top++] = (struct json_key){ at, (uint32_t)len, 0 };
+	*work->key_top++ = (struct json_key){ at, (uint32_t)len, 0 };
 	return true;
 }
 

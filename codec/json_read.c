@@ -69,7 +69,7 @@ void json_open(struct json_reader *r, struct slice text, const struct json_limit
 	r->indent = text.len > ISA_BLOCK && text.at[1] == '\n' ? first_indent(text.at + 2) : 0;
 	if (work != NULL) {
 		work->reader = r;
-		json_keys_end(work, (struct json_level){ 0 });
+		json_keys_clear(work);
 	}
 }
 
@@ -401,7 +401,8 @@ bool json_valid(struct slice text, const struct json_limits *limits, struct json
 {
 	struct json_reader r;
 	const struct json_reader *outer = work->reader;
-	struct json_level top = json_keys_begin(work);
+	struct json_level top = { .keys = work->key_top,
+				  .slots = work->slot_top }; /* as a set with a table */
 
 	json_open(&r, text, limits, work);
 	json_keys_end(work, top); /* above what an outer reader keeps there */

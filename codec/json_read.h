@@ -38,14 +38,16 @@ extern const struct json_limits json_limits_default;
 
 /* Scratch for duplicate-key sets: one per worker, bounded, no allocation after init. */
 struct json_work;
+struct json_key;
 MUST_USE struct json_work *json_work_new(void);
 void json_work_free(struct json_work *work);
 
 /* private: what an open object pushed on the work area (json_keys.h), and which keys it cannot have
  * yet: the bits of their hashes are not in `filter`. */
 struct json_level {
-	uint32_t keys, slots;
+	struct json_key *keys;
 	uint64_t filter;
+	uint16_t *slots; /* NULL: it has no table */
 };
 
 struct json_reader {

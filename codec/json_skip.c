@@ -156,9 +156,9 @@ static SKIP_INLINE const char *scalar(struct json_reader *r, const char *at)
 /* ---- members ---- */
 
 /* What ends the innermost container: in ASCII the two are a bit apart. */
-static SKIP_INLINE char bracket_due(const struct json_reader *r)
+static SKIP_INLINE char bracket_due(uint64_t objects)
 {
-	return (char)(']' | (r->objects & 1) << 5);
+	return (char)(']' | (objects & 1) << 5);
 }
 _Static_assert((']' | 1 << 5) == '}', "ASCII");
 
@@ -173,9 +173,10 @@ static SKIP_INLINE enum reader_skipped skip_members(struct json_reader *r, uint3
 						    bool spaced)
 {
 	struct json_level *next = r->levels + r->depth; /* behind the innermost container's */
-	const struct json_level *outer = r->levels + depth;
-	struct json_key *top = unique ? r->work->keys + r->work->key_top : NULL;
+	const struct json_level *outer = r->levels + depth, *full = r->levels + r->limits.depth_max;
+	struct json_key *top = unique ? r->work->key_top : NULL;
 	uint64_t filter = unique ? next[-1].filter : 0; /* of the innermost container */
+	uint64_t objects = r->objects; /* in memory each bracket would wait for the one before */
 	const char *at = r->at, *last = r->end - ROOM, *behind, *colon;
 	enum reader_skipped to = SKIPPED_TO_MEMBER;
 	struct white white = { r->end, 0 };
@@ -190,17 +191,20 @@ behind_bracket:
 		goto stop_fresh;
 	if (spaced && (at = past_space(&white, at, r->end)) > last)
 		goto stop_fresh;
-	if (*at == '"')
-		goto member_or_item;
-	if (*at == bracket_due(r))
-		goto closing_bracket;
-	if ((r->objects & 1) != 0 || (unsigned char)*at <= ' ')
-		goto stop_fresh;
-	goto value;
-
-member_or_item: /* at a quote */
-	if ((r->objects & 1) == 0)
+	if ((objects & 1) == 0) {
+		if (*at == ']')
+			goto closing_bracket;
+		if ((unsigned char)*at <= ' ')
+			goto stop_fresh;
 		goto value;
+	}
+	if (*at == '"')
+		goto member;
+	if (*at == '}')
+		goto closing_bracket;
+	goto stop_fresh;
+
+member: /* at a quote */
 	behind = plain_end(r, at + 1);
 	if (SKIP_RARELY(behind > last || memcmp(behind, "\":", spaced ? 1 : 2) != 0))
 		goto odd_key;
@@ -211,6 +215,8 @@ member_or_item: /* at a quote */
 			goto odd_key;
 	}
 	if (unique) {
+		if (SKIP_RARELY(filter == KEYS_FILTER_FULL)) /* there is a table, mostly */
+			goto known_bit;
 		size_t len = (size_t)(behind - at - 1);
 		unsigned bit = json_keys_bit(at + 1, len);
 		if (SKIP_RARELY((filter >> bit & 1) != 0))
@@ -223,33 +229,24 @@ member_or_item: /* at a quote */
 value:
 	if (spaced && (at = past_space(&white, at, r->end)) > last)
 		goto stop_value;
-	if (__builtin_expect_with_probability(*at == '"', 1, 0.7)) {
-		behind = plain_end(r, at + 1);
-		if (SKIP_RARELY(*behind != '"')) {
-			behind = string_slowly(r, at + 1, behind);
-			if (behind == NULL)
-				goto stop_value;
-		}
-		at = behind + 1;
-	} else if (*at == '{' || *at == '[') {
-		if (next == r->levels + r->limits.depth_max)
-			goto stop_value;
-		r->objects = r->objects << 1 | (*at == '{');
-		if (unique) {
-			next[-1].filter = filter;
-			filter = r->filter;
-			next->keys = (uint32_t)(top - r->work->keys);
-			next->slots = r->work->slot_top;
-		}
-		next++;
-		at++;
-		goto behind_bracket;
-	} else {
+	if (__builtin_expect_with_probability(*at != '"', 1, 0.3)) {
+		if (*at == '{' || *at == '[')
+			goto opening_bracket;
 		behind = scalar(r, at);
 		if (behind == NULL)
 			goto stop_value;
 		at = behind;
+		goto behind_value;
 	}
+
+string: /* likewise */
+	behind = plain_end(r, at + 1);
+	if (SKIP_RARELY(*behind != '"')) {
+		behind = string_slowly(r, at + 1, behind);
+		if (behind == NULL)
+			goto stop_value;
+	}
+	at = behind + 1;
 
 behind_value:
 	if (at > last)
@@ -258,31 +255,34 @@ behind_value:
 		goto stop;
 	if (memcmp(at, ",\"", 2) == 0) {
 		at++;
-		goto member_or_item;
+		if ((objects & 1) != 0)
+			goto member;
+		goto string;
 	}
 	if (*at == ',') {
 		behind = at + 1;
 		if (spaced && (behind = past_space(&white, behind, r->end)) > last)
 			goto stop;
-		if ((r->objects & 1) == 0) {
+		if ((objects & 1) == 0) {
 			at = behind;
 			goto value;
 		}
 		if (*behind != '"')
 			goto stop;
 		at = behind;
-		goto member_or_item;
+		goto member;
 	}
-	if (*at != bracket_due(r))
+	if (*at != bracket_due(objects))
 		goto stop;
 
 closing_bracket:
 	at++;
 	next--;
-	r->objects >>= 1;
+	objects >>= 1;
 	if (unique) {
-		top = r->work->keys + next->keys;
-		r->work->slot_top = next->slots;
+		top = next->keys;
+		if (SKIP_RARELY(next->slots != NULL))
+			r->work->slot_top = next->slots;
 	}
 	if (next == outer)
 		goto stop;
@@ -290,9 +290,23 @@ closing_bracket:
 		filter = next[-1].filter;
 	goto behind_value;
 
+opening_bracket:
+	if (next == full)
+		goto stop_value;
+	objects = objects << 1 | (*at == '{');
+	if (unique) {
+		next[-1].filter = filter;
+		filter = r->filter;
+		next->keys = top;
+		next->slots = NULL;
+	}
+	next++;
+	at++;
+	goto behind_bracket;
+
 known_bit: /* perhaps it is no new key; there is no escape in it */
 	next[-1].filter = filter;
-	r->work->key_top = (uint32_t)(top - r->work->keys);
+	r->work->key_top = top;
 	r->at = colon + 1; /* a variable that lives across a call would be in memory all the time */
 	if (json_keys_add(r->work, &next[-1], r->limits.keys_max,
 			  slice_of(at + 1, (size_t)(behind - at - 1)), false, r->end) != KEYS_ADDED)
@@ -305,7 +319,7 @@ known_bit: /* perhaps it is no new key; there is no escape in it */
 odd_key: /* with an escape, or near the end of the text, or without its colon */
 	if (unique) {
 		next[-1].filter = filter;
-		r->work->key_top = (uint32_t)(top - r->work->keys);
+		r->work->key_top = top;
 	}
 	behind = key_slowly(r, &next[-1], at, last);
 	if (behind == NULL)
@@ -327,11 +341,12 @@ stop_fresh:
 end:
 	if (r->fault.err == ERR_OK)
 		r->at = at;
+	r->objects = objects;
 	r->depth = (uint32_t)(next - r->levels);
 	if (unique) {
 		if (next != outer)
 			next[-1].filter = filter;
-		r->work->key_top = (uint32_t)(top - r->work->keys);
+		r->work->key_top = top;
 	}
 	return to;
 }

@@ -173,6 +173,7 @@ static bool end_calls(struct history *h, uint32_t index, uint32_t first, uint32_
 		if (h->blocks[i].type == BLOCK_TOOL_USE &&
 		    !ids_have(h, results, top, h->blocks[i].use.id))
 			return missing(h, i);
+	json_keys_end(h->d->work, results);
 	return answered(h);
 }
 
@@ -256,7 +257,7 @@ bool decode_check_history(struct decode *d)
 			     .blocks = d->blocks.at };
 	uint32_t next, kept = 0;
 
-	json_keys_end(d->work, (struct json_level){ 0 });
+	json_keys_clear(d->work);
 	for (uint32_t i = 0; i < h.count; i = next) {
 		if (!check_message(&h, i, &next))
 			return false;
@@ -271,7 +272,7 @@ bool decode_check_tool_names(struct decode *d)
 	const struct tool *tools = d->tools.at;
 	struct json_level names;
 
-	json_keys_end(d->work, (struct json_level){ 0 });
+	json_keys_clear(d->work);
 	names = json_keys_begin(d->work);
 	for (uint32_t i = 0; i < d->tools.count; i++) {
 		struct slice name = tools[i].name;
