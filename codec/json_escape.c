@@ -65,8 +65,8 @@ static inline unsigned ones(uint64_t mask)
 }
 
 /* What is from *from on up to the last of `marks` in the block at `at`, which begins there or behind it, with a
- * backslash in front of each of them. *from is at that one then: it has not been copied. CHUNK bytes behind the block
- * are readable. */
+ * backslash in front of each of them; nothing if there is none. *from is at that one then: it has not been copied.
+ * CHUNK bytes behind the block are readable. */
 static inline char *put_marks(char *pen, const char **from, const char *at, uint64_t marks)
 {
 #if ISA_WIDE

@@ -41,7 +41,8 @@ static inline uint32_t hash_end(uint64_t hash, uint64_t tail, size_t len)
 {
 	hash = mix(hash ^ tail, mix_word);
 	hash = mix(hash ^ len, mix_end);
-	return (uint32_t)(hash ^ hash >> 32) | 1;
+	return (uint32_t)(hash ^ hash >> 32) | (uint32_t)1
+						       << 31; /* the lower bits say which slot */
 }
 
 static inline uint64_t load_front(const char *at, size_t len)
@@ -216,24 +217,19 @@ static SCAN_RARE enum json_keys_answer add_escaped(struct json_work *work,
 	return add_hashed(work, set, raw, hash_escaped(work->seed, raw));
 }
 
-/* What the set has outgrown: the comparison one by one, or its table. */
-static SCAN_RARE void grow(struct json_work *work, struct json_level *set)
+/* The set has outgrown the comparison one by one, or its table. */
+static SCAN_RARE enum json_keys_answer add_to_grown(struct json_work *work, struct json_level *set,
+						    struct slice raw, bool escaped, const char *end)
 {
 	size_t count = KEYS_SLOTS_FIRST;
 
+	must(work->key_top - set->keys < KEYS_SET_MAX);
 	if (set->slots == NULL)
 		set->slots = work->slot_top;
 	else
 		count = KEYS_SLOTS_GROWTH * (size_t)(work->slot_top - set->slots);
-	must(count / KEYS_SLOTS_EACH <= UINT16_MAX);
 	slots_build(work, *set, count);
 	set->filter = KEYS_FILTER_FULL;
-}
-
-static SCAN_RARE enum json_keys_answer add_to_grown(struct json_work *work, struct json_level *set,
-						    struct slice raw, bool escaped, const char *end)
-{
-	grow(work, set);
 	return add_hashed(work, set, raw, hash_of(work, raw, escaped, end));
 }
 

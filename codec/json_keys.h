@@ -14,16 +14,22 @@
 
 enum {
 	KEYS_FEW = 16,
-	KEYS_OPEN_MAX = 65536, /* members of all sets on the stack, more or less */
+	KEYS_SET_MAX = UINT16_MAX - 1, /* members of one: a slot holds the number of one */
+	KEYS_OPEN_MAX = 65536,         /* of all sets on the stack, more or less */
 	KEYS_NEW_MAX =
 		64, /* members of a set that each left a bit of their own: its filter has so many */
 	KEYS_SLOTS_EACH = 4, /* at least, for a member: whether one is taken cannot be foretold */
-	KEYS_SLOTS_FIRST = 8 * KEYS_NEW_MAX, /* of a set's table: KEYS_FEW members are in it */
-	KEYS_SLOTS_GROWTH = 4,               /* one too full grows to so many times its size */
-	/* each set's first table, and for every member what it has at most beyond that */
+	KEYS_SLOTS_FIRST =
+		8 *
+		KEYS_NEW_MAX, /* of a set's table: KEYS_FEW members are in it, or all that have left a bit */
+	KEYS_SLOTS_GROWTH = 4, /* one too full grows to so many times its size */
+	/* each set's first table, and for every member what it has at most beyond that: no set with a table has less
+	 * than KEYS_FEW, so there is room for 132 of them */
 	KEYS_SLOTS_MAX = KEYS_SLOTS_FIRST * (JSON_DEPTH_MAX + 2) +
 			 KEYS_SLOTS_EACH * KEYS_SLOTS_GROWTH * KEYS_OPEN_MAX,
 };
+
+_Static_assert((int)JSON_KEYS_MAX <= (int)KEYS_SET_MAX, "members are numbered in 16 bits");
 
 /* A set's filter that shows nothing as new: a key has an escape, so how one is written says nothing; or
  * there is a table. */
@@ -65,7 +71,8 @@ static inline void json_keys_clear(struct json_work *work)
 	work->slot_top = work->slots;
 }
 
-/* Drops the newest set. */
+/* Back to when `set` was begun: drops it, the newest one, or all that came to be since, if its slots are those of
+ * then. */
 static inline void json_keys_end(struct json_work *work, struct json_level set)
 {
 	work->key_top = set.keys;
@@ -74,12 +81,13 @@ static inline void json_keys_end(struct json_work *work, struct json_level set)
 }
 
 /* Adds `raw`, behind which its quote stands (raw.at[raw.len]), to the newest set. `escaped`: it may hold
- * a backslash. `end`: bytes are readable up to there. KEYS_FULL when the set has `max` members or the work area is full. */
+ * a backslash. `end`: bytes are readable up to there. KEYS_FULL when the set has `max` members (at most
+ * KEYS_SET_MAX) or the work area is full. */
 MUST_USE enum json_keys_answer json_keys_add(struct json_work *work, struct json_level *set,
 					     uint32_t max, struct slice raw, bool escaped,
 					     const char *end);
 
-/* Whether the set has `raw`; `top` is where its members end: json_keys_begin of the set above. */
+/* Whether the set has `raw`; `top`, the set above it as it is now, is where its members end. */
 bool json_keys_has(struct json_work *work, struct json_level set, struct json_level top,
 		   struct slice raw);
 

@@ -132,7 +132,8 @@ bool json_is_integer(struct slice raw);
 /* Number text to double; overflow gives infinity. */
 double json_to_double(struct slice raw);
 
-/* Validates a whole text; true when valid. `fault` may be NULL. */
+/* Validates a whole text; true when valid. `fault` may be NULL. What the last reader has left on the work area
+ * stays there and counts: it may be under way. Where it has failed, json_open is the call that begins anew. */
 bool json_valid(struct slice text, const struct json_limits *limits, struct json_work *work,
 		struct fault *fault);
 

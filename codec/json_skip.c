@@ -216,11 +216,11 @@ member: /* at a quote */
 	}
 	if (unique) {
 		if (SKIP_RARELY(filter == KEYS_FILTER_FULL)) /* there is a table, mostly */
-			goto known_bit;
+			goto known_key;
 		size_t len = (size_t)(behind - at - 1);
 		unsigned bit = json_keys_bit(at + 1, len);
 		if (SKIP_RARELY((filter >> bit & 1) != 0))
-			goto known_bit;
+			goto known_key;
 		filter |= (uint64_t)1 << bit;
 		*top++ = (struct json_key){ at + 1, (uint32_t)len, 0 };
 	}
@@ -239,7 +239,7 @@ value:
 		goto behind_value;
 	}
 
-string: /* likewise */
+string: /* at a quote */
 	behind = plain_end(r, at + 1);
 	if (SKIP_RARELY(*behind != '"')) {
 		behind = string_slowly(r, at + 1, behind);
@@ -304,7 +304,7 @@ opening_bracket:
 	at++;
 	goto behind_bracket;
 
-known_bit: /* perhaps it is no new key; there is no escape in it */
+known_key: /* perhaps: its bit is there, or all are; it has no escape */
 	next[-1].filter = filter;
 	r->work->key_top = top;
 	r->at = colon + 1; /* a variable that lives across a call would be in memory all the time */

@@ -7,8 +7,6 @@
 #include "codec/base/must.h"
 #include "codec/json_keys.h"
 
-enum { IDS_MAX = UINT16_MAX - 1 };
-
 struct history {
 	struct decode *d;
 	struct message *messages;
@@ -85,7 +83,7 @@ static bool add_id(struct history *h, struct json_level *set, uint32_t index, ui
 				     : "Duplicate tool_result for tool_use \"%.*s\"";
 
 	enum json_keys_answer answer =
-		json_keys_add(d->work, set, IDS_MAX, id, escaped, d->body.at + d->body.len);
+		json_keys_add(d->work, set, KEYS_SET_MAX, id, escaped, d->body.at + d->body.len);
 	if (answer == KEYS_ADDED)
 		return true;
 	must(answer == KEYS_DUPLICATE); /* blocks_max is below what a set holds */
@@ -280,7 +278,7 @@ bool decode_check_tool_names(struct decode *d)
 		if (!escaped && d->body.at + d->body.len - name.at >= (ptrdiff_t)sizeof(uint64_t) &&
 		    json_keys_add_new(d->work, &names, name.at, name.len))
 			continue;
-		if (json_keys_add(d->work, &names, IDS_MAX, name, escaped,
+		if (json_keys_add(d->work, &names, KEYS_SET_MAX, name, escaped,
 				  d->body.at + d->body.len) == KEYS_ADDED)
 			continue;
 		(void)decode_refuse_naming(d, ERR_TOOL, name, "duplicate tool name \"%.*s\"");
