@@ -127,9 +127,12 @@ void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
 static bool is_member(struct slice text, struct json_work *json)
 {
 	static const struct slice before = SLICE_INIT("\"result\":");
+	struct json_reader r;
 
-	return slice_starts(text, before) &&
-	       json_valid(slice_of(text.at + before.len, text.len - before.len), NULL, json, NULL);
+	if (!slice_starts(text, before))
+		return false;
+	json_open(&r, slice_of(text.at + before.len, text.len - before.len), NULL, json);
+	return json_skip(&r, NULL) && json_finish(&r);
 }
 
 static void take_answer(struct once_redis *redis, struct once_call *call, struct slice text)
