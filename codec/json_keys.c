@@ -254,20 +254,32 @@ static SCAN_RARE enum json_keys_answer add_to_few(struct json_work *work, struct
 	return append(work, raw, 0);
 }
 
-enum json_keys_answer json_keys_add(struct json_work *work, struct json_level *set, uint32_t max,
-				    struct slice raw, bool escaped, const char *end)
+static inline enum json_keys_answer add(struct json_work *work, struct json_level *set,
+					uint32_t max, struct slice raw, bool escaped,
+					const char *end)
 {
 	const size_t count = (size_t)(work->key_top - set->keys);
 
-	if (count >= max || work->key_top - work->keys >= KEYS_OPEN_MAX)
+	if (count >= max || work->key_top >= work->keys + KEYS_OPEN_MAX)
 		return KEYS_FULL;
-	if (count < KEYS_FEW)
-		return add_to_few(work, set, raw, escaped, end);
 	if (set->slots == NULL || KEYS_SLOTS_EACH * count >= (size_t)(work->slot_top - set->slots))
-		return add_to_grown(work, set, raw, escaped, end);
+		return count < KEYS_FEW ? add_to_few(work, set, raw, escaped, end)
+					: add_to_grown(work, set, raw, escaped, end);
 	if (escaped)
 		return add_escaped(work, set, raw);
 	return add_hashed(work, set, raw, hash_plain(work->seed, raw, end));
+}
+
+enum json_keys_answer json_keys_add(struct json_work *work, struct json_level *set, uint32_t max,
+				    struct slice raw, bool escaped, const char *end)
+{
+	return add(work, set, max, raw, escaped, end);
+}
+
+enum json_keys_answer json_keys_add_plain(struct json_work *work, struct json_level *set,
+					  uint32_t max, struct slice raw, const char *end)
+{
+	return add(work, set, max, raw, false, end);
 }
 
 bool json_keys_has(struct json_work *work, struct json_level set, struct json_level top,

@@ -87,6 +87,10 @@ MUST_USE enum json_keys_answer json_keys_add(struct json_work *work, struct json
 					     uint32_t max, struct slice raw, bool escaped,
 					     const char *end);
 
+/* The same for a key without a backslash. */
+MUST_USE enum json_keys_answer json_keys_add_plain(struct json_work *work, struct json_level *set,
+						   uint32_t max, struct slice raw, const char *end);
+
 /* Whether the set has `raw`; `top`, the set above it as it is now, is where its members end. */
 bool json_keys_has(struct json_work *work, struct json_level set, struct json_level top,
 		   struct slice raw);

@@ -118,7 +118,7 @@ static SKIP_INLINE const char *integer(const char *at)
 {
 	const char *from = at;
 
-	if (at[1] == ',') /* one digit */
+	if ((unsigned char)at[1] <= ',') /* one digit, and no part of a number behind it */
 		return at + 1;
 	do
 		at++;
@@ -308,8 +308,8 @@ known_key: /* perhaps: its bit is there, or all are; it has no escape */
 	next[-1].filter = filter;
 	r->work->key_top = top;
 	r->at = colon + 1; /* a variable that lives across a call would be in memory all the time */
-	if (json_keys_add(r->work, &next[-1], r->limits.keys_max,
-			  slice_of(at + 1, (size_t)(behind - at - 1)), false, r->end) != KEYS_ADDED)
+	if (json_keys_add_plain(r->work, &next[-1], r->limits.keys_max,
+				slice_of(at + 1, (size_t)(behind - at - 1)), r->end) != KEYS_ADDED)
 		goto stop_fresh; /* neither a comma nor a bracket may come now */
 	filter = next[-1].filter;
 	top++;
