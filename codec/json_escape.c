@@ -92,7 +92,7 @@ static inline char *put_marks(char *pen, const char **from, const char *at, uint
 static inline char *put_without(char *pen, const char **from, const char *at, uint64_t marks,
 				uint64_t drops)
 {
-	char kept[ISA_BLOCK + CHUNK];
+	char kept[ISA_BLOCK + CHUNK] = { 0 }; /* whole blocks of it are looked at */
 	const int beyond = __builtin_clzll(marks | drops);
 	const char *end = isa_keep(kept, at, ~drops & UINT64_MAX >> beyond), *left = kept;
 	const struct isa_block b = isa_load(kept);
