@@ -71,8 +71,7 @@ static inline void json_keys_clear(struct json_work *work)
 	work->slot_top = work->slots;
 }
 
-/* Back to when `set` was begun: drops it, the newest one, or all that came to be since, if its slots are those of
- * then. */
+/* Drops the newest set. */
 static inline void json_keys_end(struct json_work *work, struct json_level set)
 {
 	work->key_top = set.keys;

@@ -401,15 +401,17 @@ bool json_valid(struct slice text, const struct json_limits *limits, struct json
 {
 	struct json_reader r;
 	const struct json_reader *outer = work->reader;
-	struct json_level top = { .keys = work->key_top,
-				  .slots = work->slot_top }; /* as a set with a table */
+	struct json_key *const key_top = work->key_top;
+	uint16_t *const slot_top = work->slot_top;
 
 	json_open(&r, text, limits, work);
-	json_keys_end(work, top); /* above what an outer reader keeps there */
+	work->key_top = key_top; /* above what an outer reader keeps there */
+	work->slot_top = slot_top;
 	bool valid = json_skip(&r, NULL) && json_finish(&r);
 	if (!valid && fault != NULL)
 		*fault = r.fault;
-	json_keys_end(work, top);
+	work->key_top = key_top;
+	work->slot_top = slot_top;
 	work->reader = outer;
 	return valid;
 }

@@ -56,7 +56,8 @@ static enum err judge(struct slice text, struct fault *fault)
 		assert_int_equal(valid, own.err == ERR_OK);
 		if (i == 0)
 			first = own;
-		if (own.err != first.err || own.offset != first.offset)
+		if (own.err != first.err || own.offset != first.offset ||
+		    !slice_eq(slice_str(own.detail), slice_str(first.detail)))
 			fail_msg("%s: err %d at %u, not %d at %u: %.*s", set->name, (int)own.err,
 				 own.offset, (int)first.err, first.offset, (int)text.len, text.at);
 	}

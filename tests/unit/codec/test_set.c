@@ -2,54 +2,12 @@
  * here, in which each place of a 64-byte block is hit by everything that ends plain text. */
 #include "codec/set.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/unit/codec/json_rig.h"
 
-#include <cmocka.h>
-
-static struct json_work *work;
-
-static int open_work(void **state)
-{
-	(void)state;
-	work = json_work_new();
-	return work == NULL;
-}
-
-static int close_work(void **state)
-{
-	(void)state;
-	json_work_free(work);
-	return 0;
-}
-
-/* Whether all sets agree about a copy of `text` on the heap, of exactly that size. */
+/* Whether the text is valid, about which all sets agree. */
 static bool agree(struct slice text)
 {
-	const struct codec_set *set;
-	struct fault first = { .err = ERR_OK };
-	bool valid = false;
-	char *bytes = malloc(text.len == 0 ? 1 : text.len);
-
-	assert_non_null(bytes);
-	(void)memcpy(bytes, text.at, text.len);
-	for (size_t i = 0; (set = codec_set_at(i)) != NULL; i++) {
-		struct fault fault = { .err = ERR_OK };
-		bool now = set->json_valid(slice_of(bytes, text.len), NULL, work, &fault);
-		if (i == 0) {
-			first = fault;
-			valid = now;
-		}
-		if (now != valid || fault.err != first.err || fault.offset != first.offset ||
-		    !slice_eq(slice_str(fault.detail), slice_str(first.detail)))
-			fail_msg("%s says %u at %u (%s), plain C %u at %u (%s): %.*s", set->name,
-				 fault.err, fault.offset, fault.detail, first.err, first.offset,
-				 first.detail, (int)text.len, text.at);
-	}
-	free(bytes);
-	return valid;
+	return judge(text, NULL) == ERR_OK;
 }
 
 static uint32_t chance(uint32_t *state)
