@@ -105,6 +105,21 @@ class Exact(harness.Case):
                      for words in ("size-1024", "size-1024-lines"))
         self.check("instructions, header line of a provider", (many.instructions - few.instructions) / (LONG * self.LINES))
 
+    # What Node's fetch and a mesh's sidecar add.
+    CALLER_LINES = ("accept: */*", "accept-language: *", "sec-fetch-mode: cors", "user-agent: node",
+                    "accept-encoding: gzip, deflate", "x-forwarded-for: 10.1.2.3", "x-forwarded-proto: https",
+                    "x-request-id: 7b1a9c8e-2f4d-4e6a-9b0c-1d2e3f4a5b6c", "x-envoy-attempt-count: 1",
+                    "x-envoy-expected-rq-timeout-ms: 15000")
+
+    def test_instructions_of_a_callers_header_line(self):
+        """h2load has next to none; over HTTP/2 those of a connection's first request are referred to by all others."""
+        for name, http2 in (("h2c", True), ("HTTP/1.1", False)):
+            few, many = (self.profiled(self.settings(self.sim("--default", "size-1024")),
+                                       lambda gateway, f=fields: self.load(gateway, LONG, 1, 1, http2, fields=f))
+                         for fields in ((), self.CALLER_LINES))
+            self.check(f"instructions, header line of a caller, {name}",
+                       (many.instructions - few.instructions) / (LONG * len(self.CALLER_LINES)))
+
     # ---- an event of a provider's stream ----
     STREAMS, FEW, MANY = 8, 100, 500
 
