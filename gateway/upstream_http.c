@@ -1,7 +1,6 @@
 #include "gateway/upstream_http.h"
 
 #include "codec/base/must.h"
-#include "gateway/header_text.h"
 #include "gateway/upstream_http_parts.h"
 
 void upstream_http_init(struct upstream_http *http, const struct upstream_http_limits *limits)
@@ -40,7 +39,7 @@ static int hex_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "1a2b;name=value"; blanks may stand before the extension or the line's end. */
+/* "1a2b;name=value", of proper text; blanks may stand before the extension or the line's end. */
 static const char *parse_chunk_line(struct slice line, size_t *out)
 {
 	size_t size = 0, i = 0;
@@ -50,44 +49,16 @@ static const char *parse_chunk_line(struct slice line, size_t *out)
 			return "a chunk size has too many digits";
 		size = size << 4 | (size_t)hex_value(line.at[i]);
 	}
-	struct slice rest = slice_of(line.at + i, line.len - i);
-	if (i == 0 || !header_text_is_value(rest))
-		return "a chunk size is malformed";
-	rest = slice_trim(rest);
-	if (rest.len != 0 && rest.at[0] != ';')
+	struct slice rest = slice_trim(slice_of(line.at + i, line.len - i));
+	if (i == 0 || (rest.len != 0 && rest.at[0] != ';'))
 		return "a chunk size is malformed";
 	*out = size;
 	return NULL;
 }
 
-/* Takes the next line, without its CRLF. False when it is not complete yet. */
-static bool take_line(struct upstream_http *http, const char *bytes, size_t len, struct slice *line)
-{
-	must(http->scanned >= http->at && len >= http->scanned);
-	const char *end = memchr(bytes + http->scanned, '\n', len - http->scanned);
-	if (end == NULL) {
-		http->scanned = len;
-		return false;
-	}
-	*line = slice_of(bytes + http->at, (size_t)(end - bytes) - http->at);
-	http->at = http->scanned = (size_t)(end - bytes) + 1;
-	return true;
-}
-
-/* Cuts the CR off a line; false when there is none (a bare LF is not a line end here). */
-static bool cut_cr(struct slice *line)
-{
-	if (line->len == 0 || line->at[line->len - 1] != '\r')
-		return false;
-	line->len--;
-	return true;
-}
-
 /* A complete size line of `size` bytes: sets the step, or says what is wrong. */
 static const char *start_chunk(struct upstream_http *http, struct slice line, size_t size)
 {
-	if (!cut_cr(&line))
-		return upstream_http_bare_lf;
 	const char *problem = parse_chunk_line(line, &http->left);
 	if (problem != NULL)
 		return problem;
@@ -105,16 +76,18 @@ static const char *start_chunk(struct upstream_http *http, struct slice line, si
 
 static void read_chunk_line(struct upstream_http *http, char *bytes, size_t len)
 {
-	struct slice line;
-	size_t from = http->at;
-	bool there = take_line(http, bytes, len, &line);
-	size_t size = (there ? http->at : len) - from;
+	const size_t from = http->at;
 	const char *problem = NULL;
+	size_t behind;
+	const char *end = upstream_http_line_end(http, bytes, len, &behind, &problem);
 
-	if (size > UPSTREAM_HTTP_CHUNK_LINE_MAX)
+	if (behind - from > UPSTREAM_HTTP_CHUNK_LINE_MAX) {
 		problem = "a chunk's size line is too long";
-	else if (there)
-		problem = start_chunk(http, line, size);
+	} else if (end != NULL) {
+		struct slice line = slice_of(bytes + from, (size_t)(end - bytes) - from);
+		http->at = http->scanned = behind;
+		problem = start_chunk(http, line, behind - from);
+	}
 	if (problem != NULL)
 		upstream_http_refuse(http, problem);
 }

@@ -5,27 +5,6 @@
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-const char upstream_http_bare_lf[] = "a line does not end in CR LF";
-
-/* Finds the end of the line at http->at: its CR LF, where *behind then is; or NULL, when it is not there yet, or with
- * *problem set. Nothing but proper text stands in front of it. */
-static inline const char *line_end(struct upstream_http *http, const char *bytes, size_t len,
-				   size_t *behind, const char **problem)
-{
-	must(http->scanned >= http->at && len >= http->scanned);
-	const char *end = bytes + len, *stop = header_text_end(bytes + http->scanned, end);
-
-	http->scanned = (size_t)(stop - bytes);
-	*behind = len;
-	if (stop == end || (*stop == '\r' && stop + 1 == end))
-		return NULL;
-	*behind = http->scanned + 1 + (*stop == '\r');
-	if (*stop == '\r' && stop[1] == '\n')
-		return stop;
-	*problem = *stop == '\n' ? upstream_http_bare_lf : "a control character in a line";
-	return NULL;
-}
-
 /* Takes one line of a head, or of trailers, that began at `from`, without its CR LF. False when it is not there
  * yet, or was refused. */
 static inline bool take_head_line(struct upstream_http *http, const char *bytes, size_t len,
@@ -33,7 +12,7 @@ static inline bool take_head_line(struct upstream_http *http, const char *bytes,
 {
 	const char *problem = NULL;
 	size_t behind;
-	const char *end = line_end(http, bytes, len, &behind, &problem);
+	const char *end = upstream_http_line_end(http, bytes, len, &behind, &problem);
 
 	if (behind - from > http->limits.head_max)
 		problem = "the head or the trailers are too large";

@@ -2,6 +2,8 @@
 #ifndef GATEWAY_UPSTREAM_HTTP_PARTS_H
 #define GATEWAY_UPSTREAM_HTTP_PARTS_H
 
+#include "codec/base/must.h"
+#include "gateway/header_text.h"
 #include "gateway/upstream_http.h"
 
 /* ---- steps ------------------------------------------------------------------------------------
@@ -12,6 +14,26 @@ void upstream_http_status(struct upstream_http *http, char *bytes, size_t len);
 void upstream_http_headers(struct upstream_http *http, char *bytes, size_t len);
 /* They are checked and dropped. */
 void upstream_http_trailers(struct upstream_http *http, char *bytes, size_t len);
+
+/* Finds the end of the line at http->at, the head's or a chunk's: its CR LF, where *behind then is. NULL when it is not
+ * there yet, and *behind is `len`; or when *problem, which is static, says what is wrong in front of *behind. Nothing but
+ * proper text stands in front of an end that is found (RFC 9110 5.5). */
+static inline const char *upstream_http_line_end(struct upstream_http *http, const char *bytes,
+						 size_t len, size_t *behind, const char **problem)
+{
+	must(http->scanned >= http->at && len >= http->scanned);
+	const char *end = bytes + len, *stop = header_text_end(bytes + http->scanned, end);
+
+	http->scanned = (size_t)(stop - bytes);
+	*behind = len;
+	if (stop == end || (*stop == '\r' && stop + 1 == end))
+		return NULL;
+	*behind = http->scanned + 1 + (*stop == '\r');
+	if (*stop == '\r' && stop[1] == '\n')
+		return stop;
+	*problem = *stop == '\n' ? "a line does not end in CR LF" : "a control character in a line";
+	return NULL;
+}
 
 /* ---- outcomes -------------------------------------------------------------------------------- */
 
@@ -36,9 +58,6 @@ static inline void upstream_http_refuse_body(struct upstream_http *http)
 	http->error_stands = http->status >= 400;
 	upstream_http_refuse(http, "the body is too large");
 }
-
-/* Of any line, the head's and the chunks'. */
-extern const char upstream_http_bare_lf[];
 
 static inline bool upstream_http_is_digit(char c)
 {

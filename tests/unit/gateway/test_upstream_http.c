@@ -271,7 +271,7 @@ static const struct row hostile[] = {
 	{ "bare LF behind a chunk size", SLICE_INIT(CHUNKED "3\nabc\r\n0\r\n\r\n"),
 	  .problem = "CR LF" },
 	{ "bare CR in an extension", SLICE_INIT(CHUNKED "3;a\rb\r\nabc\r\n"),
-	  .problem = "malformed" },
+	  .problem = "control character" },
 	{ "a chunk longer than it says", SLICE_INIT(CHUNKED "3\r\nabcd\r\n0\r\n\r\n"),
 	  .problem = "CR LF" },
 	{ "a chunk that ends in LF", SLICE_INIT(CHUNKED "3\r\nabc\n0\r\n\r\n"),
