@@ -133,10 +133,11 @@ void http1_read_in_flight(struct edge *edge, const char *err)
 {
 	if (err == NULL)
 		http1_count(edge);
-	if (err == NULL && edge->sock->input->size <= HTTP1_EARLY_MAX)
+	const bool over = err != NULL || edge->killed; /* the count may have been too much */
+	if (!over && edge->sock->input->size <= HTTP1_EARLY_MAX)
 		return;
-	h2o_socket_read_stop(edge->sock);
-	if (err == NULL)
+	h2o_socket_read_stop(edge->sock); /* nobody sees an end of it from now on */
+	if (!over)
 		return;
 	void *watched = edge->h1.watched;
 	edge->h1.watched = NULL;

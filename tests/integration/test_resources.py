@@ -4,8 +4,10 @@ ctest: timeout=300
 """
 
 import concurrent.futures
+import json
 import os
 import shutil
+import signal
 import socket
 import stat
 import struct
@@ -332,6 +334,31 @@ class UnfinishedBytes(ResourceCase):
         self.assertEqual(gateway.reload().status, 200)
         harness.wait_for(lambda: self.fill(gateway, 6, 1 << 20) == 0, "room")
         self.assert_result(gateway.sample())
+
+    def test_who_is_closed_for_what_it_pipelines_gives_up_what_it_has_in_flight(self):
+        """Even where so much comes at once that nothing more is read, and the connection's end not seen."""
+        settings_ = {**harness.config(self.sim("--default", "hang")), "limits": {"unfinished_bytes": "2MiB", "body_bytes": "1MiB"}}
+        gateway = self.gateway(settings_)
+        ask = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
+            "messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 9}}).encode()
+        head = (f"POST /v1/sampling HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {harness.KEY}\r\n"
+                "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n")
+        with self.connect(gateway) as one, self.connect(gateway) as other, self.connect(gateway) as peer:
+            for filler in one, other:
+                filler.sendall(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/v1/sampling"))
+                               + frame(DATA, 0, 1, b"a" * 16384) * 62 + frame(6, 0, 0, b"12345678"))
+                answer = b""
+                while b"12345678" not in answer:
+                    answer += filler.recv(65536)
+            peer.sendall((head % len(ask)).encode() + ask)
+            harness.wait_for(lambda: gateway.metrics().sum("sluice_in_flight") == 1, "a request in flight")
+            os.kill(gateway.server_pid(), signal.SIGSTOP)
+            try:
+                peer.sendall((head % 200000).encode() + b"x" * 200000)
+            finally:
+                os.kill(gateway.server_pid(), signal.SIGCONT)
+            harness.wait_for(lambda: gateway.metrics().sum("sluice_in_flight") == 0, "nothing in flight")
+        self.assertEqual(self.kills(gateway, "unfinished_bytes"), 1)
 
 
 if __name__ == "__main__":
