@@ -2,6 +2,7 @@
 
 #include "codec/base/must.h"
 #include "gateway/tls.h"
+#include "gateway/upstream_parts.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -457,6 +458,7 @@ struct upstream_pool *upstream_pool_for(struct upstream *up, const struct endpoi
 	take_bounds(pool, endpoint);
 	pool->marked = true;
 	pool->doomed = false;
+	upstream_serve_soon(pool); /* there may be more places than before */
 	return pool;
 }
 

@@ -154,6 +154,22 @@ class Leaving(Hardship):
         sim.default("")
         self.assert_result(gateway.sample())
 
+    def test_a_reload_that_permits_more_connections_lets_those_go_on_who_wait_for_one(self):
+        sim = self.sim()
+        sim.default("hang")
+        config = settings(sim)
+        config["providers"]["anthropic"]["endpoints"][0].update(concurrent=1, queue=4)
+        gateway = self.gateway(config)
+        for number in (1, 2):
+            caller = Caller(gateway, False)
+            self.addCleanup(caller.close)
+            harness.wait_for(lambda n=number: gateway.metrics().sum("sluice_in_flight") == n, "him")
+        harness.wait_for(lambda: gateway.metrics().sum("sluice_pool_connections", state="queued") == 1, "the queue")
+        gateway.settings["providers"]["anthropic"]["endpoints"][0]["concurrent"] = 2
+        gateway.write_config(gateway.settings)
+        self.assertEqual(gateway.reload().status, 200)
+        sim.wait_stats(lambda stats: stats["in_flight"] == 2, "both")
+
 
 @unittest.skipUnless(redis_server.available(), "redis-server is not installed")
 class Store(Hardship):
