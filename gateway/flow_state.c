@@ -2,6 +2,7 @@
  * (DESIGN 4.3, 5 State). What is asked and told of tool loops is flow_loop.c's. */
 #include "gateway/flow_state.h"
 
+#include "codec/base/hex.h"
 #include "codec/base/must.h"
 #include "gateway/flow_steps.h"
 
@@ -113,8 +114,8 @@ struct log_session flow_session_report(const struct flow_state *state)
 
 	if (state == NULL || state_key_none(&state->session_key))
 		return out;
-	for (size_t i = 0; i < LOG_SESSION_HEX; i++)
-		out.id[i] = "0123456789abcdef"[state->session_key.at[i / 2] >> (i % 2 * 4) & 15];
+	(void)hex_put_bytes(out.id, state->session_key.at,
+			    LOG_SESSION_HEX / 2); /* as its key in Redis begins */
 	recall = &state->recall;
 	out.counted = recall->session_is == STATE_SESSION_KNOWN;
 	out.requests = recall->used.requests;

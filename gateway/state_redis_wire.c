@@ -1,5 +1,6 @@
 #include "gateway/state_redis_wire.h"
 
+#include "codec/base/hex.h"
 #include "codec/base/must.h"
 #include "codec/sampling.h"
 #include "gateway/store_redis_script.h"
@@ -24,11 +25,7 @@ static uint32_t least(uint32_t a, uint32_t b)
 
 static char *put_hex(char *out, const struct state_key *key)
 {
-	for (size_t i = 0; i < sizeof(key->at); i++) {
-		*out++ = "0123456789abcdef"[key->at[i] >> 4];
-		*out++ = "0123456789abcdef"[key->at[i] & 15];
-	}
-	return out;
+	return hex_put_bytes(out, key->at, sizeof(key->at));
 }
 
 /* s: session, c: call, l: loop, b: blocks; without `key` what all of that kind begin with. */

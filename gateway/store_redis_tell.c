@@ -1,6 +1,7 @@
 /* store_redis_tell.c - requests to Redis: settlements, claims, and what becomes of them. */
 #include "gateway/store_redis_parts.h"
 
+#include "codec/base/hex.h"
 #include "codec/base/must.h"
 #include "gateway/store_redis_script.h"
 #include "tenants/limit.h"
@@ -126,17 +127,6 @@ void store_redis_hold_places(struct store_redis *redis, const struct reservation
 
 /* ---- requests ---- */
 
-static char *put_hex(char *out, const uint8_t *bytes, size_t len)
-{
-	static const char digits[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < len; i++) {
-		*out++ = digits[bytes[i] >> 4];
-		*out++ = digits[bytes[i] & 15];
-	}
-	return out;
-}
-
 void store_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const uint8_t own[16])
 {
 	static const char prefix[] = "sluice:2:{"; /* the number is that of the state's layout */
@@ -145,10 +135,10 @@ void store_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const u
 	char *end = key + sizeof(prefix) - 1;
 
 	(void)memcpy(key, prefix, sizeof(prefix) - 1);
-	end = put_hex(end, tag, BYTES);
+	end = hex_put_bytes(end, tag, BYTES);
 	*end++ = '}';
 	if (memcmp(tag, own, BYTES) != 0)
-		end = put_hex(end, own, BYTES);
+		end = hex_put_bytes(end, own, BYTES);
 	redis_put(to, slice_of(key, (size_t)(end - key)));
 }
 

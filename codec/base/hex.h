@@ -1,4 +1,4 @@
-/* hex.h - bytes as lower-case hex digits, eight digits at a time. */
+/* hex.h - numbers and bytes as lower-case hex digits. */
 #ifndef CODEC_BASE_HEX_H
 #define CODEC_BASE_HEX_H
 
@@ -25,6 +25,16 @@ static inline void hex_put(char at[8], uint32_t value)
 	const uint64_t digits = htobe64(hex_digits(value));
 
 	memcpy(at, &digits, sizeof(digits));
+}
+
+/* Writes two digits for each of `len` bytes to `at`, and returns where they end. */
+static inline char *hex_put_bytes(char *at, const uint8_t *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		*at++ = "0123456789abcdef"[bytes[i] >> 4];
+		*at++ = "0123456789abcdef"[bytes[i] & 15];
+	}
+	return at;
 }
 
 #endif

@@ -29,10 +29,22 @@ static void a_number_becomes_what_printf_makes_of_it(void **state)
 		expect_digits(value);
 }
 
+static void bytes_become_two_digits_each_and_no_more(void **state)
+{
+	static const uint8_t bytes[] = { 0x00, 0x1f, 0xa0, 0xff };
+	char text[10] = "---------";
+
+	(void)state;
+	assert_ptr_equal(hex_put_bytes(text, bytes, sizeof(bytes)), text + 8);
+	assert_string_equal(text, "001fa0ff-");
+	assert_ptr_equal(hex_put_bytes(text, bytes, 0), text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_number_becomes_what_printf_makes_of_it),
+		cmocka_unit_test(bytes_become_two_digits_each_and_no_more),
 	};
 	return cmocka_run_group_tests_name("hex", tests, NULL, NULL);
 }
