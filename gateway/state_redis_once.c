@@ -1,6 +1,7 @@
 #include "gateway/state_redis_once.h"
 
 #include "codec/base/err.h"
+#include "codec/base/hex.h"
 #include "codec/base/must.h"
 #include "gateway/store_redis_script.h"
 #include "gateway/store_redis_wire.h"
@@ -12,6 +13,17 @@
 /* A claim outlives its request's deadline by so much: then its gateway is gone. */
 #define CLAIM_SPARE (5 * SEC)
 
+/* The end of a claim. */
+struct claim_end {
+	struct state_key tenant, key;
+	uint8_t body[SHA256_BYTES];
+	bool answered;
+};
+
+/* Ends that Redis could not be told, because it was away; what is beyond is forgotten, and its copies wait until the
+ * claim is over. */
+enum { UNTOLD_MAX = 64 };
+
 struct once_redis {
 	struct redis_guest guest;
 	struct redis_link *link;
@@ -19,6 +31,8 @@ struct once_redis {
 	struct metrics_worker *metrics;
 	struct slice gateway;
 	bool knows; /* Redis: the script */
+	struct claim_end untold[UNTOLD_MAX];
+	uint32_t untold_count;
 };
 
 enum { CLAIMS = 1, TELLS };
@@ -27,11 +41,7 @@ enum { CLAIMS = 1, TELLS };
 
 static char *put_hex(char *out, const struct state_key *key)
 {
-	for (size_t i = 0; i < sizeof(key->at); i++) {
-		*out++ = "0123456789abcdef"[key->at[i] >> 4];
-		*out++ = "0123456789abcdef"[key->at[i] & 15];
-	}
-	return out;
+	return hex_put_bytes(out, key->at, sizeof(key->at));
 }
 
 static void put_key(struct redis_buffer *to, const struct once_claim *claim)
@@ -105,20 +115,50 @@ void once_redis_forget(struct once_redis *redis, struct once_claim *claim)
 	claim->held = true; /* it may be, in a moment: what is told comes behind it */
 }
 
+static bool tell(struct once_redis *redis, const struct claim_end *end, struct slice member)
+{
+	struct once_call call = { .key = end->key };
+	struct once_claim claim = { .tenant = end->tenant, .call = &call };
+
+	(void)memcpy(call.body, end->body, sizeof(call.body));
+	return end->answered ? ask(redis, &claim, TELLS, SLICE("done"), ONCE_REMEMBERED, member)
+			     : ask(redis, &claim, TELLS, SLICE("drop"), MSEC, SLICE(""));
+}
+
+static void tell_or_keep(struct once_redis *redis, const struct once_claim *claim, bool answered,
+			 struct slice member)
+{
+	struct claim_end end = { .tenant = claim->tenant,
+				 .key = claim->call->key,
+				 .answered = answered };
+
+	(void)memcpy(end.body, claim->call->body, sizeof(end.body));
+	if (tell(redis, &end, member))
+		return;
+	if (redis->untold_count < UNTOLD_MAX)
+		redis->untold[redis->untold_count++] = end;
+	else
+		metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
+}
+
+/* Without the answers, which are not kept. */
+static void tell_again(struct once_redis *redis)
+{
+	while (redis->untold_count != 0 &&
+	       tell(redis, &redis->untold[redis->untold_count - 1], SLICE("")))
+		redis->untold_count--;
+}
+
 void once_redis_end(struct once_redis *redis, const struct once_claim *claim, struct slice member)
 {
-	struct once_claim own = *claim;
-
 	if (slice_absent(member) || member.len > ONCE_ANSWER_MAX)
 		member = SLICE("");
-	(void)ask(redis, &own, TELLS, SLICE("done"), ONCE_REMEMBERED, member);
+	tell_or_keep(redis, claim, true, member);
 }
 
 void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
 {
-	struct once_claim own = *claim;
-
-	(void)ask(redis, &own, TELLS, SLICE("drop"), MSEC, SLICE(""));
+	tell_or_keep(redis, claim, false, SLICE(""));
 }
 
 /* ---- answers ---- */
@@ -200,6 +240,9 @@ static void on_done(struct redis_guest *guest, const struct redis_request *reque
 		take_reply(redis, claim, reply);
 	else
 		metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
+	if (outcome == REDIS_LOST)
+		claim->held =
+			true; /* it may have been heard: to be told how it ends does no harm */
 	claim->done(claim);
 }
 
@@ -220,8 +263,12 @@ static void on_late(struct redis_guest *guest, struct redis_request *request)
 /* Another server may not know the script. */
 static void on_settled(struct redis_guest *guest, bool ready)
 {
-	if (ready)
-		CONTAINER_OF(guest, struct once_redis, guest)->knows = false;
+	struct once_redis *redis = CONTAINER_OF(guest, struct once_redis, guest);
+
+	if (!ready)
+		return;
+	redis->knows = false;
+	tell_again(redis);
 }
 
 struct once_redis *once_redis_new(struct store_redis *redis, const uint8_t *gateway,

@@ -26,7 +26,7 @@ MUST_USE bool once_redis_claim(struct once_redis *redis, struct once_claim *clai
 void once_redis_forget(struct once_redis *redis, struct once_claim *claim);
 
 /* It was answered: `member` (see once_answer) is kept, unless it is too long. Or it was not, and may be made
- * by others. Nobody waits. */
+ * by others. Nobody waits. While Redis is away the end is kept, without the answer, and told when it is back. */
 void once_redis_end(struct once_redis *redis, const struct once_claim *claim, struct slice member);
 void once_redis_drop(struct once_redis *redis, const struct once_claim *claim);
 

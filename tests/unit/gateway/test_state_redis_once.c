@@ -230,10 +230,44 @@ static void an_error_is_as_good_as_no_answer(void **state)
 		assert_int_equal(call.verdict, ONCE_LEADS);
 		assert_false(claim.held || claim.pending);
 	}
+}
+
+/* The claim may have been heard: its end is told all the same. */
+static void who_loses_the_answer_goes_on_and_holds_it(void **state)
+{
+	(void)state;
 	assert_true(claims());
 	rig_answer(redis, REDIS_LOST, NULL);
 	assert_int_equal(done, 1);
+	assert_true(claim.held && !claim.pending);
 	assert_int_equal(call.verdict, ONCE_LEADS);
+}
+
+static void ends_that_redis_could_not_be_told_are_told_when_it_is_back(void **state)
+{
+	enum { MORE_THAN_KEPT = 70 };
+
+	(void)state;
+	assert_true(claims());
+	rig_unready(redis);
+	redis_buffer_clear(&redis->link->out);
+	once_redis_end(once, &claim, SLICE("\"result\":1"));
+	call.key.at[0]++;
+	once_redis_drop(once, &claim);
+	assert_false(sent(SLICE("done")) || sent(SLICE("drop")));
+	rig_ready(redis);
+	assert_true(sent(SLICE("done")) && sent(SLICE("drop")));
+	assert_false(sent(SLICE("\"result\":1"))); /* which is not kept */
+	redis_buffer_clear(&redis->link->out);
+	rig_unready(redis);
+	for (int i = 0; i < MORE_THAN_KEPT; i++)
+		once_redis_drop(once, &claim);
+	rig_ready(redis);
+	assert_true(sent(SLICE("drop")));
+	redis_buffer_clear(&redis->link->out);
+	rig_unready(redis);
+	rig_ready(redis);
+	assert_false(sent(SLICE("drop"))); /* once */
 }
 
 /* It may have been heard: its end is told all the same. */
@@ -312,6 +346,8 @@ int main(void)
 		TEST(a_script_that_is_unknown_is_sent_as_text_and_nobody_notices),
 		TEST(who_does_not_know_what_it_was_told_is_not_told_for_ever),
 		TEST(an_error_is_as_good_as_no_answer),
+		TEST(who_loses_the_answer_goes_on_and_holds_it),
+		TEST(ends_that_redis_could_not_be_told_are_told_when_it_is_back),
 		TEST(who_is_not_answered_in_time_goes_on_and_holds_it),
 		TEST(who_goes_away_is_not_called),
 		TEST(without_redis_there_is_no_claim),
