@@ -284,13 +284,9 @@ static void call_reset(struct upstream_call *call, struct upstream_pool *pool)
 {
 	nsec_t now = net_now(pool->up->loop);
 
-	call->err = ERR_OK;
-	call->detail = NULL;
-	must(call->answer.status == 0); /* upstream_finish came before */
-	call->bytes_sent = call->timed_out = call->retried = call->in_pieces = false;
-	call->paused = call->held_up = false;
+	upstream_outcome(call, ERR_OK, NULL);
+	call->paused = false;
 	call->wish = UPSTREAM_WANTED;
-	call->sent_at = call->first_byte_at = call->done_at = call->queued_ns = 0;
 	call->pool = pool;
 	call->conn = NULL;
 	call->timer.fire = on_timer;

@@ -16,6 +16,7 @@
 #include "codec/base/arena.h"
 #include "codec/base/err.h"
 #include "codec/base/expect.h"
+#include "codec/base/must.h"
 #include "codec/dialect.h"
 #include "gateway/config.h"
 #include "gateway/net.h"
@@ -134,6 +135,18 @@ struct upstream_call {
 /* Keeps a pool through reloads that do not name it any more, until it is let go of as often. */
 void upstream_hold(struct upstream_pool *pool);
 void upstream_let_go(struct upstream_pool *pool);
+
+/* What a call has come to, and nothing else of the attempt before: for one that cannot be started, as there is no pool.
+ * After upstream_finish; `detail` is static. `done` does not come. */
+static inline void upstream_outcome(struct upstream_call *call, enum err err, const char *detail)
+{
+	must(call->answer.status == 0); /* upstream_finish came before */
+	call->err = err;
+	call->detail = detail;
+	call->bytes_sent = call->timed_out = call->retried = call->in_pieces = false;
+	call->held_up = false;
+	call->sent_at = call->first_byte_at = call->done_at = call->queued_ns = 0;
+}
 
 /* Starts; `done` comes at the end of a turn (of many long answers that end together, in one of the next
  * ones), exactly once, never from inside this call, unless cancelled. Waiting for a connection is bounded

@@ -116,10 +116,7 @@ static bool do_send(struct request *r)
 		upstream_start(r->pool, call);
 		return true;
 	}
-	call->err = ERR_PROVIDER_NO_ATTEMPT;
-	call->detail = "the endpoint's CA cannot be used";
-	call->bytes_sent = call->timed_out = false; /* as the attempt before may have been */
-	call->sent_at = call->first_byte_at = call->done_at = call->queued_ns = 0;
+	upstream_outcome(call, ERR_PROVIDER_NO_ATTEMPT, "the endpoint's CA cannot be used");
 	return false;
 }
 
