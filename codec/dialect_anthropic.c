@@ -166,7 +166,7 @@ static void put_image(struct encoder *e, const struct block *block)
 	gather_lit(g, "{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":");
 	gather_str(g, block->media.mime);
 	gather_lit(g, ",\"data\":\"");
-	gather_media(g, block->media.data);
+	gather_image(g, block->media.data);
 	gather_lit(g, "\"}}");
 	e->out.images++;
 }

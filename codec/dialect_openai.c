@@ -110,7 +110,7 @@ static void put_image_part(struct encoder *e, const struct block *block)
 	gather_lit(g, "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:");
 	gather_raw(g, block->media.mime);
 	gather_lit(g, ";base64,");
-	gather_media(g, block->media.data);
+	gather_image(g, block->media.data);
 	gather_lit(g, "\"}}");
 	e->out.images++;
 }
@@ -147,12 +147,12 @@ static enum err put_audio_part(struct encoder *e, const struct block *block, uin
 							      : (struct slice){ NULL, 0 });
 	if (e->profile->audio_as_string) {
 		gather_lit(g, "{\"type\":\"input_audio\",\"input_audio\":\"");
-		gather_media(g, block->media.data);
+		gather_raw(g, block->media.data); /* no image: its bytes count */
 		gather_lit(g, "\"}");
 		return ERR_OK;
 	}
 	gather_lit(g, "{\"type\":\"input_audio\",\"input_audio\":{\"data\":\"");
-	gather_media(g, block->media.data);
+	gather_raw(g, block->media.data);
 	gather_lit(g, "\",\"format\":\"");
 	gather_raw(g, format);
 	gather_lit(g, "\"}}");

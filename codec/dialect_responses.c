@@ -124,7 +124,7 @@ static void put_image_part(struct encoder *e, const struct block *block)
 	gather_lit(g, "{\"type\":\"input_image\",\"detail\":\"auto\",\"image_url\":\"data:");
 	gather_raw(g, block->media.mime);
 	gather_lit(g, ";base64,");
-	gather_media(g, block->media.data);
+	gather_image(g, block->media.data);
 	gather_lit(g, "\"}");
 	e->out.images++;
 }

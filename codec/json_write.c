@@ -215,9 +215,9 @@ void gather_raw(struct gather *g, struct slice text)
 		put(g, text);
 }
 
-void gather_media(struct gather *g, struct slice base64)
+void gather_image(struct gather *g, struct slice base64)
 {
-	g->media += base64.len;
+	g->images += base64.len;
 	gather_raw(g, base64);
 }
 

@@ -20,7 +20,7 @@ struct gather {
 	struct iovec *v; /* only ever read, though iovec is for writing, too */
 	uint32_t count, cap;
 	size_t total;    /* bytes of all entries */
-	size_t media;    /* of these, base64 of images and audio (see gather_media) */
+	size_t images;   /* of these, base64 of images (see gather_image) */
 	size_t copied;   /* content bytes copied, for the exact gates */
 	size_t copy_max; /* present threshold */
 	struct arena *into;
@@ -43,8 +43,8 @@ static inline __attribute__((always_inline)) void gather_const(struct gather *g,
 							       size_t len);
 #define gather_lit(g, literal) gather_const((g), "" literal, sizeof(literal) - 1)
 
-/* The same, counted as media: base64 is left out of token estimates (DESIGN 5). */
-void gather_media(struct gather *g, struct slice base64);
+/* The same, counted as an image's base64, which is left out of token estimates (DESIGN 5). */
+void gather_image(struct gather *g, struct slice base64);
 
 /* A raw string (json_read.h) as a JSON string: quotes added, escapes kept. */
 void gather_str(struct gather *g, struct slice raw);

@@ -56,7 +56,7 @@ static void fill_reservation(struct flow *flow, const struct flow_env *env,
 {
 	const struct encode_out *encoded = &flow->made->encoded;
 	const bool first = flow->attempts == 0;
-	uint64_t bytes = encoded->body.total - encoded->body.media;
+	uint64_t bytes = encoded->body.total - encoded->body.images;
 
 	*reservation = (struct reservation){
 		.scopes = flow->scopes,

@@ -63,7 +63,8 @@ static size_t media_bytes(const struct block *blocks, uint32_t count, uint32_t *
 	return bytes;
 }
 
-/* Before anything is translated the caller's body stands for the provider's. */
+/* Before anything is translated the caller's body stands for the provider's. Audio has far fewer tokens than bytes: a model
+ * is not ruled out by them. */
 static uint64_t estimate_input(const struct flow *flow)
 {
 	uint32_t images = 0;

@@ -83,7 +83,7 @@ static void drive_request(struct drive *d)
 		return;
 	}
 	check_output(d, &out.body);
-	must(out.body.media <= out.body.total);
+	must(out.body.images <= out.body.total);
 	if (dialect_encode(d->dialect, &in, d->work, &d->arena, &again, &fault) == ERR_OK)
 		check_same(d, &out, &again);
 }

@@ -268,7 +268,7 @@ static void images_need_a_model_that_takes_them(void **state)
 
 	assert_int_equal(case_encode(c, "\"messages\":[" USER(PNG) "]"), ERR_OK);
 	assert_int_equal(c->out.images, 1);
-	assert_int_equal(c->out.body.media, 4);
+	assert_int_equal(c->out.body.images, 4);
 	c->profile.image = false;
 	assert_int_equal(case_encode_again(c), ERR_CONTENT_UNSUPPORTED);
 	assert_non_null(strstr(case_fault_text(c), "takes no image"));

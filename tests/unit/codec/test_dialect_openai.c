@@ -238,6 +238,20 @@ static void a_downgraded_choice_is_remembered_for_the_answer(void **state)
 	assert_false(c->out.decode.tool_required);
 }
 
+/* Only images are counted by their number: audio and what else there is by its bytes (DESIGN 5 Limits). */
+static void audio_is_counted_by_its_bytes(void **state)
+{
+	struct dialect_case *c = *state;
+
+	c->profile.audio = true;
+	for (int as_string = 0; as_string < 2; as_string++) {
+		c->profile.audio_as_string = as_string;
+		assert_int_equal(case_encode(c, "\"messages\":[" USER(PNG "," WAV) "]"), ERR_OK);
+		assert_int_equal(c->out.images, 1);
+		assert_int_equal(c->out.body.images, 4);
+	}
+}
+
 static void images_of_results_count_and_need_a_model_that_takes_them(void **state)
 {
 	struct dialect_case *c = *state;
@@ -247,7 +261,7 @@ static void images_of_results_count_and_need_a_model_that_takes_them(void **stat
 				       USE("c", "ping")) "," USER(RESULT("c", "[" PNG "]")) "]"),
 		ERR_OK);
 	assert_int_equal(c->out.images, 2);
-	assert_int_equal(c->out.body.media, 8);
+	assert_int_equal(c->out.body.images, 8);
 	c->profile.image = false;
 	assert_int_equal(
 		case_encode(c, "\"messages\":[" USER(TEXT("q")) "," ASSISTANT(
@@ -315,6 +329,7 @@ int main(void)
 		TEST(request_becomes_exactly_this_body),
 		TEST(where_no_turn_is_left_the_request_is_refused),
 		TEST(a_downgraded_choice_is_remembered_for_the_answer),
+		TEST(audio_is_counted_by_its_bytes),
 		TEST(images_of_results_count_and_need_a_model_that_takes_them),
 		TEST(every_refused_memory_is_a_named_error),
 	};

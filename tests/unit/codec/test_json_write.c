@@ -99,18 +99,18 @@ static void neighbours_in_memory_become_one_entry(void **state)
 	assert_int_equal(rig->g.v[0].iov_len, 2000);
 }
 
-static void media_is_counted_by_itself(void **state)
+static void base64_of_images_is_counted_by_itself(void **state)
 {
 	struct rig *rig = *state;
 	static char data[5000];
 
 	(void)memset(data, 'A', sizeof(data));
 	gather_lit(&rig->g, "\"");
-	gather_media(&rig->g, slice_of(data, sizeof(data)));
-	gather_media(&rig->g, slice_of(data, 8));
+	gather_image(&rig->g, slice_of(data, sizeof(data)));
+	gather_image(&rig->g, slice_of(data, 8));
 	gather_lit(&rig->g, "\"");
 	assert_int_equal(gather_done(&rig->g), ERR_OK);
-	assert_int_equal(rig->g.media, 5008);
+	assert_int_equal(rig->g.images, 5008);
 	assert_int_equal(rig->g.total, 5010);
 }
 
@@ -281,7 +281,7 @@ int main(void)
 		test(short_texts_are_copied_into_one_entry),
 		test(long_texts_are_borrowed_and_the_threshold_is_exact),
 		test(neighbours_in_memory_become_one_entry),
-		test(media_is_counted_by_itself),
+		test(base64_of_images_is_counted_by_itself),
 		test(plain_text_is_escaped_as_little_as_json_allows),
 		test(escaping_is_undone_by_reading_whatever_the_alignment),
 		test(json_goes_compact_into_a_string),

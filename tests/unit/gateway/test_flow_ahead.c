@@ -505,7 +505,7 @@ static void what_was_not_reserved_is_owed(void **state)
 	const struct limit_ask ask = flow->reservation.ask;
 	assert_int_equal(answers_come(s), FLOW_SEND);
 	assert_int_equal(flow->reservation.ask.usd, ask.usd);
-	const uint64_t bytes = flow->made->encoded.body.total - flow->made->encoded.body.media;
+	const uint64_t bytes = flow->made->encoded.body.total - flow->made->encoded.body.images;
 	const uint64_t usd =
 		quota_usd_bound(bytes, 0, flow->made->encoded.max_tokens, &flow->made->price);
 	const uint64_t tokens = quota_token_estimate(bytes, 0, flow->made->encoded.max_tokens);
