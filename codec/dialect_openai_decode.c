@@ -325,7 +325,8 @@ static void read_message(struct answer *a, struct json_reader *r)
 /* What the choice says beside its message. */
 struct choice {
 	struct slice reason, match; /* match: vLLM's stop_reason when it is a string */
-	bool message, failed;
+	struct slice error;         /* an object; absent: there is none */
+	bool message;
 };
 
 static void read_choice(struct answer *a, struct json_reader *r, struct choice *choice)
@@ -364,8 +365,7 @@ static void read_choice(struct answer *a, struct json_reader *r, struct choice *
 			answer_take_string(r, &choice->match);
 			break;
 		case ERROR:
-			choice->failed = json_peek(r) == JSON_OBJECT;
-			answer_skip(r);
+			(void)json_skip(r, json_peek(r) == JSON_OBJECT ? &choice->error : NULL);
 			break;
 		default:
 			answer_skip(r);
@@ -520,8 +520,14 @@ enum err openai_decode(const struct decode_context *context, const struct provid
 	if (answer->status / 100 != 2)
 		return answer_from_failure(&a, result, failure);
 	read_answer(&a, &top);
-	bool failed = top.choice.failed || json_str_eq(top.choice.reason, SLICE("error"));
-	if (a.err == ERR_OK && (top.error || failed))
+	struct provider_answer told = *answer;
+	if (!top.error && !slice_absent(top.choice.error)) {
+		told.body = top.choice.error; /* which has the members of an error body */
+		a.from = &told;
+	}
+	bool failed = top.error || !slice_absent(top.choice.error) ||
+		      json_str_eq(top.choice.reason, SLICE("error"));
+	if (a.err == ERR_OK && failed)
 		return answer_from_failure(&a, result, failure);
 	if (!top.choices)
 		answer_fail(&a, "The provider's answer has no choices: malformed");

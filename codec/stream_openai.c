@@ -346,6 +346,7 @@ static void read_delta(struct stream *s, struct json_reader *r)
 struct choice {
 	uint64_t index;
 	struct slice delta, reason, match; /* delta: its text; match: vLLM's stop_reason */
+	struct slice error;                /* its text, if it is an object */
 	bool failed;
 };
 
@@ -364,13 +365,14 @@ static void read_choice(struct stream *s, struct json_reader *r, struct choice *
 			answer_take_string(r, &choice->reason);
 		} else if (slice_eq(key, SLICE("stop_reason"))) {
 			answer_take_string(r, &choice->match);
+		} else if (slice_eq(key, SLICE("error")) && json_peek(r) == JSON_OBJECT) {
+			(void)json_skip(r, &choice->error);
 		} else {
-			choice->failed |=
-				slice_eq(key, SLICE("error")) && json_peek(r) == JSON_OBJECT;
 			(void)json_skip(r, NULL);
 		}
 	}
-	choice->failed |= json_str_eq(choice->reason, SLICE("error"));
+	choice->failed =
+		!slice_absent(choice->error) || json_str_eq(choice->reason, SLICE("error"));
 }
 
 /* A chunk, until all of it was read: what is in it counts only if it is no error. */
@@ -500,8 +502,8 @@ static void on_event(struct stream *s, struct slice name, struct slice data)
 	read_chunk(s, data, &c);
 	if (s->answer.err != ERR_OK)
 		return;
-	if (c.error || c.choice.failed)
-		stream_error(s, data);
+	if (c.error || c.choice.failed) /* one of the choice has the members of an error body */
+		stream_error(s, c.error || slice_absent(c.choice.error) ? data : c.choice.error);
 	else
 		take_chunk(s, &c);
 }

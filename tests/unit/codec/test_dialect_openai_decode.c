@@ -254,7 +254,7 @@ static void malformed_answer_is_an_error_that_says_so(void **state)
 	}
 }
 
-static void an_error_at_the_choice_is_an_unavailable_provider(void **state)
+static void an_error_at_the_choice_is_told_by_its_code_or_an_unavailable_provider(void **state)
 {
 	struct dialect_case *c = *state;
 
@@ -264,6 +264,14 @@ static void an_error_at_the_choice_is_an_unavailable_provider(void **state)
 	assert_int_equal(case_decode(c, "{\"choices\":[{\"message\":{\"content\":\"half\"},"
 					"\"error\":{\"code\":502}}]}"),
 			 ERR_PROVIDER_DOWN);
+	assert_int_equal(case_decode(c, "{\"choices\":[{\"message\":{\"content\":\"\"},"
+					"\"finish_reason\":\"error\",\"error\":{\"code\":429,"
+					"\"message\":\"x\"}}]}"),
+			 ERR_PROVIDER_RATE);
+	assert_int_equal(c->failure.status, 429);
+	assert_int_equal(case_decode(c, "{\"choices\":[{\"message\":{\"content\":\"\"},"
+					"\"error\":{\"code\":502}}],\"error\":{\"code\":402}}"),
+			 ERR_PROVIDER_BILLING);
 }
 
 static void nesting_is_bounded(void **state)
@@ -356,7 +364,7 @@ int main(void)
 		TEST(think_tags_are_stripped_at_the_front_only),
 		TEST(structured_output_is_read_out_of_the_text),
 		TEST(malformed_answer_is_an_error_that_says_so),
-		TEST(an_error_at_the_choice_is_an_unavailable_provider),
+		TEST(an_error_at_the_choice_is_told_by_its_code_or_an_unavailable_provider),
 		TEST(nesting_is_bounded),
 		TEST(usage_is_found_where_the_hosts_put_it),
 		TEST(every_refused_memory_of_an_answer_is_a_named_error),
