@@ -234,8 +234,8 @@ struct flow {
 	bool failing;                 /* while it is settled: RETRY follows */
 	bool repeating, repeated; /* an answer without the tool call is asked for once more; was */
 	struct flow_asked *asked; /* while `preparing`; NULL: there was no memory */
-	enum learn lesson;        /* of a refusal: the request was sent once more for it */
-	struct slice lesson_of;   /* the model that refused; absent: none has */
+	learn_set lessons;        /* of refusals: the request was sent once more for each */
+	struct slice lessons_of;  /* the model that refused; absent: none has */
 	struct flow_schema *schema; /* flow_schema.h; NULL: no structured output was asked for */
 	nsec_t wait_until;          /* of FLOW_WAIT */
 

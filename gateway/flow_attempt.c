@@ -433,11 +433,11 @@ static void tell_health(struct flow *flow, const struct flow_env *env)
 /* What was learned of the model has proved right. */
 static void remember(const struct flow *flow, const struct flow_env *env)
 {
-	if (!slice_eq(flow->lesson_of, flow->walk.model_id))
+	if (!slice_eq(flow->lessons_of, flow->walk.model_id))
 		return;
 	const int32_t model = catalog_find(&env->config->catalog, flow->walk.model_id);
 	if (model >= 0)
-		health_learn(env->health, (uint32_t)model, flow->lesson);
+		health_learn(env->health, (uint32_t)model, flow->lessons);
 }
 
 void flow_settle_up(struct flow *flow, const struct flow_env *env)

@@ -190,8 +190,8 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 
 	flow->made->profile = model->profile;
 	health_apply(env->health, flow->made->route.model, &flow->made->profile);
-	if (slice_eq(flow->lesson_of, model->id))
-		(void)profile_learn(&flow->made->profile, flow->lesson);
+	if (slice_eq(flow->lessons_of, model->id))
+		profile_learn_all(&flow->made->profile, flow->lessons);
 	flow->wants_stream = flow_stream_wanted(flow);
 	struct encode_in in = {
 		.request = flow_schema_request(flow),

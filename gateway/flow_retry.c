@@ -120,18 +120,20 @@ static enum flow_move resend(struct flow *flow, const struct flow_env *env)
 	return flow_stay(flow, env, false) == ERR_OK ? again_at_once(flow) : flow_give_up(flow);
 }
 
-/* Learns what a refusal says of the model. True: the request can be sent better now. The model's other
- * requests profit once that was of use: what a refusal says may be the request's own words. */
+/* Learns what a refusal says of the model. True: the request can be sent better now. Refusals name one parameter each.
+ * The model's other requests profit once that was of use: what a refusal says may be the request's own words. */
 static bool learn(struct flow *flow)
 {
 	const enum learn fact = flow->failure.why.learn;
 
 	if (fact == LEARN_UNBIND_THINKING) /* of this conversation, not of the model */
 		return flow_loop_unbind(flow);
-	if (!slice_absent(flow->lesson_of) || !profile_learn(&flow->made->profile, fact))
+	if (!slice_absent(flow->lessons_of) && !slice_eq(flow->lessons_of, flow->walk.model_id))
 		return false;
-	flow->lesson = fact;
-	flow->lesson_of = flow->walk.model_id;
+	if (!profile_learn(&flow->made->profile, fact)) /* it was sent so */
+		return false;
+	flow->lessons |= LEARN_BIT(fact);
+	flow->lessons_of = flow->walk.model_id;
 	return true;
 }
 
@@ -179,14 +181,15 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 	const uint32_t most = env->config->retries.attempts;
 
 	const bool kept = flow->result != NULL && !flow->repeating; /* the second answer failed */
-	const bool mends = flow_schema_mends(flow); /* only numbers of it were told: no text */
+	const bool mends = flow_schema_mends(flow);
+	const bool whole = mends || flow->repeating; /* only numbers of it were told: no text */
 
 	const bool noted = note_telling(flow);
 	note_back(flow, env);
 	flow_keep_asked(flow);
 	if (!noted)
 		return flow_give_up_busy(flow);
-	if (kept || (flow->handed_on && !mends) || flow->attempts >= most ||
+	if (kept || (flow->handed_on && !whole) || flow->attempts >= most ||
 	    flow->attempts >= FLOW_ATTEMPTS_MAX || !flow_fits(flow, env->now, 0) ||
 	    flow_permit_again(flow, env).err != ERR_OK)
 		return flow_give_up(flow);

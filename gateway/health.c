@@ -452,10 +452,10 @@ struct hint_memory *health_hints(struct health_view *view)
 
 /* ---- facts ----------------------------------------------------------------------------------- */
 
-void health_learn(struct health_view *view, uint32_t model, enum learn fact)
+void health_learn(struct health_view *view, uint32_t model, learn_set facts)
 {
 	must(model < view->model_count);
-	view->models[model]->facts |= LEARN_BIT(fact);
+	view->models[model]->facts |= facts;
 }
 
 void health_apply(const struct health_view *view, uint32_t model, struct profile *profile)

@@ -150,8 +150,8 @@ MUST_USE bool health_may_retry(struct health_view *view, const uint8_t tenant[16
 
 /* ---- facts ---- */
 
-/* A 400 taught this about a model (enum learn): to be applied to its profile from now on. */
-void health_learn(struct health_view *view, uint32_t model, enum learn fact);
+/* A 400 each taught this about a model: to be applied to its profile from now on. */
+void health_learn(struct health_view *view, uint32_t model, learn_set facts);
 /* *profile with all facts learned about `model`. */
 void health_apply(const struct health_view *view, uint32_t model, struct profile *profile);
 

@@ -137,6 +137,11 @@ struct outcome {
 		.status = 400,                                                              \
 		.body = CLAUDE_ERROR("invalid_request_error", "temperature: not supported") \
 	}
+#define NOT_FORCED                                                                          \
+	{                                                                                   \
+		.status = 400,                                                              \
+		.body = CLAUDE_ERROR("invalid_request_error", "tool_choice: not supported") \
+	}
 #define UNREADABLE                              \
 	{                                       \
 		.status = 200, .body = "<html>" \

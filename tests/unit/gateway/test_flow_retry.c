@@ -105,6 +105,11 @@ static void each_failure_is_tried_again_where_it_may_do_better(void **state)
 	}
 }
 
+#define SAYS(content)                                       \
+	{                                                   \
+		.status = 200, .body = CLAUDE_SAYS(content) \
+	}
+
 /* ---- resends ------------------------------------------------------------------------------------- */
 
 static void what_a_refusal_teaches_is_sent_once_more_and_remembered(void **state)
@@ -124,6 +129,29 @@ static void what_a_refusal_teaches_is_sent_once_more_and_remembered(void **state
 	trace = play(b, ask, 0, good, COUNT_OF(good));
 	assert_null(strstr(text_of(b, &b->flow.made->encoded.body), "temperature"));
 	free(trace);
+	bench_free(b);
+}
+
+/* Each refusal names one. */
+static void a_request_is_taught_by_one_refusal_after_another(void **state)
+{
+	static const char ask[] = ASK_WITH(",\"temperature\":0.5,\"toolChoice\":{\"mode\":"
+					   "\"required\"},\"tools\":[{\"name\":\"t\","
+					   "\"inputSchema\":{\"type\":\"object\"}}]");
+	const struct outcome taught[] = { NO_TEMPERATURE, NOT_FORCED, SAYS(CALL) };
+	const struct outcome again[] = { SAYS(CALL) };
+	struct bench *b = bench_new(load(warm));
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		char *trace = i == 0 ? play(b, ask, 0, taught, COUNT_OF(taught))
+				     : play(b, ask, 0, again, COUNT_OF(again));
+		assert_string_equal(trace, i == 0 ? "claude-Aa claude-Aa claude-Aa" : "claude-Aa");
+		free(trace);
+		assert_int_equal(b->flow.answer.status, 200);
+		assert_null(strstr(text_of(b, &b->flow.made->encoded.body), "temperature"));
+		assert_has(answer_text(b), "tool_choice_required_downgraded");
+	}
 	bench_free(b);
 }
 
@@ -167,10 +195,6 @@ static const struct call_case {
 	uint64_t timeout_ms;
 	const char *answer;
 } call_cases[] = {
-#define SAYS(content)                                       \
-	{                                                   \
-		.status = 200, .body = CLAUDE_SAYS(content) \
-	}
 	{ "it calls", OUTCOMES(SAYS(CALL)), 0, "tool_use" },
 	{ "it calls the second time", OUTCOMES(SAYS(TEXT("one")), SAYS(CALL)), 0, "tool_use" },
 	{ "it does not", OUTCOMES(SAYS(TEXT("one")), SAYS(TEXT("two"))), 0, "two" },
@@ -238,6 +262,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_failure_is_tried_again_where_it_may_do_better),
 		cmocka_unit_test(what_a_refusal_teaches_is_sent_once_more_and_remembered),
+		cmocka_unit_test(a_request_is_taught_by_one_refusal_after_another),
 		cmocka_unit_test(what_was_learned_for_nothing_is_not_remembered),
 		cmocka_unit_test(what_is_known_already_is_not_learned_again),
 		cmocka_unit_test(a_call_that_cannot_be_forced_is_asked_for_twice),

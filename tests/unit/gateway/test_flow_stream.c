@@ -10,9 +10,10 @@ static const char text[] =
 	"  ant: {dialect: anthropic, endpoints: [{url: \"http://127.0.0.1:9001\"}], keys: [a, b]}\n"
 	"models:\n"
 	"  - {id: claude, provider: ant, name: claude-real, context: 100000, price: {input: 3, "
-	"output: 15}, profile: {max_output: 30000}}\n"
+	"output: 15}, profile: {max_output: 30000, forced_tool: false}}\n"
 	"tenants:\n"
-	"  - {id: acme, models: {allow: [\"*\"]}, limits: {requests_per_minute: 60000, "
+	"  - {id: acme, models: {allow: [\"*\"]}, capabilities: {tools: true}, limits: "
+	"{requests_per_minute: 60000, "
 	"requests_burst: "
 	"60000, tokens_per_minute: 100000000, usd_per_day: 1000, max_tokens: 30000}, keys: "
 	"[{sha256: %s}]}\n";
@@ -355,6 +356,33 @@ static void before_that_it_is_tried_again_and_the_numbers_still_rise(void **stat
 	assert_has(answer_text(b), "\"attempts\":2");
 }
 
+/* Numbers that rose are no answer: another one may follow. */
+static void a_call_that_cannot_be_forced_is_asked_for_again_though_numbers_were_told(void **state)
+{
+	static const char tool[] = ASK(
+		"100", TOKEN ",\"toolChoice\":{\"mode\":\"required\"},\"tools\":[{\"name\":\"t\","
+			     "\"inputSchema\":{\"type\":\"object\"}}]");
+	static const char *const answers[] = { WORDS("first"), WORDS("second") };
+	struct bench *b = *state;
+
+	assert_int_equal(ask(b, BOTH, tool), FLOW_RESERVE);
+	for (size_t i = 0; i < COUNT_OF(answers); i++) {
+		assert_int_equal(reserve(b), FLOW_SEND);
+		stream_begins(b);
+		b->now += 300 * MSEC;
+		(void)says(b, START);
+		(void)says(b, answers[i]);
+		(void)flow_tell(&b->flow, b->now);
+		assert_true(b->flow.handed_on);
+		assert_int_equal(says(b, STOP), STREAM_DONE);
+		assert_int_equal(provider_ends(b, ERR_OK, false), FLOW_SETTLE);
+		assert_int_equal(settle(b), i == 0 ? FLOW_RESERVE : FLOW_ANSWER);
+	}
+	assert_has(answer_text(b), "second");
+	assert_has(answer_text(b), "\"attempts\":2");
+	assert_has(answer_text(b), "tool_choice_required_downgraded");
+}
+
 static void what_is_too_large_for_a_stream_is_asked_for_in_one_piece(void **state)
 {
 	enum { PIECE = 1024 };
@@ -538,6 +566,7 @@ int main(void)
 		TEST(other_answers_are_read_whole),
 		TEST(once_output_was_told_a_failure_is_the_last_event),
 		TEST(before_that_it_is_tried_again_and_the_numbers_still_rise),
+		TEST(a_call_that_cannot_be_forced_is_asked_for_again_though_numbers_were_told),
 		TEST(what_is_too_large_for_a_stream_is_asked_for_in_one_piece),
 		TEST(a_stream_that_breaks_off_is_settled_at_the_bound),
 		TEST(an_error_in_the_midst_of_an_answer_is_settled_at_the_bound),

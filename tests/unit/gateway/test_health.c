@@ -116,8 +116,8 @@ static void facts_are_remembered_for_the_model_alone(void **state)
 	struct bench *b = *state;
 	struct profile profile = { .forced_tool = true, .max_stop = 4 };
 
-	health_learn(b->view, M, LEARN_NO_FORCED_TOOL);
-	health_learn(b->view, SAME, LEARN_NO_STOP);
+	health_learn(b->view, M, LEARN_BIT(LEARN_NO_FORCED_TOOL));
+	health_learn(b->view, SAME, LEARN_BIT(LEARN_NO_STOP));
 	health_apply(b->view, N, &profile);
 	assert_true(profile.forced_tool && profile.max_stop == 4);
 	health_apply(b->view, M, &profile);
@@ -219,7 +219,7 @@ static void states_go_with_what_they_belong_to_over_a_reload(void **state)
 		health_ended(&c, c.endpoint == 1 && c.key == 1 ? &no : &well, b->now);
 	}
 	break_endpoint(b, 1);
-	health_learn(b->view, M, LEARN_NO_STOP);
+	health_learn(b->view, M, LEARN_BIT(LEARN_NO_STOP));
 	load(&b->next, moved);
 	struct health_view *fresh = health_view_new(b->health, b->next.config, 1);
 	assert_non_null(fresh);
