@@ -327,7 +327,8 @@ static void build_profile(const struct model_form *form, const struct provider *
 	if (form->max_stop != FORM_UNSET)
 		out->max_stop = (uint32_t)form->max_stop;
 	out->image = form->image != 0;
-	out->audio = form->audio != 0;
+	out->audio = form->audio != 0 &&
+		     provider->dialect == DIALECT_OPENAI; /* others have no such part */
 	out->forced_tool = form->forced_tool != 0;
 	out->structured_output = form->structured_output != 0;
 	out->prefill = form->prefill != 0;
