@@ -347,9 +347,9 @@ def half_a_handshake(target):
 def preface_later(target):
     """The HTTP/2 preface as second request: a guard that watches HTTP/1.1 must not miss it."""
     with target.open(target.http1(), alpn="http/1.1") as connection:
-        data, _ = connection.read_for(2, lambda d: b"\r\n\r\n" in d)
+        connection.read_for(10, lambda d: b"\r\n\r\n" in d)
         connection.send(PREFACE + settings() + frame(PING, 0, 0, b"12345678"))
-        data, _ = connection.read_for(1)
+        data, _ = connection.read_for(10, lambda d: b"12345678" in d)
         return "SWITCHED" if b"12345678" in data else "refused"
 
 
