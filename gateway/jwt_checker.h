@@ -33,7 +33,7 @@ struct jwt_caller {
 	struct slice server; /* valid until the next call */
 };
 
-/* *out is written on JWT_OK only; the tenant may be disabled only if this returns otherwise. `now_s`:
+/* *out is written on JWT_OK only, and its tenant is enabled. `now_s`:
  * seconds since 1970. `work` is lent for the call. `wrongs`: the caller's connection's wrong signatures,
  * which are counted there; NULL: not bounded by connection. */
 MUST_USE enum jwt_fault jwt_checker_ask(struct jwt_checker *checker, struct slice token,

@@ -41,7 +41,8 @@ struct config *settings_load(const struct settings_source *source, FILE *problem
 /* Frees *config and sets it to NULL; accepts a pointer to NULL. Secrets are cleansed. */
 void settings_free(struct config **config);
 
-/* The first key that differs and needs a restart (listen, admin, store.*, user, workers), and in *line
+/* The first key that differs and needs a restart (listen, admin, user, workers, store.* but for user and password of
+ * store.url), and in *line
  * where the fresh file says it; NULL if none. */
 const char *settings_needs_restart(const struct config *running, const struct config *fresh,
 				   uint32_t *line);

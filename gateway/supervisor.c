@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 enum {
+	/* limit_table_create makes at least twice as many */
 	LIMIT_SLOTS_MIN = 65536,
 	LIMIT_SLOTS_PER_TENANT = 4, /* tenants come and go by reload, slots stay */
 };

@@ -94,8 +94,9 @@ uint32_t breaker_chance(const struct breaker *breaker);
 struct breaker_pass breaker_began(struct breaker *breaker, const struct breaker_settings *settings,
 				  uint64_t tenant, nsec_t now);
 
-/* It ended. `of`: whose request may be to blame for a failure; 0: nobody's. What began before the breaker opened has no say while it is open, and a probe of an earlier
- * opening decides nothing. */
+/* It ended. `of`: whose request may be to blame for a failure; 0: nobody's. While the breaker is open, what began before
+ * says one thing only: by failing, that not one tenant alone does, and so that it is open for all. A probe of an
+ * earlier opening decides nothing. */
 void breaker_ended(struct breaker *breaker, const struct breaker_settings *settings,
 		   struct breaker_pass pass, enum breaker_result result, uint64_t of, nsec_t now);
 
