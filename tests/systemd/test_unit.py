@@ -153,6 +153,11 @@ class Unit(harness.Case):
         self.ok("systemctl", "reload", "sluice")
         harness.wait_for(lambda: before not in self.readyz(), "another configuration")
         self.assert_served()
+        self.edit("(?m)^store:", "stroe:")
+        self.assertNotEqual(inside("systemctl", "reload", "sluice").returncode, 0)
+        self.edit("(?m)^stroe:", "store:")
+        self.ok("systemctl", "reload", "sluice")
+        self.assert_served()
         self.assertEqual(self.pids(), pids)
 
     def test_4_a_server_that_crashes_is_replaced_by_the_supervisor(self):
