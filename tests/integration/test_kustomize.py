@@ -188,6 +188,10 @@ class Rendered(harness.Case):
         self.assertEqual(shlex.split(rollout)[1:3], ["-n", where])
         self.assertIn(tuple(shlex.split(rollout)[-1].split("/")), [(kind.lower(), name) for kind, name in objects])
 
+    def test_the_page_says_how_much_a_pod_has(self):
+        memory = self.overlays["production"]["Deployment", "sluice"]["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
+        self.assertIn(f"* A pod has two workers and {memory.removesuffix('Gi')} GiB;", read(os.path.join(harness.SOURCE, "deploy/docs/deploying.md")))
+
     # ---- what a pod would have on its disk, and the gateway on it --------------------------------
 
     def disk(self, objects, place):
