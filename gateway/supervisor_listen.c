@@ -158,17 +158,19 @@ static bool listen_admin(struct supervisor_sockets *sockets, const struct config
 	return true;
 }
 
-/* A socket file that nobody serves any more is left by a supervisor that was killed. */
+/* A socket file that nobody serves any more is left by a supervisor that was killed. Any other file refuses connections,
+ * too, and stays. */
 static bool remove_stale(const struct sockaddr_un *address)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct stat found;
 
 	if (fd < 0)
 		return false;
 	bool refused = connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0 &&
 		       errno == ECONNREFUSED;
 	(void)close(fd);
-	if (refused)
+	if (refused && lstat(address->sun_path, &found) == 0 && S_ISSOCK(found.st_mode))
 		return unlink(address->sun_path) == 0;
 	errno = EADDRINUSE;
 	return false;

@@ -102,6 +102,16 @@ class Admin(harness.Case):
         self.assertRegex(ends(second, 1), "admin.socket: .*in use")
         self.assertIn("200", ask_socket(path, "GET /healthz HTTP/1.0\r\n\r\n"))
 
+    def test_a_file_that_is_no_socket_is_left_alone(self):
+        path = os.path.join(self.directory(), "precious.yaml")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("tenants: []")
+        gateway = self.gateway(harness.config(self.sim(), admin={"address": f"127.0.0.1:{harness.free_port()}", "socket": path}),
+                               wait_ready=False)
+        self.assertRegex(ends(gateway, 1), "admin.socket: .*not a socket")
+        with open(path, encoding="ascii") as file:
+            self.assertEqual(file.read(), "tenants: []")
+
     def test_reload_is_not_for_strangers(self):
         probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
