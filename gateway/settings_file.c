@@ -2,12 +2,14 @@
 #include "gateway/settings_loader.h"
 
 #include "codec/base/must.h"
+#include "gateway/settings_seen.h"
 #include "gateway/settings_value.h"
 
 #include <errno.h>
 #include <fnmatch.h>
 #include <glob.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- files ---- */
 
@@ -227,14 +229,22 @@ static bool glob_kept(struct loader *l, const char *pattern, struct slice **path
 	return true;
 }
 
-static bool glob_disk(struct loader *l, const char *pattern, struct slice **paths, size_t *count)
+/* A folder that is not there has no files; one that cannot be read is a problem, or all that is in it would be gone. */
+static bool glob_disk(struct loader *l, const struct node *node, const char *pattern,
+		      struct slice **paths, size_t *count)
 {
 	glob_t found = { 0 };
 	struct slice *out = NULL;
-	int error = glob(pattern, 0, NULL, &found);
+	int error = glob(pattern, 0, settings_seen_unreadable, &found), why = errno;
 
 	if (error == GLOB_NOSPACE) {
 		loader_out_of_memory(l);
+		return false;
+	}
+	if (error == GLOB_ABORTED) {
+		problem_at(&l->problems, node, "a folder of %s cannot be read (%s)", pattern,
+			   strerror(why));
+		globfree(&found);
 		return false;
 	}
 	if (error == 0)
@@ -260,7 +270,7 @@ bool loader_glob(struct loader *l, const struct node *node, struct slice pattern
 	if (joined == NULL)
 		return false;
 	if (l->source->files != NULL ? !glob_kept(l, joined, paths, count)
-				     : !glob_disk(l, joined, paths, count))
+				     : !glob_disk(l, node, joined, paths, count))
 		return false;
 	if (*count > 0)
 		qsort(*paths, *count, sizeof(**paths), by_bytes);

@@ -3,6 +3,7 @@
 #include "codec/base/clock.h"
 #include "codec/base/must.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <stdlib.h>
@@ -166,13 +167,23 @@ static int by_bytes(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+int settings_seen_unreadable(const char *path, int error)
+{
+	(void)path;
+	errno = error;
+	return error != ENOENT && error != ENOTDIR;
+}
+
 static void look_at_pattern(struct seen_entry *entry)
 {
 	glob_t found = { 0 };
 	struct sha256_sum sum;
 
 	memcpy(entry->now, none, sizeof(entry->now));
-	if (glob(entry->path, GLOB_NOSORT, NULL, &found) == 0) {
+	const int error = glob(entry->path, GLOB_NOSORT, settings_seen_unreadable, &found);
+	if (error == GLOB_ABORTED) /* a folder cannot be read: other than if it had no files */
+		entry->now[0] ^= 1;
+	if (error == 0) {
 		qsort(found.gl_pathv, found.gl_pathc, sizeof(*found.gl_pathv), by_bytes);
 		sha256_begin(&sum);
 		for (size_t i = 0; i < found.gl_pathc; i++)

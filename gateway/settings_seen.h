@@ -27,6 +27,8 @@ void settings_seen_file(struct settings_seen *seen, struct slice path, size_t by
 /* The paths that a glob(3) pattern matched, in the order of their bytes. */
 void settings_seen_glob(struct settings_seen *seen, const char *pattern, const struct slice *paths,
 			size_t count);
+/* glob(3)'s errfunc: a folder that is not there has no files, one that cannot be read ends it. Leaves errno at `error`. */
+int settings_seen_unreadable(const char *path, int error);
 
 /* ---- afterwards ---- */
 

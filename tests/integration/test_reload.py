@@ -104,6 +104,14 @@ class Reload(harness.Case):
         self.assertEqual(gateway.reload().status, 200)
         harness.wait_for(lambda: gateway.sample("hello", key=OTHER_KEY).status == 200, "the new tenant")
 
+        # One that cannot be read is not empty: here, not even by root.
+        os.rename(folder, folder + ".away")
+        os.symlink("tenants.d", folder)
+        answer = gateway.reload()
+        self.assertEqual(answer.status, 422)
+        self.assertIn(b"tenants.d/*.yaml cannot be read", answer.body)
+        self.assert_result(gateway.sample("hello", key=OTHER_KEY))
+
 
 class Many(harness.Case):
     """Reloads under load: no request fails, nothing grows, connections to providers are kept."""
