@@ -189,8 +189,8 @@ static void build_redis(struct loader *l, const struct main_form *form, struct c
 		problem_at(&l->problems, ca,
 			   "is for rediss:// stores; write store.url so, or remove ca");
 	const struct slice path = loader_path(l, ca, form->store_ca);
-	if (!slice_absent(path) && !loader_file(l, ca, path, FILE_CA_MAX, &out->ca_pem))
-		return; /* it said why */
+	if (!slice_absent(path) && loader_file(l, ca, path, FILE_CA_MAX, &out->ca_pem))
+		loader_try_ca(l, ca, path, out->ca_pem);
 }
 
 static void build_store(struct loader *l, const struct main_form *form)

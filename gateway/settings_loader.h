@@ -76,6 +76,8 @@ void loader_merge(struct loader *l, enum settings_scope scope, const struct node
 
 /* ---- settings_build.c and what is named like a part of the file: forms to configuration ---- */
 /* Providers first, then models, then plans and tenants. Problems are counted in the loader. */
+/* A problem unless the PEM text of that file, which key `node` names, can be used as a CA. */
+void loader_try_ca(struct loader *l, const struct node *node, struct slice path, struct slice pem);
 /* The TLS context of a listener; none without tls, or after a problem. */
 void loader_build_tls(struct loader *l, const struct listen_form *form, struct listen_address *out);
 /* identity.jwt. */

@@ -102,6 +102,8 @@ void loader_ca(struct loader *l, const struct node *parent, struct slice ca, str
 		problem_at(&l->problems, node,
 			   "%.*s holds no certificate; name a PEM file with \"%s\"", (int)path->len,
 			   path->at, mark);
+	else
+		loader_try_ca(l, node, *path, *pem);
 }
 
 static void build_dialect(struct loader *l, const struct provider_form *form, struct provider *out)

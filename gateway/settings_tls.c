@@ -1,4 +1,4 @@
-/* settings_tls.c - certificates of listeners: read here, and judged by making the context of them. */
+/* settings_tls.c - certificates, judged by making of them the context that they are for. */
 #include "gateway/settings_loader.h"
 
 #include "codec/base/attr.h"
@@ -43,6 +43,19 @@ static void report(struct loader *l, const struct node *listen,
 	const struct pem_file *file = &files[file_of[problem->part]];
 	problem_at(&l->problems, node_find(listen, file->key), "%.*s cannot be used (%s); %s",
 		   (int)file->path.len, file->path.at, problem->text, file->remedy);
+}
+
+void loader_try_ca(struct loader *l, const struct node *node, struct slice path, struct slice pem)
+{
+	char problem[128];
+	struct ssl_ctx_st *ctx = tls_client_new("localhost", pem, problem, sizeof(problem));
+
+	if (ctx == NULL)
+		problem_at(&l->problems, node,
+			   "%.*s cannot be used (%s); name a PEM file with certificates of "
+			   "authorities",
+			   (int)path.len, path.at, problem);
+	tls_client_free(ctx);
 }
 
 void loader_build_tls(struct loader *l, const struct listen_form *form, struct listen_address *out)

@@ -1,3 +1,4 @@
+#include "tests/unit/gateway/ca_pem.h"
 #include "tests/unit/gateway/settings_rig.h"
 
 #include <stdio.h>
@@ -7,8 +8,6 @@
 
 /* ---- files ---- */
 
-static const char pem[] = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-
 static void a_private_ca_is_part_of_an_endpoint_s_identity(void **state)
 {
 	static const char text[] = "providers:\n"
@@ -16,7 +15,7 @@ static void a_private_ca_is_part_of_an_endpoint_s_identity(void **state)
 				   "\"https://llm.example\"}], ca: ca.crt}\n" RIG_MODELS;
 	const struct config_file files[] = {
 		{ SLICE("conf/sluice.yaml"), slice_str(text) },
-		{ SLICE("conf/ca.crt"), slice_str(pem) },
+		{ SLICE("conf/ca.crt"), slice_str(test_ca) },
 	};
 	char expected[128] = "https|llm.example|443|";
 	uint8_t digest[SHA256_BYTES];
@@ -26,8 +25,8 @@ static void a_private_ca_is_part_of_an_endpoint_s_identity(void **state)
 	assert_string_equal(rig.problems, "");
 	const struct endpoint *e = &rig.config->providers[0].endpoints[0];
 	assert_slice(e->ca_path, "conf/ca.crt");
-	assert_slice(e->ca_pem, pem);
-	sha256(slice_str(pem), digest);
+	assert_slice(e->ca_pem, test_ca);
+	sha256(slice_str(test_ca), digest);
 	sha256_hex(digest, 64, expected + strlen(expected));
 	assert_slice(e->identity, expected);
 	rig_fini(&rig);
@@ -101,7 +100,7 @@ static void files_of_the_disk_are_found_from_the_file_that_names_them(void **sta
 		" keys: [\"file:key\"], ca: ca.crt}}\n" RIG_MODELS
 		"tenants: [{files: t.d/*.yaml}]\n",
 		"secret\r\n",
-		pem,
+		test_ca,
 		"- {id: b}\n",
 		"- {id: a}\n",
 		"nothing\n"
@@ -118,7 +117,7 @@ static void files_of_the_disk_are_found_from_the_file_that_names_them(void **sta
 	assert_string_equal(problems, "");
 	free(problems);
 	assert_slice(config->providers[0].keys[0], "secret");
-	assert_slice(config->providers[0].endpoints[0].ca_pem, pem);
+	assert_slice(config->providers[0].endpoints[0].ca_pem, test_ca);
 	assert_int_equal(config->tenants.count, 2);
 	assert_slice(config->tenants.tenants[0].id, "a");
 	assert_int_equal(config->file_count, 5);

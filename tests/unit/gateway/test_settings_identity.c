@@ -1,4 +1,5 @@
 /* identity.jwt: issuers as the checker and the control thread have them. */
+#include "tests/unit/gateway/ca_pem.h"
 #include "tests/unit/gateway/settings_rig.h"
 
 #define WITH(issuers) "identity: {jwt: [" issuers "]}\n" RIG_PROVIDERS RIG_MODELS
@@ -65,10 +66,9 @@ static void a_place_without_a_path_is_the_root(void **state)
 static void a_ca_tells_places_apart(void **state)
 {
 	static const char text[] = WITH(ISSUER("jwks: \"https://id.example/jwks\", ca: ca.pem"));
-	static const char pem[] = "-----BEGIN CERTIFICATE-----\nAAAA\n";
 	const struct config_file files[] = {
 		{ SLICE("conf/sluice.yaml"), slice_str(text) },
-		{ SLICE("conf/ca.pem"), slice_str(pem) },
+		{ SLICE("conf/ca.pem"), slice_str(test_ca) },
 	};
 	struct rig rig;
 	uint8_t digest[SHA256_BYTES];
@@ -77,10 +77,10 @@ static void a_ca_tells_places_apart(void **state)
 	(void)state;
 	rig_load_files(&rig, files, COUNT_OF(files));
 	assert_string_equal(rig.problems, "");
-	sha256(slice_str(pem), digest);
+	sha256(slice_str(test_ca), digest);
 	sha256_hex(digest, 64, expected + strlen(expected));
 	assert_slice(rig.config->jwks[0].name, expected);
-	assert_slice(rig.config->jwks[0].endpoint.ca_pem, pem);
+	assert_slice(rig.config->jwks[0].endpoint.ca_pem, test_ca);
 	rig_fini(&rig);
 }
 

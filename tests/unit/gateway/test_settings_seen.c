@@ -3,6 +3,7 @@
 
 #include "codec/base/clock.h"
 #include "gateway/settings.h"
+#include "tests/unit/gateway/ca_pem.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -255,13 +256,12 @@ static bool load(struct disk *disk)
 
 static void every_file_that_a_configuration_names_is_looked_at(void **state)
 {
-	static const char pem[] = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 	static const char *const names[] = { "sluice.yaml", "ca.crt", "key", "tenants.d/a.yaml",
 					     "tenants.d/b.yaml" };
 	struct disk *disk = *state;
 
 	write_file(disk, "sluice.yaml", base);
-	write_file(disk, "ca.crt", pem);
+	write_file(disk, "ca.crt", test_ca);
 	write_file(disk, "key", "secret\n");
 	assert_int_equal(mkdir(path_of(disk, "tenants.d"), 0700), 0);
 	write_file(disk, "tenants.d/a.yaml", "- {id: a}\n");
