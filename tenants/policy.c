@@ -231,7 +231,7 @@ static bool asks_few_tokens(const struct subject *s, struct verdict *verdict)
 	}
 	verdict->max_tokens = limits->max_tokens;
 	verdict->adjustments |= ADJUST_BIT(ADJUST_MAX_TOKENS_CLAMPED);
-	return !limits->max_tokens_refuse;
+	return !limits->max_tokens_refuse || limits->count_only;
 }
 
 /* The last round answers without calls; where none could come, nothing changes. */
@@ -242,7 +242,7 @@ static bool rounds_left(const struct subject *s, struct verdict *verdict)
 	if (s->request->tool_rounds < limits->tool_rounds)
 		return true;
 	if (limits->tool_rounds_refuse)
-		return false;
+		return limits->count_only;
 	if (s->request->tool_count > 0 && s->request->tool_mode != TOOL_MODE_NONE) {
 		verdict->final_round = true;
 		verdict->adjustments |= ADJUST_BIT(ADJUST_TOOL_ROUNDS_FINAL);

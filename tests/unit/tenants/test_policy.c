@@ -170,6 +170,8 @@ static void max_tokens_are_clamped_or_refused(void **state)
 			assert_refused(&f, ERR_MAX_TOKENS_FORBIDDEN, "max_tokens");
 		else
 			assert_int_equal(passed(&f).max_tokens, rows[i].asked);
+		f.plan.limits.count_only = true; /* refuses nothing */
+		assert_int_equal(passed(&f).max_tokens, rows[i].granted);
 	}
 }
 
@@ -196,6 +198,9 @@ static void the_last_round_is_final_or_refused(void **state)
 			assert_refused(&f, ERR_TOOL_ROUNDS, "tool_rounds");
 		else
 			assert_false(passed(&f).final_round);
+		f.plan.limits.count_only = true; /* refuses nothing */
+		assert_false(passed(&f).final_round);
+		f.plan.limits.count_only = false;
 	}
 }
 
