@@ -10,8 +10,9 @@
 
 enum {
 	METRICS_BUCKETS = 15,
-	METRICS_ROUTES_MAX = 256, /* pairs of model and provider */
-	METRICS_PROVIDERS_MAX = 64,
+	/* More than a configuration can have, because reloads may name others and numbers are never given back. */
+	METRICS_ROUTES_MAX = 2048, /* pairs of model and provider */
+	METRICS_PROVIDERS_MAX = 512,
 	METRICS_LIMITS_MAX = 32,
 };
 

@@ -10,7 +10,7 @@ METRIC(TOKENS, "sluice_tokens_total", COUNTER, "tenant,direction", "tokens",
 METRIC(USD, "sluice_usd_total", COUNTER, "tenant", "US dollars",
        "Money spent at the prices of the configuration")
 METRIC(REQUEST_DURATION, "sluice_request_duration_seconds", HISTOGRAM, "model,provider,outcome", "seconds",
-       "From the complete request to its answer; model and provider are _none where none was chosen")
+       "From the complete request to its answer; model and provider are _none where none was chosen, _other beyond 2,047 pairs since the start")
 METRIC(QUEUE, "sluice_queue_seconds", HISTOGRAM, "", "seconds",
        "Time that requests which reached a provider waited for a connection to it")
 METRIC(TTFT, "sluice_ttft_seconds", HISTOGRAM, "model,provider", "seconds",
@@ -18,7 +18,7 @@ METRIC(TTFT, "sluice_ttft_seconds", HISTOGRAM, "model,provider", "seconds",
 METRIC(IN_FLIGHT, "sluice_in_flight", GAUGE, "", "requests", "Requests whose answer has not left yet")
 METRIC(CONNECTIONS, "sluice_connections", GAUGE, "", "connections", "Client connections open")
 METRIC(ATTEMPTS, "sluice_provider_attempts_total", COUNTER, "provider,class", "attempts",
-       "Attempts at a provider; class is ok or the reason of the failure")
+       "Attempts at a provider, _other beyond 511 names since the start; class is ok or the reason of the failure")
 METRIC(POOL_CONNECTIONS, "sluice_pool_connections", GAUGE, "provider,state", "connections",
        "Provider connections that are idle, busy or connecting, and calls queued for one")
 METRIC(CHECKS, "sluice_endpoint_checks_total", COUNTER, "provider,endpoint,result", "checks",

@@ -1,5 +1,6 @@
 /* test_metrics.c - what the scrape says after what was counted. promtool, where there is one, judges
  * the whole text. ctest: worker */
+#include "gateway/config.h"
 #include "gateway/metrics.h"
 
 #include "codec/base/must.h"
@@ -238,6 +239,35 @@ static void labels_that_take_turns_are_told_apart(void **state)
 	metrics_free(metrics);
 }
 
+static void all_that_a_configuration_may_have_has_series_of_its_own(void **state)
+{
+	(void)state;
+	struct metrics *metrics = metrics_new(1, 2);
+	struct metrics_worker *m = metrics_worker(metrics, 0);
+
+	for (uint32_t i = 0; i < CATALOG_MODELS_MAX; i++) {
+		char model[16], provider[16];
+		(void)snprintf(model, sizeof(model), "m%u", i);
+		(void)snprintf(provider, sizeof(provider), "p%u", i % CONFIG_PROVIDERS_MAX);
+		struct metrics_request one = answered(0, "t");
+		const struct metrics_attempt at = attempt(provider, ERR_OK);
+		one.model = slice_str(model);
+		one.provider = slice_str(provider);
+		metrics_request(m, &one);
+		metrics_attempt(m, &at);
+	}
+	char *text = scrape(metrics, NULL);
+	const char *const lines[] = {
+		"sluice_request_duration_seconds_count{model=\"m1023\",provider=\"p255\",outcome="
+		"\"ok\"} 1",
+		"sluice_provider_attempts_total{provider=\"p255\",class=\"ok\"} 4",
+	};
+	expect_lines(text, lines, COUNT_OF(lines));
+	assert_null(strstr(text, "provider=\"_other\""));
+	free(text);
+	metrics_free(metrics);
+}
+
 static void more_families(FILE *out, void *arg)
 {
 	struct slice cause = SLICE("quote\" and \\ and\nline");
@@ -399,6 +429,7 @@ int main(void)
 		cmocka_unit_test(nobody_has_a_series_however_many_tenants_there_are),
 		cmocka_unit_test(attempts_and_limits_are_counted_by_outcome),
 		cmocka_unit_test(labels_that_take_turns_are_told_apart),
+		cmocka_unit_test(all_that_a_configuration_may_have_has_series_of_its_own),
 		cmocka_unit_test(the_process_adds_its_own_figures_and_families),
 		cmocka_unit_test(workers_that_meet_new_tenants_at_once_agree_on_their_series),
 		cmocka_unit_test(what_is_decided_without_redis_is_counted_by_function),
