@@ -13,25 +13,26 @@
 /* A claim outlives its request's deadline by so much: then its gateway is gone. */
 #define CLAIM_SPARE (5 * SEC)
 
-/* The end of a claim. */
-struct claim_end {
+/* A request that was answered while Redis was away. */
+struct untold {
 	struct state_key tenant, key;
 	uint8_t body[SHA256_BYTES];
-	bool answered;
+	nsec_t answered_at;
 };
 
-/* Ends that Redis could not be told, because it was away; what is beyond is forgotten, and its copies wait until the
- * claim is over. */
+/* What is beyond is forgotten, and its copies elsewhere wait until the claim is over. So do those of a request that
+ * came to nothing: told late, it might end the claim of the next of its key. */
 enum { UNTOLD_MAX = 64 };
 
 struct once_redis {
 	struct redis_guest guest;
+	struct net_loop *loop;
 	struct redis_link *link;
 	struct json_work *json;
 	struct metrics_worker *metrics;
 	struct slice gateway;
 	bool knows; /* Redis: the script */
-	struct claim_end untold[UNTOLD_MAX];
+	struct untold untold[UNTOLD_MAX];
 	uint32_t untold_count;
 };
 
@@ -115,50 +116,47 @@ void once_redis_forget(struct once_redis *redis, struct once_claim *claim)
 	claim->held = true; /* it may be, in a moment: what is told comes behind it */
 }
 
-static bool tell(struct once_redis *redis, const struct claim_end *end, struct slice member)
-{
-	struct once_call call = { .key = end->key };
-	struct once_claim claim = { .tenant = end->tenant, .call = &call };
-
-	(void)memcpy(call.body, end->body, sizeof(call.body));
-	return end->answered ? ask(redis, &claim, TELLS, SLICE("done"), ONCE_REMEMBERED, member)
-			     : ask(redis, &claim, TELLS, SLICE("drop"), MSEC, SLICE(""));
-}
-
-static void tell_or_keep(struct once_redis *redis, const struct once_claim *claim, bool answered,
-			 struct slice member)
-{
-	struct claim_end end = { .tenant = claim->tenant,
-				 .key = claim->call->key,
-				 .answered = answered };
-
-	(void)memcpy(end.body, claim->call->body, sizeof(end.body));
-	if (tell(redis, &end, member))
-		return;
-	if (redis->untold_count < UNTOLD_MAX)
-		redis->untold[redis->untold_count++] = end;
-	else
-		metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
-}
-
-/* Without the answers, which are not kept. */
-static void tell_again(struct once_redis *redis)
-{
-	while (redis->untold_count != 0 &&
-	       tell(redis, &redis->untold[redis->untold_count - 1], SLICE("")))
-		redis->untold_count--;
-}
-
 void once_redis_end(struct once_redis *redis, const struct once_claim *claim, struct slice member)
 {
+	struct once_claim own = *claim;
+
 	if (slice_absent(member) || member.len > ONCE_ANSWER_MAX)
 		member = SLICE("");
-	tell_or_keep(redis, claim, true, member);
+	if (ask(redis, &own, TELLS, SLICE("done"), ONCE_REMEMBERED, member))
+		return;
+	if (redis->untold_count == UNTOLD_MAX) {
+		metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
+		return;
+	}
+	struct untold *untold = &redis->untold[redis->untold_count++];
+	*untold = (struct untold){ .tenant = claim->tenant,
+				   .key = claim->call->key,
+				   .answered_at = net_now(redis->loop) };
+	(void)memcpy(untold->body, claim->call->body, sizeof(untold->body));
 }
 
 void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
 {
-	tell_or_keep(redis, claim, false, SLICE(""));
+	struct once_claim own = *claim;
+
+	(void)ask(redis, &own, TELLS, SLICE("drop"), MSEC, SLICE(""));
+}
+
+/* Without the answer, which is not kept. */
+static bool tell(struct once_redis *redis, const struct untold *untold)
+{
+	const nsec_t over = untold->answered_at + ONCE_REMEMBERED, now = net_now(redis->loop);
+	struct once_call call = { .key = untold->key };
+	struct once_claim claim = { .tenant = untold->tenant, .call = &call };
+
+	(void)memcpy(call.body, untold->body, sizeof(call.body));
+	return over <= now || ask(redis, &claim, TELLS, SLICE("done"), over - now, SLICE(""));
+}
+
+static void tell_untold(struct once_redis *redis)
+{
+	while (redis->untold_count != 0 && tell(redis, &redis->untold[redis->untold_count - 1]))
+		redis->untold_count--;
 }
 
 /* ---- answers ---- */
@@ -268,11 +266,12 @@ static void on_settled(struct redis_guest *guest, bool ready)
 	if (!ready)
 		return;
 	redis->knows = false;
-	tell_again(redis);
+	tell_untold(redis);
 }
 
-struct once_redis *once_redis_new(struct store_redis *redis, const uint8_t *gateway,
-				  struct json_work *json, struct metrics_worker *metrics)
+struct once_redis *once_redis_new(struct net_loop *loop, struct store_redis *redis,
+				  const uint8_t *gateway, struct json_work *json,
+				  struct metrics_worker *metrics)
 {
 	struct once_redis *made = calloc(1, sizeof(*made));
 
@@ -280,6 +279,7 @@ struct once_redis *once_redis_new(struct store_redis *redis, const uint8_t *gate
 		return NULL;
 	*made = (struct once_redis){
 		.guest = { .done = on_done, .late = on_late, .settled = on_settled },
+		.loop = loop,
 		.json = json,
 		.metrics = metrics,
 		.gateway = slice_of((const char *)gateway, ONCE_GATEWAY_BYTES),

@@ -15,9 +15,10 @@
 struct once_redis;
 
 /* `gateway` is that of once_gateway, and must outlive it, as must `redis` and `json`, the loop's own; `metrics`
- * counts claims that had to do without Redis. NULL: memory. */
-struct once_redis *once_redis_new(struct store_redis *redis, const uint8_t *gateway,
-				  struct json_work *json, struct metrics_worker *metrics);
+ * counts claims that had to do without Redis, and ends that it was never told. NULL: memory. */
+struct once_redis *once_redis_new(struct net_loop *loop, struct store_redis *redis,
+				  const uint8_t *gateway, struct json_work *json,
+				  struct metrics_worker *metrics);
 
 /* True: `done` will be called once, unless once_redis_forget comes first. False: Redis is away, and the
  * call goes on. */
@@ -26,7 +27,8 @@ MUST_USE bool once_redis_claim(struct once_redis *redis, struct once_claim *clai
 void once_redis_forget(struct once_redis *redis, struct once_claim *claim);
 
 /* It was answered: `member` (see once_answer) is kept, unless it is too long. Or it was not, and may be made
- * by others. Nobody waits. While Redis is away the end is kept, without the answer, and told when it is back. */
+ * by others. Nobody waits. While Redis is known to be away, that it was answered is
+ * kept, without the answer, and told when it is back. */
 void once_redis_end(struct once_redis *redis, const struct once_claim *claim, struct slice member);
 void once_redis_drop(struct once_redis *redis, const struct once_claim *claim);
 

@@ -200,7 +200,9 @@ static void end(struct request *r)
 	const struct once_answer *answer = mine->ends ? &mine->end : &bare;
 
 	once_end(&mine->once, answer, net_now(r->worker->loop));
-	if (mine->claim.held && answer->err == ERR_OK)
+	/* a claim that could not be made may have found one of ours that came to nothing */
+	if ((mine->claim.held || (mine->once.waited && r->worker->elsewhere != NULL)) &&
+	    answer->err == ERR_OK)
 		once_redis_end(r->worker->elsewhere, &mine->claim, answer->member);
 	else if (mine->claim.held)
 		once_redis_drop(r->worker->elsewhere, &mine->claim);

@@ -145,9 +145,11 @@ struct state *state_redis_state(struct state_redis *redis)
 	return NULL;
 }
 
-struct once_redis *once_redis_new(struct store_redis *redis, const uint8_t *gateway,
-				  struct json_work *json, struct metrics_worker *metrics)
+struct once_redis *once_redis_new(struct net_loop *loop, struct store_redis *redis,
+				  const uint8_t *gateway, struct json_work *json,
+				  struct metrics_worker *metrics)
 {
+	(void)loop;
 	(void)redis;
 	(void)gateway;
 	(void)json;
