@@ -366,6 +366,7 @@ static void check_dialect(struct loader *l, const struct model_form *form,
 		const char *key;
 		bool said;
 	} of_chat[] = {
+		{ "profile.audio", form->audio == 1 },
 		{ "profile.audio_as_string", form->audio_as_string == 1 },
 		{ "profile.stream_usage", form->stream_usage == 0 },
 	};

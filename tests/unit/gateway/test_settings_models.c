@@ -200,8 +200,10 @@ static void a_models_ways_can_be_said_one_by_one(void **state)
 		"  - {id: nine, provider: o, context: 1, price: {input: 0, output: 0},"
 		" profile: {id_rule: alnum9, audio: true}}\n"
 		"  - {id: quiet, provider: a, context: 1, price: {input: 0, output: 0},"
-		" profile: {user_id_field: none, audio: true}}\n"
-		"  - {id: m, name: mistral-large-latest, provider: a}\n");
+		" profile: {user_id_field: none}}\n"
+		"  - {id: m, name: mistral-large-latest, provider: a}\n"
+		"  - {id: gemini-2.5-pro, provider: o}\n"
+		"  - {id: hosted, name: gemini-2.5-pro, provider: a}\n");
 	const struct model *m = rig.config->catalog.models;
 	assert_false(m[0].profile.audio_as_string);
 	assert_false(m[0].profile.stream_usage);
@@ -212,8 +214,9 @@ static void a_models_ways_can_be_said_one_by_one(void **state)
 	assert_int_equal(m[1].profile.user_id_field, USER_ID_FIELD_OWN);
 	assert_int_equal(m[2].profile.user_id_field, USER_ID_FIELD_NONE);
 	assert_true(m[1].profile.audio);
+	assert_true(m[4].profile.audio);
 	assert_false(
-		m[2].profile.audio); /* or it would be chosen for what its dialect cannot say */
+		m[5].profile.audio); /* or it would be chosen for what its dialect cannot say */
 	rig_fini(&rig);
 }
 
