@@ -168,8 +168,8 @@ struct flow {
 	enum flow_step step;
 
 	/* what every event of a provider's stream touches */
-	bool streaming;        /* the answer comes in `stream` */
-	bool handed_on;        /* something of the answer was told: no further attempt */
+	bool streaming; /* the answer comes in `stream` */
+	bool handed_on; /* numbers of the answer were told: no further attempt but one for another whole answer */
 	struct stream *stream; /* of env->streams; the driver gives it back when the flow is over */
 	nsec_t first_output_at;        /* of a stream; 0: not yet */
 	struct flow_progress progress; /* what the caller is told meanwhile */

@@ -3,7 +3,7 @@
  * Whoever failed is asked again only after a wait: what he wants (Retry-After) and up to a quarter more
  * by chance, or 0.5 s doubling to 8 s and up to a quarter less. Elsewhere (another key, endpoint, model) there is nothing to wait
  * for. Always within the deadline, within config's number of attempts, and only before anything of an
- * answer was handed on (contract/providers.md 7). */
+ * answer was handed on (contract/providers.md 7), of which numbers of progress are nothing where the whole answer is to be replaced. */
 #include "gateway/flow_schema.h"
 #include "gateway/flow_steps.h"
 

@@ -53,7 +53,7 @@ MODEL("gpt-5.4-mini", OPENAI, 272000, 128000, 0.75, 4.5, 0.075, SAME, 0.7, 0.7, 
 MODEL("gpt-5.6-terra", OPENAI, 922000, 128000, 2.5, 15, 0.25, SAME, 0.5, 0.92, GPT5 | EFFORT_NONE,
       "models.dev@89b873e (MIT)")
 
-/* The two whose audio costs more than their text (1.0) do not take any here: no bound would hold. */
+/* The two whose audio costs more than their text (1.0) do not take any here: by the price of text too little would be settled. */
 MODEL("gemini-2.5-flash", GOOGLE, 1048576, 65536, 0.3, 2.5, 0.03, SAME, 0.75, 0.6, IMAGE | STRUCTURED, JULY)
 MODEL("gemini-2.5-pro", GOOGLE, 1048576, 65536, 1.25, 10, 0.125, SAME, 0.5, 0.78, IMAGE | AUDIO | STRUCTURED, JULY)
 MODEL("gemini-3-flash-preview", GOOGLE, 1048576, 65536, 0.5, 3, 0.05, SAME, 0.75, 0.72, IMAGE | STRUCTURED, JULY)
