@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fnmatch.h>
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,16 +234,20 @@ static bool glob_disk(struct loader *l, const struct node *node, const char *pat
 {
 	glob_t found = { 0 };
 	struct slice *out = NULL;
-	int error = glob(pattern, 0, settings_seen_unreadable, &found), why = errno;
+	struct unread_folder unread;
+	int error = settings_glob(pattern, 0, &found, &unread);
 
 	if (error == GLOB_NOSPACE) {
 		loader_out_of_memory(l);
 		return false;
 	}
 	if (error == GLOB_ABORTED) {
-		problem_at(&l->problems, node, "a folder of %s cannot be read (%s)", pattern,
-			   strerror(why));
+		problem_at(&l->problems, node,
+			   "%s, a folder of it, cannot be read (%s); let this process read it, or "
+			   "name fewer",
+			   unread.path, strerror(unread.error));
 		globfree(&found);
+		settings_seen_unread(l->source->seen, pattern);
 		return false;
 	}
 	if (error == 0)

@@ -76,8 +76,6 @@ void loader_merge(struct loader *l, enum settings_scope scope, const struct node
 
 /* ---- settings_build.c and what is named like a part of the file: forms to configuration ---- */
 /* Providers first, then models, then plans and tenants. Problems are counted in the loader. */
-/* A problem unless the PEM text of that file, which key `node` names, can be used as a CA. */
-void loader_try_ca(struct loader *l, const struct node *node, struct slice path, struct slice pem);
 /* The TLS context of a listener; none without tls, or after a problem. */
 void loader_build_tls(struct loader *l, const struct listen_form *form, struct listen_address *out);
 /* identity.jwt. */
@@ -96,6 +94,8 @@ struct url_parts;
  * and after a problem. */
 void loader_ca(struct loader *l, const struct node *parent, struct slice ca, struct slice *path,
 	       struct slice *pem);
+/* A problem unless the PEM text of that file, which key `node` names, can be used as a CA. */
+void loader_try_ca(struct loader *l, const struct node *node, struct slice path, struct slice pem);
 /* Fills in everything of *out that follows from the URL's parts and from ca_pem, which is set. */
 void loader_name_endpoint(struct loader *l, const struct url_parts *parts, struct endpoint *out);
 

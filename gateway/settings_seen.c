@@ -5,7 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +17,8 @@
 
 /* A digest of nothing in particular: cannot be read, or matches nothing. */
 static const uint8_t none[SHA256_BYTES];
+/* Nor is this one: a folder of the pattern cannot be read. */
+static const uint8_t unread[SHA256_BYTES] = { 1 };
 
 struct seen_entry {
 	struct seen_entry *next;
@@ -108,6 +110,36 @@ void settings_seen_glob(struct settings_seen *seen, const char *pattern, const s
 	sha256_end(&sum, entry->loaded);
 }
 
+void settings_seen_unread(struct settings_seen *seen, const char *pattern)
+{
+	struct seen_entry *entry = add(seen, slice_str(pattern));
+
+	if (entry == NULL)
+		return;
+	entry->pattern = true;
+	memcpy(entry->loaded, unread, sizeof(entry->loaded));
+}
+
+static _Thread_local struct unread_folder last_unread; /* glob(3) hands no context on */
+
+static int on_unread(const char *path, int error)
+{
+	if (error == ENOENT || error == ENOTDIR)
+		return 0;
+	(void)snprintf(last_unread.path, sizeof(last_unread.path), "%s", path);
+	last_unread.error = error;
+	return 1;
+}
+
+int settings_glob(const char *pattern, int flags, glob_t *found, struct unread_folder *folder)
+{
+	const int error = glob(pattern, flags, on_unread, found);
+
+	if (error == GLOB_ABORTED)
+		*folder = last_unread;
+	return error;
+}
+
 /* ---- looking again ---------------------------------------------------------------------------- */
 
 /* False: it cannot be read, or has more than `bytes_max`. */
@@ -167,22 +199,14 @@ static int by_bytes(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int settings_seen_unreadable(const char *path, int error)
-{
-	(void)path;
-	errno = error;
-	return error != ENOENT && error != ENOTDIR;
-}
-
 static void look_at_pattern(struct seen_entry *entry)
 {
 	glob_t found = { 0 };
+	struct unread_folder folder;
 	struct sha256_sum sum;
+	const int error = settings_glob(entry->path, GLOB_NOSORT, &found, &folder);
 
-	memcpy(entry->now, none, sizeof(entry->now));
-	const int error = glob(entry->path, GLOB_NOSORT, settings_seen_unreadable, &found);
-	if (error == GLOB_ABORTED) /* a folder cannot be read: other than if it had no files */
-		entry->now[0] ^= 1;
+	memcpy(entry->now, error == GLOB_ABORTED ? unread : none, sizeof(entry->now));
 	if (error == 0) {
 		qsort(found.gl_pathv, found.gl_pathc, sizeof(*found.gl_pathv), by_bytes);
 		sha256_begin(&sum);

@@ -10,6 +10,7 @@
 #include "codec/base/attr.h"
 #include "codec/base/sha256.h"
 
+#include <glob.h>
 #include <stdbool.h>
 
 struct settings_seen;
@@ -27,8 +28,18 @@ void settings_seen_file(struct settings_seen *seen, struct slice path, size_t by
 /* The paths that a glob(3) pattern matched, in the order of their bytes. */
 void settings_seen_glob(struct settings_seen *seen, const char *pattern, const struct slice *paths,
 			size_t count);
-/* glob(3)'s errfunc: a folder that is not there has no files, one that cannot be read ends it. Leaves errno at `error`. */
-int settings_seen_unreadable(const char *path, int error);
+/* The same where a folder could not be read. */
+void settings_seen_unread(struct settings_seen *seen, const char *pattern);
+
+/* A folder of a pattern that cannot be read. */
+struct unread_folder {
+	char path[256]; /* as much of it as fits */
+	int error;      /* errno */
+};
+
+/* glob(3), for which a folder that is not there has no files; one that cannot be read ends it with GLOB_ABORTED, and
+ * *unread is that. */
+int settings_glob(const char *pattern, int flags, glob_t *found, struct unread_folder *unread);
 
 /* ---- afterwards ---- */
 

@@ -150,7 +150,7 @@ static bool tell(struct once_redis *redis, const struct untold *untold)
 	struct once_claim claim = { .tenant = untold->tenant, .call = &call };
 
 	(void)memcpy(call.body, untold->body, sizeof(call.body));
-	return over <= now || ask(redis, &claim, TELLS, SLICE("done"), over - now, SLICE(""));
+	return over < now + MSEC || ask(redis, &claim, TELLS, SLICE("done"), over - now, SLICE(""));
 }
 
 static void tell_untold(struct once_redis *redis)

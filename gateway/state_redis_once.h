@@ -15,7 +15,7 @@
 struct once_redis;
 
 /* `gateway` is that of once_gateway, and must outlive it, as must `redis` and `json`, the loop's own; `metrics`
- * counts claims that had to do without Redis, and ends that it was never told. NULL: memory. */
+ * counts claims that had to do without Redis, and answers that it was never told for want of room. NULL: memory. */
 struct once_redis *once_redis_new(struct net_loop *loop, struct store_redis *redis,
 				  const uint8_t *gateway, struct json_work *json,
 				  struct metrics_worker *metrics);

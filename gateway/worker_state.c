@@ -200,8 +200,8 @@ static void end(struct request *r)
 	const struct once_answer *answer = mine->ends ? &mine->end : &bare;
 
 	once_end(&mine->once, answer, net_now(r->worker->loop));
-	/* a claim that could not be made may have found one of ours that came to nothing */
-	if ((mine->claim.held || (mine->once.waited && r->worker->elsewhere != NULL)) &&
+	/* also where the claim could not be made: Redis may have one of ours that came to nothing, or none */
+	if (r->worker->elsewhere != NULL && mine->once.verdict == ONCE_LEADS &&
 	    answer->err == ERR_OK)
 		once_redis_end(r->worker->elsewhere, &mine->claim, answer->member);
 	else if (mine->claim.held)

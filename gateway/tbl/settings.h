@@ -197,7 +197,7 @@ SETTING(TENANT, "id", ID, id, 1, NEEDED, 128, RELOAD, "unique")
 SETTING(TENANT, "plan", ID, plan_name, 1, "(the defaults of a plan)", 128, RELOAD, "a name under plans")
 ENTRIES(TENANT, "keys", LIST, keys, TENANT_KEY, 0, "(none)", 1000, RELOAD, "what it authenticates with; `sluice key` makes one")
 SETTING(TENANT, "disabled", BOOL, disabled, 0, "false", 1, RELOAD, "its keys are known and refused")
-SETTING(TENANT, "files", FILES, files, 1, "(none)", 4096, RELOAD, "instead of a tenant: a glob of files, each a list of tenants")
+SETTING(TENANT, "files", FILES, files, 1, "(none)", 4096, RELOAD, "instead of a tenant: a glob of files, each a list of tenants; a folder that its wildcards lead to has to be readable")
 LIST(TENANT, "names", ID, names, 64, RELOAD, "what callers' certificates and tokens call it, instead of its id; DNS names in lower case")
 
 SETTING(TENANT_KEY, "sha256", SHA256, sha256, 64, NEEDED, 64, RELOAD, "lower-case hex SHA-256 of the key")

@@ -109,7 +109,7 @@ class Reload(harness.Case):
         os.symlink("tenants.d", folder)
         answer = gateway.reload()
         self.assertEqual(answer.status, 422)
-        self.assertIn(b"tenants.d/*.yaml cannot be read", answer.body)
+        self.assertIn(b"tenants.d, a folder of it, cannot be read", answer.body)
         self.assert_result(gateway.sample("hello", key=OTHER_KEY))
 
 

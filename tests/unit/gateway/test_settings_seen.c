@@ -303,6 +303,23 @@ static void a_load_that_failed_is_tried_again_when_what_it_missed_is_there(void 
 	assert_true(look(disk, LATE));
 }
 
+static void a_folder_that_could_not_be_read_is_looked_at_again(void **state)
+{
+	struct disk *disk = *state;
+
+	write_file(disk, "sluice.yaml", base);
+	write_file(disk, "ca.crt", test_ca);
+	write_file(disk, "key", "secret\n");
+	assert_int_equal(symlink("tenants.d", path_of(disk, "tenants.d")),
+			 0); /* which leads nowhere */
+	assert_false(load(disk));
+	assert_false(look(disk, LATE));
+	assert_int_equal(unlink(path_of(disk, "tenants.d")), 0);
+	assert_true(look(disk, LATE));
+	assert_true(load(disk));
+	assert_false(look(disk, LATE));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +334,7 @@ int main(void)
 		DISK(a_pattern_changes_with_the_paths_it_matches),
 		DISK(every_file_that_a_configuration_names_is_looked_at),
 		DISK(a_load_that_failed_is_tried_again_when_what_it_missed_is_there),
+		DISK(a_folder_that_could_not_be_read_is_looked_at_again),
 	};
 	return cmocka_run_group_tests_name("settings_seen", tests, NULL, NULL);
 }

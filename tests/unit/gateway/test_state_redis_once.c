@@ -271,7 +271,7 @@ static void answers_that_redis_could_not_be_told_are_told_when_it_is_back(void *
 	assert_false(sent(done_said)); /* once */
 	rig_unready(redis);
 	once_redis_end(once, &claim, SLICE(""));
-	redis->loop->now += ONCE_REMEMBERED;
+	redis->loop->now += ONCE_REMEMBERED - 1;
 	rig_ready(redis);
 	assert_false(sent(done_said)); /* its time is over */
 }
