@@ -273,6 +273,19 @@ class SeveralGateways(OnceCase):
         self.assertEqual(second.metrics().sum("sluice_state_away_total", what="claim"), 1)
         self.assertEqual(self.asked(), 2)
 
+    def test_what_was_answered_while_redis_was_away_is_known_to_be_done_when_it_is_back(self):
+        first, second = self.pair()
+        self.redis.kill()
+        for gateway in (first, second):
+            harness.wait_for(lambda g=gateway: g.metrics().sum("sluice_limiter_mode", mode="away"), "Redis away")
+        self.assert_result(self.once(first))
+        self.redis.start()
+        for gateway in (first, second):
+            harness.wait_for(lambda g=gateway: g.metrics().sum("sluice_limiter_mode", mode="shared"), "Redis in use")
+        harness.wait_for(lambda: self.redis.ask("KEYS", "sluice:once:1:*"), "what Redis was told")
+        self.assert_error(self.once(second), 409, 409, "duplicate_done")
+        self.assertEqual(self.asked(), 1)
+
     def test_a_gateway_may_claim_in_other_words_what_it_has_claimed(self):
         self.redis = redis_server.Redis(self)
         with open(SCRIPT, encoding="utf-8") as file:
