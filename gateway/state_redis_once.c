@@ -142,7 +142,7 @@ void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
 	(void)ask(redis, &own, TELLS, SLICE("drop"), MSEC, SLICE(""));
 }
 
-/* Without the answer, which is not kept. */
+/* Without the answer, which is not kept. False: Redis is away again. There is nothing to tell any more when its time is over. */
 static bool tell(struct once_redis *redis, const struct untold *untold)
 {
 	const nsec_t over = untold->answered_at + ONCE_REMEMBERED, now = net_now(redis->loop);

@@ -200,12 +200,13 @@ static void end(struct request *r)
 	const struct once_answer *answer = mine->ends ? &mine->end : &bare;
 
 	once_end(&mine->once, answer, net_now(r->worker->loop));
-	/* also where the claim could not be made: Redis may have one of ours that came to nothing, or none */
-	if (r->worker->elsewhere != NULL && mine->once.verdict == ONCE_LEADS &&
-	    answer->err == ERR_OK)
+	if (answer->err != ERR_OK) {
+		if (mine->claim.held)
+			once_redis_drop(r->worker->elsewhere, &mine->claim);
+	} else if (r->worker->elsewhere != NULL && mine->once.verdict == ONCE_LEADS) {
+		/* claimed or not: while Redis was away it could not be */
 		once_redis_end(r->worker->elsewhere, &mine->claim, answer->member);
-	else if (mine->claim.held)
-		once_redis_drop(r->worker->elsewhere, &mine->claim);
+	}
 }
 
 /* Who is not here may be at another gateway. */
