@@ -92,16 +92,11 @@ static inline char *put_marks(char *pen, const char **from, const char *at, uint
 static inline char *put_without(char *pen, const char **from, const char *at, uint64_t marks,
 				uint64_t drops)
 {
-	char kept[ISA_BLOCK + CHUNK] = { 0 }; /* whole blocks of it are looked at */
 	const int beyond = __builtin_clzll(marks | drops);
-	const char *end = isa_keep(kept, at, ~drops & UINT64_MAX >> beyond), *left = kept;
-	const struct isa_block b = isa_load(kept);
-	const uint64_t there = ~(UINT64_MAX << (end - kept)); /* a dropped one is not */
 
 	pen = copy_past(pen, *from, (size_t)(at - *from));
-	pen = put_marks(pen, &left, kept, (isa_equal(b, '"') | isa_equal(b, '\\')) & there);
 	*from = at + ISA_BLOCK - beyond;
-	return copy_past(pen, left, (size_t)(end - left));
+	return isa_keep_quoted(pen, at, ~drops & UINT64_MAX >> beyond);
 }
 
 /* Quotes and backslashes get one more backslash, white space between tokens goes. */

@@ -54,16 +54,16 @@ static inline uint64_t load_front(const char *at, size_t len)
 	return word;
 }
 
-/* `end`: bytes are readable up to there. */
-static inline uint32_t hash_plain(uint64_t hash, struct slice s, const char *end)
+/* `ahead`: 8 bytes are readable behind it. */
+static inline uint32_t hash_plain(uint64_t hash, struct slice s, bool ahead)
 {
 	const char *at = s.at;
 	size_t left = s.len;
 
 	for (; left >= 8; at += 8, left -= 8)
 		hash = mix(hash ^ scan_load8(at), mix_word);
-	uint64_t tail = end - at >= 8 ? scan_load8(at) & (((uint64_t)1 << 8 * left) - 1)
-				      : load_front(at, left);
+	uint64_t tail =
+		ahead ? scan_load8(at) & (((uint64_t)1 << 8 * left) - 1) : load_front(at, left);
 	return hash_end(hash, tail, s.len);
 }
 
@@ -90,11 +90,12 @@ static SCAN_RARE uint32_t hash_escaped(uint64_t seed, struct slice raw)
 }
 
 /* Under the seed, which nobody who sends a text can know: without it there is no making keys that
- * collide. */
+ * collide. `end`: bytes are readable up to there. */
 static inline uint32_t hash_of(const struct json_work *work, struct slice raw, bool escaped,
 			       const char *end)
 {
-	return escaped ? hash_escaped(work->seed, raw) : hash_plain(work->seed, raw, end);
+	return escaped ? hash_escaped(work->seed, raw)
+		       : hash_plain(work->seed, raw, end - raw.at >= (ptrdiff_t)raw.len + 8);
 }
 
 static inline bool has_escape(struct slice raw)
@@ -122,36 +123,40 @@ static SCAN_RARE bool same_text(const struct json_key *key, struct slice raw)
 	return json_str_same(text_of(key), raw);
 }
 
-/* A table of `count` slots for the newest set, filled anew. */
-static SCAN_RARE void slots_build(struct json_work *work, struct json_level set, size_t count)
+/* A table of `count` slots for the newest set, which may have `max` members, filled anew. */
+static SCAN_RARE void slots_build(struct json_work *work, struct json_level *set, size_t count,
+				  uint32_t max)
 {
-	const size_t mask = count - 1, members = (size_t)(work->key_top - set.keys);
-	uint16_t *slots = set.slots;
+	const size_t mask = count - 1, members = (size_t)(work->key_top - set->keys);
+	const size_t room = (size_t)(work->keys + KEYS_OPEN_MAX - set->keys);
+	size_t stop = count / KEYS_SLOTS_EACH;
+	uint16_t *slots = set->slots;
 
 	must((size_t)(slots - work->slots) + count <= KEYS_SLOTS_MAX);
 	work->slot_top = slots + count;
 	(void)memset(slots, 0, count * sizeof(*slots));
 	for (size_t i = 0; i < members; i++) {
-		size_t at = hash_known(work, &set.keys[i]) & mask;
+		size_t at = hash_known(work, &set->keys[i]) & mask;
 		while (slots[at] != 0)
 			at = (at + 1) & mask;
 		slots[at] = (uint16_t)(i + 1);
 	}
+	stop = stop < max ? stop : max;
+	set->stop = set->keys + (stop < room ? stop : room);
+	set->mask = mask;
 }
 
-/* The slot of the set's table, which ends at `end`, that holds `raw`, or the empty one where it belongs; `at` is one
- * that it may be in, modulo their count. */
-static inline uint16_t *slots_find(struct json_level set, const uint16_t *end, size_t at,
-				   struct slice raw, uint32_t hash)
+/* The slot of the set's table that holds `raw`, or the empty one where it belongs: `at`, modulo their count, or
+ * behind it. */
+static inline uint16_t *slots_find(const struct json_level *set, size_t at, struct slice raw,
+				   uint32_t hash)
 {
-	const size_t mask = (size_t)(end - set.slots) - 1;
-
-	for (at &= mask; set.slots[at] != 0; at = (at + 1) & mask) {
-		const struct json_key *key = &set.keys[set.slots[at] - 1];
+	for (at &= set->mask; set->slots[at] != 0; at = (at + 1) & set->mask) {
+		const struct json_key *key = &set->keys[set->slots[at] - 1];
 		if (key->hash == hash && same_text(key, raw))
 			break;
 	}
-	return &set.slots[at];
+	return &set->slots[at];
 }
 
 /* Whether a key of [key, end) is written like `raw`. */
@@ -182,18 +187,20 @@ static inline enum json_keys_answer append(struct json_work *work, struct slice 
 /* Where a call would not cost what it saves: the common key of a large set goes through without one, in few registers.
  * The rest are calls in the last place, which cost a jump. */
 
-static inline enum json_keys_answer append_in_slot(struct json_work *work, struct json_level set,
-						   uint16_t *slot, struct slice raw, uint32_t hash)
+static inline enum json_keys_answer append_in_slot(struct json_work *work,
+						   const struct json_level *set, uint16_t *slot,
+						   struct slice raw, uint32_t hash)
 {
-	*slot = (uint16_t)(work->key_top - set.keys + 1);
+	*slot = (uint16_t)(work->key_top - set->keys + 1);
 	return append(work, raw, hash);
 }
 
-/* The key in the slot has the same hash: mostly it is there twice. */
-static SCAN_RARE enum json_keys_answer add_alike(struct json_work *work, struct json_level set,
-						 size_t at, struct slice raw, uint32_t hash)
+/* Another key is in the slot `at`, where this one belongs. */
+static SCAN_RARE enum json_keys_answer add_beside(struct json_work *work,
+						  const struct json_level *set, size_t at,
+						  struct slice raw, uint32_t hash)
 {
-	uint16_t *slot = slots_find(set, work->slot_top, at, raw, hash);
+	uint16_t *slot = slots_find(set, at, raw, hash);
 
 	return *slot != 0 ? KEYS_DUPLICATE : append_in_slot(work, set, slot, raw, hash);
 }
@@ -201,34 +208,26 @@ static SCAN_RARE enum json_keys_answer add_alike(struct json_work *work, struct 
 static inline enum json_keys_answer add_hashed(struct json_work *work, const struct json_level *set,
 					       struct slice raw, uint32_t hash)
 {
-	uint16_t *slots = set->slots;
-	const size_t mask = (size_t)(work->slot_top - slots) - 1;
-	size_t at = hash & mask;
+	const size_t at = hash & set->mask;
+	uint16_t *slot = &set->slots[at];
 
-	for (; slots[at] != 0; at = (at + 1) & mask)
-		if (set->keys[slots[at] - 1].hash == hash)
-			return add_alike(work, *set, at, raw, hash);
-	return append_in_slot(work, *set, &slots[at], raw, hash);
-}
-
-static SCAN_RARE enum json_keys_answer add_escaped(struct json_work *work,
-						   const struct json_level *set, struct slice raw)
-{
-	return add_hashed(work, set, raw, hash_escaped(work->seed, raw));
+	return *slot != 0 ? add_beside(work, set, at, raw, hash)
+			  : append_in_slot(work, set, slot, raw, hash);
 }
 
 /* The set has outgrown the comparison one by one, or its table. */
 static SCAN_RARE enum json_keys_answer add_to_grown(struct json_work *work, struct json_level *set,
-						    struct slice raw, bool escaped, const char *end)
+						    uint32_t max, struct slice raw, bool escaped,
+						    const char *end)
 {
 	size_t count = KEYS_SLOTS_FIRST;
 
 	must(work->key_top - set->keys < KEYS_SET_MAX);
-	if (set->slots == NULL)
+	if (set->stop == NULL)
 		set->slots = work->slot_top;
 	else
-		count = KEYS_SLOTS_GROWTH * (size_t)(work->slot_top - set->slots);
-	slots_build(work, *set, count);
+		count = KEYS_SLOTS_GROWTH * (set->mask + 1);
+	slots_build(work, set, count, max);
 	set->filter = KEYS_FILTER_FULL;
 	return add_hashed(work, set, raw, hash_of(work, raw, escaped, end));
 }
@@ -254,48 +253,40 @@ static SCAN_RARE enum json_keys_answer add_to_few(struct json_work *work, struct
 	return append(work, raw, 0);
 }
 
-static inline enum json_keys_answer add(struct json_work *work, struct json_level *set,
-					uint32_t max, struct slice raw, bool escaped,
-					const char *end)
+enum json_keys_answer json_keys_add(struct json_work *work, struct json_level *set, uint32_t max,
+				    struct slice raw, bool escaped, const char *end)
 {
 	const size_t count = (size_t)(work->key_top - set->keys);
 
 	if (count >= max || work->key_top >= work->keys + KEYS_OPEN_MAX)
 		return KEYS_FULL;
-	if (set->slots == NULL || KEYS_SLOTS_EACH * count >= (size_t)(work->slot_top - set->slots))
-		return count < KEYS_FEW ? add_to_few(work, set, raw, escaped, end)
-					: add_to_grown(work, set, raw, escaped, end);
-	if (escaped)
-		return add_escaped(work, set, raw);
-	return add_hashed(work, set, raw, hash_plain(work->seed, raw, end));
+	if (set->stop == NULL && count < KEYS_FEW)
+		return add_to_few(work, set, raw, escaped, end);
+	if (work->key_top >= set->stop)
+		return add_to_grown(work, set, max, raw, escaped, end);
+	return add_hashed(work, set, raw, hash_of(work, raw, escaped, end));
 }
 
-enum json_keys_answer json_keys_add(struct json_work *work, struct json_level *set, uint32_t max,
-				    struct slice raw, bool escaped, const char *end)
+enum json_keys_answer json_keys_add_large(struct json_work *work, struct json_level *set,
+					  const char *at, size_t len)
 {
-	return add(work, set, max, raw, escaped, end);
+	const struct slice raw = slice_of(at, len);
+
+	return add_hashed(work, set, raw, hash_plain(work->seed, raw, true));
 }
 
-enum json_keys_answer json_keys_add_plain(struct json_work *work, struct json_level *set,
-					  uint32_t max, struct slice raw, const char *end)
-{
-	return add(work, set, max, raw, false, end);
-}
-
-bool json_keys_has(struct json_work *work, struct json_level set, struct json_level top,
+bool json_keys_has(struct json_work *work, const struct json_level *set, const struct json_key *end,
 		   struct slice raw)
 {
-	struct json_key *first = set.keys, *end = top.keys;
-	const uint16_t *slots_end = top.slots != NULL ? top.slots : work->slot_top;
 	bool escaped = has_escape(raw);
 
-	if (set.slots != NULL) {
+	if (set->stop != NULL) {
 		const uint32_t hash = hash_of(work, raw, escaped, raw.at + raw.len);
-		return *slots_find(set, slots_end, hash, raw, hash) != 0;
+		return *slots_find(set, hash, raw, hash) != 0;
 	}
-	if (few_have_text(first, end, raw))
+	if (few_have_text(set->keys, end, raw))
 		return true;
-	if (!escaped && set.filter != KEYS_FILTER_FULL)
+	if (!escaped && set->filter != KEYS_FILTER_FULL)
 		return false;
-	return few_mean(work, first, end, raw, hash_of(work, raw, escaped, raw.at + raw.len));
+	return few_mean(work, set->keys, end, raw, hash_of(work, raw, escaped, raw.at + raw.len));
 }

@@ -58,10 +58,13 @@ static inline uint64_t json_keys_filter(uint32_t max)
 	return max >= KEYS_NEW_MAX ? 0 : KEYS_FILTER_FULL;
 }
 
-/* Begins a set on top of the stack. */
-static inline struct json_level json_keys_begin(const struct json_work *work)
+/* Begins a set on top of the stack. `filter`: json_keys_filter. */
+static inline void json_keys_begin(const struct json_work *work, struct json_level *set,
+				   uint64_t filter)
 {
-	return (struct json_level){ .keys = work->key_top };
+	set->keys = work->key_top;
+	set->filter = filter;
+	set->stop = NULL;
 }
 
 /* Drops all sets. */
@@ -72,11 +75,11 @@ static inline void json_keys_clear(struct json_work *work)
 }
 
 /* Drops the newest set. */
-static inline void json_keys_end(struct json_work *work, struct json_level set)
+static inline void json_keys_end(struct json_work *work, const struct json_level *set)
 {
-	work->key_top = set.keys;
-	if (set.slots != NULL)
-		work->slot_top = set.slots;
+	work->key_top = set->keys;
+	if (set->stop != NULL)
+		work->slot_top = set->slots;
 }
 
 /* Adds `raw`, behind which its quote stands (raw.at[raw.len]), to the newest set. `escaped`: it may hold
@@ -86,12 +89,13 @@ MUST_USE enum json_keys_answer json_keys_add(struct json_work *work, struct json
 					     uint32_t max, struct slice raw, bool escaped,
 					     const char *end);
 
-/* The same for a key without a backslash. */
-MUST_USE enum json_keys_answer json_keys_add_plain(struct json_work *work, struct json_level *set,
-						   uint32_t max, struct slice raw, const char *end);
+/* The same for the common key of a large set: without a backslash, 8 bytes are readable behind it, and
+ * work->key_top < set->stop, which holds the `max` that the set's table was made with. */
+MUST_USE enum json_keys_answer json_keys_add_large(struct json_work *work, struct json_level *set,
+						   const char *at, size_t len);
 
-/* Whether the set has `raw`; `top`, the set above it as it is now, is where its members end. */
-bool json_keys_has(struct json_work *work, struct json_level set, struct json_level top,
+/* Whether the set has `raw`; its members end at `end`. */
+bool json_keys_has(struct json_work *work, const struct json_level *set, const struct json_key *end,
 		   struct slice raw);
 
 /* ---- inline: the common key is short and new ---- */

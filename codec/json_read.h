@@ -47,7 +47,10 @@ void json_work_free(struct json_work *work);
 struct json_level {
 	struct json_key *keys;
 	uint64_t filter;
-	uint16_t *slots; /* NULL: it has no table */
+	const struct json_key
+		*stop;   /* a key that would be there makes its table grow; NULL: it has no table */
+	uint16_t *slots; /* of the table, as what follows */
+	size_t mask;     /* a slot's number */
 };
 
 struct json_reader {

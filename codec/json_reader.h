@@ -107,11 +107,8 @@ static inline void reader_enter(struct json_reader *r, bool object, const char *
 {
 	const uint32_t depth = r->depth;
 
-	if (r->work != NULL) {
-		struct json_level level = json_keys_begin(r->work);
-		level.filter = r->filter;
-		r->levels[depth] = level;
-	}
+	if (r->work != NULL)
+		json_keys_begin(r->work, &r->levels[depth], r->filter);
 	r->depth = depth + 1;
 	r->objects = r->objects << 1 | object;
 	r->at = at + 1;
@@ -126,7 +123,7 @@ static inline void reader_leave(struct json_reader *r, const char *at)
 	r->depth = depth;
 	r->objects >>= 1;
 	if (r->work != NULL)
-		json_keys_end(r->work, r->levels[depth]);
+		json_keys_end(r->work, &r->levels[depth]);
 	r->at = at + 1;
 	r->fresh = false;
 }

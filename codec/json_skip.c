@@ -95,22 +95,29 @@ struct white {
 	uint64_t others;
 };
 
-/* Behind the white space at `at`, where there may be some. */
-static SKIP_INLINE const char *past_space(struct white *w, const char *at, const char *end)
+/* Moves behind the white space at *at, where there may be some, with ROOM - 2 bytes ahead. Whether there are as many
+ * then. */
+static SKIP_INLINE bool past_space(struct white *w, const char **at, const char *last)
 {
-	uintptr_t offset = (uintptr_t)at - (uintptr_t)w->at;
+	const char *from = *at;
+	uintptr_t offset = (uintptr_t)from - (uintptr_t)w->at;
 
-	if ((unsigned char)*at > ' ')
-		return at;
-	if (offset >= ISA_BLOCK) {
-		if (end - at < ISA_BLOCK)
-			return reader_space(at, end);
-		w->at = at;
-		w->others = others_at(at);
+	if ((unsigned char)*from > ' ')
+		return true;
+	if (offset >= ISA_BLOCK && last - from >= ISA_BLOCK) {
+		w->at = from;
+		w->others = others_at(from);
 		offset = 0;
 	}
-	uint64_t others = w->others >> offset;
-	return others != 0 ? at + __builtin_ctzll(others) : reader_space(at, end);
+	if (offset < ISA_BLOCK) {
+		uint64_t others = w->others >> offset;
+		if (others != 0) {
+			*at = from + __builtin_ctzll(others);
+			return true;
+		}
+	}
+	*at = reader_space(from, last + ROOM);
+	return *at <= last;
 }
 
 /* Behind the short integer at `at`, the usual number; NULL: it is another one. */
@@ -189,7 +196,7 @@ static SKIP_INLINE enum reader_skipped skip_members(struct json_reader *r, uint3
 behind_bracket:
 	if (at > last)
 		goto stop_fresh;
-	if (spaced && (at = past_space(&white, at, r->end)) > last)
+	if (spaced && !past_space(&white, &at, last))
 		goto stop_fresh;
 	if ((objects & 1) == 0) {
 		if (*at == ']')
@@ -210,8 +217,7 @@ member: /* at a quote */
 		goto odd_key;
 	colon = behind + 1;
 	if (spaced) {
-		colon = past_space(&white, colon, r->end);
-		if (SKIP_RARELY(colon > last + 1 || *colon != ':'))
+		if (SKIP_RARELY(!past_space(&white, &colon, last) || *colon != ':'))
 			goto odd_key;
 	}
 	if (unique) {
@@ -227,7 +233,7 @@ member: /* at a quote */
 	at = colon + 1;
 
 value:
-	if (spaced && (at = past_space(&white, at, r->end)) > last)
+	if (spaced && !past_space(&white, &at, last))
 		goto stop_value;
 	if (__builtin_expect_with_probability(*at != '"', 1, 0.3)) {
 		if (*at == '{' || *at == '[')
@@ -251,7 +257,7 @@ string: /* at a quote */
 behind_value:
 	if (at > last)
 		goto stop;
-	if (spaced && (at = past_space(&white, at, r->end)) > last)
+	if (spaced && !past_space(&white, &at, last))
 		goto stop;
 	if (memcmp(at, ",\"", 2) == 0) {
 		at++;
@@ -261,7 +267,7 @@ behind_value:
 	}
 	if (*at == ',') {
 		behind = at + 1;
-		if (spaced && (behind = past_space(&white, behind, r->end)) > last)
+		if (spaced && !past_space(&white, &behind, last))
 			goto stop;
 		if ((objects & 1) == 0) {
 			at = behind;
@@ -281,7 +287,7 @@ closing_bracket:
 	objects >>= 1;
 	if (unique) {
 		top = next->keys;
-		if (SKIP_RARELY(next->slots != NULL))
+		if (SKIP_RARELY(next->stop != NULL))
 			r->work->slot_top = next->slots;
 	}
 	if (next == outer)
@@ -298,7 +304,7 @@ opening_bracket:
 		next[-1].filter = filter;
 		filter = r->filter;
 		next->keys = top;
-		next->slots = NULL;
+		next->stop = NULL;
 	}
 	next++;
 	at++;
@@ -308,8 +314,11 @@ known_key: /* perhaps: its bit is there, or all are; it has no escape */
 	next[-1].filter = filter;
 	r->work->key_top = top;
 	r->at = colon + 1; /* a variable that lives across a call would be in memory all the time */
-	if (json_keys_add_plain(r->work, &next[-1], r->limits.keys_max,
-				slice_of(at + 1, (size_t)(behind - at - 1)), r->end) != KEYS_ADDED)
+	if ((top < next[-1].stop
+		     ? json_keys_add_large(r->work, &next[-1], at + 1, (size_t)(behind - at - 1))
+		     : json_keys_add(r->work, &next[-1], r->limits.keys_max,
+				     slice_of(at + 1, (size_t)(behind - at - 1)), false, r->end)) !=
+	    KEYS_ADDED)
 		goto stop_fresh; /* neither a comma nor a bracket may come now */
 	filter = next[-1].filter;
 	top++;

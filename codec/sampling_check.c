@@ -91,19 +91,13 @@ static bool add_id(struct history *h, struct json_level *set, uint32_t index, ui
 	return at_block(h, index, i);
 }
 
-static bool ids_have(const struct history *h, struct json_level set, struct json_level top,
-		     struct slice id)
-{
-	return json_keys_has(h->d->work, set, top, id);
-}
-
 /* The calls of a message wait from now on. */
 static bool begin_calls(struct history *h, const struct message *message, uint32_t index)
 {
 	h->pending = true;
 	h->calls = *message;
 	h->calls_index = index;
-	h->uses = json_keys_begin(h->d->work);
+	json_keys_begin(h->d->work, &h->uses, 0);
 	for (uint32_t i = message->first; i < message->first + message->count; i++)
 		if (h->blocks[i].type == BLOCK_TOOL_USE && !add_id(h, &h->uses, index, i))
 			return false;
@@ -133,7 +127,7 @@ static bool orphan(struct history *h, uint32_t index, uint32_t block)
 /* The waiting calls are over. */
 static bool answered(struct history *h)
 {
-	json_keys_end(h->d->work, h->uses);
+	json_keys_end(h->d->work, &h->uses);
 	h->pending = false;
 	return true;
 }
@@ -156,22 +150,24 @@ static bool in_order(const struct history *h, uint32_t first, uint32_t end)
 /* The results [first, end) of messages from `index` on answer the waiting calls, each once. */
 static bool end_calls(struct history *h, uint32_t index, uint32_t first, uint32_t end)
 {
-	struct json_level results = json_keys_begin(h->d->work), top;
+	struct json_work *work = h->d->work;
+	const struct json_key *uses_end = work->key_top;
+	struct json_level results;
 
 	if (in_order(h, first, end)) /* as they mostly do; the calls' own ids differ */
 		return answered(h);
+	json_keys_begin(work, &results, 0);
 	for (uint32_t i = first; i < end; i++) {
 		if (!add_id(h, &results, index, i))
 			return false;
-		if (!ids_have(h, h->uses, results, h->blocks[i].result.id))
+		if (!json_keys_has(work, &h->uses, uses_end, h->blocks[i].result.id))
 			return orphan(h, index, i);
 	}
-	top = json_keys_begin(h->d->work);
 	for (uint32_t i = h->calls.first; i < h->calls.first + h->calls.count; i++)
 		if (h->blocks[i].type == BLOCK_TOOL_USE &&
-		    !ids_have(h, results, top, h->blocks[i].use.id))
+		    !json_keys_has(work, &results, work->key_top, h->blocks[i].use.id))
 			return missing(h, i);
-	json_keys_end(h->d->work, results);
+	json_keys_end(work, &results);
 	return answered(h);
 }
 
@@ -271,7 +267,7 @@ bool decode_check_tool_names(struct decode *d)
 	struct json_level names;
 
 	json_keys_clear(d->work);
-	names = json_keys_begin(d->work);
+	json_keys_begin(d->work, &names, 0);
 	for (uint32_t i = 0; i < d->tools.count; i++) {
 		struct slice name = tools[i].name;
 		bool escaped = memchr(name.at, '\\', name.len) != NULL;

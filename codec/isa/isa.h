@@ -14,6 +14,9 @@
  *                             spaces, `len` bytes together and no more
  *   isa_keep(out, at, keep)   behind the bytes of the block at `at` that are in the mask, copied to `out` one
  *                             behind the other; up to ISA_WORD more may be written
+ *   isa_keep_quoted(out, at, keep)
+ *                             the same, with a backslash in front of each of them that is a quote or a backslash; up to
+ *                             2 * ISA_WORD more
  *   isa_plain(at, end)        past whole blocks without a special byte
  *   isa_base64(at, end)       past whole blocks of nothing but base64's alphabet (RFC 4648, 4)
  * and where ISA_WIDE is 1, that is where masks are cheap enough to judge dense text by them:

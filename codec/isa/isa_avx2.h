@@ -298,6 +298,30 @@ static inline char *isa_mark(char *out, const char *at, uint64_t marks, char mar
 	return out;
 }
 
+/* The bytes of a row that are kept, and then their marks, without leaving the register: what was written by bytes
+ * and is read as a vector waits for memory. */
+static inline char *isa_keep_quoted(char *out, const char *at, uint64_t keep)
+{
+	const __m128i slash = _mm_set1_epi8('\\'), quote = _mm_set1_epi8('"');
+
+#pragma GCC unroll 8
+	for (size_t i = 0; i < ISA_BLOCK; i += ISA_WORD, keep >>= ISA_WORD) {
+		const uint64_t row = keep & 0xff;
+		const unsigned count = (unsigned)__builtin_popcountll(row);
+		const void *from = at + i, *places = &isa_places[row];
+		const __m128i kept =
+			_mm_shuffle_epi8(_mm_loadl_epi64(from), _mm_loadu_si128(places));
+		const __m128i marks =
+			_mm_or_si128(_mm_cmpeq_epi8(kept, slash), _mm_cmpeq_epi8(kept, quote));
+		const unsigned marked = (unsigned)_mm_movemask_epi8(marks) & ((1u << count) - 1);
+		const void *fronts = &isa_fronts[marked];
+		_mm_storeu_si128((void *)out, _mm_shuffle_epi8(_mm_unpacklo_epi64(kept, slash),
+							       _mm_load_si128(fronts)));
+		out += count + (unsigned)__builtin_popcount(marked);
+	}
+	return out;
+}
+
 /* ---- UTF-8 ---- */
 
 struct isa_utf8 {

@@ -232,6 +232,27 @@ static inline char *isa_mark(char *out, const char *at, uint64_t marks, char mar
 	return out;
 }
 
+static inline char *isa_keep_quoted(char *out, const char *at, uint64_t keep)
+{
+	const uint8x8_t slash = vdup_n_u8('\\'), quote = vdup_n_u8('"');
+	const uint8x8_t bits = vcreate_u8(UINT64_C(0x8040201008040201));
+
+#pragma GCC unroll 8
+	for (size_t i = 0; i < ISA_BLOCK; i += ISA_WORD, keep >>= ISA_WORD) {
+		const uint64_t row = keep & 0xff;
+		const unsigned count = (unsigned)__builtin_popcountll(row);
+		const uint8x8_t kept =
+			vtbl1_u8(vld1_u8((const uint8_t *)at + i), vcreate_u8(isa_places[row]));
+		const uint8x8_t marks = vorr_u8(vceq_u8(kept, slash), vceq_u8(kept, quote));
+		const unsigned marked = vaddv_u8(vand_u8(marks, bits)) & ((1u << count) - 1);
+		vst1q_u8((uint8_t *)out,
+			 vqtbl1q_u8(vcombine_u8(kept, slash),
+				    vld1q_u8((const uint8_t *)&isa_fronts[marked])));
+		out += count + (unsigned)__builtin_popcount(marked);
+	}
+	return out;
+}
+
 static inline const char *isa_plain(const char *at, const char *end)
 {
 	for (; end - at >= ISA_BLOCK; at += ISA_BLOCK) {

@@ -102,6 +102,18 @@ static inline char *isa_keep(char *out, const char *at, uint64_t keep)
 	return out;
 }
 
+static inline char *isa_keep_quoted(char *out, const char *at, uint64_t keep)
+{
+	for (size_t i = 0; i < ISA_BLOCK; i++, keep >>= 1) {
+		const bool marked = at[i] == '"' || at[i] == '\\';
+		*out = '\\';
+		out += keep & marked;
+		*out = at[i];
+		out += keep & 1;
+	}
+	return out;
+}
+
 /* High bits of the bytes of `word` within lo..hi; its bytes are ASCII. */
 static inline uint64_t isa_within8(uint64_t word, unsigned lo, unsigned hi)
 {
