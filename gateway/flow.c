@@ -119,15 +119,20 @@ static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 	return FLOW_ANSWER;
 }
 
+/* The answer is there, and waits no longer for what it leaves to be told. */
+static enum flow_effect finish_untold(struct flow *flow, const struct flow_env *env)
+{
+	flow->state->note.away = true;
+	flow_remembered(flow);
+	return finish(flow, env);
+}
+
 /* A call that is cut short here has brought no answer, and is settled like one. */
 static enum flow_effect give_up(struct flow *flow, const struct flow_env *env)
 {
 	must(flow->step < FLOW_STEP_ANSWER);
-	if (flow->step == FLOW_STEP_REMEMBER) { /* its answer is there */
-		flow->state->note.away = true;
-		flow_remembered(flow);
-		return finish(flow, env);
-	}
+	if (flow->step == FLOW_STEP_REMEMBER)
+		return finish_untold(flow, env);
 	if (flow->result != NULL) /* a second answer was wished for: the first one will do */
 		flow->failure.why.err = ERR_DRAINING;
 	else
@@ -186,6 +191,8 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 	must(flow->step < FLOW_STEP_OVER);
 	switch (event) {
 	case FLOW_CLIENT_GONE:
+		if (flow->step == FLOW_STEP_REMEMBER) /* copies of it get the answer */
+			return finish_untold(flow, env);
 		flow->outcome = ERR_CANCELLED;
 		return finish(flow, env);
 	case FLOW_CALLED_OFF:

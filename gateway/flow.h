@@ -43,9 +43,10 @@ enum flow_event {
 	FLOW_PROVIDER_DONE, /* the call is done */
 	FLOW_SETTLED,       /* reservation settled; .overrun is there */
 	FLOW_WAITED,        /* wait_until has come */
-	FLOW_CLIENT_GONE,   /* in any state but OVER; the driver has cancelled the call */
-	FLOW_CALLED_OFF,    /* likewise, but ANSWER: by another request of its session */
-	FLOW_GIVEN_UP,      /* in any state but ANSWER and OVER: the process leaves; likewise */
+	/* in any state but OVER; the driver has cancelled the call. It may still be answered, for its copies */
+	FLOW_CLIENT_GONE,
+	FLOW_CALLED_OFF, /* likewise, but ANSWER: by another request of its session */
+	FLOW_GIVEN_UP,   /* in any state but ANSWER and OVER: the process leaves; likewise */
 };
 
 enum flow_effect {

@@ -179,6 +179,10 @@ static void do_answer(struct request *r)
 	waiting_remove(r);
 	worker_stream_fini(r);
 	worker_state_end(r);
+	if (r->gone) {
+		request_end(r, true);
+		return;
+	}
 	if (r->flow.progress.begun) {
 		worker_stream_end(r);
 		return;
@@ -322,7 +326,7 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 		return NULL;
 	}
 	r->magic = REQUEST_MAGIC;
-	r->placed = r->answered = r->early = false;
+	r->placed = r->answered = r->gone = r->early = false;
 	r->worker = worker;
 	r->exchange = exchange;
 	r->pool = NULL;
@@ -347,6 +351,7 @@ static void on_gone(void *owner, void *request)
 		request_end(r, true);
 		return;
 	}
+	r->gone = true;
 	worker_interrupt(r, FLOW_CLIENT_GONE);
 }
 

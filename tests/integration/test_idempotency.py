@@ -31,6 +31,19 @@ class OnceCase(harness.Case):
     def asked(self):
         return self.provider.stats()["requests"]
 
+    def leaver(self, gateway, **params):
+        """The connection of one who has asked, as once() does, and will not wait for the answer."""
+        first = harness.socket.create_connection(("127.0.0.1", int(gateway.url.rsplit(":", 1)[1])))
+        self.addCleanup(first.close)
+        body = harness.json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
+            "messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}],
+            "maxTokens": 100, **params}}).encode()
+        first.sendall(b"POST /v1/sampling HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                      b"Idempotency-Key: k\r\nAuthorization: Bearer " + harness.KEY.encode() +
+                      b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        self.provider.wait_stats(lambda s: s["requests"] == 1, "the first at the provider")
+        return first
+
     def together(self, count, call):
         """The answers to `call(n)`, all at once."""
         answers = [None] * count
@@ -106,15 +119,7 @@ class OneProcess(OnceCase):
 
     def test_when_the_first_leaves_the_next_one_goes_on(self):
         gateway = self.start("--default", "hang-first-1", workers=2)
-        first = harness.socket.create_connection(("127.0.0.1", int(gateway.url.rsplit(":", 1)[1])))
-        self.addCleanup(first.close)
-        body = harness.json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
-            "messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}],
-            "maxTokens": 100}}).encode()
-        first.sendall(b"POST /v1/sampling HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-                      b"Idempotency-Key: k\r\nAuthorization: Bearer " + harness.KEY.encode() +
-                      b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        self.provider.wait_stats(lambda s: s["requests"] == 1, "the first at the provider")
+        first = self.leaver(gateway)
         answers, thread = self.background(lambda: self.once(gateway, id=2))
         harness.wait_for(lambda: gateway.metrics().sum("sluice_in_flight") == 2, "the second waits")
         self.assertEqual(self.asked(), 1)
@@ -193,9 +198,9 @@ class InASession(OnceCase):
 class SeveralGateways(OnceCase):
     """Two of them, one Redis, one provider."""
 
-    def pair(self, *sim):
+    def pair(self, *sim, deadline="2s"):
         self.redis = redis_server.Redis(self)
-        first = self.start(*sim, store={"kind": "redis", "url": self.redis.url, "deadline": "2s"})
+        first = self.start(*sim, store={"kind": "redis", "url": self.redis.url, "deadline": deadline})
         second = self.gateway({key: value for key, value in first.settings.items() if key not in ("listen", "admin")})
         for gateway in (first, second):
             harness.wait_for(lambda g=gateway: g.metrics().sum("sluice_limiter_mode", mode="shared"), "Redis in use")
@@ -255,6 +260,22 @@ class SeveralGateways(OnceCase):
             return second.sample("hello", session, id=7).status == 200
         harness.wait_for(answered, "an answer at the second gateway")
         self.assertEqual(self.asked(), 2)
+
+    def test_who_leaves_once_it_is_answered_leaves_the_answer(self):
+        """What an answer leaves to its loop is told before the answer goes out: that may take a while."""
+        first, second = self.pair("--latency", "1s", "--default", "calls-1", deadline="10s")
+        tools = [{"name": "look", "inputSchema": {"type": "object"}}]
+        client = self.leaver(first, tools=tools)
+        self.redis.stop()
+        harness.wait_for(lambda: first.metrics().sum("sluice_provider_attempts_total") == 1, "the provider's answer")
+        client.close()
+        harness.wait_for(lambda: first.metrics().sum("sluice_in_flight") == 0, "the end of the first")
+        copy = self.once(first, id=2, tools=tools)
+        self.assert_result(copy)
+        self.assertEqual(copy.json()["id"], 2)
+        self.redis.go_on()
+        self.assertEqual(self.later(second, id=3, tools=tools).json(), {**copy.json(), "id": 3})
+        self.assertEqual(self.asked(), 1)
 
     def test_what_is_too_long_is_known_to_be_done(self):
         first, second = self.pair("--size", "70000")
