@@ -32,6 +32,7 @@ struct once_entry {
 	struct once_entry *next, **place; /* in its bucket */
 	struct state_key key;
 	uint8_t body[SHA256_BYTES];
+	uint32_t number;
 	enum entry_state state;
 	struct once_call *leader, *waiting, **last; /* IN_FLIGHT */
 	struct link remembered, kept;
@@ -47,6 +48,7 @@ struct shard {
 	struct arena_pool pool;
 	struct link remembered, kept; /* rings: oldest first */
 	size_t bytes;                 /* of the kept */
+	uint32_t number;              /* of the entry added last */
 	struct once_entry *buckets[BUCKETS];
 };
 
@@ -226,6 +228,7 @@ static struct once_entry *add(struct shard *shard, struct once_call *call)
 	*entry = (struct once_entry){ .next = *bucket,
 				      .place = bucket,
 				      .key = call->key,
+				      .number = ++shard->number,
 				      .state = IN_FLIGHT,
 				      .leader = call,
 				      .last = &entry->waiting };
@@ -387,8 +390,10 @@ void once_join(struct once *once, struct once_call *call, struct inbox *inbox, n
 	call->place = NULL;
 	lock(shard);
 	call->verdict = join(once, shard, call, now);
-	if (call->verdict == ONCE_LEADS || call->verdict == ONCE_WAITS)
+	if (call->verdict == ONCE_LEADS || call->verdict == ONCE_WAITS) {
 		call->once = once;
+		call->number = call->entry->number;
+	}
 	call->leads = call->verdict == ONCE_LEADS;
 	call->waited = call->verdict == ONCE_WAITS;
 	call->part = call->leads ? ONCE_PART_LEADS : ONCE_PART_WAITS;

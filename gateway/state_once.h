@@ -60,7 +60,8 @@ struct once_call {
 	/* answered */
 	enum once_verdict verdict; /* changes on the worker's own thread only */
 	struct once_answer answer;
-	bool waited; /* it did: what was known before it joined may have changed */
+	uint32_t number; /* of this time that the key is in flight, whoever leads */
+	bool waited;     /* it did: what was known before it joined may have changed */
 	/* Of who leads and leaves: its time is over. Of who follows it: that of the one before was. */
 	bool late;
 	/* private */
@@ -75,7 +76,7 @@ struct once_call {
 
 struct once;
 
-enum { ONCE_GATEWAY_BYTES = 8 };
+enum { ONCE_GATEWAY_BYTES = 5 };
 
 /* By which other gateways know this process: chance. */
 const uint8_t *once_gateway(const struct once *once);

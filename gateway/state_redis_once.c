@@ -17,11 +17,12 @@
 struct untold {
 	struct state_key tenant, key;
 	uint8_t body[SHA256_BYTES];
+	uint32_t number;
 	nsec_t answered_at;
 };
 
 /* What is beyond is forgotten, and its copies elsewhere wait until the claim is over. So do those of a request that
- * came to nothing: told late, it might end the claim of the next of its key. */
+ * came to nothing. */
 enum { UNTOLD_MAX = 64 };
 
 struct once_redis {
@@ -57,6 +58,20 @@ static void put_key(struct redis_buffer *to, const struct once_claim *claim)
 	redis_put(to, slice_of(text, (size_t)(end - text)));
 }
 
+enum { OWNER_BYTES = ONCE_GATEWAY_BYTES + 3 };
+
+/* Whose a claim is: a gateway's, of that time that the key is in flight there. What is told of an earlier time,
+ * by another worker, may come later than the claim of the next. */
+static void put_owner(struct redis_buffer *to, struct slice gateway, uint32_t number)
+{
+	char owner[OWNER_BYTES];
+
+	(void)memcpy(owner, gateway.at, ONCE_GATEWAY_BYTES);
+	for (size_t i = ONCE_GATEWAY_BYTES; i < OWNER_BYTES; i++, number >>= 8)
+		owner[i] = (char)(number & 0xff);
+	redis_put(to, slice_of(owner, sizeof(owner)));
+}
+
 /* EVALSHA with the script's digest, or EVAL with its text, which makes Redis know it. */
 static bool ask(struct once_redis *redis, struct once_claim *claim, uint32_t asked,
 		struct slice what, nsec_t lives, struct slice answer)
@@ -80,7 +95,7 @@ static bool ask(struct once_redis *redis, struct once_claim *claim, uint32_t ask
 	put_key(to, claim);
 	redis_put(to, what);
 	redis_put(to, slice_of((const char *)claim->call->body, sizeof(claim->call->body)));
-	redis_put(to, redis->gateway);
+	put_owner(to, redis->gateway, claim->call->number);
 	redis_put_number(to, (uint32_t)(lives / MSEC));
 	redis_put(to, answer);
 	redis_put(to, asked == CLAIMS && claim->call->guess ? SLICE("?") : SLICE(""));
@@ -131,6 +146,7 @@ void once_redis_end(struct once_redis *redis, const struct once_claim *claim, st
 	struct untold *untold = &redis->untold[redis->untold_count++];
 	*untold = (struct untold){ .tenant = claim->tenant,
 				   .key = claim->call->key,
+				   .number = claim->call->number,
 				   .answered_at = net_now(redis->loop) };
 	(void)memcpy(untold->body, claim->call->body, sizeof(untold->body));
 }
@@ -146,7 +162,7 @@ void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
 static bool tell(struct once_redis *redis, const struct untold *untold)
 {
 	const nsec_t over = untold->answered_at + ONCE_REMEMBERED, now = net_now(redis->loop);
-	struct once_call call = { .key = untold->key };
+	struct once_call call = { .key = untold->key, .number = untold->number };
 	struct once_claim claim = { .tenant = untold->tenant, .call = &call };
 
 	(void)memcpy(call.body, untold->body, sizeof(call.body));

@@ -2,17 +2,18 @@
 --
 -- KEYS[1]  the request's
 -- ARGV[1]  claim: it is about to be made; done: it was answered; drop: it was not, and may be made anew
--- ARGV[2]  digest of its body, 32 bytes; [3] the gateway that asks, 8 bytes; [4] for how many ms the record
+-- ARGV[2]  digest of its body, 32 bytes; [3] the gateway that asks, 5 bytes, and which of its claims of this
+--          key it means, 3 bytes; [4] for how many ms the record
 --          lives on; [5] of done: the answer, or '' if it is too long to be kept; [6] of claim: '?' if the
 --          digest is a guess, which may have to be claimed in other words, else ''
 -- returns  L: the gateway's to make (or to end); E: another one has it in flight; C: the key is another
 --          request's; D: it was answered before; A and the answer, if that is no older than a minute
 --
--- The record is R or D, the digest, the gateway; of R: [6]; of D: the second in which it was answered (<I4), the answer.
+-- The record is R or D, the digest, [3]; of R: [6]; of D: the second in which it was answered (<I4), the answer.
 local record = redis.call('GET', KEYS[1])
 local mine = record and string.sub(record, 1, 41) == 'R' .. ARGV[2] .. ARGV[3]
--- in whatever words: a gateway decides by itself which of its own requests is the first
-local own = record and string.sub(record, 1, 1) == 'R' and string.sub(record, 34, 41) == ARGV[3]
+-- in whatever words, whichever claim: a gateway decides by itself which of its own requests is the first
+local own = record and string.sub(record, 1, 1) == 'R' and string.sub(record, 34, 38) == string.sub(ARGV[3], 1, 5)
 
 if ARGV[1] == 'drop' then
 	if mine then redis.call('DEL', KEYS[1]) end

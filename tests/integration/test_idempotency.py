@@ -312,8 +312,8 @@ class SeveralGateways(OnceCase):
         with open(SCRIPT, encoding="utf-8") as file:
             script = file.read()
 
-        def say(what, body, gateway, guess=""):
-            return self.redis.ask("EVAL", script, "1", "k", what, body * 32, gateway * 8, "60000", "", guess)
+        def say(what, body, gateway, guess="", claim="1"):
+            return self.redis.ask("EVAL", script, "1", "k", what, body * 32, gateway * 5 + claim * 3, "60000", "", guess)
         self.assertEqual([say("claim", "a", "1"), say("claim", "b", "1")], ["L", "L"])
         self.assertEqual([say("claim", "a", "2"), say("claim", "b", "2")], ["C", "E"])
         say("drop", "a", "1")  # which is not what it has claimed by now
@@ -326,6 +326,13 @@ class SeveralGateways(OnceCase):
         self.assertEqual([say("claim", "a", "1", "?"), say("claim", "b", "2"), say("claim", "a", "2")], ["L", "E", "E"])
         self.assertEqual([say("claim", "b", "1"), say("claim", "b", "2"), say("claim", "c", "2")], ["L", "E", "C"])
         say("drop", "b", "1")
+        # what is told of a claim comes late, when the gateway has made another
+        self.assertEqual([say("claim", "a", "1"), say("claim", "a", "1", claim="2")], ["L", "L"])
+        say("drop", "a", "1")
+        self.assertEqual(say("claim", "a", "2"), "E")
+        say("done", "a", "1")
+        self.assertEqual(say("claim", "a", "2"), "E")
+        say("drop", "a", "1", claim="2")
         # a right guess ends like anything that was claimed
         self.assertEqual([say("claim", "a", "1", "?"), say("done", "a", "1")], ["L", "L"])
         self.assertEqual([say("claim", "a", "2"), say("claim", "b", "2")], ["D", "C"])

@@ -231,9 +231,23 @@ static void when_the_leader_leaves_the_next_one_leads(void **state)
 	turn();
 	assert_int_equal(c[2].call.verdict, ONCE_LEADS);
 	assert_true(c[1].decided == 0 && c[2].decided == 1 && c[3].decided == 0);
+	for (int i = 1; i < 4; i++) /* other gateways know them by one claim */
+		assert_int_equal(c[i].call.number, c[0].call.number);
 	end(&c[2], ERR_OK, RESULT);
 	turn();
 	assert_answered(&c[3], ERR_OK, RESULT);
+}
+
+static void each_time_that_a_key_is_in_flight_has_a_number(void **state)
+{
+	struct caller first, next;
+
+	(void)state;
+	assert_int_equal(join(&first, "k", "body", 0), ONCE_LEADS);
+	assert_true(once_leave(&first.call));
+	assert_int_equal(join(&next, "k", "body", 1), ONCE_LEADS);
+	assert_int_not_equal(next.call.number, first.call.number);
+	assert_true(once_leave(&next.call));
 }
 
 static void who_follows_one_whose_time_is_over_knows_it(void **state)
@@ -531,6 +545,7 @@ int main(void)
 		IN(a_result_is_there_for_a_minute_and_known_of_for_ten),
 		IN(what_is_too_long_to_keep_is_for_those_who_wait),
 		IN(when_the_leader_leaves_the_next_one_leads),
+		IN(each_time_that_a_key_is_in_flight_has_a_number),
 		IN(who_leaves_before_it_hears_that_it_leads_passes_it_on),
 		IN(who_follows_one_whose_time_is_over_knows_it),
 		IN(who_leaves_before_it_reads_the_answer_reads_nothing),

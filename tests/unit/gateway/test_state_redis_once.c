@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-static const uint8_t gateway[ONCE_GATEWAY_BYTES] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+static const uint8_t gateway[ONCE_GATEWAY_BYTES] = { 1, 2, 3, 4, 5 };
 
 static struct net_loop loop;
 static struct store_redis *redis;
@@ -166,6 +166,20 @@ static void what_no_script_of_ours_says_is_as_if_redis_was_away(void **state)
 
 	(void)state;
 	assert_rows(rows, COUNT_OF(rows));
+}
+
+static void what_is_told_says_which_claim_it_means(void **state)
+{
+	const redisReply leads = text_of("L");
+
+	(void)state;
+	assert_true(claims());
+	rig_answer(redis, REDIS_ANSWERED, &leads);
+	redis_buffer_clear(&redis->link->out);
+	call.number = 0x01020304;
+	once_redis_drop(once, &claim);
+	assert_true(sent(SLICE("$8\r\n\1\2\3\4\5\4\3\2\r\n")));
+	rig_answer(redis, REDIS_ANSWERED, &leads);
 }
 
 static void an_answer_that_could_not_be_ours_is_not_passed_on(void **state)
@@ -347,6 +361,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
 		TEST(what_the_script_says_decides),
+		TEST(what_is_told_says_which_claim_it_means),
 		TEST(what_no_script_of_ours_says_is_as_if_redis_was_away),
 		TEST(an_answer_that_could_not_be_ours_is_not_passed_on),
 		TEST(a_script_that_is_unknown_is_sent_as_text_and_nobody_notices),
