@@ -7,9 +7,12 @@
 /* Bit n: whether an odd number of bits up to n, itself included, is set. */
 static inline uint64_t mask_parity(uint64_t bits)
 {
-	for (unsigned shift = 1; shift < 64; shift *= 2)
-		bits ^= bits << shift;
-	return bits;
+	bits ^= bits << 1; /* gcc leaves a loop a loop */
+	bits ^= bits << 2;
+	bits ^= bits << 4;
+	bits ^= bits << 8;
+	bits ^= bits << 16;
+	return bits ^ bits << 32;
 }
 
 /* The characters behind an odd number of backslashes, by simdjson's arithmetic on runs of them; *carry: 1

@@ -48,8 +48,11 @@ static void pass_bracket(struct walk *w, const char *bracket)
 	}
 }
 
-static void walk_block(struct walk *w, const char *at, struct isa_block b)
+/* The block at `at`. `bytes`: it, or a copy where the text ends in it; loaded here, because a block that is handed
+ * over goes through memory by halves. */
+static void walk_block(struct walk *w, const char *at, const char *bytes)
 {
+	const struct isa_block b = isa_load(bytes);
 	uint64_t escaped = mask_escaped(isa_equal(b, '\\'), &w->escape);
 	uint64_t inside = mask_parity(isa_equal(b, '"') & ~escaped) ^ w->inside;
 
@@ -77,11 +80,11 @@ static void walk(struct walk *w, struct slice text)
 	w->depth = 0;
 	w->escape = w->inside = 0;
 	for (; left >= ISA_BLOCK; at += ISA_BLOCK, left -= ISA_BLOCK)
-		walk_block(w, at, isa_load(at));
+		walk_block(w, at, at);
 	if (left == 0)
 		return;
 	(void)memcpy(last, at, left);
-	walk_block(w, at, isa_load(last));
+	walk_block(w, at, last);
 }
 
 /* Whether the text, which ends at `end`, ends in a member of this container rather than between two of

@@ -199,6 +199,8 @@ behind_bracket:
 	if (spaced && !past_space(&white, &at, last))
 		goto stop_fresh;
 	if ((objects & 1) == 0) {
+		if (*at == '[' || *at == '{') /* first: it has the most steps */
+			goto opening_bracket;
 		if (*at == ']')
 			goto closing_bracket;
 		if ((unsigned char)*at <= ' ')
@@ -259,6 +261,8 @@ behind_value:
 		goto stop;
 	if (spaced && !past_space(&white, &at, last))
 		goto stop;
+
+next_or_end:
 	if (memcmp(at, ",\"", 2) == 0) {
 		at++;
 		if ((objects & 1) != 0)
@@ -294,7 +298,13 @@ closing_bracket:
 		goto stop;
 	if (unique)
 		filter = next[-1].filter;
-	goto behind_value;
+	if (at > last)
+		goto stop;
+	if (spaced && !past_space(&white, &at, last))
+		goto stop;
+	if (*at == bracket_due(objects)) /* mostly they come together */
+		goto closing_bracket;
+	goto next_or_end;
 
 opening_bracket:
 	if (next == full)
