@@ -4,7 +4,9 @@
 //
 // Files of one class are run one after the other as one measurement. In every round each competitor runs
 // every class, so that a phase of the machine meets all alike; what is printed is the median of the
-// rounds' own ratios to ours. A competitor's turn is as many times through the files as take us --turn-ms
+// rounds' own ratios to ours. On a shared machine a neighbour halves the speed for seconds: a round of a class counts
+// if all competitors together took less than `disturbed` times the least that they took, and rounds are made until N
+// of each class count. A competitor's turn is as many times through the files as take us --turn-ms
 // (3): the longer, the better does the machine foretell the branches of each. --outputs keeps what each
 // competitor wrote, for comparing.
 #include "bench/codec/rival.hh"
@@ -46,11 +48,16 @@ struct Input {
 	}
 };
 
+struct Round {
+	std::vector<double> ns; // of each competitor
+	double total;
+};
+
 struct Class {
 	std::string name;
 	std::vector<Input> inputs;
 	unsigned repeats = 1;
-	std::vector<std::vector<double>> ns; // of each competitor, of each round
+	std::vector<Round> rounds;
 };
 
 // Of this thread on a CPU: what else runs on the machine does not count.
@@ -114,6 +121,31 @@ void add_input(std::vector<Class> &classes, const std::string &argument)
 		Input{ found, simdjson::padded_string::load(argument.substr(second + 1)) });
 }
 
+constexpr double disturbed = 1.15;
+constexpr unsigned patience = 100; // rounds made for one that counts
+
+void make_round(struct rig *rig, std::vector<std::unique_ptr<Rival>> &rivals, Class &work)
+{
+	std::vector<double> ns;
+	double total = 0;
+	for (auto &rival : rivals) {
+		ns.push_back(time_class(rig, *rival, work));
+		total += ns.back();
+	}
+	work.rounds.push_back(Round{ ns, total });
+}
+
+std::vector<Round> undisturbed(const Class &work)
+{
+	auto slower = [](const Round &a, const Round &b) { return a.total < b.total; };
+	auto least = std::min_element(work.rounds.begin(), work.rounds.end(), slower);
+	std::vector<Round> found;
+	for (const Round &round : work.rounds)
+		if (round.total < disturbed * least->total)
+			found.push_back(round);
+	return found;
+}
+
 void measure(struct rig *rig, std::vector<std::unique_ptr<Rival>> &rivals,
 	     std::vector<Class> &classes, unsigned rounds, double turn_ns)
 {
@@ -122,17 +154,27 @@ void measure(struct rig *rig, std::vector<std::unique_ptr<Rival>> &rivals,
 			run_class(rig, *rival, work); // their memory is taken now
 		double once = time_class(rig, *rivals.front(), work);
 		work.repeats = unsigned(std::max(1.0, turn_ns / once));
-		work.ns.resize(rivals.size());
 	}
-	for (unsigned round = 0; round < rounds; round++)
+	std::vector<Class *> wanting;
+	for (Class &work : classes)
+		wanting.push_back(&work);
+	for (unsigned made = 0; !wanting.empty(); made++) {
+		if (made == patience * rounds)
+			throw std::runtime_error("too noisy: " + wanting.front()->name +
+						 " has not " + std::to_string(rounds) +
+						 " undisturbed rounds of " + std::to_string(made));
+		for (Class *work : wanting)
+			make_round(rig, rivals, *work);
+		wanting.clear();
 		for (Class &work : classes)
-			for (size_t i = 0; i < rivals.size(); i++)
-				work.ns[i].push_back(time_class(rig, *rivals[i], work));
+			if (undisturbed(work).size() < rounds)
+				wanting.push_back(&work);
+	}
 }
 
 void print(const std::vector<std::unique_ptr<Rival>> &rivals, const std::vector<Class> &classes)
 {
-	std::printf("class\tinputs\tbytes\tours ns");
+	std::printf("class\tinputs\tbytes\trounds\tcount\tours ns");
 	for (size_t i = 1; i < rivals.size(); i++)
 		std::printf("\t%s", rivals[i]->name());
 	std::printf("\n");
@@ -140,12 +182,16 @@ void print(const std::vector<std::unique_ptr<Rival>> &rivals, const std::vector<
 		size_t bytes = 0;
 		for (const Input &input : work.inputs)
 			bytes += input.text.size();
-		std::printf("%s\t%zu\t%zu\t%.0f", work.name.c_str(), work.inputs.size(), bytes,
-			    median(work.ns[0]) / double(work.inputs.size()));
+		const std::vector<Round> rounds = undisturbed(work);
+		std::vector<double> ours;
+		for (const Round &round : rounds)
+			ours.push_back(round.ns[0] / double(work.inputs.size()));
+		std::printf("%s\t%zu\t%zu\t%zu\t%zu\t%.0f", work.name.c_str(), work.inputs.size(),
+			    bytes, work.rounds.size(), rounds.size(), median(ours));
 		for (size_t i = 1; i < rivals.size(); i++) {
 			std::vector<double> ratios;
-			for (size_t round = 0; round < work.ns[0].size(); round++)
-				ratios.push_back(work.ns[i][round] / work.ns[0][round]);
+			for (const Round &round : rounds)
+				ratios.push_back(round.ns[i] / round.ns[0]);
 			std::printf("\t%.3f", median(ratios));
 		}
 		std::printf("\n");

@@ -5,7 +5,8 @@ compare_table.py [--rounds N] [--turn-ms N] [--sets avx2,portable] [CLASS...]   
 
 Installs Debian's libsimdjson-dev when it is missing (as root), builds codec_compare into build/ or where
 SLUICE_BIN is, checks that all competitors wrote the same JSON, and measures. A ratio is theirs to ours:
-2.0 means that we take half the time. The README beside this folder says what is compared.
+2.0 means that we take half the time. A round counts if nothing disturbed the machine (codec_compare.cc);
+rounds are made until N of each class count. The README beside this folder says what is compared.
 """
 import argparse
 import json
@@ -76,13 +77,13 @@ def outputs_checked(name, jobs):
 
 
 def run(name, jobs, rounds, turn_ms):
-    """Yields [class, inputs, bytes, ns, ratio...]"""
+    """Yields [class, inputs, bytes, rounds made, rounds that count, ns, ratio...]"""
     print(f"\n{name}: {outputs_checked(name, jobs)} inputs, the same JSON from all\n")
     done = subprocess.run([drive.binary(f"codec_compare_{name}"), "--rounds", str(rounds), "--turn-ms",
-                           str(turn_ms), *arguments(jobs)], check=True, capture_output=True, text=True)
+                           str(turn_ms), *arguments(jobs)], check=True, stdout=subprocess.PIPE, text=True)
     for line in done.stdout.splitlines()[1:]:
-        job, inputs, size, ns, *ratios = line.split("\t")
-        yield job, int(inputs), int(size), float(ns), *map(float, ratios)
+        job, inputs, size, made, counted, ns, *ratios = line.split("\t")
+        yield job, int(inputs), int(size), int(made), int(counted), float(ns), *map(float, ratios)
 
 
 def cell(ratio, floor):
@@ -108,12 +109,13 @@ def main():
         below = 0
         for name in sets:
             rows = run(name, jobs, options.rounds, options.turn_ms)
-            for number, (job, inputs, size, ns, *ratios) in enumerate(rows):
+            for number, (job, inputs, size, made, counted, ns, *ratios) in enumerate(rows):
                 if number == 0:
-                    print(f"| class | bytes | ours, ns | {' | '.join(RIVALS)} |\n|---|---|---|---|---|---|")
+                    print(f"| class | bytes | rounds | ours, ns | {' | '.join(RIVALS)} |\n" + "|---" * 7 + "|")
                 floors = MIX_FLOORS if job == MIX else CLASS_FLOORS
                 below += any(floor is not None and ratio < floor for ratio, floor in zip(ratios, floors))
-                print(f"| {job} | {size // inputs} | {ns:.0f} | {' | '.join(map(cell, ratios, floors))} |", flush=True)
+                print(f"| {job} | {size // inputs} | {counted} of {made} | {ns:.0f} | "
+                      f"{' | '.join(map(cell, ratios, floors))} |", flush=True)
     finally:
         shutil.rmtree(directory)
     sys.exit(below != 0)
