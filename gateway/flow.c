@@ -123,6 +123,7 @@ static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 static enum flow_effect finish_untold(struct flow *flow, const struct flow_env *env)
 {
 	flow->state->note.away = true;
+	flow->state->note.blocks_kept = false;
 	flow_remembered(flow);
 	return finish(flow, env);
 }
@@ -191,7 +192,8 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 	must(flow->step < FLOW_STEP_OVER);
 	switch (event) {
 	case FLOW_CLIENT_GONE:
-		if (flow->step == FLOW_STEP_REMEMBER) /* copies of it get the answer */
+		/* its copies get the answer */
+		if (flow->step == FLOW_STEP_REMEMBER && once_leads(&flow->state->once))
 			return finish_untold(flow, env);
 		flow->outcome = ERR_CANCELLED;
 		return finish(flow, env);

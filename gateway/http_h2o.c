@@ -84,8 +84,6 @@ static void read_headers(h2o_req_t *req, struct slice headers[HTTP_HEADER_COUNT]
 static void read_request(h2o_req_t *req, const struct edge *edge, size_t body_bytes_max,
 			 struct http_incoming *in)
 {
-	if (edge->proto == EDGE_HTTP2)
-		http2_fit_body(req);
 	in->method = to_slice(req->method);
 	in->path = to_slice(req->path);
 	if (req->query_at != SIZE_MAX)
@@ -218,6 +216,8 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
 					    .edge = edge_of(req),
 					    .req = req,
 					    .tick.cb = on_exchange_tick };
+	if (exchange->edge->proto == EDGE_HTTP2)
+		exchange->body = http2_take_body(req);
 	read_request(req, exchange->edge, server->limits.body_bytes_max, &exchange->in);
 	exchange->in.names = exchange->edge->names;
 	exchange->in.wrongs = &exchange->edge->wrongs;
@@ -227,6 +227,14 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
 	tick_soon(exchange);
 	edge_watch(exchange->edge, req, exchange);
 	return 0;
+}
+
+void exchange_free_body(struct http_exchange *exchange)
+{
+	if (exchange->body == NULL)
+		return;
+	exchange->req->entity = h2o_iovec_init(NULL, 0);
+	h2o_buffer_dispose(&exchange->body);
 }
 
 void exchange_drop(struct http_exchange *exchange)
@@ -271,6 +279,7 @@ static void on_request_over(h2o_logger_t *self, h2o_req_t *req)
 									   exchange->request);
 	edge_request_over(exchange->edge, exchange->unsent, ending);
 	begin_held(exchange->edge);
+	exchange_free_body(exchange);
 	exchange->magic = 0;
 }
 

@@ -145,8 +145,7 @@ void http_drop_body(struct http_exchange *exchange)
 	must_obj(exchange, EXCHANGE_MAGIC);
 	must(exchange->refused);
 	exchange->in.body = (struct slice){ NULL, 0 };
-	if (exchange->in.http2)
-		http2_drop_body(exchange->req);
+	exchange_free_body(exchange);
 }
 
 /* ---- answers in pieces ---- */

@@ -58,12 +58,16 @@ struct http_exchange {
 	} progress;
 	h2o_timeout_entry_t tick;
 	struct http_incoming in;
+	h2o_buffer_t *body; /* of HTTP/2: what in.body is in, unless that is short */
 };
 
 /* ---- http_h2o.c ---- */
 
 /* Nothing of the handler's is needed any more, or ever was. */
 void exchange_drop(struct http_exchange *exchange);
+
+/* Frees in.body, if that is the exchange's. */
+void exchange_free_body(struct http_exchange *exchange);
 
 /* ---- http_h2o_answer.c ---- */
 

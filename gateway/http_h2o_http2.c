@@ -13,25 +13,22 @@ uint32_t http2_stream_id(h2o_req_t *req)
 	return stream_of(req)->stream_id;
 }
 
-/* h2o keeps a body in a buffer of 8 KiB or twice that, and so on. */
-void http2_fit_body(h2o_req_t *req)
+/* h2o keeps a body in a buffer of 8 KiB or twice that, and so on, and frees what the stream has before it says that
+ * the request is over. It looks at it no more: the stream has all that it will. */
+h2o_buffer_t *http2_take_body(h2o_req_t *req)
 {
 	h2o_http2_stream_t *stream = stream_of(req);
 	const size_t len = req->entity.len;
+	h2o_buffer_t *taken = stream->_req_body;
 
-	if (len == 0 || stream->_req_body->capacity < 2 * len)
-		return;
+	if (taken == NULL)
+		return NULL;
+	stream->_req_body = NULL;
+	if (taken->capacity < 2 * len)
+		return taken;
 	char *body = h2o_mem_alloc_pool(&req->pool, len);
 	(void)memcpy(body, req->entity.base, len);
-	h2o_buffer_consume(&stream->_req_body, len);
 	req->entity.base = body;
-}
-
-void http2_drop_body(h2o_req_t *req)
-{
-	h2o_http2_stream_t *stream = stream_of(req);
-
-	req->entity = h2o_iovec_init(NULL, 0);
-	if (stream->_req_body != NULL)
-		h2o_buffer_consume(&stream->_req_body, stream->_req_body->size);
+	h2o_buffer_dispose(&taken);
+	return NULL;
 }

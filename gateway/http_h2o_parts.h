@@ -56,11 +56,9 @@ void http1_fini(struct edge *edge);
 /* Of the stream that a request came by. */
 uint32_t http2_stream_id(h2o_req_t *req);
 
-/* A request is complete: its body, if short, goes into memory of its size (req->entity moves). */
-void http2_fit_body(h2o_req_t *req);
-
-/* It is needed no more, though the stream is not over. */
-void http2_drop_body(h2o_req_t *req);
+/* A request is complete: where its body is, for the caller to dispose of when nobody reads it any more. NULL: it has
+ * none, or a short one, which goes into memory of its size (req->entity moves). */
+h2o_buffer_t *http2_take_body(h2o_req_t *req);
 
 /* ---- http_h2o_pace.c: what is looked at once a second ---- */
 

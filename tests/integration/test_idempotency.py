@@ -7,6 +7,7 @@ import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import h2_client
 import harness
 import redis_server
 
@@ -31,16 +32,22 @@ class OnceCase(harness.Case):
     def asked(self):
         return self.provider.stats()["requests"]
 
-    def leaver(self, gateway, **params):
+    def leaver(self, gateway, http2=False, **params):
         """The connection of one who has asked, as once() does, and will not wait for the answer."""
-        first = harness.socket.create_connection(("127.0.0.1", int(gateway.url.rsplit(":", 1)[1])))
-        self.addCleanup(first.close)
         body = harness.json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
             "messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}],
             "maxTokens": 100, **params}}).encode()
-        first.sendall(b"POST /v1/sampling HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-                      b"Idempotency-Key: k\r\nAuthorization: Bearer " + harness.KEY.encode() +
-                      b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        fields = {"Content-Type": "application/json", "Idempotency-Key": "k", "Authorization": f"Bearer {harness.KEY}"}
+        if http2:
+            client = h2_client.Client(gateway.url)
+            client.request(1, "/v1/sampling", fields, body)
+            first = client.socket
+        else:
+            first = harness.socket.create_connection(("127.0.0.1", int(gateway.url.rsplit(":", 1)[1])))
+            head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+            first.sendall(f"POST /v1/sampling HTTP/1.1\r\nHost: x\r\n{head}"
+                          f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        self.addCleanup(first.close)
         self.provider.wait_stats(lambda s: s["requests"] == 1, "the first at the provider")
         return first
 
@@ -261,21 +268,29 @@ class SeveralGateways(OnceCase):
         harness.wait_for(answered, "an answer at the second gateway")
         self.assertEqual(self.asked(), 2)
 
-    def test_who_leaves_once_it_is_answered_leaves_the_answer(self):
+    def leaves_once_it_is_answered(self, http2):
         """What an answer leaves to its loop is told before the answer goes out: that may take a while."""
         first, second = self.pair("--latency", "1s", "--default", "calls-1", deadline="10s")
-        tools = [{"name": "look", "inputSchema": {"type": "object"}}]
-        client = self.leaver(first, tools=tools)
+        tools = [{"name": f"look.{n}", "inputSchema": {"type": "object"}} for n in range(20)]
+        asked = {"tools": tools, "systemPrompt": "x" * 9000}
+        client = self.leaver(first, http2, **asked)
         self.redis.stop()
         harness.wait_for(lambda: first.metrics().sum("sluice_provider_attempts_total") == 1, "the provider's answer")
         client.close()
         harness.wait_for(lambda: first.metrics().sum("sluice_in_flight") == 0, "the end of the first")
-        copy = self.once(first, id=2, tools=tools)
+        copy = self.once(first, id=2, **asked)
         self.assert_result(copy)
         self.assertEqual(copy.json()["id"], 2)
+        self.assertIn("look.", copy.body.decode())
         self.redis.go_on()
-        self.assertEqual(self.later(second, id=3, tools=tools).json(), {**copy.json(), "id": 3})
+        self.assertEqual(self.later(second, id=3, **asked).json(), {**copy.json(), "id": 3})
         self.assertEqual(self.asked(), 1)
+
+    def test_who_leaves_once_it_is_answered_leaves_the_answer(self):
+        self.leaves_once_it_is_answered(http2=False)
+
+    def test_so_does_a_stream_whose_body_was_long(self):
+        self.leaves_once_it_is_answered(http2=True)
 
     def test_what_is_too_long_is_known_to_be_done(self):
         first, second = self.pair("--size", "70000")
@@ -313,7 +328,8 @@ class SeveralGateways(OnceCase):
             script = file.read()
 
         def say(what, body, gateway, guess="", claim="1"):
-            return self.redis.ask("EVAL", script, "1", "k", what, body * 32, gateway * 5 + claim * 3, "60000", "", guess)
+            owner = gateway * 5 + claim * 3
+            return self.redis.ask("EVAL", script, "1", "k", what, body * 32, owner, "60000", "", guess)
         self.assertEqual([say("claim", "a", "1"), say("claim", "b", "1")], ["L", "L"])
         self.assertEqual([say("claim", "a", "2"), say("claim", "b", "2")], ["C", "E"])
         say("drop", "a", "1")  # which is not what it has claimed by now
@@ -333,6 +349,16 @@ class SeveralGateways(OnceCase):
         say("done", "a", "1")
         self.assertEqual(say("claim", "a", "2"), "E")
         say("drop", "a", "1", claim="2")
+        # so does a claim, of one who has left since: the later one is as it was
+        self.assertEqual([say("claim", "a", "1", claim="2"), say("claim", "b", "1")], ["L", "L"])
+        say("drop", "b", "1")
+        self.assertEqual([say("claim", "a", "2"), say("claim", "b", "2")], ["E", "C"])
+        say("drop", "a", "1", claim="2")
+        # the numbers begin anew
+        self.assertEqual([say("claim", "a", "1", claim="\0"), say("claim", "b", "1", claim="\x7f")], ["L", "L"])
+        say("drop", "b", "1", claim="\x7f")
+        self.assertEqual(say("claim", "a", "2"), "L")
+        say("drop", "a", "2")
         # a right guess ends like anything that was claimed
         self.assertEqual([say("claim", "a", "1", "?"), say("done", "a", "1")], ["L", "L"])
         self.assertEqual([say("claim", "a", "2"), say("claim", "b", "2")], ["D", "C"])
