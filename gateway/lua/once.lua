@@ -15,6 +15,16 @@ local mine = record and string.sub(record, 1, 41) == 'R' .. ARGV[2] .. ARGV[3]
 -- in whatever words, whichever claim: a gateway decides by itself which of its own requests is the first
 local own = record and string.sub(record, 1, 1) == 'R' and string.sub(record, 34, 38) == string.sub(ARGV[3], 1, 5)
 
+-- whether the claim of ARGV[3] is an earlier one of its gateway's than the record's; the numbers begin anew
+local function late()
+	local function number(owner)
+		local low, middle, high = string.byte(owner, 6, 8)
+		return low + 256 * middle + 65536 * high
+	end
+	local since = (number(string.sub(record, 34, 41)) - number(ARGV[3])) % 16777216
+	return since > 0 and since < 8388608
+end
+
 if ARGV[1] == 'drop' then
 	if mine then redis.call('DEL', KEYS[1]) end
 	return 'L'
@@ -26,6 +36,7 @@ if ARGV[1] == 'done' then
 	end
 	return 'L'
 end
+if own and late() then return 'L' end
 if not record or own then
 	redis.call('SET', KEYS[1], 'R' .. ARGV[2] .. ARGV[3] .. ARGV[6], 'PX', ARGV[4])
 	return 'L'
