@@ -5,8 +5,8 @@
 // Files of one class are run one after the other as one measurement. In every round each competitor runs
 // every class, so that a phase of the machine meets all alike; what is printed is the median of the
 // rounds' own ratios to ours. On a shared machine a neighbour halves the speed for seconds: a round of a class counts
-// if all competitors together took less than `disturbed` times the least that they took, and rounds are made until N
-// of each class count. A competitor's turn is as many times through the files as take us --turn-ms
+// if each competitor took less than `disturbed` times the least that it took, and rounds are made until N of each
+// class count. A competitor's turn is as many times through the files as take us --turn-ms
 // (3): the longer, the better does the machine foretell the branches of each. --outputs keeps what each
 // competitor wrote, for comparing.
 #include "bench/codec/rival.hh"
@@ -48,10 +48,7 @@ struct Input {
 	}
 };
 
-struct Round {
-	std::vector<double> ns; // of each competitor
-	double total;
-};
+using Round = std::vector<double>; // ns of each competitor
 
 struct Class {
 	std::string name;
@@ -126,23 +123,26 @@ constexpr unsigned patience = 100; // rounds made for one that counts
 
 void make_round(struct rig *rig, std::vector<std::unique_ptr<Rival>> &rivals, Class &work)
 {
-	std::vector<double> ns;
-	double total = 0;
-	for (auto &rival : rivals) {
-		ns.push_back(time_class(rig, *rival, work));
-		total += ns.back();
-	}
-	work.rounds.push_back(Round{ ns, total });
+	Round round;
+	for (auto &rival : rivals)
+		round.push_back(time_class(rig, *rival, work));
+	work.rounds.push_back(round);
 }
 
 std::vector<Round> undisturbed(const Class &work)
 {
-	auto slower = [](const Round &a, const Round &b) { return a.total < b.total; };
-	auto least = std::min_element(work.rounds.begin(), work.rounds.end(), slower);
-	std::vector<Round> found;
+	Round least = work.rounds.front();
 	for (const Round &round : work.rounds)
-		if (round.total < disturbed * least->total)
+		for (size_t i = 0; i < round.size(); i++)
+			least[i] = std::min(least[i], round[i]);
+	std::vector<Round> found;
+	for (const Round &round : work.rounds) {
+		bool counts = true;
+		for (size_t i = 0; i < round.size(); i++)
+			counts = counts && round[i] < disturbed * least[i];
+		if (counts)
 			found.push_back(round);
+	}
 	return found;
 }
 
@@ -185,13 +185,13 @@ void print(const std::vector<std::unique_ptr<Rival>> &rivals, const std::vector<
 		const std::vector<Round> rounds = undisturbed(work);
 		std::vector<double> ours;
 		for (const Round &round : rounds)
-			ours.push_back(round.ns[0] / double(work.inputs.size()));
+			ours.push_back(round[0] / double(work.inputs.size()));
 		std::printf("%s\t%zu\t%zu\t%zu\t%zu\t%.0f", work.name.c_str(), work.inputs.size(),
 			    bytes, work.rounds.size(), rounds.size(), median(ours));
 		for (size_t i = 1; i < rivals.size(); i++) {
 			std::vector<double> ratios;
 			for (const Round &round : rounds)
-				ratios.push_back(round.ns[i] / round.ns[0]);
+				ratios.push_back(round[i] / round[0]);
 			std::printf("\t%.3f", median(ratios));
 		}
 		std::printf("\n");

@@ -27,7 +27,7 @@ BATCH, PATIENCE = 5, 200  # rounds of one process; rounds made for one that coun
 
 
 class Measured:
-    """The rounds of one generator: what an ordinary request took, and {argument: ns}."""
+    """The rounds of one generator: what the two ordinary requests took, and {argument: ns}."""
 
     def __init__(self, places):
         self.places, self.errors, self.sizes, self.rounds = places, {}, {}, []
@@ -40,10 +40,10 @@ class Measured:
             self.errors[argument], self.sizes[argument] = cost.error, cost.size
         for number in range(BATCH):
             ns = {argument: cost.ns[number] for argument, cost in costs.items()}
-            self.rounds.append((max(ns.pop(first), ns.pop(last)), ns))
+            self.rounds.append(((ns.pop(first), ns.pop(last)), ns))
 
     def undisturbed(self, least):
-        return [ns for ordinary, ns in self.rounds if ordinary < DISTURBED * least]
+        return [ns for ordinary, ns in self.rounds if max(ordinary) < DISTURBED * least]
 
     def rows(self, least):
         """[(ns a byte, growth, place, error)]"""
@@ -57,7 +57,7 @@ class Measured:
 
 
 def least_of(measured):
-    return min((ordinary for generator in measured.values() for ordinary, _ in generator.rounds), default=0)
+    return min(min(ordinary) for generator in measured.values() for ordinary, _ in generator.rounds)
 
 
 def measure(keep, options, directory):
