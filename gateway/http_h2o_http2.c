@@ -21,7 +21,7 @@ h2o_buffer_t *http2_take_body(h2o_req_t *req)
 	const size_t len = req->entity.len;
 	h2o_buffer_t *taken = stream->_req_body;
 
-	if (taken == NULL)
+	if (len == 0)
 		return NULL;
 	stream->_req_body = NULL;
 	if (taken->capacity < 2 * len)

@@ -6,7 +6,7 @@
 --          key it means, 3 bytes; [4] for how many ms the record
 --          lives on; [5] of done: the answer, or '' if it is too long to be kept; [6] of claim: '?' if the
 --          digest is a guess, which may have to be claimed in other words, else ''
--- returns  L: the gateway's to make (or to end); E: another one has it in flight; C: the key is another
+-- returns  L: the gateway's to make (or to end, or over already); E: another one has it in flight; C: the key is another
 --          request's; D: it was answered before; A and the answer, if that is no older than a minute
 --
 -- The record is R or D, the digest, [3]; of R: [6]; of D: the second in which it was answered (<I4), the answer.

@@ -243,6 +243,8 @@ CASES = [
     ("7", "RST_STREAM with an unknown code", headers() + rst(1, 0xff) + frame(PING, ACK, 0, bytes(8)), IGNORED),
     ("8.1", "trailers", headers() + data(1, BODY, 0)
      + headers(1, plain_block([("x-trailer", "1")]), END_HEADERS | END_STREAM), SERVED),
+    ("8.1", "trailers behind no body", headers() + headers(1, plain_block([("x-trailer", "1")]), END_HEADERS | END_STREAM),
+     {"400"}),
     ("8.1", "a key in the trailers", headers(1, plain_block(fields(without=("authorization",)))) + data(1, BODY, 0)
      + headers(1, plain_block([("authorization", "Bearer " + harness.KEY)]), END_HEADERS | END_STREAM), {"401"}),
     ("8.1", "trailers with NUL", headers() + data(1, BODY, 0)
