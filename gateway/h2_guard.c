@@ -31,9 +31,13 @@ enum { TOKENS_MAX = 1000, TOKENS_PER_S = 100, TOKENS_PER_ANSWER = 7 };
  * and pays nothing, or MadeYouReset (CVE-2025-8671), where h2o itself is made to reset. One that was at
  * a provider has cost a connection there, and counts twice. Those in flight count as if they were given
  * up: together they are never more than 100, which is also what one connection may have at once. Answers
- * may take long, so five a second may be given up without any. */
+ * may take long, so five a second may be given up without any.
+ *
+ * Who connects anew each time it is closed begins anew, too, and each time the most that is begun for nothing: so
+ * a new connection has a third of that at once, and all of it after 272 ms. */
 enum { ABORTED_MAX = 100, ABORTED_UNBEGUN = 1, ABORTED_GIVEN_UP = 2, BEGUN_MAX = 100 };
 enum { ABORTED_PER_S = 5 * ABORTED_GIVEN_UP };
+enum { BEGUN_FIRST = 32, ONE_MORE_PER = 4 * MSEC };
 
 /* A body may take `patience` plus a second for each of these. */
 enum { BYTES_PER_S_MIN = 16384 };
@@ -475,7 +479,19 @@ enum guard_verdict h2_guard_request_over(struct h2_guard *guard, enum guard_endi
 	return guard->aborted > ABORTED_MAX ? GUARD_ABORTED : GUARD_PASS;
 }
 
-bool h2_guard_may_begin(const struct h2_guard *guard, uint32_t begun)
+static uint32_t begun_max(nsec_t age)
 {
-	return guard->aborted + ABORTED_GIVEN_UP * (begun + 1) <= ABORTED_GIVEN_UP * BEGUN_MAX;
+	return age < (BEGUN_MAX - BEGUN_FIRST) * (nsec_t)ONE_MORE_PER
+		       ? BEGUN_FIRST + (uint32_t)(age / ONE_MORE_PER)
+		       : BEGUN_MAX;
+}
+
+bool h2_guard_may_begin(const struct h2_guard *guard, uint32_t begun, nsec_t age)
+{
+	return guard->aborted + ABORTED_GIVEN_UP * (begun + 1) <= ABORTED_GIVEN_UP * begun_max(age);
+}
+
+nsec_t h2_guard_more_in(nsec_t age)
+{
+	return begun_max(age) < BEGUN_MAX ? ONE_MORE_PER - age % ONE_MORE_PER : 0;
 }

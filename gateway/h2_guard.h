@@ -123,7 +123,12 @@ enum guard_ending {
 MUST_USE enum guard_verdict h2_guard_request_over(struct h2_guard *guard, enum guard_ending ending);
 
 /* Whether something may be done for another request, while `begun` are being worked on: a client must
- * not be able to have more work begun and then give it up than the guard bears. */
-bool h2_guard_may_begin(const struct h2_guard *guard, uint32_t begun);
+ * not be able to have more work begun and then give it up than the guard bears. `age`: how long the connection
+ * has been there; a new one may have less begun. */
+bool h2_guard_may_begin(const struct h2_guard *guard, uint32_t begun, nsec_t age);
+
+/* In how long a connection of this age may have one more begun, whatever ends until then; 0: time alone gives it no
+ * more. */
+nsec_t h2_guard_more_in(nsec_t age);
 
 #endif

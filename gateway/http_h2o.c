@@ -142,6 +142,7 @@ static void begin(struct http_exchange *exchange)
 	must(exchange->state == EXCHANGE_WAITING);
 	if (!edge_may_begin(exchange->edge)) {
 		h2o_linklist_insert(&exchange->edge->held, &exchange->listed);
+		edge_await_room(exchange->edge);
 		return;
 	}
 	exchange->state = EXCHANGE_BEGUN;
@@ -295,6 +296,14 @@ static void on_second(void *owner, nsec_t now)
 	listeners_refresh(&server->listeners); /* somebody may have been idle for long enough */
 }
 
+static void on_room(void *owner, struct edge *edge)
+{
+	(void)owner;
+	begin_held(edge);
+	if (!h2o_linklist_is_empty(&edge->held))
+		edge_await_room(edge);
+}
+
 static void on_connection_closed(void *owner)
 {
 	struct http_server *server = owner;
@@ -361,6 +370,7 @@ struct http_server *http_server_new(struct net_loop *loop, const struct http_lis
 	server->edges.loop = loop;
 	server->edges.counters = &server->counters;
 	server->edges.left = exchange_left;
+	server->edges.room = on_room;
 	server->edges.closed = on_connection_closed;
 	server->edges.second = on_second;
 	server->edges.owner = server;

@@ -259,6 +259,7 @@ static void on_closed(void *data)
 	h2o_linklist_unlink(&edge->all);
 	if (h2o_linklist_is_linked(&edge->idle))
 		h2o_linklist_unlink(&edge->idle);
+	net_timer_stop(host->loop, &edge->more);
 	host->leaving -= edge->evicted;
 	if (h2o_linklist_is_linked(&edge->unsettled))
 		h2o_linklist_unlink(&edge->unsettled);
@@ -272,6 +273,12 @@ static void on_closed(void *data)
 	host->count--;
 	atomic_store_explicit(&host->counters->connections_open, host->count, memory_order_relaxed);
 	host->closed(host->owner);
+}
+
+static void on_more(struct net_timer *timer)
+{
+	struct edge *edge = CONTAINER_OF(timer, struct edge, more);
+	edge->host->room(edge->host->owner, edge);
 }
 
 struct edge *edge_new(struct edge_host *host, h2o_socket_t *sock)
@@ -290,6 +297,7 @@ struct edge *edge_new(struct edge_host *host, h2o_socket_t *sock)
 	sock->on_close.data = edge;
 	h2o_linklist_insert(&host->all, &edge->all);
 	h2o_linklist_init_anchor(&edge->held);
+	edge->more = (struct net_timer){ .fire = on_more };
 	edge->idle_since = edge->since;
 	h2o_linklist_insert(&host->idle, &edge->idle);
 	host->count++;
@@ -350,10 +358,22 @@ bool edge_body_refused(const struct edge *edge, h2o_req_t *req)
 	       h2_guard_refuses(&edge->guard, http2_stream_id(req));
 }
 
+static nsec_t age_of(const struct edge *edge)
+{
+	return net_now(edge->host->loop) - edge->since;
+}
+
 bool edge_may_begin(const struct edge *edge)
 {
-	return !edge->killed &&
-	       (edge->proto != EDGE_HTTP2 || h2_guard_may_begin(&edge->guard, edge->begun));
+	return !edge->killed && (edge->proto != EDGE_HTTP2 ||
+				 h2_guard_may_begin(&edge->guard, edge->begun, age_of(edge)));
+}
+
+void edge_await_room(struct edge *edge)
+{
+	nsec_t more_in = h2_guard_more_in(age_of(edge));
+	if (more_in != 0)
+		net_timer_set(edge->host->loop, &edge->more, net_now(edge->host->loop) + more_in);
 }
 
 void edge_begun(struct edge *edge)

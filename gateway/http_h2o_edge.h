@@ -44,6 +44,8 @@ struct edge_host {
 	size_t leaving; /* of those: evicted, not closed yet */
 	/* The client of a watched request left. edge_send must follow, at once. */
 	void (*left)(void *owner, void *watched);
+	/* Time alone has made room for a request that is held. */
+	void (*room)(void *owner, struct edge *edge);
 	/* A connection is gone: there is room for another. */
 	void (*closed)(void *owner);
 	/* Once a second. */
@@ -76,10 +78,11 @@ struct edge {
 		uint64_t first, taken; /* bytes acknowledged, then and when they last moved */
 	} reader;
 	nsec_t idle_since;
-	uint32_t requests;   /* from edge_watch to edge_request_over */
-	uint32_t begun;      /* of those: handed over */
-	uint32_t unsent;     /* those of which h2o has something that has not left */
-	h2o_linklist_t held; /* requests that may not be handed over yet; http_h2o.c's */
+	uint32_t requests;     /* from edge_watch to edge_request_over */
+	uint32_t begun;        /* of those: handed over */
+	uint32_t unsent;       /* those of which h2o has something that has not left */
+	h2o_linklist_t held;   /* requests that may not be handed over yet; http_h2o.c's */
+	struct net_timer more; /* one of them may be; set while it is new and there are some */
 	union {
 		struct h2_guard guard; /* HTTP/2 */
 		struct {
@@ -138,8 +141,12 @@ void edge_taken(struct edge *edge);
 /* Whether the body of a request that has just arrived is cut off, because it was too large. */
 bool edge_body_refused(const struct edge *edge, h2o_req_t *req);
 
-/* Whether a watched request may be handed over now; if not, ask again when another one is over. */
+/* Whether a watched request may be handed over now; if not, ask again when another one is over, and when
+ * host->room says so. */
 bool edge_may_begin(const struct edge *edge);
+
+/* Requests are held: has host->room called when time has made room for one of them, if ever. */
+void edge_await_room(struct edge *edge);
 
 /* It is handed over. */
 void edge_begun(struct edge *edge);

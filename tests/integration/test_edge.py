@@ -226,7 +226,7 @@ class Http2(EdgeCase):
             client.send(PREFACE + settings())
             for stream in range(1, 161, 4):
                 client.send(h2_request(stream, "/hang") + h2_request(stream + 2, "/b/5"))
-                edge.wait_stats(lambda s, n=stream: s["begun"] >= n // 2, "begun")
+                edge.wait_stats(lambda s, n=stream: s["begun"] == n // 2 + 2, "both begun")
                 client.send(reset(stream))
             client.read_until(h2_answers(*range(3, 163, 4)), "the answers")
         stats = self.assert_at_rest(edge)
@@ -495,6 +495,14 @@ class Hostile(EdgeCase):
         stats = self.assert_at_rest(edge)
         self.assertEqual(stats["aborted_requests"] + stats["flood"], 1)
         self.assertLessEqual(stats["begun"], 100)
+
+    def test_a_new_connection_has_its_requests_begun_by_and_by_though_none_ends(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            client.send(PREFACE + settings() + b"".join(h2_request(s, "/hang") for s in range(1, 201, 2)))
+            stats = edge.wait_stats(lambda s: s["begun"] == 100, "all of them")
+            self.assertEqual((stats["in_flight"], stats["sent"], stats["cancelled"]), (101, 0, 0))  # with this question
+        self.assert_at_rest(edge)
 
     def give_up_forty(self, edge, client):
         """Which leaves room for 60."""

@@ -83,7 +83,7 @@ static void no_more_than_100_are_begun_for_nothing_however_they_are_given_up(voi
 		enum guard_verdict verdict = GUARD_PASS;
 		uint32_t begun = 0, all = 0;
 		while (verdict == GUARD_PASS) { /* fills up, and gives up so many of them */
-			for (; h2_guard_may_begin(&rig.guard, begun); begun++)
+			for (; h2_guard_may_begin(&rig.guard, begun, SEC); begun++)
 				all++;
 			for (uint32_t i = 0; i < at_once && begun != 0 && verdict == GUARD_PASS;
 			     i++, begun--)
@@ -99,14 +99,47 @@ static void a_hundred_requests_are_worked_on_at_once_by_who_gives_up_none(void *
 {
 	(void)state;
 	struct rig rig = rig_new();
-	assert_true(h2_guard_may_begin(&rig.guard, 99));
-	assert_false(h2_guard_may_begin(&rig.guard, 100));
+	assert_true(h2_guard_may_begin(&rig.guard, 99, SEC));
+	assert_false(h2_guard_may_begin(&rig.guard, 100, SEC));
 	assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_GIVEN_UP), GUARD_PASS);
-	assert_false(h2_guard_may_begin(&rig.guard, 99));
-	assert_true(h2_guard_may_begin(&rig.guard, 98));
+	assert_false(h2_guard_may_begin(&rig.guard, 99, SEC));
+	assert_true(h2_guard_may_begin(&rig.guard, 98, SEC));
 	assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_ANSWERED), GUARD_PASS);
-	assert_true(h2_guard_may_begin(&rig.guard, 99));
+	assert_true(h2_guard_may_begin(&rig.guard, 99, SEC));
 	rig_free(&rig);
+}
+
+static uint32_t begun_at_most(nsec_t age)
+{
+	struct rig rig = rig_new();
+	uint32_t begun = 0;
+	while (h2_guard_may_begin(&rig.guard, begun, age))
+		begun++;
+	rig_free(&rig);
+	return begun;
+}
+
+static void a_new_connection_has_fewer_begun_at_once(void **state)
+{
+	(void)state;
+	assert_int_equal(begun_at_most(0), 32);
+	assert_int_equal(begun_at_most(4 * MSEC - 1), 32);
+	assert_int_equal(begun_at_most(272 * MSEC - 1), 99);
+	assert_int_equal(begun_at_most(272 * MSEC), 100);
+	assert_int_equal(begun_at_most(3600 * SEC), 100);
+}
+
+static void time_gives_it_one_after_the_other_until_it_has_all(void **state)
+{
+	(void)state;
+	nsec_t age = MSEC;
+	for (uint32_t begun = 33; begun <= 100; begun++) {
+		nsec_t more_in = h2_guard_more_in(age);
+		assert_int_equal(begun_at_most(age + more_in - 1), begun - 1);
+		assert_int_equal(begun_at_most(age + more_in), begun);
+		age += more_in;
+	}
+	assert_int_equal(h2_guard_more_in(age), 0);
 }
 
 static void an_answered_request_makes_up_for_an_aborted_one(void **state)
@@ -277,6 +310,8 @@ int main(void)
 		cmocka_unit_test(answered_requests_give_tokens_back),
 		cmocka_unit_test(so_many_requests_may_end_before_their_answer),
 		cmocka_unit_test(no_more_than_100_are_begun_for_nothing_however_they_are_given_up),
+		cmocka_unit_test(a_new_connection_has_fewer_begun_at_once),
+		cmocka_unit_test(time_gives_it_one_after_the_other_until_it_has_all),
 		cmocka_unit_test(a_hundred_requests_are_worked_on_at_once_by_who_gives_up_none),
 		cmocka_unit_test(an_answered_request_makes_up_for_an_aborted_one),
 		cmocka_unit_test(five_a_second_may_be_given_up),
