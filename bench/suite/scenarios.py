@@ -5,6 +5,7 @@ from suite.scenario import PROXIES, Closed, Fresh, Open, Paced
 
 KB, MB = 1024, 1024 * 1024
 GATEWAY, AND_PROXIES = ("sluice",), ("sluice", *PROXIES)
+CALM = (2000,)  # where DESIGN 6 asks for latency
 
 
 def bed(**options):
@@ -35,13 +36,13 @@ ALL = (
            sweep=([("50ms", {"provider": "latency-50ms"}), ("1s", {"provider": "latency-1s"})],
                   [("50ms", {"provider": "latency-50ms"})])),
     Open("rate", "independent callers at a fixed rate", (*AND_PROXIES, "direct"), x_name="requests a second offered",
-         rates=((500, 1000, 2000, 4000, 6000, 8000, 10000), (500,))),
+         rates=((500, 1000, 2000, 4000, 6000, 8000, 10000), (500,)), calm=CALM),
     Open("rate-h1", "the same over HTTP/1.1", (*AND_PROXIES, "direct"), x_name="requests a second offered",
-         rates=((500, 2000, 6000), (500,)), **bed(front="h1")),
+         rates=((500, 2000, 6000), (500,)), calm=CALM, **bed(front="h1")),
     Fresh("rate-fresh", "the same with servers that have just started", (*AND_PROXIES, "direct"),
           x_name="requests a second offered", rates=((10000,), (500,))),
     Paced("rate-paced", "20 callers in step at a fixed rate", (*AND_PROXIES, "direct"), x_name="requests a second offered",
-          rates=((2000,), (500,)), callers=20),
+          rates=((2000,), (500,)), calm=CALM, callers=20),
     Open("tenants", "the cost of tenants, 2,000 requests a second in turns", GATEWAY, x_name="tenants", rate=2000, abreast=True,
          sweep=(sweep("tenants", 1, 10, 100, 1000, 10000), sweep("tenants", 1, 1000))),
     Open("models", "the cost of models", GATEWAY, x_name="models", rate=2000, abreast=True,

@@ -103,6 +103,28 @@ class Rounds(unittest.TestCase):
                 self.assertAlmostEqual(stats.slope(points), wanted)
 
 
+class Undisturbed(unittest.TestCase):
+    """`stolen` are the milliseconds that the host takes from each stretch."""
+
+    def made(self, *stolen, quick=False, calm=(2000,)):
+        at = iter([moment for n in range(len(stolen)) for moment in (sum(stolen[:n]), sum(stolen[:n + 1]))])
+        case = scenario.Open("case", "about", calm=calm)
+        case.measure = mock.Mock(side_effect=[{"cpu_us": number} for number, _ in enumerate(stolen, 1)])
+        with mock.patch.object(scenario, "stolen_ms", lambda: next(at)):
+            return case.undisturbed(None, None, scenario.Point(2000), scenario.Effort(seconds=2, quick=quick))
+
+    def test_the_first_that_the_host_left_alone(self):
+        self.assertEqual(self.made(0, 0), {"cpu_us": 1, "stolen_ms": 0, "tries": 1})
+        self.assertEqual(self.made(20, 30, 10, 0), {"cpu_us": 3, "stolen_ms": 10, "tries": 3})
+
+    def test_or_the_one_from_which_it_took_least(self):
+        self.assertEqual(self.made(40, 20, 30, 30, 30, 30, 30, 30, 0), {"cpu_us": 2, "stolen_ms": 20, "tries": 8})
+
+    def test_the_only_one_where_nobody_asked_for_it_and_to_show_that_it_works(self):
+        self.assertEqual(self.made(500, calm=()), {"cpu_us": 1})
+        self.assertEqual(self.made(500, quick=True), {"cpu_us": 1})
+
+
 class Added(unittest.TestCase):
     def test_is_what_a_server_adds_to_the_round_without_any(self):
         figures = {"direct": [{"p50_ms": 1.0, "p99_ms": 2.0}, {"p50_ms": 3.0, "p99_ms": 3.0}],
