@@ -53,7 +53,13 @@ struct net_task {
 	void (*run)(struct net_task *task);
 };
 void net_soon(struct net_loop *loop, struct net_task *task);
+/* Of what is in no hurry: where many connections may wait (net_coalesce), with all others like it at the next
+ * multiple of NET_TOGETHER, so that one write tells of many; else like net_soon. */
+#define NET_TOGETHER (50 * MSEC)
+void net_together(struct net_loop *loop, struct net_task *task);
 void net_task_cancel(struct net_task *task);
+/* When a timer for such work is to fire that is wanted at `due`: then, or at the next multiple. */
+nsec_t net_together_at(const struct net_loop *loop, nsec_t due);
 
 /* ---- messages from other threads ---- */
 struct net_message {

@@ -50,6 +50,9 @@ void net_conns_fini(struct net_conns *conns);
 /* The epoll is readable: tells the connections what became of them. */
 void net_conns_poll(struct net_conns *conns);
 
+/* Whether so many may wait (net_coalesce) that they do. */
+bool net_conns_coalesce(const struct net_conns *conns);
+
 /* The end of a turn. */
 void net_conns_sweep(struct net_conns *conns);
 

@@ -81,7 +81,7 @@ static struct epoll_event news(void)
 	return (struct epoll_event){ .events = EPOLLIN | EPOLLONESHOT, .data.ptr = NULL };
 }
 
-static bool are_many(const struct net_conns *conns)
+bool net_conns_coalesce(const struct net_conns *conns)
 {
 	return conns->coalesced.may_wait > COALESCE_FROM;
 }
@@ -93,7 +93,7 @@ static void tell_coalesced(struct net_conns *conns)
 	struct epoll_event again = news();
 	const int count = tell(conns, conns->coalesced.epoll);
 
-	if (count == BATCH || (count > 0 && are_many(conns)))
+	if (count == BATCH || (count > 0 && net_conns_coalesce(conns)))
 		net_timer_set(conns->loop, &conns->coalesced.timer,
 			      net_now(conns->loop) + (count == BATCH ? 0 : NET_COALESCE));
 	else
@@ -128,7 +128,7 @@ void net_coalesce(struct net_conn *conn, bool on)
 	if (conn->may_wait != on)
 		conns->coalesced.may_wait += on ? 1 : UINT32_MAX;
 	conn->may_wait = on;
-	if (conn->coalesced ? !on : on && are_many(conns))
+	if (conn->coalesced ? !on : on && net_conns_coalesce(conns))
 		move(conn);
 }
 

@@ -37,6 +37,10 @@ struct net_loop {
 	struct net_timer_heap timers;
 	struct task_queue soon;
 	struct {
+		struct task_queue queue;
+		struct net_timer timer; /* set while somebody is queued */
+	} together;
+	struct {
 		_Atomic(struct net_message *) newest; /* a stack: newest first */
 		int eventfd;
 		h2o_socket_t *sock; /* watches the eventfd */
@@ -124,14 +128,19 @@ static bool queue_empty(const struct task_queue *queue)
 	return queue->first == &queue->end;
 }
 
-void net_soon(struct net_loop *loop, struct net_task *task)
+static void queue_add(struct task_queue *queue, struct net_task *task)
 {
 	must(task->prev == NULL && task->run != NULL);
-	struct net_task *end = &loop->soon.end;
+	struct net_task *end = &queue->end;
 	task->next = end;
 	task->prev = end->prev;
 	*end->prev = task;
 	end->prev = &task->next;
+}
+
+void net_soon(struct net_loop *loop, struct net_task *task)
+{
+	queue_add(&loop->soon, task);
 }
 
 void net_task_cancel(struct net_task *task)
@@ -143,22 +152,46 @@ void net_task_cancel(struct net_task *task)
 	task->prev = NULL;
 }
 
-/* Those queued by now; what they queue waits for the next turn. */
-static void run_tasks(struct net_loop *loop)
+/* Those queued by now; what they queue waits for the next time. */
+static void run_tasks(struct task_queue *queue)
 {
-	if (queue_empty(&loop->soon))
+	if (queue_empty(queue))
 		return;
 	struct task_queue now;
-	now.first = loop->soon.first;
+	now.first = queue->first;
 	now.first->prev = &now.first;
-	now.end.prev = loop->soon.end.prev;
+	now.end.prev = queue->end.prev;
 	*now.end.prev = &now.end;
-	queue_init(&loop->soon);
+	queue_init(queue);
 	while (!queue_empty(&now)) {
 		struct net_task *task = now.first;
 		net_task_cancel(task);
 		task->run(task);
 	}
+}
+
+nsec_t net_together_at(const struct net_loop *loop, nsec_t due)
+{
+	const nsec_t over = due % NET_TOGETHER;
+
+	return over == 0 || !net_conns_coalesce(&loop->conns) ? due : due - over + NET_TOGETHER;
+}
+
+void net_together(struct net_loop *loop, struct net_task *task)
+{
+	if (!net_conns_coalesce(&loop->conns)) {
+		net_soon(loop, task);
+		return;
+	}
+	if (queue_empty(&loop->together.queue))
+		net_timer_set(loop, &loop->together.timer,
+			      net_together_at(loop, net_now(loop) + 1));
+	queue_add(&loop->together.queue, task);
+}
+
+static void on_together(struct net_timer *timer)
+{
+	run_tasks(&CONTAINER_OF(timer, struct net_loop, together.timer)->together.queue);
 }
 
 /* ---- messages ---- */
@@ -262,6 +295,8 @@ struct net_loop *net_loop_new(void)
 		return NULL;
 	loop->magic = LOOP_MAGIC;
 	queue_init(&loop->soon);
+	queue_init(&loop->together.queue);
+	loop->together.timer.fire = on_together;
 	atomic_init(&loop->mail.newest, NULL);
 	loop->clock = calloc(1, sizeof(*loop->clock));
 	if (loop->clock == NULL)
@@ -313,7 +348,7 @@ void net_turn(struct net_loop *loop, nsec_t max_wait)
 	must(h2o_evloop_run(loop->h2o, wait) == 0 || errno == EINTR);
 	run_timers(loop);
 	run_messages(loop);
-	run_tasks(loop);
+	run_tasks(&loop->soon);
 	net_conns_sweep(&loop->conns);
 	/* What these wrote is told of now: h2o's next run would first wait for sockets. */
 	h2o_timeout__do_post_callback(loop->h2o);

@@ -1,8 +1,9 @@
 /* worker_stream.c - a request's streams: the provider's, as it comes, and the caller's progress.
  *
  * The two are coupled by time alone: pieces of the provider's change what is to be told, and it is told
- * at the end of the turn in which it is due, or by a timer. While a notification has not left, the next
- * one waits; if it becomes due meanwhile, the caller does not keep up, and nothing more is read for it. */
+ * at the end of the turn in which it is due, or by a timer; where many answers stream, what is told behind the
+ * first is told together with theirs. While a notification has not left, the next one waits; if it becomes due
+ * meanwhile, the caller does not keep up, and nothing more is read for it. */
 #include "gateway/worker_parts.h"
 
 #include "codec/base/must.h"
@@ -20,14 +21,18 @@ static struct request *of_call(struct upstream_call *call)
  * within many timers costs more than all else that is done for an event. */
 static void arm(struct request *r)
 {
-	const nsec_t due = flow_progress_due(&r->flow.progress);
+	struct net_loop *loop = r->worker->loop;
+	nsec_t due = flow_progress_due(&r->flow.progress);
 
 	if (due >= r->told.timer.due || r->told.soon.prev != NULL)
 		return;
-	if (due <= net_now(r->worker->loop))
-		net_soon(r->worker->loop, &r->told.soon);
-	else
-		net_timer_set(r->worker->loop, &r->told.timer, due);
+	if (due <= net_now(loop)) {
+		(r->flow.progress.begun ? net_together : net_soon)(loop, &r->told.soon);
+		return;
+	}
+	due = net_together_at(loop, due);
+	if (due < r->told.timer.due)
+		net_timer_set(loop, &r->told.timer, due);
 }
 
 static void tell(struct request *r, nsec_t now)

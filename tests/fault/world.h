@@ -107,6 +107,17 @@ void net_soon(struct net_loop *loop, struct net_task *task)
 	task->prev = &task->next;
 }
 
+void net_together(struct net_loop *loop, struct net_task *task)
+{
+	net_soon(loop, task);
+}
+
+nsec_t net_together_at(const struct net_loop *loop, nsec_t due)
+{
+	(void)loop;
+	return due;
+}
+
 void net_task_cancel(struct net_task *task)
 {
 	task->prev = NULL;

@@ -1,6 +1,8 @@
 /* Outgoing connections on a loop of their own, to a peer in the same process (local sockets). */
 #include "gateway/net.h"
 
+#include "codec/base/attr.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -501,6 +503,61 @@ static void who_is_left_alone_does_not_wait(void **state)
 	}
 }
 
+/* ---- net_together ---- */
+
+struct work {
+	struct net_task task;
+	struct net_loop *loop;
+	nsec_t ran_at; /* 0: not yet */
+};
+
+static void on_work(struct net_task *task)
+{
+	struct work *work = CONTAINER_OF(task, struct work, task);
+
+	work->ran_at = net_now(work->loop);
+}
+
+static void work_put_off(struct work *work, struct net_loop *loop)
+{
+	*work = (struct work){ .task = { .run = on_work }, .loop = loop };
+	net_together(loop, &work->task);
+}
+
+static void where_few_may_wait_work_is_done_in_its_turn(void **state)
+{
+	struct rig *rig = *state;
+	const nsec_t due = 3 * NET_TOGETHER + 1;
+	struct work work;
+
+	clients_coalesce(rig, FEW);
+	work_put_off(&work, rig->loop);
+	net_turn(rig->loop, 0);
+	assert_int_not_equal(work.ran_at, 0);
+	assert_int_equal(net_together_at(rig->loop, due), due);
+}
+
+static void where_many_do_it_is_done_in_one_turn_for_all(void **state)
+{
+	struct rig *rig = *state;
+	struct work first, second, gone;
+
+	clients_coalesce(rig, CLIENTS);
+	assert_int_equal(net_together_at(rig->loop, 3 * NET_TOGETHER), 3 * NET_TOGETHER);
+	assert_int_equal(net_together_at(rig->loop, 3 * NET_TOGETHER + 1), 4 * NET_TOGETHER);
+	const nsec_t due = net_together_at(rig->loop, net_now(rig->loop) + 1);
+	work_put_off(&first, rig->loop);
+	work_put_off(&gone, rig->loop);
+	work_put_off(&second, rig->loop);
+	net_task_cancel(&gone.task);
+	UNTIL(rig, second.ran_at != 0);
+	assert_int_equal(first.ran_at, second.ran_at);
+	assert_true(first.ran_at >= due);
+	assert_int_equal(gone.ran_at, 0);
+	work_put_off(&second, rig->loop); /* and again */
+	UNTIL(rig, second.ran_at != 0);
+}
+
 int main(void)
 {
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -525,6 +582,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_few_bring_does_not_wait, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_many_bring_is_read_together, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(where_few_may_wait_work_is_done_in_its_turn, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(where_many_do_it_is_done_in_one_turn_for_all,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(who_is_in_a_hurry_again_does_not_wait, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(who_hurries_now_and_then_misses_nothing, set_up,
