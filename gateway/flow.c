@@ -198,6 +198,8 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 		flow->outcome = ERR_CANCELLED;
 		return finish(flow, env);
 	case FLOW_CALLED_OFF:
+		if (flow->step == FLOW_STEP_REMEMBER) /* too late: how it ended is known */
+			return finish_untold(flow, env);
 		flow->outcome = ERR_CANCELLED;
 		flow->called_off = true;
 		return finish(flow, env);

@@ -401,6 +401,27 @@ static void what_is_called_off_ends_with_202(void **state)
 	release(b);
 }
 
+static void what_is_called_off_once_it_is_answered_is_answered(void **state)
+{
+	struct bench *b = *state;
+	struct http_incoming in = in_session(ASK);
+	struct log_request line;
+	struct metrics_request sample;
+
+	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(known(b), FLOW_JOIN);
+	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_REMEMBER);
+	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 200);
+	flow_report(&b->flow, b->now, &line, &sample);
+	assert_int_equal(line.status, 200);
+	assert_int_equal(sample.outcome, ERR_OK);
+	release(b);
+}
+
 static void a_stream_that_is_called_off_ends_without_an_answer(void **state)
 {
 	struct bench *b = *state;
@@ -645,6 +666,7 @@ int main(void)
 		WALK(cancelled_names_a_request_of_its_session),
 		WALK(cancelled_is_taken_whatever_its_headers_say),
 		WALK(what_is_called_off_ends_with_202),
+		WALK(what_is_called_off_once_it_is_answered_is_answered),
 		WALK(a_stream_that_is_called_off_ends_without_an_answer),
 		WALK(a_request_is_the_same_by_its_key_and_what_it_asks),
 		WALK(what_became_of_the_first_decides),
