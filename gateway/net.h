@@ -53,12 +53,14 @@ struct net_task {
 	void (*run)(struct net_task *task);
 };
 void net_soon(struct net_loop *loop, struct net_task *task);
-/* Of what is in no hurry: where many connections may wait (net_coalesce), with all others like it at the next
- * multiple of NET_TOGETHER, so that one write tells of many; else like net_soon. */
-#define NET_TOGETHER (50 * MSEC)
+/* Of what is in no hurry: where many connections may wait (net_coalesce), with all others like it at the next one of
+ * the loop's moments NET_TOGETHER apart, so that one write tells of many, or in the turns behind that where they are
+ * too many for one; else like net_soon. Six of these are hardly more than 250 ms, so that who may be told every 250 ms
+ * is told at every sixth. */
+#define NET_TOGETHER (42 * MSEC)
 void net_together(struct net_loop *loop, struct net_task *task);
 void net_task_cancel(struct net_task *task);
-/* When a timer for such work is to fire that is wanted at `due`: then, or at the next multiple. */
+/* When a timer for such work is to fire that is wanted at `due`: then, or at the next such moment. */
 nsec_t net_together_at(const struct net_loop *loop, nsec_t due);
 
 /* ---- messages from other threads ---- */

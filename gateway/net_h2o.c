@@ -15,7 +15,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
-enum { LOOP_MAGIC = 0x4c4f4f50, TIMERS_AT_START = 4096 };
+enum { LOOP_MAGIC = 0x4c4f4f50, TIMERS_AT_START = 4096, TOGETHER_MAX = 512 };
 
 /* Apart from the loop, so that looking at the time does not need a writable loop. */
 struct loop_clock {
@@ -39,6 +39,7 @@ struct net_loop {
 	struct {
 		struct task_queue queue;
 		struct net_timer timer; /* set while somebody is queued */
+		nsec_t phase;           /* loops do not all do it at once */
 	} together;
 	struct {
 		_Atomic(struct net_message *) newest; /* a stack: newest first */
@@ -152,27 +153,40 @@ void net_task_cancel(struct net_task *task)
 	task->prev = NULL;
 }
 
-/* Those queued by now; what they queue waits for the next time. */
-static void run_tasks(struct task_queue *queue)
+/* Takes what is queued by now out of `queue`, into `into`. */
+static void queue_take(struct task_queue *queue, struct task_queue *into)
 {
+	queue_init(into);
 	if (queue_empty(queue))
 		return;
-	struct task_queue now;
-	now.first = queue->first;
-	now.first->prev = &now.first;
-	now.end.prev = queue->end.prev;
-	*now.end.prev = &now.end;
+	into->first = queue->first;
+	into->first->prev = &into->first;
+	into->end.prev = queue->end.prev;
+	*into->end.prev = &into->end;
 	queue_init(queue);
-	while (!queue_empty(&now)) {
-		struct net_task *task = now.first;
-		net_task_cancel(task);
-		task->run(task);
-	}
+}
+
+static void queue_run_first(struct task_queue *queue)
+{
+	struct net_task *task = queue->first;
+
+	net_task_cancel(task);
+	task->run(task);
+}
+
+/* Those queued by now; what they queue waits for the next turn. */
+static void run_soon(struct net_loop *loop)
+{
+	struct task_queue now;
+
+	queue_take(&loop->soon, &now);
+	while (!queue_empty(&now))
+		queue_run_first(&now);
 }
 
 nsec_t net_together_at(const struct net_loop *loop, nsec_t due)
 {
-	const nsec_t over = due % NET_TOGETHER;
+	const nsec_t over = (due + loop->together.phase) % NET_TOGETHER;
 
 	return over == 0 || !net_conns_coalesce(&loop->conns) ? due : due - over + NET_TOGETHER;
 }
@@ -189,9 +203,15 @@ void net_together(struct net_loop *loop, struct net_task *task)
 	queue_add(&loop->together.queue, task);
 }
 
+/* A part of them in a turn, so that others have theirs; who comes meanwhile waits behind them. */
 static void on_together(struct net_timer *timer)
 {
-	run_tasks(&CONTAINER_OF(timer, struct net_loop, together.timer)->together.queue);
+	struct net_loop *loop = CONTAINER_OF(timer, struct net_loop, together.timer);
+
+	for (int i = 0; i < TOGETHER_MAX && !queue_empty(&loop->together.queue); i++)
+		queue_run_first(&loop->together.queue);
+	if (!queue_empty(&loop->together.queue))
+		net_timer_set(loop, timer, net_now(loop));
 }
 
 /* ---- messages ---- */
@@ -297,6 +317,7 @@ struct net_loop *net_loop_new(void)
 	queue_init(&loop->soon);
 	queue_init(&loop->together.queue);
 	loop->together.timer.fire = on_together;
+	loop->together.phase = clock_read(CLOCK_MONOTONIC) % NET_TOGETHER;
 	atomic_init(&loop->mail.newest, NULL);
 	loop->clock = calloc(1, sizeof(*loop->clock));
 	if (loop->clock == NULL)
@@ -348,7 +369,7 @@ void net_turn(struct net_loop *loop, nsec_t max_wait)
 	must(h2o_evloop_run(loop->h2o, wait) == 0 || errno == EINTR);
 	run_timers(loop);
 	run_messages(loop);
-	run_tasks(&loop->soon);
+	run_soon(loop);
 	net_conns_sweep(&loop->conns);
 	/* What these wrote is told of now: h2o's next run would first wait for sockets. */
 	h2o_timeout__do_post_callback(loop->h2o);

@@ -30,7 +30,8 @@ static void arm(struct request *r)
 		(r->flow.progress.begun ? net_together : net_soon)(loop, &r->told.soon);
 		return;
 	}
-	due = net_together_at(loop, due);
+	if (r->flow.progress.begun)
+		due = net_together_at(loop, due);
 	if (due < r->told.timer.due)
 		net_timer_set(loop, &r->told.timer, due);
 }

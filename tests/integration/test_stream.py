@@ -123,6 +123,31 @@ class Telling(streams.Case):
                 self.assertLessEqual(numbers[-1], 2000)
                 self.assertEqual(len(harness.text_of(answer["result"])), 2000)
 
+    def test_many_who_are_told_together_are_told_no_more_often_and_some_leave(self):
+        gateway = self.paced("pace-10ms-size-2000-chunk-16", concurrent=64, requests_per_minute=60000)
+        told, leavers = {}, 8  # from 33 on: net_together
+
+        def ask(number):
+            with streams.Call(gateway, hint="anthropic", token=number, id=number) as call:
+                if number < leavers:
+                    next(iter(call))
+                    return
+                told[number] = call.split()
+        callers = [threading.Thread(target=ask, args=(number,)) for number in range(56)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+        self.assertEqual(sorted(told), list(range(leavers, len(callers))))
+        for number, (events, answer) in told.items():
+            numbers = [event["params"]["progress"] for _, event in events]
+            self.assertTrue(all(a < b for a, b in zip(numbers, numbers[1:])), numbers)
+            self.assertEqual({event["params"]["progressToken"] for _, event in events}, {number})
+            self.assertGreaterEqual(len(events), 4)
+            self.assertLessEqual(len(events) - 1, (events[-1][0] - events[0][0]) / 0.25 + 1)
+            self.assertEqual((answer["id"], len(harness.text_of(answer["result"]))), (number, 2000))
+        harness.wait_for(lambda: gateway.metrics().sum("sluice_in_flight") == 0, "the end of all")
+
     def test_the_token_is_echoed_byte_for_byte(self):
         gateway = self.paced("pace-20ms-size-500-chunk-16")
         for token in (b'"\\u0041\\/"', b"123456789012345678"):
