@@ -174,9 +174,7 @@ static struct guard_upload *upload_find(struct h2_guard *guard, uint32_t stream)
 static void upload_end(struct h2_guard *guard, struct guard_budget *budget,
 		       struct guard_upload *upload)
 {
-	size_t kept = upload->bytes + upload->cost;
-	guard->bytes -= kept;
-	budget->unfinished_bytes -= kept;
+	h2_guard_let_go(guard, budget, upload->bytes + upload->cost);
 	*upload = uploads_of(guard)[--guard->upload_count];
 }
 
@@ -489,6 +487,18 @@ static uint32_t begun_max(nsec_t age)
 bool h2_guard_may_begin(const struct h2_guard *guard, uint32_t begun, nsec_t age)
 {
 	return guard->aborted + ABORTED_GIVEN_UP * (begun + 1) <= ABORTED_GIVEN_UP * begun_max(age);
+}
+
+enum guard_verdict h2_guard_hold(struct h2_guard *guard, struct guard_budget *budget, size_t body)
+{
+	return budget_take(guard, budget, body);
+}
+
+void h2_guard_let_go(struct h2_guard *guard, struct guard_budget *budget, size_t body)
+{
+	must(guard->bytes >= body && budget->unfinished_bytes >= body);
+	guard->bytes -= body;
+	budget->unfinished_bytes -= body;
 }
 
 nsec_t h2_guard_more_in(nsec_t age)

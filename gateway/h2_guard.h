@@ -82,7 +82,7 @@ struct h2_guard {
 	uint32_t refused_count;
 	struct guard_refused refused[GUARD_REFUSED_MAX];
 	uint32_t upload_count;
-	size_t bytes;              /* sum over uploads, costs included */
+	size_t bytes;              /* sum over uploads, costs included, and bodies that are held */
 	struct guard_upload *many; /* room for GUARD_UPLOADS_MAX; NULL: they are in `few` */
 	struct guard_upload few[GUARD_UPLOADS_INLINE];
 };
@@ -123,12 +123,16 @@ enum guard_ending {
 MUST_USE enum guard_verdict h2_guard_request_over(struct h2_guard *guard, enum guard_ending ending);
 
 /* Whether something may be done for another request, while `begun` are being worked on: a client must
- * not be able to have more work begun and then give it up than the guard bears. `age`: how long the connection
- * has been there; a new one may have less begun. */
+ * not be able to have more work begun and then give it up than the guard bears. `age`: since its first
+ * request; a new one may have less begun. */
 bool h2_guard_may_begin(const struct h2_guard *guard, uint32_t begun, nsec_t age);
 
-/* In how long a connection of this age may have one more begun, whatever ends until then; 0: time alone gives it no
- * more. */
+/* A request that may not begin yet keeps its body: it counts as one that is not complete, until it may, or is over. */
+MUST_USE enum guard_verdict h2_guard_hold(struct h2_guard *guard, struct guard_budget *budget,
+					  size_t body);
+void h2_guard_let_go(struct h2_guard *guard, struct guard_budget *budget, size_t body);
+
+/* In how long a connection of this age may have one more begun for its age; 0: it has all that its age gives. */
 nsec_t h2_guard_more_in(nsec_t age);
 
 #endif

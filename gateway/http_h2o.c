@@ -126,23 +126,46 @@ static void tick_soon(struct http_exchange *exchange)
 	h2o_timeout_link(server->ctx.loop, &server->ctx.zero_timeout, &exchange->tick);
 }
 
+/* Behind those that are held already. One that was the first of them stays so. */
+static void hold(struct http_exchange *exchange)
+{
+	struct edge *edge = exchange->edge;
+	const size_t body = exchange->req->entity.len;
+
+	h2o_linklist_insert(exchange->is_next ? edge->held.next : &edge->held, &exchange->listed);
+	exchange->is_next = false;
+	if (edge->killed || !edge_hold(edge, body))
+		return;
+	exchange->held = body;
+	edge_await_room(edge);
+}
+
+static void let_go(struct http_exchange *exchange)
+{
+	h2o_linklist_unlink(&exchange->listed);
+	if (exchange->held != 0)
+		edge_let_go(exchange->edge, exchange->held);
+	exchange->held = 0;
+}
+
 /* The end of another may have made room. One at a time: the next is asked for when this has begun. */
 static void begin_held(struct edge *edge)
 {
 	if (h2o_linklist_is_empty(&edge->held) || !edge_may_begin(edge))
 		return;
-	h2o_linklist_t *first = edge->held.next;
-	h2o_linklist_unlink(first);
-	tick_soon(CONTAINER_OF(first, struct http_exchange, listed));
+	struct http_exchange *first = CONTAINER_OF(edge->held.next, struct http_exchange, listed);
+	let_go(first);
+	first->is_next = true;
+	tick_soon(first);
 }
 
 static void begin(struct http_exchange *exchange)
 {
 	struct http_server *server = exchange->server;
 	must(exchange->state == EXCHANGE_WAITING);
-	if (!edge_may_begin(exchange->edge)) {
-		h2o_linklist_insert(&exchange->edge->held, &exchange->listed);
-		edge_await_room(exchange->edge);
+	const bool overtakes = !exchange->is_next && !h2o_linklist_is_empty(&exchange->edge->held);
+	if (overtakes || !edge_may_begin(exchange->edge)) {
+		hold(exchange);
 		return;
 	}
 	exchange->state = EXCHANGE_BEGUN;
@@ -220,6 +243,7 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
 	if (exchange->edge->proto == EDGE_HTTP2)
 		exchange->body = http2_take_body(req);
 	read_request(req, exchange->edge, server->limits.body_bytes_max, &exchange->in);
+	exchange->in.came_at = net_now(exchange->server->edges.loop);
 	exchange->in.names = exchange->edge->names;
 	exchange->in.wrongs = &exchange->edge->wrongs;
 	/* The one place of a request that is ours, to find the exchange again in the logger. */
@@ -242,7 +266,7 @@ void exchange_drop(struct http_exchange *exchange)
 {
 	struct http_server *server = exchange->server;
 	if (exchange->state == EXCHANGE_WAITING && h2o_linklist_is_linked(&exchange->listed))
-		h2o_linklist_unlink(&exchange->listed);
+		let_go(exchange);
 	else if (exchange->state == EXCHANGE_WAITING)
 		h2o_timeout_unlink(&exchange->tick);
 	if (exchange->state == EXCHANGE_BEGUN || exchange->state == EXCHANGE_STREAMING) {

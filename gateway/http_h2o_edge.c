@@ -318,6 +318,7 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 	if (proto == EDGE_HTTP2) { /* the first flight, before h2o sees it */
 		h2o_buffer_set_prototype(&sock->input, &host->http2_input);
 		nsec_t now = net_now(host->loop);
+		edge->since = 0;
 		h2_guard_init(&edge->guard, now);
 		enum guard_verdict verdict = h2_guard_scan(
 			&edge->guard, &host->budget, sock->input->bytes, &sock->input->size, now);
@@ -350,6 +351,8 @@ void edge_watch(struct edge *edge, h2o_req_t *req, void *watched)
 		h2o_linklist_unlink(&edge->idle);
 	if (edge->proto == EDGE_HTTP1)
 		http1_watch(edge, req, watched);
+	else if (edge->since == 0)
+		edge->since = net_now(edge->host->loop);
 }
 
 bool edge_body_refused(const struct edge *edge, h2o_req_t *req)
@@ -358,6 +361,7 @@ bool edge_body_refused(const struct edge *edge, h2o_req_t *req)
 	       h2_guard_refuses(&edge->guard, http2_stream_id(req));
 }
 
+/* Since its first request: there is one. */
 static nsec_t age_of(const struct edge *edge)
 {
 	return net_now(edge->host->loop) - edge->since;
@@ -367,6 +371,19 @@ bool edge_may_begin(const struct edge *edge)
 {
 	return !edge->killed && (edge->proto != EDGE_HTTP2 ||
 				 h2_guard_may_begin(&edge->guard, edge->begun, age_of(edge)));
+}
+
+bool edge_hold(struct edge *edge, size_t body)
+{
+	enum guard_verdict verdict = h2_guard_hold(&edge->guard, &edge->host->budget, body);
+	if (verdict != GUARD_PASS)
+		edge_kill(edge, verdict);
+	return verdict == GUARD_PASS;
+}
+
+void edge_let_go(struct edge *edge, size_t body)
+{
+	h2_guard_let_go(&edge->guard, &edge->host->budget, body);
 }
 
 void edge_await_room(struct edge *edge)

@@ -44,7 +44,7 @@ struct edge_host {
 	size_t leaving; /* of those: evicted, not closed yet */
 	/* The client of a watched request left. edge_send must follow, at once. */
 	void (*left)(void *owner, void *watched);
-	/* Time alone has made room for a request that is held. */
+	/* Time may have made room for a request that is held. */
 	void (*room)(void *owner, struct edge *edge);
 	/* A connection is gone: there is room for another. */
 	void (*closed)(void *owner);
@@ -71,8 +71,8 @@ struct edge {
 	h2o_socket_cb h2o_write; /* likewise, while _cb.write holds ours */
 	bool *gone;              /* set when the connection dies under a caller */
 	h2o_linklist_t all, unsettled, idle;
-	struct timeval connected_at;   /* for h2o */
-	nsec_t since;                  /* opened; HTTP/1.1: first byte of a request, 0: none yet */
+	struct timeval connected_at; /* for h2o */
+	nsec_t since; /* opened; then HTTP/1.1: a request's first byte; HTTP/2: its first request; 0: none yet */
 	struct {                       /* an answer waits to be taken */
 		nsec_t since, moved;   /* 0: none does */
 		uint64_t first, taken; /* bytes acknowledged, then and when they last moved */
@@ -145,7 +145,13 @@ bool edge_body_refused(const struct edge *edge, h2o_req_t *req);
  * host->room says so. */
 bool edge_may_begin(const struct edge *edge);
 
-/* Requests are held: has host->room called when time has made room for one of them, if ever. */
+/* A request with a body of so many bytes is held, and no more. False: the connection is closed for it, since that would
+ * be too much. */
+MUST_USE bool edge_hold(struct edge *edge, size_t body);
+void edge_let_go(struct edge *edge, size_t body);
+
+/* Requests are held: has host->room called when the connection is old enough for another one. That it forgives
+ * what was given up, h2_guard_check_pace, host->room hears of in any case. */
 void edge_await_room(struct edge *edge);
 
 /* It is handed over. */

@@ -42,10 +42,12 @@ struct http_exchange {
 	enum exchange_state state;
 	bool begun;   /* was handed over */
 	bool refused; /* the handler is done with it */
+	bool is_next; /* of its edge's held ones it was the first, and is about to begin */
 	struct http_server *server;
 	struct edge *edge;
 	h2o_req_t *req;
 	void *request;         /* the handler's; NULL: it knows nothing of this exchange */
+	size_t held;           /* bytes that its edge counts while it may not begin */
 	size_t body_total;     /* given so far */
 	h2o_linklist_t listed; /* among its edge's held ones, later among its server's answered */
 	bool unsent;           /* something was given that has not left */

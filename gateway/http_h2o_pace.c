@@ -155,6 +155,8 @@ static void edge_check(struct edge *edge, nsec_t now)
 		verdict = check_reader(edge, now);
 	if (verdict != GUARD_PASS)
 		edge_kill(edge, verdict); /* its callbacks close it */
+	else if (!h2o_linklist_is_empty(&edge->held))
+		edge->host->room(edge->host->owner, edge);
 	shut_if_idle(edge, now);
 }
 

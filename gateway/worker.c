@@ -335,8 +335,8 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 	waiting_add(worker, r);
 	/* All of it is given back in request_end, which `gone` and `sent` lead to before they return. */
 	arena_init_in(&r->arena, &worker->arenas, REQUEST_ARENA_MAX, in->room, in->room_bytes);
-	flow_init(&r->flow, in, &r->arena, random, net_now(worker->loop),
-		  net_wall_ns(worker->loop));
+	flow_init(&r->flow, in, &r->arena, random, in->came_at,
+		  net_wall_ns(worker->loop) - (net_now(worker->loop) - in->came_at));
 	worker_run(r, FLOW_START);
 	return r;
 }

@@ -145,4 +145,11 @@ void http_shutdown(struct http_server *server)
 	(void)server;
 }
 
+/* A request has just come, as a whole. */
+static void *world_begin(struct http_exchange *exchange, struct http_incoming *in)
+{
+	in->came_at = world.now;
+	return world.handler.begin(world.handler.owner, exchange, in);
+}
+
 #endif

@@ -100,6 +100,7 @@ static const struct scenario {
 struct run {
 	const struct walk *walk;
 	const struct scenario *scenario;
+	struct http_incoming in;    /* the walk's, when it comes */
 	size_t fail;                /* which take of memory failed; 0: none */
 	bool asked, called;         /* the store; the provider */
 	bool waited;                /* for another attempt */
@@ -297,7 +298,8 @@ static void go(struct run *run)
 {
 	set_scene(run->scenario);
 	takes.fail = run->fail;
-	void *request = world.handler.begin(world.handler.owner, &world.exchange, &run->walk->in);
+	run->in = run->walk->in;
+	void *request = world_begin(&world.exchange, &run->in);
 	check(run, request != NULL);
 	run->asked =
 		world.granted > 0 || world.pending != NULL || world.store_mode == STORE_REFUSES;

@@ -13,7 +13,7 @@ static void begin_copy(struct copies *c, size_t i)
 {
 	c->in[i] = walk.in;
 	c->in[i].headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
-	c->requests[i] = world.handler.begin(world.handler.owner, &c->exchanges[i], &c->in[i]);
+	c->requests[i] = world_begin(&c->exchanges[i], &c->in[i]);
 	must(c->requests[i] != NULL);
 }
 
@@ -75,7 +75,7 @@ static void begin_copy_in_session(struct copies *c, size_t i)
 {
 	c->in[i] = in_session();
 	c->in[i].headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
-	c->requests[i] = world.handler.begin(world.handler.owner, &c->exchanges[i], &c->in[i]);
+	c->requests[i] = world_begin(&c->exchanges[i], &c->in[i]);
 	must(c->requests[i] != NULL);
 }
 

@@ -115,13 +115,13 @@ static bool go_on(const struct scenario *s, void *request)
 /* The number of takes of memory. */
 static size_t once_through(const struct scenario *s, size_t fail)
 {
-	const struct http_incoming in = incoming_of(s);
+	struct http_incoming in = incoming_of(s);
 
 	set_scene(fail);
 	fake.waits = s->waits;
 	fake.away = s->away;
 	fake.unknown = s->unknown;
-	void *request = world.handler.begin(world.handler.owner, &world.exchange, &in);
+	void *request = world_begin(&world.exchange, &in);
 	must(request != NULL);
 	const bool gone = go_on(s, request);
 	const int status = gone ? 0 : world.exchange.status;
@@ -225,13 +225,13 @@ static bool go_on_ahead(const struct ahead_scenario *s, int order, int after, vo
 
 static size_t once_ahead(const struct ahead_scenario *s, int order, int after, size_t fail)
 {
-	const struct http_incoming in = in_session();
+	struct http_incoming in = in_session();
 
 	set_scene(fail);
 	fake.guesses = true;
 	fake.unknown = s->unknown;
 	world.store_mode = STORE_WAITS;
-	void *request = world.handler.begin(world.handler.owner, &world.exchange, &in);
+	void *request = world_begin(&world.exchange, &in);
 	must(request != NULL);
 	const bool gone = go_on_ahead(s, order, after, request);
 	const int status = gone ? 0 : world.exchange.status;

@@ -142,6 +142,21 @@ static void time_gives_it_one_after_the_other_until_it_has_all(void **state)
 	assert_int_equal(h2_guard_more_in(age), 0);
 }
 
+static void bodies_that_are_held_count_as_unfinished(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	const size_t half = rig.budget.conn_bytes_max / 2;
+	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, half), GUARD_PASS);
+	assert_int_equal(rig.budget.unfinished_bytes, half);
+	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, half), GUARD_PASS);
+	h2_guard_let_go(&rig.guard, &rig.budget, half);
+	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, half), GUARD_PASS);
+	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, 2), GUARD_UNFINISHED_BYTES);
+	h2_guard_fini(&rig.guard, &rig.budget);
+	assert_int_equal(rig.budget.unfinished_bytes, 0);
+}
+
 static void an_answered_request_makes_up_for_an_aborted_one(void **state)
 {
 	(void)state;
@@ -312,6 +327,7 @@ int main(void)
 		cmocka_unit_test(no_more_than_100_are_begun_for_nothing_however_they_are_given_up),
 		cmocka_unit_test(a_new_connection_has_fewer_begun_at_once),
 		cmocka_unit_test(time_gives_it_one_after_the_other_until_it_has_all),
+		cmocka_unit_test(bodies_that_are_held_count_as_unfinished),
 		cmocka_unit_test(a_hundred_requests_are_worked_on_at_once_by_who_gives_up_none),
 		cmocka_unit_test(an_answered_request_makes_up_for_an_aborted_one),
 		cmocka_unit_test(five_a_second_may_be_given_up),
