@@ -55,9 +55,9 @@ struct net_task {
 void net_soon(struct net_loop *loop, struct net_task *task);
 /* Of what is in no hurry: where many connections may wait (net_coalesce), with all others like it at the next one of
  * the loop's moments NET_TOGETHER apart, so that one write tells of many, or in the turns behind that where they are
- * too many for one; else like net_soon. Six of these are hardly more than 250 ms, so that who may be told every 250 ms
- * is told at every sixth. */
-#define NET_TOGETHER (42 * MSEC)
+ * too many for one; else like net_soon. Three of these are hardly more than 250 ms, so that who may be told every
+ * 250 ms is told at every third. */
+#define NET_TOGETHER (84 * MSEC)
 void net_together(struct net_loop *loop, struct net_task *task);
 void net_task_cancel(struct net_task *task);
 /* When a timer for such work is to fire that is wanted at `due`: then, or at the next such moment. */

@@ -15,7 +15,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
-enum { LOOP_MAGIC = 0x4c4f4f50, TIMERS_AT_START = 4096, TOGETHER_MAX = 512 };
+enum { LOOP_MAGIC = 0x4c4f4f50, TIMERS_AT_START = 4096, TOGETHER_MAX = 2048 };
 
 /* Apart from the loop, so that looking at the time does not need a writable loop. */
 struct loop_clock {
