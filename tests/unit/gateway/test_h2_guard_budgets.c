@@ -155,6 +155,7 @@ static void bodies_that_are_held_count_as_unfinished(void **state)
 	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, 2), GUARD_UNFINISHED_BYTES);
 	h2_guard_fini(&rig.guard, &rig.budget);
 	assert_int_equal(rig.budget.unfinished_bytes, 0);
+	rig_free(&rig);
 }
 
 static void an_answered_request_makes_up_for_an_aborted_one(void **state)
