@@ -259,15 +259,21 @@ static void delete_ends_a_session_that_there_is(void **state)
 	}
 }
 
+/* Its session and calls are known, it is the first of its copies, and within its limits. */
+static void goes_to_its_provider(struct bench *b, struct http_incoming *in)
+{
+	assert_int_equal(start(b, in), FLOW_RECALL);
+	assert_int_equal(known(b), FLOW_JOIN);
+	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
+	assert_int_equal(reserve(b), FLOW_SEND);
+}
+
 static void a_session_counts_what_its_requests_cost(void **state)
 {
 	struct bench *b = *state;
 	struct http_incoming in = in_session(ASK);
 
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	assert_int_equal(known(b), FLOW_JOIN);
-	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
-	assert_int_equal(reserve(b), FLOW_SEND);
+	goes_to_its_provider(b, &in);
 	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_REMEMBER);
 	const struct flow_state *mine = b->flow.state;
@@ -286,10 +292,7 @@ static void a_caller_that_leaves_is_counted_too(void **state)
 	struct bench *b = *state;
 	struct http_incoming in = in_session(ASK);
 
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	assert_int_equal(known(b), FLOW_JOIN);
-	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
-	assert_int_equal(reserve(b), FLOW_SEND);
+	goes_to_its_provider(b, &in);
 	b->flow.call.bytes_sent = true;
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_REMEMBER);
@@ -385,10 +388,7 @@ static void what_is_called_off_ends_with_202(void **state)
 	struct log_request line;
 	struct metrics_request sample;
 
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	assert_int_equal(known(b), FLOW_JOIN);
-	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
-	assert_int_equal(reserve(b), FLOW_SEND);
+	goes_to_its_provider(b, &in);
 	b->flow.call.bytes_sent = true;
 	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_REMEMBER);
@@ -408,10 +408,7 @@ static void what_is_called_off_once_it_is_answered_is_answered(void **state)
 	struct log_request line;
 	struct metrics_request sample;
 
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	assert_int_equal(known(b), FLOW_JOIN);
-	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
-	assert_int_equal(reserve(b), FLOW_SEND);
+	goes_to_its_provider(b, &in);
 	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_REMEMBER);
 	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_ANSWER);
@@ -428,10 +425,7 @@ static void a_stream_that_is_called_off_ends_without_an_answer(void **state)
 	struct http_incoming in = in_session(MESSAGE("1", ",\"_meta\":{\"progressToken\":1}"));
 
 	in.headers[HTTP_ACCEPT] = SLICE("text/event-stream");
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	assert_int_equal(known(b), FLOW_JOIN);
-	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
-	assert_int_equal(reserve(b), FLOW_SEND);
+	goes_to_its_provider(b, &in);
 	(void)flow_tell(&b->flow, b->now);
 	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_REMEMBER);
