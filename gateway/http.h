@@ -45,6 +45,7 @@ struct http_incoming {
 	/* The connection's, shared by all its requests, for the handler to count what is wrong with
 	 * them; NULL: there is no connection. */
 	struct tally *wrongs;
+	uint32_t connection; /* its number, one after the other */
 	nsec_t came_at; /* as a whole, by net_now: it may have waited until its connection might have another */
 	bool body_too_large; /* over the limit: body is absent, answer 413 */
 	bool http2;

@@ -92,6 +92,7 @@ static void read_request(h2o_req_t *req, const struct edge *edge, size_t body_by
 	in->body_too_large = req->entity.len > body_bytes_max || edge_body_refused(edge, req);
 	in->body = in->body_too_large ? slice_of(NULL, 0) : to_slice(req->entity);
 	in->http2 = req->version >= 0x200;
+	in->connection = edge->number;
 }
 
 /* h2o's pool uses a sixth of its chunk of 4 KiB, the only one that most requests have: what is left is the

@@ -290,6 +290,7 @@ struct edge *edge_new(struct edge_host *host, h2o_socket_t *sock)
 	}
 	edge->host = host;
 	edge->sock = sock;
+	edge->number = host->numbered++;
 	edge->since = net_now(host->loop);
 	edge->connected_at = *h2o_get_timestamp(host->ctx, NULL, NULL);
 	/* The only field of a socket that h2o leaves to its user. */

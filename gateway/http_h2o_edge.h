@@ -41,7 +41,8 @@ struct edge_host {
 	struct net_timer tick;
 	nsec_t shutdown_at, last_goaway_at; /* 0: not yet */
 	size_t count;
-	size_t leaving; /* of those: evicted, not closed yet */
+	uint32_t numbered; /* so many were ever opened, modulo 2^32 */
+	size_t leaving;    /* of those: evicted, not closed yet */
 	/* The client of a watched request left. edge_send must follow, at once. */
 	void (*left)(void *owner, void *watched);
 	/* Time may have made room for a request that is held. */
@@ -81,6 +82,7 @@ struct edge {
 	uint32_t requests;     /* from edge_watch to edge_request_over */
 	uint32_t begun;        /* of those: handed over */
 	uint32_t unsent;       /* those of which h2o has something that has not left */
+	uint32_t number;       /* of its host's, one after the other */
 	h2o_linklist_t held;   /* requests that may not be handed over yet; http_h2o.c's */
 	struct net_timer more; /* one of them may be; set while it is new and there are some */
 	union {

@@ -53,15 +53,22 @@ struct net_task {
 	void (*run)(struct net_task *task);
 };
 void net_soon(struct net_loop *loop, struct net_task *task);
-/* Of what is in no hurry: where many connections may wait (net_coalesce), with all others like it at the next one of
- * the loop's moments NET_TOGETHER apart, so that one write tells of many, or in the turns behind that where they are
- * too many for one; else like net_soon. Three of these are hardly more than 250 ms, so that who may be told every
- * 250 ms is told at every third. */
-#define NET_TOGETHER (84 * MSEC)
-void net_together(struct net_loop *loop, struct net_task *task);
 void net_task_cancel(struct net_task *task);
-/* When a timer for such work is to fire that is wanted at `due`: then, or at the next such moment. */
-nsec_t net_together_at(const struct net_loop *loop, nsec_t due);
+
+/* ---- work that is in no hurry ----
+ *
+ * Where many connections may wait (net_coalesce), what concerns one client connection is done together, so that one
+ * write tells of many. Its `group` (any number) has moments for that, apart by NET_TOGETHER (three of these are hardly
+ * more than the 250 ms between two notifications) times a power of two, which is the higher the more connections may
+ * wait, so that a loop does about 8,000 such works a second at most, up to NET_TOGETHER_MOST. The groups' moments are
+ * spread, so that none takes long, and those of a longer time are some of those of a shorter one. */
+#define NET_TOGETHER (84 * MSEC)
+#define NET_TOGETHER_MOST (32 * NET_TOGETHER)
+/* The group's next moment that is not before `due`; `due` itself where nobody waits for others. */
+nsec_t net_together_at(const struct net_loop *loop, uint32_t group, nsec_t due);
+/* Has `task` run at `at`, which is from net_together_at. False: nothing was done, as nobody waits for others or `at` is
+ * too far off (more than NET_TOGETHER_MOST behind the next moment); it takes a timer. */
+MUST_USE bool net_together(struct net_loop *loop, struct net_task *task, nsec_t at);
 
 /* ---- messages from other threads ---- */
 struct net_message {

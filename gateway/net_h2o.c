@@ -15,7 +15,13 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
-enum { LOOP_MAGIC = 0x4c4f4f50, TIMERS_AT_START = 4096, TOGETHER_MAX = 2048 };
+enum { LOOP_MAGIC = 0x4c4f4f50, TIMERS_AT_START = 4096 };
+
+/* Moments are ticks of a clock. A group's are so many of them apart; the wheel holds those of twice the longest time. */
+enum { TOGETHER_TICKS = 2, TOGETHER_TICKS_MOST = 64, TOGETHER_WHEEL = 2 * TOGETHER_TICKS_MOST };
+#define TOGETHER_TICK (NET_TOGETHER / TOGETHER_TICKS)
+#define TOGETHER_EACH \
+	(125 * USEC) /* of the time between two moments, for each connection that may wait */
 
 /* Apart from the loop, so that looking at the time does not need a writable loop. */
 struct loop_clock {
@@ -37,8 +43,9 @@ struct net_loop {
 	struct net_timer_heap timers;
 	struct task_queue soon;
 	struct {
-		struct task_queue queue;
-		struct net_timer timer; /* set while somebody is queued */
+		struct task_queue at[TOGETHER_WHEEL]; /* by tick */
+		uint64_t next; /* the first tick that may have somebody; UINT64_MAX: none has */
+		struct net_timer timer; /* for that one */
 		nsec_t phase;           /* loops do not all do it at once */
 	} together;
 	struct {
@@ -166,52 +173,90 @@ static void queue_take(struct task_queue *queue, struct task_queue *into)
 	queue_init(queue);
 }
 
-static void queue_run_first(struct task_queue *queue)
-{
-	struct net_task *task = queue->first;
-
-	net_task_cancel(task);
-	task->run(task);
-}
-
-/* Those queued by now; what they queue waits for the next turn. */
-static void run_soon(struct net_loop *loop)
+/* Those queued by now; what they queue waits for another time. */
+static void queue_run(struct task_queue *queue)
 {
 	struct task_queue now;
 
-	queue_take(&loop->soon, &now);
-	while (!queue_empty(&now))
-		queue_run_first(&now);
-}
-
-nsec_t net_together_at(const struct net_loop *loop, nsec_t due)
-{
-	const nsec_t over = (due + loop->together.phase) % NET_TOGETHER;
-
-	return over == 0 || !net_conns_coalesce(&loop->conns) ? due : due - over + NET_TOGETHER;
-}
-
-void net_together(struct net_loop *loop, struct net_task *task)
-{
-	if (!net_conns_coalesce(&loop->conns)) {
-		net_soon(loop, task);
-		return;
+	queue_take(queue, &now);
+	while (!queue_empty(&now)) {
+		struct net_task *task = now.first;
+		net_task_cancel(task);
+		task->run(task);
 	}
-	if (queue_empty(&loop->together.queue))
-		net_timer_set(loop, &loop->together.timer,
-			      net_together_at(loop, net_now(loop) + 1));
-	queue_add(&loop->together.queue, task);
 }
 
-/* A part of them in a turn, so that others have theirs; who comes meanwhile waits behind them. */
+/* ---- what is done together ---- */
+
+/* The first one that is not before `at`, and when it is. */
+static uint64_t tick_of(const struct net_loop *loop, nsec_t at)
+{
+	return (at + loop->together.phase + TOGETHER_TICK - 1) / TOGETHER_TICK;
+}
+
+static nsec_t time_of(const struct net_loop *loop, uint64_t tick)
+{
+	return tick * TOGETHER_TICK - loop->together.phase;
+}
+
+/* Between two moments of a group, a power of two. */
+static uint64_t ticks_apart(const struct net_loop *loop)
+{
+	const nsec_t least = loop->conns.coalesced.may_wait * TOGETHER_EACH;
+	uint64_t ticks = TOGETHER_TICKS;
+
+	while (ticks < TOGETHER_TICKS_MOST && ticks * TOGETHER_TICK < least)
+		ticks *= 2;
+	return ticks;
+}
+
+nsec_t net_together_at(const struct net_loop *loop, uint32_t group, nsec_t due)
+{
+	if (!net_conns_coalesce(&loop->conns))
+		return due;
+
+	const nsec_t now = net_now(loop);
+	const uint64_t tick = tick_of(loop, due > now ? due : now + 1);
+
+	return time_of(loop, tick + ((group - tick) & (ticks_apart(loop) - 1)));
+}
+
+static void next_together(struct net_loop *loop, uint64_t tick)
+{
+	loop->together.next = tick;
+	net_timer_set(loop, &loop->together.timer, time_of(loop, tick));
+}
+
+bool net_together(struct net_loop *loop, struct net_task *task, nsec_t at)
+{
+	const nsec_t now = net_now(loop);
+	const uint64_t tick = tick_of(loop, at);
+
+	if (!net_conns_coalesce(&loop->conns) || tick - tick_of(loop, now + 1) >= TOGETHER_WHEEL)
+		return false;
+	must(at > now);
+	queue_add(&loop->together.at[tick % TOGETHER_WHEEL], task);
+	if (tick < loop->together.next)
+		next_together(loop, tick);
+	return true;
+}
+
+/* Those whose tick has come, which may be several where a turn took long; and finds who is next. */
 static void on_together(struct net_timer *timer)
 {
 	struct net_loop *loop = CONTAINER_OF(timer, struct net_loop, together.timer);
+	struct task_queue *at = loop->together.at;
+	const uint64_t first = loop->together.next, over = tick_of(loop, net_now(loop) + 1);
 
-	for (int i = 0; i < TOGETHER_MAX && !queue_empty(&loop->together.queue); i++)
-		queue_run_first(&loop->together.queue);
-	if (!queue_empty(&loop->together.queue))
-		net_timer_set(loop, timer, net_now(loop));
+	for (uint64_t tick = first; tick < over && tick - first < TOGETHER_WHEEL; tick++)
+		queue_run(&at[tick % TOGETHER_WHEEL]);
+	loop->together.next = UINT64_MAX;
+	for (uint64_t tick = over; tick - over < TOGETHER_WHEEL; tick++) {
+		if (!queue_empty(&at[tick % TOGETHER_WHEEL])) {
+			next_together(loop, tick);
+			return;
+		}
+	}
 }
 
 /* ---- messages ---- */
@@ -315,9 +360,11 @@ struct net_loop *net_loop_new(void)
 		return NULL;
 	loop->magic = LOOP_MAGIC;
 	queue_init(&loop->soon);
-	queue_init(&loop->together.queue);
+	for (size_t i = 0; i < TOGETHER_WHEEL; i++)
+		queue_init(&loop->together.at[i]);
+	loop->together.next = UINT64_MAX;
 	loop->together.timer.fire = on_together;
-	loop->together.phase = clock_read(CLOCK_MONOTONIC) % NET_TOGETHER;
+	loop->together.phase = clock_read(CLOCK_MONOTONIC) % TOGETHER_TICK;
 	atomic_init(&loop->mail.newest, NULL);
 	loop->clock = calloc(1, sizeof(*loop->clock));
 	if (loop->clock == NULL)
@@ -369,7 +416,7 @@ void net_turn(struct net_loop *loop, nsec_t max_wait)
 	must(h2o_evloop_run(loop->h2o, wait) == 0 || errno == EINTR);
 	run_timers(loop);
 	run_messages(loop);
-	run_soon(loop);
+	queue_run(&loop->soon);
 	net_conns_sweep(&loop->conns);
 	/* What these wrote is told of now: h2o's next run would first wait for sockets. */
 	h2o_timeout__do_post_callback(loop->h2o);

@@ -329,6 +329,7 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 	r->placed = r->answered = r->gone = r->early = false;
 	r->worker = worker;
 	r->exchange = exchange;
+	r->connection = (uint16_t)in->connection;
 	r->pool = NULL;
 	r->wait = (struct net_timer){ .place = 0 };
 	worker_stream_init(r);

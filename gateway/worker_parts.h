@@ -63,12 +63,13 @@ struct worker {
 /* What an event of a stream touches lies in its first line of the cache, and in the flow's first two. */
 struct request {
 	uint32_t magic;
-	bool placed : 1;   /* holds a concurrency place in the store */
-	bool answered : 1; /* the answer is there: http_answer was called, or it ends a stream */
-	bool gone : 1;     /* nobody is there to answer: the exchange goes when this returns */
-	bool early : 1;    /* one of waiting_early */
-	bool unsent : 1;   /* what was told last has not left */
-	bool late : 1;     /* and the next was due: the provider is held up */
+	bool placed : 1;     /* holds a concurrency place in the store */
+	bool answered : 1;   /* the answer is there: http_answer was called, or it ends a stream */
+	bool gone : 1;       /* nobody is there to answer: the exchange goes when this returns */
+	bool early : 1;      /* one of waiting_early */
+	bool unsent : 1;     /* what was told last has not left */
+	bool late : 1;       /* and the next was due: the provider is held up */
+	uint16_t connection; /* the number of its client's, but for the high bits */
 	struct worker *worker;
 	struct http_exchange *exchange;
 	struct {

@@ -2,7 +2,7 @@
  *
  * The two are coupled by time alone: pieces of the provider's change what is to be told, and it is told
  * at the end of the turn in which it is due, or by a timer; where many answers stream, what is told behind the
- * first is told together with theirs. While a notification has not left, the next one waits; if it becomes due
+ * first is told together with what others on its connection are told, and the less often the more they are. While a notification has not left, the next one waits; if it becomes due
  * meanwhile, the caller does not keep up, and nothing more is read for it. */
 #include "gateway/worker_parts.h"
 
@@ -21,18 +21,18 @@ static struct request *of_call(struct upstream_call *call)
  * within many timers costs more than all else that is done for an event. */
 static void arm(struct request *r)
 {
+	_Static_assert(PROGRESS_SILENCE_MAX + NET_TOGETHER_MOST < 15 * SEC, "the contract's");
 	struct net_loop *loop = r->worker->loop;
 	nsec_t due = flow_progress_due(&r->flow.progress);
 
 	if (due >= r->told.timer.due || r->told.soon.prev != NULL)
 		return;
-	if (due <= net_now(loop)) {
-		(r->flow.progress.begun ? net_together : net_soon)(loop, &r->told.soon);
-		return;
-	}
 	if (r->flow.progress.begun)
-		due = net_together_at(loop, due);
-	if (due < r->told.timer.due)
+		due = net_together_at(loop, r->connection, due);
+	if (due <= net_now(loop))
+		net_soon(loop, &r->told.soon);
+	else if (!(r->flow.progress.begun && net_together(loop, &r->told.soon, due)) &&
+		 due < r->told.timer.due)
 		net_timer_set(loop, &r->told.timer, due);
 }
 

@@ -107,15 +107,19 @@ void net_soon(struct net_loop *loop, struct net_task *task)
 	task->prev = &task->next;
 }
 
-void net_together(struct net_loop *loop, struct net_task *task)
-{
-	net_soon(loop, task);
-}
-
-nsec_t net_together_at(const struct net_loop *loop, nsec_t due)
+nsec_t net_together_at(const struct net_loop *loop, uint32_t group, nsec_t due)
 {
 	(void)loop;
+	(void)group;
 	return due;
+}
+
+bool net_together(struct net_loop *loop, struct net_task *task, nsec_t at)
+{
+	(void)loop;
+	(void)task;
+	(void)at;
+	return false;
 }
 
 void net_task_cancel(struct net_task *task)

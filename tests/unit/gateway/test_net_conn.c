@@ -2,6 +2,7 @@
 #include "gateway/net.h"
 
 #include "codec/base/attr.h"
+#include "gateway/net_conn.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -518,46 +519,116 @@ static void on_work(struct net_task *task)
 	work->ran_at = net_now(work->loop);
 }
 
-static void work_put_off(struct work *work, struct net_loop *loop)
+static bool work_put_off(struct work *work, struct net_loop *loop, nsec_t at)
 {
 	*work = (struct work){ .task = { .run = on_work }, .loop = loop };
-	net_together(loop, &work->task);
+	return net_together(loop, &work->task, at);
 }
 
-static void where_few_may_wait_work_is_done_in_its_turn(void **state)
+/* As if so many connections might wait. */
+static void many_may_wait(struct rig *rig, uint32_t many)
+{
+	net_loop_conns(rig->loop)->coalesced.may_wait = many;
+}
+
+static void where_few_may_wait_nothing_is_put_off(void **state)
 {
 	struct rig *rig = *state;
 	const nsec_t due = 3 * NET_TOGETHER + 1;
 	struct work work;
 
 	clients_coalesce(rig, FEW);
-	work_put_off(&work, rig->loop);
-	net_turn(rig->loop, 0);
-	assert_int_not_equal(work.ran_at, 0);
-	assert_int_equal(net_together_at(rig->loop, due), due);
+	assert_int_equal(net_together_at(rig->loop, 0, due), due);
+	assert_false(work_put_off(&work, rig->loop, net_now(rig->loop) + 1));
 }
 
-static void where_many_do_it_is_done_in_one_turn_for_all(void **state)
+static void where_many_do_it_is_done_in_one_turn_for_a_group(void **state)
 {
 	struct rig *rig = *state;
-	struct work first, second, gone;
+	struct work first, second, gone, next;
 
 	clients_coalesce(rig, CLIENTS);
-	const nsec_t moment = net_together_at(rig->loop, SEC);
-	assert_true(moment >= SEC && moment < SEC + NET_TOGETHER);
-	assert_int_equal(net_together_at(rig->loop, moment), moment);
-	assert_int_equal(net_together_at(rig->loop, moment + 1), moment + NET_TOGETHER);
-	const nsec_t due = net_together_at(rig->loop, net_now(rig->loop) + 1);
-	work_put_off(&first, rig->loop);
-	work_put_off(&gone, rig->loop);
-	work_put_off(&second, rig->loop);
+	const nsec_t due = net_together_at(rig->loop, 1, 0);
+	assert_true(due > net_now(rig->loop) && due <= net_now(rig->loop) + NET_TOGETHER);
+	assert_int_equal(net_together_at(rig->loop, 1, due), due);
+	assert_int_equal(net_together_at(rig->loop, 1, due + 1), due + NET_TOGETHER);
+	assert_int_equal(net_together_at(rig->loop, 3, due), due);
+	assert_int_equal(net_together_at(rig->loop, 2, due), due + NET_TOGETHER / 2);
+	assert_true(work_put_off(&next, rig->loop, due + NET_TOGETHER));
+	assert_true(work_put_off(&first, rig->loop, due));
+	assert_true(work_put_off(&gone, rig->loop, due));
+	assert_true(work_put_off(&second, rig->loop, due));
 	net_task_cancel(&gone.task);
 	UNTIL(rig, second.ran_at != 0);
 	assert_int_equal(first.ran_at, second.ran_at);
 	assert_true(first.ran_at >= due);
+	UNTIL(rig, next.ran_at != 0);
+	assert_true(next.ran_at >= due + NET_TOGETHER);
 	assert_int_equal(gone.ran_at, 0);
-	work_put_off(&second, rig->loop); /* and again */
-	UNTIL(rig, second.ran_at != 0);
+	assert_true(work_put_off(&second, rig->loop, net_together_at(rig->loop, 1, 0)));
+	UNTIL(rig, second.ran_at != 0); /* and again */
+}
+
+static void the_more_may_wait_the_further_moments_are_apart(void **state)
+{
+	static const struct {
+		uint32_t many;
+		nsec_t apart;
+	} rows[] = {
+		{ FEW + 1, NET_TOGETHER },    { 672, NET_TOGETHER },
+		{ 673, 2 * NET_TOGETHER },    { 1344, 2 * NET_TOGETHER },
+		{ 1345, 4 * NET_TOGETHER },   { 10000, 16 * NET_TOGETHER },
+		{ 10753, NET_TOGETHER_MOST }, { 1000000, NET_TOGETHER_MOST },
+	};
+	struct rig *rig = *state;
+	nsec_t last = 0;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		many_may_wait(rig, rows[i].many);
+		for (uint32_t group = 0; group < 70; group++) {
+			const nsec_t at = net_together_at(rig->loop, group, last);
+			assert_int_equal(net_together_at(rig->loop, group, at + 1),
+					 at + rows[i].apart);
+		}
+		/* A moment of many is one of fewer, too. */
+		const nsec_t at = net_together_at(rig->loop, 5, last);
+		many_may_wait(rig, FEW + 1);
+		assert_int_equal(net_together_at(rig->loop, 5, at), at);
+		last = at;
+	}
+	many_may_wait(rig, 0);
+}
+
+/* The groups share the time: no tick has more than its part of them. */
+static void groups_have_moments_of_their_own(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t at_tick[64] = { 0 };
+
+	many_may_wait(rig, 1000000);
+	const nsec_t start = net_together_at(rig->loop, 0, 0);
+	for (uint32_t group = 0; group < 640; group++) {
+		const nsec_t at = net_together_at(rig->loop, group, start);
+		assert_true(at >= start && at < start + NET_TOGETHER_MOST);
+		at_tick[(at - start) / (NET_TOGETHER / 2)]++;
+	}
+	for (size_t i = 0; i < 64; i++)
+		assert_int_equal(at_tick[i], 10);
+	many_may_wait(rig, 0);
+}
+
+static void what_is_too_far_off_is_not_put_off(void **state)
+{
+	struct rig *rig = *state;
+	struct work work;
+
+	many_may_wait(rig, 1000000);
+	const nsec_t next = net_together_at(rig->loop, 7, 0);
+	assert_true(work_put_off(&work, rig->loop, next + NET_TOGETHER_MOST));
+	net_task_cancel(&work.task);
+	assert_false(work_put_off(&work, rig->loop, next + 2 * NET_TOGETHER_MOST));
+	assert_null(work.task.prev);
+	many_may_wait(rig, 0);
 }
 
 int main(void)
@@ -584,15 +655,21 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_few_bring_does_not_wait, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_many_bring_is_read_together, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(where_few_may_wait_work_is_done_in_its_turn, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(where_many_do_it_is_done_in_one_turn_for_all,
-						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(who_is_in_a_hurry_again_does_not_wait, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(who_hurries_now_and_then_misses_nothing, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(who_is_left_alone_does_not_wait, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(where_few_may_wait_nothing_is_put_off, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(where_many_do_it_is_done_in_one_turn_for_a_group,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_more_may_wait_the_further_moments_are_apart,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(groups_have_moments_of_their_own, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_is_too_far_off_is_not_put_off, set_up,
+						tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
