@@ -127,14 +127,13 @@ static void tick_soon(struct http_exchange *exchange)
 	h2o_timeout_link(server->ctx.loop, &server->ctx.zero_timeout, &exchange->tick);
 }
 
-/* Behind those that are held already. One that was the first of them stays so. */
-static void hold(struct http_exchange *exchange)
+/* In front of those that are held already, or behind them. */
+static void hold(struct http_exchange *exchange, bool in_front)
 {
 	struct edge *edge = exchange->edge;
 	const size_t body = exchange->req->entity.len;
 
-	h2o_linklist_insert(exchange->is_next ? edge->held.next : &edge->held, &exchange->listed);
-	exchange->is_next = false;
+	h2o_linklist_insert(in_front ? edge->held.next : &edge->held, &exchange->listed);
 	if (edge->killed || !edge_hold(edge, body))
 		return;
 	exchange->held = body;
@@ -152,11 +151,11 @@ static void let_go(struct http_exchange *exchange)
 /* The end of another may have made room. One at a time: the next is asked for when this has begun. */
 static void begin_held(struct edge *edge)
 {
-	if (h2o_linklist_is_empty(&edge->held) || !edge_may_begin(edge))
+	if (edge->next != NULL || h2o_linklist_is_empty(&edge->held) || !edge_may_begin(edge))
 		return;
 	struct http_exchange *first = CONTAINER_OF(edge->held.next, struct http_exchange, listed);
 	let_go(first);
-	first->is_next = true;
+	edge->next = first;
 	tick_soon(first);
 }
 
@@ -164,21 +163,26 @@ static void begin(struct http_exchange *exchange)
 {
 	struct http_server *server = exchange->server;
 	must(exchange->state == EXCHANGE_WAITING);
-	const bool overtakes = !exchange->is_next && !h2o_linklist_is_empty(&exchange->edge->held);
-	if (overtakes || !edge_may_begin(exchange->edge)) {
-		hold(exchange);
+	struct edge *edge = exchange->edge;
+	const bool is_next = edge->next == exchange;
+	const bool overtakes =
+		!is_next && (edge->next != NULL || !h2o_linklist_is_empty(&edge->held));
+	if (is_next)
+		edge->next = NULL;
+	if (overtakes || !edge_may_begin(edge)) {
+		hold(exchange, is_next);
 		return;
 	}
 	exchange->state = EXCHANGE_BEGUN;
 	exchange->begun = true;
-	edge_begun(exchange->edge);
+	edge_begun(edge);
 	server->in_flight++;
 	edge_count(&server->counters.requests);
 	/* h2o ends no request inside of this call: an answer is only queued. */
 	void *request = server->handler.begin(server->handler.owner, exchange, &exchange->in);
 	exchange->request = exchange->refused ? NULL : request;
 	must(exchange->request != NULL || exchange->state == EXCHANGE_ANSWERED);
-	begin_held(exchange->edge);
+	begin_held(edge);
 }
 
 /* ---- how much is begun in a turn of the loop ---- */
@@ -270,6 +274,8 @@ void exchange_drop(struct http_exchange *exchange)
 		let_go(exchange);
 	else if (exchange->state == EXCHANGE_WAITING)
 		h2o_timeout_unlink(&exchange->tick);
+	if (exchange->edge->next == exchange)
+		exchange->edge->next = NULL;
 	if (exchange->state == EXCHANGE_BEGUN || exchange->state == EXCHANGE_STREAMING) {
 		server->in_flight--;
 		server->handler.gone(server->handler.owner, exchange->request);

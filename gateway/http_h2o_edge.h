@@ -79,11 +79,12 @@ struct edge {
 		uint64_t first, taken; /* bytes acknowledged, then and when they last moved */
 	} reader;
 	nsec_t idle_since;
-	uint32_t requests;     /* from edge_watch to edge_request_over */
-	uint32_t begun;        /* of those: handed over */
-	uint32_t unsent;       /* those of which h2o has something that has not left */
-	uint32_t number;       /* of its host's, one after the other */
-	h2o_linklist_t held;   /* requests that may not be handed over yet; http_h2o.c's */
+	uint32_t requests;   /* from edge_watch to edge_request_over */
+	uint32_t begun;      /* of those: handed over */
+	uint32_t unsent;     /* those of which h2o has something that has not left */
+	uint32_t number;     /* of its host's, one after the other */
+	h2o_linklist_t held; /* requests that may not be handed over yet; http_h2o.c's */
+	const void *next;    /* that was the first of them, and is about to begin; NULL: none is */
 	struct net_timer more; /* one of them may be; set while it is new and there are some */
 	union {
 		struct h2_guard guard; /* HTTP/2 */

@@ -42,7 +42,6 @@ struct http_exchange {
 	enum exchange_state state;
 	bool begun;   /* was handed over */
 	bool refused; /* the handler is done with it */
-	bool is_next; /* of its edge's held ones it was the first, and is about to begin */
 	struct http_server *server;
 	struct edge *edge;
 	h2o_req_t *req;

@@ -292,7 +292,7 @@ static void refuse_busy(struct worker *worker, struct http_exchange *exchange,
 	struct metrics_request sample;
 
 	arena_init(&arena, &worker->arenas, REQUEST_ARENA_MAX);
-	flow_init(&flow, in, &arena, random, net_now(worker->loop), net_wall_ns(worker->loop));
+	flow_init(&flow, in, &arena, random, in->came_at, net_wall_ns(worker->loop));
 	flow_refuse_busy(&flow);
 	http_refuse(exchange, flow.answer.status, flow.answer.fields, flow.answer.field_count,
 		    gather_flat(&flow.answer.body, &arena));

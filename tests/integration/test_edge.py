@@ -504,6 +504,15 @@ class Hostile(EdgeCase):
             self.assertEqual((stats["in_flight"], stats["sent"], stats["cancelled"]), (101, 0, 0))  # with this question
         self.assert_at_rest(edge)
 
+    def test_who_waits_for_others_has_his_turn_in_order(self):
+        edge = self.edge()
+        streams = range(1, 201, 2)
+        with Client(edge) as client:
+            client.send(PREFACE + settings() + b"".join(h2_request(s, "/now/5") for s in streams))
+            client.read_until(h2_answers(*streams), "100 answers")
+            answered = [stream for kind, _, stream, _ in h2_frames(client.input) if kind == HEADERS]
+        self.assertEqual(answered, list(streams))
+
     def give_up_forty(self, edge, client):
         """Which leaves room for 60."""
         client.send(PREFACE + settings() + b"".join(h2_request(s, "/hang") for s in range(1, 81, 2)))
