@@ -35,6 +35,11 @@ void flow_progress_admit(struct flow_progress *progress, nsec_t now)
 	progress->admitted_at = now;
 }
 
+bool flow_progress_rose(const struct flow_progress *progress)
+{
+	return progress->begun && progress->output > progress->told;
+}
+
 nsec_t flow_progress_due(const struct flow_progress *progress)
 {
 	if (!progress->wanted || !progress->admitted)
@@ -43,7 +48,7 @@ nsec_t flow_progress_due(const struct flow_progress *progress)
 		return progress->heard ? progress->admitted_at
 				       : progress->admitted_at + PROGRESS_BEGIN_AFTER;
 	return progress->told_at +
-	       (progress->output > progress->told ? PROGRESS_EVERY : PROGRESS_SILENCE_MAX);
+	       (flow_progress_rose(progress) ? PROGRESS_EVERY : PROGRESS_SILENCE_MAX);
 }
 
 struct slice flow_progress_tell(struct flow_progress *progress, nsec_t now)

@@ -39,6 +39,9 @@ MUST_USE bool flow_progress_want(struct flow_progress *progress, struct slice to
 /* Limits were taken for an attempt; the first one counts. */
 void flow_progress_admit(struct flow_progress *progress, nsec_t now);
 
+/* The caller has been told of less than there is. */
+bool flow_progress_rose(const struct flow_progress *progress);
+
 /* When the next notification is to be written; NSEC_NEVER: not until something changes, in the past:
  * now. */
 nsec_t flow_progress_due(const struct flow_progress *progress);

@@ -60,14 +60,14 @@ void net_task_cancel(struct net_task *task);
  * Where many connections may wait (net_coalesce), what concerns one client connection is done together, so that one
  * write tells of many. Its `group` (any number) has moments for that, apart by NET_TOGETHER (three of these are hardly
  * more than the 250 ms between two notifications) times a power of two, which is the higher the more connections may
- * wait, so that a loop does about 8,000 such works a second at most, up to NET_TOGETHER_MOST. The groups' moments are
- * spread, so that none takes long, and those of a longer time are some of those of a shorter one. */
+ * wait, so that a loop does about 8,000 such works a second at most, up to NET_TOGETHER_MOST. Numbers of groups that
+ * follow each other have moments apart, so that none takes long, and those of a longer time are some of those of a shorter one. */
 #define NET_TOGETHER (84 * MSEC)
 #define NET_TOGETHER_MOST (32 * NET_TOGETHER)
 /* The group's next moment that is not before `due`; `due` itself where nobody waits for others. */
 nsec_t net_together_at(const struct net_loop *loop, uint32_t group, nsec_t due);
-/* Has `task` run at `at`, which is from net_together_at. False: nothing was done, as nobody waits for others or `at` is
- * too far off (more than NET_TOGETHER_MOST behind the next moment); it takes a timer. */
+/* Has `task` run at `at`, which is from net_together_at; earlier, if the loop was held up for seconds. False: nothing
+ * was done, as nobody waits for others, or `at` is further off than twice NET_TOGETHER_MOST; it takes a timer. */
 MUST_USE bool net_together(struct net_loop *loop, struct net_task *task, nsec_t at);
 
 /* ---- messages from other threads ---- */

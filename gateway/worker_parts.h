@@ -73,7 +73,8 @@ struct request {
 	struct worker *worker;
 	struct http_exchange *exchange;
 	struct {
-		struct net_task soon;   /* the next notification is due in this turn, */
+		struct net_task
+			soon; /* the next notification is due in this turn, or when others are told, */
 		struct net_timer timer; /* or then */
 	} told;
 	struct request *next, **place; /* in worker->waiting; place NULL: not on it */

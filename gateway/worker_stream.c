@@ -21,18 +21,17 @@ static struct request *of_call(struct upstream_call *call)
  * within many timers costs more than all else that is done for an event. */
 static void arm(struct request *r)
 {
-	_Static_assert(PROGRESS_SILENCE_MAX + NET_TOGETHER_MOST < 15 * SEC, "the contract's");
 	struct net_loop *loop = r->worker->loop;
+	const bool rose = flow_progress_rose(&r->flow.progress);
 	nsec_t due = flow_progress_due(&r->flow.progress);
 
 	if (due >= r->told.timer.due || r->told.soon.prev != NULL)
 		return;
-	if (r->flow.progress.begun)
+	if (rose)
 		due = net_together_at(loop, r->connection, due);
 	if (due <= net_now(loop))
 		net_soon(loop, &r->told.soon);
-	else if (!(r->flow.progress.begun && net_together(loop, &r->told.soon, due)) &&
-		 due < r->told.timer.due)
+	else if (!(rose && net_together(loop, &r->told.soon, due)) && due < r->told.timer.due)
 		net_timer_set(loop, &r->told.timer, due);
 }
 
@@ -69,8 +68,11 @@ static void tell_if_due(struct request *r)
 
 static void on_due(struct net_timer *timer)
 {
+	struct request *r = CONTAINER_OF(timer, struct request, told.timer);
+
 	timer->due = NSEC_NEVER;
-	tell_if_due(CONTAINER_OF(timer, struct request, told.timer));
+	if (r->told.soon.prev == NULL) /* else it is told with others, in a moment */
+		tell_if_due(r);
 }
 
 /* What the provider brought may have ended its call: then the next turn has the answer, or is told that
