@@ -41,6 +41,10 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
+/* For what a connection has sent and nobody has read the kernel keeps twice that (and less where net.core.rmem_max is less). By
+ * itself it would let that grow to megabytes, and h2o reads what is there in one piece. */
+enum { RECEIVE_BUFFER = 256 << 10 };
+
 /* ---- TCP ------------------------------------------------------------------------------------ */
 
 struct address {
@@ -66,11 +70,9 @@ static bool resolve(const char *key, const struct listen_address *listen, struct
 	return true;
 }
 
-static bool set_option(int fd, int level, int option)
+static bool set_option(int fd, int level, int option, int value)
 {
-	const int on = 1;
-
-	return setsockopt(fd, level, option, &on, sizeof(on)) == 0;
+	return setsockopt(fd, level, option, &value, sizeof(value)) == 0;
 }
 
 /* A bound socket, or -1 with errno. "[::]" does not take the IPv4 addresses too: they are listed on
@@ -82,9 +84,10 @@ static int bind_tcp(const struct address *address, bool reuse_port)
 
 	if (fd < 0)
 		return -1;
-	if (set_option(fd, SOL_SOCKET, SO_REUSEADDR) &&
-	    (!reuse_port || set_option(fd, SOL_SOCKET, SO_REUSEPORT)) &&
-	    (family != AF_INET6 || set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY)) &&
+	if (set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) &&
+	    (!reuse_port || set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1)) &&
+	    (family != AF_INET6 || set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1)) &&
+	    set_option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER) &&
 	    bind(fd, (const struct sockaddr *)&address->sockaddr, address->len) == 0)
 		return fd;
 	int error = errno;
