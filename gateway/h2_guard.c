@@ -39,6 +39,9 @@ enum { ABORTED_MAX = 100, ABORTED_UNBEGUN = 1, ABORTED_GIVEN_UP = 2, BEGUN_MAX =
 enum { ABORTED_PER_S = 5 * ABORTED_GIVEN_UP };
 enum { BEGUN_FIRST = 32, ONE_MORE_PER = 4 * MSEC };
 
+/* Likewise of bodies that do not end: a quarter at once, and all after this. Who has more is not closed for it, but waits. */
+enum { BYTES_FIRST_PART = 4, ALL_BYTES_AFTER = 300 * MSEC };
+
 /* A body may take `patience` plus a second for each of these. */
 enum { BYTES_PER_S_MIN = 16384 };
 
@@ -104,7 +107,7 @@ const char *guard_verdict_name(enum guard_verdict verdict)
 
 void h2_guard_init(struct h2_guard *guard, nsec_t now)
 {
-	*guard = (struct h2_guard){ .tokens = TOKENS_MAX, .tokens_at = now };
+	*guard = (struct h2_guard){ .began = now, .tokens = TOKENS_MAX, .tokens_at = now };
 }
 
 static struct guard_upload *uploads_of(struct h2_guard *guard)
@@ -196,6 +199,19 @@ static enum guard_verdict budget_take(struct h2_guard *guard, struct guard_budge
 			       budget->unfinished_bytes > budget->worker_bytes_max
 		       ? GUARD_UNFINISHED_BYTES
 		       : GUARD_PASS;
+}
+
+nsec_t h2_guard_wait(const struct h2_guard *guard, const struct guard_budget *budget, nsec_t now)
+{
+	const size_t first = budget->conn_bytes_max / BYTES_FIRST_PART;
+	const size_t has = guard->bytes + guard->dropped;
+	const nsec_t age = now - guard->began;
+	if (has <= first || age >= ALL_BYTES_AFTER)
+		return 0;
+	const nsec_t due = (has - first) * ALL_BYTES_AFTER / (budget->conn_bytes_max - first);
+	if (due <= age)
+		return 0;
+	return (due < ALL_BYTES_AFTER ? due : ALL_BYTES_AFTER) - age;
 }
 
 static enum guard_verdict upload_begin(struct h2_guard *guard, struct guard_budget *budget,

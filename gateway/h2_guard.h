@@ -71,6 +71,7 @@ struct h2_guard {
 	size_t block;         /* where a header block begins that has not come to its end */
 	uint32_t block_len;   /* 0: there is none */
 	nsec_t partial_since; /* the frame at the end of the input is not complete; 0: it is */
+	nsec_t began;
 	nsec_t tokens_at;
 	int32_t tokens;
 	uint32_t small; /* frames that cost no tokens, in the second that began at small_at */
@@ -131,6 +132,10 @@ bool h2_guard_may_begin(const struct h2_guard *guard, uint32_t begun, nsec_t age
 MUST_USE enum guard_verdict h2_guard_hold(struct h2_guard *guard, struct guard_budget *budget,
 					  size_t body);
 void h2_guard_let_go(struct h2_guard *guard, struct guard_budget *budget, size_t body);
+
+/* For how long nothing more is to be read; 0: read on. Of what budget->conn_bytes_max allows, a new connection may have only
+ * a part at once: bodies that have not ended, and what was dropped of those too large. */
+nsec_t h2_guard_wait(const struct h2_guard *guard, const struct guard_budget *budget, nsec_t now);
 
 /* In how long a connection of this age may have one more begun for its age; 0: it has all that its age gives. */
 nsec_t h2_guard_more_in(nsec_t age);

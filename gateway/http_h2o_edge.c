@@ -71,11 +71,39 @@ static void h2_shrink(struct edge *edge)
 	edge->sock->input = smaller;
 }
 
-/* h2o has returned; `before` is what its input held. */
+/* For a while nothing more is read. Edge_settle does it, and undoes it when h2o begins to read, which it may whenever
+ * something is written. */
+static void h2_pause(struct edge *edge)
+{
+	const nsec_t now = net_now(edge->host->loop);
+	const nsec_t wait = h2_guard_wait(&edge->guard, &edge->host->budget, now);
+
+	if (wait == 0 || edge->killed || edge->sock->_cb.read == NULL)
+		return;
+	edge->paused = true;
+	net_timer_set(edge->host->loop, &edge->again, now + wait);
+}
+
+static void h2_unpause(struct edge *edge)
+{
+	edge->paused = false;
+	net_timer_stop(edge->host->loop, &edge->again);
+}
+
+static void on_again(struct net_timer *timer)
+{
+	struct edge *edge = CONTAINER_OF(timer, struct edge, again);
+
+	h2_unpause(edge);
+	h2o_socket_read_start(edge->sock, edge_on_read);
+}
+
+/* h2o has returned, and edge_settle is next; `before` is what its input held. */
 static void http2_ate(struct edge *edge, size_t before)
 {
 	h2_guard_ate(&edge->guard, before - edge->sock->input->size);
 	h2_shrink(edge);
+	h2_pause(edge);
 }
 
 void edge_pass(struct edge *edge, const char *err)
@@ -154,7 +182,8 @@ static void on_wrote(h2o_socket_t *sock, const char *err)
 
 	if (edge->proto == EDGE_HTTP1 && edge->h1.held != NULL && edge->h1.last)
 		http1_release(edge);
-	if (edge->gated) /* h2o is to see a socket that reads; NULL afterwards means it stopped it */
+	if (edge->gated ||
+	    edge->paused) /* h2o is to see a socket that reads; NULL afterwards means it stopped it */
 		h2o_socket_read_start(sock, edge_on_read);
 	call_begin(edge, &call);
 	write(sock, err);
@@ -162,6 +191,8 @@ static void on_wrote(h2o_socket_t *sock, const char *err)
 		return;
 	if (edge->proto == EDGE_HTTP1)
 		http1_count(edge);
+	if (edge->paused && sock->_cb.read == NULL)
+		h2_unpause(edge);
 	bool open_gate = edge->gated && sock->_cb.read != NULL;
 	if (open_gate && sock->_cb.write != NULL && sock->bytes_written != before) {
 		h2o_socket_read_stop(sock); /* the next write is in flight already */
@@ -196,6 +227,8 @@ void edge_settle(struct edge *edge)
 			return;
 		}
 	}
+	if (edge->paused && sock->_cb.read != NULL)
+		h2o_socket_read_stop(sock);
 	if (!needs_write_callback(edge))
 		return;
 	if (sock->_cb.write != NULL && sock->_cb.write != on_wrote) {
@@ -259,6 +292,7 @@ static void on_closed(void *data)
 	h2o_linklist_unlink(&edge->all);
 	if (h2o_linklist_is_linked(&edge->idle))
 		h2o_linklist_unlink(&edge->idle);
+	net_timer_stop(host->loop, &edge->again);
 	net_timer_stop(host->loop, &edge->more);
 	host->leaving -= edge->evicted;
 	if (h2o_linklist_is_linked(&edge->unsettled))
@@ -298,6 +332,7 @@ struct edge *edge_new(struct edge_host *host, h2o_socket_t *sock)
 	sock->on_close.data = edge;
 	h2o_linklist_insert(&host->all, &edge->all);
 	h2o_linklist_init_anchor(&edge->held);
+	edge->again = (struct net_timer){ .fire = on_again };
 	edge->more = (struct net_timer){ .fire = on_more };
 	edge->idle_since = edge->since;
 	h2o_linklist_insert(&host->idle, &edge->idle);

@@ -66,6 +66,7 @@ struct edge {
 	uint8_t alert[32], alert_len; /* the last one that the handshake wrote */
 	enum edge_proto proto;
 	bool gated, killed;
+	bool paused; /* nothing is read before `again`; never while gated */
 	bool evicted;
 	bool refused;            /* gets an answer of ours, and h2o nothing more */
 	h2o_socket_cb h2o_read;  /* what h2o wants called; _cb.read holds ours */
@@ -85,6 +86,7 @@ struct edge {
 	uint32_t number;     /* of its host's, one after the other */
 	h2o_linklist_t held; /* requests that may not be handed over yet; http_h2o.c's */
 	const void *next;    /* that was the first of them, and is about to begin; NULL: none is */
+	struct net_timer again;
 	struct net_timer more; /* one of them may be; set while it is new and there are some */
 	union {
 		struct h2_guard guard; /* HTTP/2 */

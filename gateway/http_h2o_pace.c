@@ -104,8 +104,10 @@ static enum guard_verdict check_reading(struct edge *edge, nsec_t now)
 	switch (edge->proto) {
 	case EDGE_OPENING:
 		return check_opening(edge, now);
-	case EDGE_HTTP2: /* while gated it is us who do not read */
-		return edge->gated ? GUARD_PASS : h2_guard_check_pace(&edge->guard, budget, now);
+	case EDGE_HTTP2:
+		if (edge->gated || edge->paused) /* it is us who do not read */
+			return GUARD_PASS;
+		return h2_guard_check_pace(&edge->guard, budget, now);
 	case EDGE_HTTP1:
 		break;
 	}
@@ -147,8 +149,8 @@ static enum guard_verdict check_reader(struct edge *edge, nsec_t now)
 static void edge_check(struct edge *edge, nsec_t now)
 {
 	const h2o_socket_t *sock = edge->sock;
-	if (edge->proto != EDGE_OPENING && !edge->refused && sock->_cb.read != NULL &&
-	    sock->_cb.read != edge_on_read)
+	if (edge->proto != EDGE_OPENING && !edge->refused && !edge->paused &&
+	    sock->_cb.read != NULL && sock->_cb.read != edge_on_read)
 		edge_count(&edge->host->counters->foreign_reads); /* a hole in the guard: stays 0 */
 	enum guard_verdict verdict = check_reading(edge, now);
 	if (verdict == GUARD_PASS)

@@ -564,6 +564,34 @@ class Hostile(EdgeCase):
             client.read_to_end()
         self.assertEqual(self.assert_at_rest(edge)["unfinished_bytes"], 1)
 
+    def send_four_bodies(self, client):
+        """900 kB of each, in pieces by turns, on a new connection; their ends are missing."""
+        streams = range(1, 9, 2)
+        client.send(PREFACE + settings()
+                    + b"".join(frame(HEADERS, END_HEADERS, stream, block("/now/5")) for stream in streams)
+                    + b"".join(frame(DATA, 0, stream, bytes(15000)) for stream in streams) * 60)
+        return streams
+
+    def test_bodies_of_a_new_connection_come_by_and_by_and_are_all_answered(self):
+        """3.6 MB of the 4 MiB that it may have: a quarter at once, and all after 300 ms."""
+        edge = self.edge("-b", 1 << 20)
+        since = time.monotonic()
+        with Client(edge) as client:
+            streams = self.send_four_bodies(client)
+            client.send(frame(PING, 0, 0, b"12345678"))
+            client.read_until(lambda data: [f for f in h2_frames(data) if f[0] == PING], "the PING's answer")
+            client.send(b"".join(frame(DATA, END_STREAM, stream) for stream in streams))
+            self.assertEqual(client.read_until(h2_answers(*streams), "four answers"), [b"xxxxx"] * 4)
+        self.assertGreater(time.monotonic() - since, 0.24)
+        self.assertEqual(self.assert_at_rest(edge)["sent"], 4)
+
+    def test_who_leaves_while_nothing_more_of_them_is_read_is_gone(self):
+        edge = self.edge("-b", 1 << 20)
+        for _ in range(8):
+            with Client(edge) as client:
+                self.send_four_bodies(client)
+        self.assertEqual(self.assert_at_rest(edge)["begun"], 0)
+
     def test_floods_of_control_frames_are_refused(self):
         for name, one in (("ping", frame(PING, 0, 0, b"12345678")), ("settings", settings((4, 70000))),
                           ("unknown", frame(0x77, 0, 0))):

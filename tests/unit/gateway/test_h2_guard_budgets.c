@@ -158,6 +158,44 @@ static void bodies_that_are_held_count_as_unfinished(void **state)
 	rig_free(&rig);
 }
 
+/* Of a connection that has brought so much of bodies that have not ended. */
+static nsec_t wait_at(size_t brought, nsec_t age)
+{
+	struct rig rig = rig_new();
+	rig.budget.conn_bytes_max = 4000;
+	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, brought), GUARD_PASS);
+	nsec_t wait = h2_guard_wait(&rig.guard, &rig.budget, START + age);
+	rig_free(&rig);
+	return wait;
+}
+
+static void a_new_connection_brings_its_bodies_by_and_by(void **state)
+{
+	(void)state;
+	assert_int_equal(wait_at(0, 0), 0);
+	assert_int_equal(wait_at(1000, 0), 0);
+	assert_int_equal(wait_at(1010, 0), MSEC);
+	assert_int_equal(wait_at(2500, 0), 150 * MSEC);
+	assert_int_equal(wait_at(2500, 149 * MSEC), MSEC);
+	assert_int_equal(wait_at(2500, 150 * MSEC), 0);
+	assert_int_equal(wait_at(4000, 0), 300 * MSEC);
+	assert_int_equal(wait_at(4000, 300 * MSEC - 1), 1);
+	assert_int_equal(wait_at(4000, 300 * MSEC), 0);
+	assert_int_equal(wait_at(4000, 3600 * SEC), 0);
+}
+
+/* Nor does it help to send what is thrown away. */
+static void what_is_dropped_of_a_body_too_large_counts_as_brought(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	rig.guard.dropped = CONN_MAX;
+	assert_int_equal(h2_guard_wait(&rig.guard, &rig.budget, START), 300 * MSEC);
+	rig.guard.dropped = 2 * CONN_MAX;
+	assert_int_equal(h2_guard_wait(&rig.guard, &rig.budget, START), 300 * MSEC);
+	rig_free(&rig);
+}
+
 static void an_answered_request_makes_up_for_an_aborted_one(void **state)
 {
 	(void)state;
@@ -329,6 +367,8 @@ int main(void)
 		cmocka_unit_test(a_new_connection_has_fewer_begun_at_once),
 		cmocka_unit_test(time_gives_it_one_after_the_other_until_it_has_all),
 		cmocka_unit_test(bodies_that_are_held_count_as_unfinished),
+		cmocka_unit_test(a_new_connection_brings_its_bodies_by_and_by),
+		cmocka_unit_test(what_is_dropped_of_a_body_too_large_counts_as_brought),
 		cmocka_unit_test(a_hundred_requests_are_worked_on_at_once_by_who_gives_up_none),
 		cmocka_unit_test(an_answered_request_makes_up_for_an_aborted_one),
 		cmocka_unit_test(five_a_second_may_be_given_up),
