@@ -190,13 +190,18 @@ static bool uploads_grow(struct h2_guard *guard)
 	return true;
 }
 
+bool guard_too_many_bytes(const struct guard_budget *budget, size_t own)
+{
+	return budget->unfinished_bytes >
+	       (own > GUARD_LITTLE ? budget->large_bytes_max : budget->worker_bytes_max);
+}
+
 static enum guard_verdict budget_take(struct h2_guard *guard, struct guard_budget *budget,
 				      size_t len)
 {
 	guard->bytes += len;
 	budget->unfinished_bytes += len;
-	return guard->bytes > budget->conn_bytes_max ||
-			       budget->unfinished_bytes > budget->worker_bytes_max
+	return guard->bytes > budget->conn_bytes_max || guard_too_many_bytes(budget, guard->bytes)
 		       ? GUARD_UNFINISHED_BYTES
 		       : GUARD_PASS;
 }

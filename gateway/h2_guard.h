@@ -36,7 +36,8 @@ struct guard_budget {
 	size_t body_bytes_max;   /* of one request, as h2o is told */
 	size_t conn_bytes_max;   /* of one connection's unfinished requests */
 	size_t worker_bytes_max; /* of all connections' */
-	nsec_t patience;         /* for a frame, and for a body beyond what its bytes allow */
+	size_t large_bytes_max; /* the same, for who has more than GUARD_LITTLE; no more than that */
+	nsec_t patience;        /* for a frame, and for a body beyond what its bytes allow */
 	size_t unfinished_bytes; /* now, all connections */
 };
 
@@ -44,6 +45,9 @@ enum { GUARD_UPLOADS_MAX = 100, GUARD_UPLOADS_INLINE = 8 };
 
 /* What h2o keeps of a request from its HEADERS on, besides what these carry: stream and pool. */
 enum { GUARD_UPLOAD_COST = 6 << 10 };
+
+/* Who fills what all connections may have with bodies that do not end must not have others closed for a few bytes. */
+enum { GUARD_LITTLE = 64 << 10 };
 
 enum { GUARD_FRAME_MAX = 16384 }; /* RFC 9113 4.2: we ask for no more */
 
@@ -113,6 +117,9 @@ MUST_USE enum guard_verdict h2_guard_check_pace(struct h2_guard *guard,
 
 /* Whether something that began at `since` and has brought `bytes` is slower than a client may be. */
 bool guard_too_slow(const struct guard_budget *budget, nsec_t since, size_t bytes, nsec_t now);
+
+/* Whether a connection that has so many unfinished bytes, which the budget counts already, is to be closed for what all have. */
+bool guard_too_many_bytes(const struct guard_budget *budget, size_t own);
 
 /* How a request ended. */
 enum guard_ending {

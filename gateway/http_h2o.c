@@ -20,6 +20,9 @@ enum { BODY_SLACK_MIN = 64 << 10 };
 enum { IDLE_MS = 75000 };
 
 enum { CONN_BYTES_MIN = 4 << 20 };
+
+/* Of what all connections may have, so much is for those that have little. */
+enum { LITTLE_PART = 16 };
 #define PATIENCE_DEFAULT (10 * SEC)
 
 _Static_assert(COUNT_OF(((struct http_counters *)NULL)->guard_kills) == GUARD_CAUSES,
@@ -375,6 +378,9 @@ static void apply_limits(struct http_server *server, const struct http_limits *l
 	budget->worker_bytes_max = limits->unfinished_bytes_max;
 	if (budget->worker_bytes_max < whole_max)
 		budget->worker_bytes_max = whole_max;
+	budget->large_bytes_max = budget->worker_bytes_max - budget->worker_bytes_max / LITTLE_PART;
+	if (budget->large_bytes_max < whole_max)
+		budget->large_bytes_max = whole_max;
 	budget->patience = limits->patience != 0 ? limits->patience : PATIENCE_DEFAULT;
 }
 

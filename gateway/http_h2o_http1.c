@@ -166,7 +166,7 @@ void http1_count(struct edge *edge)
 		edge->since = 0;
 	else if (edge->since == 0)
 		edge->since = net_now(edge->host->loop);
-	if (bytes != 0 && budget->unfinished_bytes > budget->worker_bytes_max)
+	if (bytes != 0 && guard_too_many_bytes(budget, bytes))
 		edge_kill(edge, GUARD_UNFINISHED_BYTES);
 }
 

@@ -4,6 +4,7 @@ ctest: timeout=300
 """
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import shutil
@@ -324,7 +325,7 @@ class UnfinishedBytes(ResourceCase):
         return closed
 
     def test_the_setting_bounds_all_connections_together_and_follows_a_reload(self):
-        # Four bodies and what their requests cost beside them.
+        # Four bodies and what their requests cost beside them; the last sixteenth is not for those.
         settings_ = {**harness.config(self.sim()), "limits": {"unfinished_bytes": "4608KiB", "body_bytes": "1MiB"}}
         gateway = self.gateway(settings_)
         self.assertEqual(self.fill(gateway, 6, 1 << 20), 2)  # what is closed gives its bytes back
@@ -335,9 +336,25 @@ class UnfinishedBytes(ResourceCase):
         harness.wait_for(lambda: self.fill(gateway, 6, 1 << 20) == 0, "room")
         self.assert_result(gateway.sample())
 
+    def test_who_sends_a_few_bytes_is_not_closed_for_what_others_have(self):
+        """Three have 3.9 MB, and a fourth would leave 4 kB of the 4 MiB: the last sixteenth is not for those."""
+        gateway = self.gateway({**harness.config(self.sim()), "limits": {"unfinished_bytes": "4MiB", "body_bytes": "1MiB"}})
+        with contextlib.ExitStack() as peers:
+            for pieces in [16384] * 79, [16384] * 79, [16384] * 79, [16384] * 17 + [3000]:
+                peer = peers.enter_context(self.connect(gateway))
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    peer.sendall(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/v1/sampling"))
+                                 + b"".join(frame(DATA, 0, 1, b"a" * piece) for piece in pieces) + frame(6, 0, 0, b"12345678"))
+                    answer = b""
+                    while b"12345678" not in answer and (data := peer.recv(65536)):
+                        answer += data
+            for _ in range(5):
+                self.assert_result(gateway.sample())
+        self.assertEqual(self.kills(gateway, "unfinished_bytes"), 1)
+
     def test_who_is_closed_for_what_it_pipelines_gives_up_what_it_has_in_flight(self):
         """Even where so much comes at once that nothing more is read, and the connection's end not seen."""
-        settings_ = {**harness.config(self.sim("--default", "hang")), "limits": {"unfinished_bytes": "2MiB", "body_bytes": "1MiB"}}
+        settings_ = {**harness.config(self.sim("--default", "hang")), "limits": {"unfinished_bytes": "2176KiB", "body_bytes": "1MiB"}}
         gateway = self.gateway(settings_)
         ask = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
             "messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 9}}).encode()

@@ -44,6 +44,7 @@ static inline struct rig rig_new(void)
 	struct rig rig = { .budget = { .body_bytes_max = BODY_MAX,
 				       .conn_bytes_max = CONN_MAX,
 				       .worker_bytes_max = WORKER_MAX,
+				       .large_bytes_max = WORKER_MAX,
 				       .patience = PATIENCE },
 			   .input = malloc(INPUT_MAX),
 			   .sent = malloc(INPUT_MAX),

@@ -196,6 +196,25 @@ static void what_is_dropped_of_a_body_too_large_counts_as_brought(void **state)
 	rig_free(&rig);
 }
 
+static void who_has_little_is_not_closed_for_what_others_have(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	rig.budget.worker_bytes_max = 1000000;
+	rig.budget.large_bytes_max = 900000;
+	rig.budget.unfinished_bytes = 900000; /* with the connection's own */
+	assert_false(guard_too_many_bytes(&rig.budget, 900000));
+	rig.budget.unfinished_bytes++;
+	assert_true(guard_too_many_bytes(&rig.budget, GUARD_LITTLE + 1));
+	assert_false(guard_too_many_bytes(&rig.budget, GUARD_LITTLE));
+	rig.budget.unfinished_bytes = 1000000;
+	assert_false(guard_too_many_bytes(&rig.budget, 1));
+	rig.budget.unfinished_bytes++;
+	assert_true(guard_too_many_bytes(&rig.budget, 1));
+	rig.budget.unfinished_bytes = 0;
+	rig_free(&rig);
+}
+
 static void an_answered_request_makes_up_for_an_aborted_one(void **state)
 {
 	(void)state;
@@ -369,6 +388,7 @@ int main(void)
 		cmocka_unit_test(bodies_that_are_held_count_as_unfinished),
 		cmocka_unit_test(a_new_connection_brings_its_bodies_by_and_by),
 		cmocka_unit_test(what_is_dropped_of_a_body_too_large_counts_as_brought),
+		cmocka_unit_test(who_has_little_is_not_closed_for_what_others_have),
 		cmocka_unit_test(a_hundred_requests_are_worked_on_at_once_by_who_gives_up_none),
 		cmocka_unit_test(an_answered_request_makes_up_for_an_aborted_one),
 		cmocka_unit_test(five_a_second_may_be_given_up),
