@@ -90,14 +90,6 @@ static void h2_unpause(struct edge *edge)
 	net_timer_stop(edge->host->loop, &edge->again);
 }
 
-static void on_again(struct net_timer *timer)
-{
-	struct edge *edge = CONTAINER_OF(timer, struct edge, again);
-
-	h2_unpause(edge);
-	h2o_socket_read_start(edge->sock, edge_on_read);
-}
-
 /* h2o has returned, and edge_settle is next; `before` is what its input held. */
 static void http2_ate(struct edge *edge, size_t before)
 {
@@ -132,6 +124,18 @@ static void h2_gate(struct edge *edge)
 	edge->gated = true;
 	h2o_socket_read_stop(edge->sock);
 	edge_settle(edge);
+}
+
+/* Where something is being written, that may be the end of a TLS session whose connection h2o has freed. */
+static void on_again(struct net_timer *timer)
+{
+	struct edge *edge = CONTAINER_OF(timer, struct edge, again);
+
+	h2_unpause(edge);
+	if (edge->sock->_cb.write != NULL)
+		h2_gate(edge);
+	else
+		h2o_socket_read_start(edge->sock, edge_on_read);
 }
 
 static void h2_read(struct edge *edge, const char *err)

@@ -564,10 +564,10 @@ class Hostile(EdgeCase):
             client.read_to_end()
         self.assertEqual(self.assert_at_rest(edge)["unfinished_bytes"], 1)
 
-    def send_four_bodies(self, client):
+    def send_four_bodies(self, client, before=b""):
         """900 kB of each, in pieces by turns, on a new connection; their ends are missing."""
-        streams = range(1, 9, 2)
-        client.send(PREFACE + settings()
+        streams = range(3, 11, 2)
+        client.send(PREFACE + settings((4, 1 << 24)) + window(0, 1 << 24) + before
                     + b"".join(frame(HEADERS, END_HEADERS, stream, block("/now/5")) for stream in streams)
                     + b"".join(frame(DATA, 0, stream, bytes(15000)) for stream in streams) * 60)
         return streams
@@ -584,6 +584,18 @@ class Hostile(EdgeCase):
             self.assertEqual(client.read_until(h2_answers(*streams), "four answers"), [b"xxxxx"] * 4)
         self.assertGreater(time.monotonic() - since, 0.24)
         self.assertEqual(self.assert_at_rest(edge)["sent"], 4)
+
+    def test_they_come_beside_an_answer_that_cannot_leave(self):
+        """It is on its way while nothing more of them is read, and still when that is over."""
+        edge = self.edge("-b", 1 << 20)
+        since = time.monotonic()
+        with Client(edge) as client:
+            streams = self.send_four_bodies(client, h2_request(1, "/b/4194304"))
+            harness.wait_for(lambda: time.monotonic() - since > 0.35, "the end of the pause")
+            client.send(b"".join(frame(DATA, END_STREAM, stream) for stream in streams))
+            self.assertEqual([len(body) for body in client.read_until(h2_answers(1, *streams), "five answers")],
+                             [4194304, 5, 5, 5, 5])
+        self.assertEqual(self.assert_at_rest(edge)["sent"], 5)
 
     def test_who_leaves_while_nothing_more_of_them_is_read_is_gone(self):
         edge = self.edge("-b", 1 << 20)
