@@ -80,13 +80,13 @@ static void h2_pause(struct edge *edge)
 
 	if (wait == 0 || edge->killed || edge->sock->_cb.read == NULL)
 		return;
-	edge->paused = true;
+	edge->reading = EDGE_PAUSED;
 	net_timer_set(edge->host->loop, &edge->again, now + wait);
 }
 
 static void h2_unpause(struct edge *edge)
 {
-	edge->paused = false;
+	edge->reading = EDGE_READS;
 	net_timer_stop(edge->host->loop, &edge->again);
 }
 
@@ -121,7 +121,7 @@ void edge_pass(struct edge *edge, const char *err)
  * is parsed meanwhile. Not reading also keeps the input small. */
 static void h2_gate(struct edge *edge)
 {
-	edge->gated = true;
+	edge->reading = EDGE_GATED;
 	h2o_socket_read_stop(edge->sock);
 	edge_settle(edge);
 }
@@ -186,8 +186,8 @@ static void on_wrote(h2o_socket_t *sock, const char *err)
 
 	if (edge->proto == EDGE_HTTP1 && edge->h1.held != NULL && edge->h1.last)
 		http1_release(edge);
-	if (edge->gated ||
-	    edge->paused) /* h2o is to see a socket that reads; NULL afterwards means it stopped it */
+	/* H2o is to see a socket that reads; NULL afterwards means it stopped it. */
+	if (edge->reading != EDGE_READS)
 		h2o_socket_read_start(sock, edge_on_read);
 	call_begin(edge, &call);
 	write(sock, err);
@@ -195,15 +195,15 @@ static void on_wrote(h2o_socket_t *sock, const char *err)
 		return;
 	if (edge->proto == EDGE_HTTP1)
 		http1_count(edge);
-	if (edge->paused && sock->_cb.read == NULL)
+	if (edge->reading == EDGE_PAUSED && sock->_cb.read == NULL)
 		h2_unpause(edge);
-	bool open_gate = edge->gated && sock->_cb.read != NULL;
+	bool open_gate = edge->reading == EDGE_GATED && sock->_cb.read != NULL;
 	if (open_gate && sock->_cb.write != NULL && sock->bytes_written != before) {
 		h2o_socket_read_stop(sock); /* the next write is in flight already */
 		open_gate = false;
 	} /* bytes_written as before: h2o only asks when the socket is writable, nothing is in flight */
 	if (open_gate)
-		edge->gated = false;
+		edge->reading = EDGE_READS;
 	edge_settle(edge);
 	if (open_gate)
 		edge_pass(edge, NULL);
@@ -231,7 +231,7 @@ void edge_settle(struct edge *edge)
 			return;
 		}
 	}
-	if (edge->paused && sock->_cb.read != NULL)
+	if (edge->reading == EDGE_PAUSED && sock->_cb.read != NULL)
 		h2o_socket_read_stop(sock);
 	if (!needs_write_callback(edge))
 		return;

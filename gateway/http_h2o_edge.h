@@ -56,6 +56,13 @@ struct edge_host {
 
 enum edge_proto { EDGE_OPENING, EDGE_HTTP1, EDGE_HTTP2 };
 
+/* Whether it is us who do not read. */
+enum edge_reading {
+	EDGE_READS,
+	EDGE_GATED,  /* HTTP/2: until what is being written has left */
+	EDGE_PAUSED, /* HTTP/2: until `again` */
+};
+
 struct edge {
 	struct edge_host *host;
 	h2o_socket_t *sock;
@@ -65,9 +72,8 @@ struct edge {
 	struct tally wrongs;          /* the handler's */
 	uint8_t alert[32], alert_len; /* the last one that the handshake wrote */
 	enum edge_proto proto;
-	bool gated, killed;
-	bool paused; /* nothing is read before `again`; never while gated */
-	bool evicted;
+	enum edge_reading reading;
+	bool killed, evicted;
 	bool refused;            /* gets an answer of ours, and h2o nothing more */
 	h2o_socket_cb h2o_read;  /* what h2o wants called; _cb.read holds ours */
 	h2o_socket_cb h2o_write; /* likewise, while _cb.write holds ours */
@@ -86,8 +92,8 @@ struct edge {
 	uint32_t number;     /* of its host's, one after the other */
 	h2o_linklist_t held; /* requests that may not be handed over yet; http_h2o.c's */
 	const void *next;    /* that was the first of them, and is about to begin; NULL: none is */
-	struct net_timer again;
-	struct net_timer more; /* one of them may be; set while it is new and there are some */
+	struct net_timer again; /* set while paused */
+	struct net_timer more;  /* one of those held may begin; set while the edge is new */
 	union {
 		struct h2_guard guard; /* HTTP/2 */
 		struct {

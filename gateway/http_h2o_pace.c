@@ -105,7 +105,7 @@ static enum guard_verdict check_reading(struct edge *edge, nsec_t now)
 	case EDGE_OPENING:
 		return check_opening(edge, now);
 	case EDGE_HTTP2:
-		if (edge->gated || edge->paused) /* it is us who do not read */
+		if (edge->reading != EDGE_READS) /* it is us who do not */
 			return GUARD_PASS;
 		return h2_guard_check_pace(&edge->guard, budget, now);
 	case EDGE_HTTP1:
@@ -149,7 +149,7 @@ static enum guard_verdict check_reader(struct edge *edge, nsec_t now)
 static void edge_check(struct edge *edge, nsec_t now)
 {
 	const h2o_socket_t *sock = edge->sock;
-	if (edge->proto != EDGE_OPENING && !edge->refused && !edge->paused &&
+	if (edge->proto != EDGE_OPENING && !edge->refused && edge->reading != EDGE_PAUSED &&
 	    sock->_cb.read != NULL && sock->_cb.read != edge_on_read)
 		edge_count(&edge->host->counters->foreign_reads); /* a hole in the guard: stays 0 */
 	enum guard_verdict verdict = check_reading(edge, now);
