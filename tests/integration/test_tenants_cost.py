@@ -1,6 +1,6 @@
 """10,000 tenants cost no more CPU a request than one (DESIGN 6: at most 1.1 times).
 
-ctest: once timeout=400
+ctest: once timeout=600
 
 Counted, not timed: `bench/run --scenario tenants` has the times. What more tenants take is memory that was not touched for
 10,000 requests, so callgrind simulates the caches.
