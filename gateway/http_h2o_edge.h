@@ -93,7 +93,7 @@ struct edge {
 	h2o_linklist_t held; /* requests that may not be handed over yet; http_h2o.c's */
 	const void *next;    /* that was the first of them, and is about to begin; NULL: none is */
 	struct net_timer again; /* set while paused */
-	struct net_timer more;  /* one of those held may begin; set while the edge is new */
+	struct net_timer more;  /* one of those held may; set while it is new and has some */
 	union {
 		struct h2_guard guard; /* HTTP/2 */
 		struct {
