@@ -72,6 +72,8 @@ static bool build_media(struct decode *d, const struct block_members *m, struct 
 	if (!decode_media_type(d, mime, &block->media.mime))
 		return wrong(d, ERR_MEDIA, mime.at - 1, "mimeType is not a media type",
 			     MEMBER_MIME);
+	if (block->type == BLOCK_IMAGE && decode_image_type(block->media.data, &block->media.mime))
+		d->out->adjustments |= ADJUST_BIT(ADJUST_IMAGE_TYPE_CORRECTED);
 	return true;
 }
 

@@ -159,6 +159,9 @@ bool decode_base64_string(struct decode *d, struct slice *raw, const char **clea
 bool decode_base64(struct decode *d, struct slice raw, const char *clean, struct slice *out);
 /* A media type in lower case and plain, image/jpg as image/jpeg; false when it is none (nothing is noted). */
 bool decode_media_type(struct decode *d, struct slice raw, struct slice *out);
+/* Sets *mime to what an image's first bytes say; false when that is no other type than *mime, or when they are of none
+ * that is known (jpeg, png, gif, webp). Nothing is decoded. */
+bool decode_image_type(struct slice base64, struct slice *mime);
 
 /* ---- sampling_check.c: the rules over the whole history ---- */
 /* Where d->types has calls or results; and where there are tools. */

@@ -181,3 +181,41 @@ bool decode_media_type(struct decode *d, struct slice raw, struct slice *out)
 	*out = slice_eq(type, SLICE("image/jpg")) ? SLICE("image/jpeg") : type;
 	return true;
 }
+
+/* Whether `base64` is of a WebP file: "RIFF", four bytes of length, "WEBP". */
+static bool is_webp(struct slice base64)
+{
+	static const struct slice riff = SLICE_INIT("UklGR"), webp = SLICE_INIT("XRUJQ");
+	enum {
+		AT = 11,
+		TOP = 'v',
+		LEAST = 'g'
+	}; /* "F" leaves two bits to the digit behind "UklGR" */
+
+	return slice_starts(base64, riff) && base64.len >= AT + webp.len &&
+	       base64.at[riff.len] >= LEAST && base64.at[riff.len] <= TOP &&
+	       memcmp(base64.at + AT, webp.at, webp.len) == 0;
+}
+
+bool decode_image_type(struct slice base64, struct slice *mime)
+{
+	static const struct {
+		struct slice front, mime;
+	} types[] = {
+		{ SLICE_INIT("/9j/"), SLICE_INIT("image/jpeg") },
+		{ SLICE_INIT("iVBORw0KGg"), SLICE_INIT("image/png") },
+		{ SLICE_INIT("R0lGODlh"), SLICE_INIT("image/gif") },
+		{ SLICE_INIT("R0lGODdh"), SLICE_INIT("image/gif") },
+	};
+	struct slice type = { NULL, 0 };
+
+	for (size_t i = 0; i < COUNT_OF(types) && slice_absent(type); i++)
+		if (slice_starts(base64, types[i].front))
+			type = types[i].mime;
+	if (slice_absent(type) && is_webp(base64))
+		type = SLICE("image/webp");
+	if (slice_absent(type) || slice_eq(type, *mime))
+		return false;
+	*mime = type;
+	return true;
+}

@@ -8,6 +8,7 @@ ADJUSTMENT(STOP_EMULATED, "stop_sequences_emulated", "stop sequences are searche
 ADJUSTMENT(STOP_EMPTY_DROPPED, "stop_sequence_empty_dropped", "blank stop sequences left out")
 ADJUSTMENT(EMPTY_TURN_REMOVED, "empty_turn_removed", "a message without content left out")
 ADJUSTMENT(MEDIA_REPLACED, "media_replaced_by_text", "media the model cannot take there became a placeholder")
+ADJUSTMENT(IMAGE_TYPE_CORRECTED, "image_type_corrected", "an image was declared as another type than its bytes are")
 ADJUSTMENT(USER_TURN_PREPENDED, "user_turn_prepended", "the conversation began with the assistant")
 ADJUSTMENT(USER_TURN_APPENDED, "user_turn_appended", "the conversation ended with the assistant")
 ADJUSTMENT(WHITESPACE_TRIMMED, "trailing_whitespace_trimmed", "prefill may not end in white space")

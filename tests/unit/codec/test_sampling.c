@@ -170,6 +170,57 @@ static void media_is_made_clean(void **state)
 	assert_int_equal(rig->request.audios, 1);
 }
 
+static void an_image_has_the_type_of_its_bytes(void **state)
+{
+	static const struct {
+		const char *name, *data, *mime, *type;
+	} rows[] = {
+		{ "jpeg", "/9j/4AAQSkZJRgABAQAAAQABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==", "image/png",
+		  "image/jpeg" },
+		{ "jpeg with exif", "\\/9j\\/4RiWRXhpZgAATU0AKgAAAAg=", "image/webp",
+		  "image/jpeg" },
+		{ "png", "iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB", "image/jpeg", "image/png" },
+		{ "png and nothing behind", "iVBORw0KGgo=", "image/jpeg", "image/png" },
+		{ "gif 89", "R0lGODlhAQABAIAAAAUEBAAAACwAAAAAAQABAAACAkQBADs=", "image/png",
+		  "image/gif" },
+		{ "gif 87", "R0lGODdhAQABAIAAAP///wAAACwAAAAA", "image/png", "image/gif" },
+		{ "webp", "UklGRiQAAABXRUJQVlA4IBgAAAAwAQCdASoBAAEA", "image/jpeg", "image/webp" },
+		{ "a type that no model takes", "iVBORw0KGgo=", "application/octet-stream",
+		  "image/png" },
+		{ "image/jpg", "iVBORw0KGgo=", "image/jpg", "image/png" },
+		{ "a prefix that says the same", "data:image/png;base64,/9j/4AAQSkZJRgAB",
+		  "image/png", "image/jpeg" },
+		{ "right", "/9j/4AAQ", "image/jpeg", NULL },
+		{ "right, as image/jpg", "/9j/4AAQ", "image/jpg", NULL },
+		{ "unknown: a bitmap", "Qk0eAAAAAAAAABoAAAAMAAAA", "image/png", NULL },
+		{ "a RIFF file that is none", "UklGRiQAAABXQVZFZm10IBAAAAABAAEA", "image/png",
+		  NULL },
+		{ "another RIFF", "UklGQiQAAABXRUJQVlA4IBgAAAAw", "image/png", NULL },
+		{ "cut short", "UklGRiQAAABX", "image/png", NULL },
+		{ "four bytes", "iVBORw==", "image/jpeg", NULL },
+	};
+	const adjust_set corrected = ADJUST_BIT(ADJUST_IMAGE_TYPE_CORRECTED);
+	struct rig *rig = *state;
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		const bool wrong = rows[i].type != NULL;
+		char message[512];
+		(void)snprintf(message, sizeof(message),
+			       USER("{\"type\":\"image\",\"data\":\"%s\",\"mimeType\":\"%s\"}"),
+			       rows[i].data, rows[i].mime);
+		assert_ok(rig_messages(rig, message, ""));
+		const struct slice mime = rig->request.blocks[0].media.mime;
+		if (wrong && !slice_eq(mime, slice_str(rows[i].type)))
+			fail_msg("%s: %.*s", rows[i].name, (int)mime.len, mime.at);
+		if (rig->request.adjustments != (wrong ? corrected : 0))
+			fail_msg("%s: it is %s corrected", rows[i].name, wrong ? "not" : "");
+	}
+	assert_ok(rig_messages(
+		rig, USER("{\"type\":\"audio\",\"data\":\"/9j/4AAQ\",\"mimeType\":\"audio/wav\"}"),
+		""));
+	assert_true(rig->request.adjustments == 0);
+}
+
 static void a_tool_result_has_every_spelling(void **state)
 {
 	static const struct {
@@ -555,6 +606,7 @@ int main(void)
 		rig_test(an_empty_system_prompt_is_none),
 		rig_test(max_tokens_is_an_integer_however_it_is_written),
 		rig_test(media_is_made_clean),
+		rig_test(an_image_has_the_type_of_its_bytes),
 		rig_test(a_tool_result_has_every_spelling),
 		rig_test(resources_are_read_inside_results),
 		rig_test(a_resource_may_have_any_type_and_be_empty),
