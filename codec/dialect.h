@@ -19,6 +19,8 @@ enum user_id_field { USER_ID_FIELD_OWN, USER_ID_FIELD_USER, USER_ID_FIELD_NONE }
 struct profile {
 	uint32_t max_output;
 	uint32_t max_stop;
+	uint32_t
+		max_tools; /* 0: any number. Routing passes over a model for a request with more of them */
 	bool image, audio, forced_tool, structured_output, prefill;
 	bool temperature_never; /* temperature: null */
 	double temperature_min, temperature_max;
@@ -27,6 +29,7 @@ struct profile {
 	bool text_content_as_string, user_after_tool, think_tags;
 	bool audio_as_string; /* input_audio is its data alone, not an object with its format */
 	bool stream_usage;    /* a stream has its usage only where stream_options asks for it */
+	bool merge_same_role; /* neighbouring messages of one role have to be one */
 	enum id_rule id_rule;
 	enum user_id_field user_id_field;
 	/* Members that every request has as well: JSON text of an object without its braces, or empty.

@@ -1,4 +1,4 @@
-/* json_path.h - where in a JSON text a byte is, in words; private to codec/. */
+/* json_path.h - where in a JSON text a byte is, in words. */
 #ifndef CODEC_JSON_PATH_H
 #define CODEC_JSON_PATH_H
 

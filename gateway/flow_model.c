@@ -76,21 +76,10 @@ static uint64_t estimate_input(const struct flow *flow)
 	return body / BYTES_PER_TOKEN + (uint64_t)images * IMAGE_TOKENS;
 }
 
-/* Media of the assistant's turns, and in tool results, becomes a line of text where a model does not
- * take it (providers.md 8.1): only what the user shows decides who can answer. */
-static bool user_shows(const struct sampling_request *request, enum block_type type)
-{
-	for (uint32_t m = 0; m < request->message_count; m++) {
-		const struct message *message = &request->messages[m];
-		for (uint32_t i = 0; !message->assistant && i < message->count; i++)
-			if (request->blocks[message->first + i].type == type)
-				return true;
-	}
-	return false;
-}
-
 struct route_query flow_route_query(const struct flow *flow, const struct plan *plan)
 {
+	uint32_t message;
+
 	return (struct route_query){
 		.prefer = &flow->made->request.prefer,
 		.permitted = &plan->models,
@@ -98,52 +87,13 @@ struct route_query flow_route_query(const struct flow *flow, const struct plan *
 		.aliases = plan->aliases,
 		.alias_count = plan->alias_count,
 		.image = flow->made->request.images != 0 &&
-			 user_shows(&flow->made->request, BLOCK_IMAGE),
+			 flow_shown(&flow->made->request, BLOCK_IMAGE, &message) != NULL,
 		.audio = flow->made->request.audios != 0 &&
-			 user_shows(&flow->made->request, BLOCK_AUDIO),
+			 flow_shown(&flow->made->request, BLOCK_AUDIO, &message) != NULL,
+		.tools = flow->made->request.tool_count,
 		.input_tokens = estimate_input(flow),
 		.max_tokens = flow->walk.verdict.max_tokens,
 	};
-}
-
-enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, enum err err,
-				 nsec_t wait)
-{
-	struct route_query query = flow_route_query(flow, flow->plan);
-	const struct catalog *catalog = &env->config->catalog;
-	const struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET };
-	struct rpc_error_data data = rpc_error_data_none;
-	struct route_candidate *trace = arena_take(flow->arena, catalog->count * sizeof(*trace));
-	struct gather list;
-	bool first = true;
-
-	if (trace == NULL)
-		return flow_refuse_err(flow, ERR_BUSY);
-	query.down = health_down(env->health, health_tenant(flow->limit_key), env->now);
-	flow->made->route = route_pick(catalog, &query, trace); /* for the log line, too */
-	(void)memcpy(flow->walk.config_digest, env->config->digest,
-		     sizeof(flow->walk.config_digest));
-	gather_init(&list, flow->arena);
-	gather_lit(&list, "\"candidates\":[");
-	for (uint32_t i = 0; i < catalog->count; i++) {
-		if (trace[i].reason == ROUTE_NOT_PERMITTED)
-			continue;
-		gather_raw(&list, first ? SLICE("{\"model\":") : SLICE(",{\"model\":"));
-		gather_plain(&list, catalog->models[i].id);
-		gather_lit(&list, ",\"reason\":\"");
-		gather_raw(&list, slice_str(route_reason_name(trace[i].reason)));
-		gather_lit(&list, "\"}");
-		first = false;
-	}
-	gather_lit(&list, "]");
-	if (gather_done(&list) == ERR_OK)
-		data.extra = gather_flat(&list, flow->arena);
-	if (err ==
-	    ERR_PROVIDER_NO_ATTEMPT) /* as -32011 says after attempts (contract/providers.md 7) */
-		data.retryable = 1;
-	if (wait != NSEC_NEVER)
-		data.retry_after_ms = (int64_t)((wait + MSEC - 1) / MSEC);
-	return flow_refuse(flow, &fault, &data);
 }
 
 /* Head and body as one list for one write. */

@@ -101,8 +101,15 @@ MUST_USE bool flow_auth_again(struct flow *flow, const struct flow_env *env);
 struct verdict flow_policy_again(struct flow *flow);
 /* The answer to a request that policy has refused, its rule named. */
 enum flow_move flow_refuse_verdict(struct flow *flow, const struct verdict *verdict);
-/* Every permitted candidate and why it was refused; others' models are not the tenant's business. `wait`:
- * until one of them can be asked, as far as is known; NSEC_NEVER: it is not. */
+
+/* flow_unfit.c */
+/* The first block of that type in a user's message, whose index is *message; NULL: there is none. Media of the
+ * assistant's turns, and in tool results, becomes a line of text where a model does not take it (providers.md
+ * 8.1): only what the user shows decides which models can answer. */
+const struct block *flow_shown(const struct sampling_request *request, enum block_type type,
+			       uint32_t *message);
+/* Every permitted candidate and why it was refused; others' models are not the tenant's business. What no
+ * candidate takes is named. `wait`: until one of them can be asked, as far as is known; NSEC_NEVER: it is not. */
 enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, enum err err,
 				 nsec_t wait);
 

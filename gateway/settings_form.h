@@ -86,7 +86,7 @@ struct model_form {
 	struct form_range temperature;
 	uint64_t max_tokens_field, reasoning, tools_need_effort_none, replay_reasoning;
 	uint64_t text_content_as_string, user_after_tool, think_tags, id_rule;
-	uint64_t audio_as_string, stream_usage, user_id_field;
+	uint64_t audio_as_string, stream_usage, user_id_field, max_tools, merge_same_role;
 	struct slice body;
 };
 

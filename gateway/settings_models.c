@@ -235,6 +235,23 @@ static bool is_openai(const struct provider *provider)
 	return false;
 }
 
+/* How many tools the provider takes: OpenAI, and Azure's OpenAI, refuse a request with more. */
+static uint32_t tools_most(const struct provider *provider)
+{
+	static const struct slice azure = SLICE_INIT(".openai.azure.com");
+	enum { OPENAI_TOOLS_MAX = 128 };
+
+	if (is_openai(provider))
+		return OPENAI_TOOLS_MAX;
+	for (uint32_t i = 0; i < provider->endpoint_count; i++) {
+		const struct slice host = provider->endpoints[i].host;
+		if (host.len > azure.len &&
+		    memcmp(host.at + host.len - azure.len, azure.at, azure.len) == 0)
+			return OPENAI_TOOLS_MAX;
+	}
+	return 0;
+}
+
 /* What the dialects write; beside it, a second one of the name would make the body ambiguous. */
 static const struct slice written_members[] = {
 	SLICE_INIT("model"),
@@ -353,6 +370,9 @@ static void build_profile(const struct model_form *form, const struct provider *
 	out->id_rule = (enum id_rule)form->id_rule;
 	out->audio_as_string = form->audio_as_string != 0;
 	out->stream_usage = form->stream_usage != 0;
+	out->max_tools =
+		form->max_tools != FORM_UNSET ? (uint32_t)form->max_tools : tools_most(provider);
+	out->merge_same_role = form->merge_same_role != 0;
 	if (form->user_id_field != FORM_UNSET)
 		out->user_id_field = (enum user_id_field)form->user_id_field;
 }
@@ -369,6 +389,7 @@ static void check_dialect(struct loader *l, const struct model_form *form,
 		{ "profile.audio", form->audio == 1 },
 		{ "profile.audio_as_string", form->audio_as_string == 1 },
 		{ "profile.stream_usage", form->stream_usage == 0 },
+		{ "profile.merge_same_role", form->merge_same_role == 1 },
 	};
 
 	if (provider->dialect == DIALECT_ANTHROPIC && file_says(form, user) &&

@@ -90,6 +90,8 @@ static void index_sets(const struct model *model, uint32_t i, struct catalog_ind
 		bitset_add(&index->audio, i);
 	if (model->context < index->context_least)
 		index->context_least = model->context;
+	if (model->profile.max_tools != 0 && model->profile.max_tools < index->tools_least)
+		index->tools_least = model->profile.max_tools;
 }
 
 void model_figures(const struct catalog *catalog, uint32_t block, struct model_figures *out)
@@ -131,6 +133,7 @@ bool catalog_index(struct catalog *catalog, struct arena *into)
 	if (index == NULL || holders == NULL || figures == NULL)
 		return false;
 	index->context_least = UINT64_MAX;
+	index->tools_least = UINT32_MAX;
 	for (uint32_t i = 0; i < catalog->count; i++) {
 		index_names(&catalog->models[i], i, words, holders);
 		index_sets(&catalog->models[i], i, index);

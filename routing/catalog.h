@@ -39,6 +39,7 @@ struct model_figures {
 struct catalog_index {
 	struct bitset enabled, image, audio;
 	uint64_t context_least;  /* of the enabled ones */
+	uint32_t tools_least;    /* that one of them takes at most */
 	uint32_t words;          /* that a set of all models takes */
 	const uint64_t *holders; /* of each gram: the set of models with a name that holds it */
 	const struct model_figures *figures; /* by block */

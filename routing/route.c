@@ -13,6 +13,7 @@ const char *route_reason_name(enum route_reason reason)
 		[ROUTE_NOT_PERMITTED] = "not_permitted",
 		[ROUTE_NO_IMAGE] = "no_image",
 		[ROUTE_NO_AUDIO] = "no_audio",
+		[ROUTE_TOO_MANY_TOOLS] = "too_many_tools",
 		[ROUTE_CONTEXT_TOO_SMALL] = "context_too_small",
 		[ROUTE_TRIED] = "tried",
 		[ROUTE_UNHEALTHY] = "unhealthy",
@@ -87,6 +88,8 @@ static enum route_reason reason_of(const struct model *model, uint32_t index,
 		return ROUTE_NO_IMAGE;
 	if (query->audio && !model->profile.audio)
 		return ROUTE_NO_AUDIO;
+	if (model->profile.max_tools != 0 && query->tools > model->profile.max_tools)
+		return ROUTE_TOO_MANY_TOOLS;
 	if (query->input_tokens > model->context)
 		return ROUTE_CONTEXT_TOO_SMALL;
 	if (query->tried != NULL && bitset_has(query->tried, index))
@@ -100,7 +103,7 @@ static enum route_reason reason_of(const struct model *model, uint32_t index,
 /* Why there is no candidate. */
 static enum err refusal_of(const struct catalog *catalog, const struct route_query *query)
 {
-	bool permitted = false, content = false, down = false;
+	bool permitted = false, content = false, tools = false, down = false;
 
 	for (uint32_t i = 0; i < catalog->count; i++) {
 		const struct model *model = &catalog->models[i];
@@ -110,16 +113,20 @@ static enum err refusal_of(const struct catalog *catalog, const struct route_que
 		down = down || reason == ROUTE_UNHEALTHY;
 		if (reason == ROUTE_NO_IMAGE || reason == ROUTE_NO_AUDIO)
 			content = content || query->input_tokens <= model->context;
+		if (reason == ROUTE_TOO_MANY_TOOLS)
+			tools = tools || query->input_tokens <= model->context;
 	}
 	if (!permitted)
 		return ERR_MODEL_FORBIDDEN;
 	if (down)
 		return ERR_PROVIDER_NO_ATTEMPT;
-	return content ? ERR_CONTENT_UNSUPPORTED : ERR_NO_MODEL;
+	if (content)
+		return ERR_CONTENT_UNSUPPORTED;
+	return tools ? ERR_TOOLS_TOO_MANY : ERR_NO_MODEL;
 }
 
 /* As reason_of says of each. With the index whole words of models are judged at once, and none is looked
- * at alone unless the request is larger than the smallest context. */
+ * at alone unless the request is larger than the smallest context, or has more tools than some model takes. */
 static void candidates_find(const struct catalog *catalog, const struct route_query *query,
 			    struct bitset *out)
 {
@@ -127,7 +134,8 @@ static void candidates_find(const struct catalog *catalog, const struct route_qu
 	const struct bitset *permitted = query->permitted;
 	const uint32_t words = words_of(catalog);
 
-	if (index == NULL || query->input_tokens > index->context_least) {
+	if (index == NULL || query->input_tokens > index->context_least ||
+	    query->tools > index->tools_least) {
 		for (uint32_t i = 0; i < words; i++)
 			out->words[i] = 0;
 		for (uint32_t i = next_of(catalog, permitted, 0); i < catalog->count;

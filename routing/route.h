@@ -31,6 +31,7 @@ enum route_reason {
 	ROUTE_NOT_PERMITTED,
 	ROUTE_NO_IMAGE,
 	ROUTE_NO_AUDIO,
+	ROUTE_TOO_MANY_TOOLS,
 	ROUTE_CONTEXT_TOO_SMALL,
 	ROUTE_TRIED,     /* by an earlier attempt at the same request */
 	ROUTE_UNHEALTHY, /* every endpoint's breaker is open, or every key cools */
@@ -47,6 +48,7 @@ struct route_query {
 	uint32_t alias_count;
 	int32_t default_model;
 	bool image, audio;
+	uint32_t tools;        /* how many there are */
 	uint64_t input_tokens; /* estimate */
 	uint32_t max_tokens;
 	/* Of a further attempt at the same request; NULL: none. Models that were tried are no candidates
@@ -70,8 +72,8 @@ struct route_candidate {
 };
 
 /* No model: ERR_MODEL_FORBIDDEN when none is permitted, ERR_CONTENT_UNSUPPORTED when image or audio
- * is all that keeps some permitted model from being one, ERR_PROVIDER_NO_ATTEMPT when health alone
- * does, else ERR_NO_MODEL. */
+ * is all that keeps some permitted model from being one, ERR_TOOLS_TOO_MANY when the number of tools is,
+ * ERR_PROVIDER_NO_ATTEMPT when health alone does, else ERR_NO_MODEL. */
 enum { ROUTE_SCORED_MAX = 4 };
 
 struct route {

@@ -35,6 +35,7 @@ ERROR(TOOL_ID_DUPLICATE, -32602, 400, "tool_id_duplicate", "The same tool call i
 ERROR(TOOL_BLOCK_ROLE, -32602, 400, "tool_block_role", "tool_use belongs to the assistant, tool_result to the user")
 ERROR(TOOL_INPUT, -32602, 400, "tool_input_invalid", "tool_use.input must be an object")
 ERROR(CONTENT_UNSUPPORTED, -32602, 400, "content_unsupported", "No permitted model can take this content")
+ERROR(TOOLS_TOO_MANY, -32602, 400, "too_many_tools", "No permitted model takes so many tools")
 ERROR(REVISION, -32602, 400, "revision_unsupported", "This MCP protocol version is not supported")
 ERROR(NOT_AVAILABLE, -32602, 400, "not_available", "This version does not have that function")
 ERROR(IDEMPOTENCY_KEY, -32602, 400, "idempotency_key_invalid", "Idempotency-Key must be 1 to 128 visible ASCII characters")

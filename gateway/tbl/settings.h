@@ -127,6 +127,8 @@ SETTING(MODEL, "profile.user_after_tool", BOOL, user_after_tool, 0, "true", 1, R
 SETTING(MODEL, "profile.think_tags", BOOL, think_tags, 0, "false", 1, RELOAD, "writes its thoughts between <think> tags")
 SETTING(MODEL, "profile.audio_as_string", BOOL, audio_as_string, 0, "false", 1, RELOAD, "takes audio as one string (its data), not as an object with data and format; dialect openai only")
 SETTING(MODEL, "profile.stream_usage", BOOL, stream_usage, 0, "true", 1, RELOAD, "asks for the usage of a stream (stream_options); false: for hosts that refuse that member and send the usage anyway; dialect openai only")
+SETTING(MODEL, "profile.max_tools", COUNT, max_tools, 1, "(128 on api.openai.com and *.openai.azure.com, else any number)", 65534, RELOAD, "tools that the provider takes; a request with more goes to another model, or is refused")
+SETTING(MODEL, "profile.merge_same_role", BOOL, merge_same_role, 0, "false", 1, RELOAD, "neighbouring messages of one role become one, for chat templates that refuse them; dialect openai only")
 CHOICE(MODEL, "profile.user_id_field", user_id_field, "safety_identifier|user|none", "(anthropic: metadata.user_id; else safety_identifier)", RELOAD, "where a request's metadata.user_id goes; none: nowhere, for hosts that refuse members that they do not know. anthropic: none, or leave it out")
 CHOICE(MODEL, "profile.id_rule", id_rule, "none|alnum9", "none", RELOAD, "what tool-call ids must look like: alnum9 is nine letters and digits")
 SETTING(MODEL, "profile.body", TEXT, body, 2, "(none)", 4096, RELOAD, "JSON object whose members every request to the model has as well, such as {\"reasoning_effort\": \"high\"}; none that the gateway writes itself")

@@ -182,6 +182,44 @@ class Walk(harness.Case):
         self.assert_error(gateway.sample(messages=[{"role": "user", "content": [image, text]}]),
                           400, -32602, "content_unsupported")
 
+    def test_content_that_no_model_takes_is_named_with_its_place(self):
+        settings = harness.config(self.sim())
+        settings["plans"]["standard"]["capabilities"]["audio"] = True
+        gateway = self.gateway(settings)
+        text = {"type": "text", "text": "Listen."}
+        audio = {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}
+        image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+        escaped = {"type": "image", "data": "data:image/png;base64,aG\nk=", "mimeType": "Image/PNG"}
+        user, assistant = (lambda *content: {"role": "user", "content": list(content)},
+                           {"role": "assistant", "content": text})
+        whole = "No permitted model can take this content: "
+        for messages, says, kind, path in (
+                ([user(text), assistant, user(text, audio)], "audio in messages[2].content[1]", "audio",
+                 "$.params.messages[2].content[1]"),
+                ([{"role": "user", "content": image}], "image in messages[0].content", "image",
+                 "$.params.messages[0].content"),
+                ([user(text), user(escaped)], "image in messages[1].content", "image", "$.params.messages[1].content"),
+                ([user(audio, image)], "image in messages[0].content[1], audio in messages[0].content[0]", "image",
+                 "$.params.messages[0].content[1]")):
+            error = self.assert_error(gateway.sample(messages=messages), 400, -32602, "content_unsupported")
+            self.assertEqual(error["message"], whole + says)
+            self.assertEqual((error["data"]["kind"], error["data"]["path"]), (kind, path))
+            self.assertTrue(error["data"]["candidates"])
+
+    def test_a_request_with_too_many_tools_goes_where_they_are_taken_or_is_refused(self):
+        settings = harness.config(self.sim())
+        settings["models"][0]["profile"] = {"max_tools": 2}
+        gateway = self.gateway(settings)
+        tools = [{"name": f"t{i}", "inputSchema": {"type": "object"}} for i in range(3)]
+        for count, model in ((2, "claude-test"), (3, "gpt-test")):
+            result = self.assert_result(gateway.sample(tools=tools[:count]))
+            self.assertEqual(result["_meta"]["sluice/route"]["model"], model)
+        settings["plans"]["standard"]["models"]["allow"] = ["claude-test"]
+        error = self.assert_error(self.gateway(settings).sample(tools=tools), 400, -32602, "too_many_tools")
+        self.assertEqual(error["message"], "The request has 3 tools, and the permitted models take at most 2")
+        self.assertEqual(error["data"]["candidates"], [{"model": "claude-test", "reason": "too_many_tools"}])
+        self.assertEqual(error["data"]["path"], "$.params.tools")
+
     def test_a_body_over_the_limit_is_413_with_a_json_rpc_error(self):
         sim = self.sim()
         gateway = self.gateway(harness.config(sim, limits={"body_bytes": "64KiB"}))

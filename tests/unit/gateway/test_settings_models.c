@@ -220,6 +220,36 @@ static void a_models_ways_can_be_said_one_by_one(void **state)
 	rig_fini(&rig);
 }
 
+static void openai_takes_128_tools_and_other_hosts_what_the_file_says(void **state)
+{
+	struct rig rig;
+	(void)state;
+	rig_load_good(&rig, "providers:\n"
+			    "  o: {dialect: openai, keys: [k], endpoints: [{url: "
+			    "\"https://api.openai.com/v1\"}]}\n"
+			    "  r: {dialect: openai-responses, keys: [k], endpoints: [{url: "
+			    "\"https://api.openai.com/v1\"}]}\n"
+			    "  z: {dialect: openai, keys: [k], endpoints: [{url: "
+			    "\"https://me.openai.azure.com/openai/v1\"}]}\n"
+			    "  v: {dialect: openai, keys: [k], endpoints: [{url: "
+			    "\"http://vllm.example:8000/v1\"}]}\n"
+			    "models:\n"
+			    "  - {id: a, name: gpt-4.1, provider: o}\n"
+			    "  - {id: b, name: gpt-4.1, provider: r}\n"
+			    "  - {id: c, name: gpt-4.1, provider: z}\n"
+			    "  - {id: d, name: gpt-4.1, provider: v}\n"
+			    "  - {id: e, name: gpt-4.1, provider: v, profile: {max_tools: 64, "
+			    "merge_same_role: true}}\n"
+			    "  - {id: f, name: gpt-4.1, provider: o, profile: {max_tools: 512}}\n");
+	static const uint32_t most[] = { 128, 128, 128, 0, 64, 512 };
+	const struct model *m = rig.config->catalog.models;
+	for (size_t i = 0; i < COUNT_OF(most); i++) {
+		assert_int_equal(m[i].profile.max_tools, most[i]);
+		assert_int_equal(m[i].profile.merge_same_role, i == 4);
+	}
+	rig_fini(&rig);
+}
+
 static void what_the_body_says_is_sent_as_it_stands(void **state)
 {
 	struct rig rig;
@@ -261,6 +291,7 @@ int main(void)
 		cmocka_unit_test(who_says_what_is_in_force_is_told_on_demand),
 		cmocka_unit_test(hints_may_mean_other_models_as_the_plan_or_the_tenant_says),
 		cmocka_unit_test(a_models_ways_can_be_said_one_by_one),
+		cmocka_unit_test(openai_takes_128_tools_and_other_hosts_what_the_file_says),
 		cmocka_unit_test(what_the_body_says_is_sent_as_it_stands),
 	};
 	return cmocka_run_group_tests_name("settings_models", tests, NULL, NULL);

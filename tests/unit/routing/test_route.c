@@ -595,6 +595,56 @@ static void the_error_says_what_would_have_to_change(void **state)
 	}
 }
 
+static void a_model_that_takes_fewer_tools_is_passed_over(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t permitted;
+		uint32_t tools;
+		bool image;
+		uint64_t input_tokens;
+		enum err err;
+		uint32_t winner;
+	} rows[] = {
+		{ "as many as it takes", 1 << OPUS | 1 << HAIKU, 128, false, 10, ERR_OK, OPUS },
+		{ "one more", 1 << OPUS | 1 << HAIKU, 129, false, 10, ERR_OK, HAIKU },
+		{ "one more, and there is no other", 1 << OPUS, 129, false, 10, ERR_TOOLS_TOO_MANY,
+		  OPUS },
+		{ "the other takes no image", 1 << OPUS | 1 << LOCAL, 129, true, 10,
+		  ERR_CONTENT_UNSUPPORTED, OPUS },
+		{ "and it would be too long", 1 << OPUS, 129, false, 200001, ERR_NO_MODEL, OPUS },
+	};
+	struct route_candidate trace[MODELS];
+	struct model few[MODELS];
+	struct fixture f;
+
+	(void)state;
+	(void)memcpy(few, models, sizeof(few));
+	few[OPUS].profile.max_tools = 128;
+	for (size_t i = 0; i < 2 * COUNT_OF(rows); i++) {
+		const size_t row = i / 2;
+		fixture_init(&f);
+		f.catalog.models = few;
+		assert_true(catalog_index(&f.catalog, &f.arena));
+		if (i % 2 == 1)
+			f.catalog.index = NULL;
+		f.permitted.words[0] = rows[row].permitted;
+		f.query.tools = rows[row].tools;
+		f.query.image = rows[row].image;
+		f.query.input_tokens = rows[row].input_tokens;
+		f.prefer.intelligence = 1;
+		const struct route route = route_pick(&f.catalog, &f.query, trace);
+		if (route.err != rows[row].err ||
+		    (route.err == ERR_OK && route.model != rows[row].winner))
+			fail_msg("%s: %s, model %u", rows[row].name, err_info(route.err)->reason,
+				 route.model);
+		if (rows[row].tools > 128)
+			assert_int_equal(trace[OPUS].reason, ROUTE_TOO_MANY_TOOLS);
+		fixture_fini(&f);
+	}
+	assert_string_equal(route_reason_name(ROUTE_TOO_MANY_TOOLS), "too_many_tools");
+}
+
 /* ---- what goes on where it was ---- */
 
 static void what_goes_on_stays_where_it_was_unless_something_speaks_against_it(void **state)
@@ -707,6 +757,7 @@ int main(void)
 		cmocka_unit_test(further_attempts_get_the_candidates_in_their_order),
 		cmocka_unit_test(a_tried_model_has_its_reason),
 		cmocka_unit_test(every_model_is_refused_for_its_own_reason),
+		cmocka_unit_test(a_model_that_takes_fewer_tools_is_passed_over),
 		cmocka_unit_test(the_error_says_what_would_have_to_change),
 		cmocka_unit_test(
 			what_goes_on_stays_where_it_was_unless_something_speaks_against_it),
