@@ -434,7 +434,7 @@ static enum err put_messages(struct encoder *e)
 	}
 	close_text(e, &turns);
 	if (turns.open == OPEN_NOTHING)
-		return encoder_refuse(e, ERR_MESSAGES_EMPTY, 0,
+		return encoder_refuse(e, ERR_MESSAGES_EMPTY, 0, NULL,
 				      "messages have no content: only empty or white-space text");
 	if (turns.open == OPEN_ASSISTANT && !prefill) {
 		put_turn_text(e, &turns, TURN_USER, SLICE("Continue."));

@@ -94,6 +94,7 @@ static void put_settings(struct encoder *e)
 struct turns {
 	bool any;        /* a message was written */
 	bool after_tool; /* and the last one was of role tool */
+	bool open;       /* or of a user, and what the user says next belongs to it */
 };
 
 static void put_text_part(struct gather *g, struct slice raw)
@@ -460,7 +461,9 @@ static void put_moved_images(struct encoder *e, struct turns *turns, const struc
 	}
 	if (!any)
 		return;
-	gather_lit(g, "]}");
+	turns->open = e->profile->merge_same_role;
+	if (!turns->open)
+		gather_lit(g, "]}");
 	encoder_adjust(e, ADJUST_RESULT_MEDIA_MOVED);
 }
 
@@ -476,13 +479,42 @@ static void put_results(struct encoder *e, struct turns *turns, const struct mes
 
 /* ---- encode: messages ---- */
 
+/* The end of the message that moved images are in. */
+static SCAN_RARE void close_turn(struct encoder *e, struct turns *turns)
+{
+	gather_lit(&e->out.body, "]}");
+	turns->open = false;
+}
+
+/* What a user says behind images that were moved out of tool results, as further parts of their message. */
+static SCAN_RARE enum err put_more_parts(struct encoder *e, struct turns *turns, uint32_t index)
+{
+	const struct message *message = &e->request->messages[index];
+
+	for (uint32_t i = 0; i < message->count; i++) {
+		const struct block *block = &e->request->blocks[message->first + i];
+		if (!is_content(e, block))
+			continue;
+		gather_lit(&e->out.body, ",");
+		enum err err = put_part(e, block, index);
+		if (err != ERR_OK)
+			return err;
+	}
+	close_turn(e, turns);
+	return ERR_OK;
+}
+
 static enum err put_message(struct encoder *e, struct turns *turns, uint32_t index)
 {
 	const struct message *message = &e->request->messages[index];
 	struct gather *g = &e->out.body;
 
-	/* results are alone in their message: sampling_read sees to that */
-	if (message->count != 0 && e->request->blocks[message->first].type == BLOCK_TOOL_RESULT) {
+	if (turns->open) {
+		if (!message->assistant && !openai_holds_results(e, message))
+			return put_more_parts(e, turns, index);
+		close_turn(e, turns);
+	}
+	if (openai_holds_results(e, message)) {
 		put_results(e, turns, message);
 		return ERR_OK;
 	}
@@ -510,54 +542,20 @@ static enum err put_message(struct encoder *e, struct turns *turns, uint32_t ind
 	return ERR_OK;
 }
 
-static bool is_empty_turn(const struct encoder *e, const struct message *message)
-{
-	for (uint32_t i = 0; i < message->count; i++)
-		if (!encoder_drops_block(e, &e->request->blocks[message->first + i]))
-			return false;
-	return message->assistant;
-}
-
-/* Mistral refuses a turn of its own that has neither content nor calls: what is encoded is *left, the
- * request without them. */
-static void leave_out_empty_turns(struct encoder *e, struct sampling_request *left)
-{
-	const struct sampling_request *request = e->request;
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < request->message_count; i++)
-		count += !is_empty_turn(e, &request->messages[i]);
-	if (count == request->message_count)
-		return;
-	*left = *request;
-	left->messages = arena_take(e->into, request->message_count * sizeof(*left->messages));
-	if (left->messages == NULL) {
-		e->failed = true;
-		return;
-	}
-	left->message_count = 0;
-	for (uint32_t i = 0; i < request->message_count; i++)
-		if (!is_empty_turn(e, &request->messages[i]))
-			left->messages[left->message_count++] = request->messages[i];
-	left->adjustments |= ADJUST_BIT(ADJUST_EMPTY_TURN_REMOVED);
-	encoder_adjust(e, ADJUST_EMPTY_TURN_REMOVED);
-	e->request = left;
-}
-
 /* The messages come last, so that a longer history's body begins with the shorter one's. */
 static enum err encode(const struct encode_in *in, struct json_work *work, struct arena *into,
 		       struct encode_out *out, struct fault *fault)
 {
 	const bool mistral = in->profile->id_rule == ID_RULE_MISTRAL9;
-	struct sampling_request left;
+	struct sampling_request arranged;
 	struct turns turns = { 0 };
 	struct encoder e;
 
 	encoder_begin(&e, mistral ? &mistral_rules : &rules, in, work, into, fault);
-	if (mistral)
-		leave_out_empty_turns(&e, &left);
+	if (mistral || in->profile->merge_same_role)
+		openai_arrange(&e, &arranged);
 	if (e.request->message_count == 0)
-		return encoder_refuse(&e, ERR_MESSAGES_EMPTY, 0,
+		return encoder_refuse(&e, ERR_MESSAGES_EMPTY, 0, NULL,
 				      "messages have no content: only empty text");
 	put_settings(&e);
 	e.out.marks.said = (uint32_t)gather_offset(&e.out.body);
@@ -573,6 +571,8 @@ static enum err encode(const struct encode_in *in, struct json_work *work, struc
 		if (err != ERR_OK)
 			return err;
 	}
+	if (turns.open)
+		close_turn(&e, &turns);
 	gather_lit(&e.out.body, "]}");
 	return encoder_end(&e, out);
 }

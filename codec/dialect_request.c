@@ -285,18 +285,33 @@ enum err encoder_end(struct encoder *e, struct encode_out *out)
 	return ERR_OK;
 }
 
-enum err encoder_refuse(struct encoder *e, enum err err, uint32_t message, const char *detail)
+/* Absent without memory, and where messages have other indices than the caller's. */
+static struct slice path_of(struct encoder *e, uint32_t message, const struct block *block)
 {
-	enum { PATH_MAX_LEN = 40 };
-	char *path = take(e, PATH_MAX_LEN);
+	enum { PATH_MAX_LEN = 64 };
+	const struct message *m = &e->request->messages[message];
 	const adjust_set moving =
 		ADJUST_BIT(ADJUST_RESULTS_MERGED) | ADJUST_BIT(ADJUST_EMPTY_TURN_REMOVED);
+	char *path = take(e, PATH_MAX_LEN);
+	int len;
 
-	*e->fault = (struct fault){ .err = err, .offset = FAULT_NO_OFFSET, .detail = detail };
-	if (path != NULL &&
-	    (e->request->adjustments & moving) == 0) /* other indices than the caller's */
-		e->fault->path = slice_of(path, (size_t)snprintf(path, PATH_MAX_LEN,
-								 "$.params.messages[%u]", message));
+	if (path == NULL || e->counted_anew || (e->request->adjustments & moving) != 0)
+		return nothing;
+	len = snprintf(path, PATH_MAX_LEN, "$.params.messages[%u]%s", message,
+		       block == NULL ? "" : ".content");
+	if (block != NULL && m->count > 1)
+		len += snprintf(path + len, PATH_MAX_LEN - (size_t)len, "[%u]",
+				(uint32_t)(block - e->request->blocks) - m->first);
+	return slice_of(path, (size_t)len);
+}
+
+enum err encoder_refuse(struct encoder *e, enum err err, uint32_t message,
+			const struct block *block, const char *detail)
+{
+	*e->fault = (struct fault){ .err = err,
+				    .offset = FAULT_NO_OFFSET,
+				    .path = path_of(e, message, block),
+				    .detail = detail };
 	return err;
 }
 
@@ -325,7 +340,7 @@ enum err encoder_refuse_media(struct encoder *e, const struct block *block, uint
 	char *detail = take(e, DETAIL_MAX);
 
 	if (detail == NULL)
-		return encoder_refuse(e, ERR_CONTENT_UNSUPPORTED, message, NULL);
+		return encoder_refuse(e, ERR_CONTENT_UNSUPPORTED, message, block, NULL);
 	if (slice_absent(takes))
 		(void)snprintf(detail, DETAIL_MAX, "the model takes no %s, and this is %.*s", kind,
 			       mime_len, mime.at);
@@ -333,7 +348,7 @@ enum err encoder_refuse_media(struct encoder *e, const struct block *block, uint
 		(void)snprintf(detail, DETAIL_MAX,
 			       "the model does not take %s of type %.*s, only %.*s", kind, mime_len,
 			       mime.at, (int)takes.len, takes.at);
-	return encoder_refuse(e, ERR_CONTENT_UNSUPPORTED, message, detail);
+	return encoder_refuse(e, ERR_CONTENT_UNSUPPORTED, message, block, detail);
 }
 
 /* ---- pieces of a body ---- */

@@ -54,7 +54,8 @@ struct encoder {
 	struct encoder_replay *replay; /* NULL: nothing of earlier answers is put back */
 	size_t fold_budget;            /* bytes of schemas that may still be folded */
 	bool fold_refused;
-	bool failed; /* memory is exhausted */
+	bool counted_anew; /* messages have other indices than the caller's */
+	bool failed;       /* memory is exhausted */
 };
 
 void encoder_begin(struct encoder *e, const struct request_rules *rules, const struct encode_in *in,
@@ -63,8 +64,10 @@ void encoder_begin(struct encoder *e, const struct request_rules *rules, const s
 /* Whether the result is whole: then *out is written. */
 MUST_USE enum err encoder_end(struct encoder *e, struct encode_out *out);
 
-/* Fills the fault: `detail` static or in the arena; `message` is an index into request->messages. */
-enum err encoder_refuse(struct encoder *e, enum err err, uint32_t message, const char *detail);
+/* Fills the fault: `detail` static or in the arena; `message` is an index into request->messages. Its path is the
+ * message's, or that of a block of it where `block` is not NULL. */
+enum err encoder_refuse(struct encoder *e, enum err err, uint32_t message,
+			const struct block *block, const char *detail);
 
 static inline void encoder_adjust(struct encoder *e, enum adjustment adjustment)
 {

@@ -394,7 +394,7 @@ static enum err encode(const struct encode_in *in, struct json_work *work, struc
 			return err;
 	}
 	if (!items.any)
-		return encoder_refuse(&e, ERR_MESSAGES_EMPTY, 0,
+		return encoder_refuse(&e, ERR_MESSAGES_EMPTY, 0, NULL,
 				      "messages have no content: only empty text");
 	gather_lit(&e.out.body, "]}");
 	return encoder_end(&e, out);

@@ -221,11 +221,11 @@ static void request_is_refused_and_says_why(void **state)
 		{ "image type",
 		  "\"messages\":[" USER(TEXT("q")) "," USER(
 			  "{\"type\":\"image\",\"mimeType\":\"image/bmp\",\"data\":\"aGk=\"}") "]",
-		  "image/bmp", "$.params.messages[1]", ERR_CONTENT_UNSUPPORTED },
+		  "image/bmp", "$.params.messages[1].content", ERR_CONTENT_UNSUPPORTED },
 		{ "audio",
 		  "\"messages\":[" USER(
 			  "{\"type\":\"audio\",\"mimeType\":\"audio/wav\",\"data\":\"aGk=\"}") "]",
-		  "takes no audio", "$.params.messages[0]", ERR_CONTENT_UNSUPPORTED },
+		  "takes no audio", "$.params.messages[0].content", ERR_CONTENT_UNSUPPORTED },
 		{ "nothing left", "\"messages\":[" USER(TEXT(" ")) "," ASSISTANT("") "]",
 		  "no content", "$.params.messages[0]", ERR_MESSAGES_EMPTY },
 		{ "two names become one",

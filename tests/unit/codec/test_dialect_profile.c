@@ -149,6 +149,11 @@ static void stream_usage(struct profile *p)
 	p->stream_usage = false;
 }
 
+static void merge_same_role(struct profile *p)
+{
+	p->merge_same_role = true;
+}
+
 static void user_id_field(struct profile *p)
 {
 	p->user_id_field = USER_ID_FIELD_USER;
@@ -235,6 +240,10 @@ static const struct key_row {
 	  "" },
 	{ "user_after_tool", DIALECT_OPENAI, user_after_tool, LOOP, NULL,
 	  "{\"role\":\"assistant\",\"content\":\"OK.\"}", "assistant_turn_inserted" },
+	{ "merge_same_role", DIALECT_OPENAI, merge_same_role,
+	  "\"messages\":[" USER(TEXT("a")) "," USER(TEXT("b")) "]",
+	  "{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"user\",\"content\":\"b\"}",
+	  "[{\"role\":\"user\",\"content\":[" TEXT("a") "," TEXT("b") "]}]", "" },
 	{ "body", DIALECT_OPENAI, body, HI, NULL,
 	  "\"max_tokens\":100,\"thinking\":{\"type\":\"disabled\"},\"messages\"", "" },
 	{ "body", DIALECT_ANTHROPIC, body_of_anthropic, HI, NULL,
@@ -248,6 +257,7 @@ static const struct key_row {
 /* Keys that no row above can show, and the test that does. */
 static const char *const keys_elsewhere[] = {
 	"version",          /* versions_decide_the_temperature */
+	"max_tools",        /* test_route.c: routing passes over the model */
 	"think_tags",       /* think_tags_are_for_answers */
 	"replay_reasoning", /* reasoning_that_is_wanted_back_and_not_at_hand_is_empty */
 	"stream_usage",     /* usage_of_a_stream_is_asked_for_where_that_is_taken */
@@ -328,7 +338,7 @@ static void every_key_of_the_settings_has_a_test(void **state)
 			fail_msg("%s has no row", path);
 		found++;
 	}
-	assert_int_equal(found, 21);
+	assert_int_equal(found, 23);
 }
 
 static void versions_decide_the_temperature(void **state)
@@ -401,6 +411,80 @@ static void usage_of_a_stream_is_asked_for_where_that_is_taken(void **state)
 	assert_int_equal(dialect_encode(c->dialect, &in, c->work, &c->arena, &c->out, &c->fault),
 			 ERR_OK);
 	check_has("sent unasked", case_body(c), streamed, "stream_options");
+}
+
+/* Roles alternate, whatever stands between the neighbours on the way. */
+static void neighbours_of_one_role_become_one_message(void **state)
+{
+#define USE(id) "{\"type\":\"tool_use\",\"id\":\"" id "\",\"name\":\"ping\",\"input\":{}}"
+#define SEES                                                                              \
+	"{\"type\":\"tool_result\",\"toolUseId\":\"c\",\"content\":[{\"type\":\"image\"," \
+	"\"mimeType\":"                                                                   \
+	"\"image/png\",\"data\":\"aGk=\"}]}"
+#define SAID(who, what) "{\"role\":\"" who "\",\"content\":" what "}"
+#define CALLS                                                                                  \
+	"\"tool_calls\":[{\"id\":\"c\",\"type\":\"function\",\"function\":{\"name\":\"ping\"," \
+	"\"arguments\":\"{}\"}}]}"
+#define SEEN                                                                               \
+	"{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":\"[image 1 of tool call c " \
+	"follows]\"},"                                                                     \
+	"{\"role\":\"user\",\"content\":[" TEXT(                                           \
+		"[image 1 of tool call c]") ",{\"type\":\"image_url\","                    \
+					    "\"image_url\":{\"url\":\"data:image/"         \
+					    "png;base64,aGk=\"}}"
+	static const struct {
+		const char *name, *messages, *sent;
+	} rows[] = {
+		{ "nothing to merge", USER(TEXT("a")) "," ASSISTANT(TEXT("b")) "," USER(TEXT("c")),
+		  SAID("user", "\"a\"") "," SAID("assistant", "\"b\"") "," SAID("user", "\"c\"") },
+		{ "three users, a text that is empty",
+		  USER(TEXT("a")) "," USER(TEXT("")) "," USER(TEXT("b") "," TEXT("c")),
+		  SAID("user", "[" TEXT("a") "," TEXT("b") "," TEXT("c") "]") },
+		{ "a call behind words",
+		  USER(TEXT("q")) "," ASSISTANT(TEXT("so")) "," ASSISTANT(USE("c")) "," USER(
+			  "{\"type\":\"tool_result\",\"toolUseId\":\"c\",\"content\":[]}"),
+		  SAID("user",
+		       "\"q\"") ",{\"role\":\"assistant\",\"content\":\"so\"," CALLS
+				",{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":\"\"}" },
+		{ "what a user says behind images of results",
+		  USER(TEXT("q")) "," ASSISTANT(USE("c")) "," USER(SEES) "," USER(
+			  TEXT("a")) "," USER(TEXT("b")),
+		  SAID("user", "\"q\"") ",{\"role\":\"assistant\",\"content\":null," CALLS "," SEEN
+					"," TEXT("a") "," TEXT("b") "]}" },
+		{ "images of results, and the assistant",
+		  USER(TEXT("q")) "," ASSISTANT(USE("c")) "," USER(SEES) "," ASSISTANT(TEXT("b")),
+		  SAID("user", "\"q\"") ",{\"role\":\"assistant\",\"content\":null," CALLS "," SEEN
+					"]}," SAID("assistant", "\"b\"") },
+		{ "images of results at the end",
+		  USER(TEXT("q")) "," ASSISTANT(USE("c")) "," USER(SEES),
+		  SAID("user", "\"q\"") ",{\"role\":\"assistant\",\"content\":null," CALLS "," SEEN
+					"]}" },
+	};
+	struct dialect_case *c = *state;
+	char params[2048], want[2048];
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		start(c, DIALECT_OPENAI);
+		c->profile.image = c->profile.merge_same_role = true;
+		(void)snprintf(params, sizeof(params), "\"messages\":[%s]", rows[i].messages);
+		(void)snprintf(want, sizeof(want), ",\"messages\":[%s]}", rows[i].sent);
+		assert_int_equal(case_encode(c, params), ERR_OK);
+		const char *sent = strstr(case_body(c), ",\"messages\":");
+		if (strcmp(sent, want) != 0)
+			fail_msg("%s:\n have %s\n want %s", rows[i].name, sent, want);
+	}
+	/* of a message that is another one than the caller's no place is said */
+	c->profile.image = false;
+	assert_int_equal(case_encode(c, "\"messages\":[" USER(TEXT("a")) "," USER(
+						"{\"type\":\"image\",\"mimeType\":\"image/"
+						"png\",\"data\":\"aGk=\"}") "]"),
+			 ERR_CONTENT_UNSUPPORTED);
+	assert_true(slice_absent(c->fault.path));
+#undef USE
+#undef SEES
+#undef SAID
+#undef CALLS
+#undef SEEN
 }
 
 /* ---- hosts ---- */
@@ -595,6 +679,7 @@ int main(void)
 		TEST(think_tags_are_for_answers),
 		TEST(reasoning_that_is_wanted_back_and_not_at_hand_is_empty),
 		TEST(usage_of_a_stream_is_asked_for_where_that_is_taken),
+		TEST(neighbours_of_one_role_become_one_message),
 		TEST(each_host_gets_what_it_takes),
 		TEST(each_host_is_understood),
 		TEST(each_dialect_stands_at_its_place),

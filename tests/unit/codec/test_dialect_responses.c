@@ -185,15 +185,17 @@ static void what_cannot_be_expressed_is_refused(void **state)
 		const char *text, *path;
 	} rows[] = {
 		{ MESSAGES(USER(WAV)), true, true, ERR_CONTENT_UNSUPPORTED,
-		  "the model takes no audio, and this is audio/wav", "$.params.messages[0]" },
+		  "the model takes no audio, and this is audio/wav",
+		  "$.params.messages[0].content" },
 		{ MESSAGES(USER(TEXT("a")) "," USER(PNG)), false, false, ERR_CONTENT_UNSUPPORTED,
-		  "the model takes no image, and this is image/png", "$.params.messages[1]" },
+		  "the model takes no image, and this is image/png",
+		  "$.params.messages[1].content" },
 		{ MESSAGES(USER(
 			  "{\"type\":\"image\",\"mimeType\":\"image/bmp\",\"data\":\"aGk=\"}")),
 		  true, false, ERR_CONTENT_UNSUPPORTED,
 		  "the model does not take image of type image/bmp, only image/jpeg, image/png, "
 		  "image/gif and image/webp",
-		  "$.params.messages[0]" },
+		  "$.params.messages[0].content" },
 		{ MESSAGES(USER(TEXT(""))), true, false, ERR_MESSAGES_EMPTY,
 		  "messages have no content: only empty text", "$.params.messages[0]" },
 	};
