@@ -3,7 +3,7 @@
 #include "codec/base/must.h"
 #include "codec/isa/isa.h"
 
-enum { SIZE_MIN = 64, FRONT_SHARE = 64 };
+enum { SIZE_MIN = 64, FRONT_SHARE = 64, FRONT_MAX = 1024 };
 
 static const struct slice nothing = { NULL, 0 };
 
@@ -113,6 +113,23 @@ static bool store_rest(struct sse *sse)
 	sse->line_len += len;
 	sse->at = sse->end;
 	return true;
+}
+
+void sse_move(struct sse *sse, char *buffer, size_t size)
+{
+	struct slice *data = &sse->event.data, *name = &sse->event.name;
+
+	must(buffer != NULL && size >= SIZE_MIN && (sse->given || size > sse->size));
+	if (!sse->given) { /* else nothing is kept */
+		if (sse->line_len != 0)
+			(void)memcpy(buffer + data->len + 1, line_begin(sse), sse->line_len);
+		if (sse->data_stored && !slice_absent(*data))
+			data->at = memcpy(buffer, data->at, data->len);
+		if (sse->name_stored && !slice_absent(*name))
+			name->at = memcpy(buffer + size - name->len, name->at, name->len);
+	}
+	sse->buffer = buffer;
+	sse->size = size;
 }
 
 /* ---- lines ---- */
@@ -240,7 +257,8 @@ static void begin_event(struct sse *sse)
  * for every cut. */
 static struct slice front_of(struct sse *sse)
 {
-	const size_t most = sse->size / FRONT_SHARE; /* less than the line has */
+	const size_t share = sse->size / FRONT_SHARE;
+	const size_t most = share < FRONT_MAX ? share : FRONT_MAX; /* less than the line has */
 	struct slice line = slice_of(sse->at, most);
 
 	if (!slice_absent(sse->event.data) || !fits(sse, most))
@@ -255,12 +273,12 @@ static struct slice front_of(struct sse *sse)
 	return slice_absent(value) ? SLICE("") : value;
 }
 
-static enum sse_got too_large(struct sse *sse, struct sse_event *event)
+void sse_pass(struct sse *sse, struct sse_event *event)
 {
+	must(!sse->given && !sse->passing);
 	sse->event.data = front_of(sse); /* not absent: no event begins here */
 	sse->data_stored = sse->begun = sse->passing = true;
 	*event = sse->event;
-	return SSE_TOO_LARGE;
 }
 
 /* Goes behind the event that is too large; false: it has not ended yet. */
@@ -312,7 +330,7 @@ enum sse_got sse_next(struct sse *sse, struct sse_event *event)
 		if (end == sse->end)
 			break;
 		if (!whole_line(sse, end, &line, &stored))
-			return too_large(sse, event);
+			return SSE_FULL;
 		if (!sse->begun)
 			line = without_mark(line);
 		sse->begun = true;
@@ -328,7 +346,7 @@ enum sse_got sse_next(struct sse *sse, struct sse_event *event)
 			return SSE_EVENT;
 		}
 	}
-	return store_rest(sse) ? SSE_NOTHING : too_large(sse, event);
+	return store_rest(sse) ? SSE_NOTHING : SSE_FULL;
 }
 
 struct slice sse_written(const struct sse *sse)

@@ -5,8 +5,10 @@
  * or `data` are dropped; several data lines are joined by a line feed; an event that no blank line
  * closes never was one. Nothing is scanned twice. An event whose lines came in one read is not
  * copied; what a read leaves unfinished is, into the caller's buffer, which is all the memory there
- * is: of an event that would not fit there is only the front, whether it had to be kept or not, so that
- * the same bytes give the same events however they were cut. Comments may have any length.
+ * is. An event that does not fit it, whether it has to be kept or not, is for the caller to decide: it
+ * gives a larger buffer (twice as large each time, so that every byte is copied about once), or passes
+ * over the event and gets its front. So the same bytes give the same events however they were cut.
+ * Comments may have any length.
  *
  *   sse_feed(&sse, bytes);
  *   while (sse_next(&sse, &event) == SSE_EVENT) ...
@@ -17,7 +19,7 @@
 #include "codec/base/attr.h"
 #include "codec/base/slice.h"
 
-enum { SSE_EVENT_MAX = 64 * 1024 }; /* what the product gives an event */
+enum { SSE_EVENT_ROOM = 64 * 1024 }; /* the buffer that every stream has */
 
 struct sse_event {
 	struct slice name; /* the last `event` field; absent when there was none */
@@ -27,9 +29,8 @@ struct sse_event {
 enum sse_got {
 	SSE_NOTHING, /* everything that was fed is used up */
 	SSE_EVENT,
-	/* One event and its unfinished line exceed the buffer. Its data are the first 64th of the buffer's
-	 * size of its only line so far, or empty; the rest is passed over. */
-	SSE_TOO_LARGE,
+	/* The event and its unfinished line exceed the buffer: sse_move or sse_pass, then sse_next again. */
+	SSE_FULL,
 };
 
 /* What is touched when events come whole and are known (sse_ahead, sse_skip) stands first: one line of the
@@ -53,9 +54,17 @@ struct sse {
 	size_t size;
 };
 
-/* `buffer` is the caller's and lives as long as `sse`; its `size`, at least 64 bytes, bounds an event:
- * data, name, its longest line and one byte. */
+/* `buffer` is the caller's and lives as long as `sse`, or until sse_move; its `size`, at least 64 bytes,
+ * bounds an event: data, name, its longest line and one byte. */
 void sse_init(struct sse *sse, char *buffer, size_t size);
+
+/* Another buffer from here on: after SSE_FULL a larger one, into which what is kept is copied; after an event
+ * of any size, whose slices are not valid any more. The old one is the caller's again. */
+void sse_move(struct sse *sse, char *buffer, size_t size);
+
+/* After SSE_FULL: the event is not read. Of its data *event has the front: of its only line so far the first
+ * 64th of the buffer's size, 1 KiB at most; or nothing. The rest is passed over. */
+void sse_pass(struct sse *sse, struct sse_event *event);
 
 /* The next bytes of the stream, borrowed until sse_next has answered SSE_NOTHING. What was
  * fed before must be used up. */

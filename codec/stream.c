@@ -18,7 +18,6 @@ void stream_open(struct stream *s, const struct dialect *dialect,
 	_Static_assert(offsetof(struct stream, sse) == EXPECT_LINE, "the reader begins a line");
 	_Static_assert(offsetof(struct stream, first_blocks) == 3 * EXPECT_LINE,
 		       "so do the blocks");
-	_Static_assert(SKIM_BACK_MAX + 4096 <= STREAM_EVENT_MAX, "it fits, with what is around it");
 	must(head->status / 100 == 2 && room != NULL);
 	(void)memset(s, 0, offsetof(struct stream, shape_bytes));
 	s->magic = STREAM_MAGIC;
@@ -28,7 +27,9 @@ void stream_open(struct stream *s, const struct dialect *dialect,
 	s->dialect = json_work_set(work)->dialect_get(dialect->id);
 	s->head = *head;
 	s->head.body = nothing;
+	s->event_bytes_max = limits->event_bytes_max;
 	s->left = limits->answer_bytes_max;
+	arena_give(&room->large); /* of the answer before, if that was given up */
 	sse_init(&s->sse, room->buffer, sizeof(room->buffer));
 	answer_begin(&s->answer, context, &s->head, work, into);
 }
@@ -59,11 +60,13 @@ struct stream *stream_take(struct stream_slab *slab)
 		return NULL;
 	s->room = slab_take(&slab->rooms);
 	must(s->room != NULL); /* there are as many */
+	s->room->large = (struct arena){ .pool = NULL };
 	return s;
 }
 
 void stream_give(struct stream_slab *slab, struct stream *s)
 {
+	arena_give(&s->room->large);
 	slab_give(&slab->rooms, s->room);
 	slab_give(&slab->streams, s);
 }
@@ -300,15 +303,53 @@ void stream_too_large(struct stream *s, const char *detail)
 	answer_fail(&s->answer, detail);
 }
 
+/* ---- events that outgrow the stream's own buffer ---- */
+
+/* Twice the room, up to the limit; without memory the answer fails. */
+static void grow(struct stream *s)
+{
+	const struct arena *into = s->answer.into;
+	const size_t twice = 2 * s->sse.size, most = s->event_bytes_max;
+	const size_t size = twice < most ? twice : most;
+	struct arena larger;
+
+	arena_init(&larger, into->pool, size + ARENA_CHUNK_BYTES);
+	char *buffer = arena_take(&larger, size);
+	if (buffer == NULL) {
+		answer_no_memory(&s->answer);
+		return;
+	}
+	sse_move(&s->sse, buffer, size);
+	arena_give(&s->room->large);
+	s->room->large = larger;
+}
+
+/* The event is over. */
+static void shrink(struct stream *s)
+{
+	sse_move(&s->sse, s->room->buffer, sizeof(s->room->buffer));
+	arena_give(&s->room->large);
+}
+
 /* Of an event that is too large to be read. */
-static void take_front(struct stream *s, struct slice data)
+static void take_front(struct stream *s)
 {
 	const struct stream_dialect *dialect = s->dialect->stream;
+	struct sse_event event;
 
+	sse_pass(&s->sse, &event);
 	s->progress.events++;
 	s->shape.set = false;
-	if (dialect->front == NULL || !dialect->front(s, data))
-		stream_too_large(s, "An event of the provider's stream is too large");
+	if (dialect->front == NULL || !dialect->front(s, event.data))
+		answer_fail(&s->answer, "An event of the provider's stream is too large");
+}
+
+static void take_full(struct stream *s)
+{
+	if (s->sse.size >= s->event_bytes_max)
+		take_front(s);
+	else
+		grow(s);
 }
 
 /* The next event or events. False when there is nothing to go on with. */
@@ -319,11 +360,13 @@ static bool take_next(struct stream *s)
 	switch (sse_next(&s->sse, &event)) {
 	case SSE_NOTHING:
 		return false;
-	case SSE_TOO_LARGE:
-		take_front(s, event.data);
+	case SSE_FULL:
+		take_full(s);
 		break;
 	case SSE_EVENT:
 		take_event(s, &event);
+		if (s->sse.size > STREAM_EVENT_ROOM)
+			shrink(s);
 		break;
 	}
 	if (s->answer.err != ERR_OK)
@@ -480,5 +523,6 @@ enum err stream_end(struct stream *s, enum stream_ending ending, struct sampling
 {
 	must_obj(s, STREAM_MAGIC);
 	s->magic = 0;
+	arena_give(&s->room->large); /* of an event that did not come to its end */
 	return s->dialect->stream->end(s, ending, result, failure);
 }

@@ -9,9 +9,11 @@
  *   while (bytes come && stream_feed(&s, bytes) == STREAM_OPEN) ... // progress: s.progress
  *   err = stream_end(&s, STREAM_ENDED, &result, &failure);
  *
- * Memory: an event that reads cut in two is kept in the stream's own buffer (STREAM_EVENT_MAX; a
- * larger event is a failure, unless it is nothing but thinking or the like, which is lost then; where a
- * format repeats whole answers in an event, what nobody reads of it is left out first: stream_skim.h).
+ * Memory: an event that reads cut in two is kept in the stream's own buffer (STREAM_EVENT_ROOM), a larger one,
+ * up to limits.event_bytes_max, in one from the arena's pool that doubles as it grows and goes back with the
+ * event's end. One that is larger still is a failure, unless it is nothing but thinking or the like, which is
+ * lost then; where a format repeats whole answers in an event, what nobody reads of it is left out first
+ * (stream_skim.h).
  * What the answer needs is taken from the arena in pieces: its text is copied there once, and once more in
  * the end only if it fills more than one piece: at most twice limits.answer_bytes_max, and 6 KiB a block
  * (short ones 1 KiB); what decode() would take for an answer of that size comes on top. Where tools were
@@ -28,6 +30,7 @@
  *   `stream`), go to decode() with their whole body instead;
  * - the idle timeout begins anew with every byte, comments and pings too; no total timeout but the
  *   request's deadline;
+ * - stream_held counts against what answers may take together, as the bytes of a whole answer do;
  * - too_large: a second attempt is made without `stream`;
  * - progress is not an answer: after it a failure may still be retried, which is paid for twice;
  * - STREAM_DONE: the rest of the body is read and dropped, if it ends soon the connection is reused;
@@ -44,7 +47,7 @@
 #include "codec/stream_skim.h"
 
 enum {
-	STREAM_EVENT_MAX = SSE_EVENT_MAX,
+	STREAM_EVENT_ROOM = SSE_EVENT_ROOM,
 	STREAM_BLOCKS_MAX = 1024, /* blocks of an answer, and their indexes in the stream */
 	STREAM_BLOCKS_FIRST = 2,  /* of these are in the stream itself */
 	STREAM_SHAPE_MAX = 1024,  /* bytes of an event beside what differs from the next one */
@@ -54,6 +57,7 @@ enum {
 /* What bounds a stream's memory beside its buffer. */
 struct stream_limits {
 	size_t answer_bytes_max; /* of text, arguments, ids and names, as they are escaped */
+	size_t event_bytes_max; /* of an event with its longest line; at least STREAM_EVENT_ROOM are taken */
 };
 
 /* What may be told while the answer is on its way. */
@@ -148,9 +152,10 @@ struct stream_half {
 /* What is seldom touched. */
 struct stream_room {
 	/* private: */
+	struct arena large; /* the buffer of an event that does not fit `buffer` */
 	uint16_t at_index[STREAM_BLOCKS_MAX]; /* index in the stream -> 1 + place in blocks */
 	struct stream_half halves[STREAM_HALVES_MAX];
-	char buffer[STREAM_EVENT_MAX];
+	char buffer[STREAM_EVENT_ROOM];
 };
 
 /* What an event touches comes first, so that one of many streams has it in few lines of the cache: the
@@ -168,15 +173,15 @@ struct stream {
 	struct sse sse; /* begins the second line */
 	uint32_t block_count, block_cap;
 	uint32_t index_count; /* of at_index; those behind were never said */
-	/* Likewise not private: it failed because an event was larger than a stream may hold: hosts
-	 * that put the whole of a call's arguments into one, or a call into the last one only. Asked
-	 * for in one piece the answer may pass. */
+	/* Likewise not private: it failed for want of a call or text that no event had, or that was left out of
+	 * a larger one. Asked for in one piece the answer may pass. */
 	bool too_large;
 	bool heard_out; /* the terminal condition was seen: its counters are those of the whole answer */
 	bool started;      /* message_start was */
 	bool private_lost; /* not all of it could be kept */
 	struct stream_block first_blocks[STREAM_BLOCKS_FIRST];
 	size_t private_kept; /* of REPLAY_CONTENT_MAX */
+	size_t event_bytes_max;
 	struct answer answer;
 	struct stream_detail *details,
 		*last_detail;    /* of OpenRouter's reasoning (stream_details.c) */
@@ -215,6 +220,15 @@ void stream_open(struct stream *s, const struct dialect *dialect,
 /* Bytes are about to be fed: asks for what they will touch (base/expect.h), as EXPECT_STREAM the stream's
  * lines, as EXPECT_TEXT the end of its text. */
 void stream_expect(const struct stream *s, enum expect step);
+
+/* Bytes that it holds: of the answer so far, and the buffer of an event that has outgrown the stream's own.
+ * `limits`: those that it was opened with. */
+static inline size_t stream_held(const struct stream *s, const struct stream_limits *limits)
+{
+	const size_t large = s->sse.size > STREAM_EVENT_ROOM ? s->sse.size : 0;
+
+	return limits->answer_bytes_max - s->left + large;
+}
 
 /* The next bytes of the body, borrowed during the call. Costs nothing once the state is not OPEN. */
 enum stream_state stream_feed(struct stream *s, struct slice bytes);

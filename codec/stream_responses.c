@@ -128,7 +128,7 @@ static void on_text_delta(struct stream *s, const struct event *e)
 /* Adds the whole of a text whose deltas have not come. */
 static void add_whole(struct stream *s, uint32_t at, struct slice raw)
 {
-	if (raw.len >= SKIM_STRING_MAX) /* its end may have been left out */
+	if (stream_skim_may_have_cut(&s->skim, raw))
 		stream_too_large(s,
 				 "A text of the provider's stream came at once and is too large");
 	add(s, at, raw);

@@ -9,7 +9,7 @@
  * in it, so that the lines in front of the data and behind it may be compared with it. */
 
 /* An event that is longer is left to the splitter, which knows whether it may be. */
-enum { AHEAD_MAX = STREAM_EVENT_MAX / 2 };
+enum { AHEAD_MAX = STREAM_EVENT_ROOM / 2 };
 
 /* Bytes of a text from `begin` to `end`. */
 static struct slice between(const char *begin, const char *end)

@@ -46,6 +46,20 @@ static bool is_first_time(const struct stream_skim *skim, struct slice name)
 	       (!skim->ended && slice_eq(name, SLICE("output")));
 }
 
+/* How much of a string passes that is, or is in, the member of that name, of an event or an item. */
+static uint32_t string_max(const struct stream_skim *skim, struct slice name)
+{
+	bool again = true; /* it was said before, or nobody needs the whole of it */
+
+	if (slice_eq(name, SLICE("delta")) || slice_eq(name, SLICE("content")))
+		again = false; /* a content that was said before does not pass */
+	else if (slice_eq(name, SLICE("text")) || slice_eq(name, SLICE("refusal")))
+		again = skim->text_heard;
+	else if (slice_eq(name, SLICE("arguments")))
+		again = skim->args_heard;
+	return again ? SKIM_STRING_MAX : UINT32_MAX;
+}
+
 /* A colon behind a name of the upper two levels: whether the value is left out. */
 static bool is_unwanted(struct stream_skim *skim)
 {
@@ -53,7 +67,7 @@ static bool is_unwanted(struct stream_skim *skim)
 
 	if (skim->depth == 1) {
 		skim->back = skim->in_output = skim->after_type = false;
-		skim->string_max = slice_eq(name, SLICE("delta")) ? UINT32_MAX : SKIM_STRING_MAX;
+		skim->string_max = string_max(skim, name);
 		skim->second_is_response = slice_eq(name, SLICE("response"));
 		skim->second_is_thinned = skim->second_is_response || slice_eq(name, SLICE("item"));
 		return !is_one_of(name, first_names, COUNT_OF(first_names));
@@ -62,8 +76,7 @@ static bool is_unwanted(struct stream_skim *skim)
 		return false;
 	skim->back = slice_eq(name, SLICE("summary")) || slice_eq(name, SLICE("encrypted_content"));
 	skim->in_output = skim->second_is_response && slice_eq(name, SLICE("output"));
-	skim->string_max =
-		skim->in_output ? SKIM_BACK_MAX : SKIM_STRING_MAX; /* such may be in it */
+	skim->string_max = skim->in_output ? UINT32_MAX : string_max(skim, name);
 	skim->calls = skim->in_output ? 0 : skim->calls;
 	return !is_one_of(name, second_names, COUNT_OF(second_names)) && !is_first_time(skim, name);
 }
@@ -123,16 +136,20 @@ static void structure_byte(struct stream_skim *skim, char c)
 	}
 }
 
-/* Whether a type that begins so is about a text or a refusal: neither reasoning nor arguments are what an
- * item's content says. `front` has SKIM_FRONT_MAX bytes. */
-static bool is_said(const char *front)
+/* A delta of a type that begins so has passed: of a text or a refusal (neither reasoning nor arguments are what
+ * an item's content says), of arguments, or of none of these. `front` has SKIM_FRONT_MAX bytes. */
+static void hear(struct stream_skim *skim, const char *front)
 {
 	static const char text[] = "response.output_", refusal[] = "response.refusal";
+	static const char args[] = "response.functio";
 
-	_Static_assert(sizeof(text) - 1 == SKIM_FRONT_MAX && sizeof(refusal) == sizeof(text),
-		       "the whole front of both");
-	return memcmp(front, text, SKIM_FRONT_MAX) == 0 ||
-	       memcmp(front, refusal, SKIM_FRONT_MAX) == 0;
+	_Static_assert(sizeof(text) - 1 == SKIM_FRONT_MAX && sizeof(refusal) == sizeof(text) &&
+			       sizeof(args) == sizeof(text),
+		       "the whole front of each");
+	if (memcmp(front, text, SKIM_FRONT_MAX) == 0 || memcmp(front, refusal, SKIM_FRONT_MAX) == 0)
+		skim->heard = skim->text_heard = true;
+	else if (memcmp(front, args, SKIM_FRONT_MAX) == 0)
+		skim->args_heard = true;
 }
 
 /* A string is over: whether it is the type of a delta. */
@@ -152,6 +169,16 @@ static bool is_end(const struct stream_skim *skim)
 
 	return skim->depth == 1 && !skim->in_key && (skim->string_tail & 0xffffffffff) == tail &&
 	       slice_eq(slice_of(skim->name, skim->name_len), SLICE("type"));
+}
+
+/* Whether the end is an item's: "response.output_item.done". */
+static bool is_item_end(const struct stream_skim *skim)
+{
+	const uint64_t tail = ((uint64_t)'t' << 56) | ((uint64_t)'e' << 48) |
+			      ((uint64_t)'m' << 40) | ((uint64_t)'.' << 32) | 'd' << 24 |
+			      'o' << 16 | 'n' << 8 | 'e';
+
+	return skim->string_tail == tail;
 }
 
 /* A string of what goes back is over, a name or not. */
@@ -176,10 +203,13 @@ static void string_byte(struct stream_skim *skim, char c)
 			close_back(skim);
 		if (is_delta(skim)) {
 			skim->passes = true;
-			skim->heard |= is_said(skim->string_front);
+			hear(skim, skim->string_front);
 			skim->place = SKIM_OTHER;
 		}
-		skim->ended |= is_end(skim);
+		if (is_end(skim)) {
+			skim->ended = true;
+			skim->item_over |= is_item_end(skim);
+		}
 		return;
 	}
 	if (skim->string_len < SKIM_FRONT_MAX)
@@ -214,7 +244,8 @@ static const char *pass_json(struct stream_skim *skim, const char *at, const cha
 		}
 		if (is_too_long(skim, *at) && *at != '"') {
 			skim->skip = SKIM_STRING;
-			skim->lost |= skim->string_max != SKIM_STRING_MAX;
+			skim->lost |= skim->back;
+			skim->cut |= !skim->back;
 			return at;
 		}
 		string_byte(skim, *at);
@@ -280,6 +311,9 @@ static void forget_json(struct stream_skim *skim)
 				      .after_cr = skim->after_cr,
 				      .heard = skim->heard,
 				      .ended = skim->ended,
+				      .text_heard = skim->text_heard && !skim->item_over,
+				      .args_heard = skim->args_heard && !skim->item_over,
+				      .cut = skim->cut,
 				      .calls = skim->calls,
 				      .lost = skim->lost };
 }
@@ -326,7 +360,8 @@ static void begin_data(struct stream_skim *skim, const char *at, const char *end
 		return;
 	skim->passes = begins_delta(at, end);
 	skim->string_max = SKIM_STRING_MAX;
-	skim->heard |= skim->passes && is_said(at + sizeof("{\"type\":\"") - 1);
+	if (skim->passes)
+		hear(skim, at + sizeof("{\"type\":\"") - 1);
 	skim->place = *at != '{' || skim->passes ? SKIM_OTHER : SKIM_JSON;
 }
 

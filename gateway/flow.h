@@ -289,6 +289,8 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uint64_t wall_ns);
 /* The next piece. After any state but OPEN nothing more is wanted. */
 enum stream_state flow_stream_take(struct flow *flow, struct slice bytes, nsec_t now);
+/* Bytes that it holds by now, for upstream_holds. */
+size_t flow_stream_held(const struct flow *flow);
 /* The notification that flow_progress_due says is due, as an event. The first one begins the answer:
  * its status and fields are in flow->answer. */
 struct slice flow_tell(struct flow *flow, nsec_t now);

@@ -297,12 +297,21 @@ static bool was_cut(const struct flow *flow, const struct provider_failure *why)
 	return flow->first_output_at != 0 && !flow->stream->heard_out;
 }
 
+/* Whether the call's own end is all there is to say: what came of a stream is worth a look, unless time or
+ * memory has run out. */
+static bool brought_nothing(const struct flow *flow)
+{
+	const enum err err = flow->call.err;
+
+	return err != ERR_OK && (!flow->streaming || err == ERR_DEADLINE || err == ERR_BUSY);
+}
+
 enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 {
 	struct provider_failure why = { .err = ERR_OK, .retry_after_ms = -1 };
 	struct sampling_result result, *kept = NULL;
 
-	if (flow->call.err != ERR_OK && (!flow->streaming || flow->call.err == ERR_DEADLINE))
+	if (brought_nothing(flow))
 		return call_failed(flow);
 	enum err err = read_answer(flow, env, &result, &why);
 	if (err == ERR_OK && (kept = arena_take(flow->arena, sizeof(*kept))) == NULL)

@@ -8,7 +8,8 @@
  * nothing is said, and some refuse to. */
 enum { STREAM_TOKENS_OVER = 21333 };
 
-static const struct stream_limits limits = { .answer_bytes_max = STREAM_ANSWER_MAX };
+static const struct stream_limits limits = { .answer_bytes_max = STREAM_ANSWER_MAX,
+					     .event_bytes_max = STREAM_EVENT_MAX };
 
 bool flow_stream_wanted(const struct flow *flow)
 {
@@ -79,6 +80,11 @@ enum stream_state flow_stream_take(struct flow *flow, struct slice bytes, nsec_t
 		flow->first_output_at = now;
 	flow->progress.output = progress->output_bytes;
 	return state;
+}
+
+size_t flow_stream_held(const struct flow *flow)
+{
+	return stream_held(flow->stream, &limits);
 }
 
 enum err flow_stream_end(struct flow *flow, struct sampling_result *result,

@@ -13,6 +13,8 @@ enum {
 	STREAMS_MAX = 12288, /* answers at once that come as streams, likewise */
 	STREAM_ANSWER_MAX =
 		12 << 20, /* bytes of an answer that comes as one: is kept up to twice */
+	STREAM_EVENT_MAX =
+		16 << 20, /* bytes of one of its events: as many as of an answer in one piece */
 	REQUEST_ARENA_MAX = 64 << 20, /* bytes a request's typed slices and small texts may take */
 	ARENA_CHUNKS_KEPT = 4096,     /* free chunks a worker keeps */
 	WORKER_TURN_MAX_MS = 1000,    /* the loop turns at least that often: healthz and watchdog */

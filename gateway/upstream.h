@@ -44,9 +44,9 @@ struct upstream *upstream_new(struct net_loop *loop, const struct upstream_limit
 struct upstream_pool *upstream_pool_for(struct upstream *up, const struct endpoint *endpoint,
 					char *problem, size_t room);
 
-/* Answers that are collected whole take about so many bytes at most until `done`, all pools together, one of
- * body_max at least. Beyond that a call whose answer grows ends with ERR_BUSY, unless that is short. Before it
- * is called there is no bound. */
+/* Answers that are collected whole, and what upstream_holds tells of others, take about so many bytes at most
+ * until `done`, all pools together, one of body_max at least. Beyond that a call whose answer grows ends with
+ * ERR_BUSY, unless that is short. Before it is called there is no bound. */
 void upstream_bound_answers(struct upstream *up, size_t bytes);
 
 /* A new snapshot: mark, call upstream_pool_for for all its endpoints, sweep: pools not asked for
@@ -166,6 +166,10 @@ void upstream_finish(struct upstream_call *call);
  * is not seen. Harmless in other states, and when it is so already. */
 void upstream_pause(struct upstream_call *call);
 void upstream_resume(struct upstream_call *call);
+
+/* Only from inside `piece`: what the caller holds of the pieces so far, in bytes. They count with the answers
+ * that are collected whole (upstream_bound_answers): where there are too many, the call ends in ERR_BUSY. */
+void upstream_holds(struct upstream_call *call, size_t bytes);
 
 /* Only from inside `piece`: what there is will do. No piece comes any more; `done` does, with ERR_OK.
  * `good`: the rest of the answer is read and dropped, if it ends soon, and the connection kept; else it

@@ -243,13 +243,20 @@ static enum upstream_http_verdict read_on(struct upstream_conn *conn, char *byte
 	return upstream_http_read(&conn->http, bytes, len);
 }
 
+void upstream_holds(struct upstream_call *call, size_t bytes)
+{
+	must(call->in_pieces && call->state == UPSTREAM_BODY);
+	/* few answers are long, and the others need not be counted with every piece */
+	if (bytes > TURN_SHORT || call->kept != 0)
+		upstream_keeps(call, bytes);
+}
+
 /* More of the answer is to come. False: there is no memory for it, while others' take so much. */
 static bool keep_on(struct upstream_call *call, size_t len)
 {
-	if (call->in_pieces) /* what is left of one is used up with the next */
-		return true;
-	upstream_keeps(call, len);
-	return len <= TURN_SHORT || call->pool->up->kept <= call->pool->up->kept_max;
+	if (!call->in_pieces) /* what is left of a piece is used up with the next */
+		upstream_keeps(call, len);
+	return call->kept <= TURN_SHORT || call->pool->up->kept <= call->pool->up->kept_max;
 }
 
 bool upstream_read(struct upstream_conn *conn)

@@ -135,6 +135,8 @@ static void on_piece(struct upstream_call *call, struct slice bytes)
 
 	if (state != STREAM_OPEN)
 		upstream_enough(call, state == STREAM_DONE);
+	else
+		upstream_holds(call, flow_stream_held(&r->flow));
 	arm(r);
 }
 

@@ -29,7 +29,7 @@ SETTING(MAIN, "user", ID, user, 1, "(none: nothing is dropped)", USER_NAME_MAX, 
 SETTING(MAIN, "reload_watch", DURATION, reload_watch, 100 * MSEC, "(never)", 86400 * SEC, RELOAD, "how often this file and those it names are looked at; a change is taken over like a reload")
 SETTING(MAIN, "limits.body_bytes", SIZE, body_bytes, 1024, "16MiB", 1073741824, RELOAD, "largest request body")
 SETTING(MAIN, "limits.connections", COUNT, connections, 1, "20000", 1000000, RELOAD, "open connections of callers, all workers together")
-SETTING(MAIN, "limits.unfinished_bytes", SIZE, unfinished_bytes, 1048576, "256MiB", 1099511627776, RELOAD, "request bodies that have not come to their end, all connections together, and as much of providers' answers of more than 64 KiB, likewise; each worker has its share, one body at least")
+SETTING(MAIN, "limits.unfinished_bytes", SIZE, unfinished_bytes, 1048576, "256MiB", 1099511627776, RELOAD, "request bodies that have not come to their end, all connections together, and as much of providers' answers of more than 64 KiB, in one piece or as streams, likewise; each worker has its share, one body at least")
 SETTING(MAIN, "limits.held_bytes", SIZE, held_bytes, 1048576, "1GiB", 1099511627776, RELOAD, "bodies of requests that wait for their answers, all connections together; a request beyond that is answered 503 `overloaded`; each worker has its share, one body at least")
 SETTING(MAIN, "drain", DURATION, drain, 0, "(longest provider total + 30s)", 86400 * SEC, RELOAD, "time that requests in flight have to finish at shutdown")
 CHOICE(MAIN, "store.kind", store_kind, "memory|redis", "memory", RESTART, "where limits, sessions and tool loops are kept: this machine alone, or a Redis that gateways share")

@@ -104,6 +104,12 @@ void upstream_resume(struct upstream_call *call)
 	call->paused = false;
 }
 
+void upstream_holds(struct upstream_call *call, size_t bytes)
+{
+	must(call == world.call && call->in_pieces);
+	call->kept = bytes;
+}
+
 void upstream_enough(struct upstream_call *call, bool good)
 {
 	must(call == world.call && call->in_pieces);

@@ -10,15 +10,17 @@
 
 enum {
 	HEADER = 3,
-	BODY_MAX = 3 * STREAM_EVENT_MAX,
+	BODY_MAX = 3 * STREAM_EVENT_ROOM,
 	BUFFER = 64,
+	BUFFER_MOST = 4 * BUFFER,
+	EVENT_MAX = STREAM_EVENT_ROOM * 5 / 2,
 	LIMIT = 1 << 20,
 	SMALL_LIMIT = 100
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* ---- the splitter, with as small a buffer as there may be ---- */
+/* ---- the splitter, with as small a buffer as there may be, and another one when that is full ---- */
 
 /* What came of a stream: all its events in one number. */
 struct events {
@@ -37,25 +39,34 @@ static void add_bytes(struct events *events, struct slice bytes)
 static struct events split(struct slice body, size_t step)
 {
 	struct events events = { 0 };
-	char *buffer = malloc(BUFFER);
+	char *buffer = malloc(BUFFER), *larger = malloc(BUFFER_MOST);
 	struct sse_event event;
 	struct sse sse;
 
-	must(buffer != NULL);
+	must(buffer != NULL && larger != NULL);
 	sse_init(&sse, buffer, BUFFER);
 	for (size_t at = 0, len; at < body.len; at += len) {
 		len = step < body.len - at ? step : body.len - at;
 		enum sse_got got;
 		sse_feed(&sse, slice_of(body.at + at, len));
 		while ((got = sse_next(&sse, &event)) != SSE_NOTHING) {
-			must(event.data.len + event.name.len < BUFFER);
+			if (got == SSE_FULL && sse.size == BUFFER) {
+				sse_move(&sse, larger, BUFFER_MOST);
+				continue;
+			}
+			if (got == SSE_FULL)
+				sse_pass(&sse, &event);
+			must(event.data.len + event.name.len < BUFFER_MOST);
 			add_bytes(&events, event.name);
 			add_bytes(&events, event.data);
 			events.count++;
-			events.too_large += got == SSE_TOO_LARGE;
+			events.too_large += got == SSE_FULL;
+			if (got == SSE_EVENT)
+				sse_move(&sse, buffer, BUFFER);
 		}
 	}
 	free(buffer);
+	free(larger);
 	return events;
 }
 
@@ -87,6 +98,7 @@ static void choose(struct stream_case *c, const uint8_t *header)
 	c->context.calls_forbidden = bits & 64;
 	c->context.audio_format = bits & 128 ? SLICE("wav") : (struct slice){ NULL, 0 };
 	c->limits.answer_bytes_max = header[1] & 64 ? SMALL_LIMIT : LIMIT;
+	c->limits.event_bytes_max = EVENT_MAX;
 }
 
 /* What a run must hold to, whatever it was given. */
@@ -97,7 +109,7 @@ static void check_run(struct stream_case *c)
 
 	must(s->left <= c->limits.answer_bytes_max);
 	const size_t kept = c->limits.answer_bytes_max - s->left;
-	must(c->used <= kept + (size_t)s->block_count * 6 * 1024 + 2 * STREAM_EVENT_MAX);
+	must(c->used <= kept + (size_t)s->block_count * 6 * 1024 + 2 * STREAM_EVENT_ROOM);
 	must(c->progress.begun == (c->progress.output_bytes != 0));
 	if (c->err != ERR_OK) {
 		must(c->failure.err == c->err);

@@ -105,6 +105,58 @@ class Pressure(streams.Case):
         self.assertEqual(numbers, sorted(set(numbers)))
 
 
+    def test_large_events_of_many_streams_have_a_bound_together_and_those_beyond_it_are_told_why(self):
+        # the least that there may be is one answer in one piece, 16 MiB
+        open_event = streams.chunk(streams.begin() + streams.text("@" * 900_000)[:-4])
+        silent = threading.Event()
+        self.addCleanup(silent.set)
+
+        def serve(peer, _):
+            while (request := peer.request()) is not None:
+                if b"small" in request[1]:
+                    peer.send(streams.HEAD + streams.chunk(streams.begin() + streams.text("fine") + streams.end())
+                              + streams.END)
+                else:
+                    peer.send(streams.HEAD + open_event)
+                    silent.wait(harness.PATIENCE_S)
+                    return
+        server = self.server(serve)
+        server.url = f"http://127.0.0.1:{server.port}"
+        settings = harness.config(server)
+        settings["workers"] = 1
+        settings["limits"] = {"unfinished_bytes": "1MiB"}
+        settings["plans"]["standard"]["limits"]["concurrent"] = 100
+        gateway = self.gateway(settings)
+        with streams.Call(gateway, text="small") as call:
+            self.assertIn("result", call.split()[1])
+        before = pss(gateway.server_pid())
+        calls = [streams.Call(gateway) for _ in range(40)]
+        for call in calls:
+            self.addCleanup(call.connection.close)
+        harness.wait_for(lambda: gateway.metrics().sum("sluice_requests_total", outcome="overloaded") >= 20,
+                         "those beyond the bound are refused")
+        self.assertLess(pss(gateway.server_pid()) - before, 24 * MEGABYTE)
+        self.assertEqual(gateway.metrics().sum("sluice_breaker_state"), 0)
+        with streams.Call(gateway, text="small") as call:
+            self.assertEqual(harness.text_of(call.split()[1]["result"]), "fine")
+        silent.set()
+        ends = [call.split()[1]["error"] for call in calls]
+        refused = [end for end in ends if end["data"]["reason"] == "overloaded"]
+        self.assertGreaterEqual(len(refused), 20)
+        self.assertLess(len(refused), 30)  # 16 MiB and a head, of 1 MiB each
+
+    def test_an_event_of_66000_bytes_is_paid_once(self):
+        sim = self.sim("--default", "size-66000-chunk-66000-calls-1")
+        gateway = self.gateway(harness.config(sim))
+        tool = {"name": "get_weather", "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}}}
+        for hint in ("claude-test", "gpt-test"):
+            with streams.Call(gateway, hint=hint, tools=[tool]) as call:
+                _, answer = call.split()
+            self.assertEqual(answer["result"]["stopReason"], "toolUse")
+            self.assertEqual(answer["result"]["_meta"]["sluice/route"]["attempts"], 1)
+        self.assertEqual(gateway.metrics().sum("sluice_provider_attempts_total"), 2)
+
+
 class Leaving(streams.Case):
     def soonest(self, leave):
         """Milliseconds until the provider notices that its caller has gone; of five, the best."""

@@ -105,9 +105,9 @@ static inline void give_stream(struct bench *b)
 
 static inline void bench_free(struct bench *b)
 {
+	give_stream(b);
 	arena_give(&b->arena);
 	arena_pool_fini(&b->pool);
-	give_stream(b);
 	stream_slab_fini(&b->streams);
 	health_ended(&b->flow.walk.choice, NULL, b->now);
 	health_view_free(b->view);

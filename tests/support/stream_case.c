@@ -31,10 +31,10 @@ void stream_case_init(struct stream_case *c, enum dialect_id id)
 
 void stream_case_fini(struct stream_case *c)
 {
+	stream_give(&c->streams, c->stream);
 	arena_give(&c->arena);
 	arena_pool_fini(&c->pool);
 	json_work_free(c->work);
-	stream_give(&c->streams, c->stream);
 	stream_slab_fini(&c->streams);
 }
 

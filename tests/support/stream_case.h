@@ -11,7 +11,7 @@ struct stream_case {
 	struct arena_pool pool;
 	struct arena arena;
 	struct decode_context context; /* tools "get_weather" and "a", model "asked" */
-	struct stream_limits limits;   /* 1 MiB */
+	struct stream_limits limits;   /* 1 MiB, events of STREAM_EVENT_ROOM */
 	size_t memory;                 /* what the arena may give; 8 MiB */
 	enum stream_ending ending;
 	bool without_shapes; /* every event is read as JSON */

@@ -12,7 +12,8 @@ enum { BUFFER = 256, TEXT = 4096, LARGE = 64 * 64 };
 /* A splitter, and what it has found: "[name]data" for each event, in front of it "!" when it is too large. */
 struct splitter {
 	struct sse sse;
-	char *buffer; /* of exactly its size, so that ASan sees a byte beside it */
+	char *buffer;       /* of exactly its size, so that ASan sees a byte beside it */
+	size_t first, most; /* bytes of the buffer at first, and of the largest one */
 	char found[TEXT];
 	size_t len;
 };
@@ -22,6 +23,7 @@ static void begin(struct splitter *s, size_t size)
 	s->buffer = malloc(size);
 	assert_non_null(s->buffer);
 	sse_init(&s->sse, s->buffer, size);
+	s->first = s->most = size;
 	s->len = 0;
 	s->found[0] = '\0';
 }
@@ -40,7 +42,17 @@ static void put(struct splitter *s, struct slice text)
 	s->found[s->len] = '\0';
 }
 
-/* Every read has memory of its own, which is gone afterwards. SSE_TOO_LARGE if any event in it was. */
+static void move(struct splitter *s, size_t size)
+{
+	char *buffer = malloc(size);
+
+	assert_non_null(buffer);
+	sse_move(&s->sse, buffer, size);
+	free(s->buffer);
+	s->buffer = buffer;
+}
+
+/* Every read has memory of its own, which is gone afterwards. SSE_FULL if any event in it was too large. */
 static enum sse_got feed(struct splitter *s, struct slice bytes)
 {
 	char *copy = malloc(bytes.len == 0 ? 1 : bytes.len);
@@ -52,7 +64,12 @@ static enum sse_got feed(struct splitter *s, struct slice bytes)
 		(void)memcpy(copy, bytes.at, bytes.len);
 	sse_feed(&s->sse, slice_of(copy, bytes.len));
 	while ((got = sse_next(&s->sse, &event)) != SSE_NOTHING) {
-		if (got == SSE_TOO_LARGE) {
+		if (got == SSE_FULL && s->sse.size < s->most) {
+			move(s, 2 * s->sse.size < s->most ? 2 * s->sse.size : s->most);
+			continue;
+		}
+		if (got == SSE_FULL) {
+			sse_pass(&s->sse, &event);
 			put(s, SLICE("!"));
 			all = got;
 		}
@@ -61,6 +78,8 @@ static enum sse_got feed(struct splitter *s, struct slice bytes)
 		put(s, SLICE("]"));
 		assert_false(slice_absent(event.data));
 		put(s, event.data);
+		if (got == SSE_EVENT && s->sse.size != s->first)
+			move(s, s->first);
 	}
 	free(copy);
 	return all;
@@ -192,11 +211,13 @@ static size_t put_line(char *out, const char *field, size_t line)
 	return line + 1;
 }
 
-static bool passes(struct slice body, size_t first, size_t step)
+/* With a buffer of BUFFER bytes in the end, that begins with `size`. */
+static bool passes(struct slice body, size_t size, size_t first, size_t step)
 {
 	struct splitter s;
 
-	begin(&s, BUFFER);
+	begin(&s, size);
+	s.most = BUFFER;
 	split(&s, body, first, step);
 	bool whole = strchr(s.found, '!') == NULL;
 	end(&s);
@@ -231,11 +252,39 @@ static void an_event_is_too_large_for_every_cut_or_for_none(void **state)
 			len += put_line(body + len, "data: ", rows[i].second);
 		body[len++] = '\n';
 		for (size_t first = 1; first <= len; first++)
-			if (passes(slice_of(body, len), first, len) != rows[i].fits)
-				fail_msg("%s, cut at %zu", rows[i].name, first);
-		if (passes(slice_of(body, len), 1, 1) != rows[i].fits)
+			for (size_t size = BUFFER; size >= 64; size -= 64)
+				if (passes(slice_of(body, len), size, first, len) != rows[i].fits)
+					fail_msg("%s, cut at %zu, at first %zu bytes", rows[i].name,
+						 first, size);
+		if (passes(slice_of(body, len), BUFFER, 1, 1) != rows[i].fits ||
+		    passes(slice_of(body, len), 64, 1, 1) != rows[i].fits)
 			fail_msg("%s, byte by byte", rows[i].name);
 	}
+}
+
+/* Every part of an event that is kept moves: data, an unfinished line, a name. */
+static void an_event_goes_on_in_a_larger_buffer(void **state)
+{
+	static const struct slice body = SLICE_INIT(
+		"data: 0\n\nevent: a-name-of-its-own\ndata: "
+		"0123456789012345678901234567890123456789\n"
+		"data: abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz\nevent: another-name\n"
+		"data: 0123456789012345678901234567890123456789\n\ndata: 1\n\n");
+	static const char expect[] = "[]0[another-name]0123456789012345678901234567890123456789\n"
+				     "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz\n"
+				     "0123456789012345678901234567890123456789[]1";
+
+	(void)state;
+	for (size_t first = 1; first <= body.len; first++)
+		for (size_t step = 1; step <= body.len; step += 7) {
+			struct splitter s;
+			begin(&s, 64);
+			s.most = 4096;
+			split(&s, body, first, step);
+			assert_string_equal(s.found, expect);
+			assert_int_equal(s.sse.size, 64);
+			end(&s);
+		}
 }
 
 static void a_comment_may_have_any_length(void **state)
@@ -464,6 +513,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(events_are_the_same_however_they_are_cut),
 		cmocka_unit_test(an_event_is_too_large_for_every_cut_or_for_none),
+		cmocka_unit_test(an_event_goes_on_in_a_larger_buffer),
 		cmocka_unit_test(a_comment_may_have_any_length),
 		cmocka_unit_test(
 			of_an_event_that_is_too_large_there_is_the_front_and_what_is_behind),

@@ -65,7 +65,7 @@ static void long_spans_are_borrowed_on_and_read_back_the_same(void **state)
 	(void)state;
 	enum { LONG = 5000 };
 	static char text[LONG];
-	char buffer[SSE_EVENT_MAX];
+	char buffer[SSE_EVENT_ROOM];
 	struct sse_event event;
 	struct rig rig;
 	struct sse sse;

@@ -216,9 +216,9 @@ static void an_event_may_be_as_large_as_the_buffer(void **state)
 {
 	static const char front[] = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"";
 	static const char back[] = "\"}}]}";
-	const size_t room = STREAM_EVENT_MAX - 1 - strlen(front) - strlen(back);
+	const size_t room = STREAM_EVENT_ROOM - 1 - strlen(front) - strlen(back);
 	static const size_t cuts[] = {
-		0, 1, 1000, STREAM_EVENT_MAX / 2, STREAM_EVENT_MAX - 1, STREAM_EVENT_MAX
+		0, 1, 1000, STREAM_EVENT_ROOM / 2, STREAM_EVENT_ROOM - 1, STREAM_EVENT_ROOM
 	};
 	struct stream_case c;
 

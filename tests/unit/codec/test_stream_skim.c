@@ -149,43 +149,55 @@ static void everything_else_passes_unchanged(void **state)
 		}
 }
 
-/* An event with a string of `len` bytes as that member; the caller's to free. */
-static char *long_string(const char *member, const char *unit, size_t len)
+/* Behind `before`, an event with a string of `len` bytes as that member; the caller's to free. */
+static char *long_string(const char *before, const char *member, const char *unit, size_t len)
 {
-	char *text = calloc(1, len + 64);
+	char *text = calloc(1, strlen(before) + len + 64);
 
 	must(text != NULL);
-	size_t at = (size_t)sprintf(text, "data: {\"%s\":\"", member);
+	size_t at = (size_t)sprintf(text, "%sdata: {\"%s\":\"", before, member);
 	for (size_t i = 0; i < len; i++)
 		text[at + i] = unit[i % strlen(unit)];
 	(void)strcpy(text + at + len, "\",\"code\":\"c\"}\n\n");
 	return text;
 }
 
-static void long_strings_end_early(void **state)
+static void long_strings_that_were_said_before_end_early(void **state)
 {
 	static const struct {
-		const char *name, *member, *unit;
+		const char *name, *before, *member, *unit;
 		size_t len, passes;
 	} rows[] = {
-		{ "short", "text", "abc", 300, 300 },
-		{ "as long as may be", "text", "abc", SKIM_STRING_MAX, SKIM_STRING_MAX },
-		{ "longer", "text", "abc", SKIM_STRING_MAX + 1, SKIM_STRING_MAX },
-		{ "much longer", "arguments", "abc", 5 * SKIM_STRING_MAX, SKIM_STRING_MAX },
-		{ "not inside an escape", "text", "\\u00e4\\n", 2 * SKIM_STRING_MAX,
+		{ "short", DELTA, "text", "abc", 300, 300 },
+		{ "as long as may be", DELTA, "text", "abc", SKIM_STRING_MAX, SKIM_STRING_MAX },
+		{ "longer", DELTA, "text", "abc", SKIM_STRING_MAX + 1, SKIM_STRING_MAX },
+		{ "much longer", ARGUED, "arguments", "abc", 5 * SKIM_STRING_MAX, SKIM_STRING_MAX },
+		{ "not inside an escape", DELTA, "text", "\\u00e4\\n", 2 * SKIM_STRING_MAX,
 		  SKIM_STRING_MAX },
-		{ "nor inside a character", "text", "\xe2\x82\xac", 3 * SKIM_STRING_MAX,
+		{ "nor inside a character", DELTA, "text", "\xe2\x82\xac", 3 * SKIM_STRING_MAX,
 		  SKIM_STRING_MAX + 2 },
-		{ "a delta is what everything is about", "delta", "abc", 3 * SKIM_STRING_MAX,
+		{ "a delta is what everything is about", DELTA, "delta", "abc", 3 * SKIM_STRING_MAX,
 		  3 * SKIM_STRING_MAX },
+		{ "without a delta it is the first time", "", "text", "abc", 5 * SKIM_STRING_MAX,
+		  5 * SKIM_STRING_MAX },
+		{ "nor is a delta of another kind one", ARGUED, "text", "abc", 5 * SKIM_STRING_MAX,
+		  5 * SKIM_STRING_MAX },
+		{ "arguments likewise", DELTA, "arguments", "abc", 5 * SKIM_STRING_MAX,
+		  5 * SKIM_STRING_MAX },
+		{ "a delta of an item that is over", DELTA DONE, "text", "abc", 5 * SKIM_STRING_MAX,
+		  5 * SKIM_STRING_MAX },
+		{ "what nobody needs whole", "", "code", "abc", 5 * SKIM_STRING_MAX,
+		  SKIM_STRING_MAX },
 	};
 	static const size_t steps[] = { 1, 7, 1000, SIZE_MAX };
 
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		for (size_t j = 0; j < COUNT_OF(steps); j++) {
-			char *text = long_string(rows[i].member, rows[i].unit, rows[i].len);
-			char *want = long_string(rows[i].member, rows[i].unit, rows[i].passes);
+			char *text = long_string(rows[i].before, rows[i].member, rows[i].unit,
+						 rows[i].len);
+			char *want = long_string(rows[i].before, rows[i].member, rows[i].unit,
+						 rows[i].passes);
 			char *passes = skim(text, strlen(text), steps[j]);
 			if (strcmp(passes, want) != 0)
 				fail_msg("%s, by %zu: %zu bytes, not %zu", rows[i].name, steps[j],
@@ -201,7 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_nobody_reads_becomes_null),
 		cmocka_unit_test(everything_else_passes_unchanged),
-		cmocka_unit_test(long_strings_end_early),
+		cmocka_unit_test(long_strings_that_were_said_before_end_early),
 	};
 	return cmocka_run_group_tests_name("stream_skim", tests, NULL, NULL);
 }

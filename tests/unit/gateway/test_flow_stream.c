@@ -383,28 +383,42 @@ static void a_call_that_cannot_be_forced_is_asked_for_again_though_numbers_were_
 	assert_has(answer_text(b), "tool_choice_required_downgraded");
 }
 
-static void what_is_too_large_for_a_stream_is_asked_for_in_one_piece(void **state)
+static void an_event_of_a_megabyte_is_one_attempt(void **state)
 {
-	enum { PIECE = 1024 };
+	enum { PIECE = 1024, PIECES = 1024 };
 	static char piece[PIECE + 1];
 	struct bench *b = *state;
-	enum stream_state stream = STREAM_OPEN;
 
 	send_it(b, BOTH, ASK("100", TOKEN));
-	assert_true(b->flow.made->encoded.body.count != 0 && b->flow.wants_stream);
 	stream_begins(b);
 	(void)memset(piece, 'x', PIECE);
-	(void)says(b, START "data: \"");
-	for (int i = 0; stream == STREAM_OPEN; i++) {
-		assert_true(i <= 2 * STREAM_EVENT_MAX / PIECE);
-		stream = says(b, piece);
-	}
-	assert_int_equal(stream, STREAM_FAILED);
+	(void)says(b,
+		   START "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":"
+			 "\"text_delta\",\"text\":\"");
+	assert_true(flow_stream_held(&b->flow) < PIECE); /* its own room is enough so far */
+	for (int i = 0; i < PIECES; i++)
+		assert_int_equal(says(b, piece), STREAM_OPEN);
+	assert_true(flow_stream_held(&b->flow) > PIECE * PIECES);
+	assert_int_equal(says(b, "\"}}\n\n" STOP), STREAM_DONE);
 	assert_int_equal(provider_ends(b, ERR_OK, false), FLOW_SETTLE);
-	assert_int_equal(settle(b), FLOW_RESERVE);
-	assert_int_equal(reserve(b), FLOW_SEND);
-	assert_int_equal(b->flow.attempts, 2);
-	assert_false(b->flow.wants_stream);
+	assert_int_equal(settle(b), FLOW_ANSWER);
+	assert_int_equal(b->flow.attempts, 1);
+	assert_int_equal(b->flow.result->blocks[0].text.len, PIECE * PIECES);
+}
+
+static void a_stream_that_memory_did_not_suffice_for_is_refused_and_nobody_is_to_blame(void **state)
+{
+	struct bench *b = *state;
+
+	send_it(b, BOTH, ASK("100", TOKEN));
+	stream_begins(b);
+	(void)says(b, START WORDS("hello"));
+	assert_int_equal(provider_ends(b, ERR_BUSY, false), FLOW_SETTLE);
+	assert_int_equal(settle(b), FLOW_ANSWER);
+	assert_int_equal(b->flow.attempts, 1);
+	assert_int_equal(b->flow.answer.status, 503);
+	assert_has(answer_text(b), "\"reason\":\"overloaded\"");
+	assert_string_equal(b->flow.detail, "what happened");
 }
 
 static const struct {
@@ -567,7 +581,8 @@ int main(void)
 		TEST(once_output_was_told_a_failure_is_the_last_event),
 		TEST(before_that_it_is_tried_again_and_the_numbers_still_rise),
 		TEST(a_call_that_cannot_be_forced_is_asked_for_again_though_numbers_were_told),
-		TEST(what_is_too_large_for_a_stream_is_asked_for_in_one_piece),
+		TEST(an_event_of_a_megabyte_is_one_attempt),
+		TEST(a_stream_that_memory_did_not_suffice_for_is_refused_and_nobody_is_to_blame),
 		TEST(a_stream_that_breaks_off_is_settled_at_the_bound),
 		TEST(an_error_in_the_midst_of_an_answer_is_settled_at_the_bound),
 		TEST(what_a_broken_stream_brought_is_not_told_while_the_next_attempt_is_due),
