@@ -3,6 +3,7 @@
 #include "codec/base/attr.h"
 #include "codec/base/must.h"
 #include "gateway/log_put.h"
+#include "gateway/utc_text.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -89,37 +90,15 @@ uint64_t log_ring_dropped(const struct log_ring *ring)
 
 #define NANO ((uint64_t)1000000000)
 
-/* "2026-01-31T23:59:59"; days to a date after H. Hinnant, days_from_civil. */
-static void second_text(uint64_t second, char out[19])
-{
-	uint64_t days = second / 86400 + 719468, left = second % 86400;
-	uint64_t era = days / 146097, doe = days % 146097;
-	uint64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
-	uint64_t doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-	uint64_t mp = (5 * doy + 2) / 153, month = mp < 10 ? mp + 3 : mp - 9;
-
-	char *at = put_padded(out, yoe + era * 400 + (month <= 2 ? 1 : 0), 4);
-	*at++ = '-';
-	at = put_padded(at, month, 2);
-	*at++ = '-';
-	at = put_padded(at, doy - (153 * mp + 2) / 5 + 1, 2);
-	*at++ = 'T';
-	at = put_padded(at, left / 3600, 2);
-	*at++ = ':';
-	at = put_padded(at, left / 60 % 60, 2);
-	*at++ = ':';
-	(void)put_padded(at, left % 60, 2);
-}
-
 static char *put_time(char *at, struct log_ring *ring, uint64_t wall_ns)
 {
 	uint64_t second = wall_ns / SEC;
 
 	if (second != ring->second) {
-		second_text(second, ring->second_text);
+		utc_text(second, ring->second_text);
 		ring->second = second;
 	}
-	at = put(at, ring->second_text, 19);
+	at = put(at, ring->second_text, UTC_TEXT);
 	*at++ = '.';
 	at = put_padded(at, wall_ns / MSEC % 1000, 3);
 	*at++ = 'Z';
