@@ -121,19 +121,6 @@ static enum flow_move ask_limits(struct flow *flow, const struct flow_env *env)
 	return FLOW_DO_RESERVE;
 }
 
-static enum flow_move refuse_limit(struct flow *flow, const struct limit_refusal *refusal)
-{
-	struct rpc_error_data data = rpc_error_data_none;
-	const struct fault fault = { .err = refusal->err, .offset = FAULT_NO_OFFSET };
-
-	data.limit = refusal->limit;
-	if (refusal->limit != NULL)
-		data.scope = limit_holder_name(refusal->holder);
-	if (refusal->err == ERR_RATE_LIMITED || refusal->err == ERR_CONCURRENCY)
-		data.retry_after_ms = (int64_t)((refusal->wait_ns + MSEC - 1) / MSEC);
-	return flow_refuse(flow, &fault, &data);
-}
-
 /* Entered twice: to ask, and with the store's verdict. */
 enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 {
@@ -150,8 +137,7 @@ enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 		return FLOW_NEXT;
 	}
 	/* A limit that has no room for one more attempt does not hide why the last one failed. */
-	return flow->attempts != 0 ? flow_give_up(flow)
-				   : refuse_limit(flow, &flow->reservation.refusal);
+	return flow->attempts != 0 ? flow_give_up(flow) : flow_refuse_limit(flow);
 }
 
 /* ---- the call ---- */

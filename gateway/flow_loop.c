@@ -140,10 +140,27 @@ static struct slice spent_member(struct flow *flow, enum limit limit)
 	return slice_of(text, (size_t)len);
 }
 
-static enum flow_move refuse_loop(struct flow *flow, enum err err, struct slice particulars)
+/* NULL: no memory, or nothing to add to what the error says by itself. */
+static const char *spent_words(struct flow *flow, enum limit limit)
+{
+	enum { ROOM = 128 };
+	char spent[FLOW_USD_ROOM], allowed[FLOW_USD_ROOM];
+	char *text = limit == LIMIT_loop_usd ? arena_take(flow->arena, ROOM) : NULL;
+
+	if (text == NULL)
+		return NULL;
+	flow_put_usd(spent, flow->state->recall.loop.usd, true);
+	flow_put_usd(allowed, flow->plan->limits.loop_usd, false);
+	(void)snprintf(text, ROOM, "The tool loop has spent %s; its limit loop_usd is %s", spent,
+		       allowed);
+	return text;
+}
+
+static enum flow_move refuse_loop(struct flow *flow, enum err err, const char *words,
+				  struct slice particulars)
 {
 	struct rpc_error_data data = rpc_error_data_none;
-	const struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET };
+	const struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET, .detail = words };
 
 	data.rule = err_info(err)->reason;
 	data.extra = particulars;
@@ -157,7 +174,7 @@ enum flow_move flow_loop_check(struct flow *flow)
 	if (flow->state == NULL)
 		return FLOW_NEXT;
 	if (flow->state->loop.unknown != 0 && limits->unknown_calls_refuse)
-		return refuse_loop(flow, ERR_UNKNOWN_CALLS, nothing);
+		return refuse_loop(flow, ERR_UNKNOWN_CALLS, NULL, nothing);
 	const enum limit spent = spent_limit(&flow->state->recall.loop, limits);
 	if (spent == LIMIT_COUNT)
 		return FLOW_NEXT;
@@ -165,7 +182,7 @@ enum flow_move flow_loop_check(struct flow *flow)
 	if (limits->count_only)
 		return FLOW_NEXT;
 	return refuse_loop(flow, spent == LIMIT_loop_tokens ? ERR_LOOP_TOKENS : ERR_LOOP_USD,
-			   spent_member(flow, spent));
+			   spent_words(flow, spent), spent_member(flow, spent));
 }
 
 /* ---- private blocks: back to the provider ---- */

@@ -139,6 +139,14 @@ MUST_USE bool flow_make_scopes(struct flow *flow);
  * what became of it to those who keep health. */
 void flow_settle_up(struct flow *flow, const struct flow_env *env);
 
+/* flow_limit.c */
+/* The answer to a request that the store has refused. */
+enum flow_move flow_refuse_limit(struct flow *flow);
+/* "$0.0200": an amount in a message, rounded up (what may be needed) or down (what there is), so that two of
+ * them never look as if one fitted the other. */
+enum { FLOW_USD_ROOM = 40 };
+void flow_put_usd(char text[FLOW_USD_ROOM], uint64_t nano, bool up);
+
 /* flow_stream.c */
 /* Whether the answer is asked for as a stream: when somebody is told meanwhile, or when the whole one
  * could take longer than anybody waits in silence. */

@@ -83,16 +83,19 @@ struct limit_scope {
 enum { LIMIT_SCOPES_MAX = 2 + PLAN_MODEL_LIMITS_MAX }; /* tenant, server, and those of a model */
 
 struct limit_refusal {
-	enum err err;      /* ERR_RATE_LIMITED, ERR_OVER_BURST, ERR_CONCURRENCY, ERR_BUDGET */
+	enum err
+		err; /* ERR_RATE_LIMITED, ERR_OVER_BURST, ERR_CONCURRENCY, ERR_BUDGET, ERR_OVER_BUDGET */
 	const char *limit; /* requests_per_minute, tokens_per_minute, concurrent, usd_per_day,
 			      usd_per_month */
 	enum limit_holder holder;
-	nsec_t wait_ns; /* of ERR_RATE_LIMITED: exact; of ERR_CONCURRENCY: 1 s */
+	nsec_t wait_ns;  /* of ERR_RATE_LIMITED: exact; of ERR_CONCURRENCY: 1 s */
+	uint64_t left;   /* of ERR_BUDGET and ERR_OVER_BUDGET: nano-USD that nobody has taken */
+	uint64_t budget; /* of ERR_OVER_BUDGET: the whole of it, top-ups included */
 };
 
 /* Takes from the slots of all (at most LIMIT_SCOPES_MAX) scopes or from none: scope by scope in their order; in each requests,
- * tokens, concurrent, day, month. A money ask above the whole budget of an untouched period is
- * ERR_BUDGET too. What is not asked for (0) is not refused, whatever is owed. Limits that count only
+ * tokens, concurrent, day, month. A money ask above the whole budget of the period, top-ups included, is
+ * ERR_OVER_BUDGET, unless that is 0. What is not asked for (0) is not refused, whatever is owed. Limits that count only
  * refuse nothing: a rate that would have is left as it is, places and money are counted. *refusal is
  * written only when false is returned. Limits other than "none" are within the bounds of
  * tenants/tbl/limits.h. */

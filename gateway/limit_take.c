@@ -65,15 +65,21 @@ void limit_top_up(struct limit_slot *slot, uint64_t nano_usd, uint64_t wall_s)
 	period_add(slot->month_more, quota_month(wall_s), nano_usd);
 }
 
+/* With what it was topped up by. */
+static uint64_t whole_budget(uint64_t limit, uint64_t more)
+{
+	return limit < AMOUNT_MAX - more ? limit + more : AMOUNT_MAX;
+}
+
 static enum err money_take(uint64_t word, uint32_t period, uint64_t limit, uint64_t more,
 			   uint64_t ask, uint64_t *next)
 {
 	const uint64_t used = period_amount(word, period);
-	const uint64_t most = limit < AMOUNT_MAX - more ? limit + more : AMOUNT_MAX;
+	const uint64_t most = whole_budget(limit, more);
 
 	/* What costs nothing passes even where the budget is overspent. */
 	if (ask != 0 && limit != LIMIT_NONE && (ask > most || used > most - ask))
-		return ERR_BUDGET;
+		return ask > most && most != 0 ? ERR_OVER_BUDGET : ERR_BUDGET;
 	*next = period_pack(period, ask < AMOUNT_MAX ? used + ask : AMOUNT_MAX);
 	return ERR_OK;
 }
@@ -307,15 +313,33 @@ struct view {
 	struct glimpse glimpses[COUNT_OF(limit_steps)];
 };
 
-static struct limit_refusal refusal_by(const struct limit_scope *scope, size_t step, enum err err,
-				       nsec_t wait_ns)
+/* What the word that refused says of its budget. */
+static void note_money(struct limit_refusal *refusal, const struct view *view, size_t step)
 {
-	return (struct limit_refusal){
+	const struct claim *claim = &view->claim;
+	const bool day = limit_steps[step].limit == LIMIT_usd_per_day;
+	const uint64_t used =
+		period_amount(view->glimpses[step].seen, day ? claim->day : claim->month);
+	const uint64_t whole = day ? whole_budget(claim->limits->usd_per_day, claim->day_more)
+				   : whole_budget(claim->limits->usd_per_month, claim->month_more);
+
+	refusal->left = whole > used ? whole - used : 0;
+	refusal->budget = refusal->err == ERR_OVER_BUDGET ? whole : 0;
+}
+
+static struct limit_refusal refusal_by(const struct limit_scope *scope, const struct view *view,
+				       size_t step, enum err err, nsec_t wait_ns)
+{
+	struct limit_refusal refusal = {
 		.err = err,
 		.limit = limit_info(limit_steps[step].limit)->name,
 		.holder = scope->holder,
 		.wait_ns = wait_ns,
 	};
+
+	if (err == ERR_BUDGET || err == ERR_OVER_BUDGET)
+		note_money(&refusal, view, step);
+	return refusal;
 }
 
 /* Whether every limit of the scope has room; *refusal says which has not. */
@@ -328,7 +352,7 @@ static bool scope_look(const struct limit_scope *scope, struct view *view,
 					       &view->glimpses[i], &wait_ns);
 		if (err == ERR_OK)
 			continue;
-		*refusal = refusal_by(scope, i, err, wait_ns);
+		*refusal = refusal_by(scope, view, i, err, wait_ns);
 		return false;
 	}
 	return true;
@@ -345,7 +369,7 @@ static size_t scope_take(const struct limit_scope *scope, struct view *view,
 			step_take(&limit_steps[i], &view->claim, &view->glimpses[i], &wait_ns);
 		if (err == ERR_OK)
 			continue;
-		*refusal = refusal_by(scope, i, err, wait_ns);
+		*refusal = refusal_by(scope, view, i, err, wait_ns);
 		return i;
 	}
 	return COUNT_OF(limit_steps);

@@ -82,17 +82,23 @@ static void take_refusal(struct reservation *reservation, const struct redis_ver
 		enum err err;
 		enum limit limit;
 	} rows[] = {
-		[1] = { ERR_RATE_LIMITED, LIMIT_requests_per_minute },
-		[2] = { ERR_RATE_LIMITED, LIMIT_tokens_per_minute },
-		[3] = { ERR_CONCURRENCY, LIMIT_concurrent },
-		[4] = { ERR_BUDGET, LIMIT_usd_per_day },
-		[5] = { ERR_BUDGET, LIMIT_usd_per_month },
-		[6] = { ERR_OVER_BURST, LIMIT_tokens_per_minute },
+		[REDIS_REQUESTS] = { ERR_RATE_LIMITED, LIMIT_requests_per_minute },
+		[REDIS_TOKENS] = { ERR_RATE_LIMITED, LIMIT_tokens_per_minute },
+		[REDIS_PLACES] = { ERR_CONCURRENCY, LIMIT_concurrent },
+		[REDIS_DAY] = { ERR_BUDGET, LIMIT_usd_per_day },
+		[REDIS_MONTH] = { ERR_BUDGET, LIMIT_usd_per_month },
+		[REDIS_OVER_BURST] = { ERR_OVER_BURST, LIMIT_tokens_per_minute },
+		[REDIS_OVER_DAY] = { ERR_OVER_BUDGET, LIMIT_usd_per_day },
+		[REDIS_OVER_MONTH] = { ERR_OVER_BUDGET, LIMIT_usd_per_month },
 	};
 
-	must(verdict->code > 0 && verdict->code < COUNT_OF(rows));
+	_Static_assert(COUNT_OF(rows) == REDIS_VERDICTS, "every verdict has a row");
+	must(verdict->code != REDIS_GRANTED && verdict->code < COUNT_OF(rows));
 	store_refuse(reservation, rows[verdict->code].err,
 		     limit_info(rows[verdict->code].limit)->name, verdict->wait_ns);
+	reservation->refusal.left = verdict->left;
+	reservation->refusal.budget = verdict->budget;
+	reservation->wall_s = verdict->server_s; /* of whose day and month it speaks */
 	if (verdict->scope < reservation->scope_count)
 		reservation->refusal.holder = reservation->scopes[verdict->scope].holder;
 }

@@ -175,21 +175,36 @@ static bool is_string(const struct redisReply *reply)
 	return reply->type == REDIS_REPLY_STRING;
 }
 
+static bool over_budget(uint32_t code)
+{
+	return code == REDIS_OVER_DAY || code == REDIS_OVER_MONTH;
+}
+
+static bool about_money(uint32_t code)
+{
+	return code == REDIS_DAY || code == REDIS_MONTH || over_budget(code);
+}
+
 bool redis_read_verdict(const struct redisReply *reply, uint32_t scopes, struct redis_verdict *out)
 {
-	enum { VERDICTS = 7, FIXED = 1 + 1 + 2 * NUMBER_BYTES + AMOUNT_BYTES };
+	enum { FIXED = 1 + 1 + 2 * NUMBER_BYTES + AMOUNT_BYTES };
 
 	must(scopes >= 1 && scopes <= REDIS_VERDICT_SCOPES);
-	if (!is_string(reply) || (size_t)reply->len != FIXED + scopes * REDIS_BIRTH_BYTES)
+	if (!is_string(reply) || reply->len < FIXED)
 		return false;
 	struct unpacked from = { reply->str };
 	struct redis_verdict verdict = { .code = (uint32_t)unpack_low(&from, 1) };
 	verdict.scope = (uint32_t)unpack_low(&from, 1);
+	if (verdict.code >= REDIS_VERDICTS || verdict.scope >= scopes ||
+	    (size_t)reply->len != FIXED + (over_budget(verdict.code) ? (size_t)AMOUNT_BYTES : 0) +
+					  scopes * REDIS_BIRTH_BYTES)
+		return false;
 	verdict.over = (uint32_t)unpack_low(&from, NUMBER_BYTES);
 	verdict.server_s = unpack_low(&from, NUMBER_BYTES);
-	verdict.wait_ns = unpack_amount(&from);
-	if (verdict.code >= VERDICTS || verdict.scope >= scopes)
-		return false;
+	uint64_t *amount = about_money(verdict.code) ? &verdict.left : &verdict.wait_ns;
+	*amount = unpack_amount(&from);
+	if (over_budget(verdict.code))
+		verdict.budget = unpack_amount(&from);
 	(void)memcpy(verdict.births, from.at, scopes * REDIS_BIRTH_BYTES);
 	*out = verdict;
 	return true;

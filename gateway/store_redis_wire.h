@@ -47,13 +47,30 @@ void redis_put_pack(struct redis_buffer *buffer, const struct redis_pack *pack);
 
 enum { REDIS_BIRTH_BYTES = 8, REDIS_WORKER_BYTES = 8, REDIS_VERDICT_SCOPES = 4 };
 
+/* The verdict of limits.lua, by its numbers: granted, the limit in the way, or one that is too small for the
+ * request at any time. */
+enum redis_verdict_code {
+	REDIS_GRANTED,
+	REDIS_REQUESTS,
+	REDIS_TOKENS,
+	REDIS_PLACES,
+	REDIS_DAY,
+	REDIS_MONTH,
+	REDIS_OVER_BURST,
+	REDIS_OVER_DAY,
+	REDIS_OVER_MONTH,
+	REDIS_VERDICTS
+};
+
 /* What limits.lua returns for `scopes` scopes. False when the reply is anything else. */
 struct redis_verdict {
 	uint32_t code;
 	uint32_t scope; /* which refuses */
 	uint32_t over;  /* five bits a scope: limits that would have refused, but count only */
 	uint64_t server_s;
-	uint64_t wait_ns;
+	uint64_t wait_ns; /* 0 where money is in the way */
+	uint64_t left,
+		budget; /* nano-USD, where it is; the whole budget only where it is too small */
 	uint8_t births[REDIS_VERDICT_SCOPES][REDIS_BIRTH_BYTES]; /* of each scope's state */
 };
 MUST_USE bool redis_read_verdict(const struct redisReply *reply, uint32_t scopes,

@@ -6,6 +6,7 @@ static bool is_refusal(enum err err)
 {
 	switch (err) {
 	case ERR_BUDGET:
+	case ERR_OVER_BUDGET:
 	case ERR_POLICY:
 	case ERR_MODEL_FORBIDDEN:
 	case ERR_IMAGES_FORBIDDEN:

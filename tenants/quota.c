@@ -159,3 +159,19 @@ uint32_t quota_month(uint64_t wall_s)
 
 	return (uint32_t)(year * 12 + month);
 }
+
+uint64_t quota_day_end(uint64_t wall_s)
+{
+	return ((uint64_t)quota_day(wall_s) + 1) * SECONDS_PER_DAY;
+}
+
+/* Asked where a request is refused, and not often: the days of the month are tried. */
+uint64_t quota_month_end(uint64_t wall_s)
+{
+	uint64_t end = wall_s;
+
+	do
+		end = quota_day_end(end);
+	while (quota_month(end) == quota_month(wall_s));
+	return end;
+}

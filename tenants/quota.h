@@ -63,4 +63,8 @@ bool quota_is_credible(uint64_t tokens, uint64_t estimate, uint64_t context);
 uint32_t quota_day(uint64_t wall_s);
 uint32_t quota_month(uint64_t wall_s);
 
+/* The second in which the day or the month of `wall_s` is over. */
+uint64_t quota_day_end(uint64_t wall_s);
+uint64_t quota_month_end(uint64_t wall_s);
+
 #endif

@@ -44,7 +44,8 @@ ERROR(TIMEOUT_HEADER, -32602, 400, "timeout_invalid", "Sluice-Timeout must be wh
 /* who asks, and what may be asked */
 ERROR(SESSION_UNKNOWN, 404, 404, "session_unknown", "The session has expired or never was; initialize again")
 ERROR(UNAUTHORIZED, 401, 401, "unauthorized", "The key is missing, unknown or disabled")
-ERROR(BUDGET, 402, 402, "budget_exceeded", "The tenant's budget is spent")
+ERROR(BUDGET, 402, 402, "budget_exceeded", "The tenant's budget has no room for what the request may cost")
+ERROR(OVER_BUDGET, 402, 402, "request_over_budget", "The request may cost more than the whole budget and can never pass")
 ERROR(ORIGIN, 403, 403, "origin_forbidden", "This Origin is not allowed")
 ERROR(POLICY, 403, 403, "policy_denied", "Policy does not permit this request")
 ERROR(MODEL_FORBIDDEN, 403, 403, "model_forbidden", "Policy permits this tenant no model")

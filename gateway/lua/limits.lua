@@ -10,14 +10,15 @@
 --          each a CHANGE: 0 day or 1 month, its number, sign and amount; for a claim: CLAIM
 --   TOLD   all that this worker has ever told: number of periods, each: kind, number, money, topped up.
 --          Read only when the state was lost since
--- returns  ANSWER: 0 granted (or no claim), 1..5 the limit in the way, or 6 more tokens than its burst; the
---          scope in the way, from 0; limits that would have refused but count only, a bit each, five a
---          scope; the server's second; how long to wait; then the birth of each scope's state
+-- returns  ANSWER: 0 granted (or no claim), 1..5 the limit in the way, 6 more tokens than its burst, 7 or 8 more
+--          money than a whole day's or month's budget; the scope in the way, from 0; limits that would have refused
+--          but count only, a bit each, five a scope; the server's second; how long to wait, or of 4, 5, 7 and 8 the
+--          money that is left; of 7 and 8 BUDGET; then the birth of each scope's state
 --
 -- One GET and one SET a scope, few and long strings, nothing unpacked that is not needed, and few functions
 -- that capture little, since all of them are made anew at every call: that is what makes it cheap, and why
 -- formats and places stand here as literals:
---   HEADER <c8I4BI4I4I4   ANSWER <BBI4I4I4I4   NEWS <c8I4I4B   USED <I4I4BI4I4B   CHANGE <BI4BI4I4
+--   HEADER <c8I4BI4I4I4   ANSWER <BBI4I4I4I4   BUDGET <I4I4   NEWS <c8I4I4B   USED <I4I4BI4I4B   CHANGE <BI4BI4I4
 --   TOLD <BI4I4I4I4I4   CLAIM <B 13 I4: counts only; requests, tokens: cost, most; places; a day's, a month's money
 --   STATE <c8 18 I4, 80 bytes: 1 birth; 2 when requests, 4 when tokens are free again; 6 places in use; 7 when to
 --     sweep the entries; 8 and 11 two days, 14 and 17 two months, by parity: number, money spent
@@ -134,7 +135,15 @@ local function check_money(s, limit, i, most_h, most_l)
 	local h, l = s[i + 1] + uh - most_h, s[i + 2] + ul - most_l
 	if h * 1000000000 + l <= 0 then return end
 	local more_h, more_l = struct.unpack('<I4I4', s.rest, (i - 8) / 3 * 8 + 1)
-	if (h - more_h) * 1000000000 + l - more_l > 0 then exceed(s, limit, limit, 0, 0) end
+	if (h - more_h) * 1000000000 + l - more_l <= 0 then return end
+	local left, code = { most_h, most_l }, limit
+	add(left, 1, more_h, more_l)
+	h, l = left[1], left[2]
+	if h + l > 0 and (uh - h) * 1000000000 + ul - l > 0 then
+		code, s.budget = limit + 3, s.budget or struct.pack('<I4I4', h, l)
+	end
+	subtract(left, 1, s[i + 1], s[i + 2], 0, 0)
+	exceed(s, limit, code, left[1], left[2])
 end
 
 local scopes = {}
@@ -194,6 +203,7 @@ for number = 1, #KEYS do
 end
 
 local answer = struct.pack('<BBI4I4I4I4', verdict, in_the_way, over, now, wait_h, wait_l)
+if verdict > 6 then answer = answer .. scopes[in_the_way + 1].budget end
 for number = 1, #KEYS do
 	local s = scopes[number]
 	if asked == 1 and verdict == 0 then

@@ -287,6 +287,8 @@ static void same_answer(const struct reservation *ours, const struct reservation
 		same_text(ours->refusal.limit, model->refusal.limit);
 		assert_int_equal(ours->refusal.holder, model->refusal.holder);
 		assert_true(ours->refusal.wait_ns == model->refusal.wait_ns);
+		assert_true(ours->refusal.left == model->refusal.left);
+		assert_true(ours->refusal.budget == model->refusal.budget);
 		return;
 	}
 	for (uint32_t i = 0; i < model->scope_count; i++) {

@@ -192,7 +192,7 @@ class Operator(RedisCase):
         sim = self.sim()
         gateways = [self.start(redis.url, sim, usd_per_day=0.005, usd_per_month=1) for _ in range(2)]
         for gateway in gateways:
-            self.assert_error(gateway.sample("hello"), 402, 402, "budget_exceeded")
+            self.assert_error(gateway.sample("hello"), 402, 402, "request_over_budget")
         answer = self.top_up(gateways[0], 0.1)
         self.assertEqual(answer.status, 200, answer)
         budget = answer.json()["scopes"][0]["limits"]["usd_per_day"]
@@ -200,9 +200,30 @@ class Operator(RedisCase):
         self.assert_result(gateways[1].sample("hello"))
         self.assertEqual(self.show(gateways[1])[1]["usd_per_month"]["topped_up"], 0.1)
         redis.ask("FLUSHALL")  # the gateway that added it tells of it again
-        self.assert_error(gateways[0].sample("hello" * 40000), 402, 402, "budget_exceeded")
+        self.assert_error(gateways[0].sample("hello" * 40000), 402, 402, "request_over_budget")
         harness.wait_for(lambda: self.show(gateways[1])[1]["usd_per_day"]["topped_up"] == 0.1, "topped up again")
         self.assert_result(gateways[1].sample("hello"))
+
+    def test_a_request_that_does_not_fit_is_told_what_is_left_of_the_budget_that_all_share(self):
+        redis = redis_server.Redis(self)
+        sim = self.sim()
+        sim.default("nousage")  # the bound stays spent
+        first, second = (self.start(redis.url, sim, usd_per_day=0.015) for _ in range(2))
+        self.assert_result(first.sample("hello"))
+        spent = harness.wait_for(lambda: self.show(second)[1]["usd_per_day"]["spent"], "the bound is spent")
+        self.assertGreater(2 * spent, 0.015, "two do not fit")
+        error = self.assert_error(second.sample("hello"), 402, 402, "budget_exceeded")
+        data = error["data"]
+        self.assertEqual((data["limit"], data["scope"]), ("usd_per_day", "tenant"))
+        self.assertAlmostEqual(data["left"], 0.015 - spent, 9)
+        self.assertGreater(data["needed"], data["left"])
+        self.assertRegex(data["resets"], r"^\d{4}-\d\d-\d\dT00:00:00Z$")
+        self.assertRegex(error["message"], r"may cost up to \$0\.\d{4}; \$0\.\d{4} of usd_per_day is left until 00:00 UTC")
+        error = self.assert_error(second.sample("hello", maxTokens=4096), 402, 402, "request_over_budget")
+        self.assertAlmostEqual(error["data"]["left"], 0.015 - spent, 9)
+        self.assertIn("more than the whole of usd_per_day, $0.0150", error["message"])
+        self.assertEqual(self.top_up(first, 1).status, 200)
+        self.assert_result(second.sample("hello", maxTokens=4096))  # a larger budget
 
     def test_while_redis_is_away_a_top_up_is_refused_and_the_mode_says_so(self):
         redis = redis_server.Redis(self)

@@ -223,15 +223,17 @@ static void every_limit_refuses_by_its_name_and_takes_nothing(void **state)
 		struct limit_ask ask;
 		enum err err;
 		nsec_t wait_ns;
+		uint64_t left, budget;
 	} rows[] = {
-		{ "requests_per_minute", { 2, 1, 1, 1 }, ERR_RATE_LIMITED, 1 * SEC },
-		{ "requests_per_minute", { 11, 1, 1, 1 }, ERR_OVER_BURST, 0 },
-		{ "tokens_per_minute", { 1, 200, 1, 1 }, ERR_RATE_LIMITED, 10 * SEC },
-		{ "tokens_per_minute", { 1, 1001, 1, 1 }, ERR_OVER_BURST, 0 },
-		{ "concurrent", { 1, 1, 1, 2 }, ERR_CONCURRENCY, 1 * SEC },
-		{ "usd_per_day", { 1, 1, 101, 1 }, ERR_BUDGET, 0 },
-		{ "usd_per_day", { 1, 1, 5000, 1 }, ERR_BUDGET, 0 },
-		{ "usd_per_day", { 1, 1, UINT64_MAX, 1 }, ERR_BUDGET, 0 },
+		{ "requests_per_minute", { 2, 1, 1, 1 }, ERR_RATE_LIMITED, 1 * SEC, 0, 0 },
+		{ "requests_per_minute", { 11, 1, 1, 1 }, ERR_OVER_BURST, 0, 0, 0 },
+		{ "tokens_per_minute", { 1, 200, 1, 1 }, ERR_RATE_LIMITED, 10 * SEC, 0, 0 },
+		{ "tokens_per_minute", { 1, 1001, 1, 1 }, ERR_OVER_BURST, 0, 0, 0 },
+		{ "concurrent", { 1, 1, 1, 2 }, ERR_CONCURRENCY, 1 * SEC, 0, 0 },
+		{ "usd_per_day", { 1, 1, 101, 1 }, ERR_BUDGET, 0, 100, 0 },
+		{ "usd_per_day", { 1, 1, 1000, 1 }, ERR_BUDGET, 0, 100, 0 },
+		{ "usd_per_day", { 1, 1, 1001, 1 }, ERR_OVER_BUDGET, 0, 100, 1000 },
+		{ "usd_per_day", { 1, 1, UINT64_MAX, 1 }, ERR_OVER_BUDGET, 0, 100, 1000 },
 	};
 	struct fixture f = fixture_new(8);
 	struct tenant_limits limits = roomy();
@@ -254,6 +256,8 @@ static void every_limit_refuses_by_its_name_and_takes_nothing(void **state)
 		assert_string_equal(refusal.limit, rows[i].limit);
 		assert_int_equal(refusal.err, rows[i].err);
 		assert_int_equal(refusal.wait_ns, rows[i].wait_ns);
+		assert_int_equal(refusal.left, rows[i].left);
+		assert_int_equal(refusal.budget, rows[i].budget);
 		const struct limit_state after = limit_read(f.slot, monday);
 		assert_same(after, before);
 	}
@@ -262,6 +266,7 @@ static void every_limit_refuses_by_its_name_and_takes_nothing(void **state)
 	assert_false(one_take(f.slot, &limits, &dear, now, monday + DAY_S, &refusal));
 	assert_string_equal(refusal.limit, "usd_per_month");
 	assert_int_equal(refusal.err, ERR_BUDGET);
+	assert_int_equal(refusal.left, 200);
 	assert_true(one_take(f.slot, &limits, &fits, now, monday + DAY_S, &refusal));
 	fixture_free(&f);
 }

@@ -131,6 +131,41 @@ static void a_verdict_is_read_however_it_is_split(void **state)
 	}
 }
 
+/* A gateway is told what is left, and of a budget that is too small how large it is. */
+static void a_verdict_on_money_says_what_is_left(void **state)
+{
+#define FRONT(code) code "\0\0\0\0\0\314\112\2\153"
+	static const struct {
+		const char *bytes;
+		size_t len;
+		uint64_t wait_ns, left, budget;
+	} rows[] = {
+#define ROW(text, ...) { text, sizeof(text) - 1, __VA_ARGS__ }
+		ROW("$26\r\n" FRONT("\1") "\3\0\0\0\7\0\0\0birth--1\r\n", 3000000007, 0, 0),
+		ROW("$26\r\n" FRONT("\4") "\3\0\0\0\7\0\0\0birth--1\r\n", 0, 3000000007, 0),
+		ROW("$26\r\n" FRONT("\5") "\3\0\0\0\7\0\0\0birth--1\r\n", 0, 3000000007, 0),
+		ROW("$34\r\n" FRONT("\7") "\3\0\0\0\7\0\0\0\5\0\0\0\1\0\0\0birth--1\r\n", 0,
+		    3000000007, 5000000001),
+		ROW("$34\r\n" FRONT("\10") "\0\0\0\0\7\0\0\0\5\0\0\0\1\0\0\0birth--1\r\n", 0, 7,
+		    5000000001),
+#undef ROW
+#undef FRONT
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct redis_verdict verdict;
+		redisReply *reply = read_in_steps(rows[i].bytes, rows[i].len, 4096);
+		assert_non_null(reply);
+		assert_true(redis_read_verdict(reply, 1, &verdict));
+		assert_true(verdict.wait_ns == rows[i].wait_ns);
+		assert_true(verdict.left == rows[i].left);
+		assert_true(verdict.budget == rows[i].budget);
+		assert_memory_equal(verdict.births, "birth--1", 8);
+		freeReplyObject(reply);
+	}
+}
+
 #define ZEROS8 "\0\0\0\0\0\0\0\0"
 #define ZEROS16 ZEROS8 ZEROS8
 
@@ -151,7 +186,9 @@ static void what_is_no_verdict_is_refused(void **state)
 		ROW("nothing in it", "$0\r\n\r\n"),
 		ROW("one byte short", "$25\r\n" ZEROS16 ZEROS8 "\0\r\n"),
 		ROW("of two scopes", "$34\r\n" ZEROS16 ZEROS16 "\0\0\r\n"),
-		ROW("an unknown limit", "$26\r\n\7\0" ZEROS16 ZEROS8 "\r\n"),
+		ROW("an unknown limit", "$26\r\n\11\0" ZEROS16 ZEROS8 "\r\n"),
+		ROW("a small budget that is missing", "$26\r\n\7\0" ZEROS16 ZEROS8 "\r\n"),
+		ROW("a budget that fits", "$34\r\n\4\0" ZEROS16 ZEROS16 "\r\n"),
 		ROW("a scope that was not asked", "$26\r\n\1\1" ZEROS16 ZEROS8 "\r\n"),
 #undef ROW
 	};
@@ -284,6 +321,7 @@ int main(void)
 		cmocka_unit_test(what_is_packed_is_one_argument),
 		cmocka_unit_test(a_buffer_grows_up_to_its_bound_and_no_further),
 		cmocka_unit_test(a_verdict_is_read_however_it_is_split),
+		cmocka_unit_test(a_verdict_on_money_says_what_is_left),
 		cmocka_unit_test(what_is_no_verdict_is_refused),
 		cmocka_unit_test(the_clock_is_seconds_and_microseconds),
 		cmocka_unit_test(a_state_shows_the_periods_of_the_clock_and_leases_that_last),

@@ -395,12 +395,17 @@ static void every_day_of_six_centuries_has_its_month(void **state)
 	for (unsigned year = 1970; year < 2570; year++) {
 		for (unsigned month = 0; month < 12; month++) {
 			const unsigned length = lengths[month] + (month == 1 && leap(year));
+			const uint64_t month_end = (day + length) * 86400;
 			for (unsigned i = 0; i < length; i++, day++) {
 				assert_int_equal(quota_month(day * 86400), year * 12 + month);
 				assert_int_equal(quota_month(day * 86400 + 86399),
 						 year * 12 + month);
 				assert_int_equal(quota_day(day * 86400), day);
 				assert_int_equal(quota_day(day * 86400 + 86399), day);
+				assert_int_equal(quota_day_end(day * 86400 + 86399),
+						 (day + 1) * 86400);
+				assert_int_equal(quota_month_end(day * 86400), month_end);
+				assert_int_equal(quota_month_end(day * 86400 + 86399), month_end);
 			}
 		}
 	}
