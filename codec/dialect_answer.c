@@ -394,6 +394,8 @@ static enum stop_reason stop_reason_of(const struct answer *a)
 	case ANSWER_REFUSED:
 		return STOP_REFUSAL;
 	case ANSWER_OTHER:
+	case ANSWER_BROKEN:
+	case ANSWER_BAD_CALL:
 		return STOP_OTHER;
 	case ANSWER_SEQUENCE:
 	case ANSWER_END:
@@ -482,6 +484,10 @@ static enum err give_result(struct answer *a, struct sampling_result *result,
 enum err answer_finish(struct answer *a, struct sampling_result *result,
 		       struct provider_failure *failure)
 {
+	if (a->err == ERR_OK && a->stop == ANSWER_BROKEN)
+		return failure_broken(a->from, &a->usage, a->work, a->into, failure);
+	if (a->stop == ANSWER_BAD_CALL)
+		answer_fail(a, failure_bad_call);
 	if (a->err == ERR_OK && a->stop == ANSWER_REFUSED) {
 		refuse(a);
 		a->replay = nothing;

@@ -17,7 +17,19 @@ enum answer_stop {
 	ANSWER_LENGTH,   /* out of tokens: the last call may be cut */
 	ANSWER_REFUSED,
 	ANSWER_OTHER,
+	ANSWER_BROKEN,   /* the host failed within it: what there is, is no answer */
+	ANSWER_BAD_CALL, /* the model wrote a call that the host could not read */
 };
+
+/* How an answer with that reason, raw, stopped by the words of all hosts (dialect_answer_stop.c): ANSWER_OTHER where
+ * nobody knows it. For what a dialect does not know itself. */
+enum answer_stop answer_stop_of(struct slice reason);
+
+/* Whether an answer that stopped so may lack what others have to have. */
+static inline bool answer_may_be_void(enum answer_stop stop)
+{
+	return stop == ANSWER_REFUSED || stop == ANSWER_BROKEN || stop == ANSWER_BAD_CALL;
+}
 
 enum { ANSWER_KEY_MAX = 32 };
 

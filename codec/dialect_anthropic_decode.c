@@ -14,8 +14,6 @@ enum answer_stop anthropic_stop(struct slice reason)
 		{ SLICE_INIT("tool_use"), ANSWER_END },
 		{ SLICE_INIT("stop_sequence"), ANSWER_SEQUENCE },
 		{ SLICE_INIT("max_tokens"), ANSWER_LENGTH },
-		{ SLICE_INIT("model_context_window_exceeded"), ANSWER_LENGTH },
-		{ SLICE_INIT("refusal"), ANSWER_REFUSED },
 	};
 
 	if (reason.len == 0) /* hosts of the same format may leave it null, or empty */
@@ -23,7 +21,7 @@ enum answer_stop anthropic_stop(struct slice reason)
 	for (size_t i = 0; i < COUNT_OF(stops); i++)
 		if (json_str_eq(reason, stops[i].reason))
 			return stops[i].stop;
-	return ANSWER_OTHER;
+	return answer_stop_of(reason);
 }
 
 static void read_counters(struct json_reader *r, struct usage *counters)
@@ -412,7 +410,7 @@ enum err anthropic_decode(const struct decode_context *context,
 	read_answer(&a, &top);
 	if (a.err == ERR_OK && (top.error || json_str_eq(top.type, SLICE("error"))))
 		return answer_from_failure(&a, result, failure);
-	if (!top.content)
+	if (!top.content && !answer_may_be_void(a.stop))
 		answer_fail(&a, "The provider's answer has no content: malformed");
 	return answer_finish(&a, result, failure);
 }

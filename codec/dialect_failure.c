@@ -1,6 +1,7 @@
 #include "codec/dialect_failure.h"
 
 #include "codec/base/must.h"
+#include "codec/dialect_blame.h"
 #include "codec/dialect_learn.h"
 
 enum {
@@ -10,24 +11,7 @@ enum {
 
 /* ---- classes ---- */
 
-enum failure_class {
-	CLASS_NONE,
-	CLASS_CONTEXT,
-	CLASS_BILLING,
-	CLASS_KEY,
-	CLASS_PERMISSION,
-	CLASS_MODEL,
-	CLASS_REDIRECT,
-	CLASS_RATE,
-	CLASS_DAY,
-	CLASS_DOWN,
-	CLASS_TOO_LARGE,
-	CLASS_CREDIT,
-	CLASS_MINUTE,
-	CLASS_REJECTED,
-	CLASS_BAD_CALL,
-	CLASS_REFUSAL,
-};
+const char failure_bad_call[] = "The model wrote a tool call that the provider could not read";
 
 #define OPERATOR "; the operator of this gateway has to look at it"
 
@@ -44,8 +28,13 @@ static const struct class_row {
 			"Provider authentication failed" OPERATOR },
 	[CLASS_PERMISSION] = { ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_KEY,
 			       "Provider permission is missing" OPERATOR },
+	[CLASS_FORBIDDEN] = { ERR_PROVIDER_REJECTED, RETRY_ELSEWHERE, BLAME_MODEL,
+			      "The provider rejected the request: it is not permitted there" },
 	[CLASS_MODEL] = { ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_MODEL,
 			  "The provider does not know this model" OPERATOR },
+	[CLASS_UNABLE] = { ERR_PROVIDER_REJECTED, RETRY_ELSEWHERE, BLAME_MODEL,
+			   "The provider rejected the request: this model cannot do what it asks "
+			   "for" },
 	[CLASS_REDIRECT] = { ERR_PROVIDER_OPERATOR, RETRY_ELSEWHERE, BLAME_ENDPOINT,
 			     "The provider endpoint redirects elsewhere" OPERATOR },
 	[CLASS_RATE] = { ERR_PROVIDER_RATE, RETRY_AGAIN, BLAME_KEY, NULL },
@@ -61,8 +50,7 @@ static const struct class_row {
 			   "The provider rejected the request: it is larger than its limit of a "
 			   "minute" },
 	[CLASS_REJECTED] = { ERR_PROVIDER_REJECTED, RETRY_NEVER, BLAME_REQUEST, NULL },
-	[CLASS_BAD_CALL] = { ERR_PROVIDER_ANSWER, RETRY_ONCE, BLAME_ANSWER,
-			     "The model wrote a tool call that the provider could not read" },
+	[CLASS_BAD_CALL] = { ERR_PROVIDER_ANSWER, RETRY_ONCE, BLAME_ANSWER, failure_bad_call },
 	[CLASS_REFUSAL] = { ERR_OK, RETRY_NEVER, BLAME_REQUEST, NULL },
 };
 
@@ -77,6 +65,15 @@ static void take_string(struct json_reader *r, struct slice *out)
 		(void)json_skip(r, NULL);
 }
 
+/* Enters the value that is next if it is an object, else skips it. */
+static bool enter(struct json_reader *r)
+{
+	if (json_peek(r) == JSON_OBJECT)
+		return json_enter_object(r);
+	(void)json_skip(r, NULL);
+	return false;
+}
+
 static void take_code(struct json_reader *r, struct error_body *body)
 {
 	struct slice number;
@@ -88,7 +85,10 @@ static void take_code(struct json_reader *r, struct error_body *body)
 			body->number = (int64_t)status; /* "429", as some say it */
 		return;
 	}
-	if (json_number(r, &number) && !json_to_int64(number, &body->number))
+	if (!json_number(r, &number))
+		return;
+	body->code = number; /* a few hosts have numbers for names */
+	if (!json_to_int64(number, &body->number))
 		body->number = 0;
 }
 
@@ -102,7 +102,8 @@ static void take_violations(struct json_reader *r, struct error_body *body)
 		body->day |= memmem(text.at, text.len, mark.at, mark.len) != NULL;
 }
 
-/* Anthropic's details: {error_code}. Google's: [{"@type": "...RetryInfo", "retryDelay": "36s"}]. */
+/* Anthropic's details: {error_code}. Google's: [{"@type": "...RetryInfo", "retryDelay": "36s"}, {"@type":
+ * "...ErrorInfo", "reason": "API_KEY_INVALID"}]. */
 static void take_details(struct json_reader *r, struct error_body *body)
 {
 	bool list = json_peek(r) == JSON_ARRAY;
@@ -119,6 +120,8 @@ static void take_details(struct json_reader *r, struct error_body *body)
 					take_string(r, &body->detail_code);
 				else if (json_str_eq(key, SLICE("retryDelay")))
 					take_string(r, &body->retry_delay);
+				else if (json_str_eq(key, SLICE("reason")))
+					take_string(r, &body->inner_code);
 				else if (json_str_eq(key, SLICE("violations")))
 					take_violations(r, body);
 				else
@@ -129,11 +132,48 @@ static void take_details(struct json_reader *r, struct error_body *body)
 	}
 }
 
+/* Azure's innererror: {code, content_filter_result}. */
+static void take_inner(struct json_reader *r, struct error_body *body)
+{
+	struct slice key;
+
+	if (!enter(r))
+		return;
+	while (json_next_key(r, &key))
+		if (json_str_eq(key, SLICE("code")))
+			take_string(r, &body->inner_code);
+		else
+			(void)json_skip(r, NULL);
+}
+
+/* OpenRouter's metadata: what moderation found, {reasons, flagged_input}, or what the provider behind it said,
+ * {raw}. */
+static void take_metadata(struct json_reader *r, struct error_body *body)
+{
+	struct slice key;
+
+	if (!enter(r))
+		return;
+	while (json_next_key(r, &key)) {
+		const bool found = json_str_eq(key, SLICE("reasons")) ||
+				   json_str_eq(key, SLICE("flagged_input"));
+		body->moderated |= found && json_peek(r) != JSON_NULL;
+		if (json_str_eq(key, SLICE("raw")))
+			take_string(r, &body->wrapped);
+		else
+			(void)json_skip(r, NULL);
+	}
+}
+
 /* One member that means the same inside "error" and beside it; false when it is none. */
 static bool take_member(struct json_reader *r, struct slice key, struct error_body *body)
 {
-	if (json_str_eq(key, SLICE("message")))
+	if (json_str_eq(key, SLICE("message")) || json_str_eq(key, SLICE("Message"))) /* AWS */
 		take_string(r, &body->message);
+	else if (json_str_eq(key, SLICE("innererror")))
+		take_inner(r, body);
+	else if (json_str_eq(key, SLICE("metadata")))
+		take_metadata(r, body);
 	else if (json_str_eq(key, SLICE("code")))
 		take_code(r, body);
 	else if (json_str_eq(key, SLICE("param")))
@@ -169,17 +209,15 @@ static void read_top(struct json_reader *r, struct error_body *body)
 {
 	struct slice key, flat_type = { NULL, 0 };
 
-	if (json_peek(r) != JSON_OBJECT) {
-		(void)json_skip(r, NULL);
-		return;
-	}
-	if (!json_enter_object(r))
+	if (!enter(r))
 		return;
 	while (json_next_key(r, &key))
 		if (json_str_eq(key, SLICE("error")))
 			take_error(r, body);
-		else if (json_str_eq(key, SLICE("type")))
+		else if (json_str_eq(key, SLICE("type")) || json_str_eq(key, SLICE("__type")))
 			take_string(r, &flat_type);
+		else if (json_str_eq(key, SLICE("detail")) && slice_absent(body->message))
+			take_string(r, &body->message);
 		else if (!take_member(r, key, body))
 			(void)json_skip(r, NULL);
 	if (slice_absent(body->type))
@@ -204,167 +242,6 @@ static struct error_body read_body(struct slice text, struct json_work *work)
 		read_top(&r, &body);
 	}
 	return json_finish(&r) ? body : (struct error_body){ 0 };
-}
-
-/* ---- judging ---- */
-
-/* Names that decide whatever the status is: type, code or details.error_code. */
-static const struct named_class {
-	struct slice name;
-	enum failure_class class;
-} named_classes[] = {
-	{ SLICE_INIT("context_length_exceeded"), CLASS_CONTEXT },
-	{ SLICE_INIT("exceed_context_size_error"), CLASS_CONTEXT },
-	{ SLICE_INIT("insufficient_quota"), CLASS_BILLING },
-	{ SLICE_INIT("credit_balance_exhausted"), CLASS_BILLING },
-	{ SLICE_INIT("organization_spend_limit_exceeded"), CLASS_BILLING },
-	{ SLICE_INIT("organization_usage_limit_exceeded"), CLASS_BILLING },
-	{ SLICE_INIT("project_spend_limit_exceeded"), CLASS_BILLING },
-	{ SLICE_INIT("billing_hard_limit_reached"), CLASS_BILLING },
-	{ SLICE_INIT("billing_not_active"), CLASS_BILLING },
-	{ SLICE_INIT("billing_error"), CLASS_BILLING },
-	{ SLICE_INIT("enforced_spend_limit_reached"), CLASS_BILLING },
-	{ SLICE_INIT("contract_spend_limit_reached"), CLASS_BILLING },
-	{ SLICE_INIT("invalid_api_key"), CLASS_KEY },
-	{ SLICE_INIT("authentication_error"), CLASS_KEY },
-	{ SLICE_INIT("model_not_found"), CLASS_MODEL },
-	{ SLICE_INIT("DeploymentNotFound"), CLASS_MODEL },
-	{ SLICE_INIT("tool_use_failed"), CLASS_BAD_CALL },
-	{ SLICE_INIT("content_filter"), CLASS_REFUSAL },
-	{ SLICE_INIT("request_too_large"), CLASS_TOO_LARGE },
-};
-
-/* Texts that, at the beginning of a message, decide whatever else is said: what this one request asks
- * for is too much there, though its status speaks of the key. Behind a beginning a text may quote. */
-static const struct named_class begun_classes[] = {
-	{ SLICE_INIT("This request requires more credits, or fewer max_tokens"), CLASS_CREDIT },
-	{ SLICE_INIT("Prompt tokens limit exceeded"), CLASS_CREDIT },
-	{ SLICE_INIT("Request too large for"), CLASS_MINUTE },
-};
-
-/* Names that decide only where no status does: an error object in a 200 body. */
-static const struct named_class statusless_classes[] = {
-	{ SLICE_INIT("invalid_request_error"), CLASS_REJECTED },
-	{ SLICE_INIT("permission_error"), CLASS_PERMISSION },
-	{ SLICE_INIT("not_found_error"), CLASS_MODEL },
-	{ SLICE_INIT("rate_limit_error"), CLASS_RATE },
-	{ SLICE_INIT("rate_limit_exceeded"), CLASS_RATE },
-	{ SLICE_INIT("slow_down"), CLASS_RATE },
-	{ SLICE_INIT("RESOURCE_EXHAUSTED"), CLASS_RATE },
-	/* of a response that failed */
-	{ SLICE_INIT("invalid_prompt"), CLASS_REJECTED },
-	{ SLICE_INIT("invalid_image"), CLASS_REJECTED },
-	{ SLICE_INIT("invalid_image_format"), CLASS_REJECTED },
-	{ SLICE_INIT("invalid_base64_image"), CLASS_REJECTED },
-	{ SLICE_INIT("image_too_large"), CLASS_REJECTED },
-	{ SLICE_INIT("image_too_small"), CLASS_REJECTED },
-	{ SLICE_INIT("image_parse_error"), CLASS_REJECTED },
-	{ SLICE_INIT("image_file_too_large"), CLASS_REJECTED },
-	{ SLICE_INIT("unsupported_image_media_type"), CLASS_REJECTED },
-	{ SLICE_INIT("empty_image_file"), CLASS_REJECTED },
-	{ SLICE_INIT("image_content_policy_violation"), CLASS_REFUSAL },
-};
-
-/* What only a text tells, under the statuses that refuse a request. */
-static const struct named_class told_classes[] = {
-	{ SLICE_INIT("prompt is too long"), CLASS_CONTEXT },
-	{ SLICE_INIT("context length"), CLASS_CONTEXT },
-	{ SLICE_INIT("longer than the maximum model length"), CLASS_CONTEXT },         /* vLLM */
-	{ SLICE_INIT("maximum prompt length"), CLASS_CONTEXT },                        /* xAI */
-	{ SLICE_INIT("exceeds the maximum number of tokens allowed"), CLASS_CONTEXT }, /* Gemini */
-	{ SLICE_INIT("exceed context limit"), CLASS_CONTEXT },
-	{ SLICE_INIT("context window"), CLASS_CONTEXT },
-	{ SLICE_INIT("context size"), CLASS_CONTEXT },
-	{ SLICE_INIT("credit balance"), CLASS_BILLING },
-	{ SLICE_INIT("spend limit"), CLASS_BILLING },
-	{ SLICE_INIT("usage limits"), CLASS_BILLING },
-	{ SLICE_INIT("api key not valid"), CLASS_KEY },
-};
-
-static bool is_named(const struct error_body *body, struct slice name)
-{
-	return json_str_eq(body->code, name) || json_str_eq(body->type, name) ||
-	       json_str_eq(body->detail_code, name);
-}
-
-static enum failure_class class_by_name(const struct named_class *row, size_t count,
-					const struct error_body *body)
-{
-	for (; count > 0; count--, row++)
-		if (is_named(body, row->name))
-			return row->class;
-	return CLASS_NONE;
-}
-
-/* A text may quote the request, which may say anything; one that blames a key is believed only if it
- * speaks to the key's owner: otherwise a caller could take the key from all others. */
-static bool is_credible(enum failure_class class, struct slice message)
-{
-	return class_rows[class].blame != BLAME_KEY || slice_starts(message, SLICE("You")) ||
-	       slice_starts(message, SLICE("API key"));
-}
-
-static enum failure_class class_by_beginning(const struct error_body *body)
-{
-	for (size_t i = 0; i < COUNT_OF(begun_classes); i++)
-		if (slice_starts(body->message, begun_classes[i].name))
-			return begun_classes[i].class;
-	return CLASS_NONE;
-}
-
-static enum failure_class class_by_text(const struct error_body *body)
-{
-	for (size_t i = 0; i < COUNT_OF(told_classes); i++)
-		if (slice_has_nocase(body->message, told_classes[i].name) &&
-		    is_credible(told_classes[i].class, body->message))
-			return told_classes[i].class;
-	return CLASS_NONE;
-}
-
-static enum failure_class class_by_status(int status)
-{
-	switch (status) {
-	case 401:
-		return CLASS_KEY;
-	case 402:
-		return CLASS_BILLING;
-	case 403:
-		return CLASS_PERMISSION;
-	case 404:
-		return CLASS_MODEL;
-	case 413:
-		return CLASS_TOO_LARGE;
-	case 429:
-		return CLASS_RATE;
-	case 408: /* took too long to send */
-	case 409: /* conflict: the SDKs retry it */
-	case 498: /* Groq's flex capacity */
-		return CLASS_DOWN;
-	default:
-		return status >= 500 ? CLASS_DOWN : status < 400 ? CLASS_REDIRECT : CLASS_REJECTED;
-	}
-}
-
-/* `status` 200: an error object without a status of its own. */
-static enum failure_class class_of(const struct error_body *body, int status)
-{
-	enum failure_class class = class_by_beginning(body);
-
-	if (class == CLASS_NONE)
-		class = class_by_name(named_classes, COUNT_OF(named_classes), body);
-	if (class == CLASS_REFUSAL && status != 400 && status != 200)
-		class = CLASS_NONE;
-	if (class == CLASS_NONE &&
-	    (status == 400 || status == 413 || status == 422 || status == 200))
-		class = class_by_text(body);
-	if (class != CLASS_NONE)
-		return class;
-	if (status == 429 && body->day)
-		return CLASS_DAY;
-	if (status != 200)
-		return class_by_status(status);
-	class = class_by_name(statusless_classes, COUNT_OF(statusless_classes), body);
-	return class == CLASS_NONE ? CLASS_DOWN : class;
 }
 
 /* ---- waiting ---- */
@@ -456,6 +333,32 @@ static void heed_header(struct provider_failure *failure, struct slice should_re
 	}
 }
 
+/* What somebody behind the provider said, as JSON or as it is, if that is about the request. */
+static enum failure_class class_within(const struct error_body *body, int status,
+				       struct json_work *work, struct arena *into)
+{
+	if (slice_absent(body->wrapped))
+		return CLASS_NONE;
+	const struct slice plain = json_str_plain(body->wrapped, into);
+	if (slice_absent(plain)) /* no memory: the outer error counts */
+		return CLASS_NONE;
+	struct error_body inner = read_body(plain, work);
+	if (slice_absent(inner.message) && slice_absent(inner.code) && slice_absent(inner.type))
+		inner.message = plain;
+	return blame_class_wrapped(&inner, status);
+}
+
+static enum failure_class class_of(const struct error_body *body, int status,
+				   struct json_work *work, struct arena *into)
+{
+	enum failure_class within = CLASS_NONE, class = blame_class(body, status);
+
+	if (class == CLASS_REJECTED || class == CLASS_FORBIDDEN || class == CLASS_TOO_LARGE ||
+	    (class == CLASS_DOWN && status == 200))
+		within = class_within(body, status, work, into);
+	return within != CLASS_NONE ? within : class;
+}
+
 enum err failure_classify(const struct provider_answer *answer, struct json_work *work,
 			  struct arena *into, struct provider_failure *failure)
 {
@@ -464,7 +367,7 @@ enum err failure_classify(const struct provider_answer *answer, struct json_work
 
 	if (status / 100 == 2)
 		status = is_error_status(body.number) ? (int)body.number : 200;
-	const struct class_row *row = &class_rows[class_of(&body, status)];
+	const struct class_row *row = &class_rows[class_of(&body, status, work, into)];
 	*failure = (struct provider_failure){
 		.err = row->err,
 		.detail = row->detail,
@@ -484,6 +387,20 @@ enum err failure_classify(const struct provider_answer *answer, struct json_work
 	if (failure->retry != RETRY_NEVER)
 		failure->learn = LEARN_NOTHING;
 	return failure->err;
+}
+
+enum err failure_broken(const struct provider_answer *answer, const struct usage *usage,
+			struct json_work *work, struct arena *into,
+			struct provider_failure *failure)
+{
+	struct provider_answer told = *answer;
+
+	told.body = (struct slice){ NULL, 0 };
+	const enum err err = failure_classify(&told, work, into, failure);
+	must(err == ERR_PROVIDER_DOWN); /* as an error that says nothing */
+	failure->usage_known = usage->known;
+	failure->usage = *usage;
+	return err;
 }
 
 enum err failure_unusable(const struct provider_answer *answer, enum err err, const char *detail,

@@ -20,6 +20,14 @@ enum err failure_unusable(const struct provider_answer *answer, enum err err, co
 			  const struct usage *usage, struct arena *into,
 			  struct provider_failure *failure);
 
+/* The detail of an answer in which the model wrote a tool call that nobody can read. */
+extern const char failure_bad_call[];
+
+/* An answer with status 200 whose host says that it failed within it, after that usage. Returns failure->err. */
+enum err failure_broken(const struct provider_answer *answer, const struct usage *usage,
+			struct json_work *work, struct arena *into,
+			struct provider_failure *failure);
+
 /* Milliseconds that the headers ask to wait, or -1. */
 int64_t failure_retry_after(const struct provider_headers *headers, uint64_t wall_s);
 

@@ -379,10 +379,7 @@ enum answer_stop openai_stop(struct slice reason, struct slice match)
 		enum answer_stop stop;
 	} stops[] = {
 		{ SLICE_INIT("tool_calls"), ANSWER_END },
-		{ SLICE_INIT("function_call"), ANSWER_END },
 		{ SLICE_INIT("length"), ANSWER_LENGTH },
-		{ SLICE_INIT("model_length"), ANSWER_LENGTH },
-		{ SLICE_INIT("content_filter"), ANSWER_REFUSED },
 	};
 
 	if (reason.len == 0 || json_str_eq(reason, SLICE("stop"))) /* some say "" for null */
@@ -390,7 +387,7 @@ enum answer_stop openai_stop(struct slice reason, struct slice match)
 	for (size_t i = 0; i < COUNT_OF(stops); i++)
 		if (json_str_eq(reason, stops[i].reason))
 			return stops[i].stop;
-	return ANSWER_OTHER;
+	return answer_stop_of(reason);
 }
 
 /* ---- decode: the whole ---- */
@@ -525,13 +522,11 @@ enum err openai_decode(const struct decode_context *context, const struct provid
 		told.body = top.choice.error; /* which has the members of an error body */
 		a.from = &told;
 	}
-	bool failed = top.error || !slice_absent(top.choice.error) ||
-		      json_str_eq(top.choice.reason, SLICE("error"));
-	if (a.err == ERR_OK && failed)
+	if (a.err == ERR_OK && (top.error || !slice_absent(top.choice.error)))
 		return answer_from_failure(&a, result, failure);
 	if (!top.choices)
 		answer_fail(&a, "The provider's answer has no choices: malformed");
-	if (!top.choice.message)
+	if (!top.choice.message && !answer_may_be_void(a.stop))
 		answer_fail(&a, "The provider's answer has no message: malformed");
 	return answer_finish(&a, result, failure);
 }

@@ -84,24 +84,14 @@ void responses_read_member(struct answer *a, struct json_reader *r, uint32_t mem
 
 enum answer_stop responses_stop(struct answer *a, const struct responses_end *end)
 {
-	static const struct {
-		struct slice reason;
-		enum answer_stop stop;
-	} reasons[] = {
-		{ SLICE_INIT("max_output_tokens"), ANSWER_LENGTH },
-		{ SLICE_INIT("content_filter"), ANSWER_REFUSED },
-	};
-
 	if (slice_absent(end->status) || json_str_eq(end->status, SLICE("completed")))
 		return ANSWER_END;
 	if (!json_str_eq(end->status, SLICE("incomplete"))) {
 		answer_fail(a, "The provider's answer is neither complete nor failed");
 		return ANSWER_OTHER;
 	}
-	for (size_t i = 0; i < COUNT_OF(reasons); i++)
-		if (json_str_eq(end->reason, reasons[i].reason))
-			return reasons[i].stop;
-	return ANSWER_OTHER;
+	const enum answer_stop stop = answer_stop_of(end->reason);
+	return stop == ANSWER_END || stop == ANSWER_SEQUENCE ? ANSWER_OTHER : stop;
 }
 
 /* ---- decode: output ---- */

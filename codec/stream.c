@@ -91,7 +91,8 @@ void stream_error(struct stream *s, struct slice data)
 
 void stream_stop(struct stream *s, enum answer_stop stop)
 {
-	s->stop = stop;
+	if (s->stop != ANSWER_BROKEN) /* nothing mends that; but the usage may follow */
+		s->stop = stop;
 	s->heard_out = true;
 }
 
@@ -485,7 +486,7 @@ enum err stream_end_here(struct stream *s, enum stream_ending ending,
 				    : "The connection to the provider broke before its "
 				      "stream ended");
 	s->answer.stop = s->stop;
-	if (s->answer.err == ERR_OK) {
+	if (s->answer.err == ERR_OK && s->stop != ANSWER_BROKEN) {
 		s->dialect->stream->finish(s);
 		end_blocks(s);
 	}

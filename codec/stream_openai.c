@@ -371,8 +371,7 @@ static void read_choice(struct stream *s, struct json_reader *r, struct choice *
 			(void)json_skip(r, NULL);
 		}
 	}
-	choice->failed =
-		!slice_absent(choice->error) || json_str_eq(choice->reason, SLICE("error"));
+	choice->failed = !slice_absent(choice->error);
 }
 
 /* A chunk, until all of it was read: what is in it counts only if it is no error. */
@@ -503,7 +502,7 @@ static void on_event(struct stream *s, struct slice name, struct slice data)
 	if (s->answer.err != ERR_OK)
 		return;
 	if (c.error || c.choice.failed) /* one of the choice has the members of an error body */
-		stream_error(s, c.error || slice_absent(c.choice.error) ? data : c.choice.error);
+		stream_error(s, c.error ? data : c.choice.error);
 	else
 		take_chunk(s, &c);
 }
