@@ -26,14 +26,17 @@ static uint64_t wall_now(void)
 
 /* ---- GET ---- */
 
-static void put_rate(FILE *out, const char *name, struct quota_limit limit, nsec_t tat)
+static void put_rate(FILE *out, const char *name, struct quota_limit limit,
+		     const struct quota_state *state)
 {
+	const nsec_t now = control_now();
+
 	if (limit.per_minute != 0)
 		(void)fprintf(out,
 			      "\"%s\":{\"limit\":%" PRIu64 ",\"burst\":%" PRIu64
 			      ",\"remaining\":%" PRIu64 "},",
 			      name, limit.per_minute, limit.burst,
-			      quota_remaining(tat, limit, control_now()));
+			      quota_remaining(quota_read(state, limit, now), limit, now));
 }
 
 /* Spent includes what requests in flight have reserved. */
@@ -59,8 +62,8 @@ static void put_limits(FILE *out, const struct tenant_limits *limits,
 		       const struct limit_state *state)
 {
 	(void)fprintf(out, "\"enforce\":%s,\"limits\":{", limits->count_only ? "false" : "true");
-	put_rate(out, "requests_per_minute", limits->requests, state->requests_tat);
-	put_rate(out, "tokens_per_minute", limits->tokens, state->tokens_tat);
+	put_rate(out, "requests_per_minute", limits->requests, &state->requests);
+	put_rate(out, "tokens_per_minute", limits->tokens, &state->tokens);
 	(void)fprintf(out, "\"concurrent\":{\"in_flight\":%" PRIu32, state->concurrent);
 	if (limits->concurrent != UINT32_MAX)
 		(void)fprintf(out, ",\"limit\":%" PRIu32, limits->concurrent);

@@ -17,7 +17,7 @@
  * Every step is one compare-and-swap on one word, so a process that dies leaves nothing half done:
  * no lock to break, no state to finish. */
 enum {
-	TABLE_MAGIC = 0x534c5432, /* changes with the layout */
+	TABLE_MAGIC = 0x534c5433, /* changes with the layout */
 	PAGE_BYTES = 4096,
 	SLOTS_MAX = 1 << 24,
 };

@@ -1,7 +1,8 @@
 /* limit_table.h - the shared mapping of 8-byte atomics: limits by slot, exact across workers.
  *
  * A memfd owned by the supervisor; it survives a crash of the server and a reload (DESIGN 2). A
- * slot is named by 16 bytes (a tenant's limit_key) and holds GCRA times, the number in flight and
+ * slot is named by 16 bytes (a tenant's limit_key) and holds GCRA times with the rates that they were
+ * written under, the number in flight and
  * the money of the current UTC day and month and of those before, all updated by compare-and-swap.
  * Taking is all or nothing: what was taken before a refusal is given back. Times are
  * CLOCK_MONOTONIC, which is the same in every process. The file is sparse and slots are handed out
@@ -139,7 +140,7 @@ struct limit_note {
 void limit_note(struct limit_slot *slot, const struct limit_note *note);
 
 struct limit_state {
-	nsec_t requests_tat, tokens_tat;
+	struct quota_state requests, tokens;
 	uint32_t concurrent;
 	uint64_t usd_day, usd_month;               /* of the periods that `wall_s` lies in */
 	uint64_t usd_day_more, usd_month_more;     /* topped up in these */

@@ -99,6 +99,7 @@ static uint64_t money_settle(uint64_t word, uint32_t period, uint64_t taken, uin
 
 /* One attempt at one moment. */
 struct claim {
+	struct limit_slot *slot;
 	const struct tenant_limits *limits;
 	const struct limit_ask *ask;
 	nsec_t now;
@@ -107,66 +108,83 @@ struct claim {
 	uint64_t day_more, month_more; /* of the slot: topped up */
 };
 
-/* A limit is one word and two pure functions on it. */
+/* A limit is one word and two functions on what was seen of it. Those of rates see to it that it was
+ * written under the rate that counts, and may see it anew for that. */
 struct limit_step {
 	enum limit limit;
 	bool rate; /* of GCRA: nothing is counted beyond it */
 	_Atomic uint64_t *(*word)(struct limit_slot *slot, const struct claim *claim);
 	/* ERR_OK and *next, or why not and, for rates, *wait_ns. */
-	enum err (*take)(const struct claim *claim, uint64_t word, uint64_t *next, nsec_t *wait_ns);
+	enum err (*take)(const struct claim *claim, uint64_t *seen, uint64_t *next,
+			 nsec_t *wait_ns);
 	/* The word once the true cost (claim.*_used) is known. With nothing used it undoes the take. */
-	uint64_t (*settle)(const struct claim *claim, uint64_t word);
+	uint64_t (*settle)(const struct claim *claim, uint64_t *seen);
 };
+
+static enum err rate_take(struct limit_rate *rate, struct quota_limit limit, uint64_t n, nsec_t now,
+			  uint64_t *seen, uint64_t *next, nsec_t *wait_ns)
+{
+	nsec_t tat;
+
+	if (n == 0 || limit.per_minute == 0) { /* nothing asked: no debt stands in the way */
+		*next = *seen;
+		return ERR_OK;
+	}
+	*seen = rate_align(rate, limit, now, *seen);
+	const enum err err = quota_take(rate_tat(*seen), limit, n, now, &tat, wait_ns);
+	if (err == ERR_OK)
+		*next = rate_word(tat, *seen);
+	return err;
+}
+
+static uint64_t rate_settle(const struct limit_rate *rate, struct quota_limit limit, uint64_t taken,
+			    uint64_t used, nsec_t now, uint64_t *seen)
+{
+	if (limit.per_minute == 0)
+		return *seen;
+	const uint64_t written = rate_written(rate, seen);
+	const nsec_t tat = rate_tat(*seen);
+	if (written == 0 || written == limit.per_minute)
+		return rate_word(quota_settle(tat, limit, taken, used, now), *seen);
+	return rate_word(quota_settle_under(tat, written, taken, used, now), *seen);
+}
 
 static _Atomic uint64_t *requests_word(struct limit_slot *slot, const struct claim *claim)
 {
 	(void)claim;
-	return &slot->requests_tat;
+	return &slot->requests.word;
 }
 
-static enum err rate_take(nsec_t tat, struct quota_limit limit, uint64_t n, nsec_t now,
-			  uint64_t *next, nsec_t *wait_ns)
-{
-	if (n == 0 || limit.per_minute == 0) { /* nothing asked: no debt stands in the way */
-		*next = tat;
-		return ERR_OK;
-	}
-	return quota_take(tat, limit, n, now, next, wait_ns);
-}
-
-static enum err requests_take(const struct claim *claim, uint64_t word, uint64_t *next,
+static enum err requests_take(const struct claim *claim, uint64_t *seen, uint64_t *next,
 			      nsec_t *wait_ns)
 {
-	return rate_take(word, claim->limits->requests, claim->ask->requests, claim->now, next,
-			 wait_ns);
+	return rate_take(&claim->slot->requests, claim->limits->requests, claim->ask->requests,
+			 claim->now, seen, next, wait_ns);
 }
 
-static uint64_t requests_settle(const struct claim *claim, uint64_t word)
+static uint64_t requests_settle(const struct claim *claim, uint64_t *seen)
 {
-	if (claim->limits->requests.per_minute == 0)
-		return word;
-	return quota_settle(word, claim->limits->requests, claim->ask->requests, 0, claim->now);
+	return rate_settle(&claim->slot->requests, claim->limits->requests, claim->ask->requests, 0,
+			   claim->now, seen);
 }
 
 static _Atomic uint64_t *tokens_word(struct limit_slot *slot, const struct claim *claim)
 {
 	(void)claim;
-	return &slot->tokens_tat;
+	return &slot->tokens.word;
 }
 
-static enum err tokens_take(const struct claim *claim, uint64_t word, uint64_t *next,
+static enum err tokens_take(const struct claim *claim, uint64_t *seen, uint64_t *next,
 			    nsec_t *wait_ns)
 {
-	return rate_take(word, claim->limits->tokens, claim->ask->tokens, claim->now, next,
-			 wait_ns);
+	return rate_take(&claim->slot->tokens, claim->limits->tokens, claim->ask->tokens,
+			 claim->now, seen, next, wait_ns);
 }
 
-static uint64_t tokens_settle(const struct claim *claim, uint64_t word)
+static uint64_t tokens_settle(const struct claim *claim, uint64_t *seen)
 {
-	if (claim->limits->tokens.per_minute == 0)
-		return word;
-	return quota_settle(word, claim->limits->tokens, claim->ask->tokens, claim->tokens_used,
-			    claim->now);
+	return rate_settle(&claim->slot->tokens, claim->limits->tokens, claim->ask->tokens,
+			   claim->tokens_used, claim->now, seen);
 }
 
 static _Atomic uint64_t *concurrent_word(struct limit_slot *slot, const struct claim *claim)
@@ -175,23 +193,23 @@ static _Atomic uint64_t *concurrent_word(struct limit_slot *slot, const struct c
 	return &slot->concurrent;
 }
 
-static enum err concurrent_take(const struct claim *claim, uint64_t word, uint64_t *next,
+static enum err concurrent_take(const struct claim *claim, uint64_t *seen, uint64_t *next,
 				nsec_t *wait_ns)
 {
 	const uint64_t n = claim->ask->concurrent;
 
-	if (n != 0 && word + n > claim->limits->concurrent) {
+	if (n != 0 && *seen + n > claim->limits->concurrent) {
 		*wait_ns = SEC; /* nobody knows when a request ends (DESIGN 4.4) */
 		return ERR_CONCURRENCY;
 	}
-	*next = word + n;
+	*next = *seen + n;
 	return ERR_OK;
 }
 
-static uint64_t concurrent_settle(const struct claim *claim, uint64_t word)
+static uint64_t concurrent_settle(const struct claim *claim, uint64_t *seen)
 {
-	must(word >= claim->ask->concurrent);
-	return word - claim->ask->concurrent;
+	must(*seen >= claim->ask->concurrent);
+	return *seen - claim->ask->concurrent;
 }
 
 static _Atomic uint64_t *day_word(struct limit_slot *slot, const struct claim *claim)
@@ -199,16 +217,16 @@ static _Atomic uint64_t *day_word(struct limit_slot *slot, const struct claim *c
 	return period_word(slot->day, claim->day);
 }
 
-static enum err day_take(const struct claim *claim, uint64_t word, uint64_t *next, nsec_t *wait_ns)
+static enum err day_take(const struct claim *claim, uint64_t *seen, uint64_t *next, nsec_t *wait_ns)
 {
 	(void)wait_ns;
-	return money_take(word, claim->day, claim->limits->usd_per_day, claim->day_more,
+	return money_take(*seen, claim->day, claim->limits->usd_per_day, claim->day_more,
 			  claim->ask->usd, next);
 }
 
-static uint64_t day_settle(const struct claim *claim, uint64_t word)
+static uint64_t day_settle(const struct claim *claim, uint64_t *seen)
 {
-	return money_settle(word, claim->day, claim->ask->usd, claim->usd_used);
+	return money_settle(*seen, claim->day, claim->ask->usd, claim->usd_used);
 }
 
 static _Atomic uint64_t *month_word(struct limit_slot *slot, const struct claim *claim)
@@ -216,17 +234,17 @@ static _Atomic uint64_t *month_word(struct limit_slot *slot, const struct claim 
 	return period_word(slot->month, claim->month);
 }
 
-static enum err month_take(const struct claim *claim, uint64_t word, uint64_t *next,
+static enum err month_take(const struct claim *claim, uint64_t *seen, uint64_t *next,
 			   nsec_t *wait_ns)
 {
 	(void)wait_ns;
-	return money_take(word, claim->month, claim->limits->usd_per_month, claim->month_more,
+	return money_take(*seen, claim->month, claim->limits->usd_per_month, claim->month_more,
 			  claim->ask->usd, next);
 }
 
-static uint64_t month_settle(const struct claim *claim, uint64_t word)
+static uint64_t month_settle(const struct claim *claim, uint64_t *seen)
 {
-	return money_settle(word, claim->month, claim->ask->usd, claim->usd_used);
+	return money_settle(*seen, claim->month, claim->ask->usd, claim->usd_used);
 }
 
 /* The order is part of the contract: of several limits in the way, the first is named. */
@@ -238,7 +256,8 @@ static const struct limit_step limit_steps[] = {
 	{ LIMIT_usd_per_month, false, month_word, month_take, month_settle },
 };
 
-/* No word says anything about another one, so none needs an order between them. */
+/* No word says anything about another one but those of a rate (limit_rate.h), so none else needs an order
+ * between them. */
 static uint64_t word_load(_Atomic uint64_t *word)
 {
 	return atomic_load_explicit(word, memory_order_relaxed);
@@ -255,9 +274,9 @@ static inline void step_settle(const struct limit_step *step, struct limit_slot 
 			       const struct claim *claim)
 {
 	_Atomic uint64_t *word = step->word(slot, claim);
-	uint64_t seen = word_load(word);
+	uint64_t seen = word_load(word), next;
 
-	while (!word_swap(word, &seen, step->settle(claim, seen)))
+	while (next = step->settle(claim, &seen), !word_swap(word, &seen, next))
 		;
 }
 
@@ -272,7 +291,7 @@ static enum err step_look(const struct limit_step *step, struct limit_slot *slot
 {
 	glimpse->word = step->word(slot, claim);
 	glimpse->seen = word_load(glimpse->word);
-	return step->take(claim, glimpse->seen, &glimpse->next, wait_ns);
+	return step->take(claim, &glimpse->seen, &glimpse->next, wait_ns);
 }
 
 /* Writes what the look found, or, where somebody was faster, what holds by now. */
@@ -280,7 +299,7 @@ static inline enum err step_take(const struct limit_step *step, const struct cla
 				 struct glimpse *glimpse, nsec_t *wait_ns)
 {
 	while (!word_swap(glimpse->word, &glimpse->seen, glimpse->next)) {
-		const enum err err = step->take(claim, glimpse->seen, &glimpse->next, wait_ns);
+		const enum err err = step->take(claim, &glimpse->seen, &glimpse->next, wait_ns);
 		if (err != ERR_OK)
 			return err;
 	}
@@ -410,6 +429,7 @@ static struct claim claim_on(const struct limit_scope *scope, const struct claim
 {
 	struct claim on = *claim;
 
+	on.slot = scope->slot;
 	on.limits = &scope->limits;
 	on.day_more = period_read(scope->slot->day_more, claim->day);
 	on.month_more = period_read(scope->slot->month_more, claim->month);
@@ -503,6 +523,7 @@ void limit_count(const struct limit_scope *scopes, uint32_t count, const struct 
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct limit_scope scope = scopes[i];
+		claim.slot = scope.slot;
 		claim.limits = &scope.limits;
 		scope_count(&scope, &claim);
 	}
@@ -576,8 +597,8 @@ struct limit_state limit_read(const struct limit_slot *slot, uint64_t wall_s)
 {
 	const uint32_t day = quota_day(wall_s), month = quota_month(wall_s);
 	struct limit_state state = {
-		.requests_tat = atomic_load_explicit(&slot->requests_tat, memory_order_relaxed),
-		.tokens_tat = atomic_load_explicit(&slot->tokens_tat, memory_order_relaxed),
+		.requests = rate_read(&slot->requests),
+		.tokens = rate_read(&slot->tokens),
 		.concurrent =
 			(uint32_t)atomic_load_explicit(&slot->concurrent, memory_order_relaxed),
 		.usd_day = period_read(slot->day, day),

@@ -63,8 +63,8 @@ static bool fill(struct asking *asking, uint32_t i, const struct redisReply *rep
 	if (!redis_read_state(reply, asking->wall_ns, &state))
 		return false;
 	*store_question_fill(asking->question, i) = (struct limit_state){
-		.requests_tat = here(asking, state.requests_ns),
-		.tokens_tat = here(asking, state.tokens_ns),
+		.requests.tat = here(asking, state.requests_ns),
+		.tokens.tat = here(asking, state.tokens_ns),
 		.concurrent = state.places < UINT32_MAX ? (uint32_t)state.places : UINT32_MAX,
 		.usd_day = state.day,
 		.usd_month = state.month,

@@ -26,6 +26,11 @@ static uint64_t subtract(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 static uint64_t larger(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -46,7 +51,7 @@ static nsec_t room(struct quota_limit limit, nsec_t now)
 {
 	const nsec_t burst = quota_cost(limit, limit.burst);
 
-	return burst < UINT64_MAX - now ? burst : UINT64_MAX - now;
+	return burst < subtract(QUOTA_TAT_MAX, now) ? burst : subtract(QUOTA_TAT_MAX, now);
 }
 
 enum err quota_take(nsec_t tat, struct quota_limit limit, uint64_t n, nsec_t now, nsec_t *next,
@@ -73,8 +78,17 @@ nsec_t quota_settle(nsec_t tat, struct quota_limit limit, uint64_t taken, uint64
 	const nsec_t reserved = quota_cost(limit, taken), due = quota_cost(limit, used);
 
 	if (due >= reserved)
-		return add(larger(tat, now), due - reserved);
+		return smaller(add(larger(tat, now), due - reserved), QUOTA_TAT_MAX);
 	return larger(subtract(tat, reserved - due), now);
+}
+
+nsec_t quota_settle_under(nsec_t tat, uint64_t written, uint64_t taken, uint64_t used, nsec_t now)
+{
+	const struct quota_limit limit = { .per_minute = written };
+
+	if (used >= taken)
+		return quota_settle(tat, limit, 0, used - taken, now);
+	return larger(subtract(tat, saturate((wide)(taken - used) * 60 * SEC / written)), now);
 }
 
 uint64_t quota_remaining(nsec_t tat, struct quota_limit limit, nsec_t now)
@@ -83,6 +97,108 @@ uint64_t quota_remaining(nsec_t tat, struct quota_limit limit, nsec_t now)
 	const uint64_t units = saturate((wide)left * limit.per_minute / (60 * SEC));
 
 	return units < limit.burst ? units : limit.burst;
+}
+
+/* ---- limits that change ---- */
+
+nsec_t quota_rescale(nsec_t tat, uint64_t written, struct quota_limit limit, uint64_t most,
+		     nsec_t now)
+{
+	uint64_t debt = subtract(tat, now);
+
+	if (debt == 0)
+		return tat;
+	if (written != 0 && written != limit.per_minute)
+		debt = saturate(((wide)debt * written + limit.per_minute - 1) / limit.per_minute);
+	return smaller(add(now, smaller(debt, quota_cost(limit, most))), QUOTA_TAT_MAX);
+}
+
+enum { SECOND_BITS = 28 }; /* eight years, and a burst above it: QUOTA_RATE_MAX at most */
+#define SECOND_MASK ((UINT64_C(1) << SECOND_BITS) - 1)
+#define USE_BURST_MAX (UINT64_MAX >> SECOND_BITS)
+_Static_assert(USE_BURST_MAX >= QUOTA_RATE_MAX, "every burst of a plan fits");
+
+uint64_t quota_use(uint64_t burst, nsec_t now)
+{
+	return smaller(burst, USE_BURST_MAX) << SECOND_BITS | (now / SEC & SECOND_MASK);
+}
+
+uint64_t quota_use_burst(uint64_t use)
+{
+	return use >> SECOND_BITS;
+}
+
+/* A use that is not over yet may be later than `now`: clocks of two threads that are read at other times. */
+static bool is_later(uint64_t use, nsec_t now)
+{
+	return ((use - now / SEC) & SECOND_MASK) <= SECOND_MASK / 2;
+}
+
+static bool lasts(uint64_t use, nsec_t now)
+{
+	return is_later(use, now) || ((now / SEC - use) & SECOND_MASK) <= QUOTA_USE_LASTS_S;
+}
+
+static bool has_ended(uint64_t use, uint64_t burst, nsec_t now)
+{
+	return quota_use_burst(use) > burst && !lasts(use, now);
+}
+
+uint32_t quota_uses_note(const uint64_t uses[QUOTA_USES], uint64_t burst, nsec_t now,
+			 uint64_t *next)
+{
+	const uint64_t use = quota_use(burst, now);
+	const uint32_t least = quota_use_burst(uses[1]) < quota_use_burst(uses[0]);
+
+	*next = use;
+	for (uint32_t i = 0; i < QUOTA_USES; i++)
+		if (has_ended(uses[i], burst, now))
+			return i;
+	for (uint32_t i = 0; i < QUOTA_USES; i++)
+		if (quota_use_burst(uses[i]) == quota_use_burst(use)) {
+			*next = is_later(uses[i], now) ? uses[i] : use;
+			return i;
+		}
+	for (uint32_t i = 0; i < QUOTA_USES; i++)
+		if (!lasts(uses[i], now))
+			return i;
+	/* Both last. The least of three is remembered as the one above it. */
+	if (quota_use_burst(uses[least]) > burst)
+		*next = is_later(uses[least], now) ? uses[least]
+						   : quota_use(quota_use_burst(uses[least]), now);
+	return least;
+}
+
+uint64_t quota_uses_most(const uint64_t uses[QUOTA_USES], uint64_t burst, nsec_t now)
+{
+	for (uint32_t i = 0; i < QUOTA_USES; i++)
+		if (lasts(uses[i], now))
+			burst = larger(burst, quota_use_burst(uses[i]));
+	return burst;
+}
+
+bool quota_uses_ended(const uint64_t uses[QUOTA_USES], uint64_t burst, nsec_t now)
+{
+	return has_ended(uses[0], burst, now) || has_ended(uses[1], burst, now);
+}
+
+nsec_t quota_read(const struct quota_state *state, struct quota_limit limit, nsec_t now)
+{
+	if (state->written == limit.per_minute && !quota_uses_ended(state->uses, limit.burst, now))
+		return state->tat;
+	return quota_rescale(state->tat, state->written, limit,
+			     quota_uses_most(state->uses, limit.burst, now), now);
+}
+
+void quota_align(struct quota_state *state, struct quota_limit limit, nsec_t now)
+{
+	uint64_t next;
+	uint32_t at;
+
+	state->tat = quota_read(state, limit, now);
+	state->written = limit.per_minute;
+	while (at = quota_uses_note(state->uses, limit.burst, now, &next), state->uses[at] != next)
+		state->uses[at] = next;
 }
 
 /* ---- what a request costs ---- */

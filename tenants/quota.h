@@ -1,8 +1,9 @@
 /* quota.h - one limit as GCRA, and what a request costs before it is known.
  *
- * A rate limit's state is one number, the theoretical arrival time (TAT): the time at which the
- * bucket is full again. It fits an atomic and a Redis key. Time is an argument. Pure: the store
- * applies what quota_take returns. */
+ * A rate limit's debt is one number, the theoretical arrival time (TAT): the time at which the
+ * bucket is full again. It fits an atomic and a Redis key. Beside it stands the rate that it was
+ * written under: the same debt is another time under another rate (quota_rescale). Time is an
+ * argument. Pure: the store applies what quota_take returns. */
 #ifndef TENANTS_QUOTA_H
 #define TENANTS_QUOTA_H
 
@@ -16,6 +17,7 @@ struct quota_limit {
 };
 
 #define QUOTA_RATE_MAX UINT64_C(60000000000)
+#define QUOTA_TAT_MAX ((UINT64_C(1) << 60) - 1) /* 36 years: four bits of a word are left */
 
 /* Nanoseconds that `n` units occupy: ceil(n * 60e9 / per_minute), exact for every rate. Saturates.
  */
@@ -33,8 +35,54 @@ MUST_USE enum err quota_take(nsec_t tat, struct quota_limit limit, uint64_t n, n
 nsec_t quota_settle(nsec_t tat, struct quota_limit limit, uint64_t taken, uint64_t used,
 		    nsec_t now);
 
+/* The same for a state that was written under another rate than `limit`'s, which reserved: more debt is
+ * rounded up, what is given back is rounded down. */
+nsec_t quota_settle_under(nsec_t tat, uint64_t written, uint64_t taken, uint64_t used, nsec_t now);
+
 /* Units that could be taken now. */
 uint64_t quota_remaining(nsec_t tat, struct quota_limit limit, nsec_t now);
+
+/* ---- limits that change ----
+ *
+ * After a change, and for as long as gateways with old and with new figures share a state, each of them
+ * finds debt that another one wrote. */
+
+/* The TAT of the same debt under `limit`, rounded up; `written`: the rate it has been written under (0:
+ * not known, then it counts as limit's own). No more than what `most` units occupy. */
+nsec_t quota_rescale(nsec_t tat, uint64_t written, struct quota_limit limit, uint64_t most,
+		     nsec_t now);
+
+/* A use of a burst: units << 28 | the second of its last use; 0: none. A state remembers two. Any that was
+ * used in the last minute is among them, or one that is larger, unless there are more than two in turn: then
+ * the larger of them are remembered for longer. */
+enum { QUOTA_USES = 2, QUOTA_USE_LASTS_S = 60 };
+uint64_t quota_use(uint64_t burst, nsec_t now);
+uint64_t quota_use_burst(uint64_t use);
+
+/* Which of `uses` is to be replaced, by *next, when `burst` is used. When that is what stands there, nothing
+ * is left to be done; else to be asked again. */
+uint32_t quota_uses_note(const uint64_t uses[QUOTA_USES], uint64_t burst, nsec_t now,
+			 uint64_t *next);
+
+/* The largest burst used in the last minute, `burst` included: no debt that was taken is larger. */
+uint64_t quota_uses_most(const uint64_t uses[QUOTA_USES], uint64_t burst, nsec_t now);
+
+/* A larger burst than `burst` was used, and is not any more: then debt beyond what is still used is cut,
+ * once, since quota_uses_note replaces that use. */
+bool quota_uses_ended(const uint64_t uses[QUOTA_USES], uint64_t burst, nsec_t now);
+
+/* What a store keeps of a rate. */
+struct quota_state {
+	nsec_t tat;
+	uint64_t written; /* units a minute; 0: not known */
+	uint64_t uses[QUOTA_USES];
+};
+
+/* The TAT that a take under `limit` finds. */
+nsec_t quota_read(const struct quota_state *state, struct quota_limit limit, nsec_t now);
+
+/* The state that a take under `limit` begins with. */
+void quota_align(struct quota_state *state, struct quota_limit limit, nsec_t now);
 
 /* Price of a model in pico-USD (1e-12) per token: 3.0 USD per million tokens = 3,000,000. */
 struct price {

@@ -361,7 +361,7 @@ static void top_up(struct history *history, struct limit_table *table)
 	assert_true(ours.usd_day == model.usd_day && ours.usd_month == model.usd_month);
 	assert_true(ours.usd_day_more == model.usd_day_more);
 	assert_true(ours.usd_month_more == model.usd_month_more);
-	assert_true(not_past(ours.tokens_tat) == not_past(model.tokens_tat));
+	assert_true(not_past(ours.tokens.tat) == not_past(model.tokens.tat));
 	assert_int_equal(ours.concurrent, model.concurrent);
 }
 
@@ -371,8 +371,8 @@ static void same_figures(const struct history *history, struct limit_table *tabl
 		const struct redis_state ours = state_in_redis(history->scopes, i);
 		const struct limit_state model =
 			limit_read(limit_table_slot(table, history->scopes[i].key), loop.wall_s);
-		assert_true(not_past(ours.requests_ns) == not_past(model.requests_tat));
-		assert_true(not_past(ours.tokens_ns) == not_past(model.tokens_tat));
+		assert_true(not_past(ours.requests_ns) == not_past(model.requests.tat));
+		assert_true(not_past(ours.tokens_ns) == not_past(model.tokens.tat));
 		assert_int_equal(ours.places, model.concurrent);
 		assert_true(ours.day == model.usd_day);
 		assert_true(ours.month == model.usd_month);

@@ -297,7 +297,7 @@ static void nothing_is_taken(struct scene *s, const struct limit_state *before)
 
 	assert_int_equal(after.concurrent, 0);
 	assert_int_equal(after.usd_day, before->usd_day);
-	assert_true(after.requests_tat <= s->b->now && after.tokens_tat <= s->b->now);
+	assert_true(after.requests.tat <= s->b->now && after.tokens.tat <= s->b->now);
 }
 
 /* The first in this order that says no: as where each is waited for. */
@@ -339,7 +339,7 @@ static void check_sent(struct scene *s, const struct limit_state *before)
 	const struct limit_state after = limits_of(b, "acme");
 	assert_int_equal(after.concurrent, 0);
 	assert_int_equal(after.usd_day - before->usd_day, b->flow.usd);
-	assert_true(after.requests_tat > b->now);
+	assert_true(after.requests.tat > b->now);
 }
 
 static void check_end(struct scene *s, enum flow_effect effect, const struct limit_state *before)

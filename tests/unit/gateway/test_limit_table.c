@@ -72,8 +72,8 @@ static struct tenant_limits roomy(void)
 
 static void assert_same(struct limit_state a, struct limit_state b)
 {
-	assert_int_equal(a.requests_tat, b.requests_tat);
-	assert_int_equal(a.tokens_tat, b.tokens_tat);
+	assert_int_equal(a.requests.tat, b.requests.tat);
+	assert_int_equal(a.tokens.tat, b.tokens.tat);
 	assert_int_equal(a.concurrent, b.concurrent);
 	assert_int_equal(a.usd_day, b.usd_day);
 	assert_int_equal(a.usd_month, b.usd_month);
@@ -343,7 +343,7 @@ static void settling_gives_back_or_makes_debt(void **state)
 	assert_int_equal(one_settle(f.slot, &limits, &ask, monday, 100, 50, now), 0);
 	assert_int_equal(limit_read(f.slot, monday).usd_day, 50);
 	assert_int_equal(limit_read(f.slot, monday).usd_month, 50);
-	assert_int_equal(limit_read(f.slot, monday).tokens_tat, now + 100 * SEC);
+	assert_int_equal(limit_read(f.slot, monday).tokens.tat, now + 100 * SEC);
 	assert_true(one_take(f.slot, &limits, &ask, now, monday, &refusal));
 	assert_int_equal(one_settle(f.slot, &limits, &ask, monday, 1100, 1700, now), 1100);
 	assert_int_equal(limit_read(f.slot, monday).usd_day, 1750); /* over the limit: debt */
@@ -528,7 +528,7 @@ static void what_another_store_granted_is_counted_beyond_the_limits(void **state
 	limit_count(&scope, 1, &ask, SEC, (uint64_t)monday);
 	assert_int_equal(limit_read(f.slot, monday).concurrent, 2);
 	assert_int_equal(limit_read(f.slot, monday).usd_day, 1400);
-	assert_true(limit_read(f.slot, monday).requests_tat > SEC);
+	assert_true(limit_read(f.slot, monday).requests.tat > SEC);
 	assert_int_equal(limit_settle(&scope, 1, &ask, monday, 5, 100, SEC), 0);
 	limit_release(&scope, 1);
 	assert_int_equal(limit_read(f.slot, monday).concurrent, 1);

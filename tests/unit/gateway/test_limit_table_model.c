@@ -181,9 +181,9 @@ static void assert_agree(struct model *m, const struct limit_slot *slot)
 	assert_int_equal(is.concurrent, m->concurrent);
 	assert_int_equal(is.usd_day, *model_day(m, model_wall(m)));
 	assert_int_equal(is.usd_month, *model_month(m, model_wall(m)));
-	assert_int_equal(quota_remaining(is.requests_tat, m->limits.requests, m->now),
+	assert_int_equal(quota_remaining(is.requests.tat, m->limits.requests, m->now),
 			 m->requests / MODEL_UNIT);
-	assert_int_equal(quota_remaining(is.tokens_tat, m->limits.tokens, m->now),
+	assert_int_equal(quota_remaining(is.tokens.tat, m->limits.tokens, m->now),
 			 m->tokens < 0 ? 0 : m->tokens / MODEL_UNIT);
 }
 

@@ -240,9 +240,9 @@ static void assert_exact(const struct scene *scene)
 {
 	const struct limit_state is = limit_read(scene->slot, monday);
 
-	assert_int_equal(is.requests_tat,
+	assert_int_equal(is.requests.tat,
 			 noon + quota_cost(scene->limits.requests, scene->requests.count));
-	assert_int_equal(is.tokens_tat,
+	assert_int_equal(is.tokens.tat,
 			 noon + quota_cost(scene->limits.tokens, scene->tokens.count));
 	assert_int_equal(is.concurrent, 0);
 	assert_int_equal(is.usd_day, scene->day.count);

@@ -70,12 +70,12 @@ static void every_scope_has_its_share_taken_settled_and_released(void **state)
 		assert_int_equal(state_of(&f, i).usd_day, 10);
 		assert_null(f.scopes[i].would_refuse);
 	}
-	assert_int_equal(state_of(&f, TENANT).tokens_tat, now + 100 * MSEC);
-	assert_int_equal(state_of(&f, SERVER).tokens_tat, 0); /* no such limit */
-	assert_int_equal(state_of(&f, MODEL).tokens_tat, now + SEC);
+	assert_int_equal(state_of(&f, TENANT).tokens.tat, now + 100 * MSEC);
+	assert_int_equal(state_of(&f, SERVER).tokens.tat, 0); /* no such limit */
+	assert_int_equal(state_of(&f, MODEL).tokens.tat, now + SEC);
 	assert_int_equal(limit_settle(f.scopes, SCOPES, &ask, monday, 50, 13, now), 3);
-	assert_int_equal(state_of(&f, TENANT).tokens_tat, now + 50 * MSEC);
-	assert_int_equal(state_of(&f, MODEL).tokens_tat, now + 500 * MSEC);
+	assert_int_equal(state_of(&f, TENANT).tokens.tat, now + 50 * MSEC);
+	assert_int_equal(state_of(&f, MODEL).tokens.tat, now + 500 * MSEC);
 	limit_release(f.scopes, SCOPES);
 	for (int i = 0; i < SCOPES; i++) {
 		assert_int_equal(state_of(&f, i).concurrent, 0);
@@ -132,7 +132,7 @@ static void a_refusal_in_any_scope_leaves_all_as_they_were_and_names_it(void **s
 		for (int s = 0; s < SCOPES; s++) {
 			const struct limit_state is = state_of(&f, s);
 			if (is.concurrent != 0 || is.usd_day != 0 || is.usd_month != 0 ||
-			    is.requests_tat != 0 || is.tokens_tat != 0)
+			    is.requests.tat != 0 || is.tokens.tat != 0)
 				fail_msg("%s: scope %d kept something", rows[i].name, s);
 		}
 		fixture_fini(&f);
@@ -178,18 +178,18 @@ static void what_only_counts_refuses_nothing_and_says_what_would_have(void **sta
 	assert_string_equal(f.scopes[SERVER].would_refuse, "requests_per_minute");
 	assert_null(f.scopes[TENANT].would_refuse);
 	struct limit_state is = state_of(&f, SERVER);
-	assert_int_equal(is.requests_tat, before.requests_tat); /* rates stay as they are */
-	assert_int_equal(is.tokens_tat, before.tokens_tat);
+	assert_int_equal(is.requests.tat, before.requests.tat); /* rates stay as they are */
+	assert_int_equal(is.tokens.tat, before.tokens.tat);
 	assert_int_equal(is.concurrent, 2); /* places and money count */
 	assert_int_equal(is.usd_day, 20);
 
 	/* what was passed over is not given back */
 	assert_int_equal(limit_settle(f.scopes, SCOPES, &ask, monday, 0, 4, now), 0);
 	is = state_of(&f, SERVER);
-	assert_int_equal(is.tokens_tat, before.tokens_tat);
+	assert_int_equal(is.tokens.tat, before.tokens.tat);
 	assert_int_equal(is.usd_day, 14);
 	assert_int_equal(limit_settle(first, SCOPES, &ask, monday, 0, 4, now), 0);
-	assert_int_equal(state_of(&f, SERVER).tokens_tat, now);
+	assert_int_equal(state_of(&f, SERVER).tokens.tat, now);
 	limit_release(f.scopes, SCOPES);
 	limit_release(first, SCOPES);
 	assert_int_equal(state_of(&f, SERVER).concurrent, 0);
@@ -211,14 +211,14 @@ static void what_was_spent_since_the_look_is_not_taken_again(void **state)
 	assert_string_equal(refusal.limit, "concurrent");
 	assert_int_equal(state_of(&f, TENANT).concurrent, 0);
 	assert_int_equal(state_of(&f, TENANT).usd_day, 0);
-	assert_int_equal(state_of(&f, TENANT).tokens_tat, now);
+	assert_int_equal(state_of(&f, TENANT).tokens.tat, now);
 
 	twice[0].limits.concurrent = twice[1].limits.concurrent = 2;
 	assert_true(limit_take(twice, 2, &ask, now, monday, &refusal));
 	assert_int_equal(state_of(&f, TENANT).concurrent, 2);
 	assert_int_equal(state_of(&f, TENANT).usd_day, 20);
-	assert_int_equal(state_of(&f, TENANT).requests_tat, now + 200 * MSEC);
-	assert_int_equal(state_of(&f, TENANT).tokens_tat, now + 200 * MSEC);
+	assert_int_equal(state_of(&f, TENANT).requests.tat, now + 200 * MSEC);
+	assert_int_equal(state_of(&f, TENANT).tokens.tat, now + 200 * MSEC);
 	fixture_fini(&f);
 }
 
@@ -236,7 +236,7 @@ static void what_counts_is_undone_when_another_scope_refuses(void **state)
 	assert_int_equal(refusal.holder, LIMIT_OF_MODEL);
 	assert_int_equal(state_of(&f, TENANT).usd_day, 0);
 	assert_int_equal(state_of(&f, TENANT).concurrent, 0);
-	assert_int_equal(state_of(&f, TENANT).requests_tat, 0);
+	assert_int_equal(state_of(&f, TENANT).requests.tat, 0);
 	fixture_fini(&f);
 }
 
@@ -339,7 +339,7 @@ static void threads_take_exactly_what_the_narrowest_scope_has(void **state)
 		assert_int_equal(state_of(&f, i).concurrent, 0);
 		assert_int_equal(state_of(&f, i).usd_day, MODEL_USD);
 	}
-	assert_int_equal(state_of(&f, SERVER).requests_tat,
+	assert_int_equal(state_of(&f, SERVER).requests.tat,
 			 now + quota_cost(f.scopes[SERVER].limits.requests, 400));
 	fixture_fini(&f);
 }
