@@ -1,8 +1,9 @@
 /* tls_memory.h - a bound on what a stranger makes OpenSSL allocate.
  *
- * OpenSSL makes room for a handshake's message when it has seen its four bytes of header, as much as they
- * claim: 131,396 bytes for a ClientHello of which nothing else need ever come. It has no setting for that,
- * so the allocation is refused; the handshake then fails as for lack of memory. */
+ * Up to 3.0.20, OpenSSL makes room for a message of the handshake as soon as it has seen the four bytes of its
+ * header, as much as they claim: 131,396 bytes for a ClientHello of which nothing else need ever come. OpenSSL has
+ * no setting for that, so the allocation is refused, and the handshake fails as for lack of memory. From 3.0.21 on
+ * the room grows with what has come, 16 KiB ahead of it; the refusal is then met by a message that really is longer. */
 #ifndef GATEWAY_TLS_MEMORY_H
 #define GATEWAY_TLS_MEMORY_H
 
