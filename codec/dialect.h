@@ -83,6 +83,13 @@ struct tool_alias {
 	struct slice name;  /* raw, the server's own */
 };
 
+/* One entry per name of a property that had to be changed in a tool's schema, those of a tool together. */
+struct key_alias {
+	struct slice tool;  /* raw, the server's name */
+	struct slice alias; /* plain */
+	struct slice key;   /* raw, the server's own */
+};
+
 /* The name that makes a lone required tool structured output (contract/providers.md 8.2). */
 #define SCHEMA_TOOL_NAME "__schema__"
 
@@ -102,6 +109,8 @@ struct decode_context {
 	uint32_t tool_count;
 	struct tool_alias *aliases;
 	uint32_t alias_count;
+	struct key_alias *keys; /* renamed in the arguments of calls */
+	uint32_t key_count;
 	struct slice *emulate_stop; /* raw */
 	uint32_t emulate_stop_count;
 	struct slice audio_format; /* plain, e.g. "wav": audio was asked for; absent: it never is */

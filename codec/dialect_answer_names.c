@@ -1,7 +1,7 @@
 /* dialect_answer_names.c - what an answer's calls are called on the server's side (providers.md 9). */
 #include "codec/dialect_answer.h"
 
-#include "codec/dialect_names.h"
+#include "codec/dialect_mend.h"
 
 enum { FEW = 16 }; /* tools, or calls, that are compared one by one: no table is worth while */
 
@@ -80,6 +80,81 @@ static void name_back_calls(struct answer *a)
 	}
 }
 
+/* ---- names of properties ---- */
+
+/* The way back for the calls of each tool. */
+struct keys_back {
+	struct name_table tools;   /* the server's name -> `uses`: number of its group, from 1 */
+	struct name_table *groups; /* alias -> name, raw */
+	uint32_t count;
+};
+
+/* The next group, of that tool. */
+static bool keys_begin(struct answer *a, struct keys_back *back, struct slice tool)
+{
+	struct slice plain = json_str_plain(tool, a->into);
+	uint32_t at = slice_absent(plain) ? NAME_NONE : name_table_put(&back->tools, plain);
+
+	if (at == NAME_NONE)
+		return false;
+	name_table_init(&back->groups[back->count++], a->work, a->into);
+	back->tools.entries[at].uses = back->count;
+	return true;
+}
+
+static bool keys_known(struct answer *a, struct keys_back *back)
+{
+	const struct key_alias *keys = a->context->keys;
+	const uint32_t count = a->context->key_count;
+
+	back->groups = arena_take(a->into, count * sizeof(*back->groups));
+	name_table_init(&back->tools, a->work, a->into);
+	if (back->groups == NULL)
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		if ((i == 0 || keys[i].tool.at != keys[i - 1].tool.at) &&
+		    !keys_begin(a, back, keys[i].tool))
+			return false;
+		struct name_table *group = &back->groups[back->count - 1];
+		uint32_t at = name_table_put(group, keys[i].alias);
+		if (at == NAME_NONE)
+			return false;
+		group->entries[at].value = keys[i].key;
+	}
+	return true;
+}
+
+/* The arguments of a call with the names that the server knows. */
+static struct slice key_back(struct answer *a, const struct keys_back *back,
+			     const struct answer_block *call)
+{
+	struct slice plain = json_str_plain(call->name, a->into), args = call->args;
+	uint32_t at = slice_absent(plain) ? NAME_NONE : name_table_find(&back->tools, plain);
+
+	if (at != NAME_NONE)
+		args = keys_renamed(args, &back->groups[back->tools.entries[at].uses - 1], a->work,
+				    a->into);
+	if (slice_absent(plain) || slice_absent(args))
+		answer_no_memory(a);
+	return args;
+}
+
+/* Gives the properties in every call's arguments the names that the server knows. */
+static void key_back_calls(struct answer *a)
+{
+	struct keys_back back = { .groups = NULL };
+
+	for (uint32_t i = 0; i < a->count && a->err == ERR_OK; i++) {
+		struct answer_block *block = &a->blocks[i];
+		if (block->kind != ANSWER_CALL)
+			continue;
+		if (back.groups == NULL && !keys_known(a, &back))
+			answer_no_memory(a);
+		else
+			block->args = key_back(a, &back, block);
+	}
+}
+
 /* ---- ids ---- */
 
 /* "call_" + answer id + "_" + position among the calls. */
@@ -142,6 +217,8 @@ static void identify_calls(struct answer *a)
 void answer_name_calls(struct answer *a)
 {
 	name_back_calls(a);
+	if (a->context->key_count != 0 && a->err == ERR_OK)
+		key_back_calls(a);
 	if (a->err == ERR_OK)
 		identify_calls(a);
 }

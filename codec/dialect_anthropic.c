@@ -9,6 +9,7 @@
 enum { USER_ID_MAX = 256 };
 
 static const struct request_rules rules = { .blank_refused = true,
+					    .odd = SCHEMA_ODD_KEYS | SCHEMA_ODD_NULLS,
 					    .id_rule = CALL_ID_ANTHROPIC,
 					    .user_id_max = USER_ID_MAX,
 					    .dialect = "anthropic",
@@ -242,7 +243,7 @@ static SCAN_RARE enum err put_block(struct encoder *e, const struct block *block
 		gather_lit(g, ",\"name\":");
 		encoder_put_name(e, block->use.name);
 		gather_lit(g, ",\"input\":");
-		gather_raw(g, block->use.input);
+		gather_raw(g, encoder_input(e, block));
 		gather_lit(g, "}");
 		break;
 	case BLOCK_TOOL_RESULT:

@@ -9,7 +9,6 @@
 enum {
 	NAMES_FIRST = 8,
 	NAME_MAX_LEN = 64,
-	ALIAS_KEPT = 55,
 	ALIAS_HEX = 8,
 	ID_HEX = 24,
 	OPENAI_ID_MAX = 40,
@@ -162,21 +161,20 @@ static bool all_name_chars(struct slice s)
 	return s.len != 0;
 }
 
-/* The first ALIAS_KEPT UTF-16 units of the name with "_" for what no provider takes, then a digest. */
-static struct slice alias_make(struct slice plain, struct arena *into)
+struct slice name_alias(struct slice plain, char also, size_t kept, struct arena *into)
 {
-	char *alias = arena_take(into, ALIAS_KEPT + 1 + ALIAS_HEX);
+	char *alias = arena_take(into, kept + 1 + ALIAS_HEX);
 	uint8_t digest[SHA256_BYTES];
 	size_t len = 0;
 
 	if (alias == NULL)
 		return nothing;
-	for (size_t i = 0; i < plain.len && len < ALIAS_KEPT; i++) {
+	for (size_t i = 0; i < plain.len && len < kept; i++) {
 		unsigned char c = (unsigned char)plain.at[i];
 		if (c >= 0x80 && c < 0xc0)
 			continue; /* inside a character that was counted */
-		alias[len++] = is_name_char(plain.at[i]) ? plain.at[i] : '_';
-		if (c >= 0xf0 && len < ALIAS_KEPT)
+		alias[len++] = is_name_char(plain.at[i]) || plain.at[i] == also ? plain.at[i] : '_';
+		if (c >= 0xf0 && len < kept)
 			alias[len++] = '_'; /* two units */
 	}
 	alias[len++] = '_';
@@ -214,7 +212,7 @@ struct slice tool_name_sent(struct tool_names *tools, struct slice raw)
 	if (i == NAME_NONE)
 		return nothing;
 	if (slice_absent(tools->known.entries[i].value)) {
-		struct slice alias = alias_make(plain, tools->known.into);
+		struct slice alias = name_alias(plain, '_', ALIAS_KEPT, tools->known.into);
 		if (slice_absent(alias) || !alias_add(tools, alias, raw))
 			return nothing;
 		tools->known.entries[i].value = alias;

@@ -48,6 +48,12 @@ MUST_USE uint32_t name_table_put(struct name_table *names, struct slice plain);
 
 /* ---- tools ---- */
 
+enum { ALIAS_KEPT = 55 }; /* of a name, so that its alias has 64 bytes */
+
+/* The first `kept` UTF-16 units of the name, with "_" for what is none of [a-zA-Z0-9_-] and not `also`, then "_" and
+ * eight digits of a digest. Absent when memory is exhausted. */
+MUST_USE struct slice name_alias(struct slice plain, char also, size_t kept, struct arena *into);
+
 /* Names as the provider sees them, and the way back. */
 struct tool_names {
 	struct name_table known; /* names that need an alias -> alias */

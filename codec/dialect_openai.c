@@ -6,13 +6,15 @@
 
 enum { USER_ID_MAX = 64 };
 
-static const struct request_rules rules = { .id_rule = CALL_ID_OPENAI,
+static const struct request_rules rules = { .odd = SCHEMA_ODD_ARRAYS | SCHEMA_ODD_NULLS,
+					    .id_rule = CALL_ID_OPENAI,
 					    .user_id_max = USER_ID_MAX,
 					    .dialect = "openai",
 					    .replay_opens = '{',
 					    .not_replayed = ADJUST_REASONING_NOT_REPLAYED,
 					    .native = native_openai };
-static const struct request_rules mistral_rules = { .id_rule = CALL_ID_MISTRAL,
+static const struct request_rules mistral_rules = { .odd = SCHEMA_ODD_ARRAYS | SCHEMA_ODD_NULLS,
+						    .id_rule = CALL_ID_MISTRAL,
 						    .user_id_max = USER_ID_MAX,
 						    .dialect = "openai",
 						    .replay_opens = '{',
@@ -354,7 +356,7 @@ static void put_calls(struct encoder *e, const struct message *message, struct s
 		gather_lit(g, ",\"type\":\"function\",\"function\":{\"name\":");
 		encoder_put_name(e, block->use.name);
 		gather_lit(g, ",\"arguments\":\"");
-		gather_json_escaped(g, block->use.input);
+		gather_json_escaped(g, encoder_input(e, block));
 		gather_lit(g, "\"}");
 		if (!slice_absent(extras) && json_next_item(&r) && json_skip(&r, &extra) &&
 		    extra.at[0] == '{')

@@ -128,12 +128,23 @@ static void plan_user_id(struct encoder *e)
 		e->plan.user_id = id;
 }
 
+/* Whether the schema has a property whose name has to be another one: only calls have theirs given back. */
+static bool refuses_key(struct encoder *e, const struct tool *tool)
+{
+	bool refuses = false;
+
+	if ((tool->odd & e->rules->odd & SCHEMA_ODD_KEYS) != 0 &&
+	    !schema_refuses_key(tool->schema, e->work, e->into, &refuses))
+		e->failed = true;
+	return refuses;
+}
+
 /* Structured output in place of the tool, where model and schema allow it. */
 static void plan_native(struct encoder *e)
 {
 	bool moved = false;
 
-	if (!e->profile->structured_output)
+	if (!e->profile->structured_output || refuses_key(e, &e->request->tools[0]))
 		return;
 	if (!e->rules->native(e->request->tools[0].schema, e->work, e->into, &e->plan.native,
 			      &moved))
@@ -251,6 +262,7 @@ void encoder_begin(struct encoder *e, const struct request_rules *rules, const s
 	e->out.adjustments = in->request->adjustments;
 	gather_init(&e->out.body, into);
 	tool_names_init(&e->tools, work, into);
+	key_names_init(&e->keys, work, into);
 	call_ids_init(&e->ids, rules->id_rule, work, into);
 	plan_max_tokens(e);
 	plan_temperature(e);
@@ -281,6 +293,8 @@ enum err encoder_end(struct encoder *e, struct encode_out *out)
 	}
 	e->out.decode.aliases = e->tools.aliases;
 	e->out.decode.alias_count = e->tools.alias_count;
+	e->out.decode.keys = e->keys.aliases;
+	e->out.decode.key_count = e->keys.alias_count;
 	*out = e->out;
 	return ERR_OK;
 }
@@ -423,11 +437,46 @@ bool encoder_result_empty(const struct encoder *e, const struct block *result)
 	return true;
 }
 
+/* Changes them where there is something in the schema that the dialect refuses. */
+static void mend(struct encoder *e, const struct tool *tool, struct slice *schema, uint8_t *root)
+{
+	const uint32_t known = e->keys.alias_count;
+
+	if (!schema_mend(tool->schema, e->rules->odd, tool->name, &e->keys, e->work, e->into,
+			 schema)) {
+		e->failed = true;
+		*schema = tool->schema;
+	}
+	if (schema->at == tool->schema.at)
+		return;
+	*root = schema_root_of(*schema);
+	encoder_adjust(e, e->keys.alias_count != known ? ADJUST_PROPERTY_RENAMED
+						       : ADJUST_SCHEMA_COMPLETED);
+}
+
+struct slice encoder_input_renamed(struct encoder *e, const struct block *call)
+{
+	const struct key_group *group;
+	struct slice input = call->use.input;
+
+	if (!key_names_find(&e->keys, call->use.name, &group))
+		e->failed = true;
+	else if (group != NULL)
+		input = keys_renamed(input, &group->aliases, e->work, e->into);
+	e->failed = e->failed || slice_absent(input);
+	return slice_absent(input) ? call->use.input : input;
+}
+
 void encoder_put_schema(struct encoder *e, const struct tool *tool, bool want_properties)
 {
+	struct slice schema = tool->schema;
+	uint8_t root = tool->root;
 	bool folded = false;
-	enum err err = schema_put_folded(&e->out.body, tool->schema, tool->root, want_properties,
-					 e->work, e->into, &e->fold_budget, &folded);
+
+	if ((tool->odd & e->rules->odd) != 0)
+		mend(e, tool, &schema, &root);
+	enum err err = schema_put_folded(&e->out.body, schema, root, want_properties, e->work,
+					 e->into, &e->fold_budget, &folded);
 
 	e->failed = e->failed || err == ERR_BUSY;
 	e->fold_refused = e->fold_refused || err == ERR_TOOL;

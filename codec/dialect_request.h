@@ -7,6 +7,7 @@
 #define CODEC_DIALECT_REQUEST_H
 
 #include "codec/dialect.h"
+#include "codec/dialect_mend.h"
 #include "codec/dialect_names.h"
 #include "codec/dialect_text.h"
 
@@ -14,6 +15,7 @@
 struct request_rules {
 	bool blank_refused; /* text and stop sequences of white space only are errors there */
 	bool stop_unknown;  /* there are no stop sequences: all are searched in the answer */
+	uint8_t odd;        /* enum schema_odd: what in schemas is refused there */
 	enum call_id_rule id_rule;
 	size_t user_id_max; /* bytes */
 	/* What goes back of earlier answers (dialect_replay.h): the dialect's name, how its content
@@ -49,6 +51,7 @@ struct encoder {
 	struct fault *fault;
 	struct request_plan plan;
 	struct tool_names tools;
+	struct key_names keys;
 	struct call_ids ids;
 	struct encode_out out;
 	struct encoder_replay *replay; /* NULL: nothing of earlier answers is put back */
@@ -101,6 +104,9 @@ enum err encoder_refuse_media(struct encoder *e, const struct block *block, uint
 
 /* ---- pieces of a body ---- */
 
+/* encoder_input where there are such names. */
+struct slice encoder_input_renamed(struct encoder *e, const struct block *call);
+
 /* "[image omitted: image/png]" and its kin, as the inside of a JSON string. */
 void encoder_put_placeholder(struct encoder *e, const struct block *block);
 
@@ -116,8 +122,14 @@ const struct block *encoder_inner(const struct encoder *e, const struct block *r
 /* Whether nothing would be left of a tool result's content; structuredContent counts only then. */
 bool encoder_result_empty(const struct encoder *e, const struct block *result);
 
-/* The tool's schema with its root folded (dialect_schema.h). */
+/* The tool's schema without what the dialect refuses (dialect_mend.h), and its root folded (dialect_schema.h). */
 void encoder_put_schema(struct encoder *e, const struct tool *tool, bool want_properties);
+
+/* The input of a call in the history, with the names of properties that the tool's schema was sent with. */
+static inline struct slice encoder_input(struct encoder *e, const struct block *call)
+{
+	return e->keys.group_count == 0 ? call->use.input : encoder_input_renamed(e, call);
+}
 
 /* The tool's name as a JSON string. */
 void encoder_put_name(struct encoder *e, struct slice raw);

@@ -7,6 +7,7 @@
 enum { USER_ID_MAX = 64, MAX_TOKENS_LEAST = 16 };
 
 static const struct request_rules rules = { .stop_unknown = true,
+					    .odd = SCHEMA_ODD_ARRAYS | SCHEMA_ODD_NULLS,
 					    .id_rule = CALL_ID_OPENAI,
 					    .user_id_max = USER_ID_MAX,
 					    .dialect = "openai-responses",
@@ -211,7 +212,7 @@ static void put_call(struct encoder *e, const struct block *block)
 	gather_lit(g, ",\"name\":");
 	encoder_put_name(e, block->use.name);
 	gather_lit(g, ",\"arguments\":\"");
-	gather_json_escaped(g, block->use.input);
+	gather_json_escaped(g, encoder_input(e, block));
 	gather_lit(g, "\"}");
 }
 

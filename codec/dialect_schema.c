@@ -7,6 +7,7 @@
 enum {
 	DEFINITIONS_COMPARED = 16, /* of one property, when looking for an identical one */
 	REF_HOPS_MAX = 16,
+	NESTED_MAX = 16,
 	PROPERTIES_FIRST = 16,
 	MEMBERS_FIRST = 8,
 };
@@ -47,6 +48,11 @@ struct fold {
 		defs[DEFS_COUNT]; /* value: the schema's text; uses: the combinator that read it */
 	bool defs_read;
 	uint32_t combinator; /* number of the one under way, from 1 */
+	struct nested {      /* combinators in the branch under way, which are still to be read */
+		struct slice array;
+		bool all; /* of allOf: what is required there is required */
+	} nested[NESTED_MAX];
+	uint32_t nested_count;
 	bool failed;
 };
 
@@ -198,6 +204,13 @@ static bool is_combinator_list(const struct root_member *m)
 	return m->text.at[0] == '[' && is_combinator(m->key);
 }
 
+/* Whether a member of the root is left out. */
+static bool is_folded(const struct root_member *m)
+{
+	return is_combinator_list(m) || json_str_eq(m->key, SLICE("not")) ||
+	       json_str_eq(m->key, SLICE("enum"));
+}
+
 /* ---- references ---- */
 
 static void read_defs_of(struct fold *f, struct name_table *defs, struct slice object)
@@ -264,10 +277,31 @@ static struct slice string_or_nothing(struct json_reader *r)
 	return raw;
 }
 
+/* A branch under way, or a part of it. */
+struct branch {
+	struct name_table *required; /* what it requires is added there; NULL: nowhere */
+	uint32_t number;
+	bool either; /* it is one of several of which one holds */
+};
+
+/* Notes the combinator whose value is next. False when it is not going to be read: it may say anything. */
+static bool note_nested(struct fold *f, struct json_reader *r, bool all)
+{
+	const bool list = json_peek(r) == JSON_ARRAY;
+	struct slice text;
+
+	if (!json_skip(r, &text) || !list)
+		return true;
+	if (f->nested_count == NESTED_MAX)
+		return false;
+	f->nested[f->nested_count++] = (struct nested){ text, all };
+	return true;
+}
+
 /* Reads the object of a branch that is next; true when it had properties or required, or is no object:
  * then it may say anything. */
-static bool read_branch_object(struct fold *f, struct json_reader *r, struct name_table *required,
-			       uint32_t branch, bool either, struct slice *ref)
+static bool read_branch_object(struct fold *f, struct json_reader *r, const struct branch *branch,
+			       struct slice *ref)
 {
 	struct slice key;
 	bool own = false;
@@ -282,12 +316,14 @@ static bool read_branch_object(struct fold *f, struct json_reader *r, struct nam
 	while (!f->failed && json_next_key(r, &key)) {
 		if (json_str_eq(key, SLICE("properties"))) {
 			own = true;
-			add_properties(f, r, either);
-		} else if (json_str_eq(key, SLICE("required"))) {
+			add_properties(f, r, branch->either);
+		} else if (json_str_eq(key, SLICE("required")) && branch->required != NULL) {
 			own = true;
-			add_required(f, required, r, branch);
+			add_required(f, branch->required, r, branch->number);
 		} else if (json_str_eq(key, SLICE("$ref"))) {
 			*ref = string_or_nothing(r);
+		} else if (is_combinator(key)) {
+			own |= !note_nested(f, r, json_str_eq(key, SLICE("allOf")));
 		} else {
 			(void)json_skip(r, NULL);
 		}
@@ -298,11 +334,10 @@ static bool read_branch_object(struct fold *f, struct json_reader *r, struct nam
 /* Reads the branch that is next, and what it refers to; false when it says nothing that was not read
  * before. A definition is read once per combinator: its properties are there already, and not counting
  * its `required` again can only make less required. */
-static bool read_branch(struct fold *f, struct json_reader *r, struct name_table *required,
-			uint32_t branch, bool either)
+static bool read_branch(struct fold *f, struct json_reader *r, const struct branch *branch)
 {
 	struct slice ref;
-	bool counts = read_branch_object(f, r, required, branch, either, &ref);
+	bool counts = read_branch_object(f, r, branch, &ref);
 
 	for (int hop = 0; hop < REF_HOPS_MAX && !slice_absent(ref); hop++) {
 		struct name_entry *target = resolve(f, ref);
@@ -314,8 +349,29 @@ static bool read_branch(struct fold *f, struct json_reader *r, struct name_table
 		target->uses = f->combinator;
 		counts = true;
 		json_open(&at_target, target->value, NULL, NULL);
-		(void)read_branch_object(f, &at_target, required, branch, either, &ref);
+		(void)read_branch_object(f, &at_target, branch, &ref);
 	}
+	return counts;
+}
+
+/* Reads a branch with the combinators in it, and those in these. What one of several parts requires is not
+ * required. */
+static bool read_whole_branch(struct fold *f, struct json_reader *r, const struct branch *branch)
+{
+	bool counts = read_branch(f, r, branch);
+
+	for (uint32_t i = 0; i < f->nested_count && !f->failed; i++) {
+		const struct nested nested = f->nested[i];
+		const struct branch part = { .required = nested.all ? branch->required : NULL,
+					     .number = branch->number,
+					     .either = branch->either || !nested.all };
+		struct json_reader parts;
+		json_open(&parts, nested.array, NULL, NULL);
+		for (bool open = json_enter_array(&parts);
+		     open && !f->failed && json_next_item(&parts);)
+			counts |= read_branch(f, &parts, &part);
+	}
+	f->nested_count = 0;
 	return counts;
 }
 
@@ -331,8 +387,11 @@ static void read_combinator(struct fold *f, struct slice array, bool either)
 	if (!json_enter_array(&r))
 		return;
 	while (!f->failed && json_next_item(&r))
-		branches += read_branch(f, &r, either ? &common : &f->required,
-					either ? branches : 0, either);
+		branches += read_whole_branch(
+			f, &r,
+			&(struct branch){ .required = either ? &common : &f->required,
+					  .number = either ? branches : 0,
+					  .either = either });
 	for (uint32_t i = 0; i < common.count && !f->failed; i++) {
 		if (common.entries[i].uses != branches)
 			continue;
@@ -405,7 +464,7 @@ static void put_root(struct gather *g, const struct fold *f, uint8_t root, bool 
 	gather_lit(g, "{");
 	for (uint32_t i = 0; i < f->root_count; i++) {
 		const struct root_member *m = &f->root[i];
-		if (is_combinator_list(m))
+		if (is_folded(m))
 			continue;
 		if (!first)
 			gather_lit(g, ",");
@@ -469,4 +528,26 @@ enum err schema_put_folded(struct gather *g, struct slice schema, uint8_t root,
 	gather_raw(g, slice_of(schema.at, schema.len - 1)); /* its "type" is there, so a comma */
 	gather_lit(g, ",\"properties\":{}}");
 	return ERR_OK;
+}
+
+uint8_t schema_root_of(struct slice schema)
+{
+	struct json_reader r;
+	struct slice key;
+	uint8_t root = 0;
+
+	json_open(&r, schema, NULL, NULL);
+	for (bool open = json_enter_object(&r); open && json_next_key(&r, &key);) {
+		const bool list = json_peek(&r) == JSON_ARRAY;
+		if ((list && is_combinator(key)) || json_str_eq(key, SLICE("not")) ||
+		    json_str_eq(key, SLICE("enum")))
+			root |= SCHEMA_ROOT_COMBINATORS;
+		else if (json_str_eq(key, SLICE("properties")))
+			root |= SCHEMA_ROOT_PROPERTIES;
+		else if (json_str_eq(key, SLICE("required")))
+			root |= SCHEMA_ROOT_REQUIRED;
+		if (!json_skip(&r, NULL))
+			break;
+	}
+	return root;
 }

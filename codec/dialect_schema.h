@@ -1,8 +1,9 @@
 /* dialect_schema.h - tool schemas as the providers take them (contract/providers.md 9); private to
  * codec/.
  *
- * anyOf, oneOf and allOf at a schema's root are folded into it: providers refuse the whole request
- * for one such tool. What is accepted can only grow by that. The work is linear in the schema. */
+ * anyOf, oneOf and allOf at a schema's root are folded into it, with what is nested in their branches, and not and enum
+ * are left out: providers refuse the whole request for one such tool. What is accepted can only grow by that. The work
+ * is linear in the schema. */
 #ifndef CODEC_DIALECT_SCHEMA_H
 #define CODEC_DIALECT_SCHEMA_H
 
@@ -21,5 +22,8 @@ enum { SCHEMA_FOLD_BYTES_MAX = 512 * 1024 };
 MUST_USE enum err schema_put_folded(struct gather *g, struct slice schema, uint8_t root,
 				    bool want_properties, const struct json_work *work,
 				    struct arena *into, size_t *budget, bool *folded);
+
+/* What the root of a schema has (enum schema_root), as sampling_read sees it. */
+uint8_t schema_root_of(struct slice schema);
 
 #endif

@@ -62,6 +62,7 @@ struct json_reader {
 	/* private: */
 	bool fresh;        /* a container was entered just now: no comma before its first member */
 	uint8_t indent;    /* of each level, as the first line has it; 0: not by lines */
+	uint8_t odd;       /* json_skip_schema's */
 	const char *due;   /* where the value begins that has to be consumed next */
 	uint64_t objects;  /* one bit per open container, innermost lowest: is it an object? */
 	uintptr_t window;  /* where the 64 bytes begin that `specials` is about */

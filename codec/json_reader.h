@@ -10,6 +10,7 @@
 #include "codec/isa/isa.h"
 #include "codec/json_keys.h"
 #include "codec/json_scan.h"
+#include "codec/schema_odd.h"
 
 /* A name, its quotes and colon, a comma in front, and a byte behind: what a guess looks at. */
 enum { READER_GUESS = 28 };
@@ -64,6 +65,10 @@ bool reader_skip_rest(struct json_reader *r, uint32_t depth, enum reader_skipped
  * well-formed and well inside the text, until the depth is `depth` again. The reader may have failed. */
 enum reader_skipped reader_skip_members(struct json_reader *r, uint32_t depth,
 					enum reader_skipped where);
+
+/* json_skip of a JSON Schema, or of `properties`, an object of them by their names. Adds to r->odd what the schema may
+ * have (enum schema_odd). */
+bool json_skip_schema(struct json_reader *r, bool properties);
 
 /* ---- inline ---- */
 

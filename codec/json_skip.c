@@ -160,7 +160,99 @@ static SKIP_INLINE const char *scalar(struct json_reader *r, const char *at)
 	return number(r, at);
 }
 
+/* ---- what is noted of schemas ---- */
+
+/* Of r->odd: the outermost value is an object of schemas by their names. */
+enum { ODD_PROPERTIES = 0x80 };
+_Static_assert((SCHEMA_ODD_ALL & ODD_PROPERTIES) == 0, "a bit of its own");
+
+enum { KEY_BLOCK = 16 };
+typedef unsigned char key_bytes __attribute__((vector_size(KEY_BLOCK)));
+typedef signed char key_numbers __attribute__((vector_size(KEY_BLOCK)));
+typedef uint64_t key_words __attribute__((vector_size(KEY_BLOCK)));
+
+/* Of a block: which bytes are letters, digits or underscores. */
+static inline key_words good_in_key(const char *at)
+{
+	key_bytes block;
+
+	(void)memcpy(&block, at, sizeof(block));
+	/* vectors are compared as signed: the first letter and the first digit become the least number */
+	const key_numbers letter = (key_numbers)((block | 0x20) - ('a' + 128)),
+			  digit = (key_numbers)(block - ('0' + 128));
+	return (key_words)((letter < -128 + 26) | (digit < -128 + 10) |
+			   (key_numbers)(block == '_'));
+}
+
+/* Whether one of the keys [key, end) is empty, too long, or has something else than letters, digits and underscores:
+ * a dash or a dot, too, which may be there but seldom are. KEY_BLOCK bytes are readable at each: so much is ahead of
+ * a member. */
+static SCAN_RARE bool keys_are_odd(const struct json_key *key, const struct json_key *end)
+{
+	static const char behind[2 * KEY_BLOCK] = "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+						  "\xff\xff\xff\xff\xff\xff\xff\xff"
+						  "\xff\xff\xff\xff\xff\xff\xff";
+	key_words good = { UINT64_MAX, UINT64_MAX };
+
+	for (; key < end; key++) {
+		const size_t len = key->len;
+		key_words beyond;
+		if (SKIP_RARELY(len - 1 >= KEY_BLOCK)) { /* empty ones, too */
+			if (len == 0 || len > SCHEMA_KEY_MAX)
+				return true;
+			for (size_t i = 0; i + KEY_BLOCK < len; i += KEY_BLOCK)
+				good &= good_in_key(key->at + i);
+			good &= good_in_key(key->at + len - KEY_BLOCK);
+			continue;
+		}
+		(void)memcpy(&beyond, behind + KEY_BLOCK - len, sizeof(beyond));
+		good &= good_in_key(key->at) | beyond;
+	}
+	return (good[0] & good[1]) != UINT64_MAX;
+}
+
+/* Whether the string of five letters from the quote `at` on is "array", and "items" is neither next nor one of the
+ * keys [key, end), which are those of the object so far. */
+static SCAN_RARE bool array_is_odd(const char *at, const struct json_key *key,
+				   const struct json_key *end)
+{
+	static const char array[] = "\"array\"", next[] = "\"items\":";
+	const char *behind = at + sizeof(array) - 1;
+
+	if (memcmp(at, array, sizeof(array) - 1) != 0)
+		return false;
+	if (*behind == ',') {
+		behind += behind[1] == ' ' ? 2 : 1;
+		if (memcmp(behind, next, sizeof(next) - 1) == 0)
+			return false;
+	}
+	for (; key < end; key++)
+		if (key->len == 5 && memcmp(key->at, next + 1, 5) == 0)
+			return false;
+	return true;
+}
+
+/* Whether null under that key is something else than a value of the schema's author. */
+static SCAN_RARE bool null_is_odd(const struct json_key *key)
+{
+	return !(key->len == 7 && memcmp(key->at, "default", 7) == 0) &&
+	       !(key->len == 5 && memcmp(key->at, "const", 5) == 0);
+}
+
+/* Whether the object that ends, in level `next`, has schemas by their names: its key begins as "properties" does. Its
+ * parent is an object if `inner`. */
+static SKIP_INLINE bool holds_properties(const struct json_reader *r, const struct json_level *next,
+					 const struct json_level *outer, bool inner)
+{
+	if (next == outer)
+		return (r->odd & ODD_PROPERTIES) != 0;
+	return inner && memcmp(next->keys[-1].at, "properti", 8) == 0;
+}
+
 /* ---- members ---- */
+
+/* How a schema mostly begins, behind its bracket. */
+static const char type_front[] = "\"type\":\"";
 
 /* What ends the innermost container: in ASCII the two are a bit apart. */
 static SKIP_INLINE char bracket_due(uint64_t objects)
@@ -174,10 +266,11 @@ _Static_assert((']' | 1 << 5) == '}', "ASCII");
  * state in a structure, it takes 4 % more instructions, and goes to memory for them (bench/README.md).
  *
  * `unique`: keys are looked at for being there twice, so r->work is there. `spaced`: there may be white
- * space between tokens; without it the machine stops there. */
+ * space between tokens; without it the machine stops there. `schema`: it is one, and r->odd is kept; with
+ * `unique`. */
 static SKIP_INLINE enum reader_skipped skip_members(struct json_reader *r, uint32_t depth,
 						    enum reader_skipped from, bool unique,
-						    bool spaced)
+						    bool spaced, bool schema)
 {
 	struct json_level *next = r->levels + r->depth; /* behind the innermost container's */
 	const struct json_level *outer = r->levels + depth, *full = r->levels + r->limits.depth_max;
@@ -243,6 +336,10 @@ value:
 		behind = scalar(r, at);
 		if (behind == NULL)
 			goto stop_value;
+		if (schema) {
+			if (SKIP_RARELY(*at == 'n') && (objects & 1) != 0 && null_is_odd(top - 1))
+				r->odd |= SCHEMA_ODD_NULLS;
+		}
 		at = behind;
 		goto behind_value;
 	}
@@ -253,6 +350,10 @@ string: /* at a quote */
 		behind = string_slowly(r, at + 1, behind);
 		if (behind == NULL)
 			goto stop_value;
+	}
+	if (schema) {
+		if (SKIP_RARELY(behind - at == 6) && array_is_odd(at, next[-1].keys, top))
+			r->odd |= SCHEMA_ODD_ARRAYS;
 	}
 	at = behind + 1;
 
@@ -288,6 +389,11 @@ next_or_end:
 closing_bracket:
 	at++;
 	next--;
+	if (schema) {
+		if ((objects & 1) != 0 && holds_properties(r, next, outer, (objects & 2) != 0) &&
+		    keys_are_odd(next->keys, top))
+			r->odd |= SCHEMA_ODD_KEYS;
+	}
 	objects >>= 1;
 	if (unique) {
 		top = next->keys;
@@ -318,6 +424,16 @@ opening_bracket:
 	}
 	next++;
 	at++;
+	if (schema && !spaced) {
+		/* as most of them begin; nothing is in the set yet, unless its keys have to be counted */
+		if ((objects & 1) != 0 && filter == 0 && at <= last &&
+		    memcmp(at, type_front, 8) == 0) {
+			filter = (uint64_t)1 << json_keys_bit(type_front + 1, 4);
+			*top++ = (struct json_key){ at + 1, 4, 0 };
+			at += 7;
+			goto string;
+		}
+	}
 	goto behind_bracket;
 
 known_key: /* perhaps: its bit is there, or all are; it has no escape */
@@ -375,15 +491,15 @@ enum reader_skipped reader_skip_members(struct json_reader *r, uint32_t depth,
 {
 	if (r->end - r->at < ROOM)
 		return where;
-	return r->work != NULL ? skip_members(r, depth, where, true, true)
-			       : skip_members(r, depth, where, false, true);
+	return r->work != NULL ? skip_members(r, depth, where, true, true, false)
+			       : skip_members(r, depth, where, false, true, false);
 }
 
 /* The same as far as there is no white space, as in most texts; ROOM bytes are ahead. */
 static SCAN_RARE enum reader_skipped skip_compact(struct json_reader *r, uint32_t depth)
 {
-	return r->work != NULL ? skip_members(r, depth, SKIPPED_TO_MEMBER, true, false)
-			       : skip_members(r, depth, SKIPPED_TO_MEMBER, false, false);
+	return r->work != NULL ? skip_members(r, depth, SKIPPED_TO_MEMBER, true, false, false)
+			       : skip_members(r, depth, SKIPPED_TO_MEMBER, false, false, false);
 }
 
 bool json_skip(struct json_reader *r, struct slice *raw)
@@ -401,4 +517,43 @@ bool json_skip(struct json_reader *r, struct slice *raw)
 	if (raw != NULL)
 		*raw = slice_of(from, (size_t)(r->at - from));
 	return true;
+}
+
+/* The same of a schema, whose keys are looked at. */
+static SCAN_RARE enum reader_skipped skip_schema(struct json_reader *r, uint32_t depth)
+{
+	return skip_members(r, depth, SKIPPED_TO_MEMBER, true, false, true);
+}
+
+static SCAN_RARE enum reader_skipped skip_spaced_schema(struct json_reader *r, uint32_t depth,
+							enum reader_skipped where)
+{
+	return r->end - r->at < ROOM ? where : skip_members(r, depth, where, true, true, true);
+}
+
+bool json_skip_schema(struct json_reader *r, bool properties)
+{
+	const uint32_t depth = r->depth;
+	const enum json_kind kind = json_peek(r);
+	const char *from = r->at;
+
+	if (kind != JSON_OBJECT && kind != JSON_ARRAY) {
+		r->odd |= kind == JSON_NULL ? SCHEMA_ODD_NULLS : 0;
+		return json_skip(r, NULL);
+	}
+	if (r->work == NULL || r->end - from <= ROOM || depth >= r->limits.depth_max) {
+		r->odd = SCHEMA_ODD_ALL; /* nobody looks */
+		return json_skip(r, NULL);
+	}
+	must(r->work->reader == r);
+	r->odd = (uint8_t)(r->odd | (properties ? ODD_PROPERTIES : 0));
+	reader_enter(r, *from == '{', from);
+	enum reader_skipped where = skip_schema(r, depth);
+	if (r->depth != depth)
+		where = skip_spaced_schema(r, depth, where);
+	r->odd &= SCHEMA_ODD_ALL;
+	if (r->depth == depth)
+		return true;
+	r->odd = SCHEMA_ODD_ALL; /* nobody looks at the rest */
+	return reader_skip_rest(r, depth, where);
 }

@@ -90,7 +90,7 @@ struct message {
 
 /* What the root of a tool's schema has: seen on the way, because the dialects may have to fold it. */
 enum schema_root {
-	SCHEMA_ROOT_COMBINATORS = 1, /* anyOf, oneOf or allOf that is an array */
+	SCHEMA_ROOT_COMBINATORS = 1, /* anyOf, oneOf or allOf that is an array; not, enum */
 	SCHEMA_ROOT_PROPERTIES = 2,
 	SCHEMA_ROOT_REQUIRED = 4,
 };
@@ -100,6 +100,7 @@ struct tool {
 	struct slice description; /* raw, or absent */
 	struct slice schema;      /* JSON object whose type is "object" */
 	uint8_t root;             /* enum schema_root, of the schema */
+	uint8_t odd;              /* enum schema_odd, what the schema may have (schema_odd.h) */
 };
 
 enum tool_mode { TOOL_MODE_DEFAULT, TOOL_MODE_AUTO, TOOL_MODE_REQUIRED, TOOL_MODE_NONE };

@@ -18,6 +18,8 @@ enum root {
 	ROOT_ANY_OF,
 	ROOT_ONE_OF,
 	ROOT_ALL_OF,
+	ROOT_NOT,
+	ROOT_ENUM,
 	ROOT_SCHEMA,
 };
 static const struct json_name root_names[] = {
@@ -28,6 +30,8 @@ static const struct json_name root_names[] = {
 	[ROOT_ANY_OF] = JSON_NAME("anyOf"),
 	[ROOT_ONE_OF] = JSON_NAME("oneOf"),
 	[ROOT_ALL_OF] = JSON_NAME("allOf"),
+	[ROOT_NOT] = JSON_NAME("not"),
+	[ROOT_ENUM] = JSON_NAME("enum"),
 	[ROOT_SCHEMA] = JSON_NAME("$schema"),
 };
 
@@ -72,6 +76,9 @@ static uint8_t root_bit(struct decode *d, uint32_t name)
 	case ROOT_ONE_OF:
 	case ROOT_ALL_OF:
 		return json_here(d->r) == JSON_ARRAY ? SCHEMA_ROOT_COMBINATORS : 0;
+	case ROOT_NOT:
+	case ROOT_ENUM:
+		return SCHEMA_ROOT_COMBINATORS;
 	default:
 		return 0;
 	}
@@ -83,8 +90,12 @@ static inline bool read_root(struct decode *d, uint32_t name, struct tool *tool,
 	struct field value;
 
 	tool->root |= root_bit(d, name);
-	if (name != ROOT_TYPE)
+	if (name == ROOT_ADDITIONAL && json_guess_lit(d->r, "false"))
+		return true;
+	if (name == ROOT_SCHEMA || (name == ROOT_REQUIRED && json_here(d->r) == JSON_ARRAY))
 		return json_pass(d->r);
+	if (name != ROOT_TYPE)
+		return json_skip_schema(d->r, name == ROOT_PROPERTIES);
 	if (json_guess_lit(d->r, "\"object\"")) {
 		*is_object = true;
 		return true;
@@ -131,6 +142,7 @@ static bool read_schema(struct decode *d, struct tool *tool)
 	if (json_here(d->r) != JSON_OBJECT)
 		return wrong(d, d->r->at, detail, "inputSchema");
 	const char *at = d->r->at;
+	d->r->odd = 0;
 	if (!read_usual_roots(d, &fields, tool, &is_object))
 		return false;
 	while ((name = next_root(d->r, &fields, &key)) != FIELD_END)
@@ -141,6 +153,7 @@ static bool read_schema(struct decode *d, struct tool *tool)
 	if (!is_object)
 		return wrong(d, at, detail, "inputSchema");
 	tool->schema = slice_of(at, (size_t)(d->r->at - at));
+	tool->odd = d->r->odd;
 	return true;
 }
 
