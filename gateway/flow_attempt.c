@@ -3,6 +3,7 @@
 #include "gateway/flow_steps.h"
 
 #include "codec/base/must.h"
+#include "routing/rate_reset.h"
 
 /* ---- limits ---- */
 
@@ -274,6 +275,17 @@ static enum err read_answer(struct flow *flow, const struct flow_env *env,
 			      flow->arena, result, why);
 }
 
+/* Of a rate limit that says nothing better, the headers tell when it is over. */
+static void heed_rates(struct provider_failure *why, const struct provider_headers *headers,
+		       uint64_t wall_ns)
+{
+	if (why->err != ERR_PROVIDER_RATE || why->retry_after_ms > 0)
+		return;
+	const nsec_t wait = rate_reset_wait(headers->rates, wall_ns);
+	if (wait != 0)
+		why->retry_after_ms = (int64_t)((wait + MSEC - 1) / MSEC);
+}
+
 /* A stream that was not heard to its end: what it has counted is of its beginning, while the provider
  * bills all that it has written, whether it then broke off or ended in an error. */
 static bool was_cut(const struct flow *flow, const struct provider_failure *why)
@@ -304,6 +316,7 @@ enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 		err = ERR_BUSY;
 	if (err != ERR_OK) {
 		why.err = err;
+		heed_rates(&why, &flow->call.answer.headers, env->wall_ns);
 		flow->attempt_usage = why.usage;
 		flow->attempt_usage.known = why.usage_known && !was_cut(flow, &why);
 		if (flow->call.timed_out) /* within its answer */

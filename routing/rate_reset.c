@@ -6,6 +6,7 @@ __extension__ typedef unsigned __int128 wide; /* products of two 64-bit numbers 
 /* Numbers from here on are times since the epoch: nobody waits for thirty years. */
 static const uint64_t epoch_s = 1000000000, epoch_ms = 1000000000000;
 static const uint64_t longest_s = 1000000000;
+static const nsec_t wait_most = 30 * 86400 * SEC; /* nobody is asked to wait longer */
 
 /* "12" or "12.5" at the front of *text, in 1/1e9; the digits are cut off. */
 static bool take_number(struct slice *text, uint64_t *billionths)
@@ -168,4 +169,21 @@ bool rate_reset(struct slice text, uint64_t wall_ns, nsec_t *in)
 		return true;
 	}
 	return plain_number(text, wall_ns, in) || go_duration(text, in);
+}
+
+nsec_t rate_reset_wait(const struct rate_header rates[RATE_KINDS], uint64_t wall_ns)
+{
+	nsec_t used_up = 0, first = 0;
+
+	for (uint32_t i = 0; rates != NULL && i < RATE_KINDS; i++) {
+		uint64_t left;
+		nsec_t in;
+		if (!rate_reset(slice_trim(rates[i].reset), wall_ns, &in) || in == 0)
+			continue;
+		if (slice_to_u64(slice_trim(rates[i].remaining), &left) && left == 0)
+			used_up = in > used_up ? in : used_up;
+		first = first == 0 || in < first ? in : first;
+	}
+	const nsec_t wait = used_up != 0 ? used_up : first;
+	return wait < wait_most ? wait : wait_most;
 }

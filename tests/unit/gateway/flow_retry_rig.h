@@ -93,6 +93,7 @@ struct outcome {
 	bool unsent;
 	uint16_t status;
 	const char *body, *retry_after;
+	const struct rate_header *rates;
 };
 
 #define GOOD                                                      \
@@ -244,7 +245,8 @@ static inline enum flow_effect play_provider(struct play *p)
 	call->done_at = p->b->now;
 	call->answer =
 		(struct provider_answer){ .status = o->status,
-					  .headers = { .retry_after = slice_str(o->retry_after) },
+					  .headers = { .retry_after = slice_str(o->retry_after),
+						       .rates = o->rates },
 					  .body = slice_str(o->body) };
 	return run(p->b, FLOW_PROVIDER_DONE);
 }

@@ -115,6 +115,30 @@ static void every_rate_has_its_place(void **state)
 		}
 }
 
+static void hosts_call_the_same_rates_otherwise(void **state)
+{
+	static const struct {
+		const char *behind; /* the field */
+		uint32_t kind;
+	} rows[] = {
+		{ "", RATE_REQUESTS },
+		{ "-requests-day", RATE_REQUESTS },
+		{ "-tokens-minute", RATE_TOKENS },
+	};
+	static const char *const fields[RATE_FIELDS] = { "limit", "remaining", "reset" };
+	char name[80];
+	uint32_t kind, field;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
+		for (uint32_t f = 0; f < RATE_FIELDS; f++) {
+			(void)snprintf(name, sizeof(name), "x-ratelimit-%s%s", fields[f],
+				       rows[i].behind);
+			assert_true(slice_eq(rate_of(name, &kind, &field), SLICE("17")));
+			assert_true(kind == rows[i].kind && field == f);
+		}
+}
+
 static void what_is_nearly_a_rate_is_none(void **state)
 {
 	static const char *const names[] = { "anthropic-ratelimit-tokens-limits",
@@ -154,6 +178,7 @@ int main(void)
 			the_headers_that_matter_are_collected_and_the_first_of_each_counts),
 		cmocka_unit_test(rates_are_collected_where_there_is_room_for_them),
 		cmocka_unit_test(every_rate_has_its_place),
+		cmocka_unit_test(hosts_call_the_same_rates_otherwise),
 		cmocka_unit_test(what_is_nearly_a_rate_is_none),
 		cmocka_unit_test(headers_that_were_not_sent_are_absent_and_empty_ones_are_empty),
 	};

@@ -84,11 +84,55 @@ static void what_is_none_of_them_is_refused(void **state)
 	}
 }
 
+static void what_is_used_up_sets_the_wait(void **state)
+{
+	enum { FAMILIES = 3 };
+	static const struct {
+		const char *name;
+		struct {
+			const char *remaining, *reset;
+		} rates[FAMILIES]; /* requests, tokens, input tokens */
+		nsec_t wait;
+	} rows[] = {
+		{ "nothing was sent", { { NULL, NULL } }, 0 },
+		{ "the one that is used up", { { "0", "6m0s" }, { "9999", "1s" } }, 360 * SEC },
+		{ "wherever it stands", { { "7", "1s" }, { " 0 ", "90s" } }, 90 * SEC },
+		{ "both are: both have to be renewed",
+		  { { "0", "1s" }, { "0", "6m0s" } },
+		  360 * SEC },
+		{ "neither is: the shorter", { { "1", "6m0s" }, { "20", "1.5s" } }, 1500 * MSEC },
+		{ "nobody says what remains", { { NULL, "20" }, { NULL, "10" } }, 10 * SEC },
+		{ "one family alone", { { NULL, NULL }, { "3", "12ms" } }, 12 * MSEC },
+		{ "three", { { "1", "1s" }, { "1", "2s" }, { "0", "3s" } }, 3 * SEC },
+		{ "used up, and no word of when", { { "0", NULL }, { "5", "4s" } }, 4 * SEC },
+		{ "used up, and already renewed", { { "0", "0s" }, { "5", "4s" } }, 4 * SEC },
+		{ "a remainder that is no number", { { "none", "6m0s" }, { "5", "4s" } }, 4 * SEC },
+		{ "as a date", { { "0", "2026-09-21T14:14:20Z" } }, 60 * SEC },
+		{ "in milliseconds since the epoch", { { "0", "1790000060000" } }, 60 * SEC },
+		{ "words", { { "0", "soon" } }, 0 },
+		{ "never", { { "0", "9999-12-31T23:59:59Z" } }, 30 * 86400 * SEC },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct rate_header rates[RATE_KINDS] = { 0 };
+		for (size_t f = 0; f < FAMILIES; f++) {
+			rates[f].remaining = slice_str(rows[i].rates[f].remaining);
+			rates[f].reset = slice_str(rows[i].rates[f].reset);
+		}
+		const nsec_t wait = rate_reset_wait(rates, wall);
+		if (wait != rows[i].wait)
+			fail_msg("%s: %llu", rows[i].name, (unsigned long long)wait);
+	}
+	assert_int_equal(rate_reset_wait(NULL, wall), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_form_is_read),
 		cmocka_unit_test(what_is_none_of_them_is_refused),
+		cmocka_unit_test(what_is_used_up_sets_the_wait),
 	};
 
 	return cmocka_run_group_tests_name("rate_reset", tests, NULL, NULL);
