@@ -317,19 +317,29 @@ static const struct named_class named_classes[] = {
 	NAMED("billingdisabled", CLASS_BILLING), /* Google */
 	NAMED("enforcedspendlimitreached", CLASS_BILLING),
 	NAMED("contractspendlimitreached", CLASS_BILLING),
-	NAMED("arrearage", CLASS_BILLING), /* DashScope */
-	NAMED("1113", CLASS_BILLING),      /* z.ai */
-	NAMED("1008", CLASS_BILLING),      /* MiniMax */
+	NAMED("exceededcurrentquotaerror", CLASS_BILLING), /* Moonshot */
+	NAMED("accountoverdueerror", CLASS_BILLING),       /* Volcengine */
+	NAMED("insufficientbalance", CLASS_BILLING),
+	NAMED("insufficientcredits", CLASS_BILLING),
+	NAMED("budgetexceeded", CLASS_BILLING), /* LiteLLM */
+	NAMED("arrearage", CLASS_BILLING),      /* DashScope */
+	NAMED("30001", CLASS_BILLING),          /* SiliconFlow */
+	NAMED("1113", CLASS_BILLING),           /* z.ai */
+	NAMED("1008", CLASS_BILLING),           /* MiniMax */
 	NAMED("invalidapikey", CLASS_KEY),
 	NAMED("authenticationerror", CLASS_KEY),
 	NAMED("apikeyinvalid", CLASS_KEY),          /* Google */
 	NAMED("apikeyserviceblocked", CLASS_KEY),   /* Google */
 	NAMED("consumersuspended", CLASS_KEY),      /* Google */
 	NAMED("organizationrestricted", CLASS_KEY), /* Groq */
-	NAMED("1004", CLASS_KEY),                   /* MiniMax */
+	NAMED("accountdeactivated", CLASS_KEY),
+	NAMED("accountsuspended", CLASS_KEY),
+	NAMED("1004", CLASS_KEY), /* MiniMax */
 	NAMED("permissionerror", CLASS_PERMISSION),
 	NAMED("insufficientpermissions", CLASS_PERMISSION),
 	NAMED("modelnotfound", CLASS_MODEL),
+	NAMED("keymodelaccessdenied", CLASS_MODEL), /* LiteLLM */
+	NAMED("teammodelaccessdenied", CLASS_MODEL),
 	NAMED("deploymentnotfound", CLASS_MODEL),
 	NAMED("toolusefailed", CLASS_BAD_CALL),
 	NAMED("malformedfunctioncall", CLASS_BAD_CALL),

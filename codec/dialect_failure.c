@@ -165,6 +165,28 @@ static void take_metadata(struct json_reader *r, struct error_body *body)
 	}
 }
 
+/* MiniMax's base_resp, which every answer has: {"status_code": 1027, "status_msg": "..."}; 0 is no error. */
+static void take_base_resp(struct json_reader *r, struct error_body *body)
+{
+	struct error_body own = { 0 };
+	struct slice key;
+
+	if (!enter(r))
+		return;
+	while (json_next_key(r, &key))
+		if (json_str_eq(key, SLICE("status_code")))
+			take_code(r, &own);
+		else if (json_str_eq(key, SLICE("status_msg")))
+			take_string(r, &own.message);
+		else
+			(void)json_skip(r, NULL);
+	if (own.number == 0)
+		return;
+	body->number = own.number;
+	body->code = own.code;
+	body->message = own.message;
+}
+
 /* One member that means the same inside "error" and beside it; false when it is none. */
 static bool take_member(struct json_reader *r, struct slice key, struct error_body *body)
 {
@@ -216,6 +238,8 @@ static void read_top(struct json_reader *r, struct error_body *body)
 			take_error(r, body);
 		else if (json_str_eq(key, SLICE("type")) || json_str_eq(key, SLICE("__type")))
 			take_string(r, &flat_type);
+		else if (json_str_eq(key, SLICE("base_resp")))
+			take_base_resp(r, body);
 		else if (json_str_eq(key, SLICE("detail")) && slice_absent(body->message))
 			take_string(r, &body->message);
 		else if (!take_member(r, key, body))
@@ -331,6 +355,13 @@ static void heed_header(struct provider_failure *failure, struct slice should_re
 		   failure->retry > RETRY_ELSEWHERE) {
 		failure->retry = RETRY_ELSEWHERE;
 	}
+}
+
+bool failure_is_told(const struct provider_answer *answer, struct json_work *work)
+{
+	const struct error_body body = read_body(answer->body, work);
+
+	return body.number != 0;
 }
 
 /* What somebody behind the provider said, as JSON or as it is, if that is about the request. */

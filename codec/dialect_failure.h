@@ -20,6 +20,9 @@ enum err failure_unusable(const struct provider_answer *answer, enum err err, co
 			  const struct usage *usage, struct arena *into,
 			  struct provider_failure *failure);
 
+/* Whether an answer with status 200 that has nothing in it, and no error object either, has the number of one. */
+bool failure_is_told(const struct provider_answer *answer, struct json_work *work);
+
 /* The detail of an answer in which the model wrote a tool call that nobody can read. */
 extern const char failure_bad_call[];
 

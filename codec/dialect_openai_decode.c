@@ -1,6 +1,8 @@
 /* dialect_openai_decode.c - Chat Completions answers to results. */
 #include "codec/dialect_openai.h"
 
+#include "codec/dialect_failure.h"
+
 /* ---- decode: message ---- */
 
 static void add_text(struct answer *a, struct slice raw)
@@ -353,6 +355,8 @@ static void read_choice(struct answer *a, struct json_reader *r, struct choice *
 	while (answer_next(r, &fields, &member))
 		switch (member) {
 		case MESSAGE:
+			if (answer_is_at(r, 'n') && json_guess_lit(r, "null"))
+				break; /* as good as none */
 			choice->message = true;
 			read_message(a, r);
 			(void)answer_guess(r, &fields, SLICE(",\"logprobs\":null"), 1 << LOGPROBS,
@@ -523,6 +527,8 @@ enum err openai_decode(const struct decode_context *context, const struct provid
 		a.from = &told;
 	}
 	if (a.err == ERR_OK && (top.error || !slice_absent(top.choice.error)))
+		return answer_from_failure(&a, result, failure);
+	if (a.err == ERR_OK && !top.choices && failure_is_told(a.from, work))
 		return answer_from_failure(&a, result, failure);
 	if (!top.choices)
 		answer_fail(&a, "The provider's answer has no choices: malformed");

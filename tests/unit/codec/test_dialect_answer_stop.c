@@ -169,6 +169,23 @@ static void an_answer_that_was_refused_or_failed_needs_no_content(void **state)
 				check(&forms[f], forms[f].bare, &rows[i]);
 }
 
+static void a_message_that_is_null_is_none(void **state)
+{
+	static const struct form null = { "null", NULL, NULL, DIALECT_OPENAI, false };
+	static const char body[] = "{\"choices\":[{\"message\":null,\"finish_reason\":\"%s\"}]}";
+	static const struct row known[] = {
+		{ "content_filter", REFUSED },
+		{ "network_error", BROKEN },
+		{ "MALFORMED_FUNCTION_CALL", BAD_CALL },
+		{ "stop", "-32015 The provider's answer has no message" },
+		{ "length", "-32015 The provider's answer has no message" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(known); i++)
+		check(&null, body, &known[i]);
+}
+
 /* What was written before it is paid for. */
 static void a_host_that_fails_within_its_answer_says_what_it_cost(void **state)
 {
@@ -217,6 +234,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_dialect_knows_the_reasons_of_all_hosts),
 		cmocka_unit_test(an_answer_that_was_refused_or_failed_needs_no_content),
+		cmocka_unit_test(a_message_that_is_null_is_none),
 		cmocka_unit_test(a_host_that_fails_within_its_answer_says_what_it_cost),
 		cmocka_unit_test(the_usage_behind_a_failure_in_a_stream_counts),
 	};

@@ -117,6 +117,10 @@ static void content_that_a_host_refuses_is_a_refusal(void **state)
 		{ "OpenAI, a reason of its own", 400, CODE("\"cyber_policy_violation\"", "x") },
 		{ "Anthropic", 400,
 		  TYPE("invalid_request_error", "Output blocked by content filtering policy") },
+		{ "MiniMax", 200,
+		  "{\"id\":\"r\",\"choices\":null,\"model\":\"\",\"usage\":null,"
+		  "\"input_sensitive\":true,\"base_resp\":{\"status_code\":1026,\"status_msg\":"
+		  "\"input new_sensitive\"}}" },
 		{ "StepFun", 451,
 		  TYPE("censorship_blocked",
 		       "The content you provided or machine outputted is blocked.") },
@@ -205,6 +209,16 @@ static void only_what_is_about_the_account_blames_a_key(void **state)
 		  ERR_PROVIDER_BILLING },
 		{ { "z.ai: no balance", 429, CODE("\"1113\"", "Insufficient balance") },
 		  ERR_PROVIDER_BILLING },
+		{ { "Volcengine: overdue", 403, CODE("\"AccountOverdueError\"", "x") },
+		  ERR_PROVIDER_BILLING },
+		{ { "SiliconFlow: no balance", 403,
+		    "{\"code\":30001,\"message\":\"Sorry, your account balance is "
+		    "insufficient\"}" },
+		  ERR_PROVIDER_BILLING },
+		{ { "MiniMax: a wrong key", 200,
+		    "{\"choices\":null,\"base_resp\":{\"status_code\":1004,\"status_msg\":\"login "
+		    "fail\"}}" },
+		  ERR_PROVIDER_OPERATOR },
 		{ { "in a 200", 200, TYPE("permission_error", "x") }, ERR_PROVIDER_OPERATOR },
 	};
 	struct dialect_case *c = *state;
@@ -439,6 +453,12 @@ static void what_a_text_quotes_is_not_what_it_says(void **state)
 		    "{\"error\":{\"message\":\"x\",\"code\":400,\"metadata\":{\"reasons\":null,"
 		    "\"raw\":[1]}}}" },
 		  ERR_PROVIDER_REJECTED },
+		{ { "no error of MiniMax, and no answer", 200,
+		    "{\"choices\":null,\"base_resp\":{\"status_code\":0,\"status_msg\":\"success\"}"
+		    "}" },
+		  ERR_PROVIDER_ANSWER },
+		{ { "a base_resp of another type", 200, "{\"choices\":null,\"base_resp\":[7]}" },
+		  ERR_PROVIDER_ANSWER },
 		{ { "members of other types", 400,
 		    "{\"error\":{\"message\":\"x\",\"metadata\":7,\"innererror\":[],\"code\":null}"
 		    "}" },
