@@ -134,6 +134,7 @@ struct config_store {
 	uint32_t database;
 	struct slice ca_pem;
 	nsec_t deadline;
+	nsec_t patience; /* of requests that would be refused without an answer */
 };
 
 /* What a request may try again (DESIGN 5). */

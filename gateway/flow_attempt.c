@@ -70,6 +70,7 @@ static void fill_reservation(struct flow *flow, const struct flow_env *env,
 		},
 		.now = env->now,
 		.wall_s = env->wall_ns / SEC,
+		.deadline = flow->deadline,
 	};
 	choose_scopes(flow, reservation);
 }

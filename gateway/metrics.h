@@ -68,6 +68,8 @@ enum metrics_away {
 	AWAY_RATES_CLOSED,
 	AWAY_BUDGET_LOCAL,
 	AWAY_BUDGET_CLOSED,
+	AWAY_RATES_WAITED,
+	AWAY_BUDGET_WAITED,
 	AWAY_DECISIONS
 };
 void metrics_away(struct metrics_worker *m, enum metrics_away decision, uint64_t usd);

@@ -274,6 +274,8 @@ static void print_away(const metrics_cell *single, uint64_t bound, FILE *out)
 		[AWAY_RATES_CLOSED] = { SLICE("rates"), SLICE("closed") },
 		[AWAY_BUDGET_LOCAL] = { SLICE("budget"), SLICE("local") },
 		[AWAY_BUDGET_CLOSED] = { SLICE("budget"), SLICE("closed") },
+		[AWAY_RATES_WAITED] = { SLICE("rates"), SLICE("waited") },
+		[AWAY_BUDGET_WAITED] = { SLICE("budget"), SLICE("waited") },
 	};
 
 	metrics_print_head(METRIC_AWAY_DECISIONS, out);

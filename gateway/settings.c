@@ -205,6 +205,8 @@ static const char *store_change(const struct config_store *a, const struct confi
 		return "store.ca";
 	if (a->deadline != b->deadline)
 		return "store.deadline";
+	if (a->patience != b->patience)
+		return "store.patience";
 	return same_blocks(&a->blocks, &b->blocks) ? NULL : "store.blocks";
 }
 

@@ -195,7 +195,8 @@ static void build_redis(struct loader *l, const struct main_form *form, struct c
 
 static void build_store(struct loader *l, const struct main_form *form)
 {
-	static const char *const keys[] = { "store.url", "store.ca", "store.deadline" };
+	static const char *const keys[] = { "store.url", "store.ca", "store.deadline",
+					    "store.patience" };
 	struct config_store *out = &l->config->store;
 
 	out->redis = form->store_kind == 1;
@@ -203,6 +204,7 @@ static void build_store(struct loader *l, const struct main_form *form)
 					      .each = form->blocks_each,
 					      .ttl = form->blocks_ttl };
 	out->deadline = form->store_deadline == FORM_UNSET ? 20 * MSEC : form->store_deadline;
+	out->patience = form->store_patience == FORM_UNSET ? 250 * MSEC : form->store_patience;
 	if (out->redis) {
 		build_redis(l, form, out);
 		return;

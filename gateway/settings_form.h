@@ -36,8 +36,8 @@ struct main_form {
 	const struct node *tenants;
 	struct slice admin_address, admin_socket, zone, user, store_url, store_ca;
 	uint64_t workers, reload_watch, body_bytes, unfinished_bytes, held_bytes, connections,
-		drain, store_kind, store_deadline, blocks_bytes, blocks_each, blocks_ttl,
-		metrics_tenants;
+		drain, store_kind, store_deadline, store_patience, blocks_bytes, blocks_each,
+		blocks_ttl, metrics_tenants;
 	uint64_t certificates_san, attempts, retry_floor;
 	double retry_budget;
 	struct form_values origins;

@@ -4,6 +4,7 @@
 #define GATEWAY_STORE_H
 
 #include "gateway/limit_table.h"
+#include "gateway/net.h"
 
 enum store_outcome {
 	STORE_DONE,    /* reservation.granted and, when refused, .refusal are filled */
@@ -25,15 +26,23 @@ struct reservation {
 	struct limit_ask ask; /* of every scope */
 	nsec_t now;
 	uint64_t wall_s;
+	nsec_t deadline; /* the request's: no answer is worth more than that; 0: none */
 	void (*done)(struct reservation *reservation);
 	/* answered */
 	bool granted;
 	struct limit_refusal refusal; /* also ERR_BUSY: no room for another slot */
 	/* the store's own */
 	uint64_t ticket;                  /* of the request to Redis, while pending */
-	bool away;                        /* granted while Redis was not there */
+	bool away;                        /* granted while Redis was not there, */
+	uint32_t generation;              /* after so many connections */
 	struct reservation *next_waiting; /* for the first connection to Redis */
+	/* store_redis_patience.c: of one that nothing but a refusal awaits */
+	struct net_timer patience;
+	struct store_redis *waits_at;
+	struct reservation **unsent; /* what leads to it in the queue; NULL: it was sent */
 };
+
+struct store_redis;
 
 struct store {
 	enum store_outcome (*reserve)(struct store *store, struct reservation *reservation);

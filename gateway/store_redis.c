@@ -137,6 +137,8 @@ static void take_verdict(struct store_redis *redis, const struct redis_request *
 {
 	struct reservation *reservation = request->reservation;
 
+	if (reservation != NULL)
+		store_redis_waited(redis, reservation, true);
 	note_births(redis, request, verdict);
 	if (request->kind == REDIS_TOP_UP)
 		store_redis_note_top_up(redis, request, REDIS_ANSWERED, verdict->server_s);
@@ -178,8 +180,10 @@ static void on_done(void *owner, const struct redis_request *request, enum redis
 			store_redis_note_top_up(redis, request,
 						outcome == REDIS_ANSWERED ? REDIS_LOST : outcome,
 						0);
-		if (reservation != NULL)
+		if (reservation != NULL) {
+			store_redis_waited(redis, reservation, false);
 			store_redis_decide_away(redis, reservation);
+		}
 	}
 	if (reservation != NULL)
 		reservation->done(reservation);
@@ -191,7 +195,7 @@ static void on_late(void *owner, struct redis_request *request)
 
 	if (request->kind == REDIS_GUEST)
 		request->guest->late(request->guest, request);
-	if (reservation == NULL)
+	if (reservation == NULL || store_redis_bear_with(owner, reservation))
 		return;
 	request->reservation = NULL;
 	store_redis_decide_away(owner, reservation);
@@ -299,6 +303,7 @@ static void on_ready(void *owner)
 	redis->loaded = true; /* with the greeting */
 	store_redis_ask_birth(redis);
 	store_redis_end_waiting(redis);
+	store_redis_go_on(redis);
 	renew(redis);
 	flush(redis);
 	tell_guests(redis, true);
@@ -315,7 +320,13 @@ static void on_unready(void *owner)
 static void on_failed(void *owner)
 {
 	store_redis_end_waiting(owner);
+	store_redis_go_on(owner);
 	tell_guests(owner, false);
+}
+
+static void on_turned(void *owner)
+{
+	store_redis_go_on(owner);
 }
 
 static void on_measured(void *owner, enum redis_outcome outcome, bool late, nsec_t took)
@@ -334,6 +345,7 @@ static const struct redis_link_events link_events = { .done = on_done,
 						      .ready = on_ready,
 						      .unready = on_unready,
 						      .failed = on_failed,
+						      .turned = on_turned,
 						      .measured = on_measured };
 
 /* ---- the interface ---- */
@@ -348,7 +360,8 @@ static enum store_outcome redis_reserve(struct store *store, struct reservation 
 		store_refuse(reservation, ERR_BUSY, NULL, 0);
 		return STORE_DONE;
 	}
-	if (store_redis_claim(redis, reservation) || store_redis_await(redis, reservation))
+	if (store_redis_claim(redis, reservation) || store_redis_persist(redis, reservation) ||
+	    store_redis_await(redis, reservation))
 		return STORE_PENDING;
 	store_redis_decide_away(redis, reservation);
 	return STORE_DONE;
@@ -358,7 +371,8 @@ static void redis_forget(struct store *store, struct reservation *reservation)
 {
 	struct store_redis *redis = store_redis_of(store);
 
-	if (!store_redis_await_no_more(redis, reservation))
+	if (!store_redis_wait_no_more(redis, reservation) &&
+	    !store_redis_await_no_more(redis, reservation))
 		redis_link_request(redis->link, reservation->ticket)->reservation = NULL;
 }
 
@@ -480,7 +494,10 @@ struct store_redis *store_redis_new(struct net_loop *loop, const struct config_s
 		.renew.fire = on_renew,
 		.port = config->port,
 		.deadline = config->deadline,
+		.longest = config->patience,
+		.opening = true,
 	};
+	redis->unsent_end = &redis->unsent;
 	store_redis_begin_waiting(redis);
 	if (!redis_build(redis) || !redis_connect(redis, config, worker, problem, room))
 		return NULL;                     /* the process ends: nothing to take apart */

@@ -45,12 +45,17 @@ static nsec_t late_at(const struct redis_line *line, const struct redis_request 
 	return request->sent + line->deadline - (line->deadline > 2 * MSEC ? MSEC : 0);
 }
 
-static nsec_t silent_at(const struct redis_line *line)
+/* Since when the oldest answer is awaited and nothing was heard. */
+static nsec_t quiet_since(const struct redis_line *line)
 {
 	const nsec_t sent = redis_line_place(line, line->first)->sent;
 
-	return (sent > line->heard ? sent : line->heard) +
-	       (line->deadline > SILENCE_MAX ? line->deadline : SILENCE_MAX);
+	return sent > line->heard ? sent : line->heard;
+}
+
+static nsec_t silent_at(const struct redis_line *line)
+{
+	return quiet_since(line) + (line->deadline > SILENCE_MAX ? line->deadline : SILENCE_MAX);
 }
 
 nsec_t redis_line_due(const struct redis_line *line)
@@ -74,6 +79,11 @@ struct redis_request *redis_line_late(struct redis_line *line, nsec_t now)
 	line->undue++;
 	request->late = true;
 	return request;
+}
+
+bool redis_line_is_quiet(const struct redis_line *line, nsec_t now, nsec_t most)
+{
+	return !redis_line_is_empty(line) && now >= quiet_since(line) + most;
 }
 
 bool redis_line_is_silent(const struct redis_line *line, nsec_t now)

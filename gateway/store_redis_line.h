@@ -68,6 +68,8 @@ static inline struct redis_request redis_line_pop(struct redis_line *line)
 nsec_t redis_line_due(const struct redis_line *line);
 /* The next one that has become late, and is marked so; NULL: no more of them. */
 struct redis_request *redis_line_late(struct redis_line *line, nsec_t now);
+/* Whether nothing was heard for `most` while an answer is owed. */
+bool redis_line_is_quiet(const struct redis_line *line, nsec_t now, nsec_t most);
 /* Whether answers that are owed will not come any more. Who is slow but answers is not silent. */
 bool redis_line_is_silent(const struct redis_line *line, nsec_t now);
 

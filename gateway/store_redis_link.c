@@ -1,66 +1,16 @@
 #include "gateway/store_redis_link.h"
 
 #include "codec/base/must.h"
-#include "gateway/store_redis_line.h"
-#include "gateway/store_redis_login.h"
-#include "gateway/store_redis_pause.h"
+#include "gateway/store_redis_link_parts.h"
 
 #include <hiredis/hiredis.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-enum link_state {
-	LINK_DOWN,     /* waits for its next attempt */
-	LINK_OPENING,  /* connecting, or greeting */
-	LINK_READY,    /* from here on greeted */
-	LINK_TROUBLED, /* connected; answers are awaited, or a probe's */
-};
-
 #define CONNECT_MAX (1 * SEC) /* until the connection stands, TLS included */
-#define PROBE_EVERY (200 * MSEC)
-#define LISTEN_PROBE_EVERY (5 * SEC) /* whether who says nothing is still there */
 
-enum { OUT_MAX = 64 << 20, ERROR_ROOM = 128 };
+enum { OUT_MAX = 64 << 20 };
 
-struct redis_link {
-	struct redis_link_args args;
-	enum link_state state;
-	struct net_conn *conn;
-	redisReader *reader;
-	struct redis_buffer filling, leaving;
-	size_t begun_at; /* where the request that is being filled begins */
-	struct net_task flush;
-	bool flush_queued, reading, broken;
-	struct redis_line line;
-	struct net_timer deadline; /* of the line, or of connecting */
-	struct net_timer retry;    /* the next attempt or probe */
-	nsec_t opened_at;
-	struct redis_pause pause;
-	uint32_t target;
-	char error[ERROR_ROOM]; /* what was told last */
-	struct redis_login login;
-	bool login_unsent; /* to the server at the other end, which knows another */
-};
-
-static void link_close(struct redis_link *link, const char *why);
-static void link_trouble(struct redis_link *link, const char *why);
 static void on_flush(struct net_task *task);
-
-static nsec_t now_of(const struct redis_link *link)
-{
-	return net_now(link->args.loop);
-}
-
-/* ---- messages: once per change ---- */
-
-static void tell(struct redis_link *link, const char *what)
-{
-	if (strncmp(link->error, what, sizeof(link->error) - 1) == 0)
-		return;
-	(void)snprintf(link->error, sizeof(link->error), "%s", what);
-	if (!link->args.quiet)
-		(void)fprintf(stderr, "sluice: store %s: %s\n", link->args.name, link->error);
-}
 
 /* ---- the line of requests ---- */
 
@@ -76,25 +26,38 @@ static void arm(struct redis_link *link)
 		net_timer_set(link->args.loop, &link->deadline, due);
 }
 
-static struct redis_request *begin(struct redis_link *link)
+struct redis_request *redis_link_new_request(struct redis_link *link)
 {
-	struct redis_request *request = redis_line_begin(&link->line, now_of(link));
+	struct redis_request *request = redis_line_begin(&link->line, redis_link_now(link));
 
 	if (request != NULL)
 		link->begun_at = link->filling.len;
 	return request;
 }
 
-static bool listens(const struct redis_link *link)
-{
-	return !slice_absent(link->args.channel);
-}
-
 struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buffer **buffer,
 				       uint64_t *ticket)
 {
-	must(!listens(link));
-	struct redis_request *request = link->state == LINK_READY ? begin(link) : NULL;
+	must(!redis_link_listens(link));
+	struct redis_request *request =
+		link->state == LINK_READY ? redis_link_new_request(link) : NULL;
+
+	*buffer = &link->filling;
+	*ticket = link->line.next;
+	return request;
+}
+
+bool redis_link_is_slow(const struct redis_link *link, nsec_t patience)
+{
+	return link->slow && link->took < patience &&
+	       !redis_line_is_quiet(&link->line, redis_link_now(link), patience);
+}
+
+struct redis_request *redis_link_begin_slow(struct redis_link *link, nsec_t patience,
+					    struct redis_buffer **buffer, uint64_t *ticket)
+{
+	const bool takes = redis_link_is_slow(link, patience) && !link->in_time;
+	struct redis_request *request = takes ? redis_link_new_request(link) : NULL;
 
 	*buffer = &link->filling;
 	*ticket = link->line.next;
@@ -156,148 +119,10 @@ void redis_link_flush(struct redis_link *link)
 		on_flush(&link->flush);
 }
 
-/* ---- the link's own requests ---- */
-
-static void own_send(struct redis_link *link, bool aside, const struct slice *words, uint32_t count)
-{
-	struct redis_request *request = begin(link);
-
-	if (request == NULL)
-		return;
-	request->own = true;
-	request->aside = aside;
-	redis_put_count(&link->filling, count);
-	for (uint32_t i = 0; i < count; i++)
-		redis_put(&link->filling, words[i]);
-	if (!redis_link_send(link))
-		link_close(link, "no memory for a request");
-}
-
-static void send_login(struct redis_link *link, bool aside)
-{
-	struct slice words[REDIS_LOGIN_WORDS];
-	const uint32_t count = redis_login_command(&link->login, words);
-
-	link->login_unsent = false;
-	if (count != 0)
-		own_send(link, aside, words, count);
-}
-
-/* To a server that goes on with the old one until it has heard it. Who listens may say nothing but that. */
-static void renew_login(struct redis_link *link)
-{
-	if (link->login_unsent && link->state >= LINK_READY && !listens(link))
-		send_login(link, true);
-}
-
-/* A write, so that a replica or a full server does not pass. To listen any server will do. */
-static void probe(struct redis_link *link)
-{
-	static const struct slice ping = SLICE_INIT("PING");
-	const struct slice arguments[] = { SLICE("SET"), SLICE("sluice:2:probe"), SLICE("1"),
-					   SLICE("PX"), SLICE("60000") };
-
-	if (listens(link))
-		own_send(link, false, &ping, 1);
-	else
-		own_send(link, false, arguments, COUNT_OF(arguments));
-}
-
-static void greet(struct redis_link *link)
-{
-	const struct redis_link_args *args = &link->args;
-	char number[16];
-
-	send_login(link, false);
-	const struct slice listen[] = { SLICE("SUBSCRIBE"), args->channel };
-	if (link->conn != NULL && listens(link)) {
-		own_send(link, false, listen, COUNT_OF(listen));
-		return;
-	}
-	(void)snprintf(number, sizeof(number), "%u", args->database);
-	const struct slice select[] = { SLICE("SELECT"), slice_str(number) };
-	if (link->conn != NULL && args->database != 0)
-		own_send(link, false, select, COUNT_OF(select));
-	const struct slice load[] = { SLICE("EVAL"), args->script, SLICE("0") };
-	if (link->conn != NULL && !slice_absent(args->script))
-		own_send(link, false, load, COUNT_OF(load));
-	if (link->conn != NULL)
-		probe(link);
-}
-
-/* ---- health ---- */
-
-static void become_ready(struct redis_link *link)
-{
-	if (link->error[0] != '\0')
-		tell(link, "in use again");
-	link->error[0] = '\0';
-	link->pause.next = 0;
-	link->state = LINK_READY;
-	net_timer_stop(link->args.loop, &link->retry);
-	if (listens(link))
-		net_timer_set(link->args.loop, &link->retry, now_of(link) + LISTEN_PROBE_EVERY);
-	link->args.events->ready(link->args.owner);
-	renew_login(link);
-}
-
-static void probe_later(struct redis_link *link)
-{
-	net_timer_set(link->args.loop, &link->retry, now_of(link) + PROBE_EVERY);
-}
-
-static void link_trouble(struct redis_link *link, const char *why)
-{
-	tell(link, why);
-	if (link->state != LINK_READY)
-		return;
-	link->state = LINK_TROUBLED;
-	link->args.events->unready(link->args.owner);
-}
-
-/* The line is empty: whether things are well again is for a probe to find out. */
-static void on_idle(struct redis_link *link, bool at_once)
-{
-	if (link->state != LINK_TROUBLED || link->conn == NULL)
-		return;
-	if (at_once)
-		probe(link);
-	else
-		probe_later(link);
-}
-
-static void on_own_reply(struct redis_link *link, const struct redis_request *request,
-			 const redisReply *reply)
-{
-	char why[ERROR_ROOM];
-
-	if (reply->type == REDIS_REPLY_ERROR) {
-		(void)snprintf(why, sizeof(why), "%s", reply->str);
-		link_close(link, why); /* after a failover the next address may be another */
-		return;
-	}
-	if (!redis_line_is_empty(&link->line)) /* of the greeting the last counts */
-		return;
-	if (!request->late) {
-		become_ready(link);
-		return;
-	}
-	link->state = LINK_TROUBLED;
-	probe_later(link);
-}
-
-/* Refused, it leaves the connection as it was: the next one is another matter. */
-static void on_login_reply(struct redis_link *link, const redisReply *reply)
-{
-	if (reply->type == REDIS_REPLY_ERROR && !link->args.quiet)
-		(void)fprintf(stderr, "sluice: store %s: goes on with the old password: %s\n",
-			      link->args.name, reply->str);
-}
-
 /* Since it has left, which may be later than this turn's time. */
 static nsec_t took(const struct redis_link *link, const struct redis_request *request)
 {
-	const nsec_t now = now_of(link);
+	const nsec_t now = redis_link_now(link);
 
 	return now > request->sent ? now - request->sent : 0;
 }
@@ -309,8 +134,10 @@ static void on_others_reply(struct redis_link *link, const struct redis_request 
 	const bool error = reply->type == REDIS_REPLY_ERROR;
 	const enum redis_outcome outcome = error ? REDIS_REFUSED : REDIS_ANSWERED;
 
-	if (error && !request->aside && strncmp(reply->str, "NOSCRIPT", 8) != 0)
-		link_trouble(link, reply->str);
+	if (error && !request->aside && strncmp(reply->str, "NOSCRIPT", 8) != 0) {
+		redis_link_trouble(link, reply->str);
+		redis_link_turn(link, false, false);
+	}
 	link->args.events->measured(link->args.owner, outcome, request->late, took(link, request));
 	link->args.events->done(link->args.owner, request, outcome, reply);
 }
@@ -319,17 +146,20 @@ static void on_reply(struct redis_link *link, const redisReply *reply)
 {
 	const struct redis_request request = redis_line_pop(&link->line);
 
-	link->line.heard = now_of(link);
+	link->line.heard = redis_link_now(link);
+	link->took = took(link, &request);
+	if (link->slow && reply->type != REDIS_REPLY_ERROR)
+		redis_link_turn(link, true, !request.late);
 	if (request.own && !request.aside) {
-		on_own_reply(link, &request, reply);
+		redis_link_own_reply(link, &request, reply);
 		return;
 	}
 	if (request.own)
-		on_login_reply(link, reply);
+		redis_link_login_reply(link, reply);
 	else
 		on_others_reply(link, &request, reply);
 	if (redis_line_is_empty(&link->line) && link->conn != NULL)
-		on_idle(link, request.late || reply->type != REDIS_REPLY_ERROR);
+		redis_link_idle(link, request.late || reply->type != REDIS_REPLY_ERROR);
 }
 
 /* What comes of itself: ["message", channel, text]. */
@@ -343,7 +173,7 @@ static bool is_message(const redisReply *reply)
 
 static void take_reply(struct redis_link *link, const redisReply *reply)
 {
-	if (listens(link) && is_message(reply))
+	if (redis_link_listens(link) && is_message(reply))
 		link->args.events->heard(link->args.owner,
 					 slice_of(reply->element[2]->str, reply->element[2]->len));
 	else if (redis_line_is_empty(&link->line))
@@ -376,7 +206,7 @@ static void on_readable(struct net_conn *conn, void *arg)
 		redisReaderFree(link->reader);
 		link->reader = NULL;
 	} else if (link->broken) {
-		link_close(link, "its answer is not of this protocol");
+		redis_link_close(link, "its answer is not of this protocol");
 	} else {
 		arm(link);
 	}
@@ -385,7 +215,7 @@ static void on_readable(struct net_conn *conn, void *arg)
 static void on_opened(struct net_conn *conn, void *arg)
 {
 	(void)conn;
-	greet(arg);
+	redis_link_greet(arg);
 	arm(arg);
 }
 
@@ -399,7 +229,8 @@ static void on_written(struct net_conn *conn, void *arg)
 
 static void on_ended(struct net_conn *conn, enum net_end end, void *arg)
 {
-	link_close(arg, end == NET_END_CLOSED ? "closed the connection" : net_conn_error(conn));
+	redis_link_close(arg,
+			 end == NET_END_CLOSED ? "closed the connection" : net_conn_error(conn));
 }
 
 static const struct net_conn_events conn_events = {
@@ -412,7 +243,8 @@ static const struct net_conn_events conn_events = {
 static void retry_later(struct redis_link *link)
 {
 	link->state = LINK_DOWN;
-	net_timer_set(link->args.loop, &link->retry, now_of(link) + redis_pause(&link->pause));
+	net_timer_set(link->args.loop, &link->retry,
+		      redis_link_now(link) + redis_pause(&link->pause));
 }
 
 static void lose_all(struct redis_link *link)
@@ -427,12 +259,12 @@ static void lose_all(struct redis_link *link)
 	}
 }
 
-static void link_close(struct redis_link *link, const char *why)
+void redis_link_close(struct redis_link *link, const char *why)
 {
 	if (link->conn == NULL)
 		return;
 	const bool opening = link->state == LINK_OPENING;
-	link_trouble(link, why);
+	redis_link_trouble(link, why);
 	link->state = LINK_DOWN; /* before anybody is told of his request */
 	net_close(link->conn);
 	link->conn = NULL;
@@ -444,11 +276,15 @@ static void link_close(struct redis_link *link, const char *why)
 	redis_buffer_clear(&link->leaving);
 	net_task_cancel(&link->flush);
 	link->flush_queued = false;
+	link->slow = link->in_time = false;
+	link->took = 0;
 	lose_all(link);
 	arm(link);
 	retry_later(link);
 	if (opening)
 		link->args.events->failed(link->args.owner);
+	else if (link->args.events->turned != NULL)
+		link->args.events->turned(link->args.owner);
 }
 
 static void link_open(struct redis_link *link)
@@ -456,7 +292,7 @@ static void link_open(struct redis_link *link)
 	const struct redis_link_args *args = &link->args;
 
 	link->state = LINK_OPENING;
-	link->opened_at = now_of(link);
+	link->opened_at = redis_link_now(link);
 	if (args->target_count == 0 || link->reader != NULL) {
 		retry_later(link);
 		return;
@@ -471,7 +307,7 @@ static void link_open(struct redis_link *link)
 		if (link->reader != NULL)
 			redisReaderFree(link->reader);
 		link->reader = NULL;
-		tell(link, "no memory or descriptor for a connection");
+		redis_link_tell(link, "no memory or descriptor for a connection");
 		retry_later(link);
 		link->args.events->failed(link->args.owner);
 		return;
@@ -488,29 +324,34 @@ static void on_retry(struct net_timer *timer)
 	if (link->state == LINK_DOWN)
 		link_open(link);
 	else if (redis_line_is_empty(&link->line) && link->state == LINK_READY)
-		probe(link);
+		redis_link_probe(link);
 	else if (redis_line_is_empty(&link->line))
-		on_idle(link, true);
+		redis_link_idle(link, true);
 }
 
 static void on_deadline(struct net_timer *timer)
 {
 	struct redis_link *link = CONTAINER_OF(timer, struct redis_link, deadline);
-	const nsec_t now = now_of(link);
+	const nsec_t now = redis_link_now(link);
+	const bool was_ready = link->state == LINK_READY;
 	struct redis_request *request;
+	bool late = false;
 
 	if (link->state == LINK_OPENING && redis_line_is_empty(&link->line) &&
 	    now >= link->opened_at + CONNECT_MAX) {
-		link_close(link, "cannot be reached within a second");
+		redis_link_close(link, "cannot be reached within a second");
 		return;
 	}
 	while ((request = redis_line_late(&link->line, now)) != NULL) {
-		link_trouble(link, "answers too late");
+		redis_link_trouble(link, "answers too late");
+		late = true;
 		if (!request->own)
 			link->args.events->late(link->args.owner, request);
 	}
+	if (late && link->state == LINK_TROUBLED)
+		redis_link_turn(link, was_ready || link->slow, false);
 	if (redis_line_is_silent(&link->line, now))
-		link_close(link, "does not answer");
+		redis_link_close(link, "does not answer");
 	else
 		arm(link);
 }
@@ -522,7 +363,7 @@ void redis_link_set_targets(struct redis_link *link, const struct redis_target *
 	if (count == 0)
 		return;
 	if (link->args.target_count == 0 && link->state == LINK_DOWN)
-		net_timer_set(link->args.loop, &link->retry, now_of(link));
+		net_timer_set(link->args.loop, &link->retry, redis_link_now(link));
 	(void)memcpy(link->args.targets, targets, count * sizeof(*targets));
 	link->args.target_count = count;
 }
@@ -534,7 +375,7 @@ void redis_link_set_login(struct redis_link *link, struct slice user, struct sli
 	must(redis_login_set(&link->login, user,
 			     password)); /* without memory for that it cannot go on */
 	link->login_unsent = true;
-	renew_login(link);
+	redis_link_renew_login(link);
 }
 
 static void link_free(struct redis_link *link)
@@ -572,6 +413,6 @@ struct redis_link *redis_link_new(const struct redis_link_args *args)
 		link_free(link);
 		return NULL;
 	}
-	net_timer_set(args->loop, &link->retry, now_of(link));
+	net_timer_set(args->loop, &link->retry, redis_link_now(link));
 	return link;
 }

@@ -95,6 +95,9 @@ struct redis_link_events {
 	void (*unready)(void *owner);
 	/* An attempt to connect ended without success. */
 	void (*failed)(void *owner);
+	/* While it is not ready: whether it is slow, and takes requests of those who wait for it all the same
+	 * (redis_link_begin_slow), may have changed. */
+	void (*turned)(void *owner);
 	/* To the channel that the link listens to; NULL where there is none. */
 	void (*heard)(void *owner, struct slice message);
 	/* Of a request of the store's, for metrics. */
@@ -147,6 +150,15 @@ bool redis_link_ready(const struct redis_link *link);
  * not ready, or too many are on their way. redis_link_send must follow. */
 struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buffer **buffer,
 				       uint64_t *ticket);
+
+/* Whether the server is there, and nothing is wrong with it but that its answers are late: it owes none, or was
+ * heard within `patience`; and its latest answer took no longer than that. */
+bool redis_link_is_slow(const struct redis_link *link, nsec_t patience);
+/* As redis_link_begin, to a server that is slow. NULL, too, from an answer in time on, until the probe that
+ * follows when nothing is owed any more: with `turned` or `ready` it is known what it says. */
+struct redis_request *redis_link_begin_slow(struct redis_link *link, nsec_t patience,
+					    struct redis_buffer **buffer, uint64_t *ticket);
+
 /* False: there was no memory for it, and it never was. */
 MUST_USE bool redis_link_send(struct redis_link *link);
 /* What was sent would leave with the loop's next turn: it does now. */

@@ -28,6 +28,8 @@ struct redis_tenant {
 	bool active;         /* on the list of those whose places are renewed */
 	bool renew;          /* its leases begin anew with the next request */
 	uint32_t held;       /* places of requests in flight */
+	uint32_t untold;     /* of these, places that this gateway granted itself, */
+	uint32_t untold_at;  /* on a connection that is not told of them: of that generation */
 	uint32_t given_back; /* places that Redis has not been told of */
 	uint64_t requests_less, tokens_more, tokens_less; /* ns */
 	struct redis_money money[PERIODS]; /* days by parity, then months by parity */
@@ -59,6 +61,11 @@ struct store_redis {
 	bool hopeful;                /* the first attempt to connect has not ended */
 	struct reservation *waiting; /* for that */
 	struct net_timer patience;
+	/* store_redis_patience.c */
+	nsec_t longest; /* that a request waits which would be refused without an answer */
+	bool opening;   /* nothing is known of the first attempt to connect */
+	struct reservation *unsent; /* they wait, oldest first, */
+	struct reservation **unsent_end;
 	/* store_redis_birth.c; names of length 0: none */
 	struct redis_pack birth,
 		asked_birth; /* of Redis's whole store; what it is called if it is new */
@@ -104,7 +111,10 @@ void store_redis_note_told(struct redis_tenant *tenant, uint64_t server_s, uint6
 void store_redis_topped_up(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd);
 
 /* Of a claim on concurrency; nothing for others. */
-void store_redis_hold_places(struct store_redis *redis, const struct reservation *reservation);
+void store_redis_hold_places(struct store_redis *redis, struct reservation *reservation);
+/* One that is held, of a scope. */
+void store_redis_give_place(struct store_redis *redis, const struct reservation *reservation,
+			    uint32_t scope);
 
 /* A request that told something was refused, or `lost`: nobody knows whether it was done. */
 void store_redis_part_back(struct store_redis *redis, const struct redis_part *part, bool lost);
@@ -155,6 +165,21 @@ MUST_USE bool store_redis_await(struct store_redis *redis, struct reservation *r
 /* False: it does not wait here. */
 bool store_redis_await_no_more(struct store_redis *redis, const struct reservation *reservation);
 void store_redis_end_waiting(struct store_redis *redis);
+
+/* ---- store_redis_patience.c: requests that nothing but a refusal awaits ---- */
+
+/* In place of a claim that could not be sent: it waits, sent or not. False: it is to be decided now. */
+MUST_USE bool store_redis_persist(struct store_redis *redis, struct reservation *reservation);
+/* The answer is late: whether it waits on. */
+MUST_USE bool store_redis_bear_with(struct store_redis *redis, struct reservation *reservation);
+/* Its wait is over, with an answer of Redis's or without. Nothing when it has not waited. */
+void store_redis_waited(struct store_redis *redis, struct reservation *reservation, bool answered);
+/* It is sent also to a Redis that is slow. */
+bool store_redis_is_patient(const struct reservation *reservation);
+/* Nobody waits for it any more. True: it was not sent yet. */
+bool store_redis_wait_no_more(struct store_redis *redis, struct reservation *reservation);
+/* The connection is ready, slow, or not there: what was not sent yet is, or refused. */
+void store_redis_go_on(struct store_redis *redis);
 
 /* ---- store_redis_ask.c: what the control thread asks ---- */
 

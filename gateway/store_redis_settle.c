@@ -35,20 +35,13 @@ uint64_t store_redis_settle(struct store *store, struct reservation *reservation
 			    tokens, usd, now);
 }
 
-static void give_place(struct redis_tenant *tenant)
-{
-	must(tenant->held > 0);
-	tenant->held--;
-	tenant->given_back++;
-}
-
 void store_redis_release(struct store *store, struct reservation *reservation)
 {
 	struct store_redis *redis = store_redis_of(store);
 
 	for (uint32_t i = 0; i < reservation->scope_count; i++) {
 		struct redis_tenant *tenant = store_redis_tenant(redis, reservation, i);
-		give_place(tenant);
+		store_redis_give_place(redis, reservation, i);
 		store_redis_touch(redis, tenant);
 	}
 	limit_release(reservation->scopes, reservation->scope_count);
@@ -82,7 +75,7 @@ void store_redis_undo(struct store *store, struct reservation *reservation, nsec
 			give_requests(tenant, scope, ask->requests);
 		}
 		if (ask->concurrent != 0)
-			give_place(tenant);
+			store_redis_give_place(redis, reservation, i);
 		store_redis_touch(redis, tenant);
 	}
 	limit_undo(reservation->scopes, reservation->scope_count, ask, reservation->wall_s, now);

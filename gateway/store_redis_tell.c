@@ -110,19 +110,48 @@ void store_redis_topped_up(struct redis_tenant *tenant, uint64_t server_s, uint6
 		month->topped_up = plus(month->topped_up, usd);
 }
 
-static void hold_place(struct store_redis *redis, struct redis_tenant *tenant)
+/* Places that Redis is not told of, because this gateway granted them itself while the connection was up: they
+ * are part of what it is told first by the next one. */
+static uint32_t *untold_places(const struct store_redis *redis, struct redis_tenant *tenant)
+{
+	if (tenant->untold_at != redis->generation) {
+		tenant->untold_at = redis->generation;
+		tenant->untold = 0;
+	}
+	return &tenant->untold;
+}
+
+static void hold_place(struct store_redis *redis, struct redis_tenant *tenant, bool away)
 {
 	tenant->held++;
+	if (away)
+		++*untold_places(redis, tenant);
 	if (tenant->active)
 		return;
 	tenant->active = true;
 	redis->active.at[redis->active.count++] = number_of(redis, tenant);
 }
 
-void store_redis_hold_places(struct store_redis *redis, const struct reservation *reservation)
+void store_redis_hold_places(struct store_redis *redis, struct reservation *reservation)
 {
+	reservation->generation = redis->generation;
 	for (uint32_t i = 0; reservation->ask.concurrent != 0 && i < reservation->scope_count; i++)
-		hold_place(redis, store_redis_tenant(redis, reservation, i));
+		hold_place(redis, store_redis_tenant(redis, reservation, i), reservation->away);
+}
+
+void store_redis_give_place(struct store_redis *redis, const struct reservation *reservation,
+			    uint32_t scope)
+{
+	struct redis_tenant *tenant = store_redis_tenant(redis, reservation, scope);
+
+	must(tenant->held > 0);
+	tenant->held--;
+	if (!reservation->away || reservation->generation != redis->generation) {
+		tenant->given_back++;
+		return;
+	}
+	must(*untold_places(redis, tenant) > 0);
+	--*untold_places(redis, tenant);
 }
 
 /* ---- requests ---- */
@@ -213,6 +242,11 @@ static bool used_more(const struct redis_tenant *tenant)
 	return more;
 }
 
+static uint32_t told_places(const struct store_redis *redis, const struct redis_tenant *tenant)
+{
+	return tenant->held - (tenant->untold_at == redis->generation ? tenant->untold : 0);
+}
+
 /* What Redis has to be told of the tenant. */
 static void pack_news(struct store_redis *redis, struct redis_pack *news, struct redis_part *part,
 		      const struct redis_tenant *tenant)
@@ -223,7 +257,7 @@ static void pack_news(struct store_redis *redis, struct redis_pack *news, struct
 	part->tokens_more = tenant->tokens_more;
 	part->tokens_less = tenant->tokens_less;
 	redis_pack_bytes(news, tenant->birth, sizeof(tenant->birth));
-	redis_pack_number(news, tenant->held + tenant->given_back);
+	redis_pack_number(news, told_places(redis, tenant) + tenant->given_back);
 	redis_pack_number(news, tenant->given_back);
 	redis_pack_byte(news, used_more(tenant));
 	if (!used_more(tenant))
@@ -389,6 +423,9 @@ bool store_redis_claim(struct store_redis *redis, struct reservation *reservatio
 	struct redis_buffer *to;
 	struct redis_request *request = redis_link_begin(redis->link, &to, &reservation->ticket);
 
+	if (request == NULL && store_redis_is_patient(reservation))
+		request = redis_link_begin_slow(redis->link, redis->longest, &to,
+						&reservation->ticket);
 	_Static_assert((int)REDIS_SCOPES_MAX == (int)RESERVATION_SCOPES_MAX &&
 			       (int)REDIS_SCOPES_MAX == (int)REDIS_VERDICT_SCOPES,
 		       "every scope fits");

@@ -36,7 +36,7 @@ METRIC(LIMIT_SLOTS, "sluice_limit_slots", GAUGE, "state", "slots",
 METRIC(LIMITER_MODE, "sluice_limiter_mode", GAUGE, "mode", "workers",
        "Workers whose limits are decided by this machine alone (memory), by Redis (shared), or, while Redis is not there, as on_store_failure says (away)")
 METRIC(AWAY_DECISIONS, "sluice_away_decisions_total", COUNTER, "function,decision", "requests",
-       "Requests decided while Redis is not there: function is rates, or budget for those that cost money; decision is local (by this gateway's own limits) or closed (refused)")
+       "Requests decided while Redis is not there: function is rates, or budget for those that cost money; decision is local (by this gateway's own limits), closed (refused), or waited (it would have been refused, but Redis was only slow, and its answer came within store.patience)")
 METRIC(AWAY_USD, "sluice_away_usd_total", COUNTER, "", "US dollars",
        "Money reserved while Redis is not there: what all gateways together may have granted too much")
 METRIC(AWAY_USD_BOUND, "sluice_away_usd_bound", GAUGE, "", "US dollars",

@@ -36,6 +36,7 @@ CHOICE(MAIN, "store.kind", store_kind, "memory|redis", "memory", RESTART, "where
 SETTING(MAIN, "store.url", SECRET, store_url, 1, "(none)", 2048, RESTART, "redis://, rediss:// (TLS) or unix:// of kind redis: redis://USER:PASSWORD@HOST:PORT/DATABASE; USER and PASSWORD may change by a reload")
 SETTING(MAIN, "store.ca", PATH, store_ca, 1, "(the system's)", 4096, RESTART, "PEM file of the certificate authority of a rediss:// store")
 SETTING(MAIN, "store.deadline", DURATION, store_deadline, 1 * MSEC, "(20ms)", 10 * SEC, RESTART, "how long a request waits for Redis; after that on_store_failure decides")
+SETTING(MAIN, "store.patience", DURATION, store_patience, 0, "(250ms)", 10 * SEC, RESTART, "how long a request waits for a Redis that is slow where on_store_failure would refuse it (rates: closed; budget: closed and it costs money); no longer than store.deadline: it does not")
 SETTING(MAIN, "store.blocks.bytes", SIZE, blocks_bytes, 0, "256MiB", 1099511627776, RESTART, "private blocks (a model's reasoning within tool loops) in the memory of this process: beyond, those not used for longest go; 0: none are kept")
 SETTING(MAIN, "store.blocks.each", SIZE, blocks_each, 1024, "1MiB", STATE_FOUND_MAX, RESTART, "largest private blocks of one answer; larger ones are not kept, and its caller is told so (reasoning_not_saved)")
 SETTING(MAIN, "store.blocks.ttl", DURATION, blocks_ttl, 1 * SEC, "1h", 86400 * SEC, RESTART, "how long private blocks are kept after they were used last")

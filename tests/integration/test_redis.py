@@ -11,6 +11,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import fault_proxy
 import harness
 import redis_server
 
@@ -548,6 +549,62 @@ class Gone(RedisCase):
         self.ride(gateway, 3, slow)
         self.assertEqual(self.mode(gateway), "away")
         proxy.delay_s = 0.0
+        self.assert_back(gateway)
+
+    def test_a_slow_redis_serves_those_who_would_be_refused_without_its_answer(self):
+        proxy = fault_proxy.Proxy(self, redis_server.Redis(self).port)
+        gateway = self.begin(proxy.url, failure={"budget": "closed"})
+        local = self.begin(proxy.url)
+        proxy.delay(0.1)
+        answers = self.storm([gateway], 6, callers=4)
+        self.assertEqual(self.statuses(answers), {200: 24})
+        self.assertEqual(self.mode(gateway), "away")  # five times the deadline
+        self.assertGreater(gateway.metrics().sum("sluice_away_decisions_total", function="budget", decision="waited"), 10)
+        self.assert_result(local.sample("hello"))
+        self.assertEqual(local.metrics().sum("sluice_away_decisions_total", decision="waited"), 0)
+        proxy.delay(0)
+        self.assert_back(gateway)
+        self.assertEqual(gateway.metrics().sum("sluice_away_decisions_total", function="budget", decision="closed"), 0)
+
+    def test_well_again_is_seen_while_closed_tenants_go_on_asking(self):
+        proxy = fault_proxy.Proxy(self, redis_server.Redis(self).port)
+        gateway = self.begin(proxy.url, failure={"budget": "closed"})
+
+        def slow():
+            proxy.delay(0.06)
+            self.wait_mode(gateway, "away")
+            proxy.delay(0)
+            self.wait_mode(gateway, "shared")
+        self.ride(gateway, 0.5, slow)
+
+    def test_a_gateway_that_starts_with_a_slow_redis_serves_them_too(self):
+        proxy = fault_proxy.Proxy(self, redis_server.Redis(self).port)
+        proxy.delay(0.06)
+        gateway = self.begin(proxy.url, failure={"budget": "closed"}, ready=False)
+        self.assert_result(gateway.sample("hello"))
+        self.assertEqual(self.mode(gateway), "away")
+        self.assert_result(gateway.sample("hello"))
+
+    def test_a_redis_that_does_not_answer_is_waited_for_no_longer_than_the_patience(self):
+        redis = redis_server.Redis(self)
+        gateway = self.begin(redis.url, failure={"budget": "closed"}, store={"patience": "400ms"})
+        redis.stop()
+        answer = gateway.sample("hello")
+        self.assert_error(answer, 503, 503, "store_unavailable")
+        self.assertGreater(answer.elapsed_s, 0.35)
+        harness.wait_for(lambda: gateway.sample("hello").elapsed_s < 0.3, "nobody waits for it any more")
+        redis.go_on()
+        self.assert_back(gateway)
+
+    def test_the_callers_own_deadline_is_kept_while_redis_is_slow(self):
+        redis = redis_server.Redis(self)
+        gateway = self.begin(redis.url, failure={"budget": "closed"}, store={"patience": "10s"})
+        redis.stop()
+        answer = gateway.sample("hello", headers={"Sluice-Timeout": "100"})
+        self.assert_error(answer, 504, -32001, "deadline")
+        self.assertLess(answer.elapsed_s, 0.9)  # the connection is given up after a second
+        self.assert_error(gateway.sample("hello"), 503, 503, "store_unavailable")
+        redis.go_on()
         self.assert_back(gateway)
 
     def test_a_replica_that_only_reads(self):

@@ -212,7 +212,7 @@ static inline void assert_written(const char *bytes)
 /* ---- what the link tells ---- */
 
 static struct {
-	uint32_t ready, unready, failed, late, answered, refused, lost;
+	uint32_t ready, unready, failed, late, answered, refused, lost, turned;
 } told;
 
 static inline void on_done(void *owner, const struct redis_request *request,
@@ -251,6 +251,12 @@ static inline void on_failed(void *owner)
 	told.failed++;
 }
 
+static inline void on_turned(void *owner)
+{
+	(void)owner;
+	told.turned++;
+}
+
 static inline void on_measured(void *owner, enum redis_outcome outcome, bool late, nsec_t took)
 {
 	(void)owner;
@@ -273,6 +279,7 @@ static const struct redis_link_events events = { .heard = on_heard,
 						 .ready = on_ready,
 						 .unready = on_unready,
 						 .failed = on_failed,
+						 .turned = on_turned,
 						 .measured = on_measured };
 
 static inline struct redis_link_args arguments(uint32_t targets)

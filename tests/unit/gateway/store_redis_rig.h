@@ -49,6 +49,7 @@ struct redis_link {
 	const struct redis_link_events *events;
 	void *owner;
 	bool ready;
+	bool slow, closed_to_late; /* while it is not ready; it takes nothing more for now */
 	struct redis_buffer out;
 	struct redis_request ring[RIG_REQUESTS];
 	uint64_t first, next; /* numbers of those that are not over */
@@ -98,6 +99,24 @@ struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buf
 	return request;
 }
 
+bool redis_link_is_slow(const struct redis_link *link, nsec_t patience)
+{
+	(void)patience;
+	return link->slow;
+}
+
+struct redis_request *redis_link_begin_slow(struct redis_link *link, nsec_t patience,
+					    struct redis_buffer **buffer, uint64_t *ticket)
+{
+	const bool ready = link->ready;
+
+	(void)patience;
+	link->ready = link->slow && !link->closed_to_late;
+	struct redis_request *request = redis_link_begin(link, buffer, ticket);
+	link->ready = ready;
+	return request;
+}
+
 bool redis_link_send(struct redis_link *link)
 {
 	must(!link->out.failed);
@@ -118,9 +137,9 @@ struct redis_request *redis_link_request(struct redis_link *link, uint64_t ticke
 
 /* ---- what the test does ---- */
 
-/* Over a limit table of its own, with room for `slots`. It lives until the process ends, and is never lost
+/* `patience` as store.patience. Over a limit table of its own, with room for `slots`. It lives until the process ends, and is never lost
  * sight of, or the leak checker would count it. */
-static struct store_redis *rig_new(struct net_loop *loop, size_t slots)
+static struct store_redis *rig_new_patient(struct net_loop *loop, size_t slots, nsec_t patience)
 {
 	static struct store_redis *volatile all[256];
 	static size_t count;
@@ -128,7 +147,8 @@ static struct store_redis *rig_new(struct net_loop *loop, size_t slots)
 					     .host = SLICE("127.0.0.1"),
 					     .name = SLICE("redis://127.0.0.1"),
 					     .port = 6379,
-					     .deadline = 20 * MSEC };
+					     .deadline = 20 * MSEC,
+					     .patience = patience };
 	const int fd = limit_table_create(slots);
 	struct metrics *metrics = metrics_new(1, 1);
 	char problem[256];
@@ -144,9 +164,16 @@ static struct store_redis *rig_new(struct net_loop *loop, size_t slots)
 	return redis;
 }
 
+/* Without patience: what is late is decided at once. */
+static inline struct store_redis *rig_new(struct net_loop *loop, size_t slots)
+{
+	return rig_new_patient(loop, slots, 0);
+}
+
 static inline void rig_ready(struct store_redis *redis)
 {
 	redis->link->ready = true;
+	redis->link->slow = false;
 	redis->link->events->ready(redis->link->owner);
 }
 
@@ -154,6 +181,23 @@ static inline void rig_unready(struct store_redis *redis)
 {
 	redis->link->ready = false;
 	redis->link->events->unready(redis->link->owner);
+}
+
+/* The connection is as said, and no more than that. */
+static inline void rig_turn(struct store_redis *redis, bool slow, bool closed_to_late)
+{
+	redis->link->slow = slow;
+	redis->link->closed_to_late = closed_to_late;
+	redis->link->events->turned(redis->link->owner);
+}
+
+/* An answer is late: the first of those that the connection finds so. */
+static inline void rig_late(struct store_redis *redis, uint64_t which)
+{
+	struct redis_link *link = redis->link;
+
+	must(which < link->next - link->first);
+	link->events->late(link->owner, &link->ring[(link->first + which) % RIG_REQUESTS]);
 }
 
 /* True if it was set. */

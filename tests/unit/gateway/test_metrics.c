@@ -374,6 +374,7 @@ static void what_is_decided_without_redis_is_counted_by_function(void **state)
 			"sluice_away_decisions_total{function=\"rates\",decision=\"closed\"} 0",
 			"sluice_away_decisions_total{function=\"budget\",decision=\"local\"} 2",
 			"sluice_away_decisions_total{function=\"budget\",decision=\"closed\"} 1",
+			"sluice_away_decisions_total{function=\"rates\",decision=\"waited\"} 0",
 			"sluice_away_usd_total 2.000000001", "sluice_away_usd_bound 2.500000000" },
 		6);
 	free(text);
