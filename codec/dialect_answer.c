@@ -44,6 +44,7 @@ void answer_check(struct answer *a, const struct json_reader *r)
 {
 	if (r->fault.err != ERR_OK)
 		answer_fail(a, NULL);
+	a->fault = r->fault.err;
 }
 
 static void *take(struct answer *a, size_t size)
@@ -53,6 +54,41 @@ static void *take(struct answer *a, size_t size)
 	if (bytes == NULL)
 		answer_no_memory(a);
 	return bytes;
+}
+
+bool answer_mend(struct answer *a, struct provider_answer *told)
+{
+	const struct provider_answer *from = a->from;
+	struct json_mend mend, *kept;
+
+	if (a->err != ERR_PROVIDER_ANSWER || !json_mend_may_help(a->fault) || from->body.len == 0)
+		return false;
+	char *body = take(a, from->body.len);
+	if (body == NULL || (kept = take(a, sizeof(*kept))) == NULL)
+		return false;
+	(void)memcpy(body, from->body.at, from->body.len);
+	if (!json_mend(body, from->body.len, &answer_json, a->work, &mend))
+		return false;
+	*told = *from;
+	told->body = slice_of(body, from->body.len);
+	*kept = mend;
+	answer_begin(a, a->context, told, a->work, a->into);
+	a->mended = kept;
+	return true;
+}
+
+struct slice answer_mended_args(struct answer *a, const struct json_mend *mended, const char *text,
+				struct slice args)
+{
+	const size_t from = (size_t)(args.at - text);
+
+	if (mended == NULL || !json_mend_within(mended, from, from + args.len))
+		return args;
+	answer_adjust(a, ADJUST_DUPLICATE_KEY);
+	args = json_tight(args, a->into);
+	if (slice_absent(args))
+		answer_no_memory(a);
+	return args;
 }
 
 void answer_add(struct answer *a, struct answer_block block)
@@ -104,16 +140,31 @@ static inline void keep(struct answer *a, uint32_t *kept, uint32_t i)
 
 /* ---- calls ---- */
 
-/* Whether it can be handed over; if not, *wrong says why where that is its depth. */
-static bool args_valid(struct answer *a, struct slice args, const char **wrong, const char *deep)
+/* The same as strict JSON, if that can be made of them. */
+static bool mend_args(struct answer *a, struct slice *args)
+{
+	struct json_mend mend;
+	char *copy = take(a, args->len);
+
+	if (copy == NULL)
+		return false;
+	(void)memcpy(copy, args->at, args->len);
+	if (!json_mend(copy, args->len, &answer_args_json, a->work, &mend))
+		return false;
+	*args = answer_mended_args(a, &mend, copy, slice_of(copy, args->len));
+	return !slice_absent(*args);
+}
+
+/* Whether they can be handed over, perhaps mended; if not, *wrong says why where that is their depth. */
+static bool args_valid(struct answer *a, struct slice *args, const char **wrong, const char *deep)
 {
 	struct fault fault;
 
-	if (json_valid(args, &answer_args_json, a->work, &fault))
+	if (json_valid(*args, &answer_args_json, a->work, &fault))
 		return true;
 	if (fault.err == ERR_TOO_DEEP)
 		*wrong = deep;
-	return false;
+	return json_mend_may_help(fault.err) && mend_args(a, args);
 }
 
 /* The arguments of a call as the text of an object: {} for nothing, out of a string where one holds
@@ -128,8 +179,10 @@ static struct slice args_object(struct answer *a, const struct answer_block *cal
 
 	for (int unwraps = call->args_unescaped;; unwraps++) {
 		args = text_trim_json(args);
-		if (args.len != 0 && !is_json && !args_valid(a, args, wrong, deep))
+		if (args.len != 0 && !is_json && !args_valid(a, &args, wrong, deep))
 			return nothing;
+		if (args.len != 0 && is_json && a->mended != NULL)
+			args = answer_mended_args(a, a->mended, a->from->body.at, args);
 		if (args.len == 0 || slice_eq(args, SLICE("null")))
 			return SLICE("{}");
 		if (args.at[0] == '{')
@@ -355,7 +408,7 @@ static void text_to_call(struct answer *a)
 	}
 	if (a->err != ERR_OK)
 		return;
-	if (object.len == 0 || object.at[0] != '{' || !args_valid(a, object, &wrong, deep)) {
+	if (object.len == 0 || object.at[0] != '{' || !args_valid(a, &object, &wrong, deep)) {
 		if (a->stop == ANSWER_END)
 			answer_fail(a, wrong);
 		return;

@@ -9,10 +9,11 @@
 
 #include "codec/dialect.h"
 #include "codec/json_fields.h"
+#include "codec/json_mend.h"
 
 /* How the provider says that the answer stopped. */
 enum answer_stop {
-	ANSWER_END,      /* it was complete, or calls tools */
+	ANSWER_END,      /* it was complete, or calls tools; this and the next stay in front */
 	ANSWER_SEQUENCE, /* a stop sequence matched */
 	ANSWER_LENGTH,   /* out of tokens: the last call may be cut */
 	ANSWER_REFUSED,
@@ -29,6 +30,16 @@ enum answer_stop answer_stop_of(struct slice reason);
 static inline bool answer_may_be_void(enum answer_stop stop)
 {
 	return stop == ANSWER_REFUSED || stop == ANSWER_BROKEN || stop == ANSWER_BAD_CALL;
+}
+
+/* Of two reasons that one answer gives, in this order: whether the second one counts. Hosts repeat their reason in
+ * another chunk, or a weaker one behind it; that an answer is complete says nothing beside another reason. */
+static inline bool answer_stop_says_more(enum answer_stop first, enum answer_stop second)
+{
+	if (first == ANSWER_BROKEN) /* nothing mends that */
+		return false;
+	return first <= ANSWER_SEQUENCE ? second > first
+					: second == ANSWER_REFUSED || second == ANSWER_BROKEN;
 }
 
 enum { ANSWER_KEY_MAX = 32 };
@@ -69,7 +80,10 @@ struct answer {
 	struct slice args_last,
 		args_plain;  /* answer_take_args: what it took last, and what that says */
 	struct slice replay; /* it, if there are calls (result.replay); absent: nothing */
+	const struct json_mend
+		*mended; /* the body is a mended copy (answer_mend); NULL: it is as it came */
 	adjust_set adjustments;
+	enum err fault; /* of the reader of the body */
 	enum err err;
 	const char *detail;
 	char key[ANSWER_KEY_MAX]; /* answer_next_key's */
@@ -86,6 +100,15 @@ void answer_no_memory(struct answer *a);
 
 /* The same for the state of the reader: its first error, if any, becomes the answer's. */
 void answer_check(struct answer *a, const struct json_reader *r);
+
+/* Whether the answer failed because its body is no strict JSON, and can be mended: `told`, the caller's, is the same
+ * answer with a body that is, and the answer begins anew with it. At most once per answer. */
+MUST_USE bool answer_mend(struct answer *a, struct provider_answer *told);
+
+/* The arguments of a call, a JSON value of a text in which members were removed: they are told of, and what was
+ * removed leaves nothing. `text` is the beginning of that text. */
+struct slice answer_mended_args(struct answer *a, const struct json_mend *mended, const char *text,
+				struct slice args);
 
 void answer_add(struct answer *a, struct answer_block block);
 

@@ -401,6 +401,7 @@ enum err anthropic_decode(const struct decode_context *context,
 			  struct arena *into, struct sampling_result *result,
 			  struct provider_failure *failure)
 {
+	struct provider_answer mended;
 	struct answer a;
 	struct top top = { 0 };
 
@@ -408,6 +409,10 @@ enum err anthropic_decode(const struct decode_context *context,
 	if (answer->status / 100 != 2)
 		return answer_from_failure(&a, result, failure);
 	read_answer(&a, &top);
+	if (a.err != ERR_OK && answer_mend(&a, &mended)) {
+		top = (struct top){ 0 };
+		read_answer(&a, &top);
+	}
 	if (a.err == ERR_OK && (top.error || json_str_eq(top.type, SLICE("error"))))
 		return answer_from_failure(&a, result, failure);
 	if (!top.content && !answer_may_be_void(a.stop))

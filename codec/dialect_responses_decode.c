@@ -290,12 +290,17 @@ enum err responses_decode(const struct decode_context *context,
 			  struct provider_failure *failure)
 {
 	struct responses_end end = { 0 };
+	struct provider_answer mended;
 	struct answer a;
 
 	answer_begin(&a, context, answer, work, into);
 	if (answer->status / 100 != 2)
 		return answer_from_failure(&a, result, failure);
 	bool output = read_answer(&a, &end);
+	if (a.err != ERR_OK && answer_mend(&a, &mended)) {
+		end = (struct responses_end){ 0 };
+		output = read_answer(&a, &end);
+	}
 	if (a.err == ERR_OK && (end.error || json_str_eq(end.status, SLICE("failed"))))
 		return answer_from_failure(&a, result, failure);
 	if (!output)

@@ -79,6 +79,12 @@ void stream_check(struct stream *s, const struct json_reader *r)
 		answer_fail(&s->answer, "An event of the provider's stream is malformed");
 }
 
+void stream_check_event(struct stream *s, const struct json_reader *r)
+{
+	s->now.unreadable = s->answer.err != ERR_BUSY && json_mend_may_help(r->fault.err);
+	stream_check(s, r);
+}
+
 void stream_error(struct stream *s, struct slice data)
 {
 	if (s->answer.err != ERR_OK || s->state != STREAM_OPEN)
@@ -91,7 +97,7 @@ void stream_error(struct stream *s, struct slice data)
 
 void stream_stop(struct stream *s, enum answer_stop stop)
 {
-	if (s->stop != ANSWER_BROKEN) /* nothing mends that; but the usage may follow */
+	if (!s->heard_out || answer_stop_says_more(s->stop, stop))
 		s->stop = stop;
 	s->heard_out = true;
 }
@@ -140,10 +146,8 @@ void stream_keep(struct stream *s, struct slice raw, struct slice *out)
 {
 	if (!slice_absent(*out) && slice_eq(raw, *out))
 		return;
-	if (stream_halves_inside(s, raw)) {
-		answer_fail(&s->answer, "A string of the provider's stream has half a character");
-		return;
-	}
+	if (s->half_count != 0)
+		stream_halves_replace(s, raw);
 	if (s->answer.err != ERR_OK || !spend(s, raw.len))
 		return;
 	struct slice copy = arena_copy(s->answer.into, raw);
@@ -151,6 +155,13 @@ void stream_keep(struct stream *s, struct slice raw, struct slice *out)
 		answer_no_memory(&s->answer);
 	else
 		*out = copy;
+}
+
+void stream_keep_args(struct stream *s, struct slice value, struct slice *out)
+{
+	value = answer_mended_args(&s->answer, s->now.mended, s->now.data.at, value);
+	if (!slice_absent(value))
+		stream_keep(s, value, out);
 }
 
 /* ---- blocks ---- */
@@ -208,6 +219,15 @@ static void count_output(struct stream *s, size_t len)
 	s->progress.begun |= len != 0;
 }
 
+/* Half a character without the other one, at the end of `text` or in front of `raw`: what is whole stays. */
+static SCAN_RARE struct slice drop_half(struct stream_text *text, struct slice raw)
+{
+	if (!text->half)
+		return slice_of(raw.at + STREAM_HALF, raw.len - STREAM_HALF);
+	stream_text_drop_half(text);
+	return raw;
+}
+
 /* False: the answer has failed, or had before. */
 static bool add_text(struct stream *s, struct stream_text *text, struct slice raw)
 {
@@ -217,10 +237,8 @@ static bool add_text(struct stream *s, struct stream_text *text, struct slice ra
 		return true;
 	if (s->half_count != 0)
 		stream_halves_take(s, raw, &front, &back);
-	if (front != text->half) {
-		answer_fail(&s->answer, "A text of the provider's stream has half a character");
-		return false;
-	}
+	if (front != text->half)
+		raw = drop_half(text, raw);
 	text->half = back;
 	return spend(s, raw.len) && stream_text_put(s, text, raw);
 }
@@ -258,6 +276,20 @@ static void take_fragment(struct stream *s, struct slice fragment)
 		s->state = STREAM_FAILED;
 }
 
+/* The event is no strict JSON: reads it mended, if it can be. What became of its halves of surrogate pairs stays. */
+static SCAN_RARE void read_mended(struct stream *s, struct sse_event *event)
+{
+	struct json_mend *mend = &s->room->mend;
+	char *data = sse_writable(&s->sse, event);
+
+	if (!json_mend(data, event->data.len, &answer_json, s->answer.work, mend))
+		return;
+	s->answer.err = ERR_OK;
+	s->answer.detail = NULL;
+	s->now = (struct stream_now){ .data = event->data, .mended = mend };
+	s->dialect->stream->event(s, event->name, event->data);
+}
+
 static void read_event(struct stream *s, struct sse_event *event)
 {
 	s->progress.events++;
@@ -266,6 +298,8 @@ static void read_event(struct stream *s, struct sse_event *event)
 		return;
 	s->now = (struct stream_now){ .data = stream_halves_mask(s, event) };
 	s->dialect->stream->event(s, event->name, s->now.data);
+	if (s->now.unreadable)
+		read_mended(s, event);
 	if (s->half_count == 0 && s->state == STREAM_OPEN)
 		stream_shape_learn(s, sse_written(&s->sse));
 }
@@ -410,7 +444,7 @@ static void end_call(struct stream *s, struct stream_block *block)
 	if (call.name.len == 0)
 		answer_fail(&s->answer, "The provider's tool call has no name: malformed");
 	if (slice_absent(call.args) || stream_has_arguments(block)) {
-		stream_text_end_half(s, &block->text);
+		stream_text_drop_half(&block->text);
 		(void)stream_text_put(s, &block->text, SLICE("\""));
 		call.args = stream_text_whole(s, &block->text);
 	}
@@ -423,7 +457,7 @@ static void end_block(struct stream *s, struct stream_block *block)
 
 	switch (block->kind) {
 	case STREAM_TEXT:
-		stream_text_end_half(s, &block->text);
+		stream_text_drop_half(&block->text);
 		stream_text_blocks(s, &block->text);
 		break;
 	case STREAM_CALL:
@@ -434,7 +468,7 @@ static void end_block(struct stream *s, struct stream_block *block)
 		answer_add(&s->answer, audio);
 		break;
 	case STREAM_REFUSAL:
-		stream_text_end_half(s, &block->text);
+		stream_text_drop_half(&block->text);
 		s->answer.explanation = stream_text_whole(s, &block->text);
 		break;
 	case STREAM_PRIVATE:

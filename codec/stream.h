@@ -27,7 +27,8 @@
  * What the gateway has to do around it:
  * - encode with `stream` set, unless audio is asked for, whose pieces do not join;
  * - answers that are not 2xx, or whose Content-Type is not text/event-stream (hosts that ignore
- *   `stream`), go to decode() with their whole body instead;
+ *   `stream`), are collected; a whole body that is an event stream all the same is fed at once, any
+ *   other goes to decode();
  * - the idle timeout begins anew with every byte, comments and pings too; no total timeout but the
  *   request's deadline;
  * - stream_held counts against what answers may take together, as the bytes of a whole answer do;
@@ -51,6 +52,7 @@ enum {
 	STREAM_BLOCKS_MAX = 1024, /* blocks of an answer, and their indexes in the stream */
 	STREAM_BLOCKS_FIRST = 2,  /* of these are in the stream itself */
 	STREAM_SHAPE_MAX = 1024,  /* bytes of an event beside what differs from the next one */
+	STREAM_CHOICES = 8,       /* of an answer that are told apart */
 	STREAM_HALVES_MAX = 32, /* halves of surrogate pairs at the edges of one event's strings */
 };
 
@@ -139,6 +141,9 @@ struct stream_now {
 	struct slice fragment;       /* the last one added */
 	struct slice padding, usage; /* the last of either in the data; or absent */
 	uint32_t block, fragments;
+	const struct json_mend *mended; /* the data were mended; NULL: they are as they came */
+	uint32_t choice;                /* openai's: whose delta is being read */
+	bool unreadable;                /* they are no strict JSON: nothing of them was taken */
 	bool fixed; /* did something that would not be the same if it was done again */
 };
 
@@ -155,6 +160,7 @@ struct stream_room {
 	struct arena large; /* the buffer of an event that does not fit `buffer` */
 	uint16_t at_index[STREAM_BLOCKS_MAX]; /* index in the stream -> 1 + place in blocks */
 	struct stream_half halves[STREAM_HALVES_MAX];
+	struct json_mend mend; /* of the event that is being read */
 	char buffer[STREAM_EVENT_ROOM];
 };
 
@@ -188,6 +194,10 @@ struct stream {
 	struct stream_skim skim; /* of dialects that repeat themselves */
 	struct usage counters;   /* anthropic's, see anthropic_read_usage */
 	enum answer_stop stop;
+	bool usage_said; /* openai's: at the top of an event; a choice's own counts no more */
+	/* Likewise: 1 + how each choice but the first one stopped (enum answer_stop); 0: nothing was said. */
+	uint8_t choice_stops[STREAM_CHOICES];
+	uint8_t choices_calling; /* a bit for each choice that has calls */
 	struct slice error_body; /* the event that was an error; absent when there was none */
 	struct stream_now now;
 	struct provider_answer head;

@@ -46,7 +46,7 @@ static void read_top(struct stream *s, struct slice data, struct event *e)
 		}
 		(void)json_finish(&r);
 	}
-	stream_check(s, &r);
+	stream_check_event(s, &r);
 }
 
 static void read_counters(struct stream *s, struct slice usage)
@@ -163,7 +163,7 @@ static void begin_call(struct stream *s, uint64_t index, const struct start *b)
 	stream_keep(s, b->name, &s->blocks[at].name);
 	/* mostly a placeholder, {}; some hosts have all of it here and send no delta. Deltas replace it */
 	if (b->input.len != 0 && b->input.at[0] == '{')
-		stream_keep(s, b->input, &s->blocks[at].args);
+		stream_keep_args(s, b->input, &s->blocks[at].args);
 }
 
 /* What a block began with goes back with it. */
@@ -194,14 +194,13 @@ static void begin_private(struct stream *s, uint64_t index, struct slice type)
 		answer_adjust(&s->answer, ADJUST_UNKNOWN_BLOCK);
 }
 
+/* An index that is used again is that of a new block. */
 static void on_block_start(struct stream *s, const struct event *e)
 {
 	struct start b = { 0 };
 
 	if (!e->indexed)
 		answer_fail(&s->answer, "A block of the provider's stream has no index");
-	else if (stream_block_at(s, e->index) != STREAM_NO_BLOCK)
-		answer_fail(&s->answer, "A block of the provider's stream begins twice");
 	read_start(s, e->block, &b);
 	if (json_str_eq(b.type, SLICE("tool_use"))) {
 		begin_call(s, e->index, &b);
@@ -291,7 +290,7 @@ static bool on_front(struct stream *s, struct slice data)
 	read_front(s, data, &e, &kind);
 	const uint32_t at = e.indexed ? stream_block_at(s, e.index) : STREAM_NO_BLOCK;
 	if (json_str_eq(e.type, SLICE("content_block_start")) && anthropic_is_private(kind) &&
-	    e.indexed && at == STREAM_NO_BLOCK)
+	    e.indexed)
 		begin_private(s, e.index, kind);
 	else if (!json_str_eq(e.type, SLICE("content_block_delta")) || at == STREAM_NO_BLOCK ||
 		 s->blocks[at].kind < STREAM_PRIVATE)

@@ -1,14 +1,12 @@
 #include "codec/json_scan.h"
 #include "codec/stream_parts.h"
 
-enum { ESCAPE = 6 }; /* \ud83d */
-
 enum half { HALF_NONE, HALF_HIGH, HALF_LOW };
 
 /* What begins at `at`. */
 static enum half half_at(const char *at, const char *end)
 {
-	if (end - at < ESCAPE || at[0] != '\\' || at[1] != 'u')
+	if (end - at < STREAM_HALF || at[0] != '\\' || at[1] != 'u')
 		return HALF_NONE;
 	switch (scan_hex4(at + 2) >> 10) {
 	case 0xd800 >> 10:
@@ -28,7 +26,7 @@ static void mask(struct stream *s, char *at, bool low)
 	half->at = at;
 	half->low = low;
 	(void)memcpy(half->digits, at + 2, sizeof(half->digits));
-	(void)memset(at, 'x', ESCAPE);
+	(void)memset(at, 'x', STREAM_HALF);
 }
 
 /* The bytes of the escape at `at`, a whole pair of halves as one, and in *lone whether it is a half at
@@ -38,15 +36,15 @@ static size_t escape_at(const char *at, const char *end, bool first, enum half *
 	*lone = HALF_NONE;
 	switch (half_at(at, end)) {
 	case HALF_HIGH:
-		if (half_at(at + ESCAPE, end) == HALF_LOW)
-			return 2 * (size_t)ESCAPE;
-		if (end - at > ESCAPE && at[ESCAPE] == '"')
+		if (half_at(at + STREAM_HALF, end) == HALF_LOW)
+			return 2 * (size_t)STREAM_HALF;
+		if (end - at > STREAM_HALF && at[STREAM_HALF] == '"')
 			*lone = HALF_HIGH;
-		return ESCAPE;
+		return STREAM_HALF;
 	case HALF_LOW:
 		if (first)
 			*lone = HALF_LOW;
-		return ESCAPE;
+		return STREAM_HALF;
 	case HALF_NONE:
 		break;
 	}
@@ -90,7 +88,7 @@ void stream_halves_take(struct stream *s, struct slice raw, bool *front, bool *b
 {
 	for (uint32_t i = 0; i < s->half_count; i++) {
 		struct stream_half *half = &s->room->halves[i];
-		if (half->low ? half->at != raw.at : half->at + ESCAPE != raw.at + raw.len)
+		if (half->low ? half->at != raw.at : half->at + STREAM_HALF != raw.at + raw.len)
 			continue;
 		half->at[0] = '\\';
 		half->at[1] = 'u';
@@ -99,10 +97,22 @@ void stream_halves_take(struct stream *s, struct slice raw, bool *front, bool *b
 	}
 }
 
+static bool is_inside(const struct stream_half *half, struct slice raw)
+{
+	return half->at >= raw.at && half->at < raw.at + raw.len;
+}
+
+void stream_halves_replace(struct stream *s, struct slice raw)
+{
+	for (uint32_t i = 0; i < s->half_count; i++)
+		if (is_inside(&s->room->halves[i], raw))
+			(void)memcpy(s->room->halves[i].at, "\\ufffd", STREAM_HALF);
+}
+
 bool stream_halves_inside(const struct stream *s, struct slice raw)
 {
 	for (uint32_t i = 0; i < s->half_count; i++)
-		if (s->room->halves[i].at >= raw.at && s->room->halves[i].at < raw.at + raw.len)
+		if (is_inside(&s->room->halves[i], raw))
 			return true;
 	return false;
 }

@@ -46,8 +46,13 @@ MUST_USE enum err stream_end_here(struct stream *s, enum stream_ending ending,
 
 /* ---- what an event may say ---- */
 
-/* If the reader of an event has failed, so has the stream: a JSON error is fatal (section 10). */
+/* If the reader of an event, or of a part of one, has failed, so has the stream: a JSON error is fatal
+ * (section 10). */
 void stream_check(struct stream *s, const struct json_reader *r);
+
+/* The same for the first reader of an event, before anything of it was taken that may not be taken twice: the event
+ * may be mended, and read once more. */
+void stream_check_event(struct stream *s, const struct json_reader *r);
 
 /* The event is an error, whatever else was in it: the stream fails with what the provider says. */
 void stream_error(struct stream *s, struct slice data);
@@ -56,7 +61,7 @@ void stream_error(struct stream *s, struct slice data);
  * `detail` is static. */
 void stream_too_large(struct stream *s, const char *detail);
 
-/* The terminal condition of section 10; may be called again, the last one counts. */
+/* The terminal condition of section 10; may be called again (answer_stop_says_more). */
 void stream_stop(struct stream *s, enum answer_stop stop);
 
 /* Nothing more will follow. */
@@ -85,6 +90,9 @@ void stream_read_members(struct stream *s, struct slice object, const struct str
 /* Copies a raw string or JSON text of the event into the arena, unless *out says the same already. */
 void stream_keep(struct stream *s, struct slice raw, struct slice *out);
 
+/* The same for the arguments of a call, a JSON value of the event: without members that a later one replaces. */
+void stream_keep_args(struct stream *s, struct slice value, struct slice *out);
+
 /* ---- blocks ---- */
 
 /* A new block at `index` of the stream, below STREAM_BLOCKS_MAX or it fails; deltas of that index are
@@ -106,14 +114,16 @@ static inline bool stream_has_arguments(const struct stream_block *call)
 
 /* ---- texts (stream_text.c) ---- */
 
-enum { STREAM_TEXT_LEAST = 1024 }; /* bytes of memory that the first bytes of a text take */
+enum {
+	STREAM_TEXT_LEAST = 1024, /* bytes of memory that the first bytes of a text take */
+	STREAM_HALF = 6,          /* bytes of an escaped half of a character: \ud83d */
+};
 
 /* Bytes at the end of a text, as they are. False: no memory, and the answer has failed. */
 bool stream_text_put(struct stream *s, struct stream_text *text, struct slice bytes);
 
-/* No more will come: a half at its end is left out when the answer was cut by its token limit
- * (s->answer.stop), and fails it otherwise. */
-void stream_text_end_half(struct stream *s, struct stream_text *text);
+/* The other half of the character will not come: the one at the end is left out. */
+void stream_text_drop_half(struct stream_text *text);
 
 /* The whole of it; absent when it has no bytes or memory is exhausted. */
 struct slice stream_text_whole(struct stream *s, struct stream_text *text);
@@ -125,6 +135,9 @@ bool stream_text_blank(struct stream *s, struct stream_text *text);
 /* Whether it, a quote and the front of a JSON string, means a whole object so far. Reads all of it. When memory
  * is exhausted the answer has failed. */
 bool stream_text_means_object(struct stream *s, const struct stream_text *text);
+
+/* Whether it ends with those bytes. */
+bool stream_text_ends_with(const struct stream_text *text, struct slice bytes);
 
 /* Adds it to s->answer as text blocks, a piece each. */
 void stream_text_blocks(struct stream *s, struct stream_text *text);
@@ -188,6 +201,9 @@ struct slice stream_halves_mask(struct stream *s, struct sse_event *event);
 
 /* Puts back those at the edges of `raw`; whether there was one at its front and at its back. */
 void stream_halves_take(struct stream *s, struct slice raw, bool *front, bool *back);
+
+/* Those inside `raw` become U+FFFD: nothing will follow them. */
+void stream_halves_replace(struct stream *s, struct slice raw);
 
 /* Whether any is inside `raw`. */
 bool stream_halves_inside(const struct stream *s, struct slice raw);

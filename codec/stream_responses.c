@@ -91,7 +91,7 @@ static void read_event(struct stream *s, struct slice data, struct event *e)
 			read_event_member(&r, member, e);
 		(void)json_finish(&r);
 	}
-	stream_check(s, &r);
+	stream_check_event(s, &r);
 }
 
 /* ---- items ---- */

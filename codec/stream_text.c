@@ -13,7 +13,6 @@ struct stream_piece {
 enum {
 	PIECE_FIRST = STREAM_TEXT_LEAST - sizeof(struct stream_piece),
 	PIECE_NEXT = ARENA_CHUNK_BYTES - 64 - sizeof(struct stream_piece),
-	HALF = 6, /* bytes of an escaped half: \ud83d */
 };
 
 static bool text_grow(struct stream *s, struct stream_text *text)
@@ -56,17 +55,13 @@ bool stream_text_put(struct stream *s, struct stream_text *text, struct slice by
 	return true;
 }
 
-void stream_text_end_half(struct stream *s, struct stream_text *text)
+void stream_text_drop_half(struct stream_text *text)
 {
-	size_t cut = HALF;
+	size_t cut = STREAM_HALF;
 
 	if (!text->half)
 		return;
 	text->half = false;
-	if (s->answer.stop != ANSWER_LENGTH) {
-		answer_fail(&s->answer, "A text of the provider's stream ends in half a character");
-		return;
-	}
 	must(text->len >= cut);
 	text->len -= cut;
 	const size_t there = piece_bytes(text, text->last).len;
@@ -137,6 +132,24 @@ bool stream_text_means_object(struct stream *s, const struct stream_text *text)
 	}
 	arena_give(&scratch);
 	return whole;
+}
+
+bool stream_text_ends_with(const struct stream_text *text, struct slice bytes)
+{
+	size_t skip = text->len - bytes.len; /* not of the end */
+
+	if (bytes.len > text->len)
+		return false;
+	for (const struct stream_piece *piece = text->first; piece != NULL; piece = piece->next) {
+		struct slice part = piece_bytes(text, piece);
+		const size_t before = skip < part.len ? skip : part.len;
+		skip -= before;
+		part = slice_of(part.at + before, part.len - before);
+		if (!slice_starts(bytes, part))
+			return false;
+		bytes = slice_of(bytes.at + part.len, bytes.len - part.len);
+	}
+	return true;
 }
 
 void stream_text_blocks(struct stream *s, struct stream_text *text)

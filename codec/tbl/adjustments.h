@@ -32,6 +32,7 @@ ADJUSTMENT(THINKING_NOT_REPLAYED, "thinking_not_replayed", "earlier thinking is 
 ADJUSTMENT(REASONING_NOT_REPLAYED, "reasoning_not_replayed", "earlier reasoning is not at hand")
 ADJUSTMENT(REASONING_NOT_SAVED, "reasoning_not_saved", "the model's reasoning will not be at hand in the next round")
 ADJUSTMENT(INCOMPLETE_TOOL_USE, "incomplete_tool_use_dropped", "a tool call cut off by the token limit left out")
+ADJUSTMENT(DUPLICATE_KEY, "duplicate_key_removed", "the arguments of a tool call had a name twice: the last one stays")
 ADJUSTMENT(UNKNOWN_TOOL_NAME, "unknown_tool_name", "the model called a tool that was not offered")
 ADJUSTMENT(UNKNOWN_BLOCK, "unknown_block_dropped", "content of an unknown kind left out")
 ADJUSTMENT(PARTIAL_DISCARDED, "partial_output_discarded", "text before a refusal left out")

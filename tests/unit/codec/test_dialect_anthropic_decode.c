@@ -91,6 +91,21 @@ static void answer_becomes_exactly_this_result(void **state)
 		  "{\"role\":\"assistant\",\"content\":[" USE(
 			  "i", "get_weather") "],\"model\":\"asked\",\"stopReason\":\"maxTokens\"}",
 		  "incomplete_tool_use_dropped" },
+		{ "twice the same key, beside a call and in it: the last one counts",
+		  "{\"content\":[" TEXT(
+			  "no") "],\"content\":[{\"type\":\"tool_use\",\"id\":\"i\",\"name\":"
+				"\"get_weather\",\"input\":{\"a\": 1, \"b\":[1, 2], "
+				"\"\\u0061\":3}}],\"x\":\"\xff\"}",
+		  "{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"i\","
+		  "\"name\":"
+		  "\"get_weather\",\"input\":{\"b\":[1,2],\"\\u0061\":3}}],\"model\":\"asked\","
+		  "\"stopReason\":\"toolUse\"}",
+		  "duplicate_key_removed" },
+		{ "cut inside a character, behind a byte order mark",
+		  "\xef\xbb\xbf{\"content\":[" TEXT("a\\ud83d") "],\"stop_reason\":\"max_tokens\"}",
+		  "{\"role\":\"assistant\",\"content\":" TEXT(
+			  "a") ",\"model\":\"asked\",\"stopReason\":\"maxTokens\"}",
+		  "" },
 		{ "out of tokens behind a call: it was finished",
 		  "{\"content\":[" USE("i", "get_weather") ",{\"type\":\"thinking\",\"thinking\":"
 							   "\"t\"}],\"stop_reason\":"
@@ -137,8 +152,8 @@ static void malformed_answer_is_an_error_that_says_so(void **state)
 		{ "input that is no JSON",
 		  "{\"content\":[{\"type\":\"tool_use\",\"name\":\"n\",\"input\":\"{\"}]}",
 		  "arguments" },
-		{ "twice the same key", "{\"content\":[],\"content\":[]}", "malformed" },
-		{ "bad UTF-8", "{\"content\":[],\"x\":\"\xff\"}", "malformed" },
+		{ "a control character in a string", "{\"content\":[],\"x\":\"\x01\"}",
+		  "malformed" },
 		{ "an error that is cut", "{\"type\":\"error\",\"error\":{", "malformed" },
 	};
 	struct dialect_case *c = *state;

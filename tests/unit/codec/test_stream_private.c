@@ -403,10 +403,10 @@ static void thinking_larger_than_an_event_is_lost_and_the_answer_is_not(void **s
 		  "content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\","
 		  "\"text\":\"",
 		  "\"}}\n\n", false, true },
-		{ "a block that has begun",
+		{ "a block whose index was used before",
 		  "content_block_start\",\"index\":7,\"content_block\":{"
 		  "\"type\":\"redacted_thinking\",\"data\":\"",
-		  "\"}}\n\n", false, true },
+		  "\"}}\n\n" USE("1"), false, false },
 		{ "a delta of no block",
 		  "content_block_delta\",\"index\":0,\"delta\":{\"thinking\":\"", "\"}}\n\n", false,
 		  true },
