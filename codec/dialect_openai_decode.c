@@ -5,65 +5,6 @@
 
 /* ---- decode: message ---- */
 
-static void add_text(struct answer *a, struct slice raw)
-{
-	answer_add(a, (struct answer_block){ .kind = ANSWER_TEXT, .text = raw });
-}
-
-void openai_read_part(struct answer *a, struct json_reader *r)
-{
-	enum { TYPE, TEXT };
-	static const struct json_name names[] = {
-		[TYPE] = JSON_NAME("type"), [TEXT] = JSON_NAME("text")
-	};
-	struct json_fields fields = JSON_FIELDS(names);
-	struct slice type = { NULL, 0 }, text = { NULL, 0 };
-	uint32_t member;
-
-	if (!json_enter_object(r))
-		return;
-	while (answer_next(r, &fields, &member))
-		if (member == TYPE)
-			answer_take_string(r, &type);
-		else if (member == TEXT)
-			answer_take_string(r, &text);
-		else
-			answer_skip(r);
-	if (json_str_eq(type, SLICE("text")) || json_str_eq(type, SLICE("output_text"))) {
-		if (slice_absent(text))
-			answer_fail(a,
-				    "A text part of the provider's answer has no text: malformed");
-		add_text(a, text);
-	} else if (!json_str_eq(type, SLICE("thinking"))) {
-		answer_adjust(a, ADJUST_UNKNOWN_BLOCK);
-	}
-}
-
-/* A string, null, or a list of chunks (Mistral). */
-void openai_read_content(struct answer *a, struct json_reader *r)
-{
-	struct slice raw;
-
-	switch (json_peek(r)) {
-	case JSON_STRING:
-		if (json_take_string(r, &raw))
-			add_text(a, raw);
-		break;
-	case JSON_ARRAY:
-		if (json_enter_array(r))
-			while (json_next_item(r))
-				openai_read_part(a, r);
-		break;
-	case JSON_NULL:
-		(void)json_null(r);
-		break;
-	default:
-		answer_fail(a, "The content of the provider's answer is neither text nor parts: "
-			       "malformed");
-		(void)json_skip(r, NULL);
-	}
-}
-
 static void read_function(struct answer *a, struct json_reader *r, struct answer_block *call)
 {
 	enum { NAME, ARGUMENTS };
@@ -241,7 +182,7 @@ static void read_details(struct answer *a, struct json_reader *r, struct slice *
 /* ---- decode: message ---- */
 
 /* Whatever is not named here is skipped: annotations, and reasoning that nobody wants back. */
-static void read_message(struct answer *a, struct json_reader *r)
+static void read_message(struct answer *a, struct json_reader *r, struct openai_kept *kept)
 {
 	enum {
 		ROLE,
@@ -271,7 +212,6 @@ static void read_message(struct answer *a, struct json_reader *r)
 	struct json_fields fields = JSON_FIELDS(names);
 	struct slice audio = { NULL, 0 };
 	const char *brace = r->at;
-	struct openai_kept kept = { .reasoning = { NULL, 0 } };
 	uint32_t member;
 
 	if (json_guess_lit(r, "{\"role\":\"assistant\"")) {
@@ -285,13 +225,13 @@ static void read_message(struct answer *a, struct json_reader *r)
 	while (answer_next(r, &fields, &member))
 		switch (member) {
 		case THOUGHT:
-			read_reasoning(a, r, &kept.reasoning_content);
+			read_reasoning(a, r, &kept->reasoning_content);
 			break;
 		case REASONING:
-			read_reasoning(a, r, &kept.reasoning);
+			read_reasoning(a, r, &kept->reasoning);
 			break;
 		case DETAILS:
-			read_details(a, r, &kept.reasoning_details);
+			read_details(a, r, &kept->reasoning_details);
 			break;
 		case CONTENT:
 			openai_read_content(a, r);
@@ -316,10 +256,6 @@ static void read_message(struct answer *a, struct json_reader *r)
 			answer_skip(r);
 		}
 	add_audio(a, audio);
-	put_calls_last(a);
-	if (a->private && a->err == ERR_OK && a->count != 0 &&
-	    a->blocks[a->count - 1].kind == ANSWER_CALL)
-		openai_keep(a, &kept);
 }
 
 /* ---- decode: choice ---- */
@@ -331,7 +267,8 @@ struct choice {
 	bool message;
 };
 
-static void read_choice(struct answer *a, struct json_reader *r, struct choice *choice)
+static void read_choice(struct answer *a, struct json_reader *r, struct choice *choice,
+			struct openai_kept *kept)
 {
 	enum { INDEX, MESSAGE, LOGPROBS, REASON, MATCH, ERROR };
 	static const struct json_name names[] = {
@@ -358,7 +295,7 @@ static void read_choice(struct answer *a, struct json_reader *r, struct choice *
 			if (answer_is_at(r, 'n') && json_guess_lit(r, "null"))
 				break; /* as good as none */
 			choice->message = true;
-			read_message(a, r);
+			read_message(a, r, kept);
 			(void)answer_guess(r, &fields, SLICE(",\"logprobs\":null"), 1 << LOGPROBS,
 					   REASON);
 			break;
@@ -399,20 +336,92 @@ enum answer_stop openai_stop(struct slice reason, struct slice match)
 struct top {
 	struct choice choice;
 	bool choices, error;
+	bool several, said; /* several choices; one of them has text */
 };
+
+/* The reason that says most counts. */
+static void add_choice(struct choice *sum, const struct choice *one)
+{
+	sum->message |= one->message;
+	if (slice_absent(sum->error))
+		sum->error = one->error;
+	if (answer_stop_says_more(openai_stop(sum->reason, sum->match),
+				  openai_stop(one->reason, one->match))) {
+		sum->reason = one->reason;
+		sum->match = one->match;
+	}
+}
+
+/* Drops the text that a further choice begins with, at `from`, if the answer begins with the same: it was meant in
+ * place of that one. */
+static void drop_same_text(struct answer *a, uint32_t from)
+{
+	const struct answer_block *first = a->blocks, *other = a->blocks + from;
+
+	if (from == 0 || from == a->count || first->kind != ANSWER_TEXT ||
+	    other->kind != ANSWER_TEXT || !slice_eq(first->text, other->text))
+		return;
+	a->count--;
+	(void)memmove(a->blocks + from, a->blocks + from + 1,
+		      (a->count - from) * sizeof(*a->blocks));
+}
+
+static bool has_kind(const struct answer *a, uint32_t from, uint32_t to, int kind)
+{
+	for (uint32_t i = from; i < to; i++)
+		if ((int)a->blocks[i].kind == kind &&
+		    (kind != ANSWER_TEXT || a->blocks[i].text.len != 0))
+			return true;
+	return false;
+}
+
+/* A choice behind the first one. One was asked for, but Copilot spreads one answer over several: its text is in the
+ * first, its calls are in others. A further one that has text and no calls is another answer in place of the first. */
+static SCAN_RARE void read_other_choice(struct answer *a, struct json_reader *r, struct top *top,
+					struct openai_kept *kept)
+{
+	struct choice choice = { .message = false };
+	const struct slice explanation = a->explanation;
+	const struct openai_kept kept_before = *kept;
+	const uint32_t before = a->count;
+
+	if (json_peek(r) != JSON_OBJECT) {
+		(void)json_skip(r, NULL);
+		return;
+	}
+	if (!top->several)
+		top->said = has_kind(a, 0, before, ANSWER_TEXT);
+	top->several = true;
+	read_choice(a, r, &choice, kept);
+	if (has_kind(a, before, a->count, ANSWER_CALL)) {
+		drop_same_text(a, before);
+	} else if (top->said) {
+		a->count = before;
+		a->explanation = explanation;
+		*kept = kept_before;
+		choice.reason = choice.match = slice_of(NULL, 0);
+	}
+	add_choice(&top->choice, &choice);
+	top->said |= has_kind(a, before, a->count, ANSWER_TEXT);
+}
 
 static void read_choices(struct answer *a, struct json_reader *r, struct top *top)
 {
+	struct openai_kept kept = { .reasoning = { NULL, 0 } };
+
 	if (!answer_enter_list(r))
 		return;
 	while (json_next_item(r)) {
-		if (top->choices) {
-			(void)json_skip(r, NULL); /* one was asked for */
-			continue;
-		}
+		if (top->choices)
+			read_other_choice(a, r, top, &kept);
+		else
+			read_choice(a, r, &top->choice, &kept);
 		top->choices = true;
-		read_choice(a, r, &top->choice);
 	}
+	put_calls_last(a);
+	if (a->private && a->err == ERR_OK && a->count != 0 &&
+	    a->blocks[a->count - 1].kind == ANSWER_CALL)
+		openai_keep(a, &kept);
 }
 
 enum top_member {
@@ -514,6 +523,7 @@ enum err openai_decode(const struct decode_context *context, const struct provid
 		       struct json_work *work, struct arena *into, struct sampling_result *result,
 		       struct provider_failure *failure)
 {
+	struct provider_answer mended;
 	struct answer a;
 	struct top top = { 0 };
 
@@ -521,7 +531,11 @@ enum err openai_decode(const struct decode_context *context, const struct provid
 	if (answer->status / 100 != 2)
 		return answer_from_failure(&a, result, failure);
 	read_answer(&a, &top);
-	struct provider_answer told = *answer;
+	if (a.err != ERR_OK && answer_mend(&a, &mended)) {
+		top = (struct top){ 0 };
+		read_answer(&a, &top);
+	}
+	struct provider_answer told = *a.from;
 	if (!top.error && !slice_absent(top.choice.error)) {
 		told.body = top.choice.error; /* which has the members of an error body */
 		a.from = &told;

@@ -1,22 +1,11 @@
 /* stream_openai.c - events of a Chat Completions stream, in all its dialects (contract/providers.md 3,
  * 5, 10).
  *
- * Every event is a chunk: deltas of choice 0, and around them, in any chunk, id, model, usage and the
- * reason to stop. [DONE] ends the stream, where it is not forgotten. */
+ * Every event is a chunk: deltas of choices, mostly one, and around them, in any chunk, id, model, usage and
+ * the reason to stop. [DONE] ends the stream, where it is not forgotten. */
+#include "codec/stream_openai.h"
 #include "codec/dialect_openai.h"
 #include "codec/dialect_text.h"
-#include "codec/stream_parts.h"
-
-/* Places in at_index: calls have the indexes of the wire, and what exists once is behind them. */
-enum {
-	INDEX_CALLS = STREAM_BLOCKS_MAX - 6,
-	INDEX_TEXT = INDEX_CALLS,
-	INDEX_REASONING_CONTENT, /* two spellings of the same, which go back as they came */
-	INDEX_REASONING,
-	INDEX_REFUSAL,
-	INDEX_AUDIO,
-	INDEX_OLD_CALL, /* function_call, from before there were several */
-};
 
 /* ---- deltas ---- */
 
@@ -25,7 +14,7 @@ static void add_to(struct stream *s, uint64_t index, enum stream_kind kind, stru
 {
 	uint32_t at = stream_block_at(s, index);
 
-	if (at == STREAM_NO_BLOCK) {
+	if (at == STREAM_NO_BLOCK || s->blocks[at].kind != kind) {
 		at = stream_block_new(s, index, kind);
 		if (at == STREAM_NO_BLOCK)
 			return;
@@ -38,7 +27,7 @@ static void add_content(struct stream *s)
 	struct answer *a = &s->answer;
 
 	for (uint32_t i = 0; i < a->count; i++)
-		add_to(s, INDEX_TEXT, STREAM_TEXT, a->blocks[i].text);
+		add_to(s, INDEX_TEXT - s->now.choice, STREAM_TEXT, a->blocks[i].text);
 	a->count = 0;
 }
 
@@ -201,7 +190,7 @@ static uint32_t call_of(struct stream *s, const struct fragment *f)
 	uint32_t at = stream_block_at(s, f->index);
 	bool custom = json_str_eq(f->type, SLICE("custom"));
 
-	if (at != STREAM_NO_BLOCK &&
+	if (at != STREAM_NO_BLOCK && s->blocks[at].kind != STREAM_TEXT &&
 	    (f->id.len == 0 || s->blocks[at].id.len == 0 ||
 	     json_str_same(f->id, s->blocks[at].id)) &&
 	    !is_next(s, &s->blocks[at], f))
@@ -216,7 +205,7 @@ static void keep_value(struct stream *s, struct stream_block *call, struct slice
 {
 	if (!slice_absent(call->args))
 		answer_fail(&s->answer, "A tool call of the provider's stream has two arguments");
-	stream_keep(s, value, &call->args);
+	stream_keep_args(s, value, &call->args);
 	s->now.fixed = true;
 }
 
@@ -231,12 +220,24 @@ static void keep_extra(struct stream *s, uint32_t at, struct slice json)
 		stream_private_copy(s, json, &extra->json);
 }
 
+/* Whether the call of that id is whole, and all of it comes once more: hosts that repeat their last chunk. */
+static bool is_repeated(struct stream *s, struct stream_block *call, const struct fragment *f)
+{
+	if (f->id.len == 0 || call->id.len == 0 || !json_str_same(f->id, call->id))
+		return false;
+	if (!slice_absent(f->value))
+		return !slice_absent(call->args) && slice_eq(f->value, call->args);
+	return f->string.len + 1 == call->text.len && stream_text_means_object(s, &call->text) &&
+	       stream_text_ends_with(&call->text, f->string);
+}
+
 static void take_fragment(struct stream *s, const struct fragment *f)
 {
 	uint32_t at = call_of(s, f);
 
-	if (at == STREAM_NO_BLOCK)
+	if (at == STREAM_NO_BLOCK || is_repeated(s, &s->blocks[at], f))
 		return;
+	s->choices_calling |= (uint8_t)(1u << s->now.choice);
 	struct stream_block *call = &s->blocks[at];
 	if (f->id.len != 0 && call->id.len == 0)
 		stream_keep(s, f->id, &call->id);
@@ -249,6 +250,12 @@ static void take_fragment(struct stream *s, const struct fragment *f)
 		keep_extra(s, at, f->extra);
 	if (!slice_absent(f->string))
 		stream_add(s, at, f->string);
+}
+
+/* The place of a choice's call: each choice counts its own. Those of a first choice hardly ever come so far. */
+static uint64_t call_index(uint32_t choice, uint64_t index)
+{
+	return choice != 0 && index < INDEX_CALLS ? index + (uint64_t)choice * CHOICE_CALLS : index;
 }
 
 static void read_call(struct stream *s, struct json_reader *r, uint64_t position)
@@ -274,6 +281,7 @@ static void read_call(struct stream *s, struct json_reader *r, uint64_t position
 						   : NULL);
 	if (r->fault.err != ERR_OK)
 		return;
+	f.index = call_index(s->now.choice, f.index);
 	if (f.index >= INDEX_CALLS)
 		answer_fail(&s->answer, "The provider's stream has too many tool calls");
 	else
@@ -346,6 +354,7 @@ static void read_delta(struct stream *s, struct json_reader *r)
 struct choice {
 	uint64_t index;
 	struct slice delta, reason, match; /* delta: its text; match: vLLM's stop_reason */
+	struct slice usage;                /* its text: some hosts count in here */
 	struct slice error;                /* its text, if it is an object */
 	bool failed;
 };
@@ -365,6 +374,8 @@ static void read_choice(struct stream *s, struct json_reader *r, struct choice *
 			answer_take_string(r, &choice->reason);
 		} else if (slice_eq(key, SLICE("stop_reason"))) {
 			answer_take_string(r, &choice->match);
+		} else if (slice_eq(key, SLICE("usage"))) {
+			(void)json_skip(r, &choice->usage);
 		} else if (slice_eq(key, SLICE("error")) && json_peek(r) == JSON_OBJECT) {
 			(void)json_skip(r, &choice->error);
 		} else {
@@ -377,7 +388,8 @@ static void read_choice(struct stream *s, struct json_reader *r, struct choice *
 /* A chunk, until all of it was read: what is in it counts only if it is no error. */
 struct chunk {
 	struct slice id, model;
-	struct choice choice; /* choice 0 */
+	struct choice choice; /* the first one, or one that is an error */
+	struct slice list;    /* all of them, where there are more; else absent */
 	bool error;
 };
 
@@ -389,14 +401,17 @@ static void read_choices(struct stream *s, struct json_reader *r, struct chunk *
 		(void)json_skip(r, NULL);
 		return;
 	}
+	const char *from = r->at;
 	if (!json_enter_array(r))
 		return;
 	while (json_next_item(r)) {
 		struct choice choice = { .index = position++ };
 		read_choice(s, r, &choice);
-		if (choice.index == 0) /* one was asked for */
+		if (position == 1 || choice.failed)
 			c->choice = choice;
 	}
+	if (position > 1)
+		c->list = slice_of(from, (size_t)(r->at - from));
 }
 
 static void read_usage(struct stream *s, struct json_reader *r)
@@ -405,6 +420,7 @@ static void read_usage(struct stream *s, struct json_reader *r)
 	const uint32_t from = json_offset(r);
 
 	openai_read_usage(&s->answer, r);
+	s->usage_said |= object;
 	if (object)
 		s->now.usage = slice_of(s->now.data.at + from, json_offset(r) - from);
 }
@@ -463,25 +479,59 @@ static void read_chunk(struct stream *s, struct slice data, struct chunk *c)
 	else
 		read_members(s, &r, c);
 	(void)json_finish(&r);
-	stream_check(s, &r);
+	stream_check_event(s, &r);
+}
+
+static void take_choice(struct stream *s, const struct choice *choice)
+{
+	struct json_reader r;
+
+	s->now.choice = (uint32_t)(choice->index < CHOICE_LAST ? choice->index : CHOICE_LAST);
+	if (!slice_absent(choice->delta)) {
+		json_open(&r, choice->delta, NULL, NULL); /* validated with the chunk */
+		read_delta(s, &r);
+		stream_check(s, &r);
+	}
+	if (!slice_absent(choice->usage) && !s->usage_said) {
+		json_open(&r, choice->usage, NULL, NULL);
+		openai_read_usage(&s->answer, &r);
+	}
+	if (choice->reason.len == 0) /* some hosts say "" for null */
+		return;
+	const enum answer_stop stop = openai_stop(choice->reason, choice->match);
+	if (s->now.choice == 0)
+		stream_stop(s, stop);
+	else
+		s->choice_stops[s->now.choice] = (uint8_t)(1 + stop);
+}
+
+static SCAN_RARE void take_choices(struct stream *s, struct slice list)
+{
+	uint64_t position = 0;
+	struct json_reader r;
+
+	json_open(&r, list, NULL, NULL); /* validated with the chunk */
+	if (!json_enter_array(&r))
+		return;
+	while (json_next_item(&r) && s->answer.err == ERR_OK) {
+		struct choice choice = { .index = position++ };
+		read_choice(s, &r, &choice);
+		take_choice(s, &choice);
+	}
 }
 
 static void take_chunk(struct stream *s, const struct chunk *c)
 {
 	struct answer *a = &s->answer;
-	struct json_reader r;
 
 	if (c->id.len != 0 && slice_absent(a->id))
 		stream_keep(s, c->id, &a->id);
 	if (c->model.len != 0 && slice_absent(a->model))
 		stream_keep(s, c->model, &a->model);
-	if (!slice_absent(c->choice.delta)) {
-		json_open(&r, c->choice.delta, NULL, NULL); /* validated with the chunk */
-		read_delta(s, &r);
-		stream_check(s, &r);
-	}
-	if (c->choice.reason.len != 0) /* some hosts say "" for null */
-		stream_stop(s, openai_stop(c->choice.reason, c->choice.match));
+	if (slice_absent(c->list))
+		take_choice(s, &c->choice);
+	else
+		take_choices(s, c->list);
 }
 
 static void on_event(struct stream *s, struct slice name, struct slice data)
@@ -507,65 +557,10 @@ static void on_event(struct stream *s, struct slice name, struct slice data)
 		take_chunk(s, &c);
 }
 
-static void on_finish(struct stream *s)
-{
-	uint32_t refusal = stream_block_at(s, INDEX_REFUSAL);
-
-	if (refusal != STREAM_NO_BLOCK && s->blocks[refusal].text.len != 0)
-		s->answer.stop = ANSWER_REFUSED;
-	for (uint32_t i = 0; i < s->block_count; i++)
-		if (s->blocks[i].kind == STREAM_CALL && !slice_absent(s->blocks[i].args) &&
-		    stream_has_arguments(&s->blocks[i]))
-			answer_fail(&s->answer,
-				    "A tool call of the provider's stream has two arguments");
-}
-
-/* The text at that place as a JSON string; absent when there is none. */
-static struct slice whole_string(struct stream *s, uint64_t index)
-{
-	const uint32_t at = stream_block_at(s, index);
-	struct gather g;
-
-	if (at == STREAM_NO_BLOCK)
-		return (struct slice){ NULL, 0 };
-	gather_init(&g, s->answer.into);
-	gather_lit(&g, "\"");
-	stream_text_write(&g, &s->blocks[at].text);
-	gather_lit(&g, "\"");
-	if (gather_done(&g) == ERR_OK)
-		return gather_flat(&g, s->answer.into);
-	answer_no_memory(&s->answer);
-	return (struct slice){ NULL, 0 };
-}
-
-static void on_replay(struct stream *s, const struct sampling_result *result)
-{
-	struct answer *a = &s->answer;
-	const struct openai_kept kept = {
-		.reasoning_content = whole_string(s, INDEX_REASONING_CONTENT),
-		.reasoning = whole_string(s, INDEX_REASONING),
-		.reasoning_details = stream_details_whole(s),
-	};
-	uint32_t call = 0;
-
-	(void)result; /* its calls are those of the answer */
-	for (uint32_t i = 0; i < s->block_count; i++) {
-		if (s->blocks[i].kind != STREAM_CALL)
-			continue;
-		while (a->blocks[call].kind != ANSWER_CALL)
-			call++;
-		if (s->blocks[i].extra != NULL)
-			a->blocks[call].text = s->blocks[i].extra->json;
-		call++;
-	}
-	if (a->err == ERR_OK)
-		openai_keep(a, &kept);
-}
-
 const struct stream_dialect stream_openai = {
 	.event = on_event,
-	.finish = on_finish,
-	.replay = on_replay,
+	.finish = stream_openai_finish,
+	.replay = stream_openai_replay,
 	.usage = openai_read_usage,
 	.calls_last = true,
 	.feed = stream_feed_here,

@@ -139,8 +139,8 @@ static void progress_counts_what_the_model_says(void **state)
 		{ "arguments, without ids and names", CALL("c", "{") ARGS("}") ARGS(""), 2, 3 },
 		{ "reasoning", CHUNK("\"reasoning\":\"abc\"") CHUNK("\"reasoning\":\"de\""), 5, 2 },
 		{ "refusals", CHUNK("\"refusal\":\"no\""), 2, 1 },
-		{ "not what another choice says",
-		  "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"a\"}}]}\n\n", 0, 1 },
+		{ "what another choice says",
+		  "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"a\"}}]}\n\n", 1, 1 },
 		{ "not what follows the end", SAY("a") DONE SAY("b"), 1, 2 },
 	};
 	struct stream_case c;
