@@ -230,6 +230,12 @@ static enum flow_move call_failed(struct flow *flow)
 		why.retry = call->bytes_sent ? RETRY_NEVER : RETRY_ELSEWHERE;
 	else if (call->err == ERR_PROVIDER_ANSWER)
 		why.retry = RETRY_ONCE;
+	if (call->err == ERR_PROVIDER_ANSWER &&
+	    call->coded) { /* paid for, and so would be the next */
+		why.retry = RETRY_NEVER;
+		why.retryable = false;
+		why.detail = call->detail;
+	}
 	flow->failure = (struct flow_failure){ .why = why,
 					       .detail = call->detail,
 					       .sent = call->bytes_sent };
@@ -272,6 +278,8 @@ static enum err read_answer(struct flow *flow, const struct flow_env *env,
 	(void)memcpy(answer->chance, flow->chance, sizeof(answer->chance));
 	if (!keep_answer(flow))
 		return ERR_BUSY;
+	if (flow_stream_sniff(answer))
+		return flow_stream_whole(flow, env, result, why);
 	return dialect_decode(flow->walk.dialect, &flow->made->encoded.decode, answer, env->json,
 			      flow->arena, result, why);
 }

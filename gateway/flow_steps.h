@@ -154,6 +154,16 @@ bool flow_stream_wanted(const struct flow *flow);
 /* The stream is over; what dialect_decode says of a whole body. */
 MUST_USE enum err flow_stream_end(struct flow *flow, struct sampling_result *result,
 				  struct provider_failure *why);
+/* Whether a body is an event stream, whatever its Content-Type says and whether or not one was asked for. */
+bool flow_stream_looks_so(struct slice body);
+static inline bool flow_stream_sniff(const struct provider_answer *answer)
+{
+	return answer->status / 100 == 2 && answer->body.len != 0 && answer->body.at[0] != '{' &&
+	       flow_stream_looks_so(answer->body);
+}
+/* Reads such a body. As dialect_decode. */
+MUST_USE enum err flow_stream_whole(struct flow *flow, const struct flow_env *env,
+				    struct sampling_result *result, struct provider_failure *why);
 
 /* flow_retry.c */
 /* Whether the deadline leaves that wait, and time for an attempt after it. */

@@ -87,6 +87,50 @@ size_t flow_stream_held(const struct flow *flow)
 	return stream_held(flow->stream, &limits);
 }
 
+/* ---- a stream that came as a whole ---- */
+
+/* Behind a byte order mark and blank lines. */
+static struct slice first_line(struct slice body)
+{
+	static const struct slice mark = SLICE_INIT("\xef\xbb\xbf");
+
+	if (slice_starts(body, mark))
+		body = slice_of(body.at + mark.len, body.len - mark.len);
+	while (body.len != 0 && (body.at[0] == '\n' || body.at[0] == '\r'))
+		body = slice_of(body.at + 1, body.len - 1);
+	return body;
+}
+
+bool flow_stream_looks_so(struct slice body)
+{
+	static const struct slice fronts[] = { SLICE_INIT("data:"), SLICE_INIT("event:"),
+					       SLICE_INIT("id:"), SLICE_INIT("retry:"),
+					       SLICE_INIT(":") };
+	const struct slice line = first_line(body);
+
+	for (size_t i = 0; i < COUNT_OF(fronts); i++)
+		if (slice_starts(line, fronts[i]))
+			return true;
+	return false;
+}
+
+enum err flow_stream_whole(struct flow *flow, const struct flow_env *env,
+			   struct sampling_result *result, struct provider_failure *why)
+{
+	const struct provider_answer *answer = &flow->call.answer;
+
+	if (flow->stream == NULL)
+		flow->stream = stream_take(env->streams);
+	if (flow->stream == NULL)
+		return ERR_BUSY;
+	stream_open(flow->stream, flow->walk.dialect, &flow->made->encoded.decode, answer, &limits,
+		    env->json, flow->arena);
+	(void)stream_feed(flow->stream, answer->body);
+	enum err err = stream_end(flow->stream, STREAM_ENDED, result, why);
+	flow->in_one_piece = flow->in_one_piece || flow->stream->too_large;
+	return err;
+}
+
 enum err flow_stream_end(struct flow *flow, struct sampling_result *result,
 			 struct provider_failure *why)
 {

@@ -34,7 +34,8 @@ struct slice provider_head_begin(const struct provider *provider, const struct e
 		provider->query,
 		SLICE(" HTTP/1.1\r\nhost: "),
 		endpoint->authority,
-		SLICE("\r\ncontent-type: application/json\r\naccept: application/json\r\n"),
+		SLICE("\r\ncontent-type: application/json\r\naccept: application/json\r\n"
+		      "accept-encoding: identity\r\n"), /* nothing here decodes another one */
 	};
 	size_t len = 0;
 

@@ -96,6 +96,7 @@ struct upstream_call {
 	bool bytes_sent; /* at least one request byte was handed to the kernel */
 	bool timed_out;  /* ERR_PROVIDER_DOWN for want of bytes, before or within an answer */
 	bool held_up;    /* it was paused for a while */
+	bool coded; /* ERR_PROVIDER_ANSWER, because of its content-encoding: any other would be so, too */
 
 	/* set by the caller before upstream_start */
 	const struct iovec *request; /* head and body, ready to send; unchanged until `done` */
@@ -144,7 +145,7 @@ static inline void upstream_outcome(struct upstream_call *call, enum err err, co
 	call->err = err;
 	call->detail = detail;
 	call->bytes_sent = call->timed_out = call->retried = call->in_pieces = false;
-	call->held_up = false;
+	call->held_up = call->coded = false;
 	call->sent_at = call->first_byte_at = call->done_at = call->queued_ns = 0;
 }
 

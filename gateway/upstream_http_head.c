@@ -104,7 +104,8 @@ static const char *on_content_encoding(struct upstream_http *http, struct slice 
 			http->coded = true;
 	}
 	return http->coded && http->status / 100 == 2
-		       ? "the body has a content-encoding that was not asked for"
+		       ? "The provider's answer is compressed (content-encoding), though identity "
+			 "was asked for"
 		       : NULL;
 }
 

@@ -291,6 +291,7 @@ bool upstream_read(struct upstream_conn *conn)
 	case UPSTREAM_HTTP_REFUSED:
 		break;
 	}
+	call->coded = conn->http.coded;
 	if (conn->http.error_stands && !call->in_pieces)
 		upstream_answered(conn);
 	else

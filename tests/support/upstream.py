@@ -130,7 +130,7 @@ class Peer:
         self.held = b""
 
     def request(self):
-        """The path and body of the next request; None at the end."""
+        """The path and body of the next request, whose fields are in `fields` then; None at the end."""
         while b"\r\n\r\n" not in self.held:
             piece = self.sock.recv(65536)
             if not piece:
@@ -138,8 +138,8 @@ class Peer:
             self.held += piece
         head, _, self.held = self.held.partition(b"\r\n\r\n")
         lines = head.decode().split("\r\n")
-        fields = dict(line.lower().split(": ") for line in lines[1:])
-        length = int(fields["content-length"])
+        self.fields = dict(line.lower().split(": ") for line in lines[1:])
+        length = int(self.fields["content-length"])
         while len(self.held) < length:
             piece = self.sock.recv(65536)
             if not piece:

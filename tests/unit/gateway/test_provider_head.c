@@ -38,6 +38,7 @@ static void every_provider_gets_what_its_dialect_and_settings_say(void **state)
 		    .body_bytes = 1234567890 },
 		  "POST /v1/messages HTTP/1.1\r\nhost: api.anthropic.com\r\n"
 		  "content-type: application/json\r\naccept: application/json\r\n"
+		  "accept-encoding: identity\r\n"
 		  "anthropic-version: 2023-06-01\r\nx-api-key: secret\r\n"
 		  "content-length: 1234567890\r\n\r\n" },
 		{ "without a key, with a trace",
@@ -48,6 +49,7 @@ static void every_provider_gets_what_its_dialect_and_settings_say(void **state)
 		    .body_bytes = 2 },
 		  "POST /base/chat/completions HTTP/1.1\r\nhost: [::1]:8000\r\n"
 		  "content-type: application/json\r\naccept: application/json\r\n"
+		  "accept-encoding: identity\r\n"
 		  "traceparent: 00-0123456789abcdef0123456789abcdef-0123456789abcdef-01\r\n"
 		  "content-length: 2\r\n\r\n" },
 		{ "with a query",
@@ -58,6 +60,7 @@ static void every_provider_gets_what_its_dialect_and_settings_say(void **state)
 		  { .key = SLICE_INIT("k"), .body_bytes = 0 },
 		  "POST /responses?api-version=2024-10-21 HTTP/1.1\r\nhost: a.example\r\n"
 		  "content-type: application/json\r\naccept: application/json\r\n"
+		  "accept-encoding: identity\r\n"
 		  "api-key: k\r\ncontent-length: 0\r\n\r\n" },
 	};
 	struct arena_pool pool = { .keep_max = 1 };
