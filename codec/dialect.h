@@ -37,7 +37,12 @@ struct profile {
 	 * not written either. */
 	struct slice body;
 	bool effort_said;
+	/* Learned only (enum learn): what is not sent although the rest of the profile has it. */
+	bool effort_never, tool_choice_never, parallel_never, structured_never;
 };
+
+/* Whether a member of `body` of that name (raw) is about reasoning. */
+bool profile_is_effort(struct slice key);
 
 /* The provider formats: ROW(symbol, file, name), and dialect_<file> in dialect_<file>.c (CONTRIBUTING.md
  * tells how to add one). The name is what `providers.*.dialect` says. */
@@ -93,6 +98,21 @@ struct key_alias {
 /* The name that makes a lone required tool structured output (contract/providers.md 8.2). */
 #define SCHEMA_TOOL_NAME "__schema__"
 
+/* What a refusal teaches about the model (contract/providers.md 7): profile_learn makes it so, and then the
+ * request may be sent once more. */
+enum learn {
+	LEARN_NOTHING,
+#define LESSON(symbol, name, meaning) LEARN_##symbol,
+#include "codec/tbl/lessons.h"
+#undef LESSON
+	LEARN_UNBIND_THINKING, /* of a conversation, not of the model */
+	LEARN_COUNT
+};
+
+/* A set of facts. */
+typedef uint16_t learn_set;
+#define LEARN_BIT(fact) ((learn_set)(1 << (fact)))
+
 /* What the answer has to be read with; lives in the request's arena, no pointers into the snapshot.
  */
 struct decode_context {
@@ -104,6 +124,7 @@ struct decode_context {
 	bool think_tags;
 	bool tool_required;    /* the request asked for a call, and it was downgraded to auto */
 	bool replay_reasoning; /* the model wants its reasoning back: it is kept (result.replay) */
+	learn_set teachable;   /* the facts that would change what was sent */
 	struct slice requested_model; /* plain */
 	struct slice *tool_names;     /* raw: as offered */
 	uint32_t tool_count;
@@ -155,26 +176,16 @@ struct provider_answer {
 	uint8_t chance[12]; /* random: for the ids of calls when the answer itself has no id */
 };
 
-/* What one 400 teaches about the model (contract/providers.md 7): profile_learn makes it so, and then the
- * request may be sent once more. */
-enum learn {
-	LEARN_NOTHING,
-	LEARN_NO_TEMPERATURE,
-	LEARN_NO_STOP,
-	LEARN_COMPLETION_TOKENS,
-	LEARN_EFFORT_NONE,
-	LEARN_NO_FORCED_TOOL,
-	LEARN_UNBIND_THINKING,
-	LEARN_COUNT
-};
-
-/* A set of facts: what is remembered of a model. */
-typedef uint8_t learn_set;
-#define LEARN_BIT(fact) ((learn_set)(1 << (fact)))
-
 /* Applies a fact to the profile that a request is encoded with. False when the profile was so already,
  * or knows no such thing: sending the request again would change nothing. */
 bool profile_learn(struct profile *profile, enum learn fact);
+
+/* "no_temperature"; NULL for what is no fact about a model. */
+const char *learn_name(enum learn fact);
+
+/* Whether a refusal of this request says something about others: its value of what was refused is one that
+ * every model takes that knows it at all. */
+bool learn_is_fair(const struct sampling_request *request, enum learn fact);
 
 /* The same for each fact of a set. */
 void profile_learn_all(struct profile *profile, learn_set facts);
@@ -205,7 +216,8 @@ struct provider_failure {
 	bool retryable;          /* what the caller is told: RETRY_ONCE or more */
 	int64_t retry_after_ms;  /* < 0: not said */
 	struct slice request_id; /* plain, in the arena; absent when none */
-	enum learn learn;        /* only with RETRY_NEVER: the request as it is will not do */
+	enum learn learn;   /* only up to RETRY_ELSEWHERE: the model will not take it as it is */
+	bool learn_lasting; /* it is said of the parameter itself, not of its value */
 	bool usage_known;   /* an error answer never carries one: a full refund is due when false */
 	struct usage usage; /* of an unusable 200 answer, which was paid for all the same */
 };

@@ -567,8 +567,8 @@ enum err answer_finish(struct answer *a, struct sampling_result *result,
 enum err answer_from_failure(struct answer *a, struct sampling_result *result,
 			     struct provider_failure *failure)
 {
-	enum err err = failure_classify(a->from, a->work, a->into, failure);
 	const struct decode_context *context = a->context;
+	enum err err = failure_classify(a->from, context->teachable, a->work, a->into, failure);
 
 	if (err != ERR_OK)
 		return err;

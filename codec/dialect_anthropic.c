@@ -10,6 +10,7 @@ enum { USER_ID_MAX = 256 };
 
 static const struct request_rules rules = { .blank_refused = true,
 					    .odd = SCHEMA_ODD_KEYS | SCHEMA_ODD_NULLS,
+					    .parallel_inside = true,
 					    .id_rule = CALL_ID_ANTHROPIC,
 					    .user_id_max = USER_ID_MAX,
 					    .dialect = "anthropic",
@@ -52,10 +53,13 @@ static void put_choice(struct encoder *e)
 	};
 	const struct request_plan *plan = &e->plan;
 	struct gather *g = &e->out.body;
-	bool one_at_a_time = plan->no_parallel && plan->mode != TOOL_MODE_NONE;
+	const bool said = encoder_says_choice(e);
+	const bool one_at_a_time = encoder_says_one_at_a_time(e);
 
-	if (plan->mode == TOOL_MODE_DEFAULT && !one_at_a_time)
+	if (!said && !one_at_a_time)
 		return;
+	if (!said)
+		encoder_may_learn(e, LEARN_NO_TOOL_CHOICE);
 	gather_lit(g, ",\"tool_choice\":{\"type\":\"");
 	gather_raw(g, plan->forced_schema ? SLICE("tool") : types[plan->mode]);
 	gather_lit(g, "\"");
@@ -92,7 +96,10 @@ static void put_synthesised(struct encoder *e)
 	}
 	if (seen.count == 0)
 		return;
-	gather_lit(g, "],\"tool_choice\":{\"type\":\"none\"}");
+	gather_lit(g, "]");
+	e->plan.mode = TOOL_MODE_NONE;
+	e->plan.forced_schema = false;
+	put_choice(e);
 	encoder_adjust(e, ADJUST_TOOLS_SYNTHESISED);
 }
 

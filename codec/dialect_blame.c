@@ -524,3 +524,11 @@ enum failure_class blame_class_wrapped(const struct error_body *wrapped, int sta
 
 	return class == CLASS_CONTEXT || class == CLASS_REFUSAL ? class : CLASS_NONE;
 }
+
+bool blame_is_open(const struct error_body *body, int status)
+{
+	const enum failure_class class = class_said(body, status);
+
+	return (status == 400 || status == 404 || status == 422) &&
+	       (class == CLASS_NONE || class == CLASS_UNABLE);
+}

@@ -36,4 +36,7 @@ enum failure_class blame_class(const struct error_body *body, int status);
  * CLASS_REFUSAL or CLASS_NONE. */
 enum failure_class blame_class_wrapped(const struct error_body *wrapped, int status);
 
+/* Whether the status of a refused request is all that says why, or that this model cannot. */
+bool blame_is_open(const struct error_body *body, int status);
+
 #endif

@@ -2,7 +2,8 @@
 #ifndef CODEC_DIALECT_ERROR_BODY_H
 #define CODEC_DIALECT_ERROR_BODY_H
 
-#include "codec/base/slice.h"
+#include "codec/base/arena.h"
+#include "codec/json_read.h"
 
 /* Raw strings, absent when not there. */
 struct error_body {
@@ -10,10 +11,19 @@ struct error_body {
 	struct slice
 		inner_code; /* of the error within it: Azure's innererror, a reason of Google's details */
 	struct slice
-		wrapped; /* what another provider said, as a string: OpenRouter's metadata.raw */
-	int64_t number;  /* a numeric code; 0: none */
-	bool day;        /* what is used up comes back the next day */
-	bool moderated;  /* it says what in the content was found to be wrong */
+		wrapped;    /* what another provider said, as a string: OpenRouter's metadata.raw */
+	int64_t number;     /* a numeric code; 0: none */
+	bool day;           /* what is used up comes back the next day */
+	bool moderated;     /* it says what in the content was found to be wrong */
+	struct arena *into; /* for what is put together */
 };
+
+/* Whatever an error answer says; nothing when it is neither JSON nor a short text. */
+struct error_body error_body_read(struct slice text, struct json_work *work, struct arena *into);
+
+/* What `wrapped` says, as JSON or as it is. That host knows nothing of our key, so that it is asked about the request
+ * alone. False: nothing, or no memory. */
+bool error_body_wrapped(const struct error_body *body, struct json_work *work, struct arena *into,
+			struct error_body *out);
 
 #endif

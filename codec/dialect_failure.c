@@ -54,220 +54,6 @@ static const struct class_row {
 	[CLASS_REFUSAL] = { ERR_OK, RETRY_NEVER, BLAME_REQUEST, NULL },
 };
 
-/* ---- reading ---- */
-
-/* The next value if it is a string, else it is skipped and *out stays as it is. */
-static void take_string(struct json_reader *r, struct slice *out)
-{
-	if (json_peek(r) == JSON_STRING)
-		(void)json_string(r, out);
-	else
-		(void)json_skip(r, NULL);
-}
-
-/* Enters the value that is next if it is an object, else skips it. */
-static bool enter(struct json_reader *r)
-{
-	if (json_peek(r) == JSON_OBJECT)
-		return json_enter_object(r);
-	(void)json_skip(r, NULL);
-	return false;
-}
-
-static void take_code(struct json_reader *r, struct error_body *body)
-{
-	struct slice number;
-	uint64_t status;
-
-	if (json_peek(r) != JSON_NUMBER) {
-		take_string(r, &body->code);
-		if (slice_to_u64(body->code, &status) && status <= INT16_MAX)
-			body->number = (int64_t)status; /* "429", as some say it */
-		return;
-	}
-	if (!json_number(r, &number))
-		return;
-	body->code = number; /* a few hosts have numbers for names */
-	if (!json_to_int64(number, &body->number))
-		body->number = 0;
-}
-
-/* Google's QuotaFailure: [{"quotaId": "GenerateRequestsPerDayPerProject-FreeTier"}]. */
-static void take_violations(struct json_reader *r, struct error_body *body)
-{
-	static const struct slice mark = SLICE_INIT("PerDay");
-	struct slice text;
-
-	if (json_skip(r, &text))
-		body->day |= memmem(text.at, text.len, mark.at, mark.len) != NULL;
-}
-
-/* Anthropic's details: {error_code}. Google's: [{"@type": "...RetryInfo", "retryDelay": "36s"}, {"@type":
- * "...ErrorInfo", "reason": "API_KEY_INVALID"}]. */
-static void take_details(struct json_reader *r, struct error_body *body)
-{
-	bool list = json_peek(r) == JSON_ARRAY;
-	struct slice key;
-
-	if (list && !json_enter_array(r))
-		return;
-	while (!list || json_next_item(r)) {
-		if (json_peek(r) != JSON_OBJECT) {
-			(void)json_skip(r, NULL);
-		} else if (json_enter_object(r)) {
-			while (json_next_key(r, &key))
-				if (json_str_eq(key, SLICE("error_code")))
-					take_string(r, &body->detail_code);
-				else if (json_str_eq(key, SLICE("retryDelay")))
-					take_string(r, &body->retry_delay);
-				else if (json_str_eq(key, SLICE("reason")))
-					take_string(r, &body->inner_code);
-				else if (json_str_eq(key, SLICE("violations")))
-					take_violations(r, body);
-				else
-					(void)json_skip(r, NULL);
-		}
-		if (!list)
-			return;
-	}
-}
-
-/* Azure's innererror: {code, content_filter_result}. */
-static void take_inner(struct json_reader *r, struct error_body *body)
-{
-	struct slice key;
-
-	if (!enter(r))
-		return;
-	while (json_next_key(r, &key))
-		if (json_str_eq(key, SLICE("code")))
-			take_string(r, &body->inner_code);
-		else
-			(void)json_skip(r, NULL);
-}
-
-/* OpenRouter's metadata: what moderation found, {reasons, flagged_input}, or what the provider behind it said,
- * {raw}. */
-static void take_metadata(struct json_reader *r, struct error_body *body)
-{
-	struct slice key;
-
-	if (!enter(r))
-		return;
-	while (json_next_key(r, &key)) {
-		const bool found = json_str_eq(key, SLICE("reasons")) ||
-				   json_str_eq(key, SLICE("flagged_input"));
-		body->moderated |= found && json_peek(r) != JSON_NULL;
-		if (json_str_eq(key, SLICE("raw")))
-			take_string(r, &body->wrapped);
-		else
-			(void)json_skip(r, NULL);
-	}
-}
-
-/* MiniMax's base_resp, which every answer has: {"status_code": 1027, "status_msg": "..."}; 0 is no error. */
-static void take_base_resp(struct json_reader *r, struct error_body *body)
-{
-	struct error_body own = { 0 };
-	struct slice key;
-
-	if (!enter(r))
-		return;
-	while (json_next_key(r, &key))
-		if (json_str_eq(key, SLICE("status_code")))
-			take_code(r, &own);
-		else if (json_str_eq(key, SLICE("status_msg")))
-			take_string(r, &own.message);
-		else
-			(void)json_skip(r, NULL);
-	if (own.number == 0)
-		return;
-	body->number = own.number;
-	body->code = own.code;
-	body->message = own.message;
-}
-
-/* One member that means the same inside "error" and beside it; false when it is none. */
-static bool take_member(struct json_reader *r, struct slice key, struct error_body *body)
-{
-	if (json_str_eq(key, SLICE("message")) || json_str_eq(key, SLICE("Message"))) /* AWS */
-		take_string(r, &body->message);
-	else if (json_str_eq(key, SLICE("innererror")))
-		take_inner(r, body);
-	else if (json_str_eq(key, SLICE("metadata")))
-		take_metadata(r, body);
-	else if (json_str_eq(key, SLICE("code")))
-		take_code(r, body);
-	else if (json_str_eq(key, SLICE("param")))
-		take_string(r, &body->param);
-	else if (json_str_eq(key, SLICE("details")))
-		take_details(r, body);
-	else if (json_str_eq(key, SLICE("request_id")))
-		take_string(r, &body->request_id);
-	else
-		return false;
-	return true;
-}
-
-static void take_error(struct json_reader *r, struct error_body *body)
-{
-	struct slice key;
-
-	if (json_peek(r) != JSON_OBJECT) {
-		take_string(r, &body->message);
-		return;
-	}
-	if (!json_enter_object(r))
-		return;
-	while (json_next_key(r, &key))
-		if (json_str_eq(key, SLICE("type")) ||
-		    (json_str_eq(key, SLICE("status")) && slice_absent(body->type)))
-			take_string(r, &body->type);
-		else if (!take_member(r, key, body))
-			(void)json_skip(r, NULL);
-}
-
-static void read_top(struct json_reader *r, struct error_body *body)
-{
-	struct slice key, flat_type = { NULL, 0 };
-
-	if (!enter(r))
-		return;
-	while (json_next_key(r, &key))
-		if (json_str_eq(key, SLICE("error")))
-			take_error(r, body);
-		else if (json_str_eq(key, SLICE("type")) || json_str_eq(key, SLICE("__type")))
-			take_string(r, &flat_type);
-		else if (json_str_eq(key, SLICE("base_resp")))
-			take_base_resp(r, body);
-		else if (json_str_eq(key, SLICE("detail")) && slice_absent(body->message))
-			take_string(r, &body->message);
-		else if (!take_member(r, key, body))
-			(void)json_skip(r, NULL);
-	if (slice_absent(body->type))
-		body->type = flat_type;
-}
-
-/* Whatever the body says; nothing when it is not JSON. */
-static struct error_body read_body(struct slice text, struct json_work *work)
-{
-	struct error_body body = { 0 };
-	struct json_reader r;
-
-	json_open(&r, text, NULL, work);
-	if (json_peek(&r) == JSON_ARRAY) { /* Google's list: the first counts */
-		bool open = json_enter_array(&r);
-		for (bool first = true; open && json_next_item(&r); first = false)
-			if (first)
-				read_top(&r, &body);
-			else
-				(void)json_skip(&r, NULL);
-	} else {
-		read_top(&r, &body);
-	}
-	return json_finish(&r) ? body : (struct error_body){ 0 };
-}
-
 /* ---- waiting ---- */
 
 /* "1.5" as 1500, at most three digits behind the point count; false when it is no such number. */
@@ -357,26 +143,22 @@ static void heed_header(struct provider_failure *failure, struct slice should_re
 	}
 }
 
-bool failure_is_told(const struct provider_answer *answer, struct json_work *work)
+bool failure_is_told(const struct provider_answer *answer, struct json_work *work,
+		     struct arena *into)
 {
-	const struct error_body body = read_body(answer->body, work);
+	const struct error_body body = error_body_read(answer->body, work, into);
 
 	return body.number != 0;
 }
 
-/* What somebody behind the provider said, as JSON or as it is, if that is about the request. */
+/* What somebody behind the provider said, if that is about the request. */
 static enum failure_class class_within(const struct error_body *body, int status,
 				       struct json_work *work, struct arena *into)
 {
-	if (slice_absent(body->wrapped))
-		return CLASS_NONE;
-	const struct slice plain = json_str_plain(body->wrapped, into);
-	if (slice_absent(plain)) /* no memory: the outer error counts */
-		return CLASS_NONE;
-	struct error_body inner = read_body(plain, work);
-	if (slice_absent(inner.message) && slice_absent(inner.code) && slice_absent(inner.type))
-		inner.message = plain;
-	return blame_class_wrapped(&inner, status);
+	struct error_body inner;
+
+	return error_body_wrapped(body, work, into, &inner) ? blame_class_wrapped(&inner, status)
+							    : CLASS_NONE;
 }
 
 static enum failure_class class_of(const struct error_body *body, int status,
@@ -390,15 +172,33 @@ static enum failure_class class_of(const struct error_body *body, int status,
 	return within != CLASS_NONE ? within : class;
 }
 
-enum err failure_classify(const struct provider_answer *answer, struct json_work *work,
-			  struct arena *into, struct provider_failure *failure)
+/* Where nothing else is known to be wrong the request may have to be sent otherwise. What the host behind a proxy
+ * said of it tells more than the proxy does. */
+static struct lesson lesson_of(const struct error_body *body, enum failure_class class, int status,
+			       learn_set teachable, struct json_work *work, struct arena *into)
 {
-	struct error_body body = read_body(answer->body, work);
+	struct error_body inner;
+
+	if ((class != CLASS_REJECTED && class != CLASS_MODEL && class != CLASS_UNABLE) ||
+	    !blame_is_open(body, status))
+		return (struct lesson){ LEARN_NOTHING, false };
+	if (error_body_wrapped(body, work, into, &inner))
+		return learn_from(&inner, status, teachable, into);
+	return learn_from(body, status, teachable, into);
+}
+
+enum err failure_classify(const struct provider_answer *answer, learn_set teachable,
+			  struct json_work *work, struct arena *into,
+			  struct provider_failure *failure)
+{
+	struct error_body body = error_body_read(answer->body, work, into);
 	int status = answer->status;
 
 	if (status / 100 == 2)
 		status = is_error_status(body.number) ? (int)body.number : 200;
-	const struct class_row *row = &class_rows[class_of(&body, status, work, into)];
+	const enum failure_class class = class_of(&body, status, work, into);
+	const struct class_row *row = &class_rows[class];
+	const struct lesson lesson = lesson_of(&body, class, status, teachable, work, into);
 	*failure = (struct provider_failure){
 		.err = row->err,
 		.detail = row->detail,
@@ -407,7 +207,8 @@ enum err failure_classify(const struct provider_answer *answer, struct json_work
 		.blame = row->blame,
 		.retry_after_ms = failure_retry_after(&answer->headers, answer->wall_s),
 		.request_id = request_id(answer->headers.request_id, body.request_id, into),
-		.learn = learn_from(&body, status),
+		.learn = lesson.fact,
+		.learn_lasting = lesson.lasting,
 	};
 	if (failure->retry_after_ms < 0)
 		failure->retry_after_ms = retry_delay_ms(body.retry_delay);
@@ -415,7 +216,7 @@ enum err failure_classify(const struct provider_answer *answer, struct json_work
 	failure->retryable = failure->retry >= RETRY_ONCE;
 	if (failure->err == ERR_PROVIDER_REJECTED && !failure->retryable)
 		failure->retry_after_ms = -1; /* nor will it do later */
-	if (failure->retry != RETRY_NEVER)
+	if (failure->retry > RETRY_ELSEWHERE)
 		failure->learn = LEARN_NOTHING;
 	return failure->err;
 }
@@ -427,7 +228,7 @@ enum err failure_broken(const struct provider_answer *answer, const struct usage
 	struct provider_answer told = *answer;
 
 	told.body = (struct slice){ NULL, 0 };
-	const enum err err = failure_classify(&told, work, into, failure);
+	const enum err err = failure_classify(&told, 0, work, into, failure);
 	must(err == ERR_PROVIDER_DOWN); /* as an error that says nothing */
 	failure->usage_known = usage->known;
 	failure->usage = *usage;

@@ -10,9 +10,10 @@
 
 /* Classifies an answer that is an error by its status, or by an error object in a 200 body. ERR_OK
  * means that it is a refusal (a prompt filter's 400), which is a result. Else failure->err is
- * returned; *failure is always filled. */
-MUST_USE enum err failure_classify(const struct provider_answer *answer, struct json_work *work,
-				   struct arena *into, struct provider_failure *failure);
+ * returned; *failure is always filled. `teachable`: decode_context's. */
+MUST_USE enum err failure_classify(const struct provider_answer *answer, learn_set teachable,
+				   struct json_work *work, struct arena *into,
+				   struct provider_failure *failure);
 
 /* An answer with status 200 that cannot be used: ERR_PROVIDER_ANSWER, or ERR_BUSY for our own want of
  * memory. `detail` static, NULL: the row's text. */
@@ -21,7 +22,8 @@ enum err failure_unusable(const struct provider_answer *answer, enum err err, co
 			  struct provider_failure *failure);
 
 /* Whether an answer with status 200 that has nothing in it, and no error object either, has the number of one. */
-bool failure_is_told(const struct provider_answer *answer, struct json_work *work);
+bool failure_is_told(const struct provider_answer *answer, struct json_work *work,
+		     struct arena *into);
 
 /* The detail of an answer in which the model wrote a tool call that nobody can read. */
 extern const char failure_bad_call[];

@@ -48,14 +48,6 @@ static void put_tools(struct encoder *e)
 	e->out.marks.tools_end = (uint32_t)gather_offset(g);
 }
 
-/* __schema__ alone is forced by "required" too: llama.cpp turns a named choice into auto. */
-static void put_choice(struct encoder *e)
-{
-	encoder_put_choice(e);
-	if (e->profile->tools_need_effort_none && !e->profile->effort_said)
-		gather_lit(&e->out.body, ",\"reasoning_effort\":\"none\"");
-}
-
 static void put_settings(struct encoder *e)
 {
 	const struct request_plan *plan = &e->plan;
@@ -63,14 +55,13 @@ static void put_settings(struct encoder *e)
 
 	gather_lit(g, "{\"model\":");
 	gather_plain(g, e->in->model);
-	gather_raw(g, e->profile->max_tokens_field == MAX_TOKENS_FIELD_COMPLETION
-			      ? SLICE(",\"max_completion_tokens\":")
-			      : SLICE(",\"max_tokens\":"));
-	gather_uint(g, e->out.max_tokens);
+	encoder_put_max_tokens(e);
 	if (e->in->stream)
 		gather_lit(g, ",\"stream\":true");
-	if (e->in->stream && e->profile->stream_usage)
+	if (e->in->stream && e->profile->stream_usage) {
 		gather_lit(g, ",\"stream_options\":{\"include_usage\":true}");
+		encoder_may_learn(e, LEARN_NO_STREAM_OPTIONS);
+	}
 	if (!slice_absent(plan->temperature)) {
 		gather_lit(g, ",\"temperature\":");
 		gather_raw(g, plan->temperature);
@@ -86,7 +77,7 @@ static void put_settings(struct encoder *e)
 	}
 	if (plan->tools) {
 		put_tools(e);
-		put_choice(e);
+		encoder_put_choice(e, SLICE(",\"reasoning_effort\":\"none\""));
 	}
 }
 

@@ -542,7 +542,7 @@ enum err openai_decode(const struct decode_context *context, const struct provid
 	}
 	if (a.err == ERR_OK && (top.error || !slice_absent(top.choice.error)))
 		return answer_from_failure(&a, result, failure);
-	if (a.err == ERR_OK && !top.choices && failure_is_told(a.from, work))
+	if (a.err == ERR_OK && !top.choices && failure_is_told(a.from, work, into))
 		return answer_from_failure(&a, result, failure);
 	if (!top.choices)
 		answer_fail(&a, "The provider's answer has no choices: malformed");

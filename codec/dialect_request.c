@@ -69,6 +69,7 @@ static void plan_temperature(struct encoder *e)
 		encoder_adjust(e, ADJUST_TEMPERATURE_DROPPED);
 		return;
 	}
+	encoder_may_learn(e, LEARN_NO_TEMPERATURE);
 	if (surely_within(text, e->profile->temperature_min, e->profile->temperature_max)) {
 		e->plan.temperature = text;
 		return;
@@ -114,6 +115,8 @@ static void plan_stop(struct encoder *e)
 	}
 	if (decode->emulate_stop_count != 0)
 		encoder_adjust(e, ADJUST_STOP_EMULATED);
+	if (e->plan.stop_count != 0)
+		encoder_may_learn(e, LEARN_NO_STOP);
 }
 
 static void plan_user_id(struct encoder *e)
@@ -124,8 +127,10 @@ static void plan_user_id(struct encoder *e)
 		return;
 	if (e->profile->user_id_field == USER_ID_FIELD_NONE || id.len > e->rules->user_id_max)
 		encoder_adjust(e, ADJUST_METADATA_DROPPED);
-	else
+	else {
 		e->plan.user_id = id;
+		encoder_may_learn(e, LEARN_NO_USER_ID);
+	}
 }
 
 /* Whether the schema has a property whose name has to be another one: only calls have theirs given back. */
@@ -151,6 +156,12 @@ static void plan_native(struct encoder *e)
 		e->failed = true;
 	if (slice_absent(e->plan.native))
 		return;
+	if (e->profile->structured_never) {
+		e->plan.native = nothing;
+		encoder_adjust(e, ADJUST_RESPONSE_FORMAT_DROPPED);
+		return;
+	}
+	encoder_may_learn(e, LEARN_NO_STRUCTURED);
 	e->plan.tools = false;
 	e->out.decode.native_schema = true;
 	if (moved)
@@ -497,21 +508,6 @@ void encoder_put_name(struct encoder *e, struct slice raw)
 	put_string(e, tool_name_sent(&e->tools, raw));
 }
 
-void encoder_put_choice(struct encoder *e)
-{
-	const struct request_plan *plan = &e->plan;
-	struct gather *g = &e->out.body;
-
-	if (plan->mode == TOOL_MODE_AUTO)
-		gather_lit(g, ",\"tool_choice\":\"auto\"");
-	else if (plan->mode == TOOL_MODE_REQUIRED)
-		gather_lit(g, ",\"tool_choice\":\"required\"");
-	else if (plan->mode == TOOL_MODE_NONE)
-		gather_lit(g, ",\"tool_choice\":\"none\"");
-	if (plan->no_parallel && plan->mode != TOOL_MODE_NONE)
-		gather_lit(g, ",\"parallel_tool_calls\":false");
-}
-
 void encoder_put_call_id(struct encoder *e, struct slice raw)
 {
 	put_string(e, call_id_use(&e->ids, raw));
@@ -521,41 +517,4 @@ void encoder_put_result_id(struct encoder *e, struct slice raw)
 {
 	if (!e->failed) /* else the call may not have got one */
 		put_string(e, call_id_last(&e->ids, raw));
-}
-
-void encoder_put_user_id(struct encoder *e)
-{
-	if (slice_absent(e->plan.user_id))
-		return;
-	gather_raw(&e->out.body, e->profile->user_id_field == USER_ID_FIELD_USER
-					 ? SLICE(",\"user\":")
-					 : SLICE(",\"safety_identifier\":"));
-	gather_str(&e->out.body, e->plan.user_id);
-}
-
-void encoder_put_body(struct encoder *e)
-{
-	if (e->profile->body.len == 0)
-		return;
-	struct slice members = arena_copy(e->into, e->profile->body); /* outlives the snapshot */
-	e->failed = e->failed || slice_absent(members);
-	gather_lit(&e->out.body, ",");
-	gather_raw(&e->out.body, members);
-}
-
-void encoder_put_stop(struct encoder *e, struct slice key)
-{
-	struct gather *g = &e->out.body;
-
-	if (e->plan.stop_count == 0)
-		return;
-	gather_lit(g, ",\"");
-	gather_raw(g, key);
-	gather_lit(g, "\":[");
-	for (uint32_t i = 0; i < e->plan.stop_count; i++) {
-		if (i != 0)
-			gather_lit(g, ",");
-		gather_str(g, e->plan.stop[i]);
-	}
-	gather_lit(g, "]");
 }

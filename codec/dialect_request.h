@@ -13,9 +13,10 @@
 
 /* How the dialects differ in what is decided here. */
 struct request_rules {
-	bool blank_refused; /* text and stop sequences of white space only are errors there */
-	bool stop_unknown;  /* there are no stop sequences: all are searched in the answer */
-	uint8_t odd;        /* enum schema_odd: what in schemas is refused there */
+	bool blank_refused;   /* text and stop sequences of white space only are errors there */
+	bool parallel_inside; /* one call at a time is said within tool_choice */
+	bool stop_unknown;    /* there are no stop sequences: all are searched in the answer */
+	uint8_t odd;          /* enum schema_odd: what in schemas is refused there */
 	enum call_id_rule id_rule;
 	size_t user_id_max; /* bytes */
 	/* What goes back of earlier answers (dialect_replay.h): the dialect's name, how its content
@@ -77,6 +78,12 @@ static inline void encoder_adjust(struct encoder *e, enum adjustment adjustment)
 	e->out.adjustments |= ADJUST_BIT(adjustment);
 }
 
+/* What was just written can be left out, or written otherwise, should it be refused. */
+static inline void encoder_may_learn(struct encoder *e, enum learn fact)
+{
+	e->out.decode.teachable |= LEARN_BIT(fact);
+}
+
 /* Whether a text has to be left out: "" everywhere, white space where the dialect refuses it. */
 static inline bool encoder_drops(const struct encoder *e, struct slice raw)
 {
@@ -134,8 +141,17 @@ static inline struct slice encoder_input(struct encoder *e, const struct block *
 /* The tool's name as a JSON string. */
 void encoder_put_name(struct encoder *e, struct slice raw);
 
-/* How tools may be used, as both of OpenAI's formats say it; nothing where the plan says nothing. */
-void encoder_put_choice(struct encoder *e);
+/* The limit of tokens as Chat Completions has it, by the name that the model takes. */
+void encoder_put_max_tokens(struct encoder *e);
+
+/* Whether the body says how tools may be used, and that one is to be called at a time; where the model takes
+ * neither, an adjustment says so. For a request whose tools are sent. */
+bool encoder_says_choice(struct encoder *e);
+bool encoder_says_one_at_a_time(struct encoder *e);
+
+/* How tools may be used, as both of OpenAI's formats say it; nothing where the plan says nothing. `effort`: the
+ * member that asks for no effort, written where tools need that. */
+void encoder_put_choice(struct encoder *e, struct slice effort);
 
 /* A call's id as a JSON string, of the call itself and of its result. */
 void encoder_put_call_id(struct encoder *e, struct slice raw);

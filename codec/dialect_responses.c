@@ -52,13 +52,6 @@ static void put_tools(struct encoder *e)
 	e->out.marks.tools_end = (uint32_t)gather_offset(g);
 }
 
-static void put_choice(struct encoder *e)
-{
-	encoder_put_choice(e);
-	if (e->profile->tools_need_effort_none && !e->profile->effort_said)
-		gather_lit(&e->out.body, ",\"reasoning\":{\"effort\":\"none\"}");
-}
-
 static void put_settings(struct encoder *e)
 {
 	const struct request_plan *plan = &e->plan;
@@ -88,7 +81,7 @@ static void put_settings(struct encoder *e)
 	}
 	if (plan->tools) {
 		put_tools(e);
-		put_choice(e);
+		encoder_put_choice(e, SLICE(",\"reasoning\":{\"effort\":\"none\"}"));
 	}
 	e->out.marks.said = (uint32_t)gather_offset(g);
 	if (!slice_absent(e->request->system)) {

@@ -233,10 +233,11 @@ struct flow {
 	struct flow_failure *telling; /* of the failures, what the caller is told in the end */
 	bool preparing;               /* one has failed, and the next one is not sent yet */
 	bool failing;                 /* while it is settled: RETRY follows */
-	bool repeating, repeated; /* an answer without the tool call is asked for once more; was */
-	struct flow_asked *asked; /* while `preparing`; NULL: there was no memory */
-	learn_set lessons;        /* of refusals: the request was sent once more for each */
-	struct slice lessons_of;  /* the model that refused; absent: none has */
+	bool repeating, repeated;  /* an answer without the tool call is asked for once more; was */
+	struct flow_asked *asked;  /* while `preparing`; NULL: there was no memory */
+	learn_set lessons;         /* of refusals: the request was sent once more for each */
+	learn_set lessons_lasting; /* of them, those that say something of other requests */
+	struct slice lessons_of;   /* the model that refused; absent: none has */
 	struct flow_schema *schema; /* flow_schema.h; NULL: no structured output was asked for */
 	nsec_t wait_until;          /* of FLOW_WAIT */
 

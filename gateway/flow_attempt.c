@@ -450,11 +450,18 @@ static void tell_health(struct flow *flow, const struct flow_env *env)
 /* What was learned of the model has proved right. */
 static void remember(const struct flow *flow, const struct flow_env *env)
 {
-	if (!slice_eq(flow->lessons_of, flow->walk.model_id))
+	uint8_t digest[SHA256_BYTES];
+
+	if (flow->lessons_lasting == 0 || !slice_eq(flow->lessons_of, flow->walk.model_id))
 		return;
 	const int32_t model = catalog_find(&env->config->catalog, flow->walk.model_id);
-	if (model >= 0)
-		health_learn(env->health, (uint32_t)model, flow->lessons);
+	if (model < 0)
+		return;
+	struct lesson_from from = { .tenant = health_tenant(flow->limit_key),
+				    .only_tenant = env->config->tenants.count == 1 };
+	sha256(flow->in->body, digest);
+	(void)memcpy(&from.body, digest, sizeof(from.body));
+	health_learn(env->health, (uint32_t)model, flow->lessons_lasting, &from, env->now);
 }
 
 void flow_settle_up(struct flow *flow, const struct flow_env *env)

@@ -139,9 +139,11 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 	const struct model *model = &config->catalog.models[flow->made->route.model];
 
 	flow->made->profile = model->profile;
-	health_apply(env->health, flow->made->route.model, &flow->made->profile);
+	learn_set lessons =
+		health_learned(env->health, flow->made->route.model, flow->limit_key, env->now);
 	if (slice_eq(flow->lessons_of, model->id))
-		profile_learn_all(&flow->made->profile, flow->lessons);
+		lessons |= flow->lessons;
+	profile_learn_all(&flow->made->profile, lessons);
 	flow->wants_stream = flow_stream_wanted(flow);
 	struct encode_in in = {
 		.request = flow_schema_request(flow),

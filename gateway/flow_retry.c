@@ -121,19 +121,25 @@ static enum flow_move resend(struct flow *flow, const struct flow_env *env)
 }
 
 /* Learns what a refusal says of the model. True: the request can be sent better now. Refusals name one parameter each.
- * The model's other requests profit once that was of use: what a refusal says may be the request's own words. */
+ * Other requests profit once that was of use, if it is said of more than this request. */
 static bool learn(struct flow *flow)
 {
-	const enum learn fact = flow->failure.why.learn;
+	const struct provider_failure *why = &flow->failure.why;
+	const learn_set bit = LEARN_BIT(why->learn);
 
-	if (fact == LEARN_UNBIND_THINKING) /* of this conversation, not of the model */
+	if (why->learn == LEARN_NOTHING)
+		return false;
+	if (why->learn == LEARN_UNBIND_THINKING) /* of this conversation, not of the model */
 		return flow_loop_unbind(flow);
-	if (!slice_absent(flow->lessons_of) && !slice_eq(flow->lessons_of, flow->walk.model_id))
-		return false;
-	if (!profile_learn(&flow->made->profile, fact)) /* it was sent so */
-		return false;
-	flow->lessons |= LEARN_BIT(fact);
-	flow->lessons_of = flow->walk.model_id;
+	if (!slice_eq(flow->lessons_of, flow->walk.model_id)) {
+		flow->lessons_of = flow->walk.model_id;
+		flow->lessons = flow->lessons_lasting = 0;
+	}
+	if ((flow->lessons & bit) != 0 || !profile_learn(&flow->made->profile, why->learn))
+		return false; /* it was sent so */
+	flow->lessons |= bit;
+	if (why->learn_lasting && learn_is_fair(&flow->made->request, why->learn))
+		flow->lessons_lasting |= bit;
 	return true;
 }
 

@@ -450,18 +450,28 @@ struct hint_memory *health_hints(struct health_view *view)
 	return &view->hints;
 }
 
-/* ---- facts ----------------------------------------------------------------------------------- */
+/* ---- lessons --------------------------------------------------------------------------------- */
 
-void health_learn(struct health_view *view, uint32_t model, learn_set facts)
+void health_learn(struct health_view *view, uint32_t model, learn_set facts,
+		  const struct lesson_from *from, nsec_t now)
 {
 	must(model < view->model_count);
-	view->models[model]->facts |= facts;
+	lessons_note(&view->models[model]->lessons, facts, from, now);
 }
 
-void health_apply(const struct health_view *view, uint32_t model, struct profile *profile)
+learn_set health_learned(const struct health_view *view, uint32_t model, const uint8_t tenant[16],
+			 nsec_t now)
 {
 	must(model < view->model_count);
-	profile_learn_all(profile, view->models[model]->facts);
+	const struct lessons *lessons = &view->models[model]->lessons;
+	return lessons->until <= now ? 0 : lessons_known(lessons, health_tenant(tenant), now);
+}
+
+const struct lessons *health_lessons(const struct health_view *view, uint32_t model, nsec_t now)
+{
+	must(model < view->model_count);
+	const struct lessons *lessons = &view->models[model]->lessons;
+	return lessons->until <= now ? NULL : lessons;
 }
 
 /* ---- once a second --------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 
 #include "gateway/config.h"
 #include "routing/breaker.h"
+#include "routing/lessons.h"
 #include "routing/pool.h"
 #include "routing/route.h"
 #include "routing/speed.h"
@@ -148,12 +149,16 @@ void health_note_request(struct health_view *view, const uint8_t tenant[16], uin
 MUST_USE bool health_may_retry(struct health_view *view, const uint8_t tenant[16],
 			       uint32_t provider, nsec_t now);
 
-/* ---- facts ---- */
+/* ---- lessons ---- */
 
-/* A 400 each taught this about a model: to be applied to its profile from now on. */
-void health_learn(struct health_view *view, uint32_t model, learn_set facts);
-/* *profile with all facts learned about `model`. */
-void health_apply(const struct health_view *view, uint32_t model, struct profile *profile);
+/* Refusals taught this about a model, and without it a request was answered (routing/lessons.h). */
+void health_learn(struct health_view *view, uint32_t model, learn_set facts,
+		  const struct lesson_from *from, nsec_t now);
+/* What the tenant's (limit_key) requests to it are to be sent without. */
+learn_set health_learned(const struct health_view *view, uint32_t model, const uint8_t tenant[16],
+			 nsec_t now);
+/* All that is known of it; NULL: nothing. */
+const struct lessons *health_lessons(const struct health_view *view, uint32_t model, nsec_t now);
 
 /* ---- active checks, metrics ---- */
 

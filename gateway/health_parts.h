@@ -5,6 +5,7 @@
 #include "codec/base/sha256.h"
 #include "gateway/health.h"
 #include "routing/keys.h"
+#include "routing/lessons.h"
 #include "routing/retry_table.h"
 
 enum { HEALTH_BUCKETS = 256 };
@@ -41,7 +42,7 @@ struct key_state {
 struct model_state {
 	struct health_entry entry;
 	struct speed speed;
-	learn_set facts;
+	struct lessons lessons;
 };
 
 struct health {

@@ -288,8 +288,7 @@ static const char *judge_member(struct slice key, struct profile *out)
 	for (size_t i = 0; i < COUNT_OF(written_members); i++)
 		if (json_str_eq(key, written_members[i]))
 			return "has a member that the gateway writes itself; leave that out";
-	out->effort_said |=
-		json_str_eq(key, SLICE("reasoning_effort")) || json_str_eq(key, SLICE("reasoning"));
+	out->effort_said |= profile_is_effort(key);
 	return NULL;
 }
 

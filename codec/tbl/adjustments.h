@@ -37,3 +37,7 @@ ADJUSTMENT(UNKNOWN_TOOL_NAME, "unknown_tool_name", "the model called a tool that
 ADJUSTMENT(UNKNOWN_BLOCK, "unknown_block_dropped", "content of an unknown kind left out")
 ADJUSTMENT(PARTIAL_DISCARDED, "partial_output_discarded", "text before a refusal left out")
 ADJUSTMENT(SCHEMA_KEYWORD_UNCHECKED, "schema_keyword_unchecked", "the schema has keywords that answers are not checked by")
+ADJUSTMENT(RESPONSE_FORMAT_DROPPED, "response_format_dropped", "the model refused native structured output: the tool is asked for, and the answer checked")
+ADJUSTMENT(TOOL_CHOICE_DROPPED, "tool_choice_dropped", "the model refused tool_choice: left out, and the answer checked")
+ADJUSTMENT(PARALLEL_DROPPED, "parallel_tool_calls_dropped", "the model refused to be limited to one call at a time")
+ADJUSTMENT(EFFORT_DROPPED, "reasoning_effort_dropped", "the model refused the reasoning effort of its profile")

@@ -306,6 +306,12 @@ static struct slice *raw_list(struct run *run, const char *path, uint32_t *count
 	return items;
 }
 
+/* What a request with everything in it can be taught. */
+static const learn_set sent_usually = LEARN_BIT(LEARN_NO_TEMPERATURE) | LEARN_BIT(LEARN_NO_STOP) |
+				      LEARN_BIT(LEARN_COMPLETION_TOKENS) |
+				      LEARN_BIT(LEARN_EFFORT_NONE) |
+				      LEARN_BIT(LEARN_NO_FORCED_TOOL);
+
 static struct decode_context context_of(struct run *run)
 {
 	const struct json_tree *tree = json_tree_get(run->vector->tree, "context");
@@ -319,6 +325,7 @@ static struct decode_context context_of(struct run *run)
 	context.tool_names = raw_list(run, "context.tools", &context.tool_count);
 	context.tools_present = context.tool_count != 0;
 	context.replay_reasoning = json_tree_get(run->vector->tree, "replay_saved") != NULL;
+	context.teachable = sent_usually;
 	context.calls_forbidden = context.native_schema || context.tool_count == 0;
 	context.emulate_stop = raw_list(run, "context.emulate_stop", &context.emulate_stop_count);
 	tool_names_init(&names, run->work, &run->arena);

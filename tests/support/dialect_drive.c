@@ -104,6 +104,7 @@ static struct decode_context context_of(const struct drive *d)
 					.calls_forbidden = bits & 2,
 					.native_schema = bits & 4,
 					.think_tags = bits & 8,
+					.teachable = (learn_set)~0,
 					.requested_model = SLICE("asked \"for\""),
 					.tool_names = names,
 					.tool_count = 3,

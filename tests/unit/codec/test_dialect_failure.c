@@ -27,7 +27,7 @@ static enum err classify(struct dialect_case *c, uint16_t status, const char *bo
 {
 	c->answer.status = status;
 	c->answer.body = slice_str(body);
-	return failure_classify(&c->answer, c->work, &c->arena, &c->failure);
+	return failure_classify(&c->answer, c->context.teachable, c->work, &c->arena, &c->failure);
 }
 
 static void status_and_names_decide_the_class(void **state)
@@ -372,106 +372,6 @@ static void http_dates_are_read_in_their_three_forms(void **state)
 	}
 }
 
-static void a_400_that_names_one_parameter_teaches(void **state)
-{
-#define SAYS(param, message) "{\"error\":{\"param\":" param ",\"message\":\"" message "\"}}"
-	static const struct {
-		uint16_t status;
-		const char *body;
-		enum learn learn;
-	} rows[] = {
-		{ 400, SAYS("\"temperature\"", "Unsupported value: 'temperature'"),
-		  LEARN_NO_TEMPERATURE },
-		{ 400, SAYS("null", "temperature: Extra inputs are not permitted"),
-		  LEARN_NO_TEMPERATURE },
-		{ 400, SAYS("null", "`temperature` is deprecated for this model"),
-		  LEARN_NO_TEMPERATURE },
-		{ 400, SAYS("\"stop\"", "Unsupported parameter: 'stop' is not supported"),
-		  LEARN_NO_STOP },
-		{ 400,
-		  SAYS("\"max_tokens\"",
-		       "'max_tokens' is not supported. Use 'max_completion_tokens'"),
-		  LEARN_COMPLETION_TOKENS },
-		{ 400, SAYS("\"max_tokens\"", "not supported above 9"), LEARN_NOTHING },
-		{ 400,
-		  SAYS("\"reasoning_effort\"",
-		       "Function tools with reasoning_effort are not supported"),
-		  LEARN_EFFORT_NONE },
-		{ 400,
-		  SAYS("null", "tool_choice: type \\\"any\\\" is not supported for this model"),
-		  LEARN_NO_FORCED_TOOL },
-		{ 400, SAYS("null", "messages.3: The block is bound to a different conversation"),
-		  LEARN_UNBIND_THINKING },
-		{ 400,
-		  SAYS("null", "messages.1.content.0: Invalid `signature` in `thinking` block"),
-		  LEARN_UNBIND_THINKING },
-		{ 400, SAYS("null", "messages.9.content.2: Invalid signature in thinking block"),
-		  LEARN_UNBIND_THINKING },
-		{ 400, SAYS("null", "Corrupted thought signature."), LEARN_UNBIND_THINKING },
-		{ 400,
-		  SAYS("null", "Unable to submit request because Thought signature is not valid."),
-		  LEARN_UNBIND_THINKING },
-		{ 400,
-		  "{\"error\":{\"message\":\"The encrypted content gAAA...DQ== could not be "
-		  "verified.\",\"type\":\"invalid_request_error\",\"param\":null,"
-		  "\"code\":\"invalid_encrypted_content\"}}",
-		  LEARN_UNBIND_THINKING },
-		{ 500, SAYS("null", "The block is bound to a different conversation"),
-		  LEARN_NOTHING },
-		{ 400, SAYS("null", "A thinking block is missing"), LEARN_NOTHING },
-		{ 400, SAYS("\"messages\"", "temperature: not supported"), LEARN_NOTHING },
-		{ 400, SAYS("null", "the temperature of your tone is not supported"),
-		  LEARN_NOTHING },
-		{ 400, SAYS("\"temperature\"", "must be at most 2"), LEARN_NOTHING },
-		{ 422, SAYS("\"temperature\"", "Unsupported value"), LEARN_NOTHING },
-		{ 400, "{\"error\":{\"param\":\"temperature\"}}", LEARN_NOTHING },
-	};
-	struct dialect_case *c = *state;
-
-	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		(void)classify(c, rows[i].status, rows[i].body);
-		if (c->failure.learn != rows[i].learn)
-			fail_msg("%s: %d", rows[i].body, c->failure.learn);
-	}
-}
-
-/* A request is sent again for what was learnt, so that must make a difference. */
-static void a_fact_is_learnt_once(void **state)
-{
-	static const struct {
-		enum learn fact;
-		bool learnt;
-	} rows[] = {
-		{ LEARN_NOTHING, false },         { LEARN_NO_TEMPERATURE, true },
-		{ LEARN_NO_STOP, true },          { LEARN_COMPLETION_TOKENS, true },
-		{ LEARN_EFFORT_NONE, true },      { LEARN_NO_FORCED_TOOL, true },
-		{ LEARN_UNBIND_THINKING, false },
-	};
-	struct profile profile, all, none;
-	learn_set facts = 0;
-
-	(void)state;
-	assert_int_equal(COUNT_OF(rows), LEARN_COUNT);
-	profile_defaults(&profile, DIALECT_OPENAI, (struct slice){ NULL, 0 });
-	all = none = profile;
-	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		assert_int_equal(profile_learn(&profile, rows[i].fact), rows[i].learnt);
-		assert_false(profile_learn(&profile, rows[i].fact));
-		facts |= LEARN_BIT(rows[i].fact);
-	}
-	assert_true(profile.temperature_never && profile.max_stop == 0 &&
-		    profile.max_tokens_field == MAX_TOKENS_FIELD_COMPLETION &&
-		    profile.tools_need_effort_none && !profile.forced_tool);
-	profile_learn_all(&none, 0);
-	assert_int_equal(none.max_stop, all.max_stop);
-	profile_learn_all(&all, facts);
-	for (int fact = 0; fact < LEARN_COUNT; fact++)
-		assert_false(profile_learn(&all, (enum learn)fact));
-	all.temperature_never = false;
-	all.reasoning = true; /* then it is not sent either */
-	assert_false(profile_learn(&all, LEARN_NO_TEMPERATURE));
-}
-
 static void request_ids_are_taken_when_they_look_like_one(void **state)
 {
 	static const struct {
@@ -514,8 +414,6 @@ int main(void)
 		TEST(a_wait_in_the_body_counts_where_no_header_says_one),
 		TEST(what_will_not_pass_later_has_no_wait),
 		TEST(http_dates_are_read_in_their_three_forms),
-		TEST(a_400_that_names_one_parameter_teaches),
-		TEST(a_fact_is_learnt_once),
 		TEST(request_ids_are_taken_when_they_look_like_one),
 	};
 	return cmocka_run_group_tests_name("dialect_failure", tests, NULL, NULL);

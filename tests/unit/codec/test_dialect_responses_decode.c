@@ -216,6 +216,7 @@ static void a_400_teaches(void **state)
 	struct dialect_case *c = *state;
 
 	c->answer.status = 400;
+	c->context.teachable = LEARN_BIT(LEARN_NO_TEMPERATURE) | LEARN_BIT(LEARN_EFFORT_NONE);
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		assert_int_equal(case_decode(c, rows[i].body), ERR_PROVIDER_REJECTED);
 		assert_int_equal(c->failure.learn, rows[i].learn);

@@ -6,6 +6,8 @@
 #include "tests/support/flow_bench.h"
 
 #define KEY "acme-key-0123456789"
+#define KEY_2 "globex-key-0123456789"
+#define KEY_3 "initech-key-0123456789"
 
 /* ---- configurations ---------------------------------------------------------------------------- */
 
@@ -45,6 +47,16 @@ static const char not_forced[] =
 	BEGIN ANT(E1, "a") MODELS CLAUDE(", profile: {forced_tool: false}") TENANT(PLENTY);
 static const char warm[] =
 	BEGIN ANT(E1, "a") MODELS CLAUDE(", profile: {temperature: [0, 1]}") TENANT(PLENTY);
+/* Their models are the same; their lessons need not be. */
+#define TENANT_OF(id)                                                                              \
+	"  - {id: " id ", models: {allow: [\"*\"]}, capabilities: {tools: true}, limits: {" PLENTY \
+	"}, keys: [{sha256: %s, server: s}]}\n"
+#define ABLE ", profile: {temperature: [0, 1], structured_output: true}"
+#define TENANTS_THREE "tenants:\n" TENANT_OF("acme") TENANT_OF("globex") TENANT_OF("initech")
+static const char three_tenants[] = BEGIN ANT(E1, "a") MODELS CLAUDE(ABLE) TENANTS_THREE;
+static const char three_tenants_two_models[] = BEGIN ANT(E1, "a") OAI MODELS CLAUDE(ABLE)
+GPT TENANTS_THREE;
+
 /* One attempt at 50 tokens costs some 0.01 USD at most: the second has no room. */
 static const char poor[] = BEGIN ANT(E1, "a") MODELS CLAUDE("") TENANT("usd_per_day: 0.01");
 
@@ -57,7 +69,7 @@ static const char one_at_a_time[] = BEGIN ANT(E1, "a") OAI MODELS CLAUDE("")
 
 static inline struct config *load(const char *text)
 {
-	static const char *const keys[] = { KEY, NULL };
+	static const char *const keys[] = { KEY, KEY_2, KEY_3, NULL };
 
 	return bench_config(text, keys);
 }
@@ -183,6 +195,7 @@ enum { OUTCOMES_MAX = 8 };
 /* Endpoints and keys by their first use: A, B; a, b. */
 struct play {
 	struct bench *b;
+	const char *tenant;
 	const struct outcome *next, *end;
 	FILE *trace;
 	struct slice endpoints[4];
@@ -310,7 +323,7 @@ static inline bool is_over(enum flow_effect effect)
 /* Every reservation is settled, and the money spent is what all attempts together cost. */
 static inline void check_balance(struct play *p, uint64_t usd_before)
 {
-	const struct limit_state limits = limits_of(p->b, "acme");
+	const struct limit_state limits = limits_of(p->b, p->tenant);
 
 	assert_int_equal(p->reservations, p->settlements);
 	assert_int_equal(p->reservations, p->b->flow.attempts);
@@ -322,13 +335,13 @@ static inline void check_balance(struct play *p, uint64_t usd_before)
 	assert_null(p->b->flow.walk.choice.at);
 }
 
-/* Plays a request to its end; returns its trace, malloc'ed. */
-static inline char *play(struct bench *b, const char *ask, uint64_t timeout_ms,
-			 const struct outcome *outcomes, size_t count)
+/* Plays a tenant's request to its end; returns its trace, malloc'ed. */
+static inline char *play_of(struct bench *b, const char *tenant, const char *key, const char *ask,
+			    uint64_t timeout_ms, const struct outcome *outcomes, size_t count)
 {
-	struct http_incoming in = incoming(KEY, ask);
-	struct play p = { .b = b, .next = outcomes, .end = outcomes + count };
-	uint64_t before = limits_of(b, "acme").usd_day;
+	struct http_incoming in = incoming(key, ask);
+	struct play p = { .b = b, .tenant = tenant, .next = outcomes, .end = outcomes + count };
+	uint64_t before = limits_of(b, tenant).usd_day;
 	char *text = NULL, timeout[24];
 	size_t len = 0;
 
@@ -349,6 +362,12 @@ static inline char *play(struct bench *b, const char *ask, uint64_t timeout_ms,
 	if (len > 0)
 		text[len - 1] = '\0'; /* the last space */
 	return text;
+}
+
+static inline char *play(struct bench *b, const char *ask, uint64_t timeout_ms,
+			 const struct outcome *outcomes, size_t count)
+{
+	return play_of(b, "acme", KEY, ask, timeout_ms, outcomes, count);
 }
 
 #endif

@@ -187,6 +187,173 @@ static void what_is_known_already_is_not_learned_again(void **state)
 	bench_free(b);
 }
 
+/* ---- whose requests profit of a refusal ------------------------------------------------------------ */
+
+#define REFUSES(status_, type, message)                                  \
+	{                                                                \
+		.status = (status_), .body = CLAUDE_ERROR(type, message) \
+	}
+
+/* The tenant asks, and the model refuses the temperature: whether it was sent the second time a tenant asks. */
+static bool sends_temperature(struct bench *b, const char *tenant, const char *key)
+{
+	const struct outcome good[] = { GOOD };
+
+	free(play_of(b, tenant, key, ASK_WITH(",\"temperature\":0.5"), 0, good, 1));
+	assert_int_equal(b->flow.answer.status, 200);
+	return strstr(text_of(b, &b->flow.made->encoded.body), "temperature") != NULL;
+}
+
+static void learn_as(struct bench *b, const char *tenant, const char *key, const char *ask,
+		     struct outcome refusal)
+{
+	const struct outcome outcomes[] = { refusal, GOOD };
+
+	char *trace = play_of(b, tenant, key, ask, 0, outcomes, COUNT_OF(outcomes));
+	assert_string_equal(trace, "claude-Aa claude-Aa");
+	free(trace);
+	assert_int_equal(b->flow.answer.status, 200);
+	assert_has(answer_text(b), "_dropped");
+}
+
+static void a_lesson_is_for_all_once_two_tenants_met_it(void **state)
+{
+	static const char ask[] = ASK_WITH(",\"temperature\":0.7");
+	const struct outcome refusal = NO_TEMPERATURE;
+	struct bench *b = bench_new(load(three_tenants));
+
+	(void)state;
+	learn_as(b, "acme", KEY, ask, refusal);
+	assert_false(sends_temperature(b, "acme", KEY));
+	assert_true(sends_temperature(b, "globex", KEY_2));
+	assert_true(sends_temperature(b, "initech", KEY_3));
+	learn_as(b, "globex", KEY_2, ask, refusal);
+	assert_false(sends_temperature(b, "initech", KEY_3));
+	b->now += LESSON_LASTS; /* the host may have learned, too */
+	assert_true(sends_temperature(b, "initech", KEY_3));
+	assert_true(sends_temperature(b, "acme", KEY));
+	bench_free(b);
+}
+
+/* A host's words about a value, a value that few would send, words that a caller can have it say: the one request
+ * is answered, and no other is sent otherwise. */
+static void what_is_said_of_one_request_changes_no_other(void **state)
+{
+	static const struct {
+		const char *name, *ask;
+		struct outcome refusal;
+	} rows[] = {
+		{ "of the value", ASK_WITH(",\"temperature\":0.7"),
+		  REFUSES(400, "invalid_request_error", "temperature must be above 0.9") },
+		{ "of nothing", ASK_WITH(",\"temperature\":0.7"),
+		  REFUSES(422, "invalid_request_error", "temperature") },
+		{ "where others may do", ASK_WITH(",\"temperature\":0.7"),
+		  REFUSES(404, "not_found", "No endpoints found for temperature") },
+		{ "an unusual value", ASK_WITH(",\"temperature\":0.7000000000000000000001"),
+		  REFUSES(400, "invalid_request_error", "temperature: not supported") },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct bench *b = bench_new(load(three_tenants));
+		print_message("%s\n", rows[i].name);
+		learn_as(b, "acme", KEY, rows[i].ask, rows[i].refusal);
+		learn_as(b, "globex", KEY_2, rows[i].ask, rows[i].refusal);
+		assert_true(sends_temperature(b, "acme", KEY));
+		assert_true(sends_temperature(b, "initech", KEY_3));
+		bench_free(b);
+	}
+}
+
+/* However often one tenant asks, and whatever its requests have the host say. */
+static void one_tenant_takes_nothing_from_another(void **state)
+{
+	const struct outcome refusal = NO_TEMPERATURE;
+	struct bench *b = bench_new(load(three_tenants));
+	char ask[512];
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		(void)snprintf(ask, sizeof(ask), ASK_WITH(",\"temperature\":0.%d"), i + 1);
+		if (i % 2 == 0)
+			b->now += LESSON_LASTS;
+		if (sends_temperature(b, "acme", KEY))
+			learn_as(b, "acme", KEY, ask, refusal);
+		assert_true(sends_temperature(b, "globex", KEY_2));
+	}
+	bench_free(b);
+}
+
+/* Quoted words of a caller are not the host's: there is nothing to send otherwise. */
+static void a_refusal_of_the_prompt_is_final(void **state)
+{
+	const struct outcome outcomes[] = { REFUSES(
+		400, "invalid_request_error",
+		"Invalid prompt: 'say that temperature is not supported'") };
+	struct bench *b = bench_new(load(three_tenants));
+
+	(void)state;
+	char *trace = play(b, ASK_WITH(",\"temperature\":0.5"), 0, outcomes, 1);
+	assert_string_equal(trace, "claude-Aa");
+	free(trace);
+	assert_int_equal(b->flow.answer.status, 422);
+	bench_free(b);
+}
+
+#define ASK_SCHEMA                                                                              \
+	ASK_WITH(",\"toolChoice\":{\"mode\":\"required\"},\"tools\":[{\"name\":\"__schema__\"," \
+		 "\"inputSchema\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":"        \
+		 "\"string\"}},"                                                                \
+		 "\"required\":[\"a\"],\"additionalProperties\":false}}]")
+#define SCHEMA_CALL(input) \
+	"{\"type\":\"tool_use\",\"id\":\"c1\",\"name\":\"__schema__\",\"input\":" input "}"
+
+/* Neither native output nor a forced tool is to be had: the tool is asked for, and the answer is checked. */
+static void a_dropped_format_is_checked_in_the_answer(void **state)
+{
+	const struct outcome outcomes[] = {
+		REFUSES(400, "invalid_request_error",
+			"output_config.format: Extra inputs are not permitted"),
+		REFUSES(400, "invalid_request_error",
+			"Thinking may not be enabled when tool_choice forces tool use."),
+		SAYS(SCHEMA_CALL("{\"a\":7}")),
+		SAYS(SCHEMA_CALL("{\"a\":\"b\"}")),
+	};
+	struct bench *b = bench_new(load(three_tenants));
+
+	(void)state;
+	char *trace = play(b, ASK_SCHEMA, 0, outcomes, COUNT_OF(outcomes));
+	assert_string_equal(trace, "claude-Aa claude-Aa claude-Aa claude-Aa");
+	free(trace);
+	assert_int_equal(b->flow.answer.status, 200);
+	assert_has(answer_text(b), "\"input\":{\"a\":\"b\"}");
+	assert_has(answer_text(b), "response_format_dropped");
+	assert_has(answer_text(b), "tool_choice_required_downgraded");
+	bench_free(b);
+}
+
+/* What one model refused is no lesson for the next, which has its own. */
+static void another_model_is_taught_anew(void **state)
+{
+	static const char ask[] = ASK_WITH(",\"temperature\":0.5,\"stopSequences\":[\"END\"]");
+	static const char no_stop[] = "{\"code\":\"invalid\",\"error\":\"Argument not supported on "
+				      "this model: stop\"}";
+	const struct outcome outcomes[] = {
+		NO_TEMPERATURE, OVERLOADED, { .status = 400, .body = no_stop }, GOOD_GPT
+	};
+	struct bench *b = bench_new(load(three_tenants_two_models));
+
+	(void)state;
+	char *trace = play(b, ask, 0, outcomes, COUNT_OF(outcomes));
+	assert_string_equal(trace, "claude-Aa claude-Aa gpt-Ba gpt-Ba");
+	free(trace);
+	assert_has(answer_text(b), "stop_sequences_emulated");
+	assert_null(strstr(answer_text(b), "temperature_dropped"));
+	assert_null(health_lessons(b->view, 0, b->now)); /* nobody knows that it was of use */
+	assert_non_null(health_lessons(b->view, 1, b->now));
+	bench_free(b);
+}
+
 /* A tool call that could not be forced: the first answer is kept until there is a better one. */
 static const struct call_case {
 	const char *name;
@@ -265,6 +432,12 @@ int main(void)
 		cmocka_unit_test(a_request_is_taught_by_one_refusal_after_another),
 		cmocka_unit_test(what_was_learned_for_nothing_is_not_remembered),
 		cmocka_unit_test(what_is_known_already_is_not_learned_again),
+		cmocka_unit_test(a_lesson_is_for_all_once_two_tenants_met_it),
+		cmocka_unit_test(what_is_said_of_one_request_changes_no_other),
+		cmocka_unit_test(one_tenant_takes_nothing_from_another),
+		cmocka_unit_test(a_refusal_of_the_prompt_is_final),
+		cmocka_unit_test(a_dropped_format_is_checked_in_the_answer),
+		cmocka_unit_test(another_model_is_taught_anew),
 		cmocka_unit_test(a_call_that_cannot_be_forced_is_asked_for_twice),
 		cmocka_unit_test(usage_and_money_are_those_of_all_attempts),
 		cmocka_unit_test(a_request_gives_back_the_place_of_its_first_attempt),

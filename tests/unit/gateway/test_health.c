@@ -111,17 +111,32 @@ static void an_answer_that_was_not_read_all_the_time_tells_no_speed(void **state
 	assert_true(health_speeds(b->view)[M].token_ms < 20);
 }
 
-static void facts_are_remembered_for_the_model_alone(void **state)
+static const uint8_t acme[16] = { 1 }, globex[16] = { 3 }, initech[16] = { 5 };
+
+static void learn(struct bench *b, uint32_t model, enum learn fact, const uint8_t tenant[16])
+{
+	const struct lesson_from from = { .tenant = health_tenant(tenant) };
+
+	health_learn(b->view, model, LEARN_BIT(fact), &from, b->now);
+}
+
+static void lessons_are_of_the_model_and_of_its_tenant_until_another_confirms(void **state)
 {
 	struct bench *b = *state;
-	struct profile profile = { .forced_tool = true, .max_stop = 4 };
 
-	health_learn(b->view, M, LEARN_BIT(LEARN_NO_FORCED_TOOL));
-	health_learn(b->view, SAME, LEARN_BIT(LEARN_NO_STOP));
-	health_apply(b->view, N, &profile);
-	assert_true(profile.forced_tool && profile.max_stop == 4);
-	health_apply(b->view, M, &profile);
-	assert_true(!profile.forced_tool && profile.max_stop == 0);
+	assert_null(health_lessons(b->view, M, b->now));
+	learn(b, M, LEARN_NO_FORCED_TOOL, acme);
+	assert_non_null(health_lessons(b->view, SAME, b->now)); /* is the same model */
+	assert_null(health_lessons(b->view, N, b->now));
+	assert_int_equal(health_learned(b->view, M, acme, b->now), LEARN_BIT(LEARN_NO_FORCED_TOOL));
+	assert_int_equal(health_learned(b->view, M, globex, b->now), 0);
+	learn(b, SAME, LEARN_NO_FORCED_TOOL, globex);
+	assert_int_equal(health_learned(b->view, M, initech, b->now),
+			 LEARN_BIT(LEARN_NO_FORCED_TOOL));
+	assert_int_equal(health_learned(b->view, N, acme, b->now), 0);
+	b->now += LESSON_LASTS;
+	assert_int_equal(health_learned(b->view, M, initech, b->now), 0);
+	assert_null(health_lessons(b->view, M, b->now));
 }
 
 /* ---- keys ---- */
@@ -219,7 +234,7 @@ static void states_go_with_what_they_belong_to_over_a_reload(void **state)
 		health_ended(&c, c.endpoint == 1 && c.key == 1 ? &no : &well, b->now);
 	}
 	break_endpoint(b, 1);
-	health_learn(b->view, M, LEARN_BIT(LEARN_NO_STOP));
+	learn(b, M, LEARN_NO_STOP, acme);
 	load(&b->next, moved);
 	struct health_view *fresh = health_view_new(b->health, b->next.config, 1);
 	assert_non_null(fresh);
@@ -228,11 +243,8 @@ static void states_go_with_what_they_belong_to_over_a_reload(void **state)
 	assert_int_equal(health_breaker(fresh, 1, 0, b->now), 0); /* c is new */
 	assert_int_equal(health_breaker(fresh, 1, 1, b->now), 2); /* b */
 	assert_true(health_cools(fresh, 1, 0, b->now) != 0);      /* the second key */
-	struct profile profile = { .max_stop = 4 };
-	health_apply(fresh, 0, &profile);
-	assert_int_equal(profile.max_stop, 4);
-	health_apply(fresh, 1, &profile);
-	assert_int_equal(profile.max_stop, 0);
+	assert_int_equal(health_learned(fresh, 0, acme, b->now), 0);
+	assert_int_equal(health_learned(fresh, 1, acme, b->now), LEARN_BIT(LEARN_NO_STOP));
 }
 
 static void a_view_that_memory_does_not_suffice_for_changes_nothing(void **state)
@@ -298,7 +310,7 @@ int main(void)
 		CASE(the_last_endpoints_are_tried_as_soon_as_the_first_time),
 		CASE(speeds_are_those_of_the_models_name_after_twenty_answers),
 		CASE(an_answer_that_was_not_read_all_the_time_tells_no_speed),
-		CASE(facts_are_remembered_for_the_model_alone),
+		CASE(lessons_are_of_the_model_and_of_its_tenant_until_another_confirms),
 		CASE(a_key_cools_where_it_was_refused),
 		CASE(a_key_without_head_room_is_spared),
 		CASE(a_models_rate_limit_leaves_the_keys_to_the_others),
