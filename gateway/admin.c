@@ -37,14 +37,16 @@ static const struct page {
 	{ "/healthz", NULL, false, false, TEXT, offsetof(struct admin_hooks, healthz) },
 	{ "/readyz", NULL, false, false, TEXT, offsetof(struct admin_hooks, readyz) },
 	{ "/metrics", NULL, false, false, PROMETHEUS, offsetof(struct admin_hooks, metrics) },
+	{ "/lessons", NULL, false, true, JSON, offsetof(struct admin_hooks, lessons) },
 	{ "/reload", NULL, true, true, TEXT, offsetof(struct admin_hooks, reload) },
 	{ "/tenants/", "", false, true, JSON, offsetof(struct admin_hooks, tenant) },
 	{ "/tenants/", "/budget", true, true, JSON, offsetof(struct admin_hooks, budget) },
 };
 
 static const char not_found[] =
-	"There is GET /healthz, GET /readyz, GET /metrics, POST /reload, GET /tenants/ID and POST "
-	"/tenants/ID/budget. Sampling is on the public listeners.\n";
+	"There is GET /healthz, GET /readyz, GET /metrics, GET /lessons, POST /reload, GET "
+	"/tenants/ID "
+	"and POST /tenants/ID/budget. Sampling is on the public listeners.\n";
 
 /* *id: what stands between path and tail, still percent-encoded, so that it holds no slash. */
 static bool is_page(const struct page *page, struct slice path, struct slice *id)

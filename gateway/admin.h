@@ -1,7 +1,7 @@
-/* admin.h - the operator's HTTP: /healthz, /readyz, /metrics, /reload, /tenants/ID (DESIGN 4.2, 4.5).
+/* admin.h - the operator's HTTP: /healthz, /readyz, /metrics, /reload, /lessons, /tenants/ID (DESIGN 4.2, 4.5).
  *
  * Over evhttp on the control thread's loop. What is asked is answered through hooks; a client that is
- * slow or gone holds up nobody. /reload and /tenants are allowed only on the UNIX socket and from loopback, and to no browser. */
+ * slow or gone holds up nobody. /reload, /lessons and /tenants are allowed only on the UNIX socket and from loopback, and to no browser. */
 #ifndef GATEWAY_ADMIN_H
 #define GATEWAY_ADMIN_H
 
@@ -21,7 +21,7 @@ typedef int admin_answer_fn(void *arg, FILE *out);
 typedef int admin_tenant_fn(void *arg, struct slice id, struct slice body, FILE *out);
 
 struct admin_hooks {
-	admin_answer_fn *healthz, *readyz, *metrics, *reload;
+	admin_answer_fn *healthz, *readyz, *metrics, *lessons, *reload;
 	admin_tenant_fn *tenant, *budget;
 	void *arg;
 };

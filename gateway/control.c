@@ -301,9 +301,16 @@ static bool add_signals(struct control *control)
 static bool begin(struct control *control)
 {
 	const struct control_args *args = &control->args;
-	const struct admin_hooks hooks = { control_healthz, control_readyz, control_metrics,
-					   on_reload,       control_tenant, control_budget,
-					   control };
+	const struct admin_hooks hooks = {
+		.healthz = control_healthz,
+		.readyz = control_readyz,
+		.metrics = control_metrics,
+		.lessons = control_lessons,
+		.reload = on_reload,
+		.tenant = control_tenant,
+		.budget = control_budget,
+		.arg = control,
+	};
 
 	control->base = event_base_new();
 	control->watches = calloc(args->worker_count, sizeof(*control->watches));

@@ -68,6 +68,9 @@ int control_healthz(void *control, FILE *out);
 int control_readyz(void *control, FILE *out);
 int control_metrics(void *control, FILE *out);
 
+/* ---- control_lessons.c: likewise ---- */
+int control_lessons(void *control, FILE *out);
+
 /* ---- control_tenants.c: likewise; the control thread's `config` names the tenants ---- */
 int control_tenant(void *control, struct slice id, struct slice body, FILE *out);
 int control_budget(void *control, struct slice id, struct slice body, FILE *out);

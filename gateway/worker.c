@@ -485,9 +485,10 @@ static bool worker_build(struct worker *worker)
 	worker->keys = key_memory_new();
 	worker->pool_counts = calloc(WORKER_PROVIDERS_MAX, sizeof(*worker->pool_counts));
 	worker->healths = calloc(WORKER_PROVIDERS_MAX, sizeof(*worker->healths));
+	worker->lessons = worker_lessons_new();
 	if (worker->loop == NULL || worker->json == NULL || worker->health == NULL ||
 	    worker->tokens == NULL || worker->keys == NULL || worker->pool_counts == NULL ||
-	    worker->healths == NULL ||
+	    worker->healths == NULL || worker->lessons == NULL ||
 	    !slab_init(&worker->requests, sizeof(struct request), REQUESTS_MAX) ||
 	    !stream_slab_init(&worker->streams, STREAMS_MAX))
 		return false;

@@ -104,5 +104,16 @@ struct worker_health {
 	_Atomic uint32_t cools_s[CONFIG_KEYS_MAX];      /* rounded up */
 };
 const struct worker_health *worker_health(const struct worker *worker, uint32_t provider);
+/* What refusals have taught it (routing/lessons.h); published once a second. */
+enum { WORKER_LESSONS_MAX = 256 };
+struct worker_lesson {
+	nsec_t until;    /* by CLOCK_MONOTONIC */
+	uint64_t tenant; /* health_tenant's; 0: it is for all */
+	uint32_t model;
+	enum learn fact;
+};
+/* Copies the first WORKER_LESSONS_MAX, and says how many they are. Models are those of snapshot `seq`: none while
+ * the worker does not use that. Of any thread. */
+uint32_t worker_lessons(struct worker *worker, uint64_t seq, struct worker_lesson *out);
 
 #endif

@@ -11,6 +11,8 @@
 #include "gateway/store_redis.h"
 #include "gateway/worker.h"
 
+#include <pthread.h>
+
 enum { WORKER_MAGIC = 0x574f524b, REQUEST_MAGIC = 0x52455155 };
 
 /* What the worker made of one snapshot: health and pools by the snapshot's indices. */
@@ -19,6 +21,14 @@ struct worker_providers {
 	struct upstream_pool *(
 		*pools)[CONFIG_ENDPOINTS_MAX]; /* NULL where a CA could not be used */
 	uint64_t *firsts; /* by provider, a bit per endpoint: no earlier one has its pool */
+};
+
+/* For other threads. */
+struct worker_lessons {
+	pthread_mutex_t lock;
+	uint64_t seq; /* of the snapshot that the models are of */
+	uint32_t count;
+	struct worker_lesson list[WORKER_LESSONS_MAX];
 };
 
 struct worker {
@@ -47,6 +57,7 @@ struct worker {
 	struct worker_providers providers;
 	struct worker_pool_counts *pool_counts; /* by provider; stays, because control reads it */
 	struct worker_health *healths;          /* likewise */
+	struct worker_lessons *lessons;         /* likewise */
 	struct net_timer second;                /* gauges */
 	uint8_t random[4096];
 	size_t random_left;
@@ -131,8 +142,10 @@ void worker_state_end(struct request *r);
 
 /* ---- worker_publish.c ---- */
 
-/* Pools, breakers and keys, for the scrape. */
+/* Pools, breakers and keys, for the scrape, and lessons. */
 void worker_publish(struct worker *worker);
+/* NULL: memory. */
+struct worker_lessons *worker_lessons_new(void);
 
 /* ---- worker_stream.c ---- */
 

@@ -4,6 +4,8 @@
 #include "codec/base/must.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
 static void publish_pools(struct worker *worker, uint32_t p)
 {
@@ -43,12 +45,57 @@ static void publish_health(struct worker *worker, uint32_t p)
 				      memory_order_relaxed);
 }
 
+struct worker_lessons *worker_lessons_new(void)
+{
+	struct worker_lessons *lessons = calloc(1, sizeof(*lessons));
+
+	if (lessons != NULL)
+		must(pthread_mutex_init(&lessons->lock, NULL) == 0);
+	return lessons;
+}
+
+static void put_lesson(struct worker_lessons *to, uint32_t model, enum learn fact, uint64_t tenant,
+		       nsec_t until, nsec_t now)
+{
+	if (until > now && to->count < WORKER_LESSONS_MAX)
+		to->list[to->count++] = (struct worker_lesson){ until, tenant, model, fact };
+}
+
+static void put_lessons(struct worker_lessons *to, uint32_t model, const struct lessons *from,
+			nsec_t now)
+{
+	for (int fact = 0; fact < LEARN_COUNT; fact++)
+		put_lesson(to, model, (enum learn)fact, 0, from->for_all[fact], now);
+	for (size_t i = 0; i < LESSONS_MAX; i++)
+		put_lesson(to, model, from->kept[i].fact, from->kept[i].tenant, from->kept[i].until,
+			   now);
+}
+
+/* While control looks at the last ones they stay for a second more. */
+static void publish_lessons(struct worker *worker)
+{
+	struct worker_lessons *to = worker->lessons;
+	const nsec_t now = net_now(worker->loop);
+
+	if (pthread_mutex_trylock(&to->lock) != 0)
+		return;
+	to->count = 0;
+	to->seq = atomic_load_explicit(&worker->shared.config_seq, memory_order_relaxed);
+	for (uint32_t m = 0; m < worker->config->catalog.count; m++) {
+		const struct lessons *known = health_lessons(worker->providers.health, m, now);
+		if (known != NULL)
+			put_lessons(to, m, known, now);
+	}
+	must(pthread_mutex_unlock(&to->lock) == 0);
+}
+
 void worker_publish(struct worker *worker)
 {
 	for (uint32_t p = 0; p < worker->config->provider_count; p++) {
 		publish_pools(worker, p);
 		publish_health(worker, p);
 	}
+	publish_lessons(worker);
 }
 
 const struct worker_pool_counts *worker_pool_counts(const struct worker *worker, uint32_t provider)
@@ -61,4 +108,15 @@ const struct worker_health *worker_health(const struct worker *worker, uint32_t 
 {
 	must(provider < WORKER_PROVIDERS_MAX);
 	return &worker->healths[provider];
+}
+
+uint32_t worker_lessons(struct worker *worker, uint64_t seq, struct worker_lesson *out)
+{
+	struct worker_lessons *from = worker->lessons;
+
+	must(pthread_mutex_lock(&from->lock) == 0);
+	const uint32_t count = from->seq == seq ? from->count : 0;
+	(void)memcpy(out, from->list, count * sizeof(*out));
+	must(pthread_mutex_unlock(&from->lock) == 0);
+	return count;
 }

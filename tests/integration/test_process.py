@@ -136,7 +136,7 @@ class Admin(harness.Case):
         def ask(method, page, body=None, **headers):
             answer = harness.request(method, f"http://127.0.0.1:{port}{page}", body, headers)
             return answer.status, b"browsers" in answer.body
-        pages = (("POST", "/reload", b""), ("POST", "/tenants/acme/budget", b'{"usd": 5}'),
+        pages = (("POST", "/reload", b""), ("GET", "/lessons", None), ("POST", "/tenants/acme/budget", b'{"usd": 5}'),
                  ("GET", "/tenants/acme", None))
         for page in pages:
             with self.subTest(page):
