@@ -14,6 +14,20 @@ static void count(uint8_t *counter)
 		++*counter;
 }
 
+/* RFC 9112 5: blanks around a value mean nothing, but libh2o 2.2.5 takes those behind it for a part of it.
+ * So they move in front of it, where it skips them. */
+static struct slice trim_in_place(struct slice value)
+{
+	const struct slice trimmed = slice_trim(value);
+	char *at = (char *)(uintptr_t)value.at; /* the input's, which h1_guard_scan may write to */
+
+	if (trimmed.len == 0 || trimmed.at + trimmed.len == value.at + value.len)
+		return trimmed;
+	(void)memmove(at + value.len - trimmed.len, trimmed.at, trimmed.len);
+	(void)memset(at, ' ', value.len - trimmed.len);
+	return slice_of(at + value.len - trimmed.len, trimmed.len);
+}
+
 static enum h1_fault judge_length(struct h1_guard *guard, struct slice value, size_t body_max)
 {
 	uint64_t length;
@@ -46,11 +60,11 @@ static enum h1_fault judge_header(struct h1_guard *guard, struct slice line, siz
 		break;
 	case sizeof("content-length") - 1:
 		if (slice_eq_nocase(name, SLICE("content-length")))
-			return judge_length(guard, slice_trim(value), body_max);
+			return judge_length(guard, trim_in_place(value), body_max);
 		break;
 	case sizeof("transfer-encoding") - 1:
 		if (slice_eq_nocase(name, SLICE("transfer-encoding")))
-			return judge_encoding(guard, slice_trim(value));
+			return judge_encoding(guard, trim_in_place(value));
 		break;
 	}
 	return H1_FINE;
@@ -83,7 +97,7 @@ static enum h1_fault judge_line(struct h1_guard *guard, struct slice line, size_
 	return judge_whole(guard);
 }
 
-enum h1_fault h1_guard_scan(struct h1_guard *guard, const char *input, size_t len, size_t body_max)
+enum h1_fault h1_guard_scan(struct h1_guard *guard, char *input, size_t len, size_t body_max)
 {
 	enum h1_fault fault = H1_FINE;
 
@@ -121,6 +135,7 @@ static const struct {
 				     "Transfer-Encoding was sent beside Content-Length",
 				     ERR_REQUEST },
 	[H1_ENCODING_OLD] = { "400 Bad Request", "HTTP/1.0 has no Transfer-Encoding", ERR_REQUEST },
+	[H1_CHUNKS] = { "400 Bad Request", "A chunk of the body is malformed", ERR_REQUEST },
 	[H1_HOST] = { "400 Bad Request", "HTTP/1.1 needs one Host header", ERR_REQUEST },
 	[H1_HEAD_TOO_LARGE] = { "431 Request Header Fields Too Large",
 				"The request's headers are too large", ERR_REQUEST },

@@ -2,7 +2,8 @@
  *
  * Whoever stands in front of us must see the same requests as we do. h2o takes what RFC 9112 has
  * refused: Transfer-Encoding beside Content-Length, either of them twice, folded lines, lines that end
- * in LF alone. One struct h1_guard per request head; pure: no socket, no clock. Bodies are h2o's. */
+ * in LF alone. One struct h1_guard per request head; pure: no socket, no clock. A chunked body is
+ * judged by http_chunk.h. */
 #ifndef GATEWAY_H1_GUARD_H
 #define GATEWAY_H1_GUARD_H
 
@@ -23,6 +24,7 @@ enum h1_fault {
 	H1_LENGTH_AND_ENCODING,
 	H1_ENCODING_OLD,
 	H1_HOST,
+	H1_CHUNKS, /* of a body: http_chunk.h, not this scan */
 	H1_HEAD_TOO_LARGE,
 	H1_BODY_TOO_LARGE,
 	H1_FAULTS
@@ -42,8 +44,9 @@ struct h1_guard {
 /* Judges what has come since the last call; `input` begins at the head (an empty line may stand before
  * it) and is as long as at the last call at least. `body_max` bounds Content-Length. H1_FINE: nothing is
  * wrong so far; look at `whole`, after which there is nothing left to do. Other faults are final. What
- * is no HTTP at all passes: h2o refuses that. */
-MUST_USE enum h1_fault h1_guard_scan(struct h1_guard *guard, const char *input, size_t len,
+ * is no HTTP at all passes: h2o refuses that. Blanks behind a length or an encoding, which are legal and which h2o
+ * would not take, are moved in front of it. */
+MUST_USE enum h1_fault h1_guard_scan(struct h1_guard *guard, char *input, size_t len,
 				     size_t body_max);
 
 /* The answer to a faulty head: status line, headers, a JSON-RPC error. Returns its length. */

@@ -11,6 +11,7 @@
 #include "gateway/h1_guard.h"
 #include "gateway/h2_guard.h"
 #include "gateway/http.h"
+#include "gateway/http_chunk.h"
 #include "gateway/net_h2o.h"
 
 #include <stdatomic.h>
@@ -97,7 +98,9 @@ struct edge {
 	union {
 		struct h2_guard guard; /* HTTP/2 */
 		struct {
-			struct h1_guard head; /* of the request that h2o reads */
+			struct h1_guard head;      /* of the request that h2o reads */
+			struct http_chunks chunks; /* likewise, of its body */
+			size_t judged; /* of the input, once the head is whole: what has come behind it is judged next */
 			void *watched;       /* request in flight, NULL once it is being answered */
 			h2o_req_t *req;      /* that one, for as long as its input is held */
 			h2o_buffer_t *held;  /* h2o's input while a request is in flight */

@@ -1,19 +1,49 @@
-/* http_h2o_http1.c - the edge's part that only HTTP/1.1 needs: heads are judged before h2o reads them,
+/* http_h2o_http1.c - the edge's part that only HTTP/1.1 needs: heads and chunks are judged before h2o reads them,
  * and a client that leaves while its request is in flight is noticed. */
 #include "gateway/http_h2o_parts.h"
 
 #include "codec/base/must.h"
 #include "gateway/limits.h"
 
-/* ---- heads ----
+/* ---- heads, and chunks ----
  *
  * h2o goes on to the next request by itself when it has answered one, hence there are two places: what
  * is about to be read, and what lies behind a request that is about to end. */
 static enum h1_fault scan_head(struct edge *edge, size_t from)
 {
 	const h2o_buffer_t *input = edge->sock->input;
-	return h1_guard_scan(&edge->h1.head, input->bytes + from, input->size - from,
-			     edge->host->budget.body_bytes_max);
+	const enum h1_fault fault =
+		h1_guard_scan(&edge->h1.head, input->bytes + from, input->size - from,
+			      edge->host->budget.body_bytes_max);
+
+	if (edge->h1.head.whole != 0)
+		edge->h1.judged = from + edge->h1.head.whole;
+	return fault;
+}
+
+/* The chunks of a body as they came, before h2o unpacks them where they are: it takes bare LFs, sizes that are none,
+ * and text behind a size. */
+static enum h1_fault scan_chunks(struct edge *edge)
+{
+	const h2o_buffer_t *input = edge->sock->input;
+	const size_t from = edge->h1.judged;
+
+	if (edge->h1.head.whole == 0 || edge->h1.head.encodings == 0)
+		return H1_FINE;
+	must(from <= input->size);
+	edge->h1.judged = input->size;
+	return http_chunks_scan(&edge->h1.chunks, input->bytes + from, input->size - from,
+				HTTP1_HEAD_MAX) == NULL
+		       ? H1_FINE
+		       : H1_CHUNKS;
+}
+
+/* What has come of the request that begins at `from`, and was not judged yet. */
+static enum h1_fault scan(struct edge *edge, size_t from)
+{
+	const enum h1_fault fault = edge->h1.head.whole == 0 ? scan_head(edge, from) : H1_FINE;
+
+	return fault == H1_FINE ? scan_chunks(edge) : fault;
 }
 
 static enum guard_verdict verdict_of(enum h1_fault fault)
@@ -69,12 +99,15 @@ static void refuse(struct edge *edge, enum h1_fault fault)
 
 bool http1_admit(struct edge *edge)
 {
-	if (edge->h1.head.whole != 0) /* what comes now is its body */
+	const enum h1_fault fault = scan(edge, 0);
+
+	if (fault == H1_FINE)
 		return true;
-	enum h1_fault fault = scan_head(edge, 0);
-	if (fault != H1_FINE)
+	if (edge->sock->_cb.write != NULL) /* a 100 Continue that has not left */
+		edge_kill(edge, verdict_of(fault));
+	else
 		refuse(edge, fault);
-	return fault == H1_FINE;
+	return false;
 }
 
 /* ---- the client of a request in flight ----
@@ -112,7 +145,8 @@ void http1_release(struct edge *edge)
 	if (edge->h1.early->size == 0)
 		h2o_buffer_dispose(&edge->h1.early);
 	edge->h1.head = (struct h1_guard){ 0 };
-	enum h1_fault fault = scan_head(edge, edge->h1.req_len);
+	edge->h1.chunks = (struct http_chunks){ 0 };
+	enum h1_fault fault = scan(edge, edge->h1.req_len);
 	if (fault != H1_FINE) { /* no answer to who pipelines that; h2o is made to end it here */
 		edge_kill(edge, verdict_of(fault));
 		edge->h1.req->http1_is_persistent = 0;
@@ -162,6 +196,8 @@ void http1_count(struct edge *edge)
 	budget->unfinished_bytes += bytes;
 	budget->unfinished_bytes -= edge->h1.bytes_counted;
 	edge->h1.bytes_counted = bytes;
+	if (edge->h1.held == NULL)
+		edge->h1.judged = edge->sock->input->size; /* h2o may have taken something off */
 	if (bytes == 0 || edge->h1.held != NULL)
 		edge->since = 0;
 	else if (edge->since == 0)

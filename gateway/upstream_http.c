@@ -31,42 +31,16 @@ static void read_length(struct upstream_http *http, char *bytes, size_t len)
 		upstream_http_done(http);
 }
 
-static int hex_value(char c)
+/* A complete size line: sets the step, or says what is wrong. */
+static const char *start_chunk(struct upstream_http *http)
 {
-	if (upstream_http_is_digit(c))
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* "1a2b;name=value", of proper text; blanks may stand before the extension or the line's end. */
-static const char *parse_chunk_line(struct slice line, size_t *out)
-{
-	size_t size = 0, i = 0;
-
-	for (; i < line.len && hex_value(line.at[i]) >= 0; i++) {
-		if (i == 15)
-			return "a chunk size has too many digits";
-		size = size << 4 | (size_t)hex_value(line.at[i]);
-	}
-	struct slice rest = slice_trim(slice_of(line.at + i, line.len - i));
-	if (i == 0 || (rest.len != 0 && rest.at[0] != ';'))
-		return "a chunk size is malformed";
-	*out = size;
-	return NULL;
-}
-
-/* A complete size line of `size` bytes: sets the step, or says what is wrong. */
-static const char *start_chunk(struct upstream_http *http, struct slice line, size_t size)
-{
-	const char *problem = parse_chunk_line(line, &http->left);
-	if (problem != NULL)
-		return problem;
+	http->left = http->line.size;
+	http->framing += http->line.len + 2U; /* with the CRLF behind the data */
+	http->line = (struct http_chunk_line){ 0 };
 	if (http->left > http->limits.body_max - http->size) {
 		upstream_http_refuse_body(http);
 		return NULL;
 	}
-	http->framing += size + 2; /* with the CRLF behind the data */
 	if (http->framing > http->limits.body_max + http->limits.head_max)
 		return "too much chunk framing";
 	http->trailers = http->at;
@@ -76,18 +50,11 @@ static const char *start_chunk(struct upstream_http *http, struct slice line, si
 
 static void read_chunk_line(struct upstream_http *http, char *bytes, size_t len)
 {
-	const size_t from = http->at;
-	const char *problem = NULL;
-	size_t behind;
-	const char *end = upstream_http_line_end(http, bytes, len, &behind, &problem);
+	const char *problem = http_chunk_line_read(&http->line, bytes, len, &http->at);
 
-	if (behind - from > UPSTREAM_HTTP_CHUNK_LINE_MAX) {
-		problem = "a chunk's size line is too long";
-	} else if (end != NULL) {
-		struct slice line = slice_of(bytes + from, (size_t)(end - bytes) - from);
-		http->at = http->scanned = behind;
-		problem = start_chunk(http, line, behind - from);
-	}
+	http->scanned = http->at;
+	if (problem == NULL && http->line.step == HTTP_CHUNK_WHOLE)
+		problem = start_chunk(http);
 	if (problem != NULL)
 		upstream_http_refuse(http, problem);
 }

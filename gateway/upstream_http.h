@@ -16,10 +16,10 @@
 
 #include "codec/base/attr.h"
 #include "codec/dialect.h"
+#include "gateway/http_chunk.h"
 
 enum {
-	UPSTREAM_HTTP_HEADERS_MAX = 100,   /* lines: headers, trailers, and those of 1xx answers */
-	UPSTREAM_HTTP_CHUNK_LINE_MAX = 256 /* size and extensions of one chunk */
+	UPSTREAM_HTTP_HEADERS_MAX = 100, /* lines: headers, trailers, and those of 1xx answers */
 };
 
 struct upstream_http_limits {
@@ -68,6 +68,7 @@ struct upstream_http {
 	size_t scanned; /* no line end before this offset */
 	size_t framing; /* bytes squeezed out of the body */
 	size_t left;    /* bytes of the body or chunk still to come */
+	struct http_chunk_line line;
 	size_t trailers;
 	/* the outcome */
 	bool waits; /* behind the head, for upstream_http_go_on */

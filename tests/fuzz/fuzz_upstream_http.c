@@ -104,7 +104,7 @@ static void same_taken(const struct outcome *whole, const uint8_t *data, size_t 
 		taken += piece.len;
 		(void)memmove(held, held + used, len - used);
 		len -= used;
-		must(len <= limits.head_max + UPSTREAM_HTTP_CHUNK_LINE_MAX + step);
+		must(len <= limits.head_max + HTTP_CHUNK_LINE_MAX + step);
 	}
 	if (verdict == UPSTREAM_HTTP_MORE)
 		verdict = upstream_http_end(&http);
