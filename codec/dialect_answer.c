@@ -575,5 +575,8 @@ enum err answer_from_failure(struct answer *a, struct sampling_result *result,
 	/* whatever was read of the body is no answer */
 	answer_begin(a, context, a->from, a->work, a->into);
 	a->stop = ANSWER_REFUSED;
-	return give_result(a, result, failure);
+	err = give_result(a, result, failure);
+	if (err == ERR_OK)
+		result->unanswered = true;
+	return err;
 }

@@ -148,7 +148,8 @@ bool failure_is_told(const struct provider_answer *answer, struct json_work *wor
 {
 	const struct error_body body = error_body_read(answer->body, work, into);
 
-	return body.number != 0;
+	return body.number != 0 ||
+	       (body.message.len != 0 && (body.code.len != 0 || body.type.len != 0));
 }
 
 /* What somebody behind the provider said, if that is about the request. */

@@ -21,7 +21,7 @@ enum err failure_unusable(const struct provider_answer *answer, enum err err, co
 			  const struct usage *usage, struct arena *into,
 			  struct provider_failure *failure);
 
-/* Whether an answer with status 200 that has nothing in it, and no error object either, has the number of one. */
+/* Whether an answer with status 200 that has nothing in it, and no error object either, is an error itself. */
 bool failure_is_told(const struct provider_answer *answer, struct json_work *work,
 		     struct arena *into);
 

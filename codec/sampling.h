@@ -195,6 +195,7 @@ struct sampling_result {
 	 * dialect's own form, for replay_write (replay.h). Absent: nothing, or there are no calls. */
 	struct slice replay;
 	bool replay_lost; /* absent, but there was something, which could not be kept whole */
+	bool unanswered;  /* a refusal that the provider told as an error, in place of an answer */
 };
 
 struct exchange;

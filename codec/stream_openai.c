@@ -391,6 +391,7 @@ struct chunk {
 	struct choice choice; /* the first one, or one that is an error */
 	struct slice list;    /* all of them, where there are more; else absent */
 	bool error;
+	bool choices, message; /* whether it has them; message: as a string */
 };
 
 static void read_choices(struct stream *s, struct json_reader *r, struct chunk *c)
@@ -430,6 +431,7 @@ static void read_member(struct stream *s, struct json_reader *r, struct slice ke
 	struct answer *a = &s->answer;
 
 	if (slice_eq(key, SLICE("choices"))) {
+		c->choices = json_peek(r) == JSON_ARRAY;
 		read_choices(s, r, c);
 	} else if (slice_eq(key, SLICE("id"))) {
 		answer_take_string(r, &c->id);
@@ -442,6 +444,7 @@ static void read_member(struct stream *s, struct json_reader *r, struct slice ke
 	} else {
 		/* OpenAI's obfuscation, Mistral's p, or whatever comes last and is a string */
 		c->error |= slice_eq(key, SLICE("error")) && json_peek(r) != JSON_NULL;
+		c->message |= slice_eq(key, SLICE("message")) && json_peek(r) == JSON_STRING;
 		answer_take_string(r, &s->now.padding);
 	}
 }
@@ -480,6 +483,7 @@ static void read_chunk(struct stream *s, struct slice data, struct chunk *c)
 		read_members(s, &r, c);
 	(void)json_finish(&r);
 	stream_check_event(s, &r);
+	c->error |= c->message && !c->choices; /* one that is flat: vLLM's, SGLang's, DashScope's */
 }
 
 static void take_choice(struct stream *s, const struct choice *choice)

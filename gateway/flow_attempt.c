@@ -354,6 +354,8 @@ static bool provider_refused(const struct flow *flow)
 	if (flow->call.err != ERR_OK || flow->first_output_at != 0)
 		return false;
 	switch (flow->failure.why.err) {
+	case ERR_OK:
+		return status >= 400 || (flow->result != NULL && flow->result->unanswered);
 	case ERR_PROVIDER_RATE:
 	case ERR_PROVIDER_DOWN:
 	case ERR_PROVIDER_OPERATOR:

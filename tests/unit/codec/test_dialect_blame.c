@@ -2,6 +2,7 @@
 #include "codec/dialect_blame.h"
 
 #include "tests/support/dialect_case.h"
+#include "tests/support/stream_case.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -121,6 +122,8 @@ static void content_that_a_host_refuses_is_a_refusal(void **state)
 		  "{\"id\":\"r\",\"choices\":null,\"model\":\"\",\"usage\":null,"
 		  "\"input_sensitive\":true,\"base_resp\":{\"status_code\":1026,\"status_msg\":"
 		  "\"input new_sensitive\"}}" },
+		{ "DashScope, flat in a 200", 200,
+		  "{\"code\":\"DataInspectionFailed\",\"message\":\"x\",\"request_id\":\"r\"}" },
 		{ "StepFun", 451,
 		  TYPE("censorship_blocked",
 		       "The content you provided or machine outputted is blocked.") },
@@ -473,6 +476,53 @@ static void what_a_text_quotes_is_not_what_it_says(void **state)
 	}
 }
 
+#define SAID "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"par\"}}]}\n\n"
+#define DATA(json) "data: " json "\n\n"
+
+/* In a stream an error has no status: as an object, or flat as some hosts send it. */
+static void an_error_in_a_stream_is_judged_likewise(void **state)
+{
+	static const struct {
+		const char *name, *body, *expect;
+	} rows[] = {
+		{ "content, by its code", DATA(CODE("\"data_inspection_failed\"", "x")),
+		  "refusal | \"\"" },
+		{ "content, behind some text", SAID DATA(SAYS("Content violates usage guidelines")),
+		  "refusal | \"\"" },
+		{ "OpenRouter's moderation",
+		  SAID DATA(
+			  "{\"id\":\"r\",\"choices\":[],\"error\":{\"code\":403,\"message\":\"x\","
+			  "\"metadata\":{\"reasons\":[\"x\"]}}}"),
+		  "refusal | \"\"" },
+		{ "DashScope, flat",
+		  SAID DATA("{\"code\":\"DataInspectionFailed\",\"message\":\"x\"}"),
+		  "refusal | \"\"" },
+		{ "SGLang, flat",
+		  DATA("{\"object\":\"error\",\"message\":\"Input length (70000 tokens) exceeds "
+		       "the "
+		       "maximum allowed length\",\"type\":\"BadRequestError\",\"code\":400}"),
+		  "-32014 The request does not fit the model's context window" },
+		{ "a key", DATA(CODE("\"invalid_api_key\"", "content violates")),
+		  "-32012 Provider authentication failed; the operator of this gateway has to look "
+		  "at "
+		  "it" },
+		{ "a message beside choices is none",
+		  DATA("{\"message\":\"x\",\"choices\":[{\"delta\":{\"content\":\"a\"},"
+		       "\"finish_reason\":\"stop\"}]}"),
+		  "endTurn | \"a\"" },
+	};
+	struct stream_case c;
+
+	(void)state;
+	stream_case_init(&c, DIALECT_OPENAI);
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		const char *why = stream_case_differs(&c, rows[i].body, rows[i].expect);
+		if (why != NULL)
+			fail_msg("%s: %s", rows[i].name, why);
+	}
+	stream_case_fini(&c);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -483,6 +533,7 @@ int main(void)
 		TEST(whatever_else_is_forbidden_is_the_requests),
 		TEST(a_prompt_that_does_not_fit_is_told_in_every_hosts_words),
 		TEST(what_a_text_quotes_is_not_what_it_says),
+		TEST(an_error_in_a_stream_is_judged_likewise),
 	};
 	return cmocka_run_group_tests_name("dialect_blame", tests, NULL, NULL);
 }

@@ -109,6 +109,27 @@ static void who_is_to_blame_decides_what_comes_next(void **state)
 	}
 }
 
+/* What a provider refuses in an error object costs nothing, whatever its status is. */
+static void a_refusal_in_place_of_an_answer_is_free(void **state)
+{
+	static const char moderated[] = "{\"error\":{\"code\":\"data_inspection_failed\"}}";
+	const struct outcome rows[] = { REFUSES(200, moderated), REFUSES(400, moderated), FLAGGED };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct bench *b = bench_new(load(alone));
+		free(play(b, ASK, 0, &rows[i], 1));
+		assert_has(answer_text(b), "\"stopReason\":\"refusal\"");
+		assert_int_equal(b->flow.usd, 0);
+		bench_free(b);
+	}
+	const struct outcome answered[] = { ENDS("sensitive") };
+	struct bench *b = bench_new(load(alone));
+	free(play(b, ASK, 0, answered, 1));
+	assert_int_equal(b->flow.usd, 10 * 3000 + 4 * 15000);
+	bench_free(b);
+}
+
 /* The limit is counted by key and model: another model of the same key is as free as before. */
 static void the_wait_of_the_headers_is_that_models(void **state)
 {
@@ -136,6 +157,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_is_to_blame_decides_what_comes_next),
+		cmocka_unit_test(a_refusal_in_place_of_an_answer_is_free),
 		cmocka_unit_test(the_wait_of_the_headers_is_that_models),
 	};
 	return cmocka_run_group_tests_name("flow_blame", tests, NULL, NULL);
