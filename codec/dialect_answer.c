@@ -117,19 +117,6 @@ bool answer_next_key(struct answer *a, struct json_reader *r, struct slice *key)
 	return true;
 }
 
-static uint64_t at_most(uint64_t value, uint64_t max)
-{
-	return value < max ? value : max;
-}
-
-void answer_set_usage(struct answer *a, struct usage usage)
-{
-	usage.cache_read = at_most(usage.cache_read, usage.input);
-	usage.cache_write = at_most(usage.cache_write, usage.input - usage.cache_read);
-	usage.reasoning = at_most(usage.reasoning, usage.output);
-	a->usage = usage;
-}
-
 /* Block i is one of those that stay: it follows the *kept ones before it. */
 static inline void keep(struct answer *a, uint32_t *kept, uint32_t i)
 {

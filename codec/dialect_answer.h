@@ -232,7 +232,7 @@ static inline __attribute__((always_inline)) bool answer_next(struct json_reader
 	return *member != FIELD_END;
 }
 
-/* The next value when it is a whole number of at least 0: true. Else it is skipped and *out stays. */
+/* The next value when it is a number of at least 0, a fraction rounded up: true. Else it is skipped and *out stays. */
 bool answer_take_count(struct json_reader *r, uint64_t *out);
 
 /* Skips the next value. */
@@ -272,6 +272,11 @@ static inline bool answer_enter_list(struct json_reader *r)
 	(void)json_skip(r, NULL);
 	return false;
 }
+
+/* What a provider counts in `total` beyond input and output, all three of which it has said. It is input where the
+ * cache's counters are not part of `input`, which shows in a rest of just as many or in an input that is less;
+ * else it is reasoning beside the output. */
+void answer_add_rest(struct usage *usage, uint64_t total);
 
 /* Brings counters into normal form: what is part of another counter is not above it. */
 void answer_set_usage(struct answer *a, struct usage usage);

@@ -21,6 +21,18 @@ static bool take_digits(struct json_reader *r, uint64_t *out)
 	return true;
 }
 
+/* A fraction: some hosts count tokens so. False: no int64_t holds it. */
+static bool round_up(struct slice number, int64_t *out)
+{
+	const double value = json_to_double(number);
+
+	if (json_is_integer(number) || value < 0 || value >= 0x1p53)
+		return false;
+	*out = (int64_t)value;
+	*out += (double)*out < value;
+	return true;
+}
+
 bool answer_take_count(struct json_reader *r, uint64_t *out)
 {
 	struct slice number;
@@ -32,7 +44,11 @@ bool answer_take_count(struct json_reader *r, uint64_t *out)
 		(void)json_skip(r, NULL);
 		return false;
 	}
-	if (!json_number(r, &number) || !json_to_int64(number, &value) || value < 0)
+	if (!json_number(r, &number))
+		return false;
+	if (!json_to_int64(number, &value) && !round_up(number, &value))
+		return false;
+	if (value < 0)
 		return false;
 	*out = (uint64_t)value;
 	return true;
@@ -83,4 +99,38 @@ void answer_take_args(struct answer *a, struct json_reader *r, struct answer_blo
 	r->at = from + a->args_last.len;
 	call->args = a->args_plain;
 	call->args_unescaped = true;
+}
+
+/* ---- counters ---- */
+
+/* Each counter is below 2^63, so that two of them cannot overflow. */
+void answer_add_rest(struct usage *usage, uint64_t total)
+{
+	const uint64_t said = usage->input + usage->output;
+	const uint64_t read = usage->cache_read, written = usage->cache_write;
+
+	if (total <= said)
+		return;
+	const uint64_t rest = total - said;
+	if (rest == read || rest == written || rest == read + written ||
+	    usage->input < read + written) {
+		usage->input += rest;
+		return;
+	}
+	usage->output += rest;
+	usage->reasoning = usage->reasoning > rest ? usage->reasoning : rest;
+}
+
+static uint64_t at_most(uint64_t value, uint64_t max)
+{
+	return value < max ? value : max;
+}
+
+void answer_set_usage(struct answer *a, struct usage usage)
+{
+	usage.cache_read = at_most(usage.cache_read, usage.input);
+	usage.cache_write = at_most(usage.cache_write, usage.input - usage.cache_read);
+	usage.cache_write_1h = at_most(usage.cache_write_1h, usage.cache_write);
+	usage.reasoning = at_most(usage.reasoning, usage.output);
+	a->usage = usage;
 }

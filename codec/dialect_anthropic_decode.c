@@ -24,6 +24,30 @@ enum answer_stop anthropic_stop(struct slice reason)
 	return answer_stop_of(reason);
 }
 
+/* What was written into the caches, by how long it stays there. *written: all of it, where nothing else says that. */
+static void read_cache_details(struct json_reader *r, struct usage *counters, uint64_t *written)
+{
+	enum { SHORT, LONG };
+	static const struct json_name names[] = {
+		[SHORT] = JSON_NAME("ephemeral_5m_input_tokens"),
+		[LONG] = JSON_NAME("ephemeral_1h_input_tokens"),
+	};
+	struct json_fields fields = JSON_FIELDS(names);
+	uint64_t five_minutes = 0;
+	uint32_t member;
+
+	if (!answer_enter(r))
+		return;
+	while (answer_next(r, &fields, &member))
+		if (member == SHORT)
+			(void)answer_take_count(r, &five_minutes);
+		else if (member == LONG)
+			(void)answer_take_count(r, &counters->cache_write_1h);
+		else
+			answer_skip(r);
+	*written = five_minutes + counters->cache_write_1h;
+}
+
 static void read_counters(struct json_reader *r, struct usage *counters)
 {
 	enum { INPUT, CACHE_WRITE, CACHE_READ, CACHE_DETAILS, OUTPUT, OUTPUT_DETAILS, TIER };
@@ -38,6 +62,8 @@ static void read_counters(struct json_reader *r, struct usage *counters)
 	};
 	static const struct json_name thinking = JSON_NAME("thinking_tokens");
 	struct json_fields fields = JSON_FIELDS(names);
+	uint64_t written = 0;
+	bool said = false;
 	uint32_t member;
 
 	while (answer_next(r, &fields, &member))
@@ -52,7 +78,10 @@ static void read_counters(struct json_reader *r, struct usage *counters)
 			(void)answer_take_count(r, &counters->cache_read);
 			break;
 		case CACHE_WRITE:
-			(void)answer_take_count(r, &counters->cache_write);
+			said = answer_take_count(r, &counters->cache_write);
+			break;
+		case CACHE_DETAILS:
+			read_cache_details(r, counters, &written);
 			break;
 		case OUTPUT_DETAILS:
 			answer_take_count_of(r, &thinking, &counters->reasoning);
@@ -60,17 +89,19 @@ static void read_counters(struct json_reader *r, struct usage *counters)
 		default:
 			answer_skip(r);
 		}
+	if (!said && written > counters->cache_write)
+		counters->cache_write = written;
 }
 
-/* Steps over what the caches hold by their age, if that comes next. False: it is another kind of that. */
-static bool guess_cache_details(struct json_reader *r)
+/* Reads what the caches hold by their age, if that comes next. False: it is another kind of that. */
+static bool guess_cache_details(struct json_reader *r, uint64_t *hour)
 {
 	uint64_t other;
 
 	if (!json_guess_lit(r, ",\"cache_creation\":{\"ephemeral_5m_input_tokens\":"))
 		return true;
 	return json_guess_uint(r, &other) && json_guess_lit(r, ",\"ephemeral_1h_input_tokens\":") &&
-	       json_guess_uint(r, &other) && json_guess_lit(r, "}");
+	       json_guess_uint(r, hour) && json_guess_lit(r, "}");
 }
 
 /* Reads counters that are written as they mostly are, no member but these, in this order. False: they are
@@ -85,7 +116,7 @@ static bool guess_counters(struct json_reader *r, struct usage *counters)
 	    json_guess_lit(r, ",\"cache_creation_input_tokens\":") &&
 	    json_guess_uint(r, &read.cache_write) &&
 	    json_guess_lit(r, ",\"cache_read_input_tokens\":") &&
-	    json_guess_uint(r, &read.cache_read) && guess_cache_details(r) &&
+	    json_guess_uint(r, &read.cache_read) && guess_cache_details(r, &read.cache_write_1h) &&
 	    json_guess_lit(r, ",\"output_tokens\":") && json_guess_uint(r, &read.output)) {
 		(void)json_guess_lit(r, ",\"service_tier\":\"standard\"");
 		if (answer_is_at(r, '}')) {

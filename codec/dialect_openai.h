@@ -53,6 +53,9 @@ void openai_keep(struct answer *a, const struct openai_kept *kept);
  * skipped. */
 void openai_read_usage(struct answer *a, struct json_reader *r);
 
+/* The same inside a choice, where some hosts count, unless usage is known already. */
+void openai_read_choice_usage(struct answer *a, struct json_reader *r);
+
 /* The same inside Groq's own member, unless usage is known already. */
 void openai_read_x_groq(struct answer *a, struct json_reader *r);
 

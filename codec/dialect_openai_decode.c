@@ -270,11 +270,12 @@ struct choice {
 static void read_choice(struct answer *a, struct json_reader *r, struct choice *choice,
 			struct openai_kept *kept)
 {
-	enum { INDEX, MESSAGE, LOGPROBS, REASON, MATCH, ERROR };
+	enum { INDEX, MESSAGE, LOGPROBS, REASON, MATCH, ERROR, USAGE };
 	static const struct json_name names[] = {
 		[INDEX] = JSON_NAME("index"),       [MESSAGE] = JSON_NAME("message"),
 		[LOGPROBS] = JSON_NAME("logprobs"), [REASON] = JSON_NAME("finish_reason"),
 		[MATCH] = JSON_NAME("stop_reason"), [ERROR] = JSON_NAME("error"),
+		[USAGE] = JSON_NAME("usage"),
 	};
 	struct json_fields fields = JSON_FIELDS(names);
 	const char *brace = r->at;
@@ -304,6 +305,9 @@ static void read_choice(struct answer *a, struct json_reader *r, struct choice *
 			break;
 		case MATCH:
 			answer_take_string(r, &choice->match);
+			break;
+		case USAGE:
+			openai_read_choice_usage(a, r);
 			break;
 		case ERROR:
 			(void)json_skip(r, json_peek(r) == JSON_OBJECT ? &choice->error : NULL);

@@ -13,20 +13,24 @@ const struct json_name responses_names[RESPONSES_MEMBERS] = {
 	[RESPONSES_USAGE] = JSON_NAME("usage"),
 };
 
-/* Input includes what came from the cache, output includes reasoning: as in the normal form. */
+/* Input includes what came from the cache, output includes reasoning: as in the normal form. xAI's reasoning is in the
+ * total alone. */
 static void read_usage(struct answer *a, struct json_reader *r)
 {
-	enum { INPUT, INPUT_DETAILS, OUTPUT, OUTPUT_DETAILS };
+	enum { INPUT, INPUT_DETAILS, OUTPUT, OUTPUT_DETAILS, TOTAL };
 	static const struct json_name names[] = {
 		[INPUT] = JSON_NAME("input_tokens"),
 		[INPUT_DETAILS] = JSON_NAME("input_tokens_details"),
 		[OUTPUT] = JSON_NAME("output_tokens"),
 		[OUTPUT_DETAILS] = JSON_NAME("output_tokens_details"),
+		[TOTAL] = JSON_NAME("total_tokens"),
 	};
 	static const struct json_name cached = JSON_NAME("cached_tokens");
 	static const struct json_name reasoning = JSON_NAME("reasoning_tokens");
 	struct json_fields fields = JSON_FIELDS(names);
 	struct usage usage = { 0 };
+	bool input = false, output = false;
+	uint64_t total = 0;
 	uint32_t member;
 
 	if (!answer_enter(r))
@@ -34,10 +38,10 @@ static void read_usage(struct answer *a, struct json_reader *r)
 	while (answer_next(r, &fields, &member))
 		switch (member) {
 		case INPUT:
-			usage.known |= answer_take_count(r, &usage.input);
+			input = answer_take_count(r, &usage.input);
 			break;
 		case OUTPUT:
-			usage.known |= answer_take_count(r, &usage.output);
+			output = answer_take_count(r, &usage.output);
 			break;
 		case INPUT_DETAILS:
 			answer_take_count_of(r, &cached, &usage.cache_read);
@@ -45,9 +49,15 @@ static void read_usage(struct answer *a, struct json_reader *r)
 		case OUTPUT_DETAILS:
 			answer_take_count_of(r, &reasoning, &usage.reasoning);
 			break;
+		case TOTAL:
+			(void)answer_take_count(r, &total);
+			break;
 		default:
 			answer_skip(r);
 		}
+	usage.known = input || output;
+	if (input && output)
+		answer_add_rest(&usage, total);
 	if (usage.known)
 		answer_set_usage(a, usage);
 }

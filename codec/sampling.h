@@ -174,6 +174,7 @@ const char *stop_reason_name(enum stop_reason reason);
 struct usage {
 	bool known; /* the provider sent counters */
 	uint64_t input, output, cache_read, cache_write, reasoning;
+	uint64_t cache_write_1h; /* of cache_write: what is kept for an hour */
 };
 
 struct result_block {

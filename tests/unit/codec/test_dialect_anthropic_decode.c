@@ -197,6 +197,43 @@ static void usage_of_an_unusable_answer_is_told(void **state)
 	assert_int_equal(c->failure.usage.output, 8);
 }
 
+static void what_the_cache_holds_for_an_hour_is_counted_apart(void **state)
+{
+	static const struct {
+		const char *usage;
+		uint64_t input, written, hour;
+	} rows[] = {
+		{ "{\"input_tokens\":10,\"cache_creation_input_tokens\":70,\"cache_read_input_"
+		  "tokens\":0,"
+		  "\"cache_creation\":{\"ephemeral_5m_input_tokens\":50,\"ephemeral_1h_input_"
+		  "tokens\":20},"
+		  "\"output_tokens\":5}",
+		  80, 70, 20 },
+		{ "{\"output_tokens\":5, \"cache_creation\":{\"ephemeral_1h_input_tokens\":20,"
+		  "\"ephemeral_5m_input_tokens\":50},\"input_tokens\":10,\"cache_creation_input_"
+		  "tokens\":70}",
+		  80, 70, 20 },
+		{ "{\"input_tokens\":10,\"cache_creation\":{\"ephemeral_1h_input_tokens\":20,"
+		  "\"ephemeral_5m_input_tokens\":50},\"output_tokens\":5}",
+		  80, 70, 20 },
+		{ "{\"input_tokens\":10,\"cache_creation_input_tokens\":7,\"cache_creation\":{"
+		  "\"ephemeral_1h_input_tokens\":20},\"output_tokens\":5}",
+		  17, 7, 7 },
+		{ "{\"input_tokens\":10,\"cache_creation\":null,\"output_tokens\":5}", 10, 0, 0 },
+	};
+	struct dialect_case *c = *state;
+	char body[400];
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		(void)snprintf(body, sizeof(body), "{\"content\":[],\"usage\":%s}", rows[i].usage);
+		assert_int_equal(case_decode(c, body), ERR_OK);
+		assert_int_equal(c->result.usage.input, rows[i].input);
+		assert_int_equal(c->result.usage.cache_write, rows[i].written);
+		assert_int_equal(c->result.usage.cache_write_1h, rows[i].hour);
+		case_reset(c);
+	}
+}
+
 static void absurd_counters_stay_in_normal_form(void **state)
 {
 	struct dialect_case *c = *state;
@@ -268,6 +305,7 @@ int main(void)
 		TEST(malformed_answer_is_an_error_that_says_so),
 		TEST(wrong_types_where_nothing_depends_on_them_are_passed_over),
 		TEST(usage_of_an_unusable_answer_is_told),
+		TEST(what_the_cache_holds_for_an_hour_is_counted_apart),
 		TEST(absurd_counters_stay_in_normal_form),
 		TEST(every_refused_memory_of_an_answer_is_a_named_error),
 		TEST(a_thousand_repeated_ids_and_blocks_stay_apart),

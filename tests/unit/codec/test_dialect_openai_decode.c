@@ -372,28 +372,139 @@ static void nesting_is_bounded(void **state)
 	assert_int_equal(case_decode(c, body), ERR_PROVIDER_ANSWER);
 }
 
-static void usage_is_found_where_the_hosts_put_it(void **state)
-{
-	struct dialect_case *c = *state;
+/* In, out, read from the cache, written into it, reasoning. */
+static const struct usage_row {
+	const char *name, *usage;
+	uint64_t want[5];
+} usage_rows[] = {
+	{ "OpenAI",
+	  "{\"prompt_tokens\":32,\"completion_tokens\":9,\"total_tokens\":41,\"prompt_tokens_"
+	  "details\":{"
+	  "\"cached_tokens\":6,\"audio_tokens\":0},\"completion_tokens_details\":{\"reasoning_"
+	  "tokens\":4,"
+	  "\"audio_tokens\":0,\"accepted_prediction_tokens\":0,\"rejected_prediction_tokens\":0}}",
+	  { 32, 9, 6, 0, 4 } },
+	{ "xAI: reasoning outside, written as OpenAI does",
+	  "{\"prompt_tokens\":32,\"completion_tokens\":9,\"total_tokens\":273,\"prompt_tokens_"
+	  "details\":{"
+	  "\"cached_tokens\":6,\"audio_tokens\":0},\"completion_tokens_details\":{\"reasoning_"
+	  "tokens\":232,"
+	  "\"audio_tokens\":0,\"accepted_prediction_tokens\":0,\"rejected_prediction_tokens\":0}}",
+	  { 32, 241, 6, 0, 232 } },
+	{ "xAI",
+	  "{\"prompt_tokens\":32,\"completion_tokens\":9,\"total_tokens\":273,\"prompt_tokens_"
+	  "details\":{"
+	  "\"text_tokens\":32,\"audio_tokens\":0,\"image_tokens\":0,\"cached_tokens\":6},"
+	  "\"completion_tokens_details\":{\"reasoning_tokens\":232,\"audio_tokens\":0,"
+	  "\"accepted_prediction_tokens\":0,\"rejected_prediction_tokens\":0},\"num_sources_used\":"
+	  "0}",
+	  { 32, 241, 6, 0, 232 } },
+	{ "Gemini: thoughts in the total alone",
+	  "{\"completion_tokens\":5,\"prompt_tokens\":10,\"total_tokens\":115}",
+	  { 10, 105, 0, 0, 100 } },
+	{ "reasoning inside, and none beside it",
+	  "{\"prompt_tokens\":10,\"completion_tokens\":50,\"total_tokens\":60,\"completion_tokens_"
+	  "details\":{"
+	  "\"reasoning_tokens\":40}}",
+	  { 10, 50, 0, 0, 40 } },
+	{ "DeepSeek",
+	  "{\"prompt_tokens\":9,\"completion_tokens\":4,\"total_tokens\":13,\"prompt_cache_hit_"
+	  "tokens\":5,"
+	  "\"prompt_cache_miss_tokens\":4}",
+	  { 9, 4, 5, 0, 0 } },
+	{ "Kimi",
+	  "{\"prompt_tokens\":2989,\"completion_tokens\":5,\"total_tokens\":2994,\"cached_tokens\":"
+	  "2048}",
+	  { 2989, 5, 2048, 0, 0 } },
+	{ "details that say nothing beside a counter that does",
+	  "{\"prompt_tokens\":9,\"completion_tokens\":4,\"prompt_tokens_details\":{\"cached_"
+	  "tokens\":0},"
+	  "\"cached_tokens\":5,\"prompt_cache_hit_tokens\":0}",
+	  { 9, 4, 5, 0, 0 } },
+	{ "Bedrock: input without what came from the cache",
+	  "{\"prompt_tokens\":10,\"completion_tokens\":5,\"total_tokens\":2015,\"prompt_tokens_"
+	  "details\":{"
+	  "\"cached_tokens\":2000}}",
+	  { 2010, 5, 2000, 0, 0 } },
+	{ "input without what went into the cache",
+	  "{\"prompt_tokens\":500,\"completion_tokens\":5,\"total_tokens\":805,\"cache_creation_"
+	  "input_tokens\":300}",
+	  { 800, 5, 0, 300, 0 } },
+	{ "input without either",
+	  "{\"prompt_tokens\":900,\"completion_tokens\":5,\"total_tokens\":1305,\"cache_read_input_"
+	  "tokens\":100,"
+	  "\"cache_creation_input_tokens\":300}",
+	  { 1300, 5, 100, 300, 0 } },
+	{ "input with what was read, without what was written",
+	  "{\"prompt_tokens\":900,\"completion_tokens\":5,\"total_tokens\":1205,\"prompt_tokens_"
+	  "details\":{"
+	  "\"cached_tokens\":100,\"cache_creation_tokens\":300}}",
+	  { 1200, 5, 100, 300, 0 } },
+	{ "input less than the cache's, and a rest of another size",
+	  "{\"prompt_tokens\":10,\"completion_tokens\":5,\"total_tokens\":2115,\"cached_tokens\":"
+	  "2000}",
+	  { 2110, 5, 2000, 0, 0 } },
+	{ "no total", "{\"prompt_tokens\":10,\"completion_tokens\":5}", { 10, 5, 0, 0, 0 } },
+	{ "no total, and more from the cache than there can be",
+	  "{\"prompt_tokens\":2,\"completion_tokens\":5,\"cached_tokens\":7}",
+	  { 2, 5, 2, 0, 0 } },
+	{ "a total of 0",
+	  "{\"prompt_tokens\":10,\"completion_tokens\":5,\"total_tokens\":0}",
+	  { 10, 5, 0, 0, 0 } },
+	{ "a total that is less",
+	  "{\"prompt_tokens\":10,\"completion_tokens\":5,\"total_tokens\":12}",
+	  { 10, 5, 0, 0, 0 } },
+	{ "a total that is null",
+	  "{\"prompt_tokens\":10,\"completion_tokens\":5,\"total_tokens\":null}",
+	  { 10, 5, 0, 0, 0 } },
+	{ "a total and no output",
+	  "{\"prompt_tokens\":10,\"total_tokens\":15}",
+	  { 10, 0, 0, 0, 0 } },
+	{ "numbers of other forms",
+	  "{\"prompt_tokens\":1e2,\"completion_tokens\":12.0,\"total_tokens\":112,\"cached_"
+	  "tokens\":1.5e1}",
+	  { 100, 12, 15, 0, 0 } },
+	{ "fractions",
+	  "{\"prompt_tokens\":9.1,\"completion_tokens\":0.2,\"cached_tokens\":2.000001}",
+	  { 10, 1, 3, 0, 0 } },
+	{ "negative ones",
+	  "{\"prompt_tokens\":9,\"completion_tokens\":-0.5,\"cached_tokens\":-3}",
+	  { 9, 0, 0, 0, 0 } },
+};
 
-	assert_int_equal(
-		case_decode(c, "{\"choices\":[{\"message\":{}}],\"x_groq\":{\"usage\":{"
-			       "\"prompt_tokens\":3,\"completion_tokens\":4}},\"usage\":null}"),
-		ERR_OK);
-	assert_true(c->result.usage.known);
-	assert_int_equal(c->result.usage.input, 3);
-	assert_int_equal(
-		case_decode(c, "{\"choices\":[{\"message\":{}}],\"usage\":{\"prompt_tokens\":9,"
-			       "\"completion_tokens\":4,\"prompt_cache_hit_tokens\":5}}"),
-		ERR_OK);
-	assert_int_equal(c->result.usage.cache_read, 5);
-	assert_int_equal(
-		case_decode(c, "{\"choices\":[{\"message\":{}}],\"usage\":{\"prompt_tokens\":2,"
-			       "\"completion_tokens\":1.5,\"prompt_tokens_details\":"
-			       "{\"cached_tokens\":5}}}"),
-		ERR_OK);
-	assert_int_equal(c->result.usage.cache_read, 2);
-	assert_int_equal(c->result.usage.output, 0);
+static void check_usage(const struct dialect_case *c, const struct usage_row *row)
+{
+	const struct usage *have = &c->result.usage;
+
+	if (!have->known || have->input != row->want[0] || have->output != row->want[1] ||
+	    have->cache_read != row->want[2] || have->cache_write != row->want[3] ||
+	    have->reasoning != row->want[4])
+		fail_msg("%s: %llu in, %llu out, %llu read, %llu written, %llu reasoning",
+			 row->name, (unsigned long long)have->input,
+			 (unsigned long long)have->output, (unsigned long long)have->cache_read,
+			 (unsigned long long)have->cache_write,
+			 (unsigned long long)have->reasoning);
+}
+
+static void usage_is_counted_as_the_hosts_count(void **state)
+{
+	static const char *const forms[] = {
+		"{\"choices\":[{\"message\":{}}],\"usage\":%s}",
+		"{\"choices\":[{\"message\":{}}],\"usage\":null,\"x_groq\":{\"usage\":%s}}",
+		"{\"choices\":[{\"message\":{},\"usage\":%s}]}",
+		"{\"choices\":[{\"message\":{},\"usage\":{\"prompt_tokens\":1}}],\"usage\":%s}",
+		"{\"usage\":%s,\"choices\":[{\"usage\":{\"prompt_tokens\":1},\"message\":{}}]}",
+	};
+	struct dialect_case *c = *state;
+	char body[800];
+
+	for (size_t i = 0; i < COUNT_OF(usage_rows); i++)
+		for (size_t k = 0; k < COUNT_OF(forms); k++) {
+			(void)snprintf(body, sizeof(body), forms[k], usage_rows[i].usage);
+			assert_int_equal(case_decode(c, body), ERR_OK);
+			check_usage(c, &usage_rows[i]);
+			case_reset(c);
+		}
 }
 
 static enum err decode_starved(struct dialect_case *c)
@@ -452,7 +563,7 @@ int main(void)
 		TEST(malformed_answer_is_an_error_that_says_so),
 		TEST(an_error_at_the_choice_is_told_by_its_code_or_an_unavailable_provider),
 		TEST(nesting_is_bounded),
-		TEST(usage_is_found_where_the_hosts_put_it),
+		TEST(usage_is_counted_as_the_hosts_count),
 		TEST(every_refused_memory_of_an_answer_is_a_named_error),
 	};
 	return cmocka_run_group_tests_name("dialect_openai_decode", tests, NULL, NULL);

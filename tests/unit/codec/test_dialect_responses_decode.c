@@ -232,12 +232,20 @@ static void usage_is_in_its_normal_form_already(void **state)
 		{ "{\"input_tokens\":10,\"input_tokens_details\":{\"cached_tokens\":4},"
 		  "\"output_tokens\":7,\"output_tokens_details\":{\"reasoning_tokens\":5},"
 		  "\"total_tokens\":17}",
-		  { true, 10, 7, 4, 0, 5 } },
+		  { .known = true, .input = 10, .output = 7, .cache_read = 4, .reasoning = 5 } },
 		{ "{\"input_tokens\":10,\"output_tokens\":7,\"input_tokens_details\":null}",
-		  { true, 10, 7, 0, 0, 0 } },
+		  { .known = true, .input = 10, .output = 7 } },
 		{ "{\"output_tokens\":7,\"output_tokens_details\":{\"x\":1,"
 		  "\"reasoning_tokens\":9}}",
-		  { true, 0, 7, 0, 0, 7 } },
+		  { .known = true, .output = 7, .reasoning = 7 } },
+		{ "{\"input_tokens\":10,\"output_tokens\":7,\"output_tokens_details\":{\"reasoning_"
+		  "tokens\":30},"
+		  "\"total_tokens\":47}",
+		  { .known = true, .input = 10, .output = 37, .reasoning = 30 } },
+		{ "{\"input_tokens\":10,\"input_tokens_details\":{\"cached_tokens\":90},\"output_"
+		  "tokens\":7,"
+		  "\"total_tokens\":107}",
+		  { .known = true, .input = 100, .output = 7, .cache_read = 90 } },
 		{ "null", { 0 } },
 		{ "{}", { 0 } },
 		{ "[1]", { 0 } },

@@ -158,7 +158,7 @@ static void meta_tells_usage_route_and_adjustments(void **state)
 					  .provider = SLICE("anthropic"),
 					  .attempts = 2 };
 
-	result.usage = (struct usage){ true, 11, 22, 3, 4, 5 };
+	result.usage = (struct usage){ true, 11, 22, 3, 4, 5, 0 };
 	result.adjustments =
 		ADJUST_BIT(ADJUST_MAX_TOKENS_CLAMPED) | ADJUST_BIT(ADJUST_PARTIAL_DISCARDED);
 	assert_string_equal(

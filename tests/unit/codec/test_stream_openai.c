@@ -341,6 +341,32 @@ static void usage_is_the_last_that_was_said(void **state)
 		  SAY("a") CHUNK(CHOICE("", ",\"finish_reason\":\"stop\""),
 				 ",\"x_groq\":{\"id\":\"r\"," USAGE("3", "4") "}"),
 		  "endTurn | \"a\" | usage 3/4/0/0/0" },
+		{ "in a choice, with Kimi's word for what came from the cache",
+		  SAY("a") CHUNK(
+			  CHOICE("",
+				 ",\"finish_reason\":\"stop\",\"usage\":{\"prompt_tokens\":2989,"
+				 "\"completion_tokens\":5,\"total_tokens\":2994,\"cached_tokens\":"
+				 "2048}"),
+			  "") DONE,
+		  "endTurn | \"a\" | usage 2989/5/2048/0/0" },
+		{ "running totals in every choice",
+		  CHUNK(CHOICE("\"content\":\"a\"", "," USAGE("1", "1")), "")
+			  CHUNK(CHOICE("\"content\":\"b\"", "," USAGE("1", "2")), "")
+				  CHUNK(CHOICE("\"content\":\"c\"", "," USAGE("1", "2")), "")
+					  FINISH("stop"),
+		  "endTurn | \"abc\" | usage 1/2/0/0/0" },
+		{ "in a choice and at the top, which counts",
+		  CHUNK(CHOICE("\"content\":\"a\"", "," USAGE("7", "7")), "," USAGE("1", "2"))
+			  CHUNK(CHOICE("\"content\":\"b\"", "," USAGE("8", "8")), "")
+				  FINISH("stop"),
+		  "endTurn | \"ab\" | usage 1/2/0/0/0" },
+		{ "reasoning in the total alone, in running totals",
+		  CHUNK(CHOICE("\"content\":\"a\"", ""),
+			",\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":1,\"total_tokens\":"
+			"14}") CHUNK(CHOICE("\"content\":\"b\"", ""),
+				     ",\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2,"
+				     "\"total_tokens\":18}") FINISH("stop"),
+		  "endTurn | \"ab\" | usage 9/9/0/0/7" },
 	};
 
 	(void)state;
