@@ -379,9 +379,7 @@ static void decide_settlement(struct flow *flow)
 	flow->settle_tokens = flow->settle_usd = 0;
 	if (usage->known) {
 		flow->settle_tokens = usage->input + usage->output;
-		flow->settle_usd =
-			quota_usd_used(usage->input, usage->cache_read, usage->cache_write,
-				       usage->output, &flow->made->price);
+		flow->settle_usd = quota_usd_used(usage, &flow->made->price);
 	} else if (flow->called && flow->call.bytes_sent && !provider_refused(flow)) {
 		flow->settle_tokens = ask->tokens;
 		flow->settle_usd = ask->usd;
@@ -400,6 +398,7 @@ static void add_usage(struct usage *sum, const struct usage *usage)
 	sum->output += usage->output;
 	sum->cache_read += usage->cache_read;
 	sum->cache_write += usage->cache_write;
+	sum->cache_write_1h += usage->cache_write_1h;
 	sum->reasoning += usage->reasoning;
 }
 

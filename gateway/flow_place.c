@@ -197,8 +197,9 @@ static bool copy_place(struct flow *flow, const struct config *config)
 	flow->walk.provider_name = arena_copy(flow->arena, provider->name);
 	flow->walk.endpoint_url =
 		arena_copy(flow->arena, provider->endpoints[flow->walk.endpoint].url);
-	flow->made->price = (struct price){ model->price_input, model->price_output,
-					    model->price_cache_read, model->price_cache_write };
+	flow->made->price =
+		(struct price){ model->price_input, model->price_output, model->price_cache_read,
+				model->price_cache_write, model->price_cache_write_1h };
 	flow->walk.dialect = dialect_get(provider->dialect);
 	flow->call.timeouts = provider->timeouts;
 	(void)memcpy(flow->walk.config_digest, config->digest, sizeof(flow->walk.config_digest));

@@ -79,6 +79,7 @@ struct model_form {
 	struct slice id, provider, name, version;
 	struct form_values aliases;
 	uint64_t context, price_input, price_output, price_cache_read, price_cache_write;
+	uint64_t price_cache_write_1h;
 	double speed, intelligence;
 	uint64_t enabled;
 	/* profile */

@@ -461,6 +461,9 @@ static void build_model(struct loader *l, const struct model_form *read, struct 
 		form->price_cache_read == FORM_UNSET ? form->price_input : form->price_cache_read;
 	out->price_cache_write =
 		form->price_cache_write == FORM_UNSET ? form->price_input : form->price_cache_write;
+	out->price_cache_write_1h = form->price_cache_write_1h == FORM_UNSET
+					    ? 2 * form->price_input
+					    : form->price_cache_write_1h;
 	out->speed = form->speed;
 	out->intelligence = form->intelligence;
 	build_profile(form, owner, *version, &out->profile);

@@ -19,6 +19,7 @@ struct model {
 	uint64_t context;  /* tokens */
 	/* pico-USD per token, as tenants/quota.h's struct price (routing does not know tenants) */
 	uint64_t price_input, price_output, price_cache_read, price_cache_write;
+	uint64_t price_cache_write_1h;
 	double speed, intelligence; /* declared, 0..1 */
 	struct profile profile;
 };

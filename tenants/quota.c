@@ -236,15 +236,18 @@ uint64_t quota_usd_bound(uint64_t bytes, uint32_t images, uint32_t max_tokens,
 	return pico_to_nano(plus_price(sum, max_tokens, price->output));
 }
 
-uint64_t quota_usd_used(uint64_t input, uint64_t cache_read, uint64_t cache_write, uint64_t output,
-			const struct price *price)
+uint64_t quota_usd_used(const struct usage *usage, const struct price *price)
 {
 	/* A provider whose cache counters exceed its total is charged for what it says of the cache. */
-	wide sum = plus_price(0, subtract(input, add(cache_read, cache_write)), price->input);
+	const uint64_t cached = add(usage->cache_read, usage->cache_write);
+	const uint64_t hour = smaller(usage->cache_write_1h, usage->cache_write);
+	wide sum = plus_price(0, subtract(usage->input, cached), price->input);
 
-	sum = plus_price(sum, cache_read, price->cache_read);
-	sum = plus_price(sum, cache_write, price->cache_write);
-	return pico_to_nano(plus_price(sum, output, price->output));
+	sum = plus_price(sum, usage->cache_read, price->cache_read);
+	sum = plus_price(sum, usage->cache_write - hour, price->cache_write);
+	if (hour != 0)
+		sum = plus_price(sum, hour, price->cache_write_1h);
+	return pico_to_nano(plus_price(sum, usage->output, price->output));
 }
 
 bool quota_is_credible(uint64_t tokens, uint64_t estimate, uint64_t context)

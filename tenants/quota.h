@@ -10,6 +10,7 @@
 #include "codec/base/attr.h"
 #include "codec/base/clock.h"
 #include "codec/base/err.h"
+#include "codec/sampling.h"
 
 struct quota_limit {
 	uint64_t per_minute; /* units a minute, 1 .. QUOTA_RATE_MAX */
@@ -87,21 +88,21 @@ void quota_align(struct quota_state *state, struct quota_limit limit, nsec_t now
 /* Price of a model in pico-USD (1e-12) per token: 3.0 USD per million tokens = 3,000,000. */
 struct price {
 	uint64_t input, output, cache_read, cache_write;
+	uint64_t cache_write_1h; /* of a cache that lasts an hour */
 };
 
 /* DESIGN 5: (bytes / 4 + 1,600 per image + max_tokens), rounded up. `bytes`: the provider request's
  * body without the base64 of its images. */
 uint64_t quota_token_estimate(uint64_t bytes, uint32_t images, uint32_t max_tokens);
 
-/* Upper bound in nano-USD, rounded up: (bytes + 1,600 per image + 2,000) x max(input, cache_write)
+/* Upper bound in nano-USD, rounded up: (bytes + 1,600 per image + 2,000) x max(input, cache_write). No request of
+ * ours asks a provider to cache anything, for an hour least of all, so that price is not part of the bound.
  * + max_tokens x output. Saturates. */
 uint64_t quota_usd_bound(uint64_t bytes, uint32_t images, uint32_t max_tokens,
 			 const struct price *price);
 
-/* Nano-USD of a finished attempt, rounded up. `input` includes both cache counters (struct usage).
- */
-uint64_t quota_usd_used(uint64_t input, uint64_t cache_read, uint64_t cache_write, uint64_t output,
-			const struct price *price);
+/* Nano-USD of a finished attempt, rounded up. */
+uint64_t quota_usd_used(const struct usage *usage, const struct price *price);
 
 /* Whether `tokens`, in or out, can be what a request with that estimate (quota_token_estimate) had, of a model
  * with a window of `context` tokens (0: not known): no token is shorter than a byte, nor beyond the window. */

@@ -108,6 +108,7 @@ SETTING(MODEL, "price.input", PRICE, price_input, 0, "(the catalogue's; needed f
 SETTING(MODEL, "price.output", PRICE, price_output, 0, "(the catalogue's; needed for other models)", 1000000000000, RELOAD, "USD per million output tokens")
 SETTING(MODEL, "price.cache_read", PRICE, price_cache_read, 0, "(price.input)", 1000000000000, RELOAD, "USD per million tokens read from the provider's cache")
 SETTING(MODEL, "price.cache_write", PRICE, price_cache_write, 0, "(price.input)", 1000000000000, RELOAD, "USD per million tokens written to the provider's cache")
+SETTING(MODEL, "price.cache_write_1h", PRICE, price_cache_write_1h, 0, "(twice price.input)", 1000000000000, RELOAD, "USD per million tokens written to the provider's cache for an hour, which Anthropic counts apart; the gateway asks for none")
 SETTING(MODEL, "speed", FRACTION, speed, 0, "0.5", 1, RELOAD, "declared, 0 to 1")
 SETTING(MODEL, "intelligence", FRACTION, intelligence, 0, "0.5", 1, RELOAD, "declared, 0 to 1")
 SETTING(MODEL, "profile.version", DATE, version, 10, "(the provider's)", 10, RELOAD, "anthropic-version header for this model; dialect anthropic only")

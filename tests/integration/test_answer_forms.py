@@ -113,6 +113,27 @@ class Forms(streams.Case):
                 self.assertIn("content-encoding", error["message"])
                 self.assertIs(error["data"]["retryable"], False)
 
+    def test_what_an_answer_counts_is_what_it_costs(self):
+        openai = {"id": "c", "model": "m", "choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}
+        xai = {"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 273,
+               "prompt_tokens_details": {"cached_tokens": 6}, "completion_tokens_details": {"reasoning_tokens": 232}}
+        kimi = {"prompt_tokens": 2989, "completion_tokens": 5, "total_tokens": 2994, "cached_tokens": 2048}
+        hour = {"input_tokens": 10, "cache_creation_input_tokens": 300, "cache_read_input_tokens": 0, "output_tokens": 5,
+                "cache_creation": {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 200}}
+        answers = {"openai:xai": {**openai, "usage": xai},
+                   "openai:kimi": {**openai, "choices": [{**openai["choices"][0], "usage": kimi}]},
+                   "anthropic:hour": {"id": "m", "model": "m", "content": [{"type": "text", "text": "ok"}],
+                                      "stop_reason": "end_turn", "usage": hour}}
+        # 3 in, 15 out, 0.3 read, 3.75 written, 6 for an hour
+        costs = {"openai:xai": 26 * 3 + 6 * 0.3 + 241 * 15, "openai:kimi": 941 * 3 + 2048 * 0.3 + 5 * 15,
+                 "anthropic:hour": 10 * 3 + 100 * 3.75 + 200 * 6 + 5 * 15}
+        gateway = self.with_answers({name: ({"content-type": "application/json"}, json.dumps(body).encode())
+                                     for name, body in answers.items()}, lambda name: name.split(":")[0])
+        for name, cost in costs.items():
+            with self.subTest(name):
+                usage = self.ask(gateway, name, False)["result"]["_meta"]["sluice/usage"]
+                self.assertAlmostEqual(usage["usd"], cost / 1e6, places=9)
+
 
 if __name__ == "__main__":
     harness.main()

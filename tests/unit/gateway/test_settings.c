@@ -91,6 +91,7 @@ static void models_have_their_prices_and_profiles(void **state)
 	assert_int_equal(m->price_output, 15000000);
 	assert_int_equal(m->price_cache_read, 300000);
 	assert_int_equal(m->price_cache_write, 3750000);
+	assert_int_equal(m->price_cache_write_1h, 6000000); /* twice the input's */
 	assert_true(m->speed > 0.599 && m->speed < 0.601);
 	assert_true(m->intelligence > 0.849 && m->intelligence < 0.851);
 	assert_int_equal(m->profile.max_output, 64000);
@@ -103,6 +104,7 @@ static void models_have_their_prices_and_profiles(void **state)
 	assert_int_equal(m->price_output, 0);
 	assert_int_equal(m->price_cache_read, 1); /* the input's */
 	assert_int_equal(m->price_cache_write, 1);
+	assert_int_equal(m->price_cache_write_1h, 2);
 	assert_false(catalog->models[2].enabled);
 	rig_fini(&rig);
 }

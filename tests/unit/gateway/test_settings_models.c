@@ -22,6 +22,7 @@ static void a_known_model_needs_no_more_than_its_name(void **state)
 	assert_int_equal(m[0].price_output, 20000000);
 	assert_int_equal(m[0].price_cache_read, 200000);
 	assert_int_equal(m[0].price_cache_write, 5000000);
+	assert_int_equal(m[0].price_cache_write_1h, 8000000);
 	assert_true(m[0].intelligence == 0.95 && m[0].speed == 0.45);
 	assert_int_equal(m[0].profile.max_output, 128000);
 	assert_true(m[0].profile.image && m[0].profile.structured_output);
@@ -58,7 +59,7 @@ static void what_the_file_says_wins_over_the_catalogue(void **state)
 				"    context: 5000\n"
 				"    speed: 0\n"
 				"    intelligence: 0.5\n"
-				"    price: {input: 0, output: 0}\n"
+				"    price: {input: 0, output: 0, cache_write_1h: 7}\n"
 				"    profile: {max_output: 100, image: false, forced_tool: true,"
 				" structured_output: false, temperature: [0, 1], max_stop: 3}\n");
 	const struct model *m = rig.config->catalog.models;
@@ -68,6 +69,7 @@ static void what_the_file_says_wins_over_the_catalogue(void **state)
 	assert_int_equal(m->price_output, 0);
 	assert_int_equal(m->price_cache_read, 0); /* the catalogue's price is taken whole or not */
 	assert_int_equal(m->price_cache_write, 0);
+	assert_int_equal(m->price_cache_write_1h, 7000000);
 	assert_int_equal(m->profile.max_output, 100);
 	assert_int_equal(m->profile.max_stop, 3);
 	assert_true(m->profile.forced_tool);

@@ -300,9 +300,13 @@ static void the_token_estimate_is_rounded_up(void **state)
 	}
 }
 
-/* 3, 15, 0.3 and 3.75 USD per million tokens. */
+/* 3, 15, 0.3, 3.75 and 6 USD per million tokens. */
 static const struct price sonnet = {
-	.input = 3000000, .output = 15000000, .cache_read = 300000, .cache_write = 3750000
+	.input = 3000000,
+	.output = 15000000,
+	.cache_read = 300000,
+	.cache_write = 3750000,
+	.cache_write_1h = 6000000,
 };
 
 static void the_money_bound_takes_the_dearest_way_in(void **state)
@@ -310,8 +314,9 @@ static void the_money_bound_takes_the_dearest_way_in(void **state)
 	static const struct price odd = {
 		.input = 1, .output = 1, .cache_read = 1, .cache_write = 0
 	};
-	static const struct price huge = { UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
-	static const struct price zero = { 0, 0, 0, 0 };
+	static const struct price huge = { UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+					   UINT64_MAX };
+	static const struct price zero = { 0, 0, 0, 0, 0 };
 
 	(void)state;
 	assert_int_equal(quota_usd_bound(1000, 0, 100, &sonnet), 3000 * 3750 + 100 * 15000);
@@ -322,17 +327,38 @@ static void the_money_bound_takes_the_dearest_way_in(void **state)
 	assert_int_equal(quota_usd_bound(UINT64_MAX, UINT32_MAX, UINT32_MAX, &huge), UINT64_MAX);
 }
 
+static uint64_t used(uint64_t input, uint64_t read, uint64_t written, uint64_t output,
+		     const struct price *price)
+{
+	const struct usage usage = {
+		.input = input, .cache_read = read, .cache_write = written, .output = output
+	};
+
+	return quota_usd_used(&usage, price);
+}
+
 static void money_used_counts_every_token_once(void **state)
 {
 	(void)state;
 	/* 1,000 in, of which 600 came from the cache and 100 went into it. */
-	assert_int_equal(quota_usd_used(1000, 600, 100, 50, &sonnet),
+	assert_int_equal(used(1000, 600, 100, 50, &sonnet),
 			 300 * 3000 + 600 * 300 + 100 * 3750 + 50 * 15000);
-	assert_int_equal(quota_usd_used(0, 0, 0, 0, &sonnet), 0);
-	assert_int_equal(quota_usd_used(1, 1, 0, 0, &(struct price){ .cache_read = 1 }), 1);
+	assert_int_equal(used(0, 0, 0, 0, &sonnet), 0);
+	assert_int_equal(used(1, 1, 0, 0, &(struct price){ .cache_read = 1 }), 1);
+	/* Of 100 written, 40 stay for an hour. */
+	assert_int_equal(
+		quota_usd_used(
+			&(struct usage){ .input = 150, .cache_write = 100, .cache_write_1h = 40 },
+			&sonnet),
+		50 * 3000 + 60 * 3750 + 40 * 6000);
 	/* Counters that contradict each other do not wrap. */
-	assert_int_equal(quota_usd_used(10, 20, 0, 0, &sonnet), 20 * 300);
-	assert_int_equal(quota_usd_used(10, UINT64_MAX, UINT64_MAX, 0, &sonnet), UINT64_MAX);
+	assert_int_equal(
+		quota_usd_used(
+			&(struct usage){ .input = 10, .cache_write = 3, .cache_write_1h = 4 },
+			&sonnet),
+		7 * 3000 + 3 * 6000);
+	assert_int_equal(used(10, 20, 0, 0, &sonnet), 20 * 300);
+	assert_int_equal(used(10, UINT64_MAX, UINT64_MAX, 0, &sonnet), UINT64_MAX);
 }
 
 static void a_provider_within_its_limits_never_exceeds_the_bound(void **state)
@@ -351,7 +377,7 @@ static void a_provider_within_its_limits_never_exceeds_the_bound(void **state)
 		const uint64_t written = next_random(&seed) % (input + 1);
 		const uint64_t output = next_random(&seed) % ((uint64_t)max_tokens + 1);
 
-		assert_true(quota_usd_used(input, 0, written, output, &price) <=
+		assert_true(used(input, 0, written, output, &price) <=
 			    quota_usd_bound(bytes, 0, max_tokens, &price));
 	}
 }
