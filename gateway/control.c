@@ -197,6 +197,7 @@ static void on_watch(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	control->watched = now;
 	(void)tls_tickets_turn(control->args.tickets, now);
+	control_store_watch(control, now);
 	for (uint32_t i = 0; i < control->args.worker_count; i++) {
 		const struct worker_shared *shared = worker_shared(control->args.workers[i]);
 		uint64_t turned = atomic_load_explicit(&shared->turned_ns, memory_order_relaxed);
@@ -345,6 +346,7 @@ int control_run(const struct control_args *args)
 	if (!report_ready(args->report_fd))
 		perror("sluice: the supervisor could not be told that the server is ready");
 	(void)fprintf(stderr, "sluice: serving, configuration %s\n", control.config->digest);
+	control_store_begin(&control);
 	int looped = event_base_dispatch(control.base);
 	log_writer_finish(control.log, LOG_PATIENCE);
 	leaks_check();

@@ -43,7 +43,7 @@ int control_healthz(void *arg, FILE *out)
 
 int control_readyz(void *arg, FILE *out)
 {
-	const struct control *control = arg;
+	struct control *control = arg;
 
 	if (control->drain.phase != DRAIN_NOT) {
 		(void)fprintf(out, "draining\n");
@@ -52,6 +52,7 @@ int control_readyz(void *arg, FILE *out)
 	if (!all_turn(control, out))
 		return 503;
 	(void)fprintf(out, "ready, configuration %s\n", control->config->digest);
+	control_store_note(control, out);
 	return 200;
 }
 
@@ -259,28 +260,6 @@ static void print_more(FILE *out, void *arg)
 	control_jwks_print(control->jwks, control_now(), out);
 }
 
-/* What this gateway may spend in a day without Redis: all of its tenants together. */
-static uint64_t away_usd_bound(struct control *control)
-{
-	const struct tenants *tenants = &control->config->tenants;
-	uint64_t sum = 0;
-
-	if (control->away_seq == control->seq || !control->config->store.redis)
-		return control->away_usd_bound;
-	for (size_t i = 0; i < tenants->count; i++) {
-		const struct tenant *tenant = &tenants->tenants[i];
-		const struct tenant_limits *limits = &tenant->plan->limits;
-		if (tenant->disabled || limits->away_rates_closed)
-			continue;
-		const uint64_t most = limits->usd_per_day < limits->away_usd ? limits->usd_per_day
-									     : limits->away_usd;
-		sum = most < UINT64_MAX - sum ? sum + most : UINT64_MAX;
-	}
-	control->away_seq = control->seq;
-	control->away_usd_bound = sum;
-	return sum;
-}
-
 int control_metrics(void *arg, FILE *out)
 {
 	struct control *control = arg;
@@ -290,7 +269,7 @@ int control_metrics(void *arg, FILE *out)
 		.restarts = control->args.restarts,
 		.log_dropped = log_writer_dropped(control->log),
 		.config_loaded_s = control->config->loaded_s,
-		.away_usd_bound = away_usd_bound(control),
+		.away_usd_bound = control_store_bound(control),
 		.config_refused = control->config_refused,
 		.draining = control->drain.phase != DRAIN_NOT,
 		.version = SLUICE_VERSION,

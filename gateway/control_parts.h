@@ -42,9 +42,14 @@ struct control {
 	struct drain drain;
 	nsec_t watched; /* when the watchdog looked last */
 	struct watch *watches;
-	nsec_t born;                       /* when the loop began */
-	nsec_t store_sought;               /* when its name was asked for because it is away */
-	uint64_t away_usd_bound, away_seq; /* nano-USD, of that configuration */
+	nsec_t born;         /* when the loop began */
+	nsec_t store_sought; /* when its name was asked for because it is away */
+	/* of that configuration: nano-USD; and tenants whose requests that cost money, or all of whose requests,
+	 * are refused without Redis */
+	uint64_t away_usd_bound, away_seq;
+	size_t away_refused, away_tenants; /* of these */
+	nsec_t store_away_since;           /* 0: it is in use */
+	bool store_away_told;
 };
 
 /* CLOCK_MONOTONIC: the clock that workers publish their turns in. */
@@ -74,5 +79,14 @@ int control_lessons(void *control, FILE *out);
 /* ---- control_tenants.c: likewise; the control thread's `config` names the tenants ---- */
 int control_tenant(void *control, struct slice id, struct slice body, FILE *out);
 int control_budget(void *control, struct slice id, struct slice body, FILE *out);
+
+/* ---- control_store.c: what is said of Redis ---- */
+/* What may be spent in a day without it, nano-USD. */
+uint64_t control_store_bound(struct control *control);
+/* The lines of the start, of readyz (nothing while it is in use), and, once it has not been for a second, of
+ * stderr. */
+void control_store_begin(struct control *control);
+void control_store_note(struct control *control, FILE *out);
+void control_store_watch(struct control *control, nsec_t now);
 
 #endif

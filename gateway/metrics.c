@@ -260,6 +260,26 @@ void metrics_store_mode(struct metrics_worker *m, bool used, bool away)
 	atomic_store_explicit(&m->store_away, away ? 1 : 0, memory_order_relaxed);
 }
 
+void metrics_store_fault(struct metrics_worker *m, enum store_fault fault)
+{
+	atomic_store_explicit(&m->store_fault, fault, memory_order_relaxed);
+}
+
+uint32_t metrics_store_away(const struct metrics *metrics, enum store_fault *fault)
+{
+	uint32_t away = 0;
+
+	*fault = STORE_FAULT_NONE;
+	for (uint32_t i = 0; i < metrics->worker_count; i++) {
+		if (metrics_get(&metrics->workers[i]->store_away) == 0)
+			continue;
+		away++;
+		if (*fault == STORE_FAULT_NONE)
+			*fault = (enum store_fault)metrics_get(&metrics->workers[i]->store_fault);
+	}
+	return away;
+}
+
 bool metrics_store_is_away(const struct metrics *metrics)
 {
 	for (uint32_t i = 0; i < metrics->worker_count; i++)

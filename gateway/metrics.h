@@ -12,6 +12,7 @@
 #include "codec/base/clock.h"
 #include "codec/base/err.h"
 #include "codec/sampling.h"
+#include "gateway/store_fault.h"
 
 #include <stdio.h>
 
@@ -93,6 +94,10 @@ void metrics_once(struct metrics_worker *m, enum metrics_once result);
 void metrics_store_mode(struct metrics_worker *m, bool used, bool away);
 /* Whether it is so for any worker. */
 bool metrics_store_is_away(const struct metrics *metrics);
+/* Why it is not in use; NONE while it is. */
+void metrics_store_fault(struct metrics_worker *m, enum store_fault fault);
+/* How many workers decide without it; *fault is the first one's reason. */
+uint32_t metrics_store_away(const struct metrics *metrics, enum store_fault *fault);
 
 /* Gauges that a worker publishes once per turn at most. */
 struct metrics_gauges {

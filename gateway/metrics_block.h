@@ -67,7 +67,7 @@ struct metrics_worker {
 	struct metrics *process;
 	metrics_cell *tables[TABLE_COUNT];
 	_Atomic uint64_t in_flight, connections_open, arena_chunks_high, requests_slab_high;
-	_Atomic uint64_t store_used, store_away;
+	_Atomic uint64_t store_used, store_away, store_fault;
 	/* The worker's own: numbers that were asked for last. METRICS_LABEL_OTHER: none to be found again. */
 	uint32_t last_route, last_provider, last_limit;
 };

@@ -303,6 +303,19 @@ static void print_once(const metrics_cell *single, FILE *out)
 	}
 }
 
+static void print_store_faults(struct metrics *metrics, FILE *out)
+{
+	uint64_t workers[STORE_FAULTS] = { 0 };
+
+	for (uint32_t i = 0; i < metrics->worker_count; i++)
+		workers[metrics_get(&metrics->workers[i]->store_fault)]++;
+	metrics_print_head(METRIC_STORE_FAULT, out);
+	for (enum store_fault fault = STORE_FAULT_NONE + 1; fault < STORE_FAULTS; fault++) {
+		const struct slice value = slice_str(store_fault_label(fault));
+		metrics_print_sample(METRIC_STORE_FAULT, &value, workers[fault], out);
+	}
+}
+
 static void print_store(struct metrics *metrics, const metrics_cell *single,
 			uint64_t away_usd_bound, FILE *out)
 {
@@ -321,6 +334,7 @@ static void print_store(struct metrics *metrics, const metrics_cell *single,
 		const struct slice value = slice_str(words[i]);
 		metrics_print_sample(METRIC_LIMITER_MODE, &value, modes[i], out);
 	}
+	print_store_faults(metrics, out);
 	print_away(single, away_usd_bound, out);
 	metrics_print_head(METRIC_STATE_AWAY, out);
 	for (size_t i = 0; i < STATE_AWAYS; i++) {

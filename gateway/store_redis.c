@@ -329,6 +329,13 @@ static void on_turned(void *owner)
 	store_redis_go_on(owner);
 }
 
+static void on_fault(void *owner, enum store_fault fault)
+{
+	const struct store_redis *redis = owner;
+
+	metrics_store_fault(redis->metrics, fault);
+}
+
 static void on_measured(void *owner, enum redis_outcome outcome, bool late, nsec_t took)
 {
 	static const enum metrics_store_result results[] = { [REDIS_ANSWERED] = STORE_OK,
@@ -346,6 +353,7 @@ static const struct redis_link_events link_events = { .done = on_done,
 						      .unready = on_unready,
 						      .failed = on_failed,
 						      .turned = on_turned,
+						      .fault = on_fault,
 						      .measured = on_measured };
 
 /* ---- the interface ---- */
@@ -464,6 +472,7 @@ static bool redis_connect(struct store_redis *redis, const struct config_store *
 		.owner = redis,
 		.script = slice_of(limits_lua, limits_lua_len),
 		.quiet = worker != 0,
+		.sniffs = worker == 0,
 	};
 
 	redis->link = connect_as(redis, config, &args, problem, room);
@@ -502,6 +511,7 @@ struct store_redis *store_redis_new(struct net_loop *loop, const struct config_s
 	if (!redis_build(redis) || !redis_connect(redis, config, worker, problem, room))
 		return NULL;                     /* the process ends: nothing to take apart */
 	metrics_store_mode(metrics, true, true); /* until it is connected */
+	metrics_store_fault(metrics, STORE_FAULT_CONNECTING);
 	net_timer_set(loop, &redis->renew, net_now(loop) + RENEW_EVERY);
 	return redis;
 }

@@ -135,7 +135,7 @@ static void on_others_reply(struct redis_link *link, const struct redis_request 
 	const enum redis_outcome outcome = error ? REDIS_REFUSED : REDIS_ANSWERED;
 
 	if (error && !request->aside && strncmp(reply->str, "NOSCRIPT", 8) != 0) {
-		redis_link_trouble(link, reply->str);
+		redis_link_trouble(link, store_fault_of_error(reply->str), reply->str);
 		redis_link_turn(link, false, false);
 	}
 	link->args.events->measured(link->args.owner, outcome, request->late, took(link, request));
@@ -191,6 +191,7 @@ static void on_readable(struct net_conn *conn, void *arg)
 	const char *bytes = net_input(conn, &len);
 	void *reply = NULL;
 
+	link->heard = true;
 	link->broken = redisReaderFeed(link->reader, bytes, len) != REDIS_OK;
 	net_consume(conn, len);
 	link->reading = true;
@@ -206,7 +207,7 @@ static void on_readable(struct net_conn *conn, void *arg)
 		redisReaderFree(link->reader);
 		link->reader = NULL;
 	} else if (link->broken) {
-		redis_link_close(link, "its answer is not of this protocol");
+		redis_link_close(link, STORE_FAULT_PROTOCOL, "its answer is not of this protocol");
 	} else {
 		arm(link);
 	}
@@ -229,7 +230,7 @@ static void on_written(struct net_conn *conn, void *arg)
 
 static void on_ended(struct net_conn *conn, enum net_end end, void *arg)
 {
-	redis_link_close(arg,
+	redis_link_close(arg, STORE_FAULT_UNREACHABLE,
 			 end == NET_END_CLOSED ? "closed the connection" : net_conn_error(conn));
 }
 
@@ -259,12 +260,35 @@ static void lose_all(struct redis_link *link)
 	}
 }
 
-void redis_link_close(struct redis_link *link, const char *why)
+/* ---- a port that may speak another protocol ---- */
+
+static void on_found(struct redis_sniff *of, enum store_fault fault)
+{
+	struct redis_link *link = CONTAINER_OF(of, struct redis_link, sniff);
+
+	if (link->proved)
+		return;
+	link->mismatch = fault;
+	if (fault != STORE_FAULT_NONE)
+		redis_link_tell(link, fault, NULL);
+}
+
+/* The one that has just been tried. */
+static void sniff(struct redis_link *link)
+{
+	const struct redis_link_args *args = &link->args;
+	const struct redis_target *target = &args->targets[(link->target - 1) % args->target_count];
+
+	redis_sniff_begin(&link->sniff, (const struct sockaddr *)&target->address, target->len);
+}
+
+void redis_link_close(struct redis_link *link, enum store_fault fault, const char *why)
 {
 	if (link->conn == NULL)
 		return;
 	const bool opening = link->state == LINK_OPENING;
-	redis_link_trouble(link, why);
+	const bool strange = opening && !link->heard && !link->proved && link->args.sniffs;
+	redis_link_trouble(link, fault, why);
 	link->state = LINK_DOWN; /* before anybody is told of his request */
 	net_close(link->conn);
 	link->conn = NULL;
@@ -281,6 +305,8 @@ void redis_link_close(struct redis_link *link, const char *why)
 	lose_all(link);
 	arm(link);
 	retry_later(link);
+	if (strange)
+		sniff(link);
 	if (opening)
 		link->args.events->failed(link->args.owner);
 	else if (link->args.events->turned != NULL)
@@ -292,6 +318,7 @@ static void link_open(struct redis_link *link)
 	const struct redis_link_args *args = &link->args;
 
 	link->state = LINK_OPENING;
+	link->heard = false;
 	link->opened_at = redis_link_now(link);
 	if (args->target_count == 0 || link->reader != NULL) {
 		retry_later(link);
@@ -307,7 +334,8 @@ static void link_open(struct redis_link *link)
 		if (link->reader != NULL)
 			redisReaderFree(link->reader);
 		link->reader = NULL;
-		redis_link_tell(link, "no memory or descriptor for a connection");
+		redis_link_tell(link, STORE_FAULT_UNREACHABLE,
+				"no memory or descriptor for a connection");
 		retry_later(link);
 		link->args.events->failed(link->args.owner);
 		return;
@@ -339,11 +367,12 @@ static void on_deadline(struct net_timer *timer)
 
 	if (link->state == LINK_OPENING && redis_line_is_empty(&link->line) &&
 	    now >= link->opened_at + CONNECT_MAX) {
-		redis_link_close(link, "cannot be reached within a second");
+		redis_link_close(link, STORE_FAULT_UNREACHABLE,
+				 "cannot be reached within a second");
 		return;
 	}
 	while ((request = redis_line_late(&link->line, now)) != NULL) {
-		redis_link_trouble(link, "answers too late");
+		redis_link_trouble(link, STORE_FAULT_LATE, "answers too late");
 		late = true;
 		if (!request->own)
 			link->args.events->late(link->args.owner, request);
@@ -351,7 +380,7 @@ static void on_deadline(struct net_timer *timer)
 	if (late && link->state == LINK_TROUBLED)
 		redis_link_turn(link, was_ready || link->slow, false);
 	if (redis_line_is_silent(&link->line, now))
-		redis_link_close(link, "does not answer");
+		redis_link_close(link, STORE_FAULT_SILENT, "does not answer");
 	else
 		arm(link);
 }
@@ -396,12 +425,14 @@ struct redis_link *redis_link_new(const struct redis_link_args *args)
 	*link = (struct redis_link){
 		.args = *args,
 		.state = LINK_DOWN,
+		.fault = STORE_FAULT_CONNECTING,
 		.filling.most = OUT_MAX,
 		.leaving.most = OUT_MAX,
 		.flush.run = on_flush,
 		.deadline.fire = on_deadline,
 		.retry.fire = on_retry,
 		.pause = { .chance = args->seed | 1 },
+		.sniff = { .loop = args->loop, .tls = args->tls != NULL, .found = on_found },
 	};
 	const bool lined = redis_line_init(&link->line, args->deadline);
 	link->args.user = link->args.password = (struct slice){ NULL, 0 }; /* `login` has them */

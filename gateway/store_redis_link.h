@@ -10,6 +10,7 @@
 #define GATEWAY_STORE_REDIS_LINK_H
 
 #include "gateway/net.h"
+#include "gateway/store_fault.h"
 #include "gateway/store_redis_wire.h"
 
 struct reservation;
@@ -98,6 +99,8 @@ struct redis_link_events {
 	/* While it is not ready: whether it is slow, and takes requests of those who wait for it all the same
 	 * (redis_link_begin_slow), may have changed. */
 	void (*turned)(void *owner);
+	/* Why it is not in use, another reason than before, at first CONNECTING, or NONE. NULL where nobody asks. */
+	void (*fault)(void *owner, enum store_fault fault);
 	/* To the channel that the link listens to; NULL where there is none. */
 	void (*heard)(void *owner, struct slice message);
 	/* Of a request of the store's, for metrics. */
@@ -127,6 +130,7 @@ struct redis_link_args {
 	nsec_t deadline;
 	const char *name; /* for messages: no password in it */
 	bool quiet;       /* another worker tells of it */
+	bool sniffs;      /* a port that never answered is asked for its protocol */
 	uint64_t seed;    /* of the pauses */
 };
 

@@ -9,11 +9,45 @@
 
 /* ---- messages: once per change ---- */
 
-void redis_link_tell(struct redis_link *link, const char *what)
+static void note(struct redis_link *link, enum store_fault fault)
 {
-	if (strncmp(link->error, what, sizeof(link->error) - 1) == 0)
+	if (link->fault == fault)
 		return;
-	(void)snprintf(link->error, sizeof(link->error), "%s", what);
+	link->fault = fault;
+	if (link->args.events->fault != NULL)
+		link->args.events->fault(link->args.owner, fault);
+}
+
+/* No answer at all says less than what the port was found to speak. */
+static bool says_little(enum store_fault fault)
+{
+	return fault == STORE_FAULT_UNREACHABLE || fault == STORE_FAULT_SILENT;
+}
+
+static bool has_name(enum store_fault fault)
+{
+	return fault == STORE_FAULT_CLUSTER || fault == STORE_FAULT_TLS_PORT ||
+	       fault == STORE_FAULT_PLAIN_PORT;
+}
+
+void redis_link_tell(struct redis_link *link, enum store_fault fault, const char *why)
+{
+	char text[REDIS_ERROR_ROOM];
+
+	if (link->mismatch != STORE_FAULT_NONE && says_little(fault)) {
+		fault = link->mismatch;
+		why = NULL;
+	}
+	if (!has_name(fault))
+		(void)snprintf(text, sizeof(text), "%s", why);
+	else
+		(void)snprintf(text, sizeof(text), "%s%s%s%s", store_fault_words(fault),
+			       why == NULL ? "" : " (", why == NULL ? "" : why,
+			       why == NULL ? "" : ")");
+	note(link, fault);
+	if (strcmp(link->error, text) == 0)
+		return;
+	(void)memcpy(link->error, text, sizeof(text));
 	if (!link->args.quiet)
 		(void)fprintf(stderr, "sluice: store %s: %s\n", link->args.name, link->error);
 }
@@ -32,7 +66,7 @@ static void own_send(struct redis_link *link, bool aside, const struct slice *wo
 	for (uint32_t i = 0; i < count; i++)
 		redis_put(&link->filling, words[i]);
 	if (!redis_link_send(link))
-		redis_link_close(link, "no memory for a request");
+		redis_link_close(link, STORE_FAULT_UNREACHABLE, "no memory for a request");
 }
 
 static void send_login(struct redis_link *link, bool aside)
@@ -65,6 +99,23 @@ void redis_link_probe(struct redis_link *link)
 		own_send(link, false, arguments, COUNT_OF(arguments));
 }
 
+/* A node of a cluster answers MOVED to keys that are not its own: it is found out here, and not by some tenants'
+ * requests. Of any 1,024 slots in a row one key is asked for; none exists. A cluster of one shard has them all. */
+static void ask_all_slots(struct redis_link *link)
+{
+	static const char *const tags[] = {
+		"18",  "455", "333", "223", "553", "443", "95",  "663",
+		"265", "375", "908", "155", "985", "895", "405", "515"
+	};
+	char key[32];
+
+	for (size_t i = 0; i < COUNT_OF(tags) && link->conn != NULL; i++) {
+		const int len = snprintf(key, sizeof(key), "sluice:2:{%s}slot", tags[i]);
+		const struct slice get[] = { SLICE("GET"), slice_of(key, (size_t)len) };
+		own_send(link, false, get, COUNT_OF(get));
+	}
+}
+
 void redis_link_greet(struct redis_link *link)
 {
 	const struct redis_link_args *args = &link->args;
@@ -83,6 +134,8 @@ void redis_link_greet(struct redis_link *link)
 	const struct slice load[] = { SLICE("EVAL"), args->script, SLICE("0") };
 	if (link->conn != NULL && !slice_absent(args->script))
 		own_send(link, false, load, COUNT_OF(load));
+	if (link->conn != NULL && !slice_absent(args->script))
+		ask_all_slots(link);
 	if (link->conn != NULL)
 		redis_link_probe(link);
 }
@@ -102,9 +155,12 @@ void redis_link_turn(struct redis_link *link, bool slow, bool in_time)
 static void become_ready(struct redis_link *link)
 {
 	link->slow = link->in_time = false;
+	link->proved = true;
+	link->mismatch = STORE_FAULT_NONE;
 	if (link->error[0] != '\0')
-		redis_link_tell(link, "in use again");
+		redis_link_tell(link, STORE_FAULT_NONE, "in use again");
 	link->error[0] = '\0';
+	note(link, STORE_FAULT_NONE);
 	link->pause.next = 0;
 	link->state = LINK_READY;
 	net_timer_stop(link->args.loop, &link->retry);
@@ -120,9 +176,9 @@ static void probe_later(struct redis_link *link)
 	net_timer_set(link->args.loop, &link->retry, redis_link_now(link) + PROBE_EVERY);
 }
 
-void redis_link_trouble(struct redis_link *link, const char *why)
+void redis_link_trouble(struct redis_link *link, enum store_fault fault, const char *why)
 {
-	redis_link_tell(link, why);
+	redis_link_tell(link, fault, why);
 	if (link->state != LINK_READY)
 		return;
 	link->state = LINK_TROUBLED;
@@ -142,11 +198,9 @@ void redis_link_idle(struct redis_link *link, bool at_once)
 void redis_link_own_reply(struct redis_link *link, const struct redis_request *request,
 			  const redisReply *reply)
 {
-	char why[REDIS_ERROR_ROOM];
-
 	if (reply->type == REDIS_REPLY_ERROR) {
-		(void)snprintf(why, sizeof(why), "%s", reply->str);
-		redis_link_close(link, why); /* after a failover the next address may be another */
+		redis_link_close(link, store_fault_of_error(reply->str),
+				 reply->str); /* after a failover the next address may be another */
 		return;
 	}
 	if (!redis_line_is_empty(&link->line)) /* of the greeting the last counts */

@@ -5,6 +5,7 @@
 #include "gateway/store_redis_line.h"
 #include "gateway/store_redis_login.h"
 #include "gateway/store_redis_pause.h"
+#include "gateway/store_redis_sniff.h"
 
 enum link_state {
 	LINK_DOWN,     /* waits for its next attempt */
@@ -13,7 +14,7 @@ enum link_state {
 	LINK_TROUBLED, /* connected; answers are awaited, or a probe's */
 };
 
-enum { REDIS_ERROR_ROOM = 128 };
+enum { REDIS_ERROR_ROOM = 256 };
 
 struct redis_link {
 	struct redis_link_args args;
@@ -30,7 +31,12 @@ struct redis_link {
 	nsec_t opened_at;
 	struct redis_pause pause;
 	uint32_t target;
-	char error[REDIS_ERROR_ROOM]; /* what was told last */
+	enum store_fault fault; /* what was told last, and its words */
+	char error[REDIS_ERROR_ROOM];
+	bool heard;                /* a byte, on this connection, */
+	bool proved;               /* the port: it was ready once */
+	enum store_fault mismatch; /* the protocol of a port that never answered */
+	struct redis_sniff sniff;
 	struct redis_login login;
 	bool login_unsent; /* to the server at the other end, which knows another */
 	bool slow;         /* in trouble for nothing but late answers */
@@ -53,19 +59,19 @@ static inline bool redis_link_listens(const struct redis_link *link)
 /* At the end of the line; redis_link_send must follow. NULL: too many are on their way. */
 struct redis_request *redis_link_new_request(struct redis_link *link);
 /* Everything on its way is lost; it is made again after a pause. Nothing when there is none. */
-void redis_link_close(struct redis_link *link, const char *why);
+void redis_link_close(struct redis_link *link, enum store_fault fault, const char *why);
 
 /* ---- store_redis_link_health.c ---- */
 
-/* On stderr, once per change. */
-void redis_link_tell(struct redis_link *link, const char *what);
+/* Once per change: the fault to its owner, both to stderr. `why` NULL: the fault's words say it all. */
+void redis_link_tell(struct redis_link *link, enum store_fault fault, const char *why);
 /* Login, database and script, then a probe. */
 void redis_link_greet(struct redis_link *link);
 void redis_link_probe(struct redis_link *link);
 /* Another login than the one that the server has heard is told to it. */
 void redis_link_renew_login(struct redis_link *link);
 /* Not ready from now on, unless it was not. */
-void redis_link_trouble(struct redis_link *link, const char *why);
+void redis_link_trouble(struct redis_link *link, enum store_fault fault, const char *why);
 /* `slow` and `in_time` are that now. */
 void redis_link_turn(struct redis_link *link, bool slow, bool in_time);
 /* The line is empty: whether things are well again is for a probe to find out. */

@@ -35,6 +35,8 @@ METRIC(LIMIT_SLOTS, "sluice_limit_slots", GAUGE, "state", "slots",
        "Places for what is counted against limits: all, and claimed (by tenants, and by their servers and globs that have limits of their own, until the supervisor ends). New servers are refused where half is claimed, new globs where three quarters are")
 METRIC(LIMITER_MODE, "sluice_limiter_mode", GAUGE, "mode", "workers",
        "Workers whose limits are decided by this machine alone (memory), by Redis (shared), or, while Redis is not there, as on_store_failure says (away)")
+METRIC(STORE_FAULT, "sluice_store_fault", GAUGE, "fault", "workers",
+       "Workers that do not use Redis, by why: connecting (for the first time), unreachable, silent (no answer), late (after store.deadline), error (its answers), protocol (no Redis), cluster (a Redis Cluster of several shards), tls_port (it speaks TLS, store.url says redis://), plain_port (it does not, store.url says rediss://)")
 METRIC(AWAY_DECISIONS, "sluice_away_decisions_total", COUNTER, "function,decision", "requests",
        "Requests decided while Redis is not there: function is rates, or budget for those that cost money; decision is local (by this gateway's own limits), closed (refused), or waited (it would have been refused, but Redis was only slow, and its answer came within store.patience)")
 METRIC(AWAY_USD, "sluice_away_usd_total", COUNTER, "", "US dollars",

@@ -459,6 +459,83 @@ class Hostile(RedisCase):
 LOCAL = {"rates": "local", "budget": {"local": 500}}
 
 
+class Misplaced(RedisCase):
+    """What store.url leads to is not what it says: named on stderr, by the metric and in readyz, which stays 200."""
+
+    REFUSED = "requests that cost money are refused for 1 of 1 tenants (on_store_failure)"
+
+    def assert_named(self, gateway, fault, words):
+        gateway.wait_stderr(words)
+        harness.wait_for(lambda: gateway.metrics().sum("sluice_store_fault", fault=fault) > 0, f"fault {fault}")
+        answer = gateway.get("/readyz")
+        self.assertEqual(answer.status, 200)
+        lines = answer.body.decode().splitlines()
+        self.assertRegex(lines[0], "^ready, configuration [0-9a-f]{16}$")
+        self.assertRegex(lines[1], r"^store rediss?://\S+ is not in use by 1 of 1 workers: ")
+        self.assertIn(words, lines[1])
+        self.assertTrue(lines[1].endswith(self.REFUSED), lines[1])
+        self.assertEqual(len(lines), 2)
+
+    def nodes(self, count):
+        nodes = [redis_server.Redis(self, "--cluster-enabled", "yes", "--cluster-port", str(harness.free_port()))
+                 for _ in range(count)]
+        each = 16384 // count
+        for i, node in enumerate(nodes):
+            node.ask("CLUSTER", "ADDSLOTSRANGE", i * each, (i + 1) * each - 1)
+            if i:
+                node.ask("CLUSTER", "MEET", "127.0.0.1", nodes[0].port,
+                         nodes[0].options[nodes[0].options.index("--cluster-port") + 1])
+        for node in nodes:
+            harness.wait_for(lambda: "cluster_state:ok" in node.ask("CLUSTER", "INFO"), "the cluster is one")
+        return nodes
+
+    def test_a_cluster_of_several_shards(self):
+        nodes = self.nodes(2)
+        for node in nodes:
+            gateway = self.start(node.url, self.sim(), ready=False)
+            self.assert_named(gateway, "cluster", "this is a Redis Cluster; Sluice needs a single primary")
+            self.assert_error(gateway.sample("hello"), 503, 503, "store_unavailable")
+
+    def test_a_cluster_whose_slots_nobody_has(self):
+        node = redis_server.Redis(self, "--cluster-enabled", "yes", "--cluster-port", str(harness.free_port()))
+        gateway = self.start(node.url, self.sim(), ready=False)
+        self.assert_named(gateway, "cluster", "this is a Redis Cluster; Sluice needs a single primary")
+
+    def test_a_cluster_of_one_shard_serves(self):
+        gateway = self.start(self.nodes(1)[0].url, self.sim())
+        self.assert_result(gateway.sample("hello"))
+        self.assertEqual(gateway.metrics().sum("sluice_store_fault"), 0)
+
+    def test_tls_to_a_plain_port(self):
+        redis = redis_server.Redis(self)
+        gateway = self.start(redis.url.replace("redis:", "rediss:"), self.sim(), ready=False)
+        self.assert_named(gateway, "plain_port", "this port does not speak TLS; write redis:// in store.url")
+
+    def test_clear_text_to_a_tls_port(self):
+        cert, key = self.certificate()
+        port = harness.free_port()
+        redis_server.Redis(self, "--tls-port", str(port), "--tls-cert-file", cert, "--tls-key-file", key,
+                           "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
+        gateway = self.start(f"redis://127.0.0.1:{port}", self.sim(), ready=False)
+        self.assert_named(gateway, "tls_port", "this port speaks TLS; write rediss:// in store.url")
+
+    def test_no_redis_at_all_and_then_one(self):
+        port = harness.free_port()
+        gateway = self.start(f"redis://127.0.0.1:{port}", self.sim(), ready=False)
+        gateway.wait_stderr(f"limits are in store redis://127.0.0.1:{port}/0; while it is not in use, {self.REFUSED}")
+        gateway.wait_stderr("is not in use by 1 of 1 workers: no connection can be made")
+        self.assert_named(gateway, "unreachable", "no connection can be made")
+        redis_server.Redis(self, port=port)
+        self.wait_mode(gateway, "shared")
+        self.assertRegex(gateway.get("/readyz").body, rb"^ready, configuration [0-9a-f]{16}\n$")
+        self.assertEqual(gateway.metrics().sum("sluice_store_fault"), 0)
+
+    def test_where_nobody_is_refused_it_says_so(self):
+        gateway = self.start(f"redis://127.0.0.1:{harness.free_port()}", self.sim(), LOCAL, ready=False)
+        gateway.wait_stderr("while it is not in use, no tenant's requests are refused for it")
+        self.assertIn(b"no tenant's requests are refused for it", gateway.get("/readyz").body)
+
+
 class Gone(RedisCase):
     """Redis is away: what each tenant chose, nobody waits, and back within two seconds."""
 

@@ -212,7 +212,8 @@ static inline void assert_written(const char *bytes)
 /* ---- what the link tells ---- */
 
 static struct {
-	uint32_t ready, unready, failed, late, answered, refused, lost, turned;
+	uint32_t ready, unready, failed, late, answered, refused, lost, turned, faults;
+	enum store_fault fault;
 } told;
 
 static inline void on_done(void *owner, const struct redis_request *request,
@@ -257,6 +258,13 @@ static inline void on_turned(void *owner)
 	told.turned++;
 }
 
+static inline void on_fault(void *owner, enum store_fault fault)
+{
+	(void)owner;
+	told.faults++;
+	told.fault = fault;
+}
+
 static inline void on_measured(void *owner, enum redis_outcome outcome, bool late, nsec_t took)
 {
 	(void)owner;
@@ -280,6 +288,7 @@ static const struct redis_link_events events = { .heard = on_heard,
 						 .unready = on_unready,
 						 .failed = on_failed,
 						 .turned = on_turned,
+						 .fault = on_fault,
 						 .measured = on_measured };
 
 static inline struct redis_link_args arguments(uint32_t targets)

@@ -222,6 +222,24 @@ static inline void rig_answer(struct store_redis *redis, enum redis_outcome outc
 	link->events->done(link->owner, &request, outcome, reply);
 }
 
+/* The script grants, in states of those births. */
+static inline void rig_grants(struct store_redis *redis, const struct net_loop *loop,
+			      const char *births)
+{
+	struct redis_pack answer = { 0 };
+
+	redis_pack_byte(&answer, 0);
+	redis_pack_byte(&answer, 0);
+	redis_pack_number(&answer, 0);
+	redis_pack_number(&answer, (uint32_t)loop->wall_s);
+	redis_pack_amount(&answer, 0);
+	redis_pack_bytes(&answer, births, strlen(births));
+	const redisReply reply = { .type = REDIS_REPLY_STRING,
+				   .str = (char *)answer.at,
+				   .len = answer.len };
+	rig_answer(redis, REDIS_ANSWERED, &reply);
+}
+
 static inline uint64_t rig_waiting(const struct store_redis *redis)
 {
 	return redis->link->next - redis->link->first;

@@ -60,18 +60,7 @@ static struct reservation reservation_of(uint64_t away_usd)
 /* The script grants, in states of those births. */
 static void grants_all(const char *births)
 {
-	struct redis_pack answer = { 0 };
-
-	redis_pack_byte(&answer, 0);
-	redis_pack_byte(&answer, 0);
-	redis_pack_number(&answer, 0);
-	redis_pack_number(&answer, (uint32_t)loop.wall_s);
-	redis_pack_amount(&answer, 0);
-	redis_pack_bytes(&answer, births, strlen(births));
-	const redisReply reply = { .type = REDIS_REPLY_STRING,
-				   .str = (char *)answer.at,
-				   .len = answer.len };
-	rig_answer(redis, REDIS_ANSWERED, &reply);
+	rig_grants(redis, &loop, births);
 }
 
 static void grants(const char birth[9])

@@ -1,6 +1,79 @@
 /* The connection to Redis over sockets and a clock that the test is: deadlines, one probe at a time, pauses. */
 #include "tests/unit/gateway/store_redis_link_rig.h"
 
+enum { SLOTS = 16384, PARTS = 16 };
+
+/* The slot of a hash tag, as Redis Cluster's specification has it: CRC16/XMODEM. */
+static unsigned slot_of(const char *tag, size_t len)
+{
+	unsigned crc = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		crc ^= (unsigned)(uint8_t)tag[i] << 8;
+		for (int bit = 0; bit < 8; bit++)
+			crc = (crc & 0x8000) != 0 ? (crc << 1 ^ 0x1021) & 0xffff : crc << 1;
+	}
+	return crc % SLOTS;
+}
+
+/* Out of what was written: a key is asked for in each sixteenth of the slots. */
+static void take_slots(void)
+{
+	bool asked[PARTS] = { false };
+	char *from, *to;
+
+	conn.written[conn.written_len] = '\0';
+	while ((from = strstr(conn.written, "*2\r\n$3\r\nGET\r\n")) != NULL) {
+		const char *tag = strchr(from, '{') + 1;
+		const size_t len = (size_t)(strchr(tag, '}') - tag);
+		to = strstr(from, "}slot\r\n") + strlen("}slot\r\n");
+		asked[slot_of(tag, len) / (SLOTS / PARTS)] = true;
+		(void)memmove(from, to, strlen(to) + 1);
+	}
+	conn.written_len = strlen(conn.written);
+	for (size_t i = 0; i < PARTS; i++)
+		assert_true(asked[i]);
+}
+
+static void a_node_that_has_not_all_slots_is_never_ready(void **state)
+{
+	struct redis_link_args args = arguments(1);
+
+	(void)state;
+	args.script = SLICE("return 1");
+	(void)link_of(args);
+	pass(0);
+	opened();
+	says("$-1\r\n$-1\r\n-MOVED 1523 10.0.0.2:6379\r\n");
+	assert_false(conn.open);
+	assert_int_equal(told.fault, STORE_FAULT_CLUSTER);
+	assert_int_equal(told.ready, 0);
+}
+
+static void what_is_wrong_is_told_once_per_change(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	assert_int_equal(told.faults, 1); /* it is connected */
+	assert_int_equal(told.fault, STORE_FAULT_NONE);
+	assert_true(ask(link));
+	turn();
+	pass(20 * MSEC);
+	assert_int_equal(told.fault, STORE_FAULT_LATE);
+	pass(SEC);
+	assert_int_equal(told.fault, STORE_FAULT_SILENT);
+	assert_int_equal(told.faults, 3);
+	pass(30 * MSEC);
+	ended(NET_END_FAILED);
+	assert_int_equal(told.fault, STORE_FAULT_UNREACHABLE);
+	pass(100 * MSEC);
+	opened();
+	says("+OK\r\n");
+	assert_int_equal(told.fault, STORE_FAULT_NONE);
+	assert_int_equal(told.faults, 5);
+}
+
 static void a_link_is_ready_when_its_greeting_and_a_write_were_answered(void **state)
 {
 	struct redis_link_args args = arguments(1);
@@ -16,10 +89,13 @@ static void a_link_is_ready_when_its_greeting_and_a_write_were_answered(void **s
 	assert_int_equal(conn.port, 1000);
 	assert_false(ask(link));
 	opened();
+	take_slots();
 	assert_written("*3\r\n$4\r\nAUTH\r\n$4\r\ngate\r\n$2\r\npw\r\n*2\r\n$6\r\nSELECT\r\n$"
 		       "1\r\n3\r\n"
 		       "*3\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n$1\r\n0\r\n" PROBE);
 	says("+OK\r\n+OK\r\n$0\r\n\r\n");
+	for (int i = 0; i < PARTS; i++)
+		says("$-1\r\n");
 	assert_int_equal(told.ready, 0);
 	assert_false(ask(link));
 	says("+OK\r\n");
@@ -474,6 +550,8 @@ static void what_is_too_much_is_not_sent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_node_that_has_not_all_slots_is_never_ready),
+		cmocka_unit_test(what_is_wrong_is_told_once_per_change),
 		cmocka_unit_test(a_link_is_ready_when_its_greeting_and_a_write_were_answered),
 		cmocka_unit_test(requests_of_a_tick_leave_in_one_write_and_are_answered_in_order),
 		cmocka_unit_test(requests_that_come_while_others_leave_follow_them),

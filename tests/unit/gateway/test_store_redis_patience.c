@@ -63,18 +63,7 @@ static struct reservation reservation_of(enum choice choice)
 
 static void grants(void)
 {
-	struct redis_pack answer = { 0 };
-
-	redis_pack_byte(&answer, 0);
-	redis_pack_byte(&answer, 0);
-	redis_pack_number(&answer, 0);
-	redis_pack_number(&answer, (uint32_t)loop.wall_s);
-	redis_pack_amount(&answer, 0);
-	redis_pack_bytes(&answer, "birth--1", REDIS_BIRTH_BYTES);
-	const redisReply reply = { .type = REDIS_REPLY_STRING,
-				   .str = (char *)answer.at,
-				   .len = answer.len };
-	rig_answer(redis, REDIS_ANSWERED, &reply);
+	rig_grants(redis, &loop, "birth--1");
 }
 
 static void is_called(void)
