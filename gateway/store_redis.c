@@ -67,10 +67,13 @@ static void undo(struct store_redis *redis, const struct redis_request *request,
 		const uint32_t over = verdict->over >> (i * BITS);
 		store_redis_note_told(tenant, verdict->server_s, request->usd);
 		store_redis_owe(tenant, verdict->server_s, 0, request->usd);
-		if ((over & 1) == 0)
-			tenant->requests_less = plus(tenant->requests_less, part->requests_cost);
-		if ((over & 2) == 0)
-			tenant->tokens_less = plus(tenant->tokens_less, part->tokens_cost);
+		store_redis_owe_times(
+			tenant, &(struct redis_owed){
+					.requests_rate = part->owed.requests_rate,
+					.tokens_rate = part->owed.tokens_rate,
+					.requests_less = (over & 1) == 0 ? part->requests_cost : 0,
+					.tokens_less = (over & 2) == 0 ? part->tokens_cost : 0,
+				});
 		tenant->given_back += request->places;
 		store_redis_touch(redis, tenant);
 	}

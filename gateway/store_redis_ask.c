@@ -56,6 +56,16 @@ static nsec_t here(const struct asking *asking, uint64_t tat)
 	return tat > asking->wall_ns ? plus(now, tat - asking->wall_ns) : now;
 }
 
+static struct quota_state rate_here(const struct asking *asking, const struct redis_rate *rate)
+{
+	struct quota_state state = { .tat = here(asking, rate->ns), .written = rate->written };
+
+	for (uint32_t i = 0; i < QUOTA_USES; i++)
+		state.uses[i] = quota_use_before(rate->bursts[i], rate->ages[i],
+						 net_now(asking->redis->loop));
+	return state;
+}
+
 static bool fill(struct asking *asking, uint32_t i, const struct redisReply *reply)
 {
 	struct redis_state state;
@@ -63,8 +73,8 @@ static bool fill(struct asking *asking, uint32_t i, const struct redisReply *rep
 	if (!redis_read_state(reply, asking->wall_ns, &state))
 		return false;
 	*store_question_fill(asking->question, i) = (struct limit_state){
-		.requests.tat = here(asking, state.requests_ns),
-		.tokens.tat = here(asking, state.tokens_ns),
+		.requests = rate_here(asking, &state.requests),
+		.tokens = rate_here(asking, &state.tokens),
 		.concurrent = state.places < UINT32_MAX ? (uint32_t)state.places : UINT32_MAX,
 		.usd_day = state.day,
 		.usd_month = state.month,

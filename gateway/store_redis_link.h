@@ -30,12 +30,18 @@ struct redis_change {
 	uint64_t more, less; /* one of them is 0 */
 };
 
+/* Times of rates, in ns, and the units a minute that they are of, 0: not known. */
+struct redis_owed {
+	uint64_t requests_rate, tokens_rate;
+	uint64_t requests_less, tokens_more, tokens_less;
+};
+
 /* What a request told of one limited thing, and what it claims of it. */
 struct redis_part {
 	uint32_t tenant;
 	uint32_t given_back; /* places */
-	uint64_t requests_less, tokens_more, tokens_less;
-	uint64_t requests_cost, tokens_cost;
+	struct redis_owed owed;
+	uint64_t requests_cost, tokens_cost; /* of the same rates */
 	uint8_t change_count;
 	struct redis_change changes[REDIS_CHANGES_MAX];
 };

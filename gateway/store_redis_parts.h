@@ -25,13 +25,16 @@ struct redis_tenant {
 	uint8_t tag[16], key[16];         /* the tenant's, which is the hash tag, and its own */
 	uint8_t birth[REDIS_BIRTH_BYTES]; /* of the state that has what was told */
 	bool known, dirty;
+	bool claimed;        /* under the figures that follow */
 	bool active;         /* on the list of those whose places are renewed */
 	bool renew;          /* its leases begin anew with the next request */
 	uint32_t held;       /* places of requests in flight */
 	uint32_t untold;     /* of these, places that this gateway granted itself, */
 	uint32_t untold_at;  /* on a connection that is not told of them: of that generation */
 	uint32_t given_back; /* places that Redis has not been told of */
-	uint64_t requests_less, tokens_more, tokens_less; /* ns */
+	uint64_t requests_burst, tokens_burst; /* of the latest claim, as the rates of `owed` */
+	uint8_t figures[REDIS_FIGURES_BYTES];  /* all four, for limits.lua */
+	struct redis_owed owed;
 	struct redis_money money[PERIODS]; /* days by parity, then months by parity */
 };
 
@@ -88,6 +91,14 @@ static inline uint64_t plus(uint64_t a, uint64_t b)
 
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
+
+/* ---- store_redis_rates.c: times under rates that change ---- */
+
+/* Those limits are claimed from now on: what is owed becomes what it is under them. */
+void store_redis_claim_under(struct redis_tenant *tenant, const struct tenant_limits *limits);
+
+/* Adds times of any rate. */
+void store_redis_owe_times(struct redis_tenant *tenant, const struct redis_owed *times);
 
 /* ---- store_redis_tell.c: what Redis holds of this worker, and what it has yet to be told ---- */
 

@@ -11,8 +11,10 @@ static void settle_tokens(struct redis_tenant *tenant, const struct limit_scope 
 
 	if (rate.per_minute == 0 || (scope->passed_over & TOKENS) != 0)
 		return;
-	tenant->tokens_more = plus(tenant->tokens_more, quota_cost(rate, used));
-	tenant->tokens_less = plus(tenant->tokens_less, quota_cost(rate, taken));
+	store_redis_owe_times(tenant,
+			      &(struct redis_owed){ .tokens_rate = rate.per_minute,
+						    .tokens_more = quota_cost(rate, used),
+						    .tokens_less = quota_cost(rate, taken) });
 }
 
 uint64_t store_redis_settle(struct store *store, struct reservation *reservation, uint64_t tokens,
@@ -54,7 +56,10 @@ static void give_requests(struct redis_tenant *tenant, const struct limit_scope 
 	enum { REQUESTS = 1 }; /* of passed_over */
 
 	if (rate.per_minute != 0 && (scope->passed_over & REQUESTS) == 0)
-		tenant->requests_less = plus(tenant->requests_less, quota_cost(rate, requests));
+		store_redis_owe_times(
+			tenant,
+			&(struct redis_owed){ .requests_rate = rate.per_minute,
+					      .requests_less = quota_cost(rate, requests) });
 }
 
 void store_redis_undo(struct store *store, struct reservation *reservation, nsec_t now)

@@ -235,7 +235,8 @@ static void pack_money(struct redis_pack *news, struct redis_part *part,
 /* Rates or money. */
 static bool used_more(const struct redis_tenant *tenant)
 {
-	bool more = tenant->requests_less != 0 || tenant->tokens_more != tenant->tokens_less;
+	bool more = tenant->owed.requests_less != 0 ||
+		    tenant->owed.tokens_more != tenant->owed.tokens_less;
 
 	for (uint32_t i = 0; i < PERIODS; i++)
 		more = more || tenant->money[i].more != tenant->money[i].less;
@@ -253,17 +254,16 @@ static void pack_news(struct store_redis *redis, struct redis_pack *news, struct
 {
 	part->tenant = number_of(redis, tenant);
 	part->given_back = tenant->given_back;
-	part->requests_less = tenant->requests_less;
-	part->tokens_more = tenant->tokens_more;
-	part->tokens_less = tenant->tokens_less;
+	part->owed = tenant->owed;
 	redis_pack_bytes(news, tenant->birth, sizeof(tenant->birth));
 	redis_pack_number(news, told_places(redis, tenant) + tenant->given_back);
 	redis_pack_number(news, tenant->given_back);
 	redis_pack_byte(news, used_more(tenant));
+	redis_pack_bytes(news, tenant->figures, sizeof(tenant->figures));
 	if (!used_more(tenant))
 		return;
-	redis_pack_amount(news, tenant->requests_less);
-	pack_change(news, tenant->tokens_more, tenant->tokens_less);
+	redis_pack_amount(news, tenant->owed.requests_less);
+	pack_change(news, tenant->owed.tokens_more, tenant->owed.tokens_less);
 	pack_money(news, part, tenant);
 }
 
@@ -298,7 +298,7 @@ static void part_left(struct redis_tenant *tenant)
 {
 	tenant->renew = false;
 	tenant->given_back = 0;
-	tenant->requests_less = tenant->tokens_more = tenant->tokens_less = 0;
+	tenant->owed.requests_less = tenant->owed.tokens_more = tenant->owed.tokens_less = 0;
 	for (uint32_t i = 0; i < PERIODS; i++) {
 		struct redis_money *money = &tenant->money[i];
 		money->told = minus(plus(money->told, money->more), money->less);
@@ -323,11 +323,8 @@ void store_redis_part_back(struct store_redis *redis, const struct redis_part *p
 		money->less = plus(money->less, change->less);
 	}
 	tenant->given_back += part->given_back;
-	if (!lost) {
-		tenant->requests_less = plus(tenant->requests_less, part->requests_less);
-		tenant->tokens_more = plus(tenant->tokens_more, part->tokens_more);
-		tenant->tokens_less = plus(tenant->tokens_less, part->tokens_less);
-	}
+	if (!lost)
+		store_redis_owe_times(tenant, &part->owed);
 	store_redis_touch(redis, tenant);
 }
 
@@ -441,6 +438,7 @@ bool store_redis_claim(struct store_redis *redis, struct reservation *reservatio
 	put_script(redis, to, request, tenants);
 	for (uint32_t i = 0; i < request->part_count; i++) {
 		struct redis_pack news = { 0 };
+		store_redis_claim_under(tenants[i], &reservation->scopes[i].limits);
 		pack_news(redis, &news, &request->parts[i], tenants[i]);
 		pack_claim(&news, &request->parts[i], &reservation->scopes[i].limits,
 			   &reservation->ask);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { BUFFER_AT_START = 16384, NUMBER_ROOM = 20, LINE_ROOM = NUMBER_ROOM + 3 };
-enum { NUMBER_BYTES = 4, AMOUNT_BYTES = 2 * NUMBER_BYTES };
+enum { NUMBER_BYTES = 4, AMOUNT_BYTES = 2 * NUMBER_BYTES, UNITS_BYTES = 5, SECOND_BYTES = 3 };
 
 #define PAIR_BASE UINT64_C(1000000000)
 
@@ -141,6 +141,18 @@ void redis_pack_amount(struct redis_pack *pack, uint64_t value)
 	pack_low(pack, value % PAIR_BASE, NUMBER_BYTES);
 }
 
+void redis_pack_units(struct redis_pack *pack, uint64_t units)
+{
+	must(units < UINT64_C(1) << 8 * UNITS_BYTES);
+	pack_low(pack, units, UNITS_BYTES);
+}
+
+void redis_pack_no_place(struct redis_pack *pack)
+{
+	pack_low(pack, 0, NUMBER_BYTES);
+	pack_low(pack, UINT32_MAX, NUMBER_BYTES);
+}
+
 void redis_pack_unbound(struct redis_pack *pack)
 {
 	pack_low(pack, UINT32_MAX, NUMBER_BYTES);
@@ -269,6 +281,44 @@ static uint64_t read_places(struct unpacked *from, const char *end, uint64_t wal
 	return places;
 }
 
+enum { RATES_SKIPPED = 2 + 2 * NUMBER_BYTES, RATES_ENTRY = 20, RATES = 4 * RATES_ENTRY };
+
+/* Of a gateway of a version before there are none. */
+static bool has_rates(const struct unpacked *from, const char *end)
+{
+	struct unpacked mark = { from->at + RATES_ENTRY - 2 * NUMBER_BYTES };
+
+	return end - from->at >= RATES && unpack_low(&mark, NUMBER_BYTES) == 0 &&
+	       unpack_low(&mark, NUMBER_BYTES) == UINT32_MAX;
+}
+
+/* A use that is to come, by a clock that was set back, is as good as of now. */
+static uint32_t read_age(struct unpacked *from, uint64_t now_s)
+{
+	enum { SECONDS = 1 << 8 * SECOND_BYTES };
+	const uint32_t age = (uint32_t)(now_s - unpack_low(from, SECOND_BYTES)) % SECONDS;
+
+	return age <= SECONDS / 2 ? age : 0;
+}
+
+static void read_rates(struct unpacked *from, uint64_t now_s, struct redis_state *state)
+{
+	struct redis_rate *const rates[] = { &state->requests, &state->tokens };
+
+	for (uint32_t i = 0; i < COUNT_OF(rates); i++) {
+		rates[i]->written = unpack_low(from, UNITS_BYTES);
+		rates[i]->bursts[0] = unpack_low(from, UNITS_BYTES);
+		from->at += RATES_SKIPPED;
+	}
+	for (uint32_t i = 0; i < COUNT_OF(rates); i++)
+		rates[i]->bursts[1] = unpack_low(from, UNITS_BYTES);
+	from->at += RATES_SKIPPED;
+	for (uint32_t use = 0; use < 2; use++)
+		for (uint32_t i = 0; i < COUNT_OF(rates); i++)
+			rates[i]->ages[use] = read_age(from, now_s);
+	from->at += 2 * NUMBER_BYTES;
+}
+
 bool redis_read_state(const struct redisReply *reply, uint64_t wall_ns, struct redis_state *out)
 {
 	enum {
@@ -286,13 +336,15 @@ bool redis_read_state(const struct redisReply *reply, uint64_t wall_ns, struct r
 	if (!is_string(reply) || reply->len < FIXED || (reply->len - FIXED) % ENTRY != 0)
 		return false;
 	struct unpacked from = { reply->str + REDIS_BIRTH_BYTES };
-	state.requests_ns = unpack_amount(&from);
-	state.tokens_ns = unpack_amount(&from);
+	state.requests.ns = unpack_amount(&from);
+	state.tokens.ns = unpack_amount(&from);
 	from.at += 2 * NUMBER_BYTES; /* the sum of places, as of the last sweep */
 	state.day = read_period(&from, quota_day(wall_ns / SEC), &day);
 	state.month = read_period(&from, quota_month(wall_ns / SEC), &month);
 	state.day_more = read_top_up(&from, day);
 	state.month_more = read_top_up(&from, month);
+	if (has_rates(&from, reply->str + reply->len))
+		read_rates(&from, wall_ns / SEC, &state);
 	state.places = read_places(&from, reply->str + reply->len, wall_ns / SEC);
 	*out = state;
 	return true;

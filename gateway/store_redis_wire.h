@@ -41,11 +41,20 @@ void redis_pack_bytes(struct redis_pack *pack, const void *bytes, size_t len);
 /* Time in ns or money in nano-USD: value / 10^9 and the rest, 4 bytes each, because Lua's numbers are
  * exact up to 2^53 only. Saturates at 2^32 seconds, or USD. */
 void redis_pack_amount(struct redis_pack *pack, uint64_t value);
+/* A rate or a burst: five bytes. */
+void redis_pack_units(struct redis_pack *pack, uint64_t units);
+/* Where limits.lua keeps rates: the end of an entry that holds no place. */
+void redis_pack_no_place(struct redis_pack *pack);
 /* An amount that no other one exceeds. */
 void redis_pack_unbound(struct redis_pack *pack);
 void redis_put_pack(struct redis_buffer *buffer, const struct redis_pack *pack);
 
-enum { REDIS_BIRTH_BYTES = 8, REDIS_WORKER_BYTES = 8, REDIS_VERDICT_SCOPES = 4 };
+enum {
+	REDIS_FIGURES_BYTES = 52,
+	REDIS_BIRTH_BYTES = 8,
+	REDIS_WORKER_BYTES = 8,
+	REDIS_VERDICT_SCOPES = 4
+};
 
 /* The verdict of limits.lua, by its numbers: granted, the limit in the way, or one that is too small for the
  * request at any time. */
@@ -82,8 +91,14 @@ MUST_USE bool redis_read_time(const struct redisReply *reply, uint64_t *wall_ns)
 /* A scope's state, as limits.lua keeps it; with `reply` nil, all zero. Times are Redis's wall clock in
  * ns; money is that of the periods which `wall_ns` lies in; of the places those whose lease lasts. False
  * when the reply is no such state. */
+struct redis_rate {
+	uint64_t ns;
+	uint64_t written;   /* units a minute that it is of; 0: not known */
+	uint64_t bursts[2]; /* used lately: the latest, and a larger one or 0; */
+	uint32_t ages[2];   /* seconds ago */
+};
 struct redis_state {
-	uint64_t requests_ns, tokens_ns;
+	struct redis_rate requests, tokens;
 	uint64_t places;
 	uint64_t day, day_more, month, month_more;
 };

@@ -101,6 +101,11 @@ uint64_t quota_remaining(nsec_t tat, struct quota_limit limit, nsec_t now)
 
 /* ---- limits that change ---- */
 
+nsec_t quota_convert(nsec_t time, uint64_t from, uint64_t to, bool up)
+{
+	return from == to ? time : saturate(((wide)time * from + (up ? to - 1 : 0)) / to);
+}
+
 nsec_t quota_rescale(nsec_t tat, uint64_t written, struct quota_limit limit, uint64_t most,
 		     nsec_t now)
 {
@@ -108,8 +113,8 @@ nsec_t quota_rescale(nsec_t tat, uint64_t written, struct quota_limit limit, uin
 
 	if (debt == 0)
 		return tat;
-	if (written != 0 && written != limit.per_minute)
-		debt = saturate(((wide)debt * written + limit.per_minute - 1) / limit.per_minute);
+	if (written != 0)
+		debt = quota_convert(debt, written, limit.per_minute, true);
 	return smaller(add(now, smaller(debt, quota_cost(limit, most))), QUOTA_TAT_MAX);
 }
 
@@ -118,9 +123,14 @@ enum { SECOND_BITS = 28 }; /* eight years, and a burst above it: QUOTA_RATE_MAX 
 #define USE_BURST_MAX (UINT64_MAX >> SECOND_BITS)
 _Static_assert(USE_BURST_MAX >= QUOTA_RATE_MAX, "every burst of a plan fits");
 
+uint64_t quota_use_before(uint64_t burst, uint64_t age_s, nsec_t now)
+{
+	return smaller(burst, USE_BURST_MAX) << SECOND_BITS | ((now / SEC - age_s) & SECOND_MASK);
+}
+
 uint64_t quota_use(uint64_t burst, nsec_t now)
 {
-	return smaller(burst, USE_BURST_MAX) << SECOND_BITS | (now / SEC & SECOND_MASK);
+	return quota_use_before(burst, 0, now);
 }
 
 uint64_t quota_use_burst(uint64_t use)

@@ -48,6 +48,9 @@ uint64_t quota_remaining(nsec_t tat, struct quota_limit limit, nsec_t now);
  * After a change, and for as long as gateways with old and with new figures share a state, each of them
  * finds debt that another one wrote. */
 
+/* A time under `from` units a minute, both at least 1, as it is under `to`. Saturates. */
+nsec_t quota_convert(nsec_t time, uint64_t from, uint64_t to, bool up);
+
 /* The TAT of the same debt under `limit`, rounded up; `written`: the rate it has been written under (0:
  * not known, then it counts as limit's own). No more than what `most` units occupy. */
 nsec_t quota_rescale(nsec_t tat, uint64_t written, struct quota_limit limit, uint64_t most,
@@ -58,6 +61,7 @@ nsec_t quota_rescale(nsec_t tat, uint64_t written, struct quota_limit limit, uin
  * the larger of them are remembered for longer. */
 enum { QUOTA_USES = 2, QUOTA_USE_LASTS_S = 60 };
 uint64_t quota_use(uint64_t burst, nsec_t now);
+uint64_t quota_use_before(uint64_t burst, uint64_t age_s, nsec_t now);
 uint64_t quota_use_burst(uint64_t use);
 
 /* Which of `uses` is to be replaced, by *next, when `burst` is used. When that is what stands there, nothing

@@ -6,8 +6,9 @@
 --          and the money claimed, or the money of the top-up
 -- then two for each scope:
 --   NEWS   the state's birth as the worker knows it; places it holds as far as the state must know; places
---          given back; 1 if USED follows: requests given back, sign and amount of tokens, number of periods,
---          each a CHANGE: 0 day or 1 month, its number, sign and amount; for a claim: CLAIM
+--          given back; 1 if USED follows; the FIGURES that it claims under, or has claimed under and its times
+--          are of; USED: requests given back, sign and amount of tokens, number of periods, each a CHANGE: 0 day
+--          or 1 month, its number, sign and amount; for a claim: CLAIM
 --   TOLD   all that this worker has ever told: number of periods, each: kind, number, money, topped up.
 --          Read only when the state was lost since
 -- returns  ANSWER: 0 granted (or no claim), 1..5 the limit in the way, 6 more tokens than its burst, 7 or 8 more
@@ -18,11 +19,17 @@
 -- One GET and one SET a scope, few and long strings, nothing unpacked that is not needed, and few functions
 -- that capture little, since all of them are made anew at every call: that is what makes it cheap, and why
 -- formats and places stand here as literals:
---   HEADER <c8I4BI4I4I4   ANSWER <BBI4I4I4I4   BUDGET <I4I4   NEWS <c8I4I4B   USED <I4I4BI4I4B   CHANGE <BI4BI4I4
+--   HEADER <c8I4BI4I4I4   ANSWER <BBI4I4I4I4   BUDGET <I4I4   NEWS <c8I4I4Bc52   USED <I4I4BI4I4B   CHANGE <BI4BI4I4
 --   TOLD <BI4I4I4I4I4   CLAIM <B 13 I4: counts only; requests, tokens: cost, most; places; a day's, a month's money
 --   STATE <c8 18 I4, 80 bytes: 1 birth; 2 when requests, 4 when tokens are free again; 6 places in use; 7 when to
 --     sweep the entries; 8 and 11 two days, 14 and 17 two months, by parity: number, money spent
 --   TOPPED_UP of these four periods: 4 x <I4I4, 32 bytes
+--   RATES, 80 bytes: FIGURES, NO_PLACE, then for requests and tokens when that burst was used last, and when the larger
+--     one: <I3I3I3I3, seconds modulo 2^24, and NO_PLACE. Like four ENTRYs without a place that are leased for ever, so
+--     that a gateway of a version before, which has no rates, leaves them where they are
+--   FIGURES <I5I5c2 NO_PLACE I5I5c2 NO_PLACE I5I5c2, 52 bytes: of requests and of tokens the units a minute that their
+--     time is of, 0 where there is no such limit, and the burst; then, of each, a larger burst that was used lately, 0
+--     as a rule
 --   ENTRY <c8I4I4I4, 20 bytes: the worker, its connection, its places, the second until which they are leased
 -- Lua's numbers are exact up to 2^53 only, so that times (ns) and money (nano-USD) are pairs of a billion's
 -- worth: h * 1e9 + l. tenants/quota.c has the same arithmetic in 64 bits; store_redis_wire.c reads a state too.
@@ -74,35 +81,6 @@ local function period(s, kind, n)
 	return i
 end
 
--- Places whose lease is over are free, and workers that were silent for two minutes are forgotten.
-local function sweep(s)
-	local kept, used, next_sweep = { string.sub(s.rest, 1, 32) }, 0, now + 30
-	for i = 33, #s.rest, 20 do
-		local worker, its_link, count, until_s = struct.unpack('<c8I4I4I4', s.rest, i)
-		if until_s <= now then its_link, count = 0, 0 end -- it says what it holds when it speaks again
-		if until_s + 90 > now then
-			kept[#kept + 1] = struct.pack('<c8I4I4I4', worker, its_link, count, until_s)
-			used = used + count
-			if count > 0 and until_s < next_sweep then next_sweep = until_s end
-		end
-	end
-	s.rest, s[6], s[7] = table.concat(kept), used, next_sweep
-end
-
--- A state that is new, because nobody has one yet, or because it was lost.
-local function hear_again(s, told)
-	local at = 2
-	for _ = 1, string.byte(told) do
-		local kind, n, h, l, more_h, more_l, after = struct.unpack('<BI4I4I4I4I4', told, at)
-		local i = period(s, kind, n)
-		if i then
-			add(s, i + 1, h, l)
-			top_up(s, i, more_h, more_l)
-		end
-		at = after
-	end
-end
-
 local verdict, in_the_way, wait_h, wait_l, over = 0, 0, 0, 0, 0
 
 -- Refuses, or remembers that it would have.
@@ -146,7 +124,79 @@ local function check_money(s, limit, i, most_h, most_l)
 	exceed(s, limit, code, left[1], left[2])
 end
 
-local scopes = {}
+-- A claim under other figures than the last one, or in another second, finds its debt under its own: quota_align of
+-- tenants/quota.c. What others tell of is `told` under the rates that the state has.
+local function align(s, figures, asked, now, now_l, add)
+	local NO_PLACE, floor, second = '\0\0\0\0\255\255\255\255', math.floor, now % 16777216
+
+	-- A time of the rate `by` as it is of `over`, rounded up where `up` is 1; three digits at a time stay below 2^53.
+	local function convert(h, l, by, over, up)
+		local digits, carry, rest = {}, 0, 0
+		for i = 1, 12 do
+			if i == 4 then l = h end
+			carry = carry + l % 1000 * by
+			l, digits[i], carry = floor(l / 1000), carry % 1000, floor(carry / 1000)
+		end
+		h, l = 0, 0
+		for i = 12, 1, -1 do
+			rest = rest * 1000 + digits[i]
+			local digit = floor(rest / over)
+			rest = rest - digit * over
+			if i > 3 then h = h * 1000 + digit else l = l * 1000 + digit end
+		end
+		if rest > 0 then l = l + up end
+		if l >= 1000000000 then h, l = h + 1, l - 1000000000 end
+		return math.min(h, 4294967295), l
+	end
+
+	local function lasts(used) -- or is to come: of a clock that was set back
+		local age = (second - used) % 16777216
+		return age <= 60 or age > 8388608
+	end
+
+	if string.sub(s.rest, 45, 52) ~= NO_PLACE then -- a new state, or one of a version before
+		if asked ~= 1 then return end
+		s.rest = string.sub(s.rest, 1, 32) .. string.rep(string.rep('\0', 12) .. NO_PLACE, 4) .. string.sub(s.rest, 33)
+	end
+	local mine = { struct.unpack('<I5I5c10I5I5', figures) }
+	local its = { struct.unpack('<I5I5c10I5I5c10I5I5c10I3I3I3I3', s.rest, 33) }
+	if asked ~= 1 then
+		s.told = function(at, h, l, up)
+			if its[at] == mine[at] or its[at] == 0 or mine[at] == 0 then return h, l end
+			return convert(h, l, mine[at], its[at], up)
+		end
+		return
+	end
+	for kind = 1, 2 do
+		local at, i = 3 * kind - 2, 2 * kind
+		local rate, burst, was, last, larger = mine[at], mine[at + 1], its[at], its[at + 1], its[6 + kind]
+		local ended = false
+		if larger <= burst or not lasts(its[11 + kind]) then ended, larger = larger > burst, 0 end
+		if last > burst and not lasts(its[9 + kind]) then
+			ended = true
+		elseif last > burst and last >= larger then
+			larger, its[11 + kind] = last, its[9 + kind]
+		elseif last > burst and (its[9 + kind] - its[11 + kind]) % 16777216 < 8388608 then
+			its[11 + kind] = its[9 + kind] -- of three bursts the largest stands for the second
+		end
+		if rate == 0 then
+			if s[i] > now or s[i + 1] > now_l then rate, burst, larger = was, last, its[6 + kind] else larger = 0 end
+		elseif was ~= rate or ended then
+			local h, l, most_h, most_l = s[i] - now, s[i + 1] - now_l, convert(60, 0, math.max(burst, larger), rate, 1)
+			if l < 0 then h, l = h - 1, l + 1000000000 end
+			if was ~= rate and was > 0 then h, l = convert(h, l, was, rate, 1) end
+			if h > most_h or (h == most_h and l > most_l) then h, l = most_h, most_l end
+			s[i], s[i + 1] = now, now_l
+			add(s, i, h, l)
+		end
+		its[at], its[at + 1], its[6 + kind], its[9 + kind] = rate, burst, larger, second
+	end
+	s.rest = string.sub(s.rest, 1, 32) ..
+		struct.pack('<I5I5c10I5I5c10I5I5c10I3I3I3I3', unpack(its, 1, 13)) .. string.sub(s.rest, 105)
+	s.changed = true
+end
+
+local scopes, second = {}, now % 16777216
 for number = 1, #KEYS do
 	-- what is there
 	local text, news = redis.call('GET', KEYS[number]), ARGV[2 * number]
@@ -155,7 +205,32 @@ for number = 1, #KEYS do
 	end
 	local s = { rest = string.sub(text, 81), at = nil, mine = 0, changed = false, number = number - 1,
 		count_only = false, claim = nil, struct.unpack('<c8I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4', text) }
-	if now >= s[7] then sweep(s) end
+	if now >= s[7] then
+		-- Places whose lease is over are free, and workers that were silent for two minutes are forgotten.
+		local kept, in_use, next_sweep = { string.sub(s.rest, 1, 32) }, 0, now + 30
+		for i = 33, #s.rest, 20 do
+			local worker, its_link, count, until_s = struct.unpack('<c8I4I4I4', s.rest, i)
+			if until_s <= now then its_link, count = 0, 0 end -- it says what it holds when it speaks again
+			if until_s + 90 > now then
+				kept[#kept + 1] = struct.pack('<c8I4I4I4', worker, its_link, count, until_s)
+				in_use = in_use + count
+				if count > 0 and until_s < next_sweep then next_sweep = until_s end
+			end
+		end
+		s.rest, s[6], s[7] = table.concat(kept), in_use, next_sweep
+	end
+	subtract(s, 2, 0, 0, now, now_l)
+	subtract(s, 4, 0, 0, now, now_l)
+	local birth, held, given_back, used, figures, after = struct.unpack('<c8I4I4Bc52', news)
+	if string.sub(s.rest, 33, 84) ~= figures then
+		align(s, figures, asked, now, now_l, add)
+	elseif asked == 1 then
+		local a, b, c = string.byte(s.rest, 93, 95)
+		if a + b * 256 + c * 65536 ~= second then
+			s.rest = string.sub(s.rest, 1, 92) .. struct.pack('<I3I3', second, second) .. string.sub(s.rest, 99)
+			s.changed = true
+		end
+	end
 	local at, had = string.find(s.rest, me, 33, true), nil
 	while at and at % 20 ~= 13 do at = string.find(s.rest, me, at + 1, true) end
 	if at then
@@ -166,15 +241,27 @@ for number = 1, #KEYS do
 	end
 
 	-- what the worker tells
-	local birth, held, given_back, used, after = struct.unpack('<c8I4I4B', news)
 	s.mine = math.max((had or held) - given_back, 0)
-	s.changed = asked ~= 1 or given_back > 0 or used > 0 or not at
-	subtract(s, 2, 0, 0, now, now_l)
-	subtract(s, 4, 0, 0, now, now_l)
-	if birth ~= s[1] and not at then hear_again(s, ARGV[2 * number + 1]) end
+	s.changed = s.changed or asked ~= 1 or given_back > 0 or used > 0 or not at
+	if birth ~= s[1] and not at then -- nobody had a state yet, or it was lost
+		local told, place = ARGV[2 * number + 1], 2
+		for _ = 1, string.byte(told) do
+			local kind, n, h, l, more_h, more_l
+			kind, n, h, l, more_h, more_l, place = struct.unpack('<BI4I4I4I4I4', told, place)
+			local i = period(s, kind, n)
+			if i then
+				add(s, i + 1, h, l)
+				top_up(s, i, more_h, more_l)
+			end
+		end
+	end
 	if used > 0 then
 		local less_h, less_l, sign, h, l, changes, kind, n
 		less_h, less_l, sign, h, l, changes, after = struct.unpack('<I4I4BI4I4B', news, after)
+		if s.told then
+			less_h, less_l = s.told(1, less_h, less_l, 0)
+			h, l = s.told(4, h, l, 1 - sign)
+		end
 		subtract(s, 2, less_h, less_l, now, now_l)
 		if sign == 0 then add(s, 4, h, l) else subtract(s, 4, h, l, now, now_l) end
 		for _ = 1, changes do

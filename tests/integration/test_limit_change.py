@@ -2,22 +2,28 @@
 """Limits that change by a reload: a raised one is in force at once, and no debt is forgotten. ctest: timeout=120"""
 
 import os
+import struct
 import sys
+import time
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness
+import redis_server
 
 FEW = {"requests_per_minute": 1, "requests_burst": 10}
 MANY = {"requests_per_minute": 60000, "requests_burst": 6000}
 
 
-class Changing(harness.Case):
-    def begin(self, limits, **store):
-        self.provider = self.sim("--default", "nousage")
-        return self.started(limits, **store)
+class Changing:
+    """What holds wherever limits are kept."""
 
-    def started(self, limits, **store):
-        settings = harness.config(self.provider, workers=2, **store)
+    def setUp(self):
+        super().setUp()
+        self.provider = self.sim("--default", "nousage")
+
+    def begin(self, limits):
+        settings = harness.config(self.provider, workers=2, store=self.store())
         settings["plans"]["standard"]["limits"].update(limits)
         return self.gateway(settings)
 
@@ -41,8 +47,6 @@ class Changing(harness.Case):
     def remaining(self, gateway, limit="requests_per_minute"):
         return gateway.get("/tenants/acme").json()["scopes"][0]["limits"][limit]["remaining"]
 
-
-class Memory(Changing):
     def test_requests_raised(self):
         gateway = self.begin(FEW)
         self.assertEqual(self.granted(gateway, 20)[0], 10)
@@ -94,6 +98,72 @@ class Memory(Changing):
         self.assertEqual(self.granted(gateway, 30)[0], 30)
         self.change(gateway, {**FEW, "enforce": True})
         self.assertLess(self.granted(gateway, 30)[0], 11)
+
+
+class Memory(Changing, harness.Case):
+    def store(self):
+        return {"kind": "memory"}
+
+
+@unittest.skipUnless(redis_server.available(), "redis-server is not installed")
+class Redis(Changing, harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.redis = redis_server.Redis(self)
+
+    def store(self):
+        return {"kind": "redis", "url": self.redis.url, "deadline": "1s"}
+
+    def begin(self, limits):
+        gateway = super().begin(limits)
+        harness.wait_for(lambda: gateway.metrics().sum("sluice_limiter_mode", mode="shared") == 2, "it has its Redis")
+        return gateway
+
+    def test_two_gateways_with_other_figures_get_no_more_than_the_larger(self):
+        small, large = {"requests_per_minute": 30, "requests_burst": 5}, {"requests_per_minute": 120, "requests_burst": 40}
+        gateways = [self.begin(limits) for limits in (large, small)]
+        begun, granted = time.monotonic(), [0, 0]
+        while sum(granted) < 44 or time.monotonic() - begun < 5:  # what refills counts too
+            for i, gateway in enumerate(gateways):
+                granted[i] += self.granted(gateway, 1)[0]
+                self.assertLessEqual(sum(granted), 40 + 120 * (time.monotonic() - begun) / 60 + 1, granted)
+            for gateway in gateways:
+                self.assertLess(self.remaining(gateway), 41)
+        self.assertGreaterEqual(sum(granted), 40)
+
+    def test_one_of_two_gateways_raises_it(self):
+        gateways = [self.begin(FEW) for _ in range(2)]
+        self.assertEqual(sum(self.granted(gateways[i % 2], 1)[0] for i in range(20)), 10)
+        self.change(gateways[0], MANY)
+        self.assertEqual(self.granted(gateways[0], 50)[0], 50)
+        self.assertEqual(self.granted(gateways[1], 1)[0], 0)
+        self.assertEqual(self.granted(gateways[0], 50)[0], 50)
+
+    def former_state(self, requests_s):
+        """As the version before this one has written it, with so much of requests owed and 0.5 USD spent."""
+        now = int(time.time())
+        day, month = now // 86400, time.gmtime(now).tm_year * 12 + time.gmtime(now).tm_mon - 1
+        money = [(period if period % 2 == parity else 0, 0, 500_000_000)
+                 for period in (day, month) for parity in range(2)]
+        return struct.pack("<8s18I", b"former--", now + requests_s, 0, now, 0, 0, now + 30,
+                           *[number for row in money for number in row]) + bytes(32)
+
+    def put_former_state(self, requests_s):
+        key = self.redis.ask("KEYS", "sluice:2:{*}")[0]
+        self.redis.ask("SET", key, self.former_state(requests_s).decode(errors="surrogateescape"))
+
+    def test_a_state_of_the_version_before_is_read(self):
+        gateway = self.begin(FEW)
+        self.assertEqual(self.granted(gateway, 1)[0], 1)
+        self.put_former_state(580)
+        self.assertEqual(self.remaining(gateway), 0)
+        count, refusal = self.granted(gateway, 1)
+        self.assertEqual(count, 0)
+        self.assertIn(refusal["retryAfterMs"], range(20000, 41000))
+        self.assertGreaterEqual(self.redis.tenant()["day"], 500_000_000)
+        self.put_former_state(575)
+        self.change(gateway, MANY)
+        self.assertLessEqual(self.granted(gateway, 1)[1]["retryAfterMs"], 1)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ class Redis:
     def _send(stream, *words):
         stream.write(b"*%d\r\n" % len(words))
         for word in words:
-            data = str(word).encode()
+            data = str(word).encode(errors="surrogateescape")
             stream.write(b"$%d\r\n%s\r\n" % (len(data), data))
         stream.flush()
 

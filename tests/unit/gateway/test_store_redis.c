@@ -321,9 +321,9 @@ static void what_is_undone_is_told_as_if_it_had_never_been_claimed(void **state)
 	assert_int_equal(limit_read(r.scopes[0].slot, monday).usd_day, 0);
 	assert_true(rig_fire(&redis->flush));
 	const struct redis_part *told = &sent(0)->parts[0];
-	assert_int_equal(told->requests_less, claimed.requests_cost);
-	assert_int_equal(told->tokens_less, claimed.tokens_cost);
-	assert_int_equal(told->tokens_more, 0);
+	assert_int_equal(told->owed.requests_less, claimed.requests_cost);
+	assert_int_equal(told->owed.tokens_less, claimed.tokens_cost);
+	assert_int_equal(told->owed.tokens_more, 0);
 	assert_int_equal(told->given_back, 1);
 	assert_int_equal(told->changes[0].less, 100);
 	assert_int_equal(told->changes[0].more, 0);

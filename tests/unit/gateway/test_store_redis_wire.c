@@ -281,8 +281,8 @@ static void a_state_shows_the_periods_of_the_clock_and_leases_that_last(void **s
 					   .str = bytes,
 					   .len = (size_t)len };
 		assert_true(redis_read_state(&reply, now, &out));
-		assert_int_equal(out.requests_ns, 11);
-		assert_int_equal(out.tokens_ns, 12);
+		assert_int_equal(out.requests.ns, 11);
+		assert_int_equal(out.tokens.ns, 12);
 		assert_int_equal(out.places, 5);
 		assert_int_equal(out.day, 100);
 		assert_int_equal(out.day_more, 30);
@@ -293,6 +293,48 @@ static void a_state_shows_the_periods_of_the_clock_and_leases_that_last(void **s
 		assert_int_equal(out.day + out.day_more + out.month + out.month_more, 0);
 		assert_int_equal(out.places, 0);
 	}
+}
+
+static void a_state_shows_the_rates_and_the_bursts_that_it_was_written_under(void **state)
+{
+	enum { FORMER = 112, NOW_S = 1 << 25 };
+	struct redis_pack entries = { 0 };
+	struct redis_state out;
+	char bytes[256];
+
+	(void)state;
+	const size_t len = make_state((uint8_t *)bytes, 1, 1, NOW_S + 1);
+	redisReply reply = { .type = REDIS_REPLY_STRING, .str = bytes, .len = len };
+	assert_true(redis_read_state(&reply, NOW_S * SEC, &out)); /* of the version before */
+	assert_int_equal(out.requests.written + out.tokens.written, 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		redis_pack_units(&entries, i == 0 ? 60 : UINT64_C(60000000000));
+		redis_pack_units(&entries, 10 + i);
+		redis_pack_bytes(&entries, "\0\0", 2);
+		redis_pack_no_place(&entries);
+	}
+	redis_pack_units(&entries, 0);
+	redis_pack_units(&entries, 500);
+	redis_pack_bytes(&entries, "\0\0", 2);
+	redis_pack_no_place(&entries);
+	/* now, a second ago, one that is to come, a minute ago: modulo 2^24 */
+	redis_pack_bytes(&entries, "\0\0\0\377\377\377\5\0\0\304\377\377", 12);
+	redis_pack_no_place(&entries);
+	(void)memmove(bytes + FORMER + entries.len, bytes + FORMER, len - FORMER);
+	(void)memcpy(bytes + FORMER, entries.at, entries.len);
+	reply.len = len + entries.len;
+	assert_true(redis_read_state(&reply, NOW_S * SEC, &out));
+	assert_int_equal(out.requests.ns, 11);
+	assert_int_equal(out.requests.written, 60);
+	assert_int_equal(out.requests.bursts[0], 10);
+	assert_int_equal(out.requests.ages[0], 0);
+	assert_int_equal(out.requests.ages[1], 0);
+	assert_true(out.tokens.written == UINT64_C(60000000000));
+	assert_int_equal(out.tokens.bursts[0], 11);
+	assert_int_equal(out.tokens.bursts[1], 500);
+	assert_int_equal(out.tokens.ages[0], 1);
+	assert_int_equal(out.tokens.ages[1], 60);
+	assert_int_equal(out.places, 5);
 }
 
 static void what_is_no_state_is_refused_and_none_is_zero(void **state)
@@ -325,6 +367,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_verdict_is_refused),
 		cmocka_unit_test(the_clock_is_seconds_and_microseconds),
 		cmocka_unit_test(a_state_shows_the_periods_of_the_clock_and_leases_that_last),
+		cmocka_unit_test(a_state_shows_the_rates_and_the_bursts_that_it_was_written_under),
 		cmocka_unit_test(what_is_no_state_is_refused_and_none_is_zero),
 	};
 
