@@ -44,6 +44,10 @@ struct profile {
 /* Whether a member of `body` of that name (raw) is about reasoning. */
 bool profile_is_effort(struct slice key);
 
+/* Whether the model thinks before it answers a request with or without `tools`, so that it may write what
+ * nobody is shown: as `body` asks, or else as such a model does. */
+bool profile_thinks(const struct profile *profile, bool tools);
+
 /* The provider formats: ROW(symbol, file, name), and dialect_<file> in dialect_<file>.c (CONTRIBUTING.md
  * tells how to add one). The name is what `providers.*.dialect` says. */
 #define DIALECTS(ROW)                          \

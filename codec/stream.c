@@ -270,7 +270,7 @@ void stream_add(struct stream *s, uint32_t block, struct slice raw)
  * known without looking at it: that would be one more line of the cache. */
 static void take_fragment(struct stream *s, struct slice fragment)
 {
-	s->progress.events++;
+	s->progress.deltas += fragment.len != 0;
 	count_output(s, fragment.len);
 	if (!add_to(s, s->shape.block, fragment))
 		s->state = STREAM_FAILED;
@@ -292,14 +292,16 @@ static SCAN_RARE void read_mended(struct stream *s, struct sse_event *event)
 
 static void read_event(struct stream *s, struct sse_event *event)
 {
-	s->progress.events++;
 	s->shape.set = false;
 	if (text_trim_json(event->data).len == 0)
 		return;
+	s->progress.heard = true;
+	const uint64_t before = s->progress.output_bytes;
 	s->now = (struct stream_now){ .data = stream_halves_mask(s, event) };
 	s->dialect->stream->event(s, event->name, s->now.data);
 	if (s->now.unreadable)
 		read_mended(s, event);
+	s->progress.deltas += s->progress.output_bytes != before;
 	if (s->half_count == 0 && s->state == STREAM_OPEN)
 		stream_shape_learn(s, sse_written(&s->sse));
 }
@@ -373,7 +375,7 @@ static void take_front(struct stream *s)
 	struct sse_event event;
 
 	sse_pass(&s->sse, &event);
-	s->progress.events++;
+	s->progress.heard = true;
 	s->shape.set = false;
 	if (dialect->front == NULL || !dialect->front(s, event.data))
 		answer_fail(&s->answer, "An event of the provider's stream is too large");

@@ -37,7 +37,7 @@
  * - STREAM_DONE: the rest of the body is read and dropped, if it ends soon the connection is reused;
  *   STREAM_FAILED: the connection is closed. Both: stream_end says what it was;
  * - an aborted stream (deadline, caller gone) needs no call at all; s.answer.usage has the counters so
- *   far, which a provider may bill. */
+ *   far, which a provider may bill; they are those of the whole answer if s.heard_out. */
 #ifndef CODEC_STREAM_H
 #define CODEC_STREAM_H
 
@@ -65,8 +65,9 @@ struct stream_limits {
 /* What may be told while the answer is on its way. */
 struct stream_progress {
 	uint64_t output_bytes; /* what the model has said, thinking and arguments too; only rises */
-	uint32_t events;       /* without comments */
+	uint32_t deltas;       /* events that brought some of it */
 	bool begun;            /* output_bytes is over 0: the first token was seen */
+	bool heard;            /* an event has come, whatever it said */
 };
 
 enum stream_state {

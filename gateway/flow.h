@@ -169,8 +169,7 @@ struct flow {
 	enum flow_step step;
 
 	/* what every event of a provider's stream touches */
-	bool streaming; /* the answer comes in `stream` */
-	bool handed_on; /* numbers of the answer were told: no further attempt but one for another whole answer */
+	bool streaming;        /* the answer comes in `stream` */
 	struct stream *stream; /* of env->streams; the driver gives it back when the flow is over */
 	nsec_t first_output_at;        /* of a stream; 0: not yet */
 	struct flow_progress progress; /* what the caller is told meanwhile */
@@ -210,6 +209,7 @@ struct flow {
 
 	/* known after ENCODE, likewise */
 	bool wants_stream; /* the provider was asked for one */
+	bool streamed; /* its answer to the attempt under way, or the last one, came in `stream` */
 	bool in_one_piece; /* it did not pass as one */
 	struct slice head;
 	struct iovec *send;
@@ -245,6 +245,7 @@ struct flow {
 	struct usage usage;             /* of all attempts */
 	uint64_t usd;                   /* likewise */
 	uint64_t tokens;                /* likewise, as they were settled */
+	uint64_t estimated_tokens;      /* of these, without the provider's usage */
 
 	adjust_set asked_adjustments; /* before it was known who is asked */
 	adjust_set adjustments;

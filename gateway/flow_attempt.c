@@ -180,7 +180,7 @@ static void note_request(const struct flow *flow, const struct flow_env *env)
 /* False: as many answers are on their way as streams as there may be. */
 static bool take_stream(struct flow *flow, const struct flow_env *env)
 {
-	flow->streaming = false;
+	flow->streaming = flow->streamed = false;
 	flow->first_output_at = 0;
 	flow->progress.output = 0;
 	if (flow->wants_stream && flow->stream == NULL) {
@@ -344,53 +344,6 @@ enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 
 /* ---- what it costs ---- */
 
-/* The provider answered with an error: by its status (even where MCP calls it a result, a refusal), or
- * as an error object in a 200 body. A stream that broke off has a status, too; one that ends in an error
- * after some output has answered. */
-static bool provider_refused(const struct flow *flow)
-{
-	uint16_t status = flow->call.answer.status; /* 0: nothing came */
-
-	if (flow->call.err != ERR_OK || flow->first_output_at != 0)
-		return false;
-	switch (flow->failure.why.err) {
-	case ERR_OK:
-		return status >= 400 || (flow->result != NULL && flow->result->unanswered);
-	case ERR_PROVIDER_RATE:
-	case ERR_PROVIDER_DOWN:
-	case ERR_PROVIDER_OPERATOR:
-	case ERR_PROVIDER_BILLING:
-	case ERR_PROVIDER_REJECTED:
-	case ERR_CONTEXT_WINDOW:
-		return status != 0;
-	default:
-		return status >= 400;
-	}
-}
-
-/* DESIGN 5, Limits: full refund only if no request byte was written or the provider answered an error
- * without usage; written but usage never arrived is settled at the full reservation and counted. */
-static void decide_settlement(struct flow *flow)
-{
-	const struct usage *usage = &flow->attempt_usage;
-	const struct limit_ask *ask = &flow->reservation.ask;
-
-	flow->settled_without_usage = false;
-	flow->settle_tokens = flow->settle_usd = 0;
-	if (usage->known) {
-		flow->settle_tokens = usage->input + usage->output;
-		flow->settle_usd = quota_usd_used(usage, &flow->made->price);
-	} else if (flow->called && flow->call.bytes_sent && !provider_refused(flow)) {
-		flow->settle_tokens = ask->tokens;
-		flow->settle_usd = ask->usd;
-		if (flow->state != NULL) {
-			flow->settle_tokens += flow->state->ahead.tokens_short;
-			flow->settle_usd += flow->state->ahead.usd_short;
-		}
-		flow->settled_without_usage = true;
-	}
-}
-
 static void add_usage(struct usage *sum, const struct usage *usage)
 {
 	sum->known = sum->known || usage->known;
@@ -400,27 +353,6 @@ static void add_usage(struct usage *sum, const struct usage *usage)
 	sum->cache_write += usage->cache_write;
 	sum->cache_write_1h += usage->cache_write_1h;
 	sum->reasoning += usage->reasoning;
-}
-
-/* A count that cannot be true is as good as none: it would bar a tenant from its limits for months, and teach
- * a speed that there is not. The line of the log says so. */
-static void doubt_usage(struct flow *flow, const struct flow_env *env)
-{
-	struct usage *usage = &flow->attempt_usage;
-	const uint64_t most = usage->input > usage->output ? usage->input : usage->output;
-	const uint64_t estimate = flow->reservation.ask.tokens +
-				  (flow->state == NULL ? 0 : flow->state->ahead.tokens_short);
-
-	if (!usage->known || quota_is_credible(most, estimate, 0))
-		return; /* all there is, as a rule: the snapshot is not needed for it */
-	const struct catalog *catalog = &env->config->catalog;
-	const int32_t model = catalog_find(catalog, flow->walk.model_id);
-	const uint64_t context = model < 0 ? 0 : catalog->models[model].context;
-	if (quota_is_credible(most, estimate, context))
-		return;
-	*usage = (struct usage){ .known = false };
-	flow->detail =
-		"the provider's count of tokens cannot be true: charged as if it had sent none";
 }
 
 static void tell_health(struct flow *flow, const struct flow_env *env)
@@ -469,11 +401,13 @@ void flow_settle_up(struct flow *flow, const struct flow_env *env)
 {
 	must(flow->reserved);
 	flow->reserved = false;
-	doubt_usage(flow, env);
+	flow_judge_usage(flow, env);
 	tell_health(flow, env);
-	decide_settlement(flow);
+	flow_price(flow, env);
 	flow->usd += flow->settle_usd;
 	flow->tokens += flow->settle_tokens;
+	if (flow->settled_without_usage)
+		flow->estimated_tokens += flow->settle_tokens;
 	if (flow->attempt_usage.known)
 		add_usage(&flow->usage, &flow->attempt_usage);
 	if (!flow->called)

@@ -147,6 +147,12 @@ enum flow_move flow_refuse_limit(struct flow *flow);
 enum { FLOW_USD_ROOM = 40 };
 void flow_put_usd(char text[FLOW_USD_ROOM], uint64_t nano, bool up);
 
+/* flow_cost.c */
+/* flow->attempt_usage: the provider's own count of the attempt, if there is one that can be true. */
+void flow_judge_usage(struct flow *flow, const struct flow_env *env);
+/* By that, or by what was seen of the answer: sets flow->settle_tokens, settle_usd, settled_without_usage. */
+void flow_price(struct flow *flow, const struct flow_env *env);
+
 /* flow_stream.c */
 /* Whether the answer is asked for as a stream: when somebody is told meanwhile, or when the whole one
  * could take longer than anybody waits in silence. */

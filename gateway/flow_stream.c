@@ -63,7 +63,7 @@ bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uin
 	(void)memcpy(answer->chance, flow->chance, sizeof(answer->chance));
 	stream_open(flow->stream, flow->walk.dialect, &flow->made->encoded.decode, answer, &limits,
 		    json, flow->arena);
-	flow->streaming = true;
+	flow->streaming = flow->streamed = true;
 	flow->progress.heard = true;
 	return true;
 }

@@ -258,6 +258,7 @@ static char *put_cost(char *at, const struct log_request *line)
 		at = member_uint(at, "cache_write_tokens", usage->cache_write);
 		at = member_uint(at, "reasoning_tokens", usage->reasoning);
 	}
+	at = member_uint(at, "estimated_tokens", line->estimated_tokens);
 	if (line->usd_nano != 0)
 		at = put_decimal(put_lit(at, ",\"usd\":"), line->usd_nano, NANO, 9);
 	return member_own(at, "stop", line->stop);

@@ -79,7 +79,8 @@ struct log_request {
 	enum err attempt_classes[LOG_ATTEMPTS]; /* how each of them ended */
 	struct usage usage;
 	uint64_t usd_nano;
-	const char *stop; /* MCP stop reason, NULL when none */
+	uint64_t estimated_tokens; /* charged for attempts whose usage never came: not in `usage` */
+	const char *stop;          /* MCP stop reason, NULL when none */
 	enum err err;
 	int status;         /* HTTP; 499 when cancelled */
 	const char *detail; /* static; why, for the operator; NULL */

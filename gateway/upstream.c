@@ -337,6 +337,22 @@ void upstream_start(struct upstream_pool *pool, struct upstream_call *call)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
+/* What there is of an answer that will not be heard to its end. */
+static void note_seen(struct upstream_call *call)
+{
+	const struct upstream_http *http = &call->conn->http;
+	size_t len, blank = 0;
+
+	if (call->state != UPSTREAM_BODY || call->in_pieces || http->status / 100 != 2)
+		return;
+	const char *body = net_input(call->conn->net, &len) + http->body;
+	must(http->body + http->size <= len);
+	while (blank < http->size && memchr(" \t\r\n", body[blank], 4) != NULL)
+		blank++;
+	if (blank < http->size)
+		call->seen = http->size - blank + http->left;
+}
+
 /* Off the queue, the connection and the timer. A connection that it still has is in the midst of something:
  * a whole answer has left it before. */
 static void call_detach(struct upstream_call *call)
@@ -346,6 +362,8 @@ static void call_detach(struct upstream_call *call)
 	upstream_call_disarm(call);
 	if (call->state == UPSTREAM_QUEUED)
 		upstream_calls_remove(&call->pool->queue, call);
+	if (conn != NULL)
+		note_seen(call);
 	call->state = UPSTREAM_IDLE;
 	call->conn = NULL;
 	if (conn != NULL) {

@@ -128,6 +128,10 @@ struct upstream_call {
 	 * HTTP, hostile. ERR_DEADLINE. */
 	enum err err;
 	const char *detail; /* for the log; static; NULL when ERR_OK */
+	/* Of a good answer that was being collected whole when the call ended or was cancelled: bytes of its body
+	 * that were there or announced, without blanks in front, which some hosts send while they have
+	 * nothing to say. */
+	size_t seen;
 	/* slices point into `buffer` or `into` and live until upstream_finish; of an answer in pieces
 	 * there are the status and what `head` left of the headers */
 	struct provider_answer answer;
@@ -146,6 +150,7 @@ static inline void upstream_outcome(struct upstream_call *call, enum err err, co
 	call->detail = detail;
 	call->bytes_sent = call->timed_out = call->retried = call->in_pieces = false;
 	call->held_up = call->coded = false;
+	call->seen = 0;
 	call->sent_at = call->first_byte_at = call->done_at = call->queued_ns = 0;
 }
 

@@ -1,5 +1,7 @@
 #include "routing/speed.h"
 
+#include <stddef.h>
+
 static const double fade = 0.05;   /* weight of the newest answer */
 static const double usual_ms = 15; /* per token: a middling model */
 static const double trust =
@@ -57,4 +59,10 @@ struct model_speed speed_estimate(const struct speed *speed)
 		.ttft_ms = (float)(first < 0 ? 0 : first),
 		.token_ms = (float)(ms < 0 ? 0 : ms),
 	};
+}
+
+double speed_token_ms(const struct model_speed *speed)
+{
+	return speed != NULL && speed->measured && speed->token_ms > 0 ? (double)speed->token_ms
+								       : usual_ms;
 }

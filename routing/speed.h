@@ -35,4 +35,7 @@ void speed_note(struct speed *speed, nsec_t first, nsec_t took, uint64_t tokens)
 
 struct model_speed speed_estimate(const struct speed *speed);
 
+/* Milliseconds that a token takes: as measured, or a usual figure. NULL: nothing is known. Above 0. */
+double speed_token_ms(const struct model_speed *speed);
+
 #endif

@@ -8,6 +8,7 @@ enum {
 	IMAGE_TOKENS = 1600,        /* the most a provider counts for one image (DESIGN 5) */
 	PROMPT_SLACK_TOKENS = 2000, /* what a provider adds to a prompt by itself */
 	BYTES_PER_TOKEN = 4,
+	BYTES_PER_SEEN_TOKEN = 3, /* of output: rather too many tokens than too few */
 	SECONDS_PER_DAY = 86400,
 };
 
@@ -258,6 +259,16 @@ uint64_t quota_usd_used(const struct usage *usage, const struct price *price)
 	if (hour != 0)
 		sum = plus_price(sum, hour, price->cache_write_1h);
 	return pico_to_nano(plus_price(sum, usage->output, price->output));
+}
+
+uint64_t quota_output_seen(const struct quota_seen *seen, uint64_t most)
+{
+	const uint64_t written =
+		seen->bytes / BYTES_PER_SEEN_TOKEN + (seen->bytes % BYTES_PER_SEEN_TOKEN != 0);
+	const uint64_t tokens =
+		larger(larger(written, seen->deltas), larger(seen->counted, seen->timed));
+
+	return tokens < most ? tokens : most;
 }
 
 bool quota_is_credible(uint64_t tokens, uint64_t estimate, uint64_t context)

@@ -108,6 +108,18 @@ uint64_t quota_usd_bound(uint64_t bytes, uint32_t images, uint32_t max_tokens,
 /* Nano-USD of a finished attempt, rounded up. */
 uint64_t quota_usd_used(const struct usage *usage, const struct price *price);
 
+/* What was seen of an answer whose usage never came. */
+struct quota_seen {
+	uint64_t bytes;   /* of its text, arguments and thinking: their own, not the events' */
+	uint64_t deltas;  /* events that brought some of them: no token comes in two */
+	uint64_t counted; /* the provider's own last count */
+	uint64_t
+		timed; /* tokens that a model writes in the time; 0 where it writes what is not shown */
+};
+
+/* Its output tokens, estimated: the largest of these, three bytes a token; `most` (max_tokens) at most. */
+uint64_t quota_output_seen(const struct quota_seen *seen, uint64_t most);
+
 /* Whether `tokens`, in or out, can be what a request with that estimate (quota_token_estimate) had, of a model
  * with a window of `context` tokens (0: not known): no token is shorter than a byte, nor beyond the window. */
 bool quota_is_credible(uint64_t tokens, uint64_t estimate, uint64_t context);

@@ -58,7 +58,7 @@ METRIC(STORE_COMMANDS, "sluice_store_commands_total", COUNTER, "result", "comman
 METRIC(STORE_SECONDS, "sluice_store_seconds", HISTOGRAM, "", "seconds",
        "From a command to its answer, or to the loss of the connection")
 METRIC(SETTLED_WITHOUT_USAGE, "sluice_settled_without_usage_total", COUNTER, "", "attempts",
-       "Attempts charged their full reservation because the provider's usage never arrived")
+       "Attempts whose usage never arrived: charged by what was seen of the answer, or their full reservation where nothing was")
 METRIC(UNKNOWN_CALLS, "sluice_unknown_tool_calls_total", COUNTER, "", "calls",
        "Calls in the last round of a request's history that were not issued here, to the same server and in the same session, within the last hour: invented, another's, or too old")
 METRIC(BUDGET_OVERRUN, "sluice_budget_overrun_usd_total", COUNTER, "", "US dollars",

@@ -130,18 +130,19 @@ static void progress_counts_what_the_model_says(void **state)
 {
 	static const struct {
 		const char *name, *body;
-		uint64_t bytes, events;
+		uint64_t bytes, deltas;
 	} rows[] = {
 		{ "nothing", "", 0, 0 },
-		{ "comments and blank data", ": x\n\ndata:\n\n", 0, 1 },
-		{ "a role", CHUNK("\"role\":\"assistant\",\"content\":\"\""), 0, 1 },
+		{ "comments and blank data", ": x\n\ndata:\n\n", 0, 0 },
+		{ "a role", CHUNK("\"role\":\"assistant\",\"content\":\"\""), 0, 0 },
 		{ "text", SAY("ab") SAY("c") SAY("d"), 4, 3 },
-		{ "arguments, without ids and names", CALL("c", "{") ARGS("}") ARGS(""), 2, 3 },
+		{ "arguments, without ids and names", CALL("c", "{") ARGS("}") ARGS(""), 2, 2 },
 		{ "reasoning", CHUNK("\"reasoning\":\"abc\"") CHUNK("\"reasoning\":\"de\""), 5, 2 },
 		{ "refusals", CHUNK("\"refusal\":\"no\""), 2, 1 },
 		{ "what another choice says",
 		  "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"a\"}}]}\n\n", 1, 1 },
-		{ "not what follows the end", SAY("a") DONE SAY("b"), 1, 2 },
+		{ "not what follows the end", SAY("a") DONE SAY("b"), 1, 1 },
+		{ "nor events that say nothing", SAY("a") FINISH DONE, 1, 1 },
 	};
 	struct stream_case c;
 
@@ -152,7 +153,7 @@ static void progress_counts_what_the_model_says(void **state)
 			(void)stream_case_run(&c, rows[i].body,
 					      (struct stream_cut){ .step = step });
 			if (c.progress.output_bytes != rows[i].bytes ||
-			    c.progress.events != rows[i].events ||
+			    c.progress.deltas != rows[i].deltas ||
 			    c.progress.begun != (rows[i].bytes != 0))
 				fail_msg("%s, in reads of %zu", rows[i].name, step);
 		}

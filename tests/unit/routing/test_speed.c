@@ -86,6 +86,19 @@ static void it_follows_a_model_that_becomes_slower(void **state)
 	near_to("per token", (double)speed_estimate(&speed).token_ms, 30, 0.5);
 }
 
+static void a_token_takes_what_was_measured_or_a_usual_time(void **state)
+{
+	static const struct model_speed is = { .measured = true, .token_ms = 4 },
+					few = { .measured = false, .token_ms = 4 },
+					none = { .measured = true, .token_ms = 0 };
+
+	(void)state;
+	near_to("measured", speed_token_ms(&is), 4, 0.001);
+	near_to("of too few answers", speed_token_ms(&few), 15, 0.001);
+	near_to("no time", speed_token_ms(&none), 15, 0.001);
+	near_to("of no model", speed_token_ms(NULL), 15, 0.001);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -94,6 +107,7 @@ int main(void)
 		cmocka_unit_test(whole_answers_of_many_lengths_tell_them_too),
 		cmocka_unit_test(answers_of_one_length_are_not_extrapolated_wildly),
 		cmocka_unit_test(it_follows_a_model_that_becomes_slower),
+		cmocka_unit_test(a_token_takes_what_was_measured_or_a_usual_time),
 	};
 
 	return cmocka_run_group_tests_name("speed", tests, NULL, NULL);

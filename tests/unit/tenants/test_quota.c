@@ -407,6 +407,29 @@ static void what_is_beyond_every_byte_and_the_window_is_not_believed(void **stat
 	assert_true(quota_is_credible(UINT64_MAX, UINT64_MAX, 0));
 }
 
+static void what_was_seen_of_an_answer_is_counted_by_the_largest_of_its_measures(void **state)
+{
+	static const struct {
+		struct quota_seen seen;
+		uint64_t most, tokens;
+	} rows[] = {
+		{ { 0 }, 100, 0 },
+		{ { .bytes = 1 }, 100, 1 },
+		{ { .bytes = 30 }, 100, 10 },
+		{ { .bytes = 31 }, 100, 11 },
+		{ { .bytes = 30, .deltas = 12 }, 100, 12 },
+		{ { .bytes = 30, .deltas = 12, .counted = 13 }, 100, 13 },
+		{ { .bytes = 30, .deltas = 12, .counted = 13, .timed = 14 }, 100, 14 },
+		{ { .bytes = 300, .timed = 14 }, 100, 100 },
+		{ { .bytes = UINT64_MAX }, UINT64_MAX, UINT64_MAX / 3 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (quota_output_seen(&rows[i].seen, rows[i].most) != rows[i].tokens)
+			fail_msg("row %zu", i);
+}
+
 /* ---- calendar ---- */
 
 static bool leap(unsigned year)
@@ -458,6 +481,8 @@ int main(void)
 		cmocka_unit_test(money_used_counts_every_token_once),
 		cmocka_unit_test(a_provider_within_its_limits_never_exceeds_the_bound),
 		cmocka_unit_test(what_is_beyond_every_byte_and_the_window_is_not_believed),
+		cmocka_unit_test(
+			what_was_seen_of_an_answer_is_counted_by_the_largest_of_its_measures),
 		cmocka_unit_test(every_day_of_six_centuries_has_its_month),
 	};
 
