@@ -221,8 +221,6 @@ struct slice flow_tell(struct flow *flow, nsec_t now)
 {
 	if (!flow->progress.begun)
 		stream_begin(flow);
-	if (flow->progress.output != 0)
-		flow->handed_on = true;
 	return flow_progress_tell(&flow->progress, now);
 }
 

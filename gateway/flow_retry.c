@@ -2,8 +2,9 @@
  *
  * Whoever failed is asked again only after a wait: what he wants (Retry-After) and up to a quarter more
  * by chance, or 0.5 s doubling to 8 s and up to a quarter less. Elsewhere (another key, endpoint, model) there is nothing to wait
- * for. Always within the deadline, within config's number of attempts, and only before anything of an
- * answer was handed on (contract/providers.md 7), of which numbers of progress are nothing where the whole answer is to be replaced. */
+ * for. Always within the deadline and config's number of attempts. Numbers of progress that were told of a stream
+ * before it broke are no part of an answer, which leaves whole or not at all (DESIGN 4.3): the next attempt's count
+ * from there on as soon as they are larger. */
 #include "gateway/flow_schema.h"
 #include "gateway/flow_steps.h"
 
@@ -188,16 +189,14 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 
 	const bool kept = flow->result != NULL && !flow->repeating; /* the second answer failed */
 	const bool mends = flow_schema_mends(flow);
-	const bool whole = mends || flow->repeating; /* only numbers of it were told: no text */
 
 	const bool noted = note_telling(flow);
 	note_back(flow, env);
 	flow_keep_asked(flow);
 	if (!noted)
 		return flow_give_up_busy(flow);
-	if (kept || (flow->handed_on && !whole) || flow->attempts >= most ||
-	    flow->attempts >= FLOW_ATTEMPTS_MAX || !flow_fits(flow, env->now, 0) ||
-	    flow_permit_again(flow, env).err != ERR_OK)
+	if (kept || flow->attempts >= most || flow->attempts >= FLOW_ATTEMPTS_MAX ||
+	    !flow_fits(flow, env->now, 0) || flow_permit_again(flow, env).err != ERR_OK)
 		return flow_give_up(flow);
 	flow->progress.output = 0; /* of what failed, nothing more is told */
 	return flow->repeating || mends || learn(flow) ? resend(flow, env) : retry(flow, env);

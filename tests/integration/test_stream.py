@@ -247,7 +247,7 @@ class Failing(streams.Case):
                     return
         server, gateway = self.scripted(serve)
         if timeouts is not None:
-            settings = harness.config(server)
+            settings = harness.config(server, retries={"attempts": 1})
             settings["providers"]["anthropic"]["timeouts"] = timeouts
             gateway = self.gateway(settings)
         with streams.Call(gateway) as call:
