@@ -111,9 +111,7 @@ static void estimate(struct flow *flow, const struct flow_env *env)
 								      encoded->images, 0) };
 	usage.output = quota_output_seen(&seen, encoded->max_tokens);
 	flow->settle_tokens = least(flow->settle_tokens, usage.input + usage.output);
-	flow->settle_usd = least(flow->settle_usd,
-				 quota_usd_used(usage.input, usage.cache_read, usage.cache_write,
-						usage.output, &flow->made->price));
+	flow->settle_usd = least(flow->settle_usd, quota_usd_used(&usage, &flow->made->price));
 }
 
 /* ---- the charge ---- */

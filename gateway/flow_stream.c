@@ -125,6 +125,7 @@ enum err flow_stream_whole(struct flow *flow, const struct flow_env *env,
 		return ERR_BUSY;
 	stream_open(flow->stream, flow->walk.dialect, &flow->made->encoded.decode, answer, &limits,
 		    env->json, flow->arena);
+	flow->streamed = true;
 	(void)stream_feed(flow->stream, answer->body);
 	enum err err = stream_end(flow->stream, STREAM_ENDED, result, why);
 	flow->in_one_piece = flow->in_one_piece || flow->stream->too_large;

@@ -398,6 +398,17 @@ static void an_answer_in_one_piece_that_was_cut_is_charged_by_its_bytes(void **s
 		}
 }
 
+static void a_stream_that_came_in_one_piece_is_charged_as_any_other(void **state)
+{
+	struct bench *b = *state;
+
+	send_it(b, ASK("claude", TEXT_PART));
+	assert_int_equal(provider_says(b, 200, START(COUNTED) WORDS(TEN)), FLOW_SETTLE);
+	assert_true(b->flow.settled_without_usage);
+	assert_int_equal(b->flow.settle_tokens, 14 + 4);
+	assert_int_equal(settle(b), FLOW_ANSWER);
+}
+
 static void a_whole_answer_without_usage_is_charged_what_was_reserved(void **state)
 {
 	struct bench *b = *state;
@@ -423,6 +434,7 @@ int main(void)
 		TEST(measured_speed_is_what_time_is_worth),
 		TEST(cancelled_answers_leave_the_budget_what_they_did_not_cost),
 		TEST(an_answer_in_one_piece_that_was_cut_is_charged_by_its_bytes),
+		TEST(a_stream_that_came_in_one_piece_is_charged_as_any_other),
 		TEST(a_whole_answer_without_usage_is_charged_what_was_reserved),
 	};
 	return cmocka_run_group_tests_name("flow_cost", tests, NULL, NULL);
