@@ -278,10 +278,12 @@ static struct error_body read_json(struct slice text, struct json_work *work, st
 	struct json_reader r;
 
 	json_open(&r, text, NULL, work);
-	if (json_peek(&r) == JSON_ARRAY) { /* Google's list: the first counts */
+	if (json_peek(&r) == JSON_ARRAY) { /* Google's and Perplexity's list: the first counts */
 		bool open = json_enter_array(&r);
 		for (bool first = true; open && json_next_item(&r); first = false)
-			if (first)
+			if (first && json_peek(&r) == JSON_STRING)
+				take_string(&r, &body.message);
+			else if (first)
 				read_top(&r, &body);
 			else
 				(void)json_skip(&r, NULL);
@@ -312,7 +314,8 @@ struct error_body error_body_read(struct slice text, struct json_work *work, str
 
 	if (slice_absent(body.message))
 		body.message = read_text(text, into);
-	if (slice_absent(body.wrapped) && body.message.len != 0 && body.message.at[0] == '{')
+	if (slice_absent(body.wrapped) && body.message.len != 0 &&
+	    (body.message.at[0] == '{' || body.message.at[0] == '['))
 		body.wrapped = body.message;
 	return body;
 }

@@ -152,12 +152,12 @@ static bool read_words(struct slice raw, struct arena *into, struct words *words
  * "stopSequences". Of its facts the first that is teachable counts. The order matters where a path has two. */
 static const struct learn_row {
 	struct slice name;
-	bool quoted; /* a common word: counts in quotes only, or as `param` */
+	bool common; /* a common word: counts as `param`, or in quotes where the words are clear */
 	enum learn facts[2];
 } learn_rows[] = {
-#define ROW(name, quoted, ...)            \
+#define ROW(name, common, ...)            \
 	{                                 \
-		SLICE_INIT(name), quoted, \
+		SLICE_INIT(name), common, \
 		{                         \
 			__VA_ARGS__       \
 		}                         \
@@ -208,6 +208,7 @@ static const struct slice wrappers[] = {
 	SLICE_INIT("generation_config"),
 	SLICE_INIT("generationconfig"),
 	SLICE_INIT("inferenceconfig"),
+	SLICE_INIT("toolconfig"),
 	SLICE_INIT("additionalmodelrequestfields"),
 	SLICE_INIT("chatcompletionrequest"),
 };
@@ -284,7 +285,7 @@ static struct found found_at(const struct words *words, size_t at, bool said, le
 		const struct learn_row *row = &learn_rows[i];
 		const size_t bytes = name_here(words, at, row->name);
 		if (bytes == 0 || at + bytes <= found.end ||
-		    (row->quoted && said && !is_capital(words->at[at])))
+		    (row->common && said && !is_capital(words->at[at])))
 			continue;
 		found.row = row;
 		found.fact = fact_of(row, teachable);
@@ -314,21 +315,37 @@ static struct found find_name(const struct words *words, bool said, learn_set te
 
 /* Words that say that a parameter, whatever its value, is not for this model. */
 static const struct slice unsupported[] = {
-	SLICE_INIT("not support"),          SLICE_INIT("n't support"),
-	SLICE_INIT("unsupported"),          SLICE_INIT("no support"),
-	SLICE_INIT("not permitted"),        SLICE_INIT("not allowed"),
-	SLICE_INIT("not accept"),           SLICE_INIT("n't accept"),
-	SLICE_INIT("not available"),        SLICE_INIT("not enabled"),
-	SLICE_INIT("not implemented"),      SLICE_INIT("not recognized"),
-	SLICE_INIT("not compatible"),       SLICE_INIT("incompatible"),
-	SLICE_INIT("deprecated"),           SLICE_INIT("no longer"),
-	SLICE_INIT("unrecognized"),         SLICE_INIT("unknown"),
-	SLICE_INIT("unexpected"),           SLICE_INIT("extra inputs"),
-	SLICE_INIT("extra fields"),         SLICE_INIT("extra_forbidden"),
-	SLICE_INIT("may not be enabled"),   SLICE_INIT("may not be used"),
-	SLICE_INIT("may not be set"),       SLICE_INIT("cannot be used"),
-	SLICE_INIT("cannot be disabled"),   SLICE_INIT("may only be set"),
-	SLICE_INIT("only 1 is allowed"),    SLICE_INIT("only the default"),
+	SLICE_INIT("not support"),
+	SLICE_INIT("n't support"),
+	SLICE_INIT("unsupported"),
+	SLICE_INIT("no support"),
+	SLICE_INIT("not permitted"),
+	SLICE_INIT("not allowed"),
+	SLICE_INIT("not accept"),
+	SLICE_INIT("n't accept"),
+	SLICE_INIT("not available"),
+	SLICE_INIT("not enabled"),
+	SLICE_INIT("not implemented"),
+	SLICE_INIT("not recognized"),
+	SLICE_INIT("not compatible"),
+	SLICE_INIT("incompatible"),
+	SLICE_INIT("deprecated"),
+	SLICE_INIT("no longer"),
+	SLICE_INIT("unrecognized"),
+	SLICE_INIT("unknown"),
+	SLICE_INIT("unexpected"),
+	SLICE_INIT("extra inputs"),
+	SLICE_INIT("extra fields"),
+	SLICE_INIT("extra_forbidden"),
+	SLICE_INIT("may not be enabled"),
+	SLICE_INIT("may not be used"),
+	SLICE_INIT("may not be set"),
+	SLICE_INIT("cannot be used"),
+	SLICE_INIT("cannot be disabled"),
+	SLICE_INIT("may only be set"),
+	SLICE_INIT("is allowed"),
+	/* "only 1 is allowed for this model" */ SLICE_INIT("only supports"),
+	SLICE_INIT("only the default"),
 	SLICE_INIT("supported values are"),
 };
 
@@ -341,7 +358,8 @@ static const struct slice of_value[] = {
 	SLICE_INIT("fewer"),      SLICE_INIT("exceeds"), SLICE_INIT("too"),
 	SLICE_INIT("empty"),      SLICE_INIT("length"),  SLICE_INIT("characters"),
 	SLICE_INIT("whitespace"), SLICE_INIT("schema"),  SLICE_INIT("properties"),
-	SLICE_INIT("context="),
+	SLICE_INIT("context="),   SLICE_INIT("up to"),   SLICE_INIT("within"),
+	SLICE_INIT("outside"),
 };
 
 /* What `code` and `type` say of a parameter that is not for this model. */
@@ -436,8 +454,10 @@ static bool blames_content(const struct words *param)
 	return has_one(slice_of(param->at, param->len), content, COUNT_OF(content), false);
 }
 
-/* What is written otherwise then, or added, is no way out for a text that only mentions it. */
-static bool is_clear(enum learn fact, const struct words *message, bool lasting)
+/* What is written otherwise then, or added, is no way out for a text that only mentions it; nor is what a common word
+ * in the text may mean. */
+static bool is_clear(enum learn fact, const struct learn_row *said, const struct words *message,
+		     bool lasting)
 {
 	static const struct slice other = SLICE_INIT("max_completion_tokens");
 
@@ -445,7 +465,8 @@ static bool is_clear(enum learn fact, const struct words *message, bool lasting)
 		return true;
 	if (fact == LEARN_COMPLETION_TOKENS) /* "use ... instead" */
 		return slice_has_nocase(slice_of(message->at, message->len), other);
-	return fact != LEARN_MAX_TOKENS && fact != LEARN_EFFORT_NONE;
+	return fact != LEARN_MAX_TOKENS && fact != LEARN_EFFORT_NONE &&
+	       (said == NULL || !said->common);
 }
 
 struct lesson learn_from(const struct error_body *body, int status, learn_set teachable,
@@ -472,7 +493,7 @@ struct lesson learn_from(const struct error_body *body, int status, learn_set te
 	const bool lasting =
 		is_lasting(body, said.fact == fact ? sentence_of(&message, &said)
 						   : slice_of(message.at, message.len));
-	if (!is_clear(fact, &message, lasting))
+	if (!is_clear(fact, found.row == NULL ? said.row : NULL, &message, lasting))
 		return nothing;
 	return (struct lesson){ fact, lasting };
 }
