@@ -98,6 +98,10 @@ struct key_alias {
 	struct slice alias; /* plain */
 	struct slice key;   /* raw, the server's own */
 };
+struct key_list {
+	struct key_alias *at;
+	uint32_t count, cap;
+};
 
 /* The name that makes a lone required tool structured output (contract/providers.md 8.2). */
 #define SCHEMA_TOOL_NAME "__schema__"
@@ -134,9 +138,8 @@ struct decode_context {
 	uint32_t tool_count;
 	struct tool_alias *aliases;
 	uint32_t alias_count;
-	struct key_alias *keys; /* renamed in the arguments of calls */
-	uint32_t key_count;
-	struct slice *emulate_stop; /* raw */
+	const struct key_list *keys; /* renamed in the arguments of calls; NULL: none */
+	struct slice *emulate_stop;  /* raw */
 	uint32_t emulate_stop_count;
 	struct slice audio_format; /* plain, e.g. "wav": audio was asked for; absent: it never is */
 };

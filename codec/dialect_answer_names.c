@@ -104,8 +104,8 @@ static bool keys_begin(struct answer *a, struct keys_back *back, struct slice to
 
 static bool keys_known(struct answer *a, struct keys_back *back)
 {
-	const struct key_alias *keys = a->context->keys;
-	const uint32_t count = a->context->key_count;
+	const struct key_alias *keys = a->context->keys->at;
+	const uint32_t count = a->context->keys->count;
 
 	back->groups = arena_take(a->into, count * sizeof(*back->groups));
 	name_table_init(&back->tools, a->work, a->into);
@@ -124,18 +124,21 @@ static bool keys_known(struct answer *a, struct keys_back *back)
 	return true;
 }
 
-/* The arguments of a call with the names that the server knows. */
+/* The arguments of a call with the names that the server knows. A model may use a name and its alias. */
 static struct slice key_back(struct answer *a, const struct keys_back *back,
 			     const struct answer_block *call)
 {
 	struct slice plain = json_str_plain(call->name, a->into), args = call->args;
 	uint32_t at = slice_absent(plain) ? NAME_NONE : name_table_find(&back->tools, plain);
+	bool twice = false;
 
 	if (at != NAME_NONE)
-		args = keys_renamed(args, &back->groups[back->tools.entries[at].uses - 1], a->work,
-				    a->into);
-	if (slice_absent(plain) || slice_absent(args))
+		args = keys_renamed(args, &back->groups[back->tools.entries[at].uses - 1], a->into);
+	if (slice_absent(plain) || slice_absent(args) ||
+	    (args.at != call->args.at && !keys_once(&args, a->work, a->into, &twice)))
 		answer_no_memory(a);
+	if (twice)
+		answer_adjust(a, ADJUST_DUPLICATE_KEY);
 	return args;
 }
 
@@ -217,7 +220,7 @@ static void identify_calls(struct answer *a)
 void answer_name_calls(struct answer *a)
 {
 	name_back_calls(a);
-	if (a->context->key_count != 0 && a->err == ERR_OK)
+	if (a->context->keys != NULL && a->err == ERR_OK)
 		key_back_calls(a);
 	if (a->err == ERR_OK)
 		identify_calls(a);

@@ -29,7 +29,9 @@ static void put_tools(struct encoder *e)
 	gather_lit(g, ",\"tools\":[");
 	for (uint32_t i = 0; i < request->tool_count; i++) {
 		const struct tool *tool = &request->tools[i];
-		gather_raw(g, i == 0 ? SLICE("{\"name\":") : SLICE(",{\"name\":"));
+		if (i != 0)
+			gather_lit(g, ",");
+		gather_lit(g, "{\"name\":");
 		encoder_put_name(e, tool->name);
 		if (tool->description.len != 0) {
 			gather_lit(g, ",\"description\":");
@@ -258,7 +260,10 @@ static SCAN_RARE enum err put_block(struct encoder *e, const struct block *block
 		encoder_put_result_id(e, block->result.id);
 		gather_lit(g, ",\"content\":[");
 		put_result_content(e, block);
-		gather_raw(g, block->is_error ? SLICE("],\"is_error\":true}") : SLICE("]}"));
+		if (block->is_error)
+			gather_lit(g, "],\"is_error\":true}");
+		else
+			gather_lit(g, "]}");
 		break;
 	default: /* media: put_message has the texts, and sampling_read lets nothing else in */
 		if (assistant)

@@ -504,10 +504,12 @@ static enum failure_class class_said(const struct error_body *body, int status)
 	return class == CLASS_NONE ? class_told(message, status) : class;
 }
 
-enum failure_class blame_class(const struct error_body *body, int status)
+enum failure_class blame_class(const struct error_body *body, int status, bool *open)
 {
 	enum failure_class class = class_said(body, status);
 
+	*open = (status == 400 || status == 404 || status == 422) &&
+		(class == CLASS_NONE || class == CLASS_UNABLE);
 	if (class != CLASS_NONE)
 		return class;
 	if (status == 429 && body->day)
@@ -523,12 +525,4 @@ enum failure_class blame_class_wrapped(const struct error_body *wrapped, int sta
 	const enum failure_class class = class_said(wrapped, status);
 
 	return class == CLASS_CONTEXT || class == CLASS_REFUSAL ? class : CLASS_NONE;
-}
-
-bool blame_is_open(const struct error_body *body, int status)
-{
-	const enum failure_class class = class_said(body, status);
-
-	return (status == 400 || status == 404 || status == 422) &&
-	       (class == CLASS_NONE || class == CLASS_UNABLE);
 }

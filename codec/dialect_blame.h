@@ -29,14 +29,12 @@ enum failure_class {
 	CLASS_REFUSAL,
 };
 
-/* `status` 200: an error object without a status of its own. */
-enum failure_class blame_class(const struct error_body *body, int status);
+/* `status` 200: an error object without a status of its own. *open: the status of a refused request is all that says
+ * why, or that this model cannot, so that the request may have to be sent otherwise. */
+enum failure_class blame_class(const struct error_body *body, int status, bool *open);
 
 /* The same where `wrapped` is what somebody behind the provider said, whose keys and rates are not ours: CLASS_CONTEXT,
  * CLASS_REFUSAL or CLASS_NONE. */
 enum failure_class blame_class_wrapped(const struct error_body *wrapped, int status);
-
-/* Whether the status of a refused request is all that says why, or that this model cannot. */
-bool blame_is_open(const struct error_body *body, int status);
 
 #endif

@@ -3,6 +3,30 @@
 #include "codec/dialect_text.h"
 #include "codec/json_read.h"
 
+/* How many bytes of a raw string have to stay together: an escape, or two that are one character. */
+static size_t unit_len(const char *at)
+{
+	if (at[0] != '\\')
+		return 1;
+	if (at[1] != 'u')
+		return 2;
+	return (at[2] == 'd' || at[2] == 'D') && memchr("89abAB", at[3], 6) != NULL ? 12 : 6;
+}
+
+struct slice error_body_front(struct slice raw, size_t max)
+{
+	enum { UNIT_MAX = 12 };
+	size_t end = 0;
+
+	if (raw.len <= max)
+		return raw;
+	while (end < max - UNIT_MAX)
+		end += unit_len(raw.at + end);
+	while ((raw.at[end] & 0xc0) == 0x80)
+		end--;
+	return slice_of(raw.at, end);
+}
+
 /* The next value if it is a string, else it is skipped and *out stays as it is. */
 static void take_string(struct json_reader *r, struct slice *out)
 {
@@ -293,6 +317,14 @@ static struct error_body read_json(struct slice text, struct json_work *work, st
 	return json_finish(&r) ? body : (struct error_body){ 0 };
 }
 
+/* A host may say back all of a request, whose size is its caller's choice: the search for words ends somewhere. */
+static void cut_message(struct error_body *body)
+{
+	enum { MESSAGE_MAX = 4096 };
+
+	body->message = error_body_front(body->message, MESSAGE_MAX);
+}
+
 /* A text in place of JSON, as a raw string; absent when it is a page, or no text. */
 static struct slice read_text(struct slice text, struct arena *into)
 {
@@ -317,6 +349,7 @@ struct error_body error_body_read(struct slice text, struct json_work *work, str
 	if (slice_absent(body.wrapped) && body.message.len != 0 &&
 	    (body.message.at[0] == '{' || body.message.at[0] == '['))
 		body.wrapped = body.message;
+	cut_message(&body);
 	return body;
 }
 
@@ -331,5 +364,6 @@ bool error_body_wrapped(const struct error_body *body, struct json_work *work, s
 	*out = read_json(plain, work, into);
 	if (slice_absent(out->message) && slice_absent(out->code) && slice_absent(out->type))
 		out->message = body->wrapped;
+	cut_message(out);
 	return true;
 }

@@ -18,12 +18,15 @@ struct error_body {
 	struct arena *into; /* for what is put together */
 };
 
-/* Whatever an error answer says; nothing when it is neither JSON nor a short text. */
+/* Whatever an error answer says; nothing when it is neither JSON nor a short text. Of `message` only the front. */
 struct error_body error_body_read(struct slice text, struct json_work *work, struct arena *into);
 
 /* What `wrapped` says, as JSON or as it is. That host knows nothing of our key, so that it is asked about the request
  * alone. False: nothing, or no memory. */
 bool error_body_wrapped(const struct error_body *body, struct json_work *work, struct arena *into,
 			struct error_body *out);
+
+/* The front of a raw string, of at most `max` bytes, cut between two characters. */
+struct slice error_body_front(struct slice raw, size_t max);
 
 #endif

@@ -163,26 +163,24 @@ static enum failure_class class_within(const struct error_body *body, int status
 }
 
 static enum failure_class class_of(const struct error_body *body, int status,
-				   struct json_work *work, struct arena *into)
+				   struct json_work *work, struct arena *into, bool *open)
 {
-	enum failure_class within = CLASS_NONE, class = blame_class(body, status);
+	enum failure_class within = CLASS_NONE, class = blame_class(body, status, open);
 
 	if (class == CLASS_REJECTED || class == CLASS_FORBIDDEN || class == CLASS_TOO_LARGE ||
 	    (class == CLASS_DOWN && status == 200))
 		within = class_within(body, status, work, into);
+	*open = *open && within == CLASS_NONE;
 	return within != CLASS_NONE ? within : class;
 }
 
 /* Where nothing else is known to be wrong the request may have to be sent otherwise. What the host behind a proxy
  * said of it tells more than the proxy does. */
-static struct lesson lesson_of(const struct error_body *body, enum failure_class class, int status,
-			       learn_set teachable, struct json_work *work, struct arena *into)
+static struct lesson lesson_of(const struct error_body *body, int status, learn_set teachable,
+			       struct json_work *work, struct arena *into)
 {
 	struct error_body inner;
 
-	if ((class != CLASS_REJECTED && class != CLASS_MODEL && class != CLASS_UNABLE) ||
-	    !blame_is_open(body, status))
-		return (struct lesson){ LEARN_NOTHING, false };
 	if (error_body_wrapped(body, work, into, &inner))
 		return learn_from(&inner, status, teachable, into);
 	return learn_from(body, status, teachable, into);
@@ -197,9 +195,11 @@ enum err failure_classify(const struct provider_answer *answer, learn_set teacha
 
 	if (status / 100 == 2)
 		status = is_error_status(body.number) ? (int)body.number : 200;
-	const enum failure_class class = class_of(&body, status, work, into);
-	const struct class_row *row = &class_rows[class];
-	const struct lesson lesson = lesson_of(&body, class, status, teachable, work, into);
+	bool open;
+	const struct class_row *row = &class_rows[class_of(&body, status, work, into, &open)];
+	struct lesson lesson = { LEARN_NOTHING, false };
+	if (open)
+		lesson = lesson_of(&body, status, teachable, work, into);
 	*failure = (struct provider_failure){
 		.err = row->err,
 		.detail = row->detail,

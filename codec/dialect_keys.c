@@ -1,6 +1,8 @@
 /* dialect_keys.c - the first half of dialect_mend.h: names of properties and their aliases. */
 #include "codec/dialect_mend.h"
 
+#include "codec/json_mend.h"
+
 bool key_names_find(const struct key_names *keys, struct slice tool, const struct key_group **out)
 {
 	*out = NULL;
@@ -68,8 +70,7 @@ static struct slice other_name(struct slice key, const struct name_table *names,
 	return at == NAME_NONE ? none : names->entries[at].value;
 }
 
-struct slice keys_renamed(struct slice json, const struct name_table *names, struct json_work *work,
-			  struct arena *into)
+struct slice keys_renamed(struct slice json, const struct name_table *names, struct arena *into)
 {
 	const char *from = json.at;
 	struct around around = { 0 };
@@ -95,8 +96,20 @@ struct slice keys_renamed(struct slice json, const struct name_table *names, str
 	if (from == json.at)
 		return json;
 	gather_raw(&g, slice_of(from, (size_t)(json.at + json.len - from)));
-	struct slice renamed =
-		gather_done(&g) == ERR_OK ? gather_flat(&g, into) : (struct slice){ NULL, 0 };
-	/* one object may have a name and its alias, too: then no name is given twice */
-	return slice_absent(renamed) || json_valid(renamed, NULL, work, NULL) ? renamed : json;
+	return gather_done(&g) == ERR_OK ? gather_flat(&g, into) : (struct slice){ NULL, 0 };
+}
+
+bool keys_once(struct slice *json, struct json_work *work, struct arena *into, bool *twice)
+{
+	struct json_mend mend;
+
+	*twice = !json_valid(*json, NULL, work, NULL);
+	if (!*twice)
+		return true;
+	struct slice copy = arena_copy(into, *json);
+	if (slice_absent(copy) ||
+	    !json_mend((char *)(uintptr_t)copy.at, copy.len, NULL, work, &mend))
+		return false;
+	*json = json_tight(copy, into);
+	return !slice_absent(*json);
 }

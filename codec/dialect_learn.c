@@ -6,6 +6,7 @@
 
 enum {
 	TEXT_MAX = 2048,      /* of a text; what stands behind it is not looked at */
+	CODE_MAX = 256,       /* a longer one is none */
 	QUOTED_NAME_MAX = 64, /* a longer quotation is no name */
 };
 
@@ -40,30 +41,6 @@ static bool is_alnum(char c)
 static bool is_path(char c)
 {
 	return is_alnum(c) || c == '_' || c == '.' || c == '[' || c == ']' || c == '$' || c == '-';
-}
-
-/* How many bytes of a raw string have to stay together: an escape, or two that are one character. */
-static size_t unit_len(const char *at)
-{
-	if (at[0] != '\\')
-		return 1;
-	if (at[1] != 'u')
-		return 2;
-	return small(at[2]) == 'd' && memchr("89abAB", at[3], 6) != NULL ? 12 : 6;
-}
-
-/* The front of a raw string, cut between two characters. */
-static struct slice front(struct slice raw)
-{
-	size_t end = 0;
-
-	if (raw.len <= TEXT_MAX)
-		return raw;
-	while (end < TEXT_MAX - 12)
-		end += unit_len(raw.at + end);
-	while ((raw.at[end] & 0xc0) == 0x80)
-		end--;
-	return slice_of(raw.at, end);
 }
 
 /* Of which kind the quotation mark is that `text` has at `i`, and how many bytes it takes; 0: there is none. */
@@ -128,7 +105,7 @@ static bool read_words(struct slice raw, struct arena *into, struct words *words
 	words->len = 0;
 	if (slice_absent(raw))
 		return false;
-	text = json_str_plain(front(raw), into);
+	text = json_str_plain(error_body_front(raw, TEXT_MAX), into);
 	if (slice_absent(text))
 		return false;
 	for (size_t i = 0; i < text.len;) {
@@ -406,6 +383,8 @@ static struct slice sentence_of(const struct words *words, const struct found *f
 
 static bool code_says(struct slice code)
 {
+	if (code.len > CODE_MAX)
+		return false;
 	for (size_t i = 0; i < COUNT_OF(unsupported_codes); i++)
 		if (slice_has_nocase(code, unsupported_codes[i]))
 			return true;

@@ -461,17 +461,19 @@ static struct key_group *new_group(struct key_names *keys, struct slice tool)
 
 static bool add_alias(struct key_names *keys, const struct key_alias *alias)
 {
-	if (keys->alias_count == keys->alias_cap) {
-		const uint32_t cap = keys->alias_cap == 0 ? 8 : 2 * keys->alias_cap;
+	struct key_list *list = &keys->list;
+
+	if (list->count == list->cap) {
+		const uint32_t cap = list->cap == 0 ? 8 : 2 * list->cap;
 		struct key_alias *grown = arena_take(keys->tools.into, cap * sizeof(*grown));
 		if (grown == NULL)
 			return false;
-		if (keys->alias_count != 0)
-			(void)memcpy(grown, keys->aliases, keys->alias_count * sizeof(*grown));
-		keys->aliases = grown;
-		keys->alias_cap = cap;
+		if (list->count != 0)
+			(void)memcpy(grown, list->at, list->count * sizeof(*grown));
+		list->at = grown;
+		list->cap = cap;
 	}
-	keys->aliases[keys->alias_count++] = *alias;
+	list->at[list->count++] = *alias;
 	return true;
 }
 

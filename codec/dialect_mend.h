@@ -23,8 +23,7 @@ struct key_names {
 	struct name_table tools; /* the server's name -> `uses`: index + 1 of its group */
 	struct key_group *groups;
 	uint32_t group_count, group_cap;
-	struct key_alias *aliases;
-	uint32_t alias_count, alias_cap;
+	struct key_list list;
 };
 
 static inline void key_names_init(struct key_names *keys, const struct json_work *work,
@@ -38,9 +37,13 @@ MUST_USE bool key_names_find(const struct key_names *keys, struct slice tool,
 			     const struct key_group **out);
 
 /* The JSON text with the keys that are in `names` (plain -> raw) called as they say there, at any depth; the same text
- * where there is none, or where an object would have a name twice. Absent when memory is exhausted. */
+ * where there is none. One object may have a name twice then. Absent when memory is exhausted. */
 MUST_USE struct slice keys_renamed(struct slice json, const struct name_table *names,
-				   struct json_work *work, struct arena *into);
+				   struct arena *into);
+
+/* Leaves of such members the last one, where there are any: *twice. False when memory is exhausted. */
+MUST_USE bool keys_once(struct slice *json, struct json_work *work, struct arena *into,
+			bool *twice);
 
 /* ---- schemas ---- */
 

@@ -341,7 +341,10 @@ static void put_calls(struct encoder *e, const struct message *message, struct s
 		const struct block *block = &e->request->blocks[message->first + i];
 		if (block->type != BLOCK_TOOL_USE)
 			continue;
-		gather_raw(g, first ? SLICE(",\"tool_calls\":[{\"id\":") : SLICE(",{\"id\":"));
+		if (first)
+			gather_lit(g, ",\"tool_calls\":[{\"id\":");
+		else
+			gather_lit(g, ",{\"id\":");
 		first = false;
 		encoder_put_call_id(e, block->use.id);
 		gather_lit(g, ",\"type\":\"function\",\"function\":{\"name\":");
@@ -402,8 +405,10 @@ static void put_result(struct encoder *e, const struct block *result)
 
 	gather_lit(g, "{\"role\":\"tool\",\"tool_call_id\":");
 	encoder_put_result_id(e, result->result.id);
-	gather_raw(g,
-		   result->is_error ? SLICE(",\"content\":\"Error: ") : SLICE(",\"content\":\""));
+	if (result->is_error)
+		gather_lit(g, ",\"content\":\"Error: ");
+	else
+		gather_lit(g, ",\"content\":\"");
 	if (!encoder_result_empty(e, result))
 		put_result_texts(e, result);
 	else if (!slice_absent(result->result.structured))

@@ -273,7 +273,6 @@ void encoder_begin(struct encoder *e, const struct request_rules *rules, const s
 	e->out.adjustments = in->request->adjustments;
 	gather_init(&e->out.body, into);
 	tool_names_init(&e->tools, work, into);
-	key_names_init(&e->keys, work, into);
 	call_ids_init(&e->ids, rules->id_rule, work, into);
 	plan_max_tokens(e);
 	plan_temperature(e);
@@ -304,8 +303,8 @@ enum err encoder_end(struct encoder *e, struct encode_out *out)
 	}
 	e->out.decode.aliases = e->tools.aliases;
 	e->out.decode.alias_count = e->tools.alias_count;
-	e->out.decode.keys = e->keys.aliases;
-	e->out.decode.key_count = e->keys.alias_count;
+	if (e->keys != NULL && e->keys->list.count != 0)
+		e->out.decode.keys = &e->keys->list;
 	*out = e->out;
 	return ERR_OK;
 }
@@ -451,9 +450,14 @@ bool encoder_result_empty(const struct encoder *e, const struct block *result)
 /* Changes them where there is something in the schema that the dialect refuses. */
 static void mend(struct encoder *e, const struct tool *tool, struct slice *schema, uint8_t *root)
 {
-	const uint32_t known = e->keys.alias_count;
-
-	if (!schema_mend(tool->schema, e->rules->odd, tool->name, &e->keys, e->work, e->into,
+	if (e->keys == NULL) {
+		e->keys = take(e, sizeof(*e->keys));
+		if (e->keys == NULL)
+			return;
+		key_names_init(e->keys, e->work, e->into);
+	}
+	const uint32_t known = e->keys->list.count;
+	if (!schema_mend(tool->schema, e->rules->odd, tool->name, e->keys, e->work, e->into,
 			 schema)) {
 		e->failed = true;
 		*schema = tool->schema;
@@ -461,7 +465,7 @@ static void mend(struct encoder *e, const struct tool *tool, struct slice *schem
 	if (schema->at == tool->schema.at)
 		return;
 	*root = schema_root_of(*schema);
-	encoder_adjust(e, e->keys.alias_count != known ? ADJUST_PROPERTY_RENAMED
+	encoder_adjust(e, e->keys->list.count != known ? ADJUST_PROPERTY_RENAMED
 						       : ADJUST_SCHEMA_COMPLETED);
 }
 
@@ -469,13 +473,16 @@ struct slice encoder_input_renamed(struct encoder *e, const struct block *call)
 {
 	const struct key_group *group;
 	struct slice input = call->use.input;
+	bool twice;
 
-	if (!key_names_find(&e->keys, call->use.name, &group))
+	if (!key_names_find(e->keys, call->use.name, &group))
 		e->failed = true;
 	else if (group != NULL)
-		input = keys_renamed(input, &group->aliases, e->work, e->into);
-	e->failed = e->failed || slice_absent(input);
-	return slice_absent(input) ? call->use.input : input;
+		input = keys_renamed(input, &group->aliases, e->into);
+	e->failed =
+		e->failed || slice_absent(input) ||
+		(input.at != call->use.input.at && !keys_once(&input, e->work, e->into, &twice));
+	return e->failed ? call->use.input : input;
 }
 
 void encoder_put_schema(struct encoder *e, const struct tool *tool, bool want_properties)

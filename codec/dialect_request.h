@@ -52,7 +52,7 @@ struct encoder {
 	struct fault *fault;
 	struct request_plan plan;
 	struct tool_names tools;
-	struct key_names keys;
+	struct key_names *keys; /* NULL: no schema was mended */
 	struct call_ids ids;
 	struct encode_out out;
 	struct encoder_replay *replay; /* NULL: nothing of earlier answers is put back */
@@ -135,7 +135,7 @@ void encoder_put_schema(struct encoder *e, const struct tool *tool, bool want_pr
 /* The input of a call in the history, with the names of properties that the tool's schema was sent with. */
 static inline struct slice encoder_input(struct encoder *e, const struct block *call)
 {
-	return e->keys.group_count == 0 ? call->use.input : encoder_input_renamed(e, call);
+	return e->keys == NULL ? call->use.input : encoder_input_renamed(e, call);
 }
 
 /* The tool's name as a JSON string. */

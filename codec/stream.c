@@ -219,28 +219,34 @@ static void count_output(struct stream *s, size_t len)
 	s->progress.begun |= len != 0;
 }
 
-/* Half a character without the other one, at the end of `text` or in front of `raw`: what is whole stays. */
-static SCAN_RARE struct slice drop_half(struct stream_text *text, struct slice raw)
+/* Bytes at the end of a text, unless there is too much of it all. */
+static bool put_text(struct stream *s, struct stream_text *text, struct slice raw)
 {
-	if (!text->half)
-		return slice_of(raw.at + STREAM_HALF, raw.len - STREAM_HALF);
-	stream_text_drop_half(text);
-	return raw;
+	return spend(s, raw.len) && stream_text_put(s, text, raw);
+}
+
+/* The same where halves of characters are at the edges: of those without the other one only what is whole stays. */
+static SCAN_RARE bool put_halved(struct stream *s, struct stream_text *text, struct slice raw)
+{
+	bool front = false, back = false;
+
+	stream_halves_take(s, raw, &front, &back);
+	if (front && !text->half)
+		raw = slice_of(raw.at + STREAM_HALF, raw.len - STREAM_HALF);
+	else if (!front && text->half)
+		stream_text_drop_half(text);
+	text->half = back;
+	return put_text(s, text, raw);
 }
 
 /* False: the answer has failed, or had before. */
 static bool add_text(struct stream *s, struct stream_text *text, struct slice raw)
 {
-	bool front = false, back = false;
-
 	if (raw.len == 0)
 		return true;
-	if (s->half_count != 0)
-		stream_halves_take(s, raw, &front, &back);
-	if (front != text->half)
-		raw = drop_half(text, raw);
-	text->half = back;
-	return spend(s, raw.len) && stream_text_put(s, text, raw);
+	if (s->half_count != 0 || text->half)
+		return put_halved(s, text, raw);
+	return put_text(s, text, raw);
 }
 
 /* To the block at that place, if it keeps any; false likewise. */

@@ -69,10 +69,13 @@ bool slice_eq_nocase(struct slice a, struct slice b)
 
 bool slice_has_nocase(struct slice whole, struct slice part)
 {
-	if (part.len > whole.len)
-		return false;
+	enum { CASE_BIT = 0x20 };
+
+	if (part.len > whole.len || part.len == 0)
+		return part.len == 0;
 	for (size_t i = 0; i + part.len <= whole.len; i++)
-		if (same_nocase(whole.at + i, part.at, part.len))
+		if (((whole.at[i] ^ part.at[0]) & ~CASE_BIT) == 0 && /* few are as far as that */
+		    same_nocase(whole.at + i, part.at, part.len))
 			return true;
 	return false;
 }

@@ -98,6 +98,7 @@ static struct decode_context context_of(const struct drive *d)
 						 SLICE_INIT("files.read") } };
 	static struct key_alias keys[] = { { SLICE_INIT("get_weather"), SLICE_INIT("_top_81bf98e4"),
 					     SLICE_INIT("$top") } };
+	static const struct key_list list = { .at = keys, .count = COUNT_OF(keys) };
 	static struct slice stops[] = { SLICE_INIT("END"), SLICE_INIT("\\n\\n") };
 	uint8_t bits = d->choice >> 1;
 
@@ -112,8 +113,7 @@ static struct decode_context context_of(const struct drive *d)
 					.tool_count = 3,
 					.aliases = aliases,
 					.alias_count = 1,
-					.keys = keys,
-					.key_count = 1,
+					.keys = &list,
 					.emulate_stop = stops,
 					.emulate_stop_count = bits & 16 ? 2 : 0,
 					.audio_format = bits & 32 ? SLICE("wav")

@@ -1,7 +1,7 @@
 """A table of exact costs beside its test: JSON, {part: {row: {"value": V, "floor": F}}}.
 
-A row has the present value and may have a floor, which is what the value has to come to. A value more
-than 1 % over its row fails; once a row is within its floor, the floor is the limit, too, so that what
+A row has the recorded value and may have a floor, which is what the value has to come to. A value more
+than 1 % over its row fails, or what the row's own `tolerance` says; once a row is within its floor, the floor is the limit, too, so that what
 was reached is kept. A value that is better by more than 1 % passes and says that the table is out of
 date. Further members of a row and other parts of the table are the test's own.
 """
@@ -44,7 +44,7 @@ class ExactTable:
         test.assertEqual(sorted(rows), sorted(values))
         for name, value in values.items():
             have, floor = rows[name]["value"], rows[name].get("floor")
-            limit = have * (1 + TOLERANCE)
+            limit = have * (1 + rows[name].get("tolerance", TOLERANCE))
             if floor is not None and have <= floor:
                 limit = min(limit, floor)
             state = "" if floor is None else f", floor {floor}{'' if value <= floor else ' NOT REACHED'}"

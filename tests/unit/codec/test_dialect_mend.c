@@ -1,6 +1,8 @@
 /* What one host refuses inside a tool's schema, and the way back of the names that were changed. */
 #include "codec/dialect.h"
+#include "codec/replay.h"
 #include "tests/support/dialect_case.h"
+#include "tests/support/stream_cut.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -258,6 +260,43 @@ static void what_is_refused_is_seen_however_the_schema_is_written(void **state)
 		}
 }
 
+/* Reading a schema guesses how it goes on: what is wrong with it is found all the same. */
+static void a_schema_that_is_no_json_or_has_a_name_twice_is_refused(void **state)
+{
+	static const struct {
+		const char *schema;
+		enum err err;
+	} bad[] = {
+		{ OBJECT("\"properties\":{\"a\":{\"type\":\"string\",\"type\":\"array\"}}"),
+		  ERR_DUPLICATE_KEY },
+		{ OBJECT("\"properties\":{\"a\":{\"type\":\"string\",\"\\u0074ype\":1}}"),
+		  ERR_DUPLICATE_KEY },
+		{ OBJECT("\"$defs\":[{\"type\":\"string\",\"a\":1,\"b\":2,\"type\":1}]"),
+		  ERR_DUPLICATE_KEY },
+		{ OBJECT("\"properties\":{\"a\":[\"type\":\"string\"]}"), ERR_JSON },
+		{ OBJECT("\"properties\":{\"a\":{\"type\":\"string\"\"b\":1}}"), ERR_JSON },
+		{ OBJECT("\"properties\":{\"a\":{\"type\":\"str\ning\"}}"), ERR_JSON },
+		{ OBJECT("\"properties\":{\"a\":{\"type\":\"string\"]}"), ERR_JSON },
+		{ OBJECT("\"properties\":nul"), ERR_JSON },
+		{ OBJECT("\"additionalProperties\":falsex"), ERR_JSON },
+	};
+	struct dialect_case *c = *state;
+	char body[TEXT_MAX];
+	struct jsonrpc rpc;
+
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
+		(void)snprintf(
+			body, sizeof(body),
+			"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"sampling/createMessage\","
+			"\"params\":{\"maxTokens\":1," HI TOOL("%s") "}}",
+			bad[i].schema);
+		assert_int_equal(sampling_read(slice_str(body), REVISION_2025_11_25,
+					       &sampling_limits_default, c->work, &c->arena, &rpc,
+					       &c->request, &c->fault),
+				 bad[i].err);
+	}
+}
+
 #define LOOP                                                                                       \
 	"\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"q\"}},{"       \
 	"\"role\":"                                                                                \
@@ -286,25 +325,26 @@ static void calls_go_there_and_back_with_the_names_of_their_tool(void **state)
 	if (strstr(body, "\"name\":\"t\",\"input\":" SENT_INPUT) == NULL)
 		fail_msg("%s", body);
 	assert_non_null(strstr(body, "\"name\":\"u\",\"input\":{\"$top\":1}"));
-	assert_int_equal(c->context.key_count, 2);
+	assert_int_equal(c->context.keys->count, 2);
 	assert_int_equal(case_decode(c, answer), ERR_OK);
 	const char *result = case_result(c);
 	if (strstr(result, "\"name\":\"t\"," INPUT) == NULL)
 		fail_msg("%s", result);
 	/* another tool's names are its own */
 	assert_non_null(strstr(result, "\"name\":\"u\",\"input\":{\"" TOP "\":2}"));
-	/* no object gets a name twice */
+	/* of a name and its alias in one object the last one stays */
 	assert_int_equal(
 		case_decode(c, "{\"id\":\"r\",\"model\":\"m\",\"stop_reason\":\"tool_use\","
 			       "\"content\":[{\"type\":\"tool_use\",\"id\":\"x\",\"name\":\"t\","
 			       "\"input\":{\"" TOP "\":1,\"$top\":2}}]}"),
 		ERR_OK);
-	assert_non_null(strstr(case_result(c), "\"input\":{\"" TOP "\":1,\"$top\":2}"));
+	assert_non_null(strstr(case_result(c), "\"input\":{\"$top\":2}"));
+	assert_string_equal(case_adjustments(c, c->result.adjustments), "duplicate_key_removed");
 	/* hosts that take the names get them */
 	start(c, DIALECT_OPENAI);
 	assert_int_equal(case_encode(c, LOOP), ERR_OK);
 	assert_non_null(strstr(case_body(c), "{\\\"$top\\\":1,\\\"list\\\""));
-	assert_int_equal(c->context.key_count, 0);
+	assert_null(c->context.keys);
 }
 
 static void a_longer_history_begins_with_the_shorter_one(void **state)
@@ -321,6 +361,68 @@ static void a_longer_history_begins_with_the_shorter_one(void **state)
 	assert_int_equal(case_encode(c, params), ERR_OK);
 	const char *shorter = case_body(c);
 	assert_memory_equal(first, shorter, strlen(shorter) - c->dialect->closing);
+}
+
+/* What was answered goes back byte for byte, with the names that the provider knows. */
+static void thinking_goes_back_with_calls_whose_names_were_changed(void **state)
+{
+	static const char tools[] = TOOL(OBJECT("\"properties\":{\"$top\":{}}"));
+	static const char thought[] =
+		"{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"s\"},"
+		"{\"type\":\"tool_use\",\"id\":\"x\",\"name\":\"t\",\"input\":{\"" TOP "\":1}}";
+	struct dialect_case *c = *state;
+	char text[TEXT_MAX];
+
+	(void)snprintf(text, sizeof(text), "%s%s", HI, tools);
+	assert_int_equal(case_encode(c, text), ERR_OK);
+	(void)snprintf(
+		text, sizeof(text),
+		"{\"id\":\"r\",\"model\":\"m\",\"stop_reason\":\"tool_use\",\"content\":[%s]}",
+		thought);
+	assert_int_equal(case_decode(c, text), ERR_OK);
+	const struct slice record =
+		replay_write(c->dialect, SLICE("p"), &c->out, &c->result, &c->arena);
+	assert_false(slice_absent(record));
+	(void)snprintf(
+		text, sizeof(text),
+		"\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"q\"}},"
+		"{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"x\",\"name\":"
+		"\"t\",\"input\":{\"$top\":1}}]},{\"role\":\"user\",\"content\":[{\"type\":"
+		"\"tool_result\",\"toolUseId\":\"x\",\"content\":[]}]}]%s",
+		tools);
+	c->replay = &record;
+	c->replay_count = 1;
+	assert_int_equal(case_encode(c, text), ERR_OK);
+	assert_true(c->out.replayed);
+	assert_non_null(strstr(case_body(c), thought));
+}
+
+static void a_stream_of_a_call_has_its_names_back(void **state)
+{
+	static const char events[] =
+		"data: {\"type\":\"message_start\",\"message\":{\"id\":\"r\",\"model\":\"m\"}}\n\n"
+		"data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":"
+		"\"tool_use\",\"id\":\"x\",\"name\":\"t\",\"input\":{}}}\n\n"
+		"data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":"
+		"\"input_json_delta\",\"partial_json\":\"{\\\"_top_81\"}}\n\n"
+		"data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":"
+		"\"input_json_delta\",\"partial_json\":\"bf98e4\\\":1}\"}}\n\n"
+		"data: {\"type\":\"content_block_stop\",\"index\":0}\n\n"
+		"data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"}}\n\n"
+		"data: {\"type\":\"message_stop\"}\n\n";
+	static const struct stream_limits limits = { .answer_bytes_max = 1 << 20 };
+	struct dialect_case *c = *state;
+	struct stream_slab streams;
+
+	assert_int_equal(case_encode(c, HI TOOL(OBJECT("\"properties\":{\"$top\":{}}"))), ERR_OK);
+	assert_true(stream_slab_init(&streams, 1));
+	struct stream *s = stream_take(&streams);
+	stream_open(s, c->dialect, &c->context, &c->answer, &limits, c->work, &c->arena);
+	(void)stream_feed_cut(s, slice_str(events), (struct stream_cut){ .step = 1 });
+	assert_int_equal(stream_end(s, STREAM_ENDED, &c->result, &c->failure), ERR_OK);
+	assert_non_null(strstr(case_result(c), "\"input\":{\"$top\":1}"));
+	stream_give(&streams, s);
+	stream_slab_fini(&streams);
 }
 
 static void structured_output_with_such_names_is_a_forced_call(void **state)
@@ -378,8 +480,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_a_host_refuses_is_not_sent),
 		TEST(what_is_refused_is_seen_however_the_schema_is_written),
+		TEST(a_schema_that_is_no_json_or_has_a_name_twice_is_refused),
 		TEST(calls_go_there_and_back_with_the_names_of_their_tool),
 		TEST(a_longer_history_begins_with_the_shorter_one),
+		TEST(thinking_goes_back_with_calls_whose_names_were_changed),
+		TEST(a_stream_of_a_call_has_its_names_back),
 		TEST(structured_output_with_such_names_is_a_forced_call),
 		TEST(every_refused_memory_is_a_named_error),
 	};
