@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Limits that change by a reload: a raised one is in force at once, and no debt is forgotten. ctest: timeout=120"""
+"""Limits that change by a reload: a raised one is in force at once, and no debt is forgotten. ctest: serial timeout=120"""
 
 import os
 import struct
