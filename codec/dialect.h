@@ -106,7 +106,7 @@ struct key_list {
 /* The name that makes a lone required tool structured output (contract/providers.md 8.2). */
 #define SCHEMA_TOOL_NAME "__schema__"
 
-/* What a refusal teaches about the model (contract/providers.md 7): profile_learn makes it so, and then the
+/* A lesson of a refusal about the model (contract/providers.md 7): profile_learn applies it, and then the
  * request may be sent once more. */
 enum learn {
 	LEARN_NOTHING,

@@ -258,7 +258,7 @@ static bool is_credible(struct slice message)
 	       (slice_starts(message, SLICE("You")) && !speaks_of_request(message));
 }
 
-/* What such a text says, under the statuses that refuse a request. */
+/* Phrases of such a text, under the statuses that refuse a request. */
 static const struct told_class owner_texts[] = {
 	TOLD("credit balance", "", CLASS_BILLING),  TOLD("spend limit", "", CLASS_BILLING),
 	TOLD("spending limit", "", CLASS_BILLING),  TOLD("usage limits", "", CLASS_BILLING),
@@ -268,7 +268,7 @@ static const struct told_class owner_texts[] = {
 	TOLD("api key has been", "", CLASS_KEY),
 };
 
-/* What it says under 403. */
+/* Its phrases under 403. */
 static const struct told_class owner_forbidden[] = {
 	TOLD("credits", "", CLASS_BILLING),       TOLD("billing", "", CLASS_BILLING),
 	TOLD("balance", "", CLASS_BILLING),       TOLD("permission", "", CLASS_PERMISSION),
@@ -394,7 +394,7 @@ static const struct told_class begun_classes[] = {
 
 #define CONTEXT(phrase) TOLD(phrase, "", CLASS_CONTEXT)
 
-/* What only a text tells, under the statuses that refuse a request. */
+/* Phrases that count under the statuses that refuse a request. */
 static const struct told_class told_classes[] = {
 	CONTEXT("context length"),
 	CONTEXT("context window"),
@@ -474,7 +474,7 @@ static enum failure_class class_by_status(int status)
 	}
 }
 
-/* What a text tells where neither a name nor a beginning did. */
+/* The class by the phrases of a text, where neither a name nor a beginning gave one. */
 static enum failure_class class_told(struct slice message, int status)
 {
 	enum failure_class class = CLASS_NONE;

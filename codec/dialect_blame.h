@@ -1,4 +1,4 @@
-/* dialect_blame.h - who is to blame for an error answer: the request, a key, the model or the provider; private to
+/* dialect_blame.h - the blame for an error answer: the request, a key, the model or the provider; private to
  * codec/.
  *
  * What the request says wrong is looked at before what may be wrong with the key, because providers answer both with

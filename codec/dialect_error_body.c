@@ -295,7 +295,7 @@ static void read_top(struct json_reader *r, struct error_body *body)
 		body->type = flat_type;
 }
 
-/* Whatever a body says; nothing when it is not JSON. */
+/* The members of an error body; all absent when it is not JSON. */
 static struct error_body read_json(struct slice text, struct json_work *work, struct arena *into)
 {
 	struct error_body body = { .into = into };

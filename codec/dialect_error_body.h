@@ -18,7 +18,8 @@ struct error_body {
 	struct arena *into; /* for what is put together */
 };
 
-/* Whatever an error answer says; nothing when it is neither JSON nor a short text. Of `message` only the front. */
+/* The members of an error answer; all absent when it is neither JSON nor a short text. Of `message` only the
+ * front is kept. */
 struct error_body error_body_read(struct slice text, struct json_work *work, struct arena *into);
 
 /* What `wrapped` says, as JSON or as it is. That host knows nothing of our key, so that it is asked about the request

@@ -152,7 +152,7 @@ bool failure_is_told(const struct provider_answer *answer, struct json_work *wor
 	       (body.message.len != 0 && (body.code.len != 0 || body.type.len != 0));
 }
 
-/* What somebody behind the provider said, if that is about the request. */
+/* The error of a host behind the provider, if it is about the request. */
 static enum failure_class class_within(const struct error_body *body, int status,
 				       struct json_work *work, struct arena *into)
 {

@@ -53,7 +53,7 @@ static bool next_value(struct json_reader *r, struct around *around, struct slic
 	return false;
 }
 
-/* What the key is called there, raw; absent: it stays. */
+/* The key's name there, raw; absent: the key stays. */
 static struct slice other_name(struct slice key, const struct name_table *names, struct arena *into,
 			       bool *failed)
 {

@@ -37,7 +37,7 @@ static bool is_alnum(char c)
 	return (small(c) >= 'a' && small(c) <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* What a parameter, or a path to one, is made of. */
+/* Whether a byte may be part of a parameter's name, or of a path to one. */
 static bool is_path(char c)
 {
 	return is_alnum(c) || c == '_' || c == '.' || c == '[' || c == ']' || c == '$' || c == '-';
@@ -339,7 +339,7 @@ static const struct slice of_value[] = {
 	SLICE_INIT("outside"),
 };
 
-/* What `code` and `type` say of a parameter that is not for this model. */
+/* Values of `code` and `type` for a parameter that this model does not support. */
 static const struct slice unsupported_codes[] = {
 	SLICE_INIT("unsupported"),   SLICE_INIT("not_supported"), SLICE_INIT("extra_forbidden"),
 	SLICE_INIT("unknown_param"), SLICE_INIT("unrecognized_"), SLICE_INIT("unexpected_param"),

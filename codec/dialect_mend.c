@@ -104,7 +104,7 @@ static struct slice name_sent(struct mender *m, struct slice raw)
 
 /* ---- keywords ---- */
 
-/* What the value of a keyword is, given its kind. */
+/* The kind of a keyword's value. */
 static enum place place_under(struct slice key, enum keyword keyword, enum json_kind kind)
 {
 	const bool object = kind == JSON_OBJECT, array = kind == JSON_ARRAY;

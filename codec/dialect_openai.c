@@ -484,7 +484,7 @@ static SCAN_RARE void close_turn(struct encoder *e, struct turns *turns)
 	turns->open = false;
 }
 
-/* What a user says behind images that were moved out of tool results, as further parts of their message. */
+/* A user's text behind images that were moved out of tool results: further parts of the same message. */
 static SCAN_RARE enum err put_more_parts(struct encoder *e, struct turns *turns, uint32_t index)
 {
 	const struct message *message = &e->request->messages[index];

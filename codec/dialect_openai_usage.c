@@ -1,7 +1,7 @@
 /* dialect_openai_usage.c - the counters of Chat Completions answers and streams. */
 #include "codec/dialect_openai.h"
 
-/* What hosts count, and where. */
+/* The counters that hosts send, and where they stand. */
 struct counted {
 	struct usage usage;
 	uint64_t total;

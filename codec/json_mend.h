@@ -15,7 +15,7 @@
 
 enum { JSON_MEND_PLACES = 32 };
 
-/* What was removed from a text. */
+/* The repairs that a text needed. */
 struct json_mend {
 	uint32_t removed;                  /* members */
 	uint32_t places[JSON_MEND_PLACES]; /* offsets of the first ones */

@@ -81,7 +81,7 @@ int control_tenant(void *control, struct slice id, struct slice body, FILE *out)
 int control_budget(void *control, struct slice id, struct slice body, FILE *out);
 
 /* ---- control_store.c: what is said of Redis ---- */
-/* What may be spent in a day without it, nano-USD. */
+/* The most that may be spent in a day without Redis, nano-USD. */
 uint64_t control_store_bound(struct control *control);
 /* The lines of the start, of readyz (nothing while it is in use), and, once it has not been for a second, of
  * stderr. */

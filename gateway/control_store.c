@@ -8,7 +8,8 @@
 
 enum { LINE_ROOM = 160 };
 
-/* What this gateway may spend in a day without Redis, all of its tenants together, and who may spend nothing. */
+/* The most that this gateway may spend in a day without Redis, all tenants together, and the tenants that may
+ * spend nothing. */
 static void look(struct control *control)
 {
 	const struct tenants *tenants = &control->config->tenants;

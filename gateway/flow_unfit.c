@@ -71,7 +71,7 @@ static struct slice path_of(struct flow *flow, const struct block *block, uint32
 
 /* ---- what ---- */
 
-/* What the candidates lack. */
+/* The capability that the candidates lack. */
 struct lack {
 	bool image, audio;
 	uint32_t tools_most; /* the most tools that one of them takes */
@@ -94,7 +94,7 @@ static struct lack lack_of(const struct catalog *catalog, const struct route_que
 	return lack;
 }
 
-/* What is said of it, in the fault and as members of data. */
+/* Its message in the fault, and its members of data. */
 struct words {
 	char *text; /* of TEXT_MAX bytes */
 	size_t len;

@@ -154,7 +154,7 @@ MUST_USE bool health_may_retry(struct health_view *view, const uint8_t tenant[16
 /* Refusals taught this about a model, and without it a request was answered (routing/lessons.h). */
 void health_learn(struct health_view *view, uint32_t model, learn_set facts,
 		  const struct lesson_from *from, nsec_t now);
-/* What the tenant's (limit_key) requests to it are to be sent without. */
+/* The parameters that the tenant's (limit_key) requests to this model are sent without. */
 learn_set health_learned(const struct health_view *view, uint32_t model, const uint8_t tenant[16],
 			 nsec_t now);
 /* All that is known of it; NULL: nothing. */

@@ -100,7 +100,7 @@ struct edge {
 		struct {
 			struct h1_guard head;      /* of the request that h2o reads */
 			struct http_chunks chunks; /* likewise, of its body */
-			size_t judged; /* of the input, once the head is whole: what has come behind it is judged next */
+			size_t judged; /* end of the input that was judged, once the head is whole */
 			void *watched;       /* request in flight, NULL once it is being answered */
 			h2o_req_t *req;      /* that one, for as long as its input is held */
 			h2o_buffer_t *held;  /* h2o's input while a request is in flight */

@@ -38,7 +38,7 @@ static enum h1_fault scan_chunks(struct edge *edge)
 		       : H1_CHUNKS;
 }
 
-/* What has come of the request that begins at `from`, and was not judged yet. */
+/* Judges the bytes of the request that begins at `from` that were not judged yet. */
 static enum h1_fault scan(struct edge *edge, size_t from)
 {
 	const enum h1_fault fault = edge->h1.head.whole == 0 ? scan_head(edge, from) : H1_FINE;

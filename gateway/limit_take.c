@@ -332,7 +332,7 @@ struct view {
 	struct glimpse glimpses[COUNT_OF(limit_steps)];
 };
 
-/* What the word that refused says of its budget. */
+/* The state of the budget that refused. */
 static void note_money(struct limit_refusal *refusal, const struct view *view, size_t step)
 {
 	const struct claim *claim = &view->claim;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define PROBE_EVERY (200 * MSEC)
-#define LISTEN_PROBE_EVERY (5 * SEC) /* whether who says nothing is still there */
+#define LISTEN_PROBE_EVERY (5 * SEC) /* asks a silent subscription whether it is still there */
 
 /* ---- messages: once per change ---- */
 
@@ -79,7 +79,7 @@ static void send_login(struct redis_link *link, bool aside)
 		own_send(link, aside, words, count);
 }
 
-/* To a server that goes on with the old one until it has heard it. Who listens may say nothing but that. */
+/* For a server that keeps the old password until it has heard the new one. A subscriber may send nothing else. */
 void redis_link_renew_login(struct redis_link *link)
 {
 	if (link->login_unsent && link->state >= LINK_READY && !redis_link_listens(link))

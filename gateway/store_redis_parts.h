@@ -185,7 +185,7 @@ MUST_USE bool store_redis_persist(struct store_redis *redis, struct reservation 
 MUST_USE bool store_redis_bear_with(struct store_redis *redis, struct reservation *reservation);
 /* Its wait is over, with an answer of Redis's or without. Nothing when it has not waited. */
 void store_redis_waited(struct store_redis *redis, struct reservation *reservation, bool answered);
-/* It is sent also to a Redis that is slow. */
+/* Whether the question is also sent to a Redis that is slow. */
 bool store_redis_is_patient(const struct reservation *reservation);
 /* Nobody waits for it any more. True: it was not sent yet. */
 bool store_redis_wait_no_more(struct store_redis *redis, struct reservation *reservation);

@@ -337,7 +337,7 @@ void upstream_start(struct upstream_pool *pool, struct upstream_call *call)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-/* What there is of an answer that will not be heard to its end. */
+/* The part that has come of an answer that will not be heard to its end. */
 static void note_seen(struct upstream_call *call)
 {
 	const struct upstream_http *http = &call->conn->http;

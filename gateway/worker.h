@@ -104,7 +104,7 @@ struct worker_health {
 	_Atomic uint32_t cools_s[CONFIG_KEYS_MAX];      /* rounded up */
 };
 const struct worker_health *worker_health(const struct worker *worker, uint32_t provider);
-/* What refusals have taught it (routing/lessons.h); published once a second. */
+/* The worker's lessons of refusals (routing/lessons.h); published once a second. */
 enum { WORKER_LESSONS_MAX = 256 };
 struct worker_lesson {
 	nsec_t until;    /* by CLOCK_MONOTONIC */

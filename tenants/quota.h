@@ -76,7 +76,7 @@ uint64_t quota_uses_most(const uint64_t uses[QUOTA_USES], uint64_t burst, nsec_t
  * once, since quota_uses_note replaces that use. */
 bool quota_uses_ended(const uint64_t uses[QUOTA_USES], uint64_t burst, nsec_t now);
 
-/* What a store keeps of a rate. */
+/* The state of a rate in a store. */
 struct quota_state {
 	nsec_t tat;
 	uint64_t written; /* units a minute; 0: not known */
@@ -108,7 +108,7 @@ uint64_t quota_usd_bound(uint64_t bytes, uint32_t images, uint32_t max_tokens,
 /* Nano-USD of a finished attempt, rounded up. */
 uint64_t quota_usd_used(const struct usage *usage, const struct price *price);
 
-/* What was seen of an answer whose usage never came. */
+/* The signs of an answer whose usage never came. */
 struct quota_seen {
 	uint64_t bytes;   /* of its text, arguments and thinking: their own, not the events' */
 	uint64_t deltas;  /* events that brought some of them: no token comes in two */

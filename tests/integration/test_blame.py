@@ -1,4 +1,4 @@
-"""What one tenant's requests bring about costs no other tenant a key: through the real binary.
+"""One tenant's requests never cool a key for another tenant: through the real binary.
 
 ctest: timeout=120
 """

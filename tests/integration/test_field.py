@@ -1,4 +1,4 @@
-"""What hosts really answer: requests and providers' answers from public bug reports, through the real binary.
+"""Requests and providers' answers from public bug reports, through the real binary.
 
 Each row of ROWS is one case: what the caller asks, what the provider answers, and what must come of it. A provider that
 `refuses` a member answers with its error for as long as a request has that member. ctest: timeout=180"""
@@ -102,6 +102,16 @@ class Says:
         return self.replies[min(number, len(self.replies) - 1)]
 
 
+class CallsByItsKeys:
+    """Calls the first tool with the first property, by the name that the request gave it."""
+
+    def reply(self, body, number):
+        tool = body["tools"][0]
+        key = next(iter(tool["input_schema"]["properties"]))
+        return 200, {}, claude({"type": "tool_use", "id": "toolu_1", "name": tool["name"], "input": {key: "x"}},
+                               stop="tool_use")
+
+
 def error_of(message, type="invalid_request_error", param=None, code=None):
     return {"error": {"message": message, "type": type, "param": param, "code": code}}
 
@@ -160,7 +170,7 @@ ROWS = [
         "messages[0].content: cannot parse \"temperature is not supported\"")), TEMPERATURE, code=-32013, calls=1),
     Row("a member that was not sent teaches nothing", fails(400, error_of("stop is not supported")), code=-32013, calls=1),
 
-    # ---- who is to blame
+    # ---- blame
     Row("xAI's content rules", fails(403, {"code": "permission-denied", "error": "Content violates usage guidelines. "}),
         **REFUSED),
     Row("OpenRouter's moderation", fails(403, {"error": {"code": 403, "message": "Input was flagged", "metadata": {
@@ -277,11 +287,10 @@ ROWS = [
             "x-ratelimit-remaining-tokens": "9999", "x-ratelimit-reset-tokens": "1s"}), code=-32010, wait_ms=360000),
 
     # ---- what is sent
-    Row("keys that Claude does not take", claude({"type": "tool_use", "id": "toolu_1", "name": "list_apps", "input": {
-        "MAPPED": 1}}, stop="tool_use"), {"tools": [{"name": "list_apps", "inputSchema": {
-            "type": "object", "properties": {"filter[name]": {"type": "string"}, "$top": {"type": "integer"},
-                                             "ok_key": {"type": "string"}}, "required": ["filter[name]"]}}]},
-        "anthropic", keys_are_plain=True),
+    Row("keys that Claude does not take", CallsByItsKeys(), {"tools": [{"name": "list_apps", "inputSchema": {
+        "type": "object", "properties": {"filter[name]": {"type": "string"}, "$top": {"type": "integer"},
+                                         "ok_key": {"type": "string"}}, "required": ["filter[name]"]}}]},
+        "anthropic", keys_are_plain=True, stop="toolUse", input={"filter[name]": "x"}),
     Row("arrays without items", chat(), {"tools": [{"name": "t", "inputSchema": {"type": "object", "properties": {
         "tags": {"type": "array"}, "deep": {"type": "object", "properties": {"x": {"type": ["array", "null"]}}},
         "free": {"type": "object", "default": {"type": "array"}, "enum": [{"type": "array"}]}}}}]}, items_everywhere=True),
@@ -435,7 +444,7 @@ class Field(harness.Case):
             if not plain or not set(schema["required"]) <= set(schema["properties"]):
                 yield f"sent {schema}"
 
-    def test_every_answer_of_the_field_is_used_or_refused_for_what_it_is(self):
+    def test_each_answer_gives_the_right_result_or_the_right_error(self):
         provider = Provider()
         self.addCleanup(provider.close)
         gateway = self.gateway(self.settings(provider))

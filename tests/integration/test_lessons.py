@@ -1,4 +1,4 @@
-"""What a host refuses is sent otherwise, at once; what that teaches, and whom, is told by the admin listener.
+"""A refused parameter is left out at once; GET /lessons shows the lesson and its tenant.
 
 ctest: timeout=120
 """

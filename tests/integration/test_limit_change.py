@@ -16,7 +16,7 @@ MANY = {"requests_per_minute": 60000, "requests_burst": 6000}
 
 
 class Changing:
-    """What holds wherever limits are kept."""
+    """Behaviour of both stores."""
 
     def setUp(self):
         super().setUp()

@@ -460,7 +460,7 @@ LOCAL = {"rates": "local", "budget": {"local": 500}}
 
 
 class Misplaced(RedisCase):
-    """What store.url leads to is not what it says: named on stderr, by the metric and in readyz, which stays 200."""
+    """A store.url that leads to another kind of server is named on stderr, by the metric and in readyz, which stays 200."""
 
     REFUSED = "requests that cost money are refused for 1 of 1 tenants (on_store_failure)"
 

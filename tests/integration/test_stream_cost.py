@@ -1,4 +1,4 @@
-"""What a stream costs that was not heard to its end, and another attempt once progress was told.
+"""The charge for a stream that was cut, and the retry after progress was told.
 ctest: serial timeout=300
 """
 

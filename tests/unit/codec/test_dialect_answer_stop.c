@@ -186,7 +186,7 @@ static void a_message_that_is_null_is_none(void **state)
 		check(&null, body, &known[i]);
 }
 
-/* What was written before it is paid for. */
+/* Output that came before the cut is paid for. */
 static void a_host_that_fails_within_its_answer_says_what_it_cost(void **state)
 {
 	struct dialect_case c;

@@ -1,4 +1,4 @@
-/* Who is to blame for an error answer, by what hosts were seen to say. */
+/* The blame for an error answer, by the words that hosts were seen to use. */
 #include "codec/dialect_blame.h"
 
 #include "tests/support/dialect_case.h"

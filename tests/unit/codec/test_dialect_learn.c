@@ -1,4 +1,4 @@
-/* What a refusal teaches, in the words of many hosts, and how little a caller's own words teach. */
+/* The lessons of refusals in the words of many hosts. A caller's own words teach nothing. */
 #include "tests/support/dialect_case.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* What is sent in place of what a model refused, and how that is told. */
+/* The request that is sent in place of a refused one, and its adjustment. */
 #include "tests/support/dialect_case.h"
 
 #include <setjmp.h>

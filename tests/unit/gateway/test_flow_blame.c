@@ -1,4 +1,4 @@
-/* test_flow_blame.c - what a failure is blamed on decides who is asked next, and what cools for everybody. */
+/* test_flow_blame.c - the blame for a failure decides the next candidate, and the cooldown for all tenants. */
 #include "tests/unit/gateway/flow_retry_rig.h"
 
 #define REFUSES(code, text)                      \

@@ -1,4 +1,4 @@
-/* A server that is slow: who waits for it, and when it is well again. */
+/* A slow Redis: the requests that wait for it, and when it counts as well again. */
 #include "tests/unit/gateway/store_redis_link_rig.h"
 
 #define PATIENCE (250 * MSEC)
