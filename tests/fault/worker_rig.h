@@ -166,6 +166,7 @@ static void rig_end(void)
 	free(worker->providers.pools);
 	free(worker->providers.firsts);
 	free(worker->healths);
+	free(worker->lessons);
 	free(worker->pool_counts);
 	free(worker);
 	world.worker = NULL;

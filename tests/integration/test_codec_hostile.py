@@ -3,7 +3,9 @@
 ctest: once timeout=600
 
 Four times the bytes take at most four times 1.1 the instructions, wherever the value is put; and the
-worst place of each generator is a row of codec_hostile.json. Its floor of 16 instructions a byte stands
+worst place of each generator is a row of codec_hostile.json. Two places have rows of their own, because more is
+done there: schemas of tools are looked at for names that hosts refuse, and an answer that is no strict JSON is mended
+and read again. Its floor of 16 instructions a byte stands
 for the 2 ns of issue 5, which bench/codec/hostile_table.py measures as time.
 """
 import os
@@ -20,6 +22,8 @@ from exact_table import ExactTable
 TABLE = ExactTable(os.path.join(HERE, "codec_hostile.json"))
 SIZE, TIMES, GROWTH, FLOOR = 8192, 4, 1.1, 16
 PART, SET = "instructions per byte", "avx2"
+ANSWERS = ("answer's arguments", "answer's input", "streamed input")
+MENDED = ("late_duplicate", "lone_at_the_end", "utf8_broken_at_the_end", "open_string")
 
 
 class Hostile(unittest.TestCase):
@@ -31,12 +35,21 @@ class Hostile(unittest.TestCase):
         cls.small = {key: costs[argument] for key, argument in small.items()}
         cls.large = {key: costs[argument] for key, argument in large.items()}
 
+    @staticmethod
+    def row_of(generator, place):
+        if place == "inputSchema":
+            return generator + ", in a schema"
+        if generator in MENDED and place in ANSWERS:
+            return generator + ", in an answer"
+        return generator
+
     @classmethod
     def worst(cls):
-        """{generator: instructions per byte at its worst place}"""
+        """{row: instructions per byte at its worst place}"""
         found = {}
-        for (generator, _), cost in cls.large.items():
-            found[generator] = max(found.get(generator, 0), cost.instructions / cost.size)
+        for (generator, place), cost in cls.large.items():
+            row = cls.row_of(generator, place)
+            found[row] = max(found.get(row, 0), cost.instructions / cost.size)
         return found
 
     def test_cost_is_linear(self):
