@@ -82,7 +82,18 @@ class Sdk(harness.Case):
         self.assertEqual(len(harness.text_of(seen["result"])), 2000)
         self.assertGreater(len(seen["progress"]), 4)
         self.assertEqual(seen["progress"], sorted(set(seen["progress"])))
-        seen = self.node("progress.mjs", gateway.url, harness.KEY, "bad", "1500")
+
+    def test_a_client_that_was_told_about_progress_has_an_answer_from_elsewhere_or_the_error(self):
+        bad = harness.model("bad", "anthropic", name="sim-midway-pace-20ms-size-2000-chunk-16")
+        settings = harness.config(self.sim(), models=[harness.model("claude-test", "anthropic"), bad])
+        settings["tenants"].append(harness.tenant("alone", harness.KEY + "-alone", models={"allow": ["bad"], "default": "bad"}))
+        gateway = self.gateway(settings)
+        seen = self.node("progress.mjs", gateway.url, harness.KEY, "bad", "20000")
+        self.assertIsNone(seen["error"], seen)
+        self.assertGreater(len(seen["progress"]), 1, seen)
+        self.assertEqual(seen["progress"], sorted(set(seen["progress"])))
+        self.assertEqual(seen["result"]["_meta"]["sluice/route"]["model"], "claude-test")
+        seen = self.node("progress.mjs", gateway.url, harness.KEY + "-alone", "bad", "20000")
         self.assertEqual(seen["error"]["code"], -32011, seen)
 
     def test_a_client_whose_session_is_lost_begins_anew(self):
