@@ -366,6 +366,7 @@ static void tell_health(struct flow *flow, const struct flow_env *env)
 		.retry_after_ms = why->err != ERR_OK ? why->retry_after_ms : -1,
 		.patience = call->timeouts.first_byte,
 		.answered = call->first_byte_at != 0,
+		.late = call->timed_out,
 		.held_up = call->held_up,
 		.unseen_max = flow->wants_stream ? 0 : flow->made->encoded.max_tokens,
 		.output_tokens = flow->attempt_usage.output,

@@ -348,7 +348,7 @@ static bool may_admit(const struct health_provider *provider, uint32_t e, uint64
 	const struct breaker *breaker = &provider->endpoints[e]->breaker;
 
 	return breaker_admits(breaker, now) || breaker_spares(breaker, tenant) ||
-	       breaker_early(breaker, &provider->state->breaker) <= now;
+	       breaker_early(breaker, &provider->state->breaker, tenant) <= now;
 }
 
 static bool model_up(const struct health_view *view, uint32_t model, uint64_t tenant, nsec_t now)
@@ -378,7 +378,7 @@ nsec_t health_wait(const struct health_view *view, uint32_t model, uint64_t tena
 		const nsec_t opens = may_admit(provider, e, tenant, now)
 					     ? now
 					     : breaker_early(&provider->endpoints[e]->breaker,
-							     &provider->state->breaker);
+							     &provider->state->breaker, tenant);
 		nsec_t cools, wait = opens == NSEC_NEVER ? NSEC_NEVER : opens - now;
 		if (health_key_for(&provider->keys[e], tag, 0, now, &picked, &cools) != ERR_OK &&
 		    cools > wait)
@@ -391,17 +391,25 @@ nsec_t health_wait(const struct health_view *view, uint32_t model, uint64_t tena
 /* A breaker half opens and a key is back by time alone, so that nothing is believed for longer. */
 static const nsec_t down_valid = 5 * MSEC;
 
-/* Tenants that a breaker is open for alone. */
+static uint64_t bit_of(uint64_t tenant)
+{
+	return UINT64_C(1) << (tenant >> 58);
+}
+
+/* Tenants that an open breaker does not treat as all others. */
 static uint64_t find_alone(const struct health_view *view)
 {
 	uint64_t alone = 0;
 
 	for (uint32_t p = 0; p < view->provider_count; p++) {
 		const struct health_provider *provider = &view->providers[p];
-		for (uint32_t e = 0; e < provider->endpoint_count; e++)
-			if (provider->endpoints[e]->breaker.only != 0)
-				alone |= UINT64_C(1)
-					 << (provider->endpoints[e]->breaker.only >> 58);
+		for (uint32_t e = 0; e < provider->endpoint_count; e++) {
+			const struct breaker *breaker = &provider->endpoints[e]->breaker;
+			if (breaker->only != 0)
+				alone |= bit_of(breaker->only);
+			for (uint32_t i = 0; breaker->open && i < breaker_blamed(breaker); i++)
+				alone |= bit_of(breaker->blamed[i]);
+		}
 	}
 	return alone;
 }
@@ -409,7 +417,7 @@ static uint64_t find_alone(const struct health_view *view)
 /* For whom it would be found: mostly nobody in particular, so that it is found once for all. */
 static uint64_t down_for_whom(const struct health_view *view, uint64_t tenant)
 {
-	return (view->alone >> (tenant >> 58) & 1) != 0 ? tenant : 0;
+	return (view->alone & bit_of(tenant)) != 0 ? tenant : 0;
 }
 
 static void find_down(struct health_view *view, uint64_t tenant, nsec_t now)

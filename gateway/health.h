@@ -128,6 +128,7 @@ struct health_outcome {
 	nsec_t patience; /* the provider's first_byte timeout: our own deadline is the
 				    endpoint's fault only if it had as long */
 	bool answered;   /* the first byte of an answer had come */
+	bool late;       /* it, or the next one, did not come within the provider's timeouts */
 	bool held_up;    /* it was not read all the time: `took` tells nothing of the model */
 	uint64_t output_tokens; /* 0: not known */
 	uint32_t unseen_max;    /* tokens that may have been written before the first

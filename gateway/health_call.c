@@ -30,7 +30,8 @@ static void look_at(const struct health_provider *provider, uint32_t e, uint64_t
 	const bool admits = breaker_admits(breaker, now) || breaker_spares(breaker, tenant);
 	const bool full = state->load.in_flight >= provider->calls_max[e];
 	const uint64_t bit = UINT64_C(1) << e;
-	const nsec_t early = admits ? now : breaker_early(breaker, &provider->state->breaker);
+	const nsec_t early =
+		admits ? now : breaker_early(breaker, &provider->state->breaker, tenant);
 
 	if (early <= now) {
 		out->busy = out->busy || full;
@@ -252,7 +253,9 @@ static enum breaker_result judge_answered(const struct health_outcome *outcome)
 		return BREAKER_MUTE;
 	if (outcome->blame != BLAME_ENDPOINT)
 		return BREAKER_GOOD;
-	return outcome->status / 100 == 4 ? BREAKER_MUTE : BREAKER_BAD;
+	if (outcome->status / 100 == 4)
+		return BREAKER_MUTE;
+	return outcome->late ? BREAKER_LATE : BREAKER_BAD;
 }
 
 static enum breaker_result judge(const struct health_outcome *outcome)
@@ -261,7 +264,7 @@ static enum breaker_result judge(const struct health_outcome *outcome)
 	case ERR_OK:
 		return BREAKER_GOOD;
 	case ERR_DEADLINE: /* ours; its fault only if it had the time that it is given */
-		return !outcome->answered && outcome->took >= outcome->patience ? BREAKER_BAD
+		return !outcome->answered && outcome->took >= outcome->patience ? BREAKER_LATE
 										: BREAKER_MUTE;
 	case ERR_CANCELLED: /* ours as well, however far its answer had come */
 	case ERR_DRAINING:
@@ -276,7 +279,7 @@ static enum breaker_result judge(const struct health_outcome *outcome)
 	case ERR_PROVIDER_DOWN:
 	case ERR_PROVIDER_NO_ATTEMPT: /* no address, no connection */
 	case ERR_PROVIDER_ANSWER:     /* not HTTP */
-		return BREAKER_BAD;
+		return outcome->late ? BREAKER_LATE : BREAKER_BAD;
 	default:
 		return BREAKER_MUTE;
 	}
@@ -306,13 +309,14 @@ static void tell_endpoint(struct health *health, const struct health_choice *cho
 	struct endpoint_state *at = choice->at;
 	const enum breaker_result result = judge(outcome);
 
-	/* What was answered may be the request's own doing. */
-	const uint64_t of = outcome->status != 0 ? choice->tenant : 0;
+	/* What became of a request once it was there may be its own doing; that nobody was there is not. */
+	const bool sent = outcome->took != 0 || outcome->status != 0;
+	const uint64_t of = sent ? choice->tenant : 0;
 	breaker_ended(&at->breaker, &choice->of->breaker, choice->pass, result, of, now);
 	health_trouble(health, &at->entry, at->breaker.open || at->breaker.failing);
 	if (outcome->err == ERR_OK)
 		pool_note(&at->load, true, latency(outcome), now);
-	else if (result == BREAKER_BAD)
+	else if (result == BREAKER_BAD || result == BREAKER_LATE)
 		pool_note(&at->load, false, outcome->status == 0 ? outcome->took : 0, now);
 	else if (!outcome->answered)
 		pool_waited(&at->load, least_latency(outcome), now);

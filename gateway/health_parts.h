@@ -82,7 +82,7 @@ struct health_view {
 	/* What health_down found: as long as nothing changed, for a little while. */
 	struct bitset down;
 	bool any_down;
-	uint64_t down_for; /* a tenant that a breaker is open for alone; 0: all others */
+	uint64_t down_for; /* a tenant that a breaker treats by itself; 0: all others */
 	uint64_t alone;    /* such tenants: a bit each, by their tag's first six bits */
 	uint64_t down_changes;
 	nsec_t down_until;

@@ -148,6 +148,13 @@ static void on_state_late(struct upstream_call *call)
 	}
 }
 
+static void on_attempt_late(struct upstream_call *call)
+{
+	call->timed_out = true;
+	upstream_call_end(call, ERR_PROVIDER_DOWN,
+			  "the attempt took longer than its total timeout");
+}
+
 static void on_timer(struct net_timer *timer)
 {
 	struct upstream_call *call = CONTAINER_OF(timer, struct upstream_call, timer);
@@ -158,8 +165,7 @@ static void on_timer(struct net_timer *timer)
 	if (now >= call->deadline)
 		on_deadline(call);
 	else if (now >= attempt_due(call))
-		upstream_call_end(call, ERR_PROVIDER_DOWN,
-				  "the attempt took longer than its total timeout");
+		on_attempt_late(call);
 	else if (now >= state_due(call))
 		on_state_late(call);
 	else
@@ -516,6 +522,7 @@ static void call_retry(struct upstream_call *call)
 
 	must(!call->retried); /* the new connection is not a kept one */
 	call->retried = true;
+	call->sent_at = 0; /* to whoever answers next */
 	call->conn = NULL;
 	upstream_conn_drop(conn);
 	call_connect(call);

@@ -94,7 +94,7 @@ struct upstream_call {
 	bool retried;
 	/* of the outcome */
 	bool bytes_sent; /* at least one request byte was handed to the kernel */
-	bool timed_out;  /* ERR_PROVIDER_DOWN for want of bytes, before or within an answer */
+	bool timed_out;  /* ERR_PROVIDER_DOWN: its timeouts passed, before or within an answer */
 	bool held_up;    /* it was paused for a while */
 	bool coded; /* ERR_PROVIDER_ANSWER, because of its content-encoding: any other would be so, too */
 
@@ -121,7 +121,8 @@ struct upstream_call {
 	size_t kept; /* bytes of its answer, until it is told of */
 	struct upstream_call *next, **prev;
 	/* the outcome, valid in `done` and after it; and first_byte_at, done_at */
-	nsec_t sent_at, queued_ns;
+	nsec_t sent_at,
+		queued_ns; /* sent_at: over the connection that it had last; 0: it was not */
 	/* ERR_OK: an answer is there, whatever its status. ERR_PROVIDER_DOWN: connect, reset, cut
 	 * short, timeout of the attempt. ERR_PROVIDER_NO_ATTEMPT: nothing was sent (no address, no
 	 * connection). ERR_BUSY: queue full, or no memory for the answer. ERR_PROVIDER_ANSWER: not

@@ -49,13 +49,36 @@ static nsec_t open_for(const struct breaker *breaker, const struct breaker_setti
 	return wait < settings->open_max ? wait : settings->open_max;
 }
 
-nsec_t breaker_early(const struct breaker *breaker, const struct breaker_settings *settings)
+static bool blames(const struct breaker *breaker, uint64_t tenant)
+{
+	for (uint32_t i = 0; i < breaker_blamed(breaker); i++)
+		if (breaker->blamed[i] == tenant)
+			return true;
+	return false;
+}
+
+/* Open for all because of some tenants' failures, of which it is none. */
+static bool has_fair_probe(const struct breaker *breaker, uint64_t tenant)
+{
+	return breaker->only == 0 && breaker->blamed_count != 0 && !blames(breaker, tenant);
+}
+
+/* Whoever asks. */
+static nsec_t early(const struct breaker *breaker, const struct breaker_settings *settings)
+{
+	const nsec_t open = open_for(breaker, settings);
+	const nsec_t longer = open > settings->open_first ? open - settings->open_first : 0;
+
+	return breaker->until > longer ? breaker->until - longer : 0;
+}
+
+nsec_t breaker_early(const struct breaker *breaker, const struct breaker_settings *settings,
+		     uint64_t tenant)
 {
 	if (breaker->failing)
 		return NSEC_NEVER;
-	const nsec_t open = open_for(breaker, settings);
-	const nsec_t longer = open > settings->open_first ? open - settings->open_first : 0;
-	return breaker->until > longer ? breaker->until - longer : 0;
+	const nsec_t any = early(breaker, settings);
+	return has_fair_probe(breaker, tenant) && breaker->fair_at < any ? breaker->fair_at : any;
 }
 
 uint32_t breaker_chance(const struct breaker *breaker)
@@ -70,14 +93,20 @@ uint32_t breaker_chance(const struct breaker *breaker)
 struct breaker_pass breaker_began(struct breaker *breaker, const struct breaker_settings *settings,
 				  uint64_t tenant, nsec_t now)
 {
+	struct breaker_pass pass = { .began = now };
+
 	if (!breaker->open)
-		return (struct breaker_pass){ 0 };
-	if (breaker_spares(breaker, tenant))
-		return (struct breaker_pass){ breaker->number, .probe = true, .spared = true };
-	const bool probe = now >= breaker->until || now >= breaker_early(breaker, settings);
-	if (probe) /* for the next one, should this be slow */
-		breaker->until = now + open_for(breaker, settings);
-	return (struct breaker_pass){ .opening = breaker->number, .probe = probe };
+		return pass;
+	pass.opening = breaker->number;
+	pass.spared = breaker_spares(breaker, tenant);
+	if (!pass.spared && now >= early(breaker, settings)) {
+		pass.probe = true;
+		breaker->until = now + open_for(breaker, settings); /* should this be slow */
+	} else if (!pass.spared && now >= breaker->fair_at && has_fair_probe(breaker, tenant)) {
+		pass.fair = true;
+		breaker->fair_at = now + settings->open_first;
+	}
+	return pass;
 }
 
 /* Of the window's calls, how many are good; 0 where the row that ends it has hardly any failure before it:
@@ -98,8 +127,28 @@ static void open_up(struct breaker *breaker, const struct breaker_settings *sett
 	breaker->openings++;
 	breaker->number += breaker->number == UINT32_MAX ? 2 : 1; /* never 0 */
 	breaker->until = now + open_for(breaker, settings);
-	breaker->row = 0;
+	breaker->row = breaker->own = 0;
 	breaker->halves[0] = breaker->halves[1] = (struct breaker_half){ 0 };
+}
+
+static void note_blamed(struct breaker *breaker, uint64_t of)
+{
+	if (of == 0)
+		breaker->blamed_count = 0;
+	else if (!blames(breaker, of))
+		breaker->blamed[breaker->blamed_count++ % BREAKER_BLAMED_MAX] = of;
+}
+
+/* While it is open. If it was open for one tenant, and this is another's failure, it is open for all from now on. */
+static void note_failed(struct breaker *breaker, const struct breaker_settings *settings,
+			uint64_t of, nsec_t now)
+{
+	if (breaker->only != 0 && breaker->only != of) {
+		note_blamed(breaker, breaker->only);
+		breaker->only = 0;
+		breaker->fair_at = now + settings->open_first;
+	}
+	note_blamed(breaker, of);
 }
 
 /* Too many calls failed. Soon after another opening what was seen in that one still counts: the window
@@ -109,9 +158,10 @@ static void trip(struct breaker *breaker, const struct breaker_settings *setting
 {
 	const uint32_t good = good_of_window(breaker);
 
-	breaker->only = only;
 	if (good != 0 || breaker->openings == 0)
 		breaker->good = good;
+	breaker->only = only;
+	breaker->fair_at = now + settings->open_first;
 	open_up(breaker, settings, now);
 }
 
@@ -119,9 +169,26 @@ static void close_down(struct breaker *breaker, nsec_t now)
 {
 	breaker->open = false;
 	breaker->only = 0;
-	breaker->row = 0;
+	breaker->row = breaker->own = 0;
 	breaker->closed_at = now;
 	breaker->half_from = now;
+}
+
+/* ---- whose calls they were ---- */
+
+static void note_answered(struct breaker *breaker, uint64_t of, nsec_t now)
+{
+	if (breaker->answered[0].of != of)
+		breaker->answered[1] = breaker->answered[0];
+	breaker->answered[0] = (struct breaker_good){ of, now };
+	if (breaker->own_of == of)
+		breaker->own = 0;
+}
+
+/* When another tenant than that one was answered last; 0: never. */
+static nsec_t others_answered(const struct breaker *breaker, uint64_t tenant)
+{
+	return breaker->answered[breaker->answered[0].of == tenant].at;
 }
 
 /* Two halves in place of a list of all calls: the older half counts whole until it is dropped. */
@@ -152,6 +219,9 @@ static void count_bad(struct breaker *breaker, uint64_t of)
 	half->bad_of = whose(half->bad, half->bad_of, of);
 	breaker->row++;
 	breaker->row_of = whose(breaker->row, breaker->row_of, of);
+	if (breaker->row == 1)
+		breaker->blamed_count = 0;
+	note_blamed(breaker, of);
 }
 
 /* *of: whose they are. */
@@ -169,6 +239,16 @@ static bool too_many(const struct breaker *breaker, const struct breaker_setting
 	*of = halves[1].bad == 0 || halves[1].bad_of == halves[0].bad_of ? halves[0].bad_of : 0;
 	return settings->ratio > 0 && calls >= settings->calls &&
 	       (double)bad >= (double)calls * settings->ratio;
+}
+
+/* Nobody but that tenant is to suffer for it. */
+static void count_own(struct breaker *breaker, const struct breaker_settings *settings, uint64_t of,
+		      nsec_t now)
+{
+	breaker->own = breaker->own_of == of ? breaker->own + 1 : 1;
+	breaker->own_of = of;
+	if (breaker->own >= settings->row)
+		trip(breaker, settings, of, now);
 }
 
 static void count(struct breaker *breaker, const struct breaker_settings *settings, bool bad,
@@ -195,58 +275,105 @@ static void count_open(struct breaker *breaker, bool good)
 		breaker->good += BREAKER_CHANCE_FULL / LATELY;
 }
 
+/* Others have seen it well, not long before one tenant's failures opened it. */
+static bool others_are_served(const struct breaker *breaker,
+			      const struct breaker_settings *settings, nsec_t now)
+{
+	const nsec_t last = others_answered(breaker, breaker->only);
+
+	return breaker->only != 0 && last != 0 && now - last < settings->window;
+}
+
 static void end_probe(struct breaker *breaker, const struct breaker_settings *settings,
 		      enum breaker_result result, uint64_t of, nsec_t now)
 {
+	const nsec_t closed_at = breaker->closed_at;
+
 	if (result == BREAKER_GOOD) {
-		const nsec_t closed_at = breaker->only == 0 ? now : breaker->closed_at;
+		const bool slowly = !others_are_served(breaker, settings, now);
 		close_down(breaker, now);
-		breaker->closed_at = closed_at; /* others saw it well: they have no slow start */
+		breaker->closed_at = slowly ? now : closed_at;
 	} else if (result == BREAKER_BAD) {
-		breaker->only = of == breaker->only ? of : 0;
+		note_failed(breaker, settings, of, now);
 		open_up(breaker, settings, now);
 	} else {
 		breaker->until = now;
 	}
 }
 
+/* Beside the probes of the tenants that are to blame: a failure puts off none of theirs. */
+static void end_fair(struct breaker *breaker, enum breaker_result result, uint64_t of, nsec_t now)
+{
+	if (result == BREAKER_GOOD)
+		close_down(breaker, now);
+	else if (result == BREAKER_BAD)
+		note_blamed(breaker, of);
+	else
+		breaker->fair_at = now;
+}
+
 /* Of a tenant that it is not open for: whether it is not for all, either. What the other one has met is
  * forgotten. */
 static void end_spared(struct breaker *breaker, const struct breaker_settings *settings,
-		       enum breaker_result result, nsec_t now)
+		       enum breaker_result result, uint64_t of, nsec_t now)
 {
 	if (result == BREAKER_MUTE)
 		return;
-	breaker->only = 0;
 	breaker->openings = 0;
-	if (result == BREAKER_BAD)
-		open_up(breaker, settings, now);
-	else
+	if (result == BREAKER_GOOD) {
+		breaker->only = 0;
 		breaker->open = false; /* it was well: there is no slow start */
+		return;
+	}
+	note_failed(breaker, settings, of, now);
+	open_up(breaker, settings, now);
+}
+
+/* Late or not does not matter from here on: MUTE where others were answered meanwhile. */
+static enum breaker_result without_late(const struct breaker *breaker, struct breaker_pass pass,
+					enum breaker_result result, uint64_t of)
+{
+	if (result != BREAKER_LATE)
+		return result;
+	return of != 0 && others_answered(breaker, of) > pass.began ? BREAKER_MUTE : BREAKER_BAD;
+}
+
+/* While it is open. */
+static void ended_open(struct breaker *breaker, const struct breaker_settings *settings,
+		       struct breaker_pass pass, enum breaker_result result, uint64_t of,
+		       nsec_t now)
+{
+	if (pass.opening == 0) {
+		/* It began before: no probe, but shows that not one tenant alone fails. */
+		if (result == BREAKER_BAD)
+			note_failed(breaker, settings, of, now);
+		return;
+	}
+	if (result != BREAKER_MUTE)
+		count_open(breaker, result == BREAKER_GOOD);
+	if (pass.opening != breaker->number)
+		return;
+	if (pass.spared)
+		end_spared(breaker, settings, result, of, now);
+	else if (pass.fair)
+		end_fair(breaker, result, of, now);
+	else if (pass.probe)
+		end_probe(breaker, settings, result, of, now);
 }
 
 void breaker_ended(struct breaker *breaker, const struct breaker_settings *settings,
 		   struct breaker_pass pass, enum breaker_result result, uint64_t of, nsec_t now)
 {
-	if (!breaker->open) {
-		if (result != BREAKER_MUTE)
-			count(breaker, settings, result == BREAKER_BAD, of, now);
-		return;
-	}
-	if (pass.opening ==
-	    0) { /* it began before: that is no probe, but shows that not one tenant alone fails */
-		if (result == BREAKER_BAD && of != breaker->only)
-			breaker->only = 0;
-		return;
-	}
-	if (result != BREAKER_MUTE)
-		count_open(breaker, result == BREAKER_GOOD);
-	if (!pass.probe || pass.opening != breaker->number)
-		return;
-	if (pass.spared)
-		end_spared(breaker, settings, result, now);
-	else
-		end_probe(breaker, settings, result, of, now);
+	const enum breaker_result plain = without_late(breaker, pass, result, of);
+
+	if (plain == BREAKER_GOOD)
+		note_answered(breaker, of, now);
+	if (breaker->open)
+		ended_open(breaker, settings, pass, plain, of, now);
+	else if (plain != BREAKER_MUTE)
+		count(breaker, settings, plain == BREAKER_BAD, of, now);
+	else if (result == BREAKER_LATE)
+		count_own(breaker, settings, of, now);
 }
 
 void breaker_checked(struct breaker *breaker, bool passes, nsec_t now)

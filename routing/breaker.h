@@ -9,9 +9,13 @@
  * to ask, an open breaker says with what chance a call may go all the same (breaker_chance). One that has
  * died is spared.
  *
- * What one tenant's requests make it answer is not everybody's affair: where all that opened it were answered
- * failures of one tenant, it is open for that one alone, and the first call of another decides: it closes it,
- * or opens it for all.
+ * What one tenant's requests make of it is not everybody's affair: where all that opened it were failures of one
+ * tenant's requests, answered or not, it is open for that tenant alone, and the first call of another decides: it
+ * closes it, or opens it for all. Connections that fail are nobody's: they open it for all.
+ *
+ * Several tenants may be one attacker. A call that took too long, while the endpoint answered somebody else, shows
+ * nothing about the endpoint: it never opens the breaker for all. And where it is open for all, failed probes of
+ * the tenants whose failures it remembers do not keep the others from a probe of their own.
  *
  * Active checks speak too: while they fail, nothing is admitted; when they pass again, nothing has to
  * be waited for. Pure: time is an argument; what counts as a failure is the caller's judgement (never
@@ -40,7 +44,8 @@ enum breaker_state { BREAKER_CLOSED, BREAKER_HALF_OPEN, BREAKER_OPEN };
 enum breaker_result {
 	BREAKER_GOOD,
 	BREAKER_BAD,
-	BREAKER_MUTE /* the call says nothing about the endpoint: cancelled, refused by its key */
+	BREAKER_LATE, /* bad: it took longer than it may */
+	BREAKER_MUTE  /* the call says nothing about the endpoint: cancelled, refused by its key */
 };
 
 /* As what a call was admitted; breaker_ended wants to know. Zero: while it was closed. */
@@ -48,16 +53,20 @@ struct breaker_pass {
 	uint32_t opening; /* which of them it began in; 0: none */
 	bool probe;       /* it decides; else it went by chance */
 	bool spared;      /* it was open for another tenant alone */
+	bool fair;        /* a probe beside those of the tenants that are to blame */
+	nsec_t began;
 };
 
-enum { BREAKER_SHARE_FULL = 256, BREAKER_CHANCE_FULL = 1 << 16 };
+enum { BREAKER_SHARE_FULL = 256, BREAKER_CHANCE_FULL = 1 << 16, BREAKER_BLAMED_MAX = 8 };
 
 /* Zero-initialised: closed, nothing known. */
 struct breaker {
 	bool open;
-	bool failing;      /* active checks say so */
-	uint32_t row;      /* failures since the last success */
-	uint64_t row_of;   /* whose, as all that follows: a tenant's tag; 0: not of one alone */
+	bool failing;    /* active checks say so */
+	uint32_t row;    /* failures since the last success */
+	uint64_t row_of; /* whose, as all that follows: a tenant's tag; 0: not of one alone */
+	uint32_t own; /* late calls since the tenant's last success, while others were answered */
+	uint64_t own_of;
 	uint64_t only;     /* open: for whom alone */
 	uint32_t openings; /* since it last stayed closed for a while */
 	uint32_t number;   /* of openings ever: tells this one's calls from those of others */
@@ -69,7 +78,23 @@ struct breaker {
 		uint32_t calls, bad;
 		uint64_t bad_of;
 	} halves[2];
+	/* The latest success, and the latest one of another tenant. */
+	struct breaker_good {
+		uint64_t of;
+		nsec_t at;
+	} answered[2];
+	/* Whose failures these were, since the row began: the latest tenants. None: somebody's was nobody's. */
+	uint64_t blamed[BREAKER_BLAMED_MAX];
+	uint32_t blamed_count; /* ever since, those that were overwritten too */
+	nsec_t fair_at;        /* open for all: no probe of another tenant before */
 };
+
+/* How many of `blamed` there are. */
+static inline uint32_t breaker_blamed(const struct breaker *breaker)
+{
+	return breaker->blamed_count < BREAKER_BLAMED_MAX ? breaker->blamed_count
+							  : BREAKER_BLAMED_MAX;
+}
 
 enum breaker_state breaker_state(const struct breaker *breaker, nsec_t now);
 
@@ -79,10 +104,11 @@ bool breaker_admits(const struct breaker *breaker, nsec_t now);
 /* Whether it is open for others alone, and not for that tenant (a tag; 0: nobody's). */
 bool breaker_spares(const struct breaker *breaker, uint64_t tenant);
 
-/* When a call may go if there is nobody else to ask: open for as long as the first time. To wait longer
- * spares nobody then, and keeps callers from a provider that is well again. NSEC_NEVER: active checks
+/* When a call of that tenant may go if there is nobody else to ask: open for as long as the first time. To wait
+ * longer spares nobody then, and keeps callers from a provider that is well again. NSEC_NEVER: active checks
  * fail. Not for one that admits. */
-nsec_t breaker_early(const struct breaker *breaker, const struct breaker_settings *settings);
+nsec_t breaker_early(const struct breaker *breaker, const struct breaker_settings *settings,
+		     uint64_t tenant);
 
 /* With what chance, of BREAKER_CHANCE_FULL, a call may go if there is nobody else to ask and it is not
  * even early: thrice the share of its calls that are good lately. 0: it was well until it did nothing but

@@ -164,6 +164,7 @@ static void outcomes_count_against_whom_they_blame(void **state)
 	} rows[] = {
 		{ "answered", { .status = 200, .took = SEC, .answered = true }, 0, 0 },
 		{ "cut off", { .err = ERR_PROVIDER_DOWN, .took = MSEC }, 2, 0 },
+		{ "too late", { .err = ERR_PROVIDER_DOWN, .took = MSEC, .late = true }, 2, 0 },
 		{ "no connection", { .err = ERR_PROVIDER_NO_ATTEMPT }, 2, 0 },
 		{ "not HTTP", { .err = ERR_PROVIDER_ANSWER, .took = MSEC }, 2, 0 },
 		{ "500",
@@ -303,25 +304,87 @@ static void attempt_of(struct bench *b, uint64_t tenant, const struct health_out
 	health_ended(&choice, outcome, b->now);
 }
 
-static void a_breaker_that_one_tenants_answers_opened_is_open_for_that_one_alone(void **state)
+static void a_breaker_that_one_tenants_calls_opened_is_open_for_that_one_alone(void **state)
 {
 	static const uint8_t keys[3][16] = { { [7] = 0x10 }, { [7] = 0x20 }, { [7] = 0x30 } };
-	const struct health_outcome overloaded = refused(ERR_PROVIDER_DOWN, BLAME_ENDPOINT, 500);
+	static const struct {
+		const char *name;
+		struct health_outcome outcome;
+		bool alone;
+	} rows[] = {
+		{ "overloaded",
+		  { .status = 500, .blame = BLAME_ENDPOINT, .answered = true },
+		  true },
+		{ "no first byte in time", { .took = 60 * SEC, .late = true }, true },
+		{ "no further byte in time",
+		  { .took = 60 * SEC, .late = true, .answered = true },
+		  true },
+		{ "a stream that stalls",
+		  { .status = 200,
+		    .blame = BLAME_ENDPOINT,
+		    .took = 60 * SEC,
+		    .late = true,
+		    .answered = true },
+		  true },
+		{ "cut off once it was sent", { .took = MSEC }, true },
+		{ "no connection", { .took = 0 }, false },
+	};
+
+	(void)state;
+	for (size_t r = 0; r < COUNT_OF(rows); r++) {
+		struct health_outcome outcome = rows[r].outcome;
+		const uint64_t one = health_tenant(keys[0]), other = health_tenant(keys[1]),
+			       third = health_tenant(keys[2]);
+		struct bench *b;
+
+		set_up((void **)&b);
+		outcome.err = ERR_PROVIDER_DOWN;
+		outcome.retry_after_ms = -1;
+		for (int i = 0; i < 5; i++)
+			attempt_of(b, one, &outcome);
+		for (int i = 0; i < 2; i++) { /* by turns */
+			assert_true(bitset_has(health_down(b->view, one, b->now), N));
+			const bool alone = health_down(b->view, other, b->now) == NULL &&
+					   health_down(b->view, third, b->now) == NULL;
+			if (alone != rows[r].alone)
+				fail_msg("%s", rows[r].name);
+		}
+		if (rows[r].alone) {
+			assert_true(health_wait(b->view, N, one, b->now) > 0);
+			assert_int_equal(health_wait(b->view, N, other, b->now), 0);
+			attempt_of(b, other, &cut);
+			assert_true(bitset_has(health_down(b->view, third, b->now), N));
+		}
+		tear_down((void **)&b);
+	}
+}
+
+/* They are one attacker, whose calls take every probe. */
+static void tenants_whose_calls_failed_do_not_lock_out_another(void **state)
+{
+	static const uint8_t keys[3][16] = { { [7] = 0x10 }, { [7] = 0x20 }, { [7] = 0x30 } };
 	const uint64_t one = health_tenant(keys[0]), other = health_tenant(keys[1]),
 		       third = health_tenant(keys[2]);
+	const struct health_tried tried = { .tenant = one };
+	struct health_choice hangs[2] = { 0 };
 	struct bench *b = *state;
+	nsec_t wait;
 
 	for (int i = 0; i < 5; i++)
-		attempt_of(b, one, &overloaded);
-	for (int i = 0; i < 2; i++) { /* by turns */
-		assert_true(bitset_has(health_down(b->view, one, b->now), N));
-		assert_null(health_down(b->view, other, b->now));
-		assert_null(health_down(b->view, third, b->now));
-	}
-	assert_true(health_wait(b->view, N, one, b->now) > 0);
-	assert_int_equal(health_wait(b->view, N, other, b->now), 0);
-	attempt_of(b, other, &cut);
+		attempt_of(b, i % 2 == 0 ? one : other, &cut);
 	assert_true(bitset_has(health_down(b->view, third, b->now), N));
+	b->now += SEC;
+	assert_int_equal(health_choose(b->view, N, &tried, b->now, 0, &hangs[0], &wait), ERR_OK);
+	b->now += 10 * MSEC;
+	assert_int_equal(health_choose(b->view, N, &tried, b->now, 0, &hangs[1], &wait),
+			 ERR_PROVIDER_NO_ATTEMPT);
+	assert_true(bitset_has(health_down(b->view, one, b->now), N));
+	assert_true(bitset_has(health_down(b->view, other, b->now), N));
+	assert_null(health_down(b->view, third, b->now));
+	assert_int_equal(health_wait(b->view, N, third, b->now), 0);
+	attempt_of(b, third, &well);
+	assert_null(health_down(b->view, other, b->now));
+	health_ended(&hangs[0], NULL, b->now);
 }
 
 static uint64_t any(struct bench *b) /* splitmix64 */
@@ -488,7 +551,8 @@ int main(void)
 		CASE(outcomes_count_against_whom_they_blame),
 		CASE(what_was_never_sent_tells_nothing),
 		CASE(an_open_breaker_sends_everybody_to_the_other_and_a_probe_closes_it),
-		CASE(a_breaker_that_one_tenants_answers_opened_is_open_for_that_one_alone),
+		CASE(a_breaker_that_one_tenants_calls_opened_is_open_for_that_one_alone),
+		CASE(tenants_whose_calls_failed_do_not_lock_out_another),
 		CASE(breakers_do_not_refuse_what_a_failing_provider_would_answer),
 		CASE(a_stream_that_we_cut_short_closes_no_breaker),
 		CASE(a_probe_that_is_never_sent_gives_its_place_back),

@@ -141,18 +141,19 @@ static void where_there_is_nobody_else_it_may_be_tried_as_soon_as_the_first_time
 
 	(void)state;
 	calls(&b, 3, BREAKER_BAD, now);
-	assert_int_equal(breaker_early(&b, &settings), now + SEC);
+	assert_int_equal(breaker_early(&b, &settings, 0), now + SEC);
 	for (int i = 0; i < 10; i++) {
-		now = breaker_early(&b, &settings);
+		now = breaker_early(&b, &settings, 0);
 		const struct breaker_pass pass = breaker_began(&b, &settings, 0, now);
 		assert_true(pass.probe);
-		assert_int_equal(breaker_early(&b, &settings), now + SEC); /* should it be slow */
+		assert_int_equal(breaker_early(&b, &settings, 0),
+				 now + SEC); /* should it be slow */
 		breaker_ended(&b, &settings, pass, BREAKER_BAD, 0, now);
-		assert_int_equal(breaker_early(&b, &settings), now + SEC);
+		assert_int_equal(breaker_early(&b, &settings, 0), now + SEC);
 	}
 	assert_false(breaker_admits(&b, now + 8 * SEC - 1)); /* as ever, where there are others */
 	breaker_checked(&b, false, now);
-	assert_true(breaker_early(&b, &settings) == NSEC_NEVER);
+	assert_true(breaker_early(&b, &settings, 0) == NSEC_NEVER);
 }
 
 static void who_opens_again_soon_is_away_longer_and_who_stayed_well_is_not(void **state)
@@ -338,7 +339,7 @@ static void failing_checks_keep_it_out_and_passing_ones_let_it_in(void **state)
 
 enum { ONE = 1, OTHER, THIRD };
 
-/* A call of that tenant, which is answered; a failure of 0 is not. The breaker must admit it. */
+/* A call of that tenant; a failure of 0 is nobody's. The breaker must admit it. */
 static void call_of(struct breaker *b, uint64_t tenant, enum breaker_result result, nsec_t now)
 {
 	assert_true(breaker_admits(b, now) || breaker_spares(b, tenant));
@@ -353,7 +354,7 @@ static void fail_until_open(struct breaker *b, uint64_t one, uint64_t other, nse
 		call_of(b, i % 2 == 0 ? one : other, BREAKER_BAD, now);
 }
 
-static void one_tenants_answered_failures_open_it_for_that_one_alone(void **state)
+static void one_tenants_failures_open_it_for_that_one_alone(void **state)
 {
 	static const struct {
 		const char *name;
@@ -362,8 +363,8 @@ static void one_tenants_answered_failures_open_it_for_that_one_alone(void **stat
 	} rows[] = {
 		{ "one tenant's", ONE, ONE, true },
 		{ "two tenants'", ONE, OTHER, false },
-		{ "one tenant's, and some were not answered", ONE, 0, false },
-		{ "not answered", 0, 0, false },
+		{ "one tenant's, and some were nobody's", ONE, 0, false },
+		{ "nobody's", 0, 0, false },
 	};
 
 	(void)state;
@@ -423,8 +424,7 @@ static void anothers_success_closes_it_as_if_it_had_never_been_open(void **state
 static void anothers_failure_opens_it_for_all(void **state)
 {
 	(void)state;
-	for (uint64_t tenant = 0; tenant <= OTHER;
-	     tenant += OTHER) { /* not answered, and answered */
+	for (uint64_t tenant = 0; tenant <= OTHER; tenant += OTHER) { /* nobody's, and another's */
 		struct breaker b = { 0 };
 
 		fail_until_open(&b, ONE, ONE, begin);
@@ -442,8 +442,7 @@ static void anothers_failure_opens_it_for_all(void **state)
 static void anothers_failure_of_before_ends_that_it_is_one_tenants_affair(void **state)
 {
 	(void)state;
-	for (uint64_t tenant = 0; tenant <= OTHER;
-	     tenant++) { /* not answered; ONE's own; another's */
+	for (uint64_t tenant = 0; tenant <= OTHER; tenant++) { /* nobody's; ONE's own; another's */
 		struct breaker b = { 0 };
 		const struct breaker_pass before = breaker_began(&b, &settings, tenant, begin);
 
@@ -458,13 +457,171 @@ static void anothers_failure_of_before_ends_that_it_is_one_tenants_affair(void *
 
 static void a_probe_of_the_one_it_is_open_for_slows_nobody_else(void **state)
 {
+	(void)state;
+	for (uint64_t tenant = ONE; tenant <= OTHER;
+	     tenant++) { /* there is nobody else; there is */
+		struct breaker b = { 0 };
+
+		call_of(&b, tenant, BREAKER_GOOD, begin);
+		fail_until_open(&b, ONE, ONE, begin);
+		call_of(&b, ONE, BREAKER_GOOD, begin + SEC);
+		assert_int_equal(breaker_state(&b, begin + SEC), BREAKER_CLOSED);
+		assert_int_equal(breaker_share(&b, &settings, begin + SEC) == BREAKER_SHARE_FULL,
+				 tenant == OTHER);
+	}
+}
+
+/* ---- several tenants that are one attacker ---- */
+
+/* A call that begins at `began` and is too late at `now`. */
+static void late_of(struct breaker *b, uint64_t tenant, nsec_t began, nsec_t now)
+{
+	const struct breaker_pass pass = breaker_began(b, &settings, tenant, began);
+
+	breaker_ended(b, &settings, pass, BREAKER_LATE, tenant, now);
+}
+
+static void late_calls_of_two_open_it_for_all_unless_a_third_was_answered_meanwhile(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t answered; /* who, if anybody */
+		nsec_t at;
+		bool opens;
+	} rows[] = {
+		{ "nobody was", 0, 0, true },
+		{ "a third, before they began", THIRD, begin, true },
+		{ "a third, meanwhile", THIRD, begin + 2 * SEC, false },
+		{ "one of them, meanwhile: the other's are late for another reason", ONE,
+		  begin + 2 * SEC, false },
+	};
+
+	(void)state;
+	for (size_t r = 0; r < COUNT_OF(rows); r++) {
+		struct breaker b = { 0 };
+		const nsec_t began = begin + SEC, now = begin + 3 * SEC;
+		struct breaker_pass passes[20];
+
+		if (rows[r].answered != 0 && rows[r].at < began)
+			call_of(&b, rows[r].answered, BREAKER_GOOD, rows[r].at);
+		for (size_t i = 0; i < COUNT_OF(passes); i++)
+			passes[i] = breaker_began(&b, &settings, ONE + i % 2, began);
+		if (rows[r].answered != 0 && rows[r].at > began)
+			call_of(&b, rows[r].answered, BREAKER_GOOD, rows[r].at);
+		for (size_t i = 0; i < COUNT_OF(passes); i++)
+			breaker_ended(&b, &settings, passes[i], BREAKER_LATE, ONE + i % 2, now);
+		const bool opened = !breaker_admits(&b, now) && !breaker_spares(&b, THIRD);
+		if (opened != rows[r].opens)
+			fail_msg("%s", rows[r].name);
+	}
+}
+
+static void late_calls_while_others_are_answered_are_their_tenants_affair(void **state)
+{
+	struct breaker b = { 0 };
+	nsec_t now = begin;
+
+	(void)state;
+	for (int i = 0; i < 3; i++, now += SEC) {
+		call_of(&b, THIRD, BREAKER_GOOD, now);
+		assert_true(breaker_admits(&b, now));
+		late_of(&b, ONE, now - 1, now);
+	}
+	assert_false(breaker_admits(&b, now - SEC) || breaker_spares(&b, ONE));
+	assert_true(breaker_spares(&b, OTHER));
+	late_of(&b, OTHER, now - 4 * SEC, now); /* began before; and shows nothing either */
+	assert_true(breaker_spares(&b, THIRD));
+	call_of(&b, THIRD, BREAKER_GOOD, now);
+	for (int i = 0; i < 10; i++) { /* a success between them: it is no row */
+		late_of(&b, ONE, now - SEC, now);
+		call_of(&b, ONE, BREAKER_GOOD, now);
+		call_of(&b, THIRD, BREAKER_GOOD, now);
+	}
+	assert_int_equal(breaker_state(&b, now), BREAKER_CLOSED);
+	call_of(&b, OTHER, BREAKER_BAD, now); /* nor do they count with others' failures */
+	assert_int_equal(breaker_state(&b, now), BREAKER_CLOSED);
+}
+
+static void late_calls_of_the_only_tenant_open_it(void **state)
+{
 	struct breaker b = { 0 };
 
 	(void)state;
-	fail_until_open(&b, ONE, ONE, begin);
-	call_of(&b, ONE, BREAKER_GOOD, begin + SEC);
-	assert_int_equal(breaker_state(&b, begin + SEC), BREAKER_CLOSED);
-	assert_int_equal(breaker_share(&b, &settings, begin + SEC), BREAKER_SHARE_FULL);
+	call_of(&b, ONE, BREAKER_GOOD, begin);
+	for (int i = 0; i < 3; i++) {
+		assert_true(breaker_admits(&b, begin));
+		late_of(&b, ONE, begin - SEC, begin);
+	}
+	assert_false(breaker_admits(&b, begin) || breaker_spares(&b, ONE));
+	late_of(&b, ONE, begin + SEC, begin + 5 * SEC); /* the probe */
+	assert_false(breaker_admits(&b, begin + 7 * SEC - 1));
+	call_of(&b, ONE, BREAKER_GOOD, begin + 7 * SEC);
+	assert_int_equal(breaker_state(&b, begin + 7 * SEC), BREAKER_CLOSED);
+}
+
+/* A call that goes as such a probe. */
+static void call_of_fair(struct breaker *b, uint64_t tenant, enum breaker_result result, nsec_t now)
+{
+	assert_true(breaker_early(b, &settings, tenant) <= now);
+	const struct breaker_pass pass = breaker_began(b, &settings, tenant, now);
+	assert_true(pass.fair);
+	breaker_ended(b, &settings, pass, result, tenant, now);
+}
+
+/* They take every probe that there is, and leave it without an answer. */
+static void who_failed_does_not_keep_others_from_a_probe(void **state)
+{
+	struct breaker b = { 0 };
+	nsec_t now = begin;
+	uint32_t fair = 0;
+
+	(void)state;
+	fail_until_open(&b, ONE, OTHER, now);
+	assert_int_equal(breaker_early(&b, &settings, THIRD), begin + SEC);
+	for (int i = 0; i < 20; i++, now += 500 * MSEC) {
+		while (breaker_early(&b, &settings, ONE) <= now)
+			(void)breaker_began(&b, &settings, ONE, now);
+		while (breaker_early(&b, &settings, OTHER) <= now)
+			(void)breaker_began(&b, &settings, OTHER, now);
+		if (breaker_early(&b, &settings, THIRD) > now)
+			continue;
+		const struct breaker_pass pass = breaker_began(&b, &settings, THIRD, now);
+		assert_true(pass.fair);
+		fair++;
+		breaker_ended(&b, &settings, pass, BREAKER_MUTE, 0, now);
+		assert_true(breaker_early(&b, &settings, THIRD) <= now); /* it told nothing */
+		(void)breaker_began(&b, &settings, THIRD, now);
+		assert_int_equal(breaker_early(&b, &settings, THIRD),
+				 now + SEC); /* one at a time */
+	}
+	assert_in_range(fair, 9, 10);
+	now += SEC;
+	assert_true(breaker_began(&b, &settings, ONE, now).probe);
+	call_of_fair(&b, THIRD, BREAKER_GOOD, now);
+	assert_int_equal(breaker_state(&b, now), BREAKER_CLOSED);
+}
+
+static void a_fair_probe_that_fails_makes_its_tenant_like_the_others(void **state)
+{
+	struct breaker b = { 0 };
+	const nsec_t late = begin + 3 * SEC;
+
+	(void)state;
+	fail_until_open(&b, ONE, OTHER, begin);
+	(void)breaker_began(&b, &settings, ONE, late);
+	const nsec_t next = breaker_early(&b, &settings, ONE);
+	call_of_fair(&b, THIRD, BREAKER_BAD, late);
+	assert_int_equal(breaker_early(&b, &settings, THIRD), next); /* which it did not put off */
+	assert_int_equal(breaker_early(&b, &settings, THIRD + 1), late + SEC);
+	call_of(&b, ONE, BREAKER_BAD, next);
+	for (uint64_t tenant = 100; tenant < 100 + 2 * BREAKER_BLAMED_MAX; tenant++) {
+		/* as many as there are: the latest are remembered */
+		breaker_ended(&b, &settings, (struct breaker_pass){ 0 }, BREAKER_BAD, tenant, next);
+		assert_int_equal(breaker_blamed(&b) <= BREAKER_BLAMED_MAX, 1);
+	}
+	assert_true(breaker_early(&b, &settings, ONE) <= late + SEC);
+	breaker_ended(&b, &settings, (struct breaker_pass){ 0 }, BREAKER_BAD, 0, next);
+	assert_true(breaker_early(&b, &settings, ONE) > late + SEC); /* there is nobody at all */
 }
 
 static void for_the_one_it_is_open_for_it_is_like_any_other(void **state)
@@ -502,7 +659,7 @@ int main(void)
 		cmocka_unit_test(soon_after_an_opening_what_was_seen_in_it_counts),
 		cmocka_unit_test(its_share_rises_after_closing),
 		cmocka_unit_test(failing_checks_keep_it_out_and_passing_ones_let_it_in),
-		cmocka_unit_test(one_tenants_answered_failures_open_it_for_that_one_alone),
+		cmocka_unit_test(one_tenants_failures_open_it_for_that_one_alone),
 		cmocka_unit_test(failures_before_a_success_do_not_make_a_row_of_others),
 		cmocka_unit_test(one_tenants_share_of_a_windows_calls_opens_it_for_that_one_alone),
 		cmocka_unit_test(anothers_success_closes_it_as_if_it_had_never_been_open),
@@ -510,6 +667,12 @@ int main(void)
 		cmocka_unit_test(anothers_failure_of_before_ends_that_it_is_one_tenants_affair),
 		cmocka_unit_test(a_probe_of_the_one_it_is_open_for_slows_nobody_else),
 		cmocka_unit_test(for_the_one_it_is_open_for_it_is_like_any_other),
+		cmocka_unit_test(
+			late_calls_of_two_open_it_for_all_unless_a_third_was_answered_meanwhile),
+		cmocka_unit_test(late_calls_while_others_are_answered_are_their_tenants_affair),
+		cmocka_unit_test(late_calls_of_the_only_tenant_open_it),
+		cmocka_unit_test(who_failed_does_not_keep_others_from_a_probe),
+		cmocka_unit_test(a_fair_probe_that_fails_makes_its_tenant_like_the_others),
 	};
 
 	return cmocka_run_group_tests_name("breaker", tests, NULL, NULL);
