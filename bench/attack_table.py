@@ -3,7 +3,7 @@
 
     bench/attack_table.py [--seconds N] [--ways clear,tls,finished] [--servers plain,sluice,nginx] [NAME...]
 
-NAME is a program of bench/attacks/programs.py or shared:NAME of attacks_tls.py (SLUICE_SHARED/attacks).
+NAME is a program of bench/attacks (every.py) or shared:NAME of attacks_tls.py (SLUICE_SHARED/attacks).
 Installs what is missing (as root). Prints a Markdown table, row by row; a row is written when it is known, so that a run can be cut short.
 """
 
@@ -19,6 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "attacks")]
 import servers  # noqa: E402  (finds harness)
 import harness  # noqa: E402
+import every  # noqa: E402
 import programs  # noqa: E402
 from suite import install  # noqa: E402
 from suite.machine import GATEWAY_CPU, LOAD_CPU, cpu_s, family, pinned  # noqa: E402
@@ -191,7 +192,7 @@ def row_of(name, way, pair, seconds):
 
 def shutdown_row(name, way, server):
     """No honest callers at a server that stops: only whether it ends, and what it burns if not."""
-    seen = programs.BY_NAME[name].run(server.target(way))
+    seen = every.BY_NAME[name].run(server.target(way))
     try:
         harness.wait_for(lambda: not server.process.running, "its end", 3)
         return f"{seen}; ended with {server.process.wait()}", "", "", "", ""
@@ -206,7 +207,7 @@ def table(names, ways, kinds, seconds, make, pairs):
     print("| attack | way | server | client sees | guard counts | CPU | honest p99, ms | peak MB |")
     print("|---|---|---|---|---|---|---|---|")
     for name in names:
-        program = programs.BY_NAME.get(name)
+        program = every.BY_NAME.get(name)
         for way in ways:
             if not possible(name, way):
                 continue
@@ -227,7 +228,7 @@ def table(names, ways, kinds, seconds, make, pairs):
 
 def possible(name, way):
     if not name.startswith("shared:"):
-        return way in programs.BY_NAME[name].ways
+        return way in every.BY_NAME[name].ways
     return way == "tls" or (way == "clear" and name.partition(":")[2] not in SHARED_TLS_NAMES)
 
 
@@ -241,7 +242,7 @@ def main():
     kinds = options.servers.split(",")
     if not set(kinds) <= set(KINDS):
         parser.error(f"--servers: some of {', '.join(KINDS)}")
-    ours = [program.name for program in programs.PROGRAMS]
+    ours = [program.name for program in every.PROGRAMS]
     shared = ["shared:" + name for name in SHARED_NAMES + SHARED_TLS_NAMES] if os.path.isdir(SHARED) else []
     wrong = [name for name in options.names if name not in ours + shared]
     if wrong:

@@ -1,7 +1,7 @@
 """Repeats one attack for a while: reads a pickled dict from stdin, prints what the last run saw.
 
     target   programs.Target
-    program  name of one in programs.py, or "shared:NAME" for attacks_tls.py NAME in `shared`
+    program  name of one in every.py, or "shared:NAME" for attacks_tls.py NAME in `shared`
     seconds  after which no run begins any more
 At most ten runs a second, one at a time; most runs are one connection.
 """
@@ -13,14 +13,14 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import programs  # noqa: E402
+import every  # noqa: E402
 
 PAUSE_S = 0.1
 
 
 def run_own(name, target):
     try:
-        return programs.BY_NAME[name].run(target)
+        return every.BY_NAME[name].run(target)
     except OSError as error:
         return f"closed ({type(error).__name__})"
 

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(HERE, "../../tests/support"))
 import harness  # noqa: E402
 import programs  # noqa: E402
 
-ATTACKER_KEY = "sk-attacker-0123456789abcdef"
+ATTACKER_KEY, SECOND_KEY = "sk-attacker-0123456789abcdef", "sk-attackers-other-0123456789"
 PLAIN = os.environ.get("SLUICE_PLAIN_H2O", os.path.join(os.path.dirname(harness.BIN), "plain_h2o"))
 PATH = "/v1/sampling"
 MODELS = {"quick": "sim-latency-20ms-size-300", "hang": "sim-latency-30s", "large": "sim-size-1000000"}
@@ -38,15 +38,16 @@ def accepts(**limits):
 
 
 def settings(sim, cert=None, key=None, **changes):
-    """A gateway with an honest tenant (harness.KEY) and an attacker, both without narrow limits."""
+    """A gateway with an honest tenant (harness.KEY) and two of an attacker, all without narrow limits."""
     result = harness.config(sim, **changes)
     result["models"] = [harness.model(name, "anthropic") for name in MODELS.values()]
     plan = result["plans"]["standard"]
     plan["models"] = {"allow": ["*"], "default": MODELS["quick"]}
     plan["limits"].update(requests_per_minute=ENDLESS, requests_burst=1000000, concurrent=10000,
                           tokens_per_minute=ENDLESS * 10, tokens_burst=ENDLESS * 10, usd_per_day=1000000)
-    result["tenants"].append({"id": "mallory", "plan": "standard",
-                              "keys": [{"sha256": harness.sha256(ATTACKER_KEY), "server": "hostile"}]})
+    for name, key in (("mallory", ATTACKER_KEY), ("trudy", SECOND_KEY)):
+        result["tenants"].append({"id": name, "plan": "standard",
+                                  "keys": [{"sha256": harness.sha256(key), "server": "hostile"}]})
     result.setdefault("limits", {"body_bytes": "1MiB"})
     if accepts(unfinished_bytes="16MiB"):
         result["limits"].setdefault("unfinished_bytes", "16MiB")
@@ -70,7 +71,8 @@ def gateway_target(gateway, way, size):
     listener = gateway.settings["listen"][0 if way == "clear" else 1]
     port = int(listener["address"].rpartition(":")[2])
     asks = {name: (PATH, message(model)) for name, model in MODELS.items()}
-    return programs.Target("127.0.0.1", port, way, size=size, key=ATTACKER_KEY, pid=gateway.pid, **asks)
+    return programs.Target("127.0.0.1", port, way, size=size, key=ATTACKER_KEY, keys=(ATTACKER_KEY, SECOND_KEY),
+                           pid=gateway.pid, **asks)
 
 
 def answer_size(gateway):

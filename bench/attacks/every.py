@@ -1,0 +1,7 @@
+"""All programs: those of programs.py, and those of a topic, which has a file of its own."""
+
+import breaker
+import programs
+
+PROGRAMS = [*programs.PROGRAMS, *breaker.PROGRAMS]
+BY_NAME = {program.name: program for program in PROGRAMS}
