@@ -45,9 +45,9 @@ def settings(sim, cert=None, key=None, **changes):
     plan["models"] = {"allow": ["*"], "default": MODELS["quick"]}
     plan["limits"].update(requests_per_minute=ENDLESS, requests_burst=1000000, concurrent=10000,
                           tokens_per_minute=ENDLESS * 10, tokens_burst=ENDLESS * 10, usd_per_day=1000000)
-    for name, key in (("mallory", ATTACKER_KEY), ("trudy", SECOND_KEY)):
+    for name, secret in (("mallory", ATTACKER_KEY), ("trudy", SECOND_KEY)):
         result["tenants"].append({"id": name, "plan": "standard",
-                                  "keys": [{"sha256": harness.sha256(key), "server": "hostile"}]})
+                                  "keys": [{"sha256": harness.sha256(secret), "server": "hostile"}]})
     result.setdefault("limits", {"body_bytes": "1MiB"})
     if accepts(unfinished_bytes="16MiB"):
         result["limits"].setdefault("unfinished_bytes", "16MiB")
