@@ -68,13 +68,13 @@ class Server:
 
 
 class Plain(Server):
-    def __init__(self, _, cert, key):
+    def __init__(self, _sim, cert, key, _limits):
         process = pinned(GATEWAY_CPU, lambda: servers.Plain(cert, key))
         super().__init__(process, (f"http://127.0.0.1:{process.port}/b/1024", b"{}", []))
 
 
 class Nginx(Server):
-    def __init__(self, sim, cert, key):
+    def __init__(self, sim, cert, key, _limits):
         process = pinned(GATEWAY_CPU, lambda: servers.Nginx(sim, cert, key))
         super().__init__(process, (process.url(), process.ask(servers.MODELS["quick"])[1], process.fields))
 
@@ -84,9 +84,9 @@ class Nginx(Server):
 
 
 class Gateway(Server):
-    def __init__(self, sim, cert, key):
+    def __init__(self, sim, cert, key, limits):
         certificate = (cert, key) if servers.has_tls(cert, key) else ()
-        process = pinned(GATEWAY_CPU, lambda: harness.Gateway(servers.settings(sim, *certificate)))
+        process = pinned(GATEWAY_CPU, lambda: harness.Gateway(servers.settings(sim, *certificate, limits=limits)))
         super().__init__(process, (process.url + servers.PATH, servers.message(servers.MODELS["quick"]),
                                    ["authorization: Bearer " + harness.KEY, "content-type: application/json"]))
         self.ways = self.ways if certificate else ("clear",)
@@ -203,26 +203,27 @@ def shutdown_row(name, way, server):
 
 
 def table(names, ways, kinds, seconds, make, pairs):
-    """`make(kind)` starts a server; `pairs` are those that run."""
+    """`make(kind, limits)` starts a server; `pairs` are those that run."""
     print("| attack | way | server | client sees | guard counts | CPU | honest p99, ms | peak MB |")
     print("|---|---|---|---|---|---|---|---|")
     for name in names:
-        program = every.BY_NAME.get(name)
+        program = every.BY_NAME.get(name, programs.Program("", None, ""))
         for way in ways:
             if not possible(name, way):
                 continue
             for kind in kinds:
-                if kind not in pairs:
-                    pairs[kind] = [make(kind), make(kind)]
-                if way not in pairs[kind][0].ways:
+                mine = (kind, *sorted(program.limits.items()))
+                if mine not in pairs:
+                    pairs[mine] = [make(kind, program.limits) for _ in range(2)]
+                if way not in pairs[mine][0].ways:
                     continue
-                if program is not None and program.stops:
-                    words = shutdown_row(name, way, pairs[kind][0])
+                if program.stops:
+                    words = shutdown_row(name, way, pairs[mine][0])
                 else:
-                    words = row_of(name, way, pairs[kind], seconds)
+                    words = row_of(name, way, pairs[mine], seconds)
                 print("| " + " | ".join([name, way, kind, *words]) + " |", flush=True)
-                if words[0].startswith("**dead") or (program is not None and program.stops):
-                    for server in pairs.pop(kind):
+                if words[0].startswith("**dead") or program.stops:
+                    for server in pairs.pop(mine):
                         server.end()
 
 
@@ -259,7 +260,7 @@ def main():
         sim = pinned(LOAD_CPU, harness.Sim)
         case.addCleanup(sim.stop)
         table(names, options.ways.split(","), kinds, options.seconds,
-              lambda kind: KINDS[kind](sim, cert, key), pairs)
+              lambda kind, limits: KINDS[kind](sim, cert, key, limits), pairs)
     finally:
         for pair in pairs.values():
             for server in pair:

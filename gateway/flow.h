@@ -11,6 +11,7 @@
 #include "codec/base/slab.h"
 #include "codec/stream.h"
 #include "gateway/config.h"
+#include "gateway/fair_share.h"
 #include "gateway/flow_progress.h"
 #include "gateway/flow_state.h"
 #include "gateway/health.h"
@@ -72,6 +73,12 @@ enum flow_ask {
 	FLOW_ASK_LIMITS = 4, /* its reservation */
 };
 
+/* Bytes of bodies of all requests that are here, by tenant (limits.held_bytes). */
+struct flow_bodies {
+	struct fair_share share;
+	struct fair_bound bound;
+};
+
 /* What the driver lends a flow for one call of flow_run. */
 struct flow_env {
 	const struct config *config;
@@ -80,6 +87,7 @@ struct flow_env {
 	struct jwt_checker *tokens;  /* of the worker; NULL: no tokens (JWT) are taken */
 	struct key_memory *keys;     /* likewise; NULL: no key is remembered */
 	struct stream_slab *streams; /* not NULL where anything is sent */
+	struct flow_bodies *bodies;  /* NULL: they are not counted */
 	nsec_t now;
 	uint64_t wall_ns;
 	bool stateful; /* there are stores of sessions, loops and copies: RECALL, JOIN, REMEMBER */
@@ -195,6 +203,9 @@ struct flow {
 	const struct tenant_key *principal; /* the snapshot's: valid up to RESERVE */
 	const struct plan *plan;            /* likewise: what its server is granted */
 	uint8_t limit_key[16];              /* what limits know the tenant by */
+	/* Its body is counted by that name in env->bodies; the driver gives it back. 0: it is not */
+	uint32_t holder;
+	bool over_share; /* refused for that */
 
 	/* known after DECODE */
 	enum revision revision;

@@ -119,7 +119,7 @@ enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
 	/* A token's server is remembered elsewhere, and not for ever. */
 	flow->named.server = flow->server;
 	flow->authenticated = true;
-	return FLOW_NEXT;
+	return flow_hold_body(flow, env);
 }
 
 /* Nothing that the configuration has withdrawn. */

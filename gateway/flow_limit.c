@@ -10,6 +10,42 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert((int)FAIR_KEY_BYTES == sizeof(((struct flow *)0)->limit_key), "owners are tenants");
+
+/* Others' bodies are named only where they are the reason. */
+static enum flow_move refuse_body(struct flow *flow, bool own)
+{
+	const struct fault fault = {
+		.err = ERR_BUSY,
+		.offset = FAULT_NO_OFFSET,
+		.detail = own ? "The tenant's requests in flight hold its share of the bytes that "
+				"bodies may "
+				"take together (limits.held_bytes)"
+			      : "The bodies of requests in flight take all the bytes that they may "
+				"take "
+				"together (limits.held_bytes)",
+	};
+	struct rpc_error_data data = rpc_error_data_none;
+
+	flow->over_share = own;
+	data.limit = own ? "held_bytes" : NULL;
+	data.scope = own ? limit_holder_name(LIMIT_OF_TENANT) : NULL;
+	data.retry_after_ms = FLOW_ROOM_RETRY_MS;
+	return flow_refuse(flow, &fault, &data);
+}
+
+enum flow_move flow_hold_body(struct flow *flow, const struct flow_env *env)
+{
+	struct flow_bodies *bodies = env->bodies;
+	const size_t bytes = flow->in->body.len;
+
+	if (bodies == NULL || bytes == 0)
+		return FLOW_NEXT;
+	const enum fair_verdict verdict = fair_share_take(&bodies->share, &bodies->bound,
+							  flow->limit_key, bytes, &flow->holder);
+	return verdict == FAIR_TAKEN ? FLOW_NEXT : refuse_body(flow, verdict == FAIR_OWN);
+}
+
 enum { NANO = 1000000000, SHOWN = 100000, WORDS_ROOM = 320, DATA_ROOM = 192 };
 
 /* To a hundredth of a cent. What would look like nothing is shown whole. */

@@ -241,6 +241,16 @@ static bool guesses_revision(const struct flow *flow)
 	       slice_absent(header(flow, HTTP_PROTOCOL_VERSION));
 }
 
+/* A copy that waits for its first has no place of its tenant's. One that holds a large body counts as if it had. */
+static uint32_t large_copies_max(const struct flow *flow)
+{
+	const struct tenant_limits *limits = &flow->plan->limits;
+
+	if (flow->in->body.len <= BODY_SMALL || limits->count_only)
+		return ONCE_SMALL;
+	return limits->concurrent;
+}
+
 /* The header goes before the id. */
 static bool fill_once(struct flow *flow)
 {
@@ -253,6 +263,8 @@ static bool fill_once(struct flow *flow)
 		flow->state->flight.key = flow_key_of_id(flow, flow->rpc.id);
 	once = &flow->state->once;
 	*once = (struct once_call){ .key = flow->state->flight.key,
+				    .tenant = flow->state->tenant,
+				    .large_max = large_copies_max(flow),
 				    .arena = flow->arena,
 				    .guess = guesses_revision(flow),
 				    .unsure = flow_in_session(flow) &&
@@ -305,6 +317,22 @@ static enum flow_move join_known(struct flow *flow)
 	return FLOW_GO;
 }
 
+static enum flow_move refuse_copy(struct flow *flow)
+{
+	static const struct fault fault = {
+		.err = ERR_CONCURRENCY,
+		.offset = FAULT_NO_OFFSET,
+		.detail = "As many copies of this tenant's requests wait for the first of them as "
+			  "may",
+	};
+	struct rpc_error_data data = rpc_error_data_none;
+
+	data.limit = "copies";
+	data.scope = limit_holder_name(LIMIT_OF_TENANT);
+	data.retry_after_ms = FLOW_ROOM_RETRY_MS;
+	return flow_refuse(flow, &fault, &data);
+}
+
 /* Entered twice: to ask, and with what has become of the first. */
 enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
 {
@@ -333,6 +361,8 @@ enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
 		return lead(flow, env);
 	case ONCE_ANSWERED:
 		return flow_answer_copy(flow, &flow->state->once.answer);
+	case ONCE_CROWDED:
+		return refuse_copy(flow);
 	case ONCE_WAITS: /* its own deadline has passed before the first was answered */
 		return flow_refuse_err(flow, ERR_DEADLINE);
 	case ONCE_DONE:

@@ -140,6 +140,10 @@ MUST_USE bool flow_make_scopes(struct flow *flow);
 void flow_settle_up(struct flow *flow, const struct flow_env *env);
 
 /* flow_limit.c */
+/* Of who has its share of what others give back: when is not known. */
+enum { FLOW_ROOM_RETRY_MS = 1000 };
+/* The tenant holds the request's body from now on; or it is refused, for it has its share of all bodies. */
+enum flow_move flow_hold_body(struct flow *flow, const struct flow_env *env);
 /* The answer to a request that the store has refused. */
 enum flow_move flow_refuse_limit(struct flow *flow);
 /* "$0.0200": an amount in a message, rounded up (what may be needed) or down (what there is), so that two of

@@ -24,6 +24,8 @@ enum {
 	 * short do not wait for it. */
 	TURN_BODIES = 2 << 20,
 	TURN_SHORT = 64 << 10,
+	/* Up to so much a request's body may have the last sixteenth of limits.held_bytes. */
+	BODY_SMALL = 64 << 10,
 	REQUEST_ID_HEX = 32,
 	TRACEPARENT_LEN = 55, /* version 00 of W3C Trace Context */
 	/* A client's connection over HTTP/1.1. */

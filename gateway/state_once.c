@@ -4,6 +4,7 @@
 #include "codec/base/err.h"
 #include "codec/base/must.h"
 #include "codec/base/slab.h"
+#include "gateway/fair_share.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
@@ -54,8 +55,10 @@ struct shard {
 
 struct once {
 	uint8_t gateway[ONCE_GATEWAY_BYTES];
-	_Atomic uint32_t waiting; /* copies, of all requests */
 	struct shard shards[SHARDS];
+	/* Copies that wait, by tenant; behind any shard's lock */
+	pthread_mutex_t copies_lock;
+	struct fair_share copies, large; /* all of them; those with large bodies */
 };
 
 /* ---- rings ---- */
@@ -95,12 +98,34 @@ static void shard_init(struct shard *shard)
 	shard->pool.keep_max = CHUNKS_KEPT;
 }
 
+static bool make_shares(struct once *once)
+{
+	enum {
+		OWNERS = ONCE_WAITING_MAX + 1
+	}; /* so that who finds no room is not taken for another */
+
+	return fair_share_map(&once->copies, OWNERS, false) &&
+	       fair_share_map(&once->large, OWNERS, false);
+}
+
+static void free_shares(struct once *once)
+{
+	fair_share_unmap(&once->copies);
+	fair_share_unmap(&once->large);
+}
+
 struct once *once_new(void)
 {
 	struct once *once = calloc(1, sizeof(*once));
 
 	if (once == NULL)
 		return NULL;
+	if (!make_shares(once)) {
+		free_shares(once);
+		free(once);
+		return NULL;
+	}
+	must(pthread_mutex_init(&once->copies_lock, NULL) == 0);
 	for (size_t i = 0; i < SHARDS; i++)
 		shard_init(&once->shards[i]);
 	must(getrandom(once->gateway, sizeof(once->gateway), 0) == (ssize_t)sizeof(once->gateway));
@@ -244,13 +269,57 @@ static struct once_entry *add(struct shard *shard, struct once_call *call)
 
 /* ---- those who wait ---- */
 
-static void wait_add(struct once *once, struct once_entry *entry, struct once_call *call)
+static uint64_t copies_of(const struct fair_share *share, const struct once_call *call)
 {
+	return fair_share_held(share, fair_share_find(share, call->tenant.at));
+}
+
+static bool is_large(const struct once_call *call)
+{
+	return call->large_max != ONCE_SMALL;
+}
+
+/* ONCE_WAITS: its tenant may have another copy wait. */
+static enum once_verdict copy_take(struct once *once, struct once_call *call)
+{
+	static const struct fair_bound bound = { .most = ONCE_WAITING_MAX, .small = 1 };
+	static const enum once_verdict verdicts[] = {
+		[FAIR_TAKEN] = ONCE_WAITS, [FAIR_OWN] = ONCE_CROWDED, [FAIR_FULL] = ONCE_FULL
+	};
+	enum fair_verdict verdict = FAIR_OWN;
+
+	must(pthread_mutex_lock(&once->copies_lock) == 0);
+	if (!is_large(call) || copies_of(&once->large, call) < call->large_max)
+		verdict = fair_share_take(&once->copies, &bound, call->tenant.at, 1, &call->copy);
+	if (verdict == FAIR_TAKEN && is_large(call))
+		call->large_copy = fair_share_add(&once->large, call->tenant.at, 1);
+	must(pthread_mutex_unlock(&once->copies_lock) == 0);
+	return verdicts[verdict];
+}
+
+static void copy_give(struct once *once, const struct once_call *call)
+{
+	must(pthread_mutex_lock(&once->copies_lock) == 0);
+	fair_share_sub(&once->copies, call->copy, 1);
+	if (is_large(call))
+		fair_share_sub(&once->large, call->large_copy, 1);
+	must(pthread_mutex_unlock(&once->copies_lock) == 0);
+}
+
+/* ONCE_WAITS, or why not. */
+static enum once_verdict wait_add(struct once *once, struct once_entry *entry,
+				  struct once_call *call)
+{
+	const enum once_verdict verdict = copy_take(once, call);
+
+	if (verdict != ONCE_WAITS)
+		return verdict;
+	call->entry = entry;
 	call->next = NULL;
 	call->place = entry->last;
 	*entry->last = call;
 	entry->last = &call->next;
-	atomic_fetch_add_explicit(&once->waiting, 1, memory_order_relaxed);
+	return ONCE_WAITS;
 }
 
 static void wait_remove(struct once_entry *entry, struct once_call *call)
@@ -261,7 +330,7 @@ static void wait_remove(struct once_entry *entry, struct once_call *call)
 	else
 		entry->last = call->place;
 	call->place = NULL;
-	atomic_fetch_sub_explicit(&call->once->waiting, 1, memory_order_relaxed);
+	copy_give(call->once, call);
 }
 
 /* Of an entry, whether it is the call's. */
@@ -352,13 +421,8 @@ static enum once_verdict join_found(struct once *once, struct once_entry *entry,
 	const bool same = same_body(entry, call);
 
 	if (entry->state == IN_FLIGHT &&
-	    (same || atomic_load_explicit(&entry->leader->unsure, memory_order_relaxed))) {
-		if (atomic_load_explicit(&once->waiting, memory_order_relaxed) >= ONCE_WAITING_MAX)
-			return ONCE_FULL;
-		call->entry = entry;
-		wait_add(once, entry, call);
-		return ONCE_WAITS;
-	}
+	    (same || atomic_load_explicit(&entry->leader->unsure, memory_order_relaxed)))
+		return wait_add(once, entry, call);
 	if (!same)
 		return ONCE_CONFLICT;
 	if (slice_absent(entry->answer.member) || now >= entry->done_at + ONCE_KEPT)
@@ -493,5 +557,8 @@ void once_free(struct once *once)
 		arena_pool_fini(&shard->pool);
 		must(pthread_mutex_destroy(&shard->lock) == 0);
 	}
+	must(once->copies.sum == 0);
+	must(pthread_mutex_destroy(&once->copies_lock) == 0);
+	free_shares(once);
 	free(once);
 }

@@ -24,9 +24,11 @@ enum {
 	ONCE_ANSWERS_MAX = 64 << 20,  /* of memory that all of them take */
 	ONCE_ENTRIES_MAX = 64 * 4096, /* keys, in flight and remembered */
 	/* Copies of all requests together: they wait before their tenant's limits are asked, and take a quarter of
-	 * one worker's places at most. */
+	 * one worker's places at most. Each tenant has its share of these (fair_share.h). */
 	ONCE_WAITING_MAX = 8192,
 };
+
+#define ONCE_SMALL UINT32_MAX
 
 enum once_verdict {
 	ONCE_WAITS, /* the first is in flight: `decided` will be called once, unless once_leave comes first */
@@ -36,6 +38,7 @@ enum once_verdict {
 	ONCE_CONFLICT,  /* another body came under that key */
 	ONCE_ELSEWHERE, /* another gateway has it in flight; said by state_redis_once.c */
 	ONCE_FULL,      /* no room for another key, or for another copy */
+	ONCE_CROWDED,   /* as many copies of the tenant wait as may */
 };
 
 /* What the first was answered with, but for the envelope. */
@@ -52,6 +55,10 @@ enum once_part { ONCE_PART_WAITS, ONCE_PART_LEADS, ONCE_PART_READS, ONCE_PART_CO
 struct once_call {
 	/* asked */
 	struct state_key key;
+	struct state_key tenant;
+	/* ONCE_SMALL: its body is small, or the tenant may have any number of requests; else of the tenant's
+	 * copies with large bodies, so many may wait: they hold what requests in flight hold */
+	uint32_t large_max;
 	uint8_t body[SHA256_BYTES]; /* digest of what is asked */
 	atomic_bool unsure; /* of that: it is a guess, until its owner clears this or leaves */
 	bool guess; /* that of the revision is one that nothing vouches for: a session of other gateways */
@@ -70,6 +77,7 @@ struct once_call {
 	bool leads;          /* as far as its own thread knows */
 	struct once_entry *entry;
 	struct once_call *next, **place; /* among those who wait; place NULL: does not */
+	uint32_t copy, large_copy;       /* while it waits: whose copies it is one of */
 	struct inbox *inbox;
 	struct inbox_item item;
 };

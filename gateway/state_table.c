@@ -1,6 +1,7 @@
 #include "gateway/state_table.h"
 
 #include "codec/base/must.h"
+#include "gateway/fair_share.h"
 
 /* A place is named by its number + 1, so that memory of zeros is a table without records. */
 static struct state_item *item_at(const struct state_table *table, uint32_t name)
@@ -22,18 +23,9 @@ static uint32_t *bucket_of(const struct state_table *table, const struct state_k
 	return &table->buckets[hash & table->bucket_mask];
 }
 
-static uint32_t buckets_for(uint32_t most)
-{
-	uint32_t count = 1;
-
-	while (count < most)
-		count *= 2;
-	return count;
-}
-
 size_t state_table_bytes(uint32_t item_bytes, uint32_t most)
 {
-	const size_t buckets = buckets_for(most) * sizeof(uint32_t);
+	const size_t buckets = fair_share_buckets(most) * sizeof(uint32_t);
 
 	return (size_t)item_bytes * most + ((buckets + 7) & ~(size_t)7);
 }
@@ -47,7 +39,7 @@ void state_table_init(struct state_table *table, void *memory, uint32_t item_byt
 		.buckets = (uint32_t *)(void *)((char *)memory + (size_t)item_bytes * most),
 		.item_bytes = item_bytes,
 		.most = most,
-		.bucket_mask = buckets_for(most) - 1,
+		.bucket_mask = fair_share_buckets(most) - 1,
 	};
 }
 

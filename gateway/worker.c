@@ -34,6 +34,7 @@ static struct flow_env worker_env(struct worker *worker)
 		.tokens = worker->tokens,
 		.keys = worker->keys,
 		.streams = &worker->streams,
+		.bodies = &worker->bodies,
 		.now = net_now(worker->loop),
 		.wall_ns = net_wall_ns(worker->loop),
 		.stateful = true,
@@ -89,7 +90,8 @@ static void request_end(struct request *r, bool cut_short)
 		worker->store->release(worker->store, flow_place(&r->flow));
 	worker_report(r, cut_short);
 	worker->panic.flow = NULL; /* its texts lie in the arena */
-	worker->bodies -= r->flow.in->body.len;
+	if (r->flow.holder != 0)
+		fair_share_sub(&worker->bodies.share, r->flow.holder, r->flow.in->body.len);
 	arena_give(&r->arena);
 	r->magic = 0;
 	slab_give(&worker->requests, r);
@@ -150,14 +152,14 @@ static void do_wait(struct request *r)
 	net_timer_set(r->worker->loop, &r->wait, r->flow.wait_until);
 }
 
-/* Whether an answer waits for its reader by itself: one to a stranger, who may never take it, and a short one to
- * who has sent much. */
+/* Whether an answer waits for its reader by itself: a short one to who may never take it, while a body is held that
+ * is large, or that no tenant's share counts. */
 static bool is_left_alone(const struct flow *flow)
 {
 	enum { SHORT_MAX = 4 << 10, MUCH = 64 << 10 };
 
 	return flow->answer.body.total <= SHORT_MAX &&
-	       (slice_absent(flow->tenant) || flow->in->body.len >= MUCH);
+	       (flow->holder == 0 || flow->in->body.len >= MUCH);
 }
 
 /* With a copy, so that the place and the request's body are free at once; the answer may wait for long. */
@@ -303,21 +305,10 @@ static void refuse_busy(struct worker *worker, struct http_exchange *exchange,
 	http_drop_body(exchange);
 }
 
-/* A place with room for its body; NULL: there is none. */
-static struct request *place_for(struct worker *worker, size_t body)
-{
-	if (worker->bodies != 0 && worker->bodies + body > worker->bodies_max)
-		return NULL;
-	struct request *r = slab_take(&worker->requests);
-	if (r != NULL)
-		worker->bodies += body;
-	return r;
-}
-
 static void *on_begin(void *owner, struct http_exchange *exchange, const struct http_incoming *in)
 {
 	struct worker *worker = owner;
-	struct request *r = place_for(worker, in->body.len);
+	struct request *r = slab_take(&worker->requests);
 	uint8_t random[FLOW_CHANCE_BYTES];
 
 	take_random(worker, random);
@@ -489,6 +480,7 @@ static bool worker_build(struct worker *worker)
 	if (worker->loop == NULL || worker->json == NULL || worker->health == NULL ||
 	    worker->tokens == NULL || worker->keys == NULL || worker->pool_counts == NULL ||
 	    worker->healths == NULL || worker->lessons == NULL ||
+	    !fair_share_map(&worker->bodies.share, REQUESTS_MAX, false) ||
 	    !slab_init(&worker->requests, sizeof(struct request), REQUESTS_MAX) ||
 	    !stream_slab_init(&worker->streams, STREAMS_MAX))
 		return false;

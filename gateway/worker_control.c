@@ -48,7 +48,8 @@ bool worker_use_config(struct worker *worker, const struct config *config, uint6
 	worker->config = config;
 	jwt_checker_use_config(worker->tokens, config);
 	upstream_bound_answers(worker->upstream, config->unfinished_bytes_max / worker->args.count);
-	worker->bodies_max = config->held_bytes_max / worker->args.count;
+	worker->bodies.bound =
+		(struct fair_bound){ config->held_bytes_max / worker->args.count, BODY_SMALL };
 	upstream_mark(worker->upstream);
 	for (uint32_t p = 0; p < config->provider_count; p++)
 		fill_provider(worker, &fresh, p);

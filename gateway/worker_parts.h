@@ -61,9 +61,8 @@ struct worker {
 	struct net_timer second;                /* gauges */
 	uint8_t random[4096];
 	size_t random_left;
-	size_t bodies,
-		bodies_max; /* bytes of requests that are here; one has room whatever its size */
-	struct request *waiting; /* those without an answer yet */
+	struct flow_bodies bodies; /* of requests that are here, whose tenants are known */
+	struct request *waiting;   /* those without an answer yet */
 	uint32_t
 		waiting_early; /* of them, with a timer and without a place: nothing counts them yet */
 	bool given_up;         /* requests are refused */

@@ -57,11 +57,14 @@ static void count_copy(const struct request *r)
 		[ONCE_WAITS] = METRICS_ONCE_LATE,        [ONCE_LEADS] = METRICS_ONCE_FIRST,
 		[ONCE_ANSWERED] = METRICS_ONCE_ANSWERED, [ONCE_DONE] = METRICS_ONCE_DONE,
 		[ONCE_CONFLICT] = METRICS_ONCE_CONFLICT, [ONCE_ELSEWHERE] = METRICS_ONCE_ELSEWHERE,
-		[ONCE_FULL] = METRICS_ONCE_FULL,
+		[ONCE_FULL] = METRICS_ONCE_FULL,         [ONCE_CROWDED] = METRICS_ONCE_FULL,
 	};
 
-	if (r->flow.state->joined)
-		metrics_once(r->worker->args.metrics, results[r->flow.state->once.verdict]);
+	if (!r->flow.state->joined)
+		return;
+	metrics_once(r->worker->args.metrics, results[r->flow.state->once.verdict]);
+	if (r->flow.state->once.verdict == ONCE_CROWDED)
+		metrics_limit(r->worker->args.metrics, "copies", METRICS_REFUSED);
 }
 
 void worker_report(struct request *r, bool cut_short)
@@ -77,6 +80,8 @@ void worker_report(struct request *r, bool cut_short)
 		sample.tenant_series = worker->store->series(worker->store, r->flow.limit_key);
 	if (r->flow.authenticated && is_refusal(r->flow.outcome))
 		remember_refusal(r);
+	if (r->flow.over_share)
+		metrics_limit(worker->args.metrics, "held_bytes", METRICS_REFUSED);
 	if (r->flow.state != NULL) {
 		count_loop_limit(r);
 		count_copy(r);

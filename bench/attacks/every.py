@@ -2,6 +2,7 @@
 
 import breaker
 import programs
+import shares
 
-PROGRAMS = [*programs.PROGRAMS, *breaker.PROGRAMS]
+PROGRAMS = [*programs.PROGRAMS, *breaker.PROGRAMS, *shares.PROGRAMS]
 BY_NAME = {program.name: program for program in PROGRAMS}

@@ -463,6 +463,7 @@ class Program:
     stops: bool = False  # ends the server
     several: bool = False  # has several connections, each of which may be counted
     needs: str = ""     # a setting under "limits" without which the gateway is not expected to care
+    limits: dict = dataclasses.field(default_factory=dict)  # other ones than the gateway has that all attack
 
 
 CLOSED = "^closed"

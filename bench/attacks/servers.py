@@ -37,10 +37,10 @@ def accepts(**limits):
     return not any("limits." in line for line in (run.stdout + run.stderr).splitlines())
 
 
-def settings(sim, cert=None, key=None, **changes):
+def settings(sim, cert=None, key=None, limits=None, **changes):
     """A gateway with an honest tenant (harness.KEY) and two of an attacker, all without narrow limits."""
     result = harness.config(sim, **changes)
-    result["models"] = [harness.model(name, "anthropic") for name in MODELS.values()]
+    result["models"] = [harness.model(name, "anthropic", context=10000000) for name in MODELS.values()]
     plan = result["plans"]["standard"]
     plan["models"] = {"allow": ["*"], "default": MODELS["quick"]}
     plan["limits"].update(requests_per_minute=ENDLESS, requests_burst=1000000, concurrent=10000,
@@ -48,7 +48,7 @@ def settings(sim, cert=None, key=None, **changes):
     for name, secret in (("mallory", ATTACKER_KEY), ("trudy", SECOND_KEY)):
         result["tenants"].append({"id": name, "plan": "standard",
                                   "keys": [{"sha256": harness.sha256(secret), "server": "hostile"}]})
-    result.setdefault("limits", {"body_bytes": "1MiB"})
+    result["limits"] = {"body_bytes": "1MiB", **(limits or {})}
     if accepts(unfinished_bytes="16MiB"):
         result["limits"].setdefault("unfinished_bytes", "16MiB")
     result["listen"] = [{"address": f"127.0.0.1:{harness.free_port()}"}]

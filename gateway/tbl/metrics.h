@@ -30,7 +30,7 @@ METRIC(BREAKER_STATE, "sluice_breaker_state", GAUGE, "provider,endpoint", "state
 METRIC(KEY_COOLDOWN, "sluice_key_cooldown_seconds", GAUGE, "provider,key", "seconds",
        "For how long a provider's key is left alone, after a rate limit, a refusal or spent money; key is its place in providers.*.keys, from 0; the longest of the workers'")
 METRIC(LIMIT_DECISIONS, "sluice_limit_decisions_total", COUNTER, "limit,decision", "decisions",
-       "Decisions of the tenants' limits; limit is all where every limit granted, else the one that refused (per_server. and per_model. before its name where it is not the tenant's own), or sessions, of which too many were begun; would_refuse is a refusal that enforce: false let pass, counted beside granted")
+       "Decisions of the tenants' limits; limit is all where every limit granted, else the one that refused (per_server. and per_model. before its name where it is not the tenant's own), or sessions, of which too many were begun, or held_bytes or copies (that wait), of which the tenant has its share; would_refuse is a refusal that enforce: false let pass, counted beside granted")
 METRIC(LIMIT_SLOTS, "sluice_limit_slots", GAUGE, "state", "slots",
        "Places for what is counted against limits: all, and claimed (by tenants, and by their servers and globs that have limits of their own, until the supervisor ends). New servers are refused where half is claimed, new globs where three quarters are")
 METRIC(LIMITER_MODE, "sluice_limiter_mode", GAUGE, "mode", "workers",
@@ -46,7 +46,7 @@ METRIC(AWAY_USD_BOUND, "sluice_away_usd_bound", GAUGE, "", "US dollars",
 METRIC(STATE_AWAY, "sluice_state_away_total", COUNTER, "what", "requests",
        "Requests of sessions and tool loops while Redis is not there: a recall is answered with what this process knows, a note is known to this process only; and claims of requests that are not made twice, which other gateways do not know of")
 METRIC(ONCE, "sluice_once_requests_total", COUNTER, "result", "requests",
-       "Requests with an Idempotency-Key or of a session: first (made), answered (like the first: a copy), or a copy refused: done (answered too long ago), conflict (another body), elsewhere (under way at another gateway), late (its deadline passed while it waited), full (no room for its key, or 8,192 copies wait already)")
+       "Requests with an Idempotency-Key or of a session: first (made), answered (like the first: a copy), or a copy refused: done (answered too long ago), conflict (another body), elsewhere (under way at another gateway), late (its deadline passed while it waited), full (no room for its key; 8,192 copies wait already, or as many of the tenant as may)")
 METRIC(STATE_RECORDS, "sluice_state_records", GAUGE, "kind", "records",
        "Sessions, tool loops, tool calls issued in them, and private blocks of answers in the memory of this process; those that have expired count until their place is looked at")
 METRIC(STATE_EVICTIONS, "sluice_state_evictions_total", COUNTER, "kind", "records",

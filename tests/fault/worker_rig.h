@@ -167,6 +167,7 @@ static void rig_end(void)
 	free(worker->providers.firsts);
 	free(worker->healths);
 	free(worker->lessons);
+	fair_share_unmap(&worker->bodies.share);
 	free(worker->pool_counts);
 	free(worker);
 	world.worker = NULL;

@@ -31,8 +31,9 @@ struct bench {
 	struct flow flow;
 	struct http_incoming in; /* the flow's */
 	nsec_t now;
-	bool crowded;  /* as the worker tells its flows */
-	bool stateful; /* likewise */
+	bool crowded;               /* as the worker tells its flows */
+	struct flow_bodies *bodies; /* likewise; NULL: not counted */
+	bool stateful;              /* likewise */
 	int fd;
 };
 
@@ -138,6 +139,7 @@ static inline enum flow_effect run(struct bench *b, enum flow_event event)
 				      .health = b->view,
 				      .json = b->work,
 				      .streams = &b->streams,
+				      .bodies = b->bodies,
 				      .crowded = b->crowded,
 				      .stateful = b->stateful,
 				      .now = b->now,

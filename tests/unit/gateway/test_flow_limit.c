@@ -2,6 +2,7 @@
 #include "tests/support/flow_bench.h"
 
 #define KEY "acme-key-0123456789"
+#define OTHER_KEY "beta-key-0123456789"
 #define ASK                                                                                     \
 	"{\"jsonrpc\":\"2.0\",\"id\":\"a-7\",\"method\":\"sampling/createMessage\",\"params\":" \
 	"{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"Hi\"}}],"  \
@@ -9,7 +10,7 @@
 
 static struct config *load_config(void)
 {
-	static const char *const keys[] = { KEY, NULL };
+	static const char *const keys[] = { KEY, OTHER_KEY, NULL };
 
 	return bench_config("listen: [{address: \"127.0.0.1:8080\"}]\n"
 			    "store: {kind: memory}\n"
@@ -22,7 +23,8 @@ static struct config *load_config(void)
 			    "plans:\n"
 			    "  full: {models: {allow: [\"*\"], default: claude}}\n"
 			    "tenants:\n"
-			    "  - {id: acme, plan: full, keys: [{sha256: %s, server: billing}]}\n",
+			    "  - {id: acme, plan: full, keys: [{sha256: %s, server: billing}]}\n"
+			    "  - {id: beta, plan: full, keys: [{sha256: %s, server: mail}]}\n",
 			    keys);
 }
 
@@ -162,6 +164,39 @@ static void what_the_table_refuses_is_told_with_its_figures(void **state)
 	assert_has(answer_text(b), "\"left\":0.000000000,");
 }
 
+/* Of room for eight such bodies, by two tenants; nothing is given back. */
+static void a_tenant_that_has_its_share_of_bodies_is_told_so_and_others_are_not_refused(
+	void **state)
+{
+	struct bench *b = *state;
+	struct flow_bodies bodies = { .bound = { .most = 8 * strlen(ASK), .small = UINT64_MAX } };
+	void *memory = calloc(1, fair_share_bytes(8, false));
+	const struct http_incoming hog = incoming(KEY, ASK);
+
+	must(memory != NULL);
+	fair_share_init(&bodies.share, memory, 8, false);
+	b->bodies = &bodies;
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(start(b, &hog), FLOW_RESERVE);
+		assert_int_not_equal(b->flow.holder, 0);
+	}
+	assert_int_equal(start(b, &hog), FLOW_ANSWER);
+	assert_true(b->flow.over_share && b->flow.holder == 0);
+	assert_int_equal(b->flow.answer.status, 503);
+	assert_has(answer_text(b), "\"reason\":\"overloaded\",\"retryAfterMs\":1000,"
+				   "\"limit\":\"held_bytes\",\"scope\":\"tenant\"");
+	const struct http_incoming other = incoming(OTHER_KEY, ASK);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(start(b, &other), FLOW_RESERVE);
+	assert_int_equal(bodies.share.sum, 7 * strlen(ASK));
+	const struct http_incoming stranger = incoming("a-strangers-key-01", ASK);
+	assert_int_equal(start(b, &stranger), FLOW_ANSWER);
+	assert_int_equal(b->flow.answer.status, 401);
+	assert_int_equal(bodies.share.sum, 7 * strlen(ASK));
+	b->bodies = NULL;
+	free(memory);
+}
+
 int main(void)
 {
 #define LIMIT_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -169,6 +204,8 @@ int main(void)
 		LIMIT_TEST(money_that_does_not_last_is_told_with_what_is_left),
 		LIMIT_TEST(a_rate_and_places_are_told_with_the_wait),
 		LIMIT_TEST(what_the_table_refuses_is_told_with_its_figures),
+		LIMIT_TEST(
+			a_tenant_that_has_its_share_of_bodies_is_told_so_and_others_are_not_refused),
 	};
 #undef LIMIT_TEST
 

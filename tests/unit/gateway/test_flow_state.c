@@ -500,6 +500,7 @@ static void what_became_of_the_first_decides(void **state)
 		{ ONCE_CONFLICT, 409, "duplicate_conflict" },
 		{ ONCE_ELSEWHERE, 409, "duplicate_in_flight" },
 		{ ONCE_FULL, 503, "overloaded" },
+		{ ONCE_CROWDED, 429, "concurrency" },
 		{ ONCE_WAITS, 504, "deadline" },
 	};
 	struct bench *b = *state;

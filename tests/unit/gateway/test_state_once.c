@@ -11,6 +11,7 @@ static struct once *once;
 static struct arena_pool pool;
 static struct arena arena;
 static nsec_t now;
+static struct state_key tenant; /* of who joins next */
 
 struct caller {
 	struct once_call call;
@@ -31,7 +32,11 @@ static struct state_key key_of(const char *name)
 
 static struct caller caller_of(const char *key, const char *body)
 {
-	struct caller c = { .call = { .key = key_of(key), .arena = &arena, .decided = note } };
+	struct caller c = { .call = { .key = key_of(key),
+				      .tenant = tenant,
+				      .large_max = ONCE_SMALL,
+				      .arena = &arena,
+				      .decided = note } };
 
 	sha256(slice_str(body), c.call.body);
 	return c;
@@ -41,6 +46,14 @@ static enum once_verdict join(struct caller *c, const char *key, const char *bod
 {
 	*c = caller_of(key, body);
 	once_join(once, &c->call, &workers[worker].inbox, now);
+	return c->call.verdict;
+}
+
+static enum once_verdict join_large(struct caller *c, const char *key, uint32_t large_max)
+{
+	*c = caller_of(key, "body");
+	c->call.large_max = large_max;
+	once_join(once, &c->call, &workers[1].inbox, now);
 	return c->call.verdict;
 }
 
@@ -75,6 +88,7 @@ static int set_up(void **state)
 	once = once_new();
 	arena_init(&arena, &pool, SIZE_MAX);
 	now = 1000 * SEC;
+	tenant = (struct state_key){ { 0 } };
 	return once == NULL;
 }
 
@@ -118,8 +132,11 @@ static void only_so_many_copies_wait(void **state)
 	(void)state;
 	assert_int_equal(join(&first, "k", "body", 0), ONCE_LEADS);
 	assert_int_equal(join(&other, "l", "body", 1), ONCE_LEADS);
-	for (size_t i = 0; i < ONCE_WAITING_MAX; i++)
+	for (size_t i = 0; i < ONCE_WAITING_MAX; i++) {
+		(void)memcpy(tenant.at, &i, sizeof(i)); /* each of another tenant */
 		assert_int_equal(join(&copies[i], "k", "body", i % 2), ONCE_WAITS);
+	}
+	tenant.at[8] = 1;
 	assert_int_equal(join(&more, "l", "body", 0), ONCE_FULL);
 	assert_false(once_leave(&more.call)); /* harmless */
 	(void)once_leave(&copies[1].call);
@@ -134,6 +151,60 @@ static void only_so_many_copies_wait(void **state)
 	assert_answered(&more, ERR_OK, RESULT);
 	assert_answered(&copies[1], ERR_OK, RESULT);
 	assert_answered(&copies[ONCE_WAITING_MAX - 1], ERR_OK, RESULT);
+}
+
+/* Of two tenants, one of which would have all. */
+static void a_tenant_has_its_share_of_copies_that_wait(void **state)
+{
+	enum { SHARE = ONCE_WAITING_MAX / 2 + 1 };
+	static struct caller copies[SHARE], others[100];
+	struct caller first, more;
+
+	(void)state;
+	assert_int_equal(join(&first, "k", "body", 0), ONCE_LEADS);
+	for (size_t i = 0; i < SHARE; i++)
+		assert_int_equal(join(&copies[i], "k", "body", 0), ONCE_WAITS);
+	assert_int_equal(join(&more, "k", "body", 0), ONCE_CROWDED);
+	tenant.at[0] = 1;
+	for (size_t i = 0; i < COUNT_OF(others); i++)
+		assert_int_equal(join(&others[i], "k", "body", 1), ONCE_WAITS);
+	tenant.at[0] = 0;
+	assert_int_equal(join(&more, "k", "body", 0), ONCE_CROWDED);
+	end(&first, ERR_OK, RESULT);
+	turn();
+	assert_answered(&copies[SHARE - 1], ERR_OK, RESULT);
+	assert_answered(&others[0], ERR_OK, RESULT);
+}
+
+static void no_more_large_copies_of_a_tenant_wait_than_it_may_have_requests(void **state)
+{
+	struct caller first, second, small, large, other;
+
+	(void)state;
+	assert_int_equal(join(&first, "k", "body", 0), ONCE_LEADS);
+	assert_int_equal(join(&second, "l", "body", 0), ONCE_LEADS);
+	assert_int_equal(join(&small, "k", "body", 0), ONCE_WAITS);
+	assert_int_equal(join_large(&large, "k", 1), ONCE_WAITS);
+	assert_int_equal(join_large(&other, "l", 1), ONCE_CROWDED);
+	tenant.at[0] = 1; /* another's do not count */
+	assert_int_equal(join_large(&other, "l", 1), ONCE_WAITS);
+	(void)once_leave(&other.call);
+	tenant.at[0] = 0;
+	(void)once_leave(&large.call);
+	assert_int_equal(join_large(&other, "l", 1), ONCE_WAITS);
+	end(&first, ERR_OK, RESULT);
+	end(&second, ERR_OK, RESULT);
+	turn();
+	assert_answered(&small, ERR_OK, RESULT);
+	assert_answered(&other, ERR_OK, RESULT);
+	assert_int_equal(join(&first, "m", "body", 0), ONCE_LEADS);
+	assert_int_equal(join_large(&large, "m", 1), ONCE_WAITS);
+	(void)once_leave(&first.call);
+	turn();
+	assert_true(once_leads(&large.call)); /* it waits no more */
+	assert_int_equal(join_large(&other, "m", 1), ONCE_WAITS);
+	end(&large, ERR_OK, RESULT);
+	turn();
 }
 
 static void an_error_is_everybodys_and_not_remembered(void **state)
@@ -540,6 +611,8 @@ int main(void)
 #define IN(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 		IN(the_first_leads_and_copies_on_all_workers_get_its_answer),
 		IN(only_so_many_copies_wait),
+		IN(a_tenant_has_its_share_of_copies_that_wait),
+		IN(no_more_large_copies_of_a_tenant_wait_than_it_may_have_requests),
 		IN(an_error_is_everybodys_and_not_remembered),
 		IN(another_body_is_a_conflict_as_long_as_the_key_is_known),
 		IN(a_result_is_there_for_a_minute_and_known_of_for_ten),
