@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { BLOCKS_MIN = 64 }; /* of a shard, for small settings */
+enum {
+	BLOCKS_MIN = 64, /* of a shard, for small settings */
+	BLOCKS_TENANTS = 16384,
+};
 
 static struct state_memory *memory_of(struct state *state)
 {
@@ -60,44 +63,14 @@ static void count_session(struct session_item *item, const struct state_note *no
 	item->used.usd = plus(item->used.usd, note->usd);
 }
 
-/* Sessions cost their callers nothing. In a shard without room the one that was not used for longest goes; but
- * who has most of them, by a sample, makes room among his own, so that nobody pushes out all others. */
-static void make_room(struct state_memory *memory, struct shard *shard,
-		      const struct state_note *note)
-{
-	enum { SAMPLE = 32 };
-	const struct state_table *table = &shard->tables[STATE_OF_SESSION];
-	struct session_item *victim = NULL;
-	uint32_t place, count = 0;
-
-	if (!state_table_full(table))
-		return;
-	(void)memcpy(&place, note->session.at, sizeof(place)); /* chance: of a digest */
-	for (uint32_t i = 0; i < SAMPLE; i++) {
-		struct session_item *item = state_table_at(table, (place >> 1) + i);
-		if (!state_key_eq(&item->tenant, &note->tenant))
-			continue;
-		count++;
-		if (victim == NULL || item->head.due < victim->head.due)
-			victim = item;
-	}
-	if (count <= SAMPLE / 2)
-		return; /* the oldest goes */
-	shard_drop(memory, shard, STATE_OF_SESSION, victim);
-	shard->evicted[STATE_OF_SESSION]++;
-}
-
 static struct session_item *begin_session(struct state_memory *memory, struct shard *shard,
 					  const struct state_note *note)
 {
+	const struct record_new what = { &note->session, &note->tenant,
+					 note->now + STATE_SESSION_TTL };
 	struct session_item *item =
-		shard_find(memory, shard, STATE_OF_SESSION, &note->session, note->now);
+		shard_find_or_add(memory, shard, STATE_OF_SESSION, &what, note->now);
 
-	if (item == NULL)
-		make_room(memory, shard, note);
-	item = shard_find_or_add(memory, shard, STATE_OF_SESSION, &note->session, note->now,
-				 STATE_SESSION_TTL);
-	item->tenant = note->tenant;
 	item->revision = note->revision;
 	item->here = STATE_HERE_NOTHING;
 	return item;
@@ -132,14 +105,14 @@ enum state_here state_memory_here(struct state_memory *memory, const struct stat
 	return here;
 }
 
-void state_memory_set_here(struct state_memory *memory, const struct state_key *session,
-			   enum state_here here, nsec_t now)
+void state_memory_set_here(struct state_memory *memory, const struct state_key *tenant,
+			   const struct state_key *session, enum state_here here, nsec_t now)
 {
+	const struct record_new what = { session, tenant, now + STATE_SESSION_TTL };
 	struct shard *shard = shard_lock(memory, session, STATE_OF_SESSION, now);
 	struct session_item *item =
 		here == STATE_HERE_ENDED
-			? shard_find_or_add(memory, shard, STATE_OF_SESSION, session, now,
-					    STATE_SESSION_TTL)
+			? shard_find_or_add(memory, shard, STATE_OF_SESSION, &what, now)
 			: shard_find(memory, shard, STATE_OF_SESSION, session, now);
 
 	if (item != NULL && here == STATE_HERE_NOTHING && item->here == STATE_HERE_ENDED)
@@ -202,8 +175,8 @@ static void note_loop(struct state_memory *memory, const struct state_note *note
 	if (state_key_none(&note->loop))
 		return;
 	struct shard *shard = shard_lock(memory, &note->loop, STATE_OF_LOOP, note->now);
-	struct loop_item *item = shard_find_or_add(memory, shard, STATE_OF_LOOP, &note->loop,
-						   note->now, STATE_LOOP_TTL);
+	const struct record_new what = { &note->loop, &note->tenant, note->now + STATE_LOOP_TTL };
+	struct loop_item *item = shard_find_or_add(memory, shard, STATE_OF_LOOP, &what, note->now);
 	item->tokens = plus(item->tokens, note->tokens);
 	item->usd = plus(item->usd, note->usd);
 	if (note->call_count != 0)
@@ -217,8 +190,10 @@ static void note_calls(struct state_memory *memory, const struct state_note *not
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct shard *shard = shard_lock(memory, &note->calls[i], STATE_OF_CALL, note->now);
-		struct call_item *item = shard_find_or_add(
-			memory, shard, STATE_OF_CALL, &note->calls[i], note->now, STATE_LOOP_TTL);
+		const struct record_new what = { &note->calls[i], &note->tenant,
+						 note->now + STATE_LOOP_TTL };
+		struct call_item *item =
+			shard_find_or_add(memory, shard, STATE_OF_CALL, &what, note->now);
 		item->loop = note->loop;
 		item->rounds = note->rounds;
 		shard_unlock(shard);
@@ -361,8 +336,12 @@ struct state_memory *state_memory_new(const struct state_bounds *bounds)
 		.bounds = *bounds,
 		.chunks = state_chunks_new(bounds->blocks_bytes),
 	};
-	if (memory->chunks != NULL && make_tables(memory))
+	if (memory->chunks != NULL && fair_share_map(&memory->blocks, BLOCKS_TENANTS, true) &&
+	    make_tables(memory)) {
+		must(pthread_mutex_init(&memory->blocks_lock, NULL) == 0);
 		return memory;
+	}
+	fair_share_unmap(&memory->blocks);
 	state_chunks_free(memory->chunks);
 	free(memory);
 	return NULL;
@@ -374,7 +353,9 @@ void state_memory_free(struct state_memory *memory)
 		return;
 	for (size_t i = 0; i < SHARDS; i++)
 		must(pthread_mutex_destroy(&memory->shards[i].lock) == 0);
+	must(pthread_mutex_destroy(&memory->blocks_lock) == 0);
 	must(munmap(memory->mapped, memory->mapped_bytes) == 0);
+	fair_share_unmap(&memory->blocks);
 	state_chunks_free(memory->chunks);
 	free(memory);
 }

@@ -1,7 +1,7 @@
 /* state_memory.h - sessions, loops and private blocks of this process: every answer comes at once.
  *
  * One for all workers, in 64 shards with a mutex each; a record lies where its key says. Everything is
- * bounded by number, blocks by bytes, too: what was used longest ago goes first. What has expired is not
+ * bounded by number, blocks by bytes, too: of the tenant that has most, what was used longest ago goes first. What has expired is not
  * found, and is thrown away a little at a time by whoever uses its shard: nothing is ever swept. Lost
  * with the process. */
 #ifndef GATEWAY_STATE_MEMORY_H
@@ -54,8 +54,8 @@ enum state_here state_memory_here(struct state_memory *memory, const struct stat
 				  nsec_t now);
 
 /* BEGUN and NOTHING only change a session that is here; ENDED stays in its place as a mark, and it is not
- * known here any more. */
-void state_memory_set_here(struct state_memory *memory, const struct state_key *session,
-			   enum state_here here, nsec_t now);
+ * known here any more: the mark is the tenant's, which is NULL with the others. */
+void state_memory_set_here(struct state_memory *memory, const struct state_key *tenant,
+			   const struct state_key *session, enum state_here here, nsec_t now);
 
 #endif

@@ -16,7 +16,6 @@ enum {
 
 struct session_item {
 	struct state_item head;
-	struct state_key tenant; /* whose it is */
 	struct state_used used;
 	uint32_t revision;
 	enum state_here here;
@@ -26,7 +25,6 @@ struct call_item {
 	struct state_item head;
 	struct state_key loop;
 	uint32_t rounds;
-	uint32_t unused;
 };
 
 struct loop_item {
@@ -39,6 +37,7 @@ struct blocks_item {
 	struct state_item head;
 	uint32_t text; /* of the chunks */
 	uint32_t len;
+	uint32_t holder; /* of these, as state_memory.blocks knows the tenant */
 };
 
 struct shard {
@@ -53,6 +52,9 @@ struct state_memory {
 	uint32_t magic;
 	struct state_bounds bounds;
 	struct state_chunks *chunks;
+	/* Chunks that hold blocks, by tenant; the lock is taken last. */
+	pthread_mutex_t blocks_lock;
+	struct fair_share blocks;
 	void *mapped; /* of all tables */
 	size_t mapped_bytes;
 	struct shard shards[SHARDS];
@@ -75,13 +77,20 @@ void shard_unlock(struct shard *shard);
 void *shard_find(struct state_memory *memory, struct shard *shard, enum state_record kind,
 		 const struct state_key *key, nsec_t now);
 
-/* A new one, all zero, for which the oldest goes if there is no room. Its key must not be there. */
+/* Whose a record is, if it is made, and when it is due. */
+struct record_new {
+	const struct state_key *key, *tenant;
+	nsec_t due;
+};
+
+/* A new one, all zero; where there is no room the oldest goes of the tenant that has most. Its key must not be
+ * there. */
 void *shard_add(struct state_memory *memory, struct shard *shard, enum state_record kind,
-		const struct state_key *key, nsec_t due);
+		const struct record_new *what);
 
 /* The record, the newest from now on; made when it is not there. */
 void *shard_find_or_add(struct state_memory *memory, struct shard *shard, enum state_record kind,
-			const struct state_key *key, nsec_t now, nsec_t ttl);
+			const struct record_new *what, nsec_t now);
 
 void shard_drop(struct state_memory *memory, struct shard *shard, enum state_record kind,
 		void *item);
@@ -92,5 +101,7 @@ void state_memory_recall_blocks(struct state_memory *memory, struct state_recall
 bool state_memory_note_blocks(struct state_memory *memory, const struct state_note *note);
 void state_memory_drop_blocks(struct state_memory *memory, const struct state_key *blocks,
 			      uint32_t count);
+/* A record of blocks is about to go: its chunks are free. */
+void state_memory_free_blocks(struct state_memory *memory, const struct blocks_item *item);
 
 #endif

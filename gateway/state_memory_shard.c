@@ -9,7 +9,7 @@ void shard_drop(struct state_memory *memory, struct shard *shard, enum state_rec
 		void *item)
 {
 	if (kind == STATE_OF_BLOCKS)
-		state_chunks_give(memory->chunks, ((struct blocks_item *)item)->text);
+		state_memory_free_blocks(memory, item);
 	state_table_remove(&shard->tables[kind], item);
 }
 
@@ -36,23 +36,25 @@ void *shard_find(struct state_memory *memory, struct shard *shard, enum state_re
 }
 
 void *shard_add(struct state_memory *memory, struct shard *shard, enum state_record kind,
-		const struct state_key *key, nsec_t due)
+		const struct record_new *what)
 {
-	if (state_table_full(&shard->tables[kind])) {
-		shard_drop(memory, shard, kind, state_table_oldest(&shard->tables[kind]));
+	struct state_table *table = &shard->tables[kind];
+
+	if (state_table_full(table)) {
+		shard_drop(memory, shard, kind, state_table_victim(table, what->tenant));
 		shard->evicted[kind]++;
 	}
-	return state_table_add(&shard->tables[kind], key, due);
+	return state_table_add(table, what->key, what->tenant, what->due);
 }
 
 void *shard_find_or_add(struct state_memory *memory, struct shard *shard, enum state_record kind,
-			const struct state_key *key, nsec_t now, nsec_t ttl)
+			const struct record_new *what, nsec_t now)
 {
-	struct state_item *item = shard_find(memory, shard, kind, key, now);
+	struct state_item *item = shard_find(memory, shard, kind, what->key, now);
 
 	if (item == NULL)
-		return shard_add(memory, shard, kind, key, now + ttl);
-	state_table_touch(&shard->tables[kind], item, now + ttl);
+		return shard_add(memory, shard, kind, what);
+	state_table_touch(&shard->tables[kind], item, what->due);
 	return item;
 }
 

@@ -266,7 +266,7 @@ static void note_away(struct state_redis *redis, struct state_note *note)
 	metrics_state_away(redis->metrics, STATE_AWAY_NOTE);
 	if (!note->begin_session && !note->end_session)
 		return;
-	state_memory_set_here(redis->memory, &note->session,
+	state_memory_set_here(redis->memory, &note->tenant, &note->session,
 			      note->end_session ? STATE_HERE_ENDED : STATE_HERE_BEGUN, note->now);
 	keep_missed(redis, note);
 }
@@ -333,7 +333,8 @@ static void caught_up(struct state_redis *redis, const struct redis_request *req
 	if (outcome != REDIS_ANSWERED)
 		return;
 	(void)memcpy(session.at, request->about, sizeof(session.at));
-	state_memory_set_here(redis->memory, &session, STATE_HERE_NOTHING, net_now(redis->loop));
+	state_memory_set_here(redis->memory, NULL, &session, STATE_HERE_NOTHING,
+			      net_now(redis->loop));
 }
 
 static void on_done(struct redis_guest *guest, const struct redis_request *request,

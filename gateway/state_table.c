@@ -1,7 +1,6 @@
 #include "gateway/state_table.h"
 
 #include "codec/base/must.h"
-#include "gateway/fair_share.h"
 
 /* A place is named by its number + 1, so that memory of zeros is a table without records. */
 static struct state_item *item_at(const struct state_table *table, uint32_t name)
@@ -23,51 +22,81 @@ static uint32_t *bucket_of(const struct state_table *table, const struct state_k
 	return &table->buckets[hash & table->bucket_mask];
 }
 
+/* Accounts: an owner that comes when a twelfth of all places has one each shares another's. */
+static uint32_t owners_of(uint32_t most)
+{
+	enum { PART = 12, LEAST = 16 };
+	const uint32_t least = most < LEAST ? most : LEAST;
+
+	return most / PART < least ? least : most / PART;
+}
+
+static size_t buckets_bytes(uint32_t most)
+{
+	return fair_share_buckets(most) * sizeof(uint32_t);
+}
+
 size_t state_table_bytes(uint32_t item_bytes, uint32_t most)
 {
-	const size_t buckets = fair_share_buckets(most) * sizeof(uint32_t);
+	const uint32_t owners = owners_of(most);
 
-	return (size_t)item_bytes * most + ((buckets + 7) & ~(size_t)7);
+	return (size_t)item_bytes * most + buckets_bytes(most) +
+	       owners * sizeof(struct state_ends) + fair_share_bytes(owners, true);
 }
 
 void state_table_init(struct state_table *table, void *memory, uint32_t item_bytes, uint32_t most)
 {
+	char *buckets = (char *)memory + (size_t)item_bytes * most;
+	char *owns = buckets + buckets_bytes(most);
+	const uint32_t owners = owners_of(most);
+
 	must(item_bytes >= sizeof(struct state_item) && item_bytes % 8 == 0);
 	must(most >= 1 && most <= UINT32_MAX / 2);
 	*table = (struct state_table){
 		.items = memory,
-		.buckets = (uint32_t *)(void *)((char *)memory + (size_t)item_bytes * most),
+		.buckets = (uint32_t *)(void *)buckets,
 		.item_bytes = item_bytes,
 		.most = most,
 		.bucket_mask = fair_share_buckets(most) - 1,
+		.owns = (struct state_ends *)(void *)owns,
 	};
+	fair_share_init(&table->share, owns + owners * sizeof(struct state_ends), owners, true);
 }
 
-/* ---- the row of all, from the oldest to the newest ---- */
+/* ---- the lists of all and of each owner, from the oldest to the newest ---- */
 
-static void unlink_item(struct state_table *table, struct state_item *item)
+static struct state_ends *ends_of(struct state_table *table, const struct state_item *item,
+				  enum state_list list)
 {
-	if (item->older != 0)
-		item_at(table, item->older)->newer = item->newer;
-	else
-		table->oldest = item->newer;
-	if (item->newer != 0)
-		item_at(table, item->newer)->older = item->older;
-	else
-		table->newest = item->older;
+	return list == STATE_LIST_ALL ? &table->all : &table->owns[item->owner - 1];
 }
 
-static void link_newest(struct state_table *table, struct state_item *item)
+static void unlink_item(struct state_table *table, struct state_item *item, enum state_list list)
 {
+	struct state_ends *ends = ends_of(table, item, list);
+	const struct state_links links = item->links[list];
+
+	if (links.older != 0)
+		item_at(table, links.older)->links[list].newer = links.newer;
+	else
+		ends->oldest = links.newer;
+	if (links.newer != 0)
+		item_at(table, links.newer)->links[list].older = links.older;
+	else
+		ends->newest = links.older;
+}
+
+static void link_newest(struct state_table *table, struct state_item *item, enum state_list list)
+{
+	struct state_ends *ends = ends_of(table, item, list);
 	const uint32_t name = name_of(table, item);
 
-	item->newer = 0;
-	item->older = table->newest;
-	if (table->newest != 0)
-		item_at(table, table->newest)->newer = name;
+	item->links[list] = (struct state_links){ .older = ends->newest };
+	if (ends->newest != 0)
+		item_at(table, ends->newest)->links[list].newer = name;
 	else
-		table->oldest = name;
-	table->newest = name;
+		ends->oldest = name;
+	ends->newest = name;
 }
 
 /* ---- records ---- */
@@ -87,8 +116,10 @@ void state_table_touch(struct state_table *table, void *item, nsec_t due)
 {
 	struct state_item *head = item;
 
-	unlink_item(table, head);
-	link_newest(table, head);
+	for (enum state_list list = 0; list < STATE_LISTS; list++) {
+		unlink_item(table, head, list);
+		link_newest(table, head, list);
+	}
 	head->due = due;
 }
 
@@ -103,7 +134,8 @@ static struct state_item *take_place(struct state_table *table)
 	return item;
 }
 
-void *state_table_add(struct state_table *table, const struct state_key *key, nsec_t due)
+void *state_table_add(struct state_table *table, const struct state_key *key,
+		      const struct state_key *owner, nsec_t due)
 {
 	must(!state_table_full(table));
 	must(state_table_find(table, key) == NULL);
@@ -115,20 +147,34 @@ void *state_table_add(struct state_table *table, const struct state_key *key, ns
 	item->due = due;
 	item->next = *bucket;
 	*bucket = name_of(table, item);
-	link_newest(table, item);
+	item->owner = fair_share_add(&table->share, owner->at, 1);
+	for (enum state_list list = 0; list < STATE_LISTS; list++)
+		link_newest(table, item, list);
 	table->count++;
 	return item;
 }
 
-void *state_table_oldest(struct state_table *table)
+static void *oldest_in(struct state_table *table, const struct state_ends *ends)
 {
-	return table->oldest == 0 ? NULL : item_at(table, table->oldest);
+	return ends->oldest == 0 ? NULL : item_at(table, ends->oldest);
 }
 
-void *state_table_at(const struct state_table *table, uint32_t place)
+void *state_table_oldest(struct state_table *table)
+{
+	return oldest_in(table, &table->all);
+}
+
+void *state_table_oldest_of(struct state_table *table, const struct state_key *owner)
+{
+	const uint32_t name = fair_share_find(&table->share, owner->at);
+
+	return name == 0 ? NULL : oldest_in(table, &table->owns[name - 1]);
+}
+
+void *state_table_victim(struct state_table *table, const struct state_key *owner)
 {
 	must(state_table_full(table));
-	return item_at(table, place % table->most + 1);
+	return oldest_in(table, &table->owns[fair_share_victim(&table->share, owner->at, 1) - 1]);
 }
 
 void state_table_remove(struct state_table *table, void *item)
@@ -142,7 +188,9 @@ void state_table_remove(struct state_table *table, void *item)
 		at = &item_at(table, *at)->next;
 	}
 	*at = head->next;
-	unlink_item(table, head);
+	for (enum state_list list = 0; list < STATE_LISTS; list++)
+		unlink_item(table, head, list);
+	fair_share_sub(&table->share, head->owner, 1);
 	head->next = table->unused;
 	table->unused = name;
 	table->count--;

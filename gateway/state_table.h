@@ -1,4 +1,5 @@
-/* state_table.h - a bounded number of equal records, found by key, in the order of their last use.
+/* state_table.h - a bounded number of equal records, found by key, in the order of their last use; each has an
+ * owner, and the owner with most of them makes room (fair_share.h).
  *
  * Of one shard, whose lock the caller holds. All records of a table live equally long after their last use,
  * so that the one that was used longest ago is also the first to expire: one list says what to throw away
@@ -7,14 +8,25 @@
 #define GATEWAY_STATE_TABLE_H
 
 #include "codec/base/attr.h"
+#include "gateway/fair_share.h"
 #include "gateway/state.h"
+
+/* Private: a list from the oldest to the newest, of all records of a table, and of those of each owner. */
+enum state_list { STATE_LIST_ALL, STATE_LIST_OWN, STATE_LISTS };
+struct state_links {
+	uint32_t older, newer;
+};
+struct state_ends {
+	uint32_t oldest, newest;
+};
 
 /* What each record begins with; the rest is the caller's. */
 struct state_item {
 	struct state_key key;
-	uint32_t next;         /* private: of the same bucket */
-	uint32_t older, newer; /* private */
-	nsec_t due;            /* the record counts until then */
+	uint32_t next;  /* private: of the same bucket */
+	uint32_t owner; /* private, as the next */
+	struct state_links links[STATE_LISTS];
+	nsec_t due; /* the record counts until then */
 };
 
 struct state_table {
@@ -24,7 +36,9 @@ struct state_table {
 	uint32_t count;          /* of the records that are there, some of which may be due */
 	uint32_t fresh;          /* places from there on were never used */
 	uint32_t unused;         /* list of places, by `next` */
-	uint32_t oldest, newest; /* places + 1; 0: none. So are all of the above */
+	struct state_ends all;   /* places + 1; 0: none. So are all of the above */
+	struct state_ends *owns; /* by owner */
+	struct fair_share share; /* of the records */
 };
 
 /* Bytes that a table of `most` (at least 1) records of `item_bytes` (a multiple of 8) needs. */
@@ -39,15 +53,19 @@ void *state_table_find(const struct state_table *table, const struct state_key *
 /* It is the newest from now on. */
 void state_table_touch(struct state_table *table, void *item, nsec_t due);
 
-/* A new one, the newest, all zero but for its head. Its key must not be there, and the table
+/* A new one of that owner, the newest, all zero but for its head. Its key must not be there, and the table
  * not be full. */
-void *state_table_add(struct state_table *table, const struct state_key *key, nsec_t due);
+void *state_table_add(struct state_table *table, const struct state_key *key,
+		      const struct state_key *owner, nsec_t due);
 
-/* The one to go next; NULL when there is none. */
+/* The one to expire next; NULL when there is none. */
 void *state_table_oldest(struct state_table *table);
 
-/* Of a full table, the record at any place; places go round. For samples. */
-void *state_table_at(const struct state_table *table, uint32_t place);
+/* The oldest of that owner; NULL when it has none. */
+void *state_table_oldest_of(struct state_table *table, const struct state_key *owner);
+
+/* Of a full table, the one that makes room for another of that owner: the oldest of who has most. */
+void *state_table_victim(struct state_table *table, const struct state_key *owner);
 
 void state_table_remove(struct state_table *table, void *item);
 

@@ -20,6 +20,7 @@ static struct state *store;
 static struct arena_pool pool;
 static struct arena arena;
 static nsec_t now;
+static const struct state_key acme = { { 65 } };
 
 static void begin_with(const struct state_bounds *bounds)
 {
@@ -240,34 +241,6 @@ static void where_sessions_are_too_many_the_one_idle_for_longest_goes(void **sta
 	assert_true(known <= 1024 && known > 900); /* a 64th part of each shard is the bound */
 }
 
-static void who_begins_sessions_without_end_pushes_out_its_own(void **state)
-{
-	enum { HONEST = 256, FLOOD = 40000 };
-	uint32_t known = 0;
-	char name[16];
-
-	(void)end(state);
-	begin_with(&(struct state_bounds){ .sessions = 1 << 13, .calls = 1, .loops = 1 });
-	for (uint32_t i = 0; i < HONEST; i++) {
-		(void)snprintf(name, sizeof(name), "h%u", i);
-		session_begins(name, 1);
-	}
-	for (uint32_t i = 0; i < FLOOD; i++) {
-		(void)snprintf(name, sizeof(name), "f%u", i);
-		struct state_note note = { .tenant = { { 66 } },
-					   .session = key_of(STATE_SESSION, name),
-					   .begin_session = true,
-					   .now = ++now };
-		assert_int_equal(store->remember(store, &note), STATE_DONE);
-	}
-	assert_true(figures().evicted[STATE_OF_SESSION] > FLOOD / 2);
-	for (uint32_t i = 0; i < HONEST; i++) {
-		(void)snprintf(name, sizeof(name), "h%u", i);
-		known += session_known(name);
-	}
-	assert_int_equal(known, HONEST);
-}
-
 static void what_has_expired_goes_while_its_shard_is_used(void **state)
 {
 	char name[16];
@@ -308,17 +281,18 @@ static void a_session_that_ended_here_alone_is_not_known_until_the_mark_goes(voi
 
 	(void)state;
 	assert_int_equal(state_memory_here(memory, &key, now), STATE_HERE_NOTHING);
-	state_memory_set_here(memory, &key, STATE_HERE_BEGUN, now); /* not here: nothing to mark */
+	state_memory_set_here(memory, &acme, &key, STATE_HERE_BEGUN,
+			      now); /* not here: nothing to mark */
 	assert_int_equal(state_memory_here(memory, &key, now), STATE_HERE_NOTHING);
 	session_begins("a", 1);
-	state_memory_set_here(memory, &key, STATE_HERE_BEGUN, now);
+	state_memory_set_here(memory, &acme, &key, STATE_HERE_BEGUN, now);
 	assert_int_equal(state_memory_here(memory, &key, now), STATE_HERE_BEGUN);
 	assert_true(session_known("a"));
-	state_memory_set_here(memory, &key, STATE_HERE_ENDED, now);
+	state_memory_set_here(memory, &acme, &key, STATE_HERE_ENDED, now);
 	assert_int_equal(state_memory_here(memory, &key, now), STATE_HERE_ENDED);
 	assert_false(session_known("a"));
 	assert_false(session_ends("a"));
-	state_memory_set_here(memory, &key, STATE_HERE_NOTHING, now);
+	state_memory_set_here(memory, &acme, &key, STATE_HERE_NOTHING, now);
 	assert_int_equal(state_memory_here(memory, &key, now), STATE_HERE_NOTHING);
 	assert_int_equal(figures().records[STATE_OF_SESSION], 0);
 }
@@ -328,7 +302,7 @@ static void a_mark_expires_as_a_session_does(void **state)
 	const struct state_key key = key_of(STATE_SESSION, "a");
 
 	(void)state;
-	state_memory_set_here(memory, &key, STATE_HERE_ENDED, now);
+	state_memory_set_here(memory, &acme, &key, STATE_HERE_ENDED, now);
 	now += STATE_SESSION_TTL - 1;
 	assert_int_equal(state_memory_here(memory, &key, now), STATE_HERE_ENDED);
 	now += 1;
@@ -607,7 +581,6 @@ int main(void)
 		TEST(a_session_that_is_used_lives_on_and_one_that_is_not_expires),
 		TEST(what_a_session_uses_is_summed),
 		TEST(where_sessions_are_too_many_the_one_idle_for_longest_goes),
-		TEST(who_begins_sessions_without_end_pushes_out_its_own),
 		TEST(what_has_expired_goes_while_its_shard_is_used),
 		TEST(a_session_takes_less_than_a_kilobyte),
 		TEST(a_session_that_ended_here_alone_is_not_known_until_the_mark_goes),

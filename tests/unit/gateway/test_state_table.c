@@ -15,6 +15,8 @@ struct number {
 	uint64_t value;
 };
 
+enum { OWNERS = 3 };
+
 static struct state_table table;
 static void *memory;
 
@@ -43,10 +45,16 @@ static struct state_key key_of(uint32_t n)
 	return key;
 }
 
+/* Whose number it is. */
+static struct state_key owner_of(uint32_t n)
+{
+	return (struct state_key){ { (uint8_t)(n % OWNERS) } };
+}
+
 static struct number *add(uint32_t n, nsec_t due)
 {
-	const struct state_key key = key_of(n);
-	struct number *item = state_table_add(&table, &key, due);
+	const struct state_key key = key_of(n), owner = owner_of(n);
+	struct number *item = state_table_add(&table, &key, &owner, due);
 
 	item->value = n;
 	return item;
@@ -101,24 +109,32 @@ static void a_place_that_is_used_again_holds_nothing_of_before(void **state)
 	add(1, 10);
 	state_table_remove(&table, find(1));
 	const struct state_key key = key_of(2);
-	const struct number *item = state_table_add(&table, &key, 20);
+	const struct state_key owner = owner_of(2);
+	const struct number *item = state_table_add(&table, &key, &owner, 20);
 	assert_int_equal(item->value, 0);
 	assert_null(find(1));
 }
 
-static void every_place_of_a_full_table_has_its_record(void **state)
+static void the_owner_with_most_makes_room_by_its_oldest(void **state)
 {
-	uint64_t seen = 0;
+	static const uint32_t numbers[] = {
+		0, 1, 4, 2, 7, 10, 3
+	}; /* of owner 0: two, 1: four, 2: one */
+	const struct state_key few = owner_of(2), many = owner_of(1), nobody = { { 77 } };
 
 	(void)state;
-	begin(5);
-	for (uint32_t n = 0; n < 5; n++)
-		add(n, n);
-	for (uint32_t place = 7; place < 12; place++) { /* they go round */
-		const struct number *item = state_table_at(&table, place);
-		seen |= UINT64_C(1) << item->value;
-	}
-	assert_int_equal(seen, 31);
+	begin(COUNT_OF(numbers));
+	for (uint32_t i = 0; i < COUNT_OF(numbers); i++)
+		add(numbers[i], i);
+	state_table_touch(&table, find(1), 10);
+	assert_ptr_equal(state_table_victim(&table, &few), find(4));
+	assert_ptr_equal(state_table_victim(&table, &many), find(4));
+	assert_ptr_equal(state_table_victim(&table, &nobody), find(4));
+	assert_ptr_equal(state_table_oldest(&table), find(0));
+	assert_ptr_equal(state_table_oldest_of(&table, &few), find(2));
+	assert_null(state_table_oldest_of(&table, &nobody));
+	state_table_remove(&table, find(2));
+	assert_null(state_table_oldest_of(&table, &few));
 }
 
 static void a_table_of_one_bucket_finds_all(void **state)
@@ -158,6 +174,41 @@ static bool model_take(struct model *model, uint32_t name)
 	return true;
 }
 
+/* The first of them that is the owner's, and how many are. */
+static uint32_t model_oldest(const struct model *model, uint32_t owner, uint32_t *count)
+{
+	uint32_t oldest = UINT32_MAX;
+
+	*count = 0;
+	for (uint32_t i = model->count; i-- > 0;)
+		if (model->names[i] % OWNERS == owner) {
+			oldest = model->names[i];
+			++*count;
+		}
+	return oldest;
+}
+
+static void expect_same_owners(const struct model *model)
+{
+	uint32_t counts[OWNERS], oldest[OWNERS], most = 0;
+
+	for (uint32_t owner = 0; owner < OWNERS; owner++) {
+		const struct state_key key = owner_of(owner);
+		oldest[owner] = model_oldest(model, owner, &counts[owner]);
+		most = counts[owner] > most ? counts[owner] : most;
+		const struct number *item = state_table_oldest_of(&table, &key);
+		assert_true(item == NULL ? counts[owner] == 0 : item->value == oldest[owner]);
+	}
+	for (uint32_t owner = 0; owner < OWNERS && model->count == ROOM; owner++) {
+		const struct state_key key = owner_of(owner);
+		const struct number *victim = state_table_victim(&table, &key);
+		assert_int_equal(victim->value, oldest[victim->value % OWNERS]);
+		assert_int_equal(counts[victim->value % OWNERS], most);
+		if (counts[owner] == most)
+			assert_int_equal(victim->value % OWNERS, owner);
+	}
+}
+
 static void expect_same(const struct model *model)
 {
 	const uint32_t first = model->count == 0 ? UINT32_MAX : model->names[0];
@@ -193,6 +244,7 @@ static void any_row_of_steps_leaves_what_a_list_has(void **state)
 			model.names[model.count++] = name;
 		}
 		expect_same(&model);
+		expect_same_owners(&model);
 	}
 }
 
@@ -202,7 +254,7 @@ int main(void)
 		cmocka_unit_test_teardown(what_was_added_is_found_and_nothing_else, end),
 		cmocka_unit_test_teardown(the_oldest_is_the_one_not_used_for_longest, end),
 		cmocka_unit_test_teardown(a_place_that_is_used_again_holds_nothing_of_before, end),
-		cmocka_unit_test_teardown(every_place_of_a_full_table_has_its_record, end),
+		cmocka_unit_test_teardown(the_owner_with_most_makes_room_by_its_oldest, end),
 		cmocka_unit_test_teardown(a_table_of_one_bucket_finds_all, end),
 		cmocka_unit_test_teardown(any_row_of_steps_leaves_what_a_list_has, end),
 	};
