@@ -105,8 +105,10 @@ static void on_must(const char *what, const char *file, int line, const char *fu
 
 static void on_abort(int number)
 {
-	(void)number; /* when this returns, abort() ends the process by the default action */
 	print_once();
+	/* The signal may be from outside: abort() alone would end the process by itself. This one is pending till
+	 * the handler returns, and its action is the default by now. */
+	(void)raise(number);
 }
 
 void panic_set_context(const struct panic_context *context)
@@ -116,7 +118,7 @@ void panic_set_context(const struct panic_context *context)
 
 void panic_install(void)
 {
-	const struct sigaction mine = { .sa_handler = on_abort };
+	const struct sigaction mine = { .sa_handler = on_abort, .sa_flags = (int)SA_RESETHAND };
 	struct sigaction old;
 
 	must_set_hook(on_must);

@@ -42,6 +42,18 @@ class CrashCase(harness.Case):
 
 
 class Crash(CrashCase):
+    def test_a_signal_that_ends_processes_ends_the_server_and_another_one_serves(self):
+        for number in (signal.SIGABRT, signal.SIGSEGV):
+            with self.subTest(number):
+                gateway = self.gateway(harness.config(self.sim()))
+                pid = gateway.server_pid()
+                os.kill(pid, number)
+                harness.wait_for(lambda: gateway.metrics().sum("sluice_restarts_total") == 1, "another server")
+                self.assertNotEqual(gateway.server_pid(), pid)
+                self.assert_result(gateway.sample("hello"))
+                self.assertIn(f"signal {number.value}", gateway.report())
+                gateway.kill()
+
     def test_the_last_good_configuration_survives_a_broken_file(self):
         gateway = self.gateway(harness.config(self.sim()))
         with open(gateway.config_path, "w", encoding="utf-8") as file:

@@ -145,6 +145,17 @@ static void an_abort_of_a_library_says_for_whom(void **state)
 	assert_string_equal(last_words(abort), "sluice: panic: step reserve, tenant acme\n");
 }
 
+static void be_killed(void)
+{
+	(void)kill(getpid(), SIGABRT);
+}
+
+static void a_signal_from_outside_ends_the_process_too(void **state)
+{
+	(void)state;
+	assert_string_equal(last_words(be_killed), "sluice: panic: step reserve, tenant acme\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +166,7 @@ int main(void)
 		cmocka_unit_test(many_slabs_fill_the_line_and_no_more),
 		cmocka_unit_test(a_broken_promise_says_where_and_for_whom_once),
 		cmocka_unit_test(an_abort_of_a_library_says_for_whom),
+		cmocka_unit_test(a_signal_from_outside_ends_the_process_too),
 	};
 	return cmocka_run_group_tests_name("panic", tests, NULL, NULL);
 }
