@@ -31,16 +31,18 @@ static const struct page {
 	const char *tail; /* NULL: that path alone; else a tenant's id stands between the two */
 	bool changes;     /* POST; else GET and HEAD */
 	bool near;        /* only from this machine */
+	bool open;        /* for browsers, too */
 	const char *type;
 	size_t hook; /* offset in struct admin_hooks: admin_tenant_fn where there is a tail */
 } pages[] = {
-	{ "/healthz", NULL, false, false, TEXT, offsetof(struct admin_hooks, healthz) },
-	{ "/readyz", NULL, false, false, TEXT, offsetof(struct admin_hooks, readyz) },
-	{ "/metrics", NULL, false, false, PROMETHEUS, offsetof(struct admin_hooks, metrics) },
-	{ "/lessons", NULL, false, true, JSON, offsetof(struct admin_hooks, lessons) },
-	{ "/reload", NULL, true, true, TEXT, offsetof(struct admin_hooks, reload) },
-	{ "/tenants/", "", false, true, JSON, offsetof(struct admin_hooks, tenant) },
-	{ "/tenants/", "/budget", true, true, JSON, offsetof(struct admin_hooks, budget) },
+	{ "/healthz", NULL, false, false, true, TEXT, offsetof(struct admin_hooks, healthz) },
+	{ "/readyz", NULL, false, false, true, TEXT, offsetof(struct admin_hooks, readyz) },
+	{ "/metrics", NULL, false, false, false, PROMETHEUS,
+	  offsetof(struct admin_hooks, metrics) },
+	{ "/lessons", NULL, false, true, false, JSON, offsetof(struct admin_hooks, lessons) },
+	{ "/reload", NULL, true, true, false, TEXT, offsetof(struct admin_hooks, reload) },
+	{ "/tenants/", "", false, true, false, JSON, offsetof(struct admin_hooks, tenant) },
+	{ "/tenants/", "/budget", true, true, false, JSON, offsetof(struct admin_hooks, budget) },
 };
 
 static const char not_found[] =
@@ -103,7 +105,7 @@ static bool is_near(struct evhttp_request *request, bool local)
 
 /* Whether a browser can have been sent here by a page of somebody else's: it says where that page is from, and
  * a name that was made to mean this machine is still a name. Whoever speaks HTTP/1.0 need not name a host. */
-static bool is_browsers(struct evhttp_request *request, bool local)
+static bool is_browsers(const struct admin *admin, struct evhttp_request *request, bool local)
 {
 	const char *host = evhttp_request_get_host(request);
 	struct in_addr v4;
@@ -111,7 +113,8 @@ static bool is_browsers(struct evhttp_request *request, bool local)
 	if (evhttp_find_header(evhttp_request_get_input_headers(request), "Origin") != NULL)
 		return true;
 	return !local && host != NULL && host[0] != '[' && inet_pton(AF_INET, host, &v4) != 1 &&
-	       !slice_eq_nocase(slice_str(host), SLICE("localhost"));
+	       !slice_eq_nocase(slice_str(host), SLICE("localhost")) &&
+	       !admin->hooks.is_name(admin->hooks.arg, slice_str(host));
 }
 
 /* ---- answers ---------------------------------------------------------------------------------- */
@@ -204,11 +207,10 @@ static void on_request(struct evhttp_request *request, const struct admin *admin
 	} else if (page->near && !is_near(request, local)) {
 		refuse(request, 403,
 		       "Only from this machine: over the admin socket or a loopback address.\n");
-	} else if (page->near && is_browsers(request, local)) {
+	} else if (!page->open && is_browsers(admin, request, local)) {
 		refuse(request, 403,
-		       "Not for browsers: without an Origin header, and with localhost or an IP "
-		       "address "
-		       "as the host.\n");
+		       "Not for browsers: without an Origin header, and with localhost, an IP "
+		       "address or one of admin.names as the host.\n");
 	} else {
 		answer(admin, request, page, id);
 	}

@@ -1,7 +1,9 @@
 /* admin.h - the operator's HTTP: /healthz, /readyz, /metrics, /reload, /lessons, /tenants/ID (DESIGN 4.2, 4.5).
  *
  * Over evhttp on the control thread's loop. What is asked is answered through hooks; a client that is
- * slow or gone holds up nobody. /reload, /lessons and /tenants are allowed only on the UNIX socket and from loopback, and to no browser. */
+ * slow or gone holds up nobody. /reload, /lessons and /tenants are allowed only on the UNIX socket and from loopback. These and
+ * /metrics are for no browser: without an Origin, and at the address with localhost, an IP address or a configured name as
+ * the Host. */
 #ifndef GATEWAY_ADMIN_H
 #define GATEWAY_ADMIN_H
 
@@ -23,6 +25,8 @@ typedef int admin_tenant_fn(void *arg, struct slice id, struct slice body, FILE 
 struct admin_hooks {
 	admin_answer_fn *healthz, *readyz, *metrics, *lessons, *reload;
 	admin_tenant_fn *tenant, *budget;
+	bool (*is_name)(void *arg,
+			struct slice host); /* one that the operator has given the address */
 	void *arg;
 };
 

@@ -151,8 +151,10 @@ struct config {
 
 	const struct listen_address *listen;
 	uint32_t listen_count;
-	struct listen_address admin; /* host absent: no admin address */
-	struct slice admin_socket;   /* UNIX socket path, or absent */
+	struct listen_address admin;     /* host absent: no admin address */
+	struct slice admin_socket;       /* UNIX socket path, or absent */
+	const struct slice *admin_names; /* that the admin address may be asked by */
+	uint32_t admin_name_count;
 	uint32_t workers;  /* resolved: "auto" is the number of CPUs this process may use */
 	bool workers_auto; /* the file says auto, or nothing */
 	struct slice zone; /* where this gateway runs; absent: not said */

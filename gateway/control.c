@@ -305,6 +305,7 @@ static bool begin(struct control *control)
 	const struct admin_hooks hooks = {
 		.healthz = control_healthz,
 		.readyz = control_readyz,
+		.is_name = control_is_name,
 		.metrics = control_metrics,
 		.lessons = control_lessons,
 		.reload = on_reload,

@@ -56,6 +56,16 @@ int control_readyz(void *arg, FILE *out)
 	return 200;
 }
 
+bool control_is_name(void *arg, struct slice host)
+{
+	const struct control *control = arg;
+
+	for (uint32_t i = 0; i < control->config->admin_name_count; i++)
+		if (slice_eq_nocase(control->config->admin_names[i], host))
+			return true;
+	return false;
+}
+
 /* ---- families that live elsewhere -------------------------------------------------------------- */
 
 static void print_guard_kills(const struct control *control, FILE *out)

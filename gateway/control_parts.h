@@ -71,6 +71,7 @@ uint32_t control_sweep(struct control *control);
 /* ---- control_admin.c: admin's hooks ---- */
 int control_healthz(void *control, FILE *out);
 int control_readyz(void *control, FILE *out);
+bool control_is_name(void *control, struct slice host);
 int control_metrics(void *control, FILE *out);
 
 /* ---- control_lessons.c: likewise ---- */

@@ -270,6 +270,8 @@ void loader_build_process(struct loader *l, const struct main_form *form)
 	config->reload_watch = form->reload_watch == FORM_UNSET ? 0 : form->reload_watch;
 	config->certificates_by = (enum tls_name_kind)form->certificates_san;
 	loader_build_issuers(l, form);
+	config->admin_names = loader_keep_list(l, &form->admin_names);
+	config->admin_name_count = form->admin_names.count;
 	config->origins = loader_keep_list(l, &form->origins);
 	config->origin_count = form->origins.count;
 	config->metrics_tenants = (uint32_t)form->metrics_tenants;

@@ -40,7 +40,7 @@ struct main_form {
 		blocks_ttl, metrics_tenants;
 	uint64_t certificates_san, attempts, retry_floor;
 	double retry_budget;
-	struct form_values origins;
+	struct form_values admin_names, origins;
 };
 
 struct listen_form {

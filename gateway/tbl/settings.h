@@ -23,6 +23,7 @@
 ENTRIES(MAIN, "listen", LIST, listen, LISTEN, 1, "(127.0.0.1:8080 alone)", CONFIG_LISTEN_MAX, RESTART, "public addresses: HTTP/1.1, and HTTP/2 with prior knowledge or by ALPN")
 SETTING(MAIN, "admin.address", ADDRESS, admin_address, 1, "(none)", 256, RESTART, "where healthz, readyz and metrics are served; a reload is taken from loopback only")
 SETTING(MAIN, "admin.socket", PATH, admin_socket, 1, "(none)", 107, RESTART, "UNIX socket for the same, and for reload")
+LIST(MAIN, "admin.names", ID, admin_names, 64, RELOAD, "names that the admin address may be asked by, in a Host header, for metrics and all that is for this machine alone, beside localhost and any IP address; a scrape that asks by another name is refused")
 SETTING(MAIN, "workers", AUTO_COUNT, workers, 1, "auto", 256, RESTART, "worker threads; auto: as many as this process may use CPUs")
 SETTING(MAIN, "zone", ID, zone, 1, "(none)", 64, RELOAD, "where this gateway runs; providers are called at their endpoints of the same zone as long as half of these are healthy")
 SETTING(MAIN, "user", ID, user, 1, "(none: nothing is dropped)", USER_NAME_MAX, RESTART, "whom the server process becomes for good, before it accepts anything, with that user's groups and no capability; started as root, the supervisor binds the addresses, ports below 1024 too, and reads this file and those it names, which may be root's alone")

@@ -131,12 +131,12 @@ class Admin(harness.Case):
         path = os.path.join(self.directory(), "admin.sock")
         port = harness.free_port()
         gateway = self.gateway(harness.config(
-            self.sim(), admin={"address": f"127.0.0.1:{port}", "socket": path}))
+            self.sim(), admin={"address": f"127.0.0.1:{port}", "socket": path, "names": ["gateway.example"]}))
 
         def ask(method, page, body=None, **headers):
             answer = harness.request(method, f"http://127.0.0.1:{port}{page}", body, headers)
             return answer.status, b"browsers" in answer.body
-        pages = (("POST", "/reload", b""), ("GET", "/lessons", None), ("POST", "/tenants/acme/budget", b'{"usd": 5}'),
+        pages = (("GET", "/metrics", None), ("POST", "/reload", b""), ("GET", "/lessons", None), ("POST", "/tenants/acme/budget", b'{"usd": 5}'),
                  ("GET", "/tenants/acme", None))
         for page in pages:
             with self.subTest(page):
@@ -148,9 +148,11 @@ class Admin(harness.Case):
         self.assertNotIn(b'"topped_up":5', gateway.get("/tenants/acme").body)
         for page in pages:
             with self.subTest(page):
-                for host in ("127.0.0.1", f"127.0.0.1:{port}", "[::1]:9090", "LocalHost:9090", "localhost"):
+                for host in ("127.0.0.1", f"127.0.0.1:{port}", "[::1]:9090", "LocalHost:9090", "localhost",
+                             "Gateway.example:9090"):
                     self.assertEqual(ask(*page, Host=host), (200, False))
-        self.assertEqual(ask("GET", "/metrics", Host="gateway.example", Origin="https://grafana.example"), (200, False))
+        for page in ("/healthz", "/readyz"):
+            self.assertEqual(ask("GET", page, Host="other.example", Origin="https://grafana.example"), (200, False))
         for head, status in (("Host: admin", 200), ("Origin: https://evil.example", 403)):
             answer = ask_socket(path, f"POST /reload HTTP/1.1\r\nConnection: close\r\n{head}\r\n\r\n")
             self.assertTrue(answer.startswith(f"HTTP/1.1 {status} "), answer)
