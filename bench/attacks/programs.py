@@ -33,6 +33,7 @@ class Target:
     large: tuple  # answered with about a megabyte
     size: int
     key: str = ""
+    never: tuple = ()  # not answered at all
     keys: tuple = ()  # of several tenants, where a program is that of more than one
     pid: int = 0  # of the process to stop, for the programs that attack a shutdown
     body_max: int = MEG

@@ -52,11 +52,11 @@ class Breaker(harness.Case):
         """With calls that hang, and with none of those that it would not wait for itself."""
         gateway = self.start()
         for _ in range(10):
-            self.assert_error(self.ask(gateway, "hang", **{"Sluice-Timeout": "300"}), 504, -32001, "deadline")
+            self.assert_error(self.ask(gateway, "never", **{"Sluice-Timeout": "300"}), 504, -32001, "deadline")
         self.assert_result(self.ask(gateway, "quick"))
         for _ in range(5):
-            self.assert_error(self.ask(gateway, "hang"), 502, -32011)
-        self.assert_error(self.ask(gateway, "hang"), 503, -32011, "provider_not_reached")
+            self.assert_error(self.ask(gateway, "never"), 502, -32011)
+        self.assert_error(self.ask(gateway, "never"), 503, -32011, "provider_not_reached")
 
     def test_an_endpoint_that_is_gone_is_gone_for_all(self):
         gateway = self.start()
