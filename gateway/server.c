@@ -17,6 +17,7 @@ struct server {
 	struct metrics *metrics;
 	struct state_memory *state;
 	struct once *once;
+	struct alive *alive;
 	struct flights *flights;
 	uint32_t count;
 	struct log_ring **rings;
@@ -54,11 +55,13 @@ static bool make_shared(struct server *server)
 	server->metrics = metrics_new(server->count, config->metrics_tenants);
 	server->state = make_state(&config->store.blocks);
 	server->once = once_new();
+	server->alive = alive_new();
 	server->flights = flights_new();
 	server->rings = calloc(server->count, sizeof(struct log_ring *));
 	server->workers = calloc(server->count, sizeof(struct worker *));
 	if (server->metrics == NULL || server->state == NULL || server->once == NULL ||
-	    server->flights == NULL || server->rings == NULL || server->workers == NULL)
+	    server->alive == NULL || server->flights == NULL || server->rings == NULL ||
+	    server->workers == NULL)
 		return complain("sluice: the server cannot begin");
 	return true;
 }
@@ -75,6 +78,7 @@ static bool make_worker(struct server *server, uint32_t i)
 		.metrics = metrics_worker(server->metrics, i),
 		.state = server->state,
 		.once = server->once,
+		.alive = server->alive,
 		.flights = server->flights,
 		.config = args->config,
 	};

@@ -7,7 +7,6 @@
 #include "gateway/fair_share.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
 
 enum {
 	SHARDS = 64,
@@ -54,7 +53,6 @@ struct shard {
 };
 
 struct once {
-	uint8_t gateway[ONCE_GATEWAY_BYTES];
 	struct shard shards[SHARDS];
 	/* Copies that wait, by tenant; behind any shard's lock */
 	pthread_mutex_t copies_lock;
@@ -128,13 +126,7 @@ struct once *once_new(void)
 	must(pthread_mutex_init(&once->copies_lock, NULL) == 0);
 	for (size_t i = 0; i < SHARDS; i++)
 		shard_init(&once->shards[i]);
-	must(getrandom(once->gateway, sizeof(once->gateway), 0) == (ssize_t)sizeof(once->gateway));
 	return once;
-}
-
-const uint8_t *once_gateway(const struct once *once)
-{
-	return once->gateway;
 }
 
 /* Keys are digests: any of their bytes will do. */

@@ -84,11 +84,6 @@ struct once_call {
 
 struct once;
 
-enum { ONCE_GATEWAY_BYTES = 5 };
-
-/* By which other gateways know this process: chance. */
-const uint8_t *once_gateway(const struct once *once);
-
 /* NULL: memory. Lives until the process ends, but for tests. */
 struct once *once_new(void);
 void once_free(struct once *once); /* nobody may have a part in it */

@@ -31,7 +31,7 @@ struct once_redis {
 	struct redis_link *link;
 	struct json_work *json;
 	struct metrics_worker *metrics;
-	struct slice gateway;
+	struct alive *alive;
 	bool knows; /* Redis: the script */
 	struct untold untold[UNTOLD_MAX];
 	uint32_t untold_count;
@@ -58,7 +58,7 @@ static void put_key(struct redis_buffer *to, const struct once_claim *claim)
 	redis_put(to, slice_of(text, (size_t)(end - text)));
 }
 
-enum { OWNER_BYTES = ONCE_GATEWAY_BYTES + 3 };
+enum { OWNER_BYTES = ALIVE_NAME_BYTES + 3 };
 
 /* Whose a claim is: a gateway's, of that time that the key is in flight there. What is told of an earlier time,
  * by another worker, may come later than the claim of the next. */
@@ -66,15 +66,15 @@ static void put_owner(struct redis_buffer *to, struct slice gateway, uint32_t nu
 {
 	char owner[OWNER_BYTES];
 
-	(void)memcpy(owner, gateway.at, ONCE_GATEWAY_BYTES);
-	for (size_t i = ONCE_GATEWAY_BYTES; i < OWNER_BYTES; i++, number >>= 8)
+	(void)memcpy(owner, gateway.at, gateway.len);
+	for (size_t i = gateway.len; i < OWNER_BYTES; i++, number >>= 8)
 		owner[i] = (char)(number & 0xff);
 	redis_put(to, slice_of(owner, sizeof(owner)));
 }
 
 /* EVALSHA with the script's digest, or EVAL with its text, which makes Redis know it. */
 static bool ask(struct once_redis *redis, struct once_claim *claim, uint32_t asked,
-		struct slice what, nsec_t lives, struct slice answer)
+		struct slice what, nsec_t lives, struct slice answer, struct slice mark)
 {
 	struct redis_buffer *to;
 	uint64_t ticket;
@@ -95,10 +95,10 @@ static bool ask(struct once_redis *redis, struct once_claim *claim, uint32_t ask
 	put_key(to, claim);
 	redis_put(to, what);
 	redis_put(to, slice_of((const char *)claim->call->body, sizeof(claim->call->body)));
-	put_owner(to, redis->gateway, claim->call->number);
+	put_owner(to, alive_name(redis->alive), claim->call->number);
 	redis_put_number(to, (uint32_t)(lives / MSEC));
 	redis_put(to, answer);
-	redis_put(to, asked == CLAIMS && claim->call->guess ? SLICE("?") : SLICE(""));
+	redis_put(to, mark);
 	if (!redis_link_send(redis->link))
 		return false;
 	claim->ticket = ticket;
@@ -106,11 +106,21 @@ static bool ask(struct once_redis *redis, struct once_claim *claim, uint32_t ask
 	return true;
 }
 
+/* Whether the digest is a guess; and, for others to judge the claim by this gateway's key, how long it lives. */
 static bool send_claim(struct once_redis *redis, struct once_claim *claim)
 {
+	const nsec_t lives = claim->lasts + CLAIM_SPARE, now = net_now(redis->loop);
+	const bool guess = claim->call->guess, known = alive_is_known(redis->alive, now);
+	const struct slice older =
+		alive_is_steady(redis->alive, now) ? SLICE(ALIVE_LASTS_MS) : SLICE("");
+	char text[1 + REDIS_NUMBER_ROOM];
+	struct slice mark = slice_of(text, guess || known ? 1 : 0);
+
+	text[0] = guess ? '?' : '-';
+	if (known)
+		mark.len += redis_number_text(text + 1, (uint32_t)(lives / MSEC));
 	claim->held = false;
-	claim->pending =
-		ask(redis, claim, CLAIMS, SLICE("claim"), claim->lasts + CLAIM_SPARE, SLICE(""));
+	claim->pending = ask(redis, claim, CLAIMS, SLICE("claim"), lives, older, mark);
 	return claim->pending;
 }
 
@@ -137,7 +147,7 @@ void once_redis_end(struct once_redis *redis, const struct once_claim *claim, st
 
 	if (slice_absent(member) || member.len > ONCE_ANSWER_MAX)
 		member = SLICE("");
-	if (ask(redis, &own, TELLS, SLICE("done"), ONCE_REMEMBERED, member))
+	if (ask(redis, &own, TELLS, SLICE("done"), ONCE_REMEMBERED, member, SLICE("")))
 		return;
 	if (redis->untold_count == UNTOLD_MAX) {
 		metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
@@ -155,7 +165,7 @@ void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
 {
 	struct once_claim own = *claim;
 
-	(void)ask(redis, &own, TELLS, SLICE("drop"), MSEC, SLICE(""));
+	(void)ask(redis, &own, TELLS, SLICE("drop"), MSEC, SLICE(""), SLICE(""));
 }
 
 /* Without the answer, which is not kept. False: Redis is away again. There is nothing to tell any more when its time is over. */
@@ -166,7 +176,8 @@ static bool tell(struct once_redis *redis, const struct untold *untold)
 	struct once_claim claim = { .tenant = untold->tenant, .call = &call };
 
 	(void)memcpy(call.body, untold->body, sizeof(call.body));
-	return over < now + MSEC || ask(redis, &claim, TELLS, SLICE("done"), over - now, SLICE(""));
+	return over < now + MSEC ||
+	       ask(redis, &claim, TELLS, SLICE("done"), over - now, SLICE(""), SLICE(""));
 }
 
 static void tell_untold(struct once_redis *redis)
@@ -286,7 +297,7 @@ static void on_settled(struct redis_guest *guest, bool ready)
 }
 
 struct once_redis *once_redis_new(struct net_loop *loop, struct store_redis *redis,
-				  const uint8_t *gateway, struct json_work *json,
+				  struct alive *alive, struct json_work *json,
 				  struct metrics_worker *metrics)
 {
 	struct once_redis *made = calloc(1, sizeof(*made));
@@ -298,7 +309,7 @@ struct once_redis *once_redis_new(struct net_loop *loop, struct store_redis *red
 		.loop = loop,
 		.json = json,
 		.metrics = metrics,
-		.gateway = slice_of((const char *)gateway, ONCE_GATEWAY_BYTES),
+		.alive = alive,
 	};
 	made->link = store_redis_join(redis, &made->guest);
 	return made;

@@ -2,22 +2,26 @@
  * flight, and what it was answered with, in Redis.
  *
  * Whoever leads in its process claims the request before it is made; what it was answered with is told
- * afterwards, and nobody waits for that. Redis away, or too slow: each process knows of its own alone. A
- * gateway that dies leaves its claims until the deadlines of the requests have passed. One per worker. */
+ * afterwards, and nobody waits for that. Redis away, or too slow: each process knows of its own alone. A claim
+ * of a gateway that has died is taken over by the first copy that comes once its key is gone (state_redis_alive.h),
+ * some seconds later; one of a version without keys, or made before the key was there, once its request's deadline has
+ * passed. A gateway that lives all the same makes the request too, but does not end the claim: what is remembered is
+ * the answer of whoever has it now. One per worker. */
 #ifndef GATEWAY_STATE_REDIS_ONCE_H
 #define GATEWAY_STATE_REDIS_ONCE_H
 
 #include "codec/json_read.h"
 #include "gateway/metrics.h"
 #include "gateway/state_once.h"
+#include "gateway/state_redis_alive.h"
 #include "gateway/store_redis.h"
 
 struct once_redis;
 
-/* `gateway` is that of once_gateway, and must outlive it, as must `redis` and `json`, the loop's own; `metrics`
+/* `alive` is the process's, and must outlive it, as must `redis` and `json`, the loop's own; `metrics`
  * counts claims that had to do without Redis, and answers that it was never told for want of room. NULL: memory. */
 struct once_redis *once_redis_new(struct net_loop *loop, struct store_redis *redis,
-				  const uint8_t *gateway, struct json_work *json,
+				  struct alive *alive, struct json_work *json,
 				  struct metrics_worker *metrics);
 
 /* True: `done` will be called once, unless once_redis_forget comes first. False: Redis is away, and the

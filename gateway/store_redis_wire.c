@@ -103,6 +103,15 @@ void redis_put_number(struct redis_buffer *buffer, uint32_t number)
 	redis_put(buffer, slice_of(text + at, NUMBER_ROOM - at));
 }
 
+size_t redis_number_text(char *out, uint32_t number)
+{
+	char text[NUMBER_ROOM];
+	const size_t at = digits_of(text, number);
+
+	(void)memcpy(out, text + at, NUMBER_ROOM - at);
+	return NUMBER_ROOM - at;
+}
+
 void redis_put_pack(struct redis_buffer *buffer, const struct redis_pack *pack)
 {
 	redis_put(buffer, slice_of((const char *)pack->at, pack->len));

@@ -28,6 +28,9 @@ void redis_buffer_fini(struct redis_buffer *buffer);
 void redis_put_count(struct redis_buffer *buffer, uint32_t count);
 void redis_put(struct redis_buffer *buffer, struct slice argument);
 void redis_put_number(struct redis_buffer *buffer, uint32_t number);
+/* As the beginning of a longer argument: writes its digits, at most REDIS_NUMBER_ROOM, and returns how many. */
+enum { REDIS_NUMBER_ROOM = 10 };
+size_t redis_number_text(char *out, uint32_t number);
 
 /* One argument of numbers as limits.lua unpacks them: little-endian, of 1, 4 or 8 bytes. */
 enum { REDIS_PACK_ROOM = 256 };

@@ -432,12 +432,13 @@ static bool use_redis(struct worker *worker)
 	if (state == NULL)
 		return false;
 	worker->state = state_redis_state(state);
-	worker->elsewhere = once_redis_new(worker->loop, worker->redis, once_gateway(args->once),
-					   worker->json, args->metrics);
+	worker->elsewhere = once_redis_new(worker->loop, worker->redis, args->alive, worker->json,
+					   args->metrics);
 	/* One of the workers listens for all of them. */
 	worker->flights_elsewhere = flights_redis_new(
 		worker->redis, args->flights, args->index == 0 ? &args->config->store : NULL);
-	return worker->elsewhere != NULL && worker->flights_elsewhere != NULL;
+	return worker->elsewhere != NULL && worker->flights_elsewhere != NULL &&
+	       alive_redis_new(worker->loop, worker->redis, args->alive) != NULL;
 }
 
 /* The codec is there once for every instruction set: the best one of this machine is used, unless the

@@ -14,6 +14,7 @@
 #include "gateway/state_flight.h"
 #include "gateway/state_memory.h"
 #include "gateway/state_once.h"
+#include "gateway/state_redis_alive.h"
 #include "gateway/store_question.h"
 #include "gateway/upstream.h"
 
@@ -37,8 +38,9 @@ struct worker_args {
 	size_t listen_count;
 	struct limit_table *limits;
 	struct metrics_worker *metrics;
-	struct state_memory *state; /* of the process, as the next two; outlives the worker */
+	struct state_memory *state; /* of the process, as the next three; outlives the worker */
 	struct once *once;
+	struct alive *alive;
 	struct flights *flights;
 	struct log_ring *log;
 	const struct config *config; /* the first one, sequence number 1 */

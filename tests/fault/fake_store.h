@@ -1,6 +1,6 @@
 /* fake_store.h - what lies between the worker and the memory store, the shared store, and other gateways.
  *
- * Stands in for store_redis, state_redis, once_redis and flights_redis. */
+ * Stands in for store_redis, state_redis, once_redis, alive_redis and flights_redis. */
 #ifndef TESTS_FAULT_FAKE_STORE_H
 #define TESTS_FAULT_FAKE_STORE_H
 
@@ -146,14 +146,23 @@ struct state *state_redis_state(struct state_redis *redis)
 }
 
 struct once_redis *once_redis_new(struct net_loop *loop, struct store_redis *redis,
-				  const uint8_t *gateway, struct json_work *json,
+				  struct alive *alive, struct json_work *json,
 				  struct metrics_worker *metrics)
 {
 	(void)loop;
 	(void)redis;
-	(void)gateway;
+	(void)alive;
 	(void)json;
 	(void)metrics;
+	return NULL;
+}
+
+struct alive_redis *alive_redis_new(struct net_loop *loop, struct store_redis *redis,
+				    struct alive *alive)
+{
+	(void)loop;
+	(void)redis;
+	(void)alive;
 	return NULL;
 }
 

@@ -2,8 +2,10 @@
 """Requests that are not made twice, by the real binary (DESIGN 4.3, Idempotency). ctest: timeout=240"""
 
 import os
+import signal
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
@@ -322,14 +324,19 @@ class SeveralGateways(OnceCase):
         self.assert_error(self.once(second), 409, 409, "duplicate_done")
         self.assertEqual(self.asked(), 1)
 
-    def test_a_gateway_may_claim_in_other_words_what_it_has_claimed(self):
+    def script(self):
+        """Says things to once.lua, in a Redis of its own."""
         self.redis = redis_server.Redis(self)
         with open(SCRIPT, encoding="utf-8") as file:
             script = file.read()
 
-        def say(what, body, gateway, guess="", claim="1"):
+        def say(what, body, gateway, mark="", claim="1", lives=60000, told=""):
             owner = gateway * 5 + claim * 3
-            return self.redis.ask("EVAL", script, "1", "k", what, body * 32, owner, "60000", "", guess)
+            return self.redis.ask("EVAL", script, "1", "k", what, body * 32, owner, lives, told, mark)
+        return say
+
+    def test_a_gateway_may_claim_in_other_words_what_it_has_claimed(self):
+        say = self.script()
         self.assertEqual([say("claim", "a", "1"), say("claim", "b", "1")], ["L", "L"])
         self.assertEqual([say("claim", "a", "2"), say("claim", "b", "2")], ["C", "E"])
         say("drop", "a", "1")  # which is not what it has claimed by now
@@ -362,6 +369,120 @@ class SeveralGateways(OnceCase):
         # a right guess ends like anything that was claimed
         self.assertEqual([say("claim", "a", "1", "?"), say("done", "a", "1")], ["L", "L"])
         self.assertEqual([say("claim", "a", "2"), say("claim", "b", "2")], ["D", "C"])
+
+    def test_a_claim_whose_gateways_key_is_gone_is_another_gateways(self):
+        say, old = self.script(), "4000"
+        self.redis.ask("SET", "sluice:gateway:1:" + "32" * 5, "1")  # the second's; there is no key of the first
+
+        def claimed(mark, age=0, lives=60000):
+            """The first has claimed it so long ago; what the second is told."""
+            self.redis.ask("DEL", "k")
+            self.assertEqual(say("claim", "a", "1", mark, lives=lives), "L")
+            self.redis.ask("PEXPIRE", "k", lives - age)
+            return say("claim", "a", "2", "-60000", told=old)
+        self.assertEqual(claimed("-60000", 5000), "L")
+        self.assertEqual(claimed("?60000", 5000), "L")
+        self.assertEqual(claimed("-600000", 5000, 600000), "L")
+        for name, answer in (("a claim that is not old enough", claimed("-60000", 3000)),
+                             ("that of a version without keys", claimed("", 5000)),
+                             ("likewise, a guess", claimed("?", 5000))):
+            self.assertEqual(answer, "E", name)
+        # whoever may not judge, or whose own key is not there either
+        claimed("-60000")
+        self.redis.ask("PEXPIRE", "k", 55000)
+        self.assertEqual(say("claim", "a", "2", "-60000"), "E")
+        self.assertEqual(say("claim", "a", "3", "-60000", told=old), "E")
+        self.redis.ask("SET", "sluice:gateway:1:" + "31" * 5, "1")
+        self.assertEqual(say("claim", "a", "2", "-60000", told=old), "E")
+        self.redis.ask("DEL", "sluice:gateway:1:" + "31" * 5)
+        # any bytes are names, and another body is no conflict
+        self.assertEqual(say("claim", "b", "2", "-60000", told=old), "L")
+        self.redis.ask("DEL", "k")
+        self.assertEqual(say("claim", "a", "\n", "-60000"), "L")
+        self.redis.ask("PEXPIRE", "k", 55000)
+        self.redis.ask("SET", "sluice:gateway:1:" + "0a" * 5, "1")
+        self.assertEqual(say("claim", "a", "2", "-60000", told=old), "E")
+        self.redis.ask("DEL", "sluice:gateway:1:" + "0a" * 5)
+        self.assertEqual(say("claim", "a", "2", "-60000", told=old), "L")
+
+    def test_only_the_present_owner_of_a_claim_ends_it(self):
+        say = self.script()
+        self.redis.ask("SET", "sluice:gateway:1:" + "32" * 5, "1")
+        say("claim", "a", "1", "-60000")
+        self.redis.ask("PEXPIRE", "k", 50000)
+        self.assertEqual(say("claim", "a", "2", "-60000", told="4000"), "L")
+        taken = self.redis.ask("GET", "k")
+        say("done", "a", "1", told='"result":1')  # it was not dead
+        say("drop", "a", "1")
+        self.assertEqual(say("claim", "a", "1", "-60000"), "E")
+        self.assertEqual(self.redis.ask("GET", "k"), taken)
+        say("done", "a", "2", told='"result":2')
+        say("done", "a", "1", told='"result":1')
+        say("drop", "a", "1")
+        self.assertEqual([say("claim", "a", gateway) for gateway in "123"], ['A"result":2'] * 3)
+
+    def abandoned(self, provider):
+        """Two gateways, of which the first has a call at the provider; its answer, some time."""
+        self.first, self.second = self.pair("--default", provider)
+        answers, thread = self.background(lambda: self.left(self.first))
+        self.provider.wait_stats(lambda s: s["requests"] == 1, "the first at the provider")
+        self.assert_error(self.once(self.second), 409, 409, "duplicate_in_flight")
+        return answers, thread
+
+    def left(self, gateway):
+        try:
+            return self.once(gateway)
+        except OSError as error:
+            return error
+
+    def test_a_copy_is_made_within_seconds_once_its_gateway_was_killed(self):
+        _, thread = self.abandoned("hang-first-1")
+        self.first.kill()
+        began = time.monotonic()
+        copy = self.later(self.second)
+        took = time.monotonic() - began
+        thread.join()
+        self.assert_result(copy)
+        self.assertLess(took, 5)
+        self.assertEqual(self.asked(), 2)
+        self.assertEqual(self.once(self.second, id=3).json(), {**copy.json(), "id": 3})
+
+    def test_a_gateway_that_was_stopped_ends_no_claim_that_was_taken_over(self):
+        """It has asked the provider, and gets its answer; but what is known of the request is the other's."""
+        answers, thread = self.abandoned("latency-1s")
+        server = self.first.server_pid()
+        os.kill(server, signal.SIGSTOP)
+        self.addCleanup(os.kill, server, signal.SIGCONT)
+        copy = self.later(self.second)
+        self.assert_result(copy)
+        key = harness.wait_for(lambda: self.redis.ask("KEYS", "sluice:once:1:*"), "the record")[0]
+        record = harness.wait_for(lambda: self.is_done(key), "the second's answer")
+        os.kill(server, signal.SIGCONT)
+        thread.join()
+        self.assert_result(answers[0])
+        harness.wait_for(lambda: self.first.metrics().sum("sluice_in_flight") == 0, "the end of the first")
+        self.assert_result(self.once(self.first, key="another"))  # on the same connection to Redis
+        self.assertEqual(self.redis.ask("GET", key), record)
+        self.assertEqual(self.asked(), 3)
+
+    def is_done(self, key):
+        record = self.redis.ask("GET", key)
+        return record if record.startswith("D") else None
+
+    def test_a_gateways_key_is_there_as_long_as_it_is(self):
+        first, second = self.pair()
+
+        def keys():
+            return set(self.redis.ask("KEYS", "sluice:gateway:1:*"))
+        both = harness.wait_for(lambda: len(keys()) == 2 and keys(), "a key of each")
+        self.redis.ask("FLUSHALL")
+        harness.wait_for(lambda: keys() == both, "the keys, again")
+        self.redis.kill()
+        self.redis.start()
+        harness.wait_for(lambda: keys() == both, "the keys in another Redis")
+        first.kill()
+        harness.wait_for(lambda: len(keys()) == 1, "the end of the first one's", 5)
+        self.assertTrue(second.running)
 
     def test_another_script_cache_makes_no_difference(self):
         first, second = self.pair()

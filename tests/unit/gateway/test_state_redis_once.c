@@ -11,11 +11,10 @@
 
 #include <cmocka.h>
 
-static const uint8_t gateway[ONCE_GATEWAY_BYTES] = { 1, 2, 3, 4, 5 };
-
 static struct net_loop loop;
 static struct store_redis *redis;
 static struct once_redis *once;
+static struct alive *alive;
 static struct json_work *work;
 static struct arena_pool pool;
 static struct arena arena;
@@ -46,7 +45,9 @@ static int begin(void **state)
 	redis = rig_new(&loop, 8); /* lives until the process ends */
 	work = json_work_new();
 	must(work != NULL);
-	once = once_redis_new(redis->loop, redis, gateway, work, redis->metrics);
+	alive = alive_new();
+	must(alive != NULL);
+	once = once_redis_new(redis->loop, redis, alive, work, redis->metrics);
 	must(once != NULL);
 	arena_init(&arena, &pool, 1 << 20);
 	connected();
@@ -59,6 +60,7 @@ static int end(void **state)
 	arena_give(&arena);
 	arena_pool_fini(&pool);
 	json_work_free(work);
+	alive_free(alive);
 	return 0;
 }
 
@@ -178,8 +180,58 @@ static void what_is_told_says_which_claim_it_means(void **state)
 	redis_buffer_clear(&redis->link->out);
 	call.number = 0x01020304;
 	once_redis_drop(once, &claim);
-	assert_true(sent(SLICE("$8\r\n\1\2\3\4\5\4\3\2\r\n")));
+	char owner[] = "$8\r\n.....\4\3\2\r\n";
+	(void)memcpy(owner + 4, alive_name(alive).at, ALIVE_NAME_BYTES);
+	assert_true(sent(slice_of(owner, sizeof(owner) - 1)));
 	rig_answer(redis, REDIS_ANSWERED, &leads);
+}
+
+/* What a claim says last: for how long others have to wait to take over another's, and how this one may be judged. */
+static bool ends_claim(const char *older, const char *mark)
+{
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(older), older,
+		       strlen(mark), mark);
+	return sent(slice_str(text));
+}
+
+/* One more second, in which the key is renewed. */
+static void lives_on(struct net_timer *timer)
+{
+	const redisReply found = text_of("1");
+
+	loop.now += SEC;
+	must(rig_fire(timer));
+	while (rig_waiting(redis) > 0)
+		rig_answer(redis, REDIS_ANSWERED, &found);
+}
+
+static void a_claim_says_by_which_key_it_may_be_judged_and_whether_others_may(void **state)
+{
+	const redisReply leads = text_of("L");
+
+	(void)state;
+	must(alive_redis_new(&loop, redis, alive) != NULL);
+	struct net_timer *timer = loop.timer;
+	for (int i = 0; i < 3; i++) {
+		static const char *const older[] = { "", "", ALIVE_LASTS_MS };
+		static const char *const marks[][2] = { { "", "?" },
+							{ "-6000", "?6000" },
+							{ "-6000", "?6000" } };
+		for (int guess = 0; guess < 2; guess++) {
+			assert_true(claims());
+			rig_answer(redis, REDIS_ANSWERED, &leads);
+			call.guess = guess != 0;
+			redis_buffer_clear(&redis->link->out);
+			assert_true(once_redis_claim(once, &claim));
+			if (!ends_claim(older[i], marks[i][guess]))
+				fail_msg("%d, guess %d", i, guess);
+			rig_answer(redis, REDIS_ANSWERED, &leads);
+		}
+		for (int s = 0; s < (i == 0 ? 1 : 4); s++)
+			lives_on(timer);
+	}
 }
 
 static void an_answer_that_could_not_be_ours_is_not_passed_on(void **state)
@@ -362,6 +414,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_the_script_says_decides),
 		TEST(what_is_told_says_which_claim_it_means),
+		TEST(a_claim_says_by_which_key_it_may_be_judged_and_whether_others_may),
 		TEST(what_no_script_of_ours_says_is_as_if_redis_was_away),
 		TEST(an_answer_that_could_not_be_ours_is_not_passed_on),
 		TEST(a_script_that_is_unknown_is_sent_as_text_and_nobody_notices),
