@@ -140,7 +140,21 @@ static const struct {
 	[H1_HEAD_TOO_LARGE] = { "431 Request Header Fields Too Large",
 				"The request's headers are too large", ERR_REQUEST },
 	[H1_BODY_TOO_LARGE] = { "413 Content Too Large", NULL, ERR_BODY_TOO_LARGE },
+	[H1_NO_ROOM] = { "503 Service Unavailable", NULL, ERR_BUSY },
+	[H1_TOO_SLOW] = { "408 Request Timeout", "The request came too slowly", ERR_REQUEST },
 };
+
+int h1_guard_status(enum h1_fault fault)
+{
+	const char *digits = answers[fault].status;
+
+	return (digits[0] - '0') * 100 + (digits[1] - '0') * 10 + digits[2] - '0';
+}
+
+bool h1_guard_says_retry(enum h1_fault fault)
+{
+	return fault == H1_NO_ROOM;
+}
 
 size_t h1_guard_answer(enum h1_fault fault, char into[H1_ANSWER_ROOM])
 {
@@ -156,8 +170,9 @@ size_t h1_guard_answer(enum h1_fault fault, char into[H1_ANSWER_ROOM])
 		info->reason);
 	len = snprintf(into, H1_ANSWER_ROOM,
 		       "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
-		       "Connection: close\r\n\r\n%s",
-		       answers[fault].status, len, body);
+		       "%sConnection: close\r\n\r\n%s",
+		       answers[fault].status, len,
+		       h1_guard_says_retry(fault) ? "Retry-After: 1\r\n" : "", body);
 	must(len > 0 && len < H1_ANSWER_ROOM);
 	return (size_t)len;
 }

@@ -27,6 +27,8 @@ enum h1_fault {
 	H1_CHUNKS, /* of a body: http_chunk.h, not this scan */
 	H1_HEAD_TOO_LARGE,
 	H1_BODY_TOO_LARGE,
+	H1_NO_ROOM,  /* as is this, of a body that has not come to its end: guard_room.h */
+	H1_TOO_SLOW, /* and this, of a head too */
 	H1_FAULTS
 };
 
@@ -49,8 +51,12 @@ struct h1_guard {
 MUST_USE enum h1_fault h1_guard_scan(struct h1_guard *guard, char *input, size_t len,
 				     size_t body_max);
 
-/* The answer to a faulty head: status line, headers, a JSON-RPC error. Returns its length. */
+/* The answer to a faulty request: status line, headers, a JSON-RPC error. Returns its length. */
 enum { H1_ANSWER_ROOM = 512 };
 size_t h1_guard_answer(enum h1_fault fault, char into[H1_ANSWER_ROOM]);
+
+/* What it says, for an answer over HTTP/2: the status, and whether to try again after a second. */
+int h1_guard_status(enum h1_fault fault);
+bool h1_guard_says_retry(enum h1_fault fault);
 
 #endif

@@ -42,9 +42,6 @@ enum { BEGUN_FIRST = 32, ONE_MORE_PER = 4 * MSEC };
 /* Likewise of bodies that do not end: a quarter at once, and all after this. Who has more is not closed for it, but waits. */
 enum { BYTES_FIRST_PART = 4, ALL_BYTES_AFTER = 300 * MSEC };
 
-/* A body may take `patience` plus a second for each of these. */
-enum { BYTES_PER_S_MIN = 16384 };
-
 #define FORBIDDEN (-1)
 
 static const int32_t frame_costs[FRAME_TYPES] = {
@@ -62,6 +59,8 @@ static const int32_t frame_costs[FRAME_TYPES] = {
 	[FRAME_CONTINUATION] = FORBIDDEN,
 };
 enum { COST_UNKNOWN = 50 /* h2o prints a line for each */, COST_EMPTY_DATA = 5 };
+/* An upload ends early because its connection has too much: who goes on like that is closed. */
+enum { COST_TOO_MANY_BYTES = 200 };
 
 /* WINDOW_UPDATE, and DATA hardly larger than its frame header: a client that takes or sends a gigabyte
  * a second needs no more, one that fills its line with them sends millions. */
@@ -117,10 +116,9 @@ static struct guard_upload *uploads_of(struct h2_guard *guard)
 
 void h2_guard_fini(struct h2_guard *guard, struct guard_budget *budget)
 {
-	must(budget->unfinished_bytes >= guard->bytes);
-	budget->unfinished_bytes -= guard->bytes;
-	guard->bytes = 0;
-	guard->upload_count = 0;
+	while (guard->upload_count != 0)
+		guard_body_end(budget, &uploads_of(guard)[--guard->upload_count].body);
+	guard_let_go(budget, &guard->holder, guard->holder.bytes); /* requests that are held */
 	free(guard->many);
 	guard->many = NULL;
 }
@@ -169,47 +167,68 @@ static struct guard_upload *upload_find(struct h2_guard *guard, uint32_t stream)
 {
 	struct guard_upload *uploads = uploads_of(guard);
 	for (uint32_t i = 0; i < guard->upload_count; i++)
-		if (uploads[i].stream == stream)
+		if (uploads[i].body.stream == stream)
 			return &uploads[i];
 	return NULL;
+}
+
+static void upload_move(struct guard_budget *budget, struct guard_upload *to,
+			const struct guard_upload *from)
+{
+	to->cost = from->cost;
+	to->too_large = from->too_large;
+	guard_body_move(budget, &to->body, &from->body);
 }
 
 static void upload_end(struct h2_guard *guard, struct guard_budget *budget,
 		       struct guard_upload *upload)
 {
-	h2_guard_let_go(guard, budget, upload->bytes + upload->cost);
-	*upload = uploads_of(guard)[--guard->upload_count];
+	struct guard_upload *last = &uploads_of(guard)[--guard->upload_count];
+
+	guard_body_end(budget, &upload->body);
+	if (upload != last)
+		upload_move(budget, upload, last);
 }
 
-static bool uploads_grow(struct h2_guard *guard)
+static bool uploads_grow(struct h2_guard *guard, struct guard_budget *budget)
 {
 	guard->many = malloc(GUARD_UPLOADS_MAX * sizeof(*guard->many));
 	if (guard->many == NULL)
 		return false;
-	(void)memcpy(guard->many, guard->few, sizeof(guard->few));
+	for (uint32_t i = 0; i < guard->upload_count; i++)
+		upload_move(budget, &guard->many[i], &guard->few[i]);
 	return true;
 }
 
-bool guard_too_many_bytes(const struct guard_budget *budget, size_t own)
+/* A connection that has more than its share: of its bodies that do not grow the heaviest one ends early, and if all grow,
+ * `asker`. */
+static enum guard_verdict fit_connection(struct h2_guard *guard, struct guard_budget *budget,
+					 struct guard_upload *asker, nsec_t now)
 {
-	return budget->unfinished_bytes >
-	       (own > GUARD_LITTLE ? budget->large_bytes_max : budget->worker_bytes_max);
-}
+	struct guard_upload *uploads = uploads_of(guard);
 
-static enum guard_verdict budget_take(struct h2_guard *guard, struct guard_budget *budget,
-				      size_t len)
-{
-	guard->bytes += len;
-	budget->unfinished_bytes += len;
-	return guard->bytes > budget->conn_bytes_max || guard_too_many_bytes(budget, guard->bytes)
-		       ? GUARD_UNFINISHED_BYTES
-		       : GUARD_PASS;
+	while (guard->holder.bytes > budget->conn_bytes_max && asker->body.over == GUARD_GOES_ON) {
+		struct guard_upload *found = asker;
+		uint64_t most = 0;
+		for (uint32_t i = 0; i < guard->upload_count; i++) {
+			const struct guard_body *body = &uploads[i].body;
+			const uint64_t weight = guard_body_weight(budget, body, now);
+			if (body->over == GUARD_GOES_ON && weight > most) {
+				most = weight;
+				found = &uploads[i];
+			}
+		}
+		guard_body_end_early(budget, &found->body, GUARD_NO_ROOM);
+		if (!tokens_pay(guard, COST_TOO_MANY_BYTES, now))
+			return GUARD_UNFINISHED_BYTES;
+	}
+	return GUARD_PASS;
 }
 
 nsec_t h2_guard_wait(const struct h2_guard *guard, const struct guard_budget *budget, nsec_t now)
 {
 	const size_t first = budget->conn_bytes_max / BYTES_FIRST_PART;
-	const size_t has = guard->bytes + guard->dropped;
+	const size_t has = guard->holder.bytes + guard->dropped;
 	const nsec_t age = now - guard->began;
 	if (has <= first || age >= ALL_BYTES_AFTER)
 		return 0;
@@ -225,13 +244,15 @@ static enum guard_verdict upload_begin(struct h2_guard *guard, struct guard_budg
 	if (guard->upload_count == GUARD_UPLOADS_MAX)
 		return GUARD_UPLOADS;
 	if (guard->upload_count == GUARD_UPLOADS_INLINE && guard->many == NULL &&
-	    !uploads_grow(guard))
+	    !uploads_grow(guard, budget))
 		return GUARD_UPLOADS;
 	/* Unpacked, texts take up to 8/5 of their room in the frame (RFC 7541 appendix B). */
 	uint32_t cost = GUARD_UPLOAD_COST + 2 * frame->len;
-	uploads_of(guard)[guard->upload_count++] =
-		(struct guard_upload){ .stream = frame->stream, .since = now, .cost = cost };
-	return budget_take(guard, budget, cost);
+	struct guard_upload *upload = &uploads_of(guard)[guard->upload_count++];
+	upload->cost = cost;
+	upload->too_large = false;
+	guard_body_begin(budget, &upload->body, &guard->holder, frame->stream, cost, now);
+	return fit_connection(guard, budget, upload, now);
 }
 
 /* ---- bodies that are too large ----
@@ -288,12 +309,16 @@ bool h2_guard_refuses(const struct h2_guard *guard, uint32_t stream)
 
 /* ---- what a frame does to bodies ---- */
 static enum guard_verdict upload_data(struct h2_guard *guard, struct guard_budget *budget,
-				      struct guard_upload *upload, const struct frame *frame)
+				      struct guard_upload *upload, const struct frame *frame,
+				      nsec_t now)
 {
-	upload->bytes += frame->len;
-	enum guard_verdict verdict = budget_take(guard, budget, frame->len);
-	bool too_large = upload->too_large || upload->bytes > budget->body_bytes_max;
-	return too_large ? refuse(guard, budget, upload, frame) : verdict;
+	if (upload->body.over != GUARD_GOES_ON) /* h2o takes it, and then none of it any more */
+		return GUARD_PASS;
+	const size_t bytes = (size_t)upload->body.bytes + frame->len;
+	if (upload->too_large || bytes - upload->cost > budget->body_bytes_max)
+		return refuse(guard, budget, upload, frame);
+	guard_body_keep(budget, &upload->body, bytes, now);
+	return fit_connection(guard, budget, upload, now);
 }
 
 /* A stream that is not known begins with HEADERS whatever its number: PRIORITY can open streams
@@ -307,12 +332,14 @@ static enum guard_verdict account_body(struct h2_guard *guard, struct guard_budg
 		return GUARD_PASS;
 	bool ends = frame->type == FRAME_RST_STREAM || (frame->flags & FLAG_END_STREAM) != 0;
 	struct guard_upload *upload = upload_find(guard, frame->stream);
-	if (upload == NULL)
-		return frame->type == FRAME_HEADERS && !ends
-			       ? upload_begin(guard, budget, frame, now)
+	if (upload == NULL && frame->type == FRAME_HEADERS && !ends)
+		return upload_begin(guard, budget, frame, now);
+	if (upload == NULL) /* the rest of one that has ended early: by now the client knows */
+		return frame->stream == guard->ended && guard_too_slow(budget, guard->ended_at, now)
+			       ? GUARD_SLOW
 			       : GUARD_PASS;
 	if (frame->type == FRAME_DATA && !ends)
-		return upload_data(guard, budget, upload, frame);
+		return upload_data(guard, budget, upload, frame, now);
 	if (ends)
 		upload_end(guard, budget, upload);
 	return GUARD_PASS;
@@ -451,26 +478,37 @@ static void forgive(struct h2_guard *guard, uint32_t aborted)
 	guard->aborted -= guard->aborted < aborted ? guard->aborted : aborted;
 }
 
-bool guard_too_slow(const struct guard_budget *budget, nsec_t since, size_t bytes, nsec_t now)
-{
-	return now - since > budget->patience + bytes * (SEC / BYTES_PER_S_MIN);
-}
-
-enum guard_verdict h2_guard_check_pace(struct h2_guard *guard, const struct guard_budget *budget,
+enum guard_verdict h2_guard_check_pace(struct h2_guard *guard, struct guard_budget *budget,
 				       nsec_t now)
 {
 	forgive(guard, ABORTED_PER_S);
-	if (guard->partial_since != 0 && guard_too_slow(budget, guard->partial_since, 0, now))
+	if (guard->partial_since != 0 && guard_too_slow(budget, guard->partial_since, now))
 		return GUARD_SLOW;
-	const struct guard_upload *uploads = uploads_of(guard);
 	for (uint32_t i = 0; i < guard->upload_count; i++)
-		if (guard_too_slow(budget, uploads[i].since, uploads[i].bytes, now))
-			return GUARD_SLOW;
+		guard_body_check(budget, &uploads_of(guard)[i].body, now);
 	if (guard->upload_count == 0) {
 		free(guard->many);
 		guard->many = NULL;
 	}
 	return GUARD_PASS;
+}
+
+/* ---- uploads that have ended early ---- */
+const struct guard_body *h2_guard_over(struct h2_guard *guard, uint32_t *at)
+{
+	const struct guard_upload *uploads = uploads_of(guard);
+	for (; *at < guard->upload_count; ++*at)
+		if (uploads[*at].body.over != GUARD_GOES_ON)
+			return &uploads[*at].body;
+	return NULL;
+}
+
+void h2_guard_forget(struct h2_guard *guard, struct guard_budget *budget, uint32_t at, nsec_t now)
+{
+	must(at < guard->upload_count);
+	guard->ended = uploads_of(guard)[at].body.stream;
+	guard->ended_at = now;
+	upload_end(guard, budget, &uploads_of(guard)[at]);
 }
 
 /* ---- requests ---- */
@@ -510,16 +548,15 @@ bool h2_guard_may_begin(const struct h2_guard *guard, uint32_t begun, nsec_t age
 	return guard->aborted + ABORTED_GIVEN_UP * (begun + 1) <= ABORTED_GIVEN_UP * begun_max(age);
 }
 
-enum guard_verdict h2_guard_hold(struct h2_guard *guard, struct guard_budget *budget, size_t body)
+enum guard_verdict h2_guard_hold(struct h2_guard *guard, struct guard_budget *budget, size_t body,
+				 nsec_t now)
 {
-	return budget_take(guard, budget, body);
+	return guard_hold(budget, &guard->holder, body, now) ? GUARD_PASS : GUARD_UNFINISHED_BYTES;
 }
 
 void h2_guard_let_go(struct h2_guard *guard, struct guard_budget *budget, size_t body)
 {
-	must(guard->bytes >= body && budget->unfinished_bytes >= body);
-	guard->bytes -= body;
-	budget->unfinished_bytes -= body;
+	guard_let_go(budget, &guard->holder, body);
 }
 
 nsec_t h2_guard_more_in(nsec_t age)

@@ -8,10 +8,7 @@
 #ifndef GATEWAY_H2_GUARD_H
 #define GATEWAY_H2_GUARD_H
 
-#include "codec/base/attr.h"
-#include "codec/base/clock.h"
-
-#include <stdbool.h>
+#include "gateway/guard_room.h"
 
 enum guard_verdict {
 	GUARD_FORBIDDEN_FRAME,  /* no client of ours needs it, and h2o cannot take it */
@@ -31,23 +28,10 @@ enum guard_verdict {
 /* Metric label; NULL for GUARD_PASS and beyond. */
 const char *guard_verdict_name(enum guard_verdict verdict);
 
-/* What the connections of one worker share. */
-struct guard_budget {
-	size_t body_bytes_max;   /* of one request, as h2o is told */
-	size_t conn_bytes_max;   /* of one connection's unfinished requests */
-	size_t worker_bytes_max; /* of all connections' */
-	size_t large_bytes_max; /* the same, for who has more than GUARD_LITTLE; no more than that */
-	nsec_t patience;        /* for a frame, and for a body beyond what its bytes allow */
-	size_t unfinished_bytes; /* now, all connections */
-};
-
 enum { GUARD_UPLOADS_MAX = 100, GUARD_UPLOADS_INLINE = 8 };
 
 /* What h2o keeps of a request from its HEADERS on, besides what these carry: stream and pool. */
 enum { GUARD_UPLOAD_COST = 6 << 10 };
-
-/* Who fills what all connections may have with bodies that do not end must not have others closed for a few bytes. */
-enum { GUARD_LITTLE = 64 << 10 };
 
 enum { GUARD_FRAME_MAX = 16384 }; /* RFC 9113 4.2: we ask for no more */
 
@@ -58,11 +42,9 @@ enum { GUARD_REFUSED_MAX = 8, GUARD_DROPPED_MAX = 2 << 20 };
 
 /* A request whose body has not ended. */
 struct guard_upload {
-	nsec_t since;
-	size_t bytes; /* of its body */
-	uint32_t stream;
-	uint32_t cost;  /* and besides; both count into the budget */
-	bool too_large; /* its headers say so */
+	struct guard_body body; /* counts what h2o keeps of it */
+	uint32_t cost;          /* of that: before the first byte of the body */
+	bool too_large;         /* its headers say so */
 };
 
 struct guard_refused {
@@ -71,6 +53,7 @@ struct guard_refused {
 };
 
 struct h2_guard {
+	struct guard_holder holder; /* of its uploads, and of bodies that are held */
 	size_t next;          /* offset of the next header to judge; may lie beyond the input */
 	size_t block;         /* where a header block begins that has not come to its end */
 	uint32_t block_len;   /* 0: there is none */
@@ -86,8 +69,9 @@ struct h2_guard {
 	uint32_t dropped;  /* of all of them */
 	uint32_t refused_count;
 	struct guard_refused refused[GUARD_REFUSED_MAX];
+	uint32_t ended; /* the stream of the last upload that has ended early; 0: none has */
+	nsec_t ended_at;
 	uint32_t upload_count;
-	size_t bytes;              /* sum over uploads, costs included, and bodies that are held */
 	struct guard_upload *many; /* room for GUARD_UPLOADS_MAX; NULL: they are in `few` */
 	struct guard_upload few[GUARD_UPLOADS_INLINE];
 };
@@ -110,16 +94,17 @@ bool h2_guard_refuses(const struct h2_guard *guard, uint32_t stream);
 /* h2o has eaten the first `len` bytes, whole frames. */
 void h2_guard_ate(struct h2_guard *guard, size_t len);
 
-/* Once a second, while input is being read: has a frame or a body become too slow? Gives back
+/* Once a second, while input is being read: has a frame become too slow? Bodies that have end early. Gives back
  * memory that is not needed, and forgives a few requests that were given up. */
-MUST_USE enum guard_verdict h2_guard_check_pace(struct h2_guard *guard,
-						const struct guard_budget *budget, nsec_t now);
+MUST_USE enum guard_verdict h2_guard_check_pace(struct h2_guard *guard, struct guard_budget *budget,
+						nsec_t now);
 
-/* Whether something that began at `since` and has brought `bytes` is slower than a client may be. */
-bool guard_too_slow(const struct guard_budget *budget, nsec_t since, size_t bytes, nsec_t now);
+/* The first upload from *at on that has ended early, and its place; NULL: there is none. */
+const struct guard_body *h2_guard_over(struct h2_guard *guard, uint32_t *at);
 
-/* Whether a connection that has so many unfinished bytes, which the budget counts already, is to be closed for what all have. */
-bool guard_too_many_bytes(const struct guard_budget *budget, size_t own);
+/* The upload in that place owes no answer any more; another one takes its place. Its client is to see the end of the stream
+ * within its patience. */
+void h2_guard_forget(struct h2_guard *guard, struct guard_budget *budget, uint32_t at, nsec_t now);
 
 /* How a request ended. */
 enum guard_ending {
@@ -137,7 +122,7 @@ bool h2_guard_may_begin(const struct h2_guard *guard, uint32_t begun, nsec_t age
 
 /* A request that may not begin yet keeps its body: it counts as one that is not complete, until it may, or is over. */
 MUST_USE enum guard_verdict h2_guard_hold(struct h2_guard *guard, struct guard_budget *budget,
-					  size_t body);
+					  size_t body, nsec_t now);
 void h2_guard_let_go(struct h2_guard *guard, struct guard_budget *budget, size_t body);
 
 /* For how long nothing more is to be read; 0: read on. Of what budget->conn_bytes_max allows, a new connection may have only

@@ -94,6 +94,8 @@ static void h2_unpause(struct edge *edge)
 static void http2_ate(struct edge *edge, size_t before)
 {
 	h2_guard_ate(&edge->guard, before - edge->sock->input->size);
+	if (edge->guard.holder.over != 0) /* h2o may have begun the stream only now */
+		edge_owe(edge);
 	h2_shrink(edge);
 	h2_pause(edge);
 }
@@ -257,10 +259,45 @@ static void settle_all(struct edge_host *host)
 	}
 }
 
+/* ---- answers to bodies that have ended early ----
+ *
+ * Any connection's input may end another's body, so nothing is done to that one before all have had their turn. */
+void edge_owe(struct edge *edge)
+{
+	if (!h2o_linklist_is_linked(&edge->owing))
+		h2o_linklist_insert(&edge->host->owing, &edge->owing);
+}
+
+static void on_over(struct guard_holder *holder)
+{
+	edge_owe(CONTAINER_OF(holder, struct edge, guard.holder));
+}
+
+static void pay_all(struct edge_host *host)
+{
+	h2o_linklist_t now;
+	h2o_linklist_init_anchor(&now); /* one that cannot yet may be put back */
+	h2o_linklist_insert_list(&now, &host->owing);
+	while (!h2o_linklist_is_empty(&now)) {
+		struct edge *edge = CONTAINER_OF(now.next, struct edge, owing);
+		h2o_linklist_unlink(&edge->owing);
+		if (edge->proto == EDGE_HTTP2)
+			http2_pay(edge);
+		else
+			http1_pay(edge);
+	}
+}
+
+bool edge_h2o_is_gone(const struct edge *edge)
+{
+	return edge->ssl != NULL && (SSL_get_shutdown(edge->ssl) & SSL_SENT_SHUTDOWN) != 0;
+}
+
 /* What the turn has answered over HTTP/2 h2o would write after its next look for events. */
 static void before_wait(void *owner)
 {
 	struct edge_host *host = owner;
+	pay_all(host);
 	h2o_timeout_run(host->ctx->loop, &host->ctx->zero_timeout, h2o_now(host->ctx->loop));
 	settle_all(host);
 }
@@ -269,6 +306,8 @@ void edge_host_init(struct edge_host *host)
 {
 	h2o_linklist_init_anchor(&host->all);
 	h2o_linklist_init_anchor(&host->unsettled);
+	h2o_linklist_init_anchor(&host->owing);
+	host->budget.over = on_over;
 	h2o_linklist_init_anchor(&host->idle);
 	for (size_t fault = H1_FINE + 1; fault < H1_FAULTS; fault++)
 		host->refusals[fault].len =
@@ -301,6 +340,8 @@ static void on_closed(void *data)
 	host->leaving -= edge->evicted;
 	if (h2o_linklist_is_linked(&edge->unsettled))
 		h2o_linklist_unlink(&edge->unsettled);
+	if (h2o_linklist_is_linked(&edge->owing))
+		h2o_linklist_unlink(&edge->owing);
 	if (edge->proto == EDGE_HTTP2)
 		h2_guard_fini(&edge->guard, &host->budget);
 	if (edge->proto == EDGE_HTTP1)
@@ -415,7 +456,8 @@ bool edge_may_begin(const struct edge *edge)
 
 bool edge_hold(struct edge *edge, size_t body)
 {
-	enum guard_verdict verdict = h2_guard_hold(&edge->guard, &edge->host->budget, body);
+	enum guard_verdict verdict =
+		h2_guard_hold(&edge->guard, &edge->host->budget, body, net_now(edge->host->loop));
 	if (verdict != GUARD_PASS)
 		edge_kill(edge, verdict);
 	return verdict == GUARD_PASS;

@@ -34,8 +34,9 @@ struct edge_host {
 	struct guard_budget budget;
 	h2o_buffer_prototype_t http2_input; /* what connections over HTTP/2 read into */
 	h2o_linklist_t all, unsettled;
+	h2o_linklist_t owing; /* connections that owe answers to bodies that have ended early */
 	h2o_linklist_t idle;  /* without a request; first who has been so for longest */
-	struct edge_refusal { /* what a faulty head over HTTP/1.1 is answered */
+	struct edge_refusal { /* what a faulty request is answered */
 		char text[H1_ANSWER_ROOM];
 		size_t len;
 	} refusals[H1_FAULTS];
@@ -79,7 +80,7 @@ struct edge {
 	h2o_socket_cb h2o_read;  /* what h2o wants called; _cb.read holds ours */
 	h2o_socket_cb h2o_write; /* likewise, while _cb.write holds ours */
 	bool *gone;              /* set when the connection dies under a caller */
-	h2o_linklist_t all, unsettled, idle;
+	h2o_linklist_t all, unsettled, owing, idle;
 	struct timeval connected_at; /* for h2o */
 	nsec_t since; /* opened; then HTTP/1.1: a request's first byte; HTTP/2: its first request; 0: none yet */
 	struct {                       /* an answer waits to be taken */
@@ -98,6 +99,9 @@ struct edge {
 	union {
 		struct h2_guard guard; /* HTTP/2 */
 		struct {
+			struct guard_holder holder;
+			struct guard_body
+				body; /* what is buffered; it has no holder while there is none */
 			struct h1_guard head;      /* of the request that h2o reads */
 			struct http_chunks chunks; /* likewise, of its body */
 			size_t judged; /* end of the input that was judged, once the head is whole */
@@ -107,11 +111,15 @@ struct edge {
 			bool last;           /* the end of its answer was sent */
 			size_t req_len;      /* of that request, in `held`; then come others */
 			h2o_buffer_t *early; /* what came behind that request */
-			size_t bytes_counted; /* in the budget */
-			size_t discarded;     /* after a refusal */
+			size_t discarded;    /* after a refusal */
+			bool lingers; /* after a refusal: what still comes is thrown away for a while */
 		} h1;
 	};
 };
+
+/* So that who has a holder has its edge. */
+_Static_assert(offsetof(struct edge, guard.holder) == offsetof(struct edge, h1.holder),
+	       "the same place for both protocols");
 
 void edge_host_init(struct edge_host *host);
 /* Everything is filled in: starts the 1 s tick and the look before each wait. */

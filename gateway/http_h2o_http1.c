@@ -48,7 +48,16 @@ static enum h1_fault scan(struct edge *edge, size_t from)
 
 static enum guard_verdict verdict_of(enum h1_fault fault)
 {
-	return fault == H1_BODY_TOO_LARGE ? GUARD_BODY_TOO_LARGE : GUARD_BAD_HEAD;
+	switch (fault) {
+	case H1_BODY_TOO_LARGE:
+		return GUARD_BODY_TOO_LARGE;
+	case H1_NO_ROOM:
+		return GUARD_UNFINISHED_BYTES;
+	case H1_TOO_SLOW:
+		return GUARD_SLOW;
+	default:
+		return GUARD_BAD_HEAD;
+	}
 }
 
 static void close_refused(struct edge *edge)
@@ -73,7 +82,7 @@ static void on_discard(h2o_socket_t *sock, const char *err)
 static void on_refusal_wrote(h2o_socket_t *sock, const char *err)
 {
 	struct edge *edge = sock->on_close.data;
-	if (err != NULL) {
+	if (err != NULL || !edge->h1.lingers) {
 		close_refused(edge);
 		return;
 	}
@@ -90,6 +99,7 @@ static void refuse(struct edge *edge, enum h1_fault fault)
 	must(sock->_cb.write == NULL);
 	edge_count(&edge->host->counters->guard_kills[verdict_of(fault)]);
 	edge->killed = edge->refused = true;
+	edge->h1.lingers = fault != H1_TOO_SLOW; /* who is slow has little on its way */
 	h2o_socket_read_stop(sock);
 	h2o_buffer_consume(&sock->input, sock->input->size);
 	http1_count(edge);
@@ -110,6 +120,13 @@ bool http1_admit(struct edge *edge)
 	return false;
 }
 
+static void body_end(struct edge *edge)
+{
+	if (edge->h1.body.holder != NULL)
+		guard_body_end(&edge->host->budget, &edge->h1.body);
+	edge->h1.body.holder = NULL;
+}
+
 /* ---- the client of a request in flight ----
  *
  * h2o does not read while a request is in flight, so it cannot see the client leave. The request
@@ -119,6 +136,7 @@ void http1_watch(struct edge *edge, h2o_req_t *req, void *watched)
 {
 	h2o_socket_t *sock = edge->sock;
 	must(edge->h1.held == NULL && edge->h1.head.whole != 0);
+	body_end(edge); /* it has come to its end */
 	edge->h1.watched = watched;
 	edge->h1.last = false;
 	edge->h1.req = req;
@@ -167,7 +185,10 @@ void http1_read_in_flight(struct edge *edge, const char *err)
 {
 	if (err == NULL)
 		http1_count(edge);
-	const bool over = err != NULL || edge->killed; /* the count may have been too much */
+	if (edge->h1.body.over != GUARD_GOES_ON)
+		edge_kill(edge,
+			  GUARD_UNFINISHED_BYTES); /* there is no room for what it pipelines */
+	const bool over = err != NULL || edge->killed;
 	if (!over && edge->sock->input->size <= HTTP1_EARLY_MAX)
 		return;
 	h2o_socket_read_stop(edge->sock); /* nobody sees an end of it from now on */
@@ -192,18 +213,32 @@ static size_t bytes_kept(const struct edge *edge)
 void http1_count(struct edge *edge)
 {
 	struct guard_budget *budget = &edge->host->budget;
-	size_t bytes = bytes_kept(edge);
-	budget->unfinished_bytes += bytes;
-	budget->unfinished_bytes -= edge->h1.bytes_counted;
-	edge->h1.bytes_counted = bytes;
+	struct guard_body *body = &edge->h1.body;
+	const size_t bytes = bytes_kept(edge);
 	if (edge->h1.held == NULL)
 		edge->h1.judged = edge->sock->input->size; /* h2o may have taken something off */
-	if (bytes == 0 || edge->h1.held != NULL)
-		edge->since = 0;
-	else if (edge->since == 0)
-		edge->since = net_now(edge->host->loop);
-	if (bytes != 0 && guard_too_many_bytes(budget, bytes))
-		edge_kill(edge, GUARD_UNFINISHED_BYTES);
+	if (bytes == 0)
+		body_end(edge);
+	else if (body->holder == NULL)
+		guard_body_begin(budget, body, &edge->h1.holder, 0, bytes,
+				 net_now(edge->host->loop));
+	else
+		guard_body_keep(budget, body, bytes, net_now(edge->host->loop));
+}
+
+void http1_pay(struct edge *edge)
+{
+	const enum h1_fault fault = edge->h1.body.over == GUARD_TOO_SLOW ? H1_TOO_SLOW : H1_NO_ROOM;
+
+	body_end(edge);
+	if (edge->h1.held == NULL && !edge->killed && edge->sock->_cb.read != NULL &&
+	    edge->sock->_cb.write == NULL && !edge_h2o_is_gone(edge)) {
+		refuse(edge, fault);
+		return;
+	}
+	edge_kill(edge, verdict_of(fault));
+	if (edge->h1.held != NULL) /* it reads no more, perhaps, and would not see its end */
+		http1_read_in_flight(edge, edge_killed_text);
 }
 
 /* Whether h2o is in the middle of a body. A length that is too large was refused with the head, so it is
@@ -224,7 +259,7 @@ void http1_ate(struct edge *edge)
 
 void http1_fini(struct edge *edge)
 {
-	edge->host->budget.unfinished_bytes -= edge->h1.bytes_counted;
+	body_end(edge);
 	if (edge->h1.held != NULL)
 		h2o_buffer_dispose(&edge->h1.held);
 	if (edge->h1.early != NULL)

@@ -32,3 +32,82 @@ h2o_buffer_t *http2_take_body(h2o_req_t *req)
 	h2o_buffer_dispose(&taken);
 	return NULL;
 }
+
+/* ---- requests that end early ---- */
+
+/* h2o has not seen the whole request, so the answer is not its business: a head, a body if the client has opened its
+ * windows so far, and a reset that asks it to send no more (RFC 9113 8.1). No request of ours knows of it. */
+static void answer_stream(struct edge *edge, h2o_http2_stream_t *stream, enum h1_fault fault)
+{
+	h2o_http2_conn_t *conn = edge->sock->data;
+	h2o_req_t *req = &stream->req;
+	const struct edge_refusal *refusal = &edge->host->refusals[fault];
+	const char *body = memmem(refusal->text, refusal->len, "\r\n\r\n", 4) + 4;
+	size_t len = (size_t)(refusal->text + refusal->len - body);
+	h2o_timestamp_t now;
+
+	if ((ssize_t)len > h2o_http2_window_get_window(&conn->_write.window) ||
+	    (ssize_t)len > h2o_http2_window_get_window(&stream->output_window))
+		len = 0;
+	req->res.status = h1_guard_status(fault);
+	h2o_add_header(&req->pool, &req->res.headers, H2O_TOKEN_CONTENT_TYPE, NULL,
+		       H2O_STRLIT("application/json"));
+	if (h1_guard_says_retry(fault))
+		h2o_add_header(&req->pool, &req->res.headers, H2O_TOKEN_RETRY_AFTER, NULL,
+			       H2O_STRLIT("1"));
+	(void)h2o_get_timestamp(conn->super.ctx, &req->pool, &now);
+	h2o_hpack_flatten_response(&conn->_write.buf, &conn->_output_header_table,
+				   stream->stream_id, conn->peer_settings.max_frame_size, &req->res,
+				   &now, &conn->super.ctx->globalconf->server_name, len);
+	uint8_t *to =
+		(uint8_t *)h2o_buffer_reserve(&conn->_write.buf, H2O_HTTP2_FRAME_HEADER_SIZE + len)
+			.base;
+	to = h2o_http2_encode_frame_header(to, len, H2O_HTTP2_FRAME_TYPE_DATA,
+					   H2O_HTTP2_FRAME_FLAG_END_STREAM,
+					   (int32_t)stream->stream_id);
+	(void)memcpy(to, body, len);
+	conn->_write.buf->size += H2O_HTTP2_FRAME_HEADER_SIZE + len;
+	h2o_http2_window_consume_window(&conn->_write.window, len);
+	h2o_http2__encode_rst_stream_frame(&conn->_write.buf, stream->stream_id, 0 /* NO_ERROR */);
+}
+
+/* False: h2o is still to be given the request's head. */
+static bool end_stream(struct edge *edge, uint32_t id, enum h1_fault fault)
+{
+	h2o_http2_conn_t *conn = edge->sock->data;
+	h2o_http2_stream_t *stream = h2o_http2_conn_get_stream(conn, id);
+
+	if (stream == NULL || stream->state < H2O_HTTP2_STREAM_STATE_RECV_BODY)
+		return edge->reading != EDGE_GATED && edge->guard.partial_since == 0;
+	if (stream->state > H2O_HTTP2_STREAM_STATE_RECV_BODY)
+		return true; /* h2o answers it itself */
+	answer_stream(edge, stream, fault);
+	h2o_http2_stream_reset(conn, stream);
+	h2o_http2_conn_request_write(conn);
+	return true;
+}
+
+void http2_pay(struct edge *edge)
+{
+	struct guard_budget *budget = &edge->host->budget;
+	const nsec_t now = net_now(edge->host->loop);
+	const struct guard_body *body;
+	uint32_t at = 0;
+
+	if (edge_h2o_is_gone(edge) ||
+	    ((h2o_http2_conn_t *)edge->sock->data)->state >= H2O_HTTP2_CONN_STATE_IS_CLOSING) {
+		edge_kill(edge, GUARD_UNFINISHED_BYTES);
+		return;
+	}
+	while ((body = h2_guard_over(&edge->guard, &at)) != NULL) {
+		const bool slow = body->over == GUARD_TOO_SLOW;
+		if (!end_stream(edge, body->stream, slow ? H1_TOO_SLOW : H1_NO_ROOM)) {
+			at++;
+			continue;
+		}
+		edge_count(&edge->host->counters
+				    ->guard_kills[slow ? GUARD_SLOW : GUARD_UNFINISHED_BYTES]);
+		h2_guard_forget(&edge->guard, budget, at, now);
+	}
+	edge_settle(edge);
+}

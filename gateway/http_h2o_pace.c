@@ -95,12 +95,12 @@ static enum guard_verdict check_opening(const struct edge *edge, nsec_t now)
 	if (edge->tls != NULL && edge->ssl == NULL &&
 	    tcp_info_of(edge->sock).tcpi_bytes_received > TLS_MESSAGE_MAX)
 		return GUARD_FLOOD;
-	return guard_too_slow(&edge->host->budget, edge->since, 0, now) ? GUARD_SLOW : GUARD_PASS;
+	return guard_too_slow(&edge->host->budget, edge->since, now) ? GUARD_SLOW : GUARD_PASS;
 }
 
 static enum guard_verdict check_reading(struct edge *edge, nsec_t now)
 {
-	const struct guard_budget *budget = &edge->host->budget;
+	struct guard_budget *budget = &edge->host->budget;
 	switch (edge->proto) {
 	case EDGE_OPENING:
 		return check_opening(edge, now);
@@ -111,10 +111,11 @@ static enum guard_verdict check_reading(struct edge *edge, nsec_t now)
 	case EDGE_HTTP1:
 		break;
 	}
-	if (edge->since == 0 || edge->h1.held != NULL)
-		return GUARD_PASS;
-	return guard_too_slow(budget, edge->since, edge->h1.bytes_counted, now) ? GUARD_SLOW
-										: GUARD_PASS;
+	if (edge->refused) /* what it still sends is thrown away */
+		return guard_too_slow(budget, edge->since, now) ? GUARD_SLOW : GUARD_PASS;
+	if (edge->h1.body.holder != NULL && edge->h1.held == NULL)
+		guard_body_check(budget, &edge->h1.body, now);
+	return GUARD_PASS;
 }
 
 /* What its kernel has acknowledged is the only thing about a reader that h2o and ours do not hide: how

@@ -27,6 +27,12 @@ void edge_settle(struct edge *edge);
 /* Counts why, and shuts the socket; its callbacks close it next. */
 void edge_kill(struct edge *edge, enum guard_verdict why);
 
+/* It owes an answer to a body that has ended early, and gives it before the loop waits. */
+void edge_owe(struct edge *edge);
+
+/* Whether h2o's connection has ended while the socket, under TLS, waits for its own end. */
+bool edge_h2o_is_gone(const struct edge *edge);
+
 /* ---- http_h2o_http1.c: what only HTTP/1.1 needs ---- */
 
 /* Judges the head that h2o is about to read. False: it was refused, and h2o gets nothing any more. */
@@ -42,8 +48,11 @@ void http1_release(struct edge *edge);
 /* What came while the last request was in flight joins h2o's input. */
 void http1_add_early(struct edge *edge);
 
-/* Brings the budget up to date with what is buffered; kills if that is too much. */
+/* Brings the budget up to date with what is buffered. */
 void http1_count(struct edge *edge);
+
+/* Answers a request that has ended early, and ends its connection. */
+void http1_pay(struct edge *edge);
 
 /* h2o has seen the input: likewise, and refuses a chunked body that has become too large. */
 void http1_ate(struct edge *edge);
@@ -55,6 +64,9 @@ void http1_fini(struct edge *edge);
 
 /* Of the stream that a request came by. */
 uint32_t http2_stream_id(h2o_req_t *req);
+
+/* Answers requests whose bodies have ended early, and ends their streams; the connection goes on. */
+void http2_pay(struct edge *edge);
 
 /* A request is complete: where its body is, for the caller to dispose of when nobody reads it any more. NULL: it has
  * none, or a short one, which goes into memory of its size (req->entity moves). */

@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import harness  # noqa: E402
 
 from edge_client import (  # noqa: E402
-    DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, Client, EdgeCase, block, frame, h1, h1_answers, h2_answers,
+    DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, RST, Client, EdgeCase, block, frame, h1, h1_answers, h2_answers,
     h2_frames, h2_request, main, settings, window)
 
 
@@ -35,8 +35,21 @@ class Slow(EdgeCase):
         self.closed_in_time(PREFACE[:10], b"")
 
     def test_http2_body(self):
-        self.closed_in_time(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo")),
-                            frame(DATA, 0, 1, b"x"))
+        """Its stream ends alone, with an answer; who goes on with it is closed when as much time has passed again."""
+        edge = self.edge("-t", 1000)
+        with Client(edge) as client:
+            client.send(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo")))
+            started = time.monotonic()
+            client.read_until(lambda data: [f for f in h2_frames(data) if f[0] == RST], "the stream's end")
+            self.assertGreater(time.monotonic() - started, 0.9)
+            answer = [f for f in h2_frames(client.input) if f[2] == 1]
+            self.assertEqual([kind for kind, *_ in answer], [HEADERS, DATA, RST])
+            self.assertIn(b"408", answer[0][3])
+            self.assertIn(b"too slowly", answer[1][3])
+            client.send(h2_request(3, "/now/5"))
+            client.read_until(h2_answers(3), "another's answer")
+            self.assertTrue(client.send_until_closed(frame(DATA, 0, 1, b"x")))
+        self.assertEqual(self.assert_at_rest(edge)["slow"], 2)
 
     def test_http2_frame(self):
         self.closed_in_time(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo"))

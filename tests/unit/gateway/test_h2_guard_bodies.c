@@ -50,7 +50,7 @@ static void what_h2o_sees_of_a_body_too_large_is_the_same_however_it_comes(void 
 		eat(&rig);
 		assert_int_equal(rig.len, 0);
 		assert_false(h2_guard_refuses(&rig.guard, 1));
-		assert_int_equal(rig.guard.bytes, 0);
+		assert_int_equal(rig.guard.holder.bytes, 0);
 		rig_free(&rig);
 	}
 	rig_free(&all);

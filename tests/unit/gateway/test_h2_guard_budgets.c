@@ -147,12 +147,12 @@ static void bodies_that_are_held_count_as_unfinished(void **state)
 	(void)state;
 	struct rig rig = rig_new();
 	const size_t half = rig.budget.conn_bytes_max / 2;
-	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, half), GUARD_PASS);
+	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, half, START), GUARD_PASS);
 	assert_int_equal(rig.budget.unfinished_bytes, half);
-	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, half), GUARD_PASS);
+	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, half, START), GUARD_PASS);
 	h2_guard_let_go(&rig.guard, &rig.budget, half);
-	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, half), GUARD_PASS);
-	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, 2), GUARD_UNFINISHED_BYTES);
+	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, half, START), GUARD_PASS);
+	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, 2, START), GUARD_UNFINISHED_BYTES);
 	h2_guard_fini(&rig.guard, &rig.budget);
 	assert_int_equal(rig.budget.unfinished_bytes, 0);
 	rig_free(&rig);
@@ -163,7 +163,7 @@ static nsec_t wait_at(size_t brought, nsec_t age)
 {
 	struct rig rig = rig_new();
 	rig.budget.conn_bytes_max = 4000;
-	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, brought), GUARD_PASS);
+	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, brought, START), GUARD_PASS);
 	nsec_t wait = h2_guard_wait(&rig.guard, &rig.budget, START + age);
 	rig_free(&rig);
 	return wait;
@@ -256,7 +256,7 @@ static void streams_below_the_highest_may_begin_bodies(void **state)
 		assert_int_equal(give(&rig, (struct frame){ DATA, 0, stream, 1000 }, START),
 				 GUARD_PASS);
 	}
-	assert_int_equal(rig.guard.bytes, 5 * (1000 + GUARD_UPLOAD_COST + 2 * 9));
+	assert_int_equal(rig.guard.holder.bytes, 5 * (1000 + GUARD_UPLOAD_COST + 2 * 9));
 	rig_free(&rig);
 }
 
@@ -279,7 +279,10 @@ static void the_budget_is_shared_by_connections(void **state)
 	b.budget = a.budget; /* one worker: what a has filled, b sees */
 	for (uint32_t i = 0; i < MORE; i++)
 		assert_int_equal(upload(&b, 2 * i + 1), GUARD_PASS);
-	assert_int_equal(upload(&b, 2 * MORE + 1), GUARD_UNFINISHED_BYTES);
+	assert_int_equal(b.guard.holder.over, 0);
+	assert_int_equal(upload(&b, 2 * MORE + 1), GUARD_PASS); /* all grow */
+	assert_int_equal(b.guard.holder.over, 1);
+	assert_int_equal(b.guard.holder.bytes, MORE * KEPT);
 	h2_guard_fini(&b.guard, &b.budget);
 	assert_int_equal(b.budget.unfinished_bytes, FIT * KEPT);
 	free(b.input);
@@ -293,26 +296,133 @@ static enum guard_verdict pace(struct rig *rig, nsec_t now)
 	return h2_guard_check_pace(&rig->guard, &rig->budget, now);
 }
 
-static void a_body_may_take_its_patience_and_no_longer(void **state)
+/* The stream of the only upload that has ended early; 0: none has. */
+static uint32_t over(struct rig *rig)
+{
+	uint32_t at = 0;
+	const struct guard_body *body = h2_guard_over(&rig->guard, &at);
+	assert_int_equal(rig->guard.holder.over, body != NULL);
+	return body != NULL ? body->stream : 0;
+}
+
+static void a_body_that_is_too_slow_ends_alone(void **state)
 {
 	(void)state;
 	struct rig rig = rig_new();
 	assert_int_equal(give(&rig, (struct frame){ HEADERS, END_HEADERS, 1, 9 }, START),
 			 GUARD_PASS);
+	assert_int_equal(give(&rig, (struct frame){ HEADERS, END_HEADERS, 3, 9 }, START + SEC),
+			 GUARD_PASS);
 	assert_int_equal(pace(&rig, START + PATIENCE), GUARD_PASS);
-	assert_int_equal(pace(&rig, START + PATIENCE + 1), GUARD_SLOW);
+	assert_int_equal(over(&rig), 0);
+	assert_int_equal(pace(&rig, START + PATIENCE + 1), GUARD_PASS);
+	assert_int_equal(over(&rig), 1);
+	h2_guard_forget(&rig.guard, &rig.budget, 0, START + PATIENCE);
+	assert_int_equal(over(&rig), 0);
+	assert_int_equal(rig.guard.upload_count, 1);
+	assert_int_equal(give(&rig, (struct frame){ DATA, END_STREAM, 3, 9 }, START + PATIENCE),
+			 GUARD_PASS);
+	assert_int_equal(rig.guard.upload_count, 0);
 	rig_free(&rig);
 }
 
-static void bytes_buy_a_body_time(void **state)
+static void what_still_comes_of_it_is_borne_for_as_long_again(void **state)
+{
+	(void)state;
+	const struct frame drip = { DATA, 0, 1, 1 }, other = { DATA, 0, 7, 1 };
+	const nsec_t ended = START + PATIENCE + 1;
+	struct rig rig = rig_new();
+	assert_int_equal(give(&rig, (struct frame){ HEADERS, END_HEADERS, 1, 9 }, START),
+			 GUARD_PASS);
+	assert_int_equal(pace(&rig, ended), GUARD_PASS);
+	h2_guard_forget(&rig.guard, &rig.budget, 0, ended);
+	assert_int_equal(give(&rig, drip, ended + PATIENCE), GUARD_PASS);
+	assert_int_equal(give(&rig, other, ended + PATIENCE + 1), GUARD_PASS);
+	assert_int_equal(give(&rig, drip, ended + PATIENCE + 1), GUARD_SLOW);
+	rig_free(&rig);
+}
+
+static void a_body_that_ends_before_its_answer_is_given_is_none_that_ended_early(void **state)
 {
 	(void)state;
 	struct rig rig = rig_new();
 	assert_int_equal(give(&rig, (struct frame){ HEADERS, END_HEADERS, 1, 9 }, START),
 			 GUARD_PASS);
-	assert_int_equal(give(&rig, (struct frame){ DATA, 0, 1, 16384 }, START), GUARD_PASS);
-	assert_int_equal(pace(&rig, START + PATIENCE + SEC - 10 * USEC), GUARD_PASS);
-	assert_int_equal(pace(&rig, START + PATIENCE + SEC), GUARD_SLOW);
+	assert_int_equal(pace(&rig, START + PATIENCE + 1), GUARD_PASS);
+	assert_int_equal(over(&rig), 1);
+	assert_int_equal(give(&rig, (struct frame){ DATA, 0, 1, 9000 }, START + PATIENCE + 1),
+			 GUARD_PASS);
+	assert_int_equal(rig.budget.unfinished_bytes, 0);
+	assert_int_equal(give(&rig, (struct frame){ DATA, END_STREAM, 1, 9 }, START + PATIENCE + 1),
+			 GUARD_PASS);
+	assert_int_equal(over(&rig), 0);
+	rig_free(&rig);
+}
+
+/* Begins an upload and brings so much of it. */
+static void bring(struct rig *rig, uint32_t stream, uint32_t bytes, nsec_t now)
+{
+	assert_int_equal(give(rig, (struct frame){ HEADERS, END_HEADERS, stream, 9 }, now),
+			 GUARD_PASS);
+	for (uint32_t piece; bytes != 0; bytes -= piece) {
+		piece = bytes < 10000 ? bytes : 10000;
+		assert_int_equal(give(rig, (struct frame){ DATA, 0, stream, piece }, now),
+				 GUARD_PASS);
+	}
+}
+
+/* The connection goes on, and so do the others. */
+static void what_is_too_much_for_a_connection_ends_the_heaviest_that_does_not_grow(void **state)
+{
+	(void)state;
+	const nsec_t later = START + SEC;
+	struct rig rig = rig_new();
+	rig.budget.conn_bytes_max = 150000;
+	bring(&rig, 1, 20000, START);
+	bring(&rig, 3, 36000, START);
+	bring(&rig, 5, 39000, later);
+	assert_int_equal(over(&rig), 0);
+	bring(&rig, 7, 39000, later);
+	assert_int_equal(over(&rig), 3);
+	rig_free(&rig);
+}
+
+static void where_all_grow_it_is_the_upload_that_asks(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	for (uint32_t i = 0; i <= FIT; i++)
+		assert_int_equal(upload(&rig, 2 * i + 1), GUARD_PASS);
+	assert_int_equal(over(&rig), 2 * FIT + 1);
+	assert_int_equal(rig.guard.holder.bytes, CONN_MAX);
+	rig_free(&rig);
+}
+
+static void who_has_too_much_again_and_again_is_closed(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	for (uint32_t i = 0; i < FIT; i++)
+		assert_int_equal(upload(&rig, 2 * i + 1), GUARD_PASS);
+	uint32_t more = 0;
+	enum guard_verdict verdict = GUARD_PASS;
+	for (; verdict == GUARD_PASS && more < 50; more++)
+		verdict = upload(&rig, 2 * (FIT + more) + 1);
+	assert_int_equal(verdict, GUARD_UNFINISHED_BYTES);
+	assert_int_equal(more, 5); /* 1,000 tokens, less those of the frames */
+	rig_free(&rig);
+}
+
+static void many_requests_without_a_byte_are_too_much_as_well(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	enum { COST = GUARD_UPLOAD_COST + 2 * 15000, BORNE = CONN_MAX / COST };
+	for (uint32_t i = 0; i <= BORNE; i++)
+		assert_int_equal(
+			give(&rig, (struct frame){ HEADERS, END_HEADERS, 2 * i + 1, 15000 }, START),
+			GUARD_PASS);
+	assert_int_equal(over(&rig), 2 * BORNE + 1);
 	rig_free(&rig);
 }
 
@@ -394,8 +504,15 @@ int main(void)
 		cmocka_unit_test(five_a_second_may_be_given_up),
 		cmocka_unit_test(streams_below_the_highest_may_begin_bodies),
 		cmocka_unit_test(the_budget_is_shared_by_connections),
-		cmocka_unit_test(a_body_may_take_its_patience_and_no_longer),
-		cmocka_unit_test(bytes_buy_a_body_time),
+		cmocka_unit_test(a_body_that_is_too_slow_ends_alone),
+		cmocka_unit_test(what_still_comes_of_it_is_borne_for_as_long_again),
+		cmocka_unit_test(who_has_too_much_again_and_again_is_closed),
+		cmocka_unit_test(
+			a_body_that_ends_before_its_answer_is_given_is_none_that_ended_early),
+		cmocka_unit_test(
+			what_is_too_much_for_a_connection_ends_the_heaviest_that_does_not_grow),
+		cmocka_unit_test(where_all_grow_it_is_the_upload_that_asks),
+		cmocka_unit_test(many_requests_without_a_byte_are_too_much_as_well),
 		cmocka_unit_test(a_frame_behind_a_judged_header_must_come_to_its_end),
 		cmocka_unit_test(a_stream_of_frames_that_never_ends_on_a_border_is_not_slow),
 		cmocka_unit_test(a_connection_at_rest_is_not_slow),
