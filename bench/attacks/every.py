@@ -3,6 +3,7 @@
 import breaker
 import programs
 import shares
+import uploads
 
-PROGRAMS = [*programs.PROGRAMS, *breaker.PROGRAMS, *shares.PROGRAMS]
+PROGRAMS = [*programs.PROGRAMS, *breaker.PROGRAMS, *shares.PROGRAMS, *uploads.PROGRAMS]
 BY_NAME = {program.name: program for program in PROGRAMS}
