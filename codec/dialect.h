@@ -135,9 +135,8 @@ struct decode_context {
 	learn_set teachable;   /* the facts that would change what was sent */
 	struct slice requested_model; /* plain */
 	struct slice *tool_names;     /* raw: as offered */
-	uint32_t tool_count;
 	struct tool_alias *aliases;
-	uint32_t alias_count;
+	uint32_t tool_count, alias_count;
 	const struct key_list *keys; /* renamed in the arguments of calls; NULL: none */
 	struct slice *emulate_stop;  /* raw */
 	uint32_t emulate_stop_count;
@@ -154,12 +153,12 @@ struct encode_marks {
 struct encode_out {
 	struct gather body;
 	struct encode_marks marks;
+	uint32_t max_tokens; /* what was sent */
 	struct decode_context decode;
 	adjust_set adjustments;
+	uint32_t images;   /* images in the body */
 	bool replayed;     /* something private of earlier turns is in the body */
 	bool replay_unfit; /* it was to be, and did not fit: dialect_encode begins anew without it */
-	uint32_t max_tokens; /* what was sent */
-	uint32_t images;     /* images in the body */
 };
 
 /* What a key may still use of a limit, as the answer's headers say (contract/providers.md 2, 3). */

@@ -101,12 +101,8 @@ static void put_body_without_effort(struct encoder *e, struct slice object)
 	encoder_adjust(e, ADJUST_EFFORT_DROPPED);
 }
 
-void encoder_put_body(struct encoder *e)
+static SCAN_RARE void put_members(struct encoder *e, struct slice body)
 {
-	const struct slice body = e->profile->body;
-
-	if (body.len == 0)
-		return;
 	char *object = arena_take(e->into, body.len + 2); /* outlives the snapshot */
 	e->failed = e->failed || object == NULL;
 	if (object == NULL)
@@ -122,6 +118,12 @@ void encoder_put_body(struct encoder *e)
 		encoder_may_learn(e, LEARN_NO_EFFORT);
 	gather_lit(&e->out.body, ",");
 	gather_raw(&e->out.body, slice_of(object + 1, body.len));
+}
+
+void encoder_put_body(struct encoder *e)
+{
+	if (e->profile->body.len != 0)
+		put_members(e, e->profile->body);
 }
 
 void encoder_put_stop(struct encoder *e, struct slice key)

@@ -223,11 +223,28 @@ static void put_joined(struct encoder *e, const struct message *message)
 	gather_lit(g, "\"");
 }
 
+/* The message's content, a part each, with `before` in front of the first. */
+static enum err put_parts(struct encoder *e, uint32_t index, struct slice before)
+{
+	const struct message *message = &e->request->messages[index];
+
+	for (uint32_t i = 0; i < message->count; i++) {
+		const struct block *block = &e->request->blocks[message->first + i];
+		if (!is_content(e, block))
+			continue;
+		gather_raw(&e->out.body, before);
+		before = SLICE(",");
+		enum err err = put_part(e, block, index);
+		if (err != ERR_OK)
+			return err;
+	}
+	return ERR_OK;
+}
+
 static enum err put_content(struct encoder *e, uint32_t index, const struct content *content)
 {
 	const struct message *message = &e->request->messages[index];
 	struct gather *g = &e->out.body;
-	bool first = true;
 
 	if (content->count == 0 && content->calls) {
 		gather_lit(g, "null");
@@ -237,18 +254,10 @@ static enum err put_content(struct encoder *e, uint32_t index, const struct cont
 		put_joined(e, message);
 		return ERR_OK;
 	}
-	for (uint32_t i = 0; i < message->count; i++) {
-		const struct block *block = &e->request->blocks[message->first + i];
-		if (!is_content(e, block))
-			continue;
-		gather_raw(g, first ? SLICE("[") : SLICE(","));
-		first = false;
-		enum err err = put_part(e, block, index);
-		if (err != ERR_OK)
-			return err;
-	}
-	gather_lit(g, "]");
-	return ERR_OK;
+	enum err err = put_parts(e, index, SLICE("["));
+	if (err == ERR_OK)
+		gather_lit(g, "]");
+	return err;
 }
 
 /* ---- encode: what goes back of an earlier answer ---- */
@@ -487,19 +496,10 @@ static SCAN_RARE void close_turn(struct encoder *e, struct turns *turns)
 /* A user's text behind images that were moved out of tool results: further parts of the same message. */
 static SCAN_RARE enum err put_more_parts(struct encoder *e, struct turns *turns, uint32_t index)
 {
-	const struct message *message = &e->request->messages[index];
+	enum err err = put_parts(e, index, SLICE(","));
 
-	for (uint32_t i = 0; i < message->count; i++) {
-		const struct block *block = &e->request->blocks[message->first + i];
-		if (!is_content(e, block))
-			continue;
-		gather_lit(&e->out.body, ",");
-		enum err err = put_part(e, block, index);
-		if (err != ERR_OK)
-			return err;
-	}
 	close_turn(e, turns);
-	return ERR_OK;
+	return err;
 }
 
 static enum err put_message(struct encoder *e, struct turns *turns, uint32_t index)

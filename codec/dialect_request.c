@@ -303,8 +303,6 @@ enum err encoder_end(struct encoder *e, struct encode_out *out)
 	}
 	e->out.decode.aliases = e->tools.aliases;
 	e->out.decode.alias_count = e->tools.alias_count;
-	if (e->keys != NULL && e->keys->list.count != 0)
-		e->out.decode.keys = &e->keys->list;
 	*out = e->out;
 	return ERR_OK;
 }
@@ -465,6 +463,8 @@ static void mend(struct encoder *e, const struct tool *tool, struct slice *schem
 	if (schema->at == tool->schema.at)
 		return;
 	*root = schema_root_of(*schema);
+	if (e->keys->list.count != 0)
+		e->out.decode.keys = &e->keys->list;
 	encoder_adjust(e, e->keys->list.count != known ? ADJUST_PROPERTY_RENAMED
 						       : ADJUST_SCHEMA_COMPLETED);
 }

@@ -166,79 +166,6 @@ static SKIP_INLINE const char *scalar(struct json_reader *r, const char *at)
 enum { ODD_PROPERTIES = 0x80 };
 _Static_assert((SCHEMA_ODD_ALL & ODD_PROPERTIES) == 0, "a bit of its own");
 
-enum { KEY_BLOCK = 16 };
-typedef unsigned char key_bytes __attribute__((vector_size(KEY_BLOCK)));
-typedef signed char key_numbers __attribute__((vector_size(KEY_BLOCK)));
-typedef uint64_t key_words __attribute__((vector_size(KEY_BLOCK)));
-
-/* Of a block: which bytes are letters, digits or underscores. */
-static inline key_words good_in_key(const char *at)
-{
-	key_bytes block;
-
-	(void)memcpy(&block, at, sizeof(block));
-	/* vectors are compared as signed: the first letter and the first digit become the least number */
-	const key_numbers letter = (key_numbers)((block | 0x20) - ('a' + 128)),
-			  digit = (key_numbers)(block - ('0' + 128));
-	return (key_words)((letter < -128 + 26) | (digit < -128 + 10) |
-			   (key_numbers)(block == '_'));
-}
-
-/* Whether one of the keys [key, end) is empty, too long, or has something else than letters, digits and underscores:
- * a dash or a dot, too, which may be there but seldom are. KEY_BLOCK bytes are readable at each: so much is ahead of
- * a member. */
-static SCAN_RARE bool keys_are_odd(const struct json_key *key, const struct json_key *end)
-{
-	static const char behind[2 * KEY_BLOCK] = "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-						  "\xff\xff\xff\xff\xff\xff\xff\xff"
-						  "\xff\xff\xff\xff\xff\xff\xff";
-	key_words good = { UINT64_MAX, UINT64_MAX };
-
-	for (; key < end; key++) {
-		const size_t len = key->len;
-		key_words beyond;
-		if (SKIP_RARELY(len - 1 >= KEY_BLOCK)) { /* empty ones, too */
-			if (len == 0 || len > SCHEMA_KEY_MAX)
-				return true;
-			for (size_t i = 0; i + KEY_BLOCK < len; i += KEY_BLOCK)
-				good &= good_in_key(key->at + i);
-			good &= good_in_key(key->at + len - KEY_BLOCK);
-			continue;
-		}
-		(void)memcpy(&beyond, behind + KEY_BLOCK - len, sizeof(beyond));
-		good &= good_in_key(key->at) | beyond;
-	}
-	return (good[0] & good[1]) != UINT64_MAX;
-}
-
-/* Whether the string of five letters from the quote `at` on is "array", and "items" is neither next nor one of the
- * keys [key, end), which are those of the object so far. */
-static SCAN_RARE bool array_is_odd(const char *at, const struct json_key *key,
-				   const struct json_key *end)
-{
-	static const char array[] = "\"array\"", next[] = "\"items\":";
-	const char *behind = at + sizeof(array) - 1;
-
-	if (memcmp(at, array, sizeof(array) - 1) != 0)
-		return false;
-	if (*behind == ',') {
-		behind += behind[1] == ' ' ? 2 : 1;
-		if (memcmp(behind, next, sizeof(next) - 1) == 0)
-			return false;
-	}
-	for (; key < end; key++)
-		if (key->len == 5 && memcmp(key->at, next + 1, 5) == 0)
-			return false;
-	return true;
-}
-
-/* Whether null under that key is something else than a value of the schema's author. */
-static SCAN_RARE bool null_is_odd(const struct json_key *key)
-{
-	return !(key->len == 7 && memcmp(key->at, "default", 7) == 0) &&
-	       !(key->len == 5 && memcmp(key->at, "const", 5) == 0);
-}
-
 /* Whether the object that ends, in level `next`, has schemas by their names: its key begins as "properties" does. Its
  * parent is an object if `inner`. */
 static SKIP_INLINE bool holds_properties(const struct json_reader *r, const struct json_level *next,
@@ -337,7 +264,8 @@ value:
 		if (behind == NULL)
 			goto stop_value;
 		if (schema) {
-			if (SKIP_RARELY(*at == 'n') && (objects & 1) != 0 && null_is_odd(top - 1))
+			if (SKIP_RARELY(*at == 'n') && (objects & 1) != 0 &&
+			    schema_null_odd(top - 1))
 				r->odd |= SCHEMA_ODD_NULLS;
 		}
 		at = behind;
@@ -352,7 +280,7 @@ string: /* at a quote */
 			goto stop_value;
 	}
 	if (schema) {
-		if (SKIP_RARELY(behind - at == 6) && array_is_odd(at, next[-1].keys, top))
+		if (SKIP_RARELY(behind - at == 6) && schema_array_odd(at, next[-1].keys, top))
 			r->odd |= SCHEMA_ODD_ARRAYS;
 	}
 	at = behind + 1;
@@ -391,7 +319,7 @@ closing_bracket:
 	next--;
 	if (schema) {
 		if ((objects & 1) != 0 && holds_properties(r, next, outer, (objects & 2) != 0) &&
-		    keys_are_odd(next->keys, top))
+		    schema_keys_odd(next->keys, top))
 			r->odd |= SCHEMA_ODD_KEYS;
 	}
 	objects >>= 1;
@@ -531,6 +459,57 @@ static SCAN_RARE enum reader_skipped skip_spaced_schema(struct json_reader *r, u
 	return r->end - r->at < ROOM ? where : skip_members(r, depth, where, true, true, true);
 }
 
+/* Moves to the next member within `depth`, out of what ends before it. False when all of it has ended, or after failing. */
+static bool next_in_schema(struct json_reader *r, uint32_t depth)
+{
+	const struct json_level *outer = r->levels + depth;
+	struct slice key;
+
+	while (r->depth > depth) {
+		const struct json_level *innermost = r->levels + r->depth - 1;
+		const struct json_key *at = innermost->keys, *top = r->work->key_top;
+		const bool object = (r->objects & 1) != 0, inner = (r->objects & 2) != 0;
+
+		if (object ? json_next_key(r, &key) : json_next_item(r))
+			return true;
+		if (r->fault.err != ERR_OK)
+			return false;
+		/* holds_properties reads eight bytes of a key */
+		if (object && (innermost == outer || (inner && at[-1].len >= 8)) &&
+		    holds_properties(r, innermost, outer, inner) && schema_keys_odd_slowly(at, top))
+			r->odd |= SCHEMA_ODD_KEYS;
+	}
+	return false;
+}
+
+/* Consumes a scalar, or enters a container. */
+static bool take_in_schema(struct json_reader *r)
+{
+	const enum json_kind kind = json_peek(r);
+	struct slice text;
+
+	if (kind == JSON_OBJECT || kind == JSON_ARRAY)
+		return kind == JSON_OBJECT ? json_enter_object(r) : json_enter_array(r);
+	if (!json_skip(r, &text))
+		return false;
+	if (kind == JSON_NULL && (r->objects & 1) != 0 && schema_null_odd(r->work->key_top - 1))
+		r->odd |= SCHEMA_ODD_NULLS;
+	if (slice_eq(text, SLICE("\"array\"")))
+		r->odd |= SCHEMA_ODD_ARRAYS; /* "items" may be there: nobody looks */
+	return true;
+}
+
+/* The rest of a schema, where the text ends soon: the last bytes of a request are often those of its last tool. */
+static SCAN_RARE bool end_schema(struct json_reader *r, uint32_t depth, enum reader_skipped where)
+{
+	while (where == SKIPPED_TO_VALUE || next_in_schema(r, depth)) {
+		where = SKIPPED_TO_MEMBER;
+		if (!take_in_schema(r))
+			return false;
+	}
+	return r->fault.err == ERR_OK;
+}
+
 bool json_skip_schema(struct json_reader *r, bool properties)
 {
 	const uint32_t depth = r->depth;
@@ -541,19 +520,19 @@ bool json_skip_schema(struct json_reader *r, bool properties)
 		r->odd |= kind == JSON_NULL ? SCHEMA_ODD_NULLS : 0;
 		return json_skip(r, NULL);
 	}
-	if (r->work == NULL || r->end - from <= ROOM || depth >= r->limits.depth_max) {
+	if (r->work == NULL || depth >= r->limits.depth_max) {
 		r->odd = SCHEMA_ODD_ALL; /* nobody looks */
 		return json_skip(r, NULL);
 	}
 	must(r->work->reader == r);
 	r->odd = (uint8_t)(r->odd | (properties ? ODD_PROPERTIES : 0));
 	reader_enter(r, *from == '{', from);
-	enum reader_skipped where = skip_schema(r, depth);
+	enum reader_skipped where = SKIPPED_TO_MEMBER;
+	if (r->end - from > ROOM)
+		where = skip_schema(r, depth);
 	if (r->depth != depth)
 		where = skip_spaced_schema(r, depth, where);
+	const bool ended = r->depth == depth || end_schema(r, depth, where);
 	r->odd &= SCHEMA_ODD_ALL;
-	if (r->depth == depth)
-		return true;
-	r->odd = SCHEMA_ODD_ALL; /* nobody looks at the rest */
-	return reader_skip_rest(r, depth, where);
+	return ended;
 }

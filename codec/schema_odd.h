@@ -5,6 +5,10 @@
 #ifndef CODEC_SCHEMA_ODD_H
 #define CODEC_SCHEMA_ODD_H
 
+#include "codec/json_keys.h"
+
+#include <stdbool.h>
+
 enum schema_odd {
 	SCHEMA_ODD_KEYS = 1,   /* the name of a property is not [a-zA-Z0-9_.-]{1,64} */
 	SCHEMA_ODD_ARRAYS = 2, /* an array without "items" */
@@ -13,5 +17,19 @@ enum schema_odd {
 };
 
 enum { SCHEMA_KEY_MAX = 64 };
+
+/* Whether one of the keys [key, end) is empty, too long, or has something else than letters, digits and underscores:
+ * a dash or a dot, too, which may be there but seldom are. Sixteen bytes are readable at each. */
+bool schema_keys_odd(const struct json_key *key, const struct json_key *end);
+
+/* The same, for keys of which only their own bytes are readable. */
+bool schema_keys_odd_slowly(const struct json_key *key, const struct json_key *end);
+
+/* Whether the string of five letters from the quote `at` on, with 17 bytes behind it, is "array", and "items" is neither
+ * next nor one of the keys [key, end), which are those of the object so far. */
+bool schema_array_odd(const char *at, const struct json_key *key, const struct json_key *end);
+
+/* Whether null under that key is something else than a value of the schema's author. */
+bool schema_null_odd(const struct json_key *key);
 
 #endif
