@@ -37,6 +37,7 @@ class Target:
     keys: tuple = ()  # of several tenants, where a program is that of more than one
     pid: int = 0  # of the process to stop, for the programs that attack a shutdown
     body_max: int = MEG
+    calls: tuple = ()  # answered with 64 tool calls
 
     def open(self, first=b"", **more):
         return Connection(self.host, self.port, self.way, first, **more)

@@ -19,14 +19,17 @@ ATTACKER_KEY, SECOND_KEY = "sk-attacker-0123456789abcdef", "sk-attackers-other-0
 PLAIN = os.environ.get("SLUICE_PLAIN_H2O", os.path.join(os.path.dirname(harness.BIN), "plain_h2o"))
 PATH = "/v1/sampling"
 MODELS = {"quick": "sim-latency-20ms-size-300", "hang": "sim-latency-30s", "large": "sim-size-1000000",
-          "never": "sim-hang"}
+          "never": "sim-hang", "calls": "sim-calls-64"}
+TOOLS = [{"name": "look", "description": "looks", "inputSchema": {"type": "object"}}]
 ENDLESS = 1000000000  # an attacker whom a tenant's limit stops shows nothing about the edge
 
 
 def message(model, text="hello"):
-    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {
-        "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
-        "modelPreferences": {"hints": [{"name": model}]}, "maxTokens": 100}}).encode()
+    params = {"messages": [{"role": "user", "content": {"type": "text", "text": text}}],
+              "modelPreferences": {"hints": [{"name": model}]}, "maxTokens": 100}
+    if "-calls-" in model:
+        params["tools"] = TOOLS
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": params}).encode()
 
 
 def accepts(**limits):
