@@ -21,6 +21,7 @@
 #include "gateway/limits.h"
 #include "gateway/log.h"
 #include "gateway/metrics.h"
+#include "gateway/refusals.h"
 #include "gateway/store.h"
 #include "gateway/upstream.h"
 #include "routing/route.h"
@@ -57,7 +58,8 @@ enum flow_effect {
 	FLOW_RESERVE, /* store->reserve(&flow->reservation); if flow_has_reserved: it is answered */
 	FLOW_AWAIT,   /* nothing: without what is awaited the flow cannot go further ahead */
 	FLOW_GIVE_BACK, /* what is in state->ahead.taken: of FLOW_ASK_LIMITS store->undo(&flow->reservation)
-			 * if it is granted, of FLOW_ASK_CLAIM once_leave */
+			 * if it is granted, or, once the flow was told so, store->settle with nothing used: it
+			 * keeps its place; of FLOW_ASK_CLAIM once_leave */
 	FLOW_REMEMBER, /* state->remember(&flow->state->note) */
 	FLOW_SEND,     /* start flow->call at flow->walk.endpoint of flow->walk.provider */
 	FLOW_SETTLE,   /* store->settle with flow->settle_tokens, settle_usd; the attempt is over */
@@ -84,10 +86,11 @@ struct flow_env {
 	const struct config *config;
 	struct health_view *health; /* of that configuration */
 	struct json_work *json;
-	struct jwt_checker *tokens;  /* of the worker; NULL: no tokens (JWT) are taken */
-	struct key_memory *keys;     /* likewise; NULL: no key is remembered */
-	struct stream_slab *streams; /* not NULL where anything is sent */
-	struct flow_bodies *bodies;  /* NULL: they are not counted */
+	struct jwt_checker *tokens;      /* of the worker; NULL: no tokens (JWT) are taken */
+	struct key_memory *keys;         /* likewise; NULL: no key is remembered */
+	const struct refusals *refusals; /* likewise; NULL: no refusal is */
+	struct stream_slab *streams;     /* not NULL where anything is sent */
+	struct flow_bodies *bodies;      /* NULL: they are not counted */
 	nsec_t now;
 	uint64_t wall_ns;
 	bool stateful; /* there are stores of sessions, loops and copies: RECALL, JOIN, REMEMBER */

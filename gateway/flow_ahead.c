@@ -13,7 +13,13 @@
  *
  * A reservation is used although the answers make the request larger than was guessed (another gateway's
  * private blocks), as long as it is for the same model: the difference becomes debt when it is settled, as
- * with any bound that was too small. */
+ * with any bound that was too small.
+ *
+ * What is costly to read is held back until limits have granted the request: more than STATE_EARLY_MAX of private
+ * blocks, and blocks and loops of tenants that were refused a moment ago. Then it walks once more from RECALL, with its
+ * reservation in ahead.taken. Does that turn out too small, it is settled as if nothing had been used of it, and a
+ * larger one is asked for, as by a further attempt: the request has its place and is counted. So whatever is read was
+ * paid for by one of the tenant's requests, and no limit is passed. */
 #include "gateway/flow_steps.h"
 
 #include "codec/base/must.h"
@@ -53,6 +59,18 @@ static void walk_again(struct flow *flow, nsec_t now)
 	flow->walk = (struct flow_walk){ .judged = false };
 	flow_take_back_refusal(flow);
 	flow->step = FLOW_STEP_RECALL;
+}
+
+enum flow_move flow_admit(struct flow *flow, const struct flow_env *env)
+{
+	struct flow_state *state = flow->state;
+
+	must(flow->reservation.granted && flow->awaited == 0 && flow->attempts == 0);
+	state->admitted = true;
+	state->held_back = state->asked = false;
+	state->ahead.taken |= FLOW_ASK_LIMITS;
+	walk_again(flow, env->now);
+	return FLOW_GO;
 }
 
 bool flow_answered(struct flow *flow, enum flow_ask what, nsec_t now, enum flow_event *event)
@@ -114,7 +132,7 @@ bool flow_may_use(struct flow *flow, const struct reservation *wanted)
 		return false;
 	ahead->tokens_short = beyond(wanted->ask.tokens, had->ask.tokens);
 	ahead->usd_short = beyond(wanted->ask.usd, had->ask.usd);
-	return true;
+	return !flow->state->admitted || (ahead->tokens_short == 0 && ahead->usd_short == 0);
 }
 
 void flow_uses(struct flow *flow, unsigned asks)

@@ -51,12 +51,12 @@ static void choose_scopes(struct flow *flow, struct reservation *reservation)
 	reservation->scope_count = (uint32_t)(scope - reservation->scopes);
 }
 
-/* A further attempt is no further request, and keeps the request's place. */
+/* A further attempt, or reservation, is no further request, and keeps the request's place. */
 static void fill_reservation(struct flow *flow, const struct flow_env *env,
 			     struct reservation *reservation)
 {
 	const struct encode_out *encoded = &flow->made->encoded;
-	const bool first = flow->attempts == 0;
+	const bool first = flow->first == NULL;
 	uint64_t bytes = encoded->body.total - encoded->body.images;
 
 	*reservation = (struct reservation){
@@ -87,7 +87,9 @@ static void begin_attempt(struct flow *flow)
 /* The first reservation holds the request's place to its end. False: no memory. */
 static bool keep_place(struct flow *flow)
 {
-	if (flow->attempts == 0 || flow->first != NULL)
+	const bool admitted = flow->state != NULL && flow->state->admitted;
+
+	if ((flow->attempts == 0 && !admitted) || flow->first != NULL)
 		return true;
 	flow->first = arena_take(flow->arena, sizeof(*flow->first));
 	if (flow->first != NULL)
@@ -133,6 +135,8 @@ enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 	}
 	if (flow->state != NULL)
 		flow_uses(flow, FLOW_ASK_CLAIM | FLOW_ASK_LIMITS);
+	if (flow->reservation.granted && flow->state != NULL && flow->state->held_back)
+		return flow_admit(flow, env);
 	if (flow->reservation.granted) {
 		flow->reserved = true;
 		flow_progress_admit(&flow->progress, env->now);

@@ -49,7 +49,12 @@ static bool ask_calls(struct flow *flow, uint32_t message, struct state_recall *
 	return keys != NULL;
 }
 
-bool flow_loop_ask(struct flow *flow, struct state_recall *recall)
+bool flow_refused_lately(const struct flow *flow, const struct flow_env *env)
+{
+	return env->refusals != NULL && refusals_has(env->refusals, flow->limit_key, env->now);
+}
+
+bool flow_loop_ask(struct flow *flow, struct state_recall *recall, const struct flow_env *env)
 {
 	const struct sampling_request *request = &flow->made->request;
 	const uint32_t turns = request->call_turns;
@@ -68,7 +73,8 @@ bool flow_loop_ask(struct flow *flow, struct state_recall *recall)
 	}
 	if (keys == NULL)
 		return false;
-	if (turns <= STATE_BLOCKS_MAX) { /* for all turns or for none */
+	flow->state->held_back = !flow->state->admitted && flow_refused_lately(flow, env);
+	if (turns <= STATE_BLOCKS_MAX && !flow->state->held_back) { /* for all turns or for none */
 		recall->blocks = keys;
 		recall->block_count = turns;
 	}
@@ -84,6 +90,7 @@ void flow_loop_take(struct flow *flow)
 
 	flow->state->loop = (struct flow_loop){ .unknown = 0 }; /* nothing of an earlier answer */
 	flow->made->request.tool_rounds = flow->state->own_rounds;
+	flow->state->held_back |= recall->cut;
 	if (recall->call_count > loop->known && !recall->away)
 		flow->state->loop.unknown = recall->call_count - loop->known;
 	if (state_key_none(&loop->id))
@@ -194,7 +201,7 @@ void flow_loop_replay(const struct flow *flow, struct encode_in *in)
 	in->replay_unfit = flow->state->loop.unbound;
 	if (in->replay_unfit)
 		return;
-	in->replay = flow->state->recall.found;
+	in->replay = flow->state->recall.found; /* NULL while they are held back */
 	in->replay_count = flow->state->recall.block_count;
 }
 

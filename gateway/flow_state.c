@@ -143,10 +143,21 @@ static bool fill_recall(struct flow *flow, const struct flow_env *env)
 		.tenant = state->tenant,
 		.session = state->session_key,
 		.arena = flow->arena,
-		.may_guess = flow->rpc.method == RPC_CREATE_MESSAGE,
+		.may_guess = flow->rpc.method == RPC_CREATE_MESSAGE && !state->admitted,
+		.early = !state->admitted,
 		.now = env->now,
 	};
-	return flow_loop_ask(flow, &state->recall);
+	return flow_loop_ask(flow, &state->recall, env);
+}
+
+/* The tenant was refused lately, and nothing but its limits can answer the request: they are asked first. */
+static bool asks_limits_first(struct flow *flow, const struct flow_env *env, bool named)
+{
+	if (named || flow->state->admitted || flow->rpc.method != RPC_CREATE_MESSAGE ||
+	    !slice_absent(header(flow, HTTP_IDEMPOTENCY_KEY)) || !flow_refused_lately(flow, env))
+		return false;
+	flow->state->held_back = true;
+	return true;
 }
 
 static enum flow_move take_recall(struct flow *flow, const struct flow_env *env)
@@ -181,6 +192,9 @@ enum flow_move flow_recall(struct flow *flow, const struct flow_env *env)
 		return flow_refuse_err(flow, ERR_BUSY);
 	if (named && (!env->stateful || !flow_use_session(flow)))
 		return refuse_session(flow);
+	if (asks_limits_first(flow, env, named))
+		return flow_find_caller(flow, env) ? FLOW_NEXT
+						   : flow_refuse_err(flow, ERR_UNAUTHORIZED);
 	flow->state->asked = fill_recall(flow, env);
 	return flow->state->asked ? FLOW_DO_RECALL : flow_refuse_err(flow, ERR_BUSY);
 }

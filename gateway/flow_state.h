@@ -35,7 +35,10 @@ struct flow_state {
 	struct state_key session_key; /* none: the request has no session */
 	struct state_recall recall;   /* FLOW_RECALL */
 	bool asked;                   /* it was; what is known counts */
-	uint32_t own_rounds;          /* of tool calls, by the request's history alone */
+	/* Private blocks, or all that is known, wait until the request's limits have granted it; then it was
+	 * admitted, and walks once more from RECALL (flow_admit). */
+	bool held_back, admitted;
+	uint32_t own_rounds; /* of tool calls, by the request's history alone */
 	struct flow_ahead ahead;
 	struct flow_loop loop;
 	struct state_note note;  /* FLOW_REMEMBER */

@@ -41,6 +41,8 @@ flow_step_fn flow_reserve, flow_send, flow_read;
 flow_step_fn flow_retry;
 
 /* flow_state.c */
+/* Whether the request's tenant has to wait, by what its limits said a moment ago. */
+bool flow_refused_lately(const struct flow *flow, const struct flow_env *env);
 /* flow->state, made at its first use; NULL: no memory. */
 struct flow_state *flow_state_of(struct flow *flow);
 /* The session that the header names, in flow->state, which is there. False: no session has such an id. */
@@ -66,11 +68,14 @@ MUST_USE bool flow_may_use(struct flow *flow, const struct reservation *wanted);
 void flow_uses(struct flow *flow, unsigned asks);
 /* All that was in ahead.taken was given back. */
 void flow_given_back(struct flow *flow);
+/* Its limits have granted the request, while what goes with it was held back: that is read now. */
+enum flow_move flow_admit(struct flow *flow, const struct flow_env *env);
 
 /* flow_loop.c */
 /* What is to be asked of the loop that the request's history is one of, and of its turns; flow->state is
  * there. False: no memory. */
-MUST_USE bool flow_loop_ask(struct flow *flow, struct state_recall *recall);
+MUST_USE bool flow_loop_ask(struct flow *flow, struct state_recall *recall,
+			    const struct flow_env *env);
 /* It was answered: rounds, and where the loop went before. */
 void flow_loop_take(struct flow *flow);
 /* The models where it was answered, in *into; NULL: no matter where. */

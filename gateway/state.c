@@ -16,7 +16,7 @@ static bool same_text(struct slice a, struct slice b)
 
 bool state_recall_same(const struct state_recall *guess, const struct state_recall *answer)
 {
-	if (!same_loop(&guess->loop, &answer->loop) ||
+	if (!same_loop(&guess->loop, &answer->loop) || guess->cut != answer->cut ||
 	    (guess->found == NULL) != (answer->found == NULL))
 		return false;
 	for (uint32_t i = 0; guess->found != NULL && i < guess->block_count; i++)

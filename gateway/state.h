@@ -23,7 +23,8 @@
 enum {
 	STATE_CALLS_MAX =
 		256, /* of one turn, as asked about or told of: those behind are passed over */
-	STATE_BLOCKS_MAX = 256, /* turns of one request whose blocks are asked for, likewise */
+	STATE_BLOCKS_MAX = 256,      /* turns of one request whose blocks are asked for, likewise */
+	STATE_EARLY_MAX = 256 << 10, /* bytes of blocks that are read before limits are asked */
 	STATE_FOUND_MAX =
 		16 << 20, /* bytes of blocks in one answer: what would exceed them is absent */
 };
@@ -108,6 +109,7 @@ struct state_recall {
 	uint32_t block_count;
 	struct arena *arena; /* what is found lies here */
 	bool may_guess;      /* the caller goes ahead on a guess, and looks at the answer later */
+	bool early;          /* more blocks than STATE_EARLY_MAX are none, and .cut */
 	nsec_t now;
 	void (*done)(struct state_recall *recall);
 	/* answered */
@@ -116,6 +118,7 @@ struct state_recall {
 	uint32_t revision;             /* of the session: enum revision */
 	struct state_used used;        /* by the session, so far */
 	struct state_loop loop;        /* of several the one with most tokens */
+	bool cut;                      /* there are blocks, and they are too many for `early` */
 	struct slice
 		*found; /* block_count texts, in the arena; absent: not there. NULL: none was asked
 			      * for, or there was no memory */
@@ -124,6 +127,11 @@ struct state_recall {
 	bool waits; /* for the first connection */
 	struct state_recall *next;
 };
+
+static inline size_t state_found_max(const struct state_recall *recall)
+{
+	return recall->early ? STATE_EARLY_MAX : STATE_FOUND_MAX;
+}
 
 /* What a request leaves behind. */
 struct state_note {

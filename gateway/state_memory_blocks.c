@@ -23,6 +23,7 @@ static struct slice copy_blocks(struct state_memory *memory, const struct state_
 	struct blocks_item *item = shard_find(memory, shard, STATE_OF_BLOCKS, key, recall->now);
 
 	if (item != NULL) {
+		recall->cut |= recall->early && item->len > *room;
 		char *copy = item->len > *room ? NULL : arena_take(recall->arena, item->len);
 		if (copy != NULL) {
 			state_chunks_copy(memory->chunks, item->text, copy, item->len);
@@ -39,14 +40,17 @@ static struct slice copy_blocks(struct state_memory *memory, const struct state_
 void state_memory_recall_blocks(struct state_memory *memory, struct state_recall *recall)
 {
 	const uint32_t count = state_least(recall->block_count, STATE_BLOCKS_MAX);
-	size_t room = STATE_FOUND_MAX;
+	size_t room = state_found_max(recall);
 
 	recall->found = NULL;
+	recall->cut = false;
 	if (recall->block_count == 0)
 		return;
 	recall->found = arena_zero(recall->arena, recall->block_count * sizeof(recall->found[0]));
-	for (uint32_t i = 0; recall->found != NULL && i < count; i++)
+	for (uint32_t i = 0; recall->found != NULL && i < count && !recall->cut; i++)
 		recall->found[i] = copy_blocks(memory, &recall->blocks[i], recall, &room);
+	if (recall->cut)
+		recall->found = NULL;
 }
 
 /* The shard whose blocks have not been used for longest; NULL: there are none. */

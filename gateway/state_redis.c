@@ -179,7 +179,7 @@ static void join_loop(struct state_loop *loop, const struct state_loop *mine)
 
 static void join_blocks(struct state_redis *redis, struct state_recall *recall)
 {
-	size_t room = STATE_FOUND_MAX;
+	size_t room = state_found_max(recall);
 
 	for (uint32_t i = 0; recall->found != NULL && i < recall->block_count; i++)
 		room -= recall->found[i].len; /* of Redis's, which are no more than that */
@@ -196,11 +196,17 @@ static void join_blocks(struct state_redis *redis, struct state_recall *recall)
 			continue;
 		}
 		(void)own(redis)->recall(own(redis), &mine);
-		if (mine.found == NULL || mine.found[0].len > room)
+		if (mine.found == NULL)
 			continue;
+		if (mine.found[0].len > room) {
+			recall->cut |= recall->early;
+			continue;
+		}
 		recall->found[i] = mine.found[0];
 		room -= mine.found[0].len;
 	}
+	if (recall->cut)
+		recall->found = NULL;
 }
 
 static void join(struct state_redis *redis, struct state_recall *recall)

@@ -105,10 +105,11 @@ void state_wire_recall(struct redis_buffer *to, const struct state_recall *recal
 	for (uint32_t i = 0; i < texts; i++)
 		put_key(to, &recall->tenant, 'b', &recall->blocks[i]);
 	redis_pack_byte(&header, session);
+	redis_pack_byte(&header, recall->early);
 	redis_pack_number(&header, calls);
 	pack_ms(&header, STATE_SESSION_TTL);
 	pack_ms(&header, blocks->ttl);
-	redis_pack_number(&header, STATE_FOUND_MAX);
+	redis_pack_number(&header, (uint32_t)state_found_max(recall));
 	redis_put_pack(to, &header);
 	put_key(to, &recall->tenant, 'l', NULL);
 }
@@ -288,10 +289,13 @@ static void copy_blocks(struct redisReply *const *texts, uint32_t count,
 			struct state_recall *recall)
 {
 	const struct slice *guess = recall->found;
-	size_t room = STATE_FOUND_MAX;
+	size_t room = state_found_max(recall);
 
 	recall->found = NULL;
-	if (recall->block_count == 0)
+	recall->cut = false;
+	for (uint32_t i = 0; i < count; i++)
+		recall->cut |= recall->early && texts[i]->type == REDIS_REPLY_INTEGER;
+	if (recall->block_count == 0 || recall->cut)
 		return;
 	recall->found = arena_zero(recall->arena, recall->block_count * sizeof(recall->found[0]));
 	for (uint32_t i = 0; recall->found != NULL && i < count; i++) {

@@ -33,6 +33,7 @@ static struct flow_env worker_env(struct worker *worker)
 		.json = worker->json,
 		.tokens = worker->tokens,
 		.keys = worker->keys,
+		.refusals = worker->refusals,
 		.streams = &worker->streams,
 		.bodies = &worker->bodies,
 		.now = net_now(worker->loop),
@@ -129,6 +130,7 @@ static void do_settle(struct request *r)
 
 	flow->overrun = store->settle(store, &flow->reservation, flow->settle_tokens,
 				      flow->settle_usd, net_now(r->worker->loop));
+	refusals_settled(r->worker->refusals, flow->limit_key, net_now(r->worker->loop));
 	if (!flow->called)
 		return;
 	const struct metrics_attempt attempt = flow_attempt_report(flow);
@@ -475,12 +477,13 @@ static bool worker_build(struct worker *worker)
 	worker->health = health_new();
 	worker->tokens = jwt_checker_new();
 	worker->keys = key_memory_new();
+	worker->refusals = calloc(1, sizeof(*worker->refusals));
 	worker->pool_counts = calloc(WORKER_PROVIDERS_MAX, sizeof(*worker->pool_counts));
 	worker->healths = calloc(WORKER_PROVIDERS_MAX, sizeof(*worker->healths));
 	worker->lessons = worker_lessons_new();
 	if (worker->loop == NULL || worker->json == NULL || worker->health == NULL ||
-	    worker->tokens == NULL || worker->keys == NULL || worker->pool_counts == NULL ||
-	    worker->healths == NULL || worker->lessons == NULL ||
+	    worker->tokens == NULL || worker->keys == NULL || worker->refusals == NULL ||
+	    worker->pool_counts == NULL || worker->healths == NULL || worker->lessons == NULL ||
 	    !fair_share_map(&worker->bodies.share, REQUESTS_MAX, false) ||
 	    !slab_init(&worker->requests, sizeof(struct request), REQUESTS_MAX) ||
 	    !stream_slab_init(&worker->streams, STREAMS_MAX))

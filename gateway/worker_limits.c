@@ -7,11 +7,22 @@
 
 /* ---- asking ---- */
 
+/* The store has spoken. */
+static void note_refusal(struct request *r)
+{
+	const struct reservation *reservation = &r->flow.reservation;
+
+	if (!reservation->granted)
+		refusals_note(r->worker->refusals, reservation, net_now(r->worker->loop));
+}
+
 static void on_reserved(struct reservation *reservation)
 {
 	struct flow *flow = CONTAINER_OF(reservation, struct flow, reservation);
+	struct request *r = CONTAINER_OF(flow, struct request, flow);
 
-	worker_answered(CONTAINER_OF(flow, struct request, flow), FLOW_ASK_LIMITS);
+	note_refusal(r);
+	worker_answered(r, FLOW_ASK_LIMITS);
 }
 
 static void take_pool(struct request *r)
@@ -33,9 +44,13 @@ bool worker_reserve(struct request *r)
 	if (flow_has_reserved(
 		    &r->flow)) /* by an earlier walk, which may have been to another place */
 		return true;
+	if (refusals_answer(r->worker->refusals, &r->flow.reservation))
+		return r->flow.awaited == 0;
 	r->flow.reservation.done = on_reserved;
 	if (store->reserve(store, &r->flow.reservation) == STORE_PENDING)
 		r->flow.awaited |= FLOW_ASK_LIMITS;
+	else
+		note_refusal(r);
 	return r->flow.awaited == 0;
 }
 
@@ -92,8 +107,11 @@ void worker_note_verdict(struct request *r)
 {
 	const struct reservation *reservation = &r->flow.reservation;
 
-	if (reservation->granted && reservation->ask.concurrent != 0)
+	if (reservation->granted && reservation->ask.concurrent != 0) {
+		if (r->placed)
+			return; /* the same, once more: flow_admit */
 		r->placed = true;
+	}
 	if (!reservation->granted) {
 		count_limit(r->worker, reservation->refusal.holder, reservation->refusal.limit,
 			    METRICS_REFUSED);

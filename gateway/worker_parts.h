@@ -53,6 +53,7 @@ struct worker {
 	struct health *health;
 	struct jwt_checker *tokens;
 	struct key_memory *keys;
+	struct refusals *refusals;
 	const struct config *config;
 	struct worker_providers providers;
 	struct worker_pool_counts *pool_counts; /* by provider; stays, because control reads it */

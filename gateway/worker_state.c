@@ -153,9 +153,15 @@ void worker_give_back(struct request *r)
 {
 	struct store *store = r->worker->store;
 	const unsigned taken = r->flow.state->ahead.taken;
+	const nsec_t now = net_now(r->worker->loop);
 
-	if ((taken & FLOW_ASK_LIMITS) != 0 && r->flow.reservation.granted)
-		store->undo(store, &r->flow.reservation, net_now(r->worker->loop));
+	if ((taken & FLOW_ASK_LIMITS) != 0 && r->flow.reservation.granted) {
+		if (r->placed) /* it was admitted, and counts */
+			(void)store->settle(store, &r->flow.reservation, 0, 0, now);
+		else
+			store->undo(store, &r->flow.reservation, now);
+		refusals_settled(r->worker->refusals, r->flow.limit_key, now);
+	}
 	if ((taken & FLOW_ASK_CLAIM) != 0)
 		leave(r);
 }
