@@ -9,6 +9,9 @@ enum { GROWN_PART = 16, GROWN_MIN = 4096, GROWTH_PART = 40 };
 /* What it must bring in its patience: a modem's pace. */
 enum { PACE_BYTES_PER_S = 4096 };
 
+/* Requests that are held have a fourth of the room, or that of one body. */
+enum { HELD_PART = 4 };
+
 enum { FIRST_LINE_BITS = 12 }; /* of all bodies below 8 KiB */
 
 /* ---- lines ---- */
@@ -96,8 +99,9 @@ uint64_t guard_body_weight(const struct guard_budget *budget, const struct guard
 			   nsec_t now)
 {
 	const nsec_t age = now - body->grown_at;
+	const uint64_t ms = age / MSEC < UINT16_MAX ? age / MSEC + 1 : UINT16_MAX;
 
-	return age > budget->patience / GROWTH_PART ? body->bytes * (uint64_t)(age / MSEC + 1) : 0;
+	return age > budget->patience / GROWTH_PART ? body->bytes * ms * ms : 0;
 }
 
 /* The heaviest of those that come first in their lines: within a line nobody has more than twice the bytes of another. NULL:
@@ -137,18 +141,29 @@ static void ask(struct guard_budget *budget, struct guard_body *body, nsec_t now
 		guard_body_end_early(budget, body, GUARD_NO_ROOM);
 }
 
+static bool held_too_much(const struct guard_budget *budget)
+{
+	const size_t part = budget->worker_bytes_max / HELD_PART;
+
+	return budget->held_bytes > (part > budget->body_bytes_max ? part : budget->body_bytes_max);
+}
+
 bool guard_hold(struct guard_budget *budget, struct guard_holder *holder, size_t bytes, nsec_t now)
 {
 	holder->bytes += bytes;
 	budget->unfinished_bytes += bytes;
-	return make_room(budget, bytes, NULL, now) && holder->bytes <= budget->conn_bytes_max;
+	budget->held_bytes += bytes;
+	return !held_too_much(budget) && holder->bytes <= budget->conn_bytes_max &&
+	       make_room(budget, bytes, NULL, now);
 }
 
 void guard_let_go(struct guard_budget *budget, struct guard_holder *holder, size_t bytes)
 {
 	must(holder->bytes >= bytes && budget->unfinished_bytes >= bytes);
+	must(budget->held_bytes >= bytes);
 	holder->bytes -= bytes;
 	budget->unfinished_bytes -= bytes;
+	budget->held_bytes -= bytes;
 }
 
 /* ---- a body's life ---- */

@@ -56,6 +56,7 @@ struct guard_budget {
 	size_t large_bytes_max; /* the same, for a body of more than GUARD_LITTLE; no more than that */
 	nsec_t patience;        /* for a frame, and for each part of a body */
 	size_t unfinished_bytes; /* now, all connections */
+	size_t held_bytes;       /* of those: of requests that are held */
 	/* Bodies by size, each line twice the one before; the one that has not grown for longest comes first. */
 	struct guard_line {
 		struct guard_body *first, *last;
@@ -96,7 +97,8 @@ void guard_body_end_early(struct guard_budget *budget, struct guard_body *body, 
 /* Once a second: one that is too slow ends early. */
 void guard_body_check(struct guard_budget *budget, struct guard_body *body, nsec_t now);
 
-/* How much it costs to keep it: bytes for the time since they last grew. 0: it grows. */
+/* How much it costs to keep it: its bytes times the square of the time since they grew, so that a short pause of a large body
+ * weighs less than a small one that is at rest. 0: it grows. */
 uint64_t guard_body_weight(const struct guard_budget *budget, const struct guard_body *body,
 			   nsec_t now);
 
@@ -104,8 +106,8 @@ uint64_t guard_body_weight(const struct guard_budget *budget, const struct guard
 void guard_body_move(struct guard_budget *budget, struct guard_body *to,
 		     const struct guard_body *from);
 
-/* A connection keeps so many bytes more, or fewer, that are of no body that could end early. Bodies end early for them; false
- * if there is not room enough all the same. */
+/* A request that is whole but may not begin yet is held with so many bytes. Bodies end early for them, but it does not itself:
+ * so those who let theirs wait have no more than a part of the room. False: that is too much. */
 MUST_USE bool guard_hold(struct guard_budget *budget, struct guard_holder *holder, size_t bytes,
 			 nsec_t now);
 void guard_let_go(struct guard_budget *budget, struct guard_holder *holder, size_t bytes);

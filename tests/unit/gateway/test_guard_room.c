@@ -156,6 +156,26 @@ static void many_small_ones_win_as_little(void **state)
 	free(many);
 }
 
+static void a_large_one_may_pause_beside_small_ones_that_are_at_rest(void **state)
+{
+	(void)state;
+	enum { MANY = 13 * MB / (64 * KB) };
+	struct guard_budget budget = new_budget();
+	struct one *many = calloc(MANY, sizeof(*many));
+	struct one honest, other;
+	for (size_t i = 0; i < MANY; i++)
+		begin(&budget, &many[i], 64 * KB, START);
+	begin(&budget, &honest, 2 * MB, START + 5 * SEC);
+	begin(&budget, &other, MB, START + 5 * SEC + 800 * MSEC);
+	assert_int_equal(honest.body.over, GUARD_GOES_ON);
+	assert_int_equal(other.body.over, GUARD_GOES_ON);
+	assert_in_range(count_over(many, MANY), 16, 17);
+	guard_body_end(&budget, &honest.body);
+	guard_body_end(&budget, &other.body);
+	end_all(&budget, many, MANY);
+	free(many);
+}
+
 static void the_last_part_is_for_little_ones(void **state)
 {
 	(void)state;
@@ -175,15 +195,31 @@ static void requests_that_are_held_find_room_likewise_but_never_end_early(void *
 	(void)state;
 	struct guard_budget budget = new_budget();
 	struct guard_holder holder = { 0 };
-	struct one ones[2];
-	begin(&budget, &ones[0], 4 * MB, START);
-	begin(&budget, &ones[1], 4 * MB, START + SEC);
-	assert_true(guard_hold(&budget, &holder, 8 * MB, START + SEC));
+	struct one ones[4];
+	for (size_t i = 0; i < 4; i++)
+		begin(&budget, &ones[i], 3 * MB, START + i * SEC);
+	assert_true(guard_hold(&budget, &holder, 4 * MB, START + 3 * SEC));
 	assert_int_equal(ones[0].body.over, GUARD_NO_ROOM);
-	assert_int_equal(ones[1].body.over, GUARD_GOES_ON);
-	assert_false(guard_hold(&budget, &holder, 8 * MB, START + SEC));
-	guard_let_go(&budget, &holder, 16 * MB);
-	end_all(&budget, ones, 2);
+	assert_int_equal(count_over(ones, 4), 1);
+	guard_let_go(&budget, &holder, 4 * MB);
+	end_all(&budget, ones, 4);
+}
+
+static void they_have_no_more_than_a_fourth_of_the_room_together(void **state)
+{
+	(void)state;
+	struct guard_budget budget = new_budget();
+	struct guard_holder holders[2] = { { 0 }, { 0 } };
+	struct one one;
+	begin(&budget, &one, 4 * MB, START);
+	assert_true(guard_hold(&budget, &holders[0], 3 * MB, START + SEC));
+	assert_true(guard_hold(&budget, &holders[1], MB, START + SEC));
+	assert_false(guard_hold(&budget, &holders[1], 1, START + SEC));
+	assert_int_equal(one.body.over, GUARD_GOES_ON); /* nobody makes room for that */
+	guard_let_go(&budget, &holders[0], 3 * MB);
+	guard_let_go(&budget, &holders[1], MB + 1);
+	assert_int_equal(budget.held_bytes, 0);
+	end_all(&budget, &one, 1);
 }
 
 static void a_body_may_move(void **state)
@@ -268,8 +304,10 @@ int main(void)
 		cmocka_unit_test(what_still_comes_of_one_that_has_ended_early_counts_for_nothing),
 		cmocka_unit_test(to_drip_is_not_to_grow),
 		cmocka_unit_test(many_small_ones_win_as_little),
+		cmocka_unit_test(a_large_one_may_pause_beside_small_ones_that_are_at_rest),
 		cmocka_unit_test(the_last_part_is_for_little_ones),
 		cmocka_unit_test(requests_that_are_held_find_room_likewise_but_never_end_early),
+		cmocka_unit_test(they_have_no_more_than_a_fourth_of_the_room_together),
 		cmocka_unit_test(a_body_may_move),
 		cmocka_unit_test(what_was_brought_before_buys_no_time),
 		cmocka_unit_test(a_byte_in_its_patience_is_too_little),

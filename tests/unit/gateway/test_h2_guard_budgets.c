@@ -147,6 +147,7 @@ static void bodies_that_are_held_count_as_unfinished(void **state)
 	(void)state;
 	struct rig rig = rig_new();
 	const size_t half = rig.budget.conn_bytes_max / 2;
+	rig.budget.worker_bytes_max = rig.budget.large_bytes_max = 8 * rig.budget.conn_bytes_max;
 	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, half, START), GUARD_PASS);
 	assert_int_equal(rig.budget.unfinished_bytes, half);
 	assert_int_equal(h2_guard_hold(&rig.guard, &rig.budget, half, START), GUARD_PASS);
