@@ -348,7 +348,7 @@ static bool may_admit(const struct health_provider *provider, uint32_t e, uint64
 	const struct breaker *breaker = &provider->endpoints[e]->breaker;
 
 	return breaker_admits(breaker, now) || breaker_spares(breaker, tenant) ||
-	       breaker_early(breaker, &provider->state->breaker, tenant) <= now;
+	       breaker_early(breaker, &provider->state->breaker, tenant, now) <= now;
 }
 
 static bool model_up(const struct health_view *view, uint32_t model, uint64_t tenant, nsec_t now)
@@ -375,10 +375,11 @@ nsec_t health_wait(const struct health_view *view, uint32_t model, uint64_t tena
 	uint32_t picked;
 
 	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
-		const nsec_t opens = may_admit(provider, e, tenant, now)
-					     ? now
-					     : breaker_early(&provider->endpoints[e]->breaker,
-							     &provider->state->breaker, tenant);
+		const nsec_t opens =
+			may_admit(provider, e, tenant, now)
+				? now
+				: breaker_early(&provider->endpoints[e]->breaker,
+						&provider->state->breaker, tenant, now);
 		nsec_t cools, wait = opens == NSEC_NEVER ? NSEC_NEVER : opens - now;
 		if (health_key_for(&provider->keys[e], tag, 0, now, &picked, &cools) != ERR_OK &&
 		    cools > wait)
@@ -397,6 +398,18 @@ static uint64_t bit_of(uint64_t tenant)
 }
 
 /* Tenants that an open breaker does not treat as all others. */
+static uint64_t bits_of(const struct breaker *breaker)
+{
+	uint64_t bits = breaker->only != 0 ? bit_of(breaker->only) : 0;
+
+	for (uint32_t i = 0; i < breaker_blamed(breaker); i++)
+		bits |= bit_of(breaker->blamed[i]);
+	for (uint32_t i = 0; i < BREAKER_WELL_MAX; i++)
+		if (breaker->well[i].at != 0)
+			bits |= bit_of(breaker->well[i].of);
+	return bits;
+}
+
 static uint64_t find_alone(const struct health_view *view)
 {
 	uint64_t alone = 0;
@@ -405,10 +418,8 @@ static uint64_t find_alone(const struct health_view *view)
 		const struct health_provider *provider = &view->providers[p];
 		for (uint32_t e = 0; e < provider->endpoint_count; e++) {
 			const struct breaker *breaker = &provider->endpoints[e]->breaker;
-			if (breaker->only != 0)
-				alone |= bit_of(breaker->only);
-			for (uint32_t i = 0; breaker->open && i < breaker_blamed(breaker); i++)
-				alone |= bit_of(breaker->blamed[i]);
+			if (breaker->open)
+				alone |= bits_of(breaker);
 		}
 	}
 	return alone;

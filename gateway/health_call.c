@@ -31,7 +31,7 @@ static void look_at(const struct health_provider *provider, uint32_t e, uint64_t
 	const bool full = state->load.in_flight >= provider->calls_max[e];
 	const uint64_t bit = UINT64_C(1) << e;
 	const nsec_t early =
-		admits ? now : breaker_early(breaker, &provider->state->breaker, tenant);
+		admits ? now : breaker_early(breaker, &provider->state->breaker, tenant, now);
 
 	if (early <= now) {
 		out->busy = out->busy || full;

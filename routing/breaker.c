@@ -57,10 +57,28 @@ static bool blames(const struct breaker *breaker, uint64_t tenant)
 	return false;
 }
 
-/* Open for all because of some tenants' failures, of which it is none. */
-static bool has_fair_probe(const struct breaker *breaker, uint64_t tenant)
+static uint32_t place_of(uint64_t tenant)
 {
-	return breaker->only == 0 && breaker->blamed_count != 0 && !blames(breaker, tenant);
+	return (uint32_t)(tenant >> 32) %
+	       BREAKER_WELL_MAX; /* tags are of a digest; the lowest bit is 1 */
+}
+
+static bool was_well(const struct breaker *breaker, const struct breaker_settings *settings,
+		     uint64_t tenant, nsec_t now)
+{
+	const struct breaker_good *well = &breaker->well[place_of(tenant)];
+
+	return tenant != 0 && well->of == tenant && well->at != 0 &&
+	       now - well->at < settings->window;
+}
+
+/* When a call may go because it is open for all for failures of some tenants, of which this is none. */
+static nsec_t fair_at(const struct breaker *breaker, const struct breaker_settings *settings,
+		      uint64_t tenant, nsec_t now)
+{
+	if (breaker->only != 0 || breaker->blamed_count == 0 || blames(breaker, tenant))
+		return NSEC_NEVER;
+	return was_well(breaker, settings, tenant, now) ? now : breaker->fair_at;
 }
 
 /* Whoever asks. */
@@ -73,12 +91,13 @@ static nsec_t early(const struct breaker *breaker, const struct breaker_settings
 }
 
 nsec_t breaker_early(const struct breaker *breaker, const struct breaker_settings *settings,
-		     uint64_t tenant)
+		     uint64_t tenant, nsec_t now)
 {
 	if (breaker->failing)
 		return NSEC_NEVER;
 	const nsec_t any = early(breaker, settings);
-	return has_fair_probe(breaker, tenant) && breaker->fair_at < any ? breaker->fair_at : any;
+	const nsec_t fair = fair_at(breaker, settings, tenant, now);
+	return fair < any ? fair : any;
 }
 
 uint32_t breaker_chance(const struct breaker *breaker)
@@ -102,9 +121,10 @@ struct breaker_pass breaker_began(struct breaker *breaker, const struct breaker_
 	if (!pass.spared && now >= early(breaker, settings)) {
 		pass.probe = true;
 		breaker->until = now + open_for(breaker, settings); /* should this be slow */
-	} else if (!pass.spared && now >= breaker->fair_at && has_fair_probe(breaker, tenant)) {
+	} else if (!pass.spared && fair_at(breaker, settings, tenant, now) <= now) {
 		pass.fair = true;
-		breaker->fair_at = now + settings->open_first;
+		if (!was_well(breaker, settings, tenant, now))
+			breaker->fair_at = now + settings->open_first;
 	}
 	return pass;
 }
@@ -133,6 +153,8 @@ static void open_up(struct breaker *breaker, const struct breaker_settings *sett
 
 static void note_blamed(struct breaker *breaker, uint64_t of)
 {
+	if (breaker->well[place_of(of)].of == of)
+		breaker->well[place_of(of)].at = 0;
 	if (of == 0)
 		breaker->blamed_count = 0;
 	else if (!blames(breaker, of))
@@ -181,6 +203,7 @@ static void note_answered(struct breaker *breaker, uint64_t of, nsec_t now)
 	if (breaker->answered[0].of != of)
 		breaker->answered[1] = breaker->answered[0];
 	breaker->answered[0] = (struct breaker_good){ of, now };
+	breaker->well[place_of(of)] = breaker->answered[0];
 	if (breaker->own_of == of)
 		breaker->own = 0;
 }
@@ -309,7 +332,7 @@ static void end_fair(struct breaker *breaker, enum breaker_result result, uint64
 	else if (result == BREAKER_BAD)
 		note_blamed(breaker, of);
 	else
-		breaker->fair_at = now;
+		breaker->fair_at = now; /* it told nothing */
 }
 
 /* Of a tenant that it is not open for: whether it is not for all, either. What the other one has met is

@@ -14,8 +14,9 @@
  * closes it, or opens it for all. Connections that fail are nobody's: they open it for all.
  *
  * Several tenants may be one attacker. A call that took too long, while the endpoint answered somebody else, shows
- * nothing about the endpoint: it never opens the breaker for all. And where it is open for all, failed probes of
- * the tenants whose failures it remembers do not keep the others from a probe of their own.
+ * nothing about the endpoint: it never opens the breaker for all. And where it is open for all, the tenants whose
+ * failures it remembers do not keep the others out: who was answered well lately, and has not failed since, may
+ * go if there is nobody else to ask, and the rest have a probe of their own.
  *
  * Active checks speak too: while they fail, nothing is admitted; when they pass again, nothing has to
  * be waited for. Pure: time is an argument; what counts as a failure is the caller's judgement (never
@@ -53,11 +54,16 @@ struct breaker_pass {
 	uint32_t opening; /* which of them it began in; 0: none */
 	bool probe;       /* it decides; else it went by chance */
 	bool spared;      /* it was open for another tenant alone */
-	bool fair;        /* a probe beside those of the tenants that are to blame */
+	bool fair;        /* beside the probes of the tenants that are to blame */
 	nsec_t began;
 };
 
-enum { BREAKER_SHARE_FULL = 256, BREAKER_CHANCE_FULL = 1 << 16, BREAKER_BLAMED_MAX = 8 };
+enum {
+	BREAKER_SHARE_FULL = 256,
+	BREAKER_CHANCE_FULL = 1 << 16,
+	BREAKER_BLAMED_MAX = 8,
+	BREAKER_WELL_MAX = 16
+};
 
 /* Zero-initialised: closed, nothing known. */
 struct breaker {
@@ -83,6 +89,8 @@ struct breaker {
 		uint64_t of;
 		nsec_t at;
 	} answered[2];
+	/* Of the tenants that come to the same place the one answered last, unless it has failed since. */
+	struct breaker_good well[BREAKER_WELL_MAX];
 	/* Whose failures these were, since the row began: the latest tenants. None: somebody's was nobody's. */
 	uint64_t blamed[BREAKER_BLAMED_MAX];
 	uint32_t blamed_count; /* ever since, those that were overwritten too */
@@ -108,7 +116,7 @@ bool breaker_spares(const struct breaker *breaker, uint64_t tenant);
  * longer spares nobody then, and keeps callers from a provider that is well again. NSEC_NEVER: active checks
  * fail. Not for one that admits. */
 nsec_t breaker_early(const struct breaker *breaker, const struct breaker_settings *settings,
-		     uint64_t tenant);
+		     uint64_t tenant, nsec_t now);
 
 /* With what chance, of BREAKER_CHANCE_FULL, a call may go if there is nobody else to ask and it is not
  * even early: thrice the share of its calls that are good lately. 0: it was well until it did nothing but
