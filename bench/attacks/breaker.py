@@ -1,6 +1,6 @@
-"""Calls that the provider never answers, which would open its endpoint's circuit breaker for everybody.
+"""Calls that the provider never answers, or fails, which would open its endpoint's circuit breaker for everybody.
 
-The calls ask for progress, so that the caller's deadline is longer than the provider's first_byte timeout: with the
+Those that hang ask for progress, so that the caller's deadline is longer than the provider's first_byte timeout: with the
 default settings a run takes more than that minute. Honest callers ask the same endpoint for another model.
 """
 
@@ -55,7 +55,25 @@ def hanging_calls(tenants):
     return run
 
 
+def failing_calls(tenants):
+    """Bursts of them: one fails as soon as the one before has."""
+    def run(target):
+        targets = [dataclasses.replace(target, key=key) for key in target.keys[:tenants]]
+        ask, failed, until = with_progress(target.fails), 0, time.monotonic() + AFTER_S
+        while time.monotonic() < until:
+            waves = [Wave(one, ask) for one in targets]
+            patience = time.monotonic() + EVERY_S
+            while sum(wave.given_up() for wave in waves) < STREAMS * tenants and time.monotonic() < patience:
+                pass  # given_up waits
+            failed += sum(wave.given_up() for wave in waves)
+            for wave in waves:
+                wave.connection.socket.close()
+        return f"{failed} failed"
+    return run
+
+
 PROGRAMS = [
     Program("hanging_calls", hanging_calls(1), r"^[1-9]\d* given up", ways=("clear",)),
     Program("hanging_calls_of_two_tenants", hanging_calls(2), r"^[1-9]\d* given up", ways=("clear",)),
+    Program("failing_calls_of_two_tenants", failing_calls(2), r"^[1-9]\d* failed", ways=("clear",)),
 ]

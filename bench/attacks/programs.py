@@ -34,6 +34,7 @@ class Target:
     size: int
     key: str = ""
     never: tuple = ()  # not answered at all
+    fails: tuple = ()  # answered with a failure
     keys: tuple = ()  # of several tenants, where a program is that of more than one
     pid: int = 0  # of the process to stop, for the programs that attack a shutdown
     body_max: int = MEG

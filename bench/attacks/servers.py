@@ -19,7 +19,7 @@ ATTACKER_KEY, SECOND_KEY = "sk-attacker-0123456789abcdef", "sk-attackers-other-0
 PLAIN = os.environ.get("SLUICE_PLAIN_H2O", os.path.join(os.path.dirname(harness.BIN), "plain_h2o"))
 PATH = "/v1/sampling"
 MODELS = {"quick": "sim-latency-20ms-size-300", "hang": "sim-latency-30s", "large": "sim-size-1000000",
-          "never": "sim-hang", "calls": "sim-calls-64"}
+          "never": "sim-hang", "calls": "sim-calls-64", "fails": "sim-error-500"}
 TOOLS = [{"name": "look", "description": "looks", "inputSchema": {"type": "object"}}]
 ENDLESS = 1000000000  # an attacker whom a tenant's limit stops shows nothing about the edge
 

@@ -28,14 +28,14 @@ class Breaker(harness.Case):
     def ask(self, gateway, model, key=harness.KEY, **headers):
         return gateway.post(servers.message(servers.MODELS[model]), headers, key)
 
-    def attacked(self, program):
+    def attacked(self, program, keys=(harness.KEY, COLD_KEY)):
         gateway = self.start()
         self.assertEqual(self.ask(gateway, "quick").status, 200)
         target = servers.gateway_target(gateway, "clear", 0)
         seen, attack = self.background(lambda: program.run(target))
         statuses = []
         while attack.is_alive():
-            key = COLD_KEY if len(statuses) % 10 == 9 else harness.KEY
+            key = keys[len(statuses) % 10 // 9]
             statuses.append(self.ask(gateway, "quick", key).status)
         self.assertRegex(seen[0], program.seen)
         self.assertGreater(len(statuses), 50)
@@ -47,6 +47,10 @@ class Breaker(harness.Case):
 
     def test_of_two_tenants(self):
         self.attacked(breaker.PROGRAMS[1])
+
+    def test_of_two_tenants_that_fail_at_once(self):
+        """Whoever was answered lately is served; the others have to wait for a moment."""
+        self.attacked(breaker.PROGRAMS[2], (harness.KEY, harness.KEY))
 
     def test_a_tenant_that_is_alone_opens_it(self):
         """With calls that hang, and with none of those that it would not wait for itself."""
