@@ -39,10 +39,29 @@ void redis_line_left(struct redis_line *line, nsec_t now)
 	line->kept = line->next;
 }
 
+void redis_line_moved(struct redis_line *line, size_t bytes, nsec_t now)
+{
+	line->arrived += bytes;
+	if (line->arrived < REDIS_LINE_PROGRESS)
+		return;
+	line->arrived = 0;
+	line->moved = now;
+}
+
+/* Since when a request is waited for. */
+static nsec_t waits_since(const struct redis_line *line, const struct redis_request *request)
+{
+	const nsec_t most = request->sent + SILENCE_MAX;
+
+	if (line->moved <= request->sent)
+		return request->sent;
+	return line->moved < most ? line->moved : most;
+}
+
 /* When a request is late. The loop wakes up to a millisecond after it was asked to. */
 static nsec_t late_at(const struct redis_line *line, const struct redis_request *request)
 {
-	return request->sent + line->deadline - (line->deadline > 2 * MSEC ? MSEC : 0);
+	return waits_since(line, request) + line->deadline - (line->deadline > 2 * MSEC ? MSEC : 0);
 }
 
 /* Since when the oldest answer is awaited and nothing was heard. */

@@ -1,18 +1,24 @@
 /* store_redis_line.h - the requests of one connection to Redis that are on their way, oldest first. Pure.
  *
  * Requests are numbered as they are sent, and answered in that order. A request without an answer by the
- * deadline is late, once; it stays in the line until its answer comes or never will. */
+ * deadline is late, once; it stays in the line until its answer comes or never will. An answer that is arriving is not
+ * late, and holds up those behind it by no fault of theirs: the deadline begins anew with each REDIS_LINE_PROGRESS bytes
+ * of it, for a second at most. */
 #ifndef GATEWAY_STORE_REDIS_LINE_H
 #define GATEWAY_STORE_REDIS_LINE_H
 
 #include "codec/base/must.h"
 #include "gateway/store_redis_link.h"
 
+enum { REDIS_LINE_PROGRESS = 1024 };
+
 struct redis_line {
 	struct redis_request *ring;
 	uint64_t first, undue, next; /* oldest, first that is not late, number of the next */
 	uint64_t kept;               /* from here on they have not left */
 	nsec_t heard;                /* the latest answer; whoever takes one says so */
+	nsec_t moved;                /* a large answer got on last, */
+	size_t arrived;              /* but for so many bytes since */
 	nsec_t deadline;
 };
 
@@ -54,6 +60,9 @@ static inline bool redis_line_keeps(const struct redis_line *line)
 
 /* All have left, at `now`: those that had not are late from then on, not from when they were begun. */
 void redis_line_left(struct redis_line *line, nsec_t now);
+
+/* Bytes have come of an answer that began before them or is not whole yet. */
+void redis_line_moved(struct redis_line *line, size_t bytes, nsec_t now);
 
 /* Takes the oldest out; there must be one. */
 static inline struct redis_request redis_line_pop(struct redis_line *line)

@@ -184,11 +184,20 @@ static void take_reply(struct redis_link *link, const redisReply *reply)
 
 /* ---- the connection ---- */
 
+/* Whether the latest answer is not whole yet. */
+static bool is_arriving(const struct redis_link *link)
+{
+	const redisReader *reader = link->reader;
+
+	return reader->ridx > 0 || reader->pos < reader->len;
+}
+
 static void on_readable(struct net_conn *conn, void *arg)
 {
 	struct redis_link *link = arg;
 	size_t len;
 	const char *bytes = net_input(conn, &len);
+	const bool began = is_arriving(link);
 	void *reply = NULL;
 
 	link->heard = true;
@@ -209,6 +218,8 @@ static void on_readable(struct net_conn *conn, void *arg)
 	} else if (link->broken) {
 		redis_link_close(link, STORE_FAULT_PROTOCOL, "its answer is not of this protocol");
 	} else {
+		if (began || is_arriving(link))
+			redis_line_moved(&link->line, len, redis_link_now(link));
 		arm(link);
 	}
 }

@@ -90,6 +90,27 @@ static void an_answer_in_time_is_not_late_afterwards(void **state)
 	assert_int_equal(redis_line_due(&line), NSEC_NEVER);
 }
 
+static void an_answer_that_gets_on_is_not_late_for_a_second(void **state)
+{
+	(void)state;
+	(void)send_at(1 * SEC);
+	(void)send_at(1 * SEC + 5 * MSEC);
+	redis_line_moved(&line, REDIS_LINE_PROGRESS - 1, 1 * SEC + 8 * MSEC);
+	assert_int_equal(redis_line_due(&line), 1 * SEC + 9 * MSEC); /* a drip is no progress */
+	redis_line_moved(&line, 1, 1 * SEC + 8 * MSEC);
+	assert_int_equal(redis_line_due(&line), 1 * SEC + 17 * MSEC);
+	assert_null(redis_line_late(&line, 1 * SEC + 17 * MSEC - 1));
+	(void)redis_line_pop(&line);
+	line.heard = 1 * SEC + 8 * MSEC;
+	assert_int_equal(redis_line_due(&line), 1 * SEC + 17 * MSEC); /* it waited for the other */
+	line.heard = 3 * SEC;
+	redis_line_moved(&line, REDIS_LINE_PROGRESS, 3 * SEC);
+	assert_int_equal(redis_line_due(&line), 2 * SEC + 14 * MSEC);
+	(void)redis_line_pop(&line);
+	(void)send_at(4 * SEC); /* nothing of that counts for what is asked later */
+	assert_int_equal(redis_line_due(&line), 4 * SEC + 9 * MSEC);
+}
+
 /* A deadline of a millisecond or two is not made shorter. */
 static void a_short_deadline_is_kept(void **state)
 {
@@ -147,6 +168,7 @@ int main(void)
 		CASE(what_is_late_is_said_once_and_oldest_first),
 		CASE(what_leaves_later_is_late_later),
 		CASE(an_answer_in_time_is_not_late_afterwards),
+		CASE(an_answer_that_gets_on_is_not_late_for_a_second),
 		CASE(a_short_deadline_is_kept),
 		CASE(who_owes_answers_is_silent_a_second_after_the_last_or_after_a_longer_deadline),
 		CASE(a_full_line_takes_no_more_and_an_empty_one_begins_anew),
