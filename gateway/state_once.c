@@ -4,7 +4,7 @@
 #include "codec/base/err.h"
 #include "codec/base/must.h"
 #include "codec/base/slab.h"
-#include "gateway/fair_share.h"
+#include "gateway/state_once_copies.h"
 
 #include <stdlib.h>
 
@@ -25,12 +25,19 @@ enum entry_state {
 };
 
 struct link {
-	struct link *next, *before;
+	struct link *next, *before; /* NULL: not on a list */
+	uint32_t owner, amount;     /* of the list's share */
+};
+
+/* From the oldest to the newest; whose they are, by number or by bytes. */
+struct ring {
+	struct link head;
+	struct fair_share share;
 };
 
 struct once_entry {
 	struct once_entry *next, **place; /* in its bucket */
-	struct state_key key;
+	struct state_key key, tenant;
 	uint8_t body[SHA256_BYTES];
 	uint32_t number;
 	enum entry_state state;
@@ -46,44 +53,69 @@ struct shard {
 	pthread_mutex_t lock;
 	struct slab entries;
 	struct arena_pool pool;
-	struct link remembered, kept; /* rings: oldest first */
-	size_t bytes;                 /* of the kept */
+	struct ring remembered, kept; /* by number; by bytes of answers */
 	uint32_t number;              /* of the entry added last */
 	struct once_entry *buckets[BUCKETS];
 };
 
 struct once {
 	struct shard shards[SHARDS];
-	/* Copies that wait, by tenant; behind any shard's lock */
-	pthread_mutex_t copies_lock;
-	struct fair_share copies, large; /* all of them; those with large bodies */
+	struct once_copies copies; /* its lock is taken last */
 };
 
 /* ---- rings ---- */
 
-static void ring_init(struct link *ring)
+static void ring_init(struct ring *ring)
 {
-	ring->next = ring->before = ring;
+	ring->head.next = ring->head.before = &ring->head;
 }
 
-static bool ring_empty(const struct link *ring)
+/* Before the first is added; false: no memory. */
+static bool ring_map(struct ring *ring)
 {
-	return ring->next == ring;
+	return ring->share.owners != NULL || fair_share_map(&ring->share, ENTRIES, true);
 }
 
-static void ring_add(struct link *ring, struct link *link)
+static bool is_on(const struct link *link)
 {
-	link->next = ring;
-	link->before = ring->before;
-	ring->before->next = link;
-	ring->before = link;
+	return link->next != NULL;
 }
 
-static void ring_remove(struct link *link)
+static void ring_add(struct ring *ring, struct link *link, const struct state_key *tenant,
+		     size_t amount)
+{
+	struct link *head = &ring->head;
+
+	link->amount = (uint32_t)amount;
+	link->owner = fair_share_add(&ring->share, tenant->at, amount);
+	link->next = head;
+	link->before = head->before;
+	head->before->next = link;
+	head->before = link;
+}
+
+static void ring_remove(struct ring *ring, struct link *link)
 {
 	link->next->before = link->before;
 	link->before->next = link->next;
-	ring_init(link);
+	link->next = link->before = NULL;
+	fair_share_sub(&ring->share, link->owner, link->amount);
+}
+
+static struct link *ring_oldest(struct ring *ring)
+{
+	return ring->head.next == &ring->head ? NULL : ring->head.next;
+}
+
+/* What makes room for so much more of that tenant's: the oldest of who has most. NULL: there is nothing. */
+static struct link *ring_victim(struct ring *ring, const struct state_key *tenant, size_t amount)
+{
+	const uint32_t owner = fair_share_victim(&ring->share, tenant->at, amount);
+	struct link *link = ring_oldest(ring);
+
+	while (link != NULL && link->owner != owner)
+		link = link->next;
+	return link;
 }
 
 /* ---- shards ---- */
@@ -96,34 +128,16 @@ static void shard_init(struct shard *shard)
 	shard->pool.keep_max = CHUNKS_KEPT;
 }
 
-static bool make_shares(struct once *once)
-{
-	enum {
-		OWNERS = ONCE_WAITING_MAX + 1
-	}; /* so that who finds no room is not taken for another */
-
-	return fair_share_map(&once->copies, OWNERS, false) &&
-	       fair_share_map(&once->large, OWNERS, false);
-}
-
-static void free_shares(struct once *once)
-{
-	fair_share_unmap(&once->copies);
-	fair_share_unmap(&once->large);
-}
-
 struct once *once_new(void)
 {
 	struct once *once = calloc(1, sizeof(*once));
 
 	if (once == NULL)
 		return NULL;
-	if (!make_shares(once)) {
-		free_shares(once);
+	if (!once_copies_init(&once->copies)) {
 		free(once);
 		return NULL;
 	}
-	must(pthread_mutex_init(&once->copies_lock, NULL) == 0);
 	for (size_t i = 0; i < SHARDS; i++)
 		shard_init(&once->shards[i]);
 	return once;
@@ -174,10 +188,8 @@ static size_t room_of(const struct once_answer *answer)
 
 static void drop_answer(struct shard *shard, struct once_entry *entry)
 {
-	if (!ring_empty(&entry->kept)) {
-		ring_remove(&entry->kept);
-		shard->bytes -= room_of(&entry->answer);
-	}
+	if (is_on(&entry->kept))
+		ring_remove(&shard->kept, &entry->kept);
 	entry->answer.member = (struct slice){ NULL, 0 };
 	arena_give(&entry->arena);
 }
@@ -197,30 +209,43 @@ static void forget(struct shard *shard, struct once_entry *entry)
 	if (entry->next != NULL)
 		entry->next->place = entry->place;
 	if (entry->state == DONE)
-		ring_remove(&entry->remembered);
+		ring_remove(&shard->remembered, &entry->remembered);
 	entry->state = GONE;
 	if (entry->readers == 0)
 		free_entry(shard, entry);
 }
 
-static struct once_entry *oldest(struct link *ring, size_t offset)
+static struct once_entry *of_remembered(struct link *link)
 {
-	return ring_empty(ring) ? NULL : (struct once_entry *)(void *)((char *)ring->next - offset);
+	return link == NULL ? NULL : CONTAINER_OF(link, struct once_entry, remembered);
 }
 
-/* What its time is over for. `room`: there has to be a free entry, if need be by forgetting the oldest. */
-static void expire(struct shard *shard, nsec_t now, bool room)
+static struct once_entry *of_kept(struct link *link)
+{
+	return link == NULL ? NULL : CONTAINER_OF(link, struct once_entry, kept);
+}
+
+/* What its time is over for. */
+static void expire(struct shard *shard, nsec_t now)
 {
 	struct once_entry *entry;
 
-	while ((entry = oldest(&shard->kept, offsetof(struct once_entry, kept))) != NULL &&
+	while ((entry = of_kept(ring_oldest(&shard->kept))) != NULL &&
 	       now >= entry->done_at + ONCE_KEPT && entry->readers == 0)
 		drop_answer(shard, entry);
-	while ((entry = oldest(&shard->remembered, offsetof(struct once_entry, remembered))) !=
-		       NULL &&
+	while ((entry = of_remembered(ring_oldest(&shard->remembered))) != NULL &&
 	       now >= entry->done_at + ONCE_REMEMBERED)
 		forget(shard, entry);
-	if (room && shard->entries.out == ENTRIES && entry != NULL)
+}
+
+/* A free entry for another of that tenant's, if it takes one that is remembered: whose, fair_share.h says. */
+static void make_room(struct shard *shard, const struct state_key *tenant)
+{
+	struct once_entry *entry = NULL;
+
+	if (shard->entries.out == ENTRIES)
+		entry = of_remembered(ring_victim(&shard->remembered, tenant, 1));
+	if (entry != NULL)
 		forget(shard, entry);
 }
 
@@ -228,6 +253,8 @@ static void expire(struct shard *shard, nsec_t now, bool room)
  * no room. */
 static struct once_entry *take_entry(struct shard *shard)
 {
+	if (!ring_map(&shard->remembered) || !ring_map(&shard->kept))
+		return NULL;
 	if (shard->entries.objects == NULL &&
 	    !slab_init(&shard->entries, sizeof(struct once_entry), ENTRIES))
 		return NULL;
@@ -245,6 +272,7 @@ static struct once_entry *add(struct shard *shard, struct once_call *call)
 	*entry = (struct once_entry){ .next = *bucket,
 				      .place = bucket,
 				      .key = call->key,
+				      .tenant = call->tenant,
 				      .number = ++shard->number,
 				      .state = IN_FLIGHT,
 				      .leader = call,
@@ -253,56 +281,17 @@ static struct once_entry *add(struct shard *shard, struct once_call *call)
 		entry->next->place = &entry->next;
 	*bucket = entry;
 	(void)memcpy(entry->body, call->body, sizeof(entry->body));
-	ring_init(&entry->remembered);
-	ring_init(&entry->kept);
 	arena_init(&entry->arena, &shard->pool, SIZE_MAX);
 	return entry;
 }
 
 /* ---- those who wait ---- */
 
-static uint64_t copies_of(const struct fair_share *share, const struct once_call *call)
-{
-	return fair_share_held(share, fair_share_find(share, call->tenant.at));
-}
-
-static bool is_large(const struct once_call *call)
-{
-	return call->large_max != ONCE_SMALL;
-}
-
-/* ONCE_WAITS: its tenant may have another copy wait. */
-static enum once_verdict copy_take(struct once *once, struct once_call *call)
-{
-	static const struct fair_bound bound = { .most = ONCE_WAITING_MAX, .small = 1 };
-	static const enum once_verdict verdicts[] = {
-		[FAIR_TAKEN] = ONCE_WAITS, [FAIR_OWN] = ONCE_CROWDED, [FAIR_FULL] = ONCE_FULL
-	};
-	enum fair_verdict verdict = FAIR_OWN;
-
-	must(pthread_mutex_lock(&once->copies_lock) == 0);
-	if (!is_large(call) || copies_of(&once->large, call) < call->large_max)
-		verdict = fair_share_take(&once->copies, &bound, call->tenant.at, 1, &call->copy);
-	if (verdict == FAIR_TAKEN && is_large(call))
-		call->large_copy = fair_share_add(&once->large, call->tenant.at, 1);
-	must(pthread_mutex_unlock(&once->copies_lock) == 0);
-	return verdicts[verdict];
-}
-
-static void copy_give(struct once *once, const struct once_call *call)
-{
-	must(pthread_mutex_lock(&once->copies_lock) == 0);
-	fair_share_sub(&once->copies, call->copy, 1);
-	if (is_large(call))
-		fair_share_sub(&once->large, call->large_copy, 1);
-	must(pthread_mutex_unlock(&once->copies_lock) == 0);
-}
-
 /* ONCE_WAITS, or why not. */
 static enum once_verdict wait_add(struct once *once, struct once_entry *entry,
 				  struct once_call *call)
 {
-	const enum once_verdict verdict = copy_take(once, call);
+	const enum once_verdict verdict = once_copies_take(&once->copies, call);
 
 	if (verdict != ONCE_WAITS)
 		return verdict;
@@ -322,7 +311,7 @@ static void wait_remove(struct once_entry *entry, struct once_call *call)
 	else
 		entry->last = call->place;
 	call->place = NULL;
-	copy_give(call->once, call);
+	once_copies_give(&call->once->copies, call);
 }
 
 /* Of an entry, whether it is the call's. */
@@ -378,7 +367,7 @@ static void end_reading(struct shard *shard, struct once_call *call)
 		return;
 	if (entry->state == GONE)
 		free_entry(shard, entry);
-	else if (ring_empty(&entry->kept))
+	else if (!is_on(&entry->kept))
 		drop_answer(shard, entry);
 }
 
@@ -426,11 +415,11 @@ static enum once_verdict join_found(struct once *once, struct once_entry *entry,
 static enum once_verdict join(struct once *once, struct shard *shard, struct once_call *call,
 			      nsec_t now)
 {
-	expire(shard, now, false);
+	expire(shard, now);
 	struct once_entry *found = find(shard, &call->key);
 	if (found != NULL)
 		return join_found(once, found, call, now);
-	expire(shard, now, true);
+	make_room(shard, &call->tenant);
 	call->entry = add(shard, call);
 	return call->entry != NULL ? ONCE_LEADS : ONCE_FULL;
 }
@@ -465,19 +454,19 @@ static void store_answer(struct once_entry *entry, const struct once_answer *ans
 		entry->answer.member = arena_copy(&entry->arena, answer->member);
 }
 
-/* Others make room for it. */
+/* Those of the tenant that has most make room for it, which may be the answer's own. */
 static void keep(struct shard *shard, struct once_entry *entry)
 {
+	const size_t room = room_of(&entry->answer);
 	struct once_entry *other;
 
-	while (shard->bytes + room_of(&entry->answer) > BYTES &&
-	       (other = oldest(&shard->kept, offsetof(struct once_entry, kept))) != NULL) {
+	while (shard->kept.share.sum + room > BYTES &&
+	       (other = of_kept(ring_victim(&shard->kept, &entry->tenant, room))) != NULL) {
 		if (other->readers != 0)
 			return; /* it goes when they have read it; this one is not kept */
 		drop_answer(shard, other);
 	}
-	ring_add(&shard->kept, &entry->kept);
-	shard->bytes += room_of(&entry->answer);
+	ring_add(&shard->kept, &entry->kept, &entry->tenant, room);
 }
 
 void once_end(struct once_call *call, const struct once_answer *answer, nsec_t now)
@@ -497,10 +486,10 @@ void once_end(struct once_call *call, const struct once_answer *answer, nsec_t n
 	if (good) {
 		entry->state = DONE;
 		entry->done_at = now;
-		ring_add(&shard->remembered, &entry->remembered);
+		ring_add(&shard->remembered, &entry->remembered, &entry->tenant, 1);
 		if (short_enough && !slice_absent(entry->answer.member))
 			keep(shard, entry);
-		if (ring_empty(&entry->kept) && entry->readers == 0)
+		if (!is_on(&entry->kept) && entry->readers == 0)
 			drop_answer(shard, entry);
 	} else {
 		forget(shard, entry);
@@ -543,14 +532,14 @@ void once_free(struct once *once)
 		return;
 	for (size_t i = 0; i < SHARDS; i++) {
 		struct shard *shard = &once->shards[i];
-		expire(shard, NSEC_NEVER, false);
-		must(shard->entries.out == 0 && shard->bytes == 0);
+		expire(shard, NSEC_NEVER);
+		must(shard->entries.out == 0 && shard->kept.share.sum == 0);
+		fair_share_unmap(&shard->remembered.share);
+		fair_share_unmap(&shard->kept.share);
 		slab_fini(&shard->entries);
 		arena_pool_fini(&shard->pool);
 		must(pthread_mutex_destroy(&shard->lock) == 0);
 	}
-	must(once->copies.sum == 0);
-	must(pthread_mutex_destroy(&once->copies_lock) == 0);
-	free_shares(once);
+	once_copies_fini(&once->copies);
 	free(once);
 }

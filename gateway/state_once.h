@@ -5,8 +5,8 @@
  * is in flight waits, on whatever worker, and gets the same answer, an error too; when the first's
  * caller leaves, or its time is over, the next of those who wait goes on. Who has another body than a first that is unsure of its own
  * waits, too: it may turn out to be a copy, or the first. Only successes are remembered: that there was one
- * for ONCE_REMEMBERED, the answer for ONCE_KEPT if it is not too long, the oldest going first where
- * there is no room. */
+ * for ONCE_REMEMBERED, the answer for ONCE_KEPT if it is not too long. Where there is no room the oldest goes of
+ * the tenant that has most (fair_share.h). */
 #ifndef GATEWAY_STATE_ONCE_H
 #define GATEWAY_STATE_ONCE_H
 
