@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { FEW = 200, MANY = 30000, CALLS = 10 };
+enum { FEW = 200, MANY = 16000, CALLS = 10 };
 
 static const struct state_key honest = { { 1 } }, hog = { { 2 } };
 static struct state_memory *memory;
