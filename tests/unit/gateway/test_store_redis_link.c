@@ -195,66 +195,6 @@ static void one_late_answer_stops_all_until_one_probe_alone_was_answered_in_time
 	assert_true(ask(link));
 }
 
-/* Bytes of an answer, `len` of them. */
-static void says_part(size_t len)
-{
-	char part[2048];
-
-	assert_true(len < sizeof(part));
-	(void)memset(part, 'm', len);
-	part[len] = '\0';
-	says(part);
-}
-
-static void a_large_answer_that_is_arriving_makes_nobody_late(void **state)
-{
-	struct redis_link *link = ready_link();
-
-	(void)state;
-	assert_true(ask(link));
-	assert_true(ask(link));
-	turn();
-	says("$6000\r\n");
-	for (int i = 0; i < 4; i++) {
-		pass(15 * MSEC);
-		says_part(1500);
-	}
-	assert_int_equal(told.answered, 0);
-	pass(15 * MSEC);
-	says("\r\n");
-	assert_int_equal(told.answered, 1);
-	pass(3 * MSEC);
-	assert_int_equal(told.late + told.unready, 0);
-	says("+PONG\r\n");
-	assert_int_equal(told.answered, 2);
-	assert_int_equal(told.late + told.unready, 0);
-	assert_true(ask(link));
-}
-
-static void an_answer_that_stops_in_its_middle_or_drips_is_late(void **state)
-{
-	struct redis_link *link;
-
-	(void)state;
-	link = ready_link();
-	assert_true(ask(link));
-	turn();
-	says("$6000\r\n");
-	pass(15 * MSEC);
-	says_part(1500);
-	pass(19 * MSEC);
-	assert_int_equal(told.late, 1);
-	assert_int_equal(told.unready, 1);
-	link = ready_link();
-	assert_true(ask(link));
-	turn();
-	says("$6000\r\n");
-	pass(15 * MSEC);
-	says_part(500);
-	pass(4 * MSEC);
-	assert_int_equal(told.late, 1);
-}
-
 /* Bytes leave at the end of a tick, which may have taken longer than the deadline. */
 static void a_tick_that_takes_long_does_not_make_the_server_late(void **state)
 {
@@ -618,8 +558,6 @@ int main(void)
 		cmocka_unit_test(who_does_not_want_to_wait_for_the_next_turn_flushes),
 		cmocka_unit_test(
 			one_late_answer_stops_all_until_one_probe_alone_was_answered_in_time),
-		cmocka_unit_test(a_large_answer_that_is_arriving_makes_nobody_late),
-		cmocka_unit_test(an_answer_that_stops_in_its_middle_or_drips_is_late),
 		cmocka_unit_test(a_tick_that_takes_long_does_not_make_the_server_late),
 		cmocka_unit_test(what_waits_for_the_server_to_read_is_late),
 		cmocka_unit_test(a_slow_server_is_probed_once_at_a_time),

@@ -177,6 +177,66 @@ static void a_server_that_is_slow_from_its_greeting_on_is_asked(void **state)
 	assert_true(ask_slow(link));
 }
 
+/* Bytes of an answer, `len` of them. */
+static void says_part(size_t len)
+{
+	char part[2048];
+
+	assert_true(len < sizeof(part));
+	(void)memset(part, 'm', len);
+	part[len] = '\0';
+	says(part);
+}
+
+static void a_large_answer_that_is_arriving_makes_nobody_late(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	assert_true(ask(link));
+	assert_true(ask(link));
+	turn();
+	says("$6000\r\n");
+	for (int i = 0; i < 4; i++) {
+		pass(15 * MSEC);
+		says_part(1500);
+	}
+	assert_int_equal(told.answered, 0);
+	pass(15 * MSEC);
+	says("\r\n");
+	assert_int_equal(told.answered, 1);
+	pass(3 * MSEC);
+	assert_int_equal(told.late + told.unready, 0);
+	says("+PONG\r\n");
+	assert_int_equal(told.answered, 2);
+	assert_int_equal(told.late + told.unready, 0);
+	assert_true(ask(link));
+}
+
+static void an_answer_that_stops_in_its_middle_or_drips_is_late(void **state)
+{
+	struct redis_link *link;
+
+	(void)state;
+	link = ready_link();
+	assert_true(ask(link));
+	turn();
+	says("$6000\r\n");
+	pass(15 * MSEC);
+	says_part(1500);
+	pass(19 * MSEC);
+	assert_int_equal(told.late, 1);
+	assert_int_equal(told.unready, 1);
+	link = ready_link();
+	assert_true(ask(link));
+	turn();
+	says("$6000\r\n");
+	pass(15 * MSEC);
+	says_part(500);
+	pass(4 * MSEC);
+	assert_int_equal(told.late, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +248,8 @@ int main(void)
 		cmocka_unit_test(a_server_that_refuses_or_is_gone_is_not_slow),
 		cmocka_unit_test(a_late_probe_behind_an_error_makes_it_slow),
 		cmocka_unit_test(a_server_that_is_slow_from_its_greeting_on_is_asked),
+		cmocka_unit_test(a_large_answer_that_is_arriving_makes_nobody_late),
+		cmocka_unit_test(an_answer_that_stops_in_its_middle_or_drips_is_late),
 	};
 
 	return cmocka_run_group_tests_name("store_redis_link_health", tests, NULL, NULL);
