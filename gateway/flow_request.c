@@ -131,6 +131,8 @@ enum flow_move flow_http(struct flow *flow, const struct flow_env *env)
 		return flow_refuse_err(flow, ERR_HTTP_METHOD);
 	if (!origin_allowed(env->config, header(flow, HTTP_ORIGIN)))
 		return flow_refuse_err(flow, ERR_ORIGIN);
+	if (in->no_room)
+		return flow_refuse_err(flow, ERR_BUSY);
 	if (in->body_too_large)
 		return flow_refuse_err(flow, ERR_BODY_TOO_LARGE);
 	if (post && !is_json(header(flow, HTTP_CONTENT_TYPE)))

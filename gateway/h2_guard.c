@@ -121,6 +121,7 @@ void h2_guard_fini(struct h2_guard *guard, struct guard_budget *budget)
 	guard_let_go(budget, &guard->holder, guard->holder.bytes); /* requests that are held */
 	free(guard->many);
 	guard->many = NULL;
+	guard_ends_fini(&guard->ends);
 }
 
 /* ---- tokens ---- */
@@ -238,14 +239,74 @@ nsec_t h2_guard_wait(const struct h2_guard *guard, const struct guard_budget *bu
 	return (due < ALL_BYTES_AFTER ? due : ALL_BYTES_AFTER) - age;
 }
 
+static bool upload_has_slot(struct h2_guard *guard, struct guard_budget *budget)
+{
+	if (guard->upload_count == GUARD_UPLOADS_MAX)
+		return false;
+	return guard->upload_count != GUARD_UPLOADS_INLINE || guard->many != NULL ||
+	       uploads_grow(guard, budget);
+}
+
+/* ---- bodies that are too large, or one too many ----
+ *
+ * h2o would reset such a stream as "safe to try again", and once more for each frame that follows. So it
+ * is told that the request ends where the limit is passed, and answers it as any other; what the client
+ * still sends of it never gets to h2o. The connection's window
+ * is opened again for what was dropped, the stream's is not. Where a content-length is spelled out that is too large,
+ * the request ends with the first DATA. */
+static void drop(struct h2_guard *guard, uint32_t len)
+{
+	guard->dropping = len;
+	guard->dropped += len;
+}
+
+/* DATA of a stream that was ended, so many bytes. */
+static enum guard_verdict drop_data(struct h2_guard *guard, struct guard_ended *ended, uint32_t len)
+{
+	guard->unopened += len;
+	ended->dropped += len;
+	return ended->dropped > GUARD_DROPPED_MAX ? GUARD_BODY_TOO_LARGE : GUARD_PASS;
+}
+
+/* NULL: h2o would take the request for whole. */
+static struct guard_ended *note_refused(struct h2_guard *guard, uint32_t stream)
+{
+	struct guard_ended *ended = guard_ends_add(&guard->ends, stream);
+
+	if (ended != NULL)
+		ended->refused = true;
+	return ended;
+}
+
+/* `frame`, of DATA, is the last of its request that h2o sees, and without its payload. */
+static enum guard_verdict refuse(struct h2_guard *guard, struct guard_budget *budget,
+				 struct guard_upload *upload, const struct frame *frame)
+{
+	upload_end(guard, budget, upload);
+	(void)memset(frame->at, 0, LENGTH_LEN);
+	frame->at[FLAGS_AT] = FLAG_END_STREAM;
+	drop(guard, frame->len);
+	guard->unopened += frame->len;
+	return note_refused(guard, frame->stream) == NULL ? GUARD_BODY_TOO_LARGE : GUARD_PASS;
+}
+
+/* `frame`, of HEADERS, is all of its request that h2o sees: there is one body too many. */
+static enum guard_verdict refuse_head(struct h2_guard *guard, const struct frame *frame)
+{
+	struct guard_ended *ended = note_refused(guard, frame->stream);
+
+	if (ended == NULL)
+		return GUARD_UPLOADS;
+	ended->no_room = true;
+	frame->at[FLAGS_AT] |= FLAG_END_STREAM;
+	return GUARD_PASS;
+}
+
 static enum guard_verdict upload_begin(struct h2_guard *guard, struct guard_budget *budget,
 				       const struct frame *frame, nsec_t now)
 {
-	if (guard->upload_count == GUARD_UPLOADS_MAX)
-		return GUARD_UPLOADS;
-	if (guard->upload_count == GUARD_UPLOADS_INLINE && guard->many == NULL &&
-	    !uploads_grow(guard, budget))
-		return GUARD_UPLOADS;
+	if (!upload_has_slot(guard, budget))
+		return refuse_head(guard, frame);
 	/* Unpacked, texts take up to 8/5 of their room in the frame (RFC 7541 appendix B). */
 	uint32_t cost = GUARD_UPLOAD_COST + 2 * frame->len;
 	struct guard_upload *upload = &uploads_of(guard)[guard->upload_count++];
@@ -255,56 +316,26 @@ static enum guard_verdict upload_begin(struct h2_guard *guard, struct guard_budg
 	return fit_connection(guard, budget, upload, now);
 }
 
-/* ---- bodies that are too large ----
- *
- * h2o would reset such a stream as "safe to try again", and once more for each frame that follows. So it
- * is told that the request ends where the limit is passed, and answers it as any other; what the client
- * still sends of it never gets to h2o. Where a content-length is spelled out that is too large, h2o is
- * told that it is 0, and that the request ends with the first DATA: without that it would not open the
- * connection's window. Where a content-length is but referred to, h2o finds that another has come, and
- * resets the stream with PROTOCOL_ERROR. */
-static struct guard_refused *refused_find(struct h2_guard *guard, uint32_t stream)
+/* A frame of a stream that was ended, or NULL; takes notice if nothing more will come. */
+static struct guard_ended *ended_of(struct h2_guard *guard, const struct frame *frame)
 {
-	for (uint32_t i = 0; i < guard->refused_count; i++)
-		if (guard->refused[i].stream == stream)
-			return &guard->refused[i];
-	return NULL;
+	struct guard_ended *ended = guard_ends_find(&guard->ends, frame->stream);
+
+	if (ended == NULL || ended->over)
+		return NULL;
+	ended->over = frame->type == FRAME_RST_STREAM ||
+		      (frame->type <= FRAME_HEADERS && (frame->flags & FLAG_END_STREAM) != 0);
+	return ended;
 }
 
-static void drop(struct h2_guard *guard, uint32_t len)
+/* Where there is no room for another one, h2o answers each frame that still comes with STREAM_CLOSED. */
+void h2_guard_reset(struct h2_guard *guard, struct guard_budget *budget, uint32_t stream)
 {
-	guard->dropping = len;
-	guard->dropped += len;
-}
+	struct guard_upload *upload = upload_find(guard, stream);
 
-/* `frame`, of DATA, is the last of its request that h2o sees, and without its payload. */
-static enum guard_verdict refuse(struct h2_guard *guard, struct guard_budget *budget,
-				 struct guard_upload *upload, const struct frame *frame)
-{
-	upload_end(guard, budget, upload);
-	if (guard->refused_count == GUARD_REFUSED_MAX)
-		return GUARD_BODY_TOO_LARGE;
-	guard->refused[guard->refused_count++] = (struct guard_refused){ .stream = frame->stream };
-	(void)memset(frame->at, 0, LENGTH_LEN);
-	frame->at[FLAGS_AT] = FLAG_END_STREAM;
-	drop(guard, frame->len);
-	return guard->dropped > GUARD_DROPPED_MAX ? GUARD_BODY_TOO_LARGE : GUARD_PASS;
-}
-
-/* Whether h2o must not see the frame; takes notice if nothing more will come. */
-static bool is_refused(struct h2_guard *guard, const struct frame *frame)
-{
-	struct guard_refused *refused = refused_find(guard, frame->stream);
-	if (refused == NULL || refused->ended)
-		return false;
-	refused->ended = frame->type == FRAME_RST_STREAM ||
-			 (frame->type == FRAME_DATA && (frame->flags & FLAG_END_STREAM) != 0);
-	return frame->type == FRAME_DATA;
-}
-
-bool h2_guard_refuses(const struct h2_guard *guard, uint32_t stream)
-{
-	return refused_find((struct h2_guard *)(uintptr_t)guard, stream) != NULL;
+	if (upload != NULL)
+		upload_end(guard, budget, upload);
+	(void)!guard_ends_add(&guard->ends, stream);
 }
 
 /* ---- what a frame does to bodies ---- */
@@ -412,14 +443,14 @@ static enum guard_verdict pass_frame(struct pass *pass, struct h2_guard *guard,
 				     struct guard_budget *budget, nsec_t now)
 {
 	struct frame frame = frame_read(pass->input + pass->from);
-	const bool unseen = is_refused(guard, &frame);
+	struct guard_ended *ended = guard->ends.count != 0 ? ended_of(guard, &frame) : NULL;
 	enum guard_verdict verdict = judge(guard, budget, &frame, now);
 	if (verdict != GUARD_PASS)
 		return verdict;
-	if (unseen) {
+	if (ended != NULL && frame.type == FRAME_DATA) {
 		drop(guard, HEADER_LEN + frame.len);
 		pass_drop(pass, guard);
-		return guard->dropped > GUARD_DROPPED_MAX ? GUARD_BODY_TOO_LARGE : GUARD_PASS;
+		return drop_data(guard, ended, frame.len);
 	}
 	if (frame.type == FRAME_HEADERS) {
 		guard->block = guard->next + HEADER_LEN;
@@ -467,9 +498,8 @@ void h2_guard_ate(struct h2_guard *guard, size_t len)
 	guard->next -= len;
 	if (guard->block_len != 0)
 		guard->block -= len;
-	for (uint32_t i = guard->refused_count; i-- != 0;) /* h2o knows of them now */
-		if (guard->refused[i].ended)
-			guard->refused[i] = guard->refused[--guard->refused_count];
+	if (guard->ends.count != 0)
+		guard_ends_ate(&guard->ends);
 }
 
 /* ---- pace ---- */
@@ -508,7 +538,7 @@ void h2_guard_forget(struct h2_guard *guard, struct guard_budget *budget, uint32
 	must(at < guard->upload_count);
 	guard->ended = uploads_of(guard)[at].body.stream;
 	guard->ended_at = now;
-	upload_end(guard, budget, &uploads_of(guard)[at]);
+	h2_guard_reset(guard, budget, guard->ended);
 }
 
 /* ---- requests ---- */

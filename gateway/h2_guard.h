@@ -2,13 +2,15 @@
  *
  * One struct h2_guard per HTTP/2 connection. h2_guard_scan looks at every frame header once, h2o
  * eats the frames afterwards, h2_guard_ate is told how much. A verdict other than GUARD_PASS means:
- * close the connection, and let h2o see none of the input. A body that is too large does not end the
- * connection at once: its request is made to end early, so that it can be answered. Pure: no socket, no clock; http_h2o_edge
+ * close the connection, and let h2o see none of the input. What RFC 9113 calls a
+ * stream error, or is the fault of one request alone, ends its stream: a request whose body is too large is made to
+ * end early, so that it can be answered, others are reset, and frames that still come of them are dropped. Pure: no socket, no clock; http_h2o_edge
  * owns both. What it holds off, and why, is in h2_guard.c beside each rule. */
 #ifndef GATEWAY_H2_GUARD_H
 #define GATEWAY_H2_GUARD_H
 
 #include "gateway/guard_room.h"
+#include "gateway/h2_guard_ended.h"
 
 enum guard_verdict {
 	GUARD_FORBIDDEN_FRAME,  /* no client of ours needs it, and h2o cannot take it */
@@ -35,21 +37,11 @@ enum { GUARD_UPLOAD_COST = 6 << 10 };
 
 enum { GUARD_FRAME_MAX = 16384 }; /* RFC 9113 4.2: we ask for no more */
 
-/* Bodies too large that a connection may be sending at the same time, and what it may send of them after
- * their refusal. h2o does not see that and so never opens the connection's window (16 MiB) for it again:
- * were it more than half, other requests could come to a stop. */
-enum { GUARD_REFUSED_MAX = 8, GUARD_DROPPED_MAX = 2 << 20 };
-
 /* A request whose body has not ended. */
 struct guard_upload {
 	struct guard_body body; /* counts what h2o keeps of it */
 	uint32_t cost;          /* of that: before the first byte of the body */
 	bool too_large;         /* its headers say so */
-};
-
-struct guard_refused {
-	uint32_t stream;
-	bool ended; /* nothing more will come */
 };
 
 struct h2_guard {
@@ -66,9 +58,10 @@ struct h2_guard {
 	uint32_t aborted;  /* what requests cost that ended before their answer */
 	bool preface;      /* seen */
 	uint32_t dropping; /* of a frame that h2o does not see, so much is still to come */
-	uint32_t dropped;  /* of all of them */
-	uint32_t refused_count;
-	struct guard_refused refused[GUARD_REFUSED_MAX];
+	size_t dropped;    /* of all of them */
+	uint32_t
+		unopened; /* bytes of DATA for which the connection's window was not opened again */
+	struct guard_ends ends;
 	uint32_t ended; /* the stream of the last upload that has ended early; 0: none has */
 	nsec_t ended_at;
 	uint32_t upload_count;
@@ -87,9 +80,17 @@ void h2_guard_fini(struct h2_guard *guard, struct guard_budget *budget);
 MUST_USE enum guard_verdict h2_guard_scan(struct h2_guard *guard, struct guard_budget *budget,
 					  char *input, size_t *len, nsec_t now);
 
-/* Whether the request on this stream was made to end because its body is too large: what h2o has of it
- * is not what was sent. Ask before h2o has eaten the rest of the input. */
-bool h2_guard_refuses(const struct h2_guard *guard, uint32_t stream);
+/* Whether, and why, the request on this stream was made to end before its body had: what h2o has of it is not
+ * what was sent. GUARD_BODY_TOO_LARGE, GUARD_UPLOADS, or GUARD_PASS: it was not. Ask before h2o has eaten
+ * the rest of the input. */
+enum guard_verdict h2_guard_refuses(const struct h2_guard *guard, uint32_t stream);
+
+/* The stream is being reset by us: what its body took is free, and h2o sees no more of it. All that was judged
+ * must have been eaten, but for the frame that h2o eats now. */
+void h2_guard_reset(struct h2_guard *guard, struct guard_budget *budget, uint32_t stream);
+
+/* Bytes by which the connection's window is to be opened, because h2o does not know that they came. */
+uint32_t h2_guard_open_window(struct h2_guard *guard);
 
 /* h2o has eaten the first `len` bytes, whole frames. */
 void h2_guard_ate(struct h2_guard *guard, size_t len);

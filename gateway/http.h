@@ -48,6 +48,7 @@ struct http_incoming {
 	uint32_t connection; /* its number, one after the other */
 	nsec_t came_at; /* as a whole, by net_now: it may have waited until its connection might have another */
 	bool body_too_large; /* over the limit: body is absent, answer 413 */
+	bool no_room;        /* for the body, which is absent: answer 503 */
 	bool http2;
 };
 

@@ -92,8 +92,10 @@ static void read_request(h2o_req_t *req, const struct edge *edge, size_t body_by
 	if (req->query_at != SIZE_MAX)
 		in->path.len = req->query_at;
 	read_headers(req, in->headers);
-	in->body_too_large = req->entity.len > body_bytes_max || edge_body_refused(edge, req);
-	in->body = in->body_too_large ? slice_of(NULL, 0) : to_slice(req->entity);
+	const enum guard_verdict cut = edge_body_refused(edge, req);
+	in->no_room = cut == GUARD_UPLOADS;
+	in->body_too_large = req->entity.len > body_bytes_max || cut == GUARD_BODY_TOO_LARGE;
+	in->body = in->body_too_large || in->no_room ? slice_of(NULL, 0) : to_slice(req->entity);
 	in->http2 = req->version >= 0x200;
 	in->connection = edge->number;
 }
@@ -136,8 +138,12 @@ static void hold(struct http_exchange *exchange, bool in_front)
 	struct edge *edge = exchange->edge;
 	const size_t body = exchange->req->entity.len;
 
+	if (!edge->killed && !edge_hold(edge, body)) {
+		edge_reset(edge, http2_stream_id(exchange->req), GUARD_UNFINISHED_BYTES);
+		return;
+	}
 	h2o_linklist_insert(in_front ? edge->held.next : &edge->held, &exchange->listed);
-	if (edge->killed || !edge_hold(edge, body))
+	if (edge->killed)
 		return;
 	exchange->held = body;
 	edge_await_room(edge);
@@ -275,7 +281,7 @@ void exchange_drop(struct http_exchange *exchange)
 	struct http_server *server = exchange->server;
 	if (exchange->state == EXCHANGE_WAITING && h2o_linklist_is_linked(&exchange->listed))
 		let_go(exchange);
-	else if (exchange->state == EXCHANGE_WAITING)
+	else if (exchange->state == EXCHANGE_WAITING && h2o_timeout_is_linked(&exchange->tick))
 		h2o_timeout_unlink(&exchange->tick);
 	if (exchange->edge->next == exchange)
 		exchange->edge->next = NULL;
@@ -312,6 +318,8 @@ static void on_request_over(h2o_logger_t *self, h2o_req_t *req)
 	if (exchange->state == EXCHANGE_ANSWERED && exchange->request != NULL)
 		(ending == GUARD_ANSWERED ? handler->sent : handler->gone)(handler->owner,
 									   exchange->request);
+	if (exchange->in.http2 && (exchange->in.body_too_large || exchange->in.no_room))
+		http2_end_upload(req);
 	edge_request_over(exchange->edge, exchange->unsent, ending);
 	begin_held(exchange->edge);
 	exchange_free_body(exchange);

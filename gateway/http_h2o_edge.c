@@ -36,14 +36,24 @@ static bool call_end(struct edge *edge, struct h2o_call *call)
 	return !call->gone;
 }
 
+/* Whether there is a point in saying why: nothing waits for a peer that does not read, and h2o reads. */
+static bool may_say_why(const struct edge *edge, enum guard_verdict why)
+{
+	return edge->proto == EDGE_HTTP2 && why != GUARD_STALLED && edge->reading == EDGE_READS &&
+	       edge->sock->_cb.read != NULL && edge->sock->_cb.write == NULL;
+}
+
 /* Shutting down also frees a response, or a close_notify, that waits for a peer that does not read;
- * h2o has no timer for either. Its callbacks get the error next. */
+ * h2o has no timer for either. Its callbacks get the error next; for reading, that of HTTP/2 has h2o say why first. */
 void edge_kill(struct edge *edge, enum guard_verdict why)
 {
-	if (!edge->killed)
-		edge_count(&edge->host->counters->guard_kills[why]);
+	if (edge->killed)
+		return;
+	edge_count(&edge->host->counters->guard_kills[why]);
+	edge->says_why = may_say_why(edge, why);
+	edge->why = why;
 	edge->killed = true;
-	(void)shutdown(h2o_socket_get_fd(edge->sock), SHUT_RDWR);
+	(void)shutdown(h2o_socket_get_fd(edge->sock), edge->says_why ? SHUT_RD : SHUT_RDWR);
 }
 
 void edge_stalled(struct edge *edge)
@@ -96,6 +106,8 @@ static void http2_ate(struct edge *edge, size_t before)
 	h2_guard_ate(&edge->guard, before - edge->sock->input->size);
 	if (edge->guard.holder.over != 0) /* h2o may have begun the stream only now */
 		edge_owe(edge);
+	if (edge->guard.unopened != 0)
+		http2_open_window(edge);
 	h2_shrink(edge);
 	h2_pause(edge);
 }
@@ -109,7 +121,9 @@ void edge_pass(struct edge *edge, const char *err)
 	if (err == NULL && edge->proto == EDGE_HTTP1 && !http1_admit(edge))
 		return;
 	call_begin(edge, &call);
+	http2_eats(edge->proto == EDGE_HTTP2 ? edge : NULL);
 	read(edge->sock, err);
+	http2_eats(NULL);
 	if (!call_end(edge, &call))
 		return;
 	if (edge->proto == EDGE_HTTP2)
@@ -152,6 +166,8 @@ static void h2_read(struct edge *edge, const char *err)
 			err = edge_killed_text;
 		}
 	}
+	if (edge->killed && edge->says_why)
+		http2_say_why(edge, edge->why);
 	if (err == NULL && edge->sock->_cb.write != NULL)
 		h2_gate(edge);
 	else
@@ -404,6 +420,7 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 		enum guard_verdict verdict = h2_guard_scan(
 			&edge->guard, &host->budget, sock->input->bytes, &sock->input->size, now);
 		if (verdict != GUARD_PASS) {
+			http2_say_why_at_once(edge, verdict);
 			edge_kill(edge, verdict);
 			h2o_socket_close(sock);
 			return;
@@ -413,10 +430,13 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 		return;
 	size_t before = sock->input->size;
 	call_begin(edge, &call);
-	if (proto == EDGE_HTTP2)
+	if (proto == EDGE_HTTP2) {
+		http2_eats(edge);
 		h2o_http2_accept(&accept_ctx, sock, edge->connected_at);
-	else
+		http2_eats(NULL);
+	} else {
 		h2o_http1_accept(&accept_ctx, sock, edge->connected_at);
+	}
 	if (!call_end(edge, &call))
 		return;
 	if (proto == EDGE_HTTP2)
@@ -436,10 +456,23 @@ void edge_watch(struct edge *edge, h2o_req_t *req, void *watched)
 		edge->since = net_now(edge->host->loop);
 }
 
-bool edge_body_refused(const struct edge *edge, h2o_req_t *req)
+enum guard_verdict edge_body_refused(const struct edge *edge, h2o_req_t *req)
 {
-	return edge->proto == EDGE_HTTP2 && edge->guard.refused_count != 0 &&
-	       h2_guard_refuses(&edge->guard, http2_stream_id(req));
+	if (edge->proto != EDGE_HTTP2 || edge->guard.ends.count == 0)
+		return GUARD_PASS;
+	return h2_guard_refuses(&edge->guard, http2_stream_id(req));
+}
+
+void edge_reset(struct edge *edge, uint32_t stream, enum guard_verdict why)
+{
+	struct h2o_call call;
+
+	edge_count(&edge->host->counters->guard_kills[why]);
+	h2_guard_reset(&edge->guard, &edge->host->budget, stream);
+	call_begin(edge, &call);
+	http2_reset(edge, stream, why == GUARD_UNFINISHED_BYTES ? RST_REFUSED : RST_CANCEL);
+	if (call_end(edge, &call))
+		edge_settle(edge);
 }
 
 /* Since its first request: there is one. */
@@ -456,11 +489,11 @@ bool edge_may_begin(const struct edge *edge)
 
 bool edge_hold(struct edge *edge, size_t body)
 {
-	enum guard_verdict verdict =
-		h2_guard_hold(&edge->guard, &edge->host->budget, body, net_now(edge->host->loop));
-	if (verdict != GUARD_PASS)
-		edge_kill(edge, verdict);
-	return verdict == GUARD_PASS;
+	if (h2_guard_hold(&edge->guard, &edge->host->budget, body, net_now(edge->host->loop)) ==
+	    GUARD_PASS)
+		return true;
+	h2_guard_let_go(&edge->guard, &edge->host->budget, body);
+	return false;
 }
 
 void edge_let_go(struct edge *edge, size_t body)

@@ -76,6 +76,8 @@ struct edge {
 	enum edge_proto proto;
 	enum edge_reading reading;
 	bool killed, evicted;
+	bool says_why;           /* h2o is to send GOAWAY before it closes */
+	enum guard_verdict why;  /* it was killed */
 	bool refused;            /* gets an answer of ours, and h2o nothing more */
 	h2o_socket_cb h2o_read;  /* what h2o wants called; _cb.read holds ours */
 	h2o_socket_cb h2o_write; /* likewise, while _cb.write holds ours */
@@ -160,15 +162,20 @@ void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t coun
 /* What edge_send was called with has left, and the answer goes on. */
 void edge_taken(struct edge *edge);
 
-/* Whether the body of a request that has just arrived is cut off, because it was too large. */
-bool edge_body_refused(const struct edge *edge, h2o_req_t *req);
+/* Whether, and why, the body of a request that has just arrived is cut off: GUARD_BODY_TOO_LARGE, GUARD_UPLOADS,
+ * or GUARD_PASS. */
+enum guard_verdict edge_body_refused(const struct edge *edge, h2o_req_t *req);
 
 /* Whether a watched request may be handed over now; if not, ask again when another one is over, and when
  * host->room says so. */
 bool edge_may_begin(const struct edge *edge);
 
-/* A request with a body of so many bytes is held, and no more. False: the connection is closed for it, since that would
- * be too much. */
+/* Ends one stream over HTTP/2, whatever has come of it or is being done for it: its client gets RST_STREAM
+ * (REFUSED_STREAM, "nothing was done, try again", for GUARD_UNFINISHED_BYTES; else CANCEL), libh2o sees no more of it, and the other streams
+ * go on. Not from inside of libh2o; the connection must be libh2o's still: it reads, or has a request. */
+void edge_reset(struct edge *edge, uint32_t stream, enum guard_verdict why);
+
+/* A request with a body of so many bytes is held, and no more. False: that would be too much. */
 MUST_USE bool edge_hold(struct edge *edge, size_t body);
 void edge_let_go(struct edge *edge, size_t body);
 

@@ -6,8 +6,9 @@
  * of malloc's also where it is not to be kept.
  *
  * The table of what a peer sent is libh2o's, who also frees it: names are its tokens or, like values,
- * counted objects that a struct h2o_iovec_t begins. What is wrong is said as libh2o says it: an error of
- * the connection, or, for a character that no field may have, *err_desc, which it makes a 400 of. */
+ * counted objects that a struct h2o_iovec_t begins. What cannot be unpacked is an error of the connection; what
+ * is malformed resets its stream; for a character that no field may have there is *err_desc,
+ * which libh2o makes a 400 of. */
 #include "gateway/http_h2o_parts.h"
 
 #include <stdlib.h>
@@ -167,6 +168,7 @@ struct reading {
 	struct hpack_reader reader;
 	h2o_hpack_header_table_t *table;
 	h2o_mem_pool_t *pool;
+	bool on; /* what is malformed is read to its end: the table is the connection's */
 };
 
 static const char upper_case[] = "found an upper-case letter in header name";
@@ -249,7 +251,7 @@ static int read_new_name(struct reading *r, struct field *field)
 	if (field->name == NULL)
 		return H2O_HTTP2_ERROR_COMPRESSION;
 	field->fault = fault_of_name(to_slice(*field->name));
-	if (field->fault == upper_case)
+	if (field->fault == upper_case && !r->on)
 		return H2O_HTTP2_ERROR_PROTOCOL;
 	const h2o_token_t *token = h2o_lookup_token(field->name->base, field->name->len);
 	if (token != NULL)
@@ -407,7 +409,15 @@ static int take_length(h2o_iovec_t value, size_t *content_length)
 	return 0;
 }
 
-/* Of one connection (RFC 9113 8.2.2). Host is not forbidden, and nobody asks for it. */
+/* Those of one connection that libh2o does not mind (RFC 9113 8.2.2). */
+static bool is_hop_name(h2o_iovec_t name)
+{
+	const struct slice text = to_slice(name);
+
+	return slice_eq(text, SLICE("keep-alive")) || slice_eq(text, SLICE("proxy-connection"));
+}
+
+/* Of one connection, likewise. Host is not forbidden, and nobody asks for it. */
 static bool is_forbidden(const h2o_token_t *token, h2o_iovec_t value)
 {
 	if (!token->http2_should_reject || token == H2O_TOKEN_HOST)
@@ -436,27 +446,81 @@ static int take_field(h2o_req_t *req, const struct field *field, size_t *content
 	return 0;
 }
 
-/* What libh2o is to compare a body with. Of one that is too large it sees no more than a part: the guard refuses
- * the rest, and says why. `conn` is NULL in tests of this file alone. */
-static size_t length_for_libh2o(const h2o_req_t *req, size_t content_length)
-{
-	if (req->conn == NULL || content_length <= edge_of(req)->host->budget.body_bytes_max)
-		return content_length;
-	return SIZE_MAX;
-}
-
 static bool is_pseudo(const struct field *field)
 {
 	return field->name->base[0] == ':'; /* an empty one ends with NUL */
 }
 
-/* Declared by libh2o. `pseudo` is NULL for a trailer; `digests`, of what a client has, are not asked for. */
+int http2_skip_fields(h2o_hpack_header_table_t *table, const uint8_t *src, size_t len)
+{
+	h2o_mem_pool_t pool;
+	struct reading reading = { { src, src + len }, table, &pool, .on = true };
+	struct field field;
+
+	h2o_mem_init_pool(&pool);
+	int err = read_sizes(&reading);
+	while (err == 0 && reading.reader.at < reading.reader.end)
+		err = read_field(&reading, &field);
+	h2o_mem_clear_pool(&pool);
+	return err;
+}
+
+struct block {
+	h2o_req_t *req;
+	int *pseudo; /* NULL once there may be none */
+	size_t *content_length;
+	bool trailer, malformed;
+};
+
+static int take(struct block *block, const struct field *field)
+{
+	h2o_req_t *into = block->trailer ? NULL : block->req;
+
+	if (!is_pseudo(field)) {
+		block->pseudo = NULL; /* they come first */
+		return take_field(into, field, block->content_length);
+	}
+	return block->pseudo == NULL ? H2O_HTTP2_ERROR_PROTOCOL
+				     : take_pseudo(block->req, field, block->pseudo);
+}
+
+/* A request that is malformed is a stream's error (RFC 9113 8.1.1); libh2o would end the connection. Its fields
+ * have to be read all the same. */
+static int take_on(struct block *block, const struct field *field)
+{
+	if (block->malformed)
+		return 0;
+	block->malformed =
+		field->fault == upper_case || is_hop_name(*field->name) || take(block, field) != 0;
+	return 0;
+}
+
+/* Libh2o resets a request without the fields that all have, and one whose body is not of its length, and goes on;
+ * what it is told of as an error ends the connection. `pseudo` is NULL for a trailer. */
+static int reset_malformed(h2o_req_t *req, int *pseudo)
+{
+	h2o_http2_stream_t *stream = CONTAINER_OF(req, h2o_http2_stream_t, req);
+
+	if (pseudo != NULL)
+		*pseudo = 0;
+	else
+		stream->_expected_content_length = stream->_req_body->size + 1;
+	return 0;
+}
+
+static bool has_body(h2o_req_t *req)
+{
+	return CONTAINER_OF(req, h2o_http2_stream_t, req)->_req_body != NULL;
+}
+
+/* Declared by libh2o. `pseudo` is NULL for a trailer; `digests`, of what a client has, are not asked for. There is
+ * no connection in tests of this file alone: then the first error is returned. */
 int h2o_hpack_parse_headers(h2o_req_t *req, h2o_hpack_header_table_t *table, const uint8_t *src,
 			    size_t len, int *pseudo, size_t *content_length,
 			    h2o_cache_digests_t **digests, const char **err_desc)
 {
-	struct reading reading = { { src, src + len }, table, &req->pool };
-	h2o_req_t *into = pseudo == NULL ? NULL : req;
+	struct reading reading = { { src, src + len }, table, &req->pool, req->conn != NULL };
+	struct block block = { req, pseudo, content_length, .trailer = pseudo == NULL };
 	struct field field;
 
 	(void)digests;
@@ -466,18 +530,16 @@ int h2o_hpack_parse_headers(h2o_req_t *req, h2o_hpack_header_table_t *table, con
 		err = read_field(&reading, &field);
 		if (field.fault != NULL && *err_desc == NULL)
 			*err_desc = field.fault;
-		if (err != 0)
-			break;
-		if (!is_pseudo(&field)) {
-			pseudo = NULL; /* they come first */
-			err = take_field(into, &field, content_length);
-		} else {
-			err = pseudo == NULL ? H2O_HTTP2_ERROR_PROTOCOL
-					     : take_pseudo(req, &field, pseudo);
-		}
+		if (err == 0)
+			err = reading.on ? take_on(&block, &field) : take(&block, &field);
 	}
-	*content_length = length_for_libh2o(req, *content_length);
-	if (err == 0 && *err_desc != NULL && into != NULL)
-		err = H2O_HTTP2_ERROR_INVALID_HEADER_CHAR; /* of a trailer libh2o would end the connection */
+	const bool fault = *err_desc != NULL && !block.trailer;
+	if (reading.on && !block.trailer && (req->input.path.len == 0 || (fault && has_body(req))))
+		block.malformed = true; /* nor does libh2o's 400 wait for a body */
+	if (err == 0 && block.malformed)
+		return reset_malformed(req, pseudo);
+	/* A fault in a trailer, for which libh2o would end the connection, harms nobody. */
+	if (err == 0 && fault)
+		err = H2O_HTTP2_ERROR_INVALID_HEADER_CHAR;
 	return err;
 }

@@ -68,7 +68,7 @@ static void answer_stream(struct edge *edge, h2o_http2_stream_t *stream, enum h1
 	(void)memcpy(to, body, len);
 	conn->_write.buf->size += H2O_HTTP2_FRAME_HEADER_SIZE + len;
 	h2o_http2_window_consume_window(&conn->_write.window, len);
-	h2o_http2__encode_rst_stream_frame(&conn->_write.buf, stream->stream_id, 0 /* NO_ERROR */);
+	http2_put_reset(&conn->_write.buf, stream->stream_id, RST_NO_ERROR);
 }
 
 /* False: h2o is still to be given the request's head. */
@@ -110,4 +110,96 @@ void http2_pay(struct edge *edge)
 		h2_guard_forget(&edge->guard, budget, at, now);
 	}
 	edge_settle(edge);
+}
+
+/* ---- one stream's end ---- */
+static h2o_http2_conn_t *conn_of(const h2o_req_t *req)
+{
+	return CONTAINER_OF(req->conn, h2o_http2_conn_t, super);
+}
+
+/* Libh2o writes next, as it does whenever a request has come to its end. */
+void http2_end_upload(h2o_req_t *req)
+{
+	h2o_http2_conn_t *conn = conn_of(req);
+	const struct guard_ended *ended =
+		guard_ends_find(&edge_of(req)->guard.ends, http2_stream_id(req));
+
+	if (ended != NULL && !ended->over && conn->state < H2O_HTTP2_CONN_STATE_IS_CLOSING)
+		http2_put_reset(&conn->_write.buf, ended->stream, RST_NO_ERROR);
+}
+
+void http2_reset(struct edge *edge, uint32_t id, uint32_t code)
+{
+	h2o_http2_conn_t *conn = edge->sock->data;
+	h2o_http2_stream_t *stream;
+
+	if (conn->state >= H2O_HTTP2_CONN_STATE_IS_CLOSING)
+		return;
+	http2_put_reset(&conn->_write.buf, id, code);
+	h2o_http2_conn_request_write(conn);
+	stream = h2o_http2_conn_get_stream(conn, id);
+	if (stream != NULL)
+		h2o_http2_stream_reset(conn, stream);
+}
+
+/* A socket that is not read may have lost its connection. */
+void http2_open_window(struct edge *edge)
+{
+	h2o_http2_conn_t *conn = edge->sock->data;
+	uint32_t by = edge->sock->_cb.read == NULL ? 0 : h2_guard_open_window(&edge->guard);
+
+	if (by == 0 || conn->state >= H2O_HTTP2_CONN_STATE_IS_CLOSING)
+		return;
+	h2o_http2_encode_window_update_frame(&conn->_write.buf, 0, (int32_t)by);
+	h2o_http2_conn_request_write(conn);
+}
+
+/* ---- the connection's end ---- */
+static int code_of(enum guard_verdict why)
+{
+	switch (why) {
+	case GUARD_FORBIDDEN_FRAME:
+		return H2O_HTTP2_ERROR_PROTOCOL;
+	case GUARD_BODY_TOO_LARGE:
+		return H2O_HTTP2_ERROR_FLOW_CONTROL;
+	case GUARD_EVICTED:
+		return H2O_HTTP2_ERROR_NONE;
+	default:
+		return H2O_HTTP2_ERROR_ENHANCE_YOUR_CALM;
+	}
+}
+
+/* Streams beyond the last one that was processed may be tried again (RFC 9113 6.8). Libh2o writes once more, without
+ * waiting, before it closes, if there is something to write. */
+void http2_say_why(struct edge *edge, enum guard_verdict why)
+{
+	h2o_http2_conn_t *conn = edge->sock->data;
+
+	if (conn->state >= H2O_HTTP2_CONN_STATE_IS_CLOSING)
+		return;
+	h2o_http2_encode_goaway_frame(&conn->_write.buf, conn->pull_stream_ids.max_processed,
+				      code_of(why), h2o_iovec_init(NULL, 0));
+	h2o_http2_conn_request_write(conn);
+}
+
+static void on_last_write(h2o_socket_t *sock, const char *err)
+{
+	(void)sock;
+	(void)err;
+}
+
+/* A preface of ours begins with settings (RFC 9113 3.4). What is not written at once is lost when it closes. */
+void http2_say_why_at_once(struct edge *edge, enum guard_verdict why)
+{
+	enum { LAST_STREAM_LEN = 4 };
+	uint8_t bytes[2 * H2O_HTTP2_FRAME_HEADER_SIZE + 2 * LAST_STREAM_LEN];
+	uint8_t *at = h2o_http2_encode_frame_header(bytes, 0, H2O_HTTP2_FRAME_TYPE_SETTINGS, 0, 0);
+
+	at = h2o_http2_encode_frame_header(at, 2 * LAST_STREAM_LEN, H2O_HTTP2_FRAME_TYPE_GOAWAY, 0,
+					   0);
+	at = h2o_http2_encode32u(at, 0);
+	(void)h2o_http2_encode32u(at, (uint32_t)-code_of(why));
+	h2o_iovec_t all = h2o_iovec_init(bytes, sizeof(bytes));
+	h2o_socket_write(edge->sock, &all, 1, on_last_write);
 }

@@ -72,6 +72,33 @@ void http2_pay(struct edge *edge);
  * none, or a short one, which goes into memory of its size (req->entity moves). */
 h2o_buffer_t *http2_take_body(h2o_req_t *req);
 
+/* A request is over whose body was cut off, and its answer has left: the client is to send no more of it. */
+void http2_end_upload(h2o_req_t *req);
+
+/* Ends one stream: libh2o forgets it, and its client is told so. Not from inside of libh2o. */
+void http2_reset(struct edge *edge, uint32_t stream, uint32_t code);
+
+/* The guard closes the connection: GOAWAY is the last that libh2o writes, when it is told so next. */
+void http2_say_why(struct edge *edge, enum guard_verdict why);
+
+/* Likewise of a connection that libh2o does not know yet. */
+void http2_say_why_at_once(struct edge *edge, enum guard_verdict why);
+
+/* The connection's window is opened for DATA that libh2o did not see. */
+void http2_open_window(struct edge *edge);
+
+/* Whose input libh2o is about to parse; NULL: it has. */
+void http2_eats(struct edge *edge);
+
+/* The fields of a stream that is gone: enters into the table what its sender did. 0, or libh2o's error. */
+int http2_skip_fields(h2o_hpack_header_table_t *table, const uint8_t *src, size_t len);
+
+/* Appends a RST_STREAM to what libh2o writes next. */
+void http2_put_reset(h2o_buffer_t **to, uint32_t stream, uint32_t code);
+
+/* RFC 9113 7. */
+enum { RST_NO_ERROR = 0, RST_REFUSED = 7, RST_CANCEL = 8 };
+
 /* ---- http_h2o_pace.c: what is looked at once a second ---- */
 
 void edge_host_tick(struct net_timer *timer);

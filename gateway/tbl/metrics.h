@@ -64,7 +64,7 @@ METRIC(UNKNOWN_CALLS, "sluice_unknown_tool_calls_total", COUNTER, "", "calls",
 METRIC(BUDGET_OVERRUN, "sluice_budget_overrun_usd_total", COUNTER, "", "US dollars",
        "Money spent beyond what was reserved for the attempt")
 METRIC(GUARD_KILLS, "sluice_guard_kills_total", COUNTER, "cause", "connections",
-       "Client connections closed by the guard in front of the HTTP reader, and bodies that it ended early")
+       "Client connections closed by the guard in front of the HTTP reader, and requests over HTTP/2 that it ended early while their connections went on")
 METRIC(TLS_HANDSHAKES, "sluice_tls_handshakes_total", COUNTER, "result", "handshakes",
        "TLS handshakes of clients; result is full, resumed or failed")
 METRIC(JWT_CHECKS, "sluice_jwt_checks_total", COUNTER, "result", "tokens",

@@ -358,7 +358,9 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 			     .counted = !slice_eq(in->path, SLICE("/stats")) };
 	fill_room(job, in);
 	program.begun += job->counted;
-	if (in->body_too_large)
+	if (in->no_room)
+		answer(job, 503, "no room\n", 8);
+	else if (in->body_too_large)
 		answer(job, 413, "too large\n", 10);
 	else
 		job_start(job);

@@ -45,11 +45,12 @@ static void what_h2o_sees_of_a_body_too_large_is_the_same_however_it_comes(void 
 		assert_int_equal(feed(&rig, all.input + 24, all.len - 24, pieces[i]), GUARD_PASS);
 		assert_int_equal(rig.len, wanted.len);
 		assert_memory_equal(rig.input, wanted.input, wanted.len);
-		assert_true(h2_guard_refuses(&rig.guard, 1)); /* until h2o has it */
-		assert_false(h2_guard_refuses(&rig.guard, 3));
+		/* Until h2o has it. */
+		assert_int_equal(h2_guard_refuses(&rig.guard, 1), GUARD_BODY_TOO_LARGE);
+		assert_int_equal(h2_guard_refuses(&rig.guard, 3), GUARD_PASS);
 		eat(&rig);
 		assert_int_equal(rig.len, 0);
-		assert_false(h2_guard_refuses(&rig.guard, 1));
+		assert_int_equal(h2_guard_refuses(&rig.guard, 1), GUARD_PASS);
 		assert_int_equal(rig.guard.holder.bytes, 0);
 		rig_free(&rig);
 	}
@@ -114,7 +115,7 @@ static void a_length_that_is_too_large_ends_the_request_with_its_first_data(void
 			assert_int_equal(rig.input[24 + 4], rows_[i].flags);
 			assert_memory_equal(rig.input + 24 + 12, rows_[i].length,
 					    strlen(rows_[i].length)); /* left as it is */
-			assert_false(h2_guard_refuses(&rig.guard, 7));
+			assert_int_equal(h2_guard_refuses(&rig.guard, 7), GUARD_PASS);
 			eat(&rig);
 			assert_int_equal(give(&rig, (struct frame){ DATA, 0, 9, 10 }, START),
 					 GUARD_PASS);
@@ -123,11 +124,107 @@ static void a_length_that_is_too_large_ends_the_request_with_its_first_data(void
 				h2_guard_scan(&rig.guard, &rig.budget, rig.input, &rig.len, START),
 				GUARD_PASS);
 			const bool refused = rows_[i].refused;
-			assert_int_equal(h2_guard_refuses(&rig.guard, 7), refused);
+			assert_int_equal(h2_guard_refuses(&rig.guard, 7),
+					 refused ? GUARD_BODY_TOO_LARGE : GUARD_PASS);
 			assert_int_equal(rig.len, refused ? 9 : 909);
 			assert_int_equal(rig.input[4], refused ? END_STREAM : 0);
 			rig_free(&rig);
 		}
+}
+
+/* ---- one body too many ---- */
+/* H2o sees a request without a body, and none of its DATA. */
+static void assert_refused_head(struct rig *rig, uint32_t stream)
+{
+	put(rig, (struct frame){ HEADERS, END_HEADERS, stream, 9 });
+	assert_int_equal(h2_guard_scan(&rig->guard, &rig->budget, rig->input, &rig->len, START),
+			 GUARD_PASS);
+	assert_int_equal(rig->input[4], END_HEADERS | END_STREAM);
+	assert_int_equal(h2_guard_refuses(&rig->guard, stream), GUARD_UPLOADS);
+	eat(rig);
+	assert_int_equal(give(rig, (struct frame){ DATA, 0, stream, 100 }, START), GUARD_PASS);
+	assert_int_equal(rig->len, 0);
+}
+
+static void the_body_that_is_one_too_many_is_refused(void **state)
+{
+	(void)state;
+	const struct frame between[] = { { WINDOW, END_STREAM, 1, 4 },
+					 { PRIORITY, END_STREAM, 1, 5 } }; /* end nothing */
+	for (size_t kind = 0; kind < 2; kind++) {
+		struct rig rig = rig_new();
+		for (uint32_t i = 0; i < GUARD_UPLOADS_MAX; i++) {
+			struct frame other = between[kind];
+			other.stream = 2 * i + 1;
+			assert_int_equal(
+				give(&rig, (struct frame){ HEADERS, END_HEADERS, other.stream, 9 },
+				     START),
+				GUARD_PASS);
+			assert_int_equal(give(&rig, other, START), GUARD_PASS);
+		}
+		assert_refused_head(&rig, 2 * GUARD_UPLOADS_MAX + 1);
+		rig_free(&rig);
+	}
+}
+
+/* ---- streams that were ended ---- */
+static void what_comes_of_a_stream_that_was_reset_is_dropped(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	assert_int_equal(give(&rig, (struct frame){ HEADERS, END_HEADERS, 1, 9 }, START),
+			 GUARD_PASS);
+	assert_int_equal(give(&rig, (struct frame){ HEADERS, END_HEADERS, 3, 9 }, START),
+			 GUARD_PASS);
+	h2_guard_reset(&rig.guard, &rig.budget, 1);
+	assert_int_equal(rig.guard.upload_count, 1);
+	put(&rig, (struct frame){ DATA, 0, 1, 16000 });
+	put(&rig, (struct frame){ DATA, 0, 3, 10 });
+	assert_int_equal(h2_guard_scan(&rig.guard, &rig.budget, rig.input, &rig.len, START),
+			 GUARD_PASS);
+	assert_int_equal(rig.len, 19); /* the other's */
+	eat(&rig);
+	assert_int_equal(give(&rig, (struct frame){ DATA, END_STREAM, 1, 1 }, START), GUARD_PASS);
+	assert_null(guard_ends_find(&rig.guard.ends, 1)); /* nothing more will come */
+	rig_free(&rig);
+}
+
+static void a_window_is_opened_for_what_was_dropped(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	size_t dropped = 0, opened = 0;
+	h2_guard_reset(&rig.guard, &rig.budget, 1);
+	for (; dropped + 16000 <= GUARD_DROPPED_MAX; dropped += 16000) {
+		assert_int_equal(give(&rig, (struct frame){ DATA, 0, 1, 16000 }, START),
+				 GUARD_PASS);
+		opened += h2_guard_open_window(&rig.guard);
+	}
+	assert_true(opened <= dropped && dropped - opened < 32 << 10);
+	/* More than the stream's own window. */
+	assert_int_equal(give(&rig, (struct frame){ DATA, 0, 1, 16000 }, START),
+			 GUARD_BODY_TOO_LARGE);
+	rig_free(&rig);
+}
+
+static void the_stream_that_ended_first_makes_room_unless_h2o_is_still_to_see_it(void **state)
+{
+	(void)state;
+	struct guard_ends ends = { .list = NULL };
+	for (uint32_t i = 0; i < GUARD_ENDED_MAX; i++)
+		assert_non_null(guard_ends_add(&ends, 2 * i + 1));
+	guard_ends_find(&ends, 1)->refused = true;
+	assert_non_null(guard_ends_add(&ends, 1001));
+	assert_non_null(guard_ends_find(&ends, 1));
+	assert_null(guard_ends_find(&ends, 3));
+	guard_ends_ate(&ends);
+	for (uint32_t i = 0; i < GUARD_ENDED_MAX; i++) {
+		struct guard_ended *ended = guard_ends_add(&ends, 2001 + 2 * i);
+		assert_non_null(ended);
+		ended->refused = true;
+	}
+	assert_null(guard_ends_add(&ends, 9001));
+	guard_ends_fini(&ends);
 }
 
 int main(void)
@@ -136,6 +233,11 @@ int main(void)
 		cmocka_unit_test(what_h2o_sees_of_a_body_too_large_is_the_same_however_it_comes),
 		cmocka_unit_test(a_frame_that_is_dropped_must_come_to_its_end_too),
 		cmocka_unit_test(a_length_that_is_too_large_ends_the_request_with_its_first_data),
+		cmocka_unit_test(the_body_that_is_one_too_many_is_refused),
+		cmocka_unit_test(what_comes_of_a_stream_that_was_reset_is_dropped),
+		cmocka_unit_test(a_window_is_opened_for_what_was_dropped),
+		cmocka_unit_test(
+			the_stream_that_ended_first_makes_room_unless_h2o_is_still_to_see_it),
 	};
 	return cmocka_run_group_tests_name("h2_guard_bodies", tests, NULL, NULL);
 }
