@@ -47,11 +47,13 @@ static bool may_say_why(const struct edge *edge, enum guard_verdict why)
  * h2o has no timer for either. Its callbacks get the error next; for reading, that of HTTP/2 has h2o say why first. */
 void edge_kill(struct edge *edge, enum guard_verdict why)
 {
-	if (edge->killed)
-		return;
-	edge_count(&edge->host->counters->guard_kills[why]);
-	edge->says_why = may_say_why(edge, why);
-	edge->why = why;
+	if (edge->killed && edge->says_why && why != GUARD_STALLED)
+		return; /* it is about to */
+	if (!edge->killed) {
+		edge_count(&edge->host->counters->guard_kills[why]);
+		edge->why = why;
+	}
+	edge->says_why = !edge->killed && may_say_why(edge, why);
 	edge->killed = true;
 	(void)shutdown(h2o_socket_get_fd(edge->sock), edge->says_why ? SHUT_RD : SHUT_RDWR);
 }

@@ -317,7 +317,7 @@ class BodyLimits(EdgeCase):
             client.send(frame(HEADERS, END_HEADERS, 3, block("/echo") + b"\xbe") + body
                         + h2_request(5, "/echo", b"honest"))
             self.assertEqual(client.read_until(h2_answers(3, 5), "answers"), [b"too large\n", b"honest"])
-            self.assertNotIn(RST, [kind for kind, *_ in h2_frames(client.input)])
+            self.assertLessEqual({f[3] for f in h2_frames(client.input) if f[0] == RST}, {bytes(4)})  # NO_ERROR
         self.assert_at_rest(edge)
 
     def test_a_length_that_is_entered_has_its_own_size_in_the_table(self):
@@ -758,7 +758,7 @@ class Attacks(EdgeCase):
                 ("winassert", "closed"), ("rst", "closed after"), ("myr", "closed after"),
                 ("rstlate", "closed after"), ("firstcont", "refused"), ("firstrst", "closed;"),
                 ("unknown", "closed;"), ("ping", "closed;"), ("settings", "closed;"), ("emptydata", "closed;"),
-                ("bodies", "closed"), ("idlebodies", "closed"), ("drip", "closed after"),
+                ("bodies", "closed"), ("idlebodies", "closed"), ("drip", "closed"),
                 ("dripframe", "closed after"), ("slow", "closed;"), ("bytewise", "answered"),
                 ("outstop", "closed;"), ("latepri", "refused"), ("h1close", "1 request"), ("h1half", "1 request"),
                 ("h1pipelined", "1 request"), ("h2close", "1 request"), ("h2half", "1 request")):
