@@ -431,6 +431,8 @@ static int take_field(h2o_req_t *req, const struct field *field, size_t *content
 	const h2o_iovec_t *name = field->name, value = field->value;
 
 	if (!h2o_iovec_is_token(name)) {
+		if (is_hop_name(*name))
+			return H2O_HTTP2_ERROR_PROTOCOL;
 		if (req != NULL)
 			h2o_add_header_by_str(&req->pool, &req->headers, name->base, name->len, 0,
 					      NULL, value.base, value.len);
@@ -449,20 +451,6 @@ static int take_field(h2o_req_t *req, const struct field *field, size_t *content
 static bool is_pseudo(const struct field *field)
 {
 	return field->name->base[0] == ':'; /* an empty one ends with NUL */
-}
-
-int http2_skip_fields(h2o_hpack_header_table_t *table, const uint8_t *src, size_t len)
-{
-	h2o_mem_pool_t pool;
-	struct reading reading = { { src, src + len }, table, &pool, .on = true };
-	struct field field;
-
-	h2o_mem_init_pool(&pool);
-	int err = read_sizes(&reading);
-	while (err == 0 && reading.reader.at < reading.reader.end)
-		err = read_field(&reading, &field);
-	h2o_mem_clear_pool(&pool);
-	return err;
 }
 
 struct block {
@@ -484,15 +472,39 @@ static int take(struct block *block, const struct field *field)
 				     : take_pseudo(block->req, field, block->pseudo);
 }
 
-/* A request that is malformed is a stream's error (RFC 9113 8.1.1); libh2o would end the connection. Its fields
- * have to be read all the same. */
-static int take_on(struct block *block, const struct field *field)
+/* Reads all fields. A request that is malformed is a stream's error (RFC 9113 8.1.1), for which libh2o would end the
+ * connection: its fields have to be read all the same. */
+static int read_fields(struct reading *r, struct block *block, const char **err_desc)
 {
-	if (block->malformed)
-		return 0;
-	block->malformed =
-		field->fault == upper_case || is_hop_name(*field->name) || take(block, field) != 0;
-	return 0;
+	struct field field;
+	int err = read_sizes(r);
+
+	while (err == 0 && r->reader.at < r->reader.end) {
+		err = read_field(r, &field);
+		if (field.fault != NULL && *err_desc == NULL)
+			*err_desc = field.fault;
+		if (err != 0 || block->malformed)
+			continue;
+		err = take(block, &field);
+		if (r->on && (err != 0 || field.fault == upper_case)) {
+			block->malformed = true;
+			err = 0;
+		}
+	}
+	return err;
+}
+
+int http2_skip_fields(h2o_hpack_header_table_t *table, const uint8_t *src, size_t len)
+{
+	h2o_mem_pool_t pool;
+	struct reading reading = { { src, src + len }, table, &pool, .on = true };
+	struct block block = { .malformed = true };
+	const char *fault = NULL;
+
+	h2o_mem_init_pool(&pool);
+	int err = read_fields(&reading, &block, &fault);
+	h2o_mem_clear_pool(&pool);
+	return err;
 }
 
 /* Libh2o resets a request without the fields that all have, and one whose body is not of its length, and goes on;
@@ -521,18 +533,10 @@ int h2o_hpack_parse_headers(h2o_req_t *req, h2o_hpack_header_table_t *table, con
 {
 	struct reading reading = { { src, src + len }, table, &req->pool, req->conn != NULL };
 	struct block block = { req, pseudo, content_length, .trailer = pseudo == NULL };
-	struct field field;
 
 	(void)digests;
 	*content_length = SIZE_MAX;
-	int err = read_sizes(&reading);
-	while (err == 0 && reading.reader.at < reading.reader.end) {
-		err = read_field(&reading, &field);
-		if (field.fault != NULL && *err_desc == NULL)
-			*err_desc = field.fault;
-		if (err == 0)
-			err = reading.on ? take_on(&block, &field) : take(&block, &field);
-	}
+	int err = read_fields(&reading, &block, err_desc);
 	const bool fault = *err_desc != NULL && !block.trailer;
 	if (reading.on && !block.trailer && (req->input.path.len == 0 || (fault && has_body(req))))
 		block.malformed = true; /* nor does libh2o's 400 wait for a body */
