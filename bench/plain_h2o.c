@@ -7,7 +7,7 @@
  *   /hang   no answer at all          /stats  requests begun and cancelled, as text
  *   else    1,024 bytes after 20 ms
  * SIGTERM: h2o's graceful shutdown; it ends when killed. */
-#include "gateway/h2o_include.h"
+#include "gateway/net/h2o_include.h"
 
 #include <openssl/ssl.h>
 

@@ -25,7 +25,8 @@ import thinkers  # noqa: E402
 
 TOOLS = [{"name": "look", "description": "looks", "inputSchema": {"type": "object"}}]
 BATCH = 1000
-SCRIPTS = os.path.join(HERE, "../gateway/lua")
+GATEWAY = os.path.join(HERE, "../gateway")
+SCRIPTS = {"limits": "limits/limits", "recall": "state/state_load", "remember": "state/state_save", "once": "state/idempotency"}
 
 
 class Monitor:
@@ -157,7 +158,7 @@ def steps(requests):
 def scripts_by_sha1():
     found = {}
     for name in ("limits", "recall", "remember", "once"):
-        with open(os.path.join(SCRIPTS, name + ".lua"), "rb") as text:
+        with open(os.path.join(GATEWAY, SCRIPTS[name] + ".lua"), "rb") as text:
             found[hashlib.sha1(text.read()).hexdigest().encode()] = name
     return found
 

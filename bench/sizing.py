@@ -39,7 +39,7 @@ POINTS = {  # of the scenario, where it is not the first
 LATER = {"request_tls_kb", "stream_tls_kb"}  # files up to 2026-11-26-0153 have them not
 FIRST, LAST = "<!-- made by bench/sizing.py -->", "<!-- end -->"
 
-# Of the gateway itself: gateway/limits.h, upstream_limits_default, and Linux's usual range of ports.
+# Of the gateway itself: gateway/base/bounds.h, upstream_limits_default, and Linux's usual range of ports.
 REQUESTS_OF_A_WORKER = 32768
 STREAMS_OF_A_WORKER = 12288
 PROVIDER_CONNECTIONS_OF_A_WORKER = 4096  # to an endpoint

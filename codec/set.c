@@ -1,7 +1,7 @@
 #include "codec/set.h"
 
 #include "codec/base/must.h"
-#include "codec/json_keys.h"
+#include "codec/json/json_keys.h"
 
 extern const struct codec_set codec_set_portable, codec_set_avx2, codec_set_neon;
 

@@ -10,7 +10,7 @@
 #ifndef CODEC_SET_H
 #define CODEC_SET_H
 
-#include "codec/dialect.h"
+#include "codec/dialect/dialect.h"
 
 struct codec_set {
 	const char *name; /* "portable", "avx2", "neon" */

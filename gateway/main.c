@@ -1,12 +1,12 @@
 /* main.c - one row per command. */
 #include "codec/base/attr.h"
-#include "gateway/command_config.h"
-#include "gateway/command_walk.h"
-#include "gateway/metrics.h"
-#include "gateway/no_dump.h"
-#include "gateway/supervisor.h"
-#include "gateway/tls_memory.h"
-#include "gateway/version.h"
+#include "gateway/base/no_dump.h"
+#include "gateway/base/version.h"
+#include "gateway/command/command_config.h"
+#include "gateway/command/command_walk.h"
+#include "gateway/process/supervisor.h"
+#include "gateway/telemetry/metrics.h"
+#include "gateway/tls/tls_memory.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "codec/base/attr.h"
 #include "codec/base/bitset.h"
 #include "codec/base/slice.h"
-#include "codec/dialect.h"
+#include "codec/dialect/dialect.h"
 
 enum { CATALOG_MODELS_MAX = 1024 };
 

@@ -12,7 +12,7 @@
 #include "codec/base/attr.h"
 #include "codec/base/clock.h"
 #include "codec/base/err.h"
-#include "codec/dialect.h"
+#include "codec/dialect/dialect.h"
 
 enum { KEYS_MAX = 16, KEY_LANES = 8 };
 

@@ -8,7 +8,7 @@
 #define ROUTING_LESSONS_H
 
 #include "codec/base/clock.h"
-#include "codec/dialect.h"
+#include "codec/dialect/dialect.h"
 
 /* Of one model, for single tenants: one can have one for each fact, so that none fills them alone. */
 enum { LESSONS_MAX = 4 * LEARN_COUNT };

@@ -5,7 +5,7 @@
 #include "codec/base/attr.h"
 #include "codec/base/clock.h"
 #include "codec/base/slice.h"
-#include "codec/dialect.h"
+#include "codec/dialect/dialect.h"
 
 /* Nanoseconds from now: of RFC 3339 ("2026-11-22T06:00:00Z"), a Go duration ("6m0s", "20ms"), seconds
  * ("1.5"), or seconds or milliseconds since the epoch; 0 when the time is over. `wall_ns`: now, since

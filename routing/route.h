@@ -17,8 +17,8 @@
 #define ROUTING_ROUTE_H
 
 #include "codec/base/bitset.h"
-#include "codec/hint_alias.h"
-#include "codec/sampling.h"
+#include "codec/mcp/hint_alias.h"
+#include "codec/mcp/sampling.h"
 #include "routing/catalog.h"
 #include "routing/hint.h"
 #include "routing/speed.h"

@@ -7,7 +7,7 @@
 #ifndef ROUTING_SCORE_H
 #define ROUTING_SCORE_H
 
-#include "codec/sampling.h"
+#include "codec/mcp/sampling.h"
 #include "routing/catalog.h"
 #include "routing/speed.h"
 

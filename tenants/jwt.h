@@ -7,7 +7,7 @@
 #define TENANTS_JWT_H
 
 #include "codec/base/attr.h"
-#include "codec/json_read.h"
+#include "codec/json/json_read.h"
 
 enum {
 	JWT_BYTES_MAX = 8 << 10, /* of a token as it is sent */

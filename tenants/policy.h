@@ -5,7 +5,7 @@
 #ifndef TENANTS_POLICY_H
 #define TENANTS_POLICY_H
 
-#include "codec/sampling.h"
+#include "codec/mcp/sampling.h"
 #include "tenants/tenant.h"
 
 struct verdict {

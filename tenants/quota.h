@@ -10,7 +10,7 @@
 #include "codec/base/attr.h"
 #include "codec/base/clock.h"
 #include "codec/base/err.h"
-#include "codec/sampling.h"
+#include "codec/mcp/sampling.h"
 
 struct quota_limit {
 	uint64_t per_minute; /* units a minute, 1 .. QUOTA_RATE_MAX */

@@ -10,7 +10,7 @@
 #include "codec/base/clock.h"
 #include "codec/base/sha256.h"
 #include "codec/base/slice.h"
-#include "codec/hint_alias.h"
+#include "codec/mcp/hint_alias.h"
 #include "tenants/quota.h"
 
 struct capabilities {

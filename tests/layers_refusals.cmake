@@ -7,7 +7,11 @@ function(expect verdict file text)
 	file(REMOVE_RECURSE ${SCRATCH})
 	file(WRITE ${SCRATCH}/codec/base/slice.h "#include <stddef.h>\n")
 	file(WRITE ${SCRATCH}/tenants/tenant.h "#include \"codec/base/slice.h\"\n")
-	file(WRITE ${SCRATCH}/gateway/h2o_api.h "#include <h2o.h>\n")
+	file(WRITE ${SCRATCH}/gateway/net/h2o_include.h "#include <h2o.h>\n")
+	foreach(header net/net http/http worker/worker front/rpc/rpc)
+		file(WRITE ${SCRATCH}/gateway/${header}.h "#include <stddef.h>\n")
+	endforeach()
+	file(WRITE ${SCRATCH}/codec/dialect/dialect.h "#include <stddef.h>\n")
 	file(WRITE ${SCRATCH}/${file} "${text}\n")
 	execute_process(COMMAND ${CMAKE_COMMAND} -DROOT=${SCRATCH} -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/layers.cmake
 		RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -18,18 +22,23 @@ function(expect verdict file text)
 	endif()
 endfunction()
 
-expect(good gateway/flow.c     "#include \"tenants/tenant.h\"")
-expect(good gateway/http_h2o.c "#include \"gateway/h2o_api.h\"")
-expect(good tests/t.c          "#include <time.h>")
-expect(bad codec/sse.c         "#include \"tenants/tenant.h\"")      # upward
-expect(bad routing/route.c     "#include \"tenants/tenant.h\"")      # sideways
-expect(bad codec/sse.c         "#include \"slice.h\"")               # not from the root
-expect(bad tenants/tenant.c    "#include \"codec/base/slice.h\"")    # own header not first
-expect(bad gateway/flow.c      "#include \"gateway/h2o_api.h\"")     # h2o through the back door
-expect(bad gateway/flow.c      "#include <event2/event.h>")
-expect(bad gateway/store.c     "#include <hiredis/hiredis.h>")
-expect(bad gateway/flow.c      "  #  include <yaml.h>")
-expect(bad tenants/quota.c     "#include <time.h>")                  # a clock below gateway/
-expect(bad codec/sse.c         "#include <pthread.h>")
-expect(bad tenants/auth.c      "#include <openssl/crypto.h>")
+expect(good gateway/flow/flow.c        "#include \"tenants/tenant.h\"")
+expect(good gateway/http/http_h2o.c    "#include \"gateway/net/h2o_include.h\"")
+expect(good tests/t.c                  "#include <time.h>")
+expect(bad  codec/sse/sse.c            "#include \"tenants/tenant.h\"")  # upward
+expect(bad  routing/route.c            "#include \"tenants/tenant.h\"")  # sideways
+expect(bad  codec/sse/sse.c            "#include \"slice.h\"")  # not from the root
+expect(bad  tenants/tenant.c           "#include \"codec/base/slice.h\"")  # own header not first
+expect(bad  gateway/worker/w.c         "#include \"gateway/net/h2o_include.h\"")  # h2o through the back door
+expect(bad  gateway/flow/flow.c        "#include <event2/event.h>")
+expect(bad  gateway/limits/limiter.c   "#include <hiredis/hiredis.h>")
+expect(bad  gateway/flow/flow.c        "  #  include <yaml.h>")
+expect(bad  tenants/quota.c            "#include <time.h>")  # a clock below gateway/
+expect(bad  codec/sse/sse.c            "#include <pthread.h>")
+expect(bad  tenants/auth.c             "#include <openssl/crypto.h>")
+expect(good gateway/worker/w.c         "#include \"gateway/net/net.h\"")
+expect(bad  gateway/front/mcp/m.c      "#include \"gateway/front/rpc/rpc.h\"")  # fronts do not see each other
+expect(bad  gateway/flow/flow.c        "#include \"gateway/http/http.h\"")  # the flow knows no HTTP
+expect(bad  gateway/limits/l.c         "#include \"gateway/worker/worker.h\"")  # upward, inside gateway/
+expect(bad  codec/json/j.c             "#include \"codec/dialect/dialect.h\"")
 file(REMOVE_RECURSE ${SCRATCH})

@@ -1,8 +1,8 @@
 #include "bench/codec/rig.h"
 
 #include "codec/base/must.h"
-#include "codec/dialect.h"
-#include "codec/stream.h"
+#include "codec/dialect/dialect.h"
+#include "codec/dialect/stream.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #ifndef BENCH_CODEC_RIG_H
 #define BENCH_CODEC_RIG_H
 
-#include "codec/sampling.h"
+#include "codec/mcp/sampling.h"
 #include "codec/set.h"
 
 enum task {

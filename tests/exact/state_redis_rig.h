@@ -3,10 +3,10 @@
 #ifndef TESTS_STATE_REDIS_RIG_H
 #define TESTS_STATE_REDIS_RIG_H
 
-#include "tests/unit/gateway/store_redis_rig.h"
+#include "tests/unit/gateway/limits/limiter_redis_rig.h"
 
-#include "codec/sampling.h"
-#include "gateway/state_redis.h"
+#include "codec/mcp/sampling.h"
+#include "gateway/state/state_redis.h"
 
 #include <setjmp.h>
 #include <signal.h>

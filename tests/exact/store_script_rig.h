@@ -1,4 +1,4 @@
-/* store_script_rig.h - lua/limits.lua in a real Redis, behind real stores of several gateways, with a clock that is the
+/* store_script_rig.h - limits/limits.lua in a real Redis, behind real stores of several gateways, with a clock that is the
  * test's: the script's TIME reads a list. The gateways' own clocks begin in 2026.
  *
  * To be included once, as store_redis_rig.h, by a test that says how many gateways there are (WORKERS) and
@@ -6,7 +6,7 @@
 #ifndef TESTS_STORE_SCRIPT_RIG_H
 #define TESTS_STORE_SCRIPT_RIG_H
 
-#include "tests/unit/gateway/store_redis_rig.h"
+#include "tests/unit/gateway/limits/limiter_redis_rig.h"
 
 #include "tenants/limit.h"
 
@@ -169,7 +169,7 @@ static void read_script(void)
 	uint8_t digest[SHA_DIGEST_LENGTH];
 	char path[4096];
 
-	(void)snprintf(path, sizeof(path), "%s/gateway/lua/limits.lua",
+	(void)snprintf(path, sizeof(path), "%s/gateway/limits/limits.lua",
 		       source == NULL ? "." : source);
 	FILE *file = fopen(path, "rb");
 	assert_non_null(file);

@@ -1,4 +1,4 @@
-/* lua/recall.lua and lua/remember.lua in a real Redis, behind the real store: two gateways are as one.
+/* state/state_load.lua and state/state_save.lua in a real Redis, behind the real store: two gateways are as one.
  *
  * ctest: timeout=60 */
 #include "tests/exact/state_redis_rig.h"

@@ -1,4 +1,4 @@
-/* lua/limits.lua where limits change, or where gateways have different ones, in a real Redis.
+/* limits/limits.lua where limits change, or where gateways have different ones, in a real Redis.
  *
  * ctest: timeout=60 */
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* lua/limits.lua in a real Redis, behind the real store, against the limit table: random histories of three
+/* limits/limits.lua in a real Redis, behind the real store, against the limit table: random histories of three
  * gateways end in the same decisions, the same waits to the nanosecond and the same figures as with one
  * table that all of them share. Redis's clock is the test's: the script's TIME reads a list.
  *

@@ -1,7 +1,7 @@
 /* 100,000 tenants that only name their plan: what loading them costs (DESIGN 6), from one file and from one each.
  *
  * ctest: serial once */
-#include "gateway/settings.h"
+#include "gateway/settings/settings.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,8 +4,8 @@
 #define TESTS_FAULT_GOLDEN_WALK_H
 
 #include "codec/base/must.h"
-#include "gateway/http.h"
-#include "gateway/settings.h"
+#include "gateway/http/http.h"
+#include "gateway/settings/settings.h"
 #include "tests/support/golden_set.h"
 
 #include <stdio.h>

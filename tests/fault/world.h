@@ -5,9 +5,9 @@
 #define TESTS_FAULT_WORLD_H
 
 #include "codec/base/must.h"
-#include "gateway/jwt_checker.h"
-#include "gateway/state_redis.h"
-#include "gateway/worker_parts.h"
+#include "gateway/identity/jwt_checker.h"
+#include "gateway/state/state_redis.h"
+#include "gateway/worker/worker_parts.h"
 #include "tests/fault/fake_memory.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
  * Two bytes in front choose: [0] bits 0 and 1 the task, the rest the answer's context; [1] the revision
  * of a request. */
 #include "codec/base/must.h"
-#include "codec/dialect.h"
+#include "codec/dialect/dialect.h"
 #include "codec/set.h"
 #include "tests/support/json_tree.h"
 

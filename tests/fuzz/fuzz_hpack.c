@@ -1,4 +1,4 @@
-/* Heads of one HTTP/2 connection, read by ours and by libh2o's own, which ours hides (http_h2o_fields.c): the
+/* Heads of one HTTP/2 connection, read by ours and by libh2o's own, which ours hides (override_hpack_parse.c): the
  * same verdict, fields and dynamic table. Input: for each block a byte, 1 in a trailer, a length of two
  * bytes, the block.
  *
@@ -7,8 +7,8 @@
  * one of them sees is expected of ours, by rules written down here once more. The scan leans on hpack.h, which
  * is no risk: what it reads wrongly, is not what libh2o reads. */
 #include "codec/base/must.h"
-#include "gateway/hpack.h"
-#include "gateway/http_h2o_parts.h"
+#include "gateway/http/hpack.h"
+#include "gateway/http/http_h2o_parts.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

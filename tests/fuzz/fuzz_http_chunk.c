@@ -1,8 +1,8 @@
 /* A chunked body ends or fails the same however its bytes arrive, and ends where a provider's answer with
  * the same body would. */
 #include "codec/base/must.h"
-#include "gateway/http_chunk.h"
-#include "gateway/upstream_http.h"
+#include "gateway/base/http_chunk.h"
+#include "gateway/upstream/upstream_http.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* What json_mend makes of a text is strict JSON of the same length; strict JSON stays as it is, and what was mended
  * once needs no more of it. */
 #include "codec/base/must.h"
-#include "codec/json_mend.h"
+#include "codec/json/json_mend.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 /* json_valid, the pull calls and jsonrpc_read must agree about every text; what is valid survives
  * escaping, unescaping and compaction, and no front of it is valid as well. */
 #include "codec/base/must.h"
-#include "codec/json_read.h"
-#include "codec/json_scan.h"
-#include "codec/json_write.h"
-#include "codec/jsonrpc.h"
+#include "codec/json/json_read.h"
+#include "codec/json/json_scan.h"
+#include "codec/json/json_write.h"
+#include "codec/mcp/jsonrpc.h"
 
 #include <stdlib.h>
 

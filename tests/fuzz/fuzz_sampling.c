@@ -1,7 +1,7 @@
 /* sampling_read agrees with jsonrpc_read about the envelope; every slice of what it accepts is JSON;
  * the request written out again in the final spelling is accepted and means the same. */
 #include "codec/base/must.h"
-#include "codec/sampling.h"
+#include "codec/mcp/sampling.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * The input is two JSON texts with a NUL between them; what is not JSON is not looked at, as the callers
  * promise. A byte in front says which take of memory fails, '0' none. */
 #include "codec/base/must.h"
-#include "codec/schema.h"
+#include "codec/schema/schema.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

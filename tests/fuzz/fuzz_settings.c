@@ -1,7 +1,7 @@
 /* Every text is a configuration or is refused with problems, each in one line that names a file; what
  * loads, loads again from the files that it keeps. A line of %%% begins the file of tenants. */
 #include "codec/base/must.h"
-#include "gateway/settings.h"
+#include "gateway/settings/settings.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* One answer however its bytes arrive: whole, byte by byte, or in two pieces. Every piece comes in
  * a new block of exactly its size, so that ASan sees a pointer kept or a byte read too far. */
 #include "codec/base/must.h"
-#include "gateway/upstream_http.h"
+#include "gateway/upstream/upstream_http.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -6,12 +6,12 @@
  * copies must be identical to them, and every one of them must be in one of the two sets. Those in
  * responses/ are ours, of the same form: the reference has none of that format. */
 #include "codec/base/must.h"
-#include "codec/dialect.h"
-#include "codec/dialect_names.h"
-#include "codec/json_read.h"
-#include "codec/jsonrpc.h"
-#include "codec/replay.h"
-#include "codec/sampling.h"
+#include "codec/dialect/dialect.h"
+#include "codec/dialect/dialect_names.h"
+#include "codec/dialect/replay.h"
+#include "codec/json/json_read.h"
+#include "codec/mcp/jsonrpc.h"
+#include "codec/mcp/sampling.h"
 #include "codec/set.h"
 #include "tests/support/golden_replay.h"
 #include "tests/support/golden_set.h"

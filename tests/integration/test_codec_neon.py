@@ -49,12 +49,12 @@ class Neon(unittest.TestCase):
         return objects
 
     def sources(self, pattern):
-        found = glob.glob(pattern, root_dir=harness.SOURCE)
+        found = glob.glob(pattern, root_dir=harness.SOURCE, recursive=True)
         return sorted(source for source in found if source not in NOT_HERE)
 
     def codec(self):
         """Objects of the codec in both sets, and of all below it."""
-        codec = self.sources("codec/*.c") + self.sources("codec/isa/*.c")
+        codec = [source for source in self.sources("codec/**/*.c") if not source.startswith("codec/base/")]
         base = self.sources("codec/base/*.c") + [f"{CROSS}/sha256.c"]
         neon = os.path.join(self.place.name, "neon.o")
         plain = self.compile(codec + base, "plain-", "-DCODEC_SET_SYMBOL=codec_set_portable", "-DCODEC_HAS_NEON")

@@ -121,7 +121,7 @@ class Http1(EdgeCase):
 
 
 class Heads(EdgeCase):
-    """Of answers over HTTP/2, which http_h2o_head.c writes."""
+    """Of answers over HTTP/2, which override_hpack_flatten.c writes."""
 
     def test_one_that_is_longer_than_a_frame_is_continued(self):
         edge = self.edge()

@@ -14,7 +14,7 @@ import harness
 import redis_server
 
 SANITIZED = bool(os.environ.get("SLUICE_SANITIZE"))
-SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../gateway/lua/once.lua")
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../gateway/state/idempotency.lua")
 OTHER_KEY, SERVER_KEY = "sk-other-0123456789abcdef", "sk-server-0123456789abcdef"
 
 

@@ -1,4 +1,4 @@
-"""gateway/upstream.h against providers that are slow, broken or hostile, through upstream_probe."""
+"""gateway/upstream/upstream.h against providers that are slow, broken or hostile, through upstream_probe."""
 
 import os
 import queue

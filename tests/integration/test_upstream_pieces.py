@@ -1,4 +1,4 @@
-"""gateway/upstream.h, answers in pieces: through upstream_probe, against providers made of functions."""
+"""gateway/upstream/upstream.h, answers in pieces: through upstream_probe, against providers made of functions."""
 
 import os
 import queue

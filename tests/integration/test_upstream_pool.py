@@ -1,4 +1,4 @@
-"""Pools of gateway/upstream.h: bounds, queue, cancelling, addresses, snapshots; through upstream_probe."""
+"""Pools of gateway/upstream/upstream.h: bounds, queue, cancelling, addresses, snapshots; through upstream_probe."""
 
 import os
 import queue

@@ -1,4 +1,4 @@
-"""gateway/upstream.h over TLS: names, authorities, resumption, records; through upstream_probe."""
+"""gateway/upstream/upstream.h over TLS: names, authorities, resumption, records; through upstream_probe."""
 
 import os
 import ssl

@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_ANSWER_FIELD_H
 #define TESTS_SUPPORT_ANSWER_FIELD_H
 
-#include "gateway/flow.h"
+#include "gateway/flow/flow.h"
 
 /* The value of the header `name`; absent when the answer has none. */
 static inline struct slice answer_field(const struct flow_answer *answer, struct slice name)

@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_DIALECT_CASE_H
 #define TESTS_SUPPORT_DIALECT_CASE_H
 
-#include "codec/dialect.h"
+#include "codec/dialect/dialect.h"
 
 /* Everything a run owns. case_init, any number of runs, case_fini. */
 struct dialect_case {

@@ -3,7 +3,7 @@
 #ifndef TESTS_SUPPORT_DIALECT_DRIVE_H
 #define TESTS_SUPPORT_DIALECT_DRIVE_H
 
-#include "codec/dialect.h"
+#include "codec/dialect/dialect.h"
 
 enum { DRIVE_HEADER = 3 };
 

@@ -17,10 +17,10 @@
  * SIGTERM: stops accepting, shuts down, ends when no connection is left. */
 #include "codec/base/must.h"
 #include "codec/base/slab.h"
-#include "gateway/http.h"
-#include "gateway/tls.h"
-#include "gateway/tls_names.h"
-#include "gateway/tls_tickets.h"
+#include "gateway/http/http.h"
+#include "gateway/tls/tls.h"
+#include "gateway/tls/tls_names.h"
+#include "gateway/tls/tls_tickets.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>

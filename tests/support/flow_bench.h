@@ -3,8 +3,8 @@
 #ifndef TESTS_SUPPORT_FLOW_BENCH_H
 #define TESTS_SUPPORT_FLOW_BENCH_H
 
-#include "gateway/flow.h"
-#include "gateway/settings.h"
+#include "gateway/flow/flow.h"
+#include "gateway/settings/settings.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

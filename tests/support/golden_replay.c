@@ -1,7 +1,7 @@
 #include "tests/support/golden_replay.h"
 
 #include "codec/base/must.h"
-#include "codec/replay.h"
+#include "codec/dialect/replay.h"
 
 enum { TURNS_MAX = 16 }; /* of a vector, and calls of a turn */
 

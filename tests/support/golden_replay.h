@@ -1,9 +1,9 @@
 /* golden_replay.h - what a vector remembers of earlier answers (`replay_store`, `replay_saved`), as records of
- * codec/replay.h. */
+ * codec/dialect/replay.h. */
 #ifndef TESTS_SUPPORT_GOLDEN_REPLAY_H
 #define TESTS_SUPPORT_GOLDEN_REPLAY_H
 
-#include "codec/dialect.h"
+#include "codec/dialect/dialect.h"
 #include "tests/support/golden_set.h"
 
 /* Sets in->provider, and in->replay where the vector has a store: each record as it would have been written

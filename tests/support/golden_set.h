@@ -3,7 +3,7 @@
 #ifndef TESTS_SUPPORT_GOLDEN_SET_H
 #define TESTS_SUPPORT_GOLDEN_SET_H
 
-#include "codec/dialect.h"
+#include "codec/dialect/dialect.h"
 #include "tests/support/json_tree.h"
 
 enum {

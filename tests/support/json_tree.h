@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_JSON_TREE_H
 #define TESTS_SUPPORT_JSON_TREE_H
 
-#include "codec/json_read.h"
+#include "codec/json/json_read.h"
 
 struct json_tree {
 	enum json_kind kind;

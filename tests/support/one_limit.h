@@ -2,7 +2,7 @@
 #ifndef TESTS_ONE_LIMIT_H
 #define TESTS_ONE_LIMIT_H
 
-#include "gateway/limit_table.h"
+#include "gateway/limits/limit_table.h"
 
 static inline bool one_take(struct limit_slot *slot, const struct tenant_limits *limits,
 			    const struct limit_ask *ask, nsec_t now, uint64_t wall_s,

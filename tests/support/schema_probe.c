@@ -2,7 +2,7 @@
  * what was found: "holds", "unchecked", "too much", or "violated" with keyword, path and schema path behind
  * tabs; "refused" for a schema that is too large. */
 #include "codec/base/must.h"
-#include "codec/schema.h"
+#include "codec/schema/schema.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #undef policy_check
 
 #include "codec/base/must.h"
-#include "gateway/supervisor.h"
+#include "gateway/process/supervisor.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_STREAM_CUT_H
 #define TESTS_SUPPORT_STREAM_CUT_H
 
-#include "codec/stream.h"
+#include "codec/dialect/stream.h"
 #include "tests/support/json_tree.h"
 
 /* Where the reads end. Zero-initialised: all in one read. */

@@ -1,4 +1,4 @@
-/* upstream_probe - drives gateway/upstream.h by hand, for integration/test_upstream.py.
+/* upstream_probe - drives gateway/upstream/upstream.h by hand, for integration/test_upstream.py.
  *
  * upstream_probe CONNECTIONS IDLE QUEUE IDLE_FOR_MS HEAD_MAX BODY_MAX
  *
@@ -13,7 +13,7 @@
  *   state ID   cancel ID   count NAME   pause ID   resume ID   got ID
  * The end of the input ends it, with whatever is in flight. */
 #include "codec/base/must.h"
-#include "gateway/upstream.h"
+#include "gateway/upstream/upstream.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>

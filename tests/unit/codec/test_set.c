@@ -2,7 +2,7 @@
  * here, in which each place of a 64-byte block is hit by everything that ends plain text. */
 #include "codec/set.h"
 
-#include "tests/unit/codec/json_rig.h"
+#include "tests/unit/codec/json/json_rig.h"
 
 /* Whether the text is valid, about which all sets agree. */
 static bool agree(struct slice text)

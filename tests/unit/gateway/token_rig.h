@@ -2,9 +2,9 @@
 #ifndef TESTS_UNIT_GATEWAY_TOKEN_RIG_H
 #define TESTS_UNIT_GATEWAY_TOKEN_RIG_H
 
-#include "gateway/jwt_checker.h"
-#include "tests/unit/gateway/jwt_rig.h"
-#include "tests/unit/gateway/settings_rig.h"
+#include "gateway/identity/jwt_checker.h"
+#include "tests/unit/gateway/identity/jwt_rig.h"
+#include "tests/unit/gateway/settings/tbl/settings_rig.h"
 
 enum { TOKEN_NOW = 1790000000 };
 

@@ -1,0 +1,324 @@
+#include "gateway/command/command_walk.h"
+
+#include "codec/base/must.h"
+#include "gateway/command/command_walk_parts.h"
+#include "gateway/providers/provider_head.h"
+#include "gateway/settings/settings.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+enum { BODY_MAX = 64 << 20, EXIT_USAGE = 2 };
+
+static int usage(const char *command)
+{
+	(void)fprintf(stderr,
+		      "usage: sluice %s --config FILE --tenant ID [--server NAME] [--revision R] "
+		      "[--format text|json] <request.json\n",
+		      command);
+	if (strcmp(command, "explain") == 0)
+		(void)fputs("       sluice explain --config FILE [--tenant ID] --log LINE "
+			    "[--format text|json]\n"
+			    "              (LINE: a line of the log as it stands; - reads it from "
+			    "standard input)\n",
+			    stderr);
+	return EXIT_USAGE;
+}
+
+static bool parse_options(struct walk *walk, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "config", required_argument, NULL, 'c' },
+		{ "tenant", required_argument, NULL, 't' },
+		{ "server", required_argument, NULL, 's' },
+		{ "revision", required_argument, NULL, 'r' },
+		{ "format", required_argument, NULL, 'f' },
+		{ "log", required_argument, NULL, 'l' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int option;
+
+	walk->revision = REVISION_2025_11_25;
+	optind = 2;
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 'c')
+			walk->config_path = optarg;
+		else if (option == 't')
+			walk->tenant_id = optarg;
+		else if (option == 's')
+			walk->server = optarg;
+		else if (option == 'l' && strcmp(argv[1], "explain") == 0)
+			walk->log = optarg;
+		else if (option == 'f' &&
+			 (strcmp(optarg, "json") == 0 || strcmp(optarg, "text") == 0))
+			walk->json = optarg[0] == 'j';
+		else if (option == 'r' && revision_find(slice_str(optarg), &walk->revision))
+			walk->revision_said = true;
+		else
+			return false;
+	}
+	/* A line says itself of whom and of which revision it is. */
+	return optind == argc && walk->config_path != NULL &&
+	       (walk->log == NULL ? walk->tenant_id != NULL
+				  : walk->server == NULL && !walk->revision_said);
+}
+
+static bool read_stdin(struct walk *walk)
+{
+	char *bytes = malloc(BODY_MAX);
+
+	if (bytes == NULL)
+		return false;
+	size_t len = fread(bytes, 1, BODY_MAX, stdin);
+	walk->body = slice_of(bytes, len);
+	if (ferror(stdin) != 0 || len == BODY_MAX) {
+		(void)fputs("sluice: standard input cannot be read, or is over 64 MiB\n", stderr);
+		return false;
+	}
+	return true;
+}
+
+static bool find_tenant(struct walk *walk, struct slice id, struct slice server)
+{
+	walk->tenant = tenants_by_id(&walk->config->tenants, id);
+	if (walk->tenant == NULL)
+		(void)fprintf(stderr, "sluice: %s has no tenant \"%.*s\"\n", walk->config_path,
+			      (int)id.len, id.at);
+	walk->principal.tenant = walk->tenant;
+	walk->principal.server = server;
+	return walk->tenant != NULL;
+}
+
+static bool read_log(struct walk *walk)
+{
+	const char *problem;
+
+	if (strcmp(walk->log, "-") == 0 && !read_stdin(walk))
+		return false;
+	const struct slice line = slice_absent(walk->body) ? slice_str(walk->log) : walk->body;
+	const struct slice *tenant = &walk->logged.tenant;
+	if (!logged_read(line, walk->work, &walk->arena, &walk->logged, &problem)) {
+		(void)fprintf(stderr, "sluice: --log: %s\n", problem);
+		return false;
+	}
+	if (walk->tenant_id == NULL || slice_eq(*tenant, slice_str(walk->tenant_id)))
+		return find_tenant(walk, *tenant, walk->logged.server);
+	(void)fprintf(stderr, "sluice: --log: the line is of tenant \"%.*s\", not of \"%s\"\n",
+		      (int)tenant->len, tenant->at, walk->tenant_id);
+	return false;
+}
+
+static bool prepare(struct walk *walk)
+{
+	const struct settings_source source = { .path = walk->config_path };
+
+	walk->config = settings_load(&source, stderr);
+	if (walk->config == NULL)
+		return false;
+	walk->work = json_work_new();
+	walk->health = health_new();
+	if (walk->health != NULL)
+		walk->view = health_view_new(walk->health, walk->config, 1);
+	if (walk->work == NULL || walk->view == NULL)
+		return false;
+	arena_init(&walk->arena, &walk->pool, REQUEST_ARENA_MAX);
+	if (walk->log != NULL)
+		return read_log(walk);
+	return find_tenant(walk, slice_str(walk->tenant_id), slice_str(walk->server)) &&
+	       read_stdin(walk);
+}
+
+/* Up to the point where the store would be asked, or to the refusal. */
+static void run(struct walk *walk)
+{
+	const struct flow_env env = {
+		.config = walk->config,
+		.health = walk->view,
+		.json = walk->work,
+		.wall_ns = (uint64_t)time(NULL) * SEC,
+	};
+	uint8_t random[FLOW_CHANCE_BYTES];
+
+	must(getrandom(random, sizeof(random), 0) == (ssize_t)sizeof(random));
+	walk->in = (struct http_incoming){ .method = SLICE("POST"),
+					   .path = SLICE("/v1/sampling"),
+					   .body = walk->body };
+	flow_init(&walk->flow, &walk->in, &walk->arena, random, 0, env.wall_ns);
+	flow_begin_as(&walk->flow, &walk->principal, walk->revision);
+	walk->refused = flow_run(&walk->flow, &env, FLOW_START) != FLOW_RESERVE;
+}
+
+static void print_gather(const struct gather *g)
+{
+	for (uint32_t i = 0; i < g->count; i++)
+		(void)fwrite(g->v[i].iov_base, 1, g->v[i].iov_len, stdout);
+}
+
+void walk_print_answer(const struct walk *walk)
+{
+	print_gather(&walk->flow.answer.body);
+}
+
+void walk_print_slice(struct slice s)
+{
+	(void)fwrite(s.at, 1, s.len, stdout);
+}
+
+void walk_print_string(struct walk *walk, struct slice plain)
+{
+	struct gather g;
+
+	if (slice_absent(plain)) {
+		(void)fputs("null", stdout);
+		return;
+	}
+	gather_init(&g, &walk->arena);
+	gather_plain(&g, plain);
+	if (gather_done(&g) == ERR_OK)
+		print_gather(&g);
+	else
+		(void)fputs("null", stdout); /* no memory for it, and still JSON */
+}
+
+void walk_print_adjustments(adjust_set set, const char *quote, const char *between)
+{
+	bool first = true;
+
+	for (int i = 0; i < ADJUST_COUNT; i++) {
+		if ((set & ADJUST_BIT(i)) == 0)
+			continue;
+		(void)printf("%s%s%s%s", first ? "" : between, quote,
+			     adjustment_code((enum adjustment)i), quote);
+		first = false;
+	}
+}
+
+/* ---- translate ---- */
+/* The head as it would be sent, with the secret's place shown. */
+static struct slice public_head(struct walk *walk, const struct provider *provider)
+{
+	const struct provider_call call = {
+		.key = provider->key_count == 0 ? (struct slice){ NULL, 0 } : SLICE("(secret)"),
+		.version = walk->config->model_versions[walk->flow.made->route.model],
+		.body_bytes = walk->flow.made->encoded.body.total,
+	};
+
+	return provider_head(provider, &provider->endpoints[walk->flow.walk.endpoint], &call,
+			     &walk->arena);
+}
+
+/* One header line of `head`, which advances; absent at the empty line. */
+static struct slice next_line(struct slice *head)
+{
+	struct slice line = slice_cut(head, '\n');
+
+	if (line.len > 0 && line.at[line.len - 1] == '\r')
+		line.len--;
+	return line.len == 0 ? (struct slice){ NULL, 0 } : line;
+}
+
+static void translate_json(struct walk *walk, const struct provider *provider, struct slice head)
+{
+	const struct endpoint *endpoint = &provider->endpoints[walk->flow.walk.endpoint];
+	bool first = true;
+
+	(void)fputs("{\"method\":\"POST\",\"url\":", stdout);
+	struct slice url = endpoint->url;
+	struct gather g;
+	gather_init(&g, &walk->arena);
+	gather_raw(&g, url);
+	gather_raw(&g, slice_str(dialect_get(provider->dialect)->path));
+	gather_raw(&g, provider->query);
+	walk_print_string(walk, gather_flat(&g, &walk->arena));
+	(void)fputs(",\"headers\":{", stdout);
+	(void)next_line(&head);
+	for (struct slice line = next_line(&head); !slice_absent(line); line = next_line(&head)) {
+		struct slice name = slice_cut(&line, ':');
+		(void)fputs(first ? "" : ",", stdout);
+		walk_print_string(walk, name);
+		(void)fputs(":", stdout);
+		walk_print_string(walk, slice_trim(line));
+		first = false;
+	}
+	(void)fputs("},\"body\":", stdout);
+	print_gather(&walk->flow.made->encoded.body);
+	(void)fputs(",\"adjustments\":[", stdout);
+	walk_print_adjustments(walk->flow.adjustments, "\"", ",");
+	(void)fputs("]}\n", stdout);
+}
+
+static void translate_text(struct walk *walk, const struct provider *provider, struct slice head)
+{
+	const struct endpoint *endpoint = &provider->endpoints[walk->flow.walk.endpoint];
+
+	(void)fputs("POST ", stdout);
+	walk_print_slice(endpoint->url);
+	(void)printf("%s", dialect_get(provider->dialect)->path);
+	walk_print_slice(provider->query);
+	(void)printf("\n");
+	(void)next_line(&head);
+	for (struct slice line = next_line(&head); !slice_absent(line); line = next_line(&head)) {
+		walk_print_slice(line);
+		(void)fputs("\n", stdout);
+	}
+	(void)fputs("\n", stdout);
+	print_gather(&walk->flow.made->encoded.body);
+	(void)fputs("\n\nadjustments: ", stdout);
+	walk_print_adjustments(walk->flow.adjustments, "", ", ");
+	(void)fputs(walk->flow.adjustments == 0 ? "none\n" : "\n", stdout);
+}
+
+static void print_translation(struct walk *walk)
+{
+	if (walk->refused) {
+		walk_print_answer(walk);
+		(void)fputs("\n", stdout);
+		return;
+	}
+	const struct provider *provider = &walk->config->providers[walk->flow.walk.provider];
+	struct slice head = public_head(walk, provider);
+	must(!slice_absent(head));
+	if (walk->json)
+		translate_json(walk, provider, head);
+	else
+		translate_text(walk, provider, head);
+}
+
+static int walk_command(int argc, char **argv, void (*print)(struct walk *walk))
+{
+	struct walk *walk = calloc(1, sizeof(*walk));
+	int status = EXIT_FAILURE;
+
+	if (walk == NULL)
+		return EXIT_FAILURE;
+	if (!parse_options(walk, argc, argv)) {
+		status = usage(argv[1]);
+	} else if (prepare(walk)) {
+		if (walk->log == NULL)
+			run(walk);
+		print(walk);
+		status = walk->refused ? EXIT_FAILURE : EXIT_SUCCESS;
+	}
+	arena_give(&walk->arena);
+	arena_pool_fini(&walk->pool);
+	free((void *)(uintptr_t)walk->body.at);
+	health_ended(&walk->flow.walk.choice, NULL, 0);
+	health_view_free(walk->view);
+	health_free(walk->health);
+	json_work_free(walk->work);
+	settings_free(&walk->config);
+	free(walk);
+	return status;
+}
+
+int command_translate(int argc, char **argv)
+{
+	return walk_command(argc, argv, print_translation);
+}
+
+int command_explain(int argc, char **argv)
+{
+	return walk_command(argc, argv, walk_explain);
+}

@@ -1,0 +1,332 @@
+/* flow.h - one request's steps: an event in, an effect out, no I/O.
+ *
+ * flow_run goes through tbl/steps.h until the request has to wait or is answered, and returns what is
+ * to be done; the driver (worker.c, tests, the two commands) does it and comes back with the event.
+ * A flow owns nothing but what lies in its arena. It reads the configuration from ROUTE to RESERVE and
+ * copies what later steps need, so that a snapshot is never held while a request waits: a further
+ * attempt is made with the snapshot that is in force then. */
+#ifndef GATEWAY_FLOW_FLOW_H
+#define GATEWAY_FLOW_FLOW_H
+
+#include "codec/base/slab.h"
+#include "codec/dialect/stream.h"
+#include "gateway/base/bounds.h"
+#include "gateway/base/config.h"
+#include "gateway/base/fair_share.h"
+#include "gateway/flow/flow_state.h"
+#include "gateway/front/rpc/rpc_progress.h"
+#include "gateway/http/http.h"
+#include "gateway/identity/jwt_checker.h"
+#include "gateway/identity/key_cache.h"
+#include "gateway/limits/limiter.h"
+#include "gateway/limits/refusals.h"
+#include "gateway/providers/health.h"
+#include "gateway/telemetry/log.h"
+#include "gateway/telemetry/metrics.h"
+#include "gateway/upstream/upstream.h"
+#include "routing/route.h"
+
+enum flow_step {
+#define STEP(symbol, name, meaning) FLOW_STEP_##symbol,
+#include "gateway/flow/tbl/steps.h"
+#undef STEP
+	FLOW_STEP_COUNT
+};
+const char *flow_step_name(enum flow_step step);
+
+enum flow_event {
+	FLOW_START,    /* the first */
+	FLOW_RECALLED, /* state->recall is answered; or a guess, while FLOW_ASK_RECALL is awaited */
+	FLOW_JOINED,   /* state->once.verdict is there, and it does not wait; or it leads unless
+			     * another gateway says otherwise, while FLOW_ASK_CLAIM is awaited */
+	FLOW_RESERVED, /* reservation.granted or .refusal is there, and nothing is awaited */
+	FLOW_GIVEN_BACK,    /* it is, as of FLOW_GIVE_BACK */
+	FLOW_REMEMBERED,    /* state->note is answered */
+	FLOW_PROVIDER_DONE, /* the call is done */
+	FLOW_SETTLED,       /* reservation settled; .overrun is there */
+	FLOW_WAITED,        /* wait_until has come */
+	/* in any state but OVER; the driver has cancelled the call. It may still be answered, for its copies */
+	FLOW_CLIENT_GONE,
+	FLOW_CALLED_OFF, /* likewise, but ANSWER: by another request of its session */
+	FLOW_GIVEN_UP,   /* in any state but ANSWER and OVER: the process leaves; likewise */
+};
+
+enum flow_effect {
+	FLOW_RECALL, /* state->recall(&flow->state->recall) */
+	FLOW_JOIN, /* once_join(&flow->state->once); if it leads, ask other gateways, too; if it does
+			 * not and something is awaited, once_leave */
+	FLOW_RESERVE, /* store->reserve(&flow->reservation); if flow_has_reserved: it is answered */
+	FLOW_AWAIT,   /* nothing: without what is awaited the flow cannot go further ahead */
+	FLOW_GIVE_BACK, /* what is in state->ahead.taken: of FLOW_ASK_LIMITS store->undo(&flow->reservation)
+			 * if it is granted, or, once the flow was told so, store->settle with nothing used: it
+			 * keeps its place; of FLOW_ASK_CLAIM once_leave */
+	FLOW_REMEMBER, /* state->remember(&flow->state->note) */
+	FLOW_SEND,     /* start flow->call at flow->walk.endpoint of flow->walk.provider */
+	FLOW_SETTLE,   /* store->settle with flow->settle_tokens, settle_usd; the attempt is over */
+	FLOW_WAIT,     /* nothing, until flow->wait_until */
+	FLOW_ANSWER, /* http_answer with flow->answer; if progress.begun, its body ends the stream */
+	FLOW_END,    /* nothing to send (client gone): log, metrics, free */
+};
+
+/* What is asked of others on behalf of a request; bits of a set. */
+enum flow_ask {
+	FLOW_ASK_RECALL = 1, /* what is known of its session and loop */
+	FLOW_ASK_CLAIM = 2,  /* whether another gateway has a copy */
+	FLOW_ASK_LIMITS = 4, /* its reservation */
+};
+
+/* Bytes of bodies of all requests that are here, by tenant (limits.held_bytes). */
+struct flow_bodies {
+	struct fair_share share;
+	struct fair_bound bound;
+};
+
+/* What the driver lends a flow for one call of flow_run. */
+struct flow_env {
+	const struct config *config;
+	struct health_view *health; /* of that configuration */
+	struct json_work *json;
+	struct jwt_checker *tokens;      /* of the worker; NULL: no tokens (JWT) are taken */
+	struct key_memory *keys;         /* likewise; NULL: no key is remembered */
+	const struct refusals *refusals; /* likewise; NULL: no refusal is */
+	struct stream_slab *streams;     /* not NULL where anything is sent */
+	struct flow_bodies *bodies;      /* NULL: they are not counted */
+	nsec_t now;
+	uint64_t wall_ns;
+	bool stateful; /* there are stores of sessions, loops and copies: RECALL, JOIN, REMEMBER */
+	bool draining; /* what still arrives is refused */
+	bool crowded;  /* enough requests wait that no limit has counted yet */
+};
+
+struct flow_answer {
+	int status;
+	struct http_field fields[4];
+	size_t field_count;
+	struct gather body; /* count 0: no body */
+};
+
+/* Random bytes of one request: 16 for its id, 16 that nobody else gets to know: for the id of a session
+ * that it begins, or the first 12 for ids of calls that a provider left out. */
+enum { FLOW_MAGIC = 0x464c4f57, FLOW_CHANCE_BYTES = REQUEST_ID_HEX / 2 + SESSION_ID_HEX / 2 };
+
+enum { FLOW_ATTEMPTS_MAX = 8 };
+
+/* An attempt, for the log line and so that the next one goes elsewhere. Slices are the flow's. */
+struct flow_tried {
+	enum err err; /* how it ended; ERR_OK: with an answer, or it has not yet */
+	enum blame blame;
+	bool answered; /* by the provider, if only with an error */
+	uint32_t round;
+	uint32_t key;
+	struct slice model, provider, endpoint;
+};
+
+/* Why an attempt brought nothing. */
+struct flow_failure {
+	struct provider_failure why; /* err ERR_OK: it has not failed */
+	const char *detail;          /* for the log; static; NULL: why.detail */
+	struct slice particulars;    /* members of the error's data as ready JSON; absent: none */
+	bool sent;                   /* the provider may have seen the request */
+	int64_t back_ms; /* until its model can be had again, by what we know; 0: not known */
+};
+
+struct flow_schema;
+
+/* How the last attempt's place was found, while the next one is prepared: should that not be made, nothing
+ * of it is told. */
+struct flow_asked {
+	struct slice hint;
+	struct route route;
+	char config_digest[17];
+	struct pool_drawn drawn[POOL_DRAWN_MAX];
+	uint32_t drawn_count;
+	bool held;
+};
+
+/* What a walk from RECALL to RESERVE finds out and a later step, or the log, may look at: another walk
+ * begins with none of it (flow_speculate.c). What each walk writes before anybody reads it need not be here. */
+struct flow_walk {
+	/* known after POLICY */
+	bool judged;               /* policy was asked, whatever it said */
+	struct slice asked_system; /* if it was: the system prompt, before policy added to it */
+	struct verdict_copy {
+		uint32_t max_tokens;
+		bool final_round;
+	} verdict;
+
+	/* known after ROUTE, and anew for each attempt */
+	const struct dialect *dialect;
+	uint32_t provider, endpoint;
+	struct health_choice choice; /* ended when the attempt is over, whatever becomes of it */
+	struct slice model_id, provider_name, endpoint_url; /* copies */
+	struct slice hint;                                  /* raw; the one that matched */
+	char config_digest[17];                             /* "": it was not routed */
+	uint64_t draws;                                     /* of chance, by all attempts */
+};
+
+/* What the body says and what is made of it for a provider: large, and not needed by what is refused before. */
+struct flow_made {
+	struct sampling_request request;
+	struct route route; /* known once config_digest says by which configuration */
+	struct price price; /* likewise */
+	/* known after ENCODE */
+	struct profile profile; /* the model's, and what was learned of it */
+	struct encode_out encoded;
+	struct flow_tried tried; /* the first attempt has its place here */
+};
+
+struct flow {
+	uint32_t magic;
+	enum flow_step step;
+
+	/* what every event of a provider's stream touches */
+	bool streaming;        /* the answer comes in `stream` */
+	struct stream *stream; /* of env->streams; the driver gives it back when the flow is over */
+	nsec_t first_output_at;        /* of a stream; 0: not yet */
+	struct flow_progress progress; /* what the caller is told meanwhile */
+	struct upstream_call call;     /* the attempt under way, or the last one */
+
+	struct arena *arena;
+
+	/* in */
+	const struct http_incoming *in; /* the driver's */
+	nsec_t started, deadline;
+	uint64_t started_wall_ns;
+
+	bool takes_json, takes_stream; /* Accept */
+
+	/* The driver's set of enum flow_ask: what was asked and is not answered. Whatever a flow does
+	 * meanwhile, it goes ahead of these. */
+	unsigned awaited;
+
+	/* known after AUTH; texts are copies */
+	bool authenticated;
+	bool bad_token; /* refused for it */
+	struct slice tenant, server;
+	const struct tenant_key *principal; /* the snapshot's: valid up to RESERVE */
+	const struct plan *plan;            /* likewise: what its server is granted */
+	uint8_t limit_key[16];              /* what limits know the tenant by */
+	/* Its body is counted by that name in env->bodies; the driver gives it back. 0: it is not */
+	uint32_t holder;
+	bool over_share; /* refused for that */
+
+	/* known after DECODE */
+	enum revision revision;
+	bool rpc_known;
+	struct jsonrpc rpc;
+	struct flow_made *made; /* in the arena; NULL: not so far */
+
+	struct flow_state *state; /* NULL: not needed so far */
+
+	struct flow_walk walk;
+	struct health_place place; /* of the last attempt, where calls may come of it */
+
+	/* known after ENCODE, likewise */
+	bool wants_stream; /* the provider was asked for one */
+	bool streamed; /* its answer to the attempt under way, or the last one, came in `stream` */
+	bool in_one_piece; /* it did not pass as one */
+	struct slice head;
+	struct iovec *send;
+	uint32_t send_count;
+	struct limit_scope *scopes; /* room for those of the reservation that follows */
+
+	struct reservation *first; /* that took the place, once a further attempt has its own */
+	uint64_t settle_tokens, settle_usd, overrun;
+	bool settled_without_usage;
+	bool reserved; /* granted and not settled yet */
+
+	/* the attempt under way, or the last one */
+	bool called;
+	struct usage attempt_usage;
+	struct flow_failure failure;
+
+	/* all of them */
+	uint64_t seed;                /* of every choice by chance */
+	uint32_t attempts;            /* the first entries of `tried` that are valid */
+	uint32_t round;               /* how often all had failed, and were asked anew */
+	struct flow_failure *telling; /* of the failures, what the caller is told in the end */
+	bool preparing;               /* one has failed, and the next one is not sent yet */
+	bool failing;                 /* while it is settled: RETRY follows */
+	bool repeating, repeated;  /* an answer without the tool call is asked for once more; was */
+	struct flow_asked *asked;  /* while `preparing`; NULL: there was no memory */
+	learn_set lessons;         /* of refusals: the request was sent once more for each */
+	learn_set lessons_lasting; /* of them, those that say something of other requests */
+	struct slice lessons_of;   /* the model that refused; absent: none has */
+	struct flow_schema *schema; /* flow_schema.h; NULL: no structured output was asked for */
+	nsec_t wait_until;          /* of FLOW_WAIT */
+
+	struct sampling_result *result; /* in the arena; NULL: there is none */
+	struct usage usage;             /* of all attempts */
+	uint64_t usd;                   /* likewise */
+	uint64_t tokens;                /* likewise, as they were settled */
+	uint64_t estimated_tokens;      /* of these, without the provider's usage */
+
+	adjust_set asked_adjustments; /* before it was known who is asked */
+	adjust_set adjustments;
+	bool called_off;  /* with ERR_CANCELLED: who asked is still there */
+	enum err outcome; /* ERR_OK, why it was refused or failed */
+	const char *detail;
+
+	/* Behind here nothing is zero from the start: most of the flow would be cleared only to be
+	 * written anew, or never looked at. */
+
+	char request_id[REQUEST_ID_HEX + 1];
+	uint8_t chance[FLOW_CHANCE_BYTES - REQUEST_ID_HEX / 2];
+	char traceparent[TRACEPARENT_LEN + 1]; /* "" when none, or not one */
+
+	struct tenant_key named;   /* `principal` of who has a certificate or a token, no key */
+	struct flow_answer answer; /* its status is 0 up to the answer */
+
+	struct reservation reservation; /* up to RESERVE of no scope, and not refused */
+	struct flow_tried *tried; /* made->tried, or a list in the arena once there is a second */
+};
+
+/* A new request. `random` is used up. `arena` is initialised and the flow's until FLOW_END or the
+ * answer was sent. `in` is read until then. */
+void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *arena,
+	       const uint8_t random[FLOW_CHANCE_BYTES], nsec_t now, uint64_t wall_ns);
+
+/* The answer to a request that there is no room for, without a step. */
+void flow_refuse_busy(struct flow *flow);
+
+/* For the commands: the caller is known already, the walk begins at DECODE. */
+void flow_begin_as(struct flow *flow, const struct tenant_key *principal, enum revision revision);
+
+/* What routing is asked, for `sluice explain`; after POLICY. */
+struct route_query flow_route_query(const struct flow *flow, const struct plan *plan);
+
+/* Goes on as far as possible. */
+enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum flow_event event);
+
+/* ---- streams; the driver's, while FLOW_SEND is under way ---- */
+
+/* The head of the provider's answer is in flow->call.answer. True: it is a stream, its body comes in
+ * pieces. Only where flow->wants_stream. */
+bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uint64_t wall_ns);
+/* The next piece. After any state but OPEN nothing more is wanted. */
+enum stream_state flow_stream_take(struct flow *flow, struct slice bytes, nsec_t now);
+/* Bytes that it holds by now, for upstream_holds. */
+size_t flow_stream_held(const struct flow *flow);
+/* The notification that flow_progress_due says is due, as an event. The first one begins the answer:
+ * its status and fields are in flow->answer. */
+struct slice flow_tell(struct flow *flow, nsec_t now);
+
+/* ---- what is awaited; the driver's ---- */
+
+/* What was in flow->awaited is answered. True: that was the last, and the flow goes on with *event. */
+MUST_USE bool flow_answered(struct flow *flow, enum flow_ask what, nsec_t now,
+			    enum flow_event *event);
+/* With FLOW_RESERVE: whether the reservation was made before, by a walk that went ahead. */
+bool flow_has_reserved(const struct flow *flow);
+
+/* The reservation that holds the request's place: store->release wants it. */
+struct reservation *flow_place(struct flow *flow);
+
+/* What metrics want to know of the attempt that was just settled. */
+struct metrics_attempt flow_attempt_report(const struct flow *flow);
+
+/* What log and metrics want to know; after the flow is over or answered. */
+void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
+		 struct metrics_request *metrics);
+
+#endif

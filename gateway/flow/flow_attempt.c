@@ -1,0 +1,446 @@
+/* flow_attempt.c - one attempt: what it reserves, sends and reads, and what it costs in the end. */
+#include "gateway/flow/flow_schema.h"
+#include "gateway/flow/flow_steps.h"
+
+#include "codec/base/must.h"
+#include "routing/rate_reset.h"
+
+/* ---- limits ---- */
+
+bool flow_make_scopes(struct flow *flow)
+{
+	const struct plan *plan = flow->plan;
+	const uint32_t models = plan->model_limit_count < PLAN_MODEL_LIMITS_MAX
+					? plan->model_limit_count
+					: PLAN_MODEL_LIMITS_MAX;
+	const uint32_t most = (plan->server_limited ? 2U : 1U) + models;
+
+	_Static_assert(RESERVATION_SCOPES_MAX >= 2 + PLAN_MODEL_LIMITS_MAX, "every scope fits");
+	flow->scopes = arena_take(flow->arena, most * sizeof(*flow->scopes));
+	return flow->scopes != NULL;
+}
+
+/* The tenant's own limits, those of its server, and those of the model. */
+static void choose_scopes(struct flow *flow, struct reservation *reservation)
+{
+	const struct tenant *tenant = flow->principal->tenant;
+	const struct plan *plan = flow->plan;
+	struct limit_scope *scope = reservation->scopes;
+
+	scope->holder = LIMIT_OF_TENANT;
+	scope->limits = plan->limits;
+	(void)memcpy(scope->key, tenant->limit_key, sizeof(scope->key));
+	scope++;
+	if (plan->server_limited && !slice_absent(flow->principal->server)) {
+		uint8_t part[16];
+		tenant_part(TENANT_PART_SERVER, flow->principal->server, part);
+		tenant_part_key(tenant, part, scope->key);
+		scope->holder = LIMIT_OF_SERVER;
+		scope->limits = plan->server_limits;
+		scope++;
+	}
+	for (uint32_t i = 0; i < plan->model_limit_count; i++) {
+		const struct model_limits *models = &plan->model_limits[i];
+		if (!bitset_has(&models->models, flow->made->route.model))
+			continue;
+		tenant_part_key(tenant, models->part, scope->key);
+		scope->holder = LIMIT_OF_MODEL;
+		scope->limits = models->limits;
+		scope++;
+	}
+	reservation->scope_count = (uint32_t)(scope - reservation->scopes);
+}
+
+/* A further attempt, or reservation, is no further request, and keeps the request's place. */
+static void fill_reservation(struct flow *flow, const struct flow_env *env,
+			     struct reservation *reservation)
+{
+	const struct encode_out *encoded = &flow->made->encoded;
+	const bool first = flow->first == NULL;
+	uint64_t bytes = encoded->body.total - encoded->body.images;
+
+	*reservation = (struct reservation){
+		.scopes = flow->scopes,
+		.ask = {
+			.requests = first ? 1 : 0,
+			.tokens = quota_token_estimate(bytes, encoded->images, encoded->max_tokens),
+			.usd = quota_usd_bound(bytes, encoded->images, encoded->max_tokens,
+					       &flow->made->price),
+			.concurrent = first ? 1 : 0,
+		},
+		.now = env->now,
+		.wall_s = env->wall_ns / SEC,
+		.deadline = flow->deadline,
+	};
+	choose_scopes(flow, reservation);
+}
+
+static void begin_attempt(struct flow *flow)
+{
+	flow->principal = NULL; /* the snapshot may go from here on */
+	flow->plan = NULL;
+	flow->called = flow->repeating = false;
+	flow->failure = (struct flow_failure){ .why = { .err = ERR_OK } };
+	flow->attempt_usage = (struct usage){ .known = false };
+}
+
+/* The first reservation holds the request's place to its end. False: no memory. */
+static bool keep_place(struct flow *flow)
+{
+	const bool admitted = flow->state != NULL && flow->state->admitted;
+
+	if ((flow->attempts == 0 && !admitted) || flow->first != NULL)
+		return true;
+	flow->first = arena_take(flow->arena, sizeof(*flow->first));
+	if (flow->first != NULL)
+		*flow->first = flow->reservation;
+	return flow->first != NULL;
+}
+
+struct reservation *flow_place(struct flow *flow)
+{
+	return flow->first != NULL ? flow->first : &flow->reservation;
+}
+
+/* Once more, after the walk that went ahead: the answer is there already, or it was to another question. */
+static enum flow_move use_answer(struct flow *flow, const struct flow_env *env)
+{
+	struct reservation wanted;
+
+	fill_reservation(flow, env, &wanted);
+	if (!flow_may_use(flow, &wanted))
+		return FLOW_DO_GIVE_BACK;
+	begin_attempt(flow);
+	return FLOW_DO_RESERVE;
+}
+
+static enum flow_move ask_limits(struct flow *flow, const struct flow_env *env)
+{
+	if (flow_has_reserved(flow))
+		return use_answer(flow, env);
+	fill_reservation(flow, env, &flow->reservation);
+	begin_attempt(flow);
+	if (flow->state != NULL)
+		flow_asks_limits(flow);
+	return FLOW_DO_RESERVE;
+}
+
+/* Entered twice: to ask, and with the store's verdict. */
+enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
+{
+	if (flow->principal != NULL) {
+		if (!keep_place(flow))
+			return flow_give_up(flow);
+		return ask_limits(flow, env);
+	}
+	if (flow->state != NULL)
+		flow_uses(flow, FLOW_ASK_CLAIM | FLOW_ASK_LIMITS);
+	if (flow->reservation.granted && flow->state != NULL && flow->state->held_back)
+		return flow_admit(flow, env);
+	if (flow->reservation.granted) {
+		flow->reserved = true;
+		flow_progress_admit(&flow->progress, env->now);
+		return FLOW_NEXT;
+	}
+	/* A limit that has no room for one more attempt does not hide why the last one failed. */
+	return flow->attempts != 0 ? flow_give_up(flow) : flow_refuse_limit(flow);
+}
+
+/* ---- the call ---- */
+
+/* False: no memory for a second one. */
+static bool note_tried(struct flow *flow)
+{
+	must(flow->attempts < FLOW_ATTEMPTS_MAX);
+	if (flow->attempts == 0)
+		flow->tried = &flow->made->tried;
+	if (flow->attempts == 1) {
+		struct flow_tried *list =
+			arena_take(flow->arena, FLOW_ATTEMPTS_MAX * sizeof(*list));
+		if (list == NULL)
+			return false;
+		list[0] = flow->made->tried;
+		flow->tried = list;
+	}
+	flow->tried[flow->attempts++] = (struct flow_tried){
+		.round = flow->round,
+		.key = flow->walk.choice.key,
+		.model = flow->walk.model_id,
+		.provider = flow->walk.provider_name,
+		.endpoint = flow->walk.endpoint_url,
+	};
+	return true;
+}
+
+/* For the budgets of retries. While the store was asked, the provider's number may have become that of
+ * another one: a request among many. */
+static void note_request(const struct flow *flow, const struct flow_env *env)
+{
+	if (flow->attempts == 0 && memcmp(flow->walk.config_digest, env->config->digest,
+					  sizeof(flow->walk.config_digest)) == 0)
+		health_note_request(env->health, flow->limit_key, flow->walk.provider, env->now);
+}
+
+/* False: as many answers are on their way as streams as there may be. */
+static bool take_stream(struct flow *flow, const struct flow_env *env)
+{
+	flow->streaming = flow->streamed = false;
+	flow->first_output_at = 0;
+	flow->progress.output = 0;
+	if (flow->wants_stream && flow->stream == NULL) {
+		must(env->streams != NULL);
+		flow->stream = stream_take(env->streams);
+	}
+	return !flow->wants_stream || flow->stream != NULL;
+}
+
+/* Entered twice: to start the attempt, and when it is over. */
+enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
+{
+	if (flow->called)
+		return FLOW_NEXT;
+	if (!take_stream(flow, env))
+		return flow->attempts != 0 ? flow_give_up(flow) : flow_refuse_err(flow, ERR_BUSY);
+	note_request(flow, env);
+	if (!note_tried(flow))
+		return flow_give_up_busy(flow);
+	flow->called = true;
+	flow->preparing = false;
+	if (flow->made->request.tool_count != 0)
+		flow->place = health_place_of(&flow->walk.choice);
+	health_began(&flow->walk.choice, env->now);
+	flow->call.request = flow->send;
+	flow->call.request_count = flow->send_count;
+	flow->call.deadline = flow->deadline;
+	flow->call.into = flow->arena;
+	return FLOW_DO_SEND;
+}
+
+/* ---- its answer ---- */
+
+/* The attempt brought no answer at all. */
+static enum flow_move call_failed(struct flow *flow)
+{
+	const struct upstream_call *call = &flow->call;
+	struct provider_failure why = { .err = call->err,
+					.retry = RETRY_AGAIN,
+					.blame = BLAME_ENDPOINT,
+					.retryable = call->err != ERR_DEADLINE,
+					.retry_after_ms = -1 };
+
+	if (call->err == ERR_DEADLINE)
+		why.retry = RETRY_NEVER;
+	else if (call->err == ERR_BUSY) /* a full queue; or no memory for what was answered */
+		why.retry = call->bytes_sent ? RETRY_NEVER : RETRY_ELSEWHERE;
+	else if (call->err == ERR_PROVIDER_ANSWER)
+		why.retry = RETRY_ONCE;
+	if (call->err == ERR_PROVIDER_ANSWER &&
+	    call->coded) { /* paid for, and so would be the next */
+		why.retry = RETRY_NEVER;
+		why.retryable = false;
+		why.detail = call->detail;
+	}
+	flow->failure = (struct flow_failure){ .why = why,
+					       .detail = call->detail,
+					       .sent = call->bytes_sent };
+	return FLOW_FAILED;
+}
+
+/* A call of a tool was asked for and could not be forced: an answer without one is given a second
+ * chance (providers.md 8.1), unless the model has said that it will not, or could not end. */
+static bool lacks_call(const struct flow *flow, const struct sampling_result *result)
+{
+	if (!flow->made->encoded.decode.tool_required || flow->made->encoded.decode.schema_wanted ||
+	    flow->repeated || result->stop == STOP_REFUSAL || result->stop == STOP_MAX_TOKENS)
+		return false;
+	for (uint32_t i = 0; i < result->block_count; i++)
+		if (result->blocks[i].is_tool_use)
+			return false;
+	return true;
+}
+
+/* What the answer's slices point to is given back before a second one is asked for. */
+static bool keep_answer(struct flow *flow)
+{
+	struct provider_answer *answer = &flow->call.answer;
+
+	if (!flow->made->encoded.decode.tool_required || flow->made->encoded.decode.schema_wanted ||
+	    flow->repeated)
+		return true;
+	answer->body = arena_copy(flow->arena, answer->body);
+	return !slice_absent(answer->body);
+}
+
+static enum err read_answer(struct flow *flow, const struct flow_env *env,
+			    struct sampling_result *result, struct provider_failure *why)
+{
+	struct provider_answer *answer = &flow->call.answer;
+
+	if (flow->streaming)
+		return flow_stream_end(flow, result, why);
+	answer->wall_s = env->wall_ns / SEC;
+	(void)memcpy(answer->chance, flow->chance, sizeof(answer->chance));
+	if (!keep_answer(flow))
+		return ERR_BUSY;
+	if (flow_stream_sniff(answer))
+		return flow_stream_whole(flow, env, result, why);
+	return dialect_decode(flow->walk.dialect, &flow->made->encoded.decode, answer, env->json,
+			      flow->arena, result, why);
+}
+
+/* Of a rate limit that says nothing better, the headers tell when it is over. */
+static void heed_rates(struct provider_failure *why, const struct provider_headers *headers,
+		       uint64_t wall_ns)
+{
+	if (why->err != ERR_PROVIDER_RATE || why->retry_after_ms > 0)
+		return;
+	const nsec_t wait = rate_reset_wait(headers->rates, wall_ns);
+	if (wait != 0)
+		why->retry_after_ms = (int64_t)((wait + MSEC - 1) / MSEC);
+}
+
+/* A stream that was not heard to its end: what it has counted is of its beginning, while the provider
+ * bills all that it has written, whether it then broke off or ended in an error. */
+static bool was_cut(const struct flow *flow, const struct provider_failure *why)
+{
+	if (why->err == ERR_PROVIDER_ANSWER && why->blame == BLAME_ENDPOINT)
+		return true;
+	return flow->first_output_at != 0 && !flow->stream->heard_out;
+}
+
+/* Whether the call's own end is all there is to say: what came of a stream is worth a look, unless time or
+ * memory has run out. */
+static bool brought_nothing(const struct flow *flow)
+{
+	const enum err err = flow->call.err;
+
+	return err != ERR_OK && (!flow->streaming || err == ERR_DEADLINE || err == ERR_BUSY);
+}
+
+enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
+{
+	struct provider_failure why = { .err = ERR_OK, .retry_after_ms = -1 };
+	struct sampling_result result, *kept = NULL;
+
+	if (brought_nothing(flow))
+		return call_failed(flow);
+	enum err err = read_answer(flow, env, &result, &why);
+	if (err == ERR_OK && (kept = arena_take(flow->arena, sizeof(*kept))) == NULL)
+		err = ERR_BUSY;
+	if (err != ERR_OK) {
+		why.err = err;
+		heed_rates(&why, &flow->call.answer.headers, env->wall_ns);
+		flow->attempt_usage = why.usage;
+		flow->attempt_usage.known = why.usage_known && !was_cut(flow, &why);
+		if (flow->call.timed_out) /* within its answer */
+			return call_failed(flow);
+		flow->failure = (struct flow_failure){ .why = why, .sent = true };
+		return FLOW_FAILED;
+	}
+	flow->attempt_usage = result.usage;
+	if (flow->made->encoded.decode.schema_wanted && flow_schema_judge(flow, &result) != ERR_OK)
+		return FLOW_FAILED;
+	*kept = result;
+	flow->result = kept;
+	flow->repeating = lacks_call(flow, &result);
+	return flow->repeating ? FLOW_FAILED : FLOW_NEXT;
+}
+
+/* ---- what it costs ---- */
+
+static void add_usage(struct usage *sum, const struct usage *usage)
+{
+	sum->known = sum->known || usage->known;
+	sum->input += usage->input;
+	sum->output += usage->output;
+	sum->cache_read += usage->cache_read;
+	sum->cache_write += usage->cache_write;
+	sum->cache_write_1h += usage->cache_write_1h;
+	sum->reasoning += usage->reasoning;
+}
+
+static void tell_health(struct flow *flow, const struct flow_env *env)
+{
+	const struct upstream_call *call = &flow->call;
+	const struct provider_failure *why = &flow->failure.why;
+	struct health_outcome outcome = {
+		.err = why->err != ERR_OK ? why->err : flow->outcome,
+		.blame = why->err != ERR_OK ? why->blame : BLAME_REQUEST,
+		.status = call->answer.status,
+		.retry_after_ms = why->err != ERR_OK ? why->retry_after_ms : -1,
+		.patience = call->timeouts.first_byte,
+		.answered = call->first_byte_at != 0,
+		.late = call->timed_out,
+		.held_up = call->held_up,
+		.unseen_max = flow->wants_stream ? 0 : flow->made->encoded.max_tokens,
+		.output_tokens = flow->attempt_usage.output,
+		.headers = &call->answer.headers,
+		.wall_ns = env->wall_ns,
+	};
+
+	if (call->sent_at != 0 && flow->first_output_at > call->sent_at)
+		outcome.first = flow->first_output_at - call->sent_at;
+	if (call->sent_at != 0)
+		outcome.took = (call->done_at != 0 ? call->done_at : env->now) - call->sent_at;
+	health_ended(&flow->walk.choice, &outcome, env->now);
+}
+
+/* What was learned of the model has proved right. */
+static void remember(const struct flow *flow, const struct flow_env *env)
+{
+	uint8_t digest[SHA256_BYTES];
+
+	if (flow->lessons_lasting == 0 || !slice_eq(flow->lessons_of, flow->walk.model_id))
+		return;
+	const int32_t model = catalog_find(&env->config->catalog, flow->walk.model_id);
+	if (model < 0)
+		return;
+	struct lesson_from from = { .tenant = health_tenant(flow->limit_key),
+				    .only_tenant = env->config->tenants.count == 1 };
+	sha256(flow->in->body, digest);
+	(void)memcpy(&from.body, digest, sizeof(from.body));
+	health_learn(env->health, (uint32_t)model, flow->lessons_lasting, &from, env->now);
+}
+
+void flow_settle_up(struct flow *flow, const struct flow_env *env)
+{
+	must(flow->reserved);
+	flow->reserved = false;
+	flow_judge_usage(flow, env);
+	tell_health(flow, env);
+	flow_price(flow, env);
+	flow->usd += flow->settle_usd;
+	flow->tokens += flow->settle_tokens;
+	if (flow->settled_without_usage)
+		flow->estimated_tokens += flow->settle_tokens;
+	if (flow->attempt_usage.known)
+		add_usage(&flow->usage, &flow->attempt_usage);
+	if (!flow->called)
+		return;
+	struct flow_tried *tried = &flow->tried[flow->attempts - 1];
+	const enum err failed = flow->failure.why.err;
+	tried->err = failed != ERR_OK ? failed : flow->outcome;
+	if (tried->err == ERR_OK)
+		remember(flow, env);
+	tried->blame = flow->failure.why.blame;
+	tried->answered = flow->call.answer.status != 0;
+}
+
+struct metrics_attempt flow_attempt_report(const struct flow *flow)
+{
+	const struct upstream_call *call = &flow->call;
+	/* A stream's first token is not its first byte. */
+	const nsec_t first =
+		flow->first_output_at != 0 ? flow->first_output_at : call->first_byte_at;
+	const bool heard = first > call->sent_at && call->sent_at != 0;
+
+	must(flow->called && flow->attempts != 0);
+	return (struct metrics_attempt){
+		.model = flow->walk.model_id,
+		.provider = flow->walk.provider_name,
+		.outcome = flow->tried[flow->attempts - 1].err,
+		.ttft = heard ? first - call->sent_at : 0,
+		.settled_without_usage = flow->settled_without_usage,
+		.usd_overrun_nano = flow->overrun,
+	};
+}

@@ -1,0 +1,176 @@
+/* flow_encode.c - whether a request may pass, what routing is asked, and the provider's request. */
+#include "gateway/flow/flow_schema.h"
+#include "gateway/flow/flow_steps.h"
+
+#include "gateway/providers/provider_head.h"
+#include "gateway/telemetry/trace_context.h"
+
+enum { IMAGE_TOKENS = 1600, BYTES_PER_TOKEN = 4 };
+
+enum flow_move flow_refuse_verdict(struct flow *flow, const struct verdict *verdict)
+{
+	struct rpc_error_data data = rpc_error_data_none;
+	const struct fault fault = { .err = verdict->err,
+				     .offset = FAULT_NO_OFFSET,
+				     .detail = verdict->detail };
+
+	data.rule = verdict->rule;
+	return flow_refuse(flow, &fault, &data);
+}
+
+enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
+{
+	struct verdict verdict =
+		policy_check(flow->principal->tenant, flow->plan, &flow->made->request);
+
+	(void)env;
+	flow->walk.judged = true;
+	flow->walk.asked_system = flow->made->request.system;
+	if (verdict.err != ERR_OK)
+		return flow_refuse_verdict(flow, &verdict);
+	const enum flow_move loop = flow_loop_check(flow);
+	if (loop != FLOW_NEXT)
+		return loop;
+	flow->walk.verdict = (struct verdict_copy){ verdict.max_tokens, verdict.final_round };
+	flow->asked_adjustments = flow->made->request.adjustments | verdict.adjustments;
+	enum err err = policy_apply(flow->plan, flow->arena, &flow->made->request);
+	return err == ERR_OK ? FLOW_NEXT : flow_refuse_err(flow, err);
+}
+
+struct verdict flow_policy_again(struct flow *flow)
+{
+	flow->made->request.system = flow->walk.asked_system;
+	struct verdict verdict =
+		policy_check(flow->principal->tenant, flow->plan, &flow->made->request);
+
+	if (verdict.err != ERR_OK)
+		return verdict;
+	flow->walk.verdict.max_tokens = verdict.max_tokens;
+	flow->asked_adjustments |= verdict.adjustments;
+	verdict.err = policy_apply(flow->plan, flow->arena, &flow->made->request);
+	return verdict;
+}
+
+static size_t media_bytes(const struct block *blocks, uint32_t count, uint32_t *images)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (blocks[i].type == BLOCK_IMAGE || blocks[i].type == BLOCK_AUDIO)
+			bytes += blocks[i].media.data.len;
+		*images += blocks[i].type == BLOCK_IMAGE;
+	}
+	return bytes;
+}
+
+/* Before anything is translated the caller's body stands for the provider's. Audio has far fewer tokens than bytes: a model
+ * is not ruled out by them. */
+static uint64_t estimate_input(const struct flow *flow)
+{
+	uint32_t images = 0;
+	size_t media =
+		media_bytes(flow->made->request.blocks, flow->made->request.block_count, &images) +
+		media_bytes(flow->made->request.inner, flow->made->request.inner_count, &images);
+	size_t body = flow->in->body.len > media ? flow->in->body.len - media : 0;
+
+	return body / BYTES_PER_TOKEN + (uint64_t)images * IMAGE_TOKENS;
+}
+
+struct route_query flow_route_query(const struct flow *flow, const struct plan *plan)
+{
+	uint32_t message;
+
+	return (struct route_query){
+		.prefer = &flow->made->request.prefer,
+		.permitted = &plan->models,
+		.default_model = plan->default_model,
+		.aliases = plan->aliases,
+		.alias_count = plan->alias_count,
+		.image = flow->made->request.images != 0 &&
+			 flow_shown(&flow->made->request, BLOCK_IMAGE, &message) != NULL,
+		.audio = flow->made->request.audios != 0 &&
+			 flow_shown(&flow->made->request, BLOCK_AUDIO, &message) != NULL,
+		.tools = flow->made->request.tool_count,
+		.input_tokens = estimate_input(flow),
+		.max_tokens = flow->walk.verdict.max_tokens,
+	};
+}
+
+/* Head and body as one list for one write. */
+static bool join(struct flow *flow)
+{
+	const struct gather *body = &flow->made->encoded.body;
+
+	flow->send_count = body->count + 1;
+	flow->send = arena_take(flow->arena, flow->send_count * sizeof(struct iovec));
+	if (flow->send == NULL)
+		return false;
+	flow->send[0] = (struct iovec){ (void *)(uintptr_t)flow->head.at, flow->head.len };
+	(void)memcpy(flow->send + 1, body->v, body->count * sizeof(struct iovec));
+	return true;
+}
+
+static struct slice chosen_key(const struct provider *provider, uint32_t key)
+{
+	return key == UINT32_MAX ? slice_of(NULL, 0) : provider->keys[key];
+}
+
+static struct slice head_of(const struct flow *flow, const struct config *config,
+			    const struct provider *provider)
+{
+	char traceparent[TRACEPARENT_LEN + 1];
+	const struct provider_call call = {
+		.key = chosen_key(provider, flow->walk.choice.key),
+		.version = config->model_versions[flow->made->route.model],
+		.traceparent =
+			slice_of(traceparent, flow->traceparent[0] == '\0' ? 0 : TRACEPARENT_LEN),
+		.body_bytes = flow->made->encoded.body.total,
+	};
+
+	trace_context_continue(flow->traceparent, flow->request_id, traceparent);
+	return provider_head(provider, &provider->endpoints[flow->walk.endpoint], &call,
+			     flow->arena);
+}
+
+enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
+{
+	const struct config *config = env->config;
+	const struct provider *provider = &config->providers[flow->walk.provider];
+	const struct model *model = &config->catalog.models[flow->made->route.model];
+
+	flow->made->profile = model->profile;
+	learn_set lessons =
+		health_learned(env->health, flow->made->route.model, flow->limit_key, env->now);
+	if (slice_eq(flow->lessons_of, model->id))
+		lessons |= flow->lessons;
+	profile_learn_all(&flow->made->profile, lessons);
+	flow->wants_stream = flow_stream_wanted(flow);
+	struct encode_in in = {
+		.request = flow_schema_request(flow),
+		.profile = &flow->made->profile,
+		.model = model->name,
+		.max_tokens = flow->walk.verdict.max_tokens,
+		.final_round = flow->walk.verdict.final_round,
+		.stream = flow->wants_stream,
+		.provider = provider->name,
+	};
+	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
+
+	flow_loop_replay(flow, &in);
+	enum err err = dialect_encode(flow->walk.dialect, &in, env->json, flow->arena,
+				      &flow->made->encoded, &fault);
+	if (err == ERR_OK && flow->made->encoded.decode.schema_wanted)
+		err = flow_schema_begin(flow, env->json, &fault);
+	if (err == ERR_OK) {
+		gather_trim(&flow->made->encoded.body);
+		flow->adjustments = flow->asked_adjustments | flow->made->encoded.adjustments;
+		flow->head = head_of(flow, config, provider);
+		if (!slice_absent(flow->head) && join(flow) && flow_make_scopes(flow))
+			return FLOW_NEXT;
+		err = ERR_BUSY;
+	}
+	if (flow->attempts != 0)
+		return flow_give_up(flow);
+	fault.err = err;
+	return flow_refuse(flow, &fault, NULL);
+}

@@ -1,0 +1,203 @@
+/* flow_retry.c - after an attempt that failed: whether, when and where the next one is made.
+ *
+ * Whoever failed is asked again only after a wait: what he wants (Retry-After) and up to a quarter more
+ * by chance, or 0.5 s doubling to 8 s and up to a quarter less. Elsewhere (another key, endpoint, model) there is nothing to wait
+ * for. Always within the deadline and config's number of attempts. Numbers of progress that were told of a stream
+ * before it broke are no part of an answer, which leaves whole or not at all (DESIGN 4.3): the next attempt's count
+ * from there on as soon as they are larger. */
+#include "gateway/flow/flow_schema.h"
+#include "gateway/flow/flow_steps.h"
+
+#include "codec/base/must.h"
+
+static const nsec_t retry_first = 500 * MSEC, retry_longest = 8 * SEC;
+static const nsec_t retry_needs = 1 * SEC; /* of the deadline (DESIGN 4.3) */
+
+/* ---- what failed ---- */
+
+/* An answer that cannot be used is paid for: one is enough. */
+static enum retry retry_of(const struct flow *flow)
+{
+	uint32_t slips = 0;
+
+	if (flow->failure.why.retry != RETRY_ONCE)
+		return flow->failure.why.retry;
+	for (uint32_t i = 0; i < flow->attempts; i++)
+		slips += flow->tried[i].err == ERR_PROVIDER_ANSWER;
+	return slips > 1 ? RETRY_NEVER : RETRY_ONCE;
+}
+
+/* The more a failure says about the provider. */
+static int told_by(const struct flow_failure *failure)
+{
+	if (failure->why.status != 0)
+		return 2;
+	return failure->sent ? 1 : 0;
+}
+
+/* The deadline's passing is how a request ends, whatever came before it. False: no memory for the first
+ * failure. */
+static bool note_telling(struct flow *flow)
+{
+	if (flow->failure.why.err == ERR_OK)
+		return true;
+	if (flow->telling != NULL && flow->failure.why.err != ERR_DEADLINE &&
+	    told_by(&flow->failure) < told_by(flow->telling))
+		return true;
+	if (flow->telling == NULL)
+		flow->telling = arena_take(flow->arena, sizeof(*flow->telling));
+	if (flow->telling != NULL)
+		*flow->telling = flow->failure;
+	return flow->telling != NULL;
+}
+
+enum flow_move flow_give_up(struct flow *flow)
+{
+	if (flow->result != NULL) /* a second answer was wished for, and did not come */
+		return FLOW_ANSWERED;
+	must(flow->telling != NULL);
+	return flow_refuse_failure(flow, flow->telling);
+}
+
+enum flow_move flow_give_up_busy(struct flow *flow)
+{
+	return flow->result != NULL ? FLOW_ANSWERED : flow_refuse_err(flow, ERR_BUSY);
+}
+
+/* ---- when ---- */
+
+bool flow_fits(const struct flow *flow, nsec_t now, nsec_t wait)
+{
+	return flow->deadline > now && flow->deadline - now >= retry_needs &&
+	       flow->deadline - now - retry_needs >= wait;
+}
+
+static nsec_t back_off(struct flow *flow)
+{
+	nsec_t wait = retry_first;
+
+	for (uint32_t i = 0; i < flow->round && wait < retry_longest; i++)
+		wait *= 2;
+	if (wait > retry_longest)
+		wait = retry_longest;
+	return wait - (nsec_t)((double)(wait / 4) * ((double)(flow_draw(flow) >> 11) * 0x1p-53));
+}
+
+nsec_t flow_spread(struct flow *flow, nsec_t wait)
+{
+	return wait + (nsec_t)((double)(wait / 4) * ((double)(flow_draw(flow) >> 11) * 0x1p-53));
+}
+
+static nsec_t wait_for(struct flow *flow)
+{
+	const int64_t wanted_ms = flow->failure.why.retry_after_ms;
+
+	/* At once, or at a time that has passed, is no wait: whoever has just failed is spared. */
+	return wanted_ms > 0 ? flow_spread(flow, (nsec_t)wanted_ms * MSEC) : back_off(flow);
+}
+
+/* ---- where ---- */
+
+/* A further attempt adds to a provider's load, unless it never saw the last one. */
+static bool may_ask(const struct flow *flow, const struct flow_env *env, uint32_t provider)
+{
+	return !flow->failure.sent ||
+	       health_may_retry(env->health, flow->limit_key, provider, env->now);
+}
+
+static enum flow_move again_at_once(struct flow *flow)
+{
+	flow->step = FLOW_STEP_ENCODE;
+	return FLOW_GO;
+}
+
+/* The same request once more at the same model: better translated, with what was wrong, or in the hope of
+ * another answer. */
+static enum flow_move resend(struct flow *flow, const struct flow_env *env)
+{
+	flow->repeated = flow->repeated || flow->repeating;
+	if (flow_schema_mends(flow))
+		flow_schema_mend(flow);
+	return flow_stay(flow, env, false) == ERR_OK ? again_at_once(flow) : flow_give_up(flow);
+}
+
+/* Learns what a refusal says of the model. True: the request can be sent better now. Refusals name one parameter each.
+ * Other requests profit once that was of use, if it is said of more than this request. */
+static bool learn(struct flow *flow)
+{
+	const struct provider_failure *why = &flow->failure.why;
+	const learn_set bit = LEARN_BIT(why->learn);
+
+	if (why->learn == LEARN_NOTHING)
+		return false;
+	if (why->learn == LEARN_UNBIND_THINKING) /* of this conversation, not of the model */
+		return flow_loop_unbind(flow);
+	if (!slice_eq(flow->lessons_of, flow->walk.model_id)) {
+		flow->lessons_of = flow->walk.model_id;
+		flow->lessons = flow->lessons_lasting = 0;
+	}
+	if ((flow->lessons & bit) != 0 || !profile_learn(&flow->made->profile, why->learn))
+		return false; /* it was sent so */
+	flow->lessons |= bit;
+	if (why->learn_lasting && learn_is_fair(&flow->made->request, why->learn))
+		flow->lessons_lasting |= bit;
+	return true;
+}
+
+static enum flow_move again_later(struct flow *flow, const struct flow_env *env)
+{
+	const nsec_t wait = wait_for(flow);
+	const int32_t model = catalog_find(&env->config->catalog, flow->walk.model_id);
+
+	if (!flow_fits(flow, env->now, wait) || model < 0 ||
+	    !may_ask(flow, env, env->config->catalog.models[model].provider))
+		return flow_give_up(flow);
+	flow->round++;
+	flow->wait_until = env->now + wait;
+	return FLOW_DO_WAIT;
+}
+
+static enum flow_move retry(struct flow *flow, const struct flow_env *env)
+{
+	const enum retry retry = retry_of(flow);
+
+	if (retry == RETRY_NEVER)
+		return flow_give_up(flow);
+	if (flow_stay(flow, env, true) == ERR_OK || flow_move_on(flow, env) == ERR_OK)
+		return may_ask(flow, env, flow->walk.provider) ? again_at_once(flow)
+							       : flow_give_up(flow);
+	return retry == RETRY_ELSEWHERE ? flow_give_up(flow) : again_later(flow, env);
+}
+
+/* Whoever is told of the failure and tries again before that is refused, or sent to somebody else. */
+static void note_back(struct flow *flow, const struct flow_env *env)
+{
+	const int32_t model =
+		catalog_find(&env->config->catalog, flow->tried[flow->attempts - 1].model);
+	const nsec_t wait = model < 0 ? 0
+				      : health_wait(env->health, (uint32_t)model,
+						    health_tenant(flow->limit_key), env->now);
+
+	if (flow->telling != NULL)
+		flow->telling->back_ms =
+			wait == NSEC_NEVER ? 0 : (int64_t)((wait + MSEC - 1) / MSEC);
+}
+
+enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
+{
+	const uint32_t most = env->config->retries.attempts;
+
+	const bool kept = flow->result != NULL && !flow->repeating; /* the second answer failed */
+	const bool mends = flow_schema_mends(flow);
+
+	const bool noted = note_telling(flow);
+	note_back(flow, env);
+	flow_keep_asked(flow);
+	if (!noted)
+		return flow_give_up_busy(flow);
+	if (kept || flow->attempts >= most || flow->attempts >= FLOW_ATTEMPTS_MAX ||
+	    !flow_fits(flow, env->now, 0) || flow_permit_again(flow, env).err != ERR_OK)
+		return flow_give_up(flow);
+	flow->progress.output = 0; /* of what failed, nothing more is told */
+	return flow->repeating || mends || learn(flow) ? resend(flow, env) : retry(flow, env);
+}

@@ -1,0 +1,453 @@
+/* flow_state.c - what a request has to do with others: sessions, copies, and what it leaves behind
+ * (DESIGN 4.3, 5 State). What is asked and told of tool loops is flow_loop.c's. */
+#include "gateway/flow/flow_state.h"
+
+#include "codec/base/hex.h"
+#include "codec/base/must.h"
+#include "gateway/flow/flow_steps.h"
+
+static struct slice header(const struct flow *flow, enum http_header name)
+{
+	return flow->in->headers[name];
+}
+
+static struct state_key tenant_key_of(const struct flow *flow)
+{
+	struct state_key key;
+
+	_Static_assert(sizeof(key.at) == sizeof(flow->limit_key), "the same digest");
+	(void)memcpy(key.at, flow->limit_key, sizeof(key.at));
+	return key;
+}
+
+struct flow_state *flow_state_of(struct flow *flow)
+{
+	if (flow->state == NULL) {
+		flow->state = arena_zero(flow->arena, sizeof(*flow->state));
+		if (flow->state == NULL)
+			return NULL;
+		flow->state->flow = flow;
+		flow->state->tenant = tenant_key_of(flow);
+		if (flow->made != NULL) /* DELETE has no body */
+			flow->state->own_rounds = flow->made->request.tool_rounds;
+	}
+	return flow->state;
+}
+
+/* ---- keys ---- */
+
+static struct state_key key_of(const struct flow *flow, enum state_kind kind, struct slice session,
+			       struct slice name)
+{
+	return state_key_of(kind, flow->tenant, flow->server, session, name);
+}
+
+struct state_key flow_key_of_session(const struct flow *flow, struct slice id)
+{
+	return key_of(flow, STATE_SESSION, (struct slice){ NULL, 0 }, id);
+}
+
+struct state_key flow_key_of_id(const struct flow *flow, struct slice id)
+{
+	must(flow_in_session(flow));
+	return key_of(flow, STATE_ONCE, flow->state->session, id);
+}
+
+/* ---- the session ---- */
+
+bool flow_in_session(const struct flow *flow)
+{
+	return flow->state != NULL && !state_key_none(&flow->state->session_key);
+}
+
+static bool is_hex(struct slice s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (!(s.at[i] >= '0' && s.at[i] <= '9') && !(s.at[i] >= 'a' && s.at[i] <= 'f'))
+			return false;
+	return true;
+}
+
+bool flow_use_session(struct flow *flow)
+{
+	const struct slice id = slice_trim(header(flow, HTTP_SESSION_ID));
+
+	if (id.len != SESSION_ID_HEX || !is_hex(id))
+		return false;
+	flow->state->session = id;
+	flow->state->session_key = flow_key_of_session(flow, id);
+	return true;
+}
+
+/* Sessions are no part of the revision without them; and who begins one may still hold another. */
+static bool names_session(const struct flow *flow)
+{
+	return !slice_absent(header(flow, HTTP_SESSION_ID)) &&
+	       flow->revision != REVISION_2026_07_28 && flow->rpc.method != RPC_INITIALIZE;
+}
+
+/* The session fixes the revision. The request was read by the default: what the draft's answers, of a
+ * single block, mean for it is made good. */
+static enum flow_move take_revision(struct flow *flow, enum revision revision)
+{
+	static const struct fault other = {
+		.err = ERR_REVISION,
+		.offset = FAULT_NO_OFFSET,
+		.detail = "MCP-Protocol-Version is not the one that the session was begun with",
+	};
+
+	must((unsigned)revision < REVISION_COUNT);
+	if (flow->revision == revision || flow->rpc.method == RPC_CANCELLED)
+		return FLOW_NEXT; /* calling off is the same in all of them */
+	if (!slice_absent(header(flow, HTTP_PROTOCOL_VERSION)))
+		return flow_refuse(flow, &other, NULL);
+	flow->revision = flow->made->request.revision = revision;
+	if (revision == REVISION_SEP_1577_DRAFT && flow->made->request.tool_count != 0)
+		flow->made->request.no_parallel = true;
+	return FLOW_NEXT;
+}
+
+struct log_session flow_session_report(const struct flow_state *state)
+{
+	struct log_session out = { .counted = false };
+	const struct state_recall *recall;
+
+	if (state == NULL || state_key_none(&state->session_key))
+		return out;
+	(void)hex_put_bytes(out.id, state->session_key.at,
+			    LOG_SESSION_HEX / 2); /* as its key in Redis begins */
+	recall = &state->recall;
+	out.counted = recall->session_is == STATE_SESSION_KNOWN;
+	out.requests = recall->used.requests;
+	out.tokens = recall->used.tokens;
+	out.usd_nano = recall->used.usd;
+	return out;
+}
+
+/* ---- RECALL ---- */
+
+/* Calling off is best effort and always taken (DESIGN 4.3): without a session there is nothing to call off. */
+static enum flow_move refuse_session(struct flow *flow)
+{
+	flow->state->session_key = (struct state_key){ { 0 } };
+	return flow->rpc.method == RPC_CANCELLED ? FLOW_NEXT
+						 : flow_refuse_err(flow, ERR_SESSION_UNKNOWN);
+}
+
+/* False: no memory. */
+static bool fill_recall(struct flow *flow, const struct flow_env *env)
+{
+	struct flow_state *state = flow->state;
+
+	state->recall = (struct state_recall){
+		.tenant = state->tenant,
+		.session = state->session_key,
+		.arena = flow->arena,
+		.may_guess = flow->rpc.method == RPC_CREATE_MESSAGE && !state->admitted,
+		.early = !state->admitted,
+		.now = env->now,
+	};
+	return flow_loop_ask(flow, &state->recall, env);
+}
+
+/* The tenant was refused lately, and nothing but its limits can answer the request: they are asked first. */
+static bool asks_limits_first(struct flow *flow, const struct flow_env *env, bool named)
+{
+	if (named || flow->state->admitted || flow->rpc.method != RPC_CREATE_MESSAGE ||
+	    !slice_absent(header(flow, HTTP_IDEMPOTENCY_KEY)) || !flow_refused_lately(flow, env))
+		return false;
+	flow->state->held_back = true;
+	return true;
+}
+
+static enum flow_move take_recall(struct flow *flow, const struct flow_env *env)
+{
+	const struct state_recall *recall = &flow->state->recall;
+
+	flow_loop_take(flow);
+	if (!flow_find_caller(flow, env))
+		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
+	if ((flow->awaited & FLOW_ASK_RECALL) != 0) {
+		flow->state->ahead.guess = *recall;
+		if (recall->session_is == STATE_SESSION_UNSURE)
+			return FLOW_NEXT; /* of the revision that it was read by */
+	}
+	if (state_key_none(&recall->session))
+		return FLOW_NEXT;
+	/* Also when the store could not be asked: who begins anew is served (DESIGN 4.4). */
+	if (recall->session_is == STATE_SESSION_KNOWN)
+		return take_revision(flow, (enum revision)recall->revision);
+	return refuse_session(flow);
+}
+
+/* Entered twice: to ask, and with what is known. */
+enum flow_move flow_recall(struct flow *flow, const struct flow_env *env)
+{
+	if (flow->state != NULL && flow->state->asked)
+		return take_recall(flow, env);
+	const bool named = names_session(flow);
+	if (!named && (flow->made->request.call_turns == 0 || !env->stateful))
+		return FLOW_NEXT;
+	if (flow_state_of(flow) == NULL)
+		return flow_refuse_err(flow, ERR_BUSY);
+	if (named && (!env->stateful || !flow_use_session(flow)))
+		return refuse_session(flow);
+	if (asks_limits_first(flow, env, named))
+		return flow_find_caller(flow, env) ? FLOW_NEXT
+						   : flow_refuse_err(flow, ERR_UNAUTHORIZED);
+	flow->state->asked = fill_recall(flow, env);
+	return flow->state->asked ? FLOW_DO_RECALL : flow_refuse_err(flow, ERR_BUSY);
+}
+
+/* ---- JOIN ---- */
+
+static void add_member(struct sha256_sum *sum, struct slice key, struct slice value)
+{
+	sha256_add(sum, key);
+	sha256_add(sum, SLICE(":"));
+	sha256_add(sum, value);
+	sha256_add(sum, SLICE(","));
+}
+
+/* All of it but the progress token; an empty one is none. */
+static void add_meta(struct sha256_sum *sum, struct slice meta)
+{
+	struct json_reader r;
+	struct slice key, value;
+
+	json_open(&r, meta, NULL, NULL);
+	if (json_peek(&r) != JSON_OBJECT || !json_enter_object(&r))
+		return;
+	while (json_next_key(&r, &key))
+		if (json_skip(&r, &value) && !json_str_eq(key, SLICE("progressToken")))
+			add_member(sum, key, value);
+}
+
+/* What the caller asks for: its params, whichever way progress is to be told, and the revision, which
+ * shapes the answer. */
+static void digest_request(const struct flow *flow, uint8_t digest[SHA256_BYTES])
+{
+	struct sha256_sum sum;
+	struct json_reader r;
+	struct slice key, value;
+
+	sha256_begin(&sum);
+	sha256_add(&sum, slice_str(revision_name(flow->revision)));
+	json_open(&r, flow->rpc.params, NULL, NULL);
+	if (json_enter_object(&r))
+		while (json_next_key(&r, &key)) {
+			if (!json_skip(&r, &value))
+				break;
+			if (json_str_eq(key, SLICE("_meta")))
+				add_meta(&sum, value);
+			else
+				add_member(&sum, key, value);
+		}
+	sha256_end(&sum, digest);
+}
+
+/* Whether the request's session, while it is asked for, is one that this process knows nothing of, so that
+ * the revision is the default's. One that the caller names is its session's, or refused. */
+static bool guesses_revision(const struct flow *flow)
+{
+	return flow_in_session(flow) && (flow->awaited & FLOW_ASK_RECALL) != 0 &&
+	       flow->state->recall.session_is == STATE_SESSION_UNSURE &&
+	       slice_absent(header(flow, HTTP_PROTOCOL_VERSION));
+}
+
+/* A copy that waits for its first has no place of its tenant's. One that holds a large body counts as if it had. */
+static uint32_t large_copies_max(const struct flow *flow)
+{
+	const struct tenant_limits *limits = &flow->plan->limits;
+
+	if (flow->in->body.len <= BODY_SMALL || limits->count_only)
+		return ONCE_SMALL;
+	return limits->concurrent;
+}
+
+/* The header goes before the id. */
+static bool fill_once(struct flow *flow)
+{
+	const struct slice name = header(flow, HTTP_IDEMPOTENCY_KEY);
+	struct once_call *once;
+
+	if (flow_state_of(flow) == NULL)
+		return false;
+	if (flow_in_session(flow))
+		flow->state->flight.key = flow_key_of_id(flow, flow->rpc.id);
+	once = &flow->state->once;
+	*once = (struct once_call){ .key = flow->state->flight.key,
+				    .tenant = flow->state->tenant,
+				    .large_max = large_copies_max(flow),
+				    .arena = flow->arena,
+				    .guess = guesses_revision(flow),
+				    .unsure = flow_in_session(flow) &&
+					      (flow->awaited & FLOW_ASK_RECALL) != 0 };
+	if (!slice_absent(name))
+		once->key = key_of(flow, STATE_ONCE, (struct slice){ NULL, 0 }, name);
+	digest_request(flow, once->body);
+	return true;
+}
+
+/* The request is the first in the place of one that has gone. That may have spent tokens of the loop and had
+ * blocks refused, and the session may have ended: what was known of them is asked anew. To follow one whose
+ * time was over is to try again, and wants as much time as that: else copies of one moment would all be made,
+ * each for the instant that is left. */
+static enum flow_move lead(struct flow *flow, const struct flow_env *env)
+{
+	struct flow_state *state = flow->state;
+
+	if (state->once.late && !flow_fits(flow, env->now, 0))
+		return flow_refuse_err(flow, ERR_DEADLINE);
+	state->once.late = false;
+	if (state->once.waited && state->asked) {
+		state->once.waited = state->asked = false;
+		flow->step = FLOW_STEP_RECALL;
+		return FLOW_GO;
+	}
+	return flow_find_caller(flow, env) ? FLOW_NEXT : flow_refuse_err(flow, ERR_UNAUTHORIZED);
+}
+
+/* While its session is guessed, it can only lead: whoever else has a part in it is asked when that is known. */
+static enum flow_move join_ahead(struct flow *flow, const struct flow_env *env)
+{
+	struct flow_state *state = flow->state;
+
+	if (state->once.verdict != ONCE_LEADS) {
+		state->joined = false;
+		return FLOW_DO_AWAIT;
+	}
+	state->ahead.taken |= FLOW_ASK_CLAIM;
+	state->ahead.revision = flow->revision;
+	return lead(flow, env);
+}
+
+/* Its session is known now. Under another revision the same is another request. */
+static enum flow_move join_known(struct flow *flow)
+{
+	if (flow->state->ahead.revision != flow->revision)
+		return FLOW_DO_GIVE_BACK;
+	flow_uses(flow, FLOW_ASK_CLAIM);
+	return FLOW_GO;
+}
+
+static enum flow_move refuse_copy(struct flow *flow)
+{
+	static const struct fault fault = {
+		.err = ERR_CONCURRENCY,
+		.offset = FAULT_NO_OFFSET,
+		.detail = "As many copies of this tenant's requests wait for the first of them as "
+			  "may",
+	};
+	struct rpc_error_data data = rpc_error_data_none;
+
+	data.limit = "copies";
+	data.scope = limit_holder_name(LIMIT_OF_TENANT);
+	data.retry_after_ms = FLOW_ROOM_RETRY_MS;
+	return flow_refuse(flow, &fault, &data);
+}
+
+/* Entered twice: to ask, and with what has become of the first. */
+enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
+{
+	static const enum err refusals[] = {
+		[ONCE_DONE] = ERR_DUPLICATE_DONE,
+		[ONCE_CONFLICT] = ERR_DUPLICATE_CONFLICT,
+		[ONCE_ELSEWHERE] = ERR_DUPLICATE_IN_FLIGHT,
+		[ONCE_FULL] = ERR_BUSY,
+	};
+
+	if (flow->state == NULL || !flow->state->joined) {
+		const bool named = !slice_absent(header(flow, HTTP_IDEMPOTENCY_KEY));
+		if (!env->stateful || (!named && !flow_in_session(flow)))
+			return FLOW_NEXT;
+		if (!fill_once(flow))
+			return flow_refuse_err(flow, ERR_BUSY);
+		flow->state->joined = true;
+		return FLOW_DO_JOIN;
+	}
+	if ((flow->awaited & FLOW_ASK_RECALL) != 0)
+		return join_ahead(flow, env);
+	if ((flow->state->ahead.taken & FLOW_ASK_CLAIM) != 0)
+		return join_known(flow);
+	switch (flow->state->once.verdict) {
+	case ONCE_LEADS:
+		return lead(flow, env);
+	case ONCE_ANSWERED:
+		return flow_answer_copy(flow, &flow->state->once.answer);
+	case ONCE_CROWDED:
+		return refuse_copy(flow);
+	case ONCE_WAITS: /* its own deadline has passed before the first was answered */
+		return flow_refuse_err(flow, ERR_DEADLINE);
+	case ONCE_DONE:
+	case ONCE_CONFLICT:
+	case ONCE_ELSEWHERE:
+	case ONCE_FULL:
+		break;
+	}
+	return flow_refuse_err(flow, refusals[flow->state->once.verdict]);
+}
+
+/* ---- REMEMBER ---- */
+
+/* A session's counts: of requests that were tried. */
+static bool counts(const struct flow *flow)
+{
+	return flow_in_session(flow) && flow->attempts != 0;
+}
+
+bool flow_make_note(struct flow *flow, const struct flow_env *env)
+{
+	if (!env->stateful || (flow->state != NULL && flow->state->noted))
+		return false;
+	const bool loop = flow_loop_make_note(flow);
+	struct flow_state *state = flow->state;
+	if (state == NULL)
+		return false;
+	struct state_note *note = &state->note;
+	/* who answers calls at once finds them known */
+	state->heeded = flow->outcome == ERR_OK &&
+			(note->begin_session || note->end_session || note->call_count != 0);
+	if (!state->heeded && !counts(flow) && !loop)
+		return false;
+	note->tenant = state->tenant;
+	note->session = state->session_key;
+	note->now = env->now;
+	if (counts(flow))
+		note->requests = 1;
+	if (counts(flow) || loop) {
+		note->tokens = flow->tokens;
+		note->usd = flow->usd;
+	}
+	state->noted = true;
+	return true;
+}
+
+/* The tenant has begun as many as it may: there is none. */
+static void refuse_begin(struct flow *flow)
+{
+	const struct limit_refusal *refusal = &flow->reservation.refusal;
+	struct rpc_error_data data = rpc_error_data_none;
+	const struct fault fault = {
+		.err = refusal->err,
+		.offset = FAULT_NO_OFFSET,
+		.detail = "too many sessions were begun; one serves any number of requests",
+	};
+
+	data.retry_after_ms = (int64_t)((refusal->wait_ns + MSEC - 1) / MSEC);
+	flow->state->session_key = (struct state_key){ { 0 } };
+	(void)flow_refuse(flow, &fault, &data);
+}
+
+void flow_remembered(struct flow *flow)
+{
+	const struct state_note *note = &flow->state->note;
+
+	if (note->begin_session && flow->reservation.refusal.err != ERR_OK) {
+		refuse_begin(flow);
+		return;
+	}
+	flow_loop_told(flow);
+	if (note->end_session && !note->ended)
+		(void)flow_refuse_err(flow, note->away ? ERR_STORE : ERR_SESSION_UNKNOWN);
+}

@@ -1,0 +1,61 @@
+/* flow_state.h - what a request has to do with others: those before it (its session, its tool loop), those
+ * at the same time (copies of it), and those to come.
+ *
+ * Lies in the arena of a request that needs it; one without session, tools and idempotency key has none. */
+#ifndef GATEWAY_FLOW_FLOW_STATE_H
+#define GATEWAY_FLOW_FLOW_STATE_H
+
+#include "gateway/flow/flow_loop.h"
+#include "gateway/state/cancel.h"
+#include "gateway/state/idempotency.h"
+#include "gateway/state/state.h"
+#include "gateway/telemetry/log.h"
+
+struct flow;
+
+enum { SESSION_ID_HEX = 32 };
+
+/* What a flow does ahead of answers (flow_speculate.c). */
+struct flow_ahead {
+	/* Set of enum flow_ask: what it has taken on a guess, and neither used nor given back yet. CLAIM: it
+	 * leads its copies, its session guessed; LIMITS: its reservation, granted or not, of a walk that
+	 * may not count. */
+	unsigned taken;
+	enum revision revision;           /* under which it leads */
+	struct state_recall guess;        /* what it went ahead on */
+	struct slice model;               /* whose limits were asked */
+	uint64_t tokens_short, usd_short; /* of the reservation: the request has become larger */
+};
+
+struct flow_state {
+	struct flow *flow;
+	struct slice
+		session; /* its id as the caller names it; absent: none, or none that there is */
+	struct state_key tenant;      /* what limits know it by */
+	struct state_key session_key; /* none: the request has no session */
+	struct state_recall recall;   /* FLOW_RECALL */
+	bool asked;                   /* it was; what is known counts */
+	/* Private blocks, or all that is known, wait until the request's limits have granted it; then it was
+	 * admitted, and walks once more from RECALL (flow_admit). */
+	bool held_back, admitted;
+	uint32_t own_rounds; /* of tool calls, by the request's history alone */
+	struct flow_ahead ahead;
+	struct flow_loop loop;
+	struct state_note note;  /* FLOW_REMEMBER */
+	bool noted;              /* it was filled in, and the effect asked for */
+	bool heeded;             /* the answer depends on what becomes of it: else nobody waits */
+	struct once_call once;   /* FLOW_JOIN */
+	bool joined;             /* it was asked; .once.verdict counts, for metrics too */
+	struct once_claim claim; /* the driver's */
+	bool ends; /* with its answer, if it leads: those who wait are answered with */
+	struct once_answer end;
+	struct flight flight; /* the driver's; .key: what the request is known by in its session */
+	bool calls_off;       /* with its answer, all of its session that have the key: */
+	struct state_key called_off;
+	char begun[SESSION_ID_HEX]; /* id of the session that initialize begins */
+};
+
+/* What the log says of the request's session; `state` NULL: nothing. */
+struct log_session flow_session_report(const struct flow_state *state);
+
+#endif

@@ -1,0 +1,222 @@
+/* flow_steps.h - what the flow's own files share. */
+#ifndef GATEWAY_FLOW_FLOW_STEPS_H
+#define GATEWAY_FLOW_FLOW_STEPS_H
+
+#include "gateway/flow/flow.h"
+#include "tenants/policy.h"
+
+/* What a step wants next. */
+enum flow_move {
+	FLOW_NEXT,         /* the next row of tbl/steps.h */
+	FLOW_DO_RECALL,    /* wait for what is known */
+	FLOW_DO_JOIN,      /* wait for copies of the request */
+	FLOW_DO_RESERVE,   /* wait for the store */
+	FLOW_DO_AWAIT,     /* wait for all that is awaited, then once more from RECALL */
+	FLOW_DO_GIVE_BACK, /* give back what was taken ahead, then this step again */
+	FLOW_DO_SEND,      /* wait for the provider */
+	FLOW_DO_WAIT,      /* wait until flow->wait_until, then ROUTE */
+	FLOW_FAILED,       /* flow->failure says why; settled first, then RETRY says what comes */
+	FLOW_GO,           /* the step is set */
+	FLOW_REFUSED,      /* flow_refuse was called: the answer is there */
+	FLOW_ANSWERED,     /* an answer other than the model's is there */
+};
+
+typedef enum flow_move flow_step_fn(struct flow *flow, const struct flow_env *env);
+
+/* rpc_request.c: from HTTP to a decoded request */
+flow_step_fn flow_http, flow_headers, flow_decode;
+/* flow_state.c: what it has to do with others */
+flow_step_fn flow_recall, flow_join;
+/* rpc_method.c: the small methods */
+flow_step_fn flow_method;
+/* caller.c: who asks */
+flow_step_fn flow_auth;
+/* flow_encode.c: whether it may pass; the provider's request */
+flow_step_fn flow_policy, flow_encode;
+/* flow_target.c: where an attempt goes */
+flow_step_fn flow_route;
+/* flow_attempt.c: one attempt */
+flow_step_fn flow_reserve, flow_send, flow_read;
+/* flow_retry.c: what comes after one that failed */
+flow_step_fn flow_retry;
+
+/* flow_state.c */
+/* Whether the request's tenant has to wait, by what its limits said a moment ago. */
+bool flow_refused_lately(const struct flow *flow, const struct flow_env *env);
+/* flow->state, made at its first use; NULL: no memory. */
+struct flow_state *flow_state_of(struct flow *flow);
+/* The session that the header names, in flow->state, which is there. False: no session has such an id. */
+MUST_USE bool flow_use_session(struct flow *flow);
+/* Whether the request is of a session that is known. */
+bool flow_in_session(const struct flow *flow);
+/* What a session's id is known by. */
+struct state_key flow_key_of_session(const struct flow *flow, struct slice id);
+/* What a JSON-RPC id, raw, is known by in the request's session. */
+struct state_key flow_key_of_id(const struct flow *flow, struct slice id);
+/* The request is about to be answered, or to end: fills what is to be told first into flow->state->note.
+ * False: nothing is, or it was filled in before. */
+bool flow_make_note(struct flow *flow, const struct flow_env *env);
+/* It was told, or not: what that means for the answer. */
+void flow_remembered(struct flow *flow);
+
+/* flow_speculate.c */
+/* Its limits are about to be asked, by a new reservation; flow->state is there. */
+void flow_asks_limits(struct flow *flow);
+/* Whether the answer to the reservation that was made ahead is one to `wanted`. */
+MUST_USE bool flow_may_use(struct flow *flow, const struct reservation *wanted);
+/* What was in ahead.taken is used, that of the set: from here on as any other. */
+void flow_uses(struct flow *flow, unsigned asks);
+/* All that was in ahead.taken was given back. */
+void flow_given_back(struct flow *flow);
+/* Its limits have granted the request, while what goes with it was held back: that is read now. */
+enum flow_move flow_admit(struct flow *flow, const struct flow_env *env);
+
+/* flow_loop.c */
+/* What is to be asked of the loop that the request's history is one of, and of its turns; flow->state is
+ * there. False: no memory. */
+MUST_USE bool flow_loop_ask(struct flow *flow, struct state_recall *recall,
+			    const struct flow_env *env);
+/* It was answered: rounds, and where the loop went before. */
+void flow_loop_take(struct flow *flow);
+/* The models where it was answered, in *into; NULL: no matter where. */
+const struct bitset *flow_loop_held(const struct flow *flow, const struct flow_env *env,
+				    struct bitset *into);
+/* What the plan says of the loop: on, or refused with ERR_LOOP_TOKENS, ERR_LOOP_USD or ERR_UNKNOWN_CALLS. */
+enum flow_move flow_loop_check(struct flow *flow);
+/* What goes back to the provider (replay.h). */
+void flow_loop_replay(const struct flow *flow, struct encode_in *in);
+/* The provider says that blocks belong to another conversation. True: the request can be sent without. */
+bool flow_loop_unbind(struct flow *flow);
+/* Its part of that: what the flow's end means for its loop, or for one that begins. */
+bool flow_loop_make_note(struct flow *flow);
+/* It was told. */
+void flow_loop_told(struct flow *flow);
+
+/* rpc_method.c */
+/* DELETE: the session that the request names ends. */
+enum flow_move flow_end_session(struct flow *flow, const struct flow_env *env);
+
+/* caller.c */
+/* Whether who was let in still would be, as the same caller, by the configuration in force. What a token's
+ * issuer says by now is not asked: the token was good when it came. */
+MUST_USE bool flow_auth_again(struct flow *flow, const struct flow_env *env);
+
+/* flow_encode.c */
+/* Policy once more, by another configuration than the one that judged the request. */
+struct verdict flow_policy_again(struct flow *flow);
+/* The answer to a request that policy has refused, its rule named. */
+enum flow_move flow_refuse_verdict(struct flow *flow, const struct verdict *verdict);
+
+/* flow_unfit.c */
+/* The first block of that type in a user's message, whose index is *message; NULL: there is none. Media of the
+ * assistant's turns, and in tool results, becomes a line of text where a model does not take it (providers.md
+ * 8.1): only what the user shows decides which models can answer. */
+const struct block *flow_shown(const struct sampling_request *request, enum block_type type,
+			       uint32_t *message);
+/* Every permitted candidate and why it was refused; others' models are not the tenant's business. What no
+ * candidate takes is named. `wait`: until one of them can be asked, as far as is known; NSEC_NEVER: it is not. */
+enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, enum err err,
+				 nsec_t wait);
+
+/* flow_target.c: after a failure */
+/* Finds principal and plan again in the snapshot in force: one may have come and gone since they were
+ * known. False: the tenant is not there any more, or disabled. */
+MUST_USE bool flow_find_caller(struct flow *flow, const struct flow_env *env);
+/* The same before a further attempt, where whatever a reload has withdrawn counts. ERR_UNAUTHORIZED: the
+ * tenant or its key is not there any more; else what policy does not permit by now. Before any of the
+ * following two. */
+struct verdict flow_permit_again(struct flow *flow, const struct flow_env *env);
+/* Both set the place of the next attempt: with the same model (`fresh`: not where it has failed since
+ * the last wait), or with the next candidate (likewise). An error: there is none. */
+MUST_USE enum err flow_stay(struct flow *flow, const struct flow_env *env, bool fresh);
+MUST_USE enum err flow_move_on(struct flow *flow, const struct flow_env *env);
+/* An attempt has failed: keeps what the log tells of it. */
+void flow_keep_asked(struct flow *flow);
+/* The request is over: where an attempt was prepared and not made, the last one is told again. */
+void flow_tell_asked(struct flow *flow);
+/* The next 64 bits of chance: the seed in the log line gives all of them again. */
+uint64_t flow_draw(struct flow *flow);
+
+/* flow_attempt.c */
+/* Room for the scopes of the next reservation; false: no memory. */
+MUST_USE bool flow_make_scopes(struct flow *flow);
+/* The attempt that was reserved for is over: sets flow->settle_tokens and settle_usd, and the sums; says
+ * what became of it to those who keep health. */
+void flow_settle_up(struct flow *flow, const struct flow_env *env);
+
+/* flow_limit.c */
+/* Of who has its share of what others give back: when is not known. */
+enum { FLOW_ROOM_RETRY_MS = 1000 };
+/* The tenant holds the request's body from now on; or it is refused, for it has its share of all bodies. */
+enum flow_move flow_hold_body(struct flow *flow, const struct flow_env *env);
+/* The answer to a request that the store has refused. */
+enum flow_move flow_refuse_limit(struct flow *flow);
+/* "$0.0200": an amount in a message, rounded up (what may be needed) or down (what there is), so that two of
+ * them never look as if one fitted the other. */
+enum { FLOW_USD_ROOM = 40 };
+void flow_put_usd(char text[FLOW_USD_ROOM], uint64_t nano, bool up);
+
+/* flow_cost.c */
+/* flow->attempt_usage: the provider's own count of the attempt, if there is one that can be true. */
+void flow_judge_usage(struct flow *flow, const struct flow_env *env);
+/* By that, or by what was seen of the answer: sets flow->settle_tokens, settle_usd, settled_without_usage. */
+void flow_price(struct flow *flow, const struct flow_env *env);
+
+/* flow_stream.c */
+/* Whether the answer is asked for as a stream: when somebody is told meanwhile, or when the whole one
+ * could take longer than anybody waits in silence. */
+bool flow_stream_wanted(const struct flow *flow);
+/* The stream is over; what dialect_decode says of a whole body. */
+MUST_USE enum err flow_stream_end(struct flow *flow, struct sampling_result *result,
+				  struct provider_failure *why);
+/* Whether a body is an event stream, whatever its Content-Type says and whether or not one was asked for. */
+bool flow_stream_looks_so(struct slice body);
+static inline bool flow_stream_sniff(const struct provider_answer *answer)
+{
+	return answer->status / 100 == 2 && answer->body.len != 0 && answer->body.at[0] != '{' &&
+	       flow_stream_looks_so(answer->body);
+}
+/* Reads such a body. As dialect_decode. */
+MUST_USE enum err flow_stream_whole(struct flow *flow, const struct flow_env *env,
+				    struct sampling_result *result, struct provider_failure *why);
+
+/* flow_retry.c */
+/* Whether the deadline leaves that wait, and time for an attempt after it. */
+bool flow_fits(const struct flow *flow, nsec_t now, nsec_t wait);
+/* That wait and up to a quarter more, by chance: so that those who were sent away together do not come
+ * back together. */
+nsec_t flow_spread(struct flow *flow, nsec_t wait);
+/* No further attempt: the answer that is kept, or the most telling failure. */
+enum flow_move flow_give_up(struct flow *flow);
+/* The same for want of memory: without an answer that is kept, ERR_BUSY. */
+enum flow_move flow_give_up_busy(struct flow *flow);
+
+/* rpc_response.c */
+/* Makes the JSON-RPC error answer. `data` NULL: none. Always returns FLOW_REFUSED. */
+enum flow_move flow_refuse(struct flow *flow, const struct fault *fault,
+			   const struct rpc_error_data *data);
+/* The same for an error without particulars. */
+enum flow_move flow_refuse_err(struct flow *flow, enum err err);
+/* The same for what attempts have failed with, with their number. */
+enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure *failure);
+/* As if it had not been refused: nothing is answered yet. */
+void flow_take_back_refusal(struct flow *flow);
+/* 202 or 204 without a body. */
+enum flow_move flow_answer_empty(struct flow *flow, int status);
+/* Begins a 200 answer with a JSON body; the caller fills flow->answer.body. */
+void flow_answer_json(struct flow *flow);
+/* Adds a header; `value` must live until the answer is sent. */
+void flow_answer_field(struct flow *flow, struct slice name, struct slice value);
+/* The createMessage result. */
+void flow_answer_result(struct flow *flow);
+/* To a request that was called off: 202, or the end of its stream. */
+void flow_answer_called_off(struct flow *flow);
+/* The answer that the first of several copies got, under this one's id. */
+enum flow_move flow_answer_copy(struct flow *flow, const struct once_answer *from);
+/* The other way: of the answer that is there what other ids may be answered with, in the flow's arena. False:
+ * there is none, or no memory for it. */
+MUST_USE bool flow_answer_member(struct flow *flow, struct once_answer *out);
+/* Makes the JSON answer that is there the last event of a stream. */
+void flow_answer_event(struct flow *flow);
+
+#endif

@@ -1,0 +1,65 @@
+#include "gateway/front/rpc/rpc_progress.h"
+
+#include "codec/base/must.h"
+#include "codec/json/json_write.h"
+
+enum { LINE = 64 }; /* of a cache: a text that begins one is spread over fewer */
+
+static const struct slice before_token = SLICE_INIT(
+	"event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\","
+	"\"params\":{\"progressToken\":");
+static const struct slice before_number = SLICE_INIT(",\"progress\":");
+static const struct slice behind_number = SLICE_INIT("}}\n\n");
+
+bool flow_progress_want(struct flow_progress *progress, struct slice token, struct arena *into)
+{
+	must(!progress->wanted && token.len <= PROGRESS_TOKEN_MAX);
+	size_t front = before_token.len + token.len + before_number.len;
+	char *room = arena_take(into, front + PEN_UINT_MAX + behind_number.len + LINE - 1);
+	if (room == NULL)
+		return false;
+	progress->text = room + (-(uintptr_t)room & (LINE - 1));
+	char *pen = pen_slice(progress->text, before_token);
+	pen = pen_slice(pen, token);
+	(void)pen_slice(pen, before_number);
+	progress->front = (uint32_t)front;
+	progress->wanted = true;
+	return true;
+}
+
+void flow_progress_admit(struct flow_progress *progress, nsec_t now)
+{
+	if (progress->admitted)
+		return;
+	progress->admitted = true;
+	progress->admitted_at = now;
+}
+
+bool flow_progress_rose(const struct flow_progress *progress)
+{
+	return progress->begun && progress->output > progress->told;
+}
+
+nsec_t flow_progress_due(const struct flow_progress *progress)
+{
+	if (!progress->wanted || !progress->admitted)
+		return NSEC_NEVER;
+	if (!progress->begun)
+		return progress->heard ? progress->admitted_at
+				       : progress->admitted_at + PROGRESS_BEGIN_AFTER;
+	return progress->told_at +
+	       (flow_progress_rose(progress) ? PROGRESS_EVERY : PROGRESS_SILENCE_MAX);
+}
+
+struct slice flow_progress_tell(struct flow_progress *progress, nsec_t now)
+{
+	uint64_t least = progress->begun ? progress->told + 1 : 0;
+
+	must(progress->wanted && progress->admitted);
+	progress->told = progress->output > least ? progress->output : least;
+	progress->told_at = now;
+	progress->begun = true;
+	char *pen = pen_uint(progress->text + progress->front, progress->told);
+	pen = pen_slice(pen, behind_number);
+	return slice_of(progress->text, (size_t)(pen - progress->text));
+}

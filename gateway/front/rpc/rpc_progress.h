@@ -1,0 +1,54 @@
+/* rpc_progress.h - what a caller is told while its request is under way (DESIGN 4.3).
+ *
+ * A caller that lists text/event-stream and sends a progress token is answered with an event stream:
+ * `notifications/progress` events, and at last the answer itself. This is only about when one of them
+ * is due and what it says: no I/O, time is an argument. Nothing is told before the request is admitted
+ * and its provider has begun to stream, or PROGRESS_BEGIN_AFTER later: until then a refusal keeps its
+ * HTTP status. */
+#ifndef GATEWAY_FRONT_RPC_RPC_PROGRESS_H
+#define GATEWAY_FRONT_RPC_RPC_PROGRESS_H
+
+#include "codec/base/arena.h"
+#include "codec/base/clock.h"
+
+/* Between two notifications: at least, and at most (the contract says 15 s); and from admission to the
+ * first, when the provider says nothing. */
+#define PROGRESS_EVERY (250 * MSEC)
+#define PROGRESS_SILENCE_MAX (12 * SEC)
+#define PROGRESS_BEGIN_AFTER (5 * SEC)
+
+enum { PROGRESS_TOKEN_MAX = 1024 }; /* bytes of a token that is echoed with every notification */
+
+struct flow_progress {
+	bool wanted;    /* the caller gets an event stream */
+	bool begun;     /* the first event was written: status and headers are away */
+	bool admitted;  /* limits were taken */
+	bool heard;     /* a provider has begun to stream */
+	uint32_t front; /* bytes of `text` before the number */
+	nsec_t told_at;
+	uint64_t output;    /* bytes that the attempt under way has brought */
+	uint64_t told;      /* the last notification's number */
+	char *text;         /* the notification, in the arena */
+	nsec_t admitted_at; /* the first time */
+};
+
+/* The caller is to be told. `token` is raw JSON, echoed as it is. False: no memory. */
+MUST_USE bool flow_progress_want(struct flow_progress *progress, struct slice token,
+				 struct arena *into);
+
+/* Limits were taken for an attempt; the first one counts. */
+void flow_progress_admit(struct flow_progress *progress, nsec_t now);
+
+/* The caller has been told of less than there is. */
+bool flow_progress_rose(const struct flow_progress *progress);
+
+/* When the next notification is to be written; NSEC_NEVER: not until something changes, in the past:
+ * now. */
+nsec_t flow_progress_due(const struct flow_progress *progress);
+
+/* The notification as an event, and notes that it is being written: unchanged until the next call. Its
+ * number is the bytes of output so far, more than the one before whatever happens: another attempt
+ * begins anew. */
+struct slice flow_progress_tell(struct flow_progress *progress, nsec_t now);
+
+#endif

@@ -1,0 +1,62 @@
+/* h1_guard.h - judges how an HTTP/1.1 request says where it ends, before libh2o 2.2.5 sees it.
+ *
+ * Whoever stands in front of us must see the same requests as we do. h2o takes what RFC 9112 has
+ * refused: Transfer-Encoding beside Content-Length, either of them twice, folded lines, lines that end
+ * in LF alone. One struct h1_guard per request head; pure: no socket, no clock. A chunked body is
+ * judged by http_chunk.h. */
+#ifndef GATEWAY_HTTP_H1_GUARD_H
+#define GATEWAY_HTTP_H1_GUARD_H
+
+#include "codec/base/attr.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum h1_fault {
+	H1_FINE,
+	H1_LINE_END,
+	H1_FOLDED_LINE,
+	H1_LENGTH,
+	H1_LENGTH_TWICE,
+	H1_ENCODING,
+	H1_ENCODING_TWICE,
+	H1_LENGTH_AND_ENCODING,
+	H1_ENCODING_OLD,
+	H1_HOST,
+	H1_CHUNKS, /* of a body: http_chunk.h, not this scan */
+	H1_HEAD_TOO_LARGE,
+	H1_BODY_TOO_LARGE,
+	H1_NO_ROOM,  /* as is this, of a body that has not come to its end: guard_room.h */
+	H1_TOO_SLOW, /* and this, of a head too */
+	H1_FAULTS
+};
+
+/* All zero: nothing seen. */
+struct h1_guard {
+	size_t line;  /* offset of the line being read */
+	size_t seen;  /* no LF in front of it, from `line` on */
+	size_t whole; /* length of the head, once its last line was there; 0: not yet */
+	bool begun;   /* the request line was there */
+	bool old;     /* HTTP/1.0 */
+	uint8_t hosts, lengths, encodings; /* 2: or more */
+	bool body_too_large;
+};
+
+/* Judges what has come since the last call; `input` begins at the head (an empty line may stand before
+ * it) and is as long as at the last call at least. `body_max` bounds Content-Length. H1_FINE: nothing is
+ * wrong so far; look at `whole`, after which there is nothing left to do. Other faults are final. What
+ * is no HTTP at all passes: h2o refuses that. Blanks behind a length or an encoding, which are legal and which h2o
+ * would not take, are moved in front of it. */
+MUST_USE enum h1_fault h1_guard_scan(struct h1_guard *guard, char *input, size_t len,
+				     size_t body_max);
+
+/* The answer to a faulty request: status line, headers, a JSON-RPC error. Returns its length. */
+enum { H1_ANSWER_ROOM = 512 };
+size_t h1_guard_answer(enum h1_fault fault, char into[H1_ANSWER_ROOM]);
+
+/* What it says, for an answer over HTTP/2: the status, and whether to try again after a second. */
+int h1_guard_status(enum h1_fault fault);
+bool h1_guard_says_retry(enum h1_fault fault);
+
+#endif

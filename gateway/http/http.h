@@ -1,0 +1,153 @@
+/* http.h - what the gateway asks of HTTP: requests in, one answer out, whole or in pieces.
+ * http_h2o.c and http_h2o_answer.c implement it.
+ *
+ * HTTP/1.1 and HTTP/2 (clear text: with prior knowledge; TLS: by ALPN) behind the guard (h2_guard). A
+ * request is handed over one tick after h2o has it, so that a client that resets at once costs
+ * nothing. All on one thread.
+ */
+#ifndef GATEWAY_HTTP_HTTP_H
+#define GATEWAY_HTTP_HTTP_H
+
+#include "codec/base/attr.h"
+#include "codec/base/err.h"
+#include "gateway/base/tally.h"
+#include "gateway/net/net.h"
+
+struct ssl_ctx_st;
+struct tls_names;
+struct http_server;
+struct http_exchange; /* one request that waits for its answer */
+
+enum http_header {
+	HTTP_AUTHORIZATION,
+	HTTP_CONTENT_TYPE,
+	HTTP_CONTENT_ENCODING,
+	HTTP_ACCEPT,
+	HTTP_ORIGIN,
+	HTTP_PROTOCOL_VERSION, /* mcp-protocol-version */
+	HTTP_SESSION_ID,       /* mcp-session-id */
+	HTTP_IDEMPOTENCY_KEY,
+	HTTP_TIMEOUT, /* sluice-timeout */
+	HTTP_TRACEPARENT,
+	HTTP_HEADER_COUNT
+};
+
+/* Lives, as all that its slices and pointers refer to, until the exchange ends (`sent` or `gone`). */
+struct http_incoming {
+	/* Memory that the handler may use for as long; aligned to 8, a multiple of it. NULL: none. */
+	void *room;
+	size_t room_bytes;
+	struct slice method;
+	struct slice path;                       /* without the query */
+	struct slice headers[HTTP_HEADER_COUNT]; /* absent when not sent; first one if repeated */
+	struct slice body;
+	const struct tls_names *names; /* of the client's certificate, verified; NULL: none */
+	/* The connection's, shared by all its requests, for the handler to count what is wrong with
+	 * them; NULL: there is no connection. */
+	struct tally *wrongs;
+	uint32_t connection; /* its number, one after the other */
+	nsec_t came_at; /* as a whole, by net_now: it may have waited until its connection might have another */
+	bool body_too_large; /* over the limit: body is absent, answer 413 */
+	bool no_room;        /* for the body, which is absent: answer 503 */
+	bool http2;
+};
+
+struct http_handler {
+	void *owner; /* passed to the callbacks */
+	/* A request, one tick after it was complete. Returns what belongs to it (passed to the
+	 * others), or NULL when there is no room for it: then http_refuse must have been called.
+	 * The handler may answer from inside. */
+	void *(*begin)(void *owner, struct http_exchange *exchange, const struct http_incoming *in);
+	/* The client left, or the stream was reset, before the answer was complete. The exchange is
+	 * invalid from now on. Called at most once, never after `sent`. */
+	void (*gone)(void *owner, void *request);
+	/* The answer has been handed to the kernel or is dropped: its memory may go, the exchange
+	 * too. */
+	void (*sent)(void *owner, void *request);
+	/* What http_begin_pieces or http_more was given has left: its memory may go, and the answer
+	 * may go on. From inside too. NULL where no answer comes in pieces. */
+	void (*ready)(void *owner, void *request);
+};
+
+struct http_limits {
+	size_t body_bytes_max;
+	uint32_t connections_max; /* of this worker */
+	size_t unfinished_bytes_max; /* of bodies not yet complete, of this worker; one body at least */
+	nsec_t patience;             /* for slow frames, bodies, handshakes and readers; 0: 10 s */
+};
+
+/* Counters of this thread, read by others with relaxed loads. */
+struct http_counters {
+	_Atomic uint64_t connections, connections_open, requests, guard_kills[10], foreign_reads;
+	_Atomic uint64_t tls_full, tls_resumed, tls_failed; /* handshakes */
+};
+/* Label of guard_kills[n], NULL past the last. */
+const char *http_guard_cause(size_t n);
+
+struct http_listener {
+	int fd;                 /* listening, non-blocking; kept open for the process's life */
+	struct ssl_ctx_st *tls; /* of tls_server_new, prepared; NULL: clear text */
+};
+
+/* Once per server context, before its first connection. */
+void http_prepare_tls(struct ssl_ctx_st *tls);
+
+/* NULL: memory. `listeners` and `handler` are copied, contexts are shared. */
+struct http_server *http_server_new(struct net_loop *loop, const struct http_listener *listeners,
+				    size_t listener_count, const struct http_handler *handler,
+				    const struct http_limits *limits);
+
+/* After a reload: the context of listener `n`'s connections from now on; those that are there go on
+ * with theirs. A listener never changes between clear text and TLS. */
+void http_set_tls(struct http_server *server, size_t n, struct ssl_ctx_st *tls);
+
+const struct http_counters *http_counters(const struct http_server *server);
+
+/* Limits of a reload; connections over the new cap are left alone. */
+void http_set_limits(struct http_server *server, const struct http_limits *limits);
+
+struct http_field {
+	struct slice name, value; /* name in lower case; both live until `sent` */
+};
+
+/* Answers once. Headers and body stay the caller's until `sent` or `gone`. An empty body is allowed
+ * (202, 204). content-length is added here. */
+void http_answer(struct http_exchange *exchange, int status, const struct http_field *fields,
+		 size_t field_count, const struct iovec *body, size_t body_count,
+		 size_t body_total);
+
+/* ---- answers in pieces: event streams ----
+ *
+ * http_begin_pieces once, http_more as often as there is something to tell, http_end once. There is one
+ * piece at a time: each call but the first needs that `ready` has come for the one before. What is
+ * given stays the caller's, unchanged, until then, that of http_end until `sent`; or until `gone`. No
+ * piece is empty. A client that leaves is noticed meanwhile (`gone`); one that waits for us is not a
+ * slow reader, one that does not take what is there for it is. */
+void http_begin_pieces(struct http_exchange *exchange, int status, const struct http_field *fields,
+		       size_t field_count, struct slice first);
+void http_more(struct http_exchange *exchange, struct slice piece);
+void http_end(struct http_exchange *exchange, const struct iovec *body, size_t body_count,
+	      size_t body_total);
+
+/* Drain, first: everything is served as before, but answers over HTTP/1.1 end their connections, so
+ * that callers look elsewhere before it is too late. */
+void http_quiet(struct http_server *server);
+/* Answers once, with copies, so that the handler is done with the exchange: neither `sent` nor `gone` follows,
+ * and what begin returns, if this is inside of it, is not used. */
+void http_refuse(struct http_exchange *exchange, int status, const struct http_field *fields,
+		 size_t field_count, struct slice body);
+
+/* After http_refuse, when nothing refers to the request's body any more: its memory is given back now, and not
+ * when the answer has left. */
+void http_drop_body(struct http_exchange *exchange);
+
+/* Drain: stops accepting on every listener. */
+void http_stop_accepting(struct http_server *server);
+/* Drain, then: GOAWAY on HTTP/2; every connection is closed as soon as it is idle. Bodies that are
+ * being uploaded and answers that are being read are not; what they ask is served. */
+void http_shutdown(struct http_server *server);
+/* Requests handed over whose answer has not left to its last byte, and connections open. */
+size_t http_in_flight(const struct http_server *server);
+size_t http_connections(const struct http_server *server);
+
+#endif

@@ -1,0 +1,255 @@
+/* http_h2o_answer.c - http.h's answers over libh2o: whole ones, those in pieces, and those that their
+ * reader does not take or does not wait for. */
+#include "gateway/http/http_h2o_exchange.h"
+
+#include "codec/base/must.h"
+#include "gateway/base/bounds.h"
+#include "gateway/http/http_h2o_parts.h"
+
+/* ---- what all have in common ---- */
+static const char *reason_of(int status)
+{
+	static const struct {
+		int status;
+		const char *reason;
+	} reasons[] = {
+		{ 200, "OK" },
+		{ 202, "Accepted" },
+		{ 204, "No Content" },
+		{ 400, "Bad Request" },
+		{ 401, "Unauthorized" },
+		{ 402, "Payment Required" },
+		{ 403, "Forbidden" },
+		{ 404, "Not Found" },
+		{ 405, "Method Not Allowed" },
+		{ 406, "Not Acceptable" },
+		{ 409, "Conflict" },
+		{ 413, "Content Too Large" },
+		{ 415, "Unsupported Media Type" },
+		{ 422, "Unprocessable Content" },
+		{ 429, "Too Many Requests" },
+		{ 499, "Client Closed Request" },
+		{ 500, "Internal Server Error" },
+		{ 502, "Bad Gateway" },
+		{ 503, "Service Unavailable" },
+		{ 504, "Gateway Timeout" },
+	};
+	for (size_t i = 0; i < COUNT_OF(reasons); i++)
+		if (reasons[i].status == status)
+			return reasons[i].reason;
+	return "Unknown"; /* RFC 9110 15: the phrase means nothing */
+}
+
+static void set_status(struct http_exchange *exchange, int status)
+{
+	h2o_req_t *req = exchange->req;
+	must(status >= 200 && status <= 599);
+	req->res.status = status;
+	req->res.reason = reason_of(status);
+	if (exchange->server->quiet)
+		req->http1_is_persistent = 0;
+}
+
+static void add_fields(h2o_req_t *req, const struct http_field *fields, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		h2o_add_header_by_str(&req->pool, &req->res.headers, fields[i].name.at,
+				      fields[i].name.len, 1, NULL, fields[i].value.at,
+				      fields[i].value.len);
+}
+
+/* Under TLS h2o seals every slice by itself, which costs more than to copy what fits into one record;
+ * over HTTP/2 it has put them together before. */
+static struct iovec join_slices(struct http_exchange *exchange, const struct iovec *body,
+				size_t count, size_t total)
+{
+	struct iovec joined = { h2o_mem_alloc_pool(&exchange->req->pool, total), 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		if (body[i].iov_len == 0)
+			continue;
+		(void)memcpy((char *)joined.iov_base + joined.iov_len, body[i].iov_base,
+			     body[i].iov_len);
+		joined.iov_len += body[i].iov_len;
+	}
+	must(joined.iov_len == total);
+	return joined;
+}
+
+/* Gives h2o the next bytes, or the last; it copies the list and does not write to it. */
+static void give(struct http_exchange *exchange, const struct iovec *body, size_t count,
+		 size_t total, h2o_send_state_t state)
+{
+	struct iovec joined;
+
+	if (edge_seals_slices(exchange->edge) && count > 1 && total <= NET_TLS_RECORD) {
+		joined = join_slices(exchange, body, count, total);
+		body = &joined;
+		count = 1;
+	}
+	exchange->body_total += total;
+	exchange->answered_at = exchange->progress.moved_at = net_now(exchange->server->edges.loop);
+	exchange->progress.written = exchange->edge->sock->bytes_written;
+	exchange->unsent = true;
+	h2o_linklist_insert(&exchange->server->answered, &exchange->listed);
+	edge_send(exchange->edge, exchange->req, (h2o_iovec_t *)(uintptr_t)body, count, state);
+}
+
+/* ---- whole answers ---- */
+/* h2o calls neither of these after the one, final send. */
+static h2o_generator_t no_more = { NULL, NULL };
+
+void http_answer(struct http_exchange *exchange, int status, const struct http_field *fields,
+		 size_t field_count, const struct iovec *body, size_t body_count, size_t body_total)
+{
+	must_obj(exchange, EXCHANGE_MAGIC);
+	must(exchange->state == EXCHANGE_BEGUN);
+	h2o_req_t *req = exchange->req;
+	exchange->state = EXCHANGE_ANSWERED;
+	set_status(exchange, status);
+	if (status != 204) /* RFC 9110 8.6 */
+		req->res.content_length = body_total;
+	add_fields(req, fields, field_count);
+	body_count = net_h2o_trim(body, body_count);
+	if (slice_eq(exchange->in.method, SLICE("HEAD")) || status == 204)
+		body_count = 0;
+	h2o_start_response(req, &no_more);
+	/* Header and body at once: a header alone would leave an HTTP/2 stream in the state in which
+	 * h2o can be made to abort (h2o.md 1.4). */
+	give(exchange, body, body_count, body_count == 0 ? 0 : body_total, H2O_SEND_STATE_FINAL);
+}
+
+static struct slice keep(h2o_req_t *req, struct slice s)
+{
+	return slice_of(h2o_strdup(&req->pool, s.at, s.len).base, s.len);
+}
+
+void http_refuse(struct http_exchange *exchange, int status, const struct http_field *fields,
+		 size_t field_count, struct slice body)
+{
+	must_obj(exchange, EXCHANGE_MAGIC);
+	h2o_req_t *req = exchange->req;
+	struct http_field *kept = h2o_mem_alloc_pool(&req->pool, (field_count + 1) * sizeof(*kept));
+	for (size_t i = 0; i < field_count; i++)
+		kept[i] = (struct http_field){ keep(req, fields[i].name),
+					       keep(req, fields[i].value) };
+	const struct slice text = keep(req, body);
+	const struct iovec v = { (void *)(uintptr_t)text.at, text.len };
+	http_answer(exchange, status, kept, field_count, &v, 1, text.len);
+	exchange->refused = true;
+	exchange->request = NULL;
+}
+
+void http_drop_body(struct http_exchange *exchange)
+{
+	must_obj(exchange, EXCHANGE_MAGIC);
+	must(exchange->refused);
+	exchange->in.body = (struct slice){ NULL, 0 };
+	exchange_free_body(exchange);
+}
+
+/* ---- answers in pieces ---- */
+/* HTTP/1.1 has no way to give up a request but to answer it, to a socket that is shut. */
+static void abandon(struct http_exchange *exchange)
+{
+	exchange->unsent = true;
+	exchange->req->http1_is_persistent = 0;
+	edge_send(exchange->edge, exchange->req, NULL, 0, H2O_SEND_STATE_ERROR);
+}
+
+/* What was given has left. */
+static void on_proceed(h2o_generator_t *generator, h2o_req_t *req)
+{
+	struct http_exchange *exchange = CONTAINER_OF(generator, struct http_exchange, generator);
+	const struct http_handler *handler = &exchange->server->handler;
+
+	(void)req;
+	must_obj(exchange, EXCHANGE_MAGIC);
+	must(exchange->unsent);
+	exchange->unsent = false;
+	h2o_linklist_unlink(&exchange->listed);
+	edge_taken(exchange->edge);
+	if (exchange->state == EXCHANGE_STREAMING)
+		handler->ready(handler->owner, exchange->request);
+	else if (exchange->state == EXCHANGE_LEFT)
+		abandon(exchange);
+}
+
+void http_begin_pieces(struct http_exchange *exchange, int status, const struct http_field *fields,
+		       size_t field_count, struct slice first)
+{
+	must_obj(exchange, EXCHANGE_MAGIC);
+	must(exchange->state == EXCHANGE_BEGUN && first.len != 0);
+	must(!slice_eq(exchange->in.method, SLICE("HEAD")));
+	const struct iovec piece = { (void *)(uintptr_t)first.at, first.len };
+	h2o_req_t *req = exchange->req;
+
+	exchange->state = EXCHANGE_STREAMING;
+	exchange->generator.proceed = on_proceed;
+	set_status(exchange, status);
+	if (req->version < 0x101) /* knows no chunks: the end is where the connection ends */
+		req->http1_is_persistent = 0;
+	add_fields(req, fields, field_count);
+	h2o_start_response(req, &exchange->generator);
+	give(exchange, &piece, 1, first.len, H2O_SEND_STATE_IN_PROGRESS);
+}
+
+void http_more(struct http_exchange *exchange, struct slice piece)
+{
+	must_obj(exchange, EXCHANGE_MAGIC);
+	must(exchange->state == EXCHANGE_STREAMING && !exchange->unsent && piece.len != 0);
+	const struct iovec v = { (void *)(uintptr_t)piece.at, piece.len };
+
+	give(exchange, &v, 1, piece.len, H2O_SEND_STATE_IN_PROGRESS);
+}
+
+void http_end(struct http_exchange *exchange, const struct iovec *body, size_t body_count,
+	      size_t body_total)
+{
+	must_obj(exchange, EXCHANGE_MAGIC);
+	must(exchange->state == EXCHANGE_STREAMING && !exchange->unsent && body_total != 0);
+	exchange->state = EXCHANGE_ANSWERED;
+	if (exchange->server->quiet)
+		exchange->req->http1_is_persistent = 0;
+	give(exchange, body, net_h2o_trim(body, body_count), body_total, H2O_SEND_STATE_FINAL);
+}
+
+/* ---- clients that left ---- */
+void exchange_left(void *owner, void *watched)
+{
+	struct http_exchange *exchange = watched;
+	bool streaming = exchange->state == EXCHANGE_STREAMING;
+
+	(void)owner;
+	must_obj(exchange, EXCHANGE_MAGIC);
+	exchange_drop(exchange);
+	exchange->state = EXCHANGE_LEFT;
+	if (streaming && exchange->unsent)
+		return; /* h2o is told when that has failed, or has left after all */
+	if (!streaming) {
+		set_status(exchange, 499);
+		h2o_start_response(exchange->req, &no_more);
+	}
+	abandon(exchange);
+}
+
+/* ---- answers that are not taken ----
+ *
+ * The connection as a whole is the edge's (http_h2o_pace). Over HTTP/2 a single answer can also wait for
+ * a window of its own, while others flow. */
+bool exchange_stalled(struct http_exchange *exchange, nsec_t now)
+{
+	const nsec_t patience = exchange->server->edges.budget.patience;
+	const size_t written = exchange->edge->sock->bytes_written;
+	if (now - exchange->answered_at > ANSWER_PATIENCES_MAX * patience)
+		return true;
+	if (!exchange->in.http2)
+		return false;
+	if (exchange->progress.sent != exchange->req->bytes_sent) {
+		exchange->progress.sent = exchange->req->bytes_sent;
+		exchange->progress.moved_at = now;
+		exchange->progress.written = written;
+	}
+	return now - exchange->progress.moved_at > patience &&
+	       written - exchange->progress.written > ANSWER_PASSED_MAX;
+}

@@ -1,0 +1,81 @@
+/* http_h2o_exchange.h - what http_h2o.c and http_h2o_answer.c share: a server and its exchanges. */
+#ifndef GATEWAY_HTTP_HTTP_H2O_EXCHANGE_H
+#define GATEWAY_HTTP_HTTP_H2O_EXCHANGE_H
+
+#include "gateway/http/http_h2o_edge.h"
+#include "gateway/http/http_h2o_listen.h"
+
+enum { SERVER_MAGIC = 0x48535256, EXCHANGE_MAGIC = 0x45584348 };
+
+struct http_server {
+	uint32_t magic;
+	struct http_handler handler;
+	struct http_limits limits;
+	struct http_counters counters;
+	struct edge_host edges;
+	struct listeners listeners;
+	h2o_linklist_t
+		answered; /* exchanges whose answer, or a piece of it, has not left; oldest first */
+	h2o_globalconf_t config;
+	h2o_context_t ctx;
+	size_t in_flight;
+	struct {
+		nsec_t at;     /* the turn's time */
+		size_t bodies; /* bytes of those begun in it */
+		h2o_linklist_t
+			waiting; /* exchanges that were too much for theirs; first comes first */
+		struct net_task later; /* begins them */
+	} turn;
+	bool quiet; /* answers over HTTP/1.1 end their connections */
+};
+
+enum exchange_state {
+	EXCHANGE_WAITING, /* for its tick, or until its connection may have another */
+	EXCHANGE_BEGUN,
+	EXCHANGE_STREAMING, /* its answer has begun, in pieces */
+	EXCHANGE_ANSWERED,  /* all of it was given */
+	EXCHANGE_LEFT,      /* told the handler, or never begun; h2o is still to end the request */
+};
+
+struct http_exchange {
+	uint32_t magic;
+	enum exchange_state state;
+	bool begun;   /* was handed over */
+	bool refused; /* the handler is done with it */
+	struct http_server *server;
+	struct edge *edge;
+	h2o_req_t *req;
+	void *request;         /* the handler's; NULL: it knows nothing of this exchange */
+	size_t held;           /* bytes that its edge counts while it may not begin */
+	size_t body_total;     /* given so far */
+	h2o_linklist_t listed; /* among its edge's held ones, later among its server's answered */
+	bool unsent;           /* something was given that has not left */
+	nsec_t answered_at;    /* when that was */
+	h2o_generator_t generator; /* of an answer in pieces */
+	struct {                   /* of an answer over HTTP/2 */
+		nsec_t moved_at;
+		uint64_t sent;  /* of it, by then */
+		size_t written; /* by its connection, by then */
+	} progress;
+	h2o_timeout_entry_t tick;
+	struct http_incoming in;
+	h2o_buffer_t *body; /* of HTTP/2: what in.body is in, unless that is short */
+};
+
+/* ---- http_h2o.c ---- */
+
+/* Nothing of the handler's is needed any more, or ever was. */
+void exchange_drop(struct http_exchange *exchange);
+
+/* Frees in.body, if that is the exchange's. */
+void exchange_free_body(struct http_exchange *exchange);
+
+/* ---- http_h2o_answer.c ---- */
+
+/* The client of a watched exchange left (edge_host.left). */
+void exchange_left(void *owner, void *watched);
+
+/* Whether what was given is not taken by its reader. */
+bool exchange_stalled(struct http_exchange *exchange, nsec_t now);
+
+#endif

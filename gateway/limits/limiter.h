@@ -1,0 +1,72 @@
+/* limiter.h - what flow asks of state. One interface; limiter_memory.c is the default, over the limit
+ * table. A store may answer at once or later (Redis); the flow does not care. */
+#ifndef GATEWAY_LIMITS_LIMITER_H
+#define GATEWAY_LIMITS_LIMITER_H
+
+#include "gateway/limits/limit_table.h"
+#include "gateway/net/net.h"
+
+enum store_outcome {
+	STORE_DONE,    /* reservation.granted and, when refused, .refusal are filled */
+	STORE_PENDING, /* reservation.done will be called once, unless store_forget comes first */
+};
+
+/* One tenant, one server, and the globs of limits.per_model that one model matches. */
+enum { RESERVATION_SCOPES_MAX = 4 };
+
+/* One attempt's claim on limits: on all of its scopes or on none. Lives in the request; the store keeps
+ * a pointer to it while it is pending. */
+struct reservation {
+	/* asked */
+	struct limit_scope
+		*scopes;      /* the asker's, and live as long as this; [0] is the tenant's own:
+				     * its key names the tenant. Limits are copies: the snapshot may go
+				     * while the request waits */
+	uint32_t scope_count; /* 1 .. RESERVATION_SCOPES_MAX */
+	struct limit_ask ask; /* of every scope */
+	nsec_t now;
+	uint64_t wall_s;
+	nsec_t deadline; /* the request's: no answer is worth more than that; 0: none */
+	void (*done)(struct reservation *reservation);
+	/* answered */
+	bool granted;
+	struct limit_refusal refusal; /* also ERR_BUSY: no room for another slot */
+	/* the store's own */
+	uint64_t ticket;                  /* of the request to Redis, while pending */
+	bool away;                        /* granted while Redis was not there, */
+	uint32_t generation;              /* after so many connections */
+	struct reservation *next_waiting; /* for the first connection to Redis */
+	/* limiter_redis_patience.c: of one that nothing but a refusal awaits */
+	struct net_timer patience;
+	struct store_redis *waits_at;
+	struct reservation **unsent; /* what leads to it in the queue; NULL: it was sent */
+};
+
+struct store_redis;
+
+struct store {
+	enum store_outcome (*reserve)(struct store *store, struct reservation *reservation);
+	/* The attempt ended: true costs replace the reserved ones. Returns nano-USD beyond the
+	 * bound. */
+	uint64_t (*settle)(struct store *store, struct reservation *reservation, uint64_t tokens,
+			   uint64_t usd, nsec_t now);
+	/* The request ended: its place is free again. Exactly once per granted concurrent ask. */
+	void (*release)(struct store *store, struct reservation *reservation);
+	/* The attempt is not made after all: what was granted is free again, the request and its place
+	 * too, as if it had never been asked for. Instead of settle and release. */
+	void (*undo)(struct store *store, struct reservation *reservation, nsec_t now);
+	/* The request is going away while PENDING: the answer, if it comes, is undone by the store.
+	 */
+	void (*forget)(struct store *store, struct reservation *reservation);
+	/* Number of the tenant's slot, for metric series; UINT32_MAX when the store has none. */
+	uint32_t (*series)(struct store *store, const uint8_t key[16]);
+};
+
+/* Over a mapped limit table, which must outlive it. One per worker; the table is shared. */
+struct store_memory {
+	struct store store;
+	struct limit_table *table;
+};
+void store_memory_init(struct store_memory *memory, struct limit_table *table);
+
+#endif

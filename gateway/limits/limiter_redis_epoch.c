@@ -1,0 +1,94 @@
+/* limiter_redis_epoch.c - whether Redis still has what it was told.
+ *
+ * One key stands for the whole store. When it is gone, or is another one, everything was lost (flushed,
+ * restarted empty, another server), and every tenant whose money this worker had told is told of again, a
+ * few at a time, traffic or not. It is looked at when the connection is ready, with every renewal of
+ * leases, and when the state of a tenant turns out to be new. */
+#include "gateway/limits/limiter_redis_parts.h"
+
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+#define BIRTH_TTL_MS "3456000000" /* 40 days, as limits.lua */
+
+/* At once, of 2 ms: 2,000 a second, of which Redis takes a multiple. */
+enum { RETOLD_AT_ONCE = 4 };
+
+/* Of several that ask at the same time, the first one's name stays: the others learn it. */
+void store_redis_ask_birth(struct store_redis *redis)
+{
+	struct redis_buffer *to;
+	uint64_t ticket;
+
+	if (redis->asks_birth)
+		return;
+	struct redis_request *request = redis_link_begin(redis->link, &to, &ticket);
+	if (request == NULL)
+		return;
+	struct redis_pack name = { 0 };
+	redis_pack_bytes(&name, redis->me, sizeof(redis->me));
+	redis_pack_number(&name, ++redis->names); /* never twice the same */
+	request->kind = REDIS_BIRTH;
+	redis_put_count(to, 7);
+	redis_put(to, SLICE("SET"));
+	redis_put(to, SLICE("sluice:2:birth"));
+	redis_put_pack(to, &name);
+	redis_put(to, SLICE("NX"));
+	redis_put(to, SLICE("GET"));
+	redis_put(to, SLICE("PX"));
+	redis_put(to, SLICE(BIRTH_TTL_MS));
+	redis->asks_birth = redis_link_send(redis->link);
+	if (redis->asks_birth)
+		redis->asked_birth = name;
+}
+
+static bool same_name(const struct redis_pack *a, const struct redis_pack *b)
+{
+	return a->len == b->len && memcmp(a->at, b->at, a->len) == 0;
+}
+
+void store_redis_note_birth(struct store_redis *redis, enum redis_outcome outcome,
+			    const struct redisReply *reply)
+{
+	struct redis_pack found = redis->asked_birth; /* with nil, ours is the first */
+
+	redis->asks_birth = false;
+	if (outcome != REDIS_ANSWERED)
+		return;
+	if (reply->type == REDIS_REPLY_STRING) {
+		found.len = 0;
+		redis_pack_bytes(&found, reply->str,
+				 (size_t)reply->len < sizeof(found.at) ? (size_t)reply->len
+								       : sizeof(found.at));
+	}
+	const bool lost = redis->birth.len != 0 && !same_name(&redis->birth, &found);
+	redis->birth = found;
+	if (!lost)
+		return;
+	redis->untold = redis->known.count;
+	store_redis_flush_soon(redis);
+}
+
+static bool has_told(const struct redis_tenant *tenant)
+{
+	for (uint32_t i = 0; i < PERIODS; i++)
+		if (tenant->money[i].told != 0 || tenant->money[i].topped_up != 0)
+			return true;
+	return false;
+}
+
+bool store_redis_tell_again(struct store_redis *redis)
+{
+	uint32_t left = RETOLD_AT_ONCE;
+
+	while (redis->untold != 0 && left != 0) {
+		struct redis_tenant *tenant = &redis->tenants[redis->known.at[redis->untold - 1]];
+		if (has_told(tenant)) {
+			if (!store_redis_tell(redis, &tenant, 1))
+				return false;
+			left--;
+		}
+		redis->untold--;
+	}
+	return redis->untold == 0;
+}

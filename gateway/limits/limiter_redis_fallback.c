@@ -1,0 +1,132 @@
+/* limiter_redis_fallback.c - who decides while Redis does not: this gateway, or nobody. */
+#include "gateway/limits/limiter_redis_parts.h"
+
+#include "codec/base/must.h"
+#include "tenants/limit.h"
+
+#include <string.h>
+
+void store_refuse(struct reservation *reservation, enum err err, const char *limit, nsec_t wait_ns)
+{
+	reservation->granted = false;
+	reservation->refusal =
+		(struct limit_refusal){ .err = err, .limit = limit, .wait_ns = wait_ns };
+}
+
+/* ---- Redis is not there: the tenant's own choice (on_store_failure) ---- */
+
+/* What the tenant may spend in a day while Redis is not there, by all workers of this gateway: a slot of
+ * its own. False: no room for one. */
+static bool away_scope(struct store_redis *redis, const struct reservation *reservation,
+		       struct limit_scope *out)
+{
+	*out = (struct limit_scope){ .limits = limit_none() };
+	out->limits.usd_per_day = reservation->scopes[0].limits.away_usd;
+	(void)memcpy(out->key, reservation->scopes[0].key, sizeof(out->key));
+	out->key[sizeof(out->key) - 1] ^= UINT8_MAX; /* of a digest: as good as another one */
+	out->slot = limit_table_slot(redis->table, out->key);
+	return out->slot != NULL;
+}
+
+void store_redis_settle_away(struct store_redis *redis, const struct reservation *reservation,
+			     uint64_t usd)
+{
+	const struct limit_ask ask = { .usd = reservation->ask.usd };
+	struct limit_scope away;
+
+	if (away_scope(redis, reservation, &away))
+		(void)limit_settle(&away, 1, &ask, reservation->wall_s, 0, usd, 0);
+}
+
+/* False: refused, whatever the limits say. Else the money, if any, is taken from what may be spent. */
+static bool away_allows(struct store_redis *redis, struct reservation *reservation)
+{
+	const struct limit_ask money = { .usd = reservation->ask.usd };
+	struct limit_refusal refusal;
+	struct limit_scope away;
+
+	if (reservation->scopes[0].limits.away_rates_closed) {
+		metrics_away(redis->metrics, AWAY_RATES_CLOSED, 0);
+		return false;
+	}
+	if (away_scope(redis, reservation, &away) &&
+	    limit_take(&away, 1, &money, reservation->now, reservation->wall_s, &refusal))
+		return true;
+	metrics_away(redis->metrics, AWAY_BUDGET_CLOSED, 0);
+	return false;
+}
+
+void store_redis_decide_away(struct store_redis *redis, struct reservation *reservation)
+{
+	/* It may have waited for Redis, while others moved the table's times. */
+	reservation->now = net_now(redis->loop);
+	reservation->wall_s = net_wall_s(redis->loop);
+	if (!away_allows(redis, reservation)) {
+		store_refuse(reservation, ERR_STORE, NULL, 0);
+		return;
+	}
+	reservation->granted =
+		limit_take(reservation->scopes, reservation->scope_count, &reservation->ask,
+			   reservation->now, reservation->wall_s, &reservation->refusal);
+	metrics_away(redis->metrics, AWAY_RATES_LOCAL, 0);
+	if (!reservation->granted) {
+		store_redis_settle_away(redis, reservation, 0);
+		return;
+	}
+	if (reservation->ask.usd != 0)
+		metrics_away(redis->metrics, AWAY_BUDGET_LOCAL, reservation->ask.usd);
+	reservation->away = true;
+	store_redis_hold_places(redis, reservation);
+}
+
+/* ---- at the beginning ---- */
+
+/* Until the first attempt to connect has ended, but no longer than a request may wait. */
+static void on_waited(struct net_timer *timer)
+{
+	store_redis_end_waiting(CONTAINER_OF(timer, struct store_redis, patience));
+}
+
+void store_redis_begin_waiting(struct store_redis *redis)
+{
+	redis->hopeful = true;
+	redis->patience.fire = on_waited;
+}
+
+bool store_redis_await(struct store_redis *redis, struct reservation *reservation)
+{
+	if (!redis->hopeful)
+		return false;
+	if (redis->waiting == NULL)
+		net_timer_set(redis->loop, &redis->patience,
+			      net_now(redis->loop) + redis->deadline);
+	reservation->next_waiting = redis->waiting;
+	redis->waiting = reservation;
+	return true;
+}
+
+bool store_redis_await_no_more(struct store_redis *redis, const struct reservation *reservation)
+{
+	for (struct reservation **at = &redis->waiting; *at != NULL; at = &(*at)->next_waiting) {
+		if (*at != reservation)
+			continue;
+		*at = reservation->next_waiting;
+		return true;
+	}
+	return false;
+}
+
+/* Their order does not matter: none was granted anything yet. */
+void store_redis_end_waiting(struct store_redis *redis)
+{
+	redis->hopeful = false;
+	net_timer_stop(redis->loop, &redis->patience);
+	while (redis->waiting != NULL) {
+		struct reservation *reservation = redis->waiting;
+		redis->waiting = reservation->next_waiting;
+		if (store_redis_claim(redis, reservation))
+			continue;
+		store_redis_decide_away(redis, reservation);
+		reservation->done(reservation);
+	}
+}

@@ -1,0 +1,202 @@
+/* limiter_redis_parts.h - what the files of the Redis store share: private to store_redis*.c. */
+#ifndef GATEWAY_LIMITS_LIMITER_REDIS_PARTS_H
+#define GATEWAY_LIMITS_LIMITER_REDIS_PARTS_H
+
+#include "codec/base/must.h"
+#include "gateway/limits/limiter.h"
+#include "gateway/redis/redis_link.h"
+#include "gateway/telemetry/metrics.h"
+
+enum {
+	REDIS_MAGIC = 0x52454453,
+	PERIODS = 4, /* two days, two months */
+};
+
+/* Money of one period: what Redis holds of ours, and what it has yet to be told. */
+struct redis_money {
+	uint32_t period;
+	uint64_t told, more, less;
+	uint64_t topped_up; /* by this worker; Redis has it */
+};
+
+/* A tenant, or a part of one that has limits of its own, as this worker knows it: by its slot's number
+ * in the limit table. */
+struct redis_tenant {
+	uint8_t tag[16], key[16];         /* the tenant's, which is the hash tag, and its own */
+	uint8_t birth[REDIS_BIRTH_BYTES]; /* of the state that has what was told */
+	bool known, dirty;
+	bool claimed;        /* under the figures that follow */
+	bool active;         /* on the list of those whose places are renewed */
+	bool renew;          /* its leases begin anew with the next request */
+	uint32_t held;       /* places of requests in flight */
+	uint32_t untold;     /* of these, places that this gateway granted itself, */
+	uint32_t untold_at;  /* on a connection that is not told of them: of that generation */
+	uint32_t given_back; /* places that Redis has not been told of */
+	uint64_t requests_burst, tokens_burst; /* of the latest claim, as the rates of `owed` */
+	uint8_t figures[REDIS_FIGURES_BYTES];  /* all four, for limits.lua */
+	struct redis_owed owed;
+	struct redis_money money[PERIODS]; /* days by parity, then months by parity */
+};
+
+/* Numbers of tenants, each at most once; room for all of them. */
+struct tenant_list {
+	uint32_t *at;
+	uint32_t count;
+};
+
+struct store_redis {
+	struct store store;
+	uint32_t magic;
+	struct net_loop *loop;
+	struct limit_table *table;
+	struct metrics_worker *metrics;
+	struct redis_link *link;
+	struct redis_guest *guests;   /* its other users */
+	struct redis_link *listener;  /* NULL: there is none */
+	struct redis_tenant *tenants; /* pages that are never used cost no memory */
+	struct tenant_list dirty, active, known;
+	struct net_timer flush, renew;
+	uint8_t me[REDIS_WORKER_BYTES]; /* chance: process and worker */
+	uint32_t generation;            /* of the connection */
+	bool loaded;                    /* Redis has the script */
+	uint16_t port;
+	nsec_t deadline;
+	bool hopeful;                /* the first attempt to connect has not ended */
+	struct reservation *waiting; /* for that */
+	struct net_timer patience;
+	/* limiter_redis_patience.c */
+	nsec_t longest; /* that a request waits which would be refused without an answer */
+	bool opening;   /* nothing is known of the first attempt to connect */
+	struct reservation *unsent; /* they wait, oldest first, */
+	struct reservation **unsent_end;
+	/* limiter_redis_epoch.c; names of length 0: none */
+	struct redis_pack birth,
+		asked_birth; /* of Redis's whole store; what it is called if it is new */
+	uint32_t names;
+	bool asks_birth;
+	uint32_t untold; /* of `known`, from the first on: to be told again */
+};
+
+static inline struct store_redis *store_redis_of(struct store *store)
+{
+	struct store_redis *redis = CONTAINER_OF(store, struct store_redis, store);
+
+	must_obj(redis, REDIS_MAGIC);
+	return redis;
+}
+
+static inline uint64_t plus(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+/* ---- limiter_redis_rates.c: times under rates that change ---- */
+
+/* Those limits are claimed from now on: what is owed becomes what it is under them. */
+void store_redis_claim_under(struct redis_tenant *tenant, const struct tenant_limits *limits);
+
+/* Adds times of any rate. */
+void store_redis_owe_times(struct redis_tenant *tenant, const struct redis_owed *times);
+
+/* ---- limiter_redis_report.c: what Redis holds of this worker, and what it has yet to be told ---- */
+
+/* Of a scope whose slot is known. */
+struct redis_tenant *store_redis_tenant(struct store_redis *redis,
+					const struct reservation *reservation, uint32_t scope);
+
+/* The tenant itself; NULL: the table is full. */
+struct redis_tenant *store_redis_tenant_of(struct store_redis *redis, const uint8_t tag[16]);
+
+/* There is something to tell: it leaves with the tenant's next claim, or within milliseconds. */
+void store_redis_touch(struct store_redis *redis, struct redis_tenant *tenant);
+bool store_redis_has_news(const struct redis_tenant *tenant);
+
+/* What was used in the periods of `wall_s` beyond, or short of, what Redis has counted. */
+void store_redis_owe(struct redis_tenant *tenant, uint64_t wall_s, uint64_t more, uint64_t less);
+/* Redis has counted that for this worker. */
+void store_redis_note_told(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd);
+
+/* Redis has added that to the budgets of its current periods, on behalf of this worker. */
+void store_redis_topped_up(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd);
+
+/* Of a claim on concurrency; nothing for others. */
+void store_redis_hold_places(struct store_redis *redis, struct reservation *reservation);
+/* One that is held, of a scope. */
+void store_redis_give_place(struct store_redis *redis, const struct reservation *reservation,
+			    uint32_t scope);
+
+/* A request that told something was refused, or `lost`: nobody knows whether it was done. */
+void store_redis_part_back(struct store_redis *redis, const struct redis_part *part, bool lost);
+
+void store_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const uint8_t own[16]);
+
+/* Sends what there is to tell of a tenant and parts of it, `count` of them, at most REDIS_SCOPES_MAX and
+ * all of one tag; the second with a claim on all of the reservation's scopes, whose
+ * ticket it fills in; the third with money for the current periods of Redis's clock. False: not now. */
+MUST_USE bool store_redis_tell(struct store_redis *redis, struct redis_tenant *const *tenants,
+			       uint32_t count);
+MUST_USE bool store_redis_claim(struct store_redis *redis, struct reservation *reservation);
+MUST_USE bool store_redis_top_up(struct store_redis *redis, struct redis_tenant *tenant,
+				 uint64_t usd, struct asking *asking);
+
+/* ---- limiter_redis.c ---- */
+/* What there is to tell leaves within milliseconds; unless Redis is away: then when it is back. */
+void store_redis_flush_soon(struct store_redis *redis);
+
+/* ---- limiter_redis_settle.c: the store's functions of these names ---- */
+uint64_t store_redis_settle(struct store *store, struct reservation *reservation, uint64_t tokens,
+			    uint64_t usd, nsec_t now);
+void store_redis_release(struct store *store, struct reservation *reservation);
+void store_redis_undo(struct store *store, struct reservation *reservation, nsec_t now);
+
+/* ---- limiter_redis_epoch.c: whether Redis still has what it was told ---- */
+void store_redis_ask_birth(struct store_redis *redis);
+void store_redis_note_birth(struct store_redis *redis, enum redis_outcome outcome,
+			    const struct redisReply *reply);
+/* Some of what was lost. False: there is more. */
+bool store_redis_tell_again(struct store_redis *redis);
+
+/* ---- limiter_redis_fallback.c: while Redis does not decide ---- */
+
+void store_refuse(struct reservation *reservation, enum err err, const char *limit, nsec_t wait_ns);
+
+/* As the tenant's on_store_failure says; fills the answer in. What was granted so is settled as `usd`
+ * in what may be spent meanwhile, beside the rest. */
+void store_redis_decide_away(struct store_redis *redis, struct reservation *reservation);
+void store_redis_settle_away(struct store_redis *redis, const struct reservation *reservation,
+			     uint64_t usd);
+
+/* Requests that come before the first attempt to connect has ended wait for that, within the
+ * deadline of the first of them; then they are claimed, or decided here. */
+void store_redis_begin_waiting(struct store_redis *redis);
+/* False: that time is over. */
+MUST_USE bool store_redis_await(struct store_redis *redis, struct reservation *reservation);
+/* False: it does not wait here. */
+bool store_redis_await_no_more(struct store_redis *redis, const struct reservation *reservation);
+void store_redis_end_waiting(struct store_redis *redis);
+
+/* ---- limiter_redis_patience.c: requests that nothing but a refusal awaits ---- */
+
+/* In place of a claim that could not be sent: it waits, sent or not. False: it is to be decided now. */
+MUST_USE bool store_redis_persist(struct store_redis *redis, struct reservation *reservation);
+/* The answer is late: whether it waits on. */
+MUST_USE bool store_redis_bear_with(struct store_redis *redis, struct reservation *reservation);
+/* Its wait is over, with an answer of Redis's or without. Nothing when it has not waited. */
+void store_redis_waited(struct store_redis *redis, struct reservation *reservation, bool answered);
+/* Whether the question is also sent to a Redis that is slow. */
+bool store_redis_is_patient(const struct reservation *reservation);
+/* Nobody waits for it any more. True: it was not sent yet. */
+bool store_redis_wait_no_more(struct store_redis *redis, struct reservation *reservation);
+/* The connection is ready, slow, or not there: what was not sent yet is, or refused. */
+void store_redis_go_on(struct store_redis *redis);
+
+/* ---- limiter_redis_query.c: what the control thread asks ---- */
+
+void store_redis_note_top_up(struct store_redis *redis, const struct redis_request *request,
+			     enum redis_outcome outcome, uint64_t server_s);
+void store_redis_note_read(const struct redis_request *request, enum redis_outcome outcome,
+			   const struct redisReply *reply);
+
+#endif

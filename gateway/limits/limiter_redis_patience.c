@@ -1,0 +1,141 @@
+/* limiter_redis_patience.c - requests that nothing but a refusal awaits wait for a Redis that is slow.
+ *
+ * Where on_store_failure would refuse (rates: closed; budget: closed, and it costs money), a late answer is better
+ * than none: such a request waits for it up to store.patience, and is sent also while the connection is in trouble
+ * for late answers alone. What cannot be sent yet (the first connection is being made; or answers are in time
+ * again, and a probe is to find out) waits in a queue. A connection that is lost, refuses, or was not heard for
+ * that long decides it at once. Requests whose tenant lets this gateway decide never come here. */
+#include "gateway/limits/limiter_redis_parts.h"
+
+#include "codec/base/must.h"
+
+static bool is_refused_away(const struct reservation *reservation)
+{
+	const struct tenant_limits *limits = &reservation->scopes[0].limits;
+
+	return limits->away_rates_closed || (limits->away_usd == 0 && reservation->ask.usd != 0);
+}
+
+/* Whether there is any use in waiting. */
+static bool may_hope(const struct store_redis *redis)
+{
+	return redis->opening || redis_link_is_slow(redis->link, redis->longest);
+}
+
+static void unqueue(struct store_redis *redis, struct reservation *reservation)
+{
+	if (reservation->unsent == NULL)
+		return;
+	*reservation->unsent = reservation->next_waiting;
+	if (reservation->next_waiting != NULL)
+		reservation->next_waiting->unsent = reservation->unsent;
+	else
+		redis->unsent_end = reservation->unsent;
+	reservation->unsent = NULL;
+}
+
+static void stop_waiting(struct store_redis *redis, struct reservation *reservation)
+{
+	net_timer_stop(redis->loop, &reservation->patience);
+	unqueue(redis, reservation);
+}
+
+static void queue(struct store_redis *redis, struct reservation *reservation)
+{
+	reservation->next_waiting = NULL;
+	reservation->unsent = redis->unsent_end;
+	*redis->unsent_end = reservation;
+	redis->unsent_end = &reservation->next_waiting;
+}
+
+static void refuse(struct store_redis *redis, struct reservation *reservation)
+{
+	if (reservation->deadline != 0 && net_now(redis->loop) >= reservation->deadline)
+		store_refuse(reservation, ERR_DEADLINE, NULL, 0);
+	else
+		store_redis_decide_away(redis, reservation);
+	reservation->done(reservation);
+}
+
+static void on_patience(struct net_timer *timer)
+{
+	struct reservation *reservation = CONTAINER_OF(timer, struct reservation, patience);
+	struct store_redis *redis = reservation->waits_at;
+
+	if (reservation->unsent == NULL)
+		redis_link_request(redis->link, reservation->ticket)->reservation = NULL;
+	stop_waiting(redis, reservation);
+	refuse(redis, reservation);
+}
+
+/* False: nothing is left to wait for. */
+static bool begin_waiting(struct store_redis *redis, struct reservation *reservation)
+{
+	nsec_t due = reservation->now + redis->longest;
+
+	if (redis->longest <= redis->deadline || !is_refused_away(reservation))
+		return false;
+	if (reservation->deadline != 0 && reservation->deadline < due)
+		due = reservation->deadline;
+	if (due <= net_now(redis->loop))
+		return false;
+	reservation->waits_at = redis;
+	reservation->patience.fire = on_patience;
+	net_timer_set(redis->loop, &reservation->patience, due);
+	return true;
+}
+
+bool store_redis_persist(struct store_redis *redis, struct reservation *reservation)
+{
+	if (!may_hope(redis) || !begin_waiting(redis, reservation))
+		return false;
+	if (redis->unsent != NULL || !store_redis_claim(redis, reservation))
+		queue(redis, reservation);
+	return true;
+}
+
+bool store_redis_is_patient(const struct reservation *reservation)
+{
+	return reservation->patience.place != 0;
+}
+
+bool store_redis_bear_with(struct store_redis *redis, struct reservation *reservation)
+{
+	return store_redis_is_patient(reservation) || begin_waiting(redis, reservation);
+}
+
+void store_redis_waited(struct store_redis *redis, struct reservation *reservation, bool answered)
+{
+	if (!store_redis_is_patient(reservation))
+		return;
+	stop_waiting(redis, reservation);
+	if (answered)
+		metrics_away(redis->metrics,
+			     reservation->scopes[0].limits.away_rates_closed ? AWAY_RATES_WAITED
+									     : AWAY_BUDGET_WAITED,
+			     0);
+}
+
+bool store_redis_wait_no_more(struct store_redis *redis, struct reservation *reservation)
+{
+	const bool queued = reservation->unsent != NULL;
+
+	stop_waiting(redis, reservation);
+	return queued;
+}
+
+void store_redis_go_on(struct store_redis *redis)
+{
+	redis->opening = false;
+	while (redis->unsent != NULL) {
+		struct reservation *reservation = redis->unsent;
+		if (store_redis_claim(redis, reservation)) {
+			unqueue(redis, reservation);
+			continue;
+		}
+		if (may_hope(redis))
+			return; /* in a moment */
+		stop_waiting(redis, reservation);
+		refuse(redis, reservation);
+	}
+}

@@ -1,0 +1,187 @@
+/* limiter_redis_query.c - what the control thread asks: the shared figures of a tenant, and top-ups.
+ *
+ * A question is two or three requests in a row: the top-up, Redis's clock, all states in one MGET. The
+ * last answer ends it; how the others went is kept in the question meanwhile. */
+#include "gateway/limits/limiter_redis.h"
+
+#include "codec/base/must.h"
+#include "gateway/limits/limiter_redis_parts.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+
+/* A question on its way: the requests of it that have not been answered, and what they said so far. */
+struct asking {
+	struct store_redis *redis;
+	struct store_question *question;
+	uint32_t awaited;
+	enum store_said said;
+	uint64_t wall_ns; /* Redis's; 0: not known yet */
+};
+
+/* The worse of two outcomes: NOTHING, then AWAY. */
+static void note(struct asking *asking, enum store_said said)
+{
+	if (said < asking->said)
+		asking->said = said;
+}
+
+static void one_is_over(struct asking *asking)
+{
+	must(asking->awaited > 0);
+	if (--asking->awaited != 0)
+		return;
+	store_question_answer(asking->question, asking->said);
+	free(asking);
+}
+
+static enum store_said said_by(enum redis_outcome outcome)
+{
+	static const enum store_said said[] = {
+		[REDIS_ANSWERED] = STORE_SAID_DONE,
+		[REDIS_REFUSED] = STORE_SAID_AWAY,
+		[REDIS_LOST] = STORE_SAID_NOTHING,
+	};
+
+	return said[outcome];
+}
+
+/* ---- answers ---- */
+
+/* Redis's wall clock to this machine's monotonic one. */
+static nsec_t here(const struct asking *asking, uint64_t tat)
+{
+	const nsec_t now = net_now(asking->redis->loop);
+
+	return tat > asking->wall_ns ? plus(now, tat - asking->wall_ns) : now;
+}
+
+static struct quota_state rate_here(const struct asking *asking, const struct redis_rate *rate)
+{
+	struct quota_state state = { .tat = here(asking, rate->ns), .written = rate->written };
+
+	for (uint32_t i = 0; i < QUOTA_USES; i++)
+		state.uses[i] = quota_use_before(rate->bursts[i], rate->ages[i],
+						 net_now(asking->redis->loop));
+	return state;
+}
+
+static bool fill(struct asking *asking, uint32_t i, const struct redisReply *reply)
+{
+	struct redis_state state;
+
+	if (!redis_read_state(reply, asking->wall_ns, &state))
+		return false;
+	*store_question_fill(asking->question, i) = (struct limit_state){
+		.requests = rate_here(asking, &state.requests),
+		.tokens = rate_here(asking, &state.tokens),
+		.concurrent = state.places < UINT32_MAX ? (uint32_t)state.places : UINT32_MAX,
+		.usd_day = state.day,
+		.usd_month = state.month,
+		.usd_day_more = state.day_more,
+		.usd_month_more = state.month_more,
+	};
+	return true;
+}
+
+static bool fill_all(struct asking *asking, const struct redisReply *reply)
+{
+	const uint32_t count = store_question_count(asking->question);
+
+	if (asking->wall_ns == 0 || reply->elements != count)
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		if (!fill(asking, i, reply->element[i]))
+			return false;
+	return true;
+}
+
+/* The first that is read is the clock. */
+void store_redis_note_read(const struct redis_request *request, enum redis_outcome outcome,
+			   const struct redisReply *reply)
+{
+	struct asking *asking = request->asking;
+
+	const bool clock = asking->awaited == 2;
+	const bool readable =
+		outcome == REDIS_ANSWERED && reply->type == REDIS_REPLY_ARRAY &&
+		(clock ? redis_read_time(reply, &asking->wall_ns) : fill_all(asking, reply));
+
+	if (!readable) /* a top-up before this may be done */
+		note(asking, store_question_top_up(asking->question) != 0 ? STORE_SAID_NOTHING
+									  : STORE_SAID_AWAY);
+	one_is_over(asking);
+}
+
+void store_redis_note_top_up(struct store_redis *redis, const struct redis_request *request,
+			     enum redis_outcome outcome, uint64_t server_s)
+{
+	if (outcome == REDIS_ANSWERED)
+		store_redis_topped_up(&redis->tenants[request->parts[0].tenant], server_s,
+				      request->usd);
+	note(request->asking, said_by(outcome));
+	one_is_over(request->asking);
+}
+
+/* ---- questions ---- */
+
+static bool send_read(struct asking *asking, bool clock)
+{
+	const struct store_question *question = asking->question;
+	const uint32_t count = store_question_count(question);
+	struct redis_buffer *to;
+	uint64_t ticket;
+	struct redis_request *request = redis_link_begin(asking->redis->link, &to, &ticket);
+
+	if (request == NULL)
+		return false;
+	request->kind = REDIS_READ;
+	request->asking = asking;
+	redis_put_count(to, clock ? 1 : count + 1);
+	redis_put(to, clock ? SLICE("TIME") : SLICE("MGET"));
+	for (uint32_t i = 0; !clock && i < count; i++)
+		store_redis_put_key(to, store_question_tag(question),
+				    store_question_key(question, i));
+	if (!redis_link_send(asking->redis->link))
+		return false;
+	asking->awaited++;
+	return true;
+}
+
+static bool send_top_up(struct asking *asking)
+{
+	const struct store_question *question = asking->question;
+	struct redis_tenant *tenant =
+		store_redis_tenant_of(asking->redis, store_question_tag(question));
+
+	if (tenant == NULL ||
+	    !store_redis_top_up(asking->redis, tenant, store_question_top_up(question), asking))
+		return false;
+	asking->awaited++;
+	return true;
+}
+
+/* Nothing is answered before this returns, so that `awaited` is complete by then. */
+static bool send_all(struct asking *asking)
+{
+	if (store_question_top_up(asking->question) != 0 && !send_top_up(asking))
+		return false;
+	return send_read(asking, true) && send_read(asking, false);
+}
+
+void store_redis_ask(struct store_redis *redis, struct store_question *question)
+{
+	struct asking *asking = calloc(1, sizeof(*asking));
+
+	if (asking == NULL) {
+		store_question_answer(question, STORE_SAID_AWAY);
+		return;
+	}
+	*asking = (struct asking){ .redis = redis, .question = question, .said = STORE_SAID_DONE };
+	if (send_all(asking))
+		return;
+	/* What has left already, for want of memory for the rest, is not to be done twice. */
+	note(asking, asking->awaited == 0 ? STORE_SAID_AWAY : STORE_SAID_NOTHING);
+	asking->awaited++;
+	one_is_over(asking);
+}

@@ -1,0 +1,453 @@
+/* limiter_redis_report.c - requests to Redis: settlements, claims, and what becomes of them. */
+#include "gateway/limits/limiter_redis_parts.h"
+
+#include "codec/base/hex.h"
+#include "codec/base/must.h"
+#include "gateway/limits/limiter_redis_script.h"
+#include "tenants/limit.h"
+
+#include <string.h>
+
+#define ROOM_MAX \
+	(UINT64_C(2000000000) * SEC) /* of a burst: 63 years, so that a time fits (limits.lua) */
+
+static uint64_t minus(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* ---- tenants ---- */
+
+static uint32_t number_of(const struct store_redis *redis, const struct redis_tenant *tenant)
+{
+	return (uint32_t)(tenant - redis->tenants);
+}
+
+static struct redis_tenant *tenant_at(struct store_redis *redis, const struct limit_slot *slot,
+				      const uint8_t tag[16], const uint8_t key[16])
+{
+	struct redis_tenant *tenant = &redis->tenants[limit_slot_index(redis->table, slot)];
+
+	if (!tenant->known) {
+		(void)memcpy(tenant->tag, tag, sizeof(tenant->tag));
+		(void)memcpy(tenant->key, key, sizeof(tenant->key));
+		tenant->known = true;
+		redis->known.at[redis->known.count++] = number_of(redis, tenant);
+	}
+	return tenant;
+}
+
+struct redis_tenant *store_redis_tenant(struct store_redis *redis,
+					const struct reservation *reservation, uint32_t scope)
+{
+	const struct limit_scope *of = &reservation->scopes[scope];
+
+	return tenant_at(redis, of->slot, reservation->scopes[0].key, of->key);
+}
+
+struct redis_tenant *store_redis_tenant_of(struct store_redis *redis, const uint8_t tag[16])
+{
+	const struct limit_slot *slot = limit_table_slot(redis->table, tag);
+
+	return slot == NULL ? NULL : tenant_at(redis, slot, tag, tag);
+}
+
+void store_redis_touch(struct store_redis *redis, struct redis_tenant *tenant)
+{
+	if (!tenant->dirty) {
+		tenant->dirty = true;
+		redis->dirty.at[redis->dirty.count++] = number_of(redis, tenant);
+	}
+	store_redis_flush_soon(redis);
+}
+
+/* The counter of that period; NULL when a later one has taken its place: then it is over, and what
+ * would be told of it does not matter. */
+static struct redis_money *money_of(struct redis_tenant *tenant, bool month, uint32_t period)
+{
+	struct redis_money *money = &tenant->money[(month ? 2 : 0) + (period & 1)];
+
+	if (money->period < period)
+		*money = (struct redis_money){ .period = period };
+	return money->period == period ? money : NULL;
+}
+
+/* What was used in the period of `wall_s` beyond, or short of, what Redis has counted. */
+void store_redis_owe(struct redis_tenant *tenant, uint64_t wall_s, uint64_t more, uint64_t less)
+{
+	struct redis_money *day = money_of(tenant, false, quota_day(wall_s));
+	struct redis_money *month = money_of(tenant, true, quota_month(wall_s));
+
+	if (day != NULL) {
+		day->more = plus(day->more, more);
+		day->less = plus(day->less, less);
+	}
+	if (month != NULL) {
+		month->more = plus(month->more, more);
+		month->less = plus(month->less, less);
+	}
+}
+
+void store_redis_note_told(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd)
+{
+	struct redis_money *day = money_of(tenant, false, quota_day(server_s));
+	struct redis_money *month = money_of(tenant, true, quota_month(server_s));
+
+	if (day != NULL)
+		day->told = plus(day->told, usd);
+	if (month != NULL)
+		month->told = plus(month->told, usd);
+}
+
+void store_redis_topped_up(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd)
+{
+	struct redis_money *day = money_of(tenant, false, quota_day(server_s));
+	struct redis_money *month = money_of(tenant, true, quota_month(server_s));
+
+	if (day != NULL)
+		day->topped_up = plus(day->topped_up, usd);
+	if (month != NULL)
+		month->topped_up = plus(month->topped_up, usd);
+}
+
+/* Places that Redis is not told of, because this gateway granted them itself while the connection was up: they
+ * are part of what it is told first by the next one. */
+static uint32_t *untold_places(const struct store_redis *redis, struct redis_tenant *tenant)
+{
+	if (tenant->untold_at != redis->generation) {
+		tenant->untold_at = redis->generation;
+		tenant->untold = 0;
+	}
+	return &tenant->untold;
+}
+
+static void hold_place(struct store_redis *redis, struct redis_tenant *tenant, bool away)
+{
+	tenant->held++;
+	if (away)
+		++*untold_places(redis, tenant);
+	if (tenant->active)
+		return;
+	tenant->active = true;
+	redis->active.at[redis->active.count++] = number_of(redis, tenant);
+}
+
+void store_redis_hold_places(struct store_redis *redis, struct reservation *reservation)
+{
+	reservation->generation = redis->generation;
+	for (uint32_t i = 0; reservation->ask.concurrent != 0 && i < reservation->scope_count; i++)
+		hold_place(redis, store_redis_tenant(redis, reservation, i), reservation->away);
+}
+
+void store_redis_give_place(struct store_redis *redis, const struct reservation *reservation,
+			    uint32_t scope)
+{
+	struct redis_tenant *tenant = store_redis_tenant(redis, reservation, scope);
+
+	must(tenant->held > 0);
+	tenant->held--;
+	if (!reservation->away || reservation->generation != redis->generation) {
+		tenant->given_back++;
+		return;
+	}
+	must(*untold_places(redis, tenant) > 0);
+	--*untold_places(redis, tenant);
+}
+
+/* ---- requests ---- */
+
+void store_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const uint8_t own[16])
+{
+	static const char prefix[] = "sluice:2:{"; /* the number is that of the state's layout */
+	enum { BYTES = 16 };
+	char key[sizeof(prefix) + 2 * (2 * BYTES) + 1];
+	char *end = key + sizeof(prefix) - 1;
+
+	(void)memcpy(key, prefix, sizeof(prefix) - 1);
+	end = hex_put_bytes(end, tag, BYTES);
+	*end++ = '}';
+	if (memcmp(tag, own, BYTES) != 0)
+		end = hex_put_bytes(end, own, BYTES);
+	redis_put(to, slice_of(key, (size_t)(end - key)));
+}
+
+/* EVALSHA with the script's digest, or EVAL with its text, which makes Redis know it; the keys; and the
+ * first argument. Two for each scope follow. */
+static void put_script(struct store_redis *redis, struct redis_buffer *to,
+		       struct redis_request *request, struct redis_tenant *const *tenants)
+{
+	enum { FIXED = 4, PER_SCOPE = 3 };
+	struct redis_pack header = { 0 };
+
+	redis_put_count(to, FIXED + request->part_count * (uint32_t)PER_SCOPE);
+	request->by_text = !redis->loaded;
+	redis->loaded = true; /* by the time that Redis gets to what comes behind this */
+	redis_put(to, request->by_text ? SLICE("EVAL") : SLICE("EVALSHA"));
+	redis_put(to, request->by_text ? slice_of(limits_lua, limits_lua_len)
+				       : slice_str(limits_lua_sha1));
+	redis_put_number(to, request->part_count);
+	for (uint32_t i = 0; i < request->part_count; i++)
+		store_redis_put_key(to, tenants[i]->tag, tenants[i]->key);
+	redis_pack_bytes(&header, redis->me, sizeof(redis->me));
+	redis_pack_number(&header, redis->generation);
+	redis_pack_byte(&header, (uint8_t)request->kind);
+	redis_pack_number(&header, request->places);
+	redis_pack_amount(&header, request->usd);
+	redis_put_pack(to, &header);
+}
+
+/* A sign, 0 for more, and the difference of two sums. */
+static void pack_change(struct redis_pack *news, uint64_t more, uint64_t less)
+{
+	redis_pack_byte(news, more < less);
+	redis_pack_amount(news, more >= less ? more - less : less - more);
+}
+
+static bool is_month(uint32_t place)
+{
+	return place >= PERIODS / 2;
+}
+
+static void pack_money(struct redis_pack *news, struct redis_part *part,
+		       const struct redis_tenant *tenant)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < PERIODS; i++)
+		count += tenant->money[i].more != tenant->money[i].less;
+	redis_pack_byte(news, (uint8_t)count);
+	for (uint32_t i = 0; i < PERIODS; i++) {
+		const struct redis_money *money = &tenant->money[i];
+		if (money->more == money->less)
+			continue;
+		redis_pack_byte(news, is_month(i));
+		redis_pack_number(news, money->period);
+		pack_change(news, money->more, money->less);
+		part->changes[part->change_count++] = (struct redis_change){
+			.month = is_month(i),
+			.period = money->period,
+			.more = minus(money->more, money->less),
+			.less = minus(money->less, money->more),
+		};
+	}
+}
+
+/* Rates or money. */
+static bool used_more(const struct redis_tenant *tenant)
+{
+	bool more = tenant->owed.requests_less != 0 ||
+		    tenant->owed.tokens_more != tenant->owed.tokens_less;
+
+	for (uint32_t i = 0; i < PERIODS; i++)
+		more = more || tenant->money[i].more != tenant->money[i].less;
+	return more;
+}
+
+static uint32_t told_places(const struct store_redis *redis, const struct redis_tenant *tenant)
+{
+	return tenant->held - (tenant->untold_at == redis->generation ? tenant->untold : 0);
+}
+
+/* What Redis has to be told of the tenant. */
+static void pack_news(struct store_redis *redis, struct redis_pack *news, struct redis_part *part,
+		      const struct redis_tenant *tenant)
+{
+	part->tenant = number_of(redis, tenant);
+	part->given_back = tenant->given_back;
+	part->owed = tenant->owed;
+	redis_pack_bytes(news, tenant->birth, sizeof(tenant->birth));
+	redis_pack_number(news, told_places(redis, tenant) + tenant->given_back);
+	redis_pack_number(news, tenant->given_back);
+	redis_pack_byte(news, used_more(tenant));
+	redis_pack_bytes(news, tenant->figures, sizeof(tenant->figures));
+	if (!used_more(tenant))
+		return;
+	redis_pack_amount(news, tenant->owed.requests_less);
+	pack_change(news, tenant->owed.tokens_more, tenant->owed.tokens_less);
+	pack_money(news, part, tenant);
+}
+
+/* All that Redis has ever been told, in case that it has forgotten. */
+static void put_told(struct redis_buffer *to, const struct redis_tenant *tenant)
+{
+	struct redis_pack told = { 0 };
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < PERIODS; i++)
+		count += tenant->money[i].period != 0;
+	redis_pack_byte(&told, (uint8_t)count);
+	for (uint32_t i = 0; i < PERIODS; i++) {
+		const struct redis_money *money = &tenant->money[i];
+		if (money->period == 0)
+			continue;
+		redis_pack_byte(&told, is_month(i));
+		redis_pack_number(&told, money->period);
+		redis_pack_amount(&told, money->told);
+		redis_pack_amount(&told, money->topped_up);
+	}
+	redis_put_pack(to, &told);
+}
+
+bool store_redis_has_news(const struct redis_tenant *tenant)
+{
+	return tenant->renew || tenant->given_back != 0 || used_more(tenant);
+}
+
+/* The request has been taken: what it tells counts as told. */
+static void part_left(struct redis_tenant *tenant)
+{
+	tenant->renew = false;
+	tenant->given_back = 0;
+	tenant->owed.requests_less = tenant->owed.tokens_more = tenant->owed.tokens_less = 0;
+	for (uint32_t i = 0; i < PERIODS; i++) {
+		struct redis_money *money = &tenant->money[i];
+		money->told = minus(plus(money->told, money->more), money->less);
+		money->more = money->less = 0;
+	}
+}
+
+/* It was not done, or nobody knows (`lost`): then what was given back is not given back twice, and what
+ * was owed is paid, if need be, twice. Places always come back: if the request was lost they are those
+ * of a connection whose leases are replaced. */
+void store_redis_part_back(struct store_redis *redis, const struct redis_part *part, bool lost)
+{
+	struct redis_tenant *tenant = &redis->tenants[part->tenant];
+
+	for (uint32_t i = 0; i < part->change_count; i++) {
+		const struct redis_change *change = &part->changes[i];
+		struct redis_money *money = money_of(tenant, change->month, change->period);
+		if (money == NULL || (lost && change->less != 0))
+			continue;
+		money->told = minus(plus(money->told, change->less), change->more);
+		money->more = plus(money->more, change->more);
+		money->less = plus(money->less, change->less);
+	}
+	tenant->given_back += part->given_back;
+	if (!lost)
+		store_redis_owe_times(tenant, &part->owed);
+	store_redis_touch(redis, tenant);
+}
+
+/* The news of a tenant and its parts, without a claim. */
+static bool send_news(struct store_redis *redis, struct redis_tenant *const *tenants,
+		      uint32_t count, const struct redis_request *as)
+{
+	struct redis_buffer *to;
+	uint64_t ticket;
+	struct redis_request *request = redis_link_begin(redis->link, &to, &ticket);
+
+	must(count >= 1 && count <= REDIS_SCOPES_MAX);
+	if (request == NULL)
+		return false;
+	request->part_count = (uint8_t)count;
+	request->kind = as->kind;
+	request->usd = as->usd;
+	request->asking = as->asking;
+	put_script(redis, to, request, tenants);
+	for (uint32_t i = 0; i < count; i++) {
+		struct redis_pack news = { 0 };
+		pack_news(redis, &news, &request->parts[i], tenants[i]);
+		redis_put_pack(to, &news);
+		put_told(to, tenants[i]);
+	}
+	if (!redis_link_send(redis->link))
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		part_left(tenants[i]);
+	return true;
+}
+
+bool store_redis_tell(struct store_redis *redis, struct redis_tenant *const *tenants,
+		      uint32_t count)
+{
+	const struct redis_request as = { .kind = REDIS_TELL };
+
+	return send_news(redis, tenants, count, &as);
+}
+
+bool store_redis_top_up(struct store_redis *redis, struct redis_tenant *tenant, uint64_t usd,
+			struct asking *asking)
+{
+	const struct redis_request as = { .kind = REDIS_TOP_UP, .usd = usd, .asking = asking };
+
+	redis->loaded = false; /* with the script's text: it need not be asked twice */
+	return send_news(redis, &tenant, 1, &as);
+}
+
+static uint64_t room_of(struct quota_limit limit)
+{
+	const uint64_t room = limit.per_minute == 0 ? 0 : quota_cost(limit, limit.burst);
+
+	return room < ROOM_MAX ? room : ROOM_MAX;
+}
+
+/* More than the burst is never granted: a cost beyond the room says so. */
+static uint64_t cost_of(struct quota_limit limit, uint64_t n)
+{
+	if (limit.per_minute == 0) /* no such limit */
+		return 0;
+	const uint64_t cost = quota_cost(limit, n), most = room_of(limit) + 1;
+
+	return n > limit.burst || cost > most ? most : cost;
+}
+
+static void pack_budget(struct redis_pack *news, uint64_t most)
+{
+	if (most == LIMIT_NONE)
+		redis_pack_unbound(news);
+	else
+		redis_pack_amount(news, most);
+}
+
+static void pack_claim(struct redis_pack *news, struct redis_part *part,
+		       const struct tenant_limits *limits, const struct limit_ask *ask)
+{
+	part->requests_cost = cost_of(limits->requests, ask->requests);
+	part->tokens_cost = cost_of(limits->tokens, ask->tokens);
+	redis_pack_byte(news, limits->count_only);
+	redis_pack_amount(news, part->requests_cost);
+	redis_pack_amount(news, room_of(limits->requests));
+	redis_pack_amount(news, part->tokens_cost);
+	redis_pack_amount(news, room_of(limits->tokens));
+	redis_pack_number(news, limits->concurrent);
+	pack_budget(news, limits->usd_per_day);
+	pack_budget(news, limits->usd_per_month);
+}
+
+bool store_redis_claim(struct store_redis *redis, struct reservation *reservation)
+{
+	struct redis_tenant *tenants[REDIS_SCOPES_MAX];
+	struct redis_buffer *to;
+	struct redis_request *request = redis_link_begin(redis->link, &to, &reservation->ticket);
+
+	if (request == NULL && store_redis_is_patient(reservation))
+		request = redis_link_begin_slow(redis->link, redis->longest, &to,
+						&reservation->ticket);
+	_Static_assert((int)REDIS_SCOPES_MAX == (int)RESERVATION_SCOPES_MAX &&
+			       (int)REDIS_SCOPES_MAX == (int)REDIS_VERDICT_SCOPES,
+		       "every scope fits");
+	if (request == NULL)
+		return false;
+	for (uint32_t i = 0; i < reservation->scope_count; i++)
+		tenants[i] = store_redis_tenant(redis, reservation, i);
+	request->kind = REDIS_CLAIM;
+	request->reservation = reservation;
+	request->part_count = (uint8_t)reservation->scope_count;
+	request->places = reservation->ask.concurrent;
+	request->usd = reservation->ask.usd;
+	put_script(redis, to, request, tenants);
+	for (uint32_t i = 0; i < request->part_count; i++) {
+		struct redis_pack news = { 0 };
+		store_redis_claim_under(tenants[i], &reservation->scopes[i].limits);
+		pack_news(redis, &news, &request->parts[i], tenants[i]);
+		pack_claim(&news, &request->parts[i], &reservation->scopes[i].limits,
+			   &reservation->ask);
+		redis_put_pack(to, &news);
+		put_told(to, tenants[i]);
+	}
+	if (!redis_link_send(redis->link))
+		return false;
+	for (uint32_t i = 0; i < request->part_count; i++)
+		part_left(tenants[i]);
+	return true;
+}

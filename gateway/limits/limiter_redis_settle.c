@@ -1,0 +1,87 @@
+/* limiter_redis_settle.c - what becomes of what was granted: told to Redis behind the provider's answer. */
+#include "gateway/limits/limiter_redis_parts.h"
+
+#include "codec/base/must.h"
+
+static void settle_tokens(struct redis_tenant *tenant, const struct limit_scope *scope,
+			  uint64_t taken, uint64_t used)
+{
+	const struct quota_limit rate = scope->limits.tokens;
+	enum { TOKENS = 2 }; /* of passed_over */
+
+	if (rate.per_minute == 0 || (scope->passed_over & TOKENS) != 0)
+		return;
+	store_redis_owe_times(tenant,
+			      &(struct redis_owed){ .tokens_rate = rate.per_minute,
+						    .tokens_more = quota_cost(rate, used),
+						    .tokens_less = quota_cost(rate, taken) });
+}
+
+uint64_t store_redis_settle(struct store *store, struct reservation *reservation, uint64_t tokens,
+			    uint64_t usd, nsec_t now)
+{
+	struct store_redis *redis = store_redis_of(store);
+	const struct limit_ask *ask = &reservation->ask;
+
+	must(reservation->granted);
+	if (reservation->away)
+		store_redis_settle_away(redis, reservation, usd);
+	for (uint32_t i = 0; i < reservation->scope_count; i++) {
+		struct redis_tenant *tenant = store_redis_tenant(redis, reservation, i);
+		store_redis_owe(tenant, reservation->wall_s, usd, reservation->away ? 0 : ask->usd);
+		if (!reservation->away)
+			settle_tokens(tenant, &reservation->scopes[i], ask->tokens, tokens);
+		store_redis_touch(redis, tenant);
+	}
+	return limit_settle(reservation->scopes, reservation->scope_count, ask, reservation->wall_s,
+			    tokens, usd, now);
+}
+
+void store_redis_release(struct store *store, struct reservation *reservation)
+{
+	struct store_redis *redis = store_redis_of(store);
+
+	for (uint32_t i = 0; i < reservation->scope_count; i++) {
+		struct redis_tenant *tenant = store_redis_tenant(redis, reservation, i);
+		store_redis_give_place(redis, reservation, i);
+		store_redis_touch(redis, tenant);
+	}
+	limit_release(reservation->scopes, reservation->scope_count);
+}
+
+static void give_requests(struct redis_tenant *tenant, const struct limit_scope *scope,
+			  uint64_t requests)
+{
+	const struct quota_limit rate = scope->limits.requests;
+	enum { REQUESTS = 1 }; /* of passed_over */
+
+	if (rate.per_minute != 0 && (scope->passed_over & REQUESTS) == 0)
+		store_redis_owe_times(
+			tenant,
+			&(struct redis_owed){ .requests_rate = rate.per_minute,
+					      .requests_less = quota_cost(rate, requests) });
+}
+
+void store_redis_undo(struct store *store, struct reservation *reservation, nsec_t now)
+{
+	struct store_redis *redis = store_redis_of(store);
+	const struct limit_ask *ask = &reservation->ask;
+
+	must(reservation->granted);
+	reservation->granted = false;
+	if (reservation->away)
+		store_redis_settle_away(redis, reservation, 0);
+	for (uint32_t i = 0; i < reservation->scope_count; i++) {
+		const struct limit_scope *scope = &reservation->scopes[i];
+		struct redis_tenant *tenant = store_redis_tenant(redis, reservation, i);
+		if (!reservation->away) {
+			store_redis_owe(tenant, reservation->wall_s, 0, ask->usd);
+			settle_tokens(tenant, scope, ask->tokens, 0);
+			give_requests(tenant, scope, ask->requests);
+		}
+		if (ask->concurrent != 0)
+			store_redis_give_place(redis, reservation, i);
+		store_redis_touch(redis, tenant);
+	}
+	limit_undo(reservation->scopes, reservation->scope_count, ask, reservation->wall_s, now);
+}

@@ -1,0 +1,545 @@
+#include "gateway/state/idempotency.h"
+
+#include "codec/base/attr.h"
+#include "codec/base/err.h"
+#include "codec/base/must.h"
+#include "codec/base/slab.h"
+#include "gateway/state/idempotency_copies.h"
+
+#include <stdlib.h>
+
+enum {
+	SHARDS = 64,
+	BUCKETS = 1024,
+	ENTRIES = ONCE_ENTRIES_MAX / SHARDS,
+	BYTES = ONCE_ANSWERS_MAX / SHARDS,
+	CHUNKS_KEPT = 16,
+};
+
+/* Where an entry stands. The lists are in the order in which answers came: all of one list expire after
+ * the same time. */
+enum entry_state {
+	IN_FLIGHT,
+	DONE, /* on the list of those remembered; on that of the kept, too, if it has bytes */
+	GONE, /* not to be found any more; there are readers */
+};
+
+struct link {
+	struct link *next, *before; /* NULL: not on a list */
+	uint32_t owner, amount;     /* of the list's share */
+};
+
+/* From the oldest to the newest; whose they are, by number or by bytes. */
+struct ring {
+	struct link head;
+	struct fair_share share;
+};
+
+struct once_entry {
+	struct once_entry *next, **place; /* in its bucket */
+	struct state_key key, tenant;
+	uint8_t body[SHA256_BYTES];
+	uint32_t number;
+	enum entry_state state;
+	struct once_call *leader, *waiting, **last; /* IN_FLIGHT */
+	struct link remembered, kept;
+	nsec_t done_at;
+	uint32_t readers; /* told of the answer, and still to copy it */
+	struct once_answer answer;
+	struct arena arena; /* of the answer's bytes */
+};
+
+struct shard {
+	pthread_mutex_t lock;
+	struct slab entries;
+	struct arena_pool pool;
+	struct ring remembered, kept; /* by number; by bytes of answers */
+	uint32_t number;              /* of the entry added last */
+	struct once_entry *buckets[BUCKETS];
+};
+
+struct once {
+	struct shard shards[SHARDS];
+	struct once_copies copies; /* its lock is taken last */
+};
+
+/* ---- rings ---- */
+
+static void ring_init(struct ring *ring)
+{
+	ring->head.next = ring->head.before = &ring->head;
+}
+
+/* Before the first is added; false: no memory. */
+static bool ring_map(struct ring *ring)
+{
+	return ring->share.owners != NULL || fair_share_map(&ring->share, ENTRIES, true);
+}
+
+static bool is_on(const struct link *link)
+{
+	return link->next != NULL;
+}
+
+static void ring_add(struct ring *ring, struct link *link, const struct state_key *tenant,
+		     size_t amount)
+{
+	struct link *head = &ring->head;
+
+	link->amount = (uint32_t)amount;
+	link->owner = fair_share_add(&ring->share, tenant->at, amount);
+	link->next = head;
+	link->before = head->before;
+	head->before->next = link;
+	head->before = link;
+}
+
+static void ring_remove(struct ring *ring, struct link *link)
+{
+	link->next->before = link->before;
+	link->before->next = link->next;
+	link->next = link->before = NULL;
+	fair_share_sub(&ring->share, link->owner, link->amount);
+}
+
+static struct link *ring_oldest(struct ring *ring)
+{
+	return ring->head.next == &ring->head ? NULL : ring->head.next;
+}
+
+/* What makes room for so much more of that tenant's: the oldest of who has most. NULL: there is nothing. */
+static struct link *ring_victim(struct ring *ring, const struct state_key *tenant, size_t amount)
+{
+	const uint32_t owner = fair_share_victim(&ring->share, tenant->at, amount);
+	struct link *link = ring_oldest(ring);
+
+	while (link != NULL && link->owner != owner)
+		link = link->next;
+	return link;
+}
+
+/* ---- shards ---- */
+
+static void shard_init(struct shard *shard)
+{
+	must(pthread_mutex_init(&shard->lock, NULL) == 0);
+	ring_init(&shard->remembered);
+	ring_init(&shard->kept);
+	shard->pool.keep_max = CHUNKS_KEPT;
+}
+
+struct once *once_new(void)
+{
+	struct once *once = calloc(1, sizeof(*once));
+
+	if (once == NULL)
+		return NULL;
+	if (!once_copies_init(&once->copies)) {
+		free(once);
+		return NULL;
+	}
+	for (size_t i = 0; i < SHARDS; i++)
+		shard_init(&once->shards[i]);
+	return once;
+}
+
+/* Keys are digests: any of their bytes will do. */
+static struct shard *shard_of(struct once *once, const struct state_key *key)
+{
+	return &once->shards[key->at[0] % SHARDS];
+}
+
+static struct once_entry **bucket_of(struct shard *shard, const struct state_key *key)
+{
+	return &shard->buckets[(key->at[1] << 8 | key->at[2]) % BUCKETS];
+}
+
+static void lock(struct shard *shard)
+{
+	must(pthread_mutex_lock(&shard->lock) == 0);
+}
+
+static void unlock(struct shard *shard)
+{
+	must(pthread_mutex_unlock(&shard->lock) == 0);
+}
+
+/* ---- entries; all under their shard's lock ---- */
+
+static struct once_entry *find(struct shard *shard, const struct state_key *key)
+{
+	struct once_entry *at = *bucket_of(shard, key);
+
+	while (at != NULL && memcmp(&at->key, key, sizeof(*key)) != 0)
+		at = at->next;
+	return at;
+}
+
+/* What an answer takes of the shard's pool: chunks, which double (arena.h). */
+static size_t room_of(const struct once_answer *answer)
+{
+	enum { OVERHEAD = 64 };
+	size_t room = ARENA_CHUNK_BYTES;
+
+	while (room < answer->member.len + OVERHEAD)
+		room *= 2;
+	return room;
+}
+
+static void drop_answer(struct shard *shard, struct once_entry *entry)
+{
+	if (is_on(&entry->kept))
+		ring_remove(&shard->kept, &entry->kept);
+	entry->answer.member = (struct slice){ NULL, 0 };
+	arena_give(&entry->arena);
+}
+
+static void free_entry(struct shard *shard, struct once_entry *entry)
+{
+	must(entry->readers == 0 && entry->leader == NULL && entry->waiting == NULL);
+	drop_answer(shard, entry);
+	slab_give(&shard->entries, entry);
+}
+
+/* It is not found any more; freed as soon as nobody reads it. */
+static void forget(struct shard *shard, struct once_entry *entry)
+{
+	must(entry->state != GONE);
+	*entry->place = entry->next;
+	if (entry->next != NULL)
+		entry->next->place = entry->place;
+	if (entry->state == DONE)
+		ring_remove(&shard->remembered, &entry->remembered);
+	entry->state = GONE;
+	if (entry->readers == 0)
+		free_entry(shard, entry);
+}
+
+static struct once_entry *of_remembered(struct link *link)
+{
+	return link == NULL ? NULL : CONTAINER_OF(link, struct once_entry, remembered);
+}
+
+static struct once_entry *of_kept(struct link *link)
+{
+	return link == NULL ? NULL : CONTAINER_OF(link, struct once_entry, kept);
+}
+
+/* What its time is over for. */
+static void expire(struct shard *shard, nsec_t now)
+{
+	struct once_entry *entry;
+
+	while ((entry = of_kept(ring_oldest(&shard->kept))) != NULL &&
+	       now >= entry->done_at + ONCE_KEPT && entry->readers == 0)
+		drop_answer(shard, entry);
+	while ((entry = of_remembered(ring_oldest(&shard->remembered))) != NULL &&
+	       now >= entry->done_at + ONCE_REMEMBERED)
+		forget(shard, entry);
+}
+
+/* A free entry for another of that tenant's, if it takes one that is remembered: whose, fair_share.h says. */
+static void make_room(struct shard *shard, const struct state_key *tenant)
+{
+	struct once_entry *entry = NULL;
+
+	if (shard->entries.out == ENTRIES)
+		entry = of_remembered(ring_victim(&shard->remembered, tenant, 1));
+	if (entry != NULL)
+		forget(shard, entry);
+}
+
+/* Entries are made room for with the first of a shard: not every gateway needs them. NULL: no memory, or
+ * no room. */
+static struct once_entry *take_entry(struct shard *shard)
+{
+	if (!ring_map(&shard->remembered) || !ring_map(&shard->kept))
+		return NULL;
+	if (shard->entries.objects == NULL &&
+	    !slab_init(&shard->entries, sizeof(struct once_entry), ENTRIES))
+		return NULL;
+	return slab_take(&shard->entries);
+}
+
+/* NULL likewise. */
+static struct once_entry *add(struct shard *shard, struct once_call *call)
+{
+	struct once_entry *entry = take_entry(shard);
+
+	if (entry == NULL)
+		return NULL;
+	struct once_entry **bucket = bucket_of(shard, &call->key);
+	*entry = (struct once_entry){ .next = *bucket,
+				      .place = bucket,
+				      .key = call->key,
+				      .tenant = call->tenant,
+				      .number = ++shard->number,
+				      .state = IN_FLIGHT,
+				      .leader = call,
+				      .last = &entry->waiting };
+	if (entry->next != NULL)
+		entry->next->place = &entry->next;
+	*bucket = entry;
+	(void)memcpy(entry->body, call->body, sizeof(entry->body));
+	arena_init(&entry->arena, &shard->pool, SIZE_MAX);
+	return entry;
+}
+
+/* ---- those who wait ---- */
+
+/* ONCE_WAITS, or why not. */
+static enum once_verdict wait_add(struct once *once, struct once_entry *entry,
+				  struct once_call *call)
+{
+	const enum once_verdict verdict = once_copies_take(&once->copies, call);
+
+	if (verdict != ONCE_WAITS)
+		return verdict;
+	call->entry = entry;
+	call->next = NULL;
+	call->place = entry->last;
+	*entry->last = call;
+	entry->last = &call->next;
+	return ONCE_WAITS;
+}
+
+static void wait_remove(struct once_entry *entry, struct once_call *call)
+{
+	*call->place = call->next;
+	if (call->next != NULL)
+		call->next->place = call->place;
+	else
+		entry->last = call->place;
+	call->place = NULL;
+	once_copies_give(&call->once->copies, call);
+}
+
+/* Of an entry, whether it is the call's. */
+static bool same_body(const struct once_entry *entry, const struct once_call *call)
+{
+	return memcmp(entry->body, call->body, sizeof(entry->body)) == 0;
+}
+
+/* The first of those who wait leads from now on; without one there is no entry any more. */
+static void pass_on(struct shard *shard, struct once_entry *entry, bool late)
+{
+	struct once_call *next = entry->waiting;
+
+	entry->leader = next;
+	if (next == NULL) {
+		forget(shard, entry);
+		return;
+	}
+	wait_remove(entry, next);
+	(void)memcpy(entry->body, next->body,
+		     sizeof(entry->body)); /* the other may have been a guess */
+	next->late = late;
+	next->part = ONCE_PART_LEADS;
+	inbox_put(next->inbox, &next->item);
+}
+
+static void tell_waiting(struct once_entry *entry)
+{
+	for (struct once_call *call; (call = entry->waiting) != NULL;) {
+		wait_remove(entry, call);
+		call->part = same_body(entry, call) ? ONCE_PART_READS : ONCE_PART_CONFLICTS;
+		entry->readers += call->part == ONCE_PART_READS;
+		inbox_put(call->inbox, &call->item);
+	}
+}
+
+/* The answer is the caller's from here on; without memory for it, its absence is. */
+static void read_answer(struct once_call *call, const struct once_entry *entry)
+{
+	call->answer = entry->answer;
+	if (!slice_absent(entry->answer.member))
+		call->answer.member = arena_copy(call->arena, entry->answer.member);
+}
+
+static void end_reading(struct shard *shard, struct once_call *call)
+{
+	struct once_entry *entry = call->entry;
+
+	must(entry->readers > 0);
+	entry->readers--;
+	call->once = NULL;
+	if (entry->readers != 0)
+		return;
+	if (entry->state == GONE)
+		free_entry(shard, entry);
+	else if (!is_on(&entry->kept))
+		drop_answer(shard, entry);
+}
+
+/* On the thread of a call that has waited, which nobody else changes any more. Only here does its owner
+ * learn of it: the verdict is not written by others. */
+static void run_decided(struct inbox_item *item)
+{
+	static const enum once_verdict verdicts[] = { [ONCE_PART_LEADS] = ONCE_LEADS,
+						      [ONCE_PART_READS] = ONCE_ANSWERED,
+						      [ONCE_PART_CONFLICTS] = ONCE_CONFLICT };
+	struct once_call *call = CONTAINER_OF(item, struct once_call, item);
+	struct shard *shard = shard_of(call->once, &call->key);
+
+	call->verdict = verdicts[call->part];
+	call->leads = call->verdict == ONCE_LEADS;
+	if (call->verdict == ONCE_ANSWERED) {
+		lock(shard);
+		read_answer(call, call->entry);
+		end_reading(shard, call);
+		unlock(shard);
+	}
+	if (call->verdict == ONCE_CONFLICT)
+		call->once = NULL;
+	call->decided(call);
+}
+
+/* ---- the interface ---- */
+
+static enum once_verdict join_found(struct once *once, struct once_entry *entry,
+				    struct once_call *call, nsec_t now)
+{
+	const bool same = same_body(entry, call);
+
+	if (entry->state == IN_FLIGHT &&
+	    (same || atomic_load_explicit(&entry->leader->unsure, memory_order_relaxed)))
+		return wait_add(once, entry, call);
+	if (!same)
+		return ONCE_CONFLICT;
+	if (slice_absent(entry->answer.member) || now >= entry->done_at + ONCE_KEPT)
+		return ONCE_DONE;
+	read_answer(call, entry);
+	return ONCE_ANSWERED;
+}
+
+static enum once_verdict join(struct once *once, struct shard *shard, struct once_call *call,
+			      nsec_t now)
+{
+	expire(shard, now);
+	struct once_entry *found = find(shard, &call->key);
+	if (found != NULL)
+		return join_found(once, found, call, now);
+	make_room(shard, &call->tenant);
+	call->entry = add(shard, call);
+	return call->entry != NULL ? ONCE_LEADS : ONCE_FULL;
+}
+
+void once_join(struct once *once, struct once_call *call, struct inbox *inbox, nsec_t now)
+{
+	struct shard *shard = shard_of(once, &call->key);
+
+	must(call->once == NULL && call->decided != NULL);
+	call->inbox = inbox;
+	call->item = (struct inbox_item){ .run = run_decided };
+	call->late = false;
+	call->place = NULL;
+	lock(shard);
+	call->verdict = join(once, shard, call, now);
+	if (call->verdict == ONCE_LEADS || call->verdict == ONCE_WAITS) {
+		call->once = once;
+		call->number = call->entry->number;
+	}
+	call->leads = call->verdict == ONCE_LEADS;
+	call->waited = call->verdict == ONCE_WAITS;
+	call->part = call->leads ? ONCE_PART_LEADS : ONCE_PART_WAITS;
+	unlock(shard);
+}
+
+/* Of an answer that is to be kept, or that somebody waits for. */
+static void store_answer(struct once_entry *entry, const struct once_answer *answer)
+{
+	entry->answer = *answer;
+	entry->answer.member = (struct slice){ NULL, 0 };
+	if (!slice_absent(answer->member))
+		entry->answer.member = arena_copy(&entry->arena, answer->member);
+}
+
+/* Those of the tenant that has most make room for it, which may be the answer's own. */
+static void keep(struct shard *shard, struct once_entry *entry)
+{
+	const size_t room = room_of(&entry->answer);
+	struct once_entry *other;
+
+	while (shard->kept.share.sum + room > BYTES &&
+	       (other = of_kept(ring_victim(&shard->kept, &entry->tenant, room))) != NULL) {
+		if (other->readers != 0)
+			return; /* it goes when they have read it; this one is not kept */
+		drop_answer(shard, other);
+	}
+	ring_add(&shard->kept, &entry->kept, &entry->tenant, room);
+}
+
+void once_end(struct once_call *call, const struct once_answer *answer, nsec_t now)
+{
+	struct shard *shard = shard_of(call->once, &call->key);
+	struct once_entry *entry = call->entry;
+	const bool good = answer->err == ERR_OK;
+	const bool short_enough = answer->member.len <= ONCE_ANSWER_MAX;
+
+	lock(shard);
+	must(entry->leader == call && entry->state == IN_FLIGHT && !call->unsure);
+	entry->leader = NULL;
+	call->once = NULL;
+	if (entry->waiting != NULL || (good && short_enough))
+		store_answer(entry, answer);
+	tell_waiting(entry);
+	if (good) {
+		entry->state = DONE;
+		entry->done_at = now;
+		ring_add(&shard->remembered, &entry->remembered, &entry->tenant, 1);
+		if (short_enough && !slice_absent(entry->answer.member))
+			keep(shard, entry);
+		if (!is_on(&entry->kept) && entry->readers == 0)
+			drop_answer(shard, entry);
+	} else {
+		forget(shard, entry);
+	}
+	unlock(shard);
+}
+
+bool once_leave(struct once_call *call)
+{
+	bool last = false;
+
+	if (call->once == NULL)
+		return false;
+	struct shard *shard = shard_of(call->once, &call->key);
+	lock(shard);
+	switch (call->part) {
+	case ONCE_PART_WAITS:
+		wait_remove(call->entry, call);
+		break;
+	case ONCE_PART_LEADS:
+		must(call->entry->leader == call);
+		last = call->entry->waiting == NULL;
+		pass_on(shard, call->entry, call->late);
+		break;
+	case ONCE_PART_READS:
+		end_reading(shard, call);
+		break;
+	case ONCE_PART_CONFLICTS:
+		break;
+	}
+	call->once = NULL;
+	unlock(shard);
+	inbox_take_back(call->inbox, &call->item); /* nobody puts it in from here on */
+	return last;
+}
+
+void once_free(struct once *once)
+{
+	if (once == NULL)
+		return;
+	for (size_t i = 0; i < SHARDS; i++) {
+		struct shard *shard = &once->shards[i];
+		expire(shard, NSEC_NEVER);
+		must(shard->entries.out == 0 && shard->kept.share.sum == 0);
+		fair_share_unmap(&shard->remembered.share);
+		fair_share_unmap(&shard->kept.share);
+		slab_fini(&shard->entries);
+		arena_pool_fini(&shard->pool);
+		must(pthread_mutex_destroy(&shard->lock) == 0);
+	}
+	once_copies_fini(&once->copies);
+	free(once);
+}

@@ -1,0 +1,56 @@
+#include "gateway/state/state.h"
+
+#include "codec/base/sha256.h"
+
+static bool same_loop(const struct state_loop *a, const struct state_loop *b)
+{
+	return state_key_none(&a->id) == state_key_none(&b->id) && a->known == b->known &&
+	       a->rounds == b->rounds && a->tokens == b->tokens && a->usd == b->usd &&
+	       memcmp(&a->place, &b->place, sizeof(a->place)) == 0;
+}
+
+static bool same_text(struct slice a, struct slice b)
+{
+	return slice_absent(a) == slice_absent(b) && slice_eq(a, b);
+}
+
+bool state_recall_same(const struct state_recall *guess, const struct state_recall *answer)
+{
+	if (!same_loop(&guess->loop, &answer->loop) || guess->cut != answer->cut ||
+	    (guess->found == NULL) != (answer->found == NULL))
+		return false;
+	for (uint32_t i = 0; guess->found != NULL && i < guess->block_count; i++)
+		if (!same_text(guess->found[i], answer->found[i]))
+			return false;
+	return true;
+}
+
+/* Its length before each text: no two rows of them look the same. */
+static void add_text(struct sha256_sum *sum, struct slice text)
+{
+	uint8_t len[8];
+
+	for (size_t i = 0; i < sizeof(len); i++)
+		len[i] = (uint8_t)((uint64_t)text.len >> (8 * i));
+	sha256_add(sum, slice_of((const char *)len, sizeof(len)));
+	sha256_add(sum, text);
+}
+
+struct state_key state_key_of(enum state_kind kind, struct slice tenant, struct slice server,
+			      struct slice session, struct slice name)
+{
+	const char first = (char)kind;
+	uint8_t digest[SHA256_BYTES];
+	struct sha256_sum sum;
+	struct state_key key;
+
+	sha256_begin(&sum);
+	sha256_add(&sum, slice_of(&first, 1));
+	add_text(&sum, tenant);
+	add_text(&sum, server);
+	add_text(&sum, session);
+	add_text(&sum, name);
+	sha256_end(&sum, digest);
+	(void)memcpy(key.at, digest, sizeof(key.at));
+	return key;
+}

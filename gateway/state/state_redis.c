@@ -1,0 +1,566 @@
+#include "gateway/state/state_redis.h"
+
+#include "codec/base/must.h"
+#include "gateway/state/state_redis_wire.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+
+enum { STATE_REDIS_MAGIC = 0x53545245 };
+
+/* What a request of ours was for. */
+enum asked {
+	ASKED_RECALL,
+	ASKED_NOTE,
+	ASKED_CATCH_UP, /* a note by which Redis learns what it was not there for; about a session */
+	ASKED_DROP
+};
+
+/* A session that began or ended while Redis was away. */
+struct missed {
+	struct state_key tenant, session;
+	uint32_t revision; /* of one that began */
+};
+enum { MISSED_MAX = 1024 };
+
+struct state_redis {
+	struct state state;
+	uint32_t magic;
+	struct redis_guest guest;
+	struct net_loop *loop;
+	struct redis_link *link;
+	struct state_memory *memory;
+	struct metrics_worker *metrics;
+	struct config_blocks blocks;
+	nsec_t deadline;
+	bool knows_recall, knows_remember; /* Redis: the scripts */
+	/* Requests that come before the first attempt to connect has ended wait for that, within the
+	 * deadline of the first of them. */
+	bool hopeful;
+	struct state_recall *waiting_recalls;
+	struct state_note *waiting_notes;
+	struct net_timer patience;
+	struct missed missed[MISSED_MAX]; /* the latest of those that this worker is to tell of */
+	uint32_t missed_count;            /* with those that had to make room */
+};
+
+static struct state_redis *redis_of(struct state *state)
+{
+	struct state_redis *redis = CONTAINER_OF(state, struct state_redis, state);
+
+	must_obj(redis, STATE_REDIS_MAGIC);
+	return redis;
+}
+
+static struct state *own(const struct state_redis *redis)
+{
+	return state_memory_state(redis->memory);
+}
+
+/* ---- requests ---- */
+
+static struct redis_request *begin(struct state_redis *redis, struct redis_buffer **to,
+				   uint64_t *ticket, enum asked asked, void *waits)
+{
+	struct redis_request *request = redis_link_begin(redis->link, to, ticket);
+
+	if (request == NULL)
+		return NULL;
+	request->kind = REDIS_GUEST;
+	request->guest = &redis->guest;
+	request->asked = asked;
+	request->waits = waits;
+	return request;
+}
+
+static bool send_recall(struct state_redis *redis, struct state_recall *recall)
+{
+	struct redis_buffer *to;
+	struct redis_request *request = begin(redis, &to, &recall->ticket, ASKED_RECALL, recall);
+
+	if (request == NULL)
+		return false;
+	request->by_text = !redis->knows_recall;
+	state_wire_recall(to, recall, &redis->blocks, request->by_text);
+	if (!redis_link_send(redis->link))
+		return false;
+	redis->knows_recall = true; /* by the time that it gets to what comes behind this */
+	return true;
+}
+
+static bool send_note(struct state_redis *redis, struct state_note *note, enum asked asked,
+		      void *waits)
+{
+	struct redis_buffer *to;
+	struct redis_request *request = begin(redis, &to, &note->ticket, asked, waits);
+
+	if (request == NULL)
+		return false;
+	_Static_assert((int)REDIS_ABOUT_BYTES == (int)STATE_KEY_BYTES, "a request is about a key");
+	(void)memcpy(request->about, note->session.at, sizeof(request->about));
+	request->by_text = !redis->knows_remember;
+	state_wire_note(to, note, &redis->blocks, request->by_text);
+	if (!redis_link_send(redis->link))
+		return false;
+	redis->knows_remember = true;
+	return true;
+}
+
+/* Redis was not there when this session began, or ended; nobody waits for it to be told. */
+static void catch_up(struct state_redis *redis, const struct state_recall *recall, bool begins)
+{
+	struct state_note note = { .tenant = recall->tenant,
+				   .session = recall->session,
+				   .begin_session = begins,
+				   .end_session = !begins,
+				   .revision = recall->revision,
+				   .now = recall->now };
+
+	(void)send_note(redis, &note, ASKED_CATCH_UP, NULL); /* else when it is asked about again */
+}
+
+/* ---- answers: what Redis knows and what this process does ---- */
+
+/* A session that this process knows to have begun or ended while Redis was away; and the other way round,
+ * what is to be known here when it is away next. */
+static void join_session(struct state_redis *redis, struct state_recall *recall,
+			 const struct state_recall *mine)
+{
+	struct state_note note = { .tenant = recall->tenant,
+				   .session = recall->session,
+				   .now = recall->now };
+	const bool known = recall->session_is == STATE_SESSION_KNOWN;
+	const bool known_here = mine->session_is == STATE_SESSION_KNOWN;
+
+	if (state_key_none(&recall->session) || (known && known_here))
+		return;
+	const enum state_here here =
+		state_memory_here(redis->memory, &recall->session, recall->now);
+	if (known && here == STATE_HERE_ENDED) {
+		recall->session_is = STATE_SESSION_UNKNOWN;
+		catch_up(redis, recall, false);
+	} else if (known) {
+		note.begin_session = true;
+		note.revision = recall->revision;
+		(void)own(redis)->remember(own(redis), &note);
+	} else if (known_here && here == STATE_HERE_BEGUN) {
+		recall->session_is = STATE_SESSION_KNOWN;
+		recall->revision = mine->revision;
+		recall->used = mine->used;
+		catch_up(redis, recall, true);
+	} else if (known_here) { /* it ended at another gateway, or was lost */
+		note.end_session = true;
+		(void)own(redis)->remember(own(redis), &note);
+	}
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* What this process counted by itself is part of Redis's sum, unless that was lost. */
+static void join_loop(struct state_loop *loop, const struct state_loop *mine)
+{
+	const uint32_t known = (uint32_t)most(loop->known, mine->known);
+	const uint32_t rounds = (uint32_t)most(loop->rounds, mine->rounds);
+	const struct state_place place =
+		loop->place; /* there may have been another gateway's round */
+	const uint64_t usd = state_key_eq(&loop->id, &mine->id) ? most(loop->usd, mine->usd) : 0;
+
+	if (state_key_none(&loop->id) || mine->tokens > loop->tokens)
+		*loop = *mine;
+	loop->usd = most(loop->usd, usd);
+	if (!state_place_none(&place))
+		loop->place = place;
+	loop->known = known;
+	loop->rounds = rounds;
+}
+
+static void join_blocks(struct state_redis *redis, struct state_recall *recall)
+{
+	size_t room = state_found_max(recall);
+
+	for (uint32_t i = 0; recall->found != NULL && i < recall->block_count; i++)
+		room -= recall->found[i].len; /* of Redis's, which are no more than that */
+	for (uint32_t i = 0; recall->found != NULL && i < recall->block_count; i++) {
+		struct state_recall mine = { .blocks = &recall->blocks[i],
+					     .block_count = 1,
+					     .arena = recall->arena,
+					     .now = recall->now };
+		if (!slice_absent(recall->found[i]) && recall->found[i].len != 0)
+			continue;
+		if (!slice_absent(recall->found[i])) { /* another gateway's provider refused them */
+			recall->found[i] = (struct slice){ NULL, 0 };
+			own(redis)->drop_blocks(own(redis), recall->tenant, &recall->blocks[i], 1);
+			continue;
+		}
+		(void)own(redis)->recall(own(redis), &mine);
+		if (mine.found == NULL)
+			continue;
+		if (mine.found[0].len > room) {
+			recall->cut |= recall->early;
+			continue;
+		}
+		recall->found[i] = mine.found[0];
+		room -= mine.found[0].len;
+	}
+	if (recall->cut)
+		recall->found = NULL;
+}
+
+static void join(struct state_redis *redis, struct state_recall *recall)
+{
+	struct state_recall mine = { .session = recall->session,
+				     .calls = recall->calls,
+				     .call_count = recall->call_count,
+				     .arena = recall->arena,
+				     .now = recall->now };
+
+	(void)own(redis)->recall(own(redis), &mine);
+	recall->away = false;
+	join_session(redis, recall, &mine);
+	join_loop(&recall->loop, &mine.loop);
+	join_blocks(redis, recall);
+}
+
+/* ---- without Redis: what this process knows ---- */
+
+static void recall_away(struct state_redis *redis, struct state_recall *recall)
+{
+	(void)own(redis)->recall(own(redis), recall);
+	recall->away = true;
+	metrics_state_away(redis->metrics, STATE_AWAY_RECALL);
+	if (state_key_none(&recall->session) || recall->session_is == STATE_SESSION_KNOWN)
+		return;
+	if (state_memory_here(redis->memory, &recall->session, recall->now) != STATE_HERE_ENDED)
+		recall->session_is = STATE_SESSION_UNSURE;
+}
+
+static void keep_missed(struct state_redis *redis, const struct state_note *note)
+{
+	redis->missed[redis->missed_count++ % MISSED_MAX] =
+		(struct missed){ note->tenant, note->session, note->revision };
+}
+
+/* Redis is back: other gateways are asked about these sessions, too. Those that had to make room are told
+ * when they are asked about here. */
+static void tell_missed(struct state_redis *redis)
+{
+	const uint32_t count = redis->missed_count < MISSED_MAX ? redis->missed_count : MISSED_MAX;
+	const nsec_t now = net_now(redis->loop);
+
+	redis->missed_count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct missed *missed = &redis->missed[i];
+		const enum state_here here =
+			state_memory_here(redis->memory, &missed->session, now);
+		const struct state_recall about = { .tenant = missed->tenant,
+						    .session = missed->session,
+						    .revision = missed->revision,
+						    .now = now };
+		if (here != STATE_HERE_NOTHING)
+			catch_up(redis, &about, here == STATE_HERE_BEGUN);
+	}
+}
+
+/* The memory store was told already. */
+static void note_away(struct state_redis *redis, struct state_note *note)
+{
+	note->away = true;
+	note->blocks_kept = false; /* where another gateway finds them */
+	metrics_state_away(redis->metrics, STATE_AWAY_NOTE);
+	if (!note->begin_session && !note->end_session)
+		return;
+	state_memory_set_here(redis->memory, &note->tenant, &note->session,
+			      note->end_session ? STATE_HERE_ENDED : STATE_HERE_BEGUN, note->now);
+	keep_missed(redis, note);
+}
+
+/* ---- what becomes of requests ---- */
+
+/* Once it was told the script itself, to tell it again would not help. */
+static bool is_unknown_script(const struct redis_request *request, enum redis_outcome outcome,
+			      const struct redisReply *reply)
+{
+	return outcome == REDIS_REFUSED && !request->by_text &&
+	       strncmp(reply->str, "NOSCRIPT", 8) == 0;
+}
+
+static void recall_done(struct state_redis *redis, const struct redis_request *request,
+			enum redis_outcome outcome, const struct redisReply *reply)
+{
+	struct state_recall *recall = request->waits;
+
+	if (is_unknown_script(request, outcome, reply)) {
+		redis->knows_recall = false;
+		if (recall != NULL && send_recall(redis, recall))
+			return;
+	}
+	if (recall == NULL)
+		return;
+	if (outcome == REDIS_ANSWERED && state_wire_recalled(reply, recall))
+		join(redis, recall);
+	else
+		recall_away(redis, recall);
+	recall->done(recall);
+}
+
+static void note_done(struct state_redis *redis, const struct redis_request *request,
+		      enum redis_outcome outcome, const struct redisReply *reply)
+{
+	struct state_note *note = request->waits;
+	bool ended;
+
+	if (is_unknown_script(request, outcome, reply)) {
+		redis->knows_remember = false;
+		if (note != NULL && send_note(redis, note, ASKED_NOTE, note))
+			return;
+	}
+	if (note == NULL)
+		return;
+	if (outcome == REDIS_ANSWERED && state_wire_noted(reply, &ended)) {
+		note->ended = note->end_session && (ended || note->ended);
+		note->blocks_kept = state_wire_keeps(note, &redis->blocks);
+	} else {
+		note_away(redis, note);
+	}
+	note->done(note);
+}
+
+/* Redis knows now what it had missed of that session: it decides again. */
+static void caught_up(struct state_redis *redis, const struct redis_request *request,
+		      enum redis_outcome outcome, const struct redisReply *reply)
+{
+	struct state_key session;
+
+	if (is_unknown_script(request, outcome, reply))
+		redis->knows_remember = false;
+	if (outcome != REDIS_ANSWERED)
+		return;
+	(void)memcpy(session.at, request->about, sizeof(session.at));
+	state_memory_set_here(redis->memory, NULL, &session, STATE_HERE_NOTHING,
+			      net_now(redis->loop));
+}
+
+static void on_done(struct redis_guest *guest, const struct redis_request *request,
+		    enum redis_outcome outcome, const struct redisReply *reply)
+{
+	struct state_redis *redis = CONTAINER_OF(guest, struct state_redis, guest);
+
+	switch ((enum asked)request->asked) {
+	case ASKED_RECALL:
+		recall_done(redis, request, outcome, reply);
+		return;
+	case ASKED_NOTE:
+		note_done(redis, request, outcome, reply);
+		return;
+	case ASKED_CATCH_UP:
+		caught_up(redis, request, outcome, reply);
+		return;
+	case ASKED_DROP:
+		return;
+	}
+}
+
+static void on_late(struct redis_guest *guest, struct redis_request *request)
+{
+	struct state_redis *redis = CONTAINER_OF(guest, struct state_redis, guest);
+	void *waits = request->waits;
+
+	request->waits = NULL;
+	if (waits == NULL)
+		return;
+	if (request->asked == ASKED_RECALL) {
+		recall_away(redis, waits);
+		((struct state_recall *)waits)->done(waits);
+	} else {
+		note_away(redis, waits);
+		((struct state_note *)waits)->done(waits);
+	}
+}
+
+/* ---- at the beginning ---- */
+
+/* Their order does not matter. */
+static void end_waiting(struct state_redis *redis)
+{
+	redis->hopeful = false;
+	net_timer_stop(redis->loop, &redis->patience);
+	while (redis->waiting_recalls != NULL) {
+		struct state_recall *recall = redis->waiting_recalls;
+		redis->waiting_recalls = recall->next;
+		recall->waits = false;
+		if (send_recall(redis, recall))
+			continue;
+		recall_away(redis, recall);
+		recall->done(recall);
+	}
+	while (redis->waiting_notes != NULL) {
+		struct state_note *note = redis->waiting_notes;
+		redis->waiting_notes = note->next;
+		note->waits = false;
+		if (send_note(redis, note, ASKED_NOTE, note))
+			continue;
+		note_away(redis, note);
+		note->done(note);
+	}
+}
+
+static void on_settled(struct redis_guest *guest, bool ready)
+{
+	struct state_redis *redis = CONTAINER_OF(guest, struct state_redis, guest);
+
+	if (ready) { /* it may be another server, or have been restarted */
+		redis->knows_recall = redis->knows_remember = false;
+		tell_missed(redis);
+	}
+	end_waiting(redis);
+}
+
+static void on_waited(struct net_timer *timer)
+{
+	end_waiting(CONTAINER_OF(timer, struct state_redis, patience));
+}
+
+static void have_patience(struct state_redis *redis)
+{
+	if (redis->waiting_recalls == NULL && redis->waiting_notes == NULL)
+		net_timer_set(redis->loop, &redis->patience,
+			      net_now(redis->loop) + redis->deadline);
+}
+
+/* ---- the interface ---- */
+
+/* What this process knows; and that the rest is as the request says. */
+static enum state_outcome guess(struct state_redis *redis, struct state_recall *recall)
+{
+	if (!recall->may_guess)
+		return STATE_PENDING;
+	(void)own(redis)->recall(own(redis), recall);
+	recall->loop.known = recall->call_count;
+	if (state_key_none(&recall->session) || recall->session_is == STATE_SESSION_KNOWN)
+		return STATE_GUESSED;
+	if (state_memory_here(redis->memory, &recall->session, recall->now) == STATE_HERE_ENDED)
+		return STATE_PENDING;
+	recall->session_is = STATE_SESSION_UNSURE;
+	return STATE_GUESSED;
+}
+
+static enum state_outcome redis_recall(struct state *state, struct state_recall *recall)
+{
+	struct state_redis *redis = redis_of(state);
+
+	recall->waits = false;
+	if (send_recall(redis, recall))
+		return guess(redis, recall);
+	if (!redis->hopeful) {
+		recall_away(redis, recall);
+		return STATE_DONE;
+	}
+	have_patience(redis);
+	recall->waits = true;
+	recall->next = redis->waiting_recalls;
+	redis->waiting_recalls = recall;
+	return guess(redis, recall);
+}
+
+static enum state_outcome redis_remember(struct state *state, struct state_note *note)
+{
+	struct state_redis *redis = redis_of(state);
+	void *waits = note->done == NULL ? NULL : note;
+
+	note->waits = false;
+	(void)own(redis)->remember(own(redis), note);
+	if (send_note(redis, note, ASKED_NOTE, waits))
+		return waits == NULL ? STATE_DONE : STATE_PENDING;
+	if (!redis->hopeful || waits == NULL) {
+		note_away(redis, note);
+		return STATE_DONE;
+	}
+	have_patience(redis);
+	note->waits = true;
+	note->next = redis->waiting_notes;
+	redis->waiting_notes = note;
+	return STATE_PENDING;
+}
+
+static void redis_forget_recall(struct state *state, struct state_recall *recall)
+{
+	struct state_redis *redis = redis_of(state);
+	struct state_recall **at = &redis->waiting_recalls;
+
+	if (!recall->waits) {
+		redis_link_request(redis->link, recall->ticket)->waits = NULL;
+		return;
+	}
+	while (*at != recall)
+		at = &(*at)->next;
+	*at = recall->next;
+}
+
+static void redis_forget_note(struct state *state, struct state_note *note)
+{
+	struct state_redis *redis = redis_of(state);
+	struct state_note **at = &redis->waiting_notes;
+
+	if (!note->waits) {
+		redis_link_request(redis->link, note->ticket)->waits = NULL;
+		return;
+	}
+	while (*at != note)
+		at = &(*at)->next;
+	*at = note->next;
+}
+
+/* What Redis is not told, a provider refuses again. */
+static void redis_drop_blocks(struct state *state, struct state_key tenant,
+			      const struct state_key *blocks, uint32_t count)
+{
+	struct state_redis *redis = redis_of(state);
+	struct redis_buffer *to;
+	uint64_t ticket;
+
+	own(redis)->drop_blocks(own(redis), tenant, blocks, count);
+	count = count < STATE_BLOCKS_MAX ? count : STATE_BLOCKS_MAX; /* as many as were found */
+	for (uint32_t i = 0; i < count; i++) {
+		if (begin(redis, &to, &ticket, ASKED_DROP, NULL) == NULL)
+			return;
+		state_wire_drop(to, &tenant, &blocks[i], &redis->blocks);
+		if (!redis_link_send(redis->link))
+			return;
+	}
+}
+
+struct state *state_redis_state(struct state_redis *redis)
+{
+	return &redis->state;
+}
+
+struct state_redis *state_redis_new(struct net_loop *loop, struct store_redis *redis,
+				    struct state_memory *memory, const struct config_store *config,
+				    struct metrics_worker *metrics)
+{
+	struct state_redis *made = calloc(1, sizeof(*made));
+
+	if (made == NULL)
+		return NULL;
+	*made = (struct state_redis){
+		.state = { .recall = redis_recall,
+			   .remember = redis_remember,
+			   .forget_recall = redis_forget_recall,
+			   .forget_note = redis_forget_note,
+			   .drop_blocks = redis_drop_blocks },
+		.magic = STATE_REDIS_MAGIC,
+		.guest = { .done = on_done, .late = on_late, .settled = on_settled },
+		.loop = loop,
+		.memory = memory,
+		.metrics = metrics,
+		.blocks = config->blocks,
+		.deadline = config->deadline,
+		.hopeful = true,
+		.patience.fire = on_waited,
+	};
+	made->link = store_redis_join(redis, &made->guest);
+	return made;
+}

@@ -1,0 +1,29 @@
+/* state_redis_wire.h - what state/state_load.lua and state/state_save.lua are asked, as bytes, and what they answer.
+ *
+ * Pure, but for memory. What Redis says is believed only as far as its form goes: anything else is as if
+ * it had said nothing. */
+#ifndef GATEWAY_STATE_STATE_REDIS_WIRE_H
+#define GATEWAY_STATE_STATE_REDIS_WIRE_H
+
+#include "gateway/base/config.h"
+#include "gateway/redis/redis_wire.h"
+#include "gateway/state/state.h"
+
+/* Whether the note's blocks are to be kept: there are some, and they are not too large. */
+bool state_wire_keeps(const struct state_note *note, const struct config_blocks *blocks);
+
+/* `by_text`: with the script itself, which makes Redis know it. */
+void state_wire_recall(struct redis_buffer *to, const struct state_recall *recall,
+		       const struct config_blocks *blocks, bool by_text);
+void state_wire_note(struct redis_buffer *to, const struct state_note *note,
+		     const struct config_blocks *blocks, bool by_text);
+/* The blocks of a turn are of no use to anybody: an empty text takes their place, which tells that to whoever
+ * else has them. */
+void state_wire_drop(struct redis_buffer *to, const struct state_key *tenant,
+		     const struct state_key *of, const struct config_blocks *blocks);
+
+/* Fills in what was asked. False: it is no answer to that, and what was filled in does not count. */
+MUST_USE bool state_wire_recalled(const struct redisReply *reply, struct state_recall *recall);
+MUST_USE bool state_wire_noted(const struct redisReply *reply, bool *ended);
+
+#endif

@@ -1,0 +1,54 @@
+/* upstream_parts.h - what upstream.c and upstream_read.c share: a call's end, its timer, and what its
+ * connection brings. Private to upstream*.c. */
+#ifndef GATEWAY_UPSTREAM_UPSTREAM_PARTS_H
+#define GATEWAY_UPSTREAM_UPSTREAM_PARTS_H
+
+#include "gateway/upstream/upstream_pool.h"
+
+/* ---- upstream.c ---- */
+
+static inline nsec_t upstream_now(const struct upstream_call *call)
+{
+	return net_now(call->pool->up->loop);
+}
+
+/* The outcome is there; `done` comes at the end of this turn, so that no caller runs in the midst of
+ * a pool's work. A connection that the call still has is aborted. */
+void upstream_call_end(struct upstream_call *call, enum err err, const char *detail);
+
+/* Sets the call's timer to what is due next, unless it fires before that; takes it back. */
+void upstream_call_arm(struct upstream_call *call);
+void upstream_call_disarm(struct upstream_call *call);
+
+/* Something was freed or became known: the first in the queue go on, at the end of this turn. Callers
+ * that leave together leave the queue first, so that nothing is begun only to be cancelled. */
+void upstream_serve_soon(struct upstream_pool *pool);
+
+/* So many bytes of its answer are kept now; none when `done` is called. */
+static inline void upstream_keeps(struct upstream_call *call, size_t bytes)
+{
+	if (call->kept == bytes)
+		return;
+	struct upstream *up = call->pool->up;
+	up->kept += bytes;
+	up->kept -= call->kept;
+	call->kept = bytes;
+}
+
+/* ---- upstream_read.c ---- */
+
+/* Reads what is there. True when the call is over, and conn perhaps gone. */
+bool upstream_read(struct upstream_conn *conn);
+
+/* Its connection is about to bring something: `arg` is what net_connect was given. */
+void upstream_expect(const void *arg, enum expect step);
+
+/* The answer is complete. */
+void upstream_answered(struct upstream_conn *conn);
+
+/* The rest of an answer whose call is over; at its end, or when it takes too long, the connection is
+ * kept or closed. */
+void upstream_drain_read(struct upstream_conn *conn);
+void upstream_drain_end(struct upstream_conn *conn, bool clean);
+
+#endif

@@ -1,7 +1,0 @@
-/* version.h - the product's version, as --version, serverInfo and sluice_build_info say it. */
-#ifndef GATEWAY_VERSION_H
-#define GATEWAY_VERSION_H
-
-#define SLUICE_VERSION "0.1.0"
-
-#endif

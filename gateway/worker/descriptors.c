@@ -1,0 +1,89 @@
+#include "gateway/worker/descriptors.h"
+
+#include "gateway/upstream/upstream.h"
+
+#include <inttypes.h>
+#include <sys/resource.h>
+
+enum {
+	BESIDE_ALL = 128, /* admin connections, DNS, files of a reload, the limit table, stdio */
+	BESIDE_PER_WORKER = 4, /* libh2o's epoll, the two of net_conns.c, eventfd */
+};
+
+/* A call has a connection of its own, so that a bound of calls is one of connections. */
+static uint64_t provider_most(const struct provider *provider, uint32_t workers)
+{
+	const uint64_t pool = upstream_limits_default.connections_max;
+	uint64_t sum = 0;
+
+	for (uint32_t e = 0; provider->enabled && e < provider->endpoint_count; e++) {
+		const uint64_t share = config_share(provider->endpoints[e].concurrent, workers);
+		sum += (share < pool ? share : pool) * workers;
+	}
+	return sum;
+}
+
+static uint64_t providers_most(const struct config *config)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t p = 0; p < config->provider_count; p++)
+		sum += provider_most(&config->providers[p], config->workers);
+	return sum;
+}
+
+/* Neither takes more than half of what there is from the other. */
+struct descriptors descriptors_share(const struct config *config, uint64_t files)
+{
+	const uint64_t wanted = config->connections_max, most = providers_most(config);
+	struct descriptors share = {
+		.beside = BESIDE_ALL +
+			  (uint64_t)config->workers * (BESIDE_PER_WORKER + config->listen_count),
+		.providers = most < wanted ? most : wanted,
+	};
+	uint64_t rest = files > share.beside ? files - share.beside : 0;
+	uint64_t half = rest / 2;
+	uint64_t left = rest > share.providers ? rest - share.providers : 0;
+	uint64_t room = left > half ? left : half;
+
+	share.callers = (uint32_t)(wanted < room ? wanted : room == 0 ? 1 : room);
+	return share;
+}
+
+static uint64_t files_max(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	return limit.rlim_cur;
+}
+
+uint32_t descriptors_callers(const struct config *config)
+{
+	return descriptors_share(config, files_max()).callers;
+}
+
+void descriptors_raise(const struct config *config, FILE *problems)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+			(void)fprintf(problems,
+				      "sluice: warning: RLIMIT_NOFILE cannot be raised\n");
+	}
+	const uint64_t files = files_max();
+	const struct descriptors share = descriptors_share(config, files);
+	if (share.callers < config->connections_max)
+		(void)fprintf(
+			problems,
+			"sluice: warning: limits.connections: %" PRIu32 " callers, %" PRIu64
+			" connections to providers and %" PRIu64
+			" other files do not fit into %" PRIu64
+			" open files (ulimit -n): at most %" PRIu32
+			" callers are connected at once; raise the limit, or configure less\n",
+			config->connections_max, share.providers, share.beside, files,
+			share.callers);
+}

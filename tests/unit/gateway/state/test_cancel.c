@@ -1,0 +1,117 @@
+/* Requests of sessions that are called off: those of that key, wherever they are, and nobody else. */
+#include "gateway/state/cancel.h"
+
+#include "tests/unit/gateway/net/inbox_rig.h"
+
+struct someone {
+	struct flight flight;
+	int told;
+	bool leaves; /* when it is told */
+};
+
+static struct some_worker workers[2];
+static struct flights *flights;
+
+static void note(struct flight *flight)
+{
+	struct someone *s = CONTAINER_OF(flight, struct someone, flight);
+
+	s->told++;
+	if (s->leaves)
+		flights_leave(flight);
+}
+
+static struct state_key key_of(const char *id)
+{
+	return state_key_of(STATE_ONCE, SLICE("acme"), SLICE("billing"), SLICE("session"),
+			    slice_str(id));
+}
+
+static void enter(struct someone *s, const char *id, int worker)
+{
+	*s = (struct someone){ .flight = { .key = key_of(id), .called_off = note } };
+	flights_enter(flights, &s->flight, &workers[worker].inbox);
+}
+
+static void turn(void)
+{
+	(void)loop_turn(&workers[0].loop, false);
+	(void)loop_turn(&workers[1].loop, false);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	some_worker_init(&workers[0]);
+	some_worker_init(&workers[1]);
+	flights = flights_new();
+	return flights == NULL;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	flights_free(flights); /* which must be empty */
+	return 0;
+}
+
+static void all_of_the_key_are_told_on_their_own_workers(void **state)
+{
+	struct someone a, b, c;
+
+	(void)state;
+	enter(&a, "1", 0);
+	enter(&b, "1", 1);
+	enter(&c, "2", 0);
+	assert_int_equal(flights_call_off(flights, key_of("1")), 2);
+	(void)loop_turn(&workers[0].loop, false);
+	assert_true(a.told == 1 && b.told == 0);
+	(void)loop_turn(&workers[1].loop, false);
+	assert_true(b.told == 1 && c.told == 0);
+	assert_int_equal(flights_call_off(flights, key_of("3")), 0);
+	flights_leave(&a.flight);
+	flights_leave(&b.flight);
+	flights_leave(&c.flight);
+	flights_leave(&c.flight); /* harmless */
+}
+
+static void who_has_left_is_not_told_any_more(void **state)
+{
+	struct someone a, again;
+
+	(void)state;
+	enter(&a, "1", 0);
+	assert_int_equal(flights_call_off(flights, key_of("1")), 1);
+	flights_leave(&a.flight); /* it was answered before its turn came */
+	enter(&again, "1", 0);    /* another one, of the same id */
+	turn();
+	assert_true(a.told == 0 && again.told == 0);
+	flights_leave(&again.flight);
+	assert_int_equal(flights_call_off(flights, key_of("1")), 0);
+}
+
+static void who_is_told_may_leave_from_inside(void **state)
+{
+	struct someone many[20];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(many); i++) {
+		enter(&many[i], "1", i % 2);
+		many[i].leaves = true;
+	}
+	assert_int_equal(flights_call_off(flights, key_of("1")), COUNT_OF(many));
+	turn();
+	for (size_t i = 0; i < COUNT_OF(many); i++)
+		assert_int_equal(many[i].told, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define IN(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+		IN(all_of_the_key_are_told_on_their_own_workers),
+		IN(who_has_left_is_not_told_any_more),
+		IN(who_is_told_may_leave_from_inside),
+	};
+	return cmocka_run_group_tests_name("cancel", tests, NULL, NULL);
+}
