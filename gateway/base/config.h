@@ -96,6 +96,7 @@ struct listen_address {
 	struct slice text; /* as configured */
 	struct slice host; /* NUL-terminated */
 	uint16_t port;
+	bool trusted_proxy;     /* its HTTP/2 connections carry many callers' requests */
 	struct ssl_ctx_st *tls; /* of tls_server_new, this configuration's own; NULL: clear text */
 };
 

@@ -148,12 +148,13 @@ static bool held_too_much(const struct guard_budget *budget)
 	return budget->held_bytes > (part > budget->body_bytes_max ? part : budget->body_bytes_max);
 }
 
-bool guard_hold(struct guard_budget *budget, struct guard_holder *holder, size_t bytes, nsec_t now)
+bool guard_hold(struct guard_budget *budget, struct guard_holder *holder, size_t bytes, size_t most,
+		nsec_t now)
 {
 	holder->bytes += bytes;
 	budget->unfinished_bytes += bytes;
 	budget->held_bytes += bytes;
-	return !held_too_much(budget) && holder->bytes <= budget->conn_bytes_max &&
+	return !held_too_much(budget) && holder->bytes <= most &&
 	       make_room(budget, bytes, NULL, now);
 }
 

@@ -50,8 +50,8 @@ enum { GUARD_LINES = 20 };
 
 /* What the connections of one worker share. */
 struct guard_budget {
-	size_t body_bytes_max;   /* of one request, as h2o is told */
-	size_t conn_bytes_max;   /* of one connection's unfinished requests */
+	size_t body_bytes_max; /* of one request, as h2o is told */
+	size_t conn_bytes_max; /* of one connection's unfinished requests, where it is one caller's */
 	size_t worker_bytes_max; /* of all connections' */
 	size_t large_bytes_max; /* the same, for a body of more than GUARD_LITTLE; no more than that */
 	nsec_t patience;        /* for a frame, and for each part of a body */
@@ -107,9 +107,10 @@ void guard_body_move(struct guard_budget *budget, struct guard_body *to,
 		     const struct guard_body *from);
 
 /* A request that is whole but may not begin yet is held with so many bytes. Bodies end early for them, but it does not itself:
- * so those who let theirs wait have no more than a part of the room. False: that is too much. */
+ * so those who let theirs wait have no more than a part of the room. False: that is too much, or the connection has more than
+ * `most`. */
 MUST_USE bool guard_hold(struct guard_budget *budget, struct guard_holder *holder, size_t bytes,
-			 nsec_t now);
+			 size_t most, nsec_t now);
 void guard_let_go(struct guard_budget *budget, struct guard_holder *holder, size_t bytes);
 
 #endif

@@ -23,25 +23,6 @@ enum frame_type {
 enum { FLAG_END_STREAM = 1, FLAG_END_HEADERS = 4 };
 enum { PREFACE_LEN = 24, HEADER_LEN = 9, LENGTH_LEN = 3, FLAGS_AT = 4 };
 
-/* A connection starts with all its tokens; time and answered requests give some back, so that an
- * honest client may cancel, ping and update as often as it likes, in proportion to its requests. */
-enum { TOKENS_MAX = 1000, TOKENS_PER_S = 100, TOKENS_PER_ANSWER = 7 };
-
-/* More aborted than answered requests: rapid reset (CVE-2023-44487), by which the client starts work
- * and pays nothing, or MadeYouReset (CVE-2025-8671), where h2o itself is made to reset. One that was at
- * a provider has cost a connection there, and counts twice. Those in flight count as if they were given
- * up: together they are never more than 100, which is also what one connection may have at once. Answers
- * may take long, so five a second may be given up without any.
- *
- * Who connects anew each time it is closed begins anew, too, and each time the most that is begun for nothing: so
- * a new connection has a third of that at once, and all of it after 272 ms. */
-enum { ABORTED_MAX = 100, ABORTED_UNBEGUN = 1, ABORTED_GIVEN_UP = 2, BEGUN_MAX = 100 };
-enum { ABORTED_PER_S = 5 * ABORTED_GIVEN_UP };
-enum { BEGUN_FIRST = 32, ONE_MORE_PER = 4 * MSEC };
-
-/* Likewise of bodies that do not end: a quarter at once, and all after this. Who has more is not closed for it, but waits. */
-enum { BYTES_FIRST_PART = 4, ALL_BYTES_AFTER = 300 * MSEC };
-
 #define FORBIDDEN (-1)
 
 static const int32_t frame_costs[FRAME_TYPES] = {
@@ -104,9 +85,11 @@ const char *guard_verdict_name(enum guard_verdict verdict)
 	return (size_t)verdict < GUARD_CAUSES ? verdict_names[verdict] : NULL;
 }
 
-void h2_guard_init(struct h2_guard *guard, nsec_t now)
+void h2_guard_init(struct h2_guard *guard, const struct guard_bounds *bounds, nsec_t now)
 {
-	*guard = (struct h2_guard){ .began = now, .tokens = TOKENS_MAX, .tokens_at = now };
+	*guard = (struct h2_guard){
+		.bounds = bounds, .began = now, .tokens = bounds->tokens_max, .tokens_at = now
+	};
 }
 
 static struct guard_upload *uploads_of(struct h2_guard *guard)
@@ -127,9 +110,9 @@ void h2_guard_fini(struct h2_guard *guard, struct guard_budget *budget)
 /* ---- tokens ---- */
 static void tokens_refill(struct h2_guard *guard, nsec_t now)
 {
-	nsec_t got = (now - guard->tokens_at) / (SEC / TOKENS_PER_S);
-	guard->tokens_at += got * (SEC / TOKENS_PER_S);
-	nsec_t room = (nsec_t)(TOKENS_MAX - guard->tokens);
+	nsec_t got = (now - guard->tokens_at) / guard->bounds->token_every;
+	guard->tokens_at += got * guard->bounds->token_every;
+	nsec_t room = (nsec_t)(guard->bounds->tokens_max - guard->tokens);
 	guard->tokens += (int32_t)(got < room ? got : room);
 }
 
@@ -207,8 +190,9 @@ static enum guard_verdict fit_connection(struct h2_guard *guard, struct guard_bu
 					 struct guard_upload *asker, nsec_t now)
 {
 	struct guard_upload *uploads = uploads_of(guard);
+	const size_t bytes_max = h2_guard_bytes_max(guard, budget);
 
-	while (guard->holder.bytes > budget->conn_bytes_max && asker->body.over == GUARD_GOES_ON) {
+	while (guard->holder.bytes > bytes_max && asker->body.over == GUARD_GOES_ON) {
 		struct guard_upload *found = asker;
 		uint64_t most = 0;
 		for (uint32_t i = 0; i < guard->upload_count; i++) {
@@ -224,19 +208,6 @@ static enum guard_verdict fit_connection(struct h2_guard *guard, struct guard_bu
 			return GUARD_UNFINISHED_BYTES;
 	}
 	return GUARD_PASS;
-}
-
-nsec_t h2_guard_wait(const struct h2_guard *guard, const struct guard_budget *budget, nsec_t now)
-{
-	const size_t first = budget->conn_bytes_max / BYTES_FIRST_PART;
-	const size_t has = guard->holder.bytes + guard->dropped;
-	const nsec_t age = now - guard->began;
-	if (has <= first || age >= ALL_BYTES_AFTER)
-		return 0;
-	const nsec_t due = (has - first) * ALL_BYTES_AFTER / (budget->conn_bytes_max - first);
-	if (due <= age)
-		return 0;
-	return (due < ALL_BYTES_AFTER ? due : ALL_BYTES_AFTER) - age;
 }
 
 static bool upload_has_slot(struct h2_guard *guard, struct guard_budget *budget)
@@ -503,15 +474,10 @@ void h2_guard_ate(struct h2_guard *guard, size_t len)
 }
 
 /* ---- pace ---- */
-static void forgive(struct h2_guard *guard, uint32_t aborted)
-{
-	guard->aborted -= guard->aborted < aborted ? guard->aborted : aborted;
-}
-
 enum guard_verdict h2_guard_check_pace(struct h2_guard *guard, struct guard_budget *budget,
 				       nsec_t now)
 {
-	forgive(guard, ABORTED_PER_S);
+	h2_guard_forgive(guard);
 	if (guard->partial_since != 0 && guard_too_slow(budget, guard->partial_since, now))
 		return GUARD_SLOW;
 	for (uint32_t i = 0; i < guard->upload_count; i++)
@@ -539,57 +505,4 @@ void h2_guard_forget(struct h2_guard *guard, struct guard_budget *budget, uint32
 	guard->ended = uploads_of(guard)[at].body.stream;
 	guard->ended_at = now;
 	h2_guard_reset(guard, budget, guard->ended);
-}
-
-/* ---- requests ---- */
-static void note_answered(struct h2_guard *guard)
-{
-	forgive(guard, ABORTED_GIVEN_UP);
-	guard->tokens += TOKENS_PER_ANSWER;
-	if (guard->tokens > TOKENS_MAX)
-		guard->tokens = TOKENS_MAX;
-}
-
-enum guard_verdict h2_guard_request_over(struct h2_guard *guard, enum guard_ending ending)
-{
-	switch (ending) {
-	case GUARD_ANSWERED:
-		note_answered(guard);
-		return GUARD_PASS;
-	case GUARD_UNBEGUN:
-		guard->aborted += ABORTED_UNBEGUN;
-		break;
-	case GUARD_GIVEN_UP:
-		guard->aborted += ABORTED_GIVEN_UP;
-		break;
-	}
-	return guard->aborted > ABORTED_MAX ? GUARD_ABORTED : GUARD_PASS;
-}
-
-static uint32_t begun_max(nsec_t age)
-{
-	return age < (BEGUN_MAX - BEGUN_FIRST) * (nsec_t)ONE_MORE_PER
-		       ? BEGUN_FIRST + (uint32_t)(age / ONE_MORE_PER)
-		       : BEGUN_MAX;
-}
-
-bool h2_guard_may_begin(const struct h2_guard *guard, uint32_t begun, nsec_t age)
-{
-	return guard->aborted + ABORTED_GIVEN_UP * (begun + 1) <= ABORTED_GIVEN_UP * begun_max(age);
-}
-
-enum guard_verdict h2_guard_hold(struct h2_guard *guard, struct guard_budget *budget, size_t body,
-				 nsec_t now)
-{
-	return guard_hold(budget, &guard->holder, body, now) ? GUARD_PASS : GUARD_UNFINISHED_BYTES;
-}
-
-void h2_guard_let_go(struct h2_guard *guard, struct guard_budget *budget, size_t body)
-{
-	guard_let_go(budget, &guard->holder, body);
-}
-
-nsec_t h2_guard_more_in(nsec_t age)
-{
-	return begun_max(age) < BEGUN_MAX ? ONE_MORE_PER - age % ONE_MORE_PER : 0;
 }

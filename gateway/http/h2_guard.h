@@ -44,8 +44,21 @@ struct guard_upload {
 	bool too_large;         /* its headers say so */
 };
 
+/* What one connection may use up; the requests' part of h2_guard has the figures, and why. */
+struct guard_bounds {
+	nsec_t token_every; /* gives back one */
+	int32_t tokens_max;
+	int32_t aborted_max, aborted_per_s; /* costs of requests that ended before their answer */
+	uint32_t begun_first, begun_max; /* worked on at once: by a new connection, and at most */
+	uint32_t bytes_times; /* of budget->conn_bytes_max; no more than the worker has */
+};
+
+/* The client is one caller, or a proxy that the operator trusts and that carries the requests of many. */
+extern const struct guard_bounds guard_one_caller, guard_many_callers;
+
 struct h2_guard {
 	struct guard_holder holder; /* of its uploads, and of bodies that are held */
+	const struct guard_bounds *bounds;
 	size_t next;          /* offset of the next header to judge; may lie beyond the input */
 	size_t block;         /* where a header block begins that has not come to its end */
 	uint32_t block_len;   /* 0: there is none */
@@ -55,7 +68,7 @@ struct h2_guard {
 	int32_t tokens;
 	uint32_t small; /* frames that cost no tokens, in the second that began at small_at */
 	nsec_t small_at;
-	uint32_t aborted;  /* what requests cost that ended before their answer */
+	int32_t aborted; /* what requests cost that ended before their answer; below 0: more were answered */
 	bool preface;      /* seen */
 	uint32_t dropping; /* of a frame that h2o does not see, so much is still to come */
 	size_t dropped;    /* of all of them */
@@ -69,7 +82,8 @@ struct h2_guard {
 	struct guard_upload few[GUARD_UPLOADS_INLINE];
 };
 
-void h2_guard_init(struct h2_guard *guard, nsec_t now);
+/* `bounds` outlive the guard. */
+void h2_guard_init(struct h2_guard *guard, const struct guard_bounds *bounds, nsec_t now);
 /* Gives back memory and the connection's share of the budget. */
 void h2_guard_fini(struct h2_guard *guard, struct guard_budget *budget);
 
@@ -114,6 +128,9 @@ enum guard_ending {
 	GUARD_GIVEN_UP, /* what was done for it was for nothing */
 };
 
+/* Once a second: a few that were given up cost no more. */
+void h2_guard_forgive(struct h2_guard *guard);
+
 MUST_USE enum guard_verdict h2_guard_request_over(struct h2_guard *guard, enum guard_ending ending);
 
 /* Whether something may be done for another request, while `begun` are being worked on: a client must
@@ -126,11 +143,19 @@ MUST_USE enum guard_verdict h2_guard_hold(struct h2_guard *guard, struct guard_b
 					  size_t body, nsec_t now);
 void h2_guard_let_go(struct h2_guard *guard, struct guard_budget *budget, size_t body);
 
-/* For how long nothing more is to be read; 0: read on. Of what budget->conn_bytes_max allows, a new connection may have only
+/* Of requests that have not come to their end, and of those held. */
+static inline size_t h2_guard_bytes_max(const struct h2_guard *guard,
+					const struct guard_budget *budget)
+{
+	const size_t most = budget->conn_bytes_max * guard->bounds->bytes_times;
+	return most < budget->worker_bytes_max ? most : budget->worker_bytes_max;
+}
+
+/* For how long nothing more is to be read; 0: read on. Of what h2_guard_bytes_max allows, a new connection may have only
  * a part at once: bodies that have not ended, and what was dropped of those too large. */
 nsec_t h2_guard_wait(const struct h2_guard *guard, const struct guard_budget *budget, nsec_t now);
 
 /* In how long a connection of this age may have one more begun for its age; 0: it has all that its age gives. */
-nsec_t h2_guard_more_in(nsec_t age);
+nsec_t h2_guard_more_in(const struct h2_guard *guard, nsec_t age);
 
 #endif

@@ -87,6 +87,7 @@ const char *http_guard_cause(size_t n);
 struct http_listener {
 	int fd;                 /* listening, non-blocking; kept open for the process's life */
 	struct ssl_ctx_st *tls; /* of tls_server_new, prepared; NULL: clear text */
+	bool trusted_proxy;     /* an HTTP/2 connection carries many callers' requests */
 };
 
 /* Once per server context, before its first connection. */

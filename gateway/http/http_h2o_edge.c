@@ -418,7 +418,8 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 		h2o_buffer_set_prototype(&sock->input, &host->http2_input);
 		nsec_t now = net_now(host->loop);
 		edge->since = 0;
-		h2_guard_init(&edge->guard, now);
+		h2_guard_init(&edge->guard,
+			      edge->many_callers ? &guard_many_callers : &guard_one_caller, now);
 		enum guard_verdict verdict = h2_guard_scan(
 			&edge->guard, &host->budget, sock->input->bytes, &sock->input->size, now);
 		if (verdict != GUARD_PASS) {
@@ -505,7 +506,7 @@ void edge_let_go(struct edge *edge, size_t body)
 
 void edge_await_room(struct edge *edge)
 {
-	nsec_t more_in = h2_guard_more_in(age_of(edge));
+	nsec_t more_in = h2_guard_more_in(&edge->guard, age_of(edge));
 	if (more_in != 0)
 		net_timer_set(edge->host->loop, &edge->more, net_now(edge->host->loop) + more_in);
 }

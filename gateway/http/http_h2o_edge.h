@@ -76,6 +76,7 @@ struct edge {
 	enum edge_proto proto;
 	enum edge_reading reading;
 	bool killed, evicted;
+	bool many_callers;       /* the peer is a proxy, and multiplexes */
 	bool says_why;           /* h2o is to send GOAWAY before it closes */
 	enum guard_verdict why;  /* it was killed */
 	bool refused;            /* gets an answer of ours, and h2o nothing more */

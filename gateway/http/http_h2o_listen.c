@@ -101,8 +101,10 @@ static void on_acceptable(h2o_socket_t *acceptor, const char *err)
 		if (sock == NULL)
 			break;
 		struct edge *edge = edge_new(host, sock);
-		if (edge != NULL)
-			open_edge(listener, edge);
+		if (edge == NULL)
+			continue;
+		edge->many_callers = listener->trusted_proxy;
+		open_edge(listener, edge);
 	}
 	listeners_refresh(listeners);
 }
@@ -117,6 +119,7 @@ void listeners_init(struct listeners *listeners, struct edge_host *host,
 		struct listener *listener = &listeners->at[listeners->count++];
 		listener->all = listeners;
 		listener->tls = tls_server_share(from[i].tls);
+		listener->trusted_proxy = from[i].trusted_proxy;
 		listener->sock = h2o_evloop_socket_create(net_h2o_loop(host->loop), from[i].fd,
 							  H2O_SOCKET_FLAG_DONT_READ);
 		listener->sock->data = listener;

@@ -178,6 +178,7 @@ static bool same_listen(const struct config *a, const struct config *b)
 	for (uint32_t i = 0; i < a->listen_count; i++)
 		if (!slice_eq(a->listen[i].host, b->listen[i].host) ||
 		    a->listen[i].port != b->listen[i].port ||
+		    a->listen[i].trusted_proxy != b->listen[i].trusted_proxy ||
 		    (a->listen[i].tls == NULL) != (b->listen[i].tls == NULL))
 			return false;
 	return true;

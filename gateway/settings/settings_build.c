@@ -60,6 +60,7 @@ static void build_listen(struct loader *l, const struct main_form *form)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct node *node = node_find(forms[i].node, "address");
 		loader_build_tls(l, &forms[i], &out[i]);
+		out[i].trusted_proxy = forms[i].trusted_proxy != 0;
 		if (slice_absent(forms[i].address))
 			continue;
 		build_address(l, node, forms[i].address, &out[i]);

@@ -46,6 +46,7 @@ struct main_form {
 struct listen_form {
 	const struct node *node;
 	struct slice address, tls_cert, tls_key, tls_client_ca;
+	uint64_t trusted_proxy;
 };
 
 struct issuer_form {

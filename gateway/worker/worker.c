@@ -503,8 +503,11 @@ static bool worker_build(struct worker *worker)
 	struct http_listener listeners[CONFIG_LISTEN_MAX];
 	must(args->listen_count == args->config->listen_count);
 	for (size_t i = 0; i < args->listen_count; i++)
-		listeners[i] = (struct http_listener){ .fd = args->listen_fds[i],
-						       .tls = args->config->listen[i].tls };
+		listeners[i] = (struct http_listener){
+			.fd = args->listen_fds[i],
+			.tls = args->config->listen[i].tls,
+			.trusted_proxy = args->config->listen[i].trusted_proxy,
+		};
 	worker->http =
 		http_server_new(worker->loop, listeners, args->listen_count, &handler, &limits);
 	return worker->http != NULL;

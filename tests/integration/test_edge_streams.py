@@ -131,6 +131,69 @@ class StreamErrors(EdgeCase):
         self.assert_at_rest(edge)
 
 
+class ManyCallers(EdgeCase):
+    """One caller behind a proxy cancels what it has in flight; the requests of the others go on."""
+
+    def cancels(self, edge, client, first, count, begun):
+        """Returns the next stream."""
+        over = first + 2 * count
+        client.send(b"".join(h2_request(stream, "/hang") for stream in range(first, over, 2)))
+        edge.wait_stats(lambda s: s["begun"] == begun + count, "begun")
+        client.send(b"".join(frame(RST, 0, stream, struct.pack(">I", 8)) for stream in range(first, over, 2)))
+        return over
+
+    def answered(self, client, first, count):
+        over = first + 2 * count
+        client.send(b"".join(h2_request(stream, "/now/2") for stream in range(first, over, 2)))
+        client.read_until(h2_answers(*range(first, over, 2)), "answers")
+        return over
+
+    def begin(self, client):
+        """With a request in flight, which others' cancels must not end."""
+        client.send(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/b/3")) + frame(DATA, 0, 1, b"x"))
+
+    def end(self, client):
+        client.send(frame(DATA, END_STREAM, 1))
+        self.assertEqual(client.read_until(h2_answers(1), "the one in flight"), [b"xxx"])
+        self.assertNotIn(GOAWAY, [kind for kind, *_ in h2_frames(client.input)])
+
+    def test_sixty_cancels_through_a_trusted_proxy(self):
+        edge = self.edge("-m")
+        with Client(edge) as client:
+            self.begin(client)
+            self.cancels(edge, client, 3, 60, 0)
+            self.end(client)
+        self.assertEqual(self.assert_at_rest(edge)["cancelled"], 60)
+
+    def test_six_hundred_cancels_between_answers_through_a_trusted_proxy(self):
+        edge = self.edge("-m")
+        with Client(edge) as client:
+            self.begin(client)
+            stream, begun = 3, 0
+            for _ in range(10):
+                stream = self.cancels(edge, client, stream, 60, begun)
+                stream = self.answered(client, stream, 5)
+                begun += 65
+            self.end(client)
+        self.assertEqual(self.assert_at_rest(edge)["cancelled"], 600)
+
+    def test_a_trusted_proxy_is_closed_too_when_it_is_too_much(self):
+        edge = self.edge("-m")
+        with Client(edge) as client:
+            client.send(PREFACE + settings())
+            self.assertTrue(client.send_until_closed(frame(6, 0, 0, bytes(8)) * 400))
+        self.assertEqual(self.assert_at_rest(edge)["flood"], 1)
+
+    def test_sixty_cancels_behind_answers_by_default(self):
+        edge = self.edge()
+        with Client(edge) as client:
+            self.begin(client)
+            stream = self.answered(client, 3, 30)
+            self.cancels(edge, client, stream, 60, 30)
+            self.end(client)
+        self.assertEqual(self.assert_at_rest(edge)["cancelled"], 60)
+
+
 class Goodbye(EdgeCase):
     """What ends the connection says why, and which requests may be sent again."""
 

@@ -1,7 +1,7 @@
 /* edge_echo.c - the edge by itself: net.h and http.h under a handler that needs no tenant.
  *
  * edge_echo [-p PORT] [-b BODY_MAX] [-c CONNECTIONS_MAX] [-t PATIENCE_MS] [-u UPSTREAM_PORT]
- *           [-U UNFINISHED_BYTES_MAX]
+ *           [-U UNFINISHED_BYTES_MAX] [-m (a trusted proxy's requests)]
  *           [-C CERT.pem -K KEY.pem [-A CLIENT_CA.pem] [-P TLS_PORT]]
  * prints "listening PORT", with a certificate also "tls PORT", and serves on loopback:
  *   /echo    the body, next tick          /b/N     N bytes after 20 ms
@@ -67,6 +67,7 @@ static struct program {
 	char *fill;
 	struct net_message stop;
 	const char *cert, *key, *client_ca; /* files */
+	bool trusted_proxy;
 } program;
 
 /* ---- answers ---- */
@@ -452,7 +453,7 @@ static struct ssl_ctx_st *tls_context(void)
 
 static void read_options(int argc, char **argv, int ports[2], struct http_limits *limits)
 {
-	for (int option; (option = getopt(argc, argv, "p:P:b:c:t:u:U:C:K:A:")) != -1;) {
+	for (int option; (option = getopt(argc, argv, "p:P:b:c:t:u:U:C:K:A:m")) != -1;) {
 		switch (option) {
 		case 'p':
 			ports[0] = atoi(optarg);
@@ -477,6 +478,9 @@ static void read_options(int argc, char **argv, int ports[2], struct http_limits
 			break;
 		case 'U':
 			limits->unfinished_bytes_max = (size_t)atol(optarg);
+			break;
+		case 'm':
+			program.trusted_proxy = true;
 			break;
 		case 't':
 			limits->patience = (nsec_t)atol(optarg) * MSEC;
@@ -511,9 +515,10 @@ int main(int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGTERM, on_sigterm);
 	if (program.cert != NULL)
-		listeners[1] =
-			(struct http_listener){ listen_on("tls", ports[count++]), tls_context() };
+		listeners[1] = (struct http_listener){ .fd = listen_on("tls", ports[count++]),
+						       .tls = tls_context() };
 	listeners[0].fd = listen_on("listening", ports[0]);
+	listeners[0].trusted_proxy = listeners[1].trusted_proxy = program.trusted_proxy;
 	program.server = http_server_new(program.loop, listeners, count, &handler, &limits);
 	if (program.server == NULL)
 		return 1;

@@ -198,7 +198,7 @@ static void requests_that_are_held_find_room_likewise_but_never_end_early(void *
 	struct one ones[4];
 	for (size_t i = 0; i < 4; i++)
 		begin(&budget, &ones[i], 3 * MB, START + i * SEC);
-	assert_true(guard_hold(&budget, &holder, 4 * MB, START + 3 * SEC));
+	assert_true(guard_hold(&budget, &holder, 4 * MB, MOST, START + 3 * SEC));
 	assert_int_equal(ones[0].body.over, GUARD_NO_ROOM);
 	assert_int_equal(count_over(ones, 4), 1);
 	guard_let_go(&budget, &holder, 4 * MB);
@@ -212,9 +212,9 @@ static void they_have_no_more_than_a_fourth_of_the_room_together(void **state)
 	struct guard_holder holders[2] = { { 0 }, { 0 } };
 	struct one one;
 	begin(&budget, &one, 4 * MB, START);
-	assert_true(guard_hold(&budget, &holders[0], 3 * MB, START + SEC));
-	assert_true(guard_hold(&budget, &holders[1], MB, START + SEC));
-	assert_false(guard_hold(&budget, &holders[1], 1, START + SEC));
+	assert_true(guard_hold(&budget, &holders[0], 3 * MB, MOST, START + SEC));
+	assert_true(guard_hold(&budget, &holders[1], MB, MOST, START + SEC));
+	assert_false(guard_hold(&budget, &holders[1], 1, MOST, START + SEC));
 	assert_int_equal(one.body.over, GUARD_GOES_ON); /* nobody makes room for that */
 	guard_let_go(&budget, &holders[0], 3 * MB);
 	guard_let_go(&budget, &holders[1], MB + 1);

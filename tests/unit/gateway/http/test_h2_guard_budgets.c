@@ -55,12 +55,13 @@ static void answered_requests_give_tokens_back(void **state)
 	rig_free(&rig);
 }
 /* ---- requests that end early ---- */
-/* How many may end so before it is too many. */
-static int endings_borne(enum guard_ending ending)
+/* How many may end so, after so many that were answered, before it is too many. */
+static int endings_borne(struct rig rig, int answered, enum guard_ending ending)
 {
-	struct rig rig = rig_new();
 	int count = 0;
-	while (h2_guard_request_over(&rig.guard, ending) == GUARD_PASS && count < 1000)
+	for (int i = 0; i < answered; i++)
+		assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_ANSWERED), GUARD_PASS);
+	while (h2_guard_request_over(&rig.guard, ending) == GUARD_PASS && count < 10000)
 		count++;
 	rig_free(&rig);
 	return count;
@@ -69,9 +70,9 @@ static int endings_borne(enum guard_ending ending)
 static void so_many_requests_may_end_before_their_answer(void **state)
 {
 	(void)state;
-	assert_int_equal(endings_borne(GUARD_UNBEGUN), 100);
-	assert_int_equal(endings_borne(GUARD_GIVEN_UP), 50);
-	assert_int_equal(endings_borne(GUARD_ANSWERED), 1000);
+	assert_int_equal(endings_borne(rig_new(), 0, GUARD_UNBEGUN), 100);
+	assert_int_equal(endings_borne(rig_new(), 0, GUARD_GIVEN_UP), 50);
+	assert_int_equal(endings_borne(rig_new(), 0, GUARD_ANSWERED), 10000);
 }
 
 /* Of those that are begun and given up at last. */
@@ -109,6 +110,62 @@ static void a_hundred_requests_are_worked_on_at_once_by_who_gives_up_none(void *
 	rig_free(&rig);
 }
 
+static void who_has_had_answers_may_give_up_as_many_again(void **state)
+{
+	(void)state;
+	assert_int_equal(endings_borne(rig_new(), 10, GUARD_GIVEN_UP), 60);
+	assert_int_equal(endings_borne(rig_new(), 50, GUARD_GIVEN_UP), 100);
+	assert_int_equal(endings_borne(rig_new(), 1000, GUARD_GIVEN_UP), 100);
+}
+
+/* Time forgives, but earns nothing; nor may more be worked on at once. */
+static void only_answers_count_in_advance(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new();
+	h2_guard_forgive(&rig.guard);
+	assert_int_equal(rig.guard.aborted, 0);
+	assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_ANSWERED), GUARD_PASS);
+	h2_guard_forgive(&rig.guard);
+	assert_int_equal(rig.guard.aborted, -2);
+	assert_false(h2_guard_may_begin(&rig.guard, 100, SEC));
+	rig_free(&rig);
+}
+
+static void a_proxy_may_give_up_what_many_callers_do(void **state)
+{
+	(void)state;
+	assert_int_equal(endings_borne(rig_new_shared(), 0, GUARD_GIVEN_UP), 800);
+	assert_int_equal(endings_borne(rig_new_shared(), 10000, GUARD_GIVEN_UP), 1600);
+	struct rig rig = rig_new_shared();
+	const struct frame reset = { RST, 0, 1, 4 };
+	for (int i = 0; i < 3200; i++)
+		assert_int_equal(give(&rig, reset, START), GUARD_PASS);
+	assert_int_equal(give(&rig, reset, START), GUARD_FLOOD);
+	rig_free(&rig);
+}
+
+static void a_proxy_has_as_much_begun_at_once_as_it_likes_from_the_start(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new_shared();
+	for (int i = 0; i < 600; i++)
+		assert_int_equal(h2_guard_request_over(&rig.guard, GUARD_GIVEN_UP), GUARD_PASS);
+	assert_true(h2_guard_may_begin(&rig.guard, 99, 0));
+	assert_int_equal(h2_guard_more_in(&rig.guard, 0), 0);
+	rig_free(&rig);
+}
+
+static void a_proxy_may_have_unfinished_what_the_worker_has_room_for(void **state)
+{
+	(void)state;
+	struct rig rig = rig_new_shared();
+	assert_int_equal(h2_guard_bytes_max(&rig.guard, &rig.budget), WORKER_MAX);
+	rig.budget.worker_bytes_max = (size_t)100 * CONN_MAX;
+	assert_int_equal(h2_guard_bytes_max(&rig.guard, &rig.budget), (size_t)16 * CONN_MAX);
+	rig_free(&rig);
+}
+
 static uint32_t begun_at_most(nsec_t age)
 {
 	struct rig rig = rig_new();
@@ -132,14 +189,15 @@ static void a_new_connection_has_fewer_begun_at_once(void **state)
 static void time_gives_it_one_after_the_other_until_it_has_all(void **state)
 {
 	(void)state;
+	const struct h2_guard guard = { .bounds = &guard_one_caller };
 	nsec_t age = MSEC;
 	for (uint32_t begun = 33; begun <= 100; begun++) {
-		nsec_t more_in = h2_guard_more_in(age);
+		nsec_t more_in = h2_guard_more_in(&guard, age);
 		assert_int_equal(begun_at_most(age + more_in - 1), begun - 1);
 		assert_int_equal(begun_at_most(age + more_in), begun);
 		age += more_in;
 	}
-	assert_int_equal(h2_guard_more_in(age), 0);
+	assert_int_equal(h2_guard_more_in(&guard, age), 0);
 }
 
 static void bodies_that_are_held_count_as_unfinished(void **state)
@@ -501,6 +559,11 @@ int main(void)
 		cmocka_unit_test(what_is_dropped_of_a_body_too_large_counts_as_brought),
 		cmocka_unit_test(who_has_little_is_not_closed_for_what_others_have),
 		cmocka_unit_test(a_hundred_requests_are_worked_on_at_once_by_who_gives_up_none),
+		cmocka_unit_test(who_has_had_answers_may_give_up_as_many_again),
+		cmocka_unit_test(only_answers_count_in_advance),
+		cmocka_unit_test(a_proxy_may_give_up_what_many_callers_do),
+		cmocka_unit_test(a_proxy_has_as_much_begun_at_once_as_it_likes_from_the_start),
+		cmocka_unit_test(a_proxy_may_have_unfinished_what_the_worker_has_room_for),
 		cmocka_unit_test(an_answered_request_makes_up_for_an_aborted_one),
 		cmocka_unit_test(five_a_second_may_be_given_up),
 		cmocka_unit_test(streams_below_the_highest_may_begin_bodies),

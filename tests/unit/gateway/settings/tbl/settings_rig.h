@@ -85,7 +85,7 @@ static inline void assert_slice(struct slice s, const char *text)
 static const char rig_whole_file[] =
 	"listen:\n"
 	"  - {address: \"0.0.0.0:8080\"}\n"
-	"  - {address: \"[::]:8081\"}\n"
+	"  - {address: \"[::]:8081\", trusted_proxy: true}\n"
 	"admin: {address: \"127.0.0.1:9090\", socket: admin.sock}\n"
 	"workers: 3\n"
 	"limits: {body_bytes: 8MiB, connections: 500}\n"

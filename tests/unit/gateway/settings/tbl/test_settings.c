@@ -13,6 +13,8 @@ static void settings_of_the_process_are_taken_over(void **state)
 	assert_string_equal(c->listen[0].host.at, "0.0.0.0");
 	assert_int_equal(c->listen[0].port, 8080);
 	assert_string_equal(c->listen[1].host.at, "::");
+	assert_false(c->listen[0].trusted_proxy);
+	assert_true(c->listen[1].trusted_proxy);
 	assert_slice(c->admin.host, "127.0.0.1");
 	assert_int_equal(c->admin.port, 9090);
 	assert_slice(c->admin_socket, "conf/admin.sock");
@@ -350,6 +352,9 @@ static void changes_that_need_a_restart_are_named(void **state)
 		  "admin: {address: \"127.0.0.1:9\", socket: s}\nmetrics: {tenants: 1}\n" REST,
 		  NULL, 0 },
 		{ "listen: [{address: \"0.0.0.0:81\"}]\nworkers: 2\n"
+		  "admin: {address: \"127.0.0.1:9\", socket: s}\n" REST,
+		  "listen", 1 },
+		{ "listen: [{address: \"0.0.0.0:80\", trusted_proxy: true}]\nworkers: 2\n"
 		  "admin: {address: \"127.0.0.1:9\", socket: s}\n" REST,
 		  "listen", 1 },
 		{ "listen: [{address: \"0.0.0.0:80\"}, {address: \"[::]:80\"}]\nworkers: 2\n"
