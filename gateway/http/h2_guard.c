@@ -323,14 +323,20 @@ static enum guard_verdict upload_data(struct h2_guard *guard, struct guard_budge
 	return fit_connection(guard, budget, upload, now);
 }
 
+/* Never of the whole connection (RFC 9113 6.1, 6.2, 6.4). */
+static bool is_of_a_stream(const struct frame *frame)
+{
+	return frame->type == FRAME_DATA || frame->type == FRAME_HEADERS ||
+	       frame->type == FRAME_RST_STREAM;
+}
+
 /* A stream that is not known begins with HEADERS whatever its number: PRIORITY can open streams
  * that take their HEADERS later, below the highest number. The type is looked at before the flags:
  * bit 1 of PRIORITY or WINDOW_UPDATE means nothing. */
 static enum guard_verdict account_body(struct h2_guard *guard, struct guard_budget *budget,
 				       const struct frame *frame, nsec_t now)
 {
-	if (frame->type != FRAME_DATA && frame->type != FRAME_HEADERS &&
-	    frame->type != FRAME_RST_STREAM)
+	if (!is_of_a_stream(frame))
 		return GUARD_PASS;
 	bool ends = frame->type == FRAME_RST_STREAM || (frame->flags & FLAG_END_STREAM) != 0;
 	struct guard_upload *upload = upload_find(guard, frame->stream);
@@ -374,7 +380,8 @@ static enum guard_verdict judge(struct h2_guard *guard, struct guard_budget *bud
 				const struct frame *frame, nsec_t now)
 {
 	int32_t cost = frame_cost(frame);
-	if (cost == FORBIDDEN || frame->len > GUARD_FRAME_MAX)
+	guard->oversize = frame->len > GUARD_FRAME_MAX;
+	if (cost == FORBIDDEN || guard->oversize || (frame->stream == 0 && is_of_a_stream(frame)))
 		return GUARD_FORBIDDEN_FRAME;
 	/* Its CONTINUATION would be refused anyhow, but h2o would have taken the first part. */
 	if (frame->type == FRAME_HEADERS && (frame->flags & FLAG_END_HEADERS) == 0)

@@ -70,6 +70,7 @@ struct h2_guard {
 	nsec_t small_at;
 	int32_t aborted; /* what requests cost that ended before their answer; below 0: more were answered */
 	bool preface;      /* seen */
+	bool oversize;     /* the frame judged last is longer than any may be */
 	uint32_t dropping; /* of a frame that h2o does not see, so much is still to come */
 	size_t dropped;    /* of all of them */
 	uint32_t

@@ -156,11 +156,11 @@ void http2_open_window(struct edge *edge)
 }
 
 /* ---- the connection's end ---- */
-static int code_of(enum guard_verdict why)
+static int code_of(const struct edge *edge, enum guard_verdict why)
 {
 	switch (why) {
 	case GUARD_FORBIDDEN_FRAME:
-		return H2O_HTTP2_ERROR_PROTOCOL;
+		return edge->guard.oversize ? H2O_HTTP2_ERROR_FRAME_SIZE : H2O_HTTP2_ERROR_PROTOCOL;
 	case GUARD_BODY_TOO_LARGE:
 		return H2O_HTTP2_ERROR_FLOW_CONTROL;
 	case GUARD_EVICTED:
@@ -179,7 +179,7 @@ void http2_say_why(struct edge *edge, enum guard_verdict why)
 	if (conn->state >= H2O_HTTP2_CONN_STATE_IS_CLOSING)
 		return;
 	h2o_http2_encode_goaway_frame(&conn->_write.buf, conn->pull_stream_ids.max_processed,
-				      code_of(why), h2o_iovec_init(NULL, 0));
+				      code_of(edge, why), h2o_iovec_init(NULL, 0));
 	h2o_http2_conn_request_write(conn);
 }
 
@@ -199,7 +199,7 @@ void http2_say_why_at_once(struct edge *edge, enum guard_verdict why)
 	at = h2o_http2_encode_frame_header(at, 2 * LAST_STREAM_LEN, H2O_HTTP2_FRAME_TYPE_GOAWAY, 0,
 					   0);
 	at = h2o_http2_encode32u(at, 0);
-	(void)h2o_http2_encode32u(at, (uint32_t)-code_of(why));
+	(void)h2o_http2_encode32u(at, (uint32_t)-code_of(edge, why));
 	h2o_iovec_t all = h2o_iovec_init(bytes, sizeof(bytes));
 	h2o_socket_write(edge->sock, &all, 1, on_last_write);
 }

@@ -409,17 +409,11 @@ static int take_length(h2o_iovec_t value, size_t *content_length)
 	return 0;
 }
 
-/* Those of one connection that libh2o does not mind (RFC 9113 8.2.2). */
-static bool is_hop_name(h2o_iovec_t name)
-{
-	const struct slice text = to_slice(name);
-
-	return slice_eq(text, SLICE("keep-alive")) || slice_eq(text, SLICE("proxy-connection"));
-}
-
-/* Of one connection, likewise. Host is not forbidden, and nobody asks for it. */
+/* Of one connection (RFC 9113 8.2.2), some of which libh2o does not mind. Host is not forbidden, and nobody asks for it. */
 static bool is_forbidden(const h2o_token_t *token, h2o_iovec_t value)
 {
+	if (token == H2O_TOKEN_KEEP_ALIVE)
+		return true;
 	if (!token->http2_should_reject || token == H2O_TOKEN_HOST)
 		return false;
 	return token != H2O_TOKEN_TE || !slice_eq_nocase(to_slice(value), SLICE("trailers"));
@@ -431,7 +425,7 @@ static int take_field(h2o_req_t *req, const struct field *field, size_t *content
 	const h2o_iovec_t *name = field->name, value = field->value;
 
 	if (!h2o_iovec_is_token(name)) {
-		if (is_hop_name(*name))
+		if (slice_eq(to_slice(*name), SLICE("proxy-connection")))
 			return H2O_HTTP2_ERROR_PROTOCOL;
 		if (req != NULL)
 			h2o_add_header_by_str(&req->pool, &req->headers, name->base, name->len, 0,

@@ -166,6 +166,7 @@ static void rig_end(void)
 	free(worker->providers.pools);
 	free(worker->providers.firsts);
 	free(worker->healths);
+	free(worker->refusals);
 	free(worker->lessons);
 	fair_share_unmap(&worker->bodies.share);
 	free(worker->pool_counts);
