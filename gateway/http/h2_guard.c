@@ -222,8 +222,8 @@ static bool upload_has_slot(struct h2_guard *guard, struct guard_budget *budget)
  *
  * h2o would reset such a stream as "safe to try again", and once more for each frame that follows. So it
  * is told that the request ends where the limit is passed, and answers it as any other; what the client
- * still sends of it never gets to h2o. The connection's window
- * is opened again for what was dropped, the stream's is not. Where a content-length is spelled out that is too large,
+ * still sends of it never gets to h2o. Its stream is not reset: curl 7.88 would not show the answer. The connection's
+ * window is opened again for what was dropped, the stream's is not. Where a content-length is spelled out that is too large,
  * the request ends with the first DATA. */
 static void drop(struct h2_guard *guard, uint32_t len)
 {

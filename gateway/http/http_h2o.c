@@ -318,8 +318,6 @@ static void on_request_over(h2o_logger_t *self, h2o_req_t *req)
 	if (exchange->state == EXCHANGE_ANSWERED && exchange->request != NULL)
 		(ending == GUARD_ANSWERED ? handler->sent : handler->gone)(handler->owner,
 									   exchange->request);
-	if (exchange->in.http2 && (exchange->in.body_too_large || exchange->in.no_room))
-		http2_end_upload(req);
 	edge_request_over(exchange->edge, exchange->unsent, ending);
 	begin_held(exchange->edge);
 	exchange_free_body(exchange);

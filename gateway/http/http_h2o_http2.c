@@ -113,22 +113,6 @@ void http2_pay(struct edge *edge)
 }
 
 /* ---- one stream's end ---- */
-static h2o_http2_conn_t *conn_of(const h2o_req_t *req)
-{
-	return CONTAINER_OF(req->conn, h2o_http2_conn_t, super);
-}
-
-/* Libh2o writes next, as it does whenever a request has come to its end. */
-void http2_end_upload(h2o_req_t *req)
-{
-	h2o_http2_conn_t *conn = conn_of(req);
-	const struct guard_ended *ended =
-		guard_ends_find(&edge_of(req)->guard.ends, http2_stream_id(req));
-
-	if (ended != NULL && !ended->over && conn->state < H2O_HTTP2_CONN_STATE_IS_CLOSING)
-		http2_put_reset(&conn->_write.buf, ended->stream, RST_NO_ERROR);
-}
-
 void http2_reset(struct edge *edge, uint32_t id, uint32_t code)
 {
 	h2o_http2_conn_t *conn = edge->sock->data;

@@ -72,9 +72,6 @@ void http2_pay(struct edge *edge);
  * none, or a short one, which goes into memory of its size (req->entity moves). */
 h2o_buffer_t *http2_take_body(h2o_req_t *req);
 
-/* A request is over whose body was cut off, and its answer has left: the client is to send no more of it. */
-void http2_end_upload(h2o_req_t *req);
-
 /* Ends one stream: libh2o forgets it, and its client is told so. Not from inside of libh2o. */
 void http2_reset(struct edge *edge, uint32_t stream, uint32_t code);
 
