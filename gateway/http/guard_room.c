@@ -137,7 +137,7 @@ static bool make_room(struct guard_budget *budget, size_t own, const struct guar
 
 static void ask(struct guard_budget *budget, struct guard_body *body, nsec_t now)
 {
-	if (!make_room(budget, body->bytes, body, now))
+	if (guard_too_many_bytes(budget, body->bytes) && !make_room(budget, body->bytes, body, now))
 		guard_body_end_early(budget, body, GUARD_NO_ROOM);
 }
 

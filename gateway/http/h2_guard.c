@@ -186,8 +186,8 @@ static bool uploads_grow(struct h2_guard *guard, struct guard_budget *budget)
 
 /* A connection that has more than its share: of its bodies that do not grow the heaviest one ends early, and if all grow,
  * `asker`. */
-static enum guard_verdict fit_connection(struct h2_guard *guard, struct guard_budget *budget,
-					 struct guard_upload *asker, nsec_t now)
+static enum guard_verdict make_fit(struct h2_guard *guard, struct guard_budget *budget,
+				   struct guard_upload *asker, nsec_t now)
 {
 	struct guard_upload *uploads = uploads_of(guard);
 	const size_t bytes_max = h2_guard_bytes_max(guard, budget);
@@ -208,6 +208,14 @@ static enum guard_verdict fit_connection(struct h2_guard *guard, struct guard_bu
 			return GUARD_UNFINISHED_BYTES;
 	}
 	return GUARD_PASS;
+}
+
+static inline enum guard_verdict fit_connection(struct h2_guard *guard, struct guard_budget *budget,
+						struct guard_upload *asker, nsec_t now)
+{
+	return guard->holder.bytes > h2_guard_bytes_max(guard, budget)
+		       ? make_fit(guard, budget, asker, now)
+		       : GUARD_PASS;
 }
 
 static bool upload_has_slot(struct h2_guard *guard, struct guard_budget *budget)

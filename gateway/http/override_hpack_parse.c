@@ -475,12 +475,15 @@ static int read_fields(struct reading *r, struct block *block, const char **err_
 
 	while (err == 0 && r->reader.at < r->reader.end) {
 		err = read_field(r, &field);
-		if (field.fault != NULL && *err_desc == NULL)
-			*err_desc = field.fault;
-		if (err != 0 || block->malformed)
+		if (__builtin_expect(field.fault != NULL, 0)) {
+			if (*err_desc == NULL)
+				*err_desc = field.fault;
+			block->malformed |= r->on && field.fault == upper_case;
+		}
+		if (__builtin_expect(err != 0 || block->malformed, 0))
 			continue;
 		err = take(block, &field);
-		if (r->on && (err != 0 || field.fault == upper_case)) {
+		if (__builtin_expect(err != 0, 0) && r->on) {
 			block->malformed = true;
 			err = 0;
 		}
