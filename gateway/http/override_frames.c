@@ -61,22 +61,20 @@ static int take_ended(struct edge *edge, const struct guard_ended *ended, h2o_ht
 	return 0;
 }
 
-static int take_frame(struct edge *edge, h2o_http2_frame_t *frame, const char **err_desc)
+/* Out of line: connections hardly ever have such a stream. */
+static __attribute__((noinline)) ssize_t take_frame(struct edge *edge, h2o_http2_frame_t *frame,
+						    ssize_t whole, const char **err_desc)
 {
-	const struct guard_ended *ended;
+	const struct guard_ended *ended = guard_ends_find(&edge->guard.ends, frame->stream_id);
+	const int err = ended != NULL ? take_ended(edge, ended, frame, err_desc) : 0;
 
-	if (edge->guard.ends.count == 0)
-		return 0;
-	ended = guard_ends_find(&edge->guard.ends, frame->stream_id);
-	return ended != NULL ? take_ended(edge, ended, frame, err_desc) : 0;
+	return err != 0 ? err : whole;
 }
 
 /* Declared by libh2o. A frame that is not longer than any may be is the guard's concern. */
 ssize_t h2o_http2_decode_frame(h2o_http2_frame_t *frame, const uint8_t *src, size_t len,
 			       const h2o_http2_settings_t *settings, const char **err_desc)
 {
-	int err;
-
 	if (len < H2O_HTTP2_FRAME_HEADER_SIZE)
 		return H2O_HTTP2_ERROR_INCOMPLETE;
 	*frame = (h2o_http2_frame_t){ .length = h2o_http2_decode24u(src),
@@ -89,8 +87,9 @@ ssize_t h2o_http2_decode_frame(h2o_http2_frame_t *frame, const uint8_t *src, siz
 	const size_t whole = H2O_HTTP2_FRAME_HEADER_SIZE + frame->length;
 	if (len < whole)
 		return H2O_HTTP2_ERROR_INCOMPLETE;
-	err = eater != NULL ? take_frame(eater, frame, err_desc) : 0;
-	return err != 0 ? err : (ssize_t)whole;
+	if (eater == NULL || eater->guard.ends.count == 0)
+		return (ssize_t)whole;
+	return take_frame(eater, frame, (ssize_t)whole, err_desc);
 }
 
 /* ---- resets ---- */

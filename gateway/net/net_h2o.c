@@ -92,14 +92,18 @@ nsec_t net_now_exact(const struct net_loop *loop)
 	return clock_read(CLOCK_MONOTONIC);
 }
 
+static __attribute__((noinline)) uint64_t read_wall(struct loop_clock *clock)
+{
+	clock->wall_ns = clock_read(CLOCK_REALTIME);
+	clock->wall_read = true;
+	return clock->wall_ns;
+}
+
 uint64_t net_wall_ns(const struct net_loop *loop)
 {
 	struct loop_clock *clock = loop->clock;
-	if (!clock->wall_read) {
-		clock->wall_ns = clock_read(CLOCK_REALTIME);
-		clock->wall_read = true;
-	}
-	return clock->wall_ns;
+
+	return clock->wall_read ? clock->wall_ns : read_wall(clock);
 }
 
 uint64_t net_wall_s(const struct net_loop *loop)

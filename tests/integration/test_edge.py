@@ -359,22 +359,21 @@ class BodyLimits(EdgeCase):
             client.send(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo"))
                         + frame(DATA, 0, 1, b"a" * 16384) * 20)
             self.assertEqual(client.read_until(h2_answers(1), "an answer"), [b"too large\n"])
-            client.read_until(lambda data: [f for f in h2_frames(data) if f[0] == RST], "it is to stop")
             client.send(frame(HEADERS, END_HEADERS | END_STREAM, 1, b"\x40\5:path\6/now/7"))
             client.send(frame(HEADERS, END_HEADERS | END_STREAM, 3,
                               block("/x").replace(b"\0\5:path\2/x", b"") + b"\xbe"))
             self.assertEqual(client.read_until(h2_answers(3), "an answer"), [b"x" * 7])
         self.assert_at_rest(edge)
 
-    def test_who_is_told_to_stop_and_goes_on_past_its_window_is_closed(self):
+    def test_who_is_refused_and_goes_on_past_the_window_is_closed(self):
         edge = self.edge("-b", self.LIMIT)
         with Client(edge) as client:
             client.send(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo")))
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 client.send(frame(DATA, 0, 1, b"a" * 16384) * 1100)
             frames = h2_frames(client.read_to_end())
-        self.assertEqual([(kind, payload[:4]) for kind, _, stream, payload in frames if kind == RST],
-                         [(RST, bytes(4))])
+        # Not reset: a client that is sending, as curl 7.88, would not see the answer.
+        self.assertEqual([kind for kind, *_ in frames if kind == RST], [])
         self.assertEqual(self.assert_at_rest(edge)["body_too_large"], 1)
 
 
@@ -760,7 +759,7 @@ class Attacks(EdgeCase):
                 ("rstlate", "closed after"), ("firstcont", "refused"), ("firstrst", "closed;"),
                 ("unknown", "closed;"), ("ping", "closed;"), ("settings", "closed;"), ("emptydata", "closed;"),
                 ("bodies", "closed"), ("idlebodies", "closed"), ("drip", "closed"),
-                ("dripframe", "closed after"), ("slow", "closed;"), ("bytewise", "answered"),
+                ("dripframe", "closed"), ("slow", "closed;"), ("bytewise", "answered"),
                 ("outstop", "closed;"), ("latepri", "refused"), ("h1close", "1 request"), ("h1half", "1 request"),
                 ("h1pipelined", "1 request"), ("h2close", "1 request"), ("h2half", "1 request")):
             with self.subTest(name):
