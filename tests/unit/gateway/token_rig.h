@@ -4,7 +4,7 @@
 
 #include "gateway/identity/jwt_checker.h"
 #include "tests/unit/gateway/identity/jwt_rig.h"
-#include "tests/unit/gateway/settings/tbl/settings_rig.h"
+#include "tests/unit/gateway/settings/settings_rig.h"
 
 enum { TOKEN_NOW = 1790000000 };
 

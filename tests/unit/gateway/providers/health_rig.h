@@ -4,7 +4,7 @@
 #define TESTS_UNIT_GATEWAY_HEALTH_RIG_H
 
 #include "gateway/providers/health.h"
-#include "tests/unit/gateway/settings/tbl/settings_rig.h"
+#include "tests/unit/gateway/settings/settings_rig.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 #include "tests/unit/gateway/ca_pem.h"
-#include "tests/unit/gateway/settings/tbl/settings_rig.h"
+#include "tests/unit/gateway/settings/settings_rig.h"
 
 #include <stdio.h>
 #include <string.h>

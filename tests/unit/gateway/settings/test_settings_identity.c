@@ -1,6 +1,6 @@
 /* identity.jwt: issuers as the checker and the control thread have them. */
 #include "tests/unit/gateway/ca_pem.h"
-#include "tests/unit/gateway/settings/tbl/settings_rig.h"
+#include "tests/unit/gateway/settings/settings_rig.h"
 
 #define WITH(issuers) "identity: {jwt: [" issuers "]}\n" RIG_PROVIDERS RIG_MODELS
 #define ISSUER(rest) "{issuer: \"https://id.example\", audience: sluice, " rest "}"

@@ -1,6 +1,6 @@
 /* Certificates of listeners, and names of tenants, in configurations made on the spot. */
 #include "gateway/tls/tls.h"
-#include "tests/unit/gateway/settings/tbl/settings_rig.h"
+#include "tests/unit/gateway/settings/settings_rig.h"
 #include "tests/unit/gateway/tls/tls_rig.h"
 
 #include <string.h>

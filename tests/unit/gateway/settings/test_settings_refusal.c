@@ -1,4 +1,4 @@
-#include "tests/unit/gateway/settings/tbl/settings_rig.h"
+#include "tests/unit/gateway/settings/settings_rig.h"
 
 #include <dirent.h>
 #include <stdio.h>
