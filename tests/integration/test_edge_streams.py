@@ -12,7 +12,7 @@ from edge_client import (  # noqa: E402
     CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PREFACE, PRIORITY, RST, WINDOW, Client, EdgeCase,
     block, frame, h2_answers, h2_frames, h2_request, literal, main, settings, window)
 
-PROTOCOL_ERROR, ENHANCE_YOUR_CALM = 1, 11
+PROTOCOL_ERROR, FRAME_SIZE_ERROR, ENHANCE_YOUR_CALM = 1, 6, 11
 
 HEAD = {b":method": b"POST", b":scheme": b"http", b":path": b"/echo", b":authority": b"edge"}
 
@@ -214,6 +214,9 @@ class Goodbye(EdgeCase):
 
     def test_a_frame_that_no_client_may_send(self):
         self.goodbye(frame(CONTINUATION, END_HEADERS, 5, b""), "forbidden_frame", PROTOCOL_ERROR, (1, 3))
+
+    def test_a_frame_that_is_too_long(self):
+        self.goodbye(frame(DATA, 0, 1, bytes(16385))[:99], "forbidden_frame", FRAME_SIZE_ERROR, (1,))
 
     def test_a_flood(self):
         self.goodbye(frame(6, 0, 0, bytes(8)) * 300, "flood", ENHANCE_YOUR_CALM, (1,))
