@@ -459,7 +459,8 @@ static SCAN_RARE enum reader_skipped skip_spaced_schema(struct json_reader *r, u
 	return r->end - r->at < ROOM ? where : skip_members(r, depth, where, true, true, true);
 }
 
-/* Moves to the next member within `depth`, out of what ends before it. False when all of it has ended, or after failing. */
+/* Moves to the next member inside the container at `depth`, and leaves each container that ends before it. False when
+ * the container at `depth` has ended, or after failing. */
 static bool next_in_schema(struct json_reader *r, uint32_t depth)
 {
 	const struct json_level *outer = r->levels + depth;

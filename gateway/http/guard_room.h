@@ -88,10 +88,10 @@ void guard_body_begin(struct guard_budget *budget, struct guard_body *body,
 void guard_body_keep(struct guard_budget *budget, struct guard_body *body, size_t bytes,
 		     nsec_t now);
 
-/* It has come to its end, was reset, or is forgotten. */
+/* The body has come to its end, was reset, or is forgotten. */
 void guard_body_end(struct guard_budget *budget, struct guard_body *body);
 
-/* It ends early, unless it has already. */
+/* Ends the body early, unless it has ended early before. */
 void guard_body_end_early(struct guard_budget *budget, struct guard_body *body, enum guard_why why);
 
 /* Once a second: one that is too slow ends early. */
@@ -102,7 +102,7 @@ void guard_body_check(struct guard_budget *budget, struct guard_body *body, nsec
 uint64_t guard_body_weight(const struct guard_budget *budget, const struct guard_body *body,
 			   nsec_t now);
 
-/* It lies somewhere else from now on. */
+/* The body has moved in memory: `to` takes its place in its line. */
 void guard_body_move(struct guard_budget *budget, struct guard_body *to,
 		     const struct guard_body *from);
 

@@ -566,7 +566,7 @@ class Hostile(EdgeCase):
                             b"".join(frame(DATA, 0, stream, bytes(16000)) for _ in range(50)) +
                             frame(DATA, END_STREAM, stream))
             frames = client.read_until(lambda data: [f for f in h2_frames(data) if f[0] == RST], "one that is refused")
-            # The fifth, where some of the sixth has come when it ends.
+            # The fifth is refused if part of the sixth has arrived by the time the fifth ends.
             self.assertIn(frames, [[(RST, 0, stream, b"\0\0\0\7")] for stream in (309, 311)])
             self.assertEqual(edge.stats()["unfinished_bytes"], 1)
         self.assert_at_rest(edge)
