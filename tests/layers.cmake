@@ -76,7 +76,6 @@ set(known
 	"gateway/front/rpc/rpc_method.c gateway/flow/flow_steps.h"
 	"gateway/front/rpc/rpc_request.c gateway/flow/flow_steps.h"
 	"gateway/front/rpc/rpc_response.c gateway/flow/flow_steps.h"
-	"gateway/identity/caller.c gateway/flow/flow_steps.h"
 	"gateway/limits/limiter_redis.h gateway/upstream/upstream.h"
 	"gateway/providers/provider_head.c gateway/http/http.h"
 	"gateway/sampling/sampling_limits.c gateway/worker/worker_parts.h"

@@ -498,7 +498,7 @@ void walk_explain(struct walk *walk)
 	struct route_candidate *trace =
 		arena_zero(&walk->arena, (catalog->count + 1) * sizeof(*trace));
 	struct explained e = { .walk = walk,
-			       .plan = plan_for(walk->tenant->plan, walk->principal.server),
+			       .plan = walk->caller.plan,
 			       .trace = trace,
 			       .has_policy = walk->log == NULL };
 

@@ -86,9 +86,13 @@ static bool find_tenant(struct walk *walk, struct slice id, struct slice server)
 	if (walk->tenant == NULL)
 		(void)fprintf(stderr, "sluice: %s has no tenant \"%.*s\"\n", walk->config_path,
 			      (int)id.len, id.at);
-	walk->principal.tenant = walk->tenant;
-	walk->principal.server = server;
-	return walk->tenant != NULL;
+	if (walk->tenant == NULL)
+		return false;
+	walk->caller = (struct caller){ .tenant = walk->tenant->id,
+					.server = server,
+					.account = walk->tenant,
+					.plan = plan_for(walk->tenant->plan, server) };
+	return true;
 }
 
 static bool read_log(struct walk *walk)
@@ -146,7 +150,7 @@ static void run(struct walk *walk)
 					   .path = SLICE("/v1/sampling"),
 					   .body = walk->body };
 	flow_init(&walk->flow, &walk->in, &walk->arena, random, 0, env.wall_ns);
-	flow_begin_as(&walk->flow, &walk->principal, walk->revision);
+	flow_begin_as(&walk->flow, &walk->caller, walk->revision);
 	walk->refused = flow_run(&walk->flow, &env, FLOW_START) != FLOW_RESERVE;
 }
 

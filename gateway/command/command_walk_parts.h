@@ -13,7 +13,7 @@ struct walk {
 	bool json;
 	struct config *config;
 	const struct tenant *tenant;
-	struct tenant_key principal;
+	struct caller caller;
 	struct slice body;
 	struct http_incoming in; /* the flow's */
 	struct logged logged;    /* of a log line */

@@ -67,13 +67,12 @@ void flow_refuse_busy(struct flow *flow)
 	flow->step = FLOW_STEP_ANSWER;
 }
 
-void flow_begin_as(struct flow *flow, const struct tenant_key *principal, enum revision revision)
+void flow_begin_as(struct flow *flow, const struct caller *caller, enum revision revision)
 {
 	must(flow->step == FLOW_STEP_HTTP);
-	flow->principal = principal;
-	flow->plan = plan_for(principal->tenant->plan, principal->server);
-	flow->tenant = principal->tenant->id;
-	flow->authenticated = true;
+	flow->caller = caller;
+	flow->account = caller->account;
+	flow->plan = caller->plan;
 	flow->revision = revision;
 	flow->takes_json = true;
 	flow->step = FLOW_STEP_DECODE;
@@ -144,7 +143,7 @@ static enum flow_effect give_up(struct flow *flow, const struct flow_env *env)
 /* The snapshot may go while the request waits. */
 static enum flow_effect let_go(struct flow *flow, enum flow_effect effect)
 {
-	flow->principal = NULL;
+	flow->account = NULL;
 	flow->plan = NULL;
 	return effect;
 }
@@ -303,12 +302,14 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 {
 	bool cancelled = flow->outcome == ERR_CANCELLED;
 	bool decoded = flow->step > FLOW_STEP_HEADERS;
+	const struct slice nobody = { NULL, 0 };
+	const struct slice tenant = flow->caller == NULL ? nobody : flow->caller->tenant;
 
 	*line = (struct log_request){
 		.wall_ns = flow->started_wall_ns,
-		.tenant = flow->tenant,
-		.server = flow->server,
-		.revision = decoded && flow->authenticated ? revision_name(flow->revision) : NULL,
+		.tenant = tenant,
+		.server = flow->caller == NULL ? nobody : flow->caller->server,
+		.revision = decoded && flow->caller != NULL ? revision_name(flow->revision) : NULL,
 		.rpc = method_name(flow),
 		.model = flow->walk.model_id,
 		.provider = flow->walk.provider_name,
@@ -332,7 +333,7 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 		line->stop = stop_reason_name(flow->result->stop);
 	*metrics = (struct metrics_request){
 		.tenant_series = UINT32_MAX,
-		.tenant = flow->tenant,
+		.tenant = tenant,
 		.outcome = flow->outcome,
 		.model = flow->walk.model_id,
 		.provider = flow->walk.provider_name,

@@ -16,8 +16,7 @@
 #include "gateway/flow/flow_state.h"
 #include "gateway/front/rpc/rpc_progress.h"
 #include "gateway/http/http.h"
-#include "gateway/identity/jwt_checker.h"
-#include "gateway/identity/key_cache.h"
+#include "gateway/identity/caller.h"
 #include "gateway/limits/limiter.h"
 #include "gateway/limits/refusals.h"
 #include "gateway/providers/health.h"
@@ -199,13 +198,11 @@ struct flow {
 	 * meanwhile, it goes ahead of these. */
 	unsigned awaited;
 
-	/* known after AUTH; texts are copies */
-	bool authenticated;
-	bool bad_token; /* refused for it */
-	struct slice tenant, server;
-	const struct tenant_key *principal; /* the snapshot's: valid up to RESERVE */
-	const struct plan *plan;            /* likewise: what its server is granted */
-	uint8_t limit_key[16];              /* what limits know the tenant by */
+	/* known after AUTH */
+	bool bad_token;               /* refused for it */
+	const struct caller *caller;  /* NULL: not known */
+	const struct tenant *account; /* the snapshot's: valid up to RESERVE */
+	const struct plan *plan;      /* likewise: what its server is granted */
 	/* Its body is counted by that name in env->bodies; the driver gives it back. 0: it is not */
 	uint32_t holder;
 	bool over_share; /* refused for that */
@@ -274,7 +271,7 @@ struct flow {
 	uint8_t chance[FLOW_CHANCE_BYTES - REQUEST_ID_HEX / 2];
 	char traceparent[TRACEPARENT_LEN + 1]; /* "" when none, or not one */
 
-	struct tenant_key named;   /* `principal` of who has a certificate or a token, no key */
+	struct caller found;       /* by AUTH */
 	struct flow_answer answer; /* its status is 0 up to the answer */
 
 	struct reservation reservation; /* up to RESERVE of no scope, and not refused */
@@ -290,7 +287,7 @@ void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *
 void flow_refuse_busy(struct flow *flow);
 
 /* For the commands: the caller is known already, the walk begins at DECODE. */
-void flow_begin_as(struct flow *flow, const struct tenant_key *principal, enum revision revision);
+void flow_begin_as(struct flow *flow, const struct caller *caller, enum revision revision);
 
 /* What routing is asked, for `sluice explain`; after POLICY. */
 struct route_query flow_route_query(const struct flow *flow, const struct plan *plan);

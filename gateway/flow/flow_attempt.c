@@ -23,7 +23,7 @@ bool flow_make_scopes(struct flow *flow)
 /* The tenant's own limits, those of its server, and those of the model. */
 static void choose_scopes(struct flow *flow, struct reservation *reservation)
 {
-	const struct tenant *tenant = flow->principal->tenant;
+	const struct tenant *tenant = flow->account;
 	const struct plan *plan = flow->plan;
 	struct limit_scope *scope = reservation->scopes;
 
@@ -31,9 +31,9 @@ static void choose_scopes(struct flow *flow, struct reservation *reservation)
 	scope->limits = plan->limits;
 	(void)memcpy(scope->key, tenant->limit_key, sizeof(scope->key));
 	scope++;
-	if (plan->server_limited && !slice_absent(flow->principal->server)) {
+	if (plan->server_limited && !slice_absent(flow->caller->server)) {
 		uint8_t part[16];
-		tenant_part(TENANT_PART_SERVER, flow->principal->server, part);
+		tenant_part(TENANT_PART_SERVER, flow->caller->server, part);
 		tenant_part_key(tenant, part, scope->key);
 		scope->holder = LIMIT_OF_SERVER;
 		scope->limits = plan->server_limits;
@@ -77,7 +77,7 @@ static void fill_reservation(struct flow *flow, const struct flow_env *env,
 
 static void begin_attempt(struct flow *flow)
 {
-	flow->principal = NULL; /* the snapshot may go from here on */
+	flow->account = NULL; /* the snapshot may go from here on */
 	flow->plan = NULL;
 	flow->called = flow->repeating = false;
 	flow->failure = (struct flow_failure){ .why = { .err = ERR_OK } };
@@ -128,7 +128,7 @@ static enum flow_move ask_limits(struct flow *flow, const struct flow_env *env)
 /* Entered twice: to ask, and with the store's verdict. */
 enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 {
-	if (flow->principal != NULL) {
+	if (flow->account != NULL) {
 		if (!keep_place(flow))
 			return flow_give_up(flow);
 		return ask_limits(flow, env);
@@ -178,7 +178,8 @@ static void note_request(const struct flow *flow, const struct flow_env *env)
 {
 	if (flow->attempts == 0 && memcmp(flow->walk.config_digest, env->config->digest,
 					  sizeof(flow->walk.config_digest)) == 0)
-		health_note_request(env->health, flow->limit_key, flow->walk.provider, env->now);
+		health_note_request(env->health, flow->caller->limit_key, flow->walk.provider,
+				    env->now);
 }
 
 /* False: as many answers are on their way as streams as there may be. */
@@ -395,7 +396,7 @@ static void remember(const struct flow *flow, const struct flow_env *env)
 	const int32_t model = catalog_find(&env->config->catalog, flow->walk.model_id);
 	if (model < 0)
 		return;
-	struct lesson_from from = { .tenant = health_tenant(flow->limit_key),
+	struct lesson_from from = { .tenant = health_tenant(flow->caller->limit_key),
 				    .only_tenant = env->config->tenants.count == 1 };
 	sha256(flow->in->body, digest);
 	(void)memcpy(&from.body, digest, sizeof(from.body));

@@ -20,8 +20,7 @@ enum flow_move flow_refuse_verdict(struct flow *flow, const struct verdict *verd
 
 enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 {
-	struct verdict verdict =
-		policy_check(flow->principal->tenant, flow->plan, &flow->made->request);
+	struct verdict verdict = policy_check(flow->account, flow->plan, &flow->made->request);
 
 	(void)env;
 	flow->walk.judged = true;
@@ -40,8 +39,7 @@ enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 struct verdict flow_policy_again(struct flow *flow)
 {
 	flow->made->request.system = flow->walk.asked_system;
-	struct verdict verdict =
-		policy_check(flow->principal->tenant, flow->plan, &flow->made->request);
+	struct verdict verdict = policy_check(flow->account, flow->plan, &flow->made->request);
 
 	if (verdict.err != ERR_OK)
 		return verdict;
@@ -139,8 +137,8 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 	const struct model *model = &config->catalog.models[flow->made->route.model];
 
 	flow->made->profile = model->profile;
-	learn_set lessons =
-		health_learned(env->health, flow->made->route.model, flow->limit_key, env->now);
+	learn_set lessons = health_learned(env->health, flow->made->route.model,
+					   flow->caller->limit_key, env->now);
 	if (slice_eq(flow->lessons_of, model->id))
 		lessons |= flow->lessons;
 	profile_learn_all(&flow->made->profile, lessons);

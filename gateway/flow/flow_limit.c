@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert((int)FAIR_KEY_BYTES == sizeof(((struct flow *)0)->limit_key), "owners are tenants");
+_Static_assert((int)FAIR_KEY_BYTES == (int)CALLER_LIMIT_KEY, "owners are tenants");
 
 /* Others' bodies are named only where they are the reason. */
 static enum flow_move refuse_body(struct flow *flow, bool own)
@@ -41,8 +41,8 @@ enum flow_move flow_hold_body(struct flow *flow, const struct flow_env *env)
 
 	if (bodies == NULL || bytes == 0)
 		return FLOW_NEXT;
-	const enum fair_verdict verdict = fair_share_take(&bodies->share, &bodies->bound,
-							  flow->limit_key, bytes, &flow->holder);
+	const enum fair_verdict verdict = fair_share_take(
+		&bodies->share, &bodies->bound, flow->caller->limit_key, bytes, &flow->holder);
 	return verdict == FAIR_TAKEN ? FLOW_NEXT : refuse_body(flow, verdict == FAIR_OWN);
 }
 

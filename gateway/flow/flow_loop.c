@@ -24,7 +24,8 @@ static bool key_of(struct flow *flow, enum state_kind kind, struct slice raw, st
 
 	if (slice_absent(id))
 		return false;
-	*out = state_key_of(kind, flow->tenant, flow->server, flow->state->session, id);
+	*out = state_key_of(kind, flow->caller->tenant, flow->caller->server, flow->state->session,
+			    id);
 	return true;
 }
 
@@ -51,7 +52,8 @@ static bool ask_calls(struct flow *flow, uint32_t message, struct state_recall *
 
 bool flow_refused_lately(const struct flow *flow, const struct flow_env *env)
 {
-	return env->refusals != NULL && refusals_has(env->refusals, flow->limit_key, env->now);
+	return env->refusals != NULL &&
+	       refusals_has(env->refusals, flow->caller->limit_key, env->now);
 }
 
 bool flow_loop_ask(struct flow *flow, struct state_recall *recall, const struct flow_env *env)

@@ -102,7 +102,7 @@ static nsec_t wait_for(struct flow *flow)
 static bool may_ask(const struct flow *flow, const struct flow_env *env, uint32_t provider)
 {
 	return !flow->failure.sent ||
-	       health_may_retry(env->health, flow->limit_key, provider, env->now);
+	       health_may_retry(env->health, flow->caller->limit_key, provider, env->now);
 }
 
 static enum flow_move again_at_once(struct flow *flow)
@@ -174,9 +174,10 @@ static void note_back(struct flow *flow, const struct flow_env *env)
 {
 	const int32_t model =
 		catalog_find(&env->config->catalog, flow->tried[flow->attempts - 1].model);
-	const nsec_t wait = model < 0 ? 0
-				      : health_wait(env->health, (uint32_t)model,
-						    health_tenant(flow->limit_key), env->now);
+	const nsec_t wait = model < 0
+				    ? 0
+				    : health_wait(env->health, (uint32_t)model,
+						  health_tenant(flow->caller->limit_key), env->now);
 
 	if (flow->telling != NULL)
 		flow->telling->back_ms =

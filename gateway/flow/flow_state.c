@@ -15,8 +15,8 @@ static struct state_key tenant_key_of(const struct flow *flow)
 {
 	struct state_key key;
 
-	_Static_assert(sizeof(key.at) == sizeof(flow->limit_key), "the same digest");
-	(void)memcpy(key.at, flow->limit_key, sizeof(key.at));
+	_Static_assert(sizeof(key.at) == sizeof(flow->caller->limit_key), "the same digest");
+	(void)memcpy(key.at, flow->caller->limit_key, sizeof(key.at));
 	return key;
 }
 
@@ -39,7 +39,7 @@ struct flow_state *flow_state_of(struct flow *flow)
 static struct state_key key_of(const struct flow *flow, enum state_kind kind, struct slice session,
 			       struct slice name)
 {
-	return state_key_of(kind, flow->tenant, flow->server, session, name);
+	return state_key_of(kind, flow->caller->tenant, flow->caller->server, session, name);
 }
 
 struct state_key flow_key_of_session(const struct flow *flow, struct slice id)

@@ -24,13 +24,11 @@ enum flow_move {
 typedef enum flow_move flow_step_fn(struct flow *flow, const struct flow_env *env);
 
 /* rpc_request.c: from HTTP to a decoded request */
-flow_step_fn flow_http, flow_headers, flow_decode;
+flow_step_fn flow_http, flow_auth, flow_headers, flow_decode;
 /* flow_state.c: what it has to do with others */
 flow_step_fn flow_recall, flow_join;
 /* rpc_method.c: the small methods */
 flow_step_fn flow_method;
-/* caller.c: who asks */
-flow_step_fn flow_auth;
 /* flow_encode.c: whether it may pass; the provider's request */
 flow_step_fn flow_policy, flow_encode;
 /* flow_target.c: where an attempt goes */
@@ -96,7 +94,7 @@ void flow_loop_told(struct flow *flow);
 /* DELETE: the session that the request names ends. */
 enum flow_move flow_end_session(struct flow *flow, const struct flow_env *env);
 
-/* caller.c */
+/* rpc_request.c */
 /* Whether who was let in still would be, as the same caller, by the configuration in force. What a token's
  * issuer says by now is not asked: the token was good when it came. */
 MUST_USE bool flow_auth_again(struct flow *flow, const struct flow_env *env);
@@ -119,7 +117,7 @@ enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, 
 				 nsec_t wait);
 
 /* flow_target.c: after a failure */
-/* Finds principal and plan again in the snapshot in force: one may have come and gone since they were
+/* Finds account and plan again in the snapshot in force: one may have come and gone since they were
  * known. False: the tenant is not there any more, or disabled. */
 MUST_USE bool flow_find_caller(struct flow *flow, const struct flow_env *env);
 /* The same before a further attempt, where whatever a reload has withdrawn counts. ERR_UNAUTHORIZED: the

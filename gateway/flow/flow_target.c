@@ -10,15 +10,10 @@
 
 bool flow_find_caller(struct flow *flow, const struct flow_env *env)
 {
-	const struct config *config = env->config;
-	const struct tenant *tenant = tenants_by_id(&config->tenants, flow->tenant);
-
-	if (tenant == NULL || tenant->disabled)
+	if (!caller_account(flow->caller, env->config, &flow->account, &flow->plan))
 		return false;
-	flow->named = (struct tenant_key){ .tenant = tenant, .server = flow->server };
-	flow->principal = &flow->named;
-	flow->plan = plan_for(tenant->plan, flow->server);
-	if (memcmp(flow->walk.config_digest, config->digest, sizeof(flow->walk.config_digest)) != 0)
+	if (memcmp(flow->walk.config_digest, env->config->digest,
+		   sizeof(flow->walk.config_digest)) != 0)
 		flow->made->route.scored_count = 0; /* numbers of another catalogue */
 	return true;
 }
@@ -137,7 +132,7 @@ static void mark_tried(const struct flow *flow, const struct config *config, str
 
 static struct health_tried tried_at(const struct flow *flow, const struct provider *provider)
 {
-	struct health_tried at = { .tenant = health_tenant(flow->limit_key) };
+	struct health_tried at = { .tenant = health_tenant(flow->caller->limit_key) };
 
 	if (flow->state != NULL)
 		at.held = flow->state->loop.held;
@@ -273,7 +268,7 @@ static enum err find_candidate(struct flow *flow, const struct flow_env *env,
 	query.tried = late == NULL ? NULL : tried;
 	query.late = late;
 	query.held = late == NULL ? flow_loop_held(flow, env, &held) : NULL;
-	query.down = health_down(env->health, health_tenant(flow->limit_key), env->now);
+	query.down = health_down(env->health, health_tenant(flow->caller->limit_key), env->now);
 	query.speeds = health_speeds(env->health);
 	query.memory = health_hints(env->health);
 	*wait = NSEC_NEVER;
@@ -345,7 +340,7 @@ enum flow_move flow_route(struct flow *flow, const struct flow_env *env)
 	struct bitset tried = { 0 };
 	nsec_t wait;
 
-	if (flow->principal == NULL) {
+	if (flow->account == NULL) {
 		const struct verdict verdict = flow_permit_again(flow, env);
 		if (verdict.err != ERR_OK)
 			return flow->attempts != 0 ? flow_give_up(flow)

@@ -184,7 +184,7 @@ enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, 
 
 	if (trace == NULL || words.text == NULL)
 		return flow_refuse_err(flow, ERR_BUSY);
-	query.down = health_down(env->health, health_tenant(flow->limit_key), env->now);
+	query.down = health_down(env->health, health_tenant(flow->caller->limit_key), env->now);
 	flow->made->route = route_pick(catalog, &query, trace); /* for the log line, too */
 	(void)memcpy(flow->walk.config_digest, env->config->digest,
 		     sizeof(flow->walk.config_digest));

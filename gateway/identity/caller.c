@@ -1,125 +1,106 @@
-/* caller.c - who asks: by a key, a token (JWT) or a certificate (DESIGN 4.2, identity). */
-#include "gateway/flow/flow_steps.h"
+#include "gateway/identity/caller.h"
 
 #include "tenants/auth.h"
 #include "tenants/identity.h"
 
+/* Whom credentials lead to. */
+struct found {
+	const struct tenant *tenant; /* NULL: nobody */
+	struct slice server;         /* borrowed until the next question */
+};
+
 /* The name that led to the tenant stands for one of its servers. */
-static const struct tenant_key *by_certificate(struct flow *flow, const struct flow_env *env)
+static struct found by_certificate(const struct caller_sources *from, const struct tls_names *names)
 {
-	const struct config *config = env->config;
-	const struct tls_names *names = flow->in->names;
 	struct identity identity = { 0 };
 
-	if (names == NULL || env->wall_ns / SEC >= names->good_until_s)
-		return NULL;
+	if (names == NULL || from->wall_s >= names->good_until_s)
+		return (struct found){ NULL };
 	for (size_t i = 0; i < names->count; i++)
-		if (names->at[i].kind == config->certificates_by)
-			identity_add(&identity, &config->tenants, names->at[i].text);
-	flow->named = (struct tenant_key){ .tenant = identity_tenant(&identity),
-					   .server = identity.server };
-	return flow->named.tenant == NULL ? NULL : &flow->named;
+		if (names->at[i].kind == from->config->certificates_by)
+			identity_add(&identity, &from->config->tenants, names->at[i].text);
+	return (struct found){ identity_tenant(&identity), identity.server };
 }
 
-/* JWT_OK with *found NULL: it is not meant to be a token, or none is taken. */
-static enum jwt_fault by_token(struct flow *flow, const struct flow_env *env, struct slice token,
-			       const struct tenant_key **found)
+/* JWT_OK with nobody found: it is not meant to be a token, or none is taken. */
+static enum jwt_fault by_token(const struct caller_sources *from, const struct credentials *shown,
+			       struct found *found)
 {
 	struct jwt_caller caller;
 
-	if (env->tokens == NULL || env->config->jwt_issuer_count == 0 || !jwt_plausible(token))
+	if (from->tokens == NULL || from->config->jwt_issuer_count == 0 ||
+	    !jwt_plausible(shown->secret))
 		return JWT_OK;
-	const enum jwt_fault fault = jwt_checker_ask(env->tokens, token, env->wall_ns / SEC,
-						     env->json, flow->in->wrongs, &caller);
-	if (fault != JWT_OK)
-		return fault;
-	flow->named = (struct tenant_key){ .tenant = caller.tenant, .server = caller.server };
-	*found = &flow->named;
-	return JWT_OK;
+	const enum jwt_fault fault = jwt_checker_ask(from->tokens, shown->secret, from->wall_s,
+						     from->json, shown->wrongs, &caller);
+	if (fault == JWT_OK)
+		*found = (struct found){ caller.tenant, caller.server };
+	return fault;
 }
 
 /* Only a tenant's key is remembered, so that strangers cannot drive others' out. */
-static const struct tenant_key *by_key(const struct flow_env *env, struct slice key)
+static const struct tenant_key *by_key(const struct caller_sources *from, struct slice key)
 {
-	const uint8_t *remembered = env->keys == NULL ? NULL : key_memory_find(env->keys, key);
+	const uint8_t *remembered = from->keys == NULL ? NULL : key_memory_find(from->keys, key);
 	uint8_t digest[SHA256_BYTES];
 
 	if (remembered != NULL)
-		return auth_find_digest(&env->config->tenants, remembered);
+		return auth_find_digest(&from->config->tenants, remembered);
 	sha256(key, digest);
-	const struct tenant_key *found = auth_find_digest(&env->config->tenants, digest);
-	if (found != NULL && env->keys != NULL)
-		key_memory_add(env->keys, key, digest);
+	const struct tenant_key *found = auth_find_digest(&from->config->tenants, digest);
+	if (found != NULL && from->keys != NULL)
+		key_memory_add(from->keys, key, digest);
 	return found;
 }
 
-/* A key is looked for first: it may look like anything. */
-static enum jwt_fault by_credentials(struct flow *flow, const struct flow_env *env,
-				     struct slice authorization, const struct tenant_key **found)
+/* A key is looked for before a token: it may look like anything. Nobody found with JWT_OK: nobody who is known. */
+static enum jwt_fault look_up(const struct caller_sources *from, const struct credentials *shown,
+			      struct found *found)
 {
-	const struct slice credentials = auth_credentials(authorization);
-
-	if (auth_may_be_key(credentials))
-		*found = by_key(env, credentials);
-	return *found == NULL ? by_token(flow, env, credentials, found) : JWT_OK;
+	*found = (struct found){ NULL };
+	if (!shown->shown) {
+		*found = by_certificate(from, shown->names);
+		return JWT_OK;
+	}
+	if (auth_may_be_key(shown->secret)) {
+		const struct tenant_key *key = by_key(from, shown->secret);
+		if (key != NULL) {
+			*found = (struct found){ key->tenant, key->server };
+			return JWT_OK;
+		}
+	}
+	return by_token(from, shown, found);
 }
 
-/* Who shows a key or a token is judged by it alone: a wrong one is not made good by a certificate. *found
- * NULL with JWT_OK: nobody who is known. */
-static enum jwt_fault who_asks(struct flow *flow, const struct flow_env *env,
-			       const struct tenant_key **found)
+static bool refuse(struct caller_refusal *why, enum err err, enum jwt_fault token)
 {
-	const struct slice authorization = flow->in->headers[HTTP_AUTHORIZATION];
-
-	*found = NULL;
-	if (!slice_absent(authorization))
-		return by_credentials(flow, env, authorization, found);
-	*found = by_certificate(flow, env);
-	return JWT_OK;
+	*why = (struct caller_refusal){ .err = err, .token = token };
+	return false;
 }
 
-/* Says what is wrong with it: whoever sent the token can read it, too. */
-static enum flow_move refuse_token(struct flow *flow, enum jwt_fault why)
+bool caller_find(const struct caller_sources *sources, const struct credentials *shown,
+		 struct arena *into, struct caller *out, struct caller_refusal *why)
 {
-	const struct fault fault = { .err = why == JWT_BUSY ? ERR_BUSY : ERR_UNAUTHORIZED,
-				     .offset = FAULT_NO_OFFSET,
-				     .detail = jwt_fault_text(why) };
-	struct rpc_error_data data = rpc_error_data_none;
-	struct gather list;
-
-	flow->bad_token = true;
-	if (why == JWT_BUSY)
-		data.retry_after_ms = 1000;
-	gather_init(&list, flow->arena);
-	gather_lit(&list, "\"token\":\"");
-	gather_raw(&list, slice_str(jwt_fault_reason(why)));
-	gather_lit(&list, "\"");
-	if (gather_done(&list) == ERR_OK)
-		data.extra = gather_flat(&list, flow->arena);
-	return flow_refuse(flow, &fault, &data);
-}
-
-enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
-{
-	const struct tenant_key *found;
-	const enum jwt_fault fault = who_asks(flow, env, &found);
+	struct found found;
+	const enum jwt_fault fault = look_up(sources, shown, &found);
+	struct slice server = { NULL, 0 };
 
 	if (fault != JWT_OK)
-		return refuse_token(flow, fault);
-	if (found == NULL || found->tenant->disabled)
-		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
-	flow->principal = found;
-	flow->plan = plan_for(found->tenant->plan, found->server);
-	(void)memcpy(flow->limit_key, found->tenant->limit_key, sizeof(flow->limit_key));
-	flow->tenant = arena_copy(flow->arena, found->tenant->id);
-	if (!slice_absent(found->server))
-		flow->server = arena_copy(flow->arena, found->server);
-	if (slice_absent(flow->tenant) || slice_absent(flow->server) != slice_absent(found->server))
-		return flow_refuse_err(flow, ERR_BUSY);
-	/* A token's server is remembered elsewhere, and not for ever. */
-	flow->named.server = flow->server;
-	flow->authenticated = true;
-	return flow_hold_body(flow, env);
+		return refuse(why, fault == JWT_BUSY ? ERR_BUSY : ERR_UNAUTHORIZED, fault);
+	if (found.tenant == NULL || found.tenant->disabled)
+		return refuse(why, ERR_UNAUTHORIZED, JWT_OK);
+	const struct slice tenant = arena_copy(into, found.tenant->id);
+	if (!slice_absent(found.server))
+		server = arena_copy(into, found.server);
+	if (slice_absent(tenant) || slice_absent(server) != slice_absent(found.server))
+		return refuse(why, ERR_BUSY, JWT_OK);
+	out->tenant = tenant;
+	out->server = server;
+	_Static_assert(sizeof(out->limit_key) == sizeof(found.tenant->limit_key), "the same key");
+	(void)memcpy(out->limit_key, found.tenant->limit_key, sizeof(out->limit_key));
+	out->account = found.tenant;
+	out->plan = plan_for(found.tenant->plan, server);
+	return true;
 }
 
 /* Nothing that the configuration has withdrawn. */
@@ -129,13 +110,26 @@ static bool passes_with_time(enum jwt_fault fault)
 	       fault == JWT_EXPIRED;
 }
 
-bool flow_auth_again(struct flow *flow, const struct flow_env *env)
+bool caller_find_again(const struct caller_sources *sources, const struct credentials *shown,
+		       const struct caller *caller)
 {
-	const struct tenant_key *found;
-	const enum jwt_fault fault = who_asks(flow, env, &found);
+	struct found found;
+	const enum jwt_fault fault = look_up(sources, shown, &found);
 
 	if (fault != JWT_OK)
 		return passes_with_time(fault);
-	return found != NULL && slice_eq(found->tenant->id, flow->tenant) &&
-	       slice_eq(found->server, flow->server);
+	return found.tenant != NULL && slice_eq(found.tenant->id, caller->tenant) &&
+	       slice_eq(found.server, caller->server);
+}
+
+bool caller_account(const struct caller *caller, const struct config *config,
+		    const struct tenant **account, const struct plan **plan)
+{
+	const struct tenant *tenant = tenants_by_id(&config->tenants, caller->tenant);
+
+	if (tenant == NULL || tenant->disabled)
+		return false;
+	*account = tenant;
+	*plan = plan_for(tenant->plan, caller->server);
+	return true;
 }

@@ -71,7 +71,7 @@ static bool take_session(struct request *r)
 		.burst = SESSIONS_BURST,
 	};
 	tenant_part(TENANT_PART_SESSIONS, SLICE(""), part);
-	tenant_part_key(flow->principal->tenant, part, scope.key);
+	tenant_part_key(flow->account, part, scope.key);
 	scope.slot = limit_table_slot(r->worker->args.limits, scope.key);
 	if (scope.slot == NULL)
 		return true; /* nor would there be one for the session's requests */

@@ -33,7 +33,8 @@ static void remember_refusal(const struct request *r)
 					 .err = r->flow.outcome,
 					 .limit = reservation->refusal.limit,
 					 .holder = reservation->refusal.holder };
-	struct limit_slot *slot = limit_table_slot(r->worker->args.limits, r->flow.limit_key);
+	struct limit_slot *slot =
+		limit_table_slot(r->worker->args.limits, r->flow.caller->limit_key);
 
 	if (slot != NULL)
 		limit_note(slot, &note);
@@ -76,9 +77,10 @@ void worker_report(struct request *r, bool cut_short)
 	if (cut_short && r->flow.outcome == ERR_OK)
 		r->flow.outcome = ERR_CANCELLED;
 	flow_report(&r->flow, net_now(worker->loop), &line, &sample);
-	if (r->flow.authenticated)
-		sample.tenant_series = worker->store->series(worker->store, r->flow.limit_key);
-	if (r->flow.authenticated && is_refusal(r->flow.outcome))
+	if (r->flow.caller != NULL)
+		sample.tenant_series =
+			worker->store->series(worker->store, r->flow.caller->limit_key);
+	if (r->flow.caller != NULL && is_refusal(r->flow.outcome))
 		remember_refusal(r);
 	if (r->flow.over_share)
 		metrics_limit(worker->args.metrics, "held_bytes", METRICS_REFUSED);

@@ -160,7 +160,7 @@ void worker_give_back(struct request *r)
 			(void)store->settle(store, &r->flow.reservation, 0, 0, now);
 		else
 			store->undo(store, &r->flow.reservation, now);
-		refusals_settled(r->worker->refusals, r->flow.limit_key, now);
+		refusals_settled(r->worker->refusals, r->flow.caller->limit_key, now);
 	}
 	if ((taken & FLOW_ASK_CLAIM) != 0)
 		leave(r);

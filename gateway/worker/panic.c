@@ -53,10 +53,10 @@ static void add_flow(struct panic_line *line, const struct flow *flow)
 	const bool known = flow != NULL && (unsigned)flow->step < FLOW_STEP_COUNT;
 
 	add(line, known ? slice_str(flow_step_name(flow->step)) : SLICE("none"));
-	if (flow == NULL || slice_absent(flow->tenant))
+	if (flow == NULL || flow->caller == NULL)
 		return;
 	add(line, SLICE(", tenant "));
-	add_printable(line, flow->tenant);
+	add_printable(line, flow->caller->tenant);
 }
 
 static void add_slab(struct panic_line *line, const struct panic_slab *named)

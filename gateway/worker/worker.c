@@ -130,7 +130,7 @@ static void do_settle(struct request *r)
 
 	flow->overrun = store->settle(store, &flow->reservation, flow->settle_tokens,
 				      flow->settle_usd, net_now(r->worker->loop));
-	refusals_settled(r->worker->refusals, flow->limit_key, net_now(r->worker->loop));
+	refusals_settled(r->worker->refusals, flow->caller->limit_key, net_now(r->worker->loop));
 	if (!flow->called)
 		return;
 	const struct metrics_attempt attempt = flow_attempt_report(flow);

@@ -2,6 +2,7 @@
 #include "gateway/flow/flow_steps.h"
 
 #include "codec/base/must.h"
+#include "tenants/auth.h"
 
 #include <string.h>
 
@@ -144,6 +145,75 @@ enum flow_move flow_http(struct flow *flow, const struct flow_env *env)
 		return flow_refuse_err(flow, ERR_NOT_ACCEPTABLE);
 	return FLOW_NEXT;
 }
+
+/* ---- who asks ---- */
+
+static struct caller_sources sources_of(const struct flow_env *env)
+{
+	return (struct caller_sources){ .config = env->config,
+					.tokens = env->tokens,
+					.keys = env->keys,
+					.json = env->json,
+					.wall_s = env->wall_ns / SEC };
+}
+
+static struct credentials credentials_of(const struct flow *flow)
+{
+	const struct slice authorization = header(flow, HTTP_AUTHORIZATION);
+	const bool shown = !slice_absent(authorization);
+
+	return (struct credentials){ .shown = shown,
+				     .secret = shown ? auth_credentials(authorization)
+						     : authorization,
+				     .names = flow->in->names,
+				     .wrongs = flow->in->wrongs };
+}
+
+/* Says what is wrong with a token: whoever sent it can read it, too. */
+static enum flow_move refuse_caller(struct flow *flow, const struct caller_refusal *why)
+{
+	struct fault fault = { .err = why->err, .offset = FAULT_NO_OFFSET };
+	struct rpc_error_data data = rpc_error_data_none;
+	struct gather list;
+
+	if (why->token == JWT_OK)
+		return flow_refuse_err(flow, why->err);
+	flow->bad_token = true;
+	fault.detail = jwt_fault_text(why->token);
+	if (why->token == JWT_BUSY)
+		data.retry_after_ms = 1000;
+	gather_init(&list, flow->arena);
+	gather_lit(&list, "\"token\":\"");
+	gather_raw(&list, slice_str(jwt_fault_reason(why->token)));
+	gather_lit(&list, "\"");
+	if (gather_done(&list) == ERR_OK)
+		data.extra = gather_flat(&list, flow->arena);
+	return flow_refuse(flow, &fault, &data);
+}
+
+enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
+{
+	const struct caller_sources sources = sources_of(env);
+	const struct credentials shown = credentials_of(flow);
+	struct caller_refusal why;
+
+	if (!caller_find(&sources, &shown, flow->arena, &flow->found, &why))
+		return refuse_caller(flow, &why);
+	flow->caller = &flow->found;
+	flow->account = flow->found.account;
+	flow->plan = flow->found.plan;
+	return flow_hold_body(flow, env);
+}
+
+bool flow_auth_again(struct flow *flow, const struct flow_env *env)
+{
+	const struct caller_sources sources = sources_of(env);
+	const struct credentials shown = credentials_of(flow);
+
+	return caller_find_again(&sources, &shown, flow->caller);
+}
+
+/* ---- headers ---- */
 
 /* Refused for a header, but the caller is known: it finds its request by the id (DESIGN 4.4). Calling off goes
  * on without the header: it is always taken (DESIGN 4.3). */

@@ -1,8 +1,8 @@
-/* Who asks: the walk up to a ping's answer, by key, token and certificate. */
-#include "gateway/flow/flow.h"
+/* Who asks: by key, token and certificate. */
+#include "gateway/identity/caller.h"
 
+#include "gateway/base/bounds.h"
 #include "gateway/tls/tls_names.h"
-#include "tests/support/answer_field.h"
 #include "tests/unit/gateway/token_rig.h"
 
 #define KEY "acme-key-0123456789"
@@ -11,8 +11,8 @@ struct bench {
 	struct token_rig tokens;
 	struct arena_pool pool;
 	struct arena arena;
-	struct http_incoming in; /* the flow's */
-	struct flow flow;
+	struct caller caller;
+	struct caller_refusal why;
 	struct tls_names *names; /* of the caller's certificate */
 	char *token;             /* of tenant beta */
 	struct key_memory *keys;
@@ -62,60 +62,50 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Sends a ping with that Authorization (NULL: none), with a certificate if `certified`. */
-static int ask(struct bench *b, const char *authorization, bool certified)
+static struct caller_sources sources_of(struct bench *b)
 {
-	static const uint8_t random[FLOW_CHANCE_BYTES] = { 1 };
-	const uint64_t wall_ns = TOKEN_NOW * SEC;
-	const struct flow_env env = { .config = b->reloaded != NULL ? b->reloaded
-								    : b->tokens.rig.config,
-				      .json = b->tokens.work,
-				      .tokens = b->tokens.checker,
-				      .keys = b->keys,
-				      .now = SEC,
-				      .wall_ns = wall_ns };
-
-	b->in = (struct http_incoming){
-		.method = SLICE("POST"),
-		.path = SLICE("/v1/sampling"),
-		.body = SLICE("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"),
-		.names = certified ? b->names : NULL,
-	};
-	b->in.headers[HTTP_AUTHORIZATION] = slice_str(authorization);
-	b->in.headers[HTTP_CONTENT_TYPE] = SLICE("application/json");
-	arena_give(&b->arena);
-	arena_init(&b->arena, &b->pool, REQUEST_ARENA_MAX);
-	flow_init(&b->flow, &b->in, &b->arena, random, SEC, wall_ns);
-	assert_int_equal(flow_run(&b->flow, &env, FLOW_START), FLOW_ANSWER);
-	return b->flow.answer.status;
+	return (struct caller_sources){ .config = b->reloaded != NULL ? b->reloaded
+								      : b->tokens.rig.config,
+					.json = b->tokens.work,
+					.tokens = b->tokens.checker,
+					.keys = b->keys,
+					.wall_s = TOKEN_NOW };
 }
 
-static const char *bearer(const char *credentials)
+static struct credentials shown_by(struct bench *b, const char *secret, bool certified)
 {
-	static char header[2048];
+	return (struct credentials){ .shown = secret != NULL,
+				     .secret = slice_str(secret),
+				     .names = certified ? b->names : NULL };
+}
 
-	(void)snprintf(header, sizeof(header), "Bearer %s", credentials);
-	return header;
+/* Shows that key or token (NULL: none), and a certificate if `certified`. */
+static bool ask(struct bench *b, const char *secret, bool certified)
+{
+	const struct caller_sources sources = sources_of(b);
+	const struct credentials shown = shown_by(b, secret, certified);
+
+	arena_give(&b->arena);
+	arena_init(&b->arena, &b->pool, REQUEST_ARENA_MAX);
+	return caller_find(&sources, &shown, &b->arena, &b->caller, &b->why);
 }
 
 static void each_way_leads_to_its_tenant(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(ask(b, bearer(KEY), false), 200);
-	assert_slice(b->flow.tenant, "acme");
-	assert_slice(b->flow.server, "billing");
+	assert_true(ask(b, KEY, false));
+	assert_slice(b->caller.tenant, "acme");
+	assert_slice(b->caller.server, "billing");
 	for (int again = 0; again < 2; again++) {
-		assert_int_equal(ask(b, bearer(b->token), false), 200);
-		assert_slice(b->flow.tenant, "beta");
-		assert_slice(b->flow.server, "crm");
-		/* not the memory's, which the next request may change */
-		assert_ptr_equal(b->flow.principal->server.at, b->flow.server.at);
-		assert_ptr_equal(b->flow.plan, b->flow.principal->tenant->plan);
+		assert_true(ask(b, b->token, false));
+		assert_slice(b->caller.tenant, "beta");
+		assert_slice(b->caller.server, "crm");
+		assert_ptr_equal(b->caller.plan, b->caller.account->plan);
 	}
-	assert_int_equal(ask(b, NULL, true), 200);
-	assert_slice(b->flow.tenant, "gamma");
-	assert_slice(b->flow.server, "spiffe://x/gamma");
+	assert_true(ask(b, NULL, true));
+	assert_slice(b->caller.tenant, "gamma");
+	assert_slice(b->caller.server, "spiffe://x/gamma");
 }
 
 /* Its connection may be days old. */
@@ -123,9 +113,10 @@ static void a_certificate_counts_until_it_expires(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(ask(b, NULL, true), 200);
+	assert_true(ask(b, NULL, true));
 	b->names->good_until_s = TOKEN_NOW;
-	assert_int_equal(ask(b, NULL, true), 401);
+	assert_false(ask(b, NULL, true));
+	assert_int_equal(b->why.err, ERR_UNAUTHORIZED);
 }
 
 static void who_shows_something_is_judged_by_it_alone(void **state)
@@ -135,15 +126,18 @@ static void who_shows_something_is_judged_by_it_alone(void **state)
 				   "{\"iss\":\"https://id.example\",\"aud\":\"sluice\",\"exp\":1,"
 				   "\"tenant\":\"beta\"}");
 
-	assert_int_equal(ask(b, bearer(KEY), true), 200);
-	assert_slice(b->flow.tenant, "acme");
-	assert_int_equal(ask(b, bearer(b->token), true), 200);
-	assert_slice(b->flow.tenant, "beta");
-	assert_int_equal(ask(b, bearer("0123456789abcdef"), true), 401);
-	assert_int_equal(ask(b, bearer(expired), true), 401);
-	assert_int_equal(ask(b, "Basic eDp5", true), 401);
-	assert_int_equal(ask(b, "", true), 401);
-	assert_int_equal(ask(b, NULL, false), 401);
+	assert_true(ask(b, KEY, true));
+	assert_slice(b->caller.tenant, "acme");
+	assert_true(ask(b, b->token, true));
+	assert_slice(b->caller.tenant, "beta");
+	assert_false(ask(b, "0123456789abcdef", true));
+	assert_int_equal(b->why.err, ERR_UNAUTHORIZED);
+	assert_false(ask(b, expired, true));
+	assert_int_equal(b->why.err, ERR_UNAUTHORIZED);
+	assert_false(ask(b, "", true));
+	assert_int_equal(b->why.err, ERR_UNAUTHORIZED);
+	assert_false(ask(b, NULL, false));
+	assert_int_equal(b->why.err, ERR_UNAUTHORIZED);
 	free(expired);
 }
 
@@ -155,19 +149,12 @@ static void a_token_is_told_why_and_a_key_is_not(void **state)
 	assert_non_null(token);
 	char *digit = &token[strlen(token) - 3];
 	*digit = *digit == 'A' ? 'B' : 'A';
-	assert_int_equal(ask(b, bearer(token), false), 401);
-	struct slice body = gather_flat(&b->flow.answer.body, &b->arena);
-	assert_true(slice_has_nocase(body, SLICE("\"reason\":\"unauthorized\"")));
-	assert_true(slice_has_nocase(body, SLICE("\"token\":\"signature\"")));
-	assert_true(slice_has_nocase(body, SLICE("\"id\":null")));
-	assert_slice(answer_field(&b->flow.answer, SLICE("www-authenticate")),
-		     "Bearer error=\"invalid_token\"");
-	assert_string_equal(b->flow.detail, jwt_fault_text(JWT_SIGNATURE));
-	assert_false(b->flow.authenticated);
-	assert_int_equal(ask(b, bearer("0123456789abcdef"), false), 401);
-	body = gather_flat(&b->flow.answer.body, &b->arena);
-	assert_false(slice_has_nocase(body, SLICE("token\"")));
-	assert_slice(answer_field(&b->flow.answer, SLICE("www-authenticate")), "Bearer");
+	assert_false(ask(b, token, false));
+	assert_int_equal(b->why.err, ERR_UNAUTHORIZED);
+	assert_int_equal(b->why.token, JWT_SIGNATURE);
+	assert_false(ask(b, "0123456789abcdef", false));
+	assert_int_equal(b->why.err, ERR_UNAUTHORIZED);
+	assert_int_equal(b->why.token, JWT_OK);
 	free(token);
 }
 
@@ -178,9 +165,10 @@ static void where_no_tokens_are_taken_they_are_keys_that_nobody_has(void **state
 	struct jwt_checker *checker = b->tokens.checker;
 
 	b->tokens.checker = NULL;
-	assert_int_equal(ask(b, bearer(b->token), false), 401);
-	assert_slice(answer_field(&b->flow.answer, SLICE("www-authenticate")), "Bearer");
-	assert_int_equal(ask(b, bearer(KEY), false), 200);
+	assert_false(ask(b, b->token, false));
+	assert_int_equal(b->why.err, ERR_UNAUTHORIZED);
+	assert_int_equal(b->why.token, JWT_OK);
+	assert_true(ask(b, KEY, false));
 	b->tokens.checker = checker;
 	assert_int_equal(jwt_checker_count(checker, JWT_OK), 0);
 }
@@ -191,23 +179,57 @@ static void a_remembered_key_is_good_as_long_as_the_configuration_has_it(void **
 	struct config without_keys = *b->tokens.rig.config;
 
 	for (int again = 0; again < 2; again++) {
-		assert_int_equal(ask(b, bearer(KEY), false), 200);
-		assert_slice(b->flow.tenant, "acme");
+		assert_true(ask(b, KEY, false));
+		assert_slice(b->caller.tenant, "acme");
 	}
 	assert_non_null(key_memory_find(b->keys, SLICE(KEY)));
 	without_keys.tenants = (struct tenants){ 0 };
 	b->reloaded = &without_keys;
-	assert_int_equal(ask(b, bearer(KEY), false), 401);
+	assert_false(ask(b, KEY, false));
+	assert_int_equal(b->why.err, ERR_UNAUTHORIZED);
 	b->reloaded = NULL;
-	assert_int_equal(ask(b, bearer(KEY), false), 200);
+	assert_true(ask(b, KEY, false));
 }
 
 static void a_key_that_nobody_has_is_not_remembered(void **state)
 {
 	struct bench *b = *state;
 
-	assert_int_equal(ask(b, bearer("0123456789abcdef"), false), 401);
+	assert_false(ask(b, "0123456789abcdef", false));
+	assert_int_equal(b->why.err, ERR_UNAUTHORIZED);
 	assert_null(key_memory_find(b->keys, SLICE("0123456789abcdef")));
+}
+
+/* Before a further attempt, by the configuration in force then. */
+static void a_caller_is_found_again_as_long_as_it_is_the_same(void **state)
+{
+	struct bench *b = *state;
+	struct config without = *b->tokens.rig.config;
+	const struct caller_sources sources = sources_of(b);
+	const struct credentials shown = shown_by(b, KEY, false);
+	const struct tenant *account;
+	const struct plan *plan;
+
+	assert_true(ask(b, KEY, false));
+	assert_true(caller_find_again(&sources, &shown, &b->caller));
+	const struct credentials other = shown_by(b, b->token, false);
+	assert_false(caller_find_again(&sources, &other, &b->caller));
+	assert_true(caller_account(&b->caller, &without, &account, &plan));
+	assert_ptr_equal(account, b->caller.account);
+	assert_ptr_equal(plan, b->caller.plan);
+	struct tenant *off = calloc(without.tenants.count, sizeof(*off));
+	assert_non_null(off);
+	for (size_t i = 0; i < without.tenants.count; i++) {
+		off[i] = without.tenants.tenants[i];
+		off[i].disabled = true;
+	}
+	without.tenants.tenants = off;
+	assert_false(caller_account(&b->caller, &without, &account, &plan));
+	free(off);
+	without.tenants = (struct tenants){ 0 };
+	b->reloaded = &without;
+	const struct caller_sources reloaded = sources_of(b);
+	assert_false(caller_find_again(&reloaded, &shown, &b->caller));
 }
 
 int main(void)
@@ -221,6 +243,7 @@ int main(void)
 		FRESH(where_no_tokens_are_taken_they_are_keys_that_nobody_has),
 		FRESH(a_remembered_key_is_good_as_long_as_the_configuration_has_it),
 		FRESH(a_key_that_nobody_has_is_not_remembered),
+		FRESH(a_caller_is_found_again_as_long_as_it_is_the_same),
 	};
 
 	return cmocka_run_group_tests_name("caller", tests, NULL, NULL);

@@ -36,7 +36,8 @@ static void step_tenant_and_slabs_are_named(void **state)
 	(void)state;
 	const struct slab requests = { .count = 32768, .out = 3, .out_high = 17 };
 	const struct panic_slab slabs[] = { { "requests", &requests } };
-	const struct flow flow = { .step = FLOW_STEP_SETTLE, .tenant = SLICE("acme") };
+	const struct caller caller = { .tenant = SLICE("acme") };
+	const struct flow flow = { .step = FLOW_STEP_SETTLE, .caller = &caller };
 	const struct panic_context context = { &flow, slabs, 1 };
 
 	assert_string_equal(words(&context),
@@ -71,8 +72,8 @@ static void a_tenant_that_is_no_plain_text_does_no_harm(void **state)
 	char tenant[5000];
 
 	memset(tenant, '\x1b', sizeof(tenant));
-	const struct flow flow = { .step = FLOW_STEP_AUTH,
-				   .tenant = slice_of(tenant, sizeof(tenant)) };
+	const struct caller caller = { .tenant = slice_of(tenant, sizeof(tenant)) };
+	const struct flow flow = { .step = FLOW_STEP_AUTH, .caller = &caller };
 	const struct panic_context context = { .flow = &flow };
 	const char *line = words(&context);
 	assert_null(strchr(line, '\x1b'));
@@ -89,7 +90,8 @@ static void many_slabs_fill_the_line_and_no_more(void **state)
 
 	for (size_t i = 0; i < COUNT_OF(slabs); i++)
 		slabs[i] = (struct panic_slab){ "slab", &slab };
-	const struct flow flow = { .step = FLOW_STEP_AUTH, .tenant = SLICE("t") };
+	const struct caller caller = { .tenant = SLICE("t") };
+	const struct flow flow = { .step = FLOW_STEP_AUTH, .caller = &caller };
 	const struct panic_context context = { &flow, slabs, COUNT_OF(slabs) };
 	const char *line = words(&context);
 	assert_int_equal(strlen(line), 1024);
@@ -104,8 +106,8 @@ static const char *last_words(void (*die)(void))
 	assert_int_equal(pipe(fds), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
-		static const struct flow flow = { .step = FLOW_STEP_RESERVE,
-						  .tenant = SLICE_INIT("acme") };
+		static const struct caller caller = { .tenant = SLICE_INIT("acme") };
+		static const struct flow flow = { .step = FLOW_STEP_RESERVE, .caller = &caller };
 		static const struct panic_context context = { .flow = &flow };
 		(void)dup2(fds[1], STDERR_FILENO);
 		(void)signal(SIGABRT, SIG_DFL); /* cmocka's */
