@@ -121,58 +121,54 @@ enum h1_fault h1_guard_scan(struct h1_guard *guard, char *input, size_t len, siz
 
 /* ---- the answer ---- */
 static const struct {
-	const char *status, *text; /* no text: the error's own */
+	int status;
+	const char *reason, *text; /* no text: the error's own */
 	enum err err;
 } answers[H1_FAULTS] = {
-	[H1_LINE_END] = { "400 Bad Request", "A header line must end in CR LF", ERR_REQUEST },
-	[H1_FOLDED_LINE] = { "400 Bad Request", "A header line must not be folded", ERR_REQUEST },
-	[H1_LENGTH] = { "400 Bad Request", "Content-Length must be one number", ERR_REQUEST },
-	[H1_LENGTH_TWICE] = { "400 Bad Request", "Content-Length was sent twice", ERR_REQUEST },
-	[H1_ENCODING] = { "501 Not Implemented", "Transfer-Encoding must be chunked", ERR_REQUEST },
-	[H1_ENCODING_TWICE] = { "400 Bad Request", "Transfer-Encoding was sent twice",
+	[H1_LINE_END] = { 400, "Bad Request", "A header line must end in CR LF", ERR_REQUEST },
+	[H1_FOLDED_LINE] = { 400, "Bad Request", "A header line must not be folded", ERR_REQUEST },
+	[H1_LENGTH] = { 400, "Bad Request", "Content-Length must be one number", ERR_REQUEST },
+	[H1_LENGTH_TWICE] = { 400, "Bad Request", "Content-Length was sent twice", ERR_REQUEST },
+	[H1_ENCODING] = { 501, "Not Implemented", "Transfer-Encoding must be chunked",
+			  ERR_REQUEST },
+	[H1_ENCODING_TWICE] = { 400, "Bad Request", "Transfer-Encoding was sent twice",
 				ERR_REQUEST },
-	[H1_LENGTH_AND_ENCODING] = { "400 Bad Request",
+	[H1_LENGTH_AND_ENCODING] = { 400, "Bad Request",
 				     "Transfer-Encoding was sent beside Content-Length",
 				     ERR_REQUEST },
-	[H1_ENCODING_OLD] = { "400 Bad Request", "HTTP/1.0 has no Transfer-Encoding", ERR_REQUEST },
-	[H1_CHUNKS] = { "400 Bad Request", "A chunk of the body is malformed", ERR_REQUEST },
-	[H1_HOST] = { "400 Bad Request", "HTTP/1.1 needs one Host header", ERR_REQUEST },
-	[H1_HEAD_TOO_LARGE] = { "431 Request Header Fields Too Large",
+	[H1_ENCODING_OLD] = { 400, "Bad Request", "HTTP/1.0 has no Transfer-Encoding",
+			      ERR_REQUEST },
+	[H1_CHUNKS] = { 400, "Bad Request", "A chunk of the body is malformed", ERR_REQUEST },
+	[H1_HOST] = { 400, "Bad Request", "HTTP/1.1 needs one Host header", ERR_REQUEST },
+	[H1_HEAD_TOO_LARGE] = { 431, "Request Header Fields Too Large",
 				"The request's headers are too large", ERR_REQUEST },
-	[H1_BODY_TOO_LARGE] = { "413 Content Too Large", NULL, ERR_BODY_TOO_LARGE },
-	[H1_NO_ROOM] = { "503 Service Unavailable", NULL, ERR_BUSY },
-	[H1_TOO_SLOW] = { "408 Request Timeout", "The request came too slowly", ERR_REQUEST },
+	[H1_BODY_TOO_LARGE] = { 413, "Content Too Large", NULL, ERR_BODY_TOO_LARGE },
+	[H1_NO_ROOM] = { 503, "Service Unavailable", NULL, ERR_BUSY },
+	[H1_TOO_SLOW] = { 408, "Request Timeout", "The request came too slowly", ERR_REQUEST },
 };
 
-int h1_guard_status(enum h1_fault fault)
-{
-	const char *digits = answers[fault].status;
-
-	return (digits[0] - '0') * 100 + (digits[1] - '0') * 10 + digits[2] - '0';
-}
-
-bool h1_guard_says_retry(enum h1_fault fault)
-{
-	return fault == H1_NO_ROOM;
-}
-
-size_t h1_guard_answer(enum h1_fault fault, char into[H1_ANSWER_ROOM])
+void h1_guard_answer(enum h1_fault fault, struct h1_answer *into)
 {
 	char body[H1_ANSWER_ROOM];
 
 	must(fault > H1_FINE && fault < H1_FAULTS);
 	const struct err_info *info = err_info(answers[fault].err);
-	int len = snprintf(
+	const bool retry = fault == H1_NO_ROOM;
+	const int body_len = snprintf(
 		body, sizeof(body),
 		"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":%d,\"message\":\"%s\","
 		"\"data\":{\"reason\":\"%s\"}}}",
 		info->code, answers[fault].text != NULL ? answers[fault].text : info->text,
 		info->reason);
-	len = snprintf(into, H1_ANSWER_ROOM,
-		       "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
-		       "%sConnection: close\r\n\r\n%s",
-		       answers[fault].status, len,
-		       h1_guard_says_retry(fault) ? "Retry-After: 1\r\n" : "", body);
-	must(len > 0 && len < H1_ANSWER_ROOM);
-	return (size_t)len;
+	const int len = snprintf(
+		into->text, sizeof(into->text),
+		"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
+		"%sConnection: close\r\n\r\n%s",
+		answers[fault].status, answers[fault].reason, body_len,
+		retry ? "Retry-After: 1\r\n" : "", body);
+	must(body_len > 0 && len > body_len && len < H1_ANSWER_ROOM);
+	into->status = answers[fault].status;
+	into->retry = retry;
+	into->len = (size_t)len;
+	into->body_at = (size_t)(len - body_len);
 }

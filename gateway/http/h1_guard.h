@@ -51,12 +51,18 @@ struct h1_guard {
 MUST_USE enum h1_fault h1_guard_scan(struct h1_guard *guard, char *input, size_t len,
 				     size_t body_max);
 
-/* The answer to a faulty request: status line, headers, a JSON-RPC error. Returns its length. */
 enum { H1_ANSWER_ROOM = 512 };
-size_t h1_guard_answer(enum h1_fault fault, char into[H1_ANSWER_ROOM]);
 
-/* What it says, for an answer over HTTP/2: the status, and whether to try again after a second. */
-int h1_guard_status(enum h1_fault fault);
-bool h1_guard_says_retry(enum h1_fault fault);
+/* The answer to a faulty request, for either protocol: a JSON-RPC error, as application/json. */
+struct h1_answer {
+	int status;
+	bool retry;                /* with Retry-After: 1 */
+	char text[H1_ANSWER_ROOM]; /* over HTTP/1.1: status line, headers, body; ends in NUL */
+	size_t len;                /* of it */
+	size_t body_at;            /* where its body begins, which goes to its end */
+};
+
+/* `fault` is one; `into` is written whole. */
+void h1_guard_answer(enum h1_fault fault, struct h1_answer *into);
 
 #endif

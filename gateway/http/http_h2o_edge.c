@@ -328,8 +328,7 @@ void edge_host_init(struct edge_host *host)
 	host->budget.over = on_over;
 	h2o_linklist_init_anchor(&host->idle);
 	for (size_t fault = H1_FINE + 1; fault < H1_FAULTS; fault++)
-		host->refusals[fault].len =
-			h1_guard_answer((enum h1_fault)fault, host->refusals[fault].text);
+		h1_guard_answer((enum h1_fault)fault, &host->refusals[fault]);
 	host->http2_input = (h2o_buffer_prototype_t){
 		.allocator = { .max = HTTP2_INPUTS_KEPT },
 		._initial_buf = { .capacity = HTTP2_INPUT },

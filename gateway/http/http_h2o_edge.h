@@ -36,10 +36,7 @@ struct edge_host {
 	h2o_linklist_t all, unsettled;
 	h2o_linklist_t owing; /* connections that owe answers to bodies that have ended early */
 	h2o_linklist_t idle;  /* without a request; first who has been so for longest */
-	struct edge_refusal { /* what a faulty request is answered */
-		char text[H1_ANSWER_ROOM];
-		size_t len;
-	} refusals[H1_FAULTS];
+	struct h1_answer refusals[H1_FAULTS]; /* what a faulty request is answered */
 	struct net_timer tick;
 	nsec_t shutdown_at, last_goaway_at; /* 0: not yet */
 	size_t count;

@@ -93,7 +93,7 @@ static void on_refusal_wrote(h2o_socket_t *sock, const char *err)
 static void refuse(struct edge *edge, enum h1_fault fault)
 {
 	h2o_socket_t *sock = edge->sock;
-	struct edge_refusal *refusal = &edge->host->refusals[fault];
+	struct h1_answer *refusal = &edge->host->refusals[fault];
 	h2o_iovec_t answer = h2o_iovec_init(refusal->text, refusal->len);
 
 	must(sock->_cb.write == NULL);

@@ -41,18 +41,17 @@ static void answer_stream(struct edge *edge, h2o_http2_stream_t *stream, enum h1
 {
 	h2o_http2_conn_t *conn = edge->sock->data;
 	h2o_req_t *req = &stream->req;
-	const struct edge_refusal *refusal = &edge->host->refusals[fault];
-	const char *body = memmem(refusal->text, refusal->len, "\r\n\r\n", 4) + 4;
-	size_t len = (size_t)(refusal->text + refusal->len - body);
+	const struct h1_answer *answer = &edge->host->refusals[fault];
+	size_t len = answer->len - answer->body_at;
 	h2o_timestamp_t now;
 
 	if ((ssize_t)len > h2o_http2_window_get_window(&conn->_write.window) ||
 	    (ssize_t)len > h2o_http2_window_get_window(&stream->output_window))
 		len = 0;
-	req->res.status = h1_guard_status(fault);
+	req->res.status = answer->status;
 	h2o_add_header(&req->pool, &req->res.headers, H2O_TOKEN_CONTENT_TYPE, NULL,
 		       H2O_STRLIT("application/json"));
-	if (h1_guard_says_retry(fault))
+	if (answer->retry)
 		h2o_add_header(&req->pool, &req->res.headers, H2O_TOKEN_RETRY_AFTER, NULL,
 			       H2O_STRLIT("1"));
 	(void)h2o_get_timestamp(conn->super.ctx, &req->pool, &now);
@@ -65,7 +64,7 @@ static void answer_stream(struct edge *edge, h2o_http2_stream_t *stream, enum h1
 	to = h2o_http2_encode_frame_header(to, len, H2O_HTTP2_FRAME_TYPE_DATA,
 					   H2O_HTTP2_FRAME_FLAG_END_STREAM,
 					   (int32_t)stream->stream_id);
-	(void)memcpy(to, body, len);
+	(void)memcpy(to, answer->text + answer->body_at, len);
 	conn->_write.buf->size += H2O_HTTP2_FRAME_HEADER_SIZE + len;
 	h2o_http2_window_consume_window(&conn->_write.window, len);
 	http2_put_reset(&conn->_write.buf, stream->stream_id, RST_NO_ERROR);

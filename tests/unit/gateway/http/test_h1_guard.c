@@ -183,17 +183,22 @@ static void every_fault_has_an_answer_of_the_length_it_says(void **state)
 {
 	(void)state;
 	for (int fault = H1_FINE + 1; fault < H1_FAULTS; fault++) {
-		char answer[H1_ANSWER_ROOM];
-		size_t len = h1_guard_answer((enum h1_fault)fault, answer);
-		assert_int_equal(strlen(answer), len);
-		const char *body = strstr(answer, "\r\n\r\n");
-		const char *length = strstr(answer, "Content-Length: ");
-		assert_non_null(body);
+		struct h1_answer answer;
+		h1_guard_answer((enum h1_fault)fault, &answer);
+		assert_int_equal(strlen(answer.text), answer.len);
+		const char *gap = strstr(answer.text, "\r\n\r\n");
+		const char *length = strstr(answer.text, "Content-Length: ");
+		assert_non_null(gap);
 		assert_non_null(length);
+		assert_ptr_equal(answer.text + answer.body_at, gap + 4);
 		assert_int_equal(strtoul(length + strlen("Content-Length: "), NULL, 10),
-				 strlen(body + 4));
-		assert_non_null(strstr(body, "\"code\":"));
-		assert_null(strstr(answer, "(null)"));
+				 answer.len - answer.body_at);
+		assert_int_equal(strtoul(answer.text + strlen("HTTP/1.1 "), NULL, 10),
+				 answer.status);
+		assert_int_equal(strstr(answer.text, "\r\nRetry-After: 1\r\n") != NULL,
+				 answer.retry);
+		assert_non_null(strstr(gap, "\"code\":"));
+		assert_null(strstr(answer.text, "(null)"));
 	}
 }
 
