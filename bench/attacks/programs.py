@@ -14,7 +14,7 @@ from typing import Callable
 
 from wire import (
     CONTINUATION, Connection, DATA, END_HEADERS, END_STREAM, FRAME_MAX, GOAWAY, HEADERS, PING,
-    PREFACE, PRIORITY, PUSH_PROMISE, RST_STREAM, WINDOW_DEFAULT, WINDOW_MAX,
+    PREFACE, PRIORITY, PUSH_PROMISE, WINDOW_DEFAULT, WINDOW_MAX,
     frame, frames, literal, priority, reset, settings, window)
 
 MEG = 1 << 20
@@ -281,7 +281,7 @@ def unfinished_below_the_highest(target):
 
 
 def unfinished_over_connections(target):
-    """Each below what one connection may have. Streams end, and the connections go on."""
+    """Each below what one connection may have. Streams end with an answer, and the connections go on."""
     held, ended = [], 0
     try:
         for _ in range(8):
@@ -293,7 +293,7 @@ def unfinished_over_connections(target):
             time.sleep(0.1)
         for connection in held:
             data, _ = connection.read_for(0.5)
-            ended += sum(1 for f in frames(data) if f[0] == RST_STREAM)
+            ended += len(answered_streams(data))
         return f"{ended} of 24 streams ended" if ended else "24 MB TAKEN"
     except OSError:
         return "closed"
@@ -507,7 +507,7 @@ PROGRAMS = [
     Program("unfinished_over_connections", unfinished_over_connections, r"^\d+ of 24 streams ended", ("unfinished_bytes",), "TAKEN",
             needs="unfinished_bytes", several=True),
     Program("far_too_large", far_too_large, CLOSED, ("body_too_large",), "TAKEN"),
-    # Its stream ends after the patience; who goes on with it is closed after as long again.
+    # Its stream is answered after the patience; who goes on with it is asked to stop, and closed after as long again.
     Program("drip_body", drip(lambda t: PREFACE + settings() + t.headers(1), frame(DATA, 0, 1, b"x"), most_s=2 * PATIENCE_S + 6),
             CLOSED, ("slow",), "OPEN", slow=True),
     Program("drip_frame", drip(lambda t: PREFACE + settings() + t.headers(1) + frame(DATA, 0, 1, bytes(5000))[:9], b"x"),

@@ -240,39 +240,44 @@ static void drop(struct h2_guard *guard, uint32_t len)
 }
 
 /* DATA of a stream that was ended, so many bytes. */
-static enum guard_verdict drop_data(struct h2_guard *guard, struct guard_ended *ended, uint32_t len)
+static enum guard_verdict drop_data(struct h2_guard *guard, const struct guard_budget *budget,
+				    struct guard_ended *ended, uint32_t len, nsec_t now)
 {
 	guard->unopened += len;
 	ended->dropped += len;
+	if (ended->asked && guard_ended_late(ended, budget->patience, now))
+		return GUARD_SLOW;
 	return ended->dropped > GUARD_DROPPED_MAX ? GUARD_BODY_TOO_LARGE : GUARD_PASS;
 }
 
 /* NULL: h2o would take the request for whole. */
-static struct guard_ended *note_refused(struct h2_guard *guard, uint32_t stream)
+static struct guard_ended *note_refused(struct h2_guard *guard, uint32_t stream, nsec_t now)
 {
 	struct guard_ended *ended = guard_ends_add(&guard->ends, stream);
 
-	if (ended != NULL)
+	if (ended != NULL) {
 		ended->refused = true;
+		ended->since = now;
+	}
 	return ended;
 }
 
 /* `frame`, of DATA, is the last of its request that h2o sees, and without its payload. */
 static enum guard_verdict refuse(struct h2_guard *guard, struct guard_budget *budget,
-				 struct guard_upload *upload, const struct frame *frame)
+				 struct guard_upload *upload, const struct frame *frame, nsec_t now)
 {
 	upload_end(guard, budget, upload);
 	(void)memset(frame->at, 0, LENGTH_LEN);
 	frame->at[FLAGS_AT] = FLAG_END_STREAM;
 	drop(guard, frame->len);
 	guard->unopened += frame->len;
-	return note_refused(guard, frame->stream) == NULL ? GUARD_BODY_TOO_LARGE : GUARD_PASS;
+	return note_refused(guard, frame->stream, now) == NULL ? GUARD_BODY_TOO_LARGE : GUARD_PASS;
 }
 
 /* `frame`, of HEADERS, is all of its request that h2o sees: there is one body too many. */
-static enum guard_verdict refuse_head(struct h2_guard *guard, const struct frame *frame)
+static enum guard_verdict refuse_head(struct h2_guard *guard, const struct frame *frame, nsec_t now)
 {
-	struct guard_ended *ended = note_refused(guard, frame->stream);
+	struct guard_ended *ended = note_refused(guard, frame->stream, now);
 
 	if (ended == NULL)
 		return GUARD_UPLOADS;
@@ -285,7 +290,7 @@ static enum guard_verdict upload_begin(struct h2_guard *guard, struct guard_budg
 				       const struct frame *frame, nsec_t now)
 {
 	if (!upload_has_slot(guard, budget))
-		return refuse_head(guard, frame);
+		return refuse_head(guard, frame, now);
 	/* Unpacked, texts take up to 8/5 of their room in the frame (RFC 7541 appendix B). */
 	uint32_t cost = GUARD_UPLOAD_COST + 2 * frame->len;
 	struct guard_upload *upload = &uploads_of(guard)[guard->upload_count++];
@@ -307,14 +312,25 @@ static struct guard_ended *ended_of(struct h2_guard *guard, const struct frame *
 	return ended;
 }
 
-/* Where there is no room for another one, h2o answers each frame that still comes with STREAM_CLOSED. */
+/* Where there is no room for another one, h2o answers each frame that still comes with STREAM_CLOSED. `since`: as
+ * struct guard_ended has it. */
+static void note_ended(struct h2_guard *guard, uint32_t stream, nsec_t since)
+{
+	struct guard_ended *ended = guard_ends_add(&guard->ends, stream);
+
+	if (ended == NULL)
+		return;
+	ended->since = since;
+	ended->asked = since == 0;
+}
+
 void h2_guard_reset(struct h2_guard *guard, struct guard_budget *budget, uint32_t stream)
 {
 	struct guard_upload *upload = upload_find(guard, stream);
 
 	if (upload != NULL)
 		upload_end(guard, budget, upload);
-	(void)!guard_ends_add(&guard->ends, stream);
+	note_ended(guard, stream, 0);
 }
 
 /* ---- what a frame does to bodies ---- */
@@ -326,7 +342,7 @@ static enum guard_verdict upload_data(struct h2_guard *guard, struct guard_budge
 		return GUARD_PASS;
 	const size_t bytes = (size_t)upload->body.bytes + frame->len;
 	if (upload->too_large || bytes - upload->cost > budget->body_bytes_max)
-		return refuse(guard, budget, upload, frame);
+		return refuse(guard, budget, upload, frame, now);
 	guard_body_keep(budget, &upload->body, bytes, now);
 	return fit_connection(guard, budget, upload, now);
 }
@@ -350,10 +366,8 @@ static enum guard_verdict account_body(struct h2_guard *guard, struct guard_budg
 	struct guard_upload *upload = upload_find(guard, frame->stream);
 	if (upload == NULL && frame->type == FRAME_HEADERS && !ends)
 		return upload_begin(guard, budget, frame, now);
-	if (upload == NULL) /* the rest of one that has ended early: by now the client knows */
-		return frame->stream == guard->ended && guard_too_slow(budget, guard->ended_at, now)
-			       ? GUARD_SLOW
-			       : GUARD_PASS;
+	if (upload == NULL)
+		return GUARD_PASS;
 	if (frame->type == FRAME_DATA && !ends)
 		return upload_data(guard, budget, upload, frame, now);
 	if (ends)
@@ -436,7 +450,7 @@ static enum guard_verdict pass_frame(struct pass *pass, struct h2_guard *guard,
 	if (ended != NULL && frame.type == FRAME_DATA) {
 		drop(guard, HEADER_LEN + frame.len);
 		pass_drop(pass, guard);
-		return drop_data(guard, ended, frame.len);
+		return drop_data(guard, budget, ended, frame.len, now);
 	}
 	if (frame.type == FRAME_HEADERS) {
 		guard->block = guard->next + HEADER_LEN;
@@ -517,7 +531,9 @@ const struct guard_body *h2_guard_over(struct h2_guard *guard, uint32_t *at)
 void h2_guard_forget(struct h2_guard *guard, struct guard_budget *budget, uint32_t at, nsec_t now)
 {
 	must(at < guard->upload_count);
-	guard->ended = uploads_of(guard)[at].body.stream;
-	guard->ended_at = now;
-	h2_guard_reset(guard, budget, guard->ended);
+	struct guard_upload *upload = &uploads_of(guard)[at];
+	const uint32_t stream = upload->body.stream;
+
+	upload_end(guard, budget, upload);
+	note_ended(guard, stream, now);
 }

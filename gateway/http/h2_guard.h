@@ -76,8 +76,6 @@ struct h2_guard {
 	uint32_t
 		unopened; /* bytes of DATA for which the connection's window was not opened again */
 	struct guard_ends ends;
-	uint32_t ended; /* the stream of the last upload that has ended early; 0: none has */
-	nsec_t ended_at;
 	uint32_t upload_count;
 	struct guard_upload *many; /* room for GUARD_UPLOADS_MAX; NULL: they are in `few` */
 	struct guard_upload few[GUARD_UPLOADS_INLINE];
@@ -118,8 +116,7 @@ MUST_USE enum guard_verdict h2_guard_check_pace(struct h2_guard *guard, struct g
 /* The first upload from *at on that has ended early, and its place; NULL: there is none. */
 const struct guard_body *h2_guard_over(struct h2_guard *guard, uint32_t *at);
 
-/* The upload in that place owes no answer any more; another one takes its place. Its client is to see the end of the stream
- * within its patience. */
+/* The upload in that place was answered at `now`; another one takes its place. What still comes of it is dropped. */
 void h2_guard_forget(struct h2_guard *guard, struct guard_budget *budget, uint32_t at, nsec_t now);
 
 /* How a request ended. */

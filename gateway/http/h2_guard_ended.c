@@ -47,6 +47,17 @@ struct guard_ended *guard_ends_add(struct guard_ends *ends, uint32_t stream)
 	return ended;
 }
 
+struct guard_ended *guard_ends_late(const struct guard_ends *ends, uint32_t *at, nsec_t patience,
+				    nsec_t now)
+{
+	for (; *at < ends->count; ++*at) {
+		struct guard_ended *ended = &ends->list[*at];
+		if (!ended->asked && !ended->over && guard_ended_late(ended, patience, now))
+			return ended;
+	}
+	return NULL;
+}
+
 void guard_ends_ate(struct guard_ends *ends)
 {
 	for (uint32_t i = ends->count; i-- != 0;) {

@@ -35,8 +35,8 @@ h2o_buffer_t *http2_take_body(h2o_req_t *req)
 
 /* ---- requests that end early ---- */
 
-/* h2o has not seen the whole request, so the answer is not its business: a head, a body if the client has opened its
- * windows so far, and a reset that asks it to send no more (RFC 9113 8.1). No request of ours knows of it. */
+/* h2o has not seen the whole request, so the answer is not its business: a head, and a body if the client has opened its
+ * windows so far. No request of ours knows of it. The client may send on, and is asked to stop later (h2_guard_ended). */
 static void answer_stream(struct edge *edge, h2o_http2_stream_t *stream, enum h1_fault fault)
 {
 	h2o_http2_conn_t *conn = edge->sock->data;
@@ -67,7 +67,6 @@ static void answer_stream(struct edge *edge, h2o_http2_stream_t *stream, enum h1
 	(void)memcpy(to, answer->text + answer->body_at, len);
 	conn->_write.buf->size += H2O_HTTP2_FRAME_HEADER_SIZE + len;
 	h2o_http2_window_consume_window(&conn->_write.window, len);
-	http2_put_reset(&conn->_write.buf, stream->stream_id, RST_NO_ERROR);
 }
 
 /* False: h2o is still to be given the request's head. */
@@ -107,6 +106,28 @@ void http2_pay(struct edge *edge)
 		edge_count(&edge->host->counters
 				    ->guard_kills[slow ? GUARD_SLOW : GUARD_UNFINISHED_BYTES]);
 		h2_guard_forget(&edge->guard, budget, at, now);
+	}
+	edge_settle(edge);
+}
+
+/* Of what libh2o knows still, or not yet, the answer has not left. */
+void http2_ask_to_stop(struct edge *edge, nsec_t now)
+{
+	h2o_http2_conn_t *conn = edge->sock->data;
+	const nsec_t patience = edge->host->budget.patience;
+	struct guard_ended *ended;
+	uint32_t at = 0;
+
+	if (edge_h2o_is_gone(edge) || conn->state >= H2O_HTTP2_CONN_STATE_IS_CLOSING)
+		return;
+	for (; (ended = guard_ends_late(&edge->guard.ends, &at, patience, now)) != NULL; at++) {
+		if (ended->stream > conn->pull_stream_ids.max_open ||
+		    h2o_http2_conn_get_stream(conn, ended->stream) != NULL)
+			continue;
+		http2_put_reset(&conn->_write.buf, ended->stream, RST_NO_ERROR);
+		h2o_http2_conn_request_write(conn);
+		ended->asked = true;
+		ended->since = now;
 	}
 	edge_settle(edge);
 }

@@ -68,6 +68,10 @@ uint32_t http2_stream_id(h2o_req_t *req);
 /* Answers requests whose bodies have ended early, and ends their streams; the connection goes on. */
 void http2_pay(struct edge *edge);
 
+/* Resets streams that were answered before their bodies had ended, and whose clients have sent no end of them since. Not
+ * from inside of libh2o. */
+void http2_ask_to_stop(struct edge *edge, nsec_t now);
+
 /* A request is complete: where its body is, for the caller to dispose of when nobody reads it any more. NULL: it has
  * none, or a short one, which goes into memory of its size (req->entity moves). */
 h2o_buffer_t *http2_take_body(h2o_req_t *req);

@@ -107,6 +107,8 @@ static enum guard_verdict check_reading(struct edge *edge, nsec_t now)
 	case EDGE_HTTP2:
 		if (edge->reading != EDGE_READS) /* it is us who do not */
 			return GUARD_PASS;
+		if (edge->guard.ends.count != 0)
+			http2_ask_to_stop(edge, now);
 		return h2_guard_check_pace(&edge->guard, budget, now);
 	case EDGE_HTTP1:
 		break;

@@ -3,6 +3,7 @@ ctest: timeout=300
 """
 
 import os
+import subprocess
 import sys
 import time
 
@@ -10,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import harness  # noqa: E402
 
 from edge_client import (  # noqa: E402
-    DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, RST, Client, EdgeCase, block, frame, h1, h1_answers, h2_answers,
+    DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, RST, Client, EdgeCase, block, curl, frame, h1, h1_answers, h2_answers,
     h2_frames, h2_request, main, settings, window)
 
 
@@ -35,20 +36,64 @@ class Slow(EdgeCase):
         self.closed_in_time(PREFACE[:10], b"")
 
     def test_http2_body(self):
-        """Its stream ends alone, with an answer; who goes on with it is closed when as much time has passed again."""
+        """Its stream ends alone, with an answer; who goes on with it is asked to stop, and at last closed."""
         edge = self.edge("-t", 1000)
         with Client(edge) as client:
             client.send(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo")))
             started = time.monotonic()
-            client.read_until(lambda data: [f for f in h2_frames(data) if f[0] == RST], "the stream's end")
+            client.read_until(h2_answers(1), "the stream's answer")
             self.assertGreater(time.monotonic() - started, 0.9)
             answer = [f for f in h2_frames(client.input) if f[2] == 1]
-            self.assertEqual([kind for kind, *_ in answer], [HEADERS, DATA, RST])
+            self.assertEqual([kind for kind, *_ in answer], [HEADERS, DATA])
             self.assertIn(b"408", answer[0][3])
             self.assertIn(b"too slowly", answer[1][3])
+            client.send(frame(DATA, 0, 1, b"x") + h2_request(3, "/now/5"))
+            client.read_until(h2_answers(3), "another's answer")
+            self.reset_later(client, 1, started + 1.4)
+            client.send(h2_request(5, "/now/5"))
+            client.read_until(h2_answers(5), "another's answer")
+            self.assertTrue(client.send_until_closed(frame(DATA, 0, 1, b"x")))
+        self.assertEqual(self.assert_at_rest(edge)["slow"], 2)
+
+    def test_curl_shows_the_answer_though_it_has_not_sent_all(self):
+        edge = self.edge("-t", 1000)
+        sender = curl(edge, "/echo", "--no-progress-meter", "-T", ".", stdin=subprocess.PIPE)
+        self.addCleanup(sender.kill)
+        harness.wait_for(lambda: sender.poll() is not None, "curl's end while its input is open")
+        said, wrong = sender.communicate()
+        self.assertEqual((sender.returncode, said[-3:], wrong), (0, "408", ""))
+        self.assertIn("too slowly", said)
+        self.assert_at_rest(edge)
+
+    def reset_later(self, client, stream, after):
+        """It is asked to send no more, which is no error."""
+        client.read_until(lambda data: [f for f in h2_frames(data) if f[0] == RST], "a reset")
+        self.assertGreater(time.monotonic(), after)
+        self.assertEqual([(f[2], f[3]) for f in h2_frames(client.input) if f[0] == RST], [(stream, bytes(4))])
+
+    def test_http2_body_that_was_refused(self):
+        """A client that waits for its window to open hears that it never will."""
+        edge = self.edge("-t", 1000, "-b", 100000)
+        with Client(edge) as client:
+            started = time.monotonic()
+            client.send(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo") + b"\x0f\x0d\x06200000")
+                        + frame(DATA, 0, 1, b"x" * 1000))
+            client.read_until(h2_answers(1), "the stream's answer")
+            self.reset_later(client, 1, started + 0.4)
             client.send(h2_request(3, "/now/5"))
             client.read_until(h2_answers(3), "another's answer")
-            self.assertTrue(client.send_until_closed(frame(DATA, 0, 1, b"x")))
+        self.assert_at_rest(edge)
+
+    def test_http2_body_that_ends_behind_its_answer_is_not_reset(self):
+        edge = self.edge("-t", 1000)
+        with Client(edge) as client:
+            client.send(PREFACE + settings() + frame(HEADERS, END_HEADERS, 1, block("/echo")))
+            client.read_until(h2_answers(1), "the stream's answer")
+            client.send(frame(DATA, END_STREAM, 1, b"x") + frame(HEADERS, END_HEADERS, 3, block("/echo")))
+            client.read_until(h2_answers(3), "another's, which is as slow")
+            client.send(h2_request(5, "/now/5"))
+            client.read_until(h2_answers(5), "another's answer")
+            self.assertEqual([f for f in h2_frames(client.input) if f[0] == RST], [])
         self.assertEqual(self.assert_at_rest(edge)["slow"], 2)
 
     def test_http2_frame(self):

@@ -13,6 +13,7 @@ import re
 import socket
 import ssl
 import struct
+import subprocess
 import sys
 import time
 
@@ -210,6 +211,15 @@ def h2_answers(*streams):
                 ended.add(stream)
         return [bodies.get(stream, b"") for stream in streams] if ended.issuperset(streams) else None
     return condition
+
+
+def curl(edge, path, *options, **more):
+    """curl over HTTP/2, which writes the answer's body and behind it the status; as subprocess.Popen has it."""
+    clear = edge.tls is None
+    return subprocess.Popen(
+        ["curl", "-sS", "-w", "%{http_code}", *(["--http2-prior-knowledge"] if clear else ["--http2", "-k"]),
+         *map(str, options), f"{'http' if clear else 'https'}://127.0.0.1:{edge.port}{path}"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
 
 class EdgeCase(harness.Case):

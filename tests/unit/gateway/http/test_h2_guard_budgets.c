@@ -385,19 +385,67 @@ static void a_body_that_is_too_slow_ends_alone(void **state)
 	rig_free(&rig);
 }
 
-static void what_still_comes_of_it_is_borne_for_as_long_again(void **state)
+static struct guard_ended *late(struct rig *rig, nsec_t now)
+{
+	uint32_t at = 0;
+
+	return guard_ends_late(&rig->guard.ends, &at, PATIENCE, now);
+}
+
+/* Stream 1 has ended early, and was answered at `answered`. */
+static struct rig rig_answered(nsec_t answered)
+{
+	struct rig rig = rig_new();
+
+	assert_int_equal(give(&rig, (struct frame){ HEADERS, END_HEADERS, 1, 9 }, START),
+			 GUARD_PASS);
+	assert_int_equal(pace(&rig, answered), GUARD_PASS);
+	h2_guard_forget(&rig.guard, &rig.budget, 0, answered);
+	return rig;
+}
+
+static void who_goes_on_behind_the_answer_is_asked_to_stop_and_then_closed(void **state)
 {
 	(void)state;
 	const struct frame drip = { DATA, 0, 1, 1 }, other = { DATA, 0, 7, 1 };
-	const nsec_t ended = START + PATIENCE + 1;
+	const nsec_t answered = START + PATIENCE + 1, asked = answered + PATIENCE / 2 + 1;
+	struct rig rig = rig_answered(answered);
+	assert_null(late(&rig, asked - 1));
+	assert_int_equal(give(&rig, drip, asked), GUARD_PASS); /* nobody has asked it */
+	struct guard_ended *ended = late(&rig, asked);
+	assert_non_null(ended);
+	assert_int_equal(ended->stream, 1);
+	ended->asked = true;
+	ended->since = asked;
+	assert_null(late(&rig, asked + PATIENCE));
+	assert_int_equal(give(&rig, drip, asked + PATIENCE / 2), GUARD_PASS);
+	assert_int_equal(give(&rig, other, asked + PATIENCE / 2 + 1), GUARD_PASS);
+	assert_int_equal(give(&rig, drip, asked + PATIENCE / 2 + 1), GUARD_SLOW);
+	rig_free(&rig);
+}
+
+static void who_ends_the_stream_behind_the_answer_is_not_asked_to(void **state)
+{
+	(void)state;
+	const struct frame ends[] = { { DATA, END_STREAM, 1, 1 },
+				      { HEADERS, END_HEADERS | END_STREAM, 1, 9 },
+				      { RST, 0, 1, 4 } };
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		struct rig rig = rig_answered(START + PATIENCE + 1);
+		assert_int_equal(give(&rig, ends[i], START + PATIENCE + 1), GUARD_PASS);
+		assert_null(late(&rig, START + 10 * PATIENCE));
+		rig_free(&rig);
+	}
+}
+
+static void a_stream_that_was_reset_at_once_is_not_asked_to_stop(void **state)
+{
+	(void)state;
 	struct rig rig = rig_new();
-	assert_int_equal(give(&rig, (struct frame){ HEADERS, END_HEADERS, 1, 9 }, START),
+	h2_guard_reset(&rig.guard, &rig.budget, 1);
+	assert_null(late(&rig, START + 10 * PATIENCE));
+	assert_int_equal(give(&rig, (struct frame){ DATA, 0, 1, 1 }, START + 10 * PATIENCE),
 			 GUARD_PASS);
-	assert_int_equal(pace(&rig, ended), GUARD_PASS);
-	h2_guard_forget(&rig.guard, &rig.budget, 0, ended);
-	assert_int_equal(give(&rig, drip, ended + PATIENCE), GUARD_PASS);
-	assert_int_equal(give(&rig, other, ended + PATIENCE + 1), GUARD_PASS);
-	assert_int_equal(give(&rig, drip, ended + PATIENCE + 1), GUARD_SLOW);
 	rig_free(&rig);
 }
 
@@ -569,7 +617,9 @@ int main(void)
 		cmocka_unit_test(streams_below_the_highest_may_begin_bodies),
 		cmocka_unit_test(the_budget_is_shared_by_connections),
 		cmocka_unit_test(a_body_that_is_too_slow_ends_alone),
-		cmocka_unit_test(what_still_comes_of_it_is_borne_for_as_long_again),
+		cmocka_unit_test(who_goes_on_behind_the_answer_is_asked_to_stop_and_then_closed),
+		cmocka_unit_test(who_ends_the_stream_behind_the_answer_is_not_asked_to),
+		cmocka_unit_test(a_stream_that_was_reset_at_once_is_not_asked_to_stop),
 		cmocka_unit_test(who_has_too_much_again_and_again_is_closed),
 		cmocka_unit_test(
 			a_body_that_ends_before_its_answer_is_given_is_none_that_ended_early),
