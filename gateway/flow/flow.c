@@ -148,6 +148,16 @@ static enum flow_effect let_go(struct flow *flow, enum flow_effect effect)
 	return effect;
 }
 
+bool flow_refuses_early(struct flow *flow, const struct flow_env *env)
+{
+	must_obj(flow, FLOW_MAGIC);
+	must(flow->step == FLOW_STEP_HTTP && flow->in->body.len == 0);
+	for (; flow->step != FLOW_STEP_HEADERS; flow->step++)
+		if (flow_steps[flow->step](flow, env) != FLOW_NEXT)
+			return finish(flow, env) == FLOW_ANSWER;
+	return false;
+}
+
 /* Steps, until one of them has to wait or nothing is left but the end. */
 static enum flow_effect walk(struct flow *flow, const struct flow_env *env)
 {

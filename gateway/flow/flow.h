@@ -286,6 +286,10 @@ void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *
 /* The answer to a request that there is no room for, without a step. */
 void flow_refuse_busy(struct flow *flow);
 
+/* Judges a request whose body is still to come, by what needs none: where it goes, and who asks. True: it is refused
+ * whatever the body is, and its answer is there; else begin with another flow when the body is there. */
+MUST_USE bool flow_refuses_early(struct flow *flow, const struct flow_env *env);
+
 /* For the commands: the caller is known already, the walk begins at DECODE. */
 void flow_begin_as(struct flow *flow, const struct caller *caller, enum revision revision);
 

@@ -47,6 +47,15 @@ static enum h1_fault judge_encoding(struct h1_guard *guard, struct slice value)
 	return slice_eq_nocase(value, SLICE("chunked")) ? H1_FINE : H1_ENCODING;
 }
 
+/* Libh2o sends 100 Continue to whoever asks. Another expectation it refuses. */
+static void judge_expectation(struct h1_guard *guard, struct slice name, struct slice value)
+{
+	if (guard->old)
+		(void)memset((char *)(uintptr_t)name.at, 'x', name.len);
+	else if (slice_eq_nocase(slice_trim(value), SLICE("100-continue")))
+		guard->expects = true;
+}
+
 static enum h1_fault judge_header(struct h1_guard *guard, struct slice line, size_t body_max)
 {
 	if (line.at[0] == ' ' || line.at[0] == '\t')
@@ -57,6 +66,10 @@ static enum h1_fault judge_header(struct h1_guard *guard, struct slice line, siz
 	case sizeof("host") - 1:
 		if (slice_eq_nocase(name, SLICE("host")))
 			count(&guard->hosts);
+		break;
+	case sizeof("expect") - 1:
+		if ((name.at[0] | 0x20) == 'e' && slice_eq_nocase(name, SLICE("expect")))
+			judge_expectation(guard, name, value);
 		break;
 	case sizeof("content-length") - 1:
 		if (slice_eq_nocase(name, SLICE("content-length")))

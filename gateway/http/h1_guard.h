@@ -29,7 +29,8 @@ enum h1_fault {
 	H1_BODY_TOO_LARGE,
 	H1_NO_ROOM,  /* as is this, of a body that has not come to its end: guard_room.h */
 	H1_TOO_SLOW, /* and this, of a head too */
-	H1_FAULTS
+	H1_FAULTS,
+	H1_REFUSED = H1_FAULTS /* by the handler, whose answer it gets */
 };
 
 /* All zero: nothing seen. */
@@ -41,13 +42,15 @@ struct h1_guard {
 	bool old;     /* HTTP/1.0 */
 	uint8_t hosts, lengths, encodings; /* 2: or more */
 	bool body_too_large;
+	bool expects; /* 100 Continue, before its body comes */
 };
 
 /* Judges what has come since the last call; `input` begins at the head (an empty line may stand before
  * it) and is as long as at the last call at least. `body_max` bounds Content-Length. H1_FINE: nothing is
  * wrong so far; look at `whole`, after which there is nothing left to do. Other faults are final. What
  * is no HTTP at all passes: h2o refuses that. Blanks behind a length or an encoding, which are legal and which h2o
- * would not take, are moved in front of it. */
+ * would not take, are moved in front of it. HTTP/1.0 expects nothing (RFC 9110 10.1.1): an Expect there gets a name
+ * that nobody knows. */
 MUST_USE enum h1_fault h1_guard_scan(struct h1_guard *guard, char *input, size_t len,
 				     size_t body_max);
 

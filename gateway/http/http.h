@@ -17,6 +17,7 @@ struct ssl_ctx_st;
 struct tls_names;
 struct http_server;
 struct http_exchange; /* one request that waits for its answer */
+struct http_early;    /* one whose body is still to come */
 
 enum http_header {
 	HTTP_AUTHORIZATION,
@@ -67,6 +68,10 @@ struct http_handler {
 	/* What http_begin_pieces or http_more was given has left: its memory may go, and the answer
 	 * may go on. From inside too. NULL where no answer comes in pieces. */
 	void (*ready)(void *owner, void *request);
+	/* The head of a request over HTTP/1.1 that waits for 100 Continue before it sends its body; `in`, without a
+	 * body and without room, lives for the call. True: it gets it, and `begin` is called when the body is there.
+	 * False: it is refused whatever the body is, and http_refuse_early was called from inside. NULL: all get it. */
+	bool (*expects)(void *owner, struct http_early *early, const struct http_incoming *in);
 };
 
 struct http_limits {
@@ -137,6 +142,11 @@ void http_quiet(struct http_server *server);
  * and what begin returns, if this is inside of it, is not used. */
 void http_refuse(struct http_exchange *exchange, int status, const struct http_field *fields,
 		 size_t field_count, struct slice body);
+
+/* The answer to a request that will not get 100 Continue, with copies; then its connection ends, and what still comes of
+ * it is thrown away. Once, from inside of `expects`. */
+void http_refuse_early(struct http_early *early, int status, const struct http_field *fields,
+		       size_t field_count, struct slice body);
 
 /* After http_refuse, when nothing refers to the request's body any more: its memory is given back now, and not
  * when the answer has left. */

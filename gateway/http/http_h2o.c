@@ -40,7 +40,7 @@ const char *http_guard_cause(size_t n)
 }
 
 /* ---- the request as the handler sees it ---- */
-static const struct slice header_names[HTTP_HEADER_COUNT] = {
+const struct slice exchange_headers[HTTP_HEADER_COUNT] = {
 	[HTTP_AUTHORIZATION] = SLICE_INIT("authorization"),
 	[HTTP_CONTENT_TYPE] = SLICE_INIT("content-type"),
 	[HTTP_CONTENT_ENCODING] = SLICE_INIT("content-encoding"),
@@ -77,7 +77,7 @@ static void read_headers(h2o_req_t *req, struct slice headers[HTTP_HEADER_COUNT]
 		const h2o_header_t *header = &req->headers.entries[i];
 		const struct slice name = to_slice(*header->name); /* in lower case */
 		size_t n = 0;
-		while (n < HTTP_HEADER_COUNT && !slice_eq(name, header_names[n]))
+		while (n < HTTP_HEADER_COUNT && !slice_eq(name, exchange_headers[n]))
 			n++;
 		if (n < HTTP_HEADER_COUNT)
 			take_header(req, (enum http_header)n, header->value, headers);
@@ -413,6 +413,7 @@ struct http_server *http_server_new(struct net_loop *loop, const struct http_lis
 	server->edges.loop = loop;
 	server->edges.counters = &server->counters;
 	server->edges.left = exchange_left;
+	server->edges.expects = exchange_expects;
 	server->edges.room = on_room;
 	server->edges.closed = on_connection_closed;
 	server->edges.second = on_second;

@@ -7,7 +7,7 @@
 #include "gateway/http/http_h2o_parts.h"
 
 /* ---- what all have in common ---- */
-static const char *reason_of(int status)
+const char *http_reason(int status)
 {
 	static const struct {
 		int status;
@@ -45,7 +45,7 @@ static void set_status(struct http_exchange *exchange, int status)
 	h2o_req_t *req = exchange->req;
 	must(status >= 200 && status <= 599);
 	req->res.status = status;
-	req->res.reason = reason_of(status);
+	req->res.reason = http_reason(status);
 	if (exchange->server->quiet)
 		req->http1_is_persistent = 0;
 }

@@ -44,6 +44,9 @@ struct edge_host {
 	size_t leaving;    /* of those: evicted, not closed yet */
 	/* The client of a watched request left. edge_send must follow, at once. */
 	void (*left)(void *owner, void *watched);
+	/* The head of a request over HTTP/1.1 is there that waits for 100 Continue. False: it is refused, by what is in
+	 * edge->h1.answer. */
+	bool (*expects)(void *owner, struct edge *edge, struct slice head);
 	/* Time may have made room for a request that is held. */
 	void (*room)(void *owner, struct edge *edge);
 	/* A connection is gone: there is room for another. */
@@ -111,7 +114,9 @@ struct edge {
 			bool last;           /* the end of its answer was sent */
 			size_t req_len;      /* of that request, in `held`; then come others */
 			h2o_buffer_t *early; /* what came behind that request */
-			size_t discarded;    /* after a refusal */
+			h2o_buffer_t
+				*answer;  /* of the handler's, to a request refused by its head */
+			size_t discarded; /* after a refusal */
 			bool lingers; /* after a refusal: what still comes is thrown away for a while */
 		} h1;
 	};

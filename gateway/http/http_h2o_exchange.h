@@ -64,13 +64,24 @@ struct http_exchange {
 
 /* ---- http_h2o.c ---- */
 
+/* The names of what is handed over, in lower case. */
+extern const struct slice exchange_headers[HTTP_HEADER_COUNT];
+
 /* Nothing of the handler's is needed any more, or ever was. */
 void exchange_drop(struct http_exchange *exchange);
 
 /* Frees in.body, if that is the exchange's. */
 void exchange_free_body(struct http_exchange *exchange);
 
+/* ---- http_h2o_expect.c ---- */
+
+/* The handler is asked whether a request gets 100 Continue (edge_host.expects). */
+bool exchange_expects(void *owner, struct edge *edge, struct slice head);
+
 /* ---- http_h2o_answer.c ---- */
+
+/* The phrase of a status; static. */
+const char *http_reason(int status);
 
 /* The client of a watched exchange left (edge_host.left). */
 void exchange_left(void *owner, void *watched);

@@ -38,11 +38,26 @@ static enum h1_fault scan_chunks(struct edge *edge)
 		       : H1_CHUNKS;
 }
 
+/* Libh2o would send 100 Continue, and keep the body, whoever asks: the handler is asked first. */
+static enum h1_fault ask_handler(struct edge *edge, size_t from)
+{
+	const struct h1_guard *head = &edge->h1.head;
+	const struct slice text = slice_of(edge->sock->input->bytes + from, head->whole);
+
+	if (head->lengths == 0 && head->encodings == 0) /* there is nothing to wait for */
+		return H1_FINE;
+	return edge->host->expects(edge->host->owner, edge, text) ? H1_FINE : H1_REFUSED;
+}
+
 /* Judges the bytes of the request that begins at `from` that were not judged yet. */
 static enum h1_fault scan(struct edge *edge, size_t from)
 {
-	const enum h1_fault fault = edge->h1.head.whole == 0 ? scan_head(edge, from) : H1_FINE;
+	enum h1_fault fault = edge->h1.head.whole == 0 ? scan_head(edge, from) : H1_FINE;
 
+	if (edge->h1.head.expects && edge->h1.head.whole != 0 && fault == H1_FINE) {
+		edge->h1.head.expects = false;
+		fault = ask_handler(edge, from);
+	}
 	return fault == H1_FINE ? scan_chunks(edge) : fault;
 }
 
@@ -90,14 +105,21 @@ static void on_refusal_wrote(h2o_socket_t *sock, const char *err)
 	h2o_socket_read_start(sock, on_discard);
 }
 
+static h2o_iovec_t answer_to(struct edge *edge, enum h1_fault fault)
+{
+	if (fault == H1_REFUSED)
+		return h2o_iovec_init(edge->h1.answer->bytes, edge->h1.answer->size);
+	return h2o_iovec_init(edge->host->refusals[fault].text, edge->host->refusals[fault].len);
+}
+
 static void refuse(struct edge *edge, enum h1_fault fault)
 {
 	h2o_socket_t *sock = edge->sock;
-	struct h1_answer *refusal = &edge->host->refusals[fault];
-	h2o_iovec_t answer = h2o_iovec_init(refusal->text, refusal->len);
+	h2o_iovec_t answer = answer_to(edge, fault);
 
 	must(sock->_cb.write == NULL);
-	edge_count(&edge->host->counters->guard_kills[verdict_of(fault)]);
+	if (fault != H1_REFUSED) /* that was not the guard */
+		edge_count(&edge->host->counters->guard_kills[verdict_of(fault)]);
 	edge->killed = edge->refused = true;
 	edge->h1.lingers = fault != H1_TOO_SLOW; /* who is slow has little on its way */
 	h2o_socket_read_stop(sock);
@@ -264,4 +286,6 @@ void http1_fini(struct edge *edge)
 		h2o_buffer_dispose(&edge->h1.held);
 	if (edge->h1.early != NULL)
 		h2o_buffer_dispose(&edge->h1.early);
+	if (edge->h1.answer != NULL)
+		h2o_buffer_dispose(&edge->h1.answer);
 }

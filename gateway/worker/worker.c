@@ -286,25 +286,53 @@ void worker_interrupt(struct request *r, enum flow_event event)
 }
 
 /* ---- what HTTP tells us ---- */
-/* Every place is taken: the answer, the log line and the counters do without one. */
+/* Log line and counters of a request that has no place. */
+static void report_refused(struct worker *worker, const struct flow *flow)
+{
+	struct log_request line;
+	struct metrics_request sample;
+
+	flow_report(flow, net_now(worker->loop), &line, &sample);
+	(void)log_request(worker->args.log, &line);
+	metrics_request(worker->args.metrics, &sample);
+}
+
+/* Every place is taken: the answer does without one. */
 static void refuse_busy(struct worker *worker, struct http_exchange *exchange,
 			const struct http_incoming *in, const uint8_t random[FLOW_CHANCE_BYTES])
 {
 	struct flow flow;
 	struct arena arena;
-	struct log_request line;
-	struct metrics_request sample;
 
 	arena_init(&arena, &worker->arenas, REQUEST_ARENA_MAX);
 	flow_init(&flow, in, &arena, random, in->came_at, net_wall_ns(worker->loop));
 	flow_refuse_busy(&flow);
 	http_refuse(exchange, flow.answer.status, flow.answer.fields, flow.answer.field_count,
 		    gather_flat(&flow.answer.body, &arena));
-	flow_report(&flow, net_now(worker->loop), &line, &sample);
-	(void)log_request(worker->args.log, &line);
-	metrics_request(worker->args.metrics, &sample);
+	report_refused(worker, &flow);
 	arena_give(&arena);
 	http_drop_body(exchange);
+}
+
+static bool on_expects(void *owner, struct http_early *early, const struct http_incoming *in)
+{
+	struct worker *worker = owner;
+	const struct flow_env env = worker_env(worker);
+	uint8_t random[FLOW_CHANCE_BYTES];
+	struct flow flow;
+	struct arena arena;
+
+	take_random(worker, random);
+	arena_init(&arena, &worker->arenas, REQUEST_ARENA_MAX);
+	flow_init(&flow, in, &arena, random, in->came_at, net_wall_ns(worker->loop));
+	const bool refused = flow_refuses_early(&flow, &env);
+	if (refused) {
+		http_refuse_early(early, flow.answer.status, flow.answer.fields,
+				  flow.answer.field_count, gather_flat(&flow.answer.body, &arena));
+		report_refused(worker, &flow);
+	}
+	arena_give(&arena);
+	return !refused;
 }
 
 static void *on_begin(void *owner, struct http_exchange *exchange, const struct http_incoming *in)
@@ -470,7 +498,8 @@ static bool worker_build(struct worker *worker)
 					      .begin = on_begin,
 					      .gone = on_gone,
 					      .sent = on_sent,
-					      .ready = on_ready };
+					      .ready = on_ready,
+					      .expects = on_expects };
 
 	worker->loop = net_loop_new();
 	worker->json = json_work_new();

@@ -89,6 +89,12 @@ void http_refuse(struct http_exchange *exchange, int status, const struct http_f
 	exchange->refused = true;
 }
 
+void http_refuse_early(struct http_early *early, int status, const struct http_field *fields,
+		       size_t field_count, struct slice body)
+{
+	http_refuse((struct http_exchange *)(void *)early, status, fields, field_count, body);
+}
+
 void http_drop_body(struct http_exchange *exchange)
 {
 	must(exchange->refused);

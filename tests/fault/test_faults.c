@@ -477,6 +477,59 @@ static void every_fault_ends_in_a_named_error_and_leaves_nothing(void **state)
 	walk_fini(&walk);
 }
 
+/* ---- heads that wait for 100 Continue --------------------------------------------------------- */
+
+/* Of the head alone: 0 when it gets 100, or the status. */
+static int judge_head(struct run *run, struct slice authorization, struct slice path)
+{
+	rig_reset();
+	run->in = run->walk->in;
+	run->in.body = slice_of(NULL, 0);
+	run->in.headers[HTTP_AUTHORIZATION] = authorization;
+	run->in.path = path;
+	run->in.came_at = world.now;
+	takes.fail = run->fail;
+	const bool goes_on = world.handler.expects(
+		world.handler.owner, (struct http_early *)(void *)&world.exchange, &run->in);
+	run->takes = takes.count;
+	takes.fail = 0;
+	check(run, goes_on == (world.exchange.status == 0));
+	check_nothing_is_left(run);
+	char line[LOG_LINE_MAX];
+	check(run, (read_log(line) == 0) == goes_on);
+	return world.exchange.status;
+}
+
+static void heads_are_judged_without_their_bodies(void **state)
+{
+	static const struct {
+		struct slice authorization, path;
+		int status;
+	} rows[] = {
+		{ SLICE_INIT("Bearer " WALK_KEY), SLICE_INIT("/v1/sampling"), 0 },
+		{ SLICE_INIT("Bearer no-such-key-0123456789"), SLICE_INIT("/v1/sampling"), 401 },
+		{ { NULL, 0 }, SLICE_INIT("/v1/sampling"), 401 },
+		{ SLICE_INIT("Bearer " WALK_KEY), SLICE_INIT("/v1/other"), 404 },
+	};
+	struct walk walk;
+
+	walk_init(&walk, *state);
+	worker_set_config(world.worker, walk.config, 2);
+	rig_deliver();
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct run run = { .walk = &walk, .scenario = &scenarios[0] };
+		check(&run,
+		      judge_head(&run, rows[i].authorization, rows[i].path) == rows[i].status);
+		for (size_t takes_of_memory = run.takes; run.fail < takes_of_memory;) {
+			run.fail++;
+			const int status = judge_head(&run, rows[i].authorization, rows[i].path);
+			check(&run,
+			      status == rows[i].status || status == err_info(ERR_BUSY)->status);
+		}
+	}
+	walk_fini(&walk);
+}
+
 static void the_cases_get_to_every_place(void **state)
 {
 	(void)state;
@@ -489,7 +542,7 @@ static void the_cases_get_to_every_place(void **state)
 
 static struct CMUnitTest *make_tests(struct golden_set *set, size_t *count)
 {
-	struct CMUnitTest *tests = calloc(set->count + 1, sizeof(*tests));
+	struct CMUnitTest *tests = calloc(set->count + 2, sizeof(*tests));
 
 	must(tests != NULL);
 	*count = 0;
@@ -501,6 +554,8 @@ static struct CMUnitTest *make_tests(struct golden_set *set, size_t *count)
 		};
 	}
 	tests[(*count)++] = (struct CMUnitTest)cmocka_unit_test(the_cases_get_to_every_place);
+	tests[(*count)++] = (struct CMUnitTest)cmocka_unit_test_prestate(
+		heads_are_judged_without_their_bodies, &set->vectors[0]);
 	return tests;
 }
 

@@ -11,6 +11,7 @@
  *   /drip/N    N pieces of 10 bytes, each 20 ms after the one before has left, then "end"
  *   /open      one piece, and no end
  * /relay   the body goes to /echo at UPSTREAM_PORT over a kept connection, and comes back
+ *   /early   401 to who waits for 100 Continue
  *   /who     the names of the client's certificate, "uri:... dns:..."
  *   /room    how many bytes of room the request has; all fill theirs, and want to find it so at their end
  *   /stats   what has happened so far, as text; not counted itself
@@ -384,6 +385,18 @@ static void on_sent(void *owner, void *request)
 	job_free(job);
 }
 
+static bool on_expects(void *owner, struct http_early *early, const struct http_incoming *in)
+{
+	const struct http_field field = { SLICE("x-early"), SLICE("yes") };
+
+	(void)owner;
+	must(in->body.len == 0 && in->room_bytes == 0 && !in->http2);
+	if (!slice_eq(in->path, SLICE("/early")) && !in->body_too_large)
+		return true;
+	http_refuse_early(early, in->body_too_large ? 413 : 401, &field, 1, SLICE("no"));
+	return false;
+}
+
 /* ---- start and stop ---- */
 static void on_stop(struct net_message *message, void *owner)
 {
@@ -496,7 +509,8 @@ static void read_options(int argc, char **argv, int ports[2], struct http_limits
 
 int main(int argc, char **argv)
 {
-	static const struct http_handler handler = { NULL, on_begin, on_gone, on_sent, on_ready };
+	static const struct http_handler handler = { NULL,    on_begin, on_gone,
+						     on_sent, on_ready, on_expects };
 	struct http_limits limits = { .body_bytes_max = 4 << 20,
 				      .unfinished_bytes_max = 256 << 20,
 				      .connections_max = 10000 };

@@ -117,6 +117,34 @@ static void heads_end_the_same_byte_by_byte(void **state)
 	}
 }
 
+/* What libh2o is to answer with 100; HTTP/1.0 has none, and libh2o is not to see that it was asked for. */
+static void expectations_are_seen(void **state)
+{
+	static const struct {
+		const char *head;
+		bool expects, hidden;
+	} heads[] = {
+		{ POST "Expect: 100-continue\r\n\r\n", true, false },
+		{ POST "eXPECT:100-Continue \r\nContent-Length: 1\r\n\r\n", true, false },
+		{ POST "Expect: 200-ok\r\n\r\n", false, false },
+		{ POST "Accept: 100-continue\r\nExpects: 100-continue\r\n\r\n", false, false },
+		{ POST "\r\nExpect: 100-continue\r\n\r\n", false, false },
+		{ OLD "Expect: 100-continue\r\n\r\n", false, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(heads); i++) {
+		struct h1_guard guard = { 0 };
+		char *head = strdup(heads[i].head);
+		assert_non_null(head);
+		assert_int_equal(h1_guard_scan(&guard, head, strlen(head), BODY_MAX), H1_FINE);
+		assert_int_equal(guard.expects, heads[i].expects);
+		assert_int_equal(strstr(head, "xxxxxx: 100-continue") != NULL, heads[i].hidden);
+		assert_int_equal(strcmp(head, heads[i].head) != 0, heads[i].hidden);
+		free(head);
+	}
+}
+
 static void what_follows_the_head_is_not_judged(void **state)
 {
 	(void)state;
@@ -207,6 +235,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(heads_end_as_they_must),
 		cmocka_unit_test(heads_end_the_same_byte_by_byte),
+		cmocka_unit_test(expectations_are_seen),
 		cmocka_unit_test(what_follows_the_head_is_not_judged),
 		cmocka_unit_test(blanks_behind_a_length_or_an_encoding_move_in_front_of_it),
 		cmocka_unit_test(a_head_may_be_so_long_and_no_longer),
