@@ -41,10 +41,11 @@ set(layers
 	"gateway/worker            gateway/base gateway/tls gateway/net gateway/http gateway/upstream gateway/telemetry gateway/providers gateway/identity gateway/limits gateway/state gateway/flow gateway/sampling gateway/front/ tenants/ routing/ codec/"
 	"gateway/settings          gateway/base gateway/tls gateway/providers gateway/state tenants/ routing/ codec/"
 	"gateway/ipc               gateway/base gateway/settings codec/"
-	"gateway/control           gateway/base gateway/tls gateway/net gateway/http gateway/upstream gateway/telemetry gateway/identity gateway/limits gateway/state gateway/worker gateway/settings gateway/ipc tenants/ codec/"
+	"gateway/fetch             gateway/base gateway/tls gateway/net gateway/upstream codec/"
+	"gateway/control           gateway/base gateway/tls gateway/net gateway/http gateway/upstream gateway/fetch gateway/telemetry gateway/identity gateway/limits gateway/state gateway/worker gateway/settings gateway/ipc tenants/ codec/"
 	"gateway/process           gateway/base gateway/tls gateway/telemetry gateway/limits gateway/state gateway/worker gateway/settings gateway/ipc gateway/control codec/"
 	"gateway/command           gateway/base gateway/telemetry gateway/providers gateway/flow gateway/sampling gateway/settings gateway/front/ tenants/ routing/ codec/"
-	"gateway/wrap              gateway/base gateway/settings gateway/command codec/"
+	"gateway/wrap              gateway/base gateway/tls gateway/net gateway/upstream gateway/fetch gateway/settings codec/"
 	"gateway                   gateway/ codec/"
 	"bench                     bench/ gateway/ tenants/ routing/ codec/"
 	"tests                     tests/ bench/ gateway/ tenants/ routing/ codec/")
@@ -53,7 +54,7 @@ set(layers
 set(owned_headers
 	"h2o(\\.h|/.*)                     gateway/net/h2o_include\\.h"
 	"hiredis/.*|hiredis\\.h            (gateway/redis/.*|gateway/(limits|state)/[a-z_]*redis[a-z0-9_]*\\.[ch]|tests/unit/gateway/(redis|limits|state)/.*)"
-	"event2/.*|event\\.h               gateway/control/.*"
+	"event2/.*|event\\.h               gateway/(control|fetch|wrap)/.*"
 	"yaml\\.h                          gateway/settings/.*"
 	"openssl/.*                        (codec/base/sha256\\.c|gateway/(tls|identity)/.*|(bench|tests)/.*)"
 	"cmocka\\.h                        tests/.*"

@@ -2,9 +2,9 @@
 
 #include "codec/base/must.h"
 #include "gateway/control/control_checks_plan.h"
-#include "gateway/control/control_fetch.h"
 #include "gateway/control/control_parts.h"
 #include "gateway/control/control_peer.h"
+#include "gateway/fetch/fetch.h"
 #include "gateway/telemetry/metrics.h"
 
 #include <stdlib.h>

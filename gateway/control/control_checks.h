@@ -1,7 +1,7 @@
 /* control_checks.h - active checks of providers' endpoints (providers.*.check): asked by the control
  * thread, told to all workers.
  *
- * One per provider, endpoint and path, which outlives snapshots. How is decided by control_fetch, what a
+ * One per provider, endpoint and path, which outlives snapshots. How is decided by fetch, what a
  * row of results means by control_checks_plan. An endpoint is good until its checks say otherwise. */
 #ifndef GATEWAY_CONTROL_CONTROL_CHECKS_H
 #define GATEWAY_CONTROL_CONTROL_CHECKS_H

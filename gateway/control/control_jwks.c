@@ -1,10 +1,10 @@
 #include "gateway/control/control_jwks.h"
 
 #include "codec/base/must.h"
-#include "gateway/control/control_fetch.h"
 #include "gateway/control/control_jwks_plan.h"
 #include "gateway/control/control_parts.h"
 #include "gateway/control/control_peer.h"
+#include "gateway/fetch/fetch.h"
 #include "gateway/telemetry/metrics.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * workers (DESIGN 2 and 4.2, identity.jwt).
  *
  * One source per place (struct jwks_place), which outlives snapshots. When to fetch is decided by
- * control_jwks_plan, how by control_fetch. An issuer that cannot be reached keeps nobody from starting:
+ * control_jwks_plan, how by fetch. An issuer that cannot be reached keeps nobody from starting:
  * its tokens are refused until its keys are there, and after a day without news again. */
 #ifndef GATEWAY_CONTROL_CONTROL_JWKS_H
 #define GATEWAY_CONTROL_CONTROL_JWKS_H

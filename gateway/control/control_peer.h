@@ -4,7 +4,7 @@
 #define GATEWAY_CONTROL_CONTROL_PEER_H
 
 #include "gateway/base/config.h"
-#include "gateway/control/control_fetch.h"
+#include "gateway/fetch/fetch.h"
 
 enum { PLACE_ADDRESSES_MAX = 8 };
 

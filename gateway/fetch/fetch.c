@@ -1,4 +1,4 @@
-#include "gateway/control/control_fetch.h"
+#include "gateway/fetch/fetch.h"
 
 #include "codec/base/must.h"
 #include "gateway/tls/tls.h"
@@ -11,7 +11,7 @@
 #include <event2/event.h>
 #include <stdlib.h>
 
-enum { FETCH_MAGIC = 0x46455443, HEAD_MAX = 32 << 10, PROBLEM_MAX = 256 };
+enum { FETCH_MAGIC = 0x46455443, HEAD_MAX = 32 << 10, PROBLEM_MAX = 256, TYPE_MAX = 128 };
 
 struct fetch {
 	uint32_t magic;
@@ -22,9 +22,17 @@ struct fetch {
 	struct event *timer;        /* to begin, then the deadline */
 	struct event *patience;     /* with an address that is silent, until it is connected */
 	bool begun;
+	uint32_t status; /* of an answer that is given in pieces */
+	char type[TYPE_MAX];
 	struct upstream_http http;
 	char problem[PROBLEM_MAX];
 };
+
+static struct timeval timeval_of(nsec_t wait)
+{
+	return (struct timeval){ .tv_sec = (time_t)(wait / SEC),
+				 .tv_usec = (suseconds_t)(wait % SEC / USEC) };
+}
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
@@ -58,6 +66,10 @@ static void judge(struct fetch *fetch, const char *bytes)
 {
 	struct provider_answer answer;
 
+	if (fetch->ask.piece != NULL) {
+		finish(fetch, NULL, slice_of(NULL, 0));
+		return;
+	}
 	upstream_http_answer(&fetch->http, bytes, &answer);
 	if (answer.status == 200 || (fetch->ask.any_success && answer.status / 100 == 2)) {
 		finish(fetch, NULL, answer.body);
@@ -69,6 +81,46 @@ static void judge(struct fetch *fetch, const char *bytes)
 			       ? ", and redirects are not followed"
 			       : "");
 	fail(fetch, fetch->problem);
+}
+
+/* Its spans end with the first piece that is taken. */
+static void keep_head(struct fetch *fetch, const char *bytes)
+{
+	struct provider_answer answer;
+
+	upstream_http_answer(&fetch->http, bytes, &answer);
+	const struct slice type = answer.headers.content_type;
+	fetch->status = answer.status;
+	if (type.len < sizeof(fetch->type)) {
+		if (type.len != 0)
+			(void)memcpy(fetch->type, type.at, type.len);
+		fetch->type[type.len] = '\0';
+	}
+	fetch->ask.piece(fetch->ask.arg, fetch->status, slice_str(fetch->type), slice_of("", 0));
+}
+
+/* The same as upstream_http_read, for an answer that is given in pieces. */
+static enum upstream_http_verdict read_pieces(struct fetch *fetch, struct evbuffer *input,
+					      char *bytes, size_t len)
+{
+	struct upstream_http *http = &fetch->http;
+	enum upstream_http_verdict verdict = upstream_http_read(http, bytes, len);
+	struct slice piece;
+
+	if (http->waits) {
+		keep_head(fetch, bytes);
+		upstream_http_go_on(http, true);
+		verdict = upstream_http_read(http, bytes, len);
+	} else if (verdict == UPSTREAM_HTTP_DONE && fetch->status == 0) { /* without a body */
+		keep_head(fetch, bytes);
+	}
+	if (verdict == UPSTREAM_HTTP_REFUSED || fetch->status == 0)
+		return verdict;
+	const size_t used = upstream_http_take(http, bytes, &piece);
+	if (piece.len != 0)
+		fetch->ask.piece(fetch->ask.arg, fetch->status, slice_str(fetch->type), piece);
+	(void)evbuffer_drain(input, used);
+	return verdict;
 }
 
 /* Goes on with all that has come; `ended`: nothing more will. The fetch may be gone afterwards. */
@@ -85,7 +137,9 @@ static void read_on(struct fetch *fetch, bool ended)
 			fail(fetch, "the connection was closed without an answer");
 		return;
 	}
-	enum upstream_http_verdict verdict = upstream_http_read(&fetch->http, bytes, len);
+	enum upstream_http_verdict verdict = fetch->ask.piece != NULL
+						     ? read_pieces(fetch, input, bytes, len)
+						     : upstream_http_read(&fetch->http, bytes, len);
 	if (verdict == UPSTREAM_HTTP_MORE && ended)
 		verdict = upstream_http_end(&fetch->http);
 	switch (verdict) {
@@ -136,6 +190,14 @@ static void on_event(struct bufferevent *stream, short what, void *arg)
 	if ((what & BEV_EVENT_CONNECTED) != 0) {
 		fetch->connected = true;
 		(void)event_del(fetch->patience);
+		if (fetch->ask.silence != 0) {
+			const struct timeval silence = timeval_of(fetch->ask.silence);
+			(void)bufferevent_set_timeouts(stream, &silence, NULL);
+		}
+		return;
+	}
+	if ((what & BEV_EVENT_TIMEOUT) != 0) {
+		fail(fetch, "it was silent for too long");
 		return;
 	}
 	if ((what & BEV_EVENT_EOF) != 0 && fetch->connected) {
@@ -161,6 +223,7 @@ static void on_silence(evutil_socket_t fd, short what, void *arg)
 	must(!fetch->connected);
 	bufferevent_free(fetch->stream);
 	fetch->stream = NULL;
+	(void)snprintf(fetch->problem, sizeof(fetch->problem), "it does not answer");
 	try_addresses(fetch);
 }
 
@@ -179,13 +242,21 @@ static struct bufferevent *new_stream(const struct fetch_ask *ask)
 static bool put_request(struct fetch *fetch)
 {
 	const struct fetch_ask *ask = &fetch->ask;
+	struct evbuffer *output = bufferevent_get_output(fetch->stream);
+	const bool post = !slice_absent(ask->body);
 
-	return evbuffer_add_printf(bufferevent_get_output(fetch->stream),
-				   "GET %.*s HTTP/1.1\r\nHost: %.*s\r\n"
-				   "Accept: %s\r\n"
-				   "User-Agent: sluice\r\nConnection: close\r\n\r\n",
-				   (int)ask->path.len, ask->path.at, (int)ask->authority.len,
-				   ask->authority.at, ask->accept) > 0;
+	if (evbuffer_add_printf(output,
+				"%s %.*s HTTP/1.1\r\nHost: %.*s\r\n"
+				"Accept: %s\r\n"
+				"User-Agent: sluice\r\nConnection: close\r\n%.*s",
+				post ? "POST" : "GET", (int)ask->path.len, ask->path.at,
+				(int)ask->authority.len, ask->authority.at, ask->accept,
+				(int)ask->head.len, ask->head.at) <= 0)
+		return false;
+	if (post && evbuffer_add_printf(output, "Content-Length: %zu\r\n", ask->body.len) <= 0)
+		return false;
+	return evbuffer_add(output, "\r\n", 2) == 0 &&
+	       (!post || evbuffer_add(output, ask->body.at, ask->body.len) == 0);
 }
 
 /* Begins at the next address; false when that failed at once. */
@@ -196,6 +267,8 @@ static bool try_next(struct fetch *fetch)
 						     .body_max = fetch->ask.body_max };
 
 	upstream_http_init(&fetch->http, &limits);
+	if (fetch->ask.piece != NULL)
+		upstream_http_ask(&fetch->http);
 	fetch->stream = new_stream(&fetch->ask);
 	if (fetch->stream == NULL) {
 		(void)snprintf(fetch->problem, sizeof(fetch->problem), "there is no memory for it");
@@ -212,22 +285,18 @@ static bool try_next(struct fetch *fetch)
 	return false;
 }
 
-static struct timeval timeval_of(nsec_t wait)
-{
-	return (struct timeval){ .tv_sec = (time_t)(wait / SEC),
-				 .tv_usec = (suseconds_t)(wait % SEC / USEC) };
-}
-
 /* The fetch is gone afterwards if none is left. The last one has all the time that there is. */
 static void try_addresses(struct fetch *fetch)
 {
-	const struct timeval patience = timeval_of(fetch->ask.deadline / fetch->ask.address_count);
+	const nsec_t share = fetch->ask.deadline / fetch->ask.address_count;
+	const nsec_t most = fetch->ask.patience;
+	const struct timeval patience = timeval_of(most != 0 && most < share ? most : share);
 
 	(void)event_del(fetch->patience);
 	while (fetch->next < fetch->ask.address_count) {
 		if (!try_next(fetch))
 			continue;
-		if (fetch->next < fetch->ask.address_count)
+		if (fetch->next < fetch->ask.address_count || most != 0)
 			(void)event_add(fetch->patience, &patience);
 		return;
 	}
