@@ -7,6 +7,7 @@
 #include "gateway/process/supervisor.h"
 #include "gateway/telemetry/metrics.h"
 #include "gateway/tls/tls_memory.h"
+#include "gateway/wrap/wrap.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,6 +36,9 @@ static const struct command {
 	{ "translate", command_translate,
 	  " --config F --tenant T [--server S] [--revision R] [--format text|json] <request.json",
 	  NULL, "the provider request that would be sent" },
+	{ "wrap", command_wrap, " [OPTION ...] -- COMMAND [ARG ...]", NULL,
+	  "start an MCP server on standard input and output, and answer what it samples; "
+	  "`sluice wrap --help` has the options" },
 	{ "key", command_key, "", NULL,
 	  "make a tenant key: the secret, and its digest for the file" },
 	{ "schema", command_schema, "", NULL, "JSON Schema of the configuration" },
@@ -142,7 +146,7 @@ int main(int argc, char **argv)
 	const struct command *command = find_command(argv[1]);
 	if (command == NULL)
 		return wrong_usage("there is no such command");
-	int code = argc == 3 && asks_for_help(argv[2]) ? help_about(command)
-						       : command->run(argc, argv);
+	const bool help = argc == 3 && asks_for_help(argv[2]) && command->run != command_wrap;
+	int code = help ? help_about(command) : command->run(argc, argv);
 	return fflush(stdout) == 0 ? code : 1;
 }
