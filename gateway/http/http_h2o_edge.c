@@ -40,22 +40,27 @@ static bool call_end(struct edge *edge, struct h2o_call *call)
 static bool may_say_why(const struct edge *edge, enum guard_verdict why)
 {
 	return edge->proto == EDGE_HTTP2 && why != GUARD_STALLED && edge->reading == EDGE_READS &&
-	       edge->sock->_cb.read != NULL && edge->sock->_cb.write == NULL;
+	       edge->sock->_cb.read != NULL && !edge_h2o_is_gone(edge);
 }
 
 /* Shutting down also frees a response, or a close_notify, that waits for a peer that does not read;
  * h2o has no timer for either. Its callbacks get the error next; for reading, that of HTTP/2 has h2o say why first. */
 void edge_kill(struct edge *edge, enum guard_verdict why)
 {
-	if (edge->killed && edge->says_why && why != GUARD_STALLED)
+	if (edge->goodbye.since != 0 && why != GUARD_STALLED)
 		return; /* it is about to */
 	if (!edge->killed) {
 		edge_count(&edge->host->counters->guard_kills[why]);
 		edge->why = why;
 	}
-	edge->says_why = !edge->killed && may_say_why(edge, why);
+	edge->goodbye.since = 0;
+	if (!edge->killed && may_say_why(edge, why)) {
+		edge->goodbye.since = net_now(edge->host->loop);
+		edge->goodbye.last_stream = http2_last_stream(edge);
+	}
 	edge->killed = true;
-	(void)shutdown(h2o_socket_get_fd(edge->sock), edge->says_why ? SHUT_RD : SHUT_RDWR);
+	(void)shutdown(h2o_socket_get_fd(edge->sock),
+		       edge->goodbye.since != 0 ? SHUT_RD : SHUT_RDWR);
 }
 
 void edge_stalled(struct edge *edge)
@@ -168,8 +173,10 @@ static void h2_read(struct edge *edge, const char *err)
 			err = edge_killed_text;
 		}
 	}
-	if (edge->killed && edge->says_why)
-		http2_say_why(edge, edge->why);
+	if (edge->goodbye.since != 0 && !http2_say_why(edge, edge->why)) {
+		edge_settle(edge);
+		return;
+	}
 	if (err == NULL && edge->sock->_cb.write != NULL)
 		h2_gate(edge);
 	else

@@ -76,13 +76,16 @@ struct edge {
 	enum edge_proto proto;
 	enum edge_reading reading;
 	bool killed, evicted;
-	bool many_callers;       /* the peer is a proxy, and multiplexes */
-	bool says_why;           /* h2o is to send GOAWAY before it closes */
-	enum guard_verdict why;  /* it was killed */
-	bool refused;            /* gets an answer of ours, and h2o nothing more */
-	h2o_socket_cb h2o_read;  /* what h2o wants called; _cb.read holds ours */
-	h2o_socket_cb h2o_write; /* likewise, while _cb.write holds ours */
-	bool *gone;              /* set when the connection dies under a caller */
+	bool many_callers;            /* the peer is a proxy, and multiplexes */
+	enum guard_verdict why;       /* it was killed */
+	bool refused;                 /* gets an answer of ours, and h2o nothing more */
+	h2o_socket_cb h2o_read;       /* what h2o wants called; _cb.read holds ours */
+	h2o_socket_cb h2o_write;      /* likewise, while _cb.write holds ours */
+	struct {                      /* h2o is to send GOAWAY before it closes */
+		nsec_t since;         /* 0: it is not */
+		uint32_t last_stream; /* that was begun then */
+	} goodbye;
+	bool *gone; /* set when the connection dies under a caller */
 	h2o_linklist_t all, unsettled, owing, idle;
 	struct timeval connected_at; /* for h2o */
 	nsec_t since; /* opened; then HTTP/1.1: a request's first byte; HTTP/2: its first request; 0: none yet */

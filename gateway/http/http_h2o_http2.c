@@ -174,17 +174,30 @@ static int code_of(const struct edge *edge, enum guard_verdict why)
 	}
 }
 
-/* Streams beyond the last one that was processed may be tried again (RFC 9113 6.8). Libh2o writes once more, without
- * waiting, before it closes, if there is something to write. */
-void http2_say_why(struct edge *edge, enum guard_verdict why)
+uint32_t http2_last_stream(const struct edge *edge)
+{
+	const h2o_http2_conn_t *conn = edge->sock->data;
+
+	return conn != NULL ? conn->pull_stream_ids.max_processed : 0;
+}
+
+/* Streams beyond the last one that was processed may be tried again (RFC 9113 6.8): when the guard had judged, nothing was
+ * begun any more, though libh2o may have got further in its input. Libh2o writes once more, without waiting, before it
+ * closes, if there is something to write; but not if it has asked when it can. */
+bool http2_say_why(struct edge *edge, enum guard_verdict why)
 {
 	h2o_http2_conn_t *conn = edge->sock->data;
 
 	if (conn->state >= H2O_HTTP2_CONN_STATE_IS_CLOSING)
-		return;
-	h2o_http2_encode_goaway_frame(&conn->_write.buf, conn->pull_stream_ids.max_processed,
+		return true;
+	h2o_http2_encode_goaway_frame(&conn->_write.buf, edge->goodbye.last_stream,
 				      code_of(edge, why), h2o_iovec_init(NULL, 0));
 	h2o_http2_conn_request_write(conn);
+	if (conn->_write.buf_in_flight != NULL || edge->sock->_cb.write == NULL)
+		return true;
+	h2o_socket_read_stop(edge->sock);
+	conn->state = H2O_HTTP2_CONN_STATE_IS_CLOSING;
+	return false;
 }
 
 static void on_last_write(h2o_socket_t *sock, const char *err)

@@ -79,8 +79,12 @@ h2o_buffer_t *http2_take_body(h2o_req_t *req);
 /* Ends one stream: libh2o forgets it, and its client is told so. Not from inside of libh2o. */
 void http2_reset(struct edge *edge, uint32_t stream, uint32_t code);
 
-/* The guard closes the connection: GOAWAY is the last that libh2o writes, when it is told so next. */
-void http2_say_why(struct edge *edge, enum guard_verdict why);
+/* The last stream that libh2o has begun to process; 0: none. */
+uint32_t http2_last_stream(const struct edge *edge);
+
+/* The guard closes the connection: GOAWAY is the last that libh2o writes. True: it does when it is told of the error next;
+ * false: it must not be told, and does when the socket can be written to. */
+MUST_USE bool http2_say_why(struct edge *edge, enum guard_verdict why);
 
 /* Likewise of a connection that libh2o does not know yet. */
 void http2_say_why_at_once(struct edge *edge, enum guard_verdict why);

@@ -156,6 +156,8 @@ static void edge_check(struct edge *edge, nsec_t now)
 	    sock->_cb.read != NULL && sock->_cb.read != edge_on_read)
 		edge_count(&edge->host->counters->foreign_reads); /* a hole in the guard: stays 0 */
 	enum guard_verdict verdict = check_reading(edge, now);
+	if (edge->goodbye.since != 0 && now - edge->goodbye.since > SEC)
+		verdict = GUARD_STALLED; /* it does not take what we have to say */
 	if (verdict == GUARD_PASS)
 		verdict = check_reader(edge, now);
 	if (verdict != GUARD_PASS)

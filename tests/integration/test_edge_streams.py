@@ -5,12 +5,13 @@ ctest: timeout=300
 import os
 import struct
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 
 from edge_client import (  # noqa: E402
     CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PREFACE, PRIORITY, RST, WINDOW, Client, EdgeCase,
-    block, frame, h2_answers, h2_frames, h2_request, literal, main, settings, window)
+    block, frame, h2_answers, h2_frames, h2_request, literal, main, reset, settings, window)
 
 PROTOCOL_ERROR, FRAME_SIZE_ERROR, ENHANCE_YOUR_CALM = 1, 6, 11
 
@@ -223,6 +224,46 @@ class Goodbye(EdgeCase):
 
     def test_a_flood_of_priorities_and_nothing_begun(self):
         self.goodbye(frame(PRIORITY, 0, 1, bytes(5)) * 2000, "flood", ENHANCE_YOUR_CALM)
+
+    def test_requests_that_came_behind_what_ended_it_may_be_sent_again(self):
+        """In one flight: more are given up than a connection bears, and behind these there are others."""
+        edge = self.edge()
+        first, given_up, behind = range(1, 65, 2), range(65, 205, 2), range(205, 225, 2)
+        with Client(edge) as client:
+            client.send(PREFACE + settings() + b"".join(h2_request(stream, "/hang") for stream in first))
+            edge.wait_stats(lambda s: s["begun"] == len(first), "begun")
+            client.send(b"".join(map(reset, first)) + b"".join(h2_request(s, "/now/1") + reset(s) for s in given_up)
+                        + b"".join(h2_request(stream, "/now/2") for stream in behind))
+            frames = h2_frames(client.read_to_end())
+        (payload,) = [payload for kind, _, _, payload in frames if kind == GOAWAY]
+        last, code = struct.unpack(">II", payload)
+        self.assertEqual(code, ENHANCE_YOUR_CALM)
+        self.assertLess(last, behind[0])
+        stats = self.assert_at_rest(edge)
+        self.assertEqual((stats["aborted_requests"], stats["begun"]), (1, len(first)))
+
+    def flooded_with_an_answer_on_its_way(self, edge, client):
+        client.send(PREFACE + settings((4, 1 << 24)) + window(0, 1 << 24) + h2_request(1, "/now/8000000"))
+        client.read_until(lambda data: len(data) > 9000, "the answer's beginning")
+        client.send(frame(6, 0, 0, bytes(8)) * 300)
+        edge.wait_stats(lambda s: s["flood"] == 1, "seen")
+
+    def test_behind_an_answer_that_is_on_its_way(self):
+        edge = self.edge()
+        with Client(edge, receive_buffer=4096) as client:
+            self.flooded_with_an_answer_on_its_way(edge, client)
+            frames = h2_frames(client.read_to_end())
+        self.assertEqual([payload for kind, _, _, payload in frames if kind == GOAWAY],
+                         [struct.pack(">II", 1, ENHANCE_YOUR_CALM)])
+        self.assert_at_rest(edge)
+
+    def test_not_to_a_client_that_does_not_read(self):
+        edge = self.edge()
+        with Client(edge, receive_buffer=4096) as client:
+            started = time.monotonic()
+            self.flooded_with_an_answer_on_its_way(edge, client)
+            self.assert_at_rest(edge)
+            self.assertLess(time.monotonic() - started, 6)  # its patience with readers is 10 s
 
     def test_in_the_first_flight(self):
         edge = self.edge()
