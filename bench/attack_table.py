@@ -68,13 +68,13 @@ class Server:
 
 
 class Plain(Server):
-    def __init__(self, _sim, cert, key, _limits):
+    def __init__(self, _sim, cert, key, _program):
         process = pinned(GATEWAY_CPU, lambda: servers.Plain(cert, key))
         super().__init__(process, (f"http://127.0.0.1:{process.port}/b/1024", b"{}", []))
 
 
 class Nginx(Server):
-    def __init__(self, sim, cert, key, _limits):
+    def __init__(self, sim, cert, key, _program):
         process = pinned(GATEWAY_CPU, lambda: servers.Nginx(sim, cert, key))
         super().__init__(process, (process.url(), process.ask(servers.MODELS["quick"])[1], process.fields))
 
@@ -84,9 +84,10 @@ class Nginx(Server):
 
 
 class Gateway(Server):
-    def __init__(self, sim, cert, key, limits):
+    def __init__(self, sim, cert, key, program):
         certificate = (cert, key) if servers.has_tls(cert, key) else ()
-        process = pinned(GATEWAY_CPU, lambda: harness.Gateway(servers.settings(sim, *certificate, limits=limits)))
+        settings = servers.settings(sim, *certificate, limits=program.limits, listen=program.listen)
+        process = pinned(GATEWAY_CPU, lambda: harness.Gateway(settings))
         super().__init__(process, (process.url + servers.PATH, servers.message(servers.MODELS["quick"]),
                                    ["authorization: Bearer " + harness.KEY, "content-type: application/json"]))
         self.ways = self.ways if certificate else ("clear",)
@@ -203,7 +204,7 @@ def shutdown_row(name, way, server):
 
 
 def table(names, ways, kinds, seconds, make, pairs):
-    """`make(kind, limits)` starts a server; `pairs` are those that run."""
+    """`make(kind, program)` starts a server with the program's settings; `pairs` are those that run."""
     print("| attack | way | server | client sees | guard counts | CPU | honest p99, ms | peak MB |")
     print("|---|---|---|---|---|---|---|---|")
     for name in names:
@@ -212,9 +213,9 @@ def table(names, ways, kinds, seconds, make, pairs):
             if not possible(name, way):
                 continue
             for kind in kinds:
-                mine = (kind, *sorted(program.limits.items()))
+                mine = (kind, *sorted(program.limits.items()), *sorted(program.listen.items()))
                 if mine not in pairs:
-                    pairs[mine] = [make(kind, program.limits) for _ in range(2)]
+                    pairs[mine] = [make(kind, program) for _ in range(2)]
                 if way not in pairs[mine][0].ways:
                     continue
                 if program.stops:
@@ -260,7 +261,7 @@ def main():
         sim = pinned(LOAD_CPU, harness.Sim)
         case.addCleanup(sim.stop)
         table(names, options.ways.split(","), kinds, options.seconds,
-              lambda kind, limits: KINDS[kind](sim, cert, key, limits), pairs)
+              lambda kind, program: KINDS[kind](sim, cert, key, program), pairs)
     finally:
         for pair in pairs.values():
             for server in pair:

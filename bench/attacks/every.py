@@ -2,8 +2,9 @@
 
 import breaker
 import programs
+import shared
 import shares
 import uploads
 
-PROGRAMS = [*programs.PROGRAMS, *breaker.PROGRAMS, *shares.PROGRAMS, *uploads.PROGRAMS]
+PROGRAMS = [*programs.PROGRAMS, *breaker.PROGRAMS, *shared.PROGRAMS, *shares.PROGRAMS, *uploads.PROGRAMS]
 BY_NAME = {program.name: program for program in PROGRAMS}

@@ -470,6 +470,7 @@ class Program:
     several: bool = False  # has several connections, each of which may be counted
     needs: str = ""     # a setting under "limits" without which the gateway is not expected to care
     limits: dict = dataclasses.field(default_factory=dict)  # other ones than the gateway has that all attack
+    listen: dict = dataclasses.field(default_factory=dict)  # likewise, settings of its listeners
 
 
 CLOSED = "^closed"

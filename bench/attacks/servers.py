@@ -32,17 +32,23 @@ def message(model, text="hello"):
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": params}).encode()
 
 
-def accepts(**limits):
-    """Whether this version of the gateway has such settings."""
+def said_of(settings):
+    """What this version of the gateway says of them."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump({"limits": limits}, file)
+        json.dump(settings, file)
         file.flush()
         run = subprocess.run([harness.BIN, "check", file.name], capture_output=True, text=True, check=False)
-    return not any("limits." in line for line in (run.stdout + run.stderr).splitlines())
+    return run.stdout + run.stderr
 
 
-def settings(sim, cert=None, key=None, limits=None, **changes):
-    """A gateway with an honest tenant (harness.KEY) and two of an attacker, all without narrow limits."""
+def accepts(**limits):
+    """Whether this version of the gateway has such settings."""
+    return "limits." not in said_of({"limits": limits})
+
+
+def settings(sim, cert=None, key=None, limits=None, listen=None, **changes):
+    """A gateway with an honest tenant (harness.KEY) and two of an attacker, all without narrow limits. `listen`: settings of
+    its listeners, left out where this version of the gateway has none such."""
     result = harness.config(sim, **changes)
     result["models"] = [harness.model(name, "anthropic", context=10000000) for name in MODELS.values()]
     plan = result["plans"]["standard"]
@@ -58,16 +64,15 @@ def settings(sim, cert=None, key=None, limits=None, **changes):
     result["listen"] = [{"address": f"127.0.0.1:{harness.free_port()}"}]
     if cert is not None:
         result["listen"].append({"address": f"127.0.0.1:{harness.free_port()}", "tls": {"cert": cert, "key": key}})
+    if listen and not any(name in said_of({"listen": [{"address": "127.0.0.1:1", **listen}]}) for name in listen):
+        for listener in result["listen"]:
+            listener.update(listen)
     return result
 
 
 def has_tls(cert, key):
     """Whether this version of the gateway can listen under TLS."""
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump({"listen": [{"address": "127.0.0.1:1", "tls": {"cert": cert, "key": key}}]}, file)
-        file.flush()
-        run = subprocess.run([harness.BIN, "check", file.name], capture_output=True, text=True, check=False)
-    return "tls" not in run.stdout + run.stderr
+    return "tls" not in said_of({"listen": [{"address": "127.0.0.1:1", "tls": {"cert": cert, "key": key}}]})
 
 
 def gateway_target(gateway, way, size):

@@ -223,7 +223,7 @@ class Attack(scenario.Scenario):
         case, pair = harness.Case(), []
         try:
             sim = pinned(LOAD_CPU, case.sim)
-            pair = [attack_table.Gateway(sim, None, None, {}) for _ in range(2)]
+            pair = [attack_table.Gateway(sim, None, None, attack_table.every.BY_NAME[point.x]) for _ in range(2)]
             figures = []
             for number in range(self.rounds(effort)):
                 progress(f"{self.name} {point.x}: round {number + 1} of {self.rounds(effort)}")
