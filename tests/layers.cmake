@@ -45,7 +45,7 @@ set(layers
 	"gateway/control           gateway/base gateway/tls gateway/net gateway/http gateway/upstream gateway/fetch gateway/telemetry gateway/identity gateway/limits gateway/state gateway/worker gateway/settings gateway/ipc tenants/ codec/"
 	"gateway/process           gateway/base gateway/tls gateway/telemetry gateway/limits gateway/state gateway/worker gateway/settings gateway/ipc gateway/control codec/"
 	"gateway/command           gateway/base gateway/telemetry gateway/providers gateway/flow gateway/sampling gateway/settings gateway/front/ tenants/ routing/ codec/"
-	"gateway/wrap              gateway/base gateway/tls gateway/net gateway/upstream gateway/fetch gateway/settings codec/"
+	"gateway/wrap              gateway/base gateway/tls gateway/net gateway/upstream gateway/fetch gateway/settings routing/ codec/"
 	"gateway                   gateway/ codec/"
 	"bench                     bench/ gateway/ tenants/ routing/ codec/"
 	"tests                     tests/ bench/ gateway/ tenants/ routing/ codec/")
