@@ -12,13 +12,13 @@ enum { OUT_MAX = 64 << 20 };
 
 static void on_flush(struct net_task *task);
 
-/* ---- the line of requests ---- */
+/* ---- pending requests ---- */
 
 static void arm(struct redis_link *link)
 {
-	nsec_t due = redis_line_due(&link->line);
+	nsec_t due = redis_pending_due(&link->pending);
 
-	if (link->state == LINK_OPENING && redis_line_is_empty(&link->line))
+	if (link->state == LINK_OPENING && redis_pending_is_empty(&link->pending))
 		due = link->opened_at + CONNECT_MAX;
 	if (due == NSEC_NEVER)
 		net_timer_stop(link->args.loop, &link->deadline);
@@ -28,7 +28,7 @@ static void arm(struct redis_link *link)
 
 struct redis_request *redis_link_new_request(struct redis_link *link)
 {
-	struct redis_request *request = redis_line_begin(&link->line, redis_link_now(link));
+	struct redis_request *request = redis_pending_begin(&link->pending, redis_link_now(link));
 
 	if (request != NULL)
 		link->begun_at = link->filling.len;
@@ -43,14 +43,14 @@ struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buf
 		link->state == LINK_READY ? redis_link_new_request(link) : NULL;
 
 	*buffer = &link->filling;
-	*ticket = link->line.next;
+	*ticket = link->pending.next;
 	return request;
 }
 
 bool redis_link_is_slow(const struct redis_link *link, nsec_t patience)
 {
 	return link->slow && link->took < patience &&
-	       !redis_line_is_quiet(&link->line, redis_link_now(link), patience);
+	       !redis_pending_is_quiet(&link->pending, redis_link_now(link), patience);
 }
 
 struct redis_request *redis_link_begin_slow(struct redis_link *link, nsec_t patience,
@@ -60,13 +60,13 @@ struct redis_request *redis_link_begin_slow(struct redis_link *link, nsec_t pati
 	struct redis_request *request = takes ? redis_link_new_request(link) : NULL;
 
 	*buffer = &link->filling;
-	*ticket = link->line.next;
+	*ticket = link->pending.next;
 	return request;
 }
 
 bool redis_link_send(struct redis_link *link)
 {
-	const bool first = link->line.undue == link->line.next;
+	const bool first = link->pending.undue == link->pending.next;
 
 	if (link->filling.failed) {
 		const size_t whole = link->begun_at;
@@ -74,7 +74,7 @@ bool redis_link_send(struct redis_link *link)
 		link->filling.len = whole;
 		return false;
 	}
-	redis_line_push(&link->line);
+	redis_pending_push(&link->pending);
 	if (first)
 		arm(link);
 	if (!link->flush_queued) {
@@ -86,7 +86,7 @@ bool redis_link_send(struct redis_link *link)
 
 struct redis_request *redis_link_request(struct redis_link *link, uint64_t ticket)
 {
-	return redis_line_at(&link->line, ticket);
+	return redis_pending_at(&link->pending, ticket);
 }
 
 bool redis_link_ready(const struct redis_link *link)
@@ -101,8 +101,8 @@ static void on_flush(struct net_task *task)
 	net_task_cancel(task); /* it may be for another reason that this is the time */
 	link->flush_queued = false;
 	/* What this turn did before is no lateness of Redis's; that it does not take what is there, is. */
-	if (redis_line_keeps(&link->line))
-		redis_line_left(&link->line, net_now_exact(link->args.loop));
+	if (redis_pending_keeps(&link->pending))
+		redis_pending_left(&link->pending, net_now_exact(link->args.loop));
 	if (link->conn == NULL || link->filling.len == 0 || net_writing(link->conn))
 		return; /* on_written comes back */
 	const struct redis_buffer full = link->filling;
@@ -144,9 +144,9 @@ static void on_others_reply(struct redis_link *link, const struct redis_request 
 
 static void on_reply(struct redis_link *link, const redisReply *reply)
 {
-	const struct redis_request request = redis_line_pop(&link->line);
+	const struct redis_request request = redis_pending_pop(&link->pending);
 
-	link->line.heard = redis_link_now(link);
+	link->pending.heard = redis_link_now(link);
 	link->took = took(link, &request);
 	if (link->slow && reply->type != REDIS_REPLY_ERROR)
 		redis_link_turn(link, true, !request.late);
@@ -158,7 +158,7 @@ static void on_reply(struct redis_link *link, const redisReply *reply)
 		redis_link_login_reply(link, reply);
 	else
 		on_others_reply(link, &request, reply);
-	if (redis_line_is_empty(&link->line) && link->conn != NULL)
+	if (redis_pending_is_empty(&link->pending) && link->conn != NULL)
 		redis_link_idle(link, request.late || reply->type != REDIS_REPLY_ERROR);
 }
 
@@ -176,7 +176,7 @@ static void take_reply(struct redis_link *link, const redisReply *reply)
 	if (redis_link_listens(link) && is_message(reply))
 		link->args.events->heard(link->args.owner,
 					 slice_of(reply->element[2]->str, reply->element[2]->len));
-	else if (redis_line_is_empty(&link->line))
+	else if (redis_pending_is_empty(&link->pending))
 		link->broken = true; /* an answer that nobody asked for */
 	else
 		on_reply(link, reply);
@@ -219,7 +219,7 @@ static void on_readable(struct net_conn *conn, void *arg)
 		redis_link_close(link, STORE_FAULT_PROTOCOL, "its answer is not of this protocol");
 	} else {
 		if (began || is_arriving(link))
-			redis_line_moved(&link->line, len, redis_link_now(link));
+			redis_pending_moved(&link->pending, len, redis_link_now(link));
 		arm(link);
 	}
 }
@@ -261,8 +261,8 @@ static void retry_later(struct redis_link *link)
 
 static void lose_all(struct redis_link *link)
 {
-	while (!redis_line_is_empty(&link->line)) {
-		const struct redis_request request = redis_line_pop(&link->line);
+	while (!redis_pending_is_empty(&link->pending)) {
+		const struct redis_request request = redis_pending_pop(&link->pending);
 		if (request.own)
 			continue;
 		link->args.events->measured(link->args.owner, REDIS_LOST, request.late,
@@ -362,9 +362,9 @@ static void on_retry(struct net_timer *timer)
 
 	if (link->state == LINK_DOWN)
 		link_open(link);
-	else if (redis_line_is_empty(&link->line) && link->state == LINK_READY)
+	else if (redis_pending_is_empty(&link->pending) && link->state == LINK_READY)
 		redis_link_probe(link);
-	else if (redis_line_is_empty(&link->line))
+	else if (redis_pending_is_empty(&link->pending))
 		redis_link_idle(link, true);
 }
 
@@ -376,13 +376,13 @@ static void on_deadline(struct net_timer *timer)
 	struct redis_request *request;
 	bool late = false;
 
-	if (link->state == LINK_OPENING && redis_line_is_empty(&link->line) &&
+	if (link->state == LINK_OPENING && redis_pending_is_empty(&link->pending) &&
 	    now >= link->opened_at + CONNECT_MAX) {
 		redis_link_close(link, STORE_FAULT_UNREACHABLE,
 				 "cannot be reached within a second");
 		return;
 	}
-	while ((request = redis_line_late(&link->line, now)) != NULL) {
+	while ((request = redis_pending_late(&link->pending, now)) != NULL) {
 		redis_link_trouble(link, STORE_FAULT_LATE, "answers too late");
 		late = true;
 		if (!request->own)
@@ -390,7 +390,7 @@ static void on_deadline(struct net_timer *timer)
 	}
 	if (late && link->state == LINK_TROUBLED)
 		redis_link_turn(link, was_ready || link->slow, false);
-	if (redis_line_is_silent(&link->line, now))
+	if (redis_pending_is_silent(&link->pending, now))
 		redis_link_close(link, STORE_FAULT_SILENT, "does not answer");
 	else
 		arm(link);
@@ -423,7 +423,7 @@ static void link_free(struct redis_link *link)
 	redis_login_fini(&link->login);
 	free((char *)link->args.server_name);
 	free((char *)link->args.name);
-	redis_line_fini(&link->line);
+	redis_pending_fini(&link->pending);
 	free(link);
 }
 
@@ -445,7 +445,7 @@ struct redis_link *redis_link_new(const struct redis_link_args *args)
 		.pause = { .chance = args->seed | 1 },
 		.sniff = { .loop = args->loop, .tls = args->tls != NULL, .found = on_found },
 	};
-	const bool lined = redis_line_init(&link->line, args->deadline);
+	const bool lined = redis_pending_init(&link->pending, args->deadline);
 	link->args.user = link->args.password = (struct slice){ NULL, 0 }; /* `login` has them */
 	const bool named = args->server_name != NULL;
 	link->args.name = strdup(args->name); /* a configuration goes with the next one */

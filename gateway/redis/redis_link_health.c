@@ -203,7 +203,7 @@ void redis_link_own_reply(struct redis_link *link, const struct redis_request *r
 				 reply->str); /* after a failover the next address may be another */
 		return;
 	}
-	if (!redis_line_is_empty(&link->line)) /* of the greeting the last counts */
+	if (!redis_pending_is_empty(&link->pending)) /* of the greeting the last counts */
 		return;
 	if (!request->late) {
 		become_ready(link);

@@ -25,8 +25,8 @@ struct redis_link {
 	size_t begun_at; /* where the request that is being filled begins */
 	struct net_task flush;
 	bool flush_queued, reading, broken;
-	struct redis_line line;
-	struct net_timer deadline; /* of the line, or of connecting */
+	struct redis_pending pending;
+	struct net_timer deadline; /* of what is pending, or of connecting */
 	struct net_timer retry;    /* the next attempt or probe */
 	nsec_t opened_at;
 	struct redis_pause pause;
@@ -56,7 +56,7 @@ static inline bool redis_link_listens(const struct redis_link *link)
 
 /* ---- redis_link.c ---- */
 
-/* At the end of the line; redis_link_send must follow. NULL: too many are on their way. */
+/* The last of those pending; redis_link_send must follow. NULL: too many are on their way. */
 struct redis_request *redis_link_new_request(struct redis_link *link);
 /* Everything on its way is lost; it is made again after a pause. Nothing when there is none. */
 void redis_link_close(struct redis_link *link, enum store_fault fault, const char *why);
@@ -74,7 +74,7 @@ void redis_link_renew_login(struct redis_link *link);
 void redis_link_trouble(struct redis_link *link, enum store_fault fault, const char *why);
 /* `slow` and `in_time` are that now. */
 void redis_link_turn(struct redis_link *link, bool slow, bool in_time);
-/* The line is empty: whether things are well again is for a probe to find out. */
+/* Nothing is pending: whether things are well again is for a probe to find out. */
 void redis_link_idle(struct redis_link *link, bool at_once);
 /* The answers to greeting and probe, and to a login that was renewed. */
 void redis_link_own_reply(struct redis_link *link, const struct redis_request *request,
