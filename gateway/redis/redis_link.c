@@ -256,7 +256,7 @@ static void retry_later(struct redis_link *link)
 {
 	link->state = LINK_DOWN;
 	net_timer_set(link->args.loop, &link->retry,
-		      redis_link_now(link) + redis_pause(&link->pause));
+		      redis_link_now(link) + redis_backoff_next(&link->backoff));
 }
 
 static void lose_all(struct redis_link *link)
@@ -442,7 +442,7 @@ struct redis_link *redis_link_new(const struct redis_link_args *args)
 		.flush.run = on_flush,
 		.deadline.fire = on_deadline,
 		.retry.fire = on_retry,
-		.pause = { .chance = args->seed | 1 },
+		.backoff = { .chance = args->seed | 1 },
 		.sniff = { .loop = args->loop, .tls = args->tls != NULL, .found = on_found },
 	};
 	const bool lined = redis_pending_init(&link->pending, args->deadline);

@@ -161,7 +161,7 @@ static void become_ready(struct redis_link *link)
 		redis_link_tell(link, STORE_FAULT_NONE, "in use again");
 	link->error[0] = '\0';
 	note(link, STORE_FAULT_NONE);
-	link->pause.next = 0;
+	link->backoff.next = 0;
 	link->state = LINK_READY;
 	net_timer_stop(link->args.loop, &link->retry);
 	if (redis_link_listens(link))

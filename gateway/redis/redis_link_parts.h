@@ -29,7 +29,7 @@ struct redis_link {
 	struct net_timer deadline; /* of what is pending, or of connecting */
 	struct net_timer retry;    /* the next attempt or probe */
 	nsec_t opened_at;
-	struct redis_pause pause;
+	struct redis_backoff backoff;
 	uint32_t target;
 	enum store_fault fault; /* what was told last, and its words */
 	char error[REDIS_ERROR_ROOM];
