@@ -16,8 +16,11 @@ static void on_flush(struct net_task *task);
 
 static void arm(struct redis_link *link)
 {
+	const nsec_t away =
+		link->state == LINK_READY ? redis_pending_away_at(&link->pending) : NSEC_NEVER;
 	nsec_t due = redis_pending_due(&link->pending);
 
+	due = away < due ? away : due;
 	if (link->state == LINK_OPENING && redis_pending_is_empty(&link->pending))
 		due = link->opened_at + CONNECT_MAX;
 	if (due == NSEC_NEVER)
@@ -368,6 +371,13 @@ static void on_retry(struct net_timer *timer)
 		redis_link_idle(link, true);
 }
 
+/* What one command takes says nothing of the others: a server that was in use is given twice the deadline. */
+static void judge(struct redis_link *link, nsec_t now)
+{
+	if (link->state != LINK_READY || now >= redis_pending_away_at(&link->pending))
+		redis_link_trouble(link, STORE_FAULT_LATE, "answers too late");
+}
+
 static void on_deadline(struct net_timer *timer)
 {
 	struct redis_link *link = CONTAINER_OF(timer, struct redis_link, deadline);
@@ -383,12 +393,14 @@ static void on_deadline(struct net_timer *timer)
 		return;
 	}
 	while ((request = redis_pending_late(&link->pending, now)) != NULL) {
-		redis_link_trouble(link, STORE_FAULT_LATE, "answers too late");
+		judge(link, now); /* first: those who are told may ask again */
 		late = true;
 		if (!request->own)
 			link->args.events->late(link->args.owner, request);
 	}
-	if (late && link->state == LINK_TROUBLED)
+	if (link->state == LINK_READY)
+		judge(link, now);
+	if (link->state == LINK_TROUBLED && (late || was_ready))
 		redis_link_turn(link, was_ready || link->slow, false);
 	if (redis_pending_is_silent(&link->pending, now))
 		redis_link_close(link, STORE_FAULT_SILENT, "does not answer");

@@ -2,7 +2,14 @@
 
 #include <stdlib.h>
 
-#define SILENCE_MAX (1 * SEC) /* of who owes answers; or the deadline, if that is longer */
+#define SILENCE_MAX \
+	(1 * SEC) /* of a server that owes answers; or the patience, if that is longer */
+
+/* Without an answer in time. */
+static nsec_t patience(const struct redis_pending *pending)
+{
+	return 2 * pending->deadline;
+}
 
 bool redis_pending_init(struct redis_pending *pending, nsec_t deadline)
 {
@@ -49,21 +56,29 @@ void redis_pending_moved(struct redis_pending *pending, size_t bytes, nsec_t now
 	pending->moved = now;
 }
 
-/* Since when a request is waited for. */
-static nsec_t waits_since(const struct redis_pending *pending, const struct redis_request *request)
+/* Since when something is waited for that left then: since an answer that arrives last got on. */
+static nsec_t waits_since(const struct redis_pending *pending, nsec_t left)
 {
-	const nsec_t most = request->sent + SILENCE_MAX;
+	const nsec_t most = left + SILENCE_MAX;
 
-	if (pending->moved <= request->sent)
-		return request->sent;
+	if (pending->moved <= left)
+		return left;
 	return pending->moved < most ? pending->moved : most;
 }
 
 /* When a request is late. The loop wakes up to a millisecond after it was asked to. */
 static nsec_t late_at(const struct redis_pending *pending, const struct redis_request *request)
 {
-	return waits_since(pending, request) + pending->deadline -
-	       (pending->deadline > 2 * MSEC ? MSEC : 0);
+	const nsec_t early = pending->deadline > 2 * MSEC ? MSEC : 0;
+
+	return waits_since(pending, request->sent) + pending->deadline - early;
+}
+
+nsec_t redis_pending_away_at(const struct redis_pending *pending)
+{
+	if (pending->undue == pending->first) /* what is late is the oldest */
+		return NSEC_NEVER;
+	return waits_since(pending, pending->doubted) + patience(pending);
 }
 
 /* Since when the oldest answer is awaited and nothing was heard. */
@@ -76,8 +91,9 @@ static nsec_t quiet_since(const struct redis_pending *pending)
 
 static nsec_t silent_at(const struct redis_pending *pending)
 {
-	return quiet_since(pending) +
-	       (pending->deadline > SILENCE_MAX ? pending->deadline : SILENCE_MAX);
+	const nsec_t most = patience(pending);
+
+	return quiet_since(pending) + (most > SILENCE_MAX ? most : SILENCE_MAX);
 }
 
 nsec_t redis_pending_due(const struct redis_pending *pending)
@@ -100,6 +116,8 @@ struct redis_request *redis_pending_late(struct redis_pending *pending, nsec_t n
 		return NULL;
 	pending->undue++;
 	request->late = true;
+	if (pending->doubted == 0)
+		pending->doubted = request->sent;
 	return request;
 }
 

@@ -3,7 +3,10 @@
  * Requests are numbered as they are sent, and answered in that order. A request without an answer by the
  * deadline is late, once; it stays pending until its answer comes or never will. An answer that is arriving is not
  * late, and holds up those behind it by no fault of theirs: the deadline begins anew with each REDIS_PENDING_PROGRESS bytes
- * of it, for a second at most. */
+ * of it, for a second at most.
+ *
+ * One late answer says nothing of the others: it may be its own command that takes long. The server is away when no
+ * answer was in time for twice the deadline, be it that none came, or that several commands were late. */
 #ifndef GATEWAY_REDIS_REDIS_PENDING_H
 #define GATEWAY_REDIS_REDIS_PENDING_H
 
@@ -17,8 +20,9 @@ struct redis_pending {
 	uint64_t first, undue, next; /* oldest, first that is not late, number of the next */
 	uint64_t kept;               /* from here on they have not left */
 	nsec_t heard;                /* the latest answer; whoever takes one says so */
-	nsec_t moved;                /* a large answer got on last, */
-	size_t arrived;              /* but for so many bytes since */
+	nsec_t doubted; /* when the first left that is or was late, since an answer was in time; 0: none */
+	nsec_t moved;   /* a large answer got on last, */
+	size_t arrived; /* but for so many bytes since */
 	nsec_t deadline;
 };
 
@@ -72,13 +76,18 @@ static inline struct redis_request redis_pending_pop(struct redis_pending *pendi
 	must(!redis_pending_is_empty(pending));
 	if (pending->undue == pending->first)
 		pending->undue++;
-	return *redis_pending_place(pending, pending->first++);
+	struct redis_request *request = redis_pending_place(pending, pending->first++);
+	if (!request->late)
+		pending->doubted = 0;
+	return *request;
 }
 
 /* When to ask the two below; NSEC_NEVER when nothing is pending. */
 nsec_t redis_pending_due(const struct redis_pending *pending);
 /* The next one that has become late, and is marked so; NULL: no more of them. */
 struct redis_request *redis_pending_late(struct redis_pending *pending, nsec_t now);
+/* When the server is away, if nothing is answered until then, or was before; NSEC_NEVER while no request is late. */
+nsec_t redis_pending_away_at(const struct redis_pending *pending);
 /* Whether nothing was heard for `most` while an answer is owed. */
 bool redis_pending_is_quiet(const struct redis_pending *pending, nsec_t now, nsec_t most);
 /* Whether answers that are owed will not come any more. Who is slow but answers is not silent. */

@@ -376,6 +376,9 @@ static void on_late(struct redis_guest *guest, struct redis_request *request)
 		((struct state_recall *)waits)->done(waits);
 	} else {
 		note_away(redis, waits);
+		if (redis_link_ready(redis->link))
+			tell_missed(
+				redis); /* behind the note, which may have been too much by itself */
 		((struct state_note *)waits)->done(waits);
 	}
 }

@@ -59,7 +59,7 @@ static void what_is_wrong_is_told_once_per_change(void **state)
 	assert_int_equal(told.fault, STORE_FAULT_NONE);
 	assert_true(ask(link));
 	turn();
-	pass(20 * MSEC);
+	pass(40 * MSEC);
 	assert_int_equal(told.fault, STORE_FAULT_LATE);
 	pass(SEC);
 	assert_int_equal(told.fault, STORE_FAULT_SILENT);
@@ -166,7 +166,7 @@ static void who_does_not_want_to_wait_for_the_next_turn_flushes(void **state)
 	assert_int_equal(told.answered, 3);
 }
 
-static void one_late_answer_stops_all_until_one_probe_alone_was_answered_in_time(void **state)
+static void late_answers_stop_all_until_one_probe_alone_was_answered_in_time(void **state)
 {
 	struct redis_link *link = ready_link();
 
@@ -179,10 +179,12 @@ static void one_late_answer_stops_all_until_one_probe_alone_was_answered_in_time
 	assert_written(PING PING);
 	pass(10 * MSEC);
 	assert_int_equal(told.late, 1); /* the second has 10 ms more */
+	assert_int_equal(told.unready, 0);
+	pass(20 * MSEC);
+	assert_int_equal(told.late, 2);
 	assert_int_equal(told.unready, 1);
 	assert_false(ask(link));
 	pass(50 * MSEC);
-	assert_int_equal(told.late, 2);
 	assert_written(""); /* no probe while anything is owed */
 	says("+PONG\r\n+PONG\r\n");
 	assert_int_equal(told.answered, 2);
@@ -212,7 +214,6 @@ static void a_tick_that_takes_long_does_not_make_the_server_late(void **state)
 	turn();
 	pass(1);
 	assert_int_equal(told.late, 1);
-	assert_int_equal(told.unready, 1);
 	pass(19 * MSEC);
 	assert_int_equal(told.late, 2);
 }
@@ -241,7 +242,7 @@ static void a_slow_server_is_probed_once_at_a_time(void **state)
 	(void)state;
 	assert_true(ask(link));
 	turn();
-	pass(30 * MSEC);
+	pass(50 * MSEC);
 	says("+PONG\r\n");
 	conn.written_len = 0;
 	for (int i = 0; i < 5;
@@ -556,8 +557,7 @@ int main(void)
 		cmocka_unit_test(requests_of_a_tick_leave_in_one_write_and_are_answered_in_order),
 		cmocka_unit_test(requests_that_come_while_others_leave_follow_them),
 		cmocka_unit_test(who_does_not_want_to_wait_for_the_next_turn_flushes),
-		cmocka_unit_test(
-			one_late_answer_stops_all_until_one_probe_alone_was_answered_in_time),
+		cmocka_unit_test(late_answers_stop_all_until_one_probe_alone_was_answered_in_time),
 		cmocka_unit_test(a_tick_that_takes_long_does_not_make_the_server_late),
 		cmocka_unit_test(what_waits_for_the_server_to_read_is_late),
 		cmocka_unit_test(a_slow_server_is_probed_once_at_a_time),
