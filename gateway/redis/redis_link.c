@@ -38,16 +38,16 @@ struct redis_request *redis_link_new_request(struct redis_link *link)
 	return request;
 }
 
-struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buffer **buffer,
-				       uint64_t *ticket)
+/* Where its bytes go, if there is room. */
+static struct redis_buffer *begin(struct redis_link *link)
+{
+	return redis_link_new_request(link) == NULL ? NULL : &link->filling;
+}
+
+struct redis_buffer *redis_link_begin(struct redis_link *link)
 {
 	must(!redis_link_listens(link));
-	struct redis_request *request =
-		link->state == LINK_READY ? redis_link_new_request(link) : NULL;
-
-	*buffer = &link->filling;
-	*ticket = link->pending.next;
-	return request;
+	return link->state == LINK_READY ? begin(link) : NULL;
 }
 
 bool redis_link_is_slow(const struct redis_link *link, nsec_t patience)
@@ -56,18 +56,17 @@ bool redis_link_is_slow(const struct redis_link *link, nsec_t patience)
 	       !redis_pending_is_quiet(&link->pending, redis_link_now(link), patience);
 }
 
-struct redis_request *redis_link_begin_slow(struct redis_link *link, nsec_t patience,
-					    struct redis_buffer **buffer, uint64_t *ticket)
+struct redis_buffer *redis_link_begin_slow(struct redis_link *link, nsec_t patience)
 {
-	const bool takes = redis_link_is_slow(link, patience) && !link->in_time;
-	struct redis_request *request = takes ? redis_link_new_request(link) : NULL;
-
-	*buffer = &link->filling;
-	*ticket = link->pending.next;
-	return request;
+	return redis_link_is_slow(link, patience) && !link->in_time ? begin(link) : NULL;
 }
 
-bool redis_link_send(struct redis_link *link)
+struct redis_buffer *redis_link_begin_again(struct redis_link *link)
+{
+	return link->state >= LINK_READY ? begin(link) : NULL;
+}
+
+bool redis_link_send_request(struct redis_link *link)
 {
 	const bool first = link->pending.undue == link->pending.next;
 
@@ -87,14 +86,31 @@ bool redis_link_send(struct redis_link *link)
 	return true;
 }
 
-struct redis_request *redis_link_request(struct redis_link *link, uint64_t ticket)
+bool redis_link_send(struct redis_link *link, const struct redis_command *command)
 {
-	return redis_pending_at(&link->pending, ticket);
+	const uint64_t ticket = link->pending.next;
+
+	redis_pending_place(&link->pending, ticket)->command = *command;
+	if (!redis_link_send_request(link))
+		return false;
+	if (command->call != NULL)
+		command->call->ticket = ticket;
+	return true;
+}
+
+struct redis_command *redis_link_command(struct redis_link *link, uint64_t ticket)
+{
+	return &redis_pending_at(&link->pending, ticket)->command;
 }
 
 bool redis_link_ready(const struct redis_link *link)
 {
 	return link->state == LINK_READY;
+}
+
+uint64_t redis_link_generation(const struct redis_link *link)
+{
+	return link->generation;
 }
 
 static void on_flush(struct net_task *task)
@@ -130,19 +146,27 @@ static nsec_t took(const struct redis_link *link, const struct redis_request *re
 	return now > request->sent ? now - request->sent : 0;
 }
 
+static void end_command(struct redis_link *link, const struct redis_request *request,
+			enum redis_outcome outcome, const redisReply *reply)
+{
+	if (link->meter != NULL)
+		link->meter->events->measured(link->meter, outcome, request->late,
+					      took(link, request));
+	redis_command_end(link, &request->command, outcome, reply);
+}
+
 /* Of somebody's request. */
 static void on_others_reply(struct redis_link *link, const struct redis_request *request,
 			    const redisReply *reply)
 {
+	const struct redis_command *command = &request->command;
 	const bool error = reply->type == REDIS_REPLY_ERROR;
-	const enum redis_outcome outcome = error ? REDIS_REFUSED : REDIS_ANSWERED;
 
-	if (error && !request->aside && strncmp(reply->str, "NOSCRIPT", 8) != 0) {
+	if (error && !command->aside && !redis_command_lacks_text(command, reply)) {
 		redis_link_trouble(link, store_fault_of_error(reply->str), reply->str);
 		redis_link_turn(link, false, false);
 	}
-	link->args.events->measured(link->args.owner, outcome, request->late, took(link, request));
-	link->args.events->done(link->args.owner, request, outcome, reply);
+	end_command(link, request, error ? REDIS_REFUSED : REDIS_ANSWERED, reply);
 }
 
 static void on_reply(struct redis_link *link, const redisReply *reply)
@@ -153,7 +177,7 @@ static void on_reply(struct redis_link *link, const redisReply *reply)
 	link->took = took(link, &request);
 	if (link->slow && reply->type != REDIS_REPLY_ERROR)
 		redis_link_turn(link, true, !request.late);
-	if (request.own && !request.aside) {
+	if (request.own && !request.command.aside) {
 		redis_link_own_reply(link, &request, reply);
 		return;
 	}
@@ -177,8 +201,8 @@ static bool is_message(const redisReply *reply)
 static void take_reply(struct redis_link *link, const redisReply *reply)
 {
 	if (redis_link_listens(link) && is_message(reply))
-		link->args.events->heard(link->args.owner,
-					 slice_of(reply->element[2]->str, reply->element[2]->len));
+		link->args.heard(link->args.owner,
+				 slice_of(reply->element[2]->str, reply->element[2]->len));
 	else if (redis_pending_is_empty(&link->pending))
 		link->broken = true; /* an answer that nobody asked for */
 	else
@@ -266,11 +290,8 @@ static void lose_all(struct redis_link *link)
 {
 	while (!redis_pending_is_empty(&link->pending)) {
 		const struct redis_request request = redis_pending_pop(&link->pending);
-		if (request.own)
-			continue;
-		link->args.events->measured(link->args.owner, REDIS_LOST, request.late,
-					    took(link, &request));
-		link->args.events->done(link->args.owner, &request, REDIS_LOST, NULL);
+		if (!request.own)
+			end_command(link, &request, REDIS_LOST, NULL);
 	}
 }
 
@@ -294,6 +315,14 @@ static void sniff(struct redis_link *link)
 	const struct redis_target *target = &args->targets[(link->target - 1) % args->target_count];
 
 	redis_sniff_begin(&link->sniff, (const struct sockaddr *)&target->address, target->len);
+}
+
+static void tell_failed(struct redis_link *link)
+{
+	REDIS_LINK_USERS(user, link, failed)
+	{
+		user->events->failed(user);
+	}
 }
 
 void redis_link_close(struct redis_link *link, enum store_fault fault, const char *why)
@@ -322,9 +351,9 @@ void redis_link_close(struct redis_link *link, enum store_fault fault, const cha
 	if (strange)
 		sniff(link);
 	if (opening)
-		link->args.events->failed(link->args.owner);
-	else if (link->args.events->turned != NULL)
-		link->args.events->turned(link->args.owner);
+		tell_failed(link);
+	else
+		redis_link_tell_turned(link);
 }
 
 static void link_open(struct redis_link *link)
@@ -351,7 +380,7 @@ static void link_open(struct redis_link *link)
 		redis_link_tell(link, STORE_FAULT_UNREACHABLE,
 				"no memory or descriptor for a connection");
 		retry_later(link);
-		link->args.events->failed(link->args.owner);
+		tell_failed(link);
 		return;
 	}
 	arm(link);
@@ -395,8 +424,9 @@ static void on_deadline(struct net_timer *timer)
 	while ((request = redis_pending_late(&link->pending, now)) != NULL) {
 		judge(link, now); /* first: those who are told may ask again */
 		late = true;
-		if (!request->own)
-			link->args.events->late(link->args.owner, request);
+		struct redis_call *call = request->command.call;
+		if (call != NULL && call->type->late != NULL)
+			call->type->late(call);
 	}
 	if (link->state == LINK_READY)
 		judge(link, now);
@@ -457,6 +487,7 @@ struct redis_link *redis_link_new(const struct redis_link_args *args)
 		.backoff = { .chance = args->seed | 1 },
 		.sniff = { .loop = args->loop, .tls = args->tls != NULL, .found = on_found },
 	};
+	link->users_end = &link->users;
 	const bool lined = redis_pending_init(&link->pending, args->deadline);
 	link->args.user = link->args.password = (struct slice){ NULL, 0 }; /* `login` has them */
 	const bool named = args->server_name != NULL;
@@ -469,4 +500,21 @@ struct redis_link *redis_link_new(const struct redis_link_args *args)
 	}
 	net_timer_set(args->loop, &link->retry, redis_link_now(link));
 	return link;
+}
+
+void redis_link_join(struct redis_link *link, struct redis_user *user)
+{
+	user->next = NULL;
+	*link->users_end = user;
+	link->users_end = &user->next;
+	if (user->events->measured == NULL)
+		return;
+	must(link->meter == NULL);
+	link->meter = user;
+}
+
+void redis_link_load(struct redis_link *link, struct redis_script *script)
+{
+	must(link->loaded == NULL);
+	link->loaded = script;
 }

@@ -10,10 +10,19 @@
 #ifndef GATEWAY_REDIS_REDIS_PENDING_H
 #define GATEWAY_REDIS_REDIS_PENDING_H
 
+#include "codec/base/clock.h"
 #include "codec/base/must.h"
 #include "gateway/redis/redis_link.h"
 
 enum { REDIS_PENDING_PROGRESS = 1024 };
+
+/* A command on its way. */
+struct redis_request {
+	nsec_t sent; /* begun; from when its bytes have left: then */
+	bool late;   /* told so */
+	bool own;    /* the link's: greeting, probe, login */
+	struct redis_command command;
+};
 
 struct redis_pending {
 	struct redis_request *ring;

@@ -6,6 +6,7 @@
 #include "gateway/flow/flow.h"
 #include "gateway/limits/limiter_redis.h"
 #include "gateway/net/inbox.h"
+#include "gateway/redis/redis_client.h"
 #include "gateway/state/cancel_redis.h"
 #include "gateway/state/idempotency_redis.h"
 #include "gateway/worker/panic.h"
@@ -39,7 +40,8 @@ struct worker {
 	struct http_server *http;
 	struct upstream *upstream;
 	struct store_memory memory;
-	struct store_redis *redis; /* NULL: limits are kept in the table alone */
+	struct redis_client *redis;        /* NULL: nothing is shared with other gateways */
+	struct store_redis *shared_limits; /* NULL likewise: they are kept in the table alone */
 	struct store *store;
 	struct state *state; /* sessions, loops, private blocks */
 	/* Copies at other gateways, and who is called off there; both NULL: there are none. */

@@ -5,14 +5,7 @@
 
 static bool ask_slow(struct redis_link *link)
 {
-	struct redis_buffer *to;
-	uint64_t ticket;
-
-	if (redis_link_begin_slow(link, PATIENCE, &to, &ticket) == NULL)
-		return false;
-	redis_put_count(to, 1);
-	redis_put(to, SLICE("PING"));
-	return redis_link_send(link);
+	return ask_at(link, redis_link_begin_slow(link, PATIENCE));
 }
 
 /* One answer is owed, and nothing was heard for twice the deadline. */

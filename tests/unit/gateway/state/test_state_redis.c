@@ -2,7 +2,8 @@
  * tests/exact/test_state_redis_script.c. */
 #include "tests/unit/gateway/state/state_redis_answers_rig.h"
 
-#include "gateway/limits/limiter_redis_script.h"
+REDIS_SCRIPT_DECLARE(recall);
+REDIS_SCRIPT_DECLARE(remember);
 
 /* ---- no answer ---- */
 
@@ -318,7 +319,7 @@ static void a_first_attempt_that_fails_ends_the_wait(void **state)
 
 	(void)state;
 	assert_int_equal(store->recall(store, &recall), STATE_PENDING);
-	redis->link->events->failed(redis->link->owner);
+	fake_failed(redis->link);
 	assert_int_equal(recalled, 1);
 	assert_true(recall.away);
 }
