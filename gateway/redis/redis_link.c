@@ -400,11 +400,19 @@ static void on_retry(struct net_timer *timer)
 		redis_link_idle(link, true);
 }
 
-/* What one command takes says nothing of the others: a server that was in use is given twice the deadline. */
+/* What one command takes says nothing of the others: a server that was in use is given some time. */
 static void judge(struct redis_link *link, nsec_t now)
 {
 	if (link->state != LINK_READY || now >= redis_pending_away_at(&link->pending))
 		redis_link_trouble(link, STORE_FAULT_LATE, "answers too late");
+}
+
+static void tell_late(const struct redis_request *request)
+{
+	struct redis_call *call = request->command.call;
+
+	if (call != NULL && call->type->late != NULL)
+		call->type->late(call);
 }
 
 static void on_deadline(struct net_timer *timer)
@@ -424,12 +432,13 @@ static void on_deadline(struct net_timer *timer)
 	while ((request = redis_pending_late(&link->pending, now)) != NULL) {
 		judge(link, now); /* first: those who are told may ask again */
 		late = true;
-		struct redis_call *call = request->command.call;
-		if (call != NULL && call->type->late != NULL)
-			call->type->late(call);
+		tell_late(request);
 	}
 	if (link->state == LINK_READY)
 		judge(link, now);
+	while (was_ready && link->state == LINK_TROUBLED &&
+	       (request = redis_pending_give_up(&link->pending)) != NULL)
+		tell_late(request);
 	if (link->state == LINK_TROUBLED && (late || was_ready))
 		redis_link_turn(link, was_ready || link->slow, false);
 	if (redis_pending_is_silent(&link->pending, now))

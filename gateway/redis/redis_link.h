@@ -4,10 +4,10 @@
  * the deadline, which begins when they leave, since what a tick takes is not Redis's doing: a request without an
  * answer by then is told late; its answer, which may still come, is told too, or that it never will.
  *
- * The link stops being ready with the first request that has failed, and when no answer was in time for twice the
- * deadline: one late answer is the matter of its command. It is ready again when a probe, alone, has been written and
- * answered in time. A connection that owes answers and has given none for a second, or for twice the deadline if that
- * is longer, is given up and made again, after a pause that grows and varies. */
+ * The link stops being ready with the first request that has failed, and when no answer was in time for one and a
+ * half times the deadline: one late answer is the matter of its command. Whatever is on its way then is late, too. It is ready again when a probe, alone, has been written and
+ * answered in time. A connection that owes answers and has given none for a second, or for one and a half times the
+ * deadline if that is longer, is given up and made again, after a pause that grows and varies. */
 #ifndef GATEWAY_REDIS_REDIS_LINK_H
 #define GATEWAY_REDIS_REDIS_LINK_H
 

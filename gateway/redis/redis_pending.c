@@ -5,10 +5,11 @@
 #define SILENCE_MAX \
 	(1 * SEC) /* of a server that owes answers; or the patience, if that is longer */
 
-/* Without an answer in time. */
+/* Without an answer in time. Since nobody is kept waiting beyond that, a server that is dead costs all its callers
+ * together as much as if the first late answer counted. */
 static nsec_t patience(const struct redis_pending *pending)
 {
-	return 2 * pending->deadline;
+	return pending->deadline + pending->deadline / 2;
 }
 
 bool redis_pending_init(struct redis_pending *pending, nsec_t deadline)
@@ -107,18 +108,28 @@ nsec_t redis_pending_due(const struct redis_pending *pending)
 	return late < silent ? late : silent;
 }
 
-struct redis_request *redis_pending_late(struct redis_pending *pending, nsec_t now)
+/* It is late from now on. */
+static struct redis_request *next_undue(struct redis_pending *pending)
 {
-	if (pending->undue == pending->next)
-		return NULL;
-	struct redis_request *request = redis_pending_place(pending, pending->undue);
-	if (now < late_at(pending, request))
-		return NULL;
-	pending->undue++;
+	struct redis_request *request = redis_pending_place(pending, pending->undue++);
+
 	request->late = true;
 	if (pending->doubted == 0)
 		pending->doubted = request->sent;
 	return request;
+}
+
+struct redis_request *redis_pending_late(struct redis_pending *pending, nsec_t now)
+{
+	if (pending->undue == pending->next ||
+	    now < late_at(pending, redis_pending_place(pending, pending->undue)))
+		return NULL;
+	return next_undue(pending);
+}
+
+struct redis_request *redis_pending_give_up(struct redis_pending *pending)
+{
+	return pending->undue == pending->next ? NULL : next_undue(pending);
 }
 
 bool redis_pending_is_quiet(const struct redis_pending *pending, nsec_t now, nsec_t most)

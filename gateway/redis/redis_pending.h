@@ -6,7 +6,7 @@
  * of it, for a second at most.
  *
  * One late answer says nothing of the others: it may be its own command that takes long. The server is away when no
- * answer was in time for twice the deadline, be it that none came, or that several commands were late. */
+ * answer was in time for one and a half times the deadline, be it that none came, or that several commands were late. */
 #ifndef GATEWAY_REDIS_REDIS_PENDING_H
 #define GATEWAY_REDIS_REDIS_PENDING_H
 
@@ -97,6 +97,8 @@ nsec_t redis_pending_due(const struct redis_pending *pending);
 struct redis_request *redis_pending_late(struct redis_pending *pending, nsec_t now);
 /* When the server is away, if nothing is answered until then, or was before; NSEC_NEVER while no request is late. */
 nsec_t redis_pending_away_at(const struct redis_pending *pending);
+/* The next one that is not late yet, but is from now on: the server is away. NULL: there is none. */
+struct redis_request *redis_pending_give_up(struct redis_pending *pending);
 /* Whether nothing was heard for `most` while an answer is owed. */
 bool redis_pending_is_quiet(const struct redis_pending *pending, nsec_t now, nsec_t most);
 /* Whether answers that are owed will not come any more. Who is slow but answers is not silent. */

@@ -58,7 +58,7 @@ static void what_is_wrong_is_told_once_per_change(void **state)
 	assert_int_equal(told.fault, STORE_FAULT_NONE);
 	assert_true(ask(link));
 	turn();
-	pass(40 * MSEC);
+	pass(30 * MSEC);
 	assert_int_equal(told.fault, STORE_FAULT_LATE);
 	pass(SEC);
 	assert_int_equal(told.fault, STORE_FAULT_SILENT);
@@ -180,7 +180,7 @@ static void late_answers_stop_all_until_one_probe_alone_was_answered_in_time(voi
 	pass(10 * MSEC);
 	assert_int_equal(told.late, 1); /* the second has 10 ms more */
 	assert_int_equal(told.unready, 0);
-	pass(20 * MSEC);
+	pass(10 * MSEC);
 	assert_int_equal(told.late, 2);
 	assert_int_equal(told.unready, 1);
 	assert_false(ask(link));

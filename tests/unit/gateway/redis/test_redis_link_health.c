@@ -8,14 +8,14 @@ static bool ask_slow(struct redis_link *link)
 	return ask_at(link, redis_link_begin_slow(link, PATIENCE));
 }
 
-/* One answer is owed, and nothing was heard for twice the deadline. */
+/* One answer is owed, and nothing was heard for one and a half times the deadline. */
 static struct redis_link *slow_link(void)
 {
 	struct redis_link *link = ready_link();
 
 	assert_true(ask(link));
 	turn();
-	pass(40 * MSEC);
+	pass(30 * MSEC);
 	assert_int_equal(told.late, 1);
 	assert_int_equal(told.unready, 1);
 	assert_int_equal(told.turned, 1);
@@ -92,7 +92,7 @@ static void who_is_not_heard_for_the_patience_is_given_no_more(void **state)
 	(void)state;
 	assert_true(ask_slow(link));
 	turn();
-	pass(PATIENCE - 40 * MSEC - 1);
+	pass(PATIENCE - 30 * MSEC - 1);
 	assert_true(ask_slow(link));
 	pass(1);
 	assert_false(redis_link_is_slow(link, PATIENCE));
@@ -180,9 +180,9 @@ static void one_late_answer_among_others_in_time_takes_nothing_from_them(void **
 
 	(void)state;
 	for (int i = 0; i < 50; i++) {
-		assert_true(ask(link)); /* a script of 30 ms */
+		assert_true(ask(link)); /* a script of 25 ms */
 		turn();
-		pass(15 * MSEC);
+		pass(10 * MSEC);
 		assert_true(ask(link));
 		turn();
 		pass(15 * MSEC);
@@ -204,7 +204,7 @@ static void a_lone_late_answer_leaves_the_link_as_it_was(void **state)
 	(void)state;
 	assert_true(ask(link));
 	turn();
-	pass(39 * MSEC);
+	pass(29 * MSEC);
 	says("+PONG\r\n");
 	assert_int_equal(told.late, 1);
 	pass(10 * SEC);
@@ -225,17 +225,17 @@ static void those_that_wait_for_the_same_late_answer_are_no_others(void **state)
 	struct redis_link *link = ready_link();
 
 	(void)state;
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 10; i++) {
 		assert_true(ask(link));
 		turn();
 		pass(MSEC);
 	}
 	pass(18 * MSEC);
-	assert_int_equal(told.late, 20);
+	assert_int_equal(told.late, 10);
 	assert_int_equal(told.unready, 0);
 	assert_true(ask(link));
 	turn();
-	for (int i = 0; i < 21; i++)
+	for (int i = 0; i < 11; i++)
 		says("+PONG\r\n");
 	pass(SEC);
 	assert_int_equal(told.unready, 0);
@@ -248,7 +248,7 @@ static void a_second_late_answer_without_one_in_time_between_is_too_many(void **
 	(void)state;
 	assert_true(ask(link));
 	turn();
-	pass(30 * MSEC);
+	pass(25 * MSEC);
 	says("+PONG\r\n");
 	pass(10 * SEC);
 	assert_true(ask(link));
@@ -262,21 +262,21 @@ static void a_second_late_answer_without_one_in_time_between_is_too_many(void **
 	assert_int_equal(told.ready, 2);
 	assert_true(ask(link)); /* what was before does not count any more */
 	turn();
-	pass(30 * MSEC);
+	pass(25 * MSEC);
 	says("+PONG\r\n");
 	assert_int_equal(told.late, 3);
 	assert_int_equal(told.unready, 1);
 }
 
-static void a_server_whose_answers_are_all_late_is_away_after_twice_the_deadline(void **state)
+static void a_server_whose_answers_are_all_late_is_away_before_twice_the_deadline(void **state)
 {
 	struct redis_link *link = ready_link();
 
 	(void)state;
-	for (int i = 0; i < 40; i++) { /* one each millisecond, and each takes 30 ms */
+	for (int i = 0; i < 30; i++) { /* one each millisecond, and each takes 25 ms */
 		assert_true(ask(link));
 		turn();
-		if (i >= 30)
+		if (i >= 25)
 			says("+PONG\r\n");
 		assert_int_equal(told.unready, 0);
 		pass(MSEC);
@@ -285,19 +285,41 @@ static void a_server_whose_answers_are_all_late_is_away_after_twice_the_deadline
 	assert_false(ask(link));
 }
 
-static void a_server_that_says_nothing_is_away_after_twice_the_deadline(void **state)
+static void a_server_that_says_nothing_is_away_before_twice_the_deadline(void **state)
 {
 	struct redis_link *link = ready_link();
 
 	(void)state;
 	assert_true(ask(link));
 	turn();
-	pass(40 * MSEC - 1);
+	pass(30 * MSEC - 1);
 	assert_int_equal(told.late, 1);
 	assert_true(redis_link_ready(link));
 	pass(1);
 	assert_int_equal(told.unready, 1);
 	assert_false(redis_link_ready(link));
+}
+
+/* Together they wait as long as if the first late answer counted. */
+static void nobody_waits_for_a_server_that_is_away(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	assert_true(ask(link));
+	turn();
+	pass(25 * MSEC);
+	assert_true(ask(link)); /* with 20 ms of its own */
+	turn();
+	pass(5 * MSEC - 1);
+	assert_int_equal(told.late, 1);
+	pass(1);
+	assert_int_equal(told.late, 2);
+	assert_int_equal(told.unready, 1);
+	says("+PONG\r\n+PONG\r\n"); /* which both were too late for */
+	assert_int_equal(told.answered, 2);
+	says("+OK\r\n");
+	assert_int_equal(told.ready, 2);
 }
 
 /* Bytes of an answer, `len` of them. */
@@ -350,7 +372,7 @@ static void an_answer_that_stops_in_its_middle_or_drips_is_late(void **state)
 	pass(19 * MSEC);
 	assert_int_equal(told.late, 1);
 	assert_int_equal(told.unready, 0);
-	pass(21 * MSEC);
+	pass(11 * MSEC);
 	assert_int_equal(told.unready, 1);
 	link = ready_link();
 	assert_true(ask(link));
@@ -378,8 +400,9 @@ int main(void)
 		cmocka_unit_test(those_that_wait_for_the_same_late_answer_are_no_others),
 		cmocka_unit_test(a_second_late_answer_without_one_in_time_between_is_too_many),
 		cmocka_unit_test(
-			a_server_whose_answers_are_all_late_is_away_after_twice_the_deadline),
-		cmocka_unit_test(a_server_that_says_nothing_is_away_after_twice_the_deadline),
+			a_server_whose_answers_are_all_late_is_away_before_twice_the_deadline),
+		cmocka_unit_test(a_server_that_says_nothing_is_away_before_twice_the_deadline),
+		cmocka_unit_test(nobody_waits_for_a_server_that_is_away),
 		cmocka_unit_test(a_large_answer_that_is_arriving_makes_nobody_late),
 		cmocka_unit_test(an_answer_that_stops_in_its_middle_or_drips_is_late),
 	};

@@ -122,20 +122,33 @@ static void without_a_late_answer_the_server_is_not_away(void **state)
 	(void)send_at(1 * SEC + 5 * MSEC);
 	assert_int_equal(redis_pending_away_at(&pending), NSEC_NEVER);
 	assert_non_null(redis_pending_late(&pending, 1 * SEC + 9 * MSEC));
-	assert_int_equal(redis_pending_away_at(&pending), 1 * SEC + 20 * MSEC);
+	assert_int_equal(redis_pending_away_at(&pending), 1 * SEC + 15 * MSEC);
 	assert_true(redis_pending_pop(&pending).late);
 	assert_int_equal(redis_pending_away_at(&pending), NSEC_NEVER); /* so far */
 	assert_non_null(redis_pending_late(&pending, 1 * SEC + 14 * MSEC));
 	assert_int_equal(redis_pending_away_at(&pending),
-			 1 * SEC + 20 * MSEC); /* since the first */
+			 1 * SEC + 15 * MSEC); /* since the first */
 	assert_true(redis_pending_pop(&pending).late);
 	(void)send_at(2 * SEC);
 	assert_false(redis_pending_pop(&pending).late);
 	(void)send_at(3 * SEC);
 	assert_non_null(redis_pending_late(&pending, 4 * SEC));
-	assert_int_equal(redis_pending_away_at(&pending), 3 * SEC + 20 * MSEC);
+	assert_int_equal(redis_pending_away_at(&pending), 3 * SEC + 15 * MSEC);
 	redis_pending_moved(&pending, REDIS_PENDING_PROGRESS, 3 * SEC + 50 * MSEC);
-	assert_int_equal(redis_pending_away_at(&pending), 3 * SEC + 70 * MSEC);
+	assert_int_equal(redis_pending_away_at(&pending), 3 * SEC + 65 * MSEC);
+}
+
+static void what_is_given_up_is_late_at_once(void **state)
+{
+	(void)state;
+	assert_null(redis_pending_give_up(&pending));
+	(void)send_at(1 * SEC);
+	(void)send_at(1 * SEC + 5 * MSEC);
+	assert_non_null(redis_pending_late(&pending, 1 * SEC + 9 * MSEC));
+	assert_null(redis_pending_late(&pending, 1 * SEC + 9 * MSEC));
+	assert_true(redis_pending_give_up(&pending)->late);
+	assert_null(redis_pending_give_up(&pending));
+	assert_true(redis_pending_pop(&pending).late && redis_pending_pop(&pending).late);
 }
 
 /* A deadline of a millisecond or two is not made shorter. */
@@ -147,8 +160,7 @@ static void a_short_deadline_is_kept(void **state)
 	assert_int_equal(redis_pending_due(&pending), 1 * SEC + 2 * MSEC);
 }
 
-static void who_owes_answers_is_silent_a_second_after_the_last_or_twice_a_longer_deadline(
-	void **state)
+static void who_owes_answers_is_silent_a_second_after_the_last_or_a_longer_patience(void **state)
 {
 	(void)state;
 	(void)send_at(5 * SEC);
@@ -163,8 +175,8 @@ static void who_owes_answers_is_silent_a_second_after_the_last_or_twice_a_longer
 	assert_false(redis_pending_is_silent(&pending, 7 * SEC - 1));
 	assert_true(redis_pending_is_silent(&pending, 7 * SEC));
 	pending.deadline = 3 * SEC;
-	assert_false(redis_pending_is_silent(&pending, 12 * SEC - 1));
-	assert_true(redis_pending_is_silent(&pending, 12 * SEC));
+	assert_false(redis_pending_is_silent(&pending, 10 * SEC + 500 * MSEC - 1));
+	assert_true(redis_pending_is_silent(&pending, 10 * SEC + 500 * MSEC));
 }
 
 static void a_full_queue_takes_no_more_and_an_empty_one_begins_anew(void **state)
@@ -197,8 +209,9 @@ int main(void)
 		CASE(an_answer_in_time_is_not_late_afterwards),
 		CASE(an_answer_that_gets_on_is_not_late_for_a_second),
 		CASE(without_a_late_answer_the_server_is_not_away),
+		CASE(what_is_given_up_is_late_at_once),
 		CASE(a_short_deadline_is_kept),
-		CASE(who_owes_answers_is_silent_a_second_after_the_last_or_twice_a_longer_deadline),
+		CASE(who_owes_answers_is_silent_a_second_after_the_last_or_a_longer_patience),
 		CASE(a_full_queue_takes_no_more_and_an_empty_one_begins_anew),
 	};
 	return cmocka_run_group_tests_name("redis_pending", tests, NULL, NULL);
