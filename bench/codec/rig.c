@@ -3,6 +3,7 @@
 #include "codec/base/must.h"
 #include "codec/dialect/dialect.h"
 #include "codec/dialect/stream.h"
+#include "codec/dialects.h"
 
 #include <stdlib.h>
 

@@ -103,6 +103,9 @@ struct tool {
 	uint8_t odd;              /* enum schema_odd, what the schema may have (schema_odd.h) */
 };
 
+/* The name that makes a lone required tool structured output (contract/providers.md 8.2). */
+#define SCHEMA_TOOL_NAME "__schema__"
+
 enum tool_mode { TOOL_MODE_DEFAULT, TOOL_MODE_AUTO, TOOL_MODE_REQUIRED, TOOL_MODE_NONE };
 enum include_context { CONTEXT_NONE, CONTEXT_THIS_SERVER, CONTEXT_ALL_SERVERS };
 

@@ -1,6 +1,7 @@
 #include "gateway/command/command_walk.h"
 
 #include "codec/base/must.h"
+#include "codec/dialects.h"
 #include "gateway/command/command_walk_parts.h"
 #include "gateway/providers/provider_head.h"
 #include "gateway/settings/settings.h"

@@ -2,6 +2,7 @@
  *
  * What the file says wins; what it leaves out is taken from the catalogue of known models, if that knows
  * what the provider calls this one, and else from the dialect. */
+#include "codec/dialects.h"
 #include "gateway/settings/settings_loader.h"
 
 #include "codec/base/must.h"

@@ -8,6 +8,7 @@
  * of a request. */
 #include "codec/base/must.h"
 #include "codec/dialect/dialect.h"
+#include "codec/dialects.h"
 #include "codec/set.h"
 #include "tests/support/json_tree.h"
 

@@ -5,6 +5,7 @@
  * of an answer. Every set runs twice: with a block of exactly the text's size, so that ASan sees a byte
  * read too far, and inside a block full of quotes, which show when they are believed. */
 #include "codec/base/must.h"
+#include "codec/dialects.h"
 #include "codec/set.h"
 
 #include <stdlib.h>

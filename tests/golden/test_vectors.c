@@ -9,6 +9,7 @@
 #include "codec/dialect/dialect.h"
 #include "codec/dialect/dialect_names.h"
 #include "codec/dialect/replay.h"
+#include "codec/dialects.h"
 #include "codec/json/json_read.h"
 #include "codec/mcp/jsonrpc.h"
 #include "codec/mcp/sampling.h"

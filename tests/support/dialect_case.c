@@ -1,6 +1,7 @@
 #include "tests/support/dialect_case.h"
 
 #include "codec/base/must.h"
+#include "codec/dialects.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 #include "tests/support/dialect_drive.h"
 
 #include "codec/base/must.h"
+#include "codec/dialects.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 #include "tests/support/stream_case.h"
 
 #include "codec/base/must.h"
+#include "codec/dialects.h"
 #include "codec/set.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 #include "codec/dialect/dialect.h"
+#include "codec/dialects.h"
 #include "tests/support/dialect_case.h"
 
 #include <setjmp.h>
