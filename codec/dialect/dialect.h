@@ -249,14 +249,4 @@ struct dialect {
 			   struct provider_failure *failure);
 };
 
-/* encode and decode of `dialect`, by the instruction set that `work` is to be used with (set.h). */
-MUST_USE enum err dialect_encode(const struct dialect *dialect, const struct encode_in *in,
-				 struct json_work *work, struct arena *into, struct encode_out *out,
-				 struct fault *fault);
-MUST_USE enum err dialect_decode(const struct dialect *dialect,
-				 const struct decode_context *context,
-				 const struct provider_answer *answer, struct json_work *work,
-				 struct arena *into, struct sampling_result *result,
-				 struct provider_failure *failure);
-
 #endif

@@ -507,7 +507,7 @@ static bool worker_build(struct worker *worker)
 					      .expects = on_expects };
 
 	worker->loop = net_loop_new();
-	worker->json = json_work_new();
+	worker->json = json_work_new(codec_set_best());
 	worker->health = health_new();
 	worker->tokens = jwt_checker_new();
 	worker->keys = key_memory_new();

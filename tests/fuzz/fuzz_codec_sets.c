@@ -168,7 +168,7 @@ static struct json_work *work_of(size_t i, const struct codec_set *set)
 
 	must(i < SETS_MAX);
 	if (works[i] == NULL)
-		works[i] = json_work_new();
+		works[i] = json_work_new(codec_set_best());
 	must(works[i] != NULL);
 	json_work_use(works[i], set);
 	return works[i];

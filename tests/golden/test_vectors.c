@@ -52,7 +52,7 @@ struct run {
 static void run_begin(struct run *run, const struct vector *vector, const struct codec_set *set)
 {
 	*run = (struct run){ .vector = vector,
-			     .work = json_work_new(),
+			     .work = json_work_new(codec_set_best()),
 			     .pool = { .keep_max = 64 } };
 	must(run->work != NULL);
 	json_work_use(run->work, set);

@@ -1,4 +1,5 @@
 /* rpc_request.c - from HTTP to a decoded request (DESIGN 4.3). */
+#include "codec/set.h"
 #include "gateway/flow/flow_steps.h"
 
 #include "codec/base/must.h"

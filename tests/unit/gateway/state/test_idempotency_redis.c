@@ -1,5 +1,6 @@
 /* What a claim makes of what Redis says, and of what no script of ours would say; the test is Redis. That the
  * script agrees is for tests/exact and tests/integration/test_idempotency.py. */
+#include "codec/set.h"
 #include "tests/unit/gateway/limits/limiter_redis_rig.h"
 
 #include "gateway/state/idempotency_redis.h"
@@ -44,7 +45,7 @@ static int begin(void **state)
 	(void)state;
 	loop = (struct net_loop){ .now = 100 * SEC, .wall_s = 1767571200 };
 	redis = rig_new(&loop, 8); /* lives until the process ends */
-	work = json_work_new();
+	work = json_work_new(codec_set_best());
 	must(work != NULL);
 	alive = alive_new();
 	must(alive != NULL);
