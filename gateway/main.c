@@ -36,9 +36,14 @@ static const struct command {
 	{ "translate", command_translate,
 	  " --config F --tenant T [--server S] [--revision R] [--format text|json] <request.json",
 	  NULL, "the provider request that would be sent" },
-	{ "wrap", command_wrap, " [OPTION ...] -- COMMAND [ARG ...]", NULL,
-	  "start an MCP server on standard input and output, and answer what it samples; "
-	  "`sluice wrap --help` has the options" },
+	{ "wrap", command_wrap,
+	  " [--sampling backfill|force|relay|refuse] --gateway URL [--key-file F] -- COMMAND "
+	  "ARG...",
+	  " --provider anthropic|openai [--model NAME] [--base-url URL] [--usd-per-day USD] "
+	  "-- COMMAND ARG...",
+	  "run an MCP server on standard input and output, and answer what it samples; `sluice "
+	  "wrap "
+	  "--help` says more" },
 	{ "key", command_key, "", NULL,
 	  "make a tenant key: the secret, and its digest for the file" },
 	{ "schema", command_schema, "", NULL, "JSON Schema of the configuration" },
