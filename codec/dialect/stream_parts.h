@@ -114,6 +114,12 @@ static inline bool stream_has_arguments(const struct stream_block *call)
 
 /* ---- texts (stream_text.c) ---- */
 
+struct stream_piece {
+	struct stream_piece *next;
+	uint32_t room; /* all of it used, but in a text's last one */
+	char bytes[];
+};
+
 enum {
 	STREAM_TEXT_LEAST = 1024, /* bytes of memory that the first bytes of a text take */
 	STREAM_HALF = 6,          /* bytes of an escaped half of a character: \ud83d */

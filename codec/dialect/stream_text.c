@@ -4,12 +4,6 @@
 #include "codec/json/json_escape.h"
 
 /* A piece and what the arena puts before it fit its chunk, so that none is allocated but by a pool. */
-struct stream_piece {
-	struct stream_piece *next;
-	uint32_t room; /* all of it used, but in a text's last one */
-	char bytes[];
-};
-
 enum {
 	PIECE_FIRST = STREAM_TEXT_LEAST - sizeof(struct stream_piece),
 	PIECE_NEXT = ARENA_CHUNK_BYTES - 64 - sizeof(struct stream_piece),

@@ -1,5 +1,7 @@
 #include "codec/mcp/sampling_exchange.h"
 
+#include "codec/dialect/dialect.h"
+
 /* ---- the request's part ---- */
 
 /* What matters of a message. */

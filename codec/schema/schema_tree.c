@@ -1,7 +1,8 @@
 #include "codec/schema/schema_tree.h"
 
 #include "codec/base/must.h"
-#include "codec/json/name_table.h"
+#include "codec/dialect/dialect_names.h"
+#include "codec/json/json_keys.h"
 #include "codec/schema/schema_number.h"
 #include "codec/schema/schema_walk.h"
 
