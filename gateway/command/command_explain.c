@@ -1,5 +1,4 @@
 /* command_explain.c - the routing decision in words and in JSON, of a request or of a line of the log. */
-#include "codec/set.h"
 #include "gateway/command/command_walk_parts.h"
 
 #include "codec/base/must.h"
@@ -447,9 +446,9 @@ static void read_asked(struct walk *walk)
 	if (!walk->flow.walk.judged)
 		return;
 	enum err err = sampling_read(walk->body, walk->revision, &sampling_limits_default,
-				     walk->work, &walk->arena, &rpc, &walk->asked, &fault);
+				     walk->work, &walk->call.arena, &rpc, &walk->asked, &fault);
 	if (err != ERR_OK) /* the walk has read it, but twice is more than the arena may hold */
-		walk->asked = walk->flow.made->request;
+		walk->asked = *walk->call.ask.request;
 }
 
 /* ---- a line of the log ---- */
@@ -497,9 +496,9 @@ void walk_explain(struct walk *walk)
 {
 	const struct catalog *catalog = &walk->config->catalog;
 	struct route_candidate *trace =
-		arena_zero(&walk->arena, (catalog->count + 1) * sizeof(*trace));
+		arena_zero(&walk->call.arena, (catalog->count + 1) * sizeof(*trace));
 	struct explained e = { .walk = walk,
-			       .plan = walk->caller.plan,
+			       .plan = walk->call.caller.plan,
 			       .trace = trace,
 			       .has_policy = walk->log == NULL };
 

@@ -1,8 +1,6 @@
 #include "gateway/command/command_walk.h"
 
 #include "codec/base/must.h"
-#include "codec/dialects.h"
-#include "codec/set.h"
 #include "gateway/command/command_walk_parts.h"
 #include "gateway/providers/provider_head.h"
 #include "gateway/settings/settings.h"
@@ -90,10 +88,10 @@ static bool find_tenant(struct walk *walk, struct slice id, struct slice server)
 			      (int)id.len, id.at);
 	if (walk->tenant == NULL)
 		return false;
-	walk->caller = (struct caller){ .tenant = walk->tenant->id,
-					.server = server,
-					.account = walk->tenant,
-					.plan = plan_for(walk->tenant->plan, server) };
+	walk->call.caller = (struct caller){ .tenant = walk->tenant->id,
+					     .server = server,
+					     .account = walk->tenant,
+					     .plan = plan_for(walk->tenant->plan, server) };
 	return true;
 }
 
@@ -105,7 +103,7 @@ static bool read_log(struct walk *walk)
 		return false;
 	const struct slice line = slice_absent(walk->body) ? slice_str(walk->log) : walk->body;
 	const struct slice *tenant = &walk->logged.tenant;
-	if (!logged_read(line, walk->work, &walk->arena, &walk->logged, &problem)) {
+	if (!logged_read(line, walk->work, &walk->call.arena, &walk->logged, &problem)) {
 		(void)fprintf(stderr, "sluice: --log: %s\n", problem);
 		return false;
 	}
@@ -123,13 +121,13 @@ static bool prepare(struct walk *walk)
 	walk->config = settings_load(&source, stderr);
 	if (walk->config == NULL)
 		return false;
-	walk->work = json_work_new(codec_set_best());
+	walk->work = json_work_new();
 	walk->health = health_new();
 	if (walk->health != NULL)
 		walk->view = health_view_new(walk->health, walk->config, 1);
 	if (walk->work == NULL || walk->view == NULL)
 		return false;
-	arena_init(&walk->arena, &walk->pool, REQUEST_ARENA_MAX);
+	arena_init(&walk->call.arena, &walk->pool, REQUEST_ARENA_MAX);
 	if (walk->log != NULL)
 		return read_log(walk);
 	return find_tenant(walk, slice_str(walk->tenant_id), slice_str(walk->server)) &&
@@ -139,21 +137,29 @@ static bool prepare(struct walk *walk)
 /* Up to the point where the store would be asked, or to the refusal. */
 static void run(struct walk *walk)
 {
+	struct rpc_call *call = &walk->call;
 	const struct flow_env env = {
 		.config = walk->config,
 		.health = walk->view,
 		.json = walk->work,
 		.wall_ns = (uint64_t)time(NULL) * SEC,
 	};
-	uint8_t random[FLOW_CHANCE_BYTES];
+	uint8_t random[SAMPLING_CHANCE_BYTES];
 
 	must(getrandom(random, sizeof(random), 0) == (ssize_t)sizeof(random));
-	walk->in = (struct http_incoming){ .method = SLICE("POST"),
-					   .path = SLICE("/v1/sampling"),
-					   .body = walk->body };
-	flow_init(&walk->flow, &walk->in, &walk->arena, random, 0, env.wall_ns);
-	flow_begin_as(&walk->flow, &walk->caller, walk->revision);
+	walk->in = (struct http_incoming){ .method = SLICE("POST"), .body = walk->body };
+	sampling_ids_make(&call->ids, random, (struct slice){ NULL, 0 });
+	rpc_init(call, &walk->in, env.wall_ns);
+	call->ask.caller = &call->caller;
+	call->revision = walk->revision;
+	call->takes_json = true;
+	walk->refused = true;
+	if (!rpc_read_body(call, walk->work))
+		return;
+	flow_init(&walk->flow, &call->ask, &rpc_sampling, call);
 	walk->refused = flow_run(&walk->flow, &env, FLOW_START) != FLOW_RESERVE;
+	if (walk->refused)
+		rpc_write(call, &walk->flow.out);
 }
 
 static void print_gather(const struct gather *g)
@@ -164,7 +170,7 @@ static void print_gather(const struct gather *g)
 
 void walk_print_answer(const struct walk *walk)
 {
-	print_gather(&walk->flow.answer.body);
+	print_gather(&walk->call.answer.body);
 }
 
 void walk_print_slice(struct slice s)
@@ -180,7 +186,7 @@ void walk_print_string(struct walk *walk, struct slice plain)
 		(void)fputs("null", stdout);
 		return;
 	}
-	gather_init(&g, &walk->arena);
+	gather_init(&g, &walk->call.arena);
 	gather_plain(&g, plain);
 	if (gather_done(&g) == ERR_OK)
 		print_gather(&g);
@@ -212,7 +218,7 @@ static struct slice public_head(struct walk *walk, const struct provider *provid
 	};
 
 	return provider_head(provider, &provider->endpoints[walk->flow.walk.endpoint], &call,
-			     &walk->arena);
+			     &walk->call.arena);
 }
 
 /* One header line of `head`, which advances; absent at the empty line. */
@@ -233,11 +239,11 @@ static void translate_json(struct walk *walk, const struct provider *provider, s
 	(void)fputs("{\"method\":\"POST\",\"url\":", stdout);
 	struct slice url = endpoint->url;
 	struct gather g;
-	gather_init(&g, &walk->arena);
+	gather_init(&g, &walk->call.arena);
 	gather_raw(&g, url);
 	gather_raw(&g, slice_str(dialect_get(provider->dialect)->path));
 	gather_raw(&g, provider->query);
-	walk_print_string(walk, gather_flat(&g, &walk->arena));
+	walk_print_string(walk, gather_flat(&g, &walk->call.arena));
 	(void)fputs(",\"headers\":{", stdout);
 	(void)next_line(&head);
 	for (struct slice line = next_line(&head); !slice_absent(line); line = next_line(&head)) {
@@ -307,7 +313,7 @@ static int walk_command(int argc, char **argv, void (*print)(struct walk *walk))
 		print(walk);
 		status = walk->refused ? EXIT_FAILURE : EXIT_SUCCESS;
 	}
-	arena_give(&walk->arena);
+	arena_give(&walk->call.arena);
 	arena_pool_fini(&walk->pool);
 	free((void *)(uintptr_t)walk->body.at);
 	health_ended(&walk->flow.walk.choice, NULL, 0);

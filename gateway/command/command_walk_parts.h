@@ -4,6 +4,7 @@
 
 #include "gateway/command/explain_log.h"
 #include "gateway/flow/flow.h"
+#include "gateway/front/rpc/rpc.h"
 
 struct walk {
 	const char *config_path, *tenant_id, *server;
@@ -13,12 +14,11 @@ struct walk {
 	bool json;
 	struct config *config;
 	const struct tenant *tenant;
-	struct caller caller;
 	struct slice body;
-	struct http_incoming in; /* the flow's */
+	struct http_incoming in; /* the call's */
+	struct rpc_call call;    /* its arena is also the command's */
 	struct logged logged;    /* of a log line */
 	struct arena_pool pool;
-	struct arena arena;
 	struct json_work *work;
 	struct health *health; /* nothing is known of any endpoint */
 	struct health_view *view;

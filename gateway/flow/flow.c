@@ -1,16 +1,13 @@
 /* flow.c - the table of steps, how it is gone through, and the report. */
 #include "gateway/flow/flow.h"
 
-#include "codec/base/hex.h"
 #include "codec/base/must.h"
 #include "gateway/flow/flow_steps.h"
 #include "gateway/telemetry/trace_context.h"
 
 /* The steps that decide; the others are the runner's own. */
 static flow_step_fn *const flow_steps[] = {
-	[FLOW_STEP_HTTP] = flow_http,       [FLOW_STEP_AUTH] = flow_auth,
-	[FLOW_STEP_HEADERS] = flow_headers, [FLOW_STEP_DECODE] = flow_decode,
-	[FLOW_STEP_RECALL] = flow_recall,   [FLOW_STEP_METHOD] = flow_method,
+	[FLOW_STEP_HOLD] = flow_hold,       [FLOW_STEP_RECALL] = flow_recall,
 	[FLOW_STEP_JOIN] = flow_join,       [FLOW_STEP_POLICY] = flow_policy,
 	[FLOW_STEP_ROUTE] = flow_route,     [FLOW_STEP_ENCODE] = flow_encode,
 	[FLOW_STEP_RESERVE] = flow_reserve, [FLOW_STEP_SEND] = flow_send,
@@ -29,53 +26,137 @@ const char *flow_step_name(enum flow_step step)
 	return names[step];
 }
 
-/* `count` digits, a multiple of eight. */
-static void take_hex(const uint8_t *random, size_t count, char *out)
+typedef signed char hex_lane __attribute__((vector_size(16)));
+
+static hex_lane hex_digits(hex_lane values)
 {
-	for (size_t i = 0; i < count; i += 8) {
-		uint32_t four;
-		(void)memcpy(&four, random + i / 2, sizeof(four));
-		hex_put(out + i, four);
-	}
+	return values + '0' + ((values > 9) & ('a' - '9' - 1));
 }
 
-void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *arena,
-	       const uint8_t random[FLOW_CHANCE_BYTES], nsec_t now, uint64_t wall_ns)
+/* 16 bytes as 32 digits, all at once. */
+static void take_hex(const uint8_t random[REQUEST_ID_HEX / 2], char out[REQUEST_ID_HEX])
+{
+	hex_lane bytes;
+
+	_Static_assert(sizeof(bytes) == REQUEST_ID_HEX / 2, "one lane");
+	(void)memcpy(&bytes, random, sizeof(bytes));
+	const hex_lane high = (bytes >> 4) & 15, low = bytes & 15;
+	const hex_lane front = hex_digits(__builtin_shufflevector(high, low, 0, 16, 1, 17, 2, 18, 3,
+								  19, 4, 20, 5, 21, 6, 22, 7, 23));
+	const hex_lane back = hex_digits(__builtin_shufflevector(
+		high, low, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31));
+	(void)memcpy(out, &front, sizeof(front));
+	(void)memcpy(out + sizeof(front), &back, sizeof(back));
+}
+
+void sampling_ids_make(struct sampling_ids *ids, const uint8_t random[SAMPLING_CHANCE_BYTES],
+		       struct slice traceparent)
+{
+	take_hex(random, ids->request_id);
+	ids->request_id[REQUEST_ID_HEX] = '\0';
+	(void)memcpy(ids->chance, random + REQUEST_ID_HEX / 2, sizeof(ids->chance));
+	(void)memcpy(&ids->seed, random, sizeof(ids->seed));
+	ids->traceparent[0] = '\0';
+	if (!slice_absent(traceparent))
+		trace_context_read(traceparent, ids->traceparent);
+}
+
+void flow_init(struct flow *flow, const struct sampling_ask *ask,
+	       const struct sampling_front *front, void *owner)
 {
 	/* From 2 KiB on libc's memset begins with what takes longer than all of this. */
-	_Static_assert(offsetof(struct flow, request_id) < 2048, "not much is cleared");
-	(void)memset(flow, 0, offsetof(struct flow, request_id));
+	_Static_assert(offsetof(struct flow, out) < 2048, "not much is cleared");
+	(void)memset(flow, 0, offsetof(struct flow, out));
 	flow->magic = FLOW_MAGIC;
-	flow->arena = arena;
-	flow->in = in;
-	flow->started = now;
-	flow->deadline = NSEC_NEVER;
-	flow->started_wall_ns = wall_ns;
-	flow->answer.status = 0;
+	flow->arena = ask->arena;
+	flow->ask = ask;
+	flow->front = front;
+	flow->owner = owner;
+	if (ask->caller != NULL) {
+		flow->account = ask->caller->account;
+		flow->plan = ask->caller->plan;
+	}
 	flow->reservation.scope_count = 0;
 	flow->reservation.refusal = (struct limit_refusal){ .err = ERR_OK };
-	take_hex(random, REQUEST_ID_HEX, flow->request_id);
-	flow->request_id[REQUEST_ID_HEX] = '\0';
-	(void)memcpy(flow->chance, random + REQUEST_ID_HEX / 2, sizeof(flow->chance));
-	(void)memcpy(&flow->seed, random, sizeof(flow->seed));
-	trace_context_read(in->headers[HTTP_TRACEPARENT], flow->traceparent);
 }
 
-void flow_refuse_busy(struct flow *flow)
+/* ---- how it ends ---- */
+
+enum flow_move flow_refuse(struct flow *flow, const struct fault *fault,
+			   const struct rpc_error_data *data)
 {
-	(void)flow_refuse_err(flow, ERR_BUSY);
-	flow->step = FLOW_STEP_ANSWER;
+	must(fault->err != ERR_OK);
+	flow->outcome = fault->err;
+	if (flow->detail == NULL)
+		flow->detail = fault->detail;
+	flow->out.fault = *fault;
+	flow->out.data = data != NULL ? *data : rpc_error_data_none;
+	return FLOW_REFUSED;
 }
 
-void flow_begin_as(struct flow *flow, const struct caller *caller, enum revision revision)
+enum flow_move flow_refuse_err(struct flow *flow, enum err err)
 {
-	must(flow->step == FLOW_STEP_HTTP);
-	flow->caller = caller;
-	flow->account = caller->account;
-	flow->plan = caller->plan;
-	flow->revision = revision;
-	flow->takes_json = true;
-	flow->step = FLOW_STEP_DECODE;
+	const struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET };
+
+	return flow_refuse(flow, &fault, NULL);
+}
+
+void flow_take_back(struct flow *flow)
+{
+	flow->outcome = ERR_OK;
+	flow->detail = NULL;
+	flow->copy = NULL;
+}
+
+static void conclude_copy(struct sampling_outcome *out, const struct once_answer *copy)
+{
+	out->end = SAMPLING_COPY;
+	out->copy = copy->member;
+	out->fault = (struct fault){ .err = (enum err)copy->err, .offset = FAULT_NO_OFFSET };
+	out->data = rpc_error_data_none;
+	if (copy->retry_after_s >= 0)
+		out->data.retry_after_ms = copy->retry_after_s * 1000;
+}
+
+static void conclude_result(struct flow *flow)
+{
+	struct sampling_outcome *out = &flow->out;
+
+	flow->result->usage = flow->usage;
+	flow->result->adjustments |= flow->adjustments;
+	out->end = SAMPLING_RESULT;
+	out->result = flow->result;
+	out->usd_nano = flow->usd;
+	out->attempts = flow->attempts;
+	out->schema_wanted = flow->made->encoded.decode.schema_wanted;
+	out->model_id = flow->walk.model_id;
+	out->provider = flow->walk.provider_name;
+}
+
+/* What the front is told. */
+static void conclude(struct flow *flow)
+{
+	struct sampling_outcome *out = &flow->out;
+
+	out->relayed = flow->relayed;
+	out->answer = NULL;
+	if (flow->raw && flow->call.answer.status != 0 && !flow->streamed)
+		out->answer = &flow->call.answer;
+	if (flow->copy != NULL) {
+		conclude_copy(out, flow->copy);
+		return;
+	}
+	if (flow->outcome != ERR_OK && !flow->called_off) {
+		out->end = SAMPLING_REFUSED;
+		return;
+	}
+	out->fault = (struct fault){ .err = flow->outcome, .offset = FAULT_NO_OFFSET };
+	if (flow->called_off)
+		out->end = SAMPLING_CANCELLED;
+	else if (flow->result != NULL)
+		conclude_result(flow);
+	else
+		out->end = SAMPLING_NO_SAMPLE;
 }
 
 static enum flow_effect settle(struct flow *flow, const struct flow_env *env)
@@ -105,16 +186,7 @@ static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 		return FLOW_END;
 	}
 	flow->step = FLOW_STEP_ANSWER;
-	if (flow->called_off) {
-		flow_answer_called_off(flow);
-		return FLOW_ANSWER;
-	}
-	if (flow->outcome == ERR_OK && flow->result != NULL)
-		flow_answer_result(flow);
-	if (flow->state != NULL && once_leads(&flow->state->once))
-		flow->state->ends = flow_answer_member(flow, &flow->state->end);
-	if (flow->progress.begun || (flow->progress.wanted && flow->outcome == ERR_OK))
-		flow_answer_event(flow);
+	conclude(flow);
 	return FLOW_ANSWER;
 }
 
@@ -146,16 +218,6 @@ static enum flow_effect let_go(struct flow *flow, enum flow_effect effect)
 	flow->account = NULL;
 	flow->plan = NULL;
 	return effect;
-}
-
-bool flow_refuses_early(struct flow *flow, const struct flow_env *env)
-{
-	must_obj(flow, FLOW_MAGIC);
-	must(flow->step == FLOW_STEP_HTTP && flow->in->body.len == 0);
-	for (; flow->step != FLOW_STEP_HEADERS; flow->step++)
-		if (flow_steps[flow->step](flow, env) != FLOW_NEXT)
-			return finish(flow, env) == FLOW_ANSWER;
-	return false;
 }
 
 /* Steps, until one of them has to wait or nothing is left but the end. */
@@ -241,30 +303,14 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 	return walk(flow, env);
 }
 
-static const char *method_name(const struct flow *flow)
-{
-	static const char *const names[] = {
-		[RPC_CREATE_MESSAGE] = "sampling/createMessage",
-		[RPC_INITIALIZE] = "initialize",
-		[RPC_INITIALIZED] = "notifications/initialized",
-		[RPC_PING] = "ping",
-		[RPC_CANCELLED] = "notifications/cancelled",
-		[RPC_OTHER_NOTIFICATION] = "notification",
-		[RPC_RESPONSE] = "response",
-		[RPC_UNKNOWN] = "unknown",
-	};
-
-	return flow->step > FLOW_STEP_DECODE && flow->rpc_known ? names[flow->rpc.method] : NULL;
-}
-
 static void report_route(const struct flow *flow, struct log_route *out)
 {
 	const struct route *route = &flow->made->route;
-	const struct model_preferences *prefer = &flow->made->request.prefer;
+	const struct model_preferences *prefer = &flow->ask->request->prefer;
 
 	*out = (struct log_route){
 		.config_digest = flow->walk.config_digest,
-		.seed = flow->walk.draws == 0 ? 0 : flow->seed,
+		.seed = flow->walk.draws == 0 ? 0 : flow->ask->ids->seed,
 		.hint = flow->walk.hint,
 		.alias = route->alias,
 		.input_tokens = route->input_tokens,
@@ -310,17 +356,14 @@ static void report_call(const struct flow *flow, struct log_request *line,
 void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 		 struct metrics_request *metrics)
 {
-	bool cancelled = flow->outcome == ERR_CANCELLED;
-	bool decoded = flow->step > FLOW_STEP_HEADERS;
+	const struct caller *caller = flow->ask->caller;
 	const struct slice nobody = { NULL, 0 };
-	const struct slice tenant = flow->caller == NULL ? nobody : flow->caller->tenant;
+	const struct slice tenant = caller == NULL ? nobody : caller->tenant;
 
 	*line = (struct log_request){
-		.wall_ns = flow->started_wall_ns,
+		.wall_ns = flow->ask->started_wall_ns,
 		.tenant = tenant,
-		.server = flow->caller == NULL ? nobody : flow->caller->server,
-		.revision = decoded && flow->caller != NULL ? revision_name(flow->revision) : NULL,
-		.rpc = method_name(flow),
+		.server = caller == NULL ? nobody : caller->server,
 		.model = flow->walk.model_id,
 		.provider = flow->walk.provider_name,
 		.endpoint = flow->walk.endpoint_url,
@@ -328,13 +371,12 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 		.usd_nano = flow->usd,
 		.estimated_tokens = flow->estimated_tokens,
 		.err = flow->outcome,
-		.status = cancelled ? 499 : flow->answer.status,
 		.detail = flow->detail,
-		.total = now - flow->started,
+		.total = now - flow->ask->started,
 	};
-	(void)memcpy(line->request_id, flow->request_id, sizeof(line->request_id));
-	if (flow->traceparent[0] != '\0')
-		line->traceparent = slice_of(flow->traceparent, TRACEPARENT_LEN);
+	(void)memcpy(line->request_id, flow->ask->ids->request_id, sizeof(line->request_id));
+	if (flow->ask->ids->traceparent[0] != '\0')
+		line->traceparent = slice_of(flow->ask->ids->traceparent, TRACEPARENT_LEN);
 	if (flow->walk.config_digest[0] != '\0')
 		report_route(flow, &line->route);
 	if (flow->state != NULL)

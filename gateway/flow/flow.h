@@ -13,10 +13,8 @@
 #include "gateway/base/bounds.h"
 #include "gateway/base/config.h"
 #include "gateway/base/fair_share.h"
+#include "gateway/flow/flow_front.h"
 #include "gateway/flow/flow_state.h"
-#include "gateway/front/rpc/rpc_progress.h"
-#include "gateway/http/http.h"
-#include "gateway/identity/caller.h"
 #include "gateway/limits/limiter.h"
 #include "gateway/limits/refusals.h"
 #include "gateway/providers/health.h"
@@ -34,13 +32,13 @@ enum flow_step {
 const char *flow_step_name(enum flow_step step);
 
 enum flow_event {
-	FLOW_START,    /* the first */
-	FLOW_RECALLED, /* state->recall is answered; or a guess, while FLOW_ASK_RECALL is awaited */
-	FLOW_JOINED,   /* state->once.verdict is there, and it does not wait; or it leads unless
-			     * another gateway says otherwise, while FLOW_ASK_CLAIM is awaited */
-	FLOW_RESERVED, /* reservation.granted or .refusal is there, and nothing is awaited */
-	FLOW_GIVEN_BACK,    /* it is, as of FLOW_GIVE_BACK */
-	FLOW_REMEMBERED,    /* state->note is answered */
+	FLOW_START, /* the first */
+	FLOW_RECALLED, /* state->recall is answered; or a guess, while FLOW_PENDING_RECALL is awaited */
+	FLOW_JOINED,     /* state->once.verdict is there, and it does not wait; or it leads unless
+			     * another gateway says otherwise, while FLOW_PENDING_CLAIM is awaited */
+	FLOW_RESERVED,   /* reservation.granted or .refusal is there, and nothing is awaited */
+	FLOW_GIVEN_BACK, /* it is, as of FLOW_GIVE_BACK */
+	FLOW_REMEMBERED, /* state->note is answered */
 	FLOW_PROVIDER_DONE, /* the call is done */
 	FLOW_SETTLED,       /* reservation settled; .overrun is there */
 	FLOW_WAITED,        /* wait_until has come */
@@ -56,22 +54,22 @@ enum flow_effect {
 			 * not and something is awaited, once_leave */
 	FLOW_RESERVE, /* store->reserve(&flow->reservation); if flow_has_reserved: it is answered */
 	FLOW_AWAIT,   /* nothing: without what is awaited the flow cannot go further ahead */
-	FLOW_GIVE_BACK, /* what is in state->ahead.taken: of FLOW_ASK_LIMITS store->undo(&flow->reservation)
+	FLOW_GIVE_BACK, /* what is in state->ahead.taken: of FLOW_PENDING_LIMITS store->undo(&flow->reservation)
 			 * if it is granted, or, once the flow was told so, store->settle with nothing used: it
-			 * keeps its place; of FLOW_ASK_CLAIM once_leave */
+			 * keeps its place; of FLOW_PENDING_CLAIM once_leave */
 	FLOW_REMEMBER, /* state->remember(&flow->state->note) */
 	FLOW_SEND,     /* start flow->call at flow->walk.endpoint of flow->walk.provider */
 	FLOW_SETTLE,   /* store->settle with flow->settle_tokens, settle_usd; the attempt is over */
 	FLOW_WAIT,     /* nothing, until flow->wait_until */
-	FLOW_ANSWER, /* http_answer with flow->answer; if progress.begun, its body ends the stream */
-	FLOW_END,    /* nothing to send (client gone): log, metrics, free */
+	FLOW_ANSWER,   /* tell the front flow->out */
+	FLOW_END,      /* nothing to send (client gone): log, metrics, free */
 };
 
 /* What is asked of others on behalf of a request; bits of a set. */
-enum flow_ask {
-	FLOW_ASK_RECALL = 1, /* what is known of its session and loop */
-	FLOW_ASK_CLAIM = 2,  /* whether another gateway has a copy */
-	FLOW_ASK_LIMITS = 4, /* its reservation */
+enum flow_pending {
+	FLOW_PENDING_RECALL = 1, /* what is known of its session and loop */
+	FLOW_PENDING_CLAIM = 2,  /* whether another gateway has a copy */
+	FLOW_PENDING_LIMITS = 4, /* its reservation */
 };
 
 /* Bytes of bodies of all requests that are here, by tenant (limits.held_bytes). */
@@ -93,20 +91,10 @@ struct flow_env {
 	nsec_t now;
 	uint64_t wall_ns;
 	bool stateful; /* there are stores of sessions, loops and copies: RECALL, JOIN, REMEMBER */
-	bool draining; /* what still arrives is refused */
 	bool crowded;  /* enough requests wait that no limit has counted yet */
 };
 
-struct flow_answer {
-	int status;
-	struct http_field fields[4];
-	size_t field_count;
-	struct gather body; /* count 0: no body */
-};
-
-/* Random bytes of one request: 16 for its id, 16 that nobody else gets to know: for the id of a session
- * that it begins, or the first 12 for ids of calls that a provider left out. */
-enum { FLOW_MAGIC = 0x464c4f57, FLOW_CHANCE_BYTES = REQUEST_ID_HEX / 2 + SESSION_ID_HEX / 2 };
+enum { FLOW_MAGIC = 0x464c4f57 };
 
 enum { FLOW_ATTEMPTS_MAX = 8 };
 
@@ -163,9 +151,8 @@ struct flow_walk {
 	uint64_t draws;                                     /* of chance, by all attempts */
 };
 
-/* What the body says and what is made of it for a provider: large, and not needed by what is refused before. */
+/* What is made of a request for a provider: large, and not needed where nothing is sampled. */
 struct flow_made {
-	struct sampling_request request;
 	struct route route; /* known once config_digest says by which configuration */
 	struct price price; /* likewise */
 	/* known after ENCODE */
@@ -181,37 +168,27 @@ struct flow {
 	/* what every event of a provider's stream touches */
 	bool streaming;        /* the answer comes in `stream` */
 	struct stream *stream; /* of env->streams; the driver gives it back when the flow is over */
-	nsec_t first_output_at;        /* of a stream; 0: not yet */
-	struct flow_progress progress; /* what the caller is told meanwhile */
-	struct upstream_call call;     /* the attempt under way, or the last one */
+	nsec_t first_output_at;    /* of a stream; 0: not yet */
+	struct upstream_call call; /* the attempt under way, or the last one */
 
 	struct arena *arena;
 
 	/* in */
-	const struct http_incoming *in; /* the driver's */
-	nsec_t started, deadline;
-	uint64_t started_wall_ns;
+	const struct sampling_ask *ask;
+	const struct sampling_front *front;
+	void *owner; /* of the front's callbacks */
 
-	bool takes_json, takes_stream; /* Accept */
-
-	/* The driver's set of enum flow_ask: what was asked and is not answered. Whatever a flow does
+	/* The driver's set of enum flow_pending: what was asked and is not answered. Whatever a flow does
 	 * meanwhile, it goes ahead of these. */
 	unsigned awaited;
 
-	/* known after AUTH */
-	bool bad_token;               /* refused for it */
-	const struct caller *caller;  /* NULL: not known */
 	const struct tenant *account; /* the snapshot's: valid up to RESERVE */
 	const struct plan *plan;      /* likewise: what its server is granted */
 	/* Its body is counted by that name in env->bodies; the driver gives it back. 0: it is not */
 	uint32_t holder;
 	bool over_share; /* refused for that */
 
-	/* known after DECODE */
-	enum revision revision;
-	bool rpc_known;
-	struct jsonrpc rpc;
-	struct flow_made *made; /* in the arena; NULL: not so far */
+	struct flow_made *made; /* in the arena; NULL: nothing is sampled */
 
 	struct flow_state *state; /* NULL: not needed so far */
 
@@ -219,6 +196,8 @@ struct flow {
 	struct health_place place; /* of the last attempt, where calls may come of it */
 
 	/* known after ENCODE, likewise */
+	bool raw;          /* the front has written the request (ask->raw) */
+	bool relayed;      /* the front was told a piece of the answer: no other one may follow */
 	bool wants_stream; /* the provider was asked for one */
 	bool streamed; /* its answer to the attempt under way, or the last one, came in `stream` */
 	bool in_one_piece; /* it did not pass as one */
@@ -238,7 +217,6 @@ struct flow {
 	struct flow_failure failure;
 
 	/* all of them */
-	uint64_t seed;                /* of every choice by chance */
 	uint32_t attempts;            /* the first entries of `tried` that are valid */
 	uint32_t round;               /* how often all had failed, and were asked anew */
 	struct flow_failure *telling; /* of the failures, what the caller is told in the end */
@@ -260,38 +238,31 @@ struct flow {
 
 	adjust_set asked_adjustments; /* before it was known who is asked */
 	adjust_set adjustments;
-	bool called_off;  /* with ERR_CANCELLED: who asked is still there */
-	enum err outcome; /* ERR_OK, why it was refused or failed */
-	const char *detail;
+	bool called_off;    /* with ERR_CANCELLED: who asked is still there */
+	enum err outcome;   /* ERR_OK, why it was refused or failed */
+	const char *detail; /* for the log */
+	const struct once_answer
+		*copy; /* what another request was answered with, and this one is; NULL: nothing */
 
 	/* Behind here nothing is zero from the start: most of the flow would be cleared only to be
 	 * written anew, or never looked at. */
 
-	char request_id[REQUEST_ID_HEX + 1];
-	uint8_t chance[FLOW_CHANCE_BYTES - REQUEST_ID_HEX / 2];
-	char traceparent[TRACEPARENT_LEN + 1]; /* "" when none, or not one */
-
-	struct caller found;       /* by AUTH */
-	struct flow_answer answer; /* its status is 0 up to the answer */
+	/* What the front is told. Its fault and data are there where `outcome` is an error that a step has refused with. */
+	struct sampling_outcome out;
 
 	struct reservation reservation; /* up to RESERVE of no scope, and not refused */
 	struct flow_tried *tried; /* made->tried, or a list in the arena once there is a second */
 };
 
-/* A new request. `random` is used up. `arena` is initialised and the flow's until FLOW_END or the
- * answer was sent. `in` is read until then. */
-void flow_init(struct flow *flow, const struct http_incoming *in, struct arena *arena,
-	       const uint8_t random[FLOW_CHANCE_BYTES], nsec_t now, uint64_t wall_ns);
+/* A new call. All that is given must outlive the flow; the caller is of the configuration in force. */
+void flow_init(struct flow *flow, const struct sampling_ask *ask,
+	       const struct sampling_front *front, void *owner);
 
-/* The answer to a request that there is no room for, without a step. */
-void flow_refuse_busy(struct flow *flow);
-
-/* Judges a request whose body is still to come, by what needs none: where it goes, and who asks. True: it is refused
- * whatever the body is, and its answer is there; else begin with another flow when the body is there. */
-MUST_USE bool flow_refuses_early(struct flow *flow, const struct flow_env *env);
-
-/* For the commands: the caller is known already, the walk begins at DECODE. */
-void flow_begin_as(struct flow *flow, const struct caller *caller, enum revision revision);
+/* What calls of that session are cancelled by, under that id. */
+struct state_key flow_cancel_key(const struct caller *caller, struct slice session,
+				 struct slice cancel_id);
+/* The refusal of a body that there is no room for. `own`: the tenant has its share; else others have the rest. */
+void flow_body_refusal(bool own, struct fault *fault, struct rpc_error_data *data);
 
 /* What routing is asked, for `sluice explain`; after POLICY. */
 struct route_query flow_route_query(const struct flow *flow, const struct plan *plan);
@@ -306,16 +277,15 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uint64_t wall_ns);
 /* The next piece. After any state but OPEN nothing more is wanted. */
 enum stream_state flow_stream_take(struct flow *flow, struct slice bytes, nsec_t now);
+/* Whether the front may be told the pieces themselves: bytes (flow->raw), or deltas. */
+bool flow_may_relay(const struct flow *flow);
 /* Bytes that it holds by now, for upstream_holds. */
 size_t flow_stream_held(const struct flow *flow);
-/* The notification that flow_progress_due says is due, as an event. The first one begins the answer:
- * its status and fields are in flow->answer. */
-struct slice flow_tell(struct flow *flow, nsec_t now);
 
 /* ---- what is awaited; the driver's ---- */
 
 /* What was in flow->awaited is answered. True: that was the last, and the flow goes on with *event. */
-MUST_USE bool flow_answered(struct flow *flow, enum flow_ask what, nsec_t now,
+MUST_USE bool flow_answered(struct flow *flow, enum flow_pending what, nsec_t now,
 			    enum flow_event *event);
 /* With FLOW_RESERVE: whether the reservation was made before, by a walk that went ahead. */
 bool flow_has_reserved(const struct flow *flow);
@@ -326,7 +296,10 @@ struct reservation *flow_place(struct flow *flow);
 /* What metrics want to know of the attempt that was just settled. */
 struct metrics_attempt flow_attempt_report(const struct flow *flow);
 
-/* What log and metrics want to know; after the flow is over or answered. */
+/* Tokens of input that a request is taken for before it is encoded. */
+uint64_t flow_estimate_input(const struct sampling_request *request, size_t body_bytes);
+
+/* What log and metrics want to know, but for what is the front's; after the flow is over or answered. */
 void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 		 struct metrics_request *metrics);
 

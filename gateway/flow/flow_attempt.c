@@ -1,5 +1,4 @@
 /* flow_attempt.c - one attempt: what it reserves, sends and reads, and what it costs in the end. */
-#include "codec/set.h"
 #include "gateway/flow/flow_schema.h"
 #include "gateway/flow/flow_steps.h"
 
@@ -32,9 +31,9 @@ static void choose_scopes(struct flow *flow, struct reservation *reservation)
 	scope->limits = plan->limits;
 	(void)memcpy(scope->key, tenant->limit_key, sizeof(scope->key));
 	scope++;
-	if (plan->server_limited && !slice_absent(flow->caller->server)) {
+	if (plan->server_limited && !slice_absent(flow->ask->caller->server)) {
 		uint8_t part[16];
-		tenant_part(TENANT_PART_SERVER, flow->caller->server, part);
+		tenant_part(TENANT_PART_SERVER, flow->ask->caller->server, part);
 		tenant_part_key(tenant, part, scope->key);
 		scope->holder = LIMIT_OF_SERVER;
 		scope->limits = plan->server_limits;
@@ -71,7 +70,7 @@ static void fill_reservation(struct flow *flow, const struct flow_env *env,
 		},
 		.now = env->now,
 		.wall_s = env->wall_ns / SEC,
-		.deadline = flow->deadline,
+		.deadline = flow->ask->deadline,
 	};
 	choose_scopes(flow, reservation);
 }
@@ -135,12 +134,11 @@ enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 		return ask_limits(flow, env);
 	}
 	if (flow->state != NULL)
-		flow_uses(flow, FLOW_ASK_CLAIM | FLOW_ASK_LIMITS);
+		flow_uses(flow, FLOW_PENDING_CLAIM | FLOW_PENDING_LIMITS);
 	if (flow->reservation.granted && flow->state != NULL && flow->state->held_back)
 		return flow_admit(flow, env);
 	if (flow->reservation.granted) {
 		flow->reserved = true;
-		flow_progress_admit(&flow->progress, env->now);
 		return FLOW_NEXT;
 	}
 	/* A limit that has no room for one more attempt does not hide why the last one failed. */
@@ -179,7 +177,7 @@ static void note_request(const struct flow *flow, const struct flow_env *env)
 {
 	if (flow->attempts == 0 && memcmp(flow->walk.config_digest, env->config->digest,
 					  sizeof(flow->walk.config_digest)) == 0)
-		health_note_request(env->health, flow->caller->limit_key, flow->walk.provider,
+		health_note_request(env->health, flow->ask->caller->limit_key, flow->walk.provider,
 				    env->now);
 }
 
@@ -188,7 +186,6 @@ static bool take_stream(struct flow *flow, const struct flow_env *env)
 {
 	flow->streaming = flow->streamed = false;
 	flow->first_output_at = 0;
-	flow->progress.output = 0;
 	if (flow->wants_stream && flow->stream == NULL) {
 		must(env->streams != NULL);
 		flow->stream = stream_take(env->streams);
@@ -208,12 +205,12 @@ enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
 		return flow_give_up_busy(flow);
 	flow->called = true;
 	flow->preparing = false;
-	if (flow->made->request.tool_count != 0)
+	if (flow->ask->request->tool_count != 0)
 		flow->place = health_place_of(&flow->walk.choice);
 	health_began(&flow->walk.choice, env->now);
 	flow->call.request = flow->send;
 	flow->call.request_count = flow->send_count;
-	flow->call.deadline = flow->deadline;
+	flow->call.deadline = flow->ask->deadline;
 	flow->call.into = flow->arena;
 	return FLOW_DO_SEND;
 }
@@ -253,7 +250,8 @@ static enum flow_move call_failed(struct flow *flow)
 static bool lacks_call(const struct flow *flow, const struct sampling_result *result)
 {
 	if (!flow->made->encoded.decode.tool_required || flow->made->encoded.decode.schema_wanted ||
-	    flow->repeated || result->stop == STOP_REFUSAL || result->stop == STOP_MAX_TOKENS)
+	    flow->repeated || flow->raw || flow->relayed || result->stop == STOP_REFUSAL ||
+	    result->stop == STOP_MAX_TOKENS)
 		return false;
 	for (uint32_t i = 0; i < result->block_count; i++)
 		if (result->blocks[i].is_tool_use)
@@ -281,7 +279,7 @@ static enum err read_answer(struct flow *flow, const struct flow_env *env,
 	if (flow->streaming)
 		return flow_stream_end(flow, result, why);
 	answer->wall_s = env->wall_ns / SEC;
-	(void)memcpy(answer->chance, flow->chance, sizeof(answer->chance));
+	(void)memcpy(answer->chance, flow->ask->ids->chance, sizeof(answer->chance));
 	if (!keep_answer(flow))
 		return ERR_BUSY;
 	if (flow_stream_sniff(answer))
@@ -397,9 +395,9 @@ static void remember(const struct flow *flow, const struct flow_env *env)
 	const int32_t model = catalog_find(&env->config->catalog, flow->walk.model_id);
 	if (model < 0)
 		return;
-	struct lesson_from from = { .tenant = health_tenant(flow->caller->limit_key),
+	struct lesson_from from = { .tenant = health_tenant(flow->ask->caller->limit_key),
 				    .only_tenant = env->config->tenants.count == 1 };
-	sha256(flow->in->body, digest);
+	sha256(flow->ask->body, digest);
 	(void)memcpy(&from.body, digest, sizeof(from.body));
 	health_learn(env->health, (uint32_t)model, flow->lessons_lasting, &from, env->now);
 }

@@ -67,7 +67,7 @@ static uint64_t written_since(const struct flow *flow, const struct flow_env *en
 static bool look(const struct flow *flow, const struct flow_env *env, struct quota_seen *seen,
 		 struct usage *usage)
 {
-	const bool tools = flow->made->request.tool_count != 0;
+	const bool tools = flow->ask->request->tool_count != 0;
 	bool hidden = profile_thinks(&flow->made->profile, tools);
 
 	*seen = (struct quota_seen){ .bytes = flow->call.seen };

@@ -1,5 +1,4 @@
 /* flow_encode.c - whether a request may pass, what routing is asked, and the provider's request. */
-#include "codec/set.h"
 #include "gateway/flow/flow_schema.h"
 #include "gateway/flow/flow_steps.h"
 
@@ -21,32 +20,32 @@ enum flow_move flow_refuse_verdict(struct flow *flow, const struct verdict *verd
 
 enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 {
-	struct verdict verdict = policy_check(flow->account, flow->plan, &flow->made->request);
+	struct verdict verdict = policy_check(flow->account, flow->plan, flow->ask->request);
 
 	(void)env;
 	flow->walk.judged = true;
-	flow->walk.asked_system = flow->made->request.system;
+	flow->walk.asked_system = flow->ask->request->system;
 	if (verdict.err != ERR_OK)
 		return flow_refuse_verdict(flow, &verdict);
 	const enum flow_move loop = flow_loop_check(flow);
 	if (loop != FLOW_NEXT)
 		return loop;
 	flow->walk.verdict = (struct verdict_copy){ verdict.max_tokens, verdict.final_round };
-	flow->asked_adjustments = flow->made->request.adjustments | verdict.adjustments;
-	enum err err = policy_apply(flow->plan, flow->arena, &flow->made->request);
+	flow->asked_adjustments = flow->ask->request->adjustments | verdict.adjustments;
+	enum err err = policy_apply(flow->plan, flow->arena, flow->ask->request);
 	return err == ERR_OK ? FLOW_NEXT : flow_refuse_err(flow, err);
 }
 
 struct verdict flow_policy_again(struct flow *flow)
 {
-	flow->made->request.system = flow->walk.asked_system;
-	struct verdict verdict = policy_check(flow->account, flow->plan, &flow->made->request);
+	flow->ask->request->system = flow->walk.asked_system;
+	struct verdict verdict = policy_check(flow->account, flow->plan, flow->ask->request);
 
 	if (verdict.err != ERR_OK)
 		return verdict;
 	flow->walk.verdict.max_tokens = verdict.max_tokens;
 	flow->asked_adjustments |= verdict.adjustments;
-	verdict.err = policy_apply(flow->plan, flow->arena, &flow->made->request);
+	verdict.err = policy_apply(flow->plan, flow->arena, flow->ask->request);
 	return verdict;
 }
 
@@ -64,13 +63,12 @@ static size_t media_bytes(const struct block *blocks, uint32_t count, uint32_t *
 
 /* Before anything is translated the caller's body stands for the provider's. Audio has far fewer tokens than bytes: a model
  * is not ruled out by them. */
-static uint64_t estimate_input(const struct flow *flow)
+uint64_t flow_estimate_input(const struct sampling_request *request, size_t body_bytes)
 {
 	uint32_t images = 0;
-	size_t media =
-		media_bytes(flow->made->request.blocks, flow->made->request.block_count, &images) +
-		media_bytes(flow->made->request.inner, flow->made->request.inner_count, &images);
-	size_t body = flow->in->body.len > media ? flow->in->body.len - media : 0;
+	size_t media = media_bytes(request->blocks, request->block_count, &images) +
+		       media_bytes(request->inner, request->inner_count, &images);
+	size_t body = body_bytes > media ? body_bytes - media : 0;
 
 	return body / BYTES_PER_TOKEN + (uint64_t)images * IMAGE_TOKENS;
 }
@@ -80,17 +78,17 @@ struct route_query flow_route_query(const struct flow *flow, const struct plan *
 	uint32_t message;
 
 	return (struct route_query){
-		.prefer = &flow->made->request.prefer,
+		.prefer = &flow->ask->request->prefer,
 		.permitted = &plan->models,
 		.default_model = plan->default_model,
 		.aliases = plan->aliases,
 		.alias_count = plan->alias_count,
-		.image = flow->made->request.images != 0 &&
-			 flow_shown(&flow->made->request, BLOCK_IMAGE, &message) != NULL,
-		.audio = flow->made->request.audios != 0 &&
-			 flow_shown(&flow->made->request, BLOCK_AUDIO, &message) != NULL,
-		.tools = flow->made->request.tool_count,
-		.input_tokens = estimate_input(flow),
+		.image = flow->ask->request->images != 0 &&
+			 flow_shown(flow->ask->request, BLOCK_IMAGE, &message) != NULL,
+		.audio = flow->ask->request->audios != 0 &&
+			 flow_shown(flow->ask->request, BLOCK_AUDIO, &message) != NULL,
+		.tools = flow->ask->request->tool_count,
+		.input_tokens = flow_estimate_input(flow->ask->request, flow->ask->body.len),
 		.max_tokens = flow->walk.verdict.max_tokens,
 	};
 }
@@ -121,14 +119,30 @@ static struct slice head_of(const struct flow *flow, const struct config *config
 	const struct provider_call call = {
 		.key = chosen_key(provider, flow->walk.choice.key),
 		.version = config->model_versions[flow->made->route.model],
-		.traceparent =
-			slice_of(traceparent, flow->traceparent[0] == '\0' ? 0 : TRACEPARENT_LEN),
+		.traceparent = slice_of(
+			traceparent, flow->ask->ids->traceparent[0] == '\0' ? 0 : TRACEPARENT_LEN),
 		.body_bytes = flow->made->encoded.body.total,
 	};
 
-	trace_context_continue(flow->traceparent, flow->request_id, traceparent);
+	trace_context_continue(flow->ask->ids->traceparent, flow->ask->ids->request_id,
+			       traceparent);
 	return provider_head(provider, &provider->endpoints[flow->walk.endpoint], &call,
 			     flow->arena);
+}
+
+/* The front has the request in the provider's own format: that is sent. False: no memory. */
+static bool write_raw(struct flow *flow, const struct model *model)
+{
+	struct sampling_raw *raw = flow->ask->raw;
+	struct gather *body = &flow->made->encoded.body;
+	const struct sampling_target target = {
+		.model = model->name,
+		.max_tokens = flow->made->encoded.max_tokens,
+		.stream = flow->wants_stream,
+	};
+
+	gather_init(body, flow->arena);
+	return raw->write(raw, &target, flow->arena, body) && gather_done(body) == ERR_OK;
 }
 
 enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
@@ -139,11 +153,16 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 
 	flow->made->profile = model->profile;
 	learn_set lessons = health_learned(env->health, flow->made->route.model,
-					   flow->caller->limit_key, env->now);
+					   flow->ask->caller->limit_key, env->now);
 	if (slice_eq(flow->lessons_of, model->id))
 		lessons |= flow->lessons;
 	profile_learn_all(&flow->made->profile, lessons);
 	flow->wants_stream = flow_stream_wanted(flow);
+	if (flow->ask->raw != NULL) {
+		flow->raw = flow->ask->raw->dialect == provider->dialect;
+		if (flow->raw)
+			flow->wants_stream = flow->ask->relay == SAMPLING_DELTAS;
+	}
 	struct encode_in in = {
 		.request = flow_schema_request(flow),
 		.profile = &flow->made->profile,
@@ -160,6 +179,8 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 				      &flow->made->encoded, &fault);
 	if (err == ERR_OK && flow->made->encoded.decode.schema_wanted)
 		err = flow_schema_begin(flow, env->json, &fault);
+	if (err == ERR_OK && flow->raw && !write_raw(flow, model))
+		err = ERR_BUSY;
 	if (err == ERR_OK) {
 		gather_trim(&flow->made->encoded.body);
 		flow->adjustments = flow->asked_adjustments | flow->made->encoded.adjustments;

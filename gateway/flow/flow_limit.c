@@ -13,37 +13,53 @@
 _Static_assert((int)FAIR_KEY_BYTES == (int)CALLER_LIMIT_KEY, "owners are tenants");
 
 /* Others' bodies are named only where they are the reason. */
-static enum flow_move refuse_body(struct flow *flow, bool own)
+void flow_body_refusal(bool own, struct fault *fault, struct rpc_error_data *data)
 {
-	const struct fault fault = {
+	*fault = (struct fault){
 		.err = ERR_BUSY,
 		.offset = FAULT_NO_OFFSET,
 		.detail = own ? "The tenant's requests in flight hold its share of the bytes that "
-				"bodies may "
-				"take together (limits.held_bytes)"
+				"bodies may take together (limits.held_bytes)"
 			      : "The bodies of requests in flight take all the bytes that they may "
-				"take "
-				"together (limits.held_bytes)",
+				"take together (limits.held_bytes)",
 	};
-	struct rpc_error_data data = rpc_error_data_none;
+	*data = rpc_error_data_none;
+	data->limit = own ? "held_bytes" : NULL;
+	data->scope = own ? limit_holder_name(LIMIT_OF_TENANT) : NULL;
+	data->retry_after_ms = FLOW_ROOM_RETRY_MS;
+}
 
-	flow->over_share = own;
-	data.limit = own ? "held_bytes" : NULL;
-	data.scope = own ? limit_holder_name(LIMIT_OF_TENANT) : NULL;
-	data.retry_after_ms = FLOW_ROOM_RETRY_MS;
+static enum flow_move refuse_body(struct flow *flow)
+{
+	struct fault fault;
+	struct rpc_error_data data;
+
+	flow_body_refusal(flow->over_share, &fault, &data);
 	return flow_refuse(flow, &fault, &data);
 }
 
-enum flow_move flow_hold_body(struct flow *flow, const struct flow_env *env)
+/* False: no memory. */
+static bool make_room(struct flow *flow)
+{
+	if (flow->ask->request == NULL)
+		return true;
+	flow->made = arena_take(flow->arena, sizeof(*flow->made));
+	return flow->made != NULL;
+}
+
+enum flow_move flow_hold(struct flow *flow, const struct flow_env *env)
 {
 	struct flow_bodies *bodies = env->bodies;
-	const size_t bytes = flow->in->body.len;
+	const size_t bytes = flow->ask->body.len;
+	enum fair_verdict verdict = FAIR_TAKEN;
 
-	if (bodies == NULL || bytes == 0)
-		return FLOW_NEXT;
-	const enum fair_verdict verdict = fair_share_take(
-		&bodies->share, &bodies->bound, flow->caller->limit_key, bytes, &flow->holder);
-	return verdict == FAIR_TAKEN ? FLOW_NEXT : refuse_body(flow, verdict == FAIR_OWN);
+	if (bodies != NULL && bytes != 0)
+		verdict = fair_share_take(&bodies->share, &bodies->bound,
+					  flow->ask->caller->limit_key, bytes, &flow->holder);
+	if (verdict == FAIR_TAKEN)
+		return make_room(flow) ? FLOW_NEXT : flow_refuse_err(flow, ERR_BUSY);
+	flow->over_share = verdict == FAIR_OWN;
+	return refuse_body(flow);
 }
 
 enum { NANO = 1000000000, SHOWN = 100000, WORDS_ROOM = 320, DATA_ROOM = 192 };

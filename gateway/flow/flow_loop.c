@@ -24,15 +24,15 @@ static bool key_of(struct flow *flow, enum state_kind kind, struct slice raw, st
 
 	if (slice_absent(id))
 		return false;
-	*out = state_key_of(kind, flow->caller->tenant, flow->caller->server, flow->state->session,
-			    id);
+	*out = state_key_of(kind, flow->ask->caller->tenant, flow->ask->caller->server,
+			    flow->state->session, id);
 	return true;
 }
 
 /* The calls of the message, whose results end the request. */
 static bool ask_calls(struct flow *flow, uint32_t message, struct state_recall *recall)
 {
-	const struct sampling_request *request = &flow->made->request;
+	const struct sampling_request *request = flow->ask->request;
 	const struct message *turn = &request->messages[message];
 	const uint32_t most = turn->count < STATE_CALLS_MAX ? turn->count : STATE_CALLS_MAX;
 	struct state_key *keys = arena_take(flow->arena, most * sizeof(*keys));
@@ -53,13 +53,13 @@ static bool ask_calls(struct flow *flow, uint32_t message, struct state_recall *
 bool flow_refused_lately(const struct flow *flow, const struct flow_env *env)
 {
 	return env->refusals != NULL &&
-	       refusals_has(env->refusals, flow->caller->limit_key, env->now);
+	       refusals_has(env->refusals, flow->ask->caller->limit_key, env->now);
 }
 
 bool flow_loop_ask(struct flow *flow, struct state_recall *recall, const struct flow_env *env)
 {
-	const struct sampling_request *request = &flow->made->request;
-	const uint32_t turns = request->call_turns;
+	const struct sampling_request *request = flow->ask->request;
+	const uint32_t turns = request == NULL ? 0 : request->call_turns;
 	uint32_t message = 0, call, count = 0, last = 0;
 	struct state_key *keys;
 
@@ -91,15 +91,17 @@ void flow_loop_take(struct flow *flow)
 	const struct state_loop *loop = &recall->loop;
 
 	flow->state->loop = (struct flow_loop){ .unknown = 0 }; /* nothing of an earlier answer */
-	flow->made->request.tool_rounds = flow->state->own_rounds;
+	if (flow->ask->request == NULL)
+		return;
+	flow->ask->request->tool_rounds = flow->state->own_rounds;
 	flow->state->held_back |= recall->cut;
 	if (recall->call_count > loop->known && !recall->away)
 		flow->state->loop.unknown = recall->call_count - loop->known;
 	if (state_key_none(&loop->id))
 		return;
 	/* a history may have been shortened */
-	if (loop->rounds >= flow->made->request.tool_rounds)
-		flow->made->request.tool_rounds = loop->rounds + 1;
+	if (loop->rounds >= flow->ask->request->tool_rounds)
+		flow->ask->request->tool_rounds = loop->rounds + 1;
 	_Static_assert(sizeof(flow->place) == sizeof(loop->place.at), "every place fits");
 	(void)memcpy(&flow->state->loop.held, loop->place.at, sizeof(loop->place.at));
 }
@@ -250,7 +252,7 @@ static struct slice take_record(struct flow *flow)
 {
 	if (!reasons(flow) && !flow->made->profile.replay_reasoning)
 		return nothing;
-	if (flow->result->replay_lost || flow_schema_is_private(flow) ||
+	if (flow->raw || flow->result->replay_lost || flow_schema_is_private(flow) ||
 	    !replay_may_keep(&flow->made->encoded))
 		return nothing;
 	return replay_write(flow->walk.dialect, flow->walk.provider_name, &flow->made->encoded,
@@ -292,7 +294,7 @@ bool flow_loop_make_note(struct flow *flow)
 		return false; /* the loop is what its history says */
 	note = &flow->state->note;
 	note->loop = flow->state->recall.loop.id;
-	note->rounds = flow->made->request.tool_rounds;
+	note->rounds = flow->ask->request->tool_rounds;
 	if (calls == 0)
 		return true;
 	if (!issue_calls(flow, calls, note))

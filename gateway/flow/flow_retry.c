@@ -51,6 +51,43 @@ static bool note_telling(struct flow *flow)
 	return flow->telling != NULL;
 }
 
+/* "attempts":N as a member of data, and the failure's own; absent without memory, or when there was no
+ * attempt. */
+static struct slice attempts_member(struct flow *flow, struct slice particulars)
+{
+	struct gather g;
+
+	if (flow->attempts == 0)
+		return slice_of(NULL, 0);
+	gather_init(&g, flow->arena);
+	gather_lit(&g, "\"attempts\":");
+	gather_uint(&g, flow->attempts);
+	if (!slice_absent(particulars))
+		gather_lit(&g, ",");
+	gather_raw(&g, particulars);
+	return gather_done(&g) == ERR_OK ? gather_flat(&g, flow->arena) : slice_of(NULL, 0);
+}
+
+enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure *failure)
+{
+	const struct provider_failure *why = &failure->why;
+	const struct fault fault = { .err = why->err,
+				     .offset = FAULT_NO_OFFSET,
+				     .detail = why->detail };
+	struct rpc_error_data data = rpc_error_data_none;
+
+	flow->detail = failure->detail;
+	data.provider_status = why->status;
+	data.retryable = why->retryable;
+	/* what the provider says, else what we know */
+	data.retry_after_ms = why->retry_after_ms;
+	if (data.retry_after_ms < 0 && why->retryable && failure->back_ms > 0)
+		data.retry_after_ms = failure->back_ms;
+	data.provider_request_id = why->request_id;
+	data.extra = attempts_member(flow, failure->particulars);
+	return flow_refuse(flow, &fault, &data);
+}
+
 enum flow_move flow_give_up(struct flow *flow)
 {
 	if (flow->result != NULL) /* a second answer was wished for, and did not come */
@@ -68,8 +105,8 @@ enum flow_move flow_give_up_busy(struct flow *flow)
 
 bool flow_fits(const struct flow *flow, nsec_t now, nsec_t wait)
 {
-	return flow->deadline > now && flow->deadline - now >= retry_needs &&
-	       flow->deadline - now - retry_needs >= wait;
+	return flow->ask->deadline > now && flow->ask->deadline - now >= retry_needs &&
+	       flow->ask->deadline - now - retry_needs >= wait;
 }
 
 static nsec_t back_off(struct flow *flow)
@@ -102,7 +139,7 @@ static nsec_t wait_for(struct flow *flow)
 static bool may_ask(const struct flow *flow, const struct flow_env *env, uint32_t provider)
 {
 	return !flow->failure.sent ||
-	       health_may_retry(env->health, flow->caller->limit_key, provider, env->now);
+	       health_may_retry(env->health, flow->ask->caller->limit_key, provider, env->now);
 }
 
 static enum flow_move again_at_once(struct flow *flow)
@@ -128,7 +165,7 @@ static bool learn(struct flow *flow)
 	const struct provider_failure *why = &flow->failure.why;
 	const learn_set bit = LEARN_BIT(why->learn);
 
-	if (why->learn == LEARN_NOTHING)
+	if (why->learn == LEARN_NOTHING || flow->raw)
 		return false;
 	if (why->learn == LEARN_UNBIND_THINKING) /* of this conversation, not of the model */
 		return flow_loop_unbind(flow);
@@ -139,7 +176,7 @@ static bool learn(struct flow *flow)
 	if ((flow->lessons & bit) != 0 || !profile_learn(&flow->made->profile, why->learn))
 		return false; /* it was sent so */
 	flow->lessons |= bit;
-	if (why->learn_lasting && learn_is_fair(&flow->made->request, why->learn))
+	if (why->learn_lasting && learn_is_fair(flow->ask->request, why->learn))
 		flow->lessons_lasting |= bit;
 	return true;
 }
@@ -174,10 +211,10 @@ static void note_back(struct flow *flow, const struct flow_env *env)
 {
 	const int32_t model =
 		catalog_find(&env->config->catalog, flow->tried[flow->attempts - 1].model);
-	const nsec_t wait = model < 0
-				    ? 0
-				    : health_wait(env->health, (uint32_t)model,
-						  health_tenant(flow->caller->limit_key), env->now);
+	const nsec_t wait =
+		model < 0 ? 0
+			  : health_wait(env->health, (uint32_t)model,
+					health_tenant(flow->ask->caller->limit_key), env->now);
 
 	if (flow->telling != NULL)
 		flow->telling->back_ms =
@@ -196,9 +233,9 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 	flow_keep_asked(flow);
 	if (!noted)
 		return flow_give_up_busy(flow);
-	if (kept || flow->attempts >= most || flow->attempts >= FLOW_ATTEMPTS_MAX ||
-	    !flow_fits(flow, env->now, 0) || flow_permit_again(flow, env).err != ERR_OK)
+	if (kept || flow->relayed || flow->attempts >= most ||
+	    flow->attempts >= FLOW_ATTEMPTS_MAX || !flow_fits(flow, env->now, 0) ||
+	    flow_permit_again(flow, env).err != ERR_OK)
 		return flow_give_up(flow);
-	flow->progress.output = 0; /* of what failed, nothing more is told */
 	return flow->repeating || mends || learn(flow) ? resend(flow, env) : retry(flow, env);
 }

@@ -19,7 +19,7 @@ enum err flow_schema_begin(struct flow *flow, struct json_work *work, struct fau
 	if (fresh == NULL)
 		return ERR_BUSY;
 	enum err err =
-		schema_read(flow->made->request.tools[0].schema, work, flow->arena, &fresh->schema);
+		schema_read(flow->ask->request->tools[0].schema, work, flow->arena, &fresh->schema);
 	if (err == ERR_TOOL)
 		fault->detail = "The schema of " SCHEMA_TOOL_NAME
 				" is too large for answers to be checked against it";
@@ -31,7 +31,7 @@ enum err flow_schema_begin(struct flow *flow, struct json_work *work, struct fau
 const struct sampling_request *flow_schema_request(const struct flow *flow)
 {
 	return flow->schema != NULL && flow->schema->mended ? &flow->schema->request
-							    : &flow->made->request;
+							    : flow->ask->request;
 }
 
 bool flow_schema_mends(const struct flow *flow)
@@ -131,7 +131,7 @@ static struct slice answer_text(struct flow *flow, const struct sampling_result 
 /* Room for two turns more, behind copies of what there is. */
 static bool copy_turns(struct flow *flow, struct sampling_request *to)
 {
-	const struct sampling_request *from = &flow->made->request;
+	const struct sampling_request *from = flow->ask->request;
 	struct arena *into = flow->arena;
 
 	*to = *from;

@@ -24,7 +24,7 @@
 
 #include "codec/base/must.h"
 
-static bool has_taken(const struct flow *flow, enum flow_ask what)
+static bool has_taken(const struct flow *flow, enum flow_pending what)
 {
 	return flow->state != NULL && (flow->state->ahead.taken & what) != 0;
 }
@@ -42,11 +42,11 @@ static bool is_as_guessed(const struct flow *flow)
 {
 	const struct flow_state *state = flow->state;
 
-	if (!has_taken(flow, FLOW_ASK_LIMITS))
+	if (!has_taken(flow, FLOW_PENDING_LIMITS))
 		return true;
 	if (state->joined && state->once.verdict != ONCE_LEADS)
 		return false;
-	return !state->asked || (session_as_guessed(&state->recall, flow->revision) &&
+	return !state->asked || (session_as_guessed(&state->recall, flow->ask->request->revision) &&
 				 state_recall_same(&state->ahead.guess, &state->recall));
 }
 
@@ -54,10 +54,10 @@ static bool is_as_guessed(const struct flow *flow)
 static void walk_again(struct flow *flow, nsec_t now)
 {
 	if (flow->walk.judged)
-		flow->made->request.system = flow->walk.asked_system;
+		flow->ask->request->system = flow->walk.asked_system;
 	health_ended(&flow->walk.choice, NULL, now);
 	flow->walk = (struct flow_walk){ .judged = false };
-	flow_take_back_refusal(flow);
+	flow_take_back(flow);
 	flow->step = FLOW_STEP_RECALL;
 }
 
@@ -68,12 +68,12 @@ enum flow_move flow_admit(struct flow *flow, const struct flow_env *env)
 	must(flow->reservation.granted && flow->awaited == 0 && flow->attempts == 0);
 	state->admitted = true;
 	state->held_back = state->asked = false;
-	state->ahead.taken |= FLOW_ASK_LIMITS;
+	state->ahead.taken |= FLOW_PENDING_LIMITS;
 	walk_again(flow, env->now);
 	return FLOW_GO;
 }
 
-bool flow_answered(struct flow *flow, enum flow_ask what, nsec_t now, enum flow_event *event)
+bool flow_answered(struct flow *flow, enum flow_pending what, nsec_t now, enum flow_event *event)
 {
 	must((flow->awaited & what) != 0);
 	flow->awaited &= ~(unsigned)what;
@@ -94,14 +94,14 @@ void flow_asks_limits(struct flow *flow)
 	struct flow_ahead *ahead = &flow->state->ahead;
 
 	if (flow->awaited != 0)
-		ahead->taken |= FLOW_ASK_LIMITS;
+		ahead->taken |= FLOW_PENDING_LIMITS;
 	ahead->model = flow->walk.model_id;
 	ahead->tokens_short = ahead->usd_short = 0;
 }
 
 bool flow_has_reserved(const struct flow *flow)
 {
-	return flow->awaited == 0 && has_taken(flow, FLOW_ASK_LIMITS);
+	return flow->awaited == 0 && has_taken(flow, FLOW_PENDING_LIMITS);
 }
 
 static bool same_scopes(const struct reservation *a, const struct reservation *b)
@@ -140,7 +140,7 @@ void flow_uses(struct flow *flow, unsigned asks)
 	struct flow_state *state = flow->state;
 
 	state->ahead.taken &= ~asks;
-	if ((asks & FLOW_ASK_CLAIM) != 0)
+	if ((asks & FLOW_PENDING_CLAIM) != 0)
 		atomic_store_explicit(&state->once.unsure, false, memory_order_relaxed);
 }
 
@@ -148,9 +148,9 @@ void flow_given_back(struct flow *flow)
 {
 	struct flow_state *state = flow->state;
 
-	if ((state->ahead.taken & FLOW_ASK_CLAIM) != 0)
+	if ((state->ahead.taken & FLOW_PENDING_CLAIM) != 0)
 		state->joined = false;
-	if ((state->ahead.taken & FLOW_ASK_LIMITS) != 0)
+	if ((state->ahead.taken & FLOW_PENDING_LIMITS) != 0)
 		flow->reservation.refusal = (struct limit_refusal){ .err = ERR_OK };
 	state->ahead.taken = 0;
 }

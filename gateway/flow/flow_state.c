@@ -6,17 +6,12 @@
 #include "codec/base/must.h"
 #include "gateway/flow/flow_steps.h"
 
-static struct slice header(const struct flow *flow, enum http_header name)
-{
-	return flow->in->headers[name];
-}
-
 static struct state_key tenant_key_of(const struct flow *flow)
 {
 	struct state_key key;
 
-	_Static_assert(sizeof(key.at) == sizeof(flow->caller->limit_key), "the same digest");
-	(void)memcpy(key.at, flow->caller->limit_key, sizeof(key.at));
+	_Static_assert(sizeof(key.at) == sizeof(flow->ask->caller->limit_key), "the same digest");
+	(void)memcpy(key.at, flow->ask->caller->limit_key, sizeof(key.at));
 	return key;
 }
 
@@ -28,29 +23,29 @@ struct flow_state *flow_state_of(struct flow *flow)
 			return NULL;
 		flow->state->flow = flow;
 		flow->state->tenant = tenant_key_of(flow);
-		if (flow->made != NULL) /* DELETE has no body */
-			flow->state->own_rounds = flow->made->request.tool_rounds;
+		if (flow->ask->request != NULL)
+			flow->state->own_rounds = flow->ask->request->tool_rounds;
 	}
 	return flow->state;
 }
 
 /* ---- keys ---- */
 
-static struct state_key key_of(const struct flow *flow, enum state_kind kind, struct slice session,
-			       struct slice name)
+static struct state_key key_of(const struct caller *caller, enum state_kind kind,
+			       struct slice session, struct slice name)
 {
-	return state_key_of(kind, flow->caller->tenant, flow->caller->server, session, name);
+	return state_key_of(kind, caller->tenant, caller->server, session, name);
 }
 
-struct state_key flow_key_of_session(const struct flow *flow, struct slice id)
+static struct state_key key_of_session(const struct flow *flow, struct slice id)
 {
-	return key_of(flow, STATE_SESSION, (struct slice){ NULL, 0 }, id);
+	return key_of(flow->ask->caller, STATE_SESSION, (struct slice){ NULL, 0 }, id);
 }
 
-struct state_key flow_key_of_id(const struct flow *flow, struct slice id)
+struct state_key flow_cancel_key(const struct caller *caller, struct slice session,
+				 struct slice cancel_id)
 {
-	must(flow_in_session(flow));
-	return key_of(flow, STATE_ONCE, flow->state->session, id);
+	return key_of(caller, STATE_ONCE, session, cancel_id);
 }
 
 /* ---- the session ---- */
@@ -60,50 +55,46 @@ bool flow_in_session(const struct flow *flow)
 	return flow->state != NULL && !state_key_none(&flow->state->session_key);
 }
 
-static bool is_hex(struct slice s)
+static void use_session(struct flow *flow)
 {
-	for (size_t i = 0; i < s.len; i++)
-		if (!(s.at[i] >= '0' && s.at[i] <= '9') && !(s.at[i] >= 'a' && s.at[i] <= 'f'))
-			return false;
-	return true;
+	flow->state->session = flow->ask->session;
+	flow->state->session_key = key_of_session(flow, flow->ask->session);
 }
 
-bool flow_use_session(struct flow *flow)
+/* What is known of the session, or that it is not there: the front says whether the call goes on. */
+static enum flow_move tell_known(struct flow *flow, bool there, uint32_t revision)
 {
-	const struct slice id = slice_trim(header(flow, HTTP_SESSION_ID));
+	struct fault fault;
 
-	if (id.len != SESSION_ID_HEX || !is_hex(id))
-		return false;
-	flow->state->session = id;
-	flow->state->session_key = flow_key_of_session(flow, id);
-	return true;
+	if (!there)
+		flow->state->session_key = (struct state_key){ { 0 } };
+	if (flow->front->known == NULL ||
+	    flow->front->known(flow->owner, there, revision, &fault) == ERR_OK)
+		return FLOW_NEXT;
+	return flow_refuse(flow, &fault, NULL);
 }
 
-/* Sessions are no part of the revision without them; and who begins one may still hold another. */
-static bool names_session(const struct flow *flow)
+/* Whether there was one to end shows when it is over. */
+static enum flow_move end_session(struct flow *flow, const struct flow_env *env)
 {
-	return !slice_absent(header(flow, HTTP_SESSION_ID)) &&
-	       flow->revision != REVISION_2026_07_28 && flow->rpc.method != RPC_INITIALIZE;
+	if (!env->stateful)
+		return flow_refuse_err(flow, ERR_SESSION_UNKNOWN);
+	if (flow_state_of(flow) == NULL)
+		return flow_refuse_err(flow, ERR_BUSY);
+	use_session(flow);
+	flow->state->note.end_session = true;
+	return FLOW_ANSWERED;
 }
 
-/* The session fixes the revision. The request was read by the default: what the draft's answers, of a
- * single block, mean for it is made good. */
-static enum flow_move take_revision(struct flow *flow, enum revision revision)
+static enum flow_move begin_session(struct flow *flow, const struct flow_env *env)
 {
-	static const struct fault other = {
-		.err = ERR_REVISION,
-		.offset = FAULT_NO_OFFSET,
-		.detail = "MCP-Protocol-Version is not the one that the session was begun with",
-	};
-
-	must((unsigned)revision < REVISION_COUNT);
-	if (flow->revision == revision || flow->rpc.method == RPC_CANCELLED)
-		return FLOW_NEXT; /* calling off is the same in all of them */
-	if (!slice_absent(header(flow, HTTP_PROTOCOL_VERSION)))
-		return flow_refuse(flow, &other, NULL);
-	flow->revision = flow->made->request.revision = revision;
-	if (revision == REVISION_SEP_1577_DRAFT && flow->made->request.tool_count != 0)
-		flow->made->request.no_parallel = true;
+	if (!env->stateful)
+		return FLOW_NEXT;
+	if (flow_state_of(flow) == NULL)
+		return flow_refuse_err(flow, ERR_BUSY);
+	flow->state->session_key = key_of_session(flow, flow->ask->begins);
+	flow->state->note.begin_session = true;
+	flow->state->note.revision = (uint32_t)flow->ask->begins_revision;
 	return FLOW_NEXT;
 }
 
@@ -126,14 +117,6 @@ struct log_session flow_session_report(const struct flow_state *state)
 
 /* ---- RECALL ---- */
 
-/* Calling off is best effort and always taken (DESIGN 4.3): without a session there is nothing to call off. */
-static enum flow_move refuse_session(struct flow *flow)
-{
-	flow->state->session_key = (struct state_key){ { 0 } };
-	return flow->rpc.method == RPC_CANCELLED ? FLOW_NEXT
-						 : flow_refuse_err(flow, ERR_SESSION_UNKNOWN);
-}
-
 /* False: no memory. */
 static bool fill_recall(struct flow *flow, const struct flow_env *env)
 {
@@ -143,7 +126,7 @@ static bool fill_recall(struct flow *flow, const struct flow_env *env)
 		.tenant = state->tenant,
 		.session = state->session_key,
 		.arena = flow->arena,
-		.may_guess = flow->rpc.method == RPC_CREATE_MESSAGE && !state->admitted,
+		.may_guess = flow->ask->request != NULL && !state->admitted,
 		.early = !state->admitted,
 		.now = env->now,
 	};
@@ -153,8 +136,8 @@ static bool fill_recall(struct flow *flow, const struct flow_env *env)
 /* The tenant was refused lately, and nothing but its limits can answer the request: they are asked first. */
 static bool asks_limits_first(struct flow *flow, const struct flow_env *env, bool named)
 {
-	if (named || flow->state->admitted || flow->rpc.method != RPC_CREATE_MESSAGE ||
-	    !slice_absent(header(flow, HTTP_IDEMPOTENCY_KEY)) || !flow_refused_lately(flow, env))
+	if (named || flow->state->admitted || flow->ask->request == NULL ||
+	    !slice_absent(flow->ask->once) || !flow_refused_lately(flow, env))
 		return false;
 	flow->state->held_back = true;
 	return true;
@@ -167,7 +150,7 @@ static enum flow_move take_recall(struct flow *flow, const struct flow_env *env)
 	flow_loop_take(flow);
 	if (!flow_find_caller(flow, env))
 		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
-	if ((flow->awaited & FLOW_ASK_RECALL) != 0) {
+	if ((flow->awaited & FLOW_PENDING_RECALL) != 0) {
 		flow->state->ahead.guess = *recall;
 		if (recall->session_is == STATE_SESSION_UNSURE)
 			return FLOW_NEXT; /* of the revision that it was read by */
@@ -175,23 +158,29 @@ static enum flow_move take_recall(struct flow *flow, const struct flow_env *env)
 	if (state_key_none(&recall->session))
 		return FLOW_NEXT;
 	/* Also when the store could not be asked: who begins anew is served (DESIGN 4.4). */
-	if (recall->session_is == STATE_SESSION_KNOWN)
-		return take_revision(flow, (enum revision)recall->revision);
-	return refuse_session(flow);
+	const bool there = recall->session_is == STATE_SESSION_KNOWN;
+	return tell_known(flow, there, there ? recall->revision : 0);
 }
 
-/* Entered twice: to ask, and with what is known. */
-enum flow_move flow_recall(struct flow *flow, const struct flow_env *env)
+static enum flow_move recall(struct flow *flow, const struct flow_env *env)
 {
+	const struct sampling_ask *ask = flow->ask;
+	const bool named = !slice_absent(ask->session);
+
 	if (flow->state != NULL && flow->state->asked)
 		return take_recall(flow, env);
-	const bool named = names_session(flow);
-	if (!named && (flow->made->request.call_turns == 0 || !env->stateful))
+	if (ask->ends)
+		return end_session(flow, env);
+	if (!slice_absent(ask->begins))
+		return begin_session(flow, env);
+	if (!named && (ask->request == NULL || ask->request->call_turns == 0 || !env->stateful))
 		return FLOW_NEXT;
 	if (flow_state_of(flow) == NULL)
 		return flow_refuse_err(flow, ERR_BUSY);
-	if (named && (!env->stateful || !flow_use_session(flow)))
-		return refuse_session(flow);
+	if (named && !env->stateful)
+		return tell_known(flow, false, 0);
+	if (named)
+		use_session(flow);
 	if (asks_limits_first(flow, env, named))
 		return flow_find_caller(flow, env) ? FLOW_NEXT
 						   : flow_refuse_err(flow, ERR_UNAUTHORIZED);
@@ -199,50 +188,36 @@ enum flow_move flow_recall(struct flow *flow, const struct flow_env *env)
 	return flow->state->asked ? FLOW_DO_RECALL : flow_refuse_err(flow, ERR_BUSY);
 }
 
+/* Whether nothing is known of the call, nor ever will be by another: the usual case. */
+static bool is_alone(const struct sampling_ask *ask)
+{
+	return ask->request != NULL && ask->request->call_turns == 0 &&
+	       slice_absent(ask->session) && slice_absent(ask->once);
+}
+
+/* Entered twice: to ask, and with what is known. */
+enum flow_move flow_recall(struct flow *flow, const struct flow_env *env)
+{
+	if (is_alone(flow->ask)) {
+		flow->step = FLOW_STEP_JOIN; /* which nobody else has a part in */
+		return FLOW_NEXT;
+	}
+	const enum flow_move move = recall(flow, env);
+	/* Without a request there is nothing but what became of its session. */
+	return move == FLOW_NEXT && flow->ask->request == NULL ? FLOW_ANSWERED : move;
+}
+
 /* ---- JOIN ---- */
 
-static void add_member(struct sha256_sum *sum, struct slice key, struct slice value)
-{
-	sha256_add(sum, key);
-	sha256_add(sum, SLICE(":"));
-	sha256_add(sum, value);
-	sha256_add(sum, SLICE(","));
-}
-
-/* All of it but the progress token; an empty one is none. */
-static void add_meta(struct sha256_sum *sum, struct slice meta)
-{
-	struct json_reader r;
-	struct slice key, value;
-
-	json_open(&r, meta, NULL, NULL);
-	if (json_peek(&r) != JSON_OBJECT || !json_enter_object(&r))
-		return;
-	while (json_next_key(&r, &key))
-		if (json_skip(&r, &value) && !json_str_eq(key, SLICE("progressToken")))
-			add_member(sum, key, value);
-}
-
-/* What the caller asks for: its params, whichever way progress is to be told, and the revision, which
- * shapes the answer. */
+/* Fronts shape requests and answers each in their own way: what two of them ask is never the same. */
 static void digest_request(const struct flow *flow, uint8_t digest[SHA256_BYTES])
 {
 	struct sha256_sum sum;
-	struct json_reader r;
-	struct slice key, value;
 
 	sha256_begin(&sum);
-	sha256_add(&sum, slice_str(revision_name(flow->revision)));
-	json_open(&r, flow->rpc.params, NULL, NULL);
-	if (json_enter_object(&r))
-		while (json_next_key(&r, &key)) {
-			if (!json_skip(&r, &value))
-				break;
-			if (json_str_eq(key, SLICE("_meta")))
-				add_meta(&sum, value);
-			else
-				add_member(&sum, key, value);
-		}
+	sha256_add(&sum, slice_str(flow->front->name));
+	sha256_add(&sum, SLICE(":"));
+	flow->front->digest(flow->owner, &sum);
 	sha256_end(&sum, digest);
 }
 
@@ -250,9 +225,9 @@ static void digest_request(const struct flow *flow, uint8_t digest[SHA256_BYTES]
  * the revision is the default's. One that the caller names is its session's, or refused. */
 static bool guesses_revision(const struct flow *flow)
 {
-	return flow_in_session(flow) && (flow->awaited & FLOW_ASK_RECALL) != 0 &&
+	return flow_in_session(flow) && (flow->awaited & FLOW_PENDING_RECALL) != 0 &&
 	       flow->state->recall.session_is == STATE_SESSION_UNSURE &&
-	       slice_absent(header(flow, HTTP_PROTOCOL_VERSION));
+	       flow->ask->session_may_change;
 }
 
 /* A copy that waits for its first has no place of its tenant's. One that holds a large body counts as if it had. */
@@ -260,21 +235,29 @@ static uint32_t large_copies_max(const struct flow *flow)
 {
 	const struct tenant_limits *limits = &flow->plan->limits;
 
-	if (flow->in->body.len <= BODY_SMALL || limits->count_only)
+	if (flow->ask->body.len <= BODY_SMALL || limits->count_only)
 		return ONCE_SMALL;
 	return limits->concurrent;
 }
 
-/* The header goes before the id. */
+/* Whether the same call would be a copy: by its own name, or by its id in its session. */
+static bool may_have_copies(const struct flow *flow)
+{
+	return !slice_absent(flow->ask->once) ||
+	       (flow_in_session(flow) && !slice_absent(flow->ask->cancel_id));
+}
+
+/* Its own name goes before the id. */
 static bool fill_once(struct flow *flow)
 {
-	const struct slice name = header(flow, HTTP_IDEMPOTENCY_KEY);
+	const struct sampling_ask *ask = flow->ask;
 	struct once_call *once;
 
 	if (flow_state_of(flow) == NULL)
 		return false;
-	if (flow_in_session(flow))
-		flow->state->flight.key = flow_key_of_id(flow, flow->rpc.id);
+	if (flow_in_session(flow) && !slice_absent(ask->cancel_id))
+		flow->state->flight.key =
+			flow_cancel_key(ask->caller, flow->state->session, ask->cancel_id);
 	once = &flow->state->once;
 	*once = (struct once_call){ .key = flow->state->flight.key,
 				    .tenant = flow->state->tenant,
@@ -282,9 +265,9 @@ static bool fill_once(struct flow *flow)
 				    .arena = flow->arena,
 				    .guess = guesses_revision(flow),
 				    .unsure = flow_in_session(flow) &&
-					      (flow->awaited & FLOW_ASK_RECALL) != 0 };
-	if (!slice_absent(name))
-		once->key = key_of(flow, STATE_ONCE, (struct slice){ NULL, 0 }, name);
+					      (flow->awaited & FLOW_PENDING_RECALL) != 0 };
+	if (!slice_absent(ask->once))
+		once->key = key_of(ask->caller, STATE_ONCE, (struct slice){ NULL, 0 }, ask->once);
 	digest_request(flow, once->body);
 	return true;
 }
@@ -317,18 +300,29 @@ static enum flow_move join_ahead(struct flow *flow, const struct flow_env *env)
 		state->joined = false;
 		return FLOW_DO_AWAIT;
 	}
-	state->ahead.taken |= FLOW_ASK_CLAIM;
-	state->ahead.revision = flow->revision;
+	state->ahead.taken |= FLOW_PENDING_CLAIM;
+	state->ahead.revision = flow->ask->request->revision;
 	return lead(flow, env);
 }
 
 /* Its session is known now. Under another revision the same is another request. */
 static enum flow_move join_known(struct flow *flow)
 {
-	if (flow->state->ahead.revision != flow->revision)
+	if (flow->state->ahead.revision != flow->ask->request->revision)
 		return FLOW_DO_GIVE_BACK;
-	flow_uses(flow, FLOW_ASK_CLAIM);
+	flow_uses(flow, FLOW_PENDING_CLAIM);
 	return FLOW_GO;
+}
+
+/* The first's answer is this one's, too. */
+static enum flow_move use_copy(struct flow *flow, const struct once_answer *from)
+{
+	must(from->err < ERR_COUNT);
+	if (slice_absent(from->member))
+		return flow_refuse_err(flow, from->err != ERR_OK ? (enum err)from->err : ERR_BUSY);
+	flow->outcome = (enum err)from->err;
+	flow->copy = from;
+	return FLOW_ANSWERED;
 }
 
 static enum flow_move refuse_copy(struct flow *flow)
@@ -358,23 +352,22 @@ enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
 	};
 
 	if (flow->state == NULL || !flow->state->joined) {
-		const bool named = !slice_absent(header(flow, HTTP_IDEMPOTENCY_KEY));
-		if (!env->stateful || (!named && !flow_in_session(flow)))
+		if (!env->stateful || !may_have_copies(flow))
 			return FLOW_NEXT;
 		if (!fill_once(flow))
 			return flow_refuse_err(flow, ERR_BUSY);
 		flow->state->joined = true;
 		return FLOW_DO_JOIN;
 	}
-	if ((flow->awaited & FLOW_ASK_RECALL) != 0)
+	if ((flow->awaited & FLOW_PENDING_RECALL) != 0)
 		return join_ahead(flow, env);
-	if ((flow->state->ahead.taken & FLOW_ASK_CLAIM) != 0)
+	if ((flow->state->ahead.taken & FLOW_PENDING_CLAIM) != 0)
 		return join_known(flow);
 	switch (flow->state->once.verdict) {
 	case ONCE_LEADS:
 		return lead(flow, env);
 	case ONCE_ANSWERED:
-		return flow_answer_copy(flow, &flow->state->once.answer);
+		return use_copy(flow, &flow->state->once.answer);
 	case ONCE_CROWDED:
 		return refuse_copy(flow);
 	case ONCE_WAITS: /* its own deadline has passed before the first was answered */

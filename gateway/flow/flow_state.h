@@ -13,11 +13,9 @@
 
 struct flow;
 
-enum { SESSION_ID_HEX = 32 };
-
 /* What a flow does ahead of answers (flow_speculate.c). */
 struct flow_ahead {
-	/* Set of enum flow_ask: what it has taken on a guess, and neither used nor given back yet. CLAIM: it
+	/* Set of enum flow_pending: what it has taken on a guess, and neither used nor given back yet. CLAIM: it
 	 * leads its copies, its session guessed; LIMITS: its reservation, granted or not, of a walk that
 	 * may not count. */
 	unsigned taken;
@@ -29,8 +27,7 @@ struct flow_ahead {
 
 struct flow_state {
 	struct flow *flow;
-	struct slice
-		session; /* its id as the caller names it; absent: none, or none that there is */
+	struct slice session;         /* its id as the caller names it; absent: none */
 	struct state_key tenant;      /* what limits know it by */
 	struct state_key session_key; /* none: the request has no session */
 	struct state_recall recall;   /* FLOW_RECALL */
@@ -47,12 +44,7 @@ struct flow_state {
 	struct once_call once;   /* FLOW_JOIN */
 	bool joined;             /* it was asked; .once.verdict counts, for metrics too */
 	struct once_claim claim; /* the driver's */
-	bool ends; /* with its answer, if it leads: those who wait are answered with */
-	struct once_answer end;
-	struct flight flight; /* the driver's; .key: what the request is known by in its session */
-	bool calls_off;       /* with its answer, all of its session that have the key: */
-	struct state_key called_off;
-	char begun[SESSION_ID_HEX]; /* id of the session that initialize begins */
+	struct flight flight;    /* the driver's; .key: what cancels the call */
 };
 
 /* What the log says of the request's session; `state` NULL: nothing. */

@@ -17,18 +17,16 @@ enum flow_move {
 	FLOW_DO_WAIT,      /* wait until flow->wait_until, then ROUTE */
 	FLOW_FAILED,       /* flow->failure says why; settled first, then RETRY says what comes */
 	FLOW_GO,           /* the step is set */
-	FLOW_REFUSED,      /* flow_refuse was called: the answer is there */
-	FLOW_ANSWERED,     /* an answer other than the model's is there */
+	FLOW_REFUSED,      /* flow_refuse was called */
+	FLOW_ANSWERED,     /* how it ends is known otherwise */
 };
 
 typedef enum flow_move flow_step_fn(struct flow *flow, const struct flow_env *env);
 
-/* rpc_request.c: from HTTP to a decoded request */
-flow_step_fn flow_http, flow_auth, flow_headers, flow_decode;
+/* flow_limit.c: its body */
+flow_step_fn flow_hold;
 /* flow_state.c: what it has to do with others */
 flow_step_fn flow_recall, flow_join;
-/* rpc_method.c: the small methods */
-flow_step_fn flow_method;
 /* flow_encode.c: whether it may pass; the provider's request */
 flow_step_fn flow_policy, flow_encode;
 /* flow_target.c: where an attempt goes */
@@ -43,14 +41,8 @@ flow_step_fn flow_retry;
 bool flow_refused_lately(const struct flow *flow, const struct flow_env *env);
 /* flow->state, made at its first use; NULL: no memory. */
 struct flow_state *flow_state_of(struct flow *flow);
-/* The session that the header names, in flow->state, which is there. False: no session has such an id. */
-MUST_USE bool flow_use_session(struct flow *flow);
 /* Whether the request is of a session that is known. */
 bool flow_in_session(const struct flow *flow);
-/* What a session's id is known by. */
-struct state_key flow_key_of_session(const struct flow *flow, struct slice id);
-/* What a JSON-RPC id, raw, is known by in the request's session. */
-struct state_key flow_key_of_id(const struct flow *flow, struct slice id);
 /* The request is about to be answered, or to end: fills what is to be told first into flow->state->note.
  * False: nothing is, or it was filled in before. */
 bool flow_make_note(struct flow *flow, const struct flow_env *env);
@@ -89,15 +81,6 @@ bool flow_loop_unbind(struct flow *flow);
 bool flow_loop_make_note(struct flow *flow);
 /* It was told. */
 void flow_loop_told(struct flow *flow);
-
-/* rpc_method.c */
-/* DELETE: the session that the request names ends. */
-enum flow_move flow_end_session(struct flow *flow, const struct flow_env *env);
-
-/* rpc_request.c */
-/* Whether who was let in still would be, as the same caller, by the configuration in force. What a token's
- * issuer says by now is not asked: the token was good when it came. */
-MUST_USE bool flow_auth_again(struct flow *flow, const struct flow_env *env);
 
 /* flow_encode.c */
 /* Policy once more, by another configuration than the one that judged the request. */
@@ -145,8 +128,6 @@ void flow_settle_up(struct flow *flow, const struct flow_env *env);
 /* flow_limit.c */
 /* Of who has its share of what others give back: when is not known. */
 enum { FLOW_ROOM_RETRY_MS = 1000 };
-/* The tenant holds the request's body from now on; or it is refused, for it has its share of all bodies. */
-enum flow_move flow_hold_body(struct flow *flow, const struct flow_env *env);
 /* The answer to a request that the store has refused. */
 enum flow_move flow_refuse_limit(struct flow *flow);
 /* "$0.0200": an amount in a message, rounded up (what may be needed) or down (what there is), so that two of
@@ -189,32 +170,16 @@ enum flow_move flow_give_up(struct flow *flow);
 /* The same for want of memory: without an answer that is kept, ERR_BUSY. */
 enum flow_move flow_give_up_busy(struct flow *flow);
 
-/* rpc_response.c */
-/* Makes the JSON-RPC error answer. `data` NULL: none. Always returns FLOW_REFUSED. */
+/* flow.c */
+/* The call ends in that error; what `fault` and `data` (NULL: none) point to is static or in the arena. Always returns
+ * FLOW_REFUSED. */
 enum flow_move flow_refuse(struct flow *flow, const struct fault *fault,
 			   const struct rpc_error_data *data);
 /* The same for an error without particulars. */
 enum flow_move flow_refuse_err(struct flow *flow, enum err err);
 /* The same for what attempts have failed with, with their number. */
 enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure *failure);
-/* As if it had not been refused: nothing is answered yet. */
-void flow_take_back_refusal(struct flow *flow);
-/* 202 or 204 without a body. */
-enum flow_move flow_answer_empty(struct flow *flow, int status);
-/* Begins a 200 answer with a JSON body; the caller fills flow->answer.body. */
-void flow_answer_json(struct flow *flow);
-/* Adds a header; `value` must live until the answer is sent. */
-void flow_answer_field(struct flow *flow, struct slice name, struct slice value);
-/* The createMessage result. */
-void flow_answer_result(struct flow *flow);
-/* To a request that was called off: 202, or the end of its stream. */
-void flow_answer_called_off(struct flow *flow);
-/* The answer that the first of several copies got, under this one's id. */
-enum flow_move flow_answer_copy(struct flow *flow, const struct once_answer *from);
-/* The other way: of the answer that is there what other ids may be answered with, in the flow's arena. False:
- * there is none, or no memory for it. */
-MUST_USE bool flow_answer_member(struct flow *flow, struct once_answer *out);
-/* Makes the JSON answer that is there the last event of a stream. */
-void flow_answer_event(struct flow *flow);
+/* As if it had not been refused, nor answered. */
+void flow_take_back(struct flow *flow);
 
 #endif

@@ -1,6 +1,5 @@
 /* flow_stream.c - the provider's answer as a stream: whether to ask for one, and what comes of it
  * (codec/dialect/stream.h, contract/providers.md 2). */
-#include "codec/set.h"
 #include "gateway/flow/flow_steps.h"
 
 #include "codec/base/must.h"
@@ -19,7 +18,7 @@ bool flow_stream_wanted(const struct flow *flow)
 				      : flow->made->profile.max_output;
 
 	return flow->walk.dialect->stream != NULL && !flow->in_one_piece &&
-	       (flow->progress.wanted || most > STREAM_TOKENS_OVER);
+	       (flow->ask->relay != SAMPLING_SILENT || most > STREAM_TOKENS_OVER);
 }
 
 /* ---- its head ---- */
@@ -61,11 +60,10 @@ bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uin
 		return false;
 	health_note_rates(&flow->walk.choice, &answer->headers, now, wall_ns);
 	keep_headers(flow, &answer->headers);
-	(void)memcpy(answer->chance, flow->chance, sizeof(answer->chance));
+	(void)memcpy(answer->chance, flow->ask->ids->chance, sizeof(answer->chance));
 	stream_open(flow->stream, flow->walk.dialect, &flow->made->encoded.decode, answer, &limits,
 		    json, flow->arena);
 	flow->streaming = flow->streamed = true;
-	flow->progress.heard = true;
 	return true;
 }
 
@@ -79,8 +77,13 @@ enum stream_state flow_stream_take(struct flow *flow, struct slice bytes, nsec_t
 
 	if (progress->begun && flow->first_output_at == 0)
 		flow->first_output_at = now;
-	flow->progress.output = progress->output_bytes;
 	return state;
+}
+
+bool flow_may_relay(const struct flow *flow)
+{
+	return flow->ask->relay == SAMPLING_DELTAS && flow->streaming &&
+	       (flow->raw || stream_deltas_are_whole(&flow->made->encoded.decode));
 }
 
 size_t flow_stream_held(const struct flow *flow)

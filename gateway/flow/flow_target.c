@@ -2,7 +2,6 @@
  *
  * The first attempt goes where routing says. A further one goes to another key or endpoint of the same
  * model first, then to the next candidates; after a wait everybody may be asked again. */
-#include "codec/dialects.h"
 #include "gateway/flow/flow_steps.h"
 
 #include "codec/base/must.h"
@@ -11,12 +10,27 @@
 
 bool flow_find_caller(struct flow *flow, const struct flow_env *env)
 {
-	if (!caller_account(flow->caller, env->config, &flow->account, &flow->plan))
+	if (!caller_account(flow->ask->caller, env->config, &flow->account, &flow->plan))
 		return false;
-	if (memcmp(flow->walk.config_digest, env->config->digest,
-		   sizeof(flow->walk.config_digest)) != 0)
+	if (flow->made != NULL && memcmp(flow->walk.config_digest, env->config->digest,
+					 sizeof(flow->walk.config_digest)) != 0)
 		flow->made->route.scored_count = 0; /* numbers of another catalogue */
 	return true;
+}
+
+/* By the credentials that the call came with. */
+static bool is_still_let_in(const struct flow *flow, const struct flow_env *env)
+{
+	const struct caller_sources sources = {
+		.config = env->config,
+		.tokens = env->tokens,
+		.keys = env->keys,
+		.json = env->json,
+		.wall_s = env->wall_ns / SEC,
+	};
+
+	return flow->ask->credentials == NULL ||
+	       caller_find_again(&sources, flow->ask->credentials, flow->ask->caller);
 }
 
 struct verdict flow_permit_again(struct flow *flow, const struct flow_env *env)
@@ -25,7 +39,7 @@ struct verdict flow_permit_again(struct flow *flow, const struct flow_env *env)
 	const bool same = memcmp(flow->walk.config_digest, env->config->digest,
 				 sizeof(flow->walk.config_digest)) == 0;
 
-	if ((!same && !flow_auth_again(flow, env)) || !flow_find_caller(flow, env))
+	if ((!same && !is_still_let_in(flow, env)) || !flow_find_caller(flow, env))
 		return (struct verdict){ .err = ERR_UNAUTHORIZED };
 	return same ? (struct verdict){ .err = ERR_OK } : flow_policy_again(flow);
 }
@@ -133,7 +147,7 @@ static void mark_tried(const struct flow *flow, const struct config *config, str
 
 static struct health_tried tried_at(const struct flow *flow, const struct provider *provider)
 {
-	struct health_tried at = { .tenant = health_tenant(flow->caller->limit_key) };
+	struct health_tried at = { .tenant = health_tenant(flow->ask->caller->limit_key) };
 
 	if (flow->state != NULL)
 		at.held = flow->state->loop.held;
@@ -152,7 +166,7 @@ static struct health_tried tried_at(const struct flow *flow, const struct provid
 
 uint64_t flow_draw(struct flow *flow) /* splitmix64 */
 {
-	uint64_t z = flow->seed + ++flow->walk.draws * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t z = flow->ask->ids->seed + ++flow->walk.draws * UINT64_C(0x9e3779b97f4a7c15);
 
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -181,26 +195,55 @@ static enum err choose(struct flow *flow, const struct flow_env *env, uint32_t m
 	return ERR_PROVIDER_NO_ATTEMPT;
 }
 
+/* Copies that lie one behind the other, each with a NUL behind it. False: no memory. */
+static bool copy_texts(struct arena *into, struct slice *const *texts, size_t count)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < count; i++)
+		len += texts[i]->len + 1;
+	char *at = arena_take(into, len);
+	if (at == NULL)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		*texts[i] = slice_of(memcpy(at, texts[i]->at, texts[i]->len), texts[i]->len);
+		at[texts[i]->len] = '\0';
+		at += texts[i]->len + 1;
+	}
+	return true;
+}
+
+/* The snapshot's may not be told. */
+static void forget_texts(struct flow_walk *walk)
+{
+	walk->model_id = walk->provider_name = walk->endpoint_url = (struct slice){ NULL, 0 };
+}
+
 /* What later steps need of the snapshot, which is not theirs any more once the request waits. */
 static bool copy_place(struct flow *flow, const struct config *config)
 {
 	const struct model *model = &config->catalog.models[flow->made->route.model];
 	const struct provider *provider = &config->providers[model->provider];
 
+	struct slice *const texts[] = { &flow->walk.model_id, &flow->walk.provider_name,
+					&flow->walk.endpoint_url };
+
 	flow->walk.provider = flow->walk.choice.provider;
 	flow->walk.endpoint = flow->walk.choice.endpoint;
-	flow->walk.model_id = arena_copy(flow->arena, model->id);
-	flow->walk.provider_name = arena_copy(flow->arena, provider->name);
-	flow->walk.endpoint_url =
-		arena_copy(flow->arena, provider->endpoints[flow->walk.endpoint].url);
+	flow->walk.model_id = model->id;
+	flow->walk.provider_name = provider->name;
+	flow->walk.endpoint_url = provider->endpoints[flow->walk.endpoint].url;
+	if (!copy_texts(flow->arena, texts, COUNT_OF(texts))) {
+		forget_texts(&flow->walk);
+		return false;
+	}
 	flow->made->price =
 		(struct price){ model->price_input, model->price_output, model->price_cache_read,
 				model->price_cache_write, model->price_cache_write_1h };
 	flow->walk.dialect = dialect_get(provider->dialect);
 	flow->call.timeouts = provider->timeouts;
 	(void)memcpy(flow->walk.config_digest, config->digest, sizeof(flow->walk.config_digest));
-	return !slice_absent(flow->walk.model_id) && !slice_absent(flow->walk.provider_name) &&
-	       !slice_absent(flow->walk.endpoint_url);
+	return true;
 }
 
 /* The place is chosen, of the model flow->made->route says. */
@@ -248,7 +291,7 @@ static enum err take_candidate(struct flow *flow, const struct flow_env *env,
 	flow->walk.hint = (struct slice){ NULL, 0 };
 	if (route->hint >= 0) /* a copy: the log line may outlive the body */
 		flow->walk.hint =
-			arena_copy(flow->arena, flow->made->request.prefer.hints[route->hint]);
+			arena_copy(flow->arena, flow->ask->request->prefer.hints[route->hint]);
 	return take_place(flow, env);
 }
 
@@ -269,7 +312,8 @@ static enum err find_candidate(struct flow *flow, const struct flow_env *env,
 	query.tried = late == NULL ? NULL : tried;
 	query.late = late;
 	query.held = late == NULL ? flow_loop_held(flow, env, &held) : NULL;
-	query.down = health_down(env->health, health_tenant(flow->caller->limit_key), env->now);
+	query.down =
+		health_down(env->health, health_tenant(flow->ask->caller->limit_key), env->now);
 	query.speeds = health_speeds(env->health);
 	query.memory = health_hints(env->health);
 	*wait = NSEC_NEVER;

@@ -8,8 +8,6 @@
 
 enum { TEXT_MAX = 256, PATH_MAX_LEN = 64 };
 
-static const struct slice params = SLICE_INIT("$.params.");
-
 const struct block *flow_shown(const struct sampling_request *request, enum block_type type,
 			       uint32_t *message)
 {
@@ -27,7 +25,7 @@ const struct block *flow_shown(const struct sampling_request *request, enum bloc
 /* The offset of a text in the caller's body; FAULT_NO_OFFSET: it is a copy. */
 static uint32_t offset_of(const struct flow *flow, struct slice text)
 {
-	const struct slice body = flow->in->body;
+	const struct slice body = flow->ask->body;
 	const uintptr_t offset = (uintptr_t)text.at - (uintptr_t)body.at;
 
 	return offset < body.len ? (uint32_t)offset : FAULT_NO_OFFSET;
@@ -37,18 +35,20 @@ static uint32_t offset_of(const struct flow *flow, struct slice text)
  * absent then. */
 static struct slice counted_path(struct flow *flow, const struct block *block, uint32_t message)
 {
-	const struct sampling_request *request = &flow->made->request;
+	const struct sampling_request *request = flow->ask->request;
 	const struct message *m = &request->messages[message];
+	const struct slice at = flow->ask->at;
 	char *path = arena_take(flow->arena, PATH_MAX_LEN);
 	int len;
 
 	if (path == NULL || (request->adjustments & ADJUST_BIT(ADJUST_RESULTS_MERGED)) != 0)
 		return slice_of(NULL, 0);
 	if (m->count == 1)
-		len = snprintf(path, PATH_MAX_LEN, "$.params.messages[%u].content", message);
+		len = snprintf(path, PATH_MAX_LEN, "%.*s.messages[%u].content", (int)at.len, at.at,
+			       message);
 	else
-		len = snprintf(path, PATH_MAX_LEN, "$.params.messages[%u].content[%u]", message,
-			       (uint32_t)(block - request->blocks) - m->first);
+		len = snprintf(path, PATH_MAX_LEN, "%.*s.messages[%u].content[%u]", (int)at.len,
+			       at.at, message, (uint32_t)(block - request->blocks) - m->first);
 	return slice_of(path, (size_t)len);
 }
 
@@ -61,10 +61,10 @@ static struct slice path_of(struct flow *flow, const struct block *block, uint32
 		offset = offset_of(flow, block->media.mime);
 	if (offset == FAULT_NO_OFFSET)
 		return counted_path(flow, block, message);
-	struct slice path = json_path(flow->in->body, offset, flow->arena);
+	struct slice path = json_path(flow->ask->body, offset, flow->arena);
 	while (path.len != 0 && path.at[path.len - 1] != '.') /* without the block's member */
 		path.len--;
-	if (path.len <= params.len || !slice_starts(path, params))
+	if (path.len <= flow->ask->at.len + 1 || !slice_starts(path, flow->ask->at))
 		return slice_of(NULL, 0);
 	return slice_of(path.at, path.len - 1);
 }
@@ -106,8 +106,9 @@ static void name_block(struct flow *flow, struct words *words, enum block_type t
 		       const char *kind)
 {
 	const struct slice none = { NULL, 0 };
+	const size_t at = flow->ask->at.len + 1; /* and the dot */
 	uint32_t message;
-	const struct block *block = flow_shown(&flow->made->request, type, &message);
+	const struct block *block = flow_shown(flow->ask->request, type, &message);
 	const struct slice path = block == NULL ? none : path_of(flow, block, message);
 	const bool first = words->fault->detail == NULL;
 	const char *joint = first ? ": " : ", ";
@@ -117,8 +118,8 @@ static void name_block(struct flow *flow, struct words *words, enum block_type t
 					       "%s%s", joint, kind);
 	else
 		words->len += (size_t)snprintf(words->text + words->len, TEXT_MAX - words->len,
-					       "%s%s in %.*s", joint, kind,
-					       (int)(path.len - params.len), path.at + params.len);
+					       "%s%s in %.*s", joint, kind, (int)(path.len - at),
+					       path.at + at);
 	if (first) {
 		words->fault->path = path;
 		words->fault->detail = words->text;
@@ -138,12 +139,23 @@ static void name_content(struct flow *flow, const struct lack *lack, struct word
 		name_block(flow, words, BLOCK_AUDIO, "audio");
 }
 
-static void name_tools(const struct flow *flow, const struct lack *lack, struct words *words)
+/* Absent: no memory. */
+static struct slice tools_path(struct flow *flow)
+{
+	struct gather path;
+
+	gather_init(&path, flow->arena);
+	gather_raw(&path, flow->ask->at);
+	gather_lit(&path, ".tools");
+	return gather_done(&path) == ERR_OK ? gather_flat(&path, flow->arena) : slice_of(NULL, 0);
+}
+
+static void name_tools(struct flow *flow, const struct lack *lack, struct words *words)
 {
 	(void)snprintf(words->text, TEXT_MAX,
 		       "The request has %u tools, and the permitted models take at most %u",
-		       flow->made->request.tool_count, lack->tools_most);
-	words->fault->path = SLICE("$.params.tools");
+		       flow->ask->request->tool_count, lack->tools_most);
+	words->fault->path = tools_path(flow);
 	words->fault->detail = words->text;
 	gather_lit(words->data, "\"kind\":\"tools\",");
 }
@@ -184,7 +196,8 @@ enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, 
 
 	if (trace == NULL || words.text == NULL)
 		return flow_refuse_err(flow, ERR_BUSY);
-	query.down = health_down(env->health, health_tenant(flow->caller->limit_key), env->now);
+	query.down =
+		health_down(env->health, health_tenant(flow->ask->caller->limit_key), env->now);
 	flow->made->route = route_pick(catalog, &query, trace); /* for the log line, too */
 	(void)memcpy(flow->walk.config_digest, env->config->digest,
 		     sizeof(flow->walk.config_digest));

@@ -2,9 +2,7 @@
 
 #include "codec/base/attr.h"
 #include "codec/base/must.h"
-#include "codec/dialects.h"
 #include "codec/json/json_write.h"
-#include "gateway/http/http.h"
 
 /* Decimal digits of `value` at the end of `room`. */
 static struct slice decimal(size_t value, char room[24])
@@ -60,7 +58,9 @@ struct slice provider_head(const struct provider *provider, const struct endpoin
 	const char *trace = call->traceparent.len == 0 ? NULL : "traceparent: ";
 	char digits[24];
 	/* Names with their colons; absent: that header is not sent. */
-	const struct http_field headers[] = {
+	const struct {
+		struct slice name, value;
+	} headers[] = {
 		{ slice_str(version), call->version },
 		{ slice_str(key), call->key },
 		{ slice_str(trace), call->traceparent },

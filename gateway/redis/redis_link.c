@@ -12,16 +12,13 @@ enum { OUT_MAX = 64 << 20 };
 
 static void on_flush(struct net_task *task);
 
-/* ---- pending requests ---- */
+/* ---- the line of requests ---- */
 
 static void arm(struct redis_link *link)
 {
-	const nsec_t away =
-		link->state == LINK_READY ? redis_pending_away_at(&link->pending) : NSEC_NEVER;
-	nsec_t due = redis_pending_due(&link->pending);
+	nsec_t due = redis_line_due(&link->line);
 
-	due = away < due ? away : due;
-	if (link->state == LINK_OPENING && redis_pending_is_empty(&link->pending))
+	if (link->state == LINK_OPENING && redis_line_is_empty(&link->line))
 		due = link->opened_at + CONNECT_MAX;
 	if (due == NSEC_NEVER)
 		net_timer_stop(link->args.loop, &link->deadline);
@@ -31,44 +28,45 @@ static void arm(struct redis_link *link)
 
 struct redis_request *redis_link_new_request(struct redis_link *link)
 {
-	struct redis_request *request = redis_pending_begin(&link->pending, redis_link_now(link));
+	struct redis_request *request = redis_line_begin(&link->line, redis_link_now(link));
 
 	if (request != NULL)
 		link->begun_at = link->filling.len;
 	return request;
 }
 
-/* Where its bytes go, if there is room. */
-static struct redis_buffer *begin(struct redis_link *link)
-{
-	return redis_link_new_request(link) == NULL ? NULL : &link->filling;
-}
-
-struct redis_buffer *redis_link_begin(struct redis_link *link)
+struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buffer **buffer,
+				       uint64_t *ticket)
 {
 	must(!redis_link_listens(link));
-	return link->state == LINK_READY ? begin(link) : NULL;
+	struct redis_request *request =
+		link->state == LINK_READY ? redis_link_new_request(link) : NULL;
+
+	*buffer = &link->filling;
+	*ticket = link->line.next;
+	return request;
 }
 
 bool redis_link_is_slow(const struct redis_link *link, nsec_t patience)
 {
 	return link->slow && link->took < patience &&
-	       !redis_pending_is_quiet(&link->pending, redis_link_now(link), patience);
+	       !redis_line_is_quiet(&link->line, redis_link_now(link), patience);
 }
 
-struct redis_buffer *redis_link_begin_slow(struct redis_link *link, nsec_t patience)
+struct redis_request *redis_link_begin_slow(struct redis_link *link, nsec_t patience,
+					    struct redis_buffer **buffer, uint64_t *ticket)
 {
-	return redis_link_is_slow(link, patience) && !link->in_time ? begin(link) : NULL;
+	const bool takes = redis_link_is_slow(link, patience) && !link->in_time;
+	struct redis_request *request = takes ? redis_link_new_request(link) : NULL;
+
+	*buffer = &link->filling;
+	*ticket = link->line.next;
+	return request;
 }
 
-struct redis_buffer *redis_link_begin_again(struct redis_link *link)
+bool redis_link_send(struct redis_link *link)
 {
-	return link->state >= LINK_READY ? begin(link) : NULL;
-}
-
-bool redis_link_send_request(struct redis_link *link)
-{
-	const bool first = link->pending.undue == link->pending.next;
+	const bool first = link->line.undue == link->line.next;
 
 	if (link->filling.failed) {
 		const size_t whole = link->begun_at;
@@ -76,7 +74,7 @@ bool redis_link_send_request(struct redis_link *link)
 		link->filling.len = whole;
 		return false;
 	}
-	redis_pending_push(&link->pending);
+	redis_line_push(&link->line);
 	if (first)
 		arm(link);
 	if (!link->flush_queued) {
@@ -86,31 +84,14 @@ bool redis_link_send_request(struct redis_link *link)
 	return true;
 }
 
-bool redis_link_send(struct redis_link *link, const struct redis_command *command)
+struct redis_request *redis_link_request(struct redis_link *link, uint64_t ticket)
 {
-	const uint64_t ticket = link->pending.next;
-
-	redis_pending_place(&link->pending, ticket)->command = *command;
-	if (!redis_link_send_request(link))
-		return false;
-	if (command->call != NULL)
-		command->call->ticket = ticket;
-	return true;
-}
-
-struct redis_command *redis_link_command(struct redis_link *link, uint64_t ticket)
-{
-	return &redis_pending_at(&link->pending, ticket)->command;
+	return redis_line_at(&link->line, ticket);
 }
 
 bool redis_link_ready(const struct redis_link *link)
 {
 	return link->state == LINK_READY;
-}
-
-uint64_t redis_link_generation(const struct redis_link *link)
-{
-	return link->generation;
 }
 
 static void on_flush(struct net_task *task)
@@ -120,8 +101,8 @@ static void on_flush(struct net_task *task)
 	net_task_cancel(task); /* it may be for another reason that this is the time */
 	link->flush_queued = false;
 	/* What this turn did before is no lateness of Redis's; that it does not take what is there, is. */
-	if (redis_pending_keeps(&link->pending))
-		redis_pending_left(&link->pending, net_now_exact(link->args.loop));
+	if (redis_line_keeps(&link->line))
+		redis_line_left(&link->line, net_now_exact(link->args.loop));
 	if (link->conn == NULL || link->filling.len == 0 || net_writing(link->conn))
 		return; /* on_written comes back */
 	const struct redis_buffer full = link->filling;
@@ -146,38 +127,30 @@ static nsec_t took(const struct redis_link *link, const struct redis_request *re
 	return now > request->sent ? now - request->sent : 0;
 }
 
-static void end_command(struct redis_link *link, const struct redis_request *request,
-			enum redis_outcome outcome, const redisReply *reply)
-{
-	if (link->meter != NULL)
-		link->meter->events->measured(link->meter, outcome, request->late,
-					      took(link, request));
-	redis_command_end(link, &request->command, outcome, reply);
-}
-
 /* Of somebody's request. */
 static void on_others_reply(struct redis_link *link, const struct redis_request *request,
 			    const redisReply *reply)
 {
-	const struct redis_command *command = &request->command;
 	const bool error = reply->type == REDIS_REPLY_ERROR;
+	const enum redis_outcome outcome = error ? REDIS_REFUSED : REDIS_ANSWERED;
 
-	if (error && !command->aside && !redis_command_lacks_text(command, reply)) {
+	if (error && !request->aside && strncmp(reply->str, "NOSCRIPT", 8) != 0) {
 		redis_link_trouble(link, store_fault_of_error(reply->str), reply->str);
 		redis_link_turn(link, false, false);
 	}
-	end_command(link, request, error ? REDIS_REFUSED : REDIS_ANSWERED, reply);
+	link->args.events->measured(link->args.owner, outcome, request->late, took(link, request));
+	link->args.events->done(link->args.owner, request, outcome, reply);
 }
 
 static void on_reply(struct redis_link *link, const redisReply *reply)
 {
-	const struct redis_request request = redis_pending_pop(&link->pending);
+	const struct redis_request request = redis_line_pop(&link->line);
 
-	link->pending.heard = redis_link_now(link);
+	link->line.heard = redis_link_now(link);
 	link->took = took(link, &request);
 	if (link->slow && reply->type != REDIS_REPLY_ERROR)
 		redis_link_turn(link, true, !request.late);
-	if (request.own && !request.command.aside) {
+	if (request.own && !request.aside) {
 		redis_link_own_reply(link, &request, reply);
 		return;
 	}
@@ -185,7 +158,7 @@ static void on_reply(struct redis_link *link, const redisReply *reply)
 		redis_link_login_reply(link, reply);
 	else
 		on_others_reply(link, &request, reply);
-	if (redis_pending_is_empty(&link->pending) && link->conn != NULL)
+	if (redis_line_is_empty(&link->line) && link->conn != NULL)
 		redis_link_idle(link, request.late || reply->type != REDIS_REPLY_ERROR);
 }
 
@@ -201,9 +174,9 @@ static bool is_message(const redisReply *reply)
 static void take_reply(struct redis_link *link, const redisReply *reply)
 {
 	if (redis_link_listens(link) && is_message(reply))
-		link->args.heard(link->args.owner,
-				 slice_of(reply->element[2]->str, reply->element[2]->len));
-	else if (redis_pending_is_empty(&link->pending))
+		link->args.events->heard(link->args.owner,
+					 slice_of(reply->element[2]->str, reply->element[2]->len));
+	else if (redis_line_is_empty(&link->line))
 		link->broken = true; /* an answer that nobody asked for */
 	else
 		on_reply(link, reply);
@@ -246,7 +219,7 @@ static void on_readable(struct net_conn *conn, void *arg)
 		redis_link_close(link, STORE_FAULT_PROTOCOL, "its answer is not of this protocol");
 	} else {
 		if (began || is_arriving(link))
-			redis_pending_moved(&link->pending, len, redis_link_now(link));
+			redis_line_moved(&link->line, len, redis_link_now(link));
 		arm(link);
 	}
 }
@@ -283,15 +256,18 @@ static void retry_later(struct redis_link *link)
 {
 	link->state = LINK_DOWN;
 	net_timer_set(link->args.loop, &link->retry,
-		      redis_link_now(link) + redis_backoff_next(&link->backoff));
+		      redis_link_now(link) + redis_pause(&link->pause));
 }
 
 static void lose_all(struct redis_link *link)
 {
-	while (!redis_pending_is_empty(&link->pending)) {
-		const struct redis_request request = redis_pending_pop(&link->pending);
-		if (!request.own)
-			end_command(link, &request, REDIS_LOST, NULL);
+	while (!redis_line_is_empty(&link->line)) {
+		const struct redis_request request = redis_line_pop(&link->line);
+		if (request.own)
+			continue;
+		link->args.events->measured(link->args.owner, REDIS_LOST, request.late,
+					    took(link, &request));
+		link->args.events->done(link->args.owner, &request, REDIS_LOST, NULL);
 	}
 }
 
@@ -315,14 +291,6 @@ static void sniff(struct redis_link *link)
 	const struct redis_target *target = &args->targets[(link->target - 1) % args->target_count];
 
 	redis_sniff_begin(&link->sniff, (const struct sockaddr *)&target->address, target->len);
-}
-
-static void tell_failed(struct redis_link *link)
-{
-	REDIS_LINK_USERS(user, link, failed)
-	{
-		user->events->failed(user);
-	}
 }
 
 void redis_link_close(struct redis_link *link, enum store_fault fault, const char *why)
@@ -351,9 +319,9 @@ void redis_link_close(struct redis_link *link, enum store_fault fault, const cha
 	if (strange)
 		sniff(link);
 	if (opening)
-		tell_failed(link);
-	else
-		redis_link_tell_turned(link);
+		link->args.events->failed(link->args.owner);
+	else if (link->args.events->turned != NULL)
+		link->args.events->turned(link->args.owner);
 }
 
 static void link_open(struct redis_link *link)
@@ -380,7 +348,7 @@ static void link_open(struct redis_link *link)
 		redis_link_tell(link, STORE_FAULT_UNREACHABLE,
 				"no memory or descriptor for a connection");
 		retry_later(link);
-		tell_failed(link);
+		link->args.events->failed(link->args.owner);
 		return;
 	}
 	arm(link);
@@ -394,25 +362,10 @@ static void on_retry(struct net_timer *timer)
 
 	if (link->state == LINK_DOWN)
 		link_open(link);
-	else if (redis_pending_is_empty(&link->pending) && link->state == LINK_READY)
+	else if (redis_line_is_empty(&link->line) && link->state == LINK_READY)
 		redis_link_probe(link);
-	else if (redis_pending_is_empty(&link->pending))
+	else if (redis_line_is_empty(&link->line))
 		redis_link_idle(link, true);
-}
-
-/* What one command takes says nothing of the others: a server that was in use is given some time. */
-static void judge(struct redis_link *link, nsec_t now)
-{
-	if (link->state != LINK_READY || now >= redis_pending_away_at(&link->pending))
-		redis_link_trouble(link, STORE_FAULT_LATE, "answers too late");
-}
-
-static void tell_late(const struct redis_request *request)
-{
-	struct redis_call *call = request->command.call;
-
-	if (call != NULL && call->type->late != NULL)
-		call->type->late(call);
 }
 
 static void on_deadline(struct net_timer *timer)
@@ -423,25 +376,21 @@ static void on_deadline(struct net_timer *timer)
 	struct redis_request *request;
 	bool late = false;
 
-	if (link->state == LINK_OPENING && redis_pending_is_empty(&link->pending) &&
+	if (link->state == LINK_OPENING && redis_line_is_empty(&link->line) &&
 	    now >= link->opened_at + CONNECT_MAX) {
 		redis_link_close(link, STORE_FAULT_UNREACHABLE,
 				 "cannot be reached within a second");
 		return;
 	}
-	while ((request = redis_pending_late(&link->pending, now)) != NULL) {
-		judge(link, now); /* first: those who are told may ask again */
+	while ((request = redis_line_late(&link->line, now)) != NULL) {
+		redis_link_trouble(link, STORE_FAULT_LATE, "answers too late");
 		late = true;
-		tell_late(request);
+		if (!request->own)
+			link->args.events->late(link->args.owner, request);
 	}
-	if (link->state == LINK_READY)
-		judge(link, now);
-	while (was_ready && link->state == LINK_TROUBLED &&
-	       (request = redis_pending_give_up(&link->pending)) != NULL)
-		tell_late(request);
-	if (link->state == LINK_TROUBLED && (late || was_ready))
+	if (late && link->state == LINK_TROUBLED)
 		redis_link_turn(link, was_ready || link->slow, false);
-	if (redis_pending_is_silent(&link->pending, now))
+	if (redis_line_is_silent(&link->line, now))
 		redis_link_close(link, STORE_FAULT_SILENT, "does not answer");
 	else
 		arm(link);
@@ -474,7 +423,7 @@ static void link_free(struct redis_link *link)
 	redis_login_fini(&link->login);
 	free((char *)link->args.server_name);
 	free((char *)link->args.name);
-	redis_pending_fini(&link->pending);
+	redis_line_fini(&link->line);
 	free(link);
 }
 
@@ -493,11 +442,10 @@ struct redis_link *redis_link_new(const struct redis_link_args *args)
 		.flush.run = on_flush,
 		.deadline.fire = on_deadline,
 		.retry.fire = on_retry,
-		.backoff = { .chance = args->seed | 1 },
+		.pause = { .chance = args->seed | 1 },
 		.sniff = { .loop = args->loop, .tls = args->tls != NULL, .found = on_found },
 	};
-	link->users_end = &link->users;
-	const bool lined = redis_pending_init(&link->pending, args->deadline);
+	const bool lined = redis_line_init(&link->line, args->deadline);
 	link->args.user = link->args.password = (struct slice){ NULL, 0 }; /* `login` has them */
 	const bool named = args->server_name != NULL;
 	link->args.name = strdup(args->name); /* a configuration goes with the next one */
@@ -509,21 +457,4 @@ struct redis_link *redis_link_new(const struct redis_link_args *args)
 	}
 	net_timer_set(args->loop, &link->retry, redis_link_now(link));
 	return link;
-}
-
-void redis_link_join(struct redis_link *link, struct redis_user *user)
-{
-	user->next = NULL;
-	*link->users_end = user;
-	link->users_end = &user->next;
-	if (user->events->measured == NULL)
-		return;
-	must(link->meter == NULL);
-	link->meter = user;
-}
-
-void redis_link_load(struct redis_link *link, struct redis_script *script)
-{
-	must(link->loaded == NULL);
-	link->loaded = script;
 }

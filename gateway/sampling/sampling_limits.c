@@ -1,5 +1,5 @@
-/* sampling_limits.c - what a worker's requests ask of their tenants' limits, and what is said to that. */
-#include "gateway/worker/worker_parts.h"
+/* sampling_limits.c - what calls ask of their tenants' limits, and what the store says. */
+#include "gateway/sampling/sampling_core.h"
 
 #include "tenants/limit.h"
 
@@ -8,57 +8,58 @@
 /* ---- asking ---- */
 
 /* The store has spoken. */
-static void note_refusal(struct request *r)
+static void note_refusal(struct sampling_call *call)
 {
-	const struct reservation *reservation = &r->flow.reservation;
+	const struct reservation *reservation = &call->flow.reservation;
 
 	if (!reservation->granted)
-		refusals_note(r->worker->refusals, reservation, net_now(r->worker->loop));
+		refusals_note(call->core->refusals, reservation, net_now(call->core->loop));
 }
 
 static void on_reserved(struct reservation *reservation)
 {
 	struct flow *flow = CONTAINER_OF(reservation, struct flow, reservation);
-	struct request *r = CONTAINER_OF(flow, struct request, flow);
+	struct sampling_call *call = CONTAINER_OF(flow, struct sampling_call, flow);
 
-	note_refusal(r);
-	worker_answered(r, FLOW_ASK_LIMITS);
+	note_refusal(call);
+	call_answered(call, FLOW_PENDING_LIMITS);
 }
 
-static void take_pool(struct request *r)
+static void take_pool(struct sampling_call *call)
 {
-	struct upstream_pool *before = r->pool; /* of the attempt before */
+	struct upstream_pool *before = call->pool; /* of the attempt before */
 
-	r->pool = r->worker->providers.pools[r->flow.walk.provider][r->flow.walk.endpoint];
-	if (r->pool != NULL)
-		upstream_hold(r->pool); /* a reload may come before the store's answer */
+	call->pool =
+		call->core->providers.pools[call->flow.walk.provider][call->flow.walk.endpoint];
+	if (call->pool != NULL)
+		upstream_hold(call->pool); /* a reload may come before the store's answer */
 	if (before != NULL)
 		upstream_let_go(before);
 }
 
-bool worker_reserve(struct request *r)
+bool call_reserve(struct sampling_call *call)
 {
-	struct store *store = r->worker->store;
+	struct store *store = call->core->store;
 
-	take_pool(r);
+	take_pool(call);
 	if (flow_has_reserved(
-		    &r->flow)) /* by an earlier walk, which may have been to another place */
+		    &call->flow)) /* by an earlier walk, which may have been to another place */
 		return true;
-	if (refusals_answer(r->worker->refusals, &r->flow.reservation))
-		return r->flow.awaited == 0;
-	r->flow.reservation.done = on_reserved;
-	if (store->reserve(store, &r->flow.reservation) == STORE_PENDING)
-		r->flow.awaited |= FLOW_ASK_LIMITS;
+	if (refusals_answer(call->core->refusals, &call->flow.reservation))
+		return call->flow.awaited == 0;
+	call->flow.reservation.done = on_reserved;
+	if (store->reserve(store, &call->flow.reservation) == STORE_PENDING)
+		call->flow.awaited |= FLOW_PENDING_LIMITS;
 	else
-		note_refusal(r);
-	return r->flow.awaited == 0;
+		note_refusal(call);
+	return call->flow.awaited == 0;
 }
 
 /* Sessions cost their tenant nothing, and a store that all share memory for an hour. This limit is the gateway's
  * own, so that nobody is asked. */
-static bool take_session(struct request *r)
+static bool take_session(struct sampling_call *call)
 {
-	const struct flow *flow = &r->flow;
+	const struct flow *flow = &call->flow;
 	const uint64_t requests = flow->plan->limits.requests.per_minute;
 	const struct limit_ask ask = { .requests = 1 };
 	struct limit_scope scope = { .holder = LIMIT_OF_TENANT, .limits = limit_none() };
@@ -72,26 +73,26 @@ static bool take_session(struct request *r)
 	};
 	tenant_part(TENANT_PART_SESSIONS, SLICE(""), part);
 	tenant_part_key(flow->account, part, scope.key);
-	scope.slot = limit_table_slot(r->worker->args.limits, scope.key);
+	scope.slot = limit_table_slot(call->core->limits, scope.key);
 	if (scope.slot == NULL)
 		return true; /* nor would there be one for the session's requests */
-	return limit_take(&scope, 1, &ask, net_now(r->worker->loop),
-			  net_wall_ns(r->worker->loop) / SEC, &r->flow.reservation.refusal);
+	return limit_take(&scope, 1, &ask, net_now(call->core->loop),
+			  net_wall_ns(call->core->loop) / SEC, &call->flow.reservation.refusal);
 }
 
-bool worker_may_begin(struct request *r)
+bool call_may_begin_session(struct sampling_call *call)
 {
-	if (!r->flow.state->note.begin_session || take_session(r))
+	if (!call->flow.state->note.begin_session || take_session(call))
 		return true;
-	r->flow.reservation.refusal.limit = NULL; /* it is none of the tenant's requests */
-	metrics_limit(r->worker->args.metrics, "sessions", METRICS_REFUSED);
+	call->flow.reservation.refusal.limit = NULL; /* it is none of the tenant's requests */
+	metrics_limit(call->core->metrics, "sessions", METRICS_REFUSED);
 	return false;
 }
 
 /* ---- verdicts, for metrics ---- */
 
 /* `limit` NULL: refused for want of room in the table. */
-static void count_limit(struct worker *worker, enum limit_holder holder, const char *limit,
+static void count_limit(struct sampling *core, enum limit_holder holder, const char *limit,
 			enum metrics_decision decision)
 {
 	char name[64];
@@ -100,26 +101,46 @@ static void count_limit(struct worker *worker, enum limit_holder holder, const c
 		(void)snprintf(name, sizeof(name), "%s", limit == NULL ? "all" : limit);
 	else
 		(void)snprintf(name, sizeof(name), "%s.%s", limit_holder_name(holder), limit);
-	metrics_limit(worker->args.metrics, name, decision);
+	metrics_limit(core->metrics, name, decision);
 }
 
-void worker_note_verdict(struct request *r)
+void call_note_verdict(struct sampling_call *call)
 {
-	const struct reservation *reservation = &r->flow.reservation;
+	const struct reservation *reservation = &call->flow.reservation;
 
 	if (reservation->granted && reservation->ask.concurrent != 0) {
-		if (r->placed)
+		if (call->placed)
 			return; /* the same, once more: flow_admit */
-		r->placed = true;
+		call->placed = true;
 	}
 	if (!reservation->granted) {
-		count_limit(r->worker, reservation->refusal.holder, reservation->refusal.limit,
+		count_limit(call->core, reservation->refusal.holder, reservation->refusal.limit,
 			    METRICS_REFUSED);
 		return;
 	}
-	metrics_limit(r->worker->args.metrics, NULL, METRICS_GRANTED);
+	metrics_limit(call->core->metrics, NULL, METRICS_GRANTED);
 	for (uint32_t i = 0; i < reservation->scope_count; i++)
 		if (reservation->scopes[i].would_refuse != NULL)
-			count_limit(r->worker, reservation->scopes[i].holder,
+			count_limit(call->core, reservation->scopes[i].holder,
 				    reservation->scopes[i].would_refuse, METRICS_WOULD_REFUSE);
+}
+
+/* ---- before there is a call ---- */
+
+bool sampling_has_room(struct sampling *core, const struct caller *caller, size_t bytes,
+		       struct fault *fault, struct rpc_error_data *data)
+{
+	struct fair_share *share = &core->bodies.share;
+	uint32_t holder;
+	const enum fair_verdict verdict =
+		fair_share_take(share, &core->bodies.bound, caller->limit_key, bytes, &holder);
+
+	if (verdict == FAIR_TAKEN) {
+		fair_share_sub(share, holder, bytes);
+		return true;
+	}
+	flow_body_refusal(verdict == FAIR_OWN, fault, data);
+	if (verdict == FAIR_OWN)
+		metrics_limit(core->metrics, "held_bytes", METRICS_REFUSED);
+	return false;
 }

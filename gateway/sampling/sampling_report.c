@@ -1,5 +1,5 @@
 /* sampling_report.c - what is told of a request when it is over: its log line, counters, the tenant's last refusal. */
-#include "gateway/worker/worker_parts.h"
+#include "gateway/sampling/sampling_core.h"
 
 /* What an operator asks why: the limits' refusals and policy's. */
 static bool is_refusal(enum err err)
@@ -26,33 +26,33 @@ static bool is_refusal(enum err err)
 	}
 }
 
-static void remember_refusal(const struct request *r)
+static void remember_refusal(const struct sampling_call *call)
 {
-	const struct reservation *reservation = &r->flow.reservation;
-	const struct limit_note note = { .wall_s = net_wall_ns(r->worker->loop) / SEC,
-					 .err = r->flow.outcome,
+	const struct reservation *reservation = &call->flow.reservation;
+	const struct limit_note note = { .wall_s = net_wall_ns(call->core->loop) / SEC,
+					 .err = call->flow.outcome,
 					 .limit = reservation->refusal.limit,
 					 .holder = reservation->refusal.holder };
 	struct limit_slot *slot =
-		limit_table_slot(r->worker->args.limits, r->flow.caller->limit_key);
+		limit_table_slot(call->core->limits, call->flow.ask->caller->limit_key);
 
 	if (slot != NULL)
 		limit_note(slot, &note);
 }
 
 /* What store and slots know nothing of: limits of the request's tool loop. */
-static void count_loop_limit(const struct request *r)
+static void count_loop_limit(const struct sampling_call *call)
 {
-	const enum err err = r->flow.outcome;
+	const enum err err = call->flow.outcome;
 	const bool refused = err == ERR_LOOP_TOKENS || err == ERR_LOOP_USD;
 
-	if (r->flow.state->loop.spent != NULL)
-		metrics_limit(r->worker->args.metrics, r->flow.state->loop.spent,
+	if (call->flow.state->loop.spent != NULL)
+		metrics_limit(call->core->metrics, call->flow.state->loop.spent,
 			      refused ? METRICS_REFUSED : METRICS_WOULD_REFUSE);
 }
 
 /* What became of it among its copies. */
-static void count_copy(const struct request *r)
+static void count_copy(const struct sampling_call *call)
 {
 	static const enum metrics_once results[] = {
 		[ONCE_WAITS] = METRICS_ONCE_LATE,        [ONCE_LEADS] = METRICS_ONCE_FIRST,
@@ -61,33 +61,47 @@ static void count_copy(const struct request *r)
 		[ONCE_FULL] = METRICS_ONCE_FULL,         [ONCE_CROWDED] = METRICS_ONCE_FULL,
 	};
 
-	if (!r->flow.state->joined)
+	if (!call->flow.state->joined)
 		return;
-	metrics_once(r->worker->args.metrics, results[r->flow.state->once.verdict]);
-	if (r->flow.state->once.verdict == ONCE_CROWDED)
-		metrics_limit(r->worker->args.metrics, "copies", METRICS_REFUSED);
+	metrics_once(call->core->metrics, results[call->flow.state->once.verdict]);
+	if (call->flow.state->once.verdict == ONCE_CROWDED)
+		metrics_limit(call->core->metrics, "copies", METRICS_REFUSED);
 }
 
-void worker_report(struct request *r, bool cut_short)
+void call_report(struct sampling_call *call, enum err how)
 {
-	struct worker *worker = r->worker;
+	struct sampling *core = call->core;
+	struct flow *flow = &call->flow;
 	struct log_request line;
 	struct metrics_request sample;
 
-	if (cut_short && r->flow.outcome == ERR_OK)
-		r->flow.outcome = ERR_CANCELLED;
-	flow_report(&r->flow, net_now(worker->loop), &line, &sample);
-	if (r->flow.caller != NULL)
+	if (how != ERR_OK && flow->outcome == ERR_OK)
+		flow->outcome = how;
+	flow_report(flow, net_now(core->loop), &line, &sample);
+	if (flow->front->report != NULL)
+		flow->front->report(flow->owner, &line);
+	if (flow->ask->caller != NULL) {
 		sample.tenant_series =
-			worker->store->series(worker->store, r->flow.caller->limit_key);
-	if (r->flow.caller != NULL && is_refusal(r->flow.outcome))
-		remember_refusal(r);
-	if (r->flow.over_share)
-		metrics_limit(worker->args.metrics, "held_bytes", METRICS_REFUSED);
-	if (r->flow.state != NULL) {
-		count_loop_limit(r);
-		count_copy(r);
+			core->store->series(core->store, flow->ask->caller->limit_key);
+		if (is_refusal(flow->outcome))
+			remember_refusal(call);
 	}
-	(void)log_request(worker->args.log, &line); /* a full ring counts what it drops */
-	metrics_request(worker->args.metrics, &sample);
+	if (flow->over_share)
+		metrics_limit(core->metrics, "held_bytes", METRICS_REFUSED);
+	if (flow->state != NULL) {
+		count_loop_limit(call);
+		count_copy(call);
+	}
+	(void)log_request(core->log, &line); /* a full ring counts what it drops */
+	metrics_request(core->metrics, &sample);
+}
+
+void sampling_refused(struct sampling *core, const struct sampling_ask *ask,
+		      const struct sampling_front *front, void *owner, enum err why)
+{
+	struct sampling_call call;
+
+	call.core = core;
+	flow_init(&call.flow, ask, front, owner);
+	call_report(&call, why);
 }

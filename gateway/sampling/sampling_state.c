@@ -1,245 +1,249 @@
-/* sampling_state.c - what a worker's requests have to do with others: stores of what outlives them, copies of
- * them on whatever worker, and who calls them off. */
-#include "gateway/worker/worker_parts.h"
+/* sampling_state.c - what calls have to do with others: stores of what outlives them, copies of them on whatever worker, and
+ * who cancels them. */
+#include "gateway/sampling/sampling_core.h"
 
 #include "codec/base/must.h"
 
-static struct request *of_state(struct flow_state *state)
+static struct sampling_call *of_state(struct flow_state *state)
 {
-	return CONTAINER_OF(state->flow, struct request, flow);
+	return CONTAINER_OF(state->flow, struct sampling_call, flow);
 }
 
 /* ---- what is known, and what it leaves ---- */
 
 static void on_recalled(struct state_recall *recall)
 {
-	worker_answered(of_state(CONTAINER_OF(recall, struct flow_state, recall)), FLOW_ASK_RECALL);
+	call_answered(of_state(CONTAINER_OF(recall, struct flow_state, recall)),
+		      FLOW_PENDING_RECALL);
 }
 
-bool worker_recall(struct request *r)
+bool call_recall(struct sampling_call *call)
 {
-	struct state *state = r->worker->state;
-	struct flow_state *mine = r->flow.state;
+	struct state *state = call->core->state;
+	struct flow_state *mine = call->flow.state;
 
 	mine->recall.done = on_recalled;
 	const enum state_outcome outcome = state->recall(state, &mine->recall);
 	if (outcome != STATE_DONE)
-		r->flow.awaited |= FLOW_ASK_RECALL;
+		call->flow.awaited |= FLOW_PENDING_RECALL;
 	return outcome != STATE_PENDING;
 }
 
 static void on_remembered(struct state_note *note)
 {
-	worker_run(of_state(CONTAINER_OF(note, struct flow_state, note)), FLOW_REMEMBERED);
+	call_run(of_state(CONTAINER_OF(note, struct flow_state, note)), FLOW_REMEMBERED);
 }
 
-bool worker_remember(struct request *r)
+bool call_remember(struct sampling_call *call)
 {
-	struct state *state = r->worker->state;
-	struct state_note *note = &r->flow.state->note;
+	struct state *state = call->core->state;
+	struct state_note *note = &call->flow.state->note;
 
-	if (!worker_may_begin(r))
+	if (!call_may_begin_session(call))
 		return true;
-	note->done = r->flow.state->heeded ? on_remembered : NULL;
+	note->done = call->flow.state->heeded ? on_remembered : NULL;
 	return state->remember(state, note) == STATE_DONE;
 }
 
 /* ---- copies ---- */
 
-static void wait_no_more(struct request *r)
+static void wait_no_more(struct sampling_call *call)
 {
-	net_timer_stop(r->worker->loop, &r->wait);
+	net_timer_stop(call->core->loop, &call->wait);
 }
 
 static void on_claimed(struct once_claim *claim)
 {
-	worker_answered(of_state(CONTAINER_OF(claim, struct flow_state, claim)), FLOW_ASK_CLAIM);
+	call_answered(of_state(CONTAINER_OF(claim, struct flow_state, claim)), FLOW_PENDING_CLAIM);
 }
 
 /* It leads here; other gateways may have a copy of it: it goes ahead of their answer, if they can be asked. */
-static void claim(struct request *r)
+static void claim(struct sampling_call *call)
 {
-	struct flow_state *mine = r->flow.state;
-	const nsec_t now = net_now(r->worker->loop);
+	struct flow_state *mine = call->flow.state;
+	const nsec_t now = net_now(call->core->loop);
 
-	if (r->worker->elsewhere == NULL)
+	if (call->core->elsewhere == NULL)
 		return;
-	mine->claim.lasts = r->flow.deadline > now ? r->flow.deadline - now : 0;
+	mine->claim.lasts = call->flow.ask->deadline > now ? call->flow.ask->deadline - now : 0;
 	mine->claim.done = on_claimed;
-	if (once_redis_claim(r->worker->elsewhere, &mine->claim))
-		r->flow.awaited |= FLOW_ASK_CLAIM;
+	if (once_redis_claim(call->core->elsewhere, &mine->claim))
+		call->flow.awaited |= FLOW_PENDING_CLAIM;
 }
 
 /* Who leads is succeeded by the next of those who wait here, else by any gateway's. Whoever has waited may have
  * become the successor and not know it yet: the claim is its to give back then. */
-static void leave(struct request *r)
+static void leave(struct sampling_call *call)
 {
-	struct flow_state *mine = r->flow.state;
+	struct flow_state *mine = call->flow.state;
 
-	if (once_leave(&mine->once) && r->worker->elsewhere != NULL &&
+	if (once_leave(&mine->once) && call->core->elsewhere != NULL &&
 	    (mine->claim.held || mine->once.waited))
-		once_redis_drop(r->worker->elsewhere, &mine->claim);
+		once_redis_drop(call->core->elsewhere, &mine->claim);
 }
 
 static void on_decided(struct once_call *once)
 {
-	struct request *r = of_state(CONTAINER_OF(once, struct flow_state, once));
+	struct sampling_call *call = of_state(CONTAINER_OF(once, struct flow_state, once));
 
-	wait_no_more(r);
+	wait_no_more(call);
 	if (once->verdict == ONCE_LEADS)
-		claim(r);
-	worker_run(r, FLOW_JOINED);
+		claim(call);
+	call_run(call, FLOW_JOINED);
 }
 
 /* Its own deadline has passed; the first may have more time. */
 static void on_late(struct net_timer *timer)
 {
-	struct request *r = CONTAINER_OF(timer, struct request, wait);
+	struct sampling_call *call = CONTAINER_OF(timer, struct sampling_call, wait);
 
-	wait_no_more(r);
-	leave(r);
-	worker_run(r, FLOW_JOINED);
+	wait_no_more(call);
+	leave(call);
+	call_run(call, FLOW_JOINED);
 }
 
 static void on_called_off(struct flight *flight)
 {
-	worker_interrupt(of_state(CONTAINER_OF(flight, struct flow_state, flight)),
-			 FLOW_CALLED_OFF);
+	call_interrupt(of_state(CONTAINER_OF(flight, struct flow_state, flight)), FLOW_CALLED_OFF);
 }
 
-static void enter_flight(struct request *r)
+static void enter_flight(struct sampling_call *call)
 {
-	struct flight *flight = &r->flow.state->flight;
+	struct flight *flight = &call->flow.state->flight;
 
 	if (state_key_none(&flight->key))
 		return;
 	flights_leave(flight); /* of an earlier turn, which its session was not known in */
 	flight->called_off = on_called_off;
-	flights_enter(r->worker->args.flights, flight, &r->worker->inbox);
+	flights_enter(call->core->flights, flight, &call->core->inbox);
 }
 
 /* Whoever waits for another may be told that it still does. */
-static void wait_for_first(struct request *r)
+static void wait_for_first(struct sampling_call *call)
 {
-	const nsec_t now = net_now(r->worker->loop);
-
-	r->wait.fire = on_late;
-	net_timer_set(r->worker->loop, &r->wait, r->flow.deadline);
-	flow_progress_admit(&r->flow.progress, now);
-	worker_stream_tell(r);
+	call->wait.fire = on_late;
+	net_timer_set(call->core->loop, &call->wait, call->flow.ask->deadline);
+	call_admit(call);
 }
 
-bool worker_join(struct request *r)
+bool call_join(struct sampling_call *call)
 {
-	struct flow_state *mine = r->flow.state;
+	struct flow_state *mine = call->flow.state;
 	struct once_call *once = &mine->once;
 
-	enter_flight(r);
+	enter_flight(call);
 	mine->claim = (struct once_claim){ .tenant = mine->tenant, .call = once };
 	once->decided = on_decided;
-	once_join(r->worker->args.once, once, &r->worker->inbox, net_now(r->worker->loop));
+	once_join(call->core->once, once, &call->core->inbox, net_now(call->core->loop));
 	if (once->verdict == ONCE_LEADS)
-		claim(r);
-	else if (r->flow.awaited != 0)
-		leave(r); /* it comes back when its session is known */
+		claim(call);
+	else if (call->flow.awaited != 0)
+		leave(call); /* it comes back when its session is known */
 	else if (once->verdict == ONCE_WAITS)
-		wait_for_first(r);
-	return once->verdict != ONCE_WAITS || r->flow.awaited != 0;
+		wait_for_first(call);
+	return once->verdict != ONCE_WAITS || call->flow.awaited != 0;
 }
 
 /* ---- what is not wanted any more ---- */
 
-void worker_give_back(struct request *r)
+void call_give_back(struct sampling_call *call)
 {
-	struct store *store = r->worker->store;
-	const unsigned taken = r->flow.state->ahead.taken;
-	const nsec_t now = net_now(r->worker->loop);
+	struct store *store = call->core->store;
+	const unsigned taken = call->flow.state->ahead.taken;
+	const nsec_t now = net_now(call->core->loop);
 
-	if ((taken & FLOW_ASK_LIMITS) != 0 && r->flow.reservation.granted) {
-		if (r->placed) /* it was admitted, and counts */
-			(void)store->settle(store, &r->flow.reservation, 0, 0, now);
+	if ((taken & FLOW_PENDING_LIMITS) != 0 && call->flow.reservation.granted) {
+		if (call->placed) /* it was admitted, and counts */
+			(void)store->settle(store, &call->flow.reservation, 0, 0, now);
 		else
-			store->undo(store, &r->flow.reservation, now);
-		refusals_settled(r->worker->refusals, r->flow.caller->limit_key, now);
+			store->undo(store, &call->flow.reservation, now);
+		refusals_settled(call->core->refusals, call->flow.ask->caller->limit_key, now);
 	}
-	if ((taken & FLOW_ASK_CLAIM) != 0)
-		leave(r);
+	if ((taken & FLOW_PENDING_CLAIM) != 0)
+		leave(call);
 }
 
-static void forget_state(struct request *r, unsigned awaited)
+static void forget_state(struct sampling_call *call, unsigned awaited)
 {
-	struct flow_state *mine = r->flow.state;
-	struct state *state = r->worker->state;
+	struct flow_state *mine = call->flow.state;
+	struct state *state = call->core->state;
 
-	if ((awaited & FLOW_ASK_RECALL) != 0)
+	if ((awaited & FLOW_PENDING_RECALL) != 0)
 		state->forget_recall(state, &mine->recall);
-	if ((awaited & FLOW_ASK_CLAIM) != 0)
-		once_redis_forget(r->worker->elsewhere, &mine->claim);
-	if (r->flow.step == FLOW_STEP_REMEMBER)
+	if ((awaited & FLOW_PENDING_CLAIM) != 0)
+		once_redis_forget(call->core->elsewhere, &mine->claim);
+	if (call->flow.step == FLOW_STEP_REMEMBER)
 		state->forget_note(state, &mine->note);
-	if (r->flow.step != FLOW_STEP_JOIN && ((awaited | mine->ahead.taken) & FLOW_ASK_CLAIM) == 0)
+	if (call->flow.step != FLOW_STEP_JOIN &&
+	    ((awaited | mine->ahead.taken) & FLOW_PENDING_CLAIM) == 0)
 		return;
-	leave(r); /* nor does anybody wait for it */
+	leave(call); /* nor does anybody wait for it */
 	mine->joined = false;
-	mine->ahead.taken &= ~(unsigned)FLOW_ASK_CLAIM;
+	mine->ahead.taken &= ~(unsigned)FLOW_PENDING_CLAIM;
 }
 
-void worker_forget(struct request *r)
+void call_forget(struct sampling_call *call)
 {
-	struct store *store = r->worker->store;
-	const unsigned awaited = r->flow.awaited;
+	struct store *store = call->core->store;
+	const unsigned awaited = call->flow.awaited;
 
-	r->flow.awaited = 0;
-	if ((awaited & FLOW_ASK_LIMITS) != 0)
-		store->forget(store, &r->flow.reservation);
-	if (r->flow.state != NULL)
-		forget_state(r, awaited);
+	call->flow.awaited = 0;
+	if ((awaited & FLOW_PENDING_LIMITS) != 0)
+		store->forget(store, &call->flow.reservation);
+	if (call->flow.state != NULL)
+		forget_state(call, awaited);
 }
 
 /* ---- an end ---- */
 
-/* Others get what it was answered with. */
-static void end(struct request *r)
+/* Others get what the front keeps of its answer. */
+static void end_copies(struct sampling_call *call)
 {
-	struct flow_state *mine = r->flow.state;
-	const struct once_answer bare = { .err = r->flow.outcome, .retry_after_s = -1 };
-	const struct once_answer *answer = mine->ends ? &mine->end : &bare;
+	struct flow *flow = &call->flow;
+	struct flow_state *mine = flow->state;
+	struct once_answer answer = { .err = flow->outcome, .retry_after_s = -1 };
 
-	once_end(&mine->once, answer, net_now(r->worker->loop));
-	if (answer->err != ERR_OK) {
+	if (flow->front->keep != NULL)
+		answer.member = flow->front->keep(flow->owner, &flow->out);
+	const int64_t retry_after_ms =
+		flow->out.end == SAMPLING_REFUSED ? flow->out.data.retry_after_ms : -1;
+	if (retry_after_ms >= 0)
+		answer.retry_after_s = (retry_after_ms + 999) / 1000;
+	if (answer.err == ERR_OK && slice_absent(answer.member))
+		answer.err = ERR_BUSY;
+	once_end(&mine->once, &answer, net_now(call->core->loop));
+	if (answer.err != ERR_OK) {
 		if (mine->claim.held)
-			once_redis_drop(r->worker->elsewhere, &mine->claim);
-	} else if (r->worker->elsewhere != NULL && mine->once.verdict == ONCE_LEADS) {
+			once_redis_drop(call->core->elsewhere, &mine->claim);
+	} else if (call->core->elsewhere != NULL && mine->once.verdict == ONCE_LEADS) {
 		/* claimed or not: while Redis was away it could not be */
-		once_redis_end(r->worker->elsewhere, &mine->claim, answer->member);
+		once_redis_end(call->core->elsewhere, &mine->claim, answer.member);
 	}
 }
 
-/* Who is not here may be at another gateway. */
-static void call_off(struct worker *worker, struct state_key key)
+void call_tell_others(struct sampling_call *call)
 {
-	if (flights_call_off(worker->args.flights, key) == 0 && worker->flights_elsewhere != NULL)
-		flights_redis_call_off(worker->flights_elsewhere, key);
-}
+	struct flow_state *mine = call->flow.state;
 
-void worker_state_end(struct request *r)
-{
-	struct flow_state *mine = r->flow.state;
-
-	if (mine == NULL)
-		return;
 	flights_leave(&mine->flight);
 	if (once_leads(&mine->once)) {
 		/* That its time is over is no answer to a copy that has more of it. */
-		mine->once.late = r->flow.outcome == ERR_DEADLINE;
-		if (!mine->once.late && r->flow.outcome != ERR_CANCELLED)
-			end(r);
+		mine->once.late = call->flow.outcome == ERR_DEADLINE;
+		if (!mine->once.late && call->flow.outcome != ERR_CANCELLED)
+			end_copies(call);
 	}
-	leave(r);
+	leave(call);
 	if (mine->loop.unbound) /* nor would the provider take them next time */
-		r->worker->state->drop_blocks(r->worker->state, mine->recall.tenant,
-					      mine->recall.blocks, mine->recall.block_count);
-	if (mine->calls_off)
-		call_off(r->worker, mine->called_off);
-	mine->calls_off = false;
+		call->core->state->drop_blocks(call->core->state, mine->recall.tenant,
+					       mine->recall.blocks, mine->recall.block_count);
+}
+
+void sampling_cancel(struct sampling *core, const struct caller *caller, struct slice session,
+		     struct slice cancel_id)
+{
+	const struct state_key key = flow_cancel_key(caller, session, cancel_id);
+
+	/* Who is not here may be at another gateway. */
+	if (flights_call_off(core->flights, key) == 0 && core->flights_elsewhere != NULL)
+		flights_redis_call_off(core->flights_elsewhere, key);
 }

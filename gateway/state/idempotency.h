@@ -116,7 +116,8 @@ struct once_claim {
 	/* answered: call->verdict, and with ONCE_ANSWERED .answer */
 	bool held; /* it is the process's to end */
 	/* private */
-	struct redis_call sent;
+	bool pending;
+	uint64_t ticket;
 };
 
 #endif

@@ -1,16 +1,20 @@
 #include "gateway/state/state_redis.h"
 
 #include "codec/base/must.h"
-#include "codec/base/slab.h"
 #include "gateway/state/state_redis_wire.h"
 
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 
-REDIS_SCRIPT_DECLARE(recall);
-REDIS_SCRIPT_DECLARE(remember);
-
 enum { STATE_REDIS_MAGIC = 0x53545245 };
+
+/* What a request of ours was for. */
+enum asked {
+	ASKED_RECALL,
+	ASKED_NOTE,
+	ASKED_CATCH_UP, /* a note by which Redis learns what it was not there for; about a session */
+	ASKED_DROP
+};
 
 /* A session that began or ended while Redis was away. */
 struct missed {
@@ -19,23 +23,17 @@ struct missed {
 };
 enum { MISSED_MAX = 1024 };
 
-/* A note by which Redis learns what it was not there for. */
-struct catch_up {
-	struct redis_call call;
-	struct state_note note;
-};
-
 struct state_redis {
 	struct state state;
 	uint32_t magic;
-	struct redis_user user;
-	struct redis_script load, save;
+	struct redis_guest guest;
 	struct net_loop *loop;
 	struct redis_link *link;
 	struct state_memory *memory;
 	struct metrics_worker *metrics;
 	struct config_blocks blocks;
 	nsec_t deadline;
+	bool knows_recall, knows_remember; /* Redis: the scripts */
 	/* Requests that come before the first attempt to connect has ended wait for that, within the
 	 * deadline of the first of them. */
 	bool hopeful;
@@ -44,7 +42,6 @@ struct state_redis {
 	struct net_timer patience;
 	struct missed missed[MISSED_MAX]; /* the latest of those that this worker is to tell of */
 	uint32_t missed_count;            /* with those that had to make room */
-	struct slab catching_up;
 };
 
 static struct state_redis *redis_of(struct state *state)
@@ -55,44 +52,71 @@ static struct state_redis *redis_of(struct state *state)
 	return redis;
 }
 
-static const struct redis_call_type recall_type, note_type, catch_up_type; /* below */
-
 static struct state *own(const struct state_redis *redis)
 {
 	return state_memory_state(redis->memory);
 }
 
-/* ---- calls ---- */
+/* ---- requests ---- */
+
+static struct redis_request *begin(struct state_redis *redis, struct redis_buffer **to,
+				   uint64_t *ticket, enum asked asked, void *waits)
+{
+	struct redis_request *request = redis_link_begin(redis->link, to, ticket);
+
+	if (request == NULL)
+		return NULL;
+	request->kind = REDIS_GUEST;
+	request->guest = &redis->guest;
+	request->asked = asked;
+	request->waits = waits;
+	return request;
+}
 
 static bool send_recall(struct state_redis *redis, struct state_recall *recall)
 {
-	recall->call = (struct redis_call){ .type = &recall_type, .owner = redis };
-	return redis_script_run(redis->link, &redis->load, &recall->call);
+	struct redis_buffer *to;
+	struct redis_request *request = begin(redis, &to, &recall->ticket, ASKED_RECALL, recall);
+
+	if (request == NULL)
+		return false;
+	request->by_text = !redis->knows_recall;
+	state_wire_recall(to, recall, &redis->blocks, request->by_text);
+	if (!redis_link_send(redis->link))
+		return false;
+	redis->knows_recall = true; /* by the time that it gets to what comes behind this */
+	return true;
 }
 
-static bool send_note(struct state_redis *redis, struct state_note *note)
+static bool send_note(struct state_redis *redis, struct state_note *note, enum asked asked,
+		      void *waits)
 {
-	note->call = (struct redis_call){ .type = &note_type, .owner = redis };
-	return note->done == NULL ? redis_script_tell(redis->link, &redis->save, &note->call)
-				  : redis_script_run(redis->link, &redis->save, &note->call);
+	struct redis_buffer *to;
+	struct redis_request *request = begin(redis, &to, &note->ticket, asked, waits);
+
+	if (request == NULL)
+		return false;
+	_Static_assert((int)REDIS_ABOUT_BYTES == (int)STATE_KEY_BYTES, "a request is about a key");
+	(void)memcpy(request->about, note->session.at, sizeof(request->about));
+	request->by_text = !redis->knows_remember;
+	state_wire_note(to, note, &redis->blocks, request->by_text);
+	if (!redis_link_send(redis->link))
+		return false;
+	redis->knows_remember = true;
+	return true;
 }
 
 /* Redis was not there when this session began, or ended; nobody waits for it to be told. */
 static void catch_up(struct state_redis *redis, const struct state_recall *recall, bool begins)
 {
-	struct catch_up *late = slab_take(&redis->catching_up);
+	struct state_note note = { .tenant = recall->tenant,
+				   .session = recall->session,
+				   .begin_session = begins,
+				   .end_session = !begins,
+				   .revision = recall->revision,
+				   .now = recall->now };
 
-	if (late == NULL)
-		return; /* when it is asked about again */
-	late->call = (struct redis_call){ .type = &catch_up_type, .owner = redis };
-	late->note = (struct state_note){ .tenant = recall->tenant,
-					  .session = recall->session,
-					  .begin_session = begins,
-					  .end_session = !begins,
-					  .revision = recall->revision,
-					  .now = recall->now };
-	if (!redis_script_run(redis->link, &redis->save, &late->call))
-		slab_give(&redis->catching_up, late); /* likewise */
+	(void)send_note(redis, &note, ASKED_CATCH_UP, NULL); /* else when it is asked about again */
 }
 
 /* ---- answers: what Redis knows and what this process does ---- */
@@ -253,53 +277,48 @@ static void note_away(struct state_redis *redis, struct state_note *note)
 	keep_missed(redis, note);
 }
 
-/* ---- what becomes of calls ---- */
+/* ---- what becomes of requests ---- */
 
-static void put_recall(struct redis_call *call, const struct redis_script_run *run)
+/* Once it was told the script itself, to tell it again would not help. */
+static bool is_unknown_script(const struct redis_request *request, enum redis_outcome outcome,
+			      const struct redisReply *reply)
 {
-	const struct state_redis *redis = call->owner;
-
-	state_wire_recall(run, CONTAINER_OF(call, struct state_recall, call), &redis->blocks);
+	return outcome == REDIS_REFUSED && !request->by_text &&
+	       strncmp(reply->str, "NOSCRIPT", 8) == 0;
 }
 
-static void recall_done(struct redis_call *call, enum redis_outcome outcome,
-			const struct redisReply *reply)
+static void recall_done(struct state_redis *redis, const struct redis_request *request,
+			enum redis_outcome outcome, const struct redisReply *reply)
 {
-	struct state_recall *recall = CONTAINER_OF(call, struct state_recall, call);
+	struct state_recall *recall = request->waits;
 
+	if (is_unknown_script(request, outcome, reply)) {
+		redis->knows_recall = false;
+		if (recall != NULL && send_recall(redis, recall))
+			return;
+	}
+	if (recall == NULL)
+		return;
 	if (outcome == REDIS_ANSWERED && state_wire_recalled(reply, recall))
-		join(call->owner, recall);
+		join(redis, recall);
 	else
-		recall_away(call->owner, recall);
+		recall_away(redis, recall);
 	recall->done(recall);
 }
 
-static void recall_late(struct redis_call *call)
+static void note_done(struct state_redis *redis, const struct redis_request *request,
+		      enum redis_outcome outcome, const struct redisReply *reply)
 {
-	struct state_recall *recall = CONTAINER_OF(call, struct state_recall, call);
-	struct state_redis *redis = call->owner;
-
-	redis_call_forget(redis->link, call);
-	recall_away(redis, recall);
-	recall->done(recall);
-}
-
-static const struct redis_call_type recall_type = { put_recall, recall_done, recall_late };
-
-static void put_note(struct redis_call *call, const struct redis_script_run *run)
-{
-	const struct state_redis *redis = call->owner;
-
-	state_wire_note(run, CONTAINER_OF(call, struct state_note, call), &redis->blocks);
-}
-
-static void note_done(struct redis_call *call, enum redis_outcome outcome,
-		      const struct redisReply *reply)
-{
-	struct state_note *note = CONTAINER_OF(call, struct state_note, call);
-	struct state_redis *redis = call->owner;
+	struct state_note *note = request->waits;
 	bool ended;
 
+	if (is_unknown_script(request, outcome, reply)) {
+		redis->knows_remember = false;
+		if (note != NULL && send_note(redis, note, ASKED_NOTE, note))
+			return;
+	}
+	if (note == NULL)
+		return;
 	if (outcome == REDIS_ANSWERED && state_wire_noted(reply, &ended)) {
 		note->ended = note->end_session && (ended || note->ended);
 		note->blocks_kept = state_wire_keeps(note, &redis->blocks);
@@ -309,43 +328,57 @@ static void note_done(struct redis_call *call, enum redis_outcome outcome,
 	note->done(note);
 }
 
-static void note_late(struct redis_call *call)
-{
-	struct state_note *note = CONTAINER_OF(call, struct state_note, call);
-	struct state_redis *redis = call->owner;
-
-	redis_call_forget(redis->link, call);
-	note_away(redis, note);
-	if (redis_link_ready(redis->link))
-		tell_missed(redis); /* behind the note, which may have been too much by itself */
-	note->done(note);
-}
-
-static const struct redis_call_type note_type = { put_note, note_done, note_late };
-
-static void put_catch_up(struct redis_call *call, const struct redis_script_run *run)
-{
-	const struct state_redis *redis = call->owner;
-
-	state_wire_note(run, &CONTAINER_OF(call, struct catch_up, call)->note, &redis->blocks);
-}
-
 /* Redis knows now what it had missed of that session: it decides again. */
-static void caught_up(struct redis_call *call, enum redis_outcome outcome,
-		      const struct redisReply *reply)
+static void caught_up(struct state_redis *redis, const struct redis_request *request,
+		      enum redis_outcome outcome, const struct redisReply *reply)
 {
-	struct catch_up *late = CONTAINER_OF(call, struct catch_up, call);
-	struct state_redis *redis = call->owner;
-	const struct state_key session = late->note.session;
+	struct state_key session;
 
-	(void)reply;
-	slab_give(&redis->catching_up, late);
-	if (outcome == REDIS_ANSWERED)
-		state_memory_set_here(redis->memory, NULL, &session, STATE_HERE_NOTHING,
-				      net_now(redis->loop));
+	if (is_unknown_script(request, outcome, reply))
+		redis->knows_remember = false;
+	if (outcome != REDIS_ANSWERED)
+		return;
+	(void)memcpy(session.at, request->about, sizeof(session.at));
+	state_memory_set_here(redis->memory, NULL, &session, STATE_HERE_NOTHING,
+			      net_now(redis->loop));
 }
 
-static const struct redis_call_type catch_up_type = { .put = put_catch_up, .done = caught_up };
+static void on_done(struct redis_guest *guest, const struct redis_request *request,
+		    enum redis_outcome outcome, const struct redisReply *reply)
+{
+	struct state_redis *redis = CONTAINER_OF(guest, struct state_redis, guest);
+
+	switch ((enum asked)request->asked) {
+	case ASKED_RECALL:
+		recall_done(redis, request, outcome, reply);
+		return;
+	case ASKED_NOTE:
+		note_done(redis, request, outcome, reply);
+		return;
+	case ASKED_CATCH_UP:
+		caught_up(redis, request, outcome, reply);
+		return;
+	case ASKED_DROP:
+		return;
+	}
+}
+
+static void on_late(struct redis_guest *guest, struct redis_request *request)
+{
+	struct state_redis *redis = CONTAINER_OF(guest, struct state_redis, guest);
+	void *waits = request->waits;
+
+	request->waits = NULL;
+	if (waits == NULL)
+		return;
+	if (request->asked == ASKED_RECALL) {
+		recall_away(redis, waits);
+		((struct state_recall *)waits)->done(waits);
+	} else {
+		note_away(redis, waits);
+		((struct state_note *)waits)->done(waits);
+	}
+}
 
 /* ---- at the beginning ---- */
 
@@ -357,6 +390,7 @@ static void end_waiting(struct state_redis *redis)
 	while (redis->waiting_recalls != NULL) {
 		struct state_recall *recall = redis->waiting_recalls;
 		redis->waiting_recalls = recall->next;
+		recall->waits = false;
 		if (send_recall(redis, recall))
 			continue;
 		recall_away(redis, recall);
@@ -365,27 +399,24 @@ static void end_waiting(struct state_redis *redis)
 	while (redis->waiting_notes != NULL) {
 		struct state_note *note = redis->waiting_notes;
 		redis->waiting_notes = note->next;
-		if (send_note(redis, note))
+		note->waits = false;
+		if (send_note(redis, note, ASKED_NOTE, note))
 			continue;
 		note_away(redis, note);
 		note->done(note);
 	}
 }
 
-static void on_ready(struct redis_user *user)
+static void on_settled(struct redis_guest *guest, bool ready)
 {
-	struct state_redis *redis = CONTAINER_OF(user, struct state_redis, user);
+	struct state_redis *redis = CONTAINER_OF(guest, struct state_redis, guest);
 
-	tell_missed(redis);
+	if (ready) { /* it may be another server, or have been restarted */
+		redis->knows_recall = redis->knows_remember = false;
+		tell_missed(redis);
+	}
 	end_waiting(redis);
 }
-
-static void on_failed(struct redis_user *user)
-{
-	end_waiting(CONTAINER_OF(user, struct state_redis, user));
-}
-
-static const struct redis_user_events user_events = { .ready = on_ready, .failed = on_failed };
 
 static void on_waited(struct net_timer *timer)
 {
@@ -420,7 +451,7 @@ static enum state_outcome redis_recall(struct state *state, struct state_recall 
 {
 	struct state_redis *redis = redis_of(state);
 
-	recall->call = (struct redis_call){ 0 };
+	recall->waits = false;
 	if (send_recall(redis, recall))
 		return guess(redis, recall);
 	if (!redis->hopeful) {
@@ -428,6 +459,7 @@ static enum state_outcome redis_recall(struct state *state, struct state_recall 
 		return STATE_DONE;
 	}
 	have_patience(redis);
+	recall->waits = true;
 	recall->next = redis->waiting_recalls;
 	redis->waiting_recalls = recall;
 	return guess(redis, recall);
@@ -436,17 +468,18 @@ static enum state_outcome redis_recall(struct state *state, struct state_recall 
 static enum state_outcome redis_remember(struct state *state, struct state_note *note)
 {
 	struct state_redis *redis = redis_of(state);
-	const bool waits = note->done != NULL;
+	void *waits = note->done == NULL ? NULL : note;
 
-	note->call = (struct redis_call){ 0 };
+	note->waits = false;
 	(void)own(redis)->remember(own(redis), note);
-	if (send_note(redis, note))
-		return waits ? STATE_PENDING : STATE_DONE;
-	if (!redis->hopeful || !waits) {
+	if (send_note(redis, note, ASKED_NOTE, waits))
+		return waits == NULL ? STATE_DONE : STATE_PENDING;
+	if (!redis->hopeful || waits == NULL) {
 		note_away(redis, note);
 		return STATE_DONE;
 	}
 	have_patience(redis);
+	note->waits = true;
 	note->next = redis->waiting_notes;
 	redis->waiting_notes = note;
 	return STATE_PENDING;
@@ -457,8 +490,8 @@ static void redis_forget_recall(struct state *state, struct state_recall *recall
 	struct state_redis *redis = redis_of(state);
 	struct state_recall **at = &redis->waiting_recalls;
 
-	if (redis_call_pending(&recall->call)) {
-		redis_call_forget(redis->link, &recall->call);
+	if (!recall->waits) {
+		redis_link_request(redis->link, recall->ticket)->waits = NULL;
 		return;
 	}
 	while (*at != recall)
@@ -471,8 +504,8 @@ static void redis_forget_note(struct state *state, struct state_note *note)
 	struct state_redis *redis = redis_of(state);
 	struct state_note **at = &redis->waiting_notes;
 
-	if (redis_call_pending(&note->call)) {
-		redis_call_forget(redis->link, &note->call);
+	if (!note->waits) {
+		redis_link_request(redis->link, note->ticket)->waits = NULL;
 		return;
 	}
 	while (*at != note)
@@ -485,15 +518,16 @@ static void redis_drop_blocks(struct state *state, struct state_key tenant,
 			      const struct state_key *blocks, uint32_t count)
 {
 	struct state_redis *redis = redis_of(state);
+	struct redis_buffer *to;
+	uint64_t ticket;
 
 	own(redis)->drop_blocks(own(redis), tenant, blocks, count);
 	count = count < STATE_BLOCKS_MAX ? count : STATE_BLOCKS_MAX; /* as many as were found */
 	for (uint32_t i = 0; i < count; i++) {
-		struct redis_buffer *to = redis_link_begin(redis->link);
-		if (to == NULL)
+		if (begin(redis, &to, &ticket, ASKED_DROP, NULL) == NULL)
 			return;
 		state_wire_drop(to, &tenant, &blocks[i], &redis->blocks);
-		if (!redis_link_send(redis->link, &(struct redis_command){ .call = NULL }))
+		if (!redis_link_send(redis->link))
 			return;
 	}
 }
@@ -503,7 +537,7 @@ struct state *state_redis_state(struct state_redis *redis)
 	return &redis->state;
 }
 
-struct state_redis *state_redis_new(struct net_loop *loop, struct redis_link *link,
+struct state_redis *state_redis_new(struct net_loop *loop, struct store_redis *redis,
 				    struct state_memory *memory, const struct config_store *config,
 				    struct metrics_worker *metrics)
 {
@@ -518,11 +552,8 @@ struct state_redis *state_redis_new(struct net_loop *loop, struct redis_link *li
 			   .forget_note = redis_forget_note,
 			   .drop_blocks = redis_drop_blocks },
 		.magic = STATE_REDIS_MAGIC,
-		.user = { .events = &user_events },
-		.load = REDIS_SCRIPT_INIT(recall),
-		.save = REDIS_SCRIPT_INIT(remember),
+		.guest = { .done = on_done, .late = on_late, .settled = on_settled },
 		.loop = loop,
-		.link = link,
 		.memory = memory,
 		.metrics = metrics,
 		.blocks = config->blocks,
@@ -530,10 +561,6 @@ struct state_redis *state_redis_new(struct net_loop *loop, struct redis_link *li
 		.hopeful = true,
 		.patience.fire = on_waited,
 	};
-	if (!slab_init(&made->catching_up, sizeof(struct catch_up), MISSED_MAX)) {
-		free(made);
-		return NULL;
-	}
-	redis_link_join(link, &made->user);
+	made->link = store_redis_join(redis, &made->guest);
 	return made;
 }

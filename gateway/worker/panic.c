@@ -53,10 +53,10 @@ static void add_flow(struct panic_line *line, const struct flow *flow)
 	const bool known = flow != NULL && (unsigned)flow->step < FLOW_STEP_COUNT;
 
 	add(line, known ? slice_str(flow_step_name(flow->step)) : SLICE("none"));
-	if (flow == NULL || flow->caller == NULL)
+	if (flow == NULL || flow->ask == NULL || flow->ask->caller == NULL)
 		return;
 	add(line, SLICE(", tenant "));
-	add_printable(line, flow->caller->tenant);
+	add_printable(line, flow->ask->caller->tenant);
 }
 
 static void add_slab(struct panic_line *line, const struct panic_slab *named)
@@ -78,7 +78,7 @@ void panic_print(const struct panic_context *context, int fd)
 	if (context == NULL)
 		return;
 	add(&line, SLICE("sluice: panic: step "));
-	add_flow(&line, context->flow);
+	add_flow(&line, context->flow == NULL ? NULL : *context->flow);
 	for (size_t i = 0; i < context->slab_count; i++)
 		add_slab(&line, &context->slabs[i]);
 	line.bytes[line.len++] = '\n';

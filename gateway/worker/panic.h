@@ -16,7 +16,8 @@ struct panic_slab {
 struct flow;
 
 struct panic_context {
-	const struct flow *flow;        /* the request that is worked on; NULL: none */
+	const struct flow *const
+		*flow; /* the one that is worked on, NULL inside: none; may be NULL */
 	const struct panic_slab *slabs; /* of this thread; may be NULL */
 	size_t slab_count;
 };

@@ -8,17 +8,17 @@
 #include <stdlib.h>
 
 /* ---- snapshots ---- */
-static void providers_free(struct worker_providers *providers)
+static void providers_free(struct sampling_providers *providers)
 {
 	health_view_free(providers->health);
 	free(providers->pools);
 	free(providers->firsts);
-	*providers = (struct worker_providers){ 0 };
+	*providers = (struct sampling_providers){ 0 };
 }
 
-static void fill_provider(struct worker *worker, struct worker_providers *fresh, uint32_t p)
+static void fill_provider(struct worker *worker, struct sampling_providers *fresh, uint32_t p)
 {
-	const struct provider *provider = &worker->config->providers[p];
+	const struct provider *provider = &worker->core.config->providers[p];
 	char problem[256];
 
 	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
@@ -35,8 +35,9 @@ static void fill_provider(struct worker *worker, struct worker_providers *fresh,
 /* Requests do not hold the snapshot while they wait, so that it can be let go of at once. */
 bool worker_use_config(struct worker *worker, const struct config *config, uint64_t seq)
 {
-	struct worker_providers fresh = {
-		.health = health_view_new(worker->health, config, worker->args.count),
+	struct sampling *core = &worker->core;
+	struct sampling_providers fresh = {
+		.health = health_view_new(core->health, config, worker->args.count),
 		.pools = calloc(config->provider_count + 1, sizeof(*fresh.pools)),
 		.firsts = calloc(config->provider_count + 1, sizeof(*fresh.firsts)),
 	};
@@ -45,17 +46,18 @@ bool worker_use_config(struct worker *worker, const struct config *config, uint6
 		providers_free(&fresh);
 		return false;
 	}
-	worker->config = config;
-	jwt_checker_use_config(worker->tokens, config);
+	worker->fronts.config = config;
+	sampling_use_config(core, config, fresh.health);
+	jwt_checker_use_config(core->tokens, config);
 	upstream_bound_answers(worker->upstream, config->unfinished_bytes_max / worker->args.count);
-	worker->bodies.bound =
+	core->bodies.bound =
 		(struct fair_bound){ config->held_bytes_max / worker->args.count, BODY_SMALL };
 	upstream_mark(worker->upstream);
 	for (uint32_t p = 0; p < config->provider_count; p++)
 		fill_provider(worker, &fresh, p);
 	upstream_sweep(worker->upstream);
-	providers_free(&worker->providers);
-	worker->providers = fresh;
+	providers_free(&core->providers);
+	core->providers = fresh;
 	atomic_store_explicit(&worker->shared.config_seq, seq, memory_order_release);
 	atomic_store_explicit(&worker->shared.config_oldest_seq, seq, memory_order_release);
 	return true;
@@ -91,7 +93,7 @@ static void run_config(struct net_message *message, void *owner)
 		for (uint32_t i = 0; i < m->config->listen_count; i++)
 			http_set_tls(worker->http, i, m->config->listen[i].tls);
 		if (worker->redis != NULL)
-			redis_client_use_login(worker->redis, &m->config->store);
+			store_redis_use_login(worker->redis, &m->config->store);
 	} else {
 		(void)fprintf(stderr, "sluice: no memory for a new configuration\n");
 	}
@@ -116,17 +118,6 @@ struct addresses_message {
 	struct upstream_address addresses[];
 };
 
-static void store_resolved(struct redis_client *redis, const struct upstream_address *addresses,
-			   uint32_t count)
-{
-	struct redis_target targets[REDIS_ADDRESSES_MAX];
-
-	count = count < REDIS_ADDRESSES_MAX ? count : REDIS_ADDRESSES_MAX;
-	for (uint32_t i = 0; i < count; i++)
-		targets[i] = (struct redis_target){ addresses[i].address, addresses[i].len };
-	redis_client_resolved(redis, targets, count);
-}
-
 static void run_addresses(struct net_message *message, void *owner)
 {
 	struct addresses_message *m = CONTAINER_OF(message, struct addresses_message, message);
@@ -136,7 +127,7 @@ static void run_addresses(struct net_message *message, void *owner)
 	if (!slice_absent(m->identity))
 		upstream_resolved(worker->upstream, m->identity, m->addresses, m->count);
 	else if (worker->redis != NULL)
-		store_resolved(worker->redis, m->addresses, m->count);
+		store_redis_resolved(worker->redis, m->addresses, m->count);
 	free(m);
 }
 
@@ -179,7 +170,7 @@ static void run_keys(struct net_message *message, void *owner)
 	struct worker *worker = owner;
 
 	must_obj(worker, WORKER_MAGIC);
-	jwt_checker_set_keys(worker->tokens, slice_of(m->place, m->place_len), &m->keys);
+	jwt_checker_set_keys(worker->core.tokens, slice_of(m->place, m->place_len), &m->keys);
 	free(m);
 }
 
@@ -198,12 +189,12 @@ void worker_set_keys(struct worker *worker, struct slice place, struct jwt_keys 
 
 uint32_t worker_take_key_wishes(struct worker *worker)
 {
-	return jwt_checker_take_wishes(worker->tokens);
+	return jwt_checker_take_wishes(worker->core.tokens);
 }
 
 uint64_t worker_token_count(const struct worker *worker, uint32_t result)
 {
-	return jwt_checker_count(worker->tokens, result);
+	return jwt_checker_count(worker->core.tokens, result);
 }
 
 /* ---- active checks ---- */
@@ -220,7 +211,7 @@ static void run_endpoint_up(struct net_message *message, void *owner)
 	struct worker *worker = owner;
 
 	must_obj(worker, WORKER_MAGIC);
-	health_checked(worker->health, m->provider, m->identity, m->path, m->up,
+	health_checked(worker->core.health, m->provider, m->identity, m->path, m->up,
 		       net_now(worker->loop));
 	free(m);
 }
@@ -262,8 +253,8 @@ static void run_question(struct net_message *message, void *owner)
 	struct worker *worker = owner;
 
 	must_obj(worker, WORKER_MAGIC);
-	if (worker->shared_limits != NULL)
-		store_redis_ask(worker->shared_limits, m->question);
+	if (worker->redis != NULL)
+		store_redis_ask(worker->redis, m->question);
 	else
 		store_question_answer(m->question, STORE_SAID_AWAY);
 	free(m);

@@ -9,11 +9,11 @@
 
 static void publish_pools(struct worker *worker, uint32_t p)
 {
-	const struct provider *provider = &worker->config->providers[p];
+	const struct provider *provider = &worker->core.config->providers[p];
 	struct upstream_counts sum = { 0 };
 
 	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
-		if ((worker->providers.firsts[p] >> e & 1) == 0)
+		if ((worker->core.providers.firsts[p] >> e & 1) == 0)
 			continue; /* counted where it was named first */
 		const struct upstream_counts one =
 			upstream_count(worker->upstream, provider->endpoints[e].identity);
@@ -31,8 +31,8 @@ static void publish_pools(struct worker *worker, uint32_t p)
 
 static void publish_health(struct worker *worker, uint32_t p)
 {
-	const struct provider *provider = &worker->config->providers[p];
-	const struct health_view *view = worker->providers.health;
+	const struct provider *provider = &worker->core.config->providers[p];
+	const struct health_view *view = worker->core.providers.health;
 	struct worker_health *out = &worker->healths[p];
 	const nsec_t now = net_now(worker->loop);
 
@@ -81,8 +81,8 @@ static void publish_lessons(struct worker *worker)
 		return;
 	to->count = 0;
 	to->seq = atomic_load_explicit(&worker->shared.config_seq, memory_order_relaxed);
-	for (uint32_t m = 0; m < worker->config->catalog.count; m++) {
-		const struct lessons *known = health_lessons(worker->providers.health, m, now);
+	for (uint32_t m = 0; m < worker->core.config->catalog.count; m++) {
+		const struct lessons *known = health_lessons(worker->core.providers.health, m, now);
 		if (known != NULL)
 			put_lessons(to, m, known, now);
 	}
@@ -91,7 +91,7 @@ static void publish_lessons(struct worker *worker)
 
 void worker_publish(struct worker *worker)
 {
-	for (uint32_t p = 0; p < worker->config->provider_count; p++) {
+	for (uint32_t p = 0; p < worker->core.config->provider_count; p++) {
 		publish_pools(worker, p);
 		publish_health(worker, p);
 	}

@@ -151,11 +151,13 @@ void http_shutdown(struct http_server *server)
 	(void)server;
 }
 
-/* A request has just come, as a whole. */
-static void *world_begin(struct http_exchange *exchange, struct http_incoming *in)
+/* A request has just come, as a whole, and the turn in which it came is over. */
+static inline void *world_begin(struct http_exchange *exchange, struct http_incoming *in)
 {
 	in->came_at = world.now;
-	return world.handler.begin(world.handler.owner, exchange, in);
+	void *request = world.handler.begin(world.handler.owner, exchange, in);
+	world_turn_ends();
+	return request;
 }
 
 #endif

@@ -111,18 +111,18 @@ static void check_nothing_is_left(const char *name, size_t fail)
 {
 	const struct worker *worker = world.worker;
 
-	if (worker->requests.out == 0 && worker->streams.streams.out == 0 &&
-	    worker->arenas.out == 0 && worker->waiting == NULL && world.call == NULL &&
+	if (worker->core.calls.out == 0 && worker->core.streams.streams.out == 0 &&
+	    worker->core.arenas.out == 0 && worker->core.waiting == NULL && world.call == NULL &&
 	    world.buffers == 0 && world.granted == world.settled &&
 	    world.placed == world.released && fake.recall == NULL && fake.note == NULL &&
 	    world.posted == NULL && world.claim == NULL && world.held == 0 &&
-	    world.pending == NULL && worker->panic.flow == NULL)
+	    world.pending == NULL && worker->core.running == NULL)
 		return;
 	fail_msg("%s, memory %zu: something is left", name, fail);
 }
 
 /* Of a request in a session. */
-static struct http_incoming in_session(void)
+static inline struct http_incoming in_session(void)
 {
 	struct http_incoming in = walk.in;
 
@@ -144,8 +144,8 @@ static void set_scene(size_t fail)
 /* What was answered is remembered by its key no more; nobody may have a part in it. */
 static void forget_copies(void)
 {
-	once_free(world.worker->args.once);
-	world.worker->args.once = once_new();
+	once_free(world.worker->core.once);
+	world.worker->core.once = once_new();
 }
 
 static void nobody_is_held(const char *name, size_t fail)
@@ -172,14 +172,14 @@ static int state_rig_run(int (*group)(void))
 				     .remember = fake_remember,
 				     .forget_recall = fake_forget_recall,
 				     .forget_note = fake_forget_note };
-	world.worker->state = &fake.state;
-	world.worker->args.once = once_new();
-	world.worker->args.flights = flights_new();
+	world.worker->core.state = &fake.state;
+	world.worker->core.once = once_new();
+	world.worker->core.flights = flights_new();
 	int failed = group();
 	rig_reset();
 	if (failed == 0) {
-		once_free(world.worker->args.once);
-		flights_free(world.worker->args.flights);
+		once_free(world.worker->core.once);
+		flights_free(world.worker->core.flights);
 		rig_end();
 	}
 	metrics_free(metrics);

@@ -260,18 +260,18 @@ static void set_scene(const struct scenario *s)
 					.limit = s->refusal == ERR_BUSY ? NULL : "for a test",
 					.wait_ns = 1500 * MSEC };
 	struct upstream_pool *pool = s->no_pool ? NULL : &the_pool;
-	world.worker->providers.pools[0][0] = pool;
+	world.worker->core.providers.pools[0][0] = pool;
 }
 
 /* True when the request is over. */
-static bool meet_time(struct run *run, struct request *request)
+static bool meet_time(struct run *run, struct rpc_call *request)
 {
-	if (request->wait.place == 0)
+	if (request->call->wait.place == 0)
 		return false;
 	run->waited = true;
 	if (leaves(run, run->scenario->waiting, request))
 		return true;
-	if (request->wait.place != 0)
+	if (request->call->wait.place != 0)
 		rig_time_comes(request);
 	return false;
 }
@@ -300,7 +300,7 @@ static void go(struct run *run)
 	takes.fail = run->fail;
 	run->in = run->walk->in;
 	void *request = world_begin(&world.exchange, &run->in);
-	check(run, request != NULL);
+	check(run, request != NULL || world.exchange.refused);
 	run->asked =
 		world.granted > 0 || world.pending != NULL || world.store_mode == STORE_REFUSES;
 	if (!meet_all(run, request)) {
@@ -325,17 +325,17 @@ static void check_nothing_is_left(const struct run *run)
 	struct limit_state limits =
 		limit_read(limit_table_slot(table, tenant->limit_key), world.wall_ns / SEC);
 
-	check(run, worker->requests.out == 0);
-	check(run, worker->streams.streams.out == 0);
-	check(run, worker->arenas.out == 0);
-	check(run, worker->waiting == NULL);
+	check(run, worker->core.calls.out == 0);
+	check(run, worker->core.streams.streams.out == 0);
+	check(run, worker->core.arenas.out == 0);
+	check(run, worker->core.waiting == NULL);
 	check(run, world.call == NULL && world.buffers == 0);
 	check(run, world.pending == NULL);
 	check(run, world.granted == world.settled && world.placed <= 1);
 	check(run, world.placed == world.released);
 	check(run, limits.concurrent == 0);
 	check(run, limits.usd_day == world.settled_usd);
-	check(run, worker->panic.flow == NULL);
+	check(run, worker->core.running == NULL);
 }
 
 /* DESIGN 5, Limits: what was not sent is not paid for, what was sent and never answered in full. */

@@ -86,7 +86,7 @@ static void the_next_copy_waits_for_its_session(void **state)
 
 	(void)state;
 	set_scene(0);
-	world.worker->elsewhere = &the_others;
+	world.worker->core.elsewhere = &the_others;
 	begin_copy_in_session(&c, 0);
 	rig_others_answer(ONCE_LEADS);
 	assert_non_null(world.call);
@@ -103,7 +103,7 @@ static void the_next_copy_waits_for_its_session(void **state)
 	assert_non_null(world.call);
 	rig_provider_ends(ERR_OK, true, &walk.answer);
 	assert_int_equal(c.exchanges[1].status, 200);
-	world.worker->elsewhere = NULL;
+	world.worker->core.elsewhere = NULL;
 	world.handler.sent(world.handler.owner, c.requests[1]);
 	free(c.exchanges[1].body);
 	nobody_is_held("copies", 0);
@@ -117,7 +117,7 @@ static void a_copy_waits_for_a_first_that_guesses(void **state)
 
 	(void)state;
 	set_scene(0);
-	world.worker->elsewhere = &the_others;
+	world.worker->core.elsewhere = &the_others;
 	fake.revision = REVISION_2025_06_18;
 	fake.guesses = true;
 	begin_copy_in_session(&c, 0);
@@ -140,7 +140,7 @@ static void a_copy_waits_for_a_first_that_guesses(void **state)
 	rig_deliver();
 	assert_int_equal(c.exchanges[0].status, 200);
 	assert_int_equal(c.exchanges[1].status, 200);
-	world.worker->elsewhere = NULL;
+	world.worker->core.elsewhere = NULL;
 	for (size_t i = 0; i < 2; i++) {
 		world.handler.sent(world.handler.owner, c.requests[i]);
 		free(c.exchanges[i].body);
@@ -152,7 +152,7 @@ static void a_copy_waits_for_a_first_that_guesses(void **state)
 static void who_leaves_before_it_knows_that_it_leads_gives_the_claim_back(void **state)
 {
 	(void)state;
-	world.worker->elsewhere = &the_others;
+	world.worker->core.elsewhere = &the_others;
 	for (int late = 0; late <= 1; late++) {
 		struct copies c = { 0 };
 		set_scene(0);
@@ -173,7 +173,7 @@ static void who_leaves_before_it_knows_that_it_leads_gives_the_claim_back(void *
 		rig_deliver();
 		nobody_is_held("a claim that was left", 0);
 	}
-	world.worker->elsewhere = NULL;
+	world.worker->core.elsewhere = NULL;
 }
 
 static void copies_may_leave_in_any_order(void **state)

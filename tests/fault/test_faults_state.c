@@ -59,7 +59,7 @@ static const struct scenario {
 /* True when the request is over. */
 static bool meet(enum event event, void *request)
 {
-	struct request *r = request;
+	const struct rpc_call *call = request;
 
 	switch (event) {
 	case NOTHING:
@@ -71,7 +71,8 @@ static bool meet(enum event event, void *request)
 		worker_refuse_waiting(world.worker);
 		return false;
 	case CALLED_OFF:
-		(void)flights_call_off(world.worker->args.flights, r->flow.state->flight.key);
+		(void)flights_call_off(world.worker->core.flights,
+				       call->call->flow.state->flight.key);
 		rig_deliver();
 		return false;
 	}
@@ -122,7 +123,7 @@ static size_t once_through(const struct scenario *s, size_t fail)
 	fake.away = s->away;
 	fake.unknown = s->unknown;
 	void *request = world_begin(&world.exchange, &in);
-	must(request != NULL);
+	must(request != NULL || world.exchange.refused);
 	const bool gone = go_on(s, request);
 	const int status = gone ? 0 : world.exchange.status;
 	if (fail == 0 && status != s->ends)
@@ -232,7 +233,7 @@ static size_t once_ahead(const struct ahead_scenario *s, int order, int after, s
 	fake.unknown = s->unknown;
 	world.store_mode = STORE_WAITS;
 	void *request = world_begin(&world.exchange, &in);
-	must(request != NULL);
+	must(request != NULL || world.exchange.refused);
 	const bool gone = go_on_ahead(s, order, after, request);
 	const int status = gone ? 0 : world.exchange.status;
 	if (status != s->ends && (fail == 0 || status != 503))
@@ -251,7 +252,7 @@ static void whatever_is_said_to_who_goes_ahead_nothing_is_left(void **state)
 	size_t faults = 0;
 
 	(void)state;
-	world.worker->elsewhere = &the_others;
+	world.worker->core.elsewhere = &the_others;
 	for (size_t i = 0; i < COUNT_OF(ahead_scenarios); i++)
 		for (int n = 0; n < 2 * ANSWERS * ANSWERS; n++) {
 			const struct ahead_scenario *s = &ahead_scenarios[i];
@@ -260,7 +261,7 @@ static void whatever_is_said_to_who_goes_ahead_nothing_is_left(void **state)
 			for (size_t fail = 1; fail <= plain; fail++, faults++)
 				(void)once_ahead(s, order, after, fail);
 		}
-	world.worker->elsewhere = NULL;
+	world.worker->core.elsewhere = NULL;
 	print_message("%zu takes of memory have failed\n", faults);
 	assert_true(faults > COUNT_OF(ahead_scenarios) * 100);
 }

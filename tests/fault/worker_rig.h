@@ -52,41 +52,44 @@ static void rig_provider_ends(enum err err, bool bytes_sent, const struct provid
 }
 
 /* A notification that is due is written, and leaves. */
-static void rig_tell(struct request *request)
+static void rig_tell(struct rpc_call *call)
 {
-	struct net_timer *timer = &request->told.timer;
+	struct net_timer *timer = &call->told.timer;
 
-	if (timer->place == 0 || timer->due > world.now)
+	world_turn_ends();
+	if (!call->progress.wanted)
 		return;
-	timer->place = 0;
-	timer->fire(timer);
+	if (timer->place != 0 && timer->due <= world.now) {
+		timer->place = 0;
+		timer->fire(timer);
+	}
 	if (!world.exchange.unsent)
 		return;
 	world.exchange.unsent = false;
-	world.handler.ready(world.handler.owner, request);
+	world.handler.ready(world.handler.owner, call);
 }
 
 /* The call in progress brings its answer as a stream, in two pieces; in between the caller is told. False:
  * it is not taken as one. The call still has to end. */
-static inline bool rig_provider_streams(struct request *request,
-					const struct provider_answer *answer)
+static inline bool rig_provider_streams(struct rpc_call *call, const struct provider_answer *answer)
 {
-	struct upstream_call *call = world.call;
+	struct upstream_call *upstream = world.call;
 	size_t half = answer->body.len / 2;
 
-	call->answer = *answer;
-	call->answer.body = slice_of(NULL, 0);
-	call->sent_at = call->first_byte_at = world.now;
-	call->wish = UPSTREAM_WANTED;
-	call->in_pieces = call->head != NULL && call->head(call);
-	if (!call->in_pieces)
+	upstream->answer = *answer;
+	upstream->answer.body = slice_of(NULL, 0);
+	upstream->sent_at = upstream->first_byte_at = world.now;
+	upstream->wish = UPSTREAM_WANTED;
+	upstream->in_pieces = upstream->head != NULL && upstream->head(upstream);
+	if (!upstream->in_pieces)
 		return false;
 	if (half != 0)
-		call->piece(call, slice_of(answer->body.at, half));
-	if (call->wish == UPSTREAM_WANTED)
-		rig_tell(request);
-	if (call->wish == UPSTREAM_WANTED && answer->body.len != 0)
-		call->piece(call, slice_of(answer->body.at + half, answer->body.len - half));
+		upstream->piece(upstream, slice_of(answer->body.at, half));
+	if (upstream->wish == UPSTREAM_WANTED)
+		rig_tell(call);
+	if (upstream->wish == UPSTREAM_WANTED && answer->body.len != 0)
+		upstream->piece(upstream,
+				slice_of(answer->body.at + half, answer->body.len - half));
 	return true;
 }
 
@@ -103,9 +106,9 @@ static inline void rig_stream_ends(void)
 }
 
 /* The time has come for which the request waits. */
-static inline void rig_time_comes(struct request *request)
+static inline void rig_time_comes(struct rpc_call *call)
 {
-	struct net_timer *timer = &request->wait;
+	struct net_timer *timer = &call->call->wait;
 
 	must(timer->place != 0 && timer->due >= world.now);
 	world.now = timer->due;
@@ -139,14 +142,14 @@ static void rig_start(const struct config *config, struct limit_table *table,
 	must(args.state != NULL);
 	world.worker = worker_new(&args);
 	must(world.worker != NULL);
-	world.worker->arenas.keep_max = 64;
+	world.worker->core.arenas.keep_max = 64;
 	world.store = (struct store){ .reserve = rig_reserve,
 				      .settle = rig_settle,
 				      .release = rig_release,
 				      .undo = rig_undo,
 				      .forget = rig_forget,
 				      .series = rig_series };
-	world.worker->store = &world.store;
+	world.worker->core.store = &world.store;
 }
 
 /* A worker is never taken apart in the product: the process ends with it. */
@@ -154,38 +157,39 @@ static void rig_end(void)
 {
 	struct worker *worker = world.worker;
 
-	slab_fini(&worker->requests);
-	stream_slab_fini(&worker->streams);
+	slab_fini(&worker->core.calls);
+	stream_slab_fini(&worker->core.streams);
 	state_memory_free(worker->args.state);
-	arena_pool_fini(&worker->arenas);
-	json_work_free(worker->json);
-	jwt_checker_free(worker->tokens);
-	key_memory_free(worker->keys);
-	health_view_free(worker->providers.health);
-	health_free(worker->health);
-	free(worker->providers.pools);
-	free(worker->providers.firsts);
+	arena_pool_fini(&worker->core.arenas);
+	json_work_free(worker->core.json);
+	jwt_checker_free(worker->core.tokens);
+	key_memory_free(worker->core.keys);
+	health_view_free(worker->core.providers.health);
+	health_free(worker->core.health);
+	free(worker->core.providers.pools);
+	free(worker->core.providers.firsts);
 	free(worker->healths);
-	free(worker->refusals);
+	free(worker->core.refusals);
 	free(worker->lessons);
-	fair_share_unmap(&worker->bodies.share);
+	fair_share_unmap(&worker->core.bodies.share);
 	free(worker->pool_counts);
 	free(worker);
 	world.worker = NULL;
 }
 
-/* The state before a request; a day later, so that no limit remembers the last one. */
+/* The state before a request; a day later if the last one has spent anything, so that no limit remembers that. (Days on
+ * which nothing is asked may not be many in a row: limit_take.c.) */
 static void rig_reset(void)
 {
 	free(world.exchange.body);
 	world.exchange = (struct http_exchange){ .status = 0 };
 	world.now += 3600 * SEC;
-	world.wall_ns += UINT64_C(86400) * SEC;
+	world.wall_ns += world.reserved_usd != 0 ? UINT64_C(86400) * SEC : 0;
 	world.store_mode = STORE_ASKS;
 	world.granted = world.settled = world.placed = world.released = world.forgotten = 0;
 	world.undone = 0;
 	world.reserved_usd = world.settled_usd = 0;
-	world.worker->given_up = false;
+	world.worker->core.given_up = world.worker->fronts.leaving = false;
 	takes.count = takes.fail = 0;
 }
 

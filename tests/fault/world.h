@@ -5,6 +5,7 @@
 #define TESTS_FAULT_WORLD_H
 
 #include "codec/base/must.h"
+#include "gateway/front/rpc/rpc.h"
 #include "gateway/identity/jwt_checker.h"
 #include "gateway/state/state_redis.h"
 #include "gateway/worker/worker_parts.h"
@@ -32,6 +33,7 @@ static struct world {
 	nsec_t now;
 	uint64_t wall_ns;
 	struct net_message *posted; /* in their order */
+	struct net_task *soon;      /* likewise */
 	/* the provider */
 	struct upstream_call *call; /* started, neither done nor cancelled */
 	uint8_t sent[SHA256_BYTES]; /* digest of the last request that was sent */
@@ -100,11 +102,18 @@ void net_timer_stop(struct net_loop *loop, struct net_timer *timer)
 	timer->place = 0;
 }
 
-/* As timers, tasks are set and never run: what they tell is no answer. */
+/* Tasks are run when the test says so: world_turn_ends. */
 void net_soon(struct net_loop *loop, struct net_task *task)
 {
+	struct net_task **last = &world.soon;
+
 	(void)loop;
-	task->prev = &task->next;
+	must(task->prev == NULL);
+	while (*last != NULL)
+		last = &(*last)->next;
+	task->next = NULL;
+	task->prev = last;
+	*last = task;
 }
 
 nsec_t net_together_at(const struct net_loop *loop, uint32_t group, nsec_t due)
@@ -124,7 +133,21 @@ bool net_together(struct net_loop *loop, struct net_task *task, nsec_t at)
 
 void net_task_cancel(struct net_task *task)
 {
+	if (task->prev == NULL)
+		return;
+	*task->prev = task->next;
+	if (task->next != NULL)
+		task->next->prev = task->prev;
 	task->prev = NULL;
+}
+
+/* What was to be run at the end of the turn is, and what that queues. */
+static void world_turn_ends(void)
+{
+	for (struct net_task *task; (task = world.soon) != NULL;) {
+		net_task_cancel(task);
+		task->run(task);
+	}
 }
 
 /* Messages come when the test says so: rig_deliver. */

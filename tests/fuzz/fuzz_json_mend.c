@@ -2,7 +2,6 @@
  * once needs no more of it. */
 #include "codec/base/must.h"
 #include "codec/json/json_mend.h"
-#include "codec/set.h"
 
 #include <stdlib.h>
 
@@ -28,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *text;
 
 	if (work == NULL)
-		work = json_work_new(codec_set_best());
+		work = json_work_new();
 	text = malloc(size == 0 ? 1 : size);
 	must(work != NULL && text != NULL);
 	if (size != 0)

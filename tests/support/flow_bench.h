@@ -3,8 +3,8 @@
 #ifndef TESTS_SUPPORT_FLOW_BENCH_H
 #define TESTS_SUPPORT_FLOW_BENCH_H
 
-#include "codec/set.h"
 #include "gateway/flow/flow.h"
+#include "gateway/front/rpc/rpc.h"
 #include "gateway/settings/settings.h"
 
 #include <setjmp.h>
@@ -26,15 +26,16 @@ struct bench {
 	struct json_work *work;
 	struct stream_slab streams; /* one */
 	struct arena_pool pool;
-	struct arena arena;
 	struct health *health;
 	struct health_view *view;
 	struct flow flow;
-	struct http_incoming in; /* the flow's */
+	struct rpc_call call;    /* whose request it is; its arena is the flow's */
+	struct http_incoming in; /* the call's */
 	nsec_t now;
 	bool crowded;               /* as the worker tells its flows */
 	struct flow_bodies *bodies; /* likewise; NULL: not counted */
 	bool stateful;              /* likewise */
+	bool leaving;
 	int fd;
 };
 
@@ -78,7 +79,7 @@ static inline struct bench *bench_new(struct config *config)
 	b->table = limit_table_map(b->fd);
 	assert_non_null(b->table);
 	store_memory_init(&b->memory, b->table);
-	b->work = json_work_new(codec_set_best());
+	b->work = json_work_new();
 	assert_true(stream_slab_init(&b->streams, 1));
 	b->health = health_new();
 	b->view = health_view_new(b->health, b->config, 1);
@@ -108,7 +109,7 @@ static inline void give_stream(struct bench *b)
 static inline void bench_free(struct bench *b)
 {
 	give_stream(b);
-	arena_give(&b->arena);
+	arena_give(&b->call.arena);
 	arena_pool_fini(&b->pool);
 	stream_slab_fini(&b->streams);
 	health_ended(&b->flow.walk.choice, NULL, b->now);
@@ -134,6 +135,19 @@ static inline struct http_incoming incoming(const char *key, const char *body)
 	return in;
 }
 
+static const struct front_path bench_paths[] = { { SLICE_INIT("/v1/sampling"), &rpc_front } };
+
+/* What the worker lends its fronts. */
+static inline struct front_host bench_host(struct bench *b)
+{
+	return (struct front_host){ .paths = bench_paths,
+				    .path_count = COUNT_OF(bench_paths),
+				    .json = b->work,
+				    .config = b->config,
+				    .leaving = b->leaving };
+}
+
+/* As a worker's: the answer is written, where the flow ends in one. */
 static inline enum flow_effect run(struct bench *b, enum flow_event event)
 {
 	const struct flow_env env = { .config = b->config,
@@ -146,21 +160,60 @@ static inline enum flow_effect run(struct bench *b, enum flow_event event)
 				      .now = b->now,
 				      .wall_ns = (uint64_t)BENCH_WALL_S * SEC };
 
-	return flow_run(&b->flow, &env, event);
+	const enum flow_effect effect = flow_run(&b->flow, &env, event);
+	if (effect == FLOW_SEND && b->call.progress.wanted)
+		rpc_progress_admit(&b->call.progress, b->now);
+	if (effect == FLOW_ANSWER)
+		rpc_write(&b->call, &b->flow.out);
+	return effect;
 }
 
 static inline enum flow_effect start(struct bench *b, const struct http_incoming *in)
 {
-	static const uint8_t random[FLOW_CHANCE_BYTES] = { 1, 2, 3 };
+	static const uint8_t random[SAMPLING_CHANCE_BYTES] = { 1, 2, 3 };
+	const struct front_host host = bench_host(b);
 
 	health_ended(&b->flow.walk.choice, NULL,
 		     b->now); /* of a request that a test left in the midst */
 	give_stream(b);
-	arena_give(&b->arena);
-	arena_init(&b->arena, &b->pool, REQUEST_ARENA_MAX);
+	arena_give(&b->call.arena);
+	arena_init(&b->call.arena, &b->pool, REQUEST_ARENA_MAX);
 	b->in = *in;
-	flow_init(&b->flow, &b->in, &b->arena, random, b->now, (uint64_t)BENCH_WALL_S * SEC);
+	b->in.came_at = b->now;
+	sampling_ids_make(&b->call.ids, random, b->in.headers[HTTP_TRACEPARENT]);
+	rpc_init(&b->call, &b->in, (uint64_t)BENCH_WALL_S * SEC);
+	flow_init(&b->flow, &b->call.ask, &rpc_sampling, &b->call);
+	if (!rpc_read_head(&b->call, &host, front_find(&host, in->path) != NULL) ||
+	    !rpc_read_body(&b->call, b->work)) {
+		b->flow.outcome = b->call.wrote;
+		return FLOW_ANSWER;
+	}
+	flow_init(&b->flow, &b->call.ask, &rpc_sampling, &b->call);
 	return run(b, FLOW_START);
+}
+
+/* As the core tells the front of a provider's stream. */
+static inline void bench_follow(struct bench *b)
+{
+	const bool counts = b->flow.streamed && !b->flow.preparing;
+
+	b->call.progress.heard |= b->flow.streamed;
+	b->call.progress.output = counts ? b->flow.stream->progress.output_bytes : 0;
+}
+
+static inline nsec_t bench_due(struct bench *b)
+{
+	bench_follow(b);
+	return rpc_progress_due(&b->call.progress);
+}
+
+/* The notification that is due. */
+static inline struct slice bench_tell(struct bench *b)
+{
+	bench_follow(b);
+	if (!b->call.progress.begun)
+		rpc_write_stream_head(&b->call);
+	return rpc_progress_tell(&b->call.progress, b->now);
 }
 
 static inline enum flow_effect reserve(struct bench *b)
@@ -196,14 +249,14 @@ static inline enum flow_effect provider_says(struct bench *b, uint16_t status, c
 
 static inline const char *text_of(struct bench *b, const struct gather *g)
 {
-	struct slice flat = gather_flat(g, &b->arena);
+	struct slice flat = gather_flat(g, &b->call.arena);
 
-	return arena_copy(&b->arena, flat).at;
+	return arena_copy(&b->call.arena, flat).at;
 }
 
 static inline const char *answer_text(struct bench *b)
 {
-	return text_of(b, &b->flow.answer.body);
+	return text_of(b, &b->call.answer.body);
 }
 
 static inline void assert_has(const char *text, const char *part)

@@ -1,7 +1,6 @@
 #include "tests/support/json_tree.h"
 
 #include "codec/base/must.h"
-#include "codec/set.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +58,7 @@ static struct json_work *the_work(void)
 	static struct json_work *work;
 
 	if (work == NULL)
-		work = json_work_new(codec_set_best());
+		work = json_work_new();
 	must(work != NULL);
 	return work;
 }

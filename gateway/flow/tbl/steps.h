@@ -2,12 +2,8 @@
  *
  * One function each in flow*.c; the name is the panic line's and the log's word for where a request
  * stood. */
-STEP(HTTP, "http", "path, method, Origin, media types, size")
-STEP(AUTH, "auth", "key, token or certificate to tenant")
-STEP(HEADERS, "headers", "revision, session, idempotency, deadline")
-STEP(DECODE, "decode", "body to JSON-RPC envelope and createMessage request")
-STEP(RECALL, "recall", "what is known of its session, its tool loop and private blocks")
-STEP(METHOD, "method", "the small methods are answered here")
+STEP(HOLD, "hold", "its tenant's share of the bytes that requests hold")
+STEP(RECALL, "recall", "what is known of its session, its tool loop and private blocks; what needs no sample ends here")
 STEP(JOIN, "join", "a copy of a request waits for the first, and is answered like it")
 STEP(POLICY, "policy", "whether it may pass, and clamps")
 STEP(ROUTE, "route", "model, endpoint and key")
@@ -18,5 +14,5 @@ STEP(READ, "read", "the provider's answer to a result")
 STEP(SETTLE, "settle", "what was reserved becomes what was used")
 STEP(RETRY, "retry", "after a failure: whether, when and where the next attempt is made, from ROUTE")
 STEP(REMEMBER, "remember", "what it leaves to its session and its tool loop")
-STEP(ANSWER, "answer", "the caller's JSON-RPC response")
+STEP(ANSWER, "answer", "the outcome is told")
 STEP(OVER, "over", "nothing is left to do")

@@ -1,5 +1,5 @@
 /* rpc_method.c - the methods that no provider is needed for, and the end of a session (DESIGN 4.3). */
-#include "gateway/flow/flow_steps.h"
+#include "gateway/front/rpc/rpc.h"
 
 #include "codec/base/must.h"
 #include "gateway/base/version.h"
@@ -29,65 +29,63 @@ static enum revision negotiate(struct slice params, struct json_work *work)
 	return revision;
 }
 
-/* A session of that revision begins; it is there before the caller has its id. False: no memory. */
-static bool begin_session(struct flow *flow, enum revision revision)
+/* A session of that revision begins; it is there before the caller has its id. */
+static void begin_session(struct rpc_call *call, enum revision revision)
 {
-	struct flow_state *state = flow_state_of(flow);
-
-	if (state == NULL)
-		return false;
 	for (size_t i = 0; i < SESSION_ID_HEX; i++)
-		state->begun[i] = "0123456789abcdef"[flow->chance[i / 2] >> (i % 2 * 4) & 15];
-	const struct slice id = slice_of(state->begun, SESSION_ID_HEX);
-	state->session_key = flow_key_of_session(flow, id);
-	state->note.begin_session = true;
-	state->note.revision = (uint32_t)revision;
-	flow_answer_field(flow, SLICE("mcp-session-id"), id);
-	return true;
+		call->begun[i] = "0123456789abcdef"[call->ids.chance[i / 2] >> (i % 2 * 4) & 15];
+	call->ask.begins = slice_of(call->begun, SESSION_ID_HEX);
+	call->ask.begins_revision = revision;
 }
 
-static enum flow_move answer_initialize(struct flow *flow, const struct flow_env *env)
+/* Begins a JSON-RPC response. */
+static struct gather *begin_response(struct rpc_call *call)
 {
-	const struct capabilities *may = &flow->plan->capabilities;
-	const enum revision revision = negotiate(flow->rpc.params, env->json);
-	struct gather *body = &flow->answer.body;
+	struct gather *body = &call->answer.body;
 
-	flow_answer_json(flow);
-	if (env->stateful && flow->revision != REVISION_2026_07_28 &&
-	    !begin_session(flow, revision))
-		return flow_refuse_err(flow, ERR_BUSY);
+	rpc_write_json(call);
 	gather_lit(body, "{\"jsonrpc\":\"2.0\",\"id\":");
-	gather_raw(body, flow->rpc.id);
+	gather_raw(body, call->rpc.id);
+	return body;
+}
+
+static void write_initialize(struct rpc_call *call)
+{
+	struct gather *body = begin_response(call);
+
 	gather_lit(body, ",\"result\":{\"protocolVersion\":\"");
-	gather_raw(body, slice_str(revision_name(revision)));
+	gather_raw(body, slice_str(revision_name(call->ask.begins_revision)));
 	gather_lit(body, "\",\"capabilities\":{\"sampling\":{");
-	if (may->tools)
+	if (call->may_tools)
 		gather_lit(body, "\"tools\":{}");
-	if (may->context)
-		gather_raw(body, may->tools ? SLICE(",\"context\":{}") : SLICE("\"context\":{}"));
+	if (call->may_context)
+		gather_raw(body,
+			   call->may_tools ? SLICE(",\"context\":{}") : SLICE("\"context\":{}"));
 	gather_lit(body,
 		   "}},\"serverInfo\":{\"name\":\"sluice\",\"version\":\"" SLUICE_VERSION "\"}}}");
-	return gather_done(body) == ERR_OK ? FLOW_ANSWERED : flow_refuse_err(flow, ERR_BUSY);
+	if (!slice_absent(call->ask.begins))
+		rpc_add_field(call, SLICE("mcp-session-id"), call->ask.begins);
+	if (gather_done(body) != ERR_OK)
+		(void)rpc_refuse_err(call, ERR_BUSY);
 }
 
-static enum flow_move answer_ping(struct flow *flow)
+static void write_ping(struct rpc_call *call)
 {
-	struct gather *body = &flow->answer.body;
+	struct gather *body = begin_response(call);
 
-	flow_answer_json(flow);
-	gather_lit(body, "{\"jsonrpc\":\"2.0\",\"id\":");
-	gather_raw(body, flow->rpc.id);
 	gather_lit(body, ",\"result\":{}}");
-	return gather_done(body) == ERR_OK ? FLOW_ANSWERED : flow_refuse_err(flow, ERR_BUSY);
+	if (gather_done(body) != ERR_OK)
+		(void)rpc_refuse_err(call, ERR_BUSY);
 }
 
 /* The request that a notifications/cancelled names; absent: none. */
-static struct slice cancelled_id(struct slice params, struct json_work *work)
+struct slice rpc_cancelled_id(const struct rpc_call *call, struct json_work *json)
 {
+	const struct slice params = call->rpc.params;
 	struct json_reader r;
 	struct slice key, id = { NULL, 0 };
 
-	json_open(&r, params, NULL, work);
+	json_open(&r, params, NULL, json);
 	if (slice_absent(params) || json_peek(&r) != JSON_OBJECT || !json_enter_object(&r))
 		return id;
 	while (json_next_key(&r, &key)) {
@@ -98,48 +96,41 @@ static struct slice cancelled_id(struct slice params, struct json_work *work)
 	return id;
 }
 
-/* Of its own session; without one closing the connection works. */
-static void call_off(struct flow *flow, const struct flow_env *env)
+void rpc_read_method(struct rpc_call *call, struct json_work *json)
 {
-	const struct slice id = cancelled_id(flow->rpc.params, env->json);
-
-	if (!flow_in_session(flow) || slice_absent(id))
+	if (call->rpc.method != RPC_INITIALIZE)
 		return;
-	flow->state->calls_off = true;
-	flow->state->called_off = flow_key_of_id(flow, id);
+	const struct capabilities *may = &call->caller.plan->capabilities;
+	const enum revision revision = negotiate(call->rpc.params, json);
+	call->may_tools = may->tools;
+	call->may_context = may->context;
+	call->ask.begins_revision = revision;
+	if (call->revision != REVISION_2026_07_28)
+		begin_session(call, revision);
 }
 
-/* Whether there was one shows when it is over. */
-enum flow_move flow_end_session(struct flow *flow, const struct flow_env *env)
+void rpc_write_method(struct rpc_call *call)
 {
-	const bool sessions = env->stateful && flow->revision != REVISION_2026_07_28;
-
-	if (sessions && flow_state_of(flow) == NULL)
-		return flow_refuse_err(flow, ERR_BUSY);
-	if (!sessions || !flow_use_session(flow))
-		return flow_refuse_err(flow, ERR_SESSION_UNKNOWN);
-	flow->state->note.end_session = true;
-	return flow_answer_empty(flow, 204);
-}
-
-enum flow_move flow_method(struct flow *flow, const struct flow_env *env)
-{
-	switch (flow->rpc.method) {
-	case RPC_CREATE_MESSAGE:
-		return FLOW_NEXT;
+	if (call->ask.ends) {
+		rpc_write_empty(call, 204);
+		return;
+	}
+	switch (call->rpc.method) {
 	case RPC_INITIALIZE:
-		return answer_initialize(flow, env);
+		write_initialize(call);
+		return;
 	case RPC_PING:
-		return answer_ping(flow);
+		write_ping(call);
+		return;
 	case RPC_CANCELLED:
-		call_off(flow, env);
-		return flow_answer_empty(flow, 202);
 	case RPC_INITIALIZED:
 	case RPC_OTHER_NOTIFICATION:
 	case RPC_RESPONSE:
-		return flow_answer_empty(flow, 202);
+		rpc_write_empty(call, 202);
+		return;
+	case RPC_CREATE_MESSAGE:
 	case RPC_UNKNOWN:
 		break;
 	}
-	return flow_refuse_err(flow, ERR_UNKNOWN_METHOD);
+	(void)rpc_refuse_err(call, ERR_UNKNOWN_METHOD);
 }

@@ -11,23 +11,22 @@ static const struct slice before_token = SLICE_INIT(
 static const struct slice before_number = SLICE_INIT(",\"progress\":");
 static const struct slice behind_number = SLICE_INIT("}}\n\n");
 
-bool flow_progress_want(struct flow_progress *progress, struct slice token, struct arena *into)
+bool rpc_progress_want(struct rpc_progress *progress, struct slice token, struct arena *into)
 {
 	must(!progress->wanted && token.len <= PROGRESS_TOKEN_MAX);
 	size_t front = before_token.len + token.len + before_number.len;
 	char *room = arena_take(into, front + PEN_UINT_MAX + behind_number.len + LINE - 1);
 	if (room == NULL)
 		return false;
+	*progress = (struct rpc_progress){ .wanted = true, .front = (uint32_t)front };
 	progress->text = room + (-(uintptr_t)room & (LINE - 1));
 	char *pen = pen_slice(progress->text, before_token);
 	pen = pen_slice(pen, token);
 	(void)pen_slice(pen, before_number);
-	progress->front = (uint32_t)front;
-	progress->wanted = true;
 	return true;
 }
 
-void flow_progress_admit(struct flow_progress *progress, nsec_t now)
+void rpc_progress_admit(struct rpc_progress *progress, nsec_t now)
 {
 	if (progress->admitted)
 		return;
@@ -35,12 +34,12 @@ void flow_progress_admit(struct flow_progress *progress, nsec_t now)
 	progress->admitted_at = now;
 }
 
-bool flow_progress_rose(const struct flow_progress *progress)
+bool rpc_progress_rose(const struct rpc_progress *progress)
 {
 	return progress->begun && progress->output > progress->told;
 }
 
-nsec_t flow_progress_due(const struct flow_progress *progress)
+nsec_t rpc_progress_due(const struct rpc_progress *progress)
 {
 	if (!progress->wanted || !progress->admitted)
 		return NSEC_NEVER;
@@ -48,10 +47,10 @@ nsec_t flow_progress_due(const struct flow_progress *progress)
 		return progress->heard ? progress->admitted_at
 				       : progress->admitted_at + PROGRESS_BEGIN_AFTER;
 	return progress->told_at +
-	       (flow_progress_rose(progress) ? PROGRESS_EVERY : PROGRESS_SILENCE_MAX);
+	       (rpc_progress_rose(progress) ? PROGRESS_EVERY : PROGRESS_SILENCE_MAX);
 }
 
-struct slice flow_progress_tell(struct flow_progress *progress, nsec_t now)
+struct slice rpc_progress_tell(struct rpc_progress *progress, nsec_t now)
 {
 	uint64_t least = progress->begun ? progress->told + 1 : 0;
 

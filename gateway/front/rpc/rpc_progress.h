@@ -19,7 +19,7 @@
 
 enum { PROGRESS_TOKEN_MAX = 1024 }; /* bytes of a token that is echoed with every notification */
 
-struct flow_progress {
+struct rpc_progress {
 	bool wanted;    /* the caller gets an event stream */
 	bool begun;     /* the first event was written: status and headers are away */
 	bool admitted;  /* limits were taken */
@@ -33,22 +33,22 @@ struct flow_progress {
 };
 
 /* The caller is to be told. `token` is raw JSON, echoed as it is. False: no memory. */
-MUST_USE bool flow_progress_want(struct flow_progress *progress, struct slice token,
-				 struct arena *into);
+MUST_USE bool rpc_progress_want(struct rpc_progress *progress, struct slice token,
+				struct arena *into);
 
 /* Limits were taken for an attempt; the first one counts. */
-void flow_progress_admit(struct flow_progress *progress, nsec_t now);
+void rpc_progress_admit(struct rpc_progress *progress, nsec_t now);
 
 /* The caller has been told of less than there is. */
-bool flow_progress_rose(const struct flow_progress *progress);
+bool rpc_progress_rose(const struct rpc_progress *progress);
 
 /* When the next notification is to be written; NSEC_NEVER: not until something changes, in the past:
  * now. */
-nsec_t flow_progress_due(const struct flow_progress *progress);
+nsec_t rpc_progress_due(const struct rpc_progress *progress);
 
 /* The notification as an event, and notes that it is being written: unchanged until the next call. Its
  * number is the bytes of output so far, more than the one before whatever happens: another attempt
  * begins anew. */
-struct slice flow_progress_tell(struct flow_progress *progress, nsec_t now);
+struct slice rpc_progress_tell(struct rpc_progress *progress, nsec_t now);
 
 #endif

@@ -1,15 +1,14 @@
-/* rpc_request.c - from HTTP to a decoded request (DESIGN 4.3). */
-#include "codec/set.h"
-#include "gateway/flow/flow_steps.h"
+/* rpc_request.c - from HTTP to what is asked of the core (DESIGN 4.3). */
+#include "gateway/front/rpc/rpc.h"
 
 #include "codec/base/must.h"
 #include "tenants/auth.h"
 
 #include <string.h>
 
-static struct slice header(const struct flow *flow, enum http_header name)
+static struct slice header(const struct rpc_call *call, enum http_header name)
 {
-	return flow->in->headers[name];
+	return call->in->headers[name];
 }
 
 struct acceptable {
@@ -48,7 +47,7 @@ static void take_range(struct acceptable *take, struct slice range, bool zero)
 
 /* What an Accept header admits: none, or one that lists nothing, counts as any, and the most specific range
  * decides (RFC 9110, 12.5.1); but a stream has to be asked for by its name (DESIGN 4.3). */
-static void read_accept(struct flow *flow, struct slice accept)
+static void read_accept(struct rpc_call *call, struct slice accept)
 {
 	struct acceptable take = { .best = -1 };
 	bool listed = false;
@@ -59,8 +58,8 @@ static void read_accept(struct flow *flow, struct slice accept)
 		listed = listed || range.len != 0;
 		take_range(&take, range, is_zero(params));
 	}
-	flow->takes_json = take.json || !listed;
-	flow->takes_stream = take.stream;
+	call->takes_json = take.json || !listed;
+	call->takes_stream = take.stream;
 }
 
 static bool is_json(struct slice content_type)
@@ -80,11 +79,11 @@ static bool is_coded(struct slice content_encoding)
 }
 
 /* RFC 9110, 12.5.3: says so only where it was the coding. */
-static enum flow_move refuse_coding(struct flow *flow)
+static bool refuse_coding(struct rpc_call *call)
 {
-	const enum flow_move refused = flow_refuse_err(flow, ERR_MEDIA_TYPE);
+	const bool refused = rpc_refuse_err(call, ERR_MEDIA_TYPE);
 
-	flow_answer_field(flow, SLICE("accept-encoding"), SLICE("identity"));
+	rpc_add_field(call, SLICE("accept-encoding"), SLICE("identity"));
 	return refused;
 }
 
@@ -96,159 +95,161 @@ static bool origin_allowed(const struct config *config, struct slice origin)
 	return slice_absent(origin);
 }
 
-/* The path of a target in absolute form, which every server takes (RFC 9112, 3.2.2): what stands behind the
- * scheme and the host. Any other target as it is. */
-static struct slice target_path(struct slice target)
+void rpc_init(struct rpc_call *call, const struct http_incoming *in, uint64_t came_wall_ns)
 {
-	static const struct slice schemes[] = { SLICE_INIT("http://"), SLICE_INIT("https://") };
-
-	for (size_t i = 0; i < COUNT_OF(schemes); i++) {
-		const size_t len = schemes[i].len;
-		if (target.len <= len || !slice_eq_nocase(slice_of(target.at, len), schemes[i]))
-			continue;
-		const char *path = memchr(target.at + len, '/', target.len - len);
-		if (path != NULL)
-			return slice_of(path, target.len - (size_t)(path - target.at));
-	}
-	return target;
+	call->front.front = &rpc_front;
+	call->call = NULL;
+	call->connection = (uint16_t)in->connection;
+	call->answered = false;
+	call->progress.wanted = call->progress.begun = false;
+	call->magic = RPC_MAGIC;
+	call->in = in;
+	call->post = slice_eq(in->method, SLICE("POST"));
+	call->takes_json = call->takes_stream = call->bad_token = false;
+	call->envelope_read = call->in_session = false;
+	call->kept = call->may_tools = call->may_context = false;
+	call->detail = NULL;
+	call->wrote = ERR_OK;
+	call->rpc = (struct jsonrpc){ .method = RPC_CREATE_MESSAGE };
+	call->revision = REVISION_2025_11_25;
+	call->answer.status = 0;
+	call->ask = (struct sampling_ask){ .ids = &call->ids,
+					   .arena = &call->arena,
+					   .body = in->body,
+					   .at = SLICE("$.params"),
+					   .started = in->came_at,
+					   .deadline = NSEC_NEVER,
+					   .started_wall_ns = came_wall_ns };
 }
 
-static bool is_sampling(struct slice target)
+static bool read_http(struct rpc_call *call, const struct front_host *host, bool found)
 {
-	const struct slice path = SLICE("/v1/sampling");
+	const struct http_incoming *in = call->in;
+	const bool post = call->post;
 
-	return slice_eq(target, path) || slice_eq(target_path(target), path);
-}
-
-enum flow_move flow_http(struct flow *flow, const struct flow_env *env)
-{
-	const struct http_incoming *in = flow->in;
-	bool post = slice_eq(in->method, SLICE("POST"));
-
-	if (env->draining)
-		return flow_refuse_err(flow, ERR_DRAINING);
-	if (!is_sampling(in->path))
-		return flow_refuse_err(flow, ERR_NOT_FOUND);
+	if (host->leaving)
+		return rpc_refuse_err(call, ERR_DRAINING);
+	if (!found)
+		return rpc_refuse_err(call, ERR_NOT_FOUND);
 	if (!post && !slice_eq(in->method, SLICE("DELETE")))
-		return flow_refuse_err(flow, ERR_HTTP_METHOD);
-	if (!origin_allowed(env->config, header(flow, HTTP_ORIGIN)))
-		return flow_refuse_err(flow, ERR_ORIGIN);
+		return rpc_refuse_err(call, ERR_HTTP_METHOD);
+	if (!origin_allowed(host->config, header(call, HTTP_ORIGIN)))
+		return rpc_refuse_err(call, ERR_ORIGIN);
 	if (in->no_room)
-		return flow_refuse_err(flow, ERR_BUSY);
+		return rpc_refuse_err(call, ERR_BUSY);
 	if (in->body_too_large)
-		return flow_refuse_err(flow, ERR_BODY_TOO_LARGE);
-	if (post && !is_json(header(flow, HTTP_CONTENT_TYPE)))
-		return flow_refuse_err(flow, ERR_MEDIA_TYPE);
-	if (post && is_coded(header(flow, HTTP_CONTENT_ENCODING)))
-		return refuse_coding(flow);
-	read_accept(flow, header(flow, HTTP_ACCEPT));
-	if (post && !flow->takes_json && !flow->takes_stream)
-		return flow_refuse_err(flow, ERR_NOT_ACCEPTABLE);
-	return FLOW_NEXT;
+		return rpc_refuse_err(call, ERR_BODY_TOO_LARGE);
+	if (post && !is_json(header(call, HTTP_CONTENT_TYPE)))
+		return rpc_refuse_err(call, ERR_MEDIA_TYPE);
+	if (post && is_coded(header(call, HTTP_CONTENT_ENCODING)))
+		return refuse_coding(call);
+	read_accept(call, header(call, HTTP_ACCEPT));
+	if (post && !call->takes_json && !call->takes_stream)
+		return rpc_refuse_err(call, ERR_NOT_ACCEPTABLE);
+	return true;
 }
 
 /* ---- who asks ---- */
 
-static struct caller_sources sources_of(const struct flow_env *env)
+static void read_credentials(struct rpc_call *call)
 {
-	return (struct caller_sources){ .config = env->config,
-					.tokens = env->tokens,
-					.keys = env->keys,
-					.json = env->json,
-					.wall_s = env->wall_ns / SEC };
-}
-
-static struct credentials credentials_of(const struct flow *flow)
-{
-	const struct slice authorization = header(flow, HTTP_AUTHORIZATION);
+	const struct slice authorization = header(call, HTTP_AUTHORIZATION);
 	const bool shown = !slice_absent(authorization);
 
-	return (struct credentials){ .shown = shown,
-				     .secret = shown ? auth_credentials(authorization)
-						     : authorization,
-				     .names = flow->in->names,
-				     .wrongs = flow->in->wrongs };
+	call->shown = (struct credentials){
+		.shown = shown,
+		.secret = shown ? auth_credentials(authorization) : authorization,
+		.names = call->in->names,
+		.wrongs = call->in->wrongs,
+	};
+	call->ask.credentials = &call->shown;
 }
 
 /* Says what is wrong with a token: whoever sent it can read it, too. */
-static enum flow_move refuse_caller(struct flow *flow, const struct caller_refusal *why)
+static bool refuse_caller(struct rpc_call *call, const struct caller_refusal *why)
 {
 	struct fault fault = { .err = why->err, .offset = FAULT_NO_OFFSET };
 	struct rpc_error_data data = rpc_error_data_none;
 	struct gather list;
 
 	if (why->token == JWT_OK)
-		return flow_refuse_err(flow, why->err);
-	flow->bad_token = true;
+		return rpc_refuse_err(call, why->err);
+	call->bad_token = true;
 	fault.detail = jwt_fault_text(why->token);
 	if (why->token == JWT_BUSY)
 		data.retry_after_ms = 1000;
-	gather_init(&list, flow->arena);
+	gather_init(&list, &call->arena);
 	gather_lit(&list, "\"token\":\"");
 	gather_raw(&list, slice_str(jwt_fault_reason(why->token)));
 	gather_lit(&list, "\"");
 	if (gather_done(&list) == ERR_OK)
-		data.extra = gather_flat(&list, flow->arena);
-	return flow_refuse(flow, &fault, &data);
+		data.extra = gather_flat(&list, &call->arena);
+	return rpc_refuse(call, &fault, &data);
 }
 
-enum flow_move flow_auth(struct flow *flow, const struct flow_env *env)
+static bool find_caller(struct rpc_call *call, const struct front_host *host)
 {
-	const struct caller_sources sources = sources_of(env);
-	const struct credentials shown = credentials_of(flow);
+	const struct caller_sources sources = {
+		.config = host->config,
+		.tokens = host->tokens,
+		.keys = host->keys,
+		.json = host->json,
+		.wall_s = call->ask.started_wall_ns / SEC,
+	};
 	struct caller_refusal why;
 
-	if (!caller_find(&sources, &shown, flow->arena, &flow->found, &why))
-		return refuse_caller(flow, &why);
-	flow->caller = &flow->found;
-	flow->account = flow->found.account;
-	flow->plan = flow->found.plan;
-	return flow_hold_body(flow, env);
-}
-
-bool flow_auth_again(struct flow *flow, const struct flow_env *env)
-{
-	const struct caller_sources sources = sources_of(env);
-	const struct credentials shown = credentials_of(flow);
-
-	return caller_find_again(&sources, &shown, flow->caller);
+	read_credentials(call);
+	if (!caller_find(&sources, &call->shown, &call->arena, &call->caller, &why))
+		return refuse_caller(call, &why);
+	call->ask.caller = &call->caller;
+	return true;
 }
 
 /* ---- headers ---- */
 
-/* Refused for a header, but the caller is known: it finds its request by the id (DESIGN 4.4). Calling off goes
+/* Sluice-Timeout only lowers the plan's deadline. False: it is wrong, and left out. */
+static bool set_deadline(struct rpc_call *call, nsec_t allowed)
+{
+	const struct slice text = header(call, HTTP_TIMEOUT);
+	uint64_t ms = 0;
+	const bool good = slice_absent(text) || (slice_to_u64(slice_trim(text), &ms) && ms != 0);
+
+	if (good && !slice_absent(text) && ms < allowed / MSEC)
+		allowed = ms * MSEC;
+	call->ask.deadline = call->ask.started + allowed;
+	return good;
+}
+
+/* Refused for a header, but the caller is known: it finds its request by the id (DESIGN 4.4). A cancellation goes
  * on without the header: it is always taken (DESIGN 4.3). */
-static enum flow_move refuse_header(struct flow *flow, const struct flow_env *env,
-				    const struct fault *fault, const struct rpc_error_data *data)
+static bool refuse_header(struct rpc_call *call, struct json_work *json, const struct fault *fault,
+			  const struct rpc_error_data *data)
 {
 	struct fault unread = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
 
 	/* What may be wrong with the body does not matter any more. */
-	enum err err = jsonrpc_read(flow->in->body, env->json, flow->arena, &flow->rpc, &unread);
-	if (err == ERR_OK && flow->rpc.method == RPC_CANCELLED &&
-	    slice_eq(flow->in->method, SLICE("POST"))) {
-		flow->deadline = flow->started + flow->plan->limits.deadline;
-		return FLOW_NEXT;
-	}
-	flow->rpc_known = true;
-	return flow_refuse(flow, fault, data);
+	enum err err = jsonrpc_read(call->in->body, json, &call->arena, &call->rpc, &unread);
+	if (err == ERR_OK && call->rpc.method == RPC_CANCELLED && call->post)
+		return true;
+	call->envelope_read = true;
+	return rpc_refuse(call, fault, data);
 }
 
-static enum flow_move refuse_header_err(struct flow *flow, const struct flow_env *env, enum err err)
+static bool refuse_header_err(struct rpc_call *call, struct json_work *json, enum err err)
 {
 	const struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET };
 
-	return refuse_header(flow, env, &fault, NULL);
+	return refuse_header(call, json, &fault, NULL);
 }
 
 /* {"supported": [...]} beside an unknown revision (contract/mcp.md 8.3). */
-static enum flow_move refuse_revision(struct flow *flow, const struct flow_env *env)
+static bool refuse_revision(struct rpc_call *call, struct json_work *json)
 {
 	struct rpc_error_data data = rpc_error_data_none;
 	const struct fault fault = { .err = ERR_REVISION, .offset = FAULT_NO_OFFSET };
 	struct gather list;
 
-	gather_init(&list, flow->arena);
+	gather_init(&list, &call->arena);
 	gather_lit(&list, "\"supported\":[");
 	for (int i = 0; i < REVISION_COUNT; i++) {
 		if (i == REVISION_SEP_1577_DRAFT) /* accepted, but not a revision to offer */
@@ -259,23 +260,8 @@ static enum flow_move refuse_revision(struct flow *flow, const struct flow_env *
 	}
 	gather_lit(&list, "]");
 	if (gather_done(&list) == ERR_OK)
-		data.extra = gather_flat(&list, flow->arena);
-	return refuse_header(flow, env, &fault, &data);
-}
-
-/* Sluice-Timeout only lowers the tenant's deadline. */
-static bool take_timeout(struct flow *flow)
-{
-	struct slice text = header(flow, HTTP_TIMEOUT);
-	uint64_t ms;
-
-	if (slice_absent(text))
-		return true;
-	if (!slice_to_u64(slice_trim(text), &ms) || ms == 0)
-		return false;
-	if (ms < (flow->deadline - flow->started) / MSEC)
-		flow->deadline = flow->started + ms * MSEC;
-	return true;
+		data.extra = gather_flat(&list, &call->arena);
+	return refuse_header(call, json, &fault, &data);
 }
 
 /* Visible ASCII, and not too much of it; none is as good. */
@@ -291,27 +277,104 @@ static bool good_key(struct slice key)
 	return key.len != 0 && key.len <= KEY_MAX;
 }
 
-enum flow_move flow_headers(struct flow *flow, const struct flow_env *env)
+static bool read_headers(struct rpc_call *call, struct json_work *json)
 {
-	struct slice name = header(flow, HTTP_PROTOCOL_VERSION);
+	const struct slice name = header(call, HTTP_PROTOCOL_VERSION);
+	const bool timely = set_deadline(call, call->caller.plan->limits.deadline);
 
-	flow->revision = REVISION_2025_11_25;
-	if (!slice_absent(name) && !revision_find(slice_trim(name), &flow->revision))
-		return refuse_revision(flow, env);
-	if (slice_eq(flow->in->method, SLICE("DELETE")))
-		return flow_end_session(flow, env);
-	if (!good_key(header(flow, HTTP_IDEMPOTENCY_KEY)))
-		return refuse_header_err(flow, env, ERR_IDEMPOTENCY_KEY);
-	flow->deadline = flow->started + flow->plan->limits.deadline;
-	if (!take_timeout(flow))
-		return refuse_header_err(flow, env, ERR_TIMEOUT_HEADER);
-	return FLOW_NEXT;
+	if (!slice_absent(name) && !revision_find(slice_trim(name), &call->revision))
+		return refuse_revision(call, json);
+	call->ask.session_may_change = slice_absent(name);
+	if (!call->post)
+		return true;
+	if (!good_key(header(call, HTTP_IDEMPOTENCY_KEY)))
+		return refuse_header_err(call, json, ERR_IDEMPOTENCY_KEY);
+	return timely || refuse_header_err(call, json, ERR_TIMEOUT_HEADER);
 }
 
-/* The caller is told meanwhile, and may therefore wait for longer. */
-static enum flow_move begin_progress(struct flow *flow)
+bool rpc_read_early(struct rpc_call *call, const struct front_host *host, bool found)
 {
-	const struct slice token = flow->made->request.progress_token;
+	return read_http(call, host, found) && find_caller(call, host);
+}
+
+bool rpc_read_head(struct rpc_call *call, const struct front_host *host, bool found)
+{
+	return rpc_read_early(call, host, found) && read_headers(call, host->json);
+}
+
+/* ---- the session ---- */
+
+static bool is_session_id(struct slice id)
+{
+	for (size_t i = 0; i < id.len; i++)
+		if (!(id.at[i] >= '0' && id.at[i] <= '9') && !(id.at[i] >= 'a' && id.at[i] <= 'f'))
+			return false;
+	return id.len == SESSION_ID_HEX;
+}
+
+/* Sessions are no part of the revision without them; and who begins one may still hold another. */
+static bool read_session(struct rpc_call *call)
+{
+	const struct slice id = header(call, HTTP_SESSION_ID);
+
+	if (slice_absent(id) || call->revision == REVISION_2026_07_28 ||
+	    call->rpc.method == RPC_INITIALIZE)
+		return true;
+	if (is_session_id(slice_trim(id))) {
+		call->ask.session = slice_trim(id);
+		return true;
+	}
+	return call->rpc.method == RPC_CANCELLED || rpc_refuse_err(call, ERR_SESSION_UNKNOWN);
+}
+
+/* DELETE: the session that the request names ends. */
+static bool read_end(struct rpc_call *call)
+{
+	const struct slice id = header(call, HTTP_SESSION_ID);
+
+	if (slice_absent(id) || call->revision == REVISION_2026_07_28 ||
+	    !is_session_id(slice_trim(id)))
+		return rpc_refuse_err(call, ERR_SESSION_UNKNOWN);
+	call->ask.session = slice_trim(id);
+	call->ask.ends = true;
+	return true;
+}
+
+/* The session fixes the revision. The request was read by the default: what the draft's answers, of a single
+ * block, mean for it is made good. */
+enum err rpc_know(void *owner, bool there, uint32_t revision, struct fault *fault)
+{
+	struct rpc_call *call = owner;
+	struct sampling_request *request = call->ask.request;
+
+	call->in_session = there;
+	if (call->rpc.method == RPC_CANCELLED)
+		return ERR_OK; /* best effort, always taken (DESIGN 4.3), and the same in all revisions */
+	*fault = (struct fault){ .err = ERR_SESSION_UNKNOWN, .offset = FAULT_NO_OFFSET };
+	if (!there)
+		return fault->err;
+	must(revision < REVISION_COUNT);
+	if (call->revision == (enum revision)revision)
+		return ERR_OK;
+	fault->err = ERR_REVISION;
+	fault->detail = "MCP-Protocol-Version is not the one that the session was begun with";
+	if (!slice_absent(header(call, HTTP_PROTOCOL_VERSION)))
+		return fault->err;
+	call->revision = (enum revision)revision;
+	if (request == NULL)
+		return ERR_OK;
+	request->revision = call->revision;
+	if (call->revision == REVISION_SEP_1577_DRAFT && request->tool_count != 0)
+		request->no_parallel = true;
+	return ERR_OK;
+}
+
+/* ---- the body ---- */
+
+/* The caller is told meanwhile, and may therefore wait for longer. */
+static bool begin_progress(struct rpc_call *call)
+{
+	const struct slice token = call->ask.request->progress_token;
 	const struct fault too_long = {
 		.err = ERR_FIELD,
 		.offset = FAULT_NO_OFFSET,
@@ -320,12 +383,14 @@ static enum flow_move begin_progress(struct flow *flow)
 
 	_Static_assert(PROGRESS_TOKEN_MAX == 1024, "what the detail says");
 	if (token.len > PROGRESS_TOKEN_MAX)
-		return flow_refuse(flow, &too_long, NULL);
-	if (!flow_progress_want(&flow->progress, token, flow->arena))
-		return flow_refuse_err(flow, ERR_BUSY);
-	flow->deadline = flow->started + flow->plan->limits.deadline_progress;
-	must(take_timeout(flow)); /* it was good before */
-	return FLOW_NEXT;
+		return rpc_refuse(call, &too_long, NULL);
+	if (!rpc_progress_want(&call->progress, token, &call->arena))
+		return rpc_refuse_err(call, ERR_BUSY);
+	rpc_stream_init(call);
+	call->ask.relay = SAMPLING_PROGRESS;
+	must(set_deadline(call,
+			  call->caller.plan->limits.deadline_progress)); /* it was good before */
+	return true;
 }
 
 static bool has_answer(enum rpc_method method)
@@ -335,7 +400,7 @@ static bool has_answer(enum rpc_method method)
 }
 
 /* DESIGN 4.3: an event stream for whom there is something to tell, else JSON. */
-static enum flow_move choose_form(struct flow *flow)
+static bool choose_form(struct rpc_call *call)
 {
 	static const struct fault stream_only = {
 		.err = ERR_NOT_ACCEPTABLE,
@@ -345,28 +410,90 @@ static enum flow_move choose_form(struct flow *flow)
 			  "params._meta.progressToken; add application/json",
 	};
 
-	if (flow->takes_stream && flow->rpc.method == RPC_CREATE_MESSAGE &&
-	    !slice_absent(flow->made->request.progress_token))
-		return begin_progress(flow);
-	if (!flow->takes_json && has_answer(flow->rpc.method))
-		return flow_refuse(flow, &stream_only, NULL);
-	return FLOW_NEXT;
+	if (call->takes_stream && call->ask.request != NULL &&
+	    !slice_absent(call->ask.request->progress_token))
+		return begin_progress(call);
+	if (!call->takes_json && has_answer(call->rpc.method))
+		return rpc_refuse(call, &stream_only, NULL);
+	return true;
 }
 
-enum flow_move flow_decode(struct flow *flow, const struct flow_env *env)
+static bool read_message(struct rpc_call *call, struct json_work *json)
 {
 	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
-	flow->made = arena_take(flow->arena, sizeof(*flow->made));
-	if (flow->made == NULL)
-		return flow_refuse_err(flow, ERR_BUSY);
-	flow->made->request = (struct sampling_request){ .max_tokens = 0 }; /* of other methods */
-	enum err err =
-		sampling_read(flow->in->body, flow->revision, &sampling_limits_default, env->json,
-			      flow->arena, &flow->rpc, &flow->made->request, &fault);
+	struct sampling_request *request = arena_take(&call->arena, sizeof(*request));
 
-	flow->rpc_known = true;
-	if (err == ERR_OK)
-		return choose_form(flow);
+	if (request == NULL)
+		return rpc_refuse_err(call, ERR_BUSY);
+	enum err err = sampling_read(call->in->body, call->revision, &sampling_limits_default, json,
+				     &call->arena, &call->rpc, request, &fault);
+	call->envelope_read = true;
+	if (err == ERR_OK) {
+		if (call->rpc.method == RPC_CREATE_MESSAGE)
+			call->ask.request = request;
+		return choose_form(call);
+	}
 	fault.err = err;
-	return flow_refuse(flow, &fault, NULL);
+	return rpc_refuse(call, &fault, NULL);
+}
+
+bool rpc_read_body(struct rpc_call *call, struct json_work *json)
+{
+	if (!call->post)
+		return read_end(call);
+	if (!read_message(call, json) || !read_session(call))
+		return false;
+	if (call->ask.request == NULL) {
+		rpc_read_method(call, json);
+		return true;
+	}
+	call->ask.cancel_id = call->rpc.id;
+	call->ask.once = header(call, HTTP_IDEMPOTENCY_KEY);
+	return true;
+}
+
+/* ---- copies ---- */
+
+static void add_member(struct sha256_sum *sum, struct slice key, struct slice value)
+{
+	sha256_add(sum, key);
+	sha256_add(sum, SLICE(":"));
+	sha256_add(sum, value);
+	sha256_add(sum, SLICE(","));
+}
+
+/* All of it but the progress token; an empty one is none. */
+static void add_meta(struct sha256_sum *sum, struct slice meta)
+{
+	struct json_reader r;
+	struct slice key, value;
+
+	json_open(&r, meta, NULL, NULL);
+	if (json_peek(&r) != JSON_OBJECT || !json_enter_object(&r))
+		return;
+	while (json_next_key(&r, &key))
+		if (json_skip(&r, &value) && !json_str_eq(key, SLICE("progressToken")))
+			add_member(sum, key, value);
+}
+
+/* What the caller asks for: its params, whichever way progress is to be told, and the revision, which
+ * shapes the answer. */
+void rpc_digest(void *owner, struct sha256_sum *sum)
+{
+	const struct rpc_call *call = owner;
+	struct json_reader r;
+	struct slice key, value;
+
+	sha256_add(sum, slice_str(revision_name(call->revision)));
+	json_open(&r, call->rpc.params, NULL, NULL);
+	if (!json_enter_object(&r))
+		return;
+	while (json_next_key(&r, &key)) {
+		if (!json_skip(&r, &value))
+			break;
+		if (json_str_eq(key, SLICE("_meta")))
+			add_meta(sum, value);
+		else
+			add_member(sum, key, value);
+	}
 }

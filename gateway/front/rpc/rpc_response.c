@@ -1,267 +1,274 @@
 /* rpc_response.c - the answers: results, errors, and the headers that go with them (DESIGN 4.4). */
-#include "gateway/flow/flow_steps.h"
+#include "gateway/front/rpc/rpc.h"
 
 #include "codec/base/must.h"
 #include "codec/mcp/sampling_exchange.h"
 #include "codec/sse/sse_write.h"
 
-void flow_answer_field(struct flow *flow, struct slice name, struct slice value)
+void rpc_add_field(struct rpc_call *call, struct slice name, struct slice value)
 {
-	struct flow_answer *answer = &flow->answer;
+	struct rpc_answer *answer = &call->answer;
 
 	must(answer->field_count < COUNT_OF(answer->fields));
 	answer->fields[answer->field_count++] = (struct http_field){ name, value };
 }
 
-static void begin_answer(struct flow *flow, int status)
+static void begin_answer(struct rpc_call *call, int status)
 {
-	flow->answer.status = status;
-	flow->answer.field_count = 0;
-	gather_init(&flow->answer.body, flow->arena);
-	flow_answer_field(flow, SLICE("sluice-request-id"),
-			  slice_of(flow->request_id, REQUEST_ID_HEX));
+	call->answer.status = status;
+	call->answer.field_count = 0;
+	gather_init(&call->answer.body, &call->arena);
+	rpc_add_field(call, SLICE("sluice-request-id"),
+		      slice_of(call->ids.request_id, REQUEST_ID_HEX));
 }
 
-void flow_answer_json(struct flow *flow)
+void rpc_write_json(struct rpc_call *call)
 {
-	begin_answer(flow, 200);
-	flow_answer_field(flow, SLICE("content-type"), SLICE("application/json"));
+	begin_answer(call, 200);
+	rpc_add_field(call, SLICE("content-type"), SLICE("application/json"));
 }
 
-enum flow_move flow_answer_empty(struct flow *flow, int status)
+void rpc_write_empty(struct rpc_call *call, int status)
 {
-	begin_answer(flow, status);
-	return FLOW_ANSWERED;
+	begin_answer(call, status);
 }
 
-static void add_retry_after(struct flow *flow, int64_t seconds)
+/* ---- errors ---- */
+
+/* Whole seconds, rounded up; data.retryAfterMs is exact. Without memory it is left out: the body says it too. */
+static void add_retry_after(struct rpc_call *call, int64_t ms)
 {
-	char *text = arena_take(flow->arena, 24);
+	char *text = arena_take(&call->arena, 24);
 
 	if (text == NULL)
-		return; /* the header is a courtesy: the body says it too */
-	int len = snprintf(text, 24, "%lld", (long long)seconds);
-	flow_answer_field(flow, SLICE("retry-after"), slice_of(text, (size_t)len));
+		return;
+	int len = snprintf(text, 24, "%lld", (long long)(ms + 999) / 1000);
+	rpc_add_field(call, SLICE("retry-after"), slice_of(text, (size_t)len));
 }
 
-static void add_error_headers(struct flow *flow, enum err err, const struct rpc_error_data *data)
+static void add_error_headers(struct rpc_call *call, enum err err,
+			      const struct rpc_error_data *data)
 {
-	if (data->retry_after_ms >= 0) /* whole seconds, rounded up; data.retryAfterMs is exact */
-		add_retry_after(flow, (data->retry_after_ms + 999) / 1000);
+	if (data->retry_after_ms >= 0)
+		add_retry_after(call, data->retry_after_ms);
 	else if (err == ERR_UNAUTHORIZED) /* RFC 6750 3.1 */
-		flow_answer_field(flow, SLICE("www-authenticate"),
-				  flow->bad_token ? SLICE("Bearer error=\"invalid_token\"")
-						  : SLICE("Bearer"));
+		rpc_add_field(call, SLICE("www-authenticate"),
+			      call->bad_token ? SLICE("Bearer error=\"invalid_token\"")
+					      : SLICE("Bearer"));
 	else if (err == ERR_HTTP_METHOD)
-		flow_answer_field(flow, SLICE("allow"), SLICE("POST, DELETE"));
+		rpc_add_field(call, SLICE("allow"), SLICE("POST, DELETE"));
 }
 
-enum flow_move flow_refuse(struct flow *flow, const struct fault *fault,
-			   const struct rpc_error_data *data)
+static void write_error(struct rpc_call *call, const struct fault *fault,
+			const struct rpc_error_data *data)
 {
 	const struct slice absent = { NULL, 0 };
+	const int status = err_info(fault->err)->status;
 
 	must(fault->err != ERR_OK);
-	if (data == NULL)
-		data = &rpc_error_data_none;
-	flow->outcome = fault->err;
-	if (flow->detail == NULL)
-		flow->detail = fault->detail;
-	begin_answer(flow, err_info(fault->err)->status);
-	flow_answer_field(flow, SLICE("content-type"), SLICE("application/json"));
-	add_error_headers(flow, fault->err, data);
-	jsonrpc_write_error(&flow->answer.body, flow->rpc_known ? flow->rpc.id : absent, fault,
+	begin_answer(call, status);
+	rpc_add_field(call, SLICE("content-type"), SLICE("application/json"));
+	add_error_headers(call, fault->err, data);
+	jsonrpc_write_error(&call->answer.body, call->envelope_read ? call->rpc.id : absent, fault,
 			    data);
-	if (gather_done(&flow->answer.body) == ERR_OK)
-		return FLOW_REFUSED;
-	/* Not even memory for an error: the status alone says it. */
-	begin_answer(flow, err_info(fault->err)->status);
-	return FLOW_REFUSED;
+	if (gather_done(&call->answer.body) != ERR_OK)
+		begin_answer(call,
+			     status); /* not even memory for an error: the status alone says it */
 }
 
-void flow_take_back_refusal(struct flow *flow)
+bool rpc_refuse(struct rpc_call *call, const struct fault *fault, const struct rpc_error_data *data)
 {
-	flow->outcome = ERR_OK;
-	flow->detail = NULL;
-	flow->answer = (struct flow_answer){ .status = 0 };
+	call->wrote = fault->err;
+	call->detail = fault->detail;
+	write_error(call, fault, data != NULL ? data : &rpc_error_data_none);
+	return false;
 }
 
-enum flow_move flow_refuse_err(struct flow *flow, enum err err)
+bool rpc_refuse_err(struct rpc_call *call, enum err err)
 {
 	const struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET };
 
-	return flow_refuse(flow, &fault, NULL);
+	return rpc_refuse(call, &fault, NULL);
 }
 
-/* "attempts":N as a member of data, and the failure's own; absent without memory, or when there was no
- * attempt. */
-static struct slice attempts_member(struct flow *flow, struct slice particulars)
+/* ---- outcomes ---- */
+
+static void write_result(struct rpc_call *call, const struct sampling_outcome *outcome)
 {
-	struct gather g;
-
-	if (flow->attempts == 0)
-		return slice_of(NULL, 0);
-	gather_init(&g, flow->arena);
-	gather_lit(&g, "\"attempts\":");
-	gather_uint(&g, flow->attempts);
-	if (!slice_absent(particulars))
-		gather_lit(&g, ",");
-	gather_raw(&g, particulars);
-	return gather_done(&g) == ERR_OK ? gather_flat(&g, flow->arena) : slice_of(NULL, 0);
-}
-
-enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure *failure)
-{
-	const struct provider_failure *why = &failure->why;
-	const struct fault fault = { .err = why->err,
-				     .offset = FAULT_NO_OFFSET,
-				     .detail = why->detail };
-	struct rpc_error_data data = rpc_error_data_none;
-
-	flow->detail = failure->detail;
-	data.provider_status = why->status;
-	data.retryable = why->retryable;
-	/* what the provider says, else what we know */
-	data.retry_after_ms = why->retry_after_ms;
-	if (data.retry_after_ms < 0 && why->retryable && failure->back_ms > 0)
-		data.retry_after_ms = failure->back_ms;
-	data.provider_request_id = why->request_id;
-	data.extra = attempts_member(flow, failure->particulars);
-	return flow_refuse(flow, &fault, &data);
-}
-
-void flow_answer_result(struct flow *flow)
-{
-	const struct exchange exchange =
-		flow->made->request.exchange_wanted
-			? exchange_of(flow->rpc.params, flow->made->encoded.decode.schema_wanted)
-			: (struct exchange){ .structured = false };
+	const struct sampling_request *request = call->ask.request;
+	struct exchange exchange;
 	const struct result_meta meta = {
-		.usd_nano = flow->usd,
-		.model_id = flow->walk.model_id,
-		.provider = flow->walk.provider_name,
-		.attempts = flow->attempts,
-		.exchange = flow->made->request.exchange_wanted ? &exchange : NULL,
+		.usd_nano = outcome->usd_nano,
+		.model_id = outcome->model_id,
+		.provider = outcome->provider,
+		.attempts = outcome->attempts,
+		.exchange = request->exchange_wanted ? &exchange : NULL,
 	};
 
-	flow->result->usage = flow->usage;
-	flow->result->adjustments |= flow->adjustments;
-	flow_answer_json(flow);
-	sampling_write_result(&flow->answer.body, flow->rpc.id, flow->result, flow->revision,
-			      flow->made->request.tools_present, &meta);
-	if (gather_done(&flow->answer.body) != ERR_OK)
-		(void)flow_refuse_err(flow, ERR_BUSY);
+	if (request->exchange_wanted)
+		exchange = exchange_of(call->rpc.params, outcome->schema_wanted);
+	rpc_write_json(call);
+	sampling_write_result(&call->answer.body, call->rpc.id, outcome->result, call->revision,
+			      request->tools_present, &meta);
+	if (gather_done(&call->answer.body) != ERR_OK)
+		(void)rpc_refuse_err(call, ERR_BUSY);
 }
-
-/* ---- copies of a request ---- */
 
 static const struct slice before_id = SLICE_INIT("{\"jsonrpc\":\"2.0\",\"id\":");
 
-static int64_t retry_after_of(const struct flow_answer *answer)
+/* The answer that the first of several copies got, under this one's id. */
+static void write_copy(struct rpc_call *call, const struct sampling_outcome *outcome)
 {
-	uint64_t seconds;
+	struct gather *body = &call->answer.body;
+	const enum err err = outcome->fault.err;
 
-	for (size_t i = 0; i < answer->field_count; i++)
-		if (slice_eq(answer->fields[i].name, SLICE("retry-after")) &&
-		    slice_to_u64(answer->fields[i].value, &seconds) && seconds <= INT64_MAX)
-			return (int64_t)seconds;
-	return -1;
-}
-
-bool flow_answer_member(struct flow *flow, struct once_answer *out)
-{
-	const struct slice id =
-		flow->rpc_known && !slice_absent(flow->rpc.id) ? flow->rpc.id : SLICE("null");
-	const struct slice whole = gather_flat(&flow->answer.body, flow->arena);
-	const size_t front = before_id.len + id.len + 1; /* the comma */
-
-	if (slice_absent(whole) || whole.len == 0)
-		return false;
-	must(whole.len > front + 1 && slice_starts(whole, before_id));
-	*out = (struct once_answer){ .err = flow->outcome,
-				     .member = slice_of(whole.at + front, whole.len - front - 1),
-				     .retry_after_s = retry_after_of(&flow->answer) };
-	return true;
-}
-
-enum flow_move flow_answer_copy(struct flow *flow, const struct once_answer *from)
-{
-	struct gather *body = &flow->answer.body;
-
-	must(from->err < ERR_COUNT);
-	if (slice_absent(from->member))
-		return flow_refuse_err(flow, from->err != ERR_OK ? (enum err)from->err : ERR_BUSY);
-	flow->outcome = (enum err)from->err;
-	begin_answer(flow, flow->outcome == ERR_OK ? 200 : err_info(flow->outcome)->status);
-	flow_answer_field(flow, SLICE("content-type"), SLICE("application/json"));
-	if (from->retry_after_s >= 0)
-		add_retry_after(flow, from->retry_after_s);
+	begin_answer(call, err_info(err)->status);
+	rpc_add_field(call, SLICE("content-type"), SLICE("application/json"));
+	if (outcome->data.retry_after_ms >= 0)
+		add_retry_after(call, outcome->data.retry_after_ms);
 	gather_raw(body, before_id);
-	gather_raw(body, flow->rpc.id);
+	gather_raw(body, call->rpc.id);
 	gather_lit(body, ",");
-	gather_raw(body, from->member);
+	gather_raw(body, outcome->copy);
 	gather_lit(body, "}");
 	if (gather_done(body) != ERR_OK)
-		return flow_refuse_err(flow, ERR_BUSY);
-	return flow->outcome == ERR_OK ? FLOW_ANSWERED : FLOW_REFUSED;
+		(void)rpc_refuse_err(call, ERR_BUSY);
+}
+
+static void write_outcome(struct rpc_call *call, const struct sampling_outcome *outcome)
+{
+	if (call->kept)
+		return;
+	switch (outcome->end) {
+	case SAMPLING_RESULT:
+		write_result(call, outcome);
+		return;
+	case SAMPLING_REFUSED:
+		write_error(call, &outcome->fault, &outcome->data);
+		return;
+	case SAMPLING_COPY:
+		write_copy(call, outcome);
+		return;
+	case SAMPLING_NO_SAMPLE:
+		rpc_write_method(call);
+		return;
+	case SAMPLING_CANCELLED:
+		rpc_write_empty(call, 202);
+		return;
+	}
 }
 
 /* ---- event streams ---- */
 
 /* What keeps proxies from holding events back is what MCP's servers send (contract/mcp.md 11). */
-static void stream_begin(struct flow *flow)
+void rpc_write_stream_head(struct rpc_call *call)
 {
-	begin_answer(flow, 200);
-	flow_answer_field(flow, SLICE("content-type"), SLICE("text/event-stream"));
-	flow_answer_field(flow, SLICE("cache-control"), SLICE("no-cache, no-transform"));
-	flow_answer_field(flow, SLICE("x-accel-buffering"), SLICE("no"));
-}
-
-struct slice flow_tell(struct flow *flow, nsec_t now)
-{
-	if (!flow->progress.begun)
-		stream_begin(flow);
-	return flow_progress_tell(&flow->progress, now);
+	begin_answer(call, 200);
+	rpc_add_field(call, SLICE("content-type"), SLICE("text/event-stream"));
+	rpc_add_field(call, SLICE("cache-control"), SLICE("no-cache, no-transform"));
+	rpc_add_field(call, SLICE("x-accel-buffering"), SLICE("no"));
 }
 
 /* A stream that has begun has to end, with words for whoever looks at it; the log line says why. */
-static void end_with(struct flow *flow, const struct iovec *comment)
+static void end_with(struct rpc_call *call, const struct iovec *comment)
 {
-	stream_begin(flow);
-	flow->answer.body = (struct gather){ .v = (struct iovec *)(uintptr_t)comment,
+	rpc_write_stream_head(call);
+	call->answer.body = (struct gather){ .v = (struct iovec *)(uintptr_t)comment,
 					     .count = 1,
 					     .total = comment->iov_len };
 }
 
-static void end_without_memory(struct flow *flow)
-{
-	static const char text[] = ": out of memory\n\n";
-	static const struct iovec comment = { (void *)(uintptr_t)text, sizeof(text) - 1 };
-
-	end_with(flow, &comment);
-}
-
-void flow_answer_called_off(struct flow *flow)
+static void end_cancelled(struct rpc_call *call)
 {
 	static const char text[] = ": cancelled\n\n";
 	static const struct iovec comment = { (void *)(uintptr_t)text, sizeof(text) - 1 };
 
-	if (flow->progress.begun)
-		end_with(flow, &comment);
-	else
-		(void)flow_answer_empty(flow, 202);
+	end_with(call, &comment);
 }
 
-void flow_answer_event(struct flow *flow)
+static void end_without_memory(struct rpc_call *call)
 {
-	const struct gather json = flow->answer.body;
+	static const char text[] = ": out of memory\n\n";
+	static const struct iovec comment = { (void *)(uintptr_t)text, sizeof(text) - 1 };
 
-	stream_begin(flow);
-	sse_write_message(&flow->answer.body, &json);
-	if (json.total != 0 && gather_done(&flow->answer.body) == ERR_OK)
+	end_with(call, &comment);
+}
+
+/* Makes the JSON answer that is there the last event of a stream. */
+static void write_event(struct rpc_call *call)
+{
+	const struct gather json = call->answer.body;
+
+	rpc_write_stream_head(call);
+	sse_write_message(&call->answer.body, &json);
+	if (json.total != 0 && gather_done(&call->answer.body) == ERR_OK)
 		return;
-	if (flow->progress.begun)
-		end_without_memory(flow);
+	if (call->progress.begun)
+		end_without_memory(call);
 	else
-		(void)flow_refuse_err(flow, ERR_BUSY);
+		(void)rpc_refuse_err(call, ERR_BUSY);
+}
+
+void rpc_write(struct rpc_call *call, const struct sampling_outcome *outcome)
+{
+	if (outcome->end == SAMPLING_RESULT && !call->kept && !call->progress.wanted) {
+		write_result(call, outcome); /* the usual case */
+		return;
+	}
+	if (outcome->end == SAMPLING_CANCELLED && call->progress.begun) {
+		end_cancelled(call);
+		return;
+	}
+	write_outcome(call, outcome);
+	const bool good = outcome->end != SAMPLING_CANCELLED && call->wrote == ERR_OK &&
+			  outcome->fault.err == ERR_OK;
+	if (call->progress.begun || (call->progress.wanted && good))
+		write_event(call);
+}
+
+/* ---- copies of a request ---- */
+
+struct slice rpc_keep(void *owner, const struct sampling_outcome *outcome)
+{
+	struct rpc_call *call = owner;
+
+	write_outcome(call, outcome);
+	const struct slice id = slice_absent(call->rpc.id) ? SLICE("null") : call->rpc.id;
+	const struct slice whole = gather_flat(&call->answer.body, &call->arena);
+	const size_t front = before_id.len + id.len + 1; /* the comma */
+
+	call->kept = true;
+	if (slice_absent(whole) || whole.len == 0)
+		return slice_of(NULL, 0);
+	must(whole.len > front + 1 && slice_starts(whole, before_id));
+	return slice_of(whole.at + front, whole.len - front - 1);
+}
+
+/* ---- the log line ---- */
+
+static const char *method_name(const struct rpc_call *call)
+{
+	static const char *const names[] = {
+		[RPC_CREATE_MESSAGE] = "sampling/createMessage",
+		[RPC_INITIALIZE] = "initialize",
+		[RPC_INITIALIZED] = "notifications/initialized",
+		[RPC_PING] = "ping",
+		[RPC_CANCELLED] = "notifications/cancelled",
+		[RPC_OTHER_NOTIFICATION] = "notification",
+		[RPC_RESPONSE] = "response",
+		[RPC_UNKNOWN] = "unknown",
+	};
+
+	return call->envelope_read ? names[call->rpc.method] : NULL;
+}
+
+void rpc_report(const void *owner, struct log_request *line)
+{
+	const struct rpc_call *call = owner;
+
+	line->revision = call->ask.caller != NULL ? revision_name(call->revision) : NULL;
+	line->rpc = method_name(call);
+	line->status = line->err == ERR_CANCELLED ? 499 : call->answer.status;
+	if (call->detail != NULL && line->detail == NULL)
+		line->detail = call->detail;
 }

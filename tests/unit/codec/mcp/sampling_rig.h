@@ -3,7 +3,6 @@
 #define TESTS_UNIT_CODEC_SAMPLING_RIG_H
 
 #include "codec/mcp/sampling.h"
-#include "codec/set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +26,7 @@ static inline int rig_set_up(void **state)
 
 	if (rig == NULL)
 		return 1;
-	rig->work = json_work_new(codec_set_best());
+	rig->work = json_work_new();
 	arena_init(&rig->arena, &rig->pool, (size_t)64 * 1024 * 1024);
 	*state = rig;
 	return rig->work == NULL;

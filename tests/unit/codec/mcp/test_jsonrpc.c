@@ -1,5 +1,4 @@
 #include "codec/mcp/jsonrpc.h"
-#include "codec/set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +19,7 @@ static int set_up(void **state)
 
 	if (rig == NULL)
 		return 1;
-	rig->work = json_work_new(codec_set_best());
+	rig->work = json_work_new();
 	arena_init(&rig->arena, &rig->pool, 1024 * 1024);
 	*state = rig;
 	return rig->work == NULL;

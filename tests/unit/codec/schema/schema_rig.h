@@ -4,7 +4,6 @@
 
 #include "codec/base/must.h"
 #include "codec/schema/schema.h"
-#include "codec/set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +25,7 @@ static inline int begin(void **state)
 {
 	static struct rig rig;
 
-	rig = (struct rig){ .work = json_work_new(codec_set_best()) };
+	rig = (struct rig){ .work = json_work_new() };
 	must(rig.work != NULL);
 	arena_init(&rig.arena, &rig.pool, ARENA_CAP);
 	*state = &rig;

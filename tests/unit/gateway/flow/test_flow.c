@@ -68,7 +68,7 @@ static void a_request_walks_to_the_provider_and_back(void **state)
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_SEND);
 	assert_int_equal(b->flow.send_count, b->flow.made->encoded.body.count + 1);
-	const char *head = arena_copy(&b->arena, b->flow.head).at;
+	const char *head = arena_copy(&b->call.arena, b->flow.head).at;
 	assert_has(head, "POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1:9001\r\n");
 	assert_has(head, "\r\nx-api-key: secret-a\r\n");
 	assert_has(head, "\r\nanthropic-version: 2026-10-21\r\n");
@@ -76,7 +76,7 @@ static void a_request_walks_to_the_provider_and_back(void **state)
 
 	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 200);
+	assert_int_equal(b->call.answer.status, 200);
 	const char *answer = answer_text(b);
 	assert_has(answer, "{\"jsonrpc\":\"2.0\",\"id\":\"a-7\",\"result\":{");
 	assert_has(answer, "\"text\":\"Hello\"");
@@ -103,6 +103,7 @@ static void a_waiting_request_does_not_need_the_snapshot(void **state)
 	struct log_request line;
 	struct metrics_request sample;
 	flow_report(&b->flow, b->now, &line, &sample);
+	rpc_report(&b->call, &line);
 	assert_int_equal(line.tenant.len, 4);
 	release(b);
 	b->config = load_config();
@@ -183,8 +184,8 @@ static void each_refusal_has_its_status_and_reason(void **state)
 		in.path = slice_str(c->path);
 		if (c->value != NULL)
 			in.headers[c->header] = slice_str(c->value);
-		if (start(b, &in) != FLOW_ANSWER || b->flow.answer.status != c->status)
-			fail_msg("%s: status %d", c->name, b->flow.answer.status);
+		if (start(b, &in) != FLOW_ANSWER || b->call.answer.status != c->status)
+			fail_msg("%s: status %d", c->name, b->call.answer.status);
 		(void)snprintf(reason, sizeof(reason), "\"reason\":\"%s\"", c->reason);
 		assert_has(answer_text(b), reason);
 	}
@@ -198,15 +199,15 @@ static void only_a_refused_coding_is_told_which_one_is_taken(void **state)
 
 	in.headers[HTTP_CONTENT_ENCODING] = SLICE("br");
 	assert_int_equal(start(b, &in), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 415);
-	assert_true(slice_eq(answer_field(&b->flow.answer, SLICE("accept-encoding")),
+	assert_int_equal(b->call.answer.status, 415);
+	assert_true(slice_eq(answer_field(&b->call.answer, SLICE("accept-encoding")),
 			     SLICE("identity")));
 
 	in = incoming(KEY_ACME, ASK);
 	in.headers[HTTP_CONTENT_TYPE] = SLICE("text/plain");
 	assert_int_equal(start(b, &in), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 415);
-	assert_true(slice_absent(answer_field(&b->flow.answer, SLICE("accept-encoding"))));
+	assert_int_equal(b->call.answer.status, 415);
+	assert_true(slice_absent(answer_field(&b->call.answer, SLICE("accept-encoding"))));
 }
 
 static void a_refused_header_does_not_cost_the_id(void **state)
@@ -275,8 +276,8 @@ static void small_methods_are_answered_at_once(void **state)
 
 	in.body = SLICE("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}");
 	assert_int_equal(start(b, &in), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 202);
-	assert_int_equal(b->flow.answer.body.total, 0);
+	assert_int_equal(b->call.answer.status, 202);
+	assert_int_equal(b->call.answer.body.total, 0);
 }
 
 static void initialize_reports_what_policy_grants(void **state)
@@ -319,10 +320,10 @@ static void a_rate_limit_says_when_to_come_back(void **state)
 	b->now += 250 * MSEC;
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 429);
+	assert_int_equal(b->call.answer.status, 429);
 	assert_has(answer_text(b), "\"retryAfterMs\":750");
 	assert_has(answer_text(b), "\"limit\":\"requests_per_minute\"");
-	assert_true(slice_eq(answer_field(&b->flow.answer, SLICE("retry-after")), SLICE("1")));
+	assert_true(slice_eq(answer_field(&b->call.answer, SLICE("retry-after")), SLICE("1")));
 
 	b->now += 750 * MSEC;
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
@@ -378,7 +379,7 @@ static void settlement_follows_what_the_provider_did(void **state)
 		}
 		assert_int_equal(settle(b), FLOW_ANSWER);
 		release(b);
-		assert_int_equal(b->flow.answer.status, c->answer_status);
+		assert_int_equal(b->call.answer.status, c->answer_status);
 		assert_int_equal(b->flow.settled_without_usage, c->without_usage);
 		uint64_t spent = limits_of(b, "acme").usd_day - before;
 		assert_int_equal(spent, c->refunded ? 0 : b->flow.reservation.ask.usd);
@@ -400,7 +401,7 @@ static void who_is_refused_for_the_provider_is_told_when_to_come_back(void **sta
 	assert_int_equal(provider_says(b, 429, limited), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_ANSWER);
 	release(b);
-	assert_int_equal(b->flow.answer.status, 503);
+	assert_int_equal(b->call.answer.status, 503);
 	assert_has(answer_text(b), "\"code\":-32010");
 	assert_has(answer_text(b), "\"retryAfterMs\":1000");
 
@@ -416,7 +417,7 @@ static void who_is_refused_for_the_provider_is_told_when_to_come_back(void **sta
 		release(b);
 	}
 	assert_int_equal(effect, FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 503);
+	assert_int_equal(b->call.answer.status, 503);
 	assert_has(answer_text(b), "\"reason\":\"provider_not_reached\"");
 	assert_has(answer_text(b), "\"retryAfterMs\":");
 }
@@ -441,6 +442,7 @@ static void a_client_that_leaves_gives_everything_back(void **state)
 	struct log_request line;
 	struct metrics_request sample;
 	flow_report(&b->flow, b->now, &line, &sample);
+	rpc_report(&b->call, &line);
 	assert_int_equal(line.status, 499);
 }
 
@@ -466,7 +468,7 @@ static void an_answer_without_memory_to_read_it_is_paid_for(void **state)
 	b->pool.fail_next = 0;
 	assert_int_equal(settle(b), FLOW_ANSWER);
 	release(b);
-	assert_int_equal(b->flow.answer.status, 503);
+	assert_int_equal(b->call.answer.status, 503);
 	assert_int_equal(limits_of(b, "acme").usd_day, b->flow.reservation.ask.usd);
 }
 
@@ -490,9 +492,9 @@ static void memory_running_out_is_a_named_error_everywhere(void **state)
 		if (effect == FLOW_SETTLE)
 			effect = settle(b);
 		assert_int_equal(effect, FLOW_ANSWER);
-		done = b->flow.answer.status == 200;
+		done = b->call.answer.status == 200;
 		if (!done)
-			assert_int_equal(b->flow.answer.status, 503);
+			assert_int_equal(b->call.answer.status, 503);
 		if (placed)
 			release(b);
 		assert_true(n < 100);

@@ -99,8 +99,8 @@ static void who_is_to_blame_decides_what_comes_next(void **state)
 		print_message("%s: %s\n", c->name, trace);
 		if (strcmp(trace, c->trace) != 0)
 			fail_msg("wanted: %s", c->trace);
-		if (b->flow.answer.status != c->status)
-			fail_msg("%s: status %d", c->name, b->flow.answer.status);
+		if (b->call.answer.status != c->status)
+			fail_msg("%s: status %d", c->name, b->call.answer.status);
 		assert_has(answer_text(b), c->says);
 		if (any_key_cools(b) != c->cools)
 			fail_msg("%s: a key %s", c->name, c->cools ? "should cool" : "cools");

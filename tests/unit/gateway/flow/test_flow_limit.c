@@ -120,7 +120,7 @@ static void money_that_does_not_last_is_told_with_what_is_left(void **state)
 
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		const char *text = refused(b, rows[i].needed, rows[i].refusal);
-		assert_int_equal(b->flow.answer.status, 402);
+		assert_int_equal(b->call.answer.status, 402);
 		assert_has(text, "\"code\":402");
 		assert_has(text, rows[i].message);
 		assert_has(text, rows[i].data);
@@ -135,7 +135,7 @@ static void a_rate_and_places_are_told_with_the_wait(void **state)
 							   .limit = "requests_per_minute",
 							   .wait_ns = 1500 * MSEC + 1 });
 
-	assert_int_equal(b->flow.answer.status, 429);
+	assert_int_equal(b->call.answer.status, 429);
 	assert_has(text, "\"retryAfterMs\":1501,\"limit\":\"requests_per_minute\"");
 	assert_null(strstr(text, "needed"));
 }
@@ -182,7 +182,7 @@ static void a_tenant_that_has_its_share_of_bodies_is_told_so_and_others_are_not_
 	}
 	assert_int_equal(start(b, &hog), FLOW_ANSWER);
 	assert_true(b->flow.over_share && b->flow.holder == 0);
-	assert_int_equal(b->flow.answer.status, 503);
+	assert_int_equal(b->call.answer.status, 503);
 	assert_has(answer_text(b), "\"reason\":\"overloaded\",\"retryAfterMs\":1000,"
 				   "\"limit\":\"held_bytes\",\"scope\":\"tenant\"");
 	const struct http_incoming other = incoming(OTHER_KEY, ASK);
@@ -191,7 +191,7 @@ static void a_tenant_that_has_its_share_of_bodies_is_told_so_and_others_are_not_
 	assert_int_equal(bodies.share.sum, 7 * strlen(ASK));
 	const struct http_incoming stranger = incoming("a-strangers-key-01", ASK);
 	assert_int_equal(start(b, &stranger), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 401);
+	assert_int_equal(b->call.answer.status, 401);
 	assert_int_equal(bodies.share.sum, 7 * strlen(ASK));
 	b->bodies = NULL;
 	free(memory);

@@ -73,14 +73,14 @@ static enum flow_effect answered(struct bench *b, const char *says)
 
 static bool body_has(struct bench *b, const char *part)
 {
-	const struct slice body = gather_flat(&b->flow.answer.body, &b->arena);
+	const struct slice body = gather_flat(&b->call.answer.body, &b->call.arena);
 
 	return memmem(body.at, body.len, part, strlen(part)) != NULL;
 }
 
 static bool sent_has(struct bench *b, const char *part)
 {
-	const struct slice body = gather_flat(&b->flow.made->encoded.body, &b->arena);
+	const struct slice body = gather_flat(&b->flow.made->encoded.body, &b->call.arena);
 
 	return memmem(body.at, body.len, part, strlen(part)) != NULL;
 }
@@ -320,7 +320,7 @@ static void a_loop_that_has_spent_what_it_may_is_refused(void **state)
 		}
 		assert_int_equal(run(b, FLOW_RECALLED), FLOW_ANSWER);
 		assert_int_equal(b->flow.outcome, rows[i].refusal);
-		assert_int_equal(b->flow.answer.status, 403);
+		assert_int_equal(b->call.answer.status, 403);
 		assert_string_equal(b->flow.state->loop.spent, err_info(rows[i].refusal)->reason);
 		assert_true(body_has(b, rows[i].data));
 		release(b);

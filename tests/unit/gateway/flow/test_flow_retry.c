@@ -92,8 +92,8 @@ static void each_failure_is_tried_again_where_it_may_do_better(void **state)
 		print_message("%s: %s\n", c->name, trace);
 		if (strcmp(trace, c->trace) != 0)
 			fail_msg("wanted: %s", c->trace);
-		if (b->flow.answer.status != c->status)
-			fail_msg("%s: status %d", c->name, b->flow.answer.status);
+		if (b->call.answer.status != c->status)
+			fail_msg("%s: status %d", c->name, b->call.answer.status);
 		(void)snprintf(part, sizeof(part), "\"attempts\":%zu", c->count);
 		assert_has(answer_text(b), part);
 		if (c->reason != NULL) {
@@ -123,7 +123,7 @@ static void what_a_refusal_teaches_is_sent_once_more_and_remembered(void **state
 	char *trace = play(b, ask, 0, taught, COUNT_OF(taught));
 	assert_string_equal(trace, "claude-Aa claude-Aa");
 	free(trace);
-	assert_int_equal(b->flow.answer.status, 200);
+	assert_int_equal(b->call.answer.status, 200);
 	assert_null(strstr(text_of(b, &b->flow.made->encoded.body), "temperature"));
 	assert_has(answer_text(b), "temperature_dropped");
 	trace = play(b, ask, 0, good, COUNT_OF(good));
@@ -148,7 +148,7 @@ static void a_request_is_taught_by_one_refusal_after_another(void **state)
 				     : play(b, ask, 0, again, COUNT_OF(again));
 		assert_string_equal(trace, i == 0 ? "claude-Aa claude-Aa claude-Aa" : "claude-Aa");
 		free(trace);
-		assert_int_equal(b->flow.answer.status, 200);
+		assert_int_equal(b->call.answer.status, 200);
 		assert_null(strstr(text_of(b, &b->flow.made->encoded.body), "temperature"));
 		assert_has(answer_text(b), "tool_choice_required_downgraded");
 	}
@@ -166,7 +166,7 @@ static void what_was_learned_for_nothing_is_not_remembered(void **state)
 	char *trace = play(b, ask, 0, twice, COUNT_OF(twice));
 	assert_string_equal(trace, "claude-Aa claude-Aa");
 	free(trace);
-	assert_int_equal(b->flow.answer.status, 422);
+	assert_int_equal(b->call.answer.status, 422);
 	trace = play(b, ask, 0, good, COUNT_OF(good));
 	assert_has(text_of(b, &b->flow.made->encoded.body), "temperature");
 	free(trace);
@@ -200,7 +200,7 @@ static bool sends_temperature(struct bench *b, const char *tenant, const char *k
 	const struct outcome good[] = { GOOD };
 
 	free(play_of(b, tenant, key, ASK_WITH(",\"temperature\":0.5"), 0, good, 1));
-	assert_int_equal(b->flow.answer.status, 200);
+	assert_int_equal(b->call.answer.status, 200);
 	return strstr(text_of(b, &b->flow.made->encoded.body), "temperature") != NULL;
 }
 
@@ -212,7 +212,7 @@ static void learn_as(struct bench *b, const char *tenant, const char *key, const
 	char *trace = play_of(b, tenant, key, ask, 0, outcomes, COUNT_OF(outcomes));
 	assert_string_equal(trace, "claude-Aa claude-Aa");
 	free(trace);
-	assert_int_equal(b->flow.answer.status, 200);
+	assert_int_equal(b->call.answer.status, 200);
 	assert_has(answer_text(b), "_dropped");
 }
 
@@ -296,7 +296,7 @@ static void a_refusal_of_the_prompt_is_final(void **state)
 	char *trace = play(b, ASK_WITH(",\"temperature\":0.5"), 0, outcomes, 1);
 	assert_string_equal(trace, "claude-Aa");
 	free(trace);
-	assert_int_equal(b->flow.answer.status, 422);
+	assert_int_equal(b->call.answer.status, 422);
 	bench_free(b);
 }
 
@@ -325,7 +325,7 @@ static void a_dropped_format_is_checked_in_the_answer(void **state)
 	char *trace = play(b, ASK_SCHEMA, 0, outcomes, COUNT_OF(outcomes));
 	assert_string_equal(trace, "claude-Aa claude-Aa claude-Aa claude-Aa");
 	free(trace);
-	assert_int_equal(b->flow.answer.status, 200);
+	assert_int_equal(b->call.answer.status, 200);
 	assert_has(answer_text(b), "\"input\":{\"a\":\"b\"}");
 	assert_has(answer_text(b), "response_format_dropped");
 	assert_has(answer_text(b), "tool_choice_required_downgraded");
@@ -379,7 +379,7 @@ static void a_call_that_cannot_be_forced_is_asked_for_twice(void **state)
 
 		print_message("%s: %s\n", c->name, trace);
 		free(trace);
-		assert_int_equal(b->flow.answer.status, 200);
+		assert_int_equal(b->call.answer.status, 200);
 		assert_int_equal(b->flow.attempts, c->count);
 		assert_has(answer_text(b), c->answer);
 		assert_has(answer_text(b), "tool_choice_required_downgraded");
@@ -418,7 +418,7 @@ static void a_request_gives_back_the_place_of_its_first_attempt(void **state)
 		char *trace = play(b, ASK, 0, outcomes, COUNT_OF(outcomes));
 		assert_string_equal(trace, "claude-Aa gpt-Ba");
 		free(trace);
-		assert_int_equal(b->flow.answer.status, 200);
+		assert_int_equal(b->call.answer.status, 200);
 		b->now += 60 * SEC; /* the breaker has forgotten */
 	}
 	bench_free(b);

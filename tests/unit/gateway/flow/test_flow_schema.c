@@ -266,9 +266,9 @@ static void answers_are_what_the_schema_says_or_no_answers(void **state)
 		char *trace = play(b, rows[i].ask, 0, rows[i].outcomes, rows[i].count);
 
 		print_message("%s: %s\n", rows[i].name, trace);
-		if (b->flow.answer.status != rows[i].status || b->flow.attempts != rows[i].count)
+		if (b->call.answer.status != rows[i].status || b->flow.attempts != rows[i].count)
 			fail_msg("%s: %d after %u attempts: %s", rows[i].name,
-				 b->flow.answer.status, b->flow.attempts, answer_text(b));
+				 b->call.answer.status, b->flow.attempts, answer_text(b));
 		for (size_t h = 0; h < COUNT_OF(rows[i].has) && rows[i].has[h] != NULL; h++)
 			assert_has(answer_text(b), rows[i].has[h]);
 		assert_null(strstr(answer_text(b), "secret"));
@@ -330,8 +330,8 @@ static void a_large_answer_is_checked_as_far_as_the_steps_go(void **state)
 		const struct outcome says[] = { SAYS(text), SAYS(text) };
 		struct bench *b = bench_new(load(is_native ? native : forced));
 		char *trace = play(b, ask_list, 0, says, answers[i].last[0] == '\0' ? 1 : 2);
-		if (b->flow.answer.status != answers[i].status)
-			fail_msg("%zu: %d: %.300s", i, b->flow.answer.status, answer_text(b));
+		if (b->call.answer.status != answers[i].status)
+			fail_msg("%zu: %d: %.300s", i, b->call.answer.status, answer_text(b));
 		assert_int_equal(strstr(answer_text(b), "schema_keyword_unchecked") != NULL,
 				 answers[i].unchecked);
 		free(trace);
@@ -362,8 +362,8 @@ static void calls_of_an_answer_share_the_time_of_two(void **state)
 		const struct outcome says[] = { SAYS(text) };
 		struct bench *b = bench_new(load(forced));
 		free(play(b, ask_list, 0, says, 1));
-		if (b->flow.answer.status != answers[i].status)
-			fail_msg("%zu calls: %d: %.300s", answers[i].calls, b->flow.answer.status,
+		if (b->call.answer.status != answers[i].status)
+			fail_msg("%zu calls: %d: %.300s", answers[i].calls, b->call.answer.status,
 				 answer_text(b));
 		free(text);
 		free(call);
@@ -394,7 +394,7 @@ static void a_schema_that_no_answer_could_be_checked_by_is_refused(void **state)
 	assert_int_equal(fclose(out), 0);
 	const struct outcome none[] = { GOOD };
 	char *trace = play(b, text, 0, none, 0);
-	assert_int_equal(b->flow.answer.status, 400);
+	assert_int_equal(b->call.answer.status, 400);
 	assert_has(answer_text(b), "too large for answers to be checked");
 	free(trace);
 	free(text);
@@ -424,7 +424,7 @@ static void only_first_answers_of_a_called_tool_may_be_kept_for_replay(void **st
 	for (size_t i = 0; i < COUNT_OF(kept); i++) {
 		struct bench *b = bench_new(load(kept[i].config));
 		free(play(b, kept[i].ask, 0, kept[i].outcomes, kept[i].count));
-		assert_int_equal(b->flow.answer.status, 200);
+		assert_int_equal(b->call.answer.status, 200);
 		assert_int_equal(flow_schema_is_private(&b->flow), kept[i].private);
 		bench_free(b);
 	}
@@ -514,7 +514,7 @@ static void the_exchange_can_be_appended_to_a_history(void **state)
 		assert_int_equal(settle(b), FLOW_ANSWER);
 		release(b);
 		print_message("%s\n", exchanges[i].name);
-		assert_int_equal(b->flow.answer.status, 200);
+		assert_int_equal(b->call.answer.status, 200);
 		assert_has(answer_text(b), exchanges[i].exchange);
 		bench_free(b);
 	}

@@ -146,7 +146,7 @@ static void guess(struct scene *s, struct state_loop loop)
 	recall->session_is = STATE_SESSION_UNSURE;
 	recall->loop = loop;
 	recall->found = arena_zero(s->b->flow.arena, sizeof(*recall->found));
-	s->b->flow.awaited |= FLOW_ASK_RECALL;
+	s->b->flow.awaited |= FLOW_PENDING_RECALL;
 }
 
 static void tell(struct scene *s)
@@ -169,7 +169,7 @@ static void join(struct scene *s)
 {
 	s->joined++;
 	s->b->flow.state->once.verdict = ONCE_LEADS;
-	s->b->flow.awaited |= FLOW_ASK_CLAIM;
+	s->b->flow.awaited |= FLOW_PENDING_CLAIM;
 }
 
 static void decide(struct scene *s)
@@ -203,17 +203,18 @@ static void give_back(struct scene *s)
 	const unsigned taken = s->b->flow.state->ahead.taken;
 	struct store *store = &s->b->memory.store;
 
-	if ((taken & FLOW_ASK_LIMITS) != 0 && s->b->flow.reservation.granted) {
+	if ((taken & FLOW_PENDING_LIMITS) != 0 && s->b->flow.reservation.granted) {
 		s->undone++;
 		store->undo(store, &s->b->flow.reservation, s->b->now);
 	}
-	s->left += (taken & FLOW_ASK_CLAIM) != 0;
+	s->left += (taken & FLOW_PENDING_CLAIM) != 0;
 }
 
 /* What was awaited is there, in whatever order: only with the last of it the flow goes on. */
 static enum flow_effect go_on(struct scene *s)
 {
-	static const enum flow_ask asks[] = { FLOW_ASK_LIMITS, FLOW_ASK_CLAIM, FLOW_ASK_RECALL };
+	static const enum flow_pending asks[] = { FLOW_PENDING_LIMITS, FLOW_PENDING_CLAIM,
+						  FLOW_PENDING_RECALL };
 	struct flow *flow = &s->b->flow;
 	enum flow_event event;
 
@@ -278,7 +279,7 @@ static enum flow_effect go_ahead(struct scene *s)
 	s->b->now += 3600 * SEC; /* no limit remembers the last request */
 	s->asked = s->undone = s->joined = s->left = 0;
 	const enum flow_effect effect = drive(s, start(s->b, &in), false);
-	assert_int_equal(s->b->flow.awaited, FLOW_ASK_RECALL | FLOW_ASK_CLAIM);
+	assert_int_equal(s->b->flow.awaited, FLOW_PENDING_RECALL | FLOW_PENDING_CLAIM);
 	return effect;
 }
 
@@ -334,7 +335,7 @@ static void check_sent(struct scene *s, const struct limit_state *before)
 	assert_int_equal(provider_says(b, 200, SAYS(TEXT)), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_REMEMBER);
 	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 200);
+	assert_int_equal(b->call.answer.status, 200);
 	release(b);
 	const struct limit_state after = limits_of(b, "acme");
 	assert_int_equal(after.concurrent, 0);
@@ -457,7 +458,7 @@ static void nothing_is_refused_on_a_guess(void **state)
 		assert_int_not_equal(s->b->flow.outcome, ERR_OK);
 		assert_int_equal(answers_come(s), FLOW_SEND);
 		assert_int_equal(s->b->flow.outcome, ERR_OK);
-		assert_int_equal(s->b->flow.made->request.tool_rounds, 1);
+		assert_int_equal(s->b->flow.ask->request->tool_rounds, 1);
 		leave(s);
 	}
 }
@@ -477,7 +478,7 @@ static void what_policy_refuses_it_refuses_when_all_is_known(void **state)
 					     .here = ONCE_LEADS });
 	assert_int_equal(answers_come(s), FLOW_ANSWER);
 	assert_int_equal(s->b->flow.outcome, ERR_POLICY);
-	assert_true(slice_eq(s->b->flow.made->request.system, SLICE("More than eight")));
+	assert_true(slice_eq(s->b->flow.ask->request->system, SLICE("More than eight")));
 }
 
 /* It is asked again when its session is known: meanwhile it neither waits for others nor has taken anything. */

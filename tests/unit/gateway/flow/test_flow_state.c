@@ -84,9 +84,9 @@ static enum flow_effect joined(struct bench *b, enum once_verdict verdict)
 /* With a NUL behind it; NULL when the answer has none. */
 static const char *field(struct bench *b, const char *name)
 {
-	const struct slice value = answer_field(&b->flow.answer, slice_str(name));
+	const struct slice value = answer_field(&b->call.answer, slice_str(name));
 
-	return slice_absent(value) ? NULL : arena_copy(&b->arena, value).at;
+	return slice_absent(value) ? NULL : arena_copy(&b->call.arena, value).at;
 }
 
 /* ---- sessions --------------------------------------------------------------------------------- */
@@ -119,7 +119,7 @@ static void initialize_begins_a_session_before_it_is_answered(void **state)
 	assert_non_null(id);
 	assert_int_equal(strlen(id), SESSION_ID_HEX);
 	assert_int_equal(strspn(id, "0123456789abcdef"), SESSION_ID_HEX);
-	assert_null(strstr(id, b->flow.request_id));
+	assert_null(strstr(id, b->call.ids.request_id));
 
 	/* It is known by what its caller computes of the id. */
 	char named[SESSION_ID_HEX + 1];
@@ -139,7 +139,7 @@ static void who_has_begun_too_many_sessions_begins_none(void **state)
 	b->flow.reservation.refusal =
 		(struct limit_refusal){ .err = ERR_RATE_LIMITED, .wait_ns = 1500 * MSEC + 1 };
 	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 429);
+	assert_int_equal(b->call.answer.status, 429);
 	assert_string_equal(field(b, "retry-after"), "2");
 	assert_null(field(b, "mcp-session-id"));
 	assert_true(state_key_none(&b->flow.state->session_key));
@@ -178,7 +178,7 @@ static void a_session_that_is_not_known_is_404(void **state)
 		if (effect == FLOW_RECALL)
 			effect = recalled(b, cases[c].is, REVISION_2025_11_25);
 		assert_int_equal(effect, FLOW_ANSWER);
-		assert_int_equal(b->flow.answer.status, 404);
+		assert_int_equal(b->call.answer.status, 404);
 		assert_has(answer_text(b), "\"reason\":\"session_unknown\"");
 	}
 }
@@ -206,12 +206,12 @@ static void a_session_fixes_the_revision(void **state)
 		assert_int_equal(start(b, &in), FLOW_RECALL);
 		assert_int_equal(recalled(b, STATE_SESSION_KNOWN, cases[i].session),
 				 cases[i].effect);
-		assert_int_equal(b->flow.revision, cases[i].becomes);
-		assert_int_equal(b->flow.made->request.no_parallel,
+		assert_int_equal(b->call.revision, cases[i].becomes);
+		assert_int_equal(b->flow.ask->request->no_parallel,
 				 cases[i].becomes == REVISION_SEP_1577_DRAFT);
 		if (cases[i].effect != FLOW_ANSWER)
 			continue;
-		assert_int_equal(b->flow.answer.status, 400);
+		assert_int_equal(b->call.answer.status, 400);
 		assert_has(answer_text(b), "\"reason\":\"revision_unsupported\"");
 	}
 }
@@ -225,7 +225,7 @@ static void the_revision_without_sessions_ignores_them(void **state)
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
 	in.method = SLICE("DELETE");
 	assert_int_equal(start(b, &in), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 404);
+	assert_int_equal(b->call.answer.status, 404);
 	in = incoming(KEY, SMALL("initialize", "{}"));
 	in.headers[HTTP_PROTOCOL_VERSION] = SLICE("2026-07-28");
 	assert_int_equal(start(b, &in), FLOW_ANSWER);
@@ -255,7 +255,7 @@ static void delete_ends_a_session_that_there_is(void **state)
 		b->flow.state->note.ended = cases[i].ended;
 		b->flow.state->note.away = cases[i].away;
 		assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
-		assert_int_equal(b->flow.answer.status, cases[i].status);
+		assert_int_equal(b->call.answer.status, cases[i].status);
 	}
 }
 
@@ -283,7 +283,7 @@ static void a_session_counts_what_its_requests_cost(void **state)
 	assert_int_equal(mine->note.tokens, 14);
 	assert_int_equal(mine->note.usd, 10 * 3000 + 4 * 15000);
 	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 200);
+	assert_int_equal(b->call.answer.status, 200);
 	release(b);
 }
 
@@ -340,14 +340,19 @@ static void cancelled_names_a_request_of_its_session(void **state)
 		in = in_session(cases[i].body);
 		assert_int_equal(start(b, &in), FLOW_RECALL);
 		assert_int_equal(known(b), FLOW_ANSWER);
-		assert_int_equal(b->flow.answer.status, 202);
-		assert_int_equal(b->flow.state->calls_off, cases[i].calls_off);
-		if (cases[i].calls_off)
-			assert_true(state_key_eq(&b->flow.state->called_off, &key));
+		assert_int_equal(b->call.answer.status, 202);
+		const struct slice id = rpc_cancelled_id(&b->call, b->work);
+		assert_true(b->call.in_session);
+		assert_int_equal(!slice_absent(id), cases[i].calls_off);
+		if (!cases[i].calls_off)
+			continue;
+		const struct state_key named =
+			flow_cancel_key(&b->call.caller, b->call.ask.session, id);
+		assert_true(state_key_eq(&named, &key));
 	}
 	in = incoming(KEY, cases[0].body); /* of no session */
 	assert_int_equal(start(b, &in), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 202);
+	assert_int_equal(b->call.answer.status, 202);
 	assert_null(b->flow.state);
 }
 
@@ -372,12 +377,12 @@ static void cancelled_is_taken_whatever_its_headers_say(void **state)
 		in.headers[headers[i].name] = slice_str(headers[i].value);
 		if (start(b, &in) != FLOW_RECALL || known(b) != FLOW_ANSWER)
 			fail_msg("%s: %s", headers[i].value, answer_text(b));
-		assert_int_equal(b->flow.answer.status, 202);
-		assert_true(b->flow.state->calls_off);
+		assert_int_equal(b->call.answer.status, 202);
+		assert_true(b->call.in_session);
 		in.body = SLICE(NOTIFICATION("notifications/initialized", "{}"));
 		if (start(b, &in) == FLOW_RECALL)
 			assert_int_equal(known(b), FLOW_ANSWER);
-		assert_int_equal(b->flow.answer.status, 400);
+		assert_int_equal(b->call.answer.status, 400);
 	}
 }
 
@@ -393,9 +398,10 @@ static void what_is_called_off_ends_with_202(void **state)
 	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_REMEMBER);
 	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 202);
-	assert_int_equal(b->flow.answer.body.total, 0);
+	assert_int_equal(b->call.answer.status, 202);
+	assert_int_equal(b->call.answer.body.total, 0);
 	flow_report(&b->flow, b->now, &line, &sample);
+	rpc_report(&b->call, &line);
 	assert_int_equal(line.status, 499);
 	assert_int_equal(sample.outcome, ERR_CANCELLED);
 	release(b);
@@ -412,8 +418,9 @@ static void what_is_called_off_once_it_is_answered_is_answered(void **state)
 	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_REMEMBER);
 	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 200);
+	assert_int_equal(b->call.answer.status, 200);
 	flow_report(&b->flow, b->now, &line, &sample);
+	rpc_report(&b->call, &line);
 	assert_int_equal(line.status, 200);
 	assert_int_equal(sample.outcome, ERR_OK);
 	release(b);
@@ -426,7 +433,7 @@ static void a_stream_that_is_called_off_ends_without_an_answer(void **state)
 
 	in.headers[HTTP_ACCEPT] = SLICE("text/event-stream");
 	goes_to_its_provider(b, &in);
-	(void)flow_tell(&b->flow, b->now);
+	(void)bench_tell(b);
 	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_REMEMBER);
 	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
@@ -509,7 +516,7 @@ static void what_became_of_the_first_decides(void **state)
 		char reason[64];
 		(void)join_as(b, "k", ASK);
 		assert_int_equal(joined(b, cases[i].verdict), FLOW_ANSWER);
-		assert_int_equal(b->flow.answer.status, cases[i].status);
+		assert_int_equal(b->call.answer.status, cases[i].status);
 		(void)snprintf(reason, sizeof(reason), "\"reason\":\"%s\"", cases[i].reason);
 		assert_has(answer_text(b), reason);
 	}
@@ -531,8 +538,10 @@ static void a_copy_is_answered_like_the_first_but_for_the_id(void **state)
 	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_ANSWER);
 	release(b);
-	assert_true(b->flow.state->ends);
-	struct once_answer end = b->flow.state->end;
+	b->call.answer.status = 0; /* as before it was written */
+	struct once_answer end = { .member = rpc_keep(&b->call, &b->flow.out),
+				   .retry_after_s = -1 };
+	assert_false(slice_absent(end.member));
 	(void)memcpy(member, end.member.at, end.member.len);
 	end.member.at = member;
 	char *first = strdup(strstr(answer_text(b), ",\"result\":"));
@@ -540,7 +549,7 @@ static void a_copy_is_answered_like_the_first_but_for_the_id(void **state)
 	(void)join_as(b, "k", MESSAGE("\"two\"", ""));
 	b->flow.state->once.answer = end;
 	assert_int_equal(joined(b, ONCE_ANSWERED), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 200);
+	assert_int_equal(b->call.answer.status, 200);
 	assert_has(answer_text(b), "{\"jsonrpc\":\"2.0\",\"id\":\"two\",\"result\":{");
 	assert_string_equal(strstr(answer_text(b), ",\"result\":"), first);
 	free(first);
@@ -558,7 +567,7 @@ static void a_copy_gets_the_first_ones_error(void **state)
 							   .member = slice_str(member),
 							   .retry_after_s = 3 };
 	assert_int_equal(joined(b, ONCE_ANSWERED), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 429);
+	assert_int_equal(b->call.answer.status, 429);
 	assert_string_equal(field(b, "retry-after"), "3");
 	assert_int_equal(b->flow.outcome, ERR_RATE_LIMITED);
 	assert_has(answer_text(b), "{\"jsonrpc\":\"2.0\",\"id\":\"a-7\",\"error\":{\"code\":429");
@@ -566,7 +575,7 @@ static void a_copy_gets_the_first_ones_error(void **state)
 	(void)join_as(b, "k", ASK); /* there was no memory to hand it on */
 	b->flow.state->once.answer = (struct once_answer){ .err = ERR_OK, .retry_after_s = -1 };
 	assert_int_equal(joined(b, ONCE_ANSWERED), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 503);
+	assert_int_equal(b->call.answer.status, 503);
 }
 
 /* The one before it may have changed what is known. */
@@ -588,7 +597,7 @@ static void a_copy_that_leads_after_waiting_asks_once_more_what_is_known(void **
 	b->flow.state->once.waited = true;
 	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RECALL);
 	assert_int_equal(recalled(b, STATE_SESSION_UNKNOWN, REVISION_2025_11_25), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 404);
+	assert_int_equal(b->call.answer.status, 404);
 
 	in = incoming(KEY, MESSAGE("1", "")); /* nothing is known of it: nothing to ask */
 	in.headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
@@ -621,7 +630,7 @@ static void who_follows_one_whose_time_was_over_needs_a_second_of_its_own(void *
 		b->flow.state->once.late = rows[i].late;
 		assert_int_equal(joined(b, ONCE_LEADS), rows[i].effect);
 		if (rows[i].effect == FLOW_ANSWER)
-			assert_int_equal(b->flow.answer.status, 504);
+			assert_int_equal(b->call.answer.status, 504);
 		else
 			assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 	}

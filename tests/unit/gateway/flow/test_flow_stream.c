@@ -136,14 +136,15 @@ static void accept_and_token_decide_the_form_and_length_what_the_provider_is_ask
 	for (size_t i = 0; i < COUNT_OF(forms); i++) {
 		print_message("%s\n", forms[i].name);
 		assert_int_equal(ask(b, forms[i].accept, forms[i].body), forms[i].effect);
-		assert_int_equal(b->flow.progress.wanted, forms[i].told);
+		assert_int_equal(b->call.progress.wanted, forms[i].told);
 		if (forms[i].effect == FLOW_ANSWER) {
-			assert_int_equal(b->flow.answer.status, forms[i].status);
+			assert_int_equal(b->call.answer.status, forms[i].status);
 			continue;
 		}
 		assert_int_equal(strstr(sent_body(b), "\"stream\":true") != NULL,
 				 forms[i].streamed);
-		assert_int_equal(b->flow.deadline - b->now, forms[i].told ? 600 * SEC : 55 * SEC);
+		assert_int_equal(b->flow.ask->deadline - b->now,
+				 forms[i].told ? 600 * SEC : 55 * SEC);
 		assert_int_equal(reserve(b), FLOW_SEND);
 		assert_int_equal(b->flow.stream != NULL, forms[i].streamed);
 		assert_int_equal(provider_ends(b, ERR_DEADLINE, false), FLOW_SETTLE);
@@ -163,10 +164,10 @@ static void a_token_that_is_too_long_is_refused(void **state)
 
 static void assert_tells(struct bench *b, const char *part)
 {
-	const struct slice told = flow_tell(&b->flow, b->now);
+	const struct slice told = bench_tell(b);
 
 	assert_false(slice_absent(told));
-	assert_has(arena_copy(&b->arena, told).at, part);
+	assert_has(arena_copy(&b->call.arena, told).at, part);
 }
 
 /* ---- streams that go well ----------------------------------------------------------------------- */
@@ -177,13 +178,13 @@ static void a_stream_becomes_the_last_event_and_is_paid_by_its_counters(void **s
 
 	send_it(b, BOTH, ASK("100", TOKEN));
 	const nsec_t admitted = b->now;
-	assert_true(flow_progress_due(&b->flow.progress) == admitted + PROGRESS_BEGIN_AFTER);
+	assert_true(bench_due(b) == admitted + PROGRESS_BEGIN_AFTER);
 	stream_begins(b);
-	assert_true(flow_progress_due(&b->flow.progress) <= b->now);
+	assert_true(bench_due(b) <= b->now);
 	b->now += 300 * MSEC;
 	assert_int_equal(says(b, START), STREAM_OPEN);
 	assert_tells(b, "\"progressToken\":7,\"progress\":0}}");
-	assert_int_equal(b->flow.answer.status, 200);
+	assert_int_equal(b->call.answer.status, 200);
 	b->now += 300 * MSEC;
 	assert_int_equal(says(b, WORDS("hello")), STREAM_OPEN);
 	assert_tells(b, "\"progress\":5}}");
@@ -239,9 +240,9 @@ static void an_answer_that_is_there_at_once_is_one_event(void **state)
 	assert_int_equal(says(b, START WORDS("hello") STOP), STREAM_DONE);
 	assert_int_equal(provider_ends(b, ERR_OK, false), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_ANSWER);
-	assert_false(b->flow.progress.begun);
-	assert_int_equal(b->flow.answer.status, 200);
-	assert_true(slice_eq(b->flow.answer.fields[1].value, SLICE("text/event-stream")));
+	assert_false(b->call.progress.begun);
+	assert_int_equal(b->call.answer.status, 200);
+	assert_true(slice_eq(b->call.answer.fields[1].value, SLICE("text/event-stream")));
 	assert_has(answer_text(b), "event: message\ndata: {");
 }
 
@@ -251,11 +252,11 @@ static void who_gets_json_gets_it_from_a_stream_too(void **state)
 
 	send_it(b, NULL, ASK("25000", ""));
 	stream_begins(b);
-	assert_true(flow_progress_due(&b->flow.progress) == NSEC_NEVER);
+	assert_true(bench_due(b) == NSEC_NEVER);
 	assert_int_equal(says(b, START WORDS("hello") STOP), STREAM_DONE);
 	assert_int_equal(provider_ends(b, ERR_OK, false), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_ANSWER);
-	assert_true(slice_eq(b->flow.answer.fields[1].value, SLICE("application/json")));
+	assert_true(slice_eq(b->call.answer.fields[1].value, SLICE("application/json")));
 	assert_int_equal(answer_text(b)[0], '{');
 }
 
@@ -316,8 +317,8 @@ static void sent_again(struct bench *b, enum flow_effect effect)
 /* The number of the notification that is due. */
 static uint64_t told(struct bench *b)
 {
-	const struct slice event = flow_tell(&b->flow, b->now);
-	const char *number = strstr(arena_copy(&b->arena, event).at, "\"progress\":");
+	const struct slice event = bench_tell(b);
+	const char *number = strstr(arena_copy(&b->call.arena, event).at, "\"progress\":");
 
 	assert_non_null(number);
 	return strtoull(number + strlen("\"progress\":"), NULL, 10);
@@ -348,12 +349,12 @@ static void once_numbers_were_told_a_stream_that_fails_is_still_tried_again(void
 			assert_string_equal(b->flow.detail, failures[i].detail);
 			continue;
 		}
-		assert_true(flow_progress_due(&b->flow.progress) == last + PROGRESS_SILENCE_MAX);
+		assert_true(bench_due(b) == last + PROGRESS_SILENCE_MAX);
 		sent_again(b, effect);
 		assert_int_equal(b->flow.attempts, 2);
 		(void)says(b, START WORDS("hi"));
 		/* less than was told: nothing, but for the sign of life */
-		assert_true(flow_progress_due(&b->flow.progress) == last + PROGRESS_SILENCE_MAX);
+		assert_true(bench_due(b) == last + PROGRESS_SILENCE_MAX);
 		assert_int_equal(told(b), 13);
 		(void)says(b, WORDS(" and hello again"));
 		assert_int_equal(told(b), 18);
@@ -390,7 +391,7 @@ static void a_stream_that_fails_every_time_ends_in_an_error(void **state)
 			sent_again(b, effect);
 	}
 	assert_true(b->flow.attempts > 1 && b->flow.attempts <= b->config->retries.attempts);
-	assert_int_equal(b->flow.answer.status, 200);
+	assert_int_equal(b->call.answer.status, 200);
 	const char *event = answer_text(b);
 	assert_int_equal(strncmp(event, "event: message\ndata: {", 22), 0);
 	assert_has(event, "\"code\":-32011");
@@ -405,7 +406,7 @@ static void before_that_it_is_tried_again_and_the_numbers_still_rise(void **stat
 	send_it(b, BOTH, ASK("100", TOKEN));
 	stream_begins(b);
 	(void)says(b, START);
-	(void)flow_tell(&b->flow, b->now); /* that it goes on, no more */
+	(void)bench_tell(b); /* that it goes on, no more */
 	assert_int_equal(provider_ends(b, ERR_PROVIDER_DOWN, true), FLOW_SETTLE);
 	sent_again(b, settle(b));
 	assert_int_equal(b->flow.attempts, 2);
@@ -433,7 +434,7 @@ static void a_call_that_cannot_be_forced_is_asked_for_again_though_numbers_were_
 		b->now += 300 * MSEC;
 		(void)says(b, START);
 		(void)says(b, answers[i]);
-		(void)flow_tell(&b->flow, b->now);
+		(void)bench_tell(b);
 		assert_int_equal(says(b, STOP), STREAM_DONE);
 		assert_int_equal(provider_ends(b, ERR_OK, false), FLOW_SETTLE);
 		assert_int_equal(settle(b), i == 0 ? FLOW_RESERVE : FLOW_ANSWER);
@@ -476,7 +477,7 @@ static void a_stream_that_memory_did_not_suffice_for_is_refused_and_nobody_is_to
 	assert_int_equal(provider_ends(b, ERR_BUSY, false), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_ANSWER);
 	assert_int_equal(b->flow.attempts, 1);
-	assert_int_equal(b->flow.answer.status, 503);
+	assert_int_equal(b->call.answer.status, 503);
 	assert_has(answer_text(b), "\"reason\":\"overloaded\"");
 	assert_string_equal(b->flow.detail, "what happened");
 }
@@ -526,15 +527,15 @@ static void what_a_broken_stream_brought_is_not_told_while_the_next_attempt_is_d
 	send_it(b, BOTH, ASK("100", TOKEN));
 	stream_begins(b);
 	(void)says(b, START);
-	(void)flow_tell(&b->flow, b->now);
+	(void)bench_tell(b);
 	const nsec_t told = b->now;
 	b->now += 100 * MSEC;
 	(void)says(b, WORDS("hello"));
-	assert_true(flow_progress_due(&b->flow.progress) == told + PROGRESS_EVERY);
+	assert_true(bench_due(b) == told + PROGRESS_EVERY);
 	assert_int_equal(provider_ends(b, ERR_PROVIDER_DOWN, true), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_WAIT);
-	assert_true(flow_progress_due(&b->flow.progress) == told + PROGRESS_SILENCE_MAX);
-	(void)flow_tell(&b->flow, told + PROGRESS_SILENCE_MAX);
+	assert_true(bench_due(b) == told + PROGRESS_SILENCE_MAX);
+	(void)bench_tell(b);
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 }
 
@@ -548,7 +549,7 @@ static void refusals_before_anything_was_told_keep_their_status(void **state)
 				       "\"invalid_request_error\",\"message\":\"x\"}}"),
 			 FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 422);
+	assert_int_equal(b->call.answer.status, 422);
 	assert_int_equal(answer_text(b)[0], '{');
 }
 
@@ -558,7 +559,7 @@ static void a_process_that_leaves_says_so_in_the_stream(void **state)
 
 	send_it(b, BOTH, ASK("100", TOKEN));
 	stream_begins(b);
-	(void)flow_tell(&b->flow, b->now);
+	(void)bench_tell(b);
 	assert_int_equal(run(b, FLOW_GIVEN_UP), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_ANSWER);
 	assert_has(answer_text(b), "\"reason\":\"draining\"");
@@ -574,7 +575,7 @@ static void more_streams_than_there_is_room_for_are_refused_and_cost_nothing(voi
 	assert_int_equal(reserve(b), FLOW_SETTLE);
 	assert_int_equal(b->flow.settle_tokens, 0);
 	assert_int_equal(settle(b), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 503);
+	assert_int_equal(b->call.answer.status, 503);
 	stream_give(&b->streams, only);
 }
 

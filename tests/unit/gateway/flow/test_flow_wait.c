@@ -63,7 +63,7 @@ static void a_process_that_leaves_during_the_second_answer_gives_the_first(void 
 	assert_true(b->flow.settled_without_usage);
 	assert_int_equal(settle(b), FLOW_ANSWER);
 	release(b);
-	assert_int_equal(b->flow.answer.status, 200);
+	assert_int_equal(b->call.answer.status, 200);
 	assert_has(answer_text(b), "\"text\":\"one\"");
 	assert_int_equal(b->flow.tried[1].err, ERR_DRAINING);
 	bench_free(b);
@@ -78,10 +78,10 @@ static void a_first_attempt_waits_for_a_key_unless_many_do(void **state)
 
 	(void)state;
 	free(play(b, ASK, 2000, limited, COUNT_OF(limited)));
-	assert_int_equal(b->flow.answer.status, 503);
+	assert_int_equal(b->call.answer.status, 503);
 	b->crowded = true;
 	assert_int_equal(start(b, &in), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 503);
+	assert_int_equal(b->call.answer.status, 503);
 	assert_has(answer_text(b), "\"reason\":\"provider_rate_limited\"");
 	assert_has(answer_text(b), "\"retryAfterMs\":3000");
 	b->crowded = false;
@@ -160,7 +160,7 @@ static void a_refusal_after_a_wait_names_its_rule(void **state)
 			     "") "tenants:\n  - {id: acme, keys: [{sha256: %s, server: s}]}\n"));
 	b->now = b->flow.wait_until;
 	assert_int_equal(run(b, FLOW_WAITED), FLOW_ANSWER);
-	assert_int_equal(b->flow.answer.status, 403);
+	assert_int_equal(b->call.answer.status, 403);
 	assert_has(answer_text(b), "\"rule\":\"model_permitted\"");
 	bench_free(b);
 }
@@ -254,7 +254,7 @@ static void an_outage_is_not_multiplied(void **state)
 		uint64_t attempts = 0;
 		for (int n = 0; n < REQUESTS; n++) {
 			free(play(b, ASK, 2000, outcomes, COUNT_OF(outcomes)));
-			assert_true(b->flow.answer.status >= 500);
+			assert_true(b->call.answer.status >= 500);
 			attempts += b->flow.attempts;
 			b->now += 10 * MSEC;
 		}

@@ -1,4 +1,3 @@
-#include "codec/dialects.h"
 #include "tests/unit/gateway/settings/settings_rig.h"
 
 /* ---- what the file says ---- */

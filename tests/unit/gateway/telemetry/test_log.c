@@ -1,5 +1,4 @@
 /* test_log.c - a line is one JSON object whatever is said in it, and the ring loses whole lines only. */
-#include "codec/set.h"
 #include "gateway/telemetry/log.h"
 
 #include "codec/base/attr.h"
@@ -18,7 +17,7 @@ static struct json_work *work;
 static int work_up(void **state)
 {
 	(void)state;
-	work = json_work_new(codec_set_best());
+	work = json_work_new();
 	return work == NULL ? -1 : 0;
 }
 

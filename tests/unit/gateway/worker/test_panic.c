@@ -37,8 +37,10 @@ static void step_tenant_and_slabs_are_named(void **state)
 	const struct slab requests = { .count = 32768, .out = 3, .out_high = 17 };
 	const struct panic_slab slabs[] = { { "requests", &requests } };
 	const struct caller caller = { .tenant = SLICE("acme") };
-	const struct flow flow = { .step = FLOW_STEP_SETTLE, .caller = &caller };
-	const struct panic_context context = { &flow, slabs, 1 };
+	const struct sampling_ask ask = { .caller = &caller };
+	const struct flow flow = { .step = FLOW_STEP_SETTLE, .ask = &ask };
+	const struct flow *const at = &flow;
+	const struct panic_context context = { &at, slabs, 1 };
 
 	assert_string_equal(words(&context),
 			    "sluice: panic: step settle, tenant acme; requests 3 of "
@@ -49,19 +51,21 @@ static void what_is_not_known_is_left_out(void **state)
 {
 	(void)state;
 	const struct panic_context nothing = { .flow = NULL };
-	const struct flow stranger = { .step = FLOW_STEP_HTTP };
-	const struct panic_context early = { .flow = &stranger };
+	const struct flow stranger = { .step = FLOW_STEP_HOLD };
+	const struct flow *const at = &stranger;
+	const struct panic_context early = { .flow = &at };
 
 	assert_string_equal(words(NULL), "");
 	assert_string_equal(words(&nothing), "sluice: panic: step none\n");
-	assert_string_equal(words(&early), "sluice: panic: step http\n");
+	assert_string_equal(words(&early), "sluice: panic: step hold\n");
 }
 
 static void a_step_that_there_is_not_does_no_harm(void **state)
 {
 	(void)state;
 	const struct flow flow = { .step = FLOW_STEP_COUNT };
-	const struct panic_context context = { .flow = &flow };
+	const struct flow *const at = &flow;
+	const struct panic_context context = { .flow = &at };
 
 	assert_string_equal(words(&context), "sluice: panic: step none\n");
 }
@@ -73,8 +77,10 @@ static void a_tenant_that_is_no_plain_text_does_no_harm(void **state)
 
 	memset(tenant, '\x1b', sizeof(tenant));
 	const struct caller caller = { .tenant = slice_of(tenant, sizeof(tenant)) };
-	const struct flow flow = { .step = FLOW_STEP_AUTH, .caller = &caller };
-	const struct panic_context context = { .flow = &flow };
+	const struct sampling_ask ask = { .caller = &caller };
+	const struct flow flow = { .step = FLOW_STEP_HOLD, .ask = &ask };
+	const struct flow *const at = &flow;
+	const struct panic_context context = { .flow = &at };
 	const char *line = words(&context);
 	assert_null(strchr(line, '\x1b'));
 	assert_non_null(strstr(line, "tenant ????"));
@@ -91,8 +97,10 @@ static void many_slabs_fill_the_line_and_no_more(void **state)
 	for (size_t i = 0; i < COUNT_OF(slabs); i++)
 		slabs[i] = (struct panic_slab){ "slab", &slab };
 	const struct caller caller = { .tenant = SLICE("t") };
-	const struct flow flow = { .step = FLOW_STEP_AUTH, .caller = &caller };
-	const struct panic_context context = { &flow, slabs, COUNT_OF(slabs) };
+	const struct sampling_ask ask = { .caller = &caller };
+	const struct flow flow = { .step = FLOW_STEP_HOLD, .ask = &ask };
+	const struct flow *const at = &flow;
+	const struct panic_context context = { &at, slabs, COUNT_OF(slabs) };
 	const char *line = words(&context);
 	assert_int_equal(strlen(line), 1024);
 	assert_ptr_equal(strchr(line, '\n'), line + 1023);
@@ -107,8 +115,10 @@ static const char *last_words(void (*die)(void))
 	pid_t pid = fork();
 	if (pid == 0) {
 		static const struct caller caller = { .tenant = SLICE_INIT("acme") };
-		static const struct flow flow = { .step = FLOW_STEP_RESERVE, .caller = &caller };
-		static const struct panic_context context = { .flow = &flow };
+		static const struct sampling_ask ask = { .caller = &caller };
+		static const struct flow flow = { .step = FLOW_STEP_RESERVE, .ask = &ask };
+		static const struct flow *const at = &flow;
+		static const struct panic_context context = { .flow = &at };
 		(void)dup2(fds[1], STDERR_FILENO);
 		(void)signal(SIGABRT, SIG_DFL); /* cmocka's */
 		panic_install();

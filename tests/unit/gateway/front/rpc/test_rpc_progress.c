@@ -11,7 +11,7 @@
 struct rig {
 	struct arena_pool pool;
 	struct arena arena;
-	struct flow_progress progress;
+	struct rpc_progress progress;
 };
 
 static int rig_make(void **state)
@@ -34,20 +34,20 @@ static int rig_free(void **state)
 	return 0;
 }
 
-static struct flow_progress *wanted(void **state, const char *token)
+static struct rpc_progress *wanted(void **state, const char *token)
 {
 	struct rig *rig = *state;
 
-	assert_true(flow_progress_want(&rig->progress, slice_str(token), &rig->arena));
+	assert_true(rpc_progress_want(&rig->progress, slice_str(token), &rig->arena));
 	return &rig->progress;
 }
 
-#define assert_due(progress, at) assert_true(flow_progress_due(progress) == (at))
+#define assert_due(progress, at) assert_true(rpc_progress_due(progress) == (at))
 
 /* The number of the notification that is written at `now`. */
-static uint64_t tell(struct flow_progress *progress, nsec_t now)
+static uint64_t tell(struct rpc_progress *progress, nsec_t now)
 {
-	struct slice event = flow_progress_tell(progress, now);
+	struct slice event = rpc_progress_tell(progress, now);
 	const char *number = memmem(event.at, event.len, "\"progress\":", 11);
 
 	assert_non_null(number);
@@ -61,10 +61,10 @@ static void the_token_is_echoed_byte_for_byte(void **state)
 	char expect[256];
 
 	for (size_t i = 0; i < COUNT_OF(tokens); i++) {
-		struct flow_progress *progress = wanted(state, tokens[i]);
-		flow_progress_admit(progress, 0);
+		struct rpc_progress *progress = wanted(state, tokens[i]);
+		rpc_progress_admit(progress, 0);
 		progress->output = 18446744073709551615u;
-		struct slice event = flow_progress_tell(progress, 0);
+		struct slice event = rpc_progress_tell(progress, 0);
 		int len = snprintf(expect, sizeof(expect),
 				   "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":"
 				   "\"notifications/progress\",\"params\":{\"progressToken\":%s,"
@@ -72,7 +72,7 @@ static void the_token_is_echoed_byte_for_byte(void **state)
 				   tokens[i]);
 		assert_int_equal(event.len, len);
 		assert_memory_equal(event.at, expect, event.len);
-		*progress = (struct flow_progress){ .wanted = false };
+		*progress = (struct rpc_progress){ .wanted = false };
 	}
 }
 
@@ -80,7 +80,7 @@ static void nobody_is_told_who_did_not_ask(void **state)
 {
 	struct rig *rig = *state;
 
-	flow_progress_admit(&rig->progress, 1);
+	rpc_progress_admit(&rig->progress, 1);
 	rig->progress.heard = true;
 	rig->progress.output = 5;
 	assert_due(&rig->progress, NSEC_NEVER);
@@ -88,36 +88,36 @@ static void nobody_is_told_who_did_not_ask(void **state)
 
 static void nothing_is_told_before_admission(void **state)
 {
-	struct flow_progress *progress = wanted(state, "1");
+	struct rpc_progress *progress = wanted(state, "1");
 
 	progress->heard = true;
 	assert_due(progress, NSEC_NEVER);
-	flow_progress_admit(progress, 3 * SEC);
-	assert_true(flow_progress_due(progress) <= 3 * SEC);
+	rpc_progress_admit(progress, 3 * SEC);
+	assert_true(rpc_progress_due(progress) <= 3 * SEC);
 }
 
 static void the_first_comes_with_the_stream_or_five_seconds_after_admission(void **state)
 {
-	struct flow_progress *progress = wanted(state, "1");
+	struct rpc_progress *progress = wanted(state, "1");
 
-	flow_progress_admit(progress, 3 * SEC);
+	rpc_progress_admit(progress, 3 * SEC);
 	assert_due(progress, 8 * SEC);
-	flow_progress_admit(progress, 6 * SEC); /* of a further attempt */
+	rpc_progress_admit(progress, 6 * SEC); /* of a further attempt */
 	assert_due(progress, 8 * SEC);
 	progress->heard = true;
-	assert_true(flow_progress_due(progress) <= 6 * SEC);
+	assert_true(rpc_progress_due(progress) <= 6 * SEC);
 }
 
 static void output_is_told_four_times_a_second_at_most(void **state)
 {
-	struct flow_progress *progress = wanted(state, "1");
+	struct rpc_progress *progress = wanted(state, "1");
 	uint64_t before = 0;
 
-	flow_progress_admit(progress, 0);
+	rpc_progress_admit(progress, 0);
 	progress->heard = true;
 	for (nsec_t now = 10 * MSEC; now < 10 * SEC; now += 10 * MSEC) {
 		progress->output += 3;
-		if (flow_progress_due(progress) > now)
+		if (rpc_progress_due(progress) > now)
 			continue;
 		assert_true(!progress->begun || now - progress->told_at >= PROGRESS_EVERY);
 		assert_true(now == 10 * MSEC || now - progress->told_at < 270 * MSEC);
@@ -130,9 +130,9 @@ static void output_is_told_four_times_a_second_at_most(void **state)
 
 static void silence_is_broken_by_a_number_that_rises_all_the_same(void **state)
 {
-	struct flow_progress *progress = wanted(state, "1");
+	struct rpc_progress *progress = wanted(state, "1");
 
-	flow_progress_admit(progress, 0);
+	rpc_progress_admit(progress, 0);
 	assert_int_equal(tell(progress, 5 * SEC), 0);
 	assert_due(progress, 5 * SEC + PROGRESS_SILENCE_MAX);
 	assert_true(PROGRESS_SILENCE_MAX < 15 * SEC);
@@ -147,9 +147,9 @@ static void silence_is_broken_by_a_number_that_rises_all_the_same(void **state)
 
 static void another_attempt_begins_anew_and_the_number_still_rises(void **state)
 {
-	struct flow_progress *progress = wanted(state, "1");
+	struct rpc_progress *progress = wanted(state, "1");
 
-	flow_progress_admit(progress, 0);
+	rpc_progress_admit(progress, 0);
 	progress->output = 100;
 	assert_int_equal(tell(progress, 1 * SEC), 100);
 	progress->output = 0;
@@ -165,7 +165,7 @@ static void want_of_memory_is_an_answer(void **state)
 	struct rig *rig = *state;
 
 	rig->arena.cap = 10;
-	assert_false(flow_progress_want(&rig->progress, SLICE("1"), &rig->arena));
+	assert_false(rpc_progress_want(&rig->progress, SLICE("1"), &rig->arena));
 	assert_due(&rig->progress, NSEC_NEVER);
 }
 

@@ -1,0 +1,59 @@
+/* front.h - how requests over HTTP come to the front that speaks their protocol.
+ *
+ * The fronts and their paths are the rows of tbl/fronts.h; a worker makes a table of them. A front decodes its own
+ * format, asks the core (gateway/sampling/sampling.h), and writes what that says. Fronts do not know each other. */
+#ifndef GATEWAY_FRONT_FRONT_H
+#define GATEWAY_FRONT_FRONT_H
+
+#include "gateway/http/http.h"
+#include "gateway/sampling/sampling.h"
+
+struct front_host;
+
+/* One const row for each front. */
+struct front {
+	/* As http_handler.begin; `found`: the path is one of the front's, else of nobody's, and it refuses the request. What it
+	 * returns begins with a struct front_request. */
+	void *(*begin)(struct front_host *host, struct http_exchange *exchange,
+		       const struct http_incoming *in, bool found);
+	/* As http_handler.expects. */
+	bool (*expects)(struct front_host *host, struct http_early *early,
+			const struct http_incoming *in, bool found);
+	/* As http_handler has them. */
+	void (*gone)(void *request);
+	void (*sent)(void *request);
+	void (*ready)(void *request); /* NULL: its answers never come in pieces */
+};
+
+/* What a front's record of a request begins with. */
+struct front_request {
+	const struct front *front;
+};
+
+struct front_path {
+	struct slice path; /* one that ends in '/' stands for all that begin so */
+	const struct front *front;
+};
+
+/* What a worker lends its fronts; its fields change between requests only. */
+struct front_host {
+	const struct front_path
+		*paths; /* the first one's front also refuses paths that nobody has */
+	size_t path_count;
+	struct sampling *core;
+	struct net_loop *loop;
+	struct arena_pool *arenas;
+	struct json_work *json;
+	const struct config *config; /* in use */
+	struct jwt_checker *tokens;
+	struct key_memory *keys;
+	bool leaving; /* whatever comes is refused */
+};
+
+/* The handler that gives each request to its front; `host` must outlive it. */
+struct http_handler front_handler(struct front_host *host);
+
+/* The row that a request's target belongs to, in absolute form too (RFC 9112, 3.2.2); NULL: nobody's. */
+const struct front_path *front_find(const struct front_host *host, struct slice target);
+
+#endif

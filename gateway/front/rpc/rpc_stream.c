@@ -1,0 +1,120 @@
+/* rpc_stream.c - what a caller is told while its request is under way, as an event stream.
+ *
+ * What the provider brings changes what is to be told. It is told at the end of the turn in which it is due, or by a
+ * timer; where many answers stream, notifications after the first are batched per connection, and the batches are rarer
+ * the more streams there are. While a notification has not left, the next one waits; if that becomes due meanwhile, the
+ * caller does not keep up, and nothing more is read for it. */
+#include "gateway/front/rpc/rpc.h"
+
+#include "codec/base/must.h"
+
+/* The timer is set again only when it would fire too late, and not at all for what is due already: a move
+ * within many timers costs more than all else that is done for an event. */
+void rpc_stream_arm(struct rpc_call *call)
+{
+	struct net_loop *loop = call->host->loop;
+	const bool rose = rpc_progress_rose(&call->progress);
+	nsec_t due = rpc_progress_due(&call->progress);
+
+	if (due >= call->told.timer.due || call->told.soon.prev != NULL)
+		return;
+	if (rose)
+		due = net_together_at(loop, call->connection, due);
+	if (due <= net_now(loop))
+		net_soon(loop, &call->told.soon);
+	else if (!(rose && net_together(loop, &call->told.soon, due)) && due < call->told.timer.due)
+		net_timer_set(loop, &call->told.timer, due);
+}
+
+static void tell(struct rpc_call *call, nsec_t now)
+{
+	const bool first = !call->progress.begun;
+	const struct slice event = rpc_progress_tell(&call->progress, now);
+	const struct rpc_answer *answer = &call->answer;
+
+	call->unsent = true;
+	if (!first) {
+		http_more(call->exchange, event);
+		return;
+	}
+	rpc_write_stream_head(call);
+	http_begin_pieces(call->exchange, answer->status, answer->fields, answer->field_count,
+			  event);
+}
+
+static void tell_if_due(struct rpc_call *call)
+{
+	nsec_t now = net_now(call->host->loop);
+
+	must_obj(call, RPC_MAGIC);
+	must(!call->answered);
+	if (rpc_progress_due(&call->progress) > now) {
+		rpc_stream_arm(call);
+	} else if (call->unsent) {
+		call->late = true;
+		sampling_pause(call->call);
+	} else {
+		tell(call, now);
+		rpc_stream_arm(call);
+	}
+}
+
+static void on_due(struct net_timer *timer)
+{
+	struct rpc_call *call = CONTAINER_OF(timer, struct rpc_call, told.timer);
+
+	timer->due = NSEC_NEVER;
+	if (call->told.soon.prev == NULL) /* else it is told with others, in a moment */
+		tell_if_due(call);
+}
+
+/* The provider may have said all that it will: then the next turn has the answer, or tells that there is none yet. */
+static void on_soon(struct net_task *task)
+{
+	struct rpc_call *call = CONTAINER_OF(task, struct rpc_call, told.soon);
+
+	if (sampling_is_heard_out(call->call))
+		net_timer_set(call->host->loop, &call->told.timer, net_now(call->host->loop));
+	else
+		tell_if_due(call);
+}
+
+static void end(struct rpc_call *call)
+{
+	const struct gather *body = &call->answer.body;
+
+	http_end(call->exchange, body->v, body->count, body->total);
+}
+
+void rpc_stream_ready(struct rpc_call *call)
+{
+	call->unsent = false;
+	if (call->answered) {
+		end(call);
+		return;
+	}
+	if (call->late) {
+		call->late = false;
+		sampling_resume(call->call);
+	}
+	rpc_stream_arm(call);
+}
+
+void rpc_stream_end(struct rpc_call *call)
+{
+	if (!call->unsent)
+		end(call);
+}
+
+void rpc_stream_init(struct rpc_call *call)
+{
+	call->told.timer = (struct net_timer){ .due = NSEC_NEVER, .fire = on_due };
+	call->told.soon = (struct net_task){ .run = on_soon };
+	call->unsent = call->late = false;
+}
+
+void rpc_stream_fini(struct rpc_call *call)
+{
+	net_timer_stop(call->host->loop, &call->told.timer);
+	net_task_cancel(&call->told.soon);
+}

@@ -1,0 +1,5 @@
+/* fronts.h - the fronts and their paths: FRONT(path, symbol of a struct front)
+ *
+ * A path that ends in '/' stands for all that begin so. The first row's front also answers for paths that nobody
+ * has. */
+FRONT("/v1/sampling", rpc_front)
