@@ -3,14 +3,13 @@ ctest: timeout=300
 """
 
 import os
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness  # noqa: E402
 
 from edge_client import (  # noqa: E402
-    DATA, END_HEADERS, END_STREAM, HEADERS, PING, PREFACE, RST, Client, EdgeCase, block, curl, frame, h1, h1_answers,
+    DATA, END_HEADERS, END_STREAM, HEADERS, PING, PREFACE, RST, Client, EdgeCase, block, curl_upload, frame, h1, h1_answers,
     h2_answers, h2_frames, h2_request, main, settings, window)
 
 MEG = 1 << 20
@@ -93,9 +92,8 @@ class Room(EdgeCase):
         with Client(edge) as hoarder:
             self.fill(hoarder, (1, 3, 5, 7))
             for _ in range(3):
-                sender = curl(edge, "/echo", "--limit-rate", "5M", "--data-binary", "@-", stdin=subprocess.PIPE)
-                said, wrong = sender.communicate("x" * 900000, harness.PATIENCE_S)
-                self.assertEqual((sender.returncode, said[-3:], wrong), (0, "503", ""))
+                code, said, wrong = curl_upload(edge, "/echo", "x" * 900000)
+                self.assertEqual((code, said[-3:], wrong), (0, "503", ""))
                 self.assertIn('"overloaded"', said)
         self.assert_at_rest(edge)
 

@@ -3,7 +3,6 @@ ctest: timeout=300
 """
 
 import os
-import subprocess
 import sys
 import time
 
@@ -11,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import harness  # noqa: E402
 
 from edge_client import (  # noqa: E402
-    DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, RST, Client, EdgeCase, block, curl, frame, h1, h1_answers, h2_answers,
+    DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, RST, Client, EdgeCase, block, curl_upload, frame, h1, h1_answers, h2_answers,
     h2_frames, h2_request, main, settings, window)
 
 
@@ -57,11 +56,8 @@ class Slow(EdgeCase):
 
     def test_curl_shows_the_answer_though_it_has_not_sent_all(self):
         edge = self.edge("-t", 1000)
-        sender = curl(edge, "/echo", "--no-progress-meter", "-T", ".", stdin=subprocess.PIPE)
-        self.addCleanup(sender.kill)
-        harness.wait_for(lambda: sender.poll() is not None, "curl's end while its input is open")
-        said, wrong = sender.communicate()
-        self.assertEqual((sender.returncode, said[-3:], wrong), (0, "408", ""))
+        code, said, wrong = curl_upload(edge, "/echo", "x")
+        self.assertEqual((code, said[-3:], wrong), (0, "408", ""))
         self.assertIn("too slowly", said)
         self.assert_at_rest(edge)
 

@@ -8,6 +8,7 @@ of HTTP/2. main() runs every EdgeCase twice, the second time with clients that s
 that say `clear_only`.
 """
 
+import contextlib
 import os
 import re
 import socket
@@ -213,13 +214,24 @@ def h2_answers(*streams):
     return condition
 
 
-def curl(edge, path, *options, **more):
-    """curl over HTTP/2, which writes the answer's body and behind it the status; as subprocess.Popen has it."""
+def curl_upload(edge, path, beginning):
+    """curl over HTTP/2, with a body that does not end; its exit code, the answer's body with the status behind it, and what
+    curl says went wrong."""
     clear = edge.tls is None
-    return subprocess.Popen(
-        ["curl", "-sS", "-w", "%{http_code}", *(["--http2-prior-knowledge"] if clear else ["--http2", "-k"]),
-         *map(str, options), f"{'http' if clear else 'https'}://127.0.0.1:{edge.port}{path}"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+    sender = subprocess.Popen(
+        ["curl", "-sS", "--no-progress-meter", "-w", "%{http_code}", "-T", ".",
+         *(["--http2-prior-knowledge"] if clear else ["--http2", "-k"]),
+         f"{'http' if clear else 'https'}://127.0.0.1:{edge.port}{path}"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            sender.stdin.write(beginning)
+            sender.stdin.flush()
+        harness.wait_for(lambda: sender.poll() is not None, "curl's end while its input is open")
+        return sender.returncode, *sender.communicate()
+    finally:
+        sender.kill()
+        sender.communicate()
 
 
 class EdgeCase(harness.Case):
