@@ -15,7 +15,7 @@ static struct found by_certificate(const struct caller_sources *from, const stru
 	struct identity identity = { 0 };
 
 	if (names == NULL || from->wall_s >= names->good_until_s)
-		return (struct found){ NULL };
+		return (struct found){ .tenant = NULL };
 	for (size_t i = 0; i < names->count; i++)
 		if (names->at[i].kind == from->config->certificates_by)
 			identity_add(&identity, &from->config->tenants, names->at[i].text);
@@ -57,7 +57,7 @@ static const struct tenant_key *by_key(const struct caller_sources *from, struct
 static enum jwt_fault look_up(const struct caller_sources *from, const struct credentials *shown,
 			      struct found *found)
 {
-	*found = (struct found){ NULL };
+	*found = (struct found){ .tenant = NULL };
 	if (!shown->shown) {
 		*found = by_certificate(from, shown->names);
 		return JWT_OK;
