@@ -257,7 +257,7 @@ static void translate_json(struct walk *walk, const struct provider *provider, s
 	(void)fputs("},\"body\":", stdout);
 	print_gather(&walk->flow.made->encoded.body);
 	(void)fputs(",\"adjustments\":[", stdout);
-	walk_print_adjustments(walk->flow.adjustments, "\"", ",");
+	walk_print_adjustments(walk->flow.totals.adjustments, "\"", ",");
 	(void)fputs("]}\n", stdout);
 }
 
@@ -278,8 +278,8 @@ static void translate_text(struct walk *walk, const struct provider *provider, s
 	(void)fputs("\n", stdout);
 	print_gather(&walk->flow.made->encoded.body);
 	(void)fputs("\n\nadjustments: ", stdout);
-	walk_print_adjustments(walk->flow.adjustments, "", ", ");
-	(void)fputs(walk->flow.adjustments == 0 ? "none\n" : "\n", stdout);
+	walk_print_adjustments(walk->flow.totals.adjustments, "", ", ");
+	(void)fputs(walk->flow.totals.adjustments == 0 ? "none\n" : "\n", stdout);
 }
 
 static void print_translation(struct walk *walk)

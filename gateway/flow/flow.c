@@ -73,8 +73,8 @@ void flow_init(struct flow *flow, const struct sampling_ask *ask,
 	flow->front = front;
 	flow->owner = owner;
 	if (ask->caller != NULL) {
-		flow->account = ask->caller->account;
-		flow->plan = ask->caller->plan;
+		flow->caller.account = ask->caller->account;
+		flow->caller.plan = ask->caller->plan;
 	}
 	flow->reservation.scope_count = 0;
 	flow->reservation.refusal = (struct limit_refusal){ .err = ERR_OK };
@@ -86,9 +86,9 @@ enum flow_move flow_refuse(struct flow *flow, const struct fault *fault,
 			   const struct rpc_error_data *data)
 {
 	must(fault->err != ERR_OK);
-	flow->outcome = fault->err;
-	if (flow->detail == NULL)
-		flow->detail = fault->detail;
+	flow->end.err = fault->err;
+	if (flow->end.detail == NULL)
+		flow->end.detail = fault->detail;
 	flow->out.fault = *fault;
 	flow->out.data = data != NULL ? *data : rpc_error_data_none;
 	return FLOW_REFUSED;
@@ -103,9 +103,9 @@ enum flow_move flow_refuse_err(struct flow *flow, enum err err)
 
 void flow_take_back(struct flow *flow)
 {
-	flow->outcome = ERR_OK;
-	flow->detail = NULL;
-	flow->copy = NULL;
+	flow->end.err = ERR_OK;
+	flow->end.detail = NULL;
+	flow->end.copy = NULL;
 }
 
 static void conclude_copy(struct sampling_outcome *out, const struct once_answer *copy)
@@ -122,12 +122,12 @@ static void conclude_result(struct flow *flow)
 {
 	struct sampling_outcome *out = &flow->out;
 
-	flow->result->usage = flow->usage;
-	flow->result->adjustments |= flow->adjustments;
+	flow->end.result->usage = flow->totals.usage;
+	flow->end.result->adjustments |= flow->totals.adjustments;
 	out->end = SAMPLING_RESULT;
-	out->result = flow->result;
-	out->usd_nano = flow->usd;
-	out->attempts = flow->attempts;
+	out->result = flow->end.result;
+	out->usd_nano = flow->totals.usd;
+	out->attempts = flow->retries.attempts;
 	out->schema_wanted = flow->made->encoded.decode.schema_wanted;
 	out->model_id = flow->walk.model_id;
 	out->provider = flow->walk.provider_name;
@@ -138,22 +138,22 @@ static void conclude(struct flow *flow)
 {
 	struct sampling_outcome *out = &flow->out;
 
-	out->relayed = flow->relayed;
+	out->relayed = flow->attempt.relayed;
 	out->answer = NULL;
-	if (flow->raw && flow->call.answer.status != 0 && !flow->streamed)
+	if (flow->attempt.raw && flow->call.answer.status != 0 && !flow->attempt.streamed)
 		out->answer = &flow->call.answer;
-	if (flow->copy != NULL) {
-		conclude_copy(out, flow->copy);
+	if (flow->end.copy != NULL) {
+		conclude_copy(out, flow->end.copy);
 		return;
 	}
-	if (flow->outcome != ERR_OK && !flow->called_off) {
+	if (flow->end.err != ERR_OK && !flow->end.called_off) {
 		out->end = SAMPLING_REFUSED;
 		return;
 	}
-	out->fault = (struct fault){ .err = flow->outcome, .offset = FAULT_NO_OFFSET };
-	if (flow->called_off)
+	out->fault = (struct fault){ .err = flow->end.err, .offset = FAULT_NO_OFFSET };
+	if (flow->end.called_off)
 		out->end = SAMPLING_CANCELLED;
-	else if (flow->result != NULL)
+	else if (flow->end.result != NULL)
 		conclude_result(flow);
 	else
 		out->end = SAMPLING_NO_SAMPLE;
@@ -169,7 +169,7 @@ static enum flow_effect settle(struct flow *flow, const struct flow_env *env)
 /* From here the request only ends: first what it reserved, then its answer. */
 static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 {
-	if (flow->reserved)
+	if (flow->charge.reserved)
 		return settle(flow, env);
 	if (flow->state != NULL && flow->state->ahead.taken != 0) {
 		flow->step = FLOW_STEP_SETTLE;
@@ -181,7 +181,7 @@ static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 		flow->step = FLOW_STEP_REMEMBER;
 		return FLOW_REMEMBER;
 	}
-	if (flow->outcome == ERR_CANCELLED && !flow->called_off) {
+	if (flow->end.err == ERR_CANCELLED && !flow->end.called_off) {
 		flow->step = FLOW_STEP_OVER;
 		return FLOW_END;
 	}
@@ -205,8 +205,8 @@ static enum flow_effect give_up(struct flow *flow, const struct flow_env *env)
 	must(flow->step < FLOW_STEP_ANSWER);
 	if (flow->step == FLOW_STEP_REMEMBER)
 		return finish_untold(flow, env);
-	if (flow->result != NULL) /* a second answer was wished for: the first one will do */
-		flow->failure.why.err = ERR_DRAINING;
+	if (flow->end.result != NULL) /* a second answer was wished for: the first one will do */
+		flow->attempt.failure.why.err = ERR_DRAINING;
 	else
 		(void)flow_refuse_err(flow, ERR_DRAINING);
 	return finish(flow, env);
@@ -215,8 +215,8 @@ static enum flow_effect give_up(struct flow *flow, const struct flow_env *env)
 /* The snapshot may go while the request waits. */
 static enum flow_effect let_go(struct flow *flow, enum flow_effect effect)
 {
-	flow->account = NULL;
-	flow->plan = NULL;
+	flow->caller.account = NULL;
+	flow->caller.plan = NULL;
 	return effect;
 }
 
@@ -248,7 +248,7 @@ static enum flow_effect walk(struct flow *flow, const struct flow_env *env)
 		case FLOW_DO_WAIT: /* nothing is decided on a guess */
 			return let_go(flow, flow->awaited != 0 ? FLOW_AWAIT : FLOW_WAIT);
 		case FLOW_FAILED:
-			flow->failing = true;
+			flow->retries.failing = true;
 			return settle(flow, env);
 		case FLOW_REFUSED:
 		case FLOW_ANSWERED:
@@ -266,13 +266,13 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 		/* its copies get the answer */
 		if (flow->step == FLOW_STEP_REMEMBER && once_leads(&flow->state->once))
 			return finish_untold(flow, env);
-		flow->outcome = ERR_CANCELLED;
+		flow->end.err = ERR_CANCELLED;
 		return finish(flow, env);
 	case FLOW_CALLED_OFF:
 		if (flow->step == FLOW_STEP_REMEMBER) /* too late: how it ended is known */
 			return finish_untold(flow, env);
-		flow->outcome = ERR_CANCELLED;
-		flow->called_off = true;
+		flow->end.err = ERR_CANCELLED;
+		flow->end.called_off = true;
 		return finish(flow, env);
 	case FLOW_GIVEN_UP:
 		return give_up(flow, env);
@@ -280,9 +280,9 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 		flow_remembered(flow);
 		return finish(flow, env);
 	case FLOW_SETTLED:
-		if (!flow->failing)
+		if (!flow->retries.failing)
 			return finish(flow, env);
-		flow->failing = false;
+		flow->retries.failing = false;
 		flow->step = FLOW_STEP_RETRY;
 		break;
 	case FLOW_WAITED:
@@ -342,9 +342,9 @@ static void report_call(const struct flow *flow, struct log_request *line,
 {
 	const struct upstream_call *call = &flow->call;
 
-	line->attempts = flow->attempts;
-	for (uint32_t i = 0; i < flow->attempts; i++)
-		line->attempt_classes[i] = flow->tried[i].err;
+	line->attempts = flow->retries.attempts;
+	for (uint32_t i = 0; i < flow->retries.attempts; i++)
+		line->attempt_classes[i] = flow->retries.tried[i].err;
 	metrics->attempted = true;
 	line->queue = metrics->queue = call->queued_ns;
 	if (call->first_byte_at > call->sent_at && call->sent_at != 0)
@@ -367,11 +367,11 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 		.model = flow->walk.model_id,
 		.provider = flow->walk.provider_name,
 		.endpoint = flow->walk.endpoint_url,
-		.usage = flow->usage,
-		.usd_nano = flow->usd,
-		.estimated_tokens = flow->estimated_tokens,
-		.err = flow->outcome,
-		.detail = flow->detail,
+		.usage = flow->totals.usage,
+		.usd_nano = flow->totals.usd,
+		.estimated_tokens = flow->totals.estimated_tokens,
+		.err = flow->end.err,
+		.detail = flow->end.detail,
 		.total = now - flow->ask->started,
 	};
 	(void)memcpy(line->request_id, flow->ask->ids->request_id, sizeof(line->request_id));
@@ -381,20 +381,20 @@ void flow_report(const struct flow *flow, nsec_t now, struct log_request *line,
 		report_route(flow, &line->route);
 	if (flow->state != NULL)
 		line->session = flow_session_report(flow->state);
-	if (flow->outcome == ERR_OK && flow->result != NULL)
-		line->stop = stop_reason_name(flow->result->stop);
+	if (flow->end.err == ERR_OK && flow->end.result != NULL)
+		line->stop = stop_reason_name(flow->end.result->stop);
 	*metrics = (struct metrics_request){
 		.tenant_series = UINT32_MAX,
 		.tenant = tenant,
-		.outcome = flow->outcome,
+		.outcome = flow->end.err,
 		.model = flow->walk.model_id,
 		.provider = flow->walk.provider_name,
-		.tokens_in = flow->usage.input,
-		.tokens_out = flow->usage.output,
-		.usd_nano = flow->usd,
+		.tokens_in = flow->totals.usage.input,
+		.tokens_out = flow->totals.usage.output,
+		.usd_nano = flow->totals.usd,
 		.duration = line->total,
 		.unknown_calls = flow->state != NULL ? flow->state->loop.unknown : 0,
 	};
-	if (flow->attempts != 0)
+	if (flow->retries.attempts != 0)
 		report_call(flow, line, metrics);
 }

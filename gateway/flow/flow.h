@@ -59,8 +59,8 @@ enum flow_effect {
 			 * keeps its place; of FLOW_PENDING_CLAIM once_leave */
 	FLOW_REMEMBER, /* state->remember(&flow->state->note) */
 	FLOW_SEND,     /* start flow->call at flow->walk.endpoint of flow->walk.provider */
-	FLOW_SETTLE,   /* store->settle with flow->settle_tokens, settle_usd; the attempt is over */
-	FLOW_WAIT,     /* nothing, until flow->wait_until */
+	FLOW_SETTLE,   /* store->settle with flow->charge.tokens and .usd; the attempt is over */
+	FLOW_WAIT,     /* nothing, until flow->retries.wait_until */
 	FLOW_ANSWER,   /* tell the front flow->out */
 	FLOW_END,      /* nothing to send (client gone): log, metrics, free */
 };
@@ -161,64 +161,52 @@ struct flow_made {
 	struct flow_tried tried; /* the first attempt has its place here */
 };
 
-struct flow {
-	uint32_t magic;
-	enum flow_step step;
-
-	/* what every event of a provider's stream touches */
+/* A provider's answer that streams: what each of its events touches. */
+struct flow_reading {
 	bool streaming;        /* the answer comes in `stream` */
 	struct stream *stream; /* of env->streams; the driver gives it back when the flow is over */
-	nsec_t first_output_at;    /* of a stream; 0: not yet */
-	struct upstream_call call; /* the attempt under way, or the last one */
+	nsec_t first_output_at; /* 0: not yet */
+};
 
-	struct arena *arena;
-
-	/* in */
-	const struct sampling_ask *ask;
-	const struct sampling_front *front;
-	void *owner; /* of the front's callbacks */
-
-	/* The driver's set of enum flow_pending: what was asked and is not answered. Whatever a flow does
-	 * meanwhile, it goes ahead of these. */
-	unsigned awaited;
-
+/* Who asks, in the configuration in force, and what it holds. */
+struct flow_caller {
 	const struct tenant *account; /* the snapshot's: valid up to RESERVE */
 	const struct plan *plan;      /* likewise: what its server is granted */
-	/* Its body is counted by that name in env->bodies; the driver gives it back. 0: it is not */
-	uint32_t holder;
+	uint32_t
+		holder; /* its body is counted by that name in env->bodies; the driver gives it back. 0: it is not */
 	bool over_share; /* refused for that */
+};
 
-	struct flow_made *made; /* in the arena; NULL: nothing is sampled */
-
-	struct flow_state *state; /* NULL: not needed so far */
-
-	struct flow_walk walk;
-	struct health_place place; /* of the last attempt, where calls may come of it */
-
-	/* known after ENCODE, likewise */
+/* The attempt under way, or the last one: what is sent, and what came of it. */
+struct flow_attempt {
 	bool raw;          /* the front has written the request (ask->raw) */
 	bool relayed;      /* the front was told a piece of the answer: no other one may follow */
 	bool wants_stream; /* the provider was asked for one */
-	bool streamed; /* its answer to the attempt under way, or the last one, came in `stream` */
-	bool in_one_piece; /* it did not pass as one */
+	bool streamed;     /* its answer came in `stream` */
+	bool in_one_piece; /* one did not pass as a stream: the next is asked for whole */
+	bool called;       /* it was sent */
 	struct slice head;
 	struct iovec *send;
 	uint32_t send_count;
-	struct limit_scope *scopes; /* room for those of the reservation that follows */
-
-	struct reservation *first; /* that took the place, once a further attempt has its own */
-	uint64_t settle_tokens, settle_usd, overrun;
-	bool settled_without_usage;
-	bool reserved; /* granted and not settled yet */
-
-	/* the attempt under way, or the last one */
-	bool called;
-	struct usage attempt_usage;
+	struct health_place place; /* where calls of tools may come of it */
+	struct usage usage;
 	struct flow_failure failure;
+};
 
-	/* all of them */
-	uint32_t attempts;            /* the first entries of `tried` that are valid */
-	uint32_t round;               /* how often all had failed, and were asked anew */
+/* What it reserves, and what it costs. */
+struct flow_charge {
+	struct limit_scope *scopes; /* room for those of the reservation that follows */
+	struct reservation *first;  /* that took the place, once a further attempt has its own */
+	bool reserved;              /* granted and not settled yet */
+	bool without_usage;         /* settled on what was seen of the answer */
+	uint64_t tokens, usd, overrun;
+};
+
+/* All attempts, and what is made of those that failed. */
+struct flow_retries {
+	uint32_t attempts;        /* the first entries of `tried` that are valid */
+	uint32_t round;           /* how often all had failed, and were asked anew */
+	struct flow_tried *tried; /* made->tried, or a list in the arena once there is a second */
 	struct flow_failure *telling; /* of the failures, what the caller is told in the end */
 	bool preparing;               /* one has failed, and the next one is not sent yet */
 	bool failing;                 /* while it is settled: RETRY follows */
@@ -229,29 +217,61 @@ struct flow {
 	struct slice lessons_of;   /* the model that refused; absent: none has */
 	struct flow_schema *schema; /* flow_schema.h; NULL: no structured output was asked for */
 	nsec_t wait_until;          /* of FLOW_WAIT */
+};
 
-	struct sampling_result *result; /* in the arena; NULL: there is none */
-	struct usage usage;             /* of all attempts */
-	uint64_t usd;                   /* likewise */
-	uint64_t tokens;                /* likewise, as they were settled */
-	uint64_t estimated_tokens;      /* of these, without the provider's usage */
-
+/* Sums of all attempts. */
+struct flow_totals {
+	struct usage usage;
+	uint64_t usd;
+	uint64_t tokens;              /* as they were settled */
+	uint64_t estimated_tokens;    /* of these, without the provider's usage */
 	adjust_set asked_adjustments; /* before it was known who is asked */
 	adjust_set adjustments;
-	bool called_off;    /* with ERR_CANCELLED: who asked is still there */
-	enum err outcome;   /* ERR_OK, why it was refused or failed */
-	const char *detail; /* for the log */
+};
+
+/* How it ends. */
+struct flow_end {
+	struct sampling_result *result; /* in the arena; NULL: there is none */
+	bool called_off;                /* with ERR_CANCELLED: who asked is still there */
+	enum err err;                   /* ERR_OK, why it was refused or failed */
+	const char *detail;             /* for the log */
 	const struct once_answer
 		*copy; /* what another request was answered with, and this one is; NULL: nothing */
+};
+
+struct flow {
+	uint32_t magic;
+	enum flow_step step;
+
+	/* What every event of a provider's stream touches. */
+	struct flow_reading reading;
+	struct upstream_call call; /* the attempt under way, or the last one */
+
+	struct arena *arena;
+	const struct sampling_ask *ask;
+	const struct sampling_front *front;
+	void *owner; /* of the front's callbacks */
+
+	/* The driver's set of enum flow_pending: what was asked and is not answered. Whatever a flow does
+	 * meanwhile, it goes ahead of these. */
+	unsigned awaited;
+
+	struct flow_caller caller;
+	struct flow_made *made;   /* in the arena; NULL: nothing is sampled */
+	struct flow_state *state; /* NULL: not needed so far */
+	struct flow_walk walk;
+	struct flow_attempt attempt;
+	struct flow_charge charge;
+	struct flow_retries retries;
+	struct flow_totals totals;
+	struct flow_end end;
 
 	/* Behind here nothing is zero from the start: most of the flow would be cleared only to be
 	 * written anew, or never looked at. */
 
-	/* What the front is told. Its fault and data are there where `outcome` is an error that a step has refused with. */
+	/* What the front is told. Its fault and data are there where end.err is an error that a step has refused with. */
 	struct sampling_outcome out;
-
 	struct reservation reservation; /* up to RESERVE of no scope, and not refused */
-	struct flow_tried *tried; /* made->tried, or a list in the arena once there is a second */
 };
 
 /* A new call. All that is given must outlive the flow; the caller is of the configuration in force. */
@@ -273,11 +293,11 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 /* ---- streams; the driver's, while FLOW_SEND is under way ---- */
 
 /* The head of the provider's answer is in flow->call.answer. True: it is a stream, its body comes in
- * pieces. Only where flow->wants_stream. */
+ * pieces. Only where flow->attempt.wants_stream. */
 bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uint64_t wall_ns);
 /* The next piece. After any state but OPEN nothing more is wanted. */
 enum stream_state flow_stream_take(struct flow *flow, struct slice bytes, nsec_t now);
-/* Whether the front may be told the pieces themselves: bytes (flow->raw), or deltas. */
+/* Whether the front may be told the pieces themselves: bytes (flow->attempt.raw), or deltas. */
 bool flow_may_relay(const struct flow *flow);
 /* Bytes that it holds by now, for upstream_holds. */
 size_t flow_stream_held(const struct flow *flow);

@@ -9,22 +9,22 @@
 
 bool flow_make_scopes(struct flow *flow)
 {
-	const struct plan *plan = flow->plan;
+	const struct plan *plan = flow->caller.plan;
 	const uint32_t models = plan->model_limit_count < PLAN_MODEL_LIMITS_MAX
 					? plan->model_limit_count
 					: PLAN_MODEL_LIMITS_MAX;
 	const uint32_t most = (plan->server_limited ? 2U : 1U) + models;
 
 	_Static_assert(RESERVATION_SCOPES_MAX >= 2 + PLAN_MODEL_LIMITS_MAX, "every scope fits");
-	flow->scopes = arena_take(flow->arena, most * sizeof(*flow->scopes));
-	return flow->scopes != NULL;
+	flow->charge.scopes = arena_take(flow->arena, most * sizeof(*flow->charge.scopes));
+	return flow->charge.scopes != NULL;
 }
 
 /* The tenant's own limits, those of its server, and those of the model. */
 static void choose_scopes(struct flow *flow, struct reservation *reservation)
 {
-	const struct tenant *tenant = flow->account;
-	const struct plan *plan = flow->plan;
+	const struct tenant *tenant = flow->caller.account;
+	const struct plan *plan = flow->caller.plan;
 	struct limit_scope *scope = reservation->scopes;
 
 	scope->holder = LIMIT_OF_TENANT;
@@ -56,11 +56,11 @@ static void fill_reservation(struct flow *flow, const struct flow_env *env,
 			     struct reservation *reservation)
 {
 	const struct encode_out *encoded = &flow->made->encoded;
-	const bool first = flow->first == NULL;
+	const bool first = flow->charge.first == NULL;
 	uint64_t bytes = encoded->body.total - encoded->body.images;
 
 	*reservation = (struct reservation){
-		.scopes = flow->scopes,
+		.scopes = flow->charge.scopes,
 		.ask = {
 			.requests = first ? 1 : 0,
 			.tokens = quota_token_estimate(bytes, encoded->images, encoded->max_tokens),
@@ -77,11 +77,11 @@ static void fill_reservation(struct flow *flow, const struct flow_env *env,
 
 static void begin_attempt(struct flow *flow)
 {
-	flow->account = NULL; /* the snapshot may go from here on */
-	flow->plan = NULL;
-	flow->called = flow->repeating = false;
-	flow->failure = (struct flow_failure){ .why = { .err = ERR_OK } };
-	flow->attempt_usage = (struct usage){ .known = false };
+	flow->caller.account = NULL; /* the snapshot may go from here on */
+	flow->caller.plan = NULL;
+	flow->attempt.called = flow->retries.repeating = false;
+	flow->attempt.failure = (struct flow_failure){ .why = { .err = ERR_OK } };
+	flow->attempt.usage = (struct usage){ .known = false };
 }
 
 /* The first reservation holds the request's place to its end. False: no memory. */
@@ -89,17 +89,17 @@ static bool keep_place(struct flow *flow)
 {
 	const bool admitted = flow->state != NULL && flow->state->admitted;
 
-	if ((flow->attempts == 0 && !admitted) || flow->first != NULL)
+	if ((flow->retries.attempts == 0 && !admitted) || flow->charge.first != NULL)
 		return true;
-	flow->first = arena_take(flow->arena, sizeof(*flow->first));
-	if (flow->first != NULL)
-		*flow->first = flow->reservation;
-	return flow->first != NULL;
+	flow->charge.first = arena_take(flow->arena, sizeof(*flow->charge.first));
+	if (flow->charge.first != NULL)
+		*flow->charge.first = flow->reservation;
+	return flow->charge.first != NULL;
 }
 
 struct reservation *flow_place(struct flow *flow)
 {
-	return flow->first != NULL ? flow->first : &flow->reservation;
+	return flow->charge.first != NULL ? flow->charge.first : &flow->reservation;
 }
 
 /* Once more, after the walk that went ahead: the answer is there already, or it was to another question. */
@@ -128,7 +128,7 @@ static enum flow_move ask_limits(struct flow *flow, const struct flow_env *env)
 /* Entered twice: to ask, and with the store's verdict. */
 enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 {
-	if (flow->account != NULL) {
+	if (flow->caller.account != NULL) {
 		if (!keep_place(flow))
 			return flow_give_up(flow);
 		return ask_limits(flow, env);
@@ -138,11 +138,11 @@ enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 	if (flow->reservation.granted && flow->state != NULL && flow->state->held_back)
 		return flow_admit(flow, env);
 	if (flow->reservation.granted) {
-		flow->reserved = true;
+		flow->charge.reserved = true;
 		return FLOW_NEXT;
 	}
 	/* A limit that has no room for one more attempt does not hide why the last one failed. */
-	return flow->attempts != 0 ? flow_give_up(flow) : flow_refuse_limit(flow);
+	return flow->retries.attempts != 0 ? flow_give_up(flow) : flow_refuse_limit(flow);
 }
 
 /* ---- the call ---- */
@@ -150,19 +150,19 @@ enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 /* False: no memory for a second one. */
 static bool note_tried(struct flow *flow)
 {
-	must(flow->attempts < FLOW_ATTEMPTS_MAX);
-	if (flow->attempts == 0)
-		flow->tried = &flow->made->tried;
-	if (flow->attempts == 1) {
+	must(flow->retries.attempts < FLOW_ATTEMPTS_MAX);
+	if (flow->retries.attempts == 0)
+		flow->retries.tried = &flow->made->tried;
+	if (flow->retries.attempts == 1) {
 		struct flow_tried *list =
 			arena_take(flow->arena, FLOW_ATTEMPTS_MAX * sizeof(*list));
 		if (list == NULL)
 			return false;
 		list[0] = flow->made->tried;
-		flow->tried = list;
+		flow->retries.tried = list;
 	}
-	flow->tried[flow->attempts++] = (struct flow_tried){
-		.round = flow->round,
+	flow->retries.tried[flow->retries.attempts++] = (struct flow_tried){
+		.round = flow->retries.round,
 		.key = flow->walk.choice.key,
 		.model = flow->walk.model_id,
 		.provider = flow->walk.provider_name,
@@ -175,8 +175,8 @@ static bool note_tried(struct flow *flow)
  * another one: a request among many. */
 static void note_request(const struct flow *flow, const struct flow_env *env)
 {
-	if (flow->attempts == 0 && memcmp(flow->walk.config_digest, env->config->digest,
-					  sizeof(flow->walk.config_digest)) == 0)
+	if (flow->retries.attempts == 0 && memcmp(flow->walk.config_digest, env->config->digest,
+						  sizeof(flow->walk.config_digest)) == 0)
 		health_note_request(env->health, flow->ask->caller->limit_key, flow->walk.provider,
 				    env->now);
 }
@@ -184,32 +184,33 @@ static void note_request(const struct flow *flow, const struct flow_env *env)
 /* False: as many answers are on their way as streams as there may be. */
 static bool take_stream(struct flow *flow, const struct flow_env *env)
 {
-	flow->streaming = flow->streamed = false;
-	flow->first_output_at = 0;
-	if (flow->wants_stream && flow->stream == NULL) {
+	flow->reading.streaming = flow->attempt.streamed = false;
+	flow->reading.first_output_at = 0;
+	if (flow->attempt.wants_stream && flow->reading.stream == NULL) {
 		must(env->streams != NULL);
-		flow->stream = stream_take(env->streams);
+		flow->reading.stream = stream_take(env->streams);
 	}
-	return !flow->wants_stream || flow->stream != NULL;
+	return !flow->attempt.wants_stream || flow->reading.stream != NULL;
 }
 
 /* Entered twice: to start the attempt, and when it is over. */
 enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
 {
-	if (flow->called)
+	if (flow->attempt.called)
 		return FLOW_NEXT;
 	if (!take_stream(flow, env))
-		return flow->attempts != 0 ? flow_give_up(flow) : flow_refuse_err(flow, ERR_BUSY);
+		return flow->retries.attempts != 0 ? flow_give_up(flow)
+						   : flow_refuse_err(flow, ERR_BUSY);
 	note_request(flow, env);
 	if (!note_tried(flow))
 		return flow_give_up_busy(flow);
-	flow->called = true;
-	flow->preparing = false;
+	flow->attempt.called = true;
+	flow->retries.preparing = false;
 	if (flow->ask->request->tool_count != 0)
-		flow->place = health_place_of(&flow->walk.choice);
+		flow->attempt.place = health_place_of(&flow->walk.choice);
 	health_began(&flow->walk.choice, env->now);
-	flow->call.request = flow->send;
-	flow->call.request_count = flow->send_count;
+	flow->call.request = flow->attempt.send;
+	flow->call.request_count = flow->attempt.send_count;
 	flow->call.deadline = flow->ask->deadline;
 	flow->call.into = flow->arena;
 	return FLOW_DO_SEND;
@@ -239,9 +240,9 @@ static enum flow_move call_failed(struct flow *flow)
 		why.retryable = false;
 		why.detail = call->detail;
 	}
-	flow->failure = (struct flow_failure){ .why = why,
-					       .detail = call->detail,
-					       .sent = call->bytes_sent };
+	flow->attempt.failure = (struct flow_failure){ .why = why,
+						       .detail = call->detail,
+						       .sent = call->bytes_sent };
 	return FLOW_FAILED;
 }
 
@@ -250,8 +251,8 @@ static enum flow_move call_failed(struct flow *flow)
 static bool lacks_call(const struct flow *flow, const struct sampling_result *result)
 {
 	if (!flow->made->encoded.decode.tool_required || flow->made->encoded.decode.schema_wanted ||
-	    flow->repeated || flow->raw || flow->relayed || result->stop == STOP_REFUSAL ||
-	    result->stop == STOP_MAX_TOKENS)
+	    flow->retries.repeated || flow->attempt.raw || flow->attempt.relayed ||
+	    result->stop == STOP_REFUSAL || result->stop == STOP_MAX_TOKENS)
 		return false;
 	for (uint32_t i = 0; i < result->block_count; i++)
 		if (result->blocks[i].is_tool_use)
@@ -265,7 +266,7 @@ static bool keep_answer(struct flow *flow)
 	struct provider_answer *answer = &flow->call.answer;
 
 	if (!flow->made->encoded.decode.tool_required || flow->made->encoded.decode.schema_wanted ||
-	    flow->repeated)
+	    flow->retries.repeated)
 		return true;
 	answer->body = arena_copy(flow->arena, answer->body);
 	return !slice_absent(answer->body);
@@ -276,7 +277,7 @@ static enum err read_answer(struct flow *flow, const struct flow_env *env,
 {
 	struct provider_answer *answer = &flow->call.answer;
 
-	if (flow->streaming)
+	if (flow->reading.streaming)
 		return flow_stream_end(flow, result, why);
 	answer->wall_s = env->wall_ns / SEC;
 	(void)memcpy(answer->chance, flow->ask->ids->chance, sizeof(answer->chance));
@@ -305,7 +306,7 @@ static bool was_cut(const struct flow *flow, const struct provider_failure *why)
 {
 	if (why->err == ERR_PROVIDER_ANSWER && why->blame == BLAME_ENDPOINT)
 		return true;
-	return flow->first_output_at != 0 && !flow->stream->heard_out;
+	return flow->reading.first_output_at != 0 && !flow->reading.stream->heard_out;
 }
 
 /* Whether the call's own end is all there is to say: what came of a stream is worth a look, unless time or
@@ -314,7 +315,8 @@ static bool brought_nothing(const struct flow *flow)
 {
 	const enum err err = flow->call.err;
 
-	return err != ERR_OK && (!flow->streaming || err == ERR_DEADLINE || err == ERR_BUSY);
+	return err != ERR_OK &&
+	       (!flow->reading.streaming || err == ERR_DEADLINE || err == ERR_BUSY);
 }
 
 enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
@@ -330,20 +332,20 @@ enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 	if (err != ERR_OK) {
 		why.err = err;
 		heed_rates(&why, &flow->call.answer.headers, env->wall_ns);
-		flow->attempt_usage = why.usage;
-		flow->attempt_usage.known = why.usage_known && !was_cut(flow, &why);
+		flow->attempt.usage = why.usage;
+		flow->attempt.usage.known = why.usage_known && !was_cut(flow, &why);
 		if (flow->call.timed_out) /* within its answer */
 			return call_failed(flow);
-		flow->failure = (struct flow_failure){ .why = why, .sent = true };
+		flow->attempt.failure = (struct flow_failure){ .why = why, .sent = true };
 		return FLOW_FAILED;
 	}
-	flow->attempt_usage = result.usage;
+	flow->attempt.usage = result.usage;
 	if (flow->made->encoded.decode.schema_wanted && flow_schema_judge(flow, &result) != ERR_OK)
 		return FLOW_FAILED;
 	*kept = result;
-	flow->result = kept;
-	flow->repeating = lacks_call(flow, &result);
-	return flow->repeating ? FLOW_FAILED : FLOW_NEXT;
+	flow->end.result = kept;
+	flow->retries.repeating = lacks_call(flow, &result);
+	return flow->retries.repeating ? FLOW_FAILED : FLOW_NEXT;
 }
 
 /* ---- what it costs ---- */
@@ -362,9 +364,9 @@ static void add_usage(struct usage *sum, const struct usage *usage)
 static void tell_health(struct flow *flow, const struct flow_env *env)
 {
 	const struct upstream_call *call = &flow->call;
-	const struct provider_failure *why = &flow->failure.why;
+	const struct provider_failure *why = &flow->attempt.failure.why;
 	struct health_outcome outcome = {
-		.err = why->err != ERR_OK ? why->err : flow->outcome,
+		.err = why->err != ERR_OK ? why->err : flow->end.err,
 		.blame = why->err != ERR_OK ? why->blame : BLAME_REQUEST,
 		.status = call->answer.status,
 		.retry_after_ms = why->err != ERR_OK ? why->retry_after_ms : -1,
@@ -372,14 +374,14 @@ static void tell_health(struct flow *flow, const struct flow_env *env)
 		.answered = call->first_byte_at != 0,
 		.late = call->timed_out,
 		.held_up = call->held_up,
-		.unseen_max = flow->wants_stream ? 0 : flow->made->encoded.max_tokens,
-		.output_tokens = flow->attempt_usage.output,
+		.unseen_max = flow->attempt.wants_stream ? 0 : flow->made->encoded.max_tokens,
+		.output_tokens = flow->attempt.usage.output,
 		.headers = &call->answer.headers,
 		.wall_ns = env->wall_ns,
 	};
 
-	if (call->sent_at != 0 && flow->first_output_at > call->sent_at)
-		outcome.first = flow->first_output_at - call->sent_at;
+	if (call->sent_at != 0 && flow->reading.first_output_at > call->sent_at)
+		outcome.first = flow->reading.first_output_at - call->sent_at;
 	if (call->sent_at != 0)
 		outcome.took = (call->done_at != 0 ? call->done_at : env->now) - call->sent_at;
 	health_ended(&flow->walk.choice, &outcome, env->now);
@@ -390,7 +392,8 @@ static void remember(const struct flow *flow, const struct flow_env *env)
 {
 	uint8_t digest[SHA256_BYTES];
 
-	if (flow->lessons_lasting == 0 || !slice_eq(flow->lessons_of, flow->walk.model_id))
+	if (flow->retries.lessons_lasting == 0 ||
+	    !slice_eq(flow->retries.lessons_of, flow->walk.model_id))
 		return;
 	const int32_t model = catalog_find(&env->config->catalog, flow->walk.model_id);
 	if (model < 0)
@@ -399,30 +402,30 @@ static void remember(const struct flow *flow, const struct flow_env *env)
 				    .only_tenant = env->config->tenants.count == 1 };
 	sha256(flow->ask->body, digest);
 	(void)memcpy(&from.body, digest, sizeof(from.body));
-	health_learn(env->health, (uint32_t)model, flow->lessons_lasting, &from, env->now);
+	health_learn(env->health, (uint32_t)model, flow->retries.lessons_lasting, &from, env->now);
 }
 
 void flow_settle_up(struct flow *flow, const struct flow_env *env)
 {
-	must(flow->reserved);
-	flow->reserved = false;
+	must(flow->charge.reserved);
+	flow->charge.reserved = false;
 	flow_judge_usage(flow, env);
 	tell_health(flow, env);
 	flow_price(flow, env);
-	flow->usd += flow->settle_usd;
-	flow->tokens += flow->settle_tokens;
-	if (flow->settled_without_usage)
-		flow->estimated_tokens += flow->settle_tokens;
-	if (flow->attempt_usage.known)
-		add_usage(&flow->usage, &flow->attempt_usage);
-	if (!flow->called)
+	flow->totals.usd += flow->charge.usd;
+	flow->totals.tokens += flow->charge.tokens;
+	if (flow->charge.without_usage)
+		flow->totals.estimated_tokens += flow->charge.tokens;
+	if (flow->attempt.usage.known)
+		add_usage(&flow->totals.usage, &flow->attempt.usage);
+	if (!flow->attempt.called)
 		return;
-	struct flow_tried *tried = &flow->tried[flow->attempts - 1];
-	const enum err failed = flow->failure.why.err;
-	tried->err = failed != ERR_OK ? failed : flow->outcome;
+	struct flow_tried *tried = &flow->retries.tried[flow->retries.attempts - 1];
+	const enum err failed = flow->attempt.failure.why.err;
+	tried->err = failed != ERR_OK ? failed : flow->end.err;
 	if (tried->err == ERR_OK)
 		remember(flow, env);
-	tried->blame = flow->failure.why.blame;
+	tried->blame = flow->attempt.failure.why.blame;
 	tried->answered = flow->call.answer.status != 0;
 }
 
@@ -430,17 +433,17 @@ struct metrics_attempt flow_attempt_report(const struct flow *flow)
 {
 	const struct upstream_call *call = &flow->call;
 	/* A stream's first token is not its first byte. */
-	const nsec_t first =
-		flow->first_output_at != 0 ? flow->first_output_at : call->first_byte_at;
+	const nsec_t first = flow->reading.first_output_at != 0 ? flow->reading.first_output_at
+								: call->first_byte_at;
 	const bool heard = first > call->sent_at && call->sent_at != 0;
 
-	must(flow->called && flow->attempts != 0);
+	must(flow->attempt.called && flow->retries.attempts != 0);
 	return (struct metrics_attempt){
 		.model = flow->walk.model_id,
 		.provider = flow->walk.provider_name,
-		.outcome = flow->tried[flow->attempts - 1].err,
+		.outcome = flow->retries.tried[flow->retries.attempts - 1].err,
 		.ttft = heard ? first - call->sent_at : 0,
-		.settled_without_usage = flow->settled_without_usage,
-		.usd_overrun_nano = flow->overrun,
+		.settled_without_usage = flow->charge.without_usage,
+		.usd_overrun_nano = flow->charge.overrun,
 	};
 }

@@ -35,15 +35,15 @@ static bool is_credible(const struct flow *flow, const struct flow_env *env,
  * a speed that there is not. The line of the log says so. */
 void flow_judge_usage(struct flow *flow, const struct flow_env *env)
 {
-	struct usage *usage = &flow->attempt_usage;
+	struct usage *usage = &flow->attempt.usage;
 
 	/* whole answers whose stream was given up before it was over */
-	if (!usage->known && flow->streamed && flow->stream->heard_out)
-		*usage = flow->stream->answer.usage;
+	if (!usage->known && flow->attempt.streamed && flow->reading.stream->heard_out)
+		*usage = flow->reading.stream->answer.usage;
 	if (!usage->known || is_credible(flow, env, usage))
 		return;
 	*usage = (struct usage){ .known = false };
-	flow->detail =
+	flow->end.detail =
 		"the provider's count of tokens cannot be true: charged as if it had sent none";
 }
 
@@ -72,8 +72,8 @@ static bool look(const struct flow *flow, const struct flow_env *env, struct quo
 
 	*seen = (struct quota_seen){ .bytes = flow->call.seen };
 	*usage = (struct usage){ .known = false };
-	if (flow->streamed) {
-		const struct stream *s = flow->stream;
+	if (flow->attempt.streamed) {
+		const struct stream *s = flow->reading.stream;
 		seen->bytes = s->progress.output_bytes;
 		seen->deltas = s->progress.deltas;
 		if (s->answer.usage.known && is_credible(flow, env, &s->answer.usage))
@@ -85,7 +85,7 @@ static bool look(const struct flow *flow, const struct flow_env *env, struct quo
 	if (hidden)
 		seen->timed = written_since(flow, env);
 	return seen->bytes != 0 || seen->deltas != 0 || usage->known ||
-	       (flow->streamed && flow->stream->progress.heard);
+	       (flow->attempt.streamed && flow->reading.stream->progress.heard);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -100,9 +100,9 @@ static void estimate(struct flow *flow, const struct flow_env *env)
 	struct quota_seen seen;
 	struct usage usage;
 
-	flow->settled_without_usage = true;
-	flow->settle_tokens = reserved_tokens(flow);
-	flow->settle_usd = reserved_usd(flow);
+	flow->charge.without_usage = true;
+	flow->charge.tokens = reserved_tokens(flow);
+	flow->charge.usd = reserved_usd(flow);
 	if (!look(flow, env, &seen, &usage))
 		return;
 	if (usage.input == 0) /* not said, as good as */
@@ -110,8 +110,8 @@ static void estimate(struct flow *flow, const struct flow_env *env)
 									      encoded->body.images,
 								      encoded->images, 0) };
 	usage.output = quota_output_seen(&seen, encoded->max_tokens);
-	flow->settle_tokens = least(flow->settle_tokens, usage.input + usage.output);
-	flow->settle_usd = least(flow->settle_usd, quota_usd_used(&usage, &flow->made->price));
+	flow->charge.tokens = least(flow->charge.tokens, usage.input + usage.output);
+	flow->charge.usd = least(flow->charge.usd, quota_usd_used(&usage, &flow->made->price));
 }
 
 /* ---- the charge ---- */
@@ -123,11 +123,11 @@ static bool provider_refused(const struct flow *flow)
 {
 	uint16_t status = flow->call.answer.status; /* 0: nothing came */
 
-	if (flow->call.err != ERR_OK || flow->first_output_at != 0)
+	if (flow->call.err != ERR_OK || flow->reading.first_output_at != 0)
 		return false;
-	switch (flow->failure.why.err) {
+	switch (flow->attempt.failure.why.err) {
 	case ERR_OK:
-		return status >= 400 || (flow->result != NULL && flow->result->unanswered);
+		return status >= 400 || (flow->end.result != NULL && flow->end.result->unanswered);
 	case ERR_PROVIDER_RATE:
 	case ERR_PROVIDER_DOWN:
 	case ERR_PROVIDER_OPERATOR:
@@ -143,14 +143,14 @@ static bool provider_refused(const struct flow *flow)
 /* Nothing is charged where no request byte was written, or the provider answered an error without usage. */
 void flow_price(struct flow *flow, const struct flow_env *env)
 {
-	const struct usage *usage = &flow->attempt_usage;
+	const struct usage *usage = &flow->attempt.usage;
 
-	flow->settled_without_usage = false;
-	flow->settle_tokens = flow->settle_usd = 0;
+	flow->charge.without_usage = false;
+	flow->charge.tokens = flow->charge.usd = 0;
 	if (usage->known) {
-		flow->settle_tokens = usage->input + usage->output;
-		flow->settle_usd = quota_usd_used(usage, &flow->made->price);
-	} else if (flow->called && flow->call.bytes_sent && !provider_refused(flow)) {
+		flow->charge.tokens = usage->input + usage->output;
+		flow->charge.usd = quota_usd_used(usage, &flow->made->price);
+	} else if (flow->attempt.called && flow->call.bytes_sent && !provider_refused(flow)) {
 		estimate(flow, env);
 	}
 }

@@ -20,7 +20,8 @@ enum flow_move flow_refuse_verdict(struct flow *flow, const struct verdict *verd
 
 enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 {
-	struct verdict verdict = policy_check(flow->account, flow->plan, flow->ask->request);
+	struct verdict verdict =
+		policy_check(flow->caller.account, flow->caller.plan, flow->ask->request);
 
 	(void)env;
 	flow->walk.judged = true;
@@ -31,21 +32,22 @@ enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
 	if (loop != FLOW_NEXT)
 		return loop;
 	flow->walk.verdict = (struct verdict_copy){ verdict.max_tokens, verdict.final_round };
-	flow->asked_adjustments = flow->ask->request->adjustments | verdict.adjustments;
-	enum err err = policy_apply(flow->plan, flow->arena, flow->ask->request);
+	flow->totals.asked_adjustments = flow->ask->request->adjustments | verdict.adjustments;
+	enum err err = policy_apply(flow->caller.plan, flow->arena, flow->ask->request);
 	return err == ERR_OK ? FLOW_NEXT : flow_refuse_err(flow, err);
 }
 
 struct verdict flow_policy_again(struct flow *flow)
 {
 	flow->ask->request->system = flow->walk.asked_system;
-	struct verdict verdict = policy_check(flow->account, flow->plan, flow->ask->request);
+	struct verdict verdict =
+		policy_check(flow->caller.account, flow->caller.plan, flow->ask->request);
 
 	if (verdict.err != ERR_OK)
 		return verdict;
 	flow->walk.verdict.max_tokens = verdict.max_tokens;
-	flow->asked_adjustments |= verdict.adjustments;
-	verdict.err = policy_apply(flow->plan, flow->arena, flow->ask->request);
+	flow->totals.asked_adjustments |= verdict.adjustments;
+	verdict.err = policy_apply(flow->caller.plan, flow->arena, flow->ask->request);
 	return verdict;
 }
 
@@ -98,12 +100,14 @@ static bool join(struct flow *flow)
 {
 	const struct gather *body = &flow->made->encoded.body;
 
-	flow->send_count = body->count + 1;
-	flow->send = arena_take(flow->arena, flow->send_count * sizeof(struct iovec));
-	if (flow->send == NULL)
+	flow->attempt.send_count = body->count + 1;
+	flow->attempt.send =
+		arena_take(flow->arena, flow->attempt.send_count * sizeof(struct iovec));
+	if (flow->attempt.send == NULL)
 		return false;
-	flow->send[0] = (struct iovec){ (void *)(uintptr_t)flow->head.at, flow->head.len };
-	(void)memcpy(flow->send + 1, body->v, body->count * sizeof(struct iovec));
+	flow->attempt.send[0] =
+		(struct iovec){ (void *)(uintptr_t)flow->attempt.head.at, flow->attempt.head.len };
+	(void)memcpy(flow->attempt.send + 1, body->v, body->count * sizeof(struct iovec));
 	return true;
 }
 
@@ -138,7 +142,7 @@ static bool write_raw(struct flow *flow, const struct model *model)
 	const struct sampling_target target = {
 		.model = model->name,
 		.max_tokens = flow->made->encoded.max_tokens,
-		.stream = flow->wants_stream,
+		.stream = flow->attempt.wants_stream,
 	};
 
 	gather_init(body, flow->arena);
@@ -154,14 +158,14 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 	flow->made->profile = model->profile;
 	learn_set lessons = health_learned(env->health, flow->made->route.model,
 					   flow->ask->caller->limit_key, env->now);
-	if (slice_eq(flow->lessons_of, model->id))
-		lessons |= flow->lessons;
+	if (slice_eq(flow->retries.lessons_of, model->id))
+		lessons |= flow->retries.lessons;
 	profile_learn_all(&flow->made->profile, lessons);
-	flow->wants_stream = flow_stream_wanted(flow);
+	flow->attempt.wants_stream = flow_stream_wanted(flow);
 	if (flow->ask->raw != NULL) {
-		flow->raw = flow->ask->raw->dialect == provider->dialect;
-		if (flow->raw)
-			flow->wants_stream = flow->ask->relay == SAMPLING_DELTAS;
+		flow->attempt.raw = flow->ask->raw->dialect == provider->dialect;
+		if (flow->attempt.raw)
+			flow->attempt.wants_stream = flow->ask->relay == SAMPLING_DELTAS;
 	}
 	struct encode_in in = {
 		.request = flow_schema_request(flow),
@@ -169,7 +173,7 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 		.model = model->name,
 		.max_tokens = flow->walk.verdict.max_tokens,
 		.final_round = flow->walk.verdict.final_round,
-		.stream = flow->wants_stream,
+		.stream = flow->attempt.wants_stream,
 		.provider = provider->name,
 	};
 	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
@@ -179,17 +183,18 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 				      &flow->made->encoded, &fault);
 	if (err == ERR_OK && flow->made->encoded.decode.schema_wanted)
 		err = flow_schema_begin(flow, env->json, &fault);
-	if (err == ERR_OK && flow->raw && !write_raw(flow, model))
+	if (err == ERR_OK && flow->attempt.raw && !write_raw(flow, model))
 		err = ERR_BUSY;
 	if (err == ERR_OK) {
 		gather_trim(&flow->made->encoded.body);
-		flow->adjustments = flow->asked_adjustments | flow->made->encoded.adjustments;
-		flow->head = head_of(flow, config, provider);
-		if (!slice_absent(flow->head) && join(flow) && flow_make_scopes(flow))
+		flow->totals.adjustments =
+			flow->totals.asked_adjustments | flow->made->encoded.adjustments;
+		flow->attempt.head = head_of(flow, config, provider);
+		if (!slice_absent(flow->attempt.head) && join(flow) && flow_make_scopes(flow))
 			return FLOW_NEXT;
 		err = ERR_BUSY;
 	}
-	if (flow->attempts != 0)
+	if (flow->retries.attempts != 0)
 		return flow_give_up(flow);
 	fault.err = err;
 	return flow_refuse(flow, &fault, NULL);

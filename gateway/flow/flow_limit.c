@@ -34,7 +34,7 @@ static enum flow_move refuse_body(struct flow *flow)
 	struct fault fault;
 	struct rpc_error_data data;
 
-	flow_body_refusal(flow->over_share, &fault, &data);
+	flow_body_refusal(flow->caller.over_share, &fault, &data);
 	return flow_refuse(flow, &fault, &data);
 }
 
@@ -54,11 +54,12 @@ enum flow_move flow_hold(struct flow *flow, const struct flow_env *env)
 	enum fair_verdict verdict = FAIR_TAKEN;
 
 	if (bodies != NULL && bytes != 0)
-		verdict = fair_share_take(&bodies->share, &bodies->bound,
-					  flow->ask->caller->limit_key, bytes, &flow->holder);
+		verdict =
+			fair_share_take(&bodies->share, &bodies->bound,
+					flow->ask->caller->limit_key, bytes, &flow->caller.holder);
 	if (verdict == FAIR_TAKEN)
 		return make_room(flow) ? FLOW_NEXT : flow_refuse_err(flow, ERR_BUSY);
-	flow->over_share = verdict == FAIR_OWN;
+	flow->caller.over_share = verdict == FAIR_OWN;
 	return refuse_body(flow);
 }
 

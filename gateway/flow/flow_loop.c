@@ -102,7 +102,7 @@ void flow_loop_take(struct flow *flow)
 	/* a history may have been shortened */
 	if (loop->rounds >= flow->ask->request->tool_rounds)
 		flow->ask->request->tool_rounds = loop->rounds + 1;
-	_Static_assert(sizeof(flow->place) == sizeof(loop->place.at), "every place fits");
+	_Static_assert(sizeof(flow->attempt.place) == sizeof(loop->place.at), "every place fits");
 	(void)memcpy(&flow->state->loop.held, loop->place.at, sizeof(loop->place.at));
 }
 
@@ -132,7 +132,7 @@ static struct slice spent_member(struct flow *flow, enum limit limit)
 {
 	enum { ROOM = 96, NANO = 1000000000 };
 	const struct state_loop *loop = &flow->state->recall.loop;
-	const struct tenant_limits *limits = &flow->plan->limits;
+	const struct tenant_limits *limits = &flow->caller.plan->limits;
 	char *text = arena_take(flow->arena, ROOM);
 	int len;
 
@@ -161,7 +161,7 @@ static const char *spent_words(struct flow *flow, enum limit limit)
 	if (text == NULL)
 		return NULL;
 	flow_put_usd(spent, flow->state->recall.loop.usd, true);
-	flow_put_usd(allowed, flow->plan->limits.loop_usd, false);
+	flow_put_usd(allowed, flow->caller.plan->limits.loop_usd, false);
 	(void)snprintf(text, ROOM, "The tool loop has spent %s; its limit loop_usd is %s", spent,
 		       allowed);
 	return text;
@@ -180,7 +180,7 @@ static enum flow_move refuse_loop(struct flow *flow, enum err err, const char *w
 
 enum flow_move flow_loop_check(struct flow *flow)
 {
-	const struct tenant_limits *limits = &flow->plan->limits;
+	const struct tenant_limits *limits = &flow->caller.plan->limits;
 
 	if (flow->state == NULL)
 		return FLOW_NEXT;
@@ -228,10 +228,10 @@ static uint32_t count_calls(const struct flow *flow)
 {
 	uint32_t calls = 0;
 
-	if (flow->outcome != ERR_OK || flow->result == NULL)
+	if (flow->end.err != ERR_OK || flow->end.result == NULL)
 		return 0;
-	for (uint32_t i = 0; i < flow->result->block_count; i++)
-		calls += flow->result->blocks[i].is_tool_use;
+	for (uint32_t i = 0; i < flow->end.result->block_count; i++)
+		calls += flow->end.result->blocks[i].is_tool_use;
 	return calls;
 }
 
@@ -239,7 +239,7 @@ static uint32_t count_calls(const struct flow *flow)
  * schema is no round. */
 static bool reasons(const struct flow *flow)
 {
-	const struct sampling_result *result = flow->result;
+	const struct sampling_result *result = flow->end.result;
 
 	return !flow_schema_is_private(flow) &&
 	       (!slice_absent(result->replay) || result->replay_lost ||
@@ -252,11 +252,11 @@ static struct slice take_record(struct flow *flow)
 {
 	if (!reasons(flow) && !flow->made->profile.replay_reasoning)
 		return nothing;
-	if (flow->raw || flow->result->replay_lost || flow_schema_is_private(flow) ||
+	if (flow->attempt.raw || flow->end.result->replay_lost || flow_schema_is_private(flow) ||
 	    !replay_may_keep(&flow->made->encoded))
 		return nothing;
 	return replay_write(flow->walk.dialect, flow->walk.provider_name, &flow->made->encoded,
-			    flow->result, flow->arena);
+			    flow->end.result, flow->arena);
 }
 
 /* The ids that the server is told; false: no memory. */
@@ -264,7 +264,7 @@ static bool issue_calls(struct flow *flow, uint32_t calls, struct state_note *no
 {
 	const uint32_t most = calls < STATE_CALLS_MAX ? calls : STATE_CALLS_MAX;
 	struct state_key *keys = arena_take(flow->arena, most * sizeof(*keys));
-	const struct result_block *block = flow->result->blocks;
+	const struct result_block *block = flow->end.result->blocks;
 
 	for (uint32_t count = 0; keys != NULL && count < most; block++) {
 		if (!block->is_tool_use)
@@ -277,7 +277,7 @@ static bool issue_calls(struct flow *flow, uint32_t calls, struct state_note *no
 	}
 	note->calls = keys;
 	note->call_count = keys == NULL ? 0 : most;
-	(void)memcpy(note->place.at, &flow->place, sizeof(note->place.at));
+	(void)memcpy(note->place.at, &flow->attempt.place, sizeof(note->place.at));
 	return keys != NULL;
 }
 
@@ -286,10 +286,10 @@ bool flow_loop_make_note(struct flow *flow)
 	const uint32_t calls = count_calls(flow);
 	struct state_note *note;
 
-	if (calls == 0 && (!is_loop_known(flow) || flow->attempts == 0))
+	if (calls == 0 && (!is_loop_known(flow) || flow->retries.attempts == 0))
 		return false;
 	if (calls != 0 && reasons(flow)) /* until it is known to be kept */
-		flow->adjustments |= ADJUST_BIT(ADJUST_REASONING_NOT_SAVED);
+		flow->totals.adjustments |= ADJUST_BIT(ADJUST_REASONING_NOT_SAVED);
 	if (flow_state_of(flow) == NULL)
 		return false; /* the loop is what its history says */
 	note = &flow->state->note;
@@ -306,5 +306,5 @@ bool flow_loop_make_note(struct flow *flow)
 void flow_loop_told(struct flow *flow)
 {
 	if (flow->state->note.blocks_kept)
-		flow->adjustments &= ~ADJUST_BIT(ADJUST_REASONING_NOT_SAVED);
+		flow->totals.adjustments &= ~ADJUST_BIT(ADJUST_REASONING_NOT_SAVED);
 }

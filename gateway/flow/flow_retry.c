@@ -20,10 +20,10 @@ static enum retry retry_of(const struct flow *flow)
 {
 	uint32_t slips = 0;
 
-	if (flow->failure.why.retry != RETRY_ONCE)
-		return flow->failure.why.retry;
-	for (uint32_t i = 0; i < flow->attempts; i++)
-		slips += flow->tried[i].err == ERR_PROVIDER_ANSWER;
+	if (flow->attempt.failure.why.retry != RETRY_ONCE)
+		return flow->attempt.failure.why.retry;
+	for (uint32_t i = 0; i < flow->retries.attempts; i++)
+		slips += flow->retries.tried[i].err == ERR_PROVIDER_ANSWER;
 	return slips > 1 ? RETRY_NEVER : RETRY_ONCE;
 }
 
@@ -39,16 +39,16 @@ static int told_by(const struct flow_failure *failure)
  * failure. */
 static bool note_telling(struct flow *flow)
 {
-	if (flow->failure.why.err == ERR_OK)
+	if (flow->attempt.failure.why.err == ERR_OK)
 		return true;
-	if (flow->telling != NULL && flow->failure.why.err != ERR_DEADLINE &&
-	    told_by(&flow->failure) < told_by(flow->telling))
+	if (flow->retries.telling != NULL && flow->attempt.failure.why.err != ERR_DEADLINE &&
+	    told_by(&flow->attempt.failure) < told_by(flow->retries.telling))
 		return true;
-	if (flow->telling == NULL)
-		flow->telling = arena_take(flow->arena, sizeof(*flow->telling));
-	if (flow->telling != NULL)
-		*flow->telling = flow->failure;
-	return flow->telling != NULL;
+	if (flow->retries.telling == NULL)
+		flow->retries.telling = arena_take(flow->arena, sizeof(*flow->retries.telling));
+	if (flow->retries.telling != NULL)
+		*flow->retries.telling = flow->attempt.failure;
+	return flow->retries.telling != NULL;
 }
 
 /* "attempts":N as a member of data, and the failure's own; absent without memory, or when there was no
@@ -57,11 +57,11 @@ static struct slice attempts_member(struct flow *flow, struct slice particulars)
 {
 	struct gather g;
 
-	if (flow->attempts == 0)
+	if (flow->retries.attempts == 0)
 		return slice_of(NULL, 0);
 	gather_init(&g, flow->arena);
 	gather_lit(&g, "\"attempts\":");
-	gather_uint(&g, flow->attempts);
+	gather_uint(&g, flow->retries.attempts);
 	if (!slice_absent(particulars))
 		gather_lit(&g, ",");
 	gather_raw(&g, particulars);
@@ -76,7 +76,7 @@ enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure 
 				     .detail = why->detail };
 	struct rpc_error_data data = rpc_error_data_none;
 
-	flow->detail = failure->detail;
+	flow->end.detail = failure->detail;
 	data.provider_status = why->status;
 	data.retryable = why->retryable;
 	/* what the provider says, else what we know */
@@ -90,15 +90,15 @@ enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure 
 
 enum flow_move flow_give_up(struct flow *flow)
 {
-	if (flow->result != NULL) /* a second answer was wished for, and did not come */
+	if (flow->end.result != NULL) /* a second answer was wished for, and did not come */
 		return FLOW_ANSWERED;
-	must(flow->telling != NULL);
-	return flow_refuse_failure(flow, flow->telling);
+	must(flow->retries.telling != NULL);
+	return flow_refuse_failure(flow, flow->retries.telling);
 }
 
 enum flow_move flow_give_up_busy(struct flow *flow)
 {
-	return flow->result != NULL ? FLOW_ANSWERED : flow_refuse_err(flow, ERR_BUSY);
+	return flow->end.result != NULL ? FLOW_ANSWERED : flow_refuse_err(flow, ERR_BUSY);
 }
 
 /* ---- when ---- */
@@ -113,7 +113,7 @@ static nsec_t back_off(struct flow *flow)
 {
 	nsec_t wait = retry_first;
 
-	for (uint32_t i = 0; i < flow->round && wait < retry_longest; i++)
+	for (uint32_t i = 0; i < flow->retries.round && wait < retry_longest; i++)
 		wait *= 2;
 	if (wait > retry_longest)
 		wait = retry_longest;
@@ -127,7 +127,7 @@ nsec_t flow_spread(struct flow *flow, nsec_t wait)
 
 static nsec_t wait_for(struct flow *flow)
 {
-	const int64_t wanted_ms = flow->failure.why.retry_after_ms;
+	const int64_t wanted_ms = flow->attempt.failure.why.retry_after_ms;
 
 	/* At once, or at a time that has passed, is no wait: whoever has just failed is spared. */
 	return wanted_ms > 0 ? flow_spread(flow, (nsec_t)wanted_ms * MSEC) : back_off(flow);
@@ -138,7 +138,7 @@ static nsec_t wait_for(struct flow *flow)
 /* A further attempt adds to a provider's load, unless it never saw the last one. */
 static bool may_ask(const struct flow *flow, const struct flow_env *env, uint32_t provider)
 {
-	return !flow->failure.sent ||
+	return !flow->attempt.failure.sent ||
 	       health_may_retry(env->health, flow->ask->caller->limit_key, provider, env->now);
 }
 
@@ -152,7 +152,7 @@ static enum flow_move again_at_once(struct flow *flow)
  * another answer. */
 static enum flow_move resend(struct flow *flow, const struct flow_env *env)
 {
-	flow->repeated = flow->repeated || flow->repeating;
+	flow->retries.repeated = flow->retries.repeated || flow->retries.repeating;
 	if (flow_schema_mends(flow))
 		flow_schema_mend(flow);
 	return flow_stay(flow, env, false) == ERR_OK ? again_at_once(flow) : flow_give_up(flow);
@@ -162,22 +162,22 @@ static enum flow_move resend(struct flow *flow, const struct flow_env *env)
  * Other requests profit once that was of use, if it is said of more than this request. */
 static bool learn(struct flow *flow)
 {
-	const struct provider_failure *why = &flow->failure.why;
+	const struct provider_failure *why = &flow->attempt.failure.why;
 	const learn_set bit = LEARN_BIT(why->learn);
 
-	if (why->learn == LEARN_NOTHING || flow->raw)
+	if (why->learn == LEARN_NOTHING || flow->attempt.raw)
 		return false;
 	if (why->learn == LEARN_UNBIND_THINKING) /* of this conversation, not of the model */
 		return flow_loop_unbind(flow);
-	if (!slice_eq(flow->lessons_of, flow->walk.model_id)) {
-		flow->lessons_of = flow->walk.model_id;
-		flow->lessons = flow->lessons_lasting = 0;
+	if (!slice_eq(flow->retries.lessons_of, flow->walk.model_id)) {
+		flow->retries.lessons_of = flow->walk.model_id;
+		flow->retries.lessons = flow->retries.lessons_lasting = 0;
 	}
-	if ((flow->lessons & bit) != 0 || !profile_learn(&flow->made->profile, why->learn))
+	if ((flow->retries.lessons & bit) != 0 || !profile_learn(&flow->made->profile, why->learn))
 		return false; /* it was sent so */
-	flow->lessons |= bit;
+	flow->retries.lessons |= bit;
 	if (why->learn_lasting && learn_is_fair(flow->ask->request, why->learn))
-		flow->lessons_lasting |= bit;
+		flow->retries.lessons_lasting |= bit;
 	return true;
 }
 
@@ -189,8 +189,8 @@ static enum flow_move again_later(struct flow *flow, const struct flow_env *env)
 	if (!flow_fits(flow, env->now, wait) || model < 0 ||
 	    !may_ask(flow, env, env->config->catalog.models[model].provider))
 		return flow_give_up(flow);
-	flow->round++;
-	flow->wait_until = env->now + wait;
+	flow->retries.round++;
+	flow->retries.wait_until = env->now + wait;
 	return FLOW_DO_WAIT;
 }
 
@@ -209,15 +209,15 @@ static enum flow_move retry(struct flow *flow, const struct flow_env *env)
 /* Whoever is told of the failure and tries again before that is refused, or sent to somebody else. */
 static void note_back(struct flow *flow, const struct flow_env *env)
 {
-	const int32_t model =
-		catalog_find(&env->config->catalog, flow->tried[flow->attempts - 1].model);
+	const int32_t model = catalog_find(&env->config->catalog,
+					   flow->retries.tried[flow->retries.attempts - 1].model);
 	const nsec_t wait =
 		model < 0 ? 0
 			  : health_wait(env->health, (uint32_t)model,
 					health_tenant(flow->ask->caller->limit_key), env->now);
 
-	if (flow->telling != NULL)
-		flow->telling->back_ms =
+	if (flow->retries.telling != NULL)
+		flow->retries.telling->back_ms =
 			wait == NSEC_NEVER ? 0 : (int64_t)((wait + MSEC - 1) / MSEC);
 }
 
@@ -225,7 +225,8 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 {
 	const uint32_t most = env->config->retries.attempts;
 
-	const bool kept = flow->result != NULL && !flow->repeating; /* the second answer failed */
+	const bool kept =
+		flow->end.result != NULL && !flow->retries.repeating; /* the second answer failed */
 	const bool mends = flow_schema_mends(flow);
 
 	const bool noted = note_telling(flow);
@@ -233,9 +234,10 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 	flow_keep_asked(flow);
 	if (!noted)
 		return flow_give_up_busy(flow);
-	if (kept || flow->relayed || flow->attempts >= most ||
-	    flow->attempts >= FLOW_ATTEMPTS_MAX || !flow_fits(flow, env->now, 0) ||
+	if (kept || flow->attempt.relayed || flow->retries.attempts >= most ||
+	    flow->retries.attempts >= FLOW_ATTEMPTS_MAX || !flow_fits(flow, env->now, 0) ||
 	    flow_permit_again(flow, env).err != ERR_OK)
 		return flow_give_up(flow);
-	return flow->repeating || mends || learn(flow) ? resend(flow, env) : retry(flow, env);
+	return flow->retries.repeating || mends || learn(flow) ? resend(flow, env)
+							       : retry(flow, env);
 }

@@ -13,7 +13,7 @@ struct fault_found {
 
 enum err flow_schema_begin(struct flow *flow, struct json_work *work, struct fault *fault)
 {
-	if (flow->schema != NULL)
+	if (flow->retries.schema != NULL)
 		return ERR_OK;
 	struct flow_schema *fresh = arena_zero(flow->arena, sizeof(*fresh));
 	if (fresh == NULL)
@@ -24,32 +24,33 @@ enum err flow_schema_begin(struct flow *flow, struct json_work *work, struct fau
 		fault->detail = "The schema of " SCHEMA_TOOL_NAME
 				" is too large for answers to be checked against it";
 	if (err == ERR_OK)
-		flow->schema = fresh;
+		flow->retries.schema = fresh;
 	return err;
 }
 
 const struct sampling_request *flow_schema_request(const struct flow *flow)
 {
-	return flow->schema != NULL && flow->schema->mended ? &flow->schema->request
-							    : flow->ask->request;
+	return flow->retries.schema != NULL && flow->retries.schema->mended
+		       ? &flow->retries.schema->request
+		       : flow->ask->request;
 }
 
 bool flow_schema_mends(const struct flow *flow)
 {
-	return flow->schema != NULL && flow->schema->mending;
+	return flow->retries.schema != NULL && flow->retries.schema->mending;
 }
 
 void flow_schema_mend(struct flow *flow)
 {
 	must(flow_schema_mends(flow));
-	flow->schema->mending = false;
-	flow->schema->mended = true;
+	flow->retries.schema->mending = false;
+	flow->retries.schema->mended = true;
 }
 
 bool flow_schema_is_private(const struct flow *flow)
 {
 	return flow->made->encoded.decode.native_schema ||
-	       (flow->schema != NULL && flow->schema->mended);
+	       (flow->retries.schema != NULL && flow->retries.schema->mended);
 }
 
 /* ---- what is sent back ---- */
@@ -187,7 +188,7 @@ static bool write_back(struct flow *flow, const struct sampling_result *result,
 		       const struct fault_found *found)
 {
 	const bool native = flow->made->encoded.decode.native_schema;
-	struct sampling_request *to = &flow->schema->request;
+	struct sampling_request *to = &flow->retries.schema->request;
 	const struct slice words = complaint(flow, found, native);
 
 	if (slice_absent(words) || !copy_turns(flow, to))
@@ -238,10 +239,10 @@ static enum err mismatch(struct flow *flow, const struct sampling_result *result
 			 const struct fault_found *found)
 {
 	const bool hopeless = found->call != NULL && found->finding.verdict == SCHEMA_TOO_MUCH;
-	struct flow_schema *schema = flow->schema;
+	struct flow_schema *schema = flow->retries.schema;
 
 	schema->mending = !schema->mended && !hopeless && write_back(flow, result, found);
-	flow->failure = (struct flow_failure){
+	flow->attempt.failure = (struct flow_failure){
 		.why = { .err = ERR_SCHEMA_MISMATCH,
 			 .detail = detail_of(found),
 			 .retry = RETRY_NEVER,
@@ -257,7 +258,7 @@ static enum err mismatch(struct flow *flow, const struct sampling_result *result
 
 static enum err no_memory(struct flow *flow)
 {
-	flow->failure = (struct flow_failure){
+	flow->attempt.failure = (struct flow_failure){
 		.why = { .err = ERR_BUSY, .retry = RETRY_NEVER, .retry_after_ms = -1 },
 		.sent = true,
 	};
@@ -297,7 +298,7 @@ static enum err check_call(struct flow *flow, const struct result_block *call, u
 		*out = (struct schema_finding){ .verdict = SCHEMA_TOO_MUCH };
 		return ERR_OK;
 	}
-	enum err err = schema_check(&flow->schema->schema, call->input, flow->arena, out);
+	enum err err = schema_check(&flow->retries.schema->schema, call->input, flow->arena, out);
 	if (err == ERR_OK)
 		*looks += out->looks;
 	return err;
@@ -309,7 +310,7 @@ enum err flow_schema_judge(struct flow *flow, struct sampling_result *result)
 	bool any = is_cut(result);
 	uint32_t looks = 0;
 
-	must(flow->schema != NULL);
+	must(flow->retries.schema != NULL);
 	for (uint32_t i = 0; i < result->block_count; i++) {
 		const struct result_block *block = &result->blocks[i];
 		if (!is_schema_call(block))

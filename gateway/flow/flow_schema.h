@@ -29,7 +29,7 @@ MUST_USE enum err flow_schema_begin(struct flow *flow, struct json_work *work, s
 const struct sampling_request *flow_schema_request(const struct flow *flow);
 
 /* Judges a decoded answer. ERR_OK: it is one, result->adjustments say what could not be checked. Else
- * flow->failure says why not. */
+ * flow->attempt.failure says why not. */
 MUST_USE enum err flow_schema_judge(struct flow *flow, struct sampling_result *result);
 
 /* Whether the answer that failed is to be sent back; flow_schema_mend: it is now. */

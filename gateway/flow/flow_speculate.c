@@ -65,7 +65,7 @@ enum flow_move flow_admit(struct flow *flow, const struct flow_env *env)
 {
 	struct flow_state *state = flow->state;
 
-	must(flow->reservation.granted && flow->awaited == 0 && flow->attempts == 0);
+	must(flow->reservation.granted && flow->awaited == 0 && flow->retries.attempts == 0);
 	state->admitted = true;
 	state->held_back = state->asked = false;
 	state->ahead.taken |= FLOW_PENDING_LIMITS;

@@ -233,7 +233,7 @@ static bool guesses_revision(const struct flow *flow)
 /* A copy that waits for its first has no place of its tenant's. One that holds a large body counts as if it had. */
 static uint32_t large_copies_max(const struct flow *flow)
 {
-	const struct tenant_limits *limits = &flow->plan->limits;
+	const struct tenant_limits *limits = &flow->caller.plan->limits;
 
 	if (flow->ask->body.len <= BODY_SMALL || limits->count_only)
 		return ONCE_SMALL;
@@ -320,8 +320,8 @@ static enum flow_move use_copy(struct flow *flow, const struct once_answer *from
 	must(from->err < ERR_COUNT);
 	if (slice_absent(from->member))
 		return flow_refuse_err(flow, from->err != ERR_OK ? (enum err)from->err : ERR_BUSY);
-	flow->outcome = (enum err)from->err;
-	flow->copy = from;
+	flow->end.err = (enum err)from->err;
+	flow->end.copy = from;
 	return FLOW_ANSWERED;
 }
 
@@ -386,7 +386,7 @@ enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
 /* A session's counts: of requests that were tried. */
 static bool counts(const struct flow *flow)
 {
-	return flow_in_session(flow) && flow->attempts != 0;
+	return flow_in_session(flow) && flow->retries.attempts != 0;
 }
 
 bool flow_make_note(struct flow *flow, const struct flow_env *env)
@@ -399,7 +399,7 @@ bool flow_make_note(struct flow *flow, const struct flow_env *env)
 		return false;
 	struct state_note *note = &state->note;
 	/* who answers calls at once finds them known */
-	state->heeded = flow->outcome == ERR_OK &&
+	state->heeded = flow->end.err == ERR_OK &&
 			(note->begin_session || note->end_session || note->call_count != 0);
 	if (!state->heeded && !counts(flow) && !loop)
 		return false;
@@ -409,8 +409,8 @@ bool flow_make_note(struct flow *flow, const struct flow_env *env)
 	if (counts(flow))
 		note->requests = 1;
 	if (counts(flow) || loop) {
-		note->tokens = flow->tokens;
-		note->usd = flow->usd;
+		note->tokens = flow->totals.tokens;
+		note->usd = flow->totals.usd;
 	}
 	state->noted = true;
 	return true;

@@ -14,11 +14,11 @@ enum flow_move {
 	FLOW_DO_AWAIT,     /* wait for all that is awaited, then once more from RECALL */
 	FLOW_DO_GIVE_BACK, /* give back what was taken ahead, then this step again */
 	FLOW_DO_SEND,      /* wait for the provider */
-	FLOW_DO_WAIT,      /* wait until flow->wait_until, then ROUTE */
-	FLOW_FAILED,       /* flow->failure says why; settled first, then RETRY says what comes */
-	FLOW_GO,           /* the step is set */
-	FLOW_REFUSED,      /* flow_refuse was called */
-	FLOW_ANSWERED,     /* how it ends is known otherwise */
+	FLOW_DO_WAIT,      /* wait until flow->retries.wait_until, then ROUTE */
+	FLOW_FAILED, /* flow->attempt.failure says why; settled first, then RETRY says what comes */
+	FLOW_GO,     /* the step is set */
+	FLOW_REFUSED,  /* flow_refuse was called */
+	FLOW_ANSWERED, /* how it ends is known otherwise */
 };
 
 typedef enum flow_move flow_step_fn(struct flow *flow, const struct flow_env *env);
@@ -121,7 +121,7 @@ uint64_t flow_draw(struct flow *flow);
 /* flow_attempt.c */
 /* Room for the scopes of the next reservation; false: no memory. */
 MUST_USE bool flow_make_scopes(struct flow *flow);
-/* The attempt that was reserved for is over: sets flow->settle_tokens and settle_usd, and the sums; says
+/* The attempt that was reserved for is over: sets flow->charge.tokens and settle_usd, and the sums; says
  * what became of it to those who keep health. */
 void flow_settle_up(struct flow *flow, const struct flow_env *env);
 
@@ -136,9 +136,9 @@ enum { FLOW_USD_ROOM = 40 };
 void flow_put_usd(char text[FLOW_USD_ROOM], uint64_t nano, bool up);
 
 /* flow_cost.c */
-/* flow->attempt_usage: the provider's own count of the attempt, if there is one that can be true. */
+/* flow->attempt.usage: the provider's own count of the attempt, if there is one that can be true. */
 void flow_judge_usage(struct flow *flow, const struct flow_env *env);
-/* By that, or by what was seen of the answer: sets flow->settle_tokens, settle_usd, settled_without_usage. */
+/* By that, or by what was seen of the answer: sets flow->charge.tokens, settle_usd, settled_without_usage. */
 void flow_price(struct flow *flow, const struct flow_env *env);
 
 /* flow_stream.c */

@@ -17,7 +17,7 @@ bool flow_stream_wanted(const struct flow *flow)
 				      ? flow->walk.verdict.max_tokens
 				      : flow->made->profile.max_output;
 
-	return flow->walk.dialect->stream != NULL && !flow->in_one_piece &&
+	return flow->walk.dialect->stream != NULL && !flow->attempt.in_one_piece &&
 	       (flow->ask->relay != SAMPLING_SILENT || most > STREAM_TOKENS_OVER);
 }
 
@@ -55,15 +55,15 @@ bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uin
 	struct provider_answer *answer = &flow->call.answer;
 
 	must_obj(flow, FLOW_MAGIC);
-	must(flow->stream != NULL);
+	must(flow->reading.stream != NULL);
 	if (answer->status / 100 != 2 || !is_event_stream(answer->headers.content_type))
 		return false;
 	health_note_rates(&flow->walk.choice, &answer->headers, now, wall_ns);
 	keep_headers(flow, &answer->headers);
 	(void)memcpy(answer->chance, flow->ask->ids->chance, sizeof(answer->chance));
-	stream_open(flow->stream, flow->walk.dialect, &flow->made->encoded.decode, answer, &limits,
-		    json, flow->arena);
-	flow->streaming = flow->streamed = true;
+	stream_open(flow->reading.stream, flow->walk.dialect, &flow->made->encoded.decode, answer,
+		    &limits, json, flow->arena);
+	flow->reading.streaming = flow->attempt.streamed = true;
 	return true;
 }
 
@@ -71,24 +71,24 @@ bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uin
 
 enum stream_state flow_stream_take(struct flow *flow, struct slice bytes, nsec_t now)
 {
-	must(flow->streaming);
-	enum stream_state state = stream_feed(flow->stream, bytes);
-	const struct stream_progress *progress = &flow->stream->progress;
+	must(flow->reading.streaming);
+	enum stream_state state = stream_feed(flow->reading.stream, bytes);
+	const struct stream_progress *progress = &flow->reading.stream->progress;
 
-	if (progress->begun && flow->first_output_at == 0)
-		flow->first_output_at = now;
+	if (progress->begun && flow->reading.first_output_at == 0)
+		flow->reading.first_output_at = now;
 	return state;
 }
 
 bool flow_may_relay(const struct flow *flow)
 {
-	return flow->ask->relay == SAMPLING_DELTAS && flow->streaming &&
-	       (flow->raw || stream_deltas_are_whole(&flow->made->encoded.decode));
+	return flow->ask->relay == SAMPLING_DELTAS && flow->reading.streaming &&
+	       (flow->attempt.raw || stream_deltas_are_whole(&flow->made->encoded.decode));
 }
 
 size_t flow_stream_held(const struct flow *flow)
 {
-	return stream_held(flow->stream, &limits);
+	return stream_held(flow->reading.stream, &limits);
 }
 
 /* ---- a stream that came as a whole ---- */
@@ -123,16 +123,16 @@ enum err flow_stream_whole(struct flow *flow, const struct flow_env *env,
 {
 	const struct provider_answer *answer = &flow->call.answer;
 
-	if (flow->stream == NULL)
-		flow->stream = stream_take(env->streams);
-	if (flow->stream == NULL)
+	if (flow->reading.stream == NULL)
+		flow->reading.stream = stream_take(env->streams);
+	if (flow->reading.stream == NULL)
 		return ERR_BUSY;
-	stream_open(flow->stream, flow->walk.dialect, &flow->made->encoded.decode, answer, &limits,
-		    env->json, flow->arena);
-	flow->streamed = true;
-	(void)stream_feed(flow->stream, answer->body);
-	enum err err = stream_end(flow->stream, STREAM_ENDED, result, why);
-	flow->in_one_piece = flow->in_one_piece || flow->stream->too_large;
+	stream_open(flow->reading.stream, flow->walk.dialect, &flow->made->encoded.decode, answer,
+		    &limits, env->json, flow->arena);
+	flow->attempt.streamed = true;
+	(void)stream_feed(flow->reading.stream, answer->body);
+	enum err err = stream_end(flow->reading.stream, STREAM_ENDED, result, why);
+	flow->attempt.in_one_piece = flow->attempt.in_one_piece || flow->reading.stream->too_large;
 	return err;
 }
 
@@ -141,10 +141,11 @@ enum err flow_stream_end(struct flow *flow, struct sampling_result *result,
 {
 	const bool broke = flow->call.err != ERR_OK;
 
-	must(flow->streaming);
-	flow->streaming = false;
-	enum err err = stream_end(flow->stream, broke ? STREAM_BROKE : STREAM_ENDED, result, why);
-	flow->in_one_piece = flow->in_one_piece || flow->stream->too_large;
+	must(flow->reading.streaming);
+	flow->reading.streaming = false;
+	enum err err =
+		stream_end(flow->reading.stream, broke ? STREAM_BROKE : STREAM_ENDED, result, why);
+	flow->attempt.in_one_piece = flow->attempt.in_one_piece || flow->reading.stream->too_large;
 	if (err != ERR_OK && broke)
 		why->blame = BLAME_ENDPOINT;
 	return err;

@@ -10,7 +10,8 @@
 
 bool flow_find_caller(struct flow *flow, const struct flow_env *env)
 {
-	if (!caller_account(flow->ask->caller, env->config, &flow->account, &flow->plan))
+	if (!caller_account(flow->ask->caller, env->config, &flow->caller.account,
+			    &flow->caller.plan))
 		return false;
 	if (flow->made != NULL && memcmp(flow->walk.config_digest, env->config->digest,
 					 sizeof(flow->walk.config_digest)) != 0)
@@ -48,19 +49,20 @@ struct verdict flow_permit_again(struct flow *flow, const struct flow_env *env)
 
 void flow_keep_asked(struct flow *flow)
 {
-	flow->preparing = true;
-	flow->asked = arena_take(flow->arena, sizeof(*flow->asked));
-	if (flow->asked == NULL)
+	flow->retries.preparing = true;
+	flow->retries.asked = arena_take(flow->arena, sizeof(*flow->retries.asked));
+	if (flow->retries.asked == NULL)
 		return;
-	*flow->asked = (struct flow_asked){
+	*flow->retries.asked = (struct flow_asked){
 		.hint = flow->walk.hint,
 		.route = flow->made->route,
 		.drawn_count = flow->walk.choice.drawn_count,
 		.held = flow->walk.choice.held,
 	};
-	(void)memcpy(flow->asked->config_digest, flow->walk.config_digest,
+	(void)memcpy(flow->retries.asked->config_digest, flow->walk.config_digest,
 		     sizeof(flow->walk.config_digest));
-	(void)memcpy(flow->asked->drawn, flow->walk.choice.drawn, sizeof(flow->walk.choice.drawn));
+	(void)memcpy(flow->retries.asked->drawn, flow->walk.choice.drawn,
+		     sizeof(flow->walk.choice.drawn));
 }
 
 static void tell_route(struct flow *flow, const struct flow_asked *asked)
@@ -76,14 +78,14 @@ static void tell_route(struct flow *flow, const struct flow_asked *asked)
 
 void flow_tell_asked(struct flow *flow)
 {
-	if (!flow->preparing)
+	if (!flow->retries.preparing)
 		return;
-	const struct flow_tried *last = &flow->tried[flow->attempts - 1];
+	const struct flow_tried *last = &flow->retries.tried[flow->retries.attempts - 1];
 	flow->walk.model_id = last->model;
 	flow->walk.provider_name = last->provider;
 	flow->walk.endpoint_url = last->endpoint;
-	if (flow->asked != NULL)
-		tell_route(flow, flow->asked);
+	if (flow->retries.asked != NULL)
+		tell_route(flow, flow->retries.asked);
 	else
 		flow->walk.config_digest[0] = '\0'; /* nothing, rather than another one's */
 }
@@ -119,9 +121,9 @@ static bool spends(const struct flow_tried *tried, const struct flow *flow,
 static bool is_spent(const struct flow *flow, const struct model *model,
 		     const struct provider *provider)
 {
-	for (uint32_t i = 0; i < flow->attempts; i++)
-		if (flow->tried[i].round == flow->round &&
-		    spends(&flow->tried[i], flow, model, provider))
+	for (uint32_t i = 0; i < flow->retries.attempts; i++)
+		if (flow->retries.tried[i].round == flow->retries.round &&
+		    spends(&flow->retries.tried[i], flow, model, provider))
 			return true;
 	return false;
 }
@@ -130,10 +132,10 @@ static bool is_spent(const struct flow *flow, const struct model *model,
 static void mark_tried(const struct flow *flow, const struct config *config, struct bitset *models,
 		       struct bitset *of_providers)
 {
-	for (uint32_t i = 0; i < flow->attempts; i++) {
-		const struct flow_tried *tried = &flow->tried[i];
-		for (uint32_t m = 0; tried->round == flow->round && m < config->catalog.count;
-		     m++) {
+	for (uint32_t i = 0; i < flow->retries.attempts; i++) {
+		const struct flow_tried *tried = &flow->retries.tried[i];
+		for (uint32_t m = 0;
+		     tried->round == flow->retries.round && m < config->catalog.count; m++) {
 			const struct model *model = &config->catalog.models[m];
 			if (slice_eq(model->id, tried->model))
 				bitset_add(models, m);
@@ -151,8 +153,8 @@ static struct health_tried tried_at(const struct flow *flow, const struct provid
 
 	if (flow->state != NULL)
 		at.held = flow->state->loop.held;
-	for (uint32_t i = 0; i < flow->attempts; i++) {
-		const struct flow_tried *tried = &flow->tried[i];
+	for (uint32_t i = 0; i < flow->retries.attempts; i++) {
+		const struct flow_tried *tried = &flow->retries.tried[i];
 		if (!slice_eq(tried->provider, provider->name))
 			continue;
 		for (uint32_t e = 0; e < provider->endpoint_count; e++)
@@ -263,7 +265,7 @@ enum err flow_stay(struct flow *flow, const struct flow_env *env, bool fresh)
 	const int32_t found = catalog_find(catalog, flow->walk.model_id);
 	nsec_t wait = NSEC_NEVER;
 
-	if (found < 0 || !bitset_has(&flow->plan->models, (size_t)found) ||
+	if (found < 0 || !bitset_has(&flow->caller.plan->models, (size_t)found) ||
 	    !catalog->models[found].enabled)
 		return ERR_NO_MODEL;
 	enum err err = choose(flow, env, (uint32_t)found, fresh, &wait);
@@ -305,7 +307,7 @@ enum { CANDIDATES_ASKED_MAX = 32 };
 static enum err find_candidate(struct flow *flow, const struct flow_env *env,
 			       const struct bitset *late, struct bitset *tried, nsec_t *wait)
 {
-	struct route_query query = flow_route_query(flow, flow->plan);
+	struct route_query query = flow_route_query(flow, flow->caller.plan);
 	enum err why = ERR_OK;
 	struct bitset held;
 
@@ -352,7 +354,7 @@ static bool outlasts(struct flow *flow, nsec_t now, nsec_t wait)
 
 	if (wait > longest || !flow_fits(flow, now, wait + wait / 4))
 		return false;
-	flow->wait_until = now + flow_spread(flow, wait);
+	flow->retries.wait_until = now + flow_spread(flow, wait);
 	return true;
 }
 
@@ -367,10 +369,10 @@ static enum flow_move nobody_now(struct flow *flow, const struct flow_env *env, 
 	};
 
 	/* Before its limits were asked a request costs its tenant nothing: not many may wait so. */
-	const bool may_wait = flow->attempts != 0 || !env->crowded;
+	const bool may_wait = flow->retries.attempts != 0 || !env->crowded;
 	if (err == ERR_PROVIDER_RATE && may_wait && outlasts(flow, env->now, wait))
 		return FLOW_DO_WAIT;
-	if (flow->attempts != 0)
+	if (flow->retries.attempts != 0)
 		return flow_give_up(flow);
 	if (err == ERR_PROVIDER_NO_ATTEMPT)
 		return flow_refuse_route(flow, env, err, wait);
@@ -385,11 +387,11 @@ enum flow_move flow_route(struct flow *flow, const struct flow_env *env)
 	struct bitset tried = { 0 };
 	nsec_t wait;
 
-	if (flow->account == NULL) {
+	if (flow->caller.account == NULL) {
 		const struct verdict verdict = flow_permit_again(flow, env);
 		if (verdict.err != ERR_OK)
-			return flow->attempts != 0 ? flow_give_up(flow)
-						   : flow_refuse_verdict(flow, &verdict);
+			return flow->retries.attempts != 0 ? flow_give_up(flow)
+							   : flow_refuse_verdict(flow, &verdict);
 	}
 	enum err err = find_candidate(flow, env, NULL, &tried, &wait);
 	switch (err) {
@@ -401,7 +403,7 @@ enum flow_move flow_route(struct flow *flow, const struct flow_env *env)
 	case ERR_BUSY:
 		return nobody_now(flow, env, err, wait);
 	default:
-		return flow->attempts != 0 ? flow_give_up(flow)
-					   : flow_refuse_route(flow, env, err, NSEC_NEVER);
+		return flow->retries.attempts != 0 ? flow_give_up(flow)
+						   : flow_refuse_route(flow, env, err, NSEC_NEVER);
 	}
 }

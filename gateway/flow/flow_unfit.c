@@ -184,7 +184,7 @@ static void put_candidates(struct gather *g, const struct catalog *catalog,
 enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, enum err err,
 				 nsec_t wait)
 {
-	struct route_query query = flow_route_query(flow, flow->plan);
+	struct route_query query = flow_route_query(flow, flow->caller.plan);
 	const struct catalog *catalog = &env->config->catalog;
 	struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET };
 	struct rpc_error_data data = rpc_error_data_none;

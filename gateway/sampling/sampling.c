@@ -54,8 +54,8 @@ static void waiting_remove(struct sampling_call *call)
 
 static void give_stream(struct sampling_call *call)
 {
-	stream_give(&call->core->streams, call->flow.stream);
-	call->flow.stream = NULL;
+	stream_give(&call->core->streams, call->flow.reading.stream);
+	call->flow.reading.stream = NULL;
 }
 
 /* It waits for nothing any more. */
@@ -63,7 +63,7 @@ static void settle_down(struct sampling_call *call)
 {
 	waiting_remove(call);
 	wait_over(call);
-	if (call->flow.stream != NULL)
+	if (call->flow.reading.stream != NULL)
 		give_stream(call);
 	if (call->flow.state != NULL)
 		call_tell_others(call);
@@ -88,8 +88,8 @@ static void end_call(struct sampling_call *call, enum err how)
 		core->store->release(core->store, flow_place(flow));
 	call_report(call, how);
 	core->running = NULL; /* its texts lie in the front's arena */
-	if (flow->holder != 0)
-		fair_share_sub(&core->bodies.share, flow->holder, flow->ask->body.len);
+	if (flow->caller.holder != 0)
+		fair_share_sub(&core->bodies.share, flow->caller.holder, flow->ask->body.len);
 	call->magic = 0;
 	slab_give(&core->calls, call);
 }
@@ -133,13 +133,13 @@ static void do_settle(struct sampling_call *call)
 	struct store *store = call->core->store;
 	struct flow *flow = &call->flow;
 
-	flow->overrun = store->settle(store, &flow->reservation, flow->settle_tokens,
-				      flow->settle_usd, net_now(call->core->loop));
+	flow->charge.overrun = store->settle(store, &flow->reservation, flow->charge.tokens,
+					     flow->charge.usd, net_now(call->core->loop));
 	refusals_settled(call->core->refusals, flow->ask->caller->limit_key,
 			 net_now(call->core->loop));
-	if (!flow->called)
+	if (!flow->attempt.called)
 		return;
-	if (flow->failing)
+	if (flow->retries.failing)
 		call_stream_failed(call);
 	const struct metrics_attempt attempt = flow_attempt_report(flow);
 	metrics_attempt(call->core->metrics, &attempt);
@@ -159,7 +159,7 @@ static void do_wait(struct sampling_call *call)
 	call->early = !call->placed;
 	call->core->waiting_early += call->early;
 	call->wait.fire = on_waited;
-	net_timer_set(call->core->loop, &call->wait, call->flow.wait_until);
+	net_timer_set(call->core->loop, &call->wait, call->flow.retries.wait_until);
 }
 
 /* Tells the front; the call may be gone afterwards. */

@@ -60,7 +60,7 @@ bool call_reserve(struct sampling_call *call)
 static bool take_session(struct sampling_call *call)
 {
 	const struct flow *flow = &call->flow;
-	const uint64_t requests = flow->plan->limits.requests.per_minute;
+	const uint64_t requests = flow->caller.plan->limits.requests.per_minute;
 	const struct limit_ask ask = { .requests = 1 };
 	struct limit_scope scope = { .holder = LIMIT_OF_TENANT, .limits = limit_none() };
 	uint8_t part[16];
@@ -72,7 +72,7 @@ static bool take_session(struct sampling_call *call)
 		.burst = SESSIONS_BURST,
 	};
 	tenant_part(TENANT_PART_SESSIONS, SLICE(""), part);
-	tenant_part_key(flow->account, part, scope.key);
+	tenant_part_key(flow->caller.account, part, scope.key);
 	scope.slot = limit_table_slot(call->core->limits, scope.key);
 	if (scope.slot == NULL)
 		return true; /* nor would there be one for the session's requests */

@@ -30,7 +30,7 @@ static void remember_refusal(const struct sampling_call *call)
 {
 	const struct reservation *reservation = &call->flow.reservation;
 	const struct limit_note note = { .wall_s = net_wall_ns(call->core->loop) / SEC,
-					 .err = call->flow.outcome,
+					 .err = call->flow.end.err,
 					 .limit = reservation->refusal.limit,
 					 .holder = reservation->refusal.holder };
 	struct limit_slot *slot =
@@ -43,7 +43,7 @@ static void remember_refusal(const struct sampling_call *call)
 /* What store and slots know nothing of: limits of the request's tool loop. */
 static void count_loop_limit(const struct sampling_call *call)
 {
-	const enum err err = call->flow.outcome;
+	const enum err err = call->flow.end.err;
 	const bool refused = err == ERR_LOOP_TOKENS || err == ERR_LOOP_USD;
 
 	if (call->flow.state->loop.spent != NULL)
@@ -75,18 +75,18 @@ void call_report(struct sampling_call *call, enum err how)
 	struct log_request line;
 	struct metrics_request sample;
 
-	if (how != ERR_OK && flow->outcome == ERR_OK)
-		flow->outcome = how;
+	if (how != ERR_OK && flow->end.err == ERR_OK)
+		flow->end.err = how;
 	flow_report(flow, net_now(core->loop), &line, &sample);
 	if (flow->front->report != NULL)
 		flow->front->report(flow->owner, &line);
 	if (flow->ask->caller != NULL) {
 		sample.tenant_series =
 			core->store->series(core->store, flow->ask->caller->limit_key);
-		if (is_refusal(flow->outcome))
+		if (is_refusal(flow->end.err))
 			remember_refusal(call);
 	}
-	if (flow->over_share)
+	if (flow->caller.over_share)
 		metrics_limit(core->metrics, "held_bytes", METRICS_REFUSED);
 	if (flow->state != NULL) {
 		count_loop_limit(call);

@@ -201,7 +201,7 @@ static void end_copies(struct sampling_call *call)
 {
 	struct flow *flow = &call->flow;
 	struct flow_state *mine = flow->state;
-	struct once_answer answer = { .err = flow->outcome, .retry_after_s = -1 };
+	struct once_answer answer = { .err = flow->end.err, .retry_after_s = -1 };
 
 	if (flow->front->keep != NULL)
 		answer.member = flow->front->keep(flow->owner, &flow->out);
@@ -228,8 +228,8 @@ void call_tell_others(struct sampling_call *call)
 	flights_leave(&mine->flight);
 	if (once_leads(&mine->once)) {
 		/* That its time is over is no answer to a copy that has more of it. */
-		mine->once.late = call->flow.outcome == ERR_DEADLINE;
-		if (!mine->once.late && call->flow.outcome != ERR_CANCELLED)
+		mine->once.late = call->flow.end.err == ERR_DEADLINE;
+		if (!mine->once.late && call->flow.end.err != ERR_CANCELLED)
 			end_copies(call);
 	}
 	leave(call);

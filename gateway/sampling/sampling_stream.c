@@ -37,8 +37,8 @@ static void relay_deltas(struct sampling_call *call)
 	const nsec_t now = net_now(call->core->loop);
 	struct stream_delta delta;
 
-	while (stream_next_delta(flow->stream, &call->told, flow->arena, &delta)) {
-		flow->relayed = true;
+	while (stream_next_delta(flow->reading.stream, &call->told, flow->arena, &delta)) {
+		flow->attempt.relayed = true;
 		flow->front->delta(flow->owner, &delta, now);
 	}
 }
@@ -48,13 +48,13 @@ static void relay(struct sampling_call *call, struct slice bytes, enum stream_st
 {
 	struct flow *flow = &call->flow;
 
-	if (!flow_may_relay(flow) || (state == STREAM_FAILED && !flow->relayed))
+	if (!flow_may_relay(flow) || (state == STREAM_FAILED && !flow->attempt.relayed))
 		return;
-	if (!flow->raw) {
+	if (!flow->attempt.raw) {
 		if (flow->front->delta != NULL)
 			relay_deltas(call);
 	} else if (flow->front->raw != NULL) {
-		flow->relayed = true;
+		flow->attempt.relayed = true;
 		flow->front->raw(flow->owner, bytes, net_now(call->core->loop));
 	}
 }
@@ -82,7 +82,7 @@ static void on_piece(struct upstream_call *upstream, struct slice bytes)
 		upstream_enough(upstream, state == STREAM_DONE);
 	else
 		upstream_holds(upstream, flow_stream_held(&call->flow));
-	tell(call, call->flow.stream->progress.output_bytes);
+	tell(call, call->flow.reading.stream->progress.output_bytes);
 	if (call->flow.ask->relay == SAMPLING_DELTAS)
 		relay(call, bytes, state);
 }
@@ -91,7 +91,7 @@ void call_stream_ended(struct sampling_call *call)
 {
 	const struct flow *flow = &call->flow;
 
-	if (flow->raw || flow->front->delta == NULL || !flow_may_relay(flow) ||
+	if (flow->attempt.raw || flow->front->delta == NULL || !flow_may_relay(flow) ||
 	    flow->call.err != ERR_OK)
 		return;
 	call->told.ended = true;
@@ -102,8 +102,8 @@ void call_stream_begin(struct sampling_call *call)
 {
 	struct upstream_call *upstream = &call->flow.call;
 
-	upstream->head = call->flow.wants_stream ? on_head : NULL;
-	upstream->piece = call->flow.wants_stream ? on_piece : NULL;
+	upstream->head = call->flow.attempt.wants_stream ? on_head : NULL;
+	upstream->piece = call->flow.attempt.wants_stream ? on_piece : NULL;
 	if (call->flow.ask->relay == SAMPLING_SILENT)
 		return;
 	call->told = (struct stream_cursor){ .cap = 0 };
@@ -112,7 +112,7 @@ void call_stream_begin(struct sampling_call *call)
 
 void call_stream_failed(struct sampling_call *call)
 {
-	if (call->flow.streamed)
+	if (call->flow.attempt.streamed)
 		tell(call, 0);
 }
 
@@ -145,9 +145,9 @@ static void on_expect(struct upstream_call *upstream, enum expect step)
 		expect_lines(flow, 2);
 		return;
 	}
-	if (!flow->streaming)
+	if (!flow->reading.streaming)
 		return;
-	stream_expect(flow->stream, step);
+	stream_expect(flow->reading.stream, step);
 	if (flow->front->expect != NULL)
 		flow->front->expect(flow->owner, step);
 }

@@ -101,9 +101,9 @@ static inline void bench_use(struct bench *b, struct config *config)
 
 static inline void give_stream(struct bench *b)
 {
-	if (b->flow.stream != NULL)
-		stream_give(&b->streams, b->flow.stream);
-	b->flow.stream = NULL;
+	if (b->flow.reading.stream != NULL)
+		stream_give(&b->streams, b->flow.reading.stream);
+	b->flow.reading.stream = NULL;
 }
 
 static inline void bench_free(struct bench *b)
@@ -185,7 +185,7 @@ static inline enum flow_effect start(struct bench *b, const struct http_incoming
 	flow_init(&b->flow, &b->call.ask, &rpc_sampling, &b->call);
 	if (!rpc_read_head(&b->call, &host, front_find(&host, in->path) != NULL) ||
 	    !rpc_read_body(&b->call, b->work)) {
-		b->flow.outcome = b->call.wrote;
+		b->flow.end.err = b->call.wrote;
 		return FLOW_ANSWER;
 	}
 	flow_init(&b->flow, &b->call.ask, &rpc_sampling, &b->call);
@@ -195,10 +195,10 @@ static inline enum flow_effect start(struct bench *b, const struct http_incoming
 /* As the core tells the front of a provider's stream. */
 static inline void bench_follow(struct bench *b)
 {
-	const bool counts = b->flow.streamed && !b->flow.preparing;
+	const bool counts = b->flow.attempt.streamed && !b->flow.retries.preparing;
 
-	b->call.progress.heard |= b->flow.streamed;
-	b->call.progress.output = counts ? b->flow.stream->progress.output_bytes : 0;
+	b->call.progress.heard |= b->flow.attempt.streamed;
+	b->call.progress.output = counts ? b->flow.reading.stream->progress.output_bytes : 0;
 }
 
 static inline nsec_t bench_due(struct bench *b)
@@ -228,8 +228,8 @@ static inline enum flow_effect settle(struct bench *b)
 {
 	struct store *store = &b->memory.store;
 
-	b->flow.overrun = store->settle(store, &b->flow.reservation, b->flow.settle_tokens,
-					b->flow.settle_usd, b->now);
+	b->flow.charge.overrun = store->settle(store, &b->flow.reservation, b->flow.charge.tokens,
+					       b->flow.charge.usd, b->now);
 	return run(b, FLOW_SETTLED);
 }
 

@@ -279,15 +279,15 @@ static inline enum flow_effect play_store(struct play *p)
 static inline enum flow_effect play_settle(struct play *p)
 {
 	p->settlements++;
-	p->settled_usd += p->b->flow.settle_usd;
+	p->settled_usd += p->b->flow.charge.usd;
 	return settle(p->b);
 }
 
 static inline enum flow_effect play_wait(struct play *p)
 {
-	assert_true(p->b->flow.wait_until >= p->b->now);
-	trace_wait(p, p->b->flow.wait_until - p->b->now);
-	p->b->now = p->b->flow.wait_until;
+	assert_true(p->b->flow.retries.wait_until >= p->b->now);
+	trace_wait(p, p->b->flow.retries.wait_until - p->b->now);
+	p->b->now = p->b->flow.retries.wait_until;
 	return run(p->b, FLOW_WAITED);
 }
 
@@ -326,11 +326,11 @@ static inline void check_balance(struct play *p, uint64_t usd_before)
 	const struct limit_state limits = limits_of(p->b, p->tenant);
 
 	assert_int_equal(p->reservations, p->settlements);
-	assert_int_equal(p->reservations, p->b->flow.attempts);
+	assert_int_equal(p->reservations, p->b->flow.retries.attempts);
 	assert_int_equal(p->requests, p->reservations != 0);
 	assert_int_equal(p->places, p->requests);
 	assert_int_equal(limits.usd_day - usd_before, p->settled_usd);
-	assert_int_equal(p->b->flow.usd, p->settled_usd);
+	assert_int_equal(p->b->flow.totals.usd, p->settled_usd);
 	assert_int_equal(limits.concurrent, 0);
 	assert_null(p->b->flow.walk.choice.at);
 }

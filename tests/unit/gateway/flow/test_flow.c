@@ -67,8 +67,8 @@ static void a_request_walks_to_the_provider_and_back(void **state)
 
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_SEND);
-	assert_int_equal(b->flow.send_count, b->flow.made->encoded.body.count + 1);
-	const char *head = arena_copy(&b->call.arena, b->flow.head).at;
+	assert_int_equal(b->flow.attempt.send_count, b->flow.made->encoded.body.count + 1);
+	const char *head = arena_copy(&b->call.arena, b->flow.attempt.head).at;
 	assert_has(head, "POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1:9001\r\n");
 	assert_has(head, "\r\nx-api-key: secret-a\r\n");
 	assert_has(head, "\r\nanthropic-version: 2026-10-21\r\n");
@@ -380,7 +380,7 @@ static void settlement_follows_what_the_provider_did(void **state)
 		assert_int_equal(settle(b), FLOW_ANSWER);
 		release(b);
 		assert_int_equal(b->call.answer.status, c->answer_status);
-		assert_int_equal(b->flow.settled_without_usage, c->without_usage);
+		assert_int_equal(b->flow.charge.without_usage, c->without_usage);
 		uint64_t spent = limits_of(b, "acme").usd_day - before;
 		assert_int_equal(spent, c->refunded ? 0 : b->flow.reservation.ask.usd);
 	}

@@ -120,13 +120,13 @@ static void a_refusal_in_place_of_an_answer_is_free(void **state)
 		struct bench *b = bench_new(load(alone));
 		free(play(b, ASK, 0, &rows[i], 1));
 		assert_has(answer_text(b), "\"stopReason\":\"refusal\"");
-		assert_int_equal(b->flow.usd, 0);
+		assert_int_equal(b->flow.totals.usd, 0);
 		bench_free(b);
 	}
 	const struct outcome answered[] = { ENDS("sensitive") };
 	struct bench *b = bench_new(load(alone));
 	free(play(b, ASK, 0, answered, 1));
-	assert_int_equal(b->flow.usd, 10 * 3000 + 4 * 15000);
+	assert_int_equal(b->flow.totals.usd, 10 * 3000 + 4 * 15000);
 	bench_free(b);
 }
 

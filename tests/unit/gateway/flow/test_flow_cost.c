@@ -258,10 +258,10 @@ static void assert_row(struct bench *b, const struct row *row, const char *end)
 		tokens = ask->tokens;
 	if (row->output == UINT64_MAX || usd > ask->usd)
 		usd = ask->usd;
-	if (!b->flow.settled_without_usage || b->flow.settle_tokens != tokens ||
-	    b->flow.settle_usd != usd)
+	if (!b->flow.charge.without_usage || b->flow.charge.tokens != tokens ||
+	    b->flow.charge.usd != usd)
 		fail_msg("%s, %s: %lu tokens, not %lu; %lu nano-USD, not %lu", row->name, end,
-			 b->flow.settle_tokens, tokens, b->flow.settle_usd, usd);
+			 b->flow.charge.tokens, tokens, b->flow.charge.usd, usd);
 }
 
 static void a_stream_that_was_not_heard_out_is_charged_by_what_was_seen(void **state)
@@ -279,8 +279,8 @@ static void a_stream_that_was_not_heard_out_is_charged_by_what_was_seen(void **s
 			assert_true(flow_attempt_report(&b->flow).settled_without_usage);
 			(void)settle(b);
 			release(b);
-			assert_int_equal(b->flow.overrun, 0);
-			assert_int_equal(limits_of(b, "acme").usd_day - before, b->flow.settle_usd);
+			assert_int_equal(b->flow.charge.overrun, 0);
+			assert_int_equal(limits_of(b, "acme").usd_day - before, b->flow.charge.usd);
 			b->now += 600 * SEC; /* whoever was at fault has a new chance */
 		}
 }
@@ -298,8 +298,8 @@ static void the_line_of_the_log_tells_estimates_from_counts(void **state)
 	flow_report(&b->flow, b->now, &line, &metrics);
 	assert_false(line.usage.known);
 	assert_int_equal(line.estimated_tokens, 24);
-	assert_int_equal(line.usd_nano, b->flow.settle_usd);
-	assert_int_equal(metrics.usd_nano, b->flow.settle_usd);
+	assert_int_equal(line.usd_nano, b->flow.charge.usd);
+	assert_int_equal(metrics.usd_nano, b->flow.charge.usd);
 }
 
 static void a_count_of_the_whole_answer_is_exact_however_its_stream_ends(void **state)
@@ -312,8 +312,8 @@ static void a_count_of_the_whole_answer_is_exact_however_its_stream_ends(void **
 		streams(b, START(COUNTED) WORDS(THOUSAND) STOPPED);
 		b->now += SEC;
 		assert_int_equal(ends[end].happens(b), FLOW_SETTLE);
-		assert_false(b->flow.settled_without_usage);
-		assert_int_equal(b->flow.settle_tokens, 34);
+		assert_false(b->flow.charge.without_usage);
+		assert_int_equal(b->flow.charge.tokens, 34);
 		(void)settle(b);
 		release(b);
 		b->now += 600 * SEC;
@@ -343,7 +343,7 @@ static void measured_speed_is_what_time_is_worth(void **state)
 	streams(b, START(COUNTED) WORDS(TEN));
 	b->now += 5 * SEC;
 	assert_int_equal(caller_leaves(b), FLOW_SETTLE);
-	assert_int_equal(b->flow.settle_tokens, 14 + 500);
+	assert_int_equal(b->flow.charge.tokens, 14 + 500);
 	assert_int_equal(settle(b), FLOW_END);
 }
 
@@ -404,8 +404,8 @@ static void a_stream_that_came_in_one_piece_is_charged_as_any_other(void **state
 
 	send_it(b, ASK("claude", TEXT_PART));
 	assert_int_equal(provider_says(b, 200, START(COUNTED) WORDS(TEN)), FLOW_SETTLE);
-	assert_true(b->flow.settled_without_usage);
-	assert_int_equal(b->flow.settle_tokens, 14 + 4);
+	assert_true(b->flow.charge.without_usage);
+	assert_int_equal(b->flow.charge.tokens, 14 + 4);
 	assert_int_equal(settle(b), FLOW_ANSWER);
 }
 
@@ -419,8 +419,8 @@ static void a_whole_answer_without_usage_is_charged_what_was_reserved(void **sta
 			      "{\"choices\":[{\"message\":{\"content\":\"x\"},\"finish_reason\":"
 			      "\"stop\"}]}"),
 		FLOW_SETTLE);
-	assert_true(b->flow.settled_without_usage);
-	assert_int_equal(b->flow.settle_tokens, b->flow.reservation.ask.tokens);
+	assert_true(b->flow.charge.without_usage);
+	assert_int_equal(b->flow.charge.tokens, b->flow.reservation.ask.tokens);
 	assert_int_equal(settle(b), FLOW_ANSWER);
 }
 

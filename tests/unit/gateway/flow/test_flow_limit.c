@@ -50,7 +50,7 @@ static const char *refused(struct bench *b, uint64_t needed, struct limit_refusa
 	b->flow.reservation.granted = false;
 	b->flow.reservation.refusal = refusal;
 	assert_int_equal(run(b, FLOW_RESERVED), FLOW_ANSWER);
-	assert_int_equal(b->flow.outcome, refusal.err);
+	assert_int_equal(b->flow.end.err, refusal.err);
 	return answer_text(b);
 }
 
@@ -154,12 +154,12 @@ static void what_the_table_refuses_is_told_with_its_figures(void **state)
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
 	b->flow.reservation.scopes[0].limits.usd_per_day = 2 * bound - 1;
 	assert_int_equal(reserve(b), FLOW_ANSWER);
-	assert_int_equal(b->flow.outcome, ERR_BUDGET);
+	assert_int_equal(b->flow.end.err, ERR_BUDGET);
 	assert_true(b->flow.reservation.refusal.left == bound - 1);
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
 	b->flow.reservation.scopes[0].limits.usd_per_day = bound - 1;
 	assert_int_equal(reserve(b), FLOW_ANSWER);
-	assert_int_equal(b->flow.outcome, ERR_OVER_BUDGET);
+	assert_int_equal(b->flow.end.err, ERR_OVER_BUDGET);
 	assert_true(b->flow.reservation.refusal.budget == bound - 1);
 	assert_has(answer_text(b), "\"left\":0.000000000,");
 }
@@ -178,10 +178,10 @@ static void a_tenant_that_has_its_share_of_bodies_is_told_so_and_others_are_not_
 	b->bodies = &bodies;
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(start(b, &hog), FLOW_RESERVE);
-		assert_int_not_equal(b->flow.holder, 0);
+		assert_int_not_equal(b->flow.caller.holder, 0);
 	}
 	assert_int_equal(start(b, &hog), FLOW_ANSWER);
-	assert_true(b->flow.over_share && b->flow.holder == 0);
+	assert_true(b->flow.caller.over_share && b->flow.caller.holder == 0);
 	assert_int_equal(b->call.answer.status, 503);
 	assert_has(answer_text(b), "\"reason\":\"overloaded\",\"retryAfterMs\":1000,"
 				   "\"limit\":\"held_bytes\",\"scope\":\"tenant\"");

@@ -187,7 +187,7 @@ static void a_loop_goes_on_where_it_was(void **state)
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
 	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_REMEMBER);
 	const struct state_place first = note_of(b)->place;
-	const uint32_t endpoint = b->flow.walk.endpoint, key = b->flow.tried[0].key;
+	const uint32_t endpoint = b->flow.walk.endpoint, key = b->flow.retries.tried[0].key;
 	assert_false(state_place_none(&first));
 	assert_logged(b, LOG_HELD_NOTHING);
 	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
@@ -198,7 +198,7 @@ static void a_loop_goes_on_where_it_was(void **state)
 		go_on(b, first);
 		assert_true(slice_eq(b->flow.walk.model_id, SLICE("claude")));
 		assert_int_equal(b->flow.walk.endpoint, endpoint);
-		assert_int_equal(b->flow.tried[0].key, key);
+		assert_int_equal(b->flow.retries.tried[0].key, key);
 		const struct state_place same = calls_again(b);
 		assert_memory_equal(&same, &first, sizeof(first));
 		assert_logged(b, LOG_HELD_ENDPOINT);
@@ -283,7 +283,7 @@ static void rounds_are_those_of_the_history_or_of_the_loop(void **state)
 		if (rounds < 2)
 			assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 		else
-			assert_int_equal(b->flow.outcome, ERR_TOOL_ROUNDS);
+			assert_int_equal(b->flow.end.err, ERR_TOOL_ROUNDS);
 	}
 }
 
@@ -319,7 +319,7 @@ static void a_loop_that_has_spent_what_it_may_is_refused(void **state)
 			continue;
 		}
 		assert_int_equal(run(b, FLOW_RECALLED), FLOW_ANSWER);
-		assert_int_equal(b->flow.outcome, rows[i].refusal);
+		assert_int_equal(b->flow.end.err, rows[i].refusal);
 		assert_int_equal(b->call.answer.status, 403);
 		assert_string_equal(b->flow.state->loop.spent, err_info(rows[i].refusal)->reason);
 		assert_true(body_has(b, rows[i].data));
@@ -367,7 +367,7 @@ static void calls_that_nobody_issued_are_counted_or_refused(void **state)
 	in = incoming(OTHER_KEY, MESSAGE(ONE_ROUND));
 	assert_int_equal(start(b, &in), FLOW_RECALL);
 	assert_int_equal(run(b, FLOW_RECALLED), FLOW_ANSWER);
-	assert_int_equal(b->flow.outcome, ERR_UNKNOWN_CALLS);
+	assert_int_equal(b->flow.end.err, ERR_UNKNOWN_CALLS);
 
 	/* who cannot be asked has not said no */
 	assert_int_equal(start(b, &in), FLOW_RECALL);

@@ -380,7 +380,7 @@ static void a_call_that_cannot_be_forced_is_asked_for_twice(void **state)
 		print_message("%s: %s\n", c->name, trace);
 		free(trace);
 		assert_int_equal(b->call.answer.status, 200);
-		assert_int_equal(b->flow.attempts, c->count);
+		assert_int_equal(b->flow.retries.attempts, c->count);
 		assert_has(answer_text(b), c->answer);
 		assert_has(answer_text(b), "tool_choice_required_downgraded");
 		bench_free(b);

@@ -266,9 +266,10 @@ static void answers_are_what_the_schema_says_or_no_answers(void **state)
 		char *trace = play(b, rows[i].ask, 0, rows[i].outcomes, rows[i].count);
 
 		print_message("%s: %s\n", rows[i].name, trace);
-		if (b->call.answer.status != rows[i].status || b->flow.attempts != rows[i].count)
+		if (b->call.answer.status != rows[i].status ||
+		    b->flow.retries.attempts != rows[i].count)
 			fail_msg("%s: %d after %u attempts: %s", rows[i].name,
-				 b->call.answer.status, b->flow.attempts, answer_text(b));
+				 b->call.answer.status, b->flow.retries.attempts, answer_text(b));
 		for (size_t h = 0; h < COUNT_OF(rows[i].has) && rows[i].has[h] != NULL; h++)
 			assert_has(answer_text(b), rows[i].has[h]);
 		assert_null(strstr(answer_text(b), "secret"));

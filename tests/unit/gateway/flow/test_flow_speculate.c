@@ -339,15 +339,15 @@ static void check_sent(struct scene *s, const struct limit_state *before)
 	release(b);
 	const struct limit_state after = limits_of(b, "acme");
 	assert_int_equal(after.concurrent, 0);
-	assert_int_equal(after.usd_day - before->usd_day, b->flow.usd);
+	assert_int_equal(after.usd_day - before->usd_day, b->flow.totals.usd);
 	assert_true(after.requests.tat > b->now);
 }
 
 static void check_end(struct scene *s, enum flow_effect effect, const struct limit_state *before)
 {
 	assert_int_equal(effect, FLOW_ANSWER);
-	assert_int_equal(s->b->flow.outcome, expected(&s->say));
-	assert_int_equal(s->b->flow.attempts, 0);
+	assert_int_equal(s->b->flow.end.err, expected(&s->say));
+	assert_int_equal(s->b->flow.retries.attempts, 0);
 	/* who is refused before it was routed is told of no model */
 	assert_int_equal(slice_absent(s->b->flow.walk.model_id),
 			 expected(&s->say) != ERR_RATE_LIMITED);
@@ -455,9 +455,9 @@ static void nothing_is_refused_on_a_guess(void **state)
 
 	for (size_t i = 0; i < COUNT_OF(guesses); i++) {
 		ahead_as_far_as(s, (struct premise){ .loop = guesses[i], .here = ONCE_LEADS });
-		assert_int_not_equal(s->b->flow.outcome, ERR_OK);
+		assert_int_not_equal(s->b->flow.end.err, ERR_OK);
 		assert_int_equal(answers_come(s), FLOW_SEND);
-		assert_int_equal(s->b->flow.outcome, ERR_OK);
+		assert_int_equal(s->b->flow.end.err, ERR_OK);
 		assert_int_equal(s->b->flow.ask->request->tool_rounds, 1);
 		leave(s);
 	}
@@ -477,7 +477,7 @@ static void what_policy_refuses_it_refuses_when_all_is_known(void **state)
 					     .loop = loop_of(s, AS_GUESSED),
 					     .here = ONCE_LEADS });
 	assert_int_equal(answers_come(s), FLOW_ANSWER);
-	assert_int_equal(s->b->flow.outcome, ERR_POLICY);
+	assert_int_equal(s->b->flow.end.err, ERR_POLICY);
 	assert_true(slice_eq(s->b->flow.ask->request->system, SLICE("More than eight")));
 }
 
@@ -492,7 +492,7 @@ static void a_copy_of_another_waits_until_its_session_is_known(void **state)
 	assert_int_equal(go_on(s), FLOW_JOIN);
 	s->b->flow.state->once.verdict = ONCE_DONE;
 	assert_int_equal(run(s->b, FLOW_JOINED), FLOW_ANSWER);
-	assert_int_equal(s->b->flow.outcome, ERR_DUPLICATE_DONE);
+	assert_int_equal(s->b->flow.end.err, ERR_DUPLICATE_DONE);
 }
 
 /* Another gateway's thoughts make the request larger: what it may cost at most counts if it cannot be known. */
@@ -513,10 +513,10 @@ static void what_was_not_reserved_is_owed(void **state)
 	assert_true(usd > ask.usd && tokens > ask.tokens);
 	flow->call.bytes_sent = true;
 	assert_int_equal(run(s->b, FLOW_CLIENT_GONE), FLOW_SETTLE);
-	assert_int_equal(flow->settle_usd, usd);
-	assert_int_equal(flow->settle_tokens, tokens);
+	assert_int_equal(flow->charge.usd, usd);
+	assert_int_equal(flow->charge.tokens, tokens);
 	(void)settle(s->b);
-	assert_int_equal(flow->overrun, usd - ask.usd);
+	assert_int_equal(flow->charge.overrun, usd - ask.usd);
 	release(s->b);
 }
 

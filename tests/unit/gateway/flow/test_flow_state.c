@@ -553,7 +553,7 @@ static void a_copy_is_answered_like_the_first_but_for_the_id(void **state)
 	assert_has(answer_text(b), "{\"jsonrpc\":\"2.0\",\"id\":\"two\",\"result\":{");
 	assert_string_equal(strstr(answer_text(b), ",\"result\":"), first);
 	free(first);
-	assert_int_equal(b->flow.usd, 0);
+	assert_int_equal(b->flow.totals.usd, 0);
 }
 
 static void a_copy_gets_the_first_ones_error(void **state)
@@ -569,7 +569,7 @@ static void a_copy_gets_the_first_ones_error(void **state)
 	assert_int_equal(joined(b, ONCE_ANSWERED), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 429);
 	assert_string_equal(field(b, "retry-after"), "3");
-	assert_int_equal(b->flow.outcome, ERR_RATE_LIMITED);
+	assert_int_equal(b->flow.end.err, ERR_RATE_LIMITED);
 	assert_has(answer_text(b), "{\"jsonrpc\":\"2.0\",\"id\":\"a-7\",\"error\":{\"code\":429");
 
 	(void)join_as(b, "k", ASK); /* there was no memory to hand it on */

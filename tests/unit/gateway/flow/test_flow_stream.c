@@ -146,7 +146,7 @@ static void accept_and_token_decide_the_form_and_length_what_the_provider_is_ask
 		assert_int_equal(b->flow.ask->deadline - b->now,
 				 forms[i].told ? 600 * SEC : 55 * SEC);
 		assert_int_equal(reserve(b), FLOW_SEND);
-		assert_int_equal(b->flow.stream != NULL, forms[i].streamed);
+		assert_int_equal(b->flow.reading.stream != NULL, forms[i].streamed);
 		assert_int_equal(provider_ends(b, ERR_DEADLINE, false), FLOW_SETTLE);
 	}
 }
@@ -190,7 +190,7 @@ static void a_stream_becomes_the_last_event_and_is_paid_by_its_counters(void **s
 	assert_tells(b, "\"progress\":5}}");
 	assert_int_equal(says(b, STOP), STREAM_DONE);
 	assert_int_equal(provider_ends(b, ERR_OK, false), FLOW_SETTLE);
-	assert_int_equal(b->flow.settle_tokens, 30);
+	assert_int_equal(b->flow.charge.tokens, 30);
 	assert_int_equal(flow_attempt_report(&b->flow).ttft, 600 * MSEC); /* the first token */
 	assert_int_equal(settle(b), FLOW_ANSWER);
 	const char *event = answer_text(b);
@@ -306,7 +306,7 @@ static const struct {
 static void sent_again(struct bench *b, enum flow_effect effect)
 {
 	if (effect == FLOW_WAIT) {
-		b->now = b->flow.wait_until;
+		b->now = b->flow.retries.wait_until;
 		effect = run(b, FLOW_WAITED);
 	}
 	assert_int_equal(effect, FLOW_RESERVE);
@@ -340,18 +340,18 @@ static void once_numbers_were_told_a_stream_that_fails_is_still_tried_again(void
 		(void)says(b, failures[i].bytes);
 		assert_int_equal(provider_ends(b, failures[i].end, failures[i].timed_out),
 				 FLOW_SETTLE);
-		const uint64_t usd = b->flow.settle_usd, tokens = b->flow.settle_tokens;
-		assert_true(usd != 0 && b->flow.settled_without_usage);
+		const uint64_t usd = b->flow.charge.usd, tokens = b->flow.charge.tokens;
+		assert_true(usd != 0 && b->flow.charge.without_usage);
 		const enum flow_effect effect = settle(b);
 		if (failures[i].end == ERR_DEADLINE) { /* for which there is no time */
 			assert_int_equal(effect, FLOW_ANSWER);
 			assert_has(answer_text(b), failures[i].code);
-			assert_string_equal(b->flow.detail, failures[i].detail);
+			assert_string_equal(b->flow.end.detail, failures[i].detail);
 			continue;
 		}
 		assert_true(bench_due(b) == last + PROGRESS_SILENCE_MAX);
 		sent_again(b, effect);
-		assert_int_equal(b->flow.attempts, 2);
+		assert_int_equal(b->flow.retries.attempts, 2);
 		(void)says(b, START WORDS("hi"));
 		/* less than was told: nothing, but for the sign of life */
 		assert_true(bench_due(b) == last + PROGRESS_SILENCE_MAX);
@@ -360,10 +360,10 @@ static void once_numbers_were_told_a_stream_that_fails_is_still_tried_again(void
 		assert_int_equal(told(b), 18);
 		assert_int_equal(says(b, STOP), STREAM_DONE);
 		assert_int_equal(provider_ends(b, ERR_OK, false), FLOW_SETTLE);
-		assert_int_equal(b->flow.settle_tokens, 30);
+		assert_int_equal(b->flow.charge.tokens, 30);
 		assert_int_equal(settle(b), FLOW_ANSWER);
-		assert_int_equal(b->flow.tokens, tokens + 30);
-		assert_int_equal(b->flow.usd, usd + b->flow.settle_usd);
+		assert_int_equal(b->flow.totals.tokens, tokens + 30);
+		assert_int_equal(b->flow.totals.usd, usd + b->flow.charge.usd);
 		const char *event = answer_text(b);
 		assert_has(event, "\"text\":\"hi and hello again\"");
 		assert_has(event, "\"attempts\":2");
@@ -390,7 +390,8 @@ static void a_stream_that_fails_every_time_ends_in_an_error(void **state)
 		if (effect != FLOW_ANSWER)
 			sent_again(b, effect);
 	}
-	assert_true(b->flow.attempts > 1 && b->flow.attempts <= b->config->retries.attempts);
+	assert_true(b->flow.retries.attempts > 1 &&
+		    b->flow.retries.attempts <= b->config->retries.attempts);
 	assert_int_equal(b->call.answer.status, 200);
 	const char *event = answer_text(b);
 	assert_int_equal(strncmp(event, "event: message\ndata: {", 22), 0);
@@ -409,7 +410,7 @@ static void before_that_it_is_tried_again_and_the_numbers_still_rise(void **stat
 	(void)bench_tell(b); /* that it goes on, no more */
 	assert_int_equal(provider_ends(b, ERR_PROVIDER_DOWN, true), FLOW_SETTLE);
 	sent_again(b, settle(b));
-	assert_int_equal(b->flow.attempts, 2);
+	assert_int_equal(b->flow.retries.attempts, 2);
 	(void)says(b, START WORDS("hello"));
 	assert_tells(b, "\"progress\":5}}");
 	assert_int_equal(says(b, STOP), STREAM_DONE);
@@ -463,8 +464,8 @@ static void an_event_of_a_megabyte_is_one_attempt(void **state)
 	assert_int_equal(says(b, "\"}}\n\n" STOP), STREAM_DONE);
 	assert_int_equal(provider_ends(b, ERR_OK, false), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_ANSWER);
-	assert_int_equal(b->flow.attempts, 1);
-	assert_int_equal(b->flow.result->blocks[0].text.len, PIECE * PIECES);
+	assert_int_equal(b->flow.retries.attempts, 1);
+	assert_int_equal(b->flow.end.result->blocks[0].text.len, PIECE * PIECES);
 }
 
 static void a_stream_that_memory_did_not_suffice_for_is_refused_and_nobody_is_to_blame(void **state)
@@ -476,10 +477,10 @@ static void a_stream_that_memory_did_not_suffice_for_is_refused_and_nobody_is_to
 	(void)says(b, START WORDS("hello"));
 	assert_int_equal(provider_ends(b, ERR_BUSY, false), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_ANSWER);
-	assert_int_equal(b->flow.attempts, 1);
+	assert_int_equal(b->flow.retries.attempts, 1);
 	assert_int_equal(b->call.answer.status, 503);
 	assert_has(answer_text(b), "\"reason\":\"overloaded\"");
-	assert_string_equal(b->flow.detail, "what happened");
+	assert_string_equal(b->flow.end.detail, "what happened");
 }
 
 #define ERROR_EVENT                                                                         \
@@ -512,8 +513,8 @@ static void an_error_in_the_midst_of_an_answer_is_settled_by_what_was_there(void
 		stream_begins(b);
 		(void)says(b, rows[i].bytes);
 		assert_int_equal(provider_ends(b, ERR_OK, false), FLOW_SETTLE);
-		assert_int_equal(b->flow.settled_without_usage, rows[i].estimated);
-		assert_int_equal(b->flow.settle_tokens, rows[i].tokens);
+		assert_int_equal(b->flow.charge.without_usage, rows[i].estimated);
+		assert_int_equal(b->flow.charge.tokens, rows[i].tokens);
 		(void)settle(b);
 		(void)run(b, FLOW_CLIENT_GONE);
 		b->now += 60 * SEC;
@@ -573,7 +574,7 @@ static void more_streams_than_there_is_room_for_are_refused_and_cost_nothing(voi
 
 	assert_int_equal(ask(b, BOTH, ASK("100", TOKEN)), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_SETTLE);
-	assert_int_equal(b->flow.settle_tokens, 0);
+	assert_int_equal(b->flow.charge.tokens, 0);
 	assert_int_equal(settle(b), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 503);
 	stream_give(&b->streams, only);

@@ -32,7 +32,7 @@ static void a_caller_that_leaves_meanwhile_leaves_nothing(void **state)
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 	release(b);
 	assert_int_equal(limits_of(b, "acme").concurrent, 0);
-	assert_int_equal(b->flow.outcome, ERR_CANCELLED);
+	assert_int_equal(b->flow.end.err, ERR_CANCELLED);
 	bench_free(b);
 }
 
@@ -60,12 +60,12 @@ static void a_process_that_leaves_during_the_second_answer_gives_the_first(void 
 	assert_int_equal(reserve(b), FLOW_SEND);
 	b->flow.call.bytes_sent = true;
 	assert_int_equal(run(b, FLOW_GIVEN_UP), FLOW_SETTLE);
-	assert_true(b->flow.settled_without_usage);
+	assert_true(b->flow.charge.without_usage);
 	assert_int_equal(settle(b), FLOW_ANSWER);
 	release(b);
 	assert_int_equal(b->call.answer.status, 200);
 	assert_has(answer_text(b), "\"text\":\"one\"");
-	assert_int_equal(b->flow.tried[1].err, ERR_DRAINING);
+	assert_int_equal(b->flow.retries.tried[1].err, ERR_DRAINING);
 	bench_free(b);
 }
 
@@ -86,8 +86,8 @@ static void a_first_attempt_waits_for_a_key_unless_many_do(void **state)
 	assert_has(answer_text(b), "\"retryAfterMs\":3000");
 	b->crowded = false;
 	assert_int_equal(start(b, &in), FLOW_WAIT);
-	assert_int_equal(b->flow.attempts, 0);
-	b->now = b->flow.wait_until;
+	assert_int_equal(b->flow.retries.attempts, 0);
+	b->now = b->flow.retries.wait_until;
 	b->crowded = true; /* the others' business by now: the key is there */
 	assert_int_equal(run(b, FLOW_WAITED), FLOW_RESERVE);
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
@@ -136,7 +136,7 @@ static void the_next_attempt_goes_by_the_configuration_in_force(void **state)
 		print_message("%s\n", c->name);
 		bench_use(b,
 			  load(c->after)); /* the sanitizer watches what is read of the old one */
-		b->now = b->flow.wait_until;
+		b->now = b->flow.retries.wait_until;
 		assert_int_equal(run(b, FLOW_WAITED), c->effect);
 		assert_true(slice_eq(b->flow.walk.model_id, slice_str(c->model)));
 		if (c->effect == FLOW_ANSWER)
@@ -158,7 +158,7 @@ static void a_refusal_after_a_wait_names_its_rule(void **state)
 	assert_int_equal(start(b, &in), FLOW_WAIT);
 	bench_use(b, load(BEGIN ANT(E1, "a") MODELS CLAUDE(
 			     "") "tenants:\n  - {id: acme, keys: [{sha256: %s, server: s}]}\n"));
-	b->now = b->flow.wait_until;
+	b->now = b->flow.retries.wait_until;
 	assert_int_equal(run(b, FLOW_WAITED), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 403);
 	assert_has(answer_text(b), "\"rule\":\"model_permitted\"");
@@ -173,7 +173,7 @@ static void a_further_attempt_asks_for_no_more_than_is_permitted_by_now(void **s
 
 	(void)state;
 	bench_use(b, load(fewer));
-	b->now = b->flow.wait_until;
+	b->now = b->flow.retries.wait_until;
 	assert_int_equal(run(b, FLOW_WAITED), FLOW_RESERVE);
 	assert_has(text_of(b, &b->flow.made->encoded.body), "\"max_tokens\":20");
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
@@ -255,7 +255,7 @@ static void an_outage_is_not_multiplied(void **state)
 		for (int n = 0; n < REQUESTS; n++) {
 			free(play(b, ASK, 2000, outcomes, COUNT_OF(outcomes)));
 			assert_true(b->call.answer.status >= 500);
-			attempts += b->flow.attempts;
+			attempts += b->flow.retries.attempts;
 			b->now += 10 * MSEC;
 		}
 		print_message("%s: %llu attempts for %d requests\n", outages[i].name,
