@@ -7,11 +7,13 @@
 
 /* The steps that decide; the others are the runner's own. */
 static flow_step_fn *const flow_steps[] = {
-	[FLOW_STEP_HOLD] = flow_hold,       [FLOW_STEP_RECALL] = flow_recall,
-	[FLOW_STEP_JOIN] = flow_join,       [FLOW_STEP_POLICY] = flow_policy,
-	[FLOW_STEP_ROUTE] = flow_route,     [FLOW_STEP_ENCODE] = flow_encode,
-	[FLOW_STEP_RESERVE] = flow_reserve, [FLOW_STEP_SEND] = flow_send,
-	[FLOW_STEP_READ] = flow_read,       [FLOW_STEP_RETRY] = flow_retry,
+	[FLOW_STEP_HOLD] = flow_hold,         [FLOW_STEP_RECALL] = flow_recall,
+	[FLOW_STEP_RECALLED] = flow_recalled, [FLOW_STEP_JOIN] = flow_join,
+	[FLOW_STEP_JOINED] = flow_joined,     [FLOW_STEP_POLICY] = flow_policy,
+	[FLOW_STEP_ROUTE] = flow_route,       [FLOW_STEP_ENCODE] = flow_encode,
+	[FLOW_STEP_RESERVE] = flow_reserve,   [FLOW_STEP_RESERVED] = flow_reserved,
+	[FLOW_STEP_SEND] = flow_send,         [FLOW_STEP_READ] = flow_read,
+	[FLOW_STEP_RETRY] = flow_retry,
 };
 
 const char *flow_step_name(enum flow_step step)
@@ -234,16 +236,20 @@ static enum flow_effect walk(struct flow *flow, const struct flow_env *env)
 		case FLOW_GO:
 			continue;
 		case FLOW_DO_RECALL:
+			flow->step++;
 			return let_go(flow, FLOW_RECALL);
 		case FLOW_DO_JOIN:
+			flow->step++;
 			return let_go(flow, FLOW_JOIN);
 		case FLOW_DO_RESERVE:
+			flow->step++;
 			return FLOW_RESERVE;
 		case FLOW_DO_AWAIT:
 			return let_go(flow, FLOW_AWAIT);
 		case FLOW_DO_GIVE_BACK:
 			return FLOW_GIVE_BACK;
 		case FLOW_DO_SEND:
+			flow->step++;
 			return FLOW_SEND;
 		case FLOW_DO_WAIT: /* nothing is decided on a guess */
 			return let_go(flow, flow->awaited != 0 ? FLOW_AWAIT : FLOW_WAIT);

@@ -125,14 +125,13 @@ static enum flow_move ask_limits(struct flow *flow, const struct flow_env *env)
 	return FLOW_DO_RESERVE;
 }
 
-/* Entered twice: to ask, and with the store's verdict. */
 enum flow_move flow_reserve(struct flow *flow, const struct flow_env *env)
 {
-	if (flow->caller.account != NULL) {
-		if (!keep_place(flow))
-			return flow_give_up(flow);
-		return ask_limits(flow, env);
-	}
+	return keep_place(flow) ? ask_limits(flow, env) : flow_give_up(flow);
+}
+
+enum flow_move flow_reserved(struct flow *flow, const struct flow_env *env)
+{
 	if (flow->state != NULL)
 		flow_uses(flow, FLOW_PENDING_CLAIM | FLOW_PENDING_LIMITS);
 	if (flow->reservation.granted && flow->state != NULL && flow->state->held_back)
@@ -193,11 +192,8 @@ static bool take_stream(struct flow *flow, const struct flow_env *env)
 	return !flow->attempt.wants_stream || flow->reading.stream != NULL;
 }
 
-/* Entered twice: to start the attempt, and when it is over. */
 enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
 {
-	if (flow->attempt.called)
-		return FLOW_NEXT;
 	if (!take_stream(flow, env))
 		return flow->retries.attempts != 0 ? flow_give_up(flow)
 						   : flow_refuse_err(flow, ERR_BUSY);

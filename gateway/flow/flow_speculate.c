@@ -58,7 +58,8 @@ static void walk_again(struct flow *flow, nsec_t now)
 	health_ended(&flow->walk.choice, NULL, now);
 	flow->walk = (struct flow_walk){ .judged = false };
 	flow_take_back(flow);
-	flow->step = FLOW_STEP_RECALL;
+	flow->step =
+		flow->state != NULL && flow->state->asked ? FLOW_STEP_RECALLED : FLOW_STEP_RECALL;
 }
 
 enum flow_move flow_admit(struct flow *flow, const struct flow_env *env)
@@ -80,7 +81,7 @@ bool flow_answered(struct flow *flow, enum flow_pending what, nsec_t now, enum f
 	if (flow->awaited != 0)
 		return false;
 	*event = FLOW_RESERVED;
-	if (flow->step == FLOW_STEP_RESERVE && is_as_guessed(flow))
+	if (flow->step == FLOW_STEP_RESERVED && is_as_guessed(flow))
 		return true;
 	walk_again(flow, now);
 	*event = FLOW_RECALLED;

@@ -167,8 +167,6 @@ static enum flow_move recall(struct flow *flow, const struct flow_env *env)
 	const struct sampling_ask *ask = flow->ask;
 	const bool named = !slice_absent(ask->session);
 
-	if (flow->state != NULL && flow->state->asked)
-		return take_recall(flow, env);
 	if (ask->ends)
 		return end_session(flow, env);
 	if (!slice_absent(ask->begins))
@@ -195,16 +193,27 @@ static bool is_alone(const struct sampling_ask *ask)
 	       slice_absent(ask->session) && slice_absent(ask->once);
 }
 
-/* Entered twice: to ask, and with what is known. */
+/* Without a request there is nothing but what became of its session. */
+static enum flow_move sample_or_end(const struct flow *flow, enum flow_move move)
+{
+	return move == FLOW_NEXT && flow->ask->request == NULL ? FLOW_ANSWERED : move;
+}
+
 enum flow_move flow_recall(struct flow *flow, const struct flow_env *env)
 {
 	if (is_alone(flow->ask)) {
-		flow->step = FLOW_STEP_JOIN; /* which nobody else has a part in */
+		flow->step = FLOW_STEP_JOINED; /* nobody else has a part in it */
 		return FLOW_NEXT;
 	}
 	const enum flow_move move = recall(flow, env);
-	/* Without a request there is nothing but what became of its session. */
-	return move == FLOW_NEXT && flow->ask->request == NULL ? FLOW_ANSWERED : move;
+	if (move == FLOW_NEXT) /* nothing is asked */
+		flow->step = FLOW_STEP_RECALLED;
+	return sample_or_end(flow, move);
+}
+
+enum flow_move flow_recalled(struct flow *flow, const struct flow_env *env)
+{
+	return sample_or_end(flow, take_recall(flow, env));
 }
 
 /* ---- JOIN ---- */
@@ -308,8 +317,10 @@ static enum flow_move join_ahead(struct flow *flow, const struct flow_env *env)
 /* Its session is known now. Under another revision the same is another request. */
 static enum flow_move join_known(struct flow *flow)
 {
-	if (flow->state->ahead.revision != flow->ask->request->revision)
+	if (flow->state->ahead.revision != flow->ask->request->revision) {
+		flow->step = FLOW_STEP_JOIN;
 		return FLOW_DO_GIVE_BACK;
+	}
 	flow_uses(flow, FLOW_PENDING_CLAIM);
 	return FLOW_GO;
 }
@@ -341,8 +352,23 @@ static enum flow_move refuse_copy(struct flow *flow)
 	return flow_refuse(flow, &fault, &data);
 }
 
-/* Entered twice: to ask, and with what has become of the first. */
 enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
+{
+	if (flow->state == NULL || !flow->state->joined) {
+		if (!env->stateful || !may_have_copies(flow)) {
+			flow->step = FLOW_STEP_JOINED;
+			return FLOW_NEXT;
+		}
+		if (!fill_once(flow))
+			return flow_refuse_err(flow, ERR_BUSY);
+		flow->state->joined = true;
+		return FLOW_DO_JOIN;
+	}
+	flow->step = FLOW_STEP_JOINED; /* by a walk that went ahead */
+	return FLOW_GO;
+}
+
+enum flow_move flow_joined(struct flow *flow, const struct flow_env *env)
 {
 	static const enum err refusals[] = {
 		[ONCE_DONE] = ERR_DUPLICATE_DONE,
@@ -351,14 +377,6 @@ enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
 		[ONCE_FULL] = ERR_BUSY,
 	};
 
-	if (flow->state == NULL || !flow->state->joined) {
-		if (!env->stateful || !may_have_copies(flow))
-			return FLOW_NEXT;
-		if (!fill_once(flow))
-			return flow_refuse_err(flow, ERR_BUSY);
-		flow->state->joined = true;
-		return FLOW_DO_JOIN;
-	}
 	if ((flow->awaited & FLOW_PENDING_RECALL) != 0)
 		return join_ahead(flow, env);
 	if ((flow->state->ahead.taken & FLOW_PENDING_CLAIM) != 0)

@@ -8,12 +8,12 @@
 /* What a step wants next. */
 enum flow_move {
 	FLOW_NEXT,         /* the next row of tbl/steps.h */
-	FLOW_DO_RECALL,    /* wait for what is known */
-	FLOW_DO_JOIN,      /* wait for copies of the request */
-	FLOW_DO_RESERVE,   /* wait for the store */
+	FLOW_DO_RECALL,    /* wait for what is known, then the next row */
+	FLOW_DO_JOIN,      /* wait for copies of the request, likewise */
+	FLOW_DO_RESERVE,   /* wait for the store, likewise */
 	FLOW_DO_AWAIT,     /* wait for all that is awaited, then once more from RECALL */
 	FLOW_DO_GIVE_BACK, /* give back what was taken ahead, then this step again */
-	FLOW_DO_SEND,      /* wait for the provider */
+	FLOW_DO_SEND,      /* wait for the provider, likewise */
 	FLOW_DO_WAIT,      /* wait until flow->retries.wait_until, then ROUTE */
 	FLOW_FAILED, /* flow->attempt.failure says why; settled first, then RETRY says what comes */
 	FLOW_GO,     /* the step is set */
@@ -26,13 +26,13 @@ typedef enum flow_move flow_step_fn(struct flow *flow, const struct flow_env *en
 /* flow_limit.c: its body */
 flow_step_fn flow_hold;
 /* flow_state.c: what it has to do with others */
-flow_step_fn flow_recall, flow_join;
+flow_step_fn flow_recall, flow_recalled, flow_join, flow_joined;
 /* flow_encode.c: whether it may pass; the provider's request */
 flow_step_fn flow_policy, flow_encode;
 /* flow_target.c: where an attempt goes */
 flow_step_fn flow_route;
 /* flow_attempt.c: one attempt */
-flow_step_fn flow_reserve, flow_send, flow_read;
+flow_step_fn flow_reserve, flow_reserved, flow_send, flow_read;
 /* flow_retry.c: what comes after one that failed */
 flow_step_fn flow_retry;
 

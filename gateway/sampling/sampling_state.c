@@ -174,7 +174,7 @@ static void forget_state(struct sampling_call *call, unsigned awaited)
 		once_redis_forget(call->core->elsewhere, &mine->claim);
 	if (call->flow.step == FLOW_STEP_REMEMBER)
 		state->forget_note(state, &mine->note);
-	if (call->flow.step != FLOW_STEP_JOIN &&
+	if (call->flow.step != FLOW_STEP_JOINED &&
 	    ((awaited | mine->ahead.taken) & FLOW_PENDING_CLAIM) == 0)
 		return;
 	leave(call); /* nor does anybody wait for it */

@@ -3,12 +3,15 @@
  * One function each in flow*.c; the name is the panic line's and the log's word for where a request
  * stood. */
 STEP(HOLD, "hold", "its tenant's share of the bytes that requests hold")
-STEP(RECALL, "recall", "what is known of its session, its tool loop and private blocks; what needs no sample ends here")
-STEP(JOIN, "join", "a copy of a request waits for the first, and is answered like it")
+STEP(RECALL, "recall", "asks what is known of its session, its tool loop and private blocks")
+STEP(RECALLED, "recalled", "what is known; what needs no sample ends here")
+STEP(JOIN, "join", "asks for copies of it")
+STEP(JOINED, "joined", "a copy is answered like the first, which goes on")
 STEP(POLICY, "policy", "whether it may pass, and clamps")
 STEP(ROUTE, "route", "model, endpoint and key")
 STEP(ENCODE, "encode", "the provider's request as a gather list")
-STEP(RESERVE, "reserve", "the tenant's limits take their share")
+STEP(RESERVE, "reserve", "asks the tenant's limits for its share")
+STEP(RESERVED, "reserved", "what they say")
 STEP(SEND, "send", "one attempt at the provider")
 STEP(READ, "read", "the provider's answer to a result")
 STEP(SETTLE, "settle", "what was reserved becomes what was used")
