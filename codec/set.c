@@ -1,6 +1,7 @@
 #include "codec/set.h"
 
 #include "codec/base/must.h"
+#include "codec/dialect/stream.h"
 #include "codec/json/json_keys.h"
 
 extern const struct codec_set codec_set_portable, codec_set_avx2, codec_set_neon;
@@ -117,4 +118,11 @@ enum err jsonrpc_read(struct slice body, struct json_work *work, struct arena *i
 		      struct jsonrpc *out, struct fault *fault)
 {
 	return work->set->jsonrpc_read(body, work, into, out, fault);
+}
+
+void stream_open(struct stream *s, const struct dialect *dialect,
+		 const struct decode_context *context, const struct provider_answer *head,
+		 const struct stream_limits *limits, struct json_work *work, struct arena *into)
+{
+	stream_init(s, work->set->dialect_get(dialect->id), context, head, limits, work, into);
 }

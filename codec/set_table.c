@@ -1,6 +1,7 @@
 /* set_table.c - the one thing that a build of the codec for an instruction set shows. */
 #include "codec/set.h"
 
+#include "codec/dialects.h"
 #include "codec/isa/isa.h"
 
 extern const struct codec_set CODEC_SET_SYMBOL;

@@ -26,10 +26,10 @@ set(layers
 	"gateway/net               gateway/base gateway/tls codec/"
 	"gateway/http              gateway/base gateway/tls gateway/net codec/"
 	"gateway/upstream          gateway/base gateway/tls gateway/net codec/"
-	"gateway/redis             gateway/base gateway/tls gateway/net tenants/ codec/"
+	"gateway/redis             gateway/base gateway/tls gateway/net codec/"
 	"gateway/providers         gateway/base routing/ codec/"
 	"gateway/identity          gateway/base gateway/tls tenants/ codec/"
-	"gateway/limits            gateway/base gateway/tls gateway/net gateway/redis gateway/telemetry tenants/ codec/"
+	"gateway/limits            gateway/base gateway/net gateway/redis gateway/telemetry tenants/ codec/"
 	"gateway/state             gateway/base gateway/net gateway/redis gateway/telemetry codec/"
 	"gateway/flow              gateway/base gateway/telemetry gateway/upstream gateway/identity gateway/providers gateway/limits gateway/state tenants/ routing/ codec/"
 	"gateway/sampling          gateway/base gateway/net gateway/telemetry gateway/upstream gateway/identity gateway/providers gateway/limits gateway/state gateway/flow tenants/ routing/ codec/"
@@ -38,14 +38,14 @@ set(layers
 	"gateway/front/mcp         gateway/front gateway/base gateway/net gateway/http gateway/telemetry gateway/identity gateway/limits gateway/state gateway/upstream gateway/sampling tenants/ codec/"
 	"gateway/front/api         gateway/front gateway/base gateway/net gateway/http gateway/telemetry gateway/identity gateway/sampling tenants/ codec/"
 	"gateway/front/approvals   gateway/front gateway/base gateway/net gateway/http gateway/telemetry gateway/identity gateway/state tenants/ codec/"
-	"gateway/worker            gateway/base gateway/tls gateway/net gateway/http gateway/upstream gateway/telemetry gateway/providers gateway/identity gateway/limits gateway/state gateway/flow gateway/sampling gateway/front/ tenants/ routing/ codec/"
+	"gateway/worker            gateway/base gateway/tls gateway/net gateway/redis gateway/http gateway/upstream gateway/telemetry gateway/providers gateway/identity gateway/limits gateway/state gateway/flow gateway/sampling gateway/front/ tenants/ routing/ codec/"
 	"gateway/settings          gateway/base gateway/tls gateway/providers gateway/state tenants/ routing/ codec/"
 	"gateway/ipc               gateway/base gateway/settings codec/"
 	"gateway/fetch             gateway/base gateway/tls gateway/net gateway/upstream codec/"
 	"gateway/control           gateway/base gateway/tls gateway/net gateway/http gateway/upstream gateway/fetch gateway/telemetry gateway/identity gateway/limits gateway/state gateway/worker gateway/settings gateway/ipc tenants/ codec/"
 	"gateway/process           gateway/base gateway/tls gateway/telemetry gateway/limits gateway/state gateway/worker gateway/settings gateway/ipc gateway/control codec/"
 	"gateway/command           gateway/base gateway/telemetry gateway/providers gateway/flow gateway/sampling gateway/settings gateway/front/ tenants/ routing/ codec/"
-	"gateway/wrap              gateway/base gateway/tls gateway/net gateway/upstream gateway/fetch gateway/settings codec/"
+	"gateway/wrap              gateway/base gateway/tls gateway/net gateway/upstream gateway/fetch gateway/settings routing/ codec/"
 	"gateway                   gateway/ codec/"
 	"bench                     bench/ gateway/ tenants/ routing/ codec/"
 	"tests                     tests/ bench/ gateway/ tenants/ routing/ codec/")
@@ -64,22 +64,9 @@ set(owned_headers
 # Includes against these directions that are there today: file and header. Each goes away with the step that cuts it; the
 # check fails on one that is not needed any more, and no row may be added.
 set(known
-	"codec/dialect/stream.c codec/set.h"
-	"codec/json/json_keys.c codec/set.h"
-	"codec/mcp/jsonrpc.c codec/set.h"
-	"codec/mcp/sampling_exchange.c codec/dialect/dialect.h"
-	"codec/mcp/sampling_read.c codec/set.h"
-	"codec/schema/schema_tree.c codec/dialect/dialect_names.h"
 	"gateway/base/config.h gateway/tls/tls_names.h"
 	"gateway/control/control_lessons.c gateway/providers/health.h"
-	"gateway/limits/limiter_redis.h gateway/upstream/upstream.h"
-	"gateway/settings/settings_tls.c gateway/http/http.h"
-	"gateway/state/cancel_redis.h gateway/limits/limiter_redis.h"
-	"gateway/state/idempotency_redis.c gateway/limits/limiter_redis_script.h"
-	"gateway/state/idempotency_redis.h gateway/limits/limiter_redis.h"
-	"gateway/state/state_redis.h gateway/limits/limiter_redis.h"
-	"gateway/state/state_redis_alive.h gateway/limits/limiter_redis.h"
-	"gateway/state/state_redis_wire.c gateway/limits/limiter_redis_script.h")
+	"gateway/settings/settings_tls.c gateway/http/http.h")
 
 set(breaches 0)
 function(breach place text)

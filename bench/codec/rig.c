@@ -3,6 +3,7 @@
 #include "codec/base/must.h"
 #include "codec/dialect/dialect.h"
 #include "codec/dialect/stream.h"
+#include "codec/dialects.h"
 
 #include <stdlib.h>
 
@@ -65,11 +66,9 @@ struct rig *rig_new(const struct codec_set *set)
 	struct rig *rig = calloc(1, sizeof(*rig));
 
 	must(rig != NULL);
-	rig->work = json_work_new();
+	rig->work = json_work_new(set != NULL ? set : codec_set_best());
 	must(rig->work != NULL && stream_slab_init(&rig->streams, 1));
 	rig->stream = stream_take(&rig->streams);
-	if (set != NULL)
-		json_work_use(rig->work, set);
 	rig->pool.keep_max = CHUNKS_KEPT;
 	arena_init(&rig->arena, &rig->pool, ARENA_CAP);
 	for (unsigned i = 0; i < DIALECT_COUNT; i++) {

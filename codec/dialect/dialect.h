@@ -63,10 +63,6 @@ enum dialect_id { DIALECTS(DIALECT_ID) DIALECT_COUNT };
 #define DIALECT_CHOICE(symbol, file, name) name "|"
 #define DIALECT_CHOICES DIALECTS(DIALECT_CHOICE)
 
-/* DESIGN's defaults for a dialect; `version` is anthropic's, e.g. "2026-10-21", ignored by others.
- */
-void profile_defaults(struct profile *profile, enum dialect_id dialect, struct slice version);
-
 /* What encode needs beside the request. Slices are plain text. */
 struct encode_in {
 	const struct sampling_request *request;
@@ -102,9 +98,6 @@ struct key_list {
 	struct key_alias *at;
 	uint32_t count, cap;
 };
-
-/* The name that makes a lone required tool structured output (contract/providers.md 8.2). */
-#define SCHEMA_TOOL_NAME "__schema__"
 
 /* A lesson of a refusal about the model (contract/providers.md 7): profile_learn applies it, and then the
  * request may be sent once more. */
@@ -255,20 +248,5 @@ struct dialect {
 			   struct arena *into, struct sampling_result *result,
 			   struct provider_failure *failure);
 };
-
-/* encode and decode of `dialect`, by the instruction set that `work` is to be used with (set.h). */
-MUST_USE enum err dialect_encode(const struct dialect *dialect, const struct encode_in *in,
-				 struct json_work *work, struct arena *into, struct encode_out *out,
-				 struct fault *fault);
-MUST_USE enum err dialect_decode(const struct dialect *dialect,
-				 const struct decode_context *context,
-				 const struct provider_answer *answer, struct json_work *work,
-				 struct arena *into, struct sampling_result *result,
-				 struct provider_failure *failure);
-
-/* Static row; never NULL for a valid id. */
-const struct dialect *dialect_get(enum dialect_id id);
-/* NULL when there is no dialect of that name. */
-const struct dialect *dialect_find(struct slice name);
 
 #endif

@@ -1,50 +1,12 @@
 /* dialect_names.h - what tools and tool calls are called on the provider's side (providers.md 9);
  * private to codec/.
  *
- * Both are tables over plain strings under a seed that a caller cannot know, so that no list of names
- * makes them slow. They live in the request's arena, take no memory before the first entry, and
- * report exhausted memory as an absent slice or false. */
+ * Both are tables of names (json/name_table.h); exhausted memory is an absent slice or false. */
 #ifndef CODEC_DIALECT_DIALECT_NAMES_H
 #define CODEC_DIALECT_DIALECT_NAMES_H
 
 #include "codec/dialect/dialect.h"
-#include "codec/json/json_keys.h"
-
-/* ---- a table of plain strings ---- */
-
-enum { NAME_NONE = UINT32_MAX };
-
-struct name_entry {
-	struct slice key;   /* plain */
-	struct slice value; /* the owner's: raw */
-	uint32_t hash;
-	uint32_t uses; /* the owner's: 0 in a new entry */
-	bool taken;    /* the owner's: false in a new entry */
-};
-
-struct name_table {
-	struct arena *into;
-	uint64_t seed;
-	struct name_entry *entries; /* in the order of arrival */
-	uint32_t *slots;            /* index + 1; 0 is empty */
-	uint32_t count, cap;
-};
-
-/* The hash that tables use. */
-uint32_t name_hash(uint64_t seed, struct slice s);
-
-/* `work` gives the seed only. */
-static inline void name_table_init(struct name_table *names, const struct json_work *work,
-				   struct arena *into)
-{
-	*names = (struct name_table){ .into = into, .seed = work->seed };
-}
-
-/* Index of the entry, or NAME_NONE. */
-uint32_t name_table_find(const struct name_table *names, struct slice plain);
-
-/* Index of the entry, made when there is none; NAME_NONE when memory is exhausted. */
-MUST_USE uint32_t name_table_put(struct name_table *names, struct slice plain);
+#include "codec/json/name_table.h"
 
 /* ---- tools ---- */
 

@@ -3,13 +3,12 @@
 #include "codec/base/must.h"
 #include "codec/dialect/dialect_text.h"
 #include "codec/dialect/stream_parts.h"
-#include "codec/set.h"
 
 #include <stddef.h>
 
 static const struct slice nothing = { NULL, 0 };
 
-void stream_open(struct stream *s, const struct dialect *dialect,
+void stream_init(struct stream *s, const struct dialect *dialect,
 		 const struct decode_context *context, const struct provider_answer *head,
 		 const struct stream_limits *limits, struct json_work *work, struct arena *into)
 {
@@ -24,7 +23,7 @@ void stream_open(struct stream *s, const struct dialect *dialect,
 	s->room = room;
 	s->blocks = s->first_blocks;
 	s->block_cap = STREAM_BLOCKS_FIRST;
-	s->dialect = json_work_set(work)->dialect_get(dialect->id);
+	s->dialect = dialect;
 	s->head = *head;
 	s->head.body = nothing;
 	s->event_bytes_max = limits->event_bytes_max;

@@ -220,11 +220,13 @@ void stream_slab_fini(struct stream_slab *slab);
 MUST_USE struct stream *stream_take(struct stream_slab *slab);
 void stream_give(struct stream_slab *slab, struct stream *s);
 
-/* Begins an answer in `s`, of which only `room` is set, which stays its own; whatever the rest holds. `head`
+/* stream_open (codec/set.h), which callers use, with the row of the set that reads the stream.
+ *
+ * Begins an answer in `s`, of which only `room` is set, which stays its own; whatever the rest holds. `head`
  * is the answer's status (2xx), headers and chance; its body is not looked at. Copied: *head, *limits.
  * Borrowed until stream_end: what head and context point to, work, into. The result will live as long as
  * `into` and what context points to. */
-void stream_open(struct stream *s, const struct dialect *dialect,
+void stream_init(struct stream *s, const struct dialect *dialect,
 		 const struct decode_context *context, const struct provider_answer *head,
 		 const struct stream_limits *limits, struct json_work *work, struct arena *into);
 

@@ -2,18 +2,19 @@
 
 #include "codec/base/must.h"
 #include "codec/json/json_scan.h"
-#include "codec/set.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
 
-struct json_work *json_work_new(void)
+struct json_work *json_work_new(const struct codec_set *set)
 {
+	must(set != NULL);
+
 	struct json_work *work = calloc(1, sizeof(*work)); /* untouched pages cost nothing */
 
 	if (work == NULL)
 		return NULL;
-	work->set = codec_set_best();
+	work->set = set;
 	json_keys_clear(work);
 	/* Early in a boot the pool may be empty; the address alone (ASLR) must do then. */
 	if (getrandom(&work->seed, sizeof(work->seed), GRND_NONBLOCK) != sizeof(work->seed))

@@ -42,7 +42,7 @@ struct json_key {
 
 struct json_work {
 	uint64_t seed;
-	const struct codec_set *set;
+	const struct codec_set *set;      /* carried, never followed here */
 	const struct json_reader *reader; /* the one under way; compared, never followed */
 	struct json_key *key_top;         /* behind those of all sets */
 	uint16_t *slot_top;               /* likewise */

@@ -36,10 +36,13 @@ enum { JSON_DEPTH_MAX = 64, JSON_KEYS_MAX = 4096 };
 /* What the product uses unless it says otherwise: depth 64, 4,096 keys an object. */
 extern const struct json_limits json_limits_default;
 
-/* Scratch for duplicate-key sets: one per worker, bounded, no allocation after init. */
+/* Scratch for duplicate-key sets: one per worker, bounded, no allocation after init. `set`, static, is the build of
+ * the codec that the entry points of codec/set.h use with it; the work area carries it, no more. NULL: no memory. */
 struct json_work;
 struct json_key;
-MUST_USE struct json_work *json_work_new(void);
+struct codec_set;
+MUST_USE struct json_work *json_work_new(const struct codec_set *set);
+/* NULL is fine. */
 void json_work_free(struct json_work *work);
 
 /* private: what an open object pushed on the work area (json_keys.h), and which keys it cannot have

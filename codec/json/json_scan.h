@@ -79,10 +79,10 @@ static inline bool scan_is_digit(char c)
 	return (unsigned char)(c - '0') < 10;
 }
 
-/* Of the hex digits one more than their values (json_string.c); 0: none. */
+/* Of the hex digits one more than their values; 0: none. */
 extern const uint8_t scan_hex_values[256] __attribute__((visibility("hidden")));
 
-/* Of the letters that may stand behind a backslash, what they mean there; 0: none, or u (json_string.c). */
+/* Of the letters that may stand behind a backslash, what they mean there; 0: none, or u. */
 extern const char scan_meanings[256] __attribute__((visibility("hidden")));
 
 /* Value of four hex digits, or negative. */

@@ -147,14 +147,6 @@ static inline const char *utf8_run(struct json_reader *r, const char *at)
 	return at;
 }
 
-/* One more than the value, so that 0 is no digit. */
-const uint8_t scan_hex_values[256] = {
-	['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,
-	['6'] = 7,  ['7'] = 8,  ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12,
-	['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16, ['A'] = 11, ['B'] = 12,
-	['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
-};
-
 /* Past the \u escape at `at`, or two of them; NULL after failing. */
 static SCAN_RARE const char *unicode_escape(struct json_reader *r, const char *at)
 {
@@ -174,11 +166,6 @@ static SCAN_RARE const char *unicode_escape(struct json_reader *r, const char *a
 	}
 	return at + 12;
 }
-
-const char scan_meanings[256] = {
-	['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
-	['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
-};
 
 /* Past the escape that begins with the backslash at `at`; NULL after failing. */
 static SCAN_RARE const char *escape(struct json_reader *r, const char *at)

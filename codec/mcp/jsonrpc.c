@@ -2,7 +2,6 @@
 
 #include "codec/json/json_path.h"
 #include "codec/mcp/jsonrpc_envelope.h"
-#include "codec/set.h"
 
 #include <stdio.h>
 

@@ -28,12 +28,14 @@ struct jsonrpc {
 	struct slice params; /* raw JSON text, absent when there is none */
 };
 
-/* One pass over the whole body, params validated as opaque JSON. On failure out->id is set when it
+/* jsonrpc_read (codec/set.h) of the set that the file is compiled for, which callers use.
+ *
+ * One pass over the whole body, params validated as opaque JSON. On failure out->id is set when it
  * could be read before the error, and *fault says why: ERR_JSON and its kin, ERR_BATCH, ERR_REQUEST
  * (not an object, jsonrpc not "2.0", id neither string nor integer or over RPC_ID_MAX, no method). An id of null is
  * none, and wrong with a method that is no notification. */
-MUST_USE enum err jsonrpc_read(struct slice body, struct json_work *work, struct arena *into,
-			       struct jsonrpc *out, struct fault *fault);
+MUST_USE enum err jsonrpc_read_here(struct slice body, struct json_work *work, struct arena *into,
+				    struct jsonrpc *out, struct fault *fault);
 
 /* Particulars of an error answer; zero or absent members are left out. */
 struct rpc_error_data {

@@ -103,6 +103,9 @@ struct tool {
 	uint8_t odd;              /* enum schema_odd, what the schema may have (schema_odd.h) */
 };
 
+/* The name that makes a lone required tool structured output (contract/providers.md 8.2). */
+#define SCHEMA_TOOL_NAME "__schema__"
+
 enum tool_mode { TOOL_MODE_DEFAULT, TOOL_MODE_AUTO, TOOL_MODE_REQUIRED, TOOL_MODE_NONE };
 enum include_context { CONTEXT_NONE, CONTEXT_THIS_SERVER, CONTEXT_ALL_SERVERS };
 
@@ -148,15 +151,17 @@ struct sampling_limits {
 };
 extern const struct sampling_limits sampling_limits_default;
 
-/* The whole body in one pass: envelope into *rpc, and for sampling/createMessage the request into
+/* sampling_read (codec/set.h) of the set that the file is compiled for, which callers use.
+ *
+ * The whole body in one pass: envelope into *rpc, and for sampling/createMessage the request into
  * *request, with every rule of contract/mcp.md 4.2 but V10 (policy knows what was granted). For
  * other methods *request is untouched. Consecutive user messages that hold only tool results are
  * merged. On failure rpc->id is set if it could be read, and *fault names offset, path and rule.
  * ERR_BUSY when the arena's cap is reached. A createMessage without id is ERR_ID_MISSING. */
-MUST_USE enum err sampling_read(struct slice body, enum revision revision,
-				const struct sampling_limits *limits, struct json_work *work,
-				struct arena *into, struct jsonrpc *rpc,
-				struct sampling_request *request, struct fault *fault);
+MUST_USE enum err sampling_read_here(struct slice body, enum revision revision,
+				     const struct sampling_limits *limits, struct json_work *work,
+				     struct arena *into, struct jsonrpc *rpc,
+				     struct sampling_request *request, struct fault *fault);
 
 /* ---- the answer ---- */
 

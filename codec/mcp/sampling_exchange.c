@@ -1,7 +1,5 @@
 #include "codec/mcp/sampling_exchange.h"
 
-#include "codec/dialect/dialect.h"
-
 /* ---- the request's part ---- */
 
 /* What matters of a message. */

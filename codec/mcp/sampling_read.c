@@ -3,7 +3,6 @@
 
 #include "codec/base/must.h"
 #include "codec/mcp/jsonrpc_envelope.h"
-#include "codec/set.h"
 
 #include <math.h>
 

@@ -1,8 +1,7 @@
 #include "codec/schema/schema_tree.h"
 
 #include "codec/base/must.h"
-#include "codec/dialect/dialect_names.h"
-#include "codec/json/json_keys.h"
+#include "codec/json/name_table.h"
 #include "codec/schema/schema_number.h"
 #include "codec/schema/schema_walk.h"
 

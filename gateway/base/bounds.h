@@ -29,8 +29,7 @@ enum {
 	REQUEST_ID_HEX = 32,
 	TRACEPARENT_LEN = 55, /* version 00 of W3C Trace Context */
 	/* A client's connection over HTTP/1.1. */
-	HTTP1_HEAD_MAX =
-		32 << 10, /* request line and headers; over HTTP/2 one frame: 16 KiB packed */
+	HTTP1_HEAD_MAX = 32 << 10,  /* request line and headers; over HTTP/2 as many, packed */
 	HTTP1_EARLY_MAX = 64 << 10, /* pipelined behind a request in flight; then reading stops */
 	/* A reader's pace, once it has used up its patience (10 s): a modem's. One that is slower holds
 	 * an answer for as long as it likes by taking a byte now and then. */

@@ -21,7 +21,8 @@ enum {
 	CONFIG_ENDPOINTS_MAX = 64,
 	CONFIG_KEYS_MAX = 16,
 	CONFIG_PROVIDERS_MAX = 256,
-	CONFIG_LISTEN_MAX = 16
+	CONFIG_LISTEN_MAX = 16,
+	SOCKET_PATH_MAX = 107, /* bytes of a UNIX socket's path */
 };
 
 /* Where a provider can be reached. Everything a connection pool is keyed by. */
@@ -96,6 +97,7 @@ struct listen_address {
 	struct slice text; /* as configured */
 	struct slice host; /* NUL-terminated */
 	uint16_t port;
+	bool local;             /* `host` is the path of a UNIX socket, and there is no port */
 	bool trusted_proxy;     /* its HTTP/2 connections carry many callers' requests */
 	struct ssl_ctx_st *tls; /* of tls_server_new, this configuration's own; NULL: clear text */
 };

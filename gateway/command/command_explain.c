@@ -1,4 +1,5 @@
 /* command_explain.c - the routing decision in words and in JSON, of a request or of a line of the log. */
+#include "codec/set.h"
 #include "gateway/command/command_walk_parts.h"
 
 #include "codec/base/must.h"

@@ -1,6 +1,8 @@
 #include "gateway/command/command_walk.h"
 
 #include "codec/base/must.h"
+#include "codec/dialects.h"
+#include "codec/set.h"
 #include "gateway/command/command_walk_parts.h"
 #include "gateway/providers/provider_head.h"
 #include "gateway/settings/settings.h"
@@ -121,7 +123,7 @@ static bool prepare(struct walk *walk)
 	walk->config = settings_load(&source, stderr);
 	if (walk->config == NULL)
 		return false;
-	walk->work = json_work_new();
+	walk->work = json_work_new(codec_set_best());
 	walk->health = health_new();
 	if (walk->health != NULL)
 		walk->view = health_view_new(walk->health, walk->config, 1);

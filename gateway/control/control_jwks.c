@@ -1,6 +1,7 @@
 #include "gateway/control/control_jwks.h"
 
 #include "codec/base/must.h"
+#include "codec/set.h"
 #include "gateway/control/control_jwks_plan.h"
 #include "gateway/control/control_parts.h"
 #include "gateway/control/control_peer.h"
@@ -274,7 +275,9 @@ struct jwks *control_jwks_new(struct event_base *base, jwks_told_fn *told, void 
 
 	if (jwks == NULL)
 		return NULL;
-	*jwks = (struct jwks){ .base = base, .told = told, .arg = arg, .work = json_work_new() };
+	*jwks = (struct jwks){
+		.base = base, .told = told, .arg = arg, .work = json_work_new(codec_set_best())
+	};
 	if (jwks->work == NULL) {
 		free(jwks);
 		return NULL;

@@ -1,6 +1,7 @@
 /* control_tenants.c - what an operator may ask of one tenant, and give it: /tenants/ID, .../budget.
  *
  * Ids, names and globs of a configuration hold nothing that JSON would have to escape. */
+#include "codec/set.h"
 #include "gateway/control/control_parts.h"
 
 #include "codec/base/must.h"
@@ -353,7 +354,7 @@ int control_budget(void *arg, struct slice id, struct slice body, FILE *out)
 
 	if (tenant == NULL)
 		return answer_unknown(id, out);
-	struct json_work *work = json_work_new();
+	struct json_work *work = json_work_new(codec_set_best());
 	if (work == NULL)
 		return answer_no_memory(out);
 	const bool readable = read_amount(body, work, &nano_usd);

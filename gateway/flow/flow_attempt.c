@@ -1,4 +1,5 @@
 /* flow_attempt.c - one attempt: what it reserves, sends and reads, and what it costs in the end. */
+#include "codec/set.h"
 #include "gateway/flow/flow_schema.h"
 #include "gateway/flow/flow_steps.h"
 

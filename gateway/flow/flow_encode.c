@@ -1,4 +1,5 @@
 /* flow_encode.c - whether a request may pass, what routing is asked, and the provider's request. */
+#include "codec/set.h"
 #include "gateway/flow/flow_schema.h"
 #include "gateway/flow/flow_steps.h"
 

@@ -1,5 +1,6 @@
 /* flow_stream.c - the provider's answer as a stream: whether to ask for one, and what comes of it
  * (codec/dialect/stream.h, contract/providers.md 2). */
+#include "codec/set.h"
 #include "gateway/flow/flow_steps.h"
 
 #include "codec/base/must.h"

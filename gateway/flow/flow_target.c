@@ -2,6 +2,7 @@
  *
  * The first attempt goes where routing says. A further one goes to another key or endpoint of the same
  * model first, then to the next candidates; after a wait everybody may be asked again. */
+#include "codec/dialects.h"
 #include "gateway/flow/flow_steps.h"
 
 #include "codec/base/must.h"

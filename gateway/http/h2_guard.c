@@ -2,26 +2,12 @@
 
 #include "codec/base/must.h"
 #include "gateway/http/h2_guard_block.h"
+#include "gateway/http/h2_guard_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* RFC 9113 6 and 4.1. */
-enum frame_type {
-	FRAME_DATA,
-	FRAME_HEADERS,
-	FRAME_PRIORITY,
-	FRAME_RST_STREAM,
-	FRAME_SETTINGS,
-	FRAME_PUSH_PROMISE,
-	FRAME_PING,
-	FRAME_GOAWAY,
-	FRAME_WINDOW_UPDATE,
-	FRAME_CONTINUATION,
-	FRAME_TYPES
-};
-enum { FLAG_END_STREAM = 1, FLAG_END_HEADERS = 4 };
-enum { PREFACE_LEN = 24, HEADER_LEN = 9, LENGTH_LEN = 3, FLAGS_AT = 4 };
+enum { PREFACE_LEN = 24 };
 
 #define FORBIDDEN (-1)
 
@@ -35,11 +21,9 @@ static const int32_t frame_costs[FRAME_TYPES] = {
 	[FRAME_PING] = 5,                 /* is answered */
 	[FRAME_GOAWAY] = 5,
 	[FRAME_WINDOW_UPDATE] = 0, /* honest clients send one per few kilobytes: SMALL_PER_S */
-	/* After the second GOAWAY of a shutdown h2o spins on it for ever. Only header blocks over
-	 * 16 KiB need it. */
-	[FRAME_CONTINUATION] = FORBIDDEN,
+	[FRAME_CONTINUATION] = FORBIDDEN, /* where no block is open: h2_guard_split.c */
 };
-enum { COST_UNKNOWN = 50 /* h2o prints a line for each */, COST_EMPTY_DATA = 5 };
+enum { COST_UNKNOWN = 50 }; /* h2o prints a line for each */
 /* An upload ends early because its connection has too much: who goes on like that is closed. */
 enum { COST_TOO_MANY_BYTES = 200 };
 
@@ -58,12 +42,6 @@ static const char *const verdict_names[GUARD_CAUSES] = {
 	[GUARD_ABORTED] = "aborted_requests",
 	[GUARD_BAD_HEAD] = "bad_head",
 	[GUARD_EVICTED] = "evicted",
-};
-
-struct frame {
-	char *at; /* in the input */
-	uint32_t len, stream;
-	uint8_t type, flags;
 };
 
 static struct frame frame_read(char *at)
@@ -121,11 +99,11 @@ static int32_t frame_cost(const struct frame *frame)
 	if (frame->type >= FRAME_TYPES)
 		return COST_UNKNOWN;
 	if (frame->type == FRAME_DATA && frame->len == 0 && (frame->flags & FLAG_END_STREAM) == 0)
-		return COST_EMPTY_DATA;
+		return COST_EMPTY;
 	return frame_costs[frame->type];
 }
 
-static bool tokens_pay(struct h2_guard *guard, int32_t cost, nsec_t now)
+bool guard_tokens_pay(struct h2_guard *guard, int32_t cost, nsec_t now)
 {
 	if (cost == 0)
 		return true;
@@ -204,7 +182,7 @@ static enum guard_verdict make_fit(struct h2_guard *guard, struct guard_budget *
 			}
 		}
 		guard_body_end_early(budget, &found->body, GUARD_NO_ROOM);
-		if (!tokens_pay(guard, COST_TOO_MANY_BYTES, now))
+		if (!guard_tokens_pay(guard, COST_TOO_MANY_BYTES, now))
 			return GUARD_UNFINISHED_BYTES;
 	}
 	return GUARD_PASS;
@@ -297,6 +275,17 @@ static enum guard_verdict upload_begin(struct h2_guard *guard, struct guard_budg
 	upload->cost = cost;
 	upload->too_large = false;
 	guard_body_begin(budget, &upload->body, &guard->holder, frame->stream, cost, now);
+	return fit_connection(guard, budget, upload, now);
+}
+
+/* So many bytes more of its head. */
+static enum guard_verdict upload_head(struct h2_guard *guard, struct guard_budget *budget,
+				      struct guard_upload *upload, uint32_t len, nsec_t now)
+{
+	if (upload->body.over != GUARD_GOES_ON)
+		return GUARD_PASS;
+	upload->cost += 2 * len;
+	guard_body_keep(budget, &upload->body, (size_t)upload->body.bytes + 2 * len, now);
 	return fit_connection(guard, budget, upload, now);
 }
 
@@ -405,24 +394,13 @@ static enum guard_verdict judge(struct h2_guard *guard, struct guard_budget *bud
 	guard->oversize = frame->len > GUARD_FRAME_MAX;
 	if (cost == FORBIDDEN || guard->oversize || (frame->stream == 0 && is_of_a_stream(frame)))
 		return GUARD_FORBIDDEN_FRAME;
-	/* Its CONTINUATION would be refused anyhow, but h2o would have taken the first part. */
-	if (frame->type == FRAME_HEADERS && (frame->flags & FLAG_END_HEADERS) == 0)
-		return GUARD_FORBIDDEN_FRAME;
-	if (!tokens_pay(guard, cost, now) || !small_pays(guard, frame, now))
+	if (!guard_tokens_pay(guard, cost, now) || !small_pays(guard, frame, now))
 		return GUARD_FLOOD;
 	return account_body(guard, budget, frame, now);
 }
 
 /* ---- the input ---- */
-struct pass {
-	char *input;
-	size_t len;
-	size_t from; /* is looked at next */
-	size_t to;   /* what h2o is to see goes here */
-};
-
-/* Of the next `len` bytes, what is there. */
-static void pass_keep(struct pass *pass, size_t len)
+void guard_pass_keep(struct pass *pass, size_t len)
 {
 	size_t there = pass->len - pass->from < len ? pass->len - pass->from : len;
 	if (pass->to != pass->from)
@@ -439,10 +417,28 @@ static void pass_drop(struct pass *pass, struct h2_guard *guard)
 	guard->dropping -= (uint32_t)there;
 }
 
+/* A frame while a header block is open. */
+static __attribute__((noinline)) enum guard_verdict pass_continuation(struct pass *pass,
+								      struct h2_guard *guard,
+								      struct guard_budget *budget,
+								      const struct frame *frame,
+								      nsec_t now)
+{
+	enum guard_verdict verdict = guard_split_go_on(guard, pass, frame, now);
+	struct guard_upload *upload = upload_find(guard, frame->stream);
+
+	if (verdict == GUARD_PASS && upload != NULL)
+		verdict = upload_head(guard, budget, upload, frame->len, now);
+	return verdict == GUARD_PASS ? judge_waiting_block(guard, budget, pass->input, pass->to)
+				     : verdict;
+}
+
 static enum guard_verdict pass_frame(struct pass *pass, struct h2_guard *guard,
 				     struct guard_budget *budget, nsec_t now)
 {
 	struct frame frame = frame_read(pass->input + pass->from);
+	if (guard->split)
+		return pass_continuation(pass, guard, budget, &frame, now);
 	struct guard_ended *ended = guard->ends.count != 0 ? ended_of(guard, &frame) : NULL;
 	enum guard_verdict verdict = judge(guard, budget, &frame, now);
 	if (verdict != GUARD_PASS)
@@ -455,12 +451,16 @@ static enum guard_verdict pass_frame(struct pass *pass, struct h2_guard *guard,
 	if (frame.type == FRAME_HEADERS) {
 		guard->block = guard->next + HEADER_LEN;
 		guard->block_len = frame.len;
+		guard->block_stream = frame.stream;
+		if ((frame.flags & FLAG_END_HEADERS) == 0)
+			verdict = guard_split_begin(guard, &frame, now);
 	}
 	uint32_t kept = HEADER_LEN + frame.len - guard->dropping; /* its payload may have to go */
 	guard->next += kept;
-	pass_keep(pass, kept);
+	guard_pass_keep(pass, kept);
 	pass_drop(pass, guard);
-	return judge_waiting_block(guard, budget, pass->input, pass->to);
+	return verdict == GUARD_PASS ? judge_waiting_block(guard, budget, pass->input, pass->to)
+				     : verdict;
 }
 
 enum guard_verdict h2_guard_scan(struct h2_guard *guard, struct guard_budget *budget, char *input,
@@ -482,9 +482,11 @@ enum guard_verdict h2_guard_scan(struct h2_guard *guard, struct guard_budget *bu
 	}
 	if (verdict != GUARD_PASS)
 		return verdict;
-	pass_keep(&pass, pass.len - pass.from);
+	guard_pass_keep(&pass, pass.len - pass.from);
 	*len = pass.to;
-	/* The clock of a frame that is not complete starts anew with each frame. */
+	/* The clock of a frame that is not complete starts anew with each frame, but not within a header block. */
+	if (guard->split)
+		return GUARD_PASS;
 	if (guard->next == *len && guard->dropping == 0)
 		guard->partial_since = 0;
 	else if (moved || guard->partial_since == 0)
@@ -494,12 +496,14 @@ enum guard_verdict h2_guard_scan(struct h2_guard *guard, struct guard_budget *bu
 
 void h2_guard_ate(struct h2_guard *guard, size_t len)
 {
-	must(guard->next >= len && (guard->block_len == 0 || guard->block >= len));
+	const bool waits =
+		guard->block_len != 0 || guard->split; /* for the end of a header block */
+
+	must(guard->next >= len && (!waits || guard->block >= len));
 	guard->next -= len;
-	if (guard->block_len != 0)
-		guard->block -= len;
+	guard->block -= len; /* means nothing where there is none */
 	if (guard->ends.count != 0)
-		guard_ends_ate(&guard->ends);
+		guard_ends_ate(&guard->ends, waits ? guard->block_stream : 0);
 }
 
 /* ---- pace ---- */

@@ -35,7 +35,8 @@ enum { GUARD_UPLOADS_MAX = 100, GUARD_UPLOADS_INLINE = 8 };
 /* What h2o keeps of a request from its HEADERS on, besides what these carry: stream and pool. */
 enum { GUARD_UPLOAD_COST = 6 << 10 };
 
-enum { GUARD_FRAME_MAX = 16384 }; /* RFC 9113 4.2: we ask for no more */
+enum { GUARD_FRAME_MAX = 16384 };    /* RFC 9113 4.2: we ask for no more */
+enum { GUARD_BLOCK_MAX = 32 << 10 }; /* bytes of a header block, in however many frames */
 
 /* A request whose body has not ended. */
 struct guard_upload {
@@ -59,9 +60,12 @@ extern const struct guard_bounds guard_one_caller, guard_many_callers;
 struct h2_guard {
 	struct guard_holder holder; /* of its uploads, and of bodies that are held */
 	const struct guard_bounds *bounds;
-	size_t next;          /* offset of the next header to judge; may lie beyond the input */
-	size_t block;         /* where a header block begins that has not come to its end */
-	uint32_t block_len;   /* 0: there is none */
+	size_t next;        /* offset of the next header to judge; may lie beyond the input */
+	size_t block;       /* where a header block begins that has not come to its end */
+	uint32_t block_len; /* 0: there is none */
+	uint32_t block_stream;
+	uint32_t split_len;   /* of a block that comes in several frames, so far */
+	bool split;           /* the last of them has not come; then block_len is 0 */
 	nsec_t partial_since; /* the frame at the end of the input is not complete; 0: it is */
 	nsec_t began;
 	nsec_t tokens_at;

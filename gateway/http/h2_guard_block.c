@@ -1,9 +1,9 @@
 #include "gateway/http/h2_guard_block.h"
 
 #include "codec/base/slice.h"
+#include "gateway/http/h2_guard_parts.h"
 #include "gateway/http/hpack.h"
 
-enum { FLAG_PADDED = 8, FLAG_PRIORITY = 0x20, PRIORITY_LEN = 5 };
 enum { NAME_CONTENT_LENGTH = 28 }; /* RFC 7541 appendix A */
 enum { PACKED_MAX = 11 };          /* bytes: 14 digits or more, as no body has */
 

@@ -58,9 +58,11 @@ struct guard_ended *guard_ends_late(const struct guard_ends *ends, uint32_t *at,
 	return NULL;
 }
 
-void guard_ends_ate(struct guard_ends *ends)
+void guard_ends_ate(struct guard_ends *ends, uint32_t waiting)
 {
 	for (uint32_t i = ends->count; i-- != 0;) {
+		if (ends->list[i].stream == waiting)
+			continue;
 		ends->list[i].eaten = true;
 		if (ends->list[i].over)
 			ends->list[i] = ends->list[--ends->count];

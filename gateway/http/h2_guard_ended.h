@@ -58,7 +58,8 @@ static inline bool guard_ended_late(const struct guard_ended *ended, nsec_t pati
 struct guard_ended *guard_ends_late(const struct guard_ends *ends, uint32_t *at, nsec_t patience,
 				    nsec_t now);
 
-/* H2o has eaten what was judged: forgets those that are over. */
-void guard_ends_ate(struct guard_ends *ends);
+/* H2o has eaten what was judged, but for a header block of the stream `waiting` (0: there is none) that has not come to its
+ * end: forgets those that are over. */
+void guard_ends_ate(struct guard_ends *ends, uint32_t waiting);
 
 #endif

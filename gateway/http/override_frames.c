@@ -71,7 +71,8 @@ static __attribute__((noinline)) ssize_t take_frame(struct edge *edge, h2o_http2
 	return err != 0 ? err : whole;
 }
 
-/* Declared by libh2o. A frame that is not longer than any may be is the guard's concern. */
+/* Declared by libh2o. A frame that is not longer than any may be is the guard's concern, and so is HEADERS: the guard makes one
+ * of a header block in several frames (h2_guard_split.c). */
 ssize_t h2o_http2_decode_frame(h2o_http2_frame_t *frame, const uint8_t *src, size_t len,
 			       const h2o_http2_settings_t *settings, const char **err_desc)
 {
@@ -82,7 +83,7 @@ ssize_t h2o_http2_decode_frame(h2o_http2_frame_t *frame, const uint8_t *src, siz
 				      .flags = src[4],
 				      .stream_id = h2o_http2_decode32u(src + 5) & 0x7fffffff,
 				      .payload = src + H2O_HTTP2_FRAME_HEADER_SIZE };
-	if (frame->length > settings->max_frame_size)
+	if (frame->length > settings->max_frame_size && frame->type != H2O_HTTP2_FRAME_TYPE_HEADERS)
 		return H2O_HTTP2_ERROR_FRAME_SIZE;
 	const size_t whole = H2O_HTTP2_FRAME_HEADER_SIZE + frame->length;
 	if (len < whole)

@@ -14,6 +14,8 @@ enum store_outcome {
 /* One tenant, one server, and the globs of limits.per_model that one model matches. */
 enum { RESERVATION_SCOPES_MAX = 4 };
 
+struct limiter_call;
+
 /* One attempt's claim on limits: on all of its scopes or on none. Lives in the request; the store keeps
  * a pointer to it while it is pending. */
 struct reservation {
@@ -32,7 +34,7 @@ struct reservation {
 	bool granted;
 	struct limit_refusal refusal; /* also ERR_BUSY: no room for another slot */
 	/* the store's own */
-	uint64_t ticket;                  /* of the request to Redis, while pending */
+	struct limiter_call *call;        /* to Redis, while it is on its way */
 	bool away;                        /* granted while Redis was not there, */
 	uint32_t generation;              /* after so many connections */
 	struct reservation *next_waiting; /* for the first connection to Redis */

@@ -14,45 +14,17 @@
 /* At once, of 2 ms: 2,000 a second, of which Redis takes a multiple. */
 enum { RETOLD_AT_ONCE = 4 };
 
-/* Of several that ask at the same time, the first one's name stays: the others learn it. */
-void store_redis_ask_birth(struct store_redis *redis)
-{
-	struct redis_buffer *to;
-	uint64_t ticket;
-
-	if (redis->asks_birth)
-		return;
-	struct redis_request *request = redis_link_begin(redis->link, &to, &ticket);
-	if (request == NULL)
-		return;
-	struct redis_pack name = { 0 };
-	redis_pack_bytes(&name, redis->me, sizeof(redis->me));
-	redis_pack_number(&name, ++redis->names); /* never twice the same */
-	request->kind = REDIS_BIRTH;
-	redis_put_count(to, 7);
-	redis_put(to, SLICE("SET"));
-	redis_put(to, SLICE("sluice:2:birth"));
-	redis_put_pack(to, &name);
-	redis_put(to, SLICE("NX"));
-	redis_put(to, SLICE("GET"));
-	redis_put(to, SLICE("PX"));
-	redis_put(to, SLICE(BIRTH_TTL_MS));
-	redis->asks_birth = redis_link_send(redis->link);
-	if (redis->asks_birth)
-		redis->asked_birth = name;
-}
-
 static bool same_name(const struct redis_pack *a, const struct redis_pack *b)
 {
 	return a->len == b->len && memcmp(a->at, b->at, a->len) == 0;
 }
 
-void store_redis_note_birth(struct store_redis *redis, enum redis_outcome outcome,
-			    const struct redisReply *reply)
+static void on_birth(struct redis_call *call, enum redis_outcome outcome,
+		     const struct redisReply *reply)
 {
+	struct store_redis *redis = CONTAINER_OF(call, struct store_redis, birth_call);
 	struct redis_pack found = redis->asked_birth; /* with nil, ours is the first */
 
-	redis->asks_birth = false;
 	if (outcome != REDIS_ANSWERED)
 		return;
 	if (reply->type == REDIS_REPLY_STRING) {
@@ -67,6 +39,32 @@ void store_redis_note_birth(struct store_redis *redis, enum redis_outcome outcom
 		return;
 	redis->untold = redis->known.count;
 	store_redis_flush_soon(redis);
+}
+
+static const struct redis_call_type call_type = { .done = on_birth };
+
+/* Of several that ask at the same time, the first one's name stays: the others learn it. */
+void store_redis_ask_birth(struct store_redis *redis)
+{
+	if (redis_call_pending(&redis->birth_call))
+		return;
+	struct redis_buffer *to = redis_link_begin(redis->link);
+	if (to == NULL)
+		return;
+	struct redis_pack name = { 0 };
+	redis_pack_bytes(&name, redis->me, sizeof(redis->me));
+	redis_pack_number(&name, ++redis->names); /* never twice the same */
+	redis_put_count(to, 7);
+	redis_put(to, SLICE("SET"));
+	redis_put(to, SLICE("sluice:2:birth"));
+	redis_put_pack(to, &name);
+	redis_put(to, SLICE("NX"));
+	redis_put(to, SLICE("GET"));
+	redis_put(to, SLICE("PX"));
+	redis_put(to, SLICE(BIRTH_TTL_MS));
+	redis->birth_call.type = &call_type;
+	if (redis_link_send(redis->link, &(struct redis_command){ .call = &redis->birth_call }))
+		redis->asked_birth = name;
 }
 
 static bool has_told(const struct redis_tenant *tenant)

@@ -1,15 +1,60 @@
-/* limiter_redis_parts.h - what the files of the Redis store share: private to store_redis*.c. */
+/* limiter_redis_parts.h - what the files of the Redis store share: private to limiter_redis*.c. */
 #ifndef GATEWAY_LIMITS_LIMITER_REDIS_PARTS_H
 #define GATEWAY_LIMITS_LIMITER_REDIS_PARTS_H
 
 #include "codec/base/must.h"
+#include "codec/base/slab.h"
 #include "gateway/limits/limiter.h"
+#include "gateway/limits/limiter_redis_wire.h"
 #include "gateway/redis/redis_link.h"
 #include "gateway/telemetry/metrics.h"
 
 enum {
 	REDIS_MAGIC = 0x52454453,
 	PERIODS = 4, /* two days, two months */
+};
+
+/* A change of a money counter that was sent. */
+struct limiter_change {
+	bool month;
+	uint32_t period;
+	uint64_t more, less; /* one of them is 0 */
+};
+
+/* Times of rates, in ns, and the units a minute that they are of, 0: not known. */
+struct limiter_owed {
+	uint64_t requests_rate, tokens_rate;
+	uint64_t requests_less, tokens_more, tokens_less;
+};
+
+/* What a call reports of one limited thing, and what it claims of it. */
+struct limiter_part {
+	uint32_t tenant;     /* its number */
+	uint32_t given_back; /* places */
+	struct limiter_owed owed;
+	uint64_t requests_cost, tokens_cost; /* of the same rates */
+	uint8_t change_count;
+	struct limiter_change changes[PERIODS];
+};
+
+/* What limits.lua is asked, by its numbers. */
+enum limiter_asks { LIMITER_REPORT, LIMITER_CLAIM, LIMITER_TOP_UP };
+
+struct asking;
+
+/* A call of limits.lua on its way. It outlives what it was made for: what it reports comes back if it fails, and a
+ * grant that nobody waits for is undone. */
+struct limiter_call {
+	struct redis_call call;
+	struct store_redis *redis;
+	enum limiter_asks asks;
+	bool packed; /* the parts hold what Redis is told */
+	uint8_t part_count;
+	uint32_t places;                 /* claimed of every part */
+	uint64_t usd;                    /* likewise; or of the top-up */
+	struct reservation *reservation; /* of a claim; NULL: nobody waits any more */
+	struct asking *asking;           /* of a top-up */
+	struct limiter_part parts[RESERVATION_SCOPES_MAX];
 };
 
 /* Money of one period: what Redis holds of ours, and what it has yet to be told. */
@@ -22,8 +67,8 @@ struct redis_money {
 /* A tenant, or a part of one that has limits of its own, as this worker knows it: by its slot's number
  * in the limit table. */
 struct redis_tenant {
-	uint8_t tag[16], key[16];         /* the tenant's, which is the hash tag, and its own */
-	uint8_t birth[REDIS_BIRTH_BYTES]; /* of the state that has what was told */
+	uint8_t tag[16], key[16];           /* the tenant's, which is the hash tag, and its own */
+	uint8_t birth[LIMITER_BIRTH_BYTES]; /* of the state that has what was told */
 	bool known, dirty;
 	bool claimed;        /* under the figures that follow */
 	bool active;         /* on the list of those whose places are renewed */
@@ -32,9 +77,9 @@ struct redis_tenant {
 	uint32_t untold;     /* of these, places that this gateway granted itself, */
 	uint32_t untold_at;  /* on a connection that is not told of them: of that generation */
 	uint32_t given_back; /* places that Redis has not been told of */
-	uint64_t requests_burst, tokens_burst; /* of the latest claim, as the rates of `owed` */
-	uint8_t figures[REDIS_FIGURES_BYTES];  /* all four, for limits.lua */
-	struct redis_owed owed;
+	uint64_t requests_burst, tokens_burst;  /* of the latest claim, as the rates of `owed` */
+	uint8_t figures[LIMITER_FIGURES_BYTES]; /* all four, for limits.lua */
+	struct limiter_owed owed;
 	struct redis_money money[PERIODS]; /* days by parity, then months by parity */
 };
 
@@ -51,15 +96,15 @@ struct store_redis {
 	struct limit_table *table;
 	struct metrics_worker *metrics;
 	struct redis_link *link;
-	struct redis_guest *guests;   /* its other users */
-	struct redis_link *listener;  /* NULL: there is none */
+	struct redis_user user;
+	struct redis_script script;
+	const struct redis_call_type *call_type; /* of limiter_call: limiter_redis.c */
+	struct slab calls;
 	struct redis_tenant *tenants; /* pages that are never used cost no memory */
 	struct tenant_list dirty, active, known;
 	struct net_timer flush, renew;
-	uint8_t me[REDIS_WORKER_BYTES]; /* chance: process and worker */
-	uint32_t generation;            /* of the connection */
-	bool loaded;                    /* Redis has the script */
-	uint16_t port;
+	uint8_t me[LIMITER_WORKER_BYTES]; /* chance: process and worker */
+	uint32_t generation;              /* of the connection */
 	nsec_t deadline;
 	bool hopeful;                /* the first attempt to connect has not ended */
 	struct reservation *waiting; /* for that */
@@ -73,7 +118,7 @@ struct store_redis {
 	struct redis_pack birth,
 		asked_birth; /* of Redis's whole store; what it is called if it is new */
 	uint32_t names;
-	bool asks_birth;
+	struct redis_call birth_call;
 	uint32_t untold; /* of `known`, from the first on: to be told again */
 };
 
@@ -98,7 +143,7 @@ static inline uint64_t plus(uint64_t a, uint64_t b)
 void store_redis_claim_under(struct redis_tenant *tenant, const struct tenant_limits *limits);
 
 /* Adds times of any rate. */
-void store_redis_owe_times(struct redis_tenant *tenant, const struct redis_owed *times);
+void store_redis_owe_times(struct redis_tenant *tenant, const struct limiter_owed *times);
 
 /* ---- limiter_redis_report.c: what Redis holds of this worker, and what it has yet to be told ---- */
 
@@ -127,21 +172,22 @@ void store_redis_hold_places(struct store_redis *redis, struct reservation *rese
 void store_redis_give_place(struct store_redis *redis, const struct reservation *reservation,
 			    uint32_t scope);
 
-/* A request that told something was refused, or `lost`: nobody knows whether it was done. */
-void store_redis_part_back(struct store_redis *redis, const struct redis_part *part, bool lost);
+/* redis_call_type.put of limiter_call: what there is to report of its parts, and what it claims. */
+void store_redis_put(struct redis_call *call, const struct redis_script_run *run);
+/* A call that reported something was refused, or `lost`: nobody knows whether it was done. */
+void store_redis_take_back(struct limiter_call *call, bool lost);
 
 void store_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const uint8_t own[16]);
 
-/* Sends what there is to tell of a tenant and parts of it, `count` of them, at most REDIS_SCOPES_MAX and
+/* Sends what there is to tell of a tenant and parts of it, `count` of them, at most RESERVATION_SCOPES_MAX and
  * all of one tag; the second with a claim on all of the reservation's scopes, whose
- * ticket it fills in; the third with money for the current periods of Redis's clock. False: not now. */
+ * call it fills in; the third with money for the current periods of Redis's clock. False: not now. */
 MUST_USE bool store_redis_tell(struct store_redis *redis, struct redis_tenant *const *tenants,
 			       uint32_t count);
 MUST_USE bool store_redis_claim(struct store_redis *redis, struct reservation *reservation);
 MUST_USE bool store_redis_top_up(struct store_redis *redis, struct redis_tenant *tenant,
 				 uint64_t usd, struct asking *asking);
 
-/* ---- limiter_redis.c ---- */
 /* What there is to tell leaves within milliseconds; unless Redis is away: then when it is back. */
 void store_redis_flush_soon(struct store_redis *redis);
 
@@ -153,8 +199,6 @@ void store_redis_undo(struct store *store, struct reservation *reservation, nsec
 
 /* ---- limiter_redis_epoch.c: whether Redis still has what it was told ---- */
 void store_redis_ask_birth(struct store_redis *redis);
-void store_redis_note_birth(struct store_redis *redis, enum redis_outcome outcome,
-			    const struct redisReply *reply);
 /* Some of what was lost. False: there is more. */
 bool store_redis_tell_again(struct store_redis *redis);
 
@@ -186,7 +230,10 @@ MUST_USE bool store_redis_bear_with(struct store_redis *redis, struct reservatio
 /* Its wait is over, with an answer of Redis's or without. Nothing when it has not waited. */
 void store_redis_waited(struct store_redis *redis, struct reservation *reservation, bool answered);
 /* Whether the question is also sent to a Redis that is slow. */
-bool store_redis_is_patient(const struct reservation *reservation);
+static inline bool store_redis_is_patient(const struct reservation *reservation)
+{
+	return reservation->patience.place != 0;
+}
 /* Nobody waits for it any more. True: it was not sent yet. */
 bool store_redis_wait_no_more(struct store_redis *redis, struct reservation *reservation);
 /* The connection is ready, slow, or not there: what was not sent yet is, or refused. */
@@ -194,9 +241,7 @@ void store_redis_go_on(struct store_redis *redis);
 
 /* ---- limiter_redis_query.c: what the control thread asks ---- */
 
-void store_redis_note_top_up(struct store_redis *redis, const struct redis_request *request,
-			     enum redis_outcome outcome, uint64_t server_s);
-void store_redis_note_read(const struct redis_request *request, enum redis_outcome outcome,
-			   const struct redisReply *reply);
+void store_redis_note_top_up(const struct limiter_call *call, enum redis_outcome outcome,
+			     uint64_t server_s);
 
 #endif

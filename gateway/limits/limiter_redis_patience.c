@@ -63,7 +63,7 @@ static void on_patience(struct net_timer *timer)
 	struct store_redis *redis = reservation->waits_at;
 
 	if (reservation->unsent == NULL)
-		redis_link_request(redis->link, reservation->ticket)->reservation = NULL;
+		reservation->call->reservation = NULL;
 	stop_waiting(redis, reservation);
 	refuse(redis, reservation);
 }
@@ -92,11 +92,6 @@ bool store_redis_persist(struct store_redis *redis, struct reservation *reservat
 	if (redis->unsent != NULL || !store_redis_claim(redis, reservation))
 		queue(redis, reservation);
 	return true;
-}
-
-bool store_redis_is_patient(const struct reservation *reservation)
-{
-	return reservation->patience.place != 0;
 }
 
 bool store_redis_bear_with(struct store_redis *redis, struct reservation *reservation)

@@ -14,6 +14,7 @@
 struct asking {
 	struct store_redis *redis;
 	struct store_question *question;
+	struct redis_call clock, states;
 	uint32_t awaited;
 	enum store_said said;
 	uint64_t wall_ns; /* Redis's; 0: not known yet */
@@ -56,7 +57,7 @@ static nsec_t here(const struct asking *asking, uint64_t tat)
 	return tat > asking->wall_ns ? plus(now, tat - asking->wall_ns) : now;
 }
 
-static struct quota_state rate_here(const struct asking *asking, const struct redis_rate *rate)
+static struct quota_state rate_here(const struct asking *asking, const struct limiter_rate *rate)
 {
 	struct quota_state state = { .tat = here(asking, rate->ns), .written = rate->written };
 
@@ -68,9 +69,9 @@ static struct quota_state rate_here(const struct asking *asking, const struct re
 
 static bool fill(struct asking *asking, uint32_t i, const struct redisReply *reply)
 {
-	struct redis_state state;
+	struct limiter_state state;
 
-	if (!redis_read_state(reply, asking->wall_ns, &state))
+	if (!limiter_read_state(reply, asking->wall_ns, &state))
 		return false;
 	*store_question_fill(asking->question, i) = (struct limit_state){
 		.requests = rate_here(asking, &state.requests),
@@ -96,56 +97,83 @@ static bool fill_all(struct asking *asking, const struct redisReply *reply)
 	return true;
 }
 
-/* The first that is read is the clock. */
-void store_redis_note_read(const struct redis_request *request, enum redis_outcome outcome,
-			   const struct redisReply *reply)
+static void was_read(struct asking *asking, bool readable)
 {
-	struct asking *asking = request->asking;
-
-	const bool clock = asking->awaited == 2;
-	const bool readable =
-		outcome == REDIS_ANSWERED && reply->type == REDIS_REPLY_ARRAY &&
-		(clock ? redis_read_time(reply, &asking->wall_ns) : fill_all(asking, reply));
-
 	if (!readable) /* a top-up before this may be done */
 		note(asking, store_question_top_up(asking->question) != 0 ? STORE_SAID_NOTHING
 									  : STORE_SAID_AWAY);
 	one_is_over(asking);
 }
 
-void store_redis_note_top_up(struct store_redis *redis, const struct redis_request *request,
-			     enum redis_outcome outcome, uint64_t server_s)
+static bool is_list(enum redis_outcome outcome, const struct redisReply *reply)
+{
+	return outcome == REDIS_ANSWERED && reply->type == REDIS_REPLY_ARRAY;
+}
+
+static void on_clock(struct redis_call *call, enum redis_outcome outcome,
+		     const struct redisReply *reply)
+{
+	struct asking *asking = CONTAINER_OF(call, struct asking, clock);
+
+	was_read(asking, is_list(outcome, reply) && redis_read_time(reply, &asking->wall_ns));
+}
+
+static void on_states(struct redis_call *call, enum redis_outcome outcome,
+		      const struct redisReply *reply)
+{
+	struct asking *asking = CONTAINER_OF(call, struct asking, states);
+
+	was_read(asking, is_list(outcome, reply) && fill_all(asking, reply));
+}
+
+static const struct redis_call_type clock_type = { .done = on_clock };
+static const struct redis_call_type states_type = { .done = on_states };
+
+void store_redis_note_top_up(const struct limiter_call *call, enum redis_outcome outcome,
+			     uint64_t server_s)
 {
 	if (outcome == REDIS_ANSWERED)
-		store_redis_topped_up(&redis->tenants[request->parts[0].tenant], server_s,
-				      request->usd);
-	note(request->asking, said_by(outcome));
-	one_is_over(request->asking);
+		store_redis_topped_up(&call->redis->tenants[call->parts[0].tenant], server_s,
+				      call->usd);
+	note(call->asking, said_by(outcome));
+	one_is_over(call->asking);
 }
 
 /* ---- questions ---- */
 
-static bool send_read(struct asking *asking, bool clock)
+static bool send_read(struct asking *asking, struct redis_call *call)
 {
-	const struct store_question *question = asking->question;
-	const uint32_t count = store_question_count(question);
-	struct redis_buffer *to;
-	uint64_t ticket;
-	struct redis_request *request = redis_link_begin(asking->redis->link, &to, &ticket);
-
-	if (request == NULL)
-		return false;
-	request->kind = REDIS_READ;
-	request->asking = asking;
-	redis_put_count(to, clock ? 1 : count + 1);
-	redis_put(to, clock ? SLICE("TIME") : SLICE("MGET"));
-	for (uint32_t i = 0; !clock && i < count; i++)
-		store_redis_put_key(to, store_question_tag(question),
-				    store_question_key(question, i));
-	if (!redis_link_send(asking->redis->link))
+	if (!redis_link_send(asking->redis->link, &(struct redis_command){ .call = call }))
 		return false;
 	asking->awaited++;
 	return true;
+}
+
+static bool ask_clock(struct asking *asking)
+{
+	struct redis_buffer *to = redis_link_begin(asking->redis->link);
+
+	if (to == NULL)
+		return false;
+	redis_put_count(to, 1);
+	redis_put(to, SLICE("TIME"));
+	return send_read(asking, &asking->clock);
+}
+
+static bool ask_states(struct asking *asking)
+{
+	const struct store_question *question = asking->question;
+	const uint32_t count = store_question_count(question);
+	struct redis_buffer *to = redis_link_begin(asking->redis->link);
+
+	if (to == NULL)
+		return false;
+	redis_put_count(to, count + 1);
+	redis_put(to, SLICE("MGET"));
+	for (uint32_t i = 0; i < count; i++)
+		store_redis_put_key(to, store_question_tag(question),
+				    store_question_key(question, i));
+	return send_read(asking, &asking->states);
 }
 
 static bool send_top_up(struct asking *asking)
@@ -166,7 +194,7 @@ static bool send_all(struct asking *asking)
 {
 	if (store_question_top_up(asking->question) != 0 && !send_top_up(asking))
 		return false;
-	return send_read(asking, true) && send_read(asking, false);
+	return ask_clock(asking) && ask_states(asking);
 }
 
 void store_redis_ask(struct store_redis *redis, struct store_question *question)
@@ -177,7 +205,11 @@ void store_redis_ask(struct store_redis *redis, struct store_question *question)
 		store_question_answer(question, STORE_SAID_AWAY);
 		return;
 	}
-	*asking = (struct asking){ .redis = redis, .question = question, .said = STORE_SAID_DONE };
+	*asking = (struct asking){ .redis = redis,
+				   .question = question,
+				   .clock = { .type = &clock_type },
+				   .states = { .type = &states_type },
+				   .said = STORE_SAID_DONE };
 	if (send_all(asking))
 		return;
 	/* What has left already, for want of memory for the rest, is not to be done twice. */

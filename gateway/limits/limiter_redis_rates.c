@@ -12,10 +12,10 @@ static uint64_t as_of(uint64_t time, uint64_t from, uint64_t to, bool up)
 }
 
 /* A rate that is no limit any more, or was none yet, leaves its times as they are. */
-static struct redis_owed owed_as_of(const struct redis_owed *owed, uint64_t requests_rate,
-				    uint64_t tokens_rate)
+static struct limiter_owed owed_as_of(const struct limiter_owed *owed, uint64_t requests_rate,
+				      uint64_t tokens_rate)
 {
-	return (struct redis_owed){
+	return (struct limiter_owed){
 		.requests_rate = requests_rate,
 		.tokens_rate = tokens_rate,
 		.requests_less =
@@ -28,10 +28,10 @@ static struct redis_owed owed_as_of(const struct redis_owed *owed, uint64_t requ
 /* Like two entries of workers without a place (limits.lua). */
 static void pack_figure(struct redis_pack *news, uint64_t rate, uint64_t burst)
 {
-	redis_pack_units(news, rate);
-	redis_pack_units(news, burst);
+	limiter_pack_units(news, rate);
+	limiter_pack_units(news, burst);
 	redis_pack_bytes(news, "\0\0", 2);
-	redis_pack_no_place(news);
+	limiter_pack_no_place(news);
 }
 
 static void make_figures(struct redis_tenant *tenant)
@@ -68,10 +68,10 @@ void store_redis_claim_under(struct redis_tenant *tenant, const struct tenant_li
 	make_figures(tenant);
 }
 
-void store_redis_owe_times(struct redis_tenant *tenant, const struct redis_owed *times)
+void store_redis_owe_times(struct redis_tenant *tenant, const struct limiter_owed *times)
 {
-	struct redis_owed *owed = &tenant->owed;
-	const struct redis_owed more = owed_as_of(times, owed->requests_rate, owed->tokens_rate);
+	struct limiter_owed *owed = &tenant->owed;
+	const struct limiter_owed more = owed_as_of(times, owed->requests_rate, owed->tokens_rate);
 
 	owed->requests_less = plus(owed->requests_less, more.requests_less);
 	owed->tokens_more = plus(owed->tokens_more, more.tokens_more);

@@ -3,10 +3,11 @@
 
 #include "codec/base/hex.h"
 #include "codec/base/must.h"
-#include "gateway/limits/limiter_redis_script.h"
 #include "tenants/limit.h"
 
 #include <string.h>
+
+#define FLUSH_AFTER (2 * MSEC)
 
 #define ROOM_MAX \
 	(UINT64_C(2000000000) * SEC) /* of a burst: 63 years, so that a time fits (limits.lua) */
@@ -50,6 +51,12 @@ struct redis_tenant *store_redis_tenant_of(struct store_redis *redis, const uint
 	const struct limit_slot *slot = limit_table_slot(redis->table, tag);
 
 	return slot == NULL ? NULL : tenant_at(redis, slot, tag, tag);
+}
+
+void store_redis_flush_soon(struct store_redis *redis)
+{
+	if (redis->flush.place == 0 && redis_link_ready(redis->link))
+		net_timer_set(redis->loop, &redis->flush, net_now(redis->loop) + FLUSH_AFTER);
 }
 
 void store_redis_touch(struct store_redis *redis, struct redis_tenant *tenant)
@@ -154,7 +161,7 @@ void store_redis_give_place(struct store_redis *redis, const struct reservation 
 	--*untold_places(redis, tenant);
 }
 
-/* ---- requests ---- */
+/* ---- calls ---- */
 
 void store_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const uint8_t own[16])
 {
@@ -171,31 +178,6 @@ void store_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const u
 	redis_put(to, slice_of(key, (size_t)(end - key)));
 }
 
-/* EVALSHA with the script's digest, or EVAL with its text, which makes Redis know it; the keys; and the
- * first argument. Two for each scope follow. */
-static void put_script(struct store_redis *redis, struct redis_buffer *to,
-		       struct redis_request *request, struct redis_tenant *const *tenants)
-{
-	enum { FIXED = 4, PER_SCOPE = 3 };
-	struct redis_pack header = { 0 };
-
-	redis_put_count(to, FIXED + request->part_count * (uint32_t)PER_SCOPE);
-	request->by_text = !redis->loaded;
-	redis->loaded = true; /* by the time that Redis gets to what comes behind this */
-	redis_put(to, request->by_text ? SLICE("EVAL") : SLICE("EVALSHA"));
-	redis_put(to, request->by_text ? slice_of(limits_lua, limits_lua_len)
-				       : slice_str(limits_lua_sha1));
-	redis_put_number(to, request->part_count);
-	for (uint32_t i = 0; i < request->part_count; i++)
-		store_redis_put_key(to, tenants[i]->tag, tenants[i]->key);
-	redis_pack_bytes(&header, redis->me, sizeof(redis->me));
-	redis_pack_number(&header, redis->generation);
-	redis_pack_byte(&header, (uint8_t)request->kind);
-	redis_pack_number(&header, request->places);
-	redis_pack_amount(&header, request->usd);
-	redis_put_pack(to, &header);
-}
-
 /* A sign, 0 for more, and the difference of two sums. */
 static void pack_change(struct redis_pack *news, uint64_t more, uint64_t less)
 {
@@ -208,7 +190,7 @@ static bool is_month(uint32_t place)
 	return place >= PERIODS / 2;
 }
 
-static void pack_money(struct redis_pack *news, struct redis_part *part,
+static void pack_money(struct redis_pack *news, struct limiter_part *part,
 		       const struct redis_tenant *tenant)
 {
 	uint32_t count = 0;
@@ -223,7 +205,7 @@ static void pack_money(struct redis_pack *news, struct redis_part *part,
 		redis_pack_byte(news, is_month(i));
 		redis_pack_number(news, money->period);
 		pack_change(news, money->more, money->less);
-		part->changes[part->change_count++] = (struct redis_change){
+		part->changes[part->change_count++] = (struct limiter_change){
 			.month = is_month(i),
 			.period = money->period,
 			.more = minus(money->more, money->less),
@@ -249,11 +231,11 @@ static uint32_t told_places(const struct store_redis *redis, const struct redis_
 }
 
 /* What Redis has to be told of the tenant. */
-static void pack_news(struct store_redis *redis, struct redis_pack *news, struct redis_part *part,
+static void pack_news(struct store_redis *redis, struct redis_pack *news, struct limiter_part *part,
 		      const struct redis_tenant *tenant)
 {
-	part->tenant = number_of(redis, tenant);
 	part->given_back = tenant->given_back;
+	part->change_count = 0;
 	part->owed = tenant->owed;
 	redis_pack_bytes(news, tenant->birth, sizeof(tenant->birth));
 	redis_pack_number(news, told_places(redis, tenant) + tenant->given_back);
@@ -293,7 +275,7 @@ bool store_redis_has_news(const struct redis_tenant *tenant)
 	return tenant->renew || tenant->given_back != 0 || used_more(tenant);
 }
 
-/* The request has been taken: what it tells counts as told. */
+/* What the call tells counts as told. */
 static void part_left(struct redis_tenant *tenant)
 {
 	tenant->renew = false;
@@ -307,14 +289,14 @@ static void part_left(struct redis_tenant *tenant)
 }
 
 /* It was not done, or nobody knows (`lost`): then what was given back is not given back twice, and what
- * was owed is paid, if need be, twice. Places always come back: if the request was lost they are those
+ * was owed is paid, if need be, twice. Places always come back: if the call was lost they are those
  * of a connection whose leases are replaced. */
-void store_redis_part_back(struct store_redis *redis, const struct redis_part *part, bool lost)
+static void part_back(struct store_redis *redis, const struct limiter_part *part, bool lost)
 {
 	struct redis_tenant *tenant = &redis->tenants[part->tenant];
 
 	for (uint32_t i = 0; i < part->change_count; i++) {
-		const struct redis_change *change = &part->changes[i];
+		const struct limiter_change *change = &part->changes[i];
 		struct redis_money *money = money_of(tenant, change->month, change->period);
 		if (money == NULL || (lost && change->less != 0))
 			continue;
@@ -328,50 +310,11 @@ void store_redis_part_back(struct store_redis *redis, const struct redis_part *p
 	store_redis_touch(redis, tenant);
 }
 
-/* The news of a tenant and its parts, without a claim. */
-static bool send_news(struct store_redis *redis, struct redis_tenant *const *tenants,
-		      uint32_t count, const struct redis_request *as)
+void store_redis_take_back(struct limiter_call *call, bool lost)
 {
-	struct redis_buffer *to;
-	uint64_t ticket;
-	struct redis_request *request = redis_link_begin(redis->link, &to, &ticket);
-
-	must(count >= 1 && count <= REDIS_SCOPES_MAX);
-	if (request == NULL)
-		return false;
-	request->part_count = (uint8_t)count;
-	request->kind = as->kind;
-	request->usd = as->usd;
-	request->asking = as->asking;
-	put_script(redis, to, request, tenants);
-	for (uint32_t i = 0; i < count; i++) {
-		struct redis_pack news = { 0 };
-		pack_news(redis, &news, &request->parts[i], tenants[i]);
-		redis_put_pack(to, &news);
-		put_told(to, tenants[i]);
-	}
-	if (!redis_link_send(redis->link))
-		return false;
-	for (uint32_t i = 0; i < count; i++)
-		part_left(tenants[i]);
-	return true;
-}
-
-bool store_redis_tell(struct store_redis *redis, struct redis_tenant *const *tenants,
-		      uint32_t count)
-{
-	const struct redis_request as = { .kind = REDIS_TELL };
-
-	return send_news(redis, tenants, count, &as);
-}
-
-bool store_redis_top_up(struct store_redis *redis, struct redis_tenant *tenant, uint64_t usd,
-			struct asking *asking)
-{
-	const struct redis_request as = { .kind = REDIS_TOP_UP, .usd = usd, .asking = asking };
-
-	redis->loaded = false; /* with the script's text: it need not be asked twice */
-	return send_news(redis, &tenant, 1, &as);
+	for (uint32_t i = 0; call->packed && i < call->part_count; i++)
+		part_back(call->redis, &call->parts[i], lost);
+	call->packed = false;
 }
 
 static uint64_t room_of(struct quota_limit limit)
@@ -394,12 +337,12 @@ static uint64_t cost_of(struct quota_limit limit, uint64_t n)
 static void pack_budget(struct redis_pack *news, uint64_t most)
 {
 	if (most == LIMIT_NONE)
-		redis_pack_unbound(news);
+		limiter_pack_unbound(news);
 	else
 		redis_pack_amount(news, most);
 }
 
-static void pack_claim(struct redis_pack *news, struct redis_part *part,
+static void pack_claim(struct redis_pack *news, struct limiter_part *part,
 		       const struct tenant_limits *limits, const struct limit_ask *ask)
 {
 	part->requests_cost = cost_of(limits->requests, ask->requests);
@@ -414,40 +357,138 @@ static void pack_claim(struct redis_pack *news, struct redis_part *part,
 	pack_budget(news, limits->usd_per_month);
 }
 
+static void put_header(const struct limiter_call *call, struct redis_buffer *to)
+{
+	const struct store_redis *redis = call->redis;
+	struct redis_pack header = { 0 };
+
+	redis_pack_bytes(&header, redis->me, sizeof(redis->me));
+	redis_pack_number(&header, redis->generation);
+	redis_pack_byte(&header, (uint8_t)call->asks);
+	redis_pack_number(&header, call->places);
+	redis_pack_amount(&header, call->usd);
+	redis_put_pack(to, &header);
+}
+
+/* Two arguments for each part. */
+static void put_part(struct limiter_call *call, uint32_t i, struct redis_buffer *to)
+{
+	struct store_redis *redis = call->redis;
+	struct redis_tenant *tenant = &redis->tenants[call->parts[i].tenant];
+	struct redis_pack news = { 0 };
+
+	if (call->asks == LIMITER_CLAIM)
+		store_redis_claim_under(tenant, &call->reservation->scopes[i].limits);
+	pack_news(redis, &news, &call->parts[i], tenant);
+	if (call->asks == LIMITER_CLAIM)
+		pack_claim(&news, &call->parts[i], &call->reservation->scopes[i].limits,
+			   &call->reservation->ask);
+	redis_put_pack(to, &news);
+	put_told(to, tenant);
+	part_left(tenant);
+}
+
+void store_redis_put(struct redis_call *of, const struct redis_script_run *run)
+{
+	enum { PER_PART = 2 };
+	struct limiter_call *call = CONTAINER_OF(of, struct limiter_call, call);
+
+	store_redis_take_back(call, false); /* Redis had forgotten the script */
+	if (call->asks == LIMITER_CLAIM && call->reservation == NULL)
+		call->asks = LIMITER_REPORT; /* nobody waits for what it claimed */
+	redis_put_script(run, call->part_count, 1 + call->part_count * (uint32_t)PER_PART);
+	for (uint32_t i = 0; i < call->part_count; i++) {
+		const struct redis_tenant *tenant = &call->redis->tenants[call->parts[i].tenant];
+		store_redis_put_key(run->to, tenant->tag, tenant->key);
+	}
+	put_header(call, run->to);
+	for (uint32_t i = 0; i < call->part_count; i++)
+		put_part(call, i, run->to);
+	call->packed = true;
+}
+
+/* NULL: too many are on their way. Its parts are the caller's to fill in. */
+static struct limiter_call *call_new(struct store_redis *redis, enum limiter_asks asks,
+				     uint32_t parts)
+{
+	struct limiter_call *call = slab_take(&redis->calls);
+
+	must(parts >= 1 && parts <= RESERVATION_SCOPES_MAX);
+	if (call == NULL)
+		return NULL;
+	call->call = (struct redis_call){ .type = redis->call_type };
+	call->redis = redis;
+	call->asks = asks;
+	call->packed = false;
+	call->part_count = (uint8_t)parts;
+	call->places = 0;
+	call->usd = 0;
+	call->reservation = NULL;
+	call->asking = NULL;
+	return call;
+}
+
+/* `patience`: as redis_link_begin_slow; 0: none. What was not sent is as if it never was. */
+static bool call_send(struct limiter_call *call, nsec_t patience)
+{
+	struct store_redis *redis = call->redis;
+	const bool slow = patience != 0 && !redis_link_ready(redis->link);
+
+	if (slow ? redis_script_run_slow(redis->link, &redis->script, &call->call, patience)
+		 : redis_script_run(redis->link, &redis->script, &call->call))
+		return true;
+	store_redis_take_back(call, false);
+	slab_give(&redis->calls, call);
+	return false;
+}
+
+/* The news of a tenant and its parts, without a claim. */
+static struct limiter_call *news_new(struct store_redis *redis, enum limiter_asks asks,
+				     struct redis_tenant *const *tenants, uint32_t count)
+{
+	struct limiter_call *call = call_new(redis, asks, count);
+
+	for (uint32_t i = 0; call != NULL && i < count; i++)
+		call->parts[i].tenant = number_of(redis, tenants[i]);
+	return call;
+}
+
+bool store_redis_tell(struct store_redis *redis, struct redis_tenant *const *tenants,
+		      uint32_t count)
+{
+	struct limiter_call *call = news_new(redis, LIMITER_REPORT, tenants, count);
+
+	return call != NULL && call_send(call, 0);
+}
+
+bool store_redis_top_up(struct store_redis *redis, struct redis_tenant *tenant, uint64_t usd,
+			struct asking *asking)
+{
+	struct limiter_call *call = news_new(redis, LIMITER_TOP_UP, &tenant, 1);
+
+	if (call == NULL)
+		return false;
+	call->usd = usd;
+	call->asking = asking;
+	redis->script.generation =
+		0; /* with its text: what is asked behind it is to find it done */
+	return call_send(call, 0);
+}
+
 bool store_redis_claim(struct store_redis *redis, struct reservation *reservation)
 {
-	struct redis_tenant *tenants[REDIS_SCOPES_MAX];
-	struct redis_buffer *to;
-	struct redis_request *request = redis_link_begin(redis->link, &to, &reservation->ticket);
+	const bool patient = store_redis_is_patient(reservation);
 
-	if (request == NULL && store_redis_is_patient(reservation))
-		request = redis_link_begin_slow(redis->link, redis->longest, &to,
-						&reservation->ticket);
-	_Static_assert((int)REDIS_SCOPES_MAX == (int)RESERVATION_SCOPES_MAX &&
-			       (int)REDIS_SCOPES_MAX == (int)REDIS_VERDICT_SCOPES,
-		       "every scope fits");
-	if (request == NULL)
+	if (!patient && !redis_link_ready(redis->link))
+		return false;
+	struct limiter_call *call = call_new(redis, LIMITER_CLAIM, reservation->scope_count);
+	if (call == NULL)
 		return false;
 	for (uint32_t i = 0; i < reservation->scope_count; i++)
-		tenants[i] = store_redis_tenant(redis, reservation, i);
-	request->kind = REDIS_CLAIM;
-	request->reservation = reservation;
-	request->part_count = (uint8_t)reservation->scope_count;
-	request->places = reservation->ask.concurrent;
-	request->usd = reservation->ask.usd;
-	put_script(redis, to, request, tenants);
-	for (uint32_t i = 0; i < request->part_count; i++) {
-		struct redis_pack news = { 0 };
-		store_redis_claim_under(tenants[i], &reservation->scopes[i].limits);
-		pack_news(redis, &news, &request->parts[i], tenants[i]);
-		pack_claim(&news, &request->parts[i], &reservation->scopes[i].limits,
-			   &reservation->ask);
-		redis_put_pack(to, &news);
-		put_told(to, tenants[i]);
-	}
-	if (!redis_link_send(redis->link))
-		return false;
-	for (uint32_t i = 0; i < request->part_count; i++)
-		part_left(tenants[i]);
-	return true;
+		call->parts[i].tenant = number_of(redis, store_redis_tenant(redis, reservation, i));
+	call->places = reservation->ask.concurrent;
+	call->usd = reservation->ask.usd;
+	call->reservation = reservation;
+	reservation->call = call;
+	return call_send(call, patient ? redis->longest : 0);
 }

@@ -12,9 +12,9 @@ static void settle_tokens(struct redis_tenant *tenant, const struct limit_scope 
 	if (rate.per_minute == 0 || (scope->passed_over & TOKENS) != 0)
 		return;
 	store_redis_owe_times(tenant,
-			      &(struct redis_owed){ .tokens_rate = rate.per_minute,
-						    .tokens_more = quota_cost(rate, used),
-						    .tokens_less = quota_cost(rate, taken) });
+			      &(struct limiter_owed){ .tokens_rate = rate.per_minute,
+						      .tokens_more = quota_cost(rate, used),
+						      .tokens_less = quota_cost(rate, taken) });
 }
 
 uint64_t store_redis_settle(struct store *store, struct reservation *reservation, uint64_t tokens,
@@ -58,8 +58,8 @@ static void give_requests(struct redis_tenant *tenant, const struct limit_scope 
 	if (rate.per_minute != 0 && (scope->passed_over & REQUESTS) == 0)
 		store_redis_owe_times(
 			tenant,
-			&(struct redis_owed){ .requests_rate = rate.per_minute,
-					      .requests_less = quota_cost(rate, requests) });
+			&(struct limiter_owed){ .requests_rate = rate.per_minute,
+						.requests_less = quota_cost(rate, requests) });
 }
 
 void store_redis_undo(struct store *store, struct reservation *reservation, nsec_t now)

@@ -32,7 +32,7 @@
 --     as a rule
 --   ENTRY <c8I4I4I4, 20 bytes: the worker, its connection, its places, the second until which they are leased
 -- Lua's numbers are exact up to 2^53 only, so that times (ns) and money (nano-USD) are pairs of a billion's
--- worth: h * 1e9 + l. tenants/quota.c has the same arithmetic in 64 bits; redis_wire.c reads a state too.
+-- worth: h * 1e9 + l. tenants/quota.c has the same arithmetic in 64 bits; limiter_redis_wire.c reads a state too.
 if #KEYS == 0 then return '' end -- a greeting: it is known from now on, and no caller waits for that
 local time = redis.call('TIME')
 local now, now_l = tonumber(time[1]), time[2] * 1000

@@ -3,6 +3,7 @@
 #include "codec/base/must.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -125,41 +126,7 @@ static void announce(const char *what, struct slice where)
 	(void)fprintf(stderr, "sluice: %s on %.*s\n", what, (int)where.len, where.at);
 }
 
-static bool listen_public(struct supervisor_sockets *sockets, const struct config *config, size_t n)
-{
-	const struct listen_address *listen = &config->listen[n];
-	struct address address;
-
-	if (!resolve("listen", listen, &address))
-		return false;
-	if (!is_free(&address))
-		return complain("listen", listen->text, why(errno));
-	for (uint32_t i = 0; i < sockets->workers; i++) {
-		int *fd = &sockets->listen_fds[i * sockets->listen_count + n];
-		*fd = listen_tcp(&address, true, BACKLOG);
-		if (*fd < 0)
-			return complain("listen", listen->text, why(errno));
-	}
-	announce("listening", listen->text);
-	return true;
-}
-
-/* ---- admin ---------------------------------------------------------------------------------- */
-
-static bool listen_admin(struct supervisor_sockets *sockets, const struct config *config)
-{
-	struct address address;
-
-	if (slice_absent(config->admin.host))
-		return true;
-	if (!resolve("admin.address", &config->admin, &address))
-		return false;
-	sockets->admin_fd = listen_tcp(&address, false, ADMIN_BACKLOG);
-	if (sockets->admin_fd < 0)
-		return complain("admin.address", config->admin.text, why(errno));
-	announce("admin", config->admin.text);
-	return true;
-}
+/* ---- UNIX sockets ----------------------------------------------------------------------------- */
 
 /* A socket file that nobody serves any more is left by a supervisor that was killed. Any other file refuses connections,
  * too, and stays. */
@@ -196,15 +163,13 @@ static bool hand_over(const struct sockaddr_un *address, const struct user *user
 	return !user_is_another(user) || lchown(address->sun_path, user->uid, user->gid) == 0;
 }
 
-static bool listen_socket(struct supervisor_sockets *sockets, const struct config *config)
+/* The listening socket at `path`, whose file is to be removed at the end; -1 after a line on stderr. */
+static int listen_unix(struct supervisor_path *file, const char *key, struct slice path,
+		       const struct user *user, int backlog)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct slice path = config->admin_socket;
 
-	if (slice_absent(path))
-		return true;
-	if (path.len >= sizeof(address.sun_path))
-		return complain("admin.socket", path, "the path is longer than 107 bytes");
+	must(path.len < sizeof(address.sun_path));
 	memcpy(address.sun_path, path.at, path.len);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool bound = fd >= 0 && bind_unix(fd, &address);
@@ -213,15 +178,97 @@ static bool listen_socket(struct supervisor_sockets *sockets, const struct confi
 	if (!bound) {
 		int error = errno;
 		close_fd(&fd);
-		return complain("admin.socket", path,
-				error == EADDRINUSE ? "in use by another process, or not a socket"
-				: error == ENOENT   ? "its directory does not exist"
-						    : strerror(error));
+		(void)complain(key, path,
+			       error == EADDRINUSE ? "in use by another process, or not a socket"
+			       : error == ENOENT   ? "its directory does not exist"
+						   : strerror(error));
+		return -1;
 	}
-	sockets->admin_socket_fd = fd;
-	memcpy(sockets->admin_path, address.sun_path, path.len + 1);
-	if (!hand_over(&address, &config->user) || listen(fd, ADMIN_BACKLOG) != 0)
-		return complain("admin.socket", path, strerror(errno));
+	memcpy(file->at, address.sun_path, path.len + 1);
+	if (hand_over(&address, user) && listen(fd, backlog) == 0)
+		return fd;
+	(void)complain(key, path, strerror(errno));
+	close_fd(&fd);
+	return -1;
+}
+
+/* ---- public ---------------------------------------------------------------------------------- */
+
+static bool listen_public_tcp(struct supervisor_sockets *sockets, const struct config *config,
+			      size_t n)
+{
+	const struct listen_address *listen = &config->listen[n];
+	struct address address;
+
+	if (!resolve("listen", listen, &address))
+		return false;
+	if (!is_free(&address))
+		return complain("listen", listen->text, why(errno));
+	for (uint32_t i = 0; i < sockets->workers; i++) {
+		int *fd = &sockets->listen_fds[i * sockets->listen_count + n];
+		*fd = listen_tcp(&address, true, BACKLOG);
+		if (*fd < 0)
+			return complain("listen", listen->text, why(errno));
+	}
+	return true;
+}
+
+/* One queue: each worker has the same socket by a descriptor of its own. */
+static bool listen_public_unix(struct supervisor_sockets *sockets, const struct config *config,
+			       size_t n)
+{
+	const struct listen_address *listen = &config->listen[n];
+
+	sockets->listen_fds[n] =
+		listen_unix(&sockets->paths[n], "listen", listen->host, &config->user, BACKLOG);
+	if (sockets->listen_fds[n] < 0)
+		return false;
+	for (uint32_t i = 1; i < sockets->workers; i++) {
+		int *fd = &sockets->listen_fds[i * sockets->listen_count + n];
+		*fd = fcntl(sockets->listen_fds[n], F_DUPFD_CLOEXEC, 0);
+		if (*fd < 0)
+			return complain("listen", listen->text, strerror(errno));
+	}
+	return true;
+}
+
+static bool listen_public(struct supervisor_sockets *sockets, const struct config *config, size_t n)
+{
+	const struct listen_address *listen = &config->listen[n];
+
+	if (!(listen->local ? listen_public_unix : listen_public_tcp)(sockets, config, n))
+		return false;
+	announce("listening", listen->text);
+	return true;
+}
+
+/* ---- admin ---------------------------------------------------------------------------------- */
+
+static bool listen_admin(struct supervisor_sockets *sockets, const struct config *config)
+{
+	struct address address;
+
+	if (slice_absent(config->admin.host))
+		return true;
+	if (!resolve("admin.address", &config->admin, &address))
+		return false;
+	sockets->admin_fd = listen_tcp(&address, false, ADMIN_BACKLOG);
+	if (sockets->admin_fd < 0)
+		return complain("admin.address", config->admin.text, why(errno));
+	announce("admin", config->admin.text);
+	return true;
+}
+
+static bool listen_socket(struct supervisor_sockets *sockets, const struct config *config)
+{
+	const struct slice path = config->admin_socket;
+
+	if (slice_absent(path))
+		return true;
+	sockets->admin_socket_fd = listen_unix(&sockets->paths[config->listen_count],
+					       "admin.socket", path, &config->user, ADMIN_BACKLOG);
+	if (sockets->admin_socket_fd < 0)
+		return false;
 	announce("admin", path);
 	return true;
 }
@@ -232,15 +279,21 @@ bool supervisor_listen(struct supervisor_sockets *sockets, const struct config *
 {
 	size_t total = (size_t)config->workers * config->listen_count;
 
-	_Static_assert(sizeof(sockets->admin_path) == sizeof(((struct sockaddr_un *)0)->sun_path),
+	_Static_assert(sizeof(sockets->paths->at) == sizeof(((struct sockaddr_un *)0)->sun_path) &&
+			       sizeof(sockets->paths->at) == SOCKET_PATH_MAX + 1,
 		       "one limit");
 	*sockets = (struct supervisor_sockets){ .listen_count = config->listen_count,
 						.workers = config->workers,
 						.admin_fd = -1,
 						.admin_socket_fd = -1 };
 	sockets->listen_fds = malloc(total * sizeof(int));
-	if (sockets->listen_fds == NULL)
+	sockets->paths = calloc(config->listen_count + 1, sizeof(*sockets->paths));
+	if (sockets->listen_fds == NULL || sockets->paths == NULL) {
+		free(sockets->listen_fds);
+		free(sockets->paths);
+		*sockets = (struct supervisor_sockets){ .admin_fd = -1, .admin_socket_fd = -1 };
 		return complain("listen", config->listen[0].text, strerror(ENOMEM));
+	}
 	for (size_t i = 0; i < total; i++)
 		sockets->listen_fds[i] = -1;
 	bool all = listen_admin(sockets, config) && listen_socket(sockets, config);
@@ -258,7 +311,9 @@ void supervisor_unlisten(struct supervisor_sockets *sockets)
 	free(sockets->listen_fds);
 	close_fd(&sockets->admin_fd);
 	close_fd(&sockets->admin_socket_fd);
-	if (sockets->admin_path[0] != '\0')
-		(void)unlink(sockets->admin_path);
+	for (size_t i = 0; sockets->paths != NULL && i <= sockets->listen_count; i++)
+		if (sockets->paths[i].at[0] != '\0')
+			(void)unlink(sockets->paths[i].at);
+	free(sockets->paths);
 	*sockets = (struct supervisor_sockets){ .admin_fd = -1, .admin_socket_fd = -1 };
 }

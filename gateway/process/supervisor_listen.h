@@ -13,7 +13,9 @@ struct supervisor_sockets {
 	size_t listen_count;
 	uint32_t workers;
 	int admin_fd, admin_socket_fd; /* -1: not configured */
-	char admin_path[108];          /* of the UNIX socket, to be removed at the end; or "" */
+	struct supervisor_path {
+		char at[108];
+	} * paths; /* of the UNIX sockets, one per address and the admin's, to be removed at the end; or "" */
 };
 
 /* All of them, listening and non-blocking; or false after a line on stderr that names the setting, the

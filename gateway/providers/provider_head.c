@@ -2,6 +2,7 @@
 
 #include "codec/base/attr.h"
 #include "codec/base/must.h"
+#include "codec/dialects.h"
 #include "codec/json/json_write.h"
 
 /* Decimal digits of `value` at the end of `room`. */

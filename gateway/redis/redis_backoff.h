@@ -4,31 +4,31 @@
 
 #include "codec/base/clock.h"
 
-#define REDIS_PAUSE_MIN (25 * MSEC)
-#define REDIS_PAUSE_MAX (800 * MSEC)
+#define REDIS_BACKOFF_MIN (25 * MSEC)
+#define REDIS_BACKOFF_MAX (800 * MSEC)
 
-struct redis_pause {
+struct redis_backoff {
 	nsec_t next;     /* 0: the first one; set so when all is well */
 	uint64_t chance; /* never 0 */
 };
 
 /* xorshift: pauses of many gateways must not fall together, and nothing else depends on it. */
-static inline uint64_t redis_pause_chance(struct redis_pause *pause)
+static inline uint64_t redis_backoff_chance(struct redis_backoff *backoff)
 {
-	pause->chance ^= pause->chance << 13;
-	pause->chance ^= pause->chance >> 7;
-	pause->chance ^= pause->chance << 17;
-	return pause->chance;
+	backoff->chance ^= backoff->chance << 13;
+	backoff->chance ^= backoff->chance >> 7;
+	backoff->chance ^= backoff->chance << 17;
+	return backoff->chance;
 }
 
-/* This time's: from REDIS_PAUSE_MIN on, twice as long each time up to REDIS_PAUSE_MAX, and half of each is
+/* This time's: from REDIS_BACKOFF_MIN on, twice as long each time up to REDIS_BACKOFF_MAX, and half of each is
  * chance. */
-static inline nsec_t redis_pause(struct redis_pause *pause)
+static inline nsec_t redis_backoff_next(struct redis_backoff *backoff)
 {
-	const nsec_t now = pause->next == 0 ? REDIS_PAUSE_MIN : pause->next;
+	const nsec_t now = backoff->next == 0 ? REDIS_BACKOFF_MIN : backoff->next;
 
-	pause->next = now * 2 < REDIS_PAUSE_MAX ? now * 2 : REDIS_PAUSE_MAX;
-	return now / 2 + redis_pause_chance(pause) % (now / 2);
+	backoff->next = now * 2 < REDIS_BACKOFF_MAX ? now * 2 : REDIS_BACKOFF_MAX;
+	return now / 2 + redis_backoff_chance(backoff) % (now / 2);
 }
 
 #endif

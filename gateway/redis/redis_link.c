@@ -12,13 +12,16 @@ enum { OUT_MAX = 64 << 20 };
 
 static void on_flush(struct net_task *task);
 
-/* ---- the line of requests ---- */
+/* ---- pending requests ---- */
 
 static void arm(struct redis_link *link)
 {
-	nsec_t due = redis_line_due(&link->line);
+	const nsec_t away =
+		link->state == LINK_READY ? redis_pending_away_at(&link->pending) : NSEC_NEVER;
+	nsec_t due = redis_pending_due(&link->pending);
 
-	if (link->state == LINK_OPENING && redis_line_is_empty(&link->line))
+	due = away < due ? away : due;
+	if (link->state == LINK_OPENING && redis_pending_is_empty(&link->pending))
 		due = link->opened_at + CONNECT_MAX;
 	if (due == NSEC_NEVER)
 		net_timer_stop(link->args.loop, &link->deadline);
@@ -28,45 +31,44 @@ static void arm(struct redis_link *link)
 
 struct redis_request *redis_link_new_request(struct redis_link *link)
 {
-	struct redis_request *request = redis_line_begin(&link->line, redis_link_now(link));
+	struct redis_request *request = redis_pending_begin(&link->pending, redis_link_now(link));
 
 	if (request != NULL)
 		link->begun_at = link->filling.len;
 	return request;
 }
 
-struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buffer **buffer,
-				       uint64_t *ticket)
+/* Where its bytes go, if there is room. */
+static struct redis_buffer *begin(struct redis_link *link)
+{
+	return redis_link_new_request(link) == NULL ? NULL : &link->filling;
+}
+
+struct redis_buffer *redis_link_begin(struct redis_link *link)
 {
 	must(!redis_link_listens(link));
-	struct redis_request *request =
-		link->state == LINK_READY ? redis_link_new_request(link) : NULL;
-
-	*buffer = &link->filling;
-	*ticket = link->line.next;
-	return request;
+	return link->state == LINK_READY ? begin(link) : NULL;
 }
 
 bool redis_link_is_slow(const struct redis_link *link, nsec_t patience)
 {
 	return link->slow && link->took < patience &&
-	       !redis_line_is_quiet(&link->line, redis_link_now(link), patience);
+	       !redis_pending_is_quiet(&link->pending, redis_link_now(link), patience);
 }
 
-struct redis_request *redis_link_begin_slow(struct redis_link *link, nsec_t patience,
-					    struct redis_buffer **buffer, uint64_t *ticket)
+struct redis_buffer *redis_link_begin_slow(struct redis_link *link, nsec_t patience)
 {
-	const bool takes = redis_link_is_slow(link, patience) && !link->in_time;
-	struct redis_request *request = takes ? redis_link_new_request(link) : NULL;
-
-	*buffer = &link->filling;
-	*ticket = link->line.next;
-	return request;
+	return redis_link_is_slow(link, patience) && !link->in_time ? begin(link) : NULL;
 }
 
-bool redis_link_send(struct redis_link *link)
+struct redis_buffer *redis_link_begin_again(struct redis_link *link)
 {
-	const bool first = link->line.undue == link->line.next;
+	return link->state >= LINK_READY ? begin(link) : NULL;
+}
+
+bool redis_link_send_request(struct redis_link *link)
+{
+	const bool first = link->pending.undue == link->pending.next;
 
 	if (link->filling.failed) {
 		const size_t whole = link->begun_at;
@@ -74,7 +76,7 @@ bool redis_link_send(struct redis_link *link)
 		link->filling.len = whole;
 		return false;
 	}
-	redis_line_push(&link->line);
+	redis_pending_push(&link->pending);
 	if (first)
 		arm(link);
 	if (!link->flush_queued) {
@@ -84,14 +86,31 @@ bool redis_link_send(struct redis_link *link)
 	return true;
 }
 
-struct redis_request *redis_link_request(struct redis_link *link, uint64_t ticket)
+bool redis_link_send(struct redis_link *link, const struct redis_command *command)
 {
-	return redis_line_at(&link->line, ticket);
+	const uint64_t ticket = link->pending.next;
+
+	redis_pending_place(&link->pending, ticket)->command = *command;
+	if (!redis_link_send_request(link))
+		return false;
+	if (command->call != NULL)
+		command->call->ticket = ticket;
+	return true;
+}
+
+struct redis_command *redis_link_command(struct redis_link *link, uint64_t ticket)
+{
+	return &redis_pending_at(&link->pending, ticket)->command;
 }
 
 bool redis_link_ready(const struct redis_link *link)
 {
 	return link->state == LINK_READY;
+}
+
+uint64_t redis_link_generation(const struct redis_link *link)
+{
+	return link->generation;
 }
 
 static void on_flush(struct net_task *task)
@@ -101,8 +120,8 @@ static void on_flush(struct net_task *task)
 	net_task_cancel(task); /* it may be for another reason that this is the time */
 	link->flush_queued = false;
 	/* What this turn did before is no lateness of Redis's; that it does not take what is there, is. */
-	if (redis_line_keeps(&link->line))
-		redis_line_left(&link->line, net_now_exact(link->args.loop));
+	if (redis_pending_keeps(&link->pending))
+		redis_pending_left(&link->pending, net_now_exact(link->args.loop));
 	if (link->conn == NULL || link->filling.len == 0 || net_writing(link->conn))
 		return; /* on_written comes back */
 	const struct redis_buffer full = link->filling;
@@ -127,30 +146,38 @@ static nsec_t took(const struct redis_link *link, const struct redis_request *re
 	return now > request->sent ? now - request->sent : 0;
 }
 
+static void end_command(struct redis_link *link, const struct redis_request *request,
+			enum redis_outcome outcome, const redisReply *reply)
+{
+	if (link->meter != NULL)
+		link->meter->events->measured(link->meter, outcome, request->late,
+					      took(link, request));
+	redis_command_end(link, &request->command, outcome, reply);
+}
+
 /* Of somebody's request. */
 static void on_others_reply(struct redis_link *link, const struct redis_request *request,
 			    const redisReply *reply)
 {
+	const struct redis_command *command = &request->command;
 	const bool error = reply->type == REDIS_REPLY_ERROR;
-	const enum redis_outcome outcome = error ? REDIS_REFUSED : REDIS_ANSWERED;
 
-	if (error && !request->aside && strncmp(reply->str, "NOSCRIPT", 8) != 0) {
+	if (error && !command->aside && !redis_command_lacks_text(command, reply)) {
 		redis_link_trouble(link, store_fault_of_error(reply->str), reply->str);
 		redis_link_turn(link, false, false);
 	}
-	link->args.events->measured(link->args.owner, outcome, request->late, took(link, request));
-	link->args.events->done(link->args.owner, request, outcome, reply);
+	end_command(link, request, error ? REDIS_REFUSED : REDIS_ANSWERED, reply);
 }
 
 static void on_reply(struct redis_link *link, const redisReply *reply)
 {
-	const struct redis_request request = redis_line_pop(&link->line);
+	const struct redis_request request = redis_pending_pop(&link->pending);
 
-	link->line.heard = redis_link_now(link);
+	link->pending.heard = redis_link_now(link);
 	link->took = took(link, &request);
 	if (link->slow && reply->type != REDIS_REPLY_ERROR)
 		redis_link_turn(link, true, !request.late);
-	if (request.own && !request.aside) {
+	if (request.own && !request.command.aside) {
 		redis_link_own_reply(link, &request, reply);
 		return;
 	}
@@ -158,7 +185,7 @@ static void on_reply(struct redis_link *link, const redisReply *reply)
 		redis_link_login_reply(link, reply);
 	else
 		on_others_reply(link, &request, reply);
-	if (redis_line_is_empty(&link->line) && link->conn != NULL)
+	if (redis_pending_is_empty(&link->pending) && link->conn != NULL)
 		redis_link_idle(link, request.late || reply->type != REDIS_REPLY_ERROR);
 }
 
@@ -174,9 +201,9 @@ static bool is_message(const redisReply *reply)
 static void take_reply(struct redis_link *link, const redisReply *reply)
 {
 	if (redis_link_listens(link) && is_message(reply))
-		link->args.events->heard(link->args.owner,
-					 slice_of(reply->element[2]->str, reply->element[2]->len));
-	else if (redis_line_is_empty(&link->line))
+		link->args.heard(link->args.owner,
+				 slice_of(reply->element[2]->str, reply->element[2]->len));
+	else if (redis_pending_is_empty(&link->pending))
 		link->broken = true; /* an answer that nobody asked for */
 	else
 		on_reply(link, reply);
@@ -219,7 +246,7 @@ static void on_readable(struct net_conn *conn, void *arg)
 		redis_link_close(link, STORE_FAULT_PROTOCOL, "its answer is not of this protocol");
 	} else {
 		if (began || is_arriving(link))
-			redis_line_moved(&link->line, len, redis_link_now(link));
+			redis_pending_moved(&link->pending, len, redis_link_now(link));
 		arm(link);
 	}
 }
@@ -256,18 +283,15 @@ static void retry_later(struct redis_link *link)
 {
 	link->state = LINK_DOWN;
 	net_timer_set(link->args.loop, &link->retry,
-		      redis_link_now(link) + redis_pause(&link->pause));
+		      redis_link_now(link) + redis_backoff_next(&link->backoff));
 }
 
 static void lose_all(struct redis_link *link)
 {
-	while (!redis_line_is_empty(&link->line)) {
-		const struct redis_request request = redis_line_pop(&link->line);
-		if (request.own)
-			continue;
-		link->args.events->measured(link->args.owner, REDIS_LOST, request.late,
-					    took(link, &request));
-		link->args.events->done(link->args.owner, &request, REDIS_LOST, NULL);
+	while (!redis_pending_is_empty(&link->pending)) {
+		const struct redis_request request = redis_pending_pop(&link->pending);
+		if (!request.own)
+			end_command(link, &request, REDIS_LOST, NULL);
 	}
 }
 
@@ -291,6 +315,14 @@ static void sniff(struct redis_link *link)
 	const struct redis_target *target = &args->targets[(link->target - 1) % args->target_count];
 
 	redis_sniff_begin(&link->sniff, (const struct sockaddr *)&target->address, target->len);
+}
+
+static void tell_failed(struct redis_link *link)
+{
+	REDIS_LINK_USERS(user, link, failed)
+	{
+		user->events->failed(user);
+	}
 }
 
 void redis_link_close(struct redis_link *link, enum store_fault fault, const char *why)
@@ -319,9 +351,9 @@ void redis_link_close(struct redis_link *link, enum store_fault fault, const cha
 	if (strange)
 		sniff(link);
 	if (opening)
-		link->args.events->failed(link->args.owner);
-	else if (link->args.events->turned != NULL)
-		link->args.events->turned(link->args.owner);
+		tell_failed(link);
+	else
+		redis_link_tell_turned(link);
 }
 
 static void link_open(struct redis_link *link)
@@ -348,7 +380,7 @@ static void link_open(struct redis_link *link)
 		redis_link_tell(link, STORE_FAULT_UNREACHABLE,
 				"no memory or descriptor for a connection");
 		retry_later(link);
-		link->args.events->failed(link->args.owner);
+		tell_failed(link);
 		return;
 	}
 	arm(link);
@@ -362,10 +394,25 @@ static void on_retry(struct net_timer *timer)
 
 	if (link->state == LINK_DOWN)
 		link_open(link);
-	else if (redis_line_is_empty(&link->line) && link->state == LINK_READY)
+	else if (redis_pending_is_empty(&link->pending) && link->state == LINK_READY)
 		redis_link_probe(link);
-	else if (redis_line_is_empty(&link->line))
+	else if (redis_pending_is_empty(&link->pending))
 		redis_link_idle(link, true);
+}
+
+/* What one command takes says nothing of the others: a server that was in use is given some time. */
+static void judge(struct redis_link *link, nsec_t now)
+{
+	if (link->state != LINK_READY || now >= redis_pending_away_at(&link->pending))
+		redis_link_trouble(link, STORE_FAULT_LATE, "answers too late");
+}
+
+static void tell_late(const struct redis_request *request)
+{
+	struct redis_call *call = request->command.call;
+
+	if (call != NULL && call->type->late != NULL)
+		call->type->late(call);
 }
 
 static void on_deadline(struct net_timer *timer)
@@ -376,21 +423,25 @@ static void on_deadline(struct net_timer *timer)
 	struct redis_request *request;
 	bool late = false;
 
-	if (link->state == LINK_OPENING && redis_line_is_empty(&link->line) &&
+	if (link->state == LINK_OPENING && redis_pending_is_empty(&link->pending) &&
 	    now >= link->opened_at + CONNECT_MAX) {
 		redis_link_close(link, STORE_FAULT_UNREACHABLE,
 				 "cannot be reached within a second");
 		return;
 	}
-	while ((request = redis_line_late(&link->line, now)) != NULL) {
-		redis_link_trouble(link, STORE_FAULT_LATE, "answers too late");
+	while ((request = redis_pending_late(&link->pending, now)) != NULL) {
+		judge(link, now); /* first: those who are told may ask again */
 		late = true;
-		if (!request->own)
-			link->args.events->late(link->args.owner, request);
+		tell_late(request);
 	}
-	if (late && link->state == LINK_TROUBLED)
+	if (link->state == LINK_READY)
+		judge(link, now);
+	while (was_ready && link->state == LINK_TROUBLED &&
+	       (request = redis_pending_give_up(&link->pending)) != NULL)
+		tell_late(request);
+	if (link->state == LINK_TROUBLED && (late || was_ready))
 		redis_link_turn(link, was_ready || link->slow, false);
-	if (redis_line_is_silent(&link->line, now))
+	if (redis_pending_is_silent(&link->pending, now))
 		redis_link_close(link, STORE_FAULT_SILENT, "does not answer");
 	else
 		arm(link);
@@ -423,7 +474,7 @@ static void link_free(struct redis_link *link)
 	redis_login_fini(&link->login);
 	free((char *)link->args.server_name);
 	free((char *)link->args.name);
-	redis_line_fini(&link->line);
+	redis_pending_fini(&link->pending);
 	free(link);
 }
 
@@ -442,10 +493,11 @@ struct redis_link *redis_link_new(const struct redis_link_args *args)
 		.flush.run = on_flush,
 		.deadline.fire = on_deadline,
 		.retry.fire = on_retry,
-		.pause = { .chance = args->seed | 1 },
+		.backoff = { .chance = args->seed | 1 },
 		.sniff = { .loop = args->loop, .tls = args->tls != NULL, .found = on_found },
 	};
-	const bool lined = redis_line_init(&link->line, args->deadline);
+	link->users_end = &link->users;
+	const bool lined = redis_pending_init(&link->pending, args->deadline);
 	link->args.user = link->args.password = (struct slice){ NULL, 0 }; /* `login` has them */
 	const bool named = args->server_name != NULL;
 	link->args.name = strdup(args->name); /* a configuration goes with the next one */
@@ -457,4 +509,21 @@ struct redis_link *redis_link_new(const struct redis_link_args *args)
 	}
 	net_timer_set(args->loop, &link->retry, redis_link_now(link));
 	return link;
+}
+
+void redis_link_join(struct redis_link *link, struct redis_user *user)
+{
+	user->next = NULL;
+	*link->users_end = user;
+	link->users_end = &user->next;
+	if (user->events->measured == NULL)
+		return;
+	must(link->meter == NULL);
+	link->meter = user;
+}
+
+void redis_link_load(struct redis_link *link, struct redis_script *script)
+{
+	must(link->loaded == NULL);
+	link->loaded = script;
 }

@@ -2,115 +2,47 @@
  *
  * All requests of a tick leave in one write, with the loop's next turn at the latest. Nothing waits longer than
  * the deadline, which begins when they leave, since what a tick takes is not Redis's doing: a request without an
- * answer by then is told late; its answer, which may still come, is told too, or that it never will. From the
- * first late or failed request until a probe, alone, has been written and answered in time, the link is not
- * ready. A connection that owes answers and has given none for a second, or for the deadline if that is longer,
- * is given up and made again, after a pause that grows and varies. */
+ * answer by then is told late; its answer, which may still come, is told too, or that it never will.
+ *
+ * The link stops being ready with the first request that has failed, and when no answer was in time for one and a
+ * half times the deadline: one late answer is the matter of its command. Whatever is on its way then is late, too. It is ready again when a probe, alone, has been written and
+ * answered in time. A connection that owes answers and has given none for a second, or for one and a half times the
+ * deadline if that is longer, is given up and made again, after a pause that grows and varies. */
 #ifndef GATEWAY_REDIS_REDIS_LINK_H
 #define GATEWAY_REDIS_REDIS_LINK_H
 
 #include "gateway/base/redis_fault.h"
 #include "gateway/net/net.h"
-#include "gateway/redis/redis_wire.h"
-
-struct reservation;
-struct asking;
+#include "gateway/redis/redis_call.h"
 
 enum {
 	REDIS_ADDRESSES_MAX = 8,
-	REDIS_IN_FLIGHT_MAX = 32768, /* a power of two */
-	REDIS_CHANGES_MAX = 4,       /* two days, two months */
-	REDIS_SCOPES_MAX = 4         /* of one reservation */
+	REDIS_IN_FLIGHT_MAX = 32768, /* calls; a power of two */
 };
 
-/* A change of a money counter that was sent. */
-struct redis_change {
-	bool month;
-	uint32_t period;
-	uint64_t more, less; /* one of them is 0 */
-};
+struct redis_user;
 
-/* Times of rates, in ns, and the units a minute that they are of, 0: not known. */
-struct redis_owed {
-	uint64_t requests_rate, tokens_rate;
-	uint64_t requests_less, tokens_more, tokens_less;
-};
-
-/* What a request told of one limited thing, and what it claims of it. */
-struct redis_part {
-	uint32_t tenant;
-	uint32_t given_back; /* places */
-	struct redis_owed owed;
-	uint64_t requests_cost, tokens_cost; /* of the same rates */
-	uint8_t change_count;
-	struct redis_change changes[REDIS_CHANGES_MAX];
-};
-
-/* What limits.lua is asked, by its numbers; or something else; or a guest's. */
-enum redis_kind { REDIS_TELL, REDIS_CLAIM, REDIS_TOP_UP, REDIS_READ, REDIS_BIRTH, REDIS_GUEST };
-
-enum { REDIS_ABOUT_BYTES = 16 };
-struct redis_guest;
-
-/* A request on its way: the link's part, then what the store wants to know when it is over. */
-struct redis_request {
-	nsec_t sent;  /* begun; from when its bytes have left: then */
-	bool late;    /* told so */
-	bool own;     /* the link's: greeting and probe */
-	bool by_text; /* EVAL */
-	bool aside;   /* that it is refused says nothing of how Redis is */
-	uint8_t part_count;
-	enum redis_kind kind;
-	uint32_t places;                 /* claimed of every part */
-	uint64_t usd;                    /* likewise; or of the top-up */
-	struct reservation *reservation; /* of a claim; NULL: nobody waits any more */
-	struct asking *asking;           /* of a top-up and of what is read */
-	struct redis_guest *guest;       /* whose it is; what follows is the guest's */
-	void *waits;                     /* who asked; NULL: nobody waits (any more) */
-	uint32_t asked;
-	uint8_t about[REDIS_ABOUT_BYTES];
-	struct redis_part parts[REDIS_SCOPES_MAX];
-};
-
-enum redis_outcome {
-	REDIS_ANSWERED,
-	REDIS_REFUSED, /* an error: nothing was done */
-	REDIS_LOST,    /* nobody knows whether it was done */
-};
-
-/* Whoever keeps something else in the same Redis: requests of kind REDIS_GUEST are told to it, and what
- * becomes of the connection. */
-struct redis_guest {
-	/* As of redis_link_events. */
-	void (*done)(struct redis_guest *guest, const struct redis_request *request,
-		     enum redis_outcome outcome, const struct redisReply *reply);
-	void (*late)(struct redis_guest *guest, struct redis_request *request);
-	/* A connection is ready, perhaps to another server than before; or an attempt to make one has
-	 * failed. */
-	void (*settled)(struct redis_guest *guest, bool ready);
-	struct redis_guest *next; /* the host's */
-};
-
-struct redis_link_events {
-	/* The request is over; `reply` is NULL when LOST. */
-	void (*done)(void *owner, const struct redis_request *request, enum redis_outcome outcome,
-		     const struct redisReply *reply);
-	/* No answer by the deadline; done comes later. */
-	void (*late)(void *owner, struct redis_request *request);
-	/* Ready from now on, with nothing on its way; or not any more. */
-	void (*ready)(void *owner);
-	void (*unready)(void *owner);
+/* What becomes of a link, and of all that is sent on it. Each may be NULL. */
+struct redis_user_events {
+	/* Ready from now on, with nothing on its way, perhaps at another server than before; or not any more. */
+	void (*ready)(struct redis_user *user);
+	void (*unready)(struct redis_user *user);
 	/* An attempt to connect ended without success. */
-	void (*failed)(void *owner);
-	/* While it is not ready: whether it is slow, and takes requests of those who wait for it all the same
+	void (*failed)(struct redis_user *user);
+	/* While it is not ready: whether it is slow, and takes commands of those who wait for it all the same
 	 * (redis_link_begin_slow), may have changed. */
-	void (*turned)(void *owner);
-	/* Why it is not in use, another reason than before, at first CONNECTING, or NONE. NULL where nobody asks. */
-	void (*fault)(void *owner, enum store_fault fault);
-	/* To the channel that the link listens to; NULL where there is none. */
-	void (*heard)(void *owner, struct slice message);
-	/* Of a request of the store's, for metrics. */
-	void (*measured)(void *owner, enum redis_outcome outcome, bool late, nsec_t took);
+	void (*turned)(struct redis_user *user);
+	/* Why it is not in use, another reason than before, at first CONNECTING, or NONE. */
+	void (*fault)(struct redis_user *user, enum store_fault fault);
+	/* Of every command but the link's own. */
+	void (*measured)(struct redis_user *user, enum redis_outcome outcome, bool late,
+			 nsec_t took);
+};
+
+/* Embedded in its owner. */
+struct redis_user {
+	const struct redis_user_events *events;
+	struct redis_user *next; /* private */
 };
 
 struct redis_target {
@@ -120,8 +52,6 @@ struct redis_target {
 
 struct redis_link_args {
 	struct net_loop *loop;
-	const struct redis_link_events *events;
-	void *owner;
 	struct redis_target targets[REDIS_ADDRESSES_MAX]; /* may be set later */
 	uint32_t target_count;
 	struct ssl_ctx_st *tls;  /* NULL: clear text */
@@ -129,10 +59,9 @@ struct redis_link_args {
 	struct slice user, password; /* absent: not sent */
 	uint32_t database;
 	struct slice
-		script; /* run once without keys, so that Redis knows it; must outlive the link */
-	struct slice
-		channel; /* the link does nothing but listen to it, and has no requests; absent:
-				 none; must outlive the link */
+		channel; /* the link does nothing but listen to it, and takes no commands; absent: none; must outlive the link */
+	void (*heard)(void *owner, struct slice message); /* to the channel */
+	void *owner;                                      /* whose heard is */
 	nsec_t deadline;
 	const char *name; /* for messages: no password in it */
 	bool quiet;       /* another worker tells of it */
@@ -145,6 +74,12 @@ struct redis_link;
 /* Begins to connect with the loop's next turn. NULL: memory. Lives until the process ends. */
 struct redis_link *redis_link_new(const struct redis_link_args *args);
 
+/* Before the loop's next turn: `user`, which must outlive the link, hears of it from then on, behind those that came
+ * before it. At most one may have `measured`. */
+void redis_link_join(struct redis_link *link, struct redis_user *user);
+/* Likewise: the script, which must outlive the link, is run without keys in every greeting, so that Redis knows it. */
+void redis_link_load(struct redis_link *link, struct redis_script *script);
+
 /* Other addresses, for the next connection; if none were known, it begins with the loop's next turn. */
 void redis_link_set_targets(struct redis_link *link, const struct redis_target *targets,
 			    uint32_t count);
@@ -155,26 +90,28 @@ void redis_link_set_targets(struct redis_link *link, const struct redis_target *
 void redis_link_set_login(struct redis_link *link, struct slice user, struct slice password);
 
 bool redis_link_ready(const struct redis_link *link);
+/* How often it has become ready. */
+uint64_t redis_link_generation(const struct redis_link *link);
 
-/* A new request, to be filled by the caller, whose bytes go to *buffer next; *ticket names it. NULL:
- * not ready, or too many are on their way. redis_link_send must follow. */
-struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buffer **buffer,
-				       uint64_t *ticket);
+/* Where a new command's bytes go; redis_link_send must follow. NULL: not ready, or too many are on their way. */
+struct redis_buffer *redis_link_begin(struct redis_link *link);
 
 /* Whether the server is there, and nothing is wrong with it but that its answers are late: it owes none, or was
  * heard within `patience`; and its latest answer took no longer than that. */
 bool redis_link_is_slow(const struct redis_link *link, nsec_t patience);
 /* As redis_link_begin, to a server that is slow. NULL, too, from an answer in time on, until the probe that
  * follows when nothing is owed any more: with `turned` or `ready` it is known what it says. */
-struct redis_request *redis_link_begin_slow(struct redis_link *link, nsec_t patience,
-					    struct redis_buffer **buffer, uint64_t *ticket);
+struct redis_buffer *redis_link_begin_slow(struct redis_link *link, nsec_t patience);
+/* As redis_link_begin, for a command that was sent before and has been answered, ready or not. NULL, too: the
+ * connection has ended. */
+struct redis_buffer *redis_link_begin_again(struct redis_link *link);
 
 /* False: there was no memory for it, and it never was. */
-MUST_USE bool redis_link_send(struct redis_link *link);
+MUST_USE bool redis_link_send(struct redis_link *link, const struct redis_command *command);
 /* What was sent would leave with the loop's next turn: it does now. */
 void redis_link_flush(struct redis_link *link);
 
-/* A request that is not over. */
-struct redis_request *redis_link_request(struct redis_link *link, uint64_t ticket);
+/* Of a call that is pending. */
+struct redis_command *redis_link_command(struct redis_link *link, uint64_t ticket);
 
 #endif

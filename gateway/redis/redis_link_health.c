@@ -14,8 +14,10 @@ static void note(struct redis_link *link, enum store_fault fault)
 	if (link->fault == fault)
 		return;
 	link->fault = fault;
-	if (link->args.events->fault != NULL)
-		link->args.events->fault(link->args.owner, fault);
+	REDIS_LINK_USERS(user, link, fault)
+	{
+		user->events->fault(user, fault);
+	}
 }
 
 /* No answer at all says less than what the port was found to speak. */
@@ -61,11 +63,11 @@ static void own_send(struct redis_link *link, bool aside, const struct slice *wo
 	if (request == NULL)
 		return;
 	request->own = true;
-	request->aside = aside;
+	request->command = (struct redis_command){ .aside = aside };
 	redis_put_count(&link->filling, count);
 	for (uint32_t i = 0; i < count; i++)
 		redis_put(&link->filling, words[i]);
-	if (!redis_link_send(link))
+	if (!redis_link_send_request(link))
 		redis_link_close(link, STORE_FAULT_UNREACHABLE, "no memory for a request");
 }
 
@@ -131,10 +133,11 @@ void redis_link_greet(struct redis_link *link)
 	const struct slice select[] = { SLICE("SELECT"), slice_str(number) };
 	if (link->conn != NULL && args->database != 0)
 		own_send(link, false, select, COUNT_OF(select));
-	const struct slice load[] = { SLICE("EVAL"), args->script, SLICE("0") };
-	if (link->conn != NULL && !slice_absent(args->script))
+	if (link->conn != NULL && link->loaded != NULL) {
+		const struct slice load[] = { SLICE("EVAL"), link->loaded->text, SLICE("0") };
 		own_send(link, false, load, COUNT_OF(load));
-	if (link->conn != NULL && !slice_absent(args->script))
+	}
+	if (link->conn != NULL && link->loaded != NULL)
 		ask_all_slots(link);
 	if (link->conn != NULL)
 		redis_link_probe(link);
@@ -142,14 +145,22 @@ void redis_link_greet(struct redis_link *link)
 
 /* ---- health ---- */
 
+void redis_link_tell_turned(struct redis_link *link)
+{
+	REDIS_LINK_USERS(user, link, turned)
+	{
+		user->events->turned(user);
+	}
+}
+
 void redis_link_turn(struct redis_link *link, bool slow, bool in_time)
 {
 	const bool turned = slow != link->slow || in_time != link->in_time;
 
 	link->slow = slow;
 	link->in_time = in_time;
-	if (turned && link->args.events->turned != NULL)
-		link->args.events->turned(link->args.owner);
+	if (turned)
+		redis_link_tell_turned(link);
 }
 
 static void become_ready(struct redis_link *link)
@@ -161,13 +172,19 @@ static void become_ready(struct redis_link *link)
 		redis_link_tell(link, STORE_FAULT_NONE, "in use again");
 	link->error[0] = '\0';
 	note(link, STORE_FAULT_NONE);
-	link->pause.next = 0;
+	link->backoff.next = 0;
 	link->state = LINK_READY;
 	net_timer_stop(link->args.loop, &link->retry);
 	if (redis_link_listens(link))
 		net_timer_set(link->args.loop, &link->retry,
 			      redis_link_now(link) + LISTEN_PROBE_EVERY);
-	link->args.events->ready(link->args.owner);
+	link->generation++;
+	if (link->loaded != NULL)
+		link->loaded->generation = link->generation;
+	REDIS_LINK_USERS(user, link, ready)
+	{
+		user->events->ready(user);
+	}
 	redis_link_renew_login(link);
 }
 
@@ -182,7 +199,10 @@ void redis_link_trouble(struct redis_link *link, enum store_fault fault, const c
 	if (link->state != LINK_READY)
 		return;
 	link->state = LINK_TROUBLED;
-	link->args.events->unready(link->args.owner);
+	REDIS_LINK_USERS(user, link, unready)
+	{
+		user->events->unready(user);
+	}
 }
 
 void redis_link_idle(struct redis_link *link, bool at_once)
@@ -203,7 +223,7 @@ void redis_link_own_reply(struct redis_link *link, const struct redis_request *r
 				 reply->str); /* after a failover the next address may be another */
 		return;
 	}
-	if (!redis_line_is_empty(&link->line)) /* of the greeting the last counts */
+	if (!redis_pending_is_empty(&link->pending)) /* of the greeting the last counts */
 		return;
 	if (!request->late) {
 		become_ready(link);

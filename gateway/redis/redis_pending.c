@@ -2,110 +2,142 @@
 
 #include <stdlib.h>
 
-#define SILENCE_MAX (1 * SEC) /* of who owes answers; or the deadline, if that is longer */
+#define SILENCE_MAX \
+	(1 * SEC) /* of a server that owes answers; or the patience, if that is longer */
 
-bool redis_line_init(struct redis_line *line, nsec_t deadline)
+/* Without an answer in time. Since nobody is kept waiting beyond that, a server that is dead costs all its callers
+ * together as much as if the first late answer counted. */
+static nsec_t patience(const struct redis_pending *pending)
 {
-	*line = (struct redis_line){
+	return pending->deadline + pending->deadline / 2;
+}
+
+bool redis_pending_init(struct redis_pending *pending, nsec_t deadline)
+{
+	*pending = (struct redis_pending){
 		/* Pages that are never used cost no memory. */
-		.ring = calloc(REDIS_IN_FLIGHT_MAX, sizeof(*line->ring)),
+		.ring = calloc(REDIS_IN_FLIGHT_MAX, sizeof(*pending->ring)),
 		.deadline = deadline,
 	};
-	return line->ring != NULL;
+	return pending->ring != NULL;
 }
 
-void redis_line_fini(struct redis_line *line)
+void redis_pending_fini(struct redis_pending *pending)
 {
-	free(line->ring);
+	free(pending->ring);
 }
 
-struct redis_request *redis_line_begin(struct redis_line *line, nsec_t now)
+struct redis_request *redis_pending_begin(struct redis_pending *pending, nsec_t now)
 {
-	if (line->next - line->first >= REDIS_IN_FLIGHT_MAX)
+	if (pending->next - pending->first >= REDIS_IN_FLIGHT_MAX)
 		return NULL;
 	/* Back to the ring's begin: it is used no further than needed. */
-	if (redis_line_is_empty(line))
-		line->first = line->undue = line->next =
-			(line->next / REDIS_IN_FLIGHT_MAX + 1) * REDIS_IN_FLIGHT_MAX;
-	struct redis_request *request = redis_line_place(line, line->next);
+	if (redis_pending_is_empty(pending))
+		pending->first = pending->undue = pending->next =
+			(pending->next / REDIS_IN_FLIGHT_MAX + 1) * REDIS_IN_FLIGHT_MAX;
+	struct redis_request *request = redis_pending_place(pending, pending->next);
 	*request = (struct redis_request){ .sent = now };
 	return request;
 }
 
-void redis_line_left(struct redis_line *line, nsec_t now)
+void redis_pending_left(struct redis_pending *pending, nsec_t now)
 {
-	for (uint64_t i = line->kept > line->first ? line->kept : line->first; i < line->next; i++)
-		redis_line_place(line, i)->sent = now;
-	line->kept = line->next;
+	for (uint64_t i = pending->kept > pending->first ? pending->kept : pending->first;
+	     i < pending->next; i++)
+		redis_pending_place(pending, i)->sent = now;
+	pending->kept = pending->next;
 }
 
-void redis_line_moved(struct redis_line *line, size_t bytes, nsec_t now)
+void redis_pending_moved(struct redis_pending *pending, size_t bytes, nsec_t now)
 {
-	line->arrived += bytes;
-	if (line->arrived < REDIS_LINE_PROGRESS)
+	pending->arrived += bytes;
+	if (pending->arrived < REDIS_PENDING_PROGRESS)
 		return;
-	line->arrived = 0;
-	line->moved = now;
+	pending->arrived = 0;
+	pending->moved = now;
 }
 
-/* Since when a request is waited for. */
-static nsec_t waits_since(const struct redis_line *line, const struct redis_request *request)
+/* Since when something is waited for that left then: since an answer that arrives last got on. */
+static nsec_t waits_since(const struct redis_pending *pending, nsec_t left)
 {
-	const nsec_t most = request->sent + SILENCE_MAX;
+	const nsec_t most = left + SILENCE_MAX;
 
-	if (line->moved <= request->sent)
-		return request->sent;
-	return line->moved < most ? line->moved : most;
+	if (pending->moved <= left)
+		return left;
+	return pending->moved < most ? pending->moved : most;
 }
 
 /* When a request is late. The loop wakes up to a millisecond after it was asked to. */
-static nsec_t late_at(const struct redis_line *line, const struct redis_request *request)
+static nsec_t late_at(const struct redis_pending *pending, const struct redis_request *request)
 {
-	return waits_since(line, request) + line->deadline - (line->deadline > 2 * MSEC ? MSEC : 0);
+	const nsec_t early = pending->deadline > 2 * MSEC ? MSEC : 0;
+
+	return waits_since(pending, request->sent) + pending->deadline - early;
+}
+
+nsec_t redis_pending_away_at(const struct redis_pending *pending)
+{
+	if (pending->undue == pending->first) /* what is late is the oldest */
+		return NSEC_NEVER;
+	return waits_since(pending, pending->doubted) + patience(pending);
 }
 
 /* Since when the oldest answer is awaited and nothing was heard. */
-static nsec_t quiet_since(const struct redis_line *line)
+static nsec_t quiet_since(const struct redis_pending *pending)
 {
-	const nsec_t sent = redis_line_place(line, line->first)->sent;
+	const nsec_t sent = redis_pending_place(pending, pending->first)->sent;
 
-	return sent > line->heard ? sent : line->heard;
+	return sent > pending->heard ? sent : pending->heard;
 }
 
-static nsec_t silent_at(const struct redis_line *line)
+static nsec_t silent_at(const struct redis_pending *pending)
 {
-	return quiet_since(line) + (line->deadline > SILENCE_MAX ? line->deadline : SILENCE_MAX);
+	const nsec_t most = patience(pending);
+
+	return quiet_since(pending) + (most > SILENCE_MAX ? most : SILENCE_MAX);
 }
 
-nsec_t redis_line_due(const struct redis_line *line)
+nsec_t redis_pending_due(const struct redis_pending *pending)
 {
-	if (redis_line_is_empty(line))
+	if (redis_pending_is_empty(pending))
 		return NSEC_NEVER;
-	const nsec_t silent = silent_at(line);
-	if (line->undue == line->next)
+	const nsec_t silent = silent_at(pending);
+	if (pending->undue == pending->next)
 		return silent;
-	const nsec_t late = late_at(line, redis_line_place(line, line->undue));
+	const nsec_t late = late_at(pending, redis_pending_place(pending, pending->undue));
 	return late < silent ? late : silent;
 }
 
-struct redis_request *redis_line_late(struct redis_line *line, nsec_t now)
+/* It is late from now on. */
+static struct redis_request *next_undue(struct redis_pending *pending)
 {
-	if (line->undue == line->next)
-		return NULL;
-	struct redis_request *request = redis_line_place(line, line->undue);
-	if (now < late_at(line, request))
-		return NULL;
-	line->undue++;
+	struct redis_request *request = redis_pending_place(pending, pending->undue++);
+
 	request->late = true;
+	if (pending->doubted == 0)
+		pending->doubted = request->sent;
 	return request;
 }
 
-bool redis_line_is_quiet(const struct redis_line *line, nsec_t now, nsec_t most)
+struct redis_request *redis_pending_late(struct redis_pending *pending, nsec_t now)
 {
-	return !redis_line_is_empty(line) && now >= quiet_since(line) + most;
+	if (pending->undue == pending->next ||
+	    now < late_at(pending, redis_pending_place(pending, pending->undue)))
+		return NULL;
+	return next_undue(pending);
 }
 
-bool redis_line_is_silent(const struct redis_line *line, nsec_t now)
+struct redis_request *redis_pending_give_up(struct redis_pending *pending)
 {
-	return !redis_line_is_empty(line) && now >= silent_at(line);
+	return pending->undue == pending->next ? NULL : next_undue(pending);
+}
+
+bool redis_pending_is_quiet(const struct redis_pending *pending, nsec_t now, nsec_t most)
+{
+	return !redis_pending_is_empty(pending) && now >= quiet_since(pending) + most;
+}
+
+bool redis_pending_is_silent(const struct redis_pending *pending, nsec_t now)
+{
+	return !redis_pending_is_empty(pending) && now >= silent_at(pending);
 }

@@ -195,7 +195,7 @@ static bool same_blocks(const struct config_blocks *a, const struct config_block
 	return a->bytes == b->bytes && a->each == b->each && a->ttl == b->ttl;
 }
 
-/* The key that differs; NULL: at most user and password, which may change (store_redis_use_login). */
+/* The key that differs; NULL: at most user and password, which may change (redis_client_use_login). */
 static const char *store_change(const struct config_store *a, const struct config_store *b)
 {
 	if (a->redis != b->redis)

@@ -36,6 +36,31 @@ static void build_address(struct loader *l, const struct node *node, struct slic
 	out->host = loader_keep(l, host);
 }
 
+/* The same for a listener, which may also be "unix:PATH". */
+static void build_listener(struct loader *l, const struct node *node, struct slice text,
+			   struct listen_address *out)
+{
+	static const struct slice scheme = SLICE_INIT("unix:");
+
+	if (!slice_starts(text, scheme)) {
+		build_address(l, node, text, out);
+		return;
+	}
+	const struct slice path =
+		loader_path(l, node, slice_of(text.at + scheme.len, text.len - scheme.len));
+	if (text.len == scheme.len) {
+		problem_at(&l->problems, node, "has no path; write unix:/run/sluice/public.sock");
+	} else if (path.len > SOCKET_PATH_MAX) {
+		problem_at(&l->problems, node,
+			   "is %zu bytes long with its directory; write a path of at most %d",
+			   path.len, SOCKET_PATH_MAX);
+	} else {
+		out->text = loader_keep(l, text);
+		out->host = path;
+		out->local = true;
+	}
+}
+
 static bool same_address(const struct listen_address *a, const struct listen_address *b)
 {
 	return !slice_absent(a->host) && slice_eq(a->host, b->host) && a->port == b->port;
@@ -63,7 +88,7 @@ static void build_listen(struct loader *l, const struct main_form *form)
 		out[i].trusted_proxy = forms[i].trusted_proxy != 0;
 		if (slice_absent(forms[i].address))
 			continue;
-		build_address(l, node, forms[i].address, &out[i]);
+		build_listener(l, node, forms[i].address, &out[i]);
 		for (uint32_t j = 0; j < i; j++)
 			if (same_address(&out[i], &out[j]))
 				problem_at(&l->problems, node,
@@ -80,11 +105,16 @@ static void build_admin(struct loader *l, const struct main_form *form)
 	if (!slice_absent(form->admin_socket)) {
 		node = node_find(form->node, "admin.socket");
 		config->admin_socket = loader_path(l, node, form->admin_socket);
-		if (config->admin_socket.len > 107)
+		if (config->admin_socket.len > SOCKET_PATH_MAX)
 			problem_at(&l->problems, node,
 				   "is %zu bytes long with its directory; write a path of at most "
-				   "107",
-				   config->admin_socket.len);
+				   "%d",
+				   config->admin_socket.len, SOCKET_PATH_MAX);
+		for (uint32_t i = 0; i < config->listen_count; i++)
+			if (config->listen[i].local &&
+			    slice_eq(config->listen[i].host, config->admin_socket))
+				problem_at(&l->problems, node,
+					   "is also a public address; write another path");
 	}
 	if (slice_absent(form->admin_address))
 		return;

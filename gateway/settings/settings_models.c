@@ -2,6 +2,8 @@
  *
  * What the file says wins; what it leaves out is taken from the catalogue of known models, if that knows
  * what the provider calls this one, and else from the dialect. */
+#include "codec/dialects.h"
+#include "codec/set.h"
 #include "gateway/settings/settings_loader.h"
 
 #include "codec/base/must.h"
@@ -321,7 +323,7 @@ static void build_body(struct loader *l, const struct model_form *form, struct p
 {
 	if (slice_absent(form->body))
 		return;
-	struct json_work *work = json_work_new();
+	struct json_work *work = json_work_new(codec_set_best());
 	if (work == NULL) {
 		loader_out_of_memory(l);
 		return;

@@ -1,4 +1,5 @@
 /* settings_providers.c - forms to configuration: providers, their endpoints and how these are judged. */
+#include "codec/dialects.h"
 #include "gateway/settings/settings_loader.h"
 
 #include "codec/base/must.h"

@@ -6,14 +6,14 @@
 #ifndef GATEWAY_STATE_CANCEL_REDIS_H
 #define GATEWAY_STATE_CANCEL_REDIS_H
 
-#include "gateway/limits/limiter_redis.h"
+#include "gateway/redis/redis_client.h"
 #include "gateway/state/cancel.h"
 
 struct flights_redis;
 
-/* `flights` and `redis` must outlive it. With `config` it listens, too: one worker of a process does; NULL:
+/* `flights` and `client` must outlive it. With `config` it listens, too: one worker of a process does; NULL:
  * it tells others only. NULL: memory. */
-struct flights_redis *flights_redis_new(struct store_redis *redis, struct flights *flights,
+struct flights_redis *flights_redis_new(struct redis_client *client, struct flights *flights,
 					const struct config_store *config);
 
 /* Calls off, at all gateways that listen, those of that key. Nobody waits. */

@@ -116,8 +116,7 @@ struct once_claim {
 	/* answered: call->verdict, and with ONCE_ANSWERED .answer */
 	bool held; /* it is the process's to end */
 	/* private */
-	bool pending;
-	uint64_t ticket;
+	struct redis_call sent;
 };
 
 #endif

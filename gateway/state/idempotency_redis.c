@@ -3,12 +3,12 @@
 #include "codec/base/err.h"
 #include "codec/base/hex.h"
 #include "codec/base/must.h"
-#include "gateway/limits/limiter_redis_script.h"
-#include "gateway/redis/redis_wire.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+REDIS_SCRIPT_DECLARE(once);
 
 /* A claim outlives its request's deadline by so much: then its gateway is gone. */
 #define CLAIM_SPARE (5 * SEC)
@@ -26,18 +26,16 @@ struct untold {
 enum { UNTOLD_MAX = 64 };
 
 struct once_redis {
-	struct redis_guest guest;
+	struct redis_user user;
+	struct redis_script script;
 	struct net_loop *loop;
 	struct redis_link *link;
 	struct json_work *json;
 	struct metrics_worker *metrics;
 	struct alive *alive;
-	bool knows; /* Redis: the script */
 	struct untold untold[UNTOLD_MAX];
 	uint32_t untold_count;
 };
-
-enum { CLAIMS = 1, TELLS };
 
 /* ---- requests ---- */
 
@@ -72,43 +70,35 @@ static void put_owner(struct redis_buffer *to, struct slice gateway, uint32_t nu
 	redis_put(to, slice_of(owner, sizeof(owner)));
 }
 
-/* EVALSHA with the script's digest, or EVAL with its text, which makes Redis know it. */
-static bool ask(struct once_redis *redis, struct once_claim *claim, uint32_t asked,
-		struct slice what, nsec_t lives, struct slice answer, struct slice mark)
-{
-	struct redis_buffer *to;
-	uint64_t ticket;
-	struct redis_request *request = redis_link_begin(redis->link, &to, &ticket);
+/* The command's arguments: whose claim it is, what becomes of it, and what idempotency.lua wants to know besides. */
+struct words {
+	struct slice what;
+	nsec_t lives;
+	struct slice answer, mark;
+};
 
-	if (request == NULL)
-		return false;
-	request->kind = REDIS_GUEST;
-	request->guest = &redis->guest;
-	request->asked = asked;
-	request->waits = asked == CLAIMS ? claim : NULL;
-	request->by_text = !redis->knows;
-	redis_put_count(to, 10);
-	redis_put(to, request->by_text ? SLICE("EVAL") : SLICE("EVALSHA"));
-	redis_put(to,
-		  request->by_text ? slice_of(once_lua, once_lua_len) : slice_str(once_lua_sha1));
-	redis_put_number(to, 1);
-	put_key(to, claim);
-	redis_put(to, what);
-	redis_put(to, slice_of((const char *)claim->call->body, sizeof(claim->call->body)));
-	put_owner(to, alive_name(redis->alive), claim->call->number);
-	redis_put_number(to, (uint32_t)(lives / MSEC));
-	redis_put(to, answer);
-	redis_put(to, mark);
-	if (!redis_link_send(redis->link))
-		return false;
-	claim->ticket = ticket;
-	redis->knows = true; /* by the time that it gets to what comes behind this */
-	return true;
+static void put_words(const struct once_redis *redis, const struct redis_script_run *run,
+		      const struct once_claim *claim, const struct words *words)
+{
+	enum { ARGUMENTS = 6 };
+
+	redis_put_script(run, 1, ARGUMENTS);
+	put_key(run->to, claim);
+	redis_put(run->to, words->what);
+	redis_put(run->to, slice_of((const char *)claim->call->body, sizeof(claim->call->body)));
+	put_owner(run->to, alive_name(redis->alive), claim->call->number);
+	redis_put_number(run->to, (uint32_t)(words->lives / MSEC));
+	redis_put(run->to, words->answer);
+	redis_put(run->to, words->mark);
 }
 
+/* ---- claims ---- */
+
 /* Whether the digest is a guess; and, for others to judge the claim by this gateway's key, how long it lives. */
-static bool send_claim(struct once_redis *redis, struct once_claim *claim)
+static void put_claim(struct redis_call *of, const struct redis_script_run *run)
 {
+	const struct once_claim *claim = CONTAINER_OF(of, struct once_claim, sent);
+	const struct once_redis *redis = of->owner;
 	const nsec_t lives = claim->lasts + CLAIM_SPARE, now = net_now(redis->loop);
 	const bool guess = claim->call->guess, known = alive_is_known(redis->alive, now);
 	const struct slice older =
@@ -119,74 +109,9 @@ static bool send_claim(struct once_redis *redis, struct once_claim *claim)
 	text[0] = guess ? '?' : '-';
 	if (known)
 		mark.len += redis_number_text(text + 1, (uint32_t)(lives / MSEC));
-	claim->held = false;
-	claim->pending = ask(redis, claim, CLAIMS, SLICE("claim"), lives, older, mark);
-	return claim->pending;
+	const struct words words = { SLICE("claim"), lives, older, mark };
+	put_words(redis, run, claim, &words);
 }
-
-bool once_redis_claim(struct once_redis *redis, struct once_claim *claim)
-{
-	if (send_claim(redis, claim))
-		return true;
-	metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
-	return false;
-}
-
-void once_redis_forget(struct once_redis *redis, struct once_claim *claim)
-{
-	if (!claim->pending)
-		return;
-	redis_link_request(redis->link, claim->ticket)->waits = NULL;
-	claim->pending = false;
-	claim->held = true; /* it may be, in a moment: what is told comes behind it */
-}
-
-void once_redis_end(struct once_redis *redis, const struct once_claim *claim, struct slice member)
-{
-	struct once_claim own = *claim;
-
-	if (slice_absent(member) || member.len > ONCE_ANSWER_MAX)
-		member = SLICE("");
-	if (ask(redis, &own, TELLS, SLICE("done"), ONCE_REMEMBERED, member, SLICE("")))
-		return;
-	if (redis->untold_count == UNTOLD_MAX) {
-		metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
-		return;
-	}
-	struct untold *untold = &redis->untold[redis->untold_count++];
-	*untold = (struct untold){ .tenant = claim->tenant,
-				   .key = claim->call->key,
-				   .number = claim->call->number,
-				   .answered_at = net_now(redis->loop) };
-	(void)memcpy(untold->body, claim->call->body, sizeof(untold->body));
-}
-
-void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
-{
-	struct once_claim own = *claim;
-
-	(void)ask(redis, &own, TELLS, SLICE("drop"), MSEC, SLICE(""), SLICE(""));
-}
-
-/* Without the answer, which is not kept. False: Redis is away again. There is nothing to tell any more when its time is over. */
-static bool tell(struct once_redis *redis, const struct untold *untold)
-{
-	const nsec_t over = untold->answered_at + ONCE_REMEMBERED, now = net_now(redis->loop);
-	struct once_call call = { .key = untold->key, .number = untold->number };
-	struct once_claim claim = { .tenant = untold->tenant, .call = &call };
-
-	(void)memcpy(call.body, untold->body, sizeof(call.body));
-	return over < now + MSEC ||
-	       ask(redis, &claim, TELLS, SLICE("done"), over - now, SLICE(""), SLICE(""));
-}
-
-static void tell_untold(struct once_redis *redis)
-{
-	while (redis->untold_count != 0 && tell(redis, &redis->untold[redis->untold_count - 1]))
-		redis->untold_count--;
-}
-
-/* ---- answers ---- */
 
 /* Of what another gateway may have written only as much is believed as could be ours. */
 static bool is_member(struct slice text, struct json_work *json)
@@ -239,28 +164,12 @@ static void take_reply(struct once_redis *redis, struct once_claim *claim,
 	}
 }
 
-/* Once it was told the script itself, to tell it again would not help. */
-static bool forgot_script(const struct redis_request *request, enum redis_outcome outcome,
-			  const struct redisReply *reply)
+static void on_claimed(struct redis_call *of, enum redis_outcome outcome,
+		       const struct redisReply *reply)
 {
-	return outcome == REDIS_REFUSED && !request->by_text &&
-	       strncmp(reply->str, "NOSCRIPT", 8) == 0;
-}
+	struct once_claim *claim = CONTAINER_OF(of, struct once_claim, sent);
+	struct once_redis *redis = of->owner;
 
-static void on_done(struct redis_guest *guest, const struct redis_request *request,
-		    enum redis_outcome outcome, const struct redisReply *reply)
-{
-	struct once_redis *redis = CONTAINER_OF(guest, struct once_redis, guest);
-	struct once_claim *claim = request->waits;
-
-	if (forgot_script(request, outcome, reply)) {
-		redis->knows = false;
-		if (claim != NULL && send_claim(redis, claim))
-			return;
-	}
-	if (claim == NULL)
-		return;
-	claim->pending = false;
 	if (outcome == REDIS_ANSWERED)
 		take_reply(redis, claim, reply);
 	else
@@ -271,32 +180,120 @@ static void on_done(struct redis_guest *guest, const struct redis_request *reque
 	claim->done(claim);
 }
 
-static void on_late(struct redis_guest *guest, struct redis_request *request)
+static void on_late(struct redis_call *of)
 {
-	struct once_redis *redis = CONTAINER_OF(guest, struct once_redis, guest);
-	struct once_claim *claim = request->waits;
+	struct once_claim *claim = CONTAINER_OF(of, struct once_claim, sent);
+	struct once_redis *redis = of->owner;
 
-	request->waits = NULL;
-	if (claim == NULL)
-		return;
-	claim->pending = false;
+	redis_call_forget(redis->link, of);
 	metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
 	claim->held = true; /* as likely as not: to be told how it ends does no harm */
 	claim->done(claim);
 }
 
-/* Another server may not know the script. */
-static void on_settled(struct redis_guest *guest, bool ready)
-{
-	struct once_redis *redis = CONTAINER_OF(guest, struct once_redis, guest);
+static const struct redis_call_type claim_type = { .put = put_claim,
+						   .done = on_claimed,
+						   .late = on_late };
 
-	if (!ready)
-		return;
-	redis->knows = false;
-	tell_untold(redis);
+bool once_redis_claim(struct once_redis *redis, struct once_claim *claim)
+{
+	claim->held = false;
+	claim->sent = (struct redis_call){ .type = &claim_type, .owner = redis };
+	if (redis_script_run(redis->link, &redis->script, &claim->sent))
+		return true;
+	metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
+	return false;
 }
 
-struct once_redis *once_redis_new(struct net_loop *loop, struct store_redis *redis,
+void once_redis_forget(struct once_redis *redis, struct once_claim *claim)
+{
+	if (!redis_call_pending(&claim->sent))
+		return;
+	redis_call_forget(redis->link, &claim->sent);
+	claim->held = true; /* it may be, in a moment: what is told comes behind it */
+}
+
+/* ---- how they end ---- */
+
+/* Lives while it is sent. */
+struct report {
+	struct redis_call call;
+	const struct once_claim *claim;
+	struct words words;
+};
+
+static void put_report(struct redis_call *of, const struct redis_script_run *run)
+{
+	const struct report *report = CONTAINER_OF(of, struct report, call);
+
+	put_words(of->owner, run, report->claim, &report->words);
+}
+
+/* False: Redis is away. */
+static bool report(struct once_redis *redis, const struct once_claim *claim,
+		   const struct words *words)
+{
+	static const struct redis_call_type type = { .put = put_report };
+	struct report report = { { .type = &type, .owner = redis }, claim, *words };
+
+	return redis_script_tell(redis->link, &redis->script, &report.call);
+}
+
+void once_redis_end(struct once_redis *redis, const struct once_claim *claim, struct slice member)
+{
+	if (slice_absent(member) || member.len > ONCE_ANSWER_MAX)
+		member = SLICE("");
+	const struct words words = { SLICE("done"), ONCE_REMEMBERED, member, SLICE("") };
+	if (report(redis, claim, &words))
+		return;
+	if (redis->untold_count == UNTOLD_MAX) {
+		metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
+		return;
+	}
+	struct untold *untold = &redis->untold[redis->untold_count++];
+	*untold = (struct untold){ .tenant = claim->tenant,
+				   .key = claim->call->key,
+				   .number = claim->call->number,
+				   .answered_at = net_now(redis->loop) };
+	(void)memcpy(untold->body, claim->call->body, sizeof(untold->body));
+}
+
+void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
+{
+	static const struct words words = { SLICE_INIT("drop"), MSEC, SLICE_INIT(""),
+					    SLICE_INIT("") };
+
+	(void)report(redis, claim, &words);
+}
+
+/* Without the answer, which is not kept. False: Redis is away again. There is nothing to tell any more when its time is over. */
+static bool tell(struct once_redis *redis, const struct untold *untold)
+{
+	const nsec_t over = untold->answered_at + ONCE_REMEMBERED, now = net_now(redis->loop);
+	struct once_call call = { .key = untold->key, .number = untold->number };
+	const struct once_claim claim = { .tenant = untold->tenant, .call = &call };
+	const struct words words = { SLICE("done"), over - now, SLICE(""), SLICE("") };
+
+	(void)memcpy(call.body, untold->body, sizeof(call.body));
+	return over < now + MSEC || report(redis, &claim, &words);
+}
+
+static void tell_untold(struct once_redis *redis)
+{
+	while (redis->untold_count != 0 && tell(redis, &redis->untold[redis->untold_count - 1]))
+		redis->untold_count--;
+}
+
+/* ---- making one ---- */
+
+static void on_ready(struct redis_user *user)
+{
+	tell_untold(CONTAINER_OF(user, struct once_redis, user));
+}
+
+static const struct redis_user_events user_events = { .ready = on_ready };
+
+struct once_redis *once_redis_new(struct net_loop *loop, struct redis_link *link,
 				  struct alive *alive, struct json_work *json,
 				  struct metrics_worker *metrics)
 {
@@ -305,12 +302,14 @@ struct once_redis *once_redis_new(struct net_loop *loop, struct store_redis *red
 	if (made == NULL)
 		return NULL;
 	*made = (struct once_redis){
-		.guest = { .done = on_done, .late = on_late, .settled = on_settled },
+		.user = { .events = &user_events },
+		.script = REDIS_SCRIPT_INIT(once),
 		.loop = loop,
+		.link = link,
 		.json = json,
 		.metrics = metrics,
 		.alive = alive,
 	};
-	made->link = store_redis_join(redis, &made->guest);
+	redis_link_join(link, &made->user);
 	return made;
 }

@@ -11,16 +11,16 @@
 #define GATEWAY_STATE_IDEMPOTENCY_REDIS_H
 
 #include "codec/json/json_read.h"
-#include "gateway/limits/limiter_redis.h"
+#include "gateway/redis/redis_link.h"
 #include "gateway/state/idempotency.h"
 #include "gateway/state/state_redis_alive.h"
 #include "gateway/telemetry/metrics.h"
 
 struct once_redis;
 
-/* `alive` is the process's, and must outlive it, as must `redis` and `json`, the loop's own; `metrics`
+/* `alive` is the process's, and must outlive it, as must `link` and `json`, the loop's own; `metrics`
  * counts claims that had to do without Redis, and answers that it was never told for want of room. NULL: memory. */
-struct once_redis *once_redis_new(struct net_loop *loop, struct store_redis *redis,
+struct once_redis *once_redis_new(struct net_loop *loop, struct redis_link *link,
 				  struct alive *alive, struct json_work *json,
 				  struct metrics_worker *metrics);
 

@@ -15,6 +15,7 @@
 #include "codec/base/arena.h"
 #include "codec/base/clock.h"
 #include "codec/base/slice.h"
+#include "gateway/redis/redis_call.h"
 
 /* A session and a loop with its calls live so long after they were used last; blocks: store.blocks.ttl. */
 #define STATE_SESSION_TTL (3600 * SEC)
@@ -123,9 +124,8 @@ struct state_recall {
 		*found; /* block_count texts, in the arena; absent: not there. NULL: none was asked
 			      * for, or there was no memory */
 	/* the store's own */
-	uint64_t ticket;
-	bool waits; /* for the first connection */
-	struct state_recall *next;
+	struct redis_call call;
+	struct state_recall *next; /* of those who wait for the first connection */
 };
 
 static inline size_t state_found_max(const struct state_recall *recall)
@@ -157,9 +157,8 @@ struct state_note {
 	bool away;        /* not told to the shared store (in time): only this process knows it */
 	bool blocks_kept; /* false: say reasoning_not_saved */
 	bool ended;       /* end_session: there was one */
-	/* the store's own */
-	uint64_t ticket;
-	bool waits;
+	/* the store's own, as above */
+	struct redis_call call;
 	struct state_note *next;
 };
 

@@ -1,20 +1,16 @@
 #include "gateway/state/state_redis.h"
 
 #include "codec/base/must.h"
+#include "codec/base/slab.h"
 #include "gateway/state/state_redis_wire.h"
 
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 
-enum { STATE_REDIS_MAGIC = 0x53545245 };
+REDIS_SCRIPT_DECLARE(recall);
+REDIS_SCRIPT_DECLARE(remember);
 
-/* What a request of ours was for. */
-enum asked {
-	ASKED_RECALL,
-	ASKED_NOTE,
-	ASKED_CATCH_UP, /* a note by which Redis learns what it was not there for; about a session */
-	ASKED_DROP
-};
+enum { STATE_REDIS_MAGIC = 0x53545245 };
 
 /* A session that began or ended while Redis was away. */
 struct missed {
@@ -23,17 +19,23 @@ struct missed {
 };
 enum { MISSED_MAX = 1024 };
 
+/* A note by which Redis learns what it was not there for. */
+struct catch_up {
+	struct redis_call call;
+	struct state_note note;
+};
+
 struct state_redis {
 	struct state state;
 	uint32_t magic;
-	struct redis_guest guest;
+	struct redis_user user;
+	struct redis_script load, save;
 	struct net_loop *loop;
 	struct redis_link *link;
 	struct state_memory *memory;
 	struct metrics_worker *metrics;
 	struct config_blocks blocks;
 	nsec_t deadline;
-	bool knows_recall, knows_remember; /* Redis: the scripts */
 	/* Requests that come before the first attempt to connect has ended wait for that, within the
 	 * deadline of the first of them. */
 	bool hopeful;
@@ -42,6 +44,7 @@ struct state_redis {
 	struct net_timer patience;
 	struct missed missed[MISSED_MAX]; /* the latest of those that this worker is to tell of */
 	uint32_t missed_count;            /* with those that had to make room */
+	struct slab catching_up;
 };
 
 static struct state_redis *redis_of(struct state *state)
@@ -52,71 +55,44 @@ static struct state_redis *redis_of(struct state *state)
 	return redis;
 }
 
+static const struct redis_call_type recall_type, note_type, catch_up_type; /* below */
+
 static struct state *own(const struct state_redis *redis)
 {
 	return state_memory_state(redis->memory);
 }
 
-/* ---- requests ---- */
-
-static struct redis_request *begin(struct state_redis *redis, struct redis_buffer **to,
-				   uint64_t *ticket, enum asked asked, void *waits)
-{
-	struct redis_request *request = redis_link_begin(redis->link, to, ticket);
-
-	if (request == NULL)
-		return NULL;
-	request->kind = REDIS_GUEST;
-	request->guest = &redis->guest;
-	request->asked = asked;
-	request->waits = waits;
-	return request;
-}
+/* ---- calls ---- */
 
 static bool send_recall(struct state_redis *redis, struct state_recall *recall)
 {
-	struct redis_buffer *to;
-	struct redis_request *request = begin(redis, &to, &recall->ticket, ASKED_RECALL, recall);
-
-	if (request == NULL)
-		return false;
-	request->by_text = !redis->knows_recall;
-	state_wire_recall(to, recall, &redis->blocks, request->by_text);
-	if (!redis_link_send(redis->link))
-		return false;
-	redis->knows_recall = true; /* by the time that it gets to what comes behind this */
-	return true;
+	recall->call = (struct redis_call){ .type = &recall_type, .owner = redis };
+	return redis_script_run(redis->link, &redis->load, &recall->call);
 }
 
-static bool send_note(struct state_redis *redis, struct state_note *note, enum asked asked,
-		      void *waits)
+static bool send_note(struct state_redis *redis, struct state_note *note)
 {
-	struct redis_buffer *to;
-	struct redis_request *request = begin(redis, &to, &note->ticket, asked, waits);
-
-	if (request == NULL)
-		return false;
-	_Static_assert((int)REDIS_ABOUT_BYTES == (int)STATE_KEY_BYTES, "a request is about a key");
-	(void)memcpy(request->about, note->session.at, sizeof(request->about));
-	request->by_text = !redis->knows_remember;
-	state_wire_note(to, note, &redis->blocks, request->by_text);
-	if (!redis_link_send(redis->link))
-		return false;
-	redis->knows_remember = true;
-	return true;
+	note->call = (struct redis_call){ .type = &note_type, .owner = redis };
+	return note->done == NULL ? redis_script_tell(redis->link, &redis->save, &note->call)
+				  : redis_script_run(redis->link, &redis->save, &note->call);
 }
 
 /* Redis was not there when this session began, or ended; nobody waits for it to be told. */
 static void catch_up(struct state_redis *redis, const struct state_recall *recall, bool begins)
 {
-	struct state_note note = { .tenant = recall->tenant,
-				   .session = recall->session,
-				   .begin_session = begins,
-				   .end_session = !begins,
-				   .revision = recall->revision,
-				   .now = recall->now };
+	struct catch_up *late = slab_take(&redis->catching_up);
 
-	(void)send_note(redis, &note, ASKED_CATCH_UP, NULL); /* else when it is asked about again */
+	if (late == NULL)
+		return; /* when it is asked about again */
+	late->call = (struct redis_call){ .type = &catch_up_type, .owner = redis };
+	late->note = (struct state_note){ .tenant = recall->tenant,
+					  .session = recall->session,
+					  .begin_session = begins,
+					  .end_session = !begins,
+					  .revision = recall->revision,
+					  .now = recall->now };
+	if (!redis_script_run(redis->link, &redis->save, &late->call))
+		slab_give(&redis->catching_up, late); /* likewise */
 }
 
 /* ---- answers: what Redis knows and what this process does ---- */
@@ -277,48 +253,53 @@ static void note_away(struct state_redis *redis, struct state_note *note)
 	keep_missed(redis, note);
 }
 
-/* ---- what becomes of requests ---- */
+/* ---- what becomes of calls ---- */
 
-/* Once it was told the script itself, to tell it again would not help. */
-static bool is_unknown_script(const struct redis_request *request, enum redis_outcome outcome,
-			      const struct redisReply *reply)
+static void put_recall(struct redis_call *call, const struct redis_script_run *run)
 {
-	return outcome == REDIS_REFUSED && !request->by_text &&
-	       strncmp(reply->str, "NOSCRIPT", 8) == 0;
+	const struct state_redis *redis = call->owner;
+
+	state_wire_recall(run, CONTAINER_OF(call, struct state_recall, call), &redis->blocks);
 }
 
-static void recall_done(struct state_redis *redis, const struct redis_request *request,
-			enum redis_outcome outcome, const struct redisReply *reply)
+static void recall_done(struct redis_call *call, enum redis_outcome outcome,
+			const struct redisReply *reply)
 {
-	struct state_recall *recall = request->waits;
+	struct state_recall *recall = CONTAINER_OF(call, struct state_recall, call);
 
-	if (is_unknown_script(request, outcome, reply)) {
-		redis->knows_recall = false;
-		if (recall != NULL && send_recall(redis, recall))
-			return;
-	}
-	if (recall == NULL)
-		return;
 	if (outcome == REDIS_ANSWERED && state_wire_recalled(reply, recall))
-		join(redis, recall);
+		join(call->owner, recall);
 	else
-		recall_away(redis, recall);
+		recall_away(call->owner, recall);
 	recall->done(recall);
 }
 
-static void note_done(struct state_redis *redis, const struct redis_request *request,
-		      enum redis_outcome outcome, const struct redisReply *reply)
+static void recall_late(struct redis_call *call)
 {
-	struct state_note *note = request->waits;
+	struct state_recall *recall = CONTAINER_OF(call, struct state_recall, call);
+	struct state_redis *redis = call->owner;
+
+	redis_call_forget(redis->link, call);
+	recall_away(redis, recall);
+	recall->done(recall);
+}
+
+static const struct redis_call_type recall_type = { put_recall, recall_done, recall_late };
+
+static void put_note(struct redis_call *call, const struct redis_script_run *run)
+{
+	const struct state_redis *redis = call->owner;
+
+	state_wire_note(run, CONTAINER_OF(call, struct state_note, call), &redis->blocks);
+}
+
+static void note_done(struct redis_call *call, enum redis_outcome outcome,
+		      const struct redisReply *reply)
+{
+	struct state_note *note = CONTAINER_OF(call, struct state_note, call);
+	struct state_redis *redis = call->owner;
 	bool ended;
 
-	if (is_unknown_script(request, outcome, reply)) {
-		redis->knows_remember = false;
-		if (note != NULL && send_note(redis, note, ASKED_NOTE, note))
-			return;
-	}
-	if (note == NULL)
-		return;
 	if (outcome == REDIS_ANSWERED && state_wire_noted(reply, &ended)) {
 		note->ended = note->end_session && (ended || note->ended);
 		note->blocks_kept = state_wire_keeps(note, &redis->blocks);
@@ -328,57 +309,43 @@ static void note_done(struct state_redis *redis, const struct redis_request *req
 	note->done(note);
 }
 
+static void note_late(struct redis_call *call)
+{
+	struct state_note *note = CONTAINER_OF(call, struct state_note, call);
+	struct state_redis *redis = call->owner;
+
+	redis_call_forget(redis->link, call);
+	note_away(redis, note);
+	if (redis_link_ready(redis->link))
+		tell_missed(redis); /* behind the note, which may have been too much by itself */
+	note->done(note);
+}
+
+static const struct redis_call_type note_type = { put_note, note_done, note_late };
+
+static void put_catch_up(struct redis_call *call, const struct redis_script_run *run)
+{
+	const struct state_redis *redis = call->owner;
+
+	state_wire_note(run, &CONTAINER_OF(call, struct catch_up, call)->note, &redis->blocks);
+}
+
 /* Redis knows now what it had missed of that session: it decides again. */
-static void caught_up(struct state_redis *redis, const struct redis_request *request,
-		      enum redis_outcome outcome, const struct redisReply *reply)
+static void caught_up(struct redis_call *call, enum redis_outcome outcome,
+		      const struct redisReply *reply)
 {
-	struct state_key session;
+	struct catch_up *late = CONTAINER_OF(call, struct catch_up, call);
+	struct state_redis *redis = call->owner;
+	const struct state_key session = late->note.session;
 
-	if (is_unknown_script(request, outcome, reply))
-		redis->knows_remember = false;
-	if (outcome != REDIS_ANSWERED)
-		return;
-	(void)memcpy(session.at, request->about, sizeof(session.at));
-	state_memory_set_here(redis->memory, NULL, &session, STATE_HERE_NOTHING,
-			      net_now(redis->loop));
+	(void)reply;
+	slab_give(&redis->catching_up, late);
+	if (outcome == REDIS_ANSWERED)
+		state_memory_set_here(redis->memory, NULL, &session, STATE_HERE_NOTHING,
+				      net_now(redis->loop));
 }
 
-static void on_done(struct redis_guest *guest, const struct redis_request *request,
-		    enum redis_outcome outcome, const struct redisReply *reply)
-{
-	struct state_redis *redis = CONTAINER_OF(guest, struct state_redis, guest);
-
-	switch ((enum asked)request->asked) {
-	case ASKED_RECALL:
-		recall_done(redis, request, outcome, reply);
-		return;
-	case ASKED_NOTE:
-		note_done(redis, request, outcome, reply);
-		return;
-	case ASKED_CATCH_UP:
-		caught_up(redis, request, outcome, reply);
-		return;
-	case ASKED_DROP:
-		return;
-	}
-}
-
-static void on_late(struct redis_guest *guest, struct redis_request *request)
-{
-	struct state_redis *redis = CONTAINER_OF(guest, struct state_redis, guest);
-	void *waits = request->waits;
-
-	request->waits = NULL;
-	if (waits == NULL)
-		return;
-	if (request->asked == ASKED_RECALL) {
-		recall_away(redis, waits);
-		((struct state_recall *)waits)->done(waits);
-	} else {
-		note_away(redis, waits);
-		((struct state_note *)waits)->done(waits);
-	}
-}
+static const struct redis_call_type catch_up_type = { .put = put_catch_up, .done = caught_up };
 
 /* ---- at the beginning ---- */
 
@@ -390,7 +357,6 @@ static void end_waiting(struct state_redis *redis)
 	while (redis->waiting_recalls != NULL) {
 		struct state_recall *recall = redis->waiting_recalls;
 		redis->waiting_recalls = recall->next;
-		recall->waits = false;
 		if (send_recall(redis, recall))
 			continue;
 		recall_away(redis, recall);
@@ -399,24 +365,27 @@ static void end_waiting(struct state_redis *redis)
 	while (redis->waiting_notes != NULL) {
 		struct state_note *note = redis->waiting_notes;
 		redis->waiting_notes = note->next;
-		note->waits = false;
-		if (send_note(redis, note, ASKED_NOTE, note))
+		if (send_note(redis, note))
 			continue;
 		note_away(redis, note);
 		note->done(note);
 	}
 }
 
-static void on_settled(struct redis_guest *guest, bool ready)
+static void on_ready(struct redis_user *user)
 {
-	struct state_redis *redis = CONTAINER_OF(guest, struct state_redis, guest);
+	struct state_redis *redis = CONTAINER_OF(user, struct state_redis, user);
 
-	if (ready) { /* it may be another server, or have been restarted */
-		redis->knows_recall = redis->knows_remember = false;
-		tell_missed(redis);
-	}
+	tell_missed(redis);
 	end_waiting(redis);
 }
+
+static void on_failed(struct redis_user *user)
+{
+	end_waiting(CONTAINER_OF(user, struct state_redis, user));
+}
+
+static const struct redis_user_events user_events = { .ready = on_ready, .failed = on_failed };
 
 static void on_waited(struct net_timer *timer)
 {
@@ -451,7 +420,7 @@ static enum state_outcome redis_recall(struct state *state, struct state_recall 
 {
 	struct state_redis *redis = redis_of(state);
 
-	recall->waits = false;
+	recall->call = (struct redis_call){ 0 };
 	if (send_recall(redis, recall))
 		return guess(redis, recall);
 	if (!redis->hopeful) {
@@ -459,7 +428,6 @@ static enum state_outcome redis_recall(struct state *state, struct state_recall 
 		return STATE_DONE;
 	}
 	have_patience(redis);
-	recall->waits = true;
 	recall->next = redis->waiting_recalls;
 	redis->waiting_recalls = recall;
 	return guess(redis, recall);
@@ -468,18 +436,17 @@ static enum state_outcome redis_recall(struct state *state, struct state_recall 
 static enum state_outcome redis_remember(struct state *state, struct state_note *note)
 {
 	struct state_redis *redis = redis_of(state);
-	void *waits = note->done == NULL ? NULL : note;
+	const bool waits = note->done != NULL;
 
-	note->waits = false;
+	note->call = (struct redis_call){ 0 };
 	(void)own(redis)->remember(own(redis), note);
-	if (send_note(redis, note, ASKED_NOTE, waits))
-		return waits == NULL ? STATE_DONE : STATE_PENDING;
-	if (!redis->hopeful || waits == NULL) {
+	if (send_note(redis, note))
+		return waits ? STATE_PENDING : STATE_DONE;
+	if (!redis->hopeful || !waits) {
 		note_away(redis, note);
 		return STATE_DONE;
 	}
 	have_patience(redis);
-	note->waits = true;
 	note->next = redis->waiting_notes;
 	redis->waiting_notes = note;
 	return STATE_PENDING;
@@ -490,8 +457,8 @@ static void redis_forget_recall(struct state *state, struct state_recall *recall
 	struct state_redis *redis = redis_of(state);
 	struct state_recall **at = &redis->waiting_recalls;
 
-	if (!recall->waits) {
-		redis_link_request(redis->link, recall->ticket)->waits = NULL;
+	if (redis_call_pending(&recall->call)) {
+		redis_call_forget(redis->link, &recall->call);
 		return;
 	}
 	while (*at != recall)
@@ -504,8 +471,8 @@ static void redis_forget_note(struct state *state, struct state_note *note)
 	struct state_redis *redis = redis_of(state);
 	struct state_note **at = &redis->waiting_notes;
 
-	if (!note->waits) {
-		redis_link_request(redis->link, note->ticket)->waits = NULL;
+	if (redis_call_pending(&note->call)) {
+		redis_call_forget(redis->link, &note->call);
 		return;
 	}
 	while (*at != note)
@@ -518,16 +485,15 @@ static void redis_drop_blocks(struct state *state, struct state_key tenant,
 			      const struct state_key *blocks, uint32_t count)
 {
 	struct state_redis *redis = redis_of(state);
-	struct redis_buffer *to;
-	uint64_t ticket;
 
 	own(redis)->drop_blocks(own(redis), tenant, blocks, count);
 	count = count < STATE_BLOCKS_MAX ? count : STATE_BLOCKS_MAX; /* as many as were found */
 	for (uint32_t i = 0; i < count; i++) {
-		if (begin(redis, &to, &ticket, ASKED_DROP, NULL) == NULL)
+		struct redis_buffer *to = redis_link_begin(redis->link);
+		if (to == NULL)
 			return;
 		state_wire_drop(to, &tenant, &blocks[i], &redis->blocks);
-		if (!redis_link_send(redis->link))
+		if (!redis_link_send(redis->link, &(struct redis_command){ .call = NULL }))
 			return;
 	}
 }
@@ -537,7 +503,7 @@ struct state *state_redis_state(struct state_redis *redis)
 	return &redis->state;
 }
 
-struct state_redis *state_redis_new(struct net_loop *loop, struct store_redis *redis,
+struct state_redis *state_redis_new(struct net_loop *loop, struct redis_link *link,
 				    struct state_memory *memory, const struct config_store *config,
 				    struct metrics_worker *metrics)
 {
@@ -552,8 +518,11 @@ struct state_redis *state_redis_new(struct net_loop *loop, struct store_redis *r
 			   .forget_note = redis_forget_note,
 			   .drop_blocks = redis_drop_blocks },
 		.magic = STATE_REDIS_MAGIC,
-		.guest = { .done = on_done, .late = on_late, .settled = on_settled },
+		.user = { .events = &user_events },
+		.load = REDIS_SCRIPT_INIT(recall),
+		.save = REDIS_SCRIPT_INIT(remember),
 		.loop = loop,
+		.link = link,
 		.memory = memory,
 		.metrics = metrics,
 		.blocks = config->blocks,
@@ -561,6 +530,10 @@ struct state_redis *state_redis_new(struct net_loop *loop, struct store_redis *r
 		.hopeful = true,
 		.patience.fire = on_waited,
 	};
-	made->link = store_redis_join(redis, &made->guest);
+	if (!slab_init(&made->catching_up, sizeof(struct catch_up), MISSED_MAX)) {
+		free(made);
+		return NULL;
+	}
+	redis_link_join(link, &made->user);
 	return made;
 }

@@ -24,11 +24,13 @@ struct alive {
 };
 
 struct alive_redis {
-	struct redis_guest guest;
+	struct redis_user user;
 	struct net_loop *loop;
 	struct redis_link *link;
 	struct alive *alive;
 	struct net_timer timer;
+	struct redis_call call; /* the renewal on its way, */
+	nsec_t asked;           /* begun then */
 };
 
 /* ---- what the process knows ---- */
@@ -91,7 +93,7 @@ static void note_set(struct alive *alive, nsec_t asked, bool found, nsec_t now)
 
 static void put_key(struct redis_buffer *to, const struct alive *alive)
 {
-	static const char prefix[] = "sluice:gateway:1:"; /* once.lua knows it too */
+	static const char prefix[] = "sluice:gateway:1:"; /* idempotency.lua knows it too */
 	char text[sizeof(prefix) + 2 * ALIVE_NAME_BYTES];
 
 	(void)memcpy(text, prefix, sizeof(prefix) - 1);
@@ -100,20 +102,28 @@ static void put_key(struct redis_buffer *to, const struct alive *alive)
 	redis_put(to, slice_of(text, (size_t)(end - text)));
 }
 
+static void on_done(struct redis_call *call, enum redis_outcome outcome,
+		    const struct redisReply *reply)
+{
+	struct alive_redis *redis = CONTAINER_OF(call, struct alive_redis, call);
+
+	if (outcome == REDIS_ANSWERED)
+		note_set(redis->alive, redis->asked, reply->type == REDIS_REPLY_STRING,
+			 net_now(redis->loop));
+	else /* by whichever worker is next */
+		atomic_store_explicit(&redis->alive->asked_at, 0, memory_order_relaxed);
+}
+
+/* It may be late: on_done sees how long it took. */
+static const struct redis_call_type call_type = { .done = on_done };
+
 static void renew(struct alive_redis *redis)
 {
 	const nsec_t now = net_now(redis->loop);
-	struct redis_buffer *to;
-	uint64_t ticket;
-	struct redis_request *request = redis_link_begin(redis->link, &to, &ticket);
+	struct redis_buffer *to = redis_link_begin(redis->link);
 
-	if (request == NULL)
-		return; /* Redis is away: on_settled comes when it is back */
-	request->kind = REDIS_GUEST;
-	request->guest = &redis->guest;
-	_Static_assert(sizeof(now) <= sizeof(request->about), "it is kept there");
-	(void)memcpy(request->about, &now, sizeof(now));
-	request->aside = true; /* the limits find out by themselves whether it takes writes */
+	if (to == NULL)
+		return; /* Redis is away: on_ready comes when it is back */
 	redis_put_count(to, 6);
 	redis_put(to, SLICE("SET"));
 	put_key(to, redis->alive);
@@ -121,8 +131,12 @@ static void renew(struct alive_redis *redis)
 	redis_put(to, SLICE("PX"));
 	redis_put_number(to, (uint32_t)(ALIVE_LASTS / MSEC));
 	redis_put(to, SLICE("GET")); /* what it was: nothing, if Redis has lost it */
-	if (redis_link_send(redis->link))
-		atomic_store_explicit(&redis->alive->asked_at, now, memory_order_relaxed);
+	/* Aside: the limits find out by themselves whether it takes writes. */
+	if (!redis_link_send(redis->link,
+			     &(struct redis_command){ .call = &redis->call, .aside = true }))
+		return;
+	redis->asked = now;
+	atomic_store_explicit(&redis->alive->asked_at, now, memory_order_relaxed);
 }
 
 /* One of the workers is enough. */
@@ -140,40 +154,21 @@ static void on_timer(struct net_timer *timer)
 	struct alive_redis *redis = CONTAINER_OF(timer, struct alive_redis, timer);
 	const nsec_t now = net_now(redis->loop);
 
-	if (redis_link_ready(redis->link) && is_due(redis->alive, now))
+	if (redis_link_ready(redis->link) && !redis_call_pending(&redis->call) &&
+	    is_due(redis->alive, now))
 		renew(redis);
 	net_timer_set(redis->loop, timer, now + RENEW_EVERY);
 }
 
-static void on_done(struct redis_guest *guest, const struct redis_request *request,
-		    enum redis_outcome outcome, const struct redisReply *reply)
-{
-	struct alive_redis *redis = CONTAINER_OF(guest, struct alive_redis, guest);
-
-	nsec_t asked;
-
-	(void)memcpy(&asked, request->about, sizeof(asked));
-	if (outcome == REDIS_ANSWERED)
-		note_set(redis->alive, asked, reply->type == REDIS_REPLY_STRING,
-			 net_now(redis->loop));
-	else /* by whichever worker is next */
-		atomic_store_explicit(&redis->alive->asked_at, 0, memory_order_relaxed);
-}
-
-static void on_late(struct redis_guest *guest, struct redis_request *request)
-{
-	(void)guest;
-	(void)request; /* it may still be answered: on_done sees how long that took */
-}
-
 /* It may be another server, or have lost the key. */
-static void on_settled(struct redis_guest *guest, bool ready)
+static void on_ready(struct redis_user *user)
 {
-	if (ready)
-		renew(CONTAINER_OF(guest, struct alive_redis, guest));
+	renew(CONTAINER_OF(user, struct alive_redis, user));
 }
 
-struct alive_redis *alive_redis_new(struct net_loop *loop, struct store_redis *redis,
+static const struct redis_user_events user_events = { .ready = on_ready };
+
+struct alive_redis *alive_redis_new(struct net_loop *loop, struct redis_link *link,
 				    struct alive *alive)
 {
 	struct alive_redis *made = calloc(1, sizeof(*made));
@@ -181,12 +176,14 @@ struct alive_redis *alive_redis_new(struct net_loop *loop, struct store_redis *r
 	if (made == NULL)
 		return NULL;
 	*made = (struct alive_redis){
-		.guest = { .done = on_done, .late = on_late, .settled = on_settled },
+		.user = { .events = &user_events },
 		.loop = loop,
+		.link = link,
 		.alive = alive,
 		.timer.fire = on_timer,
+		.call = { .type = &call_type },
 	};
-	made->link = store_redis_join(redis, &made->guest);
+	redis_link_join(link, &made->user);
 	net_timer_set(loop, &made->timer, net_now(loop) + RENEW_EVERY);
 	return made;
 }

@@ -7,12 +7,12 @@
  * stood still, or have lost it. So nobody takes anything over before it has renewed its own key in time for
  * ALIVE_STEADY: by then every gateway that lives has set its key again, as far as it can reach Redis at all. One that
  * was stopped, or that alone could not reach Redis, may find what it has begun taken over when it goes on: what it
- * writes has to say whose it is (once.lua). */
+ * writes has to say whose it is (idempotency.lua). */
 #ifndef GATEWAY_STATE_STATE_REDIS_ALIVE_H
 #define GATEWAY_STATE_STATE_REDIS_ALIVE_H
 
 #include "codec/base/slice.h"
-#include "gateway/limits/limiter_redis.h"
+#include "gateway/redis/redis_link.h"
 
 enum { ALIVE_NAME_BYTES = 5 };
 
@@ -35,9 +35,9 @@ bool alive_is_known(const struct alive *alive, nsec_t now);
 /* It is, and has been for so long that a gateway without a key is dead. Of any thread. */
 bool alive_is_steady(const struct alive *alive, nsec_t now);
 
-/* Renews the key over that connection from now on. One per worker. `alive` and `redis` must outlive it. NULL: memory. */
+/* Renews the key over that connection from now on. One per worker. `alive` and `link` must outlive it. NULL: memory. */
 struct alive_redis;
-struct alive_redis *alive_redis_new(struct net_loop *loop, struct store_redis *redis,
+struct alive_redis *alive_redis_new(struct net_loop *loop, struct redis_link *link,
 				    struct alive *alive);
 
 #endif

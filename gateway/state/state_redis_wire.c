@@ -3,7 +3,6 @@
 #include "codec/base/hex.h"
 #include "codec/base/must.h"
 #include "codec/mcp/sampling.h"
-#include "gateway/limits/limiter_redis_script.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -62,18 +61,6 @@ static bool read_key(const struct redisReply *reply, struct state_key *out)
 
 /* ---- requests ---- */
 
-/* EVALSHA or EVAL, and so many keys and arguments behind them. */
-static void put_script(struct redis_buffer *to, struct slice text, const char *sha1, bool by_text,
-		       uint32_t keys, uint32_t arguments)
-{
-	enum { FIXED = 3 };
-
-	redis_put_count(to, FIXED + keys + arguments);
-	redis_put(to, by_text ? SLICE("EVAL") : SLICE("EVALSHA"));
-	redis_put(to, by_text ? text : slice_str(sha1));
-	redis_put_number(to, keys);
-}
-
 static void pack_ms(struct redis_pack *pack, nsec_t ttl)
 {
 	redis_pack_number(pack, (uint32_t)(ttl / MSEC)); /* settings: a day at most */
@@ -88,16 +75,16 @@ static void put_amount(struct redis_buffer *to, uint64_t amount)
 	redis_put(to, slice_of(text, (size_t)len));
 }
 
-void state_wire_recall(struct redis_buffer *to, const struct state_recall *recall,
-		       const struct config_blocks *blocks, bool by_text)
+void state_wire_recall(const struct redis_script_run *run, const struct state_recall *recall,
+		       const struct config_blocks *blocks)
 {
+	struct redis_buffer *to = run->to;
 	const bool session = !state_key_none(&recall->session);
 	const uint32_t calls = least(recall->call_count, STATE_CALLS_MAX);
 	const uint32_t texts = least(recall->block_count, STATE_BLOCKS_MAX);
 	struct redis_pack header = { 0 };
 
-	put_script(to, slice_of(recall_lua, recall_lua_len), recall_lua_sha1, by_text,
-		   session + calls + texts, 2);
+	redis_put_script(run, session + calls + texts, 2);
 	if (session)
 		put_key(to, &recall->tenant, 's', &recall->session);
 	for (uint32_t i = 0; i < calls; i++)
@@ -159,18 +146,18 @@ static void put_call_record(struct redis_buffer *to, const struct state_note *no
 	redis_put_pack(to, &record);
 }
 
-void state_wire_note(struct redis_buffer *to, const struct state_note *note,
-		     const struct config_blocks *blocks, bool by_text)
+void state_wire_note(const struct redis_script_run *run, const struct state_note *note,
+		     const struct config_blocks *blocks)
 {
 	enum { ARGUMENTS = 8 };
+	struct redis_buffer *to = run->to;
 	const bool texts = state_wire_keeps(note, blocks);
 	const uint32_t keys = (uint32_t)!state_key_none(&note->session) +
 			      (uint32_t)!state_key_none(&note->loop) +
 			      least(note->call_count, STATE_CALLS_MAX) + (uint32_t)texts;
 
 	must(note->revision < REVISION_COUNT);
-	put_script(to, slice_of(remember_lua, remember_lua_len), remember_lua_sha1, by_text, keys,
-		   ARGUMENTS);
+	redis_put_script(run, keys, ARGUMENTS);
 	put_note_keys(to, note, texts);
 	put_note_header(to, note, blocks);
 	put_amount(to, note->requests);

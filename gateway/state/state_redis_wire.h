@@ -6,17 +6,16 @@
 #define GATEWAY_STATE_STATE_REDIS_WIRE_H
 
 #include "gateway/base/config.h"
-#include "gateway/redis/redis_wire.h"
+#include "gateway/redis/redis_call.h"
 #include "gateway/state/state.h"
 
 /* Whether the note's blocks are to be kept: there are some, and they are not too large. */
 bool state_wire_keeps(const struct state_note *note, const struct config_blocks *blocks);
 
-/* `by_text`: with the script itself, which makes Redis know it. */
-void state_wire_recall(struct redis_buffer *to, const struct state_recall *recall,
-		       const struct config_blocks *blocks, bool by_text);
-void state_wire_note(struct redis_buffer *to, const struct state_note *note,
-		     const struct config_blocks *blocks, bool by_text);
+void state_wire_recall(const struct redis_script_run *run, const struct state_recall *recall,
+		       const struct config_blocks *blocks);
+void state_wire_note(const struct redis_script_run *run, const struct state_note *note,
+		     const struct config_blocks *blocks);
 /* The blocks of a turn are of no use to anybody: an empty text takes their place, which tells that to whoever
  * else has them. */
 void state_wire_drop(struct redis_buffer *to, const struct state_key *tenant,

@@ -62,7 +62,7 @@ static void *worker_main(void *arg)
 		net_turn(worker->loop, WORKER_TURN_MAX_MS * MSEC);
 		/* Its answers leave with the next one: what others are to know of them goes first. */
 		if (worker->redis != NULL)
-			store_redis_end_turn(worker->redis);
+			redis_client_end_turn(worker->redis);
 		publish_turn(worker);
 	}
 	return NULL;
@@ -71,28 +71,33 @@ static void *worker_main(void *arg)
 static bool use_redis(struct worker *worker)
 {
 	const struct worker_args *args = &worker->args;
+	const struct config_store *config = &args->config->store;
 	struct sampling *core = &worker->core;
 	char problem[256];
 
-	worker->redis = store_redis_new(worker->loop, &args->config->store, args->limits,
-					args->metrics, args->index, problem, sizeof(problem));
+	worker->redis =
+		redis_client_new(worker->loop, config, args->index, problem, sizeof(problem));
 	if (worker->redis == NULL) {
 		(void)fprintf(stderr, "sluice: store: %s\n", problem);
 		return false;
 	}
-	core->store = store_redis_store(worker->redis);
-	struct state_redis *state = state_redis_new(worker->loop, worker->redis, args->state,
-						    &args->config->store, args->metrics);
-	if (state == NULL)
-		return false;
-	core->state = state_redis_state(state);
+	struct redis_link *link = redis_client_link(worker->redis);
+	worker->shared_limits =
+		store_redis_new(worker->loop, link, config, args->limits, args->metrics);
+	struct state_redis *state =
+		state_redis_new(worker->loop, link, args->state, config, args->metrics);
 	core->elsewhere =
-		once_redis_new(worker->loop, worker->redis, args->alive, core->json, args->metrics);
+		once_redis_new(worker->loop, link, args->alive, core->json, args->metrics);
 	/* One of the workers listens for all of them. */
-	core->flights_elsewhere = flights_redis_new(worker->redis, args->flights,
-						    args->index == 0 ? &args->config->store : NULL);
-	return core->elsewhere != NULL && core->flights_elsewhere != NULL &&
-	       alive_redis_new(worker->loop, worker->redis, args->alive) != NULL;
+	core->flights_elsewhere =
+		flights_redis_new(worker->redis, args->flights, args->index == 0 ? config : NULL);
+	if (worker->shared_limits == NULL || state == NULL || core->elsewhere == NULL ||
+	    core->flights_elsewhere == NULL ||
+	    alive_redis_new(worker->loop, link, args->alive) == NULL)
+		return false;
+	core->store = store_redis_store(worker->shared_limits);
+	core->state = state_redis_state(state);
+	return true;
 }
 
 /* The codec is there once for every instruction set: the best one of this machine is used, unless the
@@ -128,7 +133,7 @@ static bool build_core(struct worker *worker)
 	core->limits = args->limits;
 	core->metrics = args->metrics;
 	core->log = args->log;
-	core->json = json_work_new();
+	core->json = json_work_new(codec_set_best());
 	if (core->json == NULL || !use_codec(core->json))
 		return false;
 	if (args->config->store.redis && !use_redis(worker))

@@ -93,7 +93,7 @@ static void run_config(struct net_message *message, void *owner)
 		for (uint32_t i = 0; i < m->config->listen_count; i++)
 			http_set_tls(worker->http, i, m->config->listen[i].tls);
 		if (worker->redis != NULL)
-			store_redis_use_login(worker->redis, &m->config->store);
+			redis_client_use_login(worker->redis, &m->config->store);
 	} else {
 		(void)fprintf(stderr, "sluice: no memory for a new configuration\n");
 	}
@@ -118,6 +118,17 @@ struct addresses_message {
 	struct upstream_address addresses[];
 };
 
+static void store_resolved(struct redis_client *redis, const struct upstream_address *addresses,
+			   uint32_t count)
+{
+	struct redis_target targets[REDIS_ADDRESSES_MAX];
+
+	count = count < REDIS_ADDRESSES_MAX ? count : REDIS_ADDRESSES_MAX;
+	for (uint32_t i = 0; i < count; i++)
+		targets[i] = (struct redis_target){ addresses[i].address, addresses[i].len };
+	redis_client_resolved(redis, targets, count);
+}
+
 static void run_addresses(struct net_message *message, void *owner)
 {
 	struct addresses_message *m = CONTAINER_OF(message, struct addresses_message, message);
@@ -127,7 +138,7 @@ static void run_addresses(struct net_message *message, void *owner)
 	if (!slice_absent(m->identity))
 		upstream_resolved(worker->upstream, m->identity, m->addresses, m->count);
 	else if (worker->redis != NULL)
-		store_redis_resolved(worker->redis, m->addresses, m->count);
+		store_resolved(worker->redis, m->addresses, m->count);
 	free(m);
 }
 
@@ -253,8 +264,8 @@ static void run_question(struct net_message *message, void *owner)
 	struct worker *worker = owner;
 
 	must_obj(worker, WORKER_MAGIC);
-	if (worker->redis != NULL)
-		store_redis_ask(worker->redis, m->question);
+	if (worker->shared_limits != NULL)
+		store_redis_ask(worker->shared_limits, m->question);
 	else
 		store_question_answer(m->question, STORE_SAID_AWAY);
 	free(m);

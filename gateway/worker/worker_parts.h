@@ -4,6 +4,7 @@
 
 #include "gateway/front/front.h"
 #include "gateway/limits/limiter_redis.h"
+#include "gateway/redis/redis_client.h"
 #include "gateway/sampling/sampling_core.h"
 #include "gateway/worker/panic.h"
 #include "gateway/worker/worker.h"
@@ -28,7 +29,8 @@ struct worker {
 	struct http_server *http;
 	struct upstream *upstream;
 	struct store_memory memory;
-	struct store_redis *redis; /* NULL: limits are kept in the table alone */
+	struct redis_client *redis;        /* NULL: nothing is shared with other gateways */
+	struct store_redis *shared_limits; /* NULL likewise: they are kept in the table alone */
 	struct sampling core;
 	struct front_host fronts;
 	struct worker_pool_counts *pool_counts; /* by provider; stays, because control reads it */

@@ -4,6 +4,7 @@
 #include "gateway/wrap/wrap_child.h"
 #include "gateway/wrap/wrap_gateway.h"
 #include "gateway/wrap/wrap_options.h"
+#include "gateway/wrap/wrap_own.h"
 #include "gateway/wrap/wrap_stream.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@ struct wrap {
 	struct event_base *base;
 	struct wrap_session *session;
 	struct wrap_gateway *gateway; /* NULL: nobody is asked */
+	struct wrap_own own;
 	struct wrap_child child;
 	bool exited;
 	int status;   /* of waitpid, once it has exited */
@@ -314,6 +316,7 @@ static void stop(struct wrap *wrap)
 	event_free(wrap->drained);
 	wrap_session_free(wrap->session);
 	wrap_gateway_free(wrap->gateway);
+	wrap_own_stop(&wrap->own);
 	event_base_free(wrap->base);
 }
 
@@ -342,8 +345,10 @@ static int run(struct wrap *wrap, const struct wrap_options *options)
 	if (signals < 0)
 		return complain(strerror(errno));
 	const int code = wrap_child_start(options->command, &before, &wrap->child);
-	if (code != 0)
+	if (code != 0) {
+		wrap_own_stop(&wrap->own);
 		return code;
+	}
 	start_events(wrap, signals);
 	start_streams(wrap);
 	while (!wrap->exited)
@@ -353,6 +358,20 @@ static int run(struct wrap *wrap, const struct wrap_options *options)
 	stop(wrap);
 	(void)close(signals);
 	wrap_child_follow(status);
+}
+
+static bool start_gateway(struct wrap *wrap, const struct wrap_options *options, char *problem)
+{
+	const bool own = options->own.provider != NULL;
+
+	if (own && !wrap_own_start(&wrap->own, &options->own, problem, WRAP_PROBLEM_MAX))
+		return false;
+	if (!own && options->gateway == NULL)
+		return true;
+	wrap->gateway =
+		wrap_gateway_new(wrap->base, own ? wrap->own.url : options->gateway,
+				 own ? wrap->own.key : options->key, problem, WRAP_PROBLEM_MAX);
+	return wrap->gateway != NULL;
 }
 
 int command_wrap(int argc, char **argv)
@@ -370,16 +389,14 @@ int command_wrap(int argc, char **argv)
 		wrap_options_help(stdout);
 		return 0;
 	}
-	wrap_options_forget_keys();
 	wrap.base = new_base();
 	if (wrap.base == NULL)
 		return complain("the event loop cannot be made");
-	if (options.gateway != NULL) {
-		wrap.gateway = wrap_gateway_new(wrap.base, options.gateway, options.key, problem,
-						sizeof(problem));
-		if (wrap.gateway == NULL)
-			return complain(problem);
+	if (!start_gateway(&wrap, &options, problem)) {
+		wrap_own_stop(&wrap.own);
+		return complain(problem);
 	}
+	wrap_options_forget_keys();
 	wrap.session = new_session(&wrap, options.mode);
 	if (wrap.session == NULL)
 		return complain("there is no randomness");

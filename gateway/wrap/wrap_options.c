@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum word { MODE, GATEWAY, KEY_FILE, WORDS };
+enum word { MODE, GATEWAY, KEY_FILE, PROVIDER, MODEL, BASE_URL, USD, WORDS };
 
 static const struct {
 	const char *name, *value, *does;
@@ -15,6 +15,14 @@ static const struct {
 	[GATEWAY] = { "--gateway", "URL", "of the Sluice gateway that answers, http or https" },
 	[KEY_FILE] = { "--key-file", "F",
 		       "a file that has the tenant key; else SLUICE_KEY has it" },
+	[PROVIDER] = { "--provider", "anthropic|openai",
+		       "instead of a gateway: one is started here, and ends with this; the "
+		       "provider's key is in ANTHROPIC_API_KEY or OPENAI_API_KEY" },
+	[MODEL] = { "--model", "NAME", "of that provider (default: its cheapest)" },
+	[BASE_URL] = { "--base-url", "URL",
+		       "another host that speaks the provider's format: everything before "
+		       "/v1/messages or /chat/completions" },
+	[USD] = { "--usd-per-day", "USD", "spent at most, while this runs (default: 1)" },
 };
 
 static const char *const modes[] = { [WRAP_BACKFILL] = "backfill",
@@ -161,6 +169,62 @@ static int read_words(int argc, char **argv, const char *values[WORDS], bool *he
 	return i;
 }
 
+static bool refuse(char *problem, const char *text)
+{
+	(void)snprintf(problem, WRAP_PROBLEM_MAX, "%s", text);
+	return false;
+}
+
+/* A plain decimal number, as it goes into the configuration. */
+static bool usd_is_good(const char *text)
+{
+	const size_t whole = strspn(text, "0123456789");
+	const size_t part = text[whole] == '.' ? strspn(text + whole + 1, "0123456789") : 0;
+	const size_t len = text[whole] == '.' ? whole + 1 + part : whole;
+
+	return whole != 0 && (text[whole] != '.' || part != 0) && text[len] == '\0' && len < 20;
+}
+
+/* A gateway of its own. */
+static bool read_own(const char *const values[WORDS], struct wrap_own_ask *out, char *problem)
+{
+	const char *usd = values[USD] == NULL ? "1" : values[USD];
+
+	if (values[GATEWAY] != NULL || values[KEY_FILE] != NULL)
+		return refuse(problem, "--provider starts a gateway; --gateway and --key-file are "
+				       "for one that there is");
+	const struct wrap_provider *provider = wrap_provider_find(values[PROVIDER]);
+	if (provider == NULL) {
+		(void)snprintf(problem, WRAP_PROBLEM_MAX, "--provider is one of %s, not %.64s",
+			       words[PROVIDER].value, values[PROVIDER]);
+		return false;
+	}
+	const char *key = getenv(provider->variable);
+	if ((key == NULL || *key == '\0') && values[BASE_URL] == NULL) {
+		(void)snprintf(problem, WRAP_PROBLEM_MAX, "the key of %s is missing: set %s",
+			       provider->name, provider->variable);
+		return false;
+	}
+	if (!usd_is_good(usd))
+		return refuse(problem, "--usd-per-day wants a number of dollars, such as 0.5");
+	*out = (struct wrap_own_ask){ .provider = provider,
+				      .model = values[MODEL],
+				      .base_url = values[BASE_URL],
+				      .usd_per_day = usd };
+	return true;
+}
+
+static bool read_gateway(const char *const values[WORDS], struct wrap_options *out, char *problem)
+{
+	if (values[MODEL] != NULL || values[BASE_URL] != NULL || values[USD] != NULL)
+		return refuse(problem, "--model, --base-url and --usd-per-day go with --provider");
+	if (values[GATEWAY] == NULL)
+		return refuse(problem, "--gateway URL or --provider anthropic|openai is missing: "
+				       "who is to answer?");
+	out->gateway = values[GATEWAY];
+	return read_key(values[KEY_FILE], out, problem);
+}
+
 bool wrap_options_read(int argc, char **argv, struct wrap_options *out, char *problem)
 {
 	const char *values[WORDS] = { NULL };
@@ -172,7 +236,6 @@ bool wrap_options_read(int argc, char **argv, struct wrap_options *out, char *pr
 	if (out->help)
 		return true;
 	out->command = argv + first;
-	out->gateway = values[GATEWAY];
 	if (values[MODE] != NULL && !read_mode(values[MODE], &out->mode)) {
 		(void)snprintf(problem, WRAP_PROBLEM_MAX, "--sampling is one of %s, not %.64s",
 			       words[MODE].value, values[MODE]);
@@ -188,10 +251,7 @@ bool wrap_options_read(int argc, char **argv, struct wrap_options *out, char *pr
 		out->gateway = NULL; /* nobody is asked */
 		return true;
 	}
-	if (out->gateway == NULL) {
-		(void)snprintf(problem, WRAP_PROBLEM_MAX,
-			       "--gateway URL is missing: who is to answer?");
-		return false;
-	}
-	return read_key(values[KEY_FILE], out, problem);
+	if (values[PROVIDER] != NULL)
+		return read_own(values, &out->own, problem);
+	return read_gateway(values, out, problem);
 }

@@ -2,6 +2,7 @@
 #ifndef GATEWAY_WRAP_WRAP_OPTIONS_H
 #define GATEWAY_WRAP_WRAP_OPTIONS_H
 
+#include "gateway/wrap/wrap_own.h"
 #include "gateway/wrap/wrap_session.h"
 
 #include <stdio.h>
@@ -11,7 +12,8 @@ enum { WRAP_KEY_MAX = 256, WRAP_PROBLEM_MAX = 256 };
 struct wrap_options {
 	enum wrap_mode mode;
 	bool help;
-	const char *gateway; /* NULL: none is needed */
+	const char *gateway;     /* NULL: none is needed, or one of its own */
+	struct wrap_own_ask own; /* provider NULL: no gateway of its own */
 	char key[WRAP_KEY_MAX + 1];
 	char **command; /* of argv; ends in NULL */
 };

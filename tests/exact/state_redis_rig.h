@@ -142,7 +142,7 @@ static inline void restart(struct gateway *gateway)
 	gateway->redis = rig_new(&loop, 8); /* lives until the process ends */
 	gateway->memory = state_memory_new(&bounds);
 	assert_non_null(gateway->memory);
-	struct state_redis *state = state_redis_new(&loop, gateway->redis, gateway->memory,
+	struct state_redis *state = state_redis_new(&loop, gateway->redis->link, gateway->memory,
 						    &settings, gateway->redis->metrics);
 	assert_non_null(state);
 	gateway->state = state_redis_state(state);

@@ -139,10 +139,10 @@ static void settle_down(struct store_redis *redis)
 }
 
 /* With the times of the gateways' clocks. */
-static struct redis_state state_in_redis(const struct limit_scope scopes[], uint32_t scope)
+static struct limiter_state state_in_redis(const struct limit_scope scopes[], uint32_t scope)
 {
 	struct redis_buffer out = { .most = 1024 };
-	struct redis_state state;
+	struct limiter_state state;
 	void *reply = NULL;
 
 	redis_put_count(&out, 2);
@@ -150,7 +150,7 @@ static struct redis_state state_in_redis(const struct limit_scope scopes[], uint
 	store_redis_put_key(&out, scopes[0].key, scopes[scope].key);
 	assert_int_equal(redisAppendFormattedCommand(connection, out.at, out.len), REDIS_OK);
 	assert_int_equal(redisGetReply(connection, &reply), REDIS_OK);
-	assert_true(redis_read_state(reply, clock_us * USEC, &state));
+	assert_true(limiter_read_state(reply, clock_us * USEC, &state));
 	state.requests.ns = here(state.requests.ns);
 	state.tokens.ns = here(state.tokens.ns);
 	freeReplyObject(reply);

@@ -76,7 +76,7 @@ static struct quota_limit any_limit(uint64_t *seed)
 
 /* ---- as the table ---- */
 
-static void same_rate(const struct redis_rate *ours, const struct quota_state *model)
+static void same_rate(const struct limiter_rate *ours, const struct quota_state *model)
 {
 	assert_true((ours->ns > loop.now ? ours->ns : loop.now) ==
 		    (model->tat > loop.now ? model->tat : loop.now));
@@ -118,7 +118,7 @@ static void figures_change_as_in_the_table(void **state)
 			if (!granted)
 				assert_true(ours.reservation.refusal.wait_ns ==
 					    there.reservation.refusal.wait_ns);
-			const struct redis_state is = state_in_redis(&tenant, 0);
+			const struct limiter_state is = state_in_redis(&tenant, 0);
 			const struct limit_state in_table =
 				limit_read(limit_table_slot(table, tenant.key), loop.wall_s);
 			same_rate(tokens ? &is.tokens : &is.requests,
@@ -299,7 +299,7 @@ static void put_former_state(const struct limit_scope *tenant, uint64_t tokens_n
 		       month = quota_month(now_s);
 	void *reply = NULL;
 
-	redis_pack_bytes(&packed, "former--", REDIS_BIRTH_BYTES);
+	redis_pack_bytes(&packed, "former--", LIMITER_BIRTH_BYTES);
 	redis_pack_amount(&packed, clock_us * USEC);
 	redis_pack_amount(&packed, clock_us * USEC + tokens_ns);
 	redis_pack_number(&packed, places);
@@ -311,7 +311,7 @@ static void put_former_state(const struct limit_scope *tenant, uint64_t tokens_n
 	}
 	for (uint32_t i = 0; i < 4; i++)
 		redis_pack_amount(&packed, 0);
-	redis_pack_bytes(&packed, "worker--", REDIS_WORKER_BYTES);
+	redis_pack_bytes(&packed, "worker--", LIMITER_WORKER_BYTES);
 	redis_pack_number(&packed, 1);
 	redis_pack_number(&packed, places);
 	redis_pack_number(&packed, now_s + 30);
@@ -363,7 +363,7 @@ static void a_state_of_the_version_before_is_read(void **state)
 		ask = (struct limit_ask){ .usd = 1 };
 		assert_false(take_at(&claim, workers[0], &tenant, ask));
 		assert_int_equal(claim.reservation.refusal.err, ERR_BUDGET);
-		const struct redis_state is = state_in_redis(&tenant, 0);
+		const struct limiter_state is = state_in_redis(&tenant, 0);
 		assert_true(is.tokens.written == rows[i].limit.per_minute);
 		assert_int_equal(is.places, 4);
 		assert_int_equal(is.day, 1000);

@@ -232,7 +232,7 @@ static void top_up(struct history *history, struct limit_table *table)
 static void same_figures(const struct history *history, struct limit_table *table)
 {
 	for (uint32_t i = 0; i < history->scope_count; i++) {
-		const struct redis_state ours = state_in_redis(history->scopes, i);
+		const struct limiter_state ours = state_in_redis(history->scopes, i);
 		const struct limit_state model =
 			limit_read(limit_table_slot(table, history->scopes[i].key), loop.wall_s);
 		assert_true(not_past(ours.requests.ns) == not_past(model.requests.tat));
@@ -351,7 +351,7 @@ static void a_flush_loses_no_money_and_counts_none_twice(void **state)
 		}
 		all_settle_down();
 		all_renew(); /* here a gateway without traffic looks after its money */
-		const struct redis_state found = state_in_redis(history.scopes, 0);
+		const struct limiter_state found = state_in_redis(history.scopes, 0);
 		assert_true(found.day == truth(&history, settled));
 		assert_true(found.month == truth(&history, settled));
 	}
@@ -424,7 +424,7 @@ static void a_clock_that_is_ahead_does_not_open_the_present_budget(void **state)
 		unlimited(&history, HISTORIES + 2 * LOSSES + i);
 		spend_away(&history, workers[1], 700, loop.wall_s);
 		spend_away(&history, workers[0], 200, loop.wall_s + ahead_days[i] * DAY_S);
-		const struct redis_state found = state_in_redis(history.scopes, 0);
+		const struct limiter_state found = state_in_redis(history.scopes, 0);
 		assert_int_equal(found.day, 900);
 		assert_int_equal(found.month, 900);
 		history.scopes[0].limits.usd_per_day = 950;
@@ -453,7 +453,7 @@ static void a_place_that_is_not_due_yet_is_taken_back(void **state)
 	clock_us = before_us;
 	tell_time();
 	spend_away(&history, workers[1], 300, loop.wall_s);
-	const struct redis_state found = state_in_redis(history.scopes, 0);
+	const struct limiter_state found = state_in_redis(history.scopes, 0);
 	assert_int_equal(found.day, 300);
 	assert_int_equal(found.month, 300);
 }

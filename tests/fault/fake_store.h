@@ -82,17 +82,32 @@ static uint32_t rig_series(struct store *store, const uint8_t key[16])
 }
 
 /* ---- the shared store: no configuration of these tests names one ---- */
-struct store_redis *store_redis_new(struct net_loop *loop, const struct config_store *config,
-				    struct limit_table *table, struct metrics_worker *metrics,
-				    uint32_t worker, char *problem, size_t room)
+struct redis_client *redis_client_new(struct net_loop *loop, const struct config_store *config,
+				      uint32_t worker, char *problem, size_t room)
 {
 	(void)loop;
 	(void)config;
-	(void)table;
-	(void)metrics;
 	(void)worker;
 	(void)problem;
 	(void)room;
+	return NULL;
+}
+
+struct redis_link *redis_client_link(struct redis_client *client)
+{
+	(void)client;
+	return NULL;
+}
+
+struct store_redis *store_redis_new(struct net_loop *loop, struct redis_link *link,
+				    const struct config_store *config, struct limit_table *table,
+				    struct metrics_worker *metrics)
+{
+	(void)loop;
+	(void)link;
+	(void)config;
+	(void)table;
+	(void)metrics;
 	return NULL;
 }
 
@@ -102,19 +117,19 @@ struct store *store_redis_store(struct store_redis *redis)
 	return NULL;
 }
 
-void store_redis_end_turn(struct store_redis *redis)
+void redis_client_end_turn(struct redis_client *redis)
 {
 	(void)redis;
 }
 
-void store_redis_use_login(struct store_redis *redis, const struct config_store *config)
+void redis_client_use_login(struct redis_client *redis, const struct config_store *config)
 {
 	(void)redis;
 	(void)config;
 }
 
-void store_redis_resolved(struct store_redis *redis, const struct upstream_address *addresses,
-			  uint32_t count)
+void redis_client_resolved(struct redis_client *redis, const struct redis_target *addresses,
+			   uint32_t count)
 {
 	(void)redis;
 	(void)addresses;
@@ -127,12 +142,12 @@ void store_redis_ask(struct store_redis *redis, struct store_question *question)
 	(void)question;
 }
 
-struct state_redis *state_redis_new(struct net_loop *loop, struct store_redis *redis,
+struct state_redis *state_redis_new(struct net_loop *loop, struct redis_link *link,
 				    struct state_memory *memory, const struct config_store *config,
 				    struct metrics_worker *metrics)
 {
 	(void)loop;
-	(void)redis;
+	(void)link;
 	(void)memory;
 	(void)config;
 	(void)metrics;
@@ -145,23 +160,23 @@ struct state *state_redis_state(struct state_redis *redis)
 	return NULL;
 }
 
-struct once_redis *once_redis_new(struct net_loop *loop, struct store_redis *redis,
+struct once_redis *once_redis_new(struct net_loop *loop, struct redis_link *link,
 				  struct alive *alive, struct json_work *json,
 				  struct metrics_worker *metrics)
 {
 	(void)loop;
-	(void)redis;
+	(void)link;
 	(void)alive;
 	(void)json;
 	(void)metrics;
 	return NULL;
 }
 
-struct alive_redis *alive_redis_new(struct net_loop *loop, struct store_redis *redis,
+struct alive_redis *alive_redis_new(struct net_loop *loop, struct redis_link *link,
 				    struct alive *alive)
 {
 	(void)loop;
-	(void)redis;
+	(void)link;
 	(void)alive;
 	return NULL;
 }
@@ -176,7 +191,6 @@ bool once_redis_claim(struct once_redis *redis, struct once_claim *claim)
 {
 	must(redis == &the_others && world.claim == NULL);
 	claim->held = false;
-	claim->pending = true;
 	world.claim = claim;
 	return true;
 }
@@ -184,11 +198,9 @@ bool once_redis_claim(struct once_redis *redis, struct once_claim *claim)
 void once_redis_forget(struct once_redis *redis, struct once_claim *claim)
 {
 	must(redis == &the_others);
-	if (!claim->pending)
+	if (world.claim != claim)
 		return;
-	must(world.claim == claim);
 	world.claim = NULL;
-	claim->pending = false;
 	claim->held = true;
 	world.held++;
 }
@@ -217,14 +229,13 @@ static inline void rig_others_answer(enum once_verdict verdict)
 
 	must(claim != NULL);
 	world.claim = NULL;
-	claim->pending = false;
 	claim->held = verdict == ONCE_LEADS;
 	world.held += claim->held;
 	claim->call->verdict = verdict;
 	claim->done(claim);
 }
 
-struct flights_redis *flights_redis_new(struct store_redis *redis, struct flights *flights,
+struct flights_redis *flights_redis_new(struct redis_client *redis, struct flights *flights,
 					const struct config_store *config)
 {
 	(void)redis;

@@ -4,6 +4,7 @@
 #define TESTS_FAULT_GOLDEN_WALK_H
 
 #include "codec/base/must.h"
+#include "codec/dialects.h"
 #include "gateway/http/http.h"
 #include "gateway/settings/settings.h"
 #include "tests/support/golden_set.h"

@@ -110,9 +110,25 @@ class Http2:
             parts.pop(rng.randrange(len(parts)))
         return b"".join(parts)
 
+    def continued(self, stream, block):
+        """The rest of a block, mostly in a frame or two; some have no end, or something in between."""
+        rng, frames = self.rng, b""
+        while rng.random() < 0.3:
+            cut = rng.choice([0, 1, rng.randrange(len(block) + 1)])
+            frames += frame(CONTINUATION, 0, stream, block[:cut])
+            block = block[cut:]
+        if rng.random() < 0.02:
+            frames += rng.choice([frame(PING, 0, 0, bytes(8)), self.priority(), frame(CONTINUATION, 0, self.any_stream(), b"")])
+        if rng.random() < 0.01:
+            frames += frame(CONTINUATION, 0, stream, literal(b"x-more", b"v" * 15000)) * rng.choice([1, 2])
+        return frames + (frame(CONTINUATION, END_HEADERS, stream, block) if rng.random() < 0.98 else b"")
+
     def framed_block(self, stream, block, flags):
-        """Perhaps with padding and a priority."""
-        rng = self.rng
+        """Perhaps with padding and a priority, and perhaps in several frames."""
+        rng, rest = self.rng, None
+        if flags & END_HEADERS and rng.random() < 0.15:
+            cut = rng.randrange(len(block) + 1)
+            block, rest, flags = block[:cut], block[cut:], flags & ~END_HEADERS
         if rng.random() < 0.1:
             depends = self.any_stream()
             if depends == stream and rng.random() < 0.95:
@@ -122,7 +138,7 @@ class Http2:
         if rng.random() < 0.1:
             pad = rng.choice([0, 1, 255])
             block, flags = bytes([pad]) + block + bytes(pad if rng.random() < 0.98 else 0), flags | 8
-        return frame(HEADERS, flags, stream, block)
+        return frame(HEADERS, flags, stream, block) + (b"" if rest is None else self.continued(stream, rest))
 
     def length(self, body):
         """A content-length, which the guard looks for if its name is that of the static table."""

@@ -82,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > TEXT_MAX)
 		return 0;
 	if (work == NULL)
-		work = json_work_new();
+		work = json_work_new(codec_set_best());
 	must(work != NULL);
 	bool valid = json_work_set(work)->json_valid(text, NULL, work, &fault);
 	enum json_verdict verdict = json_oracle(text.at, text.len, &strings);

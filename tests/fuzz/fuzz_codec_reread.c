@@ -8,6 +8,7 @@
  * of a request. */
 #include "codec/base/must.h"
 #include "codec/dialect/dialect.h"
+#include "codec/dialects.h"
 #include "codec/set.h"
 #include "tests/support/json_tree.h"
 
@@ -232,7 +233,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < HEADER || size - HEADER > TEXT_MAX)
 		return 0;
 	if (work == NULL)
-		work = json_work_new();
+		work = json_work_new(codec_set_best());
 	must(work != NULL);
 	arena_init(&arena, &pool, ARENA_CAP);
 	struct reread r = { .work = work,

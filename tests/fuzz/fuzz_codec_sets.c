@@ -5,6 +5,7 @@
  * of an answer. Every set runs twice: with a block of exactly the text's size, so that ASan sees a byte
  * read too far, and inside a block full of quotes, which show when they are believed. */
 #include "codec/base/must.h"
+#include "codec/dialects.h"
 #include "codec/set.h"
 
 #include <stdlib.h>
@@ -167,7 +168,7 @@ static struct json_work *work_of(size_t i, const struct codec_set *set)
 
 	must(i < SETS_MAX);
 	if (works[i] == NULL)
-		works[i] = json_work_new();
+		works[i] = json_work_new(codec_set_best());
 	must(works[i] != NULL);
 	json_work_use(works[i], set);
 	return works[i];

@@ -2,6 +2,7 @@
  * once needs no more of it. */
 #include "codec/base/must.h"
 #include "codec/json/json_mend.h"
+#include "codec/set.h"
 
 #include <stdlib.h>
 
@@ -27,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *text;
 
 	if (work == NULL)
-		work = json_work_new();
+		work = json_work_new(codec_set_best());
 	text = malloc(size == 0 ? 1 : size);
 	must(work != NULL && text != NULL);
 	if (size != 0)

@@ -5,6 +5,7 @@
 #include "codec/json/json_scan.h"
 #include "codec/json/json_write.h"
 #include "codec/mcp/jsonrpc.h"
+#include "codec/set.h"
 
 #include <stdlib.h>
 
@@ -118,7 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct slice text = slice_of((const char *)data, size);
 
 	if (work == NULL)
-		work = json_work_new();
+		work = json_work_new(codec_set_best());
 	must(work != NULL);
 	arena_init(&arena, &pool, 64 * size + 65536);
 	bool valid = json_valid(text, NULL, work, &fault);

@@ -2,6 +2,7 @@
  * byte says which of the two the rest is; a token's parts may come plain (a header and claims that no
  * mutation of base64 would find) or as they are sent. */
 #include "codec/base/must.h"
+#include "codec/set.h"
 #include "tenants/jwks.h"
 #include "tests/support/jwt_text.h"
 
@@ -100,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct json_work *work;
 
 	if (work == NULL)
-		work = json_work_new();
+		work = json_work_new(codec_set_best());
 	must(work != NULL);
 	if (size == 0)
 		return 0;

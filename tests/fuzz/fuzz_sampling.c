@@ -2,6 +2,7 @@
  * the request written out again in the final spelling is accepted and means the same. */
 #include "codec/base/must.h"
 #include "codec/mcp/sampling.h"
+#include "codec/set.h"
 
 #include <stdlib.h>
 
@@ -222,7 +223,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	enum revision revision = (enum revision)(size % REVISION_COUNT);
 
 	if (work == NULL)
-		work = json_work_new();
+		work = json_work_new(codec_set_best());
 	must(work != NULL);
 	arena_init(&arena, &pool, 256 * size + (1 << 20));
 	run(text, revision, work, &arena);

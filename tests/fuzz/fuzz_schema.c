@@ -5,6 +5,7 @@
  * promise. A byte in front says which take of memory fails, '0' none. */
 #include "codec/base/must.h"
 #include "codec/schema/schema.h"
+#include "codec/set.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -50,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 2)
 		return 0;
 	if (work == NULL)
-		work = json_work_new();
+		work = json_work_new(codec_set_best());
 	must(work != NULL);
 	struct slice rest = slice_of((const char *)data + 1, size - 1);
 	const struct slice schema = slice_cut(&rest, '\0');

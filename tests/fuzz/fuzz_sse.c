@@ -4,6 +4,7 @@
  * Three bytes in front choose: [0] bit 0 the dialect, the others what the answer is read with; [1] the
  * length of reads and, bit 6, a small limit, bit 7, a third dialect; [2] which take of memory fails, '0' none. */
 #include "codec/base/must.h"
+#include "codec/dialects.h"
 #include "tests/support/stream_case.h"
 
 #include <stdlib.h>

@@ -9,6 +9,7 @@
 #include "codec/dialect/dialect.h"
 #include "codec/dialect/dialect_names.h"
 #include "codec/dialect/replay.h"
+#include "codec/dialects.h"
 #include "codec/json/json_read.h"
 #include "codec/mcp/jsonrpc.h"
 #include "codec/mcp/sampling.h"
@@ -51,7 +52,7 @@ struct run {
 static void run_begin(struct run *run, const struct vector *vector, const struct codec_set *set)
 {
 	*run = (struct run){ .vector = vector,
-			     .work = json_work_new(),
+			     .work = json_work_new(codec_set_best()),
 			     .pool = { .keep_max = 64 } };
 	must(run->work != NULL);
 	json_work_use(run->work, set);

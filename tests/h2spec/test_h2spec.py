@@ -17,12 +17,7 @@ import harness  # noqa: E402
 H2SPEC = os.environ["H2SPEC"]
 CASES_MIN = 140  # a run that ends early is no run
 
-SPLIT = "the guard takes no CONTINUATION: deploy/docs/threat-model.md"
-KNOWN = {
-    ("generic/3.10", "Sends a CONTINUATION frame"): SPLIT,
-    ("generic/3.10", "Sends multiple CONTINUATION frames"): SPLIT,
-    ("http2/6.10", "Sends multiple CONTINUATION frames preceded by a HEADERS frame"): SPLIT,
-}
+KNOWN = {}
 KNOWN_CLEAR = {
     **KNOWN,
     ("http2/3.5", "Sends invalid connection preface"):

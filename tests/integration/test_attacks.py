@@ -212,9 +212,9 @@ CLOSED = r"closed"
 # What each name of attacks_tls.py says of the gateway. The streams of idlebodies end one by one, its connection goes on. It has no paths like /hang and /b/10: names that
 # ask for these get 404 and show only that the gateway lives; edge_echo (test_edge) and Guarded do the rest.
 NAMES = {
-    "rst": CLOSED, "myr": CLOSED, "rstlate": CLOSED, "firstcont": "refused", "firstrst": CLOSED, "bodies": CLOSED,
+    "rst": CLOSED, "myr": CLOSED, "rstlate": CLOSED, "firstcont": "alive", "firstrst": CLOSED, "bodies": CLOSED,
     "idlebodies": "alive", "bytewise": "answered", "unknown": CLOSED, "ping": CLOSED, "settings": CLOSED,
-    "emptydata": CLOSED, "outstop": CLOSED, "latepri": "refused", "h1close": "alive", "h1half": "alive", "h1pipelined": "alive",
+    "emptydata": CLOSED, "outstop": "alive", "latepri": "refused", "h1close": "alive", "h1half": "alive", "h1pipelined": "alive",
     "h2close": "alive", "h2half": "alive", "h2pipelined": "alive",
 }
 SLOW_NAMES = {"winassert": CLOSED, "drip": "alive", "dripframe": "alive", "slow": "alive", "silent": CLOSED}

@@ -320,12 +320,9 @@ HPACK_CASES = [
     ("6.3", "a table larger than allowed", headers(1, b"\x3f\xe2\x1f" + plain_block()), COMPRESSION),
 ]
 
-REFUSED = "refused on purpose: a CONTINUATION can hang libh2o; the guard takes none"
 H2O = "libh2o 2.2.5 does not check it"
 # (section, case): what the peer sees, and why.
 EXCEPTIONS = {
-    ("6.10", "a header block in HEADERS and CONTINUATION"): ("goaway:PROTOCOL_ERROR", REFUSED),
-    ("6.10", "a header block in HEADERS and three CONTINUATION"): ("goaway:PROTOCOL_ERROR", REFUSED),
     ("3.4", "no SETTINGS behind the preface"): ("200", H2O),
     ("5.1.1", "a stream below the last one"): ("goaway:STREAM_CLOSED", "libh2o 2.2.5 closes with another code"),
     ("6.9.2", "SETTINGS make a stream window too large"): ("ignored", H2O + "; its windows have 64 bits"),

@@ -28,19 +28,7 @@ def result_of(request, revision="2025-11-25"):
         "protocolVersion": revision, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}}
 
 
-class Wrap(harness.Case):
-    def wrap(self, *options, gateway=None, **more):
-        given = [] if gateway is None else ["--gateway", getattr(gateway, "url", gateway)]
-        one = wrapped.Wrapped(harness.BIN, [*given, *options], harness.PATIENCE_S, **more)
-        self.addCleanup(self.end, one)
-        return one
-
-    def end(self, one):
-        if one.process.poll() is None:
-            one.close()
-        self.assertNotIn("Sanitizer", "".join(one.errors))
-        self.assertNotIn(harness.KEY, "".join(one.errors))
-
+class Wrap(wrapped.Case):
     def hello(self, wrap, initialize=None, revision="2025-11-25"):
         """The initialize handshake; what the server saw of it."""
         wrap.client_send(initialize or INITIALIZE)

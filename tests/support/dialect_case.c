@@ -1,6 +1,8 @@
 #include "tests/support/dialect_case.h"
 
 #include "codec/base/must.h"
+#include "codec/dialects.h"
+#include "codec/set.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +13,8 @@ void case_init(struct dialect_case *c, enum dialect_id id)
 {
 	static struct slice tool_names[] = { SLICE_INIT("get_weather") };
 
-	*c = (struct dialect_case){ .dialect = dialect_get(id), .work = json_work_new() };
+	*c = (struct dialect_case){ .dialect = dialect_get(id),
+				    .work = json_work_new(codec_set_best()) };
 	must(c->work != NULL);
 	arena_init(&c->arena, &c->pool, ARENA_CAP);
 	profile_defaults(&c->profile, id, SLICE("2023-06-01"));

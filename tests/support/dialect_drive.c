@@ -1,6 +1,8 @@
 #include "tests/support/dialect_drive.h"
 
 #include "codec/base/must.h"
+#include "codec/dialects.h"
+#include "codec/set.h"
 
 #include <stdlib.h>
 
@@ -157,7 +159,7 @@ void dialect_drive(enum dialect_id id, const uint8_t *data, size_t size)
 		return;
 	static struct json_work *work; /* kept: it is large, and whole again after every use */
 	if (work == NULL)
-		work = json_work_new();
+		work = json_work_new(codec_set_best());
 	must(work != NULL);
 	struct drive d = { .dialect = dialect_get(id),
 			   .choice = data[0],

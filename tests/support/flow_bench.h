@@ -3,6 +3,7 @@
 #ifndef TESTS_SUPPORT_FLOW_BENCH_H
 #define TESTS_SUPPORT_FLOW_BENCH_H
 
+#include "codec/set.h"
 #include "gateway/flow/flow.h"
 #include "gateway/front/rpc/rpc.h"
 #include "gateway/settings/settings.h"
@@ -79,7 +80,7 @@ static inline struct bench *bench_new(struct config *config)
 	b->table = limit_table_map(b->fd);
 	assert_non_null(b->table);
 	store_memory_init(&b->memory, b->table);
-	b->work = json_work_new();
+	b->work = json_work_new(codec_set_best());
 	assert_true(stream_slab_init(&b->streams, 1));
 	b->health = health_new();
 	b->view = health_view_new(b->health, b->config, 1);

@@ -2,6 +2,8 @@
 
 #include "codec/base/must.h"
 #include "codec/dialect/replay.h"
+#include "codec/dialects.h"
+#include "codec/set.h"
 
 enum { TURNS_MAX = 16 }; /* of a vector, and calls of a turn */
 

@@ -1,6 +1,7 @@
 #include "tests/support/json_tree.h"
 
 #include "codec/base/must.h"
+#include "codec/set.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +59,7 @@ static struct json_work *the_work(void)
 	static struct json_work *work;
 
 	if (work == NULL)
-		work = json_work_new();
+		work = json_work_new(codec_set_best());
 	must(work != NULL);
 	return work;
 }

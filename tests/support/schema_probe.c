@@ -3,6 +3,7 @@
  * tabs; "refused" for a schema that is too large. */
 #include "codec/base/must.h"
 #include "codec/schema/schema.h"
+#include "codec/set.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static void check(struct slice line, struct json_work *work, struct arena *arena
 
 int main(void)
 {
-	struct json_work *work = json_work_new();
+	struct json_work *work = json_work_new(codec_set_best());
 	struct arena_pool pool = { .keep_max = 1024 };
 	struct arena arena;
 	char *line = NULL;

@@ -1,6 +1,7 @@
 #include "tests/support/stream_case.h"
 
 #include "codec/base/must.h"
+#include "codec/dialects.h"
 #include "codec/set.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@ void stream_case_init(struct stream_case *c, enum dialect_id id)
 {
 	*c = (struct stream_case){
 		.dialect = dialect_get(id),
-		.work = json_work_new(),
+		.work = json_work_new(codec_set_best()),
 		.pool = { .keep_max = 64 },
 		.context = { .revision = REVISION_2025_11_25,
 			     .tools_present = true,

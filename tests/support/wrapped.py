@@ -13,6 +13,8 @@ import sys
 import tempfile
 import threading
 
+import harness
+
 
 class Lines:
     """The lines of a stream, read in the background: a test that reads too late blocks nobody."""
@@ -23,11 +25,12 @@ class Lines:
         self.thread.start()
 
     def _read(self, file):
-        try:
-            for line in file:
-                self.got.put(line)
-        except (OSError, ValueError):
-            pass
+        with file:
+            try:
+                for line in file:
+                    self.got.put(line)
+            except (OSError, ValueError):
+                pass
         self.got.put(b"")
 
     def next(self, timeout_s):
@@ -35,11 +38,26 @@ class Lines:
         return self.got.get(timeout=timeout_s)
 
 
+class Case(harness.Case):
+    def wrap(self, *options, gateway=None, **more):
+        given = [] if gateway is None else ["--gateway", getattr(gateway, "url", gateway)]
+        one = Wrapped(harness.BIN, [*given, *options], harness.PATIENCE_S, **more)
+        self.addCleanup(self.end, one)
+        return one
+
+    def end(self, one):
+        if one.process.poll() is None:
+            one.close()
+        else:
+            one.release()
+        self.assertNotIn("Sanitizer", "".join(one.errors))
+        self.assertNotIn(harness.KEY, "".join(one.errors))
+
+
 class Wrapped:
     """client_* is what the client does, server_* what the server does; messages are objects or bytes."""
 
     def __init__(self, binary, options, patience_s, env=None, key=None):
-        import harness
         self.patience_s = patience_s
         self.directory = tempfile.mkdtemp(prefix="wrapped-")
         path = os.path.join(self.directory, "server")
@@ -123,13 +141,19 @@ class Wrapped:
             self.process.wait()
             raise
         finally:
-            self.stderr.join()
-            self.server.close()
-            for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-                try:
-                    stream.close()
-                except OSError:
-                    pass
+            self.release()
+
+    def release(self):
+        """Once the process has ended."""
+        self.stderr.join()
+        self.server.close()
+        for lines in (self.client_lines, self.server_lines):
+            lines.thread.join()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            try:
+                stream.close()
+            except OSError:
+                pass
 
 
 def relay(path):

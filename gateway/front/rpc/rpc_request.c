@@ -2,6 +2,7 @@
 #include "gateway/front/rpc/rpc.h"
 
 #include "codec/base/must.h"
+#include "codec/set.h"
 #include "tenants/auth.h"
 
 #include <string.h>

@@ -53,7 +53,7 @@ ENTRIES(MAIN, "models", LIST, models, MODEL, 1, NEEDED, CATALOG_MODELS_MAX, RELO
 ENTRIES(MAIN, "plans", MAP, plans, PLAN, 0, "(none)", 100000, RELOAD, "what tenants may do, by name")
 ENTRIES(MAIN, "tenants", LATE_LIST, tenants, TENANT, 0, "(none)", 10000000, RELOAD, "who may ask; an entry may have every key of a plan as well: maps merge key by key, lists replace")
 
-SETTING(LISTEN, "address", ADDRESS, address, 1, NEEDED, 256, RESTART, "IP address and port")
+SETTING(LISTEN, "address", ADDRESS, address, 1, NEEDED, 256, RESTART, "IP address and port; or unix:PATH, a UNIX socket that its owner alone may use")
 SETTING(LISTEN, "trusted_proxy", BOOL, trusted_proxy, 0, "false", 1, RESTART, "true: only your own proxies reach this address (Envoy, nginx, a mesh's sidecar), and an HTTP/2 connection carries requests of many callers; it may have 16 times as many given up, control frames and unfinished bytes before it is closed")
 SETTING(LISTEN, "tls.cert", PATH, tls_cert, 1, WITH_GROUP, 4096, RELOAD, "PEM file of the certificate, then of those that link it to its authority; a listener with tls speaks nothing else")
 SETTING(LISTEN, "tls.key", PATH, tls_key, 1, WITH_GROUP, 4096, RELOAD, "PEM file of the certificate's private key, without a passphrase")

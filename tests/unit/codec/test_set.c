@@ -1,5 +1,6 @@
 /* Every instruction set gives the same answer to every text: those of the other tests, and texts made
  * here, in which each place of a 64-byte block is hit by everything that ends plain text. */
+#include "codec/dialects.h"
 #include "codec/set.h"
 
 #include "tests/unit/codec/json/json_rig.h"

@@ -2,6 +2,7 @@
 #ifndef TESTS_UNIT_GATEWAY_TOKEN_RIG_H
 #define TESTS_UNIT_GATEWAY_TOKEN_RIG_H
 
+#include "codec/set.h"
 #include "gateway/identity/jwt_checker.h"
 #include "tests/unit/gateway/identity/jwt_rig.h"
 #include "tests/unit/gateway/settings/settings_rig.h"
@@ -46,7 +47,7 @@ static inline void token_rig_tell(struct token_rig *t, const EVP_PKEY *key)
 static inline void token_rig_init(struct token_rig *t, const char *config)
 {
 	rig_load_good(&t->rig, config);
-	t->work = json_work_new();
+	t->work = json_work_new(codec_set_best());
 	t->checker = jwt_checker_new();
 	t->key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
 	assert_true(t->work != NULL && t->checker != NULL && t->key != NULL);

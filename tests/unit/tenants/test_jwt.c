@@ -1,3 +1,4 @@
+#include "codec/set.h"
 #include "tenants/jwt.h"
 
 #include "tests/support/jwt_text.h"
@@ -38,7 +39,7 @@ static int set_up(void **state)
 	struct bench *b = calloc(1, sizeof(*b));
 
 	assert_non_null(b);
-	b->work = json_work_new();
+	b->work = json_work_new(codec_set_best());
 	assert_non_null(b->work);
 	*state = b;
 	return 0;

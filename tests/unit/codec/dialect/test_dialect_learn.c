@@ -1,4 +1,5 @@
 /* The lessons of refusals in the words of many hosts. A caller's own words teach nothing. */
+#include "codec/dialects.h"
 #include "tests/support/dialect_case.h"
 
 #include <setjmp.h>

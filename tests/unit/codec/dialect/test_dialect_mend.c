@@ -1,6 +1,7 @@
 /* What one host refuses inside a tool's schema, and the way back of the names that were changed. */
 #include "codec/dialect/dialect.h"
 #include "codec/dialect/replay.h"
+#include "codec/set.h"
 #include "tests/support/dialect_case.h"
 #include "tests/support/stream_cut.h"
 

@@ -1,5 +1,7 @@
 /* What a model's `profile` changes, key by key, and what the hosts of contract/providers.md 5 need. */
 #include "codec/dialect/dialect.h"
+#include "codec/dialects.h"
+#include "codec/set.h"
 #include "tests/support/dialect_case.h"
 
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 #include "codec/base/must.h"
 #include "codec/dialect/dialect_native.h"
 #include "codec/dialect/dialect_schema.h"
+#include "codec/set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@ static int begin(void **state)
 {
 	static struct rig rig;
 
-	rig = (struct rig){ .work = json_work_new() };
+	rig = (struct rig){ .work = json_work_new(codec_set_best()) };
 	must(rig.work != NULL);
 	arena_init(&rig.arena, &rig.pool, ARENA_CAP);
 	*state = &rig;

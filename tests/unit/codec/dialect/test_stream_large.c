@@ -2,6 +2,7 @@
  * no second call. */
 #include "codec/base/must.h"
 #include "codec/dialect/stream.h"
+#include "codec/set.h"
 #include "tests/support/stream_case.h"
 
 #include <setjmp.h>

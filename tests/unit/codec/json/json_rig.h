@@ -17,7 +17,7 @@ static struct json_work *work;
 static int open_work(void **state)
 {
 	(void)state;
-	work = json_work_new();
+	work = json_work_new(codec_set_best());
 	return work == NULL;
 }
 

@@ -1,4 +1,5 @@
 #include "codec/json/json_escape.h"
+#include "codec/set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@ static int set_up(void **state)
 
 	if (rig == NULL)
 		return 1;
-	rig->work = json_work_new();
+	rig->work = json_work_new(codec_set_best());
 	arena_init(&rig->arena, &rig->pool, (size_t)64 * 1024 * 1024);
 	*state = rig;
 	return rig->work == NULL;

@@ -1,5 +1,6 @@
 /* Where malformed JSON is, as a path. */
 #include "codec/json/json_path.h"
+#include "codec/set.h"
 
 #include "codec/base/attr.h"
 
@@ -19,7 +20,7 @@ static int begin(void **state)
 {
 	static struct rig rig;
 
-	rig = (struct rig){ .work = json_work_new() };
+	rig = (struct rig){ .work = json_work_new(codec_set_best()) };
 	arena_init(&rig.arena, &rig.pool, 1024 * 1024);
 	*state = &rig;
 	return rig.work == NULL;

@@ -120,7 +120,7 @@ static void the_suite_agrees(void **state)
 		skipped = true;
 		skip();
 	}
-	struct json_work *work = json_work_new();
+	struct json_work *work = json_work_new(codec_set_best());
 	assert_non_null(work);
 	rewinddir(directory);
 	for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {

@@ -1,4 +1,5 @@
 #include "codec/json/json_write.h"
+#include "codec/set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,7 +130,7 @@ static void plain_text_is_escaped_as_little_as_json_allows(void **state)
 static void escaping_is_undone_by_reading_whatever_the_alignment(void **state)
 {
 	struct rig *rig = *state;
-	struct json_work *work = json_work_new();
+	struct json_work *work = json_work_new(codec_set_best());
 	char text[80];
 
 	assert_non_null(work);

@@ -3,6 +3,7 @@
 #define TESTS_UNIT_CODEC_SAMPLING_RIG_H
 
 #include "codec/mcp/sampling.h"
+#include "codec/set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +27,7 @@ static inline int rig_set_up(void **state)
 
 	if (rig == NULL)
 		return 1;
-	rig->work = json_work_new();
+	rig->work = json_work_new(codec_set_best());
 	arena_init(&rig->arena, &rig->pool, (size_t)64 * 1024 * 1024);
 	*state = rig;
 	return rig->work == NULL;

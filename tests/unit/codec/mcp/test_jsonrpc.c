@@ -1,4 +1,5 @@
 #include "codec/mcp/jsonrpc.h"
+#include "codec/set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,7 @@ static int set_up(void **state)
 
 	if (rig == NULL)
 		return 1;
-	rig->work = json_work_new();
+	rig->work = json_work_new(codec_set_best());
 	arena_init(&rig->arena, &rig->pool, 1024 * 1024);
 	*state = rig;
 	return rig->work == NULL;

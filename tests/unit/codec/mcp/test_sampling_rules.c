@@ -1,4 +1,5 @@
 /* What sampling_read refuses: the rules of contract/mcp.md 4.2, each with code, path, place, words. */
+#include "codec/set.h"
 #include "tests/unit/codec/mcp/sampling_rig.h"
 
 #define USER_HI "{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"hi\"}}"

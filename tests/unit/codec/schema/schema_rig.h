@@ -4,6 +4,7 @@
 
 #include "codec/base/must.h"
 #include "codec/schema/schema.h"
+#include "codec/set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ static inline int begin(void **state)
 {
 	static struct rig rig;
 
-	rig = (struct rig){ .work = json_work_new() };
+	rig = (struct rig){ .work = json_work_new(codec_set_best()) };
 	must(rig.work != NULL);
 	arena_init(&rig.arena, &rig.pool, ARENA_CAP);
 	*state = &rig;

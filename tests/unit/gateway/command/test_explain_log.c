@@ -1,4 +1,5 @@
 /* test_explain_log.c - what log.h writes is read back. */
+#include "codec/set.h"
 #include "gateway/command/explain_log.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ struct rig {
 
 static void rig_init(struct rig *rig)
 {
-	*rig = (struct rig){ .work = json_work_new() };
+	*rig = (struct rig){ .work = json_work_new(codec_set_best()) };
 	assert_non_null(rig->work);
 	arena_init(&rig->arena, &rig->pool, 1 << 20);
 }

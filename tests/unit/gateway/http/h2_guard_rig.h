@@ -101,6 +101,8 @@ static inline void put(struct rig *rig, struct frame f)
 static inline void eat(struct rig *rig)
 {
 	size_t whole = rig->guard.next <= rig->len ? rig->guard.next : 0;
+	if (rig->guard.split)
+		whole = rig->guard.block - 9;
 	h2_guard_ate(&rig->guard, whole);
 	(void)memmove(rig->input, rig->input + whole, rig->len - whole);
 	rig->len -= whole;

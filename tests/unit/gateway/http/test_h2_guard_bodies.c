@@ -217,7 +217,7 @@ static void the_stream_that_ended_first_makes_room_unless_h2o_is_still_to_see_it
 	assert_non_null(guard_ends_add(&ends, 1001));
 	assert_non_null(guard_ends_find(&ends, 1));
 	assert_null(guard_ends_find(&ends, 3));
-	guard_ends_ate(&ends);
+	guard_ends_ate(&ends, 0);
 	for (uint32_t i = 0; i < GUARD_ENDED_MAX; i++) {
 		struct guard_ended *ended = guard_ends_add(&ends, 2001 + 2 * i);
 		assert_non_null(ended);

@@ -1,4 +1,5 @@
 /* Signatures, by keys that are made here: nothing of what an attacker may write passes. */
+#include "codec/set.h"
 #include "gateway/identity/jwt_keys.h"
 
 #include "tests/unit/gateway/identity/jwt_rig.h"
@@ -61,7 +62,7 @@ static int set_up(void **state)
 	f->ec = EVP_EC_gen("P-256");
 	f->other_ec = EVP_EC_gen("P-256");
 	f->ed = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
-	f->work = json_work_new();
+	f->work = json_work_new(codec_set_best());
 	char *const jwks[] = { jwk_of(f->rsa, "\"kid\":\"r\""), jwk_of(f->ec, "\"kid\":\"e\""),
 			       jwk_of(f->ed, "\"kid\":\"o\"") };
 	char *text = set_of(jwks, COUNT_OF(jwks));

@@ -1,13 +1,13 @@
-/* store_redis_rig.h - a loop and a connection that the test is, in place of net_h2o.c and redis_link.c:
- * what the store sends gathers in `out`, and the test says what comes back, and when.
+/* limiter_redis_rig.h - a loop and a connection that the test is, in place of net_h2o.c and redis_link.c.
  *
- * To be included once; it defines functions of net.h and redis_link.h, so that neither is linked. */
+ * To be included once; it defines functions of net.h and, as fake_redis_link.h, of redis_link.h. */
 #ifndef TESTS_STORE_REDIS_RIG_H
 #define TESTS_STORE_REDIS_RIG_H
 
 #include "codec/base/must.h"
 #include "gateway/limits/limiter_redis.h"
 #include "gateway/limits/limiter_redis_parts.h"
+#include "tests/unit/gateway/redis/fake_redis_link.h"
 
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
@@ -43,98 +43,6 @@ void net_timer_stop(struct net_loop *loop, struct net_timer *timer)
 	timer->place = 0;
 }
 
-enum { RIG_REQUESTS = 256 };
-
-struct redis_link {
-	const struct redis_link_events *events;
-	void *owner;
-	bool ready;
-	bool slow, closed_to_late; /* while it is not ready; it takes nothing more for now */
-	struct redis_buffer out;
-	struct redis_request ring[RIG_REQUESTS];
-	uint64_t first, next; /* numbers of those that are not over */
-};
-
-struct redis_link *redis_link_new(const struct redis_link_args *args)
-{
-	struct redis_link *link = calloc(1, sizeof(*link));
-
-	must(link != NULL);
-	link->events = args->events;
-	link->owner = args->owner;
-	link->out.most = 1 << 20;
-	return link;
-}
-
-void redis_link_set_targets(struct redis_link *link, const struct redis_target *targets,
-			    uint32_t count)
-{
-	(void)link;
-	(void)targets;
-	(void)count;
-}
-
-void redis_link_set_login(struct redis_link *link, struct slice user, struct slice password)
-{
-	(void)link;
-	(void)user;
-	(void)password;
-}
-
-bool redis_link_ready(const struct redis_link *link)
-{
-	return link->ready;
-}
-
-struct redis_request *redis_link_begin(struct redis_link *link, struct redis_buffer **buffer,
-				       uint64_t *ticket)
-{
-	struct redis_request *request = &link->ring[link->next % RIG_REQUESTS];
-
-	if (!link->ready || link->next - link->first == RIG_REQUESTS)
-		return NULL;
-	*request = (struct redis_request){ .late = false };
-	*buffer = &link->out;
-	*ticket = link->next;
-	return request;
-}
-
-bool redis_link_is_slow(const struct redis_link *link, nsec_t patience)
-{
-	(void)patience;
-	return link->slow;
-}
-
-struct redis_request *redis_link_begin_slow(struct redis_link *link, nsec_t patience,
-					    struct redis_buffer **buffer, uint64_t *ticket)
-{
-	const bool ready = link->ready;
-
-	(void)patience;
-	link->ready = link->slow && !link->closed_to_late;
-	struct redis_request *request = redis_link_begin(link, buffer, ticket);
-	link->ready = ready;
-	return request;
-}
-
-bool redis_link_send(struct redis_link *link)
-{
-	must(!link->out.failed);
-	link->next++;
-	return true;
-}
-
-void redis_link_flush(struct redis_link *link)
-{
-	(void)link;
-}
-
-struct redis_request *redis_link_request(struct redis_link *link, uint64_t ticket)
-{
-	must(ticket >= link->first && ticket < link->next);
-	return &link->ring[ticket % RIG_REQUESTS];
-}
-
 /* ---- what the test does ---- */
 
 /* `patience` as store.patience. Over a limit table of its own, with room for `slots`. It lives until the process ends, and is never lost
@@ -151,14 +59,13 @@ static struct store_redis *rig_new_patient(struct net_loop *loop, size_t slots, 
 					     .patience = patience };
 	const int fd = limit_table_create(slots);
 	struct metrics *metrics = metrics_new(1, 1);
-	char problem[256];
 
 	must(fd >= 0 && metrics != NULL);
 	struct limit_table *table = limit_table_map(fd);
 	must(table != NULL);
 	(void)close(fd);
-	struct store_redis *redis = store_redis_new(
-		loop, &config, table, metrics_worker(metrics, 0), 0, problem, sizeof(problem));
+	struct store_redis *redis =
+		store_redis_new(loop, fake_link_new(), &config, table, metrics_worker(metrics, 0));
 	must(redis != NULL && count < sizeof(all) / sizeof(all[0]));
 	all[count++] = redis;
 	return redis;
@@ -172,32 +79,23 @@ static inline struct store_redis *rig_new(struct net_loop *loop, size_t slots)
 
 static inline void rig_ready(struct store_redis *redis)
 {
-	redis->link->ready = true;
-	redis->link->slow = false;
-	redis->link->events->ready(redis->link->owner);
+	fake_ready(redis->link);
 }
 
 static inline void rig_unready(struct store_redis *redis)
 {
-	redis->link->ready = false;
-	redis->link->events->unready(redis->link->owner);
+	fake_unready(redis->link);
 }
 
-/* The connection is as said, and no more than that. */
 static inline void rig_turn(struct store_redis *redis, bool slow, bool closed_to_late)
 {
-	redis->link->slow = slow;
-	redis->link->closed_to_late = closed_to_late;
-	redis->link->events->turned(redis->link->owner);
+	fake_turn(redis->link, slow, closed_to_late);
 }
 
 /* An answer is late: the first of those that the connection finds so. */
 static inline void rig_late(struct store_redis *redis, uint64_t which)
 {
-	struct redis_link *link = redis->link;
-
-	must(which < link->next - link->first);
-	link->events->late(link->owner, &link->ring[(link->first + which) % RIG_REQUESTS]);
+	fake_late(redis->link, which);
 }
 
 /* True if it was set. */
@@ -210,16 +108,27 @@ static inline bool rig_fire(struct net_timer *timer)
 	return true;
 }
 
-/* The oldest request is over. */
+/* The oldest command is over. */
 static inline void rig_answer(struct store_redis *redis, enum redis_outcome outcome,
 			      const struct redisReply *reply)
 {
-	struct redis_link *link = redis->link;
-	must(link->first < link->next);
-	const struct redis_request request = link->ring[link->first % RIG_REQUESTS];
+	fake_answer(redis->link, outcome, reply);
+}
 
-	link->first++;
-	link->events->done(link->owner, &request, outcome, reply);
+/* The limits' call that was sent so many behind the oldest command. */
+static inline const struct limiter_call *rig_call(struct store_redis *redis, uint64_t which)
+{
+	struct redis_call *call = fake_command(redis->link, which)->call;
+
+	must(call != NULL && call->type == redis->call_type);
+	return CONTAINER_OF(call, struct limiter_call, call);
+}
+
+/* Whether the oldest asks what the whole store is called. */
+static inline bool rig_asks_birth(struct store_redis *redis)
+{
+	return fake_waiting(redis->link) != 0 &&
+	       fake_command(redis->link, 0)->call == &redis->birth_call;
 }
 
 /* The script grants, in states of those births. */
@@ -242,7 +151,7 @@ static inline void rig_grants(struct store_redis *redis, const struct net_loop *
 
 static inline uint64_t rig_waiting(const struct store_redis *redis)
 {
-	return redis->link->next - redis->link->first;
+	return fake_waiting(redis->link);
 }
 
 #endif

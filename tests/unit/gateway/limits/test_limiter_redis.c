@@ -75,7 +75,7 @@ static void is_called(const char *name)
 				   .str = (char *)(uintptr_t)name,
 				   .len = strlen(name) };
 
-	assert_int_equal(redis->link->ring[redis->link->first % RIG_REQUESTS].kind, REDIS_BIRTH);
+	assert_true(rig_asks_birth(redis));
 	rig_answer(redis, REDIS_ANSWERED, &reply);
 }
 
@@ -85,10 +85,9 @@ static void connected(void)
 	is_called("first");
 }
 
-static const struct redis_request *sent(uint64_t which)
+static const struct limiter_call *sent(uint64_t which)
 {
-	assert_true(which < rig_waiting(redis));
-	return &redis->link->ring[(redis->link->first + which) % RIG_REQUESTS];
+	return rig_call(redis, which);
 }
 
 static void refused(const char *error)
@@ -144,7 +143,7 @@ static void a_first_attempt_that_fails_ends_the_wait(void **state)
 
 	(void)state;
 	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
-	redis->link->events->failed(redis->link->owner);
+	fake_failed(redis->link);
 	assert_int_equal(done_count, 1);
 	assert_true(r.granted && r.away);
 }
@@ -174,7 +173,7 @@ static struct reservation granted(void)
 
 	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
 	/* It moves: the store looks at it again only while it is pending. */
-	redis_link_request(redis->link, r.ticket)->reservation = &r;
+	r.call->reservation = &r;
 	grants("birth--1");
 	assert_true(r.granted && !r.away);
 	return r;
@@ -196,8 +195,8 @@ static void what_is_used_within_a_tick_is_told_at_once_and_summed(void **state)
 	assert_true(redis->flush.due == loop.now + 2 * MSEC);
 	assert_true(rig_fire(&redis->flush));
 	assert_int_equal(rig_waiting(redis), 1);
-	const struct redis_request *tell = sent(0);
-	assert_int_equal(tell->kind, REDIS_TELL);
+	const struct limiter_call *tell = sent(0);
+	assert_int_equal(tell->asks, LIMITER_REPORT);
 	assert_int_equal(tell->parts[0].given_back, 3);
 	assert_int_equal(tell->parts[0].change_count, 2); /* a day and a month */
 	for (size_t i = 0; i < 2; i++) {
@@ -249,7 +248,7 @@ static void the_next_claim_takes_along_what_is_to_be_told(void **state)
 	(void)store->settle(store, &r, 0, 150, loop.now);
 	assert_int_equal(store->reserve(store, &next), STORE_PENDING);
 	assert_int_equal(rig_waiting(redis), 1);
-	assert_int_equal(sent(0)->kind, REDIS_CLAIM);
+	assert_int_equal(sent(0)->asks, LIMITER_CLAIM);
 	assert_int_equal(sent(0)->parts[0].changes[0].more, 50);
 	assert_true(rig_fire(&redis->flush)); /* nothing is left for it */
 	assert_int_equal(rig_waiting(redis), 1);
@@ -312,7 +311,7 @@ static void what_is_undone_is_told_as_if_it_had_never_been_claimed(void **state)
 	r.scopes[0].limits.requests = (struct quota_limit){ .per_minute = 60, .burst = 10 };
 	r.scopes[0].limits.tokens = (struct quota_limit){ .per_minute = 6000, .burst = 6000 };
 	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
-	const struct redis_part claimed = sent(0)->parts[0];
+	const struct limiter_part claimed = sent(0)->parts[0];
 	assert_true(claimed.requests_cost != 0 && claimed.tokens_cost != 0);
 	grants("birth--1");
 	store->undo(store, &r, loop.now);
@@ -320,7 +319,7 @@ static void what_is_undone_is_told_as_if_it_had_never_been_claimed(void **state)
 	assert_int_equal(limit_read(r.scopes[0].slot, monday).concurrent, 0);
 	assert_int_equal(limit_read(r.scopes[0].slot, monday).usd_day, 0);
 	assert_true(rig_fire(&redis->flush));
-	const struct redis_part *told = &sent(0)->parts[0];
+	const struct limiter_part *told = &sent(0)->parts[0];
 	assert_int_equal(told->owed.requests_less, claimed.requests_cost);
 	assert_int_equal(told->owed.tokens_less, claimed.tokens_cost);
 	assert_int_equal(told->owed.tokens_more, 0);
@@ -371,7 +370,7 @@ static void a_new_birth_is_asked_about_and_all_is_told_again_once(void **state)
 	is_called("second");
 	assert_true(rig_fire(&redis->flush));
 	assert_int_equal(rig_waiting(redis), 1);
-	assert_int_equal(sent(0)->kind, REDIS_TELL);
+	assert_int_equal(sent(0)->asks, LIMITER_REPORT);
 	assert_int_equal(told_today(0), 200);
 	grants("birth--2");
 	assert_false(rig_fire(&redis->flush));
@@ -445,7 +444,7 @@ static void a_late_answer_is_decided_away_by_the_clock_of_that_moment(void **sta
 	connected();
 	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
 	loop.now += 20 * MSEC;
-	redis->link->events->late(redis->link->owner, redis_link_request(redis->link, r.ticket));
+	rig_late(redis, 0);
 	assert_int_equal(done_count, 1);
 	assert_true(r.granted && r.away && r.now == loop.now);
 	grants("birth--1"); /* too late: undone */
@@ -462,12 +461,51 @@ static void a_script_that_redis_forgot_is_sent_with_its_text_once(void **state)
 	connected();
 	(void)granted();
 	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
-	assert_false(sent(0)->by_text);
+	assert_false(fake_command(redis->link, 0)->by_text);
 	refused("NOSCRIPT No matching script.");
 	assert_int_equal(done_count, 1); /* of the one before */
-	assert_true(sent(0)->by_text);
+	assert_true(fake_command(redis->link, 0)->by_text);
 	grants("birth--1");
 	assert_true(r.granted);
+}
+
+/* It did nothing: what the call reported is reported again, and once. */
+static void what_a_forgotten_script_was_told_is_told_with_its_text(void **state)
+{
+	struct reservation r = reservation_of(0), before;
+
+	(void)state;
+	connected();
+	before = granted();
+	store->release(store, &before);
+	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
+	assert_int_equal(sent(0)->parts[0].given_back, 1);
+	refused("NOSCRIPT No matching script.");
+	assert_int_equal(rig_waiting(redis), 1);
+	assert_int_equal(sent(0)->parts[0].given_back, 1);
+	grants("birth--1");
+	assert_true(r.granted);
+	(void)rig_fire(&redis->flush);
+	assert_int_equal(rig_waiting(redis), 0);
+}
+
+static void a_forgotten_script_claims_nothing_for_who_has_left(void **state)
+{
+	struct reservation r = reservation_of(0), before;
+
+	(void)state;
+	connected();
+	before = granted();
+	store->release(store, &before);
+	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
+	store->forget(store, &r);
+	refused("NOSCRIPT No matching script.");
+	assert_int_equal(rig_waiting(redis), 1);
+	assert_int_equal(sent(0)->asks, LIMITER_REPORT);
+	assert_int_equal(sent(0)->parts[0].given_back, 1);
+	grants("birth--1");
+	(void)rig_fire(&redis->flush);
+	assert_int_equal(rig_waiting(redis), 0);
 }
 
 int main(void)
@@ -491,6 +529,8 @@ int main(void)
 		TEST(while_redis_is_away_the_tenant_decides_and_it_is_told_afterwards),
 		TEST(a_late_answer_is_decided_away_by_the_clock_of_that_moment),
 		TEST(a_script_that_redis_forgot_is_sent_with_its_text_once),
+		TEST(what_a_forgotten_script_was_told_is_told_with_its_text),
+		TEST(a_forgotten_script_claims_nothing_for_who_has_left),
 	};
 
 	return cmocka_run_group_tests_name("limiter_redis", tests, NULL, NULL);

@@ -92,10 +92,9 @@ static void passes(nsec_t span)
 	loop.now += span;
 }
 
-static const struct redis_request *sent(uint64_t which)
+static const struct limiter_call *sent(uint64_t which)
 {
-	assert_true(which < rig_waiting(redis));
-	return &redis->link->ring[(redis->link->first + which) % RIG_REQUESTS];
+	return rig_call(redis, which);
 }
 
 /* ---- late ---- */
@@ -276,7 +275,7 @@ static void the_first_connection_is_awaited_as_long(void **state)
 	assert_true(r.granted);
 	(void)begin(state);
 	assert_int_equal(store->reserve(store, &other), STORE_PENDING);
-	redis->link->events->failed(redis->link->owner);
+	fake_failed(redis->link);
 	assert_int_equal(done_count, 1);
 	assert_int_equal(other.refusal.err, ERR_STORE);
 }

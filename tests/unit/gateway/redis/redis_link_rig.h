@@ -1,4 +1,4 @@
-/* store_redis_link_rig.h - sockets and a clock that the test is, around one connection to Redis.
+/* redis_link_rig.h - sockets and a clock that the test is, around one connection to Redis.
  *
  * To be included once; it defines functions of net.h, so that net_h2o.c is not linked. */
 #ifndef TESTS_STORE_REDIS_LINK_RIG_H
@@ -216,58 +216,57 @@ static struct {
 	enum store_fault fault;
 } told;
 
-static inline void on_done(void *owner, const struct redis_request *request,
-			   enum redis_outcome outcome, const struct redisReply *reply)
+static inline void on_done(struct redis_call *call, enum redis_outcome outcome,
+			   const struct redisReply *reply)
 {
-	(void)owner;
-	(void)request;
+	assert_false(redis_call_pending(call));
 	assert_int_equal(reply == NULL, outcome == REDIS_LOST);
 	told.answered += outcome == REDIS_ANSWERED;
 	told.refused += outcome == REDIS_REFUSED;
 	told.lost += outcome == REDIS_LOST;
 }
 
-static inline void on_late(void *owner, struct redis_request *request)
+static inline void on_late(struct redis_call *call)
 {
-	(void)owner;
-	(void)request;
+	assert_true(redis_call_pending(call));
 	told.late++;
 }
 
-static inline void on_ready(void *owner)
+static inline void on_ready(struct redis_user *user)
 {
-	(void)owner;
+	(void)user;
 	told.ready++;
 }
 
-static inline void on_unready(void *owner)
+static inline void on_unready(struct redis_user *user)
 {
-	(void)owner;
+	(void)user;
 	told.unready++;
 }
 
-static inline void on_failed(void *owner)
+static inline void on_failed(struct redis_user *user)
 {
-	(void)owner;
+	(void)user;
 	told.failed++;
 }
 
-static inline void on_turned(void *owner)
+static inline void on_turned(struct redis_user *user)
 {
-	(void)owner;
+	(void)user;
 	told.turned++;
 }
 
-static inline void on_fault(void *owner, enum store_fault fault)
+static inline void on_fault(struct redis_user *user, enum store_fault fault)
 {
-	(void)owner;
+	(void)user;
 	told.faults++;
 	told.fault = fault;
 }
 
-static inline void on_measured(void *owner, enum redis_outcome outcome, bool late, nsec_t took)
+static inline void on_measured(struct redis_user *user, enum redis_outcome outcome, bool late,
+			       nsec_t took)
 {
-	(void)owner;
+	(void)user;
 	(void)outcome;
 	(void)late;
 	(void)took;
@@ -281,10 +280,7 @@ static inline void on_heard(void *owner, struct slice message)
 	(void)snprintf(heard, sizeof(heard), "%.*s", (int)message.len, message.at);
 }
 
-static const struct redis_link_events events = { .heard = on_heard,
-						 .done = on_done,
-						 .late = on_late,
-						 .ready = on_ready,
+static const struct redis_user_events events = { .ready = on_ready,
 						 .unready = on_unready,
 						 .failed = on_failed,
 						 .turned = on_turned,
@@ -294,7 +290,7 @@ static const struct redis_link_events events = { .heard = on_heard,
 static inline struct redis_link_args arguments(uint32_t targets)
 {
 	struct redis_link_args args = { .loop = &loop,
-					.events = &events,
+					.heard = on_heard,
 					.target_count = targets,
 					.deadline = 20 * MSEC,
 					.name = "redis://test",
@@ -314,6 +310,7 @@ static inline struct redis_link_args arguments(uint32_t targets)
 static inline struct redis_link *link_of(struct redis_link_args args)
 {
 	static struct redis_link *all[64];
+	static struct redis_user users[64];
 	static size_t count;
 
 	(void)memset(&told, 0, sizeof(told));
@@ -323,6 +320,8 @@ static inline struct redis_link *link_of(struct redis_link_args args)
 	assert_true(count < COUNT_OF(all));
 	all[count] = redis_link_new(&args);
 	assert_non_null(all[count]);
+	users[count].events = &events;
+	redis_link_join(all[count], &users[count]);
 	return all[count++];
 }
 
@@ -338,16 +337,31 @@ static inline struct redis_link *ready_link(void)
 	return link;
 }
 
-static inline bool ask(struct redis_link *link)
+/* A call that no other test has; as with links. */
+static inline struct redis_call *new_call(void)
 {
-	struct redis_buffer *to;
-	uint64_t ticket;
+	static const struct redis_call_type type = { .done = on_done, .late = on_late };
+	static struct redis_call calls[REDIS_IN_FLIGHT_MAX];
+	static size_t next;
+	struct redis_call *call = &calls[next++ % REDIS_IN_FLIGHT_MAX];
 
-	if (redis_link_begin(link, &to, &ticket) == NULL)
+	*call = (struct redis_call){ .type = &type };
+	return call;
+}
+
+/* `to`: where a command may go; NULL: nowhere. */
+static inline bool ask_at(struct redis_link *link, struct redis_buffer *to)
+{
+	if (to == NULL)
 		return false;
 	redis_put_count(to, 1);
 	redis_put(to, SLICE("PING"));
-	return redis_link_send(link);
+	return redis_link_send(link, &(struct redis_command){ .call = new_call() });
+}
+
+static inline bool ask(struct redis_link *link)
+{
+	return ask_at(link, redis_link_begin(link));
 }
 
 #define PING "*1\r\n$4\r\nPING\r\n"

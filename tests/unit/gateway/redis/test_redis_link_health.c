@@ -5,24 +5,18 @@
 
 static bool ask_slow(struct redis_link *link)
 {
-	struct redis_buffer *to;
-	uint64_t ticket;
-
-	if (redis_link_begin_slow(link, PATIENCE, &to, &ticket) == NULL)
-		return false;
-	redis_put_count(to, 1);
-	redis_put(to, SLICE("PING"));
-	return redis_link_send(link);
+	return ask_at(link, redis_link_begin_slow(link, PATIENCE));
 }
 
-/* One answer is late, and owed. */
+/* One answer is owed, and nothing was heard for one and a half times the deadline. */
 static struct redis_link *slow_link(void)
 {
 	struct redis_link *link = ready_link();
 
 	assert_true(ask(link));
 	turn();
-	pass(20 * MSEC);
+	pass(30 * MSEC);
+	assert_int_equal(told.late, 1);
 	assert_int_equal(told.unready, 1);
 	assert_int_equal(told.turned, 1);
 	conn.written_len = 0;
@@ -98,7 +92,7 @@ static void who_is_not_heard_for_the_patience_is_given_no_more(void **state)
 	(void)state;
 	assert_true(ask_slow(link));
 	turn();
-	pass(PATIENCE - 20 * MSEC - 1);
+	pass(PATIENCE - 30 * MSEC - 1);
 	assert_true(ask_slow(link));
 	pass(1);
 	assert_false(redis_link_is_slow(link, PATIENCE));
@@ -177,6 +171,157 @@ static void a_server_that_is_slow_from_its_greeting_on_is_asked(void **state)
 	assert_true(ask_slow(link));
 }
 
+/* ---- one late answer ---- */
+
+/* Whose command took long is told so, and nobody else. */
+static void one_late_answer_among_others_in_time_takes_nothing_from_them(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		assert_true(ask(link)); /* a script of 25 ms */
+		turn();
+		pass(10 * MSEC);
+		assert_true(ask(link));
+		turn();
+		pass(15 * MSEC);
+		assert_int_equal(told.late, i + 1);
+		says("+PONG\r\n+PONG\r\n"); /* the second waited 15 ms */
+		assert_true(ask(link));
+		turn();
+		says("+PONG\r\n");
+		pass(10 * MSEC);
+	}
+	assert_int_equal(told.unready + told.turned, 0);
+	assert_int_equal(told.answered, 150);
+}
+
+static void a_lone_late_answer_leaves_the_link_as_it_was(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	assert_true(ask(link));
+	turn();
+	pass(29 * MSEC);
+	says("+PONG\r\n");
+	assert_int_equal(told.late, 1);
+	pass(10 * SEC);
+	assert_int_equal(told.unready, 0);
+	conn.written_len = 0;
+	assert_true(ask(link));
+	turn();
+	assert_written(PING); /* and not because of the one before */
+	pass(18 * MSEC);
+	assert_int_equal(told.unready, 0);
+	says("+PONG\r\n");
+	assert_true(redis_link_ready(link));
+}
+
+/* What waits behind a late answer is late by itself, but that is the same command's doing. */
+static void those_that_wait_for_the_same_late_answer_are_no_others(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		assert_true(ask(link));
+		turn();
+		pass(MSEC);
+	}
+	pass(18 * MSEC);
+	assert_int_equal(told.late, 10);
+	assert_int_equal(told.unready, 0);
+	assert_true(ask(link));
+	turn();
+	for (int i = 0; i < 11; i++)
+		says("+PONG\r\n");
+	pass(SEC);
+	assert_int_equal(told.unready, 0);
+}
+
+static void a_second_late_answer_without_one_in_time_between_is_too_many(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	assert_true(ask(link));
+	turn();
+	pass(25 * MSEC);
+	says("+PONG\r\n");
+	pass(10 * SEC);
+	assert_true(ask(link));
+	turn();
+	pass(19 * MSEC);
+	assert_int_equal(told.late, 2);
+	assert_int_equal(told.unready, 1);
+	assert_int_equal(told.fault, STORE_FAULT_LATE);
+	says("+PONG\r\n");
+	says("+OK\r\n"); /* the probe */
+	assert_int_equal(told.ready, 2);
+	assert_true(ask(link)); /* what was before does not count any more */
+	turn();
+	pass(25 * MSEC);
+	says("+PONG\r\n");
+	assert_int_equal(told.late, 3);
+	assert_int_equal(told.unready, 1);
+}
+
+static void a_server_whose_answers_are_all_late_is_away_before_twice_the_deadline(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	for (int i = 0; i < 30; i++) { /* one each millisecond, and each takes 25 ms */
+		assert_true(ask(link));
+		turn();
+		if (i >= 25)
+			says("+PONG\r\n");
+		assert_int_equal(told.unready, 0);
+		pass(MSEC);
+	}
+	assert_int_equal(told.unready, 1);
+	assert_false(ask(link));
+}
+
+static void a_server_that_says_nothing_is_away_before_twice_the_deadline(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	assert_true(ask(link));
+	turn();
+	pass(30 * MSEC - 1);
+	assert_int_equal(told.late, 1);
+	assert_true(redis_link_ready(link));
+	pass(1);
+	assert_int_equal(told.unready, 1);
+	assert_false(redis_link_ready(link));
+}
+
+/* Together they wait as long as if the first late answer counted. */
+static void nobody_waits_for_a_server_that_is_away(void **state)
+{
+	struct redis_link *link = ready_link();
+
+	(void)state;
+	assert_true(ask(link));
+	turn();
+	pass(25 * MSEC);
+	assert_true(ask(link)); /* with 20 ms of its own */
+	turn();
+	pass(5 * MSEC - 1);
+	assert_int_equal(told.late, 1);
+	pass(1);
+	assert_int_equal(told.late, 2);
+	assert_int_equal(told.unready, 1);
+	says("+PONG\r\n+PONG\r\n"); /* which both were too late for */
+	assert_int_equal(told.answered, 2);
+	says("+OK\r\n");
+	assert_int_equal(told.ready, 2);
+}
+
 /* Bytes of an answer, `len` of them. */
 static void says_part(size_t len)
 {
@@ -226,6 +371,8 @@ static void an_answer_that_stops_in_its_middle_or_drips_is_late(void **state)
 	says_part(1500);
 	pass(19 * MSEC);
 	assert_int_equal(told.late, 1);
+	assert_int_equal(told.unready, 0);
+	pass(11 * MSEC);
 	assert_int_equal(told.unready, 1);
 	link = ready_link();
 	assert_true(ask(link));
@@ -248,6 +395,14 @@ int main(void)
 		cmocka_unit_test(a_server_that_refuses_or_is_gone_is_not_slow),
 		cmocka_unit_test(a_late_probe_behind_an_error_makes_it_slow),
 		cmocka_unit_test(a_server_that_is_slow_from_its_greeting_on_is_asked),
+		cmocka_unit_test(one_late_answer_among_others_in_time_takes_nothing_from_them),
+		cmocka_unit_test(a_lone_late_answer_leaves_the_link_as_it_was),
+		cmocka_unit_test(those_that_wait_for_the_same_late_answer_are_no_others),
+		cmocka_unit_test(a_second_late_answer_without_one_in_time_between_is_too_many),
+		cmocka_unit_test(
+			a_server_whose_answers_are_all_late_is_away_before_twice_the_deadline),
+		cmocka_unit_test(a_server_that_says_nothing_is_away_before_twice_the_deadline),
+		cmocka_unit_test(nobody_waits_for_a_server_that_is_away),
 		cmocka_unit_test(a_large_answer_that_is_arriving_makes_nobody_late),
 		cmocka_unit_test(an_answer_that_stops_in_its_middle_or_drips_is_late),
 	};

@@ -110,7 +110,7 @@ static void a_password_that_is_answered_late_is_trouble_until_a_probe(void **sta
 	says("+OK\r\n+OK\r\n");
 	set_password(link, "new");
 	assert_written(AUTH("new"));
-	pass(20 * MSEC);
+	pass(30 * MSEC);
 	assert_int_equal(told.unready, 1);
 	assert_int_equal(told.late, 0); /* it is nobody's */
 	says("+OK\r\n");

@@ -1,3 +1,4 @@
+#include "codec/dialects.h"
 #include "tests/unit/gateway/settings/settings_rig.h"
 
 /* ---- what the file says ---- */

@@ -1,3 +1,4 @@
+#include "codec/set.h"
 #include "tests/unit/gateway/settings/settings_rig.h"
 
 #include "codec/json/json_read.h"
@@ -266,7 +267,7 @@ static struct slice schema_of(struct slice schema, const struct setting *row)
 static void the_schema_is_json_and_has_exactly_the_available_settings(void **state)
 {
 	char *text = printed(settings_print_schema);
-	struct json_work *work = json_work_new();
+	struct json_work *work = json_work_new(codec_set_best());
 	struct json_reader r;
 	(void)state;
 	assert_non_null(work);

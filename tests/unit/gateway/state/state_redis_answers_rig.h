@@ -56,7 +56,8 @@ static inline int begin(void **state)
 	redis = rig_new(&loop, 8); /* lives until the process ends */
 	memory = state_memory_new(&bounds);
 	must(memory != NULL);
-	struct state_redis *made = state_redis_new(&loop, redis, memory, &settings, redis->metrics);
+	struct state_redis *made =
+		state_redis_new(&loop, redis->link, memory, &settings, redis->metrics);
 	must(made != NULL);
 	store = state_redis_state(made);
 	arena_init(&arena, &pool, 1 << 20);
@@ -103,12 +104,8 @@ static inline void connected(void)
 	const redisReply name = { .type = REDIS_REPLY_STRING, .str = (char *)"first", .len = 5 };
 
 	rig_ready(redis);
-	for (uint64_t left = rig_waiting(redis); left > 0; left--) {
-		const struct redis_link *link = redis->link;
-		if (link->ring[link->first % RIG_REQUESTS].kind == REDIS_GUEST)
-			return;
+	while (rig_asks_birth(redis))
 		rig_answer(redis, REDIS_ANSWERED, &name);
-	}
 }
 
 static inline bool sent(struct slice text)
@@ -128,9 +125,7 @@ static inline void refuses(const char *error)
 
 static inline void is_late(void)
 {
-	struct redis_link *link = redis->link;
-
-	link->events->late(link->owner, &link->ring[link->first % RIG_REQUESTS]);
+	rig_late(redis, 0);
 }
 
 /* An answer to question() that can be spoiled. */

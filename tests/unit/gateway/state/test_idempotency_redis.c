@@ -1,8 +1,8 @@
 /* What a claim makes of what Redis says, and of what no script of ours would say; the test is Redis. That the
  * script agrees is for tests/exact and tests/integration/test_idempotency.py. */
+#include "codec/set.h"
 #include "tests/unit/gateway/limits/limiter_redis_rig.h"
 
-#include "gateway/limits/limiter_redis_script.h"
 #include "gateway/state/idempotency_redis.h"
 
 #include <setjmp.h>
@@ -10,6 +10,8 @@
 #include <stdio.h>
 
 #include <cmocka.h>
+
+REDIS_SCRIPT_DECLARE(once);
 
 static struct net_loop loop;
 static struct store_redis *redis;
@@ -43,11 +45,11 @@ static int begin(void **state)
 	(void)state;
 	loop = (struct net_loop){ .now = 100 * SEC, .wall_s = 1767571200 };
 	redis = rig_new(&loop, 8); /* lives until the process ends */
-	work = json_work_new();
+	work = json_work_new(codec_set_best());
 	must(work != NULL);
 	alive = alive_new();
 	must(alive != NULL);
-	once = once_redis_new(redis->loop, redis, alive, work, redis->metrics);
+	once = once_redis_new(redis->loop, redis->link, alive, work, redis->metrics);
 	must(once != NULL);
 	arena_init(&arena, &pool, 1 << 20);
 	connected();
@@ -110,7 +112,7 @@ static void assert_rows(const struct row *rows, size_t count)
 		const struct row *row = &rows[i];
 		assert_true(claims());
 		rig_answer(redis, REDIS_ANSWERED, &row->reply);
-		if (done != 1 || claim.pending || call.verdict != row->verdict ||
+		if (done != 1 || redis_call_pending(&claim.sent) || call.verdict != row->verdict ||
 		    claim.held != row->held)
 			fail_msg("%s: verdict %d, held %d", row->name, call.verdict, claim.held);
 		if (row->member != NULL && !slice_eq(call.answer.member, slice_str(row->member)))
@@ -212,7 +214,7 @@ static void a_claim_says_by_which_key_it_may_be_judged_and_whether_others_may(vo
 	const redisReply leads = text_of("L");
 
 	(void)state;
-	must(alive_redis_new(&loop, redis, alive) != NULL);
+	must(alive_redis_new(&loop, redis->link, alive) != NULL);
 	struct net_timer *timer = loop.timer;
 	for (int i = 0; i < 3; i++) {
 		static const char *const older[] = { "", "", ALIVE_LASTS_MS };
@@ -280,7 +282,7 @@ static void who_does_not_know_what_it_was_told_is_not_told_for_ever(void **state
 	assert_int_equal(rig_waiting(redis), 0);
 	assert_int_equal(done, 1);
 	assert_int_equal(call.verdict, ONCE_LEADS);
-	assert_false(claim.held || claim.pending);
+	assert_false(claim.held || redis_call_pending(&claim.sent));
 }
 
 static void an_error_is_as_good_as_no_answer(void **state)
@@ -294,7 +296,7 @@ static void an_error_is_as_good_as_no_answer(void **state)
 		refuses(errors[i]);
 		assert_int_equal(done, 1);
 		assert_int_equal(call.verdict, ONCE_LEADS);
-		assert_false(claim.held || claim.pending);
+		assert_false(claim.held || redis_call_pending(&claim.sent));
 	}
 }
 
@@ -305,7 +307,7 @@ static void who_loses_the_answer_goes_on_and_holds_it(void **state)
 	assert_true(claims());
 	rig_answer(redis, REDIS_LOST, NULL);
 	assert_int_equal(done, 1);
-	assert_true(claim.held && !claim.pending);
+	assert_true(claim.held && !redis_call_pending(&claim.sent));
 	assert_int_equal(call.verdict, ONCE_LEADS);
 }
 
@@ -346,13 +348,12 @@ static void answers_that_redis_could_not_be_told_are_told_when_it_is_back(void *
 static void who_is_not_answered_in_time_goes_on_and_holds_it(void **state)
 {
 	const redisReply elsewhere = text_of("E");
-	struct redis_link *link = redis->link;
 
 	(void)state;
 	assert_true(claims());
-	link->events->late(link->owner, &link->ring[link->first % RIG_REQUESTS]);
+	rig_late(redis, 0);
 	assert_int_equal(done, 1);
-	assert_true(claim.held && !claim.pending);
+	assert_true(claim.held && !redis_call_pending(&claim.sent));
 	assert_int_equal(call.verdict, ONCE_LEADS);
 	rig_answer(redis, REDIS_ANSWERED, &elsewhere); /* too late to change anything */
 	assert_int_equal(done, 1);
@@ -381,7 +382,7 @@ static void without_redis_there_is_no_claim(void **state)
 	(void)state;
 	rig_unready(redis);
 	assert_false(claims());
-	assert_false(claim.pending || claim.held);
+	assert_false(redis_call_pending(&claim.sent) || claim.held);
 	once_redis_end(once, &claim, SLICE("\"result\":1")); /* nobody is told */
 	once_redis_drop(once, &claim);
 	assert_int_equal(rig_waiting(redis), 0);

@@ -2,7 +2,8 @@
  * tests/exact/test_state_redis_script.c. */
 #include "tests/unit/gateway/state/state_redis_answers_rig.h"
 
-#include "gateway/limits/limiter_redis_script.h"
+REDIS_SCRIPT_DECLARE(recall);
+REDIS_SCRIPT_DECLARE(remember);
 
 /* ---- no answer ---- */
 
@@ -20,6 +21,7 @@ static void who_gets_no_answer_in_time_goes_on_without(void **state)
 	assert_int_equal(noted, 1);
 	assert_true(note.away);
 	rig_answer(redis, REDIS_ANSWERED, &ok); /* nobody waits any more */
+	rig_answer(redis, REDIS_ANSWERED, &ok); /* and that the session began was told again */
 	assert_int_equal(store->recall(store, &recall), STATE_PENDING);
 	is_late();
 	assert_int_equal(recalled, 1);
@@ -29,6 +31,41 @@ static void who_gets_no_answer_in_time_goes_on_without(void **state)
 	answers(&answer);
 	assert_int_equal(recalled, 1);
 	assert_int_equal(noted, 1);
+}
+
+/* The connection goes on, and there may be no other one for days. */
+static void a_session_whose_note_was_late_is_told_again_at_once(void **state)
+{
+	struct state_note note = session_begins();
+	const redisReply ok = number_of(0);
+
+	(void)state;
+	connected();
+	assert_int_equal(store->remember(store, &note), STATE_PENDING);
+	is_late();
+	assert_int_equal(rig_waiting(redis), 2);
+	assert_int_equal(state_memory_here(memory, &session, loop.now), STATE_HERE_BEGUN);
+	rig_answer(redis, REDIS_ANSWERED, &ok);
+	assert_int_equal(state_memory_here(memory, &session, loop.now), STATE_HERE_BEGUN);
+	rig_answer(redis, REDIS_ANSWERED, &ok);
+	assert_int_equal(state_memory_here(memory, &session, loop.now), STATE_HERE_NOTHING);
+	assert_int_equal(rig_waiting(redis), 0);
+}
+
+static void a_session_whose_note_was_late_is_told_when_redis_is_back(void **state)
+{
+	struct state_note note = session_begins();
+
+	(void)state;
+	connected();
+	assert_int_equal(store->remember(store, &note), STATE_PENDING);
+	rig_unready(redis);
+	is_late();
+	assert_int_equal(rig_waiting(redis), 1);
+	rig_answer(redis, REDIS_LOST, NULL);
+	connected();
+	assert_int_equal(rig_waiting(redis), 1);
+	assert_true(sent(SLICE("2025-06-18")));
 }
 
 static void a_connection_that_breaks_leaves_nobody_waiting(void **state)
@@ -282,7 +319,7 @@ static void a_first_attempt_that_fails_ends_the_wait(void **state)
 
 	(void)state;
 	assert_int_equal(store->recall(store, &recall), STATE_PENDING);
-	redis->link->events->failed(redis->link->owner);
+	fake_failed(redis->link);
 	assert_int_equal(recalled, 1);
 	assert_true(recall.away);
 }
@@ -292,6 +329,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 		TEST(who_gets_no_answer_in_time_goes_on_without),
+		TEST(a_session_whose_note_was_late_is_told_again_at_once),
+		TEST(a_session_whose_note_was_late_is_told_when_redis_is_back),
 		TEST(a_connection_that_breaks_leaves_nobody_waiting),
 		TEST(who_goes_away_is_not_called),
 		TEST(what_began_or_ended_meanwhile_is_told_when_it_is_back),

@@ -62,7 +62,7 @@ static int begin(void **state)
 	must(alive != NULL);
 	for (size_t i = 0; i < WORKERS; i++) {
 		workers[i].redis = rig_new(&loop, 8); /* lives until the process ends */
-		must(alive_redis_new(&loop, workers[i].redis, alive) != NULL);
+		must(alive_redis_new(&loop, workers[i].redis->link, alive) != NULL);
 		workers[i].timer = loop.timer;
 	}
 	return 0;

@@ -1,4 +1,5 @@
 /* test_log.c - a line is one JSON object whatever is said in it, and the ring loses whole lines only. */
+#include "codec/set.h"
 #include "gateway/telemetry/log.h"
 
 #include "codec/base/attr.h"
@@ -17,7 +18,7 @@ static struct json_work *work;
 static int work_up(void **state)
 {
 	(void)state;
-	work = json_work_new();
+	work = json_work_new(codec_set_best());
 	return work == NULL ? -1 : 0;
 }
 

@@ -1,4 +1,6 @@
 #include "codec/dialect/dialect.h"
+#include "codec/dialects.h"
+#include "codec/set.h"
 #include "tests/support/dialect_case.h"
 
 #include <setjmp.h>
