@@ -3,6 +3,7 @@
 #include "codec/base/err.h"
 #include "codec/base/must.h"
 #include "gateway/base/bounds.h"
+#include "gateway/base/header_text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -95,15 +96,42 @@ static enum h1_fault judge_whole(const struct h1_guard *guard)
 	return guard->body_too_large ? H1_BODY_TOO_LARGE : H1_FINE;
 }
 
+/* A token (RFC 9110 9.1), which libh2o does not check. */
+static bool has_method(struct slice line)
+{
+	return slice_starts(line, SLICE("POST ")) || header_text_is_name(slice_cut(&line, ' '));
+}
+
+/* Of a client that speaks another protocol, or means HTTP/2 with a preface that is none (RFC 9113 3.4). */
+static bool is_foreign(struct slice line)
+{
+	const struct slice http = SLICE("http/");
+
+	(void)slice_cut(&line, ' ');
+	(void)slice_cut(&line, ' ');
+	return !slice_absent(line) &&
+	       !(line.len >= http.len && slice_eq_nocase(slice_of(line.at, http.len), http));
+}
+
+/* RFC 9112 2.2: an empty line before it is skipped. */
+static enum h1_fault judge_request_line(struct h1_guard *guard, struct slice line)
+{
+	const struct slice usual = SLICE(" HTTP/1.");
+
+	guard->begun = line.len != 0;
+	guard->old = line.len != 0 && line.at[line.len - 1] == '0';
+	if (line.len > usual.len &&
+	    memcmp(line.at + line.len - usual.len - 1, usual.at, usual.len) == 0)
+		return has_method(line) ? H1_FINE : H1_METHOD;
+	return is_foreign(line) ? H1_FOREIGN : H1_FINE;
+}
+
 /* Without its CRLF. */
 static enum h1_fault judge_line(struct h1_guard *guard, struct slice line, size_t end,
 				size_t body_max)
 {
-	if (!guard->begun) {
-		guard->begun = line.len != 0; /* RFC 9112 2.2: an empty line before it is skipped */
-		guard->old = line.len != 0 && line.at[line.len - 1] == '0';
-		return H1_FINE;
-	}
+	if (!guard->begun)
+		return judge_request_line(guard, line);
 	if (line.len != 0)
 		return judge_header(guard, line, body_max);
 	guard->whole = end;
@@ -151,6 +179,9 @@ static const struct {
 				     ERR_REQUEST },
 	[H1_ENCODING_OLD] = { 400, "Bad Request", "HTTP/1.0 has no Transfer-Encoding",
 			      ERR_REQUEST },
+	[H1_METHOD] = { 400, "Bad Request", "The method must be a token", ERR_REQUEST },
+	[H1_FOREIGN] = { 400, "Bad Request", "The request line names another protocol",
+			 ERR_REQUEST },
 	[H1_CHUNKS] = { 400, "Bad Request", "A chunk of the body is malformed", ERR_REQUEST },
 	[H1_HOST] = { 400, "Bad Request", "HTTP/1.1 needs one Host header", ERR_REQUEST },
 	[H1_HEAD_TOO_LARGE] = { 431, "Request Header Fields Too Large",

@@ -24,7 +24,9 @@ enum h1_fault {
 	H1_LENGTH_AND_ENCODING,
 	H1_ENCODING_OLD,
 	H1_HOST,
-	H1_CHUNKS, /* of a body: http_chunk.h, not this scan */
+	H1_METHOD,
+	H1_FOREIGN, /* a line of three words, of a protocol that is not HTTP */
+	H1_CHUNKS,  /* of a body: http_chunk.h, not this scan */
 	H1_HEAD_TOO_LARGE,
 	H1_BODY_TOO_LARGE,
 	H1_NO_ROOM,  /* as is this, of a body that has not come to its end: guard_room.h */

@@ -411,6 +411,18 @@ struct edge *edge_new(struct edge_host *host, h2o_socket_t *sock)
 	return edge;
 }
 
+static void refuse_at_once(struct edge *edge, enum guard_verdict why)
+{
+	http2_say_why_at_once(edge, why);
+	edge_kill(edge, why);
+	h2o_socket_close(edge->sock);
+}
+
+void edge_refuse_preface(struct edge *edge)
+{
+	refuse_at_once(edge, GUARD_FORBIDDEN_FRAME);
+}
+
 void edge_begin(struct edge *edge, enum edge_proto proto)
 {
 	struct edge_host *host = edge->host;
@@ -429,9 +441,7 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 		enum guard_verdict verdict = h2_guard_scan(
 			&edge->guard, &host->budget, sock->input->bytes, &sock->input->size, now);
 		if (verdict != GUARD_PASS) {
-			http2_say_why_at_once(edge, verdict);
-			edge_kill(edge, verdict);
-			h2o_socket_close(sock);
+			refuse_at_once(edge, verdict);
 			return;
 		}
 	}

@@ -115,6 +115,7 @@ struct edge {
 			h2o_req_t *req;      /* that one, for as long as its input is held */
 			h2o_buffer_t *held;  /* h2o's input while a request is in flight */
 			bool last;           /* the end of its answer was sent */
+			bool served;         /* a request was in flight once */
 			size_t req_len;      /* of that request, in `held`; then come others */
 			h2o_buffer_t *early; /* what came behind that request */
 			h2o_buffer_t
@@ -139,6 +140,9 @@ struct edge *edge_new(struct edge_host *host, h2o_socket_t *sock);
 
 /* The protocol is known: hands over to h2o what has come so far. The edge may be gone afterwards. */
 void edge_begin(struct edge *edge, enum edge_proto proto);
+
+/* Instead of edge_begin: it means HTTP/2, but its preface is none (RFC 9113 3.4). Says so, and closes it. */
+void edge_refuse_preface(struct edge *edge);
 
 /* A TLS connection whose client has said that it sends no more. What it sends all the same, SSL_read
  * leaves where it is, and h2o would keep it: nothing may be read any more. */

@@ -129,13 +129,23 @@ static void refuse(struct edge *edge, enum h1_fault fault)
 	h2o_socket_write(sock, &answer, 1, on_refusal_wrote);
 }
 
+/* It would not know what to do with an answer of ours. */
+static void leave_alone(struct edge *edge)
+{
+	edge_count(&edge->host->counters->guard_kills[verdict_of(H1_FOREIGN)]);
+	edge->killed = true;
+	close_refused(edge);
+}
+
 bool http1_admit(struct edge *edge)
 {
 	const enum h1_fault fault = scan(edge, 0);
 
 	if (fault == H1_FINE)
 		return true;
-	if (edge->sock->_cb.write != NULL) /* a 100 Continue that has not left */
+	if (fault == H1_FOREIGN && !edge->h1.served)
+		leave_alone(edge);
+	else if (edge->sock->_cb.write != NULL) /* a 100 Continue that has not left */
 		edge_kill(edge, verdict_of(fault));
 	else
 		refuse(edge, fault);
@@ -161,6 +171,7 @@ void http1_watch(struct edge *edge, h2o_req_t *req, void *watched)
 	body_end(edge); /* it has come to its end */
 	edge->h1.watched = watched;
 	edge->h1.last = false;
+	edge->h1.served = true;
 	edge->h1.req = req;
 	edge->h1.held = sock->input;
 	/* h2o has taken the chunks off a body: its end is where the next request begins. */

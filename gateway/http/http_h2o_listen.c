@@ -13,19 +13,26 @@ enum { ACCEPT_BATCH = 16 };
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 enum { PREFACE_LEN = sizeof(preface) - 1 };
+/* A request line that no other protocol has. */
+enum { MEANT_LEN = sizeof("PRI * HTTP/2.0\r\n") - 1 };
 
 /* Clear text: HTTP/2 with prior knowledge is told from HTTP/1.1 here, so that h2o never changes the
  * protocol of a connection behind the guard's back. */
 static void on_first_bytes(h2o_socket_t *sock, const char *err)
 {
 	struct edge *edge = sock->on_close.data;
+	const char *bytes = sock->input->bytes;
 	size_t len = sock->input->size < PREFACE_LEN ? sock->input->size : PREFACE_LEN;
 	if (err != NULL)
 		h2o_socket_close(sock);
-	else if (memcmp(sock->input->bytes, preface, len) != 0)
-		edge_begin(edge, EDGE_HTTP1);
-	else if (len == PREFACE_LEN)
+	else if (memcmp(bytes, preface, len) == 0 && len < PREFACE_LEN)
+		return; /* the rest is to come */
+	else if (len == PREFACE_LEN && memcmp(bytes, preface, len) == 0)
 		edge_begin(edge, EDGE_HTTP2);
+	else if (len >= MEANT_LEN && memcmp(bytes, preface, MEANT_LEN) == 0)
+		edge_refuse_preface(edge);
+	else
+		edge_begin(edge, EDGE_HTTP1);
 }
 
 /* ---- listening ---- */

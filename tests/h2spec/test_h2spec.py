@@ -18,11 +18,6 @@ H2SPEC = os.environ["H2SPEC"]
 CASES_MIN = 140  # a run that ends early is no run
 
 KNOWN = {}
-KNOWN_CLEAR = {
-    **KNOWN,
-    ("http2/3.5", "Sends invalid connection preface"):
-        "to a listener that also speaks HTTP/1.1 it is a bad request: 400 and closed; h2spec takes the 400 for a frame",
-}
 
 
 class H2spec(harness.Case):
@@ -50,7 +45,7 @@ class H2spec(harness.Case):
 
     def test_clear_text(self):
         gateway = self.gateway(harness.config(self.sim()))
-        self.judge(self.run_against(gateway.settings["listen"][0]["address"]), KNOWN_CLEAR)
+        self.judge(self.run_against(gateway.settings["listen"][0]["address"]), KNOWN)
 
     def test_tls(self):
         cert, key = self.certificate()

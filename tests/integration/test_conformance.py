@@ -464,9 +464,27 @@ class Conversations(harness.Case):
 
     def test_3_4_another_preface_is_refused(self):
         with Peer(self.server.url) as peer:
+            kinds = []
+            peer.take = lambda kind, flags, stream, payload: kinds.append((kind, payload))
             peer.send(b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n" + settings())
             peer.wait(lambda: False)
-            self.assertIn(peer.rest[:13], (b"", b"HTTP/1.1 400 "))
+            self.assertEqual(kinds, [(SETTINGS, b""), (GOAWAY, struct.pack(">II", 0, ErrorCodes.PROTOCOL_ERROR))])
+
+    def test_3_4_what_is_no_http_is_closed_without_an_answer(self):
+        for sent in (b"INVALID CONNECTION PREFACE\r\n\r\n", b"OPTIONS rtsp://x RTSP/1.0\r\nCSeq: 1\r\n\r\n"):
+            for pieces in ([sent], [sent[:5], sent[5:]]):
+                with Peer(self.server.url) as peer:
+                    for piece in pieces:
+                        peer.send(piece)
+                    peer.wait(lambda: False)
+                    self.assertEqual(peer.rest, b"")
+
+    def test_3_4_what_is_meant_for_http_1_is_a_bad_request(self):
+        for line in (b"@@@ @@@ HTTP/1.1", b"GET /", b"hello", b"GET / HTTP/7.7", b"GET / http/1.1"):
+            with Peer(self.server.url) as peer:
+                peer.send(line + b"\r\nHost: x\r\n\r\n")
+                peer.wait(lambda: False)
+                self.assertEqual(peer.rest[:13], b"HTTP/1.1 400 ", line)
 
     def test_5_1_2_a_stream_too_many_is_refused_and_the_others_go_on(self):
         slow = self.gateway(harness.config(self.sim("--latency", "1s")))
