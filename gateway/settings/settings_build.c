@@ -128,15 +128,6 @@ static void build_admin(struct loader *l, const struct main_form *form)
 		}
 }
 
-const struct slice *loader_keep_list(struct loader *l, const struct form_values *list)
-{
-	struct slice *out = loader_zero(l, &l->config->arena, list->count, sizeof(*out));
-
-	for (uint32_t i = 0; out != NULL && i < list->count; i++)
-		out[i] = loader_keep(l, list->at[i]);
-	return out;
-}
-
 /* Every attempt that begins before the drain can end within it. */
 static nsec_t drain_default(const struct main_form *form)
 {

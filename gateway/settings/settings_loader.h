@@ -37,12 +37,15 @@ struct loader {
 	uint32_t kept_next; /* of source->files: most likely the next that is asked for */
 };
 
-/* ---- memory: NULL or absent after one problem line ---- */
+/* ---- settings_loader.c, memory: NULL or absent after one problem line ---- */
 void *loader_zero(struct loader *l, struct arena *into, size_t count, size_t size);
 /* A copy that lives as long as the configuration; absent stays absent. */
 struct slice loader_keep(struct loader *l, struct slice s);
 /* The same with ASCII letters in lower case; NUL-terminated. */
 struct slice loader_keep_lower(struct loader *l, struct slice s);
+/* The same of each of a list. */
+const struct slice *loader_keep_list(struct loader *l, const struct form_values *list);
+/* Reports it, once. */
 void loader_out_of_memory(struct loader *l);
 
 /* ---- settings_file.c ---- */
@@ -84,9 +87,6 @@ void loader_build_process(struct loader *l, const struct main_form *form);
 void loader_build_providers(struct loader *l, const struct main_form *form);
 void loader_build_models(struct loader *l, const struct main_form *form);
 void loader_build_tenants(struct loader *l, const struct main_form *form);
-
-/* Copies that live as long as the configuration; NULL after a problem. */
-const struct slice *loader_keep_list(struct loader *l, const struct form_values *list);
 
 struct url_parts;
 
