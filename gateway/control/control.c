@@ -1,6 +1,5 @@
 #include "gateway/control/control.h"
 
-#include "codec/base/must.h"
 #include "gateway/base/leaks.h"
 #include "gateway/control/admin.h"
 #include "gateway/control/control_parts.h"
@@ -12,20 +11,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { TICK_MS = 50, SIGNALS_AT_ONCE = 64 };
 #define SEEK_EVERY (500 * MSEC) /* with the pauses between connections: found within two seconds */
 #define LOG_PATIENCE (1 * SEC)  /* for the last lines, when stdout is not read */
-
-nsec_t control_now(void)
-{
-	struct timespec now;
-
-	must(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
-	return (nsec_t)now.tv_sec * SEC + (nsec_t)now.tv_nsec;
-}
 
 /* ---- drain ------------------------------------------------------------------------------------- */
 

@@ -52,6 +52,7 @@ struct control {
 	bool store_away_told;
 };
 
+/* ---- control_clock.c ---- */
 /* CLOCK_MONOTONIC: the clock that workers publish their turns in. */
 nsec_t control_now(void);
 
