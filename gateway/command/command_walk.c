@@ -164,51 +164,6 @@ static void run(struct walk *walk)
 		rpc_write(call, &walk->flow.out);
 }
 
-static void print_gather(const struct gather *g)
-{
-	for (uint32_t i = 0; i < g->count; i++)
-		(void)fwrite(g->v[i].iov_base, 1, g->v[i].iov_len, stdout);
-}
-
-void walk_print_answer(const struct walk *walk)
-{
-	print_gather(&walk->call.answer.body);
-}
-
-void walk_print_slice(struct slice s)
-{
-	(void)fwrite(s.at, 1, s.len, stdout);
-}
-
-void walk_print_string(struct walk *walk, struct slice plain)
-{
-	struct gather g;
-
-	if (slice_absent(plain)) {
-		(void)fputs("null", stdout);
-		return;
-	}
-	gather_init(&g, &walk->call.arena);
-	gather_plain(&g, plain);
-	if (gather_done(&g) == ERR_OK)
-		print_gather(&g);
-	else
-		(void)fputs("null", stdout); /* no memory for it, and still JSON */
-}
-
-void walk_print_adjustments(adjust_set set, const char *quote, const char *between)
-{
-	bool first = true;
-
-	for (int i = 0; i < ADJUST_COUNT; i++) {
-		if ((set & ADJUST_BIT(i)) == 0)
-			continue;
-		(void)printf("%s%s%s%s", first ? "" : between, quote,
-			     adjustment_code((enum adjustment)i), quote);
-		first = false;
-	}
-}
-
 /* ---- translate ---- */
 /* The head as it would be sent, with the secret's place shown. */
 static struct slice public_head(struct walk *walk, const struct provider *provider)
@@ -257,7 +212,7 @@ static void translate_json(struct walk *walk, const struct provider *provider, s
 		first = false;
 	}
 	(void)fputs("},\"body\":", stdout);
-	print_gather(&walk->flow.made->encoded.body);
+	walk_print_gather(&walk->flow.made->encoded.body);
 	(void)fputs(",\"adjustments\":[", stdout);
 	walk_print_adjustments(walk->flow.totals.adjustments, "\"", ",");
 	(void)fputs("]}\n", stdout);
@@ -278,7 +233,7 @@ static void translate_text(struct walk *walk, const struct provider *provider, s
 		(void)fputs("\n", stdout);
 	}
 	(void)fputs("\n", stdout);
-	print_gather(&walk->flow.made->encoded.body);
+	walk_print_gather(&walk->flow.made->encoded.body);
 	(void)fputs("\n\nadjustments: ", stdout);
 	walk_print_adjustments(walk->flow.totals.adjustments, "", ", ");
 	(void)fputs(walk->flow.totals.adjustments == 0 ? "none\n" : "\n", stdout);

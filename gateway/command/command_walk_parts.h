@@ -27,7 +27,8 @@ struct walk {
 	bool refused;
 };
 
-/* ---- command_walk.c ---- */
+/* ---- command_print.c: to standard output ---- */
+void walk_print_gather(const struct gather *g);
 void walk_print_slice(struct slice s);
 /* As a JSON string; null for the absent slice. */
 void walk_print_string(struct walk *walk, struct slice plain);
