@@ -1,6 +1,6 @@
 /* net.h - loop, timers and outgoing sockets of one worker thread, for worker, upstream and stores.
  *
- * net_h2o.c implements it over h2o's own loop, net_conn*.c the connections; nobody else sees h2o's types.
+ * net_loop.c and, over h2o's own loop, net_h2o.c implement it, net_conn*.c the connections; nobody else sees h2o's types.
  * Everything here belongs to the loop's thread, except net_post. Time is CLOCK_MONOTONIC, read once per
  * turn. */
 #ifndef GATEWAY_NET_NET_H

@@ -51,12 +51,17 @@ void net_conns_fini(struct net_conns *conns);
 void net_conns_poll(struct net_conns *conns);
 
 /* Whether so many may wait (net_coalesce) that they do. */
-bool net_conns_coalesce(const struct net_conns *conns);
+static inline bool net_conns_coalesce(const struct net_conns *conns)
+{
+	enum { FROM = 32 }; /* so few connections are not worth that anyone waits */
+
+	return conns->coalesced.may_wait > FROM;
+}
 
 /* The end of a turn. */
 void net_conns_sweep(struct net_conns *conns);
 
-/* The loop's; net_h2o.c. */
+/* The loop's; net_loop.c. */
 struct net_conns *net_loop_conns(struct net_loop *loop);
 
 #endif

@@ -12,8 +12,7 @@ enum {
 	APART = 2,
 	AHEAD = (EXPECT_STEPS + 1) * APART,
 	FEW = 4,
-	GUESSES_MAX = 64,   /* so many turns at most pass by what the epoll has to say */
-	COALESCE_FROM = 32, /* so few connections are not worth that anyone waits */
+	GUESSES_MAX = 64, /* so many turns at most pass by what the epoll has to say */
 };
 
 /* ---- one after the other ---- */
@@ -79,11 +78,6 @@ static int tell(struct net_conns *conns, int epoll)
 static struct epoll_event news(void)
 {
 	return (struct epoll_event){ .events = EPOLLIN | EPOLLONESHOT, .data.ptr = NULL };
-}
-
-bool net_conns_coalesce(const struct net_conns *conns)
-{
-	return conns->coalesced.may_wait > COALESCE_FROM;
 }
 
 /* As long as there is something each time the timer asks, it asks again; of few connections nobody waits for

@@ -1,7 +1,7 @@
 /* net_timer.h - the heap behind net_timer_set: timers by due time, earliest first.
  *
  * A binary heap of pairs, so that sifting does not touch the timers themselves. It knows no clock
- * and no loop: net_h2o.c asks what is due. */
+ * and no loop: its caller says what time it is. */
 #ifndef GATEWAY_NET_NET_TIMER_H
 #define GATEWAY_NET_NET_TIMER_H
 
