@@ -8,8 +8,8 @@
 
 #include "codec/base/arena.h"
 #include "codec/base/clock.h"
+#include "gateway/base/tls_name_kind.h"
 #include "gateway/base/user.h"
-#include "gateway/tls/tls_names.h"
 #include "routing/catalog.h"
 #include "tenants/jwt.h"
 #include "tenants/tenant.h"

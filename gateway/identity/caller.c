@@ -1,5 +1,6 @@
 #include "gateway/identity/caller.h"
 
+#include "gateway/tls/tls_names.h"
 #include "tenants/auth.h"
 #include "tenants/identity.h"
 

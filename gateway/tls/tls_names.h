@@ -3,6 +3,7 @@
 #define GATEWAY_TLS_TLS_NAMES_H
 
 #include "codec/base/slice.h"
+#include "gateway/base/tls_name_kind.h"
 
 #include <stdint.h>
 
@@ -12,8 +13,6 @@ enum {
 	TLS_NAMES_MAX = 32, /* a certificate with more, or with longer ones, names nobody */
 	TLS_NAME_LEN_MAX = 512
 };
-
-enum tls_name_kind { TLS_NAME_URI, TLS_NAME_DNS };
 
 struct tls_name {
 	enum tls_name_kind kind;
