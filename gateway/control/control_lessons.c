@@ -3,15 +3,13 @@
  * Ids of a configuration hold nothing that JSON would have to escape. */
 #include "gateway/control/control_parts.h"
 
-#include "gateway/providers/health.h"
-
 #include <inttypes.h>
 
-/* The tenant that a worker knows by this; absent: it is gone. */
-static struct slice tenant_of(const struct tenants *tenants, uint64_t tag)
+/* Absent: it is gone. */
+static struct slice tenant_of(const struct tenants *tenants, const struct worker_lesson *lesson)
 {
 	for (size_t i = 0; i < tenants->count; i++)
-		if (health_tenant(tenants->tenants[i].limit_key) == tag)
+		if (worker_lesson_is_of(lesson, tenants->tenants[i].limit_key))
 			return tenants->tenants[i].id;
 	return slice_of(NULL, 0);
 }
@@ -24,7 +22,7 @@ static bool put_lesson(const struct control *control, uint32_t worker,
 	struct slice tenant = SLICE("");
 
 	if (lesson->tenant != 0)
-		tenant = tenant_of(&control->config->tenants, lesson->tenant);
+		tenant = tenant_of(&control->config->tenants, lesson);
 	if (slice_absent(tenant) || lesson->until <= now)
 		return false;
 	(void)fprintf(out, "%s{\"model\":\"%.*s\",\"lesson\":\"%s\",\"tenant\":", first ? "" : ",",

@@ -110,10 +110,12 @@ const struct worker_health *worker_health(const struct worker *worker, uint32_t 
 enum { WORKER_LESSONS_MAX = 256 };
 struct worker_lesson {
 	nsec_t until;    /* by CLOCK_MONOTONIC */
-	uint64_t tenant; /* health_tenant's; 0: it is for all */
+	uint64_t tenant; /* by worker_lesson_is_of; 0: it is for all */
 	uint32_t model;
 	enum learn fact;
 };
+/* Whether the tenant with this limit_key learned it. Of any thread. */
+bool worker_lesson_is_of(const struct worker_lesson *lesson, const uint8_t limit_key[16]);
 /* Copies the first WORKER_LESSONS_MAX, and says how many they are. Models are those of snapshot `seq`: none while
  * the worker does not use that. Of any thread. */
 uint32_t worker_lessons(struct worker *worker, uint64_t seq, struct worker_lesson *out);

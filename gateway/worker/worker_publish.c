@@ -110,6 +110,11 @@ const struct worker_health *worker_health(const struct worker *worker, uint32_t 
 	return &worker->healths[provider];
 }
 
+bool worker_lesson_is_of(const struct worker_lesson *lesson, const uint8_t limit_key[16])
+{
+	return lesson->tenant == health_tenant(limit_key);
+}
+
 uint32_t worker_lessons(struct worker *worker, uint64_t seq, struct worker_lesson *out)
 {
 	struct worker_lessons *from = worker->lessons;
