@@ -1,6 +1,7 @@
 #include "gateway/control/control_parts.h"
 
 #include "codec/base/must.h"
+#include "gateway/http/http.h"
 #include "gateway/ipc/config_reader.h"
 
 #include <errno.h>
@@ -49,6 +50,9 @@ static void publish(struct control *control, struct config *fresh)
 	control->seq++;
 	control->snapshots[place] = (struct snapshot){ fresh, control->seq };
 	control->config = fresh;
+	for (uint32_t i = 0; i < fresh->listen_count; i++)
+		if (fresh->listen[i].tls != NULL)
+			http_prepare_tls(fresh->listen[i].tls);
 	for (uint32_t i = 0; i < control->args.worker_count; i++)
 		worker_set_config(control->args.workers[i], fresh, control->seq);
 	control_jwks_want(control->jwks, fresh, control_now());

@@ -91,19 +91,20 @@ const char *http_guard_cause(size_t n);
 
 struct http_listener {
 	int fd;                 /* listening, non-blocking; kept open for the process's life */
-	struct ssl_ctx_st *tls; /* of tls_server_new, prepared; NULL: clear text */
+	struct ssl_ctx_st *tls; /* of tls_server_new; NULL: clear text */
 	bool trusted_proxy;     /* an HTTP/2 connection carries many callers' requests */
 };
 
-/* Once per server context, before its first connection. */
-void http_prepare_tls(struct ssl_ctx_st *tls);
-
-/* NULL: memory. `listeners` and `handler` are copied, contexts are shared. */
+/* NULL: memory. `listeners` and `handler` are copied, contexts are shared: the servers of several threads that have
+ * the same ones must all be made before the first of these threads runs. */
 struct http_server *http_server_new(struct net_loop *loop, const struct http_listener *listeners,
 				    size_t listener_count, const struct http_handler *handler,
 				    const struct http_limits *limits);
 
-/* After a reload: the context of listener `n`'s connections from now on; those that are there go on
+/* Makes a context ready for http_set_tls: once, before any thread has it. */
+void http_prepare_tls(struct ssl_ctx_st *tls);
+
+/* After a reload: the context of listener `n`'s connections from now on, which is prepared; those that are there go on
  * with theirs. A listener never changes between clear text and TLS. */
 void http_set_tls(struct http_server *server, size_t n, struct ssl_ctx_st *tls);
 

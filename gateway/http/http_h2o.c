@@ -423,6 +423,9 @@ struct http_server *http_server_new(struct net_loop *loop, const struct http_lis
 	server->edges.hosts = server->config.hosts;
 	apply_limits(server, limits);
 	edge_host_start(&server->edges);
+	for (size_t i = 0; i < listener_count; i++)
+		if (listeners[i].tls != NULL)
+			http_prepare_tls(listeners[i].tls);
 	listeners_init(&server->listeners, &server->edges, listeners, listener_count);
 	return server;
 }

@@ -2,7 +2,6 @@
 #include "gateway/settings/settings_loader.h"
 
 #include "codec/base/attr.h"
-#include "gateway/http/http.h"
 #include "gateway/tls/tls.h"
 
 /* One of the files: where it is named, how large it may be, and what should be in it. */
@@ -88,6 +87,4 @@ void loader_build_tls(struct loader *l, const struct listen_form *form, struct l
 	out->tls = tls_server_new(&texts, l->source->tickets, &problem);
 	if (out->tls == NULL)
 		report(l, form->node, files, &problem);
-	else
-		http_prepare_tls(out->tls);
 }
