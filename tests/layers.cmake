@@ -74,7 +74,7 @@ endfunction()
 
 # The one header that includes h2o.h is h2o as far as the rest is concerned.
 set(h2o_headers "")
-set(h2o_users "(gateway/http/.*|gateway/net/(net_h2o\\.[ch]|override_mem\\.c)|bench/plain_h2o\\.c)")
+set(h2o_users "(gateway/http/.*|gateway/net/(net_h2o\\.[ch]|override_mem\\.c)|bench/attacks/plain_h2o\\.c)")
 
 set(seen "")
 foreach(layer IN LISTS layers)

@@ -92,7 +92,7 @@ def answer_size(gateway):
 
 
 class Plain(harness.Process):
-    """bench/plain_h2o."""
+    """bench/attacks/plain_h2o.c."""
 
     def __init__(self, cert, key):
         super().__init__([PLAIN, cert, key])
