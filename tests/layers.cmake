@@ -47,6 +47,8 @@ set(layers
 	"gateway/command           gateway/base gateway/telemetry gateway/providers gateway/flow gateway/sampling gateway/settings gateway/front/ tenants/ routing/ codec/"
 	"gateway/wrap              gateway/base gateway/tls gateway/net gateway/upstream gateway/fetch gateway/settings routing/ codec/"
 	"gateway                   gateway/ codec/"
+	"bench/sim                 codec/base"
+	"bench/load                codec/base"
 	"bench                     bench/ gateway/ tenants/ routing/ codec/"
 	"tests                     tests/ bench/ gateway/ tenants/ routing/ codec/")
 

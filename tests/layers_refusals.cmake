@@ -41,4 +41,5 @@ expect(bad  gateway/front/mcp/m.c      "#include \"gateway/front/rpc/rpc.h\"")  
 expect(bad  gateway/flow/flow.c        "#include \"gateway/http/http.h\"")  # the flow knows no HTTP
 expect(bad  gateway/limits/l.c         "#include \"gateway/worker/worker.h\"")  # upward, inside gateway/
 expect(bad  codec/json/j.c             "#include \"codec/dialect/dialect.h\"")
+expect(bad  bench/sim/s.c              "#include \"codec/dialect/dialect.h\"")  # it must not share what it is to test
 file(REMOVE_RECURSE ${SCRATCH})
