@@ -20,7 +20,6 @@ OBJECTS_MAX = 4
 # number that is too high and a folder too many are failures, too: rows go down and away, and no row may be added.
 KNOWN = (
     (10, "gateway/flow"),
-    (5, "gateway/wrap"),
 )
 
 

@@ -68,7 +68,7 @@ struct wrap_session {
 	struct wrap_state *states; /* the newest first */
 };
 
-/* ---- wrap_session.c ---- */
+/* ---- wrap_send.c ---- */
 void wrap_to_client(struct wrap_session *session, struct slice bytes);
 void wrap_to_server(struct wrap_session *session, struct slice bytes);
 void wrap_answer_server(struct wrap_session *session, struct slice id, bool good,
