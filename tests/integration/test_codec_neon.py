@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import harness
 
 TOOLS = "aarch64-linux-gnu-"
+CACHE = [cache] if (cache := shutil.which("ccache")) else []
 EMULATOR = "qemu-aarch64"
 FLAGS = ["-std=c17", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror",
          "-I", harness.SOURCE]
@@ -45,7 +46,7 @@ class Neon(unittest.TestCase):
         objects = []
         for source in sources:
             objects.append(os.path.join(self.place.name, prefix + source.replace("/", "_") + ".o"))
-            self.run_tool(TOOLS + "gcc", *FLAGS, *flags, "-c", source, "-o", objects[-1])
+            self.run_tool(*CACHE, TOOLS + "gcc", *FLAGS, *flags, "-c", source, "-o", objects[-1])
         return objects
 
     def sources(self, pattern):

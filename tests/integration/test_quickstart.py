@@ -39,6 +39,8 @@ class Quickstart(harness.Case):
         env = {"TMPDIR": self.scratch}
         if shutil.which("ccache"):
             env |= {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": self.tree, "CCACHE_NOHASHDIR": "1"}
+            if os.path.realpath(shutil.which("cc") or "") == os.path.realpath(shutil.which("gcc") or "."):
+                env["CC"] = "gcc"  # the same one, by the name that the cache knows it by from tests/run
         return ["env", f"--chdir={self.tree}", *(f"--unset={name}" for name in absent if name not in env),
                 *(f"{name}={value}" for name, value in env.items())]
 
