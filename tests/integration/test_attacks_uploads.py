@@ -1,5 +1,5 @@
 """Bodies that do not end, at a gateway with the default settings: honest bodies beside them are all answered.
-ctest: serial timeout=600
+ctest: timeout=600
 """
 
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Limits in Redis: exact across gateways, and what happens while it is gone. ctest: serial once timeout=300"""
+"""Limits in Redis: exact across gateways, and what happens while it is gone. ctest: once timeout=300"""
 
 import json
 import os

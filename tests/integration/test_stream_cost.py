@@ -1,5 +1,5 @@
 """The charge for a stream that was cut, and the retry after progress was told.
-ctest: serial timeout=300
+ctest: timeout=300
 """
 
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The TypeScript of deploy/docs/recipes.md, run by node.
 
-ctest: once serial timeout=300
+ctest: once timeout=300
 """
 import os
 import re

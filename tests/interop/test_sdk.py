@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Official MCP SDKs against Sluice: a real server samples through an official client.
 
-ctest: once serial timeout=300
+ctest: once timeout=300
 """
+import fcntl
 import json
 import os
 import re
@@ -21,13 +22,15 @@ def packages():
     modules = os.path.join(HERE, "node_modules")
     lock = os.path.join(HERE, "package-lock.json")
     mark = os.path.join(modules, ".installed")
-    if not os.path.exists(mark) or os.path.getmtime(mark) < os.path.getmtime(lock):
-        if shutil.which("npm") is None:
-            print("NOT RUN: there is no npm")
-            sys.exit(77)
-        subprocess.run(["npm", "ci", "--silent"], cwd=HERE, check=True)
-        with open(mark, "w", encoding="utf-8"):
-            pass
+    with open(lock, encoding="utf-8") as one_at_a_time:
+        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+        if not os.path.exists(mark) or os.path.getmtime(mark) < os.path.getmtime(lock):
+            if shutil.which("npm") is None:
+                print("NOT RUN: there is no npm")
+                sys.exit(77)
+            subprocess.run(["npm", "ci", "--silent"], cwd=HERE, check=True)
+            with open(mark, "w", encoding="utf-8"):
+                pass
     return os.path.join(modules, ".bin", "node")
 
 
