@@ -254,7 +254,7 @@ static enum flow_effect walk(struct flow *flow, const struct flow_env *env)
 		case FLOW_DO_WAIT: /* nothing is decided on a guess */
 			return let_go(flow, flow->awaited != 0 ? FLOW_AWAIT : FLOW_WAIT);
 		case FLOW_FAILED:
-			flow->retries.failing = true;
+			flow->retries.phase = FLOW_FAILING;
 			return settle(flow, env);
 		case FLOW_REFUSED:
 		case FLOW_ANSWERED:
@@ -286,9 +286,8 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 		flow_remembered(flow);
 		return finish(flow, env);
 	case FLOW_SETTLED:
-		if (!flow->retries.failing)
+		if (flow->retries.phase != FLOW_FAILING)
 			return finish(flow, env);
-		flow->retries.failing = false;
 		flow->step = FLOW_STEP_RETRY;
 		break;
 	case FLOW_WAITED:

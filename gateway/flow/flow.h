@@ -202,16 +202,22 @@ struct flow_charge {
 	uint64_t tokens, usd, overrun;
 };
 
+/* Where a flow stands between its attempts. */
+enum flow_phase {
+	FLOW_TRIES,     /* at the first, or at one that was sent */
+	FLOW_FAILING,   /* that has failed, and is settled: RETRY follows */
+	FLOW_PREPARING, /* the next one is not sent yet */
+};
+
 /* All attempts, and what is made of those that failed. */
 struct flow_retries {
 	uint32_t attempts;        /* the first entries of `tried` that are valid */
 	uint32_t round;           /* how often all had failed, and were asked anew */
 	struct flow_tried *tried; /* made->tried, or a list in the arena once there is a second */
 	struct flow_failure *telling; /* of the failures, what the caller is told in the end */
-	bool preparing;               /* one has failed, and the next one is not sent yet */
-	bool failing;                 /* while it is settled: RETRY follows */
+	enum flow_phase phase;
 	bool repeating, repeated;  /* an answer without the tool call is asked for once more; was */
-	struct flow_asked *asked;  /* while `preparing`; NULL: there was no memory */
+	struct flow_asked *asked;  /* while PREPARING; NULL: there was no memory */
 	learn_set lessons;         /* of refusals: the request was sent once more for each */
 	learn_set lessons_lasting; /* of them, those that say something of other requests */
 	struct slice lessons_of;   /* the model that refused; absent: none has */

@@ -202,7 +202,7 @@ enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
 	if (!note_tried(flow))
 		return flow_give_up_busy(flow);
 	flow->attempt.called = true;
-	flow->retries.preparing = false;
+	flow->retries.phase = FLOW_TRIES;
 	if (flow->ask->request->tool_count != 0)
 		flow->attempt.place = health_place_of(&flow->walk.choice);
 	health_began(&flow->walk.choice, env->now);

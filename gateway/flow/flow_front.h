@@ -57,21 +57,21 @@ struct sampling_raw {
 		      struct arena *into, struct gather *body);
 };
 
-/* One call. It lives, as all that its slices and pointers refer to, until `done` or, where that does not come,
- * until sampling_abandon returns. Absent slices: not said. */
+/* One call. It lives, as all that its slices and pointers refer to, until sampling_end or sampling_abandon returns.
+ * Absent slices: not said. */
 struct sampling_ask {
 	/* Found in the configuration that is in use at sampling_begin. NULL only for sampling_refused: not known. */
 	const struct caller *caller;
 	/* Looked at again before a further attempt, if the configuration has changed; NULL: that is not done. */
 	const struct credentials *credentials;
 	const struct sampling_ids *ids;
-	struct arena
-		*arena; /* the front's; all that the call makes lies here, until sampling_end */
+	/* The front's; all that the call makes lies here. */
+	struct arena *arena;
 	/* Decoded, its rules checked; the core changes it. NULL: nothing is sampled, only the session is looked up,
 	 * begun or ended. */
 	struct sampling_request *request;
-	struct slice
-		body; /* of what the caller sent; counted as held (limits.held_bytes) until sampling_end */
+	/* What the caller sent; counted as held (limits.held_bytes) until the call has ended. */
+	struct slice body;
 	struct slice at; /* where the request stands in the body, as a JSON path: "$.params" */
 	nsec_t started, deadline; /* by net_now */
 	uint64_t started_wall_ns;
@@ -83,7 +83,7 @@ struct sampling_ask {
 	bool session_may_change; /* what is known of it may change the request: known() */
 	struct slice cancel_id;  /* what cancels the call in its session: sampling_cancel */
 	struct slice
-		once; /* the same request is answered once under that name; absent: under cancel_id, in a session */
+		once; /* the same request is answered once under that name; absent: under cancel_id */
 	enum sampling_relay relay;
 	struct sampling_raw *raw; /* NULL: the core writes the provider's request */
 };

@@ -50,7 +50,7 @@ struct verdict flow_permit_again(struct flow *flow, const struct flow_env *env)
 
 void flow_keep_asked(struct flow *flow)
 {
-	flow->retries.preparing = true;
+	flow->retries.phase = FLOW_PREPARING;
 	flow->retries.asked = arena_take(flow->arena, sizeof(*flow->retries.asked));
 	if (flow->retries.asked == NULL)
 		return;
@@ -79,7 +79,7 @@ static void tell_route(struct flow *flow, const struct flow_asked *asked)
 
 void flow_tell_asked(struct flow *flow)
 {
-	if (!flow->retries.preparing)
+	if (flow->retries.phase != FLOW_PREPARING)
 		return;
 	const struct flow_tried *last = &flow->retries.tried[flow->retries.attempts - 1];
 	flow->walk.model_id = last->model;

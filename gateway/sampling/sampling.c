@@ -139,7 +139,7 @@ static void do_settle(struct sampling_call *call)
 			 net_now(call->core->loop));
 	if (!flow->attempt.called)
 		return;
-	if (flow->retries.failing)
+	if (flow->retries.phase == FLOW_FAILING)
 		call_stream_failed(call);
 	const struct metrics_attempt attempt = flow_attempt_report(flow);
 	metrics_attempt(call->core->metrics, &attempt);

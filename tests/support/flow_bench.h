@@ -196,7 +196,7 @@ static inline enum flow_effect start(struct bench *b, const struct http_incoming
 /* As the core tells the front of a provider's stream. */
 static inline void bench_follow(struct bench *b)
 {
-	const bool counts = b->flow.attempt.streamed && !b->flow.retries.preparing;
+	const bool counts = b->flow.attempt.streamed && b->flow.retries.phase != FLOW_PREPARING;
 
 	b->call.progress.heard |= b->flow.attempt.streamed;
 	b->call.progress.output = counts ? b->flow.reading.stream->progress.output_bytes : 0;
