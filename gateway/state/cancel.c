@@ -5,57 +5,35 @@
 
 #include <stdlib.h>
 
-enum { SHARDS = 64, BUCKETS = 256 /* of each: chains stay short up to some 16,384 requests */ };
+enum { BUCKETS = 256 /* of a shard */ };
 
 struct shard {
-	pthread_mutex_t lock;
-	struct flight *buckets[BUCKETS];
+	struct key_shard keys;
+	struct key_link *buckets[BUCKETS];
 };
 
 struct flights {
-	struct shard shards[SHARDS];
+	struct shard shards[KEY_SHARDS];
 };
 
-/* Keys are digests: any of their bytes will do. */
-static struct shard *shard_of(struct flights *flights, const struct state_key *key)
+static struct key_shard *shard_of(struct flights *flights, const struct state_key *key)
 {
-	return &flights->shards[key->at[0] % SHARDS];
-}
-
-static struct flight **bucket_of(struct shard *shard, const struct state_key *key)
-{
-	_Static_assert(BUCKETS == UINT8_MAX + 1, "a byte chooses one");
-	return &shard->buckets[key->at[1]];
-}
-
-static void lock(struct shard *shard)
-{
-	must(pthread_mutex_lock(&shard->lock) == 0);
-}
-
-static void unlock(struct shard *shard)
-{
-	must(pthread_mutex_unlock(&shard->lock) == 0);
+	return &flights->shards[key_shard_number(key)].keys;
 }
 
 struct flights *flights_new(void)
 {
 	struct flights *flights = calloc(1, sizeof(*flights));
 
-	for (size_t i = 0; flights != NULL && i < SHARDS; i++)
-		must(pthread_mutex_init(&flights->shards[i].lock, NULL) == 0);
+	for (size_t i = 0; flights != NULL && i < KEY_SHARDS; i++)
+		key_shard_init(&flights->shards[i].keys, flights->shards[i].buckets, BUCKETS);
 	return flights;
 }
 
 void flights_free(struct flights *flights)
 {
-	if (flights == NULL)
-		return;
-	for (size_t i = 0; i < SHARDS; i++) {
-		for (size_t b = 0; b < BUCKETS; b++)
-			must(flights->shards[i].buckets[b] == NULL);
-		must(pthread_mutex_destroy(&flights->shards[i].lock) == 0);
-	}
+	for (size_t i = 0; flights != NULL && i < KEY_SHARDS; i++)
+		key_shard_fini(&flights->shards[i].keys);
 	free(flights);
 }
 
@@ -68,49 +46,42 @@ static void run_called_off(struct inbox_item *item)
 
 void flights_enter(struct flights *flights, struct flight *flight, struct inbox *inbox)
 {
-	struct shard *shard = shard_of(flights, &flight->key);
-	struct flight **bucket = bucket_of(shard, &flight->key);
+	struct key_shard *shard = shard_of(flights, &flight->key);
 
 	must(flight->flights == NULL && flight->called_off != NULL);
 	flight->flights = flights;
 	flight->inbox = inbox;
 	flight->item = (struct inbox_item){ .run = run_called_off };
-	lock(shard);
-	flight->next = *bucket;
-	flight->place = bucket;
-	if (flight->next != NULL)
-		flight->next->place = &flight->next;
-	*bucket = flight;
-	unlock(shard);
+	key_shard_lock(shard);
+	key_shard_add(shard, &flight->link, &flight->key);
+	key_shard_unlock(shard);
 }
 
 void flights_leave(struct flight *flight)
 {
 	if (flight->flights == NULL)
 		return;
-	struct shard *shard = shard_of(flight->flights, &flight->key);
-	lock(shard);
-	*flight->place = flight->next;
-	if (flight->next != NULL)
-		flight->next->place = flight->place;
-	unlock(shard);
+	struct key_shard *shard = shard_of(flight->flights, &flight->key);
+	key_shard_lock(shard);
+	key_shard_remove(&flight->link);
+	key_shard_unlock(shard);
 	flight->flights = NULL;
 	inbox_take_back(flight->inbox, &flight->item); /* nobody puts it in from here on */
 }
 
 uint32_t flights_call_off(struct flights *flights, struct state_key key)
 {
-	struct shard *shard = shard_of(flights, &key);
+	struct key_shard *shard = shard_of(flights, &key);
 	uint32_t count = 0;
 
 	/* Under the lock: none of them can leave before it is in its inbox. */
-	lock(shard);
-	for (struct flight *at = *bucket_of(shard, &key); at != NULL; at = at->next) {
-		if (memcmp(&at->key, &key, sizeof(key)) != 0)
-			continue;
-		inbox_put(at->inbox, &at->item);
+	key_shard_lock(shard);
+	for (struct key_link *at = key_shard_find(shard, &key); at != NULL;
+	     at = key_link_next(at)) {
+		struct flight *flight = CONTAINER_OF(at, struct flight, link);
+		inbox_put(flight->inbox, &flight->item);
 		count++;
 	}
-	unlock(shard);
+	key_shard_unlock(shard);
 	return count;
 }

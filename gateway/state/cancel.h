@@ -2,12 +2,12 @@
  * JSON-RPC ids (notifications/cancelled), whichever worker they are on.
  *
  * Whoever is in here can be told once; whoever has left is not told any more (inbox.h), so that a late
- * cancel never hits another request. Shared by all workers: 64 shards with a mutex each. */
+ * cancel never hits another request. Shared by all workers (key_shard.h). */
 #ifndef GATEWAY_STATE_CANCEL_H
 #define GATEWAY_STATE_CANCEL_H
 
 #include "gateway/net/inbox.h"
-#include "gateway/state/state.h"
+#include "gateway/state/key_shard.h"
 
 struct flights;
 
@@ -18,7 +18,7 @@ struct flight {
 	void (*called_off)(struct flight *flight);
 	/* private */
 	struct flights *flights; /* NULL: not in */
-	struct flight *next, **place;
+	struct key_link link;
 	struct inbox *inbox;
 	struct inbox_item item;
 };

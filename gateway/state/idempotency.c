@@ -9,10 +9,9 @@
 #include <stdlib.h>
 
 enum {
-	SHARDS = 64,
-	BUCKETS = 1024,
-	ENTRIES = ONCE_ENTRIES_MAX / SHARDS,
-	BYTES = ONCE_ANSWERS_MAX / SHARDS,
+	BUCKETS = 1024, /* of a shard */
+	ENTRIES = ONCE_ENTRIES_MAX / KEY_SHARDS,
+	BYTES = ONCE_ANSWERS_MAX / KEY_SHARDS,
 	CHUNKS_KEPT = 16,
 };
 
@@ -24,25 +23,27 @@ enum entry_state {
 	GONE, /* not to be found any more; there are readers */
 };
 
-struct link {
-	struct link *next, *before; /* NULL: not on a list */
-	uint32_t owner, amount;     /* of the list's share */
+/* On a ring: */
+struct held {
+	struct list_link link;
+	uint32_t owner, amount; /* of the ring's share */
 };
 
 /* From the oldest to the newest; whose they are, by number or by bytes. */
 struct ring {
-	struct link head;
+	struct list list;
 	struct fair_share share;
 };
 
 struct once_entry {
-	struct once_entry *next, **place; /* in its bucket */
+	struct key_link link;
 	struct state_key key, tenant;
 	uint8_t body[SHA256_BYTES];
 	uint32_t number;
 	enum entry_state state;
-	struct once_call *leader, *waiting, **last; /* IN_FLIGHT */
-	struct link remembered, kept;
+	struct once_call *leader; /* IN_FLIGHT */
+	struct list waiting;      /* likewise */
+	struct held remembered, kept;
 	nsec_t done_at;
 	uint32_t readers; /* told of the answer, and still to copy it */
 	struct once_answer answer;
@@ -50,25 +51,20 @@ struct once_entry {
 };
 
 struct shard {
-	pthread_mutex_t lock;
+	struct key_shard keys;
 	struct slab entries;
 	struct arena_pool pool;
 	struct ring remembered, kept; /* by number; by bytes of answers */
 	uint32_t number;              /* of the entry added last */
-	struct once_entry *buckets[BUCKETS];
+	struct key_link *buckets[BUCKETS];
 };
 
 struct once {
-	struct shard shards[SHARDS];
+	struct shard shards[KEY_SHARDS];
 	struct once_copies copies; /* its lock is taken last */
 };
 
 /* ---- rings ---- */
-
-static void ring_init(struct ring *ring)
-{
-	ring->head.next = ring->head.before = &ring->head;
-}
 
 /* Before the first is added; false: no memory. */
 static bool ring_map(struct ring *ring)
@@ -76,55 +72,53 @@ static bool ring_map(struct ring *ring)
 	return ring->share.owners != NULL || fair_share_map(&ring->share, ENTRIES, true);
 }
 
-static bool is_on(const struct link *link)
+static bool is_on(const struct held *held)
 {
-	return link->next != NULL;
+	return list_has(&held->link);
 }
 
-static void ring_add(struct ring *ring, struct link *link, const struct state_key *tenant,
+static void ring_add(struct ring *ring, struct held *held, const struct state_key *tenant,
 		     size_t amount)
 {
-	struct link *head = &ring->head;
-
-	link->amount = (uint32_t)amount;
-	link->owner = fair_share_add(&ring->share, tenant->at, amount);
-	link->next = head;
-	link->before = head->before;
-	head->before->next = link;
-	head->before = link;
+	held->amount = (uint32_t)amount;
+	held->owner = fair_share_add(&ring->share, tenant->at, amount);
+	list_add(&ring->list, &held->link);
 }
 
-static void ring_remove(struct ring *ring, struct link *link)
+static void ring_remove(struct ring *ring, struct held *held)
 {
-	link->next->before = link->before;
-	link->before->next = link->next;
-	link->next = link->before = NULL;
-	fair_share_sub(&ring->share, link->owner, link->amount);
+	list_remove(&held->link);
+	fair_share_sub(&ring->share, held->owner, held->amount);
 }
 
-static struct link *ring_oldest(struct ring *ring)
+static struct held *of_link(struct list_link *link)
 {
-	return ring->head.next == &ring->head ? NULL : ring->head.next;
+	return link == NULL ? NULL : CONTAINER_OF(link, struct held, link);
+}
+
+static struct held *ring_oldest(struct ring *ring)
+{
+	return of_link(list_first(&ring->list));
 }
 
 /* What makes room for so much more of that tenant's: the oldest of who has most. NULL: there is nothing. */
-static struct link *ring_victim(struct ring *ring, const struct state_key *tenant, size_t amount)
+static struct held *ring_victim(struct ring *ring, const struct state_key *tenant, size_t amount)
 {
 	const uint32_t owner = fair_share_victim(&ring->share, tenant->at, amount);
-	struct link *link = ring_oldest(ring);
+	struct held *held = ring_oldest(ring);
 
-	while (link != NULL && link->owner != owner)
-		link = link->next;
-	return link;
+	while (held != NULL && held->owner != owner)
+		held = of_link(list_next(&ring->list, &held->link));
+	return held;
 }
 
 /* ---- shards ---- */
 
 static void shard_init(struct shard *shard)
 {
-	must(pthread_mutex_init(&shard->lock, NULL) == 0);
-	ring_init(&shard->remembered);
-	ring_init(&shard->kept);
+	key_shard_init(&shard->keys, shard->buckets, BUCKETS);
+	list_init(&shard->remembered.list);
+	list_init(&shard->kept.list);
 	shard->pool.keep_max = CHUNKS_KEPT;
 }
 
@@ -138,41 +132,33 @@ struct once *once_new(void)
 		free(once);
 		return NULL;
 	}
-	for (size_t i = 0; i < SHARDS; i++)
+	for (size_t i = 0; i < KEY_SHARDS; i++)
 		shard_init(&once->shards[i]);
 	return once;
 }
 
-/* Keys are digests: any of their bytes will do. */
 static struct shard *shard_of(struct once *once, const struct state_key *key)
 {
-	return &once->shards[key->at[0] % SHARDS];
-}
-
-static struct once_entry **bucket_of(struct shard *shard, const struct state_key *key)
-{
-	return &shard->buckets[(key->at[1] << 8 | key->at[2]) % BUCKETS];
+	return &once->shards[key_shard_number(key)];
 }
 
 static void lock(struct shard *shard)
 {
-	must(pthread_mutex_lock(&shard->lock) == 0);
+	key_shard_lock(&shard->keys);
 }
 
 static void unlock(struct shard *shard)
 {
-	must(pthread_mutex_unlock(&shard->lock) == 0);
+	key_shard_unlock(&shard->keys);
 }
 
 /* ---- entries; all under their shard's lock ---- */
 
 static struct once_entry *find(struct shard *shard, const struct state_key *key)
 {
-	struct once_entry *at = *bucket_of(shard, key);
+	struct key_link *link = key_shard_find(&shard->keys, key);
 
-	while (at != NULL && memcmp(&at->key, key, sizeof(*key)) != 0)
-		at = at->next;
-	return at;
+	return link == NULL ? NULL : CONTAINER_OF(link, struct once_entry, link);
 }
 
 /* What an answer takes of the shard's pool: chunks, which double (arena.h). */
@@ -196,7 +182,7 @@ static void drop_answer(struct shard *shard, struct once_entry *entry)
 
 static void free_entry(struct shard *shard, struct once_entry *entry)
 {
-	must(entry->readers == 0 && entry->leader == NULL && entry->waiting == NULL);
+	must(entry->readers == 0 && entry->leader == NULL && list_is_empty(&entry->waiting));
 	drop_answer(shard, entry);
 	slab_give(&shard->entries, entry);
 }
@@ -205,9 +191,7 @@ static void free_entry(struct shard *shard, struct once_entry *entry)
 static void forget(struct shard *shard, struct once_entry *entry)
 {
 	must(entry->state != GONE);
-	*entry->place = entry->next;
-	if (entry->next != NULL)
-		entry->next->place = entry->place;
+	key_shard_remove(&entry->link);
 	if (entry->state == DONE)
 		ring_remove(&shard->remembered, &entry->remembered);
 	entry->state = GONE;
@@ -215,14 +199,14 @@ static void forget(struct shard *shard, struct once_entry *entry)
 		free_entry(shard, entry);
 }
 
-static struct once_entry *of_remembered(struct link *link)
+static struct once_entry *of_remembered(struct held *held)
 {
-	return link == NULL ? NULL : CONTAINER_OF(link, struct once_entry, remembered);
+	return held == NULL ? NULL : CONTAINER_OF(held, struct once_entry, remembered);
 }
 
-static struct once_entry *of_kept(struct link *link)
+static struct once_entry *of_kept(struct held *held)
 {
-	return link == NULL ? NULL : CONTAINER_OF(link, struct once_entry, kept);
+	return held == NULL ? NULL : CONTAINER_OF(held, struct once_entry, kept);
 }
 
 /* What its time is over for. */
@@ -268,18 +252,13 @@ static struct once_entry *add(struct shard *shard, struct once_call *call)
 
 	if (entry == NULL)
 		return NULL;
-	struct once_entry **bucket = bucket_of(shard, &call->key);
-	*entry = (struct once_entry){ .next = *bucket,
-				      .place = bucket,
-				      .key = call->key,
+	*entry = (struct once_entry){ .key = call->key,
 				      .tenant = call->tenant,
 				      .number = ++shard->number,
 				      .state = IN_FLIGHT,
-				      .leader = call,
-				      .last = &entry->waiting };
-	if (entry->next != NULL)
-		entry->next->place = &entry->next;
-	*bucket = entry;
+				      .leader = call };
+	key_shard_add(&shard->keys, &entry->link, &entry->key);
+	list_init(&entry->waiting);
 	(void)memcpy(entry->body, call->body, sizeof(entry->body));
 	arena_init(&entry->arena, &shard->pool, SIZE_MAX);
 	return entry;
@@ -296,21 +275,21 @@ static enum once_verdict wait_add(struct once *once, struct once_entry *entry,
 	if (verdict != ONCE_WAITS)
 		return verdict;
 	call->entry = entry;
-	call->next = NULL;
-	call->place = entry->last;
-	*entry->last = call;
-	entry->last = &call->next;
+	list_add(&entry->waiting, &call->waits);
 	return ONCE_WAITS;
 }
 
-static void wait_remove(struct once_entry *entry, struct once_call *call)
+/* Who waits for longest; NULL: nobody waits. */
+static struct once_call *first_waiting(const struct once_entry *entry)
 {
-	*call->place = call->next;
-	if (call->next != NULL)
-		call->next->place = call->place;
-	else
-		entry->last = call->place;
-	call->place = NULL;
+	struct list_link *link = list_first(&entry->waiting);
+
+	return link == NULL ? NULL : CONTAINER_OF(link, struct once_call, waits);
+}
+
+static void wait_remove(struct once_call *call)
+{
+	list_remove(&call->waits);
 	once_copies_give(&call->once->copies, call);
 }
 
@@ -323,14 +302,14 @@ static bool same_body(const struct once_entry *entry, const struct once_call *ca
 /* The first of those who wait leads from now on; without one there is no entry any more. */
 static void pass_on(struct shard *shard, struct once_entry *entry, bool late)
 {
-	struct once_call *next = entry->waiting;
+	struct once_call *next = first_waiting(entry);
 
 	entry->leader = next;
 	if (next == NULL) {
 		forget(shard, entry);
 		return;
 	}
-	wait_remove(entry, next);
+	wait_remove(next);
 	(void)memcpy(entry->body, next->body,
 		     sizeof(entry->body)); /* the other may have been a guess */
 	next->late = late;
@@ -340,8 +319,8 @@ static void pass_on(struct shard *shard, struct once_entry *entry, bool late)
 
 static void tell_waiting(struct once_entry *entry)
 {
-	for (struct once_call *call; (call = entry->waiting) != NULL;) {
-		wait_remove(entry, call);
+	for (struct once_call *call; (call = first_waiting(entry)) != NULL;) {
+		wait_remove(call);
 		call->part = same_body(entry, call) ? ONCE_PART_READS : ONCE_PART_CONFLICTS;
 		entry->readers += call->part == ONCE_PART_READS;
 		inbox_put(call->inbox, &call->item);
@@ -432,7 +411,7 @@ void once_join(struct once *once, struct once_call *call, struct inbox *inbox, n
 	call->inbox = inbox;
 	call->item = (struct inbox_item){ .run = run_decided };
 	call->late = false;
-	call->place = NULL;
+	call->waits = (struct list_link){ 0 };
 	lock(shard);
 	call->verdict = join(once, shard, call, now);
 	if (call->verdict == ONCE_LEADS || call->verdict == ONCE_WAITS) {
@@ -480,7 +459,7 @@ void once_end(struct once_call *call, const struct once_answer *answer, nsec_t n
 	must(entry->leader == call && entry->state == IN_FLIGHT && !call->unsure);
 	entry->leader = NULL;
 	call->once = NULL;
-	if (entry->waiting != NULL || (good && short_enough))
+	if (!list_is_empty(&entry->waiting) || (good && short_enough))
 		store_answer(entry, answer);
 	tell_waiting(entry);
 	if (good) {
@@ -507,11 +486,11 @@ bool once_leave(struct once_call *call)
 	lock(shard);
 	switch (call->part) {
 	case ONCE_PART_WAITS:
-		wait_remove(call->entry, call);
+		wait_remove(call);
 		break;
 	case ONCE_PART_LEADS:
 		must(call->entry->leader == call);
-		last = call->entry->waiting == NULL;
+		last = list_is_empty(&call->entry->waiting);
 		pass_on(shard, call->entry, call->late);
 		break;
 	case ONCE_PART_READS:
@@ -530,7 +509,7 @@ void once_free(struct once *once)
 {
 	if (once == NULL)
 		return;
-	for (size_t i = 0; i < SHARDS; i++) {
+	for (size_t i = 0; i < KEY_SHARDS; i++) {
 		struct shard *shard = &once->shards[i];
 		expire(shard, NSEC_NEVER);
 		must(shard->entries.out == 0 && shard->kept.share.sum == 0);
@@ -538,7 +517,7 @@ void once_free(struct once *once)
 		fair_share_unmap(&shard->kept.share);
 		slab_fini(&shard->entries);
 		arena_pool_fini(&shard->pool);
-		must(pthread_mutex_destroy(&shard->lock) == 0);
+		key_shard_fini(&shard->keys);
 	}
 	once_copies_fini(&once->copies);
 	free(once);

@@ -1,7 +1,7 @@
 /* idempotency.h - requests that are not made twice (DESIGN 4.3, Idempotency): who is the first of a key,
  * who waits for it, and what it was answered with.
  *
- * Shared by all workers of the process: 64 shards with a mutex each. A copy that comes while the first
+ * Shared by all workers of the process (key_shard.h). A copy that comes while the first
  * is in flight waits, on whatever worker, and gets the same answer, an error too; when the first's
  * caller leaves, or its time is over, the next of those who wait goes on. Who has another body than a first that is unsure of its own
  * waits, too: it may turn out to be a copy, or the first. Only successes are remembered: that there was one
@@ -10,9 +10,10 @@
 #ifndef GATEWAY_STATE_IDEMPOTENCY_H
 #define GATEWAY_STATE_IDEMPOTENCY_H
 
+#include "codec/base/list.h"
 #include "codec/base/sha256.h"
 #include "gateway/net/inbox.h"
-#include "gateway/state/state.h"
+#include "gateway/state/key_shard.h"
 
 #include <stdatomic.h>
 
@@ -76,8 +77,8 @@ struct once_call {
 	enum once_part part; /* under the lock, by others too */
 	bool leads;          /* as far as its own thread knows */
 	struct once_entry *entry;
-	struct once_call *next, **place; /* among those who wait; place NULL: does not */
-	uint32_t copy, large_copy;       /* while it waits: whose copies it is one of */
+	struct list_link waits;    /* among those who wait */
+	uint32_t copy, large_copy; /* while it waits: whose copies it is one of */
 	struct inbox *inbox;
 	struct inbox_item item;
 };

@@ -254,7 +254,7 @@ void state_memory_figures(struct state_memory *memory, struct state_figures *out
 {
 	*out = (struct state_figures){ .blocks_bytes = state_chunks_used(memory->chunks),
 				       .tables_bytes = memory->mapped_bytes };
-	for (size_t i = 0; i < SHARDS; i++) {
+	for (size_t i = 0; i < KEY_SHARDS; i++) {
 		struct shard *shard = &memory->shards[i];
 		must(pthread_mutex_lock(&shard->lock) == 0);
 		for (size_t kind = 0; kind < STATE_RECORDS; kind++) {
@@ -273,7 +273,7 @@ struct table_plan {
 
 static uint32_t share_of(uint64_t count)
 {
-	return (uint32_t)((count + SHARDS - 1) / SHARDS);
+	return (uint32_t)((count + KEY_SHARDS - 1) / KEY_SHARDS);
 }
 
 /* Of one shard. Blocks are not spread quite evenly: twice their share has room for them. */
@@ -300,13 +300,13 @@ static bool make_tables(struct state_memory *memory)
 	plan_tables(memory, plans);
 	for (size_t kind = 0; kind < STATE_RECORDS; kind++)
 		bytes += state_table_bytes(plans[kind].item_bytes, plans[kind].most);
-	memory->mapped_bytes = bytes * SHARDS;
+	memory->mapped_bytes = bytes * KEY_SHARDS;
 	memory->mapped = mmap(NULL, memory->mapped_bytes, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory->mapped == MAP_FAILED)
 		return false;
 	char *at = memory->mapped;
-	for (size_t i = 0; i < SHARDS; i++) {
+	for (size_t i = 0; i < KEY_SHARDS; i++) {
 		struct shard *shard = &memory->shards[i];
 		must(pthread_mutex_init(&shard->lock, NULL) == 0);
 		atomic_init(&shard->first_due, NSEC_NEVER);
@@ -351,7 +351,7 @@ void state_memory_free(struct state_memory *memory)
 {
 	if (memory == NULL)
 		return;
-	for (size_t i = 0; i < SHARDS; i++)
+	for (size_t i = 0; i < KEY_SHARDS; i++)
 		must(pthread_mutex_destroy(&memory->shards[i].lock) == 0);
 	must(pthread_mutex_destroy(&memory->blocks_lock) == 0);
 	must(munmap(memory->mapped, memory->mapped_bytes) == 0);

@@ -59,7 +59,7 @@ static struct shard *oldest_shard(struct state_memory *memory)
 	struct shard *oldest = NULL;
 	nsec_t first_due = NSEC_NEVER;
 
-	for (size_t i = 0; i < SHARDS; i++) {
+	for (size_t i = 0; i < KEY_SHARDS; i++) {
 		const nsec_t due =
 			atomic_load_explicit(&memory->shards[i].first_due, memory_order_relaxed);
 		if (due < first_due) {
@@ -88,7 +88,7 @@ static struct shard *shard_with_oldest_of(struct state_memory *memory,
 	struct shard *found = NULL;
 	nsec_t first_due = NSEC_NEVER;
 
-	for (size_t i = 0; i < SHARDS; i++) {
+	for (size_t i = 0; i < KEY_SHARDS; i++) {
 		struct shard *shard = &memory->shards[i];
 		must(pthread_mutex_lock(&shard->lock) == 0);
 		const struct state_item *item = oldest_of(shard, tenant, now);

@@ -2,6 +2,7 @@
 #ifndef GATEWAY_STATE_STATE_MEMORY_PARTS_H
 #define GATEWAY_STATE_STATE_MEMORY_PARTS_H
 
+#include "gateway/state/key_shard.h"
 #include "gateway/state/state_chunks.h"
 #include "gateway/state/state_memory.h"
 #include "gateway/state/state_table.h"
@@ -9,10 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum {
-	MEMORY_MAGIC = 0x53544d45,
-	SHARDS = 64,
-};
+enum { MEMORY_MAGIC = 0x53544d45 };
 
 struct session_item {
 	struct state_item head;
@@ -57,7 +55,7 @@ struct state_memory {
 	struct fair_share blocks;
 	void *mapped; /* of all tables */
 	size_t mapped_bytes;
-	struct shard shards[SHARDS];
+	struct shard shards[KEY_SHARDS];
 };
 
 static inline uint32_t state_least(uint32_t a, uint32_t b)

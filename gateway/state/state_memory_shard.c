@@ -61,7 +61,7 @@ void *shard_find_or_add(struct state_memory *memory, struct shard *shard, enum s
 struct shard *shard_lock(struct state_memory *memory, const struct state_key *key,
 			 enum state_record kind, nsec_t now)
 {
-	struct shard *shard = &memory->shards[key->at[0] % SHARDS];
+	struct shard *shard = &memory->shards[key_shard_number(key)];
 
 	must(pthread_mutex_lock(&shard->lock) == 0);
 	throw_away_expired(memory, shard, kind, now);
