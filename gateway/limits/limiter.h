@@ -3,6 +3,7 @@
 #ifndef GATEWAY_LIMITS_LIMITER_H
 #define GATEWAY_LIMITS_LIMITER_H
 
+#include "codec/base/list.h"
 #include "gateway/limits/limit_table.h"
 #include "gateway/net/net.h"
 
@@ -34,14 +35,13 @@ struct reservation {
 	bool granted;
 	struct limit_refusal refusal; /* also ERR_BUSY: no room for another slot */
 	/* the store's own */
-	struct limiter_call *call;        /* to Redis, while it is on its way */
-	bool away;                        /* granted while Redis was not there, */
-	uint32_t generation;              /* after so many connections */
-	struct reservation *next_waiting; /* for the first connection to Redis */
+	struct limiter_call *call; /* to Redis, while it is on its way */
+	bool away;                 /* granted while Redis was not there, */
+	uint32_t generation;       /* after so many connections */
+	struct list_link waits; /* not sent yet: for the first connection, or until Redis is well */
 	/* limiter_redis_patience.c: of one that nothing but a refusal awaits */
 	struct net_timer patience;
 	struct store_redis *waits_at;
-	struct reservation **unsent; /* what leads to it in the queue; NULL: it was sent */
 };
 
 struct store_redis;

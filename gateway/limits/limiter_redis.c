@@ -323,6 +323,7 @@ static enum store_outcome redis_reserve(struct store *store, struct reservation 
 
 	must(reservation->scope_count >= 1 && reservation->scope_count <= RESERVATION_SCOPES_MAX);
 	reservation->granted = reservation->away = false;
+	reservation->waits = (struct list_link){ 0 };
 	if (!limit_table_find(redis->table, reservation->scopes, reservation->scope_count)) {
 		store_refuse(reservation, ERR_BUSY, NULL, 0);
 		return STORE_DONE;
@@ -337,9 +338,10 @@ static enum store_outcome redis_reserve(struct store *store, struct reservation 
 static void redis_forget(struct store *store, struct reservation *reservation)
 {
 	struct store_redis *redis = store_redis_of(store);
+	const bool sent = !list_has(&reservation->waits);
 
-	if (!store_redis_wait_no_more(redis, reservation) &&
-	    !store_redis_await_no_more(redis, reservation))
+	store_redis_wait_no_more(redis, reservation);
+	if (sent)
 		reservation->call->reservation = NULL;
 }
 
@@ -405,7 +407,7 @@ struct store_redis *store_redis_new(struct net_loop *loop, struct redis_link *li
 		.longest = config->patience,
 		.opening = true,
 	};
-	redis->unsent_end = &redis->unsent;
+	list_init(&redis->unsent);
 	store_redis_begin_waiting(redis);
 	if (!redis_build(redis))
 		return NULL; /* the process ends: nothing to take apart */

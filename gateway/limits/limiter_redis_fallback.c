@@ -90,6 +90,7 @@ static void on_waited(struct net_timer *timer)
 void store_redis_begin_waiting(struct store_redis *redis)
 {
 	redis->hopeful = true;
+	list_init(&redis->waiting);
 	redis->patience.fire = on_waited;
 }
 
@@ -97,33 +98,21 @@ bool store_redis_await(struct store_redis *redis, struct reservation *reservatio
 {
 	if (!redis->hopeful)
 		return false;
-	if (redis->waiting == NULL)
+	if (list_is_empty(&redis->waiting))
 		net_timer_set(redis->loop, &redis->patience,
 			      net_now(redis->loop) + redis->deadline);
-	reservation->next_waiting = redis->waiting;
-	redis->waiting = reservation;
+	list_add(&redis->waiting, &reservation->waits);
 	return true;
 }
 
-bool store_redis_await_no_more(struct store_redis *redis, const struct reservation *reservation)
-{
-	for (struct reservation **at = &redis->waiting; *at != NULL; at = &(*at)->next_waiting) {
-		if (*at != reservation)
-			continue;
-		*at = reservation->next_waiting;
-		return true;
-	}
-	return false;
-}
-
-/* Their order does not matter: none was granted anything yet. */
 void store_redis_end_waiting(struct store_redis *redis)
 {
+	struct reservation *reservation;
+
 	redis->hopeful = false;
 	net_timer_stop(redis->loop, &redis->patience);
-	while (redis->waiting != NULL) {
-		struct reservation *reservation = redis->waiting;
-		redis->waiting = reservation->next_waiting;
+	while ((reservation = store_redis_first(&redis->waiting)) != NULL) {
+		list_remove(&reservation->waits);
 		if (store_redis_claim(redis, reservation))
 			continue;
 		store_redis_decide_away(redis, reservation);

@@ -106,14 +106,13 @@ struct store_redis {
 	uint8_t me[LIMITER_WORKER_BYTES]; /* chance: process and worker */
 	uint32_t generation;              /* of the connection */
 	nsec_t deadline;
-	bool hopeful;                /* the first attempt to connect has not ended */
-	struct reservation *waiting; /* for that */
+	bool hopeful;        /* the first attempt to connect has not ended */
+	struct list waiting; /* for that */
 	struct net_timer patience;
 	/* limiter_redis_patience.c */
-	nsec_t longest; /* that a request waits which would be refused without an answer */
-	bool opening;   /* nothing is known of the first attempt to connect */
-	struct reservation *unsent; /* they wait, oldest first, */
-	struct reservation **unsent_end;
+	nsec_t longest;     /* that a request waits which would be refused without an answer */
+	bool opening;       /* nothing is known of the first attempt to connect */
+	struct list unsent; /* they wait, oldest first */
 	/* limiter_redis_epoch.c; names of length 0: none */
 	struct redis_pack birth,
 		asked_birth; /* of Redis's whole store; what it is called if it is new */
@@ -128,6 +127,14 @@ static inline struct store_redis *store_redis_of(struct store *store)
 
 	must_obj(redis, REDIS_MAGIC);
 	return redis;
+}
+
+/* The one that waits for longest; NULL: none does. */
+static inline struct reservation *store_redis_first(const struct list *list)
+{
+	struct list_link *link = list_first(list);
+
+	return link == NULL ? NULL : CONTAINER_OF(link, struct reservation, waits);
 }
 
 static inline uint64_t plus(uint64_t a, uint64_t b)
@@ -217,8 +224,6 @@ void store_redis_settle_away(struct store_redis *redis, const struct reservation
 void store_redis_begin_waiting(struct store_redis *redis);
 /* False: that time is over. */
 MUST_USE bool store_redis_await(struct store_redis *redis, struct reservation *reservation);
-/* False: it does not wait here. */
-bool store_redis_await_no_more(struct store_redis *redis, const struct reservation *reservation);
 void store_redis_end_waiting(struct store_redis *redis);
 
 /* ---- limiter_redis_patience.c: requests that nothing but a refusal awaits ---- */
@@ -234,8 +239,8 @@ static inline bool store_redis_is_patient(const struct reservation *reservation)
 {
 	return reservation->patience.place != 0;
 }
-/* Nobody waits for it any more. True: it was not sent yet. */
-bool store_redis_wait_no_more(struct store_redis *redis, struct reservation *reservation);
+/* It does not wait any more, here or for the first connection. */
+void store_redis_wait_no_more(struct store_redis *redis, struct reservation *reservation);
 /* The connection is ready, slow, or not there: what was not sent yet is, or refused. */
 void store_redis_go_on(struct store_redis *redis);
 

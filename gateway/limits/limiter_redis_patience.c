@@ -22,30 +22,11 @@ static bool may_hope(const struct store_redis *redis)
 	return redis->opening || redis_link_is_slow(redis->link, redis->longest);
 }
 
-static void unqueue(struct store_redis *redis, struct reservation *reservation)
-{
-	if (reservation->unsent == NULL)
-		return;
-	*reservation->unsent = reservation->next_waiting;
-	if (reservation->next_waiting != NULL)
-		reservation->next_waiting->unsent = reservation->unsent;
-	else
-		redis->unsent_end = reservation->unsent;
-	reservation->unsent = NULL;
-}
-
-static void stop_waiting(struct store_redis *redis, struct reservation *reservation)
+void store_redis_wait_no_more(struct store_redis *redis, struct reservation *reservation)
 {
 	net_timer_stop(redis->loop, &reservation->patience);
-	unqueue(redis, reservation);
-}
-
-static void queue(struct store_redis *redis, struct reservation *reservation)
-{
-	reservation->next_waiting = NULL;
-	reservation->unsent = redis->unsent_end;
-	*redis->unsent_end = reservation;
-	redis->unsent_end = &reservation->next_waiting;
+	if (list_has(&reservation->waits))
+		list_remove(&reservation->waits);
 }
 
 static void refuse(struct store_redis *redis, struct reservation *reservation)
@@ -62,9 +43,9 @@ static void on_patience(struct net_timer *timer)
 	struct reservation *reservation = CONTAINER_OF(timer, struct reservation, patience);
 	struct store_redis *redis = reservation->waits_at;
 
-	if (reservation->unsent == NULL)
+	if (!list_has(&reservation->waits))
 		reservation->call->reservation = NULL;
-	stop_waiting(redis, reservation);
+	store_redis_wait_no_more(redis, reservation);
 	refuse(redis, reservation);
 }
 
@@ -89,8 +70,8 @@ bool store_redis_persist(struct store_redis *redis, struct reservation *reservat
 {
 	if (!may_hope(redis) || !begin_waiting(redis, reservation))
 		return false;
-	if (redis->unsent != NULL || !store_redis_claim(redis, reservation))
-		queue(redis, reservation);
+	if (!list_is_empty(&redis->unsent) || !store_redis_claim(redis, reservation))
+		list_add(&redis->unsent, &reservation->waits);
 	return true;
 }
 
@@ -103,7 +84,7 @@ void store_redis_waited(struct store_redis *redis, struct reservation *reservati
 {
 	if (!store_redis_is_patient(reservation))
 		return;
-	stop_waiting(redis, reservation);
+	store_redis_wait_no_more(redis, reservation);
 	if (answered)
 		metrics_away(redis->metrics,
 			     reservation->scopes[0].limits.away_rates_closed ? AWAY_RATES_WAITED
@@ -111,26 +92,19 @@ void store_redis_waited(struct store_redis *redis, struct reservation *reservati
 			     0);
 }
 
-bool store_redis_wait_no_more(struct store_redis *redis, struct reservation *reservation)
-{
-	const bool queued = reservation->unsent != NULL;
-
-	stop_waiting(redis, reservation);
-	return queued;
-}
-
 void store_redis_go_on(struct store_redis *redis)
 {
+	struct reservation *reservation;
+
 	redis->opening = false;
-	while (redis->unsent != NULL) {
-		struct reservation *reservation = redis->unsent;
+	while ((reservation = store_redis_first(&redis->unsent)) != NULL) {
 		if (store_redis_claim(redis, reservation)) {
-			unqueue(redis, reservation);
+			list_remove(&reservation->waits);
 			continue;
 		}
 		if (may_hope(redis))
 			return; /* in a moment */
-		stop_waiting(redis, reservation);
+		store_redis_wait_no_more(redis, reservation);
 		refuse(redis, reservation);
 	}
 }

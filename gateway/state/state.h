@@ -14,6 +14,7 @@
 
 #include "codec/base/arena.h"
 #include "codec/base/clock.h"
+#include "codec/base/list.h"
 #include "codec/base/slice.h"
 #include "gateway/redis/redis_call.h"
 
@@ -125,7 +126,7 @@ struct state_recall {
 			      * for, or there was no memory */
 	/* the store's own */
 	struct redis_call call;
-	struct state_recall *next; /* of those who wait for the first connection */
+	struct list_link waits; /* for the first connection */
 };
 
 static inline size_t state_found_max(const struct state_recall *recall)
@@ -159,7 +160,7 @@ struct state_note {
 	bool ended;       /* end_session: there was one */
 	/* the store's own, as above */
 	struct redis_call call;
-	struct state_note *next;
+	struct list_link waits;
 };
 
 /* Whether a request finds in `answer` what it went ahead on: of its loop and its blocks. */

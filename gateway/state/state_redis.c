@@ -39,8 +39,7 @@ struct state_redis {
 	/* Requests that come before the first attempt to connect has ended wait for that, within the
 	 * deadline of the first of them. */
 	bool hopeful;
-	struct state_recall *waiting_recalls;
-	struct state_note *waiting_notes;
+	struct list waiting_recalls, waiting_notes;
 	struct net_timer patience;
 	struct missed missed[MISSED_MAX]; /* the latest of those that this worker is to tell of */
 	uint32_t missed_count;            /* with those that had to make room */
@@ -349,27 +348,34 @@ static const struct redis_call_type catch_up_type = { .put = put_catch_up, .done
 
 /* ---- at the beginning ---- */
 
-/* Their order does not matter. */
+static void send_waiting_recall(struct state_redis *redis, struct state_recall *recall)
+{
+	list_remove(&recall->waits);
+	if (send_recall(redis, recall))
+		return;
+	recall_away(redis, recall);
+	recall->done(recall);
+}
+
+static void send_waiting_note(struct state_redis *redis, struct state_note *note)
+{
+	list_remove(&note->waits);
+	if (send_note(redis, note))
+		return;
+	note_away(redis, note);
+	note->done(note);
+}
+
 static void end_waiting(struct state_redis *redis)
 {
+	struct list_link *link;
+
 	redis->hopeful = false;
 	net_timer_stop(redis->loop, &redis->patience);
-	while (redis->waiting_recalls != NULL) {
-		struct state_recall *recall = redis->waiting_recalls;
-		redis->waiting_recalls = recall->next;
-		if (send_recall(redis, recall))
-			continue;
-		recall_away(redis, recall);
-		recall->done(recall);
-	}
-	while (redis->waiting_notes != NULL) {
-		struct state_note *note = redis->waiting_notes;
-		redis->waiting_notes = note->next;
-		if (send_note(redis, note))
-			continue;
-		note_away(redis, note);
-		note->done(note);
-	}
+	while ((link = list_first(&redis->waiting_recalls)) != NULL)
+		send_waiting_recall(redis, CONTAINER_OF(link, struct state_recall, waits));
+	while ((link = list_first(&redis->waiting_notes)) != NULL)
+		send_waiting_note(redis, CONTAINER_OF(link, struct state_note, waits));
 }
 
 static void on_ready(struct redis_user *user)
@@ -394,7 +400,7 @@ static void on_waited(struct net_timer *timer)
 
 static void have_patience(struct state_redis *redis)
 {
-	if (redis->waiting_recalls == NULL && redis->waiting_notes == NULL)
+	if (list_is_empty(&redis->waiting_recalls) && list_is_empty(&redis->waiting_notes))
 		net_timer_set(redis->loop, &redis->patience,
 			      net_now(redis->loop) + redis->deadline);
 }
@@ -420,7 +426,7 @@ static enum state_outcome redis_recall(struct state *state, struct state_recall 
 {
 	struct state_redis *redis = redis_of(state);
 
-	recall->call = (struct redis_call){ 0 };
+	recall->waits = (struct list_link){ 0 };
 	if (send_recall(redis, recall))
 		return guess(redis, recall);
 	if (!redis->hopeful) {
@@ -428,8 +434,7 @@ static enum state_outcome redis_recall(struct state *state, struct state_recall 
 		return STATE_DONE;
 	}
 	have_patience(redis);
-	recall->next = redis->waiting_recalls;
-	redis->waiting_recalls = recall;
+	list_add(&redis->waiting_recalls, &recall->waits);
 	return guess(redis, recall);
 }
 
@@ -438,7 +443,7 @@ static enum state_outcome redis_remember(struct state *state, struct state_note 
 	struct state_redis *redis = redis_of(state);
 	const bool waits = note->done != NULL;
 
-	note->call = (struct redis_call){ 0 };
+	note->waits = (struct list_link){ 0 };
 	(void)own(redis)->remember(own(redis), note);
 	if (send_note(redis, note))
 		return waits ? STATE_PENDING : STATE_DONE;
@@ -447,37 +452,24 @@ static enum state_outcome redis_remember(struct state *state, struct state_note 
 		return STATE_DONE;
 	}
 	have_patience(redis);
-	note->next = redis->waiting_notes;
-	redis->waiting_notes = note;
+	list_add(&redis->waiting_notes, &note->waits);
 	return STATE_PENDING;
 }
 
 static void redis_forget_recall(struct state *state, struct state_recall *recall)
 {
-	struct state_redis *redis = redis_of(state);
-	struct state_recall **at = &redis->waiting_recalls;
-
-	if (redis_call_pending(&recall->call)) {
-		redis_call_forget(redis->link, &recall->call);
-		return;
-	}
-	while (*at != recall)
-		at = &(*at)->next;
-	*at = recall->next;
+	if (list_has(&recall->waits))
+		list_remove(&recall->waits);
+	else
+		redis_call_forget(redis_of(state)->link, &recall->call);
 }
 
 static void redis_forget_note(struct state *state, struct state_note *note)
 {
-	struct state_redis *redis = redis_of(state);
-	struct state_note **at = &redis->waiting_notes;
-
-	if (redis_call_pending(&note->call)) {
-		redis_call_forget(redis->link, &note->call);
-		return;
-	}
-	while (*at != note)
-		at = &(*at)->next;
-	*at = note->next;
+	if (list_has(&note->waits))
+		list_remove(&note->waits);
+	else
+		redis_call_forget(redis_of(state)->link, &note->call);
 }
 
 /* What Redis is not told, a provider refuses again. */
@@ -534,6 +526,8 @@ struct state_redis *state_redis_new(struct net_loop *loop, struct redis_link *li
 		free(made);
 		return NULL;
 	}
+	list_init(&made->waiting_recalls);
+	list_init(&made->waiting_notes);
 	redis_link_join(link, &made->user);
 	return made;
 }
