@@ -102,18 +102,18 @@ static void take_refusal(struct reservation *reservation, const struct limiter_v
 
 /* The state of every scope as Redis has it now knows all that this worker has told. One that is new,
  * though it was told of before, is a sign that all are. */
-static void note_births(struct store_redis *redis, const struct limiter_call *call,
+static void note_epochs(struct store_redis *redis, const struct limiter_call *call,
 			const struct limiter_verdict *verdict)
 {
-	static const uint8_t never[LIMITER_BIRTH_BYTES];
+	static const uint8_t never[LIMITER_EPOCH_BYTES];
 
 	for (uint32_t i = 0; i < call->part_count; i++) {
-		uint8_t *birth = redis->tenants[call->parts[i].tenant].birth;
-		if (memcmp(birth, verdict->births[i], LIMITER_BIRTH_BYTES) == 0)
+		uint8_t *epoch = redis->tenants[call->parts[i].tenant].epoch;
+		if (memcmp(epoch, verdict->epochs[i], LIMITER_EPOCH_BYTES) == 0)
 			continue;
-		if (memcmp(birth, never, sizeof(never)) != 0)
-			store_redis_ask_birth(redis);
-		(void)memcpy(birth, verdict->births[i], LIMITER_BIRTH_BYTES);
+		if (memcmp(epoch, never, sizeof(never)) != 0)
+			store_redis_ask_epoch(redis);
+		(void)memcpy(epoch, verdict->epochs[i], LIMITER_EPOCH_BYTES);
 	}
 }
 
@@ -124,7 +124,7 @@ static void take_verdict(struct store_redis *redis, const struct limiter_call *c
 
 	if (reservation != NULL)
 		store_redis_waited(redis, reservation, true);
-	note_births(redis, call, verdict);
+	note_epochs(redis, call, verdict);
 	if (call->asks == LIMITER_TOP_UP)
 		store_redis_note_top_up(call, REDIS_ANSWERED, verdict->server_s);
 	else if (reservation == NULL && call->asks == LIMITER_CLAIM && verdict->code == 0)
@@ -251,7 +251,7 @@ static void on_renew(struct net_timer *timer)
 	struct store_redis *redis = CONTAINER_OF(timer, struct store_redis, renew);
 
 	renew(redis);
-	store_redis_ask_birth(redis);
+	store_redis_ask_epoch(redis);
 	net_timer_set(redis->loop, timer, net_now(redis->loop) + RENEW_EVERY);
 }
 
@@ -269,7 +269,7 @@ static void on_ready(struct redis_user *user)
 
 	metrics_store_mode(redis->metrics, true, false);
 	redis->generation++;
-	store_redis_ask_birth(redis);
+	store_redis_ask_epoch(redis);
 	store_redis_end_waiting(redis);
 	store_redis_go_on(redis);
 	renew(redis);

@@ -9,7 +9,7 @@
 #include <hiredis/hiredis.h>
 #include <string.h>
 
-#define BIRTH_TTL_MS "3456000000" /* 40 days, as limits.lua */
+#define EPOCH_TTL_MS "3456000000" /* 40 days, as limits.lua */
 
 /* At once, of 2 ms: 2,000 a second, of which Redis takes a multiple. */
 enum { RETOLD_AT_ONCE = 4 };
@@ -19,11 +19,11 @@ static bool same_name(const struct redis_pack *a, const struct redis_pack *b)
 	return a->len == b->len && memcmp(a->at, b->at, a->len) == 0;
 }
 
-static void on_birth(struct redis_call *call, enum redis_outcome outcome,
+static void on_epoch(struct redis_call *call, enum redis_outcome outcome,
 		     const struct redisReply *reply)
 {
-	struct store_redis *redis = CONTAINER_OF(call, struct store_redis, birth_call);
-	struct redis_pack found = redis->asked_birth; /* with nil, ours is the first */
+	struct store_redis *redis = CONTAINER_OF(call, struct store_redis, epoch_call);
+	struct redis_pack found = redis->asked_epoch; /* with nil, ours is the first */
 
 	if (outcome != REDIS_ANSWERED)
 		return;
@@ -33,20 +33,20 @@ static void on_birth(struct redis_call *call, enum redis_outcome outcome,
 				 (size_t)reply->len < sizeof(found.at) ? (size_t)reply->len
 								       : sizeof(found.at));
 	}
-	const bool lost = redis->birth.len != 0 && !same_name(&redis->birth, &found);
-	redis->birth = found;
+	const bool lost = redis->epoch.len != 0 && !same_name(&redis->epoch, &found);
+	redis->epoch = found;
 	if (!lost)
 		return;
 	redis->untold = redis->known.count;
 	store_redis_flush_soon(redis);
 }
 
-static const struct redis_call_type call_type = { .done = on_birth };
+static const struct redis_call_type call_type = { .done = on_epoch };
 
 /* Of several that ask at the same time, the first one's name stays: the others learn it. */
-void store_redis_ask_birth(struct store_redis *redis)
+void store_redis_ask_epoch(struct store_redis *redis)
 {
-	if (redis_call_pending(&redis->birth_call))
+	if (redis_call_pending(&redis->epoch_call))
 		return;
 	struct redis_buffer *to = redis_link_begin(redis->link);
 	if (to == NULL)
@@ -61,10 +61,10 @@ void store_redis_ask_birth(struct store_redis *redis)
 	redis_put(to, SLICE("NX"));
 	redis_put(to, SLICE("GET"));
 	redis_put(to, SLICE("PX"));
-	redis_put(to, SLICE(BIRTH_TTL_MS));
-	redis->birth_call.type = &call_type;
-	if (redis_link_send(redis->link, &(struct redis_command){ .call = &redis->birth_call }))
-		redis->asked_birth = name;
+	redis_put(to, SLICE(EPOCH_TTL_MS));
+	redis->epoch_call.type = &call_type;
+	if (redis_link_send(redis->link, &(struct redis_command){ .call = &redis->epoch_call }))
+		redis->asked_epoch = name;
 }
 
 static bool has_told(const struct redis_tenant *tenant)

@@ -68,7 +68,7 @@ struct redis_money {
  * in the limit table. */
 struct redis_tenant {
 	uint8_t tag[16], key[16];           /* the tenant's, which is the hash tag, and its own */
-	uint8_t birth[LIMITER_BIRTH_BYTES]; /* of the state that has what was told */
+	uint8_t epoch[LIMITER_EPOCH_BYTES]; /* of the state that has what was told */
 	bool known, dirty;
 	bool claimed;        /* under the figures that follow */
 	bool active;         /* on the list of those whose places are renewed */
@@ -114,10 +114,10 @@ struct store_redis {
 	bool opening;       /* nothing is known of the first attempt to connect */
 	struct list unsent; /* they wait, oldest first */
 	/* limiter_redis_epoch.c; names of length 0: none */
-	struct redis_pack birth,
-		asked_birth; /* of Redis's whole store; what it is called if it is new */
+	struct redis_pack epoch,
+		asked_epoch; /* of Redis's whole store; what it is called if it is new */
 	uint32_t names;
-	struct redis_call birth_call;
+	struct redis_call epoch_call;
 	uint32_t untold; /* of `known`, from the first on: to be told again */
 };
 
@@ -205,7 +205,7 @@ void store_redis_release(struct store *store, struct reservation *reservation);
 void store_redis_undo(struct store *store, struct reservation *reservation, nsec_t now);
 
 /* ---- limiter_redis_epoch.c: whether Redis still has what it was told ---- */
-void store_redis_ask_birth(struct store_redis *redis);
+void store_redis_ask_epoch(struct store_redis *redis);
 /* Some of what was lost. False: there is more. */
 bool store_redis_tell_again(struct store_redis *redis);
 

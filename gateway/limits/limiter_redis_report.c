@@ -237,7 +237,7 @@ static void pack_news(struct store_redis *redis, struct redis_pack *news, struct
 	part->given_back = tenant->given_back;
 	part->change_count = 0;
 	part->owed = tenant->owed;
-	redis_pack_bytes(news, tenant->birth, sizeof(tenant->birth));
+	redis_pack_bytes(news, tenant->epoch, sizeof(tenant->epoch));
 	redis_pack_number(news, told_places(redis, tenant) + tenant->given_back);
 	redis_pack_number(news, tenant->given_back);
 	redis_pack_byte(news, used_more(tenant));

@@ -81,7 +81,7 @@ bool limiter_read_verdict(const struct redisReply *reply, uint32_t scopes,
 	verdict.scope = (uint32_t)unpack_low(&from, 1);
 	if (verdict.code >= VERDICT_COUNT || verdict.scope >= scopes ||
 	    (size_t)reply->len != FIXED + (over_budget(verdict.code) ? (size_t)AMOUNT_BYTES : 0) +
-					  scopes * LIMITER_BIRTH_BYTES)
+					  scopes * LIMITER_EPOCH_BYTES)
 		return false;
 	verdict.over = (uint32_t)unpack_low(&from, NUMBER_BYTES);
 	verdict.server_s = unpack_low(&from, NUMBER_BYTES);
@@ -89,7 +89,7 @@ bool limiter_read_verdict(const struct redisReply *reply, uint32_t scopes,
 	*amount = unpack_amount(&from);
 	if (over_budget(verdict.code))
 		verdict.budget = unpack_amount(&from);
-	(void)memcpy(verdict.births, from.at, scopes * LIMITER_BIRTH_BYTES);
+	(void)memcpy(verdict.epochs, from.at, scopes * LIMITER_EPOCH_BYTES);
 	*out = verdict;
 	return true;
 }
@@ -173,7 +173,7 @@ bool limiter_read_state(const struct redisReply *reply, uint64_t wall_ns, struct
 {
 	enum {
 		PERIOD = NUMBER_BYTES + 2 * AMOUNT_BYTES, /* top-up included */
-		FIXED = LIMITER_BIRTH_BYTES + 2 * AMOUNT_BYTES + 2 * NUMBER_BYTES + 4 * PERIOD,
+		FIXED = LIMITER_EPOCH_BYTES + 2 * AMOUNT_BYTES + 2 * NUMBER_BYTES + 4 * PERIOD,
 		ENTRY = LIMITER_WORKER_BYTES + 3 * NUMBER_BYTES,
 	};
 	struct limiter_state state = { 0 };
@@ -185,7 +185,7 @@ bool limiter_read_state(const struct redisReply *reply, uint64_t wall_ns, struct
 	}
 	if (!is_string(reply) || reply->len < FIXED || (reply->len - FIXED) % ENTRY != 0)
 		return false;
-	struct unpacked from = { reply->str + LIMITER_BIRTH_BYTES };
+	struct unpacked from = { reply->str + LIMITER_EPOCH_BYTES };
 	state.requests.ns = unpack_amount(&from);
 	state.tokens.ns = unpack_amount(&from);
 	from.at += 2 * NUMBER_BYTES; /* the sum of places, as of the last sweep */

@@ -15,7 +15,7 @@ void limiter_pack_unbound(struct redis_pack *pack);
 
 enum {
 	LIMITER_FIGURES_BYTES = 52,
-	LIMITER_BIRTH_BYTES = 8,
+	LIMITER_EPOCH_BYTES = 8,
 	LIMITER_WORKER_BYTES = 8,
 	LIMITER_VERDICT_SCOPES = 4
 };
@@ -44,7 +44,7 @@ struct limiter_verdict {
 	uint64_t wait_ns; /* 0 where money is in the way */
 	uint64_t left,
 		budget; /* nano-USD, where it is; the whole budget only where it is too small */
-	uint8_t births[LIMITER_VERDICT_SCOPES][LIMITER_BIRTH_BYTES]; /* of each scope's state */
+	uint8_t epochs[LIMITER_VERDICT_SCOPES][LIMITER_EPOCH_BYTES]; /* of each scope's state */
 };
 MUST_USE bool limiter_read_verdict(const struct redisReply *reply, uint32_t scopes,
 				   struct limiter_verdict *out);

@@ -5,7 +5,7 @@
 -- ARGV[1]  HEADER: the worker, its connection, what is asked (0 nothing, 1 a claim, 2 a top-up), the places
 --          and the money claimed, or the money of the top-up
 -- then two for each scope:
---   NEWS   the state's birth as the worker knows it; places it holds as far as the state must know; places
+--   NEWS   the state's epoch as the worker knows it; places it holds as far as the state must know; places
 --          given back; 1 if USED follows; the FIGURES that it claims under, or has claimed under and its times
 --          are of; USED: requests given back, sign and amount of tokens, number of periods, each a CHANGE: 0 day
 --          or 1 month, its number, sign and amount; for a claim: CLAIM
@@ -14,14 +14,14 @@
 -- returns  ANSWER: 0 granted (or no claim), 1..5 the limit in the way, 6 more tokens than its burst, 7 or 8 more
 --          money than a whole day's or month's budget; the scope in the way, from 0; limits that would have refused
 --          but count only, a bit each, five a scope; the server's second; how long to wait, or of 4, 5, 7 and 8 the
---          money that is left; of 7 and 8 BUDGET; then the birth of each scope's state
+--          money that is left; of 7 and 8 BUDGET; then the epoch of each scope's state
 --
 -- One GET and one SET a scope, few and long strings, nothing unpacked that is not needed, and few functions
 -- that capture little, since all of them are made anew at every call: that is what makes it cheap, and why
 -- formats and places stand here as literals:
 --   HEADER <c8I4BI4I4I4   ANSWER <BBI4I4I4I4   BUDGET <I4I4   NEWS <c8I4I4Bc52   USED <I4I4BI4I4B   CHANGE <BI4BI4I4
 --   TOLD <BI4I4I4I4I4   CLAIM <B 13 I4: counts only; requests, tokens: cost, most; places; a day's, a month's money
---   STATE <c8 18 I4, 80 bytes: 1 birth; 2 when requests, 4 when tokens are free again; 6 places in use; 7 when to
+--   STATE <c8 18 I4, 80 bytes: 1 epoch; 2 when requests, 4 when tokens are free again; 6 places in use; 7 when to
 --     sweep the entries; 8 and 11 two days, 14 and 17 two months, by parity: number, money spent
 --   TOPPED_UP of these four periods: 4 x <I4I4, 32 bytes
 --   RATES, 80 bytes: FIGURES, NO_PLACE, then for requests and tokens when that burst was used last, and when the larger
@@ -221,7 +221,7 @@ for number = 1, #KEYS do
 	end
 	subtract(s, 2, 0, 0, now, now_l)
 	subtract(s, 4, 0, 0, now, now_l)
-	local birth, held, given_back, used, figures, after = struct.unpack('<c8I4I4Bc52', news)
+	local epoch, held, given_back, used, figures, after = struct.unpack('<c8I4I4Bc52', news)
 	if string.sub(s.rest, 33, 84) ~= figures then
 		align(s, figures, asked, now, now_l, add)
 	elseif asked == 1 then
@@ -243,7 +243,7 @@ for number = 1, #KEYS do
 	-- what the worker tells
 	s.mine = math.max((had or held) - given_back, 0)
 	s.changed = s.changed or asked ~= 1 or given_back > 0 or used > 0 or not at
-	if birth ~= s[1] and not at then -- nobody had a state yet, or it was lost
+	if epoch ~= s[1] and not at then -- nobody had a state yet, or it was lost
 		local told, place = ARGV[2 * number + 1], 2
 		for _ = 1, string.byte(told) do
 			local kind, n, h, l, more_h, more_l

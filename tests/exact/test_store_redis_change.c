@@ -299,7 +299,7 @@ static void put_former_state(const struct limit_scope *tenant, uint64_t tokens_n
 		       month = quota_month(now_s);
 	void *reply = NULL;
 
-	redis_pack_bytes(&packed, "former--", LIMITER_BIRTH_BYTES);
+	redis_pack_bytes(&packed, "former--", LIMITER_EPOCH_BYTES);
 	redis_pack_amount(&packed, clock_us * USEC);
 	redis_pack_amount(&packed, clock_us * USEC + tokens_ns);
 	redis_pack_number(&packed, places);

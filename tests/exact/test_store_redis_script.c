@@ -345,7 +345,7 @@ static void a_flush_loses_no_money_and_counts_none_twice(void **state)
 				all_settle_down();
 			if (chance(&history.seed, 8) == 0) {
 				command("FLUSHALL");
-				clock_us++; /* a state is known by the moment of its birth */
+				clock_us++; /* a state is known by the moment of its epoch */
 				tell_time();
 			}
 		}

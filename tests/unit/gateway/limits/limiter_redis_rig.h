@@ -125,15 +125,15 @@ static inline const struct limiter_call *rig_call(struct store_redis *redis, uin
 }
 
 /* Whether the oldest asks what the whole store is called. */
-static inline bool rig_asks_birth(struct store_redis *redis)
+static inline bool rig_asks_epoch(struct store_redis *redis)
 {
 	return fake_waiting(redis->link) != 0 &&
-	       fake_command(redis->link, 0)->call == &redis->birth_call;
+	       fake_command(redis->link, 0)->call == &redis->epoch_call;
 }
 
-/* The script grants, in states of those births. */
+/* The script grants, in states of those epochs. */
 static inline void rig_grants(struct store_redis *redis, const struct net_loop *loop,
-			      const char *births)
+			      const char *epochs)
 {
 	struct redis_pack answer = { 0 };
 
@@ -142,7 +142,7 @@ static inline void rig_grants(struct store_redis *redis, const struct net_loop *
 	redis_pack_number(&answer, 0);
 	redis_pack_number(&answer, (uint32_t)loop->wall_s);
 	redis_pack_amount(&answer, 0);
-	redis_pack_bytes(&answer, births, strlen(births));
+	redis_pack_bytes(&answer, epochs, strlen(epochs));
 	const redisReply reply = { .type = REDIS_REPLY_STRING,
 				   .str = (char *)answer.at,
 				   .len = answer.len };

@@ -57,15 +57,15 @@ static struct reservation reservation_of(uint64_t away_usd)
 
 /* ---- Redis's side ---- */
 
-/* The script grants, in states of those births. */
-static void grants_all(const char *births)
+/* The script grants, in states of those epochs. */
+static void grants_all(const char *epochs)
 {
-	rig_grants(redis, &loop, births);
+	rig_grants(redis, &loop, epochs);
 }
 
-static void grants(const char birth[9])
+static void grants(const char epoch[9])
 {
-	grants_all(birth);
+	grants_all(epoch);
 }
 
 /* The whole store is called so. */
@@ -75,7 +75,7 @@ static void is_called(const char *name)
 				   .str = (char *)(uintptr_t)name,
 				   .len = strlen(name) };
 
-	assert_true(rig_asks_birth(redis));
+	assert_true(rig_asks_epoch(redis));
 	rig_answer(redis, REDIS_ANSWERED, &reply);
 }
 
@@ -112,8 +112,8 @@ static void the_first_requests_wait_for_the_first_connection(void **state)
 	rig_ready(redis);
 	is_called("first");
 	assert_int_equal(rig_waiting(redis), 2);
-	grants("birth--1");
-	grants("birth--1");
+	grants("epoch--1");
+	grants("epoch--1");
 	assert_int_equal(done_count, 2);
 	assert_true(r[0].granted && r[1].granted && !r[0].away);
 }
@@ -159,8 +159,8 @@ static void who_goes_away_meanwhile_is_not_claimed_for(void **state)
 	rig_ready(redis);
 	is_called("first");
 	assert_int_equal(rig_waiting(redis), 2);
-	grants("birth--1");
-	grants("birth--1");
+	grants("epoch--1");
+	grants("epoch--1");
 	assert_false(r[1].granted);
 }
 
@@ -174,7 +174,7 @@ static struct reservation granted(void)
 	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
 	/* It moves: the store looks at it again only while it is pending. */
 	r.call->reservation = &r;
-	grants("birth--1");
+	grants("epoch--1");
 	assert_true(r.granted && !r.away);
 	return r;
 }
@@ -203,7 +203,7 @@ static void what_is_used_within_a_tick_is_told_at_once_and_summed(void **state)
 		assert_int_equal(tell->parts[0].changes[i].less, 300 - (40 + 41 + 42));
 		assert_int_equal(tell->parts[0].changes[i].more, 0);
 	}
-	grants("birth--1");
+	grants("epoch--1");
 	assert_false(rig_fire(&redis->flush));
 }
 
@@ -221,9 +221,9 @@ static void a_tenant_and_its_parts_are_told_of_in_one_request(void **state)
 	(void)memcpy(other.scopes[0].key, other_tenant, sizeof(other_tenant));
 	connected();
 	assert_int_equal(store->reserve(store, &other), STORE_PENDING);
-	grants("birth--1");
+	grants("epoch--1");
 	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
-	grants_all("birth--1birth--2birth--3");
+	grants_all("epoch--1epoch--2epoch--3");
 	assert_true(r.granted && other.granted);
 	(void)store->settle(store, &other, 0, 5, loop.now);
 	(void)store->settle(store, &r, 0, 5, loop.now);
@@ -233,8 +233,8 @@ static void a_tenant_and_its_parts_are_told_of_in_one_request(void **state)
 	assert_int_equal(sent(1)->part_count, 1);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(sent(0)->parts[i].changes[0].less, 95);
-	grants_all("birth--1birth--2birth--3");
-	grants("birth--1");
+	grants_all("epoch--1epoch--2epoch--3");
+	grants("epoch--1");
 	assert_false(rig_fire(&redis->flush));
 }
 
@@ -252,7 +252,7 @@ static void the_next_claim_takes_along_what_is_to_be_told(void **state)
 	assert_int_equal(sent(0)->parts[0].changes[0].more, 50);
 	assert_true(rig_fire(&redis->flush)); /* nothing is left for it */
 	assert_int_equal(rig_waiting(redis), 1);
-	grants("birth--1");
+	grants("epoch--1");
 	assert_true(next.granted);
 }
 
@@ -294,7 +294,7 @@ static void a_claim_that_nobody_waits_for_any_more_is_undone(void **state)
 	connected();
 	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
 	store->forget(store, &r);
-	grants("birth--1");
+	grants("epoch--1");
 	assert_int_equal(done_count, 0);
 	assert_true(rig_fire(&redis->flush));
 	assert_int_equal(sent(0)->parts[0].changes[0].less, 100);
@@ -313,7 +313,7 @@ static void what_is_undone_is_told_as_if_it_had_never_been_claimed(void **state)
 	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
 	const struct limiter_part claimed = sent(0)->parts[0];
 	assert_true(claimed.requests_cost != 0 && claimed.tokens_cost != 0);
-	grants("birth--1");
+	grants("epoch--1");
 	store->undo(store, &r, loop.now);
 	assert_false(r.granted);
 	assert_int_equal(limit_read(r.scopes[0].slot, monday).concurrent, 0);
@@ -357,7 +357,7 @@ static uint64_t told_today(uint64_t which)
 	return tenant->money[quota_day(monday) & 1].told;
 }
 
-static void a_new_birth_is_asked_about_and_all_is_told_again_once(void **state)
+static void a_new_epoch_is_asked_about_and_all_is_told_again_once(void **state)
 {
 	struct reservation r, next = reservation_of(0);
 
@@ -365,14 +365,14 @@ static void a_new_birth_is_asked_about_and_all_is_told_again_once(void **state)
 	connected();
 	r = granted();
 	assert_int_equal(store->reserve(store, &next), STORE_PENDING);
-	grants("birth--2"); /* the script added what the claim's TOLD said */
+	grants("epoch--2"); /* the script added what the claim's TOLD said */
 	assert_int_equal(rig_waiting(redis), 1);
 	is_called("second");
 	assert_true(rig_fire(&redis->flush));
 	assert_int_equal(rig_waiting(redis), 1);
 	assert_int_equal(sent(0)->asks, LIMITER_REPORT);
 	assert_int_equal(told_today(0), 200);
-	grants("birth--2");
+	grants("epoch--2");
 	assert_false(rig_fire(&redis->flush));
 	(void)store->settle(store, &r, 0, 100, loop.now);
 }
@@ -386,7 +386,7 @@ static void a_worker_without_traffic_notices_with_its_leases(void **state)
 	assert_true(rig_fire(&redis->renew));
 	is_called("first");
 	assert_true(rig_fire(&redis->flush)); /* the lease */
-	grants("birth--1");
+	grants("epoch--1");
 	assert_true(rig_fire(&redis->renew));
 	is_called("second");
 	assert_true(rig_fire(&redis->flush));
@@ -400,7 +400,7 @@ static void a_connection_to_the_same_store_tells_nothing_again(void **state)
 	struct reservation r = granted();
 	store->release(store, &r);
 	assert_true(rig_fire(&redis->flush));
-	grants("birth--1");
+	grants("epoch--1");
 	rig_unready(redis);
 	rig_ready(redis);
 	is_called("first");
@@ -447,7 +447,7 @@ static void a_late_answer_is_decided_away_by_the_clock_of_that_moment(void **sta
 	rig_late(redis, 0);
 	assert_int_equal(done_count, 1);
 	assert_true(r.granted && r.away && r.now == loop.now);
-	grants("birth--1"); /* too late: undone */
+	grants("epoch--1"); /* too late: undone */
 	assert_int_equal(done_count, 1);
 	assert_true(rig_fire(&redis->flush));
 	assert_int_equal(sent(0)->parts[0].given_back, 1);
@@ -465,7 +465,7 @@ static void a_script_that_redis_forgot_is_sent_with_its_text_once(void **state)
 	refused("NOSCRIPT No matching script.");
 	assert_int_equal(done_count, 1); /* of the one before */
 	assert_true(fake_command(redis->link, 0)->by_text);
-	grants("birth--1");
+	grants("epoch--1");
 	assert_true(r.granted);
 }
 
@@ -483,7 +483,7 @@ static void what_a_forgotten_script_was_told_is_told_with_its_text(void **state)
 	refused("NOSCRIPT No matching script.");
 	assert_int_equal(rig_waiting(redis), 1);
 	assert_int_equal(sent(0)->parts[0].given_back, 1);
-	grants("birth--1");
+	grants("epoch--1");
 	assert_true(r.granted);
 	(void)rig_fire(&redis->flush);
 	assert_int_equal(rig_waiting(redis), 0);
@@ -503,7 +503,7 @@ static void a_forgotten_script_claims_nothing_for_who_has_left(void **state)
 	assert_int_equal(rig_waiting(redis), 1);
 	assert_int_equal(sent(0)->asks, LIMITER_REPORT);
 	assert_int_equal(sent(0)->parts[0].given_back, 1);
-	grants("birth--1");
+	grants("epoch--1");
 	(void)rig_fire(&redis->flush);
 	assert_int_equal(rig_waiting(redis), 0);
 }
@@ -523,7 +523,7 @@ int main(void)
 		TEST(a_claim_that_nobody_waits_for_any_more_is_undone),
 		TEST(what_is_undone_is_told_as_if_it_had_never_been_claimed),
 		TEST(what_is_undone_of_what_redis_did_not_grant_is_its_place_alone),
-		TEST(a_new_birth_is_asked_about_and_all_is_told_again_once),
+		TEST(a_new_epoch_is_asked_about_and_all_is_told_again_once),
 		TEST(a_worker_without_traffic_notices_with_its_leases),
 		TEST(a_connection_to_the_same_store_tells_nothing_again),
 		TEST(while_redis_is_away_the_tenant_decides_and_it_is_told_afterwards),

@@ -63,7 +63,7 @@ static struct reservation reservation_of(enum choice choice)
 
 static void grants(void)
 {
-	rig_grants(redis, &loop, "birth--1");
+	rig_grants(redis, &loop, "epoch--1");
 }
 
 static void is_called(void)

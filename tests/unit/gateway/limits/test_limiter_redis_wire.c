@@ -11,7 +11,7 @@ static void a_verdict_is_read_however_it_is_split(void **state)
 				    "\41\0\0\0"
 				    "\314\112\2\153"
 				    "\3\0\0\0\200\262\346\16"
-				    "birth--1birth--2\r\n";
+				    "epoch--1epoch--2\r\n";
 
 	(void)state;
 	for (size_t step = 1; step <= sizeof(bytes); step++) {
@@ -24,7 +24,7 @@ static void a_verdict_is_read_however_it_is_split(void **state)
 		assert_int_equal(verdict.wait_ns, 3250000000);
 		assert_int_equal(verdict.scope, 1);
 		assert_int_equal(verdict.over, 33);
-		assert_memory_equal(verdict.births, "birth--1birth--2", 16);
+		assert_memory_equal(verdict.epochs, "epoch--1epoch--2", 16);
 		freeReplyObject(reply);
 	}
 }
@@ -39,12 +39,12 @@ static void a_verdict_on_money_says_what_is_left(void **state)
 		uint64_t wait_ns, left, budget;
 	} rows[] = {
 #define ROW(text, ...) { text, sizeof(text) - 1, __VA_ARGS__ }
-		ROW("$26\r\n" FRONT("\1") "\3\0\0\0\7\0\0\0birth--1\r\n", 3000000007, 0, 0),
-		ROW("$26\r\n" FRONT("\4") "\3\0\0\0\7\0\0\0birth--1\r\n", 0, 3000000007, 0),
-		ROW("$26\r\n" FRONT("\5") "\3\0\0\0\7\0\0\0birth--1\r\n", 0, 3000000007, 0),
-		ROW("$34\r\n" FRONT("\7") "\3\0\0\0\7\0\0\0\5\0\0\0\1\0\0\0birth--1\r\n", 0,
+		ROW("$26\r\n" FRONT("\1") "\3\0\0\0\7\0\0\0epoch--1\r\n", 3000000007, 0, 0),
+		ROW("$26\r\n" FRONT("\4") "\3\0\0\0\7\0\0\0epoch--1\r\n", 0, 3000000007, 0),
+		ROW("$26\r\n" FRONT("\5") "\3\0\0\0\7\0\0\0epoch--1\r\n", 0, 3000000007, 0),
+		ROW("$34\r\n" FRONT("\7") "\3\0\0\0\7\0\0\0\5\0\0\0\1\0\0\0epoch--1\r\n", 0,
 		    3000000007, 5000000001),
-		ROW("$34\r\n" FRONT("\10") "\0\0\0\0\7\0\0\0\5\0\0\0\1\0\0\0birth--1\r\n", 0, 7,
+		ROW("$34\r\n" FRONT("\10") "\0\0\0\0\7\0\0\0\5\0\0\0\1\0\0\0epoch--1\r\n", 0, 7,
 		    5000000001),
 #undef ROW
 #undef FRONT
@@ -59,7 +59,7 @@ static void a_verdict_on_money_says_what_is_left(void **state)
 		assert_true(verdict.wait_ns == rows[i].wait_ns);
 		assert_true(verdict.left == rows[i].left);
 		assert_true(verdict.budget == rows[i].budget);
-		assert_memory_equal(verdict.births, "birth--1", 8);
+		assert_memory_equal(verdict.epochs, "epoch--1", 8);
 		freeReplyObject(reply);
 	}
 }
@@ -107,7 +107,7 @@ static size_t make_state(uint8_t out[256], uint32_t day, uint32_t month, uint32_
 {
 	struct redis_pack state = { 0 };
 
-	redis_pack_bytes(&state, "birthday", LIMITER_BIRTH_BYTES);
+	redis_pack_bytes(&state, "epochday", LIMITER_EPOCH_BYTES);
 	redis_pack_amount(&state, 11);
 	redis_pack_amount(&state, 12);
 	redis_pack_number(&state, 7);

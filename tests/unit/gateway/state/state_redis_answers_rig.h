@@ -104,7 +104,7 @@ static inline void connected(void)
 	const redisReply name = { .type = REDIS_REPLY_STRING, .str = (char *)"first", .len = 5 };
 
 	rig_ready(redis);
-	while (rig_asks_birth(redis))
+	while (rig_asks_epoch(redis))
 		rig_answer(redis, REDIS_ANSWERED, &name);
 }
 
