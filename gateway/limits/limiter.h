@@ -36,7 +36,7 @@ struct reservation {
 	struct limit_refusal refusal; /* also ERR_BUSY: no room for another slot */
 	/* the store's own */
 	struct limiter_call *call; /* to Redis, while it is on its way */
-	bool away;                 /* granted while Redis was not there, */
+	bool fallback;             /* granted by this gateway alone, */
 	uint32_t generation;       /* after so many connections */
 	struct list_link waits; /* not sent yet: for the first connection, or until Redis is well */
 	/* limiter_redis_patience.c: of one that nothing but a refusal awaits */

@@ -152,7 +152,7 @@ static void on_done(struct redis_call *of, enum redis_outcome outcome,
 				call, outcome == REDIS_ANSWERED ? REDIS_LOST : outcome, 0);
 		if (reservation != NULL) {
 			store_redis_waited(redis, reservation, false);
-			store_redis_decide_away(redis, reservation);
+			store_redis_fall_back(redis, reservation);
 		}
 	}
 	slab_give(&redis->calls, call);
@@ -168,7 +168,7 @@ static void on_late(struct redis_call *of)
 	if (reservation == NULL || store_redis_bear_with(call->redis, reservation))
 		return;
 	call->reservation = NULL;
-	store_redis_decide_away(call->redis, reservation);
+	store_redis_fall_back(call->redis, reservation);
 	reservation->done(reservation);
 }
 
@@ -322,7 +322,7 @@ static enum store_outcome redis_reserve(struct store *store, struct reservation 
 	struct store_redis *redis = store_redis_of(store);
 
 	must(reservation->scope_count >= 1 && reservation->scope_count <= RESERVATION_SCOPES_MAX);
-	reservation->granted = reservation->away = false;
+	reservation->granted = reservation->fallback = false;
 	reservation->waits = (struct list_link){ 0 };
 	if (!limit_table_find(redis->table, reservation->scopes, reservation->scope_count)) {
 		store_refuse(reservation, ERR_BUSY, NULL, 0);
@@ -331,7 +331,7 @@ static enum store_outcome redis_reserve(struct store *store, struct reservation 
 	if (store_redis_claim(redis, reservation) || store_redis_persist(redis, reservation) ||
 	    store_redis_await(redis, reservation))
 		return STORE_PENDING;
-	store_redis_decide_away(redis, reservation);
+	store_redis_fall_back(redis, reservation);
 	return STORE_DONE;
 }
 

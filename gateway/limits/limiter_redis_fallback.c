@@ -17,8 +17,8 @@ void store_refuse(struct reservation *reservation, enum err err, const char *lim
 
 /* What the tenant may spend in a day while Redis is not there, by all workers of this gateway: a slot of
  * its own. False: no room for one. */
-static bool away_scope(struct store_redis *redis, const struct reservation *reservation,
-		       struct limit_scope *out)
+static bool fallback_scope(struct store_redis *redis, const struct reservation *reservation,
+			   struct limit_scope *out)
 {
 	*out = (struct limit_scope){ .limits = limit_none() };
 	out->limits.usd_per_day = reservation->scopes[0].limits.away_usd;
@@ -28,40 +28,40 @@ static bool away_scope(struct store_redis *redis, const struct reservation *rese
 	return out->slot != NULL;
 }
 
-void store_redis_settle_away(struct store_redis *redis, const struct reservation *reservation,
-			     uint64_t usd)
+void store_redis_settle_fallback(struct store_redis *redis, const struct reservation *reservation,
+				 uint64_t usd)
 {
 	const struct limit_ask ask = { .usd = reservation->ask.usd };
-	struct limit_scope away;
+	struct limit_scope local;
 
-	if (away_scope(redis, reservation, &away))
-		(void)limit_settle(&away, 1, &ask, reservation->wall_s, 0, usd, 0);
+	if (fallback_scope(redis, reservation, &local))
+		(void)limit_settle(&local, 1, &ask, reservation->wall_s, 0, usd, 0);
 }
 
 /* False: refused, whatever the limits say. Else the money, if any, is taken from what may be spent. */
-static bool away_allows(struct store_redis *redis, struct reservation *reservation)
+static bool fallback_allows(struct store_redis *redis, struct reservation *reservation)
 {
 	const struct limit_ask money = { .usd = reservation->ask.usd };
 	struct limit_refusal refusal;
-	struct limit_scope away;
+	struct limit_scope local;
 
 	if (reservation->scopes[0].limits.away_rates_closed) {
 		metrics_away(redis->metrics, AWAY_RATES_CLOSED, 0);
 		return false;
 	}
-	if (away_scope(redis, reservation, &away) &&
-	    limit_take(&away, 1, &money, reservation->now, reservation->wall_s, &refusal))
+	if (fallback_scope(redis, reservation, &local) &&
+	    limit_take(&local, 1, &money, reservation->now, reservation->wall_s, &refusal))
 		return true;
 	metrics_away(redis->metrics, AWAY_BUDGET_CLOSED, 0);
 	return false;
 }
 
-void store_redis_decide_away(struct store_redis *redis, struct reservation *reservation)
+void store_redis_fall_back(struct store_redis *redis, struct reservation *reservation)
 {
 	/* It may have waited for Redis, while others moved the table's times. */
 	reservation->now = net_now(redis->loop);
 	reservation->wall_s = net_wall_s(redis->loop);
-	if (!away_allows(redis, reservation)) {
+	if (!fallback_allows(redis, reservation)) {
 		store_refuse(reservation, ERR_STORE, NULL, 0);
 		return;
 	}
@@ -70,12 +70,12 @@ void store_redis_decide_away(struct store_redis *redis, struct reservation *rese
 			   reservation->now, reservation->wall_s, &reservation->refusal);
 	metrics_away(redis->metrics, AWAY_RATES_LOCAL, 0);
 	if (!reservation->granted) {
-		store_redis_settle_away(redis, reservation, 0);
+		store_redis_settle_fallback(redis, reservation, 0);
 		return;
 	}
 	if (reservation->ask.usd != 0)
 		metrics_away(redis->metrics, AWAY_BUDGET_LOCAL, reservation->ask.usd);
-	reservation->away = true;
+	reservation->fallback = true;
 	store_redis_hold_places(redis, reservation);
 }
 
@@ -115,7 +115,7 @@ void store_redis_end_waiting(struct store_redis *redis)
 		list_remove(&reservation->waits);
 		if (store_redis_claim(redis, reservation))
 			continue;
-		store_redis_decide_away(redis, reservation);
+		store_redis_fall_back(redis, reservation);
 		reservation->done(reservation);
 	}
 }

@@ -215,9 +215,9 @@ void store_refuse(struct reservation *reservation, enum err err, const char *lim
 
 /* As the tenant's on_store_failure says; fills the answer in. What was granted so is settled as `usd`
  * in what may be spent meanwhile, beside the rest. */
-void store_redis_decide_away(struct store_redis *redis, struct reservation *reservation);
-void store_redis_settle_away(struct store_redis *redis, const struct reservation *reservation,
-			     uint64_t usd);
+void store_redis_fall_back(struct store_redis *redis, struct reservation *reservation);
+void store_redis_settle_fallback(struct store_redis *redis, const struct reservation *reservation,
+				 uint64_t usd);
 
 /* Requests that come before the first attempt to connect has ended wait for that, within the
  * deadline of the first of them; then they are claimed, or decided here. */

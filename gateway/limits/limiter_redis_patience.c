@@ -9,7 +9,7 @@
 
 #include "codec/base/must.h"
 
-static bool is_refused_away(const struct reservation *reservation)
+static bool is_refused_by_fallback(const struct reservation *reservation)
 {
 	const struct tenant_limits *limits = &reservation->scopes[0].limits;
 
@@ -34,7 +34,7 @@ static void refuse(struct store_redis *redis, struct reservation *reservation)
 	if (reservation->deadline != 0 && net_now(redis->loop) >= reservation->deadline)
 		store_refuse(reservation, ERR_DEADLINE, NULL, 0);
 	else
-		store_redis_decide_away(redis, reservation);
+		store_redis_fall_back(redis, reservation);
 	reservation->done(reservation);
 }
 
@@ -54,7 +54,7 @@ static bool begin_waiting(struct store_redis *redis, struct reservation *reserva
 {
 	nsec_t due = reservation->now + redis->longest;
 
-	if (redis->longest <= redis->deadline || !is_refused_away(reservation))
+	if (redis->longest <= redis->deadline || !is_refused_by_fallback(reservation))
 		return false;
 	if (reservation->deadline != 0 && reservation->deadline < due)
 		due = reservation->deadline;

@@ -128,10 +128,10 @@ static uint32_t *untold_places(const struct store_redis *redis, struct redis_ten
 	return &tenant->untold;
 }
 
-static void hold_place(struct store_redis *redis, struct redis_tenant *tenant, bool away)
+static void hold_place(struct store_redis *redis, struct redis_tenant *tenant, bool fallback)
 {
 	tenant->held++;
-	if (away)
+	if (fallback)
 		++*untold_places(redis, tenant);
 	if (tenant->active)
 		return;
@@ -143,7 +143,7 @@ void store_redis_hold_places(struct store_redis *redis, struct reservation *rese
 {
 	reservation->generation = redis->generation;
 	for (uint32_t i = 0; reservation->ask.concurrent != 0 && i < reservation->scope_count; i++)
-		hold_place(redis, store_redis_tenant(redis, reservation, i), reservation->away);
+		hold_place(redis, store_redis_tenant(redis, reservation, i), reservation->fallback);
 }
 
 void store_redis_give_place(struct store_redis *redis, const struct reservation *reservation,
@@ -153,7 +153,7 @@ void store_redis_give_place(struct store_redis *redis, const struct reservation 
 
 	must(tenant->held > 0);
 	tenant->held--;
-	if (!reservation->away || reservation->generation != redis->generation) {
+	if (!reservation->fallback || reservation->generation != redis->generation) {
 		tenant->given_back++;
 		return;
 	}

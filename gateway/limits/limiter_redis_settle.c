@@ -24,12 +24,13 @@ uint64_t store_redis_settle(struct store *store, struct reservation *reservation
 	const struct limit_ask *ask = &reservation->ask;
 
 	must(reservation->granted);
-	if (reservation->away)
-		store_redis_settle_away(redis, reservation, usd);
+	if (reservation->fallback)
+		store_redis_settle_fallback(redis, reservation, usd);
 	for (uint32_t i = 0; i < reservation->scope_count; i++) {
 		struct redis_tenant *tenant = store_redis_tenant(redis, reservation, i);
-		store_redis_owe(tenant, reservation->wall_s, usd, reservation->away ? 0 : ask->usd);
-		if (!reservation->away)
+		store_redis_owe(tenant, reservation->wall_s, usd,
+				reservation->fallback ? 0 : ask->usd);
+		if (!reservation->fallback)
 			settle_tokens(tenant, &reservation->scopes[i], ask->tokens, tokens);
 		store_redis_touch(redis, tenant);
 	}
@@ -69,12 +70,12 @@ void store_redis_undo(struct store *store, struct reservation *reservation, nsec
 
 	must(reservation->granted);
 	reservation->granted = false;
-	if (reservation->away)
-		store_redis_settle_away(redis, reservation, 0);
+	if (reservation->fallback)
+		store_redis_settle_fallback(redis, reservation, 0);
 	for (uint32_t i = 0; i < reservation->scope_count; i++) {
 		const struct limit_scope *scope = &reservation->scopes[i];
 		struct redis_tenant *tenant = store_redis_tenant(redis, reservation, i);
-		if (!reservation->away) {
+		if (!reservation->fallback) {
 			store_redis_owe(tenant, reservation->wall_s, 0, ask->usd);
 			settle_tokens(tenant, scope, ask->tokens, 0);
 			give_requests(tenant, scope, ask->requests);

@@ -201,7 +201,7 @@ static void join(struct state_redis *redis, struct state_recall *recall)
 
 /* ---- without Redis: what this process knows ---- */
 
-static void recall_away(struct state_redis *redis, struct state_recall *recall)
+static void recall_fallback(struct state_redis *redis, struct state_recall *recall)
 {
 	(void)own(redis)->recall(own(redis), recall);
 	recall->away = true;
@@ -240,7 +240,7 @@ static void tell_missed(struct state_redis *redis)
 }
 
 /* The memory store was told already. */
-static void note_away(struct state_redis *redis, struct state_note *note)
+static void note_fallback(struct state_redis *redis, struct state_note *note)
 {
 	note->away = true;
 	note->blocks_kept = false; /* where another gateway finds them */
@@ -269,7 +269,7 @@ static void recall_done(struct redis_call *call, enum redis_outcome outcome,
 	if (outcome == REDIS_ANSWERED && state_wire_recalled(reply, recall))
 		join(call->owner, recall);
 	else
-		recall_away(call->owner, recall);
+		recall_fallback(call->owner, recall);
 	recall->done(recall);
 }
 
@@ -279,7 +279,7 @@ static void recall_late(struct redis_call *call)
 	struct state_redis *redis = call->owner;
 
 	redis_call_forget(redis->link, call);
-	recall_away(redis, recall);
+	recall_fallback(redis, recall);
 	recall->done(recall);
 }
 
@@ -303,7 +303,7 @@ static void note_done(struct redis_call *call, enum redis_outcome outcome,
 		note->ended = note->end_session && (ended || note->ended);
 		note->blocks_kept = state_wire_keeps(note, &redis->blocks);
 	} else {
-		note_away(redis, note);
+		note_fallback(redis, note);
 	}
 	note->done(note);
 }
@@ -314,7 +314,7 @@ static void note_late(struct redis_call *call)
 	struct state_redis *redis = call->owner;
 
 	redis_call_forget(redis->link, call);
-	note_away(redis, note);
+	note_fallback(redis, note);
 	if (redis_link_ready(redis->link))
 		tell_missed(redis); /* behind the note, which may have been too much by itself */
 	note->done(note);
@@ -353,7 +353,7 @@ static void send_waiting_recall(struct state_redis *redis, struct state_recall *
 	list_remove(&recall->waits);
 	if (send_recall(redis, recall))
 		return;
-	recall_away(redis, recall);
+	recall_fallback(redis, recall);
 	recall->done(recall);
 }
 
@@ -362,7 +362,7 @@ static void send_waiting_note(struct state_redis *redis, struct state_note *note
 	list_remove(&note->waits);
 	if (send_note(redis, note))
 		return;
-	note_away(redis, note);
+	note_fallback(redis, note);
 	note->done(note);
 }
 
@@ -430,7 +430,7 @@ static enum state_outcome redis_recall(struct state *state, struct state_recall 
 	if (send_recall(redis, recall))
 		return guess(redis, recall);
 	if (!redis->hopeful) {
-		recall_away(redis, recall);
+		recall_fallback(redis, recall);
 		return STATE_DONE;
 	}
 	have_patience(redis);
@@ -448,7 +448,7 @@ static enum state_outcome redis_remember(struct state *state, struct state_note 
 	if (send_note(redis, note))
 		return waits ? STATE_PENDING : STATE_DONE;
 	if (!redis->hopeful || !waits) {
-		note_away(redis, note);
+		note_fallback(redis, note);
 		return STATE_DONE;
 	}
 	have_patience(redis);

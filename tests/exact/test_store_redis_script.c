@@ -405,7 +405,7 @@ static void spend_away(struct history *history, struct store_redis *at, uint64_t
 	rig_unready(at);
 	loop.wall_s = wall_s;
 	assert_int_equal(store->reserve(store, &claim), STORE_DONE);
-	assert_true(claim.granted && claim.away);
+	assert_true(claim.granted && claim.fallback);
 	tell_time();
 	(void)store->settle(store, &claim, 0, usd, loop.now);
 	rig_ready(at);

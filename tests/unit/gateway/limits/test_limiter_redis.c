@@ -115,7 +115,7 @@ static void the_first_requests_wait_for_the_first_connection(void **state)
 	grants("epoch--1");
 	grants("epoch--1");
 	assert_int_equal(done_count, 2);
-	assert_true(r[0].granted && r[1].granted && !r[0].away);
+	assert_true(r[0].granted && r[1].granted && !r[0].fallback);
 }
 
 static void they_wait_no_longer_than_the_deadline(void **state)
@@ -131,10 +131,10 @@ static void they_wait_no_longer_than_the_deadline(void **state)
 	loop.now += 10 * MSEC;
 	assert_true(rig_fire(&redis->patience));
 	assert_int_equal(done_count, 2);
-	assert_true(r[0].granted && r[0].away);
+	assert_true(r[0].granted && r[0].fallback);
 	assert_int_equal(r[1].refusal.err, ERR_STORE);
 	assert_int_equal(store->reserve(store, &r[2]), STORE_DONE); /* that was the only time */
-	assert_true(r[2].away);
+	assert_true(r[2].fallback);
 }
 
 static void a_first_attempt_that_fails_ends_the_wait(void **state)
@@ -145,7 +145,7 @@ static void a_first_attempt_that_fails_ends_the_wait(void **state)
 	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
 	fake_failed(redis->link);
 	assert_int_equal(done_count, 1);
-	assert_true(r.granted && r.away);
+	assert_true(r.granted && r.fallback);
 }
 
 static void who_goes_away_meanwhile_is_not_claimed_for(void **state)
@@ -175,7 +175,7 @@ static struct reservation granted(void)
 	/* It moves: the store looks at it again only while it is pending. */
 	r.call->reservation = &r;
 	grants("epoch--1");
-	assert_true(r.granted && !r.away);
+	assert_true(r.granted && !r.fallback);
 	return r;
 }
 
@@ -336,7 +336,7 @@ static void what_is_undone_of_what_redis_did_not_grant_is_its_place_alone(void *
 	connected();
 	rig_unready(redis);
 	assert_int_equal(store->reserve(store, &r), STORE_DONE);
-	assert_true(r.granted && r.away);
+	assert_true(r.granted && r.fallback);
 	store->undo(store, &r, loop.now);
 	assert_int_equal(store->reserve(store, &again), STORE_DONE);
 	assert_true(again.granted); /* both would be more than 150 */
@@ -419,7 +419,7 @@ static void while_redis_is_away_the_tenant_decides_and_it_is_told_afterwards(voi
 	connected();
 	rig_unready(redis);
 	assert_int_equal(store->reserve(store, &local), STORE_DONE);
-	assert_true(local.granted && local.away);
+	assert_true(local.granted && local.fallback);
 	assert_int_equal(store->reserve(store, &closed), STORE_DONE);
 	assert_int_equal(closed.refusal.err, ERR_STORE);
 	assert_int_equal(store->reserve(store, &second),
@@ -446,7 +446,7 @@ static void a_late_answer_is_decided_away_by_the_clock_of_that_moment(void **sta
 	loop.now += 20 * MSEC;
 	rig_late(redis, 0);
 	assert_int_equal(done_count, 1);
-	assert_true(r.granted && r.away && r.now == loop.now);
+	assert_true(r.granted && r.fallback && r.now == loop.now);
 	grants("epoch--1"); /* too late: undone */
 	assert_int_equal(done_count, 1);
 	assert_true(rig_fire(&redis->flush));

@@ -116,14 +116,14 @@ static void a_late_answer_is_awaited_where_it_would_be_a_refusal(void **state)
 		slow();
 		assert_int_equal(done_count, rows[i].waits ? 0 : 1);
 		if (!rows[i].waits) {
-			assert_true(r.granted && r.away);
+			assert_true(r.granted && r.fallback);
 			continue;
 		}
 		assert_true(r.patience.due == r.now + PATIENCE);
 		passes(200 * MSEC);
 		grants();
 		assert_int_equal(done_count, 1);
-		assert_true(r.granted && !r.away);
+		assert_true(r.granted && !r.fallback);
 		assert_int_equal(r.patience.place, 0);
 	}
 }
@@ -205,12 +205,12 @@ static void a_slow_redis_is_asked_for_who_would_be_refused(void **state)
 	connected();
 	slow();
 	assert_int_equal(store->reserve(store, &local), STORE_DONE);
-	assert_true(local.granted && local.away);
+	assert_true(local.granted && local.fallback);
 	assert_int_equal(store->reserve(store, &closed), STORE_PENDING);
 	assert_int_equal(rig_waiting(redis), 1);
 	passes(100 * MSEC);
 	grants();
-	assert_true(closed.granted && !closed.away);
+	assert_true(closed.granted && !closed.fallback);
 	assert_int_equal(done_count, 1);
 }
 
@@ -293,7 +293,7 @@ static void places_that_redis_was_not_told_of_are_not_given_back_to_it(void **st
 	slow();
 	assert_int_equal(store->reserve(store, &free_one), STORE_DONE);
 	assert_int_equal(store->reserve(store, &lasting), STORE_DONE);
-	assert_true(free_one.away && lasting.away);
+	assert_true(free_one.fallback && lasting.fallback);
 	(void)store->settle(store, &free_one, 0, 0, loop.now);
 	store->release(store, &free_one);
 	assert_int_equal(store->reserve(store, &closed), STORE_PENDING);
