@@ -41,8 +41,8 @@ static void grant(struct store_redis *redis, struct reservation *reservation,
 	reservation->wall_s = verdict->server_s; /* it is settled in the period that was charged */
 	for (uint32_t i = 0; i < reservation->scope_count; i++) {
 		note_over(&reservation->scopes[i], verdict->over >> (i * BITS) & MASK);
-		store_redis_note_told(store_redis_tenant(redis, reservation, i), verdict->server_s,
-				      reservation->ask.usd);
+		store_redis_note_reported(store_redis_tenant(redis, reservation, i),
+					  verdict->server_s, reservation->ask.usd);
 	}
 	limit_count(reservation->scopes, reservation->scope_count, &reservation->ask,
 		    net_now(redis->loop), verdict->server_s);
@@ -59,7 +59,7 @@ static void undo(struct store_redis *redis, const struct limiter_call *call,
 		const struct limiter_part *part = &call->parts[i];
 		struct redis_tenant *tenant = &redis->tenants[part->tenant];
 		const uint32_t over = verdict->over >> (i * BITS);
-		store_redis_note_told(tenant, verdict->server_s, call->usd);
+		store_redis_note_reported(tenant, verdict->server_s, call->usd);
 		store_redis_owe(tenant, verdict->server_s, 0, call->usd);
 		store_redis_owe_times(
 			tenant, &(struct limiter_owed){
@@ -100,8 +100,8 @@ static void take_refusal(struct reservation *reservation, const struct limiter_v
 		reservation->refusal.holder = reservation->scopes[verdict->scope].holder;
 }
 
-/* The state of every scope as Redis has it now knows all that this worker has told. One that is new,
- * though it was told of before, is a sign that all are. */
+/* The state of every scope as Redis has it now knows all that this worker has reported. One that is new,
+ * though it was reported before, is a sign that all are. */
 static void note_epochs(struct store_redis *redis, const struct limiter_call *call,
 			const struct limiter_verdict *verdict)
 {
@@ -179,7 +179,7 @@ static const struct redis_call_type call_type = { .put = store_redis_put,
 /* ---- write-behind ---- */
 
 /* The last of those that are dirty, and, of the same tenant, what became dirty with it. Returns how many
- * places of the list that is; *count of them have something to tell. */
+ * places of the list that is; *count of them have something to report. */
 static uint32_t last_dirty(const struct store_redis *redis,
 			   struct redis_tenant *tenants[RESERVATION_SCOPES_MAX], uint32_t *count)
 {
@@ -206,7 +206,7 @@ static bool flush_dirty(struct store_redis *redis)
 
 	for (uint32_t left = FLUSHED_AT_ONCE; redis->dirty.count != 0; left--) {
 		uint32_t taken = last_dirty(redis, tenants, &count);
-		if (left == 0 || (count != 0 && !store_redis_tell(redis, tenants, count)))
+		if (left == 0 || (count != 0 && !store_redis_report(redis, tenants, count)))
 			return false;
 		for (; taken > 0; taken--)
 			redis->tenants[redis->dirty.at[--redis->dirty.count]].dirty = false;
@@ -219,7 +219,7 @@ static void flush(struct store_redis *redis)
 {
 	const bool all = flush_dirty(redis);
 
-	if (!store_redis_tell_again(redis) || !all)
+	if (!store_redis_report_again(redis) || !all)
 		store_redis_flush_soon(redis);
 }
 

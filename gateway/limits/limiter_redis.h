@@ -5,8 +5,8 @@
  * limit table counts along: it is this gateway's own part. While Redis is down, slow, read-only or
  * full, each tenant's on_store_failure says what happens, and nobody waits longer than the deadline.
  *
- * Money: each worker knows what it has told Redis of every tenant's day and month. A state that is new to
- * it and does not know the worker (flushed, evicted) is told all of it again, before it decides; one that comes
+ * Money: each worker knows what it has reported to Redis of every tenant's day and month. A state that is new to
+ * it and does not know the worker (flushed, evicted) gets all of it again, before it decides; one that comes
  * back from an older snapshot is not. One per worker; everything belongs to the loop's thread. */
 #ifndef GATEWAY_LIMITS_LIMITER_REDIS_H
 #define GATEWAY_LIMITS_LIMITER_REDIS_H

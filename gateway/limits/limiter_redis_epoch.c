@@ -1,7 +1,7 @@
-/* limiter_redis_epoch.c - whether Redis still has what it was told.
+/* limiter_redis_epoch.c - whether Redis still has what was reported to it.
  *
  * One key stands for the whole store. When it is gone, or is another one, everything was lost (flushed,
- * restarted empty, another server), and every tenant whose money this worker had told is told of again, a
+ * restarted empty, another server), and every tenant whose money this worker had reported is reported again, a
  * few at a time, traffic or not. It is looked at when the connection is ready, with every renewal of
  * leases, and when the state of a tenant turns out to be new. */
 #include "gateway/limits/limiter_redis_parts.h"
@@ -12,7 +12,7 @@
 #define EPOCH_TTL_MS "3456000000" /* 40 days, as limits.lua */
 
 /* At once, of 2 ms: 2,000 a second, of which Redis takes a multiple. */
-enum { RETOLD_AT_ONCE = 4 };
+enum { AGAIN_AT_ONCE = 4 };
 
 static bool same_name(const struct redis_pack *a, const struct redis_pack *b)
 {
@@ -37,7 +37,7 @@ static void on_epoch(struct redis_call *call, enum redis_outcome outcome,
 	redis->epoch = found;
 	if (!lost)
 		return;
-	redis->untold = redis->known.count;
+	redis->unreported = redis->known.count;
 	store_redis_flush_soon(redis);
 }
 
@@ -67,26 +67,27 @@ void store_redis_ask_epoch(struct store_redis *redis)
 		redis->asked_epoch = name;
 }
 
-static bool has_told(const struct redis_tenant *tenant)
+static bool has_reported(const struct redis_tenant *tenant)
 {
 	for (uint32_t i = 0; i < PERIODS; i++)
-		if (tenant->money[i].told != 0 || tenant->money[i].topped_up != 0)
+		if (tenant->money[i].reported != 0 || tenant->money[i].topped_up != 0)
 			return true;
 	return false;
 }
 
-bool store_redis_tell_again(struct store_redis *redis)
+bool store_redis_report_again(struct store_redis *redis)
 {
-	uint32_t left = RETOLD_AT_ONCE;
+	uint32_t left = AGAIN_AT_ONCE;
 
-	while (redis->untold != 0 && left != 0) {
-		struct redis_tenant *tenant = &redis->tenants[redis->known.at[redis->untold - 1]];
-		if (has_told(tenant)) {
-			if (!store_redis_tell(redis, &tenant, 1))
+	while (redis->unreported != 0 && left != 0) {
+		struct redis_tenant *tenant =
+			&redis->tenants[redis->known.at[redis->unreported - 1]];
+		if (has_reported(tenant)) {
+			if (!store_redis_report(redis, &tenant, 1))
 				return false;
 			left--;
 		}
-		redis->untold--;
+		redis->unreported--;
 	}
-	return redis->untold == 0;
+	return redis->unreported == 0;
 }

@@ -48,7 +48,7 @@ struct limiter_call {
 	struct redis_call call;
 	struct store_redis *redis;
 	enum limiter_asks asks;
-	bool packed; /* the parts hold what Redis is told */
+	bool packed; /* the parts hold what is reported */
 	uint8_t part_count;
 	uint32_t places;                 /* claimed of every part */
 	uint64_t usd;                    /* likewise; or of the top-up */
@@ -57,10 +57,10 @@ struct limiter_call {
 	struct limiter_part parts[RESERVATION_SCOPES_MAX];
 };
 
-/* Money of one period: what Redis holds of ours, and what it has yet to be told. */
+/* Money of one period: what Redis holds of ours, and what is yet to be reported. */
 struct redis_money {
 	uint32_t period;
-	uint64_t told, more, less;
+	uint64_t reported, more, less;
 	uint64_t topped_up; /* by this worker; Redis has it */
 };
 
@@ -68,15 +68,15 @@ struct redis_money {
  * in the limit table. */
 struct redis_tenant {
 	uint8_t tag[16], key[16];           /* the tenant's, which is the hash tag, and its own */
-	uint8_t epoch[LIMITER_EPOCH_BYTES]; /* of the state that has what was told */
+	uint8_t epoch[LIMITER_EPOCH_BYTES]; /* of the state that has what was reported */
 	bool known, dirty;
-	bool claimed;        /* under the figures that follow */
-	bool active;         /* on the list of those whose places are renewed */
-	bool renew;          /* its leases begin anew with the next request */
-	uint32_t held;       /* places of requests in flight */
-	uint32_t untold;     /* of these, places that this gateway granted itself, */
-	uint32_t untold_at;  /* on a connection that is not told of them: of that generation */
-	uint32_t given_back; /* places that Redis has not been told of */
+	bool claimed;           /* under the figures that follow */
+	bool active;            /* on the list of those whose places are renewed */
+	bool renew;             /* its leases begin anew with the next request */
+	uint32_t held;          /* places of requests in flight */
+	uint32_t unreported;    /* of these, places that this gateway granted itself, */
+	uint32_t unreported_at; /* on a connection that does not hear of them: of that generation */
+	uint32_t given_back;    /* places; not reported yet */
 	uint64_t requests_burst, tokens_burst;  /* of the latest claim, as the rates of `owed` */
 	uint8_t figures[LIMITER_FIGURES_BYTES]; /* all four, for limits.lua */
 	struct limiter_owed owed;
@@ -118,7 +118,7 @@ struct store_redis {
 		asked_epoch; /* of Redis's whole store; what it is called if it is new */
 	uint32_t names;
 	struct redis_call epoch_call;
-	uint32_t untold; /* of `known`, from the first on: to be told again */
+	uint32_t unreported; /* of `known`, from the first on: to be reported again */
 };
 
 static inline struct store_redis *store_redis_of(struct store *store)
@@ -152,7 +152,7 @@ void store_redis_claim_under(struct redis_tenant *tenant, const struct tenant_li
 /* Adds times of any rate. */
 void store_redis_owe_times(struct redis_tenant *tenant, const struct limiter_owed *times);
 
-/* ---- limiter_redis_report.c: what Redis holds of this worker, and what it has yet to be told ---- */
+/* ---- limiter_redis_report.c: what Redis holds of this worker, and what is yet to be reported ---- */
 
 /* Of a scope whose slot is known. */
 struct redis_tenant *store_redis_tenant(struct store_redis *redis,
@@ -161,14 +161,14 @@ struct redis_tenant *store_redis_tenant(struct store_redis *redis,
 /* The tenant itself; NULL: the table is full. */
 struct redis_tenant *store_redis_tenant_of(struct store_redis *redis, const uint8_t tag[16]);
 
-/* There is something to tell: it leaves with the tenant's next claim, or within milliseconds. */
+/* There is something to report: it leaves with the tenant's next claim, or within milliseconds. */
 void store_redis_touch(struct store_redis *redis, struct redis_tenant *tenant);
 bool store_redis_has_news(const struct redis_tenant *tenant);
 
 /* What was used in the periods of `wall_s` beyond, or short of, what Redis has counted. */
 void store_redis_owe(struct redis_tenant *tenant, uint64_t wall_s, uint64_t more, uint64_t less);
 /* Redis has counted that for this worker. */
-void store_redis_note_told(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd);
+void store_redis_note_reported(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd);
 
 /* Redis has added that to the budgets of its current periods, on behalf of this worker. */
 void store_redis_topped_up(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd);
@@ -186,16 +186,16 @@ void store_redis_take_back(struct limiter_call *call, bool lost);
 
 void store_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const uint8_t own[16]);
 
-/* Sends what there is to tell of a tenant and parts of it, `count` of them, at most RESERVATION_SCOPES_MAX and
+/* Sends what there is to report of a tenant and parts of it, `count` of them, at most RESERVATION_SCOPES_MAX and
  * all of one tag; the second with a claim on all of the reservation's scopes, whose
  * call it fills in; the third with money for the current periods of Redis's clock. False: not now. */
-MUST_USE bool store_redis_tell(struct store_redis *redis, struct redis_tenant *const *tenants,
-			       uint32_t count);
+MUST_USE bool store_redis_report(struct store_redis *redis, struct redis_tenant *const *tenants,
+				 uint32_t count);
 MUST_USE bool store_redis_claim(struct store_redis *redis, struct reservation *reservation);
 MUST_USE bool store_redis_top_up(struct store_redis *redis, struct redis_tenant *tenant,
 				 uint64_t usd, struct asking *asking);
 
-/* What there is to tell leaves within milliseconds; unless Redis is away: then when it is back. */
+/* What there is to report leaves within milliseconds; unless Redis is away: then when it is back. */
 void store_redis_flush_soon(struct store_redis *redis);
 
 /* ---- limiter_redis_settle.c: the store's functions of these names ---- */
@@ -204,10 +204,10 @@ uint64_t store_redis_settle(struct store *store, struct reservation *reservation
 void store_redis_release(struct store *store, struct reservation *reservation);
 void store_redis_undo(struct store *store, struct reservation *reservation, nsec_t now);
 
-/* ---- limiter_redis_epoch.c: whether Redis still has what it was told ---- */
+/* ---- limiter_redis_epoch.c: whether Redis still has what was reported ---- */
 void store_redis_ask_epoch(struct store_redis *redis);
 /* Some of what was lost. False: there is more. */
-bool store_redis_tell_again(struct store_redis *redis);
+bool store_redis_report_again(struct store_redis *redis);
 
 /* ---- limiter_redis_fallback.c: while Redis does not decide ---- */
 

@@ -1,6 +1,6 @@
-/* limiter_redis_rates.c - times that Redis is to be told of, when the rate that they are of has changed since.
+/* limiter_redis_rates.c - times that are to be reported to Redis, when the rate that they are of has changed since.
  *
- * Between a claim and what is told of it a reload may bring other limits. A time says how many units it stands
+ * Between a claim and what is reported of it a reload may bring other limits. A time says how many units it stands
  * for only together with its rate. What is owed more is rounded up, what is given back is rounded down. */
 #include "gateway/limits/limiter_redis_parts.h"
 

@@ -69,7 +69,7 @@ void store_redis_touch(struct store_redis *redis, struct redis_tenant *tenant)
 }
 
 /* The counter of that period; NULL when a later one has taken its place: then it is over, and what
- * would be told of it does not matter. */
+ * would be reported of it does not matter. */
 static struct redis_money *money_of(struct redis_tenant *tenant, bool month, uint32_t period)
 {
 	struct redis_money *money = &tenant->money[(month ? 2 : 0) + (period & 1)];
@@ -95,15 +95,15 @@ void store_redis_owe(struct redis_tenant *tenant, uint64_t wall_s, uint64_t more
 	}
 }
 
-void store_redis_note_told(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd)
+void store_redis_note_reported(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd)
 {
 	struct redis_money *day = money_of(tenant, false, quota_day(server_s));
 	struct redis_money *month = money_of(tenant, true, quota_month(server_s));
 
 	if (day != NULL)
-		day->told = plus(day->told, usd);
+		day->reported = plus(day->reported, usd);
 	if (month != NULL)
-		month->told = plus(month->told, usd);
+		month->reported = plus(month->reported, usd);
 }
 
 void store_redis_topped_up(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd)
@@ -117,22 +117,22 @@ void store_redis_topped_up(struct redis_tenant *tenant, uint64_t server_s, uint6
 		month->topped_up = plus(month->topped_up, usd);
 }
 
-/* Places that Redis is not told of, because this gateway granted them itself while the connection was up: they
- * are part of what it is told first by the next one. */
-static uint32_t *untold_places(const struct store_redis *redis, struct redis_tenant *tenant)
+/* Places that are not reported to Redis, because this gateway granted them itself while the connection was up: they
+ * are part of what is reported first over the next one. */
+static uint32_t *unreported_places(const struct store_redis *redis, struct redis_tenant *tenant)
 {
-	if (tenant->untold_at != redis->generation) {
-		tenant->untold_at = redis->generation;
-		tenant->untold = 0;
+	if (tenant->unreported_at != redis->generation) {
+		tenant->unreported_at = redis->generation;
+		tenant->unreported = 0;
 	}
-	return &tenant->untold;
+	return &tenant->unreported;
 }
 
 static void hold_place(struct store_redis *redis, struct redis_tenant *tenant, bool fallback)
 {
 	tenant->held++;
 	if (fallback)
-		++*untold_places(redis, tenant);
+		++*unreported_places(redis, tenant);
 	if (tenant->active)
 		return;
 	tenant->active = true;
@@ -157,8 +157,8 @@ void store_redis_give_place(struct store_redis *redis, const struct reservation 
 		tenant->given_back++;
 		return;
 	}
-	must(*untold_places(redis, tenant) > 0);
-	--*untold_places(redis, tenant);
+	must(*unreported_places(redis, tenant) > 0);
+	--*unreported_places(redis, tenant);
 }
 
 /* ---- calls ---- */
@@ -225,12 +225,12 @@ static bool used_more(const struct redis_tenant *tenant)
 	return more;
 }
 
-static uint32_t told_places(const struct store_redis *redis, const struct redis_tenant *tenant)
+static uint32_t reported_places(const struct store_redis *redis, const struct redis_tenant *tenant)
 {
-	return tenant->held - (tenant->untold_at == redis->generation ? tenant->untold : 0);
+	return tenant->held - (tenant->unreported_at == redis->generation ? tenant->unreported : 0);
 }
 
-/* What Redis has to be told of the tenant. */
+/* What there is to report of the tenant. */
 static void pack_news(struct store_redis *redis, struct redis_pack *news, struct limiter_part *part,
 		      const struct redis_tenant *tenant)
 {
@@ -238,7 +238,7 @@ static void pack_news(struct store_redis *redis, struct redis_pack *news, struct
 	part->change_count = 0;
 	part->owed = tenant->owed;
 	redis_pack_bytes(news, tenant->epoch, sizeof(tenant->epoch));
-	redis_pack_number(news, told_places(redis, tenant) + tenant->given_back);
+	redis_pack_number(news, reported_places(redis, tenant) + tenant->given_back);
 	redis_pack_number(news, tenant->given_back);
 	redis_pack_byte(news, used_more(tenant));
 	redis_pack_bytes(news, tenant->figures, sizeof(tenant->figures));
@@ -249,25 +249,25 @@ static void pack_news(struct store_redis *redis, struct redis_pack *news, struct
 	pack_money(news, part, tenant);
 }
 
-/* All that Redis has ever been told, in case that it has forgotten. */
-static void put_told(struct redis_buffer *to, const struct redis_tenant *tenant)
+/* All that was ever reported, in case that Redis has lost it. */
+static void put_reported(struct redis_buffer *to, const struct redis_tenant *tenant)
 {
-	struct redis_pack told = { 0 };
+	struct redis_pack all = { 0 };
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < PERIODS; i++)
 		count += tenant->money[i].period != 0;
-	redis_pack_byte(&told, (uint8_t)count);
+	redis_pack_byte(&all, (uint8_t)count);
 	for (uint32_t i = 0; i < PERIODS; i++) {
 		const struct redis_money *money = &tenant->money[i];
 		if (money->period == 0)
 			continue;
-		redis_pack_byte(&told, is_month(i));
-		redis_pack_number(&told, money->period);
-		redis_pack_amount(&told, money->told);
-		redis_pack_amount(&told, money->topped_up);
+		redis_pack_byte(&all, is_month(i));
+		redis_pack_number(&all, money->period);
+		redis_pack_amount(&all, money->reported);
+		redis_pack_amount(&all, money->topped_up);
 	}
-	redis_put_pack(to, &told);
+	redis_put_pack(to, &all);
 }
 
 bool store_redis_has_news(const struct redis_tenant *tenant)
@@ -275,7 +275,7 @@ bool store_redis_has_news(const struct redis_tenant *tenant)
 	return tenant->renew || tenant->given_back != 0 || used_more(tenant);
 }
 
-/* What the call tells counts as told. */
+/* What the call reports counts as reported. */
 static void part_left(struct redis_tenant *tenant)
 {
 	tenant->renew = false;
@@ -283,7 +283,7 @@ static void part_left(struct redis_tenant *tenant)
 	tenant->owed.requests_less = tenant->owed.tokens_more = tenant->owed.tokens_less = 0;
 	for (uint32_t i = 0; i < PERIODS; i++) {
 		struct redis_money *money = &tenant->money[i];
-		money->told = minus(plus(money->told, money->more), money->less);
+		money->reported = minus(plus(money->reported, money->more), money->less);
 		money->more = money->less = 0;
 	}
 }
@@ -300,7 +300,7 @@ static void part_back(struct store_redis *redis, const struct limiter_part *part
 		struct redis_money *money = money_of(tenant, change->month, change->period);
 		if (money == NULL || (lost && change->less != 0))
 			continue;
-		money->told = minus(plus(money->told, change->less), change->more);
+		money->reported = minus(plus(money->reported, change->less), change->more);
 		money->more = plus(money->more, change->more);
 		money->less = plus(money->less, change->less);
 	}
@@ -384,7 +384,7 @@ static void put_part(struct limiter_call *call, uint32_t i, struct redis_buffer 
 		pack_claim(&news, &call->parts[i], &call->reservation->scopes[i].limits,
 			   &call->reservation->ask);
 	redis_put_pack(to, &news);
-	put_told(to, tenant);
+	put_reported(to, tenant);
 	part_left(tenant);
 }
 
@@ -453,8 +453,8 @@ static struct limiter_call *news_new(struct store_redis *redis, enum limiter_ask
 	return call;
 }
 
-bool store_redis_tell(struct store_redis *redis, struct redis_tenant *const *tenants,
-		      uint32_t count)
+bool store_redis_report(struct store_redis *redis, struct redis_tenant *const *tenants,
+			uint32_t count)
 {
 	struct limiter_call *call = news_new(redis, LIMITER_REPORT, tenants, count);
 

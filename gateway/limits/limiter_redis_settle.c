@@ -1,4 +1,4 @@
-/* limiter_redis_settle.c - what becomes of what was granted: told to Redis behind the provider's answer. */
+/* limiter_redis_settle.c - what becomes of what was granted: reported to Redis behind the provider's answer. */
 #include "gateway/limits/limiter_redis_parts.h"
 
 #include "codec/base/must.h"

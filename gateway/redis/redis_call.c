@@ -46,7 +46,7 @@ bool redis_script_run_slow(struct redis_link *link, struct redis_script *script,
 	return run_script(link, script, call, call, redis_link_begin_slow(link, patience));
 }
 
-bool redis_script_tell(struct redis_link *link, struct redis_script *script,
+bool redis_script_send(struct redis_link *link, struct redis_script *script,
 		       struct redis_call *call)
 {
 	return run_script(link, script, call, NULL, redis_link_begin(link));

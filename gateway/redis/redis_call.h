@@ -81,7 +81,7 @@ MUST_USE bool redis_script_run(struct redis_link *link, struct redis_script *scr
 MUST_USE bool redis_script_run_slow(struct redis_link *link, struct redis_script *script,
 				    struct redis_call *call, nsec_t patience);
 /* Likewise, and nobody is told what becomes of it: `call` is only asked what to put, before this returns. */
-MUST_USE bool redis_script_tell(struct redis_link *link, struct redis_script *script,
+MUST_USE bool redis_script_send(struct redis_link *link, struct redis_script *script,
 				struct redis_call *call);
 
 /* Its user does not wait any more, and is told nothing more of it; what was sent is done all the same. Nothing when it

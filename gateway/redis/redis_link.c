@@ -305,7 +305,7 @@ static void on_found(struct redis_sniff *of, enum store_fault fault)
 		return;
 	link->mismatch = fault;
 	if (fault != STORE_FAULT_NONE)
-		redis_link_tell(link, fault, NULL);
+		redis_link_report(link, fault, NULL);
 }
 
 /* The one that has just been tried. */
@@ -317,7 +317,7 @@ static void sniff(struct redis_link *link)
 	redis_sniff_begin(&link->sniff, (const struct sockaddr *)&target->address, target->len);
 }
 
-static void tell_failed(struct redis_link *link)
+static void report_failed(struct redis_link *link)
 {
 	REDIS_LINK_USERS(user, link, failed)
 	{
@@ -351,9 +351,9 @@ void redis_link_close(struct redis_link *link, enum store_fault fault, const cha
 	if (strange)
 		sniff(link);
 	if (opening)
-		tell_failed(link);
+		report_failed(link);
 	else
-		redis_link_tell_turned(link);
+		redis_link_report_turned(link);
 }
 
 static void link_open(struct redis_link *link)
@@ -377,10 +377,10 @@ static void link_open(struct redis_link *link)
 		if (link->reader != NULL)
 			redisReaderFree(link->reader);
 		link->reader = NULL;
-		redis_link_tell(link, STORE_FAULT_UNREACHABLE,
-				"no memory or descriptor for a connection");
+		redis_link_report(link, STORE_FAULT_UNREACHABLE,
+				  "no memory or descriptor for a connection");
 		retry_later(link);
-		tell_failed(link);
+		report_failed(link);
 		return;
 	}
 	arm(link);
@@ -407,7 +407,7 @@ static void judge(struct redis_link *link, nsec_t now)
 		redis_link_trouble(link, STORE_FAULT_LATE, "answers too late");
 }
 
-static void tell_late(const struct redis_request *request)
+static void report_late(const struct redis_request *request)
 {
 	struct redis_call *call = request->command.call;
 
@@ -432,13 +432,13 @@ static void on_deadline(struct net_timer *timer)
 	while ((request = redis_pending_late(&link->pending, now)) != NULL) {
 		judge(link, now); /* first: those who are told may ask again */
 		late = true;
-		tell_late(request);
+		report_late(request);
 	}
 	if (link->state == LINK_READY)
 		judge(link, now);
 	while (was_ready && link->state == LINK_TROUBLED &&
 	       (request = redis_pending_give_up(&link->pending)) != NULL)
-		tell_late(request);
+		report_late(request);
 	if (link->state == LINK_TROUBLED && (late || was_ready))
 		redis_link_turn(link, was_ready || link->slow, false);
 	if (redis_pending_is_silent(&link->pending, now))

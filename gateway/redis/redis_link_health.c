@@ -32,7 +32,7 @@ static bool has_name(enum store_fault fault)
 	       fault == STORE_FAULT_PLAIN_PORT;
 }
 
-void redis_link_tell(struct redis_link *link, enum store_fault fault, const char *why)
+void redis_link_report(struct redis_link *link, enum store_fault fault, const char *why)
 {
 	char text[REDIS_ERROR_ROOM];
 
@@ -145,7 +145,7 @@ void redis_link_greet(struct redis_link *link)
 
 /* ---- health ---- */
 
-void redis_link_tell_turned(struct redis_link *link)
+void redis_link_report_turned(struct redis_link *link)
 {
 	REDIS_LINK_USERS(user, link, turned)
 	{
@@ -160,7 +160,7 @@ void redis_link_turn(struct redis_link *link, bool slow, bool in_time)
 	link->slow = slow;
 	link->in_time = in_time;
 	if (turned)
-		redis_link_tell_turned(link);
+		redis_link_report_turned(link);
 }
 
 static void become_ready(struct redis_link *link)
@@ -169,7 +169,7 @@ static void become_ready(struct redis_link *link)
 	link->proved = true;
 	link->mismatch = STORE_FAULT_NONE;
 	if (link->error[0] != '\0')
-		redis_link_tell(link, STORE_FAULT_NONE, "in use again");
+		redis_link_report(link, STORE_FAULT_NONE, "in use again");
 	link->error[0] = '\0';
 	note(link, STORE_FAULT_NONE);
 	link->backoff.next = 0;
@@ -195,7 +195,7 @@ static void probe_later(struct redis_link *link)
 
 void redis_link_trouble(struct redis_link *link, enum store_fault fault, const char *why)
 {
-	redis_link_tell(link, fault, why);
+	redis_link_report(link, fault, why);
 	if (link->state != LINK_READY)
 		return;
 	link->state = LINK_TROUBLED;

@@ -76,7 +76,7 @@ void redis_link_close(struct redis_link *link, enum store_fault fault, const cha
 /* ---- redis_link_health.c ---- */
 
 /* Once per change: the fault to its owner, both to stderr. `why` NULL: the fault's words say it all. */
-void redis_link_tell(struct redis_link *link, enum store_fault fault, const char *why);
+void redis_link_report(struct redis_link *link, enum store_fault fault, const char *why);
 /* Login, database and script, then a probe. */
 void redis_link_greet(struct redis_link *link);
 void redis_link_probe(struct redis_link *link);
@@ -84,7 +84,7 @@ void redis_link_probe(struct redis_link *link);
 void redis_link_renew_login(struct redis_link *link);
 /* Not ready from now on, unless it was not. */
 void redis_link_trouble(struct redis_link *link, enum store_fault fault, const char *why);
-void redis_link_tell_turned(struct redis_link *link);
+void redis_link_report_turned(struct redis_link *link);
 /* `slow` and `in_time` are that now. */
 void redis_link_turn(struct redis_link *link, bool slow, bool in_time);
 /* Nothing is pending: whether things are well again is for a probe to find out. */

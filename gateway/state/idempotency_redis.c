@@ -14,7 +14,7 @@ REDIS_SCRIPT_DECLARE(once);
 #define CLAIM_SPARE (5 * SEC)
 
 /* A request that was answered while Redis was away. */
-struct untold {
+struct unreported {
 	struct state_key tenant, key;
 	uint8_t body[SHA256_BYTES];
 	uint32_t number;
@@ -23,7 +23,7 @@ struct untold {
 
 /* What is beyond is forgotten, and its copies elsewhere wait until the claim is over. So do those of a request that
  * came to nothing. */
-enum { UNTOLD_MAX = 64 };
+enum { UNREPORTED_MAX = 64 };
 
 struct once_redis {
 	struct redis_user user;
@@ -33,8 +33,8 @@ struct once_redis {
 	struct json_work *json;
 	struct metrics_worker *metrics;
 	struct alive *alive;
-	struct untold untold[UNTOLD_MAX];
-	uint32_t untold_count;
+	struct unreported unreported[UNREPORTED_MAX];
+	uint32_t unreported_count;
 };
 
 /* ---- requests ---- */
@@ -236,7 +236,7 @@ static bool report(struct once_redis *redis, const struct once_claim *claim,
 	static const struct redis_call_type type = { .put = put_report };
 	struct report report = { { .type = &type, .owner = redis }, claim, *words };
 
-	return redis_script_tell(redis->link, &redis->script, &report.call);
+	return redis_script_send(redis->link, &redis->script, &report.call);
 }
 
 void once_redis_end(struct once_redis *redis, const struct once_claim *claim, struct slice member)
@@ -246,16 +246,16 @@ void once_redis_end(struct once_redis *redis, const struct once_claim *claim, st
 	const struct words words = { SLICE("done"), ONCE_REMEMBERED, member, SLICE("") };
 	if (report(redis, claim, &words))
 		return;
-	if (redis->untold_count == UNTOLD_MAX) {
+	if (redis->unreported_count == UNREPORTED_MAX) {
 		metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
 		return;
 	}
-	struct untold *untold = &redis->untold[redis->untold_count++];
-	*untold = (struct untold){ .tenant = claim->tenant,
-				   .key = claim->call->key,
-				   .number = claim->call->number,
-				   .answered_at = net_now(redis->loop) };
-	(void)memcpy(untold->body, claim->call->body, sizeof(untold->body));
+	struct unreported *unreported = &redis->unreported[redis->unreported_count++];
+	*unreported = (struct unreported){ .tenant = claim->tenant,
+					   .key = claim->call->key,
+					   .number = claim->call->number,
+					   .answered_at = net_now(redis->loop) };
+	(void)memcpy(unreported->body, claim->call->body, sizeof(unreported->body));
 }
 
 void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
@@ -267,28 +267,29 @@ void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
 }
 
 /* Without the answer, which is not kept. False: Redis is away again. There is nothing to tell any more when its time is over. */
-static bool tell(struct once_redis *redis, const struct untold *untold)
+static bool report_one(struct once_redis *redis, const struct unreported *unreported)
 {
-	const nsec_t over = untold->answered_at + ONCE_REMEMBERED, now = net_now(redis->loop);
-	struct once_call call = { .key = untold->key, .number = untold->number };
-	const struct once_claim claim = { .tenant = untold->tenant, .call = &call };
+	const nsec_t over = unreported->answered_at + ONCE_REMEMBERED, now = net_now(redis->loop);
+	struct once_call call = { .key = unreported->key, .number = unreported->number };
+	const struct once_claim claim = { .tenant = unreported->tenant, .call = &call };
 	const struct words words = { SLICE("done"), over - now, SLICE(""), SLICE("") };
 
-	(void)memcpy(call.body, untold->body, sizeof(call.body));
+	(void)memcpy(call.body, unreported->body, sizeof(call.body));
 	return over < now + MSEC || report(redis, &claim, &words);
 }
 
-static void tell_untold(struct once_redis *redis)
+static void report_all(struct once_redis *redis)
 {
-	while (redis->untold_count != 0 && tell(redis, &redis->untold[redis->untold_count - 1]))
-		redis->untold_count--;
+	while (redis->unreported_count != 0 &&
+	       report_one(redis, &redis->unreported[redis->unreported_count - 1]))
+		redis->unreported_count--;
 }
 
 /* ---- making one ---- */
 
 static void on_ready(struct redis_user *user)
 {
-	tell_untold(CONTAINER_OF(user, struct once_redis, user));
+	report_all(CONTAINER_OF(user, struct once_redis, user));
 }
 
 static const struct redis_user_events user_events = { .ready = on_ready };

@@ -72,7 +72,7 @@ static bool send_recall(struct state_redis *redis, struct state_recall *recall)
 static bool send_note(struct state_redis *redis, struct state_note *note)
 {
 	note->call = (struct redis_call){ .type = &note_type, .owner = redis };
-	return note->done == NULL ? redis_script_tell(redis->link, &redis->save, &note->call)
+	return note->done == NULL ? redis_script_send(redis->link, &redis->save, &note->call)
 				  : redis_script_run(redis->link, &redis->save, &note->call);
 }
 
@@ -220,7 +220,7 @@ static void keep_missed(struct state_redis *redis, const struct state_note *note
 
 /* Redis is back: other gateways are asked about these sessions, too. Those that had to make room are told
  * when they are asked about here. */
-static void tell_missed(struct state_redis *redis)
+static void report_missed(struct state_redis *redis)
 {
 	const uint32_t count = redis->missed_count < MISSED_MAX ? redis->missed_count : MISSED_MAX;
 	const nsec_t now = net_now(redis->loop);
@@ -316,7 +316,7 @@ static void note_late(struct redis_call *call)
 	redis_call_forget(redis->link, call);
 	note_fallback(redis, note);
 	if (redis_link_ready(redis->link))
-		tell_missed(redis); /* behind the note, which may have been too much by itself */
+		report_missed(redis); /* behind the note, which may have been too much by itself */
 	note->done(note);
 }
 
@@ -382,7 +382,7 @@ static void on_ready(struct redis_user *user)
 {
 	struct state_redis *redis = CONTAINER_OF(user, struct state_redis, user);
 
-	tell_missed(redis);
+	report_missed(redis);
 	end_waiting(redis);
 }
 

@@ -354,7 +354,7 @@ static uint64_t told_today(uint64_t which)
 {
 	const struct redis_tenant *tenant = &redis->tenants[sent(which)->parts[0].tenant];
 
-	return tenant->money[quota_day(monday) & 1].told;
+	return tenant->money[quota_day(monday) & 1].reported;
 }
 
 static void a_new_epoch_is_asked_about_and_all_is_told_again_once(void **state)

@@ -201,7 +201,7 @@ static void what_is_only_told_is_asked_what_to_put_at_once(void **state)
 	struct question *question = question_new();
 
 	(void)state;
-	assert_true(redis_script_tell(link, script, &question->call));
+	assert_true(redis_script_send(link, script, &question->call));
 	assert_false(redis_call_pending(&question->call));
 	question->call = (struct redis_call){ 0 }; /* it may go */
 	turn();
