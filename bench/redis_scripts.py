@@ -189,7 +189,7 @@ def calls_of(monitor, ask, wanted):
 
 
 def label(name, words):
-    """What a call is for: of once.lua its first argument says."""
+    """What a call is for: of idempotency.lua its first argument says."""
     keys = int(words[2])
     return f"{name} {words[3 + keys].decode()}" if name == "once" else f"{name}, {keys} key{'s' if keys > 1 else ''}"
 

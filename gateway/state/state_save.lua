@@ -1,7 +1,7 @@
 -- What a request leaves behind: counts of its session and its loop, the calls it issued, private blocks.
 --
 -- KEYS     the session, if there is one; the loop, likewise; calls; the key of blocks, if there are some. All of
---          one tenant. What they hold: see recall.lua
+--          one tenant. What they hold: see state_load.lua
 -- ARGV[1]  <BBBBI4I4I4I4: 1 if there is a session; what becomes of it: 0 it is counted, 1 it begins, 2 it ends;
 --          1 if there is a loop; 1 if there are blocks; the number of calls; for how many ms a session, a loop
 --          with its calls, and blocks live on
