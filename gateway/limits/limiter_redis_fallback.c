@@ -89,14 +89,14 @@ static void on_waited(struct net_timer *timer)
 
 void store_redis_begin_waiting(struct store_redis *redis)
 {
-	redis->hopeful = true;
+	redis->connecting = true;
 	list_init(&redis->waiting);
 	redis->patience.fire = on_waited;
 }
 
 bool store_redis_await(struct store_redis *redis, struct reservation *reservation)
 {
-	if (!redis->hopeful)
+	if (!redis->connecting)
 		return false;
 	if (list_is_empty(&redis->waiting))
 		net_timer_set(redis->loop, &redis->patience,
@@ -109,7 +109,7 @@ void store_redis_end_waiting(struct store_redis *redis)
 {
 	struct reservation *reservation;
 
-	redis->hopeful = false;
+	redis->connecting = false;
 	net_timer_stop(redis->loop, &redis->patience);
 	while ((reservation = store_redis_first(&redis->waiting)) != NULL) {
 		list_remove(&reservation->waits);

@@ -106,7 +106,7 @@ struct store_redis {
 	uint8_t me[LIMITER_WORKER_BYTES]; /* chance: process and worker */
 	uint32_t generation;              /* of the connection */
 	nsec_t deadline;
-	bool hopeful;        /* the first attempt to connect has not ended */
+	bool connecting;     /* the first attempt to connect has not ended */
 	struct list waiting; /* for that */
 	struct net_timer patience;
 	/* limiter_redis_patience.c */

@@ -38,7 +38,7 @@ struct state_redis {
 	nsec_t deadline;
 	/* Requests that come before the first attempt to connect has ended wait for that, within the
 	 * deadline of the first of them. */
-	bool hopeful;
+	bool connecting;
 	struct list waiting_recalls, waiting_notes;
 	struct net_timer patience;
 	struct missed missed[MISSED_MAX]; /* the latest of those that this worker is to tell of */
@@ -370,7 +370,7 @@ static void end_waiting(struct state_redis *redis)
 {
 	struct list_link *link;
 
-	redis->hopeful = false;
+	redis->connecting = false;
 	net_timer_stop(redis->loop, &redis->patience);
 	while ((link = list_first(&redis->waiting_recalls)) != NULL)
 		send_waiting_recall(redis, CONTAINER_OF(link, struct state_recall, waits));
@@ -429,7 +429,7 @@ static enum state_outcome redis_recall(struct state *state, struct state_recall 
 	recall->waits = (struct list_link){ 0 };
 	if (send_recall(redis, recall))
 		return guess(redis, recall);
-	if (!redis->hopeful) {
+	if (!redis->connecting) {
 		recall_fallback(redis, recall);
 		return STATE_DONE;
 	}
@@ -447,7 +447,7 @@ static enum state_outcome redis_remember(struct state *state, struct state_note 
 	(void)own(redis)->remember(own(redis), note);
 	if (send_note(redis, note))
 		return waits ? STATE_PENDING : STATE_DONE;
-	if (!redis->hopeful || !waits) {
+	if (!redis->connecting || !waits) {
 		note_fallback(redis, note);
 		return STATE_DONE;
 	}
@@ -519,7 +519,7 @@ struct state_redis *state_redis_new(struct net_loop *loop, struct redis_link *li
 		.metrics = metrics,
 		.blocks = config->blocks,
 		.deadline = config->deadline,
-		.hopeful = true,
+		.connecting = true,
 		.patience.fire = on_waited,
 	};
 	if (!slab_init(&made->catching_up, sizeof(struct catch_up), MISSED_MAX)) {
