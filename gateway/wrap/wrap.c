@@ -303,6 +303,13 @@ static void start_events(struct wrap *wrap, int signals)
 	     event_add(wrap->signals, NULL) == 0);
 }
 
+static void free_event(struct event *event)
+{
+	if (event != NULL)
+		event_free(event);
+}
+
+/* However far it has come. */
 static void stop(struct wrap *wrap)
 {
 	wrap_reader_stop(&wrap->from_client);
@@ -311,13 +318,14 @@ static void stop(struct wrap *wrap)
 	wrap_writer_stop(&wrap->to_server);
 	wrap_text_free(&wrap->from_client.lines.held);
 	wrap_text_free(&wrap->from_server.lines.held);
-	event_free(wrap->signals);
-	event_free(wrap->patience);
-	event_free(wrap->drained);
+	free_event(wrap->signals);
+	free_event(wrap->patience);
+	free_event(wrap->drained);
 	wrap_session_free(wrap->session);
 	wrap_gateway_free(wrap->gateway);
 	wrap_own_stop(&wrap->own);
-	event_base_free(wrap->base);
+	if (wrap->base != NULL)
+		event_base_free(wrap->base);
 }
 
 /* What is blocked here comes by the descriptor; *before is for the child. -1: it cannot be had. */
@@ -337,6 +345,7 @@ static int open_signals(sigset_t *before)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* 0 when the child has run and ended; else an exit status, after a line on stderr. */
 static int run(struct wrap *wrap, const struct wrap_options *options)
 {
 	sigset_t before;
@@ -345,19 +354,15 @@ static int run(struct wrap *wrap, const struct wrap_options *options)
 	if (signals < 0)
 		return complain(strerror(errno));
 	const int code = wrap_child_start(options->command, &before, &wrap->child);
-	if (code != 0) {
-		wrap_own_stop(&wrap->own);
-		return code;
+	if (code == 0) {
+		start_events(wrap, signals);
+		start_streams(wrap);
+		while (!wrap->exited)
+			if (event_base_dispatch(wrap->base) < 0)
+				break;
 	}
-	start_events(wrap, signals);
-	start_streams(wrap);
-	while (!wrap->exited)
-		if (event_base_dispatch(wrap->base) < 0)
-			break;
-	const int status = wrap->status;
-	stop(wrap);
 	(void)close(signals);
-	wrap_child_follow(status);
+	return code;
 }
 
 static bool start_gateway(struct wrap *wrap, const struct wrap_options *options, char *problem)
@@ -374,10 +379,35 @@ static bool start_gateway(struct wrap *wrap, const struct wrap_options *options,
 	return wrap->gateway != NULL;
 }
 
+/* Everything but the child. */
+static bool prepare(struct wrap *wrap, const struct wrap_options *options, char *problem)
+{
+	wrap->base = new_base();
+	if (wrap->base == NULL) {
+		(void)snprintf(problem, WRAP_PROBLEM_MAX, "the event loop cannot be made");
+		return false;
+	}
+	if (!start_gateway(wrap, options, problem))
+		return false;
+	wrap_options_forget_keys();
+	wrap->session = new_session(wrap, options->mode);
+	if (wrap->session == NULL) {
+		(void)snprintf(problem, WRAP_PROBLEM_MAX, "there is no randomness");
+		return false;
+	}
+	if (wrap->gateway != NULL)
+		wrap_gateway_serve(wrap->gateway, wrap->session);
+	return true;
+}
+
 int command_wrap(int argc, char **argv)
 {
 	struct wrap_options options;
-	struct wrap wrap = { .child = { .pid = -1 } };
+	struct wrap wrap = { .child = { .pid = -1 },
+			     .from_client = { .fd = -1 },
+			     .from_server = { .fd = -1 },
+			     .to_client = { .fd = -1 },
+			     .to_server = { .fd = -1 } };
 	char problem[WRAP_PROBLEM_MAX];
 
 	if (!wrap_options_read(argc, argv, &options, problem)) {
@@ -389,18 +419,10 @@ int command_wrap(int argc, char **argv)
 		wrap_options_help(stdout);
 		return 0;
 	}
-	wrap.base = new_base();
-	if (wrap.base == NULL)
-		return complain("the event loop cannot be made");
-	if (!start_gateway(&wrap, &options, problem)) {
-		wrap_own_stop(&wrap.own);
-		return complain(problem);
-	}
-	wrap_options_forget_keys();
-	wrap.session = new_session(&wrap, options.mode);
-	if (wrap.session == NULL)
-		return complain("there is no randomness");
-	if (wrap.gateway != NULL)
-		wrap_gateway_serve(wrap.gateway, wrap.session);
-	return run(&wrap, &options);
+	const int code =
+		prepare(&wrap, &options, problem) ? run(&wrap, &options) : complain(problem);
+	stop(&wrap);
+	if (wrap.exited)
+		wrap_child_follow(wrap.status);
+	return code != 0 ? code : 1; /* the loop has failed */
 }

@@ -4,14 +4,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Lines are kept for another round: so many bytes together, and a call beyond them is not asked for input here. */
+/* Lines are kept for another round: so many bytes together. */
 enum { LINES_MAX = 64 << 20 };
+
+/* The oldest that has no rounds: perhaps its server never answers. NULL: there is none. */
+static struct wrap_call *oldest_plain(const struct wrap_session *session)
+{
+	struct wrap_call *oldest = NULL;
+
+	for (struct wrap_call *call = session->calls; call != NULL; call = call->next)
+		if (call->line.len == 0)
+			oldest = call;
+	return oldest;
+}
 
 struct wrap_call *wrap_call_begin(struct wrap_session *session, struct slice id)
 {
 	if (session->call_count == WRAP_CALLS_MAX) {
+		struct wrap_call *oldest = oldest_plain(session);
 		session->uncounted = true;
-		return NULL;
+		if (oldest == NULL)
+			return NULL;
+		wrap_call_end(session, oldest);
 	}
 	struct wrap_call *call = wrap_alloc(sizeof(*call));
 	wrap_text_set(&call->id, id);
@@ -117,13 +131,20 @@ static bool restore(struct wrap_session *session, struct wrap_text *line,
 static void begin_modern(struct wrap_session *session, const struct wrap_text *line,
 			 const struct wrap_message *message, struct slice meta)
 {
-	struct wrap_call *call = wrap_call_begin(session, message->id);
+	struct wrap_call *call = kept_bytes(session) + line->len > LINES_MAX
+					 ? NULL
+					 : wrap_call_begin(session, message->id);
+	struct wrap_text error = { 0 };
 
-	if (call != NULL && kept_bytes(session) + line->len <= LINES_MAX) {
+	if (call != NULL) {
 		wrap_text_set(&call->line, wrap_text_slice(line));
 		wrap_text_set(&call->token, wrap_json_member(meta, "progressToken"));
+		wrap_to_server(session, wrap_text_slice(line));
+		return;
 	}
-	wrap_to_server(session, wrap_text_slice(line));
+	wrap_message_error(&error, -32603, "too many requests at once", "busy", NULL);
+	wrap_answer_client(session, message->id, false, wrap_text_slice(&error));
+	wrap_text_free(&error);
 }
 
 bool wrap_call_modern(struct wrap_session *session, struct slice line,

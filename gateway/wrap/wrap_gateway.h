@@ -1,14 +1,14 @@
 /* wrap_gateway.h - asks a gateway's /v1/sampling, several times at once, on a loop of libevent's.
  *
- * Each ask is one POST on a connection of its own. It has an answer within WRAP_ASK_TIME unless the gateway tells of
- * progress: an MCP server gives up after a minute without any. */
+ * Each ask is one POST on a connection of its own. It has an answer within WRAP_ASK_TIME; with progress, so long after the
+ * gateway has told of any, and within WRAP_PROGRESS_TIME: an MCP server gives up after a minute without. */
 #ifndef GATEWAY_WRAP_WRAP_GATEWAY_H
 #define GATEWAY_WRAP_WRAP_GATEWAY_H
 
 #include "gateway/wrap/wrap_session.h"
 
 #define WRAP_ASK_TIME (55 * SEC)
-#define WRAP_PROGRESS_TIME (610 * SEC)
+#define WRAP_PROGRESS_TIME (3600 * SEC)
 
 struct event_base;
 struct wrap_gateway;

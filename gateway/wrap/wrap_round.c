@@ -39,13 +39,15 @@ static const struct refusal {
   rounds = { -32603, "the server asks for input again and again", "rounds" },
   entries = { -32603, "the server asks for too many samplings in one round", "samplings" },
   busy = { -1, "busy: too many sampling requests at once", "busy" },
+  ended = { -32603, "the server asks for a sampling after the end of its input", "ended" },
   late = { -32001, "the server's rounds of input take too long", "deadline" };
 
 /* NULL: the round may begin. */
 static const struct refusal *judge(const struct wrap_session *session, const struct wrap_call *call,
 				   uint32_t count, nsec_t now)
 {
-	return session->mode == WRAP_REFUSE                                ? &refused
+	return session->ended                                              ? &ended
+	       : session->mode == WRAP_REFUSE                              ? &refused
 	       : call->rounds >= WRAP_ROUNDS_MAX                           ? &rounds
 	       : count > WRAP_SAMPLINGS_MAX                                ? &entries
 	       : count > wrap_samplings_free(session)                      ? &busy

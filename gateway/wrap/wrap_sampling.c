@@ -64,6 +64,8 @@ void wrap_take(struct wrap_session *session, const struct wrap_message *message)
 {
 	struct wrap_sampling *sampling = free_sampling(session);
 
+	if (session->ended)
+		return;
 	if (session->mode == WRAP_REFUSE) {
 		refuse(session, message->id, "User rejected sampling request", "sampling_refused");
 	} else if (sampling == NULL) {
@@ -160,6 +162,7 @@ void wrap_session_progress(struct wrap_session *session, uint64_t key, struct sl
 
 void wrap_session_end(struct wrap_session *session)
 {
+	session->ended = true;
 	for (size_t i = 0; i < COUNT_OF(session->samplings); i++)
 		if (session->samplings[i].key != 0)
 			wrap_drop_sampling(session, &session->samplings[i]);

@@ -19,6 +19,8 @@ struct wrap_session *wrap_session_new(enum wrap_mode mode, const char *nonce,
 
 void wrap_session_free(struct wrap_session *session)
 {
+	if (session == NULL)
+		return;
 	while (session->calls != NULL)
 		wrap_call_end(session, session->calls);
 	for (size_t i = 0; i < COUNT_OF(session->samplings); i++)

@@ -54,6 +54,7 @@ struct wrap_session;
 /* `nonce` is chance, of visible ASCII: it goes into the ids and states that are made here. Both are copied. */
 struct wrap_session *wrap_session_new(enum wrap_mode mode, const char *nonce,
 				      const struct wrap_effects *effects);
+/* Accepts NULL. */
 void wrap_session_free(struct wrap_session *session);
 
 /* A line of the client's or the server's, with its line feed if it has one. */
@@ -67,7 +68,7 @@ void wrap_session_answer(struct wrap_session *session, uint64_t key, bool good, 
 /* A notifications/progress of the gateway's about an ask, as JSON text. */
 void wrap_session_progress(struct wrap_session *session, uint64_t key, struct slice json);
 
-/* The client or the server is gone: nobody waits for the samplings any more. */
+/* The client or the server is gone: nobody waits for the samplings any more, and no others begin. */
 void wrap_session_end(struct wrap_session *session);
 
 #endif

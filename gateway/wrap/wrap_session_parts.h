@@ -55,6 +55,7 @@ struct wrap_session {
 	struct wrap_effects effects;
 	uint64_t last_key, last_leg, last_state;
 	bool client_samples; /* it has declared so itself */
+	bool ended;          /* nobody can be answered any more */
 	const char *revision;
 	/* initialize, until it is answered */
 	bool initializing;
@@ -113,7 +114,8 @@ void wrap_drop_entries(struct wrap_session *session, const struct wrap_call *cal
 void wrap_cancel_samplings(struct wrap_session *session);
 
 /* ---- wrap_call.c ---- */
-/* A request of the client's, perhaps one of a batch, that goes on as it is. */
+/* A request of the client's, perhaps one of a batch, that goes on as it is. Of too many the oldest is not followed any
+ * more; NULL: all of them may have rounds. */
 struct wrap_call *wrap_call_begin(struct wrap_session *session, struct slice id);
 void wrap_call_end(struct wrap_session *session, struct wrap_call *call);
 /* By the id that the server or the client knows; NULL: it is not followed. */

@@ -5,7 +5,6 @@ ctest: timeout=180
 """
 import json
 import os
-import queue
 import signal
 import subprocess
 import sys
@@ -158,6 +157,23 @@ class Samplings(Wrap):
         wrap.server_send(sampling(1))
         self.assertIn("result", wrap.server_read())
 
+    def test_a_gateway_is_known_by_its_certificate(self):
+        cert, key = self.certificate()
+        port = harness.free_port()
+        settings = harness.config(self.sim())
+        settings["listen"] = [{"address": f"127.0.0.1:{port}", "tls": {"cert": cert, "key": key}},
+                              {"address": f"127.0.0.1:{harness.free_port()}"}]
+        self.gateway(settings)
+        url = f"https://localhost:{port}"
+        wrap = self.wrap(gateway=url, env={"SSL_CERT_FILE": cert})
+        wrap.server_send(sampling(1))
+        self.assertIn("result", wrap.server_read())
+        wrap = self.wrap(gateway=url)
+        wrap.server_send(sampling(1))
+        error = wrap.server_read()["error"]
+        self.assertEqual(error["data"]["reason"], "gateway_unavailable")
+        self.assertIn("certificate", error["data"]["detail"])
+
     def test_what_is_no_gateway_is_an_error_too(self):
         sim = self.sim()
         wrap = self.wrap(gateway=sim.url)
@@ -298,6 +314,66 @@ class Cancellation(Wrap):
         self.cancelled(gateway)
 
 
+class Rounds(Wrap):
+    """2026-07-28."""
+
+    def call(self, id, **params):
+        return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "t", **params, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}}}
+
+    @staticmethod
+    def asks(id, requests, **more):
+        return {"jsonrpc": "2.0", "id": id, "result": {"resultType": "input_required", "inputRequests": requests, **more}}
+
+    @staticmethod
+    def entry(text="hello"):
+        request = sampling(0, text)
+        return {"method": request["method"], "params": request["params"]}
+
+    def test_rounds_are_answered_inside(self):
+        sim = self.sim()
+        wrap = self.wrap(gateway=self.gateway(harness.config(sim)))
+        wrap.client_send(self.call("c"))
+        seen = wrap.server_read()
+        self.assertEqual(seen["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"], {"elicitation": {}, "sampling": {"tools": {}}})
+        used = {seen["id"]}
+        for state in ({"requestState": "s1"}, {}):
+            wrap.server_send(self.asks(seen["id"], {"a": self.entry(), "b": self.entry()}, **state))
+            seen = wrap.server_read()
+            self.assertNotIn(seen["id"], used)
+            used.add(seen["id"])
+            self.assertEqual(set(seen["params"]["inputResponses"]), {"a", "b"})
+            self.assertEqual(seen["params"]["inputResponses"]["a"]["role"], "assistant")
+            self.assertEqual(seen["params"].get("requestState"), state.get("requestState"))
+        wrap.server_send({"jsonrpc": "2.0", "id": seen["id"], "result": {"resultType": "complete", "content": []}})
+        self.assertEqual(wrap.client_read(), {"jsonrpc": "2.0", "id": "c", "result": {"resultType": "complete", "content": []}})
+
+    def test_a_mixed_round_is_paid_once(self):
+        sim = self.sim()
+        wrap = self.wrap(gateway=self.gateway(harness.config(sim)))
+        wrap.client_send(self.call(1))
+        elicit = {"method": "elicitation/create", "params": {"message": "name?"}}
+        wrap.server_send(self.asks(wrap.server_read()["id"], {"a": self.entry(), "e": elicit}, requestState="secret"))
+        part = wrap.client_read()
+        self.assertEqual((part["id"], part["result"]["inputRequests"]), (1, {"e": elicit}))
+        self.assertNotIn("secret", json.dumps(part))
+        for id in (2, 3):
+            wrap.client_send(self.call(id, inputResponses={"e": {"action": "accept"}}, requestState=part["result"]["requestState"]))
+            seen = wrap.server_read()["params"]
+            self.assertEqual((set(seen["inputResponses"]), seen["requestState"]), ({"a", "e"}, "secret"))
+        self.assertEqual(sim.stats()["requests"], 1)
+        wrap.client_send(self.call(4, inputResponses={}, requestState=part["result"]["requestState"] + "x"))
+        self.assertEqual(wrap.client_read()["error"]["code"], -32602)
+
+    def test_a_round_that_cannot_be_answered_is_the_calls_error(self):
+        wrap = self.wrap(gateway=f"http://127.0.0.1:{harness.free_port()}")
+        wrap.client_send(self.call(1))
+        wrap.server_send(self.asks(wrap.server_read()["id"], {"a": self.entry(), "b": self.entry()}))
+        answer = wrap.client_read()
+        self.assertEqual((answer["id"], answer["error"]["data"]["reason"]), (1, "gateway_unavailable"))
+        self.assertEqual(wrap.sync(), ([], []))
+
+
 class Bytes(Wrap):
     lines = (b"not json\n", b"\n", b'{"jsonrpc":"2.0","id":\xff\xfe}\n', b"[]\n", b"[1,{},\n", b"{" * 100 + b"\n",
              b'{"method":"sampling/createMessage"}\n', b'{"method":"sampling/createMessage","id":null}\n',
@@ -327,18 +403,34 @@ class Bytes(Wrap):
         self.assertEqual(wrap.server_read()["error"]["code"], 413)
 
     def test_a_side_that_does_not_read_holds_the_other_back(self):
-        wrap = self.wrap("--sampling", "relay")
-        line = b"x" * 1023 + b"\n"
-        wrap.server.settimeout(1)
-        sent = 0
-        # Lines reads the client's side all the time: it is stopped here by not being asked for its process's output.
-        os.kill(wrap.process.pid, signal.SIGSTOP)
-        with self.assertRaises(TimeoutError):
-            while sent < 64 << 20:
-                sent += wrap.server.send(line)
-        os.kill(wrap.process.pid, signal.SIGCONT)
-        self.assertEqual(wrap.client_line(), line)
-        self.assertLess(sent, 8 << 20)
+        """64 MiB for a client that reads nothing: the server is stopped long before, and all of it comes in the end."""
+        line, count = b"x" * 1023 + b"\n", 65536
+        program = (f"import os\nline = b'x' * 1023 + b'\\n'\nfor n in range({count}):\n"
+                   " os.write(2, b'.') if n % 64 == 0 else None\n os.write(1, line)")
+        wrap = subprocess.Popen([harness.BIN, "wrap", "--sampling=relay", "--", sys.executable, "-c", program],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(wrap.communicate)
+        self.addCleanup(wrap.kill)
+        child = harness.wait_for(lambda: self.child_that_sleeps(wrap.pid), "the server waits to be read")
+        self.assertLess(harness.memory_kb(wrap.pid, "VmRSS"), 64 << 10)
+        self.assertIsNotNone(child)
+        errors = self.background(wrap.stderr.read)
+        got = 0
+        while piece := wrap.stdout.read(1 << 20):
+            got += len(piece)
+        errors[1].join()
+        self.assertEqual(got, count * len(line))
+
+    @staticmethod
+    def child_that_sleeps(pid):
+        """The child, if it is in a write to a pipe that is full."""
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            children = file.read().split()
+        for child in children:
+            with open(f"/proc/{child}/wchan", encoding="ascii") as file:
+                if "pipe" in file.read():
+                    return child
+        return None
 
     def test_the_last_line_may_have_no_end(self):
         for command in ("printf abc", "printf '{\"jsonrpc\":\"2.0\"}'"):

@@ -151,7 +151,8 @@ class UnixListener(harness.Case):
         with open(path, "w", encoding="ascii"):
             pass
         second = self.gateway(settings, wait_ready=False)
-        second.stop(code=1)
+        self.assertEqual(second.wait(), 1)
+        second.killed = True  # nothing is left to stop
         self.assertRegex(second.report(), "listen: .*public.sock: in use by another process, or not a socket")
 
     def test_paths_are_checked(self):

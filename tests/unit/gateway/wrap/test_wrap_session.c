@@ -19,6 +19,10 @@
 	",\"result\":{\"resultType\":\"input_required\",\"inputRequests\":{" requests "}" state \
 	"}}\n"
 
+#define CALL(id, capabilities, more)                                               \
+	"{\"id\":" id ",\"method\":\"tools/call\",\"params\":{\"name\":\"t\"" more \
+	"," META capabilities "}}}\n"
+
 static void client(struct wrap_rig *rig, const char *line)
 {
 	wrap_session_from_client(rig->session, slice_str(line), 1 * SEC);
@@ -149,6 +153,38 @@ static void a_cancelled_sampling_has_no_answer(void **state)
 	wrap_rig_fini(&rig);
 }
 
+static void nothing_is_asked_behind_the_end(void **state)
+{
+	struct wrap_rig rig = { .mode = WRAP_BACKFILL };
+
+	(void)state;
+	wrap_rig_init(&rig);
+	server(&rig, "{\"method\":\"sampling/createMessage\",\"id\":5,\"params\":{}}\n");
+	rig.asks.len = 0;
+	wrap_session_end(rig.session);
+	assert_seen(&rig.cancels, "1\n");
+	server(&rig, "{\"method\":\"sampling/createMessage\",\"id\":6,\"params\":{}}\n");
+	assert_quiet(&rig);
+	wrap_rig_fini(&rig);
+}
+
+static void requests_without_an_answer_are_forgotten_in_time(void **state)
+{
+	struct wrap_rig rig = { .mode = WRAP_BACKFILL };
+	char line[64];
+
+	(void)state;
+	wrap_rig_init(&rig);
+	client(&rig, CALL("\"m\"", "{}", ""));
+	for (int i = 0; i < 2 * WRAP_CALLS_MAX; i++) {
+		(void)snprintf(line, sizeof(line), "{\"id\":%d,\"method\":\"ping\"}\n", i);
+		client(&rig, line);
+	}
+	server(&rig, ASKS("\"m\"", ASK("a"), ""));
+	assert_seen(&rig.asks, "1 2026-07-28 0 {\"p\":\"a\"}\n");
+	wrap_rig_fini(&rig);
+}
+
 static void a_client_that_gives_up_one_of_two_calls_ends_no_sampling(void **state)
 {
 	struct wrap_rig rig = { .mode = WRAP_BACKFILL };
@@ -169,10 +205,6 @@ static void a_client_that_gives_up_one_of_two_calls_ends_no_sampling(void **stat
 }
 
 /* ---- 2026-07-28 ---- */
-
-#define CALL(id, capabilities, more)                                               \
-	"{\"id\":" id ",\"method\":\"tools/call\",\"params\":{\"name\":\"t\"" more \
-	"," META capabilities "}}}\n"
 
 static void a_round_is_answered_inside(void **state)
 {
@@ -407,6 +439,8 @@ int main(void)
 		cmocka_unit_test(each_sampling_has_one_answer),
 		cmocka_unit_test(the_revision_is_that_of_the_result),
 		cmocka_unit_test(a_cancelled_sampling_has_no_answer),
+		cmocka_unit_test(nothing_is_asked_behind_the_end),
+		cmocka_unit_test(requests_without_an_answer_are_forgotten_in_time),
 		cmocka_unit_test(a_client_that_gives_up_one_of_two_calls_ends_no_sampling),
 		cmocka_unit_test(a_round_is_answered_inside),
 		cmocka_unit_test(a_sampling_that_fails_ends_the_call),
