@@ -86,6 +86,16 @@ static void on_ready(void *owner, void *request)
 	front_of(request)->ready(request);
 }
 
+bool front_host_init(struct front_host *host)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < host->path_count; i++)
+		if (host->paths[i].front->record_bytes > bytes)
+			bytes = host->paths[i].front->record_bytes;
+	return slab_init(&host->records, bytes, REQUESTS_MAX);
+}
+
 struct http_handler front_handler(struct front_host *host)
 {
 	return (struct http_handler){ .owner = host,

@@ -5,6 +5,7 @@
 #ifndef GATEWAY_FRONT_FRONT_H
 #define GATEWAY_FRONT_FRONT_H
 
+#include "codec/base/slab.h"
 #include "gateway/http/http.h"
 #include "gateway/sampling/sampling.h"
 
@@ -12,6 +13,7 @@ struct front_host;
 
 /* One const row for each front. */
 struct front {
+	size_t record_bytes; /* of what it keeps of a request: host->records has room for it */
 	/* As http_handler.begin; `found`: the path is one of the front's, else of nobody's, and it refuses the request. What it
 	 * returns begins with a struct front_request. */
 	void *(*begin)(struct front_host *host, struct http_exchange *exchange,
@@ -48,7 +50,12 @@ struct front_host {
 	struct jwt_checker *tokens;
 	struct key_memory *keys;
 	bool leaving; /* whatever comes is refused */
+	/* What fronts keep of requests. The room that HTTP lends with a request is left to its arena. */
+	struct slab records;
 };
+
+/* Once, when all but `leaving` is set. False: no memory. */
+MUST_USE bool front_host_init(struct front_host *host);
 
 /* The handler that gives each request to its front; `host` must outlive it. */
 struct http_handler front_handler(struct front_host *host);

@@ -147,7 +147,7 @@ static bool build_core(struct worker *worker)
 #include "gateway/front/tbl/fronts.h"
 #undef FRONT
 
-static void build_fronts(struct worker *worker)
+static bool build_fronts(struct worker *worker)
 {
 	static const struct front_path paths[] = {
 #define FRONT(path, symbol) { SLICE_INIT(path), &symbol },
@@ -163,6 +163,7 @@ static void build_fronts(struct worker *worker)
 					      .json = worker->core.json,
 					      .tokens = worker->core.tokens,
 					      .keys = worker->core.keys };
+	return front_host_init(&worker->fronts);
 }
 
 static bool build_http(struct worker *worker)
@@ -194,9 +195,8 @@ static bool worker_build(struct worker *worker)
 	    worker->lessons == NULL)
 		return false;
 	net_loop_set_owner(worker->loop, worker);
-	if (!build_core(worker))
+	if (!build_core(worker) || !build_fronts(worker))
 		return false;
-	build_fronts(worker);
 	return worker_use_config(worker, worker->args.config, 1) && build_http(worker);
 }
 

@@ -325,7 +325,7 @@ static void check_nothing_is_left(const struct run *run)
 	struct limit_state limits =
 		limit_read(limit_table_slot(table, tenant->limit_key), world.wall_ns / SEC);
 
-	check(run, worker->core.calls.out == 0);
+	check(run, worker->core.calls.out == 0 && worker->fronts.records.out == 0);
 	check(run, worker->core.streams.streams.out == 0);
 	check(run, worker->core.arenas.out == 0);
 	check(run, worker->core.waiting == NULL);

@@ -158,6 +158,7 @@ static void rig_end(void)
 	struct worker *worker = world.worker;
 
 	slab_fini(&worker->core.calls);
+	slab_fini(&worker->fronts.records);
 	stream_slab_fini(&worker->core.streams);
 	state_memory_free(worker->args.state);
 	arena_pool_fini(&worker->core.arenas);

@@ -52,7 +52,7 @@ struct rpc_call {
 	struct caller caller;
 	struct sampling_ask ask; /* .caller NULL up to it is known */
 	struct sampling_ids ids;
-	struct arena arena; /* this lies in front of it, or in it */
+	struct arena arena; /* begins in in->room */
 	struct rpc_answer answer;
 	char begun[SESSION_ID_HEX]; /* id of the session that initialize begins */
 };

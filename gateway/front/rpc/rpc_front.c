@@ -5,13 +5,11 @@
 
 /* ---- the end of a request ---- */
 
-/* The call's memory goes, it in it. */
 static void free_call(struct rpc_call *call)
 {
-	struct arena arena = call->arena;
-
 	call->magic = 0;
-	arena_give(&arena);
+	arena_give(&call->arena);
+	slab_give(&call->host->records, call);
 }
 
 static void end_call(struct rpc_call *call, enum err how)
@@ -30,11 +28,17 @@ static void end_call(struct rpc_call *call, enum err how)
 static void refuse(struct rpc_call *call)
 {
 	const struct rpc_answer *answer = &call->answer;
-	struct http_exchange *exchange = call->exchange;
 
-	http_refuse(exchange, answer->status, answer->fields, answer->field_count,
+	http_refuse(call->exchange, answer->status, answer->fields, answer->field_count,
 		    gather_flat(&answer->body, &call->arena));
 	sampling_refused(call->host->core, &call->ask, &rpc_sampling, call, call->wrote);
+}
+
+static void refuse_and_free(struct rpc_call *call)
+{
+	struct http_exchange *exchange = call->exchange;
+
+	refuse(call);
 	free_call(call);
 	http_drop_body(exchange);
 }
@@ -167,7 +171,7 @@ static void init(struct rpc_call *call, struct front_host *host, struct http_exc
 	rpc_init(call, in, net_wall_ns(host->loop) - (net_now(host->loop) - in->came_at));
 }
 
-/* There is no memory for the call: it is refused from here. */
+/* There is no place for the call: it is refused from here. */
 __attribute__((noinline)) static void refuse_busy(struct front_host *host,
 						  struct http_exchange *exchange,
 						  const struct http_incoming *in)
@@ -178,52 +182,30 @@ __attribute__((noinline)) static void refuse_busy(struct front_host *host,
 	init(&call, host, exchange, in);
 	(void)rpc_refuse_err(&call, ERR_BUSY);
 	refuse(&call);
-}
-
-/* Where HTTP lends no room: in its own arena. NULL: no memory. */
-__attribute__((noinline)) static struct rpc_call *take_call_elsewhere(struct front_host *host)
-{
-	struct rpc_call *call;
-	struct arena arena;
-
-	arena_init(&arena, host->arenas, REQUEST_ARENA_MAX);
-	call = arena_take(&arena, sizeof(*call));
-	if (call != NULL)
-		call->arena = arena;
-	return call;
-}
-
-static struct rpc_call *take_call(struct front_host *host, const struct http_incoming *in)
-{
-	struct rpc_call *call = in->room;
-
-	_Static_assert(sizeof(*call) % 8 == 0, "what is behind it is aligned");
-	if (in->room_bytes < sizeof(*call))
-		return take_call_elsewhere(host);
-	arena_init_in(&call->arena, host->arenas, REQUEST_ARENA_MAX, call + 1,
-		      in->room_bytes - sizeof(*call));
-	return call;
+	arena_give(&call.arena);
+	http_drop_body(exchange);
 }
 
 static void *on_begin(struct front_host *host, struct http_exchange *exchange,
 		      const struct http_incoming *in, bool found)
 {
-	struct rpc_call *call = take_call(host, in);
+	struct rpc_call *call = slab_take(&host->records);
 
 	if (call == NULL) {
 		refuse_busy(host, exchange, in);
 		return NULL;
 	}
+	arena_init_in(&call->arena, host->arenas, REQUEST_ARENA_MAX, in->room, in->room_bytes);
 	init(call, host, exchange, in);
 	if (!read_request(call, host, found)) {
-		refuse(call);
+		refuse_and_free(call);
 		return NULL;
 	}
 	call->call = sampling_begin(host->core, &call->ask, &rpc_sampling, call);
 	if (call->call != NULL)
 		return call;
 	(void)rpc_refuse_err(call, ERR_BUSY);
-	refuse(call);
+	refuse_and_free(call);
 	return NULL;
 }
 
@@ -270,6 +252,7 @@ static void on_ready(void *request)
 }
 
 const struct front rpc_front = {
+	.record_bytes = sizeof(struct rpc_call),
 	.begin = on_begin,
 	.expects = on_expects,
 	.gone = on_gone,
