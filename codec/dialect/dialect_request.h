@@ -100,6 +100,12 @@ static inline bool encoder_drops_block(const struct encoder *e, const struct blo
 	return block->type == BLOCK_TEXT && encoder_drops(e, block->text.text);
 }
 
+/* Whether a message is of tool results: sampling_read lets nothing else be beside them. */
+static inline bool encoder_holds_results(const struct encoder *e, const struct message *message)
+{
+	return message->count != 0 && e->request->blocks[message->first].type == BLOCK_TOOL_RESULT;
+}
+
 /* Whether the block is an image that the model takes: jpeg, png, gif or webp. */
 bool encoder_takes_image(const struct encoder *e, const struct block *block);
 
@@ -119,6 +125,14 @@ void encoder_put_placeholder(struct encoder *e, const struct block *block);
 
 /* The text of a text block or text resource in a tool result; absent for every other block. */
 struct slice encoder_result_text(const struct block *block);
+
+/* Whether a block of a tool result is a text that has to be left out. */
+static inline bool encoder_drops_inner(const struct encoder *e, const struct block *inner)
+{
+	const struct slice text = encoder_result_text(inner);
+
+	return !slice_absent(text) && encoder_drops(e, text);
+}
 
 /* What a block of a tool result is as text, as the inside of a JSON string. */
 void encoder_put_result_text(struct encoder *e, const struct block *block);
@@ -165,5 +179,47 @@ void encoder_put_body(struct encoder *e);
 
 /* [,"stop":["a","b"]] under that key, with its comma; nothing when there are none. */
 void encoder_put_stop(struct encoder *e, struct slice key);
+
+/* [,"temperature":N]; nothing where none is sent. */
+static inline void encoder_put_temperature(struct encoder *e)
+{
+	if (slice_absent(e->plan.temperature))
+		return;
+	gather_lit(&e->out.body, ",\"temperature\":");
+	gather_raw(&e->out.body, e->plan.temperature);
+}
+
+/* A format's words around the parts of a tool. */
+struct tool_words {
+	struct slice name, schema, end; /* in front of the name and of the schema, and behind */
+	bool properties;                /* a schema needs `properties` there */
+};
+
+/* [,"tools":[...]], and where it is in the body. Inline, so that the words are constants. */
+static inline __attribute__((always_inline)) void encoder_put_tools(struct encoder *e,
+								    const struct tool_words *words)
+{
+	const struct sampling_request *request = e->request;
+	struct gather *g = &e->out.body;
+
+	e->out.marks.tools = (uint32_t)gather_offset(g);
+	gather_lit(g, ",\"tools\":[");
+	for (uint32_t i = 0; i < request->tool_count; i++) {
+		const struct tool *tool = &request->tools[i];
+		if (i != 0)
+			gather_lit(g, ",");
+		gather_const(g, words->name.at, words->name.len);
+		encoder_put_name(e, tool->name);
+		if (tool->description.len != 0) {
+			gather_lit(g, ",\"description\":");
+			gather_str(g, tool->description);
+		}
+		gather_const(g, words->schema.at, words->schema.len);
+		encoder_put_schema(e, tool, words->properties);
+		gather_const(g, words->end.at, words->end.len);
+	}
+	gather_lit(g, "]");
+	e->out.marks.tools_end = (uint32_t)gather_offset(g);
+}
 
 #endif

@@ -20,30 +20,10 @@ static const struct request_rules rules = { .blank_refused = true,
 
 /* ---- encode: everything in front of the messages ---- */
 
-static void put_tools(struct encoder *e)
-{
-	const struct sampling_request *request = e->request;
-	struct gather *g = &e->out.body;
-
-	e->out.marks.tools = (uint32_t)gather_offset(g);
-	gather_lit(g, ",\"tools\":[");
-	for (uint32_t i = 0; i < request->tool_count; i++) {
-		const struct tool *tool = &request->tools[i];
-		if (i != 0)
-			gather_lit(g, ",");
-		gather_lit(g, "{\"name\":");
-		encoder_put_name(e, tool->name);
-		if (tool->description.len != 0) {
-			gather_lit(g, ",\"description\":");
-			gather_str(g, tool->description);
-		}
-		gather_lit(g, ",\"input_schema\":");
-		encoder_put_schema(e, tool, false);
-		gather_lit(g, "}");
-	}
-	gather_lit(g, "]");
-	e->out.marks.tools_end = (uint32_t)gather_offset(g);
-}
+static const struct tool_words tool_words = { .name = SLICE_INIT("{\"name\":"),
+					      .schema = SLICE_INIT(",\"input_schema\":"),
+					      .end = SLICE_INIT("}"),
+					      .properties = false };
 
 static void put_choice(struct encoder *e)
 {
@@ -151,7 +131,7 @@ static void put_settings(struct encoder *e)
 		gather_lit(g, "}}");
 	}
 	if (plan->tools) {
-		put_tools(e);
+		encoder_put_tools(e, &tool_words);
 		put_choice(e);
 	} else {
 		put_synthesised(e);
@@ -230,8 +210,7 @@ static void put_result_content(struct encoder *e, const struct block *block)
 		return;
 	}
 	for (uint32_t i = 0; i < block->result.count; i++) {
-		struct slice text = encoder_result_text(&inner[i]);
-		if (!slice_absent(text) && encoder_drops(e, text))
+		if (encoder_drops_inner(e, &inner[i]))
 			continue;
 		if (!first)
 			gather_lit(g, ",");

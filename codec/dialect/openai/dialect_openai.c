@@ -6,47 +6,24 @@
 
 enum { USER_ID_MAX = 64 };
 
-static const struct request_rules rules = { .odd = SCHEMA_ODD_ARRAYS | SCHEMA_ODD_NULLS,
-					    .id_rule = CALL_ID_OPENAI,
-					    .user_id_max = USER_ID_MAX,
-					    .dialect = "openai",
-					    .replay_opens = '{',
-					    .not_replayed = ADJUST_REASONING_NOT_REPLAYED,
-					    .native = native_openai };
-static const struct request_rules mistral_rules = { .odd = SCHEMA_ODD_ARRAYS | SCHEMA_ODD_NULLS,
-						    .id_rule = CALL_ID_MISTRAL,
-						    .user_id_max = USER_ID_MAX,
-						    .dialect = "openai",
-						    .replay_opens = '{',
-						    .not_replayed = ADJUST_REASONING_NOT_REPLAYED,
-						    .native = native_openai };
+#define RULES(ids)                                                                      \
+	{                                                                               \
+		.odd = SCHEMA_ODD_ARRAYS | SCHEMA_ODD_NULLS, .id_rule = (ids),          \
+		.user_id_max = USER_ID_MAX, .dialect = "openai", .replay_opens = '{',   \
+		.not_replayed = ADJUST_REASONING_NOT_REPLAYED, .native = native_openai, \
+	}
+static const struct request_rules rules = RULES(CALL_ID_OPENAI);
+static const struct request_rules mistral_rules = RULES(CALL_ID_MISTRAL);
+#undef RULES
 
 /* ---- encode: everything in front of the messages ---- */
 
-static void put_tools(struct encoder *e)
-{
-	const struct sampling_request *request = e->request;
-	struct gather *g = &e->out.body;
-
-	e->out.marks.tools = (uint32_t)gather_offset(g);
-	gather_lit(g, ",\"tools\":[");
-	for (uint32_t i = 0; i < request->tool_count; i++) {
-		const struct tool *tool = &request->tools[i];
-		if (i != 0)
-			gather_lit(g, ",");
-		gather_lit(g, "{\"type\":\"function\",\"function\":{\"name\":");
-		encoder_put_name(e, tool->name);
-		if (tool->description.len != 0) {
-			gather_lit(g, ",\"description\":");
-			gather_str(g, tool->description);
-		}
-		gather_lit(g, ",\"parameters\":");
-		encoder_put_schema(e, tool, true);
-		gather_lit(g, "}}");
-	}
-	gather_lit(g, "]");
-	e->out.marks.tools_end = (uint32_t)gather_offset(g);
-}
+static const struct tool_words tool_words = {
+	.name = SLICE_INIT("{\"type\":\"function\",\"function\":{\"name\":"),
+	.schema = SLICE_INIT(",\"parameters\":"),
+	.end = SLICE_INIT("}}"),
+	.properties = true
+};
 
 static void put_settings(struct encoder *e)
 {
@@ -62,10 +39,7 @@ static void put_settings(struct encoder *e)
 		gather_lit(g, ",\"stream_options\":{\"include_usage\":true}");
 		encoder_may_learn(e, LEARN_NO_STREAM_OPTIONS);
 	}
-	if (!slice_absent(plan->temperature)) {
-		gather_lit(g, ",\"temperature\":");
-		gather_raw(g, plan->temperature);
-	}
+	encoder_put_temperature(e);
 	encoder_put_body(e);
 	encoder_put_stop(e, SLICE("stop"));
 	encoder_put_user_id(e);
@@ -76,7 +50,7 @@ static void put_settings(struct encoder *e)
 		gather_lit(g, "}}");
 	}
 	if (plan->tools) {
-		put_tools(e);
+		encoder_put_tools(e, &tool_words);
 		encoder_put_choice(e, SLICE(",\"reasoning_effort\":\"none\""));
 	}
 }
@@ -393,8 +367,7 @@ static void put_result_texts(struct encoder *e, const struct block *result)
 	bool first = true;
 
 	for (uint32_t i = 0; i < result->result.count; i++) {
-		struct slice text = encoder_result_text(&inner[i]);
-		if (!slice_absent(text) && encoder_drops(e, text))
+		if (encoder_drops_inner(e, &inner[i]))
 			continue;
 		if (!first)
 			gather_lit(g, "\\n");
@@ -508,11 +481,11 @@ static enum err put_message(struct encoder *e, struct turns *turns, uint32_t ind
 	struct gather *g = &e->out.body;
 
 	if (turns->open) {
-		if (!message->assistant && !openai_holds_results(e, message))
+		if (!message->assistant && !encoder_holds_results(e, message))
 			return put_more_parts(e, turns, index);
 		close_turn(e, turns);
 	}
-	if (openai_holds_results(e, message)) {
+	if (encoder_holds_results(e, message)) {
 		put_results(e, turns, message);
 		return ERR_OK;
 	}

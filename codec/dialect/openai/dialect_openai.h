@@ -19,12 +19,6 @@ MUST_USE enum err openai_decode(const struct decode_context *context,
 
 /* ---- private to codec/: what a request is made of ---- */
 
-/* Whether a message is of tool results, which sampling_read lets be with nothing else. */
-static inline bool openai_holds_results(const struct encoder *e, const struct message *message)
-{
-	return message->count != 0 && e->request->blocks[message->first].type == BLOCK_TOOL_RESULT;
-}
-
 /* Makes e->request *out, the same with the messages as the profile wants them: without empty turns of the
  * assistant, one for neighbours of one role. In dialect_openai_turns.c. */
 void openai_arrange(struct encoder *e, struct sampling_request *out);

@@ -31,8 +31,8 @@ static void leave_out_empty_turns(struct encoder *e, struct sampling_request *ou
 static bool goes_on(const struct encoder *e, const struct message *before,
 		    const struct message *message)
 {
-	return before->assistant == message->assistant && !openai_holds_results(e, before) &&
-	       !openai_holds_results(e, message);
+	return before->assistant == message->assistant && !encoder_holds_results(e, before) &&
+	       !encoder_holds_results(e, message);
 }
 
 /* One message for neighbours of one role. Their blocks stand behind each other already, but for turns that

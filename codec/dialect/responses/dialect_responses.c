@@ -27,30 +27,11 @@ static void raise_max_tokens(struct encoder *e)
 }
 
 /* Tools are flat here; `strict` has to be said, and true would refuse most schemas. */
-static void put_tools(struct encoder *e)
-{
-	const struct sampling_request *request = e->request;
-	struct gather *g = &e->out.body;
-
-	e->out.marks.tools = (uint32_t)gather_offset(g);
-	gather_lit(g, ",\"tools\":[");
-	for (uint32_t i = 0; i < request->tool_count; i++) {
-		const struct tool *tool = &request->tools[i];
-		if (i != 0)
-			gather_lit(g, ",");
-		gather_lit(g, "{\"type\":\"function\",\"name\":");
-		encoder_put_name(e, tool->name);
-		if (tool->description.len != 0) {
-			gather_lit(g, ",\"description\":");
-			gather_str(g, tool->description);
-		}
-		gather_lit(g, ",\"parameters\":");
-		encoder_put_schema(e, tool, true);
-		gather_lit(g, ",\"strict\":false}");
-	}
-	gather_lit(g, "]");
-	e->out.marks.tools_end = (uint32_t)gather_offset(g);
-}
+static const struct tool_words tool_words = { .name = SLICE_INIT(
+						      "{\"type\":\"function\",\"name\":"),
+					      .schema = SLICE_INIT(",\"parameters\":"),
+					      .end = SLICE_INIT(",\"strict\":false}"),
+					      .properties = true };
 
 static void put_settings(struct encoder *e)
 {
@@ -68,10 +49,7 @@ static void put_settings(struct encoder *e)
 	/* what is not stored there has to be carried, but only with calls is it kept */
 	if (e->profile->replay_reasoning && !e->out.decode.calls_forbidden)
 		gather_lit(g, ",\"include\":[\"reasoning.encrypted_content\"]");
-	if (!slice_absent(plan->temperature)) {
-		gather_lit(g, ",\"temperature\":");
-		gather_raw(g, plan->temperature);
-	}
+	encoder_put_temperature(e);
 	encoder_put_user_id(e);
 	if (!slice_absent(plan->native)) {
 		gather_lit(g, ",\"text\":{\"format\":{\"type\":\"json_schema\","
@@ -80,7 +58,7 @@ static void put_settings(struct encoder *e)
 		gather_lit(g, "}}");
 	}
 	if (plan->tools) {
-		put_tools(e);
+		encoder_put_tools(e, &tool_words);
 		encoder_put_choice(e, SLICE(",\"reasoning\":{\"effort\":\"none\"}"));
 	}
 	e->out.marks.said = (uint32_t)gather_offset(g);
@@ -275,14 +253,6 @@ static bool has_image(const struct encoder *e, const struct block *result)
 	return false;
 }
 
-/* Whether a block of a result is left out. */
-static bool is_empty_text(const struct encoder *e, const struct block *inner)
-{
-	struct slice text = encoder_result_text(inner);
-
-	return !slice_absent(text) && encoder_drops(e, text);
-}
-
 /* A list: there is an image in it, which a string cannot hold. */
 static void put_output_parts(struct encoder *e, const struct block *result)
 {
@@ -294,7 +264,7 @@ static void put_output_parts(struct encoder *e, const struct block *result)
 	if (result->is_error) /* there is no flag for it */
 		put_text_part(g, SLICE("Error:"));
 	for (uint32_t i = 0; i < result->result.count; i++) {
-		if (is_empty_text(e, &inner[i]))
+		if (encoder_drops_inner(e, &inner[i]))
 			continue;
 		if (!first)
 			gather_lit(g, ",");
@@ -325,7 +295,7 @@ static void put_output_text(struct encoder *e, const struct block *result)
 		return;
 	}
 	for (uint32_t i = 0; i < result->result.count; i++) {
-		if (is_empty_text(e, &inner[i]))
+		if (encoder_drops_inner(e, &inner[i]))
 			continue;
 		if (!first)
 			gather_lit(g, "\\n");
@@ -363,8 +333,7 @@ static enum err put_message(struct encoder *e, struct items *items, uint32_t ind
 		put_assistant(e, items, message);
 		return ERR_OK;
 	}
-	/* results are alone in their message: sampling_read sees to that */
-	if (message->count != 0 && e->request->blocks[message->first].type == BLOCK_TOOL_RESULT) {
+	if (encoder_holds_results(e, message)) {
 		put_results(e, items, message);
 		return ERR_OK;
 	}
