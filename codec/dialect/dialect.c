@@ -1,5 +1,7 @@
 #include "codec/dialect/dialect.h"
 
+#include "codec/base/must.h"
+
 static const char *const fact_names[LEARN_COUNT] = {
 #define LESSON(symbol, name, meaning) [LEARN_##symbol] = name,
 #include "codec/tbl/lessons.h"
@@ -8,6 +10,7 @@ static const char *const fact_names[LEARN_COUNT] = {
 
 const char *learn_name(enum learn fact)
 {
+	must((unsigned)fact < LEARN_COUNT);
 	return fact_names[fact];
 }
 
@@ -46,6 +49,8 @@ static bool drop_effort(struct profile *profile)
 
 bool profile_learn(struct profile *profile, enum learn fact)
 {
+	must((unsigned)fact < LEARN_COUNT);
+
 	const struct profile before = *profile;
 
 	switch (fact) {

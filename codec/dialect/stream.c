@@ -37,6 +37,7 @@ void stream_init(struct stream *s, const struct dialect *dialect,
 
 bool stream_slab_init(struct stream_slab *slab, size_t count)
 {
+	must(count != 0);
 	if (!slab_init(&slab->streams, sizeof(struct stream), count))
 		return false;
 	if (slab_init(&slab->rooms, sizeof(struct stream_room), count))

@@ -231,6 +231,7 @@ bool json_mend(char *text, size_t len, const struct json_limits *limits, struct 
 	static const struct slice mark = SLICE_INIT("\xef\xbb\xbf");
 	struct walk w;
 
+	must(work != NULL); /* the names have to be compared */
 	out->removed = 0;
 	if (slice_starts(slice_of(text, len), mark))
 		(void)memset(text, ' ', mark.len);

@@ -1,5 +1,6 @@
 #include "codec/mcp/jsonrpc.h"
 
+#include "codec/base/must.h"
 #include "codec/json/json_path.h"
 #include "codec/mcp/jsonrpc_envelope.h"
 
@@ -256,6 +257,7 @@ enum err envelope_malformed(const struct envelope *e, const struct json_reader *
 			    struct slice body, struct arena *into, struct jsonrpc *out,
 			    struct fault *fault)
 {
+	must(r->fault.err != ERR_OK);
 	out->id = e->id;
 	*fault = r->fault;
 	fault->path = json_path(body, fault->offset, into);
@@ -355,6 +357,8 @@ static void write_data(struct gather *g, const struct rpc_error_data *data)
 void jsonrpc_write_error(struct gather *g, struct slice id, const struct fault *fault,
 			 const struct rpc_error_data *data)
 {
+	must(fault->err != ERR_OK);
+
 	const struct err_info *info = err_info(fault->err);
 
 	gather_lit(g, "{\"jsonrpc\":\"2.0\",\"id\":");

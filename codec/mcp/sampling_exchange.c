@@ -1,5 +1,7 @@
 #include "codec/mcp/sampling_exchange.h"
 
+#include "codec/base/must.h"
+
 /* ---- the request's part ---- */
 
 /* What matters of a message. */
@@ -95,6 +97,7 @@ struct exchange exchange_of(struct slice params, bool structured)
 	struct json_reader r;
 	struct slice key;
 
+	must(!slice_absent(params));
 	json_open(&r, params, NULL, NULL);
 	for (bool open = json_enter_object(&r); open && json_next_key(&r, &key);)
 		if (json_str_eq(key, SLICE("messages")))

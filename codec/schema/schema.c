@@ -214,6 +214,7 @@ enum err schema_check(const struct schema *schema, struct slice value, struct ar
 			   .looks = SCHEMA_LOOKS_MAX + 1, /* likewise */
 			   .out = out };
 
+	must(schema->root != NULL);
 	*out = (struct schema_finding){ .verdict = SCHEMA_TOO_MUCH };
 	enum err err = tree_read(value, schema->work, into, false, &tree);
 	if (err != ERR_OK || tree == NULL)
