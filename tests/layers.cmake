@@ -63,10 +63,6 @@ set(owned_headers
 	"pthread\\.h|threads\\.h|time\\.h|unistd\\.h|poll\\.h|netdb\\.h|arpa/.*|netinet/.*|sys/(socket|epoll|time|un)\\.h
 	                                   (gateway|bench|tests)/.*")
 
-# Includes against these directions that are there today: file and header. Each goes away with the step that cuts it; the
-# check fails on one that is not needed any more, and no row may be added.
-set(known)
-
 set(breaches 0)
 function(breach place text)
 	message("${place}: ${text}")
@@ -131,7 +127,6 @@ foreach(file IN LISTS seen)
 endforeach()
 list(REMOVE_DUPLICATES h2o_headers)
 
-set(unused ${known})
 foreach(include IN LISTS includes)
 	string(REPLACE "|" ";" parts "${include}")
 	list(GET parts 0 file)
@@ -146,11 +141,6 @@ foreach(include IN LISTS includes)
 		may_see("${folder}" "${target}" allowed)
 		if(NOT EXISTS ${ROOT}/${name})
 			breach(${place} "\"${name}\" is not a path from the root of the checkout")
-		elseif("${file} ${name}" IN_LIST known)
-			list(REMOVE_ITEM unused "${file} ${name}")
-			if(allowed)
-				breach(${place} "\"${name}\" is allowed; take it from the list of known breaches")
-			endif()
 		elseif(NOT allowed)
 			string(REPLACE ";" ", " names "${allowed_${folder}}")
 			breach(${place} "${folder}/ may include from ${names}, not \"${name}\"")
@@ -183,13 +173,6 @@ if(count GREATER 1)
 	string(REPLACE ";" ", " names "${h2o_headers}")
 	breach("gateway" "h2o.h is included by ${count} files (${names}); one header does, the others include that")
 endif()
-
-foreach(row IN LISTS unused)
-	string(REGEX MATCH "^[^ ]+" file "${row}")
-	if(EXISTS ${ROOT}/${file})
-		breach("tests/layers.cmake" "\"${row}\" is not included any more; take it from the list of known breaches")
-	endif()
-endforeach()
 
 list(LENGTH seen count)
 if(count EQUAL 0)
