@@ -61,7 +61,8 @@ class Room(EdgeCase):
         with Client(edge) as client:
             body = os.urandom(900000)
             client.send(h1("/echo", body)[:-1])
-            edge.stats()  # it has been read by then, but for the last byte
+            client.wait_read()
+            edge.stats()  # the turn that has read it is over
             client.send(body[-1:])
             client.read_until(lambda data: h1_answers(1)(data), "an answer")
             return client.input.endswith(body)

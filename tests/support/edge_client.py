@@ -123,6 +123,18 @@ class Client:
             self.input += data
         return self.input
 
+    def wait_read(self):
+        """Until the other side has read all that was sent, or has closed: the kernel keeps none of it."""
+        port = self.socket.getsockname()[1]
+
+        def is_read():
+            with open("/proc/net/tcp", encoding="ascii") as file:
+                rows = [line.split() for line in file.readlines()[1:]]
+            unsent = [row[4].split(":")[0] for row in rows if int(row[1].split(":")[1], 16) == port]
+            unread = [row[4].split(":")[1] for row in rows if int(row[2].split(":")[1], 16) == port]
+            return all(int(count, 16) == 0 for count in unsent + unread)
+        harness.wait_for(is_read, "all that was sent being read")
+
     def send_until_closed(self, data):
         """Over and over; True once the other side has closed."""
         deadline = time.monotonic() + harness.PATIENCE_S
