@@ -234,6 +234,12 @@ void stream_init(struct stream *s, const struct dialect *dialect,
  * lines, as EXPECT_TEXT the end of its text. */
 void stream_expect(const struct stream *s, enum expect step);
 
+/* No answer will come of it: stream_end will say why. */
+static inline bool stream_failed(const struct stream *s)
+{
+	return s->state == STREAM_FAILED;
+}
+
 /* Bytes that it holds: of the answer so far, and the buffer of an event that has outgrown the stream's own.
  * `limits`: those that it was opened with. */
 static inline size_t stream_held(const struct stream *s, const struct stream_limits *limits)

@@ -140,9 +140,10 @@ static void conclude(struct flow *flow)
 {
 	struct sampling_outcome *out = &flow->out;
 
+	out->held = flow->caller.holder != 0;
 	out->relayed = flow->attempt.relayed;
 	out->answer = NULL;
-	if (flow->attempt.raw && flow->call.answer.status != 0 && !flow->attempt.streamed)
+	if (flow->attempt.sent_raw && flow->call.answer.status != 0 && !flow->attempt.streamed)
 		out->answer = &flow->call.answer;
 	if (flow->end.copy != NULL) {
 		conclude_copy(out, flow->end.copy);

@@ -1,7 +1,7 @@
 /* flow.h - one request's steps: an event in, an effect out, no I/O.
  *
  * flow_run goes through tbl/steps.h until the request has to wait or is answered, and returns what is
- * to be done; the driver (worker.c, tests, the two commands) does it and comes back with the event.
+ * to be done; the driver (sampling/, tests, the two commands) does it and comes back with the event.
  * A flow owns nothing but what lies in its arena. It reads the configuration from ROUTE to RESERVE and
  * copies what later steps need, so that a snapshot is never held while a request waits: a further
  * attempt is made with the snapshot that is in force then. */
@@ -180,6 +180,7 @@ struct flow_caller {
 /* The attempt under way, or the last one: what is sent, and what came of it. */
 struct flow_attempt {
 	bool raw;          /* the front has written the request (ask->raw) */
+	bool sent_raw;     /* likewise the one that was sent last */
 	bool relayed;      /* the front was told a piece of the answer: no other one may follow */
 	bool wants_stream; /* the provider was asked for one */
 	bool streamed;     /* its answer came in `stream` */

@@ -202,6 +202,7 @@ enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
 	if (!note_tried(flow))
 		return flow_give_up_busy(flow);
 	flow->attempt.called = true;
+	flow->attempt.sent_raw = flow->attempt.raw;
 	flow->retries.phase = FLOW_TRIES;
 	if (flow->ask->request->tool_count != 0)
 		flow->attempt.place = health_place_of(&flow->walk.choice);
@@ -337,7 +338,8 @@ enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 		return FLOW_FAILED;
 	}
 	flow->attempt.usage = result.usage;
-	if (flow->made->encoded.decode.schema_wanted && flow_schema_judge(flow, &result) != ERR_OK)
+	if (flow->made->encoded.decode.schema_wanted && !flow->attempt.raw &&
+	    flow_schema_judge(flow, &result) != ERR_OK)
 		return FLOW_FAILED;
 	*kept = result;
 	flow->end.result = kept;

@@ -166,7 +166,8 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 	if (flow->ask->raw != NULL) {
 		flow->attempt.raw = flow->ask->raw->dialect == provider->dialect;
 		if (flow->attempt.raw)
-			flow->attempt.wants_stream = flow->ask->relay == SAMPLING_DELTAS;
+			flow->attempt.wants_stream =
+				flow->ask->relay == SAMPLING_DELTAS && !flow->attempt.in_one_piece;
 	}
 	struct encode_in in = {
 		.request = flow_schema_request(flow),
@@ -182,7 +183,7 @@ enum flow_move flow_encode(struct flow *flow, const struct flow_env *env)
 	flow_loop_replay(flow, &in);
 	enum err err = dialect_encode(flow->walk.dialect, &in, env->json, flow->arena,
 				      &flow->made->encoded, &fault);
-	if (err == ERR_OK && flow->made->encoded.decode.schema_wanted)
+	if (err == ERR_OK && flow->made->encoded.decode.schema_wanted && !flow->attempt.raw)
 		err = flow_schema_begin(flow, env->json, &fault);
 	if (err == ERR_OK && flow->attempt.raw && !write_raw(flow, model))
 		err = ERR_BUSY;

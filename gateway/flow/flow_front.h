@@ -108,6 +108,7 @@ struct sampling_outcome {
 	/* The provider's own answer, where the request was written by ask.raw and it has come whole; NULL: none has. Of a
 	 * RESULT or of a failure; until sampling_end. */
 	const struct provider_answer *answer;
+	bool held;    /* the ask's body is counted as held, until the call ends */
 	bool relayed; /* .delta or .raw has brought all of the answer that there is */
 	/* Of RESULT. */
 	const struct sampling_result *result; /* usage and adjustments are those of all attempts */
@@ -122,7 +123,9 @@ struct sampling_outcome {
 struct sampling_front {
 	const char *name;
 
-	/* Adds what is asked, and what shapes its answer, for finding copies under the same name. */
+	/* Adds what is asked, and what shapes its answer, for finding copies under the same name. It begins with the front's
+	 * name, so that what two fronts ask is never the same; only that of `sampling` does not, because gateways of earlier
+	 * versions share its records. */
 	void (*digest)(void *owner, struct sha256_sum *sum);
 
 	/* What is known of the session that the call names, before anything else is decided; more than once if another
@@ -133,7 +136,8 @@ struct sampling_front {
 	/* For any relay but SILENT: limits have admitted the call, or it waits as a copy. Once; it may come from inside
 	 * sampling_begin. From here on the front may begin its answer. */
 	void (*admitted)(void *owner, nsec_t now);
-	/* For relay PROGRESS: the provider's answer streams, and has so many bytes of output by now; 0 again for another attempt. */
+	/* For relay PROGRESS: the provider's answer streams, and has so many bytes of output by now; 0 again for another
+	 * attempt. An answer to a request that the front has written (ask.raw) does not stream. */
 	void (*progress)(void *owner, uint64_t output_bytes, nsec_t now);
 	/* For relay DELTAS: the next piece of the answer, in order; `raw`: the provider's bytes, which are those of an
 	 * event stream. From inside, sampling_pause may be called, sampling_end and sampling_abandon may not. Where the

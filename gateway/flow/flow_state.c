@@ -218,14 +218,11 @@ enum flow_move flow_recalled(struct flow *flow, const struct flow_env *env)
 
 /* ---- JOIN ---- */
 
-/* Fronts shape requests and answers each in their own way: what two of them ask is never the same. */
 static void digest_request(const struct flow *flow, uint8_t digest[SHA256_BYTES])
 {
 	struct sha256_sum sum;
 
 	sha256_begin(&sum);
-	sha256_add(&sum, slice_str(flow->front->name));
-	sha256_add(&sum, SLICE(":"));
 	flow->front->digest(flow->owner, &sum);
 	sha256_end(&sum, digest);
 }

@@ -284,7 +284,8 @@ struct sampling_call *sampling_begin(struct sampling *core, const struct samplin
 	if (call == NULL)
 		return NULL;
 	call->magic = CALL_MAGIC;
-	call->placed = call->decided = call->gone = call->early = call->admitted = false;
+	call->placed = call->decided = call->gone = call->early = call->admitted = call->heard =
+		false;
 	call->beginning = true;
 	call->core = core;
 	call->pool = NULL;

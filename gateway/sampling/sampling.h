@@ -57,7 +57,7 @@ void sampling_refused(struct sampling *core, const struct sampling_ask *ask,
 uint64_t sampling_count(const struct sampling_request *request, size_t body_bytes);
 
 /* Cancels the calls of the caller's session that have that cancel_id, here and at other gateways: their outcome is
- * SAMPLING_CANCELLED. Their done may come from inside. */
+ * SAMPLING_CANCELLED. Their done comes later, never from inside. */
 void sampling_cancel(struct sampling *core, const struct caller *caller, struct slice session,
 		     struct slice cancel_id);
 

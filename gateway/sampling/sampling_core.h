@@ -65,6 +65,7 @@ struct sampling_call {
 	bool early : 1;   /* one of waiting_early */
 	bool beginning : 1; /* sampling_begin has not returned: `done` waits for the end of the turn */
 	bool admitted : 1; /* the front was told so */
+	bool heard : 1;    /* the front was told of the attempt's stream */
 	struct sampling *core;
 	struct upstream_pool *pool;          /* chosen while the snapshot was at hand */
 	struct sampling_call *next, **place; /* in core->waiting; place NULL: not on it */

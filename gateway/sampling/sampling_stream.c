@@ -69,6 +69,7 @@ static bool on_head(struct upstream_call *upstream)
 	if (!flow_stream_head(&call->flow, core->json, net_now(core->loop),
 			      net_wall_ns(core->loop)))
 		return false;
+	call->heard = true;
 	tell(call, 0);
 	return true;
 }
@@ -92,7 +93,8 @@ void call_stream_ended(struct sampling_call *call)
 	const struct flow *flow = &call->flow;
 
 	if (flow->attempt.raw || flow->front->delta == NULL || !flow_may_relay(flow) ||
-	    flow->call.err != ERR_OK)
+	    flow->call.err != ERR_OK ||
+	    (stream_failed(flow->reading.stream) && !flow->attempt.relayed))
 		return;
 	call->told.ended = true;
 	relay_deltas(call);
@@ -112,8 +114,9 @@ void call_stream_begin(struct sampling_call *call)
 
 void call_stream_failed(struct sampling_call *call)
 {
-	if (call->flow.attempt.streamed)
+	if (call->heard)
 		tell(call, 0);
+	call->heard = false;
 }
 
 void sampling_pause(struct sampling_call *call)

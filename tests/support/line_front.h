@@ -46,6 +46,7 @@ static void line_digest(void *owner, struct sha256_sum *sum)
 {
 	const struct line_call *call = owner;
 
+	sha256_add(sum, SLICE("line:"));
 	sha256_add(sum, call->block.text.text);
 }
 

@@ -43,13 +43,13 @@ static void refuse_and_free(struct rpc_call *call)
 	http_drop_body(exchange);
 }
 
-/* Whether an answer waits for its reader by itself: a short one to who may never take it, while a large body is
- * held. */
-static bool is_left_alone(const struct rpc_call *call)
+/* Whether an answer waits for its reader by itself: a short one, whose reader may never take it, while a body is kept that
+ * is large, or that nobody counts. */
+static bool is_left_alone(const struct rpc_call *call, bool held)
 {
 	enum { SHORT_MAX = 4 << 10, MUCH = 64 << 10 };
 
-	return call->answer.body.total <= SHORT_MAX && call->in->body.len >= MUCH;
+	return call->answer.body.total <= SHORT_MAX && (!held || call->in->body.len >= MUCH);
 }
 
 /* With a copy, so that the place and the request's body are free at once; the answer may wait for long. */
@@ -90,7 +90,7 @@ static void on_done(void *owner, const struct sampling_outcome *outcome)
 		rpc_stream_end(call);
 		return;
 	}
-	if (is_left_alone(call))
+	if (is_left_alone(call, outcome->held))
 		copy = gather_flat(&answer->body, &call->arena);
 	if (!slice_absent(copy))
 		leave_alone(call, copy);
@@ -233,6 +233,11 @@ static void on_gone(void *request)
 	struct rpc_call *call = request;
 
 	must_obj(call, RPC_MAGIC);
+	if (call->answered &&
+	    call->wrote != ERR_OK) { /* it was refused, whether or not anybody hears of it */
+		end_call(call, call->wrote);
+		return;
+	}
 	if (call->progress.wanted)
 		rpc_stream_fini(call);
 	sampling_abandon(call->call);

@@ -238,7 +238,7 @@ struct slice rpc_keep(void *owner, const struct sampling_outcome *outcome)
 	const size_t front = before_id.len + id.len + 1; /* the comma */
 
 	call->kept = true;
-	if (slice_absent(whole) || whole.len == 0)
+	if (slice_absent(whole) || whole.len == 0 || call->wrote != ERR_OK)
 		return slice_of(NULL, 0);
 	must(whole.len > front + 1 && slice_starts(whole, before_id));
 	return slice_of(whole.at + front, whole.len - front - 1);

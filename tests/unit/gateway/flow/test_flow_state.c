@@ -496,6 +496,19 @@ static void a_request_is_the_same_by_its_key_and_what_it_asks(void **state)
 	}
 }
 
+/* Gateways of two versions share the records while an upgrade rolls. */
+static void what_a_request_asks_has_the_digest_of_earlier_versions(void **state)
+{
+	const struct slice asked = SLICE("2025-11-25messages:[{\"role\":\"user\",\"content\":{"
+					 "\"type\":\"text\",\"text\":\"Hi\"}}],"
+					 "maxTokens:50,");
+	uint8_t digest[SHA256_BYTES];
+
+	const struct once_call once = join_as(*state, "k", ASK);
+	sha256(asked, digest);
+	assert_memory_equal(once.body, digest, sizeof(digest));
+}
+
 static void what_became_of_the_first_decides(void **state)
 {
 	static const struct {
@@ -673,6 +686,7 @@ int main(void)
 		WALK(what_is_called_off_once_it_is_answered_is_answered),
 		WALK(a_stream_that_is_called_off_ends_without_an_answer),
 		WALK(a_request_is_the_same_by_its_key_and_what_it_asks),
+		WALK(what_a_request_asks_has_the_digest_of_earlier_versions),
 		WALK(what_became_of_the_first_decides),
 		WALK(a_copy_is_answered_like_the_first_but_for_the_id),
 		WALK(a_copy_gets_the_first_ones_error),
