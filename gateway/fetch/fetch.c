@@ -123,6 +123,17 @@ static enum upstream_http_verdict read_pieces(struct fetch *fetch, struct evbuff
 	return verdict;
 }
 
+/* The connection has ended, and all that it had brought was given before. */
+static void end_without_bytes(struct fetch *fetch)
+{
+	if (fetch->status == 0)
+		fail(fetch, "the connection was closed without an answer");
+	else if (upstream_http_end(&fetch->http) == UPSTREAM_HTTP_DONE)
+		judge(fetch, NULL);
+	else
+		fail(fetch, "its answer was cut short");
+}
+
 /* Goes on with all that has come; `ended`: nothing more will. The fetch may be gone afterwards. */
 static void read_on(struct fetch *fetch, bool ended)
 {
@@ -134,7 +145,7 @@ static void read_on(struct fetch *fetch, bool ended)
 		if (len != 0)
 			fail(fetch, "there is no memory for it");
 		else if (ended)
-			fail(fetch, "the connection was closed without an answer");
+			end_without_bytes(fetch);
 		return;
 	}
 	enum upstream_http_verdict verdict = fetch->ask.piece != NULL

@@ -18,8 +18,10 @@
 
 enum {
 	EXIT_USAGE = 2,
-	WAITING_MAX =
-		1 << 20, /* bytes for one side that has not read them: the other side is not read */
+	/* Bytes for one side that has not read them: the other side is not read. */
+	WAITING_MAX = 1 << 20,
+	/* The same for the side itself, whose own requests are answered here: one that reads late has its answers. */
+	ANSWERS_MAX = 64 << 20,
 	NONCE_BYTES = 12,
 };
 
@@ -139,8 +141,11 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 /* Whoever writes faster than the other side reads has to wait. */
 static void balance(struct wrap *wrap)
 {
-	wrap_reader_pause(&wrap->from_client, wrap_writer_waiting(&wrap->to_server) > WAITING_MAX);
-	wrap_reader_pause(&wrap->from_server, wrap_writer_waiting(&wrap->to_client) > WAITING_MAX);
+	const size_t to_server = wrap_writer_waiting(&wrap->to_server);
+	const size_t to_client = wrap_writer_waiting(&wrap->to_client);
+
+	wrap_reader_pause(&wrap->from_client, to_server > WAITING_MAX || to_client > ANSWERS_MAX);
+	wrap_reader_pause(&wrap->from_server, to_client > WAITING_MAX || to_server > ANSWERS_MAX);
 }
 
 static void on_moved(void *arg)
@@ -158,7 +163,7 @@ static void on_client_line(void *arg, struct slice bytes, bool whole)
 	if (whole)
 		wrap_session_from_client(wrap->session, bytes, now_ns());
 	else
-		wrap_writer_put(&wrap->to_server, bytes);
+		wrap_writer_put_piece(&wrap->to_server, bytes);
 	balance(wrap);
 }
 
@@ -171,7 +176,7 @@ static void on_server_line(void *arg, struct slice bytes, bool whole)
 	if (whole)
 		wrap_session_from_server(wrap->session, bytes, now_ns());
 	else
-		wrap_writer_put(&wrap->to_client, bytes);
+		wrap_writer_put_piece(&wrap->to_client, bytes);
 	balance(wrap);
 }
 

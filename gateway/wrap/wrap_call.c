@@ -7,25 +7,28 @@
 /* Lines are kept for another round: so many bytes together. */
 enum { LINES_MAX = 64 << 20 };
 
-/* The oldest that has no rounds: perhaps its server never answers. NULL: there is none. */
-static struct wrap_call *oldest_plain(const struct wrap_session *session)
+/* The oldest that has had no round so far, and whose answer passes without being followed: perhaps its server never
+ * answers. `kept`: of those whose line is kept, else of the others. NULL: there is none. */
+static struct wrap_call *oldest(const struct wrap_session *session, bool kept)
 {
-	struct wrap_call *oldest = NULL;
+	struct wrap_call *found = NULL;
 
 	for (struct wrap_call *call = session->calls; call != NULL; call = call->next)
-		if (call->line.len == 0)
-			oldest = call;
-	return oldest;
+		if (call->asked.len == 0 && call->leg.len == 0 && kept == (call->line.len != 0))
+			found = call;
+	return found;
 }
 
 struct wrap_call *wrap_call_begin(struct wrap_session *session, struct slice id)
 {
 	if (session->call_count == WRAP_CALLS_MAX) {
-		struct wrap_call *oldest = oldest_plain(session);
+		struct wrap_call *forgotten = oldest(session, false);
 		session->uncounted = true;
-		if (oldest == NULL)
+		if (forgotten == NULL)
+			forgotten = oldest(session, true);
+		if (forgotten == NULL)
 			return NULL;
-		wrap_call_end(session, oldest);
+		wrap_call_end(session, forgotten);
 	}
 	struct wrap_call *call = wrap_alloc(sizeof(*call));
 	wrap_text_set(&call->id, id);
@@ -128,12 +131,24 @@ static bool restore(struct wrap_session *session, struct wrap_text *line,
 	return state != NULL;
 }
 
+/* Forgets the oldest lines until there is room for one more of `len`; false: the others are in their rounds. */
+static bool make_room(struct wrap_session *session, size_t len)
+{
+	while (kept_bytes(session) + len > LINES_MAX) {
+		struct wrap_call *forgotten = oldest(session, true);
+		if (forgotten == NULL)
+			return false;
+		session->uncounted = true;
+		wrap_call_end(session, forgotten);
+	}
+	return true;
+}
+
 static void begin_modern(struct wrap_session *session, const struct wrap_text *line,
 			 const struct wrap_message *message, struct slice meta)
 {
-	struct wrap_call *call = kept_bytes(session) + line->len > LINES_MAX
-					 ? NULL
-					 : wrap_call_begin(session, message->id);
+	struct wrap_call *call =
+		make_room(session, line->len) ? wrap_call_begin(session, message->id) : NULL;
 	struct wrap_text error = { 0 };
 
 	if (call != NULL) {

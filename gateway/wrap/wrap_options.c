@@ -107,9 +107,12 @@ static bool read_key_file(const char *path, char *key, char *problem)
 	}
 	const size_t len = fread(key, 1, WRAP_KEY_MAX, file);
 	key[len] = '\0';
-	key[strcspn(key, "\r\n")] = '\0';
+	const size_t end = strcspn(key, "\r\n");
+	const int next = fgetc(file);
+	const bool longer = end == WRAP_KEY_MAX && next != EOF && next != '\r' && next != '\n';
+	key[end] = '\0';
 	(void)fclose(file);
-	if (key_is_good(key))
+	if (key_is_good(key) && !longer)
 		return true;
 	(void)snprintf(problem, WRAP_PROBLEM_MAX,
 		       "--key-file %s: its first line is no key; a key is up to %d visible ASCII "

@@ -188,6 +188,8 @@ static void ask_client(struct wrap_session *session, struct wrap_call *call,
 		  .put = wrap_text_slice(&name) },
 	};
 	wrap_edit(&out, wrap_text_slice(&call->asked), edits, COUNT_OF(edits));
+	if (out.at[out.len - 1] != '\n') /* it was one of a batch */
+		wrap_text_put(&out, "\n");
 	wrap_to_client(session, wrap_text_slice(&out));
 	wrap_text_free(&out);
 	wrap_text_free(&rest);

@@ -77,7 +77,7 @@ static void fail_writing(struct wrap_writer *writer)
 
 static void after_writing(struct wrap_writer *writer)
 {
-	if (wrap_writer_waiting(writer) == 0) {
+	if (evbuffer_get_length(writer->queue) == 0) {
 		(void)event_del(writer->event);
 		if (writer->closing)
 			wrap_writer_stop(writer);
@@ -110,27 +110,45 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 void wrap_writer_start(struct wrap_writer *writer, struct event_base *base)
 {
 	writer->queue = evbuffer_new();
+	writer->behind = evbuffer_new();
 	writer->event = event_new(base, writer->fd, EV_WRITE | EV_PERSIST, on_writable, writer);
-	must(writer->queue != NULL && writer->event != NULL);
+	must(writer->queue != NULL && writer->behind != NULL && writer->event != NULL);
 }
 
 void wrap_writer_put(struct wrap_writer *writer, struct slice bytes)
 {
 	if (writer->fd < 0 || writer->closing || bytes.len == 0)
 		return;
-	must(evbuffer_add(writer->queue, bytes.at, bytes.len) == 0);
-	must(event_add(writer->event, NULL) == 0);
+	must(evbuffer_add(writer->in_line ? writer->behind : writer->queue, bytes.at, bytes.len) ==
+	     0);
+	if (!writer->in_line)
+		must(event_add(writer->event, NULL) == 0);
+}
+
+void wrap_writer_put_piece(struct wrap_writer *writer, struct slice bytes)
+{
+	if (bytes.len == 0)
+		return;
+	writer->in_line = false;
+	wrap_writer_put(writer, bytes);
+	writer->in_line = bytes.at[bytes.len - 1] != '\n';
+	if (writer->fd >= 0 && !writer->in_line)
+		must(evbuffer_add_buffer(writer->queue, writer->behind) == 0);
 }
 
 size_t wrap_writer_waiting(const struct wrap_writer *writer)
 {
-	return writer->fd < 0 ? 0 : evbuffer_get_length(writer->queue);
+	return writer->fd < 0
+		       ? 0
+		       : evbuffer_get_length(writer->queue) + evbuffer_get_length(writer->behind);
 }
 
 void wrap_writer_end(struct wrap_writer *writer)
 {
+	if (writer->fd < 0)
+		return;
 	writer->closing = true;
-	if (wrap_writer_waiting(writer) == 0)
+	if (evbuffer_get_length(writer->queue) == 0)
 		wrap_writer_stop(writer);
 }
 
@@ -140,6 +158,7 @@ void wrap_writer_stop(struct wrap_writer *writer)
 		return;
 	event_free(writer->event);
 	evbuffer_free(writer->queue);
+	evbuffer_free(writer->behind);
 	(void)close(writer->fd);
 	writer->fd = -1;
 }

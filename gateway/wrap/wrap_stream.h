@@ -36,6 +36,8 @@ struct wrap_writer {
 	int fd; /* -1: closed, what is written is dropped */
 	struct event *event;
 	struct evbuffer *queue;
+	struct evbuffer *behind;  /* comes behind a line that is put in pieces */
+	bool in_line;             /* such a line has no end so far */
 	bool closing;             /* as soon as the queue is empty */
 	void (*moved)(void *arg); /* some of the queue has gone out */
 	void (*gone)(void *arg);  /* nobody reads at the other end */
@@ -45,6 +47,8 @@ struct wrap_writer {
 /* `fd` is closed at its end. The rest of *writer is set by the caller. */
 void wrap_writer_start(struct wrap_writer *writer, struct event_base *base);
 void wrap_writer_put(struct wrap_writer *writer, struct slice bytes);
+/* A piece of a line, which ends with its line feed: until then what is put stays behind it. */
+void wrap_writer_put_piece(struct wrap_writer *writer, struct slice bytes);
 /* Bytes that have not gone out. */
 size_t wrap_writer_waiting(const struct wrap_writer *writer);
 /* Closes behind what waits. */

@@ -11,6 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness
+import upstream
 import wrapped
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize",
@@ -396,6 +397,29 @@ class Bytes(Wrap):
             self.assertTrue(wrap.client_line() == line and wrap.server_line() == line)
             for one in both:
                 one[1].join()
+
+    def test_an_answer_comes_behind_a_long_line_not_into_it(self):
+        wrap = self.wrap("--sampling", "refuse")
+        line = b'{"jsonrpc":"2.0","id":1,"result":"' + b"x" * (40 << 20) + b'"}\n'
+        wrap.client_send(line[:36 << 20])
+        wrap.server_send(sampling(1))
+        wrap.server_send({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
+        wrap.client_read()  # so the refusal before it was written, too
+        wrap.client_send(line[36 << 20:])
+        self.assertTrue(wrap.server_line() == line)
+        self.assertEqual(wrap.server_read()["error"]["code"], -1)
+
+    def test_an_answer_of_the_gateway_may_end_with_the_connection(self):
+        def serve(peer, _):
+            _, body = peer.request()
+            answer = {"jsonrpc": "2.0", "id": json.loads(body)["id"], "result": {"role": "assistant"}}
+            peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + json.dumps(answer).encode())
+        gateway = upstream.Server(serve)
+        self.addCleanup(gateway.close)
+        wrap = self.wrap(gateway=f"http://127.0.0.1:{gateway.port}")
+        wrap.server_send(sampling(1))
+        self.assertEqual(wrap.server_read()["result"], {"role": "assistant"})
+        self.assertEqual(gateway.failures, [])
 
     def test_a_sampling_that_is_too_large_for_the_gateway_has_an_answer(self):
         wrap = self.wrap(gateway=self.gateway(harness.config(self.sim())))

@@ -41,6 +41,12 @@ static void assert_seen(struct wrap_text *text, const char *expected)
 	text->len = 0;
 }
 
+static void assert_said(const struct wrap_text *text, const char *part)
+{
+	if (text->len == 0 || memmem(text->at, text->len, part, strlen(part)) == NULL)
+		fail_msg("seen: %.*s\nwithout: %s", (int)text->len, text->at, part);
+}
+
 static void assert_quiet(struct wrap_rig *rig)
 {
 	assert_seen(&rig->client, "");
@@ -185,6 +191,26 @@ static void requests_without_an_answer_are_forgotten_in_time(void **state)
 	wrap_rig_fini(&rig);
 }
 
+static void calls_of_the_new_era_without_an_answer_are_forgotten_as_well(void **state)
+{
+	struct wrap_rig rig = { .mode = WRAP_BACKFILL };
+	char line[512];
+
+	(void)state;
+	wrap_rig_init(&rig);
+	for (int i = 0; i <= 2 * WRAP_CALLS_MAX; i++) {
+		rig.server.len = 0;
+		(void)snprintf(line, sizeof(line), CALL("%d", "{}", ""), i);
+		client(&rig, line);
+		assert_int_not_equal(rig.server.len, 0);
+	}
+	assert_seen(&rig.client, "");
+	(void)snprintf(line, sizeof(line), ASKS("%d", ASK("a"), ""), 2 * WRAP_CALLS_MAX);
+	server(&rig, line);
+	assert_seen(&rig.asks, "1 2026-07-28 0 {\"p\":\"a\"}\n");
+	wrap_rig_fini(&rig);
+}
+
 static void a_client_that_gives_up_one_of_two_calls_ends_no_sampling(void **state)
 {
 	struct wrap_rig rig = { .mode = WRAP_BACKFILL };
@@ -271,7 +297,7 @@ static void there_are_ten_rounds_at_most(void **state)
 		server(&rig, line);
 	}
 	assert_int_equal(rig.key_count, 0);
-	assert_non_null(strstr(rig.client.at, "\"id\":1,\"error\":{\"code\":-32603"));
+	assert_said(&rig.client, "\"id\":1,\"error\":{\"code\":-32603");
 	wrap_rig_fini(&rig);
 }
 
@@ -287,7 +313,7 @@ static void rounds_have_one_deadline(void **state)
 	wrap_session_from_server(rig.session, slice_str(ASKS("\"sluice-wrap-n-1\"", ASK("a"), "")),
 				 WRAP_ROUNDS_TIME + 2 * SEC);
 	assert_int_equal(rig.key_count, 0);
-	assert_non_null(strstr(rig.client.at, "\"id\":1,\"error\":{\"code\":-32001"));
+	assert_said(&rig.client, "\"id\":1,\"error\":{\"code\":-32001");
 	wrap_rig_fini(&rig);
 }
 
@@ -319,7 +345,7 @@ static void a_mixed_round_leaves_the_client_its_part(void **state)
 	       "{\"id\":3,\"method\":\"tools/"
 	       "call\",\"params\":{\"name\":\"other\",\"requestState\":\"sluice-wrap-n-1\"," META
 	       "{}}}}\n");
-	assert_non_null(strstr(rig.client.at, "\"id\":3,\"error\":{\"code\":-32602"));
+	assert_said(&rig.client, "\"id\":3,\"error\":{\"code\":-32602");
 	assert_seen(&rig.server, "");
 	wrap_rig_fini(&rig);
 }
@@ -375,7 +401,7 @@ static void a_refused_round_is_an_error_and_others_pass(void **state)
 	client(&rig, CALL("1", "{\"sampling\":{}}", ""));
 	assert_seen(&rig.server, CALL("1", "{}", ""));
 	server(&rig, ASKS("1", ASK("a"), ""));
-	assert_non_null(strstr(rig.client.at, "\"id\":1,\"error\":{\"code\":-1"));
+	assert_said(&rig.client, "\"id\":1,\"error\":{\"code\":-1");
 	rig.client.len = 0;
 	client(&rig, CALL("2", "{}", ""));
 	server(&rig, ASKS("2", ELICIT, ""));
@@ -441,6 +467,7 @@ int main(void)
 		cmocka_unit_test(a_cancelled_sampling_has_no_answer),
 		cmocka_unit_test(nothing_is_asked_behind_the_end),
 		cmocka_unit_test(requests_without_an_answer_are_forgotten_in_time),
+		cmocka_unit_test(calls_of_the_new_era_without_an_answer_are_forgotten_as_well),
 		cmocka_unit_test(a_client_that_gives_up_one_of_two_calls_ends_no_sampling),
 		cmocka_unit_test(a_round_is_answered_inside),
 		cmocka_unit_test(a_sampling_that_fails_ends_the_call),
