@@ -39,7 +39,7 @@ enum sampling_relay {
 	SAMPLING_DELTAS, /* the answer itself as it comes: .delta or .raw; once one has, nothing is tried again */
 };
 
-/* Where a call goes to, for who writes the provider's request itself. */
+/* Where a call goes to, for a front that writes the provider's request itself. */
 struct sampling_target {
 	struct slice model;  /* as the provider names it */
 	uint32_t max_tokens; /* the most that policy allows */

@@ -70,7 +70,7 @@ void rpc_init(struct rpc_call *call, const struct http_incoming *in, uint64_t ca
 /* Both false: refused, and the answer is written. */
 /* Method, headers, caller; `found`: the path is one of ours. */
 MUST_USE bool rpc_read_head(struct rpc_call *call, const struct front_host *host, bool found);
-/* The same for a request whose body is still to come: what needs none, where it goes and who asks. */
+/* The same for a request whose body is still to come: only what does not need one, path and caller, is checked. */
 MUST_USE bool rpc_read_early(struct rpc_call *call, const struct front_host *host, bool found);
 /* The body: call->ask is whole. The caller is known. */
 MUST_USE bool rpc_read_body(struct rpc_call *call, struct json_work *json);

@@ -150,7 +150,7 @@ static bool read_http(struct rpc_call *call, const struct front_host *host, bool
 	return true;
 }
 
-/* ---- who asks ---- */
+/* ---- the caller ---- */
 
 static void read_credentials(struct rpc_call *call)
 {
@@ -313,7 +313,7 @@ static bool is_session_id(struct slice id)
 	return id.len == SESSION_ID_HEX;
 }
 
-/* Sessions are no part of the revision without them; and who begins one may still hold another. */
+/* A revision without sessions has none; an initialize may still carry the id of an older one. */
 static bool read_session(struct rpc_call *call)
 {
 	const struct slice id = header(call, HTTP_SESSION_ID);
