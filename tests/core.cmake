@@ -11,7 +11,7 @@ set(words
 	"HTTP_[A-Z]"
 	"gateway/(http|front)/"
 	"\"/v1/"
-	"\\\\\"jsonrpc|jsonrpc_(read|write)|RPC_[A-Z]"
+	"\\\\\"jsonrpc|jsonrpc_|RPC_[A-Z]|(^|[^0-9a-zA-Z_])rpc_"
 	"(mcp-session-id|mcp-protocol-version|sluice-timeout|sluice-request-id|idempotency-key|www-authenticate|\"retry-after|cache-control|x-accel-buffering|\"origin)"
 	"err_info\\([^;]*->status"
 	"(^|[^0-9a-zA-Z_.,])(202|204|401|403|404|405|406|409|413|415|429|499|503|504)([^0-9a-zA-Z_.,]|$)")
@@ -23,6 +23,7 @@ set(samples
 	"#include \"gateway/http/http.h\""
 	"	path = SLICE(\"/v1/sampling\")"
 	"	gather_lit(body, \"{\\\"jsonrpc\\\":\\\"2.0\\\"\")"
+	"	struct rpc_error_data data"
 	"	add(SLICE(\"mcp-session-id\"), id)"
 	"	status = err_info(err)->status"
 	"	return answer_empty(flow, 202)")

@@ -10,6 +10,8 @@ static const struct err_info err_table[ERR_COUNT] = {
 #undef ERROR
 };
 
+const struct error_data error_data_none = { .retry_after_ms = -1, .retryable = -1 };
+
 const struct err_info *err_info(enum err err)
 {
 	must((unsigned)err < ERR_COUNT);

@@ -37,4 +37,19 @@ struct fault {
 	const char *detail; /* what exactly is wrong; replaces the row's text */
 };
 
+/* Particulars of an error for whoever gets it, in whatever format. Members that are zero or absent are not known. */
+struct error_data {
+	int64_t retry_after_ms;           /* < 0: not known */
+	int provider_status;              /* HTTP; 0: not known */
+	int retryable;                    /* a truth value; < 0: not known */
+	struct slice provider_request_id; /* any bytes */
+	const char *limit;                /* which limit refused; NULL: none */
+	const char *scope;                /* and whose it is; NULL: not known */
+	const char *rule;                 /* which policy rule refused; NULL: none */
+	struct slice extra; /* members of an object as ready JSON text ("\"k\":v"); absent: none */
+};
+
+/* Nothing is known. */
+extern const struct error_data error_data_none;
+
 #endif

@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-const struct rpc_error_data rpc_error_data_none = { .retry_after_ms = -1, .retryable = -1 };
-
 /* ---- reading ---- */
 
 static const struct method_row {
@@ -327,7 +325,7 @@ static void write_place(struct gather *g, const struct fault *fault, int code)
 		write_text(g, SLICE(",\"path\":"), fault->path);
 }
 
-static void write_data(struct gather *g, const struct rpc_error_data *data)
+static void write_data(struct gather *g, const struct error_data *data)
 {
 	if (data->retry_after_ms >= 0) {
 		gather_lit(g, ",\"retryAfterMs\":");
@@ -355,7 +353,7 @@ static void write_data(struct gather *g, const struct rpc_error_data *data)
 }
 
 void jsonrpc_write_error(struct gather *g, struct slice id, const struct fault *fault,
-			 const struct rpc_error_data *data)
+			 const struct error_data *data)
 {
 	must(fault->err != ERR_OK);
 

@@ -37,25 +37,10 @@ struct jsonrpc {
 MUST_USE enum err jsonrpc_read_here(struct slice body, struct json_work *work, struct arena *into,
 				    struct jsonrpc *out, struct fault *fault);
 
-/* Particulars of an error answer; zero or absent members are left out. */
-struct rpc_error_data {
-	int64_t retry_after_ms;           /* < 0: left out */
-	int provider_status;              /* 0: left out */
-	int retryable;                    /* < 0: left out */
-	struct slice provider_request_id; /* plain; left out unless visible ASCII */
-	const char *limit;                /* which limit refused; NULL: left out */
-	const char *scope;                /* and whose it is; NULL: left out */
-	const char *rule;                 /* which policy rule refused; NULL: left out */
-	struct slice extra; /* members of `data` as ready JSON text ("\"k\":v"), absent: none */
-};
-
-/* Zero value with the "left out" markers set. */
-extern const struct rpc_error_data rpc_error_data_none;
-
 /* {"jsonrpc":"2.0","id":ID,"error":{"code","message","data":{"reason",...}}}; absent id, or over RPC_ID_MAX: null. The
- * message is fault->detail or the row's text; offset and path appear with -32700, -32600 and -32602
- * only. `data` NULL: none. */
+ * message is fault->detail or the row's text; offset and path appear with -32700, -32600 and -32602 only, and what is not
+ * known of `data` not at all, nor a provider's request id that is not visible ASCII. `data` NULL: none. */
 void jsonrpc_write_error(struct gather *g, struct slice id, const struct fault *fault,
-			 const struct rpc_error_data *data);
+			 const struct error_data *data);
 
 #endif

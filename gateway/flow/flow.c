@@ -85,14 +85,14 @@ void flow_init(struct flow *flow, const struct sampling_ask *ask,
 /* ---- how it ends ---- */
 
 enum flow_move flow_refuse(struct flow *flow, const struct fault *fault,
-			   const struct rpc_error_data *data)
+			   const struct error_data *data)
 {
 	must(fault->err != ERR_OK);
 	flow->end.err = fault->err;
 	if (flow->end.detail == NULL)
 		flow->end.detail = fault->detail;
 	flow->out.fault = *fault;
-	flow->out.data = data != NULL ? *data : rpc_error_data_none;
+	flow->out.data = data != NULL ? *data : error_data_none;
 	return FLOW_REFUSED;
 }
 
@@ -115,7 +115,7 @@ static void conclude_copy(struct sampling_outcome *out, const struct once_answer
 	out->end = SAMPLING_COPY;
 	out->copy = copy->member;
 	out->fault = (struct fault){ .err = (enum err)copy->err, .offset = FAULT_NO_OFFSET };
-	out->data = rpc_error_data_none;
+	out->data = error_data_none;
 	if (copy->retry_after_s >= 0)
 		out->data.retry_after_ms = copy->retry_after_s * 1000;
 }

@@ -289,7 +289,7 @@ void flow_init(struct flow *flow, const struct sampling_ask *ask,
 struct state_key flow_cancel_key(const struct caller *caller, struct slice session,
 				 struct slice cancel_id);
 /* The refusal of a body that there is no room for. `own`: the tenant has its share; else others have the rest. */
-void flow_body_refusal(bool own, struct fault *fault, struct rpc_error_data *data);
+void flow_body_refusal(bool own, struct fault *fault, struct error_data *data);
 
 /* What routing is asked, for `sluice explain`; after POLICY. */
 struct route_query flow_route_query(const struct flow *flow, const struct plan *plan);

@@ -10,7 +10,7 @@ enum { IMAGE_TOKENS = 1600, BYTES_PER_TOKEN = 4 };
 
 enum flow_move flow_refuse_verdict(struct flow *flow, const struct verdict *verdict)
 {
-	struct rpc_error_data data = rpc_error_data_none;
+	struct error_data data = error_data_none;
 	const struct fault fault = { .err = verdict->err,
 				     .offset = FAULT_NO_OFFSET,
 				     .detail = verdict->detail };

@@ -103,7 +103,7 @@ struct sampling_outcome {
 	/* The error of REFUSED and of a COPY, and its particulars for the front to write; texts are static or in the
 	 * call's arena. `at` of the ask begins fault.path. data.extra: members of a JSON object. */
 	struct fault fault;
-	struct rpc_error_data data;
+	struct error_data data;
 	struct slice copy;
 	/* The provider's own answer, where the request was written by ask.raw and it has come whole; NULL: none has. Of a
 	 * RESULT or of a failure; until sampling_end. */

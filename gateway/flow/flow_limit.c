@@ -13,7 +13,7 @@
 _Static_assert((int)FAIR_KEY_BYTES == (int)CALLER_LIMIT_KEY, "owners are tenants");
 
 /* Others' bodies are named only where they are the reason. */
-void flow_body_refusal(bool own, struct fault *fault, struct rpc_error_data *data)
+void flow_body_refusal(bool own, struct fault *fault, struct error_data *data)
 {
 	*fault = (struct fault){
 		.err = ERR_BUSY,
@@ -23,7 +23,7 @@ void flow_body_refusal(bool own, struct fault *fault, struct rpc_error_data *dat
 			      : "The bodies of requests in flight take all the bytes that they may "
 				"take together (limits.held_bytes)",
 	};
-	*data = rpc_error_data_none;
+	*data = error_data_none;
 	data->limit = own ? "held_bytes" : NULL;
 	data->scope = own ? limit_holder_name(LIMIT_OF_TENANT) : NULL;
 	data->retry_after_ms = FLOW_ROOM_RETRY_MS;
@@ -32,7 +32,7 @@ void flow_body_refusal(bool own, struct fault *fault, struct rpc_error_data *dat
 static enum flow_move refuse_body(struct flow *flow)
 {
 	struct fault fault;
-	struct rpc_error_data data;
+	struct error_data data;
 
 	flow_body_refusal(flow->caller.over_share, &fault, &data);
 	return flow_refuse(flow, &fault, &data);
@@ -108,7 +108,7 @@ static void put_until(char text[FLOW_USD_ROOM], const struct limit_refusal *refu
 }
 
 /* Words and members of data for a budget that is in the way. False: no memory, the row's text will do. */
-static bool describe_money(struct flow *flow, struct fault *fault, struct rpc_error_data *data)
+static bool describe_money(struct flow *flow, struct fault *fault, struct error_data *data)
 {
 	const struct limit_refusal *refusal = &flow->reservation.refusal;
 	const uint64_t needed = flow->reservation.ask.usd, wall_s = flow->reservation.wall_s;
@@ -154,7 +154,7 @@ static bool describe_money(struct flow *flow, struct fault *fault, struct rpc_er
 enum flow_move flow_refuse_limit(struct flow *flow)
 {
 	const struct limit_refusal *refusal = &flow->reservation.refusal;
-	struct rpc_error_data data = rpc_error_data_none;
+	struct error_data data = error_data_none;
 	struct fault fault = { .err = refusal->err, .offset = FAULT_NO_OFFSET };
 
 	data.limit = refusal->limit;

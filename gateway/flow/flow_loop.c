@@ -170,7 +170,7 @@ static const char *spent_words(struct flow *flow, enum limit limit)
 static enum flow_move refuse_loop(struct flow *flow, enum err err, const char *words,
 				  struct slice particulars)
 {
-	struct rpc_error_data data = rpc_error_data_none;
+	struct error_data data = error_data_none;
 	const struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET, .detail = words };
 
 	data.rule = err_info(err)->reason;

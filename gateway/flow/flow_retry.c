@@ -74,7 +74,7 @@ enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure 
 	const struct fault fault = { .err = why->err,
 				     .offset = FAULT_NO_OFFSET,
 				     .detail = why->detail };
-	struct rpc_error_data data = rpc_error_data_none;
+	struct error_data data = error_data_none;
 
 	flow->end.detail = failure->detail;
 	data.provider_status = why->status;

@@ -341,7 +341,7 @@ static enum flow_move refuse_copy(struct flow *flow)
 		.detail = "As many copies of this tenant's requests wait for the first of them as "
 			  "may",
 	};
-	struct rpc_error_data data = rpc_error_data_none;
+	struct error_data data = error_data_none;
 
 	data.limit = "copies";
 	data.scope = limit_holder_name(LIMIT_OF_TENANT);
@@ -435,7 +435,7 @@ bool flow_make_note(struct flow *flow, const struct flow_env *env)
 static void refuse_begin(struct flow *flow)
 {
 	const struct limit_refusal *refusal = &flow->reservation.refusal;
-	struct rpc_error_data data = rpc_error_data_none;
+	struct error_data data = error_data_none;
 	const struct fault fault = {
 		.err = refusal->err,
 		.offset = FAULT_NO_OFFSET,

@@ -174,7 +174,7 @@ enum flow_move flow_give_up_busy(struct flow *flow);
 /* The call ends in that error; what `fault` and `data` (NULL: none) point to is static or in the arena. Always returns
  * FLOW_REFUSED. */
 enum flow_move flow_refuse(struct flow *flow, const struct fault *fault,
-			   const struct rpc_error_data *data);
+			   const struct error_data *data);
 /* The same for an error without particulars. */
 enum flow_move flow_refuse_err(struct flow *flow, enum err err);
 /* The same for what attempts have failed with, with their number. */

@@ -187,7 +187,7 @@ enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, 
 	struct route_query query = flow_route_query(flow, flow->caller.plan);
 	const struct catalog *catalog = &env->config->catalog;
 	struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET };
-	struct rpc_error_data data = rpc_error_data_none;
+	struct error_data data = error_data_none;
 	struct route_candidate *trace = arena_take(flow->arena, catalog->count * sizeof(*trace));
 	struct gather list;
 	struct words words = { .text = arena_take(flow->arena, TEXT_MAX),

@@ -24,7 +24,7 @@ void sampling_new_ids(struct sampling *core, struct slice traceparent, struct sa
 /* Whether the caller may hold a body of so many bytes, before it is worth reading one that is large. False: *fault and
  * *data say why not. sampling_begin asks for all bodies. */
 MUST_USE bool sampling_has_room(struct sampling *core, const struct caller *caller, size_t bytes,
-				struct fault *fault, struct rpc_error_data *data);
+				struct fault *fault, struct error_data *data);
 
 /* Begins a call: `ask`, `front` and `owner` (passed to the callbacks) must outlive it. NULL: as many calls as there may
  * be are under way; nothing is kept, answer ERR_BUSY. */

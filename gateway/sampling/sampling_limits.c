@@ -128,7 +128,7 @@ void call_note_verdict(struct sampling_call *call)
 /* ---- before there is a call ---- */
 
 bool sampling_has_room(struct sampling *core, const struct caller *caller, size_t bytes,
-		       struct fault *fault, struct rpc_error_data *data)
+		       struct fault *fault, struct error_data *data)
 {
 	struct fair_share *share = &core->bodies.share;
 	uint32_t holder;

@@ -133,8 +133,7 @@ static bool same_adjustments(struct run *run, adjust_set have)
 }
 
 /* The error as it would leave the gateway, against the vector's. */
-static bool same_error(struct run *run, const struct fault *fault,
-		       const struct rpc_error_data *data)
+static bool same_error(struct run *run, const struct fault *fault, const struct error_data *data)
 {
 	const struct json_tree *want = json_tree_get(run->vector->tree, "error");
 	struct slice contains = plain_at(run, want, "message_contains");
@@ -407,7 +406,7 @@ static bool failure_passes(struct run *run, const struct provider_failure *failu
 	struct fault fault = { .err = failure->err,
 			       .offset = FAULT_NO_OFFSET,
 			       .detail = failure->detail };
-	struct rpc_error_data data = rpc_error_data_none;
+	struct error_data data = error_data_none;
 
 	data.retry_after_ms = failure->retry_after_ms;
 	data.provider_status = failure->status;

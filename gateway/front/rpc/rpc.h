@@ -91,8 +91,7 @@ struct slice rpc_cancelled_id(const struct rpc_call *call, struct json_work *jso
 /* ---- rpc_response.c ---- */
 
 /* A JSON-RPC error; `data` NULL: none. Returns false. */
-bool rpc_refuse(struct rpc_call *call, const struct fault *fault,
-		const struct rpc_error_data *data);
+bool rpc_refuse(struct rpc_call *call, const struct fault *fault, const struct error_data *data);
 /* The same for an error without particulars. */
 bool rpc_refuse_err(struct rpc_call *call, enum err err);
 /* 202 or 204 without a body. */

@@ -149,7 +149,7 @@ const struct sampling_front rpc_sampling = {
 __attribute__((noinline)) static bool may_hold(struct rpc_call *call, struct front_host *host)
 {
 	struct fault fault;
-	struct rpc_error_data data;
+	struct error_data data;
 
 	return sampling_has_room(host->core, &call->caller, call->in->body.len, &fault, &data) ||
 	       rpc_refuse(call, &fault, &data);

@@ -170,7 +170,7 @@ static void read_credentials(struct rpc_call *call)
 static bool refuse_caller(struct rpc_call *call, const struct caller_refusal *why)
 {
 	struct fault fault = { .err = why->err, .offset = FAULT_NO_OFFSET };
-	struct rpc_error_data data = rpc_error_data_none;
+	struct error_data data = error_data_none;
 	struct gather list;
 
 	if (why->token == JWT_OK)
@@ -224,7 +224,7 @@ static bool set_deadline(struct rpc_call *call, nsec_t allowed)
 /* Refused for a header, but the caller is known: it finds its request by the id (DESIGN 4.4). A cancellation goes
  * on without the header: it is always taken (DESIGN 4.3). */
 static bool refuse_header(struct rpc_call *call, struct json_work *json, const struct fault *fault,
-			  const struct rpc_error_data *data)
+			  const struct error_data *data)
 {
 	struct fault unread = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
 
@@ -246,7 +246,7 @@ static bool refuse_header_err(struct rpc_call *call, struct json_work *json, enu
 /* {"supported": [...]} beside an unknown revision (contract/mcp.md 8.3). */
 static bool refuse_revision(struct rpc_call *call, struct json_work *json)
 {
-	struct rpc_error_data data = rpc_error_data_none;
+	struct error_data data = error_data_none;
 	const struct fault fault = { .err = ERR_REVISION, .offset = FAULT_NO_OFFSET };
 	struct gather list;
 

@@ -46,8 +46,7 @@ static void add_retry_after(struct rpc_call *call, int64_t ms)
 	rpc_add_field(call, SLICE("retry-after"), slice_of(text, (size_t)len));
 }
 
-static void add_error_headers(struct rpc_call *call, enum err err,
-			      const struct rpc_error_data *data)
+static void add_error_headers(struct rpc_call *call, enum err err, const struct error_data *data)
 {
 	if (data->retry_after_ms >= 0)
 		add_retry_after(call, data->retry_after_ms);
@@ -60,7 +59,7 @@ static void add_error_headers(struct rpc_call *call, enum err err,
 }
 
 static void write_error(struct rpc_call *call, const struct fault *fault,
-			const struct rpc_error_data *data)
+			const struct error_data *data)
 {
 	const struct slice absent = { NULL, 0 };
 	const int status = err_info(fault->err)->status;
@@ -76,11 +75,11 @@ static void write_error(struct rpc_call *call, const struct fault *fault,
 			     status); /* not even memory for an error: the status alone says it */
 }
 
-bool rpc_refuse(struct rpc_call *call, const struct fault *fault, const struct rpc_error_data *data)
+bool rpc_refuse(struct rpc_call *call, const struct fault *fault, const struct error_data *data)
 {
 	call->wrote = fault->err;
 	call->detail = fault->detail;
-	write_error(call, fault, data != NULL ? data : &rpc_error_data_none);
+	write_error(call, fault, data != NULL ? data : &error_data_none);
 	return false;
 }
 

@@ -168,7 +168,7 @@ static void malformed_json_is_described_with_its_place(void **state)
 }
 
 static const char *error_text(struct rig *rig, struct slice id, const struct fault *fault,
-			      const struct rpc_error_data *data)
+			      const struct error_data *data)
 {
 	struct gather g;
 
@@ -192,7 +192,7 @@ static void errors_have_code_words_and_reason(void **state)
 		"{\"jsonrpc\":\"2.0\",\"id\":\"a\\u0062\",\"error\":{\"code\":429,\"message\":"
 		"\"The tenant's rate limit is reached\",\"data\":{\"reason\":\"rate_limited\"}}}");
 	assert_string_equal(
-		error_text(rig, slice_str(NULL), &placed, &rpc_error_data_none),
+		error_text(rig, slice_str(NULL), &placed, &error_data_none),
 		"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32602,\"message\":"
 		"\"temperature must be a \\\"number\\\"\",\"data\":{\"reason\":\"field_invalid\","
 		"\"offset\":17,\"path\":\"$.params.temperature\"}}}");
@@ -202,7 +202,7 @@ static void particulars_appear_only_where_there_are_some(void **state)
 {
 	struct rig *rig = *state;
 	const struct fault fault = { .err = ERR_PROVIDER_RATE };
-	struct rpc_error_data data = rpc_error_data_none;
+	struct error_data data = error_data_none;
 
 	data.retry_after_ms = 0;
 	data.provider_status = 429;
@@ -219,7 +219,7 @@ static void particulars_appear_only_where_there_are_some(void **state)
 		"\"retryAfterMs\":0,\"status\":429,\"retryable\":true,\"requestId\":\"req_"
 		"\\\"1\\\"\","
 		"\"limit\":\"requests_per_minute\",\"rule\":\"models\",\"candidates\":[]}}}");
-	data = rpc_error_data_none;
+	data = error_data_none;
 	data.retryable = 0;
 	data.provider_request_id = SLICE("not \xff text");
 	assert_string_equal(error_text(rig, SLICE("1"), &fault, &data),
@@ -238,7 +238,7 @@ static void every_error_has_a_row_that_can_be_written(void **state)
 		const struct fault fault = { .err = (enum err)err, .offset = FAULT_NO_OFFSET };
 		assert_true(info->status >= 400 && info->status <= 599);
 		assert_true(info->code != 0 && info->reason[0] != '\0' && info->text[0] != '\0');
-		(void)error_text(rig, SLICE("1"), &fault, &rpc_error_data_none);
+		(void)error_text(rig, SLICE("1"), &fault, &error_data_none);
 		for (int other = 1; other < err; other++)
 			assert_string_not_equal(info->reason, err_info((enum err)other)->reason);
 	}
