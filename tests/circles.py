@@ -16,12 +16,6 @@ import sys
 
 OBJECTS_MAX = 4
 
-# Bad circles that are there today: how many objects, and in which folders. They may fall apart inside their row, but a
-# number that is too high and a folder too many are failures, too: rows go down and away, and no row may be added.
-KNOWN = (
-    (10, "gateway/flow"),
-)
-
 
 def scan(lines):
     """({object: symbols that it defines}, {object: symbols that it needs}) from what `nm -A` prints."""
@@ -86,22 +80,10 @@ def is_bad(circle):
     return len(circle) > OBJECTS_MAX or len(folders(circle)) > 1
 
 
-def breaches(found, known):
-    """What is wrong with the circles `found`, one text each. `known`: rows of a number and its folders' names."""
-    out, there = [], {row: [] for row in known}
-    for circle in filter(is_bad, found):
-        row = next((row for row in known if set(folders(circle)) <= set(row[1].split())), None)
-        if row is None:
-            out.append(f"a circle of {len(circle)} objects in {', '.join(folders(circle))}: {' '.join(circle)}")
-        else:
-            there[row] += circle
-    for row, names in there.items():
-        if len(names) > row[0]:
-            out.append(f"{len(names)} objects in circles of {row[1]}, and {row[0]} are known: {' '.join(sorted(names))}")
-        elif (len(names), " ".join(folders(names))) != row:
-            out.append(f"fewer are in circles of {row[1]}; the row of the list is now "
-                       + (f'({len(names)}, "{" ".join(folders(names))}")' if names else "to be removed"))
-    return out
+def breaches(found):
+    """What is wrong with the circles `found`, one text each."""
+    return [f"a circle of {len(circle)} objects in {', '.join(folders(circle))}: {' '.join(circle)}"
+            for circle in filter(is_bad, found)]
 
 
 def objects(build):
@@ -128,7 +110,7 @@ def main():
     for circle in found:
         print(f"{len(circle):3}  {'BAD ' if is_bad(circle) else ''}{', '.join(folders(circle))}: "
               + " ".join(map(os.path.basename, circle)))
-    wrong = breaches(found, KNOWN)
+    wrong = breaches(found)
     for text in wrong:
         print(f"tests/circles.py: {text}", file=sys.stderr)
     return bool(wrong)

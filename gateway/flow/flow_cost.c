@@ -2,7 +2,6 @@
  * answer (DESIGN 5, Limits). */
 #include "gateway/flow/flow_steps.h"
 
-#include "codec/base/must.h"
 #include "routing/speed.h"
 
 /* ---- the provider's count ---- */

@@ -1,100 +1,10 @@
-/* flow_encode.c - whether a request may pass, what routing is asked, and the provider's request. */
+/* flow_encode.c - the provider's request. */
 #include "codec/set.h"
 #include "gateway/flow/flow_schema.h"
 #include "gateway/flow/flow_steps.h"
 
 #include "gateway/providers/provider_head.h"
 #include "gateway/telemetry/trace_context.h"
-
-enum { IMAGE_TOKENS = 1600, BYTES_PER_TOKEN = 4 };
-
-enum flow_move flow_refuse_verdict(struct flow *flow, const struct verdict *verdict)
-{
-	struct error_data data = error_data_none;
-	const struct fault fault = { .err = verdict->err,
-				     .offset = FAULT_NO_OFFSET,
-				     .detail = verdict->detail };
-
-	data.rule = verdict->rule;
-	return flow_refuse(flow, &fault, &data);
-}
-
-enum flow_move flow_policy(struct flow *flow, const struct flow_env *env)
-{
-	struct verdict verdict =
-		policy_check(flow->caller.account, flow->caller.plan, flow->ask->request);
-
-	(void)env;
-	flow->walk.judged = true;
-	flow->walk.asked_system = flow->ask->request->system;
-	if (verdict.err != ERR_OK)
-		return flow_refuse_verdict(flow, &verdict);
-	const enum flow_move loop = flow_loop_check(flow);
-	if (loop != FLOW_NEXT)
-		return loop;
-	flow->walk.verdict = (struct verdict_copy){ verdict.max_tokens, verdict.final_round };
-	flow->totals.asked_adjustments = flow->ask->request->adjustments | verdict.adjustments;
-	enum err err = policy_apply(flow->caller.plan, flow->arena, flow->ask->request);
-	return err == ERR_OK ? FLOW_NEXT : flow_refuse_err(flow, err);
-}
-
-struct verdict flow_policy_again(struct flow *flow)
-{
-	flow->ask->request->system = flow->walk.asked_system;
-	struct verdict verdict =
-		policy_check(flow->caller.account, flow->caller.plan, flow->ask->request);
-
-	if (verdict.err != ERR_OK)
-		return verdict;
-	flow->walk.verdict.max_tokens = verdict.max_tokens;
-	flow->totals.asked_adjustments |= verdict.adjustments;
-	verdict.err = policy_apply(flow->caller.plan, flow->arena, flow->ask->request);
-	return verdict;
-}
-
-static size_t media_bytes(const struct block *blocks, uint32_t count, uint32_t *images)
-{
-	size_t bytes = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		if (blocks[i].type == BLOCK_IMAGE || blocks[i].type == BLOCK_AUDIO)
-			bytes += blocks[i].media.data.len;
-		*images += blocks[i].type == BLOCK_IMAGE;
-	}
-	return bytes;
-}
-
-/* Before anything is translated the caller's body stands for the provider's. Audio has far fewer tokens than bytes: a model
- * is not ruled out by them. */
-uint64_t flow_estimate_input(const struct sampling_request *request, size_t body_bytes)
-{
-	uint32_t images = 0;
-	size_t media = media_bytes(request->blocks, request->block_count, &images) +
-		       media_bytes(request->inner, request->inner_count, &images);
-	size_t body = body_bytes > media ? body_bytes - media : 0;
-
-	return body / BYTES_PER_TOKEN + (uint64_t)images * IMAGE_TOKENS;
-}
-
-struct route_query flow_route_query(const struct flow *flow, const struct plan *plan)
-{
-	uint32_t message;
-
-	return (struct route_query){
-		.prefer = &flow->ask->request->prefer,
-		.permitted = &plan->models,
-		.default_model = plan->default_model,
-		.aliases = plan->aliases,
-		.alias_count = plan->alias_count,
-		.image = flow->ask->request->images != 0 &&
-			 flow_shown(flow->ask->request, BLOCK_IMAGE, &message) != NULL,
-		.audio = flow->ask->request->audios != 0 &&
-			 flow_shown(flow->ask->request, BLOCK_AUDIO, &message) != NULL,
-		.tools = flow->ask->request->tool_count,
-		.input_tokens = flow_estimate_input(flow->ask->request, flow->ask->body.len),
-		.max_tokens = flow->walk.verdict.max_tokens,
-	};
-}
 
 /* Head and body as one list for one write. */
 static bool join(struct flow *flow)

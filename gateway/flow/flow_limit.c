@@ -151,6 +151,12 @@ static bool describe_money(struct flow *flow, struct fault *fault, struct error_
 	return true;
 }
 
+bool flow_refused_lately(const struct flow *flow, const struct flow_env *env)
+{
+	return env->refusals != NULL &&
+	       refusals_has(env->refusals, flow->ask->caller->limit_key, env->now);
+}
+
 enum flow_move flow_refuse_limit(struct flow *flow)
 {
 	const struct limit_refusal *refusal = &flow->reservation.refusal;

@@ -50,12 +50,6 @@ static bool ask_calls(struct flow *flow, uint32_t message, struct state_recall *
 	return keys != NULL;
 }
 
-bool flow_refused_lately(const struct flow *flow, const struct flow_env *env)
-{
-	return env->refusals != NULL &&
-	       refusals_has(env->refusals, flow->ask->caller->limit_key, env->now);
-}
-
 bool flow_loop_ask(struct flow *flow, struct state_recall *recall, const struct flow_env *env)
 {
 	const struct sampling_request *request = flow->ask->request;

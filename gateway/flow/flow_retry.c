@@ -8,10 +8,7 @@
 #include "gateway/flow/flow_schema.h"
 #include "gateway/flow/flow_steps.h"
 
-#include "codec/base/must.h"
-
 static const nsec_t retry_first = 500 * MSEC, retry_longest = 8 * SEC;
-static const nsec_t retry_needs = 1 * SEC; /* of the deadline (DESIGN 4.3) */
 
 /* ---- what failed ---- */
 
@@ -51,63 +48,7 @@ static bool note_telling(struct flow *flow)
 	return flow->retries.telling != NULL;
 }
 
-/* "attempts":N as a member of data, and the failure's own; absent without memory, or when there was no
- * attempt. */
-static struct slice attempts_member(struct flow *flow, struct slice particulars)
-{
-	struct gather g;
-
-	if (flow->retries.attempts == 0)
-		return slice_of(NULL, 0);
-	gather_init(&g, flow->arena);
-	gather_lit(&g, "\"attempts\":");
-	gather_uint(&g, flow->retries.attempts);
-	if (!slice_absent(particulars))
-		gather_lit(&g, ",");
-	gather_raw(&g, particulars);
-	return gather_done(&g) == ERR_OK ? gather_flat(&g, flow->arena) : slice_of(NULL, 0);
-}
-
-enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure *failure)
-{
-	const struct provider_failure *why = &failure->why;
-	const struct fault fault = { .err = why->err,
-				     .offset = FAULT_NO_OFFSET,
-				     .detail = why->detail };
-	struct error_data data = error_data_none;
-
-	flow->end.detail = failure->detail;
-	data.provider_status = why->status;
-	data.retryable = why->retryable;
-	/* what the provider says, else what we know */
-	data.retry_after_ms = why->retry_after_ms;
-	if (data.retry_after_ms < 0 && why->retryable && failure->back_ms > 0)
-		data.retry_after_ms = failure->back_ms;
-	data.provider_request_id = why->request_id;
-	data.extra = attempts_member(flow, failure->particulars);
-	return flow_refuse(flow, &fault, &data);
-}
-
-enum flow_move flow_give_up(struct flow *flow)
-{
-	if (flow->end.result != NULL) /* a second answer was wished for, and did not come */
-		return FLOW_ANSWERED;
-	must(flow->retries.telling != NULL);
-	return flow_refuse_failure(flow, flow->retries.telling);
-}
-
-enum flow_move flow_give_up_busy(struct flow *flow)
-{
-	return flow->end.result != NULL ? FLOW_ANSWERED : flow_refuse_err(flow, ERR_BUSY);
-}
-
 /* ---- when ---- */
-
-bool flow_fits(const struct flow *flow, nsec_t now, nsec_t wait)
-{
-	return flow->ask->deadline > now && flow->ask->deadline - now >= retry_needs &&
-	       flow->ask->deadline - now - retry_needs >= wait;
-}
 
 static nsec_t back_off(struct flow *flow)
 {
@@ -118,11 +59,6 @@ static nsec_t back_off(struct flow *flow)
 	if (wait > retry_longest)
 		wait = retry_longest;
 	return wait - (nsec_t)((double)(wait / 4) * ((double)(flow_draw(flow) >> 11) * 0x1p-53));
-}
-
-nsec_t flow_spread(struct flow *flow, nsec_t wait)
-{
-	return wait + (nsec_t)((double)(wait / 4) * ((double)(flow_draw(flow) >> 11) * 0x1p-53));
 }
 
 static nsec_t wait_for(struct flow *flow)
@@ -206,7 +142,7 @@ static enum flow_move retry(struct flow *flow, const struct flow_env *env)
 	return retry == RETRY_ELSEWHERE ? flow_give_up(flow) : again_later(flow, env);
 }
 
-/* Whoever is told of the failure and tries again before that is refused, or sent to somebody else. */
+/* Sets Retry-After: an earlier retry would be refused or routed elsewhere. */
 static void note_back(struct flow *flow, const struct flow_env *env)
 {
 	const int32_t model = catalog_find(&env->config->catalog,

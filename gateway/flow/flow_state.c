@@ -6,48 +6,6 @@
 #include "codec/base/must.h"
 #include "gateway/flow/flow_steps.h"
 
-static struct state_key tenant_key_of(const struct flow *flow)
-{
-	struct state_key key;
-
-	_Static_assert(sizeof(key.at) == sizeof(flow->ask->caller->limit_key), "the same digest");
-	(void)memcpy(key.at, flow->ask->caller->limit_key, sizeof(key.at));
-	return key;
-}
-
-struct flow_state *flow_state_of(struct flow *flow)
-{
-	if (flow->state == NULL) {
-		flow->state = arena_zero(flow->arena, sizeof(*flow->state));
-		if (flow->state == NULL)
-			return NULL;
-		flow->state->flow = flow;
-		flow->state->tenant = tenant_key_of(flow);
-		if (flow->ask->request != NULL)
-			flow->state->own_rounds = flow->ask->request->tool_rounds;
-	}
-	return flow->state;
-}
-
-/* ---- keys ---- */
-
-static struct state_key key_of(const struct caller *caller, enum state_kind kind,
-			       struct slice session, struct slice name)
-{
-	return state_key_of(kind, caller->tenant, caller->server, session, name);
-}
-
-static struct state_key key_of_session(const struct flow *flow, struct slice id)
-{
-	return key_of(flow->ask->caller, STATE_SESSION, (struct slice){ NULL, 0 }, id);
-}
-
-struct state_key flow_cancel_key(const struct caller *caller, struct slice session,
-				 struct slice cancel_id)
-{
-	return key_of(caller, STATE_ONCE, session, cancel_id);
-}
-
 /* ---- the session ---- */
 
 bool flow_in_session(const struct flow *flow)
@@ -58,7 +16,7 @@ bool flow_in_session(const struct flow *flow)
 static void use_session(struct flow *flow)
 {
 	flow->state->session = flow->ask->session;
-	flow->state->session_key = key_of_session(flow, flow->ask->session);
+	flow->state->session_key = flow_session_key(flow->ask->caller, flow->ask->session);
 }
 
 /* What is known of the session, or that it is not there: the front says whether the call goes on. */
@@ -92,7 +50,7 @@ static enum flow_move begin_session(struct flow *flow, const struct flow_env *en
 		return FLOW_NEXT;
 	if (flow_state_of(flow) == NULL)
 		return flow_refuse_err(flow, ERR_BUSY);
-	flow->state->session_key = key_of_session(flow, flow->ask->begins);
+	flow->state->session_key = flow_session_key(flow->ask->caller, flow->ask->begins);
 	flow->state->note.begin_session = true;
 	flow->state->note.revision = (uint32_t)flow->ask->begins_revision;
 	return FLOW_NEXT;
@@ -273,7 +231,7 @@ static bool fill_once(struct flow *flow)
 				    .unsure = flow_in_session(flow) &&
 					      (flow->awaited & FLOW_PENDING_RECALL) != 0 };
 	if (!slice_absent(ask->once))
-		once->key = key_of(ask->caller, STATE_ONCE, (struct slice){ NULL, 0 }, ask->once);
+		once->key = flow_once_key(ask->caller, ask->once);
 	digest_request(flow, once->body);
 	return true;
 }

@@ -27,20 +27,28 @@ typedef enum flow_move flow_step_fn(struct flow *flow, const struct flow_env *en
 flow_step_fn flow_hold;
 /* flow_state.c: what it has to do with others */
 flow_step_fn flow_recall, flow_recalled, flow_join, flow_joined;
-/* flow_encode.c: whether it may pass; the provider's request */
-flow_step_fn flow_policy, flow_encode;
+/* flow_policy.c: whether it may pass */
+flow_step_fn flow_policy;
 /* flow_target.c: where an attempt goes */
 flow_step_fn flow_route;
+/* flow_encode.c: the provider's request */
+flow_step_fn flow_encode;
+/* flow_reserve.c: its tenant's limits */
+flow_step_fn flow_reserve, flow_reserved;
 /* flow_attempt.c: one attempt */
-flow_step_fn flow_reserve, flow_reserved, flow_send, flow_read;
+flow_step_fn flow_send, flow_read;
 /* flow_retry.c: what comes after one that failed */
 flow_step_fn flow_retry;
 
-/* flow_state.c */
-/* Whether the request's tenant has to wait, by what its limits said a moment ago. */
-bool flow_refused_lately(const struct flow *flow, const struct flow_env *env);
+/* flow_keys.c */
 /* flow->state, made at its first use; NULL: no memory. */
 struct flow_state *flow_state_of(struct flow *flow);
+/* What the caller's session is known by, and requests that it has given the same name. What cancels a request, and
+ * finds copies of one without a name, is flow_cancel_key (flow.h). */
+struct state_key flow_session_key(const struct caller *caller, struct slice id);
+struct state_key flow_once_key(const struct caller *caller, struct slice name);
+
+/* flow_state.c */
 /* Whether the request is of a session that is known. */
 bool flow_in_session(const struct flow *flow);
 /* The request is about to be answered, or to end: fills what is to be told first into flow->state->note.
@@ -82,24 +90,24 @@ bool flow_loop_make_note(struct flow *flow);
 /* It was told. */
 void flow_loop_told(struct flow *flow);
 
-/* flow_encode.c */
+/* flow_policy.c */
 /* Policy once more, by another configuration than the one that judged the request. */
 struct verdict flow_policy_again(struct flow *flow);
-/* The answer to a request that policy has refused, its rule named. */
-enum flow_move flow_refuse_verdict(struct flow *flow, const struct verdict *verdict);
 
-/* flow_unfit.c */
+/* flow_query.c */
 /* The first block of that type in a user's message, whose index is *message; NULL: there is none. Media of the
  * assistant's turns, and in tool results, becomes a line of text where a model does not take it (providers.md
  * 8.1): only what the user shows decides which models can answer. */
 const struct block *flow_shown(const struct sampling_request *request, enum block_type type,
 			       uint32_t *message);
+
+/* flow_unfit.c */
 /* Every permitted candidate and why it was refused; others' models are not the tenant's business. What no
  * candidate takes is named. `wait`: until one of them can be asked, as far as is known; NSEC_NEVER: it is not. */
 enum flow_move flow_refuse_route(struct flow *flow, const struct flow_env *env, enum err err,
 				 nsec_t wait);
 
-/* flow_target.c: after a failure */
+/* flow_caller.c */
 /* Finds account and plan again in the snapshot in force: one may have come and gone since they were
  * known. False: the tenant is not there any more, or disabled. */
 MUST_USE bool flow_find_caller(struct flow *flow, const struct flow_env *env);
@@ -107,6 +115,8 @@ MUST_USE bool flow_find_caller(struct flow *flow, const struct flow_env *env);
  * tenant or its key is not there any more; else what policy does not permit by now. Before any of the
  * following two. */
 struct verdict flow_permit_again(struct flow *flow, const struct flow_env *env);
+
+/* flow_target.c: after a failure */
 /* Both set the place of the next attempt: with the same model (`fresh`: not where it has failed since
  * the last wait), or with the next candidate (likewise). An error: there is none. */
 MUST_USE enum err flow_stay(struct flow *flow, const struct flow_env *env, bool fresh);
@@ -115,12 +125,12 @@ MUST_USE enum err flow_move_on(struct flow *flow, const struct flow_env *env);
 void flow_keep_asked(struct flow *flow);
 /* The request is over: where an attempt was prepared and not made, the last one is told again. */
 void flow_tell_asked(struct flow *flow);
-/* The next 64 bits of chance: the seed in the log line gives all of them again. */
-uint64_t flow_draw(struct flow *flow);
 
-/* flow_attempt.c */
+/* flow_reserve.c */
 /* Room for the scopes of the next reservation; false: no memory. */
 MUST_USE bool flow_make_scopes(struct flow *flow);
+
+/* flow_attempt.c */
 /* The attempt that was reserved for is over: sets flow->charge.tokens and settle_usd, and the sums; says
  * what became of it to those who keep health. */
 void flow_settle_up(struct flow *flow, const struct flow_env *env);
@@ -128,6 +138,8 @@ void flow_settle_up(struct flow *flow, const struct flow_env *env);
 /* flow_limit.c */
 /* Of who has its share of what others give back: when is not known. */
 enum { FLOW_ROOM_RETRY_MS = 1000 };
+/* Whether the request's tenant has to wait, by what its limits said a moment ago. */
+bool flow_refused_lately(const struct flow *flow, const struct flow_env *env);
 /* The answer to a request that the store has refused. */
 enum flow_move flow_refuse_limit(struct flow *flow);
 /* "$0.0200": an amount in a message, rounded up (what may be needed) or down (what there is), so that two of
@@ -159,26 +171,38 @@ static inline bool flow_stream_sniff(const struct provider_answer *answer)
 MUST_USE enum err flow_stream_whole(struct flow *flow, const struct flow_env *env,
 				    struct sampling_result *result, struct provider_failure *why);
 
-/* flow_retry.c */
+/* flow_deadline.c */
 /* Whether the deadline leaves that wait, and time for an attempt after it. */
 bool flow_fits(const struct flow *flow, nsec_t now, nsec_t wait);
 /* That wait and up to a quarter more, by chance: so that those who were sent away together do not come
  * back together. */
 nsec_t flow_spread(struct flow *flow, nsec_t wait);
-/* No further attempt: the answer that is kept, or the most telling failure. */
-enum flow_move flow_give_up(struct flow *flow);
-/* The same for want of memory: without an answer that is kept, ERR_BUSY. */
-enum flow_move flow_give_up_busy(struct flow *flow);
+/* The next 64 bits of chance (splitmix64): the seed in the log line gives all of them again. Inline, because every
+ * attempt draws. */
+static inline uint64_t flow_draw(struct flow *flow)
+{
+	uint64_t z = flow->ask->ids->seed + ++flow->walk.draws * UINT64_C(0x9e3779b97f4a7c15);
 
-/* flow.c */
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+/* flow_refuse.c */
 /* The call ends in that error; what `fault` and `data` (NULL: none) point to is static or in the arena. Always returns
  * FLOW_REFUSED. */
 enum flow_move flow_refuse(struct flow *flow, const struct fault *fault,
 			   const struct error_data *data);
 /* The same for an error without particulars. */
 enum flow_move flow_refuse_err(struct flow *flow, enum err err);
+/* The same for what policy has refused, its rule named. */
+enum flow_move flow_refuse_verdict(struct flow *flow, const struct verdict *verdict);
 /* The same for what attempts have failed with, with their number. */
 enum flow_move flow_refuse_failure(struct flow *flow, const struct flow_failure *failure);
+/* No further attempt: the answer that is kept, or the most telling failure. */
+enum flow_move flow_give_up(struct flow *flow);
+/* The same for want of memory: without an answer that is kept, ERR_BUSY. */
+enum flow_move flow_give_up_busy(struct flow *flow);
 /* As if it had not been refused, nor answered. */
 void flow_take_back(struct flow *flow);
 

@@ -5,47 +5,6 @@
 #include "codec/dialects.h"
 #include "gateway/flow/flow_steps.h"
 
-#include "codec/base/must.h"
-
-/* ---- the caller, again ---- */
-
-bool flow_find_caller(struct flow *flow, const struct flow_env *env)
-{
-	if (!caller_account(flow->ask->caller, env->config, &flow->caller.account,
-			    &flow->caller.plan))
-		return false;
-	if (flow->made != NULL && memcmp(flow->walk.config_digest, env->config->digest,
-					 sizeof(flow->walk.config_digest)) != 0)
-		flow->made->route.scored_count = 0; /* numbers of another catalogue */
-	return true;
-}
-
-/* By the credentials that the call came with. */
-static bool is_still_let_in(const struct flow *flow, const struct flow_env *env)
-{
-	const struct caller_sources sources = {
-		.config = env->config,
-		.tokens = env->tokens,
-		.keys = env->keys,
-		.json = env->json,
-		.wall_s = env->wall_ns / SEC,
-	};
-
-	return flow->ask->credentials == NULL ||
-	       caller_find_again(&sources, flow->ask->credentials, flow->ask->caller);
-}
-
-struct verdict flow_permit_again(struct flow *flow, const struct flow_env *env)
-{
-	/* Who has not been anywhere yet does not know whose configuration judged it. */
-	const bool same = memcmp(flow->walk.config_digest, env->config->digest,
-				 sizeof(flow->walk.config_digest)) == 0;
-
-	if ((!same && !is_still_let_in(flow, env)) || !flow_find_caller(flow, env))
-		return (struct verdict){ .err = ERR_UNAUTHORIZED };
-	return same ? (struct verdict){ .err = ERR_OK } : flow_policy_again(flow);
-}
-
 /* ---- what is told of it ---- */
 
 void flow_keep_asked(struct flow *flow)
@@ -165,15 +124,6 @@ static struct health_tried tried_at(const struct flow *flow, const struct provid
 			at.keys |= UINT32_C(1) << tried->key;
 	}
 	return at;
-}
-
-uint64_t flow_draw(struct flow *flow) /* splitmix64 */
-{
-	uint64_t z = flow->ask->ids->seed + ++flow->walk.draws * UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
 }
 
 /* Sets flow->walk.choice; *wait is shortened to when it makes sense to ask again. `fresh`: not where an

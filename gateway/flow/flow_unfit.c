@@ -8,18 +8,6 @@
 
 enum { TEXT_MAX = 256, PATH_MAX_LEN = 64 };
 
-const struct block *flow_shown(const struct sampling_request *request, enum block_type type,
-			       uint32_t *message)
-{
-	for (*message = 0; *message < request->message_count; ++*message) {
-		const struct message *m = &request->messages[*message];
-		for (uint32_t i = 0; !m->assistant && i < m->count; i++)
-			if (request->blocks[m->first + i].type == type)
-				return &request->blocks[m->first + i];
-	}
-	return NULL;
-}
-
 /* ---- where ---- */
 
 /* The offset of a text in the caller's body; FAULT_NO_OFFSET: it is a copy. */
