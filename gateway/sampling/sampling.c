@@ -69,13 +69,13 @@ static void settle_down(struct sampling_call *call)
 		call_tell_others(call);
 }
 
-static void end_call(struct sampling_call *call, enum err how)
+void sampling_end(struct sampling_call *call, enum err how)
 {
 	struct sampling *core = call->core;
 	struct flow *flow = &call->flow;
 
 	must_obj(call, CALL_MAGIC);
-	if (!call->decided) {
+	if (call->phase != CALL_DECIDED) {
 		settle_down(call);
 		upstream_cancel(&flow->call);
 	} else if (call->soon.prev != NULL) {
@@ -92,11 +92,6 @@ static void end_call(struct sampling_call *call, enum err how)
 		fair_share_sub(&core->bodies.share, flow->caller.holder, flow->ask->body.len);
 	call->magic = 0;
 	slab_give(&core->calls, call);
-}
-
-void sampling_end(struct sampling_call *call, enum err how)
-{
-	end_call(call, how);
 }
 
 /* ---- effects ---- */
@@ -175,11 +170,13 @@ static void on_soon(struct net_task *task)
 
 static void do_answer(struct sampling_call *call)
 {
-	call->decided = true;
+	const enum call_phase before = call->phase;
+
+	call->phase = CALL_DECIDED;
 	settle_down(call);
-	if (call->gone)
-		end_call(call, ERR_CANCELLED);
-	else if (call->beginning)
+	if (before == CALL_LEFT)
+		sampling_end(call, ERR_CANCELLED);
+	else if (before == CALL_BEGINS)
 		net_soon(call->core->loop, &call->soon);
 	else
 		tell_outcome(call);
@@ -241,7 +238,7 @@ static void drive(struct sampling_call *call, enum flow_event event)
 			do_answer(call);
 			return;
 		case FLOW_END:
-			end_call(call, ERR_CANCELLED);
+			sampling_end(call, ERR_CANCELLED);
 			return;
 		}
 	}
@@ -266,7 +263,7 @@ void call_answered(struct sampling_call *call, enum flow_pending what)
 
 void call_interrupt(struct sampling_call *call, enum flow_event event)
 {
-	must(!call->decided);
+	must(call->phase != CALL_DECIDED);
 	call_forget(call);
 	wait_over(call);
 	upstream_cancel(&call->flow.call);
@@ -284,9 +281,8 @@ struct sampling_call *sampling_begin(struct sampling *core, const struct samplin
 	if (call == NULL)
 		return NULL;
 	call->magic = CALL_MAGIC;
-	call->placed = call->decided = call->gone = call->early = call->admitted = call->heard =
-		false;
-	call->beginning = true;
+	call->phase = CALL_BEGINS;
+	call->placed = call->early = call->admitted = call->heard = false;
 	call->core = core;
 	call->pool = NULL;
 	call->soon = (struct net_task){ .run = on_soon };
@@ -294,7 +290,8 @@ struct sampling_call *sampling_begin(struct sampling *core, const struct samplin
 	waiting_add(core, call);
 	flow_init(&call->flow, ask, front, owner);
 	call_run(call, core->given_up ? FLOW_GIVEN_UP : FLOW_START);
-	call->beginning = false; /* it is there: nothing ends it while it begins */
+	if (call->phase == CALL_BEGINS) /* it is there: nothing ends it while it begins */
+		call->phase = CALL_RUNS;
 	return call;
 }
 
@@ -306,11 +303,11 @@ uint64_t sampling_count(const struct sampling_request *request, size_t body_byte
 void sampling_abandon(struct sampling_call *call)
 {
 	must_obj(call, CALL_MAGIC);
-	if (call->decided) {
-		end_call(call, ERR_CANCELLED);
+	if (call->phase == CALL_DECIDED) {
+		sampling_end(call, ERR_CANCELLED);
 		return;
 	}
-	call->gone = true;
+	call->phase = CALL_LEFT;
 	call_interrupt(call, FLOW_CLIENT_GONE);
 }
 

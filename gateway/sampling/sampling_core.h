@@ -56,14 +56,20 @@ struct sampling {
 	size_t random_left;
 };
 
+/* Where a call stands. */
+enum call_phase {
+	CALL_BEGINS,  /* sampling_begin has not returned: `done` waits for the end of the turn */
+	CALL_RUNS,    /* up to its outcome */
+	CALL_LEFT,    /* likewise, but the caller has left: it goes when the flow has an outcome */
+	CALL_DECIDED, /* the outcome is there */
+};
+
 /* What an event of a stream touches lies in its first line of the cache, and in the flow's first two. */
 struct sampling_call {
 	uint32_t magic;
-	bool placed : 1;  /* holds a concurrency place in the store */
-	bool decided : 1; /* the outcome is there */
-	bool gone : 1;    /* nobody is there to be told: it goes when this returns */
-	bool early : 1;   /* one of waiting_early */
-	bool beginning : 1; /* sampling_begin has not returned: `done` waits for the end of the turn */
+	enum call_phase phase : 8;
+	bool placed : 1;   /* holds a concurrency place in the store */
+	bool early : 1;    /* one of waiting_early */
 	bool admitted : 1; /* the front was told so */
 	bool heard : 1;    /* the front was told of the attempt's stream */
 	struct sampling *core;
