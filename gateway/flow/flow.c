@@ -117,7 +117,8 @@ static void conclude(struct flow *flow)
 	out->held = flow->caller.holder != 0;
 	out->relayed = flow->attempt.relayed;
 	out->answer = NULL;
-	if (flow->attempt.sent_raw && flow->call.answer.status != 0 && !flow->attempt.streamed)
+	if (flow->attempt.sent_raw && flow->call.answer.status != 0 &&
+	    flow->reading.form == FLOW_WHOLE)
 		out->answer = &flow->call.answer;
 	if (flow->end.copy != NULL) {
 		conclude_copy(out, flow->end.copy);

@@ -161,9 +161,16 @@ struct flow_made {
 	struct flow_tried tried; /* the first attempt has its place here */
 };
 
+/* How a provider's answer comes. */
+enum flow_form {
+	FLOW_WHOLE,     /* in one piece, or not at all so far */
+	FLOW_STREAMING, /* in `stream`, piece by piece */
+	FLOW_STREAMED,  /* it came in `stream` */
+};
+
 /* A provider's answer that streams: what each of its events touches. */
 struct flow_reading {
-	bool streaming;        /* the answer comes in `stream` */
+	enum flow_form form;
 	struct stream *stream; /* of env->streams; the driver gives it back when the flow is over */
 	nsec_t first_output_at; /* 0: not yet */
 };
@@ -183,7 +190,6 @@ struct flow_attempt {
 	bool sent_raw;     /* likewise the one that was sent last */
 	bool relayed;      /* the front was told a piece of the answer: no other one may follow */
 	bool wants_stream; /* the provider was asked for one */
-	bool streamed;     /* its answer came in `stream` */
 	bool in_one_piece; /* one did not pass as a stream: the next is asked for whole */
 	bool called;       /* it was sent */
 	struct slice head;
@@ -210,6 +216,13 @@ enum flow_phase {
 	FLOW_PREPARING, /* the next one is not sent yet */
 };
 
+/* An answer without the tool call that was asked for is asked for once more. */
+enum flow_repeat {
+	FLOW_UNREPEATED, /* there was none so far */
+	FLOW_REPEATING,  /* the last one is such an answer */
+	FLOW_REPEATED,   /* it was asked for once more: what comes now counts */
+};
+
 /* All attempts, and what is made of those that failed. */
 struct flow_retries {
 	uint32_t attempts;        /* the first entries of `tried` that are valid */
@@ -217,11 +230,11 @@ struct flow_retries {
 	struct flow_tried *tried; /* made->tried, or a list in the arena once there is a second */
 	struct flow_failure *telling; /* of the failures, what the caller is told in the end */
 	enum flow_phase phase;
-	bool repeating, repeated;  /* an answer without the tool call is asked for once more; was */
-	struct flow_asked *asked;  /* while PREPARING; NULL: there was no memory */
-	learn_set lessons;         /* of refusals: the request was sent once more for each */
-	learn_set lessons_lasting; /* of them, those that say something of other requests */
-	struct slice lessons_of;   /* the model that refused; absent: none has */
+	enum flow_repeat repeat;
+	struct flow_asked *asked;   /* while PREPARING; NULL: there was no memory */
+	learn_set lessons;          /* of refusals: the request was sent once more for each */
+	learn_set lessons_lasting;  /* of them, those that say something of other requests */
+	struct slice lessons_of;    /* the model that refused; absent: none has */
 	struct flow_schema *schema; /* flow_schema.h; NULL: no structured output was asked for */
 	nsec_t wait_until;          /* of FLOW_WAIT */
 };

@@ -45,7 +45,7 @@ static void note_request(const struct flow *flow, const struct flow_env *env)
 /* False: as many answers are on their way as streams as there may be. */
 static bool take_stream(struct flow *flow, const struct flow_env *env)
 {
-	flow->reading.streaming = flow->attempt.streamed = false;
+	flow->reading.form = FLOW_WHOLE;
 	flow->reading.first_output_at = 0;
 	if (flow->attempt.wants_stream && flow->reading.stream == NULL) {
 		must(env->streams != NULL);
@@ -110,7 +110,7 @@ static enum flow_move call_failed(struct flow *flow)
 static bool lacks_call(const struct flow *flow, const struct sampling_result *result)
 {
 	if (!flow->made->encoded.decode.tool_required || flow->made->encoded.decode.schema_wanted ||
-	    flow->retries.repeated || flow->attempt.raw || flow->attempt.relayed ||
+	    flow->retries.repeat == FLOW_REPEATED || flow->attempt.raw || flow->attempt.relayed ||
 	    result->stop == STOP_REFUSAL || result->stop == STOP_MAX_TOKENS)
 		return false;
 	for (uint32_t i = 0; i < result->block_count; i++)
@@ -125,7 +125,7 @@ static bool keep_answer(struct flow *flow)
 	struct provider_answer *answer = &flow->call.answer;
 
 	if (!flow->made->encoded.decode.tool_required || flow->made->encoded.decode.schema_wanted ||
-	    flow->retries.repeated)
+	    flow->retries.repeat == FLOW_REPEATED)
 		return true;
 	answer->body = arena_copy(flow->arena, answer->body);
 	return !slice_absent(answer->body);
@@ -136,7 +136,7 @@ static enum err read_answer(struct flow *flow, const struct flow_env *env,
 {
 	struct provider_answer *answer = &flow->call.answer;
 
-	if (flow->reading.streaming)
+	if (flow->reading.form == FLOW_STREAMING)
 		return flow_stream_end(flow, result, why);
 	answer->wall_s = env->wall_ns / SEC;
 	(void)memcpy(answer->chance, flow->ask->ids->chance, sizeof(answer->chance));
@@ -175,7 +175,7 @@ static bool brought_nothing(const struct flow *flow)
 	const enum err err = flow->call.err;
 
 	return err != ERR_OK &&
-	       (!flow->reading.streaming || err == ERR_DEADLINE || err == ERR_BUSY);
+	       (flow->reading.form != FLOW_STREAMING || err == ERR_DEADLINE || err == ERR_BUSY);
 }
 
 enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
@@ -204,8 +204,10 @@ enum flow_move flow_read(struct flow *flow, const struct flow_env *env)
 		return FLOW_FAILED;
 	*kept = result;
 	flow->end.result = kept;
-	flow->retries.repeating = lacks_call(flow, &result);
-	return flow->retries.repeating ? FLOW_FAILED : FLOW_NEXT;
+	if (!lacks_call(flow, &result))
+		return FLOW_NEXT;
+	flow->retries.repeat = FLOW_REPEATING;
+	return FLOW_FAILED;
 }
 
 /* ---- what it costs ---- */

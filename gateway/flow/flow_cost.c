@@ -37,7 +37,7 @@ void flow_judge_usage(struct flow *flow, const struct flow_env *env)
 	struct usage *usage = &flow->attempt.usage;
 
 	/* whole answers whose stream was given up before it was over */
-	if (!usage->known && flow->attempt.streamed && flow->reading.stream->heard_out)
+	if (!usage->known && flow->reading.form != FLOW_WHOLE && flow->reading.stream->heard_out)
 		*usage = flow->reading.stream->answer.usage;
 	if (!usage->known || is_credible(flow, env, usage))
 		return;
@@ -71,7 +71,7 @@ static bool look(const struct flow *flow, const struct flow_env *env, struct quo
 
 	*seen = (struct quota_seen){ .bytes = flow->call.seen };
 	*usage = (struct usage){ .known = false };
-	if (flow->attempt.streamed) {
+	if (flow->reading.form != FLOW_WHOLE) {
 		const struct stream *s = flow->reading.stream;
 		seen->bytes = s->progress.output_bytes;
 		seen->deltas = s->progress.deltas;
@@ -84,7 +84,7 @@ static bool look(const struct flow *flow, const struct flow_env *env, struct quo
 	if (hidden)
 		seen->timed = written_since(flow, env);
 	return seen->bytes != 0 || seen->deltas != 0 || usage->known ||
-	       (flow->attempt.streamed && flow->reading.stream->progress.heard);
+	       (flow->reading.form != FLOW_WHOLE && flow->reading.stream->progress.heard);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)

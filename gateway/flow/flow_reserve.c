@@ -73,7 +73,7 @@ static void begin_attempt(struct flow *flow)
 {
 	flow->caller.account = NULL; /* the snapshot may go from here on */
 	flow->caller.plan = NULL;
-	flow->attempt.called = flow->retries.repeating = false;
+	flow->attempt.called = false;
 	flow->attempt.failure = (struct flow_failure){ .why = { .err = ERR_OK } };
 	flow->attempt.usage = (struct usage){ .known = false };
 }

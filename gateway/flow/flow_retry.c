@@ -88,7 +88,8 @@ static enum flow_move again_at_once(struct flow *flow)
  * another answer. */
 static enum flow_move resend(struct flow *flow, const struct flow_env *env)
 {
-	flow->retries.repeated = flow->retries.repeated || flow->retries.repeating;
+	if (flow->retries.repeat == FLOW_REPEATING)
+		flow->retries.repeat = FLOW_REPEATED;
 	if (flow_schema_mends(flow))
 		flow_schema_mend(flow);
 	return flow_stay(flow, env, false) == ERR_OK ? again_at_once(flow) : flow_give_up(flow);
@@ -161,8 +162,8 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 {
 	const uint32_t most = env->config->retries.attempts;
 
-	const bool kept =
-		flow->end.result != NULL && !flow->retries.repeating; /* the second answer failed */
+	const bool repeats = flow->retries.repeat == FLOW_REPEATING;
+	const bool kept = flow->end.result != NULL && !repeats; /* the second answer failed */
 	const bool mends = flow_schema_mends(flow);
 
 	const bool noted = note_telling(flow);
@@ -174,6 +175,5 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 	    flow->retries.attempts >= FLOW_ATTEMPTS_MAX || !flow_fits(flow, env->now, 0) ||
 	    flow_permit_again(flow, env).err != ERR_OK)
 		return flow_give_up(flow);
-	return flow->retries.repeating || mends || learn(flow) ? resend(flow, env)
-							       : retry(flow, env);
+	return repeats || mends || learn(flow) ? resend(flow, env) : retry(flow, env);
 }

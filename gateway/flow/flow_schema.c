@@ -28,29 +28,30 @@ enum err flow_schema_begin(struct flow *flow, struct json_work *work, struct fau
 	return err;
 }
 
+static bool is_mended(const struct flow *flow)
+{
+	return flow->retries.schema != NULL && flow->retries.schema->mend == FLOW_MENDED;
+}
+
 const struct sampling_request *flow_schema_request(const struct flow *flow)
 {
-	return flow->retries.schema != NULL && flow->retries.schema->mended
-		       ? &flow->retries.schema->request
-		       : flow->ask->request;
+	return is_mended(flow) ? &flow->retries.schema->request : flow->ask->request;
 }
 
 bool flow_schema_mends(const struct flow *flow)
 {
-	return flow->retries.schema != NULL && flow->retries.schema->mending;
+	return flow->retries.schema != NULL && flow->retries.schema->mend == FLOW_MENDING;
 }
 
 void flow_schema_mend(struct flow *flow)
 {
 	must(flow_schema_mends(flow));
-	flow->retries.schema->mending = false;
-	flow->retries.schema->mended = true;
+	flow->retries.schema->mend = FLOW_MENDED;
 }
 
 bool flow_schema_is_private(const struct flow *flow)
 {
-	return flow->made->encoded.decode.native_schema ||
-	       (flow->retries.schema != NULL && flow->retries.schema->mended);
+	return flow->made->encoded.decode.native_schema || is_mended(flow);
 }
 
 /* ---- what is sent back ---- */
@@ -241,7 +242,8 @@ static enum err mismatch(struct flow *flow, const struct sampling_result *result
 	const bool hopeless = found->call != NULL && found->finding.verdict == SCHEMA_TOO_MUCH;
 	struct flow_schema *schema = flow->retries.schema;
 
-	schema->mending = !schema->mended && !hopeless && write_back(flow, result, found);
+	if (schema->mend == FLOW_UNMENDED && !hopeless && write_back(flow, result, found))
+		schema->mend = FLOW_MENDING;
 	flow->attempt.failure = (struct flow_failure){
 		.why = { .err = ERR_SCHEMA_MISMATCH,
 			 .detail = detail_of(found),

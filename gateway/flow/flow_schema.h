@@ -13,10 +13,15 @@
 #include "codec/schema/schema.h"
 #include "gateway/flow/flow.h"
 
+enum flow_mend {
+	FLOW_UNMENDED, /* no answer was wrong so far, or none can be sent back */
+	FLOW_MENDING,  /* the last one is: it is sent back */
+	FLOW_MENDED, /* it was: whatever is asked now says so, and nothing of it is kept for replay */
+};
+
 struct flow_schema {
 	struct schema schema;
-	bool mending; /* the last answer is wrong: it is sent back */
-	bool mended; /* one was: whatever is asked now says so, and nothing of it is kept for replay */
+	enum flow_mend mend;
 	struct sampling_request
 		request; /* once one was: with the answer and what is wrong with it */
 };

@@ -64,7 +64,7 @@ bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uin
 	(void)memcpy(answer->chance, flow->ask->ids->chance, sizeof(answer->chance));
 	stream_open(flow->reading.stream, flow->walk.dialect, &flow->made->encoded.decode, answer,
 		    &limits, json, flow->arena);
-	flow->reading.streaming = flow->attempt.streamed = true;
+	flow->reading.form = FLOW_STREAMING;
 	return true;
 }
 
@@ -72,7 +72,7 @@ bool flow_stream_head(struct flow *flow, struct json_work *json, nsec_t now, uin
 
 enum stream_state flow_stream_take(struct flow *flow, struct slice bytes, nsec_t now)
 {
-	must(flow->reading.streaming);
+	must(flow->reading.form == FLOW_STREAMING);
 	enum stream_state state = stream_feed(flow->reading.stream, bytes);
 	const struct stream_progress *progress = &flow->reading.stream->progress;
 
@@ -83,7 +83,7 @@ enum stream_state flow_stream_take(struct flow *flow, struct slice bytes, nsec_t
 
 bool flow_may_relay(const struct flow *flow)
 {
-	return flow->ask->relay == SAMPLING_DELTAS && flow->reading.streaming &&
+	return flow->ask->relay == SAMPLING_DELTAS && flow->reading.form == FLOW_STREAMING &&
 	       (flow->attempt.raw || stream_deltas_are_whole(&flow->made->encoded.decode));
 }
 
@@ -130,7 +130,7 @@ enum err flow_stream_whole(struct flow *flow, const struct flow_env *env,
 		return ERR_BUSY;
 	stream_open(flow->reading.stream, flow->walk.dialect, &flow->made->encoded.decode, answer,
 		    &limits, env->json, flow->arena);
-	flow->attempt.streamed = true;
+	flow->reading.form = FLOW_STREAMED;
 	(void)stream_feed(flow->reading.stream, answer->body);
 	enum err err = stream_end(flow->reading.stream, STREAM_ENDED, result, why);
 	flow->attempt.in_one_piece = flow->attempt.in_one_piece || flow->reading.stream->too_large;
@@ -142,8 +142,8 @@ enum err flow_stream_end(struct flow *flow, struct sampling_result *result,
 {
 	const bool broke = flow->call.err != ERR_OK;
 
-	must(flow->reading.streaming);
-	flow->reading.streaming = false;
+	must(flow->reading.form == FLOW_STREAMING);
+	flow->reading.form = FLOW_STREAMED;
 	enum err err =
 		stream_end(flow->reading.stream, broke ? STREAM_BROKE : STREAM_ENDED, result, why);
 	flow->attempt.in_one_piece = flow->attempt.in_one_piece || flow->reading.stream->too_large;

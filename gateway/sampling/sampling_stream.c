@@ -148,7 +148,7 @@ static void on_expect(struct upstream_call *upstream, enum expect step)
 		expect_lines(flow, 2);
 		return;
 	}
-	if (!flow->reading.streaming)
+	if (flow->reading.form != FLOW_STREAMING)
 		return;
 	stream_expect(flow->reading.stream, step);
 	if (flow->front->expect != NULL)

@@ -196,9 +196,10 @@ static inline enum flow_effect start(struct bench *b, const struct http_incoming
 /* As the core tells the front of a provider's stream. */
 static inline void bench_follow(struct bench *b)
 {
-	const bool counts = b->flow.attempt.streamed && b->flow.retries.phase != FLOW_PREPARING;
+	const bool counts =
+		b->flow.reading.form != FLOW_WHOLE && b->flow.retries.phase != FLOW_PREPARING;
 
-	b->call.progress.heard |= b->flow.attempt.streamed;
+	b->call.progress.heard |= b->flow.reading.form != FLOW_WHOLE;
 	b->call.progress.output = counts ? b->flow.reading.stream->progress.output_bytes : 0;
 }
 
