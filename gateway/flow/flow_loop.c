@@ -53,6 +53,7 @@ static bool ask_calls(struct flow *flow, uint32_t message, struct state_recall *
 bool flow_loop_ask(struct flow *flow, struct state_recall *recall, const struct flow_env *env)
 {
 	const struct sampling_request *request = flow->ask->request;
+	struct flow_state *state = flow->state;
 	const uint32_t turns = request == NULL ? 0 : request->call_turns;
 	uint32_t message = 0, call, count = 0, last = 0;
 	struct state_key *keys;
@@ -69,8 +70,10 @@ bool flow_loop_ask(struct flow *flow, struct state_recall *recall, const struct 
 	}
 	if (keys == NULL)
 		return false;
-	flow->state->held_back = !flow->state->admitted && flow_refused_lately(flow, env);
-	if (turns <= STATE_BLOCKS_MAX && !flow->state->held_back) { /* for all turns or for none */
+	if (state->admission != FLOW_ADMITTED)
+		state->admission = flow_refused_lately(flow, env) ? FLOW_HELD_BACK : FLOW_IN_TURN;
+	/* for all turns or for none */
+	if (turns <= STATE_BLOCKS_MAX && state->admission != FLOW_HELD_BACK) {
 		recall->blocks = keys;
 		recall->block_count = turns;
 	}
@@ -88,7 +91,8 @@ void flow_loop_take(struct flow *flow)
 	if (flow->ask->request == NULL)
 		return;
 	flow->ask->request->tool_rounds = flow->state->own_rounds;
-	flow->state->held_back |= recall->cut;
+	if (recall->cut)
+		flow->state->admission = FLOW_HELD_BACK;
 	if (recall->call_count > loop->known && !recall->away)
 		flow->state->loop.unknown = recall->call_count - loop->known;
 	if (state_key_none(&loop->id))

@@ -81,7 +81,7 @@ static void begin_attempt(struct flow *flow)
 /* The first reservation holds the request's place to its end. False: no memory. */
 static bool keep_place(struct flow *flow)
 {
-	const bool admitted = flow->state != NULL && flow->state->admitted;
+	const bool admitted = flow->state != NULL && flow->state->admission == FLOW_ADMITTED;
 
 	if ((flow->retries.attempts == 0 && !admitted) || flow->charge.first != NULL)
 		return true;
@@ -128,7 +128,8 @@ enum flow_move flow_reserved(struct flow *flow, const struct flow_env *env)
 {
 	if (flow->state != NULL)
 		flow_uses(flow, FLOW_PENDING_CLAIM | FLOW_PENDING_LIMITS);
-	if (flow->reservation.granted && flow->state != NULL && flow->state->held_back)
+	if (flow->reservation.granted && flow->state != NULL &&
+	    flow->state->admission == FLOW_HELD_BACK)
 		return flow_admit(flow, env);
 	if (flow->reservation.granted) {
 		flow->charge.reserved = true;

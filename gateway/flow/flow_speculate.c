@@ -67,8 +67,8 @@ enum flow_move flow_admit(struct flow *flow, const struct flow_env *env)
 	struct flow_state *state = flow->state;
 
 	must(flow->reservation.granted && flow->awaited == 0 && flow->retries.attempts == 0);
-	state->admitted = true;
-	state->held_back = state->asked = false;
+	state->admission = FLOW_ADMITTED;
+	state->asked = false;
 	state->ahead.taken |= FLOW_PENDING_LIMITS;
 	walk_again(flow, env->now);
 	return FLOW_GO;
@@ -133,7 +133,8 @@ bool flow_may_use(struct flow *flow, const struct reservation *wanted)
 		return false;
 	ahead->tokens_short = beyond(wanted->ask.tokens, had->ask.tokens);
 	ahead->usd_short = beyond(wanted->ask.usd, had->ask.usd);
-	return !flow->state->admitted || (ahead->tokens_short == 0 && ahead->usd_short == 0);
+	return flow->state->admission != FLOW_ADMITTED ||
+	       (ahead->tokens_short == 0 && ahead->usd_short == 0);
 }
 
 void flow_uses(struct flow *flow, unsigned asks)

@@ -79,13 +79,14 @@ struct log_session flow_session_report(const struct flow_state *state)
 static bool fill_recall(struct flow *flow, const struct flow_env *env)
 {
 	struct flow_state *state = flow->state;
+	const bool early = state->admission != FLOW_ADMITTED;
 
 	state->recall = (struct state_recall){
 		.tenant = state->tenant,
 		.session = state->session_key,
 		.arena = flow->arena,
-		.may_guess = flow->ask->request != NULL && !state->admitted,
-		.early = !state->admitted,
+		.may_guess = flow->ask->request != NULL && early,
+		.early = early,
 		.now = env->now,
 	};
 	return flow_loop_ask(flow, &state->recall, env);
@@ -94,10 +95,10 @@ static bool fill_recall(struct flow *flow, const struct flow_env *env)
 /* The tenant was refused lately, and nothing but its limits can answer the request: they are asked first. */
 static bool asks_limits_first(struct flow *flow, const struct flow_env *env, bool named)
 {
-	if (named || flow->state->admitted || flow->ask->request == NULL ||
+	if (named || flow->state->admission == FLOW_ADMITTED || flow->ask->request == NULL ||
 	    !slice_absent(flow->ask->once) || !flow_refused_lately(flow, env))
 		return false;
-	flow->state->held_back = true;
+	flow->state->admission = FLOW_HELD_BACK;
 	return true;
 }
 

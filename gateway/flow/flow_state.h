@@ -25,6 +25,13 @@ struct flow_ahead {
 	uint64_t tokens_short, usd_short; /* of the reservation: the request has become larger */
 };
 
+/* When what is known of a request is read. */
+enum flow_admission {
+	FLOW_IN_TURN,   /* before its limits are asked */
+	FLOW_HELD_BACK, /* private blocks, or all of it, not until they have granted it */
+	FLOW_ADMITTED,  /* they have: it walks once more from RECALL (flow_admit) */
+};
+
 struct flow_state {
 	struct flow *flow;
 	struct slice session;         /* its id as the caller names it; absent: none */
@@ -32,9 +39,7 @@ struct flow_state {
 	struct state_key session_key; /* none: the request has no session */
 	struct state_recall recall;   /* FLOW_RECALL */
 	bool asked;                   /* it was; what is known counts */
-	/* Private blocks, or all that is known, wait until the request's limits have granted it; then it was
-	 * admitted, and walks once more from RECALL (flow_admit). */
-	bool held_back, admitted;
+	enum flow_admission admission;
 	uint32_t own_rounds; /* of tool calls, by the request's history alone */
 	struct flow_ahead ahead;
 	struct flow_loop loop;
