@@ -57,7 +57,7 @@ static void rig_tell(struct rpc_call *call)
 	struct net_timer *timer = &call->told.timer;
 
 	world_turn_ends();
-	if (!call->progress.wanted)
+	if (!rpc_progress_wanted(&call->progress))
 		return;
 	if (timer->place != 0 && timer->due <= world.now) {
 		timer->place = 0;

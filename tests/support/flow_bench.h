@@ -162,7 +162,7 @@ static inline enum flow_effect run(struct bench *b, enum flow_event event)
 				      .wall_ns = (uint64_t)BENCH_WALL_S * SEC };
 
 	const enum flow_effect effect = flow_run(&b->flow, &env, event);
-	if (effect == FLOW_SEND && b->call.progress.wanted)
+	if (effect == FLOW_SEND && rpc_progress_wanted(&b->call.progress))
 		rpc_progress_admit(&b->call.progress, b->now);
 	if (effect == FLOW_ANSWER)
 		rpc_write(&b->call, &b->flow.out);
@@ -199,7 +199,7 @@ static inline void bench_follow(struct bench *b)
 	const bool counts =
 		b->flow.reading.form != FLOW_WHOLE && b->flow.retries.phase != FLOW_PREPARING;
 
-	b->call.progress.heard |= b->flow.reading.form != FLOW_WHOLE;
+	b->call.progress.streams |= b->flow.reading.form != FLOW_WHOLE;
 	b->call.progress.output = counts ? b->flow.reading.stream->progress.output_bytes : 0;
 }
 
@@ -213,7 +213,7 @@ static inline nsec_t bench_due(struct bench *b)
 static inline struct slice bench_tell(struct bench *b)
 {
 	bench_follow(b);
-	if (!b->call.progress.begun)
+	if (!rpc_progress_begun(&b->call.progress))
 		rpc_write_stream_head(&b->call);
 	return rpc_progress_tell(&b->call.progress, b->now);
 }

@@ -18,20 +18,33 @@ struct rpc_answer {
 	struct gather body; /* count 0: no body */
 };
 
+/* Where a request stands. */
+enum rpc_phase {
+	RPC_ASKED,    /* the core has no outcome */
+	RPC_KEPT,     /* rpc_keep has written the answer */
+	RPC_ANSWERED, /* the answer is there: it has left, or ends the stream */
+};
+
+/* How a caller keeps up with what it is told. */
+enum rpc_pace {
+	RPC_IN_TIME, /* all of it has left */
+	RPC_UNSENT,  /* the last has not */
+	RPC_LATE,    /* likewise, and the next was due: the provider is held up */
+};
+
 /* One request. What an event of a stream touches comes first. */
 struct rpc_call {
 	struct front_request front; /* must be the first */
 	struct sampling_call *call; /* NULL: not begun */
 	struct http_exchange *exchange;
 	uint16_t connection; /* the number of its client's, but for the high bits */
-	bool unsent;         /* what was told last has not left */
-	bool late;           /* and the next was due: the provider is held up */
-	bool answered;       /* the answer is there: it has left, or ends the stream */
+	enum rpc_pace pace : 8;
+	enum rpc_phase phase : 8;
 	struct front_host *host;
 	struct {
 		struct net_task
 			soon; /* the next notification is due in this turn, or when others are told, */
-		struct net_timer timer; /* or then; both only where progress.wanted */
+		struct net_timer timer; /* or then; both only where progress is wanted */
 	} told;
 	struct rpc_progress progress;
 
@@ -42,7 +55,6 @@ struct rpc_call {
 	bool bad_token;                /* refused for it */
 	bool envelope_read;            /* `rpc` is known, if only its id */
 	bool in_session;               /* the session that it names is there */
-	bool kept;                     /* rpc_keep has written the answer */
 	bool may_tools, may_context;   /* what initialize tells of the plan */
 	const char *detail;            /* of `wrote`, for the log; NULL: none */
 	enum err wrote; /* what was answered instead of the core's outcome; ERR_OK: that */
@@ -111,7 +123,7 @@ void rpc_write_stream_head(struct rpc_call *call);
 
 /* ---- rpc_stream.c ---- */
 
-/* For callers that are told (progress.wanted) only: before anything else; at the end, harmless when repeated. */
+/* For callers that are told (rpc_progress_wanted) only: before anything else; at the end, harmless when repeated. */
 void rpc_stream_init(struct rpc_call *call);
 void rpc_stream_fini(struct rpc_call *call);
 /* What is to be told has changed, or may be told from now on. */

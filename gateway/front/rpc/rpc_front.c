@@ -15,7 +15,7 @@ static void free_call(struct rpc_call *call)
 static void end_call(struct rpc_call *call, enum err how)
 {
 	must_obj(call, RPC_MAGIC);
-	if (call->progress.wanted)
+	if (rpc_progress_wanted(&call->progress))
 		rpc_stream_fini(call);
 	sampling_end(call->call, how);
 	free_call(call);
@@ -80,13 +80,13 @@ static void on_done(void *owner, const struct sampling_outcome *outcome)
 	struct slice copy = { NULL, 0 };
 
 	must_obj(call, RPC_MAGIC);
-	if (call->progress.wanted)
+	if (rpc_progress_wanted(&call->progress))
 		rpc_stream_fini(call);
 	rpc_write(call, outcome);
-	call->answered = true;
+	call->phase = RPC_ANSWERED;
 	if (outcome->end == SAMPLING_NO_SAMPLE && call->rpc.method == RPC_CANCELLED)
 		cancel_named(call);
-	if (call->progress.begun) {
+	if (rpc_progress_begun(&call->progress)) {
 		rpc_stream_end(call);
 		return;
 	}
@@ -114,7 +114,7 @@ static void on_progress(void *owner, uint64_t output_bytes, nsec_t now)
 	struct rpc_call *call = owner;
 
 	(void)now;
-	call->progress.heard = true;
+	call->progress.streams = true;
 	call->progress.output = output_bytes;
 	rpc_stream_arm(call);
 }
@@ -233,12 +233,12 @@ static void on_gone(void *request)
 	struct rpc_call *call = request;
 
 	must_obj(call, RPC_MAGIC);
-	if (call->answered &&
+	if (call->phase == RPC_ANSWERED &&
 	    call->wrote != ERR_OK) { /* it was refused, whether or not anybody hears of it */
 		end_call(call, call->wrote);
 		return;
 	}
-	if (call->progress.wanted)
+	if (rpc_progress_wanted(&call->progress))
 		rpc_stream_fini(call);
 	sampling_abandon(call->call);
 	free_call(call);

@@ -13,12 +13,12 @@ static const struct slice behind_number = SLICE_INIT("}}\n\n");
 
 bool rpc_progress_want(struct rpc_progress *progress, struct slice token, struct arena *into)
 {
-	must(!progress->wanted && token.len <= PROGRESS_TOKEN_MAX);
+	must(!rpc_progress_wanted(progress) && token.len <= PROGRESS_TOKEN_MAX);
 	size_t front = before_token.len + token.len + before_number.len;
 	char *room = arena_take(into, front + PEN_UINT_MAX + behind_number.len + LINE - 1);
 	if (room == NULL)
 		return false;
-	*progress = (struct rpc_progress){ .wanted = true, .front = (uint32_t)front };
+	*progress = (struct rpc_progress){ .phase = RPC_PROGRESS_WANTED, .front = (uint32_t)front };
 	progress->text = room + (-(uintptr_t)room & (LINE - 1));
 	char *pen = pen_slice(progress->text, before_token);
 	pen = pen_slice(pen, token);
@@ -28,36 +28,36 @@ bool rpc_progress_want(struct rpc_progress *progress, struct slice token, struct
 
 void rpc_progress_admit(struct rpc_progress *progress, nsec_t now)
 {
-	if (progress->admitted)
+	if (progress->phase != RPC_PROGRESS_WANTED)
 		return;
-	progress->admitted = true;
+	progress->phase = RPC_PROGRESS_ADMITTED;
 	progress->admitted_at = now;
 }
 
 bool rpc_progress_rose(const struct rpc_progress *progress)
 {
-	return progress->begun && progress->output > progress->told;
+	return rpc_progress_begun(progress) && progress->output > progress->told;
 }
 
 nsec_t rpc_progress_due(const struct rpc_progress *progress)
 {
-	if (!progress->wanted || !progress->admitted)
+	if (progress->phase < RPC_PROGRESS_ADMITTED)
 		return NSEC_NEVER;
-	if (!progress->begun)
-		return progress->heard ? progress->admitted_at
-				       : progress->admitted_at + PROGRESS_BEGIN_AFTER;
+	if (progress->phase == RPC_PROGRESS_ADMITTED)
+		return progress->streams ? progress->admitted_at
+					 : progress->admitted_at + PROGRESS_BEGIN_AFTER;
 	return progress->told_at +
 	       (rpc_progress_rose(progress) ? PROGRESS_EVERY : PROGRESS_SILENCE_MAX);
 }
 
 struct slice rpc_progress_tell(struct rpc_progress *progress, nsec_t now)
 {
-	uint64_t least = progress->begun ? progress->told + 1 : 0;
+	uint64_t least = rpc_progress_begun(progress) ? progress->told + 1 : 0;
 
-	must(progress->wanted && progress->admitted);
+	must(progress->phase >= RPC_PROGRESS_ADMITTED);
 	progress->told = progress->output > least ? progress->output : least;
 	progress->told_at = now;
-	progress->begun = true;
+	progress->phase = RPC_PROGRESS_BEGUN;
 	char *pen = pen_uint(progress->text + progress->front, progress->told);
 	pen = pen_slice(pen, behind_number);
 	return slice_of(progress->text, (size_t)(pen - progress->text));

@@ -19,11 +19,16 @@
 
 enum { PROGRESS_TOKEN_MAX = 1024 }; /* bytes of a token that is echoed with every notification */
 
+enum rpc_progress_phase {
+	RPC_PROGRESS_UNWANTED,
+	RPC_PROGRESS_WANTED,   /* the caller gets an event stream */
+	RPC_PROGRESS_ADMITTED, /* likewise, and limits were taken */
+	RPC_PROGRESS_BEGUN, /* likewise, and the first event was written: status and headers are away */
+};
+
 struct rpc_progress {
-	bool wanted;    /* the caller gets an event stream */
-	bool begun;     /* the first event was written: status and headers are away */
-	bool admitted;  /* limits were taken */
-	bool heard;     /* a provider has begun to stream */
+	enum rpc_progress_phase phase : 8;
+	bool streams;   /* a provider has begun to stream */
 	uint32_t front; /* bytes of `text` before the number */
 	nsec_t told_at;
 	uint64_t output;    /* bytes that the attempt under way has brought */
@@ -38,6 +43,16 @@ MUST_USE bool rpc_progress_want(struct rpc_progress *progress, struct slice toke
 
 /* Limits were taken for an attempt; the first one counts. */
 void rpc_progress_admit(struct rpc_progress *progress, nsec_t now);
+
+static inline bool rpc_progress_wanted(const struct rpc_progress *progress)
+{
+	return progress->phase != RPC_PROGRESS_UNWANTED;
+}
+
+static inline bool rpc_progress_begun(const struct rpc_progress *progress)
+{
+	return progress->phase == RPC_PROGRESS_BEGUN;
+}
 
 /* The caller has been told of less than there is. */
 bool rpc_progress_rose(const struct rpc_progress *progress);

@@ -101,14 +101,14 @@ void rpc_init(struct rpc_call *call, const struct http_incoming *in, uint64_t ca
 	call->front.front = &rpc_front;
 	call->call = NULL;
 	call->connection = (uint16_t)in->connection;
-	call->answered = false;
-	call->progress.wanted = call->progress.begun = false;
+	call->phase = RPC_ASKED;
+	call->progress.phase = RPC_PROGRESS_UNWANTED;
 	call->magic = RPC_MAGIC;
 	call->in = in;
 	call->post = slice_eq(in->method, SLICE("POST"));
 	call->takes_json = call->takes_stream = call->bad_token = false;
 	call->envelope_read = call->in_session = false;
-	call->kept = call->may_tools = call->may_context = false;
+	call->may_tools = call->may_context = false;
 	call->detail = NULL;
 	call->wrote = ERR_OK;
 	call->rpc = (struct jsonrpc){ .method = RPC_CREATE_MESSAGE };

@@ -136,7 +136,7 @@ static void write_copy(struct rpc_call *call, const struct sampling_outcome *out
 
 static void write_outcome(struct rpc_call *call, const struct sampling_outcome *outcome)
 {
-	if (call->kept)
+	if (call->phase == RPC_KEPT)
 		return;
 	switch (outcome->end) {
 	case SAMPLING_RESULT:
@@ -202,7 +202,7 @@ static void write_event(struct rpc_call *call)
 	sse_write_message(&call->answer.body, &json);
 	if (json.total != 0 && gather_done(&call->answer.body) == ERR_OK)
 		return;
-	if (call->progress.begun)
+	if (rpc_progress_begun(&call->progress))
 		end_without_memory(call);
 	else
 		(void)rpc_refuse_err(call, ERR_BUSY);
@@ -210,18 +210,19 @@ static void write_event(struct rpc_call *call)
 
 void rpc_write(struct rpc_call *call, const struct sampling_outcome *outcome)
 {
-	if (outcome->end == SAMPLING_RESULT && !call->kept && !call->progress.wanted) {
+	if (outcome->end == SAMPLING_RESULT && call->phase != RPC_KEPT &&
+	    !rpc_progress_wanted(&call->progress)) {
 		write_result(call, outcome); /* the usual case */
 		return;
 	}
-	if (outcome->end == SAMPLING_CANCELLED && call->progress.begun) {
+	if (outcome->end == SAMPLING_CANCELLED && rpc_progress_begun(&call->progress)) {
 		end_cancelled(call);
 		return;
 	}
 	write_outcome(call, outcome);
 	const bool good = outcome->end != SAMPLING_CANCELLED && call->wrote == ERR_OK &&
 			  outcome->fault.err == ERR_OK;
-	if (call->progress.begun || (call->progress.wanted && good))
+	if (rpc_progress_begun(&call->progress) || (rpc_progress_wanted(&call->progress) && good))
 		write_event(call);
 }
 
@@ -236,7 +237,7 @@ struct slice rpc_keep(void *owner, const struct sampling_outcome *outcome)
 	const struct slice whole = gather_flat(&call->answer.body, &call->arena);
 	const size_t front = before_id.len + id.len + 1; /* the comma */
 
-	call->kept = true;
+	call->phase = RPC_KEPT;
 	if (slice_absent(whole) || whole.len == 0 || call->wrote != ERR_OK)
 		return slice_of(NULL, 0);
 	must(whole.len > front + 1 && slice_starts(whole, before_id));

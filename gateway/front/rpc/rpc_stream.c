@@ -28,11 +28,11 @@ void rpc_stream_arm(struct rpc_call *call)
 
 static void tell(struct rpc_call *call, nsec_t now)
 {
-	const bool first = !call->progress.begun;
+	const bool first = !rpc_progress_begun(&call->progress);
 	const struct slice event = rpc_progress_tell(&call->progress, now);
 	const struct rpc_answer *answer = &call->answer;
 
-	call->unsent = true;
+	call->pace = RPC_UNSENT;
 	if (!first) {
 		http_more(call->exchange, event);
 		return;
@@ -47,11 +47,11 @@ static void tell_if_due(struct rpc_call *call)
 	nsec_t now = net_now(call->host->loop);
 
 	must_obj(call, RPC_MAGIC);
-	must(!call->answered);
+	must(call->phase != RPC_ANSWERED);
 	if (rpc_progress_due(&call->progress) > now) {
 		rpc_stream_arm(call);
-	} else if (call->unsent) {
-		call->late = true;
+	} else if (call->pace != RPC_IN_TIME) {
+		call->pace = RPC_LATE;
 		sampling_pause(call->call);
 	} else {
 		tell(call, now);
@@ -88,21 +88,21 @@ static void end(struct rpc_call *call)
 
 void rpc_stream_ready(struct rpc_call *call)
 {
-	call->unsent = false;
-	if (call->answered) {
+	const enum rpc_pace before = call->pace;
+
+	call->pace = RPC_IN_TIME;
+	if (call->phase == RPC_ANSWERED) {
 		end(call);
 		return;
 	}
-	if (call->late) {
-		call->late = false;
+	if (before == RPC_LATE)
 		sampling_resume(call->call);
-	}
 	rpc_stream_arm(call);
 }
 
 void rpc_stream_end(struct rpc_call *call)
 {
-	if (!call->unsent)
+	if (call->pace == RPC_IN_TIME)
 		end(call);
 }
 
@@ -110,7 +110,7 @@ void rpc_stream_init(struct rpc_call *call)
 {
 	call->told.timer = (struct net_timer){ .due = NSEC_NEVER, .fire = on_due };
 	call->told.soon = (struct net_task){ .run = on_soon };
-	call->unsent = call->late = false;
+	call->pace = RPC_IN_TIME;
 }
 
 void rpc_stream_fini(struct rpc_call *call)

@@ -30,7 +30,7 @@ static void accept_and_token_decide_the_form_and_length_what_the_provider_is_ask
 	for (size_t i = 0; i < COUNT_OF(forms); i++) {
 		print_message("%s\n", forms[i].name);
 		assert_int_equal(ask(b, forms[i].accept, forms[i].body), forms[i].effect);
-		assert_int_equal(b->call.progress.wanted, forms[i].told);
+		assert_int_equal(rpc_progress_wanted(&b->call.progress), forms[i].told);
 		if (forms[i].effect == FLOW_ANSWER) {
 			assert_int_equal(b->call.answer.status, forms[i].status);
 			continue;
@@ -126,7 +126,7 @@ static void an_answer_that_is_there_at_once_is_one_event(void **state)
 	assert_int_equal(says(b, START WORDS("hello") STOP), STREAM_DONE);
 	assert_int_equal(provider_ends(b, ERR_OK, false), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_ANSWER);
-	assert_false(b->call.progress.begun);
+	assert_false(rpc_progress_begun(&b->call.progress));
 	assert_int_equal(b->call.answer.status, 200);
 	assert_true(slice_eq(b->call.answer.fields[1].value, SLICE("text/event-stream")));
 	assert_has(answer_text(b), "event: message\ndata: {");

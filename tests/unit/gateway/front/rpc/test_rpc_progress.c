@@ -72,7 +72,7 @@ static void the_token_is_echoed_byte_for_byte(void **state)
 				   tokens[i]);
 		assert_int_equal(event.len, len);
 		assert_memory_equal(event.at, expect, event.len);
-		*progress = (struct rpc_progress){ .wanted = false };
+		*progress = (struct rpc_progress){ .phase = RPC_PROGRESS_UNWANTED };
 	}
 }
 
@@ -81,7 +81,7 @@ static void nobody_is_told_who_did_not_ask(void **state)
 	struct rig *rig = *state;
 
 	rpc_progress_admit(&rig->progress, 1);
-	rig->progress.heard = true;
+	rig->progress.streams = true;
 	rig->progress.output = 5;
 	assert_due(&rig->progress, NSEC_NEVER);
 }
@@ -90,7 +90,7 @@ static void nothing_is_told_before_admission(void **state)
 {
 	struct rpc_progress *progress = wanted(state, "1");
 
-	progress->heard = true;
+	progress->streams = true;
 	assert_due(progress, NSEC_NEVER);
 	rpc_progress_admit(progress, 3 * SEC);
 	assert_true(rpc_progress_due(progress) <= 3 * SEC);
@@ -104,7 +104,7 @@ static void the_first_comes_with_the_stream_or_five_seconds_after_admission(void
 	assert_due(progress, 8 * SEC);
 	rpc_progress_admit(progress, 6 * SEC); /* of a further attempt */
 	assert_due(progress, 8 * SEC);
-	progress->heard = true;
+	progress->streams = true;
 	assert_true(rpc_progress_due(progress) <= 6 * SEC);
 }
 
@@ -114,12 +114,13 @@ static void output_is_told_four_times_a_second_at_most(void **state)
 	uint64_t before = 0;
 
 	rpc_progress_admit(progress, 0);
-	progress->heard = true;
+	progress->streams = true;
 	for (nsec_t now = 10 * MSEC; now < 10 * SEC; now += 10 * MSEC) {
 		progress->output += 3;
 		if (rpc_progress_due(progress) > now)
 			continue;
-		assert_true(!progress->begun || now - progress->told_at >= PROGRESS_EVERY);
+		assert_true(!rpc_progress_begun(progress) ||
+			    now - progress->told_at >= PROGRESS_EVERY);
 		assert_true(now == 10 * MSEC || now - progress->told_at < 270 * MSEC);
 		uint64_t number = tell(progress, now);
 		assert_int_equal(number, progress->output);
