@@ -97,9 +97,9 @@ void stream_error(struct stream *s, struct slice data)
 
 void stream_stop(struct stream *s, enum answer_stop stop)
 {
-	if (!s->heard_out || answer_stop_says_more(s->stop, stop))
+	if (!s->complete || answer_stop_says_more(s->stop, stop))
 		s->stop = stop;
-	s->heard_out = true;
+	s->complete = true;
 }
 
 void stream_done(struct stream *s)
@@ -301,7 +301,7 @@ static void read_event(struct stream *s, struct sse_event *event)
 	s->shape.set = false;
 	if (text_trim_json(event->data).len == 0)
 		return;
-	s->progress.heard = true;
+	s->progress.event_seen = true;
 	const uint64_t before = s->progress.output_bytes;
 	s->now = (struct stream_now){ .data = stream_halves_mask(s, event) };
 	s->dialect->stream->event(s, event->name, s->now.data);
@@ -381,7 +381,7 @@ static void take_front(struct stream *s)
 	struct sse_event event;
 
 	sse_pass(&s->sse, &event);
-	s->progress.heard = true;
+	s->progress.event_seen = true;
 	s->shape.set = false;
 	if (dialect->front == NULL || !dialect->front(s, event.data))
 		answer_fail(&s->answer, "An event of the provider's stream is too large");
@@ -517,7 +517,7 @@ static enum err end_error(struct stream *s, struct sampling_result *result,
 enum err stream_end_here(struct stream *s, enum stream_ending ending,
 			 struct sampling_result *result, struct provider_failure *failure)
 {
-	const bool cut = s->answer.err == ERR_OK && !s->heard_out;
+	const bool cut = s->answer.err == ERR_OK && !s->complete;
 
 	if (s->answer.err == ERR_OK && !slice_absent(s->error_body))
 		return end_error(s, result, failure);

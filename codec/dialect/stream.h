@@ -37,7 +37,7 @@
  * - STREAM_DONE: the rest of the body is read and dropped, if it ends soon the connection is reused;
  *   STREAM_FAILED: the connection is closed. Both: stream_end says what it was;
  * - an aborted stream (deadline, caller gone) needs no call at all; s.answer.usage has the counters so
- *   far, which a provider may bill; they are those of the whole answer if s.heard_out. */
+ *   far, which a provider may bill; they are those of the whole answer if s.complete. */
 #ifndef CODEC_DIALECT_STREAM_H
 #define CODEC_DIALECT_STREAM_H
 
@@ -67,7 +67,7 @@ struct stream_progress {
 	uint64_t output_bytes; /* what the model has said, thinking and arguments too; only rises */
 	uint32_t deltas;       /* events that brought some of it */
 	bool begun;            /* output_bytes is over 0: the first token was seen */
-	bool heard;            /* an event has come, whatever it said */
+	bool event_seen;       /* an event has come, whatever it said */
 };
 
 enum stream_state {
@@ -183,7 +183,7 @@ struct stream {
 	/* Likewise not private: it failed for want of a call or text that no event had, or that was left out of
 	 * a larger one. Asked for in one piece the answer may pass. */
 	bool too_large;
-	bool heard_out; /* the terminal condition was seen: its counters are those of the whole answer */
+	bool complete; /* the terminal condition was seen: its counters are those of the whole answer */
 	bool started;      /* message_start was */
 	bool private_lost; /* not all of it could be kept */
 	struct stream_block first_blocks[STREAM_BLOCKS_FIRST];

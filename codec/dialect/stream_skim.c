@@ -40,7 +40,7 @@ static bool is_one_of(struct slice name, const struct slice *names, size_t count
  * whose items did not end one by one, either. */
 static bool is_first_time(const struct stream_skim *skim, struct slice name)
 {
-	if (skim->heard)
+	if (skim->delta_seen)
 		return false;
 	return slice_eq(name, SLICE("content")) ||
 	       (!skim->ended && slice_eq(name, SLICE("output")));
@@ -54,7 +54,7 @@ static uint32_t string_max(const struct stream_skim *skim, struct slice name)
 	if (slice_eq(name, SLICE("delta")) || slice_eq(name, SLICE("content")))
 		again = false; /* a content that was said before does not pass */
 	else if (slice_eq(name, SLICE("text")) || slice_eq(name, SLICE("refusal")))
-		again = skim->text_heard;
+		again = skim->text_seen;
 	else if (slice_eq(name, SLICE("arguments")))
 		again = skim->args_heard;
 	return again ? SKIM_STRING_MAX : UINT32_MAX;
@@ -147,7 +147,7 @@ static void hear(struct stream_skim *skim, const char *front)
 			       sizeof(args) == sizeof(text),
 		       "the whole front of each");
 	if (memcmp(front, text, SKIM_FRONT_MAX) == 0 || memcmp(front, refusal, SKIM_FRONT_MAX) == 0)
-		skim->heard = skim->text_heard = true;
+		skim->delta_seen = skim->text_seen = true;
 	else if (memcmp(front, args, SKIM_FRONT_MAX) == 0)
 		skim->args_heard = true;
 }
@@ -309,9 +309,9 @@ static void forget_json(struct stream_skim *skim)
 {
 	*skim = (struct stream_skim){ .place = SKIM_LINE,
 				      .after_cr = skim->after_cr,
-				      .heard = skim->heard,
+				      .delta_seen = skim->delta_seen,
 				      .ended = skim->ended,
-				      .text_heard = skim->text_heard && !skim->item_over,
+				      .text_seen = skim->text_seen && !skim->item_over,
 				      .args_heard = skim->args_heard && !skim->item_over,
 				      .cut = skim->cut,
 				      .calls = skim->calls,

@@ -38,9 +38,9 @@ struct stream_skim {
 	enum skim_skip { SKIM_NOTHING, SKIM_VALUE, SKIM_STRING } skip;
 	uint8_t matched;             /* bytes of "data:" */
 	bool after_cr, owed, passes; /* passes: the rest of the event */
-	bool heard; /* a delta of a text or refusal has passed, in this event or one before */
-	bool ended; /* likewise the end of an item, or of a part of one */
-	bool text_heard,
+	bool delta_seen; /* a delta of a text or refusal has passed, in this event or one before */
+	bool ended;      /* likewise the end of an item, or of a part of one */
+	bool text_seen,
 		args_heard; /* a delta of a text or refusal, or of arguments, since an item's end */
 	bool item_over;     /* the event is an item's end */
 	bool cut;           /* a string that may have been needed was, some time */

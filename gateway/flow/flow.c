@@ -154,7 +154,7 @@ static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 		return FLOW_GIVE_BACK;
 	}
 	health_ended(&flow->walk.choice, NULL, env->now); /* of an attempt that was not made */
-	flow_tell_asked(flow);
+	flow_restore_asked(flow);
 	if (flow_make_note(flow, env)) {
 		flow->step = FLOW_STEP_REMEMBER;
 		return FLOW_REMEMBER;

@@ -120,7 +120,7 @@ struct flow_failure {
 struct flow_schema;
 
 /* How the last attempt's place was found, while the next one is prepared: should that not be made, nothing
- * of it is told. */
+ * of it is reported. */
 struct flow_asked {
 	struct slice hint;
 	struct route route;
@@ -228,7 +228,7 @@ struct flow_retries {
 	uint32_t attempts;        /* the first entries of `tried` that are valid */
 	uint32_t round;           /* how often all had failed, and were asked anew */
 	struct flow_tried *tried; /* made->tried, or a list in the arena once there is a second */
-	struct flow_failure *telling; /* of the failures, what the caller is told in the end */
+	struct flow_failure *reported; /* the failure that the caller gets in the end */
 	enum flow_phase phase;
 	enum flow_repeat repeat;
 	struct flow_asked *asked;   /* while PREPARING; NULL: there was no memory */

@@ -165,7 +165,7 @@ static bool was_cut(const struct flow *flow, const struct provider_failure *why)
 {
 	if (why->err == ERR_PROVIDER_ANSWER && why->blame == BLAME_ENDPOINT)
 		return true;
-	return flow->reading.first_output_at != 0 && !flow->reading.stream->heard_out;
+	return flow->reading.first_output_at != 0 && !flow->reading.stream->complete;
 }
 
 /* Whether the call's own end is all there is to say: what came of a stream is worth a look, unless time or
@@ -223,7 +223,7 @@ static void add_usage(struct usage *sum, const struct usage *usage)
 	sum->reasoning += usage->reasoning;
 }
 
-static void tell_health(struct flow *flow, const struct flow_env *env)
+static void report_health(struct flow *flow, const struct flow_env *env)
 {
 	const struct upstream_call *call = &flow->call;
 	const struct provider_failure *why = &flow->attempt.failure.why;
@@ -272,7 +272,7 @@ void flow_settle_up(struct flow *flow, const struct flow_env *env)
 	must(flow->charge.reserved);
 	flow->charge.reserved = false;
 	flow_judge_usage(flow, env);
-	tell_health(flow, env);
+	report_health(flow, env);
 	flow_price(flow, env);
 	flow->totals.usd += flow->charge.usd;
 	flow->totals.tokens += flow->charge.tokens;
@@ -297,14 +297,14 @@ struct metrics_attempt flow_attempt_report(const struct flow *flow)
 	/* A stream's first token is not its first byte. */
 	const nsec_t first = flow->reading.first_output_at != 0 ? flow->reading.first_output_at
 								: call->first_byte_at;
-	const bool heard = first > call->sent_at && call->sent_at != 0;
+	const bool came = first > call->sent_at && call->sent_at != 0;
 
 	must(flow->attempt.called && flow->retries.attempts != 0);
 	return (struct metrics_attempt){
 		.model = flow->walk.model_id,
 		.provider = flow->walk.provider_name,
 		.outcome = flow->retries.tried[flow->retries.attempts - 1].err,
-		.ttft = heard ? first - call->sent_at : 0,
+		.ttft = came ? first - call->sent_at : 0,
 		.settled_without_usage = flow->charge.without_usage,
 		.usd_overrun_nano = flow->charge.overrun,
 	};

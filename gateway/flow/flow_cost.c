@@ -37,7 +37,7 @@ void flow_judge_usage(struct flow *flow, const struct flow_env *env)
 	struct usage *usage = &flow->attempt.usage;
 
 	/* whole answers whose stream was given up before it was over */
-	if (!usage->known && flow->reading.form != FLOW_WHOLE && flow->reading.stream->heard_out)
+	if (!usage->known && flow->reading.form != FLOW_WHOLE && flow->reading.stream->complete)
 		*usage = flow->reading.stream->answer.usage;
 	if (!usage->known || is_credible(flow, env, usage))
 		return;
@@ -79,12 +79,12 @@ static bool look(const struct flow *flow, const struct flow_env *env, struct quo
 			*usage = s->answer.usage;
 		seen->counted = usage->output;
 		/* it has begun, and shows nothing of what it does */
-		hidden |= s->progress.heard && seen->deltas == 0 && !usage->known;
+		hidden |= s->progress.event_seen && seen->deltas == 0 && !usage->known;
 	}
 	if (hidden)
 		seen->timed = written_since(flow, env);
 	return seen->bytes != 0 || seen->deltas != 0 || usage->known ||
-	       (flow->reading.form != FLOW_WHOLE && flow->reading.stream->progress.heard);
+	       (flow->reading.form != FLOW_WHOLE && flow->reading.stream->progress.event_seen);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)

@@ -25,7 +25,7 @@ static enum retry retry_of(const struct flow *flow)
 }
 
 /* The more a failure says about the provider. */
-static int told_by(const struct flow_failure *failure)
+static int evidence_of(const struct flow_failure *failure)
 {
 	if (failure->why.status != 0)
 		return 2;
@@ -34,18 +34,18 @@ static int told_by(const struct flow_failure *failure)
 
 /* The deadline's passing is how a request ends, whatever came before it. False: no memory for the first
  * failure. */
-static bool note_telling(struct flow *flow)
+static bool keep_reported(struct flow *flow)
 {
 	if (flow->attempt.failure.why.err == ERR_OK)
 		return true;
-	if (flow->retries.telling != NULL && flow->attempt.failure.why.err != ERR_DEADLINE &&
-	    told_by(&flow->attempt.failure) < told_by(flow->retries.telling))
+	if (flow->retries.reported != NULL && flow->attempt.failure.why.err != ERR_DEADLINE &&
+	    evidence_of(&flow->attempt.failure) < evidence_of(flow->retries.reported))
 		return true;
-	if (flow->retries.telling == NULL)
-		flow->retries.telling = arena_take(flow->arena, sizeof(*flow->retries.telling));
-	if (flow->retries.telling != NULL)
-		*flow->retries.telling = flow->attempt.failure;
-	return flow->retries.telling != NULL;
+	if (flow->retries.reported == NULL)
+		flow->retries.reported = arena_take(flow->arena, sizeof(*flow->retries.reported));
+	if (flow->retries.reported != NULL)
+		*flow->retries.reported = flow->attempt.failure;
+	return flow->retries.reported != NULL;
 }
 
 /* ---- when ---- */
@@ -153,8 +153,8 @@ static void note_back(struct flow *flow, const struct flow_env *env)
 			  : health_wait(env->health, (uint32_t)model,
 					health_tenant(flow->ask->caller->limit_key), env->now);
 
-	if (flow->retries.telling != NULL)
-		flow->retries.telling->back_ms =
+	if (flow->retries.reported != NULL)
+		flow->retries.reported->back_ms =
 			wait == NSEC_NEVER ? 0 : (int64_t)((wait + MSEC - 1) / MSEC);
 }
 
@@ -166,7 +166,7 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 	const bool kept = flow->end.result != NULL && !repeats; /* the second answer failed */
 	const bool mends = flow_schema_mends(flow);
 
-	const bool noted = note_telling(flow);
+	const bool noted = keep_reported(flow);
 	note_back(flow, env);
 	flow_keep_asked(flow);
 	if (!noted)

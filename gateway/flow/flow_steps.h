@@ -123,8 +123,8 @@ MUST_USE enum err flow_stay(struct flow *flow, const struct flow_env *env, bool 
 MUST_USE enum err flow_move_on(struct flow *flow, const struct flow_env *env);
 /* An attempt has failed: keeps what the log tells of it. */
 void flow_keep_asked(struct flow *flow);
-/* The request is over: where an attempt was prepared and not made, the last one is told again. */
-void flow_tell_asked(struct flow *flow);
+/* The request is over: where an attempt was prepared and not made, the last one is reported. */
+void flow_restore_asked(struct flow *flow);
 
 /* flow_reserve.c */
 /* Room for the scopes of the next reservation; false: no memory. */

@@ -25,7 +25,7 @@ void flow_keep_asked(struct flow *flow)
 		     sizeof(flow->walk.choice.drawn));
 }
 
-static void tell_route(struct flow *flow, const struct flow_asked *asked)
+static void restore_route(struct flow *flow, const struct flow_asked *asked)
 {
 	flow->walk.hint = asked->hint;
 	flow->made->route = asked->route;
@@ -36,7 +36,7 @@ static void tell_route(struct flow *flow, const struct flow_asked *asked)
 	flow->walk.choice.held = asked->held;
 }
 
-void flow_tell_asked(struct flow *flow)
+void flow_restore_asked(struct flow *flow)
 {
 	if (flow->retries.phase != FLOW_PREPARING)
 		return;
@@ -45,7 +45,7 @@ void flow_tell_asked(struct flow *flow)
 	flow->walk.provider_name = last->provider;
 	flow->walk.endpoint_url = last->endpoint;
 	if (flow->retries.asked != NULL)
-		tell_route(flow, flow->retries.asked);
+		restore_route(flow, flow->retries.asked);
 	else
 		flow->walk.config_digest[0] = '\0'; /* nothing, rather than another one's */
 }

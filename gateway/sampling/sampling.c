@@ -66,7 +66,7 @@ static void settle_down(struct sampling_call *call)
 	if (call->flow.reading.stream != NULL)
 		give_stream(call);
 	if (call->flow.state != NULL)
-		call_tell_others(call);
+		call_notify_others(call);
 }
 
 void sampling_end(struct sampling_call *call, enum err how)
@@ -158,14 +158,14 @@ static void do_wait(struct sampling_call *call)
 }
 
 /* Tells the front; the call may be gone afterwards. */
-static void tell_outcome(struct sampling_call *call)
+static void deliver_outcome(struct sampling_call *call)
 {
 	call->flow.front->done(call->flow.owner, &call->flow.out);
 }
 
 static void on_soon(struct net_task *task)
 {
-	tell_outcome(CONTAINER_OF(task, struct sampling_call, soon));
+	deliver_outcome(CONTAINER_OF(task, struct sampling_call, soon));
 }
 
 static void do_answer(struct sampling_call *call)
@@ -179,7 +179,7 @@ static void do_answer(struct sampling_call *call)
 	else if (before == CALL_BEGINS)
 		net_soon(call->core->loop, &call->soon);
 	else
-		tell_outcome(call);
+		deliver_outcome(call);
 }
 
 /* Until the flow waits or is over; `call` may be gone afterwards. */
@@ -282,7 +282,7 @@ struct sampling_call *sampling_begin(struct sampling *core, const struct samplin
 		return NULL;
 	call->magic = CALL_MAGIC;
 	call->phase = CALL_BEGINS;
-	call->placed = call->early = call->admitted = call->heard = false;
+	call->placed = call->early = call->admitted = call->notified = false;
 	call->core = core;
 	call->pool = NULL;
 	call->soon = (struct net_task){ .run = on_soon };

@@ -36,8 +36,8 @@ struct sampling_call *sampling_begin(struct sampling *core, const struct samplin
 void sampling_pause(struct sampling_call *call);
 void sampling_resume(struct sampling_call *call);
 
-/* Whether the provider has said all that it will to this attempt: `done`, or another attempt, is a turn away. */
-bool sampling_is_heard_out(const struct sampling_call *call);
+/* Whether the attempt has its whole answer, or has failed: `done`, or another attempt, is a turn away. */
+bool sampling_attempt_is_over(const struct sampling_call *call);
 
 /* After `done`, when the answer has left: log line, counters, and the call's place and memory go; then ask and arena are
  * the front's again. `how` ERR_OK: whole; ERR_CANCELLED: cut short; any other: the front has answered that instead of the

@@ -71,12 +71,12 @@ struct sampling_call {
 	bool placed : 1;   /* holds a concurrency place in the store */
 	bool early : 1;    /* one of waiting_early */
 	bool admitted : 1; /* the front was told so */
-	bool heard : 1;    /* the front was told of the attempt's stream */
+	bool notified : 1; /* the front was told of the attempt's stream */
 	struct sampling *core;
 	struct upstream_pool *pool;          /* chosen while the snapshot was at hand */
 	struct sampling_call *next, **place; /* in core->waiting; place NULL: not on it */
 	struct net_task soon;                /* its outcome is told */
-	struct stream_cursor told;           /* how far the front was, for relay DELTAS */
+	struct stream_cursor cursor;         /* how far the front was, for relay DELTAS */
 	struct net_timer wait; /* before another attempt, or for the first of copies */
 	_Alignas(64) struct flow flow;
 };
@@ -132,7 +132,7 @@ void call_give_back(struct sampling_call *call);
 void call_forget(struct sampling_call *call);
 
 /* Its outcome is there, or it ends without one: others hear of it. flow.state is there. */
-void call_tell_others(struct sampling_call *call);
+void call_notify_others(struct sampling_call *call);
 
 /* ---- sampling_stream.c ---- */
 

@@ -221,7 +221,7 @@ static void end_copies(struct sampling_call *call)
 	}
 }
 
-void call_tell_others(struct sampling_call *call)
+void call_notify_others(struct sampling_call *call)
 {
 	struct flow_state *mine = call->flow.state;
 

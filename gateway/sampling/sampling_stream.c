@@ -23,7 +23,7 @@ void call_admit(struct sampling_call *call)
 		flow->front->admitted(flow->owner, net_now(call->core->loop));
 }
 
-static void tell(struct sampling_call *call, uint64_t output_bytes)
+static void notify_progress(struct sampling_call *call, uint64_t output_bytes)
 {
 	const struct flow *flow = &call->flow;
 
@@ -37,7 +37,7 @@ static void relay_deltas(struct sampling_call *call)
 	const nsec_t now = net_now(call->core->loop);
 	struct stream_delta delta;
 
-	while (stream_next_delta(flow->reading.stream, &call->told, flow->arena, &delta)) {
+	while (stream_next_delta(flow->reading.stream, &call->cursor, flow->arena, &delta)) {
 		flow->attempt.relayed = true;
 		flow->front->delta(flow->owner, &delta, now);
 	}
@@ -69,8 +69,8 @@ static bool on_head(struct upstream_call *upstream)
 	if (!flow_stream_head(&call->flow, core->json, net_now(core->loop),
 			      net_wall_ns(core->loop)))
 		return false;
-	call->heard = true;
-	tell(call, 0);
+	call->notified = true;
+	notify_progress(call, 0);
 	return true;
 }
 
@@ -83,7 +83,7 @@ static void on_piece(struct upstream_call *upstream, struct slice bytes)
 		upstream_enough(upstream, state == STREAM_DONE);
 	else
 		upstream_holds(upstream, flow_stream_held(&call->flow));
-	tell(call, call->flow.reading.stream->progress.output_bytes);
+	notify_progress(call, call->flow.reading.stream->progress.output_bytes);
 	if (call->flow.ask->relay == SAMPLING_DELTAS)
 		relay(call, bytes, state);
 }
@@ -96,7 +96,7 @@ void call_stream_ended(struct sampling_call *call)
 	    flow->call.err != ERR_OK ||
 	    (stream_failed(flow->reading.stream) && !flow->attempt.relayed))
 		return;
-	call->told.ended = true;
+	call->cursor.ended = true;
 	relay_deltas(call);
 }
 
@@ -108,15 +108,15 @@ void call_stream_begin(struct sampling_call *call)
 	upstream->piece = call->flow.attempt.wants_stream ? on_piece : NULL;
 	if (call->flow.ask->relay == SAMPLING_SILENT)
 		return;
-	call->told = (struct stream_cursor){ .cap = 0 };
+	call->cursor = (struct stream_cursor){ .cap = 0 };
 	call_admit(call);
 }
 
 void call_stream_failed(struct sampling_call *call)
 {
-	if (call->heard)
-		tell(call, 0);
-	call->heard = false;
+	if (call->notified)
+		notify_progress(call, 0);
+	call->notified = false;
 }
 
 void sampling_pause(struct sampling_call *call)
@@ -131,7 +131,7 @@ void sampling_resume(struct sampling_call *call)
 	upstream_resume(&call->flow.call);
 }
 
-bool sampling_is_heard_out(const struct sampling_call *call)
+bool sampling_attempt_is_over(const struct sampling_call *call)
 {
 	return call->flow.call.done_at != 0;
 }

@@ -52,9 +52,9 @@ static void rig_provider_ends(enum err err, bool bytes_sent, const struct provid
 }
 
 /* A notification that is due is written, and leaves. */
-static void rig_tell(struct rpc_call *call)
+static void rig_notify(struct rpc_call *call)
 {
-	struct net_timer *timer = &call->told.timer;
+	struct net_timer *timer = &call->notify.timer;
 
 	world_turn_ends();
 	if (!rpc_progress_wanted(&call->progress))
@@ -86,7 +86,7 @@ static inline bool rig_provider_streams(struct rpc_call *call, const struct prov
 	if (half != 0)
 		upstream->piece(upstream, slice_of(answer->body.at, half));
 	if (upstream->wish == UPSTREAM_WANTED)
-		rig_tell(call);
+		rig_notify(call);
 	if (upstream->wish == UPSTREAM_WANTED && answer->body.len != 0)
 		upstream->piece(upstream,
 				slice_of(answer->body.at + half, answer->body.len - half));

@@ -210,12 +210,12 @@ static inline nsec_t bench_due(struct bench *b)
 }
 
 /* The notification that is due. */
-static inline struct slice bench_tell(struct bench *b)
+static inline struct slice bench_notify(struct bench *b)
 {
 	bench_follow(b);
 	if (!rpc_progress_begun(&b->call.progress))
 		rpc_write_stream_head(&b->call);
-	return rpc_progress_tell(&b->call.progress, b->now);
+	return rpc_progress_notify(&b->call.progress, b->now);
 }
 
 static inline enum flow_effect reserve(struct bench *b)

@@ -140,7 +140,7 @@ const char *stream_case_run(struct stream_case *c, const char *body, struct stre
 bool stream_progress_same(const struct stream_progress *a, const struct stream_progress *b)
 {
 	return a->output_bytes == b->output_bytes && a->deltas == b->deltas &&
-	       a->begun == b->begun && a->heard == b->heard;
+	       a->begun == b->begun && a->event_seen == b->event_seen;
 }
 
 static bool same(struct stream_case *c, const char *body, const char *expect, const char *how,

@@ -547,7 +547,7 @@ static void on_event(struct stream *s, struct slice name, struct slice data)
 		return;
 	}
 	if (slice_eq(text_trim_json(data), SLICE("[DONE]"))) {
-		if (!s->heard_out)
+		if (!s->complete)
 			stream_stop(s, ANSWER_END);
 		stream_done(s);
 		return;

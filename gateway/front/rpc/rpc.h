@@ -43,9 +43,9 @@ struct rpc_call {
 	struct front_host *host;
 	struct {
 		struct net_task
-			soon; /* the next notification is due in this turn, or when others are told, */
+			soon; /* the next notification is due in this turn, or with others on its connection, */
 		struct net_timer timer; /* or then; both only where progress is wanted */
-	} told;
+	} notify;
 	struct rpc_progress progress;
 
 	uint32_t magic;

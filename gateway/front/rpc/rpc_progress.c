@@ -36,7 +36,7 @@ void rpc_progress_admit(struct rpc_progress *progress, nsec_t now)
 
 bool rpc_progress_rose(const struct rpc_progress *progress)
 {
-	return rpc_progress_begun(progress) && progress->output > progress->told;
+	return rpc_progress_begun(progress) && progress->output > progress->notified;
 }
 
 nsec_t rpc_progress_due(const struct rpc_progress *progress)
@@ -46,19 +46,19 @@ nsec_t rpc_progress_due(const struct rpc_progress *progress)
 	if (progress->phase == RPC_PROGRESS_ADMITTED)
 		return progress->streams ? progress->admitted_at
 					 : progress->admitted_at + PROGRESS_BEGIN_AFTER;
-	return progress->told_at +
+	return progress->notified_at +
 	       (rpc_progress_rose(progress) ? PROGRESS_EVERY : PROGRESS_SILENCE_MAX);
 }
 
-struct slice rpc_progress_tell(struct rpc_progress *progress, nsec_t now)
+struct slice rpc_progress_notify(struct rpc_progress *progress, nsec_t now)
 {
-	uint64_t least = rpc_progress_begun(progress) ? progress->told + 1 : 0;
+	uint64_t least = rpc_progress_begun(progress) ? progress->notified + 1 : 0;
 
 	must(progress->phase >= RPC_PROGRESS_ADMITTED);
-	progress->told = progress->output > least ? progress->output : least;
-	progress->told_at = now;
+	progress->notified = progress->output > least ? progress->output : least;
+	progress->notified_at = now;
 	progress->phase = RPC_PROGRESS_BEGUN;
-	char *pen = pen_uint(progress->text + progress->front, progress->told);
+	char *pen = pen_uint(progress->text + progress->front, progress->notified);
 	pen = pen_slice(pen, behind_number);
 	return slice_of(progress->text, (size_t)(pen - progress->text));
 }

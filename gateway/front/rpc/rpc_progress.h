@@ -30,9 +30,9 @@ struct rpc_progress {
 	enum rpc_progress_phase phase : 8;
 	bool streams;   /* a provider has begun to stream */
 	uint32_t front; /* bytes of `text` before the number */
-	nsec_t told_at;
+	nsec_t notified_at;
 	uint64_t output;    /* bytes that the attempt under way has brought */
-	uint64_t told;      /* the last notification's number */
+	uint64_t notified;  /* the last notification's number */
 	char *text;         /* the notification, in the arena */
 	nsec_t admitted_at; /* the first time */
 };
@@ -64,6 +64,6 @@ nsec_t rpc_progress_due(const struct rpc_progress *progress);
 /* The notification as an event, and notes that it is being written: unchanged until the next call. Its
  * number is the bytes of output so far, more than the one before whatever happens: another attempt
  * begins anew. */
-struct slice rpc_progress_tell(struct rpc_progress *progress, nsec_t now);
+struct slice rpc_progress_notify(struct rpc_progress *progress, nsec_t now);
 
 #endif

@@ -16,20 +16,21 @@ void rpc_stream_arm(struct rpc_call *call)
 	const bool rose = rpc_progress_rose(&call->progress);
 	nsec_t due = rpc_progress_due(&call->progress);
 
-	if (due >= call->told.timer.due || call->told.soon.prev != NULL)
+	if (due >= call->notify.timer.due || call->notify.soon.prev != NULL)
 		return;
 	if (rose)
 		due = net_together_at(loop, call->connection, due);
 	if (due <= net_now(loop))
-		net_soon(loop, &call->told.soon);
-	else if (!(rose && net_together(loop, &call->told.soon, due)) && due < call->told.timer.due)
-		net_timer_set(loop, &call->told.timer, due);
+		net_soon(loop, &call->notify.soon);
+	else if (!(rose && net_together(loop, &call->notify.soon, due)) &&
+		 due < call->notify.timer.due)
+		net_timer_set(loop, &call->notify.timer, due);
 }
 
-static void tell(struct rpc_call *call, nsec_t now)
+static void notify(struct rpc_call *call, nsec_t now)
 {
 	const bool first = !rpc_progress_begun(&call->progress);
-	const struct slice event = rpc_progress_tell(&call->progress, now);
+	const struct slice event = rpc_progress_notify(&call->progress, now);
 	const struct rpc_answer *answer = &call->answer;
 
 	call->pace = RPC_UNSENT;
@@ -42,7 +43,7 @@ static void tell(struct rpc_call *call, nsec_t now)
 			  event);
 }
 
-static void tell_if_due(struct rpc_call *call)
+static void notify_if_due(struct rpc_call *call)
 {
 	nsec_t now = net_now(call->host->loop);
 
@@ -54,29 +55,29 @@ static void tell_if_due(struct rpc_call *call)
 		call->pace = RPC_LATE;
 		sampling_pause(call->call);
 	} else {
-		tell(call, now);
+		notify(call, now);
 		rpc_stream_arm(call);
 	}
 }
 
 static void on_due(struct net_timer *timer)
 {
-	struct rpc_call *call = CONTAINER_OF(timer, struct rpc_call, told.timer);
+	struct rpc_call *call = CONTAINER_OF(timer, struct rpc_call, notify.timer);
 
 	timer->due = NSEC_NEVER;
-	if (call->told.soon.prev == NULL) /* else it is told with others, in a moment */
-		tell_if_due(call);
+	if (call->notify.soon.prev == NULL) /* else it is told with others, in a moment */
+		notify_if_due(call);
 }
 
-/* The provider may have said all that it will: then the next turn has the answer, or tells that there is none yet. */
+/* Where the attempt is over the next turn has the answer, or notifies that there is none yet. */
 static void on_soon(struct net_task *task)
 {
-	struct rpc_call *call = CONTAINER_OF(task, struct rpc_call, told.soon);
+	struct rpc_call *call = CONTAINER_OF(task, struct rpc_call, notify.soon);
 
-	if (sampling_is_heard_out(call->call))
-		net_timer_set(call->host->loop, &call->told.timer, net_now(call->host->loop));
+	if (sampling_attempt_is_over(call->call))
+		net_timer_set(call->host->loop, &call->notify.timer, net_now(call->host->loop));
 	else
-		tell_if_due(call);
+		notify_if_due(call);
 }
 
 static void end(struct rpc_call *call)
@@ -108,13 +109,13 @@ void rpc_stream_end(struct rpc_call *call)
 
 void rpc_stream_init(struct rpc_call *call)
 {
-	call->told.timer = (struct net_timer){ .due = NSEC_NEVER, .fire = on_due };
-	call->told.soon = (struct net_task){ .run = on_soon };
+	call->notify.timer = (struct net_timer){ .due = NSEC_NEVER, .fire = on_due };
+	call->notify.soon = (struct net_task){ .run = on_soon };
 	call->pace = RPC_IN_TIME;
 }
 
 void rpc_stream_fini(struct rpc_call *call)
 {
-	net_timer_stop(call->host->loop, &call->told.timer);
-	net_task_cancel(&call->told.soon);
+	net_timer_stop(call->host->loop, &call->notify.timer);
+	net_task_cancel(&call->notify.soon);
 }

@@ -112,7 +112,7 @@ static inline enum flow_effect provider_ends(struct bench *b, enum err err, bool
 
 static inline void assert_tells(struct bench *b, const char *part)
 {
-	const struct slice told = bench_tell(b);
+	const struct slice told = bench_notify(b);
 
 	assert_false(slice_absent(told));
 	assert_has(arena_copy(&b->call.arena, told).at, part);

@@ -264,7 +264,7 @@ static void assert_row(struct bench *b, const struct row *row, const char *end)
 			 b->flow.charge.tokens, tokens, b->flow.charge.usd, usd);
 }
 
-static void a_stream_that_was_not_heard_out_is_charged_by_what_was_seen(void **state)
+static void an_incomplete_stream_is_charged_by_what_was_seen(void **state)
 {
 	struct bench *b = *state;
 
@@ -428,7 +428,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, take_apart)
 	const struct CMUnitTest tests[] = {
-		TEST(a_stream_that_was_not_heard_out_is_charged_by_what_was_seen),
+		TEST(an_incomplete_stream_is_charged_by_what_was_seen),
 		TEST(the_line_of_the_log_tells_estimates_from_counts),
 		TEST(a_count_of_the_whole_answer_is_exact_however_its_stream_ends),
 		TEST(measured_speed_is_what_time_is_worth),

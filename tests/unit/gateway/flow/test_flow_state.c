@@ -336,7 +336,7 @@ static void a_stream_that_is_called_off_ends_without_an_answer(void **state)
 
 	in.headers[HTTP_ACCEPT] = SLICE("text/event-stream");
 	goes_to_its_provider(b, &in);
-	(void)bench_tell(b);
+	(void)bench_notify(b);
 	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_REMEMBER);
 	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);

@@ -33,7 +33,7 @@ static void sent_again(struct bench *b, enum flow_effect effect)
 /* The number of the notification that is due. */
 static uint64_t told(struct bench *b)
 {
-	const struct slice event = bench_tell(b);
+	const struct slice event = bench_notify(b);
 	const char *number = strstr(arena_copy(&b->call.arena, event).at, "\"progress\":");
 
 	assert_non_null(number);
@@ -123,7 +123,7 @@ static void before_that_it_is_tried_again_and_the_numbers_still_rise(void **stat
 	send_it(b, BOTH, ASK("100", TOKEN));
 	stream_begins(b);
 	(void)says(b, START);
-	(void)bench_tell(b); /* that it goes on, no more */
+	(void)bench_notify(b); /* that it goes on, no more */
 	assert_int_equal(provider_ends(b, ERR_PROVIDER_DOWN, true), FLOW_SETTLE);
 	sent_again(b, settle(b));
 	assert_int_equal(b->flow.retries.attempts, 2);
@@ -151,7 +151,7 @@ static void a_call_that_cannot_be_forced_is_asked_for_again_though_numbers_were_
 		b->now += 300 * MSEC;
 		(void)says(b, START);
 		(void)says(b, answers[i]);
-		(void)bench_tell(b);
+		(void)bench_notify(b);
 		assert_int_equal(says(b, STOP), STREAM_DONE);
 		assert_int_equal(provider_ends(b, ERR_OK, false), FLOW_SETTLE);
 		assert_int_equal(settle(b), i == 0 ? FLOW_RESERVE : FLOW_ANSWER);
@@ -244,7 +244,7 @@ static void what_a_broken_stream_brought_is_not_told_while_the_next_attempt_is_d
 	send_it(b, BOTH, ASK("100", TOKEN));
 	stream_begins(b);
 	(void)says(b, START);
-	(void)bench_tell(b);
+	(void)bench_notify(b);
 	const nsec_t told = b->now;
 	b->now += 100 * MSEC;
 	(void)says(b, WORDS("hello"));
@@ -252,7 +252,7 @@ static void what_a_broken_stream_brought_is_not_told_while_the_next_attempt_is_d
 	assert_int_equal(provider_ends(b, ERR_PROVIDER_DOWN, true), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_WAIT);
 	assert_true(bench_due(b) == told + PROGRESS_SILENCE_MAX);
-	(void)bench_tell(b);
+	(void)bench_notify(b);
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 }
 
@@ -276,7 +276,7 @@ static void a_process_that_leaves_says_so_in_the_stream(void **state)
 
 	send_it(b, BOTH, ASK("100", TOKEN));
 	stream_begins(b);
-	(void)bench_tell(b);
+	(void)bench_notify(b);
 	assert_int_equal(run(b, FLOW_GIVEN_UP), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_ANSWER);
 	assert_has(answer_text(b), "\"reason\":\"draining\"");

@@ -47,7 +47,7 @@ static struct rpc_progress *wanted(void **state, const char *token)
 /* The number of the notification that is written at `now`. */
 static uint64_t tell(struct rpc_progress *progress, nsec_t now)
 {
-	struct slice event = rpc_progress_tell(progress, now);
+	struct slice event = rpc_progress_notify(progress, now);
 	const char *number = memmem(event.at, event.len, "\"progress\":", 11);
 
 	assert_non_null(number);
@@ -64,7 +64,7 @@ static void the_token_is_echoed_byte_for_byte(void **state)
 		struct rpc_progress *progress = wanted(state, tokens[i]);
 		rpc_progress_admit(progress, 0);
 		progress->output = 18446744073709551615u;
-		struct slice event = rpc_progress_tell(progress, 0);
+		struct slice event = rpc_progress_notify(progress, 0);
 		int len = snprintf(expect, sizeof(expect),
 				   "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":"
 				   "\"notifications/progress\",\"params\":{\"progressToken\":%s,"
@@ -120,8 +120,8 @@ static void output_is_told_four_times_a_second_at_most(void **state)
 		if (rpc_progress_due(progress) > now)
 			continue;
 		assert_true(!rpc_progress_begun(progress) ||
-			    now - progress->told_at >= PROGRESS_EVERY);
-		assert_true(now == 10 * MSEC || now - progress->told_at < 270 * MSEC);
+			    now - progress->notified_at >= PROGRESS_EVERY);
+		assert_true(now == 10 * MSEC || now - progress->notified_at < 270 * MSEC);
 		uint64_t number = tell(progress, now);
 		assert_int_equal(number, progress->output);
 		assert_true(number > before);
