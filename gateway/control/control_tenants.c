@@ -187,28 +187,28 @@ static bool read_table(const struct control *control, struct holdings *holdings)
 }
 
 /* The first worker's connection is as good as any. Control waits no longer than a request does. */
-static enum store_said ask_store(const struct control *control, struct holdings *holdings,
-				 uint64_t top_up)
+static enum limiter_said ask_store(const struct control *control, struct holdings *holdings,
+				   uint64_t top_up)
 {
 	const nsec_t deadline = control->config->store.deadline;
-	struct store_question *question =
-		store_question_new(holdings->tenant->limit_key,
-				   (const uint8_t(*)[16])holdings->keys, holdings->count, top_up);
+	struct limiter_query *question =
+		limiter_query_new(holdings->tenant->limit_key, (const uint8_t(*)[16])holdings->keys,
+				  holdings->count, top_up);
 
 	if (question == NULL)
-		return STORE_SAID_AWAY;
+		return LIMITER_SAID_AWAY;
 	worker_ask_store(control->args.workers[0], question);
-	const enum store_said said =
-		store_question_wait(question, deadline < ASKED_MAX ? deadline : ASKED_MAX);
-	for (uint32_t i = 0; said == STORE_SAID_DONE && i < holdings->count; i++) {
+	const enum limiter_said said =
+		limiter_query_wait(question, deadline < ASKED_MAX ? deadline : ASKED_MAX);
+	for (uint32_t i = 0; said == LIMITER_SAID_DONE && i < holdings->count; i++) {
 		struct limit_state *state = &holdings->at[i].state;
 		const struct limit_state own = *state;
-		*state = *store_question_state(question, i);
+		*state = *limiter_query_state(question, i);
 		(void)memcpy(state->refused, own.refused, sizeof(own.refused));
 	}
-	if (said == STORE_SAID_DONE)
+	if (said == LIMITER_SAID_DONE)
 		holdings->mode = "redis";
-	store_question_free(question);
+	limiter_query_free(question);
 	return said;
 }
 
@@ -327,23 +327,23 @@ static int top_up_store(const struct control *control, const struct tenant *tena
 		holdings_free(&holdings);
 		return answer_full(out);
 	}
-	const enum store_said said = ask_store(control, &holdings, nano_usd);
-	if (said == STORE_SAID_DONE) { /* the own share may be decided by, while Redis is away */
+	const enum limiter_said said = ask_store(control, &holdings, nano_usd);
+	if (said == LIMITER_SAID_DONE) { /* the own share may be decided by, while Redis is away */
 		limit_top_up(limit_table_slot(control->args.limits, tenant->limit_key), nano_usd,
 			     wall_now());
 		put_holdings(&holdings, out);
 	}
 	holdings_free(&holdings);
-	if (said == STORE_SAID_DONE)
+	if (said == LIMITER_SAID_DONE)
 		return 200;
-	(void)fputs(said == STORE_SAID_AWAY ? "Redis, where budgets are kept, is not there: "
-					      "nothing was added. Try again "
-					      "when it is back.\n"
-					    : "Redis, where budgets are kept, did not answer in "
-					      "time: look at topped_up "
-					      "of GET /tenants/ID before adding again.\n",
+	(void)fputs(said == LIMITER_SAID_AWAY ? "Redis, where budgets are kept, is not there: "
+						"nothing was added. Try again "
+						"when it is back.\n"
+					      : "Redis, where budgets are kept, did not answer in "
+						"time: look at topped_up "
+						"of GET /tenants/ID before adding again.\n",
 		    out);
-	return said == STORE_SAID_AWAY ? 503 : 504;
+	return said == LIMITER_SAID_AWAY ? 503 : 504;
 }
 
 int control_budget(void *arg, struct slice id, struct slice body, FILE *out)

@@ -52,14 +52,14 @@ enum flow_effect {
 	FLOW_RECALL, /* state->recall(&flow->state->recall) */
 	FLOW_JOIN, /* once_join(&flow->state->once); if it leads, ask other gateways, too; if it does
 			 * not and something is awaited, once_leave */
-	FLOW_RESERVE, /* store->reserve(&flow->reservation); if flow_has_reserved: it is answered */
+	FLOW_RESERVE, /* limiter->reserve(&flow->reservation); if flow_has_reserved: it is answered */
 	FLOW_AWAIT,   /* nothing: without what is awaited the flow cannot go further ahead */
-	FLOW_GIVE_BACK, /* what is in state->ahead.taken: of FLOW_PENDING_LIMITS store->undo(&flow->reservation)
-			 * if it is granted, or, once the flow was told so, store->settle with nothing used: it
+	FLOW_GIVE_BACK, /* what is in state->ahead.taken: of FLOW_PENDING_LIMITS limiter->undo(&flow->reservation)
+			 * if it is granted, or, once the flow was told so, limiter->settle with nothing used: it
 			 * keeps its place; of FLOW_PENDING_CLAIM once_leave */
 	FLOW_REMEMBER, /* state->remember(&flow->state->note) */
 	FLOW_SEND,     /* start flow->call at flow->walk.endpoint of flow->walk.provider */
-	FLOW_SETTLE,   /* store->settle with flow->charge.tokens and .usd; the attempt is over */
+	FLOW_SETTLE,   /* limiter->settle with flow->charge.tokens and .usd; the attempt is over */
 	FLOW_WAIT,     /* nothing, until flow->retries.wait_until */
 	FLOW_ANSWER,   /* tell the front flow->out */
 	FLOW_END,      /* nothing to send (client gone): log, metrics, free */
@@ -330,7 +330,7 @@ MUST_USE bool flow_answered(struct flow *flow, enum flow_pending what, nsec_t no
 /* With FLOW_RESERVE: whether the reservation was made before, by a walk that went ahead. */
 bool flow_has_reserved(const struct flow *flow);
 
-/* The reservation that holds the request's place: store->release wants it. */
+/* The reservation that holds the request's place: limiter->release wants it. */
 struct reservation *flow_place(struct flow *flow);
 
 /* What metrics want to know of the attempt that was just settled. */

@@ -1,5 +1,5 @@
 /* limiter.h - what flow asks of state. One interface; limiter_memory.c is the default, over the limit
- * table. A store may answer at once or later (Redis); the flow does not care. */
+ * table. A limiter may answer at once or later (Redis); the flow does not care. */
 #ifndef GATEWAY_LIMITS_LIMITER_H
 #define GATEWAY_LIMITS_LIMITER_H
 
@@ -7,9 +7,9 @@
 #include "gateway/limits/limit_table.h"
 #include "gateway/net/net.h"
 
-enum store_outcome {
-	STORE_DONE,    /* reservation.granted and, when refused, .refusal are filled */
-	STORE_PENDING, /* reservation.done will be called once, unless store_forget comes first */
+enum limiter_outcome {
+	LIMITER_DONE,    /* reservation.granted and, when refused, .refusal are filled */
+	LIMITER_PENDING, /* reservation.done will be called once, unless limiter_forget comes first */
 };
 
 /* One tenant, one server, and the globs of limits.per_model that one model matches. */
@@ -17,7 +17,7 @@ enum { RESERVATION_SCOPES_MAX = 4 };
 
 struct limiter_call;
 
-/* One attempt's claim on limits: on all of its scopes or on none. Lives in the request; the store keeps
+/* One attempt's claim on limits: on all of its scopes or on none. Lives in the request; the limiter keeps
  * a pointer to it while it is pending. */
 struct reservation {
 	/* asked */
@@ -34,41 +34,41 @@ struct reservation {
 	/* answered */
 	bool granted;
 	struct limit_refusal refusal; /* also ERR_BUSY: no room for another slot */
-	/* the store's own */
+	/* the limiter's own */
 	struct limiter_call *call; /* to Redis, while it is on its way */
 	bool fallback;             /* granted by this gateway alone, */
 	uint32_t generation;       /* after so many connections */
 	struct list_link waits; /* not sent yet: for the first connection, or until Redis is well */
 	/* limiter_redis_patience.c: of one that nothing but a refusal awaits */
 	struct net_timer patience;
-	struct store_redis *waits_at;
+	struct limiter_redis *waits_at;
 };
 
-struct store_redis;
+struct limiter_redis;
 
-struct store {
-	enum store_outcome (*reserve)(struct store *store, struct reservation *reservation);
+struct limiter {
+	enum limiter_outcome (*reserve)(struct limiter *limiter, struct reservation *reservation);
 	/* The attempt ended: true costs replace the reserved ones. Returns nano-USD beyond the
 	 * bound. */
-	uint64_t (*settle)(struct store *store, struct reservation *reservation, uint64_t tokens,
-			   uint64_t usd, nsec_t now);
+	uint64_t (*settle)(struct limiter *limiter, struct reservation *reservation,
+			   uint64_t tokens, uint64_t usd, nsec_t now);
 	/* The request ended: its place is free again. Exactly once per granted concurrent ask. */
-	void (*release)(struct store *store, struct reservation *reservation);
+	void (*release)(struct limiter *limiter, struct reservation *reservation);
 	/* The attempt is not made after all: what was granted is free again, the request and its place
 	 * too, as if it had never been asked for. Instead of settle and release. */
-	void (*undo)(struct store *store, struct reservation *reservation, nsec_t now);
-	/* The request is going away while PENDING: the answer, if it comes, is undone by the store.
+	void (*undo)(struct limiter *limiter, struct reservation *reservation, nsec_t now);
+	/* The request is going away while PENDING: the answer, if it comes, is undone by the limiter.
 	 */
-	void (*forget)(struct store *store, struct reservation *reservation);
-	/* Number of the tenant's slot, for metric series; UINT32_MAX when the store has none. */
-	uint32_t (*series)(struct store *store, const uint8_t key[16]);
+	void (*forget)(struct limiter *limiter, struct reservation *reservation);
+	/* Number of the tenant's slot, for metric series; UINT32_MAX when the limiter has none. */
+	uint32_t (*series)(struct limiter *limiter, const uint8_t key[16]);
 };
 
 /* Over a mapped limit table, which must outlive it. One per worker; the table is shared. */
-struct store_memory {
-	struct store store;
+struct limiter_memory {
+	struct limiter limiter;
 	struct limit_table *table;
 };
-void store_memory_init(struct store_memory *memory, struct limit_table *table);
+void limiter_memory_init(struct limiter_memory *memory, struct limit_table *table);
 
 #endif

@@ -3,45 +3,45 @@
 
 #include "codec/base/must.h"
 
-static struct store_memory *memory_of(struct store *store)
+static struct limiter_memory *memory_of(struct limiter *limiter)
 {
-	return CONTAINER_OF(store, struct store_memory, store);
+	return CONTAINER_OF(limiter, struct limiter_memory, limiter);
 }
 
-static enum store_outcome memory_reserve(struct store *store, struct reservation *reservation)
+static enum limiter_outcome memory_reserve(struct limiter *limiter, struct reservation *reservation)
 {
 	struct limit_refusal refusal = { .err = ERR_BUSY };
 
 	must(reservation->scope_count >= 1 && reservation->scope_count <= RESERVATION_SCOPES_MAX);
 	reservation->granted =
-		limit_table_find(memory_of(store)->table, reservation->scopes,
+		limit_table_find(memory_of(limiter)->table, reservation->scopes,
 				 reservation->scope_count) &&
 		limit_take(reservation->scopes, reservation->scope_count, &reservation->ask,
 			   reservation->now, reservation->wall_s, &refusal);
 	if (!reservation->granted)
 		reservation->refusal = refusal;
-	return STORE_DONE;
+	return LIMITER_DONE;
 }
 
-static uint64_t memory_settle(struct store *store, struct reservation *reservation, uint64_t tokens,
-			      uint64_t usd, nsec_t now)
+static uint64_t memory_settle(struct limiter *limiter, struct reservation *reservation,
+			      uint64_t tokens, uint64_t usd, nsec_t now)
 {
-	(void)store;
+	(void)limiter;
 	must(reservation->granted);
 	return limit_settle(reservation->scopes, reservation->scope_count, &reservation->ask,
 			    reservation->wall_s, tokens, usd, now);
 }
 
 /* `granted` may be false by then: a further attempt in the same reservation was refused. */
-static void memory_release(struct store *store, struct reservation *reservation)
+static void memory_release(struct limiter *limiter, struct reservation *reservation)
 {
-	(void)store;
+	(void)limiter;
 	limit_release(reservation->scopes, reservation->scope_count);
 }
 
-static void memory_undo(struct store *store, struct reservation *reservation, nsec_t now)
+static void memory_undo(struct limiter *limiter, struct reservation *reservation, nsec_t now)
 {
-	(void)store;
+	(void)limiter;
 	must(reservation->granted);
 	reservation->granted = false;
 	limit_undo(reservation->scopes, reservation->scope_count, &reservation->ask,
@@ -49,30 +49,30 @@ static void memory_undo(struct store *store, struct reservation *reservation, ns
 }
 
 /* Nothing is ever pending, so there is nothing to undo. */
-static void memory_forget(struct store *store, struct reservation *reservation)
+static void memory_forget(struct limiter *limiter, struct reservation *reservation)
 {
-	(void)store;
+	(void)limiter;
 	(void)reservation;
 }
 
-static uint32_t memory_series(struct store *store, const uint8_t key[16])
+static uint32_t memory_series(struct limiter *limiter, const uint8_t key[16])
 {
-	struct limit_table *table = memory_of(store)->table;
+	struct limit_table *table = memory_of(limiter)->table;
 	const struct limit_slot *slot = limit_table_slot(table, key);
 
 	return slot == NULL ? UINT32_MAX : limit_slot_index(table, slot);
 }
 
-void store_memory_init(struct store_memory *memory, struct limit_table *table)
+void limiter_memory_init(struct limiter_memory *memory, struct limit_table *table)
 {
 	must(table != NULL);
-	*memory = (struct store_memory){
-		.store = { .reserve = memory_reserve,
-			   .settle = memory_settle,
-			   .release = memory_release,
-			   .undo = memory_undo,
-			   .forget = memory_forget,
-			   .series = memory_series },
+	*memory = (struct limiter_memory){
+		.limiter = { .reserve = memory_reserve,
+			     .settle = memory_settle,
+			     .release = memory_release,
+			     .undo = memory_undo,
+			     .forget = memory_forget,
+			     .series = memory_series },
 		.table = table,
 	};
 }

@@ -12,22 +12,22 @@ struct question_part {
 	struct limit_state state;
 };
 
-struct store_question {
+struct limiter_query {
 	pthread_mutex_t lock;
 	pthread_cond_t answered;
 	uint32_t holders; /* the thread that asks and the one that answers */
 	bool has_answer;
-	enum store_said said;
+	enum limiter_said said;
 	uint8_t tag[16];
 	uint64_t top_up;
 	uint32_t count;
 	struct question_part parts[];
 };
 
-struct store_question *store_question_new(const uint8_t tag[16], const uint8_t (*keys)[16],
-					  uint32_t count, uint64_t top_up)
+struct limiter_query *limiter_query_new(const uint8_t tag[16], const uint8_t (*keys)[16],
+					uint32_t count, uint64_t top_up)
 {
-	struct store_question *question;
+	struct limiter_query *question;
 	pthread_condattr_t clock;
 
 	must(count >= 1);
@@ -48,7 +48,7 @@ struct store_question *store_question_new(const uint8_t tag[16], const uint8_t (
 	return question;
 }
 
-static void let_go(struct store_question *question)
+static void let_go(struct limiter_query *question)
 {
 	must(pthread_mutex_lock(&question->lock) == 0);
 	const uint32_t left = --question->holders;
@@ -60,10 +60,10 @@ static void let_go(struct store_question *question)
 	free(question);
 }
 
-enum store_said store_question_wait(struct store_question *question, nsec_t at_most)
+enum limiter_said limiter_query_wait(struct limiter_query *question, nsec_t at_most)
 {
 	struct timespec until;
-	enum store_said said = STORE_SAID_NOTHING;
+	enum limiter_said said = LIMITER_SAID_NOTHING;
 	int err = 0;
 
 	must(clock_gettime(CLOCK_MONOTONIC, &until) == 0);
@@ -79,46 +79,46 @@ enum store_said store_question_wait(struct store_question *question, nsec_t at_m
 	return said;
 }
 
-const struct limit_state *store_question_state(const struct store_question *question, uint32_t i)
+const struct limit_state *limiter_query_state(const struct limiter_query *question, uint32_t i)
 {
-	must(i < question->count && question->said == STORE_SAID_DONE);
+	must(i < question->count && question->said == LIMITER_SAID_DONE);
 	return &question->parts[i].state;
 }
 
-void store_question_free(struct store_question *question)
+void limiter_query_free(struct limiter_query *question)
 {
 	if (question != NULL)
 		let_go(question);
 }
 
-const uint8_t *store_question_tag(const struct store_question *question)
+const uint8_t *limiter_query_tag(const struct limiter_query *question)
 {
 	return question->tag;
 }
 
-const uint8_t *store_question_key(const struct store_question *question, uint32_t i)
+const uint8_t *limiter_query_key(const struct limiter_query *question, uint32_t i)
 {
 	must(i < question->count);
 	return question->parts[i].key;
 }
 
-uint32_t store_question_count(const struct store_question *question)
+uint32_t limiter_query_count(const struct limiter_query *question)
 {
 	return question->count;
 }
 
-uint64_t store_question_top_up(const struct store_question *question)
+uint64_t limiter_query_top_up(const struct limiter_query *question)
 {
 	return question->top_up;
 }
 
-struct limit_state *store_question_fill(struct store_question *question, uint32_t i)
+struct limit_state *limiter_query_fill(struct limiter_query *question, uint32_t i)
 {
 	must(i < question->count);
 	return &question->parts[i].state;
 }
 
-void store_question_answer(struct store_question *question, enum store_said said)
+void limiter_query_answer(struct limiter_query *question, enum limiter_said said)
 {
 	must(pthread_mutex_lock(&question->lock) == 0);
 	must(!question->has_answer);

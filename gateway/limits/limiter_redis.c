@@ -32,7 +32,7 @@ static void note_over(struct limit_scope *scope, uint32_t over)
 			scope->would_refuse = limit_info(limits[i])->name;
 }
 
-static void grant(struct store_redis *redis, struct reservation *reservation,
+static void grant(struct limiter_redis *redis, struct reservation *reservation,
 		  const struct limiter_verdict *verdict)
 {
 	enum { BITS = 5, MASK = (1 << BITS) - 1 };
@@ -41,16 +41,16 @@ static void grant(struct store_redis *redis, struct reservation *reservation,
 	reservation->wall_s = verdict->server_s; /* it is settled in the period that was charged */
 	for (uint32_t i = 0; i < reservation->scope_count; i++) {
 		note_over(&reservation->scopes[i], verdict->over >> (i * BITS) & MASK);
-		store_redis_note_reported(store_redis_tenant(redis, reservation, i),
-					  verdict->server_s, reservation->ask.usd);
+		limiter_redis_note_reported(limiter_redis_tenant(redis, reservation, i),
+					    verdict->server_s, reservation->ask.usd);
 	}
 	limit_count(reservation->scopes, reservation->scope_count, &reservation->ask,
 		    net_now(redis->loop), verdict->server_s);
-	store_redis_hold_places(redis, reservation);
+	limiter_redis_hold_places(redis, reservation);
 }
 
 /* Granted, but nobody waits for it any more. */
-static void undo(struct store_redis *redis, const struct limiter_call *call,
+static void undo(struct limiter_redis *redis, const struct limiter_call *call,
 		 const struct limiter_verdict *verdict)
 {
 	enum { BITS = 5 };
@@ -59,9 +59,9 @@ static void undo(struct store_redis *redis, const struct limiter_call *call,
 		const struct limiter_part *part = &call->parts[i];
 		struct redis_tenant *tenant = &redis->tenants[part->tenant];
 		const uint32_t over = verdict->over >> (i * BITS);
-		store_redis_note_reported(tenant, verdict->server_s, call->usd);
-		store_redis_owe(tenant, verdict->server_s, 0, call->usd);
-		store_redis_owe_times(
+		limiter_redis_note_reported(tenant, verdict->server_s, call->usd);
+		limiter_redis_owe(tenant, verdict->server_s, 0, call->usd);
+		limiter_redis_owe_times(
 			tenant, &(struct limiter_owed){
 					.requests_rate = part->owed.requests_rate,
 					.tokens_rate = part->owed.tokens_rate,
@@ -69,7 +69,7 @@ static void undo(struct store_redis *redis, const struct limiter_call *call,
 					.tokens_less = (over & 2) == 0 ? part->tokens_cost : 0,
 				});
 		tenant->given_back += call->places;
-		store_redis_touch(redis, tenant);
+		limiter_redis_touch(redis, tenant);
 	}
 }
 
@@ -91,8 +91,8 @@ static void take_refusal(struct reservation *reservation, const struct limiter_v
 
 	_Static_assert(COUNT_OF(rows) == VERDICT_COUNT, "every verdict has a row");
 	must(verdict->code != VERDICT_GRANTED && verdict->code < COUNT_OF(rows));
-	store_refuse(reservation, rows[verdict->code].err,
-		     limit_info(rows[verdict->code].limit)->name, verdict->wait_ns);
+	limiter_refuse(reservation, rows[verdict->code].err,
+		       limit_info(rows[verdict->code].limit)->name, verdict->wait_ns);
 	reservation->refusal.left = verdict->left;
 	reservation->refusal.budget = verdict->budget;
 	reservation->wall_s = verdict->server_s; /* of whose day and month it speaks */
@@ -102,7 +102,7 @@ static void take_refusal(struct reservation *reservation, const struct limiter_v
 
 /* The state of every scope as Redis has it now knows all that this worker has reported. One that is new,
  * though it was reported before, is a sign that all are. */
-static void note_epochs(struct store_redis *redis, const struct limiter_call *call,
+static void note_epochs(struct limiter_redis *redis, const struct limiter_call *call,
 			const struct limiter_verdict *verdict)
 {
 	static const uint8_t never[LIMITER_EPOCH_BYTES];
@@ -112,21 +112,21 @@ static void note_epochs(struct store_redis *redis, const struct limiter_call *ca
 		if (memcmp(epoch, verdict->epochs[i], LIMITER_EPOCH_BYTES) == 0)
 			continue;
 		if (memcmp(epoch, never, sizeof(never)) != 0)
-			store_redis_ask_epoch(redis);
+			limiter_redis_ask_epoch(redis);
 		(void)memcpy(epoch, verdict->epochs[i], LIMITER_EPOCH_BYTES);
 	}
 }
 
-static void take_verdict(struct store_redis *redis, const struct limiter_call *call,
+static void take_verdict(struct limiter_redis *redis, const struct limiter_call *call,
 			 const struct limiter_verdict *verdict)
 {
 	struct reservation *reservation = call->reservation;
 
 	if (reservation != NULL)
-		store_redis_waited(redis, reservation, true);
+		limiter_redis_waited(redis, reservation, true);
 	note_epochs(redis, call, verdict);
 	if (call->asks == LIMITER_TOP_UP)
-		store_redis_note_top_up(call, REDIS_ANSWERED, verdict->server_s);
+		limiter_redis_note_top_up(call, REDIS_ANSWERED, verdict->server_s);
 	else if (reservation == NULL && call->asks == LIMITER_CLAIM && verdict->code == 0)
 		undo(redis, call, verdict);
 	else if (reservation != NULL && verdict->code == 0)
@@ -139,20 +139,20 @@ static void on_done(struct redis_call *of, enum redis_outcome outcome,
 		    const struct redisReply *reply)
 {
 	struct limiter_call *call = CONTAINER_OF(of, struct limiter_call, call);
-	struct store_redis *redis = call->redis;
+	struct limiter_redis *redis = call->redis;
 	struct reservation *reservation = call->reservation;
 	struct limiter_verdict verdict;
 
 	if (outcome == REDIS_ANSWERED && limiter_read_verdict(reply, call->part_count, &verdict)) {
 		take_verdict(redis, call, &verdict);
 	} else {
-		store_redis_take_back(call, outcome != REDIS_REFUSED);
+		limiter_redis_take_back(call, outcome != REDIS_REFUSED);
 		if (call->asks == LIMITER_TOP_UP)
-			store_redis_note_top_up(
+			limiter_redis_note_top_up(
 				call, outcome == REDIS_ANSWERED ? REDIS_LOST : outcome, 0);
 		if (reservation != NULL) {
-			store_redis_waited(redis, reservation, false);
-			store_redis_fall_back(redis, reservation);
+			limiter_redis_waited(redis, reservation, false);
+			limiter_redis_fall_back(redis, reservation);
 		}
 	}
 	slab_give(&redis->calls, call);
@@ -165,14 +165,14 @@ static void on_late(struct redis_call *of)
 	struct limiter_call *call = CONTAINER_OF(of, struct limiter_call, call);
 	struct reservation *reservation = call->reservation;
 
-	if (reservation == NULL || store_redis_bear_with(call->redis, reservation))
+	if (reservation == NULL || limiter_redis_bear_with(call->redis, reservation))
 		return;
 	call->reservation = NULL;
-	store_redis_fall_back(call->redis, reservation);
+	limiter_redis_fall_back(call->redis, reservation);
 	reservation->done(reservation);
 }
 
-static const struct redis_call_type call_type = { .put = store_redis_put,
+static const struct redis_call_type call_type = { .put = limiter_redis_put,
 						  .done = on_done,
 						  .late = on_late };
 
@@ -180,7 +180,7 @@ static const struct redis_call_type call_type = { .put = store_redis_put,
 
 /* The last of those that are dirty, and, of the same tenant, what became dirty with it. Returns how many
  * places of the list that is; *count of them have something to report. */
-static uint32_t last_dirty(const struct store_redis *redis,
+static uint32_t last_dirty(const struct limiter_redis *redis,
 			   struct redis_tenant *tenants[RESERVATION_SCOPES_MAX], uint32_t *count)
 {
 	uint32_t taken = 0;
@@ -191,7 +191,7 @@ static uint32_t last_dirty(const struct store_redis *redis,
 			&redis->tenants[redis->dirty.at[redis->dirty.count - taken - 1]];
 		if (*count != 0 && memcmp(tenant->tag, tenants[0]->tag, sizeof(tenant->tag)) != 0)
 			break;
-		if (store_redis_has_news(tenant))
+		if (limiter_redis_has_news(tenant))
 			tenants[(*count)++] = tenant;
 		taken++;
 	}
@@ -199,14 +199,14 @@ static uint32_t last_dirty(const struct store_redis *redis,
 }
 
 /* False: not all of it. */
-static bool flush_dirty(struct store_redis *redis)
+static bool flush_dirty(struct limiter_redis *redis)
 {
 	struct redis_tenant *tenants[RESERVATION_SCOPES_MAX];
 	uint32_t count;
 
 	for (uint32_t left = FLUSHED_AT_ONCE; redis->dirty.count != 0; left--) {
 		uint32_t taken = last_dirty(redis, tenants, &count);
-		if (left == 0 || (count != 0 && !store_redis_report(redis, tenants, count)))
+		if (left == 0 || (count != 0 && !limiter_redis_report(redis, tenants, count)))
 			return false;
 		for (; taken > 0; taken--)
 			redis->tenants[redis->dirty.at[--redis->dirty.count]].dirty = false;
@@ -215,21 +215,21 @@ static bool flush_dirty(struct store_redis *redis)
 }
 
 /* What does not leave now does a little later, or when Redis is back (on_ready). */
-static void flush(struct store_redis *redis)
+static void flush(struct limiter_redis *redis)
 {
 	const bool all = flush_dirty(redis);
 
-	if (!store_redis_report_again(redis) || !all)
-		store_redis_flush_soon(redis);
+	if (!limiter_redis_report_again(redis) || !all)
+		limiter_redis_flush_soon(redis);
 }
 
 static void on_flush(struct net_timer *timer)
 {
-	flush(CONTAINER_OF(timer, struct store_redis, flush));
+	flush(CONTAINER_OF(timer, struct limiter_redis, flush));
 }
 
 /* Every tenant with requests in flight: its leases begin anew, in one request. */
-static void renew(struct store_redis *redis)
+static void renew(struct limiter_redis *redis)
 {
 	uint32_t kept = 0;
 
@@ -241,37 +241,37 @@ static void renew(struct store_redis *redis)
 			continue;
 		redis->active.at[kept++] = number;
 		tenant->renew = true;
-		store_redis_touch(redis, tenant);
+		limiter_redis_touch(redis, tenant);
 	}
 	redis->active.count = kept;
 }
 
 static void on_renew(struct net_timer *timer)
 {
-	struct store_redis *redis = CONTAINER_OF(timer, struct store_redis, renew);
+	struct limiter_redis *redis = CONTAINER_OF(timer, struct limiter_redis, renew);
 
 	renew(redis);
-	store_redis_ask_epoch(redis);
+	limiter_redis_ask_epoch(redis);
 	net_timer_set(redis->loop, timer, net_now(redis->loop) + RENEW_EVERY);
 }
 
 /* ---- the connection ---- */
 
-static struct store_redis *of_user(struct redis_user *user)
+static struct limiter_redis *of_user(struct redis_user *user)
 {
-	return CONTAINER_OF(user, struct store_redis, user);
+	return CONTAINER_OF(user, struct limiter_redis, user);
 }
 
 /* Places were taken and given back without Redis: what it holds of this worker is replaced. */
 static void on_ready(struct redis_user *user)
 {
-	struct store_redis *redis = of_user(user);
+	struct limiter_redis *redis = of_user(user);
 
 	metrics_store_mode(redis->metrics, true, false);
 	redis->generation++;
-	store_redis_ask_epoch(redis);
-	store_redis_end_waiting(redis);
-	store_redis_go_on(redis);
+	limiter_redis_ask_epoch(redis);
+	limiter_redis_end_waiting(redis);
+	limiter_redis_go_on(redis);
 	renew(redis);
 	flush(redis);
 }
@@ -284,13 +284,13 @@ static void on_unready(struct redis_user *user)
 /* An attempt to connect: who waits for the first one need not wait for the next. */
 static void on_failed(struct redis_user *user)
 {
-	store_redis_end_waiting(of_user(user));
-	store_redis_go_on(of_user(user));
+	limiter_redis_end_waiting(of_user(user));
+	limiter_redis_go_on(of_user(user));
 }
 
 static void on_turned(struct redis_user *user)
 {
-	store_redis_go_on(of_user(user));
+	limiter_redis_go_on(of_user(user));
 }
 
 static void on_fault(struct redis_user *user, enum store_fault fault)
@@ -317,37 +317,37 @@ static const struct redis_user_events user_events = { .ready = on_ready,
 
 /* ---- the interface ---- */
 
-static enum store_outcome redis_reserve(struct store *store, struct reservation *reservation)
+static enum limiter_outcome redis_reserve(struct limiter *limiter, struct reservation *reservation)
 {
-	struct store_redis *redis = store_redis_of(store);
+	struct limiter_redis *redis = limiter_redis_of(limiter);
 
 	must(reservation->scope_count >= 1 && reservation->scope_count <= RESERVATION_SCOPES_MAX);
 	reservation->granted = reservation->fallback = false;
 	reservation->waits = (struct list_link){ 0 };
 	if (!limit_table_find(redis->table, reservation->scopes, reservation->scope_count)) {
-		store_refuse(reservation, ERR_BUSY, NULL, 0);
-		return STORE_DONE;
+		limiter_refuse(reservation, ERR_BUSY, NULL, 0);
+		return LIMITER_DONE;
 	}
-	if (store_redis_claim(redis, reservation) || store_redis_persist(redis, reservation) ||
-	    store_redis_await(redis, reservation))
-		return STORE_PENDING;
-	store_redis_fall_back(redis, reservation);
-	return STORE_DONE;
+	if (limiter_redis_claim(redis, reservation) || limiter_redis_persist(redis, reservation) ||
+	    limiter_redis_await(redis, reservation))
+		return LIMITER_PENDING;
+	limiter_redis_fall_back(redis, reservation);
+	return LIMITER_DONE;
 }
 
-static void redis_forget(struct store *store, struct reservation *reservation)
+static void redis_forget(struct limiter *limiter, struct reservation *reservation)
 {
-	struct store_redis *redis = store_redis_of(store);
+	struct limiter_redis *redis = limiter_redis_of(limiter);
 	const bool sent = !list_has(&reservation->waits);
 
-	store_redis_wait_no_more(redis, reservation);
+	limiter_redis_wait_no_more(redis, reservation);
 	if (sent)
 		reservation->call->reservation = NULL;
 }
 
-static uint32_t redis_series(struct store *store, const uint8_t key[16])
+static uint32_t redis_series(struct limiter *limiter, const uint8_t key[16])
 {
-	struct limit_table *table = store_redis_of(store)->table;
+	struct limit_table *table = limiter_redis_of(limiter)->table;
 	const struct limit_slot *slot = limit_table_slot(table, key);
 
 	return slot == NULL ? UINT32_MAX : limit_slot_index(table, slot);
@@ -364,7 +364,7 @@ static void *map_slots(const struct limit_table *table, size_t size)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-static bool redis_build(struct store_redis *redis)
+static bool redis_build(struct limiter_redis *redis)
 {
 	redis->tenants = map_slots(redis->table, sizeof(*redis->tenants));
 	redis->dirty.at = map_slots(redis->table, sizeof(*redis->dirty.at));
@@ -378,21 +378,21 @@ static bool redis_build(struct store_redis *redis)
 	return true;
 }
 
-struct store_redis *store_redis_new(struct net_loop *loop, struct redis_link *link,
-				    const struct config_store *config, struct limit_table *table,
-				    struct metrics_worker *metrics)
+struct limiter_redis *limiter_redis_new(struct net_loop *loop, struct redis_link *link,
+					const struct config_store *config,
+					struct limit_table *table, struct metrics_worker *metrics)
 {
-	struct store_redis *redis = calloc(1, sizeof(*redis));
+	struct limiter_redis *redis = calloc(1, sizeof(*redis));
 
 	if (redis == NULL)
 		return NULL;
-	*redis = (struct store_redis){
-		.store = { .reserve = redis_reserve,
-			   .settle = store_redis_settle,
-			   .release = store_redis_release,
-			   .undo = store_redis_undo,
-			   .forget = redis_forget,
-			   .series = redis_series },
+	*redis = (struct limiter_redis){
+		.limiter = { .reserve = redis_reserve,
+			     .settle = limiter_redis_settle,
+			     .release = limiter_redis_release,
+			     .undo = limiter_redis_undo,
+			     .forget = redis_forget,
+			     .series = redis_series },
 		.magic = REDIS_MAGIC,
 		.loop = loop,
 		.table = table,
@@ -408,7 +408,7 @@ struct store_redis *store_redis_new(struct net_loop *loop, struct redis_link *li
 		.opening = true,
 	};
 	list_init(&redis->unsent);
-	store_redis_begin_waiting(redis);
+	limiter_redis_begin_waiting(redis);
 	if (!redis_build(redis))
 		return NULL; /* the process ends: nothing to take apart */
 	redis_link_join(link, &redis->user);
@@ -419,7 +419,7 @@ struct store_redis *store_redis_new(struct net_loop *loop, struct redis_link *li
 	return redis;
 }
 
-struct store *store_redis_store(struct store_redis *redis)
+struct limiter *limiter_redis_limiter(struct limiter_redis *redis)
 {
-	return &redis->store;
+	return &redis->limiter;
 }

@@ -18,17 +18,17 @@
 #include "gateway/redis/redis_link.h"
 #include "gateway/telemetry/metrics.h"
 
-struct store_redis;
+struct limiter_redis;
 
-/* `link`, `table` and `metrics` must outlive it, and the link be new; the store's settings are copied. Lives until the
+/* `link`, `table` and `metrics` must outlive it, and the link be new; the limiter's settings are copied. Lives until the
  * process ends. NULL: memory. */
-struct store_redis *store_redis_new(struct net_loop *loop, struct redis_link *link,
-				    const struct config_store *config, struct limit_table *table,
-				    struct metrics_worker *metrics);
+struct limiter_redis *limiter_redis_new(struct net_loop *loop, struct redis_link *link,
+					const struct config_store *config,
+					struct limit_table *table, struct metrics_worker *metrics);
 
-struct store *store_redis_store(struct store_redis *redis);
+struct limiter *limiter_redis_limiter(struct limiter_redis *redis);
 
 /* Answers it within a second or so: what was sent is answered or lost by then. On the loop's thread. */
-void store_redis_ask(struct store_redis *redis, struct store_question *question);
+void limiter_redis_ask(struct limiter_redis *redis, struct limiter_query *question);
 
 #endif

@@ -22,7 +22,7 @@ static bool same_name(const struct redis_pack *a, const struct redis_pack *b)
 static void on_epoch(struct redis_call *call, enum redis_outcome outcome,
 		     const struct redisReply *reply)
 {
-	struct store_redis *redis = CONTAINER_OF(call, struct store_redis, epoch_call);
+	struct limiter_redis *redis = CONTAINER_OF(call, struct limiter_redis, epoch_call);
 	struct redis_pack found = redis->asked_epoch; /* with nil, ours is the first */
 
 	if (outcome != REDIS_ANSWERED)
@@ -38,13 +38,13 @@ static void on_epoch(struct redis_call *call, enum redis_outcome outcome,
 	if (!lost)
 		return;
 	redis->unreported = redis->known.count;
-	store_redis_flush_soon(redis);
+	limiter_redis_flush_soon(redis);
 }
 
 static const struct redis_call_type call_type = { .done = on_epoch };
 
 /* Of several that ask at the same time, the first one's name stays: the others learn it. */
-void store_redis_ask_epoch(struct store_redis *redis)
+void limiter_redis_ask_epoch(struct limiter_redis *redis)
 {
 	if (redis_call_pending(&redis->epoch_call))
 		return;
@@ -75,7 +75,7 @@ static bool has_reported(const struct redis_tenant *tenant)
 	return false;
 }
 
-bool store_redis_report_again(struct store_redis *redis)
+bool limiter_redis_report_again(struct limiter_redis *redis)
 {
 	uint32_t left = AGAIN_AT_ONCE;
 
@@ -83,7 +83,7 @@ bool store_redis_report_again(struct store_redis *redis)
 		struct redis_tenant *tenant =
 			&redis->tenants[redis->known.at[redis->unreported - 1]];
 		if (has_reported(tenant)) {
-			if (!store_redis_report(redis, &tenant, 1))
+			if (!limiter_redis_report(redis, &tenant, 1))
 				return false;
 			left--;
 		}

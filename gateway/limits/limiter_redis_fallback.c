@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-void store_refuse(struct reservation *reservation, enum err err, const char *limit, nsec_t wait_ns)
+void limiter_refuse(struct reservation *reservation, enum err err, const char *limit,
+		    nsec_t wait_ns)
 {
 	reservation->granted = false;
 	reservation->refusal =
@@ -17,7 +18,7 @@ void store_refuse(struct reservation *reservation, enum err err, const char *lim
 
 /* What the tenant may spend in a day while Redis is not there, by all workers of this gateway: a slot of
  * its own. False: no room for one. */
-static bool fallback_scope(struct store_redis *redis, const struct reservation *reservation,
+static bool fallback_scope(struct limiter_redis *redis, const struct reservation *reservation,
 			   struct limit_scope *out)
 {
 	*out = (struct limit_scope){ .limits = limit_none() };
@@ -28,8 +29,8 @@ static bool fallback_scope(struct store_redis *redis, const struct reservation *
 	return out->slot != NULL;
 }
 
-void store_redis_settle_fallback(struct store_redis *redis, const struct reservation *reservation,
-				 uint64_t usd)
+void limiter_redis_settle_fallback(struct limiter_redis *redis,
+				   const struct reservation *reservation, uint64_t usd)
 {
 	const struct limit_ask ask = { .usd = reservation->ask.usd };
 	struct limit_scope local;
@@ -39,7 +40,7 @@ void store_redis_settle_fallback(struct store_redis *redis, const struct reserva
 }
 
 /* False: refused, whatever the limits say. Else the money, if any, is taken from what may be spent. */
-static bool fallback_allows(struct store_redis *redis, struct reservation *reservation)
+static bool fallback_allows(struct limiter_redis *redis, struct reservation *reservation)
 {
 	const struct limit_ask money = { .usd = reservation->ask.usd };
 	struct limit_refusal refusal;
@@ -56,13 +57,13 @@ static bool fallback_allows(struct store_redis *redis, struct reservation *reser
 	return false;
 }
 
-void store_redis_fall_back(struct store_redis *redis, struct reservation *reservation)
+void limiter_redis_fall_back(struct limiter_redis *redis, struct reservation *reservation)
 {
 	/* It may have waited for Redis, while others moved the table's times. */
 	reservation->now = net_now(redis->loop);
 	reservation->wall_s = net_wall_s(redis->loop);
 	if (!fallback_allows(redis, reservation)) {
-		store_refuse(reservation, ERR_STORE, NULL, 0);
+		limiter_refuse(reservation, ERR_STORE, NULL, 0);
 		return;
 	}
 	reservation->granted =
@@ -70,13 +71,13 @@ void store_redis_fall_back(struct store_redis *redis, struct reservation *reserv
 			   reservation->now, reservation->wall_s, &reservation->refusal);
 	metrics_away(redis->metrics, AWAY_RATES_LOCAL, 0);
 	if (!reservation->granted) {
-		store_redis_settle_fallback(redis, reservation, 0);
+		limiter_redis_settle_fallback(redis, reservation, 0);
 		return;
 	}
 	if (reservation->ask.usd != 0)
 		metrics_away(redis->metrics, AWAY_BUDGET_LOCAL, reservation->ask.usd);
 	reservation->fallback = true;
-	store_redis_hold_places(redis, reservation);
+	limiter_redis_hold_places(redis, reservation);
 }
 
 /* ---- at the beginning ---- */
@@ -84,17 +85,17 @@ void store_redis_fall_back(struct store_redis *redis, struct reservation *reserv
 /* Until the first attempt to connect has ended, but no longer than a request may wait. */
 static void on_waited(struct net_timer *timer)
 {
-	store_redis_end_waiting(CONTAINER_OF(timer, struct store_redis, patience));
+	limiter_redis_end_waiting(CONTAINER_OF(timer, struct limiter_redis, patience));
 }
 
-void store_redis_begin_waiting(struct store_redis *redis)
+void limiter_redis_begin_waiting(struct limiter_redis *redis)
 {
 	redis->connecting = true;
 	list_init(&redis->waiting);
 	redis->patience.fire = on_waited;
 }
 
-bool store_redis_await(struct store_redis *redis, struct reservation *reservation)
+bool limiter_redis_await(struct limiter_redis *redis, struct reservation *reservation)
 {
 	if (!redis->connecting)
 		return false;
@@ -105,17 +106,17 @@ bool store_redis_await(struct store_redis *redis, struct reservation *reservatio
 	return true;
 }
 
-void store_redis_end_waiting(struct store_redis *redis)
+void limiter_redis_end_waiting(struct limiter_redis *redis)
 {
 	struct reservation *reservation;
 
 	redis->connecting = false;
 	net_timer_stop(redis->loop, &redis->patience);
-	while ((reservation = store_redis_first(&redis->waiting)) != NULL) {
+	while ((reservation = limiter_redis_first(&redis->waiting)) != NULL) {
 		list_remove(&reservation->waits);
-		if (store_redis_claim(redis, reservation))
+		if (limiter_redis_claim(redis, reservation))
 			continue;
-		store_redis_fall_back(redis, reservation);
+		limiter_redis_fall_back(redis, reservation);
 		reservation->done(reservation);
 	}
 }

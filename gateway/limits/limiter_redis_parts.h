@@ -46,7 +46,7 @@ struct asking;
  * grant that nobody waits for is undone. */
 struct limiter_call {
 	struct redis_call call;
-	struct store_redis *redis;
+	struct limiter_redis *redis;
 	enum limiter_asks asks;
 	bool packed; /* the parts hold what is reported */
 	uint8_t part_count;
@@ -89,8 +89,8 @@ struct tenant_list {
 	uint32_t count;
 };
 
-struct store_redis {
-	struct store store;
+struct limiter_redis {
+	struct limiter limiter;
 	uint32_t magic;
 	struct net_loop *loop;
 	struct limit_table *table;
@@ -121,16 +121,16 @@ struct store_redis {
 	uint32_t unreported; /* of `known`, from the first on: to be reported again */
 };
 
-static inline struct store_redis *store_redis_of(struct store *store)
+static inline struct limiter_redis *limiter_redis_of(struct limiter *limiter)
 {
-	struct store_redis *redis = CONTAINER_OF(store, struct store_redis, store);
+	struct limiter_redis *redis = CONTAINER_OF(limiter, struct limiter_redis, limiter);
 
 	must_obj(redis, REDIS_MAGIC);
 	return redis;
 }
 
 /* The one that waits for longest; NULL: none does. */
-static inline struct reservation *store_redis_first(const struct list *list)
+static inline struct reservation *limiter_redis_first(const struct list *list)
 {
 	struct list_link *link = list_first(list);
 
@@ -147,106 +147,108 @@ static inline uint64_t plus(uint64_t a, uint64_t b)
 /* ---- limiter_redis_rates.c: times under rates that change ---- */
 
 /* Those limits are claimed from now on: what is owed becomes what it is under them. */
-void store_redis_claim_under(struct redis_tenant *tenant, const struct tenant_limits *limits);
+void limiter_redis_claim_under(struct redis_tenant *tenant, const struct tenant_limits *limits);
 
 /* Adds times of any rate. */
-void store_redis_owe_times(struct redis_tenant *tenant, const struct limiter_owed *times);
+void limiter_redis_owe_times(struct redis_tenant *tenant, const struct limiter_owed *times);
 
 /* ---- limiter_redis_report.c: what Redis holds of this worker, and what is yet to be reported ---- */
 
 /* Of a scope whose slot is known. */
-struct redis_tenant *store_redis_tenant(struct store_redis *redis,
-					const struct reservation *reservation, uint32_t scope);
+struct redis_tenant *limiter_redis_tenant(struct limiter_redis *redis,
+					  const struct reservation *reservation, uint32_t scope);
 
 /* The tenant itself; NULL: the table is full. */
-struct redis_tenant *store_redis_tenant_of(struct store_redis *redis, const uint8_t tag[16]);
+struct redis_tenant *limiter_redis_tenant_of(struct limiter_redis *redis, const uint8_t tag[16]);
 
 /* There is something to report: it leaves with the tenant's next claim, or within milliseconds. */
-void store_redis_touch(struct store_redis *redis, struct redis_tenant *tenant);
-bool store_redis_has_news(const struct redis_tenant *tenant);
+void limiter_redis_touch(struct limiter_redis *redis, struct redis_tenant *tenant);
+bool limiter_redis_has_news(const struct redis_tenant *tenant);
 
 /* What was used in the periods of `wall_s` beyond, or short of, what Redis has counted. */
-void store_redis_owe(struct redis_tenant *tenant, uint64_t wall_s, uint64_t more, uint64_t less);
+void limiter_redis_owe(struct redis_tenant *tenant, uint64_t wall_s, uint64_t more, uint64_t less);
 /* Redis has counted that for this worker. */
-void store_redis_note_reported(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd);
+void limiter_redis_note_reported(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd);
 
 /* Redis has added that to the budgets of its current periods, on behalf of this worker. */
-void store_redis_topped_up(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd);
+void limiter_redis_topped_up(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd);
 
 /* Of a claim on concurrency; nothing for others. */
-void store_redis_hold_places(struct store_redis *redis, struct reservation *reservation);
+void limiter_redis_hold_places(struct limiter_redis *redis, struct reservation *reservation);
 /* One that is held, of a scope. */
-void store_redis_give_place(struct store_redis *redis, const struct reservation *reservation,
-			    uint32_t scope);
+void limiter_redis_give_place(struct limiter_redis *redis, const struct reservation *reservation,
+			      uint32_t scope);
 
 /* redis_call_type.put of limiter_call: what there is to report of its parts, and what it claims. */
-void store_redis_put(struct redis_call *call, const struct redis_script_run *run);
+void limiter_redis_put(struct redis_call *call, const struct redis_script_run *run);
 /* A call that reported something was refused, or `lost`: nobody knows whether it was done. */
-void store_redis_take_back(struct limiter_call *call, bool lost);
+void limiter_redis_take_back(struct limiter_call *call, bool lost);
 
-void store_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const uint8_t own[16]);
+void limiter_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const uint8_t own[16]);
 
 /* Sends what there is to report of a tenant and parts of it, `count` of them, at most RESERVATION_SCOPES_MAX and
  * all of one tag; the second with a claim on all of the reservation's scopes, whose
  * call it fills in; the third with money for the current periods of Redis's clock. False: not now. */
-MUST_USE bool store_redis_report(struct store_redis *redis, struct redis_tenant *const *tenants,
-				 uint32_t count);
-MUST_USE bool store_redis_claim(struct store_redis *redis, struct reservation *reservation);
-MUST_USE bool store_redis_top_up(struct store_redis *redis, struct redis_tenant *tenant,
-				 uint64_t usd, struct asking *asking);
+MUST_USE bool limiter_redis_report(struct limiter_redis *redis, struct redis_tenant *const *tenants,
+				   uint32_t count);
+MUST_USE bool limiter_redis_claim(struct limiter_redis *redis, struct reservation *reservation);
+MUST_USE bool limiter_redis_top_up(struct limiter_redis *redis, struct redis_tenant *tenant,
+				   uint64_t usd, struct asking *asking);
 
 /* What there is to report leaves within milliseconds; unless Redis is away: then when it is back. */
-void store_redis_flush_soon(struct store_redis *redis);
+void limiter_redis_flush_soon(struct limiter_redis *redis);
 
-/* ---- limiter_redis_settle.c: the store's functions of these names ---- */
-uint64_t store_redis_settle(struct store *store, struct reservation *reservation, uint64_t tokens,
-			    uint64_t usd, nsec_t now);
-void store_redis_release(struct store *store, struct reservation *reservation);
-void store_redis_undo(struct store *store, struct reservation *reservation, nsec_t now);
+/* ---- limiter_redis_settle.c: the limiter's functions of these names ---- */
+uint64_t limiter_redis_settle(struct limiter *limiter, struct reservation *reservation,
+			      uint64_t tokens, uint64_t usd, nsec_t now);
+void limiter_redis_release(struct limiter *limiter, struct reservation *reservation);
+void limiter_redis_undo(struct limiter *limiter, struct reservation *reservation, nsec_t now);
 
 /* ---- limiter_redis_epoch.c: whether Redis still has what was reported ---- */
-void store_redis_ask_epoch(struct store_redis *redis);
+void limiter_redis_ask_epoch(struct limiter_redis *redis);
 /* Some of what was lost. False: there is more. */
-bool store_redis_report_again(struct store_redis *redis);
+bool limiter_redis_report_again(struct limiter_redis *redis);
 
 /* ---- limiter_redis_fallback.c: while Redis does not decide ---- */
 
-void store_refuse(struct reservation *reservation, enum err err, const char *limit, nsec_t wait_ns);
+void limiter_refuse(struct reservation *reservation, enum err err, const char *limit,
+		    nsec_t wait_ns);
 
 /* As the tenant's on_store_failure says; fills the answer in. What was granted so is settled as `usd`
  * in what may be spent meanwhile, beside the rest. */
-void store_redis_fall_back(struct store_redis *redis, struct reservation *reservation);
-void store_redis_settle_fallback(struct store_redis *redis, const struct reservation *reservation,
-				 uint64_t usd);
+void limiter_redis_fall_back(struct limiter_redis *redis, struct reservation *reservation);
+void limiter_redis_settle_fallback(struct limiter_redis *redis,
+				   const struct reservation *reservation, uint64_t usd);
 
 /* Requests that come before the first attempt to connect has ended wait for that, within the
  * deadline of the first of them; then they are claimed, or decided here. */
-void store_redis_begin_waiting(struct store_redis *redis);
+void limiter_redis_begin_waiting(struct limiter_redis *redis);
 /* False: that time is over. */
-MUST_USE bool store_redis_await(struct store_redis *redis, struct reservation *reservation);
-void store_redis_end_waiting(struct store_redis *redis);
+MUST_USE bool limiter_redis_await(struct limiter_redis *redis, struct reservation *reservation);
+void limiter_redis_end_waiting(struct limiter_redis *redis);
 
 /* ---- limiter_redis_patience.c: requests that nothing but a refusal awaits ---- */
 
 /* In place of a claim that could not be sent: it waits, sent or not. False: it is to be decided now. */
-MUST_USE bool store_redis_persist(struct store_redis *redis, struct reservation *reservation);
+MUST_USE bool limiter_redis_persist(struct limiter_redis *redis, struct reservation *reservation);
 /* The answer is late: whether it waits on. */
-MUST_USE bool store_redis_bear_with(struct store_redis *redis, struct reservation *reservation);
+MUST_USE bool limiter_redis_bear_with(struct limiter_redis *redis, struct reservation *reservation);
 /* Its wait is over, with an answer of Redis's or without. Nothing when it has not waited. */
-void store_redis_waited(struct store_redis *redis, struct reservation *reservation, bool answered);
+void limiter_redis_waited(struct limiter_redis *redis, struct reservation *reservation,
+			  bool answered);
 /* Whether the question is also sent to a Redis that is slow. */
-static inline bool store_redis_is_patient(const struct reservation *reservation)
+static inline bool limiter_redis_is_patient(const struct reservation *reservation)
 {
 	return reservation->patience.place != 0;
 }
 /* It does not wait any more, here or for the first connection. */
-void store_redis_wait_no_more(struct store_redis *redis, struct reservation *reservation);
+void limiter_redis_wait_no_more(struct limiter_redis *redis, struct reservation *reservation);
 /* The connection is ready, slow, or not there: what was not sent yet is, or refused. */
-void store_redis_go_on(struct store_redis *redis);
+void limiter_redis_go_on(struct limiter_redis *redis);
 
 /* ---- limiter_redis_query.c: what the control thread asks ---- */
 
-void store_redis_note_top_up(const struct limiter_call *call, enum redis_outcome outcome,
-			     uint64_t server_s);
+void limiter_redis_note_top_up(const struct limiter_call *call, enum redis_outcome outcome,
+			       uint64_t server_s);
 
 #endif

@@ -17,40 +17,40 @@ static bool is_refused_by_fallback(const struct reservation *reservation)
 }
 
 /* Whether there is any use in waiting. */
-static bool may_hope(const struct store_redis *redis)
+static bool may_hope(const struct limiter_redis *redis)
 {
 	return redis->opening || redis_link_is_slow(redis->link, redis->longest);
 }
 
-void store_redis_wait_no_more(struct store_redis *redis, struct reservation *reservation)
+void limiter_redis_wait_no_more(struct limiter_redis *redis, struct reservation *reservation)
 {
 	net_timer_stop(redis->loop, &reservation->patience);
 	if (list_has(&reservation->waits))
 		list_remove(&reservation->waits);
 }
 
-static void refuse(struct store_redis *redis, struct reservation *reservation)
+static void refuse(struct limiter_redis *redis, struct reservation *reservation)
 {
 	if (reservation->deadline != 0 && net_now(redis->loop) >= reservation->deadline)
-		store_refuse(reservation, ERR_DEADLINE, NULL, 0);
+		limiter_refuse(reservation, ERR_DEADLINE, NULL, 0);
 	else
-		store_redis_fall_back(redis, reservation);
+		limiter_redis_fall_back(redis, reservation);
 	reservation->done(reservation);
 }
 
 static void on_patience(struct net_timer *timer)
 {
 	struct reservation *reservation = CONTAINER_OF(timer, struct reservation, patience);
-	struct store_redis *redis = reservation->waits_at;
+	struct limiter_redis *redis = reservation->waits_at;
 
 	if (!list_has(&reservation->waits))
 		reservation->call->reservation = NULL;
-	store_redis_wait_no_more(redis, reservation);
+	limiter_redis_wait_no_more(redis, reservation);
 	refuse(redis, reservation);
 }
 
 /* False: nothing is left to wait for. */
-static bool begin_waiting(struct store_redis *redis, struct reservation *reservation)
+static bool begin_waiting(struct limiter_redis *redis, struct reservation *reservation)
 {
 	nsec_t due = reservation->now + redis->longest;
 
@@ -66,25 +66,26 @@ static bool begin_waiting(struct store_redis *redis, struct reservation *reserva
 	return true;
 }
 
-bool store_redis_persist(struct store_redis *redis, struct reservation *reservation)
+bool limiter_redis_persist(struct limiter_redis *redis, struct reservation *reservation)
 {
 	if (!may_hope(redis) || !begin_waiting(redis, reservation))
 		return false;
-	if (!list_is_empty(&redis->unsent) || !store_redis_claim(redis, reservation))
+	if (!list_is_empty(&redis->unsent) || !limiter_redis_claim(redis, reservation))
 		list_add(&redis->unsent, &reservation->waits);
 	return true;
 }
 
-bool store_redis_bear_with(struct store_redis *redis, struct reservation *reservation)
+bool limiter_redis_bear_with(struct limiter_redis *redis, struct reservation *reservation)
 {
-	return store_redis_is_patient(reservation) || begin_waiting(redis, reservation);
+	return limiter_redis_is_patient(reservation) || begin_waiting(redis, reservation);
 }
 
-void store_redis_waited(struct store_redis *redis, struct reservation *reservation, bool answered)
+void limiter_redis_waited(struct limiter_redis *redis, struct reservation *reservation,
+			  bool answered)
 {
-	if (!store_redis_is_patient(reservation))
+	if (!limiter_redis_is_patient(reservation))
 		return;
-	store_redis_wait_no_more(redis, reservation);
+	limiter_redis_wait_no_more(redis, reservation);
 	if (answered)
 		metrics_away(redis->metrics,
 			     reservation->scopes[0].limits.away_rates_closed ? AWAY_RATES_WAITED
@@ -92,19 +93,19 @@ void store_redis_waited(struct store_redis *redis, struct reservation *reservati
 			     0);
 }
 
-void store_redis_go_on(struct store_redis *redis)
+void limiter_redis_go_on(struct limiter_redis *redis)
 {
 	struct reservation *reservation;
 
 	redis->opening = false;
-	while ((reservation = store_redis_first(&redis->unsent)) != NULL) {
-		if (store_redis_claim(redis, reservation)) {
+	while ((reservation = limiter_redis_first(&redis->unsent)) != NULL) {
+		if (limiter_redis_claim(redis, reservation)) {
 			list_remove(&reservation->waits);
 			continue;
 		}
 		if (may_hope(redis))
 			return; /* in a moment */
-		store_redis_wait_no_more(redis, reservation);
+		limiter_redis_wait_no_more(redis, reservation);
 		refuse(redis, reservation);
 	}
 }

@@ -12,16 +12,16 @@
 
 /* A question on its way: the requests of it that have not been answered, and what they said so far. */
 struct asking {
-	struct store_redis *redis;
-	struct store_question *question;
+	struct limiter_redis *redis;
+	struct limiter_query *question;
 	struct redis_call clock, states;
 	uint32_t awaited;
-	enum store_said said;
+	enum limiter_said said;
 	uint64_t wall_ns; /* Redis's; 0: not known yet */
 };
 
 /* The worse of two outcomes: NOTHING, then AWAY. */
-static void note(struct asking *asking, enum store_said said)
+static void note(struct asking *asking, enum limiter_said said)
 {
 	if (said < asking->said)
 		asking->said = said;
@@ -32,16 +32,16 @@ static void one_is_over(struct asking *asking)
 	must(asking->awaited > 0);
 	if (--asking->awaited != 0)
 		return;
-	store_question_answer(asking->question, asking->said);
+	limiter_query_answer(asking->question, asking->said);
 	free(asking);
 }
 
-static enum store_said said_by(enum redis_outcome outcome)
+static enum limiter_said said_by(enum redis_outcome outcome)
 {
-	static const enum store_said said[] = {
-		[REDIS_ANSWERED] = STORE_SAID_DONE,
-		[REDIS_REFUSED] = STORE_SAID_AWAY,
-		[REDIS_LOST] = STORE_SAID_NOTHING,
+	static const enum limiter_said said[] = {
+		[REDIS_ANSWERED] = LIMITER_SAID_DONE,
+		[REDIS_REFUSED] = LIMITER_SAID_AWAY,
+		[REDIS_LOST] = LIMITER_SAID_NOTHING,
 	};
 
 	return said[outcome];
@@ -73,7 +73,7 @@ static bool fill(struct asking *asking, uint32_t i, const struct redisReply *rep
 
 	if (!limiter_read_state(reply, asking->wall_ns, &state))
 		return false;
-	*store_question_fill(asking->question, i) = (struct limit_state){
+	*limiter_query_fill(asking->question, i) = (struct limit_state){
 		.requests = rate_here(asking, &state.requests),
 		.tokens = rate_here(asking, &state.tokens),
 		.concurrent = state.places < UINT32_MAX ? (uint32_t)state.places : UINT32_MAX,
@@ -87,7 +87,7 @@ static bool fill(struct asking *asking, uint32_t i, const struct redisReply *rep
 
 static bool fill_all(struct asking *asking, const struct redisReply *reply)
 {
-	const uint32_t count = store_question_count(asking->question);
+	const uint32_t count = limiter_query_count(asking->question);
 
 	if (asking->wall_ns == 0 || reply->elements != count)
 		return false;
@@ -100,8 +100,8 @@ static bool fill_all(struct asking *asking, const struct redisReply *reply)
 static void was_read(struct asking *asking, bool readable)
 {
 	if (!readable) /* a top-up before this may be done */
-		note(asking, store_question_top_up(asking->question) != 0 ? STORE_SAID_NOTHING
-									  : STORE_SAID_AWAY);
+		note(asking, limiter_query_top_up(asking->question) != 0 ? LIMITER_SAID_NOTHING
+									 : LIMITER_SAID_AWAY);
 	one_is_over(asking);
 }
 
@@ -129,12 +129,12 @@ static void on_states(struct redis_call *call, enum redis_outcome outcome,
 static const struct redis_call_type clock_type = { .done = on_clock };
 static const struct redis_call_type states_type = { .done = on_states };
 
-void store_redis_note_top_up(const struct limiter_call *call, enum redis_outcome outcome,
-			     uint64_t server_s)
+void limiter_redis_note_top_up(const struct limiter_call *call, enum redis_outcome outcome,
+			       uint64_t server_s)
 {
 	if (outcome == REDIS_ANSWERED)
-		store_redis_topped_up(&call->redis->tenants[call->parts[0].tenant], server_s,
-				      call->usd);
+		limiter_redis_topped_up(&call->redis->tenants[call->parts[0].tenant], server_s,
+					call->usd);
 	note(call->asking, said_by(outcome));
 	one_is_over(call->asking);
 }
@@ -162,8 +162,8 @@ static bool ask_clock(struct asking *asking)
 
 static bool ask_states(struct asking *asking)
 {
-	const struct store_question *question = asking->question;
-	const uint32_t count = store_question_count(question);
+	const struct limiter_query *question = asking->question;
+	const uint32_t count = limiter_query_count(question);
 	struct redis_buffer *to = redis_link_begin(asking->redis->link);
 
 	if (to == NULL)
@@ -171,19 +171,19 @@ static bool ask_states(struct asking *asking)
 	redis_put_count(to, count + 1);
 	redis_put(to, SLICE("MGET"));
 	for (uint32_t i = 0; i < count; i++)
-		store_redis_put_key(to, store_question_tag(question),
-				    store_question_key(question, i));
+		limiter_redis_put_key(to, limiter_query_tag(question),
+				      limiter_query_key(question, i));
 	return send_read(asking, &asking->states);
 }
 
 static bool send_top_up(struct asking *asking)
 {
-	const struct store_question *question = asking->question;
+	const struct limiter_query *question = asking->question;
 	struct redis_tenant *tenant =
-		store_redis_tenant_of(asking->redis, store_question_tag(question));
+		limiter_redis_tenant_of(asking->redis, limiter_query_tag(question));
 
 	if (tenant == NULL ||
-	    !store_redis_top_up(asking->redis, tenant, store_question_top_up(question), asking))
+	    !limiter_redis_top_up(asking->redis, tenant, limiter_query_top_up(question), asking))
 		return false;
 	asking->awaited++;
 	return true;
@@ -192,28 +192,28 @@ static bool send_top_up(struct asking *asking)
 /* Nothing is answered before this returns, so that `awaited` is complete by then. */
 static bool send_all(struct asking *asking)
 {
-	if (store_question_top_up(asking->question) != 0 && !send_top_up(asking))
+	if (limiter_query_top_up(asking->question) != 0 && !send_top_up(asking))
 		return false;
 	return ask_clock(asking) && ask_states(asking);
 }
 
-void store_redis_ask(struct store_redis *redis, struct store_question *question)
+void limiter_redis_ask(struct limiter_redis *redis, struct limiter_query *question)
 {
 	struct asking *asking = calloc(1, sizeof(*asking));
 
 	if (asking == NULL) {
-		store_question_answer(question, STORE_SAID_AWAY);
+		limiter_query_answer(question, LIMITER_SAID_AWAY);
 		return;
 	}
 	*asking = (struct asking){ .redis = redis,
 				   .question = question,
 				   .clock = { .type = &clock_type },
 				   .states = { .type = &states_type },
-				   .said = STORE_SAID_DONE };
+				   .said = LIMITER_SAID_DONE };
 	if (send_all(asking))
 		return;
 	/* What has left already, for want of memory for the rest, is not to be done twice. */
-	note(asking, asking->awaited == 0 ? STORE_SAID_AWAY : STORE_SAID_NOTHING);
+	note(asking, asking->awaited == 0 ? LIMITER_SAID_AWAY : LIMITER_SAID_NOTHING);
 	asking->awaited++;
 	one_is_over(asking);
 }

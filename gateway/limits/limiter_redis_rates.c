@@ -52,7 +52,7 @@ static uint64_t burst_of(struct quota_limit limit)
 	return limit.per_minute == 0 ? 0 : limit.burst;
 }
 
-void store_redis_claim_under(struct redis_tenant *tenant, const struct tenant_limits *limits)
+void limiter_redis_claim_under(struct redis_tenant *tenant, const struct tenant_limits *limits)
 {
 	const struct quota_limit requests = limits->requests, tokens = limits->tokens;
 
@@ -68,7 +68,7 @@ void store_redis_claim_under(struct redis_tenant *tenant, const struct tenant_li
 	make_figures(tenant);
 }
 
-void store_redis_owe_times(struct redis_tenant *tenant, const struct limiter_owed *times)
+void limiter_redis_owe_times(struct redis_tenant *tenant, const struct limiter_owed *times)
 {
 	struct limiter_owed *owed = &tenant->owed;
 	const struct limiter_owed more = owed_as_of(times, owed->requests_rate, owed->tokens_rate);

@@ -19,12 +19,12 @@ static uint64_t minus(uint64_t a, uint64_t b)
 
 /* ---- tenants ---- */
 
-static uint32_t number_of(const struct store_redis *redis, const struct redis_tenant *tenant)
+static uint32_t number_of(const struct limiter_redis *redis, const struct redis_tenant *tenant)
 {
 	return (uint32_t)(tenant - redis->tenants);
 }
 
-static struct redis_tenant *tenant_at(struct store_redis *redis, const struct limit_slot *slot,
+static struct redis_tenant *tenant_at(struct limiter_redis *redis, const struct limit_slot *slot,
 				      const uint8_t tag[16], const uint8_t key[16])
 {
 	struct redis_tenant *tenant = &redis->tenants[limit_slot_index(redis->table, slot)];
@@ -38,34 +38,34 @@ static struct redis_tenant *tenant_at(struct store_redis *redis, const struct li
 	return tenant;
 }
 
-struct redis_tenant *store_redis_tenant(struct store_redis *redis,
-					const struct reservation *reservation, uint32_t scope)
+struct redis_tenant *limiter_redis_tenant(struct limiter_redis *redis,
+					  const struct reservation *reservation, uint32_t scope)
 {
 	const struct limit_scope *of = &reservation->scopes[scope];
 
 	return tenant_at(redis, of->slot, reservation->scopes[0].key, of->key);
 }
 
-struct redis_tenant *store_redis_tenant_of(struct store_redis *redis, const uint8_t tag[16])
+struct redis_tenant *limiter_redis_tenant_of(struct limiter_redis *redis, const uint8_t tag[16])
 {
 	const struct limit_slot *slot = limit_table_slot(redis->table, tag);
 
 	return slot == NULL ? NULL : tenant_at(redis, slot, tag, tag);
 }
 
-void store_redis_flush_soon(struct store_redis *redis)
+void limiter_redis_flush_soon(struct limiter_redis *redis)
 {
 	if (redis->flush.place == 0 && redis_link_ready(redis->link))
 		net_timer_set(redis->loop, &redis->flush, net_now(redis->loop) + FLUSH_AFTER);
 }
 
-void store_redis_touch(struct store_redis *redis, struct redis_tenant *tenant)
+void limiter_redis_touch(struct limiter_redis *redis, struct redis_tenant *tenant)
 {
 	if (!tenant->dirty) {
 		tenant->dirty = true;
 		redis->dirty.at[redis->dirty.count++] = number_of(redis, tenant);
 	}
-	store_redis_flush_soon(redis);
+	limiter_redis_flush_soon(redis);
 }
 
 /* The counter of that period; NULL when a later one has taken its place: then it is over, and what
@@ -80,7 +80,7 @@ static struct redis_money *money_of(struct redis_tenant *tenant, bool month, uin
 }
 
 /* What was used in the period of `wall_s` beyond, or short of, what Redis has counted. */
-void store_redis_owe(struct redis_tenant *tenant, uint64_t wall_s, uint64_t more, uint64_t less)
+void limiter_redis_owe(struct redis_tenant *tenant, uint64_t wall_s, uint64_t more, uint64_t less)
 {
 	struct redis_money *day = money_of(tenant, false, quota_day(wall_s));
 	struct redis_money *month = money_of(tenant, true, quota_month(wall_s));
@@ -95,7 +95,7 @@ void store_redis_owe(struct redis_tenant *tenant, uint64_t wall_s, uint64_t more
 	}
 }
 
-void store_redis_note_reported(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd)
+void limiter_redis_note_reported(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd)
 {
 	struct redis_money *day = money_of(tenant, false, quota_day(server_s));
 	struct redis_money *month = money_of(tenant, true, quota_month(server_s));
@@ -106,7 +106,7 @@ void store_redis_note_reported(struct redis_tenant *tenant, uint64_t server_s, u
 		month->reported = plus(month->reported, usd);
 }
 
-void store_redis_topped_up(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd)
+void limiter_redis_topped_up(struct redis_tenant *tenant, uint64_t server_s, uint64_t usd)
 {
 	struct redis_money *day = money_of(tenant, false, quota_day(server_s));
 	struct redis_money *month = money_of(tenant, true, quota_month(server_s));
@@ -119,7 +119,7 @@ void store_redis_topped_up(struct redis_tenant *tenant, uint64_t server_s, uint6
 
 /* Places that are not reported to Redis, because this gateway granted them itself while the connection was up: they
  * are part of what is reported first over the next one. */
-static uint32_t *unreported_places(const struct store_redis *redis, struct redis_tenant *tenant)
+static uint32_t *unreported_places(const struct limiter_redis *redis, struct redis_tenant *tenant)
 {
 	if (tenant->unreported_at != redis->generation) {
 		tenant->unreported_at = redis->generation;
@@ -128,7 +128,7 @@ static uint32_t *unreported_places(const struct store_redis *redis, struct redis
 	return &tenant->unreported;
 }
 
-static void hold_place(struct store_redis *redis, struct redis_tenant *tenant, bool fallback)
+static void hold_place(struct limiter_redis *redis, struct redis_tenant *tenant, bool fallback)
 {
 	tenant->held++;
 	if (fallback)
@@ -139,17 +139,18 @@ static void hold_place(struct store_redis *redis, struct redis_tenant *tenant, b
 	redis->active.at[redis->active.count++] = number_of(redis, tenant);
 }
 
-void store_redis_hold_places(struct store_redis *redis, struct reservation *reservation)
+void limiter_redis_hold_places(struct limiter_redis *redis, struct reservation *reservation)
 {
 	reservation->generation = redis->generation;
 	for (uint32_t i = 0; reservation->ask.concurrent != 0 && i < reservation->scope_count; i++)
-		hold_place(redis, store_redis_tenant(redis, reservation, i), reservation->fallback);
+		hold_place(redis, limiter_redis_tenant(redis, reservation, i),
+			   reservation->fallback);
 }
 
-void store_redis_give_place(struct store_redis *redis, const struct reservation *reservation,
-			    uint32_t scope)
+void limiter_redis_give_place(struct limiter_redis *redis, const struct reservation *reservation,
+			      uint32_t scope)
 {
-	struct redis_tenant *tenant = store_redis_tenant(redis, reservation, scope);
+	struct redis_tenant *tenant = limiter_redis_tenant(redis, reservation, scope);
 
 	must(tenant->held > 0);
 	tenant->held--;
@@ -163,7 +164,7 @@ void store_redis_give_place(struct store_redis *redis, const struct reservation 
 
 /* ---- calls ---- */
 
-void store_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const uint8_t own[16])
+void limiter_redis_put_key(struct redis_buffer *to, const uint8_t tag[16], const uint8_t own[16])
 {
 	static const char prefix[] = "sluice:2:{"; /* the number is that of the state's layout */
 	enum { BYTES = 16 };
@@ -225,14 +226,15 @@ static bool used_more(const struct redis_tenant *tenant)
 	return more;
 }
 
-static uint32_t reported_places(const struct store_redis *redis, const struct redis_tenant *tenant)
+static uint32_t reported_places(const struct limiter_redis *redis,
+				const struct redis_tenant *tenant)
 {
 	return tenant->held - (tenant->unreported_at == redis->generation ? tenant->unreported : 0);
 }
 
 /* What there is to report of the tenant. */
-static void pack_news(struct store_redis *redis, struct redis_pack *news, struct limiter_part *part,
-		      const struct redis_tenant *tenant)
+static void pack_news(struct limiter_redis *redis, struct redis_pack *news,
+		      struct limiter_part *part, const struct redis_tenant *tenant)
 {
 	part->given_back = tenant->given_back;
 	part->change_count = 0;
@@ -270,7 +272,7 @@ static void put_reported(struct redis_buffer *to, const struct redis_tenant *ten
 	redis_put_pack(to, &all);
 }
 
-bool store_redis_has_news(const struct redis_tenant *tenant)
+bool limiter_redis_has_news(const struct redis_tenant *tenant)
 {
 	return tenant->renew || tenant->given_back != 0 || used_more(tenant);
 }
@@ -291,7 +293,7 @@ static void part_left(struct redis_tenant *tenant)
 /* It was not done, or nobody knows (`lost`): then what was given back is not given back twice, and what
  * was owed is paid, if need be, twice. Places always come back: if the call was lost they are those
  * of a connection whose leases are replaced. */
-static void part_back(struct store_redis *redis, const struct limiter_part *part, bool lost)
+static void part_back(struct limiter_redis *redis, const struct limiter_part *part, bool lost)
 {
 	struct redis_tenant *tenant = &redis->tenants[part->tenant];
 
@@ -306,11 +308,11 @@ static void part_back(struct store_redis *redis, const struct limiter_part *part
 	}
 	tenant->given_back += part->given_back;
 	if (!lost)
-		store_redis_owe_times(tenant, &part->owed);
-	store_redis_touch(redis, tenant);
+		limiter_redis_owe_times(tenant, &part->owed);
+	limiter_redis_touch(redis, tenant);
 }
 
-void store_redis_take_back(struct limiter_call *call, bool lost)
+void limiter_redis_take_back(struct limiter_call *call, bool lost)
 {
 	for (uint32_t i = 0; call->packed && i < call->part_count; i++)
 		part_back(call->redis, &call->parts[i], lost);
@@ -359,7 +361,7 @@ static void pack_claim(struct redis_pack *news, struct limiter_part *part,
 
 static void put_header(const struct limiter_call *call, struct redis_buffer *to)
 {
-	const struct store_redis *redis = call->redis;
+	const struct limiter_redis *redis = call->redis;
 	struct redis_pack header = { 0 };
 
 	redis_pack_bytes(&header, redis->me, sizeof(redis->me));
@@ -373,12 +375,12 @@ static void put_header(const struct limiter_call *call, struct redis_buffer *to)
 /* Two arguments for each part. */
 static void put_part(struct limiter_call *call, uint32_t i, struct redis_buffer *to)
 {
-	struct store_redis *redis = call->redis;
+	struct limiter_redis *redis = call->redis;
 	struct redis_tenant *tenant = &redis->tenants[call->parts[i].tenant];
 	struct redis_pack news = { 0 };
 
 	if (call->asks == LIMITER_CLAIM)
-		store_redis_claim_under(tenant, &call->reservation->scopes[i].limits);
+		limiter_redis_claim_under(tenant, &call->reservation->scopes[i].limits);
 	pack_news(redis, &news, &call->parts[i], tenant);
 	if (call->asks == LIMITER_CLAIM)
 		pack_claim(&news, &call->parts[i], &call->reservation->scopes[i].limits,
@@ -388,18 +390,18 @@ static void put_part(struct limiter_call *call, uint32_t i, struct redis_buffer 
 	part_left(tenant);
 }
 
-void store_redis_put(struct redis_call *of, const struct redis_script_run *run)
+void limiter_redis_put(struct redis_call *of, const struct redis_script_run *run)
 {
 	enum { PER_PART = 2 };
 	struct limiter_call *call = CONTAINER_OF(of, struct limiter_call, call);
 
-	store_redis_take_back(call, false); /* Redis had forgotten the script */
+	limiter_redis_take_back(call, false); /* Redis had forgotten the script */
 	if (call->asks == LIMITER_CLAIM && call->reservation == NULL)
 		call->asks = LIMITER_REPORT; /* nobody waits for what it claimed */
 	redis_put_script(run, call->part_count, 1 + call->part_count * (uint32_t)PER_PART);
 	for (uint32_t i = 0; i < call->part_count; i++) {
 		const struct redis_tenant *tenant = &call->redis->tenants[call->parts[i].tenant];
-		store_redis_put_key(run->to, tenant->tag, tenant->key);
+		limiter_redis_put_key(run->to, tenant->tag, tenant->key);
 	}
 	put_header(call, run->to);
 	for (uint32_t i = 0; i < call->part_count; i++)
@@ -408,7 +410,7 @@ void store_redis_put(struct redis_call *of, const struct redis_script_run *run)
 }
 
 /* NULL: too many are on their way. Its parts are the caller's to fill in. */
-static struct limiter_call *call_new(struct store_redis *redis, enum limiter_asks asks,
+static struct limiter_call *call_new(struct limiter_redis *redis, enum limiter_asks asks,
 				     uint32_t parts)
 {
 	struct limiter_call *call = slab_take(&redis->calls);
@@ -431,19 +433,19 @@ static struct limiter_call *call_new(struct store_redis *redis, enum limiter_ask
 /* `patience`: as redis_link_begin_slow; 0: none. What was not sent is as if it never was. */
 static bool call_send(struct limiter_call *call, nsec_t patience)
 {
-	struct store_redis *redis = call->redis;
+	struct limiter_redis *redis = call->redis;
 	const bool slow = patience != 0 && !redis_link_ready(redis->link);
 
 	if (slow ? redis_script_run_slow(redis->link, &redis->script, &call->call, patience)
 		 : redis_script_run(redis->link, &redis->script, &call->call))
 		return true;
-	store_redis_take_back(call, false);
+	limiter_redis_take_back(call, false);
 	slab_give(&redis->calls, call);
 	return false;
 }
 
 /* The news of a tenant and its parts, without a claim. */
-static struct limiter_call *news_new(struct store_redis *redis, enum limiter_asks asks,
+static struct limiter_call *news_new(struct limiter_redis *redis, enum limiter_asks asks,
 				     struct redis_tenant *const *tenants, uint32_t count)
 {
 	struct limiter_call *call = call_new(redis, asks, count);
@@ -453,16 +455,16 @@ static struct limiter_call *news_new(struct store_redis *redis, enum limiter_ask
 	return call;
 }
 
-bool store_redis_report(struct store_redis *redis, struct redis_tenant *const *tenants,
-			uint32_t count)
+bool limiter_redis_report(struct limiter_redis *redis, struct redis_tenant *const *tenants,
+			  uint32_t count)
 {
 	struct limiter_call *call = news_new(redis, LIMITER_REPORT, tenants, count);
 
 	return call != NULL && call_send(call, 0);
 }
 
-bool store_redis_top_up(struct store_redis *redis, struct redis_tenant *tenant, uint64_t usd,
-			struct asking *asking)
+bool limiter_redis_top_up(struct limiter_redis *redis, struct redis_tenant *tenant, uint64_t usd,
+			  struct asking *asking)
 {
 	struct limiter_call *call = news_new(redis, LIMITER_TOP_UP, &tenant, 1);
 
@@ -475,9 +477,9 @@ bool store_redis_top_up(struct store_redis *redis, struct redis_tenant *tenant, 
 	return call_send(call, 0);
 }
 
-bool store_redis_claim(struct store_redis *redis, struct reservation *reservation)
+bool limiter_redis_claim(struct limiter_redis *redis, struct reservation *reservation)
 {
-	const bool patient = store_redis_is_patient(reservation);
+	const bool patient = limiter_redis_is_patient(reservation);
 
 	if (!patient && !redis_link_ready(redis->link))
 		return false;
@@ -485,7 +487,8 @@ bool store_redis_claim(struct store_redis *redis, struct reservation *reservatio
 	if (call == NULL)
 		return false;
 	for (uint32_t i = 0; i < reservation->scope_count; i++)
-		call->parts[i].tenant = number_of(redis, store_redis_tenant(redis, reservation, i));
+		call->parts[i].tenant =
+			number_of(redis, limiter_redis_tenant(redis, reservation, i));
 	call->places = reservation->ask.concurrent;
 	call->usd = reservation->ask.usd;
 	call->reservation = reservation;

@@ -1,6 +1,6 @@
 /* refusals.h - what a worker was last told that tenants must wait for.
  *
- * A tenant that asks again and again while it must wait costs a question to the store each time, and, with a tool loop, all
+ * A tenant that asks again and again while it must wait costs a question to the limiter each time, and, with a tool loop, all
  * that is kept of it. For REFUSALS_LAST after a refusal the worker does without: a rate that is still in the way refuses by
  * itself, and of a loop nothing is read before the tenant's limits have granted the request.
  *
@@ -32,13 +32,13 @@ struct refusals {
 	struct refused rows[REFUSALS_ROWS][REFUSALS_OF_ROW];
 };
 
-/* The store has refused the reservation at `now`. */
+/* The limiter has refused the reservation at `now`. */
 void refusals_note(struct refusals *refusals, const struct reservation *reservation, nsec_t now);
 
 /* Whether the tenant was refused lately, for whatever reason. */
 bool refusals_has(const struct refusals *refusals, const uint8_t tenant[16], nsec_t now);
 
-/* True: the reservation is refused, as the store would by what it said, and is filled in. A rate that is another one by
+/* True: the reservation is refused, as the limiter would by what it said, and is filled in. A rate that is another one by
  * now, or has enough for this request, refuses nothing. */
 MUST_USE bool refusals_answer(const struct refusals *refusals, struct reservation *reservation);
 

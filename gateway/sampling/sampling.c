@@ -85,7 +85,7 @@ void sampling_end(struct sampling_call *call, enum err how)
 	if (call->pool != NULL)
 		upstream_let_go(call->pool);
 	if (call->placed)
-		core->store->release(core->store, flow_place(flow));
+		core->limiter->release(core->limiter, flow_place(flow));
 	call_report(call, how);
 	core->running = NULL; /* its texts lie in the front's arena */
 	if (flow->caller.holder != 0)
@@ -125,11 +125,11 @@ static bool do_send(struct sampling_call *call)
 
 static void do_settle(struct sampling_call *call)
 {
-	struct store *store = call->core->store;
+	struct limiter *limiter = call->core->limiter;
 	struct flow *flow = &call->flow;
 
-	flow->charge.overrun = store->settle(store, &flow->reservation, flow->charge.tokens,
-					     flow->charge.usd, net_now(call->core->loop));
+	flow->charge.overrun = limiter->settle(limiter, &flow->reservation, flow->charge.tokens,
+					       flow->charge.usd, net_now(call->core->loop));
 	refusals_settled(call->core->refusals, flow->ask->caller->limit_key,
 			 net_now(call->core->loop));
 	if (!flow->attempt.called)

@@ -25,8 +25,8 @@ struct sampling {
 	bool given_up; /* whatever waits is refused, and whatever comes */
 	struct net_loop *loop;
 	struct upstream *upstream;
-	struct store *store; /* of limits */
-	struct state *state; /* sessions, loops, private blocks */
+	struct limiter *limiter; /* of limits */
+	struct state *state;     /* sessions, loops, private blocks */
 	struct once *once;
 	struct flights *flights;
 	/* Copies at other gateways, and who is cancelled there; both NULL: there are none. */
@@ -68,7 +68,7 @@ enum call_phase {
 struct sampling_call {
 	uint32_t magic;
 	enum call_phase phase : 8;
-	bool placed : 1;   /* holds a concurrency place in the store */
+	bool placed : 1;   /* holds a concurrency place of the limiter */
 	bool early : 1;    /* one of waiting_early */
 	bool admitted : 1; /* the front was told so */
 	bool notified : 1; /* the front was told of the attempt's stream */
@@ -83,7 +83,7 @@ struct sampling_call {
 
 /* ---- sampling.c ---- */
 
-/* Sets up what the core needs beside what the caller has set: loop, upstream, store, state, once, flights, elsewhere,
+/* Sets up what the core needs beside what the caller has set: loop, upstream, limiter, state, once, flights, elsewhere,
  * limits, metrics, log, json. False: no memory. */
 MUST_USE bool sampling_init(struct sampling *core);
 

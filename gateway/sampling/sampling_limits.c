@@ -1,4 +1,4 @@
-/* sampling_limits.c - what calls ask of their tenants' limits, and what the store says. */
+/* sampling_limits.c - what calls ask of their tenants' limits, and what the limiter says. */
 #include "gateway/sampling/sampling_core.h"
 
 #include "tenants/limit.h"
@@ -7,7 +7,7 @@
 
 /* ---- asking ---- */
 
-/* The store has spoken. */
+/* The limiter has spoken. */
 static void note_refusal(struct sampling_call *call)
 {
 	const struct reservation *reservation = &call->flow.reservation;
@@ -32,14 +32,14 @@ static void take_pool(struct sampling_call *call)
 	call->pool =
 		call->core->providers.pools[call->flow.walk.provider][call->flow.walk.endpoint];
 	if (call->pool != NULL)
-		upstream_hold(call->pool); /* a reload may come before the store's answer */
+		upstream_hold(call->pool); /* a reload may come before the limiter's answer */
 	if (before != NULL)
 		upstream_let_go(before);
 }
 
 bool call_reserve(struct sampling_call *call)
 {
-	struct store *store = call->core->store;
+	struct limiter *limiter = call->core->limiter;
 
 	take_pool(call);
 	if (flow_has_reserved(
@@ -48,14 +48,14 @@ bool call_reserve(struct sampling_call *call)
 	if (refusals_answer(call->core->refusals, &call->flow.reservation))
 		return call->flow.awaited == 0;
 	call->flow.reservation.done = on_reserved;
-	if (store->reserve(store, &call->flow.reservation) == STORE_PENDING)
+	if (limiter->reserve(limiter, &call->flow.reservation) == LIMITER_PENDING)
 		call->flow.awaited |= FLOW_PENDING_LIMITS;
 	else
 		note_refusal(call);
 	return call->flow.awaited == 0;
 }
 
-/* Sessions cost their tenant nothing, and a store that all share memory for an hour. This limit is the gateway's
+/* Sessions cost their tenant nothing, and a limiter that all share memory for an hour. This limit is the gateway's
  * own, so that nobody is asked. */
 static bool take_session(struct sampling_call *call)
 {

@@ -82,7 +82,7 @@ void call_report(struct sampling_call *call, enum err how)
 		flow->front->report(flow->owner, &line);
 	if (flow->ask->caller != NULL) {
 		sample.tenant_series =
-			core->store->series(core->store, flow->ask->caller->limit_key);
+			core->limiter->series(core->limiter, flow->ask->caller->limit_key);
 		if (is_refusal(flow->end.err))
 			remember_refusal(call);
 	}

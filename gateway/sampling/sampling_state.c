@@ -148,15 +148,15 @@ bool call_join(struct sampling_call *call)
 
 void call_give_back(struct sampling_call *call)
 {
-	struct store *store = call->core->store;
+	struct limiter *limiter = call->core->limiter;
 	const unsigned taken = call->flow.state->ahead.taken;
 	const nsec_t now = net_now(call->core->loop);
 
 	if ((taken & FLOW_PENDING_LIMITS) != 0 && call->flow.reservation.granted) {
 		if (call->placed) /* it was admitted, and counts */
-			(void)store->settle(store, &call->flow.reservation, 0, 0, now);
+			(void)limiter->settle(limiter, &call->flow.reservation, 0, 0, now);
 		else
-			store->undo(store, &call->flow.reservation, now);
+			limiter->undo(limiter, &call->flow.reservation, now);
 		refusals_settled(call->core->refusals, call->flow.ask->caller->limit_key, now);
 	}
 	if ((taken & FLOW_PENDING_CLAIM) != 0)
@@ -184,12 +184,12 @@ static void forget_state(struct sampling_call *call, unsigned awaited)
 
 void call_forget(struct sampling_call *call)
 {
-	struct store *store = call->core->store;
+	struct limiter *limiter = call->core->limiter;
 	const unsigned awaited = call->flow.awaited;
 
 	call->flow.awaited = 0;
 	if ((awaited & FLOW_PENDING_LIMITS) != 0)
-		store->forget(store, &call->flow.reservation);
+		limiter->forget(limiter, &call->flow.reservation);
 	if (call->flow.state != NULL)
 		forget_state(call, awaited);
 }

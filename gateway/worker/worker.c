@@ -83,7 +83,7 @@ static bool use_redis(struct worker *worker)
 	}
 	struct redis_link *link = redis_client_link(worker->redis);
 	worker->shared_limits =
-		store_redis_new(worker->loop, link, config, args->limits, args->metrics);
+		limiter_redis_new(worker->loop, link, config, args->limits, args->metrics);
 	struct state_redis *state =
 		state_redis_new(worker->loop, link, args->state, config, args->metrics);
 	core->elsewhere =
@@ -95,7 +95,7 @@ static bool use_redis(struct worker *worker)
 	    core->flights_elsewhere == NULL ||
 	    alive_redis_new(worker->loop, link, args->alive) == NULL)
 		return false;
-	core->store = store_redis_store(worker->shared_limits);
+	core->limiter = limiter_redis_limiter(worker->shared_limits);
 	core->state = state_redis_state(state);
 	return true;
 }
@@ -126,7 +126,7 @@ static bool build_core(struct worker *worker)
 	struct upstream_limits bounds = upstream_limits_default;
 
 	core->loop = worker->loop;
-	core->store = &worker->memory.store;
+	core->limiter = &worker->memory.limiter;
 	core->state = state_memory_state(args->state);
 	core->once = args->once;
 	core->flights = args->flights;
@@ -209,7 +209,7 @@ struct worker *worker_new(const struct worker_args *args)
 		return NULL;
 	worker->magic = WORKER_MAGIC;
 	worker->args = *args;
-	store_memory_init(&worker->memory, args->limits);
+	limiter_memory_init(&worker->memory, args->limits);
 	if (worker_build(worker))
 		return worker;
 	(void)fprintf(stderr, "sluice: worker %u: out of memory or descriptors\n", args->index);

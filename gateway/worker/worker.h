@@ -81,7 +81,7 @@ uint32_t worker_take_key_wishes(struct worker *worker);
 
 /* Passes it on to the worker's store, which answers it; where limits are kept in memory it is answered
  * as if the store were away. */
-void worker_ask_store(struct worker *worker, struct store_question *question);
+void worker_ask_store(struct worker *worker, struct limiter_query *question);
 
 /* Leaving, in this order (control_drain.h): everything is served, but callers over HTTP/1.1 are sent
  * elsewhere; no connection is accepted; GOAWAY, and connections are closed as they become idle; what

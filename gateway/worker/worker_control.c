@@ -255,7 +255,7 @@ void worker_set_endpoint_up(struct worker *worker, struct slice provider, struct
 /* ---- questions ---- */
 struct question_message {
 	struct net_message message;
-	struct store_question *question;
+	struct limiter_query *question;
 };
 
 static void run_question(struct net_message *message, void *owner)
@@ -265,18 +265,18 @@ static void run_question(struct net_message *message, void *owner)
 
 	must_obj(worker, WORKER_MAGIC);
 	if (worker->shared_limits != NULL)
-		store_redis_ask(worker->shared_limits, m->question);
+		limiter_redis_ask(worker->shared_limits, m->question);
 	else
-		store_question_answer(m->question, STORE_SAID_AWAY);
+		limiter_query_answer(m->question, LIMITER_SAID_AWAY);
 	free(m);
 }
 
-void worker_ask_store(struct worker *worker, struct store_question *question)
+void worker_ask_store(struct worker *worker, struct limiter_query *question)
 {
 	struct question_message *m = calloc(1, sizeof(*m));
 
 	if (m == NULL) {
-		store_question_answer(question, STORE_SAID_AWAY);
+		limiter_query_answer(question, LIMITER_SAID_AWAY);
 		return;
 	}
 	m->message.run = run_question;

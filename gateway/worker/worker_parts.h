@@ -28,9 +28,9 @@ struct worker {
 	struct net_loop *loop;
 	struct http_server *http;
 	struct upstream *upstream;
-	struct store_memory memory;
-	struct redis_client *redis;        /* NULL: nothing is shared with other gateways */
-	struct store_redis *shared_limits; /* NULL likewise: they are kept in the table alone */
+	struct limiter_memory memory;
+	struct redis_client *redis;          /* NULL: nothing is shared with other gateways */
+	struct limiter_redis *shared_limits; /* NULL likewise: they are kept in the table alone */
 	struct sampling core;
 	struct front_host fronts;
 	struct worker_pool_counts *pool_counts; /* by provider; stays, because control reads it */

@@ -1,5 +1,5 @@
 /* state_redis_rig.h - a real Redis, and two gateways, each with a memory of its own, whose connections to it
- * the test is. To be included once, as store_redis_rig.h. */
+ * the test is. To be included once, as limiter_redis_rig.h. */
 #ifndef TESTS_STATE_REDIS_RIG_H
 #define TESTS_STATE_REDIS_RIG_H
 
@@ -27,7 +27,7 @@ static struct arena_pool pool;
 static struct arena arena;
 
 struct gateway {
-	struct store_redis *redis;
+	struct limiter_redis *redis;
 	struct state_memory *memory;
 	struct state *state;
 };

@@ -277,7 +277,7 @@ static void a_refusal_of_the_same_format_is_there_too(void **state)
 
 static void limits_refuse(void)
 {
-	world.store_mode = STORE_REFUSES;
+	world.limiter_mode = LIMITER_REFUSES;
 	world.refusal = (struct limit_refusal){ .err = ERR_RATE_LIMITED,
 						.limit = "requests_per_minute",
 						.wait_ns = SEC };

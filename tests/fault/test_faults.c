@@ -24,7 +24,7 @@ static const struct scenario {
 	const char *name;
 	/* the store */
 	enum err refusal;       /* refuses */
-	bool store_waits;       /* answers later */
+	bool limiter_waits;     /* answers later */
 	enum leaving reserving; /* while it has not answered */
 	/* the provider */
 	bool no_pool;
@@ -43,13 +43,13 @@ static const struct scenario {
 	{ .name = "too many at once", .refusal = ERR_CONCURRENCY, .ends = ERR_CONCURRENCY },
 	{ .name = "no money left", .refusal = ERR_BUDGET, .ends = ERR_BUDGET },
 	{ .name = "no room in the store", .refusal = ERR_BUSY, .ends = ERR_BUSY },
-	{ .name = "the store takes its time", .store_waits = true },
+	{ .name = "the store takes its time", .limiter_waits = true },
 	{ .name = "gone while the store is asked",
-	  .store_waits = true,
+	  .limiter_waits = true,
 	  .reserving = CALLER_GONE,
 	  .ends = ERR_CANCELLED },
 	{ .name = "given up while the store is asked",
-	  .store_waits = true,
+	  .limiter_waits = true,
 	  .reserving = PROCESS_LEAVES,
 	  .ends = ERR_DRAINING },
 	{ .name = "the CA cannot be used", .no_pool = true, .ends = ERR_PROVIDER_NO_ATTEMPT },
@@ -80,7 +80,7 @@ static const struct scenario {
 	  .unsent = true,
 	  .ends = ERR_DRAINING },
 	{ .name = "the store takes its time, and attempts fail",
-	  .store_waits = true,
+	  .limiter_waits = true,
 	  .call = ERR_PROVIDER_DOWN,
 	  .ends = ERR_PROVIDER_DOWN },
 	{ .name = "gone between two attempts",
@@ -252,9 +252,9 @@ static void read_answer(struct run *run)
 static void set_scene(const struct scenario *s)
 {
 	rig_reset();
-	world.store_mode = s->refusal != ERR_OK ? STORE_REFUSES
-			   : s->store_waits     ? STORE_WAITS
-						: STORE_ASKS;
+	world.limiter_mode = s->refusal != ERR_OK ? LIMITER_REFUSES
+			     : s->limiter_waits   ? LIMITER_WAITS
+						  : LIMITER_ASKS;
 	world.refusal =
 		(struct limit_refusal){ .err = s->refusal,
 					.limit = s->refusal == ERR_BUSY ? NULL : "for a test",
@@ -302,7 +302,7 @@ static void go(struct run *run)
 	void *request = world_begin(&world.exchange, &run->in);
 	check(run, request != NULL || world.exchange.refused);
 	run->asked =
-		world.granted > 0 || world.pending != NULL || world.store_mode == STORE_REFUSES;
+		world.granted > 0 || world.pending != NULL || world.limiter_mode == LIMITER_REFUSES;
 	if (!meet_all(run, request)) {
 		read_answer(run);
 		check(run, run->status != 0);

@@ -231,7 +231,7 @@ static size_t once_ahead(const struct ahead_scenario *s, int order, int after, s
 	set_scene(fail);
 	fake.guesses = true;
 	fake.unknown = s->unknown;
-	world.store_mode = STORE_WAITS;
+	world.limiter_mode = LIMITER_WAITS;
 	void *request = world_begin(&world.exchange, &in);
 	must(request != NULL || world.exchange.refused);
 	const bool gone = go_on_ahead(s, order, after, request);

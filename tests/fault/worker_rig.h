@@ -1,4 +1,4 @@
-/* worker_rig.h - a real worker in a world that a test owns: its memory, its store's answers, its
+/* worker_rig.h - a real worker in a world that a test owns: its memory, its limiter's answers, its
  * connections on both sides, its clock.
  *
  * What is defined here and in the parts stands in for modules whose objects the linker therefore leaves out. To be
@@ -7,7 +7,7 @@
 #define TESTS_FAULT_WORKER_RIG_H
 
 #include "tests/fault/fake_http.h"
-#include "tests/fault/fake_store.h"
+#include "tests/fault/fake_limiter.h"
 #include "tests/fault/fake_upstream.h"
 #include "tests/fault/world.h"
 
@@ -20,7 +20,7 @@ static void rig_deliver(void)
 	}
 }
 
-/* The store that has let the worker wait says what STORE_ASKS would have said. */
+/* The limiter that has let the worker wait says what LIMITER_ASKS would have said. */
 static inline void rig_store_answers(void)
 {
 	struct reservation *reservation = world.pending;
@@ -143,13 +143,13 @@ static void rig_start(const struct config *config, struct limit_table *table,
 	world.worker = worker_new(&args);
 	must(world.worker != NULL);
 	world.worker->core.arenas.keep_max = 64;
-	world.store = (struct store){ .reserve = rig_reserve,
-				      .settle = rig_settle,
-				      .release = rig_release,
-				      .undo = rig_undo,
-				      .forget = rig_forget,
-				      .series = rig_series };
-	world.worker->core.store = &world.store;
+	world.limiter = (struct limiter){ .reserve = rig_reserve,
+					  .settle = rig_settle,
+					  .release = rig_release,
+					  .undo = rig_undo,
+					  .forget = rig_forget,
+					  .series = rig_series };
+	world.worker->core.limiter = &world.limiter;
 }
 
 /* A worker is never taken apart in the product: the process ends with it. */
@@ -186,7 +186,7 @@ static void rig_reset(void)
 	world.exchange = (struct http_exchange){ .status = 0 };
 	world.now += 3600 * SEC;
 	world.wall_ns += world.reserved_usd != 0 ? UINT64_C(86400) * SEC : 0;
-	world.store_mode = STORE_ASKS;
+	world.limiter_mode = LIMITER_ASKS;
 	world.granted = world.settled = world.placed = world.released = world.forgotten = 0;
 	world.undone = 0;
 	world.reserved_usd = world.settled_usd = 0;

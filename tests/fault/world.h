@@ -38,9 +38,9 @@ static struct world {
 	struct upstream_call *call; /* started, neither done nor cancelled */
 	uint8_t sent[SHA256_BYTES]; /* digest of the last request that was sent */
 	uint32_t buffers;           /* answers that were not given back */
-	/* the store: what it says next, and what it was told */
-	struct store store;
-	enum { STORE_ASKS, STORE_REFUSES, STORE_WAITS } store_mode;
+	/* the limiter: what it says next, and what it was told */
+	struct limiter limiter;
+	enum { LIMITER_ASKS, LIMITER_REFUSES, LIMITER_WAITS } limiter_mode;
 	struct limit_refusal refusal;
 	struct reservation *pending;
 	uint32_t granted, settled, placed, released, forgotten;

@@ -23,7 +23,7 @@ enum { BENCH_WALL_S = 1790000000 };
 struct bench {
 	struct config *config;
 	struct limit_table *table;
-	struct store_memory memory;
+	struct limiter_memory memory;
 	struct json_work *work;
 	struct stream_slab streams; /* one */
 	struct arena_pool pool;
@@ -79,7 +79,7 @@ static inline struct bench *bench_new(struct config *config)
 	b->fd = limit_table_create(64);
 	b->table = limit_table_map(b->fd);
 	assert_non_null(b->table);
-	store_memory_init(&b->memory, b->table);
+	limiter_memory_init(&b->memory, b->table);
 	b->work = json_work_new(codec_set_best());
 	assert_true(stream_slab_init(&b->streams, 1));
 	b->health = health_new();
@@ -220,24 +220,24 @@ static inline struct slice bench_notify(struct bench *b)
 
 static inline enum flow_effect reserve(struct bench *b)
 {
-	struct store *store = &b->memory.store;
+	struct limiter *limiter = &b->memory.limiter;
 
-	assert_int_equal(store->reserve(store, &b->flow.reservation), STORE_DONE);
+	assert_int_equal(limiter->reserve(limiter, &b->flow.reservation), LIMITER_DONE);
 	return run(b, FLOW_RESERVED);
 }
 
 static inline enum flow_effect settle(struct bench *b)
 {
-	struct store *store = &b->memory.store;
+	struct limiter *limiter = &b->memory.limiter;
 
-	b->flow.charge.overrun = store->settle(store, &b->flow.reservation, b->flow.charge.tokens,
-					       b->flow.charge.usd, b->now);
+	b->flow.charge.overrun = limiter->settle(limiter, &b->flow.reservation,
+						 b->flow.charge.tokens, b->flow.charge.usd, b->now);
 	return run(b, FLOW_SETTLED);
 }
 
 static inline void release(struct bench *b)
 {
-	b->memory.store.release(&b->memory.store, flow_place(&b->flow));
+	b->memory.limiter.release(&b->memory.limiter, flow_place(&b->flow));
 }
 
 /* The provider's whole answer. */

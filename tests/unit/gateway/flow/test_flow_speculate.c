@@ -184,12 +184,12 @@ static void decide(struct scene *s)
 
 static void ask_limits(struct scene *s)
 {
-	struct store *store = &s->b->memory.store;
+	struct limiter *limiter = &s->b->memory.limiter;
 	struct reservation *reservation = &s->b->flow.reservation;
 
 	s->asked++;
 	if (s->say.limits == GRANTED) {
-		assert_int_equal(store->reserve(store, reservation), STORE_DONE);
+		assert_int_equal(limiter->reserve(limiter, reservation), LIMITER_DONE);
 		assert_true(reservation->granted);
 		return;
 	}
@@ -201,11 +201,11 @@ static void ask_limits(struct scene *s)
 static void give_back(struct scene *s)
 {
 	const unsigned taken = s->b->flow.state->ahead.taken;
-	struct store *store = &s->b->memory.store;
+	struct limiter *limiter = &s->b->memory.limiter;
 
 	if ((taken & FLOW_PENDING_LIMITS) != 0 && s->b->flow.reservation.granted) {
 		s->undone++;
-		store->undo(store, &s->b->flow.reservation, s->b->now);
+		limiter->undo(limiter, &s->b->flow.reservation, s->b->now);
 	}
 	s->left += (taken & FLOW_PENDING_CLAIM) != 0;
 }

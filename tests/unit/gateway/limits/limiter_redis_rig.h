@@ -47,9 +47,9 @@ void net_timer_stop(struct net_loop *loop, struct net_timer *timer)
 
 /* `patience` as store.patience. Over a limit table of its own, with room for `slots`. It lives until the process ends, and is never lost
  * sight of, or the leak checker would count it. */
-static struct store_redis *rig_new_patient(struct net_loop *loop, size_t slots, nsec_t patience)
+static struct limiter_redis *rig_new_patient(struct net_loop *loop, size_t slots, nsec_t patience)
 {
-	static struct store_redis *volatile all[256];
+	static struct limiter_redis *volatile all[256];
 	static size_t count;
 	const struct config_store config = { .redis = true,
 					     .host = SLICE("127.0.0.1"),
@@ -64,36 +64,36 @@ static struct store_redis *rig_new_patient(struct net_loop *loop, size_t slots, 
 	struct limit_table *table = limit_table_map(fd);
 	must(table != NULL);
 	(void)close(fd);
-	struct store_redis *redis =
-		store_redis_new(loop, fake_link_new(), &config, table, metrics_worker(metrics, 0));
+	struct limiter_redis *redis = limiter_redis_new(loop, fake_link_new(), &config, table,
+							metrics_worker(metrics, 0));
 	must(redis != NULL && count < sizeof(all) / sizeof(all[0]));
 	all[count++] = redis;
 	return redis;
 }
 
 /* Without patience: what is late is decided at once. */
-static inline struct store_redis *rig_new(struct net_loop *loop, size_t slots)
+static inline struct limiter_redis *rig_new(struct net_loop *loop, size_t slots)
 {
 	return rig_new_patient(loop, slots, 0);
 }
 
-static inline void rig_ready(struct store_redis *redis)
+static inline void rig_ready(struct limiter_redis *redis)
 {
 	fake_ready(redis->link);
 }
 
-static inline void rig_unready(struct store_redis *redis)
+static inline void rig_unready(struct limiter_redis *redis)
 {
 	fake_unready(redis->link);
 }
 
-static inline void rig_turn(struct store_redis *redis, bool slow, bool closed_to_late)
+static inline void rig_turn(struct limiter_redis *redis, bool slow, bool closed_to_late)
 {
 	fake_turn(redis->link, slow, closed_to_late);
 }
 
 /* An answer is late: the first of those that the connection finds so. */
-static inline void rig_late(struct store_redis *redis, uint64_t which)
+static inline void rig_late(struct limiter_redis *redis, uint64_t which)
 {
 	fake_late(redis->link, which);
 }
@@ -109,14 +109,14 @@ static inline bool rig_fire(struct net_timer *timer)
 }
 
 /* The oldest command is over. */
-static inline void rig_answer(struct store_redis *redis, enum redis_outcome outcome,
+static inline void rig_answer(struct limiter_redis *redis, enum redis_outcome outcome,
 			      const struct redisReply *reply)
 {
 	fake_answer(redis->link, outcome, reply);
 }
 
 /* The limits' call that was sent so many behind the oldest command. */
-static inline const struct limiter_call *rig_call(struct store_redis *redis, uint64_t which)
+static inline const struct limiter_call *rig_call(struct limiter_redis *redis, uint64_t which)
 {
 	struct redis_call *call = fake_command(redis->link, which)->call;
 
@@ -125,14 +125,14 @@ static inline const struct limiter_call *rig_call(struct store_redis *redis, uin
 }
 
 /* Whether the oldest asks what the whole store is called. */
-static inline bool rig_asks_epoch(struct store_redis *redis)
+static inline bool rig_asks_epoch(struct limiter_redis *redis)
 {
 	return fake_waiting(redis->link) != 0 &&
 	       fake_command(redis->link, 0)->call == &redis->epoch_call;
 }
 
 /* The script grants, in states of those epochs. */
-static inline void rig_grants(struct store_redis *redis, const struct net_loop *loop,
+static inline void rig_grants(struct limiter_redis *redis, const struct net_loop *loop,
 			      const char *epochs)
 {
 	struct redis_pack answer = { 0 };
@@ -149,7 +149,7 @@ static inline void rig_grants(struct store_redis *redis, const struct net_loop *
 	rig_answer(redis, REDIS_ANSWERED, &reply);
 }
 
-static inline uint64_t rig_waiting(const struct store_redis *redis)
+static inline uint64_t rig_waiting(const struct limiter_redis *redis)
 {
 	return fake_waiting(redis->link);
 }

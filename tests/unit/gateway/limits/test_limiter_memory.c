@@ -15,8 +15,8 @@ static const uint64_t monday = UINT64_C(1767571200); /* 2026-01-05 00:00 UTC */
 struct fixture {
 	int fd;
 	struct limit_table *table;
-	struct store_memory memory;
-	struct store *store;
+	struct limiter_memory memory;
+	struct limiter *limiter;
 };
 
 static void fixture_init(struct fixture *f, size_t slots)
@@ -25,8 +25,8 @@ static void fixture_init(struct fixture *f, size_t slots)
 	assert_true(f->fd >= 0);
 	f->table = limit_table_map(f->fd);
 	assert_non_null(f->table);
-	store_memory_init(&f->memory, f->table);
-	f->store = &f->memory.store;
+	limiter_memory_init(&f->memory, f->table);
+	f->limiter = &f->memory.limiter;
 }
 
 static void fixture_fini(struct fixture *f)
@@ -74,18 +74,18 @@ static void a_reservation_is_answered_at_once_settled_and_released(void **state)
 
 	(void)state;
 	fixture_init(&f, 4);
-	assert_int_equal(f.store->reserve(f.store, &r), STORE_DONE);
+	assert_int_equal(f.limiter->reserve(f.limiter, &r), LIMITER_DONE);
 	assert_true(r.granted);
 	assert_ptr_equal(r.scopes[0].slot, limit_table_slot(f.table, r.scopes[0].key));
 	struct limit_state is = limit_read(r.scopes[0].slot, monday);
 	assert_int_equal(is.concurrent, 1);
 	assert_int_equal(is.usd_day, 100);
 
-	assert_int_equal(f.store->settle(f.store, &r, 10, 40, 101 * SEC), 0);
+	assert_int_equal(f.limiter->settle(f.limiter, &r, 10, 40, 101 * SEC), 0);
 	is = limit_read(r.scopes[0].slot, monday);
 	assert_int_equal(is.usd_day, 40);
 	assert_int_equal(is.concurrent, 1);
-	f.store->release(f.store, &r);
+	f.limiter->release(f.limiter, &r);
 	assert_int_equal(limit_read(r.scopes[0].slot, monday).concurrent, 0);
 	fixture_fini(&f);
 }
@@ -100,15 +100,15 @@ static void what_is_undone_was_never_taken(void **state)
 	r.scopes[0].limits.tokens = (struct quota_limit){ .per_minute = 1000, .burst = 1000 };
 	*again.scopes = *r.scopes;
 	fixture_init(&f, 4);
-	assert_int_equal(f.store->reserve(f.store, &r), STORE_DONE);
+	assert_int_equal(f.limiter->reserve(f.limiter, &r), LIMITER_DONE);
 	assert_true(r.granted);
-	f.store->undo(f.store, &r, 100 * SEC);
+	f.limiter->undo(f.limiter, &r, 100 * SEC);
 	assert_false(r.granted);
 	const struct limit_state is = limit_read(r.scopes[0].slot, monday);
 	assert_int_equal(is.concurrent, 0);
 	assert_int_equal(is.usd_day, 0);
 	assert_int_equal(is.usd_month, 0);
-	(void)f.store->reserve(f.store, &again); /* there is room for one only */
+	(void)f.limiter->reserve(f.limiter, &again); /* there is room for one only */
 	assert_true(again.granted);
 	fixture_fini(&f);
 }
@@ -121,13 +121,13 @@ static void a_refusal_carries_its_particulars(void **state)
 	(void)state;
 	fixture_init(&f, 4);
 	for (size_t i = 0; i < 3; i++)
-		assert_int_equal(f.store->reserve(f.store, &r[i]), STORE_DONE);
+		assert_int_equal(f.limiter->reserve(f.limiter, &r[i]), LIMITER_DONE);
 	assert_true(r[0].granted && r[1].granted && !r[2].granted);
 	assert_int_equal(r[2].refusal.err, ERR_CONCURRENCY);
 	assert_string_equal(r[2].refusal.limit, "concurrent");
 	assert_int_equal(r[2].refusal.wait_ns, 1 * SEC);
-	f.store->release(f.store, &r[0]);
-	(void)f.store->reserve(f.store, &r[2]);
+	f.limiter->release(f.limiter, &r[0]);
+	(void)f.limiter->reserve(f.limiter, &r[2]);
 	assert_true(r[2].granted);
 	fixture_fini(&f);
 }
@@ -140,15 +140,15 @@ static void a_further_attempt_keeps_the_place_of_the_first(void **state)
 	(void)state;
 	fixture_init(&f, 4);
 	r.scopes[0].limits.usd_per_day = 150;
-	(void)f.store->reserve(f.store, &r);
+	(void)f.limiter->reserve(f.limiter, &r);
 	assert_true(r.granted);
-	assert_int_equal(f.store->settle(f.store, &r, 1000, 130, 101 * SEC), 30);
+	assert_int_equal(f.limiter->settle(f.limiter, &r, 1000, 130, 101 * SEC), 30);
 	r.ask.requests = 0;
 	r.ask.concurrent = 0;
-	(void)f.store->reserve(f.store, &r);
+	(void)f.limiter->reserve(f.limiter, &r);
 	assert_false(r.granted);
 	assert_int_equal(r.refusal.err, ERR_BUDGET);
-	f.store->release(f.store, &r);
+	f.limiter->release(f.limiter, &r);
 	assert_int_equal(limit_read(r.scopes[0].slot, monday).concurrent, 0);
 	fixture_fini(&f);
 }
@@ -162,8 +162,8 @@ static void more_tenants_than_slots_are_refused_as_overload(void **state)
 	fixture_init(&f, 1);
 	for (uint8_t tenant = 1; tenant <= 5; tenant++) {
 		struct reservation r = reservation_of(tenant);
-		assert_int_equal(f.store->reserve(f.store, &r), STORE_DONE);
-		const uint32_t series = f.store->series(f.store, r.scopes[0].key);
+		assert_int_equal(f.limiter->reserve(f.limiter, &r), LIMITER_DONE);
+		const uint32_t series = f.limiter->series(f.limiter, r.scopes[0].key);
 		if (r.granted) {
 			assert_int_equal(series, granted++);
 			continue;
@@ -191,7 +191,7 @@ static void reserve_for_server(struct fixture *f, struct limit_scope scopes[2], 
 	scopes[1].key[15] = server;
 	r.scopes = scopes;
 	r.scope_count = 2;
-	(void)f->store->reserve(f->store, &r);
+	(void)f->limiter->reserve(f->limiter, &r);
 	assert_true(r.granted);
 }
 
@@ -222,18 +222,18 @@ static void servers_without_end_take_no_slot_from_other_tenants(void **state)
 static void two_workers_share_one_table(void **state)
 {
 	struct reservation r[3] = { reservation_of(1), reservation_of(1), reservation_of(1) };
-	struct store_memory other;
+	struct limiter_memory other;
 	struct fixture f;
 
 	(void)state;
 	fixture_init(&f, 4);
-	store_memory_init(&other, f.table);
-	(void)f.store->reserve(f.store, &r[0]);
-	(void)other.store.reserve(&other.store, &r[1]);
-	(void)f.store->reserve(f.store, &r[2]);
+	limiter_memory_init(&other, f.table);
+	(void)f.limiter->reserve(f.limiter, &r[0]);
+	(void)other.limiter.reserve(&other.limiter, &r[1]);
+	(void)f.limiter->reserve(f.limiter, &r[2]);
 	assert_true(r[0].granted && r[1].granted && !r[2].granted);
-	assert_int_equal(other.store.series(&other.store, r[0].scopes[0].key),
-			 f.store->series(f.store, r[0].scopes[0].key));
+	assert_int_equal(other.limiter.series(&other.limiter, r[0].scopes[0].key),
+			 f.limiter->series(f.limiter, r[0].scopes[0].key));
 	fixture_fini(&f);
 }
 

@@ -13,8 +13,8 @@
 static const uint64_t monday = UINT64_C(1767571200); /* 2026-01-05 00:00 UTC */
 
 static struct net_loop loop;
-static struct store_redis *redis;
-static struct store *store;
+static struct limiter_redis *redis;
+static struct limiter *limiter;
 static uint32_t done_count;
 
 static void on_done(struct reservation *reservation)
@@ -26,7 +26,7 @@ static void on_done(struct reservation *reservation)
 /* Before its first connection. They live until the process ends. */
 static int begin(void **state)
 {
-	static struct store_redis *all[64];
+	static struct limiter_redis *all[64];
 	static size_t count;
 
 	(void)state;
@@ -34,7 +34,7 @@ static int begin(void **state)
 	done_count = 0;
 	assert_true(count < COUNT_OF(all));
 	redis = all[count++] = rig_new(&loop, 8);
-	store = store_redis_store(redis);
+	limiter = limiter_redis_limiter(redis);
 	return 0;
 }
 
@@ -107,7 +107,7 @@ static void the_first_requests_wait_for_the_first_connection(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++)
-		assert_int_equal(store->reserve(store, &r[i]), STORE_PENDING);
+		assert_int_equal(limiter->reserve(limiter, &r[i]), LIMITER_PENDING);
 	assert_int_equal(rig_waiting(redis), 0);
 	rig_ready(redis);
 	is_called("first");
@@ -123,17 +123,18 @@ static void they_wait_no_longer_than_the_deadline(void **state)
 	struct reservation r[3] = { reservation_of(1000), reservation_of(0), reservation_of(1000) };
 
 	(void)state;
-	assert_int_equal(store->reserve(store, &r[0]), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &r[0]), LIMITER_PENDING);
 	assert_true(redis->patience.due == loop.now + 20 * MSEC);
 	loop.now += 10 * MSEC;
-	assert_int_equal(store->reserve(store, &r[1]), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &r[1]), LIMITER_PENDING);
 	assert_true(redis->patience.due == loop.now + 10 * MSEC);
 	loop.now += 10 * MSEC;
 	assert_true(rig_fire(&redis->patience));
 	assert_int_equal(done_count, 2);
 	assert_true(r[0].granted && r[0].fallback);
 	assert_int_equal(r[1].refusal.err, ERR_STORE);
-	assert_int_equal(store->reserve(store, &r[2]), STORE_DONE); /* that was the only time */
+	assert_int_equal(limiter->reserve(limiter, &r[2]),
+			 LIMITER_DONE); /* that was the only time */
 	assert_true(r[2].fallback);
 }
 
@@ -142,7 +143,7 @@ static void a_first_attempt_that_fails_ends_the_wait(void **state)
 	struct reservation r = reservation_of(1000);
 
 	(void)state;
-	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &r), LIMITER_PENDING);
 	fake_failed(redis->link);
 	assert_int_equal(done_count, 1);
 	assert_true(r.granted && r.fallback);
@@ -154,8 +155,8 @@ static void who_goes_away_meanwhile_is_not_claimed_for(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++)
-		assert_int_equal(store->reserve(store, &r[i]), STORE_PENDING);
-	store->forget(store, &r[1]);
+		assert_int_equal(limiter->reserve(limiter, &r[i]), LIMITER_PENDING);
+	limiter->forget(limiter, &r[1]);
 	rig_ready(redis);
 	is_called("first");
 	assert_int_equal(rig_waiting(redis), 2);
@@ -171,7 +172,7 @@ static struct reservation granted(void)
 {
 	struct reservation r = reservation_of(1000);
 
-	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &r), LIMITER_PENDING);
 	/* It moves: the store looks at it again only while it is pending. */
 	r.call->reservation = &r;
 	grants("epoch--1");
@@ -188,8 +189,8 @@ static void what_is_used_within_a_tick_is_told_at_once_and_summed(void **state)
 	for (size_t i = 0; i < 3; i++)
 		r[i] = granted();
 	for (size_t i = 0; i < 3; i++) {
-		assert_int_equal(store->settle(store, &r[i], 0, 40 + i, loop.now), 0);
-		store->release(store, &r[i]);
+		assert_int_equal(limiter->settle(limiter, &r[i], 0, 40 + i, loop.now), 0);
+		limiter->release(limiter, &r[i]);
 	}
 	assert_int_equal(rig_waiting(redis), 0);
 	assert_true(redis->flush.due == loop.now + 2 * MSEC);
@@ -220,13 +221,13 @@ static void a_tenant_and_its_parts_are_told_of_in_one_request(void **state)
 	}
 	(void)memcpy(other.scopes[0].key, other_tenant, sizeof(other_tenant));
 	connected();
-	assert_int_equal(store->reserve(store, &other), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &other), LIMITER_PENDING);
 	grants("epoch--1");
-	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &r), LIMITER_PENDING);
 	grants_all("epoch--1epoch--2epoch--3");
 	assert_true(r.granted && other.granted);
-	(void)store->settle(store, &other, 0, 5, loop.now);
-	(void)store->settle(store, &r, 0, 5, loop.now);
+	(void)limiter->settle(limiter, &other, 0, 5, loop.now);
+	(void)limiter->settle(limiter, &r, 0, 5, loop.now);
 	assert_true(rig_fire(&redis->flush));
 	assert_int_equal(rig_waiting(redis), 2);
 	assert_int_equal(sent(0)->part_count, 3);
@@ -245,8 +246,8 @@ static void the_next_claim_takes_along_what_is_to_be_told(void **state)
 	(void)state;
 	connected();
 	r = granted();
-	(void)store->settle(store, &r, 0, 150, loop.now);
-	assert_int_equal(store->reserve(store, &next), STORE_PENDING);
+	(void)limiter->settle(limiter, &r, 0, 150, loop.now);
+	assert_int_equal(limiter->reserve(limiter, &next), LIMITER_PENDING);
 	assert_int_equal(rig_waiting(redis), 1);
 	assert_int_equal(sent(0)->asks, LIMITER_CLAIM);
 	assert_int_equal(sent(0)->parts[0].changes[0].more, 50);
@@ -273,7 +274,7 @@ static void what_was_refused_is_told_again_and_what_was_lost_only_if_it_is_owed(
 		(void)begin(state);
 		connected();
 		struct reservation r = granted();
-		(void)store->settle(store, &r, 0, rows[i].used, loop.now);
+		(void)limiter->settle(limiter, &r, 0, rows[i].used, loop.now);
 		assert_true(rig_fire(&redis->flush));
 		if (rows[i].lost)
 			rig_answer(redis, REDIS_LOST, NULL);
@@ -292,8 +293,8 @@ static void a_claim_that_nobody_waits_for_any_more_is_undone(void **state)
 
 	(void)state;
 	connected();
-	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
-	store->forget(store, &r);
+	assert_int_equal(limiter->reserve(limiter, &r), LIMITER_PENDING);
+	limiter->forget(limiter, &r);
 	grants("epoch--1");
 	assert_int_equal(done_count, 0);
 	assert_true(rig_fire(&redis->flush));
@@ -310,11 +311,11 @@ static void what_is_undone_is_told_as_if_it_had_never_been_claimed(void **state)
 	r.ask.tokens = 50;
 	r.scopes[0].limits.requests = (struct quota_limit){ .per_minute = 60, .burst = 10 };
 	r.scopes[0].limits.tokens = (struct quota_limit){ .per_minute = 6000, .burst = 6000 };
-	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &r), LIMITER_PENDING);
 	const struct limiter_part claimed = sent(0)->parts[0];
 	assert_true(claimed.requests_cost != 0 && claimed.tokens_cost != 0);
 	grants("epoch--1");
-	store->undo(store, &r, loop.now);
+	limiter->undo(limiter, &r, loop.now);
 	assert_false(r.granted);
 	assert_int_equal(limit_read(r.scopes[0].slot, monday).concurrent, 0);
 	assert_int_equal(limit_read(r.scopes[0].slot, monday).usd_day, 0);
@@ -335,12 +336,12 @@ static void what_is_undone_of_what_redis_did_not_grant_is_its_place_alone(void *
 	(void)state;
 	connected();
 	rig_unready(redis);
-	assert_int_equal(store->reserve(store, &r), STORE_DONE);
+	assert_int_equal(limiter->reserve(limiter, &r), LIMITER_DONE);
 	assert_true(r.granted && r.fallback);
-	store->undo(store, &r, loop.now);
-	assert_int_equal(store->reserve(store, &again), STORE_DONE);
+	limiter->undo(limiter, &r, loop.now);
+	assert_int_equal(limiter->reserve(limiter, &again), LIMITER_DONE);
 	assert_true(again.granted); /* both would be more than 150 */
-	store->undo(store, &again, loop.now);
+	limiter->undo(limiter, &again, loop.now);
 	assert_int_equal(limit_read(r.scopes[0].slot, monday).concurrent, 0);
 	rig_ready(redis);
 	is_called("first");
@@ -364,7 +365,7 @@ static void a_new_epoch_is_asked_about_and_all_is_told_again_once(void **state)
 	(void)state;
 	connected();
 	r = granted();
-	assert_int_equal(store->reserve(store, &next), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &next), LIMITER_PENDING);
 	grants("epoch--2"); /* the script added what the claim's TOLD said */
 	assert_int_equal(rig_waiting(redis), 1);
 	is_called("second");
@@ -374,7 +375,7 @@ static void a_new_epoch_is_asked_about_and_all_is_told_again_once(void **state)
 	assert_int_equal(told_today(0), 200);
 	grants("epoch--2");
 	assert_false(rig_fire(&redis->flush));
-	(void)store->settle(store, &r, 0, 100, loop.now);
+	(void)limiter->settle(limiter, &r, 0, 100, loop.now);
 }
 
 static void a_worker_without_traffic_notices_with_its_leases(void **state)
@@ -398,7 +399,7 @@ static void a_connection_to_the_same_store_tells_nothing_again(void **state)
 	(void)state;
 	connected();
 	struct reservation r = granted();
-	store->release(store, &r);
+	limiter->release(limiter, &r);
 	assert_true(rig_fire(&redis->flush));
 	grants("epoch--1");
 	rig_unready(redis);
@@ -418,15 +419,15 @@ static void while_redis_is_away_the_tenant_decides_and_it_is_told_afterwards(voi
 	(void)state;
 	connected();
 	rig_unready(redis);
-	assert_int_equal(store->reserve(store, &local), STORE_DONE);
+	assert_int_equal(limiter->reserve(limiter, &local), LIMITER_DONE);
 	assert_true(local.granted && local.fallback);
-	assert_int_equal(store->reserve(store, &closed), STORE_DONE);
+	assert_int_equal(limiter->reserve(limiter, &closed), LIMITER_DONE);
 	assert_int_equal(closed.refusal.err, ERR_STORE);
-	assert_int_equal(store->reserve(store, &second),
-			 STORE_DONE); /* 200 would be more than 150 */
+	assert_int_equal(limiter->reserve(limiter, &second),
+			 LIMITER_DONE); /* 200 would be more than 150 */
 	assert_int_equal(second.refusal.err, ERR_STORE);
-	(void)store->settle(store, &local, 0, 30, loop.now);
-	assert_int_equal(store->reserve(store, &second), STORE_DONE);
+	(void)limiter->settle(limiter, &local, 0, 30, loop.now);
+	assert_int_equal(limiter->reserve(limiter, &second), LIMITER_DONE);
 	assert_true(second.granted);
 	assert_int_equal(rig_waiting(redis), 0);
 	rig_ready(redis);
@@ -442,7 +443,7 @@ static void a_late_answer_is_decided_away_by_the_clock_of_that_moment(void **sta
 	(void)state;
 	r.scopes[0].limits.requests = (struct quota_limit){ 60, 1 };
 	connected();
-	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &r), LIMITER_PENDING);
 	loop.now += 20 * MSEC;
 	rig_late(redis, 0);
 	assert_int_equal(done_count, 1);
@@ -460,7 +461,7 @@ static void a_script_that_redis_forgot_is_sent_with_its_text_once(void **state)
 	(void)state;
 	connected();
 	(void)granted();
-	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &r), LIMITER_PENDING);
 	assert_false(fake_command(redis->link, 0)->by_text);
 	refused("NOSCRIPT No matching script.");
 	assert_int_equal(done_count, 1); /* of the one before */
@@ -477,8 +478,8 @@ static void what_a_forgotten_script_was_told_is_told_with_its_text(void **state)
 	(void)state;
 	connected();
 	before = granted();
-	store->release(store, &before);
-	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
+	limiter->release(limiter, &before);
+	assert_int_equal(limiter->reserve(limiter, &r), LIMITER_PENDING);
 	assert_int_equal(sent(0)->parts[0].given_back, 1);
 	refused("NOSCRIPT No matching script.");
 	assert_int_equal(rig_waiting(redis), 1);
@@ -496,9 +497,9 @@ static void a_forgotten_script_claims_nothing_for_who_has_left(void **state)
 	(void)state;
 	connected();
 	before = granted();
-	store->release(store, &before);
-	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
-	store->forget(store, &r);
+	limiter->release(limiter, &before);
+	assert_int_equal(limiter->reserve(limiter, &r), LIMITER_PENDING);
+	limiter->forget(limiter, &r);
 	refused("NOSCRIPT No matching script.");
 	assert_int_equal(rig_waiting(redis), 1);
 	assert_int_equal(sent(0)->asks, LIMITER_REPORT);

@@ -12,8 +12,8 @@
 #define PATIENCE (250 * MSEC)
 
 static struct net_loop loop;
-static struct store_redis *redis;
-static struct store *store;
+static struct limiter_redis *redis;
+static struct limiter *limiter;
 static uint32_t done_count;
 
 static void on_done(struct reservation *reservation)
@@ -25,7 +25,7 @@ static void on_done(struct reservation *reservation)
 /* Before its first connection. They live until the process ends. */
 static int begin(void **state)
 {
-	static struct store_redis *all[32];
+	static struct limiter_redis *all[32];
 	static size_t count;
 
 	(void)state;
@@ -33,7 +33,7 @@ static int begin(void **state)
 	done_count = 0;
 	assert_true(count < COUNT_OF(all));
 	redis = all[count++] = rig_new_patient(&loop, 8, PATIENCE);
-	store = store_redis_store(redis);
+	limiter = limiter_redis_limiter(redis);
 	return 0;
 }
 
@@ -110,7 +110,7 @@ static void a_late_answer_is_awaited_where_it_would_be_a_refusal(void **state)
 		(void)begin(state);
 		struct reservation r = reservation_of(rows[i].choice);
 		connected();
-		assert_int_equal(store->reserve(store, &r), STORE_PENDING);
+		assert_int_equal(limiter->reserve(limiter, &r), LIMITER_PENDING);
 		passes(20 * MSEC);
 		rig_late(redis, 0);
 		slow();
@@ -134,7 +134,7 @@ static void nobody_waits_longer_than_the_patience_and_what_comes_then_is_undone(
 
 	(void)state;
 	connected();
-	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &r), LIMITER_PENDING);
 	passes(20 * MSEC);
 	rig_late(redis, 0);
 	passes(PATIENCE - 20 * MSEC);
@@ -157,8 +157,8 @@ static void the_requests_own_deadline_ends_the_wait_before(void **state)
 	connected();
 	r.deadline = loop.now + 60 * MSEC;
 	over.deadline = loop.now + 10 * MSEC;
-	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
-	assert_int_equal(store->reserve(store, &over), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &r), LIMITER_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &over), LIMITER_PENDING);
 	passes(20 * MSEC);
 	rig_late(redis, 0);
 	assert_true(r.patience.due == r.deadline);
@@ -177,12 +177,12 @@ static void a_connection_that_is_lost_refuses_at_once(void **state)
 
 	(void)state;
 	connected();
-	assert_int_equal(store->reserve(store, &sent_one), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &sent_one), LIMITER_PENDING);
 	passes(20 * MSEC);
 	rig_late(redis, 0);
 	slow();
 	rig_turn(redis, true, true);
-	assert_int_equal(store->reserve(store, &queued), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &queued), LIMITER_PENDING);
 	assert_int_equal(rig_waiting(redis), 1);
 	redis->link->slow = false;
 	rig_answer(redis, REDIS_LOST, NULL);
@@ -191,7 +191,7 @@ static void a_connection_that_is_lost_refuses_at_once(void **state)
 	assert_int_equal(sent_one.refusal.err, ERR_STORE);
 	assert_int_equal(queued.refusal.err, ERR_STORE);
 	struct reservation next = reservation_of(CLOSED);
-	assert_int_equal(store->reserve(store, &next), STORE_DONE);
+	assert_int_equal(limiter->reserve(limiter, &next), LIMITER_DONE);
 	assert_int_equal(next.refusal.err, ERR_STORE);
 }
 
@@ -204,9 +204,9 @@ static void a_slow_redis_is_asked_for_who_would_be_refused(void **state)
 	(void)state;
 	connected();
 	slow();
-	assert_int_equal(store->reserve(store, &local), STORE_DONE);
+	assert_int_equal(limiter->reserve(limiter, &local), LIMITER_DONE);
 	assert_true(local.granted && local.fallback);
-	assert_int_equal(store->reserve(store, &closed), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &closed), LIMITER_PENDING);
 	assert_int_equal(rig_waiting(redis), 1);
 	passes(100 * MSEC);
 	grants();
@@ -224,10 +224,10 @@ static void what_cannot_be_sent_yet_leaves_in_its_order_when_it_can(void **state
 	rig_turn(redis, true, true);
 	for (size_t i = 0; i < COUNT_OF(r); i++) {
 		r[i] = reservation_of(CLOSED);
-		assert_int_equal(store->reserve(store, &r[i]), STORE_PENDING);
+		assert_int_equal(limiter->reserve(limiter, &r[i]), LIMITER_PENDING);
 	}
 	assert_int_equal(rig_waiting(redis), 0);
-	store->forget(store, &r[1]); /* its caller has gone */
+	limiter->forget(limiter, &r[1]); /* its caller has gone */
 	passes(PATIENCE);
 	assert_true(rig_fire(&r[3].patience));
 	assert_int_equal(done_count, 1);
@@ -237,7 +237,7 @@ static void what_cannot_be_sent_yet_leaves_in_its_order_when_it_can(void **state
 	assert_ptr_equal(sent(1)->reservation, &r[2]);
 	grants();
 	assert_true(r[0].granted);
-	store->forget(store, &r[2]);
+	limiter->forget(limiter, &r[2]);
 	assert_int_equal(r[2].patience.place, 0);
 	grants(); /* nobody waits for it: undone */
 	assert_int_equal(done_count, 2);
@@ -252,7 +252,7 @@ static void with_redis_well_again_all_of_them_are_claimed_for(void **state)
 	slow();
 	rig_turn(redis, true, true);
 	for (size_t i = 0; i < COUNT_OF(r); i++)
-		assert_int_equal(store->reserve(store, &r[i]), STORE_PENDING);
+		assert_int_equal(limiter->reserve(limiter, &r[i]), LIMITER_PENDING);
 	connected();
 	assert_int_equal(rig_waiting(redis), 2);
 	grants();
@@ -266,7 +266,7 @@ static void the_first_connection_is_awaited_as_long(void **state)
 	struct reservation r = reservation_of(CLOSED), other = reservation_of(CLOSED);
 
 	(void)state;
-	assert_int_equal(store->reserve(store, &r), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &r), LIMITER_PENDING);
 	assert_true(r.patience.due == loop.now + PATIENCE);
 	passes(100 * MSEC);
 	rig_turn(redis, true, false); /* it stands, and is slow */
@@ -274,7 +274,7 @@ static void the_first_connection_is_awaited_as_long(void **state)
 	grants();
 	assert_true(r.granted);
 	(void)begin(state);
-	assert_int_equal(store->reserve(store, &other), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &other), LIMITER_PENDING);
 	fake_failed(redis->link);
 	assert_int_equal(done_count, 1);
 	assert_int_equal(other.refusal.err, ERR_STORE);
@@ -291,23 +291,23 @@ static void places_that_redis_was_not_told_of_are_not_given_back_to_it(void **st
 	(void)state;
 	connected();
 	slow();
-	assert_int_equal(store->reserve(store, &free_one), STORE_DONE);
-	assert_int_equal(store->reserve(store, &lasting), STORE_DONE);
+	assert_int_equal(limiter->reserve(limiter, &free_one), LIMITER_DONE);
+	assert_int_equal(limiter->reserve(limiter, &lasting), LIMITER_DONE);
 	assert_true(free_one.fallback && lasting.fallback);
-	(void)store->settle(store, &free_one, 0, 0, loop.now);
-	store->release(store, &free_one);
-	assert_int_equal(store->reserve(store, &closed), STORE_PENDING);
+	(void)limiter->settle(limiter, &free_one, 0, 0, loop.now);
+	limiter->release(limiter, &free_one);
+	assert_int_equal(limiter->reserve(limiter, &closed), LIMITER_PENDING);
 	assert_int_equal(sent(0)->parts[0].given_back, 0);
 	grants();
-	(void)store->settle(store, &closed, 0, 0, loop.now);
-	store->release(store, &closed);
+	(void)limiter->settle(limiter, &closed, 0, 0, loop.now);
+	limiter->release(limiter, &closed);
 	assert_int_equal(
 		redis->tenants[limit_slot_index(redis->table, lasting.scopes[0].slot)].held, 1);
 	connected(); /* now it is told of all that are held */
 	while (rig_waiting(redis) != 0)
 		grants();
-	(void)store->settle(store, &lasting, 0, 0, loop.now);
-	store->release(store, &lasting);
+	(void)limiter->settle(limiter, &lasting, 0, 0, loop.now);
+	limiter->release(limiter, &lasting);
 	assert_true(rig_fire(&redis->flush));
 	assert_int_equal(sent(0)->parts[0].given_back, 1);
 }

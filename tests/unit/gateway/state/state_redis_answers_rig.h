@@ -1,4 +1,4 @@
-/* state_redis_answers_rig.h - the store of state whose Redis is the test. To be included once, as store_redis_rig.h. */
+/* state_redis_answers_rig.h - the store of state whose Redis is the test. To be included once, as limiter_redis_rig.h. */
 #ifndef TESTS_STATE_REDIS_ANSWERS_RIG_H
 #define TESTS_STATE_REDIS_ANSWERS_RIG_H
 
@@ -21,7 +21,7 @@ static const struct config_store settings = {
 static const struct state_key tenant = { { 7 } }, session = { { 8 } }, call = { { 9 } };
 
 static struct net_loop loop;
-static struct store_redis *redis;
+static struct limiter_redis *redis;
 static struct state_memory *memory;
 static struct state *store;
 static struct arena_pool pool;

@@ -14,7 +14,7 @@
 REDIS_SCRIPT_DECLARE(once);
 
 static struct net_loop loop;
-static struct store_redis *redis;
+static struct limiter_redis *redis;
 static struct once_redis *once;
 static struct alive *alive;
 static struct json_work *work;

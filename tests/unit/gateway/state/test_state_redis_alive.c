@@ -14,7 +14,7 @@ enum { WORKERS = 2 };
 static struct net_loop loop;
 static struct alive *alive;
 static struct worker {
-	struct store_redis *redis;
+	struct limiter_redis *redis;
 	struct net_timer *timer; /* of its renewals */
 } workers[WORKERS], *const one = &workers[0], *const two = &workers[1];
 

@@ -1,10 +1,10 @@
-/* store_script_rig.h - limits/limits.lua in a real Redis, behind real stores of several gateways, with a clock that is the
+/* limiter_script_rig.h - limits/limits.lua in a real Redis, behind real stores of several gateways, with a clock that is the
  * test's: the script's TIME reads a list. The gateways' own clocks begin in 2026.
  *
- * To be included once, as store_redis_rig.h, by a test that says how many gateways there are (WORKERS) and
+ * To be included once, as limiter_redis_rig.h, by a test that says how many gateways there are (WORKERS) and
  * how many slots the table of each has (RIG_SLOTS). */
-#ifndef TESTS_STORE_SCRIPT_RIG_H
-#define TESTS_STORE_SCRIPT_RIG_H
+#ifndef TESTS_LIMITER_SCRIPT_RIG_H
+#define TESTS_LIMITER_SCRIPT_RIG_H
 
 #include "tests/unit/gateway/limits/limiter_redis_rig.h"
 
@@ -33,7 +33,7 @@ static pid_t server;
 static redisContext *connection;
 static struct net_loop loop;
 static uint64_t clock_us;
-static struct store_redis *workers[WORKERS];
+static struct limiter_redis *workers[WORKERS];
 
 /* ---- chance (xorshift64*) ---- */
 
@@ -107,7 +107,7 @@ static void append(const struct redis_buffer *out)
 }
 
 /* Everything that a worker has sent is done; `answered`: and it learns what became of it. */
-static void exchange(struct store_redis *redis, bool answered)
+static void exchange(struct limiter_redis *redis, bool answered)
 {
 	struct redis_buffer *out = &redis->link->out;
 	uint64_t count = rig_waiting(redis);
@@ -130,7 +130,7 @@ static void exchange(struct store_redis *redis, bool answered)
 }
 
 /* Until nothing is left to be told. */
-static void settle_down(struct store_redis *redis)
+static void settle_down(struct limiter_redis *redis)
 {
 	do {
 		while (rig_waiting(redis) != 0)
@@ -147,7 +147,7 @@ static struct limiter_state state_in_redis(const struct limit_scope scopes[], ui
 
 	redis_put_count(&out, 2);
 	redis_put(&out, SLICE("GET"));
-	store_redis_put_key(&out, scopes[0].key, scopes[scope].key);
+	limiter_redis_put_key(&out, scopes[0].key, scopes[scope].key);
 	assert_int_equal(redisAppendFormattedCommand(connection, out.at, out.len), REDIS_OK);
 	assert_int_equal(redisGetReply(connection, &reply), REDIS_OK);
 	assert_true(limiter_read_state(reply, clock_us * USEC, &state));
@@ -220,7 +220,7 @@ static int begin_server(void **state)
 /* Nobody knows a tenant yet. They live until the process ends. */
 static int begin_workers(void **state)
 {
-	static struct store_redis *all[8 * WORKERS];
+	static struct limiter_redis *all[8 * WORKERS];
 	static uint32_t made;
 
 	(void)state;

@@ -1,20 +1,20 @@
-/* fake_store.h - what lies between the worker and the memory store, the shared store, and other gateways.
+/* fake_limiter.h - what lies between the worker and the limiter of its memory, the shared one, and other gateways.
  *
- * Stands in for store_redis, state_redis, once_redis, alive_redis and flights_redis. */
-#ifndef TESTS_FAULT_FAKE_STORE_H
-#define TESTS_FAULT_FAKE_STORE_H
+ * Stands in for limiter_redis, state_redis, once_redis, alive_redis and flights_redis. */
+#ifndef TESTS_FAULT_FAKE_LIMITER_H
+#define TESTS_FAULT_FAKE_LIMITER_H
 
 #include "tests/fault/world.h"
 
-/* ---- the store, between the worker and the memory store ---- */
-static struct store *true_store(void)
+/* ---- the limiter, between the worker and that of its memory ---- */
+static struct limiter *true_limiter(void)
 {
-	return &world.worker->memory.store;
+	return &world.worker->memory.limiter;
 }
 
 static void rig_ask(struct reservation *reservation)
 {
-	must(true_store()->reserve(true_store(), reservation) == STORE_DONE);
+	must(true_limiter()->reserve(true_limiter(), reservation) == LIMITER_DONE);
 	if (!reservation->granted)
 		return;
 	world.granted++;
@@ -22,66 +22,66 @@ static void rig_ask(struct reservation *reservation)
 	world.reserved_usd += reservation->ask.usd;
 }
 
-static enum store_outcome rig_reserve(struct store *store, struct reservation *reservation)
+static enum limiter_outcome rig_reserve(struct limiter *limiter, struct reservation *reservation)
 {
-	(void)store;
+	(void)limiter;
 	must(world.pending == NULL);
-	switch (world.store_mode) {
-	case STORE_ASKS:
+	switch (world.limiter_mode) {
+	case LIMITER_ASKS:
 		rig_ask(reservation);
-		return STORE_DONE;
-	case STORE_REFUSES:
+		return LIMITER_DONE;
+	case LIMITER_REFUSES:
 		reservation->granted = false;
 		reservation->refusal = world.refusal;
-		return STORE_DONE;
-	case STORE_WAITS:
+		return LIMITER_DONE;
+	case LIMITER_WAITS:
 		break;
 	}
 	world.pending = reservation;
-	return STORE_PENDING;
+	return LIMITER_PENDING;
 }
 
-static uint64_t rig_settle(struct store *store, struct reservation *reservation, uint64_t tokens,
-			   uint64_t usd, nsec_t now)
+static uint64_t rig_settle(struct limiter *limiter, struct reservation *reservation,
+			   uint64_t tokens, uint64_t usd, nsec_t now)
 {
-	(void)store;
+	(void)limiter;
 	world.settled++;
 	world.settled_usd += usd;
-	return true_store()->settle(true_store(), reservation, tokens, usd, now);
+	return true_limiter()->settle(true_limiter(), reservation, tokens, usd, now);
 }
 
-static void rig_release(struct store *store, struct reservation *reservation)
+static void rig_release(struct limiter *limiter, struct reservation *reservation)
 {
-	(void)store;
+	(void)limiter;
 	world.released++;
-	true_store()->release(true_store(), reservation);
+	true_limiter()->release(true_limiter(), reservation);
 }
 
-static void rig_undo(struct store *store, struct reservation *reservation, nsec_t now)
+static void rig_undo(struct limiter *limiter, struct reservation *reservation, nsec_t now)
 {
-	(void)store;
+	(void)limiter;
 	world.undone++;
 	world.granted--;
 	world.placed -= reservation->ask.concurrent;
 	world.reserved_usd -= reservation->ask.usd;
-	true_store()->undo(true_store(), reservation, now);
+	true_limiter()->undo(true_limiter(), reservation, now);
 }
 
-static void rig_forget(struct store *store, struct reservation *reservation)
+static void rig_forget(struct limiter *limiter, struct reservation *reservation)
 {
-	(void)store;
+	(void)limiter;
 	must(world.pending == reservation || world.pending == NULL);
 	world.forgotten += world.pending != NULL;
 	world.pending = NULL;
 }
 
-static uint32_t rig_series(struct store *store, const uint8_t key[16])
+static uint32_t rig_series(struct limiter *limiter, const uint8_t key[16])
 {
-	(void)store;
-	return true_store()->series(true_store(), key);
+	(void)limiter;
+	return true_limiter()->series(true_limiter(), key);
 }
 
-/* ---- the shared store: no configuration of these tests names one ---- */
+/* ---- the shared limiter: no configuration of these tests names one ---- */
 struct redis_client *redis_client_new(struct net_loop *loop, const struct config_store *config,
 				      uint32_t worker, char *problem, size_t room)
 {
@@ -99,9 +99,9 @@ struct redis_link *redis_client_link(struct redis_client *client)
 	return NULL;
 }
 
-struct store_redis *store_redis_new(struct net_loop *loop, struct redis_link *link,
-				    const struct config_store *config, struct limit_table *table,
-				    struct metrics_worker *metrics)
+struct limiter_redis *limiter_redis_new(struct net_loop *loop, struct redis_link *link,
+					const struct config_store *config,
+					struct limit_table *table, struct metrics_worker *metrics)
 {
 	(void)loop;
 	(void)link;
@@ -111,7 +111,7 @@ struct store_redis *store_redis_new(struct net_loop *loop, struct redis_link *li
 	return NULL;
 }
 
-struct store *store_redis_store(struct store_redis *redis)
+struct limiter *limiter_redis_limiter(struct limiter_redis *redis)
 {
 	(void)redis;
 	return NULL;
@@ -136,7 +136,7 @@ void redis_client_resolved(struct redis_client *redis, const struct redis_target
 	(void)count;
 }
 
-void store_redis_ask(struct store_redis *redis, struct store_question *question)
+void limiter_redis_ask(struct limiter_redis *redis, struct limiter_query *question)
 {
 	(void)redis;
 	(void)question;

@@ -14,7 +14,7 @@ enum {
 	RIG_SLOTS = HISTORIES * SCOPES,
 };
 
-#include "tests/exact/store_script_rig.h"
+#include "tests/exact/limiter_script_rig.h"
 
 static void all_settle_down(void)
 {
@@ -33,7 +33,7 @@ static void all_renew(void)
 
 struct held {
 	bool in_use, placed, settled;
-	struct store_redis *at;
+	struct limiter_redis *at;
 	struct reservation ours, model;
 	struct limit_scope our_scopes[SCOPES], model_scopes[SCOPES];
 };
@@ -42,7 +42,7 @@ struct history {
 	uint64_t seed;
 	struct limit_scope scopes[SCOPES];
 	uint32_t scope_count;
-	struct store_memory model;
+	struct limiter_memory model;
 	uint64_t renewed_us;
 	struct held held[HELD];
 };
@@ -87,7 +87,7 @@ static void history_init(struct history *history, uint64_t number, struct limit_
 		scope->limits = any_limits(&history->seed);
 	}
 	if (table != NULL)
-		store_memory_init(&history->model, table);
+		limiter_memory_init(&history->model, table);
 	history->renewed_us = clock_us;
 }
 
@@ -167,14 +167,14 @@ static void begin(struct history *history, struct held *held)
 	held->ours = held->model = any_claim(history, held->our_scopes);
 	held->model.scopes = held->model_scopes;
 	(void)memcpy(held->model_scopes, held->our_scopes, sizeof(held->our_scopes));
-	struct store *store = store_redis_store(held->at);
-	struct store *model = &history->model.store;
+	struct limiter *limiter = limiter_redis_limiter(held->at);
+	struct limiter *model = &history->model.limiter;
 
 	is_done = false;
-	assert_int_equal(store->reserve(store, &held->ours), STORE_PENDING);
+	assert_int_equal(limiter->reserve(limiter, &held->ours), LIMITER_PENDING);
 	settle_down(held->at);
 	assert_true(is_done);
-	assert_int_equal(model->reserve(model, &held->model), STORE_DONE);
+	assert_int_equal(model->reserve(model, &held->model), LIMITER_DONE);
 	same_answer(&held->ours, &held->model);
 	held->in_use = held->model.granted;
 	held->placed = held->in_use && held->model.ask.concurrent != 0;
@@ -183,17 +183,17 @@ static void begin(struct history *history, struct held *held)
 /* Settled, or released, or both. */
 static void go_on(struct history *history, struct held *held)
 {
-	struct store *store = store_redis_store(held->at), *model = &history->model.store;
+	struct limiter *limiter = limiter_redis_limiter(held->at), *model = &history->model.limiter;
 	const struct limit_ask *ask = &held->model.ask;
 	const uint64_t tokens = any_part(&history->seed, 2 * ask->tokens);
 	const uint64_t usd = any_part(&history->seed, 2 * ask->usd);
 
 	if (!held->settled)
-		assert_true(store->settle(store, &held->ours, tokens, usd, loop.now) ==
+		assert_true(limiter->settle(limiter, &held->ours, tokens, usd, loop.now) ==
 			    model->settle(model, &held->model, tokens, usd, loop.now));
 	held->settled = true;
 	if (held->placed && chance(&history->seed, 2) == 0) {
-		store->release(store, &held->ours);
+		limiter->release(limiter, &held->ours);
 		model->release(model, &held->model);
 		held->placed = false;
 	}
@@ -212,16 +212,16 @@ static void top_up(struct history *history, struct limit_table *table)
 	const struct limit_scope *tenant = &history->scopes[0];
 	const uint64_t usd = any_part(&history->seed, tenant->limits.usd_per_day);
 	struct limit_slot *slot = limit_table_slot(table, tenant->key);
-	struct store_redis *redis = workers[chance(&history->seed, WORKERS)];
-	struct store_question *question = store_question_new(tenant->key, &tenant->key, 1, usd);
+	struct limiter_redis *redis = workers[chance(&history->seed, WORKERS)];
+	struct limiter_query *question = limiter_query_new(tenant->key, &tenant->key, 1, usd);
 
-	store_redis_ask(redis, question);
+	limiter_redis_ask(redis, question);
 	settle_down(redis);
 	limit_top_up(slot, usd, loop.wall_s);
-	assert_int_equal(store_question_wait(question, 0), STORE_SAID_DONE);
-	const struct limit_state ours = *store_question_state(question, 0);
+	assert_int_equal(limiter_query_wait(question, 0), LIMITER_SAID_DONE);
+	const struct limit_state ours = *limiter_query_state(question, 0);
 	const struct limit_state model = limit_read(slot, loop.wall_s);
-	store_question_free(question);
+	limiter_query_free(question);
 	assert_true(ours.usd_day == model.usd_day && ours.usd_month == model.usd_month);
 	assert_true(ours.usd_day_more == model.usd_day_more);
 	assert_true(ours.usd_month_more == model.usd_month_more);
@@ -301,17 +301,17 @@ static void begin_unlimited(struct history *history, struct held *held)
 	held->ours = any_claim(history, held->our_scopes);
 	held->ours.ask.usd = any_size(&history->seed, 12);
 	held->ours.ask.concurrent = 0;
-	struct store *store = store_redis_store(held->at);
-	assert_int_equal(store->reserve(store, &held->ours), STORE_PENDING);
+	struct limiter *limiter = limiter_redis_limiter(held->at);
+	assert_int_equal(limiter->reserve(limiter, &held->ours), LIMITER_PENDING);
 }
 
 static uint64_t end_unlimited(struct history *history, struct held *held)
 {
-	struct store *store = store_redis_store(held->at);
+	struct limiter *limiter = limiter_redis_limiter(held->at);
 	const uint64_t usd = any_part(&history->seed, 2 * held->ours.ask.usd);
 
 	assert_true(held->ours.granted);
-	(void)store->settle(store, &held->ours, 0, usd, loop.now);
+	(void)limiter->settle(limiter, &held->ours, 0, usd, loop.now);
 	held->in_use = false;
 	return usd;
 }
@@ -374,7 +374,7 @@ static void a_lost_connection_loses_no_money(void **state)
 			} else {
 				begin_unlimited(&history, held);
 			}
-			struct store_redis *redis = workers[chance(&history.seed, WORKERS)];
+			struct limiter_redis *redis = workers[chance(&history.seed, WORKERS)];
 			if (chance(&history.seed, 6) == 0 && rig_waiting(redis) != 0) {
 				rig_unready(redis);
 				exchange(redis, false);
@@ -389,10 +389,10 @@ static void a_lost_connection_loses_no_money(void **state)
 /* ---- clocks ---- */
 
 /* What a gateway spends by itself, it tells of by its own clock. */
-static void spend_away(struct history *history, struct store_redis *at, uint64_t usd,
+static void spend_away(struct history *history, struct limiter_redis *at, uint64_t usd,
 		       uint64_t wall_s)
 {
-	struct store *store = store_redis_store(at);
+	struct limiter *limiter = limiter_redis_limiter(at);
 	struct limit_scope scopes[SCOPES];
 	struct reservation claim = {
 		.scopes = scopes,
@@ -404,10 +404,10 @@ static void spend_away(struct history *history, struct store_redis *at, uint64_t
 	(void)memcpy(scopes, history->scopes, sizeof(history->scopes));
 	rig_unready(at);
 	loop.wall_s = wall_s;
-	assert_int_equal(store->reserve(store, &claim), STORE_DONE);
+	assert_int_equal(limiter->reserve(limiter, &claim), LIMITER_DONE);
 	assert_true(claim.granted && claim.fallback);
 	tell_time();
-	(void)store->settle(store, &claim, 0, usd, loop.now);
+	(void)limiter->settle(limiter, &claim, 0, usd, loop.now);
 	rig_ready(at);
 	settle_down(at);
 }
@@ -431,8 +431,8 @@ static void a_clock_that_is_ahead_does_not_open_the_present_budget(void **state)
 		history.scopes[0].limits.usd_per_month = 950;
 		held.ours = any_claim(&history, held.our_scopes);
 		held.ours.ask = (struct limit_ask){ .usd = 51 };
-		struct store *store = store_redis_store(held.at);
-		assert_int_equal(store->reserve(store, &held.ours), STORE_PENDING);
+		struct limiter *limiter = limiter_redis_limiter(held.at);
+		assert_int_equal(limiter->reserve(limiter, &held.ours), LIMITER_PENDING);
 		settle_down(held.at);
 		assert_false(held.ours.granted);
 		assert_int_equal(held.ours.refusal.err, ERR_BUDGET);
@@ -469,5 +469,5 @@ int main(void)
 		cmocka_unit_test_setup(a_place_that_is_not_due_yet_is_taken_back, begin_workers),
 	};
 
-	return cmocka_run_group_tests_name("store_redis_script", tests, begin_server, end_server);
+	return cmocka_run_group_tests_name("limiter_redis_script", tests, begin_server, end_server);
 }

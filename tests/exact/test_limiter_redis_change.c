@@ -5,14 +5,14 @@
 
 enum { WORKERS = 3, HISTORIES = 300, RIG_SLOTS = 4 * HISTORIES };
 
-#include "tests/exact/store_script_rig.h"
+#include "tests/exact/limiter_script_rig.h"
 
 __extension__ typedef unsigned __int128 wide;
 
 static uint64_t tenants; /* so far */
 
 struct claim {
-	struct store_redis *at;
+	struct limiter_redis *at;
 	struct limit_scope scope;
 	struct reservation reservation;
 };
@@ -33,7 +33,7 @@ static void on_done(struct reservation *reservation)
 }
 
 /* At a gateway, or, `at` NULL, at the table. */
-static bool take(struct claim *claim, struct store *store, const struct limit_scope *scope,
+static bool take(struct claim *claim, struct limiter *limiter, const struct limit_scope *scope,
 		 struct limit_ask ask)
 {
 	claim->scope = *scope;
@@ -43,23 +43,23 @@ static bool take(struct claim *claim, struct store *store, const struct limit_sc
 						   .now = loop.now,
 						   .wall_s = loop.wall_s,
 						   .done = on_done };
-	if (store->reserve(store, &claim->reservation) == STORE_PENDING)
+	if (limiter->reserve(limiter, &claim->reservation) == LIMITER_PENDING)
 		settle_down(claim->at);
 	return claim->reservation.granted;
 }
 
-static bool take_at(struct claim *claim, struct store_redis *at, const struct limit_scope *scope,
+static bool take_at(struct claim *claim, struct limiter_redis *at, const struct limit_scope *scope,
 		    struct limit_ask ask)
 {
 	claim->at = at;
-	return take(claim, store_redis_store(at), scope, ask);
+	return take(claim, limiter_redis_limiter(at), scope, ask);
 }
 
 static void settle_at(struct claim *claim, uint64_t tokens)
 {
-	struct store *store = store_redis_store(claim->at);
+	struct limiter *limiter = limiter_redis_limiter(claim->at);
 
-	(void)store->settle(store, &claim->reservation, tokens, 0, loop.now);
+	(void)limiter->settle(limiter, &claim->reservation, tokens, 0, loop.now);
 	settle_down(claim->at);
 }
 
@@ -88,12 +88,12 @@ static void figures_change_as_in_the_table(void **state)
 {
 	const int fd = limit_table_create(RIG_SLOTS);
 	struct limit_table *table = limit_table_map(fd);
-	struct store_memory model;
+	struct limiter_memory model;
 	uint64_t seed = 77, refused = 0;
 
 	(void)state;
 	assert_non_null(table);
-	store_memory_init(&model, table);
+	limiter_memory_init(&model, table);
 	for (int history = 0; history < HISTORIES; history++) {
 		struct limit_scope tenant = new_tenant();
 		struct quota_limit figures[2] = { any_limit(&seed), any_limit(&seed) };
@@ -113,7 +113,7 @@ static void figures_change_as_in_the_table(void **state)
 			tenant.limits.count_only = chance(&seed, 8) == 0;
 			const bool granted =
 				take_at(&ours, workers[chance(&seed, WORKERS)], &tenant, ask);
-			assert_int_equal(take(&there, &model.store, &tenant, ask), granted);
+			assert_int_equal(take(&there, &model.limiter, &tenant, ask), granted);
 			refused += !granted;
 			if (!granted)
 				assert_true(ours.reservation.refusal.wait_ns ==
@@ -236,7 +236,7 @@ static void what_was_taken_before_a_change_is_told_behind_it(void **state)
 static void a_claim_that_nobody_waits_for_is_given_back_under_the_new_rate(void **state)
 {
 	struct limit_scope before = new_tenant(), after = before;
-	struct store *store = store_redis_store(workers[0]);
+	struct limiter *limiter = limiter_redis_limiter(workers[0]);
 	struct claim old = { .at = workers[0] }, fresh;
 
 	(void)state;
@@ -249,8 +249,8 @@ static void a_claim_that_nobody_waits_for_is_given_back_under_the_new_rate(void 
 						.now = loop.now,
 						.wall_s = loop.wall_s,
 						.done = on_done };
-	assert_int_equal(store->reserve(store, &old.reservation), STORE_PENDING);
-	store->forget(store, &old.reservation);
+	assert_int_equal(limiter->reserve(limiter, &old.reservation), LIMITER_PENDING);
+	limiter->forget(limiter, &old.reservation);
 	assert_true(take_at(&fresh, workers[0], &after,
 			    (struct limit_ask){ .requests = 1, .tokens = 1 }));
 	settle_down(workers[0]);
@@ -275,16 +275,16 @@ static void what_is_shown_is_what_may_be_taken(void **state)
 		     { 0, { 1, 6010 }, 10 },
 		     { 10000, many, 10 } };
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		struct store_question *question = store_question_new(tenant.key, &tenant.key, 1, 0);
+		struct limiter_query *question = limiter_query_new(tenant.key, &tenant.key, 1, 0);
 		time_passes(rows[i].passed_us);
-		store_redis_ask(workers[1], question);
+		limiter_redis_ask(workers[1], question);
 		settle_down(workers[1]);
-		assert_int_equal(store_question_wait(question, 0), STORE_SAID_DONE);
-		const struct quota_state is = store_question_state(question, 0)->tokens;
+		assert_int_equal(limiter_query_wait(question, 0), LIMITER_SAID_DONE);
+		const struct quota_state is = limiter_query_state(question, 0)->tokens;
 		assert_int_equal(quota_remaining(quota_read(&is, rows[i].limit, loop.now),
 						 rows[i].limit, loop.now),
 				 rows[i].left);
-		store_question_free(question);
+		limiter_query_free(question);
 	}
 }
 
@@ -318,7 +318,7 @@ static void put_former_state(const struct limit_scope *tenant, uint64_t tokens_n
 	assert_int_equal(packed.len, 132);
 	redis_put_count(&out, 3);
 	redis_put(&out, SLICE("SET"));
-	store_redis_put_key(&out, tenant->key, tenant->key);
+	limiter_redis_put_key(&out, tenant->key, tenant->key);
 	redis_put_pack(&out, &packed);
 	assert_int_equal(redisAppendFormattedCommand(connection, out.at, out.len), REDIS_OK);
 	assert_int_equal(redisGetReply(connection, &reply), REDIS_OK);
@@ -387,7 +387,7 @@ static void a_gateway_of_the_version_before_sees_entries_without_places(void **s
 	assert_true(take_at(&claim, workers[1], &tenant, (struct limit_ask){ .requests = 1 }));
 	redis_put_count(&out, 2);
 	redis_put(&out, SLICE("GET"));
-	store_redis_put_key(&out, tenant.key, tenant.key);
+	limiter_redis_put_key(&out, tenant.key, tenant.key);
 	assert_int_equal(redisAppendFormattedCommand(connection, out.at, out.len), REDIS_OK);
 	assert_int_equal(redisGetReply(connection, &taken), REDIS_OK);
 	const redisReply *reply = taken;
@@ -411,5 +411,5 @@ int main(void)
 		cmocka_unit_test(a_gateway_of_the_version_before_sees_entries_without_places),
 	};
 
-	return cmocka_run_group_tests_name("store_redis_change", tests, begin_server, end_server);
+	return cmocka_run_group_tests_name("limiter_redis_change", tests, begin_server, end_server);
 }
