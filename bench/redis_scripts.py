@@ -26,7 +26,7 @@ import thinkers  # noqa: E402
 TOOLS = [{"name": "look", "description": "looks", "inputSchema": {"type": "object"}}]
 BATCH = 1000
 GATEWAY = os.path.join(HERE, "../gateway")
-SCRIPTS = {"limits": "limits/limits", "recall": "state/state_load", "remember": "state/state_save", "once": "state/idempotency"}
+SCRIPTS = {"limits": "limits/limits", "state_load": "state/state_load", "state_save": "state/state_save", "once": "state/idempotency"}
 
 
 class Monitor:
@@ -147,17 +147,17 @@ def steps(requests):
     last = {"tools": TOOLS, "toolChoice": {"mode": "none"}}
     requests.ask(headers={"Idempotency-Key": "first", **session}, **last)  # all scripts are known from here on
     yield "any", ["limits"], lambda: requests.ask(**last)
-    yield "a call is issued, with its thoughts", ["limits", "remember"], lambda: requests.ask(tools=TOOLS)
-    yield "second round", ["limits", "recall", "remember"], lambda: requests.ask(loop[:2], tools=TOOLS)
-    yield "eleventh round", ["limits", "recall", "remember"], lambda: requests.ask(loop, tools=TOOLS)
-    yield "initialize", ["remember"], requests.initialize
-    yield "in a session", ["limits", "recall", "once", "remember", "once"], lambda: requests.ask(headers=session, **last)
+    yield "a call is issued, with its thoughts", ["limits", "state_save"], lambda: requests.ask(tools=TOOLS)
+    yield "second round", ["limits", "state_load", "state_save"], lambda: requests.ask(loop[:2], tools=TOOLS)
+    yield "eleventh round", ["limits", "state_load", "state_save"], lambda: requests.ask(loop, tools=TOOLS)
+    yield "initialize", ["state_save"], requests.initialize
+    yield "in a session", ["limits", "state_load", "once", "state_save", "once"], lambda: requests.ask(headers=session, **last)
     yield "Idempotency-Key", ["limits", "once", "once"], lambda: requests.ask(headers={"Idempotency-Key": "k"}, **last)
 
 
 def scripts_by_sha1():
     found = {}
-    for name in ("limits", "recall", "remember", "once"):
+    for name in ("limits", "state_load", "state_save", "once"):
         with open(os.path.join(GATEWAY, SCRIPTS[name] + ".lua"), "rb") as text:
             found[hashlib.sha1(text.read()).hexdigest().encode()] = name
     return found

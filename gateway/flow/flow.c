@@ -7,12 +7,12 @@
 
 /* The steps that decide; the others are the runner's own. */
 static flow_step_fn *const flow_steps[] = {
-	[FLOW_STEP_HOLD] = flow_hold,         [FLOW_STEP_RECALL] = flow_recall,
-	[FLOW_STEP_RECALLED] = flow_recalled, [FLOW_STEP_JOIN] = flow_join,
-	[FLOW_STEP_JOINED] = flow_joined,     [FLOW_STEP_POLICY] = flow_policy,
-	[FLOW_STEP_ROUTE] = flow_route,       [FLOW_STEP_ENCODE] = flow_encode,
-	[FLOW_STEP_RESERVE] = flow_reserve,   [FLOW_STEP_RESERVED] = flow_reserved,
-	[FLOW_STEP_SEND] = flow_send,         [FLOW_STEP_READ] = flow_read,
+	[FLOW_STEP_HOLD] = flow_hold,       [FLOW_STEP_LOAD] = flow_load,
+	[FLOW_STEP_LOADED] = flow_loaded,   [FLOW_STEP_JOIN] = flow_join,
+	[FLOW_STEP_JOINED] = flow_joined,   [FLOW_STEP_POLICY] = flow_policy,
+	[FLOW_STEP_ROUTE] = flow_route,     [FLOW_STEP_ENCODE] = flow_encode,
+	[FLOW_STEP_RESERVE] = flow_reserve, [FLOW_STEP_RESERVED] = flow_reserved,
+	[FLOW_STEP_SEND] = flow_send,       [FLOW_STEP_READ] = flow_read,
 	[FLOW_STEP_RETRY] = flow_retry,
 };
 
@@ -155,9 +155,9 @@ static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 	}
 	health_ended(&flow->walk.choice, NULL, env->now); /* of an attempt that was not made */
 	flow_restore_asked(flow);
-	if (flow_make_note(flow, env)) {
-		flow->step = FLOW_STEP_REMEMBER;
-		return FLOW_REMEMBER;
+	if (flow_fill_save(flow, env)) {
+		flow->step = FLOW_STEP_SAVE;
+		return FLOW_SAVE;
 	}
 	if (flow->end.err == ERR_CANCELLED && !flow->end.called_off) {
 		flow->step = FLOW_STEP_OVER;
@@ -171,9 +171,9 @@ static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 /* The answer is there, and waits no longer for what it leaves to be told. */
 static enum flow_effect finish_untold(struct flow *flow, const struct flow_env *env)
 {
-	flow->state->note.away = true;
-	flow->state->note.blocks_kept = false;
-	flow_remembered(flow);
+	flow->state->save.away = true;
+	flow->state->save.blocks_kept = false;
+	flow_saved(flow);
 	return finish(flow, env);
 }
 
@@ -181,7 +181,7 @@ static enum flow_effect finish_untold(struct flow *flow, const struct flow_env *
 static enum flow_effect give_up(struct flow *flow, const struct flow_env *env)
 {
 	must(flow->step < FLOW_STEP_ANSWER);
-	if (flow->step == FLOW_STEP_REMEMBER)
+	if (flow->step == FLOW_STEP_SAVE)
 		return finish_untold(flow, env);
 	if (flow->end.result != NULL) /* a second answer was wished for: the first one will do */
 		flow->attempt.failure.why.err = ERR_DRAINING;
@@ -211,9 +211,9 @@ static enum flow_effect walk(struct flow *flow, const struct flow_env *env)
 			continue;
 		case FLOW_GO:
 			continue;
-		case FLOW_DO_RECALL:
+		case FLOW_DO_LOAD:
 			flow->step++;
-			return let_go(flow, FLOW_RECALL);
+			return let_go(flow, FLOW_LOAD);
 		case FLOW_DO_JOIN:
 			flow->step++;
 			return let_go(flow, FLOW_JOIN);
@@ -246,20 +246,20 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 	switch (event) {
 	case FLOW_CLIENT_GONE:
 		/* its copies get the answer */
-		if (flow->step == FLOW_STEP_REMEMBER && once_leads(&flow->state->once))
+		if (flow->step == FLOW_STEP_SAVE && once_leads(&flow->state->once))
 			return finish_untold(flow, env);
 		flow->end.err = ERR_CANCELLED;
 		return finish(flow, env);
 	case FLOW_CALLED_OFF:
-		if (flow->step == FLOW_STEP_REMEMBER) /* too late: how it ended is known */
+		if (flow->step == FLOW_STEP_SAVE) /* too late: how it ended is known */
 			return finish_untold(flow, env);
 		flow->end.err = ERR_CANCELLED;
 		flow->end.called_off = true;
 		return finish(flow, env);
 	case FLOW_GIVEN_UP:
 		return give_up(flow, env);
-	case FLOW_REMEMBERED:
-		flow_remembered(flow);
+	case FLOW_SAVED:
+		flow_saved(flow);
 		return finish(flow, env);
 	case FLOW_SETTLED:
 		if (flow->retries.phase != FLOW_FAILING)
@@ -275,7 +275,7 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 			return finish(flow, env);
 		break;
 	case FLOW_START:
-	case FLOW_RECALLED:
+	case FLOW_LOADED:
 	case FLOW_JOINED:
 	case FLOW_RESERVED:
 	case FLOW_PROVIDER_DONE:

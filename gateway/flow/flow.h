@@ -32,13 +32,13 @@ enum flow_step {
 const char *flow_step_name(enum flow_step step);
 
 enum flow_event {
-	FLOW_START, /* the first */
-	FLOW_RECALLED, /* state->recall is answered; or a guess, while FLOW_PENDING_RECALL is awaited */
-	FLOW_JOINED,     /* state->once.verdict is there, and it does not wait; or it leads unless
+	FLOW_START,    /* the first */
+	FLOW_LOADED,   /* state->load is answered; or a guess, while FLOW_PENDING_LOAD is awaited */
+	FLOW_JOINED,   /* state->once.verdict is there, and it does not wait; or it leads unless
 			     * another gateway says otherwise, while FLOW_PENDING_CLAIM is awaited */
-	FLOW_RESERVED,   /* reservation.granted or .refusal is there, and nothing is awaited */
-	FLOW_GIVEN_BACK, /* it is, as of FLOW_GIVE_BACK */
-	FLOW_REMEMBERED, /* state->note is answered */
+	FLOW_RESERVED, /* reservation.granted or .refusal is there, and nothing is awaited */
+	FLOW_GIVEN_BACK,    /* it is, as of FLOW_GIVE_BACK */
+	FLOW_SAVED,         /* state->save is answered */
 	FLOW_PROVIDER_DONE, /* the call is done */
 	FLOW_SETTLED,       /* reservation settled; .overrun is there */
 	FLOW_WAITED,        /* wait_until has come */
@@ -49,7 +49,7 @@ enum flow_event {
 };
 
 enum flow_effect {
-	FLOW_RECALL, /* state->recall(&flow->state->recall) */
+	FLOW_LOAD, /* state->load(&flow->state->load) */
 	FLOW_JOIN, /* once_join(&flow->state->once); if it leads, ask other gateways, too; if it does
 			 * not and something is awaited, once_leave */
 	FLOW_RESERVE, /* limiter->reserve(&flow->reservation); if flow_has_reserved: it is answered */
@@ -57,17 +57,17 @@ enum flow_effect {
 	FLOW_GIVE_BACK, /* what is in state->ahead.taken: of FLOW_PENDING_LIMITS limiter->undo(&flow->reservation)
 			 * if it is granted, or, once the flow was told so, limiter->settle with nothing used: it
 			 * keeps its place; of FLOW_PENDING_CLAIM once_leave */
-	FLOW_REMEMBER, /* state->remember(&flow->state->note) */
-	FLOW_SEND,     /* start flow->call at flow->walk.endpoint of flow->walk.provider */
-	FLOW_SETTLE,   /* limiter->settle with flow->charge.tokens and .usd; the attempt is over */
-	FLOW_WAIT,     /* nothing, until flow->retries.wait_until */
-	FLOW_ANSWER,   /* tell the front flow->out */
-	FLOW_END,      /* nothing to send (client gone): log, metrics, free */
+	FLOW_SAVE,   /* state->save(&flow->state->save) */
+	FLOW_SEND,   /* start flow->call at flow->walk.endpoint of flow->walk.provider */
+	FLOW_SETTLE, /* limiter->settle with flow->charge.tokens and .usd; the attempt is over */
+	FLOW_WAIT,   /* nothing, until flow->retries.wait_until */
+	FLOW_ANSWER, /* tell the front flow->out */
+	FLOW_END,    /* nothing to send (client gone): log, metrics, free */
 };
 
 /* What is asked of others on behalf of a request; bits of a set. */
 enum flow_pending {
-	FLOW_PENDING_RECALL = 1, /* what is known of its session and loop */
+	FLOW_PENDING_LOAD = 1,   /* what is known of its session and loop */
 	FLOW_PENDING_CLAIM = 2,  /* whether another gateway has a copy */
 	FLOW_PENDING_LIMITS = 4, /* its reservation */
 };
@@ -90,7 +90,7 @@ struct flow_env {
 	struct flow_bodies *bodies;      /* NULL: they are not counted */
 	nsec_t now;
 	uint64_t wall_ns;
-	bool stateful; /* there are stores of sessions, loops and copies: RECALL, JOIN, REMEMBER */
+	bool stateful; /* there are stores of sessions, loops and copies: LOAD, JOIN, SAVE */
 	bool crowded;  /* enough requests wait that no limit has counted yet */
 };
 
@@ -130,7 +130,7 @@ struct flow_asked {
 	bool held;
 };
 
-/* What a walk from RECALL to RESERVE finds out and a later step, or the log, may look at: another walk
+/* What a walk from LOAD to RESERVE finds out and a later step, or the log, may look at: another walk
  * begins with none of it (flow_speculate.c). What each walk writes before anybody reads it need not be here. */
 struct flow_walk {
 	/* known after POLICY */

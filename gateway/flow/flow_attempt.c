@@ -250,7 +250,7 @@ static void report_health(struct flow *flow, const struct flow_env *env)
 }
 
 /* What was learned of the model has proved right. */
-static void remember(const struct flow *flow, const struct flow_env *env)
+static void keep_lessons(const struct flow *flow, const struct flow_env *env)
 {
 	uint8_t digest[SHA256_BYTES];
 
@@ -286,7 +286,7 @@ void flow_settle_up(struct flow *flow, const struct flow_env *env)
 	const enum err failed = flow->attempt.failure.why.err;
 	tried->err = failed != ERR_OK ? failed : flow->end.err;
 	if (tried->err == ERR_OK)
-		remember(flow, env);
+		keep_lessons(flow, env);
 	tried->blame = flow->attempt.failure.why.blame;
 	tried->answered = flow->call.answer.status != 0;
 }

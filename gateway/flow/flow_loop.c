@@ -30,7 +30,7 @@ static bool key_of(struct flow *flow, enum state_kind kind, struct slice raw, st
 }
 
 /* The calls of the message, whose results end the request. */
-static bool ask_calls(struct flow *flow, uint32_t message, struct state_recall *recall)
+static bool ask_calls(struct flow *flow, uint32_t message, struct state_load *load)
 {
 	const struct sampling_request *request = flow->ask->request;
 	const struct message *turn = &request->messages[message];
@@ -45,12 +45,12 @@ static bool ask_calls(struct flow *flow, uint32_t message, struct state_recall *
 		if (!key_of(flow, STATE_CALL, block->use.id, &keys[count++]))
 			return false;
 	}
-	recall->calls = keys;
-	recall->call_count = count;
+	load->calls = keys;
+	load->call_count = count;
 	return keys != NULL;
 }
 
-bool flow_loop_ask(struct flow *flow, struct state_recall *recall, const struct flow_env *env)
+bool flow_loop_ask(struct flow *flow, struct state_load *load, const struct flow_env *env)
 {
 	const struct sampling_request *request = flow->ask->request;
 	struct flow_state *state = flow->state;
@@ -74,27 +74,27 @@ bool flow_loop_ask(struct flow *flow, struct state_recall *recall, const struct 
 		state->admission = flow_refused_lately(flow, env) ? FLOW_HELD_BACK : FLOW_IN_TURN;
 	/* for all turns or for none */
 	if (turns <= STATE_BLOCKS_MAX && state->admission != FLOW_HELD_BACK) {
-		recall->blocks = keys;
-		recall->block_count = turns;
+		load->blocks = keys;
+		load->block_count = turns;
 	}
-	return request->tool_rounds == 0 || ask_calls(flow, last, recall);
+	return request->tool_rounds == 0 || ask_calls(flow, last, load);
 }
 
 /* ---- what is known ---- */
 
 void flow_loop_take(struct flow *flow)
 {
-	const struct state_recall *recall = &flow->state->recall;
-	const struct state_loop *loop = &recall->loop;
+	const struct state_load *load = &flow->state->load;
+	const struct state_loop *loop = &load->loop;
 
 	flow->state->loop = (struct flow_loop){ .unknown = 0 }; /* nothing of an earlier answer */
 	if (flow->ask->request == NULL)
 		return;
 	flow->ask->request->tool_rounds = flow->state->own_rounds;
-	if (recall->cut)
+	if (load->cut)
 		flow->state->admission = FLOW_HELD_BACK;
-	if (recall->call_count > loop->known && !recall->away)
-		flow->state->loop.unknown = recall->call_count - loop->known;
+	if (load->call_count > loop->known && !load->away)
+		flow->state->loop.unknown = load->call_count - loop->known;
 	if (state_key_none(&loop->id))
 		return;
 	/* a history may have been shortened */
@@ -129,7 +129,7 @@ static enum limit spent_limit(const struct state_loop *loop, const struct tenant
 static struct slice spent_member(struct flow *flow, enum limit limit)
 {
 	enum { ROOM = 96, NANO = 1000000000 };
-	const struct state_loop *loop = &flow->state->recall.loop;
+	const struct state_loop *loop = &flow->state->load.loop;
 	const struct tenant_limits *limits = &flow->caller.plan->limits;
 	char *text = arena_take(flow->arena, ROOM);
 	int len;
@@ -158,7 +158,7 @@ static const char *spent_words(struct flow *flow, enum limit limit)
 
 	if (text == NULL)
 		return NULL;
-	flow_put_usd(spent, flow->state->recall.loop.usd, true);
+	flow_put_usd(spent, flow->state->load.loop.usd, true);
 	flow_put_usd(allowed, flow->caller.plan->limits.loop_usd, false);
 	(void)snprintf(text, ROOM, "The tool loop has spent %s; its limit loop_usd is %s", spent,
 		       allowed);
@@ -184,7 +184,7 @@ enum flow_move flow_loop_check(struct flow *flow)
 		return FLOW_NEXT;
 	if (flow->state->loop.unknown != 0 && limits->unknown_calls_refuse)
 		return refuse_loop(flow, ERR_UNKNOWN_CALLS, NULL, nothing);
-	const enum limit spent = spent_limit(&flow->state->recall.loop, limits);
+	const enum limit spent = spent_limit(&flow->state->load.loop, limits);
 	if (spent == LIMIT_COUNT)
 		return FLOW_NEXT;
 	flow->state->loop.spent = limit_info(spent)->name;
@@ -203,8 +203,8 @@ void flow_loop_replay(const struct flow *flow, struct encode_in *in)
 	in->replay_unfit = flow->state->loop.unbound;
 	if (in->replay_unfit)
 		return;
-	in->replay = flow->state->recall.found; /* NULL while they are held back */
-	in->replay_count = flow->state->recall.block_count;
+	in->replay = flow->state->load.found; /* NULL while they are held back */
+	in->replay_count = flow->state->load.block_count;
 }
 
 bool flow_loop_unbind(struct flow *flow)
@@ -215,11 +215,11 @@ bool flow_loop_unbind(struct flow *flow)
 	return true;
 }
 
-/* ---- what is remembered ---- */
+/* ---- what is saved ---- */
 
 static bool is_loop_known(const struct flow *flow)
 {
-	return flow->state != NULL && !state_key_none(&flow->state->recall.loop.id);
+	return flow->state != NULL && !state_key_none(&flow->state->load.loop.id);
 }
 
 static uint32_t count_calls(const struct flow *flow)
@@ -258,7 +258,7 @@ static struct slice take_record(struct flow *flow)
 }
 
 /* The ids that the server is told; false: no memory. */
-static bool issue_calls(struct flow *flow, uint32_t calls, struct state_note *note)
+static bool issue_calls(struct flow *flow, uint32_t calls, struct state_save *save)
 {
 	const uint32_t most = calls < STATE_CALLS_MAX ? calls : STATE_CALLS_MAX;
 	struct state_key *keys = arena_take(flow->arena, most * sizeof(*keys));
@@ -267,22 +267,22 @@ static bool issue_calls(struct flow *flow, uint32_t calls, struct state_note *no
 	for (uint32_t count = 0; keys != NULL && count < most; block++) {
 		if (!block->is_tool_use)
 			continue;
-		if (count == 0 && state_key_none(&note->loop) &&
-		    !key_of(flow, STATE_LOOP, block->id, &note->loop))
+		if (count == 0 && state_key_none(&save->loop) &&
+		    !key_of(flow, STATE_LOOP, block->id, &save->loop))
 			return false;
 		if (!key_of(flow, STATE_CALL, block->id, &keys[count++]))
 			return false;
 	}
-	note->calls = keys;
-	note->call_count = keys == NULL ? 0 : most;
-	(void)memcpy(note->place.at, &flow->attempt.place, sizeof(note->place.at));
+	save->calls = keys;
+	save->call_count = keys == NULL ? 0 : most;
+	(void)memcpy(save->place.at, &flow->attempt.place, sizeof(save->place.at));
 	return keys != NULL;
 }
 
-bool flow_loop_make_note(struct flow *flow)
+bool flow_loop_fill_save(struct flow *flow)
 {
 	const uint32_t calls = count_calls(flow);
-	struct state_note *note;
+	struct state_save *save;
 
 	if (calls == 0 && (!is_loop_known(flow) || flow->retries.attempts == 0))
 		return false;
@@ -290,19 +290,19 @@ bool flow_loop_make_note(struct flow *flow)
 		flow->totals.adjustments |= ADJUST_BIT(ADJUST_REASONING_NOT_SAVED);
 	if (flow_state_of(flow) == NULL)
 		return false; /* the loop is what its history says */
-	note = &flow->state->note;
-	note->loop = flow->state->recall.loop.id;
-	note->rounds = flow->ask->request->tool_rounds;
+	save = &flow->state->save;
+	save->loop = flow->state->load.loop.id;
+	save->rounds = flow->ask->request->tool_rounds;
 	if (calls == 0)
 		return true;
-	if (!issue_calls(flow, calls, note))
+	if (!issue_calls(flow, calls, save))
 		return false;
-	note->blocks = take_record(flow);
+	save->blocks = take_record(flow);
 	return true;
 }
 
-void flow_loop_told(struct flow *flow)
+void flow_loop_saved(struct flow *flow)
 {
-	if (flow->state->note.blocks_kept)
+	if (flow->state->save.blocks_kept)
 		flow->totals.adjustments &= ~ADJUST_BIT(ADJUST_REASONING_NOT_SAVED);
 }

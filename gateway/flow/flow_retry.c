@@ -166,10 +166,10 @@ enum flow_move flow_retry(struct flow *flow, const struct flow_env *env)
 	const bool kept = flow->end.result != NULL && !repeats; /* the second answer failed */
 	const bool mends = flow_schema_mends(flow);
 
-	const bool noted = keep_reported(flow);
+	const bool reported = keep_reported(flow);
 	note_back(flow, env);
 	flow_keep_asked(flow);
-	if (!noted)
+	if (!reported)
 		return flow_give_up_busy(flow);
 	if (kept || flow->attempt.relayed || flow->retries.attempts >= most ||
 	    flow->retries.attempts >= FLOW_ATTEMPTS_MAX || !flow_fits(flow, env->now, 0) ||

@@ -8,7 +8,7 @@
  * or given back as if it had never been asked for.
  *
  * With the last answer, and not before, it is decided what follows (flow_answered): are they what was guessed,
- * the verdict of its limits counts; else it walks once more from RECALL with what is known now, in the order in
+ * the verdict of its limits counts; else it walks once more from LOAD with what is known now, in the order in
  * which it would have without a guess.
  *
  * A reservation is used although the answers make the request larger than was guessed (another gateway's
@@ -16,7 +16,7 @@
  * with any bound that was too small.
  *
  * What is costly to read is held back until limits have granted the request: more than STATE_EARLY_MAX of private
- * blocks, and blocks and loops of tenants that were refused a moment ago. Then it walks once more from RECALL, with its
+ * blocks, and blocks and loops of tenants that were refused a moment ago. Then it walks once more from LOAD, with its
  * reservation in ahead.taken. Does that turn out too small, it is settled as if nothing had been used of it, and a
  * larger one is asked for, as by a further attempt: the request has its place and is counted. So whatever is read was
  * paid for by one of the tenant's requests, and no limit is passed. */
@@ -31,10 +31,10 @@ static bool has_taken(const struct flow *flow, enum flow_pending what)
 
 /* ---- the answers ---- */
 
-static bool session_as_guessed(const struct state_recall *recall, enum revision guess)
+static bool session_as_guessed(const struct state_load *load, enum revision guess)
 {
-	return state_key_none(&recall->session) ||
-	       (recall->session_is == STATE_SESSION_KNOWN && recall->revision == (uint32_t)guess);
+	return state_key_none(&load->session) ||
+	       (load->session_is == STATE_SESSION_KNOWN && load->revision == (uint32_t)guess);
 }
 
 /* Also of who has guessed nothing. */
@@ -46,8 +46,8 @@ static bool is_as_guessed(const struct flow *flow)
 		return true;
 	if (state->joined && state->once.verdict != ONCE_LEADS)
 		return false;
-	return !state->asked || (session_as_guessed(&state->recall, flow->ask->request->revision) &&
-				 state_recall_same(&state->ahead.guess, &state->recall));
+	return !state->asked || (session_as_guessed(&state->load, flow->ask->request->revision) &&
+				 state_load_same(&state->ahead.guess, &state->load));
 }
 
 /* Back to where it asked first, as if it had not gone ahead. */
@@ -58,8 +58,7 @@ static void walk_again(struct flow *flow, nsec_t now)
 	health_ended(&flow->walk.choice, NULL, now);
 	flow->walk = (struct flow_walk){ .judged = false };
 	flow_take_back(flow);
-	flow->step =
-		flow->state != NULL && flow->state->asked ? FLOW_STEP_RECALLED : FLOW_STEP_RECALL;
+	flow->step = flow->state != NULL && flow->state->asked ? FLOW_STEP_LOADED : FLOW_STEP_LOAD;
 }
 
 enum flow_move flow_admit(struct flow *flow, const struct flow_env *env)
@@ -84,7 +83,7 @@ bool flow_answered(struct flow *flow, enum flow_pending what, nsec_t now, enum f
 	if (flow->step == FLOW_STEP_RESERVED && is_as_guessed(flow))
 		return true;
 	walk_again(flow, now);
-	*event = FLOW_RECALLED;
+	*event = FLOW_LOADED;
 	return true;
 }
 

@@ -40,7 +40,7 @@ static enum flow_move end_session(struct flow *flow, const struct flow_env *env)
 	if (flow_state_of(flow) == NULL)
 		return flow_refuse_err(flow, ERR_BUSY);
 	use_session(flow);
-	flow->state->note.end_session = true;
+	flow->state->save.change = STATE_ENDS;
 	return FLOW_ANSWERED;
 }
 
@@ -51,37 +51,37 @@ static enum flow_move begin_session(struct flow *flow, const struct flow_env *en
 	if (flow_state_of(flow) == NULL)
 		return flow_refuse_err(flow, ERR_BUSY);
 	flow->state->session_key = flow_session_key(flow->ask->caller, flow->ask->begins);
-	flow->state->note.begin_session = true;
-	flow->state->note.revision = (uint32_t)flow->ask->begins_revision;
+	flow->state->save.change = STATE_BEGINS;
+	flow->state->save.revision = (uint32_t)flow->ask->begins_revision;
 	return FLOW_NEXT;
 }
 
 struct log_session flow_session_report(const struct flow_state *state)
 {
 	struct log_session out = { .counted = false };
-	const struct state_recall *recall;
+	const struct state_load *load;
 
 	if (state == NULL || state_key_none(&state->session_key))
 		return out;
 	(void)hex_put_bytes(out.id, state->session_key.at,
 			    LOG_SESSION_HEX / 2); /* as its key in Redis begins */
-	recall = &state->recall;
-	out.counted = recall->session_is == STATE_SESSION_KNOWN;
-	out.requests = recall->used.requests;
-	out.tokens = recall->used.tokens;
-	out.usd_nano = recall->used.usd;
+	load = &state->load;
+	out.counted = load->session_is == STATE_SESSION_KNOWN;
+	out.requests = load->used.requests;
+	out.tokens = load->used.tokens;
+	out.usd_nano = load->used.usd;
 	return out;
 }
 
-/* ---- RECALL ---- */
+/* ---- LOAD ---- */
 
 /* False: no memory. */
-static bool fill_recall(struct flow *flow, const struct flow_env *env)
+static bool fill_load(struct flow *flow, const struct flow_env *env)
 {
 	struct flow_state *state = flow->state;
 	const bool early = state->admission != FLOW_ADMITTED;
 
-	state->recall = (struct state_recall){
+	state->load = (struct state_load){
 		.tenant = state->tenant,
 		.session = state->session_key,
 		.arena = flow->arena,
@@ -89,7 +89,7 @@ static bool fill_recall(struct flow *flow, const struct flow_env *env)
 		.early = early,
 		.now = env->now,
 	};
-	return flow_loop_ask(flow, &state->recall, env);
+	return flow_loop_ask(flow, &state->load, env);
 }
 
 /* The tenant was refused lately, and nothing but its limits can answer the request: they are asked first. */
@@ -102,26 +102,26 @@ static bool asks_limits_first(struct flow *flow, const struct flow_env *env, boo
 	return true;
 }
 
-static enum flow_move take_recall(struct flow *flow, const struct flow_env *env)
+static enum flow_move take_loaded(struct flow *flow, const struct flow_env *env)
 {
-	const struct state_recall *recall = &flow->state->recall;
+	const struct state_load *load = &flow->state->load;
 
 	flow_loop_take(flow);
 	if (!flow_find_caller(flow, env))
 		return flow_refuse_err(flow, ERR_UNAUTHORIZED);
-	if ((flow->awaited & FLOW_PENDING_RECALL) != 0) {
-		flow->state->ahead.guess = *recall;
-		if (recall->session_is == STATE_SESSION_UNSURE)
+	if ((flow->awaited & FLOW_PENDING_LOAD) != 0) {
+		flow->state->ahead.guess = *load;
+		if (load->session_is == STATE_SESSION_UNSURE)
 			return FLOW_NEXT; /* of the revision that it was read by */
 	}
-	if (state_key_none(&recall->session))
+	if (state_key_none(&load->session))
 		return FLOW_NEXT;
 	/* Also when the store could not be asked: who begins anew is served (DESIGN 4.4). */
-	const bool there = recall->session_is == STATE_SESSION_KNOWN;
-	return tell_known(flow, there, there ? recall->revision : 0);
+	const bool there = load->session_is == STATE_SESSION_KNOWN;
+	return tell_known(flow, there, there ? load->revision : 0);
 }
 
-static enum flow_move recall(struct flow *flow, const struct flow_env *env)
+static enum flow_move load(struct flow *flow, const struct flow_env *env)
 {
 	const struct sampling_ask *ask = flow->ask;
 	const bool named = !slice_absent(ask->session);
@@ -141,8 +141,8 @@ static enum flow_move recall(struct flow *flow, const struct flow_env *env)
 	if (asks_limits_first(flow, env, named))
 		return flow_find_caller(flow, env) ? FLOW_NEXT
 						   : flow_refuse_err(flow, ERR_UNAUTHORIZED);
-	flow->state->asked = fill_recall(flow, env);
-	return flow->state->asked ? FLOW_DO_RECALL : flow_refuse_err(flow, ERR_BUSY);
+	flow->state->asked = fill_load(flow, env);
+	return flow->state->asked ? FLOW_DO_LOAD : flow_refuse_err(flow, ERR_BUSY);
 }
 
 /* Whether nothing is known of the call, nor ever will be by another: the usual case. */
@@ -158,21 +158,21 @@ static enum flow_move sample_or_end(const struct flow *flow, enum flow_move move
 	return move == FLOW_NEXT && flow->ask->request == NULL ? FLOW_ANSWERED : move;
 }
 
-enum flow_move flow_recall(struct flow *flow, const struct flow_env *env)
+enum flow_move flow_load(struct flow *flow, const struct flow_env *env)
 {
 	if (is_alone(flow->ask)) {
 		flow->step = FLOW_STEP_JOINED; /* nobody else has a part in it */
 		return FLOW_NEXT;
 	}
-	const enum flow_move move = recall(flow, env);
+	const enum flow_move move = load(flow, env);
 	if (move == FLOW_NEXT) /* nothing is asked */
-		flow->step = FLOW_STEP_RECALLED;
+		flow->step = FLOW_STEP_LOADED;
 	return sample_or_end(flow, move);
 }
 
-enum flow_move flow_recalled(struct flow *flow, const struct flow_env *env)
+enum flow_move flow_loaded(struct flow *flow, const struct flow_env *env)
 {
-	return sample_or_end(flow, take_recall(flow, env));
+	return sample_or_end(flow, take_loaded(flow, env));
 }
 
 /* ---- JOIN ---- */
@@ -190,8 +190,8 @@ static void digest_request(const struct flow *flow, uint8_t digest[SHA256_BYTES]
  * the revision is the default's. One that the caller names is its session's, or refused. */
 static bool guesses_revision(const struct flow *flow)
 {
-	return flow_in_session(flow) && (flow->awaited & FLOW_PENDING_RECALL) != 0 &&
-	       flow->state->recall.session_is == STATE_SESSION_UNSURE &&
+	return flow_in_session(flow) && (flow->awaited & FLOW_PENDING_LOAD) != 0 &&
+	       flow->state->load.session_is == STATE_SESSION_UNSURE &&
 	       flow->ask->session_may_change;
 }
 
@@ -230,7 +230,7 @@ static bool fill_once(struct flow *flow)
 				    .arena = flow->arena,
 				    .guess = guesses_revision(flow),
 				    .unsure = flow_in_session(flow) &&
-					      (flow->awaited & FLOW_PENDING_RECALL) != 0 };
+					      (flow->awaited & FLOW_PENDING_LOAD) != 0 };
 	if (!slice_absent(ask->once))
 		once->key = flow_once_key(ask->caller, ask->once);
 	digest_request(flow, once->body);
@@ -250,7 +250,7 @@ static enum flow_move lead(struct flow *flow, const struct flow_env *env)
 	state->once.late = false;
 	if (state->once.waited && state->asked) {
 		state->once.waited = state->asked = false;
-		flow->step = FLOW_STEP_RECALL;
+		flow->step = FLOW_STEP_LOAD;
 		return FLOW_GO;
 	}
 	return flow_find_caller(flow, env) ? FLOW_NEXT : flow_refuse_err(flow, ERR_UNAUTHORIZED);
@@ -333,7 +333,7 @@ enum flow_move flow_joined(struct flow *flow, const struct flow_env *env)
 		[ONCE_FULL] = ERR_BUSY,
 	};
 
-	if ((flow->awaited & FLOW_PENDING_RECALL) != 0)
+	if ((flow->awaited & FLOW_PENDING_LOAD) != 0)
 		return join_ahead(flow, env);
 	if ((flow->state->ahead.taken & FLOW_PENDING_CLAIM) != 0)
 		return join_known(flow);
@@ -355,7 +355,7 @@ enum flow_move flow_joined(struct flow *flow, const struct flow_env *env)
 	return flow_refuse_err(flow, refusals[flow->state->once.verdict]);
 }
 
-/* ---- REMEMBER ---- */
+/* ---- SAVE ---- */
 
 /* A session's counts: of requests that were tried. */
 static bool counts(const struct flow *flow)
@@ -363,30 +363,30 @@ static bool counts(const struct flow *flow)
 	return flow_in_session(flow) && flow->retries.attempts != 0;
 }
 
-bool flow_make_note(struct flow *flow, const struct flow_env *env)
+bool flow_fill_save(struct flow *flow, const struct flow_env *env)
 {
-	if (!env->stateful || (flow->state != NULL && flow->state->noted))
+	if (!env->stateful || (flow->state != NULL && flow->state->saving != FLOW_SAVES_NOTHING))
 		return false;
-	const bool loop = flow_loop_make_note(flow);
+	const bool loop = flow_loop_fill_save(flow);
 	struct flow_state *state = flow->state;
 	if (state == NULL)
 		return false;
-	struct state_note *note = &state->note;
+	struct state_save *save = &state->save;
 	/* who answers calls at once finds them known */
-	state->heeded = flow->end.err == ERR_OK &&
-			(note->begin_session || note->end_session || note->call_count != 0);
-	if (!state->heeded && !counts(flow) && !loop)
+	const bool first =
+		flow->end.err == ERR_OK && (save->change != STATE_COUNTS || save->call_count != 0);
+	if (!first && !counts(flow) && !loop)
 		return false;
-	note->tenant = state->tenant;
-	note->session = state->session_key;
-	note->now = env->now;
+	save->tenant = state->tenant;
+	save->session = state->session_key;
+	save->now = env->now;
 	if (counts(flow))
-		note->requests = 1;
+		save->requests = 1;
 	if (counts(flow) || loop) {
-		note->tokens = flow->totals.tokens;
-		note->usd = flow->totals.usd;
+		save->tokens = flow->totals.tokens;
+		save->usd = flow->totals.usd;
 	}
-	state->noted = true;
+	state->saving = first ? FLOW_SAVES_FIRST : FLOW_SAVES;
 	return true;
 }
 
@@ -406,15 +406,15 @@ static void refuse_begin(struct flow *flow)
 	(void)flow_refuse(flow, &fault, &data);
 }
 
-void flow_remembered(struct flow *flow)
+void flow_saved(struct flow *flow)
 {
-	const struct state_note *note = &flow->state->note;
+	const struct state_save *save = &flow->state->save;
 
-	if (note->begin_session && flow->reservation.refusal.err != ERR_OK) {
+	if (save->change == STATE_BEGINS && flow->reservation.refusal.err != ERR_OK) {
 		refuse_begin(flow);
 		return;
 	}
-	flow_loop_told(flow);
-	if (note->end_session && !note->ended)
-		(void)flow_refuse_err(flow, note->away ? ERR_STORE : ERR_SESSION_UNKNOWN);
+	flow_loop_saved(flow);
+	if (save->change == STATE_ENDS && !save->ended)
+		(void)flow_refuse_err(flow, save->away ? ERR_STORE : ERR_SESSION_UNKNOWN);
 }

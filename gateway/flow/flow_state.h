@@ -20,16 +20,23 @@ struct flow_ahead {
 	 * may not count. */
 	unsigned taken;
 	enum revision revision;           /* under which it leads */
-	struct state_recall guess;        /* what it went ahead on */
+	struct state_load guess;          /* what it went ahead on */
 	struct slice model;               /* whose limits were asked */
 	uint64_t tokens_short, usd_short; /* of the reservation: the request has become larger */
+};
+
+/* Whether a request leaves something, once that is known. */
+enum flow_saving {
+	FLOW_SAVES_NOTHING,
+	FLOW_SAVES,       /* .save is filled in, and nobody waits for what becomes of it */
+	FLOW_SAVES_FIRST, /* likewise, but the answer depends on what becomes of it */
 };
 
 /* When what is known of a request is read. */
 enum flow_admission {
 	FLOW_IN_TURN,   /* before its limits are asked */
 	FLOW_HELD_BACK, /* private blocks, or all of it, not until they have granted it */
-	FLOW_ADMITTED,  /* they have: it walks once more from RECALL (flow_admit) */
+	FLOW_ADMITTED,  /* they have: it walks once more from LOAD (flow_admit) */
 };
 
 struct flow_state {
@@ -37,15 +44,14 @@ struct flow_state {
 	struct slice session;         /* its id as the caller names it; absent: none */
 	struct state_key tenant;      /* what limits know it by */
 	struct state_key session_key; /* none: the request has no session */
-	struct state_recall recall;   /* FLOW_RECALL */
+	struct state_load load;       /* FLOW_LOAD */
 	bool asked;                   /* it was; what is known counts */
 	enum flow_admission admission;
 	uint32_t own_rounds; /* of tool calls, by the request's history alone */
 	struct flow_ahead ahead;
 	struct flow_loop loop;
-	struct state_note note;  /* FLOW_REMEMBER */
-	bool noted;              /* it was filled in, and the effect asked for */
-	bool heeded;             /* the answer depends on what becomes of it: else nobody waits */
+	struct state_save save; /* FLOW_SAVE */
+	enum flow_saving saving;
 	struct once_call once;   /* FLOW_JOIN */
 	bool joined;             /* it was asked; .once.verdict counts, for metrics too */
 	struct once_claim claim; /* the driver's */

@@ -8,10 +8,10 @@
 /* What a step wants next. */
 enum flow_move {
 	FLOW_NEXT,         /* the next row of tbl/steps.h */
-	FLOW_DO_RECALL,    /* wait for what is known, then the next row */
+	FLOW_DO_LOAD,      /* wait for what is known, then the next row */
 	FLOW_DO_JOIN,      /* wait for copies of the request, likewise */
 	FLOW_DO_RESERVE,   /* wait for the store, likewise */
-	FLOW_DO_AWAIT,     /* wait for all that is awaited, then once more from RECALL */
+	FLOW_DO_AWAIT,     /* wait for all that is awaited, then once more from LOAD */
 	FLOW_DO_GIVE_BACK, /* give back what was taken ahead, then this step again */
 	FLOW_DO_SEND,      /* wait for the provider, likewise */
 	FLOW_DO_WAIT,      /* wait until flow->retries.wait_until, then ROUTE */
@@ -26,7 +26,7 @@ typedef enum flow_move flow_step_fn(struct flow *flow, const struct flow_env *en
 /* flow_limit.c: its body */
 flow_step_fn flow_hold;
 /* flow_state.c: what it has to do with others */
-flow_step_fn flow_recall, flow_recalled, flow_join, flow_joined;
+flow_step_fn flow_load, flow_loaded, flow_join, flow_joined;
 /* flow_policy.c: whether it may pass */
 flow_step_fn flow_policy;
 /* flow_target.c: where an attempt goes */
@@ -51,11 +51,11 @@ struct state_key flow_once_key(const struct caller *caller, struct slice name);
 /* flow_state.c */
 /* Whether the request is of a session that is known. */
 bool flow_in_session(const struct flow *flow);
-/* The request is about to be answered, or to end: fills what is to be told first into flow->state->note.
+/* The request is about to be answered, or to end: fills what is to be told first into flow->state->save.
  * False: nothing is, or it was filled in before. */
-bool flow_make_note(struct flow *flow, const struct flow_env *env);
+bool flow_fill_save(struct flow *flow, const struct flow_env *env);
 /* It was told, or not: what that means for the answer. */
-void flow_remembered(struct flow *flow);
+void flow_saved(struct flow *flow);
 
 /* flow_speculate.c */
 /* Its limits are about to be asked, by a new reservation; flow->state is there. */
@@ -72,8 +72,7 @@ enum flow_move flow_admit(struct flow *flow, const struct flow_env *env);
 /* flow_loop.c */
 /* What is to be asked of the loop that the request's history is one of, and of its turns; flow->state is
  * there. False: no memory. */
-MUST_USE bool flow_loop_ask(struct flow *flow, struct state_recall *recall,
-			    const struct flow_env *env);
+MUST_USE bool flow_loop_ask(struct flow *flow, struct state_load *load, const struct flow_env *env);
 /* It was answered: rounds, and where the loop went before. */
 void flow_loop_take(struct flow *flow);
 /* The models where it was answered, in *into; NULL: no matter where. */
@@ -86,9 +85,9 @@ void flow_loop_replay(const struct flow *flow, struct encode_in *in);
 /* The provider says that blocks belong to another conversation. True: the request can be sent without. */
 bool flow_loop_unbind(struct flow *flow);
 /* Its part of that: what the flow's end means for its loop, or for one that begins. */
-bool flow_loop_make_note(struct flow *flow);
+bool flow_loop_fill_save(struct flow *flow);
 /* It was told. */
-void flow_loop_told(struct flow *flow);
+void flow_loop_saved(struct flow *flow);
 
 /* flow_policy.c */
 /* Policy once more, by another configuration than the one that judged the request. */

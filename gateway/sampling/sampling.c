@@ -196,20 +196,20 @@ static void drive(struct sampling_call *call, enum flow_event event)
 		if (event == FLOW_RESERVED)
 			call_note_verdict(call);
 		switch (flow_run(&call->flow, env, event)) {
-		case FLOW_RECALL:
-			if (!call_recall(call))
+		case FLOW_LOAD:
+			if (!call_load(call))
 				return;
-			event = FLOW_RECALLED;
+			event = FLOW_LOADED;
 			break;
 		case FLOW_JOIN:
 			if (!call_join(call))
 				return;
 			event = FLOW_JOINED;
 			break;
-		case FLOW_REMEMBER:
-			if (!call_remember(call))
+		case FLOW_SAVE:
+			if (!call_save(call))
 				return;
-			event = FLOW_REMEMBERED;
+			event = FLOW_SAVED;
 			break;
 		case FLOW_RESERVE:
 			if (!call_reserve(call))

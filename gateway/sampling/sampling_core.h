@@ -122,9 +122,9 @@ void call_note_verdict(struct sampling_call *call);
 /* ---- sampling_state.c ---- */
 
 /* The effects of these names; true when it is done at once. */
-MUST_USE bool call_recall(struct sampling_call *call);
+MUST_USE bool call_load(struct sampling_call *call);
 MUST_USE bool call_join(struct sampling_call *call);
-MUST_USE bool call_remember(struct sampling_call *call);
+MUST_USE bool call_save(struct sampling_call *call);
 /* The effect of that name. */
 void call_give_back(struct sampling_call *call);
 

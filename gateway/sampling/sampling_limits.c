@@ -82,7 +82,7 @@ static bool take_session(struct sampling_call *call)
 
 bool call_may_begin_session(struct sampling_call *call)
 {
-	if (!call->flow.state->note.begin_session || take_session(call))
+	if (call->flow.state->save.change != STATE_BEGINS || take_session(call))
 		return true;
 	call->flow.reservation.refusal.limit = NULL; /* it is none of the tenant's requests */
 	metrics_limit(call->core->metrics, "sessions", METRICS_REFUSED);

@@ -11,38 +11,37 @@ static struct sampling_call *of_state(struct flow_state *state)
 
 /* ---- what is known, and what it leaves ---- */
 
-static void on_recalled(struct state_recall *recall)
+static void on_loaded(struct state_load *load)
 {
-	call_answered(of_state(CONTAINER_OF(recall, struct flow_state, recall)),
-		      FLOW_PENDING_RECALL);
+	call_answered(of_state(CONTAINER_OF(load, struct flow_state, load)), FLOW_PENDING_LOAD);
 }
 
-bool call_recall(struct sampling_call *call)
+bool call_load(struct sampling_call *call)
 {
 	struct state *state = call->core->state;
 	struct flow_state *mine = call->flow.state;
 
-	mine->recall.done = on_recalled;
-	const enum state_outcome outcome = state->recall(state, &mine->recall);
+	mine->load.done = on_loaded;
+	const enum state_outcome outcome = state->load(state, &mine->load);
 	if (outcome != STATE_DONE)
-		call->flow.awaited |= FLOW_PENDING_RECALL;
+		call->flow.awaited |= FLOW_PENDING_LOAD;
 	return outcome != STATE_PENDING;
 }
 
-static void on_remembered(struct state_note *note)
+static void on_saved(struct state_save *save)
 {
-	call_run(of_state(CONTAINER_OF(note, struct flow_state, note)), FLOW_REMEMBERED);
+	call_run(of_state(CONTAINER_OF(save, struct flow_state, save)), FLOW_SAVED);
 }
 
-bool call_remember(struct sampling_call *call)
+bool call_save(struct sampling_call *call)
 {
 	struct state *state = call->core->state;
-	struct state_note *note = &call->flow.state->note;
+	struct state_save *save = &call->flow.state->save;
 
 	if (!call_may_begin_session(call))
 		return true;
-	note->done = call->flow.state->heeded ? on_remembered : NULL;
-	return state->remember(state, note) == STATE_DONE;
+	save->done = call->flow.state->saving == FLOW_SAVES_FIRST ? on_saved : NULL;
+	return state->save(state, save) == STATE_DONE;
 }
 
 /* ---- copies ---- */
@@ -168,12 +167,12 @@ static void forget_state(struct sampling_call *call, unsigned awaited)
 	struct flow_state *mine = call->flow.state;
 	struct state *state = call->core->state;
 
-	if ((awaited & FLOW_PENDING_RECALL) != 0)
-		state->forget_recall(state, &mine->recall);
+	if ((awaited & FLOW_PENDING_LOAD) != 0)
+		state->forget_load(state, &mine->load);
 	if ((awaited & FLOW_PENDING_CLAIM) != 0)
 		once_redis_forget(call->core->elsewhere, &mine->claim);
-	if (call->flow.step == FLOW_STEP_REMEMBER)
-		state->forget_note(state, &mine->note);
+	if (call->flow.step == FLOW_STEP_SAVE)
+		state->forget_save(state, &mine->save);
 	if (call->flow.step != FLOW_STEP_JOINED &&
 	    ((awaited | mine->ahead.taken) & FLOW_PENDING_CLAIM) == 0)
 		return;
@@ -234,8 +233,8 @@ void call_notify_others(struct sampling_call *call)
 	}
 	leave(call);
 	if (mine->loop.unbound) /* nor would the provider take them next time */
-		call->core->state->drop_blocks(call->core->state, mine->recall.tenant,
-					       mine->recall.blocks, mine->recall.block_count);
+		call->core->state->drop_blocks(call->core->state, mine->load.tenant,
+					       mine->load.blocks, mine->load.block_count);
 }
 
 void sampling_cancel(struct sampling *core, const struct caller *caller, struct slice session,

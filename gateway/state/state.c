@@ -14,7 +14,7 @@ static bool same_text(struct slice a, struct slice b)
 	return slice_absent(a) == slice_absent(b) && slice_eq(a, b);
 }
 
-bool state_recall_same(const struct state_recall *guess, const struct state_recall *answer)
+bool state_load_same(const struct state_load *guess, const struct state_load *answer)
 {
 	if (!same_loop(&guess->loop, &answer->loop) || guess->cut != answer->cut ||
 	    (guess->found == NULL) != (answer->found == NULL))

@@ -1,7 +1,7 @@
 /* state.h - what outlives a request: sessions, tool loops, private blocks.
  *
  * One interface, two stores: state_memory.c (this process) and state_redis.c. A request asks once, before
- * POLICY (recall), and tells once, when its answer is made (remember); either may be answered at once or
+ * POLICY (load), and tells once, when its answer is made (save); either may be answered at once or
  * later, as with store.h. A request without session, tool calls or tool results needs nothing of it, and
  * does not ask.
  *
@@ -99,7 +99,7 @@ struct state_loop {
 
 /* Lives in the request; the store keeps a pointer to it while it is pending. Arrays are the request's, and
  * stay until then, too. */
-struct state_recall {
+struct state_load {
 	/* asked */
 	struct state_key tenant;  /* what limits know it by: where it lies in Redis */
 	struct state_key session; /* none: not asked. Its idle time begins anew when it is found */
@@ -113,7 +113,7 @@ struct state_recall {
 	bool may_guess;      /* the caller goes ahead on a guess, and looks at the answer later */
 	bool early;          /* more blocks than STATE_EARLY_MAX are none, and .cut */
 	nsec_t now;
-	void (*done)(struct state_recall *recall);
+	void (*done)(struct state_load *load);
 	/* answered */
 	bool away; /* the shared store could not be asked in time: what follows is what this process knows */
 	enum state_session session_is; /* UNKNOWN when it was not asked */
@@ -129,19 +129,25 @@ struct state_recall {
 	struct list_link waits; /* for the first connection */
 };
 
-static inline size_t state_found_max(const struct state_recall *recall)
+static inline size_t state_found_max(const struct state_load *load)
 {
-	return recall->early ? STATE_EARLY_MAX : STATE_FOUND_MAX;
+	return load->early ? STATE_EARLY_MAX : STATE_FOUND_MAX;
 }
 
+/* What becomes of a request's session. */
+enum state_change {
+	STATE_COUNTS, /* it is counted, and what is not there stays so */
+	STATE_BEGINS,
+	STATE_ENDS,
+};
+
 /* What a request leaves behind. */
-struct state_note {
+struct state_save {
 	/* told */
 	struct state_key tenant;
 	struct state_key session; /* none: the request has none */
-	bool begin_session,
-		end_session; /* neither: it is counted, and what is not there stays so */
-	uint32_t revision;   /* of a session that begins */
+	enum state_change change;
+	uint32_t revision; /* of a session that begins */
 	uint64_t requests, tokens,
 		usd;           /* added to the session's; tokens and usd to the loop's, too */
 	struct state_key loop; /* none: no loop */
@@ -153,26 +159,26 @@ struct state_note {
 		blocks; /* kept under calls[0]; absent: none. Over store.blocks.each: not kept */
 	nsec_t now;
 	void (*done)(
-		struct state_note *note); /* NULL: nobody waits, and it may go once it was told */
+		struct state_save *save); /* NULL: nobody waits, and it may go once it was told */
 	/* answered */
 	bool away;        /* not told to the shared store (in time): only this process knows it */
 	bool blocks_kept; /* false: say reasoning_not_saved */
-	bool ended;       /* end_session: there was one */
+	bool ended;       /* STATE_ENDS: there was one */
 	/* the store's own, as above */
 	struct redis_call call;
 	struct list_link waits;
 };
 
 /* Whether a request finds in `answer` what it went ahead on: of its loop and its blocks. */
-bool state_recall_same(const struct state_recall *guess, const struct state_recall *answer);
+bool state_load_same(const struct state_load *guess, const struct state_load *answer);
 
 struct state {
-	enum state_outcome (*recall)(struct state *state, struct state_recall *recall);
+	enum state_outcome (*load)(struct state *state, struct state_load *load);
 	/* Without .done always STATE_DONE. */
-	enum state_outcome (*remember)(struct state *state, struct state_note *note);
+	enum state_outcome (*save)(struct state *state, struct state_save *save);
 	/* The request is going away while PENDING; what was told stays told. */
-	void (*forget_recall)(struct state *state, struct state_recall *recall);
-	void (*forget_note)(struct state *state, struct state_note *note);
+	void (*forget_load)(struct state *state, struct state_load *load);
+	void (*forget_save)(struct state *state, struct state_save *save);
 	/* Blocks that a provider did not take: they are not offered again. Nobody waits. */
 	void (*drop_blocks)(struct state *state, struct state_key tenant,
 			    const struct state_key *blocks, uint32_t count);

@@ -37,59 +37,60 @@ static struct session_item *find_session(struct state_memory *memory, struct sha
 	return item == NULL || item->here == STATE_HERE_ENDED ? NULL : item;
 }
 
-static void recall_session(struct state_memory *memory, struct state_recall *recall)
+static void load_session(struct state_memory *memory, struct state_load *load)
 {
-	recall->session_is = STATE_SESSION_UNKNOWN;
-	recall->revision = 0;
-	recall->used = (struct state_used){ 0 };
-	if (state_key_none(&recall->session))
+	load->session_is = STATE_SESSION_UNKNOWN;
+	load->revision = 0;
+	load->used = (struct state_used){ 0 };
+	if (state_key_none(&load->session))
 		return;
-	struct shard *shard = shard_lock(memory, &recall->session, STATE_OF_SESSION, recall->now);
-	struct session_item *item = find_session(memory, shard, &recall->session, recall->now);
+	struct shard *shard = shard_lock(memory, &load->session, STATE_OF_SESSION, load->now);
+	struct session_item *item = find_session(memory, shard, &load->session, load->now);
 	if (item != NULL) {
 		state_table_touch(&shard->tables[STATE_OF_SESSION], item,
-				  recall->now + STATE_SESSION_TTL);
-		recall->session_is = STATE_SESSION_KNOWN;
-		recall->revision = item->revision;
-		recall->used = item->used;
+				  load->now + STATE_SESSION_TTL);
+		load->session_is = STATE_SESSION_KNOWN;
+		load->revision = item->revision;
+		load->used = item->used;
 	}
 	shard_unlock(shard);
 }
 
-static void count_session(struct session_item *item, const struct state_note *note)
+static void count_session(struct session_item *item, const struct state_save *save)
 {
-	item->used.requests = plus(item->used.requests, note->requests);
-	item->used.tokens = plus(item->used.tokens, note->tokens);
-	item->used.usd = plus(item->used.usd, note->usd);
+	item->used.requests = plus(item->used.requests, save->requests);
+	item->used.tokens = plus(item->used.tokens, save->tokens);
+	item->used.usd = plus(item->used.usd, save->usd);
 }
 
 static struct session_item *begin_session(struct state_memory *memory, struct shard *shard,
-					  const struct state_note *note)
+					  const struct state_save *save)
 {
-	const struct record_new what = { &note->session, &note->tenant,
-					 note->now + STATE_SESSION_TTL };
+	const struct record_new what = { &save->session, &save->tenant,
+					 save->now + STATE_SESSION_TTL };
 	struct session_item *item =
-		shard_find_or_add(memory, shard, STATE_OF_SESSION, &what, note->now);
+		shard_find_or_add(memory, shard, STATE_OF_SESSION, &what, save->now);
 
-	item->revision = note->revision;
+	item->revision = save->revision;
 	item->here = STATE_HERE_NOTHING;
 	return item;
 }
 
-static void note_session(struct state_memory *memory, struct state_note *note)
+static void save_session(struct state_memory *memory, struct state_save *save)
 {
-	note->ended = false;
-	if (state_key_none(&note->session))
+	save->ended = false;
+	if (state_key_none(&save->session))
 		return;
-	struct shard *shard = shard_lock(memory, &note->session, STATE_OF_SESSION, note->now);
+	struct shard *shard = shard_lock(memory, &save->session, STATE_OF_SESSION, save->now);
 	struct session_item *item =
-		note->begin_session ? begin_session(memory, shard, note)
-				    : find_session(memory, shard, &note->session, note->now);
+		save->change == STATE_BEGINS
+			? begin_session(memory, shard, save)
+			: find_session(memory, shard, &save->session, save->now);
 	if (item != NULL)
-		count_session(item, note);
-	if (item != NULL && note->end_session) {
+		count_session(item, save);
+	if (item != NULL && save->change == STATE_ENDS) {
 		shard_drop(memory, shard, STATE_OF_SESSION, item);
-		note->ended = true;
+		save->ended = true;
 	}
 	shard_unlock(shard);
 }
@@ -148,17 +149,16 @@ static void prefer_loop(struct state_memory *memory, const struct state_key *id,
 	best->place = loop.place;
 }
 
-static void recall_loop(struct state_memory *memory, struct state_recall *recall)
+static void load_loop(struct state_memory *memory, struct state_load *load)
 {
-	struct state_loop *loop = &recall->loop;
-	const uint32_t count = state_least(recall->call_count, STATE_CALLS_MAX);
+	struct state_loop *loop = &load->loop;
+	const uint32_t count = state_least(load->call_count, STATE_CALLS_MAX);
 
 	*loop = (struct state_loop){ .known = 0 };
 	for (uint32_t i = 0; i < count; i++) {
-		struct shard *shard =
-			shard_lock(memory, &recall->calls[i], STATE_OF_CALL, recall->now);
+		struct shard *shard = shard_lock(memory, &load->calls[i], STATE_OF_CALL, load->now);
 		const struct call_item *item =
-			shard_find(memory, shard, STATE_OF_CALL, &recall->calls[i], recall->now);
+			shard_find(memory, shard, STATE_OF_CALL, &load->calls[i], load->now);
 		const bool known = item != NULL;
 		const struct call_item call = known ? *item : (struct call_item){ .rounds = 0 };
 		shard_unlock(shard);
@@ -166,76 +166,76 @@ static void recall_loop(struct state_memory *memory, struct state_recall *recall
 			continue;
 		loop->known++;
 		loop->rounds = call.rounds > loop->rounds ? call.rounds : loop->rounds;
-		prefer_loop(memory, &call.loop, recall->now, loop);
+		prefer_loop(memory, &call.loop, load->now, loop);
 	}
 }
 
-static void note_loop(struct state_memory *memory, const struct state_note *note)
+static void save_loop(struct state_memory *memory, const struct state_save *save)
 {
-	if (state_key_none(&note->loop))
+	if (state_key_none(&save->loop))
 		return;
-	struct shard *shard = shard_lock(memory, &note->loop, STATE_OF_LOOP, note->now);
-	const struct record_new what = { &note->loop, &note->tenant, note->now + STATE_LOOP_TTL };
-	struct loop_item *item = shard_find_or_add(memory, shard, STATE_OF_LOOP, &what, note->now);
-	item->tokens = plus(item->tokens, note->tokens);
-	item->usd = plus(item->usd, note->usd);
-	if (note->call_count != 0)
-		item->place = note->place;
+	struct shard *shard = shard_lock(memory, &save->loop, STATE_OF_LOOP, save->now);
+	const struct record_new what = { &save->loop, &save->tenant, save->now + STATE_LOOP_TTL };
+	struct loop_item *item = shard_find_or_add(memory, shard, STATE_OF_LOOP, &what, save->now);
+	item->tokens = plus(item->tokens, save->tokens);
+	item->usd = plus(item->usd, save->usd);
+	if (save->call_count != 0)
+		item->place = save->place;
 	shard_unlock(shard);
 }
 
-static void note_calls(struct state_memory *memory, const struct state_note *note)
+static void save_calls(struct state_memory *memory, const struct state_save *save)
 {
-	const uint32_t count = state_least(note->call_count, STATE_CALLS_MAX);
+	const uint32_t count = state_least(save->call_count, STATE_CALLS_MAX);
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct shard *shard = shard_lock(memory, &note->calls[i], STATE_OF_CALL, note->now);
-		const struct record_new what = { &note->calls[i], &note->tenant,
-						 note->now + STATE_LOOP_TTL };
+		struct shard *shard = shard_lock(memory, &save->calls[i], STATE_OF_CALL, save->now);
+		const struct record_new what = { &save->calls[i], &save->tenant,
+						 save->now + STATE_LOOP_TTL };
 		struct call_item *item =
-			shard_find_or_add(memory, shard, STATE_OF_CALL, &what, note->now);
-		item->loop = note->loop;
-		item->rounds = note->rounds;
+			shard_find_or_add(memory, shard, STATE_OF_CALL, &what, save->now);
+		item->loop = save->loop;
+		item->rounds = save->rounds;
 		shard_unlock(shard);
 	}
 }
 
 /* ---- the interface ---- */
 
-static enum state_outcome memory_recall(struct state *state, struct state_recall *recall)
+static enum state_outcome memory_load(struct state *state, struct state_load *load)
 {
 	struct state_memory *memory = memory_of(state);
 
-	recall->away = false;
-	recall_session(memory, recall);
-	recall_loop(memory, recall);
-	state_memory_recall_blocks(memory, recall);
+	load->away = false;
+	load_session(memory, load);
+	load_loop(memory, load);
+	state_memory_load_blocks(memory, load);
 	return STATE_DONE;
 }
 
-static enum state_outcome memory_remember(struct state *state, struct state_note *note)
+static enum state_outcome memory_save(struct state *state, struct state_save *save)
 {
 	struct state_memory *memory = memory_of(state);
 
-	note->away = false;
-	note_session(memory, note);
-	note_loop(memory, note);
-	note_calls(memory, note);
-	note->blocks_kept = state_memory_note_blocks(memory, note);
+	save->away = false;
+	save_session(memory, save);
+	save_loop(memory, save);
+	save_calls(memory, save);
+	save->blocks_kept = state_memory_save_blocks(memory, save);
 	return STATE_DONE;
 }
 
 /* Nothing is ever pending. */
-static void memory_forget_recall(struct state *state, struct state_recall *recall)
+static void memory_forget_load(struct state *state, struct state_load *load)
 {
 	(void)state;
-	(void)recall;
+	(void)load;
 }
 
-static void memory_forget_note(struct state *state, struct state_note *note)
+static void memory_forget_save(struct state *state, struct state_save *save)
 {
 	(void)state;
-	(void)note;
+	(void)save;
 }
 
 static void memory_drop_blocks(struct state *state, struct state_key tenant,
@@ -327,10 +327,10 @@ struct state_memory *state_memory_new(const struct state_bounds *bounds)
 	if (memory == NULL)
 		return NULL;
 	*memory = (struct state_memory){
-		.state = { .recall = memory_recall,
-			   .remember = memory_remember,
-			   .forget_recall = memory_forget_recall,
-			   .forget_note = memory_forget_note,
+		.state = { .load = memory_load,
+			   .save = memory_save,
+			   .forget_load = memory_forget_load,
+			   .forget_save = memory_forget_save,
 			   .drop_blocks = memory_drop_blocks },
 		.magic = MEMORY_MAGIC,
 		.bounds = *bounds,

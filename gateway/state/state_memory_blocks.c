@@ -16,41 +16,41 @@ static void unlock_blocks(struct shard *shard)
 
 /* Absent when they are not there, or are more than *room, or there is no memory. */
 static struct slice copy_blocks(struct state_memory *memory, const struct state_key *key,
-				struct state_recall *recall, size_t *room)
+				struct state_load *load, size_t *room)
 {
 	struct slice text = { NULL, 0 };
-	struct shard *shard = shard_lock(memory, key, STATE_OF_BLOCKS, recall->now);
-	struct blocks_item *item = shard_find(memory, shard, STATE_OF_BLOCKS, key, recall->now);
+	struct shard *shard = shard_lock(memory, key, STATE_OF_BLOCKS, load->now);
+	struct blocks_item *item = shard_find(memory, shard, STATE_OF_BLOCKS, key, load->now);
 
 	if (item != NULL) {
-		recall->cut |= recall->early && item->len > *room;
-		char *copy = item->len > *room ? NULL : arena_take(recall->arena, item->len);
+		load->cut |= load->early && item->len > *room;
+		char *copy = item->len > *room ? NULL : arena_take(load->arena, item->len);
 		if (copy != NULL) {
 			state_chunks_copy(memory->chunks, item->text, copy, item->len);
 			text = slice_of(copy, item->len);
 			*room -= item->len;
 		}
 		state_table_touch(&shard->tables[STATE_OF_BLOCKS], item,
-				  recall->now + memory->bounds.blocks_ttl);
+				  load->now + memory->bounds.blocks_ttl);
 	}
 	unlock_blocks(shard);
 	return text;
 }
 
-void state_memory_recall_blocks(struct state_memory *memory, struct state_recall *recall)
+void state_memory_load_blocks(struct state_memory *memory, struct state_load *load)
 {
-	const uint32_t count = state_least(recall->block_count, STATE_BLOCKS_MAX);
-	size_t room = state_found_max(recall);
+	const uint32_t count = state_least(load->block_count, STATE_BLOCKS_MAX);
+	size_t room = state_found_max(load);
 
-	recall->found = NULL;
-	recall->cut = false;
-	if (recall->block_count == 0)
+	load->found = NULL;
+	load->cut = false;
+	if (load->block_count == 0)
 		return;
-	recall->found = arena_zero(recall->arena, recall->block_count * sizeof(recall->found[0]));
-	for (uint32_t i = 0; recall->found != NULL && i < count && !recall->cut; i++)
-		recall->found[i] = copy_blocks(memory, &recall->blocks[i], recall, &room);
-	if (recall->cut)
-		recall->found = NULL;
+	load->found = arena_zero(load->arena, load->block_count * sizeof(load->found[0]));
+	for (uint32_t i = 0; load->found != NULL && i < count && !load->cut; i++)
+		load->found[i] = copy_blocks(memory, &load->blocks[i], load, &room);
+	if (load->cut)
+		load->found = NULL;
 }
 
 /* The shard whose blocks have not been used for longest; NULL: there are none. */
@@ -175,45 +175,45 @@ static bool find_victim(struct state_memory *memory, const struct state_key *ten
 }
 
 /* A copy of the text in chunks, at the expense of the tenant that has most; 0: it cannot be. */
-static uint32_t keep_text(struct state_memory *memory, const struct state_note *note)
+static uint32_t keep_text(struct state_memory *memory, const struct state_save *save)
 {
-	const struct slice text = note->blocks;
+	const struct slice text = save->blocks;
 	struct state_key victim;
 	uint32_t name = 0;
 
 	if (text.len > memory->bounds.blocks_each || text.len > state_chunks_room(memory->chunks))
 		return 0;
 	while ((name = state_chunks_keep(memory->chunks, text)) == 0) {
-		if (!find_victim(memory, &note->tenant, text.len, &victim))
+		if (!find_victim(memory, &save->tenant, text.len, &victim))
 			return 0;
 		/* A victim without blocks has lent its account (fair_share.h). */
-		if (!evict_oldest(memory, &victim, note->now) &&
-		    !evict_oldest_of(memory, &victim, note->now) &&
-		    !evict_oldest(memory, NULL, note->now))
+		if (!evict_oldest(memory, &victim, save->now) &&
+		    !evict_oldest_of(memory, &victim, save->now) &&
+		    !evict_oldest(memory, NULL, save->now))
 			return 0;
 	}
 	return name;
 }
 
-bool state_memory_note_blocks(struct state_memory *memory, const struct state_note *note)
+bool state_memory_save_blocks(struct state_memory *memory, const struct state_save *save)
 {
-	if (slice_absent(note->blocks) || note->call_count == 0)
+	if (slice_absent(save->blocks) || save->call_count == 0)
 		return false;
-	const uint32_t text = keep_text(memory, note);
+	const uint32_t text = keep_text(memory, save);
 	if (text == 0)
 		return false;
-	const uint32_t holder = hold_chunks(memory, &note->tenant, note->blocks.len);
-	const struct state_key *key = &note->calls[0];
-	struct shard *shard = shard_lock(memory, key, STATE_OF_BLOCKS, note->now);
-	struct blocks_item *before = shard_find(memory, shard, STATE_OF_BLOCKS, key, note->now);
+	const uint32_t holder = hold_chunks(memory, &save->tenant, save->blocks.len);
+	const struct state_key *key = &save->calls[0];
+	struct shard *shard = shard_lock(memory, key, STATE_OF_BLOCKS, save->now);
+	struct blocks_item *before = shard_find(memory, shard, STATE_OF_BLOCKS, key, save->now);
 	if (before != NULL)
 		shard_drop(memory, shard, STATE_OF_BLOCKS, before);
-	const struct record_new what = { key, &note->tenant,
-					 note->now + memory->bounds.blocks_ttl };
+	const struct record_new what = { key, &save->tenant,
+					 save->now + memory->bounds.blocks_ttl };
 	struct blocks_item *item = shard_add(memory, shard, STATE_OF_BLOCKS, &what);
 	item->holder = holder;
 	item->text = text;
-	item->len = (uint32_t)note->blocks.len;
+	item->len = (uint32_t)save->blocks.len;
 	unlock_blocks(shard);
 	return true;
 }

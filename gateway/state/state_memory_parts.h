@@ -93,10 +93,10 @@ void *shard_find_or_add(struct state_memory *memory, struct shard *shard, enum s
 void shard_drop(struct state_memory *memory, struct shard *shard, enum state_record kind,
 		void *item);
 
-/* ---- state_memory_blocks.c: the parts of recall, remember and drop_blocks that are about blocks ---- */
-void state_memory_recall_blocks(struct state_memory *memory, struct state_recall *recall);
+/* ---- state_memory_blocks.c: the parts of load, save and drop_blocks that are about blocks ---- */
+void state_memory_load_blocks(struct state_memory *memory, struct state_load *load);
 /* False: not kept. */
-bool state_memory_note_blocks(struct state_memory *memory, const struct state_note *note);
+bool state_memory_save_blocks(struct state_memory *memory, const struct state_save *save);
 void state_memory_drop_blocks(struct state_memory *memory, const struct state_key *blocks,
 			      uint32_t count);
 /* A record of blocks is about to go: its chunks are free. */

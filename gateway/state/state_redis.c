@@ -7,8 +7,8 @@
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 
-REDIS_SCRIPT_DECLARE(recall);
-REDIS_SCRIPT_DECLARE(remember);
+REDIS_SCRIPT_DECLARE(state_load);
+REDIS_SCRIPT_DECLARE(state_save);
 
 enum { STATE_REDIS_MAGIC = 0x53545245 };
 
@@ -19,10 +19,10 @@ struct missed {
 };
 enum { MISSED_MAX = 1024 };
 
-/* A note by which Redis learns what it was not there for. */
+/* What Redis is sent to learn what it was not there for. */
 struct catch_up {
 	struct redis_call call;
-	struct state_note note;
+	struct state_save save;
 };
 
 struct state_redis {
@@ -39,7 +39,7 @@ struct state_redis {
 	/* Requests that come before the first attempt to connect has ended wait for that, within the
 	 * deadline of the first of them. */
 	bool connecting;
-	struct list waiting_recalls, waiting_notes;
+	struct list waiting_loads, waiting_saves;
 	struct net_timer patience;
 	struct missed missed[MISSED_MAX]; /* the latest of those that this worker is to tell of */
 	uint32_t missed_count;            /* with those that had to make room */
@@ -54,7 +54,7 @@ static struct state_redis *redis_of(struct state *state)
 	return redis;
 }
 
-static const struct redis_call_type recall_type, note_type, catch_up_type; /* below */
+static const struct redis_call_type load_type, save_type, catch_up_type; /* below */
 
 static struct state *own(const struct state_redis *redis)
 {
@@ -63,33 +63,32 @@ static struct state *own(const struct state_redis *redis)
 
 /* ---- calls ---- */
 
-static bool send_recall(struct state_redis *redis, struct state_recall *recall)
+static bool send_load(struct state_redis *redis, struct state_load *load)
 {
-	recall->call = (struct redis_call){ .type = &recall_type, .owner = redis };
-	return redis_script_run(redis->link, &redis->load, &recall->call);
+	load->call = (struct redis_call){ .type = &load_type, .owner = redis };
+	return redis_script_run(redis->link, &redis->load, &load->call);
 }
 
-static bool send_note(struct state_redis *redis, struct state_note *note)
+static bool send_save(struct state_redis *redis, struct state_save *save)
 {
-	note->call = (struct redis_call){ .type = &note_type, .owner = redis };
-	return note->done == NULL ? redis_script_send(redis->link, &redis->save, &note->call)
-				  : redis_script_run(redis->link, &redis->save, &note->call);
+	save->call = (struct redis_call){ .type = &save_type, .owner = redis };
+	return save->done == NULL ? redis_script_send(redis->link, &redis->save, &save->call)
+				  : redis_script_run(redis->link, &redis->save, &save->call);
 }
 
 /* Redis was not there when this session began, or ended; nobody waits for it to be told. */
-static void catch_up(struct state_redis *redis, const struct state_recall *recall, bool begins)
+static void catch_up(struct state_redis *redis, const struct state_load *load, bool begins)
 {
 	struct catch_up *late = slab_take(&redis->catching_up);
 
 	if (late == NULL)
 		return; /* when it is asked about again */
 	late->call = (struct redis_call){ .type = &catch_up_type, .owner = redis };
-	late->note = (struct state_note){ .tenant = recall->tenant,
-					  .session = recall->session,
-					  .begin_session = begins,
-					  .end_session = !begins,
-					  .revision = recall->revision,
-					  .now = recall->now };
+	late->save = (struct state_save){ .tenant = load->tenant,
+					  .session = load->session,
+					  .change = begins ? STATE_BEGINS : STATE_ENDS,
+					  .revision = load->revision,
+					  .now = load->now };
 	if (!redis_script_run(redis->link, &redis->save, &late->call))
 		slab_give(&redis->catching_up, late); /* likewise */
 }
@@ -98,34 +97,33 @@ static void catch_up(struct state_redis *redis, const struct state_recall *recal
 
 /* A session that this process knows to have begun or ended while Redis was away; and the other way round,
  * what is to be known here when it is away next. */
-static void join_session(struct state_redis *redis, struct state_recall *recall,
-			 const struct state_recall *mine)
+static void join_session(struct state_redis *redis, struct state_load *load,
+			 const struct state_load *mine)
 {
-	struct state_note note = { .tenant = recall->tenant,
-				   .session = recall->session,
-				   .now = recall->now };
-	const bool known = recall->session_is == STATE_SESSION_KNOWN;
+	struct state_save save = { .tenant = load->tenant,
+				   .session = load->session,
+				   .now = load->now };
+	const bool known = load->session_is == STATE_SESSION_KNOWN;
 	const bool known_here = mine->session_is == STATE_SESSION_KNOWN;
 
-	if (state_key_none(&recall->session) || (known && known_here))
+	if (state_key_none(&load->session) || (known && known_here))
 		return;
-	const enum state_here here =
-		state_memory_here(redis->memory, &recall->session, recall->now);
+	const enum state_here here = state_memory_here(redis->memory, &load->session, load->now);
 	if (known && here == STATE_HERE_ENDED) {
-		recall->session_is = STATE_SESSION_UNKNOWN;
-		catch_up(redis, recall, false);
+		load->session_is = STATE_SESSION_UNKNOWN;
+		catch_up(redis, load, false);
 	} else if (known) {
-		note.begin_session = true;
-		note.revision = recall->revision;
-		(void)own(redis)->remember(own(redis), &note);
+		save.change = STATE_BEGINS;
+		save.revision = load->revision;
+		(void)own(redis)->save(own(redis), &save);
 	} else if (known_here && here == STATE_HERE_BEGUN) {
-		recall->session_is = STATE_SESSION_KNOWN;
-		recall->revision = mine->revision;
-		recall->used = mine->used;
-		catch_up(redis, recall, true);
+		load->session_is = STATE_SESSION_KNOWN;
+		load->revision = mine->revision;
+		load->used = mine->used;
+		catch_up(redis, load, true);
 	} else if (known_here) { /* it ended at another gateway, or was lost */
-		note.end_session = true;
-		(void)own(redis)->remember(own(redis), &note);
+		save.change = STATE_ENDS;
+		(void)own(redis)->save(own(redis), &save);
 	}
 }
 
@@ -152,70 +150,70 @@ static void join_loop(struct state_loop *loop, const struct state_loop *mine)
 	loop->rounds = rounds;
 }
 
-static void join_blocks(struct state_redis *redis, struct state_recall *recall)
+static void join_blocks(struct state_redis *redis, struct state_load *load)
 {
-	size_t room = state_found_max(recall);
+	size_t room = state_found_max(load);
 
-	for (uint32_t i = 0; recall->found != NULL && i < recall->block_count; i++)
-		room -= recall->found[i].len; /* of Redis's, which are no more than that */
-	for (uint32_t i = 0; recall->found != NULL && i < recall->block_count; i++) {
-		struct state_recall mine = { .blocks = &recall->blocks[i],
-					     .block_count = 1,
-					     .arena = recall->arena,
-					     .now = recall->now };
-		if (!slice_absent(recall->found[i]) && recall->found[i].len != 0)
+	for (uint32_t i = 0; load->found != NULL && i < load->block_count; i++)
+		room -= load->found[i].len; /* of Redis's, which are no more than that */
+	for (uint32_t i = 0; load->found != NULL && i < load->block_count; i++) {
+		struct state_load mine = { .blocks = &load->blocks[i],
+					   .block_count = 1,
+					   .arena = load->arena,
+					   .now = load->now };
+		if (!slice_absent(load->found[i]) && load->found[i].len != 0)
 			continue;
-		if (!slice_absent(recall->found[i])) { /* another gateway's provider refused them */
-			recall->found[i] = (struct slice){ NULL, 0 };
-			own(redis)->drop_blocks(own(redis), recall->tenant, &recall->blocks[i], 1);
+		if (!slice_absent(load->found[i])) { /* another gateway's provider refused them */
+			load->found[i] = (struct slice){ NULL, 0 };
+			own(redis)->drop_blocks(own(redis), load->tenant, &load->blocks[i], 1);
 			continue;
 		}
-		(void)own(redis)->recall(own(redis), &mine);
+		(void)own(redis)->load(own(redis), &mine);
 		if (mine.found == NULL)
 			continue;
 		if (mine.found[0].len > room) {
-			recall->cut |= recall->early;
+			load->cut |= load->early;
 			continue;
 		}
-		recall->found[i] = mine.found[0];
+		load->found[i] = mine.found[0];
 		room -= mine.found[0].len;
 	}
-	if (recall->cut)
-		recall->found = NULL;
+	if (load->cut)
+		load->found = NULL;
 }
 
-static void join(struct state_redis *redis, struct state_recall *recall)
+static void join(struct state_redis *redis, struct state_load *load)
 {
-	struct state_recall mine = { .session = recall->session,
-				     .calls = recall->calls,
-				     .call_count = recall->call_count,
-				     .arena = recall->arena,
-				     .now = recall->now };
+	struct state_load mine = { .session = load->session,
+				   .calls = load->calls,
+				   .call_count = load->call_count,
+				   .arena = load->arena,
+				   .now = load->now };
 
-	(void)own(redis)->recall(own(redis), &mine);
-	recall->away = false;
-	join_session(redis, recall, &mine);
-	join_loop(&recall->loop, &mine.loop);
-	join_blocks(redis, recall);
+	(void)own(redis)->load(own(redis), &mine);
+	load->away = false;
+	join_session(redis, load, &mine);
+	join_loop(&load->loop, &mine.loop);
+	join_blocks(redis, load);
 }
 
 /* ---- without Redis: what this process knows ---- */
 
-static void recall_fallback(struct state_redis *redis, struct state_recall *recall)
+static void load_fallback(struct state_redis *redis, struct state_load *load)
 {
-	(void)own(redis)->recall(own(redis), recall);
-	recall->away = true;
+	(void)own(redis)->load(own(redis), load);
+	load->away = true;
 	metrics_state_away(redis->metrics, STATE_AWAY_RECALL);
-	if (state_key_none(&recall->session) || recall->session_is == STATE_SESSION_KNOWN)
+	if (state_key_none(&load->session) || load->session_is == STATE_SESSION_KNOWN)
 		return;
-	if (state_memory_here(redis->memory, &recall->session, recall->now) != STATE_HERE_ENDED)
-		recall->session_is = STATE_SESSION_UNSURE;
+	if (state_memory_here(redis->memory, &load->session, load->now) != STATE_HERE_ENDED)
+		load->session_is = STATE_SESSION_UNSURE;
 }
 
-static void keep_missed(struct state_redis *redis, const struct state_note *note)
+static void keep_missed(struct state_redis *redis, const struct state_save *save)
 {
 	redis->missed[redis->missed_count++ % MISSED_MAX] =
-		(struct missed){ note->tenant, note->session, note->revision };
+		(struct missed){ save->tenant, save->session, save->revision };
 }
 
 /* Redis is back: other gateways are asked about these sessions, too. Those that had to make room are told
@@ -230,103 +228,104 @@ static void report_missed(struct state_redis *redis)
 		const struct missed *missed = &redis->missed[i];
 		const enum state_here here =
 			state_memory_here(redis->memory, &missed->session, now);
-		const struct state_recall about = { .tenant = missed->tenant,
-						    .session = missed->session,
-						    .revision = missed->revision,
-						    .now = now };
+		const struct state_load about = { .tenant = missed->tenant,
+						  .session = missed->session,
+						  .revision = missed->revision,
+						  .now = now };
 		if (here != STATE_HERE_NOTHING)
 			catch_up(redis, &about, here == STATE_HERE_BEGUN);
 	}
 }
 
 /* The memory store was told already. */
-static void note_fallback(struct state_redis *redis, struct state_note *note)
+static void save_fallback(struct state_redis *redis, struct state_save *save)
 {
-	note->away = true;
-	note->blocks_kept = false; /* where another gateway finds them */
+	save->away = true;
+	save->blocks_kept = false; /* where another gateway finds them */
 	metrics_state_away(redis->metrics, STATE_AWAY_NOTE);
-	if (!note->begin_session && !note->end_session)
+	if (save->change == STATE_COUNTS)
 		return;
-	state_memory_set_here(redis->memory, &note->tenant, &note->session,
-			      note->end_session ? STATE_HERE_ENDED : STATE_HERE_BEGUN, note->now);
-	keep_missed(redis, note);
+	state_memory_set_here(redis->memory, &save->tenant, &save->session,
+			      save->change == STATE_ENDS ? STATE_HERE_ENDED : STATE_HERE_BEGUN,
+			      save->now);
+	keep_missed(redis, save);
 }
 
 /* ---- what becomes of calls ---- */
 
-static void put_recall(struct redis_call *call, const struct redis_script_run *run)
+static void put_load(struct redis_call *call, const struct redis_script_run *run)
 {
 	const struct state_redis *redis = call->owner;
 
-	state_wire_recall(run, CONTAINER_OF(call, struct state_recall, call), &redis->blocks);
+	state_wire_load(run, CONTAINER_OF(call, struct state_load, call), &redis->blocks);
 }
 
-static void recall_done(struct redis_call *call, enum redis_outcome outcome,
-			const struct redisReply *reply)
+static void load_done(struct redis_call *call, enum redis_outcome outcome,
+		      const struct redisReply *reply)
 {
-	struct state_recall *recall = CONTAINER_OF(call, struct state_recall, call);
+	struct state_load *load = CONTAINER_OF(call, struct state_load, call);
 
-	if (outcome == REDIS_ANSWERED && state_wire_recalled(reply, recall))
-		join(call->owner, recall);
+	if (outcome == REDIS_ANSWERED && state_wire_loaded(reply, load))
+		join(call->owner, load);
 	else
-		recall_fallback(call->owner, recall);
-	recall->done(recall);
+		load_fallback(call->owner, load);
+	load->done(load);
 }
 
-static void recall_late(struct redis_call *call)
+static void load_late(struct redis_call *call)
 {
-	struct state_recall *recall = CONTAINER_OF(call, struct state_recall, call);
+	struct state_load *load = CONTAINER_OF(call, struct state_load, call);
 	struct state_redis *redis = call->owner;
 
 	redis_call_forget(redis->link, call);
-	recall_fallback(redis, recall);
-	recall->done(recall);
+	load_fallback(redis, load);
+	load->done(load);
 }
 
-static const struct redis_call_type recall_type = { put_recall, recall_done, recall_late };
+static const struct redis_call_type load_type = { put_load, load_done, load_late };
 
-static void put_note(struct redis_call *call, const struct redis_script_run *run)
+static void put_save(struct redis_call *call, const struct redis_script_run *run)
 {
 	const struct state_redis *redis = call->owner;
 
-	state_wire_note(run, CONTAINER_OF(call, struct state_note, call), &redis->blocks);
+	state_wire_save(run, CONTAINER_OF(call, struct state_save, call), &redis->blocks);
 }
 
-static void note_done(struct redis_call *call, enum redis_outcome outcome,
+static void save_done(struct redis_call *call, enum redis_outcome outcome,
 		      const struct redisReply *reply)
 {
-	struct state_note *note = CONTAINER_OF(call, struct state_note, call);
+	struct state_save *save = CONTAINER_OF(call, struct state_save, call);
 	struct state_redis *redis = call->owner;
 	bool ended;
 
-	if (outcome == REDIS_ANSWERED && state_wire_noted(reply, &ended)) {
-		note->ended = note->end_session && (ended || note->ended);
-		note->blocks_kept = state_wire_keeps(note, &redis->blocks);
+	if (outcome == REDIS_ANSWERED && state_wire_saved(reply, &ended)) {
+		save->ended = save->change == STATE_ENDS && (ended || save->ended);
+		save->blocks_kept = state_wire_keeps(save, &redis->blocks);
 	} else {
-		note_fallback(redis, note);
+		save_fallback(redis, save);
 	}
-	note->done(note);
+	save->done(save);
 }
 
-static void note_late(struct redis_call *call)
+static void save_late(struct redis_call *call)
 {
-	struct state_note *note = CONTAINER_OF(call, struct state_note, call);
+	struct state_save *save = CONTAINER_OF(call, struct state_save, call);
 	struct state_redis *redis = call->owner;
 
 	redis_call_forget(redis->link, call);
-	note_fallback(redis, note);
+	save_fallback(redis, save);
 	if (redis_link_ready(redis->link))
-		report_missed(redis); /* behind the note, which may have been too much by itself */
-	note->done(note);
+		report_missed(redis); /* behind the save, which may have been too much by itself */
+	save->done(save);
 }
 
-static const struct redis_call_type note_type = { put_note, note_done, note_late };
+static const struct redis_call_type save_type = { put_save, save_done, save_late };
 
 static void put_catch_up(struct redis_call *call, const struct redis_script_run *run)
 {
 	const struct state_redis *redis = call->owner;
 
-	state_wire_note(run, &CONTAINER_OF(call, struct catch_up, call)->note, &redis->blocks);
+	state_wire_save(run, &CONTAINER_OF(call, struct catch_up, call)->save, &redis->blocks);
 }
 
 /* Redis knows now what it had missed of that session: it decides again. */
@@ -335,7 +334,7 @@ static void caught_up(struct redis_call *call, enum redis_outcome outcome,
 {
 	struct catch_up *late = CONTAINER_OF(call, struct catch_up, call);
 	struct state_redis *redis = call->owner;
-	const struct state_key session = late->note.session;
+	const struct state_key session = late->save.session;
 
 	(void)reply;
 	slab_give(&redis->catching_up, late);
@@ -348,22 +347,22 @@ static const struct redis_call_type catch_up_type = { .put = put_catch_up, .done
 
 /* ---- at the beginning ---- */
 
-static void send_waiting_recall(struct state_redis *redis, struct state_recall *recall)
+static void send_waiting_load(struct state_redis *redis, struct state_load *load)
 {
-	list_remove(&recall->waits);
-	if (send_recall(redis, recall))
+	list_remove(&load->waits);
+	if (send_load(redis, load))
 		return;
-	recall_fallback(redis, recall);
-	recall->done(recall);
+	load_fallback(redis, load);
+	load->done(load);
 }
 
-static void send_waiting_note(struct state_redis *redis, struct state_note *note)
+static void send_waiting_save(struct state_redis *redis, struct state_save *save)
 {
-	list_remove(&note->waits);
-	if (send_note(redis, note))
+	list_remove(&save->waits);
+	if (send_save(redis, save))
 		return;
-	note_fallback(redis, note);
-	note->done(note);
+	save_fallback(redis, save);
+	save->done(save);
 }
 
 static void end_waiting(struct state_redis *redis)
@@ -372,10 +371,10 @@ static void end_waiting(struct state_redis *redis)
 
 	redis->connecting = false;
 	net_timer_stop(redis->loop, &redis->patience);
-	while ((link = list_first(&redis->waiting_recalls)) != NULL)
-		send_waiting_recall(redis, CONTAINER_OF(link, struct state_recall, waits));
-	while ((link = list_first(&redis->waiting_notes)) != NULL)
-		send_waiting_note(redis, CONTAINER_OF(link, struct state_note, waits));
+	while ((link = list_first(&redis->waiting_loads)) != NULL)
+		send_waiting_load(redis, CONTAINER_OF(link, struct state_load, waits));
+	while ((link = list_first(&redis->waiting_saves)) != NULL)
+		send_waiting_save(redis, CONTAINER_OF(link, struct state_save, waits));
 }
 
 static void on_ready(struct redis_user *user)
@@ -400,7 +399,7 @@ static void on_waited(struct net_timer *timer)
 
 static void have_patience(struct state_redis *redis)
 {
-	if (list_is_empty(&redis->waiting_recalls) && list_is_empty(&redis->waiting_notes))
+	if (list_is_empty(&redis->waiting_loads) && list_is_empty(&redis->waiting_saves))
 		net_timer_set(redis->loop, &redis->patience,
 			      net_now(redis->loop) + redis->deadline);
 }
@@ -408,68 +407,68 @@ static void have_patience(struct state_redis *redis)
 /* ---- the interface ---- */
 
 /* What this process knows; and that the rest is as the request says. */
-static enum state_outcome guess(struct state_redis *redis, struct state_recall *recall)
+static enum state_outcome guess(struct state_redis *redis, struct state_load *load)
 {
-	if (!recall->may_guess)
+	if (!load->may_guess)
 		return STATE_PENDING;
-	(void)own(redis)->recall(own(redis), recall);
-	recall->loop.known = recall->call_count;
-	if (state_key_none(&recall->session) || recall->session_is == STATE_SESSION_KNOWN)
+	(void)own(redis)->load(own(redis), load);
+	load->loop.known = load->call_count;
+	if (state_key_none(&load->session) || load->session_is == STATE_SESSION_KNOWN)
 		return STATE_GUESSED;
-	if (state_memory_here(redis->memory, &recall->session, recall->now) == STATE_HERE_ENDED)
+	if (state_memory_here(redis->memory, &load->session, load->now) == STATE_HERE_ENDED)
 		return STATE_PENDING;
-	recall->session_is = STATE_SESSION_UNSURE;
+	load->session_is = STATE_SESSION_UNSURE;
 	return STATE_GUESSED;
 }
 
-static enum state_outcome redis_recall(struct state *state, struct state_recall *recall)
+static enum state_outcome redis_load(struct state *state, struct state_load *load)
 {
 	struct state_redis *redis = redis_of(state);
 
-	recall->waits = (struct list_link){ 0 };
-	if (send_recall(redis, recall))
-		return guess(redis, recall);
+	load->waits = (struct list_link){ 0 };
+	if (send_load(redis, load))
+		return guess(redis, load);
 	if (!redis->connecting) {
-		recall_fallback(redis, recall);
+		load_fallback(redis, load);
 		return STATE_DONE;
 	}
 	have_patience(redis);
-	list_add(&redis->waiting_recalls, &recall->waits);
-	return guess(redis, recall);
+	list_add(&redis->waiting_loads, &load->waits);
+	return guess(redis, load);
 }
 
-static enum state_outcome redis_remember(struct state *state, struct state_note *note)
+static enum state_outcome redis_save(struct state *state, struct state_save *save)
 {
 	struct state_redis *redis = redis_of(state);
-	const bool waits = note->done != NULL;
+	const bool waits = save->done != NULL;
 
-	note->waits = (struct list_link){ 0 };
-	(void)own(redis)->remember(own(redis), note);
-	if (send_note(redis, note))
+	save->waits = (struct list_link){ 0 };
+	(void)own(redis)->save(own(redis), save);
+	if (send_save(redis, save))
 		return waits ? STATE_PENDING : STATE_DONE;
 	if (!redis->connecting || !waits) {
-		note_fallback(redis, note);
+		save_fallback(redis, save);
 		return STATE_DONE;
 	}
 	have_patience(redis);
-	list_add(&redis->waiting_notes, &note->waits);
+	list_add(&redis->waiting_saves, &save->waits);
 	return STATE_PENDING;
 }
 
-static void redis_forget_recall(struct state *state, struct state_recall *recall)
+static void redis_forget_load(struct state *state, struct state_load *load)
 {
-	if (list_has(&recall->waits))
-		list_remove(&recall->waits);
+	if (list_has(&load->waits))
+		list_remove(&load->waits);
 	else
-		redis_call_forget(redis_of(state)->link, &recall->call);
+		redis_call_forget(redis_of(state)->link, &load->call);
 }
 
-static void redis_forget_note(struct state *state, struct state_note *note)
+static void redis_forget_save(struct state *state, struct state_save *save)
 {
-	if (list_has(&note->waits))
-		list_remove(&note->waits);
+	if (list_has(&save->waits))
+		list_remove(&save->waits);
 	else
-		redis_call_forget(redis_of(state)->link, &note->call);
+		redis_call_forget(redis_of(state)->link, &save->call);
 }
 
 /* What Redis is not told, a provider refuses again. */
@@ -504,15 +503,15 @@ struct state_redis *state_redis_new(struct net_loop *loop, struct redis_link *li
 	if (made == NULL)
 		return NULL;
 	*made = (struct state_redis){
-		.state = { .recall = redis_recall,
-			   .remember = redis_remember,
-			   .forget_recall = redis_forget_recall,
-			   .forget_note = redis_forget_note,
+		.state = { .load = redis_load,
+			   .save = redis_save,
+			   .forget_load = redis_forget_load,
+			   .forget_save = redis_forget_save,
 			   .drop_blocks = redis_drop_blocks },
 		.magic = STATE_REDIS_MAGIC,
 		.user = { .events = &user_events },
-		.load = REDIS_SCRIPT_INIT(recall),
-		.save = REDIS_SCRIPT_INIT(remember),
+		.load = REDIS_SCRIPT_INIT(state_load),
+		.save = REDIS_SCRIPT_INIT(state_save),
 		.loop = loop,
 		.link = link,
 		.memory = memory,
@@ -526,8 +525,8 @@ struct state_redis *state_redis_new(struct net_loop *loop, struct redis_link *li
 		free(made);
 		return NULL;
 	}
-	list_init(&made->waiting_recalls);
-	list_init(&made->waiting_notes);
+	list_init(&made->waiting_loads);
+	list_init(&made->waiting_saves);
 	redis_link_join(link, &made->user);
 	return made;
 }

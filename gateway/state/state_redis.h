@@ -1,6 +1,6 @@
 /* state_redis.h - sessions, loops and private blocks that every gateway finds: state in Redis.
  *
- * One script each to recall and to remember, over the connection that all share. The
+ * One script each to load and to save, over the connection that all share. The
  * memory store of the process is told everything, too: while Redis is away, what this process itself wrote
  * stays known here, and a session that begins or ends meanwhile is told to Redis when it is asked about
  * next. Whatever Redis has lost of loops and blocks is taken from there, so that it has to be lost twice.

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define AMOUNT_MAX ((UINT64_C(1) << 53) - 1) /* of one note: what Lua's numbers hold */
+#define AMOUNT_MAX ((UINT64_C(1) << 53) - 1) /* of one save: what Lua's numbers hold */
 
 /* The number is that of the layout: other versions do not find each other's records. */
 static const char prefix[] = "sluice:state:1:{";
@@ -75,100 +75,102 @@ static void put_amount(struct redis_buffer *to, uint64_t amount)
 	redis_put(to, slice_of(text, (size_t)len));
 }
 
-void state_wire_recall(const struct redis_script_run *run, const struct state_recall *recall,
-		       const struct config_blocks *blocks)
+void state_wire_load(const struct redis_script_run *run, const struct state_load *load,
+		     const struct config_blocks *blocks)
 {
 	struct redis_buffer *to = run->to;
-	const bool session = !state_key_none(&recall->session);
-	const uint32_t calls = least(recall->call_count, STATE_CALLS_MAX);
-	const uint32_t texts = least(recall->block_count, STATE_BLOCKS_MAX);
+	const bool session = !state_key_none(&load->session);
+	const uint32_t calls = least(load->call_count, STATE_CALLS_MAX);
+	const uint32_t texts = least(load->block_count, STATE_BLOCKS_MAX);
 	struct redis_pack header = { 0 };
 
 	redis_put_script(run, session + calls + texts, 2);
 	if (session)
-		put_key(to, &recall->tenant, 's', &recall->session);
+		put_key(to, &load->tenant, 's', &load->session);
 	for (uint32_t i = 0; i < calls; i++)
-		put_key(to, &recall->tenant, 'c', &recall->calls[i]);
+		put_key(to, &load->tenant, 'c', &load->calls[i]);
 	for (uint32_t i = 0; i < texts; i++)
-		put_key(to, &recall->tenant, 'b', &recall->blocks[i]);
+		put_key(to, &load->tenant, 'b', &load->blocks[i]);
 	redis_pack_byte(&header, session);
-	redis_pack_byte(&header, recall->early);
+	redis_pack_byte(&header, load->early);
 	redis_pack_number(&header, calls);
 	pack_ms(&header, STATE_SESSION_TTL);
 	pack_ms(&header, blocks->ttl);
-	redis_pack_number(&header, (uint32_t)state_found_max(recall));
+	redis_pack_number(&header, (uint32_t)state_found_max(load));
 	redis_put_pack(to, &header);
-	put_key(to, &recall->tenant, 'l', NULL);
+	put_key(to, &load->tenant, 'l', NULL);
 }
 
-bool state_wire_keeps(const struct state_note *note, const struct config_blocks *blocks)
+bool state_wire_keeps(const struct state_save *save, const struct config_blocks *blocks)
 {
-	return !slice_absent(note->blocks) && note->call_count != 0 &&
-	       note->blocks.len <= blocks->each;
+	return !slice_absent(save->blocks) && save->call_count != 0 &&
+	       save->blocks.len <= blocks->each;
 }
 
-static void put_note_keys(struct redis_buffer *to, const struct state_note *note, bool texts)
+static void put_save_keys(struct redis_buffer *to, const struct state_save *save, bool texts)
 {
-	if (!state_key_none(&note->session))
-		put_key(to, &note->tenant, 's', &note->session);
-	if (!state_key_none(&note->loop))
-		put_key(to, &note->tenant, 'l', &note->loop);
-	for (uint32_t i = 0; i < least(note->call_count, STATE_CALLS_MAX); i++)
-		put_key(to, &note->tenant, 'c', &note->calls[i]);
+	if (!state_key_none(&save->session))
+		put_key(to, &save->tenant, 's', &save->session);
+	if (!state_key_none(&save->loop))
+		put_key(to, &save->tenant, 'l', &save->loop);
+	for (uint32_t i = 0; i < least(save->call_count, STATE_CALLS_MAX); i++)
+		put_key(to, &save->tenant, 'c', &save->calls[i]);
 	if (texts)
-		put_key(to, &note->tenant, 'b', &note->calls[0]);
+		put_key(to, &save->tenant, 'b', &save->calls[0]);
 }
 
-static void put_note_header(struct redis_buffer *to, const struct state_note *note,
+static void put_save_header(struct redis_buffer *to, const struct state_save *save,
 			    const struct config_blocks *blocks)
 {
 	struct redis_pack header = { 0 };
 
-	redis_pack_byte(&header, !state_key_none(&note->session));
-	redis_pack_byte(&header, note->end_session ? 2 : note->begin_session);
-	redis_pack_byte(&header, !state_key_none(&note->loop));
-	redis_pack_byte(&header, state_wire_keeps(note, blocks));
-	redis_pack_number(&header, least(note->call_count, STATE_CALLS_MAX));
+	redis_pack_byte(&header, !state_key_none(&save->session));
+	_Static_assert(STATE_COUNTS == 0 && STATE_BEGINS == 1 && STATE_ENDS == 2,
+		       "as the script has it");
+	redis_pack_byte(&header, save->change);
+	redis_pack_byte(&header, !state_key_none(&save->loop));
+	redis_pack_byte(&header, state_wire_keeps(save, blocks));
+	redis_pack_number(&header, least(save->call_count, STATE_CALLS_MAX));
 	pack_ms(&header, STATE_SESSION_TTL);
 	pack_ms(&header, STATE_LOOP_TTL);
 	pack_ms(&header, blocks->ttl);
 	redis_put_pack(to, &header);
 }
 
-static void put_call_record(struct redis_buffer *to, const struct state_note *note)
+static void put_call_record(struct redis_buffer *to, const struct state_save *save)
 {
 	struct redis_pack record = { 0 };
 	char hex[HEX];
 
-	(void)put_hex(hex, &note->loop);
+	(void)put_hex(hex, &save->loop);
 	redis_pack_bytes(&record, hex, sizeof(hex));
-	redis_pack_number(&record, note->rounds);
+	redis_pack_number(&record, save->rounds);
 	redis_put_pack(to, &record);
 }
 
-void state_wire_note(const struct redis_script_run *run, const struct state_note *note,
+void state_wire_save(const struct redis_script_run *run, const struct state_save *save,
 		     const struct config_blocks *blocks)
 {
 	enum { ARGUMENTS = 8 };
 	struct redis_buffer *to = run->to;
-	const bool texts = state_wire_keeps(note, blocks);
-	const uint32_t keys = (uint32_t)!state_key_none(&note->session) +
-			      (uint32_t)!state_key_none(&note->loop) +
-			      least(note->call_count, STATE_CALLS_MAX) + (uint32_t)texts;
+	const bool texts = state_wire_keeps(save, blocks);
+	const uint32_t keys = (uint32_t)!state_key_none(&save->session) +
+			      (uint32_t)!state_key_none(&save->loop) +
+			      least(save->call_count, STATE_CALLS_MAX) + (uint32_t)texts;
 
-	must(note->revision < REVISION_COUNT);
+	must(save->revision < REVISION_COUNT);
 	redis_put_script(run, keys, ARGUMENTS);
-	put_note_keys(to, note, texts);
-	put_note_header(to, note, blocks);
-	put_amount(to, note->requests);
-	put_amount(to, note->tokens);
-	put_amount(to, note->usd);
-	redis_put(to, slice_str(revision_name((enum revision)note->revision)));
-	put_call_record(to, note);
-	redis_put(to, texts ? note->blocks : SLICE(""));
-	redis_put(to, note->call_count == 0
+	put_save_keys(to, save, texts);
+	put_save_header(to, save, blocks);
+	put_amount(to, save->requests);
+	put_amount(to, save->tokens);
+	put_amount(to, save->usd);
+	redis_put(to, slice_str(revision_name((enum revision)save->revision)));
+	put_call_record(to, save);
+	redis_put(to, texts ? save->blocks : SLICE(""));
+	redis_put(to, save->call_count == 0
 			      ? SLICE("")
-			      : slice_of((const char *)note->place.at, sizeof(note->place.at)));
+			      : slice_of((const char *)save->place.at, sizeof(save->place.at)));
 }
 
 void state_wire_drop(struct redis_buffer *to, const struct state_key *tenant,
@@ -209,19 +211,19 @@ static struct slice text_of(const struct redisReply *reply)
 }
 
 /* A session of a revision that this version does not know is not known. */
-static bool read_session(const struct redisReply *reply, struct state_recall *recall)
+static bool read_session(const struct redisReply *reply, struct state_load *load)
 {
 	enum revision revision;
 
-	recall->session_is = STATE_SESSION_UNKNOWN;
-	recall->revision = 0;
+	load->session_is = STATE_SESSION_UNKNOWN;
+	load->revision = 0;
 	if (reply->type == REDIS_REPLY_NIL)
 		return true;
 	if (!is_text(reply))
 		return false;
 	if (revision_find(text_of(reply), &revision)) {
-		recall->session_is = STATE_SESSION_KNOWN;
-		recall->revision = revision;
+		load->session_is = STATE_SESSION_KNOWN;
+		load->revision = revision;
 	}
 	return true;
 }
@@ -272,46 +274,45 @@ static bool read_loop(struct redisReply *const *says, struct state_loop *out)
 }
 
 /* Where the arena has no room they are absent, and what is more than was to be. */
-static void copy_blocks(struct redisReply *const *texts, uint32_t count,
-			struct state_recall *recall)
+static void copy_blocks(struct redisReply *const *texts, uint32_t count, struct state_load *load)
 {
-	const struct slice *guess = recall->found;
-	size_t room = state_found_max(recall);
+	const struct slice *guess = load->found;
+	size_t room = state_found_max(load);
 
-	recall->found = NULL;
-	recall->cut = false;
+	load->found = NULL;
+	load->cut = false;
 	for (uint32_t i = 0; i < count; i++)
-		recall->cut |= recall->early && texts[i]->type == REDIS_REPLY_INTEGER;
-	if (recall->block_count == 0 || recall->cut)
+		load->cut |= load->early && texts[i]->type == REDIS_REPLY_INTEGER;
+	if (load->block_count == 0 || load->cut)
 		return;
-	recall->found = arena_zero(recall->arena, recall->block_count * sizeof(recall->found[0]));
-	for (uint32_t i = 0; recall->found != NULL && i < count; i++) {
+	load->found = arena_zero(load->arena, load->block_count * sizeof(load->found[0]));
+	for (uint32_t i = 0; load->found != NULL && i < count; i++) {
 		if (!is_text(texts[i]) || (size_t)texts[i]->len > room)
 			continue;
 		/* What was guessed right is in the arena already. */
 		if (guess != NULL && !slice_absent(guess[i]) &&
 		    slice_eq(guess[i], text_of(texts[i])))
-			recall->found[i] = guess[i];
+			load->found[i] = guess[i];
 		else
-			recall->found[i] = arena_copy(recall->arena, text_of(texts[i]));
-		room -= recall->found[i].len;
+			load->found[i] = arena_copy(load->arena, text_of(texts[i]));
+		room -= load->found[i].len;
 	}
 }
 
-bool state_wire_recalled(const struct redisReply *reply, struct state_recall *recall)
+bool state_wire_loaded(const struct redisReply *reply, struct state_load *load)
 {
-	const uint32_t texts = least(recall->block_count, STATE_BLOCKS_MAX);
+	const uint32_t texts = least(load->block_count, STATE_BLOCKS_MAX);
 
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != SAYS_BLOCKS + texts)
 		return false;
-	if (!read_session(reply->element[SAYS_REVISION], recall) ||
-	    !read_used(reply->element, &recall->used) || !read_loop(reply->element, &recall->loop))
+	if (!read_session(reply->element[SAYS_REVISION], load) ||
+	    !read_used(reply->element, &load->used) || !read_loop(reply->element, &load->loop))
 		return false;
-	copy_blocks(reply->element + SAYS_BLOCKS, texts, recall);
+	copy_blocks(reply->element + SAYS_BLOCKS, texts, load);
 	return true;
 }
 
-bool state_wire_noted(const struct redisReply *reply, bool *ended)
+bool state_wire_saved(const struct redisReply *reply, bool *ended)
 {
 	if (reply->type != REDIS_REPLY_INTEGER)
 		return false;

@@ -9,12 +9,12 @@
 #include "gateway/redis/redis_call.h"
 #include "gateway/state/state.h"
 
-/* Whether the note's blocks are to be kept: there are some, and they are not too large. */
-bool state_wire_keeps(const struct state_note *note, const struct config_blocks *blocks);
+/* Whether its blocks are to be kept: there are some, and they are not too large. */
+bool state_wire_keeps(const struct state_save *save, const struct config_blocks *blocks);
 
-void state_wire_recall(const struct redis_script_run *run, const struct state_recall *recall,
-		       const struct config_blocks *blocks);
-void state_wire_note(const struct redis_script_run *run, const struct state_note *note,
+void state_wire_load(const struct redis_script_run *run, const struct state_load *load,
+		     const struct config_blocks *blocks);
+void state_wire_save(const struct redis_script_run *run, const struct state_save *save,
 		     const struct config_blocks *blocks);
 /* The blocks of a turn are of no use to anybody: an empty text takes their place, which tells that to whoever
  * else has them. */
@@ -22,7 +22,7 @@ void state_wire_drop(struct redis_buffer *to, const struct state_key *tenant,
 		     const struct state_key *of, const struct config_blocks *blocks);
 
 /* Fills in what was asked. False: it is no answer to that, and what was filled in does not count. */
-MUST_USE bool state_wire_recalled(const struct redisReply *reply, struct state_recall *recall);
-MUST_USE bool state_wire_noted(const struct redisReply *reply, bool *ended);
+MUST_USE bool state_wire_loaded(const struct redisReply *reply, struct state_load *load);
+MUST_USE bool state_wire_saved(const struct redisReply *reply, bool *ended);
 
 #endif

@@ -176,15 +176,15 @@ static inline int end(void **state)
 
 static uint32_t done_count;
 
-static inline void on_recalled(struct state_recall *recall)
+static inline void on_loaded(struct state_load *load)
 {
-	(void)recall;
+	(void)load;
 	done_count++;
 }
 
-static inline void on_noted(struct state_note *note)
+static inline void on_saved(struct state_save *save)
 {
-	(void)note;
+	(void)save;
 	done_count++;
 }
 
@@ -193,64 +193,64 @@ static inline struct state_key key_of(enum state_kind kind, const char *name)
 	return state_key_of(kind, SLICE("acme"), SLICE("billing"), SLICE(""), slice_str(name));
 }
 
-static inline void recall(struct gateway *gateway, struct state_recall *recall)
+static inline void load_now(struct gateway *gateway, struct state_load *load)
 {
 	const uint32_t before = done_count;
 
-	recall->tenant = tenant;
-	recall->arena = &arena;
-	recall->now = loop.now;
-	recall->done = on_recalled;
-	if (gateway->state->recall(gateway->state, recall) == STATE_DONE)
+	load->tenant = tenant;
+	load->arena = &arena;
+	load->now = loop.now;
+	load->done = on_loaded;
+	if (gateway->state->load(gateway->state, load) == STATE_DONE)
 		return;
 	exchange(gateway);
 	assert_int_equal(done_count, before + 1);
 }
 
-static inline void remember(struct gateway *gateway, struct state_note *note)
+static inline void save_now(struct gateway *gateway, struct state_save *save)
 {
 	const uint32_t before = done_count;
 
-	note->tenant = tenant;
-	note->now = loop.now;
-	note->done = on_noted;
-	if (gateway->state->remember(gateway->state, note) == STATE_DONE)
+	save->tenant = tenant;
+	save->now = loop.now;
+	save->done = on_saved;
+	if (gateway->state->save(gateway->state, save) == STATE_DONE)
 		return;
 	exchange(gateway);
 	assert_int_equal(done_count, before + 1);
 }
 
-static inline struct state_recall session_at(struct gateway *gateway, const char *name)
+static inline struct state_load session_at(struct gateway *gateway, const char *name)
 {
-	struct state_recall question = { .session = key_of(STATE_SESSION, name) };
+	struct state_load question = { .session = key_of(STATE_SESSION, name) };
 
-	recall(gateway, &question);
+	load_now(gateway, &question);
 	return question;
 }
 
 static inline void session_begins(struct gateway *gateway, const char *name)
 {
-	struct state_note note = { .session = key_of(STATE_SESSION, name),
-				   .begin_session = true,
+	struct state_save save = { .session = key_of(STATE_SESSION, name),
+				   .change = STATE_BEGINS,
 				   .revision = REVISION_2025_06_18 };
 
-	remember(gateway, &note);
+	save_now(gateway, &save);
 }
 
-static inline struct state_note session_ends(struct gateway *gateway, const char *name)
+static inline struct state_save session_ends(struct gateway *gateway, const char *name)
 {
-	struct state_note note = { .session = key_of(STATE_SESSION, name), .end_session = true };
+	struct state_save save = { .session = key_of(STATE_SESSION, name), .change = STATE_ENDS };
 
-	remember(gateway, &note);
-	return note;
+	save_now(gateway, &save);
+	return save;
 }
 
-static inline struct state_note call_issued(struct gateway *gateway, const char *loop_name,
+static inline struct state_save call_issued(struct gateway *gateway, const char *loop_name,
 					    const char *call, uint32_t rounds, uint64_t tokens,
 					    struct slice blocks)
 {
 	static struct state_key key;
-	struct state_note note = { .loop = key_of(STATE_LOOP, loop_name),
+	struct state_save save = { .loop = key_of(STATE_LOOP, loop_name),
 				   .rounds = rounds,
 				   .tokens = tokens,
 				   .usd = 2 * tokens,
@@ -260,20 +260,20 @@ static inline struct state_note call_issued(struct gateway *gateway, const char 
 				   .blocks = blocks };
 
 	key = key_of(STATE_CALL, call);
-	remember(gateway, &note);
-	return note;
+	save_now(gateway, &save);
+	return save;
 }
 
 static inline struct state_loop loop_at(struct gateway *gateway, const char *const *calls,
 					uint32_t count)
 {
 	struct state_key keys[8];
-	struct state_recall question = { .calls = keys, .call_count = count };
+	struct state_load question = { .calls = keys, .call_count = count };
 
 	assert_true(count <= COUNT_OF(keys));
 	for (uint32_t i = 0; i < count; i++)
 		keys[i] = key_of(STATE_CALL, calls[i]);
-	recall(gateway, &question);
+	load_now(gateway, &question);
 	return question.loop;
 }
 
@@ -285,9 +285,9 @@ static inline struct state_loop loop_of_one(struct gateway *gateway, const char 
 static inline struct slice blocks_at(struct gateway *gateway, const char *call)
 {
 	const struct state_key key = key_of(STATE_CALL, call);
-	struct state_recall question = { .blocks = &key, .block_count = 1 };
+	struct state_load question = { .blocks = &key, .block_count = 1 };
 
-	recall(gateway, &question);
+	load_now(gateway, &question);
 	assert_non_null(question.found);
 	return question.found[0];
 }

@@ -25,7 +25,7 @@ static void what_this_process_wrote_is_known_here_while_redis_is_away(void **sta
 	call_issued(a, "l", "c1", 2, 100, SLICE("blocks"));
 	away(a);
 	away(b);
-	const struct state_recall found = session_at(a, "s");
+	const struct state_load found = session_at(a, "s");
 	assert_true(found.away);
 	assert_int_equal(found.session_is, STATE_SESSION_KNOWN);
 	assert_int_equal(found.revision, REVISION_2025_06_18);
@@ -43,7 +43,7 @@ static void a_session_used_here_before_is_known_here_while_redis_is_away(void **
 	session_begins(a, "s");
 	(void)session_at(b, "s");
 	away(b);
-	const struct state_recall found = session_at(b, "s");
+	const struct state_load found = session_at(b, "s");
 	assert_int_equal(found.session_is, STATE_SESSION_KNOWN);
 	assert_int_equal(found.revision, REVISION_2025_06_18);
 }
@@ -56,7 +56,7 @@ static void a_session_that_begins_meanwhile_moves_to_redis_when_it_is_back(void 
 	back(a);
 	struct gateway *const both[] = { b, a };
 	for (size_t i = 0; i < COUNT_OF(both); i++) { /* the other is asked first */
-		const struct state_recall found = session_at(both[i], "s");
+		const struct state_load found = session_at(both[i], "s");
 		assert_false(found.away);
 		assert_int_equal(found.session_is, STATE_SESSION_KNOWN);
 		assert_int_equal(found.revision, REVISION_2025_06_18);
@@ -70,9 +70,9 @@ static void a_session_that_ends_meanwhile_does_not_come_back(void **state)
 	(void)state;
 	session_begins(a, "s");
 	away(a);
-	const struct state_note note = session_ends(a, "s");
-	assert_true(note.away);
-	assert_true(note.ended);
+	const struct state_save save = session_ends(a, "s");
+	assert_true(save.away);
+	assert_true(save.ended);
 	assert_int_equal(session_at(a, "s").session_is, STATE_SESSION_UNKNOWN);
 	back(a);
 	assert_int_equal(session_at(a, "s").session_is, STATE_SESSION_UNKNOWN);
@@ -84,9 +84,9 @@ static void what_is_told_meanwhile_is_told_to_be_here_only(void **state)
 {
 	(void)state;
 	away(a);
-	const struct state_note note = call_issued(a, "l", "c1", 1, 7, SLICE("blocks"));
-	assert_true(note.away);
-	assert_false(note.blocks_kept);
+	const struct state_save save = call_issued(a, "l", "c1", 1, 7, SLICE("blocks"));
+	assert_true(save.away);
+	assert_false(save.blocks_kept);
 	back(a);
 	assert_int_equal(loop_of_one(a, "c1").tokens, 7);
 	assert_true(slice_eq(blocks_at(a, "c1"), SLICE("blocks")));
@@ -135,12 +135,12 @@ static void a_full_redis_is_away(void **state)
 	session_begins(a, "before");
 	(void)session_at(a, "before");
 	command("CONFIG SET maxmemory 1", NULL);
-	struct state_note note = { .tenant = tenant,
+	struct state_save save = { .tenant = tenant,
 				   .session = key_of(STATE_SESSION, "s"),
-				   .begin_session = true,
+				   .change = STATE_BEGINS,
 				   .now = loop.now,
-				   .done = on_noted };
-	assert_int_equal(a->state->remember(a->state, &note), STATE_PENDING);
+				   .done = on_saved };
+	assert_int_equal(a->state->save(a->state, &save), STATE_PENDING);
 	assert_int_equal(redisAppendFormattedCommand(connection, a->redis->link->out.at,
 						     a->redis->link->out.len),
 			 REDIS_OK);
@@ -151,7 +151,7 @@ static void a_full_redis_is_away(void **state)
 	rig_answer(a->redis, REDIS_REFUSED, reply);
 	freeReplyObject(reply);
 	command("CONFIG SET maxmemory 0", NULL);
-	assert_true(note.away);
+	assert_true(save.away);
 	away(a);
 	assert_int_equal(session_at(a, "s").session_is, STATE_SESSION_KNOWN);
 }

@@ -10,7 +10,7 @@ static void a_session_that_begins_at_one_gateway_is_known_at_the_other(void **st
 	(void)state;
 	assert_int_equal(session_at(b, "s").session_is, STATE_SESSION_UNKNOWN);
 	session_begins(a, "s");
-	const struct state_recall found = session_at(b, "s");
+	const struct state_load found = session_at(b, "s");
 	assert_false(found.away);
 	assert_int_equal(found.session_is, STATE_SESSION_KNOWN);
 	assert_int_equal(found.revision, REVISION_2025_06_18);
@@ -22,19 +22,19 @@ static void a_session_that_begins_at_one_gateway_is_known_at_the_other(void **st
 
 static void what_a_session_uses_is_counted_in_redis(void **state)
 {
-	struct state_note note = { .session = key_of(STATE_SESSION, "s"),
+	struct state_save save = { .session = key_of(STATE_SESSION, "s"),
 				   .requests = 1,
 				   .tokens = 20,
 				   .usd = UINT64_MAX };
 
 	(void)state;
-	remember(a, &note); /* nobody's: it is not made */
+	save_now(a, &save); /* nobody's: it is not made */
 	redisReply *keys = ask("KEYS *s:*");
 	assert_int_equal(keys->elements, 0);
 	freeReplyObject(keys);
 	session_begins(a, "s");
-	remember(a, &note);
-	remember(b, &note);
+	save_now(a, &save);
+	save_now(b, &save);
 	keys = ask("KEYS *s:*");
 	assert_int_equal(keys->elements, 1);
 	redisReply *values = ask("HMGET %s requests tokens usd", keys->element[0]->str);
@@ -51,14 +51,14 @@ static void what_a_session_uses_is_counted_in_redis(void **state)
 
 static void nobody_waits_for_a_note_without_done(void **state)
 {
-	struct state_note note = { .tenant = tenant,
+	struct state_save save = { .tenant = tenant,
 				   .session = key_of(STATE_SESSION, "s"),
-				   .begin_session = true,
+				   .change = STATE_BEGINS,
 				   .now = loop.now };
 
 	(void)state;
-	assert_int_equal(a->state->remember(a->state, &note), STATE_DONE);
-	(void)memset(&note, 0xff, sizeof(note)); /* it may be gone by then */
+	assert_int_equal(a->state->save(a->state, &save), STATE_DONE);
+	(void)memset(&save, 0xff, sizeof(save)); /* it may be gone by then */
 	exchange(a);
 	assert_int_equal(session_at(b, "s").session_is, STATE_SESSION_KNOWN);
 }
@@ -136,12 +136,12 @@ static void blocks_are_looked_for_from_the_latest_turn_back(void **state)
 {
 	enum { TURNS = STATE_BLOCKS_MAX, MISSES = 8 };
 	struct state_key keys[TURNS];
-	struct state_recall question = { .blocks = keys, .block_count = TURNS };
+	struct state_load question = { .blocks = keys, .block_count = TURNS };
 
 	(void)state;
 	name_calls(keys);
 	command("CONFIG RESETSTAT", NULL);
-	recall(b, &question);
+	load_now(b, &question);
 	for (uint32_t i = 0; i < TURNS; i++)
 		assert_true(slice_absent(question.found[i]));
 	redisReply *stats = ask("INFO commandstats");
@@ -151,7 +151,7 @@ static void blocks_are_looked_for_from_the_latest_turn_back(void **state)
 	call_issued(a, "l", "c255", 2, 1, SLICE("last"));
 	call_issued(a, "l", "c247", 1, 1, SLICE("in front of seven"));
 	call_issued(a, "l", "c245", 0, 1, SLICE("in front of eight"));
-	recall(b, &question);
+	load_now(b, &question);
 	assert_true(slice_eq(question.found[TURNS - 1], SLICE("last")));
 	assert_true(slice_eq(question.found[TURNS - 1 - MISSES], SLICE("in front of seven")));
 	assert_true(slice_absent(question.found[TURNS - 3 - MISSES]));
@@ -159,7 +159,7 @@ static void blocks_are_looked_for_from_the_latest_turn_back(void **state)
 	for (uint32_t i = 0; i < TURNS; i++)
 		keys[i] = keys[TURNS - 1]; /* one that is there, again and again */
 	command("CONFIG RESETSTAT", NULL);
-	recall(b, &question);
+	load_now(b, &question);
 	assert_true(slice_eq(question.found[TURNS - 1], SLICE("last")));
 	assert_true(slice_absent(question.found[0]));
 	stats = ask("INFO commandstats");
@@ -171,7 +171,7 @@ static void all_blocks_of_a_long_loop_are_found(void **state)
 {
 	enum { TURNS = STATE_BLOCKS_MAX };
 	struct state_key keys[TURNS];
-	struct state_recall question = { .blocks = keys, .block_count = TURNS };
+	struct state_load question = { .blocks = keys, .block_count = TURNS };
 	char name[16];
 
 	(void)state;
@@ -180,7 +180,7 @@ static void all_blocks_of_a_long_loop_are_found(void **state)
 		(void)snprintf(name, sizeof(name), "c%u", i);
 		call_issued(a, "l", name, i, 1, slice_str(name));
 	}
-	recall(b, &question);
+	load_now(b, &question);
 	for (uint32_t i = 0; i < TURNS; i++) {
 		(void)snprintf(name, sizeof(name), "c%u", i);
 		assert_true(slice_eq(question.found[i], slice_str(name)));
@@ -190,8 +190,8 @@ static void all_blocks_of_a_long_loop_are_found(void **state)
 static void everything_at_once_is_one_call(void **state)
 {
 	const struct state_key call = key_of(STATE_CALL, "c1");
-	struct state_note note = { .session = key_of(STATE_SESSION, "s"),
-				   .begin_session = true,
+	struct state_save save = { .session = key_of(STATE_SESSION, "s"),
+				   .change = STATE_BEGINS,
 				   .revision = REVISION_2025_11_25,
 				   .requests = 1,
 				   .tokens = 5,
@@ -200,19 +200,19 @@ static void everything_at_once_is_one_call(void **state)
 				   .calls = &call,
 				   .call_count = 1,
 				   .blocks = SLICE("[]") };
-	struct state_recall question = { .session = note.session,
-					 .calls = &call,
-					 .call_count = 1,
-					 .blocks = &call,
-					 .block_count = 1 };
+	struct state_load question = { .session = save.session,
+				       .calls = &call,
+				       .call_count = 1,
+				       .blocks = &call,
+				       .block_count = 1 };
 
 	(void)state;
 	call_issued(a, "other", "c0", 0, 1, no_blocks); /* Redis knows both scripts */
 	(void)loop_of_one(a, "c0");
 	(void)loop_of_one(b, "c0");
 	command("CONFIG RESETSTAT", NULL);
-	remember(a, &note);
-	recall(b, &question);
+	save_now(a, &save);
+	load_now(b, &question);
 	assert_int_equal(question.session_is, STATE_SESSION_KNOWN);
 	assert_int_equal(question.revision, REVISION_2025_11_25);
 	assert_int_equal(question.loop.rounds, 3);
@@ -267,7 +267,7 @@ static void a_redis_that_forgot_the_scripts_is_told_them_again(void **state)
 	session_begins(a, "s");
 	assert_int_equal(session_at(a, "s").session_is, STATE_SESSION_KNOWN);
 	command("SCRIPT FLUSH", NULL);
-	const struct state_recall found = session_at(a, "s");
+	const struct state_load found = session_at(a, "s");
 	assert_false(found.away);
 	assert_int_equal(found.session_is, STATE_SESSION_KNOWN);
 	command("SCRIPT FLUSH", NULL);

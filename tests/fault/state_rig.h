@@ -19,82 +19,82 @@ static struct {
 	struct state state;
 	bool waits, guesses, away, unknown;
 	enum revision revision; /* of the session */
-	struct state_recall *recall;
-	struct state_note *note;
-	uint32_t notes, forgotten;
+	struct state_load *load;
+	struct state_save *save;
+	uint32_t saves, forgotten;
 } fake;
 
-static void answer_recall(struct state_recall *recall)
+static void answer_load(struct state_load *load)
 {
-	recall->away = fake.away;
-	recall->session_is = fake.away      ? STATE_SESSION_UNSURE
-			     : fake.unknown ? STATE_SESSION_UNKNOWN
-					    : STATE_SESSION_KNOWN;
-	recall->revision = fake.revision;
+	load->away = fake.away;
+	load->session_is = fake.away      ? STATE_SESSION_UNSURE
+			   : fake.unknown ? STATE_SESSION_UNKNOWN
+					  : STATE_SESSION_KNOWN;
+	load->revision = fake.revision;
 }
 
-static enum state_outcome fake_recall(struct state *state, struct state_recall *recall)
+static enum state_outcome fake_load(struct state *state, struct state_load *load)
 {
 	(void)state;
-	must(fake.recall == NULL);
-	if (fake.guesses && recall->may_guess) {
-		fake.recall = recall;
-		recall->session_is = STATE_SESSION_UNSURE;
+	must(fake.load == NULL);
+	if (fake.guesses && load->may_guess) {
+		fake.load = load;
+		load->session_is = STATE_SESSION_UNSURE;
 		return STATE_GUESSED;
 	}
 	if (fake.waits) {
-		fake.recall = recall;
+		fake.load = load;
 		return STATE_PENDING;
 	}
-	answer_recall(recall);
+	answer_load(load);
 	return STATE_DONE;
 }
 
-static enum state_outcome fake_remember(struct state *state, struct state_note *note)
+static enum state_outcome fake_save(struct state *state, struct state_save *save)
 {
 	(void)state;
-	must(fake.note == NULL);
-	fake.notes++;
-	if (fake.waits && note->done != NULL) {
-		fake.note = note;
+	must(fake.save == NULL);
+	fake.saves++;
+	if (fake.waits && save->done != NULL) {
+		fake.save = save;
 		return STATE_PENDING;
 	}
-	note->away = fake.away;
-	note->ended = note->end_session && !fake.unknown && !fake.away;
+	save->away = fake.away;
+	save->ended = save->change == STATE_ENDS && !fake.unknown && !fake.away;
 	return STATE_DONE;
 }
 
-static void fake_forget_recall(struct state *state, struct state_recall *recall)
+static void fake_forget_load(struct state *state, struct state_load *load)
 {
 	(void)state;
-	must(fake.recall == recall);
-	fake.recall = NULL;
+	must(fake.load == load);
+	fake.load = NULL;
 	fake.forgotten++;
 }
 
-static void fake_forget_note(struct state *state, struct state_note *note)
+static void fake_forget_save(struct state *state, struct state_save *save)
 {
 	(void)state;
-	must(fake.note == note);
-	fake.note = NULL;
+	must(fake.save == save);
+	fake.save = NULL;
 	fake.forgotten++;
 }
 
 static void fake_answers(void)
 {
-	struct state_recall *recall = fake.recall;
-	struct state_note *note = fake.note;
+	struct state_load *load = fake.load;
+	struct state_save *save = fake.save;
 
-	fake.recall = NULL;
-	fake.note = NULL;
-	if (recall != NULL) {
-		answer_recall(recall);
-		recall->done(recall);
+	fake.load = NULL;
+	fake.save = NULL;
+	if (load != NULL) {
+		answer_load(load);
+		load->done(load);
 	}
-	if (note != NULL) {
-		note->away = fake.away;
-		note->ended = note->end_session;
-		note->done(note);
+	if (save != NULL) {
+		save->away = fake.away;
+		save->ended = save->change == STATE_ENDS;
+		save->done(save);
 	}
 }
 
@@ -114,7 +114,7 @@ static void check_nothing_is_left(const char *name, size_t fail)
 	if (worker->core.calls.out == 0 && worker->core.streams.streams.out == 0 &&
 	    worker->core.arenas.out == 0 && worker->core.waiting == NULL && world.call == NULL &&
 	    world.buffers == 0 && world.granted == world.settled &&
-	    world.placed == world.released && fake.recall == NULL && fake.note == NULL &&
+	    world.placed == world.released && fake.load == NULL && fake.save == NULL &&
 	    world.posted == NULL && world.claim == NULL && world.held == 0 &&
 	    world.pending == NULL && worker->core.running == NULL)
 		return;
@@ -137,7 +137,7 @@ static void set_scene(size_t fail)
 	rig_reset();
 	fake.waits = fake.guesses = fake.away = fake.unknown = false;
 	fake.revision = REVISION_2025_11_25;
-	fake.notes = fake.forgotten = 0;
+	fake.saves = fake.forgotten = 0;
 	takes.fail = fail;
 }
 
@@ -168,10 +168,10 @@ static int state_rig_run(int (*group)(void))
 	struct metrics *metrics = metrics_new(1, 10);
 	must(table != NULL && ring != NULL && metrics != NULL);
 	rig_start(walk.config, table, metrics, ring);
-	fake.state = (struct state){ .recall = fake_recall,
-				     .remember = fake_remember,
-				     .forget_recall = fake_forget_recall,
-				     .forget_note = fake_forget_note };
+	fake.state = (struct state){ .load = fake_load,
+				     .save = fake_save,
+				     .forget_load = fake_forget_load,
+				     .forget_save = fake_forget_save };
 	world.worker->core.state = &fake.state;
 	world.worker->core.once = once_new();
 	world.worker->core.flights = flights_new();

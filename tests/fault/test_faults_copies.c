@@ -94,7 +94,7 @@ static void the_next_copy_waits_for_its_session(void **state)
 	fake.waits = true;
 	world.handler.gone(world.handler.owner, c.requests[0]);
 	rig_deliver();
-	assert_non_null(fake.recall);
+	assert_non_null(fake.load);
 	world.held = 0; /* the same claim, of the same gateway */
 	rig_others_answer(ONCE_LEADS);
 	assert_int_equal(c.exchanges[1].status, 0);
@@ -121,13 +121,13 @@ static void a_copy_waits_for_a_first_that_guesses(void **state)
 	fake.revision = REVISION_2025_06_18;
 	fake.guesses = true;
 	begin_copy_in_session(&c, 0);
-	struct state_recall *recall = fake.recall;
-	assert_non_null(recall);
-	fake.recall = NULL;
+	struct state_load *load = fake.load;
+	assert_non_null(load);
+	fake.load = NULL;
 	fake.guesses = false;
 	begin_copy_in_session(&c, 1);
 	assert_int_equal(c.exchanges[1].status, 0);
-	fake.recall = recall;
+	fake.load = load;
 	rig_others_answer(ONCE_LEADS);
 	fake_answers();
 	assert_int_equal(c.exchanges[0].status, 0);

@@ -97,9 +97,9 @@ static bool go_on(const struct scenario *s, void *request)
 {
 	for (int n = 0; world.exchange.status == 0; n++) {
 		must(n < 20);
-		if (fake.recall != NULL && meet(s->recalling, request))
+		if (fake.load != NULL && meet(s->recalling, request))
 			return true;
-		if (fake.note != NULL && meet(s->remembering, request))
+		if (fake.save != NULL && meet(s->remembering, request))
 			return true;
 		fake_answers();
 		if (world.call == NULL)
@@ -200,7 +200,7 @@ static void answer_limits(const struct ahead_scenario *s)
 
 static void answer_one(const struct ahead_scenario *s, int which)
 {
-	if (which == 0 && fake.recall != NULL)
+	if (which == 0 && fake.load != NULL)
 		fake_answers();
 	else if (which == 1 && world.claim != NULL)
 		rig_others_answer(s->copies);

@@ -3,8 +3,8 @@
  * One function each in flow*.c; the name is the panic line's and the log's word for where a request
  * stood. */
 STEP(HOLD, "hold", "its tenant's share of the bytes that requests hold")
-STEP(RECALL, "recall", "asks what is known of its session, its tool loop and private blocks")
-STEP(RECALLED, "recalled", "what is known; what needs no sample ends here")
+STEP(LOAD, "load", "asks what is known of its session, its tool loop and private blocks")
+STEP(LOADED, "loaded", "what is known; what needs no sample ends here")
 STEP(JOIN, "join", "asks for copies of it")
 STEP(JOINED, "joined", "a copy is answered like the first, which goes on")
 STEP(POLICY, "policy", "whether it may pass, and clamps")
@@ -16,6 +16,6 @@ STEP(SEND, "send", "one attempt at the provider")
 STEP(READ, "read", "the provider's answer to a result")
 STEP(SETTLE, "settle", "what was reserved becomes what was used")
 STEP(RETRY, "retry", "after a failure: whether, when and where the next attempt is made, from ROUTE")
-STEP(REMEMBER, "remember", "what it leaves to its session and its tool loop")
+STEP(SAVE, "save", "what it leaves to its session and its tool loop")
 STEP(ANSWER, "answer", "the outcome is told")
 STEP(OVER, "over", "nothing is left to do")

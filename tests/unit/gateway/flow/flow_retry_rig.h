@@ -302,9 +302,9 @@ static inline enum flow_effect play_step(struct play *p, enum flow_effect effect
 		return play_settle(p);
 	case FLOW_WAIT:
 		return play_wait(p);
-	case FLOW_RECALL:
+	case FLOW_LOAD:
 	case FLOW_JOIN:
-	case FLOW_REMEMBER:
+	case FLOW_SAVE:
 	case FLOW_AWAIT:
 	case FLOW_GIVE_BACK:
 		fail_msg("there is nothing to be recalled or remembered");

@@ -62,21 +62,21 @@ static inline struct http_incoming in_session(const char *body)
 	return in;
 }
 
-/* The store's answer to FLOW_RECALL. */
-static inline enum flow_effect recalled(struct bench *b, enum state_session is,
-					enum revision revision)
+/* The store's answer to FLOW_LOAD. */
+static inline enum flow_effect loaded(struct bench *b, enum state_session is,
+				      enum revision revision)
 {
-	struct state_recall *recall = &b->flow.state->recall;
+	struct state_load *load = &b->flow.state->load;
 
-	assert_false(state_key_none(&recall->session));
-	recall->session_is = is;
-	recall->revision = (uint32_t)revision;
-	return run(b, FLOW_RECALLED);
+	assert_false(state_key_none(&load->session));
+	load->session_is = is;
+	load->revision = (uint32_t)revision;
+	return run(b, FLOW_LOADED);
 }
 
 static inline enum flow_effect known(struct bench *b)
 {
-	return recalled(b, STATE_SESSION_KNOWN, REVISION_2025_11_25);
+	return loaded(b, STATE_SESSION_KNOWN, REVISION_2025_11_25);
 }
 
 static inline enum flow_effect joined(struct bench *b, enum once_verdict verdict)
@@ -96,7 +96,7 @@ static inline const char *field(struct bench *b, const char *name)
 /* Its session and calls are known, it is the first of its copies, and within its limits. */
 static inline void goes_to_its_provider(struct bench *b, struct http_incoming *in)
 {
-	assert_int_equal(start(b, in), FLOW_RECALL);
+	assert_int_equal(start(b, in), FLOW_LOAD);
 	assert_int_equal(known(b), FLOW_JOIN);
 	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_SEND);

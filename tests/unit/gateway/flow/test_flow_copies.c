@@ -11,7 +11,7 @@ static struct once_call join_as(struct bench *b, const char *key, const char *bo
 		in.headers[HTTP_SESSION_ID] = SLICE(SESSION);
 	enum flow_effect effect = start(b, &in);
 	if (key == NULL) {
-		assert_int_equal(effect, FLOW_RECALL);
+		assert_int_equal(effect, FLOW_LOAD);
 		effect = known(b);
 	}
 	assert_int_equal(effect, FLOW_JOIN);
@@ -155,19 +155,19 @@ static void a_copy_that_leads_after_waiting_asks_once_more_what_is_known(void **
 	struct bench *b = *state;
 	struct http_incoming in = in_session(ASK);
 
-	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(start(b, &in), FLOW_LOAD);
 	assert_int_equal(known(b), FLOW_JOIN);
 	b->flow.state->once.waited = true;
-	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RECALL);
+	assert_int_equal(joined(b, ONCE_LEADS), FLOW_LOAD);
 	bench_use(b, load_config());
 	assert_int_equal(known(b), FLOW_RESERVE); /* and not twice */
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 
-	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(start(b, &in), FLOW_LOAD);
 	assert_int_equal(known(b), FLOW_JOIN);
 	b->flow.state->once.waited = true;
-	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RECALL);
-	assert_int_equal(recalled(b, STATE_SESSION_UNKNOWN, REVISION_2025_11_25), FLOW_ANSWER);
+	assert_int_equal(joined(b, ONCE_LEADS), FLOW_LOAD);
+	assert_int_equal(loaded(b, STATE_SESSION_UNKNOWN, REVISION_2025_11_25), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 404);
 
 	in = incoming(KEY, MESSAGE("1", "")); /* nothing is known of it: nothing to ask */

@@ -53,14 +53,14 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct state_recall *recall_of(struct bench *b)
+static struct state_load *load_of(struct bench *b)
 {
-	return &b->flow.state->recall;
+	return &b->flow.state->load;
 }
 
-static struct state_note *note_of(struct bench *b)
+static struct state_save *save_of(struct bench *b)
 {
-	return &b->flow.state->note;
+	return &b->flow.state->save;
 }
 
 /* Up to the provider's answer and the settlement. */
@@ -91,32 +91,32 @@ static void calls_begin_a_loop_that_their_results_find(void **state)
 	struct http_incoming in = incoming(KEY, MESSAGE(""));
 
 	assert_int_equal(start(b, &in), FLOW_RESERVE); /* nothing to ask */
-	assert_int_equal(answered(b, SAYS(CALL("a") "," CALL("b"))), FLOW_REMEMBER);
-	const struct state_note note = *note_of(b);
-	const struct state_key issued[] = { note.calls[0], note.calls[1] };
-	assert_true(b->flow.state->heeded);
-	assert_false(state_key_none(&note.loop));
-	assert_int_equal(note.call_count, 2);
-	assert_int_equal(note.rounds, 0);
-	assert_int_equal(note.tokens, 14);
-	assert_true(slice_absent(note.blocks));
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(answered(b, SAYS(CALL("a") "," CALL("b"))), FLOW_SAVE);
+	const struct state_save save = *save_of(b);
+	const struct state_key issued[] = { save.calls[0], save.calls[1] };
+	assert_int_equal(b->flow.state->saving, FLOW_SAVES_FIRST);
+	assert_false(state_key_none(&save.loop));
+	assert_int_equal(save.call_count, 2);
+	assert_int_equal(save.rounds, 0);
+	assert_int_equal(save.tokens, 14);
+	assert_true(slice_absent(save.blocks));
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	assert_false(body_has(b, "reasoning_not_saved"));
 	release(b);
 
 	in = incoming(KEY, MESSAGE(ROUND(CALL("a") "," CALL("b"), RESULT("a") "," RESULT("b"))));
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	assert_int_equal(recall_of(b)->call_count, 2);
+	assert_int_equal(start(b, &in), FLOW_LOAD);
+	assert_int_equal(load_of(b)->call_count, 2);
 	for (int i = 0; i < 2; i++)
-		assert_true(state_key_eq(&recall_of(b)->calls[i], &issued[i]));
-	assert_int_equal(recall_of(b)->block_count, 1);
-	assert_true(state_key_eq(&recall_of(b)->blocks[0], &issued[0]));
-	recall_of(b)->loop = (struct state_loop){ .id = note.loop, .known = 2, .tokens = 14 };
-	assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
-	assert_int_equal(answered(b, SAYS(CALL("c"))), FLOW_REMEMBER);
-	assert_true(state_key_eq(&note_of(b)->loop, &note.loop));
-	assert_int_equal(note_of(b)->rounds, 1);
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+		assert_true(state_key_eq(&load_of(b)->calls[i], &issued[i]));
+	assert_int_equal(load_of(b)->block_count, 1);
+	assert_true(state_key_eq(&load_of(b)->blocks[0], &issued[0]));
+	load_of(b)->loop = (struct state_loop){ .id = save.loop, .known = 2, .tokens = 14 };
+	assert_int_equal(run(b, FLOW_LOADED), FLOW_RESERVE);
+	assert_int_equal(answered(b, SAYS(CALL("c"))), FLOW_SAVE);
+	assert_true(state_key_eq(&save_of(b)->loop, &save.loop));
+	assert_int_equal(save_of(b)->rounds, 1);
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	release(b);
 }
 
@@ -152,9 +152,9 @@ static void go_on(struct bench *b, struct state_place place)
 	static struct http_incoming in;
 
 	in = incoming(KEY, MESSAGE(ONE_ROUND));
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	recall_of(b)->loop = (struct state_loop){ .id = { { 1 } }, .known = 1, .place = place };
-	assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
+	assert_int_equal(start(b, &in), FLOW_LOAD);
+	load_of(b)->loop = (struct state_loop){ .id = { { 1 } }, .known = 1, .place = place };
+	assert_int_equal(run(b, FLOW_LOADED), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_SEND);
 }
 
@@ -162,9 +162,9 @@ static void go_on(struct bench *b, struct state_place place)
 static struct state_place calls_again(struct bench *b)
 {
 	assert_int_equal(provider_says(b, 200, SAYS(CALL("c"))), FLOW_SETTLE);
-	assert_int_equal(settle(b), FLOW_REMEMBER);
-	const struct state_place place = note_of(b)->place;
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(settle(b), FLOW_SAVE);
+	const struct state_place place = save_of(b)->place;
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	release(b);
 	return place;
 }
@@ -185,12 +185,12 @@ static void a_loop_goes_on_where_it_was(void **state)
 
 	bench_use(b, four_endpoints_where("0.5", "\"claude\", "));
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
-	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_REMEMBER);
-	const struct state_place first = note_of(b)->place;
+	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_SAVE);
+	const struct state_place first = save_of(b)->place;
 	const uint32_t endpoint = b->flow.walk.endpoint, key = b->flow.retries.tried[0].key;
 	assert_false(state_place_none(&first));
 	assert_logged(b, LOG_HELD_NOTHING);
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	release(b);
 	/* the other model is better by now, and has another number */
 	bench_use(b, four_endpoints_where("0.6", "\"claude\", "));
@@ -213,10 +213,10 @@ static void a_loop_whose_endpoint_fails_goes_on_at_another_and_stays_there(void 
 
 	bench_use(b, four_endpoints_where("0.5", "\"claude\", "));
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
-	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_REMEMBER);
-	const struct state_place first = note_of(b)->place;
+	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_SAVE);
+	const struct state_place first = save_of(b)->place;
 	const uint32_t endpoint = b->flow.walk.endpoint;
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	release(b);
 
 	go_on(b, first);
@@ -243,9 +243,9 @@ static void a_loop_whose_model_is_withdrawn_goes_on_with_another(void **state)
 
 	bench_use(b, four_endpoints_where("0.5", "\"claude\", "));
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
-	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_REMEMBER);
-	const struct state_place first = note_of(b)->place;
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_SAVE);
+	const struct state_place first = save_of(b)->place;
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	release(b);
 	bench_use(b, four_endpoints_where("0.5", ""));
 	go_on(b, first);
@@ -259,14 +259,14 @@ static void the_last_answer_of_a_loop_counts_and_nobody_waits_for_that(void **st
 	struct bench *b = *state;
 	struct http_incoming in = incoming(KEY, MESSAGE(ONE_ROUND));
 
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	recall_of(b)->loop = (struct state_loop){ .id = { { 1 } }, .known = 1 };
-	assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
-	assert_int_equal(answered(b, SAYS("{\"type\":\"text\",\"text\":\"x\"}")), FLOW_REMEMBER);
-	assert_false(b->flow.state->heeded);
-	assert_int_equal(note_of(b)->tokens, 14);
-	assert_int_equal(note_of(b)->call_count, 0);
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(start(b, &in), FLOW_LOAD);
+	load_of(b)->loop = (struct state_loop){ .id = { { 1 } }, .known = 1 };
+	assert_int_equal(run(b, FLOW_LOADED), FLOW_RESERVE);
+	assert_int_equal(answered(b, SAYS("{\"type\":\"text\",\"text\":\"x\"}")), FLOW_SAVE);
+	assert_int_equal(b->flow.state->saving, FLOW_SAVES);
+	assert_int_equal(save_of(b)->tokens, 14);
+	assert_int_equal(save_of(b)->call_count, 0);
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	release(b);
 }
 
@@ -276,10 +276,10 @@ static void rounds_are_those_of_the_history_or_of_the_loop(void **state)
 	struct http_incoming in = incoming(KEY, MESSAGE(ONE_ROUND));
 
 	for (uint32_t rounds = 0; rounds < 4; rounds++) {
-		assert_int_equal(start(b, &in), FLOW_RECALL);
-		recall_of(b)->loop =
+		assert_int_equal(start(b, &in), FLOW_LOAD);
+		load_of(b)->loop =
 			(struct state_loop){ .id = { { 1 } }, .known = 1, .rounds = rounds };
-		assert_int_equal(run(b, FLOW_RECALLED), rounds < 2 ? FLOW_RESERVE : FLOW_ANSWER);
+		assert_int_equal(run(b, FLOW_LOADED), rounds < 2 ? FLOW_RESERVE : FLOW_ANSWER);
 		if (rounds < 2)
 			assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 		else
@@ -308,17 +308,17 @@ static void a_loop_that_has_spent_what_it_may_is_refused(void **state)
 
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		print_message("%s\n", rows[i].name);
-		assert_int_equal(start(b, &in), FLOW_RECALL);
-		recall_of(b)->loop = (struct state_loop){
+		assert_int_equal(start(b, &in), FLOW_LOAD);
+		load_of(b)->loop = (struct state_loop){
 			.id = { { 1 } }, .known = 1, .tokens = rows[i].tokens, .usd = rows[i].usd
 		};
 		if (rows[i].refusal == ERR_OK) {
-			assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
+			assert_int_equal(run(b, FLOW_LOADED), FLOW_RESERVE);
 			assert_null(b->flow.state->loop.spent);
 			assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 			continue;
 		}
-		assert_int_equal(run(b, FLOW_RECALLED), FLOW_ANSWER);
+		assert_int_equal(run(b, FLOW_LOADED), FLOW_ANSWER);
 		assert_int_equal(b->flow.end.err, rows[i].refusal);
 		assert_int_equal(b->call.answer.status, 403);
 		assert_string_equal(b->flow.state->loop.spent, err_info(rows[i].refusal)->reason);
@@ -341,11 +341,11 @@ static void a_loop_that_is_not_enforced_goes_on_and_is_counted(void **state)
 	struct http_incoming in = incoming(OTHER_KEY, MESSAGE(ONE_ROUND));
 
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		assert_int_equal(start(b, &in), FLOW_RECALL);
-		recall_of(b)->loop = (struct state_loop){
+		assert_int_equal(start(b, &in), FLOW_LOAD);
+		load_of(b)->loop = (struct state_loop){
 			.id = { { 1 } }, .known = 1, .tokens = rows[i].tokens, .usd = rows[i].usd
 		};
-		assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
+		assert_int_equal(run(b, FLOW_LOADED), FLOW_RESERVE);
 		if (rows[i].spent == NULL)
 			assert_null(b->flow.state->loop.spent);
 		else
@@ -359,20 +359,20 @@ static void calls_that_nobody_issued_are_counted_or_refused(void **state)
 	struct bench *b = *state;
 	struct http_incoming in = incoming(KEY, MESSAGE(ONE_ROUND));
 
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
+	assert_int_equal(start(b, &in), FLOW_LOAD);
+	assert_int_equal(run(b, FLOW_LOADED), FLOW_RESERVE);
 	assert_int_equal(b->flow.state->loop.unknown, 1);
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 
 	in = incoming(OTHER_KEY, MESSAGE(ONE_ROUND));
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	assert_int_equal(run(b, FLOW_RECALLED), FLOW_ANSWER);
+	assert_int_equal(start(b, &in), FLOW_LOAD);
+	assert_int_equal(run(b, FLOW_LOADED), FLOW_ANSWER);
 	assert_int_equal(b->flow.end.err, ERR_UNKNOWN_CALLS);
 
 	/* who cannot be asked has not said no */
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	recall_of(b)->away = true;
-	assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
+	assert_int_equal(start(b, &in), FLOW_LOAD);
+	load_of(b)->away = true;
+	assert_int_equal(run(b, FLOW_LOADED), FLOW_RESERVE);
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 }
 
@@ -382,14 +382,14 @@ static char *thinking_record(struct bench *b, bool kept)
 	struct http_incoming in = incoming(KEY, MESSAGE(""));
 
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
-	assert_int_equal(answered(b, SAYS(THINKS CALL("a"))), FLOW_REMEMBER);
-	const struct slice blocks = note_of(b)->blocks;
+	assert_int_equal(answered(b, SAYS(THINKS CALL("a"))), FLOW_SAVE);
+	const struct slice blocks = save_of(b)->blocks;
 	assert_false(slice_absent(blocks));
 	char *record = calloc(1, blocks.len + 1);
 	assert_non_null(record);
 	(void)memcpy(record, blocks.at, blocks.len);
-	note_of(b)->blocks_kept = kept;
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	save_of(b)->blocks_kept = kept;
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	assert_true(body_has(b, "reasoning_not_saved") == !kept);
 	assert_false(body_has(b, "secret"));
 	release(b);
@@ -401,10 +401,10 @@ static void next_round(struct bench *b, struct slice *record)
 {
 	struct http_incoming in = incoming(KEY, MESSAGE(ONE_ROUND));
 
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	recall_of(b)->loop = (struct state_loop){ .id = { { 1 } }, .known = 1 };
-	recall_of(b)->found = record;
-	assert_int_equal(run(b, FLOW_RECALLED), FLOW_RESERVE);
+	assert_int_equal(start(b, &in), FLOW_LOAD);
+	load_of(b)->loop = (struct state_loop){ .id = { { 1 } }, .known = 1 };
+	load_of(b)->found = record;
+	assert_int_equal(run(b, FLOW_LOADED), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_SEND);
 	assert_true(sent_has(b, "secret"));
 }
@@ -418,10 +418,10 @@ static void thinking_is_kept_and_goes_back(void **state)
 	next_round(b, &record);
 	/* an answer without thinking says so, because the loop has some */
 	assert_int_equal(provider_says(b, 200, SAYS(CALL("b"))), FLOW_SETTLE);
-	assert_int_equal(settle(b), FLOW_REMEMBER);
-	assert_false(slice_absent(note_of(b)->blocks));
-	note_of(b)->blocks_kept = true;
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(settle(b), FLOW_SAVE);
+	assert_false(slice_absent(save_of(b)->blocks));
+	save_of(b)->blocks_kept = true;
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	assert_false(body_has(b, "reasoning_not_saved"));
 	release(b);
 	free(text);

@@ -72,7 +72,7 @@ struct scene {
 /* ---- what there is to be known ---- */
 
 /* Of the answer that began the loop: where it came from and what is kept of it. */
-static struct state_note begin_loop(struct bench *b)
+static struct state_save begin_loop(struct bench *b)
 {
 	static const char first[] =
 		"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"sampling/createMessage\",\"params\":"
@@ -85,10 +85,10 @@ static struct state_note begin_loop(struct bench *b)
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_SEND);
 	assert_int_equal(provider_says(b, 200, SAYS(THINKS CALLS)), FLOW_SETTLE);
-	assert_int_equal(settle(b), FLOW_REMEMBER);
-	const struct state_note note = b->flow.state->note;
+	assert_int_equal(settle(b), FLOW_SAVE);
+	const struct state_save save = b->flow.state->save;
 	release(b);
-	return note;
+	return save;
 }
 
 static int set_up(void **state)
@@ -100,11 +100,11 @@ static int set_up(void **state)
 	s->b->stateful = true;
 	s->elsewhere = begin_loop(s->b).place; /* of `other` */
 	bench_use(s->b, load_config("0.9"));
-	const struct state_note note = begin_loop(s->b);
-	char *copy = malloc(note.blocks.len);
+	const struct state_save save = begin_loop(s->b);
+	char *copy = malloc(save.blocks.len);
 	assert_non_null(copy);
-	(void)memcpy(copy, note.blocks.at, note.blocks.len);
-	s->thought = slice_of(copy, note.blocks.len);
+	(void)memcpy(copy, save.blocks.at, save.blocks.len);
+	s->thought = slice_of(copy, save.blocks.len);
 	*state = s;
 	return 0;
 }
@@ -140,27 +140,26 @@ static struct state_loop loop_of(const struct scene *s, enum loop loop)
 
 static void guess(struct scene *s, struct state_loop loop)
 {
-	struct state_recall *recall = &s->b->flow.state->recall;
+	struct state_load *load = &s->b->flow.state->load;
 
-	assert_true(recall->may_guess);
-	recall->session_is = STATE_SESSION_UNSURE;
-	recall->loop = loop;
-	recall->found = arena_zero(s->b->flow.arena, sizeof(*recall->found));
-	s->b->flow.awaited |= FLOW_PENDING_RECALL;
+	assert_true(load->may_guess);
+	load->session_is = STATE_SESSION_UNSURE;
+	load->loop = loop;
+	load->found = arena_zero(s->b->flow.arena, sizeof(*load->found));
+	s->b->flow.awaited |= FLOW_PENDING_LOAD;
 }
 
 static void tell(struct scene *s)
 {
-	struct state_recall *recall = &s->b->flow.state->recall;
+	struct state_load *load = &s->b->flow.state->load;
 
-	recall->session_is =
-		s->say.session == UNKNOWN ? STATE_SESSION_UNKNOWN : STATE_SESSION_KNOWN;
-	recall->revision =
+	load->session_is = s->say.session == UNKNOWN ? STATE_SESSION_UNKNOWN : STATE_SESSION_KNOWN;
+	load->revision =
 		s->say.session == OF_ANOTHER_REVISION ? REVISION_2025_06_18 : REVISION_2025_11_25;
-	recall->loop = loop_of(s, s->say.loop);
-	recall->found = arena_zero(s->b->flow.arena, sizeof(*recall->found));
+	load->loop = loop_of(s, s->say.loop);
+	load->found = arena_zero(s->b->flow.arena, sizeof(*load->found));
 	if (s->say.loop == LARGER)
-		recall->found[0] = s->thought;
+		load->found[0] = s->thought;
 }
 
 /* ---- the driver ---- */
@@ -214,7 +213,7 @@ static void give_back(struct scene *s)
 static enum flow_effect go_on(struct scene *s)
 {
 	static const enum flow_pending asks[] = { FLOW_PENDING_LIMITS, FLOW_PENDING_CLAIM,
-						  FLOW_PENDING_RECALL };
+						  FLOW_PENDING_LOAD };
 	struct flow *flow = &s->b->flow;
 	enum flow_event event;
 
@@ -233,9 +232,9 @@ static enum flow_effect drive(struct scene *s, enum flow_effect effect, bool kno
 
 	for (int n = 0; n < 20; n++) {
 		switch (effect) {
-		case FLOW_RECALL:
+		case FLOW_LOAD:
 			guess(s, loop_of(s, AS_GUESSED));
-			effect = run(b, FLOW_RECALLED);
+			effect = run(b, FLOW_LOADED);
 			continue;
 		case FLOW_JOIN:
 			join(s);
@@ -279,7 +278,7 @@ static enum flow_effect go_ahead(struct scene *s)
 	s->b->now += 3600 * SEC; /* no limit remembers the last request */
 	s->asked = s->undone = s->joined = s->left = 0;
 	const enum flow_effect effect = drive(s, start(s->b, &in), false);
-	assert_int_equal(s->b->flow.awaited, FLOW_PENDING_RECALL | FLOW_PENDING_CLAIM);
+	assert_int_equal(s->b->flow.awaited, FLOW_PENDING_LOAD | FLOW_PENDING_CLAIM);
 	return effect;
 }
 
@@ -333,8 +332,8 @@ static void check_sent(struct scene *s, const struct limit_state *before)
 	assert_int_equal(b->flow.walk.draws, 1); /* as the log's seed gives them again */
 	assert_int_equal(limits_of(b, "acme").concurrent, 1);
 	assert_int_equal(provider_says(b, 200, SAYS(TEXT)), FLOW_SETTLE);
-	assert_int_equal(settle(b), FLOW_REMEMBER);
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(settle(b), FLOW_SAVE);
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 200);
 	release(b);
 	const struct limit_state after = limits_of(b, "acme");
@@ -424,9 +423,9 @@ static void ahead_as_far_as(struct scene *s, struct premise premise)
 
 	if (premise.body != NULL)
 		in.body = slice_str(premise.body);
-	assert_int_equal(start(s->b, &in), FLOW_RECALL);
+	assert_int_equal(start(s->b, &in), FLOW_LOAD);
 	guess(s, premise.loop);
-	assert_int_equal(run(s->b, FLOW_RECALLED), FLOW_JOIN);
+	assert_int_equal(run(s->b, FLOW_LOADED), FLOW_JOIN);
 	if (premise.here == ONCE_LEADS)
 		join(s);
 	else
@@ -549,8 +548,8 @@ static void small_methods_do_not_go_ahead(void **state)
 	for (size_t i = 0; i < COUNT_OF(bodies); i++) {
 		struct http_incoming in = incoming(KEY, bodies[i]);
 		in.headers[HTTP_SESSION_ID] = SLICE(SESSION);
-		assert_int_equal(start(s->b, &in), FLOW_RECALL);
-		assert_false(s->b->flow.state->recall.may_guess);
+		assert_int_equal(start(s->b, &in), FLOW_LOAD);
+		assert_false(s->b->flow.state->load.may_guess);
 	}
 }
 

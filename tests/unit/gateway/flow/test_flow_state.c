@@ -22,11 +22,11 @@ static void initialize_begins_a_session_before_it_is_answered(void **state)
 	struct http_incoming in =
 		incoming(KEY, SMALL("initialize", "{\"protocolVersion\":\"2025-06-18\"}"));
 
-	assert_int_equal(start(b, &in), FLOW_REMEMBER);
-	const struct state_note note = b->flow.state->note;
-	assert_true(note.begin_session && !note.end_session && b->flow.state->heeded);
-	assert_int_equal(note.revision, REVISION_2025_06_18);
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(start(b, &in), FLOW_SAVE);
+	const struct state_save save = b->flow.state->save;
+	assert_true(save.change == STATE_BEGINS && b->flow.state->saving == FLOW_SAVES_FIRST);
+	assert_int_equal(save.revision, REVISION_2025_06_18);
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	const char *id = field(b, "mcp-session-id");
 	assert_non_null(id);
 	assert_int_equal(strlen(id), SESSION_ID_HEX);
@@ -38,8 +38,8 @@ static void initialize_begins_a_session_before_it_is_answered(void **state)
 	(void)strcpy(named, id);
 	in = incoming(KEY, ASK);
 	in.headers[HTTP_SESSION_ID] = slice_str(named);
-	assert_int_equal(start(b, &in), FLOW_RECALL);
-	assert_true(state_key_eq(&b->flow.state->recall.session, &note.session));
+	assert_int_equal(start(b, &in), FLOW_LOAD);
+	assert_true(state_key_eq(&b->flow.state->load.session, &save.session));
 }
 
 static void who_has_begun_too_many_sessions_begins_none(void **state)
@@ -47,10 +47,10 @@ static void who_has_begun_too_many_sessions_begins_none(void **state)
 	struct bench *b = *state;
 	struct http_incoming in = incoming(KEY, SMALL("initialize", "{}"));
 
-	assert_int_equal(start(b, &in), FLOW_REMEMBER);
+	assert_int_equal(start(b, &in), FLOW_SAVE);
 	b->flow.reservation.refusal =
 		(struct limit_refusal){ .err = ERR_RATE_LIMITED, .wait_ns = 1500 * MSEC + 1 };
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 429);
 	assert_string_equal(field(b, "retry-after"), "2");
 	assert_null(field(b, "mcp-session-id"));
@@ -62,7 +62,7 @@ static void whoever_begins_anew_may_still_name_the_old_session(void **state)
 	struct bench *b = *state;
 	struct http_incoming in = in_session(SMALL("initialize", "{}"));
 
-	assert_int_equal(start(b, &in), FLOW_REMEMBER);
+	assert_int_equal(start(b, &in), FLOW_SAVE);
 }
 
 static void a_session_that_is_not_known_is_404(void **state)
@@ -87,8 +87,8 @@ static void a_session_that_is_not_known_is_404(void **state)
 		print_message("%s\n", cases[c].name);
 		in.headers[HTTP_SESSION_ID] = slice_str(cases[c].id);
 		enum flow_effect effect = start(b, &in);
-		if (effect == FLOW_RECALL)
-			effect = recalled(b, cases[c].is, REVISION_2025_11_25);
+		if (effect == FLOW_LOAD)
+			effect = loaded(b, cases[c].is, REVISION_2025_11_25);
 		assert_int_equal(effect, FLOW_ANSWER);
 		assert_int_equal(b->call.answer.status, 404);
 		assert_has(answer_text(b), "\"reason\":\"session_unknown\"");
@@ -115,9 +115,8 @@ static void a_session_fixes_the_revision(void **state)
 			",\"tools\":[{\"name\":\"t\",\"inputSchema\":{\"type\":\"object\"}}]"));
 		if (cases[i].header != NULL)
 			in.headers[HTTP_PROTOCOL_VERSION] = slice_str(cases[i].header);
-		assert_int_equal(start(b, &in), FLOW_RECALL);
-		assert_int_equal(recalled(b, STATE_SESSION_KNOWN, cases[i].session),
-				 cases[i].effect);
+		assert_int_equal(start(b, &in), FLOW_LOAD);
+		assert_int_equal(loaded(b, STATE_SESSION_KNOWN, cases[i].session), cases[i].effect);
 		assert_int_equal(b->call.revision, cases[i].becomes);
 		assert_int_equal(b->flow.ask->request->no_parallel,
 				 cases[i].becomes == REVISION_SEP_1577_DRAFT);
@@ -162,11 +161,12 @@ static void delete_ends_a_session_that_there_is(void **state)
 		struct http_incoming in = in_session("");
 		in.method = SLICE("DELETE");
 		print_message("%s\n", cases[i].name);
-		assert_int_equal(start(b, &in), FLOW_REMEMBER);
-		assert_true(b->flow.state->note.end_session && b->flow.state->heeded);
-		b->flow.state->note.ended = cases[i].ended;
-		b->flow.state->note.away = cases[i].away;
-		assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+		assert_int_equal(start(b, &in), FLOW_SAVE);
+		assert_true(b->flow.state->save.change == STATE_ENDS &&
+			    b->flow.state->saving == FLOW_SAVES_FIRST);
+		b->flow.state->save.ended = cases[i].ended;
+		b->flow.state->save.away = cases[i].away;
+		assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 		assert_int_equal(b->call.answer.status, cases[i].status);
 	}
 }
@@ -178,14 +178,14 @@ static void a_session_counts_what_its_requests_cost(void **state)
 
 	goes_to_its_provider(b, &in);
 	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
-	assert_int_equal(settle(b), FLOW_REMEMBER);
+	assert_int_equal(settle(b), FLOW_SAVE);
 	const struct flow_state *mine = b->flow.state;
-	assert_false(mine->heeded);
-	assert_true(state_key_eq(&mine->note.session, &mine->recall.session));
-	assert_int_equal(mine->note.requests, 1);
-	assert_int_equal(mine->note.tokens, 14);
-	assert_int_equal(mine->note.usd, 10 * 3000 + 4 * 15000);
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(mine->saving, FLOW_SAVES);
+	assert_true(state_key_eq(&mine->save.session, &mine->load.session));
+	assert_int_equal(mine->save.requests, 1);
+	assert_int_equal(mine->save.tokens, 14);
+	assert_int_equal(mine->save.usd, 10 * 3000 + 4 * 15000);
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 200);
 	release(b);
 }
@@ -198,10 +198,10 @@ static void a_caller_that_leaves_is_counted_too(void **state)
 	goes_to_its_provider(b, &in);
 	b->flow.call.bytes_sent = true;
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_SETTLE);
-	assert_int_equal(settle(b), FLOW_REMEMBER);
-	assert_false(b->flow.state->heeded);
-	assert_int_equal(b->flow.state->note.usd, b->flow.reservation.ask.usd);
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_END);
+	assert_int_equal(settle(b), FLOW_SAVE);
+	assert_int_equal(b->flow.state->saving, FLOW_SAVES);
+	assert_int_equal(b->flow.state->save.usd, b->flow.reservation.ask.usd);
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_END);
 	release(b);
 }
 
@@ -210,7 +210,7 @@ static void nobody_needs_the_snapshot_while_others_are_asked(void **state)
 	struct bench *b = *state;
 	struct http_incoming in = in_session(ASK);
 
-	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(start(b, &in), FLOW_LOAD);
 	bench_use(b, load_config()); /* the sanitizer watches what is read of the old one */
 	assert_int_equal(known(b), FLOW_JOIN);
 	bench_use(b, load_config());
@@ -236,12 +236,12 @@ static void cancelled_names_a_request_of_its_session(void **state)
 	struct bench *b = *state;
 	struct http_incoming in = in_session(ASK);
 
-	assert_int_equal(start(b, &in), FLOW_RECALL);
+	assert_int_equal(start(b, &in), FLOW_LOAD);
 	assert_int_equal(known(b), FLOW_JOIN);
 	const struct state_key key = b->flow.state->flight.key;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		in = in_session(cases[i].body);
-		assert_int_equal(start(b, &in), FLOW_RECALL);
+		assert_int_equal(start(b, &in), FLOW_LOAD);
 		assert_int_equal(known(b), FLOW_ANSWER);
 		assert_int_equal(b->call.answer.status, 202);
 		const struct slice id = rpc_cancelled_id(&b->call, b->work);
@@ -278,12 +278,12 @@ static void cancelled_is_taken_whatever_its_headers_say(void **state)
 		struct http_incoming in = in_session(
 			NOTIFICATION("notifications/cancelled", "{\"requestId\":\"a-7\"}"));
 		in.headers[headers[i].name] = slice_str(headers[i].value);
-		if (start(b, &in) != FLOW_RECALL || known(b) != FLOW_ANSWER)
+		if (start(b, &in) != FLOW_LOAD || known(b) != FLOW_ANSWER)
 			fail_msg("%s: %s", headers[i].value, answer_text(b));
 		assert_int_equal(b->call.answer.status, 202);
 		assert_true(b->call.in_session);
 		in.body = SLICE(NOTIFICATION("notifications/initialized", "{}"));
-		if (start(b, &in) == FLOW_RECALL)
+		if (start(b, &in) == FLOW_LOAD)
 			assert_int_equal(known(b), FLOW_ANSWER);
 		assert_int_equal(b->call.answer.status, 400);
 	}
@@ -299,8 +299,8 @@ static void what_is_called_off_ends_with_202(void **state)
 	goes_to_its_provider(b, &in);
 	b->flow.call.bytes_sent = true;
 	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_SETTLE);
-	assert_int_equal(settle(b), FLOW_REMEMBER);
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(settle(b), FLOW_SAVE);
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 202);
 	assert_int_equal(b->call.answer.body.total, 0);
 	flow_report(&b->flow, b->now, &line, &sample);
@@ -319,7 +319,7 @@ static void what_is_called_off_once_it_is_answered_is_answered(void **state)
 
 	goes_to_its_provider(b, &in);
 	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
-	assert_int_equal(settle(b), FLOW_REMEMBER);
+	assert_int_equal(settle(b), FLOW_SAVE);
 	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 200);
 	flow_report(&b->flow, b->now, &line, &sample);
@@ -338,8 +338,8 @@ static void a_stream_that_is_called_off_ends_without_an_answer(void **state)
 	goes_to_its_provider(b, &in);
 	(void)bench_notify(b);
 	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_SETTLE);
-	assert_int_equal(settle(b), FLOW_REMEMBER);
-	assert_int_equal(run(b, FLOW_REMEMBERED), FLOW_ANSWER);
+	assert_int_equal(settle(b), FLOW_SAVE);
+	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	assert_string_equal(answer_text(b), ": cancelled\n\n");
 	release(b);
 }

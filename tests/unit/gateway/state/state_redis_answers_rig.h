@@ -26,18 +26,18 @@ static struct state_memory *memory;
 static struct state *store;
 static struct arena_pool pool;
 static struct arena arena;
-static uint32_t recalled, noted;
+static uint32_t loaded, saved;
 
-static inline void on_recalled(struct state_recall *recall)
+static inline void on_loaded(struct state_load *load)
 {
-	(void)recall;
-	recalled++;
+	(void)load;
+	loaded++;
 }
 
-static inline void on_noted(struct state_note *note)
+static inline void on_saved(struct state_save *save)
 {
-	(void)note;
-	noted++;
+	(void)save;
+	saved++;
 }
 
 /* Before its first connection. */
@@ -52,7 +52,7 @@ static inline int begin(void **state)
 
 	(void)state;
 	loop = (struct net_loop){ .now = 100 * SEC, .wall_s = 1767571200 };
-	recalled = noted = 0;
+	loaded = saved = 0;
 	redis = rig_new(&loop, 8); /* lives until the process ends */
 	memory = state_memory_new(&bounds);
 	must(memory != NULL);
@@ -73,27 +73,27 @@ static inline int end(void **state)
 	return 0;
 }
 
-static inline struct state_recall question(void)
+static inline struct state_load question(void)
 {
-	return (struct state_recall){ .tenant = tenant,
-				      .session = session,
-				      .calls = &call,
-				      .call_count = 1,
-				      .blocks = &call,
-				      .block_count = 1,
-				      .arena = &arena,
-				      .now = loop.now,
-				      .done = on_recalled };
+	return (struct state_load){ .tenant = tenant,
+				    .session = session,
+				    .calls = &call,
+				    .call_count = 1,
+				    .blocks = &call,
+				    .block_count = 1,
+				    .arena = &arena,
+				    .now = loop.now,
+				    .done = on_loaded };
 }
 
-static inline struct state_note session_begins(void)
+static inline struct state_save session_begins(void)
 {
-	return (struct state_note){ .tenant = tenant,
+	return (struct state_save){ .tenant = tenant,
 				    .session = session,
-				    .begin_session = true,
+				    .change = STATE_BEGINS,
 				    .revision = REVISION_2025_06_18,
 				    .now = loop.now,
-				    .done = on_noted };
+				    .done = on_saved };
 }
 
 /* ---- Redis's side ---- */

@@ -61,46 +61,46 @@ static struct state_key key_of(enum state_kind kind, const char *name)
 
 static void session_begins(const char *name, uint32_t revision)
 {
-	struct state_note note = { .session = key_of(STATE_SESSION, name),
-				   .begin_session = true,
+	struct state_save save = { .session = key_of(STATE_SESSION, name),
+				   .change = STATE_BEGINS,
 				   .revision = revision,
 				   .now = now };
 
-	assert_int_equal(store->remember(store, &note), STATE_DONE);
-	assert_false(note.away);
+	assert_int_equal(store->save(store, &save), STATE_DONE);
+	assert_false(save.away);
 }
 
-static struct state_recall recall_session(const char *name)
+static struct state_load load_session(const char *name)
 {
-	struct state_recall recall = { .session = key_of(STATE_SESSION, name),
-				       .arena = &arena,
-				       .now = now };
+	struct state_load load = { .session = key_of(STATE_SESSION, name),
+				   .arena = &arena,
+				   .now = now };
 
-	assert_int_equal(store->recall(store, &recall), STATE_DONE);
-	assert_false(recall.away);
-	return recall;
+	assert_int_equal(store->load(store, &load), STATE_DONE);
+	assert_false(load.away);
+	return load;
 }
 
 static bool session_known(const char *name)
 {
-	return recall_session(name).session_is == STATE_SESSION_KNOWN;
+	return load_session(name).session_is == STATE_SESSION_KNOWN;
 }
 
 static bool session_ends(const char *name)
 {
-	struct state_note note = { .session = key_of(STATE_SESSION, name),
-				   .end_session = true,
+	struct state_save save = { .session = key_of(STATE_SESSION, name),
+				   .change = STATE_ENDS,
 				   .now = now };
 
-	assert_int_equal(store->remember(store, &note), STATE_DONE);
-	return note.ended;
+	assert_int_equal(store->save(store, &save), STATE_DONE);
+	return save.ended;
 }
 
 /* An answer with that call. */
 static void call_issued(const char *loop, const char *call, uint32_t rounds, uint64_t tokens)
 {
 	const struct state_key key = key_of(STATE_CALL, call);
-	struct state_note note = { .loop = key_of(STATE_LOOP, loop),
+	struct state_save save = { .loop = key_of(STATE_LOOP, loop),
 				   .rounds = rounds,
 				   .tokens = tokens,
 				   .usd = 2 * tokens,
@@ -109,21 +109,21 @@ static void call_issued(const char *loop, const char *call, uint32_t rounds, uin
 				   .place = { { (uint8_t)rounds, 1 } },
 				   .now = now };
 
-	assert_int_equal(store->remember(store, &note), STATE_DONE);
+	assert_int_equal(store->save(store, &save), STATE_DONE);
 }
 
 static struct state_loop loop_of(const char *const *calls, uint32_t count)
 {
 	struct state_key keys[8];
-	struct state_recall recall = {
+	struct state_load load = {
 		.calls = keys, .call_count = count, .arena = &arena, .now = now
 	};
 
 	assert_true(count <= COUNT_OF(keys));
 	for (uint32_t i = 0; i < count; i++)
 		keys[i] = key_of(STATE_CALL, calls[i]);
-	assert_int_equal(store->recall(store, &recall), STATE_DONE);
-	return recall.loop;
+	assert_int_equal(store->load(store, &load), STATE_DONE);
+	return load.loop;
 }
 
 static struct state_loop loop_of_one(const char *call)
@@ -134,22 +134,20 @@ static struct state_loop loop_of_one(const char *call)
 static bool blocks_keep(const char *call, struct slice blocks)
 {
 	const struct state_key key = key_of(STATE_CALL, call);
-	struct state_note note = { .calls = &key, .call_count = 1, .blocks = blocks, .now = now };
+	struct state_save save = { .calls = &key, .call_count = 1, .blocks = blocks, .now = now };
 
-	assert_int_equal(store->remember(store, &note), STATE_DONE);
-	return note.blocks_kept;
+	assert_int_equal(store->save(store, &save), STATE_DONE);
+	return save.blocks_kept;
 }
 
 static struct slice blocks_of(const char *call)
 {
 	const struct state_key key = key_of(STATE_CALL, call);
-	struct state_recall recall = {
-		.blocks = &key, .block_count = 1, .arena = &arena, .now = now
-	};
+	struct state_load load = { .blocks = &key, .block_count = 1, .arena = &arena, .now = now };
 
-	assert_int_equal(store->recall(store, &recall), STATE_DONE);
-	assert_non_null(recall.found);
-	return recall.found[0];
+	assert_int_equal(store->load(store, &load), STATE_DONE);
+	assert_non_null(load.found);
+	return load.found[0];
 }
 
 static struct state_figures figures(void)
@@ -168,9 +166,9 @@ static void a_session_is_known_with_its_revision_until_it_ends(void **state)
 	assert_false(session_known("a"));
 	session_begins("a", 3);
 	session_begins("b", 4);
-	const struct state_recall recall = recall_session("a");
-	assert_int_equal(recall.session_is, STATE_SESSION_KNOWN);
-	assert_int_equal(recall.revision, 3);
+	const struct state_load load = load_session("a");
+	assert_int_equal(load.session_is, STATE_SESSION_KNOWN);
+	assert_int_equal(load.revision, 3);
 	assert_true(session_ends("a"));
 	assert_false(session_known("a"));
 	assert_false(session_ends("a"));
@@ -195,26 +193,26 @@ static void a_session_that_is_used_lives_on_and_one_that_is_not_expires(void **s
 static void what_a_session_uses_is_summed(void **state)
 {
 	const struct state_key key = key_of(STATE_SESSION, "a");
-	struct state_note note = {
+	struct state_save save = {
 		.session = key, .requests = 1, .tokens = 20, .usd = 300, .now = now
 	};
-	struct state_recall recall = { .session = key, .now = now };
+	struct state_load load = { .session = key, .now = now };
 
 	(void)state;
-	assert_int_equal(store->remember(store, &note), STATE_DONE); /* nobody's: it is not made */
-	assert_int_equal(store->recall(store, &recall), STATE_DONE);
-	assert_int_equal(recall.session_is, STATE_SESSION_UNKNOWN);
+	assert_int_equal(store->save(store, &save), STATE_DONE); /* nobody's: it is not made */
+	assert_int_equal(store->load(store, &load), STATE_DONE);
+	assert_int_equal(load.session_is, STATE_SESSION_UNKNOWN);
 	session_begins("a", 1);
 	for (size_t i = 0; i < 3; i++)
-		assert_int_equal(store->remember(store, &note), STATE_DONE);
-	assert_int_equal(store->recall(store, &recall), STATE_DONE);
-	assert_int_equal(recall.used.requests, 3);
-	assert_int_equal(recall.used.tokens, 60);
-	assert_int_equal(recall.used.usd, 900);
-	note.tokens = UINT64_MAX;
-	assert_int_equal(store->remember(store, &note), STATE_DONE);
-	assert_int_equal(store->recall(store, &recall), STATE_DONE);
-	assert_true(recall.used.tokens == UINT64_MAX);
+		assert_int_equal(store->save(store, &save), STATE_DONE);
+	assert_int_equal(store->load(store, &load), STATE_DONE);
+	assert_int_equal(load.used.requests, 3);
+	assert_int_equal(load.used.tokens, 60);
+	assert_int_equal(load.used.usd, 900);
+	save.tokens = UINT64_MAX;
+	assert_int_equal(store->save(store, &save), STATE_DONE);
+	assert_int_equal(store->load(store, &load), STATE_DONE);
+	assert_true(load.used.tokens == UINT64_MAX);
 }
 
 static void where_sessions_are_too_many_the_one_idle_for_longest_goes(void **state)
@@ -331,16 +329,16 @@ static void every_call_of_a_loop_leads_to_it(void **state)
 /* Whichever of its calls it is asked by; what is told of it without calls does not move it. */
 static void a_loop_is_where_calls_were_issued_last(void **state)
 {
-	const struct state_note end = { .loop = key_of(STATE_LOOP, "l"), .place = { { 9 } } };
+	const struct state_save end = { .loop = key_of(STATE_LOOP, "l"), .place = { { 9 } } };
 
 	(void)state;
 	call_issued("l", "c1", 4, 1);
 	assert_int_equal(loop_of_one("c1").place.at[0], 4);
 	call_issued("l", "c2", 5, 1);
 	assert_int_equal(loop_of_one("c1").place.at[0], 5);
-	struct state_note note = end;
-	note.now = now;
-	assert_int_equal(store->remember(store, &note), STATE_DONE);
+	struct state_save save = end;
+	save.now = now;
+	assert_int_equal(store->save(store, &save), STATE_DONE);
 	assert_int_equal(loop_of_one("c2").place.at[0], 5);
 	const struct state_loop none = loop_of_one("forged");
 	assert_true(state_place_none(&none.place));
@@ -412,12 +410,10 @@ static void calls_beyond_the_bound_are_passed_over(void **state)
 {
 	enum { MANY = STATE_CALLS_MAX + 3 };
 	static struct state_key keys[MANY];
-	struct state_note note = {
+	struct state_save save = {
 		.loop = key_of(STATE_LOOP, "l"), .calls = keys, .call_count = MANY, .now = now
 	};
-	struct state_recall recall = {
-		.calls = keys, .call_count = MANY, .arena = &arena, .now = now
-	};
+	struct state_load load = { .calls = keys, .call_count = MANY, .arena = &arena, .now = now };
 	char name[16];
 
 	(void)state;
@@ -425,9 +421,9 @@ static void calls_beyond_the_bound_are_passed_over(void **state)
 		(void)snprintf(name, sizeof(name), "c%u", i);
 		keys[i] = key_of(STATE_CALL, name);
 	}
-	assert_int_equal(store->remember(store, &note), STATE_DONE);
-	assert_int_equal(store->recall(store, &recall), STATE_DONE);
-	assert_int_equal(recall.loop.known, STATE_CALLS_MAX);
+	assert_int_equal(store->save(store, &save), STATE_DONE);
+	assert_int_equal(store->load(store, &load), STATE_DONE);
+	assert_int_equal(load.loop.known, STATE_CALLS_MAX);
 	assert_int_equal(figures().records[STATE_OF_CALL], STATE_CALLS_MAX);
 }
 
@@ -548,7 +544,7 @@ static void an_answer_holds_so_many_bytes_of_blocks(void **state)
 {
 	enum { EACH = 1 << 20, KEPT = 18 };
 	struct state_key keys[KEPT];
-	struct state_recall recall = {
+	struct state_load load = {
 		.blocks = keys, .block_count = KEPT, .arena = &arena, .now = now
 	};
 	static char text[EACH];
@@ -567,9 +563,9 @@ static void an_answer_holds_so_many_bytes_of_blocks(void **state)
 		keys[i] = key_of(STATE_CALL, name);
 		assert_true(blocks_keep(name, slice_of(text, EACH)));
 	}
-	assert_int_equal(store->recall(store, &recall), STATE_DONE);
+	assert_int_equal(store->load(store, &load), STATE_DONE);
 	for (uint32_t i = 0; i < KEPT; i++)
-		found += !slice_absent(recall.found[i]);
+		found += !slice_absent(load.found[i]);
 	assert_int_equal(found, STATE_FOUND_MAX / EACH);
 }
 

@@ -64,26 +64,26 @@ static struct state_key key_of(enum state_kind kind, const struct state_key *ten
 
 static void leave_session(const struct state_key *tenant, uint32_t n)
 {
-	struct state_note note = { .tenant = *tenant,
+	struct state_save save = { .tenant = *tenant,
 				   .session = key_of(STATE_SESSION, tenant, n),
-				   .begin_session = true,
+				   .change = STATE_BEGINS,
 				   .now = ++now };
 
-	assert_int_equal(store->remember(store, &note), STATE_DONE);
+	assert_int_equal(store->save(store, &save), STATE_DONE);
 }
 
 static bool has_session(const struct state_key *tenant, uint32_t n)
 {
-	struct state_recall recall = { .session = key_of(STATE_SESSION, tenant, n), .now = now };
+	struct state_load load = { .session = key_of(STATE_SESSION, tenant, n), .now = now };
 
-	assert_int_equal(store->recall(store, &recall), STATE_DONE);
-	return recall.session_is == STATE_SESSION_KNOWN;
+	assert_int_equal(store->load(store, &load), STATE_DONE);
+	return load.session_is == STATE_SESSION_KNOWN;
 }
 
 static void leave_calls(const struct state_key *tenant, uint32_t n, struct slice blocks)
 {
 	struct state_key calls[CALLS];
-	struct state_note note = { .tenant = *tenant,
+	struct state_save save = { .tenant = *tenant,
 				   .loop = key_of(STATE_LOOP, tenant, n),
 				   .tokens = 7,
 				   .calls = calls,
@@ -93,7 +93,7 @@ static void leave_calls(const struct state_key *tenant, uint32_t n, struct slice
 
 	for (uint32_t i = 0; i < CALLS; i++)
 		calls[i] = key_of(STATE_CALL, tenant, CALLS * n + i);
-	assert_int_equal(store->remember(store, &note), STATE_DONE);
+	assert_int_equal(store->save(store, &save), STATE_DONE);
 }
 
 static void leave_loop(const struct state_key *tenant, uint32_t n)
@@ -105,12 +105,12 @@ static void leave_loop(const struct state_key *tenant, uint32_t n)
 static bool has_loop(const struct state_key *tenant, uint32_t n)
 {
 	struct state_key calls[CALLS];
-	struct state_recall recall = { .calls = calls, .call_count = CALLS, .now = now };
+	struct state_load load = { .calls = calls, .call_count = CALLS, .now = now };
 
 	for (uint32_t i = 0; i < CALLS; i++)
 		calls[i] = key_of(STATE_CALL, tenant, CALLS * n + i);
-	assert_int_equal(store->recall(store, &recall), STATE_DONE);
-	return recall.loop.known == CALLS && recall.loop.tokens == 7;
+	assert_int_equal(store->load(store, &load), STATE_DONE);
+	return load.loop.known == CALLS && load.loop.tokens == 7;
 }
 
 /* Of some chunks, by turns. */
@@ -124,14 +124,14 @@ static void leave_blocks(const struct state_key *tenant, uint32_t n)
 static bool has_blocks(const struct state_key *tenant, uint32_t n)
 {
 	const struct state_key first = key_of(STATE_CALL, tenant, CALLS * n);
-	struct state_recall recall = {
+	struct state_load load = {
 		.blocks = &first, .block_count = 1, .arena = &arena, .now = now
 	};
 
 	arena_give(&arena);
 	arena_init(&arena, &pool, 64 << 20);
-	assert_int_equal(store->recall(store, &recall), STATE_DONE);
-	return !slice_absent(recall.found[0]);
+	assert_int_equal(store->load(store, &load), STATE_DONE);
+	return !slice_absent(load.found[0]);
 }
 
 static const struct kind {

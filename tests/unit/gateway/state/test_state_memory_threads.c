@@ -86,8 +86,8 @@ static void spend(struct scene *scene, unsigned thread)
 
 	for (uint32_t step = 0; step < STEPS; step++) {
 		const struct state_key call = key_of(STATE_CALL, step * THREADS + thread);
-		struct state_note note = { .session = session,
-					   .begin_session = true, /* it may: nothing is lost */
+		struct state_save save = { .session = session,
+					   .change = STATE_BEGINS, /* it may: nothing is lost */
 					   .requests = 1,
 					   .tokens = 2,
 					   .usd = 3,
@@ -96,12 +96,12 @@ static void spend(struct scene *scene, unsigned thread)
 					   .calls = &call,
 					   .call_count = 1,
 					   .now = SEC };
-		struct state_recall recall = {
+		struct state_load load = {
 			.session = session, .calls = &call, .call_count = 1, .now = SEC
 		};
-		(void)scene->store->remember(scene->store, &note);
-		(void)scene->store->recall(scene->store, &recall);
-		if (recall.loop.rounds != step || recall.session_is != STATE_SESSION_KNOWN)
+		(void)scene->store->save(scene->store, &save);
+		(void)scene->store->load(scene->store, &load);
+		if (load.loop.rounds != step || load.session_is != STATE_SESSION_KNOWN)
 			atomic_fetch_add(&scene->wrong, 1);
 	}
 }
@@ -109,22 +109,22 @@ static void spend(struct scene *scene, unsigned thread)
 static void what_forks_spend_at_once_is_added_up(void **state)
 {
 	const struct state_key session = key_of(STATE_SESSION, 1);
-	struct state_recall sum = { .session = session, .now = SEC };
+	struct state_load sum = { .session = session, .now = SEC };
 	struct scene scene;
 
 	(void)state;
 	scene_init(&scene);
 	scene_run(&scene, spend);
 	assert_int_equal(atomic_load(&scene.wrong), 0);
-	(void)scene.store->recall(scene.store, &sum);
+	(void)scene.store->load(scene.store, &sum);
 	assert_int_equal(sum.used.requests, THREADS * STEPS);
 	assert_int_equal(sum.used.tokens, 2 * THREADS * STEPS);
 	assert_int_equal(sum.used.usd, 3 * THREADS * STEPS);
 	for (uint32_t loop = 0; loop < LOOPS; loop++) {
 		const struct state_key call = key_of(STATE_CALL, (STEPS - LOOPS + loop) * THREADS);
-		struct state_recall recall = { .calls = &call, .call_count = 1, .now = SEC };
-		(void)scene.store->recall(scene.store, &recall);
-		assert_int_equal(recall.loop.tokens, 2 * THREADS * STEPS / LOOPS);
+		struct state_load load = { .calls = &call, .call_count = 1, .now = SEC };
+		(void)scene.store->load(scene.store, &load);
+		assert_int_equal(load.loop.tokens, 2 * THREADS * STEPS / LOOPS);
 	}
 	scene_fini(&scene);
 }
@@ -150,23 +150,23 @@ static void keep_and_look(struct scene *scene, unsigned thread)
 	for (uint32_t step = 0; step < STEPS; step++) {
 		const uint32_t name = (step * 31 + thread * 17) % NAMES;
 		const struct state_key key = key_of(STATE_CALL, name);
-		struct state_note note = { .calls = &key,
+		struct state_save save = { .calls = &key,
 					   .call_count = 1,
 					   .blocks = blocks_of(name, room),
 					   .now = SEC + step };
 		arena_init(&arena, &pool, 1 << 20);
-		struct state_recall recall = {
+		struct state_load load = {
 			.blocks = &key, .block_count = 1, .arena = &arena, .now = SEC + step
 		};
-		(void)scene->store->recall(scene->store, &recall);
-		must(recall.found != NULL);
-		if (!slice_absent(recall.found[0])) {
+		(void)scene->store->load(scene->store, &load);
+		must(load.found != NULL);
+		if (!slice_absent(load.found[0])) {
 			atomic_fetch_add(&scene->found, 1);
-			if (!slice_eq(recall.found[0], note.blocks))
+			if (!slice_eq(load.found[0], save.blocks))
 				atomic_fetch_add(&scene->wrong, 1);
 		}
-		(void)scene->store->remember(scene->store, &note);
-		atomic_fetch_add(&scene->kept, note.blocks_kept);
+		(void)scene->store->save(scene->store, &save);
+		atomic_fetch_add(&scene->kept, save.blocks_kept);
 		if (step % 7 == 0)
 			scene->store->drop_blocks(scene->store, key, &key, 1);
 		arena_give(&arena);

@@ -7,122 +7,121 @@ static void an_answer_is_what_redis_says(void **state)
 {
 	static const struct state_key id = { { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
 					       15 } };
-	struct state_recall recall = question();
+	struct state_load load = question();
 	struct answer answer;
 
 	(void)state;
 	connected();
-	assert_int_equal(store->recall(store, &recall), STATE_PENDING);
+	assert_int_equal(store->load(store, &load), STATE_PENDING);
 	answer_init(&answer);
 	answers(&answer);
-	assert_int_equal(recalled, 1);
-	assert_false(recall.away);
-	assert_int_equal(recall.session_is, STATE_SESSION_KNOWN);
-	assert_int_equal(recall.revision, REVISION_2025_03_26);
-	assert_true(state_key_eq(&recall.loop.id, &id));
-	assert_int_equal(recall.loop.known, 1);
-	assert_int_equal(recall.loop.rounds, 3);
-	assert_int_equal(recall.loop.tokens, 40);
-	assert_int_equal(recall.loop.usd, 50);
-	assert_int_equal(recall.used.requests, 6);
-	assert_int_equal(recall.used.tokens, 70);
-	assert_int_equal(recall.used.usd, 800);
-	assert_memory_equal(recall.loop.place.at, "the model, the endpoint.", STATE_PLACE_BYTES);
-	assert_true(slice_eq(recall.found[0], SLICE("[blocks]")));
+	assert_int_equal(loaded, 1);
+	assert_false(load.away);
+	assert_int_equal(load.session_is, STATE_SESSION_KNOWN);
+	assert_int_equal(load.revision, REVISION_2025_03_26);
+	assert_true(state_key_eq(&load.loop.id, &id));
+	assert_int_equal(load.loop.known, 1);
+	assert_int_equal(load.loop.rounds, 3);
+	assert_int_equal(load.loop.tokens, 40);
+	assert_int_equal(load.loop.usd, 50);
+	assert_int_equal(load.used.requests, 6);
+	assert_int_equal(load.used.tokens, 70);
+	assert_int_equal(load.used.usd, 800);
+	assert_memory_equal(load.loop.place.at, "the model, the endpoint.", STATE_PLACE_BYTES);
+	assert_true(slice_eq(load.found[0], SLICE("[blocks]")));
 }
 
 /* ---- guesses ---- */
 
-static struct state_recall guessing_question(void)
+static struct state_load guessing_question(void)
 {
-	struct state_recall recall = question();
+	struct state_load load = question();
 
-	recall.may_guess = true;
-	return recall;
+	load.may_guess = true;
+	return load;
 }
 
 static void what_nobody_here_knows_is_guessed_as_the_request_says(void **state)
 {
-	struct state_recall recall = guessing_question();
+	struct state_load load = guessing_question();
 	struct answer answer;
 
 	(void)state;
 	connected();
-	assert_int_equal(store->recall(store, &recall), STATE_GUESSED);
-	assert_int_equal(recalled, 0);
-	assert_int_equal(recall.session_is, STATE_SESSION_UNSURE);
-	assert_true(state_key_none(&recall.loop.id));
-	assert_int_equal(recall.loop.known, 1); /* its call is no forgery */
-	assert_true(slice_absent(recall.found[0]));
+	assert_int_equal(store->load(store, &load), STATE_GUESSED);
+	assert_int_equal(loaded, 0);
+	assert_int_equal(load.session_is, STATE_SESSION_UNSURE);
+	assert_true(state_key_none(&load.loop.id));
+	assert_int_equal(load.loop.known, 1); /* its call is no forgery */
+	assert_true(slice_absent(load.found[0]));
 	answer_init(&answer);
 	answers(&answer);
-	assert_int_equal(recalled, 1);
-	assert_int_equal(recall.session_is, STATE_SESSION_KNOWN);
-	assert_int_equal(recall.loop.tokens, 40);
-	assert_true(slice_eq(recall.found[0], SLICE("[blocks]")));
+	assert_int_equal(loaded, 1);
+	assert_int_equal(load.session_is, STATE_SESSION_KNOWN);
+	assert_int_equal(load.loop.tokens, 40);
+	assert_true(slice_eq(load.found[0], SLICE("[blocks]")));
 }
 
 static void what_this_process_knows_is_the_guess(void **state)
 {
-	struct state_note note = session_begins();
-	struct state_recall recall = guessing_question();
+	struct state_save save = session_begins();
+	struct state_load load = guessing_question();
 
 	(void)state;
 	connected();
-	note.loop = (struct state_key){ { 9 } };
-	note.tokens = 40;
-	note.calls = &call;
-	note.call_count = 1;
-	note.rounds = 3;
-	note.blocks = SLICE("[blocks]");
-	assert_int_equal(store->remember(store, &note), STATE_PENDING);
-	assert_int_equal(store->recall(store, &recall), STATE_GUESSED);
-	assert_int_equal(recall.session_is, STATE_SESSION_KNOWN);
-	assert_int_equal(recall.revision, REVISION_2025_06_18);
-	assert_true(state_key_eq(&recall.loop.id, &note.loop));
-	assert_int_equal(recall.loop.rounds, 3);
-	assert_int_equal(recall.loop.tokens, 40);
-	assert_true(slice_eq(recall.found[0], SLICE("[blocks]")));
+	save.loop = (struct state_key){ { 9 } };
+	save.tokens = 40;
+	save.calls = &call;
+	save.call_count = 1;
+	save.rounds = 3;
+	save.blocks = SLICE("[blocks]");
+	assert_int_equal(store->save(store, &save), STATE_PENDING);
+	assert_int_equal(store->load(store, &load), STATE_GUESSED);
+	assert_int_equal(load.session_is, STATE_SESSION_KNOWN);
+	assert_int_equal(load.revision, REVISION_2025_06_18);
+	assert_true(state_key_eq(&load.loop.id, &save.loop));
+	assert_int_equal(load.loop.rounds, 3);
+	assert_int_equal(load.loop.tokens, 40);
+	assert_true(slice_eq(load.found[0], SLICE("[blocks]")));
 
 	/* What Redis has of it, too, is in memory once. */
-	const char *guessed = recall.found[0].at;
+	const char *guessed = load.found[0].at;
 	const redisReply told = number_of(0);
 	struct answer answer;
 	answer_init(&answer);
 	rig_answer(redis, REDIS_ANSWERED, &told);
 	answers(&answer);
-	assert_int_equal(recalled, 1);
-	assert_ptr_equal(recall.found[0].at, guessed);
+	assert_int_equal(loaded, 1);
+	assert_ptr_equal(load.found[0].at, guessed);
 }
 
 static void who_goes_ahead_before_the_first_connection_waits_for_it_once(void **state)
 {
-	struct state_recall recall = guessing_question(), gone = guessing_question();
+	struct state_load load = guessing_question(), gone = guessing_question();
 
 	(void)state;
-	assert_int_equal(store->recall(store, &recall), STATE_GUESSED);
-	assert_int_equal(store->recall(store, &gone), STATE_GUESSED);
-	store->forget_recall(store, &gone);
+	assert_int_equal(store->load(store, &load), STATE_GUESSED);
+	assert_int_equal(store->load(store, &gone), STATE_GUESSED);
+	store->forget_load(store, &gone);
 	loop.now += settings.deadline;
 	assert_true(rig_fire(loop.timer));
-	assert_int_equal(recalled, 1);
-	assert_true(recall.away);
-	assert_int_equal(recall.session_is, STATE_SESSION_UNSURE);
+	assert_int_equal(loaded, 1);
+	assert_true(load.away);
+	assert_int_equal(load.session_is, STATE_SESSION_UNSURE);
 }
 
 static void a_session_that_ended_here_is_not_guessed_to_be_there(void **state)
 {
-	struct state_note note = session_begins();
-	struct state_recall recall = guessing_question();
+	struct state_save save = session_begins();
+	struct state_load load = guessing_question();
 
 	(void)state;
 	connected();
 	rig_unready(redis);
-	note.begin_session = false;
-	note.end_session = true;
-	assert_int_equal(store->remember(store, &note), STATE_DONE);
+	save.change = STATE_ENDS;
+	assert_int_equal(store->save(store, &save), STATE_DONE);
 	rig_ready(redis);
-	assert_int_equal(store->recall(store, &recall), STATE_PENDING);
+	assert_int_equal(store->load(store, &load), STATE_PENDING);
 }
 
 /* ---- answers that are none ---- */
@@ -150,7 +149,7 @@ static void a_loop_has_spent_the_larger_of_two_sums(void **state)
 	struct answer answer;
 
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		struct state_note mine = { .tenant = tenant,
+		struct state_save mine = { .tenant = tenant,
 					   .loop = id,
 					   .calls = &call,
 					   .call_count = 1,
@@ -162,14 +161,14 @@ static void a_loop_has_spent_the_larger_of_two_sums(void **state)
 			(void)end(state);
 			(void)begin(state);
 		}
-		struct state_recall recall = question();
+		struct state_load load = question();
 		connected();
-		(void)state_memory_state(memory)->remember(state_memory_state(memory), &mine);
-		assert_int_equal(store->recall(store, &recall), STATE_PENDING);
+		(void)state_memory_state(memory)->save(state_memory_state(memory), &mine);
+		assert_int_equal(store->load(store, &load), STATE_PENDING);
 		answer_init(&answer);
 		answers(&answer);
-		assert_int_equal(recall.loop.tokens, rows[i].tokens_then);
-		assert_int_equal(recall.loop.usd, rows[i].usd_then);
+		assert_int_equal(load.loop.tokens, rows[i].tokens_then);
+		assert_int_equal(load.loop.usd, rows[i].usd_then);
 	}
 }
 
@@ -196,14 +195,14 @@ static void an_answer_of_another_form_is_none(void **state)
 	(void)state;
 	connected();
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		struct state_recall recall = question();
+		struct state_load load = question();
 		struct answer answer;
-		assert_int_equal(store->recall(store, &recall), STATE_PENDING);
+		assert_int_equal(store->load(store, &load), STATE_PENDING);
 		answer_init(&answer);
 		answer.parts[rows[i].part] = rows[i].with;
 		answers(&answer);
-		if (!recall.away || recall.session_is != STATE_SESSION_UNSURE ||
-		    recall.loop.known != 0 || !slice_absent(recall.found[0]))
+		if (!load.away || load.session_is != STATE_SESSION_UNSURE || load.loop.known != 0 ||
+		    !slice_absent(load.found[0]))
 			fail_msg("%s", rows[i].name);
 	}
 }
@@ -213,13 +212,13 @@ static void an_answer_with_more_or_fewer_parts_is_none(void **state)
 	(void)state;
 	connected();
 	for (size_t parts = 0; parts < COUNT_OF(((struct answer *)NULL)->parts); parts++) {
-		struct state_recall recall = question();
+		struct state_load load = question();
 		struct answer answer;
-		assert_int_equal(store->recall(store, &recall), STATE_PENDING);
+		assert_int_equal(store->load(store, &load), STATE_PENDING);
 		answer_init(&answer);
 		answer.reply.elements = parts;
 		answers(&answer);
-		assert_true(recall.away);
+		assert_true(load.away);
 	}
 }
 
@@ -230,40 +229,40 @@ static void blocks_of_another_form_are_absent(void **state)
 	(void)state;
 	connected();
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		struct state_recall recall = question();
+		struct state_load load = question();
 		struct answer answer;
-		assert_int_equal(store->recall(store, &recall), STATE_PENDING);
+		assert_int_equal(store->load(store, &load), STATE_PENDING);
 		answer_init(&answer);
 		answer.parts[10] = rows[i];
 		answers(&answer);
-		assert_false(recall.away);
-		assert_true(slice_absent(recall.found[0]));
+		assert_false(load.away);
+		assert_true(slice_absent(load.found[0]));
 	}
 }
 
 /* Another gateway's provider did not take them: what this process has of them is forgotten, too. */
 static void blocks_that_are_of_no_use_are_forgotten_here(void **state)
 {
-	struct state_note note = { .tenant = tenant,
+	struct state_save save = { .tenant = tenant,
 				   .calls = &call,
 				   .call_count = 1,
 				   .blocks = SLICE("[mine]"),
 				   .now = loop.now };
-	struct state_recall recall = question(), away = question();
+	struct state_load load = question(), away = question();
 	struct answer answer;
 
 	(void)state;
-	(void)state_memory_state(memory)->remember(state_memory_state(memory), &note);
-	(void)state_memory_state(memory)->recall(state_memory_state(memory), &away);
+	(void)state_memory_state(memory)->save(state_memory_state(memory), &save);
+	(void)state_memory_state(memory)->load(state_memory_state(memory), &away);
 	assert_true(slice_eq(away.found[0], SLICE("[mine]")));
 	connected();
-	assert_int_equal(store->recall(store, &recall), STATE_PENDING);
+	assert_int_equal(store->load(store, &load), STATE_PENDING);
 	answer_init(&answer);
 	answer.parts[10] = text_of("");
 	answers(&answer);
-	assert_true(slice_absent(recall.found[0]));
+	assert_true(slice_absent(load.found[0]));
 	rig_unready(redis);
-	assert_int_equal(store->recall(store, &away), STATE_DONE);
+	assert_int_equal(store->load(store, &away), STATE_DONE);
 	assert_true(slice_absent(away.found[0]));
 }
 
