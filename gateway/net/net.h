@@ -135,6 +135,14 @@ void net_resume(struct net_conn *conn);
  * that one turn cannot bring more. From then on, as long as the connection lives. */
 void net_limit_input(struct net_conn *conn, size_t bytes);
 
+/* Has the kernel find a peer that is gone though nothing is sent: it asks after 30 s of silence and every 10 s, and gives
+ * up after the third time. From then on, as long as the connection lives. */
+void net_keep_alive(struct net_conn *conn);
+
+/* Asks the kernel whether the peer has sent nothing, nor closed its side, that was not read yet: what the loop will tell of in
+ * its next turn. False: it has, or the connection has ended. */
+bool net_is_silent(const struct net_conn *conn);
+
 /* Whether what the connection brings, its end too, may wait for NET_COALESCE and the rest of a millisecond, so
  * that one turn reads for many: it does where many connections of the loop are like that. A new one is not.
  * For long answers, whose every event costs a turn otherwise. On is said once, off as often as wanted. */

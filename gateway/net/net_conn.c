@@ -196,6 +196,28 @@ no_resources:
 	return NULL;
 }
 
+void net_keep_alive(struct net_conn *conn)
+{
+	static const int on = 1, idle_s = 30, interval_s = 10, probes = 3;
+
+	must_obj(conn, NET_CONN_MAGIC);
+	if (conn->fd == -1) /* the others fail on local sockets, whose peers do not go unseen */
+		return;
+	(void)setsockopt(conn->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	(void)setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	(void)setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
+	(void)setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
+bool net_is_silent(const struct net_conn *conn)
+{
+	char byte;
+
+	must_obj(conn, NET_CONN_MAGIC);
+	return !net_ending(conn) && conn->failed == NULL &&
+	       recv(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == -1 && errno == EAGAIN;
+}
+
 const char *net_conn_error(const struct net_conn *conn)
 {
 	must_obj(conn, NET_CONN_MAGIC);
