@@ -4,8 +4,6 @@
 #include "gateway/base/bounds.h"
 #include "gateway/upstream/upstream_parts.h"
 
-#include <stdlib.h>
-
 const struct upstream_limits upstream_limits_default = {
 	.connections_max = 4096,
 	.idle_max = 1024,
@@ -267,7 +265,7 @@ static bool call_begin(struct upstream_call *call)
 	return true;
 }
 
-static void on_serve(struct net_task *task)
+void upstream_serve(struct net_task *task)
 {
 	struct upstream_pool *pool = CONTAINER_OF(task, struct upstream_pool, serve);
 
@@ -275,15 +273,6 @@ static void on_serve(struct net_task *task)
 		;
 	if (upstream_pool_places(pool) != 0) /* for the next turn's */
 		upstream_serve_soon(pool);
-}
-
-/* Something was freed or became known: the first in the queue go on, at the end of this turn. Callers
- * that leave together leave the queue first, so that nothing is begun only to be cancelled. */
-void upstream_serve_soon(struct upstream_pool *pool)
-{
-	pool->serve.run = on_serve;
-	if (pool->queue.first != NULL && pool->serve.prev == NULL)
-		net_soon(pool->up->loop, &pool->serve);
 }
 
 static void call_reset(struct upstream_call *call, struct upstream_pool *pool)
@@ -298,18 +287,6 @@ static void call_reset(struct upstream_call *call, struct upstream_pool *pool)
 	call->timer.fire = on_timer;
 	call->timer.due = NSEC_NEVER;
 	call->attempt_started = call->last_progress = now;
-}
-
-void upstream_hold(struct upstream_pool *pool)
-{
-	pool->calls++;
-}
-
-void upstream_let_go(struct upstream_pool *pool)
-{
-	must(pool->calls != 0);
-	pool->calls--;
-	upstream_pool_let_go(pool);
 }
 
 /* Those that only wait for the end of a turn do not count: for an idle connection, or to be dialled for. */
@@ -339,128 +316,6 @@ void upstream_start(struct upstream_pool *pool, struct upstream_call *call)
 		if (upstream_pool_places(pool) != 0)
 			upstream_serve_soon(pool);
 	}
-}
-
-/* ---- ending ---------------------------------------------------------------------------------- */
-
-/* The part that has come of an answer that will not be heard to its end. */
-static void note_seen(struct upstream_call *call)
-{
-	const struct upstream_http *http = &call->conn->http;
-	size_t len, blank = 0;
-
-	if (call->state != UPSTREAM_BODY || call->in_pieces || http->status / 100 != 2)
-		return;
-	const char *body = net_input(call->conn->net, &len) + http->body;
-	must(http->body + http->size <= len);
-	while (blank < http->size && memchr(" \t\r\n", body[blank], 4) != NULL)
-		blank++;
-	if (blank < http->size)
-		call->seen = http->size - blank + http->left;
-}
-
-/* Off the queue, the connection and the timer. A connection that it still has is in the midst of something:
- * a whole answer has left it before. */
-static void call_detach(struct upstream_call *call)
-{
-	struct upstream_conn *conn = call->conn;
-
-	upstream_call_disarm(call);
-	if (call->state == UPSTREAM_QUEUED)
-		upstream_calls_remove(&call->pool->queue, call);
-	if (conn != NULL)
-		note_seen(call);
-	call->state = UPSTREAM_IDLE;
-	call->conn = NULL;
-	if (conn != NULL) {
-		upstream_keeps(call, 0);
-		upstream_conn_abort(conn);
-	}
-}
-
-/* On which list it is once it is over. */
-static struct upstream_calls *over_of(const struct upstream_call *call)
-{
-	struct upstream *up = call->pool->up;
-
-	return call->answer.body.len <= TURN_SHORT ? &up->over : &up->over_long;
-}
-
-static void deliver_soon(struct upstream *up)
-{
-	if (!up->delivering)
-		net_soon(up->loop, &up->deliver);
-	up->delivering = true;
-}
-
-/* The outcome is there; `done` comes at the end of this turn, so that no caller runs in the midst of
- * a pool's work. */
-void upstream_call_end(struct upstream_call *call, enum err err, const char *detail)
-{
-	struct upstream_pool *pool = call->pool;
-
-	call->err = err;
-	call->detail = detail;
-	call->done_at = upstream_now(call);
-	call_detach(call);
-	upstream_calls_add(over_of(call), call);
-	deliver_soon(pool->up);
-	upstream_serve_soon(pool);
-}
-
-/* Those that are there, at least one and no more than are enough for a turn. */
-static void deliver(struct upstream_calls *over)
-{
-	size_t bodies = 0;
-
-	for (uint32_t left = over->count; left != 0 && over->first != NULL; left--) {
-		struct upstream_call *call = over->first;
-		struct upstream_pool *pool = call->pool;
-		bodies += call->answer.body.len;
-		upstream_keeps(call, 0);
-		upstream_calls_remove(over, call);
-		pool->calls--;
-		upstream_pool_let_go(pool);
-		call->done(call);
-		if (bodies >= TURN_BODIES)
-			return;
-	}
-}
-
-static void on_deliver(struct net_task *task)
-{
-	struct upstream *up = CONTAINER_OF(task, struct upstream, deliver);
-
-	up->delivering = false; /* those that end meanwhile come with the next turn */
-	deliver(&up->over);
-	deliver(&up->over_long);
-	if (up->over.first != NULL || up->over_long.first != NULL)
-		deliver_soon(up);
-}
-
-void upstream_cancel(struct upstream_call *call)
-{
-	struct upstream_pool *pool = call->pool;
-
-	if (call->state == UPSTREAM_IDLE && call->prev == NULL)
-		return;
-	upstream_keeps(call, 0);
-	if (call->state == UPSTREAM_IDLE)
-		upstream_calls_remove(over_of(call), call);
-	else
-		call_detach(call);
-	pool->calls--;
-	upstream_serve_soon(pool);
-	upstream_pool_let_go(pool);
-}
-
-void upstream_finish(struct upstream_call *call)
-{
-	must(call->state == UPSTREAM_IDLE && call->prev == NULL);
-	net_buffer_free(call->buffer);
-	call->buffer = NULL;
-	if (call->answer.status != 0)
-		call->answer = (struct provider_answer){ 0 };
 }
 
 /* ---- what the connection tells --------------------------------------------------------------- */
@@ -568,29 +423,7 @@ static const struct net_conn_events conn_events = {
 	.expect = upstream_expect,
 };
 
-/* ---- pools ----------------------------------------------------------------------------------- */
-
-struct upstream *upstream_new(struct net_loop *loop, const struct upstream_limits *limits)
-{
-	struct upstream *up = calloc(1, sizeof(*up));
-
-	if (up == NULL)
-		return NULL;
-	up->loop = loop;
-	up->limits = *limits;
-	up->kept_max = SIZE_MAX;
-	up->deliver.run = on_deliver;
-	upstream_calls_init(&up->over);
-	upstream_calls_init(&up->over_long);
-	return up;
-}
-
-void upstream_bound_answers(struct upstream *up, size_t bytes)
-{
-	const size_t one = up->limits.head_max + up->limits.body_max;
-
-	up->kept_max = bytes > one ? bytes : one;
-}
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 void upstream_set_addresses(struct upstream_pool *pool, const struct upstream_address *addresses,
 			    uint32_t count)

@@ -1,5 +1,5 @@
-/* upstream_parts.h - what upstream.c and upstream_read.c share: a call's end, its timer, and what its
- * connection brings. Private to upstream*.c. */
+/* upstream_parts.h - what upstream.c, upstream_end.c and upstream_read.c share: a call's timer, its end,
+ * and what its connection brings. Private to upstream*.c. */
 #ifndef GATEWAY_UPSTREAM_UPSTREAM_PARTS_H
 #define GATEWAY_UPSTREAM_UPSTREAM_PARTS_H
 
@@ -12,17 +12,12 @@ static inline nsec_t upstream_now(const struct upstream_call *call)
 	return net_now(call->pool->up->loop);
 }
 
-/* The outcome is there; `done` comes at the end of this turn, so that no caller runs in the midst of
- * a pool's work. A connection that the call still has is aborted. */
-void upstream_call_end(struct upstream_call *call, enum err err, const char *detail);
-
 /* Sets the call's timer to what is due next, unless it fires before that; takes it back. */
 void upstream_call_arm(struct upstream_call *call);
 void upstream_call_disarm(struct upstream_call *call);
 
-/* Something was freed or became known: the first in the queue go on, at the end of this turn. Callers
- * that leave together leave the queue first, so that nothing is begun only to be cancelled. */
-void upstream_serve_soon(struct upstream_pool *pool);
+/* The task of a pool's queue: begins its first calls, as many as there are connections for. */
+void upstream_serve(struct net_task *task);
 
 /* So many bytes of its answer are kept now; none when `done` is called. */
 static inline void upstream_keeps(struct upstream_call *call, size_t bytes)
@@ -34,6 +29,12 @@ static inline void upstream_keeps(struct upstream_call *call, size_t bytes)
 	up->kept -= call->kept;
 	call->kept = bytes;
 }
+
+/* ---- upstream_end.c ---- */
+
+/* The outcome is there; `done` comes at the end of this turn, so that no caller runs in the midst of
+ * a pool's work. A connection that the call still has is aborted. */
+void upstream_call_end(struct upstream_call *call, enum err err, const char *detail);
 
 /* ---- upstream_read.c ---- */
 

@@ -2,7 +2,6 @@
 
 #include "codec/base/must.h"
 #include "gateway/tls/tls.h"
-#include "gateway/upstream/upstream_parts.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -43,6 +42,12 @@ void upstream_calls_remove(struct upstream_calls *calls, struct upstream_call *c
 	call->next = NULL;
 	call->prev = NULL;
 	calls->count--;
+}
+
+void upstream_serve_soon(struct upstream_pool *pool)
+{
+	if (pool->queue.first != NULL && pool->serve.prev == NULL)
+		net_soon(pool->up->loop, &pool->serve);
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -405,6 +410,7 @@ static struct upstream_pool *pool_new(struct upstream *up, const struct endpoint
 	pool->identity = slice_of(identity, endpoint->identity.len);
 	pool->port = endpoint->port;
 	pool->idle_timer.fire = on_idle_timer;
+	pool->serve.run = up->serve;
 	upstream_calls_init(&pool->queue);
 	take_literal(pool);
 	if (endpoint->tls) {
@@ -472,6 +478,18 @@ void upstream_pool_let_go(struct upstream_pool *pool)
 		at = &(*at)->next;
 	*at = pool->next;
 	pool_free(pool);
+}
+
+void upstream_hold(struct upstream_pool *pool)
+{
+	pool->calls++;
+}
+
+void upstream_let_go(struct upstream_pool *pool)
+{
+	must(pool->calls != 0);
+	pool->calls--;
+	upstream_pool_let_go(pool);
 }
 
 void upstream_mark(struct upstream *up)

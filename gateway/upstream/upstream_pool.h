@@ -90,10 +90,15 @@ struct upstream {
 	/* Their `done` is due: those whose answers are short or none, and the others. */
 	struct upstream_calls over, over_long;
 	struct net_task deliver;
-	bool delivering;            /* `deliver` is queued */
-	size_t kept, kept_max;      /* bytes of answers: see upstream_bound_answers */
-	upstream_expect_fn *expect; /* NULL: nobody wants to know */
+	bool delivering;                      /* `deliver` is queued */
+	size_t kept, kept_max;                /* bytes of answers: see upstream_bound_answers */
+	upstream_expect_fn *expect;           /* NULL: nobody wants to know */
+	void (*serve)(struct net_task *task); /* upstream_serve, of each pool */
 };
+
+/* Something was freed or became known: the first in the queue go on, at the end of this turn. Callers
+ * that leave together leave the queue first, so that nothing is begun only to be cancelled. */
+void upstream_serve_soon(struct upstream_pool *pool);
 
 /* ---- addresses ---- */
 

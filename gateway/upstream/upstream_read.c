@@ -243,6 +243,13 @@ static enum upstream_http_verdict read_on(struct upstream_conn *conn, char *byte
 	return upstream_http_read(&conn->http, bytes, len);
 }
 
+void upstream_bound_answers(struct upstream *up, size_t bytes)
+{
+	const size_t one = up->limits.head_max + up->limits.body_max;
+
+	up->kept_max = bytes > one ? bytes : one;
+}
+
 void upstream_holds(struct upstream_call *call, size_t bytes)
 {
 	must(call->in_pieces && call->state == UPSTREAM_BODY);
