@@ -1,7 +1,6 @@
 #include "gateway/upstream/upstream.h"
 
 #include "codec/base/must.h"
-#include "gateway/base/bounds.h"
 #include "gateway/upstream/upstream_parts.h"
 
 const struct upstream_limits upstream_limits_default = {
@@ -9,6 +8,7 @@ const struct upstream_limits upstream_limits_default = {
 	.idle_max = 1024,
 	.queue_max = 4096,
 	.idle_for = 60 * SEC,
+	.fresh_for = 4 * SEC, /* Node's and Python's servers close after 5 s */
 	.head_max = (size_t)64 << 10,
 	.body_max = (size_t)16 << 20,
 };
@@ -42,8 +42,10 @@ static nsec_t state_due(const struct upstream_call *call)
 	case UPSTREAM_CONNECT:
 		return call->conn->give_up;
 	case UPSTREAM_SENT:
-		return after(call->last_progress,
-			     call->first_byte_at == 0 ? timeouts->first_byte : timeouts->idle);
+		if (call->first_byte_at == 0)
+			return after(call->last_progress, timeouts->first_byte);
+		return call->extra == NULL ? after(call->last_progress, timeouts->idle)
+					   : after(call->sent_at, timeouts->first_byte);
 	case UPSTREAM_BODY:
 		return call->paused ? NSEC_NEVER : after(call->last_progress, timeouts->idle);
 	case UPSTREAM_IDLE:
@@ -124,6 +126,15 @@ static void on_queue_late(struct upstream_call *call)
 		call_rest(call);
 }
 
+static const char *stall_detail(const struct upstream_call *call)
+{
+	if (call->first_byte_at == 0)
+		return "no answer byte within the first_byte timeout";
+	return call->state == UPSTREAM_SENT && call->extra != NULL
+		       ? "the answer's head was not whole within the first_byte timeout"
+		       : "the answer stalled for longer than the idle timeout";
+}
+
 static void on_state_late(struct upstream_call *call)
 {
 	switch (call->state) {
@@ -136,10 +147,7 @@ static void on_state_late(struct upstream_call *call)
 	case UPSTREAM_SENT:
 	case UPSTREAM_BODY:
 		call->timed_out = true;
-		upstream_call_end(call, ERR_PROVIDER_DOWN,
-				  call->first_byte_at == 0
-					  ? "no answer byte within the first_byte timeout"
-					  : "the answer stalled for longer than the idle timeout");
+		upstream_call_end(call, ERR_PROVIDER_DOWN, stall_detail(call));
 		break;
 	case UPSTREAM_IDLE:
 		break;
@@ -200,6 +208,8 @@ static nsec_t share_of_connect(const struct upstream_conn *conn)
 	nsec_t now = upstream_now(call), due = after(call->last_progress, call->timeouts.connect);
 	uint32_t untried = upstream_pool_untried(conn->pool, conn);
 
+	if (call->extra != NULL && call->extra->pin != NULL)
+		untried = 1;
 	return due == NSEC_NEVER || due <= now || untried < 2 ? due : now + (due - now) / untried;
 }
 
@@ -207,7 +217,8 @@ static nsec_t share_of_connect(const struct upstream_conn *conn)
 static void conn_dial(struct upstream_conn *conn, const char *failure)
 {
 	struct upstream_pool *pool = conn->pool;
-	uint32_t n = upstream_pool_next_address(pool, conn);
+	uint32_t n = conn->call->extra == NULL ? upstream_pool_next_address(pool, conn)
+					       : upstream_extra_next_address(conn);
 
 	if (n == UPSTREAM_NO_ADDRESS) {
 		upstream_call_end(conn->call, ERR_PROVIDER_DOWN, failure);
@@ -250,7 +261,13 @@ static bool call_begin(struct upstream_call *call)
 		on_deadline(call);
 		return true;
 	}
-	struct upstream_conn *conn = upstream_pool_take(pool);
+	if (call->extra != NULL && !upstream_extra_has_address(call)) {
+		upstream_call_end(call, ERR_PROVIDER_NO_ATTEMPT,
+				  "the address is not the host's any more");
+		return true;
+	}
+	struct upstream_conn *conn =
+		call->extra == NULL ? upstream_pool_take(pool) : upstream_extra_take(call);
 	if (conn == NULL && (upstream_pool_places(pool) == 0 || !upstream_pool_may_dial(pool)))
 		return false;
 	if (call->state == UPSTREAM_QUEUED)
@@ -300,6 +317,7 @@ void upstream_start(struct upstream_pool *pool, struct upstream_call *call)
 	must(call->state == UPSTREAM_IDLE && call->prev == NULL && call->buffer == NULL);
 	must(call->done != NULL && call->request_count != 0);
 	must((call->head == NULL) == (call->piece == NULL));
+	must(call->extra == NULL || call->head != NULL);
 	call_reset(call, pool);
 	pool->calls++;
 	if (pool->queue.first == NULL && call_begin(call))
@@ -392,7 +410,7 @@ static void conn_cut(struct upstream_conn *conn, enum net_end end)
 		return;
 	if (end == NET_END_CLOSED && upstream_http_end(&conn->http) == UPSTREAM_HTTP_DONE)
 		upstream_answered(conn);
-	else if (conn->used && !conn->heard)
+	else if (conn->used && !conn->heard && call->extra == NULL)
 		call_retry(call);
 	else
 		upstream_call_end(call, ERR_PROVIDER_DOWN,

@@ -9,7 +9,11 @@
  *
  * An answer is collected whole, up to limits.body_max, or handed over in pieces as it comes, of any
  * length and without being kept: then no total timeout runs, only the idle one, anew with every byte,
- * and the deadline. Reading can be paused, so that memory stays bounded whoever is slow. */
+ * and the deadline. Reading can be paused, so that memory stays bounded whoever is slow.
+ *
+ * A call that is not a provider's has a struct upstream_extra: its request is not sent a second time, its answer's
+ * header lines can be read, it may be bound to one address, and its answer may be a stream that stays open and
+ * silent for hours. */
 #ifndef GATEWAY_UPSTREAM_UPSTREAM_H
 #define GATEWAY_UPSTREAM_UPSTREAM_H
 
@@ -30,8 +34,10 @@ struct upstream_limits {
 	uint32_t queue_max;       /* calls waiting per pool; likewise */
 	uint32_t workers;         /* an endpoint's own bounds are of so many together; 0: one */
 	nsec_t idle_for;          /* a kept connection is closed after that */
-	size_t head_max;          /* bytes of status line and headers */
-	size_t body_max;          /* bytes of an answer's body */
+	/* A call with an `extra` uses a kept connection that has been idle for less than that. */
+	nsec_t fresh_for;
+	size_t head_max; /* bytes of status line and headers */
+	size_t body_max; /* bytes of an answer's body */
 };
 extern const struct upstream_limits upstream_limits_default;
 
@@ -65,6 +71,8 @@ struct upstream_address {
 };
 void upstream_set_addresses(struct upstream_pool *pool, const struct upstream_address *addresses,
 			    uint32_t count);
+/* How many of them there are now: whether a pin matters. */
+uint32_t upstream_address_count(const struct upstream_pool *pool);
 /* By identity; ignored when there is no such pool. */
 void upstream_resolved(struct upstream *up, struct slice identity,
 		       const struct upstream_address *addresses, uint32_t count);
@@ -76,6 +84,43 @@ enum upstream_state {
 	UPSTREAM_SENT, /* request being written, or answer awaited */
 	UPSTREAM_BODY, /* head is there */
 };
+
+/* What a call has that is not a provider's. Its owner keeps it as long as the call. Such a call has `head` and
+ * `piece`.
+ *
+ * - The request may be of any method; it is sent once: when a kept connection turns out to be closed, the call ends
+ *   with ERR_PROVIDER_DOWN and bytes_sent. So that this is rare, only connections that were idle for less than
+ *   limits.fresh_for are used, and only after a look at whether the peer has closed them.
+ * - An answer of any status is one, with or without a body; redirects are not followed. A body with a
+ *   content coding is refused where the status is 2xx; of another status it is as good as empty when it is collected whole,
+ *   and `call->coded` says so from `head` on.
+ * - `deadline`, timeouts.idle and timeouts.total may be NSEC_NEVER. timeouts.first_byte bounds the wait for the whole
+ *   head. `head` may change deadline and timeouts; they count from then on.
+ * - Pieces come at once, never together with other connections' (net_coalesce). */
+struct upstream_extra {
+	/* Set by the caller before upstream_start. */
+	/* The only address to use, its port included: that of a kept connection, or a new one's. Borrowed until the call is
+	 * over. When it is not among the pool's addresses any more, the call ends with ERR_PROVIDER_NO_ATTEMPT.
+	 * NULL: any of the pool's. */
+	const struct upstream_address *pin;
+	/* An answer in pieces is a stream: once `head` has returned true its connection counts neither with the
+	 * pool's connections_max nor with the endpoint's `concurrent`; the caller bounds the number of streams. TCP
+	 * keepalive finds a dead peer within about a minute. It may be set as late as in `head`. */
+	bool stream;
+	bool no_body; /* the request is a HEAD: its answer ends with its head, and `head` is not asked */
+
+	/* The outcome. */
+	/* The header lines of the final answer as they came, without status line, for upstream_next_field. Valid in `head`,
+	 * and, of an answer that was collected whole, from `done` until upstream_finish. */
+	struct slice fields;
+	int64_t content_length; /* as the head says, from `head` on; -1: it does not */
+	/* The address that was used, from `head` on; `len` 0: there was no answer. */
+	struct upstream_address peer;
+};
+
+/* Takes the first line off `fields`: its name as it was sent, and its value without blanks around. Names occur as often as
+ * they were sent. False: there is none any more. */
+bool upstream_next_field(struct slice *fields, struct slice *name, struct slice *value);
 
 /* One attempt; embedded in the request that makes it. What every piece of an answer touches stands first. */
 struct upstream_call {
@@ -96,7 +141,9 @@ struct upstream_call {
 	bool bytes_sent; /* at least one request byte was handed to the kernel */
 	bool timed_out;  /* ERR_PROVIDER_DOWN: its timeouts passed, before or within an answer */
 	bool held_up;    /* it was paused for a while */
-	bool coded; /* ERR_PROVIDER_ANSWER, because of its content-encoding: any other would be so, too */
+	/* ERR_PROVIDER_ANSWER, because of its content-encoding: any other would be so, too; with an `extra`
+	 * also of an answer that stands */
+	bool coded;
 
 	/* set by the caller before upstream_start */
 	const struct iovec *request; /* head and body, ready to send; unchanged until `done` */
@@ -112,6 +159,7 @@ struct upstream_call {
 	bool (*head)(struct upstream_call *call);
 	nsec_t deadline; /* of the whole request */
 	struct provider_timeouts timeouts;
+	struct upstream_extra *extra; /* NULL: a provider's call */
 	/* private */
 	struct upstream_pool *pool;
 	struct upstream_conn *conn;
@@ -153,6 +201,11 @@ static inline void upstream_outcome(struct upstream_call *call, enum err err, co
 	call->held_up = call->coded = false;
 	call->seen = 0;
 	call->sent_at = call->first_byte_at = call->done_at = call->queued_ns = 0;
+	if (call->extra != NULL) {
+		call->extra->fields = slice_of(NULL, 0);
+		call->extra->content_length = -1;
+		call->extra->peer.len = 0;
+	}
 }
 
 /* Starts; `done` comes at the end of a turn (of many long answers that end together, in one of the next
@@ -191,6 +244,7 @@ void upstream_set_expect(struct upstream *up, upstream_expect_fn *expect);
 /* For metrics: connections by state of all pools of this worker. */
 struct upstream_counts {
 	uint64_t idle, busy, connecting, queued;
+	uint64_t streams; /* not among the others: see struct upstream_extra */
 };
 struct upstream_counts upstream_count(const struct upstream *up, struct slice identity);
 

@@ -124,6 +124,8 @@ void upstream_finish(struct upstream_call *call)
 	call->buffer = NULL;
 	if (call->answer.status != 0)
 		call->answer = (struct provider_answer){ 0 };
+	if (call->extra != NULL)
+		call->extra->fields = slice_of(NULL, 0);
 }
 
 /* ---- all calls of a worker -------------------------------------------------------------------- */

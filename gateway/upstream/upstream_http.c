@@ -142,6 +142,17 @@ size_t upstream_http_take(struct upstream_http *http, const char *bytes, struct 
 	return used;
 }
 
+/* The reader has found these line ends, and let no other CR pass. */
+struct slice upstream_http_fields(const struct upstream_http *http, const char *bytes)
+{
+	const char *head = bytes + http->start;
+	const size_t len = http->at - http->start;
+	const char *first = memmem(head, len, "\r\n", 2), *last = memmem(head, len, "\r\n\r\n", 4);
+
+	must(http->head && first != NULL && last != NULL);
+	return slice_of(first + 2, (size_t)(last - first));
+}
+
 static struct slice span_slice(struct upstream_http_span span, const char *bytes)
 {
 	return span.at == 0 ? slice_of(NULL, 0) : slice_of(bytes + span.at, span.len);

@@ -100,6 +100,10 @@ void upstream_http_ask(struct upstream_http *http);
  * does not bound it. */
 void upstream_http_go_on(struct upstream_http *http, bool pieces);
 
+/* It waits: the answer has no body, whatever its head says, because the request was a HEAD. The next read finds it
+ * complete. */
+void upstream_http_skip_body(struct upstream_http *http);
+
 /* Reads on. `bytes` are all bytes since upstream_http_init, `len` never less than before; decoding
  * in place moves bytes behind the head. Once done or refused the verdict stays. */
 enum upstream_http_verdict upstream_http_read(struct upstream_http *http, char *bytes, size_t len);
@@ -118,6 +122,11 @@ enum upstream_http_verdict upstream_http_end(struct upstream_http *http);
  * there are no rates. */
 void upstream_http_answer(const struct upstream_http *http, const char *bytes,
 			  struct provider_answer *answer);
+
+/* The header lines of that answer, each with its CR LF, as a slice of `bytes`: while it waits, and after DONE unless its
+ * body was taken in pieces. Empty: there are none.
+ * upstream_next_field walks them. */
+struct slice upstream_http_fields(const struct upstream_http *http, const char *bytes);
 
 /* The rates of that answer, for its headers: they are seldom sent, and large. In `into`; NULL where none
  * was sent, there is no memory, or `into` is NULL. */

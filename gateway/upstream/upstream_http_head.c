@@ -1,6 +1,7 @@
 /* upstream_http_head.c - the head of a provider's answer: status, headers, and how the body is delimited. */
 #include "codec/base/must.h"
 #include "gateway/base/header_text.h"
+#include "gateway/upstream/upstream.h"
 #include "gateway/upstream/upstream_http_parts.h"
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -189,7 +190,7 @@ static const char *keep_header(struct upstream_http *http, const struct header_r
 static const char bad_name[] = "a header line has no proper name";
 
 /* Splits "name: value", of proper text; the answer is what is wrong, or NULL. */
-static const char *split_header(struct slice line, struct slice *name, struct slice *value)
+static inline const char *split_header(struct slice line, struct slice *name, struct slice *value)
 {
 	if (line.at[0] == ' ' || line.at[0] == '\t')
 		return "a header line is folded";
@@ -308,6 +309,27 @@ void upstream_http_go_on(struct upstream_http *http, bool pieces)
 	if (pieces)
 		http->limits.body_max = SIZE_MAX / 2; /* sums with it do not overflow */
 	check_length(http);
+}
+
+void upstream_http_skip_body(struct upstream_http *http)
+{
+	must(http->waits);
+	http->waits = false;
+	upstream_http_done(http);
+}
+
+/* ---- the lines of a head that was read -------------------------------------------------------- */
+
+bool upstream_next_field(struct slice *fields, struct slice *name, struct slice *value)
+{
+	if (fields->len == 0)
+		return false;
+	const char *end = memchr(fields->at, '\r', fields->len);
+	must(end != NULL);
+	const size_t len = (size_t)(end - fields->at);
+	must(split_header(slice_of(fields->at, len), name, value) == NULL);
+	*fields = slice_of(end + 2, fields->len - len - 2);
+	return true;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------ */

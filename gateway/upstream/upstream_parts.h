@@ -1,4 +1,4 @@
-/* upstream_parts.h - what upstream.c, upstream_end.c and upstream_read.c share: a call's timer, its end,
+/* upstream_parts.h - what upstream.c, upstream_end.c, upstream_extra.c and upstream_read.c share: a call's timer, its end,
  * and what its connection brings. Private to upstream*.c. */
 #ifndef GATEWAY_UPSTREAM_UPSTREAM_PARTS_H
 #define GATEWAY_UPSTREAM_UPSTREAM_PARTS_H
@@ -35,6 +35,27 @@ static inline void upstream_keeps(struct upstream_call *call, size_t bytes)
 /* The outcome is there; `done` comes at the end of this turn, so that no caller runs in the midst of
  * a pool's work. A connection that the call still has is aborted. */
 void upstream_call_end(struct upstream_call *call, enum err err, const char *detail);
+
+/* ---- upstream_extra.c: calls that have an `extra` ---- */
+
+/* Whether the address that the call is bound to, if any, is one of the host's, as far as these are known. */
+bool upstream_extra_has_address(const struct upstream_call *call);
+
+/* As upstream_pool_next_address: the address that the call is bound to once, or any. */
+uint32_t upstream_extra_next_address(const struct upstream_conn *conn);
+
+/* A kept connection that will do, off the idle list. NULL: there is none; then there is a place for a new one
+ * where there was an idle one that would not do. */
+struct upstream_conn *upstream_extra_take(const struct upstream_call *call);
+
+/* Its answer's head is in `bytes`: that part of the outcome. */
+void upstream_extra_note(struct upstream_conn *conn, const char *bytes);
+
+/* The reader waits behind the head: the same. False: there is no body, and the reader does not wait any more. */
+bool upstream_extra_head(struct upstream_conn *conn, const char *bytes);
+
+/* The call's owner has said how the body is to come. */
+void upstream_extra_go_on(struct upstream_conn *conn);
 
 /* ---- upstream_read.c ---- */
 

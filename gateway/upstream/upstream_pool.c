@@ -4,7 +4,6 @@
 #include "gateway/tls/tls.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -130,6 +129,11 @@ void upstream_pool_set_targets(struct upstream_pool *pool, const struct upstream
 	pool->unresolved = false;
 }
 
+uint32_t upstream_address_count(const struct upstream_pool *pool)
+{
+	return pool->target_count;
+}
+
 static uint32_t tried_of(const struct upstream_pool *pool, const struct upstream_conn *conn)
 {
 	return conn->generation == pool->generation ? conn->tried : 0;
@@ -168,6 +172,8 @@ void upstream_pool_note_dialled(struct upstream_conn *conn, uint32_t n)
 	conn->tried = tried_of(conn->pool, conn) | (uint32_t)1 << n;
 	conn->generation = conn->pool->generation;
 	conn->address = n;
+	const struct upstream_address *to = &conn->pool->targets[n].address;
+	(void)memcpy(&conn->peer, &to->address, sizeof(conn->peer));
 }
 
 /* The target that conn dialled; NULL when the addresses were replaced meanwhile. */
@@ -258,8 +264,9 @@ static void conn_end(struct upstream_conn *conn, void (*end)(struct net_conn *))
 	net_timer_stop(pool->up->loop, &conn->drain_timer);
 	if (conn->net != NULL)
 		end(conn->net);
-	must(pool->conns > 0);
-	pool->conns--;
+	uint32_t *count = conn->stream ? &pool->streams : &pool->conns;
+	must(*count > 0);
+	--*count;
 	if (!conn->open)
 		pool->connecting--;
 	*conn = (struct upstream_conn){ .next = pool->up->spare };
@@ -276,7 +283,7 @@ void upstream_conn_abort(struct upstream_conn *conn)
 	conn_end(conn, net_abort);
 }
 
-static void idle_remove(struct upstream_conn *conn)
+void upstream_pool_unlist(struct upstream_conn *conn)
 {
 	struct upstream_pool *pool = conn->pool;
 
@@ -296,7 +303,7 @@ static void idle_remove(struct upstream_conn *conn)
 void upstream_pool_lose(struct upstream_conn *conn)
 {
 	must(conn->call == NULL);
-	idle_remove(conn);
+	upstream_pool_unlist(conn);
 	upstream_conn_drop(conn);
 }
 
@@ -328,7 +335,8 @@ void upstream_pool_keep(struct upstream_conn *conn)
 	struct upstream_pool *pool = conn->pool;
 
 	must(conn->open && conn->call == NULL);
-	if (pool->doomed || pool->idle >= pool->up->limits.idle_max) {
+	if (pool->doomed || pool->idle >= pool->up->limits.idle_max ||
+	    (conn->stream && !upstream_pool_end_stream(conn))) {
 		upstream_conn_drop(conn);
 		return;
 	}
@@ -346,12 +354,36 @@ void upstream_pool_keep(struct upstream_conn *conn)
 	arm_idle_timer(pool);
 }
 
+void upstream_pool_let_stream(struct upstream_conn *conn)
+{
+	struct upstream_pool *pool = conn->pool;
+
+	must(!conn->stream && pool->conns > 0);
+	conn->stream = true;
+	pool->conns--;
+	pool->streams++;
+	upstream_serve_soon(pool);
+}
+
+bool upstream_pool_end_stream(struct upstream_conn *conn)
+{
+	struct upstream_pool *pool = conn->pool;
+
+	must(conn->stream && pool->streams > 0);
+	if (pool->conns >= pool->connections_max)
+		return false;
+	conn->stream = false;
+	pool->streams--;
+	pool->conns++;
+	return true;
+}
+
 struct upstream_conn *upstream_pool_take(struct upstream_pool *pool)
 {
 	struct upstream_conn *conn = pool->newest;
 
 	if (conn != NULL)
-		idle_remove(conn);
+		upstream_pool_unlist(conn);
 	return conn;
 }
 
@@ -369,7 +401,7 @@ struct upstream_pool *upstream_pool_find(const struct upstream *up, struct slice
 static void pool_free(struct upstream_pool *pool)
 {
 	must_obj(pool, POOL_MAGIC);
-	must(pool->conns == 0 && pool->calls == 0);
+	must(pool->conns == 0 && pool->streams == 0 && pool->calls == 0);
 	net_timer_stop(pool->up->loop, &pool->idle_timer);
 	net_task_cancel(&pool->serve);
 	tls_client_free(pool->tls);
@@ -531,5 +563,6 @@ struct upstream_counts upstream_count(const struct upstream *up, struct slice id
 		.busy = pool->conns - pool->idle - pool->connecting,
 		.connecting = pool->connecting,
 		.queued = pool->queue.count,
+		.streams = pool->streams,
 	};
 }

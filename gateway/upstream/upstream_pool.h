@@ -8,9 +8,18 @@
 #include "gateway/upstream/upstream.h"
 #include "gateway/upstream/upstream_http.h"
 
+#include <netinet/in.h>
+
 enum {
 	UPSTREAM_ADDRESSES_MAX = 32, /* per name; further ones are not used */
 	UPSTREAM_NO_ADDRESS = UPSTREAM_ADDRESSES_MAX
+};
+
+/* An address as the pool's targets have them. */
+union upstream_peer {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
 };
 
 /* What a piece of an answer touches comes first: two lines of the cache. */
@@ -23,6 +32,8 @@ struct upstream_conn {
 	bool heard;                 /* a byte has come since the request */
 	bool narrow;                /* the kernel was asked to keep little unread input */
 	bool draining; /* the rest of an answer that nobody waits for any more; `call` is NULL */
+	bool stream;   /* counted in the pool's `streams`, not in its `conns` */
+	bool probed;   /* net_keep_alive */
 	struct upstream_http http;
 	struct upstream_conn *next, *prev; /* of the idle list; next also of the spare list */
 	nsec_t idle_since;
@@ -32,6 +43,7 @@ struct upstream_conn {
 	uint32_t generation;
 	size_t drained; /* of that rest */
 	struct net_timer drain_timer;
+	union upstream_peer peer; /* what was dialled last */
 };
 
 /* First in, first out. A call is on one list at most; `prev` NULL: on none. */
@@ -71,7 +83,8 @@ struct upstream_pool {
 	bool marked, doomed;
 	bool idle_armed;
 	struct upstream_conn *newest, *oldest; /* idle */
-	uint32_t idle, connecting, conns;      /* conns: all of them */
+	uint32_t idle, connecting, conns;      /* conns: all of them, but for streams */
+	uint32_t streams; /* connections whose answers are streams (struct upstream_extra) */
 	struct {
 		nsec_t at; /* the turn's time */
 		uint32_t count;
@@ -145,6 +158,14 @@ void upstream_pool_keep(struct upstream_conn *conn);
 
 /* The one used last, off the list; NULL when there is none. */
 struct upstream_conn *upstream_pool_take(struct upstream_pool *pool);
+
+/* Takes an idle connection off the list. */
+void upstream_pool_unlist(struct upstream_conn *conn);
+
+/* The connection leaves the pool's bound, as its answer is a stream; what waits for a place is served. */
+void upstream_pool_let_stream(struct upstream_conn *conn);
+/* Its stream is over: it counts again. False: there is no place for it, and it is to be closed. */
+bool upstream_pool_end_stream(struct upstream_conn *conn);
 
 /* Closes an idle connection, which ended or sent what nobody asked for. */
 void upstream_pool_lose(struct upstream_conn *conn);

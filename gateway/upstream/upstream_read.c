@@ -52,6 +52,8 @@ static bool take_whole(struct upstream_conn *conn, size_t *left)
 	upstream_http_answer(&conn->http, bytes, &call->answer);
 	call->answer.headers.rates = upstream_http_rates(&conn->http, bytes, call->into);
 	call->answer.wall_s = net_wall_s(conn->pool->up->loop);
+	if (call->extra != NULL)
+		upstream_extra_note(conn, bytes);
 	return true;
 }
 
@@ -138,6 +140,17 @@ static void drain_begin(struct upstream_conn *conn)
 
 /* ---- answers in pieces ----------------------------------------------------------------------- */
 
+static void begin_pieces(struct upstream_conn *conn)
+{
+	upstream_keeps(conn->call, 0);
+	if (!conn->narrow) {
+		net_limit_input(conn->net, UNREAD_MAX);
+		conn->narrow = true;
+	}
+	if (conn->call->extra == NULL)
+		net_coalesce(conn->net, true);
+}
+
 /* The call's owner says how the body is to come. */
 static void ask_how(struct upstream_conn *conn, const char *bytes)
 {
@@ -146,19 +159,19 @@ static void ask_how(struct upstream_conn *conn, const char *bytes)
 	upstream_http_answer(&conn->http, bytes, &call->answer);
 	call->answer.headers.rates = upstream_http_rates(&conn->http, bytes, call->into);
 	call->answer.wall_s = net_wall_s(conn->pool->up->loop);
-	call->in_pieces = call->head(call);
-	upstream_http_go_on(&conn->http, call->in_pieces);
-	call->answer.body = slice_of(NULL, 0);
-	if (!call->in_pieces)
-		call->answer = (struct provider_answer){ 0 };
-	if (call->in_pieces)
-		upstream_keeps(call, 0);
-	if (call->in_pieces && !conn->narrow) {
-		net_limit_input(conn->net, UNREAD_MAX);
-		conn->narrow = true;
+	if (call->extra == NULL || upstream_extra_head(conn, bytes)) {
+		call->in_pieces = call->head(call);
+		upstream_http_go_on(&conn->http, call->in_pieces);
 	}
+	call->answer.body = slice_of(NULL, 0);
 	if (call->in_pieces)
-		net_coalesce(conn->net, true);
+		begin_pieces(conn);
+	else
+		call->answer = (struct provider_answer){ 0 };
+	if (call->extra != NULL) {
+		upstream_extra_go_on(conn);
+		upstream_call_arm(call); /* the time for the head is over */
+	}
 }
 
 static void hand_over(struct upstream_conn *conn, const char *bytes)

@@ -1,6 +1,8 @@
 /* One answer however its bytes arrive: whole, byte by byte, or in two pieces. Every piece comes in
  * a new block of exactly its size, so that ASan sees a pointer kept or a byte read too far. */
 #include "codec/base/must.h"
+#include "gateway/base/header_text.h"
+#include "gateway/upstream/upstream.h"
 #include "gateway/upstream/upstream_http.h"
 
 #include <stdint.h>
@@ -15,7 +17,8 @@ struct outcome {
 	struct upstream_http http;
 	enum upstream_http_verdict verdict;
 	struct provider_answer answer;
-	char *held; /* what the answer's slices point into */
+	struct slice fields;
+	char *held; /* what the slices point into */
 };
 
 /* The first piece has `first` bytes, each further one `step`; then the peer closes. */
@@ -41,14 +44,30 @@ static struct outcome read_pieces(const uint8_t *data, size_t size, size_t first
 	} while (out.verdict == UPSTREAM_HTTP_MORE && len < size);
 	if (out.verdict == UPSTREAM_HTTP_MORE)
 		out.verdict = upstream_http_end(&out.http);
-	if (out.verdict == UPSTREAM_HTTP_DONE)
+	if (out.verdict == UPSTREAM_HTTP_DONE) {
 		upstream_http_answer(&out.http, out.held, &out.answer);
+		out.fields = upstream_http_fields(&out.http, out.held);
+	}
 	return out;
 }
 
 static void same_slice(struct slice a, struct slice b)
 {
 	must(slice_absent(a) == slice_absent(b) && slice_eq(a, b));
+}
+
+/* All of it are proper lines. */
+static void walk(struct slice fields)
+{
+	struct slice name, value;
+	size_t left = fields.len;
+
+	while (upstream_next_field(&fields, &name, &value)) {
+		must(header_text_is_name(name) && header_text_is_value(value));
+		must(fields.len < left && name.len + value.len < left - fields.len);
+		left = fields.len;
+	}
+	must(left == 0);
 }
 
 static void same(const struct outcome *a, const struct outcome *b)
@@ -66,6 +85,7 @@ static void same(const struct outcome *a, const struct outcome *b)
 	must(memcmp(a->http.rates, b->http.rates, sizeof(a->http.rates)) == 0);
 	must(a->answer.body.len <= limits.body_max && a->http.body <= limits.head_max);
 	same_slice(a->answer.body, b->answer.body);
+	same_slice(a->fields, b->fields);
 	same_slice(x->date, y->date);
 	same_slice(x->retry_after, y->retry_after);
 	same_slice(x->retry_after_ms, y->retry_after_ms);
@@ -84,6 +104,7 @@ static void same_taken(const struct outcome *whole, const uint8_t *data, size_t 
 	struct slice piece;
 
 	must(held != NULL && body != NULL);
+	walk(whole->fields);
 	upstream_http_init(&http, &limits);
 	upstream_http_ask(&http);
 	while (verdict == UPSTREAM_HTTP_MORE && fed < size) {
@@ -93,6 +114,8 @@ static void same_taken(const struct outcome *whole, const uint8_t *data, size_t 
 		fed += more;
 		verdict = upstream_http_read(&http, held, len);
 		if (http.waits) {
+			if (whole->verdict == UPSTREAM_HTTP_DONE)
+				must(slice_eq(upstream_http_fields(&http, held), whole->fields));
 			upstream_http_go_on(&http, true);
 			verdict = upstream_http_read(&http, held, len);
 		}

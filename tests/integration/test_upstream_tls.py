@@ -57,6 +57,25 @@ class Tls(upstream.Case):
             self.assert_err(event, "provider_unavailable", "certificate")
             self.assertFalse(event["bytes_sent"])
 
+    def test_a_call_that_is_not_a_providers_uses_a_kept_connection_and_notices_its_end(self):
+        for version in self.VERSIONS:
+            with self.subTest(version=version):
+                context, ca = self.context(version, ("DNS:localhost",))
+
+                def serve(peer, n):
+                    for _ in range(3 if n == 0 else 9):
+                        if peer.request() is not None:
+                            peer.send(OK)
+                server, probe = self.server(serve, context=context), self.probe()
+                self.assertIsNone(probe.pool(server, host="localhost", ca=ca))
+                probe.ask("resolve", "p", "127.0.0.1")
+                for _ in range(3):
+                    self.assert_ok(probe.call(kind="any"))
+                self.assertEqual(server.accepted, 1)
+                probe.wait_count(idle=0)
+                self.assert_ok(probe.call(kind="any"))
+                self.assertEqual(server.accepted, 2)
+
     def test_the_second_connection_resumes_the_session(self):
         for version in self.VERSIONS:
             for host in ("localhost", "127.0.0.1"):

@@ -69,9 +69,9 @@ class Probe(harness.Process):
         return self.ask(*words, *([ca] if ca else []))["problem"]
 
     def start(self, name="p", body=10, deadline=LONG_MS, connect=LONG_MS, first_byte=LONG_MS,
-              idle=LONG_MS, total=LONG_MS):
+              idle=LONG_MS, total=LONG_MS, kind="call"):
         self._ids += 1
-        self._write("call", self._ids, name, body, deadline, connect, first_byte, idle, total)
+        self._write(kind, self._ids, name, body, deadline, connect, first_byte, idle, total)
         return str(self._ids)
 
     def start_pieces(self, name="p", body=10, deadline=LONG_MS, connect=LONG_MS, first_byte=LONG_MS,

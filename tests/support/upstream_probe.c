@@ -7,6 +7,7 @@
  *   sweep NAME...                  a new snapshot that has only these pools
  *   resolve NAME [ADDRESS...]      no address: the resolution failed
  *   call ID NAME BODY_BYTES DEADLINE CONNECT FIRST_BYTE IDLE TOTAL     all in ms
+ *   any ID NAME ...                the same, but it is not a provider's call
  *   pieces ID NAME BODY_BYTES DEADLINE CONNECT FIRST_BYTE IDLE TOTAL ENOUGH
  *                                  the same, but a 200 comes in pieces; ENOUGH: no more of them after
  *                                  so many bytes, the connection to be closed if negative; 0: never
@@ -36,6 +37,7 @@ struct probe_pool {
 
 struct probe_call {
 	struct upstream_call call;
+	struct upstream_extra extra;
 	struct probe_call *next;
 	struct arena arena;
 	char id[32];
@@ -242,6 +244,12 @@ static bool on_head(struct upstream_call *call)
 	return call->answer.status == 200;
 }
 
+static bool on_any_head(struct upstream_call *call)
+{
+	(void)call;
+	return false;
+}
+
 static void on_piece(struct upstream_call *of, struct slice bytes)
 {
 	struct probe_call *call = CONTAINER_OF(of, struct probe_call, call);
@@ -332,6 +340,11 @@ static void do_call(char **words, size_t count)
 		call->call.piece = on_piece;
 		call->pieces.enough = atol(words[9]);
 	}
+	if (strcmp(words[0], "any") == 0) {
+		call->call.head = on_any_head;
+		call->call.piece = on_piece;
+		call->call.extra = &call->extra;
+	}
 	call->next = probe.calls;
 	probe.calls = call;
 	upstream_start(find_pool(words[2])->pool, &call->call);
@@ -387,7 +400,7 @@ static const struct {
 	{ "pool", do_pool },    { "sweep", do_sweep }, { "resolve", do_resolve },
 	{ "count", do_count },  { "call", do_call },   { "cancel", do_cancel },
 	{ "state", do_state },  { "pieces", do_call }, { "pause", do_pause },
-	{ "resume", do_pause }, { "got", do_got },
+	{ "resume", do_pause }, { "got", do_got },     { "any", do_call },
 };
 
 static void run_command(char *text)
@@ -463,6 +476,7 @@ int main(int argc, char **argv)
 		.idle_max = (uint32_t)atoi(argv[2]),
 		.queue_max = (uint32_t)atoi(argv[3]),
 		.idle_for = ms(argv[4]),
+		.fresh_for = ms(argv[4]),
 		.head_max = strtoul(argv[5], NULL, 10),
 		.body_max = strtoul(argv[6], NULL, 10),
 	};
