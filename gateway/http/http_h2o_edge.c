@@ -13,29 +13,6 @@ enum { HTTP2_INPUT = 64 << 10, HTTP2_INPUTS_KEPT = 2 };
 
 static void on_wrote(h2o_socket_t *sock, const char *err);
 
-/* ---- calls into h2o, which may free the connection before they return ---- */
-struct h2o_call {
-	bool gone;
-	bool *outer;
-};
-
-static void call_begin(struct edge *edge, struct h2o_call *call)
-{
-	call->gone = false;
-	call->outer = edge->gone;
-	edge->gone = &call->gone;
-}
-
-/* True when the edge is still there. */
-static bool call_end(struct edge *edge, struct h2o_call *call)
-{
-	if (!call->gone)
-		edge->gone = call->outer;
-	else if (call->outer != NULL)
-		*call->outer = true;
-	return !call->gone;
-}
-
 /* Whether there is a point in saying why: nothing waits for a peer that does not read, and h2o reads. */
 static bool may_say_why(const struct edge *edge, enum guard_verdict why)
 {
@@ -121,17 +98,17 @@ static void http2_ate(struct edge *edge, size_t before)
 
 void edge_pass(struct edge *edge, const char *err)
 {
-	struct h2o_call call;
+	struct edge_call call;
 	size_t before = edge->sock->input->size;
 	h2o_socket_cb read = edge->h2o_read;
 
 	if (err == NULL && edge->proto == EDGE_HTTP1 && !http1_admit(edge))
 		return;
-	call_begin(edge, &call);
+	edge_call_begin(edge, &call);
 	http2_eats(edge->proto == EDGE_HTTP2 ? edge : NULL);
 	read(edge->sock, err);
 	http2_eats(NULL);
-	if (!call_end(edge, &call))
+	if (!edge_call_end(edge, &call))
 		return;
 	if (edge->proto == EDGE_HTTP2)
 		http2_ate(edge, before);
@@ -207,7 +184,7 @@ void edge_on_read(h2o_socket_t *sock, const char *err)
 static void on_wrote(h2o_socket_t *sock, const char *err)
 {
 	struct edge *edge = sock->on_close.data;
-	struct h2o_call call;
+	struct edge_call call;
 	size_t before = sock->bytes_written;
 	h2o_socket_cb write = edge->h2o_write;
 
@@ -216,9 +193,9 @@ static void on_wrote(h2o_socket_t *sock, const char *err)
 	/* H2o is to see a socket that reads; NULL afterwards means it stopped it. */
 	if (edge->reading != EDGE_READS)
 		h2o_socket_read_start(sock, edge_on_read);
-	call_begin(edge, &call);
+	edge_call_begin(edge, &call);
 	write(sock, err);
-	if (!call_end(edge, &call))
+	if (!edge_call_end(edge, &call))
 		return;
 	if (edge->proto == EDGE_HTTP1)
 		http1_count(edge);
@@ -428,7 +405,7 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 	struct edge_host *host = edge->host;
 	h2o_socket_t *sock = edge->sock;
 	h2o_accept_ctx_t accept_ctx = { .ctx = host->ctx, .hosts = host->hosts };
-	struct h2o_call call;
+	struct edge_call call;
 
 	must(edge->proto == EDGE_OPENING);
 	edge->proto = proto;
@@ -448,7 +425,7 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 	if (proto == EDGE_HTTP1 && !http1_admit(edge))
 		return;
 	size_t before = sock->input->size;
-	call_begin(edge, &call);
+	edge_call_begin(edge, &call);
 	if (proto == EDGE_HTTP2) {
 		http2_eats(edge);
 		h2o_http2_accept(&accept_ctx, sock, edge->connected_at);
@@ -456,120 +433,11 @@ void edge_begin(struct edge *edge, enum edge_proto proto)
 	} else {
 		h2o_http1_accept(&accept_ctx, sock, edge->connected_at);
 	}
-	if (!call_end(edge, &call))
+	if (!edge_call_end(edge, &call))
 		return;
 	if (proto == EDGE_HTTP2)
 		http2_ate(edge, before);
 	edge_settle(edge);
 	if (proto == EDGE_HTTP1) /* may need h2o's callback, which is known now */
 		http1_ate(edge);
-}
-
-void edge_watch(struct edge *edge, h2o_req_t *req, void *watched)
-{
-	if (edge->requests++ == 0)
-		h2o_linklist_unlink(&edge->idle);
-	if (edge->proto == EDGE_HTTP1)
-		http1_watch(edge, req, watched);
-	else if (edge->since == 0)
-		edge->since = net_now(edge->host->loop);
-}
-
-enum guard_verdict edge_body_refused(const struct edge *edge, h2o_req_t *req)
-{
-	if (edge->proto != EDGE_HTTP2 || edge->guard.ends.count == 0)
-		return GUARD_PASS;
-	return h2_guard_refuses(&edge->guard, http2_stream_id(req));
-}
-
-void edge_reset(struct edge *edge, uint32_t stream, enum guard_verdict why)
-{
-	struct h2o_call call;
-
-	edge_count(&edge->host->counters->guard_kills[why]);
-	h2_guard_reset(&edge->guard, &edge->host->budget, stream);
-	call_begin(edge, &call);
-	http2_reset(edge, stream, why == GUARD_UNFINISHED_BYTES ? RST_REFUSED : RST_CANCEL);
-	if (call_end(edge, &call))
-		edge_settle(edge);
-}
-
-/* Since its first request: there is one. */
-static nsec_t age_of(const struct edge *edge)
-{
-	return net_now(edge->host->loop) - edge->since;
-}
-
-bool edge_may_begin(const struct edge *edge)
-{
-	return !edge->killed && (edge->proto != EDGE_HTTP2 ||
-				 h2_guard_may_begin(&edge->guard, edge->begun, age_of(edge)));
-}
-
-bool edge_hold(struct edge *edge, size_t body)
-{
-	if (h2_guard_hold(&edge->guard, &edge->host->budget, body, net_now(edge->host->loop)) ==
-	    GUARD_PASS)
-		return true;
-	h2_guard_let_go(&edge->guard, &edge->host->budget, body);
-	return false;
-}
-
-void edge_let_go(struct edge *edge, size_t body)
-{
-	h2_guard_let_go(&edge->guard, &edge->host->budget, body);
-}
-
-void edge_await_room(struct edge *edge)
-{
-	nsec_t more_in = h2_guard_more_in(&edge->guard, age_of(edge));
-	if (more_in != 0)
-		net_timer_set(edge->host->loop, &edge->more, net_now(edge->host->loop) + more_in);
-}
-
-void edge_begun(struct edge *edge)
-{
-	edge->begun++;
-}
-
-void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t body_count,
-	       h2o_send_state_t state)
-{
-	struct h2o_call call;
-	if (edge->proto == EDGE_HTTP1 && state != H2O_SEND_STATE_IN_PROGRESS) {
-		edge->h1.watched = NULL;
-		edge->h1.last = true;
-	}
-	edge->unsent++;
-	call_begin(edge, &call);
-	h2o_send(req, body, body_count, state);
-	if (call_end(edge, &call))
-		edge_settle(edge);
-}
-
-/* A reader that has caught up is not a slow one, however often something new waits for it just when it
- * is looked at. */
-void edge_taken(struct edge *edge)
-{
-	if (--edge->unsent == 0)
-		edge->reader.since = 0;
-}
-
-void edge_request_over(struct edge *edge, bool unsent, enum guard_ending ending)
-{
-	if (ending != GUARD_UNBEGUN)
-		edge->begun--;
-	if (--edge->requests == 0) {
-		edge->idle_since = net_now(edge->host->loop);
-		h2o_linklist_insert(&edge->host->idle, &edge->idle);
-	}
-	if (unsent)
-		edge->unsent--;
-	if (edge->proto == EDGE_HTTP1) {
-		edge->h1.watched = NULL;
-		return;
-	}
-	enum guard_verdict verdict = h2_guard_request_over(&edge->guard, ending);
-	if (verdict != GUARD_PASS)
-		edge_kill(edge, verdict);
 }

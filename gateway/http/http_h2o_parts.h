@@ -9,6 +9,31 @@ static inline struct slice to_slice(h2o_iovec_t v)
 	return slice_of(v.base, v.len);
 }
 
+/* ---- calls into h2o, which may free the connection before they return ----
+ *
+ * Each is between the two. */
+struct edge_call {
+	bool gone;
+	bool *outer;
+};
+
+static inline void edge_call_begin(struct edge *edge, struct edge_call *call)
+{
+	call->gone = false;
+	call->outer = edge->gone;
+	edge->gone = &call->gone;
+}
+
+/* True when the edge is still there. */
+static inline bool edge_call_end(struct edge *edge, struct edge_call *call)
+{
+	if (!call->gone)
+		edge->gone = call->outer;
+	else if (call->outer != NULL)
+		*call->outer = true;
+	return !call->gone;
+}
+
 /* ---- http_h2o_edge.c: one connection's callbacks ---- */
 
 /* What h2o is told about a connection that it must close. */
