@@ -19,6 +19,12 @@ struct http_server;
 struct http_exchange; /* one request that waits for its answer */
 struct http_early;    /* one whose body is still to come */
 
+struct http_field {
+	struct slice name, value; /* name in lower case */
+};
+
+/* Headers that every request is asked for: found once, when it comes. All others: http_find_header. */
+
 enum http_header {
 	HTTP_AUTHORIZATION,
 	HTTP_CONTENT_TYPE,
@@ -38,20 +44,34 @@ struct http_incoming {
 	/* Memory that the handler may use for as long; aligned to 8, a multiple of it. NULL: none. */
 	void *room;
 	size_t room_bytes;
-	struct slice method;
-	struct slice path;                       /* without the query */
+	struct slice method;    /* as it was sent; any method comes, with or without a body */
+	struct slice path;      /* without the query */
+	struct slice query;     /* without its '?'; absent: there is none */
+	struct slice authority; /* :authority or Host, as it was sent; absent: neither was */
 	struct slice headers[HTTP_HEADER_COUNT]; /* absent when not sent; first one if repeated */
 	struct slice body;
+	const void *fields;            /* private: of http_find_header and http_next_header */
 	const struct tls_names *names; /* of the client's certificate, verified; NULL: none */
 	/* The connection's, shared by all its requests, for the handler to count what is wrong with
 	 * them; NULL: there is no connection. */
 	struct tally *wrongs;
 	uint32_t connection; /* its number, one after the other */
+	uint32_t listener;   /* that accepted the connection: its place in http_server_new's list */
 	nsec_t came_at; /* as a whole, by net_now: it may have waited until its connection might have another */
 	bool body_too_large; /* over the limit: body is absent, answer 413 */
 	bool no_room;        /* for the body, which is absent: answer 503 */
 	bool http2;
+	bool loopback; /* the listener's address is a loopback one, or that of a UNIX socket */
+	bool early;    /* a head whose body is still to come: http_handler.expects */
 };
+
+/* The value of the first header of that name (in lower case), without blanks around it; absent: not sent. */
+struct slice http_find_header(const struct http_incoming *in, struct slice name);
+
+/* Walks all headers in their order; a name that was sent twice comes twice. *at is 0 at first. False: there are no more,
+ * and *field is untouched. Not among them are pseudo headers, Host (`authority`), and what frames the message:
+ * Content-Length, Transfer-Encoding, Expect and Upgrade. */
+bool http_next_header(const struct http_incoming *in, size_t *at, struct http_field *field);
 
 struct http_handler {
 	void *owner; /* passed to the callbacks */
@@ -113,9 +133,10 @@ const struct http_counters *http_counters(const struct http_server *server);
 /* Limits of a reload; connections over the new cap are left alone. */
 void http_set_limits(struct http_server *server, const struct http_limits *limits);
 
-struct http_field {
-	struct slice name, value; /* name in lower case; both live until `sent` */
-};
+/* ---- answers ----
+ *
+ * `status` is 200 to 599. There may be any number of `fields`; names are in lower case, values are sent as they are. None
+ * is content-length, connection, transfer-encoding, date or server (must): the server writes these. */
 
 /* Answers once. Headers and body stay the caller's until `sent` or `gone`. An empty body is allowed
  * (202, 204). content-length is added here. */

@@ -84,13 +84,22 @@ static void read_headers(h2o_req_t *req, struct slice headers[HTTP_HEADER_COUNT]
 	}
 }
 
+static void split_query(struct http_incoming *in, size_t at)
+{
+	in->query = slice_of(in->path.at + at + 1, in->path.len - at - 1);
+	in->path.len = at;
+}
+
 static void read_request(h2o_req_t *req, const struct edge *edge, size_t body_bytes_max,
 			 struct http_incoming *in)
 {
 	in->method = to_slice(req->method);
 	in->path = to_slice(req->path);
 	if (req->query_at != SIZE_MAX)
-		in->path.len = req->query_at;
+		split_query(in, req->query_at);
+	if (req->authority.base != req->hostconf->authority.hostport.base) /* libh2o's own */
+		in->authority = to_slice(req->authority);
+	in->fields = &req->headers;
 	read_headers(req, in->headers);
 	const enum guard_verdict cut = edge_body_refused(edge, req);
 	in->no_room = cut == GUARD_UPLOADS;
@@ -98,6 +107,8 @@ static void read_request(h2o_req_t *req, const struct edge *edge, size_t body_by
 	in->body = in->body_too_large || in->no_room ? slice_of(NULL, 0) : to_slice(req->entity);
 	in->http2 = req->version >= 0x200;
 	in->connection = edge->number;
+	in->listener = edge->listener;
+	in->loopback = edge->loopback;
 }
 
 /* h2o's pool uses a sixth of its chunk of 4 KiB, the only one that most requests have: what is left is the

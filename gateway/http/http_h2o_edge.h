@@ -77,6 +77,9 @@ struct edge {
 	enum edge_reading reading;
 	bool killed, evicted;
 	bool many_callers;            /* the peer is a proxy, and multiplexes */
+	bool loopback;                /* its listener's address */
+	bool probed;                  /* the kernel asks from time to time whether the peer lives */
+	uint32_t listener;            /* that accepted it: its place among its host's */
 	enum guard_verdict why;       /* it was killed */
 	bool refused;                 /* gets an answer of ours, and h2o nothing more */
 	h2o_socket_cb h2o_read;       /* what h2o wants called; _cb.read holds ours */

@@ -82,6 +82,12 @@ bool exchange_expects(void *owner, struct edge *edge, struct slice head);
 
 /* The phrase of a status; static. */
 const char *http_reason(int status);
+/* ---- http_h2o_fields.c ----
+ *
+ * in->fields is a h2o_headers_t; where in->early, a struct slice: the lines up to the empty one, names in lower case. */
+
+/* Cuts a line off the front of `rest`; without its CRLF, which h1_guard has seen to. */
+struct slice exchange_next_line(struct slice *rest);
 
 /* The client of a watched exchange left (edge_host.left). */
 void exchange_left(void *owner, void *watched);

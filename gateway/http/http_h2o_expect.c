@@ -9,19 +9,13 @@
 
 struct http_early {
 	struct edge *edge;
-	bool bodyless; /* the answer is to have no body */
+	bool bodyless;     /* the answer is to have no body */
+	struct slice head; /* behind the request line */
 };
 
 /* ---- the head ---- */
-/* A line without its CRLF, which h1_guard has seen to. */
-static struct slice next_line(struct slice *rest)
-{
-	const struct slice line = slice_cut(rest, '\n');
-
-	return slice_of(line.at, line.len - 1);
-}
-
-/* A list that comes in several lines is judged when libh2o has put it together. */
+/* A list that comes in several lines is judged when libh2o has put it together. The name becomes lower case where it is,
+ * as libh2o would make it. */
 static void take_field(struct slice line, size_t body_bytes_max, struct http_incoming *in,
 		       bool *listed)
 {
@@ -30,7 +24,8 @@ static void take_field(struct slice line, size_t body_bytes_max, struct http_inc
 	size_t n = 0;
 	uint64_t length;
 
-	while (n < HTTP_HEADER_COUNT && !slice_eq_nocase(name, exchange_headers[n]))
+	h2o_strtolower((char *)(uintptr_t)name.at, name.len);
+	while (n < HTTP_HEADER_COUNT && !slice_eq(name, exchange_headers[n]))
 		n++;
 	value = slice_trim(value);
 	if (n == HTTP_ACCEPT && *listed)
@@ -38,25 +33,30 @@ static void take_field(struct slice line, size_t body_bytes_max, struct http_inc
 	else if (n != HTTP_HEADER_COUNT && slice_absent(in->headers[n]))
 		in->headers[n] = value;
 	*listed |= n == HTTP_ACCEPT;
-	if (slice_eq_nocase(name, SLICE("content-length")))
+	if (slice_eq(name, SLICE("host")))
+		in->authority = value;
+	if (slice_eq(name, SLICE("content-length")))
 		in->body_too_large = !slice_to_u64(value, &length) || length > body_bytes_max;
 }
 
 /* False: libh2o will not take it for a request. */
-static bool read_head(struct slice head, size_t body_bytes_max, struct http_incoming *in)
+static bool read_head(struct http_early *early, size_t body_bytes_max, struct http_incoming *in)
 {
-	struct slice line = next_line(&head);
+	struct slice *head = &early->head;
+	struct slice line = exchange_next_line(head);
 	bool listed = false;
 
-	while (line.len == 0 && head.len != 0) /* RFC 9112 2.2 */
-		line = next_line(&head);
+	while (line.len == 0 && head->len != 0) /* RFC 9112 2.2 */
+		line = exchange_next_line(head);
 	in->method = slice_cut(&line, ' ');
-	in->path = slice_cut(&line, ' ');
-	if (slice_absent(line) || in->path.len == 0)
+	in->query = slice_cut(&line, ' ');
+	if (slice_absent(line) || in->query.len == 0)
 		return false;
-	in->path = slice_cut(&in->path, '?');
-	for (line = next_line(&head); line.len != 0; line = next_line(&head))
+	in->path = slice_cut(&in->query, '?');
+	struct slice rest = *head;
+	for (line = exchange_next_line(&rest); line.len != 0; line = exchange_next_line(&rest))
 		take_field(line, body_bytes_max, in, &listed);
+	early->bodyless = slice_eq(in->method, SLICE("HEAD"));
 	return true;
 }
 
@@ -64,14 +64,18 @@ bool exchange_expects(void *owner, struct edge *edge, struct slice head)
 {
 	struct http_server *server = owner;
 	const struct http_handler *handler = &server->handler;
+	struct http_early early = { .edge = edge, .head = head };
 	struct http_incoming in = { .names = edge->names,
 				    .wrongs = &edge->wrongs,
 				    .connection = edge->number,
-				    .came_at = net_now(server->edges.loop) };
+				    .listener = edge->listener,
+				    .loopback = edge->loopback,
+				    .came_at = net_now(server->edges.loop),
+				    .fields = &early.head,
+				    .early = true };
 
-	if (handler->expects == NULL || !read_head(head, server->limits.body_bytes_max, &in))
+	if (handler->expects == NULL || !read_head(&early, server->limits.body_bytes_max, &in))
 		return true;
-	struct http_early early = { edge, slice_eq(in.method, SLICE("HEAD")) };
 	const bool goes_on = handler->expects(handler->owner, &early, &in);
 	must(goes_on == (edge->h1.answer == NULL));
 	if (!goes_on)

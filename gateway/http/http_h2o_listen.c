@@ -4,7 +4,9 @@
 #include "gateway/http/http_h2o_tls.h"
 #include "gateway/tls/tls.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 
 /* Between batches the connections that are there get their turn. */
 enum { ACCEPT_BATCH = 16 };
@@ -111,9 +113,36 @@ static void on_acceptable(h2o_socket_t *acceptor, const char *err)
 		if (edge == NULL)
 			continue;
 		edge->many_callers = listener->trusted_proxy;
+		edge->loopback = listener->loopback;
+		edge->listener = (uint32_t)(listener - listeners->at);
 		open_edge(listener, edge);
 	}
 	listeners_refresh(listeners);
+}
+
+static bool is_loopback(int fd)
+{
+	union {
+		struct sockaddr_storage any;
+		struct sockaddr plain;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} at = { .any.ss_family = AF_UNSPEC };
+	socklen_t len = sizeof(at);
+
+	must(getsockname(fd, &at.plain, &len) == 0);
+	switch (at.any.ss_family) {
+	case AF_UNIX:
+		return true;
+	case AF_INET:
+		return ntohl(at.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	case AF_INET6:
+		return IN6_IS_ADDR_LOOPBACK(&at.v6.sin6_addr) ||
+		       (IN6_IS_ADDR_V4MAPPED(&at.v6.sin6_addr) &&
+			at.v6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
+	default:
+		return false;
+	}
 }
 
 void listeners_init(struct listeners *listeners, struct edge_host *host,
@@ -127,6 +156,7 @@ void listeners_init(struct listeners *listeners, struct edge_host *host,
 		listener->all = listeners;
 		listener->tls = tls_server_share(from[i].tls);
 		listener->trusted_proxy = from[i].trusted_proxy;
+		listener->loopback = is_loopback(from[i].fd);
 		listener->sock = h2o_evloop_socket_create(net_h2o_loop(host->loop), from[i].fd,
 							  H2O_SOCKET_FLAG_DONT_READ);
 		listener->sock->data = listener;

@@ -14,7 +14,7 @@ struct listener {
 	struct listeners *all;
 	h2o_socket_t *sock;
 	SSL_CTX *tls; /* NULL: clear text */
-	bool trusted_proxy;
+	bool trusted_proxy, loopback;
 };
 
 struct listeners {

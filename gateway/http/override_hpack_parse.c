@@ -409,7 +409,7 @@ static int take_length(h2o_iovec_t value, size_t *content_length)
 	return 0;
 }
 
-/* Of one connection (RFC 9113 8.2.2), some of which libh2o does not mind. Host is not forbidden, and nobody asks for it. */
+/* Of one connection (RFC 9113 8.2.2), some of which libh2o does not mind. Host is not forbidden. */
 static bool is_forbidden(const h2o_token_t *token, h2o_iovec_t value)
 {
 	if (token == H2O_TOKEN_KEEP_ALIVE)
@@ -437,8 +437,12 @@ static int take_field(h2o_req_t *req, const struct field *field, size_t *content
 		return take_length(value, content_length);
 	if (is_forbidden(token, value))
 		return H2O_HTTP2_ERROR_PROTOCOL;
-	if (req != NULL && token != H2O_TOKEN_HOST)
+	if (req == NULL)
+		return 0;
+	if (token != H2O_TOKEN_HOST)
 		h2o_add_header(&req->pool, &req->headers, token, NULL, value.base, value.len);
+	else if (req->input.authority.base == NULL) /* RFC 9113 8.3.1 */
+		req->input.authority = value;
 	return 0;
 }
 

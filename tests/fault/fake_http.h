@@ -80,6 +80,33 @@ void http_end(struct http_exchange *exchange, const struct iovec *body, size_t b
 	take_piece(exchange, body, body_count, body_total);
 }
 
+/* What a request has beside its slots: in.fields. */
+struct fake_fields {
+	const struct http_field *at;
+	size_t count;
+};
+
+bool http_next_header(const struct http_incoming *in, size_t *at, struct http_field *field)
+{
+	const struct fake_fields *fields = in->fields;
+
+	if (fields == NULL || *at == fields->count)
+		return false;
+	*field = fields->at[(*at)++];
+	return true;
+}
+
+struct slice http_find_header(const struct http_incoming *in, struct slice name)
+{
+	struct http_field field;
+	size_t at = 0;
+
+	while (http_next_header(in, &at, &field))
+		if (slice_eq(field.name, name))
+			return field.value;
+	return slice_of(NULL, 0);
+}
+
 void http_refuse(struct http_exchange *exchange, int status, const struct http_field *fields,
 		 size_t field_count, struct slice body)
 {
