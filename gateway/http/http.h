@@ -86,7 +86,7 @@ struct http_handler {
 	 * too. */
 	void (*sent)(void *owner, void *request);
 	/* What http_begin_pieces or http_more was given has left: its memory may go, and the answer
-	 * may go on. From inside too. NULL where no answer comes in pieces. */
+	 * may go on, from inside too. Never from inside of these. NULL where no answer comes in pieces. */
 	void (*ready)(void *owner, void *request);
 	/* The head of a request over HTTP/1.1 that waits for 100 Continue before it sends its body; `in`, without a
 	 * body and without room, lives for the call. True: it gets it, and `begin` is called when the body is there.
@@ -138,28 +138,12 @@ void http_set_limits(struct http_server *server, const struct http_limits *limit
  * `status` is 200 to 599. There may be any number of `fields`; names are in lower case, values are sent as they are. None
  * is content-length, connection, transfer-encoding, date or server (must): the server writes these. */
 
-/* Answers once. Headers and body stay the caller's until `sent` or `gone`. An empty body is allowed
- * (202, 204). content-length is added here. */
+/* Answers once. Headers and body stay the caller's until `sent` or `gone`. The body may be empty; it is not sent where
+ * there is to be none (HEAD, and 204, 205, 304). */
 void http_answer(struct http_exchange *exchange, int status, const struct http_field *fields,
 		 size_t field_count, const struct iovec *body, size_t body_count,
 		 size_t body_total);
 
-/* ---- answers in pieces: event streams ----
- *
- * http_begin_pieces once, http_more as often as there is something to tell, http_end once. There is one
- * piece at a time: each call but the first needs that `ready` has come for the one before. What is
- * given stays the caller's, unchanged, until then, that of http_end until `sent`; or until `gone`. No
- * piece is empty. A client that leaves is noticed meanwhile (`gone`); one that waits for us is not a
- * slow reader, one that does not take what is there for it is. */
-void http_begin_pieces(struct http_exchange *exchange, int status, const struct http_field *fields,
-		       size_t field_count, struct slice first);
-void http_more(struct http_exchange *exchange, struct slice piece);
-void http_end(struct http_exchange *exchange, const struct iovec *body, size_t body_count,
-	      size_t body_total);
-
-/* Drain, first: everything is served as before, but answers over HTTP/1.1 end their connections, so
- * that callers look elsewhere before it is too late. */
-void http_quiet(struct http_server *server);
 /* Answers once, with copies, so that the handler is done with the exchange: neither `sent` nor `gone` follows,
  * and what begin returns, if this is inside of it, is not used. */
 void http_refuse(struct http_exchange *exchange, int status, const struct http_field *fields,
@@ -174,12 +158,53 @@ void http_refuse_early(struct http_early *early, int status, const struct http_f
  * when the answer has left. */
 void http_drop_body(struct http_exchange *exchange);
 
+/* ---- answers in pieces: event streams ----
+ *
+ * http_begin_pieces once, http_more as often as there is something to tell, http_end or http_cut once. There is one
+ * piece at a time: http_more and http_end need that `ready` has come for the one before. What is given stays the
+ * caller's, unchanged, until then, that of http_end until `sent`; or until `gone`. A client that leaves is noticed
+ * meanwhile (`gone`). A client that waits for us is not a slow reader, and no idle timeout ends its connection, however
+ * long it waits; one that does not take what is there for it is slow. Not for HEAD, 204, 205 and 304. */
+
+/* `first` may be empty: then status and fields leave by themselves, and `ready` follows. */
+void http_begin_pieces(struct http_exchange *exchange, int status, const struct http_field *fields,
+		       size_t field_count, struct slice first);
+/* A piece, which is not empty. Its list may go when these return. */
+void http_more(struct http_exchange *exchange, struct slice piece);
+void http_more_of(struct http_exchange *exchange, const struct iovec *piece, size_t count,
+		  size_t total);
+/* The last piece, which may be empty: `total` 0. */
+void http_end(struct http_exchange *exchange, const struct iovec *body, size_t body_count,
+	      size_t body_total);
+/* Ends the answer so that its reader sees that it is not whole: HTTP/2 resets the stream (INTERNAL_ERROR), HTTP/1.1
+ * closes the connection without the last chunk. At any moment after http_begin_pieces; a piece that has not left may be
+ * lost. `sent` or `gone` follows, not from inside. */
+void http_cut(struct http_exchange *exchange);
+
+/* Nothing refers any more to what the request's slices hold, `room` and `names` apart: its memory is given back, for a
+ * stream that goes on for long. Once the answer has begun in pieces; `in` holds no slices from now on, and has no headers. */
+void http_forget_request(struct http_exchange *exchange);
+
+/* An answer in pieces comes to rest (true) or is at work again (false): a GET that is open for hours and mostly silent.
+ * At rest it takes pieces as before, but counts neither in http_in_flight, so that no drain waits for it, nor among the
+ * requests that its connection may have at once; a client that leaves it has not given up anything (guard). TCP
+ * keepalive finds a dead client within two minutes. http_end and http_cut end the rest. The same value again: nothing.
+ *
+ * A front that has open GETs puts each to rest when it begins it, and ends them all itself (http_end) when the gateway
+ * leaves: http_shutdown does not, and the connections of those that it forgets hold up the drain to its deadline. */
+void http_rest(struct http_exchange *exchange, bool rests);
+
+/* ---- leaving ---- */
+
+/* Drain, first: everything is served as before, but answers over HTTP/1.1 end their connections, so
+ * that callers look elsewhere before it is too late. */
+void http_quiet(struct http_server *server);
 /* Drain: stops accepting on every listener. */
 void http_stop_accepting(struct http_server *server);
 /* Drain, then: GOAWAY on HTTP/2; every connection is closed as soon as it is idle. Bodies that are
  * being uploaded and answers that are being read are not; what they ask is served. */
 void http_shutdown(struct http_server *server);
-/* Requests handed over whose answer has not left to its last byte, and connections open. */
+/* Requests handed over whose answer has not left to its last byte, those at rest left out; and connections open. */
 size_t http_in_flight(const struct http_server *server);
 size_t http_connections(const struct http_server *server);
 

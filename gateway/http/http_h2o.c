@@ -137,7 +137,7 @@ static void take_room(h2o_mem_pool_t *pool, struct http_incoming *in)
 }
 
 /* ---- an exchange's begin and end ---- */
-static void tick_soon(struct http_exchange *exchange)
+void exchange_tick_soon(struct http_exchange *exchange)
 {
 	struct http_server *server = exchange->server;
 	h2o_timeout_link(server->ctx.loop, &server->ctx.zero_timeout, &exchange->tick);
@@ -169,14 +169,14 @@ static void let_go(struct http_exchange *exchange)
 }
 
 /* The end of another may have made room. One at a time: the next is asked for when this has begun. */
-static void begin_held(struct edge *edge)
+void exchange_begin_held(struct edge *edge)
 {
 	if (edge->next != NULL || h2o_linklist_is_empty(&edge->held) || !edge_may_begin(edge))
 		return;
 	struct http_exchange *first = CONTAINER_OF(edge->held.next, struct http_exchange, listed);
 	let_go(first);
 	edge->next = first;
-	tick_soon(first);
+	exchange_tick_soon(first);
 }
 
 static void begin(struct http_exchange *exchange)
@@ -202,7 +202,7 @@ static void begin(struct http_exchange *exchange)
 	void *request = server->handler.begin(server->handler.owner, exchange, &exchange->in);
 	exchange->request = exchange->refused ? NULL : request;
 	must(exchange->request != NULL || exchange->state == EXCHANGE_ANSWERED);
-	begin_held(edge);
+	exchange_begin_held(edge);
 }
 
 /* ---- how much is begun in a turn of the loop ---- */
@@ -274,7 +274,7 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
 	/* The one place of a request that is ours, to find the exchange again in the logger. */
 	h2o_req_getenv(req, H2O_STRLIT("exchange"), 1)->base = (char *)exchange;
 	take_room(&req->pool, &exchange->in);
-	tick_soon(exchange);
+	exchange_tick_soon(exchange);
 	edge_watch(exchange->edge, req, exchange);
 	return 0;
 }
@@ -290,9 +290,10 @@ void exchange_free_body(struct http_exchange *exchange)
 void exchange_drop(struct http_exchange *exchange)
 {
 	struct http_server *server = exchange->server;
+	exchange_end_rest(exchange);
 	if (exchange->state == EXCHANGE_WAITING && h2o_linklist_is_linked(&exchange->listed))
 		let_go(exchange);
-	else if (exchange->state == EXCHANGE_WAITING && h2o_timeout_is_linked(&exchange->tick))
+	else if (h2o_timeout_is_linked(&exchange->tick))
 		h2o_timeout_unlink(&exchange->tick);
 	if (exchange->edge->next == exchange)
 		exchange->edge->next = NULL;
@@ -306,6 +307,8 @@ static enum guard_ending ending_of(const struct http_exchange *exchange)
 {
 	if (!exchange->begun)
 		return GUARD_UNBEGUN;
+	if (exchange->rests || exchange->cut) /* nothing was done in vain, or not by its client */
+		return GUARD_ANSWERED;
 	bool answered = exchange->state == EXCHANGE_ANSWERED &&
 			exchange->req->bytes_sent >= exchange->body_total;
 	return answered ? GUARD_ANSWERED : GUARD_GIVEN_UP;
@@ -330,7 +333,7 @@ static void on_request_over(h2o_logger_t *self, h2o_req_t *req)
 		(ending == GUARD_ANSWERED ? handler->sent : handler->gone)(handler->owner,
 									   exchange->request);
 	edge_request_over(exchange->edge, exchange->unsent, ending);
-	begin_held(exchange->edge);
+	exchange_begin_held(exchange->edge);
 	exchange_free_body(exchange);
 	exchange->magic = 0;
 }
@@ -350,7 +353,7 @@ static void on_second(void *owner, nsec_t now)
 static void on_room(void *owner, struct edge *edge)
 {
 	(void)owner;
-	begin_held(edge);
+	exchange_begin_held(edge);
 	if (!h2o_linklist_is_empty(&edge->held))
 		edge_await_room(edge);
 }

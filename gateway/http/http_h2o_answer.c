@@ -16,6 +16,15 @@ const char *http_reason(int status)
 		{ 200, "OK" },
 		{ 202, "Accepted" },
 		{ 204, "No Content" },
+		{ 201, "Created" },
+		{ 205, "Reset Content" },
+		{ 206, "Partial Content" },
+		{ 301, "Moved Permanently" },
+		{ 302, "Found" },
+		{ 303, "See Other" },
+		{ 304, "Not Modified" },
+		{ 307, "Temporary Redirect" },
+		{ 308, "Permanent Redirect" },
 		{ 400, "Bad Request" },
 		{ 401, "Unauthorized" },
 		{ 402, "Payment Required" },
@@ -24,16 +33,20 @@ const char *http_reason(int status)
 		{ 405, "Method Not Allowed" },
 		{ 406, "Not Acceptable" },
 		{ 409, "Conflict" },
+		{ 410, "Gone" },
+		{ 412, "Precondition Failed" },
 		{ 413, "Content Too Large" },
 		{ 415, "Unsupported Media Type" },
 		{ 422, "Unprocessable Content" },
 		{ 429, "Too Many Requests" },
 		{ 499, "Client Closed Request" },
 		{ 500, "Internal Server Error" },
+		{ 501, "Not Implemented" },
 		{ 502, "Bad Gateway" },
 		{ 503, "Service Unavailable" },
 		{ 504, "Gateway Timeout" },
 	};
+	must(status >= 200 && status <= 599);
 	for (size_t i = 0; i < COUNT_OF(reasons); i++)
 		if (reasons[i].status == status)
 			return reasons[i].reason;
@@ -43,23 +56,43 @@ const char *http_reason(int status)
 static void set_status(struct http_exchange *exchange, int status)
 {
 	h2o_req_t *req = exchange->req;
-	must(status >= 200 && status <= 599);
 	req->res.status = status;
 	req->res.reason = http_reason(status);
 	if (exchange->server->quiet)
 		req->http1_is_persistent = 0;
 }
 
+/* Of nearly all names the length alone says that they are none of these. */
+void exchange_check_field(struct slice name)
+{
+	static const struct slice ours[] = {
+		SLICE_INIT("content-length"),
+		SLICE_INIT("connection"),
+		SLICE_INIT("transfer-encoding"),
+		SLICE_INIT("date"),
+		SLICE_INIT("server"),
+	};
+	const uint32_t lengths = 1u << 14 | 1u << 10 | 1u << 17 | 1u << 4 | 1u << 6;
+
+	if (name.len >= 32 || (lengths >> name.len & 1) == 0)
+		return;
+	for (size_t i = 0; i < COUNT_OF(ours); i++)
+		must(!slice_eq_nocase(name, ours[i]));
+}
+
 static void add_fields(h2o_req_t *req, const struct http_field *fields, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		exchange_check_field(fields[i].name);
 		h2o_add_header_by_str(&req->pool, &req->res.headers, fields[i].name.at,
 				      fields[i].name.len, 1, NULL, fields[i].value.at,
 				      fields[i].value.len);
+	}
 }
 
 /* Under TLS h2o seals every slice by itself, which costs more than to copy what fits into one record;
- * over HTTP/2 it has put them together before. */
+ * over HTTP/2 it has put them together before. A piece stays as it is: its answer may have any number of them, and
+ * keeps what is copied here until its end. */
 static struct iovec join_slices(struct http_exchange *exchange, const struct iovec *body,
 				size_t count, size_t total)
 {
@@ -76,22 +109,29 @@ static struct iovec join_slices(struct http_exchange *exchange, const struct iov
 	return joined;
 }
 
+/* So many bytes are given: their reader is to take them. */
+static void note_given(struct http_exchange *exchange, size_t total)
+{
+	exchange->body_total += total;
+	exchange->answered_at = exchange->progress.moved_at = net_now(exchange->server->edges.loop);
+	exchange->progress.written = exchange->edge->sock->bytes_written;
+	exchange->unsent = true;
+	h2o_linklist_insert(&exchange->server->answered, &exchange->listed);
+}
+
 /* Gives h2o the next bytes, or the last; it copies the list and does not write to it. */
 static void give(struct http_exchange *exchange, const struct iovec *body, size_t count,
 		 size_t total, h2o_send_state_t state)
 {
 	struct iovec joined;
 
-	if (edge_seals_slices(exchange->edge) && count > 1 && total <= NET_TLS_RECORD) {
+	if (state == H2O_SEND_STATE_FINAL && edge_seals_slices(exchange->edge) && count > 1 &&
+	    total <= NET_TLS_RECORD) {
 		joined = join_slices(exchange, body, count, total);
 		body = &joined;
 		count = 1;
 	}
-	exchange->body_total += total;
-	exchange->answered_at = exchange->progress.moved_at = net_now(exchange->server->edges.loop);
-	exchange->progress.written = exchange->edge->sock->bytes_written;
-	exchange->unsent = true;
-	h2o_linklist_insert(&exchange->server->answered, &exchange->listed);
+	note_given(exchange, total);
 	edge_send(exchange->edge, exchange->req, (h2o_iovec_t *)(uintptr_t)body, count, state);
 }
 
@@ -107,11 +147,10 @@ void http_answer(struct http_exchange *exchange, int status, const struct http_f
 	h2o_req_t *req = exchange->req;
 	exchange->state = EXCHANGE_ANSWERED;
 	set_status(exchange, status);
-	if (status != 204) /* RFC 9110 8.6 */
-		req->res.content_length = body_total;
+	req->res.content_length = exchange_length(status, body_total);
 	add_fields(req, fields, field_count);
 	body_count = net_h2o_trim(body, body_count);
-	if (slice_eq(exchange->in.method, SLICE("HEAD")) || status == 204)
+	if (slice_eq(exchange->in.method, SLICE("HEAD")) || !exchange_has_body(status))
 		body_count = 0;
 	h2o_start_response(req, &no_more);
 	/* Header and body at once: a header alone would leave an HTTP/2 stream in the state in which
@@ -157,7 +196,7 @@ static void abandon(struct http_exchange *exchange)
 	edge_send(exchange->edge, exchange->req, NULL, 0, H2O_SEND_STATE_ERROR);
 }
 
-/* What was given has left. */
+/* What was given has left. An answer over HTTP/2 that is cut is about to be reset. */
 static void on_proceed(h2o_generator_t *generator, h2o_req_t *req)
 {
 	struct http_exchange *exchange = CONTAINER_OF(generator, struct http_exchange, generator);
@@ -171,47 +210,152 @@ static void on_proceed(h2o_generator_t *generator, h2o_req_t *req)
 	edge_taken(exchange->edge);
 	if (exchange->state == EXCHANGE_STREAMING)
 		handler->ready(handler->owner, exchange->request);
-	else if (exchange->state == EXCHANGE_LEFT)
+	else if (exchange->state == EXCHANGE_LEFT || !exchange->in.http2)
 		abandon(exchange);
+}
+
+/* What would call the handler from inside of its own call comes a tick later: the head of an answer over HTTP/2 has been
+ * written, an answer is cut, or one ends with nothing but its connection. */
+static void on_later(h2o_timeout_entry_t *entry)
+{
+	struct http_exchange *exchange = CONTAINER_OF(entry, struct http_exchange, tick);
+
+	must_obj(exchange, EXCHANGE_MAGIC);
+	if (exchange->cut && exchange->in.http2)
+		edge_cut(exchange->edge, exchange->req);
+	else if (exchange->cut)
+		abandon(exchange);
+	else if (exchange->state == EXCHANGE_ANSWERED)
+		give(exchange, NULL, 0, 0, H2O_SEND_STATE_FINAL);
+	else
+		on_proceed(&exchange->generator, exchange->req);
+}
+
+/* Libh2o makes chunks of an answer over HTTP/1.1 only if its status is 200. */
+static void start_pieces(struct http_exchange *exchange, int status)
+{
+	h2o_req_t *req = exchange->req;
+
+	exchange->generator.proceed = on_proceed;
+	exchange->tick.cb = on_later;
+	req->res.status = 200;
+	h2o_start_response(req, &exchange->generator);
+	set_status(exchange, status);
+	if (req->version < 0x101) /* knows no chunks: the end is where the connection ends */
+		req->http1_is_persistent = 0;
 }
 
 void http_begin_pieces(struct http_exchange *exchange, int status, const struct http_field *fields,
 		       size_t field_count, struct slice first)
 {
 	must_obj(exchange, EXCHANGE_MAGIC);
-	must(exchange->state == EXCHANGE_BEGUN && first.len != 0);
+	must(exchange->state == EXCHANGE_BEGUN && exchange_has_body(status));
 	must(!slice_eq(exchange->in.method, SLICE("HEAD")));
 	const struct iovec piece = { (void *)(uintptr_t)first.at, first.len };
-	h2o_req_t *req = exchange->req;
 
 	exchange->state = EXCHANGE_STREAMING;
-	exchange->generator.proceed = on_proceed;
-	set_status(exchange, status);
-	if (req->version < 0x101) /* knows no chunks: the end is where the connection ends */
-		req->http1_is_persistent = 0;
-	add_fields(req, fields, field_count);
-	h2o_start_response(req, &exchange->generator);
-	give(exchange, &piece, 1, first.len, H2O_SEND_STATE_IN_PROGRESS);
+	add_fields(exchange->req, fields, field_count);
+	start_pieces(exchange, status);
+	if (first.len != 0) {
+		give(exchange, &piece, 1, first.len, H2O_SEND_STATE_IN_PROGRESS);
+		return;
+	}
+	note_given(exchange, 0);
+	edge_send_head(exchange->edge, exchange->req);
+	if (exchange->in.http2)
+		exchange_tick_soon(exchange);
+}
+
+void http_more_of(struct http_exchange *exchange, const struct iovec *piece, size_t count,
+		  size_t total)
+{
+	must_obj(exchange, EXCHANGE_MAGIC);
+	must(exchange->state == EXCHANGE_STREAMING && !exchange->unsent && total != 0);
+	give(exchange, piece, net_h2o_trim(piece, count), total, H2O_SEND_STATE_IN_PROGRESS);
 }
 
 void http_more(struct http_exchange *exchange, struct slice piece)
 {
-	must_obj(exchange, EXCHANGE_MAGIC);
-	must(exchange->state == EXCHANGE_STREAMING && !exchange->unsent && piece.len != 0);
 	const struct iovec v = { (void *)(uintptr_t)piece.at, piece.len };
 
-	give(exchange, &v, 1, piece.len, H2O_SEND_STATE_IN_PROGRESS);
+	http_more_of(exchange, &v, 1, piece.len);
 }
 
 void http_end(struct http_exchange *exchange, const struct iovec *body, size_t body_count,
 	      size_t body_total)
 {
 	must_obj(exchange, EXCHANGE_MAGIC);
-	must(exchange->state == EXCHANGE_STREAMING && !exchange->unsent && body_total != 0);
+	must(exchange->state == EXCHANGE_STREAMING && !exchange->unsent);
+	exchange_end_rest(exchange);
 	exchange->state = EXCHANGE_ANSWERED;
 	if (exchange->server->quiet)
 		exchange->req->http1_is_persistent = 0;
-	give(exchange, body, net_h2o_trim(body, body_count), body_total, H2O_SEND_STATE_FINAL);
+	if (body_total != 0 || exchange->req->version >= 0x101) {
+		give(exchange, body, net_h2o_trim(body, body_count), body_total,
+		     H2O_SEND_STATE_FINAL);
+		return;
+	}
+	edge_unwatch(exchange->edge);
+	exchange_tick_soon(exchange);
+}
+
+void http_cut(struct http_exchange *exchange)
+{
+	must_obj(exchange, EXCHANGE_MAGIC);
+	must(exchange->state == EXCHANGE_STREAMING);
+	exchange_end_rest(exchange);
+	exchange->state = EXCHANGE_ANSWERED;
+	exchange->cut = true;
+	if (!exchange->in.http2)
+		edge_cut(exchange->edge, exchange->req);
+	/* What libh2o is writing over HTTP/1.1 fails, or leaves: then it says so. */
+	if ((exchange->in.http2 || !exchange->unsent) && !h2o_timeout_is_linked(&exchange->tick))
+		exchange_tick_soon(exchange);
+}
+
+/* ---- answers that last ---- */
+void http_forget_request(struct http_exchange *exchange)
+{
+	static const h2o_headers_t no_headers;
+	const struct http_incoming in = exchange->in;
+
+	must_obj(exchange, EXCHANGE_MAGIC);
+	must(exchange->state == EXCHANGE_STREAMING);
+	exchange_free_body(exchange);
+	edge_forget(exchange->edge);
+	exchange->in = (struct http_incoming){ .room = in.room,
+					       .room_bytes = in.room_bytes,
+					       .fields = &no_headers,
+					       .names = in.names,
+					       .wrongs = in.wrongs,
+					       .connection = in.connection,
+					       .listener = in.listener,
+					       .came_at = in.came_at,
+					       .http2 = in.http2,
+					       .loopback = in.loopback };
+}
+
+void exchange_end_rest(struct http_exchange *exchange)
+{
+	if (!exchange->rests)
+		return;
+	exchange->rests = false;
+	exchange->server->in_flight++;
+	edge_rest(exchange->edge, false);
+}
+
+void http_rest(struct http_exchange *exchange, bool rests)
+{
+	must_obj(exchange, EXCHANGE_MAGIC);
+	must(exchange->state == EXCHANGE_STREAMING);
+	if (!rests)
+		exchange_end_rest(exchange);
+	if (exchange->rests == rests)
+		return;
+	exchange->rests = true;
+	exchange->server->in_flight--;
+	edge_rest(exchange->edge, true);
+	exchange_begin_held(exchange->edge);
 }
 
 /* ---- clients that left ---- */

@@ -119,6 +119,7 @@ struct edge {
 			h2o_buffer_t *held;  /* h2o's input while a request is in flight */
 			bool last;           /* the end of its answer was sent */
 			bool served;         /* a request was in flight once */
+			bool rests;          /* the one in flight may last for hours */
 			size_t req_len;      /* of that request, in `held`; then come others */
 			h2o_buffer_t *early; /* what came behind that request */
 			h2o_buffer_t
@@ -167,13 +168,35 @@ static inline struct edge *edge_of(const h2o_req_t *req)
  * leaves before edge_send (HTTP/1.1 only: h2o tells of the others by disposing the request). */
 void edge_watch(struct edge *edge, h2o_req_t *req, void *watched);
 
+/* It ends in a tick: its client is not heard leave any more (HTTP/1.1). */
+static inline void edge_unwatch(struct edge *edge)
+{
+	if (edge->proto == EDGE_HTTP1)
+		edge->h1.watched = NULL;
+}
+
 /* The next bytes of an answer, or all: the only way to h2o_send. With any state but IN_PROGRESS they are
  * the last, and the request is not watched any more. */
 void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t count,
 	       h2o_send_state_t state);
 
-/* What edge_send was called with has left, and the answer goes on. */
+/* Status and fields of an answer that goes on, by themselves: h2o_send does not do that. Over HTTP/1.1 the answer's
+ * generator is told when they have left, over HTTP/2 nobody is; edge_taken must follow. */
+void edge_send_head(struct edge *edge, h2o_req_t *req);
+
+/* What edge_send or edge_send_head was called with has left, and the answer goes on. */
 void edge_taken(struct edge *edge);
+
+/* Ends an answer that goes on, in the middle. HTTP/1.1: its client is not heard leave any more, and edge_send must follow,
+ * with H2O_SEND_STATE_ERROR. HTTP/2: the stream is reset, and the request may be over at once; not from inside of
+ * libh2o. */
+void edge_cut(struct edge *edge, h2o_req_t *req);
+
+/* Nobody looks at a request any more whose answer goes on. */
+void edge_forget(struct edge *edge);
+
+/* A request that was handed over rests (true), or does not any more: it does not count among those begun. */
+void edge_rest(struct edge *edge, bool rests);
 
 /* Whether, and why, the body of a request that has just arrived is cut off: GUARD_BODY_TOO_LARGE, GUARD_UPLOADS,
  * or GUARD_PASS. */

@@ -42,6 +42,8 @@ struct http_exchange {
 	enum exchange_state state;
 	bool begun;   /* was handed over */
 	bool refused; /* the handler is done with it */
+	bool rests;   /* http_rest */
+	bool cut;     /* http_cut; answered then, but not to the end */
 	struct http_server *server;
 	struct edge *edge;
 	h2o_req_t *req;
@@ -57,6 +59,7 @@ struct http_exchange {
 		uint64_t sent;  /* of it, by then */
 		size_t written; /* by its connection, by then */
 	} progress;
+	/* Begins it. Of an answer in pieces: what comes a tick after it was asked for. */
 	h2o_timeout_entry_t tick;
 	struct http_incoming in;
 	h2o_buffer_t *body; /* of HTTP/2: what in.body is in, unless that is short */
@@ -70,8 +73,21 @@ extern const struct slice exchange_headers[HTTP_HEADER_COUNT];
 /* Nothing of the handler's is needed any more, or ever was. */
 void exchange_drop(struct http_exchange *exchange);
 
+/* Its tick comes. */
+void exchange_tick_soon(struct http_exchange *exchange);
+
+/* One may begin that had to wait for others of its connection. */
+void exchange_begin_held(struct edge *edge);
+
 /* Frees in.body, if that is the exchange's. */
 void exchange_free_body(struct http_exchange *exchange);
+
+/* ---- http_h2o_fields.c ----
+ *
+ * in->fields is a h2o_headers_t; where in->early, a struct slice: the lines up to the empty one, names in lower case. */
+
+/* Cuts a line off the front of `rest`; without its CRLF, which h1_guard has seen to. */
+struct slice exchange_next_line(struct slice *rest);
 
 /* ---- http_h2o_expect.c ---- */
 
@@ -80,14 +96,28 @@ bool exchange_expects(void *owner, struct edge *edge, struct slice head);
 
 /* ---- http_h2o_answer.c ---- */
 
-/* The phrase of a status; static. */
+/* The phrase of a status (200 to 599); static. */
 const char *http_reason(int status);
-/* ---- http_h2o_fields.c ----
- *
- * in->fields is a h2o_headers_t; where in->early, a struct slice: the lines up to the empty one, names in lower case. */
 
-/* Cuts a line off the front of `rest`; without its CRLF, which h1_guard has seen to. */
-struct slice exchange_next_line(struct slice *rest);
+/* No caller gives what is written here (must). */
+void exchange_check_field(struct slice name);
+
+/* Whether an answer of this status has a body (RFC 9110 15.3.5, 15.3.6, 15.4.5). */
+static inline bool exchange_has_body(int status)
+{
+	return status != 204 && status != 205 && status != 304;
+}
+
+/* Its content-length (8.6), where `total` bytes were given; SIZE_MAX: none. */
+static inline size_t exchange_length(int status, size_t total)
+{
+	if (exchange_has_body(status))
+		return total;
+	return status == 205 ? 0 : SIZE_MAX;
+}
+
+/* It is not at rest any more. */
+void exchange_end_rest(struct http_exchange *exchange);
 
 /* The client of a watched exchange left (edge_host.left). */
 void exchange_left(void *owner, void *watched);

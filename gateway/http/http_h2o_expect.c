@@ -100,20 +100,25 @@ void http_refuse_early(struct http_early *early, int status, const struct http_f
 	h2o_buffer_t **to = &early->edge->h1.answer;
 	char line[128];
 
+	const size_t length = exchange_length(status, body.len);
+
 	must(*to == NULL);
 	h2o_buffer_init(to, &h2o_socket_buffer_prototype);
-	const int len = snprintf(line, sizeof(line),
-				 "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Length: %zu\r\n",
-				 status, http_reason(status), body.len);
+	int len = snprintf(line, sizeof(line), "HTTP/1.1 %d %s\r\nConnection: close\r\n", status,
+			   http_reason(status));
+	if (length != SIZE_MAX)
+		len += snprintf(line + len, sizeof(line) - (size_t)len, "Content-Length: %zu\r\n",
+				length);
 	must(len > 0 && (size_t)len < sizeof(line));
 	put(to, slice_of(line, (size_t)len));
 	for (size_t i = 0; i < field_count; i++) {
+		exchange_check_field(fields[i].name);
 		put(to, fields[i].name);
 		put(to, SLICE(": "));
 		put(to, fields[i].value);
 		put(to, SLICE("\r\n"));
 	}
 	put(to, SLICE("\r\n"));
-	if (!early->bodyless)
+	if (!early->bodyless && exchange_has_body(status))
 		put(to, body);
 }

@@ -187,8 +187,35 @@ void http1_watch(struct edge *edge, h2o_req_t *req, void *watched)
 	h2o_socket_read_start(sock, edge_on_read);
 }
 
+/* Its client could leave unheard, for hours, where reading has stopped. */
+void http1_rest(struct edge *edge, bool rests)
+{
+	edge->h1.rests = rests;
+	if (rests && !edge->killed && edge->sock->_cb.read == NULL)
+		h2o_socket_read_start(edge->sock, edge_on_read);
+}
+
+/* Libh2o looks at it no more, but counts on its length. */
+void http1_forget(struct edge *edge)
+{
+	must(edge->h1.held != NULL);
+	if (edge->h1.held->size > edge->h1.req_len) /* another request is behind it */
+		return;
+	h2o_buffer_dispose(&edge->h1.held);
+	h2o_buffer_init(&edge->h1.held, &h2o_socket_buffer_prototype);
+}
+
+static void restore_length(struct edge *edge)
+{
+	if (edge->h1.held->size >= edge->h1.req_len)
+		return;
+	must(h2o_buffer_reserve(&edge->h1.held, edge->h1.req_len).base != NULL);
+	edge->h1.held->size = edge->h1.req_len;
+}
+
 void http1_release(struct edge *edge)
 {
+	restore_length(edge);
 	edge->h1.watched = NULL;
 	edge->h1.early = edge->sock->input;
 	edge->sock->input = edge->h1.held;
@@ -218,11 +245,12 @@ void http1_read_in_flight(struct edge *edge, const char *err)
 {
 	if (err == NULL)
 		http1_count(edge);
-	if (edge->h1.body.over != GUARD_GOES_ON)
+	const bool full = edge->sock->input->size > HTTP1_EARLY_MAX;
+	if (edge->h1.body.over != GUARD_GOES_ON || (full && edge->h1.rests))
 		edge_kill(edge,
 			  GUARD_UNFINISHED_BYTES); /* there is no room for what it pipelines */
 	const bool over = err != NULL || edge->killed;
-	if (!over && edge->sock->input->size <= HTTP1_EARLY_MAX)
+	if (!over && !full)
 		return;
 	h2o_socket_read_stop(edge->sock); /* nobody sees an end of it from now on */
 	if (!over)
@@ -234,11 +262,35 @@ void http1_read_in_flight(struct edge *edge, const char *err)
 		edge->host->left(edge->host->owner, watched);
 }
 
+/* Under TLS the end without close_notify says so, and so does one between chunks. Without either it takes a reset, which
+ * may throw away what the peer has not read. */
+void http1_shut(struct edge *edge, h2o_req_t *req)
+{
+	static const struct linger resets = { .l_onoff = 1 };
+	const int fd = h2o_socket_get_fd(edge->sock);
+
+	edge->h1.watched = NULL;
+	if (req->version < 0x101 && edge->ssl == NULL)
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &resets, sizeof(resets));
+	else
+		(void)shutdown(fd, SHUT_RDWR);
+}
+
+/* By the last of libh2o's filters: the one before it, which makes chunks, passes nothing on while it has no bytes. */
+void http1_send_head(h2o_req_t *req)
+{
+	h2o_ostream_t *last = req->_ostr_top;
+
+	while (last->next != NULL)
+		last = last->next;
+	last->do_send(last, req, NULL, 0, H2O_SEND_STATE_IN_PROGRESS);
+}
+
 /* ---- the budget: what is kept of requests that are not whole, and of those behind one in flight ---- */
 static size_t bytes_kept(const struct edge *edge)
 {
 	size_t bytes = edge->sock->input->size;
-	if (edge->h1.held != NULL)
+	if (edge->h1.held != NULL && edge->h1.held->size > edge->h1.req_len)
 		bytes += edge->h1.held->size - edge->h1.req_len;
 	return bytes;
 }

@@ -1,6 +1,8 @@
 /* http_h2o_http2.c - what only HTTP/2 needs of libh2o's insides. */
 #include "gateway/http/http_h2o_parts.h"
 
+#include "codec/base/must.h"
+
 #include <string.h>
 
 static h2o_http2_stream_t *stream_of(h2o_req_t *req)
@@ -31,6 +33,24 @@ h2o_buffer_t *http2_take_body(h2o_req_t *req)
 	req->entity.base = body;
 	h2o_buffer_dispose(&taken);
 	return NULL;
+}
+
+/* h2o_send would also link the stream among those whose generators are told; what its client does to its windows
+ * meanwhile could make libh2o abort. */
+void http2_send_head(h2o_req_t *req)
+{
+	h2o_http2_conn_t *conn = (h2o_http2_conn_t *)req->conn;
+	h2o_http2_stream_t *stream = stream_of(req);
+	h2o_timestamp_t now;
+
+	must(stream->state == H2O_HTTP2_STREAM_STATE_SEND_HEADERS);
+	(void)h2o_get_timestamp(conn->super.ctx, &req->pool, &now);
+	h2o_hpack_flatten_response(&conn->_write.buf, &conn->_output_header_table,
+				   stream->stream_id, conn->peer_settings.max_frame_size, &req->res,
+				   &now, &conn->super.ctx->globalconf->server_name,
+				   req->res.content_length);
+	h2o_http2_stream_set_state(conn, stream, H2O_HTTP2_STREAM_STATE_SEND_BODY);
+	h2o_http2_conn_request_write(conn);
 }
 
 /* ---- requests that end early ---- */

@@ -73,6 +73,18 @@ void http1_release(struct edge *edge);
 /* What came while the last request was in flight joins h2o's input. */
 void http1_add_early(struct edge *edge);
 
+/* The request in flight rests, or does not any more. While it does its connection is read whatever comes behind it. */
+void http1_rest(struct edge *edge, bool rests);
+
+/* Nobody looks at the request in flight any more: its input is given back. */
+void http1_forget(struct edge *edge);
+
+/* The connection ends behind what is in the socket: no client is to take that for the end of the answer. */
+void http1_shut(struct edge *edge, h2o_req_t *req);
+
+/* Writes status and fields of an answer that goes on, which has begun (h2o_start_response). */
+void http1_send_head(h2o_req_t *req);
+
 /* Brings the budget up to date with what is buffered. */
 void http1_count(struct edge *edge);
 
@@ -89,6 +101,10 @@ void http1_fini(struct edge *edge);
 
 /* Of the stream that a request came by. */
 uint32_t http2_stream_id(h2o_req_t *req);
+
+/* Writes status and fields of an answer that goes on, which has begun (h2o_start_response). Nothing tells when they have
+ * left. */
+void http2_send_head(h2o_req_t *req);
 
 /* Answers requests whose bodies have ended early, and ends their streams; the connection goes on. */
 void http2_pay(struct edge *edge);
@@ -127,10 +143,13 @@ int http2_skip_fields(h2o_hpack_header_table_t *table, const uint8_t *src, size_
 void http2_put_reset(h2o_buffer_t **to, uint32_t stream, uint32_t code);
 
 /* RFC 9113 7. */
-enum { RST_NO_ERROR = 0, RST_REFUSED = 7, RST_CANCEL = 8 };
+enum { RST_NO_ERROR = 0, RST_INTERNAL = 2, RST_REFUSED = 7, RST_CANCEL = 8 };
 
 /* ---- http_h2o_timeouts.c: what is looked at once a second ---- */
 
 void edge_host_tick(struct net_timer *timer);
+
+/* A stream on it may be silent for hours: the kernel finds out whether the peer lives. */
+void edge_probe(struct edge *edge);
 
 #endif

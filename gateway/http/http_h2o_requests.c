@@ -18,16 +18,35 @@ enum guard_verdict edge_body_refused(const struct edge *edge, h2o_req_t *req)
 	return h2_guard_refuses(&edge->guard, http2_stream_id(req));
 }
 
-void edge_reset(struct edge *edge, uint32_t stream, enum guard_verdict why)
+static void reset_stream(struct edge *edge, uint32_t stream, uint32_t code)
 {
 	struct edge_call call;
 
-	edge_count(&edge->host->counters->guard_kills[why]);
-	h2_guard_reset(&edge->guard, &edge->host->budget, stream);
 	edge_call_begin(edge, &call);
-	http2_reset(edge, stream, why == GUARD_UNFINISHED_BYTES ? RST_REFUSED : RST_CANCEL);
+	http2_reset(edge, stream, code);
 	if (edge_call_end(edge, &call))
 		edge_settle(edge);
+}
+
+void edge_reset(struct edge *edge, uint32_t stream, enum guard_verdict why)
+{
+	edge_count(&edge->host->counters->guard_kills[why]);
+	h2_guard_reset(&edge->guard, &edge->host->budget, stream);
+	reset_stream(edge, stream, why == GUARD_UNFINISHED_BYTES ? RST_REFUSED : RST_CANCEL);
+}
+
+void edge_cut(struct edge *edge, h2o_req_t *req)
+{
+	if (edge->proto == EDGE_HTTP2)
+		reset_stream(edge, http2_stream_id(req), RST_INTERNAL);
+	else
+		http1_shut(edge, req);
+}
+
+void edge_forget(struct edge *edge)
+{
+	if (edge->proto == EDGE_HTTP1)
+		http1_forget(edge);
 }
 
 /* Since its first request: there is one. */
@@ -68,6 +87,18 @@ void edge_begun(struct edge *edge)
 	edge->begun++;
 }
 
+void edge_rest(struct edge *edge, bool rests)
+{
+	if (rests) {
+		edge->begun--;
+		edge_probe(edge);
+	} else {
+		edge->begun++;
+	}
+	if (edge->proto == EDGE_HTTP1)
+		http1_rest(edge, rests);
+}
+
 void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t body_count,
 	       h2o_send_state_t state)
 {
@@ -79,6 +110,20 @@ void edge_send(struct edge *edge, h2o_req_t *req, h2o_iovec_t *body, size_t body
 	edge->unsent++;
 	edge_call_begin(edge, &call);
 	h2o_send(req, body, body_count, state);
+	if (edge_call_end(edge, &call))
+		edge_settle(edge);
+}
+
+void edge_send_head(struct edge *edge, h2o_req_t *req)
+{
+	struct edge_call call;
+
+	edge->unsent++;
+	edge_call_begin(edge, &call);
+	if (edge->proto == EDGE_HTTP2)
+		http2_send_head(req);
+	else
+		http1_send_head(req);
 	if (edge_call_end(edge, &call))
 		edge_settle(edge);
 }

@@ -127,6 +127,25 @@ static uint64_t bytes_taken(h2o_socket_t *sock)
 	return tcp_info_of(sock).tcpi_bytes_acked;
 }
 
+/* Within two minutes; a socket of another kind than TCP knows no peer that dies unseen. */
+void edge_probe(struct edge *edge)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, 60 },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, 15 },
+		{ IPPROTO_TCP, TCP_KEEPCNT, 4 },
+	};
+	if (edge->probed)
+		return;
+	edge->probed = true;
+	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+		(void)setsockopt(h2o_socket_get_fd(edge->sock), options[i].level, options[i].name,
+				 &options[i].value, sizeof(options[i].value));
+}
+
 /* An answer may wait in the socket, or in h2o for a window that never opens. */
 static enum guard_verdict check_reader(struct edge *edge, nsec_t now)
 {

@@ -56,28 +56,51 @@ void http_begin_pieces(struct http_exchange *exchange, int status, const struct 
 {
 	const struct iovec piece = { (void *)(uintptr_t)first.at, first.len };
 
-	must(exchange->status == 0 && first.len != 0);
+	must(exchange->status == 0);
 	must(field_count != 0 && fields != NULL);
 	exchange->status = status;
 	exchange->pieces = exchange->unsent = true;
 	take_piece(exchange, &piece, 1, first.len);
 }
 
+void http_more_of(struct http_exchange *exchange, const struct iovec *piece, size_t count,
+		  size_t total)
+{
+	must(exchange->status != 0 && !exchange->unsent && !exchange->ended && total != 0);
+	exchange->unsent = true;
+	take_piece(exchange, piece, count, total);
+}
+
 void http_more(struct http_exchange *exchange, struct slice more)
 {
 	const struct iovec piece = { (void *)(uintptr_t)more.at, more.len };
 
-	must(exchange->status != 0 && !exchange->unsent && !exchange->ended && more.len != 0);
-	exchange->unsent = true;
-	take_piece(exchange, &piece, 1, more.len);
+	http_more_of(exchange, &piece, 1, more.len);
 }
 
 void http_end(struct http_exchange *exchange, const struct iovec *body, size_t body_count,
 	      size_t body_total)
 {
-	must(exchange->status != 0 && !exchange->unsent && !exchange->ended && body_total != 0);
+	must(exchange->status != 0 && !exchange->unsent && !exchange->ended);
 	exchange->ended = true;
 	take_piece(exchange, body, body_count, body_total);
+}
+
+void http_cut(struct http_exchange *exchange)
+{
+	must(exchange->status != 0 && !exchange->ended);
+	exchange->ended = exchange->cut = true;
+}
+
+void http_forget_request(struct http_exchange *exchange)
+{
+	must(exchange->status != 0 && !exchange->ended);
+}
+
+void http_rest(struct http_exchange *exchange, bool rests)
+{
+	must(exchange->status != 0 && !exchange->ended);
+	exchange->rests = rests;
 }
 
 /* What a request has beside its slots: in.fields. */

@@ -20,7 +20,8 @@ struct http_exchange {
 	char *body; /* malloc'ed, with a NUL behind it */
 	size_t len;
 	bool pieces, unsent, ended; /* an answer in pieces */
-	bool refused;               /* the worker is done with it */
+	bool cut, rests;
+	bool refused; /* the worker is done with it */
 };
 struct net_loop {
 	char unused;

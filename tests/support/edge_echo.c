@@ -1,7 +1,7 @@
 /* edge_echo.c - the edge by itself: net.h and http.h under a handler that needs no tenant.
  *
  * edge_echo [-p PORT] [-b BODY_MAX] [-c CONNECTIONS_MAX] [-t PATIENCE_MS] [-u UPSTREAM_PORT]
- *           [-U UNFINISHED_BYTES_MAX] [-m (a trusted proxy's requests)]
+ *           [-U UNFINISHED_BYTES_MAX] [-m (a trusted proxy's requests)] [-w (on all addresses)]
  *           [-C CERT.pem -K KEY.pem [-A CLIENT_CA.pem] [-P TLS_PORT]]
  * prints "listening PORT", with a certificate also "tls PORT", and serves on loopback:
  *   /echo    the body, next tick          /b/N     N bytes after 20 ms
@@ -14,6 +14,7 @@
  *   /early   401 to who waits for 100 Continue
  *   /who     the names of the client's certificate, "uri:... dns:..."
  *   /room    how many bytes of room the request has; all fill theirs, and want to find it so at their end
+ *   and those of edge_echo_fronts.h
  *   /stats   what has happened so far, as text; not counted itself
  * SIGTERM: stops accepting, shuts down, ends when no connection is left. */
 #include "codec/base/must.h"
@@ -55,6 +56,9 @@ struct job {
 	char digits[24];
 	bool counted, answered, drips, endless;
 	size_t pieces, piece_bytes; /* still to come */
+	enum { FRONT_NONE, FRONT_SILENT, FRONT_WAKES, FRONT_CUTS } front;
+	bool rests;
+	struct job *next; /* at rest */
 };
 
 static struct program {
@@ -69,7 +73,9 @@ static struct program {
 	struct net_message stop;
 	const char *cert, *key, *client_ca; /* files */
 	bool trusted_proxy;
-} program;
+	in_addr_t address;
+	struct job *resting;
+} program = { .address = INADDR_LOOPBACK };
 
 /* ---- answers ---- */
 static void answer(struct job *job, int status, const char *bytes, size_t len)
@@ -94,6 +100,8 @@ static bool number_after(struct slice path, const char *prefix, size_t *n)
 	return true;
 }
 
+#include "tests/support/edge_echo_fronts.h"
+
 /* ---- answers in pieces ---- */
 static const char the_end[] = "end";
 
@@ -111,11 +119,9 @@ static void next_piece(struct job *job)
 
 static void begin_pieces(struct job *job, size_t count, size_t bytes)
 {
-	const struct http_field field = { SLICE("content-type"), SLICE("text/event-stream") };
-
 	job->piece_bytes = bytes;
 	job->pieces = count == 0 ? 0 : count - 1;
-	http_begin_pieces(job->exchange, 200, &field, 1, slice_of(program.fill, bytes));
+	http_begin_pieces(job->exchange, 200, &stream_field, 1, slice_of(program.fill, bytes));
 }
 
 static void on_ready(void *owner, void *request)
@@ -123,7 +129,9 @@ static void on_ready(void *owner, void *request)
 	struct job *job = request;
 
 	(void)owner;
-	if (job->drips)
+	if (job->front != FRONT_NONE)
+		on_front_ready(job);
+	else if (job->drips)
 		net_timer_set(program.loop, &job->timer, net_now(program.loop) + ANSWER_AFTER);
 	else if (!job->endless)
 		next_piece(job);
@@ -133,6 +141,10 @@ static void on_answer_due(struct net_timer *timer)
 {
 	struct job *job = CONTAINER_OF(timer, struct job, timer);
 	size_t n = 0;
+	if (job->front != FRONT_NONE) {
+		on_wake(job);
+		return;
+	}
 	if (job->drips) {
 		next_piece(job);
 		return;
@@ -310,6 +322,7 @@ static void job_free(struct job *job)
 	for (size_t i = 0; i < job->room.len; i++)
 		must(job->room.at[i] == 'r');
 	net_timer_stop(program.loop, &job->timer);
+	rest_out(job);
 	net_buffer_free(job->answer);
 	if (job->relay != NULL)
 		relay_free(job->relay);
@@ -337,7 +350,7 @@ static void job_start(struct job *job)
 		answer_who(job);
 	else if (slice_eq(job->path, SLICE("/room")))
 		answer_room(job);
-	else if (slice_eq(job->path, SLICE("/relay")) && relay_start(job))
+	else if (start_stream(job) || (slice_eq(job->path, SLICE("/relay")) && relay_start(job)))
 		return;
 	else if (!slice_eq(job->path, SLICE("/hang")))
 		answer(job, 404, "no such path\n", 13);
@@ -347,6 +360,8 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 {
 	const struct http_field field = { SLICE("x-refused"), SLICE("yes") };
 	(void)owner;
+	if (answer_as_fronts(exchange, in))
+		return NULL;
 	struct job *job = slice_eq(in->path, SLICE("/refuse")) ? NULL : slab_take(&program.jobs);
 	if (job == NULL) {
 		http_refuse(exchange, 503, &field, 1, SLICE("{\"busy\":true}"));
@@ -390,7 +405,11 @@ static bool on_expects(void *owner, struct http_early *early, const struct http_
 	const struct http_field field = { SLICE("x-early"), SLICE("yes") };
 
 	(void)owner;
-	must(in->body.len == 0 && in->room_bytes == 0 && !in->http2);
+	must(in->body.len == 0 && in->room_bytes == 0 && !in->http2 && in->early);
+	if (slice_eq(in->path, SLICE("/asked-early"))) {
+		http_refuse_early(early, 401, &field, 1, describe(in));
+		return false;
+	}
 	if (!slice_eq(in->path, SLICE("/early")) && !in->body_too_large)
 		return true;
 	http_refuse_early(early, in->body_too_large ? 413 : 401, &field, 1, SLICE("no"));
@@ -404,6 +423,7 @@ static void on_stop(struct net_message *message, void *owner)
 	(void)owner;
 	program.draining = true;
 	http_shutdown(program.server);
+	end_resting();
 }
 
 static void on_sigterm(int signal_number)
@@ -418,7 +438,7 @@ static int listen_on(const char *what, int port)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_port = htons((uint16_t)port),
-				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+				       .sin_addr.s_addr = htonl(program.address) };
 	socklen_t len = sizeof(address);
 	const int on = 1;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -466,7 +486,7 @@ static struct ssl_ctx_st *tls_context(void)
 
 static void read_options(int argc, char **argv, int ports[2], struct http_limits *limits)
 {
-	for (int option; (option = getopt(argc, argv, "p:P:b:c:t:u:U:C:K:A:m")) != -1;) {
+	for (int option; (option = getopt(argc, argv, "p:P:b:c:t:u:U:C:K:A:mw")) != -1;) {
 		switch (option) {
 		case 'p':
 			ports[0] = atoi(optarg);
@@ -491,6 +511,9 @@ static void read_options(int argc, char **argv, int ports[2], struct http_limits
 			break;
 		case 'U':
 			limits->unfinished_bytes_max = (size_t)atol(optarg);
+			break;
+		case 'w':
+			program.address = INADDR_ANY;
 			break;
 		case 'm':
 			program.trusted_proxy = true;
