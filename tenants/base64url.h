@@ -10,4 +10,13 @@
  * (padding is), when bits are left over that are not 0, and when it takes more than `room` bytes. */
 size_t base64url_decode(struct slice text, void *out, size_t room);
 
+/* Characters that `len` bytes become. */
+static inline size_t base64url_len(size_t len)
+{
+	return len / 3 * 4 + (len % 3 * 4 + 2) / 3;
+}
+
+/* Writes base64url_len(len) characters to `out`, no NUL. */
+void base64url_encode(const void *bytes, size_t len, char *out);
+
 #endif

@@ -1,4 +1,4 @@
-/* jwt_text.h - texts of tokens for tests: the encoding that the product only undoes. */
+/* jwt_text.h - texts of tokens for tests, by an encoder of their own. */
 #ifndef TESTS_SUPPORT_JWT_TEXT_H
 #define TESTS_SUPPORT_JWT_TEXT_H
 

@@ -58,13 +58,18 @@ static void no_byte_is_written_past_the_room(void **state)
 
 static void what_is_encoded_is_decoded(void **state)
 {
-	char bytes[257], out[257];
+	char bytes[257], out[257], encoded[512];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (char)(i * 167);
 	for (size_t len = 0; len <= sizeof(bytes); len++) {
 		char *text = jwt_text_base64url(slice_of(bytes, len));
+		(void)memset(encoded, '.', sizeof(encoded));
+		base64url_encode(bytes, len, encoded);
+		assert_int_equal(base64url_len(len), strlen(text));
+		assert_memory_equal(encoded, text, strlen(text));
+		assert_int_equal(encoded[strlen(text)], '.'); /* nothing behind it is written */
 		assert_int_equal(base64url_decode(slice_str(text), out, sizeof(out)), len);
 		assert_memory_equal(out, bytes, len);
 		free(text);
