@@ -33,7 +33,16 @@ enum {
 
 /* What a key is of; the number is part of the digest, and so of what Redis holds. Private blocks are found
  * by the key of their turn's first call. */
-enum state_kind { STATE_SESSION = 1, STATE_CALL = 2, STATE_LOOP = 3, STATE_ONCE = 4 };
+enum state_kind {
+	STATE_SESSION = 1,
+	STATE_CALL = 2,
+	STATE_LOOP = 3,
+	STATE_ONCE = 4,
+	STATE_MCP_SESSION = 5, /* of an MCP server, by the upstream's id */
+	STATE_MCP_ASKED = 6,   /* a request that the server made in it */
+	STATE_MCP_CALL = 7,    /* one that the client made in it */
+	STATE_MCP_SERVER = 8,  /* the server itself */
+};
 
 enum { STATE_KEY_BYTES = 16 };
 struct state_key {
