@@ -85,3 +85,13 @@ uint32_t flights_call_off(struct flights *flights, struct state_key key)
 	key_shard_unlock(shard);
 	return count;
 }
+
+bool flights_has(struct flights *flights, struct state_key key)
+{
+	struct key_shard *shard = shard_of(flights, &key);
+
+	key_shard_lock(shard);
+	const bool found = key_shard_find(shard, &key) != NULL;
+	key_shard_unlock(shard);
+	return found;
+}

@@ -35,4 +35,7 @@ void flights_leave(struct flight *flight);
 /* Calls off all that have that key; returns how many. From any thread. */
 uint32_t flights_call_off(struct flights *flights, struct state_key key);
 
+/* Whether any of that key is in. From any thread; it may have left when this returns. */
+bool flights_has(struct flights *flights, struct state_key key);
+
 #endif

@@ -75,6 +75,24 @@ static void all_of_the_key_are_told_on_their_own_workers(void **state)
 	flights_leave(&c.flight); /* harmless */
 }
 
+static void a_key_is_known_while_one_of_it_is_in(void **state)
+{
+	struct someone a, b;
+
+	(void)state;
+	assert_false(flights_has(flights, key_of("1")));
+	enter(&a, "1", 0);
+	enter(&b, "1", 1);
+	assert_true(flights_has(flights, key_of("1")));
+	assert_false(flights_has(flights, key_of("2")));
+	flights_leave(&a.flight);
+	assert_true(flights_has(flights, key_of("1")));
+	flights_leave(&b.flight);
+	assert_false(flights_has(flights, key_of("1")));
+	turn();
+	assert_true(a.told == 0 && b.told == 0); /* asking tells nobody */
+}
+
 static void who_has_left_is_not_told_any_more(void **state)
 {
 	struct someone a, again;
@@ -110,6 +128,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define IN(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 		IN(all_of_the_key_are_told_on_their_own_workers),
+		IN(a_key_is_known_while_one_of_it_is_in),
 		IN(who_has_left_is_not_told_any_more),
 		IN(who_is_told_may_leave_from_inside),
 	};
