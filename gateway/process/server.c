@@ -80,6 +80,7 @@ static bool make_worker(struct server *server, uint32_t i)
 		.once = server->once,
 		.alive = server->alive,
 		.flights = server->flights,
+		.seal_secret = args->seal_secret,
 		.config = args->config,
 	};
 

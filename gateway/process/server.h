@@ -3,13 +3,16 @@
 #define GATEWAY_PROCESS_SERVER_H
 
 #include "gateway/base/config.h"
+#include "gateway/base/seal_secret.h"
 
 struct server_args {
 	const char *config_path;     /* for reloads */
 	struct config *config;       /* the server's own from now on */
 	int limits_fd;               /* the limit table */
 	struct tls_tickets *tickets; /* the supervisor's, shared */
-	const int *listen_fds;       /* [worker * listen_count + address] */
+	const struct seal_secret
+		*seal_secret;  /* likewise: the same for all servers that it makes */
+	const int *listen_fds; /* [worker * listen_count + address] */
 	size_t listen_count;
 	int admin_fd, admin_socket_fd; /* -1: none */
 	int report_fd;                 /* server_report.h */

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -39,6 +40,7 @@ struct supervisor {
 	struct supervisor_sockets sockets;
 	int limits_fd, signals_fd;
 	struct tls_tickets *tickets; /* in memory that servers share */
+	struct seal_secret seal;     /* random; servers inherit it by fork */
 	/* What the next server begins with: the configuration loaded at start, inherited by fork, until
 	 * a server reports a newer one. */
 	struct config *first;
@@ -123,6 +125,7 @@ static _Noreturn void be_server(struct supervisor *s, pid_t parent, int report_f
 		.config = inherited_config(s),
 		.limits_fd = s->limits_fd,
 		.tickets = s->tickets,
+		.seal_secret = &s->seal,
 		.listen_fds = s->sockets.listen_fds,
 		.listen_count = s->sockets.listen_count,
 		.admin_fd = s->sockets.admin_fd,
@@ -419,6 +422,7 @@ static bool prepare(struct supervisor *s)
 		perror("sluice: keys of TLS tickets");
 		return false;
 	}
+	must(getrandom(&s->seal, sizeof(s->seal), 0) == (ssize_t)sizeof(s->seal));
 	const struct settings_source source = { .path = s->config_path,
 						.tickets = s->tickets,
 						.warnings = stderr };
@@ -452,6 +456,7 @@ int supervisor_run(const char *config_path)
 	supervisor_unlisten(&s.sockets);
 	settings_free(&s.first);
 	tls_tickets_free(s.tickets);
+	explicit_bzero(&s.seal, sizeof(s.seal));
 	close_fd(&s.texts_fd);
 	close_fd(&s.limits_fd);
 	close_fd(&s.signals_fd);

@@ -6,6 +6,7 @@
 #define GATEWAY_WORKER_WORKER_H
 
 #include "gateway/base/config.h"
+#include "gateway/base/seal_secret.h"
 #include "gateway/http/http.h"
 #include "gateway/identity/jwt_checker.h"
 #include "gateway/limits/limit_table.h"
@@ -42,6 +43,8 @@ struct worker_args {
 	struct once *once;
 	struct alive *alive;
 	struct flights *flights;
+	/* What texts are sealed with where the configuration has no secrets, and what opens them after it has. */
+	const struct seal_secret *seal_secret;
 	struct log_ring *log;
 	const struct config *config; /* the first one, sequence number 1 */
 };
