@@ -1,6 +1,7 @@
 #include "tenants/jwt.h"
 
 #include "codec/base/must.h"
+#include "codec/base/sha256.h"
 #include "tenants/base64url.h"
 
 /* Nobody's claims are deeper or wider. */
@@ -130,6 +131,7 @@ static enum jwt_fault judge_header(struct slice text, struct json_work *work,
 
 struct claims {
 	struct slice iss, aud, exp, nbf, iat; /* raw; aud a string or an array */
+	struct slice sub, azp, client_id;     /* JSON text */
 };
 
 static bool claims_member(struct json_reader *r, struct slice key, void *arg)
@@ -146,6 +148,12 @@ static bool claims_member(struct json_reader *r, struct slice key, void *arg)
 		return json_number(r, &out->nbf);
 	if (json_str_eq(key, SLICE("iat")))
 		return json_number(r, &out->iat);
+	if (json_str_eq(key, SLICE("sub")))
+		return json_skip(r, &out->sub);
+	if (json_str_eq(key, SLICE("azp")))
+		return json_skip(r, &out->azp);
+	if (json_str_eq(key, SLICE("client_id")))
+		return json_skip(r, &out->client_id);
 	return json_skip(r, NULL);
 }
 
@@ -262,6 +270,22 @@ static enum jwt_fault read_names(struct slice claims, const struct jwt_issuer *i
 	return is_name(out->server) ? JWT_OK : JWT_SERVER;
 }
 
+/* Of the texts as they stand: an issuer writes a subject in one way. What is not said is none of them. */
+static void digest_subject(const struct claims *claims, struct slice issuer,
+			   uint8_t out[JWT_SUBJECT_BYTES])
+{
+	uint8_t digest[SHA256_BYTES];
+	struct sha256_sum sum;
+
+	sha256_begin(&sum);
+	sha256_add_text(&sum, issuer);
+	sha256_add_text(&sum, claims->sub);
+	sha256_add_text(&sum, claims->azp);
+	sha256_add_text(&sum, claims->client_id);
+	sha256_end(&sum, digest);
+	(void)memcpy(out, digest, JWT_SUBJECT_BYTES);
+}
+
 static enum jwt_fault judge_claims(struct slice text, const struct jwt_issuer *issuers,
 				   uint32_t count, uint64_t now_s, struct json_work *work,
 				   struct jwt_space *space, struct jwt_token *out)
@@ -278,7 +302,10 @@ static enum jwt_fault judge_claims(struct slice text, const struct jwt_issuer *i
 	if (!names_audience(claims.aud, issuer->audience))
 		return JWT_AUDIENCE;
 	const enum jwt_fault fault = judge_times(&claims, issuer->skew_s, now_s, out);
-	return fault != JWT_OK ? fault : read_names(text, issuer, space, out);
+	if (fault != JWT_OK)
+		return fault;
+	digest_subject(&claims, issuer->issuer, out->subject);
+	return read_names(text, issuer, space, out);
 }
 
 /* ---- the token ---- */

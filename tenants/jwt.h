@@ -14,7 +14,8 @@ enum {
 	JWT_KID_MAX = 256,
 	JWT_TENANT_MAX = 512,
 	JWT_SERVER_MAX = 128, /* what the configuration takes as a server's name */
-	JWT_ISSUERS_MAX = 16
+	JWT_ISSUERS_MAX = 16,
+	JWT_SUBJECT_BYTES = 16
 };
 
 /* Asymmetric ones alone: there is no name for "none" or a MAC here. */
@@ -60,6 +61,8 @@ struct jwt_token {
 	uint64_t good_until_s;  /* wall clock: not accepted from then on */
 	struct slice tenant;    /* plain */
 	struct slice server;    /* plain; absent: not said */
+	/* Whom it stands for: a digest of iss, sub and the client (azp, client_id). */
+	uint8_t subject[JWT_SUBJECT_BYTES];
 };
 
 /* What is decoded goes here; one per thread. */

@@ -4,6 +4,7 @@
 
 #include "codec/base/must.h"
 
+#include <endian.h>
 #include <openssl/sha.h>
 
 _Static_assert(sizeof(SHA256_CTX) <= sizeof(struct sha256_sum), "it fits");
@@ -22,6 +23,14 @@ void sha256_begin(struct sha256_sum *sum)
 void sha256_add(struct sha256_sum *sum, struct slice piece)
 {
 	must(SHA256_Update(context(sum), piece.at, piece.len) == 1);
+}
+
+void sha256_add_text(struct sha256_sum *sum, struct slice text)
+{
+	const uint64_t len = htole64(text.len);
+
+	sha256_add(sum, slice_of((const char *)&len, sizeof(len)));
+	sha256_add(sum, text);
 }
 
 void sha256_end(struct sha256_sum *sum, uint8_t digest[SHA256_BYTES])

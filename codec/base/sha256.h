@@ -16,6 +16,8 @@ struct sha256_sum {
 };
 void sha256_begin(struct sha256_sum *sum);
 void sha256_add(struct sha256_sum *sum, struct slice piece);
+/* A text among others: its length goes before it, so that no two rows of texts give the same digest. */
+void sha256_add_text(struct sha256_sum *sum, struct slice text);
 void sha256_end(struct sha256_sum *sum, uint8_t digest[SHA256_BYTES]);
 
 /* `count` lower-case hex digits of the digest's front into `out`; at most 64, no NUL. */

@@ -8,6 +8,7 @@
 struct found {
 	const struct tenant *tenant; /* NULL: nobody */
 	struct slice server;         /* borrowed until the next question */
+	const uint8_t *subject;      /* of a token, likewise; NULL: it was none */
 };
 
 /* The name that led to the tenant stands for one of its servers. */
@@ -20,7 +21,7 @@ static struct found by_certificate(const struct caller_sources *from, const stru
 	for (size_t i = 0; i < names->count; i++)
 		if (names->at[i].kind == from->config->certificates_by)
 			identity_add(&identity, &from->config->tenants, names->at[i].text);
-	return (struct found){ identity_tenant(&identity), identity.server };
+	return (struct found){ identity_tenant(&identity), identity.server, NULL };
 }
 
 /* JWT_OK with nobody found: it is not meant to be a token, or none is taken. */
@@ -35,7 +36,7 @@ static enum jwt_fault by_token(const struct caller_sources *from, const struct c
 	const enum jwt_fault fault = jwt_checker_ask(from->tokens, shown->secret, from->wall_s,
 						     from->json, shown->wrongs, &caller);
 	if (fault == JWT_OK)
-		*found = (struct found){ caller.tenant, caller.server };
+		*found = (struct found){ caller.tenant, caller.server, caller.subject };
 	return fault;
 }
 
@@ -66,7 +67,7 @@ static enum jwt_fault look_up(const struct caller_sources *from, const struct cr
 	if (auth_may_be_key(shown->secret)) {
 		const struct tenant_key *key = by_key(from, shown->secret);
 		if (key != NULL) {
-			*found = (struct found){ key->tenant, key->server };
+			*found = (struct found){ key->tenant, key->server, NULL };
 			return JWT_OK;
 		}
 	}
@@ -99,6 +100,10 @@ bool caller_find(const struct caller_sources *sources, const struct credentials 
 	out->server = server;
 	_Static_assert(sizeof(out->limit_key) == sizeof(found.tenant->limit_key), "the same key");
 	(void)memcpy(out->limit_key, found.tenant->limit_key, sizeof(out->limit_key));
+	if (found.subject != NULL)
+		(void)memcpy(out->subject, found.subject, sizeof(out->subject));
+	else
+		(void)memset(out->subject, 0, sizeof(out->subject));
 	out->account = found.tenant;
 	out->plan = plan_for(found.tenant->plan, server);
 	return true;

@@ -32,6 +32,8 @@ enum { CALLER_LIMIT_KEY = 16 };
 struct caller {
 	struct slice tenant, server;         /* copies in the arena; server absent: not said */
 	uint8_t limit_key[CALLER_LIMIT_KEY]; /* what limits know the tenant by */
+	/* Whom its token stands for (jwt.h): another user or client of the tenant has another. All zero: it showed none. */
+	uint8_t subject[JWT_SUBJECT_BYTES];
 	/* Of the configuration in which it was found, and valid as long: */
 	const struct tenant *account;
 	const struct plan *plan; /* what its server is granted */

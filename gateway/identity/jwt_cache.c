@@ -83,16 +83,18 @@ static struct jwt_known *take_place(struct jwt_memory *memory, const uint8_t dig
 
 const struct jwt_known *jwt_memory_add(struct jwt_memory *memory,
 				       const uint8_t digest[SHA256_BYTES],
-				       const struct tenant *tenant, struct slice server,
-				       uint64_t good_until_s, uint64_t now_s)
+				       const struct tenant *tenant, const struct jwt_token *token,
+				       uint64_t now_s)
 {
-	struct jwt_known *place = take_place(memory, digest, good_until_s, now_s);
+	struct jwt_known *place = take_place(memory, digest, token->good_until_s, now_s);
+	const struct slice server = token->server;
 
 	must(server.len <= JWT_SERVER_MAX);
 	place->tenant = tenant;
 	place->server_len = (uint8_t)server.len;
 	if (server.len != 0)
 		(void)memcpy(place->server, server.at, server.len);
+	(void)memcpy(place->subject, token->subject, sizeof(place->subject));
 	return place;
 }
 

@@ -18,7 +18,8 @@ struct jwt_known {
 	uint64_t good_until_s;
 	const struct tenant *tenant; /* of the configuration of that generation; NULL: refused */
 	enum jwt_fault fault;        /* why; JWT_OK: it was let in */
-	uint8_t server_len;          /* 0: not said */
+	uint8_t subject[JWT_SUBJECT_BYTES];
+	uint8_t server_len; /* 0: not said */
 	char server[JWT_SERVER_MAX];
 };
 
@@ -43,11 +44,11 @@ void jwt_memory_renew(struct jwt_memory *memory);
 const struct jwt_known *jwt_memory_find(struct jwt_memory *memory,
 					const uint8_t digest[SHA256_BYTES], uint64_t now_s);
 
-/* Remembers a token that is not known. `server` absent or at most JWT_SERVER_MAX bytes; copied. */
+/* Remembers a token that is not known, for that tenant: `token` has been found right. Server and subject are copied. */
 const struct jwt_known *jwt_memory_add(struct jwt_memory *memory,
 				       const uint8_t digest[SHA256_BYTES],
-				       const struct tenant *tenant, struct slice server,
-				       uint64_t good_until_s, uint64_t now_s);
+				       const struct tenant *tenant, const struct jwt_token *token,
+				       uint64_t now_s);
 
 /* Likewise one that is refused, and why. */
 void jwt_memory_refuse(struct jwt_memory *memory, const uint8_t digest[SHA256_BYTES],

@@ -187,8 +187,7 @@ static enum jwt_fault judge(struct jwt_checker *checker, struct slice text,
 		refuse(checker, digest, fault, token.good_until_s, now_s, wrongs);
 	if (fault != JWT_OK)
 		return fault;
-	*out = jwt_memory_add(&checker->right, digest, tenant, token.server, token.good_until_s,
-			      now_s);
+	*out = jwt_memory_add(&checker->right, digest, tenant, &token, now_s);
 	return JWT_OK;
 }
 
@@ -210,7 +209,7 @@ enum jwt_fault jwt_checker_ask(struct jwt_checker *checker, struct slice token, 
 	}
 	if (fault != JWT_OK)
 		return fault;
-	*out = (struct jwt_caller){ .tenant = known->tenant };
+	*out = (struct jwt_caller){ .tenant = known->tenant, .subject = known->subject };
 	if (known->server_len != 0)
 		out->server = slice_of(known->server, known->server_len);
 	return JWT_OK;

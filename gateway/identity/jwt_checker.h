@@ -30,7 +30,8 @@ void jwt_checker_set_keys(struct jwt_checker *checker, struct slice place, struc
 /* Who it is. `server` absent: the token does not say. */
 struct jwt_caller {
 	const struct tenant *tenant;
-	struct slice server; /* valid until the next call */
+	struct slice server;    /* valid until the next call */
+	const uint8_t *subject; /* JWT_SUBJECT_BYTES, likewise */
 };
 
 /* *out is written on JWT_OK only, and its tenant is enabled. `now_s`:

@@ -25,17 +25,6 @@ bool state_load_same(const struct state_load *guess, const struct state_load *an
 	return true;
 }
 
-/* Its length before each text: no two rows of them look the same. */
-static void add_text(struct sha256_sum *sum, struct slice text)
-{
-	uint8_t len[8];
-
-	for (size_t i = 0; i < sizeof(len); i++)
-		len[i] = (uint8_t)((uint64_t)text.len >> (8 * i));
-	sha256_add(sum, slice_of((const char *)len, sizeof(len)));
-	sha256_add(sum, text);
-}
-
 struct state_key state_key_of(enum state_kind kind, struct slice tenant, struct slice server,
 			      struct slice session, struct slice name)
 {
@@ -46,10 +35,10 @@ struct state_key state_key_of(enum state_kind kind, struct slice tenant, struct 
 
 	sha256_begin(&sum);
 	sha256_add(&sum, slice_of(&first, 1));
-	add_text(&sum, tenant);
-	add_text(&sum, server);
-	add_text(&sum, session);
-	add_text(&sum, name);
+	sha256_add_text(&sum, tenant);
+	sha256_add_text(&sum, server);
+	sha256_add_text(&sum, session);
+	sha256_add_text(&sum, name);
 	sha256_end(&sum, digest);
 	(void)memcpy(key.at, digest, sizeof(key.at));
 	return key;

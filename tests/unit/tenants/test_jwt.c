@@ -244,6 +244,41 @@ static void claims_are_judged(void **state)
 		expect(rows[i].name, read_parts(b, HEADER, rows[i].claims), rows[i].fault);
 }
 
+/* Tokens of one user by one client have the same subject, whenever they were issued. */
+static void a_subject_is_of_issuer_user_and_client(void **state)
+{
+	static const char *const rows[] = {
+		"\"iss\":\"https://id.example\"",
+		"\"iss\":\"https://id.example\",\"sub\":\"ana\"",
+		"\"iss\":\"https://id.example\",\"sub\":\"bob\"",
+		"\"iss\":\"https://id.example\",\"sub\":\"ana\",\"azp\":\"app\"",
+		"\"iss\":\"https://id.example\",\"sub\":\"ana\",\"client_id\":\"app\"",
+		"\"iss\":\"https://id.example\",\"sub\":\"\"",
+		"\"iss\":\"https://id.example\",\"azp\":\"ana\"",
+		"\"iss\":\"dotted\",\"sub\":\"ana\"",
+	};
+	uint8_t subjects[COUNT_OF(rows)][JWT_SUBJECT_BYTES];
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
+		for (int later = 0; later < 2; later++) {
+			char claims[512];
+			(void)snprintf(claims, sizeof(claims),
+				       "{\"exp\":200000%d,\"jti\":\"%d\",%s,\"aud\":\"sluice\","
+				       "\"tenant\":\"t\","
+				       "\"https://x.example/tenant\":\"t\"}",
+				       later, later, rows[i]);
+			expect(rows[i], read_parts(b, "{\"alg\":\"EdDSA\"}", claims), JWT_OK);
+			if (later != 0)
+				assert_memory_equal(b->token.subject, subjects[i],
+						    JWT_SUBJECT_BYTES);
+			(void)memcpy(subjects[i], b->token.subject, JWT_SUBJECT_BYTES);
+		}
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
+		for (size_t k = 0; k < i; k++)
+			assert_memory_not_equal(subjects[i], subjects[k], JWT_SUBJECT_BYTES);
+}
+
 static void claims_are_found_by_their_whole_name_or_by_a_path(void **state)
 {
 	static const struct {
@@ -392,6 +427,7 @@ int main(void)
 		cmocka_unit_test(a_right_token_is_taken_apart),
 		cmocka_unit_test(headers_are_judged),
 		cmocka_unit_test(claims_are_judged),
+		cmocka_unit_test(a_subject_is_of_issuer_user_and_client),
 		cmocka_unit_test(claims_are_found_by_their_whole_name_or_by_a_path),
 		cmocka_unit_test(texts_that_are_no_tokens_are_malformed),
 		cmocka_unit_test(the_longest_token_fits_and_no_longer_one),

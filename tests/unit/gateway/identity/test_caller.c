@@ -108,6 +108,30 @@ static void each_way_leads_to_its_tenant(void **state)
 	assert_slice(b->caller.server, "spiffe://x/gamma");
 }
 
+/* Two users of one tenant are told apart, and a key or a certificate is nobody's token. */
+static void a_token_says_whom_it_stands_for(void **state)
+{
+	static const uint8_t nobody[JWT_SUBJECT_BYTES];
+	struct bench *b = *state;
+	uint8_t first[JWT_SUBJECT_BYTES];
+	char *other =
+		sign_token(b->tokens.key, TOKEN_HEADER,
+			   TOKEN_CLAIMS("\"tenant\":\"beta\",\"azp\":\"crm\",\"sub\":\"ana\""));
+
+	assert_true(ask(b, b->token, false));
+	(void)memcpy(first, b->caller.subject, sizeof(first));
+	assert_memory_not_equal(first, nobody, sizeof(nobody));
+	assert_true(ask(b, other, false));
+	assert_memory_not_equal(b->caller.subject, first, sizeof(first));
+	assert_true(ask(b, b->token, false)); /* it is remembered */
+	assert_memory_equal(b->caller.subject, first, sizeof(first));
+	assert_true(ask(b, KEY, false));
+	assert_memory_equal(b->caller.subject, nobody, sizeof(nobody));
+	assert_true(ask(b, NULL, true));
+	assert_memory_equal(b->caller.subject, nobody, sizeof(nobody));
+	free(other);
+}
+
 /* Its connection may be days old. */
 static void a_certificate_counts_until_it_expires(void **state)
 {
@@ -237,6 +261,7 @@ int main(void)
 #define FRESH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		FRESH(each_way_leads_to_its_tenant),
+		FRESH(a_token_says_whom_it_stands_for),
 		FRESH(a_certificate_counts_until_it_expires),
 		FRESH(who_shows_something_is_judged_by_it_alone),
 		FRESH(a_token_is_told_why_and_a_key_is_not),

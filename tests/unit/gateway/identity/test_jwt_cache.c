@@ -38,10 +38,18 @@ static const uint8_t *digest_of(uint8_t set, uint8_t n)
 	return digest;
 }
 
+static struct jwt_token token_of(struct slice server, uint64_t good_until_s)
+{
+	return (struct jwt_token){ .server = server,
+				   .good_until_s = good_until_s,
+				   .subject = { "whom it is for.." } };
+}
+
 static void add(struct jwt_memory *memory, uint8_t set, uint8_t n, uint64_t good_until_s)
 {
-	const struct jwt_known *known = jwt_memory_add(memory, digest_of(set, n), &acme,
-						       SLICE("billing"), good_until_s, NOW);
+	const struct jwt_token token = token_of(SLICE("billing"), good_until_s);
+	const struct jwt_known *known =
+		jwt_memory_add(memory, digest_of(set, n), &acme, &token, NOW);
 
 	assert_ptr_equal(known, jwt_memory_find(memory, digest_of(set, n), NOW));
 }
@@ -62,6 +70,7 @@ static void what_was_added_is_found_until_its_time_is_over(void **state)
 	assert_ptr_equal(known->tenant, &acme);
 	assert_int_equal(known->server_len, 7);
 	assert_memory_equal(known->server, "billing", 7);
+	assert_memory_equal(known->subject, "whom it is for..", JWT_SUBJECT_BYTES);
 	assert_false(knows(memory, 0, 2, NOW));
 	assert_false(knows(memory, 1, 1, NOW));
 	assert_false(knows(memory, 0, 1, NOW + 10));
@@ -73,13 +82,10 @@ static void a_token_without_a_server_has_none(void **state)
 	char longest[JWT_SERVER_MAX];
 
 	(void)memset(longest, 'x', sizeof(longest));
-	assert_int_equal(jwt_memory_add(memory, digest_of(0, 1), &acme, (struct slice){ NULL, 0 },
-					NOW + 1, NOW)
-				 ->server_len,
-			 0);
-	assert_int_equal(jwt_memory_add(memory, digest_of(0, 2), &acme,
-					slice_of(longest, sizeof(longest)), NOW + 1, NOW)
-				 ->server_len,
+	const struct jwt_token none = token_of((struct slice){ NULL, 0 }, NOW + 1);
+	const struct jwt_token most = token_of(slice_of(longest, sizeof(longest)), NOW + 1);
+	assert_int_equal(jwt_memory_add(memory, digest_of(0, 1), &acme, &none, NOW)->server_len, 0);
+	assert_int_equal(jwt_memory_add(memory, digest_of(0, 2), &acme, &most, NOW)->server_len,
 			 JWT_SERVER_MAX);
 }
 
@@ -130,12 +136,12 @@ static void who_was_not_seen_for_longest_makes_room(void **state)
 
 static void what_is_over_makes_room_first(void **state)
 {
+	const struct jwt_token token = token_of(SLICE("s"), NOW + 10);
 	struct jwt_memory *memory = *state;
 
 	for (uint8_t n = 1; n <= JWT_MEMORY_WAYS; n++)
 		add(memory, 0, n, n == 3 ? NOW + 1 : NOW + 10);
-	assert_non_null(
-		jwt_memory_add(memory, digest_of(0, 100), &acme, SLICE("s"), NOW + 10, NOW + 1));
+	assert_non_null(jwt_memory_add(memory, digest_of(0, 100), &acme, &token, NOW + 1));
 	for (uint8_t n = 1; n <= JWT_MEMORY_WAYS; n++)
 		assert_int_equal(knows(memory, 0, n, NOW), n != 3);
 	assert_true(knows(memory, 0, 100, NOW));
@@ -145,6 +151,7 @@ static void what_is_over_makes_room_first(void **state)
 static void ten_thousand_callers_are_remembered(void **state)
 {
 	enum { CALLERS = 10000 };
+	const struct jwt_token token = token_of(SLICE("billing"), NOW + 10);
 	struct jwt_memory memory;
 	uint32_t known = 0;
 
@@ -157,8 +164,7 @@ static void ten_thousand_callers_are_remembered(void **state)
 		if (jwt_memory_find(&memory, digest, NOW) != NULL)
 			known++;
 		else
-			(void)jwt_memory_add(&memory, digest, &acme, SLICE("billing"), NOW + 10,
-					     NOW);
+			(void)jwt_memory_add(&memory, digest, &acme, &token, NOW);
 	}
 	assert_true(known > CALLERS / 100 * 95);
 	jwt_memory_fini(&memory);
