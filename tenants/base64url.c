@@ -2,39 +2,51 @@
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* One more than a character's value; 0: it is outside of the alphabet. */
+enum { VALID = 0x80 };
+
+/* A character's value, and VALID; 0: it is outside of the alphabet. */
 static const uint8_t digits[256] = {
-	['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,
-	['H'] = 8,  ['I'] = 9,  ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14,
-	['O'] = 15, ['P'] = 16, ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21,
-	['V'] = 22, ['W'] = 23, ['X'] = 24, ['Y'] = 25, ['Z'] = 26, ['a'] = 27, ['b'] = 28,
-	['c'] = 29, ['d'] = 30, ['e'] = 31, ['f'] = 32, ['g'] = 33, ['h'] = 34, ['i'] = 35,
-	['j'] = 36, ['k'] = 37, ['l'] = 38, ['m'] = 39, ['n'] = 40, ['o'] = 41, ['p'] = 42,
-	['q'] = 43, ['r'] = 44, ['s'] = 45, ['t'] = 46, ['u'] = 47, ['v'] = 48, ['w'] = 49,
-	['x'] = 50, ['y'] = 51, ['z'] = 52, ['0'] = 53, ['1'] = 54, ['2'] = 55, ['3'] = 56,
-	['4'] = 57, ['5'] = 58, ['6'] = 59, ['7'] = 60, ['8'] = 61, ['9'] = 62, ['-'] = 63,
-	['_'] = 64,
+#define D(character, value) [character] = VALID | value
+	D('A', 0),  D('B', 1),  D('C', 2),  D('D', 3),  D('E', 4),  D('F', 5),  D('G', 6),
+	D('H', 7),  D('I', 8),  D('J', 9),  D('K', 10), D('L', 11), D('M', 12), D('N', 13),
+	D('O', 14), D('P', 15), D('Q', 16), D('R', 17), D('S', 18), D('T', 19), D('U', 20),
+	D('V', 21), D('W', 22), D('X', 23), D('Y', 24), D('Z', 25), D('a', 26), D('b', 27),
+	D('c', 28), D('d', 29), D('e', 30), D('f', 31), D('g', 32), D('h', 33), D('i', 34),
+	D('j', 35), D('k', 36), D('l', 37), D('m', 38), D('n', 39), D('o', 40), D('p', 41),
+	D('q', 42), D('r', 43), D('s', 44), D('t', 45), D('u', 46), D('v', 47), D('w', 48),
+	D('x', 49), D('y', 50), D('z', 51), D('0', 52), D('1', 53), D('2', 54), D('3', 55),
+	D('4', 56), D('5', 57), D('6', 58), D('7', 59), D('8', 60), D('9', 61), D('-', 62),
+	D('_', 63),
+#undef D
 };
 
-/* Over 63: it is outside of the alphabet. */
-static uint32_t digit(char c)
+/* What VALID adds to four digits. */
+static const uint32_t valid_bits =
+	(uint32_t)VALID * ((UINT32_C(1) << 18) + (1 << 12) + (1 << 6) + 1);
+
+/* Four characters, from the highest bits of 24 to the lowest; UINT32_MAX: one is outside of the alphabet. */
+static uint32_t decode_four(const char *at)
 {
-	return (uint32_t)digits[(uint8_t)c] - 1;
+	const uint32_t a = digits[(uint8_t)at[0]], b = digits[(uint8_t)at[1]];
+	const uint32_t c = digits[(uint8_t)at[2]], d = digits[(uint8_t)at[3]];
+
+	if ((a & b & c & d & VALID) == 0)
+		return UINT32_MAX;
+	return (a << 18) + (b << 12) + (c << 6) + d - valid_bits;
 }
 
 /* The last two or three characters. */
-static size_t decode_end(struct slice text, uint8_t *bytes)
+static bool decode_end(struct slice text, uint8_t *bytes)
 {
-	const uint32_t a = digit(text.at[0]), b = digit(text.at[1]);
-	const uint32_t c = text.len == 3 ? digit(text.at[2]) : 0;
-	const uint32_t bits = a << 18 | b << 12 | c << 6;
+	const char four[4] = { text.at[0], text.at[1], text.len == 3 ? text.at[2] : 'A', 'A' };
+	const uint32_t bits = decode_four(four);
 
-	if ((a | b | c) > 63 || (bits & (text.len == 3 ? 0xff : 0xffff)) != 0)
-		return SIZE_MAX;
+	if (bits == UINT32_MAX || (bits & (text.len == 3 ? 0xff : 0xffff)) != 0)
+		return false;
 	bytes[0] = (uint8_t)(bits >> 16);
 	if (text.len == 3)
 		bytes[1] = (uint8_t)(bits >> 8);
-	return text.len - 1;
+	return true;
 }
 
 size_t base64url_decode(struct slice text, void *out, size_t room)
@@ -46,17 +58,14 @@ size_t base64url_decode(struct slice text, void *out, size_t room)
 	if (rest == 1 || len > room)
 		return SIZE_MAX;
 	for (size_t left = text.len / 4; left != 0; left--, at += 4, bytes += 3) {
-		const uint32_t a = digit(at[0]), b = digit(at[1]), c = digit(at[2]),
-			       d = digit(at[3]);
-		if ((a | b | c | d) > 63)
+		const uint32_t bits = decode_four(at);
+		if (bits == UINT32_MAX)
 			return SIZE_MAX;
-		bytes[0] = (uint8_t)(a << 2 | b >> 4);
-		bytes[1] = (uint8_t)(b << 4 | c >> 2);
-		bytes[2] = (uint8_t)(c << 6 | d);
+		bytes[0] = (uint8_t)(bits >> 16);
+		bytes[1] = (uint8_t)(bits >> 8);
+		bytes[2] = (uint8_t)bits;
 	}
-	if (rest != 0 && decode_end(slice_of(at, rest), bytes) == SIZE_MAX)
-		return SIZE_MAX;
-	return len;
+	return rest == 0 || decode_end(slice_of(at, rest), bytes) ? len : SIZE_MAX;
 }
 
 void base64url_encode(const void *bytes, size_t len, char *out)
