@@ -24,33 +24,11 @@ static int32_t escape_code(const char *at, const char *end)
 	return end - at >= ESCAPE && at[0] == '\\' && at[1] == 'u' ? scan_hex4(at + 2) : -1;
 }
 
-/* Bytes of the UTF-8 character at `at`; 0: there is none. */
-static size_t utf8_len(const char *at, const char *end)
-{
-	const unsigned char lead = (unsigned char)*at;
-	const size_t len = lead < 0x80                   ? 1
-			   : lead >= 0xc2 && lead < 0xe0 ? 2
-			   : lead >= 0xe0 && lead < 0xf0 ? 3
-			   : lead >= 0xf0 && lead < 0xf5 ? 4
-							 : 0;
-
-	if (len == 0 || (size_t)(end - at) < len)
-		return 0;
-	for (size_t i = 1; i < len; i++)
-		if (((unsigned char)at[i] & 0xc0) != 0x80)
-			return 0;
-	const unsigned char second = len > 1 ? (unsigned char)at[1] : 0;
-	if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second >= 0xa0) ||
-	    (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second >= 0x90))
-		return 0;
-	return len;
-}
-
 /* Bytes of the whole character or escape at `at`; 0: it is broken. */
 static size_t whole_len(const char *at, const char *end)
 {
 	if (*at != '\\')
-		return utf8_len(at, end);
+		return scan_utf8_len(at, end);
 	if (end - at < 2)
 		return 0;
 	if (at[1] != 'u')

@@ -1,4 +1,4 @@
-/* json_scan.h - byte loops of the JSON modules; private to codec/json_*.c.
+/* json_scan.h - byte loops of readers; private to codec/.
  *
  * Eight bytes at a time in plain C. Nothing here reads outside [at, end). */
 #ifndef CODEC_JSON_JSON_SCAN_H
@@ -58,6 +58,23 @@ static inline size_t scan_first(uint64_t mask)
 	return (size_t)__builtin_ctzll(mask) >> 3;
 }
 
+/* At the next quote or backslash, or at `end`. */
+static inline const char *scan_string8(const char *at, const char *end)
+{
+	for (; end - at >= 8; at += 8) {
+		const uint64_t word = scan_load8(at);
+		const uint64_t quote = word ^ SCAN_ONES * '"', slash = word ^ SCAN_ONES * '\\';
+		const uint64_t found =
+			(((quote - SCAN_ONES) & ~quote) | ((slash - SCAN_ONES) & ~slash)) &
+			SCAN_ONES * 0x80;
+		if (found != 0)
+			return at + scan_first(found); /* the lowest bit is exact */
+	}
+	while (at < end && *at != '"' && *at != '\\')
+		at++;
+	return at;
+}
+
 static inline bool scan_is_space(char c)
 {
 	return c == ' ' || c == '\n' || c == '\r' || c == '\t';
@@ -72,6 +89,13 @@ static inline const char *scan_space(const char *at, const char *end)
 			at += 8;
 	}
 	return at;
+}
+
+/* Whether a number, true, false or null ends in front of it, in text that is not judged. */
+static inline bool scan_ends_token(char c)
+{
+	return scan_is_space(c) || c == ',' || c == ':' || c == '}' || c == ']' || c == '{' ||
+	       c == '[' || c == '"';
 }
 
 static inline bool scan_is_digit(char c)
@@ -108,6 +132,28 @@ static inline uint32_t scan_hex4_good(const char *at)
 	       (word >> 6 & 0x01010101) * 9; /* letters follow 0x40 and 0x60 */
 	word = (word | word >> 4) & 0x00ff00ff;
 	return (word | word >> 8) & 0xffff;
+}
+
+/* Bytes of the UTF-8 character at `at`; 0: there is none. */
+static inline size_t scan_utf8_len(const char *at, const char *end)
+{
+	const unsigned char lead = (unsigned char)*at;
+	const size_t len = lead < 0x80                   ? 1
+			   : lead >= 0xc2 && lead < 0xe0 ? 2
+			   : lead >= 0xe0 && lead < 0xf0 ? 3
+			   : lead >= 0xf0 && lead < 0xf5 ? 4
+							 : 0;
+
+	if (len == 0 || (size_t)(end - at) < len)
+		return 0;
+	for (size_t i = 1; i < len; i++)
+		if (((unsigned char)at[i] & 0xc0) != 0x80)
+			return 0;
+	const unsigned char second = len > 1 ? (unsigned char)at[1] : 0;
+	if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second >= 0xa0) ||
+	    (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second >= 0x90))
+		return 0;
+	return len;
 }
 
 /* One character as UTF-8, the first byte lowest; of how many bytes, 1 to 4, in *count. */
