@@ -2,6 +2,7 @@
 
 #include "codec/base/must.h"
 #include "codec/isa/isa.h"
+#include "codec/sse/sse_line.h"
 
 enum { SIZE_MIN = 64, FRONT_SHARE = 64, FRONT_MAX = 1024 };
 
@@ -158,21 +159,6 @@ static void take_name(struct sse *sse, struct slice value, bool stored)
 		store_name(sse);
 }
 
-/* Past "field:" and one space when the line has that field; absent when it has another. */
-static inline struct slice field_value(struct slice line, const char *field, size_t len)
-{
-	if (line.len < len || memcmp(line.at, field, len) != 0)
-		return nothing;
-	if (line.len == len)
-		return slice_of(line.at + len, 0);
-	if (line.at[len] != ':')
-		return nothing;
-	size_t skip = len + 1;
-	skip += skip < line.len && line.at[skip] == ' ';
-	return slice_of(line.at + skip, line.len - skip);
-}
-#define FIELD_VALUE(line, field) field_value((line), "" field, sizeof(field) - 1)
-
 /* `stored`: the line lies in the buffer. */
 static void take_line(struct sse *sse, struct slice line, bool stored)
 {
@@ -239,7 +225,7 @@ static bool whole_line(struct sse *sse, const char *end, struct slice *line, boo
 
 static struct slice without_mark(struct slice line)
 {
-	static const struct slice mark = SLICE_INIT("\xef\xbb\xbf");
+	const struct slice mark = sse_byte_order_mark;
 
 	return slice_starts(line, mark) ? slice_of(line.at + mark.len, line.len - mark.len) : line;
 }
