@@ -61,8 +61,8 @@ void wrap_call_end(struct wrap_session *session, struct wrap_call *call)
 struct wrap_call *wrap_call_of_server(struct wrap_session *session, struct slice id)
 {
 	for (struct wrap_call *call = session->calls; call != NULL; call = call->next)
-		if (wrap_json_same_id(wrap_text_slice(call->leg.len == 0 ? &call->id : &call->leg),
-				      id))
+		if (json_loose_same_id(wrap_text_slice(call->leg.len == 0 ? &call->id : &call->leg),
+				       id))
 			return call;
 	return NULL;
 }
@@ -70,18 +70,12 @@ struct wrap_call *wrap_call_of_server(struct wrap_session *session, struct slice
 struct wrap_call *wrap_call_of_client(struct wrap_session *session, struct slice id)
 {
 	for (struct wrap_call *call = session->calls; call != NULL; call = call->next)
-		if (wrap_json_same_id(wrap_text_slice(&call->id), id))
+		if (json_loose_same_id(wrap_text_slice(&call->id), id))
 			return call;
 	return NULL;
 }
 
 /* ---- 2026-07-28 ------------------------------------------------------------------------------ */
-
-static bool may_ask_for_input(struct slice method)
-{
-	return wrap_json_is(method, "tools/call") || wrap_json_is(method, "prompts/get") ||
-	       wrap_json_is(method, "resources/read");
-}
 
 static size_t kept_bytes(const struct wrap_session *session)
 {
@@ -95,12 +89,11 @@ static size_t kept_bytes(const struct wrap_session *session)
 /* With the client's part of a mixed round goes what was kept of it here. False: the state is not good, and the client
  * was told. */
 static bool restore(struct wrap_session *session, struct wrap_text *line,
-		    const struct wrap_message *message, nsec_t now)
+		    const struct mcp_message *message, nsec_t now)
 {
-	const struct slice value = wrap_json_member(message->params, "requestState");
-	const struct slice responses = wrap_json_member(message->params, "inputResponses");
+	const struct slice value = message->in_params.request_state;
 	struct wrap_text subject = { 0 }, answers = { 0 }, out = { 0 }, error = { 0 };
-	struct wrap_json_walk walk;
+	struct json_loose_walk walk;
 
 	if (!wrap_state_is_ours(value))
 		return true;
@@ -115,13 +108,15 @@ static bool restore(struct wrap_session *session, struct wrap_text *line,
 		wrap_answer_client(session, message->id, false, wrap_text_slice(&error));
 	} else {
 		wrap_text_add(&answers, wrap_text_slice(&state->answers));
-		wrap_json_open(&walk, responses);
-		while (wrap_json_next(&walk)) {
+		json_loose_open(&walk, message->in_params.input_responses);
+		while (json_loose_next(&walk)) {
 			wrap_text_put(&answers, ",");
 			wrap_text_add(&answers, walk.part);
 		}
 		wrap_round_retry(&out, wrap_text_slice(line), slice_of(NULL, 0),
-				 wrap_text_slice(&answers), wrap_text_slice(&state->upstream));
+				 wrap_text_slice(&answers),
+				 state->upstream.len == 0 ? slice_of(NULL, 0)
+							  : wrap_text_slice(&state->upstream));
 		wrap_text_set(line, wrap_text_slice(&out));
 	}
 	wrap_text_free(&subject);
@@ -145,7 +140,7 @@ static bool make_room(struct wrap_session *session, size_t len)
 }
 
 static void begin_modern(struct wrap_session *session, const struct wrap_text *line,
-			 const struct wrap_message *message, struct slice meta)
+			 const struct mcp_message *message)
 {
 	struct wrap_call *call =
 		make_room(session, line->len) ? wrap_call_begin(session, message->id) : NULL;
@@ -153,7 +148,7 @@ static void begin_modern(struct wrap_session *session, const struct wrap_text *l
 
 	if (call != NULL) {
 		wrap_text_set(&call->line, wrap_text_slice(line));
-		wrap_text_set(&call->token, wrap_json_member(meta, "progressToken"));
+		wrap_text_set(&call->token, message->in_params.meta.progress_token);
 		wrap_to_server(session, wrap_text_slice(line));
 		return;
 	}
@@ -163,26 +158,22 @@ static void begin_modern(struct wrap_session *session, const struct wrap_text *l
 }
 
 bool wrap_call_modern(struct wrap_session *session, struct slice line,
-		      const struct wrap_message *message, nsec_t now)
+		      const struct mcp_message *message, nsec_t now)
 {
-	static const char prefix[] = "io.modelcontextprotocol/";
-	const struct slice meta = wrap_json_member(message->params, "_meta");
-	char version[64], capabilities[64];
+	const struct mcp_meta *meta = &message->in_params.meta;
+	const struct wrap_declaration declaration =
+		wrap_declare(session, meta->client.sampling, true);
 
-	(void)snprintf(version, sizeof(version), "%sprotocolVersion", prefix);
-	(void)snprintf(capabilities, sizeof(capabilities), "%sclientCapabilities", prefix);
-	const struct slice declared = wrap_json_member(meta, capabilities);
-	const struct slice sampling = wrap_json_member(declared, "sampling");
-	const struct wrap_declaration declaration = wrap_declare(session, sampling, true);
-	if (!wrap_json_is(wrap_json_member(meta, version), "2026-07-28") ||
-	    wrap_json_kind(declared) != WRAP_JSON_OBJECT || !may_ask_for_input(message->method))
+	if (!json_loose_is(meta->protocol_version, "2026-07-28") ||
+	    json_loose_kind(meta->client.capabilities) != JSON_LOOSE_OBJECT ||
+	    !mcp_message_may_ask(message))
 		return false;
 	if (session->mode == WRAP_BACKFILL && !declaration.change)
 		return false; /* the client samples itself */
 	struct wrap_text out = { 0 };
-	wrap_put_declaration(&out, line, declared, &declaration);
+	wrap_put_declaration(&out, line, &meta->client, &declaration);
 	if (restore(session, &out, message, now))
-		begin_modern(session, &out, message, meta);
+		begin_modern(session, &out, message);
 	wrap_text_free(&out);
 	return true;
 }
@@ -194,10 +185,12 @@ static void send_renamed(struct wrap_session *session, struct slice line, struct
 			 struct slice id,
 			 void send(struct wrap_session *session, struct slice bytes))
 {
-	const struct wrap_edit edit = { .at = at, .put = id };
+	struct wrap_edits edits;
 	struct wrap_text out = { 0 };
 
-	wrap_edit(&out, line, &edit, 1);
+	wrap_edits_begin(&edits, line);
+	mcp_edits_put(&edits.list, at, id);
+	wrap_edits_end(&edits, &out);
 	if (out.at[out.len - 1] != '\n')
 		wrap_text_put(&out, "\n");
 	send(session, wrap_text_slice(&out));
@@ -205,9 +198,9 @@ static void send_renamed(struct wrap_session *session, struct slice line, struct
 }
 
 bool wrap_call_cancel(struct wrap_session *session, struct slice line,
-		      const struct wrap_message *message)
+		      const struct mcp_message *message)
 {
-	const struct slice id = wrap_message_cancels(message);
+	const struct slice id = mcp_message_cancels(message);
 	struct wrap_call *call = slice_absent(id) ? NULL : wrap_call_of_client(session, id);
 
 	if (call == NULL)
@@ -237,7 +230,7 @@ static bool is_leg(const struct wrap_session *session, struct slice id)
 }
 
 bool wrap_call_response(struct wrap_session *session, struct slice line,
-			const struct wrap_message *message, nsec_t now)
+			const struct mcp_message *message, nsec_t now)
 {
 	struct wrap_call *call = wrap_call_of_server(session, message->id);
 
@@ -255,17 +248,17 @@ bool wrap_call_response(struct wrap_session *session, struct slice line,
 	return renamed;
 }
 
-bool wrap_call_stale_progress(struct wrap_session *session, const struct wrap_message *message)
+bool wrap_call_stale_progress(struct wrap_session *session, const struct mcp_message *message)
 {
-	const struct slice token = wrap_json_member(message->params, "progressToken");
+	const struct mcp_params *params = &message->in_params;
 	double progress;
 
-	if (!wrap_json_is(message->method, "notifications/progress") ||
-	    !wrap_json_number(wrap_json_member(message->params, "progress"), &progress))
+	if (!json_loose_is(message->method, "notifications/progress") ||
+	    !json_loose_number(params->progress, &progress))
 		return false;
 	for (struct wrap_call *call = session->calls; call != NULL; call = call->next) {
 		if (call->token.len == 0 ||
-		    !wrap_json_same_id(wrap_text_slice(&call->token), token))
+		    !json_loose_same_id(wrap_text_slice(&call->token), params->progress_token))
 			continue;
 		if (call->rounds != 0 && call->progressed && progress <= call->progress)
 			return true; /* the next round counts from its beginning */

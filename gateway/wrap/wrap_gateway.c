@@ -247,19 +247,19 @@ static void fail(struct ask *ask, int code, const char *reason, const char *text
 /* A JSON-RPC message of the gateway's; false: it is none. */
 static bool take_message(struct ask *ask, struct slice json)
 {
-	struct wrap_message message;
+	struct mcp_message message;
 	struct slice object = { NULL, 0 };
 
-	if (!wrap_json_whole(json, &object) || wrap_json_kind(object) != WRAP_JSON_OBJECT)
+	if (!json_loose_whole(json, &object) || json_loose_kind(object) != JSON_LOOSE_OBJECT)
 		return false;
-	wrap_message_read(object, &message);
-	if (message.kind == WRAP_NOTIFICATION) {
-		if (wrap_json_is(message.method, "notifications/progress") && !ask->answered)
+	mcp_message_read(object, &message);
+	if (message.kind == MCP_NOTIFICATION) {
+		if (json_loose_is(message.method, "notifications/progress") && !ask->answered)
 			wrap_session_progress(ask->gateway->session, ask->key, object);
 		return true;
 	}
-	const bool good = wrap_json_kind(message.result) == WRAP_JSON_OBJECT;
-	if (!good && wrap_json_kind(wrap_json_member(message.error, "code")) != WRAP_JSON_NUMBER)
+	const bool good = json_loose_kind(message.result) == JSON_LOOSE_OBJECT;
+	if (!good && json_loose_kind(message.error_code) != JSON_LOOSE_NUMBER)
 		return false;
 	answer(ask, good, good ? message.result : message.error);
 	return true;

@@ -3,28 +3,6 @@
 
 #include "codec/base/must.h"
 
-static bool is_sampling(struct slice entry)
-{
-	return wrap_json_is(wrap_json_member(entry, "method"), "sampling/createMessage");
-}
-
-static bool drops_sampling(void *arg, const struct wrap_json_walk *member)
-{
-	(void)arg;
-	return is_sampling(member->value);
-}
-
-static uint32_t count_entries(struct slice requests, bool sampling)
-{
-	struct wrap_json_walk walk;
-	uint32_t count = 0;
-
-	wrap_json_open(&walk, requests);
-	while (wrap_json_next(&walk))
-		count += is_sampling(walk.value) == sampling;
-	return count;
-}
-
 static void fail(struct wrap_session *session, struct wrap_call *call, struct slice error)
 {
 	wrap_drop_entries(session, call);
@@ -67,27 +45,26 @@ static void end_round(struct wrap_call *call)
 
 static void ask_entries(struct wrap_session *session, struct wrap_call *call, struct slice requests)
 {
-	struct wrap_json_walk walk;
+	struct json_loose_walk walk;
 
-	wrap_json_open(&walk, requests);
-	while (wrap_json_next(&walk)) {
-		if (!is_sampling(walk.value))
+	json_loose_open(&walk, requests);
+	while (json_loose_next(&walk)) {
+		if (!mcp_entry_samples(walk.value))
 			continue;
 		const uint32_t i = call->entry_count++;
 		wrap_text_set(&call->entries[i].name, walk.name);
-		wrap_begin_entry(session, call, i, wrap_json_member(walk.value, "params"));
+		wrap_begin_entry(session, call, i, json_loose_member(walk.value, "params"));
 	}
 	call->pending = call->entry_count;
 }
 
 bool wrap_round_begin(struct wrap_session *session, struct wrap_call *call, struct slice line,
-		      const struct wrap_message *message, nsec_t now)
+		      const struct mcp_message *message, nsec_t now)
 {
-	const struct slice requests = wrap_json_member(message->result, "inputRequests");
-	const uint32_t count = count_entries(requests, true);
+	const struct slice requests = message->in_result.input_requests;
+	const uint32_t count = mcp_entries_count(requests).samplings;
 
-	if (!wrap_json_is(wrap_json_member(message->result, "resultType"), "input_required") ||
-	    wrap_json_kind(requests) != WRAP_JSON_OBJECT || count == 0)
+	if (!mcp_message_asks(message) || count == 0)
 		return false;
 	const struct refusal *refusal = judge(session, call, count, now);
 	if (refusal != NULL) {
@@ -106,38 +83,20 @@ bool wrap_round_begin(struct wrap_session *session, struct wrap_call *call, stru
 
 /* ---- what comes of it ------------------------------------------------------------------------ */
 
-static bool drops_round(void *arg, const struct wrap_json_walk *member)
-{
-	(void)arg;
-	return wrap_json_is(member->name, "inputResponses") ||
-	       wrap_json_is(member->name, "requestState");
-}
-
 void wrap_round_retry(struct wrap_text *out, struct slice line, struct slice id,
 		      struct slice answers, struct slice state)
 {
 	struct slice object = { NULL, 0 };
-	struct wrap_message message;
-	struct wrap_text params = { 0 };
+	struct mcp_message message;
+	struct wrap_edits edits;
 
-	must(wrap_json_whole(line, &object));
-	wrap_message_read(object, &message);
-	const size_t left = wrap_edit_without(&params, message.params, drops_round, NULL);
-	params.len--; /* the brace */
-	wrap_text_put(&params, left == 0 ? "\"inputResponses\":{" : ",\"inputResponses\":{");
-	wrap_text_add(&params, answers);
-	wrap_text_put(&params, "}");
-	if (state.len != 0) {
-		wrap_text_put(&params, ",\"requestState\":");
-		wrap_text_add(&params, state);
-	}
-	wrap_text_put(&params, "}");
-	const struct wrap_edit edits[] = {
-		{ .at = message.params, .put = wrap_text_slice(&params) },
-		{ .at = message.id, .put = slice_absent(id) ? message.id : id },
-	};
-	wrap_edit(out, line, edits, COUNT_OF(edits));
-	wrap_text_free(&params);
+	must(json_loose_whole(line, &object));
+	mcp_message_read(object, &message);
+	wrap_edits_begin(&edits, line);
+	mcp_edits_round(&edits.list, message.params, &answers, 1, state);
+	if (!slice_absent(id))
+		mcp_edits_put(&edits.list, message.id, id);
+	wrap_edits_end(&edits, out);
 }
 
 static void join_answers(struct wrap_text *out, const struct wrap_call *call)
@@ -167,32 +126,28 @@ static void call_again(struct wrap_session *session, struct wrap_call *call, str
 
 /* The client sees what is its part of the round, under its own id, and a state of ours instead of the server's. */
 static void ask_client(struct wrap_session *session, struct wrap_call *call,
-		       const struct wrap_message *asked, struct slice answers, nsec_t now)
+		       const struct mcp_message *asked, struct slice answers, nsec_t now)
 {
-	const struct slice requests = wrap_json_member(asked->result, "inputRequests");
-	const struct slice state = wrap_json_member(asked->result, "requestState");
+	const struct slice state = asked->in_result.request_state;
 	struct slice object = { NULL, 0 };
-	struct wrap_message message;
-	struct wrap_text out = { 0 }, rest = { 0 }, name = { 0 }, subject = { 0 };
+	struct mcp_message message;
+	struct wrap_text out = { 0 }, name = { 0 }, subject = { 0 };
+	struct wrap_edits edits;
 
-	must(wrap_json_whole(wrap_text_slice(&call->line), &object));
-	wrap_message_read(object, &message);
+	must(json_loose_whole(wrap_text_slice(&call->line), &object));
+	mcp_message_read(object, &message);
 	wrap_state_subject(&subject, &message);
-	(void)wrap_edit_without(&rest, requests, drops_sampling, NULL);
-	wrap_text_print(&name, slice_absent(state) ? "\"requestState\":\"%s\"," : "\"%s\"",
+	wrap_text_print(&name, "\"%s\"",
 			wrap_state_keep(session, wrap_text_slice(&subject), state, answers, now));
-	const struct wrap_edit edits[] = {
-		{ .at = asked->id, .put = wrap_text_slice(&call->id) },
-		{ .at = requests, .put = wrap_text_slice(&rest) },
-		{ .at = slice_absent(state) ? slice_of(asked->result.at + 1, 0) : state,
-		  .put = wrap_text_slice(&name) },
-	};
-	wrap_edit(&out, wrap_text_slice(&call->asked), edits, COUNT_OF(edits));
+	wrap_edits_begin(&edits, wrap_text_slice(&call->asked));
+	mcp_edits_put(&edits.list, asked->id, wrap_text_slice(&call->id));
+	(void)mcp_edits_unsample(&edits.list, asked->in_result.input_requests);
+	mcp_edits_member(&edits.list, asked->result, "requestState", state, wrap_text_slice(&name));
+	wrap_edits_end(&edits, &out);
 	if (out.at[out.len - 1] != '\n') /* it was one of a batch */
 		wrap_text_put(&out, "\n");
 	wrap_to_client(session, wrap_text_slice(&out));
 	wrap_text_free(&out);
-	wrap_text_free(&rest);
 	wrap_text_free(&name);
 	wrap_text_free(&subject);
 	wrap_call_end(session, call);
@@ -201,15 +156,14 @@ static void ask_client(struct wrap_session *session, struct wrap_call *call,
 static void finish(struct wrap_session *session, struct wrap_call *call, nsec_t now)
 {
 	struct slice object = { NULL, 0 };
-	struct wrap_message asked;
+	struct mcp_message asked;
 	struct wrap_text answers = { 0 };
 
-	must(wrap_json_whole(wrap_text_slice(&call->asked), &object));
-	wrap_message_read(object, &asked);
+	must(json_loose_whole(wrap_text_slice(&call->asked), &object));
+	mcp_message_read(object, &asked);
 	join_answers(&answers, call);
-	if (count_entries(wrap_json_member(asked.result, "inputRequests"), false) == 0)
-		call_again(session, call, wrap_text_slice(&answers),
-			   wrap_json_member(asked.result, "requestState"));
+	if (mcp_entries_count(asked.in_result.input_requests).others == 0)
+		call_again(session, call, wrap_text_slice(&answers), asked.in_result.request_state);
 	else
 		ask_client(session, call, &asked, wrap_text_slice(&answers), now);
 	wrap_text_free(&answers);

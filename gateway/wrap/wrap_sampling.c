@@ -3,9 +3,9 @@
 
 #include "codec/base/must.h"
 
-bool wrap_takes(const struct wrap_session *session, const struct wrap_message *message)
+bool wrap_takes(const struct wrap_session *session, const struct mcp_message *message)
 {
-	if (!wrap_message_samples(message) || session->mode == WRAP_RELAY)
+	if (!mcp_message_samples(message) || session->mode == WRAP_RELAY)
 		return false;
 	return session->mode != WRAP_BACKFILL || !session->client_samples;
 }
@@ -36,14 +36,15 @@ static void release(struct wrap_sampling *sampling)
 static void begin(struct wrap_session *session, struct wrap_sampling *sampling,
 		  const char *revision, struct slice params)
 {
-	const struct slice meta = wrap_json_member(params, "_meta");
-	const enum wrap_json_kind token = wrap_json_kind(wrap_json_member(meta, "progressToken"));
+	const struct slice meta = json_loose_member(params, "_meta");
+	const enum json_loose_kind token =
+		json_loose_kind(json_loose_member(meta, "progressToken"));
 	const struct wrap_ask ask = {
 		.key = ++session->last_key,
 		.params = params,
 		.revision = revision,
 		.progress = sampling->call == NULL &&
-			    (token == WRAP_JSON_STRING || token == WRAP_JSON_NUMBER),
+			    (token == JSON_LOOSE_STRING || token == JSON_LOOSE_NUMBER),
 	};
 
 	sampling->key = ask.key;
@@ -60,7 +61,7 @@ static void refuse(struct wrap_session *session, struct slice id, const char *te
 	wrap_text_free(&error);
 }
 
-void wrap_take(struct wrap_session *session, const struct wrap_message *message)
+void wrap_take(struct wrap_session *session, const struct mcp_message *message)
 {
 	struct wrap_sampling *sampling = free_sampling(session);
 
@@ -92,7 +93,7 @@ struct wrap_sampling *wrap_find_sampling(struct wrap_session *session, struct sl
 	for (size_t i = 0; i < COUNT_OF(session->samplings); i++) {
 		struct wrap_sampling *sampling = &session->samplings[i];
 		if (sampling->key != 0 && sampling->call == NULL &&
-		    wrap_json_same_id(wrap_text_slice(&sampling->id), id))
+		    json_loose_same_id(wrap_text_slice(&sampling->id), id))
 			return sampling;
 	}
 	return NULL;

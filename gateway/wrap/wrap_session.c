@@ -34,12 +34,12 @@ void wrap_session_free(struct wrap_session *session)
 /* ---- from the client ------------------------------------------------------------------------- */
 
 static void client_request(struct wrap_session *session, struct slice line,
-			   const struct wrap_message *message, nsec_t now)
+			   const struct mcp_message *message, nsec_t now)
 {
 	if (wrap_call_modern(session, line, message, now))
 		return;
 	(void)wrap_call_begin(session, message->id);
-	if (wrap_json_is(message->method, "initialize"))
+	if (json_loose_is(message->method, "initialize"))
 		wrap_initialize(session, line, message);
 	else
 		wrap_to_server(session, line);
@@ -48,23 +48,23 @@ static void client_request(struct wrap_session *session, struct slice line,
 static void client_message(struct wrap_session *session, struct slice line, struct slice object,
 			   nsec_t now)
 {
-	struct wrap_message message;
+	struct mcp_message message;
 
-	wrap_message_read(object, &message);
+	mcp_message_read(object, &message);
 	switch (message.kind) {
-	case WRAP_REQUEST:
+	case MCP_REQUEST:
 		client_request(session, line, &message, now);
 		return;
-	case WRAP_NOTIFICATION:
+	case MCP_NOTIFICATION:
 		if (wrap_call_cancel(session, line, &message))
 			return;
 		break;
-	case WRAP_RESPONSE:
+	case MCP_RESPONSE:
 		/* A sampling that is answered here has one answer, and the server waits for that. */
 		if (wrap_find_sampling(session, message.id) != NULL)
 			return;
 		break;
-	case WRAP_ODD:
+	case MCP_ODD:
 		break;
 	}
 	wrap_to_server(session, line);
@@ -73,13 +73,13 @@ static void client_message(struct wrap_session *session, struct slice line, stru
 /* A batch (2025-03-26) goes on as it is. */
 static void follow_batch(struct wrap_session *session, struct slice array)
 {
-	struct wrap_message message;
-	struct wrap_json_walk walk;
+	struct mcp_message message;
+	struct json_loose_walk walk;
 
-	wrap_json_open(&walk, array);
-	while (wrap_json_next(&walk)) {
-		wrap_message_read(walk.value, &message);
-		if (message.kind == WRAP_REQUEST)
+	json_loose_open(&walk, array);
+	while (json_loose_next(&walk)) {
+		mcp_message_read(walk.value, &message);
+		if (message.kind == MCP_REQUEST)
 			(void)wrap_call_begin(session, message.id);
 	}
 }
@@ -88,9 +88,9 @@ void wrap_session_from_client(struct wrap_session *session, struct slice line, n
 {
 	struct slice value = { NULL, 0 };
 
-	if (session->mode == WRAP_RELAY || !wrap_json_whole(line, &value)) {
+	if (session->mode == WRAP_RELAY || !json_loose_whole(line, &value)) {
 		wrap_to_server(session, line);
-	} else if (wrap_json_kind(value) == WRAP_JSON_OBJECT) {
+	} else if (json_loose_kind(value) == JSON_LOOSE_OBJECT) {
 		client_message(session, line, value, now);
 	} else {
 		follow_batch(session, value);
@@ -104,78 +104,60 @@ void wrap_session_from_client(struct wrap_session *session, struct slice line, n
 static bool server_message(struct wrap_session *session, struct slice line, struct slice object,
 			   nsec_t now)
 {
-	struct wrap_message message;
+	struct mcp_message message;
 
-	wrap_message_read(object, &message);
-	if (message.kind == WRAP_REQUEST && wrap_takes(session, &message)) {
+	mcp_message_read(object, &message);
+	if (message.kind == MCP_REQUEST && wrap_takes(session, &message)) {
 		wrap_take(session, &message);
 		return true;
 	}
-	if (message.kind == WRAP_NOTIFICATION) {
-		const struct slice cancelled = wrap_message_cancels(&message);
+	if (message.kind == MCP_NOTIFICATION) {
+		const struct slice cancelled = mcp_message_cancels(&message);
 		struct wrap_sampling *sampling =
 			slice_absent(cancelled) ? NULL : wrap_find_sampling(session, cancelled);
 		if (sampling != NULL)
 			wrap_drop_sampling(session, sampling);
 		return sampling != NULL || wrap_call_stale_progress(session, &message);
 	}
-	if (message.kind == WRAP_RESPONSE)
+	if (message.kind == MCP_RESPONSE)
 		return wrap_initialize_again(session, &message) ||
 		       wrap_call_response(session, line, &message, now);
 	return false;
 }
 
-struct batch {
-	struct wrap_session *session;
-	nsec_t now;
-};
-
-static bool batch_drops(void *arg, const struct wrap_json_walk *member)
-{
-	const struct batch *batch = arg;
-
-	return wrap_json_kind(member->value) == WRAP_JSON_OBJECT &&
-	       server_message(batch->session, member->value, member->value, batch->now);
-}
-
-static bool is_sound(struct slice array)
-{
-	struct wrap_json_walk walk;
-
-	wrap_json_open(&walk, array);
-	while (wrap_json_next(&walk))
-		continue;
-	return !walk.bad;
-}
-
 static void server_batch(struct wrap_session *session, struct slice line, struct slice array,
 			 nsec_t now)
 {
-	struct batch batch = { .session = session, .now = now };
-	struct wrap_text rest = { 0 }, out = { 0 };
-	struct wrap_edit edit = { .at = array };
+	struct wrap_text out = { 0 };
+	struct wrap_edits edits;
+	struct mcp_cut cut;
 
-	if (wrap_edit_without(&rest, array, batch_drops, &batch) != 0) {
-		edit.put = wrap_text_slice(&rest);
-		wrap_edit(&out, line, &edit, 1);
-		wrap_to_client(session, wrap_text_slice(&out));
+	wrap_edits_begin(&edits, line);
+	mcp_cut_begin(&cut, &edits.list, array);
+	while (mcp_cut_next(&cut)) {
+		const struct slice item = cut.walk.value;
+		if (json_loose_kind(item) == JSON_LOOSE_OBJECT &&
+		    server_message(session, item, item, now))
+			mcp_cut_drop(&cut);
 	}
-	wrap_text_free(&rest);
+	wrap_edits_end(&edits, cut.left == 0 ? NULL : &out);
+	if (cut.left != 0)
+		wrap_to_client(session, wrap_text_slice(&out));
 	wrap_text_free(&out);
 }
 
 void wrap_session_from_server(struct wrap_session *session, struct slice line, nsec_t now)
 {
 	struct slice value = { NULL, 0 };
-	struct wrap_json_walk first;
+	struct json_loose_walk first;
 
-	if (session->mode != WRAP_RELAY && wrap_json_whole(line, &value)) {
-		if (wrap_json_kind(value) == WRAP_JSON_OBJECT) {
+	if (session->mode != WRAP_RELAY && json_loose_whole(line, &value)) {
+		if (json_loose_kind(value) == JSON_LOOSE_OBJECT) {
 			if (server_message(session, line, value, now))
 				return;
-		} else if (wrap_json_kind(value) == WRAP_JSON_ARRAY && is_sound(value)) {
-			wrap_json_open(&first, value);
-			if (wrap_json_next(&first)) {
+		} else if (json_loose_kind(value) == JSON_LOOSE_ARRAY && json_loose_sound(value)) {
+			json_loose_open(&first, value);
+			if (json_loose_next(&first)) {
 				server_batch(session, line, value, now);
 				return;
 			}

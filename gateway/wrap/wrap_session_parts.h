@@ -80,9 +80,9 @@ void wrap_answer_client(struct wrap_session *session, struct slice id, bool good
 /* ---- wrap_initialize.c ---- */
 /* An initialize of the client's: it goes to the server with what is to be declared. */
 void wrap_initialize(struct wrap_session *session, struct slice line,
-		     const struct wrap_message *message);
+		     const struct mcp_message *message);
 /* Whether a response of the server's is a refusal of initialize after which it is sent once more. */
-bool wrap_initialize_again(struct wrap_session *session, const struct wrap_message *response);
+bool wrap_initialize_again(struct wrap_session *session, const struct mcp_message *response);
 
 /* What to do with a declaration: absent, it stays; `cut`: it goes away; else `put` is declared. */
 struct wrap_declaration {
@@ -91,14 +91,15 @@ struct wrap_declaration {
 };
 struct wrap_declaration wrap_declare(const struct wrap_session *session, struct slice sampling,
 				     bool tools);
-/* Adds the line with that done to `capabilities`, an object in it. */
-void wrap_put_declaration(struct wrap_text *out, struct slice line, struct slice capabilities,
+/* Adds the line with that done to what it says of the client, whose capabilities are an object. */
+void wrap_put_declaration(struct wrap_text *out, struct slice line,
+			  const struct mcp_declaration *client,
 			  const struct wrap_declaration *declaration);
 
 /* ---- wrap_sampling.c ---- */
 /* Whether a request of the server's is answered here. */
-bool wrap_takes(const struct wrap_session *session, const struct wrap_message *message);
-void wrap_take(struct wrap_session *session, const struct wrap_message *message);
+bool wrap_takes(const struct wrap_session *session, const struct mcp_message *message);
+void wrap_take(struct wrap_session *session, const struct mcp_message *message);
 /* How many more may be begun. */
 uint32_t wrap_samplings_free(const struct wrap_session *session);
 /* Asks for an entry of a round; there is a free one. */
@@ -123,24 +124,24 @@ struct wrap_call *wrap_call_of_server(struct wrap_session *session, struct slice
 struct wrap_call *wrap_call_of_client(struct wrap_session *session, struct slice id);
 /* Whether `message` is a call of 2026-07-28 that may ask for input. If so it was sent. */
 bool wrap_call_modern(struct wrap_session *session, struct slice line,
-		      const struct wrap_message *message, nsec_t now);
+		      const struct mcp_message *message, nsec_t now);
 /* The client gives a call up; true: the notification was dealt with, else it goes on as it is. */
 bool wrap_call_cancel(struct wrap_session *session, struct slice line,
-		      const struct wrap_message *message);
+		      const struct mcp_message *message);
 /* A response of the server's; true: it was dealt with. */
 bool wrap_call_response(struct wrap_session *session, struct slice line,
-			const struct wrap_message *message, nsec_t now);
+			const struct mcp_message *message, nsec_t now);
 /* Whether a progress notification of the server's would go backwards for the client. */
-bool wrap_call_stale_progress(struct wrap_session *session, const struct wrap_message *message);
+bool wrap_call_stale_progress(struct wrap_session *session, const struct mcp_message *message);
 
 /* ---- wrap_round.c ---- */
 /* A response that asks for input; true: it was dealt with, and the call may be gone. */
 bool wrap_round_begin(struct wrap_session *session, struct wrap_call *call, struct slice line,
-		      const struct wrap_message *message, nsec_t now);
+		      const struct mcp_message *message, nsec_t now);
 void wrap_round_answer(struct wrap_session *session, struct wrap_call *call, uint32_t entry,
 		       bool good, struct slice json, nsec_t now);
 
-/* Adds a call's line with the answers of a round (members, joined by commas) and the server's state (empty: none)
+/* Adds a call's line with the answers of a round (members, joined by commas) and the server's state (absent: none)
  * instead of those that it has. `id` absent: its own. */
 void wrap_round_retry(struct wrap_text *out, struct slice line, struct slice id,
 		      struct slice answers, struct slice state);
@@ -156,6 +157,6 @@ const struct wrap_state *wrap_state_find(const struct wrap_session *session, str
 					 struct slice subject, nsec_t now);
 void wrap_states_free(struct wrap_session *session);
 /* Adds a request's method, and the params' name or uri. */
-void wrap_state_subject(struct wrap_text *out, const struct wrap_message *message);
+void wrap_state_subject(struct wrap_text *out, const struct mcp_message *message);
 
 #endif

@@ -50,7 +50,7 @@ const char *wrap_state_keep(struct wrap_session *session, struct slice subject,
 
 bool wrap_state_is_ours(struct slice value)
 {
-	return wrap_json_kind(value) == WRAP_JSON_STRING &&
+	return json_loose_kind(value) == JSON_LOOSE_STRING &&
 	       slice_starts(value, SLICE("\"sluice-wrap-"));
 }
 
@@ -58,7 +58,7 @@ const struct wrap_state *wrap_state_find(const struct wrap_session *session, str
 					 struct slice subject, nsec_t now)
 {
 	for (const struct wrap_state *state = session->states; state != NULL; state = state->next)
-		if (wrap_json_is(value, state->name))
+		if (json_loose_is(value, state->name))
 			return now < state->until &&
 					       slice_eq(wrap_text_slice(&state->subject), subject)
 				       ? state
@@ -75,10 +75,10 @@ void wrap_states_free(struct wrap_session *session)
 	}
 }
 
-void wrap_state_subject(struct wrap_text *out, const struct wrap_message *message)
+void wrap_state_subject(struct wrap_text *out, const struct mcp_message *message)
 {
-	const struct slice name = wrap_json_member(message->params, "name");
+	const struct mcp_params *params = &message->in_params;
 
 	wrap_text_add(out, message->method);
-	wrap_text_add(out, slice_absent(name) ? wrap_json_member(message->params, "uri") : name);
+	wrap_text_add(out, slice_absent(params->name) ? params->uri : params->name);
 }

@@ -7,7 +7,7 @@
 
 enum { ROOM_FIRST = 256 };
 
-static _Noreturn void no_memory(void)
+_Noreturn void wrap_no_memory(void)
 {
 	(void)fputs("sluice wrap: there is no memory left\n", stderr);
 	_exit(1);
@@ -18,7 +18,7 @@ void *wrap_alloc(size_t bytes)
 	void *fresh = calloc(1, bytes);
 
 	if (fresh == NULL)
-		no_memory();
+		wrap_no_memory();
 	return fresh;
 }
 
@@ -27,7 +27,7 @@ void *wrap_realloc(void *old, size_t bytes)
 	void *fresh = realloc(old, bytes);
 
 	if (fresh == NULL)
-		no_memory();
+		wrap_no_memory();
 	return fresh;
 }
 

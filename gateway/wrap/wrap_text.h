@@ -13,6 +13,9 @@ struct wrap_text {
 	size_t len, room;
 };
 
+/* Says that there is none, and ends the process. */
+_Noreturn void wrap_no_memory(void);
+
 /* malloc and realloc that end the process instead of returning NULL. `bytes` is not 0. */
 void *wrap_alloc(size_t bytes);
 void *wrap_realloc(void *old, size_t bytes);
