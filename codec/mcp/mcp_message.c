@@ -241,7 +241,12 @@ void mcp_message_read(struct slice object, struct mcp_message *out)
 
 bool mcp_message_samples(const struct mcp_message *message)
 {
-	return message->kind == MCP_REQUEST &&
+	return message->kind == MCP_REQUEST && mcp_message_may_sample(message);
+}
+
+bool mcp_message_may_sample(const struct mcp_message *message)
+{
+	return !slice_absent(message->id) &&
 	       json_loose_is(message->method, "sampling/createMessage");
 }
 

@@ -75,6 +75,10 @@ void mcp_message_read(struct slice object, struct mcp_message *out);
 /* A request to sample: method and an id. */
 bool mcp_message_samples(const struct mcp_message *message);
 
+/* The same, also beside a result or error: some peers go by the method. For a caller that must let no sampling through
+ * and holds every message until its end, without mcp_sniff.h. */
+bool mcp_message_may_sample(const struct mcp_message *message);
+
 /* A response that asks for input (2026-07-28): its resultType is input_required, and never was anything else. */
 bool mcp_message_asks(const struct mcp_message *message);
 

@@ -5,7 +5,7 @@
 
 bool wrap_takes(const struct wrap_session *session, const struct mcp_message *message)
 {
-	if (!mcp_message_samples(message) || session->mode == WRAP_RELAY)
+	if (!mcp_message_may_sample(message) || session->mode == WRAP_RELAY)
 		return false;
 	return session->mode != WRAP_BACKFILL || !session->client_samples;
 }

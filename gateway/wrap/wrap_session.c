@@ -107,7 +107,7 @@ static bool server_message(struct wrap_session *session, struct slice line, stru
 	struct mcp_message message;
 
 	mcp_message_read(object, &message);
-	if (message.kind == MCP_REQUEST && wrap_takes(session, &message)) {
+	if (wrap_takes(session, &message)) {
 		wrap_take(session, &message);
 		return true;
 	}

@@ -247,6 +247,19 @@ static void a_cancellation_names_an_id(void **state)
 	}
 }
 
+static void a_sampling_may_hide_in_a_response(void **state)
+{
+	struct mcp_message message;
+
+	(void)state;
+	message = read_text("{\"id\":1,\"method\":\"sampling/createMessage\",\"result\":{}}");
+	assert_true(mcp_message_may_sample(&message));
+	message = read_text("{\"id\":null,\"method\":\"sampling/createMessage\",\"result\":{}}");
+	assert_false(mcp_message_may_sample(&message));
+	message = read_text("{\"id\":1,\"method\":\"ping\",\"result\":{}}");
+	assert_false(mcp_message_may_sample(&message));
+}
+
 static void requests_tell_their_revision_and_token(void **state)
 {
 	struct mcp_message message =
@@ -322,6 +335,7 @@ int main(void)
 		cmocka_unit_test(a_name_that_is_there_twice_is_told),
 		cmocka_unit_test(a_response_asks_for_input_or_does_not),
 		cmocka_unit_test(a_cancellation_names_an_id),
+		cmocka_unit_test(a_sampling_may_hide_in_a_response),
 		cmocka_unit_test(requests_tell_their_revision_and_token),
 		cmocka_unit_test(a_refusal_is_told_by_its_code),
 		cmocka_unit_test(a_declaration_is_there_or_null),
