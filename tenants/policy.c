@@ -1,6 +1,7 @@
 #include "tenants/policy.h"
 
 #include "codec/base/must.h"
+#include "tenants/globs.h"
 
 /* What a rule looks at. */
 struct subject {
@@ -118,24 +119,16 @@ static bool small_schemas(const struct subject *s, struct verdict *verdict)
 	return bytes <= s->plan->policy.schema_bytes_max;
 }
 
-static bool any_glob(const struct slice *globs, uint32_t count, struct slice name)
-{
-	for (uint32_t i = 0; i < count; i++)
-		if (slice_glob(globs[i], name))
-			return true;
-	return false;
-}
-
 /* By what the name means, however it is escaped; one that is too long for any tool is refused. */
 static bool tool_permitted(const struct policy *policy, struct slice raw)
 {
 	char room[512];
 	const struct slice name = json_str_fit(raw, room, sizeof(room));
 
-	if (slice_absent(name) || any_glob(policy->tools_deny, policy->tools_deny_count, name))
+	if (slice_absent(name) || globs_match(policy->tools_deny, policy->tools_deny_count, name))
 		return false;
 	return policy->tools_allow_count == 0 ||
-	       any_glob(policy->tools_allow, policy->tools_allow_count, name);
+	       globs_match(policy->tools_allow, policy->tools_allow_count, name);
 }
 
 static bool tools_permitted(const struct subject *s, struct verdict *verdict)

@@ -2,6 +2,7 @@
 
 #include "codec/base/arena.h"
 #include "codec/base/must.h"
+#include "tenants/globs.h"
 
 /* Four places a key keep the runs short: look-ups visit as many places as the longest run has. */
 enum { PLACES_PER_KEY = 4, PLACES_PER_TENANT = 2, LIMIT_KEY_TEXT_MAX = 512 };
@@ -65,6 +66,29 @@ const struct plan *plan_for(const struct plan *plan, struct slice server)
 			low = mid + 1;
 	}
 	return plan;
+}
+
+bool plan_may_use_mcp(const struct plan *plan, struct slice server)
+{
+	return globs_match(plan->mcp_allow, plan->mcp_allow_count, server) &&
+	       !globs_match(plan->mcp_deny, plan->mcp_deny_count, server);
+}
+
+uint8_t front_bit(struct slice name)
+{
+	static const struct {
+		struct slice name;
+		uint8_t bit;
+	} fronts[] = {
+		{ SLICE_INIT("sampling"), FRONT_SAMPLING },
+		{ SLICE_INIT("mcp"), FRONT_MCP },
+		{ SLICE_INIT("direct"), FRONT_DIRECT },
+	};
+
+	for (size_t i = 0; i < COUNT_OF(fronts); i++)
+		if (slice_eq(name, fronts[i].name))
+			return fronts[i].bit;
+	return 0;
 }
 
 /* A table of zeros with `per_entry` places for each entry, a power of two. NULL: memory. */

@@ -63,6 +63,9 @@ struct model_limits {
 	struct tenant_limits limits;
 };
 
+/* What callers may come by: /v1/sampling, /mcp/{server}, the direct APIs. A set of them has a bit for each. */
+enum { FRONT_SAMPLING = 1, FRONT_MCP = 2, FRONT_DIRECT = 4, FRONTS_ALL = 7 };
+
 enum { PLAN_MODEL_LIMITS_MAX = 2 }; /* globs of limits.per_model that one model may match */
 
 enum { PLAN_MAGIC = 0x504c414e, TENANT_MAGIC = 0x54454e41 };
@@ -85,6 +88,13 @@ struct plan {
 	uint32_t model_limit_count;
 	const struct plan_server *servers; /* by name */
 	uint32_t server_count;
+	uint8_t fronts; /* bits FRONT_*, never 0 */
+	/* Globs over the names of MCP servers that may be reached at /mcp/{name}; deny wins, no allow: none. */
+	const struct slice *mcp_allow, *mcp_deny;
+	uint32_t mcp_allow_count, mcp_deny_count;
+	/* Of the tenant. Where limits.count_only is set, these two count only as well. */
+	uint64_t mcp_messages_per_minute; /* each gateway counts alone */
+	uint32_t mcp_sessions;            /* at once, of all gateways together */
 };
 
 /* What one MCP server is granted where that differs from the others. */
@@ -153,6 +163,12 @@ void tenant_part_key(const struct tenant *tenant, const uint8_t part[16], uint8_
 
 /* What `server` is granted (absent: a caller that named none): the plan itself unless it says more. */
 const struct plan *plan_for(const struct plan *plan, struct slice server);
+
+/* Whether the plan's tenant may reach that MCP server. */
+bool plan_may_use_mcp(const struct plan *plan, struct slice server);
+
+/* The bit of a front by its name: sampling, mcp, direct. 0: there is no such front. */
+uint8_t front_bit(struct slice name);
 
 /* Index of the first one that is there twice, SIZE_MAX when none is. */
 struct tenants_duplicates {

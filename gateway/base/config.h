@@ -8,6 +8,7 @@
 
 #include "codec/base/arena.h"
 #include "codec/base/clock.h"
+#include "gateway/base/seal_secret.h"
 #include "gateway/base/tls_name_kind.h"
 #include "gateway/base/user.h"
 #include "routing/catalog.h"
@@ -22,6 +23,8 @@ enum {
 	CONFIG_KEYS_MAX = 16,
 	CONFIG_PROVIDERS_MAX = 256,
 	CONFIG_LISTEN_MAX = 16,
+	CONFIG_MCP_SERVERS_MAX = 1024,
+	CONFIG_SEAL_SECRETS_MAX = 8,
 	SOCKET_PATH_MAX = 107, /* bytes of a UNIX socket's path */
 };
 
@@ -91,6 +94,41 @@ struct provider {
 	struct provider_check check;
 };
 
+/* What the gateway does about `sampling` between a client and an MCP server. */
+enum mcp_sampling_mode {
+	MCP_BACKFILL, /* a client that declares it is relayed, for others the gateway answers */
+	MCP_FORCE,    /* the gateway answers, whatever the client declares */
+	MCP_RELAY,    /* nothing is changed and nothing is answered here */
+	MCP_REFUSE    /* the client's declaration is cut out, and requests are refused */
+};
+
+enum mcp_transport {
+	MCP_AUTO, /* Streamable HTTP, or HTTP+SSE of 2024-11-05 where the server answers so */
+	MCP_HTTP,
+	MCP_SSE
+};
+
+/* An MCP server that callers reach at /mcp/{name}. */
+struct mcp_server {
+	struct slice name; /* [A-Za-z0-9_.-]{1,64} */
+	bool enabled;
+	/* As of a provider, but for `path`, which is that of the URL to the letter, "/" at least, and `url`, which is
+	 * without its query. No `head`. */
+	const struct endpoint *endpoints;
+	uint32_t endpoint_count;     /* at least 1 */
+	const struct slice *queries; /* of each endpoint, with its '?'; empty: none. A secret */
+	enum mcp_transport transport;
+	enum mcp_sampling_mode sampling;
+	/* Header lines that every request to the server has, each with its CR LF; may be empty. A secret. */
+	struct slice head;
+	bool client_auth; /* auth: client; then `head` has no Authorization */
+	bool unsolicited; /* samplings are taken without an open request of the client */
+	const struct slice *pass_headers; /* of requests, which go on to the server; lower case */
+	uint32_t pass_header_count;
+	struct provider_timeouts timeouts; /* of a POST; `total` is NSEC_NEVER */
+	uint32_t sessions;                 /* at once */
+};
+
 struct ssl_ctx_st;
 
 struct listen_address {
@@ -99,6 +137,7 @@ struct listen_address {
 	uint16_t port;
 	bool local;             /* `host` is the path of a UNIX socket, and there is no port */
 	bool trusted_proxy;     /* its HTTP/2 connections carry many callers' requests */
+	uint8_t fronts;         /* bits FRONT_* (tenant.h): what may be asked for here; never 0 */
 	struct ssl_ctx_st *tls; /* of tls_server_new, this configuration's own; NULL: clear text */
 };
 
@@ -176,6 +215,13 @@ struct config {
 	const struct jwt_issuer *jwt_issuers; /* whose tokens are taken */
 	const struct jwks_place *jwks;        /* of each */
 	uint32_t jwt_issuer_count;
+	struct slice
+		public_url; /* how callers see the gateway, without a '/' at the end; absent: not said */
+	/* What sessions of MCP servers are sealed with: the first seals, all open. Count 0: none was configured. */
+	const struct seal_secret *seal_secrets;
+	uint32_t seal_secret_count;
+	const struct mcp_server *mcp_servers; /* by name, in the order of slice_order */
+	uint32_t mcp_server_count;
 	const struct slice *origins; /* allowed Origin values */
 	uint32_t origin_count;
 	uint32_t metrics_tenants;
@@ -192,5 +238,20 @@ struct config {
 			    */
 	uint64_t loaded_s; /* wall clock */
 };
+
+/* How far a walk over endpoints has come; zeroed at first. */
+struct config_walk {
+	uint32_t owner, endpoint;
+};
+
+/* The next endpoint that calls may go to: of all providers, then of the MCP servers that are enabled. NULL: that
+ * was the last one. */
+const struct endpoint *config_next_endpoint(const struct config *config, struct config_walk *walk);
+
+/* The MCP server of that name, enabled or not; of the snapshot's memory. NULL: there is none. */
+const struct mcp_server *config_mcp_named(const struct config *config, struct slice name);
+
+/* The same, where callers may reach it. NULL: there is none, or it is not enabled. */
+const struct mcp_server *config_mcp_server(const struct config *config, struct slice name);
 
 #endif

@@ -213,6 +213,41 @@ static void the_limit_key_is_the_front_of_the_digest_of_the_id(void **state)
 	tenant_name(&one, slice_of(text, sizeof(text)));
 }
 
+static void servers_are_reached_by_globs_and_deny_wins(void **state)
+{
+	static const struct slice some[] = { SLICE_INIT("one"), SLICE_INIT("t*") };
+	static const struct slice two[] = { SLICE_INIT("two"), SLICE_INIT("?") };
+	const struct plan none = { .mcp_deny = two, .mcp_deny_count = 2 };
+	const struct plan open = { .mcp_allow = some, .mcp_allow_count = 2 };
+	const struct plan both = {
+		.mcp_allow = some, .mcp_allow_count = 2, .mcp_deny = two, .mcp_deny_count = 2
+	};
+
+	(void)state;
+	assert_false(plan_may_use_mcp(&none, SLICE("one")));
+	assert_true(plan_may_use_mcp(&open, SLICE("one")));
+	assert_true(plan_may_use_mcp(&open, SLICE("two")));
+	assert_false(plan_may_use_mcp(&open, SLICE("ones")));
+	assert_false(plan_may_use_mcp(&open, SLICE("One")));
+	assert_true(plan_may_use_mcp(&both, SLICE("three")));
+	assert_false(plan_may_use_mcp(&both, SLICE("two")));
+	assert_false(plan_may_use_mcp(&both, SLICE("t")));
+}
+
+static void fronts_have_names_and_bits_of_their_own(void **state)
+{
+	(void)state;
+	assert_int_equal(front_bit(SLICE("sampling")) | front_bit(SLICE("mcp")) |
+				 front_bit(SLICE("direct")),
+			 FRONTS_ALL);
+	assert_int_equal(front_bit(SLICE("sampling")) + front_bit(SLICE("mcp")) +
+				 front_bit(SLICE("direct")),
+			 FRONTS_ALL);
+	assert_int_equal(front_bit(SLICE("mcp")), FRONT_MCP);
+	assert_int_equal(front_bit(SLICE("Mcp")), 0);
+	assert_int_equal(front_bit(SLICE("")), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +258,8 @@ int main(void)
 		cmocka_unit_test(memory_that_runs_out_is_said),
 		cmocka_unit_test(the_look_up_of_a_key_does_not_grow_with_the_tenants),
 		cmocka_unit_test(the_limit_key_is_the_front_of_the_digest_of_the_id),
+		cmocka_unit_test(servers_are_reached_by_globs_and_deny_wins),
+		cmocka_unit_test(fronts_have_names_and_bits_of_their_own),
 	};
 
 	return cmocka_run_group_tests_name("tenant", tests, NULL, NULL);
