@@ -43,8 +43,11 @@ int command_check(int argc, char **argv)
 		(void)written(stdout);
 		return 1;
 	}
-	(void)printf("%s: ok (%u providers, %u models, %zu tenants)\n", path,
-		     config->provider_count, config->catalog.count, config->tenants.count);
+	(void)printf("%s: ok (%u providers, %u models, ", path, config->provider_count,
+		     config->catalog.count);
+	if (config->mcp_server_count != 0)
+		(void)printf("%u MCP servers, ", config->mcp_server_count);
+	(void)printf("%zu tenants)\n", config->tenants.count);
 	settings_free(&config);
 	return written(stdout);
 }

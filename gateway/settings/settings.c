@@ -38,11 +38,9 @@ static void build(struct loader *l, const struct node *root)
 {
 	struct main_form *form = loader_zero(l, &l->scratch, 1, sizeof(*form));
 	void (*const steps[])(struct loader *, const struct main_form *) = {
-		/* models need providers, plans need models */
-		loader_build_process,
-		loader_build_providers,
-		loader_build_models,
-		loader_build_tenants,
+		/* models need providers, plans need models and MCP servers */
+		loader_build_process, loader_build_providers, loader_build_models,
+		loader_build_mcp,     loader_build_tenants,   loader_warn_of_mcp,
 	};
 
 	if (form == NULL)

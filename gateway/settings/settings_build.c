@@ -70,7 +70,8 @@ static void build_listen(struct loader *l, const struct main_form *form)
 {
 	static const struct listen_address preset = { .text = SLICE_INIT("127.0.0.1:8080"),
 						      .host = SLICE_INIT("127.0.0.1"),
-						      .port = 8080 };
+						      .port = 8080,
+						      .fronts = FRONTS_ALL };
 	const struct listen_form *forms = form->listen.at;
 	uint32_t count = form->listen.count;
 	struct listen_address *out =
@@ -86,6 +87,7 @@ static void build_listen(struct loader *l, const struct main_form *form)
 		const struct node *node = node_find(forms[i].node, "address");
 		loader_build_tls(l, &forms[i], &out[i]);
 		out[i].trusted_proxy = forms[i].trusted_proxy != 0;
+		out[i].fronts = loader_fronts(l, &forms[i].fronts, forms[i].node);
 		if (slice_absent(forms[i].address))
 			continue;
 		build_listener(l, node, forms[i].address, &out[i]);

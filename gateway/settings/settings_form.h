@@ -19,6 +19,17 @@ struct form_values {
 	uint32_t count;
 };
 
+/* A value and its name, which is the node's key. */
+struct form_pair {
+	const struct node *node;
+	struct slice value;
+};
+
+struct form_pairs {
+	struct form_pair *at;
+	uint32_t count;
+};
+
 /* `at` is an array of the entry scope's struct. */
 struct form_entries {
 	void *at;
@@ -32,21 +43,22 @@ struct form_range {
 
 struct main_form {
 	const struct node *node;
-	struct form_entries listen, jwt, providers, models, plans;
+	struct form_entries listen, jwt, providers, models, mcp_servers, plans;
 	const struct node *tenants;
-	struct slice admin_address, admin_socket, zone, user, store_url, store_ca;
+	struct slice admin_address, admin_socket, zone, user, store_url, store_ca, public_url;
 	uint64_t workers, reload_watch, body_bytes, unfinished_bytes, held_bytes, connections,
 		drain, store_kind, store_deadline, store_patience, blocks_bytes, blocks_each,
 		blocks_ttl, metrics_tenants;
 	uint64_t certificates_san, attempts, retry_floor;
 	double retry_budget;
-	struct form_values admin_names, origins;
+	struct form_values admin_names, origins, seal_keys;
 };
 
 struct listen_form {
 	const struct node *node;
 	struct slice address, tls_cert, tls_key, tls_client_ca;
 	uint64_t trusted_proxy;
+	struct form_values fronts;
 };
 
 struct issuer_form {
@@ -56,6 +68,7 @@ struct issuer_form {
 	uint64_t skew, refresh;
 };
 
+/* Of a provider; of an MCP server without bounds. */
 struct endpoint_form {
 	const struct node *node;
 	struct slice url, zone;
@@ -73,6 +86,16 @@ struct provider_form {
 	struct slice version, query, ca;
 	struct form_entries endpoints;
 	struct form_values keys;
+};
+
+struct mcp_server_form {
+	const struct node *node;
+	struct slice url, authorization, ca;
+	struct form_entries endpoints;
+	uint64_t transport, sampling, auth, unsolicited;
+	struct form_pairs headers;
+	struct form_values pass_headers;
+	uint64_t connect, first_byte, idle, sessions, enabled;
 };
 
 struct model_form {
@@ -115,6 +138,8 @@ struct plan_form {
 	uint64_t limits[LIMIT_COUNT];
 	uint64_t max_tokens_mode, tool_rounds_action, unknown_tool_calls, enforce, away_rates,
 		away_usd;
+	uint64_t mcp_messages_per_minute, mcp_sessions;
+	struct form_values fronts, mcp_allow, mcp_deny;
 	struct limits_form per_server;
 	const struct node *per_model, *servers; /* read later: maps merge key by key */
 };

@@ -1,7 +1,7 @@
 /* settings_loader.h - one load of a configuration: what its parts share.
  *
  * settings.c drives; settings_file finds texts, settings_read fills forms from trees, settings_build,
- * settings_providers, settings_models, settings_plans and settings_tenants turn forms into the
+ * settings_providers, settings_models, settings_mcp, settings_plans and settings_tenants turn forms into the
  * configuration. Private to settings*.c and their tests. */
 #ifndef GATEWAY_SETTINGS_SETTINGS_LOADER_H
 #define GATEWAY_SETTINGS_SETTINGS_LOADER_H
@@ -35,6 +35,7 @@ struct loader {
 	struct loaded_file *by_path; /* the same files: the root of a tree */
 	uint32_t file_count;
 	uint32_t kept_next; /* of source->files: most likely the next that is asked for */
+	bool *mcp_allowed; /* by MCP server: whether a plan allows it; NULL: nobody wants warnings */
 };
 
 /* ---- settings_loader.c, memory: NULL or absent after one problem line ---- */
@@ -85,6 +86,8 @@ void loader_build_tls(struct loader *l, const struct listen_form *form, struct l
 void loader_build_issuers(struct loader *l, const struct main_form *form);
 void loader_build_process(struct loader *l, const struct main_form *form);
 void loader_build_providers(struct loader *l, const struct main_form *form);
+/* mcp_servers, public_url and seal_keys; before the plans that allow servers. */
+void loader_build_mcp(struct loader *l, const struct main_form *form);
 void loader_build_models(struct loader *l, const struct main_form *form);
 void loader_build_tenants(struct loader *l, const struct main_form *form);
 
@@ -98,6 +101,16 @@ void loader_ca(struct loader *l, const struct node *parent, struct slice ca, str
 void loader_try_ca(struct loader *l, const struct node *node, struct slice path, struct slice pem);
 /* Fills in everything of *out that follows from the URL's parts and from ca_pem, which is set. */
 void loader_name_endpoint(struct loader *l, const struct url_parts *parts, struct endpoint *out);
+
+/* ---- settings_mcp.c ---- */
+/* The bits that key `fronts` of `parent` (NULL: nobody is to be blamed) names; without it all. */
+uint8_t loader_fronts(struct loader *l, const struct form_values *names, const struct node *parent);
+/* Takes note of the servers that a plan, or a tenant's own, allows. `node` has its list of them, if it was said there and
+ * not in a plan below (NULL): warns of names that are none. */
+void loader_note_mcp(struct loader *l, const struct plan *plan, const struct node *node);
+/* Warns of servers that nobody can reach, and of gateways that do not know each other's sessions; when all plans were
+ * noted. */
+void loader_warn_of_mcp(struct loader *l, const struct main_form *form);
 
 /* ---- settings_plans.c ---- */
 /* A plan that a tenant's keys were merged over. */

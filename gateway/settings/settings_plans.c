@@ -6,23 +6,11 @@
 
 #include "codec/base/must.h"
 #include "codec/json/json_write.h"
+#include "tenants/globs.h"
 
 #include <stdlib.h>
 
 /* ---- models ---- */
-
-static bool any_glob(const struct form_values *globs, struct slice id)
-{
-	for (uint32_t i = 0; i < globs->count; i++)
-		if (slice_glob(globs->at[i], id))
-			return true;
-	return false;
-}
-
-static bool is_glob(struct slice s)
-{
-	return memchr(s.at, '*', s.len) != NULL || memchr(s.at, '?', s.len) != NULL;
-}
 
 /* Adds what `wanted` names; an id that there is not is a mistake, a glob may be ahead of its time. */
 static void add_models(struct loader *l, const struct alias_form *form, struct slice wanted,
@@ -38,7 +26,7 @@ static void add_models(struct loader *l, const struct alias_form *form, struct s
 		bitset_add(out, i);
 		any = true;
 	}
-	if (!any && !is_glob(wanted))
+	if (!any && !globs_is_one(wanted))
 		problem_below(&l->problems, form->node, "models",
 			      "there is no model %.*s; write a model's id, or a glob over ids",
 			      (int)wanted.len, wanted.at);
@@ -82,7 +70,8 @@ static void build_models(struct loader *l, const struct plan_form *form, const s
 		struct slice id = catalog->models[i].id;
 		if (slice_absent(id))
 			continue; /* reported when it was read */
-		if (any_glob(&form->allow, id) && !any_glob(&form->deny, id))
+		if (globs_match(form->allow.at, form->allow.count, id) &&
+		    !globs_match(form->deny.at, form->deny.count, id))
 			bitset_add(&out->models, i);
 		if (!slice_absent(wanted) && slice_eq(id, wanted))
 			out->default_model = (int32_t)i;
@@ -254,6 +243,28 @@ static void build_grants(struct loader *l, const struct plan_form *form, const s
 	build_limits(form, &out->limits);
 }
 
+/* ---- fronts and MCP servers ---- */
+
+/* `under`: the form of the plan that *out was copied from. */
+static void build_ways(struct loader *l, const struct plan_form *form,
+		       const struct plan_form *under, const struct node *node, struct plan *out)
+{
+	const bool allows = form->mcp_allow.at != under->mcp_allow.at;
+
+	out->fronts = loader_fronts(l, &form->fronts, node);
+	out->mcp_messages_per_minute = form->mcp_messages_per_minute;
+	out->mcp_sessions = (uint32_t)form->mcp_sessions;
+	if (!allows && form->mcp_deny.at == under->mcp_deny.at)
+		return;
+	out->mcp_allow = loader_keep_list(l, &form->mcp_allow);
+	out->mcp_deny = loader_keep_list(l, &form->mcp_deny);
+	if (l->failed)
+		return;
+	out->mcp_allow_count = form->mcp_allow.count;
+	out->mcp_deny_count = form->mcp_deny.count;
+	loader_note_mcp(l, out, allows ? node : NULL);
+}
+
 /* ---- maps that merge key by key: the plan's and the tenant's ---- */
 
 struct two_maps {
@@ -390,6 +401,7 @@ void loader_build_plan(struct loader *l, const struct plan_form *form, const str
 
 	*out = base == NULL ? (struct plan){ .default_model = -1 } : *base->plan;
 	build_grants(l, form, node, out);
+	build_ways(l, form, under, node, out);
 	if (node != NULL && (base == NULL || node_find(node, "models") != NULL))
 		build_models(l, form, node, out);
 	out->server_limited = build_part(l, &form->per_server, form->enforce != 0, node,

@@ -11,7 +11,8 @@ enum { WORDS_MAX = 256 };
 
 static bool is_map(const struct setting *row)
 {
-	return row->form == FORM_SCOPE_MAP || row->form == FORM_LATE_MAP;
+	return row->form == FORM_SCOPE_MAP || row->form == FORM_LATE_MAP ||
+	       row->form == FORM_VALUE_MAP;
 }
 
 static bool is_entries(const struct setting *row)
@@ -33,8 +34,10 @@ static void print_type(FILE *out, const struct setting *row)
 		return;
 	}
 	setting_expects(row, words, sizeof(words));
-	if (row->form == FORM_LIST)
-		(void)fprintf(out, "a list of at most %" PRIu64 ", each %s", row->maximum, words);
+	if (row->form == FORM_LIST || row->form == FORM_VALUE_MAP)
+		(void)fprintf(out, "a %s of at most %" PRIu64 ", each %s",
+			      row->form == FORM_LIST ? "list" : "map of names", row->maximum,
+			      words);
 	else
 		(void)fprintf(out, "%s", words);
 }
@@ -162,11 +165,15 @@ static const char *const type_schema[] = {
 	[TYPE_ORIGIN] = "\"type\": \"string\", \"pattern\": \"^(null|[^:/]+://[^/]+)$\"",
 	[TYPE_ALGORITHM] = "\"enum\": [\"RS256\", \"ES256\", \"EdDSA\"]",
 	[TYPE_PATH] = "\"type\": \"string\"",
+	[TYPE_FRONT] = "\"enum\": [\"sampling\", \"mcp\", \"direct\"]",
+	[TYPE_HEADER_NAME] = "\"type\": \"string\", "
+			     "\"pattern\": \"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$\"",
 	[TYPE_FILES] = "\"type\": \"string\"",
 	[TYPE_SHA256] = "\"type\": \"string\", \"pattern\": \"^[0-9a-f]{64}$\"",
 	[TYPE_ADDRESS] = "\"type\": \"string\"",
 	[TYPE_URL] = "\"type\": \"string\"",
 	[TYPE_SECRET] = "\"type\": \"string\"",
+	[TYPE_HEADER_VALUE] = "\"type\": \"string\"",
 };
 
 static void put_choices(struct json_out *j, const struct setting *row)
@@ -208,6 +215,7 @@ static void put_bounds(struct json_out *j, const struct setting *row)
 	case TYPE_BOOL:
 	case TYPE_AWAY_USD:
 	case TYPE_ALGORITHM:
+	case TYPE_FRONT:
 		break;
 	case TYPE_RANGE:
 		put_key(j, SLICE("items"));
@@ -245,8 +253,8 @@ static void put_default(struct json_out *j, const struct setting *row)
 
 	if (settings_scope_info(row->scope)->instead != NULL) {
 		return;
-	} else if (row->form == FORM_LIST) {
-		put_raw(j, "default", "[]");
+	} else if (row->form == FORM_LIST || row->form == FORM_VALUE_MAP) {
+		put_raw(j, "default", row->preset);
 	} else if (row->form == FORM_VALUE && setting_has_value(row)) {
 		setting_preset_text(row, text, sizeof(text));
 		if (bare)
@@ -275,7 +283,10 @@ static void put_row(struct json_out *j, struct slice name, const struct setting 
 		put_number(j, "minProperties", row->minimum);
 		put_number(j, "maxProperties", row->maximum);
 		open_object(j, SLICE("additionalProperties"));
-		put_ref(j, row->entry);
+		if (row->form == FORM_VALUE_MAP)
+			put_value(j, row);
+		else
+			put_ref(j, row->entry);
 		close_object(j);
 	} else {
 		put_text(j, "type", "array");

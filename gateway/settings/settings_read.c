@@ -167,7 +167,7 @@ static void read_text(struct loader *l, const struct setting *row, const struct 
 		      struct slice *field)
 {
 	struct slice text = node->text;
-	size_t max = row->form == FORM_LIST ? 4096 : row->maximum;
+	size_t max = row->form == FORM_VALUE ? row->maximum : 4096;
 	const char *fault;
 
 	if (!check_raw(l, row, node))
@@ -266,6 +266,30 @@ static bool check_name(struct loader *l, const struct node *entry)
 	return false;
 }
 
+/* A map of names of headers, which is what all of these are. */
+static void read_value_map(struct loader *l, const struct setting *row, const struct node *node,
+			   struct form_pairs *field, struct arena *into)
+{
+	struct form_pairs map = { NULL, 0 };
+
+	if (!check_count(l, row, node, NODE_MAP))
+		return;
+	map.at = loader_zero(l, into, node->count, sizeof(*map.at));
+	for (const struct node *item = node->first; map.at != NULL && item != NULL;
+	     item = item->next) {
+		struct slice text = { NULL, 0 };
+		const char *fault = value_text_fault(TYPE_HEADER_NAME, item->key);
+		if (fault != NULL) {
+			problem_at(&l->problems, item, "%s; write the name of a header", fault);
+			continue;
+		}
+		read_value(l, row, item, &text);
+		if (!slice_absent(text))
+			map.at[map.count++] = (struct form_pair){ item, text };
+	}
+	*field = map;
+}
+
 static void read_entries(struct loader *l, const struct setting *row, const struct node *node,
 			 struct form_entries *field, struct arena *into)
 {
@@ -318,6 +342,9 @@ static void read_row(struct loader *l, const struct setting *row, const struct n
 		break;
 	case FORM_LIST:
 		read_list(l, row, node, field, into);
+		break;
+	case FORM_VALUE_MAP:
+		read_value_map(l, row, node, field, into);
 		break;
 	case FORM_SCOPES:
 	case FORM_SCOPE_MAP:

@@ -21,6 +21,8 @@
 #define MODEL_LIMITS_FORM struct limits_form
 #define SERVER_FORM struct plan_form
 #define ALIAS_FORM struct alias_form
+#define MCP_SERVER_FORM struct mcp_server_form
+#define MCP_ENDPOINT_FORM struct endpoint_form
 
 #define NEEDED NULL
 #define WITH_GROUP PRESET_WITH_GROUP
@@ -57,16 +59,20 @@ const struct setting settings_table[] = {
 	  .choices = words,                               \
 	  .restart = when,                                \
 	  .meaning = text },
-#define LIST(in, path, as, field, most, when, text) \
-	{ .scope = SCOPE_##in,                      \
-	  .key = path,                              \
-	  .form = FORM_LIST,                        \
-	  .type = TYPE_##as,                        \
-	  .offset = offsetof(in##_FORM, field),     \
-	  .maximum = most,                          \
-	  .preset = "[]",                           \
-	  .restart = when,                          \
+#define MANY(in, path, how, as, field, most, empty, when, text) \
+	{ .scope = SCOPE_##in,                                  \
+	  .key = path,                                          \
+	  .form = how,                                          \
+	  .type = TYPE_##as,                                    \
+	  .offset = offsetof(in##_FORM, field),                 \
+	  .maximum = most,                                      \
+	  .preset = empty,                                      \
+	  .restart = when,                                      \
 	  .meaning = text },
+#define LIST(in, path, as, field, most, when, text) \
+	MANY(in, path, FORM_LIST, as, field, most, "[]", when, text)
+#define VALUES(in, path, as, field, most, when, text) \
+	MANY(in, path, FORM_VALUE_MAP, as, field, most, "{}", when, text)
 #define ENTRIES(in, path, as, field, of, least, value, most, when, text) \
 	{ .scope = SCOPE_##in,                                           \
 	  .key = path,                                                   \
@@ -105,6 +111,8 @@ const struct setting settings_table[] = {
 #undef SETTING
 #undef CHOICE
 #undef LIST
+#undef VALUES
+#undef MANY
 #undef ENTRIES
 #undef LATER
 #undef LIMIT_SETTING
@@ -164,6 +172,14 @@ static const struct settings_scope_info scope_info[SCOPE_COUNT] = {
 			  .path = "plans.*.models.aliases[]",
 			  .what = "an alias",
 			  .size = sizeof(ALIAS_FORM) },
+	[SCOPE_MCP_SERVER] = { .name = "mcp_server",
+			       .path = "mcp_servers.*",
+			       .what = "an MCP server",
+			       .size = sizeof(MCP_SERVER_FORM) },
+	[SCOPE_MCP_ENDPOINT] = { .name = "mcp_endpoint",
+				 .path = "mcp_servers.*.endpoints[]",
+				 .what = "an endpoint",
+				 .size = sizeof(MCP_ENDPOINT_FORM) },
 };
 
 const struct settings_scope_info *settings_scope_info(enum settings_scope scope)
@@ -323,12 +339,15 @@ static const char *const type_words[] = {
 	[TYPE_GLOB] = "a name, * and ? allowed",
 	[TYPE_ORIGIN] = "an origin such as \"https://app.example\"",
 	[TYPE_ALGORITHM] = "RS256, ES256 or EdDSA",
+	[TYPE_FRONT] = "sampling, mcp or direct",
+	[TYPE_HEADER_NAME] = "the name of a header",
 	[TYPE_PATH] = "a path, relative to this file or absolute",
 	[TYPE_FILES] = "a path with * and ?, relative to this file or absolute",
 	[TYPE_SHA256] = "64 lower-case hex digits, as `sluice key` prints them",
 	[TYPE_ADDRESS] = "\"IP:PORT\", ${NAME} or file:PATH",
 	[TYPE_URL] = "an http or https URL, ${NAME} or file:PATH",
 	[TYPE_SECRET] = "a text, ${NAME} or file:PATH",
+	[TYPE_HEADER_VALUE] = "a header's value, ${NAME} or file:PATH",
 };
 
 void setting_expects(const struct setting *row, char *out, size_t room)

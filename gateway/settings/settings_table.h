@@ -24,12 +24,15 @@ enum settings_scope {
 	SCOPE_MODEL_LIMITS,
 	SCOPE_SERVER,
 	SCOPE_ALIAS,
+	SCOPE_MCP_SERVER,
+	SCOPE_MCP_ENDPOINT,
 	SCOPE_COUNT
 };
 
 enum setting_form {
 	FORM_VALUE,     /* one value */
 	FORM_LIST,      /* list of values: struct form_values */
+	FORM_VALUE_MAP, /* map of names to values: struct form_pairs */
 	FORM_SCOPES,    /* list of scopes: struct form_entries */
 	FORM_SCOPE_MAP, /* map of names to scopes: struct form_entries */
 	FORM_LATE_LIST, /* list of scopes that are read one by one later: its node */
@@ -53,15 +56,18 @@ enum setting_type {
 	TYPE_TEXT,       /* no control characters */
 	TYPE_PROMPT,     /* a text with line breaks, taken literally */
 	TYPE_DATE,       /* 2026-10-21 */
-	TYPE_GLOB,       /* over model ids */
+	TYPE_GLOB,       /* over model ids, or names */
 	TYPE_ORIGIN,
-	TYPE_ALGORITHM, /* of a JWT */
-	TYPE_PATH,      /* relative to the file that names it */
+	TYPE_ALGORITHM,   /* of a JWT */
+	TYPE_FRONT,       /* FRONT_* (tenants/tenant.h) by its name */
+	TYPE_HEADER_NAME, /* of a request over HTTP */
+	TYPE_PATH,        /* relative to the file that names it */
 	TYPE_FILES,
 	TYPE_SHA256,
 	TYPE_ADDRESS, /* here and below ${NAME} and file:PATH are resolved */
 	TYPE_URL,
-	TYPE_SECRET /* never printed */
+	TYPE_SECRET,      /* never printed */
+	TYPE_HEADER_VALUE /* likewise; of a request over HTTP */
 };
 
 struct setting {

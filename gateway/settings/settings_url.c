@@ -85,12 +85,12 @@ static const char *read_port(struct slice text, uint16_t *out)
 	return NULL;
 }
 
-static const char *check_path(struct slice path)
+static const char *check_characters(struct slice text)
 {
-	for (size_t i = 0; i < path.len; i++) {
-		unsigned char c = (unsigned char)path.at[i];
-		if (c == '?' || c == '#')
-			return "has a query or a fragment; leave them out";
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned char c = (unsigned char)text.at[i];
+		if (c == '#')
+			return "has a fragment; leave it out";
 		if (c <= 0x20 || c >= 0x7f || c == '"' || c == '\\')
 			return "has characters that a URL may not have; write them as %XX";
 	}
@@ -106,7 +106,17 @@ static const char *check_host(struct slice host)
 	return NULL;
 }
 
-const char *url_parse(struct slice url, struct url_parts *out)
+/* The path ends before the query. */
+static void split_query(struct url_parts *out)
+{
+	const char *mark = out->path.len == 0 ? NULL : memchr(out->path.at, '?', out->path.len);
+	const size_t len = mark == NULL ? out->path.len : (size_t)(mark - out->path.at);
+
+	out->query = slice_of(out->path.at + len, out->path.len - len);
+	out->path.len = len;
+}
+
+const char *url_parse_exact(struct slice url, struct url_parts *out)
 {
 	struct slice rest, authority, port;
 	const char *wrong;
@@ -126,7 +136,8 @@ const char *url_parse(struct slice url, struct url_parts *out)
 	authority = slice_of(rest.at, end);
 	out->path = slice_of(rest.at + end, rest.len - end);
 	if (memchr(authority.at, '@', authority.len) != NULL)
-		return "has a user name or a password; leave them out, keys belong in keys";
+		return "has a user name or a password; leave them out, credentials have settings "
+		       "of their own";
 	wrong = split_port(authority, &out->host, &port, &out->ipv6);
 	if (wrong == NULL && !out->ipv6)
 		wrong = check_host(out->host);
@@ -134,10 +145,18 @@ const char *url_parse(struct slice url, struct url_parts *out)
 	if (wrong == NULL && !slice_absent(port))
 		wrong = read_port(port, &out->port);
 	if (wrong == NULL)
-		wrong = check_path(out->path);
+		wrong = check_characters(out->path);
+	split_query(out);
+	return wrong;
+}
+
+const char *url_parse(struct slice url, struct url_parts *out)
+{
+	const char *wrong = url_parse_exact(url, out);
+
 	while (out->path.len > 0 && out->path.at[out->path.len - 1] == '/')
 		out->path.len--;
-	return wrong;
+	return wrong == NULL && out->query.len != 0 ? "has a query; leave it out" : wrong;
 }
 
 const char *address_parse(struct slice address, struct slice *host, uint16_t *port)

@@ -13,12 +13,16 @@ struct url_parts {
 	bool tls, ipv6;
 	struct slice host; /* without brackets */
 	uint16_t port;
-	struct slice path; /* without trailing slashes; may be empty */
+	struct slice path;  /* without trailing slashes; may be empty */
+	struct slice query; /* with its '?'; empty where there is none */
 };
 
 /* NULL when `url` is an http or https URL that names a host; else what is wrong and what would be
  * right (static, and nothing of the URL in it: it may hold a password). */
 const char *url_parse(struct slice url, struct url_parts *out);
+
+/* The same where the path is taken to the letter, trailing slashes and all, and may be followed by a query. */
+const char *url_parse_exact(struct slice url, struct url_parts *out);
 
 /* The same for "IP:PORT"; IPv6 in brackets. */
 const char *address_parse(struct slice address, struct slice *host, uint16_t *port);

@@ -3,7 +3,9 @@
 #include "codec/base/attr.h"
 #include "codec/base/clock.h"
 #include "codec/base/must.h"
+#include "gateway/base/header_text.h"
 #include "tenants/jwt.h"
+#include "tenants/tenant.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -278,6 +280,12 @@ static bool is_origin(struct slice text)
 	       only(text, 0x21, 0x7e, "\"\\@?#");
 }
 
+/* Blanks around a value are no part of it (RFC 9110 5.5): the server would not see them. */
+static bool is_header_value(struct slice text)
+{
+	return header_text_is_value(text) && slice_trim(text).len == text.len;
+}
+
 static bool is_algorithm(struct slice text)
 {
 	enum jwt_alg ignored;
@@ -302,6 +310,14 @@ const char *value_text_fault(enum setting_type type, struct slice text)
 		return is_origin(text) ? NULL : "is not an origin";
 	case TYPE_ALGORITHM:
 		return is_algorithm(text) ? NULL : "is no algorithm that tokens may use here";
+	case TYPE_FRONT:
+		return front_bit(text) != 0 ? NULL : "is no front";
+	case TYPE_HEADER_NAME:
+		return header_text_is_name(text)
+			       ? NULL
+			       : "has characters that a header's name may not have";
+	case TYPE_HEADER_VALUE:
+		return is_header_value(text) ? NULL : "has control characters, or blanks around it";
 	case TYPE_SECRET:
 		return only(text, 0x21, 0x7e, "")
 			       ? NULL

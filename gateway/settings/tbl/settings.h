@@ -6,6 +6,8 @@
  *     one of "a|b"; "!c" is a choice that this version does not have
  * LIST(scope, key, type, field, maximum count, when, meaning)
  *     a list of values; absent is the same as empty
+ * VALUES(scope, key, type, field, maximum count, when, meaning)
+ *     a map of names of headers to values; likewise
  * ENTRIES(scope, key, form, field, entry scope, minimum count, default, maximum count, when, meaning)
  *     a list or map of scopes
  * LATER(scope, key)
@@ -44,12 +46,15 @@ SETTING(MAIN, "store.blocks.ttl", DURATION, blocks_ttl, 1 * SEC, "1h", 86400 * S
 ENTRIES(MAIN, "identity.jwt", LIST, jwt, ISSUER, 0, "(none)", JWT_ISSUERS_MAX, RELOAD, "whose tokens (JWT) are taken as Bearer, beside keys; each issuer may speak for every tenant")
 CHOICE(MAIN, "identity.certificates.san", certificates_san, "uri|dns", "uri", RELOAD, "which names in a caller's verified certificate are looked up in tenants[].names")
 LIST(MAIN, "identity.origins", ORIGIN, origins, 1000, RELOAD, "values of an Origin header that are allowed; any other is refused")
+SETTING(MAIN, "public_url", URL, public_url, 1, "(none)", 2048, RELOAD, "how callers see this gateway, up to where its own paths begin: needed for the OAuth metadata of MCP servers, which is never made from a Host header")
+LIST(MAIN, "seal_keys", SECRET, seal_keys, CONFIG_SEAL_SECRETS_MAX, RELOAD, "what ids of MCP sessions are sealed with: 32 random bytes each, in base64 (`openssl rand -base64 32`). The first seals, all open; without it there is a random one, which no other gateway has and no restart keeps. To rotate: add the new key last everywhere, then put it first, drop the old one after the longest session")
 SETTING(MAIN, "metrics.tenants", COUNT, metrics_tenants, 0, "1000", 1000000, RELOAD, "tenants with metric series of their own; the rest is _other; a reload takes it over, and it counts from the next restart on")
 SETTING(MAIN, "retries.attempts", COUNT, attempts, 1, "4", 8, RELOAD, "most attempts of one request, the first included; 1: nothing is tried again")
 SETTING(MAIN, "retries.budget", FRACTION, retry_budget, 0, "0.15", 1, RELOAD, "retries for each request of the last ten seconds, of a tenant and of a provider: what an outage may add to a provider's load")
 SETTING(MAIN, "retries.floor", COUNT, retry_floor, 0, "5", 1000, RELOAD, "retries in ten seconds that each tenant and each provider has in any case, on each worker")
 ENTRIES(MAIN, "providers", MAP, providers, PROVIDER, 1, NEEDED, CONFIG_PROVIDERS_MAX, RELOAD, "LLM providers by name")
 ENTRIES(MAIN, "models", LIST, models, MODEL, 1, NEEDED, CATALOG_MODELS_MAX, RELOAD, "the catalogue")
+ENTRIES(MAIN, "mcp_servers", MAP, mcp_servers, MCP_SERVER, 0, "(none)", CONFIG_MCP_SERVERS_MAX, RELOAD, "MCP servers that callers reach at /mcp/NAME, by that name: 1 to 64 letters, digits, _, . and -; it is the server of policy, limits and log")
 ENTRIES(MAIN, "plans", MAP, plans, PLAN, 0, "(none)", 100000, RELOAD, "what tenants may do, by name")
 ENTRIES(MAIN, "tenants", LATE_LIST, tenants, TENANT, 0, "(none)", 10000000, RELOAD, "who may ask; an entry may have every key of a plan as well: maps merge key by key, lists replace")
 
@@ -58,6 +63,7 @@ SETTING(LISTEN, "trusted_proxy", BOOL, trusted_proxy, 0, "false", 1, RESTART, "t
 SETTING(LISTEN, "tls.cert", PATH, tls_cert, 1, WITH_GROUP, 4096, RELOAD, "PEM file of the certificate, then of those that link it to its authority; a listener with tls speaks nothing else")
 SETTING(LISTEN, "tls.key", PATH, tls_key, 1, WITH_GROUP, 4096, RELOAD, "PEM file of the certificate's private key, without a passphrase")
 SETTING(LISTEN, "tls.client_ca", PATH, tls_client_ca, 1, "(none: no certificate is asked for)", 4096, RELOAD, "PEM file of authorities whose certificates callers may show instead of a key")
+LIST(LISTEN, "fronts", FRONT, fronts, 3, RELOAD, "what may be asked for here: sampling is /v1/sampling, mcp /mcp/NAME, direct the APIs of providers; without it all of them")
 
 SETTING(ISSUER, "issuer", TEXT, issuer, 1, NEEDED, 512, RELOAD, "what tokens have as iss, to the letter")
 SETTING(ISSUER, "audience", TEXT, audience, 1, NEEDED, 512, RELOAD, "what tokens must have as aud, or among others in it")
@@ -100,6 +106,26 @@ SETTING(ENDPOINT, "zone", ID, zone, 1, "(none)", 64, RELOAD, "where it is; see z
 SETTING(ENDPOINT, "concurrent", COUNT, concurrent, 1, "(no bound)", 1000000, RELOAD, "calls in flight, all workers together; each worker has its share, one at least")
 SETTING(ENDPOINT, "queue", COUNT, queue, 0, "4096", 1000000, RELOAD, "calls that may wait for a place, all workers together; each worker has its share; more are sent elsewhere, or refused (503)")
 SETTING(ENDPOINT, "queue_deadline", DURATION, queue_deadline, 1 * MSEC, "(no bound of its own)", 3600 * SEC, RELOAD, "how long a call waits for a place; the request's deadline holds in any case")
+
+SETTING(MCP_SERVER, "url", URL, url, 1, "(endpoints)", 2048, RELOAD, "where the server is, http or https; path and query are used to the letter, redirects are not followed")
+ENTRIES(MCP_SERVER, "endpoints", LIST, endpoints, MCP_ENDPOINT, 1, "(url alone)", CONFIG_ENDPOINTS_MAX, RELOAD, "instead of url: several places of one server; a session stays where it began")
+CHOICE(MCP_SERVER, "transport", transport, "auto|http|sse", "auto", RELOAD, "auto: Streamable HTTP, and HTTP+SSE of 2024-11-05 where the server answers so; http, sse: that alone")
+CHOICE(MCP_SERVER, "sampling", sampling, "backfill|force|relay|refuse", "backfill", RELOAD, "backfill: a client that declares sampling answers by itself, for others the gateway does; force: the gateway does for all; relay: nothing is changed or answered here; refuse: servers see no client that can, and a request all the same is refused")
+VALUES(MCP_SERVER, "headers", HEADER_VALUE, headers, 64, RELOAD, "added to every request to the server; none that the gateway writes or passes by itself")
+SETTING(MCP_SERVER, "authorization", HEADER_VALUE, authorization, 1, "(none)", 8192, RELOAD, "the Authorization header of every request to the server, such as \"Bearer ${TOKEN}\"; a caller's own never gets there")
+CHOICE(MCP_SERVER, "auth", auth, "gateway|client", "gateway", RELOAD, "client: a caller's Sluice-Upstream-Authorization becomes the server's Authorization, for public servers and tokens of users' own; kept in this process's memory alone, so that no other gateway takes such a session over")
+CHOICE(MCP_SERVER, "unsolicited", unsolicited, "allow|refuse", "allow", RELOAD, "refuse: the server may sample only while the session has a call open")
+LIST(MCP_SERVER, "pass_headers", HEADER_NAME, pass_headers, 64, RELOAD, "further headers of callers' requests that go on to the server; never credentials")
+SETTING(MCP_SERVER, "ca", PATH, ca, 1, "(the system's)", 4096, RELOAD, "PEM file of the certificate authority that the server's certificate must come from")
+SETTING(MCP_SERVER, "timeouts.connect", DURATION, connect, MSEC, "2s", 3600 * SEC, RELOAD, "until the connection stands, TLS included")
+SETTING(MCP_SERVER, "timeouts.first_byte", DURATION, first_byte, MSEC, "10m", 86400 * SEC, RELOAD, "of a POST: from the request to the first byte of the answer")
+SETTING(MCP_SERVER, "timeouts.idle", DURATION, idle, MSEC, "10m", 86400 * SEC, RELOAD, "of a POST: between two reads; streams that a server may leave silent have no such bound")
+SETTING(MCP_SERVER, "sessions", COUNT, sessions, 1, "10000", 1000000, RELOAD, "sessions at once on this gateway; each may hold one connection to the server for as long as it lasts")
+SETTING(MCP_SERVER, "enabled", BOOL, enabled, 0, "true", 1, RELOAD, "false: its path is not there")
+
+SETTING(MCP_ENDPOINT, "url", URL, url, 1, NEEDED, 2048, RELOAD, "as the url of a server")
+SETTING(MCP_ENDPOINT, "weight", COUNT, weight, 1, "(1)", 1000, RELOAD, "share of the server's sessions")
+SETTING(MCP_ENDPOINT, "zone", ID, zone, 1, "(none)", 64, RELOAD, "where it is; see zone")
 
 SETTING(MODEL, "id", ID, id, 1, NEEDED, 128, RELOAD, "the name that plans and hints use")
 SETTING(MODEL, "provider", ID, provider, 1, NEEDED, 128, RELOAD, "a name under providers")
@@ -156,6 +182,8 @@ SETTING(MODEL, "enabled", BOOL, enabled, 0, "true", 1, RELOAD, "false: not used"
 CHOICE(PLAN, "limits.max_tokens_mode", max_tokens_mode, "clamp|refuse", "clamp", RELOAD, "what happens to a request over max_tokens")
 CHOICE(PLAN, "limits.tool_rounds_action", tool_rounds_action, "final|refuse", "final", RELOAD, "at tool_rounds: one last answer without calls, or a refusal")
 SETTING(PLAN, "limits.enforce", BOOL, enforce, 0, "true", 1, RELOAD, "false: all limits here count and refuse nothing (requests that would be refused: sluice_limit_decisions_total)")
+SETTING(PLAN, "limits.mcp_messages_per_minute", COUNT, mcp_messages_per_minute, 1, "600", QUOTA_RATE_MAX, RELOAD, "messages of clients a minute to all MCP servers together, those of a batch and each GET included; each gateway counts alone")
+SETTING(PLAN, "limits.mcp_sessions", COUNT, mcp_sessions, 1, "100", 1000000, RELOAD, "sessions with MCP servers at once")
 #define LIMIT(limit, unit, minimum, preset, maximum, meaning)
 #define COUNTED(limit, unit, minimum, preset, maximum, meaning) \
 	PART_LIMIT(PLAN, "limits.per_server.", per_server.limits, limit, unit, minimum, preset, maximum, meaning)
@@ -166,6 +194,9 @@ ENTRIES(PLAN, "limits.per_model", LATE_MAP, per_model, MODEL_LIMITS, 0, "(none)"
 CHOICE(PLAN, "unknown_tool_calls", unknown_tool_calls, "accept|refuse", "accept", RELOAD, "tool results for calls that were not issued here, to the same server and in the same session, or longer than an hour ago")
 CHOICE(PLAN, "on_store_failure.rates", away_rates, "local|closed", "local", RELOAD, "while Redis is not there: requests, tokens and places are limited by each gateway alone, or refused")
 SETTING(PLAN, "on_store_failure.budget", AWAY_USD, away_usd, 1, "closed", 10000000000000000, RELOAD, "while Redis is not there: requests that cost money are refused, or each gateway spends up to {local: USD} a day")
+LIST(PLAN, "fronts", FRONT, fronts, 3, RELOAD, "what the tenant may ask for: sampling is /v1/sampling, mcp /mcp/NAME, direct the APIs of providers; without it all of them")
+LIST(PLAN, "mcp_servers.allow", GLOB, mcp_allow, 1024, RELOAD, "MCP servers that the tenant reaches at /mcp/NAME: globs over the names under mcp_servers; none without this")
+LIST(PLAN, "mcp_servers.deny", GLOB, mcp_deny, 1024, RELOAD, "wins over allow")
 ENTRIES(PLAN, "servers", LATE_MAP, servers, SERVER, 0, "(none)", 1000, RELOAD, "what differs for one MCP server of the tenant (the server of its keys), by name")
 
 #define LIMIT(limit, unit, minimum, preset, maximum, meaning)

@@ -67,8 +67,8 @@ static void check_says_what_a_good_file_holds(void **state)
 	assert_int_equal(setenv("OPENAI_API_KEY", "b", 1), 0);
 	source_path(path, sizeof(path), "deploy/sluice.yaml.example");
 	run(&r, command_check, words, 2);
-	(void)snprintf(expected, sizeof(expected), "%s: ok (2 providers, 2 models, 1 tenants)\n",
-		       path);
+	(void)snprintf(expected, sizeof(expected),
+		       "%s: ok (2 providers, 2 models, 1 MCP servers, 1 tenants)\n", path);
 	assert_string_equal(r.out, expected);
 	assert_string_equal(r.err, "");
 	assert_int_equal(r.code, 0);

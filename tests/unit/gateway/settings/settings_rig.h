@@ -74,6 +74,22 @@ static inline void rig_fini(struct rig *rig)
 	rig->problems = NULL;
 }
 
+/* Loads a text that is right with each of its requests for memory failing. */
+static inline void rig_load_without_memory(const char *text)
+{
+	const struct config_file file = { SLICE("conf/sluice.yaml"), slice_str(text) };
+	struct rig rig;
+	bool failed = true;
+
+	for (size_t n = 1; failed; n++) {
+		rig_load_failing(&rig, &file, 1, n);
+		failed = rig.config == NULL;
+		if (failed && strstr(rig.problems, "memory") == NULL)
+			fail_msg("at %zu: %s", n, rig.problems);
+		rig_fini(&rig);
+	}
+}
+
 static inline void assert_slice(struct slice s, const char *text)
 {
 	assert_non_null(s.at);

@@ -159,6 +159,11 @@ static void the_plan_of_defaults_in_the_example_is_that_of_a_tenant_without_a_pl
 	assert_memory_equal(&x->models, &y->models, sizeof(x->models));
 	assert_int_equal(x->default_model, y->default_model);
 	assert_memory_equal(&x->capabilities, &y->capabilities, sizeof(x->capabilities));
+	assert_int_equal(x->fronts, y->fronts);
+	assert_int_equal(x->mcp_allow_count + x->mcp_deny_count, 0);
+	assert_int_equal(y->mcp_allow_count + y->mcp_deny_count, 0);
+	assert_int_equal(x->mcp_messages_per_minute, y->mcp_messages_per_minute);
+	assert_int_equal(x->mcp_sessions, y->mcp_sessions);
 	rig_fini(&rig);
 	example_close(&e);
 }
@@ -215,6 +220,11 @@ static void the_manual_prints_units(void **state)
 		"\nplans.*.limits.requests_burst\n\ta whole number from 1 to 60000000000; default "
 		"(from the rate);",
 		"\nproviders.*.dialect\n\tanthropic or openai or openai-responses; needed;",
+		"\nmcp_servers.*.headers\n\ta map of names of at most 64, each a header's value, "
+		"${NAME} or file:PATH; default {};",
+		"\nlisten[].fronts\n\ta list of at most 3, each sampling, mcp or direct; default",
+		"\nmcp_servers.*.timeouts.idle\n\ta duration such as 55s from 1ms to 1d; default "
+		"10m;",
 		"\nplans.*.capabilities.context\n\ttrue or false; default false;",
 	};
 	char *manual = printed(settings_print_manual);
@@ -302,6 +312,10 @@ static void the_schema_bounds_what_the_reader_bounds(void **state)
 		{ SCOPE_PLAN, "limits.usd_per_day", "default", "5" },
 		{ SCOPE_PLAN, "limits.requests_per_minute", "minimum", "1" },
 		{ SCOPE_PLAN, "limits.max_tokens_mode", "enum", "[\"clamp\", \"refuse\"]" },
+		{ SCOPE_MCP_SERVER, "headers", "type", "\"object\"" },
+		{ SCOPE_MCP_SERVER, "headers", "maxProperties", "64" },
+		{ SCOPE_MCP_SERVER, "headers", "default", "{}" },
+		{ SCOPE_MCP_SERVER, "sampling", "default", "\"backfill\"" },
 		{ SCOPE_MAIN, "identity.certificates.san", "enum", "[\"uri\", \"dns\"]" },
 	};
 	char *text = printed(settings_print_schema);

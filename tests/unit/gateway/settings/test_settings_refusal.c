@@ -68,6 +68,7 @@ static void secrets_are_never_printed(void **state)
 #define AROUND(keys)                                                                             \
 	"providers:\n  main:\n    dialect: openai\n    endpoints: [{url: \"https://h/\"}]\n    " \
 	"keys: " keys "\n" RIG_MODELS
+#define MCP(text) RIG_PROVIDERS RIG_MODELS "mcp_servers: {a: {" text "}}\n"
 	static const char *const texts[] = {
 		AROUND("[\"HUSH HUSH\"]"),
 		AROUND("HUSH"),
@@ -91,6 +92,19 @@ static void secrets_are_never_printed(void **state)
 		"listen: [{address: HUSH}]\n" RIG_PROVIDERS RIG_MODELS,
 		RIG_PROVIDERS RIG_MODELS "tenants: [{id: a, keys: [{sha256: sk-slu-HUSH}]}]\n",
 		RIG_PROVIDERS RIG_MODELS "tenants: [{id: a, keys: [sk-slu-HUSH]}]\n",
+		MCP("url: \"http://h?k=HUSH HUSH\""),
+		MCP("url: \"http://h?k=HUSH#x\""),
+		MCP("url: \"http://u:HUSH@h\""),
+		MCP("url: \"http://h\", authorization: \"HUSH\\n\""),
+		MCP("url: \"http://h\", authorization: [HUSH]"),
+		MCP("url: \"http://h\", auth: client, authorization: HUSH"),
+		MCP("url: \"http://h\", headers: {X-A: \" HUSH\"}"),
+		MCP("url: \"http://h\", headers: {X-A: [HUSH]}"),
+		MCP("url: \"http://h\", headers: {Host: HUSH}"),
+		MCP("url: \"http://h\", headers: HUSH"),
+		"seal_keys: [HUSH]\n" RIG_PROVIDERS RIG_MODELS,
+		"seal_keys: HUSH\n" RIG_PROVIDERS RIG_MODELS,
+		"public_url: \"https://u:HUSH@h\"\n" RIG_PROVIDERS RIG_MODELS,
 	};
 	(void)state;
 	assert_int_equal(setenv("SLUICE_TEST_SPACED", "HUSH HUSH", 1), 0);

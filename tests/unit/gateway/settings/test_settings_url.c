@@ -53,6 +53,35 @@ static void urls_are_taken_apart(void **state)
 	}
 }
 
+static void a_path_to_the_letter_may_have_a_query(void **state)
+{
+	static const struct {
+		const char *url, *host, *path, *query;
+	} rows[] = {
+		{ "http://h", "h", "", "" },
+		{ "http://h/", "h", "/", "" },
+		{ "https://h:1/mcp//", "h", "/mcp//", "" },
+		{ "http://h/mcp?", "h", "/mcp", "?" },
+		{ "http://h?a=/b", "h", "", "?a=/b" },
+		{ "http://[::1]/x?a=b?c&d", "::1", "/x", "?a=b?c&d" },
+	};
+	static const char *const bad[] = {
+		"http://h/mcp#x", "http://h/mcp?x#y", "http://h?a b", "http://h/?\"",
+		"http://u@h/mcp", "ftp://h/mcp",      "http://?x",
+	};
+	struct url_parts parts;
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		assert_null(url_parse_exact(slice_str(rows[i].url), &parts));
+		assert_text(parts.host, rows[i].host);
+		assert_text(parts.path, rows[i].path);
+		assert_text(parts.query, rows[i].query);
+	}
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
+		if (url_parse_exact(slice_str(bad[i]), &parts) == NULL)
+			fail_msg("taken: %s", bad[i]);
+}
+
 /* The messages themselves: tests/unit/gateway/broken/10-urls. */
 static void what_is_no_url_is_refused_without_repeating_it(void **state)
 {
@@ -206,6 +235,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(urls_are_taken_apart),
+		cmocka_unit_test(a_path_to_the_letter_may_have_a_query),
 		cmocka_unit_test(what_is_no_url_is_refused_without_repeating_it),
 		cmocka_unit_test(addresses_are_an_ip_and_a_port),
 		cmocka_unit_test(urls_of_a_redis_are_taken_apart),
