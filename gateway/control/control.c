@@ -244,16 +244,16 @@ static void on_addresses(void *arg, struct slice host, const struct upstream_add
 			 uint32_t count)
 {
 	struct control *control = arg;
+	const struct config *config = control->config;
+	struct config_walk walk = { 0 };
+	const struct endpoint *endpoint;
 
-	for (uint32_t p = 0; p < control->config->provider_count; p++) {
-		const struct provider *provider = &control->config->providers[p];
-		for (uint32_t e = 0; e < provider->endpoint_count; e++)
-			if (slice_eq(provider->endpoints[e].host, host))
-				tell_workers(control, &provider->endpoints[e], addresses, count);
-	}
+	while ((endpoint = config_next_endpoint(config, &walk)) != NULL)
+		if (slice_eq(endpoint->host, host))
+			tell_workers(control, endpoint, addresses, count);
 	control_jwks_resolved(control->jwks, host, addresses, count);
 	control_checks_resolved(control->checks, host, addresses, count);
-	if (slice_eq(control->config->store.host, host))
+	if (slice_eq(config->store.host, host))
 		for (uint32_t i = 0; i < control->args.worker_count; i++)
 			worker_set_store_addresses(control->args.workers[i], addresses, count);
 }

@@ -311,11 +311,13 @@ static void sweep(struct dns *dns)
 
 void control_dns_want(struct dns *dns, const struct config *config)
 {
+	struct config_walk walk = { 0 };
+	const struct endpoint *endpoint;
+
 	for (struct dns_name *name = dns->names; name != NULL; name = name->next)
 		name->wanted = false;
-	for (uint32_t p = 0; p < config->provider_count; p++)
-		for (uint32_t e = 0; e < config->providers[p].endpoint_count; e++)
-			want(dns, config->providers[p].endpoints[e].host);
+	while ((endpoint = config_next_endpoint(config, &walk)) != NULL)
+		want(dns, endpoint->host);
 	for (uint32_t i = 0; i < config->jwt_issuer_count; i++)
 		want(dns, config->jwks[i].endpoint.host);
 	if (!slice_absent(config->store.host))

@@ -1,4 +1,4 @@
-/* control_dns.h - addresses of the names of providers, store and issuers, by evdns: hosts file, search domains, A and AAAA.
+/* control_dns.h - addresses of the names of providers, MCP servers, store and issuers, by evdns: hosts file, search domains, A and AAAA.
  *
  * Each name that an endpoint has for a host is asked for when it appears and then every 30 s (5 s after
  * a failure). The last good addresses stay in force while the name cannot be resolved. Addresses that

@@ -10,6 +10,8 @@
 #include "gateway/sampling/sampling.h"
 
 struct front_host;
+struct upstream;
+struct upstream_pool;
 
 /* One const row for each front. */
 struct front {
@@ -49,6 +51,10 @@ struct front_host {
 	const struct config *config; /* in use */
 	struct jwt_checker *tokens;
 	struct key_memory *keys;
+	struct upstream *upstream; /* for calls that are not the core's */
+	/* For calls to MCP servers, by the place of the server in `config` and of its endpoint. NULL inside: the server is
+	 * not enabled, or its CA cannot be used. Changes with `config`. */
+	struct upstream_pool *(*mcp_pools)[CONFIG_ENDPOINTS_MAX];
 	bool leaving; /* whatever comes is refused */
 	/* What fronts keep of requests. The room that HTTP lends with a request is left to its arena. */
 	struct slab records;

@@ -162,7 +162,8 @@ static bool build_fronts(struct worker *worker)
 					      .arenas = &worker->core.arenas,
 					      .json = worker->core.json,
 					      .tokens = worker->core.tokens,
-					      .keys = worker->core.keys };
+					      .keys = worker->core.keys,
+					      .upstream = worker->upstream };
 	return front_host_init(&worker->fronts);
 }
 

@@ -16,20 +16,38 @@ static void providers_free(struct sampling_providers *providers)
 	*providers = (struct sampling_providers){ 0 };
 }
 
+/* NULL, and a line on stderr, where there can be none. */
+static struct upstream_pool *pool_for(struct worker *worker, const struct endpoint *endpoint,
+				      const char *kind, struct slice name)
+{
+	char problem[256];
+	struct upstream_pool *pool =
+		upstream_pool_for(worker->upstream, endpoint, problem, sizeof(problem));
+
+	if (pool == NULL)
+		(void)fprintf(stderr, "sluice: %s %.*s: %s\n", kind, (int)name.len, name.at,
+			      problem);
+	return pool;
+}
+
 static void fill_provider(struct worker *worker, struct sampling_providers *fresh, uint32_t p)
 {
 	const struct provider *provider = &worker->core.config->providers[p];
-	char problem[256];
 
 	for (uint32_t e = 0; e < provider->endpoint_count; e++) {
 		if (!upstream_is_marked(worker->upstream, provider->endpoints[e].identity))
 			fresh->firsts[p] |= UINT64_C(1) << e;
-		fresh->pools[p][e] = upstream_pool_for(worker->upstream, &provider->endpoints[e],
-						       problem, sizeof(problem));
-		if (fresh->pools[p][e] == NULL)
-			(void)fprintf(stderr, "sluice: provider %.*s: %s\n",
-				      (int)provider->name.len, provider->name.at, problem);
+		fresh->pools[p][e] =
+			pool_for(worker, &provider->endpoints[e], "provider", provider->name);
 	}
+}
+
+/* After the providers: what they share with MCP servers is theirs in `firsts`. */
+static void fill_mcp(struct worker *worker, const struct mcp_server *server,
+		     struct upstream_pool *pools[CONFIG_ENDPOINTS_MAX])
+{
+	for (uint32_t e = 0; server->enabled && e < server->endpoint_count; e++)
+		pools[e] = pool_for(worker, &server->endpoints[e], "MCP server", server->name);
 }
 
 /* Requests do not hold the snapshot while they wait, so that it can be let go of at once. */
@@ -41,9 +59,13 @@ bool worker_use_config(struct worker *worker, const struct config *config, uint6
 		.pools = calloc(config->provider_count + 1, sizeof(*fresh.pools)),
 		.firsts = calloc(config->provider_count + 1, sizeof(*fresh.firsts)),
 	};
+	struct upstream_pool *(*mcp_pools)[CONFIG_ENDPOINTS_MAX] =
+		calloc(config->mcp_server_count + 1, sizeof(*mcp_pools));
 
-	if (fresh.health == NULL || fresh.pools == NULL || fresh.firsts == NULL) {
+	if (fresh.health == NULL || fresh.pools == NULL || fresh.firsts == NULL ||
+	    mcp_pools == NULL) {
 		providers_free(&fresh);
+		free(mcp_pools);
 		return false;
 	}
 	worker->fronts.config = config;
@@ -55,9 +77,13 @@ bool worker_use_config(struct worker *worker, const struct config *config, uint6
 	upstream_mark(worker->upstream);
 	for (uint32_t p = 0; p < config->provider_count; p++)
 		fill_provider(worker, &fresh, p);
+	for (uint32_t i = 0; i < config->mcp_server_count; i++)
+		fill_mcp(worker, &config->mcp_servers[i], mcp_pools[i]);
 	upstream_sweep(worker->upstream);
 	providers_free(&core->providers);
 	core->providers = fresh;
+	free(worker->fronts.mcp_pools);
+	worker->fronts.mcp_pools = mcp_pools;
 	atomic_store_explicit(&worker->shared.config_seq, seq, memory_order_release);
 	atomic_store_explicit(&worker->shared.config_oldest_seq, seq, memory_order_release);
 	return true;
