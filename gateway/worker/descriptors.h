@@ -1,6 +1,6 @@
-/* descriptors.h - how the open files of the server process are shared out: callers and providers.
+/* descriptors.h - how the open files of the server process are shared out: callers, providers, MCP servers.
  *
- * A caller's connection that finds no descriptor waits in the kernel's queue, a call to a provider fails:
+ * A caller's connection that finds no descriptor waits in the kernel's queue, a call to a provider or an MCP server fails:
  * so the number of callers is what gives way where both do not fit. */
 #ifndef GATEWAY_WORKER_DESCRIPTORS_H
 #define GATEWAY_WORKER_DESCRIPTORS_H
@@ -8,9 +8,12 @@
 #include "gateway/base/config.h"
 
 struct descriptors {
-	uint64_t beside;    /* loops, listeners, admin, DNS: whatever else there is */
-	uint64_t providers; /* as many connections to providers as there may be, or as callers */
-	uint32_t callers;   /* connections of callers that fit beside those, at least 1 */
+	uint64_t beside; /* loops, listeners, admin, DNS: whatever else there is */
+	uint64_t
+		providers; /* as many connections to providers and MCP servers as there may be, or as callers */
+	uint64_t
+		sessions; /* further ones to MCP servers: each session may hold one, with no caller there */
+	uint32_t callers; /* connections of callers that fit beside those, at least 1 */
 };
 
 /* Shares out `files`, a limit on open files. Pure. */

@@ -61,6 +61,42 @@ static void files_are_shared_out(void **state)
 	}
 }
 
+/* One worker, no provider, two MCP servers with one endpoint each and one that is not enabled. */
+static void sessions_of_mcp_servers_hold_files_of_their_own(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t callers, sessions, concurrent;
+		uint64_t files;
+		uint32_t fit;
+	} cases[] = {
+		{ "room for all", 20000, 300, 100, 134 + 200 + 600 + 20000, 20000 },
+		{ "one file less", 20000, 300, 100, 134 + 200 + 600 + 19999, 19999 },
+		{ "calls without a bound", 20000, 300, UINT32_MAX, 134 + 8192 + 600 + 19999,
+		  19999 },
+		{ "no more than half", 20000, 1000000, 100, 134 + 30000, 15000 },
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		const struct endpoint endpoint = { .concurrent = cases[i].concurrent };
+		const struct mcp_server on = { .enabled = true,
+					       .endpoints = &endpoint,
+					       .endpoint_count = 1,
+					       .sessions = cases[i].sessions };
+		struct mcp_server servers[] = { on, on, on };
+		servers[1].enabled = false;
+		const struct config config = { .connections_max = cases[i].callers,
+					       .workers = 1,
+					       .listen_count = 2,
+					       .mcp_servers = servers,
+					       .mcp_server_count = COUNT_OF(servers) };
+		print_message("  %s\n", cases[i].name);
+		const struct descriptors share = descriptors_share(&config, cases[i].files);
+		assert_int_equal(share.callers, cases[i].fit);
+		assert_int_equal(share.sessions, 2 * (uint64_t)cases[i].sessions);
+	}
+}
+
 static void this_process_never_gets_more_than_configured(void **state)
 {
 	(void)state;
@@ -72,6 +108,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_are_shared_out),
+		cmocka_unit_test(sessions_of_mcp_servers_hold_files_of_their_own),
 		cmocka_unit_test(this_process_never_gets_more_than_configured),
 	};
 	return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);
