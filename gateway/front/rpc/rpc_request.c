@@ -3,7 +3,7 @@
 
 #include "codec/base/must.h"
 #include "codec/set.h"
-#include "tenants/auth.h"
+#include "gateway/front/front_caller.h"
 
 #include <string.h>
 
@@ -63,22 +63,6 @@ static void read_accept(struct rpc_call *call, struct slice accept)
 	call->takes_stream = take.stream;
 }
 
-static bool is_json(struct slice content_type)
-{
-	if (slice_absent(content_type))
-		return false;
-	struct slice type = slice_trim(slice_cut(&content_type, ';'));
-	return slice_eq_nocase(type, SLICE("application/json"));
-}
-
-/* RFC 9110, 8.4: nothing is decoded here. */
-static bool is_coded(struct slice content_encoding)
-{
-	const struct slice coding = slice_trim(content_encoding);
-
-	return coding.len > 0 && !slice_eq_nocase(coding, SLICE("identity"));
-}
-
 /* RFC 9110, 12.5.3: says so only where it was the coding. */
 static bool refuse_coding(struct rpc_call *call)
 {
@@ -86,14 +70,6 @@ static bool refuse_coding(struct rpc_call *call)
 
 	rpc_add_field(call, SLICE("accept-encoding"), SLICE("identity"));
 	return refused;
-}
-
-static bool origin_allowed(const struct config *config, struct slice origin)
-{
-	for (uint32_t i = 0; i < config->origin_count; i++)
-		if (slice_eq_nocase(config->origins[i], origin))
-			return true;
-	return slice_absent(origin);
 }
 
 void rpc_init(struct rpc_call *call, const struct http_incoming *in, uint64_t came_wall_ns)
@@ -134,15 +110,15 @@ static bool read_http(struct rpc_call *call, const struct front_host *host, bool
 		return rpc_refuse_err(call, ERR_NOT_FOUND);
 	if (!post && !slice_eq(in->method, SLICE("DELETE")))
 		return rpc_refuse_err(call, ERR_HTTP_METHOD);
-	if (!origin_allowed(host->config, header(call, HTTP_ORIGIN)))
+	if (!front_origin_allowed(host->config, header(call, HTTP_ORIGIN)))
 		return rpc_refuse_err(call, ERR_ORIGIN);
 	if (in->no_room)
 		return rpc_refuse_err(call, ERR_BUSY);
 	if (in->body_too_large)
 		return rpc_refuse_err(call, ERR_BODY_TOO_LARGE);
-	if (post && !is_json(header(call, HTTP_CONTENT_TYPE)))
+	if (post && !front_is_json(header(call, HTTP_CONTENT_TYPE)))
 		return rpc_refuse_err(call, ERR_MEDIA_TYPE);
-	if (post && is_coded(header(call, HTTP_CONTENT_ENCODING)))
+	if (post && front_is_coded(header(call, HTTP_CONTENT_ENCODING)))
 		return refuse_coding(call);
 	read_accept(call, header(call, HTTP_ACCEPT));
 	if (post && !call->takes_json && !call->takes_stream)
@@ -151,20 +127,6 @@ static bool read_http(struct rpc_call *call, const struct front_host *host, bool
 }
 
 /* ---- the caller ---- */
-
-static void read_credentials(struct rpc_call *call)
-{
-	const struct slice authorization = header(call, HTTP_AUTHORIZATION);
-	const bool shown = !slice_absent(authorization);
-
-	call->shown = (struct credentials){
-		.shown = shown,
-		.secret = shown ? auth_credentials(authorization) : authorization,
-		.names = call->in->names,
-		.wrongs = call->in->wrongs,
-	};
-	call->ask.credentials = &call->shown;
-}
 
 /* Says what is wrong with a token: whoever sent it can read it, too. */
 static bool refuse_caller(struct rpc_call *call, const struct caller_refusal *why)
@@ -190,18 +152,12 @@ static bool refuse_caller(struct rpc_call *call, const struct caller_refusal *wh
 
 static bool find_caller(struct rpc_call *call, const struct front_host *host)
 {
-	const struct caller_sources sources = {
-		.config = host->config,
-		.tokens = host->tokens,
-		.keys = host->keys,
-		.json = host->json,
-		.wall_s = call->ask.started_wall_ns / SEC,
-	};
 	struct caller_refusal why;
 
-	read_credentials(call);
-	if (!caller_find(&sources, &call->shown, &call->arena, &call->caller, &why))
+	if (!front_find_caller(host, call->in, call->ask.started_wall_ns / SEC, &call->arena,
+			       &call->shown, &call->caller, &why))
 		return refuse_caller(call, &why);
+	call->ask.credentials = &call->shown;
 	call->ask.caller = &call->caller;
 	return true;
 }
