@@ -24,6 +24,16 @@ static inline void bitset_add(struct bitset *set, size_t n)
 	set->words[n / 64] |= (uint64_t)1 << (n % 64);
 }
 
+/* Whether there is any. */
+static inline bool bitset_any(const struct bitset *set)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < BITSET_MAX / 64; i++)
+		all |= set->words[i];
+	return all != 0;
+}
+
 /* What is in both. */
 static inline void bitset_and(struct bitset *set, const struct bitset *other)
 {

@@ -56,6 +56,9 @@ ERROR(TOOL_ROUNDS, 403, 403, "tool_rounds", "The tool loop has reached the tenan
 ERROR(LOOP_TOKENS, 403, 403, "loop_tokens", "The tool loop has spent the tenant's limit of tokens")
 ERROR(LOOP_USD, 403, 403, "loop_usd", "The tool loop has spent the tenant's limit of money")
 ERROR(UNKNOWN_CALLS, 403, 403, "unknown_tool_calls", "The tool results answer calls that were not issued here, to this server and in this session")
+ERROR(FRONT_FORBIDDEN, 403, 403, "front_forbidden", "Neither this address nor the tenant's plan has this API")
+ERROR(SERVER_FORBIDDEN, 403, 403, "server_forbidden", "The tenant's plan does not have this MCP server")
+ERROR(SERVER_UNKNOWN, 404, 404, "server_unknown", "There is no MCP server of this name")
 ERROR(NOT_FOUND, -32601, 404, "not_found", "There is nothing at this path")
 ERROR(HTTP_METHOD, 405, 405, "http_method", "This HTTP method is not allowed here")
 ERROR(NOT_ACCEPTABLE, 406, 406, "not_acceptable", "Accept allows neither application/json nor text/event-stream")
@@ -68,6 +71,20 @@ ERROR(MEDIA_TYPE, 415, 415, "media_type", "The body must be application/json, in
 ERROR(NO_MODEL, 422, 422, "no_model", "No model can serve this request")
 ERROR(RATE_LIMITED, 429, 429, "rate_limited", "The tenant's rate limit is reached")
 ERROR(CONCURRENCY, 429, 429, "concurrency", "Too many requests of this tenant are in flight")
+ERROR(SESSIONS, 429, 429, "sessions_exceeded", "As many MCP sessions are open as there may be")
+
+/* samplings of an MCP server behind the proxy: what it is answered (contract/mcp-proxy.md 6) */
+ERROR(SAMPLING_REFUSED, -1, 403, "sampling_refused", "Sampling is switched off for this MCP server")
+ERROR(UNSOLICITED, -1, 403, "sampling_unsolicited", "Samplings without an open request of the client are switched off for this MCP server")
+ERROR(SAMPLINGS_BUSY, -1, 429, "samplings_busy", "Too many samplings of this session are under way")
+ERROR(SAMPLING_CANCELLED, -1, 499, "sampling_cancelled", "The client has cancelled the request that needed this sampling")
+ERROR(NOBODY_LISTENS, -32603, 503, "nobody_listens", "No client has taken this request")
+ERROR(SERVER_DRAINING, -32603, 503, "draining", "The gateway is shutting down")
+
+/* the MCP server behind the proxy */
+ERROR(SERVER_UNAVAILABLE, -32011, 502, "server_unavailable", "The MCP server cannot be reached")
+ERROR(SERVER_ANSWER, -32015, 502, "server_answer_invalid", "The MCP server's answer cannot be passed on")
+ERROR(SERVER_CREDENTIALS, -32012, 502, "server_configuration", "The operator of this gateway has to look at its credentials for the MCP server")
 
 /* the gateway and the provider */
 ERROR(BUSY, 503, 503, "overloaded", "The gateway is at its capacity")

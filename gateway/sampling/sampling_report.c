@@ -78,6 +78,7 @@ void call_report(struct sampling_call *call, enum err how)
 	if (how != ERR_OK && flow->end.err == ERR_OK)
 		flow->end.err = how;
 	flow_report(flow, net_now(core->loop), &line, &sample);
+	line.front = flow->front->name;
 	if (flow->front->report != NULL)
 		flow->front->report(flow->owner, &line);
 	if (flow->ask->caller != NULL) {

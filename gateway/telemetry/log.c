@@ -123,6 +123,9 @@ static char *put_caller(char *at, const struct log_request *line)
 	at = member_text(at, "traceparent", line->traceparent);
 	at = member_text(at, "tenant", line->tenant);
 	at = member_text(at, "server", line->server);
+	at = member_own(at, "front", line->front);
+	at = member_text(at, "client", line->client);
+	at = member_text(at, "tool", line->tool);
 	at = member_own(at, "revision", line->revision);
 	return member_own(at, "method", line->rpc);
 }
