@@ -37,6 +37,7 @@ void tenant_part(enum tenant_part kind, struct slice name, uint8_t part[16])
 		[TENANT_PART_SERVER] = "server",
 		[TENANT_PART_MODELS] = "models",
 		[TENANT_PART_SESSIONS] = "sessions",
+		[TENANT_PART_MCP] = "mcp",
 	};
 
 	slot_name(kinds[kind], name, part);

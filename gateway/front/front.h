@@ -10,6 +10,7 @@
 #include "gateway/sampling/sampling.h"
 
 struct front_host;
+struct mcp_host;
 struct upstream;
 struct upstream_pool;
 
@@ -55,7 +56,8 @@ struct front_host {
 	/* For calls to MCP servers, by the place of the server in `config` and of its endpoint. NULL inside: the server is
 	 * not enabled, or its CA cannot be used. Changes with `config`. */
 	struct upstream_pool *(*mcp_pools)[CONFIG_ENDPOINTS_MAX];
-	bool leaving; /* whatever comes is refused */
+	struct mcp_host *mcp; /* what front/mcp has beside; the others do not look at it */
+	bool leaving;         /* whatever comes is refused */
 	/* What fronts keep of requests. The room that HTTP lends with a request is left to its arena. */
 	struct slab records;
 };

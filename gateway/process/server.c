@@ -19,6 +19,7 @@ struct server {
 	struct once *once;
 	struct alive *alive;
 	struct flights *flights;
+	struct mcp_channels *channels;
 	uint32_t count;
 	struct log_ring **rings;
 	struct worker **workers;
@@ -57,11 +58,12 @@ static bool make_shared(struct server *server)
 	server->once = once_new();
 	server->alive = alive_new();
 	server->flights = flights_new();
+	server->channels = mcp_channels_new();
 	server->rings = calloc(server->count, sizeof(struct log_ring *));
 	server->workers = calloc(server->count, sizeof(struct worker *));
 	if (server->metrics == NULL || server->state == NULL || server->once == NULL ||
-	    server->alive == NULL || server->flights == NULL || server->rings == NULL ||
-	    server->workers == NULL)
+	    server->alive == NULL || server->flights == NULL || server->channels == NULL ||
+	    server->rings == NULL || server->workers == NULL)
 		return complain("sluice: the server cannot begin");
 	return true;
 }
@@ -80,6 +82,7 @@ static bool make_worker(struct server *server, uint32_t i)
 		.once = server->once,
 		.alive = server->alive,
 		.flights = server->flights,
+		.channels = server->channels,
 		.seal_secret = args->seal_secret,
 		.config = args->config,
 	};

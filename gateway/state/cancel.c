@@ -95,3 +95,15 @@ bool flights_has(struct flights *flights, struct state_key key)
 	key_shard_unlock(shard);
 	return found;
 }
+
+uint32_t flights_count(struct flights *flights, struct state_key key)
+{
+	struct key_shard *shard = shard_of(flights, &key);
+	uint32_t count = 0;
+
+	key_shard_lock(shard);
+	for (struct key_link *at = key_shard_find(shard, &key); at != NULL; at = key_link_next(at))
+		count++;
+	key_shard_unlock(shard);
+	return count;
+}

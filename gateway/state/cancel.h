@@ -38,4 +38,7 @@ uint32_t flights_call_off(struct flights *flights, struct state_key key);
 /* Whether any of that key is in. From any thread; it may have left when this returns. */
 bool flights_has(struct flights *flights, struct state_key key);
 
+/* How many of that key are in. From any thread. */
+uint32_t flights_count(struct flights *flights, struct state_key key);
+
 #endif

@@ -71,8 +71,10 @@ struct log_request {
 	struct slice traceparent;    /* plain, already checked to be printable; or absent */
 	struct slice tenant, server; /* plain */
 	const char *front;           /* by which API it came */
-	struct slice client; /* of a sampling behind a proxied call: the name of the key; plain, or absent */
-	struct slice tool;   /* likewise: the tool, prompt or resource that was called; plain, or absent */
+	struct slice
+		client; /* of a sampling behind a proxied call: the name of the key; plain, or absent */
+	struct slice
+		tool; /* likewise: the tool, prompt or resource that was called; plain, or absent */
 	struct log_session session;
 	const char *revision; /* NULL when not known */
 	const char *rpc;      /* JSON-RPC method's name, NULL when not read */

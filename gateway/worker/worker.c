@@ -32,7 +32,7 @@ static void publish_turn(struct worker *worker)
 {
 	struct worker_shared *shared = &worker->shared;
 	const struct metrics_gauges gauges = {
-		.in_flight = http_in_flight(worker->http),
+		.in_flight = http_in_flight(worker->http) + mcp_host_in_flight(&worker->mcp),
 		.connections_open = http_connections(worker->http),
 		.arena_chunks_high = worker->core.arenas.out_high,
 		.requests_slab_high = worker->core.calls.out_high,
@@ -164,7 +164,7 @@ static bool build_fronts(struct worker *worker)
 					      .tokens = worker->core.tokens,
 					      .keys = worker->core.keys,
 					      .upstream = worker->upstream };
-	return front_host_init(&worker->fronts);
+	return front_host_init(&worker->fronts) && worker_build_mcp(worker);
 }
 
 static bool build_http(struct worker *worker)

@@ -13,6 +13,7 @@
 #include "gateway/limits/limiter_query.h"
 #include "gateway/state/cancel.h"
 #include "gateway/state/idempotency.h"
+#include "gateway/state/mcp_session.h"
 #include "gateway/state/state_memory.h"
 #include "gateway/state/state_redis_alive.h"
 #include "gateway/telemetry/log.h"
@@ -43,6 +44,7 @@ struct worker_args {
 	struct once *once;
 	struct alive *alive;
 	struct flights *flights;
+	struct mcp_channels *channels; /* likewise */
 	/* What texts are sealed with where the configuration has no secrets, and what opens them after it has. */
 	const struct seal_secret *seal_secret;
 	struct log_ring *log;

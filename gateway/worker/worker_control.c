@@ -63,7 +63,7 @@ bool worker_use_config(struct worker *worker, const struct config *config, uint6
 		calloc(config->mcp_server_count + 1, sizeof(*mcp_pools));
 
 	if (fresh.health == NULL || fresh.pools == NULL || fresh.firsts == NULL ||
-	    mcp_pools == NULL) {
+	    mcp_pools == NULL || !worker_use_seals(worker, config)) {
 		providers_free(&fresh);
 		free(mcp_pools);
 		return false;
@@ -324,6 +324,7 @@ static void run_stop_accepting(struct net_message *message, void *owner)
 	struct worker *worker = owner;
 
 	http_stop_accepting(worker->http);
+	mcp_host_leave(&worker->mcp);
 	free(message);
 }
 

@@ -3,6 +3,7 @@
 #define GATEWAY_WORKER_WORKER_PARTS_H
 
 #include "gateway/front/front.h"
+#include "gateway/front/mcp/mcp.h"
 #include "gateway/limits/limiter_redis.h"
 #include "gateway/redis/redis_client.h"
 #include "gateway/sampling/sampling_core.h"
@@ -33,6 +34,7 @@ struct worker {
 	struct limiter_redis *shared_limits; /* NULL likewise: they are kept in the table alone */
 	struct sampling core;
 	struct front_host fronts;
+	struct mcp_host mcp;
 	struct worker_pool_counts *pool_counts; /* by provider; stays, because control reads it */
 	struct worker_health *healths;          /* likewise */
 	struct worker_lessons *lessons;         /* likewise */
@@ -45,6 +47,13 @@ struct worker {
 
 /* The drain is nearly over: who waits for a provider is told so, and whoever still comes. */
 void worker_refuse_waiting(struct worker *worker);
+
+/* ---- worker_mcp.c ---- */
+
+/* Sets up the proxy; the fronts are there. False: no memory. */
+MUST_USE bool worker_build_mcp(struct worker *worker);
+/* What seals sessions from now on. Likewise. */
+MUST_USE bool worker_use_seals(struct worker *worker, const struct config *config);
 
 /* ---- worker_publish.c ---- */
 

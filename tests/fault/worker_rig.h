@@ -128,7 +128,9 @@ static void rig_start(const struct config *config, struct limit_table *table,
 		.blocks_each = 1 << 16,
 		.blocks_ttl = 3600 * SEC,
 	};
+	static const struct seal_secret secret = { .at = "of the tests" };
 	const struct worker_args args = {
+		.seal_secret = &secret,
 		.state = state_memory_new(&bounds),
 		.count = 1,
 		.listen_fds = no_fds,

@@ -83,6 +83,12 @@ uint64_t net_wall_ns(const struct net_loop *loop)
 	return world.wall_ns;
 }
 
+uint64_t net_wall_s(const struct net_loop *loop)
+{
+	(void)loop;
+	return world.wall_ns / SEC;
+}
+
 void net_turn(struct net_loop *loop, nsec_t max_wait)
 {
 	(void)loop;

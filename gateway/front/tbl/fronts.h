@@ -3,3 +3,4 @@
  * A path that ends in '/' stands for all that begin so. The first row's front also answers for paths that nobody
  * has. */
 FRONT("/v1/sampling", rpc_front)
+FRONT("/mcp/", mcp_front)

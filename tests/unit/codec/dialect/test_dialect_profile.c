@@ -307,6 +307,8 @@ static const struct {
 #define SETTING(scope, path, ...) { #scope, path },
 #define CHOICE(scope, path, ...) { #scope, path },
 #define LIST(scope, path, ...) { #scope, path },
+#define VALUES(scope, path, ...) { #scope, path },
+#define MANY(scope, path, ...) { #scope, path },
 #define ENTRIES(scope, path, ...) { #scope, path },
 #define LATER(scope, path) { #scope, path },
 #define LIMIT_SETTING(...) { "TENANT", "limits" },

@@ -240,7 +240,8 @@ static void every_error_has_a_row_that_can_be_written(void **state)
 		assert_true(info->code != 0 && info->reason[0] != '\0' && info->text[0] != '\0');
 		(void)error_text(rig, SLICE("1"), &fault, &error_data_none);
 		for (int other = 1; other < err; other++)
-			assert_string_not_equal(info->reason, err_info((enum err)other)->reason);
+			assert_true(err_info((enum err)other)->code != info->code ||
+				    strcmp(info->reason, err_info((enum err)other)->reason) != 0);
 	}
 }
 

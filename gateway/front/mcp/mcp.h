@@ -1,0 +1,298 @@
+/* mcp.h - the front of /mcp/{server}: a proxy between MCP clients and MCP servers that answers the servers' samplings.
+ *
+ * One exchange of a client is one struct mcp_request with one call upstream. What is not sampling passes byte for byte:
+ * messages are never written anew, only byte ranges of them are replaced or left out. A sampling that a server asks for is
+ * a struct mcp_sampling of its own: it has no exchange, is driven through gateway/sampling/sampling.h, and its answer goes
+ * upstream as a POST (struct mcp_post). A session whose samplings are answered here has a GET stream of the gateway's own
+ * (struct mcp_own); the client's GET is served from it. What leads to a session's server is in its sealed token
+ * (mcp_token.h), so that any worker serves any message. Private to gateway/front/mcp and the worker that makes the host. */
+#ifndef GATEWAY_FRONT_MCP_MCP_H
+#define GATEWAY_FRONT_MCP_MCP_H
+
+#include "gateway/front/front.h"
+#include "gateway/front/mcp/mcp_filter.h"
+#include "gateway/front/mcp/mcp_link.h"
+#include "gateway/front/mcp/mcp_out.h"
+#include "gateway/limits/limit_table.h"
+#include "gateway/state/cancel_redis.h"
+#include "gateway/upstream/upstream.h"
+
+enum {
+	MCP_REQUEST_MAGIC = 0x4d435052,
+	MCP_SAMPLING_MAGIC = 0x4d435053,
+	MCP_POST_MAGIC = 0x4d435054,
+	MCP_OWN_MAGIC = 0x4d435055,
+	MCP_SAMPLINGS_MAX = 8192,       /* under way, of a worker */
+	MCP_POSTS_MAX = 16384,          /* answers on their way upstream, likewise */
+	MCP_OWN_MAX = MCP_SESSIONS_MAX, /* own streams, likewise */
+	MCP_SESSION_SAMPLINGS_MAX = 16, /* of a session; the next one is answered "busy" */
+	MCP_ARENA_MAX = 96 << 20,
+	MCP_HEAD_LINE_MAX = 16 << 10, /* of a client's header that passes */
+};
+#define MCP_OWN_PATIENCE \
+	SEC /* of a client whose session is about to have a stream of the gateway's own */
+#define MCP_SAMPLING_DEADLINE (55 * SEC) /* without a progress token: SDKs give up after 60 s */
+
+struct mcp_request;
+
+/* What a worker has for this front beside what all fronts get. */
+struct mcp_host {
+	struct front_host *front;
+	struct limit_table *limits;
+	struct metrics_worker *metrics;
+	struct flights *flights;
+	struct flights_redis *flights_elsewhere; /* NULL: there are no other gateways */
+	struct inbox *inbox;
+	struct mcp_channels *channels;
+	struct seal *seal;
+	struct slab samplings, posts, owns;
+	uint64_t posts_refused, posts_failed;
+	bool leaving; /* no session begins any more */
+	struct net_timer minute;
+	struct mcp_own *all_owns;     /* a drain ends them */
+	struct mcp_request *all_gets; /* likewise */
+};
+
+/* Sets up what the caller has not set. False: no memory. */
+MUST_USE bool mcp_host_init(struct mcp_host *mcp);
+/* Samplings whose answers have not left: a drain waits for them. */
+size_t mcp_host_in_flight(const struct mcp_host *mcp);
+/* The gateway leaves: streams that may be silent end, on both sides. */
+void mcp_host_leave(struct mcp_host *mcp);
+
+/* ---- one exchange of a client ---- */
+
+enum mcp_verb { MCP_VERB_OTHER, MCP_VERB_POST, MCP_VERB_GET, MCP_VERB_DELETE };
+enum mcp_verb mcp_verb_of(struct slice method);
+struct slice mcp_verb_name(enum mcp_verb verb);
+
+enum mcp_phase {
+	MCP_READING, /* it is looked at */
+	MCP_CALLED,  /* the server has it */
+	MCP_HOLDS,   /* initialize: the server's event stream is held until the result is there */
+	MCP_STREAMS, /* the server answers in pieces, or the client's GET is open */
+	MCP_WAITS, /* the server's answer is there, and leaves once the session's own stream is open */
+	MCP_ANSWERED, /* the answer was given to HTTP as a whole */
+	MCP_ORPHAN,   /* the client is gone; the server's stream is read on for samplings */
+};
+
+/* What the client has sent. */
+struct mcp_posted {
+	struct slice value; /* all of it, without white space around; absent: no body */
+	bool batch;
+	uint32_t messages;        /* that it has */
+	struct mcp_message first; /* the only one, but for a batch */
+};
+
+/* How often initialize was tried, and with what (mcp-proxy.md 2.2). */
+enum mcp_hello {
+	MCP_HELLO_NONE,  /* it is another message */
+	MCP_HELLO_TOOLS, /* {"tools":{}} was put in */
+	MCP_HELLO_PLAIN, /* {} was put in */
+	MCP_HELLO_OWN,   /* what the client declares itself */
+};
+
+/* What of an answer's head is looked at. */
+struct mcp_answer_head {
+	struct slice content_type, session_id, retry_after, cache_control, accel_buffering, allow;
+	bool events; /* an event stream */
+};
+
+struct mcp_request {
+	struct front_request front; /* must be the first */
+	uint32_t magic;
+	enum mcp_phase phase;
+	struct mcp_host *mcp;
+	struct front_host *host;
+	struct http_exchange *exchange;  /* NULL: the client is gone, or the answer has left */
+	const struct http_incoming *in;  /* as long as the exchange */
+	const struct mcp_server *server; /* only while phase is READING */
+	struct arena arena;
+	struct sampling_ids ids;
+	struct credentials shown;
+	struct caller caller;
+	struct sampling_ask ask; /* for the log line of a refusal */
+	/* the answer, where it is the gateway's own or comes whole */
+	enum err refused;
+	const char *detail;
+	int status;
+	struct http_field fields[12];
+	size_t field_count;
+	struct gather answer;
+	/* asked */
+	enum mcp_verb verb;
+	struct slice name; /* the server's */
+	bool bad_token, client_auth;
+	bool followed;      /* by_id and by_session are in */
+	bool modern;        /* 2026-07-28: no session, and the client's leaving cancels */
+	struct slice token; /* Mcp-Session-Id as the client sent it; absent: none */
+	struct mcp_link link;
+	struct mcp_posted posted;
+	/* initialize */
+	enum mcp_hello hello;
+	struct mcp_place place;
+	bool again;              /* the server has refused what was put in */
+	struct slice session_id; /* of the server's, until its result is there */
+	struct mcp_buffer held;  /* of the server's event stream */
+	/* upstream */
+	struct upstream_call call;
+	struct upstream_extra extra;
+	struct upstream_address pin;
+	struct iovec sent[2];
+	/* the answer in pieces */
+	struct mcp_filter filter;
+	struct mcp_out out;
+	bool resumable;   /* an event of it had an id */
+	bool resuming;    /* a GET for the rest of it has no answer yet */
+	bool responded;   /* it has brought the response to the client's request */
+	uint32_t resumes; /* in a row that have brought nothing */
+	struct slice
+		tool; /* the tool, prompt or resource that is called; absent: none, or not known */
+	struct mcp_sampling *samplings;  /* that came on it and are under way */
+	struct flight by_id, by_session; /* the client's own request, for its cancellation */
+	struct mcp_own *own;             /* WAITS: the stream that is to open; NULL: not any more */
+	void (*own_opened)(struct mcp_request *request); /* it is open, or will not be */
+	struct net_timer patience;                       /* for it */
+	struct mcp_client client;               /* a GET that is served from the own stream */
+	struct mcp_request *next, **link_place; /* in all_gets */
+};
+
+extern const struct front mcp_front;
+
+/* Gives all back that the request has. Not from inside of its upstream call's callbacks but `done`. */
+void mcp_request_free(struct mcp_request *request);
+
+/* ---- mcp_request.c: what a client asks, and who it is; false: refused, the answer is in place ---- */
+
+MUST_USE bool mcp_read_head(struct mcp_request *request, bool found);
+MUST_USE bool mcp_read_body(struct mcp_request *request);
+
+/* ---- mcp_error.c: answers of the gateway's own ---- */
+
+void mcp_add_field(struct mcp_request *request, struct slice name, struct slice value);
+/* No fields but the request's id. */
+void mcp_begin_fields(struct mcp_request *request);
+/* The answer is a JSON-RPC error under the client's id. Returns false. */
+bool mcp_refuse(struct mcp_request *request, const struct fault *fault,
+		const struct error_data *data);
+bool mcp_refuse_err(struct mcp_request *request, enum err err);
+/* The answer is a status without a body; not a refusal. Returns false. */
+bool mcp_settle(struct mcp_request *request, int status);
+/* Its log line and counters. */
+void mcp_log_refusal(struct mcp_request *request);
+/* The value of WWW-Authenticate. */
+struct slice mcp_challenge(const struct mcp_request *request);
+
+/* ---- mcp_head.c: which header fields pass ---- */
+
+/* The head of a request upstream. `in` NULL: the gateway's own: for an event stream if it is a GET, from behind the event
+ * of `last_id` (absent: none). False: no memory. */
+MUST_USE bool mcp_head_write(struct gather *head, const struct mcp_server *server,
+			     const struct mcp_link *link, const struct http_incoming *in,
+			     bool modern, enum mcp_verb verb, struct slice last_id,
+			     size_t body_bytes);
+void mcp_head_read(struct slice fields, struct mcp_answer_head *out);
+/* What passes to the client becomes the answer's fields, in the request's arena, but for the session's id
+ * (mcp_session_pass). False: no memory. */
+MUST_USE bool mcp_head_pass(struct mcp_request *request, const struct mcp_answer_head *head);
+
+/* ---- mcp_serve.c ---- */
+
+/* Looks at what is asked, and begins it. False: answered already, the answer is in place. */
+MUST_USE bool mcp_serve(struct mcp_request *request);
+/* Adds the session's id as the client knows it to the answer's fields. False: no memory. */
+MUST_USE bool mcp_session_pass(struct mcp_request *request, struct slice upstream_id);
+/* DELETE, or the server does not know it any more: all that belongs to it ends, on all workers. */
+void mcp_session_over(struct mcp_host *mcp, const struct mcp_link *link);
+/* NULL: the configuration has it no more. */
+const struct mcp_server *mcp_link_server(const struct mcp_host *mcp, const struct mcp_link *link);
+
+/* ---- mcp_call.c, mcp_answer.c, mcp_forward.c ---- */
+
+/* Starts a call to the link's endpoint. False: there is no way to it. `pin` lives as long as the call. */
+MUST_USE bool mcp_call_start(struct mcp_host *mcp, const struct mcp_server *server,
+			     const struct mcp_link *link, struct upstream_call *call,
+			     struct upstream_extra *extra, struct upstream_address *pin);
+/* What a call that has ended is to the client. */
+enum err mcp_call_error(const struct upstream_call *call);
+/* Sends the client's request on with that body. False: refused. */
+MUST_USE bool mcp_forward(struct mcp_request *request, struct slice body);
+/* The server's answer, or an error in its place, leaves as a whole; the request may be gone afterwards. */
+void mcp_answer_whole(struct mcp_request *request, struct slice body);
+void mcp_fail(struct mcp_request *request, enum err err, const char *detail);
+/* The server's events pass to the client from now on; the fields are there. */
+void mcp_stream_begin(struct mcp_request *request);
+/* The client has left. */
+void mcp_gone(struct mcp_request *request);
+extern const struct mcp_filter_events mcp_stream_events;
+
+/* ---- mcp_initialize.c ---- */
+
+MUST_USE bool mcp_initialize(struct mcp_request *request);
+/* Its answer is there as a whole. True: it was dealt with. */
+bool mcp_hello_whole(struct mcp_request *request, const struct mcp_answer_head *head);
+/* The answer is a stream. False: no memory. */
+MUST_USE bool mcp_hello_begin(struct mcp_request *request, const struct mcp_answer_head *head);
+/* The stream has ended, or was left, before the client got any of it. */
+void mcp_hello_done(struct mcp_request *request);
+
+/* ---- mcp_post.c: the gateway's own messages to a server ---- */
+
+/* Posts `body`, which is copied. A connection that fails is tried again for a while; that the server refuses the message is
+ * logged by nobody but the counters. False: no memory, or there is no way to the server. */
+bool mcp_post(struct mcp_host *mcp, const struct mcp_link *link, const struct gather *body);
+MUST_USE bool mcp_post_slab(struct slab *slab);
+/* Answers a server's requests in an event that no client will get: a ping with {}, others with an error. */
+void mcp_answer_unheard(struct mcp_host *mcp, const struct mcp_link *link, struct slice event);
+/* An error as the answer to the server's request of that id. */
+void mcp_post_error(struct mcp_host *mcp, const struct mcp_link *link, struct slice id,
+		    const struct fault *fault, const struct error_data *data);
+
+/* ---- mcp_sampling.c ---- */
+
+MUST_USE bool mcp_sampling_slab(struct slab *slab);
+/* A server's request for a sampling in `text`, from which all that is needed is copied. `stream`: the client's exchange
+ * that it came on; NULL: the session's own stream. It is answered, whatever happens. */
+void mcp_sampling_begin(struct mcp_host *mcp, const struct mcp_link *link,
+			const struct caller *caller, struct slice text,
+			const struct mcp_message *message, struct mcp_request *stream);
+/* The server gives the request of that id up. True: it was one that is answered here. */
+bool mcp_sampling_cancelled(struct mcp_host *mcp, const struct mcp_link *link, struct slice id);
+/* The stream goes; what it has begun goes on without it. */
+void mcp_samplings_detach(struct mcp_request *stream);
+/* The client gives its request up: what the stream has begun is answered -1. */
+void mcp_samplings_stop(struct mcp_request *stream);
+
+/* ---- mcp_own.c: a session's own stream ---- */
+
+/* Opens it, if nobody has. True: it is about to open, and `request` (NULL: none) waits for it: request->own_opened follows,
+ * unless mcp_own_forget comes first. */
+MUST_USE bool mcp_own_open(struct mcp_host *mcp, const struct mcp_link *link,
+			   const struct caller *caller, struct mcp_request *request);
+MUST_USE bool mcp_own_slab(struct slab *slab);
+/* All of them end. */
+void mcp_owns_end(struct mcp_host *mcp);
+/* The one that the request waits for is not waited for any more. */
+void mcp_own_forget(struct mcp_request *request);
+
+/* ---- mcp_get.c: a client's GET ---- */
+
+/* Serves it from the session's own stream. False: refused. */
+MUST_USE bool mcp_get(struct mcp_request *request);
+/* The client has left, or the answer is over. */
+void mcp_get_gone(struct mcp_request *request);
+/* The stream ends, in good order. */
+void mcp_get_end(struct mcp_request *request);
+
+/* The gateway leaves: as mcp_get_end, also of one that waits. */
+void mcp_get_leave(struct mcp_request *request);
+
+/* ---- mcp_count.c: metrics ---- */
+
+/* What a server said to one of the gateway's own messages. */
+void mcp_count_post(struct mcp_host *mcp, const struct mcp_link *link,
+		    const struct upstream_call *call);
+/* A server's request stays without an answer: there was no memory for it, or no way to the server. */
+void mcp_count_lost(struct mcp_host *mcp, const struct mcp_link *link);
+
+#endif

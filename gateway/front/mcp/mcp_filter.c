@@ -1,0 +1,300 @@
+#include "gateway/front/mcp/mcp_filter.h"
+
+#include "codec/base/must.h"
+#include "codec/json/json_write.h"
+#include "codec/mcp/mcp_edit.h"
+
+enum { SNIFF_FROM = 16 << 10 /* bytes of an event that is not whole: its names are looked at */ };
+
+void mcp_filter_init(struct mcp_filter *filter, const struct mcp_filter_events *events,
+		     struct arena *arena, bool takes)
+{
+	*filter = (struct mcp_filter){ .events = events, .arena = arena, .takes = takes };
+	arena_init(&filter->scratch, arena->pool, MCP_HELD_MAX + (1 << 20));
+	sse_cut_init(&filter->cut);
+	mcp_sniff_init(&filter->sniff, filter->rounds);
+}
+
+void mcp_filter_again(struct mcp_filter *filter)
+{
+	filter->rest.len = 0;
+	filter->swallowed = false;
+	sse_cut_init(&filter->cut);
+	mcp_sniff_init(&filter->sniff, filter->rounds);
+}
+
+/* ---- arrays of messages ---- */
+
+static bool is_request(struct slice value)
+{
+	struct mcp_message message;
+
+	if (json_loose_kind(value) != JSON_LOOSE_OBJECT)
+		return false;
+	mcp_message_read(value, &message);
+	return message.kind == MCP_REQUEST;
+}
+
+/* Whether a member of an array stays here. */
+static bool is_taken(struct mcp_filter *filter, struct slice value)
+{
+	struct mcp_message message;
+
+	if (json_loose_kind(value) != JSON_LOOSE_OBJECT)
+		return false;
+	mcp_message_read(value, &message);
+	if (mcp_message_samples(&message)) {
+		filter->events->take(filter, value, &message);
+		return true;
+	}
+	const struct slice id = mcp_message_cancels(&message);
+	return !slice_absent(id) && filter->events->cancel(filter, id);
+}
+
+/* What is left of an array, in `into`: an array, also of one; nothing of none. *taken: how many went; none, and *out is the
+ * array. False: no memory. */
+static bool cut_array(struct mcp_filter *filter, struct slice array, struct arena *into,
+		      struct slice *out, uint32_t *taken, bool *asks)
+{
+	struct mcp_edits edits;
+	struct mcp_cut rest;
+
+	*taken = 0;
+	*asks = false;
+	*out = array;
+	if (!json_loose_sound(array))
+		return true;
+	mcp_edits_init(&edits, array, into);
+	mcp_cut_begin(&rest, &edits, array);
+	while (mcp_cut_next(&rest)) {
+		if (is_taken(filter, rest.walk.value)) {
+			mcp_cut_drop(&rest);
+			(*taken)++;
+		} else {
+			*asks |= is_request(rest.walk.value);
+		}
+	}
+	if (*taken == 0)
+		return true;
+	*out = rest.left == 0 ? SLICE("") : mcp_edits_flat(&edits, into);
+	return !slice_absent(*out);
+}
+
+/* ---- an event ---- */
+
+static bool pass(struct mcp_filter *filter, const struct mcp_passed *passed)
+{
+	filter->swallowed = false;
+	return filter->events->pass(filter, passed);
+}
+
+static bool swallow(struct mcp_filter *filter)
+{
+	filter->swallowed = true;
+	return true;
+}
+
+static bool is_data_line(const char *at, const char *end)
+{
+	return end - at >= 4 && memcmp(at, "data", 4) == 0 && (end - at == 4 || at[4] == ':');
+}
+
+/* The event with other data: its further fields stay as they came. `data` has no line ends but between tokens of JSON. */
+static struct slice with_data(const struct sse_cut_piece *piece, struct slice data,
+			      struct arena *into)
+{
+	const char *at = piece->raw.at, *end = at + piece->raw.len;
+	struct gather out;
+
+	gather_init(&out, into);
+	while (at < end) {
+		const char *stop = at;
+		while (stop < end && *stop != '\n' && *stop != '\r')
+			stop++;
+		const char *next = stop < end ? stop + 1 : stop;
+		if (next < end && *stop == '\r' && *next == '\n')
+			next++;
+		if (stop == at) { /* the blank line: the data stands in front of it */
+			gather_lit(&out, "data: ");
+			for (size_t i = 0; i < data.len; i++)
+				if (data.at[i] != '\n' && data.at[i] != '\r')
+					gather_raw(&out, slice_of(data.at + i, 1));
+			gather_lit(&out, "\n");
+		}
+		if (!is_data_line(at, stop))
+			gather_raw(&out, slice_of(at, (size_t)(next - at)));
+		at = next;
+	}
+	return gather_done(&out) == ERR_OK ? gather_flat(&out, into) : slice_of(NULL, 0);
+}
+
+static bool handle_array(struct mcp_filter *filter, const struct sse_cut_piece *piece,
+			 struct slice array, struct mcp_passed *passed)
+{
+	struct slice left;
+	uint32_t taken;
+
+	if (!cut_array(filter, array, &filter->scratch, &left, &taken, &passed->asks))
+		return false;
+	if (taken != 0 && left.len == 0)
+		return swallow(filter);
+	if (taken != 0) {
+		passed->raw = with_data(piece, left, &filter->scratch);
+		if (slice_absent(passed->raw))
+			return false;
+	}
+	return pass(filter, passed);
+}
+
+static bool remember_id(struct mcp_filter *filter, const struct sse_cut_piece *piece)
+{
+	if (piece->retries) {
+		filter->retries = true;
+		filter->retry_ms = piece->retry_ms;
+	}
+	if (slice_absent(piece->id) || piece->id.len > MCP_LAST_ID_MAX)
+		return true;
+	filter->last_id.len = 0;
+	return mcp_buffer_add(&filter->last_id, filter->arena, piece->id);
+}
+
+static bool handle_event(struct mcp_filter *filter, const struct sse_cut_piece *piece)
+{
+	struct mcp_passed passed = { .raw = piece->raw, .id = piece->id, .between = true };
+	struct mcp_message message;
+	struct slice value;
+
+	if (!remember_id(filter, piece))
+		return false;
+	if (slice_absent(piece->data) || !json_loose_whole(piece->data, &value))
+		return pass(filter, &passed);
+	const enum json_loose_kind kind = json_loose_kind(value);
+	if (kind == JSON_LOOSE_ARRAY && filter->takes)
+		return handle_array(filter, piece, value, &passed);
+	if (kind != JSON_LOOSE_OBJECT)
+		return pass(filter, &passed);
+	mcp_message_read(value, &message);
+	if (filter->takes && mcp_message_samples(&message)) {
+		filter->events->take(filter, value, &message);
+		return swallow(filter);
+	}
+	const struct slice given_up = mcp_message_cancels(&message);
+	if (filter->takes && !slice_absent(given_up) && filter->events->cancel(filter, given_up))
+		return swallow(filter);
+	passed.message = &message;
+	passed.asks = message.kind == MCP_REQUEST;
+	return pass(filter, &passed);
+}
+
+/* A part of an event that is known not to be a sampling, or the line feed behind one. */
+static bool handle_part(struct mcp_filter *filter, const struct sse_cut_piece *piece,
+			enum sse_cut_got got)
+{
+	const struct mcp_passed passed = { .raw = piece->raw,
+					   .id = piece->id,
+					   .between = got != SSE_CUT_PART };
+
+	if (got == SSE_CUT_TAIL && filter->swallowed)
+		return true;
+	if (got == SSE_CUT_LAST)
+		mcp_sniff_init(&filter->sniff, filter->rounds);
+	return remember_id(filter, piece) && pass(filter, &passed);
+}
+
+/* An event that is not whole yet leaves as soon as its names have decided (mcp-proxy.md 11). */
+static bool look_ahead(struct mcp_filter *filter, struct slice kept)
+{
+	struct slice piece;
+
+	while (sse_cut_peek(&filter->cut, kept, &piece))
+		if (mcp_sniff_feed(&filter->sniff, piece) == MCP_SNIFF_PASS) {
+			sse_cut_pass(&filter->cut);
+			return true;
+		}
+	return false;
+}
+
+/* Hands out what is whole of `kept`; what is left of it stays. */
+static bool cut(struct mcp_filter *filter, struct slice *kept)
+{
+	for (;;) {
+		struct sse_cut_piece piece;
+		const enum sse_cut_got got =
+			sse_cut_next(&filter->cut, *kept, &filter->scratch, &piece);
+
+		if (got == SSE_CUT_FULL)
+			return false;
+		if (got == SSE_CUT_NOTHING) {
+			if (kept->len < SNIFF_FROM || !look_ahead(filter, *kept))
+				return true;
+			continue;
+		}
+		if (got == SSE_CUT_EVENT)
+			mcp_sniff_init(&filter->sniff, filter->rounds);
+		if (got == SSE_CUT_EVENT ? !handle_event(filter, &piece)
+					 : !handle_part(filter, &piece, got))
+			return false;
+		*kept = slice_of(kept->at + piece.raw.len, kept->len - piece.raw.len);
+	}
+}
+
+static bool feed(struct mcp_filter *filter, struct slice bytes)
+{
+	const bool joined = filter->rest.len != 0;
+	struct slice kept = bytes;
+
+	if (joined) {
+		if (!mcp_buffer_add(&filter->rest, filter->arena, bytes))
+			return false;
+		kept = mcp_buffer_slice(&filter->rest);
+	}
+	if (!cut(filter, &kept) || kept.len > MCP_HELD_MAX)
+		return false;
+	if (!joined)
+		return mcp_buffer_add(&filter->rest, filter->arena, kept);
+	mcp_buffer_drop(&filter->rest, filter->rest.len - kept.len);
+	return true;
+}
+
+bool mcp_filter_feed(struct mcp_filter *filter, struct slice bytes)
+{
+	if (filter->failed)
+		return false;
+	filter->failed = !feed(filter, bytes);
+	arena_give(&filter->scratch);
+	return !filter->failed;
+}
+
+bool mcp_filter_end(struct mcp_filter *filter)
+{
+	const struct mcp_passed passed = { .raw = mcp_buffer_slice(&filter->rest) };
+
+	if (filter->failed)
+		return false;
+	if (filter->rest.len != 0)
+		filter->failed = !pass(filter, &passed);
+	filter->rest.len = 0;
+	return !filter->failed;
+}
+
+bool mcp_filter_json(struct mcp_filter *filter, struct slice *body)
+{
+	struct slice value, left;
+	uint32_t taken;
+	bool asks;
+
+	if (!json_loose_whole(*body, &value))
+		return true;
+	if (json_loose_kind(value) == JSON_LOOSE_OBJECT) {
+		if (is_taken(filter, value))
+			*body = SLICE("");
+		return true;
+	}
+	if (json_loose_kind(value) != JSON_LOOSE_ARRAY)
+		return true;
+	if (!cut_array(filter, value, filter->arena, &left, &taken, &asks))
+		return false;
+	if (taken != 0)
+		*body = left;
+	return true;
+}

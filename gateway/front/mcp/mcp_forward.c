@@ -1,0 +1,400 @@
+/* mcp_forward.c - one request at its server, and the answer on its way back. */
+#include "codec/base/must.h"
+#include "gateway/front/mcp/mcp.h"
+
+enum { RESUMES_MAX = 10 /* of a stream, in a row, that bring nothing */ };
+#define RESUME_MOST (30 * SEC) /* that a server may say to wait */
+
+static struct mcp_request *of_call(struct upstream_call *call)
+{
+	return CONTAINER_OF(call, struct mcp_request, call);
+}
+
+/* ---- an answer in one piece ---- */
+
+/* An answer that is not for the client: it is about the operator's credentials, or a redirection, which nobody follows
+ * (mcp-proxy.md 3, 9.3). ERR_OK: it passes. */
+static enum err status_error(const struct mcp_request *request, const char **detail)
+{
+	const int status = request->call.answer.status;
+
+	if ((status == 401 || status == 403) && !request->client_auth) {
+		*detail = "the MCP server refuses the gateway's credentials";
+		return ERR_SERVER_CREDENTIALS;
+	}
+	if (status >= 300 && status < 400) {
+		*detail = "the MCP server answers with a redirection";
+		return ERR_SERVER_ANSWER;
+	}
+	return ERR_OK;
+}
+
+/* DELETE, or the server does not know the session any more: whatever belongs to it ends. */
+static void note_session(struct mcp_request *request)
+{
+	if (mcp_link_has_session(&request->link) &&
+	    (request->call.answer.status == 404 || request->verb == MCP_VERB_DELETE))
+		mcp_session_over(request->mcp, &request->link);
+}
+
+static void on_own_opened(struct mcp_request *request)
+{
+	must(request->phase == MCP_WAITS);
+	net_timer_stop(request->host->loop, &request->patience);
+	mcp_answer_whole(request, request->call.answer.body);
+}
+
+/* The client has told the server that it is ready. Before it hears so the session's own stream is open: what a server
+ * asks for on a stream that nobody holds is lost (mcp-proxy.md 2.6). */
+static bool waits_for_own(struct mcp_request *request)
+{
+	if (!request->link.token.own_get || request->call.answer.status / 100 != 2 ||
+	    !json_loose_is(request->posted.first.method, "notifications/initialized") ||
+	    !mcp_own_open(request->mcp, &request->link, &request->caller, request))
+		return false;
+	request->phase = MCP_WAITS;
+	request->own_opened = on_own_opened;
+	net_timer_set(request->host->loop, &request->patience,
+		      net_now(request->host->loop) + MCP_OWN_PATIENCE);
+	return true;
+}
+
+static void on_impatient(struct net_timer *timer)
+{
+	struct mcp_request *request = CONTAINER_OF(timer, struct mcp_request, patience);
+
+	mcp_own_forget(request);
+	on_own_opened(request);
+}
+
+static bool pass_head(struct mcp_request *request, const struct mcp_answer_head *head)
+{
+	return mcp_head_pass(request, head) && mcp_session_pass(request, head->session_id);
+}
+
+static void pass_whole(struct mcp_request *request)
+{
+	struct upstream_call *call = &request->call;
+	struct mcp_answer_head head;
+	const char *detail = NULL;
+	enum err err = status_error(request, &detail);
+
+	note_session(request);
+	mcp_head_read(request->extra.fields, &head);
+	if (err == ERR_OK && mcp_hello_whole(request, &head))
+		return;
+	if (err == ERR_OK && !pass_head(request, &head))
+		err = ERR_BUSY;
+	if (err == ERR_OK && mcp_link_takes(&request->link) && call->answer.body.len != 0) {
+		mcp_filter_init(&request->filter, &mcp_stream_events, &request->arena, true);
+		if (!mcp_filter_json(&request->filter, &call->answer.body))
+			err = ERR_BUSY;
+	}
+	if (err != ERR_OK) {
+		mcp_fail(request, err, detail);
+		return;
+	}
+	request->status = call->answer.status;
+	if (!waits_for_own(request))
+		mcp_answer_whole(request, call->answer.body);
+}
+
+/* ---- an answer as an event stream ---- */
+
+static struct mcp_request *of_filter(struct mcp_filter *filter)
+{
+	return CONTAINER_OF(filter, struct mcp_request, filter);
+}
+
+static bool on_pass(struct mcp_filter *filter, const struct mcp_passed *passed)
+{
+	struct mcp_request *request = of_filter(filter);
+
+	request->resumable |= !slice_absent(passed->id);
+	/* Only responses pass in parts. */
+	request->responded |=
+		passed->message != NULL ? passed->message->kind == MCP_RESPONSE : !passed->between;
+	request->resumes = 0;
+	request->out.between = passed->between;
+	return mcp_out_add(&request->out, passed->raw);
+}
+
+static void on_take(struct mcp_filter *filter, struct slice text, const struct mcp_message *message)
+{
+	struct mcp_request *request = of_filter(filter);
+
+	mcp_sampling_begin(request->mcp, &request->link, &request->caller, text, message, request);
+}
+
+static bool on_cancel(struct mcp_filter *filter, struct slice id)
+{
+	struct mcp_request *request = of_filter(filter);
+
+	return mcp_sampling_cancelled(request->mcp, &request->link, id);
+}
+
+const struct mcp_filter_events mcp_stream_events = { .pass = on_pass,
+						     .take = on_take,
+						     .cancel = on_cancel };
+
+static void on_drained(struct mcp_out *out)
+{
+	upstream_resume(&CONTAINER_OF(out, struct mcp_request, out)->call);
+}
+
+/* A client that does not read holds its server up; but while samplings of the stream are under way the server is read
+ * on, up to a window: what they wait for may come on it. */
+static void slow_down(struct mcp_request *request)
+{
+	const size_t most = request->samplings == NULL ? MCP_OUT_MAX : MCP_HELD_MAX;
+
+	if (mcp_out_waits(&request->out) > most)
+		upstream_pause(&request->call);
+}
+
+static void on_piece(struct upstream_call *call, struct slice bytes)
+{
+	struct mcp_request *request = of_call(call);
+
+	if (mcp_filter_feed(&request->filter, bytes))
+		slow_down(request);
+	else
+		upstream_enough(call, false); /* `done` finds that the filter has failed */
+}
+
+/* The client has given its own request up. What it has caused here ends, if that is known: if it is the session's only
+ * request that streams (mcp-proxy.md 6.6). */
+static void on_given_up(struct flight *flight)
+{
+	struct mcp_request *request = CONTAINER_OF(flight, struct mcp_request, by_id);
+
+	if (flights_count(request->mcp->flights, request->by_session.key) == 1)
+		mcp_samplings_stop(request);
+}
+
+/* Never called off: it is counted. */
+static void on_counted(struct flight *flight)
+{
+	(void)flight;
+}
+
+/* What a call is of, for the log lines of what it causes. */
+static struct slice tool_of(const struct mcp_request *request)
+{
+	const struct mcp_params *params = &request->posted.first.in_params;
+	const struct slice name = mcp_plain(params->name);
+
+	return slice_absent(name) ? mcp_plain(params->uri) : name;
+}
+
+/* The client's own request can be given up, and counts as an open one of its session. */
+static void follow(struct mcp_request *request)
+{
+	struct mcp_host *mcp = request->mcp;
+
+	if (request->followed || !mcp_link_has_session(&request->link) ||
+	    !mcp_link_takes(&request->link) || request->posted.first.kind != MCP_REQUEST)
+		return;
+	const struct slice id = json_loose_id_text(request->posted.first.id, &request->arena);
+	const struct slice tool = tool_of(request);
+	if (slice_absent(id))
+		return;
+	if (!slice_absent(tool))
+		request->tool = arena_copy(&request->arena, tool);
+	request->followed = true;
+	request->by_id.key = mcp_call_key(&request->link.who.key, id);
+	request->by_id.called_off = on_given_up;
+	flights_enter(mcp->flights, &request->by_id, mcp->inbox);
+	request->by_session.key = mcp_call_key(&request->link.who.key, SLICE(""));
+	request->by_session.called_off = on_counted;
+	flights_enter(mcp->flights, &request->by_session, mcp->inbox);
+}
+
+void mcp_stream_begin(struct mcp_request *request)
+{
+	request->phase = MCP_STREAMS;
+	request->status = request->call.answer.status;
+	mcp_out_init(&request->out, request->host->loop, &request->arena, request->exchange,
+		     request->extra.stream, on_drained);
+	mcp_out_head(&request->out, request->status, request->fields, request->field_count);
+	mcp_out_flush(&request->out);
+	follow(request);
+}
+
+static bool on_head(struct upstream_call *call)
+{
+	struct mcp_request *request = of_call(call);
+	struct mcp_answer_head head;
+	const char *detail;
+
+	mcp_head_read(request->extra.fields, &head);
+	if (request->resuming) {
+		request->resuming = !head.events || call->answer.status != 200;
+		if (!request->resuming)
+			mcp_filter_again(&request->filter);
+		return !request->resuming;
+	}
+	if (!head.events || status_error(request, &detail) != ERR_OK)
+		return false;
+	if (request->verb == MCP_VERB_GET) {
+		request->extra.stream = true;
+		call->timeouts.idle = NSEC_NEVER;
+	}
+	if (request->hello != MCP_HELLO_NONE)
+		return mcp_hello_begin(request, &head);
+	if (!pass_head(request, &head))
+		return false; /* without memory it fails as a whole */
+	mcp_filter_init(&request->filter, &mcp_stream_events, &request->arena,
+			mcp_link_takes(&request->link));
+	mcp_stream_begin(request);
+	return true;
+}
+
+/* ---- a stream that ends before its response (mcp-proxy.md 5.3.5) ---- */
+
+/* The server means to go on over a GET. The client would, too, had it seen the id of an event; but that event was a
+ * sampling. */
+static bool may_resume(const struct mcp_request *request)
+{
+	return request->call.err == ERR_OK && mcp_link_answers(&request->link) &&
+	       mcp_link_has_session(&request->link) && !request->responded && !request->resumable &&
+	       request->filter.last_id.len != 0 && request->resumes < RESUMES_MAX;
+}
+
+static bool resume(struct mcp_request *request)
+{
+	const struct mcp_server *server = mcp_link_server(request->mcp, &request->link);
+	struct gather head;
+
+	upstream_finish(&request->call);
+	if (server == NULL || !mcp_link_place(&request->link, server))
+		return false;
+	gather_init(&head, &request->arena);
+	if (!mcp_head_write(&head, server, &request->link, NULL, false, MCP_VERB_GET,
+			    mcp_buffer_slice(&request->filter.last_id), 0))
+		return false;
+	const struct slice flat = gather_flat(&head, &request->arena);
+	if (slice_absent(flat))
+		return false;
+	request->sent[0] = (struct iovec){ (void *)(uintptr_t)flat.at, flat.len };
+	request->call.request_count = 1;
+	request->resuming = true;
+	return mcp_call_start(request->mcp, server, &request->link, &request->call, &request->extra,
+			      &request->pin);
+}
+
+static void end_stream(struct mcp_request *request, bool good)
+{
+	mcp_samplings_detach(request);
+	if (request->phase == MCP_ORPHAN)
+		mcp_request_free(request);
+	else
+		mcp_out_end(&request->out, !good);
+}
+
+static void on_resume(struct net_timer *timer)
+{
+	struct mcp_request *request = CONTAINER_OF(timer, struct mcp_request, patience);
+
+	if (!resume(request))
+		end_stream(request, false);
+}
+
+static void resume_later(struct mcp_request *request)
+{
+	nsec_t wait = request->filter.retries ? request->filter.retry_ms * MSEC : SEC;
+
+	if (wait > RESUME_MOST)
+		wait = RESUME_MOST;
+	request->resumes++;
+	request->patience.fire = on_resume;
+	net_timer_set(request->host->loop, &request->patience, net_now(request->host->loop) + wait);
+}
+
+static void stream_done(struct mcp_request *request)
+{
+	if (may_resume(request)) {
+		resume_later(request);
+		return;
+	}
+	const bool good = request->call.err == ERR_OK && !request->resuming &&
+			  mcp_filter_end(&request->filter);
+	if (!good)
+		request->detail = request->call.detail;
+	end_stream(request, good);
+}
+
+static void on_done(struct upstream_call *call)
+{
+	struct mcp_request *request = of_call(call);
+
+	must_obj(request, MCP_REQUEST_MAGIC);
+	if (request->phase == MCP_STREAMS || request->phase == MCP_ORPHAN)
+		stream_done(request);
+	else if (request->phase == MCP_HOLDS)
+		mcp_hello_done(request);
+	else if (call->err != ERR_OK)
+		mcp_fail(request, mcp_call_error(call), call->detail);
+	else
+		pass_whole(request);
+}
+
+/* ---- the request ---- */
+
+static bool write_request(struct mcp_request *request, struct slice body)
+{
+	struct gather head;
+
+	gather_init(&head, &request->arena);
+	if (!mcp_head_write(&head, request->server, &request->link, request->in, request->modern,
+			    request->verb, slice_of(NULL, 0), body.len))
+		return false;
+	const struct slice flat = gather_flat(&head, &request->arena);
+	request->sent[0] = (struct iovec){ (void *)(uintptr_t)flat.at, flat.len };
+	request->sent[1] = (struct iovec){ (void *)(uintptr_t)body.at, body.len };
+	return !slice_absent(flat);
+}
+
+bool mcp_forward(struct mcp_request *request, struct slice body)
+{
+	struct upstream_call *call = &request->call;
+
+	if (!write_request(request, body))
+		return mcp_refuse_err(request, ERR_BUSY);
+	request->client_auth = request->server->client_auth;
+	request->patience.fire = on_impatient;
+	call->request = request->sent;
+	call->request_count = body.len != 0 ? 2 : 1;
+	call->into = &request->arena;
+	call->done = on_done;
+	call->head = on_head;
+	call->piece = on_piece;
+	call->deadline = NSEC_NEVER;
+	call->timeouts = request->server->timeouts;
+	if (!mcp_call_start(request->mcp, request->server, &request->link, call, &request->extra,
+			    &request->pin))
+		return mcp_refuse_err(request, ERR_SERVER_UNAVAILABLE);
+	request->phase = MCP_CALLED;
+	if (!request->server->unsolicited)
+		follow(request); /* so that its samplings are known not to be */
+	return true;
+}
+
+/* ---- the client leaves ---- */
+
+/* In a session its disconnect is no cancellation (mcp-proxy.md 6.6): the server may be about to ask for a sampling. So its
+ * stream is read on, unless the client can resume it, for which the server wants it closed. */
+void mcp_gone(struct mcp_request *request)
+{
+	const bool reads_on = request->phase == MCP_STREAMS && request->verb == MCP_VERB_POST &&
+			      mcp_link_takes(&request->link) &&
+			      mcp_link_has_session(&request->link) && !request->resumable &&
+			      !request->out.ended;
+
+	if (!reads_on) {
+		mcp_request_free(request);
+		return;
+	}
+	request->phase = MCP_ORPHAN;
+	upstream_resume(&request->call);
+}

@@ -1,0 +1,32 @@
+/* mcp_free.c - the one place where all that a client's exchange holds is given back. */
+#include "codec/base/must.h"
+#include "gateway/front/mcp/mcp.h"
+
+void mcp_get_gone(struct mcp_request *request)
+{
+	mcp_client_detach(&request->client, net_now(request->host->loop));
+	if (request->link_place == NULL)
+		return;
+	*request->link_place = request->next;
+	if (request->next != NULL)
+		request->next->link_place = request->link_place;
+	request->link_place = NULL;
+}
+
+void mcp_request_free(struct mcp_request *request)
+{
+	must_obj(request, MCP_REQUEST_MAGIC);
+	mcp_samplings_detach(request);
+	mcp_own_forget(request);
+	mcp_get_gone(request);
+	flights_leave(&request->by_id);
+	flights_leave(&request->by_session);
+	mcp_place_drop(&request->place);
+	net_timer_stop(request->host->loop, &request->patience);
+	mcp_out_drop(&request->out);
+	upstream_cancel(&request->call);
+	upstream_finish(&request->call);
+	request->magic = 0;
+	arena_give(&request->arena);
+	slab_give(&request->host->records, request);
+}

@@ -1,0 +1,319 @@
+/* mcp_initialize.c - what a client declares, what its server is told, and the session that begins (mcp-proxy.md 2). */
+#include "codec/base/bitset.h"
+#include "codec/base/must.h"
+#include "codec/mcp/mcp_edit.h"
+#include "gateway/front/mcp/mcp.h"
+#include "gateway/telemetry/metrics.h"
+
+/* ---- what is declared ---- */
+
+/* The value of the `sampling` capability that a try puts in; absent: nothing is changed. */
+static struct slice declared(enum mcp_hello hello)
+{
+	switch (hello) {
+	case MCP_HELLO_TOOLS:
+		return SLICE("{\"tools\":{}}");
+	case MCP_HELLO_PLAIN:
+		return SLICE("{}");
+	default:
+		return slice_of(NULL, 0);
+	}
+}
+
+/* What the plan grants for this server; NULL: it permits no model. */
+static const struct plan *grant(const struct mcp_request *request)
+{
+	const struct plan *plan =
+		plan_for(request->caller.account->plan, request->link.token.server);
+
+	return bitset_any(&plan->models) ? plan : NULL;
+}
+
+/* The first try, and who answers samplings. A revision that is not known passes as it is. */
+static void decide(struct mcp_request *request)
+{
+	const struct mcp_params *params = &request->posted.first.in_params;
+	struct mcp_token *token = &request->link.token;
+	const struct plan *plan = grant(request);
+	enum revision revision;
+
+	token->mode = MCP_MODE_RELAY;
+	request->hello = MCP_HELLO_OWN;
+	if (!revision_find(mcp_plain(params->protocol_version), &revision))
+		return;
+	switch (request->server->sampling) {
+	case MCP_RELAY:
+		return;
+	case MCP_REFUSE:
+		token->mode = MCP_MODE_REFUSE;
+		return;
+	case MCP_BACKFILL:
+		if (mcp_declares(&params->client) || plan == NULL)
+			return;
+		token->mode = MCP_MODE_BACKFILL;
+		break;
+	case MCP_FORCE:
+		token->mode = plan != NULL ? MCP_MODE_FORCE : MCP_MODE_REFUSE;
+		break;
+	}
+	if (plan == NULL)
+		return;
+	token->tools = plan->capabilities.tools && revision >= REVISION_2025_11_25;
+	request->hello = token->tools ? MCP_HELLO_TOOLS : MCP_HELLO_PLAIN;
+}
+
+/* ---- sending it ---- */
+
+/* The client's message with what this try declares. Absent: no memory. */
+static struct slice edited(struct mcp_request *request)
+{
+	const struct mcp_declaration *client = &request->posted.first.in_params.client;
+	const struct slice value = declared(request->hello);
+	struct mcp_edits edits;
+
+	mcp_edits_init(&edits, request->in->body, &request->arena);
+	if (!slice_absent(value)) {
+		if (!mcp_edits_declare(&edits, client, value)) {
+			/* The server says what is wrong with the capabilities. */
+			request->link.token.mode = MCP_MODE_RELAY;
+			request->hello = MCP_HELLO_OWN;
+		}
+	} else if (request->link.token.mode == MCP_MODE_REFUSE) {
+		mcp_edits_undeclare(&edits, client);
+	}
+	if (edits.count == 0)
+		return request->in->body;
+	return mcp_edits_flat(&edits, &request->arena);
+}
+
+static bool take_place(struct mcp_request *request)
+{
+	const struct mcp_link *link = &request->link;
+	struct error_data data = error_data_none;
+	struct fault fault = { .err = ERR_SESSIONS, .offset = FAULT_NO_OFFSET };
+	struct state_key tenant;
+	const struct state_key server = mcp_server_key(link->token.server);
+
+	(void)memcpy(tenant.at, link->token.tenant.at, sizeof(tenant.at));
+	switch (mcp_place_take(request->mcp->channels, &request->place, &tenant,
+			       request->caller.account->plan->mcp_sessions, &server,
+			       request->server->sessions, net_now(request->host->loop))) {
+	case MCP_ROOM:
+		return true;
+	case MCP_PROCESS_FULL:
+		return mcp_refuse_err(request, ERR_BUSY);
+	case MCP_TENANT_FULL:
+		data.limit = "mcp_sessions";
+		data.scope = limit_holder_name(LIMIT_OF_TENANT);
+		break;
+	case MCP_SERVER_FULL:
+		data.limit = "sessions";
+		data.scope = "server";
+		fault.detail = "The MCP server has as many sessions as its configuration allows";
+		break;
+	}
+	metrics_limit(request->mcp->metrics, data.limit, METRICS_REFUSED);
+	return mcp_refuse(request, &fault, &data);
+}
+
+bool mcp_initialize(struct mcp_request *request)
+{
+	if (request->mcp->leaving)
+		return mcp_refuse_err(request, ERR_DRAINING);
+	decide(request);
+	if (!take_place(request))
+		return false;
+	const struct slice body = edited(request);
+	if (slice_absent(body))
+		return mcp_refuse_err(request, ERR_BUSY);
+	return mcp_forward(request, body);
+}
+
+/* ---- the answer ---- */
+
+/* A server that knows no sampling.tools, or no sampling at all, says so in many ways. */
+static bool is_refusal(const struct mcp_request *request, const struct mcp_message *response)
+{
+	static const struct slice codes[] = { SLICE_INIT("-32600"), SLICE_INIT("-32602"),
+					      SLICE_INIT("-32603") };
+	const int status = request->call.answer.status;
+
+	if (status == 400 || status == 500)
+		return true;
+	for (size_t i = 0; response != NULL && i < COUNT_OF(codes); i++)
+		if (json_loose_same_id(response->error_code, codes[i]))
+			return true;
+	return false;
+}
+
+static bool may_try_again(const struct mcp_request *request)
+{
+	return request->exchange != NULL &&
+	       (request->hello == MCP_HELLO_TOOLS || request->hello == MCP_HELLO_PLAIN);
+}
+
+/* initialize has no effect at the server, so it may be sent once more, with less. */
+static void try_again(struct mcp_request *request)
+{
+	request->hello = request->hello == MCP_HELLO_TOOLS ? MCP_HELLO_PLAIN : MCP_HELLO_OWN;
+	request->link.token.tools = false;
+	if (request->hello == MCP_HELLO_OWN)
+		request->link.token.mode = request->link.token.mode == MCP_MODE_FORCE
+						   ? MCP_MODE_REFUSE
+						   : MCP_MODE_RELAY;
+	upstream_finish(&request->call);
+	request->held.len = 0;
+	request->server = mcp_link_server(request->mcp, &request->link);
+	const struct slice body = edited(request);
+	if (request->server == NULL || slice_absent(body) || !mcp_forward(request, body)) {
+		if (request->refused == ERR_OK)
+			(void)mcp_refuse_err(request, ERR_BUSY);
+		mcp_answer_whole(request, gather_flat(&request->answer, &request->arena));
+	}
+	request->server = NULL;
+}
+
+/* What the session is, from the server's answer. False: its id is none that can be sealed, or there is no memory. */
+static bool begin_session(struct mcp_request *request, const struct mcp_message *response,
+			  struct slice upstream_id)
+{
+	struct mcp_link *link = &request->link;
+	struct mcp_token *token = &link->token;
+
+	if (slice_absent(upstream_id) || upstream_id.len == 0) {
+		return true; /* the server has no sessions: each message is looked at for itself */
+	}
+	if (upstream_id.len > MCP_UPSTREAM_ID_MAX)
+		return false;
+	const struct slice revision = mcp_plain(response->in_result.protocol_version);
+	token->upstream_id = arena_copy(&request->arena, upstream_id);
+	token->revision =
+		revision.len <= MCP_REVISION_MAX
+			? arena_copy(&request->arena, slice_absent(revision) ? SLICE("") : revision)
+			: SLICE("");
+	if (slice_absent(token->upstream_id) || slice_absent(token->revision))
+		return false;
+	token->issued_s = net_wall_s(request->host->loop);
+	token->own_get = mcp_link_answers(link);
+	if (request->extra.peer.len != 0)
+		token->pin = mcp_pin_of(&request->extra.peer);
+	mcp_link_who(link);
+	mcp_session_begin(&request->place, &link->who, net_now(request->host->loop));
+	return true;
+}
+
+/* The answer's fields for the client. False: answered with an error, and the request may be gone. */
+static bool pass_head(struct mcp_request *request, const struct mcp_answer_head *head,
+		      const struct mcp_message *response)
+{
+	if (response == NULL || slice_absent(response->result))
+		return true;
+	if (begin_session(request, response, head->session_id))
+		return true;
+	mcp_fail(request, ERR_SERVER_ANSWER, "the MCP server's session id is too long");
+	return false;
+}
+
+bool mcp_hello_whole(struct mcp_request *request, const struct mcp_answer_head *head)
+{
+	struct mcp_message message, *response = NULL;
+	struct slice value;
+
+	if (request->hello == MCP_HELLO_NONE)
+		return false;
+	if (json_loose_whole(request->call.answer.body, &value) &&
+	    json_loose_kind(value) == JSON_LOOSE_OBJECT) {
+		mcp_message_read(value, &message);
+		response = &message;
+	}
+	if ((response == NULL || slice_absent(response->result)) && is_refusal(request, response) &&
+	    may_try_again(request)) {
+		try_again(request);
+		return true;
+	}
+	if (response == NULL || slice_absent(response->result))
+		mcp_place_drop(&request->place); /* before the client can try again */
+	return !pass_head(request, head, response);
+}
+
+/* ---- an answer as a stream: it is held until the result is there ---- */
+
+static struct mcp_request *of_filter(struct mcp_filter *filter)
+{
+	return CONTAINER_OF(filter, struct mcp_request, filter);
+}
+
+/* The client's result has come: from here on the stream is like any other. */
+static bool let_go(struct mcp_request *request)
+{
+	const struct slice held = mcp_buffer_slice(&request->held);
+
+	if (!mcp_session_pass(request, request->session_id))
+		return false;
+	request->filter.events = &mcp_stream_events;
+	request->filter.takes = mcp_link_takes(&request->link);
+	mcp_stream_begin(request);
+	return mcp_out_add(&request->out, held);
+}
+
+static bool on_held(struct mcp_filter *filter, const struct mcp_passed *passed)
+{
+	struct mcp_request *request = of_filter(filter);
+	const struct mcp_message *message = passed->message;
+
+	if (!mcp_buffer_add(&request->held, &request->arena, passed->raw))
+		return false;
+	if (message == NULL || message->kind != MCP_RESPONSE ||
+	    !json_loose_same_id(message->id, request->posted.first.id))
+		return true;
+	if (slice_absent(message->result) && is_refusal(request, message) &&
+	    may_try_again(request)) {
+		request->again = true;
+		upstream_enough(&request->call, false);
+		return true;
+	}
+	if (!slice_absent(message->result) && !begin_session(request, message, request->session_id))
+		return false;
+	return let_go(request);
+}
+
+static void take_nothing(struct mcp_filter *filter, struct slice text,
+			 const struct mcp_message *message)
+{
+	(void)filter;
+	(void)text;
+	(void)message;
+	must(false); /* the filter does not take yet */
+}
+
+static bool cancel_nothing(struct mcp_filter *filter, struct slice id)
+{
+	(void)filter;
+	(void)id;
+	return false;
+}
+
+static const struct mcp_filter_events held_events = { .pass = on_held,
+						      .take = take_nothing,
+						      .cancel = cancel_nothing };
+
+bool mcp_hello_begin(struct mcp_request *request, const struct mcp_answer_head *head)
+{
+	request->phase = MCP_HOLDS;
+	request->again = false;
+	request->session_id = arena_copy(
+		&request->arena, slice_absent(head->session_id) ? SLICE("") : head->session_id);
+	mcp_filter_init(&request->filter, &held_events, &request->arena, false);
+	return !slice_absent(request->session_id) && mcp_head_pass(request, head);
+}
+
+void mcp_hello_done(struct mcp_request *request)
+{
+	if (request->again)
+		try_again(request);
+	else if (request->call.err == ERR_OK && !request->filter.failed)
+		mcp_fail(request, ERR_SERVER_ANSWER,
+			 "the MCP server's answer to initialize has no result");
+	else
+		mcp_fail(request, mcp_call_error(&request->call), request->call.detail);
+}

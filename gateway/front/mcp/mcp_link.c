@@ -1,0 +1,69 @@
+#include "gateway/front/mcp/mcp_link.h"
+
+#include "codec/base/sha256.h"
+
+enum revision mcp_link_revision(const struct mcp_link *link)
+{
+	enum revision revision;
+
+	return mcp_token_revision(&link->token, &revision) ? revision : REVISION_2025_11_25;
+}
+
+static bool copy(struct slice *text, struct arena *into)
+{
+	if (slice_absent(*text))
+		return true;
+	*text = arena_copy(into, *text);
+	return !slice_absent(*text);
+}
+
+bool mcp_link_copy(struct mcp_link *out, const struct mcp_link *link, struct arena *into)
+{
+	*out = *link;
+	return copy(&out->token.server, into) && copy(&out->token.upstream_id, into) &&
+	       copy(&out->token.revision, into);
+}
+
+struct mcp_digest mcp_endpoint_digest(const struct mcp_server *server, uint32_t endpoint)
+{
+	const struct endpoint *at = &server->endpoints[endpoint];
+	uint8_t whole[SHA256_BYTES];
+	struct mcp_digest digest;
+	struct sha256_sum sum;
+
+	sha256_begin(&sum);
+	sha256_add(&sum, at->identity);
+	sha256_add(&sum, at->path);
+	sha256_add(&sum, server->queries[endpoint]);
+	sha256_end(&sum, whole);
+	(void)memcpy(digest.at, whole, sizeof(digest.at));
+	return digest;
+}
+
+bool mcp_link_place(struct mcp_link *link, const struct mcp_server *server)
+{
+	for (uint32_t i = 0; i < server->endpoint_count; i++) {
+		const struct mcp_digest digest = mcp_endpoint_digest(server, i);
+		if (mcp_digest_eq(&digest, &link->token.endpoint)) {
+			link->endpoint = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+void mcp_link_who(struct mcp_link *link)
+{
+	link->who.key = mcp_token_key(&link->token);
+	_Static_assert(sizeof(link->who.tenant.at) == sizeof(link->token.tenant.at), "one key");
+	(void)memcpy(link->who.tenant.at, link->token.tenant.at, sizeof(link->who.tenant.at));
+	link->who.server = mcp_server_key(link->token.server);
+}
+
+struct slice mcp_plain(struct slice value)
+{
+	if (json_loose_kind(value) != JSON_LOOSE_STRING || value.len < 2 ||
+	    memchr(value.at, '\\', value.len) != NULL)
+		return slice_of(NULL, 0);
+	return slice_of(value.at + 1, value.len - 2);
+}

@@ -1,0 +1,52 @@
+/* mcp_link.h - what leads to a session's server: its token, opened, and what follows from it. */
+#ifndef GATEWAY_FRONT_MCP_MCP_LINK_H
+#define GATEWAY_FRONT_MCP_MCP_LINK_H
+
+#include "codec/json/json_loose.h"
+#include "gateway/base/config.h"
+#include "gateway/front/mcp/mcp_token.h"
+#include "gateway/state/mcp_channel.h"
+
+struct mcp_link {
+	struct mcp_token
+		token;      /* upstream_id empty: there is no session; revision empty: not known */
+	uint32_t endpoint;  /* of the server's, in the configuration in use */
+	struct mcp_who who; /* of the session; its key is none where there is none */
+};
+
+static inline bool mcp_link_has_session(const struct mcp_link *link)
+{
+	return link->token.upstream_id.len != 0;
+}
+
+/* Whether samplings of the session are taken here: answered, or refused with -1. */
+static inline bool mcp_link_takes(const struct mcp_link *link)
+{
+	return link->token.mode != MCP_MODE_RELAY;
+}
+
+/* Whether they are answered. */
+static inline bool mcp_link_answers(const struct mcp_link *link)
+{
+	return link->token.mode == MCP_MODE_BACKFILL || link->token.mode == MCP_MODE_FORCE;
+}
+
+/* Fills `who` from the token. */
+void mcp_link_who(struct mcp_link *link);
+
+/* The revision by which samplings are read and answered; the newest with sessions where the token's is not known. */
+enum revision mcp_link_revision(const struct mcp_link *link);
+
+/* A copy with texts of its own in `into`. False: no memory. */
+MUST_USE bool mcp_link_copy(struct mcp_link *out, const struct mcp_link *link, struct arena *into);
+
+/* Finds the endpoint that the session lives at. False: the server has it no more. */
+MUST_USE bool mcp_link_place(struct mcp_link *link, const struct mcp_server *server);
+
+/* What a string of plain ASCII means; absent: it is none, or has escapes. */
+struct slice mcp_plain(struct slice value);
+
+/* What names an endpoint in a token. */
+struct mcp_digest mcp_endpoint_digest(const struct mcp_server *server, uint32_t endpoint);
+
+#endif

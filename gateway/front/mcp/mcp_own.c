@@ -1,0 +1,318 @@
+/* mcp_own.c - the GET stream that the gateway holds in a session whose samplings it answers (mcp-proxy.md 5.1).
+ *
+ * There is one in a session, whatever its clients do: servers that get a second one refuse it, or take the first one's
+ * place away. What is not sampling goes to the session's channel, from which the client's GET is served. */
+#include "codec/base/must.h"
+#include "gateway/front/mcp/mcp.h"
+
+#define BACKOFF_FIRST SEC
+#define BACKOFF_MOST (30 * SEC)
+
+struct mcp_own {
+	uint32_t magic;
+	bool opened;       /* the server has answered one with a stream */
+	bool events;       /* this answer is one */
+	uint32_t failures; /* in a row */
+	struct mcp_host *mcp;
+	struct mcp_home home;
+	struct mcp_link link;
+	struct caller caller;
+	struct arena arena, requests; /* requests: of the call under way */
+	struct upstream_call call;
+	struct upstream_extra extra;
+	struct upstream_address pin;
+	struct iovec sent;
+	struct mcp_filter filter;
+	struct net_timer again, overdue;
+	struct mcp_request *waiter;    /* that waits for it to open; NULL: none */
+	struct mcp_own *next, **place; /* in all_owns */
+};
+
+/* ---- the end ---- */
+
+/* Whatever waits for the stream goes on. */
+static void wake_waiter(struct mcp_own *own)
+{
+	struct mcp_request *request = own->waiter;
+
+	own->waiter = NULL;
+	if (request == NULL)
+		return;
+	request->own = NULL;
+	request->own_opened(request);
+}
+
+static void answer_lost(struct mcp_own *own, struct mcp_lost *lost)
+{
+	for (const struct mcp_lost *at = lost; at != NULL; at = at->next)
+		mcp_answer_unheard(own->mcp, &own->link, at->bytes);
+	mcp_lost_free(lost);
+}
+
+static void free_own(struct mcp_own *own)
+{
+	struct net_loop *loop = own->mcp->front->loop;
+
+	must_obj(own, MCP_OWN_MAGIC);
+	wake_waiter(own);
+	net_timer_stop(loop, &own->again);
+	net_timer_stop(loop, &own->overdue);
+	upstream_cancel(&own->call);
+	upstream_finish(&own->call);
+	answer_lost(own, mcp_home_close(&own->home));
+	*own->place = own->next;
+	if (own->next != NULL)
+		own->next->place = own->place;
+	own->magic = 0;
+	arena_give(&own->requests);
+	arena_give(&own->arena);
+	slab_give(&own->mcp->owns, own);
+}
+
+/* The session has ended, or nobody uses it. */
+static void on_told(struct mcp_home *home)
+{
+	free_own(CONTAINER_OF(home, struct mcp_own, home));
+}
+
+/* ---- events ---- */
+
+static struct mcp_own *of_filter(struct mcp_filter *filter)
+{
+	return CONTAINER_OF(filter, struct mcp_own, filter);
+}
+
+static void set_overdue(struct mcp_own *own)
+{
+	struct net_loop *loop = own->mcp->front->loop;
+	struct mcp_lost *lost = NULL;
+	const nsec_t next = mcp_home_overdue(&own->home, net_now(loop), &lost);
+
+	answer_lost(own, lost);
+	if (next != NSEC_NEVER)
+		net_timer_set(loop, &own->overdue, next);
+}
+
+static void on_overdue(struct net_timer *timer)
+{
+	set_overdue(CONTAINER_OF(timer, struct mcp_own, overdue));
+}
+
+static bool on_pass(struct mcp_filter *filter, const struct mcp_passed *passed)
+{
+	struct mcp_own *own = of_filter(filter);
+	const struct mcp_event event = { .bytes = passed->raw,
+					 .id = passed->id,
+					 .request = passed->asks };
+	struct mcp_lost *lost = NULL;
+	const bool queued =
+		mcp_home_push(&own->home, &event, net_now(own->mcp->front->loop), &lost);
+
+	answer_lost(own, lost);
+	if (!queued && passed->asks)
+		mcp_answer_unheard(own->mcp, &own->link, passed->raw);
+	if (queued && own->overdue.place == 0)
+		set_overdue(own);
+	return true;
+}
+
+static void on_take(struct mcp_filter *filter, struct slice text, const struct mcp_message *message)
+{
+	struct mcp_own *own = of_filter(filter);
+
+	if (filter->last_id.len != 0)
+		mcp_home_saw(&own->home, mcp_buffer_slice(&filter->last_id));
+	mcp_sampling_begin(own->mcp, &own->link, &own->caller, text, message, NULL);
+}
+
+static bool on_cancel(struct mcp_filter *filter, struct slice id)
+{
+	struct mcp_own *own = of_filter(filter);
+
+	return mcp_sampling_cancelled(own->mcp, &own->link, id);
+}
+
+static const struct mcp_filter_events own_events = { .pass = on_pass,
+						     .take = on_take,
+						     .cancel = on_cancel };
+
+/* ---- the call ---- */
+
+static bool on_head(struct upstream_call *call)
+{
+	struct mcp_own *own = CONTAINER_OF(call, struct mcp_own, call);
+	struct mcp_answer_head head;
+
+	mcp_head_read(own->extra.fields, &head);
+	own->events = head.events && call->answer.status == 200;
+	if (!own->events)
+		return false;
+	own->failures = 0;
+	mcp_filter_again(&own->filter);
+	if (!own->opened)
+		mcp_home_answered(&own->home, true);
+	own->opened = true;
+	wake_waiter(own);
+	return true;
+}
+
+static void on_piece(struct upstream_call *call, struct slice bytes)
+{
+	struct mcp_own *own = CONTAINER_OF(call, struct mcp_own, call);
+
+	if (!mcp_filter_feed(&own->filter, bytes))
+		upstream_enough(call, false);
+}
+
+static void try_later(struct mcp_own *own)
+{
+	nsec_t wait = BACKOFF_FIRST << (own->failures < 5 ? own->failures : 5);
+
+	if (wait > BACKOFF_MOST)
+		wait = BACKOFF_MOST;
+	if (own->filter.retries && own->failures == 0 && own->filter.retry_ms * MSEC < BACKOFF_MOST)
+		wait = own->filter.retry_ms * MSEC;
+	own->failures++;
+	upstream_finish(&own->call);
+	wake_waiter(own);
+	net_timer_set(own->mcp->front->loop, &own->again, net_now(own->mcp->front->loop) + wait);
+}
+
+/* A server that has no such stream, or not a second time, keeps its session (mcp-proxy.md 5.1 (c)). */
+static bool is_final(const struct mcp_own *own)
+{
+	const int status = own->call.answer.status;
+
+	return own->call.err == ERR_OK && !own->events && status >= 400 && status < 500 &&
+	       status != 408 && status != 429 && !(status == 409 && own->failures < 5);
+}
+
+static void on_done(struct upstream_call *call)
+{
+	struct mcp_own *own = CONTAINER_OF(call, struct mcp_own, call);
+
+	if (own->filter.failed) {
+		free_own(own); /* an event that nobody can hold: there is no going on behind it */
+		return;
+	}
+	if (!is_final(own)) {
+		try_later(own);
+		return;
+	}
+	if (call->answer.status == 404) {
+		mcp_session_over(own->mcp, &own->link);
+	} else if (own->opened) {
+		/* There is no second one: the client's GET stays open, for one that was 200 and then is not ends
+		 * its session in some SDKs. */
+		upstream_finish(&own->call);
+		return;
+	} else {
+		mcp_home_answered(&own->home, false);
+	}
+	free_own(own);
+}
+
+static bool start(struct mcp_own *own)
+{
+	const struct mcp_server *server = mcp_link_server(own->mcp, &own->link);
+	const struct slice last_id = mcp_buffer_slice(&own->filter.last_id);
+	struct upstream_call *call = &own->call;
+	struct gather head;
+
+	if (server == NULL || !mcp_link_place(&own->link, server))
+		return false;
+	arena_give(&own->requests);
+	gather_init(&head, &own->requests);
+	if (!mcp_head_write(&head, server, &own->link, NULL, false, MCP_VERB_GET,
+			    last_id.len != 0 ? last_id : slice_of(NULL, 0), 0))
+		return false;
+	const struct slice flat = gather_flat(&head, &own->requests);
+	if (slice_absent(flat))
+		return false;
+	own->events = false;
+	own->sent = (struct iovec){ (void *)(uintptr_t)flat.at, flat.len };
+	call->request = &own->sent;
+	call->request_count = 1;
+	call->into = &own->requests;
+	call->done = on_done;
+	call->head = on_head;
+	call->piece = on_piece;
+	call->deadline = NSEC_NEVER;
+	call->timeouts = server->timeouts;
+	call->timeouts.idle = NSEC_NEVER;
+	own->extra.stream = true;
+	return mcp_call_start(own->mcp, server, &own->link, call, &own->extra, &own->pin);
+}
+
+static void on_again(struct net_timer *timer)
+{
+	struct mcp_own *own = CONTAINER_OF(timer, struct mcp_own, again);
+
+	if (!start(own))
+		free_own(own);
+}
+
+/* ---- opening ---- */
+
+static bool init(struct mcp_own *own, struct mcp_host *mcp, const struct mcp_link *link,
+		 const struct caller *caller)
+{
+	*own = (struct mcp_own){ .magic = MCP_OWN_MAGIC,
+				 .mcp = mcp,
+				 .caller = *caller,
+				 .again.fire = on_again,
+				 .overdue.fire = on_overdue };
+	arena_init(&own->arena, mcp->front->arenas, MCP_ARENA_MAX);
+	arena_init(&own->requests, mcp->front->arenas, MCP_ARENA_MAX);
+	own->next = mcp->all_owns;
+	own->place = &mcp->all_owns;
+	if (own->next != NULL)
+		own->next->place = &own->next;
+	mcp->all_owns = own;
+	mcp_filter_init(&own->filter, &own_events, &own->arena, true);
+	own->caller.tenant = arena_copy(&own->arena, caller->tenant);
+	if (!slice_absent(caller->server))
+		own->caller.server = arena_copy(&own->arena, caller->server);
+	return !slice_absent(own->caller.tenant) && mcp_link_copy(&own->link, link, &own->arena);
+}
+
+bool mcp_own_open(struct mcp_host *mcp, const struct mcp_link *link, const struct caller *caller,
+		  struct mcp_request *request)
+{
+	struct mcp_own *own = slab_take(&mcp->owns);
+
+	if (own == NULL)
+		return false;
+	const bool good = init(own, mcp, link, caller);
+	own->home.who = link->who;
+	own->home.told = on_told;
+	if (!good ||
+	    mcp_home_open(mcp->channels, &own->home, mcp->inbox, net_now(mcp->front->loop)) !=
+		    MCP_OPENED ||
+	    !start(own)) {
+		free_own(own);
+		return false;
+	}
+	own->waiter = request;
+	if (request != NULL)
+		request->own = own;
+	return true;
+}
+
+void mcp_own_forget(struct mcp_request *request)
+{
+	if (request->own != NULL)
+		request->own->waiter = NULL;
+	request->own = NULL;
+}
+
+bool mcp_own_slab(struct slab *slab)
+{
+	return slab_init(slab, sizeof(struct mcp_own), MCP_OWN_MAX);
+}
+
+void mcp_owns_end(struct mcp_host *mcp)
+{
+	while (mcp->all_owns != NULL)
+		free_own(mcp->all_owns);
+}

@@ -1,0 +1,430 @@
+/* mcp_sampling.c - a server's samplings: each is a call of the core without an exchange, and is answered by a POST
+ * (mcp-proxy.md 6). */
+#include "codec/base/hex.h"
+#include "codec/base/must.h"
+#include "codec/set.h"
+#include "gateway/front/mcp/mcp.h"
+
+struct mcp_sampling {
+	uint32_t magic;
+	bool kept;
+	struct mcp_host *mcp;
+	struct mcp_link link;
+	struct arena arena;
+	struct sampling_ids ids;
+	struct caller caller;
+	struct sampling_ask ask;
+	struct sampling_request request;
+	struct jsonrpc rpc;
+	struct slice id;      /* of the server's request, as it wrote it */
+	struct slice id_text; /* canonical */
+	char once[2 * STATE_KEY_BYTES];
+	struct gather answer;
+	struct slice client,
+		tool; /* for the log: the name of the key, and what the client has called; absent: not known */
+	struct sampling_call *call; /* NULL: not begun */
+	int status;
+	/* the client's exchange that it came on; NULL: none, or that has ended */
+	struct mcp_request *stream;
+	struct mcp_sampling *next, **place; /* in its list */
+	struct flight by_id, by_session;
+};
+
+/* ---- the end ---- */
+
+static void leave_stream(struct mcp_sampling *sampling)
+{
+	if (sampling->place == NULL)
+		return;
+	*sampling->place = sampling->next;
+	if (sampling->next != NULL)
+		sampling->next->place = sampling->place;
+	sampling->place = NULL;
+	sampling->stream = NULL;
+}
+
+static void free_sampling(struct mcp_sampling *sampling)
+{
+	must_obj(sampling, MCP_SAMPLING_MAGIC);
+	leave_stream(sampling);
+	flights_leave(&sampling->by_id);
+	flights_leave(&sampling->by_session);
+	sampling->magic = 0;
+	arena_give(&sampling->arena);
+	slab_give(&sampling->mcp->samplings, sampling);
+}
+
+/* The server gave it up, or the session is over: nobody waits for an answer. */
+static void abandon(struct mcp_sampling *sampling)
+{
+	must(sampling->call != NULL);
+	sampling_abandon(sampling->call);
+	free_sampling(sampling);
+}
+
+static void on_given_up(struct flight *flight)
+{
+	abandon(CONTAINER_OF(flight, struct mcp_sampling, by_id));
+}
+
+static void on_session_over(struct flight *flight)
+{
+	abandon(CONTAINER_OF(flight, struct mcp_sampling, by_session));
+}
+
+/* ---- the answer ---- */
+
+static void write_error(struct mcp_sampling *sampling, struct gather *body,
+			const struct fault *fault, const struct error_data *data)
+{
+	sampling->status = err_info(fault->err)->status;
+	jsonrpc_write_error(body, sampling->id, fault, data);
+}
+
+/* A drain is not the server's matter: -32603 (FRONTS 2, Leaving). */
+static struct fault told(const struct fault *fault)
+{
+	struct fault out = *fault;
+
+	if (out.err == ERR_DRAINING)
+		out.err = ERR_SERVER_DRAINING;
+	return out;
+}
+
+static void write_result(struct mcp_sampling *sampling, struct gather *body,
+			 const struct sampling_outcome *outcome)
+{
+	const struct result_meta meta = {
+		.usd_nano = outcome->usd_nano,
+		.model_id = outcome->model_id,
+		.provider = outcome->provider,
+		.attempts = outcome->attempts,
+	};
+
+	sampling->status = 200;
+	sampling_write_result(body, sampling->id, outcome->result,
+			      mcp_link_revision(&sampling->link), sampling->request.tools_present,
+			      &meta);
+}
+
+static const struct slice before_id = SLICE_INIT("{\"jsonrpc\":\"2.0\",\"id\":");
+
+static void write_copy(struct mcp_sampling *sampling, struct gather *body, struct slice copy)
+{
+	gather_raw(body, before_id);
+	gather_raw(body, sampling->id);
+	gather_lit(body, ",");
+	gather_raw(body, copy);
+	gather_lit(body, "}");
+}
+
+static void write_outcome(struct mcp_sampling *sampling, const struct sampling_outcome *outcome)
+{
+	struct gather *body = &sampling->answer;
+	const struct fault fault = told(&outcome->fault);
+
+	gather_init(body, &sampling->arena);
+	if (outcome->end == SAMPLING_RESULT)
+		write_result(sampling, body, outcome);
+	else if (outcome->end == SAMPLING_COPY)
+		write_copy(sampling, body, outcome->copy);
+	else
+		write_error(sampling, body, &fault, &outcome->data);
+}
+
+static struct slice on_keep(void *owner, const struct sampling_outcome *outcome)
+{
+	struct mcp_sampling *sampling = owner;
+	const size_t front = before_id.len + sampling->id.len + 1;
+
+	write_outcome(sampling, outcome);
+	if (gather_done(&sampling->answer) != ERR_OK)
+		return slice_of(NULL, 0);
+	const struct slice whole = gather_flat(&sampling->answer, &sampling->arena);
+	if (slice_absent(whole) || whole.len <= front + 1)
+		return slice_of(NULL, 0);
+	sampling->kept = true;
+	return slice_of(whole.at + front, whole.len - front - 1);
+}
+
+static void post_busy(struct mcp_sampling *sampling)
+{
+	const struct fault fault = { .err = ERR_BUSY, .offset = FAULT_NO_OFFSET };
+
+	mcp_post_error(sampling->mcp, &sampling->link, sampling->id, &fault, NULL);
+}
+
+static void on_done(void *owner, const struct sampling_outcome *outcome)
+{
+	struct mcp_sampling *sampling = owner;
+
+	must_obj(sampling, MCP_SAMPLING_MAGIC);
+	if (!sampling->kept)
+		write_outcome(sampling, outcome);
+	const bool written = sampling->kept || gather_done(&sampling->answer) == ERR_OK;
+	if (!written || !mcp_post(sampling->mcp, &sampling->link, &sampling->answer))
+		post_busy(sampling);
+	sampling_end(sampling->call, ERR_OK);
+	free_sampling(sampling);
+}
+
+/* What is asked: its params and the revision, which shapes the answer. */
+static void on_digest(void *owner, struct sha256_sum *sum)
+{
+	const struct mcp_sampling *sampling = owner;
+
+	sha256_add(sum, SLICE("mcp:"));
+	sha256_add(sum, sampling->link.token.server);
+	sha256_add(sum, slice_str(revision_name(mcp_link_revision(&sampling->link))));
+	sha256_add(sum, sampling->rpc.params);
+}
+
+static void on_report(const void *owner, struct log_request *line)
+{
+	const struct mcp_sampling *sampling = owner;
+
+	line->revision = revision_name(mcp_link_revision(&sampling->link));
+	line->rpc = "sampling/createMessage";
+	line->client = sampling->client;
+	line->tool = sampling->tool;
+	line->status = line->err == ERR_CANCELLED ? 499 : sampling->status;
+}
+
+static const struct sampling_front sampling_front = {
+	.name = "mcp",
+	.digest = on_digest,
+	.keep = on_keep,
+	.done = on_done,
+	.report = on_report,
+};
+
+/* ---- the request ---- */
+
+/* Refused before the core was asked: its log line, and the server's answer. */
+static void refuse(struct mcp_sampling *sampling, const struct fault *fault)
+{
+	sampling->status = err_info(fault->err)->status;
+	sampling_refused(sampling->mcp->front->core, &sampling->ask, &sampling_front, sampling,
+			 fault->err);
+	mcp_post_error(sampling->mcp, &sampling->link, sampling->id, fault, NULL);
+	free_sampling(sampling);
+}
+
+static void refuse_err(struct mcp_sampling *sampling, enum err err)
+{
+	const struct fault fault = { .err = err, .offset = FAULT_NO_OFFSET };
+
+	refuse(sampling, &fault);
+}
+
+/* Of the tenant that the session belongs to, for the server that asks. */
+static bool find_caller(struct mcp_sampling *sampling, const struct caller *caller)
+{
+	sampling->caller = *caller;
+	sampling->caller.server = sampling->link.token.server;
+	sampling->caller.tenant = arena_copy(&sampling->arena, caller->tenant);
+	if (!slice_absent(caller->server))
+		sampling->client = arena_copy(&sampling->arena, caller->server);
+	return !slice_absent(sampling->caller.tenant) &&
+	       caller_account(&sampling->caller, sampling->mcp->front->config,
+			      &sampling->caller.account, &sampling->caller.plan);
+}
+
+static nsec_t deadline_of(const struct mcp_sampling *sampling, nsec_t now)
+{
+	const struct tenant_limits *limits = &sampling->caller.plan->limits;
+
+	if (!slice_absent(sampling->request.progress_token))
+		return now + limits->deadline_progress;
+	return now + (limits->deadline < MCP_SAMPLING_DEADLINE ? limits->deadline
+							       : MCP_SAMPLING_DEADLINE);
+}
+
+static void enter(struct mcp_sampling *sampling, struct mcp_request *stream)
+{
+	struct mcp_host *mcp = sampling->mcp;
+
+	if (mcp_link_has_session(&sampling->link)) {
+		sampling->by_id.key = mcp_asked_key(&sampling->link.who.key, sampling->id_text);
+		sampling->by_id.called_off = on_given_up;
+		flights_enter(mcp->flights, &sampling->by_id, mcp->inbox);
+		sampling->by_session.key = sampling->link.who.key;
+		sampling->by_session.called_off = on_session_over;
+		flights_enter(mcp->flights, &sampling->by_session, mcp->inbox);
+	}
+	if (stream == NULL)
+		return;
+	if (!slice_absent(stream->tool))
+		sampling->tool = arena_copy(&sampling->arena, stream->tool);
+	sampling->stream = stream;
+	sampling->next = stream->samplings;
+	sampling->place = &stream->samplings;
+	if (sampling->next != NULL)
+		sampling->next->place = &sampling->next;
+	stream->samplings = sampling;
+}
+
+/* Names the request to all gateways: the same one is paid for once. */
+static void name_once(struct mcp_sampling *sampling)
+{
+	const struct state_key key = mcp_asked_key(&sampling->link.who.key, sampling->id_text);
+
+	if (!mcp_link_has_session(&sampling->link))
+		return;
+	(void)hex_put_bytes(sampling->once, key.at, STATE_KEY_BYTES);
+	sampling->ask.once = slice_of(sampling->once, sizeof(sampling->once));
+}
+
+static void ask_core(struct mcp_sampling *sampling, struct slice text, struct mcp_request *stream)
+{
+	struct mcp_host *mcp = sampling->mcp;
+	struct fault fault = { .err = ERR_OK, .offset = FAULT_NO_OFFSET };
+	const enum err err = sampling_read(
+		text, mcp_link_revision(&sampling->link), &sampling_limits_default,
+		mcp->front->json, &sampling->arena, &sampling->rpc, &sampling->request, &fault);
+
+	if (err != ERR_OK) {
+		fault.err = err;
+		refuse(sampling, &fault);
+		return;
+	}
+	sampling->ask.request = &sampling->request;
+	sampling->ask.deadline = deadline_of(sampling, sampling->ask.started);
+	name_once(sampling);
+	enter(sampling, stream);
+	sampling->call =
+		sampling_begin(mcp->front->core, &sampling->ask, &sampling_front, sampling);
+	if (sampling->call == NULL)
+		refuse_err(sampling, ERR_BUSY);
+}
+
+/* False: there is no memory, not even for the error. */
+static bool init(struct mcp_sampling *sampling, struct mcp_host *mcp, const struct mcp_link *link,
+		 struct slice *text, const struct mcp_message *message)
+{
+	const size_t id_at = (size_t)(message->id.at - text->at);
+
+	*sampling = (struct mcp_sampling){ .magic = MCP_SAMPLING_MAGIC, .mcp = mcp };
+	arena_init(&sampling->arena, mcp->front->arenas, MCP_ARENA_MAX);
+	sampling_new_ids(mcp->front->core, slice_of(NULL, 0), &sampling->ids);
+	*text = arena_copy(&sampling->arena, *text);
+	if (slice_absent(*text) || !mcp_link_copy(&sampling->link, link, &sampling->arena))
+		return false;
+	sampling->id = slice_of(text->at + id_at, message->id.len);
+	sampling->id_text = json_loose_id_text(sampling->id, &sampling->arena);
+	sampling->ask = (struct sampling_ask){
+		.caller = &sampling->caller,
+		.ids = &sampling->ids,
+		.arena = &sampling->arena,
+		.body = *text,
+		.at = SLICE("$.params"),
+		.started = net_now(mcp->front->loop),
+		.deadline = NSEC_NEVER,
+		.started_wall_ns = net_wall_ns(mcp->front->loop),
+	};
+	return !slice_absent(sampling->id_text);
+}
+
+/* Whether it came without an open request of the client, where that is not allowed. */
+static bool is_unsolicited(const struct mcp_sampling *sampling)
+{
+	const struct mcp_server *server = mcp_link_server(sampling->mcp, &sampling->link);
+
+	return server != NULL && !server->unsolicited &&
+	       flights_count(sampling->mcp->flights,
+			     mcp_call_key(&sampling->link.who.key, SLICE(""))) == 0;
+}
+
+static void begin(struct mcp_sampling *sampling, const struct caller *caller, struct slice text,
+		  struct mcp_request *stream)
+{
+	struct mcp_host *mcp = sampling->mcp;
+	const struct mcp_link *link = &sampling->link;
+
+	if (!find_caller(sampling, caller)) {
+		sampling->ask.caller = NULL;
+		refuse_err(sampling, ERR_UNAUTHORIZED);
+	} else if (!mcp_link_answers(link)) {
+		refuse_err(sampling, ERR_SAMPLING_REFUSED);
+	} else if (stream == NULL && is_unsolicited(sampling)) {
+		refuse_err(sampling, ERR_UNSOLICITED);
+	} else if (mcp_link_has_session(link) &&
+		   flights_count(mcp->flights, link->who.key) >= MCP_SESSION_SAMPLINGS_MAX) {
+		refuse_err(sampling, ERR_SAMPLINGS_BUSY);
+	} else {
+		ask_core(sampling, text, stream);
+	}
+}
+
+/* A request that comes again, because its stream was resumed, is answered once (mcp-proxy.md 5.3.3). */
+static bool is_repeated(struct mcp_host *mcp, const struct mcp_link *link, struct slice id_text)
+{
+	return mcp_link_has_session(link) &&
+	       mcp_session_claim(mcp->channels, &link->who, id_text, net_now(mcp->front->loop)) ==
+		       MCP_CLAIMED_BEFORE;
+}
+
+void mcp_sampling_begin(struct mcp_host *mcp, const struct mcp_link *link,
+			const struct caller *caller, struct slice text,
+			const struct mcp_message *message, struct mcp_request *stream)
+{
+	const struct fault busy = { .err = ERR_BUSY, .offset = FAULT_NO_OFFSET };
+	struct mcp_sampling *sampling = slab_take(&mcp->samplings);
+
+	if (sampling == NULL) {
+		mcp_post_error(mcp, link, message->id, &busy, NULL);
+		return;
+	}
+	if (!init(sampling, mcp, link, &text, message)) {
+		mcp_post_error(mcp, link, message->id, &busy, NULL);
+		free_sampling(sampling);
+	} else if (is_repeated(mcp, &sampling->link, sampling->id_text)) {
+		free_sampling(sampling);
+	} else {
+		begin(sampling, caller, text, stream);
+	}
+}
+
+/* ---- given up ---- */
+
+bool mcp_sampling_cancelled(struct mcp_host *mcp, const struct mcp_link *link, struct slice id)
+{
+	struct arena arena;
+	bool ours = false;
+
+	if (!mcp_link_has_session(link))
+		return false;
+	arena_init(&arena, mcp->front->arenas, MCP_ARENA_MAX);
+	const struct slice text = json_loose_id_text(id, &arena);
+	if (!slice_absent(text) && mcp_session_claimed(mcp->channels, &link->who, text)) {
+		const struct state_key key = mcp_asked_key(&link->who.key, text);
+		ours = true;
+		(void)flights_call_off(mcp->flights, key);
+		if (mcp->flights_elsewhere != NULL)
+			flights_redis_call_off(mcp->flights_elsewhere, key);
+	}
+	arena_give(&arena);
+	return ours;
+}
+
+void mcp_samplings_detach(struct mcp_request *stream)
+{
+	while (stream->samplings != NULL)
+		leave_stream(stream->samplings);
+}
+
+void mcp_samplings_stop(struct mcp_request *stream)
+{
+	const struct fault fault = { .err = ERR_SAMPLING_CANCELLED, .offset = FAULT_NO_OFFSET };
+
+	while (stream->samplings != NULL) {
+		struct mcp_sampling *sampling = stream->samplings;
+		mcp_post_error(sampling->mcp, &sampling->link, sampling->id, &fault, NULL);
+		abandon(sampling);
+	}
+}
+
+bool mcp_sampling_slab(struct slab *slab)
+{
+	return slab_init(slab, sizeof(struct mcp_sampling), MCP_SAMPLINGS_MAX);
+}

@@ -1,0 +1,187 @@
+/* mcp_serve.c - which session a message belongs to, and what is done with it (mcp-proxy.md 1, 4). */
+#include "codec/base/must.h"
+#include "codec/mcp/mcp_edit.h"
+#include "gateway/front/mcp/mcp.h"
+
+/* ---- the session of a request ---- */
+
+static bool same_digest(const struct mcp_digest *digest, const uint8_t key[MCP_DIGEST_BYTES])
+{
+	return memcmp(digest->at, key, sizeof(digest->at)) == 0;
+}
+
+/* A server of one endpoint is there; of several one is drawn by weight. */
+static uint32_t draw_endpoint(const struct mcp_request *request)
+{
+	const struct mcp_server *server = request->server;
+	uint64_t sum = 0, left;
+
+	for (uint32_t i = 0; i < server->endpoint_count; i++)
+		sum += server->endpoints[i].weight;
+	if (sum == 0)
+		return 0;
+	left = request->ids.seed % sum;
+	for (uint32_t i = 0; i < server->endpoint_count; i++) {
+		if (left < server->endpoints[i].weight)
+			return i;
+		left -= server->endpoints[i].weight;
+	}
+	return 0;
+}
+
+/* Without a session nobody knows what the client has declared: only what goes for all clients is done. */
+static enum mcp_mode mode_of_all(const struct mcp_server *server)
+{
+	if (server->sampling == MCP_FORCE)
+		return MCP_MODE_FORCE;
+	return server->sampling == MCP_REFUSE ? MCP_MODE_REFUSE : MCP_MODE_RELAY;
+}
+
+static void link_init(struct mcp_request *request)
+{
+	struct mcp_token *token = &request->link.token;
+
+	_Static_assert(sizeof(token->tenant) == sizeof(request->caller.limit_key), "one key");
+	token->server = request->name;
+	token->upstream_id = token->revision = SLICE("");
+	(void)memcpy(token->tenant.at, request->caller.limit_key, sizeof(token->tenant.at));
+	token->principal =
+		mcp_principal_of(request->caller.tenant, request->caller.server, slice_of(NULL, 0),
+				 slice_of(NULL, 0), slice_of(NULL, 0));
+	token->mode = mode_of_all(request->server);
+	request->link.endpoint = draw_endpoint(request);
+	token->endpoint = mcp_endpoint_digest(request->server, request->link.endpoint);
+}
+
+/* Of another tenant, principal or server, of an endpoint that is gone, forged, over: all are the same to the client. */
+static bool open_session(struct mcp_request *request)
+{
+	struct mcp_link *link = &request->link;
+	const struct mcp_digest principal = link->token.principal;
+	struct mcp_token token;
+	const enum err err =
+		mcp_token_open(request->mcp->seal, MCP_TOKEN_SESSION, link->token.server,
+			       slice_trim(request->token), &request->arena, &token);
+
+	if (err != ERR_OK)
+		return mcp_refuse_err(request, err);
+	if (!same_digest(&token.tenant, request->caller.limit_key) ||
+	    !mcp_digest_eq(&token.principal, &principal))
+		return mcp_refuse_err(request, ERR_SESSION_UNKNOWN);
+	link->token = token;
+	mcp_link_who(link);
+	if (!mcp_link_place(link, request->server) ||
+	    mcp_session_ended(request->mcp->channels, &link->who, net_now(request->host->loop)))
+		return mcp_refuse_err(request, ERR_SESSION_UNKNOWN);
+	mcp_session_used(request->mcp->channels, &link->who, net_now(request->host->loop));
+	return true;
+}
+
+static bool find_session(struct mcp_request *request)
+{
+	link_init(request);
+	request->token = request->in->headers[HTTP_SESSION_ID];
+	if (request->modern || slice_absent(request->token) || request->token.len == 0)
+		return true;
+	return open_session(request);
+}
+
+/* ---- answers of the client to requests that are answered here ---- */
+
+static bool is_held(const struct mcp_request *request, const struct mcp_message *message,
+		    struct arena *into)
+{
+	if (message->kind != MCP_RESPONSE)
+		return false;
+	const struct slice id = json_loose_id_text(message->id, into);
+	return !slice_absent(id) &&
+	       mcp_session_claimed(request->mcp->channels, &request->link.who, id);
+}
+
+/* The client may not answer for the gateway: such members go. */
+static bool cut_held(struct mcp_request *request, struct slice *body)
+{
+	struct mcp_message message;
+	struct mcp_edits edits;
+	struct mcp_cut rest;
+	uint32_t cut = 0;
+
+	mcp_edits_init(&edits, request->posted.value, &request->arena);
+	mcp_cut_begin(&rest, &edits, request->posted.value);
+	while (mcp_cut_next(&rest)) {
+		if (json_loose_kind(rest.walk.value) != JSON_LOOSE_OBJECT)
+			continue;
+		mcp_message_read(rest.walk.value, &message);
+		if (is_held(request, &message, &request->arena)) {
+			mcp_cut_drop(&rest);
+			cut++;
+		}
+	}
+	if (cut == 0)
+		return true;
+	if (rest.left == 0)
+		return mcp_settle(request, 202);
+	*body = mcp_edits_flat(&edits, &request->arena);
+	return !slice_absent(*body) || mcp_refuse_err(request, ERR_BUSY);
+}
+
+/* ---- what is asked ---- */
+
+/* The client gives one of its requests up: so does what that has caused here. */
+static void cancel_call(struct mcp_request *request)
+{
+	const struct slice id =
+		json_loose_id_text(mcp_message_cancels(&request->posted.first), &request->arena);
+	struct mcp_host *mcp = request->mcp;
+
+	if (slice_absent(id))
+		return;
+	const struct state_key key = mcp_call_key(&request->link.who.key, id);
+	(void)flights_call_off(mcp->flights, key);
+	if (mcp->flights_elsewhere != NULL)
+		flights_redis_call_off(mcp->flights_elsewhere, key);
+}
+
+static bool serve_session(struct mcp_request *request)
+{
+	struct slice body = request->in->body;
+
+	if (!mcp_link_takes(&request->link))
+		return mcp_forward(request, body);
+	if (request->posted.batch) {
+		if (!cut_held(request, &body))
+			return false;
+	} else if (is_held(request, &request->posted.first, &request->arena)) {
+		return mcp_settle(request, 202);
+	} else if (!slice_absent(mcp_message_cancels(&request->posted.first))) {
+		cancel_call(request);
+	}
+	return mcp_forward(request, body);
+}
+
+static bool serve_post(struct mcp_request *request)
+{
+	const struct mcp_posted *posted = &request->posted;
+
+	if (!posted->batch && !request->modern && posted->first.kind == MCP_REQUEST &&
+	    json_loose_is(posted->first.method, "initialize")) {
+		link_init(request);
+		return mcp_initialize(request);
+	}
+	if (!find_session(request))
+		return false;
+	return serve_session(request);
+}
+
+bool mcp_serve(struct mcp_request *request)
+{
+	request->modern = request->verb == MCP_VERB_POST && !request->posted.batch &&
+			  mcp_message_modern(&request->posted.first);
+	if (request->verb == MCP_VERB_POST)
+		return serve_post(request);
+	if (!find_session(request))
+		return false;
+	if (request->verb == MCP_VERB_GET && request->link.token.own_get)
+		return mcp_get(request);
+	return mcp_forward(request, slice_of("", 0));
+}

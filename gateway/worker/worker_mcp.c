@@ -1,0 +1,39 @@
+/* worker_mcp.c - what a worker has for the proxy in front of MCP servers. */
+#include "gateway/worker/worker_parts.h"
+
+#include "codec/base/must.h"
+
+/* The configured secrets, and the process's own: the first seals, and all open, so that sessions outlive a reload that
+ * brings the first secret. */
+bool worker_use_seals(struct worker *worker, const struct config *config)
+{
+	struct seal_secret secrets[CONFIG_SEAL_SECRETS_MAX + 1];
+	struct seal *fresh;
+
+	must(config->seal_secret_count <= CONFIG_SEAL_SECRETS_MAX);
+	for (uint32_t i = 0; i < config->seal_secret_count; i++)
+		secrets[i] = config->seal_secrets[i];
+	secrets[config->seal_secret_count] = *worker->args.seal_secret;
+	fresh = seal_new(secrets, config->seal_secret_count + 1);
+	explicit_bzero(secrets, sizeof(secrets));
+	if (fresh == NULL)
+		return false;
+	seal_free(worker->mcp.seal);
+	worker->mcp.seal = fresh;
+	return true;
+}
+
+bool worker_build_mcp(struct worker *worker)
+{
+	struct mcp_host *mcp = &worker->mcp;
+
+	worker->fronts.mcp = mcp;
+	mcp->front = &worker->fronts;
+	mcp->limits = worker->args.limits;
+	mcp->metrics = worker->args.metrics;
+	mcp->flights = worker->args.flights;
+	mcp->flights_elsewhere = worker->core.flights_elsewhere;
+	mcp->inbox = &worker->core.inbox;
+	mcp->channels = worker->args.channels;
+	return mcp_host_init(mcp);
+}
