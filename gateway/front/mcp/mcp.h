@@ -123,7 +123,6 @@ struct mcp_request {
 	enum mcp_verb verb;
 	struct slice name; /* the server's */
 	bool bad_token, client_auth;
-	bool followed;      /* by_id and by_session are in */
 	bool modern;        /* 2026-07-28: no session, and the client's leaving cancels */
 	struct slice token; /* Mcp-Session-Id as the client sent it; absent: none */
 	struct mcp_link link;

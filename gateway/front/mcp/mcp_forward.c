@@ -192,8 +192,8 @@ static void follow(struct mcp_request *request)
 {
 	struct mcp_host *mcp = request->mcp;
 
-	if (request->followed || !mcp_link_has_session(&request->link) ||
-	    !mcp_link_takes(&request->link) || request->posted.first.kind != MCP_REQUEST)
+	if (!mcp_link_has_session(&request->link) || !mcp_link_takes(&request->link) ||
+	    request->posted.first.kind != MCP_REQUEST)
 		return;
 	const struct slice id = json_loose_id_text(request->posted.first.id, &request->arena);
 	const struct slice tool = tool_of(request);
@@ -201,7 +201,6 @@ static void follow(struct mcp_request *request)
 		return;
 	if (!slice_absent(tool))
 		request->tool = arena_copy(&request->arena, tool);
-	request->followed = true;
 	request->by_id.key = mcp_call_key(&request->link.who.key, id);
 	request->by_id.called_off = on_given_up;
 	flights_enter(mcp->flights, &request->by_id, mcp->inbox);
@@ -218,7 +217,6 @@ void mcp_stream_begin(struct mcp_request *request)
 		     request->extra.stream, on_drained);
 	mcp_out_head(&request->out, request->status, request->fields, request->field_count);
 	mcp_out_flush(&request->out);
-	follow(request);
 }
 
 static bool on_head(struct upstream_call *call)
@@ -375,8 +373,7 @@ bool mcp_forward(struct mcp_request *request, struct slice body)
 			    &request->pin))
 		return mcp_refuse_err(request, ERR_SERVER_UNAVAILABLE);
 	request->phase = MCP_CALLED;
-	if (!request->server->unsolicited)
-		follow(request); /* so that its samplings are known not to be */
+	follow(request);
 	return true;
 }
 

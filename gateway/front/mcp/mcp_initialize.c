@@ -250,6 +250,7 @@ static bool let_go(struct mcp_request *request)
 
 	if (!mcp_session_pass(request, request->session_id))
 		return false;
+	request->responded = true;
 	request->filter.events = &mcp_stream_events;
 	request->filter.takes = mcp_link_takes(&request->link);
 	mcp_stream_begin(request);
