@@ -47,6 +47,7 @@ ERROR(UNAUTHORIZED, 401, 401, "unauthorized", "The key is missing, unknown or di
 ERROR(BUDGET, 402, 402, "budget_exceeded", "The tenant's budget has no room for what the request may cost")
 ERROR(OVER_BUDGET, 402, 402, "request_over_budget", "The request may cost more than the whole budget and can never pass")
 ERROR(ORIGIN, 403, 403, "origin_forbidden", "This Origin is not allowed")
+ERROR(HOST, 403, 403, "host_forbidden", "A listener on a loopback address is not asked for by this Host")
 ERROR(POLICY, 403, 403, "policy_denied", "Policy does not permit this request")
 ERROR(MODEL_FORBIDDEN, 403, 403, "model_forbidden", "Policy permits this tenant no model")
 ERROR(IMAGES_FORBIDDEN, 403, 403, "images_forbidden", "Policy does not permit images")

@@ -62,7 +62,7 @@ void mcp_host_leave(struct mcp_host *mcp);
 
 /* ---- one exchange of a client ---- */
 
-enum mcp_verb { MCP_VERB_OTHER, MCP_VERB_POST, MCP_VERB_GET, MCP_VERB_DELETE };
+enum mcp_verb { MCP_VERB_OTHER, MCP_VERB_POST, MCP_VERB_GET, MCP_VERB_DELETE, MCP_VERB_OPTIONS };
 enum mcp_verb mcp_verb_of(struct slice method);
 struct slice mcp_verb_name(enum mcp_verb verb);
 
@@ -116,7 +116,7 @@ struct mcp_request {
 	enum err refused;
 	const char *detail;
 	int status;
-	struct http_field fields[12];
+	struct http_field fields[16];
 	size_t field_count;
 	struct gather answer;
 	/* asked */
@@ -179,8 +179,12 @@ bool mcp_refuse_err(struct mcp_request *request, enum err err);
 bool mcp_settle(struct mcp_request *request, int status);
 /* Its log line and counters. */
 void mcp_log_refusal(struct mcp_request *request);
-/* The value of WWW-Authenticate. */
-struct slice mcp_challenge(const struct mcp_request *request);
+/* ---- mcp_oauth.c ---- */
+
+/* Whether clients are told who issues tokens (public_url and identity.jwt). */
+bool mcp_oauth_on(const struct config *config);
+/* The value of WWW-Authenticate; static or in the request's arena. */
+struct slice mcp_challenge(struct mcp_request *request);
 
 /* ---- mcp_head.c: which header fields pass ---- */
 

@@ -1,6 +1,8 @@
 /* mcp_error.c - answers that the gateway gives itself: JSON-RPC errors under the client's id. */
 #include "codec/base/must.h"
+#include "gateway/front/front_caller.h"
 #include "gateway/front/mcp/mcp.h"
+#include "gateway/front/mcp/mcp_browser.h"
 
 #include <stdio.h>
 
@@ -12,9 +14,24 @@ void mcp_add_field(struct mcp_request *request, struct slice name, struct slice 
 	request->fields[request->field_count++] = (struct http_field){ name, value };
 }
 
+/* What a page of an allowed Origin needs to read the answer. */
+static void add_browser_fields(struct mcp_request *request)
+{
+	struct http_field fields[MCP_BROWSER_FIELDS];
+	const struct slice origin = request->in == NULL ? slice_of(NULL, 0)
+							: request->in->headers[HTTP_ORIGIN];
+
+	if (slice_absent(origin) || !front_origin_allowed(request->host->config, origin))
+		return;
+	const size_t count = mcp_browser_fields(origin, request->verb == MCP_VERB_OPTIONS, fields);
+	for (size_t i = 0; i < count; i++)
+		mcp_add_field(request, fields[i].name, fields[i].value);
+}
+
 void mcp_begin_fields(struct mcp_request *request)
 {
 	request->field_count = 0;
+	add_browser_fields(request);
 	mcp_add_field(request, SLICE("sluice-request-id"),
 		      slice_of(request->ids.request_id, REQUEST_ID_HEX));
 }
@@ -89,11 +106,6 @@ bool mcp_settle(struct mcp_request *request, int status)
 	mcp_begin_fields(request);
 	gather_init(&request->answer, &request->arena);
 	return false;
-}
-
-struct slice mcp_challenge(const struct mcp_request *request)
-{
-	return request->bad_token ? SLICE("Bearer error=\"invalid_token\"") : SLICE("Bearer");
 }
 
 bool mcp_refuse_err(struct mcp_request *request, enum err err)

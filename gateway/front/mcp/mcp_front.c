@@ -82,7 +82,8 @@ static bool on_expects(struct front_host *host, struct http_early *early,
 	if (!good) {
 		http_refuse_early(early, request.status, request.fields, request.field_count,
 				  gather_flat(&request.answer, &request.arena));
-		mcp_log_refusal(&request);
+		if (request.refused != ERR_OK)
+			mcp_log_refusal(&request);
 	}
 	arena_give(&request.arena);
 	return good;

@@ -8,14 +8,14 @@
 struct slice mcp_verb_name(enum mcp_verb verb)
 {
 	static const struct slice names[] = { SLICE_INIT(""), SLICE_INIT("POST"), SLICE_INIT("GET"),
-					      SLICE_INIT("DELETE") };
+					      SLICE_INIT("DELETE"), SLICE_INIT("OPTIONS") };
 
 	return names[verb];
 }
 
 enum mcp_verb mcp_verb_of(struct slice method)
 {
-	for (enum mcp_verb verb = MCP_VERB_POST; verb <= MCP_VERB_DELETE; verb++)
+	for (enum mcp_verb verb = MCP_VERB_POST; verb <= MCP_VERB_OPTIONS; verb++)
 		if (slice_eq(method, mcp_verb_name(verb)))
 			return verb;
 	return MCP_VERB_OTHER;

@@ -2,6 +2,7 @@
 #include "codec/base/must.h"
 #include "gateway/front/front_caller.h"
 #include "gateway/front/mcp/mcp.h"
+#include "gateway/front/mcp/mcp_browser.h"
 #include "gateway/telemetry/metrics.h"
 #include "tenants/limit.h"
 
@@ -41,11 +42,16 @@ static bool read_http(struct mcp_request *request, bool found)
 	request->name = server_name(in->path);
 	if (!found || slice_absent(request->name))
 		return mcp_refuse_err(request, ERR_NOT_FOUND);
-	if (request->verb == MCP_VERB_OTHER)
+	if (request->verb == MCP_VERB_OTHER ||
+	    (request->verb == MCP_VERB_OPTIONS && slice_absent(header(request, HTTP_ORIGIN))))
 		return mcp_refuse_err(request, ERR_HTTP_METHOD);
 	if (!front_origin_allowed(request->host->config, header(request, HTTP_ORIGIN)))
 		return mcp_refuse_err(request, ERR_ORIGIN);
-	return true;
+	if (in->loopback &&
+	    !mcp_browser_names_us(in->authority, request->host->config->public_url))
+		return mcp_refuse_err(request, ERR_HOST);
+	/* A browser asks before it shows a key. */
+	return request->verb != MCP_VERB_OPTIONS || mcp_settle(request, 204);
 }
 
 /* Says what is wrong with a token: its sender can read it, too. */

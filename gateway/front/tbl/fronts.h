@@ -4,3 +4,4 @@
  * has. */
 FRONT("/v1/sampling", rpc_front)
 FRONT("/mcp/", mcp_front)
+FRONT("/.well-known/oauth-protected-resource/mcp/", mcp_oauth_front)
