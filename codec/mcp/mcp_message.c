@@ -1,5 +1,7 @@
 #include "codec/mcp/mcp_message.h"
 
+#include "codec/json/json_scan.h"
+
 /* ---- where the members are ------------------------------------------------------------------- */
 
 /* An object that is walked. Its parent has a field that opens it. */
@@ -184,8 +186,8 @@ static void leave(struct mcp_message *out, struct level *outer)
 		take(out, outer->field, outer->walk.value);
 }
 
-/* False: it is not JSON up to its end. */
-static bool read_members(struct slice object, struct mcp_message *out)
+/* Behind the object that `object` begins with; NULL: it is not JSON up to its end. */
+static const char *read_members(struct slice object, struct mcp_message *out)
 {
 	struct level levels[LEVELS], *level = levels;
 
@@ -196,7 +198,7 @@ static bool read_members(struct slice object, struct mcp_message *out)
 			level +=
 				read_value(out, find_field(level->object, level->walk.name), level);
 		else if (level == levels)
-			return !level->walk.bad;
+			return level->walk.bad ? NULL : level->walk.at;
 		else
 			leave(out, --level);
 	}
@@ -223,18 +225,40 @@ static enum mcp_message_kind kind_of(const struct mcp_message *message, bool has
 		       : MCP_ODD;
 }
 
-void mcp_message_read(struct slice object, struct mcp_message *out)
+/* Behind the object; NULL: there is none. */
+static const char *read_object(struct slice object, struct mcp_message *out)
 {
+	const char *end = NULL;
+
 	*out = (struct mcp_message){ .kind = MCP_ODD };
-	if (json_loose_kind(object) != JSON_LOOSE_OBJECT)
-		return;
-	if (!read_members(object, out)) {
+	if (json_loose_kind(object) == JSON_LOOSE_OBJECT)
+		end = read_members(object, out);
+	if (end == NULL) {
 		*out = (struct mcp_message){ .kind = MCP_ODD };
-		return;
+		return NULL;
 	}
 	const bool has_id = !slice_absent(out->id);
 	out->id = id_of(out->id);
 	out->kind = kind_of(out, has_id);
+	return end;
+}
+
+void mcp_message_read(struct slice object, struct mcp_message *out)
+{
+	(void)read_object(object, out);
+}
+
+bool mcp_message_read_text(struct slice text, struct mcp_message *out, struct slice *object)
+{
+	const char *rear = text.at + text.len, *from = scan_space(text.at, rear);
+	const char *end = read_object(slice_of(from, (size_t)(rear - from)), out);
+
+	if (end == NULL || scan_space(end, rear) != rear) {
+		*out = (struct mcp_message){ .kind = MCP_ODD };
+		return false;
+	}
+	*object = slice_of(from, (size_t)(end - from));
+	return true;
 }
 
 /* ---- what messages mean ---------------------------------------------------------------------- */

@@ -72,6 +72,11 @@ struct mcp_message {
  * it is a request (with an id) or a notification (without). */
 void mcp_message_read(struct slice object, struct mcp_message *out);
 
+/* The same for a text that is one object and white space, in one scan; *object is that object. False: it is anything
+ * else (a batch, say, which json_loose_whole finds), and the message is odd. */
+MUST_USE bool mcp_message_read_text(struct slice text, struct mcp_message *out,
+				    struct slice *object);
+
 /* A request to sample: method and an id. */
 bool mcp_message_samples(const struct mcp_message *message);
 

@@ -214,6 +214,26 @@ static void check_cut(struct slice text, struct slice container, bool valid, str
 	edit_end(&e);
 }
 
+/* One scan of a text, against a scan for its object and one for the object's members. */
+static void check_text(struct slice text)
+{
+	struct mcp_message once, twice;
+	struct slice object = { NULL, 0 }, found = { NULL, 0 };
+
+	const bool whole = json_loose_whole(text, &object) &&
+			   json_loose_kind(object) == JSON_LOOSE_OBJECT && json_loose_sound(object);
+	must(mcp_message_read_text(text, &once, &found) == whole);
+	if (!whole) {
+		must(once.kind == MCP_ODD && slice_absent(once.id));
+		return;
+	}
+	must(found.at == object.at && found.len == object.len);
+	mcp_message_read(object, &twice);
+	must(once.kind == twice.kind && once.id.at == twice.id.at &&
+	     once.in_params.meta_text.at == twice.in_params.meta_text.at &&
+	     once.in_result.result_type.at == twice.in_result.result_type.at);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct json_work *work;
@@ -226,6 +246,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		work = json_work_new(codec_set_best());
 	must(work != NULL);
 	const struct slice text = slice_of((const char *)data + 1, size - 1);
+	check_text(text);
 	if (!json_loose_whole(text, &object)) {
 		mcp_message_read(SLICE("{}"), &message);
 		check_sniff(text, data[0] + 1u, &message);

@@ -247,6 +247,24 @@ static void a_cancellation_names_an_id(void **state)
 	}
 }
 
+static void a_text_is_one_message_or_none(void **state)
+{
+	struct mcp_message message;
+	struct slice object = { NULL, 0 };
+
+	(void)state;
+	assert_true(
+		mcp_message_read_text(SLICE(" {\"id\":1,\"result\":{}} \r\n"), &message, &object));
+	assert_int_equal(message.kind, MCP_RESPONSE);
+	assert_true(slice_eq(object, SLICE("{\"id\":1,\"result\":{}}")));
+	assert_false(mcp_message_read_text(SLICE("{\"id\":1,\"result\":{}} x"), &message, &object));
+	assert_int_equal(message.kind, MCP_ODD);
+	assert_true(slice_absent(message.id));
+	assert_false(mcp_message_read_text(SLICE("[{\"id\":1,\"result\":{}}]"), &message, &object));
+	assert_false(mcp_message_read_text(SLICE("{\"id\":1,"), &message, &object));
+	assert_false(mcp_message_read_text(SLICE(""), &message, &object));
+}
+
 static void a_sampling_may_hide_in_a_response(void **state)
 {
 	struct mcp_message message;
@@ -335,6 +353,7 @@ int main(void)
 		cmocka_unit_test(a_name_that_is_there_twice_is_told),
 		cmocka_unit_test(a_response_asks_for_input_or_does_not),
 		cmocka_unit_test(a_cancellation_names_an_id),
+		cmocka_unit_test(a_text_is_one_message_or_none),
 		cmocka_unit_test(a_sampling_may_hide_in_a_response),
 		cmocka_unit_test(requests_tell_their_revision_and_token),
 		cmocka_unit_test(a_refusal_is_told_by_its_code),
