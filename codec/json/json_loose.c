@@ -11,7 +11,7 @@
 static const char *skip_string(const char *at, const char *end)
 {
 	for (;;) {
-		at = scan_string8(at, end);
+		at = scan_string_end(at, end);
 		if (at == end)
 			return NULL;
 		if (*at++ == '"')

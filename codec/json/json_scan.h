@@ -58,9 +58,27 @@ static inline size_t scan_first(uint64_t mask)
 	return (size_t)__builtin_ctzll(mask) >> 3;
 }
 
-/* At the next quote or backslash, or at `end`. */
-static inline const char *scan_string8(const char *at, const char *end)
+/* Past whole 16-byte blocks with neither byte; vectors as above. */
+static inline const char *scan_neither16(const char *at, const char *end, char one, char other)
 {
+	typedef char bytes __attribute__((vector_size(16)));
+	typedef uint64_t words __attribute__((vector_size(16)));
+	const bytes none = { 0 }, a = none + one, b = none + other;
+
+	for (; end - at >= 16; at += 16) {
+		bytes block;
+		(void)memcpy(&block, at, sizeof(block));
+		const words found = (words)((block == a) | (block == b));
+		if ((found[0] | found[1]) != 0)
+			break;
+	}
+	return at;
+}
+
+/* At the next quote or backslash, or at `end`. */
+static inline const char *scan_string_end(const char *at, const char *end)
+{
+	at = scan_neither16(at, end, '"', '\\');
 	for (; end - at >= 8; at += 8) {
 		const uint64_t word = scan_load8(at);
 		const uint64_t quote = word ^ SCAN_ONES * '"', slash = word ^ SCAN_ONES * '\\';

@@ -95,7 +95,7 @@ static const char *skip_string(struct mcp_sniff *sniff, const char *at, const ch
 			at++;
 			continue;
 		}
-		at = scan_string8(at, end);
+		at = scan_string_end(at, end);
 		if (at == end)
 			break;
 		if (*at++ == '"') {

@@ -1,6 +1,7 @@
 #include "codec/sse/sse_cut.h"
 
 #include "codec/base/must.h"
+#include "codec/json/json_scan.h"
 #include "codec/sse/sse_line.h"
 
 static const struct slice nothing = { NULL, 0 };
@@ -12,20 +13,10 @@ void sse_cut_init(struct sse_cut *cut)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* At the next line feed or carriage return, or at `end`. Whole blocks by the compiler's own vectors. */
+/* At the next line feed or carriage return, or at `end`. */
 static const char *line_end(const char *at, const char *end)
 {
-	typedef char bytes __attribute__((vector_size(16)));
-	typedef uint64_t words __attribute__((vector_size(16)));
-	const bytes none = { 0 }, lf = none + '\n', cr = none + '\r';
-
-	for (; end - at >= 16; at += 16) {
-		bytes block;
-		(void)memcpy(&block, at, sizeof(block));
-		const words found = (words)((block == lf) | (block == cr));
-		if ((found[0] | found[1]) != 0)
-			break;
-	}
+	at = scan_neither16(at, end, '\n', '\r');
 	while (at < end && *at != '\n' && *at != '\r')
 		at++;
 	return at;
