@@ -309,8 +309,8 @@ static struct slice peek_data(struct sse_cut *cut, struct slice kept)
 
 bool sse_cut_peek(struct sse_cut *cut, struct slice kept, struct slice *piece)
 {
-	must(!cut->passing && cut->seen <= kept.len);
-	while (cut->peeked < cut->seen) {
+	must(cut->seen <= kept.len);
+	while (!cut->passing && cut->peeked < cut->seen) {
 		if (cut->peeking) {
 			*piece = peek_data(cut, kept);
 			if (piece->len != 0)

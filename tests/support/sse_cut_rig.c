@@ -140,11 +140,11 @@ static void feed(struct rig *rig, struct slice bytes)
 		drop(rig, piece.raw.len);
 		arena_give(&rig->arena);
 	}
-	if (rig->kept_len == 0 || rig->cut.passing)
+	if (rig->kept_len == 0)
 		return;
 	while (sse_cut_peek(&rig->cut, slice_of(rig->kept, rig->kept_len), &data))
 		text_add(&rig->peeked, data);
-	if (rig->pass) {
+	if (rig->pass && !rig->cut.passing) {
 		sse_cut_pass(&rig->cut);
 		feed(rig, SLICE(""));
 	}

@@ -206,6 +206,7 @@ static void data_are_seen_before_the_event_ends(void **state)
 static void an_event_passes_in_parts(void **state)
 {
 	struct feeding f;
+	struct slice piece;
 
 	(void)state;
 	begin(&f);
@@ -220,6 +221,7 @@ static void an_event_passes_in_parts(void **state)
 	assert_int_equal(next(&f, SLICE("}\r\ni")), SSE_CUT_PART); /* the next line may be an id */
 	assert_slice(f.piece.raw, "}\r\n");
 	assert_int_equal(next(&f, SLICE("id: 6")), SSE_CUT_NOTHING);
+	assert_false(sse_cut_peek(&f.cut, SLICE("id: 6"), &piece));
 	assert_int_equal(next(&f, SLICE("id: 6\ndata: \n\ndata: b\n\n")), SSE_CUT_LAST);
 	assert_slice(f.piece.raw, "id: 6\ndata: \n\n");
 	assert_slice(f.piece.id, "6");
