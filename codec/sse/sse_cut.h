@@ -73,7 +73,8 @@ MUST_USE enum sse_cut_got sse_cut_next(struct sse_cut *cut, struct slice kept, s
 				       struct sse_cut_piece *piece);
 
 /* After SSE_CUT_NOTHING: the next bytes of the unfinished event's data, each given once, lines joined by line feeds:
- * what an mcp_sniff is fed with. False: there are no more so far, or the event passes. `kept` as in the last call of sse_cut_next. */
+ * what an mcp_sniff is fed with. False: there are no more so far, or the event passes. `kept` as in the last call of
+ * sse_cut_next. */
 MUST_USE bool sse_cut_peek(struct sse_cut *cut, struct slice kept, struct slice *piece);
 
 /* After SSE_CUT_NOTHING: the unfinished event passes. sse_cut_next, called with the same bytes, gives it out in parts

@@ -166,14 +166,14 @@ static bool handle_event(struct mcp_filter *filter, const struct sse_cut_piece *
 
 	if (!remember_id(filter, piece))
 		return false;
-	if (slice_absent(piece->data) || !json_loose_whole(piece->data, &value))
+	if (slice_absent(piece->data))
 		return pass(filter, &passed);
-	const enum json_loose_kind kind = json_loose_kind(value);
-	if (kind == JSON_LOOSE_ARRAY && filter->takes)
-		return handle_array(filter, piece, value, &passed);
-	if (kind != JSON_LOOSE_OBJECT)
+	if (!mcp_message_read_text(piece->data, &message, &value)) {
+		if (filter->takes && json_loose_whole(piece->data, &value) &&
+		    json_loose_kind(value) == JSON_LOOSE_ARRAY)
+			return handle_array(filter, piece, value, &passed);
 		return pass(filter, &passed);
-	mcp_message_read(value, &message);
+	}
 	if (filter->takes && mcp_message_samples(&message)) {
 		filter->events->take(filter, value, &message);
 		return swallow(filter);
