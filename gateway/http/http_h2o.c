@@ -290,7 +290,8 @@ void exchange_free_body(struct http_exchange *exchange)
 void exchange_drop(struct http_exchange *exchange)
 {
 	struct http_server *server = exchange->server;
-	exchange_end_rest(exchange);
+	if (exchange->rests)
+		exchange_end_rest(exchange);
 	if (exchange->state == EXCHANGE_WAITING && h2o_linklist_is_linked(&exchange->listed))
 		let_go(exchange);
 	else if (h2o_timeout_is_linked(&exchange->tick))

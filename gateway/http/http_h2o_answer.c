@@ -62,28 +62,25 @@ static void set_status(struct http_exchange *exchange, int status)
 		req->http1_is_persistent = 0;
 }
 
-/* Of nearly all names the length alone says that they are none of these. */
-void exchange_check_field(struct slice name)
+bool exchange_writes_one_of_its_length(struct slice name)
 {
-	static const struct slice ours[] = {
-		SLICE_INIT("content-length"),
-		SLICE_INIT("connection"),
-		SLICE_INIT("transfer-encoding"),
-		SLICE_INIT("date"),
-		SLICE_INIT("server"),
-	};
-	const uint32_t lengths = 1u << 14 | 1u << 10 | 1u << 17 | 1u << 4 | 1u << 6;
-
-	if (name.len >= 32 || (lengths >> name.len & 1) == 0)
-		return;
-	for (size_t i = 0; i < COUNT_OF(ours); i++)
-		must(!slice_eq_nocase(name, ours[i]));
+	switch (name.at[0]) {
+	case 'd':
+		return slice_eq(name, SLICE("date"));
+	case 's':
+		return slice_eq(name, SLICE("server"));
+	case 't':
+		return slice_eq(name, SLICE("transfer-encoding"));
+	default:
+		return slice_eq(name, SLICE("connection")) ||
+		       slice_eq(name, SLICE("content-length"));
+	}
 }
 
-static void add_fields(h2o_req_t *req, const struct http_field *fields, size_t count)
+static inline void add_fields(h2o_req_t *req, const struct http_field *fields, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		exchange_check_field(fields[i].name);
+		must(!exchange_writes(fields[i].name));
 		h2o_add_header_by_str(&req->pool, &req->res.headers, fields[i].name.at,
 				      fields[i].name.len, 1, NULL, fields[i].value.at,
 				      fields[i].value.len);
@@ -109,17 +106,8 @@ static struct iovec join_slices(struct http_exchange *exchange, const struct iov
 	return joined;
 }
 
-/* So many bytes are given: their reader is to take them. */
-static void note_given(struct http_exchange *exchange, size_t total)
-{
-	exchange->body_total += total;
-	exchange->answered_at = exchange->progress.moved_at = net_now(exchange->server->edges.loop);
-	exchange->progress.written = exchange->edge->sock->bytes_written;
-	exchange->unsent = true;
-	h2o_linklist_insert(&exchange->server->answered, &exchange->listed);
-}
-
-/* Gives h2o the next bytes, or the last; it copies the list and does not write to it. */
+/* Gives h2o the next bytes, or the last; it copies the list and does not write to it. None, of an answer that goes on: its head
+ * alone. */
 static void give(struct http_exchange *exchange, const struct iovec *body, size_t count,
 		 size_t total, h2o_send_state_t state)
 {
@@ -131,8 +119,16 @@ static void give(struct http_exchange *exchange, const struct iovec *body, size_
 		body = &joined;
 		count = 1;
 	}
-	note_given(exchange, total);
-	edge_send(exchange->edge, exchange->req, (h2o_iovec_t *)(uintptr_t)body, count, state);
+	exchange->body_total += total;
+	exchange->answered_at = exchange->progress.moved_at = net_now(exchange->server->edges.loop);
+	exchange->progress.written = exchange->edge->sock->bytes_written;
+	exchange->unsent = true;
+	h2o_linklist_insert(&exchange->server->answered, &exchange->listed);
+	if (total == 0 && state == H2O_SEND_STATE_IN_PROGRESS)
+		edge_send_head(exchange->edge, exchange->req);
+	else
+		edge_send(exchange->edge, exchange->req, (h2o_iovec_t *)(uintptr_t)body, count,
+			  state);
 }
 
 /* ---- whole answers ---- */
@@ -256,13 +252,8 @@ void http_begin_pieces(struct http_exchange *exchange, int status, const struct 
 	exchange->state = EXCHANGE_STREAMING;
 	add_fields(exchange->req, fields, field_count);
 	start_pieces(exchange, status);
-	if (first.len != 0) {
-		give(exchange, &piece, 1, first.len, H2O_SEND_STATE_IN_PROGRESS);
-		return;
-	}
-	note_given(exchange, 0);
-	edge_send_head(exchange->edge, exchange->req);
-	if (exchange->in.http2)
+	give(exchange, &piece, 1, first.len, H2O_SEND_STATE_IN_PROGRESS);
+	if (first.len == 0 && exchange->in.http2)
 		exchange_tick_soon(exchange);
 }
 

@@ -99,8 +99,18 @@ bool exchange_expects(void *owner, struct edge *edge, struct slice head);
 /* The phrase of a status (200 to 599); static. */
 const char *http_reason(int status);
 
-/* No caller gives what is written here (must). */
-void exchange_check_field(struct slice name);
+/* Private: exchange_writes where the length does not say no. */
+bool exchange_writes_one_of_its_length(struct slice name);
+
+/* Whether the server writes the field of that name itself, so that no caller may give it: date, server, connection,
+ * content-length and transfer-encoding. */
+static inline bool exchange_writes(struct slice name)
+{
+	const uint32_t lengths = 1u << 4 | 1u << 6 | 1u << 10 | 1u << 14 | 1u << 17;
+
+	return name.len < 32 && (lengths >> name.len & 1) != 0 &&
+	       exchange_writes_one_of_its_length(name);
+}
 
 /* Whether an answer of this status has a body (RFC 9110 15.3.5, 15.3.6, 15.4.5). */
 static inline bool exchange_has_body(int status)

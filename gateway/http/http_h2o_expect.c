@@ -112,7 +112,7 @@ void http_refuse_early(struct http_early *early, int status, const struct http_f
 	must(len > 0 && (size_t)len < sizeof(line));
 	put(to, slice_of(line, (size_t)len));
 	for (size_t i = 0; i < field_count; i++) {
-		exchange_check_field(fields[i].name);
+		must(!exchange_writes(fields[i].name));
 		put(to, fields[i].name);
 		put(to, SLICE(": "));
 		put(to, fields[i].value);
