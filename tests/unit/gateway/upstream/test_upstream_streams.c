@@ -219,6 +219,7 @@ static void head_may_change_the_timeouts(void **state)
 	rig_init(&rig, up, UINT32_MAX);
 	stream_init(&tried);
 	tried.idle_from_head = 60 * MSEC;
+	tried.call.timeouts.first_byte = NSEC_NEVER;
 	tried_start(&rig, &tried);
 	UNTIL(&rig, server_reads(&rig, 0));
 	server_sends(&rig, 0,
