@@ -1,4 +1,5 @@
-/* front_caller.h - what all fronts ask of a request's head before they read its body: origin, media type, caller. */
+/* front_caller.h - what all fronts ask of a request's head before they read its body: origin, media type, caller, and
+ * whether the front is open to it. */
 #ifndef GATEWAY_FRONT_FRONT_CALLER_H
 #define GATEWAY_FRONT_FRONT_CALLER_H
 
@@ -18,5 +19,12 @@ bool front_is_coded(struct slice content_encoding);
 MUST_USE bool front_find_caller(const struct front_host *host, const struct http_incoming *in,
 				uint64_t wall_s, struct arena *into, struct credentials *shown,
 				struct caller *caller, struct caller_refusal *why);
+
+/* Whether the plan of a caller and the listener that it came by have that front (FRONT_*); else ERR_FRONT_FORBIDDEN. */
+static inline bool front_is_open(const struct front_host *host, const struct http_incoming *in,
+				 const struct plan *plan, uint8_t front)
+{
+	return (plan->fronts & host->config->listen[in->listener].fronts & front) != 0;
+}
 
 #endif

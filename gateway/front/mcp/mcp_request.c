@@ -84,8 +84,7 @@ static bool find_server(struct mcp_request *request)
 	const struct front_host *host = request->host;
 	const struct plan *plan = request->caller.plan;
 
-	if ((plan->fronts & FRONT_MCP) == 0 ||
-	    (host->config->listen[request->in->listener].fronts & FRONT_MCP) == 0)
+	if (!front_is_open(host, request->in, plan, FRONT_MCP))
 		return mcp_refuse_err(request, ERR_FRONT_FORBIDDEN);
 	request->server = config_mcp_server(host->config, request->name);
 	if (request->server == NULL)

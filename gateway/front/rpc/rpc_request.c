@@ -177,8 +177,8 @@ static bool set_deadline(struct rpc_call *call, nsec_t allowed)
 	return good;
 }
 
-/* Refused for a header, but the caller is known: it finds its request by the id (DESIGN 4.4). A cancellation goes
- * on without the header: it is always taken (DESIGN 4.3). */
+/* Refused for a header, or for where it came, but the caller is known: it finds its request by the id (DESIGN 4.4). A
+ * cancellation goes on all the same: it is always taken (DESIGN 4.3). */
 static bool refuse_header(struct rpc_call *call, struct json_work *json, const struct fault *fault,
 			  const struct error_data *data)
 {
@@ -234,11 +234,14 @@ static bool good_key(struct slice key)
 	return key.len != 0 && key.len <= KEY_MAX;
 }
 
-static bool read_headers(struct rpc_call *call, struct json_work *json)
+static bool read_headers(struct rpc_call *call, const struct front_host *host)
 {
 	const struct slice name = header(call, HTTP_PROTOCOL_VERSION);
 	const bool timely = set_deadline(call, call->caller.plan->limits.deadline);
+	struct json_work *json = host->json;
 
+	if (!front_is_open(host, call->in, call->caller.plan, FRONT_SAMPLING))
+		return refuse_header_err(call, json, ERR_FRONT_FORBIDDEN);
 	if (!slice_absent(name) && !revision_find(slice_trim(name), &call->revision))
 		return refuse_revision(call, json);
 	call->ask.session_may_change = slice_absent(name);
@@ -256,7 +259,7 @@ bool rpc_read_early(struct rpc_call *call, const struct front_host *host, bool f
 
 bool rpc_read_head(struct rpc_call *call, const struct front_host *host, bool found)
 {
-	return rpc_read_early(call, host, found) && read_headers(call, host->json);
+	return rpc_read_early(call, host, found) && read_headers(call, host);
 }
 
 /* ---- the session ---- */
