@@ -12,6 +12,7 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness  # noqa: E402
+import mcp_echo  # noqa: E402
 
 NAME = "provider.sluice.test"
 A = 1
@@ -72,6 +73,16 @@ class Names(harness.Case):
         gateway = self.gateway(settings, binary=self.on_names_of(server))
         self.assert_result(gateway.sample("hello"))
         self.assertEqual(set(server.asked), {NAME})
+
+    def test_the_hosts_of_mcp_servers_are_asked_for_too(self):
+        names, tools = Server(self), mcp_echo.Server(self)
+        settings = harness.config(self.sim(), mcp_servers={"tools": {"url": f"http://{NAME}:{tools.port}/mcp"}})
+        settings["plans"]["standard"]["mcp_servers"] = {"allow": ["tools"]}
+        gateway = self.gateway(settings, binary=self.on_names_of(names))
+        answer = gateway.post({"jsonrpc": "2.0", "id": 1, "method": "ping"}, path="/mcp/tools")
+        self.assertEqual((answer.status, answer.json()["result"]), (200, {"method": "ping"}))
+        self.assertEqual(tools.seen[0].headers["host"], f"{NAME}:{tools.port}")
+        self.assertEqual(set(names.asked), {NAME})
 
 
 def possible():
