@@ -167,6 +167,27 @@ class Own(mcp_rig.Case):
         self.assertEqual(self.sampling_line()["status"], 499)
         self.assertTrue(server.idle())
 
+    def test_samplings_without_a_call_may_be_switched_off(self):
+        server, client, stream = self.held(unsolicited="refuse")
+        stream.send(event(sampling(1)))
+        answer = server.answer().message
+        self.assertEqual((answer["error"]["code"], answer["error"]["data"]["reason"]), (-1, "sampling_unsolicited"))
+        reply = client.call()
+        call = server.take()
+        stream.send(event(sampling(2)))
+        self.assertIn("result", server.answer().message)
+        self.assertEqual(self.sampling_line(lambda line: line["status"] == 200).get("tool"), "t")  # the only call open
+        post = call.stream()
+        post.send(event(sampling(3)))
+        self.assertIn("result", server.answer().message)
+        post.finish(event(result(1)))
+        reply.expect(event(result(1))).end()
+
+        def refused():
+            stream.send(event(sampling(f"late-{len(server.requests)}")))
+            return "error" in server.answer().message
+        harness.wait_for(refused, "the call is over")
+
     def test_a_server_cancels_a_sampling_there_or_on_a_calls_stream(self):
         server, client, stream = self.held(model="sim-latency-30s")
         reply = client.call(3)
@@ -279,6 +300,20 @@ class Resumed(mcp_rig.Case):
         again.expect(rest).end()
         self.assertTrue(server.idle())
         self.assertEqual(self.provider.stats()["requests"], 2)
+
+    def test_a_stream_that_the_client_cannot_resume_is_resumed_for_it(self):
+        """All that had an id was the sampling, which the client has not seen."""
+        server, client = self.pair()
+        log = server.log("post")
+        reply = client.call()
+        log.attach(server.take().stream())
+        log.add(sampling(0))
+        server.answer()
+        log.leave()
+        log.add(result(1))
+        log.end()
+        self.assertEqual(reply.body(), event(result(1), "post_1"))
+        self.assertEqual(server.last_ids[-1], "post_0")
 
     def test_the_answer_comes_while_nobody_holds_the_stream(self):
         """A server may end the connection behind the priming event and go on."""

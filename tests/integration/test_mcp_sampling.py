@@ -397,6 +397,18 @@ class Cancelled(Called):
         second.expect(event(result(2))).end()
         self.done(reply, stream)
 
+    def test_a_call_is_open_before_the_server_says_a_word(self):
+        server, client, reply, stream = self.call(model="sim-latency-500ms")
+        second = client.call(2)
+        silent = server.take()
+        stream.send(event(sampling(4)))
+        self.provider.wait_stats(lambda stats: stats["requests"] == 1, "the provider is asked")
+        client.notify("notifications/cancelled", requestId=1)
+        self.assertIn("result", server.answer().message)
+        silent.json(result(2))
+        self.assertEqual(second.json(), result(2))
+        self.done(reply, stream)
+
     def test_delete_ends_samplings(self):
         server, client, reply, stream = self.started()
         self.assertEqual(client.delete().status, 200)
@@ -524,6 +536,16 @@ class AsSampling(Called):
     def test_params_that_are_none(self):
         for params in ({"maxTokens": "x"}, {"messages": []}, {"messages": None}):
             self.assertEqual(self.same(params)["error"]["code"], -32602)
+
+    def test_the_log_line_names_what_was_called(self):
+        server, client = self.pair()
+        for method, params, tool in (("tools/call", {"name": "look"}, "look"), ("prompts/get", {"name": "p/1"}, "p/1"), ("resources/read", {"uri": "a://b"}, "a://b")):
+            reply = client.post({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+            stream = server.take().stream()
+            stream.send(event(sampling(tool)))
+            server.answer()
+            self.assertEqual(self.sampling_line(lambda line, tool=tool: line.get("tool") == tool)["server"], "raw")
+            self.done(reply, stream)
 
     def test_spend_is_by_tenant_and_server(self):
         server, client, reply, stream = self.call()
