@@ -56,16 +56,18 @@ class Maker:
         n = self.count
         return self.chance.choice((str(n), str(n), f"{n}.0", f"{n}e0", f"-{n}", f'"{n}"', self.text(f"id/{n}"), str(2 ** 53 + 2 * n), f"1{n:030}", f'"\u00fc{n}"'))
 
-    def junk(self):
-        """Members that nobody reads."""
-        values = ("1e400", "-0.0", "null", '"\\ud800"', '{"method":"sampling/createMessage","id":1}', "[[[]]]", '"sampling/createMessage"', "1.0", "{}")
+    def junk(self, strict=False):
+        """Members that nobody reads. `strict`: of what is read as JSON must be, not only passed."""
+        values = ("-0.0", "null", '{"method":"sampling/createMessage","id":1}', "[[[]]]", '"sampling/createMessage"', "1.0", "{}")
+        if not strict:
+            values += ("1e400", '"\\ud800"')
         return [("x" + str(n), self.chance.choice(values)) for n in range(self.chance.randrange(3))]
 
     def sampling(self, id=None):
         """JSON text, and the id in it."""
         id = id or self.id()
         params = json.dumps(sampling(0)["params"])
-        members = [("jsonrpc", '"2.0"'), ("id", id), ("method", self.text("sampling/createMessage")), ("params", params), *self.junk()]
+        members = [("jsonrpc", '"2.0"'), ("id", id), ("method", self.text("sampling/createMessage")), ("params", params), *self.junk(strict=True)]
         return self.object(members), id
 
     def other(self):

@@ -202,7 +202,7 @@ class Own(mcp_rig.Case):
         self.assertTrue(server.idle())
 
     def test_a_gateway_that_leaves_ends_streams_that_may_be_silent(self):
-        server, client, stream = self.held()
+        server, client, stream = self.held(settings=lambda whole: whole.update(drain="1s"))
         get = client.get()
         self.assertEqual(get.status, 200)
         self.gate.send(signal.SIGTERM)

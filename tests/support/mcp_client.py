@@ -15,6 +15,7 @@ import urllib.parse
 import harness
 from mcp_server import bytes_of
 
+BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 BOTH = "application/json, text/event-stream"
 
 
@@ -148,7 +149,7 @@ class Reply:
 
     def event(self):
         """Bytes of the next event or comment, its blank line included."""
-        while (found := re.search(rb"\r\n\r\n|\n\n|\r\r", self.data)) is None:
+        while (found := BLANK_LINE.search(self.data)) is None:
             if not self._more():
                 raise harness.Failure(f"the stream has ended behind {self.data!r}")
         got, self.data = self.data[:found.end()], self.data[found.end():]

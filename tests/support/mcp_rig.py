@@ -26,7 +26,7 @@ class Case(harness.Case):
         self.provider = sim or self.sim()
         if model is not None:
             changes["models"] = [harness.model("only", "anthropic", name=model)]
-        settings = harness.config(self.provider, workers=4, mcp_servers=servers, **changes)
+        settings = harness.config(self.provider, **{"workers": 4, "drain": "100ms", "mcp_servers": servers, **changes})
         plan = settings["plans"]["standard"]
         if model is not None:
             plan["models"]["default"] = "only"
