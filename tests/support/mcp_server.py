@@ -141,7 +141,8 @@ class Exchange:
         self.answer(202)
 
     def stream(self, headers=(), status=200, content_type="text/event-stream"):
-        fields = [("Content-Type", content_type), *headers, ("Transfer-Encoding", "chunked")]
+        fields = [("Content-Type", content_type)] if content_type else []
+        fields += [*headers, ("Transfer-Encoding", "chunked")]
         self.raw(head_of(status, fields))
         return Stream(self)
 
