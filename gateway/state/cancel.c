@@ -96,14 +96,24 @@ bool flights_has(struct flights *flights, struct state_key key)
 	return found;
 }
 
-uint32_t flights_count(struct flights *flights, struct state_key key)
+uint32_t flights_each(struct flights *flights, struct state_key key,
+		      void (*look)(const struct flight *flight, void *arg), void *arg)
 {
 	struct key_shard *shard = shard_of(flights, &key);
 	uint32_t count = 0;
 
 	key_shard_lock(shard);
-	for (struct key_link *at = key_shard_find(shard, &key); at != NULL; at = key_link_next(at))
+	for (struct key_link *at = key_shard_find(shard, &key); at != NULL;
+	     at = key_link_next(at)) {
+		if (look != NULL)
+			look(CONTAINER_OF(at, struct flight, link), arg);
 		count++;
+	}
 	key_shard_unlock(shard);
 	return count;
+}
+
+uint32_t flights_count(struct flights *flights, struct state_key key)
+{
+	return flights_each(flights, key, NULL, NULL);
 }

@@ -40,5 +40,8 @@ bool flights_has(struct flights *flights, struct state_key key);
 
 /* How many of that key are in. From any thread. */
 uint32_t flights_count(struct flights *flights, struct state_key key);
+/* The same, and `look` (NULL: none) is called for each of them, which cannot leave meanwhile. It calls nothing of flights. */
+uint32_t flights_each(struct flights *flights, struct state_key key,
+		      void (*look)(const struct flight *flight, void *arg), void *arg);
 
 #endif

@@ -84,6 +84,7 @@ bool worker_use_config(struct worker *worker, const struct config *config, uint6
 	core->providers = fresh;
 	free(worker->fronts.mcp_pools);
 	worker->fronts.mcp_pools = mcp_pools;
+	mcp_owns_use_config(&worker->mcp);
 	atomic_store_explicit(&worker->shared.config_seq, seq, memory_order_release);
 	atomic_store_explicit(&worker->shared.config_oldest_seq, seq, memory_order_release);
 	return true;

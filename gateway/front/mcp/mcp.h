@@ -244,6 +244,8 @@ void mcp_hello_done(struct mcp_request *request);
 /* Posts `body`, which is copied. A connection that fails is tried again for a while; that the server refuses the message is
  * logged by nobody but the counters. False: no memory, or there is no way to the server. */
 bool mcp_post(struct mcp_host *mcp, const struct mcp_link *link, const struct gather *body);
+/* The answer to a request that no buffer holds. */
+void mcp_post_too_large(struct mcp_host *mcp, const struct mcp_link *link, struct slice id);
 MUST_USE bool mcp_post_slab(struct slab *slab);
 /* Answers a server's requests in an event that no client will get: a ping with {}, others with an error. */
 void mcp_answer_unheard(struct mcp_host *mcp, const struct mcp_link *link, struct slice event);
@@ -273,6 +275,8 @@ void mcp_samplings_stop(struct mcp_request *stream);
 MUST_USE bool mcp_own_open(struct mcp_host *mcp, const struct mcp_link *link,
 			   const struct caller *caller, struct mcp_request *request);
 MUST_USE bool mcp_own_slab(struct slab *slab);
+/* A new configuration is in use: those whose server it has not end as soon as no call is open. */
+void mcp_owns_use_config(struct mcp_host *mcp);
 /* All of them end. */
 void mcp_owns_end(struct mcp_host *mcp);
 /* The one that the request waits for is not waited for any more. */

@@ -18,8 +18,8 @@ void mcp_add_field(struct mcp_request *request, struct slice name, struct slice 
 static void add_browser_fields(struct mcp_request *request)
 {
 	struct http_field fields[MCP_BROWSER_FIELDS];
-	const struct slice origin = request->in == NULL ? slice_of(NULL, 0)
-							: request->in->headers[HTTP_ORIGIN];
+	const struct slice origin =
+		request->in == NULL ? slice_of(NULL, 0) : request->in->headers[HTTP_ORIGIN];
 
 	if (slice_absent(origin) || !front_origin_allowed(request->host->config, origin))
 		return;

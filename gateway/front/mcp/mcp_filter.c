@@ -256,11 +256,41 @@ static bool feed(struct mcp_filter *filter, struct slice bytes)
 	return true;
 }
 
+/* The id of a request that is too large to be held, as far as its front tells. */
+static struct slice id_in_front(struct slice kept)
+{
+	const char *at = kept.len == 0 ? NULL : memchr(kept.at, '{', kept.len);
+	struct slice id = { NULL, 0 };
+	struct json_loose_walk walk;
+
+	if (at == NULL)
+		return id;
+	json_loose_open(&walk, slice_of(at, kept.len - (size_t)(at - kept.at)));
+	while (json_loose_next(&walk)) {
+		const enum json_loose_kind kind = json_loose_kind(walk.value);
+		if (json_loose_is(walk.name, "id") &&
+		    (kind == JSON_LOOSE_STRING || kind == JSON_LOOSE_NUMBER))
+			id = walk.value;
+	}
+	return id;
+}
+
+/* The server waits for an answer to what nobody can hold. */
+static void give_up(struct mcp_filter *filter)
+{
+	const struct slice id = id_in_front(mcp_buffer_slice(&filter->rest));
+
+	if (filter->takes && filter->rest.len > MCP_HELD_MAX && !slice_absent(id))
+		filter->events->too_large(filter, id);
+}
+
 bool mcp_filter_feed(struct mcp_filter *filter, struct slice bytes)
 {
 	if (filter->failed)
 		return false;
 	filter->failed = !feed(filter, bytes);
+	if (filter->failed)
+		give_up(filter);
 	arena_give(&filter->scratch);
 	return !filter->failed;
 }

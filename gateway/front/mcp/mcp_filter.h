@@ -35,6 +35,8 @@ struct mcp_filter_events {
 		     const struct mcp_message *message);
 	/* The server gives one of its requests up. True: it was a sampling that was taken; nothing passes. */
 	bool (*cancel)(struct mcp_filter *filter, struct slice id);
+	/* A request, perhaps a sampling, that is too large to be held; the stream fails. */
+	void (*too_large)(struct mcp_filter *filter, struct slice id);
 };
 
 struct mcp_filter {

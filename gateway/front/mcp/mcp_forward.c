@@ -133,9 +133,16 @@ static bool on_cancel(struct mcp_filter *filter, struct slice id)
 	return mcp_sampling_cancelled(request->mcp, &request->link, id);
 }
 
-const struct mcp_filter_events mcp_stream_events = { .pass = on_pass,
-						     .take = on_take,
-						     .cancel = on_cancel };
+static void on_too_large(struct mcp_filter *filter, struct slice id)
+{
+	struct mcp_request *request = of_filter(filter);
+
+	mcp_post_too_large(request->mcp, &request->link, id);
+}
+
+const struct mcp_filter_events mcp_stream_events = {
+	.pass = on_pass, .take = on_take, .cancel = on_cancel, .too_large = on_too_large
+};
 
 static void on_drained(struct mcp_out *out)
 {

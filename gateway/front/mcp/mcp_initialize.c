@@ -294,9 +294,15 @@ static bool cancel_nothing(struct mcp_filter *filter, struct slice id)
 	return false;
 }
 
-static const struct mcp_filter_events held_events = { .pass = on_held,
-						      .take = take_nothing,
-						      .cancel = cancel_nothing };
+static void lose_nothing(struct mcp_filter *filter, struct slice id)
+{
+	(void)filter;
+	(void)id;
+}
+
+static const struct mcp_filter_events held_events = {
+	.pass = on_held, .take = take_nothing, .cancel = cancel_nothing, .too_large = lose_nothing
+};
 
 bool mcp_hello_begin(struct mcp_request *request, const struct mcp_answer_head *head)
 {

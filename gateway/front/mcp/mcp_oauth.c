@@ -14,8 +14,8 @@ bool mcp_oauth_on(const struct config *config)
 struct slice mcp_challenge(struct mcp_request *request)
 {
 	const struct config *config = request->host->config;
-	const struct slice plain = request->bad_token ? SLICE("Bearer error=\"invalid_token\"")
-						      : SLICE("Bearer");
+	const struct slice plain =
+		request->bad_token ? SLICE("Bearer error=\"invalid_token\"") : SLICE("Bearer");
 	struct gather text;
 
 	if (!mcp_oauth_on(config) || config_mcp_server(config, request->name) == NULL)
@@ -59,8 +59,8 @@ static const struct mcp_server *asked_for(const struct front_host *host,
 
 	if (!mcp_oauth_on(host->config) || !slice_starts(in->path, prefix))
 		return NULL;
-	return config_mcp_server(host->config, slice_of(in->path.at + prefix.len,
-							in->path.len - prefix.len));
+	return config_mcp_server(host->config,
+				 slice_of(in->path.at + prefix.len, in->path.len - prefix.len));
 }
 
 static void answer(struct http_exchange *exchange, int status, struct slice body)

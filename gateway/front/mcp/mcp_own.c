@@ -7,6 +7,7 @@
 
 #define BACKOFF_FIRST SEC
 #define BACKOFF_MOST (30 * SEC)
+#define RETIRE_EVERY SEC
 
 struct mcp_own {
 	uint32_t magic;
@@ -25,6 +26,7 @@ struct mcp_own {
 	struct mcp_filter filter;
 	struct net_timer again, overdue;
 	struct mcp_request *waiter;    /* that waits for it to open; NULL: none */
+	struct net_timer retire;       /* its server was removed: when to look again */
 	struct mcp_own *next, **place; /* in all_owns */
 };
 
@@ -57,6 +59,7 @@ static void free_own(struct mcp_own *own)
 	wake_waiter(own);
 	net_timer_stop(loop, &own->again);
 	net_timer_stop(loop, &own->overdue);
+	net_timer_stop(loop, &own->retire);
 	upstream_cancel(&own->call);
 	upstream_finish(&own->call);
 	answer_lost(own, mcp_home_close(&own->home));
@@ -132,9 +135,16 @@ static bool on_cancel(struct mcp_filter *filter, struct slice id)
 	return mcp_sampling_cancelled(own->mcp, &own->link, id);
 }
 
-static const struct mcp_filter_events own_events = { .pass = on_pass,
-						     .take = on_take,
-						     .cancel = on_cancel };
+static void on_too_large(struct mcp_filter *filter, struct slice id)
+{
+	struct mcp_own *own = of_filter(filter);
+
+	mcp_post_too_large(own->mcp, &own->link, id);
+}
+
+static const struct mcp_filter_events own_events = {
+	.pass = on_pass, .take = on_take, .cancel = on_cancel, .too_large = on_too_large
+};
 
 /* ---- the call ---- */
 
@@ -254,6 +264,8 @@ static void on_again(struct net_timer *timer)
 
 /* ---- opening ---- */
 
+static void on_retire(struct net_timer *timer);
+
 static bool init(struct mcp_own *own, struct mcp_host *mcp, const struct mcp_link *link,
 		 const struct caller *caller)
 {
@@ -261,7 +273,8 @@ static bool init(struct mcp_own *own, struct mcp_host *mcp, const struct mcp_lin
 				 .mcp = mcp,
 				 .caller = *caller,
 				 .again.fire = on_again,
-				 .overdue.fire = on_overdue };
+				 .overdue.fire = on_overdue,
+				 .retire.fire = on_retire };
 	arena_init(&own->arena, mcp->front->arenas, MCP_ARENA_MAX);
 	arena_init(&own->requests, mcp->front->arenas, MCP_ARENA_MAX);
 	own->next = mcp->all_owns;
@@ -309,6 +322,35 @@ void mcp_own_forget(struct mcp_request *request)
 bool mcp_own_slab(struct slab *slab)
 {
 	return slab_init(slab, sizeof(struct mcp_own), MCP_OWN_MAX);
+}
+
+/* The session's server was removed: calls that are open end first. */
+static void retire(struct mcp_own *own)
+{
+	struct mcp_host *mcp = own->mcp;
+	struct net_loop *loop = mcp->front->loop;
+
+	if (mcp_link_server(mcp, &own->link) != NULL)
+		return;
+	if (flights_count(mcp->flights, mcp_call_key(&own->link.who.key, SLICE(""))) != 0) {
+		net_timer_set(loop, &own->retire, net_now(loop) + RETIRE_EVERY);
+		return;
+	}
+	mcp_session_over(mcp, &own->link);
+	free_own(own);
+}
+
+static void on_retire(struct net_timer *timer)
+{
+	retire(CONTAINER_OF(timer, struct mcp_own, retire));
+}
+
+void mcp_owns_use_config(struct mcp_host *mcp)
+{
+	for (struct mcp_own *own = mcp->all_owns, *next; own != NULL; own = next) {
+		next = own->next;
+		retire(own);
+	}
 }
 
 void mcp_owns_end(struct mcp_host *mcp)

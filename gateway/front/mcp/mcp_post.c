@@ -137,6 +137,15 @@ void mcp_post_error(struct mcp_host *mcp, const struct mcp_link *link, struct sl
 	arena_give(&arena);
 }
 
+void mcp_post_too_large(struct mcp_host *mcp, const struct mcp_link *link, struct slice id)
+{
+	const struct fault fault = { .err = ERR_INTERNAL,
+				     .offset = FAULT_NO_OFFSET,
+				     .detail = "The request is larger than the gateway can hold" };
+
+	mcp_post_error(mcp, link, id, &fault, NULL);
+}
+
 bool mcp_post_slab(struct slab *slab)
 {
 	return slab_init(slab, sizeof(struct mcp_sent), MCP_POSTS_MAX);

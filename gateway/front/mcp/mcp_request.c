@@ -47,8 +47,7 @@ static bool read_http(struct mcp_request *request, bool found)
 		return mcp_refuse_err(request, ERR_HTTP_METHOD);
 	if (!front_origin_allowed(request->host->config, header(request, HTTP_ORIGIN)))
 		return mcp_refuse_err(request, ERR_ORIGIN);
-	if (in->loopback &&
-	    !mcp_browser_names_us(in->authority, request->host->config->public_url))
+	if (in->loopback && !mcp_browser_names_us(in->authority, request->host->config->public_url))
 		return mcp_refuse_err(request, ERR_HOST);
 	/* A browser asks before it shows a key. */
 	return request->verb != MCP_VERB_OPTIONS || mcp_settle(request, 204);

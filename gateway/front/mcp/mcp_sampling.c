@@ -24,6 +24,7 @@ struct mcp_sampling {
 		tool; /* for the log: the name of the key, and what the client has called; absent: not known */
 	struct sampling_call *call; /* NULL: not begun */
 	int status;
+	const char *detail; /* why it was refused before the core was asked; NULL */
 	/* the client's exchange that it came on; NULL: none, or that has ended */
 	struct mcp_request *stream;
 	struct mcp_sampling *next, **place; /* in its list */
@@ -185,6 +186,8 @@ static void on_report(const void *owner, struct log_request *line)
 
 	line->revision = revision_name(mcp_link_revision(&sampling->link));
 	line->rpc = "sampling/createMessage";
+	if (line->detail == NULL)
+		line->detail = sampling->detail;
 	line->client = sampling->client;
 	line->tool = sampling->tool;
 	line->status = line->err == ERR_CANCELLED ? 499 : sampling->status;
@@ -204,6 +207,7 @@ static const struct sampling_front sampling_front = {
 static void refuse(struct mcp_sampling *sampling, const struct fault *fault)
 {
 	sampling->status = err_info(fault->err)->status;
+	sampling->detail = fault->detail;
 	sampling_refused(sampling->mcp->front->core, &sampling->ask, &sampling_front, sampling,
 			 fault->err);
 	mcp_post_error(sampling->mcp, &sampling->link, sampling->id, fault, NULL);
@@ -240,6 +244,24 @@ static nsec_t deadline_of(const struct mcp_sampling *sampling, nsec_t now)
 							       : MCP_SAMPLING_DEADLINE);
 }
 
+/* A call that is open, perhaps on another worker: its texts stay as they are while it is in. */
+static void note_tool(const struct flight *flight, void *arg)
+{
+	const struct mcp_request *request = CONTAINER_OF(flight, struct mcp_request, by_session);
+	struct mcp_sampling *sampling = arg;
+
+	if (!slice_absent(request->tool))
+		sampling->tool = arena_copy(&sampling->arena, request->tool);
+}
+
+/* A sampling on the session's own stream is taken to be for the only call that is open. */
+static void find_tool(struct mcp_sampling *sampling)
+{
+	if (flights_each(sampling->mcp->flights, mcp_call_key(&sampling->link.who.key, SLICE("")),
+			 note_tool, sampling) != 1)
+		sampling->tool = slice_of(NULL, 0);
+}
+
 static void enter(struct mcp_sampling *sampling, struct mcp_request *stream)
 {
 	struct mcp_host *mcp = sampling->mcp;
@@ -252,8 +274,10 @@ static void enter(struct mcp_sampling *sampling, struct mcp_request *stream)
 		sampling->by_session.called_off = on_session_over;
 		flights_enter(mcp->flights, &sampling->by_session, mcp->inbox);
 	}
-	if (stream == NULL)
+	if (stream == NULL) {
+		find_tool(sampling);
 		return;
+	}
 	if (!slice_absent(stream->tool))
 		sampling->tool = arena_copy(&sampling->arena, stream->tool);
 	sampling->stream = stream;
