@@ -262,6 +262,7 @@ static bool call_begin(struct upstream_call *call)
 		return true;
 	}
 	if (call->extra != NULL && !upstream_extra_has_address(call)) {
+		call->extra->gone = true;
 		upstream_call_end(call, ERR_PROVIDER_NO_ATTEMPT,
 				  "the address is not the host's any more");
 		return true;

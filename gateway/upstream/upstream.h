@@ -100,7 +100,8 @@ enum upstream_state {
 struct upstream_extra {
 	/* Set by the caller before upstream_start. */
 	/* The only address to use, its port included: that of a kept connection, or a new one's. Borrowed until the call is
-	 * over. When it is not among the pool's addresses any more, the call ends with ERR_PROVIDER_NO_ATTEMPT.
+	 * over. When it is not among the pool's addresses any more, the call ends with ERR_PROVIDER_NO_ATTEMPT
+	 * and `gone`.
 	 * NULL: any of the pool's. */
 	const struct upstream_address *pin;
 	/* An answer in pieces is a stream: once `head` has returned true its connection counts neither with the
@@ -110,6 +111,7 @@ struct upstream_extra {
 	bool no_body; /* the request is a HEAD: its answer ends with its head, and `head` is not asked */
 
 	/* The outcome. */
+	bool gone; /* nothing was sent: `pin` is not the host's any more */
 	/* The header lines of the final answer as they came, without status line, for upstream_next_field. Valid in `head`,
 	 * and, of an answer that was collected whole, from `done` until upstream_finish. */
 	struct slice fields;
@@ -205,6 +207,7 @@ static inline void upstream_outcome(struct upstream_call *call, enum err err, co
 		call->extra->fields = slice_of(NULL, 0);
 		call->extra->content_length = -1;
 		call->extra->peer.len = 0;
+		call->extra->gone = false;
 	}
 }
 

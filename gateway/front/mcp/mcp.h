@@ -216,7 +216,10 @@ const struct mcp_server *mcp_link_server(const struct mcp_host *mcp, const struc
 MUST_USE bool mcp_call_start(struct mcp_host *mcp, const struct mcp_server *server,
 			     const struct mcp_link *link, struct upstream_call *call,
 			     struct upstream_extra *extra, struct upstream_address *pin);
-/* What a call that has ended is to the client. */
+/* The address that a new session is bound to: the one that answered, where the host has several. */
+struct mcp_pin mcp_call_pin(const struct mcp_host *mcp, const struct mcp_link *link,
+			    const struct upstream_address *peer);
+/* What a call that has ended is to the client; a session whose address the host has no more is unknown. */
 enum err mcp_call_error(const struct upstream_call *call);
 /* Sends the client's request on with that body. False: refused. */
 MUST_USE bool mcp_forward(struct mcp_request *request, struct slice body);

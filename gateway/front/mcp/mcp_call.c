@@ -7,18 +7,34 @@ const struct mcp_server *mcp_link_server(const struct mcp_host *mcp, const struc
 	return config_mcp_server(mcp->front->config, link->token.server);
 }
 
+static struct upstream_pool *pool_of(const struct mcp_host *mcp, const struct mcp_server *server,
+				     const struct mcp_link *link)
+{
+	const size_t number = (size_t)(server - mcp->front->config->mcp_servers);
+
+	return mcp->front->mcp_pools[number][link->endpoint];
+}
+
+struct mcp_pin mcp_call_pin(const struct mcp_host *mcp, const struct mcp_link *link,
+			    const struct upstream_address *peer)
+{
+	const struct mcp_server *server = mcp_link_server(mcp, link);
+	const struct upstream_pool *pool = server == NULL ? NULL : pool_of(mcp, server, link);
+
+	return pool == NULL || peer->len == 0 || upstream_address_count(pool) < 2
+		       ? (struct mcp_pin){ .family = 0 }
+		       : mcp_pin_of(peer);
+}
+
 bool mcp_call_start(struct mcp_host *mcp, const struct mcp_server *server,
 		    const struct mcp_link *link, struct upstream_call *call,
 		    struct upstream_extra *extra, struct upstream_address *pin)
 {
-	const size_t number = (size_t)(server - mcp->front->config->mcp_servers);
-	struct upstream_pool *pool = mcp->front->mcp_pools[number][link->endpoint];
+	struct upstream_pool *pool = pool_of(mcp, server, link);
 
 	if (pool == NULL)
 		return false;
-	extra->pin = NULL;
-	if (upstream_address_count(pool) > 1 && mcp_pin_address(&link->token.pin, pin))
-		extra->pin = pin;
+	extra->pin = mcp_pin_address(&link->token.pin, pin) ? pin : NULL;
 	call->extra = extra;
 	upstream_start(pool, call);
 	return true;
@@ -34,7 +50,7 @@ enum err mcp_call_error(const struct upstream_call *call)
 	case ERR_PROVIDER_ANSWER:
 		return ERR_SERVER_ANSWER;
 	default:
-		return ERR_SERVER_UNAVAILABLE;
+		return call->extra->gone ? ERR_SESSION_UNKNOWN : ERR_SERVER_UNAVAILABLE;
 	}
 }
 

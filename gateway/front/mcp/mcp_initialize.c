@@ -195,8 +195,7 @@ static bool begin_session(struct mcp_request *request, const struct mcp_message 
 		return false;
 	token->issued_s = net_wall_s(request->host->loop);
 	token->own_get = mcp_link_answers(link);
-	if (request->extra.peer.len != 0)
-		token->pin = mcp_pin_of(&request->extra.peer);
+	token->pin = mcp_call_pin(request->mcp, link, &request->extra.peer);
 	mcp_link_who(link);
 	mcp_session_begin(&request->place, &link->who, net_now(request->host->loop));
 	return true;

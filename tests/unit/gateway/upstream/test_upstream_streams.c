@@ -353,6 +353,7 @@ static void an_address_that_the_host_has_no_more_is_not_tried(void **state)
 	UNTIL(&rig, tried.done);
 	assert_int_equal(tried.err, ERR_PROVIDER_NO_ATTEMPT);
 	assert_string_equal(tried.detail, "the address is not the host's any more");
+	assert_true(tried.extra.gone);
 	assert_false(tried.bytes_sent);
 	tried_fini(&tried);
 
@@ -412,7 +413,7 @@ static void no_other_address_is_tried_when_that_one_refuses(void **state)
 			upstream_set_addresses(rig.pool, rig.addresses, 2);
 		UNTIL(&rig, tried.done);
 		assert_int_equal(tried.err, ERR_PROVIDER_DOWN);
-		assert_false(tried.bytes_sent);
+		assert_false(tried.bytes_sent || tried.extra.gone);
 		assert_int_equal(rig.peer_count, 0);
 		tried_fini(&tried);
 		exchange_ok(&rig, 0); /* others try both */
