@@ -181,6 +181,10 @@ void http_end(struct http_exchange *exchange, const struct iovec *body, size_t b
  * lost. `sent` or `gone` follows, not from inside. */
 void http_cut(struct http_exchange *exchange);
 
+/* The handler does not use in->room, and it goes to the answer's head: else that may take another page, which an answer
+ * that lasts keeps. From inside of `begin`, before an answer. */
+void http_return_room(struct http_exchange *exchange);
+
 /* Nothing refers any more to what the request's slices hold, `room` and `names` apart: its memory is given back, for a
  * stream that goes on for long. Once the answer has begun in pieces; `in` holds no slices from now on, and has no headers. */
 void http_forget_request(struct http_exchange *exchange);

@@ -136,6 +136,22 @@ static void take_room(h2o_mem_pool_t *pool, struct http_incoming *in)
 	}
 }
 
+/* Where nothing has been cut off behind it: the pool shows that with its next piece. */
+void http_return_room(struct http_exchange *exchange)
+{
+	enum { PIECE = 16 };
+	struct http_incoming *in = &exchange->in;
+	h2o_mem_pool_t *pool = &exchange->req->pool;
+
+	must_obj(exchange, EXCHANGE_MAGIC);
+	must(exchange->state == EXCHANGE_BEGUN);
+	if (in->room_bytes != 0 &&
+	    h2o_mem_alloc_pool(pool, PIECE) == (char *)in->room + in->room_bytes)
+		pool->chunk_offset -= in->room_bytes + PIECE;
+	in->room = NULL;
+	in->room_bytes = 0;
+}
+
 /* ---- an exchange's begin and end ---- */
 void exchange_tick_soon(struct http_exchange *exchange)
 {

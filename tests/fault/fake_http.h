@@ -92,6 +92,11 @@ void http_cut(struct http_exchange *exchange)
 	exchange->ended = exchange->cut = true;
 }
 
+void http_return_room(struct http_exchange *exchange)
+{
+	must(exchange->status == 0);
+}
+
 void http_forget_request(struct http_exchange *exchange)
 {
 	must(exchange->status != 0 && !exchange->ended);

@@ -373,6 +373,8 @@ static void *on_begin(void *owner, struct http_exchange *exchange, const struct 
 			     .names = in->names,
 			     .timer.fire = on_answer_due,
 			     .counted = !slice_eq(in->path, SLICE("/stats")) };
+	if (is_front_stream(in->path))
+		http_return_room(exchange);
 	fill_room(job, in);
 	program.begun += job->counted;
 	if (in->no_room)

@@ -139,6 +139,11 @@ static void end_resting(void)
 		end_job(program.resting, false);
 }
 
+static bool is_front_stream(struct slice path)
+{
+	return slice_eq(path, SLICE("/silent")) || slice_starts(path, SLICE("/wakes/"));
+}
+
 static bool start_stream(struct job *job)
 {
 	const struct slice unsent = slice_of(program.fill, FILL_MAX), none = { NULL, 0 };
