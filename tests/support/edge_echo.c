@@ -14,6 +14,7 @@
  *   /early   401 to who waits for 100 Continue
  *   /who     the names of the client's certificate, "uri:... dns:..."
  *   /room    how many bytes of room the request has; all fill theirs, and want to find it so at their end
+ *   /relay-head  as /relay, but when the answer is there status and fields leave, and nothing more
  *   and those of edge_echo_fronts.h
  *   /stats   what has happened so far, as text; not counted itself
  * SIGTERM: stops accepting, shuts down, ends when no connection is left. */
@@ -253,7 +254,10 @@ static void on_relay_readable(struct net_conn *conn, void *arg)
 	relay->job = NULL;
 	relay->next = program.idle;
 	program.idle = relay;
-	answer(job, 200, net_buffer_bytes(job->answer, &len) + body, len - body);
+	if (slice_eq(job->path, SLICE("/relay-head")))
+		begin_silence(job);
+	else
+		answer(job, 200, net_buffer_bytes(job->answer, &len) + body, len - body);
 }
 
 static void on_relay_written(struct net_conn *conn, void *arg)
@@ -350,7 +354,8 @@ static void job_start(struct job *job)
 		answer_who(job);
 	else if (slice_eq(job->path, SLICE("/room")))
 		answer_room(job);
-	else if (start_stream(job) || (slice_eq(job->path, SLICE("/relay")) && relay_start(job)))
+	else if (start_stream(job) ||
+		 (slice_starts(job->path, SLICE("/relay")) && relay_start(job)))
 		return;
 	else if (!slice_eq(job->path, SLICE("/hang")))
 		answer(job, 404, "no such path\n", 13);

@@ -139,6 +139,13 @@ static void end_resting(void)
 		end_job(program.resting, false);
 }
 
+static void begin_silence(struct job *job)
+{
+	job->front = FRONT_SILENT;
+	http_begin_pieces(job->exchange, 200, &stream_field, 1, slice_of(NULL, 0));
+	rest_in(job);
+}
+
 static bool is_front_stream(struct slice path)
 {
 	return slice_eq(path, SLICE("/silent")) || slice_starts(path, SLICE("/wakes/"));
