@@ -18,7 +18,7 @@
 #include "gateway/base/seal_secret.h"
 
 enum {
-	SEAL_PLAIN_MAX = 8 << 10, /* bytes of a text before it is sealed */
+	SEAL_PLAIN_MAX = 256 << 10, /* bytes of a text before it is sealed */
 	SEAL_OVERHEAD = 1 + 4 + 24 + 16,
 };
 

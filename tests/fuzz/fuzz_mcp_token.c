@@ -39,7 +39,8 @@ static void read_state(struct slice packed)
 	inside(state.method, packed);
 	inside(state.upstream, packed);
 	inside(state.answers, packed);
-	must(packed.len > SEAL_PLAIN_MAX || mcp_state_pack(&state, room) == packed.len);
+	must(packed.len > SEAL_PLAIN_MAX ||
+	     mcp_state_pack(&state, room, sizeof(room)) == packed.len);
 	must(packed.len > SEAL_PLAIN_MAX || memcmp(room, packed.at, packed.len) == 0);
 }
 

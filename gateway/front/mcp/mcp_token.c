@@ -18,8 +18,9 @@ enum {
 	TOKEN_ALL = 63,
 	STATE_UPSTREAM = 1,
 	STATE_ANSWERS = 2,
-	STATE_ROUND = 4,
-	STATE_ALL = 7,
+	STATE_ALL = 3,
+	/* version, flags, three digests, time, three lengths */
+	STATE_BYTES = 2 + 3 * MCP_DIGEST_BYTES + 8 + 1 + 4 + 4,
 };
 
 /* version, flags, four digests, pin, time, two lengths */
@@ -323,28 +324,23 @@ bool mcp_token_unpack(struct slice packed, struct mcp_token *out)
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-size_t mcp_state_pack(const struct mcp_state *state, char room[SEAL_PLAIN_MAX])
+size_t mcp_state_pack(const struct mcp_state *state, char *room, size_t size)
 {
-	struct packer to = { room, room + SEAL_PLAIN_MAX, false };
+	struct packer to = { room, room + size, false };
 	const bool upstream = !slice_absent(state->upstream),
-		   answers = !slice_absent(state->answers), round = !is_none(&state->round);
+		   answers = !slice_absent(state->answers);
 
 	put_number(&to, STATE_VERSION, 1);
-	put_number(&to,
-		   (upstream ? STATE_UPSTREAM : 0u) | (answers ? STATE_ANSWERS : 0u) |
-			   (round ? STATE_ROUND : 0u),
-		   1);
+	put_number(&to, (upstream ? STATE_UPSTREAM : 0u) | (answers ? STATE_ANSWERS : 0u), 1);
 	put_digest(&to, &state->tenant);
 	put_digest(&to, &state->principal);
 	put_digest(&to, &state->params);
-	if (round)
-		put_digest(&to, &state->round);
 	put_number(&to, state->expires_s, 8);
 	put_text(&to, state->method, 1, MCP_METHOD_MAX);
 	if (upstream)
-		put_text(&to, state->upstream, 2, SEAL_PLAIN_MAX);
+		put_text(&to, state->upstream, 4, SEAL_PLAIN_MAX);
 	if (answers)
-		put_text(&to, state->answers, 2, SEAL_PLAIN_MAX);
+		put_text(&to, state->answers, 4, SEAL_PLAIN_MAX);
 	return to.full ? 0 : (size_t)(to.at - room);
 }
 
@@ -358,14 +354,13 @@ bool mcp_state_unpack(struct slice packed, struct mcp_state *out)
 	out->tenant = get_digest(&from);
 	out->principal = get_digest(&from);
 	out->params = get_digest(&from);
-	out->round = get_optional(&from, (flags & STATE_ROUND) != 0);
 	out->expires_s = get_number(&from, 8);
 	out->method = get_text(&from, 1, MCP_METHOD_MAX);
 	out->upstream = out->answers = (struct slice){ NULL, 0 };
 	if ((flags & STATE_UPSTREAM) != 0)
-		out->upstream = get_text(&from, 2, SEAL_PLAIN_MAX);
+		out->upstream = get_text(&from, 4, SEAL_PLAIN_MAX);
 	if ((flags & STATE_ANSWERS) != 0)
-		out->answers = get_text(&from, 2, SEAL_PLAIN_MAX);
+		out->answers = get_text(&from, 4, SEAL_PLAIN_MAX);
 	return !from.bad && from.at == from.end;
 }
 
@@ -423,9 +418,15 @@ enum err mcp_token_open(struct seal *seal, enum mcp_token_kind kind, struct slic
 enum err mcp_state_seal(struct seal *seal, const struct mcp_state *state, struct arena *into,
 			struct slice *text)
 {
-	char purpose[PURPOSE_MAX], packed[SEAL_PLAIN_MAX];
-	const size_t len = mcp_state_pack(state, packed);
+	char purpose[PURPOSE_MAX];
+	size_t room = STATE_BYTES + state->method.len + state->upstream.len + state->answers.len;
 
+	if (room > SEAL_PLAIN_MAX)
+		room = SEAL_PLAIN_MAX;
+	char *packed = arena_take(into, room);
+	if (packed == NULL)
+		return ERR_BUSY;
+	const size_t len = mcp_state_pack(state, packed, room);
 	if (len == 0)
 		return ERR_BODY_TOO_LARGE;
 	return seal_close(seal, for_server(&state_purpose, state->server, purpose),

@@ -112,12 +112,10 @@ struct mcp_state {
 	struct slice
 		upstream;     /* the upstream's requestState, raw JSON text; absent: it sent none */
 	struct slice answers; /* to the round's samplings, in the front's own form; absent: none */
-	struct mcp_digest
-		round; /* the name of the round's answers in the store; all zero: none are there */
 };
 
-/* As with tokens: into `room`, of SEAL_PLAIN_MAX bytes, which bound the sum of all parts. */
-MUST_USE size_t mcp_state_pack(const struct mcp_state *state, char room[SEAL_PLAIN_MAX]);
+/* As with tokens: into `room`, of `size` bytes. Sealing bounds the sum of all parts by SEAL_PLAIN_MAX. */
+MUST_USE size_t mcp_state_pack(const struct mcp_state *state, char *room, size_t size);
 MUST_USE bool mcp_state_unpack(struct slice packed, struct mcp_state *out);
 MUST_USE enum err mcp_state_seal(struct seal *seal, const struct mcp_state *state,
 				 struct arena *into, struct slice *text);

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { ARENA_CAP = 1 << 20 };
+enum { ARENA_CAP = 8 << 20 };
 
 static const struct seal_secret secrets[] = { { "the secret that seals at first.." },
 					      { "a second one, made a while later" } };

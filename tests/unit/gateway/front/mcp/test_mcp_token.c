@@ -21,7 +21,7 @@ static char long_text[SEAL_PLAIN_MAX];
 static int set_up(void **state)
 {
 	(void)state;
-	arena_init(&arena, &pool, 1 << 20);
+	arena_init(&arena, &pool, 8 << 20);
 	(void)memset(long_text, 'x', sizeof(long_text));
 	seal = seal_new(&secret, 1);
 	return seal == NULL;
@@ -355,7 +355,7 @@ static void assert_same_state(const struct mcp_state *a, const struct mcp_state 
 {
 	assert_true(mcp_digest_eq(&a->tenant, &b->tenant) &&
 		    mcp_digest_eq(&a->principal, &b->principal));
-	assert_true(mcp_digest_eq(&a->params, &b->params) && mcp_digest_eq(&a->round, &b->round));
+	assert_true(mcp_digest_eq(&a->params, &b->params));
 	assert_true(slice_eq(a->method, b->method) && a->expires_s == b->expires_s);
 	assert_true(slice_eq(a->upstream, b->upstream) && slice_eq(a->answers, b->answers));
 	assert_int_equal(slice_absent(a->upstream), slice_absent(b->upstream));
@@ -373,8 +373,6 @@ static void a_state_comes_back_as_it_was(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(texts) * COUNT_OF(texts); i++) {
 		struct mcp_state sealed = state_of(texts[i % 4], texts[i / 4]);
-		if (i % 3 == 1)
-			sealed.round = (struct mcp_digest){ "a round's name.." };
 		assert_int_equal(mcp_state_seal(seal, &sealed, &arena, &text), ERR_OK);
 		assert_int_equal(mcp_state_open(seal, SLICE("files"), text, &arena, &found),
 				 ERR_OK);
@@ -387,17 +385,17 @@ static void a_state_comes_back_as_it_was(void **state)
 static void a_state_has_bounds_and_one_form(void **state)
 {
 	struct mcp_state sealed = state_of(SLICE("up"), SLICE("answers")), found;
-	char packed[SEAL_PLAIN_MAX + 1];
+	static char packed[SEAL_PLAIN_MAX + 1];
 	struct slice text;
 
 	(void)state;
-	const size_t len = mcp_state_pack(&sealed, packed);
+	const size_t len = mcp_state_pack(&sealed, packed, SEAL_PLAIN_MAX);
 	for (size_t cut = 0; cut < len; cut++)
 		assert_false(mcp_state_unpack(slice_of(packed, cut), &found));
 	packed[len] = 0;
 	assert_false(mcp_state_unpack(slice_of(packed, len + 1), &found));
 	sealed.answers = slice_of(long_text, SEAL_PLAIN_MAX - len + 7); /* the longest that fits */
-	assert_int_equal(mcp_state_pack(&sealed, packed), SEAL_PLAIN_MAX);
+	assert_int_equal(mcp_state_pack(&sealed, packed, SEAL_PLAIN_MAX), SEAL_PLAIN_MAX);
 	assert_int_equal(mcp_state_seal(seal, &sealed, &arena, &text), ERR_OK);
 	assert_int_equal(mcp_state_open(seal, SLICE("files"), text, &arena, &found), ERR_OK);
 	assert_same_state(&sealed, &found);
