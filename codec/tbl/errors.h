@@ -79,6 +79,9 @@ ERROR(SAMPLING_REFUSED, -1, 403, "sampling_refused", "Sampling is switched off f
 ERROR(UNSOLICITED, -1, 403, "sampling_unsolicited", "Samplings without an open request of the client are switched off for this MCP server")
 ERROR(SAMPLINGS_BUSY, -1, 429, "samplings_busy", "Too many samplings of this session are under way")
 ERROR(SAMPLING_CANCELLED, -1, 499, "sampling_cancelled", "The client has cancelled the request that needed this sampling")
+ERROR(ROUNDS, -32603, 502, "rounds", "The MCP server asks for input again and again")
+ERROR(ROUND_SAMPLINGS, -32603, 502, "round_samplings", "The MCP server asks for too many samplings at once")
+ERROR(ROUND_STATE, -32602, 400, "request_state", "params.requestState is missing or not good for these inputResponses: it is of another request, or too old")
 ERROR(NOBODY_LISTENS, -32603, 503, "nobody_listens", "No client has taken this request")
 ERROR(SERVER_DRAINING, -32603, 503, "draining", "The gateway is shutting down")
 

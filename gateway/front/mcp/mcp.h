@@ -34,6 +34,9 @@ enum {
 #define MCP_SAMPLING_DEADLINE (55 * SEC) /* without a progress token: SDKs give up after 60 s */
 
 struct mcp_request;
+struct mcp_round;
+struct mcp_entry;
+struct mcp_sampling;
 
 /* What a worker has for this front beside what all fronts get. */
 struct mcp_host {
@@ -133,6 +136,10 @@ struct mcp_request {
 	bool again;              /* the server has refused what was put in */
 	struct slice session_id; /* of the server's, until its result is there */
 	struct mcp_buffer held;  /* of the server's event stream */
+	/* 2026-07-28 */
+	const struct mcp_legs
+		*legs; /* of a call with rounds; NULL: there is one answer, which passes */
+	struct mcp_round *round; /* in the arena, where `legs` is there */
 	/* upstream */
 	struct upstream_call call;
 	struct upstream_extra extra;
@@ -154,6 +161,16 @@ struct mcp_request {
 	struct net_timer patience;                       /* for it */
 	struct mcp_client client;               /* a GET that is served from the own stream */
 	struct mcp_request *next, **link_place; /* in all_gets */
+};
+
+/* A call with rounds: what is done about its legs, each of which is a call upstream. */
+struct mcp_legs {
+	/* The answer is an event stream. False: no memory, it is collected whole. */
+	bool (*head)(struct mcp_request *request, const struct mcp_answer_head *head);
+	/* As upstream_call.done. The request may be gone afterwards. */
+	void (*done)(struct mcp_request *request);
+	/* The request goes. */
+	void (*drop)(struct mcp_request *request);
 };
 
 extern const struct front mcp_front;
@@ -221,13 +238,17 @@ struct mcp_pin mcp_call_pin(const struct mcp_host *mcp, const struct mcp_link *l
 			    const struct upstream_address *peer);
 /* What a call that has ended is to the client; a session whose address the host has no more is unknown. */
 enum err mcp_call_error(const struct upstream_call *call);
+/* What a call is of, for the log lines of what it causes: a name or a URI, in the client's message. Absent: not known. */
+struct slice mcp_tool_of(const struct mcp_request *request);
+/* An answer that is not for the client, *detail says why. ERR_OK: it passes. */
+enum err mcp_status_error(const struct mcp_request *request, const char **detail);
 /* Sends the client's request on with that body. False: refused. */
 MUST_USE bool mcp_forward(struct mcp_request *request, struct slice body);
 /* The server's answer, or an error in its place, leaves as a whole; the request may be gone afterwards. */
 void mcp_answer_whole(struct mcp_request *request, struct slice body);
 void mcp_fail(struct mcp_request *request, enum err err, const char *detail);
-/* The server's events pass to the client from now on; the fields are there. */
-void mcp_stream_begin(struct mcp_request *request);
+/* Events pass to the client from now on; the fields are there. */
+void mcp_stream_begin(struct mcp_request *request, int status);
 /* The client has left. */
 void mcp_gone(struct mcp_request *request);
 extern const struct mcp_filter_events mcp_stream_events;
@@ -235,6 +256,8 @@ extern const struct mcp_filter_events mcp_stream_events;
 /* ---- mcp_initialize.c ---- */
 
 MUST_USE bool mcp_initialize(struct mcp_request *request);
+/* What the plan grants for this server; NULL: it permits no model. While phase is READING. */
+const struct plan *mcp_grant(const struct mcp_request *request);
 /* Its answer is there as a whole. True: it was dealt with. */
 bool mcp_hello_whole(struct mcp_request *request, const struct mcp_answer_head *head);
 /* The answer is a stream. False: no memory. */
@@ -264,6 +287,33 @@ MUST_USE bool mcp_sampling_slab(struct slab *slab);
 void mcp_sampling_begin(struct mcp_host *mcp, const struct mcp_link *link,
 			const struct caller *caller, struct slice text,
 			const struct mcp_message *message, struct mcp_request *stream);
+/* One of the samplings of a round (mcp_round.h), which gets the answer in place of the server. */
+struct mcp_entry {
+	const struct mcp_entry_events *events;
+	struct mcp_request *request;
+	nsec_t until;                  /* no sampling takes longer */
+	struct mcp_sampling *sampling; /* NULL: it is not under way */
+	struct slice name;             /* as the server wrote it */
+	struct slice answer;           /* JSON text; absent: not there yet */
+};
+
+/* One of the first two for each entry, perhaps from inside mcp_sampling_ask. */
+struct mcp_entry_events {
+	/* The answer, a bare result, valid during the call. */
+	void (*answered)(struct mcp_entry *entry, const struct gather *result);
+	/* Why there is none; `data` NULL: nothing more. */
+	void (*failed)(struct mcp_entry *entry, const struct fault *fault,
+		       const struct error_data *data);
+	/* Follows each of both that does not come from inside, when nothing of the sampling is left. The request may be
+	 * gone afterwards. */
+	void (*go_on)(struct mcp_request *request);
+};
+
+/* Begins the sampling of an entry, with these params (absent: none). */
+void mcp_sampling_ask(struct mcp_host *mcp, const struct mcp_link *link,
+		      const struct caller *caller, struct slice params, struct mcp_entry *entry);
+/* Nobody wants its answer any more. */
+void mcp_sampling_drop(struct mcp_sampling *sampling);
 /* The server gives the request of that id up. True: it was one that is answered here. */
 bool mcp_sampling_cancelled(struct mcp_host *mcp, const struct mcp_link *link, struct slice id);
 /* The stream goes; what it has begun goes on without it. */

@@ -99,11 +99,9 @@ static bool is_data_line(const char *at, const char *end)
 	return end - at >= 4 && memcmp(at, "data", 4) == 0 && (end - at == 4 || at[4] == ':');
 }
 
-/* The event with other data: its further fields stay as they came. `data` has no line ends but between tokens of JSON. */
-static struct slice with_data(const struct sse_cut_piece *piece, struct slice data,
-			      struct arena *into)
+struct slice mcp_filter_with_data(struct slice raw, struct slice data, struct arena *into)
 {
-	const char *at = piece->raw.at, *end = at + piece->raw.len;
+	const char *at = raw.at, *end = at + raw.len;
 	struct gather out;
 
 	gather_init(&out, into);
@@ -139,7 +137,7 @@ static bool handle_array(struct mcp_filter *filter, const struct sse_cut_piece *
 	if (taken != 0 && left.len == 0)
 		return swallow(filter);
 	if (taken != 0) {
-		passed->raw = with_data(piece, left, &filter->scratch);
+		passed->raw = mcp_filter_with_data(piece->raw, left, &filter->scratch);
 		if (slice_absent(passed->raw))
 			return false;
 	}
@@ -182,6 +180,7 @@ static bool handle_event(struct mcp_filter *filter, const struct sse_cut_piece *
 	if (filter->takes && !slice_absent(given_up) && filter->events->cancel(filter, given_up))
 		return swallow(filter);
 	passed.message = &message;
+	passed.data = value;
 	passed.asks = message.kind == MCP_REQUEST;
 	return pass(filter, &passed);
 }
@@ -225,7 +224,7 @@ static bool cut(struct mcp_filter *filter, struct slice *kept)
 		if (got == SSE_CUT_FULL)
 			return false;
 		if (got == SSE_CUT_NOTHING) {
-			if (kept->len < SNIFF_FROM || !look_ahead(filter, *kept))
+			if (filter->whole || kept->len < SNIFF_FROM || !look_ahead(filter, *kept))
 				return true;
 			continue;
 		}

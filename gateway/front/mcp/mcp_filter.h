@@ -17,8 +17,9 @@ enum {
 
 /* What passes. */
 struct mcp_passed {
-	struct slice raw; /* byte for byte, perhaps without samplings of an array */
-	struct slice id;  /* of the event; absent: none */
+	struct slice raw;  /* byte for byte, perhaps without samplings of an array */
+	struct slice data; /* the message's text, a part of `raw` if that has it on one line */
+	struct slice id;   /* of the event; absent: none */
 	/* The message that it holds; NULL: none, several, or it passes in parts. */
 	const struct mcp_message *message;
 	bool asks;    /* it holds a request: the server waits for an answer */
@@ -46,6 +47,7 @@ struct mcp_filter {
 	bool retries;    /* the server has said after how long to come again: */
 	uint64_t retry_ms;
 	bool failed; /* no memory, or an event is too large */
+	bool whole;  /* set by the owner: no event passes in parts */
 	bool rounds; /* set by the owner: a result may ask for input (2026-07-28), so that its type decides */
 	/* private */
 	const struct mcp_filter_events *events;
@@ -69,6 +71,10 @@ MUST_USE bool mcp_filter_feed(struct mcp_filter *filter, struct slice bytes);
 
 /* The stream's orderly end: the bytes of an event that nothing closes pass. False: it has failed. */
 MUST_USE bool mcp_filter_end(struct mcp_filter *filter);
+
+/* The event `raw` with other data, in `into`: its further fields stay as they came. `data` has no line ends but between
+ * tokens of JSON. Absent: no memory. */
+MUST_USE struct slice mcp_filter_with_data(struct slice raw, struct slice data, struct arena *into);
 
 /* What a JSON answer has of samplings is taken out of it: `body` becomes what is left, in `arena` where that is less.
  * False: no memory. */

@@ -14,7 +14,7 @@ static struct mcp_request *of_call(struct upstream_call *call)
 
 /* An answer that is not for the client: it is about the operator's credentials, or a redirection, which nobody follows
  * (mcp-proxy.md 3, 9.3). ERR_OK: it passes. */
-static enum err status_error(const struct mcp_request *request, const char **detail)
+enum err mcp_status_error(const struct mcp_request *request, const char **detail)
 {
 	const int status = request->call.answer.status;
 
@@ -77,7 +77,7 @@ static void pass_whole(struct mcp_request *request)
 	struct upstream_call *call = &request->call;
 	struct mcp_answer_head head;
 	const char *detail = NULL;
-	enum err err = status_error(request, &detail);
+	enum err err = mcp_status_error(request, &detail);
 
 	note_session(request);
 	mcp_head_read(request->extra.fields, &head);
@@ -185,8 +185,7 @@ static void on_counted(struct flight *flight)
 	(void)flight;
 }
 
-/* What a call is of, for the log lines of what it causes. */
-static struct slice tool_of(const struct mcp_request *request)
+struct slice mcp_tool_of(const struct mcp_request *request)
 {
 	const struct mcp_params *params = &request->posted.first.in_params;
 	const struct slice name = mcp_plain(params->name);
@@ -203,7 +202,7 @@ static void follow(struct mcp_request *request)
 	    request->posted.first.kind != MCP_REQUEST)
 		return;
 	const struct slice id = json_loose_id_text(request->posted.first.id, &request->arena);
-	const struct slice tool = tool_of(request);
+	const struct slice tool = mcp_tool_of(request);
 	if (slice_absent(id))
 		return;
 	if (!slice_absent(tool))
@@ -216,10 +215,10 @@ static void follow(struct mcp_request *request)
 	flights_enter(mcp->flights, &request->by_session, mcp->inbox);
 }
 
-void mcp_stream_begin(struct mcp_request *request)
+void mcp_stream_begin(struct mcp_request *request, int status)
 {
 	request->phase = MCP_STREAMS;
-	request->status = request->call.answer.status;
+	request->status = status;
 	mcp_out_init(&request->out, request->host->loop, &request->arena, request->exchange,
 		     request->extra.stream, on_drained);
 	mcp_out_head(&request->out, request->status, request->fields, request->field_count);
@@ -239,7 +238,7 @@ static bool on_head(struct upstream_call *call)
 			mcp_filter_again(&request->filter);
 		return !request->resuming;
 	}
-	if (!head.events || status_error(request, &detail) != ERR_OK)
+	if (!head.events || mcp_status_error(request, &detail) != ERR_OK)
 		return false;
 	if (request->verb == MCP_VERB_GET) {
 		request->extra.stream = true;
@@ -247,11 +246,13 @@ static bool on_head(struct upstream_call *call)
 	}
 	if (request->hello != MCP_HELLO_NONE)
 		return mcp_hello_begin(request, &head);
+	if (request->legs != NULL)
+		return request->legs->head(request, &head);
 	if (!pass_head(request, &head))
 		return false; /* without memory it fails as a whole */
 	mcp_filter_init(&request->filter, &mcp_stream_events, &request->arena,
 			mcp_link_takes(&request->link));
-	mcp_stream_begin(request);
+	mcp_stream_begin(request, call->answer.status);
 	return true;
 }
 
@@ -334,7 +335,9 @@ static void on_done(struct upstream_call *call)
 	struct mcp_request *request = of_call(call);
 
 	must_obj(request, MCP_REQUEST_MAGIC);
-	if (request->phase == MCP_STREAMS || request->phase == MCP_ORPHAN)
+	if (request->legs != NULL)
+		request->legs->done(request);
+	else if (request->phase == MCP_STREAMS || request->phase == MCP_ORPHAN)
 		stream_done(request);
 	else if (request->phase == MCP_HOLDS)
 		mcp_hello_done(request);

@@ -26,6 +26,8 @@ void mcp_request_free(struct mcp_request *request)
 	mcp_out_drop(&request->out);
 	upstream_cancel(&request->call);
 	upstream_finish(&request->call);
+	if (request->legs != NULL)
+		request->legs->drop(request);
 	request->magic = 0;
 	arena_give(&request->arena);
 	slab_give(&request->host->records, request);

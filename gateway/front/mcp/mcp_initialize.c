@@ -20,8 +20,7 @@ static struct slice declared(enum mcp_hello hello)
 	}
 }
 
-/* What the plan grants for this server; NULL: it permits no model. */
-static const struct plan *grant(const struct mcp_request *request)
+const struct plan *mcp_grant(const struct mcp_request *request)
 {
 	const struct plan *plan =
 		plan_for(request->caller.account->plan, request->link.token.server);
@@ -34,7 +33,7 @@ static void decide(struct mcp_request *request)
 {
 	const struct mcp_params *params = &request->posted.first.in_params;
 	struct mcp_token *token = &request->link.token;
-	const struct plan *plan = grant(request);
+	const struct plan *plan = mcp_grant(request);
 	enum revision revision;
 
 	token->mode = MCP_MODE_RELAY;
@@ -252,7 +251,7 @@ static bool let_go(struct mcp_request *request)
 	request->responded = true;
 	request->filter.events = &mcp_stream_events;
 	request->filter.takes = mcp_link_takes(&request->link);
-	mcp_stream_begin(request);
+	mcp_stream_begin(request, request->call.answer.status);
 	return mcp_out_add(&request->out, held);
 }
 

@@ -22,6 +22,7 @@ struct mcp_sampling {
 	struct gather answer;
 	struct slice client,
 		tool; /* for the log: the name of the key, and what the client has called; absent: not known */
+	struct mcp_entry *entry;    /* of a round: it is answered; NULL: the server is, by a POST */
 	struct sampling_call *call; /* NULL: not begun */
 	int status;
 	const char *detail; /* why it was refused before the core was asked; NULL */
@@ -103,9 +104,13 @@ static void write_result(struct mcp_sampling *sampling, struct gather *body,
 	};
 
 	sampling->status = 200;
-	sampling_write_result(body, sampling->id, outcome->result,
-			      mcp_link_revision(&sampling->link), sampling->request.tools_present,
-			      &meta);
+	if (sampling->entry != NULL)
+		sampling_write_bare(body, outcome->result, mcp_link_revision(&sampling->link),
+				    sampling->request.tools_present, &meta);
+	else
+		sampling_write_result(body, sampling->id, outcome->result,
+				      mcp_link_revision(&sampling->link),
+				      sampling->request.tools_present, &meta);
 }
 
 static const struct slice before_id = SLICE_INIT("{\"jsonrpc\":\"2.0\",\"id\":");
@@ -155,18 +160,54 @@ static void post_busy(struct mcp_sampling *sampling)
 	mcp_post_error(sampling->mcp, &sampling->link, sampling->id, &fault, NULL);
 }
 
-static void on_done(void *owner, const struct sampling_outcome *outcome)
+static void post_answer(struct mcp_sampling *sampling, const struct sampling_outcome *outcome)
 {
-	struct mcp_sampling *sampling = owner;
-
-	must_obj(sampling, MCP_SAMPLING_MAGIC);
 	if (!sampling->kept)
 		write_outcome(sampling, outcome);
 	const bool written = sampling->kept || gather_done(&sampling->answer) == ERR_OK;
 	if (!written || !mcp_post(sampling->mcp, &sampling->link, &sampling->answer))
 		post_busy(sampling);
+}
+
+static void fail_entry(struct mcp_sampling *sampling, const struct fault *fault,
+		       const struct error_data *data)
+{
+	sampling->status = err_info(fault->err)->status;
+	sampling->entry->events->failed(sampling->entry, fault, data);
+}
+
+/* An entry of a round is answered with the bare result. */
+static void tell_entry(struct mcp_sampling *sampling, const struct sampling_outcome *outcome)
+{
+	const struct fault busy = { .err = ERR_BUSY, .offset = FAULT_NO_OFFSET };
+	const struct fault fault = told(&outcome->fault);
+
+	if (outcome->end != SAMPLING_RESULT) {
+		fail_entry(sampling, &fault, &outcome->data);
+		return;
+	}
+	gather_init(&sampling->answer, &sampling->arena);
+	write_result(sampling, &sampling->answer, outcome);
+	if (gather_done(&sampling->answer) == ERR_OK)
+		sampling->entry->events->answered(sampling->entry, &sampling->answer);
+	else
+		fail_entry(sampling, &busy, NULL);
+}
+
+static void on_done(void *owner, const struct sampling_outcome *outcome)
+{
+	struct mcp_sampling *sampling = owner;
+
+	must_obj(sampling, MCP_SAMPLING_MAGIC);
+	struct mcp_entry *entry = sampling->entry;
+	if (entry != NULL)
+		tell_entry(sampling, outcome);
+	else
+		post_answer(sampling, outcome);
 	sampling_end(sampling->call, ERR_OK);
 	free_sampling(sampling);
+	if (entry != NULL)
+		entry->events->go_on(entry->request);
 }
 
 /* What is asked: its params and the revision, which shapes the answer. */
@@ -210,7 +251,10 @@ static void refuse(struct mcp_sampling *sampling, const struct fault *fault)
 	sampling->detail = fault->detail;
 	sampling_refused(sampling->mcp->front->core, &sampling->ask, &sampling_front, sampling,
 			 fault->err);
-	mcp_post_error(sampling->mcp, &sampling->link, sampling->id, fault, NULL);
+	if (sampling->entry != NULL)
+		sampling->entry->events->failed(sampling->entry, fault, NULL);
+	else
+		mcp_post_error(sampling->mcp, &sampling->link, sampling->id, fault, NULL);
 	free_sampling(sampling);
 }
 
@@ -237,11 +281,14 @@ static bool find_caller(struct mcp_sampling *sampling, const struct caller *call
 static nsec_t deadline_of(const struct mcp_sampling *sampling, nsec_t now)
 {
 	const struct tenant_limits *limits = &sampling->caller.plan->limits;
+	nsec_t deadline = now + limits->deadline_progress;
 
-	if (!slice_absent(sampling->request.progress_token))
-		return now + limits->deadline_progress;
-	return now + (limits->deadline < MCP_SAMPLING_DEADLINE ? limits->deadline
-							       : MCP_SAMPLING_DEADLINE);
+	if (slice_absent(sampling->request.progress_token))
+		deadline = now + (limits->deadline < MCP_SAMPLING_DEADLINE ? limits->deadline
+									   : MCP_SAMPLING_DEADLINE);
+	if (sampling->entry != NULL && sampling->entry->until < deadline)
+		deadline = sampling->entry->until;
+	return deadline;
 }
 
 /* A call that is open, perhaps on another worker: its texts stay as they are while it is in. */
@@ -280,6 +327,8 @@ static void enter(struct mcp_sampling *sampling, struct mcp_request *stream)
 	}
 	if (!slice_absent(stream->tool))
 		sampling->tool = arena_copy(&sampling->arena, stream->tool);
+	if (sampling->entry != NULL)
+		return;
 	sampling->stream = stream;
 	sampling->next = stream->samplings;
 	sampling->place = &stream->samplings;
@@ -320,6 +369,8 @@ static void ask_core(struct mcp_sampling *sampling, struct slice text, struct mc
 		sampling_begin(mcp->front->core, &sampling->ask, &sampling_front, sampling);
 	if (sampling->call == NULL)
 		refuse_err(sampling, ERR_BUSY);
+	else if (sampling->entry != NULL)
+		sampling->entry->sampling = sampling;
 }
 
 /* False: there is no memory, not even for the error. */
@@ -407,6 +458,59 @@ void mcp_sampling_begin(struct mcp_host *mcp, const struct mcp_link *link,
 	} else {
 		begin(sampling, caller, text, stream);
 	}
+}
+
+/* ---- an entry of a round ---- */
+
+/* The request that a server of 2026-07-28 does not write: so all samplings are read by one reader. */
+static struct slice request_of(struct slice params, struct arena *into)
+{
+	struct gather text;
+
+	gather_init(&text, into);
+	gather_raw(&text,
+		   SLICE("{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"sampling/createMessage\""));
+	if (!slice_absent(params)) {
+		gather_lit(&text, ",\"params\":");
+		gather_raw(&text, params);
+	}
+	gather_lit(&text, "}");
+	return gather_done(&text) == ERR_OK ? gather_flat(&text, into) : slice_of(NULL, 0);
+}
+
+static bool init_entry(struct mcp_sampling *sampling, struct mcp_host *mcp,
+		       const struct mcp_link *link, struct slice *text)
+{
+	struct mcp_message message;
+
+	mcp_message_read(*text, &message);
+	return init(sampling, mcp, link, text, &message);
+}
+
+void mcp_sampling_ask(struct mcp_host *mcp, const struct mcp_link *link,
+		      const struct caller *caller, struct slice params, struct mcp_entry *entry)
+{
+	const struct fault busy = { .err = ERR_BUSY, .offset = FAULT_NO_OFFSET };
+	struct arena scratch;
+
+	arena_init(&scratch, mcp->front->arenas, MCP_ARENA_MAX);
+	struct slice text = request_of(params, &scratch);
+	struct mcp_sampling *sampling = slice_absent(text) ? NULL : slab_take(&mcp->samplings);
+	if (sampling == NULL) {
+		entry->events->failed(entry, &busy, NULL);
+	} else if (!init_entry(sampling, mcp, link, &text)) {
+		entry->events->failed(entry, &busy, NULL);
+		free_sampling(sampling);
+	} else {
+		sampling->entry = entry;
+		begin(sampling, caller, text, entry->request);
+	}
+	arena_give(&scratch);
+}
+
+void mcp_sampling_drop(struct mcp_sampling *sampling)
+{
+	abandon(sampling);
 }
 
 /* ---- given up ---- */

@@ -1,7 +1,7 @@
 /* mcp_serve.c - which session a message belongs to, and what is done with it (mcp-proxy.md 1, 4). */
 #include "codec/base/must.h"
 #include "codec/mcp/mcp_edit.h"
-#include "gateway/front/mcp/mcp.h"
+#include "gateway/front/mcp/mcp_round.h"
 
 /* ---- the session of a request ---- */
 
@@ -171,7 +171,7 @@ static bool serve_post(struct mcp_request *request)
 	}
 	if (!find_session(request))
 		return false;
-	return serve_session(request);
+	return request->modern ? mcp_round_serve(request) : serve_session(request);
 }
 
 bool mcp_serve(struct mcp_request *request)
