@@ -175,6 +175,8 @@ struct mcp_legs {
 
 extern const struct front mcp_front;
 
+/* Its answer is a stream that may be silent for hours: when the gateway leaves, that ends (mcp_get_leave). */
+void mcp_rest(struct mcp_request *request);
 /* Gives all back that the request has. Not from inside of its upstream call's callbacks but `done`. */
 void mcp_request_free(struct mcp_request *request);
 

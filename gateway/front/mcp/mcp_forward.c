@@ -223,6 +223,16 @@ void mcp_stream_begin(struct mcp_request *request, int status)
 		     request->extra.stream, on_drained);
 	mcp_out_head(&request->out, request->status, request->fields, request->field_count);
 	mcp_out_flush(&request->out);
+	if (request->extra.stream)
+		mcp_rest(request);
+}
+
+/* For hours: a GET, and what takes its place in 2026-07-28. */
+static bool may_be_silent(const struct mcp_request *request)
+{
+	return request->verb == MCP_VERB_GET ||
+	       (request->modern &&
+		json_loose_is(request->posted.first.method, "subscriptions/listen"));
 }
 
 static bool on_head(struct upstream_call *call)
@@ -240,7 +250,7 @@ static bool on_head(struct upstream_call *call)
 	}
 	if (!head.events || mcp_status_error(request, &detail) != ERR_OK)
 		return false;
-	if (request->verb == MCP_VERB_GET) {
+	if (may_be_silent(request)) {
 		request->extra.stream = true;
 		call->timeouts.idle = NSEC_NEVER;
 	}

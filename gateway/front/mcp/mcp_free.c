@@ -2,6 +2,15 @@
 #include "codec/base/must.h"
 #include "gateway/front/mcp/mcp.h"
 
+void mcp_rest(struct mcp_request *request)
+{
+	request->next = request->mcp->all_gets;
+	request->link_place = &request->mcp->all_gets;
+	if (request->next != NULL)
+		request->next->link_place = &request->next;
+	request->mcp->all_gets = request;
+}
+
 void mcp_get_gone(struct mcp_request *request)
 {
 	mcp_client_detach(&request->client, net_now(request->host->loop));

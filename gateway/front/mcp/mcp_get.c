@@ -100,15 +100,6 @@ static void on_woken(struct mcp_client *client)
 	}
 }
 
-static void link_in(struct mcp_request *request)
-{
-	request->next = request->mcp->all_gets;
-	request->link_place = &request->mcp->all_gets;
-	if (request->next != NULL)
-		request->next->link_place = &request->next;
-	request->mcp->all_gets = request;
-}
-
 static bool attach(struct mcp_request *request, bool may_open)
 {
 	const struct slice last_id = http_find_header(request->in, SLICE("last-event-id"));
@@ -135,7 +126,7 @@ static bool attach(struct mcp_request *request, bool may_open)
 		return mcp_forward(request, slice_of("", 0));
 	}
 	request->phase = MCP_CALLED;
-	link_in(request);
+	mcp_rest(request);
 	if (request->client.state == MCP_CHANNEL_OPEN)
 		begin_stream(request);
 	return true;
@@ -150,6 +141,7 @@ bool mcp_get(struct mcp_request *request)
 
 void mcp_get_leave(struct mcp_request *request)
 {
+	upstream_cancel(&request->call); /* of one that passes from the server */
 	if (request->phase == MCP_STREAMS)
 		mcp_get_end(request);
 	else if (request->phase == MCP_CALLED)
