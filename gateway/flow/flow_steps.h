@@ -51,10 +51,10 @@ struct state_key flow_once_key(const struct caller *caller, struct slice name);
 /* flow_state.c */
 /* Whether the request is of a session that is known. */
 bool flow_in_session(const struct flow *flow);
-/* The request is about to be answered, or to end: fills what is to be told first into flow->state->save.
+/* The request is about to be answered, or to end: fills what is to be saved first into flow->state->save.
  * False: nothing is, or it was filled in before. */
 bool flow_fill_save(struct flow *flow, const struct flow_env *env);
-/* It was told, or not: what that means for the answer. */
+/* It was saved, or not: what that means for the answer. */
 void flow_saved(struct flow *flow);
 
 /* flow_speculate.c */
@@ -86,7 +86,7 @@ void flow_loop_replay(const struct flow *flow, struct encode_in *in);
 bool flow_loop_unbind(struct flow *flow);
 /* Its part of that: what the flow's end means for its loop, or for one that begins. */
 bool flow_loop_fill_save(struct flow *flow);
-/* It was told. */
+/* It was saved. */
 void flow_loop_saved(struct flow *flow);
 
 /* flow_policy.c */

@@ -572,7 +572,7 @@ void limit_note(struct limit_slot *slot, const struct limit_note *note)
 		memory_order_relaxed);
 }
 
-static struct limit_note save_of(uint64_t word)
+static struct limit_note note_of(uint64_t word)
 {
 	const unsigned limit = word & 255;
 
@@ -609,7 +609,7 @@ struct limit_state limit_read(const struct limit_slot *slot, uint64_t wall_s)
 
 	for (size_t i = 0; i < LIMIT_REFUSALS; i++)
 		state.refused[i] =
-			save_of(atomic_load_explicit(&slot->refused[i], memory_order_relaxed));
+			note_of(atomic_load_explicit(&slot->refused[i], memory_order_relaxed));
 	qsort(state.refused, LIMIT_REFUSALS, sizeof(state.refused[0]), later_first);
 	return state;
 }

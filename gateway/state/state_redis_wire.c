@@ -127,7 +127,7 @@ static void put_save_header(struct redis_buffer *to, const struct state_save *sa
 	redis_pack_byte(&header, !state_key_none(&save->session));
 	_Static_assert(STATE_COUNTS == 0 && STATE_BEGINS == 1 && STATE_ENDS == 2,
 		       "as the script has it");
-	redis_pack_byte(&header, save->change);
+	redis_pack_byte(&header, (uint8_t)save->change);
 	redis_pack_byte(&header, !state_key_none(&save->loop));
 	redis_pack_byte(&header, state_wire_keeps(save, blocks));
 	redis_pack_number(&header, least(save->call_count, STATE_CALLS_MAX));

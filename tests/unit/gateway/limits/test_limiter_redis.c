@@ -1,5 +1,5 @@
 /* What the store sends, sums and decides by itself; the test is Redis. That the script agrees is for
- * tests/exact/test_store_redis_script.c. */
+ * tests/exact/test_limiter_redis_script.c. */
 #include "tests/unit/gateway/limits/limiter_redis_rig.h"
 
 #include "tenants/limit.h"
