@@ -1,4 +1,4 @@
-/* limit_slot.h - what a slot of the limit table looks like: private to limit_table.c and limit_take.c. */
+/* limit_slot.h - what a slot of the limit table looks like: private to limit_table.c, limit_take.c and limit_read.c. */
 #ifndef GATEWAY_LIMITS_LIMIT_SLOT_H
 #define GATEWAY_LIMITS_LIMIT_SLOT_H
 
