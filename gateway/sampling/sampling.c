@@ -30,26 +30,6 @@ static void wait_over(struct sampling_call *call)
 	call->early = false;
 }
 
-static void waiting_add(struct sampling *core, struct sampling_call *call)
-{
-	call->next = core->waiting;
-	call->place = &core->waiting;
-	if (call->next != NULL)
-		call->next->place = &call->next;
-	core->waiting = call;
-}
-
-/* Harmless when it is not on the list. */
-static void waiting_remove(struct sampling_call *call)
-{
-	if (call->place == NULL)
-		return;
-	*call->place = call->next;
-	if (call->next != NULL)
-		call->next->place = call->place;
-	call->place = NULL;
-}
-
 /* ---- a call's end: the one place where everything it holds is given back ---- */
 
 static void give_stream(struct sampling_call *call)
@@ -61,7 +41,8 @@ static void give_stream(struct sampling_call *call)
 /* It waits for nothing any more. */
 static void settle_down(struct sampling_call *call)
 {
-	waiting_remove(call);
+	if (list_has(&call->waits))
+		list_remove(&call->waits);
 	wait_over(call);
 	if (call->flow.reading.stream != NULL)
 		give_stream(call);
@@ -287,7 +268,8 @@ struct sampling_call *sampling_begin(struct sampling *core, const struct samplin
 	call->pool = NULL;
 	call->soon = (struct net_task){ .run = on_soon };
 	call->wait = (struct net_timer){ .place = 0 };
-	waiting_add(core, call);
+	call->waits = (struct list_link){ .next = NULL };
+	list_add(&core->waiting, &call->waits);
 	flow_init(&call->flow, ask, front, owner);
 	call_run(call, core->given_up ? FLOW_GIVEN_UP : FLOW_START);
 	if (call->phase == CALL_BEGINS) /* it is there: nothing ends it while it begins */
@@ -316,13 +298,14 @@ void sampling_abandon(struct sampling_call *call)
 void sampling_give_up(struct sampling *core)
 {
 	core->given_up = true;
-	while (core->waiting != NULL)
-		call_interrupt(core->waiting, FLOW_GIVEN_UP);
+	for (struct list_link *link; (link = list_first(&core->waiting)) != NULL;)
+		call_interrupt(CONTAINER_OF(link, struct sampling_call, waits), FLOW_GIVEN_UP);
 }
 
 bool sampling_init(struct sampling *core)
 {
 	core->magic = SAMPLING_MAGIC;
+	list_init(&core->waiting);
 	core->arenas.keep_max = ARENA_CHUNKS_KEPT;
 	core->health = health_new();
 	core->tokens = jwt_checker_new();

@@ -3,6 +3,7 @@
 #ifndef GATEWAY_SAMPLING_SAMPLING_CORE_H
 #define GATEWAY_SAMPLING_SAMPLING_CORE_H
 
+#include "codec/base/list.h"
 #include "codec/base/slab.h"
 #include "gateway/flow/flow.h"
 #include "gateway/net/inbox.h"
@@ -47,8 +48,8 @@ struct sampling {
 	const struct config *config; /* in use */
 	struct flow_env env;         /* what every flow is lent */
 	struct sampling_providers providers;
-	struct flow_bodies bodies;     /* of requests that are here */
-	struct sampling_call *waiting; /* those without an outcome yet */
+	struct flow_bodies bodies; /* of requests that are here */
+	struct list waiting;       /* calls without an outcome yet */
 	/* of them, with a timer and without a place: nothing counts them yet */
 	uint32_t waiting_early;
 	const struct flow *running; /* the one that is worked on; NULL: none */
@@ -73,11 +74,11 @@ struct sampling_call {
 	bool admitted : 1; /* the front was told so */
 	bool notified : 1; /* the front was told of the attempt's stream */
 	struct sampling *core;
-	struct upstream_pool *pool;          /* chosen while the snapshot was at hand */
-	struct sampling_call *next, **place; /* in core->waiting; place NULL: not on it */
-	struct net_task soon;                /* its outcome is told */
-	struct stream_cursor cursor;         /* how far the front was, for relay DELTAS */
-	struct net_timer wait; /* before another attempt, or for the first of copies */
+	struct upstream_pool *pool;  /* chosen while the snapshot was at hand */
+	struct list_link waits;      /* on core->waiting */
+	struct net_task soon;        /* its outcome is told */
+	struct stream_cursor cursor; /* how far the front was, for relay DELTAS */
+	struct net_timer wait;       /* before another attempt, or for the first of copies */
 	_Alignas(64) struct flow flow;
 };
 

@@ -112,8 +112,8 @@ static void check_nothing_is_left(const char *name, size_t fail)
 	const struct worker *worker = world.worker;
 
 	if (worker->core.calls.out == 0 && worker->core.streams.streams.out == 0 &&
-	    worker->core.arenas.out == 0 && worker->core.waiting == NULL && world.call == NULL &&
-	    world.buffers == 0 && world.granted == world.settled &&
+	    worker->core.arenas.out == 0 && list_is_empty(&worker->core.waiting) &&
+	    world.call == NULL && world.buffers == 0 && world.granted == world.settled &&
 	    world.placed == world.released && fake.load == NULL && fake.save == NULL &&
 	    world.posted == NULL && world.claim == NULL && world.held == 0 &&
 	    world.pending == NULL && worker->core.running == NULL)

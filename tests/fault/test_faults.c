@@ -328,7 +328,7 @@ static void check_nothing_is_left(const struct run *run)
 	check(run, worker->core.calls.out == 0 && worker->fronts.records.out == 0);
 	check(run, worker->core.streams.streams.out == 0);
 	check(run, worker->core.arenas.out == 0);
-	check(run, worker->core.waiting == NULL);
+	check(run, list_is_empty(&worker->core.waiting));
 	check(run, world.call == NULL && world.buffers == 0);
 	check(run, world.pending == NULL);
 	check(run, world.granted == world.settled && world.placed <= 1);
