@@ -26,7 +26,7 @@ import thinkers  # noqa: E402
 TOOLS = [{"name": "look", "description": "looks", "inputSchema": {"type": "object"}}]
 BATCH = 1000
 GATEWAY = os.path.join(HERE, "../gateway")
-SCRIPTS = {"limits": "limits/limits", "state_load": "state/state_load", "state_save": "state/state_save", "once": "state/idempotency"}
+SCRIPTS = {"limits": "limits/limits", "state_load": "state/state_load", "state_save": "state/state_save", "idempotency": "state/idempotency"}
 
 
 class Monitor:
@@ -151,13 +151,13 @@ def steps(requests):
     yield "second round", ["limits", "state_load", "state_save"], lambda: requests.ask(loop[:2], tools=TOOLS)
     yield "eleventh round", ["limits", "state_load", "state_save"], lambda: requests.ask(loop, tools=TOOLS)
     yield "initialize", ["state_save"], requests.initialize
-    yield "in a session", ["limits", "state_load", "once", "state_save", "once"], lambda: requests.ask(headers=session, **last)
-    yield "Idempotency-Key", ["limits", "once", "once"], lambda: requests.ask(headers={"Idempotency-Key": "k"}, **last)
+    yield "in a session", ["limits", "state_load", "idempotency", "state_save", "idempotency"], lambda: requests.ask(headers=session, **last)
+    yield "Idempotency-Key", ["limits", "idempotency", "idempotency"], lambda: requests.ask(headers={"Idempotency-Key": "k"}, **last)
 
 
 def scripts_by_sha1():
     found = {}
-    for name in ("limits", "state_load", "state_save", "once"):
+    for name in ("limits", "state_load", "state_save", "idempotency"):
         with open(os.path.join(GATEWAY, SCRIPTS[name] + ".lua"), "rb") as text:
             found[hashlib.sha1(text.read()).hexdigest().encode()] = name
     return found
@@ -191,7 +191,7 @@ def calls_of(monitor, ask, wanted):
 def label(name, words):
     """What a call is for: of idempotency.lua its first argument says."""
     keys = int(words[2])
-    return f"{name} {words[3 + keys].decode()}" if name == "once" else f"{name}, {keys} key{'s' if keys > 1 else ''}"
+    return f"{name} {words[3 + keys].decode()}" if name == "idempotency" else f"{name}, {keys} key{'s' if keys > 1 else ''}"
 
 
 def measure(case, options):

@@ -84,7 +84,7 @@ void flow_init(struct flow *flow, const struct sampling_ask *ask,
 
 /* ---- how it ends ---- */
 
-static void conclude_copy(struct sampling_outcome *out, const struct once_answer *copy)
+static void conclude_copy(struct sampling_outcome *out, const struct idempotency_answer *copy)
 {
 	out->end = SAMPLING_COPY;
 	out->copy = copy->member;
@@ -246,7 +246,7 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 	switch (event) {
 	case FLOW_CLIENT_GONE:
 		/* its copies get the answer */
-		if (flow->step == FLOW_STEP_SAVE && once_leads(&flow->state->once))
+		if (flow->step == FLOW_STEP_SAVE && idempotency_leads(&flow->state->copy))
 			return finish_untold(flow, env);
 		flow->end.err = ERR_CANCELLED;
 		return finish(flow, env);

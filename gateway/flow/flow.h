@@ -34,7 +34,7 @@ const char *flow_step_name(enum flow_step step);
 enum flow_event {
 	FLOW_START,    /* the first */
 	FLOW_LOADED,   /* state->load is answered; or a guess, while FLOW_PENDING_LOAD is awaited */
-	FLOW_JOINED,   /* state->once.verdict is there, and it does not wait; or it leads unless
+	FLOW_JOINED,   /* state->copy.verdict is there, and it does not wait; or it leads unless
 			     * another gateway says otherwise, while FLOW_PENDING_CLAIM is awaited */
 	FLOW_RESERVED, /* reservation.granted or .refusal is there, and nothing is awaited */
 	FLOW_GIVEN_BACK,    /* it is, as of FLOW_GIVE_BACK */
@@ -50,13 +50,13 @@ enum flow_event {
 
 enum flow_effect {
 	FLOW_LOAD, /* state->load(&flow->state->load) */
-	FLOW_JOIN, /* once_join(&flow->state->once); if it leads, ask other gateways, too; if it does
-			 * not and something is awaited, once_leave */
+	FLOW_JOIN, /* idempotency_join(&flow->state->copy); if it leads, ask other gateways, too; if it does
+			 * not and something is awaited, idempotency_leave */
 	FLOW_RESERVE, /* limiter->reserve(&flow->reservation); if flow_has_reserved: it is answered */
 	FLOW_AWAIT,   /* nothing: without what is awaited the flow cannot go further ahead */
 	FLOW_GIVE_BACK, /* what is in state->ahead.taken: of FLOW_PENDING_LIMITS limiter->undo(&flow->reservation)
 			 * if it is granted, or, once the flow was told so, limiter->settle with nothing used: it
-			 * keeps its place; of FLOW_PENDING_CLAIM once_leave */
+			 * keeps its place; of FLOW_PENDING_CLAIM idempotency_leave */
 	FLOW_SAVE,   /* state->save(&flow->state->save) */
 	FLOW_SEND,   /* start flow->call at flow->walk.endpoint of flow->walk.provider */
 	FLOW_SETTLE, /* limiter->settle with flow->charge.tokens and .usd; the attempt is over */
@@ -255,7 +255,7 @@ struct flow_end {
 	bool called_off;                /* with ERR_CANCELLED: who asked is still there */
 	enum err err;                   /* ERR_OK, why it was refused or failed */
 	const char *detail;             /* for the log */
-	const struct once_answer
+	const struct idempotency_answer
 		*copy; /* what another request was answered with, and this one is; NULL: nothing */
 };
 

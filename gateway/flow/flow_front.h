@@ -83,7 +83,7 @@ struct sampling_ask {
 	bool session_may_change; /* what is known of it may change the request: known() */
 	struct slice cancel_id;  /* what cancels the call in its session: sampling_cancel */
 	struct slice
-		once; /* the same request is answered once under that name; absent: under cancel_id */
+		idempotency_key; /* the same request is answered once under that name; absent: under cancel_id */
 	enum sampling_relay relay;
 	struct sampling_raw *raw; /* NULL: the core writes the provider's request */
 };

@@ -35,13 +35,13 @@ struct state_key flow_session_key(const struct caller *caller, struct slice id)
 	return key_of(caller, STATE_SESSION, (struct slice){ NULL, 0 }, id);
 }
 
-struct state_key flow_once_key(const struct caller *caller, struct slice name)
+struct state_key flow_idempotency_key(const struct caller *caller, struct slice name)
 {
-	return key_of(caller, STATE_ONCE, (struct slice){ NULL, 0 }, name);
+	return key_of(caller, STATE_IDEMPOTENCY, (struct slice){ NULL, 0 }, name);
 }
 
 struct state_key flow_cancel_key(const struct caller *caller, struct slice session,
 				 struct slice cancel_id)
 {
-	return key_of(caller, STATE_ONCE, session, cancel_id);
+	return key_of(caller, STATE_IDEMPOTENCY, session, cancel_id);
 }

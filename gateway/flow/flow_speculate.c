@@ -44,7 +44,7 @@ static bool is_as_guessed(const struct flow *flow)
 
 	if (!has_taken(flow, FLOW_PENDING_LIMITS))
 		return true;
-	if (state->joined && state->once.verdict != ONCE_LEADS)
+	if (state->joined && state->copy.verdict != IDEMPOTENCY_LEADS)
 		return false;
 	return !state->asked || (session_as_guessed(&state->load, flow->ask->request->revision) &&
 				 state_load_same(&state->ahead.guess, &state->load));
@@ -142,7 +142,7 @@ void flow_uses(struct flow *flow, unsigned asks)
 
 	state->ahead.taken &= ~asks;
 	if ((asks & FLOW_PENDING_CLAIM) != 0)
-		atomic_store_explicit(&state->once.unsure, false, memory_order_relaxed);
+		atomic_store_explicit(&state->copy.unsure, false, memory_order_relaxed);
 }
 
 void flow_given_back(struct flow *flow)

@@ -96,7 +96,7 @@ static bool fill_load(struct flow *flow, const struct flow_env *env)
 static bool asks_limits_first(struct flow *flow, const struct flow_env *env, bool named)
 {
 	if (named || flow->state->admission == FLOW_ADMITTED || flow->ask->request == NULL ||
-	    !slice_absent(flow->ask->once) || !flow_refused_lately(flow, env))
+	    !slice_absent(flow->ask->idempotency_key) || !flow_refused_lately(flow, env))
 		return false;
 	flow->state->admission = FLOW_HELD_BACK;
 	return true;
@@ -149,7 +149,7 @@ static enum flow_move load(struct flow *flow, const struct flow_env *env)
 static bool is_alone(const struct sampling_ask *ask)
 {
 	return ask->request != NULL && ask->request->call_turns == 0 &&
-	       slice_absent(ask->session) && slice_absent(ask->once);
+	       slice_absent(ask->session) && slice_absent(ask->idempotency_key);
 }
 
 /* Without a request there is nothing but what became of its session. */
@@ -201,39 +201,39 @@ static uint32_t large_copies_max(const struct flow *flow)
 	const struct tenant_limits *limits = &flow->caller.plan->limits;
 
 	if (flow->ask->body.len <= BODY_SMALL || limits->count_only)
-		return ONCE_SMALL;
+		return IDEMPOTENCY_SMALL;
 	return limits->concurrent;
 }
 
 /* Whether the same call would be a copy: by its own name, or by its id in its session. */
 static bool may_have_copies(const struct flow *flow)
 {
-	return !slice_absent(flow->ask->once) ||
+	return !slice_absent(flow->ask->idempotency_key) ||
 	       (flow_in_session(flow) && !slice_absent(flow->ask->cancel_id));
 }
 
 /* Its own name goes before the id. */
-static bool fill_once(struct flow *flow)
+static bool fill_copy(struct flow *flow)
 {
 	const struct sampling_ask *ask = flow->ask;
-	struct once_call *once;
+	struct idempotency_call *copy;
 
 	if (flow_state_of(flow) == NULL)
 		return false;
 	if (flow_in_session(flow) && !slice_absent(ask->cancel_id))
 		flow->state->flight.key =
 			flow_cancel_key(ask->caller, flow->state->session, ask->cancel_id);
-	once = &flow->state->once;
-	*once = (struct once_call){ .key = flow->state->flight.key,
-				    .tenant = flow->state->tenant,
-				    .large_max = large_copies_max(flow),
-				    .arena = flow->arena,
-				    .guess = guesses_revision(flow),
-				    .unsure = flow_in_session(flow) &&
-					      (flow->awaited & FLOW_PENDING_LOAD) != 0 };
-	if (!slice_absent(ask->once))
-		once->key = flow_once_key(ask->caller, ask->once);
-	digest_request(flow, once->body);
+	copy = &flow->state->copy;
+	*copy = (struct idempotency_call){ .key = flow->state->flight.key,
+					   .tenant = flow->state->tenant,
+					   .large_max = large_copies_max(flow),
+					   .arena = flow->arena,
+					   .guess = guesses_revision(flow),
+					   .unsure = flow_in_session(flow) &&
+						     (flow->awaited & FLOW_PENDING_LOAD) != 0 };
+	if (!slice_absent(ask->idempotency_key))
+		copy->key = flow_idempotency_key(ask->caller, ask->idempotency_key);
+	digest_request(flow, copy->body);
 	return true;
 }
 
@@ -245,11 +245,11 @@ static enum flow_move lead(struct flow *flow, const struct flow_env *env)
 {
 	struct flow_state *state = flow->state;
 
-	if (state->once.late && !flow_fits(flow, env->now, 0))
+	if (state->copy.late && !flow_fits(flow, env->now, 0))
 		return flow_refuse_err(flow, ERR_DEADLINE);
-	state->once.late = false;
-	if (state->once.waited && state->asked) {
-		state->once.waited = state->asked = false;
+	state->copy.late = false;
+	if (state->copy.waited && state->asked) {
+		state->copy.waited = state->asked = false;
 		flow->step = FLOW_STEP_LOAD;
 		return FLOW_GO;
 	}
@@ -261,7 +261,7 @@ static enum flow_move join_ahead(struct flow *flow, const struct flow_env *env)
 {
 	struct flow_state *state = flow->state;
 
-	if (state->once.verdict != ONCE_LEADS) {
+	if (state->copy.verdict != IDEMPOTENCY_LEADS) {
 		state->joined = false;
 		return FLOW_DO_AWAIT;
 	}
@@ -282,7 +282,7 @@ static enum flow_move join_known(struct flow *flow)
 }
 
 /* The first's answer is this one's, too. */
-static enum flow_move use_copy(struct flow *flow, const struct once_answer *from)
+static enum flow_move use_copy(struct flow *flow, const struct idempotency_answer *from)
 {
 	must(from->err < ERR_COUNT);
 	if (slice_absent(from->member))
@@ -315,7 +315,7 @@ enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
 			flow->step = FLOW_STEP_JOINED;
 			return FLOW_NEXT;
 		}
-		if (!fill_once(flow))
+		if (!fill_copy(flow))
 			return flow_refuse_err(flow, ERR_BUSY);
 		flow->state->joined = true;
 		return FLOW_DO_JOIN;
@@ -327,32 +327,32 @@ enum flow_move flow_join(struct flow *flow, const struct flow_env *env)
 enum flow_move flow_joined(struct flow *flow, const struct flow_env *env)
 {
 	static const enum err refusals[] = {
-		[ONCE_DONE] = ERR_DUPLICATE_DONE,
-		[ONCE_CONFLICT] = ERR_DUPLICATE_CONFLICT,
-		[ONCE_ELSEWHERE] = ERR_DUPLICATE_IN_FLIGHT,
-		[ONCE_FULL] = ERR_BUSY,
+		[IDEMPOTENCY_DONE] = ERR_DUPLICATE_DONE,
+		[IDEMPOTENCY_CONFLICT] = ERR_DUPLICATE_CONFLICT,
+		[IDEMPOTENCY_ELSEWHERE] = ERR_DUPLICATE_IN_FLIGHT,
+		[IDEMPOTENCY_FULL] = ERR_BUSY,
 	};
 
 	if ((flow->awaited & FLOW_PENDING_LOAD) != 0)
 		return join_ahead(flow, env);
 	if ((flow->state->ahead.taken & FLOW_PENDING_CLAIM) != 0)
 		return join_known(flow);
-	switch (flow->state->once.verdict) {
-	case ONCE_LEADS:
+	switch (flow->state->copy.verdict) {
+	case IDEMPOTENCY_LEADS:
 		return lead(flow, env);
-	case ONCE_ANSWERED:
-		return use_copy(flow, &flow->state->once.answer);
-	case ONCE_CROWDED:
+	case IDEMPOTENCY_ANSWERED:
+		return use_copy(flow, &flow->state->copy.answer);
+	case IDEMPOTENCY_CROWDED:
 		return refuse_copy(flow);
-	case ONCE_WAITS: /* its own deadline has passed before the first was answered */
+	case IDEMPOTENCY_WAITS: /* its own deadline has passed before the first was answered */
 		return flow_refuse_err(flow, ERR_DEADLINE);
-	case ONCE_DONE:
-	case ONCE_CONFLICT:
-	case ONCE_ELSEWHERE:
-	case ONCE_FULL:
+	case IDEMPOTENCY_DONE:
+	case IDEMPOTENCY_CONFLICT:
+	case IDEMPOTENCY_ELSEWHERE:
+	case IDEMPOTENCY_FULL:
 		break;
 	}
-	return flow_refuse_err(flow, refusals[flow->state->once.verdict]);
+	return flow_refuse_err(flow, refusals[flow->state->copy.verdict]);
 }
 
 /* ---- SAVE ---- */

@@ -52,10 +52,10 @@ struct flow_state {
 	struct flow_loop loop;
 	struct state_save save; /* FLOW_SAVE */
 	enum flow_saving saving;
-	struct once_call once;   /* FLOW_JOIN */
-	bool joined;             /* it was asked; .once.verdict counts, for metrics too */
-	struct once_claim claim; /* the driver's */
-	struct flight flight;    /* the driver's; .key: what cancels the call */
+	struct idempotency_call copy;   /* FLOW_JOIN */
+	bool joined;                    /* it was asked; .copy.verdict counts, for metrics too */
+	struct idempotency_claim claim; /* the driver's */
+	struct flight flight;           /* the driver's; .key: what cancels the call */
 };
 
 /* What the log says of the request's session; `state` NULL: nothing. */

@@ -46,7 +46,7 @@ struct flow_state *flow_state_of(struct flow *flow);
 /* What the caller's session is known by, and requests that it has given the same name. What cancels a request, and
  * finds copies of one without a name, is flow_cancel_key (flow.h). */
 struct state_key flow_session_key(const struct caller *caller, struct slice id);
-struct state_key flow_once_key(const struct caller *caller, struct slice name);
+struct state_key flow_idempotency_key(const struct caller *caller, struct slice name);
 
 /* flow_state.c */
 /* Whether the request is of a session that is known. */

@@ -16,7 +16,7 @@ struct server {
 	struct limit_table *limits;
 	struct metrics *metrics;
 	struct state_memory *state;
-	struct once *once;
+	struct idempotency *idempotency;
 	struct alive *alive;
 	struct flights *flights;
 	struct mcp_channels *channels;
@@ -55,13 +55,13 @@ static bool make_shared(struct server *server)
 	limit_table_recover(server->limits);
 	server->metrics = metrics_new(server->count, config->metrics_tenants);
 	server->state = make_state(&config->store.blocks);
-	server->once = once_new();
+	server->idempotency = idempotency_new();
 	server->alive = alive_new();
 	server->flights = flights_new();
 	server->channels = mcp_channels_new();
 	server->rings = calloc(server->count, sizeof(struct log_ring *));
 	server->workers = calloc(server->count, sizeof(struct worker *));
-	if (server->metrics == NULL || server->state == NULL || server->once == NULL ||
+	if (server->metrics == NULL || server->state == NULL || server->idempotency == NULL ||
 	    server->alive == NULL || server->flights == NULL || server->channels == NULL ||
 	    server->rings == NULL || server->workers == NULL)
 		return complain("sluice: the server cannot begin");
@@ -79,7 +79,7 @@ static bool make_worker(struct server *server, uint32_t i)
 		.limits = server->limits,
 		.metrics = metrics_worker(server->metrics, i),
 		.state = server->state,
-		.once = server->once,
+		.idempotency = server->idempotency,
 		.alive = server->alive,
 		.flights = server->flights,
 		.channels = server->channels,

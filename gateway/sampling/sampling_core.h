@@ -28,10 +28,10 @@ struct sampling {
 	struct upstream *upstream;
 	struct limiter *limiter; /* of limits */
 	struct state *state;     /* sessions, loops, private blocks */
-	struct once *once;
+	struct idempotency *idempotency;
 	struct flights *flights;
 	/* Copies at other gateways, and who is cancelled there; both NULL: there are none. */
-	struct once_redis *elsewhere;
+	struct idempotency_redis *elsewhere;
 	struct flights_redis *flights_elsewhere;
 	struct inbox inbox;
 	struct limit_table *limits;
@@ -84,7 +84,7 @@ struct sampling_call {
 
 /* ---- sampling.c ---- */
 
-/* Sets up what the core needs beside what the caller has set: loop, upstream, limiter, state, once, flights, elsewhere,
+/* Sets up what the core needs beside what the caller has set: loop, upstream, limiter, state, idempotency, flights, elsewhere,
  * limits, metrics, log, json. False: no memory. */
 MUST_USE bool sampling_init(struct sampling *core);
 

@@ -54,17 +54,21 @@ static void count_loop_limit(const struct sampling_call *call)
 /* What became of it among its copies. */
 static void count_copy(const struct sampling_call *call)
 {
-	static const enum metrics_once results[] = {
-		[ONCE_WAITS] = METRICS_ONCE_LATE,        [ONCE_LEADS] = METRICS_ONCE_FIRST,
-		[ONCE_ANSWERED] = METRICS_ONCE_ANSWERED, [ONCE_DONE] = METRICS_ONCE_DONE,
-		[ONCE_CONFLICT] = METRICS_ONCE_CONFLICT, [ONCE_ELSEWHERE] = METRICS_ONCE_ELSEWHERE,
-		[ONCE_FULL] = METRICS_ONCE_FULL,         [ONCE_CROWDED] = METRICS_ONCE_FULL,
+	static const enum metrics_idempotency results[] = {
+		[IDEMPOTENCY_WAITS] = METRICS_IDEMPOTENCY_LATE,
+		[IDEMPOTENCY_LEADS] = METRICS_IDEMPOTENCY_FIRST,
+		[IDEMPOTENCY_ANSWERED] = METRICS_IDEMPOTENCY_ANSWERED,
+		[IDEMPOTENCY_DONE] = METRICS_IDEMPOTENCY_DONE,
+		[IDEMPOTENCY_CONFLICT] = METRICS_IDEMPOTENCY_CONFLICT,
+		[IDEMPOTENCY_ELSEWHERE] = METRICS_IDEMPOTENCY_ELSEWHERE,
+		[IDEMPOTENCY_FULL] = METRICS_IDEMPOTENCY_FULL,
+		[IDEMPOTENCY_CROWDED] = METRICS_IDEMPOTENCY_FULL,
 	};
 
 	if (!call->flow.state->joined)
 		return;
-	metrics_once(call->core->metrics, results[call->flow.state->once.verdict]);
-	if (call->flow.state->once.verdict == ONCE_CROWDED)
+	metrics_idempotency(call->core->metrics, results[call->flow.state->copy.verdict]);
+	if (call->flow.state->copy.verdict == IDEMPOTENCY_CROWDED)
 		metrics_limit(call->core->metrics, "copies", METRICS_REFUSED);
 }
 

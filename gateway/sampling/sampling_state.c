@@ -51,7 +51,7 @@ static void wait_no_more(struct sampling_call *call)
 	net_timer_stop(call->core->loop, &call->wait);
 }
 
-static void on_claimed(struct once_claim *claim)
+static void on_claimed(struct idempotency_claim *claim)
 {
 	call_answered(of_state(CONTAINER_OF(claim, struct flow_state, claim)), FLOW_PENDING_CLAIM);
 }
@@ -66,7 +66,7 @@ static void claim(struct sampling_call *call)
 		return;
 	mine->claim.lasts = call->flow.ask->deadline > now ? call->flow.ask->deadline - now : 0;
 	mine->claim.done = on_claimed;
-	if (once_redis_claim(call->core->elsewhere, &mine->claim))
+	if (idempotency_redis_claim(call->core->elsewhere, &mine->claim))
 		call->flow.awaited |= FLOW_PENDING_CLAIM;
 }
 
@@ -76,17 +76,17 @@ static void leave(struct sampling_call *call)
 {
 	struct flow_state *mine = call->flow.state;
 
-	if (once_leave(&mine->once) && call->core->elsewhere != NULL &&
-	    (mine->claim.held || mine->once.waited))
-		once_redis_drop(call->core->elsewhere, &mine->claim);
+	if (idempotency_leave(&mine->copy) && call->core->elsewhere != NULL &&
+	    (mine->claim.held || mine->copy.waited))
+		idempotency_redis_drop(call->core->elsewhere, &mine->claim);
 }
 
-static void on_decided(struct once_call *once)
+static void on_decided(struct idempotency_call *copy)
 {
-	struct sampling_call *call = of_state(CONTAINER_OF(once, struct flow_state, once));
+	struct sampling_call *call = of_state(CONTAINER_OF(copy, struct flow_state, copy));
 
 	wait_no_more(call);
-	if (once->verdict == ONCE_LEADS)
+	if (copy->verdict == IDEMPOTENCY_LEADS)
 		claim(call);
 	call_run(call, FLOW_JOINED);
 }
@@ -128,19 +128,20 @@ static void wait_for_first(struct sampling_call *call)
 bool call_join(struct sampling_call *call)
 {
 	struct flow_state *mine = call->flow.state;
-	struct once_call *once = &mine->once;
+	struct idempotency_call *copy = &mine->copy;
 
 	enter_flight(call);
-	mine->claim = (struct once_claim){ .tenant = mine->tenant, .call = once };
-	once->decided = on_decided;
-	once_join(call->core->once, once, &call->core->inbox, net_now(call->core->loop));
-	if (once->verdict == ONCE_LEADS)
+	mine->claim = (struct idempotency_claim){ .tenant = mine->tenant, .call = copy };
+	copy->decided = on_decided;
+	idempotency_join(call->core->idempotency, copy, &call->core->inbox,
+			 net_now(call->core->loop));
+	if (copy->verdict == IDEMPOTENCY_LEADS)
 		claim(call);
 	else if (call->flow.awaited != 0)
 		leave(call); /* it comes back when its session is known */
-	else if (once->verdict == ONCE_WAITS)
+	else if (copy->verdict == IDEMPOTENCY_WAITS)
 		wait_for_first(call);
-	return once->verdict != ONCE_WAITS || call->flow.awaited != 0;
+	return copy->verdict != IDEMPOTENCY_WAITS || call->flow.awaited != 0;
 }
 
 /* ---- what is not wanted any more ---- */
@@ -170,7 +171,7 @@ static void forget_state(struct sampling_call *call, unsigned awaited)
 	if ((awaited & FLOW_PENDING_LOAD) != 0)
 		state->forget_load(state, &mine->load);
 	if ((awaited & FLOW_PENDING_CLAIM) != 0)
-		once_redis_forget(call->core->elsewhere, &mine->claim);
+		idempotency_redis_forget(call->core->elsewhere, &mine->claim);
 	if (call->flow.step == FLOW_STEP_SAVE)
 		state->forget_save(state, &mine->save);
 	if (call->flow.step != FLOW_STEP_JOINED &&
@@ -200,7 +201,7 @@ static void end_copies(struct sampling_call *call)
 {
 	struct flow *flow = &call->flow;
 	struct flow_state *mine = flow->state;
-	struct once_answer answer = { .err = flow->end.err, .retry_after_s = -1 };
+	struct idempotency_answer answer = { .err = flow->end.err, .retry_after_s = -1 };
 
 	if (flow->front->keep != NULL)
 		answer.member = flow->front->keep(flow->owner, &flow->out);
@@ -210,13 +211,13 @@ static void end_copies(struct sampling_call *call)
 		answer.retry_after_s = (retry_after_ms + 999) / 1000;
 	if (answer.err == ERR_OK && slice_absent(answer.member))
 		answer.err = ERR_BUSY;
-	once_end(&mine->once, &answer, net_now(call->core->loop));
+	idempotency_end(&mine->copy, &answer, net_now(call->core->loop));
 	if (answer.err != ERR_OK) {
 		if (mine->claim.held)
-			once_redis_drop(call->core->elsewhere, &mine->claim);
-	} else if (call->core->elsewhere != NULL && mine->once.verdict == ONCE_LEADS) {
+			idempotency_redis_drop(call->core->elsewhere, &mine->claim);
+	} else if (call->core->elsewhere != NULL && mine->copy.verdict == IDEMPOTENCY_LEADS) {
 		/* claimed or not: while Redis was away it could not be */
-		once_redis_end(call->core->elsewhere, &mine->claim, answer.member);
+		idempotency_redis_end(call->core->elsewhere, &mine->claim, answer.member);
 	}
 }
 
@@ -225,10 +226,10 @@ void call_notify_others(struct sampling_call *call)
 	struct flow_state *mine = call->flow.state;
 
 	flights_leave(&mine->flight);
-	if (once_leads(&mine->once)) {
+	if (idempotency_leads(&mine->copy)) {
 		/* That its time is over is no answer to a copy that has more of it. */
-		mine->once.late = call->flow.end.err == ERR_DEADLINE;
-		if (!mine->once.late && call->flow.end.err != ERR_CANCELLED)
+		mine->copy.late = call->flow.end.err == ERR_DEADLINE;
+		if (!mine->copy.late && call->flow.end.err != ERR_CANCELLED)
 			end_copies(call);
 	}
 	leave(call);

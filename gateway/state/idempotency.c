@@ -10,8 +10,8 @@
 
 enum {
 	BUCKETS = 1024, /* of a shard */
-	ENTRIES = ONCE_ENTRIES_MAX / KEY_SHARDS,
-	BYTES = ONCE_ANSWERS_MAX / KEY_SHARDS,
+	ENTRIES = IDEMPOTENCY_ENTRIES_MAX / KEY_SHARDS,
+	BYTES = IDEMPOTENCY_ANSWERS_MAX / KEY_SHARDS,
 	CHUNKS_KEPT = 16,
 };
 
@@ -35,18 +35,18 @@ struct ring {
 	struct fair_share share;
 };
 
-struct once_entry {
+struct idempotency_entry {
 	struct key_link link;
 	struct state_key key, tenant;
 	uint8_t body[SHA256_BYTES];
 	uint32_t number;
 	enum entry_state state;
-	struct once_call *leader; /* IN_FLIGHT */
-	struct list waiting;      /* likewise */
+	struct idempotency_call *leader; /* IN_FLIGHT */
+	struct list waiting;             /* likewise */
 	struct held remembered, kept;
 	nsec_t done_at;
 	uint32_t readers; /* told of the answer, and still to copy it */
-	struct once_answer answer;
+	struct idempotency_answer answer;
 	struct arena arena; /* of the answer's bytes */
 };
 
@@ -59,9 +59,9 @@ struct shard {
 	struct key_link *buckets[BUCKETS];
 };
 
-struct once {
+struct idempotency {
 	struct shard shards[KEY_SHARDS];
-	struct once_copies copies; /* its lock is taken last */
+	struct idempotency_copies copies; /* its lock is taken last */
 };
 
 /* ---- rings ---- */
@@ -122,24 +122,24 @@ static void shard_init(struct shard *shard)
 	shard->pool.keep_max = CHUNKS_KEPT;
 }
 
-struct once *once_new(void)
+struct idempotency *idempotency_new(void)
 {
-	struct once *once = calloc(1, sizeof(*once));
+	struct idempotency *idempotency = calloc(1, sizeof(*idempotency));
 
-	if (once == NULL)
+	if (idempotency == NULL)
 		return NULL;
-	if (!once_copies_init(&once->copies)) {
-		free(once);
+	if (!idempotency_copies_init(&idempotency->copies)) {
+		free(idempotency);
 		return NULL;
 	}
 	for (size_t i = 0; i < KEY_SHARDS; i++)
-		shard_init(&once->shards[i]);
-	return once;
+		shard_init(&idempotency->shards[i]);
+	return idempotency;
 }
 
-static struct shard *shard_of(struct once *once, const struct state_key *key)
+static struct shard *shard_of(struct idempotency *idempotency, const struct state_key *key)
 {
-	return &once->shards[key_shard_number(key)];
+	return &idempotency->shards[key_shard_number(key)];
 }
 
 static void lock(struct shard *shard)
@@ -154,15 +154,15 @@ static void unlock(struct shard *shard)
 
 /* ---- entries; all under their shard's lock ---- */
 
-static struct once_entry *find(struct shard *shard, const struct state_key *key)
+static struct idempotency_entry *find(struct shard *shard, const struct state_key *key)
 {
 	struct key_link *link = key_shard_find(&shard->keys, key);
 
-	return link == NULL ? NULL : CONTAINER_OF(link, struct once_entry, link);
+	return link == NULL ? NULL : CONTAINER_OF(link, struct idempotency_entry, link);
 }
 
 /* What an answer takes of the shard's pool: chunks, which double (arena.h). */
-static size_t room_of(const struct once_answer *answer)
+static size_t room_of(const struct idempotency_answer *answer)
 {
 	enum { OVERHEAD = 64 };
 	size_t room = ARENA_CHUNK_BYTES;
@@ -172,7 +172,7 @@ static size_t room_of(const struct once_answer *answer)
 	return room;
 }
 
-static void drop_answer(struct shard *shard, struct once_entry *entry)
+static void drop_answer(struct shard *shard, struct idempotency_entry *entry)
 {
 	if (is_on(&entry->kept))
 		ring_remove(&shard->kept, &entry->kept);
@@ -180,7 +180,7 @@ static void drop_answer(struct shard *shard, struct once_entry *entry)
 	arena_give(&entry->arena);
 }
 
-static void free_entry(struct shard *shard, struct once_entry *entry)
+static void free_entry(struct shard *shard, struct idempotency_entry *entry)
 {
 	must(entry->readers == 0 && entry->leader == NULL && list_is_empty(&entry->waiting));
 	drop_answer(shard, entry);
@@ -188,7 +188,7 @@ static void free_entry(struct shard *shard, struct once_entry *entry)
 }
 
 /* It is not found any more; freed as soon as nobody reads it. */
-static void forget(struct shard *shard, struct once_entry *entry)
+static void forget(struct shard *shard, struct idempotency_entry *entry)
 {
 	must(entry->state != GONE);
 	key_shard_remove(&entry->link);
@@ -199,33 +199,33 @@ static void forget(struct shard *shard, struct once_entry *entry)
 		free_entry(shard, entry);
 }
 
-static struct once_entry *of_remembered(struct held *held)
+static struct idempotency_entry *of_remembered(struct held *held)
 {
-	return held == NULL ? NULL : CONTAINER_OF(held, struct once_entry, remembered);
+	return held == NULL ? NULL : CONTAINER_OF(held, struct idempotency_entry, remembered);
 }
 
-static struct once_entry *of_kept(struct held *held)
+static struct idempotency_entry *of_kept(struct held *held)
 {
-	return held == NULL ? NULL : CONTAINER_OF(held, struct once_entry, kept);
+	return held == NULL ? NULL : CONTAINER_OF(held, struct idempotency_entry, kept);
 }
 
 /* What its time is over for. */
 static void expire(struct shard *shard, nsec_t now)
 {
-	struct once_entry *entry;
+	struct idempotency_entry *entry;
 
 	while ((entry = of_kept(ring_oldest(&shard->kept))) != NULL &&
-	       now >= entry->done_at + ONCE_KEPT && entry->readers == 0)
+	       now >= entry->done_at + IDEMPOTENCY_KEPT && entry->readers == 0)
 		drop_answer(shard, entry);
 	while ((entry = of_remembered(ring_oldest(&shard->remembered))) != NULL &&
-	       now >= entry->done_at + ONCE_REMEMBERED)
+	       now >= entry->done_at + IDEMPOTENCY_REMEMBERED)
 		forget(shard, entry);
 }
 
 /* A free entry for another of that tenant's, if it takes one that is remembered: whose, fair_share.h says. */
 static void make_room(struct shard *shard, const struct state_key *tenant)
 {
-	struct once_entry *entry = NULL;
+	struct idempotency_entry *entry = NULL;
 
 	if (shard->entries.out == ENTRIES)
 		entry = of_remembered(ring_victim(&shard->remembered, tenant, 1));
@@ -235,28 +235,28 @@ static void make_room(struct shard *shard, const struct state_key *tenant)
 
 /* Entries are made room for with the first of a shard: not every gateway needs them. NULL: no memory, or
  * no room. */
-static struct once_entry *take_entry(struct shard *shard)
+static struct idempotency_entry *take_entry(struct shard *shard)
 {
 	if (!ring_map(&shard->remembered) || !ring_map(&shard->kept))
 		return NULL;
 	if (shard->entries.objects == NULL &&
-	    !slab_init(&shard->entries, sizeof(struct once_entry), ENTRIES))
+	    !slab_init(&shard->entries, sizeof(struct idempotency_entry), ENTRIES))
 		return NULL;
 	return slab_take(&shard->entries);
 }
 
 /* NULL likewise. */
-static struct once_entry *add(struct shard *shard, struct once_call *call)
+static struct idempotency_entry *add(struct shard *shard, struct idempotency_call *call)
 {
-	struct once_entry *entry = take_entry(shard);
+	struct idempotency_entry *entry = take_entry(shard);
 
 	if (entry == NULL)
 		return NULL;
-	*entry = (struct once_entry){ .key = call->key,
-				      .tenant = call->tenant,
-				      .number = ++shard->number,
-				      .state = IN_FLIGHT,
-				      .leader = call };
+	*entry = (struct idempotency_entry){ .key = call->key,
+					     .tenant = call->tenant,
+					     .number = ++shard->number,
+					     .state = IN_FLIGHT,
+					     .leader = call };
 	key_shard_add(&shard->keys, &entry->link, &entry->key);
 	list_init(&entry->waiting);
 	(void)memcpy(entry->body, call->body, sizeof(entry->body));
@@ -266,43 +266,45 @@ static struct once_entry *add(struct shard *shard, struct once_call *call)
 
 /* ---- those who wait ---- */
 
-/* ONCE_WAITS, or why not. */
-static enum once_verdict wait_add(struct once *once, struct once_entry *entry,
-				  struct once_call *call)
+/* IDEMPOTENCY_WAITS, or why not. */
+static enum idempotency_verdict wait_add(struct idempotency *idempotency,
+					 struct idempotency_entry *entry,
+					 struct idempotency_call *call)
 {
-	const enum once_verdict verdict = once_copies_take(&once->copies, call);
+	const enum idempotency_verdict verdict =
+		idempotency_copies_take(&idempotency->copies, call);
 
-	if (verdict != ONCE_WAITS)
+	if (verdict != IDEMPOTENCY_WAITS)
 		return verdict;
 	call->entry = entry;
 	list_add(&entry->waiting, &call->waits);
-	return ONCE_WAITS;
+	return IDEMPOTENCY_WAITS;
 }
 
 /* Who waits for longest; NULL: nobody waits. */
-static struct once_call *first_waiting(const struct once_entry *entry)
+static struct idempotency_call *first_waiting(const struct idempotency_entry *entry)
 {
 	struct list_link *link = list_first(&entry->waiting);
 
-	return link == NULL ? NULL : CONTAINER_OF(link, struct once_call, waits);
+	return link == NULL ? NULL : CONTAINER_OF(link, struct idempotency_call, waits);
 }
 
-static void wait_remove(struct once_call *call)
+static void wait_remove(struct idempotency_call *call)
 {
 	list_remove(&call->waits);
-	once_copies_give(&call->once->copies, call);
+	idempotency_copies_give(&call->idempotency->copies, call);
 }
 
 /* Of an entry, whether it is the call's. */
-static bool same_body(const struct once_entry *entry, const struct once_call *call)
+static bool same_body(const struct idempotency_entry *entry, const struct idempotency_call *call)
 {
 	return memcmp(entry->body, call->body, sizeof(entry->body)) == 0;
 }
 
 /* The first of those who wait leads from now on; without one there is no entry any more. */
-static void pass_on(struct shard *shard, struct once_entry *entry, bool late)
+static void pass_on(struct shard *shard, struct idempotency_entry *entry, bool late)
 {
-	struct once_call *next = first_waiting(entry);
+	struct idempotency_call *next = first_waiting(entry);
 
 	entry->leader = next;
 	if (next == NULL) {
@@ -313,35 +315,36 @@ static void pass_on(struct shard *shard, struct once_entry *entry, bool late)
 	(void)memcpy(entry->body, next->body,
 		     sizeof(entry->body)); /* the other may have been a guess */
 	next->late = late;
-	next->part = ONCE_PART_LEADS;
+	next->part = IDEMPOTENCY_PART_LEADS;
 	inbox_put(next->inbox, &next->item);
 }
 
-static void tell_waiting(struct once_entry *entry)
+static void tell_waiting(struct idempotency_entry *entry)
 {
-	for (struct once_call *call; (call = first_waiting(entry)) != NULL;) {
+	for (struct idempotency_call *call; (call = first_waiting(entry)) != NULL;) {
 		wait_remove(call);
-		call->part = same_body(entry, call) ? ONCE_PART_READS : ONCE_PART_CONFLICTS;
-		entry->readers += call->part == ONCE_PART_READS;
+		call->part = same_body(entry, call) ? IDEMPOTENCY_PART_READS
+						    : IDEMPOTENCY_PART_CONFLICTS;
+		entry->readers += call->part == IDEMPOTENCY_PART_READS;
 		inbox_put(call->inbox, &call->item);
 	}
 }
 
 /* The answer is the caller's from here on; without memory for it, its absence is. */
-static void read_answer(struct once_call *call, const struct once_entry *entry)
+static void read_answer(struct idempotency_call *call, const struct idempotency_entry *entry)
 {
 	call->answer = entry->answer;
 	if (!slice_absent(entry->answer.member))
 		call->answer.member = arena_copy(call->arena, entry->answer.member);
 }
 
-static void end_reading(struct shard *shard, struct once_call *call)
+static void end_reading(struct shard *shard, struct idempotency_call *call)
 {
-	struct once_entry *entry = call->entry;
+	struct idempotency_entry *entry = call->entry;
 
 	must(entry->readers > 0);
 	entry->readers--;
-	call->once = NULL;
+	call->idempotency = NULL;
 	if (entry->readers != 0)
 		return;
 	if (entry->state == GONE)
@@ -354,78 +357,82 @@ static void end_reading(struct shard *shard, struct once_call *call)
  * learn of it: the verdict is not written by others. */
 static void run_decided(struct inbox_item *item)
 {
-	static const enum once_verdict verdicts[] = { [ONCE_PART_LEADS] = ONCE_LEADS,
-						      [ONCE_PART_READS] = ONCE_ANSWERED,
-						      [ONCE_PART_CONFLICTS] = ONCE_CONFLICT };
-	struct once_call *call = CONTAINER_OF(item, struct once_call, item);
-	struct shard *shard = shard_of(call->once, &call->key);
+	static const enum idempotency_verdict verdicts[] = {
+		[IDEMPOTENCY_PART_LEADS] = IDEMPOTENCY_LEADS,
+		[IDEMPOTENCY_PART_READS] = IDEMPOTENCY_ANSWERED,
+		[IDEMPOTENCY_PART_CONFLICTS] = IDEMPOTENCY_CONFLICT
+	};
+	struct idempotency_call *call = CONTAINER_OF(item, struct idempotency_call, item);
+	struct shard *shard = shard_of(call->idempotency, &call->key);
 
 	call->verdict = verdicts[call->part];
-	call->leads = call->verdict == ONCE_LEADS;
-	if (call->verdict == ONCE_ANSWERED) {
+	call->leads = call->verdict == IDEMPOTENCY_LEADS;
+	if (call->verdict == IDEMPOTENCY_ANSWERED) {
 		lock(shard);
 		read_answer(call, call->entry);
 		end_reading(shard, call);
 		unlock(shard);
 	}
-	if (call->verdict == ONCE_CONFLICT)
-		call->once = NULL;
+	if (call->verdict == IDEMPOTENCY_CONFLICT)
+		call->idempotency = NULL;
 	call->decided(call);
 }
 
 /* ---- the interface ---- */
 
-static enum once_verdict join_found(struct once *once, struct once_entry *entry,
-				    struct once_call *call, nsec_t now)
+static enum idempotency_verdict join_found(struct idempotency *idempotency,
+					   struct idempotency_entry *entry,
+					   struct idempotency_call *call, nsec_t now)
 {
 	const bool same = same_body(entry, call);
 
 	if (entry->state == IN_FLIGHT &&
 	    (same || atomic_load_explicit(&entry->leader->unsure, memory_order_relaxed)))
-		return wait_add(once, entry, call);
+		return wait_add(idempotency, entry, call);
 	if (!same)
-		return ONCE_CONFLICT;
-	if (slice_absent(entry->answer.member) || now >= entry->done_at + ONCE_KEPT)
-		return ONCE_DONE;
+		return IDEMPOTENCY_CONFLICT;
+	if (slice_absent(entry->answer.member) || now >= entry->done_at + IDEMPOTENCY_KEPT)
+		return IDEMPOTENCY_DONE;
 	read_answer(call, entry);
-	return ONCE_ANSWERED;
+	return IDEMPOTENCY_ANSWERED;
 }
 
-static enum once_verdict join(struct once *once, struct shard *shard, struct once_call *call,
-			      nsec_t now)
+static enum idempotency_verdict join(struct idempotency *idempotency, struct shard *shard,
+				     struct idempotency_call *call, nsec_t now)
 {
 	expire(shard, now);
-	struct once_entry *found = find(shard, &call->key);
+	struct idempotency_entry *found = find(shard, &call->key);
 	if (found != NULL)
-		return join_found(once, found, call, now);
+		return join_found(idempotency, found, call, now);
 	make_room(shard, &call->tenant);
 	call->entry = add(shard, call);
-	return call->entry != NULL ? ONCE_LEADS : ONCE_FULL;
+	return call->entry != NULL ? IDEMPOTENCY_LEADS : IDEMPOTENCY_FULL;
 }
 
-void once_join(struct once *once, struct once_call *call, struct inbox *inbox, nsec_t now)
+void idempotency_join(struct idempotency *idempotency, struct idempotency_call *call,
+		      struct inbox *inbox, nsec_t now)
 {
-	struct shard *shard = shard_of(once, &call->key);
+	struct shard *shard = shard_of(idempotency, &call->key);
 
-	must(call->once == NULL && call->decided != NULL);
+	must(call->idempotency == NULL && call->decided != NULL);
 	call->inbox = inbox;
 	call->item = (struct inbox_item){ .run = run_decided };
 	call->late = false;
 	call->waits = (struct list_link){ 0 };
 	lock(shard);
-	call->verdict = join(once, shard, call, now);
-	if (call->verdict == ONCE_LEADS || call->verdict == ONCE_WAITS) {
-		call->once = once;
+	call->verdict = join(idempotency, shard, call, now);
+	if (call->verdict == IDEMPOTENCY_LEADS || call->verdict == IDEMPOTENCY_WAITS) {
+		call->idempotency = idempotency;
 		call->number = call->entry->number;
 	}
-	call->leads = call->verdict == ONCE_LEADS;
-	call->waited = call->verdict == ONCE_WAITS;
-	call->part = call->leads ? ONCE_PART_LEADS : ONCE_PART_WAITS;
+	call->leads = call->verdict == IDEMPOTENCY_LEADS;
+	call->waited = call->verdict == IDEMPOTENCY_WAITS;
+	call->part = call->leads ? IDEMPOTENCY_PART_LEADS : IDEMPOTENCY_PART_WAITS;
 	unlock(shard);
 }
 
 /* Of an answer that is to be kept, or that somebody waits for. */
-static void store_answer(struct once_entry *entry, const struct once_answer *answer)
+static void store_answer(struct idempotency_entry *entry, const struct idempotency_answer *answer)
 {
 	entry->answer = *answer;
 	entry->answer.member = (struct slice){ NULL, 0 };
@@ -434,10 +441,10 @@ static void store_answer(struct once_entry *entry, const struct once_answer *ans
 }
 
 /* Those of the tenant that has most make room for it, which may be the answer's own. */
-static void keep(struct shard *shard, struct once_entry *entry)
+static void keep(struct shard *shard, struct idempotency_entry *entry)
 {
 	const size_t room = room_of(&entry->answer);
-	struct once_entry *other;
+	struct idempotency_entry *other;
 
 	while (shard->kept.share.sum + room > BYTES &&
 	       (other = of_kept(ring_victim(&shard->kept, &entry->tenant, room))) != NULL) {
@@ -448,17 +455,18 @@ static void keep(struct shard *shard, struct once_entry *entry)
 	ring_add(&shard->kept, &entry->kept, &entry->tenant, room);
 }
 
-void once_end(struct once_call *call, const struct once_answer *answer, nsec_t now)
+void idempotency_end(struct idempotency_call *call, const struct idempotency_answer *answer,
+		     nsec_t now)
 {
-	struct shard *shard = shard_of(call->once, &call->key);
-	struct once_entry *entry = call->entry;
+	struct shard *shard = shard_of(call->idempotency, &call->key);
+	struct idempotency_entry *entry = call->entry;
 	const bool good = answer->err == ERR_OK;
-	const bool short_enough = answer->member.len <= ONCE_ANSWER_MAX;
+	const bool short_enough = answer->member.len <= IDEMPOTENCY_ANSWER_MAX;
 
 	lock(shard);
 	must(entry->leader == call && entry->state == IN_FLIGHT && !call->unsure);
 	entry->leader = NULL;
-	call->once = NULL;
+	call->idempotency = NULL;
 	if (!list_is_empty(&entry->waiting) || (good && short_enough))
 		store_answer(entry, answer);
 	tell_waiting(entry);
@@ -476,41 +484,41 @@ void once_end(struct once_call *call, const struct once_answer *answer, nsec_t n
 	unlock(shard);
 }
 
-bool once_leave(struct once_call *call)
+bool idempotency_leave(struct idempotency_call *call)
 {
 	bool last = false;
 
-	if (call->once == NULL)
+	if (call->idempotency == NULL)
 		return false;
-	struct shard *shard = shard_of(call->once, &call->key);
+	struct shard *shard = shard_of(call->idempotency, &call->key);
 	lock(shard);
 	switch (call->part) {
-	case ONCE_PART_WAITS:
+	case IDEMPOTENCY_PART_WAITS:
 		wait_remove(call);
 		break;
-	case ONCE_PART_LEADS:
+	case IDEMPOTENCY_PART_LEADS:
 		must(call->entry->leader == call);
 		last = list_is_empty(&call->entry->waiting);
 		pass_on(shard, call->entry, call->late);
 		break;
-	case ONCE_PART_READS:
+	case IDEMPOTENCY_PART_READS:
 		end_reading(shard, call);
 		break;
-	case ONCE_PART_CONFLICTS:
+	case IDEMPOTENCY_PART_CONFLICTS:
 		break;
 	}
-	call->once = NULL;
+	call->idempotency = NULL;
 	unlock(shard);
 	inbox_take_back(call->inbox, &call->item); /* nobody puts it in from here on */
 	return last;
 }
 
-void once_free(struct once *once)
+void idempotency_free(struct idempotency *idempotency)
 {
-	if (once == NULL)
+	if (idempotency == NULL)
 		return;
 	for (size_t i = 0; i < KEY_SHARDS; i++) {
-		struct shard *shard = &once->shards[i];
+		struct shard *shard = &idempotency->shards[i];
 		expire(shard, NSEC_NEVER);
 		must(shard->entries.out == 0 && shard->kept.share.sum == 0);
 		fair_share_unmap(&shard->remembered.share);
@@ -519,6 +527,6 @@ void once_free(struct once *once)
 		arena_pool_fini(&shard->pool);
 		key_shard_fini(&shard->keys);
 	}
-	once_copies_fini(&once->copies);
-	free(once);
+	idempotency_copies_fini(&idempotency->copies);
+	free(idempotency);
 }

@@ -2,11 +2,13 @@
 
 #include "codec/base/must.h"
 
-enum { OWNERS = ONCE_WAITING_MAX + 1 }; /* so that who finds no room is not taken for another */
+enum {
+	OWNERS = IDEMPOTENCY_WAITING_MAX + 1
+}; /* so that who finds no room is not taken for another */
 
-bool once_copies_init(struct once_copies *copies)
+bool idempotency_copies_init(struct idempotency_copies *copies)
 {
-	*copies = (struct once_copies){ .all = { .sum = 0 } };
+	*copies = (struct idempotency_copies){ .all = { .sum = 0 } };
 	if (!fair_share_map(&copies->all, OWNERS, false))
 		return false;
 	if (!fair_share_map(&copies->large, OWNERS, false)) {
@@ -17,7 +19,7 @@ bool once_copies_init(struct once_copies *copies)
 	return true;
 }
 
-void once_copies_fini(struct once_copies *copies)
+void idempotency_copies_fini(struct idempotency_copies *copies)
 {
 	must(copies->all.sum == 0 && copies->large.sum == 0);
 	must(pthread_mutex_destroy(&copies->lock) == 0);
@@ -25,22 +27,24 @@ void once_copies_fini(struct once_copies *copies)
 	fair_share_unmap(&copies->large);
 }
 
-static bool is_large(const struct once_call *call)
+static bool is_large(const struct idempotency_call *call)
 {
-	return call->large_max != ONCE_SMALL;
+	return call->large_max != IDEMPOTENCY_SMALL;
 }
 
-static uint64_t large_of(const struct once_copies *copies, const struct once_call *call)
+static uint64_t large_of(const struct idempotency_copies *copies,
+			 const struct idempotency_call *call)
 {
 	return fair_share_held(&copies->large, fair_share_find(&copies->large, call->tenant.at));
 }
 
-enum once_verdict once_copies_take(struct once_copies *copies, struct once_call *call)
+enum idempotency_verdict idempotency_copies_take(struct idempotency_copies *copies,
+						 struct idempotency_call *call)
 {
-	static const struct fair_bound bound = { .most = ONCE_WAITING_MAX, .small = 1 };
-	static const enum once_verdict verdicts[] = {
-		[FAIR_TAKEN] = ONCE_WAITS, [FAIR_OWN] = ONCE_CROWDED, [FAIR_FULL] = ONCE_FULL
-	};
+	static const struct fair_bound bound = { .most = IDEMPOTENCY_WAITING_MAX, .small = 1 };
+	static const enum idempotency_verdict verdicts[] = { [FAIR_TAKEN] = IDEMPOTENCY_WAITS,
+							     [FAIR_OWN] = IDEMPOTENCY_CROWDED,
+							     [FAIR_FULL] = IDEMPOTENCY_FULL };
 	enum fair_verdict verdict = FAIR_OWN;
 
 	must(pthread_mutex_lock(&copies->lock) == 0);
@@ -52,7 +56,7 @@ enum once_verdict once_copies_take(struct once_copies *copies, struct once_call 
 	return verdicts[verdict];
 }
 
-void once_copies_give(struct once_copies *copies, const struct once_call *call)
+void idempotency_copies_give(struct idempotency_copies *copies, const struct idempotency_call *call)
 {
 	must(pthread_mutex_lock(&copies->lock) == 0);
 	fair_share_sub(&copies->all, call->copy, 1);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-REDIS_SCRIPT_DECLARE(once);
+REDIS_SCRIPT_DECLARE(idempotency);
 
 /* A claim outlives its request's deadline by so much: then its gateway is gone. */
 #define CLAIM_SPARE (5 * SEC)
@@ -25,7 +25,7 @@ struct unreported {
  * came to nothing. */
 enum { UNREPORTED_MAX = 64 };
 
-struct once_redis {
+struct idempotency_redis {
 	struct redis_user user;
 	struct redis_script script;
 	struct net_loop *loop;
@@ -44,7 +44,7 @@ static char *put_hex(char *out, const struct state_key *key)
 	return hex_put_bytes(out, key->at, sizeof(key->at));
 }
 
-static void put_key(struct redis_buffer *to, const struct once_claim *claim)
+static void put_key(struct redis_buffer *to, const struct idempotency_claim *claim)
 {
 	static const char prefix[] = "sluice:once:1:{"; /* the number is that of the layout */
 	char text[sizeof(prefix) + 4 * STATE_KEY_BYTES + 1];
@@ -77,8 +77,8 @@ struct words {
 	struct slice answer, mark;
 };
 
-static void put_words(const struct once_redis *redis, const struct redis_script_run *run,
-		      const struct once_claim *claim, const struct words *words)
+static void put_words(const struct idempotency_redis *redis, const struct redis_script_run *run,
+		      const struct idempotency_claim *claim, const struct words *words)
 {
 	enum { ARGUMENTS = 6 };
 
@@ -97,8 +97,8 @@ static void put_words(const struct once_redis *redis, const struct redis_script_
 /* Whether the digest is a guess; and, for others to judge the claim by this gateway's key, how long it lives. */
 static void put_claim(struct redis_call *of, const struct redis_script_run *run)
 {
-	const struct once_claim *claim = CONTAINER_OF(of, struct once_claim, sent);
-	const struct once_redis *redis = of->owner;
+	const struct idempotency_claim *claim = CONTAINER_OF(of, struct idempotency_claim, sent);
+	const struct idempotency_redis *redis = of->owner;
 	const nsec_t lives = claim->lasts + CLAIM_SPARE, now = net_now(redis->loop);
 	const bool guess = claim->call->guess, known = alive_is_known(redis->alive, now);
 	const struct slice older =
@@ -125,21 +125,22 @@ static bool is_member(struct slice text, struct json_work *json)
 	return json_skip(&r, NULL) && json_finish(&r);
 }
 
-static void take_answer(struct once_redis *redis, struct once_call *call, struct slice text)
+static void take_answer(struct idempotency_redis *redis, struct idempotency_call *call,
+			struct slice text)
 {
-	call->verdict = ONCE_DONE;
+	call->verdict = IDEMPOTENCY_DONE;
 	if (!is_member(text, redis->json))
 		return;
-	call->answer = (struct once_answer){ .err = ERR_OK,
-					     .member = arena_copy(call->arena, text),
-					     .retry_after_s = -1 };
-	call->verdict = ONCE_ANSWERED;
+	call->answer = (struct idempotency_answer){ .err = ERR_OK,
+						    .member = arena_copy(call->arena, text),
+						    .retry_after_s = -1 };
+	call->verdict = IDEMPOTENCY_ANSWERED;
 }
 
-static void take_reply(struct once_redis *redis, struct once_claim *claim,
+static void take_reply(struct idempotency_redis *redis, struct idempotency_claim *claim,
 		       const struct redisReply *reply)
 {
-	struct once_call *call = claim->call;
+	struct idempotency_call *call = claim->call;
 
 	if (reply->type != REDIS_REPLY_STRING || reply->len == 0)
 		return;
@@ -148,13 +149,13 @@ static void take_reply(struct once_redis *redis, struct once_claim *claim,
 		claim->held = true;
 		break;
 	case 'E':
-		call->verdict = ONCE_ELSEWHERE;
+		call->verdict = IDEMPOTENCY_ELSEWHERE;
 		break;
 	case 'C':
-		call->verdict = ONCE_CONFLICT;
+		call->verdict = IDEMPOTENCY_CONFLICT;
 		break;
 	case 'D':
-		call->verdict = ONCE_DONE;
+		call->verdict = IDEMPOTENCY_DONE;
 		break;
 	case 'A':
 		take_answer(redis, call, slice_of(reply->str + 1, (size_t)reply->len - 1));
@@ -167,8 +168,8 @@ static void take_reply(struct once_redis *redis, struct once_claim *claim,
 static void on_claimed(struct redis_call *of, enum redis_outcome outcome,
 		       const struct redisReply *reply)
 {
-	struct once_claim *claim = CONTAINER_OF(of, struct once_claim, sent);
-	struct once_redis *redis = of->owner;
+	struct idempotency_claim *claim = CONTAINER_OF(of, struct idempotency_claim, sent);
+	struct idempotency_redis *redis = of->owner;
 
 	if (outcome == REDIS_ANSWERED)
 		take_reply(redis, claim, reply);
@@ -182,8 +183,8 @@ static void on_claimed(struct redis_call *of, enum redis_outcome outcome,
 
 static void on_late(struct redis_call *of)
 {
-	struct once_claim *claim = CONTAINER_OF(of, struct once_claim, sent);
-	struct once_redis *redis = of->owner;
+	struct idempotency_claim *claim = CONTAINER_OF(of, struct idempotency_claim, sent);
+	struct idempotency_redis *redis = of->owner;
 
 	redis_call_forget(redis->link, of);
 	metrics_state_away(redis->metrics, STATE_AWAY_CLAIM);
@@ -195,7 +196,7 @@ static const struct redis_call_type claim_type = { .put = put_claim,
 						   .done = on_claimed,
 						   .late = on_late };
 
-bool once_redis_claim(struct once_redis *redis, struct once_claim *claim)
+bool idempotency_redis_claim(struct idempotency_redis *redis, struct idempotency_claim *claim)
 {
 	claim->held = false;
 	claim->sent = (struct redis_call){ .type = &claim_type, .owner = redis };
@@ -205,7 +206,7 @@ bool once_redis_claim(struct once_redis *redis, struct once_claim *claim)
 	return false;
 }
 
-void once_redis_forget(struct once_redis *redis, struct once_claim *claim)
+void idempotency_redis_forget(struct idempotency_redis *redis, struct idempotency_claim *claim)
 {
 	if (!redis_call_pending(&claim->sent))
 		return;
@@ -218,7 +219,7 @@ void once_redis_forget(struct once_redis *redis, struct once_claim *claim)
 /* Lives while it is sent. */
 struct report {
 	struct redis_call call;
-	const struct once_claim *claim;
+	const struct idempotency_claim *claim;
 	struct words words;
 };
 
@@ -230,7 +231,7 @@ static void put_report(struct redis_call *of, const struct redis_script_run *run
 }
 
 /* False: Redis is away. */
-static bool report(struct once_redis *redis, const struct once_claim *claim,
+static bool report(struct idempotency_redis *redis, const struct idempotency_claim *claim,
 		   const struct words *words)
 {
 	static const struct redis_call_type type = { .put = put_report };
@@ -239,11 +240,12 @@ static bool report(struct once_redis *redis, const struct once_claim *claim,
 	return redis_script_send(redis->link, &redis->script, &report.call);
 }
 
-void once_redis_end(struct once_redis *redis, const struct once_claim *claim, struct slice member)
+void idempotency_redis_end(struct idempotency_redis *redis, const struct idempotency_claim *claim,
+			   struct slice member)
 {
-	if (slice_absent(member) || member.len > ONCE_ANSWER_MAX)
+	if (slice_absent(member) || member.len > IDEMPOTENCY_ANSWER_MAX)
 		member = SLICE("");
-	const struct words words = { SLICE("done"), ONCE_REMEMBERED, member, SLICE("") };
+	const struct words words = { SLICE("done"), IDEMPOTENCY_REMEMBERED, member, SLICE("") };
 	if (report(redis, claim, &words))
 		return;
 	if (redis->unreported_count == UNREPORTED_MAX) {
@@ -258,7 +260,7 @@ void once_redis_end(struct once_redis *redis, const struct once_claim *claim, st
 	(void)memcpy(unreported->body, claim->call->body, sizeof(unreported->body));
 }
 
-void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
+void idempotency_redis_drop(struct idempotency_redis *redis, const struct idempotency_claim *claim)
 {
 	static const struct words words = { SLICE_INIT("drop"), MSEC, SLICE_INIT(""),
 					    SLICE_INIT("") };
@@ -267,18 +269,19 @@ void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
 }
 
 /* Without the answer, which is not kept. False: Redis is away again. There is nothing to tell any more when its time is over. */
-static bool report_one(struct once_redis *redis, const struct unreported *unreported)
+static bool report_one(struct idempotency_redis *redis, const struct unreported *unreported)
 {
-	const nsec_t over = unreported->answered_at + ONCE_REMEMBERED, now = net_now(redis->loop);
-	struct once_call call = { .key = unreported->key, .number = unreported->number };
-	const struct once_claim claim = { .tenant = unreported->tenant, .call = &call };
+	const nsec_t over = unreported->answered_at + IDEMPOTENCY_REMEMBERED,
+		     now = net_now(redis->loop);
+	struct idempotency_call call = { .key = unreported->key, .number = unreported->number };
+	const struct idempotency_claim claim = { .tenant = unreported->tenant, .call = &call };
 	const struct words words = { SLICE("done"), over - now, SLICE(""), SLICE("") };
 
 	(void)memcpy(call.body, unreported->body, sizeof(call.body));
 	return over < now + MSEC || report(redis, &claim, &words);
 }
 
-static void report_all(struct once_redis *redis)
+static void report_all(struct idempotency_redis *redis)
 {
 	while (redis->unreported_count != 0 &&
 	       report_one(redis, &redis->unreported[redis->unreported_count - 1]))
@@ -289,22 +292,22 @@ static void report_all(struct once_redis *redis)
 
 static void on_ready(struct redis_user *user)
 {
-	report_all(CONTAINER_OF(user, struct once_redis, user));
+	report_all(CONTAINER_OF(user, struct idempotency_redis, user));
 }
 
 static const struct redis_user_events user_events = { .ready = on_ready };
 
-struct once_redis *once_redis_new(struct net_loop *loop, struct redis_link *link,
-				  struct alive *alive, struct json_work *json,
-				  struct metrics_worker *metrics)
+struct idempotency_redis *idempotency_redis_new(struct net_loop *loop, struct redis_link *link,
+						struct alive *alive, struct json_work *json,
+						struct metrics_worker *metrics)
 {
-	struct once_redis *made = calloc(1, sizeof(*made));
+	struct idempotency_redis *made = calloc(1, sizeof(*made));
 
 	if (made == NULL)
 		return NULL;
-	*made = (struct once_redis){
+	*made = (struct idempotency_redis){
 		.user = { .events = &user_events },
-		.script = REDIS_SCRIPT_INIT(once),
+		.script = REDIS_SCRIPT_INIT(idempotency),
 		.loop = loop,
 		.link = link,
 		.json = json,

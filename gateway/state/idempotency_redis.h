@@ -16,24 +16,26 @@
 #include "gateway/state/state_redis_alive.h"
 #include "gateway/telemetry/metrics.h"
 
-struct once_redis;
+struct idempotency_redis;
 
 /* `alive` is the process's, and must outlive it, as must `link` and `json`, the loop's own; `metrics`
  * counts claims that had to do without Redis, and answers that it was never told for want of room. NULL: memory. */
-struct once_redis *once_redis_new(struct net_loop *loop, struct redis_link *link,
-				  struct alive *alive, struct json_work *json,
-				  struct metrics_worker *metrics);
+struct idempotency_redis *idempotency_redis_new(struct net_loop *loop, struct redis_link *link,
+						struct alive *alive, struct json_work *json,
+						struct metrics_worker *metrics);
 
-/* True: `done` will be called once, unless once_redis_forget comes first. False: Redis is away, and the
+/* True: `done` will be called once, unless idempotency_redis_forget comes first. False: Redis is away, and the
  * call goes on. */
-MUST_USE bool once_redis_claim(struct once_redis *redis, struct once_claim *claim);
+MUST_USE bool idempotency_redis_claim(struct idempotency_redis *redis,
+				      struct idempotency_claim *claim);
 /* The request is going away; harmless when its claim is not pending. */
-void once_redis_forget(struct once_redis *redis, struct once_claim *claim);
+void idempotency_redis_forget(struct idempotency_redis *redis, struct idempotency_claim *claim);
 
-/* It was answered: `member` (see once_answer) is kept, unless it is too long. Or it was not, and may be made
+/* It was answered: `member` (see idempotency_answer) is kept, unless it is too long. Or it was not, and may be made
  * by others. Nobody waits. While Redis is known to be away, that it was answered is
  * kept, without the answer, and told when it is back. */
-void once_redis_end(struct once_redis *redis, const struct once_claim *claim, struct slice member);
-void once_redis_drop(struct once_redis *redis, const struct once_claim *claim);
+void idempotency_redis_end(struct idempotency_redis *redis, const struct idempotency_claim *claim,
+			   struct slice member);
+void idempotency_redis_drop(struct idempotency_redis *redis, const struct idempotency_claim *claim);
 
 #endif

@@ -37,7 +37,7 @@ enum state_kind {
 	STATE_SESSION = 1,
 	STATE_CALL = 2,
 	STATE_LOOP = 3,
-	STATE_ONCE = 4,
+	STATE_IDEMPOTENCY = 4,
 	STATE_MCP_SESSION = 5, /* of an MCP server, by the upstream's id */
 	STATE_MCP_ASKED = 6,   /* a request that the server made in it */
 	STATE_MCP_CALL = 7,    /* one that the client made in it */

@@ -248,10 +248,10 @@ void metrics_state_away(struct metrics_worker *m, enum metrics_state_away what)
 	cell_add(&metrics_row(m, TABLE_SINGLE, 0)[SINGLE_STATE_AWAY + what], 1);
 }
 
-void metrics_once(struct metrics_worker *m, enum metrics_once result)
+void metrics_idempotency(struct metrics_worker *m, enum metrics_idempotency result)
 {
-	must(result < METRICS_ONCES);
-	cell_add(&metrics_row(m, TABLE_SINGLE, 0)[SINGLE_ONCE + result], 1);
+	must(result < METRICS_IDEMPOTENCIES);
+	cell_add(&metrics_row(m, TABLE_SINGLE, 0)[SINGLE_IDEMPOTENCY + result], 1);
 }
 
 void metrics_store_mode(struct metrics_worker *m, bool used, bool away)

@@ -79,17 +79,17 @@ void metrics_away(struct metrics_worker *m, enum metrics_away decision, uint64_t
 enum metrics_state_away { STATE_AWAY_RECALL, STATE_AWAY_NOTE, STATE_AWAY_CLAIM, STATE_AWAYS };
 void metrics_state_away(struct metrics_worker *m, enum metrics_state_away what);
 /* One request that is not made twice: what became of it (idempotency.h). */
-enum metrics_once {
-	METRICS_ONCE_FIRST,
-	METRICS_ONCE_ANSWERED,
-	METRICS_ONCE_DONE,
-	METRICS_ONCE_CONFLICT,
-	METRICS_ONCE_ELSEWHERE,
-	METRICS_ONCE_LATE,
-	METRICS_ONCE_FULL,
-	METRICS_ONCES
+enum metrics_idempotency {
+	METRICS_IDEMPOTENCY_FIRST,
+	METRICS_IDEMPOTENCY_ANSWERED,
+	METRICS_IDEMPOTENCY_DONE,
+	METRICS_IDEMPOTENCY_CONFLICT,
+	METRICS_IDEMPOTENCY_ELSEWHERE,
+	METRICS_IDEMPOTENCY_LATE,
+	METRICS_IDEMPOTENCY_FULL,
+	METRICS_IDEMPOTENCIES
 };
-void metrics_once(struct metrics_worker *m, enum metrics_once result);
+void metrics_idempotency(struct metrics_worker *m, enum metrics_idempotency result);
 /* Whether the shared store decides now, for this worker. */
 void metrics_store_mode(struct metrics_worker *m, bool used, bool away);
 /* Whether it is so for any worker. */

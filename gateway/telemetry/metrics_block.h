@@ -37,9 +37,9 @@ enum {
 	SINGLE_STORE = SINGLE_STORE_RESULT + STORE_RESULTS,   /* a histogram */
 	SINGLE_AWAY = SINGLE_STORE + HISTOGRAM_CELLS,         /* one per enum metrics_away */
 	SINGLE_AWAY_NANO = SINGLE_AWAY + AWAY_DECISIONS,
-	SINGLE_STATE_AWAY,                             /* one per enum metrics_state_away */
-	SINGLE_ONCE = SINGLE_STATE_AWAY + STATE_AWAYS, /* one per enum metrics_once */
-	SINGLE_CELLS = SINGLE_ONCE + METRICS_ONCES
+	SINGLE_STATE_AWAY,                                    /* one per enum metrics_state_away */
+	SINGLE_IDEMPOTENCY = SINGLE_STATE_AWAY + STATE_AWAYS, /* one per enum metrics_idempotency */
+	SINGLE_CELLS = SINGLE_IDEMPOTENCY + METRICS_IDEMPOTENCIES
 };
 
 enum metrics_table {

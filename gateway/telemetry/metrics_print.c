@@ -286,20 +286,23 @@ static void print_away(const metrics_cell *single, uint64_t bound, FILE *out)
 	print_single_nano(METRIC_AWAY_USD_BOUND, bound, out);
 }
 
-static void print_once(const metrics_cell *single, FILE *out)
+static void print_idempotency(const metrics_cell *single, FILE *out)
 {
-	static const char *const results[METRICS_ONCES] = {
-		[METRICS_ONCE_FIRST] = "first",         [METRICS_ONCE_ANSWERED] = "answered",
-		[METRICS_ONCE_DONE] = "done",           [METRICS_ONCE_CONFLICT] = "conflict",
-		[METRICS_ONCE_ELSEWHERE] = "elsewhere", [METRICS_ONCE_LATE] = "late",
-		[METRICS_ONCE_FULL] = "full",
+	static const char *const results[METRICS_IDEMPOTENCIES] = {
+		[METRICS_IDEMPOTENCY_FIRST] = "first",
+		[METRICS_IDEMPOTENCY_ANSWERED] = "answered",
+		[METRICS_IDEMPOTENCY_DONE] = "done",
+		[METRICS_IDEMPOTENCY_CONFLICT] = "conflict",
+		[METRICS_IDEMPOTENCY_ELSEWHERE] = "elsewhere",
+		[METRICS_IDEMPOTENCY_LATE] = "late",
+		[METRICS_IDEMPOTENCY_FULL] = "full",
 	};
 
-	metrics_print_head(METRIC_ONCE, out);
-	for (size_t i = 0; i < METRICS_ONCES; i++) {
+	metrics_print_head(METRIC_IDEMPOTENCY, out);
+	for (size_t i = 0; i < METRICS_IDEMPOTENCIES; i++) {
 		const struct slice value = slice_str(results[i]);
-		metrics_print_sample(METRIC_ONCE, &value, metrics_get(&single[SINGLE_ONCE + i]),
-				     out);
+		metrics_print_sample(METRIC_IDEMPOTENCY, &value,
+				     metrics_get(&single[SINGLE_IDEMPOTENCY + i]), out);
 	}
 }
 
@@ -342,7 +345,7 @@ static void print_store(struct metrics *metrics, const metrics_cell *single,
 		metrics_print_sample(METRIC_STATE_AWAY, &value,
 				     metrics_get(&single[SINGLE_STATE_AWAY + i]), out);
 	}
-	print_once(single, out);
+	print_idempotency(single, out);
 	metrics_print_head(METRIC_STORE_COMMANDS, out);
 	for (size_t i = 0; i < STORE_RESULTS; i++) {
 		const struct slice value = slice_str(results[i]);

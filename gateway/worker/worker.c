@@ -87,7 +87,7 @@ static bool use_redis(struct worker *worker)
 	struct state_redis *state =
 		state_redis_new(worker->loop, link, args->state, config, args->metrics);
 	core->elsewhere =
-		once_redis_new(worker->loop, link, args->alive, core->json, args->metrics);
+		idempotency_redis_new(worker->loop, link, args->alive, core->json, args->metrics);
 	/* One of the workers listens for all of them. */
 	core->flights_elsewhere =
 		flights_redis_new(worker->redis, args->flights, args->index == 0 ? config : NULL);
@@ -128,7 +128,7 @@ static bool build_core(struct worker *worker)
 	core->loop = worker->loop;
 	core->limiter = &worker->memory.limiter;
 	core->state = state_memory_state(args->state);
-	core->once = args->once;
+	core->idempotency = args->idempotency;
 	core->flights = args->flights;
 	core->limits = args->limits;
 	core->metrics = args->metrics;

@@ -41,7 +41,7 @@ struct worker_args {
 	struct limit_table *limits;
 	struct metrics_worker *metrics;
 	struct state_memory *state; /* of the process, as the next three; outlives the worker */
-	struct once *once;
+	struct idempotency *idempotency;
 	struct alive *alive;
 	struct flights *flights;
 	struct mcp_channels *channels; /* likewise */

@@ -1,6 +1,6 @@
 /* fake_limiter.h - what lies between the worker and the limiter of its memory, the shared one, and other gateways.
  *
- * Stands in for limiter_redis, state_redis, once_redis, alive_redis and flights_redis. */
+ * Stands in for limiter_redis, state_redis, idempotency_redis, alive_redis and flights_redis. */
 #ifndef TESTS_FAULT_FAKE_LIMITER_H
 #define TESTS_FAULT_FAKE_LIMITER_H
 
@@ -160,9 +160,9 @@ struct state *state_redis_state(struct state_redis *redis)
 	return NULL;
 }
 
-struct once_redis *once_redis_new(struct net_loop *loop, struct redis_link *link,
-				  struct alive *alive, struct json_work *json,
-				  struct metrics_worker *metrics)
+struct idempotency_redis *idempotency_redis_new(struct net_loop *loop, struct redis_link *link,
+						struct alive *alive, struct json_work *json,
+						struct metrics_worker *metrics)
 {
 	(void)loop;
 	(void)link;
@@ -182,12 +182,12 @@ struct alive_redis *alive_redis_new(struct net_loop *loop, struct redis_link *li
 }
 
 /* ---- other gateways, where a test gives the worker some ---- */
-struct once_redis {
+struct idempotency_redis {
 	char unused;
 };
-static struct once_redis the_others;
+static struct idempotency_redis the_others;
 
-bool once_redis_claim(struct once_redis *redis, struct once_claim *claim)
+bool idempotency_redis_claim(struct idempotency_redis *redis, struct idempotency_claim *claim)
 {
 	must(redis == &the_others && world.claim == NULL);
 	claim->held = false;
@@ -195,7 +195,7 @@ bool once_redis_claim(struct once_redis *redis, struct once_claim *claim)
 	return true;
 }
 
-void once_redis_forget(struct once_redis *redis, struct once_claim *claim)
+void idempotency_redis_forget(struct idempotency_redis *redis, struct idempotency_claim *claim)
 {
 	must(redis == &the_others);
 	if (world.claim != claim)
@@ -205,31 +205,32 @@ void once_redis_forget(struct once_redis *redis, struct once_claim *claim)
 	world.held++;
 }
 
-static void give_claim(const struct once_redis *redis, const struct once_claim *claim)
+static void give_claim(const struct idempotency_redis *redis, const struct idempotency_claim *claim)
 {
 	must(redis == &the_others && (claim->held || claim->call->waited) && world.held > 0);
 	world.held--;
 }
 
-void once_redis_end(struct once_redis *redis, const struct once_claim *claim, struct slice member)
+void idempotency_redis_end(struct idempotency_redis *redis, const struct idempotency_claim *claim,
+			   struct slice member)
 {
 	(void)member;
 	give_claim(redis, claim);
 }
 
-void once_redis_drop(struct once_redis *redis, const struct once_claim *claim)
+void idempotency_redis_drop(struct idempotency_redis *redis, const struct idempotency_claim *claim)
 {
 	give_claim(redis, claim);
 }
 
 /* What they say to the claim. */
-static inline void rig_others_answer(enum once_verdict verdict)
+static inline void rig_others_answer(enum idempotency_verdict verdict)
 {
-	struct once_claim *claim = world.claim;
+	struct idempotency_claim *claim = world.claim;
 
 	must(claim != NULL);
 	world.claim = NULL;
-	claim->held = verdict == ONCE_LEADS;
+	claim->held = verdict == IDEMPOTENCY_LEADS;
 	world.held += claim->held;
 	claim->call->verdict = verdict;
 	claim->done(claim);

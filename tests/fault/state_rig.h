@@ -144,8 +144,8 @@ static void set_scene(size_t fail)
 /* What was answered is remembered by its key no more; nobody may have a part in it. */
 static void forget_copies(void)
 {
-	once_free(world.worker->core.once);
-	world.worker->core.once = once_new();
+	idempotency_free(world.worker->core.idempotency);
+	world.worker->core.idempotency = idempotency_new();
 }
 
 static void nobody_is_held(const char *name, size_t fail)
@@ -173,12 +173,12 @@ static int state_rig_run(int (*group)(void))
 				     .forget_load = fake_forget_load,
 				     .forget_save = fake_forget_save };
 	world.worker->core.state = &fake.state;
-	world.worker->core.once = once_new();
+	world.worker->core.idempotency = idempotency_new();
 	world.worker->core.flights = flights_new();
 	int failed = group();
 	rig_reset();
 	if (failed == 0) {
-		once_free(world.worker->core.once);
+		idempotency_free(world.worker->core.idempotency);
 		flights_free(world.worker->core.flights);
 		rig_end();
 	}

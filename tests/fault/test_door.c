@@ -333,14 +333,14 @@ static void copies_are_one_call(void **state)
 {
 	struct line_call *first = *state, second, other;
 
-	asks(first, (struct line){ .text = "Hi", .once = "k" });
-	asks(&second, (struct line){ .text = "Hi", .once = "k" });
+	asks(first, (struct line){ .text = "Hi", .idempotency_key = "k" });
+	asks(&second, (struct line){ .text = "Hi", .idempotency_key = "k" });
 	assert_int_equal(world.granted, 1);
 	provider_says(SAYS_HELLO);
 	rig_deliver();
 	ends_with(first, "result Hello\n");
 	ends_with(&second, "copy Hello\n");
-	asks(&other, (struct line){ .text = "Ho", .once = "k" });
+	asks(&other, (struct line){ .text = "Ho", .idempotency_key = "k" });
 	world_turn_ends();
 	ends_with(&other, "refused duplicate_conflict\n");
 }
@@ -349,8 +349,8 @@ static void the_next_copy_goes_on_when_the_first_leaves(void **state)
 {
 	struct line_call *first = *state, second;
 
-	asks(first, (struct line){ .text = "Hi", .once = "k" });
-	asks(&second, (struct line){ .text = "Hi", .once = "k" });
+	asks(first, (struct line){ .text = "Hi", .idempotency_key = "k" });
+	asks(&second, (struct line){ .text = "Hi", .idempotency_key = "k" });
 	line_leave(first);
 	rig_deliver();
 	provider_says(SAYS_HELLO);

@@ -88,7 +88,7 @@ static void the_next_copy_waits_for_its_session(void **state)
 	set_scene(0);
 	world.worker->core.elsewhere = &the_others;
 	begin_copy_in_session(&c, 0);
-	rig_others_answer(ONCE_LEADS);
+	rig_others_answer(IDEMPOTENCY_LEADS);
 	assert_non_null(world.call);
 	begin_copy_in_session(&c, 1);
 	fake.waits = true;
@@ -96,7 +96,7 @@ static void the_next_copy_waits_for_its_session(void **state)
 	rig_deliver();
 	assert_non_null(fake.load);
 	world.held = 0; /* the same claim, of the same gateway */
-	rig_others_answer(ONCE_LEADS);
+	rig_others_answer(IDEMPOTENCY_LEADS);
 	assert_int_equal(c.exchanges[1].status, 0);
 	assert_null(world.call);
 	fake_answers();
@@ -128,12 +128,12 @@ static void a_copy_waits_for_a_first_that_guesses(void **state)
 	begin_copy_in_session(&c, 1);
 	assert_int_equal(c.exchanges[1].status, 0);
 	fake.load = load;
-	rig_others_answer(ONCE_LEADS);
+	rig_others_answer(IDEMPOTENCY_LEADS);
 	fake_answers();
 	assert_int_equal(c.exchanges[0].status, 0);
 	rig_deliver();  /* it leads now, by what it knows */
 	world.held = 0; /* the same gateway's */
-	rig_others_answer(ONCE_LEADS);
+	rig_others_answer(IDEMPOTENCY_LEADS);
 	assert_non_null(world.call);
 	assert_int_equal(world.granted, 1);
 	rig_provider_ends(ERR_OK, true, &walk.answer);
@@ -157,7 +157,7 @@ static void who_leaves_before_it_knows_that_it_leads_gives_the_claim_back(void *
 		struct copies c = { 0 };
 		set_scene(0);
 		begin_copy(&c, 0);
-		rig_others_answer(ONCE_LEADS);
+		rig_others_answer(IDEMPOTENCY_LEADS);
 		begin_copy(&c, 1);
 		world.handler.gone(world.handler.owner, c.requests[0]);
 		assert_int_equal(world.held, 1);

@@ -163,23 +163,32 @@ enum { ANSWERS = 3 };
 static const struct ahead_scenario {
 	const char *name;
 	bool unknown, refused;
-	enum once_verdict copies;
+	enum idempotency_verdict copies;
 	enum event event;
 	int ends;
 } ahead_scenarios[] = {
-	{ .name = "ahead", .copies = ONCE_LEADS, .ends = 200 },
-	{ .name = "ahead of no session", .copies = ONCE_LEADS, .unknown = true, .ends = 404 },
-	{ .name = "ahead of another gateway's", .copies = ONCE_ELSEWHERE, .ends = 409 },
-	{ .name = "ahead of neither", .copies = ONCE_DONE, .unknown = true, .ends = 404 },
-	{ .name = "ahead of a limit", .copies = ONCE_LEADS, .refused = true, .ends = 429 },
+	{ .name = "ahead", .copies = IDEMPOTENCY_LEADS, .ends = 200 },
+	{ .name = "ahead of no session",
+	  .copies = IDEMPOTENCY_LEADS,
+	  .unknown = true,
+	  .ends = 404 },
+	{ .name = "ahead of another gateway's", .copies = IDEMPOTENCY_ELSEWHERE, .ends = 409 },
+	{ .name = "ahead of neither", .copies = IDEMPOTENCY_DONE, .unknown = true, .ends = 404 },
+	{ .name = "ahead of a limit", .copies = IDEMPOTENCY_LEADS, .refused = true, .ends = 429 },
 	{ .name = "ahead of all",
-	  .copies = ONCE_CONFLICT,
+	  .copies = IDEMPOTENCY_CONFLICT,
 	  .unknown = true,
 	  .refused = true,
 	  .ends = 404 },
-	{ .name = "ahead, and gone", .copies = ONCE_LEADS, .event = GONE },
-	{ .name = "ahead, and given up", .copies = ONCE_LEADS, .event = GIVEN_UP, .ends = 503 },
-	{ .name = "ahead, and called off", .copies = ONCE_LEADS, .event = CALLED_OFF, .ends = 202 },
+	{ .name = "ahead, and gone", .copies = IDEMPOTENCY_LEADS, .event = GONE },
+	{ .name = "ahead, and given up",
+	  .copies = IDEMPOTENCY_LEADS,
+	  .event = GIVEN_UP,
+	  .ends = 503 },
+	{ .name = "ahead, and called off",
+	  .copies = IDEMPOTENCY_LEADS,
+	  .event = CALLED_OFF,
+	  .ends = 202 },
 };
 
 static void answer_limits(const struct ahead_scenario *s)

@@ -47,7 +47,7 @@ static struct world {
 	uint32_t granted, settled, placed, released, forgotten;
 	uint32_t undone; /* as if never granted */
 	/* other gateways: what is asked of them, and how much of it is held */
-	struct once_claim *claim;
+	struct idempotency_claim *claim;
 	uint32_t held;
 	uint64_t reserved_usd, settled_usd; /* of all attempts */
 } world;

@@ -177,7 +177,7 @@ static bool line_write(struct sampling_raw *raw, const struct sampling_target *t
 struct line {
 	const char *key;  /* a tenant's */
 	const char *text; /* NULL: nothing is sampled */
-	const char *session, *cancel_id, *once;
+	const char *session, *cancel_id, *idempotency_key;
 	enum sampling_relay relay;
 	const char *
 		raw_body; /* the provider's request behind its model and "stream"; NULL: the core writes it */
@@ -208,7 +208,7 @@ static inline bool line_begin(struct line_call *call, struct sampling *core,
 		.deadline = now + 60 * SEC,
 		.session = slice_str(line->session),
 		.cancel_id = slice_str(line->cancel_id),
-		.once = slice_str(line->once),
+		.idempotency_key = slice_str(line->idempotency_key),
 		.relay = line->relay,
 	};
 	if (!caller_find(sources, &call->shown, &call->arena, &call->caller, &why)) {

@@ -345,7 +345,7 @@ static void name_once(struct mcp_sampling *sampling)
 	if (!mcp_link_has_session(&sampling->link))
 		return;
 	(void)hex_put_bytes(sampling->once, key.at, STATE_KEY_BYTES);
-	sampling->ask.once = slice_of(sampling->once, sizeof(sampling->once));
+	sampling->ask.idempotency_key = slice_of(sampling->once, sizeof(sampling->once));
 }
 
 static void ask_core(struct mcp_sampling *sampling, struct slice text, struct mcp_request *stream)

@@ -408,7 +408,7 @@ bool rpc_read_body(struct rpc_call *call, struct json_work *json)
 		return true;
 	}
 	call->ask.cancel_id = call->rpc.id;
-	call->ask.once = header(call, HTTP_IDEMPOTENCY_KEY);
+	call->ask.idempotency_key = header(call, HTTP_IDEMPOTENCY_KEY);
 	return true;
 }
 

@@ -45,7 +45,7 @@ METRIC(AWAY_USD_BOUND, "sluice_away_usd_bound", GAUGE, "", "US dollars",
        "The most that sluice_away_usd_total can grow in a UTC day: the sum of the tenants' on_store_failure.budget")
 METRIC(STATE_AWAY, "sluice_state_away_total", COUNTER, "what", "requests",
        "Requests of sessions and tool loops while Redis is not there: a recall is answered with what this process knows, a note is known to this process only; and claims of requests that are not made twice, which other gateways do not know of")
-METRIC(ONCE, "sluice_once_requests_total", COUNTER, "result", "requests",
+METRIC(IDEMPOTENCY, "sluice_once_requests_total", COUNTER, "result", "requests",
        "Requests with an Idempotency-Key or of a session: first (made), answered (like the first: a copy), or a copy refused: done (answered too long ago), conflict (another body), elsewhere (under way at another gateway), late (its deadline passed while it waited), full (no room for its key; 8,192 copies wait already, or as many of the tenant as may)")
 METRIC(STATE_RECORDS, "sluice_state_records", GAUGE, "kind", "records",
        "Sessions, tool loops, tool calls issued in them, and private blocks of answers in the memory of this process; those that have expired count until their place is looked at")

@@ -79,9 +79,9 @@ static inline enum flow_effect known(struct bench *b)
 	return loaded(b, STATE_SESSION_KNOWN, REVISION_2025_11_25);
 }
 
-static inline enum flow_effect joined(struct bench *b, enum once_verdict verdict)
+static inline enum flow_effect joined(struct bench *b, enum idempotency_verdict verdict)
 {
-	b->flow.state->once.verdict = verdict;
+	b->flow.state->copy.verdict = verdict;
 	return run(b, FLOW_JOINED);
 }
 
@@ -98,7 +98,7 @@ static inline void goes_to_its_provider(struct bench *b, struct http_incoming *i
 {
 	assert_int_equal(start(b, in), FLOW_LOAD);
 	assert_int_equal(known(b), FLOW_JOIN);
-	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
+	assert_int_equal(joined(b, IDEMPOTENCY_LEADS), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_SEND);
 }
 

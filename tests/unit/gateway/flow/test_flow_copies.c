@@ -1,7 +1,7 @@
 /* Copies of a request, by its key or by its id in a session: one of them is made, and all are answered. */
 #include "tests/unit/gateway/flow/flow_state_rig.h"
 
-static struct once_call join_as(struct bench *b, const char *key, const char *body)
+static struct idempotency_call join_as(struct bench *b, const char *key, const char *body)
 {
 	struct http_incoming in = incoming(KEY, body);
 
@@ -15,7 +15,7 @@ static struct once_call join_as(struct bench *b, const char *key, const char *bo
 		effect = known(b);
 	}
 	assert_int_equal(effect, FLOW_JOIN);
-	return b->flow.state->once;
+	return b->flow.state->copy;
 }
 
 static void a_request_is_the_same_by_its_key_and_what_it_asks(void **state)
@@ -45,8 +45,9 @@ static void a_request_is_the_same_by_its_key_and_what_it_asks(void **state)
 	struct bench *b = *state;
 
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
-		const struct once_call one = join_as(b, cases[i].key, cases[i].body);
-		const struct once_call two = join_as(b, cases[i].other_key, cases[i].other_body);
+		const struct idempotency_call one = join_as(b, cases[i].key, cases[i].body);
+		const struct idempotency_call two =
+			join_as(b, cases[i].other_key, cases[i].other_body);
 		print_message("%s\n", cases[i].name);
 		assert_int_equal(state_key_eq(&one.key, &two.key), cases[i].same_key);
 		assert_int_equal(memcmp(one.body, two.body, sizeof(one.body)) == 0,
@@ -62,24 +63,24 @@ static void what_a_request_asks_has_the_digest_of_earlier_versions(void **state)
 					 "maxTokens:50,");
 	uint8_t digest[SHA256_BYTES];
 
-	const struct once_call once = join_as(*state, "k", ASK);
+	const struct idempotency_call copy = join_as(*state, "k", ASK);
 	sha256(asked, digest);
-	assert_memory_equal(once.body, digest, sizeof(digest));
+	assert_memory_equal(copy.body, digest, sizeof(digest));
 }
 
 static void what_became_of_the_first_decides(void **state)
 {
 	static const struct {
-		enum once_verdict verdict;
+		enum idempotency_verdict verdict;
 		int status;
 		const char *reason;
 	} cases[] = {
-		{ ONCE_DONE, 409, "duplicate_done" },
-		{ ONCE_CONFLICT, 409, "duplicate_conflict" },
-		{ ONCE_ELSEWHERE, 409, "duplicate_in_flight" },
-		{ ONCE_FULL, 503, "overloaded" },
-		{ ONCE_CROWDED, 429, "concurrency" },
-		{ ONCE_WAITS, 504, "deadline" },
+		{ IDEMPOTENCY_DONE, 409, "duplicate_done" },
+		{ IDEMPOTENCY_CONFLICT, 409, "duplicate_conflict" },
+		{ IDEMPOTENCY_ELSEWHERE, 409, "duplicate_in_flight" },
+		{ IDEMPOTENCY_FULL, 503, "overloaded" },
+		{ IDEMPOTENCY_CROWDED, 429, "concurrency" },
+		{ IDEMPOTENCY_WAITS, 504, "deadline" },
 	};
 	struct bench *b = *state;
 
@@ -102,24 +103,24 @@ static void a_copy_is_answered_like_the_first_but_for_the_id(void **state)
 
 	in.headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
 	assert_int_equal(start(b, &in), FLOW_JOIN);
-	b->flow.state->once.once = (void *)b; /* as if it was in */
-	b->flow.state->once.leads = true;
-	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
+	b->flow.state->copy.idempotency = (void *)b; /* as if it was in */
+	b->flow.state->copy.leads = true;
+	assert_int_equal(joined(b, IDEMPOTENCY_LEADS), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_SEND);
 	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_ANSWER);
 	release(b);
 	b->call.answer.status = 0; /* as before it was written */
-	struct once_answer end = { .member = rpc_keep(&b->call, &b->flow.out),
-				   .retry_after_s = -1 };
+	struct idempotency_answer end = { .member = rpc_keep(&b->call, &b->flow.out),
+					  .retry_after_s = -1 };
 	assert_false(slice_absent(end.member));
 	(void)memcpy(member, end.member.at, end.member.len);
 	end.member.at = member;
 	char *first = strdup(strstr(answer_text(b), ",\"result\":"));
 
 	(void)join_as(b, "k", MESSAGE("\"two\"", ""));
-	b->flow.state->once.answer = end;
-	assert_int_equal(joined(b, ONCE_ANSWERED), FLOW_ANSWER);
+	b->flow.state->copy.answer = end;
+	assert_int_equal(joined(b, IDEMPOTENCY_ANSWERED), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 200);
 	assert_has(answer_text(b), "{\"jsonrpc\":\"2.0\",\"id\":\"two\",\"result\":{");
 	assert_string_equal(strstr(answer_text(b), ",\"result\":"), first);
@@ -134,18 +135,19 @@ static void a_copy_gets_the_first_ones_error(void **state)
 		"\"error\":{\"code\":429,\"message\":\"m\",\"data\":{\"reason\":\"rate_limited\"}}";
 
 	(void)join_as(b, "k", ASK);
-	b->flow.state->once.answer = (struct once_answer){ .err = ERR_RATE_LIMITED,
-							   .member = slice_str(member),
-							   .retry_after_s = 3 };
-	assert_int_equal(joined(b, ONCE_ANSWERED), FLOW_ANSWER);
+	b->flow.state->copy.answer = (struct idempotency_answer){ .err = ERR_RATE_LIMITED,
+								  .member = slice_str(member),
+								  .retry_after_s = 3 };
+	assert_int_equal(joined(b, IDEMPOTENCY_ANSWERED), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 429);
 	assert_string_equal(field(b, "retry-after"), "3");
 	assert_int_equal(b->flow.end.err, ERR_RATE_LIMITED);
 	assert_has(answer_text(b), "{\"jsonrpc\":\"2.0\",\"id\":\"a-7\",\"error\":{\"code\":429");
 
 	(void)join_as(b, "k", ASK); /* there was no memory to hand it on */
-	b->flow.state->once.answer = (struct once_answer){ .err = ERR_OK, .retry_after_s = -1 };
-	assert_int_equal(joined(b, ONCE_ANSWERED), FLOW_ANSWER);
+	b->flow.state->copy.answer =
+		(struct idempotency_answer){ .err = ERR_OK, .retry_after_s = -1 };
+	assert_int_equal(joined(b, IDEMPOTENCY_ANSWERED), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 503);
 }
 
@@ -157,24 +159,24 @@ static void a_copy_that_leads_after_waiting_asks_once_more_what_is_known(void **
 
 	assert_int_equal(start(b, &in), FLOW_LOAD);
 	assert_int_equal(known(b), FLOW_JOIN);
-	b->flow.state->once.waited = true;
-	assert_int_equal(joined(b, ONCE_LEADS), FLOW_LOAD);
+	b->flow.state->copy.waited = true;
+	assert_int_equal(joined(b, IDEMPOTENCY_LEADS), FLOW_LOAD);
 	bench_use(b, load_config());
 	assert_int_equal(known(b), FLOW_RESERVE); /* and not twice */
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 
 	assert_int_equal(start(b, &in), FLOW_LOAD);
 	assert_int_equal(known(b), FLOW_JOIN);
-	b->flow.state->once.waited = true;
-	assert_int_equal(joined(b, ONCE_LEADS), FLOW_LOAD);
+	b->flow.state->copy.waited = true;
+	assert_int_equal(joined(b, IDEMPOTENCY_LEADS), FLOW_LOAD);
 	assert_int_equal(loaded(b, STATE_SESSION_UNKNOWN, REVISION_2025_11_25), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 404);
 
 	in = incoming(KEY, MESSAGE("1", "")); /* nothing is known of it: nothing to ask */
 	in.headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
 	assert_int_equal(start(b, &in), FLOW_JOIN);
-	b->flow.state->once.waited = true;
-	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
+	b->flow.state->copy.waited = true;
+	assert_int_equal(joined(b, IDEMPOTENCY_LEADS), FLOW_RESERVE);
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 }
 
@@ -197,9 +199,9 @@ static void who_follows_one_whose_time_was_over_needs_a_second_of_its_own(void *
 		in.headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
 		in.headers[HTTP_TIMEOUT] = slice_str(rows[i].timeout);
 		assert_int_equal(start(b, &in), FLOW_JOIN);
-		b->flow.state->once.waited = true;
-		b->flow.state->once.late = rows[i].late;
-		assert_int_equal(joined(b, ONCE_LEADS), rows[i].effect);
+		b->flow.state->copy.waited = true;
+		b->flow.state->copy.late = rows[i].late;
+		assert_int_equal(joined(b, IDEMPOTENCY_LEADS), rows[i].effect);
 		if (rows[i].effect == FLOW_ANSWER)
 			assert_int_equal(b->call.answer.status, 504);
 		else
@@ -215,9 +217,9 @@ static void a_copy_that_wants_a_stream_gets_one_event(void **state)
 	in.headers[HTTP_ACCEPT] = SLICE("text/event-stream");
 	in.headers[HTTP_IDEMPOTENCY_KEY] = SLICE("k");
 	assert_int_equal(start(b, &in), FLOW_JOIN);
-	b->flow.state->once.answer =
-		(struct once_answer){ .member = SLICE("\"result\":{}"), .retry_after_s = -1 };
-	assert_int_equal(joined(b, ONCE_ANSWERED), FLOW_ANSWER);
+	b->flow.state->copy.answer = (struct idempotency_answer){ .member = SLICE("\"result\":{}"),
+								  .retry_after_s = -1 };
+	assert_int_equal(joined(b, IDEMPOTENCY_ANSWERED), FLOW_ANSWER);
 	assert_string_equal(
 		answer_text(b),
 		"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n");

@@ -52,11 +52,12 @@ static struct config *load_config(const char *intelligence)
 enum session { KNOWN, OF_ANOTHER_REVISION, UNKNOWN, SESSIONS };
 enum loop { AS_GUESSED, LARGER, SPENT, FORGED, ELSEWHERE, LOOPS };
 enum limits { GRANTED, REFUSED, LIMITS };
-static const enum once_verdict verdicts[] = { ONCE_LEADS, ONCE_DONE, ONCE_CONFLICT, ONCE_ELSEWHERE,
-					      ONCE_ANSWERED };
+static const enum idempotency_verdict verdicts[] = { IDEMPOTENCY_LEADS, IDEMPOTENCY_DONE,
+						     IDEMPOTENCY_CONFLICT, IDEMPOTENCY_ELSEWHERE,
+						     IDEMPOTENCY_ANSWERED };
 struct answers {
 	enum session session;
-	enum once_verdict copies;
+	enum idempotency_verdict copies;
 	enum loop loop;
 	enum limits limits;
 };
@@ -167,7 +168,7 @@ static void tell(struct scene *s)
 static void join(struct scene *s)
 {
 	s->joined++;
-	s->b->flow.state->once.verdict = ONCE_LEADS;
+	s->b->flow.state->copy.verdict = IDEMPOTENCY_LEADS;
 	s->b->flow.awaited |= FLOW_PENDING_CLAIM;
 }
 
@@ -175,10 +176,10 @@ static void decide(struct scene *s)
 {
 	struct flow_state *state = s->b->flow.state;
 
-	state->once.verdict = s->say.copies;
-	state->once.answer = (struct once_answer){ .err = ERR_OK,
-						   .member = SLICE("\"result\":{}"),
-						   .retry_after_s = -1 };
+	state->copy.verdict = s->say.copies;
+	state->copy.answer = (struct idempotency_answer){ .err = ERR_OK,
+							  .member = SLICE("\"result\":{}"),
+							  .retry_after_s = -1 };
 }
 
 static void ask_limits(struct scene *s)
@@ -303,14 +304,14 @@ static void nothing_is_taken(struct scene *s, const struct limit_state *before)
 /* The first in this order that says no: as where each is waited for. */
 static enum err expected(const struct answers *say)
 {
-	static const enum err copies[] = { [ONCE_DONE] = ERR_DUPLICATE_DONE,
-					   [ONCE_CONFLICT] = ERR_DUPLICATE_CONFLICT,
-					   [ONCE_ELSEWHERE] = ERR_DUPLICATE_IN_FLIGHT };
+	static const enum err copies[] = { [IDEMPOTENCY_DONE] = ERR_DUPLICATE_DONE,
+					   [IDEMPOTENCY_CONFLICT] = ERR_DUPLICATE_CONFLICT,
+					   [IDEMPOTENCY_ELSEWHERE] = ERR_DUPLICATE_IN_FLIGHT };
 
 	if (say->session == UNKNOWN)
 		return ERR_SESSION_UNKNOWN;
-	if (say->copies != ONCE_LEADS)
-		return say->copies == ONCE_ANSWERED ? ERR_OK : copies[say->copies];
+	if (say->copies != IDEMPOTENCY_LEADS)
+		return say->copies == IDEMPOTENCY_ANSWERED ? ERR_OK : copies[say->copies];
 	if (say->loop == SPENT)
 		return ERR_LOOP_TOKENS;
 	if (say->loop == FORGED)
@@ -414,7 +415,7 @@ static void who_leaves_while_it_is_ahead_has_taken_nothing(void **state)
 struct premise {
 	const char *body; /* NULL: ASK */
 	struct state_loop loop;
-	enum once_verdict here; /* among its copies in this process */
+	enum idempotency_verdict here; /* among its copies in this process */
 };
 
 static void ahead_as_far_as(struct scene *s, struct premise premise)
@@ -426,12 +427,12 @@ static void ahead_as_far_as(struct scene *s, struct premise premise)
 	assert_int_equal(start(s->b, &in), FLOW_LOAD);
 	guess(s, premise.loop);
 	assert_int_equal(run(s->b, FLOW_LOADED), FLOW_JOIN);
-	if (premise.here == ONCE_LEADS)
+	if (premise.here == IDEMPOTENCY_LEADS)
 		join(s);
 	else
-		s->b->flow.state->once.verdict = premise.here;
+		s->b->flow.state->copy.verdict = premise.here;
 	assert_int_equal(run(s->b, FLOW_JOINED), FLOW_AWAIT);
-	s->say = (struct answers){ .copies = ONCE_LEADS };
+	s->say = (struct answers){ .copies = IDEMPOTENCY_LEADS };
 }
 
 /* It was sent, and its caller leaves. */
@@ -453,7 +454,8 @@ static void nothing_is_refused_on_a_guess(void **state)
 	struct scene *s = *state;
 
 	for (size_t i = 0; i < COUNT_OF(guesses); i++) {
-		ahead_as_far_as(s, (struct premise){ .loop = guesses[i], .here = ONCE_LEADS });
+		ahead_as_far_as(s,
+				(struct premise){ .loop = guesses[i], .here = IDEMPOTENCY_LEADS });
 		assert_int_not_equal(s->b->flow.end.err, ERR_OK);
 		assert_int_equal(answers_come(s), FLOW_SEND);
 		assert_int_equal(s->b->flow.end.err, ERR_OK);
@@ -474,7 +476,7 @@ static void what_policy_refuses_it_refuses_when_all_is_known(void **state)
 
 	ahead_as_far_as(s, (struct premise){ .body = body,
 					     .loop = loop_of(s, AS_GUESSED),
-					     .here = ONCE_LEADS });
+					     .here = IDEMPOTENCY_LEADS });
 	assert_int_equal(answers_come(s), FLOW_ANSWER);
 	assert_int_equal(s->b->flow.end.err, ERR_POLICY);
 	assert_true(slice_eq(s->b->flow.ask->request->system, SLICE("More than eight")));
@@ -485,11 +487,12 @@ static void a_copy_of_another_waits_until_its_session_is_known(void **state)
 {
 	struct scene *s = *state;
 
-	ahead_as_far_as(s, (struct premise){ .loop = loop_of(s, AS_GUESSED), .here = ONCE_WAITS });
+	ahead_as_far_as(
+		s, (struct premise){ .loop = loop_of(s, AS_GUESSED), .here = IDEMPOTENCY_WAITS });
 	assert_false(s->b->flow.state->joined); /* it is no copy of anything, so far */
 	tell(s);
 	assert_int_equal(go_on(s), FLOW_JOIN);
-	s->b->flow.state->once.verdict = ONCE_DONE;
+	s->b->flow.state->copy.verdict = IDEMPOTENCY_DONE;
 	assert_int_equal(run(s->b, FLOW_JOINED), FLOW_ANSWER);
 	assert_int_equal(s->b->flow.end.err, ERR_DUPLICATE_DONE);
 }
@@ -500,7 +503,7 @@ static void what_was_not_reserved_is_owed(void **state)
 	struct scene *s = *state;
 	struct flow *flow = &s->b->flow;
 
-	s->say = (struct answers){ .copies = ONCE_LEADS, .loop = LARGER };
+	s->say = (struct answers){ .copies = IDEMPOTENCY_LEADS, .loop = LARGER };
 	assert_int_equal(go_ahead(s), FLOW_RESERVE);
 	const struct limit_ask ask = flow->reservation.ask;
 	assert_int_equal(answers_come(s), FLOW_SEND);
@@ -525,7 +528,7 @@ static void a_reload_while_it_is_ahead_is_no_matter(void **state)
 	struct scene *s = *state;
 
 	for (size_t i = 0; i < COUNT_OF(loops); i++) {
-		s->say = (struct answers){ .copies = ONCE_LEADS, .loop = loops[i] };
+		s->say = (struct answers){ .copies = IDEMPOTENCY_LEADS, .loop = loops[i] };
 		assert_int_equal(go_ahead(s), FLOW_RESERVE);
 		bench_use(
 			s->b,

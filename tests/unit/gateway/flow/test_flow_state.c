@@ -214,7 +214,7 @@ static void nobody_needs_the_snapshot_while_others_are_asked(void **state)
 	bench_use(b, load_config()); /* the sanitizer watches what is read of the old one */
 	assert_int_equal(known(b), FLOW_JOIN);
 	bench_use(b, load_config());
-	assert_int_equal(joined(b, ONCE_LEADS), FLOW_RESERVE);
+	assert_int_equal(joined(b, IDEMPOTENCY_LEADS), FLOW_RESERVE);
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 }
 

@@ -23,7 +23,7 @@ static void save(struct flight *flight)
 
 static struct state_key key_of(const char *id)
 {
-	return state_key_of(STATE_ONCE, SLICE("acme"), SLICE("billing"), SLICE("session"),
+	return state_key_of(STATE_IDEMPOTENCY, SLICE("acme"), SLICE("billing"), SLICE("session"),
 			    slice_str(id));
 }
 

@@ -11,20 +11,20 @@
 
 #include <cmocka.h>
 
-REDIS_SCRIPT_DECLARE(once);
+REDIS_SCRIPT_DECLARE(idempotency);
 
 static struct net_loop loop;
 static struct limiter_redis *redis;
-static struct once_redis *once;
+static struct idempotency_redis *idempotency;
 static struct alive *alive;
 static struct json_work *work;
 static struct arena_pool pool;
 static struct arena arena;
-static struct once_call call;
-static struct once_claim claim;
+static struct idempotency_call call;
+static struct idempotency_claim claim;
 static uint32_t done;
 
-static void on_done(struct once_claim *told)
+static void on_done(struct idempotency_claim *told)
 {
 	assert_ptr_equal(told, &claim);
 	done++;
@@ -49,8 +49,8 @@ static int begin(void **state)
 	must(work != NULL);
 	alive = alive_new();
 	must(alive != NULL);
-	once = once_redis_new(redis->loop, redis->link, alive, work, redis->metrics);
-	must(once != NULL);
+	idempotency = idempotency_redis_new(redis->loop, redis->link, alive, work, redis->metrics);
+	must(idempotency != NULL);
 	arena_init(&arena, &pool, 1 << 20);
 	connected();
 	return 0;
@@ -70,12 +70,14 @@ static int end(void **state)
 static bool claims(void)
 {
 	done = 0;
-	call = (struct once_call){ .key = { { 3 } }, .arena = &arena, .verdict = ONCE_LEADS };
-	claim = (struct once_claim){
+	call = (struct idempotency_call){ .key = { { 3 } },
+					  .arena = &arena,
+					  .verdict = IDEMPOTENCY_LEADS };
+	claim = (struct idempotency_claim){
 		.tenant = { { 7 } }, .call = &call, .lasts = SEC, .done = on_done
 	};
 	redis_buffer_clear(&redis->link->out);
-	return once_redis_claim(once, &claim);
+	return idempotency_redis_claim(idempotency, &claim);
 }
 
 static bool sent(struct slice text)
@@ -101,9 +103,9 @@ static void refuses(const char *error)
 struct row {
 	const char *name;
 	redisReply reply;
-	enum once_verdict verdict;
+	enum idempotency_verdict verdict;
 	bool held;
-	const char *member; /* of ONCE_ANSWERED */
+	const char *member; /* of IDEMPOTENCY_ANSWERED */
 };
 
 static void assert_rows(const struct row *rows, size_t count)
@@ -124,11 +126,11 @@ static void assert_rows(const struct row *rows, size_t count)
 static void what_the_script_says_decides(void **state)
 {
 	const struct row rows[] = {
-		{ "it is ours to make", text_of("L"), ONCE_LEADS, true, NULL },
-		{ "another gateway makes it", text_of("E"), ONCE_ELSEWHERE, false, NULL },
-		{ "another body", text_of("C"), ONCE_CONFLICT, false, NULL },
-		{ "it was answered", text_of("D"), ONCE_DONE, false, NULL },
-		{ "with this", text_of("A\"result\":{\"a\":1}"), ONCE_ANSWERED, false,
+		{ "it is ours to make", text_of("L"), IDEMPOTENCY_LEADS, true, NULL },
+		{ "another gateway makes it", text_of("E"), IDEMPOTENCY_ELSEWHERE, false, NULL },
+		{ "another body", text_of("C"), IDEMPOTENCY_CONFLICT, false, NULL },
+		{ "it was answered", text_of("D"), IDEMPOTENCY_DONE, false, NULL },
+		{ "with this", text_of("A\"result\":{\"a\":1}"), IDEMPOTENCY_ANSWERED, false,
 		  "\"result\":{\"a\":1}" },
 	};
 
@@ -148,24 +150,24 @@ static void what_no_script_of_ours_says_is_as_if_redis_was_away(void **state)
 	status.type = REDIS_REPLY_STATUS;
 	huge.integer = INT64_MAX;
 	const struct row rows[] = {
-		{ "nil", { .type = REDIS_REPLY_NIL }, ONCE_LEADS, false, NULL },
+		{ "nil", { .type = REDIS_REPLY_NIL }, IDEMPOTENCY_LEADS, false, NULL },
 		{ "a number",
 		  { .type = REDIS_REPLY_INTEGER, .integer = 'L' },
-		  ONCE_LEADS,
+		  IDEMPOTENCY_LEADS,
 		  false,
 		  NULL },
-		{ "a number beyond all bounds", huge, ONCE_LEADS, false, NULL },
-		{ "a status", status, ONCE_LEADS, false, NULL },
-		{ "an empty list", { .type = REDIS_REPLY_ARRAY }, ONCE_LEADS, false, NULL },
-		{ "a list of an answer", nested, ONCE_LEADS, false, NULL },
+		{ "a number beyond all bounds", huge, IDEMPOTENCY_LEADS, false, NULL },
+		{ "a status", status, IDEMPOTENCY_LEADS, false, NULL },
+		{ "an empty list", { .type = REDIS_REPLY_ARRAY }, IDEMPOTENCY_LEADS, false, NULL },
+		{ "a list of an answer", nested, IDEMPOTENCY_LEADS, false, NULL },
 		{ "a list in a list",
 		  { .type = REDIS_REPLY_ARRAY, .elements = 1, .element = outer },
-		  ONCE_LEADS,
+		  IDEMPOTENCY_LEADS,
 		  false,
 		  NULL },
-		{ "no text", text_of(""), ONCE_LEADS, false, NULL },
-		{ "a letter that means nothing", text_of("X"), ONCE_LEADS, false, NULL },
-		{ "the letters of a later version", text_of("l"), ONCE_LEADS, false, NULL },
+		{ "no text", text_of(""), IDEMPOTENCY_LEADS, false, NULL },
+		{ "a letter that means nothing", text_of("X"), IDEMPOTENCY_LEADS, false, NULL },
+		{ "the letters of a later version", text_of("l"), IDEMPOTENCY_LEADS, false, NULL },
 	};
 
 	(void)state;
@@ -181,7 +183,7 @@ static void what_is_told_says_which_claim_it_means(void **state)
 	rig_answer(redis, REDIS_ANSWERED, &leads);
 	redis_buffer_clear(&redis->link->out);
 	call.number = 0x01020304;
-	once_redis_drop(once, &claim);
+	idempotency_redis_drop(idempotency, &claim);
 	char owner[] = "$8\r\n.....\4\3\2\r\n";
 	(void)memcpy(owner + 4, alive_name(alive).at, ALIVE_NAME_BYTES);
 	assert_true(sent(slice_of(owner, sizeof(owner) - 1)));
@@ -226,7 +228,7 @@ static void a_claim_says_by_which_key_it_may_be_judged_and_whether_others_may(vo
 			rig_answer(redis, REDIS_ANSWERED, &leads);
 			call.guess = guess != 0;
 			redis_buffer_clear(&redis->link->out);
-			assert_true(once_redis_claim(once, &claim));
+			assert_true(idempotency_redis_claim(idempotency, &claim));
 			if (!ends_claim(older[i], marks[i][guess]))
 				fail_msg("%d, guess %d", i, guess);
 			rig_answer(redis, REDIS_ANSWERED, &leads);
@@ -239,15 +241,20 @@ static void a_claim_says_by_which_key_it_may_be_judged_and_whether_others_may(vo
 static void an_answer_that_could_not_be_ours_is_not_passed_on(void **state)
 {
 	const struct row rows[] = {
-		{ "none", text_of("A"), ONCE_DONE, false, NULL },
-		{ "no member", text_of("A{\"result\":1}"), ONCE_DONE, false, NULL },
-		{ "an error", text_of("A\"error\":{}"), ONCE_DONE, false, NULL },
-		{ "a member without a value", text_of("A\"result\":"), ONCE_DONE, false, NULL },
-		{ "a value that is cut", text_of("A\"result\":{\"a\":"), ONCE_DONE, false, NULL },
-		{ "more than a value", text_of("A\"result\":1,\"id\":2"), ONCE_DONE, false, NULL },
-		{ "what ends the envelope", text_of("A\"result\":1}{"), ONCE_DONE, false, NULL },
-		{ "a key twice", text_of("A\"result\":{\"a\":1,\"a\":2}"), ONCE_DONE, false, NULL },
-		{ "no UTF-8", text_of("A\"result\":\"\xff\""), ONCE_DONE, false, NULL },
+		{ "none", text_of("A"), IDEMPOTENCY_DONE, false, NULL },
+		{ "no member", text_of("A{\"result\":1}"), IDEMPOTENCY_DONE, false, NULL },
+		{ "an error", text_of("A\"error\":{}"), IDEMPOTENCY_DONE, false, NULL },
+		{ "a member without a value", text_of("A\"result\":"), IDEMPOTENCY_DONE, false,
+		  NULL },
+		{ "a value that is cut", text_of("A\"result\":{\"a\":"), IDEMPOTENCY_DONE, false,
+		  NULL },
+		{ "more than a value", text_of("A\"result\":1,\"id\":2"), IDEMPOTENCY_DONE, false,
+		  NULL },
+		{ "what ends the envelope", text_of("A\"result\":1}{"), IDEMPOTENCY_DONE, false,
+		  NULL },
+		{ "a key twice", text_of("A\"result\":{\"a\":1,\"a\":2}"), IDEMPOTENCY_DONE, false,
+		  NULL },
+		{ "no UTF-8", text_of("A\"result\":\"\xff\""), IDEMPOTENCY_DONE, false, NULL },
 	};
 
 	(void)state;
@@ -260,14 +267,14 @@ static void a_script_that_is_unknown_is_sent_as_text_and_nobody_notices(void **s
 
 	(void)state;
 	assert_true(claims());
-	assert_true(sent(slice_of(once_lua, once_lua_len)));
+	assert_true(sent(slice_of(idempotency_lua, idempotency_lua_len)));
 	rig_answer(redis, REDIS_ANSWERED, &leads);
 	assert_true(claims());
-	assert_true(sent(slice_str(once_lua_sha1)));
-	assert_false(sent(slice_of(once_lua, once_lua_len)));
+	assert_true(sent(slice_str(idempotency_lua_sha1)));
+	assert_false(sent(slice_of(idempotency_lua, idempotency_lua_len)));
 	refuses("NOSCRIPT No matching script");
 	assert_int_equal(done, 0);
-	assert_true(sent(slice_of(once_lua, once_lua_len)));
+	assert_true(sent(slice_of(idempotency_lua, idempotency_lua_len)));
 	rig_answer(redis, REDIS_ANSWERED, &leads);
 	assert_int_equal(done, 1);
 	assert_true(claim.held);
@@ -277,11 +284,11 @@ static void who_does_not_know_what_it_was_told_is_not_told_for_ever(void **state
 {
 	(void)state;
 	assert_true(claims());
-	assert_true(sent(slice_of(once_lua, once_lua_len)));
+	assert_true(sent(slice_of(idempotency_lua, idempotency_lua_len)));
 	refuses("NOSCRIPT No matching script");
 	assert_int_equal(rig_waiting(redis), 0);
 	assert_int_equal(done, 1);
-	assert_int_equal(call.verdict, ONCE_LEADS);
+	assert_int_equal(call.verdict, IDEMPOTENCY_LEADS);
 	assert_false(claim.held || redis_call_pending(&claim.sent));
 }
 
@@ -295,7 +302,7 @@ static void an_error_is_as_good_as_no_answer(void **state)
 		assert_true(claims());
 		refuses(errors[i]);
 		assert_int_equal(done, 1);
-		assert_int_equal(call.verdict, ONCE_LEADS);
+		assert_int_equal(call.verdict, IDEMPOTENCY_LEADS);
 		assert_false(claim.held || redis_call_pending(&claim.sent));
 	}
 }
@@ -308,7 +315,7 @@ static void who_loses_the_answer_goes_on_and_holds_it(void **state)
 	rig_answer(redis, REDIS_LOST, NULL);
 	assert_int_equal(done, 1);
 	assert_true(claim.held && !redis_call_pending(&claim.sent));
-	assert_int_equal(call.verdict, ONCE_LEADS);
+	assert_int_equal(call.verdict, IDEMPOTENCY_LEADS);
 }
 
 static void answers_that_redis_could_not_be_told_are_told_when_it_is_back(void **state)
@@ -320,8 +327,8 @@ static void answers_that_redis_could_not_be_told_are_told_when_it_is_back(void *
 	assert_true(claims());
 	rig_unready(redis);
 	redis_buffer_clear(&redis->link->out);
-	once_redis_end(once, &claim, SLICE("\"result\":1"));
-	once_redis_drop(once, &claim); /* which might be another's by then */
+	idempotency_redis_end(idempotency, &claim, SLICE("\"result\":1"));
+	idempotency_redis_drop(idempotency, &claim); /* which might be another's by then */
 	assert_false(sent(done_said));
 	rig_ready(redis);
 	assert_true(sent(done_said) && sent(SLICE("$6\r\n600000\r\n")));
@@ -329,7 +336,7 @@ static void answers_that_redis_could_not_be_told_are_told_when_it_is_back(void *
 	redis_buffer_clear(&redis->link->out);
 	rig_unready(redis);
 	for (int i = 0; i < MORE_THAN_KEPT; i++)
-		once_redis_end(once, &claim, SLICE(""));
+		idempotency_redis_end(idempotency, &claim, SLICE(""));
 	redis->loop->now += 100 * SEC;
 	rig_ready(redis);
 	assert_true(sent(done_said) && sent(SLICE("$6\r\n500000\r\n")));
@@ -338,8 +345,8 @@ static void answers_that_redis_could_not_be_told_are_told_when_it_is_back(void *
 	rig_ready(redis);
 	assert_false(sent(done_said)); /* once */
 	rig_unready(redis);
-	once_redis_end(once, &claim, SLICE(""));
-	redis->loop->now += ONCE_REMEMBERED - 1;
+	idempotency_redis_end(idempotency, &claim, SLICE(""));
+	redis->loop->now += IDEMPOTENCY_REMEMBERED - 1;
 	rig_ready(redis);
 	assert_false(sent(done_said)); /* its time is over */
 }
@@ -354,10 +361,10 @@ static void who_is_not_answered_in_time_goes_on_and_holds_it(void **state)
 	rig_late(redis, 0);
 	assert_int_equal(done, 1);
 	assert_true(claim.held && !redis_call_pending(&claim.sent));
-	assert_int_equal(call.verdict, ONCE_LEADS);
+	assert_int_equal(call.verdict, IDEMPOTENCY_LEADS);
 	rig_answer(redis, REDIS_ANSWERED, &elsewhere); /* too late to change anything */
 	assert_int_equal(done, 1);
-	assert_int_equal(call.verdict, ONCE_LEADS);
+	assert_int_equal(call.verdict, IDEMPOTENCY_LEADS);
 }
 
 static void who_goes_away_is_not_called(void **state)
@@ -366,13 +373,13 @@ static void who_goes_away_is_not_called(void **state)
 
 	(void)state;
 	assert_true(claims());
-	once_redis_forget(once, &claim);
-	once_redis_forget(once, &claim); /* harmless */
-	assert_true(claim.held);         /* what is told comes behind the claim */
+	idempotency_redis_forget(idempotency, &claim);
+	idempotency_redis_forget(idempotency, &claim); /* harmless */
+	assert_true(claim.held);                       /* what is told comes behind the claim */
 	rig_answer(redis, REDIS_ANSWERED, &leads);
 	assert_int_equal(done, 0);
 	assert_true(claims());
-	once_redis_forget(once, &claim);
+	idempotency_redis_forget(idempotency, &claim);
 	refuses("NOSCRIPT No matching script"); /* and is not claimed once more */
 	assert_int_equal(rig_waiting(redis), 0);
 }
@@ -383,27 +390,27 @@ static void without_redis_there_is_no_claim(void **state)
 	rig_unready(redis);
 	assert_false(claims());
 	assert_false(redis_call_pending(&claim.sent) || claim.held);
-	once_redis_end(once, &claim, SLICE("\"result\":1")); /* nobody is told */
-	once_redis_drop(once, &claim);
+	idempotency_redis_end(idempotency, &claim, SLICE("\"result\":1")); /* nobody is told */
+	idempotency_redis_drop(idempotency, &claim);
 	assert_int_equal(rig_waiting(redis), 0);
 }
 
 static void the_end_is_told_with_an_answer_that_is_not_too_long(void **state)
 {
-	static char text[ONCE_ANSWER_MAX + 2];
+	static char text[IDEMPOTENCY_ANSWER_MAX + 2];
 	const redisReply nonsense = { .type = REDIS_REPLY_NIL };
 
 	(void)state;
 	(void)memset(text, 'x', sizeof(text) - 1);
 	assert_true(claims());
 	redis_buffer_clear(&redis->link->out);
-	once_redis_end(once, &claim, slice_of(text, ONCE_ANSWER_MAX));
-	assert_true(sent(slice_of(text, ONCE_ANSWER_MAX)));
+	idempotency_redis_end(idempotency, &claim, slice_of(text, IDEMPOTENCY_ANSWER_MAX));
+	assert_true(sent(slice_of(text, IDEMPOTENCY_ANSWER_MAX)));
 	redis_buffer_clear(&redis->link->out);
-	once_redis_end(once, &claim, slice_of(text, ONCE_ANSWER_MAX + 1));
+	idempotency_redis_end(idempotency, &claim, slice_of(text, IDEMPOTENCY_ANSWER_MAX + 1));
 	assert_true(sent(SLICE("done")));
 	assert_false(sent(SLICE("xx")));
-	once_redis_forget(once, &claim);
+	idempotency_redis_forget(idempotency, &claim);
 	while (rig_waiting(redis) > 0) /* what comes back is nobody's */
 		rig_answer(redis, REDIS_ANSWERED, &nonsense);
 	assert_int_equal(done, 0);

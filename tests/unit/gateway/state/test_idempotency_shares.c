@@ -4,15 +4,15 @@
 #include "codec/base/err.h"
 #include "tests/unit/gateway/net/inbox_rig.h"
 
-enum { FEW = 20, SHARD = ONCE_ENTRIES_MAX / 64 };
+enum { FEW = 20, SHARD = IDEMPOTENCY_ENTRIES_MAX / 64 };
 
 static struct some_worker worker;
-static struct once *once;
+static struct idempotency *idempotency;
 static struct arena_pool pool;
 static struct arena arena;
 static nsec_t now;
 
-static void decided(struct once_call *call)
+static void decided(struct idempotency_call *call)
 {
 	(void)call;
 	assert_true(false); /* nobody waits here */
@@ -22,10 +22,10 @@ static int set_up(void **state)
 {
 	(void)state;
 	some_worker_init(&worker);
-	once = once_new();
+	idempotency = idempotency_new();
 	arena_init(&arena, &pool, SIZE_MAX);
 	now = 1000 * SEC;
-	return once == NULL;
+	return idempotency == NULL;
 }
 
 static int tear_down(void **state)
@@ -33,17 +33,17 @@ static int tear_down(void **state)
 	(void)state;
 	arena_give(&arena);
 	arena_pool_fini(&pool);
-	once_free(once);
+	idempotency_free(idempotency);
 	return 0;
 }
 
 /* The n-th of a tenant, all in one shard: whoever knows how keys are made can choose them so. */
-static struct once_call call_of(uint8_t tenant, uint32_t n)
+static struct idempotency_call call_of(uint8_t tenant, uint32_t n)
 {
-	struct once_call call = { .tenant = { { tenant } },
-				  .large_max = ONCE_SMALL,
-				  .arena = &arena,
-				  .decided = decided };
+	struct idempotency_call call = { .tenant = { { tenant } },
+					 .large_max = IDEMPOTENCY_SMALL,
+					 .arena = &arena,
+					 .decided = decided };
 
 	call.key.at[3] = tenant;
 	(void)memcpy(call.key.at + 4, &n, sizeof(n));
@@ -51,33 +51,35 @@ static struct once_call call_of(uint8_t tenant, uint32_t n)
 	return call;
 }
 
-static enum once_verdict ask(struct once_call *call)
+static enum idempotency_verdict ask(struct idempotency_call *call)
 {
 	arena_give(&arena);
 	arena_init(&arena, &pool, SIZE_MAX);
-	once_join(once, call, &worker.inbox, ++now);
+	idempotency_join(idempotency, call, &worker.inbox, ++now);
 	return call->verdict;
 }
 
 static void answered(uint8_t tenant, uint32_t n, size_t len)
 {
-	static char text[ONCE_ANSWER_MAX];
-	const struct once_answer answer = { .member = slice_of(text, len), .retry_after_s = -1 };
-	struct once_call call = call_of(tenant, n);
+	static char text[IDEMPOTENCY_ANSWER_MAX];
+	const struct idempotency_answer answer = { .member = slice_of(text, len),
+						   .retry_after_s = -1 };
+	struct idempotency_call call = call_of(tenant, n);
 
-	assert_int_equal(ask(&call), ONCE_LEADS);
-	once_end(&call, &answer, now);
+	assert_int_equal(ask(&call), IDEMPOTENCY_LEADS);
+	idempotency_end(&call, &answer, now);
 }
 
 /* How many of them are answered so when they come again. */
-static uint32_t again(uint8_t tenant, uint32_t first, uint32_t count, enum once_verdict verdict)
+static uint32_t again(uint8_t tenant, uint32_t first, uint32_t count,
+		      enum idempotency_verdict verdict)
 {
 	uint32_t found = 0;
 
 	for (uint32_t n = first; n < first + count; n++) {
-		struct once_call call = call_of(tenant, n);
+		struct idempotency_call call = call_of(tenant, n);
 		found += ask(&call) == verdict;
-		(void)once_leave(&call);
+		(void)idempotency_leave(&call);
 	}
 	return found;
 }
@@ -89,9 +91,9 @@ static void keys_without_end_drive_out_their_own_tenant_s(void **state)
 		answered(1, n, 10);
 	for (uint32_t n = 0; n < 3 * SHARD; n++)
 		answered(2, n, 10);
-	assert_int_equal(again(1, 0, FEW, ONCE_ANSWERED), FEW);
-	assert_int_equal(again(2, 3 * SHARD - FEW, FEW, ONCE_ANSWERED), FEW);
-	assert_int_equal(again(2, 0, FEW, ONCE_LEADS), FEW); /* forgotten */
+	assert_int_equal(again(1, 0, FEW, IDEMPOTENCY_ANSWERED), FEW);
+	assert_int_equal(again(2, 3 * SHARD - FEW, FEW, IDEMPOTENCY_ANSWERED), FEW);
+	assert_int_equal(again(2, 0, FEW, IDEMPOTENCY_LEADS), FEW); /* forgotten */
 }
 
 /* A shard keeps a mebibyte of them. */
@@ -102,9 +104,9 @@ static void long_answers_drive_out_their_own_tenant_s(void **state)
 		answered(1, n, 1000);
 	for (uint32_t n = 0; n < 200; n++)
 		answered(2, n, 60000);
-	assert_int_equal(again(1, 0, FEW, ONCE_ANSWERED), FEW);
-	assert_int_equal(again(2, 199, 1, ONCE_ANSWERED), 1);
-	assert_int_equal(again(2, 0, 100, ONCE_DONE), 100);
+	assert_int_equal(again(1, 0, FEW, IDEMPOTENCY_ANSWERED), FEW);
+	assert_int_equal(again(2, 199, 1, IDEMPOTENCY_ANSWERED), 1);
+	assert_int_equal(again(2, 0, 100, IDEMPOTENCY_DONE), 100);
 }
 
 int main(void)

@@ -20,7 +20,7 @@ static const struct owner owners[] = {
 	{ "a call", STATE_CALL, SLICE_INIT("acme"), SLICE_INIT("billing"), SLICE_INIT("s"), SLICE_INIT("toolu_1") },
 	{ "a loop", STATE_LOOP, SLICE_INIT("acme"), SLICE_INIT("billing"), SLICE_INIT("s"), SLICE_INIT("toolu_1") },
 	{ "a session", STATE_SESSION, SLICE_INIT("acme"), SLICE_INIT("billing"), SLICE_INIT("s"), SLICE_INIT("toolu_1") },
-	{ "an idempotency key", STATE_ONCE, SLICE_INIT("acme"), SLICE_INIT("billing"), SLICE_INIT("s"), SLICE_INIT("toolu_1") },
+	{ "an idempotency key", STATE_IDEMPOTENCY, SLICE_INIT("acme"), SLICE_INIT("billing"), SLICE_INIT("s"), SLICE_INIT("toolu_1") },
 	{ "another tenant's", STATE_CALL, SLICE_INIT("acmf"), SLICE_INIT("billing"), SLICE_INIT("s"), SLICE_INIT("toolu_1") },
 	{ "another server's", STATE_CALL, SLICE_INIT("acme"), SLICE_INIT("weather"), SLICE_INIT("s"), SLICE_INIT("toolu_1") },
 	{ "another session's", STATE_CALL, SLICE_INIT("acme"), SLICE_INIT("billing"), SLICE_INIT("t"), SLICE_INIT("toolu_1") },
