@@ -84,7 +84,7 @@ struct flow_env {
 	struct health_view *health; /* of that configuration */
 	struct json_work *json;
 	struct jwt_checker *tokens;      /* of the worker; NULL: no tokens (JWT) are taken */
-	struct key_memory *keys;         /* likewise; NULL: no key is remembered */
+	struct key_cache *keys;          /* likewise; NULL: no key is remembered */
 	const struct refusals *refusals; /* likewise; NULL: no refusal is */
 	struct stream_slab *streams;     /* not NULL where anything is sent */
 	struct flow_bodies *bodies;      /* NULL: they are not counted */

@@ -51,7 +51,7 @@ struct front_host {
 	struct json_work *json;
 	const struct config *config; /* in use */
 	struct jwt_checker *tokens;
-	struct key_memory *keys;
+	struct key_cache *keys;
 	struct upstream *upstream; /* for calls that are not the core's */
 	/* For calls to MCP servers, by the place of the server in `config` and of its endpoint. NULL inside: the server is
 	 * not enabled, or its CA cannot be used. Changes with `config`. */

@@ -43,7 +43,7 @@ static enum jwt_fault by_token(const struct caller_sources *from, const struct c
 /* Only a tenant's key is remembered, so that strangers cannot drive others' out. */
 static const struct tenant_key *by_key(const struct caller_sources *from, struct slice key)
 {
-	const uint8_t *remembered = from->keys == NULL ? NULL : key_memory_find(from->keys, key);
+	const uint8_t *remembered = from->keys == NULL ? NULL : key_cache_find(from->keys, key);
 	uint8_t digest[SHA256_BYTES];
 
 	if (remembered != NULL)
@@ -51,7 +51,7 @@ static const struct tenant_key *by_key(const struct caller_sources *from, struct
 	sha256(key, digest);
 	const struct tenant_key *found = auth_find_digest(&from->config->tenants, digest);
 	if (found != NULL && from->keys != NULL)
-		key_memory_add(from->keys, key, digest);
+		key_cache_add(from->keys, key, digest);
 	return found;
 }
 

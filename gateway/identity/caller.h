@@ -13,7 +13,7 @@
 struct caller_sources {
 	const struct config *config;
 	struct jwt_checker *tokens; /* NULL: no tokens are taken */
-	struct key_memory *keys;    /* NULL: no key is remembered */
+	struct key_cache *keys;     /* NULL: no key is remembered */
 	struct json_work *json;     /* lent for the call */
 	uint64_t wall_s;
 };

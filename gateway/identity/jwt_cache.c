@@ -4,61 +4,61 @@
 
 #include <stdlib.h>
 
-bool jwt_memory_init(struct jwt_memory *memory, size_t tokens)
+bool jwt_cache_init(struct jwt_cache *cache, size_t tokens)
 {
-	must(tokens >= JWT_MEMORY_WAYS && (tokens & (tokens - 1)) == 0);
-	*memory = (struct jwt_memory){ .sets = tokens / JWT_MEMORY_WAYS, .generation = 1 };
-	memory->places = calloc(tokens, sizeof(*memory->places));
-	return memory->places != NULL;
+	must(tokens >= JWT_CACHE_WAYS && (tokens & (tokens - 1)) == 0);
+	*cache = (struct jwt_cache){ .sets = tokens / JWT_CACHE_WAYS, .generation = 1 };
+	cache->slots = calloc(tokens, sizeof(*cache->slots));
+	return cache->slots != NULL;
 }
 
-void jwt_memory_fini(struct jwt_memory *memory)
+void jwt_cache_fini(struct jwt_cache *cache)
 {
-	free(memory->places);
-	*memory = (struct jwt_memory){ 0 };
+	free(cache->slots);
+	*cache = (struct jwt_cache){ 0 };
 }
 
-void jwt_memory_renew(struct jwt_memory *memory)
+void jwt_cache_renew(struct jwt_cache *cache)
 {
-	memory->generation++;
+	cache->generation++;
 }
 
-static struct jwt_known *set_of(const struct jwt_memory *memory, const uint8_t digest[SHA256_BYTES])
+static struct jwt_known *set_of(const struct jwt_cache *cache, const uint8_t digest[SHA256_BYTES])
 {
 	size_t hash;
 
 	/* Who makes tokens meet in a set can only make himself be forgotten. */
 	(void)memcpy(&hash, digest, sizeof(hash));
-	return memory->places + (hash & (memory->sets - 1)) * JWT_MEMORY_WAYS;
+	return cache->slots + (hash & (cache->sets - 1)) * JWT_CACHE_WAYS;
 }
 
-static bool holds(const struct jwt_memory *memory, const struct jwt_known *known, uint64_t now_s)
+static bool holds(const struct jwt_cache *cache, const struct jwt_known *known, uint64_t now_s)
 {
-	return known->generation == memory->generation && now_s < known->good_until_s;
+	return known->generation == cache->generation && now_s < known->good_until_s;
 }
 
-const struct jwt_known *jwt_memory_find(struct jwt_memory *memory,
-					const uint8_t digest[SHA256_BYTES], uint64_t now_s)
+const struct jwt_known *jwt_cache_find(struct jwt_cache *cache, const uint8_t digest[SHA256_BYTES],
+				       uint64_t now_s)
 {
-	struct jwt_known *set = set_of(memory, digest);
+	struct jwt_known *set = set_of(cache, digest);
 
-	for (size_t i = 0; i < JWT_MEMORY_WAYS; i++)
-		if (holds(memory, &set[i], now_s) &&
+	for (size_t i = 0; i < JWT_CACHE_WAYS; i++)
+		if (holds(cache, &set[i], now_s) &&
 		    memcmp(set[i].digest, digest, SHA256_BYTES) == 0) {
-			set[i].seen = ++memory->clock;
+			set[i].seen = ++cache->clock;
 			return &set[i];
 		}
 	return NULL;
 }
 
 /* One that holds nothing any more, or who was not seen for longest. */
-static struct jwt_known *victim(const struct jwt_memory *memory, struct jwt_known *set,
+static struct jwt_known *victim(const struct jwt_cache *cache, struct jwt_known *set,
 				uint64_t now_s)
 {
 	struct jwt_known *oldest = &set[0];
 
-	for (size_t i = 0; i < JWT_MEMORY_WAYS; i++) {
-		if (!holds(memory, &set[i], now_s))
+	for (size_t i = 0; i < JWT_CACHE_WAYS; i++) {
+		if (!holds(cache, &set[i], now_s))
 			return &set[i];
 		if (set[i].seen < oldest->seen)
 			oldest = &set[i];
@@ -66,41 +66,40 @@ static struct jwt_known *victim(const struct jwt_memory *memory, struct jwt_know
 	return oldest;
 }
 
-static struct jwt_known *take_place(struct jwt_memory *memory, const uint8_t digest[SHA256_BYTES],
-				    uint64_t good_until_s, uint64_t now_s)
+static struct jwt_known *take_slot(struct jwt_cache *cache, const uint8_t digest[SHA256_BYTES],
+				   uint64_t good_until_s, uint64_t now_s)
 {
-	struct jwt_known *place = victim(memory, set_of(memory, digest), now_s);
+	struct jwt_known *slot = victim(cache, set_of(cache, digest), now_s);
 
-	(void)memcpy(place->digest, digest, SHA256_BYTES);
-	place->generation = memory->generation;
-	place->seen = ++memory->clock;
-	place->good_until_s = good_until_s;
-	place->tenant = NULL;
-	place->fault = JWT_OK;
-	place->server_len = 0;
-	return place;
+	(void)memcpy(slot->digest, digest, SHA256_BYTES);
+	slot->generation = cache->generation;
+	slot->seen = ++cache->clock;
+	slot->good_until_s = good_until_s;
+	slot->tenant = NULL;
+	slot->fault = JWT_OK;
+	slot->server_len = 0;
+	return slot;
 }
 
-const struct jwt_known *jwt_memory_add(struct jwt_memory *memory,
-				       const uint8_t digest[SHA256_BYTES],
-				       const struct tenant *tenant, const struct jwt_token *token,
-				       uint64_t now_s)
+const struct jwt_known *jwt_cache_add(struct jwt_cache *cache, const uint8_t digest[SHA256_BYTES],
+				      const struct tenant *tenant, const struct jwt_token *token,
+				      uint64_t now_s)
 {
-	struct jwt_known *place = take_place(memory, digest, token->good_until_s, now_s);
+	struct jwt_known *slot = take_slot(cache, digest, token->good_until_s, now_s);
 	const struct slice server = token->server;
 
 	must(server.len <= JWT_SERVER_MAX);
-	place->tenant = tenant;
-	place->server_len = (uint8_t)server.len;
+	slot->tenant = tenant;
+	slot->server_len = (uint8_t)server.len;
 	if (server.len != 0)
-		(void)memcpy(place->server, server.at, server.len);
-	(void)memcpy(place->subject, token->subject, sizeof(place->subject));
-	return place;
+		(void)memcpy(slot->server, server.at, server.len);
+	(void)memcpy(slot->subject, token->subject, sizeof(slot->subject));
+	return slot;
 }
 
-void jwt_memory_refuse(struct jwt_memory *memory, const uint8_t digest[SHA256_BYTES],
-		       enum jwt_fault fault, uint64_t good_until_s, uint64_t now_s)
+void jwt_cache_refuse(struct jwt_cache *cache, const uint8_t digest[SHA256_BYTES],
+		      enum jwt_fault fault, uint64_t good_until_s, uint64_t now_s)
 {
 	must(fault != JWT_OK);
-	take_place(memory, digest, good_until_s, now_s)->fault = fault;
+	take_slot(cache, digest, good_until_s, now_s)->fault = fault;
 }

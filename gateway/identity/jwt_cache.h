@@ -2,7 +2,7 @@
  *
  * A bounded table of one thread. What was known about a token holds in the generation in which it was
  * learnt: another configuration or another set of keys begins a new one, and everything is checked
- * again. Full sets of places give up who was not seen for longest. Time is an argument. */
+ * again. Full sets of slots give up who was not seen for longest. Time is an argument. */
 #ifndef GATEWAY_IDENTITY_JWT_CACHE_H
 #define GATEWAY_IDENTITY_JWT_CACHE_H
 
@@ -13,7 +13,7 @@
 
 struct jwt_known {
 	uint8_t digest[SHA256_BYTES]; /* of the token */
-	uint64_t generation;          /* 0: a free place */
+	uint64_t generation;          /* 0: a free slot */
 	uint64_t seen;
 	uint64_t good_until_s;
 	const struct tenant *tenant; /* of the configuration of that generation; NULL: refused */
@@ -23,35 +23,34 @@ struct jwt_known {
 	char server[JWT_SERVER_MAX];
 };
 
-struct jwt_memory {
-	struct jwt_known *places; /* calloc'ed: untouched pages cost nothing */
-	size_t sets;              /* of JWT_MEMORY_WAYS places; a power of two */
+struct jwt_cache {
+	struct jwt_known *slots; /* calloc'ed: untouched pages cost nothing */
+	size_t sets;             /* of JWT_CACHE_WAYS slots; a power of two */
 	uint64_t generation, clock;
 };
 
 /* Of 10,000 callers who come in turn hardly any meets four others in his set, and is always forgotten. */
-enum { JWT_MEMORY_WAYS = 4, JWT_MEMORY_TOKENS = 32768, JWT_MEMORY_REFUSED = 4096 };
+enum { JWT_CACHE_WAYS = 4, JWT_CACHE_TOKENS = 32768, JWT_CACHE_REFUSED = 4096 };
 
-/* Room for `tokens`, a power of two and at least JWT_MEMORY_WAYS. False when memory is refused. */
-MUST_USE bool jwt_memory_init(struct jwt_memory *memory, size_t tokens);
-void jwt_memory_fini(struct jwt_memory *memory);
+/* Room for `tokens`, a power of two and at least JWT_CACHE_WAYS. False when memory is refused. */
+MUST_USE bool jwt_cache_init(struct jwt_cache *cache, size_t tokens);
+void jwt_cache_fini(struct jwt_cache *cache);
 
 /* Forgets everything, at once. */
-void jwt_memory_renew(struct jwt_memory *memory);
+void jwt_cache_renew(struct jwt_cache *cache);
 
 /* What is known of the token with that digest; NULL when nothing is, or when it is not good any more.
- * Valid until the next call that changes the memory. */
-const struct jwt_known *jwt_memory_find(struct jwt_memory *memory,
-					const uint8_t digest[SHA256_BYTES], uint64_t now_s);
-
-/* Remembers a token that is not known, for that tenant: `token` has been found right. Server and subject are copied. */
-const struct jwt_known *jwt_memory_add(struct jwt_memory *memory,
-				       const uint8_t digest[SHA256_BYTES],
-				       const struct tenant *tenant, const struct jwt_token *token,
+ * Valid until the next call that changes the cache. */
+const struct jwt_known *jwt_cache_find(struct jwt_cache *cache, const uint8_t digest[SHA256_BYTES],
 				       uint64_t now_s);
 
+/* Remembers a token that is not known, for that tenant: `token` has been found right. Server and subject are copied. */
+const struct jwt_known *jwt_cache_add(struct jwt_cache *cache, const uint8_t digest[SHA256_BYTES],
+				      const struct tenant *tenant, const struct jwt_token *token,
+				      uint64_t now_s);
+
 /* Likewise one that is refused, and why. */
-void jwt_memory_refuse(struct jwt_memory *memory, const uint8_t digest[SHA256_BYTES],
-		       enum jwt_fault fault, uint64_t good_until_s, uint64_t now_s);
+void jwt_cache_refuse(struct jwt_cache *cache, const uint8_t digest[SHA256_BYTES],
+		      enum jwt_fault fault, uint64_t good_until_s, uint64_t now_s);
 
 #endif

@@ -21,7 +21,7 @@ struct jwt_checker {
 	uint32_t magic;
 	const struct config *config;            /* NULL: none yet, and no issuers */
 	struct jwt_keys *keys[JWT_ISSUERS_MAX]; /* by its issuers; NULL: not known */
-	struct jwt_memory right, wrong;         /* tokens whose signature was looked at */
+	struct jwt_cache right, wrong;          /* tokens whose signature was looked at */
 	struct tally wrongs;                    /* of these the wrong ones */
 	struct jwt_space space;
 	_Atomic uint32_t wishes;
@@ -35,8 +35,8 @@ struct jwt_checker *jwt_checker_new(void)
 	if (checker == NULL)
 		return NULL;
 	checker->magic = CHECKER_MAGIC;
-	if (!jwt_memory_init(&checker->right, JWT_MEMORY_TOKENS) ||
-	    !jwt_memory_init(&checker->wrong, JWT_MEMORY_REFUSED)) {
+	if (!jwt_cache_init(&checker->right, JWT_CACHE_TOKENS) ||
+	    !jwt_cache_init(&checker->wrong, JWT_CACHE_REFUSED)) {
 		jwt_checker_free(checker);
 		return NULL;
 	}
@@ -50,8 +50,8 @@ void jwt_checker_free(struct jwt_checker *checker)
 	must_obj(checker, CHECKER_MAGIC);
 	for (size_t i = 0; i < COUNT_OF(checker->keys); i++)
 		jwt_keys_free(&checker->keys[i]);
-	jwt_memory_fini(&checker->right);
-	jwt_memory_fini(&checker->wrong);
+	jwt_cache_fini(&checker->right);
+	jwt_cache_fini(&checker->wrong);
 	checker->magic = 0;
 	free(checker);
 }
@@ -61,8 +61,8 @@ void jwt_checker_free(struct jwt_checker *checker)
 /* Nothing of what was let in or refused holds any longer. */
 static void forget(struct jwt_checker *checker)
 {
-	jwt_memory_renew(&checker->right);
-	jwt_memory_renew(&checker->wrong);
+	jwt_cache_renew(&checker->right);
+	jwt_cache_renew(&checker->wrong);
 }
 
 /* Another owner of what lies at the place, for the issuer of another configuration. */
@@ -135,7 +135,7 @@ static void refuse(struct jwt_checker *checker, const uint8_t digest[SHA256_BYTE
 	if (wrongs != NULL &&
 	    fault == JWT_SIGNATURE) /* else nobody guesses: a connection may be a proxy's */
 		tally_add(wrongs, now_s);
-	jwt_memory_refuse(&checker->wrong, digest, fault, good_until_s, now_s);
+	jwt_cache_refuse(&checker->wrong, digest, fault, good_until_s, now_s);
 }
 
 static enum jwt_fault check_signature(struct jwt_checker *checker, const struct jwt_token *token,
@@ -173,7 +173,7 @@ static enum jwt_fault judge(struct jwt_checker *checker, struct slice text,
 	const struct tenant *tenant = NULL;
 	struct jwt_token token;
 
-	const struct jwt_known *wrong = jwt_memory_find(&checker->wrong, digest, now_s);
+	const struct jwt_known *wrong = jwt_cache_find(&checker->wrong, digest, now_s);
 	if (wrong != NULL)
 		return wrong->fault; /* who errs again and again costs no more than who does not */
 	enum jwt_fault fault = jwt_read(text, config->jwt_issuers, config->jwt_issuer_count, now_s,
@@ -187,7 +187,7 @@ static enum jwt_fault judge(struct jwt_checker *checker, struct slice text,
 		refuse(checker, digest, fault, token.good_until_s, now_s, wrongs);
 	if (fault != JWT_OK)
 		return fault;
-	*out = jwt_memory_add(&checker->right, digest, tenant, &token, now_s);
+	*out = jwt_cache_add(&checker->right, digest, tenant, &token, now_s);
 	return JWT_OK;
 }
 
@@ -199,7 +199,7 @@ enum jwt_fault jwt_checker_ask(struct jwt_checker *checker, struct slice token, 
 	must_obj(checker, CHECKER_MAGIC);
 	must(checker->config != NULL);
 	sha256(token, digest);
-	const struct jwt_known *known = jwt_memory_find(&checker->right, digest, now_s);
+	const struct jwt_known *known = jwt_cache_find(&checker->right, digest, now_s);
 	enum jwt_fault fault = JWT_OK;
 	if (known != NULL) {
 		count(checker, JWT_REMEMBERED);

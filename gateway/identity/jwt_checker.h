@@ -1,7 +1,7 @@
 /* jwt_checker.h - a worker's answer to "whose token is this?" (DESIGN 4.2, identity.jwt).
  *
  * Holds the issuers of the configuration in use, their keys as the control thread has last told, and
- * the tokens that were checked (jwt_memory). One per worker; control reads the counters and takes the
+ * the tokens that were checked (jwt_cache). One per worker; control reads the counters and takes the
  * wishes for keys. Tokens are judged cheapest check first; the signature comes last and costs the
  * worker 30 to 190 us, once per token. Those of wrong tokens are bounded: beyond 500 a second, rightly signed
  * ones of nobody's tenant among them, or 16 wrong signatures a second of one connection, tokens that are not

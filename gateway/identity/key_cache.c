@@ -4,29 +4,29 @@
 
 #include <stdlib.h>
 
-struct key_place {
+struct key_slot {
 	size_t len; /* 0: free */
 	uint8_t digest[SHA256_BYTES];
-	char key[KEY_MEMORY_KEY_MAX];
+	char key[KEY_CACHE_KEY_MAX];
 };
 
-struct key_memory {
-	struct key_place places[KEY_MEMORY_PLACES];
+struct key_cache {
+	struct key_slot slots[KEY_CACHE_SLOTS];
 };
 
-struct key_memory *key_memory_new(void)
+struct key_cache *key_cache_new(void)
 {
-	return calloc(1, sizeof(struct key_memory)); /* untouched pages cost nothing */
+	return calloc(1, sizeof(struct key_cache)); /* untouched pages cost nothing */
 }
 
-void key_memory_free(struct key_memory *memory)
+void key_cache_free(struct key_cache *cache)
 {
-	if (memory == NULL)
+	if (cache == NULL)
 		return;
-	for (size_t i = 0; i < KEY_MEMORY_PLACES; i++)
-		if (memory->places[i].len != 0)
-			explicit_bzero(&memory->places[i], sizeof(memory->places[i]));
-	free(memory);
+	for (size_t i = 0; i < KEY_CACHE_SLOTS; i++)
+		if (cache->slots[i].len != 0)
+			explicit_bzero(&cache->slots[i], sizeof(cache->slots[i]));
+	free(cache);
 }
 
 static uint64_t eight_at(const char *at)
@@ -38,11 +38,11 @@ static uint64_t eight_at(const char *at)
 }
 
 /* A key's last bytes are chance; its first ones are often those of all keys. */
-static size_t place_of(struct slice key)
+static size_t slot_of(struct slice key)
 {
 	const uint64_t hash = eight_at(key.at + key.len - 8) * UINT64_C(0x9e3779b97f4a7c15);
 
-	_Static_assert(KEY_MEMORY_PLACES == 1 << 14, "the hash's upper 14 bits");
+	_Static_assert(KEY_CACHE_SLOTS == 1 << 14, "the hash's upper 14 bits");
 	return (size_t)(hash >> (64 - 14));
 }
 
@@ -56,25 +56,25 @@ static bool same(const char *a, const char *b, size_t len)
 	return difference == 0;
 }
 
-const uint8_t *key_memory_find(const struct key_memory *memory, struct slice key)
+const uint8_t *key_cache_find(const struct key_cache *cache, struct slice key)
 {
 	must(key.len >= 8);
-	const struct key_place *place = &memory->places[place_of(key)];
+	const struct key_slot *slot = &cache->slots[slot_of(key)];
 
-	if (place->len != key.len || !same(place->key, key.at, key.len))
+	if (slot->len != key.len || !same(slot->key, key.at, key.len))
 		return NULL;
-	return place->digest;
+	return slot->digest;
 }
 
-void key_memory_add(struct key_memory *memory, struct slice key, const uint8_t digest[SHA256_BYTES])
+void key_cache_add(struct key_cache *cache, struct slice key, const uint8_t digest[SHA256_BYTES])
 {
 	must(key.len >= 8);
-	struct key_place *place = &memory->places[place_of(key)];
+	struct key_slot *slot = &cache->slots[slot_of(key)];
 
-	if (key.len > KEY_MEMORY_KEY_MAX)
+	if (key.len > KEY_CACHE_KEY_MAX)
 		return;
-	explicit_bzero(place, sizeof(*place));
-	place->len = key.len;
-	memcpy(place->key, key.at, key.len);
-	memcpy(place->digest, digest, sizeof(place->digest));
+	explicit_bzero(slot, sizeof(*slot));
+	slot->len = key.len;
+	memcpy(slot->key, key.at, key.len);
+	memcpy(slot->digest, digest, sizeof(slot->digest));
 }

@@ -309,7 +309,7 @@ bool sampling_init(struct sampling *core)
 	core->arenas.keep_max = ARENA_CHUNKS_KEPT;
 	core->health = health_new();
 	core->tokens = jwt_checker_new();
-	core->keys = key_memory_new();
+	core->keys = key_cache_new();
 	core->refusals = calloc(1, sizeof(*core->refusals));
 	inbox_init(&core->inbox, core->loop);
 	if (core->health == NULL || core->tokens == NULL || core->keys == NULL ||

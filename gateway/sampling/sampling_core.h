@@ -43,7 +43,7 @@ struct sampling {
 	struct json_work *json;
 	struct health *health;
 	struct jwt_checker *tokens;
-	struct key_memory *keys;
+	struct key_cache *keys;
 	struct refusals *refusals;
 	const struct config *config; /* in use */
 	struct flow_env env;         /* what every flow is lent */

@@ -166,7 +166,7 @@ static void rig_end(void)
 	arena_pool_fini(&worker->core.arenas);
 	json_work_free(worker->core.json);
 	jwt_checker_free(worker->core.tokens);
-	key_memory_free(worker->core.keys);
+	key_cache_free(worker->core.keys);
 	health_view_free(worker->core.providers.health);
 	health_free(worker->core.health);
 	free(worker->core.providers.pools);

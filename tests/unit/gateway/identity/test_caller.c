@@ -15,7 +15,7 @@ struct bench {
 	struct caller_refusal why;
 	struct tls_names *names; /* of the caller's certificate */
 	char *token;             /* of tenant beta */
-	struct key_memory *keys;
+	struct key_cache *keys;
 	const struct config *reloaded; /* in force instead of the first one; NULL: that is */
 };
 
@@ -37,7 +37,7 @@ static int set_up(void **state)
 	token_rig_tell(&b->tokens, b->tokens.key);
 	b->token = sign_token(b->tokens.key, TOKEN_HEADER,
 			      TOKEN_CLAIMS("\"tenant\":\"beta\",\"azp\":\"crm\""));
-	b->keys = key_memory_new();
+	b->keys = key_cache_new();
 	assert_non_null(b->keys);
 	b->names = calloc(1, sizeof(*b->names) + sizeof(b->names->at[0]));
 	assert_non_null(b->names);
@@ -54,7 +54,7 @@ static int tear_down(void **state)
 
 	arena_give(&b->arena);
 	arena_pool_fini(&b->pool);
-	key_memory_free(b->keys);
+	key_cache_free(b->keys);
 	free(b->names);
 	free(b->token);
 	token_rig_fini(&b->tokens);
@@ -206,7 +206,7 @@ static void a_remembered_key_is_good_as_long_as_the_configuration_has_it(void **
 		assert_true(ask(b, KEY, false));
 		assert_slice(b->caller.tenant, "acme");
 	}
-	assert_non_null(key_memory_find(b->keys, SLICE(KEY)));
+	assert_non_null(key_cache_find(b->keys, SLICE(KEY)));
 	without_keys.tenants = (struct tenants){ 0 };
 	b->reloaded = &without_keys;
 	assert_false(ask(b, KEY, false));
@@ -221,7 +221,7 @@ static void a_key_that_nobody_has_is_not_remembered(void **state)
 
 	assert_false(ask(b, "0123456789abcdef", false));
 	assert_int_equal(b->why.err, ERR_UNAUTHORIZED);
-	assert_null(key_memory_find(b->keys, SLICE("0123456789abcdef")));
+	assert_null(key_cache_find(b->keys, SLICE("0123456789abcdef")));
 }
 
 /* Before a further attempt, by the configuration in force then. */
