@@ -10,24 +10,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { EXPECT_LINE = 64 }; /* bytes; of a cache */
+enum { PREFETCH_LINE = 64 }; /* bytes; of a cache */
 
 /* From the furthest ahead on: one event apart at least. */
-enum expect {
-	EXPECT_CONNECTION, /* reads nothing */
-	EXPECT_REQUEST,    /* reads the connection */
-	EXPECT_STREAM,     /* reads the request */
-	EXPECT_TEXT,       /* reads the stream */
-	EXPECT_STEPS
+enum prefetch {
+	PREFETCH_CONNECTION, /* reads nothing */
+	PREFETCH_REQUEST,    /* reads the connection */
+	PREFETCH_STREAM,     /* reads the request */
+	PREFETCH_TEXT,       /* reads the stream */
+	PREFETCH_STEPS
 };
 
 /* The first `lines` of an object that begins one; `at` may be NULL. */
-static inline void expect_lines(const void *at, size_t lines)
+static inline void prefetch_lines(const void *at, size_t lines)
 {
 	const uintptr_t from = (uintptr_t)at;
 
 	for (size_t i = 0; i < lines; i++)
-		__builtin_prefetch((const void *)(from + i * EXPECT_LINE), 1);
+		__builtin_prefetch((const void *)(from + i * PREFETCH_LINE), 1);
 }
 
 #endif

@@ -14,8 +14,8 @@ void stream_init(struct stream *s, const struct dialect *dialect,
 {
 	struct stream_room *room = s->room;
 
-	_Static_assert(offsetof(struct stream, sse) == EXPECT_LINE, "the reader begins a line");
-	_Static_assert(offsetof(struct stream, first_blocks) == 3 * EXPECT_LINE,
+	_Static_assert(offsetof(struct stream, sse) == PREFETCH_LINE, "the reader begins a line");
+	_Static_assert(offsetof(struct stream, first_blocks) == 3 * PREFETCH_LINE,
 		       "so do the blocks");
 	must(head->status / 100 == 2 && room != NULL);
 	(void)memset(s, 0, offsetof(struct stream, shape_bytes));
@@ -542,14 +542,14 @@ enum err stream_end_here(struct stream *s, enum stream_ending ending,
 
 /* ---- before an event ---- */
 
-void stream_expect(const struct stream *s, enum expect step)
+void stream_prefetch(const struct stream *s, enum prefetch step)
 {
-	if (step == EXPECT_STREAM) {
-		expect_lines(s, 2);
-		expect_lines(s->first_blocks, 1);
-		expect_lines(&s->shape, 3);
+	if (step == PREFETCH_STREAM) {
+		prefetch_lines(s, 2);
+		prefetch_lines(s->first_blocks, 1);
+		prefetch_lines(&s->shape, 3);
 	} else if (s->block_count != 0 && s->block_count <= STREAM_BLOCKS_FIRST) {
-		expect_lines(s->first_blocks[s->block_count - 1].text.end, 1);
+		prefetch_lines(s->first_blocks[s->block_count - 1].text.end, 1);
 	}
 }
 

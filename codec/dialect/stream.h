@@ -230,9 +230,9 @@ void stream_init(struct stream *s, const struct dialect *dialect,
 		 const struct decode_context *context, const struct provider_answer *head,
 		 const struct stream_limits *limits, struct json_work *work, struct arena *into);
 
-/* Bytes are about to be fed: asks for what they will touch (base/expect.h), as EXPECT_STREAM the stream's
- * lines, as EXPECT_TEXT the end of its text. */
-void stream_expect(const struct stream *s, enum expect step);
+/* Bytes are about to be fed: asks for what they will touch (base/prefetch.h), as PREFETCH_STREAM the stream's
+ * lines, as PREFETCH_TEXT the end of its text. */
+void stream_prefetch(const struct stream *s, enum prefetch step);
 
 /* No answer will come of it: stream_end will say why. */
 static inline bool stream_failed(const struct stream *s)

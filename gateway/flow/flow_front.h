@@ -145,7 +145,7 @@ struct sampling_front {
 	void (*delta)(void *owner, const struct stream_delta *delta, nsec_t now);
 	void (*raw)(void *owner, struct slice bytes, nsec_t now);
 	/* A piece of the answer is about to come: asks for what the three before touch (base/prefetch.h). */
-	void (*expect)(const void *owner, enum expect step);
+	void (*prefetch)(const void *owner, enum prefetch step);
 
 	/* What copies may be answered with: the answer's part that is the same for all, in the call's arena; absent: there
 	 * is no memory for it. Once at most, before `done` or instead of it (sampling_abandon). NULL: copies are

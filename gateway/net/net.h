@@ -99,7 +99,7 @@ struct net_conn_events {
 	 * later). */
 	void (*ended)(struct net_conn *conn, enum net_end end, void *arg);
 	/* `readable` is likely to come in this turn; all steps, some connections apart. May be NULL. */
-	void (*expect)(const void *arg, enum expect step);
+	void (*prefetch)(const void *arg, enum prefetch step);
 };
 
 /* Starts connecting. `tls` NULL: clear text; else a client context that verifies the peer's name

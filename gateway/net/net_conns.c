@@ -10,7 +10,7 @@ enum {
 	/* Of a batch, what the connections touch is asked for in steps, so many connections apart; the
 	 * first is the connection itself. Fewer than FEW are not worth it. */
 	APART = 2,
-	AHEAD = (EXPECT_STEPS + 1) * APART,
+	AHEAD = (PREFETCH_STEPS + 1) * APART,
 	FEW = 4,
 	GUESSES_MAX = 64, /* so many turns at most pass by what the epoll has to say */
 };
@@ -41,14 +41,14 @@ static void conn_event(struct net_conn *conn, uint32_t what)
 static void look_ahead(const struct epoll_event *events, int count, int now)
 {
 	if (now + AHEAD < count)
-		expect_lines(events[now + AHEAD].data.ptr, 1);
-	for (int step = 0; step < EXPECT_STEPS; step++) {
+		prefetch_lines(events[now + AHEAD].data.ptr, 1);
+	for (int step = 0; step < PREFETCH_STEPS; step++) {
 		const int at = now + AHEAD - (step + 1) * APART;
 		if (at < 0 || at >= count)
 			continue;
 		const struct net_conn *conn = events[at].data.ptr;
-		if (conn != NULL && !conn->closed && conn->events->expect != NULL)
-			conn->events->expect(conn->arg, (enum expect)step);
+		if (conn != NULL && !conn->closed && conn->events->prefetch != NULL)
+			conn->events->prefetch(conn->arg, (enum prefetch)step);
 	}
 }
 

@@ -317,7 +317,7 @@ bool sampling_init(struct sampling *core)
 	    !slab_init(&core->calls, sizeof(struct sampling_call), REQUESTS_MAX) ||
 	    !stream_slab_init(&core->streams, STREAMS_MAX))
 		return false;
-	sampling_expect_streams(core->upstream);
+	sampling_prefetch_streams(core->upstream);
 	core->env = (struct flow_env){ .json = core->json,
 				       .tokens = core->tokens,
 				       .keys = core->keys,

@@ -138,7 +138,7 @@ void call_notify_others(struct sampling_call *call);
 /* ---- sampling_stream.c ---- */
 
 /* Once per worker: what an event of a stream touches is asked for before it comes. */
-void sampling_expect_streams(struct upstream *up);
+void sampling_prefetch_streams(struct upstream *up);
 
 /* The front may tell the caller from now on. */
 void call_admit(struct sampling_call *call);

@@ -138,26 +138,26 @@ bool sampling_attempt_is_over(const struct sampling_call *call)
 
 /* ---- before either ---- */
 
-static void on_expect(struct upstream_call *upstream, enum expect step)
+static void on_prefetch(struct upstream_call *upstream, enum prefetch step)
 {
 	const struct sampling_call *call = of_upstream(upstream);
 	const struct flow *flow = &call->flow;
 
-	if (step == EXPECT_REQUEST) {
-		expect_lines(call, 1);
-		expect_lines(flow, 2);
+	if (step == PREFETCH_REQUEST) {
+		prefetch_lines(call, 1);
+		prefetch_lines(flow, 2);
 		return;
 	}
 	if (flow->reading.form != FLOW_STREAMING)
 		return;
-	stream_expect(flow->reading.stream, step);
-	if (flow->front->expect != NULL)
-		flow->front->expect(flow->owner, step);
+	stream_prefetch(flow->reading.stream, step);
+	if (flow->front->prefetch != NULL)
+		flow->front->prefetch(flow->owner, step);
 }
 
-void sampling_expect_streams(struct upstream *up)
+void sampling_prefetch_streams(struct upstream *up)
 {
-	_Static_assert(offsetof(struct sampling_call, soon) < EXPECT_LINE, "one line");
-	_Static_assert(offsetof(struct flow, call.request) <= 2 * EXPECT_LINE, "two lines");
-	upstream_set_expect(up, on_expect);
+	_Static_assert(offsetof(struct sampling_call, soon) < PREFETCH_LINE, "one line");
+	_Static_assert(offsetof(struct flow, call.request) <= 2 * PREFETCH_LINE, "two lines");
+	upstream_set_prefetch(up, on_prefetch);
 }

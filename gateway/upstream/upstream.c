@@ -439,7 +439,7 @@ static const struct net_conn_events conn_events = {
 	.readable = on_readable,
 	.written = on_written,
 	.ended = on_ended,
-	.expect = upstream_expect,
+	.prefetch = upstream_prefetch,
 };
 
 /* ---- addresses ------------------------------------------------------------------------------- */

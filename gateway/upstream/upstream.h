@@ -239,10 +239,10 @@ void upstream_holds(struct upstream_call *call, size_t bytes);
  * is closed. */
 void upstream_enough(struct upstream_call *call, bool good);
 
-/* What a call's owner does before a piece of its answer: EXPECT_REQUEST and what follows (base/expect.h).
- * The call's memory may be named, but not read as EXPECT_REQUEST. */
-typedef void upstream_expect_fn(struct upstream_call *call, enum expect step);
-void upstream_set_expect(struct upstream *up, upstream_expect_fn *expect);
+/* What a call's owner does before a piece of its answer: PREFETCH_REQUEST and what follows (base/prefetch.h).
+ * The call's memory may be named, but not read as PREFETCH_REQUEST. */
+typedef void upstream_prefetch_fn(struct upstream_call *call, enum prefetch step);
+void upstream_set_prefetch(struct upstream *up, upstream_prefetch_fn *prefetch);
 
 /* For metrics: connections by state of all pools of this worker. */
 struct upstream_counts {

@@ -63,7 +63,7 @@ void upstream_extra_go_on(struct upstream_conn *conn);
 bool upstream_read(struct upstream_conn *conn);
 
 /* Its connection is about to bring something: `arg` is what net_connect was given. */
-void upstream_expect(const void *arg, enum expect step);
+void upstream_prefetch(const void *arg, enum prefetch step);
 
 /* The answer is complete. */
 void upstream_answered(struct upstream_conn *conn);

@@ -105,7 +105,7 @@ struct upstream {
 	struct net_task deliver;
 	bool delivering;                      /* `deliver` is queued */
 	size_t kept, kept_max;                /* bytes of answers: see upstream_bound_answers */
-	upstream_expect_fn *expect;           /* NULL: nobody wants to know */
+	upstream_prefetch_fn *prefetch;       /* NULL: nobody wants to know */
 	void (*serve)(struct net_task *task); /* upstream_serve, of each pool */
 };
 

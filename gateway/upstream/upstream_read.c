@@ -321,17 +321,17 @@ bool upstream_read(struct upstream_conn *conn)
 
 /* ---- before reading -------------------------------------------------------------------------- */
 
-void upstream_set_expect(struct upstream *up, upstream_expect_fn *expect)
+void upstream_set_prefetch(struct upstream *up, upstream_prefetch_fn *prefetch)
 {
-	up->expect = expect;
+	up->prefetch = prefetch;
 }
 
-void upstream_expect(const void *arg, enum expect step)
+void upstream_prefetch(const void *arg, enum prefetch step)
 {
 	const struct upstream_conn *conn = arg;
 
-	if (step == EXPECT_CONNECTION)
-		expect_lines(conn, 2);
-	else if (conn->call != NULL && conn->pool->up->expect != NULL)
-		conn->pool->up->expect(conn->call, step);
+	if (step == PREFETCH_CONNECTION)
+		prefetch_lines(conn, 2);
+	else if (conn->call != NULL && conn->pool->up->prefetch != NULL)
+		conn->pool->up->prefetch(conn->call, step);
 }

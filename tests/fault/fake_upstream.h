@@ -31,10 +31,10 @@ struct upstream_pool *upstream_pool_for(struct upstream *up, const struct endpoi
 	return &the_pool;
 }
 
-void upstream_set_expect(struct upstream *up, upstream_expect_fn *expect)
+void upstream_set_prefetch(struct upstream *up, upstream_prefetch_fn *prefetch)
 {
 	(void)up;
-	(void)expect;
+	(void)prefetch;
 }
 
 void upstream_bound_answers(struct upstream *up, size_t bytes)

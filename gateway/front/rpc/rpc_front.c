@@ -119,16 +119,16 @@ static void on_progress(void *owner, uint64_t output_bytes, nsec_t now)
 	rpc_stream_arm(call);
 }
 
-static void on_expect(const void *owner, enum expect step)
+static void on_prefetch(const void *owner, enum prefetch step)
 {
 	enum { EXCHANGE_LINES = 3 }; /* whether it begins one or not */
 	const struct rpc_call *call = owner;
 
-	_Static_assert(offsetof(struct rpc_call, magic) <= 3 * EXPECT_LINE, "few lines");
-	if (step == EXPECT_STREAM)
-		expect_lines(call, 4);
-	else if (step == EXPECT_TEXT)
-		expect_lines(call->exchange, EXCHANGE_LINES);
+	_Static_assert(offsetof(struct rpc_call, magic) <= 3 * PREFETCH_LINE, "few lines");
+	if (step == PREFETCH_STREAM)
+		prefetch_lines(call, 4);
+	else if (step == PREFETCH_TEXT)
+		prefetch_lines(call->exchange, EXCHANGE_LINES);
 }
 
 const struct sampling_front rpc_sampling = {
@@ -137,7 +137,7 @@ const struct sampling_front rpc_sampling = {
 	.known = rpc_know,
 	.admitted = on_admitted,
 	.progress = on_progress,
-	.expect = on_expect,
+	.prefetch = on_prefetch,
 	.keep = rpc_keep,
 	.done = on_done,
 	.report = rpc_report,
