@@ -118,7 +118,7 @@ static void on_verdict(void *arg, struct slice provider, struct slice identity, 
 }
 
 /* A worker that has not swapped yet numbers the issuers by another configuration: later, then. */
-static void hear_wishes(struct control *control)
+static void take_refetches(struct control *control)
 {
 	const struct config *config = control->config;
 
@@ -127,11 +127,11 @@ static void hear_wishes(struct control *control)
 		if (atomic_load_explicit(&worker_shared(worker)->config_seq,
 					 memory_order_acquire) != control->seq)
 			continue;
-		const uint32_t wishes = worker_take_key_wishes(worker);
+		const uint32_t refetches = worker_take_refetches(worker);
 		for (uint32_t i = 0; i < config->jwt_issuer_count; i++)
-			if ((wishes >> i & 1) != 0)
-				control_jwks_wish(control->jwks, config->jwks[i].name,
-						  control_now());
+			if ((refetches >> i & 1) != 0)
+				control_jwks_refetch(control->jwks, config->jwks[i].name,
+						     control_now());
 	}
 }
 
@@ -160,7 +160,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	log_writer_run(control->log);
 	(void)control_sweep(control);
 	control_reload_tick(control);
-	hear_wishes(control);
+	take_refetches(control);
 	find_store(control);
 	control_jwks_tick(control->jwks, control_now());
 	control_checks_tick(control->checks, control_now());

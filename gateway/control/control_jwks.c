@@ -205,12 +205,12 @@ void control_jwks_tick(struct jwks *jwks, nsec_t now)
 	}
 }
 
-void control_jwks_wish(struct jwks *jwks, struct slice place, nsec_t now)
+void control_jwks_refetch(struct jwks *jwks, struct slice place, nsec_t now)
 {
 	struct source *source = find(jwks, place);
 
 	if (source != NULL)
-		jwks_plan_wish(&source->plan, now);
+		jwks_plan_refetch(&source->plan, now);
 }
 
 /* ---- where they are -------------------------------------------------------------------------- */

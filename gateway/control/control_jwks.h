@@ -29,7 +29,7 @@ void control_jwks_resolved(struct jwks *jwks, struct slice host,
 			   const struct upstream_address *addresses, uint32_t count);
 
 /* A worker has seen a token whose key is not among those at that place. */
-void control_jwks_wish(struct jwks *jwks, struct slice place, nsec_t now);
+void control_jwks_refetch(struct jwks *jwks, struct slice place, nsec_t now);
 
 /* Every 50 ms. */
 void control_jwks_tick(struct jwks *jwks, nsec_t now);

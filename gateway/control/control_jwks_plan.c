@@ -4,15 +4,15 @@
 
 void jwks_plan_init(struct jwks_plan *plan, nsec_t now)
 {
-	*plan = (struct jwks_plan){ .due = now, .wish_at = now };
+	*plan = (struct jwks_plan){ .due = now, .refetch_at = now };
 }
 
 /* While one is under way, its answer may be from before the key was there: another follows. */
-void jwks_plan_wish(struct jwks_plan *plan, nsec_t now)
+void jwks_plan_refetch(struct jwks_plan *plan, nsec_t now)
 {
-	if (now < plan->wish_at)
+	if (now < plan->refetch_at)
 		return;
-	plan->wish_at = now + JWKS_WISH_PERIOD;
+	plan->refetch_at = now + JWKS_REFETCH_PERIOD;
 	plan->due = now;
 }
 
@@ -37,7 +37,7 @@ void jwks_plan_begin(struct jwks_plan *plan)
 {
 	must(!plan->fetching);
 	plan->fetching = true;
-	plan->due = NSEC_NEVER; /* a wish may come meanwhile */
+	plan->due = NSEC_NEVER; /* a refetch may be asked for meanwhile */
 }
 
 static nsec_t retry_wait(uint32_t failures, nsec_t refresh)

@@ -11,13 +11,13 @@
 
 #define JWKS_RETRY_FIRST (2 * SEC) /* doubled with every failure after the first */
 #define JWKS_RETRY_LAST (60 * SEC)
-#define JWKS_WISH_PERIOD (30 * SEC)
+#define JWKS_REFETCH_PERIOD (30 * SEC)
 #define JWKS_GOOD_FOR (24 * 3600 * SEC) /* after the last good answer */
 
 struct jwks_plan {
-	nsec_t due;     /* when to fetch next */
-	nsec_t wish_at; /* no wish before then is heard */
-	nsec_t good_at; /* the last good answer, if there is `good` */
+	nsec_t due;        /* when to fetch next */
+	nsec_t refetch_at; /* none that is asked for before then is made */
+	nsec_t good_at;    /* the last good answer, if there is `good` */
 	uint32_t failures;
 	bool good;     /* there was an answer, and it is not a day old */
 	bool fetching; /* one is under way */
@@ -27,7 +27,7 @@ struct jwks_plan {
 void jwks_plan_init(struct jwks_plan *plan, nsec_t now);
 
 /* Somebody has a token with a key that is not known. */
-void jwks_plan_wish(struct jwks_plan *plan, nsec_t now);
+void jwks_plan_refetch(struct jwks_plan *plan, nsec_t now);
 
 /* What stood in the way is gone: at once, unless there was a good answer already. */
 void jwks_plan_hurry(struct jwks_plan *plan);

@@ -24,7 +24,7 @@ struct jwt_checker {
 	struct jwt_cache right, wrong;          /* tokens whose signature was looked at */
 	struct tally wrongs;                    /* of these the wrong ones */
 	struct jwt_space space;
-	_Atomic uint32_t wishes;
+	_Atomic uint32_t refetches;
 	_Atomic uint64_t counts[JWT_RESULTS];
 };
 
@@ -113,9 +113,9 @@ static void count(struct jwt_checker *checker, uint32_t result)
 	atomic_store_explicit(&checker->counts[result], value + 1, memory_order_relaxed);
 }
 
-static void wish(struct jwt_checker *checker, uint32_t issuer)
+static void ask_refetch(struct jwt_checker *checker, uint32_t issuer)
 {
-	(void)atomic_fetch_or_explicit(&checker->wishes, UINT32_C(1) << issuer,
+	(void)atomic_fetch_or_explicit(&checker->refetches, UINT32_C(1) << issuer,
 				       memory_order_relaxed);
 }
 
@@ -149,7 +149,7 @@ static enum jwt_fault check_signature(struct jwt_checker *checker, const struct 
 		return JWT_BUSY;
 	const enum jwt_fault fault = jwt_keys_check(keys, token);
 	if (fault == JWT_KEY_UNKNOWN)
-		wish(checker, token->issuer);
+		ask_refetch(checker, token->issuer);
 	return fault;
 }
 
@@ -217,9 +217,9 @@ enum jwt_fault jwt_checker_ask(struct jwt_checker *checker, struct slice token, 
 
 /* ---- from the control thread ----------------------------------------------------------------- */
 
-uint32_t jwt_checker_take_wishes(struct jwt_checker *checker)
+uint32_t jwt_checker_take_refetches(struct jwt_checker *checker)
 {
-	return atomic_exchange_explicit(&checker->wishes, 0, memory_order_relaxed);
+	return atomic_exchange_explicit(&checker->refetches, 0, memory_order_relaxed);
 }
 
 uint64_t jwt_checker_count(const struct jwt_checker *checker, uint32_t result)

@@ -2,7 +2,7 @@
  *
  * Holds the issuers of the configuration in use, their keys as the control thread has last told, and
  * the tokens that were checked (jwt_cache). One per worker; control reads the counters and takes the
- * wishes for keys. Tokens are judged cheapest check first; the signature comes last and costs the
+ * refetches of keys. Tokens are judged cheapest check first; the signature comes last and costs the
  * worker 30 to 190 us, once per token. Those of wrong tokens are bounded: beyond 500 a second, rightly signed
  * ones of nobody's tenant among them, or 16 wrong signatures a second of one connection, tokens that are not
  * remembered are JWT_BUSY. */
@@ -44,7 +44,7 @@ MUST_USE enum jwt_fault jwt_checker_ask(struct jwt_checker *checker, struct slic
 /* ---- from the control thread ---- */
 
 /* Bit i: since the last call a token came for which issuer i of the configuration in use has no key. */
-uint32_t jwt_checker_take_wishes(struct jwt_checker *checker);
+uint32_t jwt_checker_take_refetches(struct jwt_checker *checker);
 
 /* Answers by result: JWT_OK counts checked signatures, JWT_FAULTS remembered tokens. */
 enum { JWT_RESULTS = JWT_FAULTS + 1, JWT_REMEMBERED = JWT_FAULTS };

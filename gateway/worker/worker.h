@@ -82,7 +82,7 @@ void worker_set_endpoint_up(struct worker *worker, struct slice provider, struct
 
 /* Bit i: a token came for which issuer i of the configuration in use (worker_shared) has no key; each
  * is told once. */
-uint32_t worker_take_key_wishes(struct worker *worker);
+uint32_t worker_take_refetches(struct worker *worker);
 
 /* Passes it on to the worker's store, which answers it; where limits are kept in memory it is answered
  * as if the store were away. */

@@ -225,9 +225,9 @@ void worker_set_keys(struct worker *worker, struct slice place, struct jwt_keys 
 	net_post(worker->loop, &m->message);
 }
 
-uint32_t worker_take_key_wishes(struct worker *worker)
+uint32_t worker_take_refetches(struct worker *worker)
 {
-	return jwt_checker_take_wishes(worker->core.tokens);
+	return jwt_checker_take_refetches(worker->core.tokens);
 }
 
 uint64_t worker_token_count(const struct worker *worker, uint32_t result)

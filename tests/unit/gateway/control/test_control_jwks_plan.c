@@ -65,44 +65,44 @@ static void a_failure_waits_no_longer_than_a_success(void **state)
 	assert_int_equal(plan.due, START + 1 * SEC);
 }
 
-static void a_wish_is_heard_at_once_and_then_once_in_30_s(void **state)
+static void a_refetch_is_made_at_once_and_then_once_in_30_s(void **state)
 {
 	struct jwks_plan plan = fresh();
 	nsec_t now = START + SEC;
 
 	(void)state;
 	(void)fetch(&plan, START, true);
-	jwks_plan_wish(&plan, now);
+	jwks_plan_refetch(&plan, now);
 	(void)fetch(&plan, now, true);
-	for (nsec_t at = now; at < now + JWKS_WISH_PERIOD; at += SEC) {
-		jwks_plan_wish(&plan, at);
+	for (nsec_t at = now; at < now + JWKS_REFETCH_PERIOD; at += SEC) {
+		jwks_plan_refetch(&plan, at);
 		assert_false(jwks_plan_is_due(&plan, at));
 	}
-	jwks_plan_wish(&plan, now + JWKS_WISH_PERIOD);
-	(void)fetch(&plan, now + JWKS_WISH_PERIOD, true);
+	jwks_plan_refetch(&plan, now + JWKS_REFETCH_PERIOD);
+	(void)fetch(&plan, now + JWKS_REFETCH_PERIOD, true);
 }
 
-static void a_wish_during_a_fetch_asks_for_another(void **state)
+static void a_refetch_during_a_fetch_is_another(void **state)
 {
 	struct jwks_plan plan = fresh();
 
 	(void)state;
 	jwks_plan_begin(&plan);
-	jwks_plan_wish(&plan, START + SEC);
+	jwks_plan_refetch(&plan, START + SEC);
 	assert_false(jwks_plan_is_due(&plan, START + SEC));
 	jwks_plan_end(&plan, true, REFRESH, START + 2 * SEC);
 	assert_true(jwks_plan_is_due(&plan, START + 2 * SEC));
 }
 
-static void wishes_do_not_make_failures_come_sooner_than_allowed(void **state)
+static void refetches_do_not_make_failures_come_sooner_than_allowed(void **state)
 {
 	struct jwks_plan plan = fresh();
 
 	(void)state;
 	(void)fetch(&plan, START, false);
-	jwks_plan_wish(&plan, START);
+	jwks_plan_refetch(&plan, START);
 	(void)fetch(&plan, START, false);
-	jwks_plan_wish(&plan, START + SEC);
+	jwks_plan_refetch(&plan, START + SEC);
 	assert_int_equal(plan.due, START + 4 * SEC);
 }
 
@@ -155,9 +155,9 @@ int main(void)
 		cmocka_unit_test(the_first_is_due_at_once_and_then_one_each_period),
 		cmocka_unit_test(failures_are_tried_again_less_and_less_often),
 		cmocka_unit_test(a_failure_waits_no_longer_than_a_success),
-		cmocka_unit_test(a_wish_is_heard_at_once_and_then_once_in_30_s),
-		cmocka_unit_test(a_wish_during_a_fetch_asks_for_another),
-		cmocka_unit_test(wishes_do_not_make_failures_come_sooner_than_allowed),
+		cmocka_unit_test(a_refetch_is_made_at_once_and_then_once_in_30_s),
+		cmocka_unit_test(a_refetch_during_a_fetch_is_another),
+		cmocka_unit_test(refetches_do_not_make_failures_come_sooner_than_allowed),
 		cmocka_unit_test(keys_are_good_for_a_day_after_the_last_good_answer),
 		cmocka_unit_test(what_could_not_be_asked_is_asked_at_once_when_it_can),
 		cmocka_unit_test(another_period_holds_from_now_on),

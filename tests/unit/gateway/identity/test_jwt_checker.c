@@ -102,12 +102,12 @@ static void without_keys_there_is_nobody_and_nobody_is_asked(void **state)
 	expect(t, token, JWT_OK);
 	jwt_checker_set_keys(t->checker, SLICE(TOKEN_PLACE), &none);
 	expect(t, token, JWT_NO_KEYS);
-	assert_int_equal(jwt_checker_take_wishes(t->checker), 0);
+	assert_int_equal(jwt_checker_take_refetches(t->checker), 0);
 	assert_int_equal(jwt_checker_count(t->checker, JWT_NO_KEYS), 2);
 	free(token);
 }
 
-static void an_unknown_key_is_wished_for(void **state)
+static void an_unknown_key_asks_for_a_refetch(void **state)
 {
 	struct token_rig *t = *state;
 	char *token = sign_token(t->key, "{\"alg\":\"EdDSA\",\"kid\":\"new\"}",
@@ -116,12 +116,12 @@ static void an_unknown_key_is_wished_for(void **state)
 	token_rig_tell(t, t->key);
 	expect(t, token, JWT_KEY_UNKNOWN);
 	expect(t, token, JWT_KEY_UNKNOWN);
-	assert_int_equal(jwt_checker_take_wishes(t->checker), 1);
-	assert_int_equal(jwt_checker_take_wishes(t->checker), 0);
+	assert_int_equal(jwt_checker_take_refetches(t->checker), 1);
+	assert_int_equal(jwt_checker_take_refetches(t->checker), 0);
 	free(token);
 }
 
-static void a_wrong_signature_wishes_for_nothing(void **state)
+static void a_wrong_signature_asks_for_none(void **state)
 {
 	struct token_rig *t = *state;
 	EVP_PKEY *other = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
@@ -129,7 +129,7 @@ static void a_wrong_signature_wishes_for_nothing(void **state)
 
 	token_rig_tell(t, t->key);
 	expect(t, token, JWT_SIGNATURE);
-	assert_int_equal(jwt_checker_take_wishes(t->checker), 0);
+	assert_int_equal(jwt_checker_take_refetches(t->checker), 0);
 	EVP_PKEY_free(other);
 	free(token);
 }
@@ -327,8 +327,8 @@ int main(void)
 		FRESH(names_lead_to_their_tenant),
 		FRESH(a_signature_is_checked_once),
 		FRESH(without_keys_there_is_nobody_and_nobody_is_asked),
-		FRESH(an_unknown_key_is_wished_for),
-		FRESH(a_wrong_signature_wishes_for_nothing),
+		FRESH(an_unknown_key_asks_for_a_refetch),
+		FRESH(a_wrong_signature_asks_for_none),
 		FRESH(a_wrong_signature_is_checked_once_until_the_keys_change),
 		FRESH(a_token_of_nobody_s_tenant_is_checked_once_until_the_configuration_changes),
 		FRESH(only_so_many_wrong_signatures_are_looked_at_in_a_second),
