@@ -17,7 +17,7 @@ struct check {
 	struct checks *checks;
 	struct check *next;
 	struct slice provider, identity, path; /* names the endpoint */
-	struct place place;
+	struct control_peer peer;
 	struct slice target;        /* what is asked for */
 	struct provider_check rule; /* its path is not used */
 	bool wanted;                /* by the configuration in force */
@@ -41,7 +41,7 @@ static void check_free(struct check *check)
 				       check->target };
 
 	fetch_cancel(&check->fetch);
-	place_fini(&check->place);
+	control_peer_fini(&check->peer);
 	for (size_t i = 0; i < COUNT_OF(texts); i++)
 		free((void *)(uintptr_t)texts[i].at);
 	check->magic = 0;
@@ -57,12 +57,12 @@ static struct check *check_new(struct checks *checks, const struct provider *pro
 		return NULL;
 	check->magic = CHECK_MAGIC;
 	check->checks = checks;
-	check->provider = place_copy(provider->name);
-	check->identity = place_copy(endpoint->identity);
-	check->path = place_copy(endpoint->path);
-	check->target = place_copy(provider->check.path);
+	check->provider = control_peer_copy(provider->name);
+	check->identity = control_peer_copy(endpoint->identity);
+	check->path = control_peer_copy(endpoint->path);
+	check->target = control_peer_copy(provider->check.path);
 	checks_plan_init(&check->plan, now);
-	if (place_init(&check->place, endpoint) && !slice_absent(check->provider) &&
+	if (control_peer_init(&check->peer, endpoint) && !slice_absent(check->provider) &&
 	    !slice_absent(check->identity) && !slice_absent(check->path) &&
 	    !slice_absent(check->target))
 		return check;
@@ -101,10 +101,10 @@ static void end(struct check *check, const char *problem, nsec_t now)
 		return;
 	if (problem == NULL)
 		(void)fprintf(stderr, "sluice: provider %s: %s is well again: it gets calls\n",
-			      check->provider.at, check->place.url.at);
+			      check->provider.at, check->peer.url.at);
 	else
 		(void)fprintf(stderr, "sluice: provider %s: %s is not well: %s; it gets no calls\n",
-			      check->provider.at, check->place.url.at, problem);
+			      check->provider.at, check->peer.url.at, problem);
 	tell(check, check->plan.up);
 }
 
@@ -132,7 +132,7 @@ static void begin(struct check *check, nsec_t now)
 	char room[160];
 
 	checks_plan_begin(&check->plan, now);
-	const char *problem = place_ask(&check->place, &ask, room, sizeof(room));
+	const char *problem = control_peer_ask(&check->peer, &ask, room, sizeof(room));
 	if (problem == NULL) {
 		check->fetch = fetch_start(&ask);
 		problem = check->fetch == NULL ? "there is no memory for it" : NULL;
@@ -144,7 +144,7 @@ static void begin(struct check *check, nsec_t now)
 void control_checks_tick(struct checks *checks, nsec_t now)
 {
 	for (struct check *check = checks->first; check != NULL; check = check->next)
-		if (check->place.resolved && checks_plan_is_due(&check->plan, now))
+		if (check->peer.resolved && checks_plan_is_due(&check->plan, now))
 			begin(check, now);
 }
 
@@ -154,7 +154,7 @@ void control_checks_resolved(struct checks *checks, struct slice host,
 	for (struct check *check = checks->first; check != NULL; check = check->next)
 		/* One that is under way needs its list; the next answer comes in 30 s. */
 		if (check->fetch == NULL)
-			(void)place_resolved(&check->place, host, addresses, count);
+			(void)control_peer_resolved(&check->peer, host, addresses, count);
 }
 
 /* ---- configurations ---------------------------------------------------------------------------- */
@@ -250,15 +250,14 @@ void control_checks_print(const struct checks *checks, FILE *out)
 
 	metrics_print_head(METRIC_CHECKS, out);
 	for (check = checks->first; check != NULL; check = check->next) {
-		const struct slice good[] = { check->provider, check->place.url, SLICE("ok") };
-		const struct slice failed[] = { check->provider, check->place.url,
-						SLICE("failed") };
+		const struct slice good[] = { check->provider, check->peer.url, SLICE("ok") };
+		const struct slice failed[] = { check->provider, check->peer.url, SLICE("failed") };
 		metrics_print_sample(METRIC_CHECKS, good, check->good, out);
 		metrics_print_sample(METRIC_CHECKS, failed, check->failed, out);
 	}
 	metrics_print_head(METRIC_ENDPOINT_UP, out);
 	for (check = checks->first; check != NULL; check = check->next) {
-		const struct slice labels[] = { check->provider, check->place.url };
+		const struct slice labels[] = { check->provider, check->peer.url };
 		metrics_print_sample(METRIC_ENDPOINT_UP, labels, check->plan.up, out);
 	}
 }

@@ -13,13 +13,13 @@
 enum { SOURCE_MAGIC = 0x4a574b50, BODY_MAX = 256 << 10 };
 #define FETCH_DEADLINE (10 * SEC)
 
-/* Copies of what a snapshot says of its place. */
+/* Copies of what a snapshot says of where it is. */
 struct source {
 	uint32_t magic;
 	struct jwks *jwks;
 	struct source *next;
 	struct slice name, path;
-	struct place place;
+	struct control_peer peer;
 	nsec_t refresh;
 	bool wanted; /* by the configuration in force */
 
@@ -43,7 +43,7 @@ struct jwks {
 static void source_free(struct source *source)
 {
 	fetch_cancel(&source->fetch);
-	place_fini(&source->place);
+	control_peer_fini(&source->peer);
 	jwt_keys_free(&source->keys);
 	free((void *)(uintptr_t)source->name.at);
 	free((void *)(uintptr_t)source->path.at);
@@ -59,10 +59,10 @@ static struct source *source_new(struct jwks *jwks, const struct jwks_place *pla
 		return NULL;
 	source->magic = SOURCE_MAGIC;
 	source->jwks = jwks;
-	source->name = place_copy(place->name);
-	source->path = place_copy(place->path);
+	source->name = control_peer_copy(place->name);
+	source->path = control_peer_copy(place->path);
 	jwks_plan_init(&source->plan, now);
-	if (place_init(&source->place, &place->endpoint) && !slice_absent(source->name) &&
+	if (control_peer_init(&source->peer, &place->endpoint) && !slice_absent(source->name) &&
 	    !slice_absent(source->path))
 		return source;
 	source_free(source);
@@ -85,12 +85,11 @@ static void say_good(const struct source *source, bool changed, const char *skip
 
 	if (!changed && !source->failing)
 		return;
-	(void)fprintf(stderr, "sluice: keys of %s: %u%s\n", source->place.url.at,
+	(void)fprintf(stderr, "sluice: keys of %s: %u%s\n", source->peer.url.at,
 		      jwt_keys_count(source->keys), source->failing ? ", fetched again" : "");
 	while (changed && *(line = skipped) != '\0') {
 		const int len = (int)strcspn(line, "\n");
-		(void)fprintf(stderr, "sluice: keys of %s: %.*s\n", source->place.url.at, len,
-			      line);
+		(void)fprintf(stderr, "sluice: keys of %s: %.*s\n", source->peer.url.at, len, line);
 		skipped = line + len + (line[len] == '\n');
 	}
 }
@@ -119,7 +118,7 @@ static void on_failure(struct source *source, const char *problem, nsec_t now)
 	source->failed++;
 	if (!source->failing)
 		(void)fprintf(stderr, "sluice: keys of %s cannot be fetched: %s; %s\n",
-			      source->place.url.at, problem,
+			      source->peer.url.at, problem,
 			      source->keys != NULL
 				      ? "the last ones stay in use, for a day at most"
 				      : "tokens of that issuer are refused until they can");
@@ -174,7 +173,7 @@ static void begin(struct source *source, nsec_t now)
 	char room[160];
 
 	jwks_plan_begin(&source->plan);
-	const char *problem = place_ask(&source->place, &ask, room, sizeof(room));
+	const char *problem = control_peer_ask(&source->peer, &ask, room, sizeof(room));
 	if (problem == NULL) {
 		source->fetch = fetch_start(&ask);
 		problem = source->fetch == NULL ? "there is no memory for it" : NULL;
@@ -190,7 +189,7 @@ static void expire(struct source *source)
 	(void)fprintf(stderr,
 		      "sluice: keys of %s are a day old and not used any longer; tokens of that "
 		      "issuer are refused until they can be fetched\n",
-		      source->place.url.at);
+		      source->peer.url.at);
 	jwt_keys_free(&source->keys);
 	jwks->told(jwks->arg, source->name, NULL);
 }
@@ -200,7 +199,7 @@ void control_jwks_tick(struct jwks *jwks, nsec_t now)
 	for (struct source *source = jwks->sources; source != NULL; source = source->next) {
 		if (jwks_plan_expires(&source->plan, now))
 			expire(source);
-		if (source->place.resolved && jwks_plan_is_due(&source->plan, now))
+		if (source->peer.resolved && jwks_plan_is_due(&source->plan, now))
 			begin(source, now);
 	}
 }
@@ -220,7 +219,8 @@ void control_jwks_resolved(struct jwks *jwks, struct slice host,
 {
 	for (struct source *source = jwks->sources; source != NULL; source = source->next)
 		/* One that is being tried needs its list; the next answer comes in 30 s. */
-		if (source->fetch == NULL && place_resolved(&source->place, host, addresses, count))
+		if (source->fetch == NULL &&
+		    control_peer_resolved(&source->peer, host, addresses, count))
 			jwks_plan_hurry(&source->plan);
 }
 
@@ -293,18 +293,18 @@ void control_jwks_print(const struct jwks *jwks, nsec_t now, FILE *out)
 
 	metrics_print_head(METRIC_JWKS_FETCHES, out);
 	for (source = jwks->sources; source != NULL; source = source->next) {
-		const struct slice ok[] = { source->place.url, SLICE("ok") };
-		const struct slice failed[] = { source->place.url, SLICE("failed") };
+		const struct slice ok[] = { source->peer.url, SLICE("ok") };
+		const struct slice failed[] = { source->peer.url, SLICE("failed") };
 		metrics_print_sample(METRIC_JWKS_FETCHES, ok, source->fetched, out);
 		metrics_print_sample(METRIC_JWKS_FETCHES, failed, source->failed, out);
 	}
 	metrics_print_head(METRIC_JWKS_KEYS, out);
 	for (source = jwks->sources; source != NULL; source = source->next)
-		metrics_print_sample(METRIC_JWKS_KEYS, &source->place.url,
+		metrics_print_sample(METRIC_JWKS_KEYS, &source->peer.url,
 				     source->keys == NULL ? 0 : jwt_keys_count(source->keys), out);
 	metrics_print_head(METRIC_JWKS_AGE, out);
 	for (source = jwks->sources; source != NULL; source = source->next)
 		if (source->keys != NULL)
-			metrics_print_sample(METRIC_JWKS_AGE, &source->place.url,
+			metrics_print_sample(METRIC_JWKS_AGE, &source->peer.url,
 					     (now - source->plan.good_at) / SEC, out);
 }
