@@ -16,12 +16,12 @@ static void unlock(struct inbox *inbox)
 /* Under the lock; the item is in. */
 static void unlink_item(struct inbox *inbox, struct inbox_item *item)
 {
-	*item->place = item->next;
+	*item->before = item->next;
 	if (item->next != NULL)
-		item->next->place = item->place;
+		item->next->before = item->before;
 	else
-		inbox->last = item->place;
-	item->place = NULL;
+		inbox->last = item->before;
+	item->before = NULL;
 }
 
 static struct inbox_item *take_first(struct inbox *inbox)
@@ -58,9 +58,9 @@ void inbox_put(struct inbox *inbox, struct inbox_item *item)
 
 	must(item->run != NULL);
 	lock(inbox);
-	if (item->place == NULL) {
+	if (item->before == NULL) {
 		item->next = NULL;
-		item->place = inbox->last;
+		item->before = inbox->last;
 		*inbox->last = item;
 		inbox->last = &item->next;
 		post = !inbox->posted;
@@ -74,7 +74,7 @@ void inbox_put(struct inbox *inbox, struct inbox_item *item)
 void inbox_take_back(struct inbox *inbox, struct inbox_item *item)
 {
 	lock(inbox);
-	if (item->place != NULL)
+	if (item->before != NULL)
 		unlink_item(inbox, item);
 	unlock(inbox);
 }

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 struct inbox_item {
-	struct inbox_item *next, **place; /* private; place NULL: not in the inbox */
+	struct inbox_item *next, **before; /* private; before NULL: not in the inbox */
 	void (*run)(struct inbox_item *item);
 };
 

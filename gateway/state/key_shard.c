@@ -41,15 +41,15 @@ void key_shard_add(struct key_shard *shard, struct key_link *link, const struct 
 {
 	struct key_link **bucket = bucket_of(shard, key);
 
-	*link = (struct key_link){ .key = key, .next = *bucket, .place = bucket };
+	*link = (struct key_link){ .key = key, .next = *bucket, .before = bucket };
 	if (link->next != NULL)
-		link->next->place = &link->next;
+		link->next->before = &link->next;
 	*bucket = link;
 }
 
 void key_shard_remove(struct key_link *link)
 {
-	*link->place = link->next;
+	*link->before = link->next;
 	if (link->next != NULL)
-		link->next->place = link->place;
+		link->next->before = link->before;
 }

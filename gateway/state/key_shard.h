@@ -15,7 +15,7 @@ enum { KEY_SHARDS = 64 };
 /* Of a record, under the lock. */
 struct key_link {
 	const struct state_key *key; /* the record's */
-	struct key_link *next, **place;
+	struct key_link *next, **before;
 };
 
 struct key_shard {
