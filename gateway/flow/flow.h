@@ -119,7 +119,7 @@ struct flow_failure {
 
 struct flow_schema;
 
-/* How the last attempt's place was found, while the next one is prepared: should that not be made, nothing
+/* How the last attempt's target was found, while the next one is prepared: should that not be made, nothing
  * of it is reported. */
 struct flow_asked {
 	struct slice hint;
@@ -158,7 +158,7 @@ struct flow_made {
 	/* known after ENCODE */
 	struct profile profile; /* the model's, and what was learned of it */
 	struct encode_out encoded;
-	struct flow_tried tried; /* the first attempt has its place here */
+	struct flow_tried tried; /* the first attempt lies here */
 };
 
 /* How a provider's answer comes. */
@@ -195,7 +195,7 @@ struct flow_attempt {
 	struct slice head;
 	struct iovec *send;
 	uint32_t send_count;
-	struct health_place place; /* where calls of tools may come of it */
+	struct health_target target; /* where calls of tools may come of it */
 	struct usage usage;
 	struct flow_failure failure;
 };

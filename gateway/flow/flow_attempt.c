@@ -66,7 +66,7 @@ enum flow_move flow_send(struct flow *flow, const struct flow_env *env)
 	flow->attempt.sent_raw = flow->attempt.raw;
 	flow->retries.phase = FLOW_TRIES;
 	if (flow->ask->request->tool_count != 0)
-		flow->attempt.place = health_place_of(&flow->walk.choice);
+		flow->attempt.target = health_target_of(&flow->walk.choice);
 	health_began(&flow->walk.choice, env->now);
 	flow->call.request = flow->attempt.send;
 	flow->call.request_count = flow->attempt.send_count;

@@ -100,8 +100,8 @@ void flow_loop_take(struct flow *flow)
 	/* a history may have been shortened */
 	if (loop->rounds >= flow->ask->request->tool_rounds)
 		flow->ask->request->tool_rounds = loop->rounds + 1;
-	_Static_assert(sizeof(flow->attempt.place) == sizeof(loop->place.at), "every place fits");
-	(void)memcpy(&flow->state->loop.held, loop->place.at, sizeof(loop->place.at));
+	_Static_assert(sizeof(flow->attempt.target) == sizeof(loop->target.at), "every place fits");
+	(void)memcpy(&flow->state->loop.held, loop->target.at, sizeof(loop->target.at));
 }
 
 /* Prompts are cached there, and thoughts are of that model. */
@@ -275,7 +275,7 @@ static bool issue_calls(struct flow *flow, uint32_t calls, struct state_save *sa
 	}
 	save->calls = keys;
 	save->call_count = keys == NULL ? 0 : most;
-	(void)memcpy(save->place.at, &flow->attempt.place, sizeof(save->place.at));
+	(void)memcpy(save->target.at, &flow->attempt.target, sizeof(save->target.at));
 	return keys != NULL;
 }
 

@@ -116,7 +116,7 @@ MUST_USE bool flow_find_caller(struct flow *flow, const struct flow_env *env);
 struct verdict flow_permit_again(struct flow *flow, const struct flow_env *env);
 
 /* flow_target.c: after a failure */
-/* Both set the place of the next attempt: with the same model (`fresh`: not where it has failed since
+/* Both set the target of the next attempt: with the same model (`fresh`: not where it has failed since
  * the last wait), or with the next candidate (likewise). An error: there is none. */
 MUST_USE enum err flow_stay(struct flow *flow, const struct flow_env *env, bool fresh);
 MUST_USE enum err flow_move_on(struct flow *flow, const struct flow_env *env);

@@ -173,7 +173,7 @@ static void forget_texts(struct flow_walk *walk)
 }
 
 /* What later steps need of the snapshot, which is not theirs any more once the request waits. */
-static bool copy_place(struct flow *flow, const struct config *config)
+static bool copy_target(struct flow *flow, const struct config *config)
 {
 	const struct model *model = &config->catalog.models[flow->made->route.model];
 	const struct provider *provider = &config->providers[model->provider];
@@ -199,10 +199,10 @@ static bool copy_place(struct flow *flow, const struct config *config)
 	return true;
 }
 
-/* The place is chosen, of the model flow->made->route says. */
-static enum err take_place(struct flow *flow, const struct flow_env *env)
+/* The target is chosen, of the model flow->made->route says. */
+static enum err take_target(struct flow *flow, const struct flow_env *env)
 {
-	if (copy_place(flow, env->config))
+	if (copy_target(flow, env->config))
 		return ERR_OK;
 	health_ended(&flow->walk.choice, NULL, env->now);
 	return ERR_BUSY;
@@ -223,7 +223,7 @@ enum err flow_stay(struct flow *flow, const struct flow_env *env, bool fresh)
 	if (err != ERR_OK)
 		return err;
 	flow->made->route.model = (uint32_t)found;
-	return take_place(flow, env);
+	return take_target(flow, env);
 }
 
 /* Of the reasons why two candidates cannot be asked, the one that passes soonest. */
@@ -245,7 +245,7 @@ static enum err take_candidate(struct flow *flow, const struct flow_env *env,
 	if (route->hint >= 0) /* a copy: the log line may outlive the body */
 		flow->walk.hint =
 			arena_copy(flow->arena, flow->ask->request->prefer.hints[route->hint]);
-	return take_place(flow, env);
+	return take_target(flow, env);
 }
 
 /* So many of the best are asked whether they can be had: with every provider away a catalogue of a

@@ -313,14 +313,14 @@ uint64_t health_tag(const struct health_entry *entry)
 	return tag | 1;
 }
 
-bool health_models_at(const struct health_view *view, const struct health_place *place,
+bool health_models_at(const struct health_view *view, const struct health_target *target,
 		      struct bitset *out)
 {
 	bool any = false;
 
 	*out = (struct bitset){ 0 };
-	for (uint32_t m = 0; place->model != 0 && m < view->model_count; m++) {
-		if (health_tag(&view->models[m]->entry) != place->model)
+	for (uint32_t m = 0; target->model != 0 && m < view->model_count; m++) {
+		if (health_tag(&view->models[m]->entry) != target->model)
 			continue;
 		bitset_add(out, m);
 		any = true;

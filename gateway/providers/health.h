@@ -57,17 +57,17 @@ nsec_t health_wait(const struct health_view *view, uint32_t model, uint64_t tena
 /* ---- one attempt ---- */
 
 /* What an attempt goes to, by what that is: the same in every snapshot and process. Zero: nowhere. */
-struct health_place {
+struct health_target {
 	uint64_t model, endpoint;
 	uint64_t key; /* 0: none */
 };
 
 /* What is known of a request before an attempt at one provider. */
 struct health_tried {
-	uint64_t endpoints;       /* that its earlier attempts went to: a bit each */
-	uint32_t keys;            /* likewise */
-	struct health_place held; /* where it belongs, for its tool loop is known there */
-	uint64_t tenant;          /* whose it is */
+	uint64_t endpoints;        /* that its earlier attempts went to: a bit each */
+	uint32_t keys;             /* likewise */
+	struct health_target held; /* where it belongs, for its tool loop is known there */
+	uint64_t tenant;           /* whose it is */
 };
 
 /* Where an attempt goes. Embedded in the request; zero: none. */
@@ -102,9 +102,9 @@ MUST_USE enum err health_choose(struct health_view *view, uint32_t model,
 				struct health_choice *choice, nsec_t *wait);
 
 /* What that is; not after it has ended. */
-struct health_place health_place_of(const struct health_choice *choice);
-/* Models that a place means: of those that the provider calls by one name all. False: there is none. */
-bool health_models_at(const struct health_view *view, const struct health_place *place,
+struct health_target health_target_of(const struct health_choice *choice);
+/* Models that a target means: of those that the provider calls by one name all. False: there is none. */
+bool health_models_at(const struct health_view *view, const struct health_target *target,
 		      struct bitset *out);
 
 /* The attempt is being sent. Without it health_ended takes nothing from the outcome. */

@@ -215,10 +215,10 @@ enum err health_choose(struct health_view *view, uint32_t model, const struct he
 	return ERR_OK;
 }
 
-struct health_place health_place_of(const struct health_choice *choice)
+struct health_target health_target_of(const struct health_choice *choice)
 {
 	must(choice->at != NULL);
-	return (struct health_place){
+	return (struct health_target){
 		.model = health_tag(&choice->model->entry),
 		.endpoint = health_tag(&choice->at->entry),
 		.key = choice->with == NULL ? 0 : health_tag(&choice->with->entry),

@@ -231,9 +231,9 @@ void mcp_queue_saw(struct mcp_channels *channels, struct mcp_queue *queue, struc
 		queue->seen = mcp_memory(channels, sizeof(*queue->seen));
 	if (queue->seen == NULL)
 		return; /* whoever resumes behind it is not known, and its GET goes upstream */
-	const uint32_t place = queue->seen->count++ % MCP_IDS_SEEN;
-	queue->seen->at[place].id = mcp_id_digest(id);
-	queue->seen->at[place].number = queue->number;
+	const uint32_t target = queue->seen->count++ % MCP_IDS_SEEN;
+	queue->seen->at[target].id = mcp_id_digest(id);
+	queue->seen->at[target].number = queue->number;
 }
 
 /* False: it is not one of the newest. */
@@ -243,10 +243,10 @@ static bool find_seen(const struct mcp_seen *seen, struct slice id, uint64_t *nu
 
 	for (uint32_t back = 1; seen != NULL && back <= seen->count && back <= MCP_IDS_SEEN;
 	     back++) {
-		const uint32_t place = (seen->count - back) % MCP_IDS_SEEN;
-		if (seen->at[place].id != digest)
+		const uint32_t target = (seen->count - back) % MCP_IDS_SEEN;
+		if (seen->at[target].id != digest)
 			continue;
-		*number = seen->at[place].number;
+		*number = seen->at[target].number;
 		return true;
 	}
 	return false;

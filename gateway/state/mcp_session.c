@@ -196,34 +196,34 @@ static bool expire_some(struct mcp_channels *channels, nsec_t now)
 	return true;
 }
 
-enum mcp_room mcp_place_take(struct mcp_channels *channels, struct mcp_place *place,
+enum mcp_room mcp_place_take(struct mcp_channels *channels, struct mcp_place *target,
 			     const struct state_key *tenant, uint32_t tenant_max,
 			     const struct state_key *server, uint32_t server_max, nsec_t now)
 {
 	struct mcp_counted counted;
 
-	*place = (struct mcp_place){ .channels = NULL };
+	*target = (struct mcp_place){ .channels = NULL };
 	enum mcp_room room = mcp_counts_take(&channels->counts, tenant, tenant_max, server,
 					     server_max, &counted);
 	if (room != MCP_ROOM && expire_some(channels, now))
 		room = mcp_counts_take(&channels->counts, tenant, tenant_max, server, server_max,
 				       &counted);
 	if (room == MCP_ROOM)
-		*place = (struct mcp_place){ channels, counted.tenant, counted.server };
+		*target = (struct mcp_place){ channels, counted.tenant, counted.server };
 	return room;
 }
 
-void mcp_place_drop(struct mcp_place *place)
+void mcp_place_drop(struct mcp_place *target)
 {
-	if (place->channels != NULL)
-		mcp_counts_drop(&place->channels->counts,
-				(struct mcp_counted){ place->tenant, place->server });
-	place->channels = NULL;
+	if (target->channels != NULL)
+		mcp_counts_drop(&target->channels->counts,
+				(struct mcp_counted){ target->tenant, target->server });
+	target->channels = NULL;
 }
 
-void mcp_session_begin(struct mcp_place *place, const struct mcp_who *who, nsec_t now)
+void mcp_session_begin(struct mcp_place *target, const struct mcp_who *who, nsec_t now)
 {
-	struct mcp_channels *channels = place->channels;
+	struct mcp_channels *channels = target->channels;
 
 	must(channels != NULL);
 	struct mcp_shard *shard = mcp_shard_lock(channels, &who->key);
@@ -233,14 +233,14 @@ void mcp_session_begin(struct mcp_place *place, const struct mcp_who *who, nsec_
 	else if (session->ended) /* the upstream has used the id of one that is over once more */
 		session->ended = false;
 	if (session != NULL && session->counted.tenant == 0) {
-		session->counted = (struct mcp_counted){ place->tenant, place->server };
+		session->counted = (struct mcp_counted){ target->tenant, target->server };
 		mcp_counts_keep(&channels->counts);
-		place->channels = NULL;
+		target->channels = NULL;
 	}
 	if (session != NULL)
 		mcp_session_touch(shard, session, now);
 	mcp_shard_unlock(shard);
-	mcp_place_drop(place);
+	mcp_place_drop(target);
 }
 
 void mcp_session_used(struct mcp_channels *channels, const struct mcp_who *who, nsec_t now)

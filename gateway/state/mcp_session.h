@@ -54,14 +54,14 @@ struct mcp_place {
 
 /* Takes a place if the tenant has fewer than `tenant_max` sessions and the server fewer than `server_max`. With
  * MCP_ROOM mcp_session_begin or mcp_place_drop must follow. */
-MUST_USE enum mcp_room mcp_place_take(struct mcp_channels *channels, struct mcp_place *place,
+MUST_USE enum mcp_room mcp_place_take(struct mcp_channels *channels, struct mcp_place *target,
 				      const struct state_key *tenant, uint32_t tenant_max,
 				      const struct state_key *server, uint32_t server_max,
 				      nsec_t now);
 /* The session did not begin, or has no id. Harmless when none is held. */
-void mcp_place_drop(struct mcp_place *place);
+void mcp_place_drop(struct mcp_place *target);
 /* It did: the place is its record's now. Where the process has no room for a record, the session goes on uncounted. */
-void mcp_session_begin(struct mcp_place *place, const struct mcp_who *who, nsec_t now);
+void mcp_session_begin(struct mcp_place *target, const struct mcp_who *who, nsec_t now);
 /* A message of the session came. Begins its idle time anew, at most once a minute; makes a record where it is lost. */
 void mcp_session_used(struct mcp_channels *channels, const struct mcp_who *who, nsec_t now);
 /* The session is over (DELETE, upstream 404): its place is free, home and client are told (MCP_CHANNEL_ENDED), and its

@@ -6,7 +6,7 @@ static bool same_loop(const struct state_loop *a, const struct state_loop *b)
 {
 	return state_key_none(&a->id) == state_key_none(&b->id) && a->known == b->known &&
 	       a->rounds == b->rounds && a->tokens == b->tokens && a->usd == b->usd &&
-	       memcmp(&a->place, &b->place, sizeof(a->place)) == 0;
+	       memcmp(&a->target, &b->target, sizeof(a->target)) == 0;
 }
 
 static bool same_text(struct slice a, struct slice b)

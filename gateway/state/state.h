@@ -67,16 +67,16 @@ static inline bool state_key_none(const struct state_key *key)
 }
 
 /* Where a loop's last calls came from, in the words of whoever keeps that (health.h); all zero: not known. */
-enum { STATE_PLACE_BYTES = 24 };
-struct state_place {
-	uint8_t at[STATE_PLACE_BYTES];
+enum { STATE_TARGET_BYTES = 24 };
+struct state_target {
+	uint8_t at[STATE_TARGET_BYTES];
 };
 
-static inline bool state_place_none(const struct state_place *place)
+static inline bool state_target_none(const struct state_target *target)
 {
-	static const struct state_place none;
+	static const struct state_target none;
 
-	return memcmp(place->at, none.at, sizeof(none.at)) == 0;
+	return memcmp(target->at, none.at, sizeof(none.at)) == 0;
 }
 
 enum state_outcome {
@@ -103,7 +103,7 @@ struct state_loop {
 	uint32_t rounds; /* the most that any of these calls came after */
 	uint64_t tokens; /* spent in the loop, by all its forks and retries */
 	uint64_t usd;    /* nano-USD, likewise */
-	struct state_place place; /* where calls were issued last */
+	struct state_target target; /* where calls were issued last */
 };
 
 /* Lives in the request; the store keeps a pointer to it while it is pending. Arrays are the request's, and
@@ -163,7 +163,7 @@ struct state_save {
 	uint32_t rounds;       /* that the calls below come after */
 	const struct state_key *calls; /* issued with this answer */
 	uint32_t call_count;
-	struct state_place place; /* the loop's from now on, if there are calls */
+	struct state_target target; /* the loop's from now on, if there are calls */
 	struct slice
 		blocks; /* kept under calls[0]; absent: none. Over store.blocks.each: not kept */
 	nsec_t now;

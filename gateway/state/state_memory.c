@@ -138,7 +138,7 @@ static void prefer_loop(struct state_memory *memory, const struct state_key *id,
 	if (item != NULL) {
 		loop.tokens = item->tokens;
 		loop.usd = item->usd;
-		loop.place = item->place;
+		loop.target = item->target;
 	}
 	shard_unlock(shard);
 	if (!state_key_none(&best->id) && loop.tokens <= best->tokens)
@@ -146,7 +146,7 @@ static void prefer_loop(struct state_memory *memory, const struct state_key *id,
 	best->id = loop.id;
 	best->tokens = loop.tokens;
 	best->usd = loop.usd;
-	best->place = loop.place;
+	best->target = loop.target;
 }
 
 static void load_loop(struct state_memory *memory, struct state_load *load)
@@ -180,7 +180,7 @@ static void save_loop(struct state_memory *memory, const struct state_save *save
 	item->tokens = plus(item->tokens, save->tokens);
 	item->usd = plus(item->usd, save->usd);
 	if (save->call_count != 0)
-		item->place = save->place;
+		item->target = save->target;
 	shard_unlock(shard);
 }
 

@@ -28,7 +28,7 @@ struct call_item {
 struct loop_item {
 	struct state_item head;
 	uint64_t tokens, usd;
-	struct state_place place;
+	struct state_target target;
 };
 
 struct blocks_item {

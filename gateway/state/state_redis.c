@@ -137,15 +137,15 @@ static void join_loop(struct state_loop *loop, const struct state_loop *mine)
 {
 	const uint32_t known = (uint32_t)most(loop->known, mine->known);
 	const uint32_t rounds = (uint32_t)most(loop->rounds, mine->rounds);
-	const struct state_place place =
-		loop->place; /* there may have been another gateway's round */
+	const struct state_target target =
+		loop->target; /* there may have been another gateway's round */
 	const uint64_t usd = state_key_eq(&loop->id, &mine->id) ? most(loop->usd, mine->usd) : 0;
 
 	if (state_key_none(&loop->id) || mine->tokens > loop->tokens)
 		*loop = *mine;
 	loop->usd = most(loop->usd, usd);
-	if (!state_place_none(&place))
-		loop->place = place;
+	if (!state_target_none(&target))
+		loop->target = target;
 	loop->known = known;
 	loop->rounds = rounds;
 }

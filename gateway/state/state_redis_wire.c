@@ -170,7 +170,7 @@ void state_wire_save(const struct redis_script_run *run, const struct state_save
 	redis_put(to, texts ? save->blocks : SLICE(""));
 	redis_put(to, save->call_count == 0
 			      ? SLICE("")
-			      : slice_of((const char *)save->place.at, sizeof(save->place.at)));
+			      : slice_of((const char *)save->target.at, sizeof(save->target.at)));
 }
 
 void state_wire_drop(struct redis_buffer *to, const struct state_key *tenant,
@@ -193,7 +193,7 @@ enum {
 	SAYS_LOOP,
 	SAYS_TOKENS,
 	SAYS_USD,
-	SAYS_PLACE,
+	SAYS_TARGET,
 	SAYS_USED_REQUESTS,
 	SAYS_USED_TOKENS,
 	SAYS_USED_USD,
@@ -242,7 +242,7 @@ static bool read_amount(const struct redisReply *reply, uint64_t *out)
 }
 
 /* Empty: it is not known. */
-static bool read_place(const struct redisReply *reply, struct state_place *out)
+static bool read_target(const struct redisReply *reply, struct state_target *out)
 {
 	if (!is_text(reply) || (reply->len != 0 && (size_t)reply->len != sizeof(out->at)))
 		return false;
@@ -265,7 +265,8 @@ static bool read_loop(struct redisReply *const *says, struct state_loop *out)
 	if (!read_count(says[SAYS_KNOWN], &loop.known) ||
 	    !read_count(says[SAYS_ROUNDS], &loop.rounds) || !is_text(says[SAYS_LOOP]) ||
 	    !read_amount(says[SAYS_TOKENS], &loop.tokens) ||
-	    !read_amount(says[SAYS_USD], &loop.usd) || !read_place(says[SAYS_PLACE], &loop.place))
+	    !read_amount(says[SAYS_USD], &loop.usd) ||
+	    !read_target(says[SAYS_TARGET], &loop.target))
 		return false;
 	if (says[SAYS_LOOP]->len != 0 && !read_key(says[SAYS_LOOP], &loop.id))
 		return false;

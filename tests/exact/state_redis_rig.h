@@ -256,7 +256,8 @@ static inline struct state_save call_issued(struct gateway *gateway, const char 
 				   .usd = 2 * tokens,
 				   .calls = &key,
 				   .call_count = 1,
-				   .place = { { (uint8_t)rounds, [STATE_PLACE_BYTES - 1] = 0xff } },
+				   .target = { { (uint8_t)rounds,
+						 [STATE_TARGET_BYTES - 1] = 0xff } },
 				   .blocks = blocks };
 
 	key = key_of(STATE_CALL, call);

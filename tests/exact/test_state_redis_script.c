@@ -77,9 +77,9 @@ static void a_loop_goes_on_at_the_other_gateway(void **state)
 	assert_int_equal(loop_there.known, 1);
 	assert_int_equal(loop_there.tokens, 150);
 	assert_int_equal(loop_there.usd, 300);
-	assert_int_equal(loop_there.place.at[0], 1);
-	assert_int_equal(loop_there.place.at[STATE_PLACE_BYTES - 1], 0xff);
-	assert_int_equal(loop_of_one(b, "c1").place.at[0], 1);
+	assert_int_equal(loop_there.target.at[0], 1);
+	assert_int_equal(loop_there.target.at[STATE_TARGET_BYTES - 1], 0xff);
+	assert_int_equal(loop_of_one(b, "c1").target.at[0], 1);
 	assert_int_equal(loop_of_one(a, "forged").known, 0);
 }
 
@@ -98,7 +98,7 @@ static void of_several_loops_the_one_with_most_tokens_counts(void **state)
 	assert_int_equal(found.usd, 60);
 	assert_int_equal(found.known, 3);
 	assert_int_equal(found.rounds, 7);
-	assert_int_equal(found.place.at[0], 2);
+	assert_int_equal(found.target.at[0], 2);
 }
 
 static void blocks_are_found_as_they_were_at_the_other_gateway(void **state)

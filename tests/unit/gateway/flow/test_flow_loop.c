@@ -147,26 +147,26 @@ static struct config *four_endpoints_where(const char *intelligence, const char 
 }
 
 /* A round of a loop whose last one was answered at `place`: up to the provider. */
-static void go_on(struct bench *b, struct state_place place)
+static void go_on(struct bench *b, struct state_target target)
 {
 	static struct http_incoming in;
 
 	in = incoming(KEY, MESSAGE(ONE_ROUND));
 	assert_int_equal(start(b, &in), FLOW_LOAD);
-	load_of(b)->loop = (struct state_loop){ .id = { { 1 } }, .known = 1, .place = place };
+	load_of(b)->loop = (struct state_loop){ .id = { { 1 } }, .known = 1, .target = target };
 	assert_int_equal(run(b, FLOW_LOADED), FLOW_RESERVE);
 	assert_int_equal(reserve(b), FLOW_SEND);
 }
 
 /* And its answer: the place that it tells. */
-static struct state_place calls_again(struct bench *b)
+static struct state_target calls_again(struct bench *b)
 {
 	assert_int_equal(provider_says(b, 200, SAYS(CALL("c"))), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_SAVE);
-	const struct state_place place = save_of(b)->place;
+	const struct state_target target = save_of(b)->target;
 	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	release(b);
-	return place;
+	return target;
 }
 
 static void assert_logged(struct bench *b, enum log_held held)
@@ -186,9 +186,9 @@ static void a_loop_goes_on_where_it_was(void **state)
 	bench_use(b, four_endpoints_where("0.5", "\"claude\", "));
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
 	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_SAVE);
-	const struct state_place first = save_of(b)->place;
+	const struct state_target first = save_of(b)->target;
 	const uint32_t endpoint = b->flow.walk.endpoint, key = b->flow.retries.tried[0].key;
-	assert_false(state_place_none(&first));
+	assert_false(state_target_none(&first));
 	assert_logged(b, LOG_HELD_NOTHING);
 	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	release(b);
@@ -199,7 +199,7 @@ static void a_loop_goes_on_where_it_was(void **state)
 		assert_true(slice_eq(b->flow.walk.model_id, SLICE("claude")));
 		assert_int_equal(b->flow.walk.endpoint, endpoint);
 		assert_int_equal(b->flow.retries.tried[0].key, key);
-		const struct state_place same = calls_again(b);
+		const struct state_target same = calls_again(b);
 		assert_memory_equal(&same, &first, sizeof(first));
 		assert_logged(b, LOG_HELD_ENDPOINT);
 	}
@@ -214,7 +214,7 @@ static void a_loop_whose_endpoint_fails_goes_on_at_another_and_stays_there(void 
 	bench_use(b, four_endpoints_where("0.5", "\"claude\", "));
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
 	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_SAVE);
-	const struct state_place first = save_of(b)->place;
+	const struct state_target first = save_of(b)->target;
 	const uint32_t endpoint = b->flow.walk.endpoint;
 	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	release(b);
@@ -226,7 +226,7 @@ static void a_loop_whose_endpoint_fails_goes_on_at_another_and_stays_there(void 
 	assert_int_equal(reserve(b), FLOW_SEND);
 	const uint32_t next = b->flow.walk.endpoint;
 	assert_int_not_equal(next, endpoint);
-	const struct state_place second = calls_again(b);
+	const struct state_target second = calls_again(b);
 	assert_memory_not_equal(&second, &first, sizeof(first));
 	assert_logged(b, LOG_HELD_MODEL);
 	for (int i = 0; i < 3; i++) {
@@ -244,7 +244,7 @@ static void a_loop_whose_model_is_withdrawn_goes_on_with_another(void **state)
 	bench_use(b, four_endpoints_where("0.5", "\"claude\", "));
 	assert_int_equal(start(b, &in), FLOW_RESERVE);
 	assert_int_equal(answered(b, SAYS(CALL("a"))), FLOW_SAVE);
-	const struct state_place first = save_of(b)->place;
+	const struct state_target first = save_of(b)->target;
 	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	release(b);
 	bench_use(b, four_endpoints_where("0.5", ""));

@@ -67,7 +67,7 @@ struct scene {
 	struct answers say;
 	uint32_t asked, undone, joined, left; /* limits; copies */
 	struct slice thought;                 /* the record of an earlier answer; lives on */
-	struct state_place elsewhere; /* a place of the model that is not chosen by itself */
+	struct state_target elsewhere; /* a place of the model that is not chosen by itself */
 };
 
 /* ---- what there is to be known ---- */
@@ -99,7 +99,7 @@ static int set_up(void **state)
 	assert_non_null(s);
 	s->b = bench_new(load_config("0.1"));
 	s->b->stateful = true;
-	s->elsewhere = begin_loop(s->b).place; /* of `other` */
+	s->elsewhere = begin_loop(s->b).target; /* of `other` */
 	bench_use(s->b, load_config("0.9"));
 	const struct state_save save = begin_loop(s->b);
 	char *copy = malloc(save.blocks.len);
@@ -130,7 +130,7 @@ static struct state_loop loop_of(const struct scene *s, enum loop loop)
 	case FORGED:
 		return (struct state_loop){ .known = 0 };
 	case ELSEWHERE:
-		return (struct state_loop){ .id = id, .known = 1, .place = s->elsewhere };
+		return (struct state_loop){ .id = id, .known = 1, .target = s->elsewhere };
 	case AS_GUESSED:
 	case LARGER:
 	case LOOPS:

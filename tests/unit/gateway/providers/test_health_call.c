@@ -49,16 +49,16 @@ static void what_was_tried_comes_last(void **state)
 }
 
 /* Where an attempt at M went that was the only one so far. */
-static struct health_place place_of_one(struct bench *b, uint32_t *endpoint, uint32_t *key)
+static struct health_target place_of_one(struct bench *b, uint32_t *endpoint, uint32_t *key)
 {
 	struct health_choice choice = { 0 };
 
 	assert_int_equal(choose(b, M, &choice), ERR_OK);
-	const struct health_place place = health_place_of(&choice);
+	const struct health_target target = health_target_of(&choice);
 	*endpoint = choice.endpoint;
 	*key = choice.key;
 	health_ended(&choice, NULL, b->now);
-	return place;
+	return target;
 }
 
 static void who_belongs_somewhere_stays_there(void **state)
@@ -124,7 +124,7 @@ static void a_place_that_is_no_more_holds_nobody(void **state)
 {
 	struct bench *b = *state;
 	const struct health_tried tried = { .held = { 12345, 67890, 1 } };
-	const struct health_place nowhere = { 0 };
+	const struct health_target nowhere = { 0 };
 	struct health_choice choice = { 0 };
 	struct bitset models;
 	nsec_t wait;

@@ -17,12 +17,12 @@ static int tear_down(void **state)
 
 /* ---- places ---- */
 
-static enum mcp_room take(struct mcp_place *place, const char *tenant, uint32_t tenant_max,
+static enum mcp_room take(struct mcp_place *target, const char *tenant, uint32_t tenant_max,
 			  const char *server, uint32_t server_max, nsec_t now)
 {
 	const struct mcp_who who = who_of(tenant, server, "");
 
-	return mcp_place_take(channels, place, &who.tenant, tenant_max, &who.server, server_max,
+	return mcp_place_take(channels, target, &who.tenant, tenant_max, &who.server, server_max,
 			      now);
 }
 
@@ -30,11 +30,11 @@ static enum mcp_room take(struct mcp_place *place, const char *tenant, uint32_t 
 static enum mcp_room begin(const char *name, nsec_t now)
 {
 	const struct mcp_who who = who_of("a", "s", name);
-	struct mcp_place place;
-	const enum mcp_room room = take(&place, "a", 2, "s", 10, now);
+	struct mcp_place target;
+	const enum mcp_room room = take(&target, "a", 2, "s", 10, now);
 
 	if (room == MCP_ROOM)
-		mcp_session_begin(&place, &who, now);
+		mcp_session_begin(&target, &who, now);
 	return room;
 }
 

@@ -106,7 +106,7 @@ static void call_issued(const char *loop, const char *call, uint32_t rounds, uin
 				   .usd = 2 * tokens,
 				   .calls = &key,
 				   .call_count = 1,
-				   .place = { { (uint8_t)rounds, 1 } },
+				   .target = { { (uint8_t)rounds, 1 } },
 				   .now = now };
 
 	assert_int_equal(store->save(store, &save), STATE_DONE);
@@ -329,19 +329,19 @@ static void every_call_of_a_loop_leads_to_it(void **state)
 /* Whichever of its calls it is asked by; what is told of it without calls does not move it. */
 static void a_loop_is_where_calls_were_issued_last(void **state)
 {
-	const struct state_save end = { .loop = key_of(STATE_LOOP, "l"), .place = { { 9 } } };
+	const struct state_save end = { .loop = key_of(STATE_LOOP, "l"), .target = { { 9 } } };
 
 	(void)state;
 	call_issued("l", "c1", 4, 1);
-	assert_int_equal(loop_of_one("c1").place.at[0], 4);
+	assert_int_equal(loop_of_one("c1").target.at[0], 4);
 	call_issued("l", "c2", 5, 1);
-	assert_int_equal(loop_of_one("c1").place.at[0], 5);
+	assert_int_equal(loop_of_one("c1").target.at[0], 5);
 	struct state_save save = end;
 	save.now = now;
 	assert_int_equal(store->save(store, &save), STATE_DONE);
-	assert_int_equal(loop_of_one("c2").place.at[0], 5);
+	assert_int_equal(loop_of_one("c2").target.at[0], 5);
 	const struct state_loop none = loop_of_one("forged");
-	assert_true(state_place_none(&none.place));
+	assert_true(state_target_none(&none.target));
 }
 
 static void calls_that_nobody_issued_are_told_apart(void **state)
@@ -377,7 +377,7 @@ static void of_several_loops_the_one_with_most_tokens_counts(void **state)
 		assert_int_equal(loop.tokens, 30);
 		assert_int_equal(loop.usd, 60);
 		assert_int_equal(loop.known, 3);
-		assert_int_equal(loop.place.at[0], 2);
+		assert_int_equal(loop.target.at[0], 2);
 		assert_int_equal(loop.rounds, 7); /* nobody gets out of rounds by adding a call */
 	}
 }

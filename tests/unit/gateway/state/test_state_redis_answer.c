@@ -27,7 +27,7 @@ static void an_answer_is_what_redis_says(void **state)
 	assert_int_equal(load.used.requests, 6);
 	assert_int_equal(load.used.tokens, 70);
 	assert_int_equal(load.used.usd, 800);
-	assert_memory_equal(load.loop.place.at, "the model, the endpoint.", STATE_PLACE_BYTES);
+	assert_memory_equal(load.loop.target.at, "the model, the endpoint.", STATE_TARGET_BYTES);
 	assert_true(slice_eq(load.found[0], SLICE("[blocks]")));
 }
 
