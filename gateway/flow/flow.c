@@ -124,12 +124,12 @@ static void conclude(struct flow *flow)
 		conclude_copy(out, flow->end.copy);
 		return;
 	}
-	if (flow->end.err != ERR_OK && !flow->end.called_off) {
+	if (flow->end.err != ERR_OK && !flow->end.cancelled) {
 		out->end = SAMPLING_REFUSED;
 		return;
 	}
 	out->fault = (struct fault){ .err = flow->end.err, .offset = FAULT_NO_OFFSET };
-	if (flow->end.called_off)
+	if (flow->end.cancelled)
 		out->end = SAMPLING_CANCELLED;
 	else if (flow->end.result != NULL)
 		conclude_result(flow);
@@ -159,7 +159,7 @@ static enum flow_effect finish(struct flow *flow, const struct flow_env *env)
 		flow->step = FLOW_STEP_SAVE;
 		return FLOW_SAVE;
 	}
-	if (flow->end.err == ERR_CANCELLED && !flow->end.called_off) {
+	if (flow->end.err == ERR_CANCELLED && !flow->end.cancelled) {
 		flow->step = FLOW_STEP_OVER;
 		return FLOW_END;
 	}
@@ -250,11 +250,11 @@ enum flow_effect flow_run(struct flow *flow, const struct flow_env *env, enum fl
 			return finish_untold(flow, env);
 		flow->end.err = ERR_CANCELLED;
 		return finish(flow, env);
-	case FLOW_CALLED_OFF:
+	case FLOW_CANCELLED:
 		if (flow->step == FLOW_STEP_SAVE) /* too late: how it ended is known */
 			return finish_untold(flow, env);
 		flow->end.err = ERR_CANCELLED;
-		flow->end.called_off = true;
+		flow->end.cancelled = true;
 		return finish(flow, env);
 	case FLOW_GIVEN_UP:
 		return give_up(flow, env);

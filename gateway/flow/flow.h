@@ -44,8 +44,8 @@ enum flow_event {
 	FLOW_WAITED,        /* wait_until has come */
 	/* in any state but OVER; the driver has cancelled the call. It may still be answered, for its copies */
 	FLOW_CLIENT_GONE,
-	FLOW_CALLED_OFF, /* likewise, but ANSWER: by another request of its session */
-	FLOW_GIVEN_UP,   /* in any state but ANSWER and OVER: the process leaves; likewise */
+	FLOW_CANCELLED, /* likewise, but ANSWER: by another request of its session */
+	FLOW_GIVEN_UP,  /* in any state but ANSWER and OVER: the process leaves; likewise */
 };
 
 enum flow_effect {
@@ -252,7 +252,7 @@ struct flow_totals {
 /* How it ends. */
 struct flow_end {
 	struct sampling_result *result; /* in the arena; NULL: there is none */
-	bool called_off;                /* with ERR_CANCELLED: who asked is still there */
+	bool cancelled;                 /* with ERR_CANCELLED: who asked is still there */
 	enum err err;                   /* ERR_OK, why it was refused or failed */
 	const char *detail;             /* for the log */
 	const struct idempotency_answer

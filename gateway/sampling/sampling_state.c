@@ -103,7 +103,7 @@ static void on_late(struct net_timer *timer)
 
 static void on_called_off(struct flight *flight)
 {
-	call_interrupt(of_state(CONTAINER_OF(flight, struct flow_state, flight)), FLOW_CALLED_OFF);
+	call_interrupt(of_state(CONTAINER_OF(flight, struct flow_state, flight)), FLOW_CANCELLED);
 }
 
 static void enter_flight(struct sampling_call *call)

@@ -8,7 +8,7 @@
 /* ---- a run ------------------------------------------------------------------------------------- */
 
 /* What happens while the request waits. */
-enum event { NOTHING, GONE, GIVEN_UP, CALLED_OFF };
+enum event { NOTHING, GONE, GIVEN_UP, CANCELLED };
 
 static const struct scenario {
 	const char *name;
@@ -28,7 +28,7 @@ static const struct scenario {
 	  .ends = 503 },
 	{ .name = "gone while sending", .sending = GONE },
 	{ .name = "given up while sending", .sending = GIVEN_UP, .ends = 503 },
-	{ .name = "called off while sending", .sending = CALLED_OFF, .ends = 202 },
+	{ .name = "cancelled while sending", .sending = CANCELLED, .ends = 202 },
 	{ .name = "begins a session", .method = "initialize", .ends = 200 },
 	{ .name = "begins one slowly", .method = "initialize", .waits = true, .ends = 200 },
 	{ .name = "begins one without the store",
@@ -70,7 +70,7 @@ static bool meet(enum event event, void *request)
 	case GIVEN_UP:
 		worker_refuse_waiting(world.worker);
 		return false;
-	case CALLED_OFF:
+	case CANCELLED:
 		(void)flights_call_off(world.worker->core.flights,
 				       call->call->flow.state->flight.key);
 		rig_deliver();
@@ -185,9 +185,9 @@ static const struct ahead_scenario {
 	  .copies = IDEMPOTENCY_LEADS,
 	  .event = GIVEN_UP,
 	  .ends = 503 },
-	{ .name = "ahead, and called off",
+	{ .name = "ahead, and cancelled",
 	  .copies = IDEMPOTENCY_LEADS,
-	  .event = CALLED_OFF,
+	  .event = CANCELLED,
 	  .ends = 202 },
 };
 

@@ -139,9 +139,9 @@ static enum flow_effect caller_leaves(struct bench *b)
 	return run(b, FLOW_CLIENT_GONE);
 }
 
-static enum flow_effect is_called_off(struct bench *b)
+static enum flow_effect is_cancelled(struct bench *b)
 {
-	return run(b, FLOW_CALLED_OFF);
+	return run(b, FLOW_CANCELLED);
 }
 
 static enum flow_effect process_leaves(struct bench *b)
@@ -178,7 +178,7 @@ static const struct end {
 	const char *name;
 	enum flow_effect (*happens)(struct bench *b);
 } ends[] = {
-	{ "the caller leaves", caller_leaves },     { "it is called off", is_called_off },
+	{ "the caller leaves", caller_leaves },     { "it is cancelled", is_cancelled },
 	{ "the process leaves", process_leaves },   { "the connection is cut", is_cut },
 	{ "the body ends early", ends_early },      { "the provider falls silent", falls_silent },
 	{ "the deadline passes", deadline_passes }, { "memory is short", memory_is_short },

@@ -391,8 +391,8 @@ static void who_leaves_while_it_is_ahead_has_taken_nothing(void **state)
 	} cases[] = {
 		{ "gone", FLOW_CLIENT_GONE, FLOW_END, false },
 		{ "gone, with its limits", FLOW_CLIENT_GONE, FLOW_END, true },
-		{ "called off", FLOW_CALLED_OFF, FLOW_ANSWER, false },
-		{ "called off, with its limits", FLOW_CALLED_OFF, FLOW_ANSWER, true },
+		{ "cancelled", FLOW_CANCELLED, FLOW_ANSWER, false },
+		{ "cancelled, with its limits", FLOW_CANCELLED, FLOW_ANSWER, true },
 		{ "given up", FLOW_GIVEN_UP, FLOW_ANSWER, false },
 		{ "given up, with its limits", FLOW_GIVEN_UP, FLOW_ANSWER, true },
 	};

@@ -218,13 +218,13 @@ static void nobody_needs_the_snapshot_while_others_are_asked(void **state)
 	assert_int_equal(run(b, FLOW_CLIENT_GONE), FLOW_END);
 }
 
-/* ---- called off ------------------------------------------------------------------------------- */
+/* ---- cancelled -------------------------------------------------------------------------------- */
 
 static void cancelled_names_a_request_of_its_session(void **state)
 {
 	static const struct {
 		const char *body;
-		bool calls_off;
+		bool cancels;
 	} cases[] = {
 		{ NOTIFICATION("notifications/cancelled",
 			       "{\"requestId\":\"a-7\",\"reason\":\"x\"}"),
@@ -246,8 +246,8 @@ static void cancelled_names_a_request_of_its_session(void **state)
 		assert_int_equal(b->call.answer.status, 202);
 		const struct slice id = rpc_cancelled_id(&b->call, b->work);
 		assert_true(b->call.in_session);
-		assert_int_equal(!slice_absent(id), cases[i].calls_off);
-		if (!cases[i].calls_off)
+		assert_int_equal(!slice_absent(id), cases[i].cancels);
+		if (!cases[i].cancels)
 			continue;
 		const struct state_key named =
 			flow_cancel_key(&b->call.caller, b->call.ask.session, id);
@@ -289,7 +289,7 @@ static void cancelled_is_taken_whatever_its_headers_say(void **state)
 	}
 }
 
-static void what_is_called_off_ends_with_202(void **state)
+static void what_is_cancelled_ends_with_202(void **state)
 {
 	struct bench *b = *state;
 	struct http_incoming in = in_session(ASK);
@@ -298,7 +298,7 @@ static void what_is_called_off_ends_with_202(void **state)
 
 	goes_to_its_provider(b, &in);
 	b->flow.call.bytes_sent = true;
-	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_SETTLE);
+	assert_int_equal(run(b, FLOW_CANCELLED), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_SAVE);
 	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 202);
@@ -310,7 +310,7 @@ static void what_is_called_off_ends_with_202(void **state)
 	release(b);
 }
 
-static void what_is_called_off_once_it_is_answered_is_answered(void **state)
+static void what_is_cancelled_once_it_is_answered_is_answered(void **state)
 {
 	struct bench *b = *state;
 	struct http_incoming in = in_session(ASK);
@@ -320,7 +320,7 @@ static void what_is_called_off_once_it_is_answered_is_answered(void **state)
 	goes_to_its_provider(b, &in);
 	assert_int_equal(provider_says(b, 200, CLAUDE_SAYS), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_SAVE);
-	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_ANSWER);
+	assert_int_equal(run(b, FLOW_CANCELLED), FLOW_ANSWER);
 	assert_int_equal(b->call.answer.status, 200);
 	flow_report(&b->flow, b->now, &line, &sample);
 	rpc_report(&b->call, &line);
@@ -329,7 +329,7 @@ static void what_is_called_off_once_it_is_answered_is_answered(void **state)
 	release(b);
 }
 
-static void a_stream_that_is_called_off_ends_without_an_answer(void **state)
+static void a_stream_that_is_cancelled_ends_without_an_answer(void **state)
 {
 	struct bench *b = *state;
 	struct http_incoming in = in_session(MESSAGE("1", ",\"_meta\":{\"progressToken\":1}"));
@@ -337,7 +337,7 @@ static void a_stream_that_is_called_off_ends_without_an_answer(void **state)
 	in.headers[HTTP_ACCEPT] = SLICE("text/event-stream");
 	goes_to_its_provider(b, &in);
 	(void)bench_notify(b);
-	assert_int_equal(run(b, FLOW_CALLED_OFF), FLOW_SETTLE);
+	assert_int_equal(run(b, FLOW_CANCELLED), FLOW_SETTLE);
 	assert_int_equal(settle(b), FLOW_SAVE);
 	assert_int_equal(run(b, FLOW_SAVED), FLOW_ANSWER);
 	assert_string_equal(answer_text(b), ": cancelled\n\n");
@@ -360,9 +360,9 @@ int main(void)
 		WALK(nobody_needs_the_snapshot_while_others_are_asked),
 		WALK(cancelled_names_a_request_of_its_session),
 		WALK(cancelled_is_taken_whatever_its_headers_say),
-		WALK(what_is_called_off_ends_with_202),
-		WALK(what_is_called_off_once_it_is_answered_is_answered),
-		WALK(a_stream_that_is_called_off_ends_without_an_answer),
+		WALK(what_is_cancelled_ends_with_202),
+		WALK(what_is_cancelled_once_it_is_answered_is_answered),
+		WALK(a_stream_that_is_cancelled_ends_without_an_answer),
 	};
 	return cmocka_run_group_tests_name("flow_state", tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ struct someone {
 static struct some_worker workers[2];
 static struct flights *flights;
 
-static void save(struct flight *flight)
+static void on_called_off(struct flight *flight)
 {
 	struct someone *s = CONTAINER_OF(flight, struct someone, flight);
 
@@ -29,7 +29,7 @@ static struct state_key key_of(const char *id)
 
 static void enter(struct someone *s, const char *id, int worker)
 {
-	*s = (struct someone){ .flight = { .key = key_of(id), .called_off = save } };
+	*s = (struct someone){ .flight = { .key = key_of(id), .called_off = on_called_off } };
 	flights_enter(flights, &s->flight, &workers[worker].inbox);
 }
 

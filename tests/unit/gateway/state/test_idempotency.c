@@ -19,7 +19,7 @@ struct caller {
 	struct member *member; /* of a thread */
 };
 
-static void save(struct idempotency_call *call)
+static void on_decided(struct idempotency_call *call)
 {
 	CONTAINER_OF(call, struct caller, call)->decided++;
 }
@@ -36,7 +36,7 @@ static struct caller caller_of(const char *key, const char *body)
 				      .tenant = tenant,
 				      .large_max = IDEMPOTENCY_SMALL,
 				      .arena = &arena,
-				      .decided = save } };
+				      .decided = on_decided } };
 
 	sha256(slice_str(body), c.call.body);
 	return c;
