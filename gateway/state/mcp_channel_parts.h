@@ -58,7 +58,6 @@ struct mcp_shard {
 	struct key_shard keys;
 	struct slab records; /* made with the first one */
 	struct list use;
-	struct key_link *buckets[MCP_SHARD_BUCKETS];
 };
 
 struct mcp_channels {
@@ -66,6 +65,8 @@ struct mcp_channels {
 	struct mcp_counts counts;
 	_Atomic nsec_t expired; /* when all shards were last gone through */
 	size_t fail_next;       /* tests: the n-th mcp_memory from now on is refused; 0: none */
+	/* KEY_SHARDS of them, in a mapping of their own: what nobody uses takes no memory. */
+	struct key_link *(*buckets)[MCP_SHARD_BUCKETS];
 };
 
 /* Locks and returns the shard of that key. */

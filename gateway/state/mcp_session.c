@@ -4,6 +4,7 @@
 #include "gateway/state/mcp_channel_parts.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #define EXPIRE_EVERY SEC /* for want of room, all shards are gone through so often at most */
 
@@ -14,9 +15,11 @@ struct state_key mcp_server_key(struct slice name)
 
 /* ---- the process's --------------------------------------------------------------------------- */
 
-static void shard_init(struct mcp_shard *shard)
+enum { BUCKETS_BYTES = KEY_SHARDS * MCP_SHARD_BUCKETS * sizeof(struct key_link *) };
+
+static void shard_init(struct mcp_shard *shard, struct key_link **buckets)
 {
-	key_shard_init(&shard->keys, shard->buckets, MCP_SHARD_BUCKETS);
+	key_shard_init(&shard->keys, buckets, MCP_SHARD_BUCKETS);
 	list_init(&shard->use);
 }
 
@@ -26,12 +29,19 @@ struct mcp_channels *mcp_channels_new(void)
 
 	if (channels == NULL)
 		return NULL;
+	channels->buckets = mmap(NULL, BUCKETS_BYTES, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (channels->buckets == MAP_FAILED) {
+		free(channels);
+		return NULL;
+	}
 	if (!mcp_counts_init(&channels->counts)) {
+		must(munmap(channels->buckets, BUCKETS_BYTES) == 0);
 		free(channels);
 		return NULL;
 	}
 	for (size_t i = 0; i < KEY_SHARDS; i++)
-		shard_init(&channels->shards[i]);
+		shard_init(&channels->shards[i], channels->buckets[i]);
 	return channels;
 }
 
@@ -169,6 +179,7 @@ void mcp_channels_free(struct mcp_channels *channels)
 		key_shard_fini(&shard->keys);
 	}
 	mcp_counts_fini(&channels->counts);
+	must(munmap(channels->buckets, BUCKETS_BYTES) == 0);
 	free(channels);
 }
 
