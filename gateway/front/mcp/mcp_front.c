@@ -14,6 +14,8 @@ static void init(struct mcp_request *request, struct front_host *host,
 					 .exchange = exchange,
 					 .in = in };
 	arena_init(&request->arena, host->arenas, MCP_ARENA_MAX);
+	if (exchange != NULL)
+		http_return_room(exchange);
 	sampling_new_ids(host->core, in->headers[HTTP_TRACEPARENT], &request->ids);
 	request->ask = (struct sampling_ask){
 		.ids = &request->ids,
@@ -118,6 +120,10 @@ static void on_ready(void *owner)
 {
 	struct mcp_request *request = owner;
 
+	if (request->verb == MCP_VERB_GET && request->in != NULL) { /* it may be open for hours */
+		http_forget_request(request->exchange);
+		request->in = NULL;
+	}
 	mcp_out_ready(&request->out);
 }
 
