@@ -55,6 +55,13 @@ class Reply:
             self._finish()
         return self._head
 
+    def ends(self):
+        """Waits for the head, or the end of the connection; whether there is a head."""
+        while b"\r\n\r\n" not in self.held and self._head is None:
+            if not self._receive():
+                return False
+        return self._read_head() is not None
+
     def _length(self):
         """Bytes that come; None: as many as there are."""
         if self._head[0] in (204, 304):

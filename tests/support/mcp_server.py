@@ -155,7 +155,10 @@ class Exchange:
 
     def reset(self):
         """By RST."""
-        self.link.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        try:
+            self.link.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        except OSError:
+            return  # the other side was first
         self.link.drop = True
         self.close()
 
