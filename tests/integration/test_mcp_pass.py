@@ -228,6 +228,32 @@ class Gateway(mcp_rig.Case):
         self.assertEqual(client.post(responses).status, 202)
         self.assertEqual(server.answer().body, responses)
 
+    def test_an_answer_may_have_every_form_of_http(self):
+        server, client = self.pair(self.server(sessions=False))
+        body = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+        length, chunks = b"Content-Length: 36\r\n", b"24;a=b\r\n" + body + b"\r\n0\r\nX: y\r\n\r\n"
+        json_type, events = b"Content-Type: application/json\r\n", b"Content-Type: text/event-stream\r\n\r\n" + event(body)
+        for head, data, status, got in (
+                (b"HTTP/1.0 200 OK\r\n" + json_type, body, 200, body),
+                (b"HTTP/1.1 200 OK\r\n" + json_type + b"Connection: close\r\n", body, 200, body),
+                (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n" + length, body, 200, body),
+                (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n" + length, body, 200, body),
+                (b"HTTP/1.1 200 OK\r\n" + json_type + b"Transfer-Encoding: chunked\r\n", chunks, 200, body),
+                (b"HTTP/1.1 200\r\n" + length, body, 200, body), (b"HTTP/1.1 299 X\r\n" + length, body, 299, body),
+                (b"HTTP/1.1 418 X\r\n" + length, body, 418, body), (b"HTTP/1.1 204 No Content\r\n", b"", 204, b""),
+                (b"HTTP/1.1 200 OK\r\n" + length + b"".join(b"X-%d: %s\r\n" % (n, b"v" * 50) for n in range(80)), body, 200, body)):
+            reply = client.call()
+            call = server.take()
+            call.raw(head + b"\r\n" + data)
+            call.close()
+            self.assertEqual((reply.status, reply.body()), (status, got), head)
+        for head in (b"HTTP/1.0 200 OK\r\n", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n" % len(event(body))):
+            reply = client.call()
+            call = server.take()
+            call.raw(head + events)
+            call.close()
+            self.assertEqual((reply.status, reply.body()), (200, event(body)), head)
+
     def test_relay_leaves_initialize_and_samplings_alone(self):
         server = self.server()
         client = self.client(self.front(server, sampling="relay"))
