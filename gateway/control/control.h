@@ -16,8 +16,9 @@ struct control_args {
 	struct metrics *metrics;
 	struct state_memory *state; /* of the process */
 	struct limit_table *limits;
-	struct tls_tickets *tickets; /* the supervisor's; new keys are made here */
-	const int *listen_fds;       /* of all workers */
+	struct mcp_channels *channels; /* sessions with MCP servers, of the process */
+	struct tls_tickets *tickets;   /* the supervisor's; new keys are made here */
+	const int *listen_fds;         /* of all workers */
 	size_t listen_count;
 	int admin_fd, admin_socket_fd; /* -1: none */
 	int report_fd;                 /* server_report.h */

@@ -3,6 +3,7 @@
 
 #include "gateway/base/version.h"
 #include "gateway/limits/limit_table.h"
+#include "gateway/state/mcp_session.h"
 
 static const double ms_per_s = 1e3;
 
@@ -254,6 +255,20 @@ static void print_slots(const struct control *control, FILE *out)
 			     out);
 }
 
+static void print_mcp(const struct control *control, FILE *out)
+{
+	const struct config *config = control->config;
+
+	metrics_print_head(METRIC_MCP_SESSIONS, out);
+	for (uint32_t i = 0; i < config->mcp_server_count; i++) {
+		const struct slice name = config->mcp_servers[i].name;
+		const struct state_key key = mcp_server_key(name);
+		metrics_print_sample(METRIC_MCP_SESSIONS, &name,
+				     mcp_sessions_of(control->args.channels, &key, control_now()),
+				     out);
+	}
+}
+
 static void print_more(FILE *out, void *arg)
 {
 	const struct control *control = arg;
@@ -266,6 +281,7 @@ static void print_more(FILE *out, void *arg)
 	print_slots(control, out);
 	print_tokens(control, out);
 	print_state(control, out);
+	print_mcp(control, out);
 	control_checks_print(control->checks, out);
 	control_jwks_print(control->jwks, control_now(), out);
 }

@@ -145,6 +145,7 @@ int server_run(const struct server_args *args)
 		.metrics = server.metrics,
 		.state = server.state,
 		.limits = server.limits,
+		.channels = server.channels,
 		.tickets = args->tickets,
 		.listen_fds = args->listen_fds,
 		.listen_count = server.count * args->listen_count,

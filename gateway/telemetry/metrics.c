@@ -11,6 +11,7 @@ const struct metrics_shape metrics_shapes[TABLE_COUNT] = {
 	[TABLE_TTFT] = { HISTOGRAM_CELLS, KIND_ROUTE },
 	[TABLE_ATTEMPTS] = { ERR_COUNT, KIND_PROVIDER },
 	[TABLE_LIMITS] = { METRICS_DECISIONS, KIND_LIMIT },
+	[TABLE_MCP] = { MCP_CELLS, KIND_MCP },
 	[TABLE_SINGLE] = { SINGLE_CELLS, KIND_COUNT },
 };
 
@@ -65,9 +66,8 @@ static bool metrics_alloc(struct metrics *metrics, uint32_t workers, uint32_t te
 {
 	const uint32_t max[KIND_COUNT] = {
 		[KIND_TENANT] = tenants_max + 1, /* and _none */
-		[KIND_ROUTE] = METRICS_ROUTES_MAX,
-		[KIND_PROVIDER] = METRICS_PROVIDERS_MAX,
-		[KIND_LIMIT] = METRICS_LIMITS_MAX,
+		[KIND_ROUTE] = METRICS_ROUTES_MAX, [KIND_PROVIDER] = METRICS_PROVIDERS_MAX,
+		[KIND_LIMIT] = METRICS_LIMITS_MAX, [KIND_MCP] = METRICS_MCP_MAX,
 	};
 
 	for (size_t i = 0; i < KIND_COUNT; i++)
@@ -286,6 +286,42 @@ bool metrics_store_is_away(const struct metrics *metrics)
 		if (metrics_get(&metrics->workers[i]->store_away) != 0)
 			return true;
 	return false;
+}
+
+uint32_t metrics_mcp_series(struct metrics_worker *m, struct slice server)
+{
+	const struct slice no_second = slice_of(NULL, 0);
+
+	return metrics_labels_number(&m->process->labels[KIND_MCP],
+				     metrics_labels_hash(server, no_second), server, no_second);
+}
+
+void metrics_mcp_message(struct metrics_worker *m, uint32_t series, bool from_server,
+			 enum metrics_mcp_message kind)
+{
+	must(kind < METRICS_MCP_MESSAGES);
+	cell_add(&metrics_row(
+			 m, TABLE_MCP,
+			 series)[(from_server ? MCP_SERVER_MESSAGES : MCP_CLIENT_MESSAGES) + kind],
+		 1);
+}
+
+void metrics_mcp_sampling(struct metrics_worker *m, uint32_t series, enum err outcome)
+{
+	must((unsigned)outcome < ERR_COUNT);
+	cell_add(&metrics_row(m, TABLE_MCP, series)[MCP_SAMPLINGS + outcome], 1);
+}
+
+void metrics_mcp_head(struct metrics_worker *m, uint32_t series, nsec_t took)
+{
+	observe(metrics_row(m, TABLE_MCP, series) + MCP_UPSTREAM, metrics_bounds_queue, took);
+}
+
+void metrics_mcp_stream(struct metrics_worker *m, uint32_t series, enum metrics_mcp_stream kind,
+			bool open)
+{
+	must(kind < METRICS_MCP_STREAMS);
+	cell_add(&metrics_row(m, TABLE_MCP, series)[MCP_STREAMS + kind], open ? 1 : UINT64_MAX);
 }
 
 void metrics_gauges(struct metrics_worker *m, const struct metrics_gauges *g)

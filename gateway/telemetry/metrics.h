@@ -99,6 +99,29 @@ void metrics_store_fault(struct metrics_worker *m, enum store_fault fault);
 /* How many workers decide without it; *fault is the first one's reason. */
 uint32_t metrics_store_away(const struct metrics *metrics, enum store_fault *fault);
 
+/* ---- MCP servers behind the proxy ---- */
+
+enum metrics_mcp_message {
+	METRICS_MCP_REQUEST,
+	METRICS_MCP_NOTIFICATION,
+	METRICS_MCP_RESPONSE,
+	METRICS_MCP_OTHER,
+	METRICS_MCP_MESSAGES
+};
+enum metrics_mcp_stream { METRICS_MCP_POST, METRICS_MCP_GET, METRICS_MCP_OWN, METRICS_MCP_STREAMS };
+/* The number of a server's series, for the functions below; the same on all workers and for the life of the process.
+ * `server` is copied at first use. Beyond 2,048 names all share one number. */
+uint32_t metrics_mcp_series(struct metrics_worker *m, struct slice server);
+void metrics_mcp_message(struct metrics_worker *m, uint32_t series, bool from_server,
+			 enum metrics_mcp_message kind);
+/* The end of a sampling, or of an answer's way to its server. */
+void metrics_mcp_sampling(struct metrics_worker *m, uint32_t series, enum err outcome);
+/* The head of a server's answer to a POST is there, `took` after the client's request. */
+void metrics_mcp_head(struct metrics_worker *m, uint32_t series, nsec_t took);
+/* An event stream opens or ends; both are told by the same worker. */
+void metrics_mcp_stream(struct metrics_worker *m, uint32_t series, enum metrics_mcp_stream kind,
+			bool open);
+
 /* Gauges that a worker publishes once per turn at most. */
 struct metrics_gauges {
 	uint64_t in_flight, connections_open, arena_chunks_high, requests_slab_high;

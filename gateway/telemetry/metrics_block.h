@@ -14,6 +14,7 @@ enum {
 	METRICS_ROUTES_MAX = 2048, /* pairs of model and provider */
 	METRICS_PROVIDERS_MAX = 512,
 	METRICS_LIMITS_MAX = 32,
+	METRICS_MCP_MAX = 2048, /* MCP servers */
 };
 
 /* Columns of a histogram: a count per bucket, not cumulative, the last for what is over all bounds. */
@@ -26,6 +27,17 @@ enum {
 	TENANT_TOKENS_OUT,
 	TENANT_USD_NANO,
 	TENANT_CELLS
+};
+
+/* Columns of an MCP server's row. */
+enum {
+	MCP_CLIENT_MESSAGES = 0, /* one per enum metrics_mcp_message */
+	MCP_SERVER_MESSAGES = MCP_CLIENT_MESSAGES + METRICS_MCP_MESSAGES,
+	MCP_SAMPLINGS = MCP_SERVER_MESSAGES + METRICS_MCP_MESSAGES, /* one per enum err */
+	MCP_UPSTREAM = MCP_SAMPLINGS + ERR_COUNT,                   /* a histogram */
+	/* One per enum metrics_mcp_stream: opened less closed, modulo 2^64. */
+	MCP_STREAMS = MCP_UPSTREAM + HISTOGRAM_CELLS,
+	MCP_CELLS = MCP_STREAMS + METRICS_MCP_STREAMS
 };
 
 enum {
@@ -48,12 +60,13 @@ enum metrics_table {
 	TABLE_TTFT,      /* by route: a histogram */
 	TABLE_ATTEMPTS,  /* by provider: one per enum err */
 	TABLE_LIMITS,
+	TABLE_MCP,    /* by MCP server */
 	TABLE_SINGLE, /* one row */
 	TABLE_COUNT
 };
 
 /* Which label numbers a table's rows go by. */
-enum metrics_kind { KIND_TENANT, KIND_ROUTE, KIND_PROVIDER, KIND_LIMIT, KIND_COUNT };
+enum metrics_kind { KIND_TENANT, KIND_ROUTE, KIND_PROVIDER, KIND_LIMIT, KIND_MCP, KIND_COUNT };
 
 struct metrics_shape {
 	uint32_t cells;

@@ -140,15 +140,15 @@ static void sum_up(struct metrics *metrics)
 	}
 }
 
-/* Rows of the sum whose cells [from, to) are a counter per outcome; those at 0 never happened. */
+/* Rows of the sum whose cells at `from` are a counter per outcome; those at 0 never happened. */
 static void print_outcomes(struct metrics *metrics, enum metric metric, enum metrics_table table,
-			   uint32_t count, FILE *out)
+			   size_t from, uint32_t count, FILE *out)
 {
 	const struct metrics_label *labels = metrics->labels[metrics_shapes[table].kind].rows;
 
 	metrics_print_head(metric, out);
 	for (uint32_t row = 0; row < count; row++) {
-		const metrics_cell *cells = metrics_row(metrics->sum, table, row);
+		const metrics_cell *cells = metrics_row(metrics->sum, table, row) + from;
 		for (size_t err = 0; err < ERR_COUNT; err++) {
 			struct slice values[] = { labels[row].a,
 						  slice_str(err_info((enum err)err)->reason) };
@@ -170,7 +170,7 @@ static void print_tenants(struct metrics *metrics, uint32_t count, FILE *out)
 {
 	const struct metrics_label *labels = metrics->labels[KIND_TENANT].rows;
 
-	print_outcomes(metrics, METRIC_REQUESTS, TABLE_TENANTS, count, out);
+	print_outcomes(metrics, METRIC_REQUESTS, TABLE_TENANTS, TENANT_OUTCOME, count, out);
 	metrics_print_head(METRIC_TOKENS, out);
 	for (uint32_t row = 0; row < count; row++) {
 		const metrics_cell *cells = metrics_row(metrics->sum, TABLE_TENANTS, row);
@@ -234,6 +234,62 @@ static void print_limits(struct metrics *metrics, uint32_t count, FILE *out)
 						     metrics_get(&cells[i]), out);
 		}
 	}
+}
+
+/* Samples of one row: its name, the text in front of the last label where there is one, and a figure for each word. */
+static void print_words(enum metric metric, struct slice name, const char *between,
+			const metrics_cell *cells, const char *const *words, size_t count,
+			FILE *out)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct slice values[LABELS_MAX] = { name };
+		size_t label = 1;
+		if (between != NULL)
+			values[label++] = slice_str(between);
+		values[label] = slice_str(words[i]);
+		metrics_print_sample(metric, values, metrics_get(&cells[i]), out);
+	}
+}
+
+static bool mcp_seen(const metrics_cell *cells)
+{
+	for (size_t i = 0; i < MCP_CELLS; i++)
+		if (metrics_get(&cells[i]) != 0)
+			return true;
+	return false;
+}
+
+/* A server that the configuration has is in all families from the start; _other only where there is one. */
+static void print_mcp(struct metrics *metrics, uint32_t count, FILE *out)
+{
+	static const char *const kinds[METRICS_MCP_MESSAGES] = { "request", "notification",
+								 "response", "other" };
+	static const char *const streams[METRICS_MCP_STREAMS] = { "post", "get", "own" };
+	const struct metrics_label *labels = metrics->labels[KIND_MCP].rows;
+
+	const uint32_t first = mcp_seen(metrics_row(metrics->sum, TABLE_MCP, METRICS_LABEL_OTHER))
+				       ? METRICS_LABEL_OTHER
+				       : METRICS_LABEL_OTHER + 1;
+
+	metrics_print_head(METRIC_MCP_MESSAGES, out);
+	for (uint32_t row = first; row < count; row++) {
+		const metrics_cell *cells = metrics_row(metrics->sum, TABLE_MCP, row);
+		print_words(METRIC_MCP_MESSAGES, labels[row].a, "client",
+			    cells + MCP_CLIENT_MESSAGES, kinds, COUNT_OF(kinds), out);
+		print_words(METRIC_MCP_MESSAGES, labels[row].a, "server",
+			    cells + MCP_SERVER_MESSAGES, kinds, COUNT_OF(kinds), out);
+	}
+	print_outcomes(metrics, METRIC_MCP_SAMPLINGS, TABLE_MCP, MCP_SAMPLINGS, count, out);
+	metrics_print_head(METRIC_MCP_UPSTREAM, out);
+	for (uint32_t row = first; row < count; row++)
+		print_histogram(METRIC_MCP_UPSTREAM, &labels[row].a,
+				metrics_row(metrics->sum, TABLE_MCP, row) + MCP_UPSTREAM,
+				metrics_bounds_queue, out);
+	metrics_print_head(METRIC_MCP_STREAMS, out);
+	for (uint32_t row = first; row < count; row++)
+		print_words(METRIC_MCP_STREAMS, labels[row].a, NULL,
+			    metrics_row(metrics->sum, TABLE_MCP, row) + MCP_STREAMS, streams,
+			    COUNT_OF(streams), out);
 }
 
 static void print_single(enum metric metric, uint64_t value, FILE *out)
@@ -386,8 +442,9 @@ void metrics_print(struct metrics *metrics, const struct metrics_process *proces
 	metrics_print_head(METRIC_QUEUE, out);
 	print_histogram(METRIC_QUEUE, NULL, single + SINGLE_QUEUE, metrics_bounds_queue, out);
 	print_gauges(metrics, out);
-	print_outcomes(metrics, METRIC_ATTEMPTS, TABLE_ATTEMPTS, used[TABLE_ATTEMPTS], out);
+	print_outcomes(metrics, METRIC_ATTEMPTS, TABLE_ATTEMPTS, 0, used[TABLE_ATTEMPTS], out);
 	print_limits(metrics, used[TABLE_LIMITS], out);
+	print_mcp(metrics, used[TABLE_MCP], out);
 	print_store(metrics, single, process->away_usd_bound, out);
 	print_single(METRIC_SETTLED_WITHOUT_USAGE,
 		     metrics_get(&single[SINGLE_SETTLED_WITHOUT_USAGE]), out);

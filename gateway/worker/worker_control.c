@@ -77,6 +77,7 @@ bool worker_use_config(struct worker *worker, const struct config *config, uint6
 	upstream_mark(worker->upstream);
 	for (uint32_t p = 0; p < config->provider_count; p++)
 		fill_provider(worker, &fresh, p);
+	worker_use_mcp_servers(worker, config);
 	for (uint32_t i = 0; i < config->mcp_server_count; i++)
 		fill_mcp(worker, &config->mcp_servers[i], mcp_pools[i]);
 	upstream_sweep(worker->upstream);

@@ -2,6 +2,7 @@
 #include "gateway/worker/worker_parts.h"
 
 #include "codec/base/must.h"
+#include "gateway/telemetry/metrics.h"
 
 /* The configured secrets, and the process's own: the first seals, and all open, so that sessions outlive a reload that
  * brings the first secret. */
@@ -23,6 +24,13 @@ bool worker_use_seals(struct worker *worker, const struct config *config)
 	seal_free(worker->mcp.seal);
 	worker->mcp.seal = fresh;
 	return true;
+}
+
+void worker_use_mcp_servers(struct worker *worker, const struct config *config)
+{
+	for (uint32_t i = 0; i < config->mcp_server_count; i++)
+		worker->mcp.series[i] =
+			metrics_mcp_series(worker->args.metrics, config->mcp_servers[i].name);
 }
 
 bool worker_build_mcp(struct worker *worker)

@@ -52,6 +52,8 @@ void worker_refuse_waiting(struct worker *worker);
 
 /* Sets up the proxy; the fronts are there. False: no memory. */
 MUST_USE bool worker_build_mcp(struct worker *worker);
+/* The numbers of the servers' metrics. */
+void worker_use_mcp_servers(struct worker *worker, const struct config *config);
 /* What seals sessions from now on. Likewise. */
 MUST_USE bool worker_use_seals(struct worker *worker, const struct config *config);
 

@@ -49,8 +49,9 @@ struct mcp_host {
 	struct mcp_channels *channels;
 	struct seal *seal;
 	struct slab samplings, posts, owns;
-	uint64_t posts_refused, posts_failed;
-	bool leaving; /* no session begins any more */
+	uint32_t series
+		[CONFIG_MCP_SERVERS_MAX]; /* of metrics, by the server's place in the configuration in use */
+	bool leaving;                     /* no session begins any more */
 	struct net_timer minute;
 	struct mcp_own *all_owns;     /* a drain ends them */
 	struct mcp_request *all_gets; /* likewise */
@@ -150,6 +151,8 @@ struct mcp_request {
 	struct mcp_out out;
 	bool resumable;   /* an event of it had an id */
 	bool resuming;    /* a GET for the rest of it has no answer yet */
+	bool counted;     /* its stream is, as open */
+	bool timed;       /* the first head of an answer has come */
 	bool responded;   /* it has brought the response to the client's request */
 	uint32_t resumes; /* in a row that have brought nothing */
 	struct slice
@@ -351,6 +354,16 @@ void mcp_get_leave(struct mcp_request *request);
 
 /* ---- mcp_count.c: metrics ---- */
 
+/* A message of a client that was read, or a GET or DELETE. */
+void mcp_count_message(const struct mcp_request *request, enum mcp_message_kind kind);
+/* What of a server's event stream passes; `kind` where the answer is one JSON text. */
+void mcp_count_passed(const struct mcp_host *mcp, const struct mcp_link *link,
+		      const struct mcp_passed *passed);
+void mcp_count_whole(const struct mcp_request *request, struct slice body);
+/* The head of a server's answer came at `at`. Counts the first one to a POST. */
+void mcp_count_head(struct mcp_request *request, nsec_t at);
+/* The client's stream is open, or the request is over. Harmless when nothing changes. */
+void mcp_count_stream(struct mcp_request *request, bool open);
 /* What a server said to one of the gateway's own messages. */
 void mcp_count_post(struct mcp_host *mcp, const struct mcp_link *link,
 		    const struct upstream_call *call);

@@ -191,6 +191,7 @@ static bool handle_part(struct mcp_filter *filter, const struct sse_cut_piece *p
 {
 	const struct mcp_passed passed = { .raw = piece->raw,
 					   .id = piece->id,
+					   .last = got == SSE_CUT_LAST,
 					   .between = got != SSE_CUT_PART };
 
 	if (got == SSE_CUT_TAIL && filter->swallowed)

@@ -23,6 +23,7 @@ struct mcp_passed {
 	/* The message that it holds; NULL: none, several, or it passes in parts. */
 	const struct mcp_message *message;
 	bool asks;    /* it holds a request: the server waits for an answer */
+	bool last;    /* the end of a response that passes in parts */
 	bool between; /* an event ends here, so that a comment may follow */
 };
 

@@ -95,6 +95,7 @@ static void pass_whole(struct mcp_request *request)
 		return;
 	}
 	request->status = call->answer.status;
+	mcp_count_whole(request, call->answer.body);
 	if (!waits_for_own(request))
 		mcp_answer_whole(request, call->answer.body);
 }
@@ -110,6 +111,7 @@ static bool on_pass(struct mcp_filter *filter, const struct mcp_passed *passed)
 {
 	struct mcp_request *request = of_filter(filter);
 
+	mcp_count_passed(request->mcp, &request->link, passed);
 	request->resumable |= !slice_absent(passed->id);
 	/* Only responses pass in parts. */
 	request->responded |=
@@ -218,6 +220,7 @@ static void follow(struct mcp_request *request)
 void mcp_stream_begin(struct mcp_request *request, int status)
 {
 	request->phase = MCP_STREAMS;
+	mcp_count_stream(request, true);
 	request->status = status;
 	mcp_out_init(&request->out, request->host->loop, &request->arena, request->exchange,
 		     request->extra.stream, on_drained);
@@ -250,6 +253,7 @@ static bool on_head(struct upstream_call *call)
 	}
 	if (!head.events || mcp_status_error(request, &detail) != ERR_OK)
 		return false;
+	mcp_count_head(request, net_now(request->host->loop));
 	if (may_be_silent(request)) {
 		request->extra.stream = true;
 		call->timeouts.idle = NSEC_NEVER;
@@ -345,6 +349,8 @@ static void on_done(struct upstream_call *call)
 	struct mcp_request *request = of_call(call);
 
 	must_obj(request, MCP_REQUEST_MAGIC);
+	if (call->err == ERR_OK)
+		mcp_count_head(request, call->first_byte_at);
 	if (request->legs != NULL)
 		request->legs->done(request);
 	else if (request->phase == MCP_STREAMS || request->phase == MCP_ORPHAN)

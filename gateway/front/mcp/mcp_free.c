@@ -26,6 +26,7 @@ void mcp_request_free(struct mcp_request *request)
 {
 	must_obj(request, MCP_REQUEST_MAGIC);
 	mcp_samplings_detach(request);
+	mcp_count_stream(request, false);
 	mcp_own_forget(request);
 	mcp_get_gone(request);
 	flights_leave(&request->by_id);

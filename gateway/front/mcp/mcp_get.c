@@ -46,6 +46,7 @@ static void begin_stream(struct mcp_request *request)
 	}
 	request->status = 200;
 	request->phase = MCP_STREAMS;
+	mcp_count_stream(request, true);
 	mcp_out_init(&request->out, request->host->loop, &request->arena, request->exchange, true,
 		     on_drained);
 	mcp_out_head(&request->out, request->status, request->fields, request->field_count);

@@ -260,6 +260,7 @@ static bool on_held(struct mcp_filter *filter, const struct mcp_passed *passed)
 	struct mcp_request *request = of_filter(filter);
 	const struct mcp_message *message = passed->message;
 
+	mcp_count_passed(request->mcp, &request->link, passed);
 	if (!mcp_buffer_add(&request->held, &request->arena, passed->raw))
 		return false;
 	if (message == NULL || message->kind != MCP_RESPONSE ||

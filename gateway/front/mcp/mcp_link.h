@@ -10,6 +10,7 @@
 struct mcp_link {
 	struct mcp_token
 		token;      /* upstream_id empty: there is no session; revision empty: not known */
+	uint32_t series;    /* of the server's metrics */
 	uint32_t endpoint;  /* of the server's, in the configuration in use */
 	struct mcp_who who; /* of the session; its key is none where there is none */
 };

@@ -4,6 +4,7 @@
  * place away. What is not sampling goes to the session's channel, from which the client's GET is served. */
 #include "codec/base/must.h"
 #include "gateway/front/mcp/mcp.h"
+#include "gateway/telemetry/metrics.h"
 
 #define BACKOFF_FIRST SEC
 #define BACKOFF_MOST (30 * SEC)
@@ -57,6 +58,8 @@ static void free_own(struct mcp_own *own)
 
 	must_obj(own, MCP_OWN_MAGIC);
 	wake_waiter(own);
+	if (own->opened)
+		metrics_mcp_stream(own->mcp->metrics, own->link.series, METRICS_MCP_OWN, false);
 	net_timer_stop(loop, &own->again);
 	net_timer_stop(loop, &own->overdue);
 	net_timer_stop(loop, &own->retire);
@@ -104,6 +107,7 @@ static void on_overdue(struct net_timer *timer)
 static bool on_pass(struct mcp_filter *filter, const struct mcp_passed *passed)
 {
 	struct mcp_own *own = of_filter(filter);
+	mcp_count_passed(own->mcp, &own->link, passed);
 	const struct mcp_event event = { .bytes = passed->raw,
 					 .id = passed->id,
 					 .request = passed->asks };
@@ -159,8 +163,10 @@ static bool on_head(struct upstream_call *call)
 		return false;
 	own->failures = 0;
 	mcp_filter_again(&own->filter);
-	if (!own->opened)
+	if (!own->opened) {
 		mcp_home_answered(&own->home, true);
+		metrics_mcp_stream(own->mcp->metrics, own->link.series, METRICS_MCP_OWN, true);
+	}
 	own->opened = true;
 	wake_waiter(own);
 	return true;

@@ -90,6 +90,7 @@ static bool find_server(struct mcp_request *request)
 		return mcp_refuse_err(request, ERR_SERVER_UNKNOWN);
 	if (!plan_may_use_mcp(plan, request->name))
 		return mcp_refuse_err(request, ERR_SERVER_FORBIDDEN);
+	request->link.series = request->mcp->series[request->server - host->config->mcp_servers];
 	request->name = arena_copy(&request->arena, request->name);
 	return !slice_absent(request->name) || mcp_refuse_err(request, ERR_BUSY);
 }
@@ -141,6 +142,7 @@ static bool read_message(struct mcp_request *request, struct slice object,
 	mcp_message_read(object, message);
 	if (message->twice)
 		return mcp_refuse(request, &twice, NULL);
+	mcp_count_message(request, message->kind);
 	return true;
 }
 
@@ -197,8 +199,10 @@ bool mcp_read_body(struct mcp_request *request)
 	if (!check_http_body(request))
 		return false;
 	posted->messages = 1; /* a GET and a DELETE count as one */
-	if (request->verb != MCP_VERB_POST)
+	if (request->verb != MCP_VERB_POST) {
+		mcp_count_message(request, MCP_ODD);
 		return mcp_count_messages(request, 1);
+	}
 	posted->messages = 0;
 	if (!json_loose_whole(request->in->body, &posted->value) ||
 	    !json_loose_utf8(request->in->body))

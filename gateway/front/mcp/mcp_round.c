@@ -300,12 +300,14 @@ static void whole_done(struct mcp_request *request)
 	    json_loose_kind(value) == JSON_LOOSE_OBJECT)
 		mcp_message_read(value, &message);
 	if (json_loose_same_id(message.id, mcp_round_leg_id(request)) &&
-	    mcp_round_takes(request, value, &message))
+	    mcp_round_takes(request, value, &message)) {
 		begin_round(request);
-	else if (round->failed)
+	} else if (round->failed) {
 		mcp_round_fail_leg(request, ERR_BUSY, NULL);
-	else
+	} else {
+		mcp_count_whole(request, call->answer.body);
 		pass_whole(request, &message);
+	}
 }
 
 static void on_done(struct mcp_request *request)

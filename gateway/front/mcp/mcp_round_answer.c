@@ -181,6 +181,7 @@ static bool on_pass(struct mcp_filter *filter, const struct mcp_passed *passed)
 		if (round->failed || slice_absent(raw))
 			return false;
 	}
+	mcp_count_passed(request->mcp, &request->link, passed);
 	request->out.between = passed->between;
 	return mcp_out_add(&request->out, raw);
 }

@@ -4,6 +4,7 @@
 #include "codec/base/must.h"
 #include "codec/set.h"
 #include "gateway/front/mcp/mcp.h"
+#include "gateway/telemetry/metrics.h"
 
 struct mcp_sampling {
 	uint32_t magic;
@@ -45,6 +46,11 @@ static void leave_stream(struct mcp_sampling *sampling)
 	sampling->stream = NULL;
 }
 
+static void count(const struct mcp_sampling *sampling, enum err outcome)
+{
+	metrics_mcp_sampling(sampling->mcp->metrics, sampling->link.series, outcome);
+}
+
 static void free_sampling(struct mcp_sampling *sampling)
 {
 	must_obj(sampling, MCP_SAMPLING_MAGIC);
@@ -57,8 +63,9 @@ static void free_sampling(struct mcp_sampling *sampling)
 }
 
 /* The server gave it up, or the session is over: nobody waits for an answer. */
-static void abandon(struct mcp_sampling *sampling)
+static void abandon(struct mcp_sampling *sampling, enum err outcome)
 {
+	count(sampling, outcome);
 	must(sampling->call != NULL);
 	sampling_abandon(sampling->call);
 	free_sampling(sampling);
@@ -66,12 +73,12 @@ static void abandon(struct mcp_sampling *sampling)
 
 static void on_given_up(struct flight *flight)
 {
-	abandon(CONTAINER_OF(flight, struct mcp_sampling, by_id));
+	abandon(CONTAINER_OF(flight, struct mcp_sampling, by_id), ERR_CANCELLED);
 }
 
 static void on_session_over(struct flight *flight)
 {
-	abandon(CONTAINER_OF(flight, struct mcp_sampling, by_session));
+	abandon(CONTAINER_OF(flight, struct mcp_sampling, by_session), ERR_CANCELLED);
 }
 
 /* ---- the answer ---- */
@@ -204,6 +211,7 @@ static void on_done(void *owner, const struct sampling_outcome *outcome)
 		tell_entry(sampling, outcome);
 	else
 		post_answer(sampling, outcome);
+	count(sampling, outcome->end == SAMPLING_REFUSED ? outcome->fault.err : ERR_OK);
 	sampling_end(sampling->call, ERR_OK);
 	free_sampling(sampling);
 	if (entry != NULL)
@@ -247,6 +255,7 @@ static const struct sampling_front sampling_front = {
 /* Refused before the core was asked: its log line, and the server's answer. */
 static void refuse(struct mcp_sampling *sampling, const struct fault *fault)
 {
+	count(sampling, fault->err);
 	sampling->status = err_info(fault->err)->status;
 	sampling->detail = fault->detail;
 	sampling_refused(sampling->mcp->front->core, &sampling->ask, &sampling_front, sampling,
@@ -447,10 +456,12 @@ void mcp_sampling_begin(struct mcp_host *mcp, const struct mcp_link *link,
 	struct mcp_sampling *sampling = slab_take(&mcp->samplings);
 
 	if (sampling == NULL) {
+		metrics_mcp_sampling(mcp->metrics, link->series, ERR_BUSY);
 		mcp_post_error(mcp, link, message->id, &busy, NULL);
 		return;
 	}
 	if (!init(sampling, mcp, link, &text, message)) {
+		metrics_mcp_sampling(mcp->metrics, link->series, ERR_BUSY);
 		mcp_post_error(mcp, link, message->id, &busy, NULL);
 		free_sampling(sampling);
 	} else if (is_repeated(mcp, &sampling->link, sampling->id_text)) {
@@ -510,7 +521,7 @@ void mcp_sampling_ask(struct mcp_host *mcp, const struct mcp_link *link,
 
 void mcp_sampling_drop(struct mcp_sampling *sampling)
 {
-	abandon(sampling);
+	abandon(sampling, ERR_CANCELLED);
 }
 
 /* ---- given up ---- */
@@ -548,7 +559,7 @@ void mcp_samplings_stop(struct mcp_request *stream)
 	while (stream->samplings != NULL) {
 		struct mcp_sampling *sampling = stream->samplings;
 		mcp_post_error(sampling->mcp, &sampling->link, sampling->id, &fault, NULL);
-		abandon(sampling);
+		abandon(sampling, ERR_SAMPLING_CANCELLED);
 	}
 }
 

@@ -381,6 +381,69 @@ static void what_is_decided_without_redis_is_counted_by_function(void **state)
 	metrics_free(metrics);
 }
 
+static void what_passes_to_and_from_a_server_is_counted_by_its_name(void **state)
+{
+	(void)state;
+	/* clang-format off */
+	static const char *const lines[] = {
+		"sluice_mcp_messages_total{server=\"everything\",direction=\"client\",kind=\"request\"} 2",
+		"sluice_mcp_messages_total{server=\"everything\",direction=\"client\",kind=\"other\"} 0",
+		"sluice_mcp_messages_total{server=\"everything\",direction=\"server\",kind=\"response\"} 1",
+		"sluice_mcp_messages_total{server=\"tickets\",direction=\"server\",kind=\"notification\"} 1",
+		"sluice_mcp_samplings_total{server=\"everything\",outcome=\"ok\"} 1",
+		"sluice_mcp_samplings_total{server=\"everything\",outcome=\"server_configuration\"} 1",
+		"sluice_mcp_upstream_seconds_bucket{server=\"everything\",le=\"0.001\"} 0",
+		"sluice_mcp_upstream_seconds_bucket{server=\"everything\",le=\"0.005\"} 1",
+		"sluice_mcp_upstream_seconds_count{server=\"tickets\"} 0",
+		"sluice_mcp_streams{server=\"everything\",kind=\"post\"} 1",
+		"sluice_mcp_streams{server=\"everything\",kind=\"own\"} 0",
+	};
+	/* clang-format on */
+	struct metrics *metrics = metrics_new(2, 2);
+	struct metrics_worker *m = metrics_worker(metrics, 0), *n = metrics_worker(metrics, 1);
+	const uint32_t everything = metrics_mcp_series(m, SLICE("everything"));
+	const uint32_t tickets = metrics_mcp_series(n, SLICE("tickets"));
+
+	assert_int_equal(metrics_mcp_series(n, SLICE("everything")), everything);
+	metrics_mcp_message(m, everything, false, METRICS_MCP_REQUEST);
+	metrics_mcp_message(n, everything, false, METRICS_MCP_REQUEST);
+	metrics_mcp_message(n, everything, true, METRICS_MCP_RESPONSE);
+	metrics_mcp_message(m, tickets, true, METRICS_MCP_NOTIFICATION);
+	metrics_mcp_sampling(m, everything, ERR_OK);
+	metrics_mcp_sampling(n, everything, ERR_SERVER_CREDENTIALS);
+	metrics_mcp_head(m, everything, 2 * MSEC);
+	metrics_mcp_stream(m, everything, METRICS_MCP_POST, true);
+	metrics_mcp_stream(n, everything, METRICS_MCP_POST, true);
+	metrics_mcp_stream(m, everything, METRICS_MCP_POST, false);
+	metrics_mcp_stream(m, everything, METRICS_MCP_OWN, true);
+	metrics_mcp_stream(m, everything, METRICS_MCP_OWN, false);
+
+	char *text = scrape(metrics, NULL);
+	expect_lines(text, lines, COUNT_OF(lines));
+	free(text);
+	metrics_free(metrics);
+}
+
+static void servers_beyond_the_bound_share_one_series(void **state)
+{
+	(void)state;
+	struct metrics *metrics = metrics_new(1, 2);
+	struct metrics_worker *m = metrics_worker(metrics, 0);
+	char name[16];
+
+	for (uint32_t i = 0; i < 3000; i++) {
+		(void)snprintf(name, sizeof(name), "s%u", i);
+		metrics_mcp_message(m, metrics_mcp_series(m, slice_str(name)), false,
+				    METRICS_MCP_REQUEST);
+	}
+	char *text = scrape(metrics, NULL);
+	assert_non_null(strstr(text, "{server=\"s1023\",direction=\"client\",kind=\"request\"} 1"));
+	assert_null(strstr(text, "{server=\"s2999\""));
+	assert_non_null(strstr(text, "{server=\"_other\",direction=\"client\",kind=\"request\"}"));
+	free(text);
+	metrics_free(metrics);
+}
+
 static void promtool_has_nothing_to_say_about_the_scrape(void **state)
 {
 	(void)state;
@@ -434,6 +497,8 @@ int main(void)
 		cmocka_unit_test(the_process_adds_its_own_figures_and_families),
 		cmocka_unit_test(workers_that_meet_new_tenants_at_once_agree_on_their_series),
 		cmocka_unit_test(what_is_decided_without_redis_is_counted_by_function),
+		cmocka_unit_test(what_passes_to_and_from_a_server_is_counted_by_its_name),
+		cmocka_unit_test(servers_beyond_the_bound_share_one_series),
 		cmocka_unit_test(promtool_has_nothing_to_say_about_the_scrape),
 		cmocka_unit_test(the_manual_names_every_metric),
 	};
