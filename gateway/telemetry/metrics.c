@@ -4,6 +4,7 @@
 #include "gateway/telemetry/metrics_block.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 const struct metrics_shape metrics_shapes[TABLE_COUNT] = {
 	[TABLE_TENANTS] = { TENANT_CELLS, KIND_TENANT },
@@ -32,12 +33,29 @@ const nsec_t metrics_bounds_store[METRICS_BUCKETS] = {
 
 /* ---- blocks -------------------------------------------------------------------------------- */
 
+/* Mapped: rows that are never used cost no memory. (A heap gives out what was used before, and clears it.) */
+static metrics_cell *table_new(size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static size_t table_bytes(const struct metrics *metrics, size_t table)
+{
+	const struct metrics_shape *shape = &metrics_shapes[table];
+	const size_t rows = shape->kind == KIND_COUNT ? 1 : metrics->labels[shape->kind].cap;
+
+	return rows * shape->cells * sizeof(metrics_cell);
+}
+
 static void worker_free(struct metrics_worker *m)
 {
 	if (m == NULL)
 		return;
 	for (size_t i = 0; i < TABLE_COUNT; i++)
-		free(m->tables[i]);
+		if (m->tables[i] != NULL)
+			(void)munmap(m->tables[i], table_bytes(m->process, i));
 	free(m);
 }
 
@@ -50,10 +68,7 @@ static struct metrics_worker *worker_alloc(struct metrics *metrics)
 	memset(m, 0, sizeof(*m));
 	m->process = metrics;
 	for (size_t i = 0; i < TABLE_COUNT; i++) {
-		const struct metrics_shape *shape = &metrics_shapes[i];
-		size_t rows = shape->kind == KIND_COUNT ? 1 : metrics->labels[shape->kind].cap;
-		/* calloc'ed: rows that are never used cost no memory */
-		m->tables[i] = calloc(rows * shape->cells, sizeof(metrics_cell));
+		m->tables[i] = table_new(table_bytes(metrics, i));
 		if (m->tables[i] == NULL) {
 			worker_free(m);
 			return NULL;

@@ -225,6 +225,9 @@ void upstream_cancel(struct upstream_call *call);
  * Idempotent. */
 void upstream_finish(struct upstream_call *call);
 
+/* Whether the kernel has all of a call's request: what that points to is not read any more. Only before `done`. */
+bool upstream_is_sent(const struct upstream_call *call);
+
 /* Stops and goes on reading an answer in pieces; while paused only the deadline runs, and the peer's end
  * is not seen. Harmless in other states, and when it is so already. */
 void upstream_pause(struct upstream_call *call);

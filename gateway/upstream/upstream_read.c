@@ -204,6 +204,12 @@ static void had_enough(struct upstream_conn *conn, bool complete)
 	upstream_call_end(call, ERR_OK, NULL);
 }
 
+bool upstream_is_sent(const struct upstream_call *call)
+{
+	return call->conn != NULL && call->conn->net != NULL && call->conn->open &&
+	       !net_writing(call->conn->net);
+}
+
 void upstream_pause(struct upstream_call *call)
 {
 	if (call->state != UPSTREAM_BODY || !call->in_pieces || call->paused)

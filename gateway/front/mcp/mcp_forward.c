@@ -412,7 +412,8 @@ void mcp_gone(struct mcp_request *request)
 	const bool reads_on = request->phase == MCP_STREAMS && request->verb == MCP_VERB_POST &&
 			      mcp_link_takes(&request->link) &&
 			      mcp_link_has_session(&request->link) && !request->resumable &&
-			      !request->out.ended;
+			      !request->out.ended &&
+			      (request->patience.place != 0 || upstream_is_sent(&request->call));
 
 	if (!reads_on) {
 		mcp_request_free(request);
