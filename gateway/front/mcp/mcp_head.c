@@ -111,6 +111,8 @@ bool mcp_head_write(struct gather *head, const struct mcp_server *server,
 	gather_raw(head, endpoint->authority);
 	gather_lit(head, "\r\naccept-encoding: identity\r\n");
 	gather_raw(head, server->head);
+	if (!slice_absent(link->authorization))
+		put_line(head, SLICE("authorization"), link->authorization);
 	if (mcp_link_has_session(link))
 		put_line(head, SLICE("mcp-session-id"), link->token.upstream_id);
 	if (in != NULL)

@@ -9,9 +9,12 @@
 
 struct mcp_link {
 	struct mcp_token
-		token;      /* upstream_id empty: there is no session; revision empty: not known */
-	uint32_t series;    /* of the server's metrics */
-	uint32_t endpoint;  /* of the server's, in the configuration in use */
+		token;     /* upstream_id empty: there is no session; revision empty: not known */
+	uint32_t series;   /* of the server's metrics */
+	uint32_t endpoint; /* of the server's, in the configuration in use */
+	/* What the server gets as Authorization instead of the gateway's own (auth: client); absent: nothing. A secret,
+	 * which is nowhere but in this process's memory. */
+	struct slice authorization;
 	struct mcp_who who; /* of the session; its key is none where there is none */
 };
 

@@ -4,6 +4,9 @@
 #include "codec/base/must.h"
 #include "codec/set.h"
 #include "gateway/front/mcp/mcp.h"
+
+enum { PROGRESS_TOKEN_MAX = 1024 }; /* bytes of a token that is repeated with every notification */
+#define PROGRESS_EVERY (10 * SEC)
 #include "gateway/telemetry/metrics.h"
 
 struct mcp_sampling {
@@ -26,7 +29,9 @@ struct mcp_sampling {
 	struct mcp_entry *entry;    /* of a round: it is answered; NULL: the server is, by a POST */
 	struct sampling_call *call; /* NULL: not begun */
 	int status;
-	const char *detail; /* why it was refused before the core was asked; NULL */
+	struct net_timer progress; /* when the server is told that its request is still worked on */
+	uint64_t seconds;          /* that it was told last */
+	const char *detail;        /* why it was refused before the core was asked; NULL */
 	/* the client's exchange that it came on; NULL: none, or that has ended */
 	struct mcp_request *stream;
 	struct mcp_sampling *next, **place; /* in its list */
@@ -54,6 +59,7 @@ static void count(const struct mcp_sampling *sampling, enum err outcome)
 static void free_sampling(struct mcp_sampling *sampling)
 {
 	must_obj(sampling, MCP_SAMPLING_MAGIC);
+	net_timer_stop(sampling->mcp->front->loop, &sampling->progress);
 	leave_stream(sampling);
 	flights_leave(&sampling->by_id);
 	flights_leave(&sampling->by_session);
@@ -357,6 +363,48 @@ static void name_once(struct mcp_sampling *sampling)
 	sampling->ask.idempotency_key = slice_of(sampling->once, sizeof(sampling->once));
 }
 
+/* ---- progress (mcp-proxy.md 6.5, mcp.md 10.3.7) ---- */
+
+static void tell_progress(struct mcp_sampling *sampling)
+{
+	struct arena arena;
+	struct gather body;
+
+	arena_init(&arena, sampling->mcp->front->arenas, MCP_ARENA_MAX);
+	gather_init(&body, &arena);
+	gather_lit(&body, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":"
+			  "{\"progressToken\":");
+	gather_raw(&body, sampling->request.progress_token);
+	gather_lit(&body, ",\"progress\":");
+	gather_uint(&body, sampling->seconds);
+	gather_lit(&body, "}}");
+	/* Without memory the server is told the next time. */
+	if (gather_done(&body) == ERR_OK)
+		(void)mcp_post(sampling->mcp, &sampling->link, &body);
+	arena_give(&arena);
+}
+
+static void on_progress(struct net_timer *timer)
+{
+	struct mcp_sampling *sampling = CONTAINER_OF(timer, struct mcp_sampling, progress);
+	struct net_loop *loop = sampling->mcp->front->loop;
+
+	sampling->seconds += PROGRESS_EVERY / SEC;
+	tell_progress(sampling);
+	net_timer_set(loop, timer, net_now(loop) + PROGRESS_EVERY);
+}
+
+/* A server that gave a token begins its timeout anew with each notification. */
+static void begin_progress(struct mcp_sampling *sampling)
+{
+	struct net_loop *loop = sampling->mcp->front->loop;
+	const struct slice token = sampling->request.progress_token;
+
+	sampling->progress.fire = on_progress;
+	if (!slice_absent(token) && token.len <= PROGRESS_TOKEN_MAX && sampling->entry == NULL)
+		net_timer_set(loop, &sampling->progress, net_now(loop) + PROGRESS_EVERY);
+}
+
 static void ask_core(struct mcp_sampling *sampling, struct slice text, struct mcp_request *stream)
 {
 	struct mcp_host *mcp = sampling->mcp;
@@ -380,6 +428,8 @@ static void ask_core(struct mcp_sampling *sampling, struct slice text, struct mc
 		refuse_err(sampling, ERR_BUSY);
 	else if (sampling->entry != NULL)
 		sampling->entry->sampling = sampling;
+	else
+		begin_progress(sampling);
 }
 
 /* False: there is no memory, not even for the error. */

@@ -1,6 +1,7 @@
 /* mcp_serve.c - which session a message belongs to, and what is done with it (mcp-proxy.md 1, 4). */
 #include "codec/base/must.h"
 #include "codec/mcp/mcp_edit.h"
+#include "gateway/base/header_text.h"
 #include "gateway/front/mcp/mcp_round.h"
 
 /* ---- the session of a request ---- */
@@ -37,7 +38,21 @@ static enum mcp_mode mode_of_all(const struct mcp_server *server)
 	return server->sampling == MCP_REFUSE ? MCP_MODE_REFUSE : MCP_MODE_RELAY;
 }
 
-static void link_init(struct mcp_request *request)
+/* The user's own credentials for the server, where it takes them. False: no memory. */
+static bool take_authorization(struct mcp_request *request)
+{
+	struct mcp_link *link = &request->link;
+	const struct slice value =
+		http_find_header(request->in, SLICE("sluice-upstream-authorization"));
+
+	if (!request->server->client_auth || slice_absent(value) || !header_text_is_value(value))
+		return true;
+	link->token.authorization = mcp_digest_of(value);
+	link->authorization = arena_copy(&request->arena, value);
+	return !slice_absent(link->authorization);
+}
+
+MUST_USE static bool link_init(struct mcp_request *request)
 {
 	struct mcp_token *token = &request->link.token;
 
@@ -52,6 +67,7 @@ static void link_init(struct mcp_request *request)
 	token->mode = mode_of_all(request->server);
 	request->link.endpoint = draw_endpoint(request);
 	token->endpoint = mcp_endpoint_digest(request->server, request->link.endpoint);
+	return take_authorization(request) || mcp_refuse_err(request, ERR_BUSY);
 }
 
 /* Of another tenant, principal or server, of an endpoint that is gone, forged, over: all are the same to the client. */
@@ -59,6 +75,7 @@ static bool open_session(struct mcp_request *request)
 {
 	struct mcp_link *link = &request->link;
 	const struct mcp_digest principal = link->token.principal;
+	const struct mcp_digest authorization = link->token.authorization;
 	struct mcp_token token;
 	const enum err err =
 		mcp_token_open(request->mcp->seal, MCP_TOKEN_SESSION, link->token.server,
@@ -67,7 +84,8 @@ static bool open_session(struct mcp_request *request)
 	if (err != ERR_OK)
 		return mcp_refuse_err(request, err);
 	if (!same_digest(&token.tenant, request->caller.limit_key) ||
-	    !mcp_digest_eq(&token.principal, &principal))
+	    !mcp_digest_eq(&token.principal, &principal) ||
+	    !mcp_digest_eq(&token.authorization, &authorization))
 		return mcp_refuse_err(request, ERR_SESSION_UNKNOWN);
 	link->token = token;
 	mcp_link_who(link);
@@ -80,7 +98,8 @@ static bool open_session(struct mcp_request *request)
 
 static bool find_session(struct mcp_request *request)
 {
-	link_init(request);
+	if (!link_init(request))
+		return false;
 	request->token = request->in->headers[HTTP_SESSION_ID];
 	if (request->modern || slice_absent(request->token) || request->token.len == 0)
 		return true;
@@ -165,10 +184,8 @@ static bool serve_post(struct mcp_request *request)
 	const struct mcp_posted *posted = &request->posted;
 
 	if (!posted->batch && !request->modern && posted->first.kind == MCP_REQUEST &&
-	    json_loose_is(posted->first.method, "initialize")) {
-		link_init(request);
-		return mcp_initialize(request);
-	}
+	    json_loose_is(posted->first.method, "initialize"))
+		return link_init(request) && mcp_initialize(request);
 	if (!find_session(request))
 		return false;
 	return request->modern ? mcp_round_serve(request) : serve_session(request);
