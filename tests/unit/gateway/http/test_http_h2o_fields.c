@@ -81,7 +81,7 @@ static void the_list_gives_tokens_and_other_names_alike(void **state)
 {
 	(void)state;
 	h2o_mem_pool_t pool;
-	h2o_headers_t list = { NULL };
+	h2o_headers_t list = { .entries = NULL };
 	const struct http_incoming in = { .fields = &list };
 
 	h2o_mem_init_pool(&pool);
