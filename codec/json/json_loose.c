@@ -287,6 +287,10 @@ bool json_loose_same_id(struct slice a, struct slice b)
 		return false;
 	if (slice_eq(a, b))
 		return true;
+	/* A character takes six bytes at most, so that texts of very different lengths are never one: a long one is not read
+	 * for each short one that it is compared with. */
+	if (kind == JSON_LOOSE_STRING && (a.len / 6 > b.len || b.len / 6 > a.len))
+		return false;
 	if (!is_valid(a) || !is_valid(b))
 		return false;
 	return kind == JSON_LOOSE_STRING ? json_str_same(inside(a), inside(b)) : same_number(a, b);

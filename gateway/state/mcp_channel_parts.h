@@ -42,6 +42,7 @@ struct mcp_session {
 	struct state_key key, tenant;
 	struct mcp_counted counted; /* 0 once it has ended */
 	nsec_t used;
+	uint32_t note; /* of mcp_session_note */
 	bool ended, refused;
 	bool open; /* the upstream has answered the home's GET */
 	struct mcp_home *home;

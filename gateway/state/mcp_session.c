@@ -350,3 +350,24 @@ bool mcp_session_claimed(struct mcp_channels *channels, const struct mcp_who *wh
 	mcp_shard_unlock(shard);
 	return claimed;
 }
+
+void mcp_session_note(struct mcp_channels *channels, const struct mcp_who *who, uint32_t note,
+		      nsec_t now)
+{
+	struct mcp_shard *shard = mcp_shard_lock(channels, &who->key);
+	struct mcp_session *session = mcp_session_make(channels, shard, who, now);
+
+	if (session != NULL)
+		session->note = note;
+	mcp_shard_unlock(shard);
+}
+
+uint32_t mcp_session_noted(struct mcp_channels *channels, const struct mcp_who *who)
+{
+	struct mcp_shard *shard = mcp_shard_lock(channels, &who->key);
+	const struct mcp_session *session = mcp_session_find(shard, &who->key);
+	const uint32_t note = session == NULL ? 0 : session->note;
+
+	mcp_shard_unlock(shard);
+	return note;
+}

@@ -75,6 +75,11 @@ uint32_t mcp_sessions_of(struct mcp_channels *channels, const struct state_key *
  * so when they need room; each worker that holds homes calls this once a minute. */
 void mcp_sessions_expire(struct mcp_channels *channels, nsec_t now);
 
+/* Four bytes of its front's, for all workers; 0: nothing was noted. Makes a record where there is none. */
+void mcp_session_note(struct mcp_channels *channels, const struct mcp_who *who, uint32_t note,
+		      nsec_t now);
+uint32_t mcp_session_noted(struct mcp_channels *channels, const struct mcp_who *who);
+
 /* ---- server requests that were answered ---- */
 
 enum mcp_claim {

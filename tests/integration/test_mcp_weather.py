@@ -192,6 +192,22 @@ class Streams(Weather):
             self.assertEqual(reply.was_cut, how != "end")
             self.assertTrue(server.idle())
 
+    def test_an_event_stream_that_has_no_body_by_its_status_harms_nobody(self):
+        server, client = self.pair()
+        reply = client.call("i")
+        server.take().answer(205, event(result("i")), content_type="text/event-stream")
+        self.assertEqual(reply.status, 205)
+        reply = client.call("j")
+        server.take().json(result("j"))
+        self.assertEqual(reply.json(), result("j"))
+
+    def test_a_slow_client_that_leaves_holds_nothing_up(self):
+        server, client, reply, stream = self.open()
+        stream.send(event(note("x" * (150 << 10))) * 40)  # more than the sockets take
+        reply.close()
+        stream.send(event(note("y" * (100 << 10))) * 4 + event(sampling(7)))
+        self.assertEqual(server.answer().message["id"], 7)
+
     def test_invalid_utf8_passes(self):
         server, client, reply, stream = self.open()
         data = b'data: {"jsonrpc":"2.0","id":"i","result":"\xff\xc3"}\n\n: \xfe\n\n'

@@ -125,7 +125,11 @@ struct mcp_request {
 	struct gather answer;
 	/* asked */
 	enum mcp_verb verb;
-	struct slice name; /* the server's */
+	struct slice name;      /* the server's */
+	bool sse_message;       /* a POST to the path that a client of HTTP+SSE was told */
+	bool sse_stream;        /* a GET that is such a session */
+	bool may_sse, sse_only; /* the server may speak, or speaks, HTTP+SSE */
+	const char *sse_fault;  /* why its stream does not pass; NULL: it does */
 	bool bad_token, client_auth;
 	bool modern;        /* 2026-07-28: no session, and the client's leaving cancels */
 	struct slice token; /* Mcp-Session-Id as the client sent it; absent: none */
@@ -269,6 +273,22 @@ bool mcp_hello_whole(struct mcp_request *request, const struct mcp_answer_head *
 MUST_USE bool mcp_hello_begin(struct mcp_request *request, const struct mcp_answer_head *head);
 /* The stream has ended, or was left, before the client got any of it. */
 void mcp_hello_done(struct mcp_request *request);
+
+/* The same for HTTP+SSE, where the answer comes on the session's stream. */
+MUST_USE bool mcp_initialize_sse(struct mcp_request *request);
+/* A place for a session, by the limits of plan and server. False: refused. */
+MUST_USE bool mcp_take_place(struct mcp_request *request);
+
+/* ---- mcp_sse.c: HTTP+SSE of 2024-11-05 ---- */
+
+/* The answer to a GET is an event stream: its first event decides what it is. The fields are there. */
+void mcp_sse_begin(struct mcp_request *request);
+/* Notes for the session's stream who answers its samplings: link.token.mode. */
+void mcp_sse_note(struct mcp_request *request, enum revision revision);
+/* Takes over what is noted. */
+void mcp_sse_refresh(struct mcp_request *request);
+/* The token of a message's query; absent: none. */
+struct slice mcp_sse_token(struct slice query);
 
 /* ---- mcp_post.c: the gateway's own messages to a server ---- */
 

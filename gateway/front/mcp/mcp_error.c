@@ -57,8 +57,9 @@ static void add_error_fields(struct mcp_request *request, enum err err,
 		mcp_add_field(request, SLICE("www-authenticate"), mcp_challenge(request));
 	if (err == ERR_HTTP_METHOD)
 		mcp_add_field(request, SLICE("allow"),
-			      request->verb == MCP_VERB_GET ? SLICE("POST, DELETE")
-							    : SLICE("GET, POST, DELETE"));
+			      request->verb == MCP_VERB_GET    ? SLICE("POST, DELETE")
+			      : request->verb == MCP_VERB_POST ? SLICE("GET")
+							       : SLICE("GET, POST, DELETE"));
 	if (err == ERR_MEDIA_TYPE)
 		mcp_add_field(request, SLICE("accept-encoding"), SLICE("identity"));
 }

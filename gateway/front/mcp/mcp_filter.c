@@ -4,7 +4,10 @@
 #include "codec/json/json_write.h"
 #include "codec/mcp/mcp_edit.h"
 
-enum { SNIFF_FROM = 16 << 10 /* bytes of an event that is not whole: its names are looked at */ };
+enum {
+	SNIFF_FROM = 16 << 10, /* bytes of an event that is not whole: its names are looked at */
+	ARRAY_TAKEN_MAX = 64,  /* samplings of one array; a server that sends more means harm */
+};
 
 void mcp_filter_init(struct mcp_filter *filter, const struct mcp_filter_events *events,
 		     struct arena *arena, bool takes)
@@ -67,6 +70,8 @@ static bool cut_array(struct mcp_filter *filter, struct slice array, struct aren
 	mcp_edits_init(&edits, array, into);
 	mcp_cut_begin(&rest, &edits, array);
 	while (mcp_cut_next(&rest)) {
+		if (*taken == ARRAY_TAKEN_MAX)
+			return false;
 		if (is_taken(filter, rest.walk.value)) {
 			mcp_cut_drop(&rest);
 			(*taken)++;
@@ -158,7 +163,11 @@ static bool remember_id(struct mcp_filter *filter, const struct sse_cut_piece *p
 
 static bool handle_event(struct mcp_filter *filter, const struct sse_cut_piece *piece)
 {
-	struct mcp_passed passed = { .raw = piece->raw, .id = piece->id, .between = true };
+	struct mcp_passed passed = { .raw = piece->raw,
+				     .id = piece->id,
+				     .name = piece->name,
+				     .data = piece->data,
+				     .between = true };
 	struct mcp_message message;
 	struct slice value;
 

@@ -20,6 +20,7 @@ struct mcp_passed {
 	struct slice raw;  /* byte for byte, perhaps without samplings of an array */
 	struct slice data; /* the message's text, a part of `raw` if that has it on one line */
 	struct slice id;   /* of the event; absent: none */
+	struct slice name; /* of the event; absent: none */
 	/* The message that it holds; NULL: none, several, or it passes in parts. */
 	const struct mcp_message *message;
 	bool asks;    /* it holds a request: the server waits for an answer */

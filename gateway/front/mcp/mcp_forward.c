@@ -2,7 +2,11 @@
 #include "codec/base/must.h"
 #include "gateway/front/mcp/mcp.h"
 
-enum { RESUMES_MAX = 10 /* of a stream, in a row, that bring nothing */ };
+enum {
+	RESUMES_MAX = 10, /* of a stream, in a row, that bring nothing */
+	CALLS_MAX = 256,  /* of a session, open at once */
+};
+#define RESUME_LEAST (100 * MSEC)
 #define RESUME_MOST (30 * SEC) /* that a server may say to wait */
 
 static struct mcp_request *of_call(struct upstream_call *call)
@@ -116,7 +120,8 @@ static bool on_pass(struct mcp_filter *filter, const struct mcp_passed *passed)
 	/* Only responses pass in parts. */
 	request->responded |=
 		passed->message != NULL ? passed->message->kind == MCP_RESPONSE : !passed->between;
-	request->resumes = 0;
+	if (passed->message != NULL)
+		request->resumes = 0;
 	request->out.between = passed->between;
 	return mcp_out_add(&request->out, passed->raw);
 }
@@ -165,10 +170,14 @@ static void on_piece(struct upstream_call *call, struct slice bytes)
 {
 	struct mcp_request *request = of_call(call);
 
-	if (mcp_filter_feed(&request->filter, bytes))
+	if (request->sse_stream)
+		mcp_sse_refresh(request);
+	if (mcp_filter_feed(&request->filter, bytes)) {
 		slow_down(request);
-	else
+		upstream_holds(call, request->filter.rest.len + mcp_out_waits(&request->out));
+	} else {
 		upstream_enough(call, false); /* `done` finds that the filter has failed */
+	}
 }
 
 /* The client has given its own request up. What it has caused here ends, if that is known: if it is the session's only
@@ -217,25 +226,25 @@ static void follow(struct mcp_request *request)
 	flights_enter(mcp->flights, &request->by_session, mcp->inbox);
 }
 
-void mcp_stream_begin(struct mcp_request *request, int status)
-{
-	request->phase = MCP_STREAMS;
-	mcp_count_stream(request, true);
-	request->status = status;
-	mcp_out_init(&request->out, request->host->loop, &request->arena, request->exchange,
-		     request->extra.stream, on_drained);
-	mcp_out_head(&request->out, request->status, request->fields, request->field_count);
-	mcp_out_flush(&request->out);
-	if (request->extra.stream)
-		mcp_rest(request);
-}
-
 /* For hours: a GET, and what takes its place in 2026-07-28. */
 static bool may_be_silent(const struct mcp_request *request)
 {
 	return request->verb == MCP_VERB_GET ||
 	       (request->modern &&
 		json_loose_is(request->posted.first.method, "subscriptions/listen"));
+}
+
+void mcp_stream_begin(struct mcp_request *request, int status)
+{
+	request->phase = MCP_STREAMS;
+	mcp_count_stream(request, true);
+	request->status = status;
+	mcp_out_init(&request->out, request->host->loop, &request->arena, request->exchange,
+		     may_be_silent(request), on_drained);
+	mcp_out_head(&request->out, request->status, request->fields, request->field_count);
+	mcp_out_flush(&request->out);
+	if (may_be_silent(request))
+		mcp_rest(request);
 }
 
 static bool on_head(struct upstream_call *call)
@@ -251,19 +260,25 @@ static bool on_head(struct upstream_call *call)
 			mcp_filter_again(&request->filter);
 		return !request->resuming;
 	}
-	if (!head.events || mcp_status_error(request, &detail) != ERR_OK)
+	/* 205 has no body that a client would see (RFC 9110, 15.3.6). */
+	if (!head.events || call->answer.status == 205 ||
+	    mcp_status_error(request, &detail) != ERR_OK)
 		return false;
 	mcp_count_head(request, net_now(request->host->loop));
-	if (may_be_silent(request)) {
-		request->extra.stream = true;
+	/* The answers to a server's requests must not wait for a connection that a call has which waits for them. */
+	request->extra.stream = true;
+	if (may_be_silent(request))
 		call->timeouts.idle = NSEC_NEVER;
-	}
 	if (request->hello != MCP_HELLO_NONE)
 		return mcp_hello_begin(request, &head);
 	if (request->legs != NULL)
 		return request->legs->head(request, &head);
 	if (!pass_head(request, &head))
 		return false; /* without memory it fails as a whole */
+	if (request->may_sse) {
+		mcp_sse_begin(request);
+		return true;
+	}
 	mcp_filter_init(&request->filter, &mcp_stream_events, &request->arena,
 			mcp_link_takes(&request->link));
 	mcp_stream_begin(request, call->answer.status);
@@ -322,10 +337,14 @@ static void on_resume(struct net_timer *timer)
 
 static void resume_later(struct mcp_request *request)
 {
-	nsec_t wait = request->filter.retries ? request->filter.retry_ms * MSEC : SEC;
+	nsec_t wait = SEC;
 
-	if (wait > RESUME_MOST)
-		wait = RESUME_MOST;
+	if (request->filter.retries)
+		wait = request->filter.retry_ms < RESUME_MOST / MSEC
+			       ? request->filter.retry_ms * MSEC
+			       : RESUME_MOST;
+	if (wait < RESUME_LEAST)
+		wait = RESUME_LEAST;
 	request->resumes++;
 	request->patience.fire = on_resume;
 	net_timer_set(request->host->loop, &request->patience, net_now(request->host->loop) + wait);
@@ -344,6 +363,14 @@ static void stream_done(struct mcp_request *request)
 	end_stream(request, good);
 }
 
+/* A DELETE ends the session whatever the server says, or does not say, to it (mcp-proxy.md 4.7). */
+static void fail_call(struct mcp_request *request)
+{
+	if (request->verb == MCP_VERB_DELETE && mcp_link_has_session(&request->link))
+		mcp_session_over(request->mcp, &request->link);
+	mcp_fail(request, mcp_call_error(&request->call), request->call.detail);
+}
+
 static void on_done(struct upstream_call *call)
 {
 	struct mcp_request *request = of_call(call);
@@ -353,12 +380,14 @@ static void on_done(struct upstream_call *call)
 		mcp_count_head(request, call->first_byte_at);
 	if (request->legs != NULL)
 		request->legs->done(request);
+	else if (request->may_sse && request->phase == MCP_CALLED && request->filter.failed)
+		mcp_fail(request, ERR_SERVER_ANSWER, request->sse_fault);
 	else if (request->phase == MCP_STREAMS || request->phase == MCP_ORPHAN)
 		stream_done(request);
 	else if (request->phase == MCP_HOLDS)
 		mcp_hello_done(request);
 	else if (call->err != ERR_OK)
-		mcp_fail(request, mcp_call_error(call), call->detail);
+		fail_call(request);
 	else
 		pass_whole(request);
 }
@@ -379,6 +408,15 @@ static bool write_request(struct mcp_request *request, struct slice body)
 	return !slice_absent(flat);
 }
 
+/* As many calls of the session are open as there may be. */
+static bool has_too_many(const struct mcp_request *request)
+{
+	return mcp_link_has_session(&request->link) && mcp_link_takes(&request->link) &&
+	       request->posted.first.kind == MCP_REQUEST &&
+	       flights_count(request->mcp->flights,
+			     mcp_call_key(&request->link.who.key, SLICE(""))) >= CALLS_MAX;
+}
+
 bool mcp_forward(struct mcp_request *request, struct slice body)
 {
 	struct upstream_call *call = &request->call;
@@ -395,6 +433,8 @@ bool mcp_forward(struct mcp_request *request, struct slice body)
 	call->piece = on_piece;
 	call->deadline = NSEC_NEVER;
 	call->timeouts = request->server->timeouts;
+	if (has_too_many(request))
+		return mcp_refuse_err(request, ERR_CONCURRENCY);
 	if (!mcp_call_start(request->mcp, request->server, &request->link, call, &request->extra,
 			    &request->pin))
 		return mcp_refuse_err(request, ERR_SERVER_UNAVAILABLE);
@@ -415,6 +455,8 @@ void mcp_gone(struct mcp_request *request)
 			      !request->out.ended &&
 			      (request->patience.place != 0 || upstream_is_sent(&request->call));
 
+	if (request->verb == MCP_VERB_DELETE && mcp_link_has_session(&request->link))
+		mcp_session_over(request->mcp, &request->link);
 	if (!reads_on) {
 		mcp_request_free(request);
 		return;

@@ -3,6 +3,8 @@
 #include "codec/base/must.h"
 #include "gateway/front/mcp/mcp.h"
 
+#define OPENING_MAX (5 * SEC) /* that a client waits for the head of its GET */
+
 static struct mcp_request *of_client(struct mcp_client *client)
 {
 	return CONTAINER_OF(client, struct mcp_request, client);
@@ -77,7 +79,7 @@ static void on_woken(struct mcp_client *client)
 	case MCP_CHANNEL_OPEN:
 		if (request->phase == MCP_STREAMS)
 			take_events(request);
-		else
+		else if (request->phase == MCP_CALLED)
 			begin_stream(request);
 		return;
 	case MCP_CHANNEL_REFUSED:
@@ -99,6 +101,15 @@ static void on_woken(struct mcp_client *client)
 		else
 			mcp_get_end(request);
 	}
+}
+
+/* The server does not say whether it has a stream: the client's is open, and silent so far. */
+static void on_impatient(struct net_timer *timer)
+{
+	struct mcp_request *request = CONTAINER_OF(timer, struct mcp_request, patience);
+
+	if (request->phase == MCP_CALLED)
+		begin_stream(request);
 }
 
 static bool attach(struct mcp_request *request, bool may_open)
@@ -128,6 +139,9 @@ static bool attach(struct mcp_request *request, bool may_open)
 	}
 	request->phase = MCP_CALLED;
 	mcp_rest(request);
+	request->patience.fire = on_impatient;
+	net_timer_set(request->host->loop, &request->patience,
+		      net_now(request->host->loop) + OPENING_MAX);
 	if (request->client.state == MCP_CHANNEL_OPEN)
 		begin_stream(request);
 	return true;
@@ -135,6 +149,8 @@ static bool attach(struct mcp_request *request, bool may_open)
 
 bool mcp_get(struct mcp_request *request)
 {
+	if (request->mcp->leaving)
+		return mcp_refuse_err(request, ERR_DRAINING);
 	request->client.who = request->link.who;
 	request->client.woken = on_woken;
 	return attach(request, true);
@@ -142,9 +158,12 @@ bool mcp_get(struct mcp_request *request)
 
 void mcp_get_leave(struct mcp_request *request)
 {
+	net_timer_stop(request->host->loop, &request->patience);
 	upstream_cancel(&request->call); /* of one that passes from the server */
-	if (request->phase == MCP_STREAMS)
+	if (request->phase == MCP_STREAMS) {
 		mcp_get_end(request);
-	else if (request->phase == MCP_CALLED)
+	} else if (request->phase == MCP_CALLED) {
+		mcp_client_detach(&request->client, net_now(request->host->loop));
 		mcp_fail(request, ERR_DRAINING, NULL);
+	}
 }

@@ -105,15 +105,16 @@ bool mcp_head_write(struct gather *head, const struct mcp_server *server,
 
 	gather_raw(head, mcp_verb_name(verb));
 	gather_lit(head, " ");
-	gather_raw(head, endpoint->path);
-	gather_raw(head, server->queries[link->endpoint]);
+	gather_raw(head, link->sse ? link->token.upstream_id : endpoint->path);
+	if (!link->sse)
+		gather_raw(head, server->queries[link->endpoint]);
 	gather_lit(head, " HTTP/1.1\r\nhost: ");
 	gather_raw(head, endpoint->authority);
 	gather_lit(head, "\r\naccept-encoding: identity\r\n");
 	gather_raw(head, server->head);
 	if (!slice_absent(link->authorization))
 		put_line(head, SLICE("authorization"), link->authorization);
-	if (mcp_link_has_session(link))
+	if (mcp_link_has_session(link) && !link->sse)
 		put_line(head, SLICE("mcp-session-id"), link->token.upstream_id);
 	if (in != NULL)
 		put_passed(head, server, in, modern);

@@ -2,6 +2,7 @@
 #include "codec/base/bitset.h"
 #include "codec/base/must.h"
 #include "codec/mcp/mcp_edit.h"
+#include "gateway/base/header_text.h"
 #include "gateway/front/mcp/mcp.h"
 #include "gateway/telemetry/metrics.h"
 
@@ -85,7 +86,7 @@ static struct slice edited(struct mcp_request *request)
 	return mcp_edits_flat(&edits, &request->arena);
 }
 
-static bool take_place(struct mcp_request *request)
+bool mcp_take_place(struct mcp_request *request)
 {
 	const struct mcp_link *link = &request->link;
 	struct error_data data = error_data_none;
@@ -120,11 +121,26 @@ bool mcp_initialize(struct mcp_request *request)
 	if (request->mcp->leaving)
 		return mcp_refuse_err(request, ERR_DRAINING);
 	decide(request);
-	if (!take_place(request))
+	if (!mcp_take_place(request))
 		return false;
 	const struct slice body = edited(request);
 	if (slice_absent(body))
 		return mcp_refuse_err(request, ERR_BUSY);
+	return mcp_forward(request, body);
+}
+
+bool mcp_initialize_sse(struct mcp_request *request)
+{
+	enum revision revision;
+
+	decide(request);
+	const struct slice body = edited(request);
+	if (slice_absent(body))
+		return mcp_refuse_err(request, ERR_BUSY);
+	if (!revision_find(mcp_plain(request->posted.first.in_params.protocol_version), &revision))
+		revision = REVISION_2024_11_05;
+	mcp_sse_note(request, revision);
+	request->hello = MCP_HELLO_NONE; /* its answer is on the stream, and tried once */
 	return mcp_forward(request, body);
 }
 
@@ -164,7 +180,8 @@ static void try_again(struct mcp_request *request)
 	request->held.len = 0;
 	request->server = mcp_link_server(request->mcp, &request->link);
 	const struct slice body = edited(request);
-	if (request->server == NULL || slice_absent(body) || !mcp_forward(request, body)) {
+	if (request->server == NULL || !mcp_link_place(&request->link, request->server) ||
+	    slice_absent(body) || !mcp_forward(request, body)) {
 		if (request->refused == ERR_OK)
 			(void)mcp_refuse_err(request, ERR_BUSY);
 		mcp_answer_whole(request, gather_flat(&request->answer, &request->arena));
@@ -185,11 +202,10 @@ static bool begin_session(struct mcp_request *request, const struct mcp_message 
 	if (upstream_id.len > MCP_UPSTREAM_ID_MAX)
 		return false;
 	const struct slice revision = mcp_plain(response->in_result.protocol_version);
+	const bool good = !slice_absent(revision) && revision.len <= MCP_REVISION_MAX &&
+			  header_text_is_value(revision); /* it becomes a header's value */
 	token->upstream_id = arena_copy(&request->arena, upstream_id);
-	token->revision =
-		revision.len <= MCP_REVISION_MAX
-			? arena_copy(&request->arena, slice_absent(revision) ? SLICE("") : revision)
-			: SLICE("");
+	token->revision = good ? arena_copy(&request->arena, revision) : SLICE("");
 	if (slice_absent(token->upstream_id) || slice_absent(token->revision))
 		return false;
 	token->issued_s = net_wall_s(request->host->loop);
@@ -250,6 +266,7 @@ static bool let_go(struct mcp_request *request)
 		return false;
 	request->responded = true;
 	request->filter.events = &mcp_stream_events;
+	request->filter.whole = false;
 	request->filter.takes = mcp_link_takes(&request->link);
 	mcp_stream_begin(request, request->call.answer.status);
 	return mcp_out_add(&request->out, held);
@@ -310,6 +327,7 @@ bool mcp_hello_begin(struct mcp_request *request, const struct mcp_answer_head *
 	request->session_id = arena_copy(
 		&request->arena, slice_absent(head->session_id) ? SLICE("") : head->session_id);
 	mcp_filter_init(&request->filter, &held_events, &request->arena, false);
+	request->filter.whole = true;
 	return !slice_absent(request->session_id) && mcp_head_pass(request, head);
 }
 

@@ -74,6 +74,19 @@ static void answer(struct http_exchange *exchange, int status, struct slice body
 	http_refuse(exchange, status, fields, body.len != 0 ? COUNT_OF(fields) : 1, body);
 }
 
+/* A page of any origin may read it, and send whatever header. */
+static void answer_browser(struct http_exchange *exchange)
+{
+	static const struct http_field fields[] = {
+		{ SLICE_INIT("access-control-allow-origin"), SLICE_INIT("*") },
+		{ SLICE_INIT("access-control-allow-methods"), SLICE_INIT("GET") },
+		{ SLICE_INIT("access-control-allow-headers"), SLICE_INIT("*, Authorization") },
+		{ SLICE_INIT("access-control-max-age"), SLICE_INIT("600") },
+	};
+
+	http_refuse(exchange, 204, fields, COUNT_OF(fields), SLICE(""));
+}
+
 /* Whoever asks: the document is public. */
 static void *on_begin(struct front_host *host, struct http_exchange *exchange,
 		      const struct http_incoming *in, bool found)
@@ -82,6 +95,10 @@ static void *on_begin(struct front_host *host, struct http_exchange *exchange,
 	struct arena arena;
 	struct gather body;
 
+	if (slice_eq(in->method, SLICE("OPTIONS"))) {
+		answer_browser(exchange);
+		return NULL;
+	}
 	if (!slice_eq(in->method, SLICE("GET"))) {
 		answer(exchange, 405, SLICE(""));
 		return NULL;

@@ -158,4 +158,5 @@ void mcp_out_drop(struct mcp_out *out)
 	leave(out);
 	out->exchange = NULL;
 	out->filling.len = 0;
+	out->busy = false; /* nothing waits for the client any more */
 }

@@ -8,6 +8,7 @@
 
 #define BACKOFF_FIRST SEC
 #define BACKOFF_MOST (30 * SEC)
+#define BACKOFF_LEAST (100 * MSEC) /* whatever the server says */
 #define RETIRE_EVERY SEC
 
 struct mcp_own {
@@ -118,7 +119,7 @@ static bool on_pass(struct mcp_filter *filter, const struct mcp_passed *passed)
 	answer_lost(own, lost);
 	if (!queued && passed->asks)
 		mcp_answer_unheard(own->mcp, &own->link, passed->raw);
-	if (queued && own->overdue.place == 0)
+	if (queued && (passed->asks || own->overdue.place == 0))
 		set_overdue(own);
 	return true;
 }
@@ -176,7 +177,9 @@ static void on_piece(struct upstream_call *call, struct slice bytes)
 {
 	struct mcp_own *own = CONTAINER_OF(call, struct mcp_own, call);
 
-	if (!mcp_filter_feed(&own->filter, bytes))
+	if (mcp_filter_feed(&own->filter, bytes))
+		upstream_holds(call, own->filter.rest.len);
+	else
 		upstream_enough(call, false);
 }
 
@@ -186,8 +189,10 @@ static void try_later(struct mcp_own *own)
 
 	if (wait > BACKOFF_MOST)
 		wait = BACKOFF_MOST;
-	if (own->filter.retries && own->failures == 0 && own->filter.retry_ms * MSEC < BACKOFF_MOST)
+	if (own->filter.retries && own->failures == 0 && own->filter.retry_ms < BACKOFF_MOST / MSEC)
 		wait = own->filter.retry_ms * MSEC;
+	if (wait < BACKOFF_LEAST)
+		wait = BACKOFF_LEAST;
 	own->failures++;
 	upstream_finish(&own->call);
 	wake_waiter(own);
@@ -215,7 +220,7 @@ static void on_done(struct upstream_call *call)
 		try_later(own);
 		return;
 	}
-	if (call->answer.status == 404) {
+	if (call->answer.status == 404 && own->opened) {
 		mcp_session_over(own->mcp, &own->link);
 	} else if (own->opened) {
 		/* There is no second one: the client's GET stays open, for one that was 200 and then is not ends
@@ -223,6 +228,7 @@ static void on_done(struct upstream_call *call)
 		upstream_finish(&own->call);
 		return;
 	} else {
+		/* Also a 404: some servers have no route for GET. */
 		mcp_home_answered(&own->home, false);
 	}
 	free_own(own);
@@ -298,7 +304,7 @@ static bool init(struct mcp_own *own, struct mcp_host *mcp, const struct mcp_lin
 bool mcp_own_open(struct mcp_host *mcp, const struct mcp_link *link, const struct caller *caller,
 		  struct mcp_request *request)
 {
-	struct mcp_own *own = slab_take(&mcp->owns);
+	struct mcp_own *own = mcp->leaving ? NULL : slab_take(&mcp->owns);
 
 	if (own == NULL)
 		return false;

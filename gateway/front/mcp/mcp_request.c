@@ -15,14 +15,19 @@ static struct slice header(const struct mcp_request *request, enum http_header n
 
 /* ---- the head ---- */
 
-/* The path behind "/mcp/"; exact. Absent: it is no server's. */
-static struct slice server_name(struct slice path)
+/* The path behind "/mcp/"; exact. *message: it is where a client of HTTP+SSE posts. Absent: it is no server's. */
+static struct slice server_name(struct slice path, bool *message)
 {
+	static const struct slice suffix = SLICE_INIT("/message");
 	static const struct slice prefix = SLICE_INIT("/mcp/");
 
 	if (!slice_starts(path, prefix))
 		return slice_of(NULL, 0);
-	const struct slice name = slice_of(path.at + prefix.len, path.len - prefix.len);
+	struct slice name = slice_of(path.at + prefix.len, path.len - prefix.len);
+	*message = name.len > suffix.len &&
+		   slice_eq(slice_of(name.at + name.len - suffix.len, suffix.len), suffix);
+	if (*message)
+		name.len -= suffix.len;
 	for (size_t i = 0; i < name.len; i++) {
 		const char c = name.at[i];
 		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -39,7 +44,7 @@ static bool read_http(struct mcp_request *request, bool found)
 	request->verb = mcp_verb_of(in->method);
 	if (request->host->leaving)
 		return mcp_refuse_err(request, ERR_DRAINING);
-	request->name = server_name(in->path);
+	request->name = server_name(in->path, &request->sse_message);
 	if (!found || slice_absent(request->name))
 		return mcp_refuse_err(request, ERR_NOT_FOUND);
 	if (request->verb == MCP_VERB_OTHER ||

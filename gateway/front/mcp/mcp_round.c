@@ -50,7 +50,7 @@ static void call_again(struct mcp_request *request, struct slice answers)
 		return;
 	}
 	request->server = mcp_link_server(request->mcp, &request->link);
-	if (request->server == NULL) {
+	if (request->server == NULL || !mcp_link_place(&request->link, request->server)) {
 		mcp_round_fail_leg(request, ERR_SERVER_UNKNOWN, NULL);
 	} else if (!mcp_forward(request, body)) {
 		const enum err err = request->refused;

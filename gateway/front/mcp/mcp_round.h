@@ -13,7 +13,6 @@
 
 enum {
 	MCP_ROUNDS_MAX = 10,
-	MCP_ENTRIES_MAX = 16,       /* samplings of one round */
 	MCP_ROUND_STATE_S = 600,    /* seconds that a client has for its part of a round */
 	MCP_LEG_ID_MAX = 64,        /* bytes of the id of a further leg */
 	MCP_ROUND_ARENA = 64 << 20, /* of one leg: what was asked and answered, or what is sent */

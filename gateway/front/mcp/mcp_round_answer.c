@@ -172,6 +172,8 @@ static bool on_pass(struct mcp_filter *filter, const struct mcp_passed *passed)
 		return true;
 	if (message != NULL && message->kind == MCP_RESPONSE &&
 	    json_loose_same_id(message->id, mcp_round_leg_id(request))) {
+		if (round->answered)
+			return true; /* the client has its answer */
 		if (mcp_round_takes(request, passed->data, message)) {
 			upstream_enough(&request->call, true);
 			return true;

@@ -104,19 +104,30 @@ struct slice mcp_answers_join(const struct mcp_answered *answers, uint32_t count
 	return flat(&text, into);
 }
 
-static bool has_name(struct slice object, struct slice name)
+/* The names of an object's members, as far as there is room; returns how many. */
+static uint32_t names_of(struct slice object, struct slice names[MCP_ENTRIES_MAX])
 {
 	struct json_loose_walk walk;
+	uint32_t count = 0;
 
 	json_loose_open(&walk, object);
-	while (json_loose_next(&walk))
-		if (json_loose_same_id(walk.name, name))
+	while (count < MCP_ENTRIES_MAX && json_loose_next(&walk))
+		names[count++] = walk.name;
+	return count;
+}
+
+static bool has_name(const struct slice *names, uint32_t count, struct slice name)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (json_loose_same_id(names[i], name))
 			return true;
 	return false;
 }
 
 struct slice mcp_answers_merge(struct slice ours, struct slice responses, struct arena *into)
 {
+	struct slice names[MCP_ENTRIES_MAX];
+	const uint32_t count = slice_absent(ours) ? 0 : names_of(ours, names);
 	struct json_loose_walk walk;
 	struct gather text;
 	bool first = true;
@@ -129,7 +140,7 @@ struct slice mcp_answers_merge(struct slice ours, struct slice responses, struct
 	}
 	json_loose_open(&walk, responses);
 	while (json_loose_next(&walk)) {
-		if (has_name(ours, walk.name))
+		if (has_name(names, count, walk.name))
 			continue;
 		if (!first)
 			gather_lit(&text, ",");

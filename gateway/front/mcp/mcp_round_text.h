@@ -9,6 +9,8 @@
 #include "gateway/base/config.h"
 #include "gateway/front/mcp/mcp_token.h"
 
+enum { MCP_ENTRIES_MAX = 16 }; /* samplings of one round */
+
 /* What is done about the samplings of one call. */
 struct mcp_round_rule {
 	bool follows;          /* answers are looked at; false: all passes, both ways */

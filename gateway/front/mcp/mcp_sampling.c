@@ -3,40 +3,9 @@
 #include "codec/base/hex.h"
 #include "codec/base/must.h"
 #include "codec/set.h"
-#include "gateway/front/mcp/mcp.h"
+#include "gateway/front/mcp/mcp_sampling_parts.h"
 
-enum { PROGRESS_TOKEN_MAX = 1024 }; /* bytes of a token that is repeated with every notification */
-#define PROGRESS_EVERY (10 * SEC)
 #include "gateway/telemetry/metrics.h"
-
-struct mcp_sampling {
-	uint32_t magic;
-	bool kept;
-	struct mcp_host *mcp;
-	struct mcp_link link;
-	struct arena arena;
-	struct sampling_ids ids;
-	struct caller caller;
-	struct sampling_ask ask;
-	struct sampling_request request;
-	struct jsonrpc rpc;
-	struct slice id;      /* of the server's request, as it wrote it */
-	struct slice id_text; /* canonical */
-	char once[2 * STATE_KEY_BYTES];
-	struct gather answer;
-	struct slice client,
-		tool; /* for the log: the name of the key, and what the client has called; absent: not known */
-	struct mcp_entry *entry;    /* of a round: it is answered; NULL: the server is, by a POST */
-	struct sampling_call *call; /* NULL: not begun */
-	int status;
-	struct net_timer progress; /* when the server is told that its request is still worked on */
-	uint64_t seconds;          /* that it was told last */
-	const char *detail;        /* why it was refused before the core was asked; NULL */
-	/* the client's exchange that it came on; NULL: none, or that has ended */
-	struct mcp_request *stream;
-	struct mcp_sampling *next, **place; /* in its list */
-	struct flight by_id, by_session;
-};
 
 /* ---- the end ---- */
 
@@ -363,48 +332,6 @@ static void name_once(struct mcp_sampling *sampling)
 	sampling->ask.idempotency_key = slice_of(sampling->once, sizeof(sampling->once));
 }
 
-/* ---- progress (mcp-proxy.md 6.5, mcp.md 10.3.7) ---- */
-
-static void tell_progress(struct mcp_sampling *sampling)
-{
-	struct arena arena;
-	struct gather body;
-
-	arena_init(&arena, sampling->mcp->front->arenas, MCP_ARENA_MAX);
-	gather_init(&body, &arena);
-	gather_lit(&body, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":"
-			  "{\"progressToken\":");
-	gather_raw(&body, sampling->request.progress_token);
-	gather_lit(&body, ",\"progress\":");
-	gather_uint(&body, sampling->seconds);
-	gather_lit(&body, "}}");
-	/* Without memory the server is told the next time. */
-	if (gather_done(&body) == ERR_OK)
-		(void)mcp_post(sampling->mcp, &sampling->link, &body);
-	arena_give(&arena);
-}
-
-static void on_progress(struct net_timer *timer)
-{
-	struct mcp_sampling *sampling = CONTAINER_OF(timer, struct mcp_sampling, progress);
-	struct net_loop *loop = sampling->mcp->front->loop;
-
-	sampling->seconds += PROGRESS_EVERY / SEC;
-	tell_progress(sampling);
-	net_timer_set(loop, timer, net_now(loop) + PROGRESS_EVERY);
-}
-
-/* A server that gave a token begins its timeout anew with each notification. */
-static void begin_progress(struct mcp_sampling *sampling)
-{
-	struct net_loop *loop = sampling->mcp->front->loop;
-	const struct slice token = sampling->request.progress_token;
-
-	sampling->progress.fire = on_progress;
-	if (!slice_absent(token) && token.len <= PROGRESS_TOKEN_MAX && sampling->entry == NULL)
-		net_timer_set(loop, &sampling->progress, net_now(loop) + PROGRESS_EVERY);
-}
-
 static void ask_core(struct mcp_sampling *sampling, struct slice text, struct mcp_request *stream)
 {
 	struct mcp_host *mcp = sampling->mcp;
@@ -429,7 +356,7 @@ static void ask_core(struct mcp_sampling *sampling, struct slice text, struct mc
 	else if (sampling->entry != NULL)
 		sampling->entry->sampling = sampling;
 	else
-		begin_progress(sampling);
+		mcp_sampling_progress(sampling);
 }
 
 /* False: there is no memory, not even for the error. */
@@ -478,6 +405,8 @@ static void begin(struct mcp_sampling *sampling, const struct caller *caller, st
 	if (!find_caller(sampling, caller)) {
 		sampling->ask.caller = NULL;
 		refuse_err(sampling, ERR_UNAUTHORIZED);
+	} else if (!plan_may_use_mcp(sampling->caller.account->plan, link->token.server)) {
+		refuse_err(sampling, ERR_SERVER_FORBIDDEN);
 	} else if (!mcp_link_answers(link)) {
 		refuse_err(sampling, ERR_SAMPLING_REFUSED);
 	} else if (stream == NULL && is_unsolicited(sampling)) {

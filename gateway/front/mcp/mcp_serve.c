@@ -77,9 +77,9 @@ static bool open_session(struct mcp_request *request)
 	const struct mcp_digest principal = link->token.principal;
 	const struct mcp_digest authorization = link->token.authorization;
 	struct mcp_token token;
-	const enum err err =
-		mcp_token_open(request->mcp->seal, MCP_TOKEN_SESSION, link->token.server,
-			       slice_trim(request->token), &request->arena, &token);
+	const enum err err = mcp_token_open(
+		request->mcp->seal, request->sse_message ? MCP_TOKEN_SSE : MCP_TOKEN_SESSION,
+		link->token.server, slice_trim(request->token), &request->arena, &token);
 
 	if (err != ERR_OK)
 		return mcp_refuse_err(request, err);
@@ -88,6 +88,7 @@ static bool open_session(struct mcp_request *request)
 	    !mcp_digest_eq(&token.authorization, &authorization))
 		return mcp_refuse_err(request, ERR_SESSION_UNKNOWN);
 	link->token = token;
+	link->sse = request->sse_message;
 	mcp_link_who(link);
 	if (!mcp_link_place(link, request->server) ||
 	    mcp_session_ended(request->mcp->channels, &link->who, net_now(request->host->loop)))
@@ -118,6 +119,23 @@ static bool is_held(const struct mcp_request *request, const struct mcp_message 
 	       mcp_session_claimed(request->mcp->channels, &request->link.who, id);
 }
 
+/* The client gives one of its requests up: so does what that has caused here. */
+static void cancel_call(struct mcp_request *request, const struct mcp_message *message)
+{
+	const struct slice given_up = mcp_message_cancels(message);
+	struct mcp_host *mcp = request->mcp;
+
+	if (slice_absent(given_up))
+		return;
+	const struct slice id = json_loose_id_text(given_up, &request->arena);
+	if (slice_absent(id))
+		return;
+	const struct state_key key = mcp_call_key(&request->link.who.key, id);
+	(void)flights_call_off(mcp->flights, key);
+	if (mcp->flights_elsewhere != NULL)
+		flights_redis_call_off(mcp->flights_elsewhere, key);
+}
+
 /* The client may not answer for the gateway: such members go. */
 static bool cut_held(struct mcp_request *request, struct slice *body)
 {
@@ -136,6 +154,7 @@ static bool cut_held(struct mcp_request *request, struct slice *body)
 			mcp_cut_drop(&rest);
 			cut++;
 		}
+		cancel_call(request, &message);
 	}
 	if (cut == 0)
 		return true;
@@ -146,21 +165,6 @@ static bool cut_held(struct mcp_request *request, struct slice *body)
 }
 
 /* ---- what is asked ---- */
-
-/* The client gives one of its requests up: so does what that has caused here. */
-static void cancel_call(struct mcp_request *request)
-{
-	const struct slice id =
-		json_loose_id_text(mcp_message_cancels(&request->posted.first), &request->arena);
-	struct mcp_host *mcp = request->mcp;
-
-	if (slice_absent(id))
-		return;
-	const struct state_key key = mcp_call_key(&request->link.who.key, id);
-	(void)flights_call_off(mcp->flights, key);
-	if (mcp->flights_elsewhere != NULL)
-		flights_redis_call_off(mcp->flights_elsewhere, key);
-}
 
 static bool serve_session(struct mcp_request *request)
 {
@@ -173,18 +177,42 @@ static bool serve_session(struct mcp_request *request)
 			return false;
 	} else if (is_held(request, &request->posted.first, &request->arena)) {
 		return mcp_settle(request, 202);
-	} else if (!slice_absent(mcp_message_cancels(&request->posted.first))) {
-		cancel_call(request);
+	} else {
+		cancel_call(request, &request->posted.first);
 	}
 	return mcp_forward(request, body);
 }
 
-static bool serve_post(struct mcp_request *request)
+static bool is_initialize(const struct mcp_request *request)
 {
 	const struct mcp_posted *posted = &request->posted;
 
-	if (!posted->batch && !request->modern && posted->first.kind == MCP_REQUEST &&
-	    json_loose_is(posted->first.method, "initialize"))
+	return !posted->batch && !request->modern && posted->first.kind == MCP_REQUEST &&
+	       json_loose_is(posted->first.method, "initialize");
+}
+
+/* A message of HTTP+SSE. */
+static bool serve_message(struct mcp_request *request)
+{
+	if (request->verb != MCP_VERB_POST)
+		return mcp_refuse_err(request, ERR_HTTP_METHOD);
+	request->modern = false;
+	request->token = mcp_sse_token(request->in->query);
+	if (slice_absent(request->token))
+		return mcp_refuse_err(request, ERR_SESSION_UNKNOWN);
+	if (!link_init(request) || !open_session(request))
+		return false;
+	if (is_initialize(request))
+		return mcp_initialize_sse(request);
+	mcp_sse_refresh(request);
+	return serve_session(request);
+}
+
+static bool serve_post(struct mcp_request *request)
+{
+	if (request->server->transport == MCP_SSE)
+		return mcp_refuse_err(request, ERR_HTTP_METHOD); /* so that clients try GET */
+	if (is_initialize(request))
 		return link_init(request) && mcp_initialize(request);
 	if (!find_session(request))
 		return false;
@@ -195,11 +223,19 @@ bool mcp_serve(struct mcp_request *request)
 {
 	request->modern = request->verb == MCP_VERB_POST && !request->posted.batch &&
 			  mcp_message_modern(&request->posted.first);
+	if (request->sse_message)
+		return serve_message(request);
 	if (request->verb == MCP_VERB_POST)
 		return serve_post(request);
 	if (!find_session(request))
 		return false;
 	if (request->verb == MCP_VERB_GET && request->link.token.own_get)
 		return mcp_get(request);
+	if (request->verb == MCP_VERB_GET && !mcp_link_has_session(&request->link)) {
+		request->may_sse = request->server->transport != MCP_HTTP;
+		request->sse_only = request->server->transport == MCP_SSE;
+	}
+	if (request->may_sse && !mcp_take_place(request))
+		return false;
 	return mcp_forward(request, slice_of("", 0));
 }

@@ -1,0 +1,40 @@
+/* mcp_sampling_parts.h - a sampling under way: private to mcp_sampling*.c. */
+#ifndef GATEWAY_FRONT_MCP_MCP_SAMPLING_PARTS_H
+#define GATEWAY_FRONT_MCP_MCP_SAMPLING_PARTS_H
+
+#include "codec/mcp/sampling.h"
+#include "gateway/front/mcp/mcp.h"
+
+struct mcp_sampling {
+	uint32_t magic;
+	bool kept;
+	struct mcp_host *mcp;
+	struct mcp_link link;
+	struct arena arena;
+	struct sampling_ids ids;
+	struct caller caller;
+	struct sampling_ask ask;
+	struct sampling_request request;
+	struct jsonrpc rpc;
+	struct slice id;      /* of the server's request, as it wrote it */
+	struct slice id_text; /* canonical */
+	char once[2 * STATE_KEY_BYTES];
+	struct gather answer;
+	struct slice client,
+		tool; /* for the log: the name of the key, and what the client has called; absent: not known */
+	struct mcp_entry *entry;    /* of a round: it is answered; NULL: the server is, by a POST */
+	struct sampling_call *call; /* NULL: not begun */
+	int status;
+	struct net_timer progress; /* when the server is told that its request is still worked on */
+	uint64_t seconds;          /* that it was told last */
+	const char *detail;        /* why it was refused before the core was asked; NULL */
+	/* the client's exchange that it came on; NULL: none, or that has ended */
+	struct mcp_request *stream;
+	struct mcp_sampling *next, **place; /* in its list */
+	struct flight by_id, by_session;
+};
+
+/* From now on the server that has given a token is told that its request is worked on, until the timer is stopped. */
+void mcp_sampling_progress(struct mcp_sampling *sampling);
+
+#endif
