@@ -161,6 +161,11 @@ static void rig_end(void)
 
 	slab_fini(&worker->core.calls);
 	slab_fini(&worker->fronts.records);
+	slab_fini(&worker->mcp.samplings);
+	slab_fini(&worker->mcp.posts);
+	slab_fini(&worker->mcp.owns);
+	seal_free(worker->mcp.seal);
+	free(worker->fronts.mcp_pools);
 	stream_slab_fini(&worker->core.streams);
 	state_memory_free(worker->args.state);
 	arena_pool_fini(&worker->core.arenas);
