@@ -221,10 +221,10 @@ static bool fill_copy(struct flow *flow)
 	if (flow_state_of(flow) == NULL)
 		return false;
 	if (flow_in_session(flow) && !slice_absent(ask->cancel_id))
-		flow->state->flight.key =
+		flow->state->cancel.key =
 			flow_cancel_key(ask->caller, flow->state->session, ask->cancel_id);
 	copy = &flow->state->copy;
-	*copy = (struct idempotency_call){ .key = flow->state->flight.key,
+	*copy = (struct idempotency_call){ .key = flow->state->cancel.key,
 					   .tenant = flow->state->tenant,
 					   .large_max = large_copies_max(flow),
 					   .arena = flow->arena,

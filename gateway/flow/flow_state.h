@@ -55,7 +55,7 @@ struct flow_state {
 	struct idempotency_call copy;   /* FLOW_JOIN */
 	bool joined;                    /* it was asked; .copy.verdict counts, for metrics too */
 	struct idempotency_claim claim; /* the driver's */
-	struct flight flight;           /* the driver's; .key: what cancels the call */
+	struct cancel_entry cancel;     /* the driver's; .key: what cancels the call */
 };
 
 /* What the log says of the request's session; `state` NULL: nothing. */

@@ -18,7 +18,7 @@ struct server {
 	struct state_memory *state;
 	struct idempotency *idempotency;
 	struct alive *alive;
-	struct flights *flights;
+	struct cancel_table *cancels;
 	struct mcp_channels *channels;
 	uint32_t count;
 	struct log_ring **rings;
@@ -57,12 +57,12 @@ static bool make_shared(struct server *server)
 	server->state = make_state(&config->store.blocks);
 	server->idempotency = idempotency_new();
 	server->alive = alive_new();
-	server->flights = flights_new();
+	server->cancels = cancel_table_new();
 	server->channels = mcp_channels_new();
 	server->rings = calloc(server->count, sizeof(struct log_ring *));
 	server->workers = calloc(server->count, sizeof(struct worker *));
 	if (server->metrics == NULL || server->state == NULL || server->idempotency == NULL ||
-	    server->alive == NULL || server->flights == NULL || server->channels == NULL ||
+	    server->alive == NULL || server->cancels == NULL || server->channels == NULL ||
 	    server->rings == NULL || server->workers == NULL)
 		return complain("sluice: the server cannot begin");
 	return true;
@@ -81,7 +81,7 @@ static bool make_worker(struct server *server, uint32_t i)
 		.state = server->state,
 		.idempotency = server->idempotency,
 		.alive = server->alive,
-		.flights = server->flights,
+		.cancels = server->cancels,
 		.channels = server->channels,
 		.seal_secret = args->seal_secret,
 		.config = args->config,

@@ -29,10 +29,10 @@ struct sampling {
 	struct limiter *limiter; /* of limits */
 	struct state *state;     /* sessions, loops, private blocks */
 	struct idempotency *idempotency;
-	struct flights *flights;
+	struct cancel_table *cancels;
 	/* Copies at other gateways, and who is cancelled there; both NULL: there are none. */
 	struct idempotency_redis *elsewhere;
-	struct flights_redis *flights_elsewhere;
+	struct cancel_redis *cancels_elsewhere;
 	struct inbox inbox;
 	struct limit_table *limits;
 	struct metrics_worker *metrics;
@@ -84,7 +84,7 @@ struct sampling_call {
 
 /* ---- sampling.c ---- */
 
-/* Sets up what the core needs beside what the caller has set: loop, upstream, limiter, state, idempotency, flights, elsewhere,
+/* Sets up what the core needs beside what the caller has set: loop, upstream, limiter, state, idempotency, cancels, elsewhere,
  * limits, metrics, log, json. False: no memory. */
 MUST_USE bool sampling_init(struct sampling *core);
 

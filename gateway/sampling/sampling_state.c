@@ -101,20 +101,20 @@ static void on_late(struct net_timer *timer)
 	call_run(call, FLOW_JOINED);
 }
 
-static void on_called_off(struct flight *flight)
+static void on_called_off(struct cancel_entry *entry)
 {
-	call_interrupt(of_state(CONTAINER_OF(flight, struct flow_state, flight)), FLOW_CANCELLED);
+	call_interrupt(of_state(CONTAINER_OF(entry, struct flow_state, cancel)), FLOW_CANCELLED);
 }
 
-static void enter_flight(struct sampling_call *call)
+static void enter_entry(struct sampling_call *call)
 {
-	struct flight *flight = &call->flow.state->flight;
+	struct cancel_entry *entry = &call->flow.state->cancel;
 
-	if (state_key_none(&flight->key))
+	if (state_key_none(&entry->key))
 		return;
-	flights_leave(flight); /* of an earlier turn, which its session was not known in */
-	flight->called_off = on_called_off;
-	flights_enter(call->core->flights, flight, &call->core->inbox);
+	cancel_leave(entry); /* of an earlier turn, which its session was not known in */
+	entry->cancelled = on_called_off;
+	cancel_enter(call->core->cancels, entry, &call->core->inbox);
 }
 
 /* Whoever waits for another may be told that it still does. */
@@ -130,7 +130,7 @@ bool call_join(struct sampling_call *call)
 	struct flow_state *mine = call->flow.state;
 	struct idempotency_call *copy = &mine->copy;
 
-	enter_flight(call);
+	enter_entry(call);
 	mine->claim = (struct idempotency_claim){ .tenant = mine->tenant, .call = copy };
 	copy->decided = on_decided;
 	idempotency_join(call->core->idempotency, copy, &call->core->inbox,
@@ -225,7 +225,7 @@ void call_notify_others(struct sampling_call *call)
 {
 	struct flow_state *mine = call->flow.state;
 
-	flights_leave(&mine->flight);
+	cancel_leave(&mine->cancel);
 	if (idempotency_leads(&mine->copy)) {
 		/* That its time is over is no answer to a copy that has more of it. */
 		mine->copy.late = call->flow.end.err == ERR_DEADLINE;
@@ -244,6 +244,6 @@ void sampling_cancel(struct sampling *core, const struct caller *caller, struct 
 	const struct state_key key = flow_cancel_key(caller, session, cancel_id);
 
 	/* Who is not here may be at another gateway. */
-	if (flights_call_off(core->flights, key) == 0 && core->flights_elsewhere != NULL)
-		flights_redis_call_off(core->flights_elsewhere, key);
+	if (cancel_all(core->cancels, key) == 0 && core->cancels_elsewhere != NULL)
+		cancel_redis_tell(core->cancels_elsewhere, key);
 }

@@ -12,83 +12,83 @@ struct shard {
 	struct key_link *buckets[BUCKETS];
 };
 
-struct flights {
+struct cancel_table {
 	struct shard shards[KEY_SHARDS];
 };
 
-static struct key_shard *shard_of(struct flights *flights, const struct state_key *key)
+static struct key_shard *shard_of(struct cancel_table *cancels, const struct state_key *key)
 {
-	return &flights->shards[key_shard_number(key)].keys;
+	return &cancels->shards[key_shard_number(key)].keys;
 }
 
-struct flights *flights_new(void)
+struct cancel_table *cancel_table_new(void)
 {
-	struct flights *flights = calloc(1, sizeof(*flights));
+	struct cancel_table *cancels = calloc(1, sizeof(*cancels));
 
-	for (size_t i = 0; flights != NULL && i < KEY_SHARDS; i++)
-		key_shard_init(&flights->shards[i].keys, flights->shards[i].buckets, BUCKETS);
-	return flights;
+	for (size_t i = 0; cancels != NULL && i < KEY_SHARDS; i++)
+		key_shard_init(&cancels->shards[i].keys, cancels->shards[i].buckets, BUCKETS);
+	return cancels;
 }
 
-void flights_free(struct flights *flights)
+void cancel_table_free(struct cancel_table *cancels)
 {
-	for (size_t i = 0; flights != NULL && i < KEY_SHARDS; i++)
-		key_shard_fini(&flights->shards[i].keys);
-	free(flights);
+	for (size_t i = 0; cancels != NULL && i < KEY_SHARDS; i++)
+		key_shard_fini(&cancels->shards[i].keys);
+	free(cancels);
 }
 
 static void run_called_off(struct inbox_item *item)
 {
-	struct flight *flight = CONTAINER_OF(item, struct flight, item);
+	struct cancel_entry *entry = CONTAINER_OF(item, struct cancel_entry, item);
 
-	flight->called_off(flight);
+	entry->cancelled(entry);
 }
 
-void flights_enter(struct flights *flights, struct flight *flight, struct inbox *inbox)
+void cancel_enter(struct cancel_table *cancels, struct cancel_entry *entry, struct inbox *inbox)
 {
-	struct key_shard *shard = shard_of(flights, &flight->key);
+	struct key_shard *shard = shard_of(cancels, &entry->key);
 
-	must(flight->flights == NULL && flight->called_off != NULL);
-	flight->flights = flights;
-	flight->inbox = inbox;
-	flight->item = (struct inbox_item){ .run = run_called_off };
+	must(entry->cancels == NULL && entry->cancelled != NULL);
+	entry->cancels = cancels;
+	entry->inbox = inbox;
+	entry->item = (struct inbox_item){ .run = run_called_off };
 	key_shard_lock(shard);
-	key_shard_add(shard, &flight->link, &flight->key);
+	key_shard_add(shard, &entry->link, &entry->key);
 	key_shard_unlock(shard);
 }
 
-void flights_leave(struct flight *flight)
+void cancel_leave(struct cancel_entry *entry)
 {
-	if (flight->flights == NULL)
+	if (entry->cancels == NULL)
 		return;
-	struct key_shard *shard = shard_of(flight->flights, &flight->key);
+	struct key_shard *shard = shard_of(entry->cancels, &entry->key);
 	key_shard_lock(shard);
-	key_shard_remove(&flight->link);
+	key_shard_remove(&entry->link);
 	key_shard_unlock(shard);
-	flight->flights = NULL;
-	inbox_take_back(flight->inbox, &flight->item); /* nobody puts it in from here on */
+	entry->cancels = NULL;
+	inbox_take_back(entry->inbox, &entry->item); /* nobody puts it in from here on */
 }
 
-uint32_t flights_call_off(struct flights *flights, struct state_key key)
+uint32_t cancel_all(struct cancel_table *cancels, struct state_key key)
 {
-	struct key_shard *shard = shard_of(flights, &key);
+	struct key_shard *shard = shard_of(cancels, &key);
 	uint32_t count = 0;
 
 	/* Under the lock: none of them can leave before it is in its inbox. */
 	key_shard_lock(shard);
 	for (struct key_link *at = key_shard_find(shard, &key); at != NULL;
 	     at = key_link_next(at)) {
-		struct flight *flight = CONTAINER_OF(at, struct flight, link);
-		inbox_put(flight->inbox, &flight->item);
+		struct cancel_entry *entry = CONTAINER_OF(at, struct cancel_entry, link);
+		inbox_put(entry->inbox, &entry->item);
 		count++;
 	}
 	key_shard_unlock(shard);
 	return count;
 }
 
-bool flights_has(struct flights *flights, struct state_key key)
+bool cancel_has(struct cancel_table *cancels, struct state_key key)
 {
-	struct key_shard *shard = shard_of(flights, &key);
+	struct key_shard *shard = shard_of(cancels, &key);
 
 	key_shard_lock(shard);
 	const bool found = key_shard_find(shard, &key) != NULL;
@@ -96,24 +96,24 @@ bool flights_has(struct flights *flights, struct state_key key)
 	return found;
 }
 
-uint32_t flights_each(struct flights *flights, struct state_key key,
-		      void (*look)(const struct flight *flight, void *arg), void *arg)
+uint32_t cancel_each(struct cancel_table *cancels, struct state_key key,
+		     void (*look)(const struct cancel_entry *entry, void *arg), void *arg)
 {
-	struct key_shard *shard = shard_of(flights, &key);
+	struct key_shard *shard = shard_of(cancels, &key);
 	uint32_t count = 0;
 
 	key_shard_lock(shard);
 	for (struct key_link *at = key_shard_find(shard, &key); at != NULL;
 	     at = key_link_next(at)) {
 		if (look != NULL)
-			look(CONTAINER_OF(at, struct flight, link), arg);
+			look(CONTAINER_OF(at, struct cancel_entry, link), arg);
 		count++;
 	}
 	key_shard_unlock(shard);
 	return count;
 }
 
-uint32_t flights_count(struct flights *flights, struct state_key key)
+uint32_t cancel_count(struct cancel_table *cancels, struct state_key key)
 {
-	return flights_each(flights, key, NULL, NULL);
+	return cancel_each(cancels, key, NULL, NULL);
 }

@@ -5,15 +5,15 @@
 /* The number is that of the message: the key. */
 static const struct slice channel = SLICE_INIT("sluice:1:calloff");
 
-struct flights_redis {
+struct cancel_redis {
 	struct redis_link *link;
-	struct flights *flights;
+	struct cancel_table *cancels;
 };
 
 /* ---- telling ---- */
 
 /* How many have heard it does not matter: that none of them knows the request is nothing new. */
-void flights_redis_call_off(struct flights_redis *redis, struct state_key key)
+void cancel_redis_tell(struct cancel_redis *redis, struct state_key key)
 {
 	struct redis_buffer *to = redis_link_begin(redis->link);
 
@@ -31,24 +31,24 @@ void flights_redis_call_off(struct flights_redis *redis, struct state_key key)
 
 static void on_heard(void *owner, struct slice message)
 {
-	struct flights_redis *redis = owner;
+	struct cancel_redis *redis = owner;
 	struct state_key key;
 
 	if (message.len != sizeof(key.at))
 		return;
 	(void)memcpy(key.at, message.at, sizeof(key.at));
-	(void)flights_call_off(redis->flights, key);
+	(void)cancel_all(redis->cancels, key);
 }
 
-struct flights_redis *flights_redis_new(struct redis_client *client, struct flights *flights,
-					const struct config_store *config)
+struct cancel_redis *cancel_redis_new(struct redis_client *client, struct cancel_table *cancels,
+				      const struct config_store *config)
 {
-	struct flights_redis *made = calloc(1, sizeof(*made));
+	struct cancel_redis *made = calloc(1, sizeof(*made));
 
 	if (made == NULL)
 		return NULL;
 	made->link = redis_client_link(client);
-	made->flights = flights;
+	made->cancels = cancels;
 	if (config == NULL || redis_client_listen(client, config, channel, on_heard, made))
 		return made;
 	free(made);

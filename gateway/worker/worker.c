@@ -89,10 +89,10 @@ static bool use_redis(struct worker *worker)
 	core->elsewhere =
 		idempotency_redis_new(worker->loop, link, args->alive, core->json, args->metrics);
 	/* One of the workers listens for all of them. */
-	core->flights_elsewhere =
-		flights_redis_new(worker->redis, args->flights, args->index == 0 ? config : NULL);
+	core->cancels_elsewhere =
+		cancel_redis_new(worker->redis, args->cancels, args->index == 0 ? config : NULL);
 	if (worker->shared_limits == NULL || state == NULL || core->elsewhere == NULL ||
-	    core->flights_elsewhere == NULL ||
+	    core->cancels_elsewhere == NULL ||
 	    alive_redis_new(worker->loop, link, args->alive) == NULL)
 		return false;
 	core->limiter = limiter_redis_limiter(worker->shared_limits);
@@ -129,7 +129,7 @@ static bool build_core(struct worker *worker)
 	core->limiter = &worker->memory.limiter;
 	core->state = state_memory_state(args->state);
 	core->idempotency = args->idempotency;
-	core->flights = args->flights;
+	core->cancels = args->cancels;
 	core->limits = args->limits;
 	core->metrics = args->metrics;
 	core->log = args->log;

@@ -43,7 +43,7 @@ struct worker_args {
 	struct state_memory *state; /* of the process, as the next three; outlives the worker */
 	struct idempotency *idempotency;
 	struct alive *alive;
-	struct flights *flights;
+	struct cancel_table *cancels;
 	struct mcp_channels *channels; /* likewise */
 	/* What texts are sealed with where the configuration has no secrets, and what opens them after it has. */
 	const struct seal_secret *seal_secret;

@@ -41,8 +41,8 @@ bool worker_build_mcp(struct worker *worker)
 	mcp->front = &worker->fronts;
 	mcp->limits = worker->args.limits;
 	mcp->metrics = worker->args.metrics;
-	mcp->flights = worker->args.flights;
-	mcp->flights_elsewhere = worker->core.flights_elsewhere;
+	mcp->cancels = worker->args.cancels;
+	mcp->cancels_elsewhere = worker->core.cancels_elsewhere;
 	mcp->inbox = &worker->core.inbox;
 	mcp->channels = worker->args.channels;
 	return mcp_host_init(mcp);

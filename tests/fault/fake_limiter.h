@@ -1,6 +1,6 @@
 /* fake_limiter.h - what lies between the worker and the limiter of its memory, the shared one, and other gateways.
  *
- * Stands in for limiter_redis, state_redis, idempotency_redis, alive_redis and flights_redis. */
+ * Stands in for limiter_redis, state_redis, idempotency_redis, alive_redis and cancel_redis. */
 #ifndef TESTS_FAULT_FAKE_LIMITER_H
 #define TESTS_FAULT_FAKE_LIMITER_H
 
@@ -236,16 +236,16 @@ static inline void rig_others_answer(enum idempotency_verdict verdict)
 	claim->done(claim);
 }
 
-struct flights_redis *flights_redis_new(struct redis_client *redis, struct flights *flights,
-					const struct config_store *config)
+struct cancel_redis *cancel_redis_new(struct redis_client *redis, struct cancel_table *cancels,
+				      const struct config_store *config)
 {
 	(void)redis;
-	(void)flights;
+	(void)cancels;
 	(void)config;
 	return NULL;
 }
 
-void flights_redis_call_off(struct flights_redis *redis, struct state_key key)
+void cancel_redis_tell(struct cancel_redis *redis, struct state_key key)
 {
 	(void)redis;
 	(void)key;

@@ -174,12 +174,12 @@ static int state_rig_run(int (*group)(void))
 				     .forget_save = fake_forget_save };
 	world.worker->core.state = &fake.state;
 	world.worker->core.idempotency = idempotency_new();
-	world.worker->core.flights = flights_new();
+	world.worker->core.cancels = cancel_table_new();
 	int failed = group();
 	rig_reset();
 	if (failed == 0) {
 		idempotency_free(world.worker->core.idempotency);
-		flights_free(world.worker->core.flights);
+		cancel_table_free(world.worker->core.cancels);
 		rig_end();
 	}
 	metrics_free(metrics);

@@ -71,8 +71,7 @@ static bool meet(enum event event, void *request)
 		worker_refuse_waiting(world.worker);
 		return false;
 	case CANCELLED:
-		(void)flights_call_off(world.worker->core.flights,
-				       call->call->flow.state->flight.key);
+		(void)cancel_all(world.worker->core.cancels, call->call->flow.state->cancel.key);
 		rig_deliver();
 		return false;
 	}

@@ -43,8 +43,8 @@ struct mcp_host {
 	struct front_host *front;
 	struct limit_table *limits;
 	struct metrics_worker *metrics;
-	struct flights *flights;
-	struct flights_redis *flights_elsewhere; /* NULL: there are no other gateways */
+	struct cancel_table *cancels;
+	struct cancel_redis *cancels_elsewhere; /* NULL: there are no other gateways */
 	struct inbox *inbox;
 	struct mcp_channels *channels;
 	struct seal *seal;
@@ -161,9 +161,9 @@ struct mcp_request {
 	uint32_t resumes; /* in a row that have brought nothing */
 	struct slice
 		tool; /* the tool, prompt or resource that is called; absent: none, or not known */
-	struct mcp_sampling *samplings;  /* that came on it and are under way */
-	struct flight by_id, by_session; /* the client's own request, for its cancellation */
-	struct mcp_own *own;             /* WAITS: the stream that is to open; NULL: not any more */
+	struct mcp_sampling *samplings;        /* that came on it and are under way */
+	struct cancel_entry by_id, by_session; /* the client's own request, for its cancellation */
+	struct mcp_own *own; /* WAITS: the stream that is to open; NULL: not any more */
 	void (*own_opened)(struct mcp_request *request); /* it is open, or will not be */
 	struct net_timer patience;                       /* for it */
 	struct mcp_client client;               /* a GET that is served from the own stream */

@@ -57,7 +57,7 @@ enum err mcp_call_error(const struct upstream_call *call)
 void mcp_session_over(struct mcp_host *mcp, const struct mcp_link *link)
 {
 	(void)mcp_session_end(mcp->channels, &link->who, net_now(mcp->front->loop));
-	(void)flights_call_off(mcp->flights, link->who.key);
-	if (mcp->flights_elsewhere != NULL)
-		flights_redis_call_off(mcp->flights_elsewhere, link->who.key);
+	(void)cancel_all(mcp->cancels, link->who.key);
+	if (mcp->cancels_elsewhere != NULL)
+		cancel_redis_tell(mcp->cancels_elsewhere, link->who.key);
 }

@@ -182,18 +182,18 @@ static void on_piece(struct upstream_call *call, struct slice bytes)
 
 /* The client has given its own request up. What it has caused here ends, if that is known: if it is the session's only
  * request that streams (mcp-proxy.md 6.6). */
-static void on_given_up(struct flight *flight)
+static void on_given_up(struct cancel_entry *entry)
 {
-	struct mcp_request *request = CONTAINER_OF(flight, struct mcp_request, by_id);
+	struct mcp_request *request = CONTAINER_OF(entry, struct mcp_request, by_id);
 
-	if (flights_count(request->mcp->flights, request->by_session.key) == 1)
+	if (cancel_count(request->mcp->cancels, request->by_session.key) == 1)
 		mcp_samplings_stop(request);
 }
 
-/* Never called off: it is counted. */
-static void on_counted(struct flight *flight)
+/* Never cancelled: it is counted. */
+static void on_counted(struct cancel_entry *entry)
 {
-	(void)flight;
+	(void)entry;
 }
 
 struct slice mcp_tool_of(const struct mcp_request *request)
@@ -219,11 +219,11 @@ static void follow(struct mcp_request *request)
 	if (!slice_absent(tool))
 		request->tool = arena_copy(&request->arena, tool);
 	request->by_id.key = mcp_call_key(&request->link.who.key, id);
-	request->by_id.called_off = on_given_up;
-	flights_enter(mcp->flights, &request->by_id, mcp->inbox);
+	request->by_id.cancelled = on_given_up;
+	cancel_enter(mcp->cancels, &request->by_id, mcp->inbox);
 	request->by_session.key = mcp_call_key(&request->link.who.key, SLICE(""));
-	request->by_session.called_off = on_counted;
-	flights_enter(mcp->flights, &request->by_session, mcp->inbox);
+	request->by_session.cancelled = on_counted;
+	cancel_enter(mcp->cancels, &request->by_session, mcp->inbox);
 }
 
 /* For hours: a GET, and what takes its place in 2026-07-28. */
@@ -413,8 +413,8 @@ static bool has_too_many(const struct mcp_request *request)
 {
 	return mcp_link_has_session(&request->link) && mcp_link_takes(&request->link) &&
 	       request->posted.first.kind == MCP_REQUEST &&
-	       flights_count(request->mcp->flights,
-			     mcp_call_key(&request->link.who.key, SLICE(""))) >= CALLS_MAX;
+	       cancel_count(request->mcp->cancels,
+			    mcp_call_key(&request->link.who.key, SLICE(""))) >= CALLS_MAX;
 }
 
 bool mcp_forward(struct mcp_request *request, struct slice body)

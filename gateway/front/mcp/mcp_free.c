@@ -31,8 +31,8 @@ void mcp_request_free(struct mcp_request *request)
 	mcp_count_stream(request, false);
 	mcp_own_forget(request);
 	mcp_get_gone(request);
-	flights_leave(&request->by_id);
-	flights_leave(&request->by_session);
+	cancel_leave(&request->by_id);
+	cancel_leave(&request->by_session);
 	mcp_place_drop(&request->place);
 	net_timer_stop(request->host->loop, &request->patience);
 	mcp_out_drop(&request->out);

@@ -344,7 +344,7 @@ static void retire(struct mcp_own *own)
 
 	if (mcp_link_server(mcp, &own->link) != NULL)
 		return;
-	if (flights_count(mcp->flights, mcp_call_key(&own->link.who.key, SLICE(""))) != 0) {
+	if (cancel_count(mcp->cancels, mcp_call_key(&own->link.who.key, SLICE(""))) != 0) {
 		net_timer_set(loop, &own->retire, net_now(loop) + RETIRE_EVERY);
 		return;
 	}

@@ -30,8 +30,8 @@ static void free_sampling(struct mcp_sampling *sampling)
 	must_obj(sampling, MCP_SAMPLING_MAGIC);
 	net_timer_stop(sampling->mcp->front->loop, &sampling->progress);
 	leave_stream(sampling);
-	flights_leave(&sampling->by_id);
-	flights_leave(&sampling->by_session);
+	cancel_leave(&sampling->by_id);
+	cancel_leave(&sampling->by_session);
 	sampling->magic = 0;
 	arena_give(&sampling->arena);
 	slab_give(&sampling->mcp->samplings, sampling);
@@ -46,14 +46,14 @@ static void abandon(struct mcp_sampling *sampling, enum err outcome)
 	free_sampling(sampling);
 }
 
-static void on_given_up(struct flight *flight)
+static void on_given_up(struct cancel_entry *entry)
 {
-	abandon(CONTAINER_OF(flight, struct mcp_sampling, by_id), ERR_CANCELLED);
+	abandon(CONTAINER_OF(entry, struct mcp_sampling, by_id), ERR_CANCELLED);
 }
 
-static void on_session_over(struct flight *flight)
+static void on_session_over(struct cancel_entry *entry)
 {
-	abandon(CONTAINER_OF(flight, struct mcp_sampling, by_session), ERR_CANCELLED);
+	abandon(CONTAINER_OF(entry, struct mcp_sampling, by_session), ERR_CANCELLED);
 }
 
 /* ---- the answer ---- */
@@ -276,9 +276,9 @@ static nsec_t deadline_of(const struct mcp_sampling *sampling, nsec_t now)
 }
 
 /* A call that is open, perhaps on another worker: its texts stay as they are while it is in. */
-static void note_tool(const struct flight *flight, void *arg)
+static void note_tool(const struct cancel_entry *entry, void *arg)
 {
-	const struct mcp_request *request = CONTAINER_OF(flight, struct mcp_request, by_session);
+	const struct mcp_request *request = CONTAINER_OF(entry, struct mcp_request, by_session);
 	struct mcp_sampling *sampling = arg;
 
 	if (!slice_absent(request->tool))
@@ -288,8 +288,8 @@ static void note_tool(const struct flight *flight, void *arg)
 /* A sampling on the session's own stream is taken to be for the only call that is open. */
 static void find_tool(struct mcp_sampling *sampling)
 {
-	if (flights_each(sampling->mcp->flights, mcp_call_key(&sampling->link.who.key, SLICE("")),
-			 note_tool, sampling) != 1)
+	if (cancel_each(sampling->mcp->cancels, mcp_call_key(&sampling->link.who.key, SLICE("")),
+			note_tool, sampling) != 1)
 		sampling->tool = slice_of(NULL, 0);
 }
 
@@ -299,11 +299,11 @@ static void enter(struct mcp_sampling *sampling, struct mcp_request *stream)
 
 	if (mcp_link_has_session(&sampling->link)) {
 		sampling->by_id.key = mcp_asked_key(&sampling->link.who.key, sampling->id_text);
-		sampling->by_id.called_off = on_given_up;
-		flights_enter(mcp->flights, &sampling->by_id, mcp->inbox);
+		sampling->by_id.cancelled = on_given_up;
+		cancel_enter(mcp->cancels, &sampling->by_id, mcp->inbox);
 		sampling->by_session.key = sampling->link.who.key;
-		sampling->by_session.called_off = on_session_over;
-		flights_enter(mcp->flights, &sampling->by_session, mcp->inbox);
+		sampling->by_session.cancelled = on_session_over;
+		cancel_enter(mcp->cancels, &sampling->by_session, mcp->inbox);
 	}
 	if (stream == NULL) {
 		find_tool(sampling);
@@ -392,8 +392,8 @@ static bool is_unsolicited(const struct mcp_sampling *sampling)
 	const struct mcp_server *server = mcp_link_server(sampling->mcp, &sampling->link);
 
 	return server != NULL && !server->unsolicited &&
-	       flights_count(sampling->mcp->flights,
-			     mcp_call_key(&sampling->link.who.key, SLICE(""))) == 0;
+	       cancel_count(sampling->mcp->cancels,
+			    mcp_call_key(&sampling->link.who.key, SLICE(""))) == 0;
 }
 
 static void begin(struct mcp_sampling *sampling, const struct caller *caller, struct slice text,
@@ -412,7 +412,7 @@ static void begin(struct mcp_sampling *sampling, const struct caller *caller, st
 	} else if (stream == NULL && is_unsolicited(sampling)) {
 		refuse_err(sampling, ERR_UNSOLICITED);
 	} else if (mcp_link_has_session(link) &&
-		   flights_count(mcp->flights, link->who.key) >= MCP_SESSION_SAMPLINGS_MAX) {
+		   cancel_count(mcp->cancels, link->who.key) >= MCP_SESSION_SAMPLINGS_MAX) {
 		refuse_err(sampling, ERR_SAMPLINGS_BUSY);
 	} else {
 		ask_core(sampling, text, stream);
@@ -517,9 +517,9 @@ bool mcp_sampling_cancelled(struct mcp_host *mcp, const struct mcp_link *link, s
 	if (!slice_absent(text) && mcp_session_claimed(mcp->channels, &link->who, text)) {
 		const struct state_key key = mcp_asked_key(&link->who.key, text);
 		ours = true;
-		(void)flights_call_off(mcp->flights, key);
-		if (mcp->flights_elsewhere != NULL)
-			flights_redis_call_off(mcp->flights_elsewhere, key);
+		(void)cancel_all(mcp->cancels, key);
+		if (mcp->cancels_elsewhere != NULL)
+			cancel_redis_tell(mcp->cancels_elsewhere, key);
 	}
 	arena_give(&arena);
 	return ours;

@@ -31,7 +31,7 @@ struct mcp_sampling {
 	/* the client's exchange that it came on; NULL: none, or that has ended */
 	struct mcp_request *stream;
 	struct mcp_sampling *next, **place; /* in its list */
-	struct flight by_id, by_session;
+	struct cancel_entry by_id, by_session;
 };
 
 /* From now on the server that has given a token is told that its request is worked on, until the timer is stopped. */

@@ -131,9 +131,9 @@ static void cancel_call(struct mcp_request *request, const struct mcp_message *m
 	if (slice_absent(id))
 		return;
 	const struct state_key key = mcp_call_key(&request->link.who.key, id);
-	(void)flights_call_off(mcp->flights, key);
-	if (mcp->flights_elsewhere != NULL)
-		flights_redis_call_off(mcp->flights_elsewhere, key);
+	(void)cancel_all(mcp->cancels, key);
+	if (mcp->cancels_elsewhere != NULL)
+		cancel_redis_tell(mcp->cancels_elsewhere, key);
 }
 
 /* The client may not answer for the gateway: such members go. */

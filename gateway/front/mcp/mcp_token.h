@@ -80,7 +80,7 @@ struct mcp_token {
 /* The revision as the codec knows it; false: it does not, and the session is passed without backfill. */
 MUST_USE bool mcp_token_revision(const struct mcp_token *token, enum revision *out);
 
-/* The session's key in flights, channels and the store: of tenant, server and upstream id. */
+/* The session's key in cancels, channels and the store: of tenant, server and upstream id. */
 struct state_key mcp_token_key(const struct mcp_token *token);
 
 /* Of a request in that session by the canonical text of its JSON-RPC id: one that the server made, or the client. */

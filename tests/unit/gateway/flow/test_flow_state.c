@@ -238,7 +238,7 @@ static void cancelled_names_a_request_of_its_session(void **state)
 
 	assert_int_equal(start(b, &in), FLOW_LOAD);
 	assert_int_equal(known(b), FLOW_JOIN);
-	const struct state_key key = b->flow.state->flight.key;
+	const struct state_key key = b->flow.state->cancel.key;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		in = in_session(cases[i].body);
 		assert_int_equal(start(b, &in), FLOW_LOAD);
