@@ -308,6 +308,21 @@ class Mixed(Case):
             self.assertEqual(self.go_on(server, client, shown, id=id), first)
         self.assertEqual(self.provider.stats()["requests"], 2)
 
+    def test_what_a_part_that_comes_again_causes_is_bought_once(self):
+        server, client = self.two()
+        shown = self.begin(server, client)
+        bought = self.provider.stats()["requests"]
+        answers = []
+        for id, text in ((2, "more"), (3, "more"), (4, "another")):
+            reply = self.call(client, id=id, inputResponses={"e": ACCEPTED}, requestState=shown["requestState"])
+            server.take().json(asks(id, {"m": entry(text)}))
+            call = server.take()
+            answers.append(call.message["params"]["inputResponses"]["m"])
+            call.json(done(call.message["id"]))
+            self.assertEqual(reply.json(), done(id))
+        self.assertEqual(answers[0], answers[1])
+        self.assertEqual(self.provider.stats()["requests"], bought + 2)
+
     def test_the_client_may_write_its_call_anew(self):
         server, client = self.two()
         shown = self.begin(server, client, arguments={"a": 1, "b": "ü"})

@@ -319,7 +319,9 @@ struct mcp_entry {
 	nsec_t until;                  /* no sampling takes longer */
 	struct mcp_sampling *sampling; /* NULL: it is not under way */
 	struct slice name;             /* as the server wrote it */
-	struct slice answer;           /* JSON text; absent: not there yet */
+	/* Names the sampling: the same one, of a call that the client repeats, is paid for once. All zero: it has no name. */
+	struct mcp_digest once;
+	struct slice answer; /* JSON text; absent: not there yet */
 };
 
 /* One of the first two for each entry, perhaps from inside mcp_sampling_ask. */

@@ -1,6 +1,7 @@
 #include "gateway/front/mcp/mcp_round.h"
 
 #include "codec/base/must.h"
+#include "codec/base/sha256.h"
 
 #include <stdio.h>
 
@@ -169,6 +170,33 @@ static bool comes_again(const struct json_loose_walk *walk)
 	return false;
 }
 
+/* A client that repeats its part of a round, or whose part is repeated on the way, causes the same samplings again: they
+ * have the same names where the call, the state and what is asked are the same. */
+static struct mcp_digest name_of(const struct mcp_request *request, struct slice name,
+				 struct slice params)
+{
+	const struct mcp_round *round = request->round;
+	const struct mcp_token *token = &request->link.token;
+	static const struct mcp_digest none;
+	uint8_t whole[SHA256_BYTES];
+	struct mcp_digest digest;
+	struct sha256_sum sum;
+
+	if (slice_absent(round->restored))
+		return none;
+	sha256_begin(&sum);
+	sha256_add(&sum, slice_of((const char *)token->tenant.at, MCP_DIGEST_BYTES));
+	sha256_add(&sum, slice_of((const char *)token->principal.at, MCP_DIGEST_BYTES));
+	sha256_add(&sum, token->server);
+	sha256_add(&sum, round->restored);
+	sha256_add(&sum, slice_of((const char *)&round->number, sizeof(round->number)));
+	sha256_add(&sum, name);
+	sha256_add(&sum, params);
+	sha256_end(&sum, whole);
+	(void)memcpy(digest.at, whole, sizeof(digest.at));
+	return digest;
+}
+
 static void ask_entries(struct mcp_request *request)
 {
 	struct mcp_round *round = request->round;
@@ -180,14 +208,15 @@ static void ask_entries(struct mcp_request *request)
 	while (!round->failed && json_loose_next(&walk)) {
 		if (!mcp_entry_samples(walk.value) || comes_again(&walk))
 			continue;
+		const struct slice params = json_loose_member(walk.value, "params");
 		struct mcp_entry *entry = &round->entries[round->entry_count++];
 		*entry = (struct mcp_entry){ .events = &entry_events,
 					     .request = request,
 					     .until = round->until,
-					     .name = walk.name };
+					     .name = walk.name,
+					     .once = name_of(request, walk.name, params) };
 		round->pending++;
-		mcp_sampling_ask(request->mcp, &request->link, &request->caller,
-				 json_loose_member(walk.value, "params"), entry);
+		mcp_sampling_ask(request->mcp, &request->link, &request->caller, params, entry);
 	}
 	round->begins = false;
 	on_go_on(request);

@@ -22,6 +22,7 @@ enum {
 	(15 * SEC) /* of a client that has heard nothing; then it gets a stream with comments */
 
 struct mcp_round {
+	struct slice restored; /* the state of the gateway's that the client sent; absent: none */
 	struct mcp_round_rule rule;
 	/* the leg under way */
 	char id_text[MCP_LEG_ID_MAX];

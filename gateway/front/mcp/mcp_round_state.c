@@ -74,6 +74,9 @@ bool mcp_round_restore(struct mcp_request *request, struct mcp_leg *leg)
 		       mcp_refuse_err(request, ERR_ROUND_STATE);
 	if (!is_of(&state, request, &params))
 		return mcp_refuse_err(request, ERR_ROUND_STATE);
+	request->round->restored = arena_copy(&request->arena, text);
+	if (slice_absent(request->round->restored))
+		return mcp_refuse_err(request, ERR_BUSY);
 	return merge(request, &state, leg);
 }
 

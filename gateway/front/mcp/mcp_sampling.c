@@ -97,12 +97,14 @@ static void write_result(struct mcp_sampling *sampling, struct gather *body,
 
 static const struct slice before_id = SLICE_INIT("{\"jsonrpc\":\"2.0\",\"id\":");
 
-static void write_copy(struct mcp_sampling *sampling, struct gather *body, struct slice copy)
+static void write_copy(struct mcp_sampling *sampling, struct gather *body,
+		       const struct sampling_outcome *outcome)
 {
+	sampling->status = err_info(outcome->fault.err)->status;
 	gather_raw(body, before_id);
 	gather_raw(body, sampling->id);
 	gather_lit(body, ",");
-	gather_raw(body, copy);
+	gather_raw(body, outcome->copy);
 	gather_lit(body, "}");
 }
 
@@ -115,7 +117,7 @@ static void write_outcome(struct mcp_sampling *sampling, const struct sampling_o
 	if (outcome->end == SAMPLING_RESULT)
 		write_result(sampling, body, outcome);
 	else if (outcome->end == SAMPLING_COPY)
-		write_copy(sampling, body, outcome->copy);
+		write_copy(sampling, body, outcome);
 	else
 		write_error(sampling, body, &fault, &outcome->data);
 }
@@ -125,13 +127,16 @@ static struct slice on_keep(void *owner, const struct sampling_outcome *outcome)
 	struct mcp_sampling *sampling = owner;
 	const size_t front = before_id.len + sampling->id.len + 1;
 
+	sampling->kept = false;
 	write_outcome(sampling, outcome);
 	if (gather_done(&sampling->answer) != ERR_OK)
 		return slice_of(NULL, 0);
 	const struct slice whole = gather_flat(&sampling->answer, &sampling->arena);
+	sampling->kept = !slice_absent(whole);
+	if (sampling->entry != NULL && outcome->end == SAMPLING_RESULT)
+		return whole; /* bare */
 	if (slice_absent(whole) || whole.len <= front + 1)
 		return slice_of(NULL, 0);
-	sampling->kept = true;
 	return slice_of(whole.at + front, whole.len - front - 1);
 }
 
@@ -164,12 +169,17 @@ static void tell_entry(struct mcp_sampling *sampling, const struct sampling_outc
 	const struct fault busy = { .err = ERR_BUSY, .offset = FAULT_NO_OFFSET };
 	const struct fault fault = told(&outcome->fault);
 
-	if (outcome->end != SAMPLING_RESULT) {
+	if (outcome->end != SAMPLING_RESULT &&
+	    (outcome->end != SAMPLING_COPY || outcome->fault.err != ERR_OK)) {
 		fail_entry(sampling, &fault, &outcome->data);
 		return;
 	}
 	gather_init(&sampling->answer, &sampling->arena);
-	write_result(sampling, &sampling->answer, outcome);
+	sampling->status = 200;
+	if (outcome->end == SAMPLING_COPY)
+		gather_raw(&sampling->answer, outcome->copy);
+	else
+		write_result(sampling, &sampling->answer, outcome);
 	if (gather_done(&sampling->answer) == ERR_OK)
 		sampling->entry->events->answered(sampling->entry, &sampling->answer);
 	else
@@ -324,11 +334,16 @@ static void enter(struct mcp_sampling *sampling, struct mcp_request *stream)
 /* Names the request to all gateways: the same one is paid for once. */
 static void name_once(struct mcp_sampling *sampling)
 {
+	static const struct mcp_digest none;
+	const struct mcp_entry *entry = sampling->entry;
 	const struct state_key key = mcp_asked_key(&sampling->link.who.key, sampling->id_text);
 
-	if (!mcp_link_has_session(&sampling->link))
+	_Static_assert((int)MCP_DIGEST_BYTES == (int)STATE_KEY_BYTES, "both fit `once`");
+	if (entry != NULL ? mcp_digest_eq(&entry->once, &none)
+			  : !mcp_link_has_session(&sampling->link))
 		return;
-	(void)hex_put_bytes(sampling->once, key.at, STATE_KEY_BYTES);
+	(void)hex_put_bytes(sampling->once, entry != NULL ? entry->once.at : key.at,
+			    STATE_KEY_BYTES);
 	sampling->ask.idempotency_key = slice_of(sampling->once, sizeof(sampling->once));
 }
 
