@@ -1,4 +1,6 @@
-"""A FastMCP server over stdio whose tools sample."""
+"""A FastMCP server whose tools sample: over stdio, or over HTTP at the port that is given."""
+
+import sys
 
 from fastmcp import Context, FastMCP
 from pydantic import BaseModel
@@ -35,5 +37,14 @@ async def loop(prompt: str, ctx: Context) -> str:
     return (await ctx.sample(prompt, tools=[weather], max_tokens=64)).text
 
 
+@server.tool
+async def verdict(prompt: str, ctx: Context) -> str:
+    """An answer of a type."""
+    return repr((await ctx.sample(prompt, result_type=Verdict, max_tokens=64)).result)
+
+
 if __name__ == "__main__":
-    server.run(show_banner=False)
+    if len(sys.argv) > 1:
+        server.run(transport="http", host="127.0.0.1", port=int(sys.argv[1]), show_banner=False, log_level="ERROR")
+    else:
+        server.run(show_banner=False)
