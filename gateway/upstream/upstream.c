@@ -186,6 +186,7 @@ static void conn_send(struct upstream_conn *conn, struct upstream_call *call)
 	const struct upstream_limits *limits = &conn->pool->up->limits;
 
 	conn->call = call;
+	conn->foreign = call->extra != NULL;
 	conn->heard = false;
 	call->conn = conn;
 	call->state = UPSTREAM_SENT;
@@ -245,6 +246,7 @@ static void call_connect(struct upstream_call *call)
 		return;
 	}
 	conn->call = call;
+	conn->foreign = call->extra != NULL;
 	call->conn = conn;
 	call->state = UPSTREAM_CONNECT; /* a retry comes from elsewhere */
 	call->last_progress = upstream_now(call);

@@ -243,7 +243,8 @@ void upstream_holds(struct upstream_call *call, size_t bytes);
 void upstream_enough(struct upstream_call *call, bool good);
 
 /* What a call's owner does before a piece of its answer: PREFETCH_REQUEST and what follows (base/prefetch.h).
- * The call's memory may be named, but not read as PREFETCH_REQUEST. */
+ * The call's memory may be named, but not read as PREFETCH_REQUEST. Not for calls with an
+ * `extra`. */
 typedef void upstream_prefetch_fn(struct upstream_call *call, enum prefetch step);
 void upstream_set_prefetch(struct upstream *up, upstream_prefetch_fn *prefetch);
 

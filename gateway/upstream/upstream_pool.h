@@ -30,6 +30,7 @@ struct upstream_conn {
 	bool open;                  /* connected, TLS included */
 	bool used;                  /* has served an answer: may be stale */
 	bool heard;                 /* a byte has come since the request */
+	bool foreign;               /* its call is not a provider's (struct upstream_extra) */
 	bool narrow;                /* the kernel was asked to keep little unread input */
 	bool draining; /* the rest of an answer that nobody waits for any more; `call` is NULL */
 	bool stream;   /* counted in the pool's `streams`, not in its `conns` */

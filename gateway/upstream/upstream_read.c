@@ -338,6 +338,6 @@ void upstream_prefetch(const void *arg, enum prefetch step)
 
 	if (step == PREFETCH_CONNECTION)
 		prefetch_lines(conn, 2);
-	else if (conn->call != NULL && conn->pool->up->prefetch != NULL)
+	else if (conn->call != NULL && !conn->foreign && conn->pool->up->prefetch != NULL)
 		conn->pool->up->prefetch(conn->call, step);
 }

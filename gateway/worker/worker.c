@@ -16,6 +16,7 @@ void worker_refuse_waiting(struct worker *worker)
 {
 	worker->fronts.leaving = true;
 	sampling_give_up(&worker->core);
+	mcp_host_give_up(&worker->mcp);
 }
 
 /* ---- the thread ---- */

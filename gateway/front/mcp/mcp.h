@@ -53,8 +53,9 @@ struct mcp_host {
 		[CONFIG_MCP_SERVERS_MAX]; /* of metrics, by the server's place in the configuration in use */
 	bool leaving;                     /* no session begins any more */
 	struct net_timer minute;
-	struct mcp_own *all_owns;     /* a drain ends them */
-	struct mcp_request *all_gets; /* likewise */
+	struct mcp_own *all_owns;         /* a drain ends them */
+	struct mcp_request *all_gets;     /* likewise */
+	struct mcp_request *all_requests; /* those under way */
 };
 
 /* Sets up what the caller has not set. False: no memory. */
@@ -63,6 +64,9 @@ MUST_USE bool mcp_host_init(struct mcp_host *mcp);
 size_t mcp_host_in_flight(const struct mcp_host *mcp);
 /* The gateway leaves: streams that may be silent end, on both sides. */
 void mcp_host_leave(struct mcp_host *mcp);
+/* The drain is over: streams are cut, and whatever waits for a server is refused (ERR_DRAINING). After sampling_give_up,
+ * which answers the samplings. */
+void mcp_host_give_up(struct mcp_host *mcp);
 
 /* ---- one exchange of a client ---- */
 
@@ -168,6 +172,7 @@ struct mcp_request {
 	struct net_timer patience;                       /* for it */
 	struct mcp_client client;               /* a GET that is served from the own stream */
 	struct mcp_request *next, **link_place; /* in all_gets */
+	struct mcp_request *older, **newer;     /* in all_requests; newer NULL: it is not in */
 };
 
 /* A call with rounds: what is done about its legs, each of which is a call upstream. */
@@ -260,6 +265,8 @@ void mcp_fail(struct mcp_request *request, enum err err, const char *detail);
 void mcp_stream_begin(struct mcp_request *request, int status);
 /* The client has left. */
 void mcp_gone(struct mcp_request *request);
+/* The drain is over: as mcp_host_give_up. */
+void mcp_forward_give_up(struct mcp_request *request);
 extern const struct mcp_filter_events mcp_stream_events;
 
 /* ---- mcp_initialize.c ---- */

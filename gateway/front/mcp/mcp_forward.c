@@ -464,3 +464,31 @@ void mcp_gone(struct mcp_request *request)
 	request->phase = MCP_ORPHAN;
 	upstream_resume(&request->call);
 }
+
+void mcp_forward_give_up(struct mcp_request *request)
+{
+	/* A call of 2026-07-28 that waits for samplings has just been told that there will be none. */
+	if (request->legs != NULL && request->call.state == UPSTREAM_IDLE)
+		return;
+	net_timer_stop(request->host->loop, &request->patience);
+	upstream_cancel(&request->call);
+	switch (request->phase) {
+	case MCP_ORPHAN:
+		mcp_request_free(request);
+		return;
+	case MCP_STREAMS:
+		mcp_samplings_detach(request);
+		if (!request->out.ended)
+			mcp_out_end(&request->out, true);
+		return;
+	case MCP_CALLED:
+	case MCP_HOLDS:
+	case MCP_WAITS:
+		mcp_own_forget(request);
+		mcp_fail(request, ERR_DRAINING, NULL);
+		return;
+	case MCP_READING:
+	case MCP_ANSWERED:
+		return;
+	}
+}

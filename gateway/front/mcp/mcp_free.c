@@ -40,6 +40,11 @@ void mcp_request_free(struct mcp_request *request)
 	upstream_finish(&request->call);
 	if (request->legs != NULL)
 		request->legs->drop(request);
+	if (request->newer != NULL) {
+		*request->newer = request->older;
+		if (request->older != NULL)
+			request->older->newer = request->newer;
+	}
 	request->magic = 0;
 	arena_give(&request->arena);
 	slab_give(&request->host->records, request);

@@ -27,6 +27,17 @@ static void init(struct mcp_request *request, struct front_host *host,
 	};
 }
 
+static void link_in(struct mcp_request *request)
+{
+	struct mcp_host *mcp = request->mcp;
+
+	request->older = mcp->all_requests;
+	request->newer = &mcp->all_requests;
+	if (request->older != NULL)
+		request->older->newer = &request->older;
+	mcp->all_requests = request;
+}
+
 /* Refused before the server was asked: the answer leaves as a copy, so that its reader holds nothing else. */
 static void refuse_and_free(struct mcp_request *request)
 {
@@ -66,6 +77,7 @@ static void *on_begin(struct front_host *host, struct http_exchange *exchange,
 		return NULL;
 	}
 	init(request, host, exchange, in);
+	link_in(request);
 	if (mcp_read_head(request, found) && mcp_read_body(request) && mcp_serve(request)) {
 		request->server = NULL; /* a reload may come */
 		return request;

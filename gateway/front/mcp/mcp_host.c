@@ -33,3 +33,12 @@ void mcp_host_leave(struct mcp_host *mcp)
 	}
 	mcp_owns_end(mcp);
 }
+
+void mcp_host_give_up(struct mcp_host *mcp)
+{
+	mcp_host_leave(mcp);
+	for (struct mcp_request *at = mcp->all_requests, *older; at != NULL; at = older) {
+		older = at->older;
+		mcp_forward_give_up(at);
+	}
+}
