@@ -77,6 +77,8 @@ enum json_loose_kind json_loose_kind(struct slice value)
 
 bool json_loose_whole(struct slice text, struct slice *value)
 {
+	if (text.len == 0)
+		return false;
 	const char *end = text.at + text.len, *from = scan_space(text.at, end);
 	const char *to = skip_value(from, end);
 

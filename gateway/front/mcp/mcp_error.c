@@ -72,7 +72,8 @@ static struct slice caller_id(const struct mcp_request *request)
 	struct slice value;
 
 	if (request->posted.batch || request->posted.messages != 0 ||
-	    request->verb != MCP_VERB_POST || request->in->body.len > UNREAD_MAX)
+	    request->verb != MCP_VERB_POST || request->in->body.len == 0 ||
+	    request->in->body.len > UNREAD_MAX)
 		return request->posted.batch ? slice_of(NULL, 0) : request->posted.first.id;
 	if (!json_loose_whole(request->in->body, &value) ||
 	    json_loose_kind(value) != JSON_LOOSE_OBJECT)
