@@ -1,5 +1,7 @@
 #include "gateway/front/mcp/mcp_token.h"
 
+#include "codec/base/pack.h"
+
 #include "codec/base/must.h"
 #include "codec/base/sha256.h"
 
@@ -150,79 +152,14 @@ bool mcp_pin_address(const struct mcp_pin *pin, struct upstream_address *out)
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-struct packer {
-	char *at, *end;
-	bool full; /* something did not fit */
-};
-
-static void put_bytes(struct packer *to, const void *bytes, size_t len)
-{
-	to->full |= len > (size_t)(to->end - to->at);
-	if (to->full || len == 0)
-		return;
-	(void)memcpy(to->at, bytes, len);
-	to->at += len;
-}
-
-/* The lowest `count` bytes of it, the highest first. */
-static void put_number(struct packer *to, uint64_t number, size_t count)
-{
-	uint8_t bytes[sizeof(number)];
-
-	for (size_t i = 0; i < count; i++)
-		bytes[i] = (uint8_t)(number >> (8 * (count - 1 - i)));
-	put_bytes(to, bytes, count);
-}
-
-/* Its length in `count` bytes, and then it. */
-static void put_text(struct packer *to, struct slice text, size_t count, size_t max)
-{
-	to->full |= text.len > max;
-	put_number(to, text.len, count);
-	put_bytes(to, text.at, text.len);
-}
-
 static void put_digest(struct packer *to, const struct mcp_digest *digest)
 {
-	put_bytes(to, digest->at, sizeof(digest->at));
-}
-
-struct unpacker {
-	const char *at, *end;
-	bool bad; /* what was asked for is not there, or not in its only form */
-};
-
-/* So many bytes; absent when there are fewer. */
-static struct slice get_bytes(struct unpacker *from, size_t len)
-{
-	from->bad |= len > (size_t)(from->end - from->at);
-	if (from->bad)
-		return (struct slice){ NULL, 0 };
-	from->at += len;
-	return slice_of(from->at - len, len);
-}
-
-static uint64_t get_number(struct unpacker *from, size_t count)
-{
-	const struct slice bytes = get_bytes(from, count);
-	uint64_t number = 0;
-
-	for (size_t i = 0; i < bytes.len; i++)
-		number = number << 8 | (uint8_t)bytes.at[i];
-	return number;
-}
-
-static struct slice get_text(struct unpacker *from, size_t count, size_t max)
-{
-	const uint64_t len = get_number(from, count);
-
-	from->bad |= len > max;
-	return get_bytes(from, len);
+	pack_bytes(to, digest->at, sizeof(digest->at));
 }
 
 static struct mcp_digest get_digest(struct unpacker *from)
 {
-	const struct slice bytes = get_bytes(from, MCP_DIGEST_BYTES);
+	const struct slice bytes = unpack_bytes(from, MCP_DIGEST_BYTES);
 	struct mcp_digest digest = { { 0 } };
 
 	if (!slice_absent(bytes))
@@ -249,24 +186,24 @@ static size_t pin_bytes(uint8_t family)
 
 static void put_pin(struct packer *to, const struct mcp_pin *pin)
 {
-	put_number(to, pin->family, 1);
+	pack_number(to, pin->family, 1);
 	if (pin->family == 0)
 		return;
-	put_number(to, pin->port, 2);
-	put_bytes(to, pin->at, pin_bytes(pin->family));
+	pack_number(to, pin->port, 2);
+	pack_bytes(to, pin->at, pin_bytes(pin->family));
 }
 
 static struct mcp_pin get_pin(struct unpacker *from)
 {
-	struct mcp_pin pin = { .family = (uint8_t)get_number(from, 1) };
+	struct mcp_pin pin = { .family = (uint8_t)unpack_number(from, 1) };
 	const size_t len = pin_bytes(pin.family);
 
 	if (len == 0) {
 		from->bad |= pin.family != 0;
 		return pin;
 	}
-	pin.port = (uint16_t)get_number(from, 2);
-	const struct slice bytes = get_bytes(from, len);
+	pin.port = (uint16_t)unpack_number(from, 2);
+	const struct slice bytes = unpack_bytes(from, len);
 	if (!slice_absent(bytes))
 		(void)memcpy(pin.at, bytes.at, len);
 	return pin;
@@ -282,12 +219,12 @@ size_t mcp_token_pack(const struct mcp_token *token, char room[MCP_TOKEN_MAX])
 
 	must(token->mode < MCP_MODES);
 	must(token->pin.family == 0 || pin_bytes(token->pin.family) != 0);
-	put_number(&to, TOKEN_VERSION, 1);
-	put_number(&to,
-		   (uint32_t)token->mode | (token->tools ? TOKEN_TOOLS : 0) |
-			   (token->own_get ? TOKEN_OWN_GET : 0) | (endpoint ? TOKEN_ENDPOINT : 0) |
-			   (authorization ? TOKEN_AUTHORIZATION : 0),
-		   1);
+	pack_number(&to, TOKEN_VERSION, 1);
+	pack_number(&to,
+		    (uint32_t)token->mode | (token->tools ? TOKEN_TOOLS : 0) |
+			    (token->own_get ? TOKEN_OWN_GET : 0) | (endpoint ? TOKEN_ENDPOINT : 0) |
+			    (authorization ? TOKEN_AUTHORIZATION : 0),
+		    1);
 	put_digest(&to, &token->tenant);
 	put_digest(&to, &token->principal);
 	if (endpoint)
@@ -295,9 +232,9 @@ size_t mcp_token_pack(const struct mcp_token *token, char room[MCP_TOKEN_MAX])
 	if (authorization)
 		put_digest(&to, &token->authorization);
 	put_pin(&to, &token->pin);
-	put_number(&to, token->issued_s, 8);
-	put_text(&to, token->revision, 1, MCP_REVISION_MAX);
-	put_text(&to, token->upstream_id, 2, MCP_UPSTREAM_ID_MAX);
+	pack_number(&to, token->issued_s, 8);
+	pack_text(&to, token->revision, 1, MCP_REVISION_MAX);
+	pack_text(&to, token->upstream_id, 2, MCP_UPSTREAM_ID_MAX);
 	return to.full ? 0 : (size_t)(to.at - room);
 }
 
@@ -305,8 +242,8 @@ bool mcp_token_unpack(struct slice packed, struct mcp_token *out)
 {
 	struct unpacker from = { packed.at, packed.at + packed.len, false };
 
-	from.bad |= get_number(&from, 1) != TOKEN_VERSION;
-	const uint64_t flags = get_number(&from, 1);
+	from.bad |= unpack_number(&from, 1) != TOKEN_VERSION;
+	const uint64_t flags = unpack_number(&from, 1);
 	from.bad |= (flags & ~(uint64_t)TOKEN_ALL) != 0;
 	out->mode = (enum mcp_mode)(flags & TOKEN_MODE);
 	out->tools = (flags & TOKEN_TOOLS) != 0;
@@ -316,9 +253,9 @@ bool mcp_token_unpack(struct slice packed, struct mcp_token *out)
 	out->endpoint = get_optional(&from, (flags & TOKEN_ENDPOINT) != 0);
 	out->authorization = get_optional(&from, (flags & TOKEN_AUTHORIZATION) != 0);
 	out->pin = get_pin(&from);
-	out->issued_s = get_number(&from, 8);
-	out->revision = get_text(&from, 1, MCP_REVISION_MAX);
-	out->upstream_id = get_text(&from, 2, MCP_UPSTREAM_ID_MAX);
+	out->issued_s = unpack_number(&from, 8);
+	out->revision = unpack_text(&from, 1, MCP_REVISION_MAX);
+	out->upstream_id = unpack_text(&from, 2, MCP_UPSTREAM_ID_MAX);
 	return !from.bad && from.at == from.end;
 }
 
@@ -330,17 +267,17 @@ size_t mcp_state_pack(const struct mcp_state *state, char *room, size_t size)
 	const bool upstream = !slice_absent(state->upstream),
 		   answers = !slice_absent(state->answers);
 
-	put_number(&to, STATE_VERSION, 1);
-	put_number(&to, (upstream ? STATE_UPSTREAM : 0u) | (answers ? STATE_ANSWERS : 0u), 1);
+	pack_number(&to, STATE_VERSION, 1);
+	pack_number(&to, (upstream ? STATE_UPSTREAM : 0u) | (answers ? STATE_ANSWERS : 0u), 1);
 	put_digest(&to, &state->tenant);
 	put_digest(&to, &state->principal);
 	put_digest(&to, &state->params);
-	put_number(&to, state->expires_s, 8);
-	put_text(&to, state->method, 1, MCP_METHOD_MAX);
+	pack_number(&to, state->expires_s, 8);
+	pack_text(&to, state->method, 1, MCP_METHOD_MAX);
 	if (upstream)
-		put_text(&to, state->upstream, 4, SEAL_PLAIN_MAX);
+		pack_text(&to, state->upstream, 4, SEAL_PLAIN_MAX);
 	if (answers)
-		put_text(&to, state->answers, 4, SEAL_PLAIN_MAX);
+		pack_text(&to, state->answers, 4, SEAL_PLAIN_MAX);
 	return to.full ? 0 : (size_t)(to.at - room);
 }
 
@@ -348,19 +285,19 @@ bool mcp_state_unpack(struct slice packed, struct mcp_state *out)
 {
 	struct unpacker from = { packed.at, packed.at + packed.len, false };
 
-	from.bad |= get_number(&from, 1) != STATE_VERSION;
-	const uint64_t flags = get_number(&from, 1);
+	from.bad |= unpack_number(&from, 1) != STATE_VERSION;
+	const uint64_t flags = unpack_number(&from, 1);
 	from.bad |= (flags & ~(uint64_t)STATE_ALL) != 0;
 	out->tenant = get_digest(&from);
 	out->principal = get_digest(&from);
 	out->params = get_digest(&from);
-	out->expires_s = get_number(&from, 8);
-	out->method = get_text(&from, 1, MCP_METHOD_MAX);
+	out->expires_s = unpack_number(&from, 8);
+	out->method = unpack_text(&from, 1, MCP_METHOD_MAX);
 	out->upstream = out->answers = (struct slice){ NULL, 0 };
 	if ((flags & STATE_UPSTREAM) != 0)
-		out->upstream = get_text(&from, 4, SEAL_PLAIN_MAX);
+		out->upstream = unpack_text(&from, 4, SEAL_PLAIN_MAX);
 	if ((flags & STATE_ANSWERS) != 0)
-		out->answers = get_text(&from, 4, SEAL_PLAIN_MAX);
+		out->answers = unpack_text(&from, 4, SEAL_PLAIN_MAX);
 	return !from.bad && from.at == from.end;
 }
 
