@@ -83,6 +83,7 @@ ERROR(ROUNDS, -32603, 502, "rounds", "The MCP server asks for input again and ag
 ERROR(ROUND_SAMPLINGS, -32603, 502, "round_samplings", "The MCP server asks for too many samplings at once")
 ERROR(ROUND_STATE, -32602, 400, "request_state", "params.requestState is missing or not good for these inputResponses: it is of another request, or too old")
 ERROR(NOBODY_LISTENS, -32603, 503, "nobody_listens", "No client has taken this request")
+ERROR(GATEWAY_LOST, -32603, 503, "gateway_lost", "The gateway that was about to answer this has gone")
 ERROR(SERVER_DRAINING, -32603, 503, "draining", "The gateway is shutting down")
 
 /* the MCP server behind the proxy */
