@@ -56,6 +56,16 @@ enum mcp_open mcp_home_open(struct mcp_channels *channels, struct mcp_home *home
 	return opened;
 }
 
+bool mcp_home_is_here(struct mcp_channels *channels, const struct mcp_who *who)
+{
+	struct mcp_shard *shard = mcp_shard_lock(channels, &who->key);
+	const struct mcp_session *session = mcp_session_find(shard, &who->key);
+	const bool here = session != NULL && session->home != NULL;
+
+	mcp_shard_unlock(shard);
+	return here;
+}
+
 /* Under the lock, on its own worker. */
 static void leave_home(struct mcp_home *home)
 {

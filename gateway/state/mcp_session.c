@@ -254,14 +254,21 @@ void mcp_session_begin(struct mcp_place *target, const struct mcp_who *who, nsec
 	mcp_place_drop(target);
 }
 
-void mcp_session_used(struct mcp_channels *channels, const struct mcp_who *who, nsec_t now)
+bool mcp_session_used(struct mcp_channels *channels, const struct mcp_who *who, nsec_t now)
 {
 	struct mcp_shard *shard = mcp_shard_lock(channels, &who->key);
-	struct mcp_session *session = mcp_session_make(channels, shard, who, now);
+	struct mcp_session *session = mcp_session_find(shard, &who->key);
+	const bool made = session == NULL;
+	bool renewed = false;
 
-	if (session != NULL && !session->ended && now >= session->used + MCP_SESSION_RENEW)
+	if (made)
+		session = mcp_session_make(channels, shard, who, now);
+	else if (!session->ended && now >= session->used + MCP_SESSION_RENEW)
+		renewed = true;
+	if (renewed)
 		mcp_session_touch(shard, session, now);
 	mcp_shard_unlock(shard);
+	return renewed || (made && session != NULL);
 }
 
 bool mcp_session_end(struct mcp_channels *channels, const struct mcp_who *who, nsec_t now)

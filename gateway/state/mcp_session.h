@@ -62,8 +62,9 @@ MUST_USE enum mcp_room mcp_place_take(struct mcp_channels *channels, struct mcp_
 void mcp_place_drop(struct mcp_place *target);
 /* It did: the place is its record's now. Where the process has no room for a record, the session goes on uncounted. */
 void mcp_session_begin(struct mcp_place *target, const struct mcp_who *who, nsec_t now);
-/* A message of the session came. Begins its idle time anew, at most once a minute; makes a record where it is lost. */
-void mcp_session_used(struct mcp_channels *channels, const struct mcp_who *who, nsec_t now);
+/* A message of the session came. Begins its idle time anew, at most once a minute; makes a record where it is lost. True:
+ * it did one of both. */
+bool mcp_session_used(struct mcp_channels *channels, const struct mcp_who *who, nsec_t now);
 /* The session is over (DELETE, upstream 404): its place is free, home and client are told (MCP_CHANNEL_ENDED), and its
  * key is remembered as ended for MCP_SESSION_IDLE. True: it was not over before. */
 bool mcp_session_end(struct mcp_channels *channels, const struct mcp_who *who, nsec_t now);

@@ -42,7 +42,8 @@ struct mcp_shared *mcp_shared_new(struct net_loop *loop, struct redis_client *cl
 struct mcp_ask {
 	struct mcp_who who;
 	void (*done)(struct mcp_ask *ask);
-	/* the answer */
+	void *owner; /* for it */
+	/* the answer; UNKNOWN until it is there */
 	enum mcp_shared_answer {
 		MCP_SHARED_UNKNOWN, /* Redis has not answered in time */
 		MCP_SHARED_MINE, /* the home is this worker now; last_id is where the one before was */

@@ -14,6 +14,7 @@ enum { MCP_REMOTE_WINDOW = 128 << 10 }; /* bytes on their way to a client that h
 struct mcp_remote {
 	struct mcp_who who; /* set by the caller, as are: */
 	struct peer_address home;
+	struct mcp_request *owner; /* for its functions */
 	/* The home has answered, or it has ended: state is, as of a struct mcp_client, OPENING (nothing yet), OPEN, REFUSED,
 	 * ENDED, CLOSED (the home has gone, or is dead), REPLACED or GAP; or `other` is set: last_id is not one of the own
 	 * GET's (MCP_ATTACH_OTHER). Of all but OPENING and OPEN it is not in any more. */
