@@ -28,7 +28,7 @@ static bool run_script(struct redis_link *link, struct redis_script *script,
 	if (to == NULL)
 		return false;
 	call->type->put(call, &run);
-	if (!redis_link_send(link, &(struct redis_command){ told, script, by_text, false }))
+	if (!redis_link_send(link, &(struct redis_command){ told, script, by_text, script->aside }))
 		return false;
 	script->generation =
 		generation; /* Redis knows it by the time that it gets to what follows this */

@@ -24,6 +24,8 @@ enum redis_outcome {
 struct redis_script {
 	struct slice text;
 	const char *sha1; /* of the text, 40 hex digits */
+	/* That it is refused says nothing of how Redis is: the user may have no right to what it does. */
+	bool aside;
 	uint64_t
 		generation; /* private: of the link, when Redis was told the text; 0: it has to be */
 };

@@ -13,7 +13,8 @@
 struct redis_client {
 	struct net_loop *loop;
 	struct redis_link *link;
-	struct redis_link *listener; /* NULL: there is none */
+	struct redis_link *listeners[REDIS_LISTENERS_MAX];
+	uint32_t listener_count;
 	uint16_t port;
 };
 
@@ -89,28 +90,33 @@ struct redis_link *redis_client_link(struct redis_client *client)
 	return client->link;
 }
 
-bool redis_client_listen(struct redis_client *client, const struct config_store *config,
-			 struct slice channel, void (*heard)(void *owner, struct slice message),
-			 void *owner)
+struct redis_link *redis_client_listen(struct redis_client *client,
+				       const struct config_store *config,
+				       const struct slice *channels, uint32_t count,
+				       void (*heard)(void *owner, struct slice message),
+				       void *owner)
 {
 	struct redis_link_args args = {
-		.channel = channel,
+		.channel_count = count,
 		.heard = heard,
 		.owner = owner,
 		.quiet = true, /* what is wrong with the other connection is told of that */
 	};
 	char problem[256];
 
-	must(client->listener == NULL);
-	client->listener = connect_as(client, config, &args, problem, sizeof(problem));
-	return client->listener != NULL;
+	must(client->listener_count < REDIS_LISTENERS_MAX && count <= REDIS_CHANNELS_MAX);
+	(void)memcpy(args.channels, channels, count * sizeof(*channels));
+	struct redis_link *made = connect_as(client, config, &args, problem, sizeof(problem));
+	if (made != NULL)
+		client->listeners[client->listener_count++] = made;
+	return made;
 }
 
 void redis_client_use_login(struct redis_client *client, const struct config_store *config)
 {
 	redis_link_set_login(client->link, config->user, config->password);
-	if (client->listener != NULL)
-		redis_link_set_login(client->listener, config->user, config->password);
+	for (uint32_t i = 0; i < client->listener_count; i++)
+		redis_link_set_login(client->listeners[i], config->user, config->password);
 }
 
 void redis_client_resolved(struct redis_client *client, const struct redis_target *targets,
@@ -127,8 +133,8 @@ void redis_client_resolved(struct redis_client *client, const struct redis_targe
 			((struct sockaddr_in *)&own[i].address)->sin_port = htons(client->port);
 	}
 	redis_link_set_targets(client->link, own, count);
-	if (client->listener != NULL)
-		redis_link_set_targets(client->listener, own, count);
+	for (uint32_t i = 0; i < client->listener_count; i++)
+		redis_link_set_targets(client->listeners[i], own, count);
 }
 
 void redis_client_end_turn(struct redis_client *client)

@@ -1,5 +1,5 @@
-/* redis_client.h - a worker's connections to the configured Redis: one that all of its users share, and one that
- * listens, where somebody does. Everything belongs to the loop's thread. */
+/* redis_client.h - a worker's connections to the configured Redis: one that all of its users share, and some that
+ * listen, where somebody does. Everything belongs to the loop's thread. */
 #ifndef GATEWAY_REDIS_REDIS_CLIENT_H
 #define GATEWAY_REDIS_REDIS_CLIENT_H
 
@@ -16,11 +16,15 @@ struct redis_client *redis_client_new(struct net_loop *loop, const struct config
 /* The one that all share. */
 struct redis_link *redis_client_link(struct redis_client *client);
 
-/* A connection of its own that listens to `channel`, at most one; what is said there goes to `heard`. `config` as
- * above. False: memory. */
-MUST_USE bool redis_client_listen(struct redis_client *client, const struct config_store *config,
-				  struct slice channel,
-				  void (*heard)(void *owner, struct slice message), void *owner);
+/* A connection of its own that listens to these channels (at most REDIS_CHANNELS_MAX, whose names must outlive it); what
+ * is said there goes to `heard`. There are REDIS_LISTENERS_MAX of them at most. `config` as above. Whoever wants to
+ * know how the connection is joins it (redis_link_join). NULL: memory. */
+enum { REDIS_LISTENERS_MAX = 2 };
+MUST_USE struct redis_link *redis_client_listen(struct redis_client *client,
+						const struct config_store *config,
+						const struct slice *channels, uint32_t count,
+						void (*heard)(void *owner, struct slice message),
+						void *owner);
 
 /* User and password of `config` from now on (redis_link_set_login); it is not looked at for anything else. */
 void redis_client_use_login(struct redis_client *client, const struct config_store *config);

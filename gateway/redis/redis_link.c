@@ -325,6 +325,14 @@ static void report_failed(struct redis_link *link)
 	}
 }
 
+static void report_lost(struct redis_link *link)
+{
+	REDIS_LINK_USERS(user, link, lost)
+	{
+		user->events->lost(user);
+	}
+}
+
 void redis_link_close(struct redis_link *link, enum store_fault fault, const char *why)
 {
 	if (link->conn == NULL)
@@ -350,10 +358,12 @@ void redis_link_close(struct redis_link *link, enum store_fault fault, const cha
 	retry_later(link);
 	if (strange)
 		sniff(link);
-	if (opening)
+	if (opening) {
 		report_failed(link);
-	else
+	} else {
 		redis_link_report_turned(link);
+		report_lost(link);
+	}
 }
 
 static void link_open(struct redis_link *link)

@@ -18,6 +18,7 @@
 enum {
 	REDIS_ADDRESSES_MAX = 8,
 	REDIS_IN_FLIGHT_MAX = 32768, /* calls; a power of two */
+	REDIS_CHANNELS_MAX = 2,      /* of one link that listens */
 };
 
 struct redis_user;
@@ -34,6 +35,8 @@ struct redis_user_events {
 	void (*turned)(struct redis_user *user);
 	/* Why it is not in use, another reason than before, at first CONNECTING, or NONE. */
 	void (*fault)(struct redis_user *user, enum store_fault fault);
+	/* A connection that was greeted is over: what was on its way may have got lost. */
+	void (*lost)(struct redis_user *user);
 	/* Of every command but the link's own. */
 	void (*measured)(struct redis_user *user, enum redis_outcome outcome, bool late,
 			 nsec_t took);
@@ -58,9 +61,10 @@ struct redis_link_args {
 	const char *server_name; /* NULL for addresses; copied, as user, password and name are */
 	struct slice user, password; /* absent: not sent */
 	uint32_t database;
-	struct slice
-		channel; /* the link does nothing but listen to it, and takes no commands; absent: none; must outlive the link */
-	void (*heard)(void *owner, struct slice message); /* to the channel */
+	/* The link does nothing but listen to these, and takes no commands; count 0: none. Their names must outlive it. */
+	struct slice channels[REDIS_CHANNELS_MAX];
+	uint32_t channel_count;
+	void (*heard)(void *owner, struct slice message); /* on any of the channels */
 	void *owner;                                      /* whose heard is */
 	nsec_t deadline;
 	const char *name; /* for messages: no password in it */

@@ -124,11 +124,12 @@ void redis_link_greet(struct redis_link *link)
 	char number[16];
 
 	send_login(link, false);
-	const struct slice listen[] = { SLICE("SUBSCRIBE"), args->channel };
-	if (link->conn != NULL && redis_link_listens(link)) {
+	for (uint32_t i = 0; i < args->channel_count && link->conn != NULL; i++) {
+		const struct slice listen[] = { SLICE("SUBSCRIBE"), args->channels[i] };
 		own_send(link, false, listen, COUNT_OF(listen));
-		return;
 	}
+	if (redis_link_listens(link))
+		return;
 	(void)snprintf(number, sizeof(number), "%u", args->database);
 	const struct slice select[] = { SLICE("SELECT"), slice_str(number) };
 	if (link->conn != NULL && args->database != 0)

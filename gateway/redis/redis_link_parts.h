@@ -56,7 +56,7 @@ static inline nsec_t redis_link_now(const struct redis_link *link)
 
 static inline bool redis_link_listens(const struct redis_link *link)
 {
-	return !slice_absent(link->args.channel);
+	return link->args.channel_count != 0;
 }
 
 /* Those who have that function, oldest first. */

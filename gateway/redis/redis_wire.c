@@ -94,6 +94,19 @@ void redis_put(struct redis_buffer *buffer, struct slice argument)
 	buffer->len = (size_t)(to - buffer->at) + argument.len + 2;
 }
 
+char *redis_put_room(struct redis_buffer *buffer, size_t len)
+{
+	if (len > buffer->most || !make_room(buffer, 2 * LINE_ROOM + len)) {
+		buffer->failed = true;
+		return NULL;
+	}
+	char *to = buffer->at + buffer->len;
+	to += write_line(to, '$', len);
+	(void)memcpy(to + len, "\r\n", 2);
+	buffer->len = (size_t)(to - buffer->at) + len + 2;
+	return to;
+}
+
 void redis_put_number(struct redis_buffer *buffer, uint32_t number)
 {
 	char text[NUMBER_ROOM];

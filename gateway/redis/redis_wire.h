@@ -26,6 +26,9 @@ void redis_buffer_fini(struct redis_buffer *buffer);
 /* A request is its number of arguments, then each of them. */
 void redis_put_count(struct redis_buffer *buffer, uint32_t count);
 void redis_put(struct redis_buffer *buffer, struct slice argument);
+/* Likewise, of `len` bytes that the caller writes to where this returns before anything else is put; NULL: there is no
+ * room. */
+char *redis_put_room(struct redis_buffer *buffer, size_t len);
 void redis_put_number(struct redis_buffer *buffer, uint32_t number);
 /* As the beginning of a longer argument: writes its digits, at most REDIS_NUMBER_ROOM, and returns how many. */
 enum { REDIS_NUMBER_ROOM = 10 };

@@ -49,7 +49,8 @@ struct cancel_redis *cancel_redis_new(struct redis_client *client, struct cancel
 		return NULL;
 	made->link = redis_client_link(client);
 	made->cancels = cancels;
-	if (config == NULL || redis_client_listen(client, config, channel, on_heard, made))
+	if (config == NULL ||
+	    redis_client_listen(client, config, &channel, 1, on_heard, made) != NULL)
 		return made;
 	free(made);
 	return NULL;

@@ -7,21 +7,10 @@
 
 #include "codec/mcp/sampling.h"
 #include "gateway/state/state_redis.h"
-
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-
-#include <cmocka.h>
+#include "tests/unit/gateway/redis/redis_process_rig.h"
 
 enum { GATEWAYS = 2, EACH = 4096 };
 
-static char directory[] = "/tmp/sluice-redis-XXXXXX";
-static pid_t server;
-static redisContext *connection;
 static struct net_loop loop;
 static struct arena_pool pool;
 static struct arena arena;
@@ -35,90 +24,10 @@ static struct gateway gateways[GATEWAYS], *const a = &gateways[0], *const b = &g
 
 static const struct state_key tenant = { { 0xac, 0x3e } };
 
-/* ---- Redis ---- */
-
-static inline redisReply *ask(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	redisReply *reply = redisvCommand(connection, format, args);
-	va_end(args);
-	assert_non_null(reply);
-	if (reply->type == REDIS_REPLY_ERROR)
-		fail_msg("%s: %s", format, reply->str);
-	return reply;
-}
-
-static inline void command(const char *format, const char *argument)
-{
-	freeReplyObject(ask(format, argument));
-}
-
-static inline void one_answer(struct gateway *gateway)
-{
-	void *reply = NULL;
-
-	assert_int_equal(redisGetReply(connection, &reply), REDIS_OK);
-	const bool error = ((redisReply *)reply)->type == REDIS_REPLY_ERROR;
-	if (error && strncmp(((redisReply *)reply)->str, "NOSCRIPT", 8) != 0)
-		fail_msg("%s", ((redisReply *)reply)->str);
-	rig_answer(gateway->redis, error ? REDIS_REFUSED : REDIS_ANSWERED, reply);
-	freeReplyObject(reply);
-}
-
 /* Everything that a gateway has sent is done and answered, and what it sends then, too. */
 static inline void exchange(struct gateway *gateway)
 {
-	struct redis_buffer *out = &gateway->redis->link->out;
-
-	while (rig_waiting(gateway->redis) != 0) {
-		const uint64_t count = rig_waiting(gateway->redis);
-		assert_int_equal(redisAppendFormattedCommand(connection, out->at, out->len),
-				 REDIS_OK);
-		redis_buffer_clear(out);
-		for (uint64_t i = 0; i < count; i++)
-			one_answer(gateway);
-	}
-}
-
-static inline int start_server(void **state)
-{
-	char socket_path[64];
-
-	(void)state;
-	if (mkdtemp(directory) == NULL)
-		return -1;
-	(void)snprintf(socket_path, sizeof(socket_path), "%s/redis.sock", directory);
-	server = fork();
-	if (server == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		(void)!freopen("/dev/null", "w", stdout);
-		(void)execlp("redis-server", "redis-server", "--port", "0", "--unixsocket",
-			     socket_path, "--save", "", "--dir", directory, (char *)NULL);
-		_exit(127);
-	}
-	do {
-		if (waitpid(server, NULL, WNOHANG) == server)
-			exit(77); /* there is no redis-server: ctest knows it as skipped */
-		redisFree(connection);
-		connection = redisConnectUnix(socket_path);
-		assert_non_null(connection);
-	} while (connection->err != 0);
-	return 0;
-}
-
-static inline int stop_server(void **state)
-{
-	char socket_path[64];
-
-	(void)state;
-	redisFree(connection);
-	(void)kill(server, SIGKILL);
-	(void)waitpid(server, NULL, 0);
-	(void)snprintf(socket_path, sizeof(socket_path), "%s/redis.sock", directory);
-	(void)unlink(socket_path);
-	return rmdir(directory);
+	(void)exchange_link(gateway->redis->link);
 }
 
 /* ---- gateways ---- */

@@ -132,6 +132,14 @@ static inline void fake_unready(struct redis_link *link)
 			user->events->unready(user);
 }
 
+/* The connection, which was ready, is over. */
+static inline void fake_lost(struct redis_link *link)
+{
+	for (struct redis_user *user = link->users; user != NULL; user = user->next)
+		if (user->events->lost != NULL)
+			user->events->lost(user);
+}
+
 /* An attempt to connect has failed. */
 static inline void fake_failed(struct redis_link *link)
 {

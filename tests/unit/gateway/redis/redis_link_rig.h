@@ -212,7 +212,7 @@ static inline void assert_written(const char *bytes)
 /* ---- what the link tells ---- */
 
 static struct {
-	uint32_t ready, unready, failed, late, answered, refused, lost, turned, faults;
+	uint32_t ready, unready, failed, late, answered, refused, lost, turned, faults, gone;
 	enum store_fault fault;
 } told;
 
@@ -256,6 +256,12 @@ static inline void on_turned(struct redis_user *user)
 	told.turned++;
 }
 
+static inline void on_gone(struct redis_user *user)
+{
+	(void)user;
+	told.gone++;
+}
+
 static inline void on_fault(struct redis_user *user, enum store_fault fault)
 {
 	(void)user;
@@ -285,6 +291,7 @@ static const struct redis_user_events events = { .ready = on_ready,
 						 .failed = on_failed,
 						 .turned = on_turned,
 						 .fault = on_fault,
+						 .lost = on_gone,
 						 .measured = on_measured };
 
 static inline struct redis_link_args arguments(uint32_t targets)

@@ -301,6 +301,19 @@ static void what_is_asked_aside_may_be_refused(void **state)
 	assert_true(redis_link_ready(link));
 }
 
+static void a_connection_that_was_greeted_is_told_to_be_over_and_no_attempt(void **state)
+{
+	(void)state;
+	(void)ready_link();
+	assert_int_equal(told.gone, 0);
+	ended(NET_END_FAILED);
+	assert_int_equal(told.gone, 1);
+	pass(25 * MSEC);
+	ended(NET_END_FAILED);
+	assert_int_equal(told.failed, 1);
+	assert_int_equal(told.gone, 1);
+}
+
 /* ---- a link that listens ---- */
 
 #define SUBSCRIBED "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"
@@ -312,7 +325,8 @@ static void who_listens_hears_what_is_said_and_asks_whether_anybody_is_there(voi
 	struct redis_link_args args = arguments(2);
 
 	(void)state;
-	args.channel = SLICE("c");
+	args.channels[0] = SLICE("c");
+	args.channel_count = 1;
 	args.password = SLICE("pw");
 	(void)link_of(args);
 	heard[0] = '\0';
@@ -336,6 +350,27 @@ static void who_listens_hears_what_is_said_and_asks_whether_anybody_is_there(voi
 	assert_int_equal(conn.port, 1001);
 }
 
+static void who_listens_to_two_channels_is_ready_with_the_second(void **state)
+{
+	struct redis_link_args args = arguments(1);
+
+	(void)state;
+	args.channels[0] = SLICE("c");
+	args.channels[1] = SLICE("d");
+	args.channel_count = 2;
+	(void)link_of(args);
+	heard[0] = '\0';
+	pass(0);
+	opened();
+	assert_written("*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nc\r\n*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nd\r\n");
+	says(SUBSCRIBED);
+	assert_int_equal(told.ready, 0);
+	says("*3\r\n$9\r\nsubscribe\r\n$1\r\nd\r\n:2\r\n");
+	assert_int_equal(told.ready, 1);
+	says("*3\r\n$7\r\nmessage\r\n$1\r\nd\r\n$2\r\nm1\r\n");
+	assert_string_equal(heard, "m1");
+}
+
 static void who_listens_and_is_told_something_else_begins_anew(void **state)
 {
 	static const char *const wrong[] = { "+OK\r\n", "*2\r\n$7\r\nmessage\r\n$1\r\nc\r\n",
@@ -343,7 +378,8 @@ static void who_listens_and_is_told_something_else_begins_anew(void **state)
 	struct redis_link_args args = arguments(1);
 
 	(void)state;
-	args.channel = SLICE("c");
+	args.channels[0] = SLICE("c");
+	args.channel_count = 1;
 	for (size_t i = 0; i < COUNT_OF(wrong); i++) {
 		(void)link_of(args);
 		pass(0);
@@ -548,6 +584,8 @@ int main(void)
 		cmocka_unit_test(a_slow_server_is_probed_once_at_a_time),
 		cmocka_unit_test(an_error_stops_all_and_a_refused_probe_goes_to_the_next_address),
 		cmocka_unit_test(what_is_asked_aside_may_be_refused),
+		cmocka_unit_test(a_connection_that_was_greeted_is_told_to_be_over_and_no_attempt),
+		cmocka_unit_test(who_listens_to_two_channels_is_ready_with_the_second),
 		cmocka_unit_test(who_listens_hears_what_is_said_and_asks_whether_anybody_is_there),
 		cmocka_unit_test(who_listens_and_is_told_something_else_begins_anew),
 		cmocka_unit_test(pauses_grow_to_a_bound_and_differ_between_gateways),

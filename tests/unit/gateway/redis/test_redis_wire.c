@@ -64,6 +64,23 @@ static void what_is_packed_is_one_argument(void **state)
 	redis_buffer_fini(&buffer);
 }
 
+static void an_argument_may_be_written_in_place(void **state)
+{
+	static const char wanted[] = "$3\r\nabc\r\n$0\r\n\r\n";
+	struct redis_buffer buffer = { .most = 64 };
+
+	(void)state;
+	char *at = redis_put_room(&buffer, 3);
+	assert_non_null(at);
+	(void)memcpy(at, "abc", 3);
+	assert_non_null(redis_put_room(&buffer, 0));
+	assert_int_equal(buffer.len, sizeof(wanted) - 1);
+	assert_memory_equal(buffer.at, wanted, buffer.len);
+	assert_null(redis_put_room(&buffer, 64));
+	assert_true(buffer.failed);
+	redis_buffer_fini(&buffer);
+}
+
 static void a_buffer_grows_up_to_its_bound_and_no_further(void **state)
 {
 	struct redis_buffer buffer = { .most = 20000 };
@@ -118,6 +135,7 @@ int main(void)
 		cmocka_unit_test(a_request_is_a_count_and_its_arguments),
 		cmocka_unit_test(an_amount_is_a_billions_worth_and_the_rest),
 		cmocka_unit_test(what_is_packed_is_one_argument),
+		cmocka_unit_test(an_argument_may_be_written_in_place),
 		cmocka_unit_test(a_buffer_grows_up_to_its_bound_and_no_further),
 		cmocka_unit_test(the_clock_is_seconds_and_microseconds),
 	};
