@@ -7,20 +7,9 @@
 #define GATEWAY_STATE_PEER_BUS_H
 
 #include "gateway/redis/redis_client.h"
-#include "gateway/state/state_redis_alive.h"
+#include "gateway/state/peer_address.h"
 
 enum { PEER_MESSAGE_MAX = 80 << 10 }; /* bytes of one message */
-
-/* Which worker of which gateway. All zero: none. */
-struct peer_address {
-	uint8_t gateway[ALIVE_NAME_BYTES];
-	uint8_t worker;
-};
-
-static inline bool peer_address_eq(const struct peer_address *a, const struct peer_address *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0;
-}
 
 /* What messages are about: a user of the bus has a kind for each of its messages. Part of what is sent, so only append. */
 enum peer_kind {
@@ -35,7 +24,8 @@ enum peer_kind {
 
 struct peer_bus;
 
-/* Listens from now on. `client` and `alive` must outlive it. NULL: memory. */
+/* Listens from the loop's next turn on; lives until the process ends. `worker` is this one's number, below 256. NULL:
+ * memory. */
 struct peer_bus *peer_bus_new(struct redis_client *client, const struct config_store *config,
 			      const struct alive *alive, uint32_t worker);
 
@@ -47,14 +37,16 @@ void peer_bus_hear(struct peer_bus *bus, enum peer_kind kind,
 		   void (*heard)(void *owner, const struct peer_address *from, struct slice body),
 		   void *owner);
 
-/* Tells one worker; the body is the parts, one behind the other. False: Redis is away, or it is too long. */
+/* Tells one worker, which may be of this gateway; the body is the parts, one behind the other. False: Redis is away, or it
+ * is too long. True says that it was sent, not that anybody hears it. */
 MUST_USE bool peer_bus_tell(struct peer_bus *bus, const struct peer_address *to,
 			    enum peer_kind kind, const struct slice *parts, size_t count);
 /* Tells worker 0 of every other gateway. Nobody waits. */
 void peer_bus_tell_all(struct peer_bus *bus, enum peer_kind kind, const struct slice *parts,
 		       size_t count);
 
-/* The listening connection came, or went: messages may have been lost. One owner; NULL: nobody. */
+/* A connection came, or went: messages that were told, or would have been heard, may have been lost. One owner; `gap`
+ * NULL: nobody. */
 void peer_bus_on_gap(struct peer_bus *bus, void (*gap)(void *owner), void *owner);
 
 #endif
