@@ -1,5 +1,5 @@
-/* mcp_channel_parts.h - a session's record, and what mcp_session.c, mcp_channel.c and mcp_queue.c do for each other:
- * private to them and their tests. */
+/* mcp_channel_parts.h - a session's record, and what mcp_session.c, mcp_channel.c, mcp_queue.c and mcp_shared*.c do for
+ * each other: private to them and their tests. */
 #ifndef GATEWAY_STATE_MCP_CHANNEL_PARTS_H
 #define GATEWAY_STATE_MCP_CHANNEL_PARTS_H
 
@@ -8,6 +8,7 @@
 #include "gateway/state/key_shard.h"
 #include "gateway/state/mcp_channel.h"
 #include "gateway/state/mcp_counts.h"
+#include "gateway/state/mcp_hub.h"
 
 #include <stdatomic.h>
 
@@ -40,11 +41,12 @@ struct mcp_session {
 	struct key_link link;
 	struct list_link use; /* among its shard's, from the one that was not used for longest */
 	struct state_key key, tenant;
-	struct mcp_counted counted; /* 0 once it has ended */
+	struct mcp_counted counted; /* 0 once it has ended, or as long as others told of it only */
 	nsec_t used;
 	uint32_t note; /* of mcp_session_note */
 	bool ended, refused;
-	bool open; /* the upstream has answered the home's GET */
+	bool open;                   /* the upstream has answered the home's GET */
+	struct peer_address home_at; /* as Redis and other gateways said last */
 	struct mcp_home *home;
 	struct mcp_client *client;
 	struct mcp_claims *claims; /* NULL: none was claimed yet */
@@ -64,6 +66,7 @@ struct mcp_shard {
 struct mcp_channels {
 	struct mcp_shard shards[KEY_SHARDS];
 	struct mcp_counts counts;
+	struct mcp_hub hub;
 	_Atomic nsec_t expired; /* when all shards were last gone through */
 	size_t fail_next;       /* tests: the n-th mcp_memory from now on is refused; 0: none */
 	/* KEY_SHARDS of them, in a mapping of their own: what nobody uses takes no memory. */
@@ -84,9 +87,11 @@ uint64_t mcp_id_digest(struct slice id);
 
 /* NULL: there is none. */
 struct mcp_session *mcp_session_find(struct mcp_shard *shard, const struct state_key *key);
-/* The same, or a new one, which is counted; NULL: there is no room for one. */
+/* The same, or a new one, and it is counted; NULL: there is no room for one. */
 struct mcp_session *mcp_session_make(struct mcp_channels *channels, struct mcp_shard *shard,
 				     const struct mcp_who *who, nsec_t now);
+/* The inbox of the worker that is its home in this process; NULL: none is. */
+struct inbox *mcp_session_home_inbox(struct mcp_channels *channels, const struct state_key *key);
 /* Its idle time begins anew. */
 void mcp_session_touch(struct mcp_shard *shard, struct mcp_session *session, nsec_t now);
 

@@ -42,6 +42,7 @@ struct mcp_channels *mcp_channels_new(void)
 	}
 	for (size_t i = 0; i < KEY_SHARDS; i++)
 		shard_init(&channels->shards[i], channels->buckets[i]);
+	mcp_hub_init(&channels->hub);
 	return channels;
 }
 
@@ -77,6 +78,7 @@ static void clear(struct mcp_channels *channels, struct mcp_session *session)
 	session->queue.seen = NULL;
 	session->claims = NULL;
 	session->open = session->refused = false;
+	session->home_at = (struct peer_address){ { 0 }, 0 };
 }
 
 static void give_place(struct mcp_channels *channels, struct mcp_session *session)
@@ -153,15 +155,20 @@ static struct mcp_session *add(struct mcp_channels *channels, struct mcp_shard *
 	return session;
 }
 
-struct mcp_session *mcp_session_make(struct mcp_channels *channels, struct mcp_shard *shard,
-				     const struct mcp_who *who, nsec_t now)
+static struct mcp_session *find_or_add(struct mcp_channels *channels, struct mcp_shard *shard,
+				       const struct mcp_who *who, nsec_t now)
 {
 	struct mcp_session *session = mcp_session_find(shard, &who->key);
 
-	if (session != NULL)
-		return session;
-	session = add(channels, shard, who, now);
-	if (session != NULL)
+	return session != NULL ? session : add(channels, shard, who, now);
+}
+
+struct mcp_session *mcp_session_make(struct mcp_channels *channels, struct mcp_shard *shard,
+				     const struct mcp_who *who, nsec_t now)
+{
+	struct mcp_session *session = find_or_add(channels, shard, who, now);
+
+	if (session != NULL && session->counted.tenant == 0 && !session->ended)
 		session->counted = mcp_counts_add(&channels->counts, &who->tenant, &who->server);
 	return session;
 }
@@ -178,6 +185,7 @@ void mcp_channels_free(struct mcp_channels *channels)
 			slab_fini(&shard->records);
 		key_shard_fini(&shard->keys);
 	}
+	mcp_hub_fini(&channels->hub);
 	mcp_counts_fini(&channels->counts);
 	must(munmap(channels->buckets, BUCKETS_BYTES) == 0);
 	free(channels);
@@ -258,17 +266,19 @@ bool mcp_session_used(struct mcp_channels *channels, const struct mcp_who *who, 
 {
 	struct mcp_shard *shard = mcp_shard_lock(channels, &who->key);
 	struct mcp_session *session = mcp_session_find(shard, &who->key);
-	const bool made = session == NULL;
-	bool renewed = false;
+	bool made = session == NULL, renewed = false;
 
-	if (made)
+	/* Other gateways may have told of it before. */
+	if (made || session->counted.tenant == 0) {
 		session = mcp_session_make(channels, shard, who, now);
-	else if (!session->ended && now >= session->used + MCP_SESSION_RENEW)
+		made = session != NULL && (made || session->counted.tenant != 0);
+	}
+	if (session != NULL && !session->ended && now >= session->used + MCP_SESSION_RENEW)
 		renewed = true;
 	if (renewed)
 		mcp_session_touch(shard, session, now);
 	mcp_shard_unlock(shard);
-	return renewed || (made && session != NULL);
+	return renewed || made;
 }
 
 bool mcp_session_end(struct mcp_channels *channels, const struct mcp_who *who, nsec_t now)
@@ -377,4 +387,70 @@ uint32_t mcp_session_noted(struct mcp_channels *channels, const struct mcp_who *
 
 	mcp_shard_unlock(shard);
 	return note;
+}
+
+/* ---- what other gateways tell ----------------------------------------------------------------- */
+
+uint64_t mcp_session_id(struct slice id)
+{
+	return mcp_id_digest(id);
+}
+
+void mcp_session_hear_claim(struct mcp_channels *channels, const struct mcp_who *who, uint64_t id,
+			    nsec_t now)
+{
+	struct mcp_shard *shard = mcp_shard_lock(channels, &who->key);
+	struct mcp_session *session = find_or_add(channels, shard, who, now);
+
+	/* Without memory for it, it is as at a gateway that was not told. */
+	if (session != NULL && !session->ended)
+		(void)claim(channels, session, id);
+	mcp_shard_unlock(shard);
+}
+
+void mcp_session_hear_note(struct mcp_channels *channels, const struct mcp_who *who, uint32_t note,
+			   nsec_t now)
+{
+	struct mcp_shard *shard = mcp_shard_lock(channels, &who->key);
+	struct mcp_session *session = find_or_add(channels, shard, who, now);
+
+	if (session != NULL)
+		session->note = note;
+	mcp_shard_unlock(shard);
+}
+
+void mcp_session_hear_home(struct mcp_channels *channels, const struct mcp_who *who,
+			   const struct peer_address *home, nsec_t now)
+{
+	struct mcp_shard *shard = mcp_shard_lock(channels, &who->key);
+	struct mcp_session *session = peer_address_none(home)
+					      ? mcp_session_find(shard, &who->key)
+					      : find_or_add(channels, shard, who, now);
+
+	if (session != NULL && !session->ended)
+		session->home_at = *home;
+	mcp_shard_unlock(shard);
+}
+
+struct peer_address mcp_session_home(struct mcp_channels *channels, const struct state_key *key)
+{
+	struct peer_address home = { { 0 }, 0 };
+	struct mcp_shard *shard = mcp_shard_lock(channels, key);
+	const struct mcp_session *session = mcp_session_find(shard, key);
+
+	if (session != NULL)
+		home = session->home_at;
+	mcp_shard_unlock(shard);
+	return home;
+}
+
+struct inbox *mcp_session_home_inbox(struct mcp_channels *channels, const struct state_key *key)
+{
+	struct mcp_shard *shard = mcp_shard_lock(channels, key);
+	const struct mcp_session *session = mcp_session_find(shard, key);
+	struct inbox *inbox =
+		session != NULL && session->home != NULL ? session->home->inbox : NULL;
+
+	mcp_shard_unlock(shard);
+	return inbox;
 }

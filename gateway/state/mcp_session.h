@@ -11,6 +11,7 @@
 
 #include "codec/base/attr.h"
 #include "codec/base/clock.h"
+#include "gateway/state/peer_address.h"
 #include "gateway/state/state.h"
 
 #define MCP_SESSION_IDLE (3600 * SEC) /* then a session's place is free, and its own GET ends */
@@ -95,5 +96,22 @@ MUST_USE enum mcp_claim mcp_session_claim(struct mcp_channels *channels, const s
 					  struct slice id, nsec_t now);
 /* Whether it was claimed. */
 bool mcp_session_claimed(struct mcp_channels *channels, const struct mcp_who *who, struct slice id);
+
+/* ---- what other gateways tell (mcp_shared.h) ----
+ *
+ * A record that is made by these is not counted before a message of its session comes to this process. */
+
+/* Another gateway has claimed the request whose id has this digest (mcp_session_id): it is claimed here, too. */
+void mcp_session_hear_claim(struct mcp_channels *channels, const struct mcp_who *who, uint64_t id,
+			    nsec_t now);
+uint64_t mcp_session_id(struct slice id);
+/* As mcp_session_note. */
+void mcp_session_hear_note(struct mcp_channels *channels, const struct mcp_who *who, uint32_t note,
+			   nsec_t now);
+/* Where the session's home is, at whatever gateway; none: it is free, for which no record is made. */
+void mcp_session_hear_home(struct mcp_channels *channels, const struct mcp_who *who,
+			   const struct peer_address *home, nsec_t now);
+/* As it was heard last; none: it is free, or not known. */
+struct peer_address mcp_session_home(struct mcp_channels *channels, const struct state_key *key);
 
 #endif

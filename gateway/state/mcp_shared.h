@@ -7,6 +7,7 @@
 #ifndef GATEWAY_STATE_MCP_SHARED_H
 #define GATEWAY_STATE_MCP_SHARED_H
 
+#include "gateway/net/inbox.h"
 #include "gateway/state/mcp_session.h"
 #include "gateway/state/peer_bus.h"
 
@@ -16,7 +17,6 @@ enum {
 };
 
 struct mcp_shared;
-struct mcp_ask;
 
 /* What this worker is told; owner is the front's. Never from inside of a function of this header. */
 struct mcp_shared_events {
@@ -30,7 +30,8 @@ struct mcp_shared_events {
 	void (*orphan)(void *owner, const struct mcp_who *who, struct slice id, struct slice kept);
 };
 
-/* `channels` is the process's; the rest as in peer_bus_new. NULL: memory. */
+/* `channels` and `alive` are the process's, inbox, bus and `worker` (its number) the worker's. Lives until the process
+ * ends, as all of these must. The functions of `events` are all there. Before the loop's next turn. NULL: memory. */
 struct mcp_shared *mcp_shared_new(struct net_loop *loop, struct redis_client *client,
 				  struct peer_bus *bus, struct alive *alive,
 				  struct mcp_channels *channels, struct inbox *inbox,
@@ -65,7 +66,7 @@ struct mcp_ask {
 	struct mcp_shared *shared;
 	struct redis_call call;
 	unsigned char kind;
-	bool take, fresh;
+	bool take;
 	struct slice id, kept;
 	struct state_key place;
 	uint32_t tenant_max, server_max;
