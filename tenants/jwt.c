@@ -287,8 +287,9 @@ static void digest_subject(const struct claims *claims, struct slice issuer,
 }
 
 static enum jwt_fault judge_claims(struct slice text, const struct jwt_issuer *issuers,
-				   uint32_t count, uint64_t now_s, struct json_work *work,
-				   struct jwt_space *space, struct jwt_token *out)
+				   uint32_t count, struct slice resource, uint64_t now_s,
+				   struct json_work *work, struct jwt_space *space,
+				   struct jwt_token *out)
 {
 	struct claims claims = { 0 };
 
@@ -299,7 +300,8 @@ static enum jwt_fault judge_claims(struct slice text, const struct jwt_issuer *i
 	const struct jwt_issuer *issuer = &issuers[out->issuer];
 	if ((issuer->algorithms >> out->alg & 1) == 0)
 		return JWT_ALGORITHM;
-	if (!names_audience(claims.aud, issuer->audience))
+	out->for_resource = !names_audience(claims.aud, issuer->audience);
+	if (out->for_resource && (slice_absent(resource) || !names_audience(claims.aud, resource)))
 		return JWT_AUDIENCE;
 	const enum jwt_fault fault = judge_times(&claims, issuer->skew_s, now_s, out);
 	if (fault != JWT_OK)
@@ -333,8 +335,8 @@ static bool decode_part(struct slice part, struct jwt_space *space, size_t *used
 }
 
 enum jwt_fault jwt_read(struct slice token, const struct jwt_issuer *issuers, uint32_t count,
-			uint64_t now_s, struct json_work *work, struct jwt_space *space,
-			struct jwt_token *out)
+			struct slice resource, uint64_t now_s, struct json_work *work,
+			struct jwt_space *space, struct jwt_token *out)
 {
 	struct slice rest = token, header, claims;
 	struct jwt_token read = { 0 };
@@ -351,7 +353,7 @@ enum jwt_fault jwt_read(struct slice token, const struct jwt_issuer *issuers, ui
 	read.input = slice_of(token.at, first.len + 1 + second.len);
 	enum jwt_fault fault = judge_header(header, work, space, &read);
 	if (fault == JWT_OK)
-		fault = judge_claims(claims, issuers, count, now_s, work, space, &read);
+		fault = judge_claims(claims, issuers, count, resource, now_s, work, space, &read);
 	if (fault == JWT_OK)
 		*out = read;
 	return fault;

@@ -59,8 +59,9 @@ struct jwt_token {
 	struct slice input;     /* what was signed */
 	struct slice signature; /* bytes */
 	uint64_t good_until_s;  /* wall clock: not accepted from then on */
-	struct slice tenant;    /* plain */
-	struct slice server;    /* plain; absent: not said */
+	bool for_resource; /* aud does not have the issuer's audience: it is good for the resource alone */
+	struct slice tenant; /* plain */
+	struct slice server; /* plain; absent: not said */
 	/* Whom it stands for: a digest of iss, sub and the client (azp, client_id). */
 	uint8_t subject[JWT_SUBJECT_BYTES];
 };
@@ -74,10 +75,12 @@ struct jwt_space {
 /* Whether it is meant to be one: three parts or more, the first of which may be an object. */
 bool jwt_plausible(struct slice text);
 
-/* Judges `token` against the `count` issuers at `now_s` (seconds since 1970). *out is written on JWT_OK
- * only. `work` is lent for the call. */
+/* Judges `token` against the `count` issuers at `now_s` (seconds since 1970). `resource`: the URL of what is asked for,
+ * which aud may name instead of the issuer's audience; absent: it has none. *out is written on JWT_OK only. `work` is
+ * lent for the call. */
 MUST_USE enum jwt_fault jwt_read(struct slice token, const struct jwt_issuer *issuers,
-				 uint32_t count, uint64_t now_s, struct json_work *work,
-				 struct jwt_space *space, struct jwt_token *out);
+				 uint32_t count, struct slice resource, uint64_t now_s,
+				 struct json_work *work, struct jwt_space *space,
+				 struct jwt_token *out);
 
 #endif

@@ -26,8 +26,8 @@ bool front_is_coded(struct slice content_encoding)
 }
 
 bool front_find_caller(const struct front_host *host, const struct http_incoming *in,
-		       uint64_t wall_s, struct arena *into, struct credentials *shown,
-		       struct caller *caller, struct caller_refusal *why)
+		       struct slice resource, uint64_t wall_s, struct arena *into,
+		       struct credentials *shown, struct caller *caller, struct caller_refusal *why)
 {
 	const struct slice authorization = in->headers[HTTP_AUTHORIZATION];
 	const bool has = !slice_absent(authorization);
@@ -42,6 +42,7 @@ bool front_find_caller(const struct front_host *host, const struct http_incoming
 	*shown = (struct credentials){
 		.shown = has,
 		.secret = has ? auth_credentials(authorization) : authorization,
+		.resource = resource,
 		.names = in->names,
 		.wrongs = in->wrongs,
 	};

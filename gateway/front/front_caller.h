@@ -15,10 +15,12 @@ bool front_is_json(struct slice content_type);
 bool front_is_coded(struct slice content_encoding);
 
 /* Takes the credentials out of a request (Authorization: Bearer, or the certificate) and finds the caller; its texts are
- * copied to `into`. *shown borrows from `in`. `wall_s`: when the request came. False: *why says why not. */
+ * copied to `into`. `resource`: as in struct credentials. *shown borrows from `in` and `resource`. `wall_s`: when the
+ * request came. False: *why says why not. */
 MUST_USE bool front_find_caller(const struct front_host *host, const struct http_incoming *in,
-				uint64_t wall_s, struct arena *into, struct credentials *shown,
-				struct caller *caller, struct caller_refusal *why);
+				struct slice resource, uint64_t wall_s, struct arena *into,
+				struct credentials *shown, struct caller *caller,
+				struct caller_refusal *why);
 
 /* Whether the plan of a caller and the listener that it came by have that front (FRONT_*); else ERR_FRONT_FORBIDDEN. */
 static inline bool front_is_open(const struct front_host *host, const struct http_incoming *in,

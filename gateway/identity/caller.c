@@ -33,8 +33,9 @@ static enum jwt_fault by_token(const struct caller_sources *from, const struct c
 	if (from->tokens == NULL || from->config->jwt_issuer_count == 0 ||
 	    !jwt_plausible(shown->secret))
 		return JWT_OK;
-	const enum jwt_fault fault = jwt_checker_ask(from->tokens, shown->secret, from->wall_s,
-						     from->json, shown->wrongs, &caller);
+	const enum jwt_fault fault =
+		jwt_checker_ask(from->tokens, shown->secret, shown->resource, from->wall_s,
+				from->json, shown->wrongs, &caller);
 	if (fault == JWT_OK)
 		*found = (struct found){ caller.tenant, caller.server, caller.subject };
 	return fault;

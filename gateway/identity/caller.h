@@ -22,6 +22,8 @@ struct caller_sources {
 struct credentials {
 	bool shown;          /* a key or a token, good or bad: the certificate does not count */
 	struct slice secret; /* it; absent: unusable */
+	/* The URL of what is asked for: a token that names it as its audience is good there alone. Absent: it has none. */
+	struct slice resource;
 	const struct tls_names *names; /* of a verified certificate; NULL: none */
 	struct tally
 		*wrongs; /* of its connection (jwt_checker_ask); NULL: not bounded by connection */

@@ -163,10 +163,49 @@ static const struct tenant *tenant_of(const struct config *config, const struct 
 	return tenant == NULL || tenant->disabled ? NULL : tenant;
 }
 
+/* By which a token is remembered that is good for one resource alone: so nobody finds it who asks for another. No token is
+ * this text: it begins with a length. */
+static void digest_for(const uint8_t digest[SHA256_BYTES], struct slice resource,
+		       uint8_t out[SHA256_BYTES])
+{
+	struct sha256_sum sum;
+
+	sha256_begin(&sum);
+	sha256_add_text(&sum, slice_of((const char *)digest, SHA256_BYTES));
+	sha256_add_text(&sum, resource);
+	sha256_end(&sum, out);
+}
+
+static const struct jwt_known *find_right(struct jwt_checker *checker,
+					  const uint8_t digest[SHA256_BYTES], struct slice resource,
+					  uint64_t now_s)
+{
+	const struct jwt_known *known = jwt_cache_find(&checker->right, digest, now_s);
+	uint8_t narrow[SHA256_BYTES];
+
+	if (known != NULL || slice_absent(resource))
+		return known;
+	digest_for(digest, resource, narrow);
+	return jwt_cache_find(&checker->right, narrow, now_s);
+}
+
+static const struct jwt_known *add_right(struct jwt_checker *checker,
+					 const uint8_t digest[SHA256_BYTES], struct slice resource,
+					 const struct tenant *tenant, const struct jwt_token *token,
+					 uint64_t now_s)
+{
+	uint8_t narrow[SHA256_BYTES];
+
+	if (!token->for_resource)
+		return jwt_cache_add(&checker->right, digest, tenant, token, now_s);
+	digest_for(digest, resource, narrow);
+	return jwt_cache_add(&checker->right, narrow, tenant, token, now_s);
+}
+
 /* All of it, for a token that is not remembered. */
 static enum jwt_fault judge(struct jwt_checker *checker, struct slice text,
-			    const uint8_t digest[SHA256_BYTES], uint64_t now_s,
-			    struct json_work *work, struct tally *wrongs,
+			    const uint8_t digest[SHA256_BYTES], struct slice resource,
+			    uint64_t now_s, struct json_work *work, struct tally *wrongs,
 			    const struct jwt_known **out)
 {
 	const struct config *config = checker->config;
@@ -176,8 +215,8 @@ static enum jwt_fault judge(struct jwt_checker *checker, struct slice text,
 	const struct jwt_known *wrong = jwt_cache_find(&checker->wrong, digest, now_s);
 	if (wrong != NULL)
 		return wrong->fault; /* who errs again and again costs no more than who does not */
-	enum jwt_fault fault = jwt_read(text, config->jwt_issuers, config->jwt_issuer_count, now_s,
-					work, &checker->space, &token);
+	enum jwt_fault fault = jwt_read(text, config->jwt_issuers, config->jwt_issuer_count,
+					resource, now_s, work, &checker->space, &token);
 
 	if (fault == JWT_OK)
 		fault = check_signature(checker, &token, now_s, wrongs);
@@ -187,24 +226,25 @@ static enum jwt_fault judge(struct jwt_checker *checker, struct slice text,
 		refuse(checker, digest, fault, token.good_until_s, now_s, wrongs);
 	if (fault != JWT_OK)
 		return fault;
-	*out = jwt_cache_add(&checker->right, digest, tenant, &token, now_s);
+	*out = add_right(checker, digest, resource, tenant, &token, now_s);
 	return JWT_OK;
 }
 
-enum jwt_fault jwt_checker_ask(struct jwt_checker *checker, struct slice token, uint64_t now_s,
-			       struct json_work *work, struct tally *wrongs, struct jwt_caller *out)
+enum jwt_fault jwt_checker_ask(struct jwt_checker *checker, struct slice token,
+			       struct slice resource, uint64_t now_s, struct json_work *work,
+			       struct tally *wrongs, struct jwt_caller *out)
 {
 	uint8_t digest[SHA256_BYTES];
 
 	must_obj(checker, CHECKER_MAGIC);
 	must(checker->config != NULL);
 	sha256(token, digest);
-	const struct jwt_known *known = jwt_cache_find(&checker->right, digest, now_s);
+	const struct jwt_known *known = find_right(checker, digest, resource, now_s);
 	enum jwt_fault fault = JWT_OK;
 	if (known != NULL) {
 		count(checker, JWT_REMEMBERED);
 	} else {
-		fault = judge(checker, token, digest, now_s, work, wrongs, &known);
+		fault = judge(checker, token, digest, resource, now_s, work, wrongs, &known);
 		count(checker, fault);
 	}
 	if (fault != JWT_OK)

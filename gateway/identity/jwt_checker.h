@@ -34,12 +34,13 @@ struct jwt_caller {
 	const uint8_t *subject; /* JWT_SUBJECT_BYTES, likewise */
 };
 
-/* *out is written on JWT_OK only, and its tenant is enabled. `now_s`:
- * seconds since 1970. `work` is lent for the call. `wrongs`: the caller's connection's wrong signatures,
- * which are counted there; NULL: not bounded by connection. */
+/* *out is written on JWT_OK only, and its tenant is enabled. `resource`: as for jwt_read; a token that is good for it
+ * alone is refused (JWT_AUDIENCE) with any other, and with none. `now_s`: seconds since 1970. `work` is lent for the call.
+ * `wrongs`: the caller's connection's wrong signatures, which are counted there; NULL: not bounded by connection. */
 MUST_USE enum jwt_fault jwt_checker_ask(struct jwt_checker *checker, struct slice token,
-					uint64_t now_s, struct json_work *work,
-					struct tally *wrongs, struct jwt_caller *out);
+					struct slice resource, uint64_t now_s,
+					struct json_work *work, struct tally *wrongs,
+					struct jwt_caller *out);
 
 /* ---- from the control thread ---- */
 

@@ -44,13 +44,20 @@ static void read_token(struct slice text, struct json_work *work)
 {
 	static struct jwt_space space, other;
 	struct jwt_token token, again;
+	const struct slice resource = SLICE("r"), none = { NULL, 0 };
 	const enum jwt_fault fault =
-		jwt_read(text, issuers, COUNT_OF(issuers), NOW, work, &space, &token);
+		jwt_read(text, issuers, COUNT_OF(issuers), resource, NOW, work, &space, &token);
 
 	must((unsigned)fault < JWT_FAULTS);
-	must(jwt_read(text, issuers, COUNT_OF(issuers), NOW, work, &other, &again) == fault);
+	must(jwt_read(text, issuers, COUNT_OF(issuers), resource, NOW, work, &other, &again) ==
+	     fault);
 	if (fault != JWT_OK)
 		return;
+	/* Nothing but the audience is another one's without the resource. */
+	must(jwt_read(text, issuers, COUNT_OF(issuers), none, NOW, work, &other, &again) ==
+	     (token.for_resource ? JWT_AUDIENCE : JWT_OK));
+	must(jwt_read(text, issuers, COUNT_OF(issuers), resource, NOW, work, &other, &again) ==
+	     JWT_OK);
 	check(&token, &space, text);
 	must(slice_eq(token.tenant, again.tenant) && slice_eq(token.server, again.server) &&
 	     slice_eq(token.kid, again.kid) && token.good_until_s == again.good_until_s);

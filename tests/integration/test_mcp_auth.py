@@ -77,6 +77,62 @@ class Metadata(Case):
         self.assertEqual((reply.status, reply.header("www-authenticate")), (401, "Bearer"))
 
 
+class Tokens(Case):
+    """One worker, so that what it remembers of a token meets each request."""
+
+    def start(self):
+        self.issuer = jwt_issuer.Issuer(self)
+        self.signer = self.issuer.add("ES256")
+        settings = self.settings({name: {"url": self.server().url} for name in ("raw", "other")}, workers=1, public_url=PUBLIC,
+                                 identity={"jwt": [self.issuer.settings()]})
+        self.gate = self.gateway(settings)
+        self.gate.wait_stderr("keys of ")
+
+    def token(self, **claims):
+        return self.issuer.token(self.signer, **claims)
+
+    def at(self, name, token):
+        return self.client(f"{self.gate.url}/mcp/{name}", key=token)
+
+    def refusal(self, reply):
+        self.assertEqual(reply.status, 401)
+        self.assertIn('error="invalid_token"', reply.header("www-authenticate"))
+        return reply.json()["error"]["message"]
+
+    def test_an_audience_of_one_server_is_good_for_that_server_alone(self):
+        self.start()
+        narrow = self.token(aud=[PUBLIC + "/mcp/raw", "somebody else"])
+        for _ in range(2):
+            self.assertEqual(self.at("raw", narrow).initialize().status, 200)
+            self.assertEqual(self.refusal(self.at("other", narrow).initialize()), "The token's aud does not name this gateway")
+            self.assert_error(self.gate.sample(key=narrow), 401, 401, "unauthorized")
+        self.assertEqual(self.gate.metrics().sum("sluice_jwt_checks_total", result="verified"), 1)
+        wide = self.token()
+        for name in ("raw", "other"):
+            self.assertEqual(self.at(name, wide).initialize().status, 200)
+        self.assert_result(self.gate.sample(key=wide))
+
+    def test_it_is_named_to_the_letter(self):
+        self.start()
+        for audience in (PUBLIC + "/mcp/raw/", PUBLIC + "/mcp", PUBLIC, PUBLIC + "/mcp/other", "http://sluice.example/mcp/raw",
+                         PUBLIC + "/mcp/RAW", PUBLIC + "/mcp/raw/message", f"{self.gate.url}/mcp/raw"):
+            self.refusal(self.at("raw", self.token(aud=audience)).initialize())
+
+    def test_a_session_belongs_to_issuer_user_and_client(self):
+        self.start()
+        ana = {"sub": "ana", "client_id": "desk"}
+        client = self.at("raw", self.token(**ana, jti="1"))
+        client.hello()
+        for claims, status in (({**ana, "jti": "2"}, 202), ({**ana, "aud": PUBLIC + "/mcp/raw"}, 202), ({**ana, "sub": "ben"}, 404),
+                               ({**ana, "client_id": "phone"}, 404), ({"sub": "ana"}, 404)):
+            other = self.at("raw", self.token(**claims))
+            other.session, other.revision = client.session, client.revision
+            self.assertEqual(other.post({"jsonrpc": "2.0", "method": "notifications/x"}).status, status, claims)
+        key = self.at("raw", harness.KEY)
+        key.session, key.revision = client.session, client.revision
+        self.assertEqual(key.post({"jsonrpc": "2.0", "method": "notifications/x"}).status, 404)
+
+
 class Browsers(Case):
     def front_for_page(self):
         return self.front(self.server(), settings=lambda settings: settings.setdefault("identity", {}).update({"origins": [PAGE]}))

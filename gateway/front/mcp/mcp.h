@@ -214,6 +214,8 @@ void mcp_log_refusal(struct mcp_request *request);
 
 /* Whether clients are told who issues tokens (public_url and identity.jwt). */
 bool mcp_oauth_on(const struct config *config);
+/* The URL by which tokens name a server (aud): public_url, which is there, and the server's path. Absent: no memory. */
+struct slice mcp_resource(const struct config *config, struct slice name, struct arena *into);
 /* The value of WWW-Authenticate; static or in the request's arena. */
 struct slice mcp_challenge(struct mcp_request *request);
 

@@ -11,6 +11,17 @@ bool mcp_oauth_on(const struct config *config)
 	return !slice_absent(config->public_url) && config->jwt_issuer_count != 0;
 }
 
+struct slice mcp_resource(const struct config *config, struct slice name, struct arena *into)
+{
+	struct gather text;
+
+	gather_init(&text, into);
+	gather_raw(&text, config->public_url);
+	gather_lit(&text, "/mcp/");
+	gather_raw(&text, name);
+	return gather_done(&text) == ERR_OK ? gather_flat(&text, into) : slice_of(NULL, 0);
+}
+
 struct slice mcp_challenge(struct mcp_request *request)
 {
 	const struct config *config = request->host->config;

@@ -75,9 +75,16 @@ static bool refuse_caller(struct mcp_request *request, const struct caller_refus
 static bool find_caller(struct mcp_request *request)
 {
 	struct caller_refusal why;
+	struct slice resource = { NULL, 0 };
 
-	if (!front_find_caller(request->host, request->in, request->ask.started_wall_ns / SEC,
-			       &request->arena, &request->shown, &request->caller, &why))
+	if (mcp_oauth_on(request->host->config)) {
+		resource = mcp_resource(request->host->config, request->name, &request->arena);
+		if (slice_absent(resource))
+			return mcp_refuse_err(request, ERR_BUSY);
+	}
+	if (!front_find_caller(request->host, request->in, resource,
+			       request->ask.started_wall_ns / SEC, &request->arena, &request->shown,
+			       &request->caller, &why))
 		return refuse_caller(request, &why);
 	request->ask.caller = &request->caller;
 	return true;

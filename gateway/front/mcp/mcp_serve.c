@@ -60,10 +60,7 @@ MUST_USE static bool link_init(struct mcp_request *request)
 	token->server = request->name;
 	token->upstream_id = token->revision = SLICE("");
 	(void)memcpy(token->tenant.at, request->caller.limit_key, sizeof(token->tenant.at));
-	token->principal = mcp_principal_of(
-		request->caller.tenant, request->caller.server, slice_of(NULL, 0),
-		slice_of((const char *)request->caller.subject, sizeof(request->caller.subject)),
-		slice_of(NULL, 0));
+	token->principal = mcp_principal_of(&request->caller);
 	token->mode = mode_of_all(request->server);
 	request->link.endpoint = draw_endpoint(request);
 	token->endpoint = mcp_endpoint_digest(request->server, request->link.endpoint);

@@ -61,15 +61,14 @@ static void add_text(struct sha256_sum *sum, struct slice text)
 	sha256_add(sum, text);
 }
 
-struct mcp_digest mcp_principal_of(struct slice tenant, struct slice name, struct slice issuer,
-				   struct slice subject, struct slice client)
+struct mcp_digest mcp_principal_of(const struct caller *caller)
 {
-	const struct slice parts[] = { tenant, name, issuer, subject, client };
 	struct sha256_sum sum;
 
 	sha256_begin(&sum);
-	for (size_t i = 0; i < COUNT_OF(parts); i++)
-		add_text(&sum, parts[i]);
+	add_text(&sum, caller->tenant);
+	add_text(&sum, caller->server);
+	add_text(&sum, slice_of((const char *)caller->subject, sizeof(caller->subject)));
 	return digest_end(&sum);
 }
 

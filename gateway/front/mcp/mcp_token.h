@@ -8,6 +8,7 @@
 #define GATEWAY_FRONT_MCP_MCP_TOKEN_H
 
 #include "codec/mcp/sampling.h"
+#include "gateway/identity/caller.h"
 #include "gateway/identity/seal.h"
 #include "gateway/state/state.h"
 #include "gateway/upstream/upstream.h"
@@ -36,10 +37,9 @@ static inline bool mcp_digest_eq(const struct mcp_digest *a, const struct mcp_di
 /* Of one text: an upstream credential (Sluice-Upstream-Authorization), params, an endpoint's URL. */
 struct mcp_digest mcp_digest_of(struct slice text);
 
-/* Whose a session is: the tenant, the name of the key or certificate, and for a token its issuer, `sub` and client.
- * What is absent is another principal than what is empty. */
-struct mcp_digest mcp_principal_of(struct slice tenant, struct slice name, struct slice issuer,
-				   struct slice subject, struct slice client);
+/* Whose a session is: the tenant, the name of the key or certificate, and for a token its issuer, `sub` and client
+ * (caller.subject). A name that is absent makes another principal than an empty one. */
+struct mcp_digest mcp_principal_of(const struct caller *caller);
 
 /* The address of the upstream that a session lives at. */
 struct mcp_pin {

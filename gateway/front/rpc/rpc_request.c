@@ -154,8 +154,8 @@ static bool find_caller(struct rpc_call *call, const struct front_host *host)
 {
 	struct caller_refusal why;
 
-	if (!front_find_caller(host, call->in, call->ask.started_wall_ns / SEC, &call->arena,
-			       &call->shown, &call->caller, &why))
+	if (!front_find_caller(host, call->in, slice_of(NULL, 0), call->ask.started_wall_ns / SEC,
+			       &call->arena, &call->shown, &call->caller, &why))
 		return refuse_caller(call, &why);
 	call->ask.credentials = &call->shown;
 	call->ask.caller = &call->caller;

@@ -54,7 +54,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static enum jwt_fault read_text(struct bench *b, struct slice text)
+static enum jwt_fault read_for(struct bench *b, struct slice text, struct slice resource)
 {
 	/* exactly as long, so that ASan sees a byte read too far */
 	char *copy = malloc(text.len + (text.len == 0));
@@ -63,11 +63,16 @@ static enum jwt_fault read_text(struct bench *b, struct slice text)
 	if (text.len != 0)
 		(void)memcpy(copy, text.at, text.len);
 	const enum jwt_fault fault = jwt_read(slice_of(copy, text.len), issuers, COUNT_OF(issuers),
-					      NOW, b->work, &b->space, &b->token);
+					      resource, NOW, b->work, &b->space, &b->token);
 	if (fault == JWT_OK) /* the one slice of the token itself */
 		assert_true(b->token.input.at == copy && b->token.input.len < text.len);
 	free(copy);
 	return fault;
+}
+
+static enum jwt_fault read_text(struct bench *b, struct slice text)
+{
+	return read_for(b, text, slice_of(NULL, 0));
 }
 
 static enum jwt_fault read_parts(struct bench *b, const char *header, const char *claims)
@@ -108,6 +113,44 @@ static void a_right_token_is_taken_apart(void **state)
 	assert_true(slice_eq(b->token.server, SLICE("billing")));
 	assert_true(slice_eq(b->token.signature, SLICE("signature")));
 	assert_int_equal(b->token.good_until_s, 1000660);
+}
+
+/* A token for the resource, by name; JWT_AUDIENCE anywhere else. */
+static void an_audience_may_be_the_resource(void **state)
+{
+	static const struct {
+		const char *name, *aud, *resource;
+		enum jwt_fault fault;
+		bool for_resource;
+	} rows[] = {
+		{ "the resource", "\"https://x/mcp/a\"", "https://x/mcp/a", JWT_OK, true },
+		{ "among others", "[\"y\",\"https://x/mcp/a\"]", "https://x/mcp/a", JWT_OK, true },
+		{ "in escapes", "\"https:\\/\\/x\\/mcp/\\u0061\"", "https://x/mcp/a", JWT_OK,
+		  true },
+		{ "both", "[\"https://x/mcp/a\",\"sluice\"]", "https://x/mcp/a", JWT_OK, false },
+		{ "the issuer's", "\"sluice\"", "https://x/mcp/a", JWT_OK, false },
+		{ "another server", "\"https://x/mcp/b\"", "https://x/mcp/a", JWT_AUDIENCE, false },
+		{ "its beginning", "\"https://x/mcp/\"", "https://x/mcp/a", JWT_AUDIENCE, false },
+		{ "longer", "\"https://x/mcp/a/\"", "https://x/mcp/a", JWT_AUDIENCE, false },
+		{ "other case", "\"https://X/mcp/a\"", "https://x/mcp/a", JWT_AUDIENCE, false },
+		{ "no resource", "\"https://x/mcp/a\"", NULL, JWT_AUDIENCE, false },
+		{ "an empty one", "\"\"", NULL, JWT_AUDIENCE, false },
+	};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		char claims[200];
+		(void)snprintf(claims, sizeof(claims), "{" ISS ",\"aud\":%s," EXP "," TENANT "}",
+			       rows[i].aud);
+		char *input = jwt_text_input(HEADER, claims);
+		char *text = jwt_text_join(input, SLICE("signature"));
+		const struct slice resource = slice_str(rows[i].resource);
+		b->token = (struct jwt_token){ 0 };
+		expect(rows[i].name, read_for(b, slice_str(text), resource), rows[i].fault);
+		assert_int_equal(b->token.for_resource, rows[i].for_resource);
+		free(input);
+		free(text);
+	}
 }
 
 static void headers_are_judged(void **state)
@@ -425,6 +468,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_right_token_is_taken_apart),
+		cmocka_unit_test(an_audience_may_be_the_resource),
 		cmocka_unit_test(headers_are_judged),
 		cmocka_unit_test(claims_are_judged),
 		cmocka_unit_test(a_subject_is_of_issuer_user_and_client),

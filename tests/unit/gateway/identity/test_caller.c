@@ -132,6 +132,26 @@ static void a_token_says_whom_it_stands_for(void **state)
 	free(other);
 }
 
+/* A token that names what is asked for as its audience, now and before a further attempt. */
+static void a_token_for_one_resource_leads_to_its_tenant_there(void **state)
+{
+	struct bench *b = *state;
+	const struct caller_sources sources = sources_of(b);
+	char *token = sign_token(b->tokens.key, TOKEN_HEADER,
+				 "{\"iss\":\"https://id.example\",\"aud\":\"https://x/mcp/a\","
+				 "\"exp\":1790000600,\"tenant\":\"beta\"}");
+	struct credentials shown = shown_by(b, token, false);
+
+	shown.resource = SLICE("https://x/mcp/a");
+	arena_init(&b->arena, &b->pool, REQUEST_ARENA_MAX);
+	assert_true(caller_find(&sources, &shown, &b->arena, &b->caller, &b->why));
+	assert_slice(b->caller.tenant, "beta");
+	assert_true(caller_find_again(&sources, &shown, &b->caller));
+	assert_false(ask(b, token, false));
+	assert_int_equal(b->why.token, JWT_AUDIENCE);
+	free(token);
+}
+
 /* Its connection may be days old. */
 static void a_certificate_counts_until_it_expires(void **state)
 {
@@ -263,6 +283,7 @@ int main(void)
 		FRESH(each_way_leads_to_its_tenant),
 		FRESH(a_token_says_whom_it_stands_for),
 		FRESH(a_certificate_counts_until_it_expires),
+		FRESH(a_token_for_one_resource_leads_to_its_tenant_there),
 		FRESH(who_shows_something_is_judged_by_it_alone),
 		FRESH(a_token_is_told_why_and_a_key_is_not),
 		FRESH(where_no_tokens_are_taken_they_are_keys_that_nobody_has),

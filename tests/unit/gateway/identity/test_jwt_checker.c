@@ -23,7 +23,8 @@ static int tear_down(void **state)
 static enum jwt_fault ask_at(struct token_rig *t, const char *token, uint64_t now_s,
 			     struct jwt_caller *out)
 {
-	return jwt_checker_ask(t->checker, slice_str(token), now_s, t->work, NULL, out);
+	return jwt_checker_ask(t->checker, slice_str(token), slice_of(NULL, 0), now_s, t->work,
+			       NULL, out);
 }
 
 static void expect(struct token_rig *t, const char *token, enum jwt_fault wanted)
@@ -89,6 +90,38 @@ static void a_signature_is_checked_once(void **state)
 	assert_int_equal(ask_at(t, token, TOKEN_NOW + 599, &caller), JWT_OK);
 	assert_int_equal(ask_at(t, token, TOKEN_NOW + 600, &caller), JWT_EXPIRED);
 	free(token);
+}
+
+static enum jwt_fault ask_for(struct token_rig *t, const char *token, const char *resource)
+{
+	struct jwt_caller caller;
+
+	return jwt_checker_ask(t->checker, slice_str(token), slice_str(resource), TOKEN_NOW,
+			       t->work, NULL, &caller);
+}
+
+/* Also once its signature is remembered. */
+static void a_token_for_one_resource_is_good_there_alone(void **state)
+{
+	struct token_rig *t = *state;
+	char *token = token_for(t, "{\"iss\":\"https://id.example\",\"aud\":[\"u/a\",\"u/b\"],"
+				   "\"exp\":1790000600,\"tenant\":\"acme\"}");
+	char *wide = token_for(t, TOKEN_CLAIMS("\"tenant\":\"acme\""));
+
+	token_rig_tell(t, t->key);
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(ask_for(t, token, NULL), JWT_AUDIENCE);
+		assert_int_equal(ask_for(t, token, "u/a"), JWT_OK);
+		assert_int_equal(ask_for(t, token, "u/b"), JWT_OK);
+		assert_int_equal(ask_for(t, token, "u/c"), JWT_AUDIENCE);
+		assert_int_equal(ask_for(t, token, ""), JWT_AUDIENCE);
+		assert_int_equal(ask_for(t, wide, "u/a"), JWT_OK);
+		assert_int_equal(ask_for(t, wide, NULL), JWT_OK);
+	}
+	assert_int_equal(jwt_checker_count(t->checker, JWT_OK), 3);
+	assert_int_equal(jwt_checker_count(t->checker, JWT_REMEMBERED), 5);
+	free(token);
+	free(wide);
 }
 
 static void without_keys_there_is_nobody_and_nobody_is_asked(void **state)
@@ -226,8 +259,9 @@ static uint32_t looked_at(struct token_rig *t, EVP_PKEY *key, const char *tenant
 		(void)snprintf(claims, sizeof(claims), TOKEN_CLAIMS("\"tenant\":\"%s\",\"jti\":%d"),
 			       tenant, i);
 		char *token = sign_token(key, TOKEN_HEADER, claims);
-		const enum jwt_fault fault = jwt_checker_ask(t->checker, slice_str(token), now_s,
-							     t->work, connection, &caller);
+		const enum jwt_fault fault =
+			jwt_checker_ask(t->checker, slice_str(token), slice_of(NULL, 0), now_s,
+					t->work, connection, &caller);
 		assert_true(fault == wanted || fault == JWT_BUSY);
 		wrong += fault == wanted;
 		free(token);
@@ -247,15 +281,15 @@ static void wrong_tokens_are_bounded_by_connection_too(void **state)
 	assert_int_equal(looked_at(t, other, "acme", 0, 30, TOKEN_NOW, &a), 16);
 	assert_int_equal(looked_at(t, other, "acme", 100, 30, TOKEN_NOW, &a), 0);
 	assert_int_equal(looked_at(t, other, "acme", 200, 30, TOKEN_NOW, &b), 16);
-	assert_int_equal(
-		jwt_checker_ask(t->checker, slice_str(good), TOKEN_NOW, t->work, &a, &caller),
-		JWT_BUSY);
-	assert_int_equal(
-		jwt_checker_ask(t->checker, slice_str(good), TOKEN_NOW, t->work, NULL, &caller),
-		JWT_OK);
-	assert_int_equal(
-		jwt_checker_ask(t->checker, slice_str(good), TOKEN_NOW, t->work, &a, &caller),
-		JWT_OK); /* it is remembered */
+	assert_int_equal(jwt_checker_ask(t->checker, slice_str(good), slice_of(NULL, 0), TOKEN_NOW,
+					 t->work, &a, &caller),
+			 JWT_BUSY);
+	assert_int_equal(jwt_checker_ask(t->checker, slice_str(good), slice_of(NULL, 0), TOKEN_NOW,
+					 t->work, NULL, &caller),
+			 JWT_OK);
+	assert_int_equal(jwt_checker_ask(t->checker, slice_str(good), slice_of(NULL, 0), TOKEN_NOW,
+					 t->work, &a, &caller),
+			 JWT_OK); /* it is remembered */
 	assert_int_equal(looked_at(t, other, "acme", 300, 30, TOKEN_NOW + 1, &a), 16);
 	/* those of nobody's tenant by all connections together: nobody guesses there, and one may be a proxy's */
 	assert_int_equal(looked_at(t, t->key, "nobody", 400, 600, TOKEN_NOW + 2, &a), 500);
@@ -326,6 +360,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FRESH(names_lead_to_their_tenant),
 		FRESH(a_signature_is_checked_once),
+		FRESH(a_token_for_one_resource_is_good_there_alone),
 		FRESH(without_keys_there_is_nobody_and_nobody_is_asked),
 		FRESH(an_unknown_key_asks_for_a_refetch),
 		FRESH(a_wrong_signature_asks_for_none),

@@ -90,8 +90,8 @@ static int tear_down(void **state)
 static enum jwt_fault check(struct fixture *f, const struct jwt_keys *keys, char *text)
 {
 	struct jwt_token token;
-	enum jwt_fault fault =
-		jwt_read(slice_str(text), &issuer, 1, NOW, f->work, &f->space, &token);
+	enum jwt_fault fault = jwt_read(slice_str(text), &issuer, 1, slice_of(NULL, 0), NOW,
+					f->work, &f->space, &token);
 
 	if (fault == JWT_OK)
 		fault = jwt_keys_check(keys, &token);
