@@ -88,6 +88,7 @@ static const struct member line_members[] = {
 	{ "provider", MEMBER_TEXT, offsetof(struct logged, provider) },
 	{ "endpoint", MEMBER_TEXT, offsetof(struct logged, endpoint) },
 	{ "error", MEMBER_TEXT, offsetof(struct logged, error) },
+	{ "event", MEMBER_TEXT, offsetof(struct logged, event) },
 	{ "attempts", MEMBER_COUNT, offsetof(struct logged, attempts) },
 	{ "attempt_classes", MEMBER_RAW, offsetof(struct logged, classes) },
 	{ "route", MEMBER_ROUTE, 0 },
@@ -192,7 +193,11 @@ bool logged_read(struct slice line, struct json_work *work, struct arena *into, 
 		*problem = "it is no line of this version's log; give one whole line, in quotes";
 		return false;
 	}
-	*problem = "the request of that line was not routed: it was refused before, or was none "
-		   "for a model";
+	*problem =
+		slice_absent(out->event)
+			? "the request of that line was not routed: it was refused before, or was "
+			  "none for a model"
+			: "that line is of a session that begins or ends; give the line of a "
+			  "request";
 	return !slice_absent(out->config) && !slice_absent(out->tenant);
 }

@@ -11,6 +11,7 @@
 struct logged {
 	struct slice tenant, server, model, provider, endpoint;
 	struct slice error; /* the reason of a request that was refused or failed */
+	struct slice event; /* of a line that is no request's */
 	uint32_t attempts;
 	struct slice classes; /* how each attempt ended: the JSON of "attempt_classes" */
 	struct slice config;  /* digest */

@@ -50,6 +50,7 @@ struct mcp_session {
 	struct mcp_home *home;
 	struct mcp_client *client;
 	struct mcp_claims *claims; /* NULL: none was claimed yet */
+	struct mcp_about *about;   /* of mcp_session_describe; NULL: nothing */
 	struct mcp_queue queue;
 };
 
@@ -67,8 +68,9 @@ struct mcp_channels {
 	struct mcp_shard shards[KEY_SHARDS];
 	struct mcp_counts counts;
 	struct mcp_hub hub;
-	_Atomic nsec_t expired; /* when all shards were last gone through */
-	size_t fail_next;       /* tests: the n-th mcp_memory from now on is refused; 0: none */
+	_Atomic nsec_t expired;            /* when all shards were last gone through */
+	_Atomic(struct mcp_about *) idled; /* for mcp_sessions_idled */
+	size_t fail_next; /* tests: the n-th mcp_memory from now on is refused; 0: none */
 	/* KEY_SHARDS of them, in a mapping of their own: what nobody uses takes no memory. */
 	struct key_link *(*buckets)[MCP_SHARD_BUCKETS];
 };
@@ -92,6 +94,8 @@ struct mcp_session *mcp_session_make(struct mcp_channels *channels, struct mcp_s
 				     const struct mcp_who *who, nsec_t now);
 /* The inbox of the worker that is its home in this process; NULL: none is. */
 struct inbox *mcp_session_home_inbox(struct mcp_channels *channels, const struct state_key *key);
+/* It ends because nobody uses it: what is noted of it goes to mcp_sessions_idled. */
+void mcp_session_idled(struct mcp_channels *channels, struct mcp_session *session);
 /* Its idle time begins anew. */
 void mcp_session_touch(struct mcp_shard *shard, struct mcp_session *session, nsec_t now);
 

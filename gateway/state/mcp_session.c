@@ -75,8 +75,10 @@ static void clear(struct mcp_channels *channels, struct mcp_session *session)
 	mcp_queue_clear(channels, &session->queue, NULL);
 	free(session->queue.seen);
 	free(session->claims);
+	free(session->about);
 	session->queue.seen = NULL;
 	session->claims = NULL;
+	session->about = NULL;
 	session->open = session->refused = false;
 	session->home_at = (struct peer_address){ { 0 }, 0 };
 }
@@ -110,6 +112,7 @@ static void expire(struct mcp_channels *channels, struct mcp_shard *shard, nsec_
 			continue;
 		}
 		mcp_session_tell_home(session, MCP_CHANNEL_IDLE);
+		mcp_session_idled(channels, session);
 		forget(channels, shard, session);
 	}
 }
@@ -186,6 +189,7 @@ void mcp_channels_free(struct mcp_channels *channels)
 		key_shard_fini(&shard->keys);
 	}
 	mcp_hub_fini(&channels->hub);
+	mcp_about_free(mcp_sessions_idled(channels));
 	mcp_counts_fini(&channels->counts);
 	must(munmap(channels->buckets, BUCKETS_BYTES) == 0);
 	free(channels);

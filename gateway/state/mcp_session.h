@@ -5,7 +5,8 @@
  * made by whatever function below needs it first, and goes when it was not used for MCP_SESSION_IDLE, so that a lost
  * record is never an error. Shared by all workers (key_shard.h); any thread may call.
  *
- * Memory: a record is of a slab; ids that were claimed come from malloc, with the first of them. */
+ * Memory: a record is of a slab; ids that were claimed come from malloc, with the first of them, and what is noted for
+ * the log. */
 #ifndef GATEWAY_STATE_MCP_SESSION_H
 #define GATEWAY_STATE_MCP_SESSION_H
 
@@ -74,8 +75,25 @@ bool mcp_session_ended(struct mcp_channels *channels, const struct mcp_who *who,
 /* Sessions of a server now, for its metric. */
 uint32_t mcp_sessions_of(struct mcp_channels *channels, const struct state_key *server, nsec_t now);
 /* Sessions that are idle give their places back, and their homes are told (MCP_CHANNEL_IDLE). The functions above do
- * so when they need room; each worker that holds homes calls this once a minute. */
+ * so when they need room; each worker that holds homes calls this once a minute, and mcp_sessions_idled after it. */
 void mcp_sessions_expire(struct mcp_channels *channels, nsec_t now);
+
+/* What the log says of a session. */
+struct mcp_about {
+	struct mcp_about *next;
+	struct state_key key;
+	uint64_t begun_s;                              /* seconds since 1970 */
+	uint8_t mode;                                  /* its front's */
+	struct slice tenant, server, client, revision; /* absent: nothing is said of it */
+};
+/* Notes a copy (but `next`) with the record of a session that has just begun. Harmless where there is none; without memory
+ * nothing is noted. */
+void mcp_session_describe(struct mcp_channels *channels, const struct mcp_about *about);
+/* Takes what was noted of the sessions that have been found idle since the last call; NULL: none. mcp_about_free must
+ * follow. */
+MUST_USE struct mcp_about *mcp_sessions_idled(struct mcp_channels *channels);
+/* Frees a list of them; NULL is fine. */
+void mcp_about_free(struct mcp_about *list);
 
 /* Four bytes of its front's, for all workers; 0: nothing was noted. Makes a record where there is none. */
 void mcp_session_note(struct mcp_channels *channels, const struct mcp_who *who, uint32_t note,

@@ -295,3 +295,27 @@ bool log_request(struct log_ring *ring, const struct log_request *line)
 	must((size_t)(at - text) <= sizeof(text));
 	return ring_add(ring, text, (size_t)(at - text));
 }
+
+bool log_mcp_session(struct log_ring *ring, const struct log_mcp_session *line)
+{
+	char text[LOG_LINE_MAX];
+	char *at = put_time(put_lit(text, "{\"time\":\""), ring, line->wall_ns);
+
+	at = line->end == NULL ? put_lit(at, "\",\"event\":\"session_begin\"")
+			       : put_lit(at, "\",\"event\":\"session_end\"");
+	at = member_own(at, "request_id", line->request_id);
+	at = member_text(at, "tenant", line->tenant);
+	at = member_text(at, "server", line->server);
+	at = put_lit(at, ",\"front\":\"mcp\"");
+	at = member_text(at, "client", line->client);
+	at = member_text(at, "revision", line->revision);
+	at = member_own(at, "mode", line->mode);
+	at = put_own(put_lit(at, ",\"session\":{\"id\":"), slice_str(line->session));
+	*at++ = '}';
+	at = member_own(at, "end", line->end);
+	if (line->end != NULL)
+		at = put_uint(put_lit(at, ",\"lasted_s\":"), line->lasted_s);
+	at = put_lit(at, "}\n");
+	must((size_t)(at - text) <= sizeof(text));
+	return ring_add(ring, text, (size_t)(at - text));
+}

@@ -1,4 +1,5 @@
-/* log.h - one JSON line per request into the worker's ring; never a body, never a key (DESIGN 4.5).
+/* log.h - one JSON line per request, and per begin and end of an MCP session, into the worker's ring; never a body,
+ * never a key, never a session's id (DESIGN 4.5).
  *
  * A ring has one writer (the worker) and one reader (the control thread, which writes to stdout and
  * never blocks a worker). A line that does not fit is dropped and counted. */
@@ -94,6 +95,21 @@ struct log_request {
 
 /* Worker side. False: dropped (and counted in the ring). */
 bool log_request(struct log_ring *ring, const struct log_request *line);
+
+/* A session of an MCP server that begins or ends. Absent and NULL members are left out; `session`, `mode` and `end` are
+ * names of ours, as above. */
+struct log_mcp_session {
+	uint64_t wall_ns;
+	const char *request_id; /* hex; NULL: no request of the client's is the cause */
+	struct slice tenant, server, client, revision;
+	const char *mode;                  /* who answers its samplings */
+	char session[LOG_SESSION_HEX + 1]; /* hex, NUL: the digest that names it to nobody */
+	const char *end;                   /* why it ended; NULL: it begins */
+	uint64_t lasted_s;                 /* where it ended */
+};
+
+/* Worker side, likewise. */
+bool log_mcp_session(struct log_ring *ring, const struct log_mcp_session *line);
 
 /* Control side: the oldest unread bytes, contiguous; log_ring_read consumes. */
 struct slice log_ring_peek(struct log_ring *ring);

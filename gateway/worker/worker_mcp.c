@@ -41,6 +41,7 @@ bool worker_build_mcp(struct worker *worker)
 	mcp->front = &worker->fronts;
 	mcp->limits = worker->args.limits;
 	mcp->metrics = worker->args.metrics;
+	mcp->log = worker->args.log;
 	mcp->cancels = worker->args.cancels;
 	mcp->cancels_elsewhere = worker->core.cancels_elsewhere;
 	mcp->inbox = &worker->core.inbox;

@@ -150,6 +150,22 @@ class Sessions(Case):
         harness.wait_for(lambda: client.post({"jsonrpc": "2.0", "id": 1, "method": "ping"}).status == 404, "the session's end")
         harness.wait_for(lambda: self.client(client.url).get().status == 200, "its place")
 
+    def test_its_begin_and_its_end_have_a_line_each(self):
+        server, client = self.pair()
+        begin, = self.session_lines(1)
+        self.assertEqual((begin["event"], begin["revision"], begin["mode"]), ("session_begin", "2024-11-05", "backfill"))
+        client.hello()  # once more
+        client.stream.close()
+        _, end = self.session_lines(2)
+        self.assertEqual((end["event"], end["end"], end["mode"], end["session"]), ("session_end", "stream_closed", "backfill", begin["session"]))
+
+    def test_a_stream_that_nobody_has_initialized_has_none(self):
+        server = self.closing(OldServer(endpoint="/message?sessionId={session}"))
+        client = Old(self, self.front(server, transport="sse")).opened()
+        client.stream.close()
+        harness.wait_for(lambda: self.gate.metrics().sum("sluice_mcp_sessions", server="raw") == 0, "it is over")
+        self.session_lines(0)
+
     def test_it_ends_with_the_servers_stream(self):
         server, client = self.pair()
         [stream] = server.gets.values()

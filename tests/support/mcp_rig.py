@@ -74,6 +74,14 @@ class Case(harness.Case):
             self.assertEqual(message["error"]["code"], code, message)
         return message["error"]
 
+    def session_lines(self, count):
+        """The log lines of sessions that begin and end, so many of them."""
+        def lines():
+            return [json.loads(text) for text in self.gate.stdout if text.startswith("{") and '"event":"session_' in text]
+        harness.wait_for(lambda: len(lines()) >= count, f"{count} lines of sessions; got {lines()}")
+        self.assertEqual(len(lines()), count, lines())
+        return lines()
+
     def sampling_line(self, condition=lambda line: True):
         """The log line of a sampling that a server asked for."""
         def matches(text):

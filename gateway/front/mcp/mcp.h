@@ -43,6 +43,7 @@ struct mcp_host {
 	struct front_host *front;
 	struct limit_table *limits;
 	struct metrics_worker *metrics;
+	struct log_ring *log;
 	struct cancel_table *cancels;
 	struct cancel_redis *cancels_elsewhere; /* NULL: there are no other gateways */
 	struct inbox *inbox;
@@ -232,14 +233,30 @@ void mcp_head_read(struct slice fields, struct mcp_answer_head *out);
  * (mcp_session_pass). False: no memory. */
 MUST_USE bool mcp_head_pass(struct mcp_request *request, const struct mcp_answer_head *head);
 
+/* ---- mcp_session_log.c: the log lines of sessions ---- */
+
+enum mcp_end {
+	MCP_END_DELETED,      /* by the client's DELETE */
+	MCP_END_UPSTREAM_404, /* the server does not know it any more */
+	MCP_END_CLOSED,       /* the stream of HTTP+SSE is closed */
+	MCP_END_REMOVED,      /* the configuration has its server no more */
+	MCP_END_IDLE,
+};
+/* The session of request->link begins. */
+void mcp_session_log_begin(const struct mcp_request *request);
+/* It has ended. */
+void mcp_session_log_end(const struct mcp_host *mcp, const struct mcp_link *link, enum mcp_end why);
+/* Those that were found idle, by any worker. */
+void mcp_session_log_idle(const struct mcp_host *mcp);
+
 /* ---- mcp_serve.c ---- */
 
 /* Looks at what is asked, and begins it. False: answered already, the answer is in place. */
 MUST_USE bool mcp_serve(struct mcp_request *request);
 /* Adds the session's id as the client knows it to the answer's fields. False: no memory. */
 MUST_USE bool mcp_session_pass(struct mcp_request *request, struct slice upstream_id);
-/* DELETE, or the server does not know it any more: all that belongs to it ends, on all workers. */
-void mcp_session_over(struct mcp_host *mcp, const struct mcp_link *link);
+/* All that belongs to the session ends, on all workers. */
+void mcp_session_over(struct mcp_host *mcp, const struct mcp_link *link, enum mcp_end why);
 /* NULL: the configuration has it no more. */
 const struct mcp_server *mcp_link_server(const struct mcp_host *mcp, const struct mcp_link *link);
 
@@ -294,6 +311,8 @@ MUST_USE bool mcp_take_place(struct mcp_request *request);
 void mcp_sse_begin(struct mcp_request *request);
 /* Notes for the session's stream who answers its samplings: link.token.mode. */
 void mcp_sse_note(struct mcp_request *request, enum revision revision);
+/* The stream is closed, and so the session is over. */
+void mcp_sse_over(struct mcp_request *request);
 /* Takes over what is noted. */
 void mcp_sse_refresh(struct mcp_request *request);
 /* The token of a message's query; absent: none. */

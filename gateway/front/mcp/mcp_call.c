@@ -54,9 +54,10 @@ enum err mcp_call_error(const struct upstream_call *call)
 	}
 }
 
-void mcp_session_over(struct mcp_host *mcp, const struct mcp_link *link)
+void mcp_session_over(struct mcp_host *mcp, const struct mcp_link *link, enum mcp_end why)
 {
-	(void)mcp_session_end(mcp->channels, &link->who, net_now(mcp->front->loop));
+	if (mcp_session_end(mcp->channels, &link->who, net_now(mcp->front->loop)))
+		mcp_session_log_end(mcp, link, why);
 	(void)cancel_all(mcp->cancels, link->who.key);
 	if (mcp->cancels_elsewhere != NULL)
 		cancel_redis_tell(mcp->cancels_elsewhere, link->who.key);

@@ -38,7 +38,9 @@ static void note_session(struct mcp_request *request)
 {
 	if (mcp_link_has_session(&request->link) &&
 	    (request->call.answer.status == 404 || request->verb == MCP_VERB_DELETE))
-		mcp_session_over(request->mcp, &request->link);
+		mcp_session_over(request->mcp, &request->link,
+				 request->verb == MCP_VERB_DELETE ? MCP_END_DELETED
+								  : MCP_END_UPSTREAM_404);
 }
 
 static void on_own_opened(struct mcp_request *request)
@@ -367,7 +369,7 @@ static void stream_done(struct mcp_request *request)
 static void fail_call(struct mcp_request *request)
 {
 	if (request->verb == MCP_VERB_DELETE && mcp_link_has_session(&request->link))
-		mcp_session_over(request->mcp, &request->link);
+		mcp_session_over(request->mcp, &request->link, MCP_END_DELETED);
 	mcp_fail(request, mcp_call_error(&request->call), request->call.detail);
 }
 
@@ -456,7 +458,7 @@ void mcp_gone(struct mcp_request *request)
 			      (request->patience.place != 0 || upstream_is_sent(&request->call));
 
 	if (request->verb == MCP_VERB_DELETE && mcp_link_has_session(&request->link))
-		mcp_session_over(request->mcp, &request->link);
+		mcp_session_over(request->mcp, &request->link, MCP_END_DELETED);
 	if (!reads_on) {
 		mcp_request_free(request);
 		return;

@@ -27,7 +27,7 @@ void mcp_request_free(struct mcp_request *request)
 	must_obj(request, MCP_REQUEST_MAGIC);
 	mcp_samplings_detach(request);
 	if (request->sse_stream)
-		mcp_session_over(request->mcp, &request->link); /* the stream is the session */
+		mcp_sse_over(request); /* the stream is the session */
 	mcp_count_stream(request, false);
 	mcp_own_forget(request);
 	mcp_get_gone(request);

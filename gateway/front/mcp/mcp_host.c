@@ -8,6 +8,7 @@ static void on_minute(struct net_timer *timer)
 	struct net_loop *loop = mcp->front->loop;
 
 	mcp_sessions_expire(mcp->channels, net_now(loop));
+	mcp_session_log_idle(mcp);
 	net_timer_set(loop, timer, net_now(loop) + 60 * SEC);
 }
 

@@ -213,6 +213,7 @@ static bool begin_session(struct mcp_request *request, const struct mcp_message 
 	token->pin = mcp_call_pin(request->mcp, link, &request->extra.peer);
 	mcp_link_who(link);
 	mcp_session_begin(&request->place, &link->who, net_now(request->host->loop));
+	mcp_session_log_begin(request);
 	return true;
 }
 

@@ -21,7 +21,8 @@ bool mcp_link_copy(struct mcp_link *out, const struct mcp_link *link, struct are
 {
 	*out = *link;
 	return copy(&out->token.server, into) && copy(&out->token.upstream_id, into) &&
-	       copy(&out->token.revision, into) && copy(&out->authorization, into);
+	       copy(&out->token.revision, into) && copy(&out->authorization, into) &&
+	       copy(&out->tenant, into) && copy(&out->client, into);
 }
 
 struct mcp_digest mcp_endpoint_digest(const struct mcp_server *server, uint32_t endpoint)

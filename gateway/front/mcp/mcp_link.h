@@ -15,7 +15,9 @@ struct mcp_link {
 	/* What the server gets as Authorization instead of the gateway's own (auth: client); absent: nothing. A secret,
 	 * which is nowhere but in this process's memory. */
 	struct slice authorization;
-	bool sse; /* HTTP+SSE of 2024-11-05: token.upstream_id is where messages are posted */
+	struct slice tenant,
+		client; /* the caller's names, for the log; client absent: its key has none */
+	bool sse;       /* HTTP+SSE of 2024-11-05: token.upstream_id is where messages are posted */
 	struct mcp_who who; /* of the session; its key is none where there is none */
 };
 

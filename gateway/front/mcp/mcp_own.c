@@ -221,7 +221,7 @@ static void on_done(struct upstream_call *call)
 		return;
 	}
 	if (call->answer.status == 404 && own->opened) {
-		mcp_session_over(own->mcp, &own->link);
+		mcp_session_over(own->mcp, &own->link, MCP_END_UPSTREAM_404);
 	} else if (own->opened) {
 		/* There is no second one: the client's GET stays open, for one that was 200 and then is not ends
 		 * its session in some SDKs. */
@@ -348,7 +348,7 @@ static void retire(struct mcp_own *own)
 		net_timer_set(loop, &own->retire, net_now(loop) + RETIRE_EVERY);
 		return;
 	}
-	mcp_session_over(mcp, &own->link);
+	mcp_session_over(mcp, &own->link, MCP_END_REMOVED);
 	free_own(own);
 }
 

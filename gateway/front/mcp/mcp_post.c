@@ -60,7 +60,7 @@ static void on_done(struct upstream_call *call)
 	mcp_count_post(sent->mcp, &sent->link, call);
 	if (call->err == ERR_OK && call->answer.status == 404 &&
 	    sent->link.token.upstream_id.len != 0)
-		mcp_session_over(sent->mcp, &sent->link);
+		mcp_session_over(sent->mcp, &sent->link, MCP_END_UPSTREAM_404);
 	free_sent(sent);
 }
 

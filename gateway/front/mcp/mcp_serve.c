@@ -61,6 +61,8 @@ MUST_USE static bool link_init(struct mcp_request *request)
 	token->upstream_id = token->revision = SLICE("");
 	(void)memcpy(token->tenant.at, request->caller.limit_key, sizeof(token->tenant.at));
 	token->principal = mcp_principal_of(&request->caller);
+	request->link.tenant = request->caller.tenant;
+	request->link.client = request->caller.server;
 	token->mode = mode_of_all(request->server);
 	request->link.endpoint = draw_endpoint(request);
 	token->endpoint = mcp_endpoint_digest(request->server, request->link.endpoint);

@@ -23,8 +23,18 @@ void mcp_sse_note(struct mcp_request *request, enum revision revision)
 	const struct mcp_link *link = &request->link;
 	const uint32_t note = NOTED | (uint32_t)link->token.mode << NOTE_MODE |
 			      (uint32_t)revision << NOTE_REVISION;
+	const bool first = mcp_session_noted(request->mcp->channels, &link->who) == 0;
 
 	mcp_session_note(request->mcp->channels, &link->who, note, net_now(request->host->loop));
+	mcp_sse_refresh(request);
+	if (first) /* initialize may be sent twice */
+		mcp_session_log_begin(request);
+}
+
+void mcp_sse_over(struct mcp_request *request)
+{
+	mcp_sse_refresh(request);
+	mcp_session_over(request->mcp, &request->link, MCP_END_CLOSED);
 }
 
 /* Before `initialize` nobody knows what the client declares: all passes. */

@@ -90,6 +90,50 @@ static void an_idle_session_gives_its_place_to_another(void **state)
 	assert_int_equal(sessions_now("s"), 2);
 }
 
+static void describe(const char *name, const char *client)
+{
+	const struct mcp_about about = { .key = who_of("a", "s", name).key,
+					 .begun_s = 7,
+					 .mode = 2,
+					 .tenant = SLICE("a"),
+					 .server = SLICE("s"),
+					 .client = slice_str(client),
+					 .revision = SLICE("2025-11-25") };
+
+	mcp_session_describe(channels, &about);
+}
+
+static void what_an_idle_session_was_is_told_once(void **state)
+{
+	const struct mcp_who first = who_of("a", "s", "1"), two = who_of("a", "s", "2");
+
+	(void)state;
+	assert_int_equal(begin("1", NOW), MCP_ROOM);
+	assert_int_equal(begin("2", NOW), MCP_ROOM);
+	describe("1", "desk");
+	describe("1", NULL); /* the later one counts */
+	describe("2", "desk");
+	describe("3", "desk");                             /* there is no such session */
+	assert_true(mcp_session_end(channels, &two, NOW)); /* it did not end by itself */
+	describe("2", "desk");
+	assert_null(mcp_sessions_idled(channels));
+	mcp_sessions_expire(channels, NOW + MCP_SESSION_IDLE);
+	struct mcp_about *one = mcp_sessions_idled(channels);
+	assert_non_null(one);
+	assert_null(one->next);
+	assert_true(state_key_eq(&one->key, &first.key));
+	assert_int_equal(one->begun_s, 7);
+	assert_int_equal(one->mode, 2);
+	assert_true(slice_eq(one->tenant, SLICE("a")) && slice_eq(one->server, SLICE("s")));
+	assert_true(slice_absent(one->client) && slice_eq(one->revision, SLICE("2025-11-25")));
+	mcp_about_free(one);
+	assert_null(mcp_sessions_idled(channels));
+	/* and what nobody has taken goes with the channels */
+	assert_int_equal(begin("1", NOW), MCP_ROOM);
+	describe("1", "desk");
+	mcp_sessions_expire(channels, NOW + MCP_SESSION_IDLE);
+}
+
 static void a_message_renews_a_session_once_a_minute(void **state)
 {
 	const struct mcp_who one = who_of("a", "s", "1");
@@ -220,6 +264,7 @@ int main(void)
 		IN(a_tenant_and_a_server_have_so_many_sessions),
 		IN(a_session_holds_its_place_until_it_ends),
 		IN(an_idle_session_gives_its_place_to_another),
+		IN(what_an_idle_session_was_is_told_once),
 		IN(a_message_renews_a_session_once_a_minute),
 		IN(a_lost_record_is_made_anew_and_counts),
 		IN(an_ended_session_is_known_for_an_hour),

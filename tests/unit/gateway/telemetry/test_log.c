@@ -152,6 +152,42 @@ static void what_did_not_happen_is_left_out(void **state)
 	log_ring_free(ring);
 }
 
+static void a_session_has_a_line_at_its_begin_and_its_end(void **state)
+{
+	(void)state;
+	struct log_mcp_session line = {
+		.wall_ns = UINT64_C(1772323207089) * MSEC,
+		.request_id = "00ff",
+		.tenant = SLICE("ac\"me"),
+		.server = SLICE("everything"),
+		.client = SLICE("desk"),
+		.revision = SLICE("2025-11-25"),
+		.mode = "backfill",
+		.session = "00112233445566ff",
+	};
+	struct log_ring *ring = log_ring_new();
+
+	assert_true(log_mcp_session(ring, &line));
+	expect_text(log_ring_peek(ring),
+		    "{\"time\":\"2026-03-01T00:00:07.089Z\",\"event\":\"session_begin\","
+		    "\"request_id\":\"00ff\",\"tenant\":\"ac\\\"me\",\"server\":\"everything\","
+		    "\"front\":\"mcp\",\"client\":\"desk\",\"revision\":\"2025-11-25\","
+		    "\"mode\":\"backfill\",\"session\":{\"id\":\"00112233445566ff\"}}\n");
+	log_ring_read(ring, log_ring_peek(ring).len);
+	line.request_id = NULL;
+	line.client = line.revision = slice_of(NULL, 0);
+	line.end = "deleted";
+	line.lasted_s = 3600;
+	assert_true(log_mcp_session(ring, &line));
+	const struct slice end = log_ring_peek(ring);
+	expect_text(end, "{\"time\":\"2026-03-01T00:00:07.089Z\",\"event\":\"session_end\","
+			 "\"tenant\":\"ac\\\"me\",\"server\":\"everything\",\"front\":\"mcp\","
+			 "\"mode\":\"backfill\",\"session\":{\"id\":\"00112233445566ff\"},"
+			 "\"end\":\"deleted\",\"lasted_s\":3600}\n");
+	expect_valid(slice_of(end.at, end.len - 1));
+	log_ring_free(ring);
+}
+
 static void dates_are_those_of_the_calendar(void **state)
 {
 	(void)state;
@@ -435,6 +471,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_line_says_everything_in_one_object),
 		cmocka_unit_test(what_did_not_happen_is_left_out),
+		cmocka_unit_test(a_session_has_a_line_at_its_begin_and_its_end),
 		cmocka_unit_test(dates_are_those_of_the_calendar),
 		cmocka_unit_test(hostile_texts_that_are_not_ours_still_give_one_valid_line),
 		cmocka_unit_test(texts_of_any_length_fit_into_a_line),
