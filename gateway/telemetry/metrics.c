@@ -327,6 +327,12 @@ void metrics_mcp_sampling(struct metrics_worker *m, uint32_t series, enum err ou
 	cell_add(&metrics_row(m, TABLE_MCP, series)[MCP_SAMPLINGS + outcome], 1);
 }
 
+void metrics_mcp_failure(struct metrics_worker *m, uint32_t series, enum metrics_mcp_failure why)
+{
+	must(why < METRICS_MCP_FAILURES);
+	cell_add(&metrics_row(m, TABLE_MCP, series)[MCP_FAILURES + why], 1);
+}
+
 void metrics_mcp_head(struct metrics_worker *m, uint32_t series, nsec_t took)
 {
 	observe(metrics_row(m, TABLE_MCP, series) + MCP_UPSTREAM, metrics_bounds_queue, took);

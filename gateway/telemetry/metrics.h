@@ -108,6 +108,12 @@ enum metrics_mcp_message {
 	METRICS_MCP_OTHER,
 	METRICS_MCP_MESSAGES
 };
+enum metrics_mcp_failure {
+	METRICS_MCP_AWAY,
+	METRICS_MCP_ANSWER,      /* it cannot be passed on */
+	METRICS_MCP_CREDENTIALS, /* the server refuses the gateway's */
+	METRICS_MCP_FAILURES
+};
 enum metrics_mcp_stream { METRICS_MCP_POST, METRICS_MCP_GET, METRICS_MCP_OWN, METRICS_MCP_STREAMS };
 /* The number of a server's series, for the functions below; the same on all workers and for the life of the process.
  * `server` is copied at first use. Beyond 2,048 names all share one number. */
@@ -116,6 +122,8 @@ void metrics_mcp_message(struct metrics_worker *m, uint32_t series, bool from_se
 			 enum metrics_mcp_message kind);
 /* The end of a sampling, or of an answer's way to its server. */
 void metrics_mcp_sampling(struct metrics_worker *m, uint32_t series, enum err outcome);
+/* A client's request fails for its server. */
+void metrics_mcp_failure(struct metrics_worker *m, uint32_t series, enum metrics_mcp_failure why);
 /* The head of a server's answer to a POST is there, `took` after the client's request. */
 void metrics_mcp_head(struct metrics_worker *m, uint32_t series, nsec_t took);
 /* An event stream opens or ends; both are told by the same worker. */

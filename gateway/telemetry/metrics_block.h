@@ -37,7 +37,8 @@ enum {
 	MCP_UPSTREAM = MCP_SAMPLINGS + ERR_COUNT,                   /* a histogram */
 	/* One per enum metrics_mcp_stream: opened less closed, modulo 2^64. */
 	MCP_STREAMS = MCP_UPSTREAM + HISTOGRAM_CELLS,
-	MCP_CELLS = MCP_STREAMS + METRICS_MCP_STREAMS
+	MCP_FAILURES = MCP_STREAMS + METRICS_MCP_STREAMS, /* one per enum metrics_mcp_failure */
+	MCP_CELLS = MCP_FAILURES + METRICS_MCP_FAILURES
 };
 
 enum {

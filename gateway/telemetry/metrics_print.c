@@ -265,6 +265,11 @@ static void print_mcp(struct metrics *metrics, uint32_t count, FILE *out)
 	static const char *const kinds[METRICS_MCP_MESSAGES] = { "request", "notification",
 								 "response", "other" };
 	static const char *const streams[METRICS_MCP_STREAMS] = { "post", "get", "own" };
+	const char *const failures[METRICS_MCP_FAILURES] = {
+		[METRICS_MCP_AWAY] = err_info(ERR_SERVER_UNAVAILABLE)->reason,
+		[METRICS_MCP_ANSWER] = err_info(ERR_SERVER_ANSWER)->reason,
+		[METRICS_MCP_CREDENTIALS] = err_info(ERR_SERVER_CREDENTIALS)->reason,
+	};
 	const struct metrics_label *labels = metrics->labels[KIND_MCP].rows;
 
 	const uint32_t first = mcp_seen(metrics_row(metrics->sum, TABLE_MCP, METRICS_LABEL_OTHER))
@@ -290,6 +295,11 @@ static void print_mcp(struct metrics *metrics, uint32_t count, FILE *out)
 		print_words(METRIC_MCP_STREAMS, labels[row].a, NULL,
 			    metrics_row(metrics->sum, TABLE_MCP, row) + MCP_STREAMS, streams,
 			    COUNT_OF(streams), out);
+	metrics_print_head(METRIC_MCP_FAILURES, out);
+	for (uint32_t row = first; row < count; row++)
+		print_words(METRIC_MCP_FAILURES, labels[row].a, NULL,
+			    metrics_row(metrics->sum, TABLE_MCP, row) + MCP_FAILURES, failures,
+			    COUNT_OF(failures), out);
 }
 
 static void print_single(enum metric metric, uint64_t value, FILE *out)

@@ -120,6 +120,8 @@ class Fires(harness.Case):
         settings = harness.config(self.sim_, drain="30s", retries={"attempts": 1})
         settings["store"] = {"kind": "redis", "url": self.redis.url, "deadline": "5s"}
         settings["plans"]["standard"]["on_store_failure"] = {"rates": "local", "budget": {"local": 100}}
+        settings["plans"]["standard"]["mcp_servers"] = {"allow": ["*"]}
+        settings["mcp_servers"] = {"away": {"url": f"http://127.0.0.1:{harness.free_port()}/mcp"}}
         self.gateway_ = self.gateway(settings)
         self.prometheus = prometheus.Prometheus(self, [self.gateway_])
         harness.wait_for(lambda: self.prometheus.values("sluice_build_info"), "the first scrape")
@@ -145,8 +147,11 @@ class Fires(harness.Case):
         self.start()
         self.assert_result(self.gateway_.sample())
         for alert in ("SluiceReloadRefused", "SluiceProviderDown", "SluiceErrorRate", "SluiceRestarts",
-                      "SluiceLimiterDegraded", "SluiceDrainStuck"):
+                      "SluiceLimiterDegraded", "SluiceDrainStuck", "SluiceMcpServerDown", "SluiceMcpCredentials"):
             self.assertEqual(self.asks(alert), [], alert)
+
+        self.fires("SluiceMcpServerDown", lambda: self.gateway_.post(
+            {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, path="/mcp/away"))
 
         self.gateway_.write_config({"wrokers": 1})
         self.assertEqual(self.gateway_.reload().status, 422)

@@ -1,5 +1,5 @@
 """deploy/grafana: every query of the dashboards finds data in a real Prometheus that scraped a real gateway,
-with a Redis, an issuer of tokens and a provider that fails, so that all series are there.
+with a Redis, an issuer of tokens, an MCP server and a provider that fails, so that all series are there.
 
 ctest: once timeout=120
 """
@@ -14,9 +14,11 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import harness  # noqa: E402
 import jwt_issuer  # noqa: E402
+import mcp_rig  # noqa: E402
 import metric_names  # noqa: E402
 import prometheus  # noqa: E402
 import redis_server  # noqa: E402
+from mcp_server import event, result, sampling  # noqa: E402
 
 FOLDER = os.path.join(harness.SOURCE, "deploy/grafana")
 NAMES = ("service", "tenant")
@@ -83,7 +85,7 @@ class Files(harness.Case):
                     self.assertLessEqual(metric_names.labels_used(expression), has)
 
 
-class Queries(harness.Case):
+class Queries(mcp_rig.Case):
     """One gateway under load, and every query asked."""
 
     def start(self):
@@ -98,7 +100,13 @@ class Queries(harness.Case):
         settings["models"].append(harness.model("sim-error-529", "failing"))
         settings["tenants"].append(harness.tenant("poor", POOR_KEY, limits={
             "requests_per_minute": 1, "requests_burst": 1}))
-        return self.gateway(settings)
+        self.asking = self.server()
+        settings["mcp_servers"] = {"raw": {"url": self.asking.url}}
+        settings["plans"]["standard"]["mcp_servers"] = {"allow": ["*"]}
+        gateway = self.gateway(settings)
+        self.asked = self.client(gateway.url + "/mcp/raw")
+        self.asked.hello()
+        return gateway
 
     def work(self, gateway, round_):
         """A little of everything."""
@@ -107,6 +115,12 @@ class Queries(harness.Case):
         gateway.sample(modelPreferences={"hints": [{"name": "sim-error-529"}]})
         gateway.sample(key=POOR_KEY)
         gateway.sample(key="no-such-key-0123456789")
+        reply = self.asked.call(round_)
+        stream = self.asking.take_call().stream()
+        stream.send(event(sampling(round_)))
+        self.asking.answer()
+        stream.finish(event(result(round_)))
+        reply.body()
 
     def test_every_query_and_every_variable_finds_data(self):
         gateway = self.start()

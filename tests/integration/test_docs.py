@@ -298,6 +298,7 @@ class Commands(harness.Case):
         settings["providers"]["failing"] = harness.provider(sim, "openai")
         settings["models"] += [harness.model("sim-error-529", "failing"), harness.model("claude-sonnet", "anthropic")]
         settings["identity"] = {"jwt": [self.issuer.settings()]}
+        settings["mcp_servers"] = {"tickets": {"url": sim.url}}
         gateway = self.gateway(settings)
         answer = gateway.sample("hello")
         self.assert_result(answer)

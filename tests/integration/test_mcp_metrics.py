@@ -73,6 +73,19 @@ class Counted(mcp_rig.Case):
             stream.finish(event(result(1)))
             reply.body()
 
+    def test_requests_that_fail_for_their_server(self):
+        server, client = self.pair()
+        for status, outcome in ((401, "server_configuration"), (302, "server_answer_invalid")):
+            reply = client.call(1)
+            server.take_call().answer(status)
+            self.assertEqual(reply.status, 502)
+            self.wait("sluice_mcp_failures_total", 1, outcome=outcome)
+        self.assertEqual(self.gate.metrics().sum("sluice_mcp_failures_total", server="raw", outcome="server_unavailable"), 0)
+        server.close()
+        self.assertEqual(client.call(2).status, 502)
+        self.wait("sluice_mcp_failures_total", 1, outcome="server_unavailable")
+        self.wait("sluice_mcp_failures_total", 3)
+
 
 if __name__ == "__main__":
     harness.main()

@@ -414,6 +414,8 @@ void mcp_count_whole(const struct mcp_request *request, struct slice body);
 void mcp_count_head(struct mcp_request *request, nsec_t at);
 /* The client's stream is open, or the request is over. Harmless when nothing changes. */
 void mcp_count_stream(struct mcp_request *request, bool open);
+/* A request that was refused, if it was for its server. */
+void mcp_count_failure(const struct mcp_request *request);
 /* What a server said to one of the gateway's own messages. */
 void mcp_count_post(struct mcp_host *mcp, const struct mcp_link *link,
 		    const struct upstream_call *call);

@@ -58,6 +58,26 @@ void mcp_count_stream(struct mcp_request *request, bool open)
 			   open);
 }
 
+void mcp_count_failure(const struct mcp_request *request)
+{
+	enum metrics_mcp_failure why;
+
+	switch (request->refused) {
+	case ERR_SERVER_UNAVAILABLE:
+		why = METRICS_MCP_AWAY;
+		break;
+	case ERR_SERVER_ANSWER:
+		why = METRICS_MCP_ANSWER;
+		break;
+	case ERR_SERVER_CREDENTIALS:
+		why = METRICS_MCP_CREDENTIALS;
+		break;
+	default:
+		return;
+	}
+	metrics_mcp_failure(request->mcp->metrics, request->link.series, why);
+}
+
 /* ERR_OK: the server has taken it. */
 static enum err post_error(const struct upstream_call *call)
 {

@@ -145,6 +145,7 @@ static const struct sampling_front refusal_front = { .name = "mcp", .report = re
 
 void mcp_log_refusal(struct mcp_request *request)
 {
+	mcp_count_failure(request);
 	sampling_refused(request->host->core, &request->ask, &refusal_front, request,
 			 request->refused);
 }

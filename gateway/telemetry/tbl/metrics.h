@@ -76,7 +76,7 @@ METRIC(JWKS_KEYS, "sluice_jwks_keys", GAUGE, "jwks", "keys",
 METRIC(JWKS_AGE, "sluice_jwks_age_seconds", GAUGE, "jwks", "seconds",
        "Since the keys of an issuer were last fetched; after a day they are not used any longer")
 METRIC(MCP_MESSAGES, "sluice_mcp_messages_total", COUNTER, "server,direction,kind", "messages",
-       "Messages to (direction client) and of (server) an MCP server behind the proxy: those of clients that were read, in a batch each, and those of servers that passed; kind is request, response, notification or other (of clients a GET, a DELETE, or what is none of them). A server's arrays are not looked into. server is _other beyond 2,048 names since the start, in each of these five families")
+       "Messages to (direction client) and of (server) an MCP server behind the proxy: those of clients that were read, in a batch each, and those of servers that passed; kind is request, response, notification or other (of clients a GET, a DELETE, or what is none of them). A server's arrays are not looked into. server is _other beyond 2,048 names since the start, in each of these six families")
 METRIC(MCP_SESSIONS, "sluice_mcp_sessions", GAUGE, "server", "sessions",
        "Sessions with an MCP server that are counted at this gateway; one that nobody uses counts for an hour")
 METRIC(MCP_SAMPLINGS, "sluice_mcp_samplings_total", COUNTER, "server,outcome", "samplings",
@@ -85,6 +85,8 @@ METRIC(MCP_UPSTREAM, "sluice_mcp_upstream_seconds", HISTOGRAM, "server", "second
        "From a client's POST to the first byte of the MCP server's answer")
 METRIC(MCP_STREAMS, "sluice_mcp_streams", GAUGE, "server,kind", "streams",
        "Event streams open: of POSTs (post), of clients' GETs (get), and the gateway's own of sessions (own)")
+METRIC(MCP_FAILURES, "sluice_mcp_failures_total", COUNTER, "server,outcome", "requests",
+       "Requests of clients that failed for their MCP server: outcome is server_unavailable, server_answer_invalid, or server_configuration (the server said 401 or 403)")
 METRIC(RELOADS, "sluice_reloads_total", COUNTER, "result", "reloads",
        "Configurations taken over (ok) and refused (refused) since this server process started")
 METRIC(CONFIG_REFUSED, "sluice_config_refused", GAUGE, "", "1 or 0",

@@ -397,6 +397,9 @@ static void what_passes_to_and_from_a_server_is_counted_by_its_name(void **state
 		"sluice_mcp_upstream_seconds_count{server=\"tickets\"} 0",
 		"sluice_mcp_streams{server=\"everything\",kind=\"post\"} 1",
 		"sluice_mcp_streams{server=\"everything\",kind=\"own\"} 0",
+		"sluice_mcp_failures_total{server=\"everything\",outcome=\"server_unavailable\"} 2",
+		"sluice_mcp_failures_total{server=\"everything\",outcome=\"server_answer_invalid\"} 0",
+		"sluice_mcp_failures_total{server=\"tickets\",outcome=\"server_configuration\"} 1",
 	};
 	/* clang-format on */
 	struct metrics *metrics = metrics_new(2, 2);
@@ -412,6 +415,9 @@ static void what_passes_to_and_from_a_server_is_counted_by_its_name(void **state
 	metrics_mcp_sampling(m, everything, ERR_OK);
 	metrics_mcp_sampling(n, everything, ERR_SERVER_CREDENTIALS);
 	metrics_mcp_head(m, everything, 2 * MSEC);
+	metrics_mcp_failure(m, everything, METRICS_MCP_AWAY);
+	metrics_mcp_failure(n, everything, METRICS_MCP_AWAY);
+	metrics_mcp_failure(n, tickets, METRICS_MCP_CREDENTIALS);
 	metrics_mcp_stream(m, everything, METRICS_MCP_POST, true);
 	metrics_mcp_stream(n, everything, METRICS_MCP_POST, true);
 	metrics_mcp_stream(m, everything, METRICS_MCP_POST, false);
