@@ -120,6 +120,12 @@ enum err jsonrpc_read(struct slice body, struct json_work *work, struct arena *i
 	return work->set->jsonrpc_read(body, work, into, out, fault);
 }
 
+enum err api_request_read(enum api api, struct slice body, struct json_work *work,
+			  struct arena *into, struct api_request *out, struct fault *fault)
+{
+	return work->set->api_request_read(api, body, work, into, out, fault);
+}
+
 void stream_open(struct stream *s, const struct dialect *dialect,
 		 const struct decode_context *context, const struct provider_answer *head,
 		 const struct stream_limits *limits, struct json_work *work, struct arena *into)

@@ -10,6 +10,7 @@
 #ifndef CODEC_SET_H
 #define CODEC_SET_H
 
+#include "codec/api/api_request.h"
 #include "codec/dialect/dialect.h"
 
 struct stream;
@@ -27,6 +28,9 @@ struct codec_set {
 			   struct json_work *work, struct fault *fault);
 	enum err (*jsonrpc_read)(struct slice body, struct json_work *work, struct arena *into,
 				 struct jsonrpc *out, struct fault *fault);
+	enum err (*api_request_read)(enum api api, struct slice body, struct json_work *work,
+				     struct arena *into, struct api_request *out,
+				     struct fault *fault);
 	const struct dialect *(*dialect_get)(enum dialect_id id);
 };
 
@@ -55,6 +59,11 @@ MUST_USE enum err sampling_read(struct slice body, enum revision revision,
 /* jsonrpc_read_here (codec/mcp/jsonrpc.h). */
 MUST_USE enum err jsonrpc_read(struct slice body, struct json_work *work, struct arena *into,
 			       struct jsonrpc *out, struct fault *fault);
+
+/* api_request_read_here (codec/api/api_request.h). */
+MUST_USE enum err api_request_read(enum api api, struct slice body, struct json_work *work,
+				   struct arena *into, struct api_request *out,
+				   struct fault *fault);
 
 /* encode and decode of `dialect` (codec/dialect/dialect.h), whichever set its row is of. What earlier answers brought
  * and does not fit is left out of the request, all of it, and an adjustment says so. */

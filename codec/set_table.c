@@ -11,5 +11,6 @@ const struct codec_set CODEC_SET_SYMBOL = {
 	.sampling_read = sampling_read_here,
 	.json_valid = json_valid,
 	.jsonrpc_read = jsonrpc_read_here,
+	.api_request_read = api_request_read_here,
 	.dialect_get = dialect_get,
 };

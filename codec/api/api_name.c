@@ -1,0 +1,67 @@
+/* api_name.c - names of members, compared as the strictest and the loosest reader do. */
+#include "codec/api/api_members.h"
+
+enum { FOLDED_MAX = 3 }; /* bytes of a letter that folds into ASCII */
+
+bool api_name_is_plain(struct slice raw)
+{
+	for (size_t i = 0; i < raw.len; i++)
+		if (raw.at[i] == '\\' || (unsigned char)raw.at[i] >= 0x80)
+			return false;
+	return true;
+}
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
+}
+
+/* The letter at *at in lower case, and *at behind it; 0: one that no ASCII name has. */
+static char fold(const char **at, const char *end)
+{
+	const char *from = *at;
+
+	if ((unsigned char)*from < 0x80) {
+		*at = from + 1;
+		return lower(*from);
+	}
+	if (end - from >= 2 && memcmp(from, "\xc5\xbf", 2) == 0) { /* U+017F */
+		*at = from + 2;
+		return 's';
+	}
+	if (end - from >= 3 && memcmp(from, "\xe2\x84\xaa", 3) == 0) { /* U+212A */
+		*at = from + 3;
+		return 'k';
+	}
+	*at = end;
+	return '\0';
+}
+
+static bool folds_to(struct slice name, struct slice plain)
+{
+	const char *at = name.at, *end = name.at + name.len;
+
+	for (size_t i = 0; i < plain.len; i++)
+		if (at == end || fold(&at, end) != lower(plain.at[i]))
+			return false;
+	return at == end;
+}
+
+enum api_name_match api_name_match(struct slice raw, struct slice plain)
+{
+	char buffer[API_NAME_MAX * FOLDED_MAX];
+
+	if (raw.len < plain.len || raw.len > 6 * plain.len) /* \u0041 */
+		return API_NAME_OTHER;
+	if (raw.len == plain.len && memcmp(raw.at, plain.at, plain.len) == 0)
+		return API_NAME_SAME;
+	if (api_name_is_plain(raw))
+		return raw.len == plain.len && slice_eq_nocase(raw, plain) ? API_NAME_CASE
+									   : API_NAME_OTHER;
+	const struct slice name = json_str_fit(raw, buffer, sizeof(buffer));
+	if (slice_absent(name))
+		return API_NAME_OTHER;
+	if (slice_eq(name, plain))
+		return API_NAME_SAME;
+	return folds_to(name, plain) ? API_NAME_CASE : API_NAME_OTHER;
+}
