@@ -181,6 +181,8 @@ void mcp_ask_forget(struct mcp_ask *ask)
 		mcp_shared_freed(ask->shared, &ask->who);
 	else if (ask->kind == MCP_ASK_PLACE)
 		mcp_shared_unplaced(ask->shared, ask);
+	else if (ask->kind == MCP_ASK_CLAIM)
+		mcp_shared_settled(ask->shared, &ask->who, ask->id);
 }
 
 /* ---- told, and nobody waits ---- */

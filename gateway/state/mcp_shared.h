@@ -86,8 +86,8 @@ MUST_USE bool mcp_ask_claim(struct mcp_shared *shared, struct mcp_ask *ask, stru
 MUST_USE bool mcp_ask_place(struct mcp_shared *shared, struct mcp_ask *ask, uint32_t tenant_max,
 			    uint32_t server_max);
 
-/* Nobody waits any more; harmless when it is not pending. What was asked for may be done all the same: of a place that is
- * given back, of a home it is let go. */
+/* Nobody waits any more; harmless when it is not pending. What was asked for may be done all the same: a place is given
+ * back then, a home is let go, and a claim is settled. */
 void mcp_ask_forget(struct mcp_ask *ask);
 
 /* ---- told, and nobody waits; harmless while Redis is away ---- */

@@ -243,6 +243,21 @@ static void what_a_dead_gateway_has_claimed_comes_to_one_of_the_others_once(void
 	assert_true(last->orphans == 1 && strcmp(last->id, "8") == 0);
 }
 
+static void what_nobody_waits_for_any_more_is_not_left_to_others(void **state)
+{
+	struct mcp_ask ask = question_of(&session);
+
+	(void)state;
+	assert_true(mcp_ask_claim(a->workers[0].shared, &ask, SLICE("7"), SLICE("given up")));
+	mcp_ask_forget(&ask);
+	(void)settle();
+	assert_int_equal(claims(&b->workers[0], "7", nothing), MCP_SHARED_BEFORE);
+	dies(a);
+	key_expires(a);
+	pass(SEC);
+	assert_int_equal(b->orphans + c->orphans, 0);
+}
+
 static void many_come_little_by_little_and_none_is_lost_with_an_answer(void **state)
 {
 	enum { CLAIMS = 50 };
@@ -451,6 +466,7 @@ int main(void)
 		TEST(the_newest_256_are_remembered),
 		TEST(calls_are_counted_over_the_gateways_that_live),
 		TEST(what_a_dead_gateway_has_claimed_comes_to_one_of_the_others_once),
+		TEST(what_nobody_waits_for_any_more_is_not_left_to_others),
 		TEST(many_come_little_by_little_and_none_is_lost_with_an_answer),
 		TEST(places_are_counted_over_all_gateways),
 		TEST(who_is_idle_or_does_not_come_back_has_no_place_any_more),
