@@ -10,7 +10,7 @@ struct item {
 /* What each digest begins with, so that what means one thing is never another. */
 static const struct slice of_value = SLICE_INIT("v"), of_member = SLICE_INIT("m"),
 			  of_object = SLICE_INIT("o"), of_array = SLICE_INIT("a"),
-			  of_odd = SLICE_INIT("x");
+			  of_odd = SLICE_INIT("x"), of_large = SLICE_INIT("l");
 
 struct level {
 	struct json_loose_walk walk;
@@ -21,6 +21,7 @@ struct digest {
 	struct arena *into;
 	struct item *items; /* of all open levels */
 	size_t count, room;
+	size_t looked; /* members and items so far */
 	uint32_t depth;
 	struct level levels[JSON_DIGEST_DEPTH];
 };
@@ -146,7 +147,7 @@ static bool is_one_of(struct slice name, const char *const *names, size_t count)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-enum moved { MOVED, CLOSED, ODD, NO_MEMORY };
+enum moved { MOVED, CLOSED, ODD, LARGE, NO_MEMORY };
 
 /* The innermost level's next member: it is added, or becomes the innermost level. */
 static enum moved move(struct digest *digest, const char *const *without, size_t count)
@@ -156,6 +157,8 @@ static enum moved move(struct digest *digest, const char *const *without, size_t
 
 	if (!json_loose_name(&level->walk))
 		return level->walk.bad ? ODD : CLOSED;
+	if (++digest->looked > JSON_DIGEST_ITEMS)
+		return LARGE;
 	const bool left_out = digest->depth == 1 && level->walk.close == '}' &&
 			      is_one_of(level->walk.name, without, count);
 	if (!left_out && digest->depth < JSON_DIGEST_DEPTH &&
@@ -184,6 +187,29 @@ static enum moved leave(struct digest *digest, struct item *value)
 	return add(digest, value) ? MOVED : NO_MEMORY;
 }
 
+/* Names and values byte by byte, in the order in which they stand. */
+static void of_members(struct slice value, const char *const *without, size_t count,
+		       struct item *out)
+{
+	const bool object = json_loose_kind(value) == JSON_LOOSE_OBJECT;
+	struct json_loose_walk walk;
+	struct sha256_sum sum;
+
+	sha256_begin(&sum);
+	sha256_add(&sum, of_large);
+	json_loose_open(&walk, value);
+	while (json_loose_next(&walk)) {
+		if (object && is_one_of(walk.name, without, count))
+			continue;
+		sha256_add(&sum, walk.name);
+		sha256_add(&sum, walk.value);
+		sha256_add(&sum, SLICE(","));
+	}
+	sha256_end(&sum, out->at);
+	if (walk.bad)
+		of_two(of_odd, value, SLICE(""), out);
+}
+
 bool json_digest(struct slice value, const char *const *without, size_t count, struct arena *into,
 		 uint8_t out[SHA256_BYTES])
 {
@@ -194,7 +220,7 @@ bool json_digest(struct slice value, const char *const *without, size_t count, s
 
 	digest.into = into;
 	digest.items = NULL;
-	digest.count = digest.room = 0;
+	digest.count = digest.room = digest.looked = 0;
 	digest.depth = kind == JSON_LOOSE_OBJECT || kind == JSON_LOOSE_ARRAY ? 1 : 0;
 	json_loose_open(&digest.levels[0].walk, value);
 	digest.levels[0].first = 0;
@@ -207,6 +233,8 @@ bool json_digest(struct slice value, const char *const *without, size_t count, s
 	}
 	if (moved == ODD)
 		of_two(of_odd, value, SLICE(""), &sum);
+	if (moved == LARGE)
+		of_members(value, without, count, &sum);
 	(void)memcpy(out, sum.at, sizeof(sum.at));
 	return moved != NO_MEMORY;
 }

@@ -174,6 +174,37 @@ static void depth_has_no_bound(void **state)
 	end(&d);
 }
 
+/* `[0,0,...]` within `{"_meta":N,"a":`, `}`; `gap` stands in front of its last item. */
+static struct slice crowd(struct digesting *d, size_t count, unsigned meta, const char *gap)
+{
+	char *text = arena_take(&d->arena, 2 * count + 64), *to = text;
+
+	assert_non_null(text);
+	to += sprintf(to, "{\"_meta\": %u,\"a\":[", meta);
+	for (size_t i = 1; i < count; i++)
+		to = stpcpy(to, "0,");
+	to += sprintf(to, "%s0]}", gap);
+	return slice_of(text, (size_t)(to - text));
+}
+
+/* More than JSON_DIGEST_ITEMS of them: bytes count, but for members that are left out. */
+static void of_many_items_the_bytes_count(void **state)
+{
+	struct digesting d;
+
+	(void)state;
+	begin(&d);
+	d.arena.cap = 256 << 20;
+	for (size_t more = 0; more < 2; more++) {
+		const size_t count = JSON_DIGEST_ITEMS - 2 + more; /* beside the two members */
+		const struct slice one = crowd(&d, count, 1, "");
+		assert_true(same(&d, one, crowd(&d, count, 2, "")));
+		assert_false(same(&d, one, crowd(&d, count + 1, 1, "")));
+		assert_int_equal(same(&d, one, crowd(&d, count, 1, " ")), more == 0);
+	}
+	end(&d);
+}
+
 static void refused_memory_is_said(void **state)
 {
 	struct sum sum, whole;
@@ -206,6 +237,7 @@ int main(void)
 		cmocka_unit_test(texts_that_mean_the_same_have_one_digest),
 		cmocka_unit_test(the_order_of_many_members_does_not_count),
 		cmocka_unit_test(depth_has_no_bound),
+		cmocka_unit_test(of_many_items_the_bytes_count),
 		cmocka_unit_test(refused_memory_is_said),
 	};
 	return cmocka_run_group_tests_name("json_digest", tests, NULL, NULL);
