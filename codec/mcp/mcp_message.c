@@ -147,10 +147,7 @@ static void take(struct mcp_message *out, const struct field *field, struct slic
 	if (slot == &out->result || slot == &out->error)
 		out->answered |= kind != JSON_LOOSE_NULL;
 	if (slot == &out->error)
-		out->complete |= kind != JSON_LOOSE_NULL;
-	else if (slot == &out->in_result.result_type)
-		out->complete |=
-			kind == JSON_LOOSE_STRING && !json_loose_is(value, "input_required");
+		out->failed |= kind != JSON_LOOSE_NULL;
 }
 
 /* The level has moved to the member of that field: cuts its value off, or opens the next level for it. True: it was
@@ -276,7 +273,7 @@ bool mcp_message_may_sample(const struct mcp_message *message)
 
 bool mcp_message_asks(const struct mcp_message *message)
 {
-	return message->kind == MCP_RESPONSE && !message->complete &&
+	return message->kind == MCP_RESPONSE && !message->failed &&
 	       json_loose_is(message->in_result.result_type, "input_required");
 }
 

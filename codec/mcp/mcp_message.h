@@ -63,8 +63,8 @@ struct mcp_message {
 	/* One of the names read here is there twice in its object. From a client that is refused: another reader might take
 	 * the first one. */
 	bool twice;
-	/* private: a result or error that is not null is there; an error, or a resultType other than input_required, is */
-	bool answered, complete;
+	/* private: a result or error that is not null is there; an error is */
+	bool answered, failed;
 };
 
 /* `object` as cut off by json_loose.h; any other value is odd. A message with a result or error that is not null is a
@@ -84,7 +84,7 @@ bool mcp_message_samples(const struct mcp_message *message);
  * and holds every message until its end, without mcp_sniff.h. */
 bool mcp_message_may_sample(const struct mcp_message *message);
 
-/* A response that asks for input (2026-07-28): its resultType is input_required, and never was anything else. */
+/* A response that asks for input (2026-07-28): its resultType, the last one if there are several, is input_required. */
 bool mcp_message_asks(const struct mcp_message *message);
 
 /* The id that notifications/cancelled is about; absent: it is another message, or names none. */

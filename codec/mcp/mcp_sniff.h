@@ -6,7 +6,8 @@
  * counts. With `rounds` (a call of 2026-07-28 into which sampling was injected) a result is decided by its resultType:
  * anything but input_required passes.
  *
- * MCP_SNIFF_PASS is final, and never contradicts mcp_message_samples and mcp_message_asks on the whole message. */
+ * MCP_SNIFF_PASS is final, and never contradicts mcp_message_samples on the whole message; mcp_message_asks only where a
+ * resultType is there twice: the first one decides here, the last one there. */
 #ifndef CODEC_MCP_MCP_SNIFF_H
 #define CODEC_MCP_MCP_SNIFF_H
 

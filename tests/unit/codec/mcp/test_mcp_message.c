@@ -207,7 +207,9 @@ static const struct asks_row {
 	{ "{\"id\":1,\"result\":{\"resultType\":\"complete\"}}", false },
 	{ "{\"id\":1,\"result\":{}}", false },
 	{ "{\"id\":1,\"result\":{\"resultType\":null,\"resultType\":\"input_required\"}}", true },
-	{ "{\"id\":1,\"result\":{\"resultType\":\"a\",\"resultType\":\"input_required\"}}", false },
+	{ "{\"id\":1,\"result\":{\"resultType\":\"a\",\"resultType\":\"input_required\"}}", true },
+	{ "{\"id\":1,\"result\":{\"resultType\":\"input_required\",\"resultType\":\"a\"}}", false },
+	{ "{\"id\":1,\"result\":{\"resultType\":\"input_required\"},\"result\":{}}", false },
 	{ "{\"id\":1,\"error\":{},\"result\":{\"resultType\":\"input_required\"}}", false },
 	{ "{\"result\":{\"resultType\":\"input_required\"}}", false },
 };
