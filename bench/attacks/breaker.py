@@ -42,7 +42,7 @@ def hanging_calls(tenants):
     def run(target):
         targets = [dataclasses.replace(target, key=key) for key in target.keys[:tenants]]
         ask, waves, given_up, until = with_progress(target.never), [], 0, time.monotonic() + PATIENCE_S
-        while time.monotonic() < until:
+        while time.monotonic() < until or not target.seen_enough():
             started = time.monotonic()
             waves.append(Wave(targets[len(waves) % tenants], ask))
             before, given_up = given_up, sum(wave.given_up() for wave in waves)
@@ -60,7 +60,7 @@ def failing_calls(tenants):
     def run(target):
         targets = [dataclasses.replace(target, key=key) for key in target.keys[:tenants]]
         ask, failed, until = with_progress(target.fails), 0, time.monotonic() + AFTER_S
-        while time.monotonic() < until:
+        while time.monotonic() < until or not target.seen_enough():
             waves = [Wave(one, ask) for one in targets]
             patience = time.monotonic() + EVERY_S
             while sum(wave.given_up() for wave in waves) < STREAMS * tenants and time.monotonic() < patience:

@@ -37,6 +37,7 @@ class Target:
     fails: tuple = ()  # answered with a failure
     keys: tuple = ()  # of several tenants, where a program is that of more than one
     pid: int = 0  # of the process to stop, for the programs that attack a shutdown
+    seen_enough: Callable = lambda: True  # whoever watches an attack has; it goes on until then
     body_max: int = MEG
     calls: tuple = ()  # answered with 64 tool calls
 
