@@ -146,6 +146,24 @@ class Browsers(Case):
         for name in ("authorization", "mcp-session-id", "mcp-protocol-version", "content-type", "last-event-id"):
             self.assertIn(name, reply.header("access-control-allow-headers").lower())
 
+    def test_it_may_send_parameters_of_tools_and_what_the_configuration_passes(self):
+        url = self.front(self.server(), settings=lambda settings: settings.setdefault("identity", {}).update({"origins": [PAGE]}),
+                         pass_headers=["X-Team"])
+        reply = self.client(url, key=None).send("OPTIONS", headers={
+            "Origin": PAGE, "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "mcp-param-region,Mcp-Param-x.y , x-team,x-other,cookie,mcp-param-,mcp-param-a b"})
+        allowed = [name.strip() for name in reply.header("access-control-allow-headers").lower().split(",")]
+        self.assertEqual(reply.status, 204)
+        self.assertEqual([name for name in allowed if name.startswith(("mcp-param", "x-", "cookie"))], ["mcp-param-region", "mcp-param-x.y", "x-team"])
+        self.assertIn("authorization", allowed)
+
+    def test_any_page_may_ask_for_the_metadata(self):
+        self.front_for_page()
+        reply = self.client(self.gate.url + DOCUMENT + "raw", key=None).send("OPTIONS", headers={
+            "Origin": "https://another.example", "Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "mcp-protocol-version"})
+        self.assertEqual((reply.status, reply.header("access-control-allow-origin")), (204, "*"))
+        self.assertIn("*", reply.header("access-control-allow-headers"))
+
     def test_it_reads_answers_errors_and_streams(self):
         url = self.front_for_page()
         client = self.with_headers(url, {"Origin": PAGE})
@@ -167,7 +185,8 @@ class Browsers(Case):
     def test_a_loopback_listener_is_not_asked_for_by_a_strangers_name(self):
         url = self.front(self.server(), settings=lambda settings: settings.update({"public_url": PUBLIC}))
         port = self.gate.url.rsplit(":", 1)[1]
-        for host, good in ((f"127.0.0.1:{port}", True), (f"localhost:{port}", True), (f"[::1]:{port}", True), ("sluice.example", True),
+        for host, good in ((f"127.0.0.1:{port}", True), (f"localhost:{port}", True), (f"[::1]:{port}", True), ("[fe80::1%25lo]", True), ("[::1%lo]", True),
+                           ("sluice.example", True), ("[evil.example%::1]", False), ("evil.example%::1", False),
                            ("evil.example", False), (f"localhost.evil.example:{port}", False), ("127.0.0.1.evil.example", False), ("", False)):
             reply = self.client(url).post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
                 "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}}, {"Host": host})

@@ -18,12 +18,17 @@ void mcp_add_field(struct mcp_request *request, struct slice name, struct slice 
 static void add_browser_fields(struct mcp_request *request)
 {
 	struct http_field fields[MCP_BROWSER_FIELDS];
+	struct slice headers = { NULL, 0 };
 	const struct slice origin =
 		request->in == NULL ? slice_of(NULL, 0) : request->in->headers[HTTP_ORIGIN];
 
 	if (slice_absent(origin) || !front_origin_allowed(request->host->config, origin))
 		return;
-	const size_t count = mcp_browser_fields(origin, request->verb == MCP_VERB_OPTIONS, fields);
+	if (request->verb == MCP_VERB_OPTIONS)
+		headers = mcp_browser_headers(
+			http_find_header(request->in, SLICE("access-control-request-headers")),
+			config_mcp_server(request->host->config, request->name), &request->arena);
+	const size_t count = mcp_browser_fields(origin, headers, fields);
 	for (size_t i = 0; i < count; i++)
 		mcp_add_field(request, fields[i].name, fields[i].value);
 }
